@@ -170,14 +170,16 @@ var mayExec = map[string]bool{
 
 // onlyIn holds imports that belong to one room.
 var onlyIn = map[string][]string{
-	"github.com/mdlayher/netlink":   {"internal/kernel/nl", "internal/kernel/nl/ethtool", "internal/kernel/nl/route", "internal/kernel/nl/tc", "internal/kernel/nl/nft"},
+	"github.com/mdlayher/netlink": {"internal/kernel/nl", "internal/kernel/nl/ethtool", "internal/kernel/nl/route",
+		"internal/kernel/nl/tc", "internal/kernel/nl/nft"},
 	"github.com/mdlayher/genetlink": {"internal/kernel/nl", "internal/kernel/nl/ethtool", "internal/kernel/nl/route"},
 	"github.com/spf13/cobra":        {"internal/cli", "hub/internal/daemon"},
 	"charm.land":                    {"internal/top"},
 
 	// The hub alone has a database and a web server; see also TestTheProgramLinksNoServer.
 	"github.com/prometheus": {"hub/internal/record", "hub/internal/record/remote", "hub/internal/web/api"},
-	"net/http":              {"hub/internal/web", "hub/internal/web/api", "hub/internal/web/page", "hub/internal/alert", "hub/internal/record/remote", "hub/internal/daemon"},
+	"net/http": {"hub/internal/web", "hub/internal/web/api", "hub/internal/web/page", "hub/internal/alert",
+		"hub/internal/record/remote", "hub/internal/daemon"},
 
 	// Of no room: they call methods by name, so that the linker keeps every exported method of the
 	// program (1.9 MB).
@@ -244,7 +246,8 @@ func edges(name string, imports []string) []string {
 	var problems []string
 	for _, imp := range imports {
 		if imp == "os/exec" && !mayExec[name] {
-			problems = append(problems, fmt.Sprintf("%s imports os/exec: only %v may start programs", name, keys(mayExec)))
+			problems = append(problems, fmt.Sprintf("%s imports os/exec: only %v may start programs", name,
+				keys(mayExec)))
 		}
 		for prefix, rooms := range onlyIn {
 			if (imp == prefix || strings.HasPrefix(imp, prefix+"/")) && !slices.Contains(rooms, name) {
@@ -260,7 +263,8 @@ func edges(name string, imports []string) []string {
 			continue
 		}
 		if below, known := floors[other]; known && below >= floor {
-			problems = append(problems, fmt.Sprintf("%s (floor %d) imports %s (floor %d): imports go down only", name, floor, other, below))
+			problems = append(problems, fmt.Sprintf("%s (floor %d) imports %s (floor %d): imports go down only", name,
+				floor, other, below))
 		}
 	}
 	return problems
@@ -338,7 +342,8 @@ func hasPackageComment(src []byte) bool {
 	for line := range strings.Lines(string(src)) {
 		line = strings.TrimRight(line, "\r\n")
 		if strings.HasPrefix(line, "package ") {
-			return (strings.HasPrefix(previous, "//") && !strings.HasPrefix(previous, "//go:")) || strings.HasSuffix(previous, "*/")
+			return (strings.HasPrefix(previous, "//") && !strings.HasPrefix(previous, "//go:")) ||
+				strings.HasSuffix(previous, "*/")
 		}
 		previous = line
 	}
@@ -440,7 +445,8 @@ func oversize(name string, lines int, outgrown map[string]int) string {
 	ceiling, listed := outgrown[name]
 	switch {
 	case listed && lines <= limit:
-		return fmt.Sprintf("%s has %d lines and is within %d again: take it off the list of outgrown packages", name, lines, limit)
+		return fmt.Sprintf("%s has %d lines and is within %d again: take it off the list of outgrown packages", name,
+			lines, limit)
 	case listed && lines > ceiling:
 		return fmt.Sprintf("%s has %d lines, and was to come down from %d: split it", name, lines, ceiling)
 	case !listed && lines > limit:

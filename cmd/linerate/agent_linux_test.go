@@ -69,9 +69,11 @@ func (h *host) agent() {
 	ask := "systemd-run --quiet --pipe --wait -p DynamicUser=yes -p PrivateUsers=yes %s -p WorkingDirectory=/ -E ASK_AGENT=/run/linerate/agent.sock ask -test.run=^TestAskChild$ | grep :"
 	h.says(fmt.Sprintf(ask, "-p SupplementaryGroups=linerate")+" | sed 's/changes: [1-9][0-9]*/changes: some/'",
 		"changes: some <nil>", "runs: [20261122-110000-0001] <nil>", `document: {"schema":"linerate.tune/1"} <nil>`)
-	h.says(fmt.Sprintf(ask, ""), "refused: ask agent at /run/linerate/agent.sock: dial unix /run/linerate/agent.sock: connect: permission denied")
+	h.says(fmt.Sprintf(ask, ""),
+		"refused: ask agent at /run/linerate/agent.sock: dial unix /run/linerate/agent.sock: connect: permission denied")
 	h.says("grep -h '^Cap\\|^NoNewPrivs\\|^Seccomp:' /proc/$(systemctl show -p MainPID --value linerate-agent)/status | tr '\\t' ' '",
-		"CapInh: 0000000000000000", "CapPrm: 0000000000000000", "CapEff: 0000000000000000", "CapBnd: 0000000000000000", "CapAmb: 0000000000000000",
+		"CapInh: 0000000000000000", "CapPrm: 0000000000000000", "CapEff: 0000000000000000", "CapBnd: 0000000000000000",
+		"CapAmb: 0000000000000000",
 		"NoNewPrivs: 1", "Seccomp: 2")
 	h.sh("systemctl stop linerate-agent.service linerate-agent.socket")
 	h.says("systemctl show -p Result linerate-agent.service; ls -A /run/linerate", "Result=success")

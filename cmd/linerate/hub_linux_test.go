@@ -43,7 +43,8 @@ func TestAskHubChild(t *testing.T) {
 func hubProgram(t *testing.T) guest.File {
 	t.Helper()
 	name := filepath.Join(t.TempDir(), "linerate-hub")
-	cmd := exec.CommandContext(t.Context(), "go", "build", "-trimpath", "-ldflags", "-s -w", "-o", name, "../linerate-hub")
+	cmd := exec.CommandContext(t.Context(), "go", "build", "-trimpath", "-ldflags", "-s -w", "-o", name,
+		"../linerate-hub")
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("build: %v\n%s", err, out)
@@ -67,10 +68,12 @@ func (h *host) hub() {
 	h.sh("linerate-hub unit >/etc/systemd/system/linerate-hub.service; systemctl daemon-reload; systemctl start linerate-hub")
 	h.says("systemctl is-active linerate-hub; systemd-analyze verify linerate-hub.service 2>&1", "active")
 	h.says("grep -h '^Cap\\|^NoNewPrivs\\|^Seccomp:' /proc/$(systemctl show -p MainPID --value linerate-hub)/status | tr '\\t' ' '",
-		"CapInh: 0000000000000000", "CapPrm: 0000000000000000", "CapEff: 0000000000000000", "CapBnd: 0000000000000000", "CapAmb: 0000000000000000",
+		"CapInh: 0000000000000000", "CapPrm: 0000000000000000", "CapEff: 0000000000000000", "CapBnd: 0000000000000000",
+		"CapAmb: 0000000000000000",
 		"NoNewPrivs: 1", "Seccomp: 2")
 	const page = "http://127.0.0.1:7071/api/"
-	h.says(askHub("", page+"v1/query?query=linerate_interface_info", `"driver":"e1000","host":"[^"]*","interface":"enp0s[23]"`)+" | grep -o 'enp0s.' | sort", "enp0s2", "enp0s3")
+	h.says(askHub("", page+"v1/query?query=linerate_interface_info",
+		`"driver":"e1000","host":"[^"]*","interface":"enp0s[23]"`)+" | grep -o 'enp0s.' | sort", "enp0s2", "enp0s3")
 	h.sh(askHub("", page+"v1/query?query=rate(linerate_cpu_seconds_total[10s])", `"mode":"idle"`))
 	// What is killed is started again, and knows what it knew.
 	h.sh(`pid=$(systemctl show -p MainPID --value linerate-hub); systemctl kill --signal=KILL linerate-hub
@@ -108,10 +111,12 @@ END
 	const password = "correct horse"
 	h.sh(askHub(password, page+`v1/query?query=linerate_measurement_success%7Btest="rr"%7D==1`, `"test":"rr"`))
 	// Debian 12 lets nobody but root ping. That is said, with what to do; then it is done.
-	h.sh(askHub(password, page+"linerate/v1/status", "measurement gateway: .* let users ping: sysctl -w net.ipv4.ping_group_range="))
+	h.sh(askHub(password, page+"linerate/v1/status",
+		"measurement gateway: .* let users ping: sysctl -w net.ipv4.ping_group_range="))
 	h.sh(`sysctl -qw net.ipv4.ping_group_range="0 2147483647"`)
 	h.sh(askHub(password, page+`v1/query?query=linerate_measurement_success%7Btest="ping"%7D==1`, `"test":"ping"`))
-	h.says(askHub(password, page+"linerate/v1/events?start=0&end=4000000000&kind=change", "linerate undo [0-9]*")+" | head -n1", "linerate undo 0012")
+	h.says(askHub(password, page+"linerate/v1/events?start=0&end=4000000000&kind=change", "linerate undo [0-9]*")+
+		" | head -n1", "linerate undo 0012")
 	h.sh("systemctl stop linerate-hub linerate-agent.socket linerate-agent.service far")
 	h.passed("hub for others")
 }

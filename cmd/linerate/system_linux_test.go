@@ -36,9 +36,11 @@ var (
 	}
 	cards    = []guest.Card{{Model: "e1000"}, {Model: "e1000"}}
 	settings = []guest.File{
-		{Path: "/etc/network/interfaces", Mode: 0o644, Content: []byte("auto lo\niface lo inet loopback\n\nauto enp0s2\niface enp0s2 inet static\n\taddress 192.0.2.1/24\n")},
-		{Path: "/etc/NetworkManager/system-connections/lan.nmconnection", Mode: 0o600, Content: []byte("[connection]\nid=lan\nuuid=5b9a1c0e-7c39-4b51-9d0c-0c6b6c6d1a01\n" +
-			"type=ethernet\ninterface-name=enp0s3\n\n[ipv4]\nmethod=manual\naddress1=198.51.100.1/24\n\n[ipv6]\nmethod=ignore\n")},
+		{Path: "/etc/network/interfaces", Mode: 0o644,
+			Content: []byte("auto lo\niface lo inet loopback\n\nauto enp0s2\niface enp0s2 inet static\n\taddress 192.0.2.1/24\n")},
+		{Path: "/etc/NetworkManager/system-connections/lan.nmconnection", Mode: 0o600,
+			Content: []byte("[connection]\nid=lan\nuuid=5b9a1c0e-7c39-4b51-9d0c-0c6b6c6d1a01\n" +
+				"type=ethernet\ninterface-name=enp0s3\n\n[ipv4]\nmethod=manual\naddress1=198.51.100.1/24\n\n[ipv6]\nmethod=ignore\n")},
 	}
 )
 
@@ -79,7 +81,8 @@ func (h *host) passed(what string) {
 func (h *host) sh(script string) string {
 	h.t.Helper()
 	var out bytes.Buffer
-	status, err := h.g.Run(h.ctx, guest.Command{Args: []string{"sh", "-ec", script}, Env: []string{"PATH=/usr/local/bin:/usr/sbin:/usr/bin", "NO_COLOR=1"}}, &out, nil)
+	status, err := h.g.Run(h.ctx, guest.Command{Args: []string{"sh", "-ec", script},
+		Env: []string{"PATH=/usr/local/bin:/usr/sbin:/usr/bin", "NO_COLOR=1"}}, &out, nil)
 	if err != nil || status != 0 {
 		h.t.Fatalf("%s\nstatus %d, %v\n%s", script, status, err, &out)
 	}
@@ -103,7 +106,8 @@ func (h *host) reboot() {
 	h.t.Helper()
 	// The answer may not come any more.
 	var out bytes.Buffer
-	if status, err := h.g.Run(h.ctx, guest.Command{Args: []string{"systemctl", "--no-wall", "reboot"}}, &out, nil); err == nil && status != 0 {
+	if status, err := h.g.Run(h.ctx, guest.Command{Args: []string{"systemctl", "--no-wall", "reboot"}}, &out,
+		nil); err == nil && status != 0 {
 		h.t.Fatalf("reboot: status %d\n%s", status, &out)
 	}
 	if err := h.g.Wait(h.ctx); err != nil {
@@ -183,11 +187,13 @@ func TestUnderSystemd(t *testing.T) {
 	h.says(values, tuned...)
 	h.says("linerate persist --check --json | grep -o '\"state\":\"[a-z]*\"' | sort | uniq -c", "7 \"state\":\"held\"")
 	h.unitRan()
-	h.says("linerate history --json | grep -o '\"state\":\"[a-z]*\"' | sort | uniq -c", "7 \"state\":\"persisted\"", "4 \"state\":\"undone\"")
+	h.says("linerate history --json | grep -o '\"state\":\"[a-z]*\"' | sort | uniq -c", "7 \"state\":\"persisted\"",
+		"4 \"state\":\"undone\"")
 	h.says("linerate recover", "nothing to recover")
 	h.sh("linerate undo --all")
 	h.says(values, defaults...)
-	h.says("linerate recover --uninstall", "removed /etc/systemd/system/linerate-recover.service", "systemd forgets it at the next start, or now by: systemctl daemon-reload")
+	h.says("linerate recover --uninstall", "removed /etc/systemd/system/linerate-recover.service",
+		"systemd forgets it at the next start, or now by: systemctl daemon-reload")
 	h.says("systemctl list-unit-files 'linerate-recover*' --no-legend || true; systemctl show -p NeedDaemonReload linerate-recover", "NeedDaemonReload=yes")
 	h.says("systemctl daemon-reload; systemctl show -p LoadState linerate-recover", "LoadState=not-found")
 	h.same(untouched, "after undo and uninstall")
@@ -242,11 +248,13 @@ func (h *host) persist() {
 		linerate confirm 3 4 5 6 7 8 9`)
 	h.says(values, tuned...)
 	h.says(`linerate persist --json | grep -o '"knob":"[^"]*"\|"format":"[^"]*"' | cut -d'"' -f4 | paste -d' ' - -`,
-		"sysctl:net.ipv4.tcp_sack sysctl.d", "ethtool:enp0s2/ring.rx systemd.link", "link:enp0s2/mtu systemd.link", "qdisc:enp0s2/root ifupdown",
+		"sysctl:net.ipv4.tcp_sack sysctl.d", "ethtool:enp0s2/ring.rx systemd.link", "link:enp0s2/mtu systemd.link",
+		"qdisc:enp0s2/root ifupdown",
 		"queue:enp0s2/rx-0/rps_cpus udev", "link:enp0s3/mtu NetworkManager", "qdisc:enp0s3/root NetworkManager")
 	// What the readers themselves say of the files.
 	h.says("systemd-analyze cat-config sysctl.d | grep ^net.*tcp_sack; NetworkManager --print-config | grep -A2 '^\\[connection-linerate'; run-parts --test /etc/network/if-up.d | grep linerate",
-		"net.ipv4.tcp_sack = 0", "[connection-linerate-enp0s3]", "match-device=interface-name:enp0s3", "ethernet.mtu=1300", "/etc/network/if-up.d/linerate-0006")
+		"net.ipv4.tcp_sack = 0", "[connection-linerate-enp0s3]", "match-device=interface-name:enp0s3",
+		"ethernet.mtu=1300", "/etc/network/if-up.d/linerate-0006")
 }
 
 // persistHalfway leaves a trial, and a change one of whose files is there and not noted yet:
@@ -260,7 +268,8 @@ func (h *host) persistHalfway() {
 		systemd-run --quiet --unit=halfway -E PATH=$PATH strace -f -o /run/strace -P $file -e trace=/rename -e inject=/rename:delay_exit=600000000 linerate persist 10
 		until [ -e $file ]; do sleep 0.3; done
 		sync`)
-	h.says("sysctl -n net.ipv4.tcp_frto; linerate history --json | grep -o '\"state\":\"[a-z]*\"' | sort | uniq -c", "1",
+	h.says("sysctl -n net.ipv4.tcp_frto; linerate history --json | grep -o '\"state\":\"[a-z]*\"' | sort | uniq -c",
+		"1",
 		"1 \"state\":\"committed\"", "7 \"state\":\"persisted\"", "1 \"state\":\"trial\"", "2 \"state\":\"undone\"")
 }
 
@@ -275,7 +284,8 @@ func (h *host) dispatched() {
 func (h *host) unitIsSound() {
 	h.t.Helper()
 	h.says("systemd-analyze verify linerate-recover.service 2>&1")
-	h.says("systemctl show -p LoadState,UnitFileState,NeedDaemonReload linerate-recover", "LoadState=loaded", "UnitFileState=enabled", "NeedDaemonReload=no")
+	h.says("systemctl show -p LoadState,UnitFileState,NeedDaemonReload linerate-recover", "LoadState=loaded",
+		"UnitFileState=enabled", "NeedDaemonReload=no")
 }
 
 // unitRan tells that recovery was over before sysctls were set and before the network came up.

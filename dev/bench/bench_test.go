@@ -27,7 +27,8 @@ func TestPeersAreUnderstood(t *testing.T) {
 		}
 	})
 	t.Run("iperf2", func(t *testing.T) {
-		v, b, err := parseIperf2([]byte("20261120130910,198.18.0.1,53454,198.18.0.2,5001,1,0.0-1.0,1587675196,12671686463\n"))
+		v, b, err := parseIperf2(
+			[]byte("20261120130910,198.18.0.1,53454,198.18.0.2,5001,1,0.0-1.0,1587675196,12671686463\n"))
 		if v != 12671686463 || b != 1587675196 || err != nil {
 			t.Error(v, b, err)
 		}
@@ -36,13 +37,15 @@ func TestPeersAreUnderstood(t *testing.T) {
 		}
 	})
 	t.Run("nuttcp", func(t *testing.T) {
-		v, b, err := parseNuttcp([]byte("megabytes=10.0000 real_seconds=1.00 rate_Mbps=83.8861 tx_cpu=1 rx_cpu=9 retrans=0 rtt_ms=0.03\n"))
+		v, b, err := parseNuttcp(
+			[]byte("megabytes=10.0000 real_seconds=1.00 rate_Mbps=83.8861 tx_cpu=1 rx_cpu=9 retrans=0 rtt_ms=0.03\n"))
 		if v != 83886100 || b != 10<<20 || err != nil {
 			t.Error(v, b, err)
 		}
 	})
 	t.Run("sockperf", func(t *testing.T) {
-		v, _, err := parseSockperf([]byte("sockperf: [Valid Duration] RunTime=0.550 sec; SentMessages=6087; ReceivedMessages=5500\n"))
+		v, _, err := parseSockperf(
+			[]byte("sockperf: [Valid Duration] RunTime=0.550 sec; SentMessages=6087; ReceivedMessages=5500\n"))
 		if math.Abs(v-10000) > 1e-6 || err != nil {
 			t.Error(v, err)
 		}

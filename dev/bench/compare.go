@@ -40,7 +40,8 @@ type outcome struct {
 func (o outcome) met() bool { return o.Ratio >= o.Goal }
 
 // play runs the rounds of a row.
-func (r row) play(ctx context.Context, w *world, rounds int, seconds float64, missing map[string]string) (outcome, error) {
+func (r row) play(ctx context.Context, w *world, rounds int, seconds float64,
+	missing map[string]string) (outcome, error) {
 	o := outcome{Test: r.test, Unit: r.unit, Goal: r.goal, Peers: map[string]float64{}}
 	programs := slices.Clone(r.programs)
 	for i := len(programs) - 1; i > 0; i-- {

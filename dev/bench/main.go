@@ -127,7 +127,8 @@ func compare(ctx context.Context, o options, out, progress io.Writer) error {
 	if err := os.WriteFile(o.out, append(b, '\n'), 0o644); err != nil {
 		return err
 	}
-	if missed := slices.IndexFunc(results.Rows, func(r outcome) bool { return r.BestPeer != "" && !r.met() || r.Rounds == 0 }); missed >= 0 {
+	if missed := slices.IndexFunc(results.Rows,
+		func(r outcome) bool { return r.BestPeer != "" && !r.met() || r.Rounds == 0 }); missed >= 0 {
 		return fmt.Errorf("not every goal is met, the first is %q", results.Rows[missed].Test)
 	}
 	return nil

@@ -32,7 +32,8 @@ type program struct {
 
 // linerate runs `linerate measure` with the flags given and picks a figure of its document.
 func linerate(exe, key string, pick func(result) float64, flags ...string) program {
-	return program{name: "linerate", run: func(ctx context.Context, w *world, seconds float64) (float64, float64, error) {
+	return program{name: "linerate", run: func(ctx context.Context, w *world, seconds float64) (float64,
+		float64, error) {
 		args := append([]string{exe, "measure", farIP + ":" + ourPort, "--key", key, "--json", "--progress", "off",
 			"--duration", fmt.Sprintf("%.3fs", seconds)}, flags...)
 		out, err := w.run(ctx, args...)
@@ -67,7 +68,8 @@ func packets(r result) float64      { return r.Packets }
 
 // iperf3 runs the client with the flags given; bulk figures are what the server received.
 func iperf3(name string, udp bool, flags ...string) program {
-	return program{name: name, needs: "iperf3", run: func(ctx context.Context, w *world, seconds float64) (float64, float64, error) {
+	return program{name: name, needs: "iperf3", run: func(ctx context.Context, w *world, seconds float64) (float64,
+		float64, error) {
 		args := append([]string{"iperf3", "-c", farIP, "-p", iperf3Port, "-J", "-t", wholeSeconds(seconds)}, flags...)
 		out, err := w.run(ctx, args...)
 		if err != nil {
@@ -109,8 +111,11 @@ func parseIperf3(out []byte, udp bool) (value, bytes float64, err error) {
 
 // iperf2 runs the client with the flags given; its last line of CSV is the sum.
 func iperf2(name string, flags ...string) program {
-	return program{name: name, needs: "iperf", run: func(ctx context.Context, w *world, seconds float64) (float64, float64, error) {
-		out, err := w.run(ctx, append([]string{"iperf", "-c", farIP, "-p", iperf2Port, "-y", "C", "-t", wholeSeconds(seconds)}, flags...)...)
+	return program{name: name, needs: "iperf", run: func(ctx context.Context, w *world, seconds float64) (float64,
+		float64, error) {
+		out, err := w.run(ctx,
+			append([]string{"iperf", "-c", farIP, "-p", iperf2Port, "-y", "C", "-t", wholeSeconds(seconds)},
+				flags...)...)
 		if err != nil {
 			return 0, 0, err
 		}
@@ -137,8 +142,11 @@ var nuttcpLine = regexp.MustCompile(`megabytes=([0-9.]+) real_seconds=([0-9.]+) 
 
 // nuttcp runs the client with the flags given.
 func nuttcp(name string, flags ...string) program {
-	return program{name: name, needs: "nuttcp", run: func(ctx context.Context, w *world, seconds float64) (float64, float64, error) {
-		out, err := w.run(ctx, append(append([]string{"nuttcp", "-P", nuttcpPort, "-p", "5101", "-fparse", "-T", wholeSeconds(seconds)}, flags...), farIP)...)
+	return program{name: name, needs: "nuttcp", run: func(ctx context.Context, w *world, seconds float64) (float64,
+		float64, error) {
+		out, err := w.run(ctx,
+			append(append([]string{"nuttcp", "-P", nuttcpPort, "-p", "5101", "-fparse", "-T", wholeSeconds(seconds)},
+				flags...), farIP)...)
 		if err != nil {
 			return 0, 0, err
 		}
@@ -157,17 +165,21 @@ func parseNuttcp(out []byte) (value, bytes float64, err error) {
 	return megabits * 1e6, megabytes * (1 << 20), nil
 }
 
-var sockperfLine = regexp.MustCompile(`Valid Duration\] RunTime=([0-9.]+) sec; SentMessages=\d+; ReceivedMessages=(\d+)`)
+var sockperfLine = regexp.MustCompile(
+	`Valid Duration\] RunTime=([0-9.]+) sec; SentMessages=\d+; ReceivedMessages=(\d+)`)
 
 // sockperf plays TCP ping-pong with 14 bytes, its smallest message; answers per second.
 func sockperf(flags ...string) program {
-	return program{name: "sockperf", needs: "sockperf", run: func(ctx context.Context, w *world, seconds float64) (float64, float64, error) {
-		out, err := w.run(ctx, append([]string{"sockperf", "pp", "--tcp", "-i", farIP, "-p", sockperfPort, "-m", "14", "-t", wholeSeconds(seconds)}, flags...)...)
-		if err != nil {
-			return 0, 0, err
-		}
-		return parseSockperf(out)
-	}}
+	return program{name: "sockperf", needs: "sockperf",
+		run: func(ctx context.Context, w *world, seconds float64) (float64, float64, error) {
+			out, err := w.run(ctx,
+				append([]string{"sockperf", "pp", "--tcp", "-i", farIP, "-p", sockperfPort, "-m", "14", "-t",
+					wholeSeconds(seconds)}, flags...)...)
+			if err != nil {
+				return 0, 0, err
+			}
+			return parseSockperf(out)
+		}}
 }
 
 func parseSockperf(out []byte) (value, bytes float64, err error) {
@@ -227,14 +239,20 @@ func accuracy(r result) float64 { return 1 - math.Abs(r.Pacing.Achieved/r.Pacing
 
 // exactly is a program that always hits the mark.
 func exactly(v float64) program {
-	return program{name: "exact", run: func(context.Context, *world, float64) (float64, float64, error) { return v, 0, nil }}
+	return program{name: "exact", run: func(context.Context, *world, float64) (float64, float64,
+		error) {
+		return v, 0, nil
+	}}
 }
 
 // iperf3Paced is how near iperf3 comes to a rate, by what its server received.
 func iperf3Paced(name, rate string, flags ...string) program {
 	target := map[string]float64{"10M": 10e6, "100M": 100e6, "1G": 1e9}[rate]
-	return program{name: name, needs: "iperf3", run: func(ctx context.Context, w *world, seconds float64) (float64, float64, error) {
-		out, err := w.run(ctx, append([]string{"iperf3", "-c", farIP, "-p", iperf3Port, "-J", "-t", wholeSeconds(seconds), "-b", rate}, flags...)...)
+	return program{name: name, needs: "iperf3", run: func(ctx context.Context, w *world, seconds float64) (float64,
+		float64, error) {
+		out, err := w.run(ctx,
+			append([]string{"iperf3", "-c", farIP, "-p", iperf3Port, "-J", "-t", wholeSeconds(seconds), "-b", rate},
+				flags...)...)
 		if err != nil {
 			return 0, 0, err
 		}

@@ -30,22 +30,26 @@ func rows(exe, key, self string) []row {
 	}
 	copying := []program{iperf3("iperf3", false), iperf2("iperf2"), nuttcp("nuttcp")}
 	table := []row{
-		{test: "stream", unit: "Gb/s", scale: gigabit, goal: goalStream, programs: append([]program{ours(throughput, stream...)}, bulk...)},
+		{test: "stream", unit: "Gb/s", scale: gigabit, goal: goalStream,
+			programs: append([]program{ours(throughput, stream...)}, bulk...)},
 		{test: "stream, both sides copy", unit: "Gb/s", scale: gigabit, goal: goalCopy,
 			programs: append([]program{ours(throughput, with(stream, "--copy")...)}, copying...)},
-		{test: "stream, cost", unit: "CPU s/GB", goal: goalCost, cost: true, programs: append([]program{ours(throughput, "--test", "stream", "--warm-up", "0s")}, bulk...)},
+		{test: "stream, cost", unit: "CPU s/GB", goal: goalCost, cost: true,
+			programs: append([]program{ours(throughput, "--test", "stream", "--warm-up", "0s")}, bulk...)},
 		{test: "stream down", unit: "Gb/s", scale: gigabit, goal: goalStream,
-			programs: []program{ours(throughput, with(stream, "--reverse")...), iperf3("iperf3 -R", false, "-R"), iperf3("iperf3 -R -Z", false, "-R", "-Z"), nuttcp("nuttcp -r", "-r")}},
+			programs: []program{ours(throughput, with(stream, "--reverse")...), iperf3("iperf3 -R", false, "-R"),
+				iperf3("iperf3 -R -Z", false, "-R", "-Z"), nuttcp("nuttcp -r", "-r")}},
 	}
 	for _, n := range []int{2, 4, 16, 256} {
 		p := fmt.Sprint(n)
-		r := row{test: "stream, " + p + " connections", unit: "Gb/s", scale: gigabit, goal: goalScale, programs: []program{
-			ours(throughput, with(stream, "--parallel", p)...),
-			// One connection of ours is the best that this engine does; the ratio says what more of
-			// them lose.
-			named("linerate, 1 connection", ours(throughput, stream...)),
-			iperf2("iperf2 -P "+p, "-P", p),
-		}}
+		r := row{test: "stream, " + p + " connections", unit: "Gb/s", scale: gigabit, goal: goalScale,
+			programs: []program{
+				ours(throughput, with(stream, "--parallel", p)...),
+				// One connection of ours is the best that this engine does; the ratio says what more of
+				// them lose.
+				named("linerate, 1 connection", ours(throughput, stream...)),
+				iperf2("iperf2 -P "+p, "-P", p),
+			}}
 		if n <= 128 { // the most that iperf3 takes
 			r.programs = append(r.programs, iperf3("iperf3 -P "+p, false, "-P", p))
 		}
@@ -55,11 +59,13 @@ func rows(exe, key, self string) []row {
 	udp := []string{"--test", "udp", "--length", "64", "--warm-up", "100ms"}
 	flood := []program{iperf3("iperf3 -u -b 0", true, "-u", "-b", "0", "-l", "64")}
 	table = append(table,
-		row{test: "rr", unit: "k/s", scale: thousand, goal: goalRR, programs: []program{ours(transactions, rr...), sockperf(), plain(self, "rr")}},
+		row{test: "rr", unit: "k/s", scale: thousand, goal: goalRR,
+			programs: []program{ours(transactions, rr...), sockperf(), plain(self, "rr")}},
 		row{test: "rr, busy-poll", unit: "k/s", scale: thousand, goal: goalBusyPoll, programs: []program{
 			ours(transactions, with(rr, "--busy-poll")...), named("linerate, blocking", ours(transactions, rr...)),
 		}},
-		row{test: "udp, 64 bytes", unit: "k/s", scale: thousand, goal: goalDatagrams, programs: append([]program{ours(packets, udp...)}, flood...)},
+		row{test: "udp, 64 bytes", unit: "k/s", scale: thousand, goal: goalDatagrams,
+			programs: append([]program{ours(packets, udp...)}, flood...)},
 		row{test: "udp, 64 bytes, no GSO", unit: "k/s", scale: thousand, goal: goalNoOffload,
 			programs: append([]program{ours(packets, with(udp, "--batch", "mmsg")...)}, flood...)},
 		// None of the peers connects, asks, is answered and closes (iperf2 --connect-only asks
@@ -75,7 +81,8 @@ func rows(exe, key, self string) []row {
 				iperf3Paced("iperf3 -b "+rate, rate),
 			}},
 			row{test: "pacing udp " + rate, unit: "of target", scale: 1, goal: goalPacing, programs: []program{
-				ours(accuracy, "--test", "udp", "--length", "1400", "--warm-up", "100ms", "--rate", rate), named("exact", exactly(1)),
+				ours(accuracy, "--test", "udp", "--length", "1400", "--warm-up", "100ms", "--rate", rate),
+				named("exact", exactly(1)),
 				iperf3Paced("iperf3 -u -b "+rate, rate, "-u", "-l", "1400"),
 			}},
 		)

@@ -101,7 +101,8 @@ func (w *world) run(ctx context.Context, args ...string) ([]byte, error) {
 		if ctx.Err() != nil {
 			err = errors.Join(ctx.Err(), err)
 		}
-		return nil, fmt.Errorf("%s: %w: %s", strings.Join(args, " "), err, lastLine(append(errs.Bytes(), out.Bytes()...)))
+		return nil, fmt.Errorf("%s: %w: %s", strings.Join(args, " "), err,
+			lastLine(append(errs.Bytes(), out.Bytes()...)))
 	}
 	return out.Bytes(), nil
 }

@@ -44,7 +44,9 @@ A unit for systemd, which opens the socket and shuts the agent in, is dist/syste
 			return errors.Join(err, told)
 		},
 	}
-	c.Flags().StringVar(&socket, "socket", agent.DefaultSocket, "where to answer; not used when systemd has opened the socket")
-	c.Flags().StringVar(&group, "group", "linerate", "the group that may ask besides root, by name or number; empty: root alone")
+	c.Flags().StringVar(&socket, "socket", agent.DefaultSocket,
+		"where to answer; not used when systemd has opened the socket")
+	c.Flags().StringVar(&group, "group", "linerate",
+		"the group that may ask besides root, by name or number; empty: root alone")
 	return c
 }

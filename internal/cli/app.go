@@ -77,8 +77,10 @@ Start with ` + "`linerate demo`" + `: the whole loop in a private world on this 
 	root.SuggestionsMinimumDistance = 2 // cobra sets it only where it prints suggestions itself
 	flags := root.PersistentFlags()
 	flags.BoolVar(&a.json, "json", false, "print one JSON document on standard output and nothing else")
-	flags.StringVar(&a.state, "state", "", "directory for the journal and the runs (also LINERATE_STATE; default /var/lib/linerate for root, else $XDG_STATE_HOME/linerate)")
-	flags.StringVar(&a.progress, "progress", "auto", "progress on standard error: auto (a terminal gets it), lines, all (what a terminal would rewrite as lines too), off")
+	flags.StringVar(&a.state, "state", "",
+		"directory for the journal and the runs (also LINERATE_STATE; default /var/lib/linerate for root, else $XDG_STATE_HOME/linerate)")
+	flags.StringVar(&a.progress, "progress", "auto",
+		"progress on standard error: auto (a terminal gets it), lines, all (what a terminal would rewrite as lines too), off")
 
 	// The order is that of the work on a host, from looking to changing to cleaning up.
 	for _, c := range []*cobra.Command{

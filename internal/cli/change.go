@@ -134,7 +134,8 @@ func (a *app) dryRun(ctx context.Context, settings []knob.Setting) error {
 		if err != nil {
 			return err
 		}
-		changes = append(changes, journal.Change{Time: time.Now(), Knob: s.Knob, Side: "near", From: from, To: to, State: "dry-run"})
+		changes = append(changes, journal.Change{Time: time.Now(), Knob: s.Knob, Side: "near", From: from, To: to,
+			State: "dry-run"})
 	}
 	return a.printHistory(changes)
 }
@@ -159,12 +160,14 @@ func (a *app) confirmCommand() *cobra.Command {
 				if len(args) == 0 {
 					// Not a success: whoever types confirm believes that something is on trial, and
 					// it may have gone back a second ago.
-					return statusError{status: exitFailed, message: "confirm: no change is on trial", hint: "linerate history, to see what happened to it"}
+					return statusError{status: exitFailed, message: "confirm: no change is on trial",
+						hint: "linerate history, to see what happened to it"}
 				}
 			}
 			if err := j.Commit(cmd.Context(), args...); err != nil {
 				if errors.Is(err, journal.ErrForeign) {
-					err = flagError{err, "linerate undo ID ends that trial and leaves the other value alone; then confirm the rest"}
+					err = flagError{err,
+						"linerate undo ID ends that trial and leaves the other value alone; then confirm the rest"}
 				}
 				return err
 			}

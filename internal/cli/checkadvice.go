@@ -65,8 +65,10 @@ their newest release. --os and --release choose another one.`,
 			judged := target.Judge(file)
 			// A release that no line of the text is judged for was meant for another system:
 			// --release 7 of a .reg file.
-			if release != "" && system == "" && len(judged) > 0 && !slices.ContainsFunc(judged, func(j advice.Judgement) bool { return j.For == advice.Linux }) {
-				return usagef("--release %s: %s has no setting of Linux; --os says whose release it is (%s)", release, args[0], judged[0].For)
+			if release != "" && system == "" && len(judged) > 0 &&
+				!slices.ContainsFunc(judged, func(j advice.Judgement) bool { return j.For == advice.Linux }) {
+				return usagef("--release %s: %s has no setting of Linux; --os says whose release it is (%s)", release,
+					args[0], judged[0].For)
 			}
 			doc := report.NewCheckAdvice(a.envelope(""), args[0], file.Lines, target.OS, releases, judged)
 			if err := a.print(doc, func(s text.Style) error { return text.Advice(a.out, doc, s) }); err != nil {
@@ -82,8 +84,10 @@ their newest release. --os and --release choose another one.`,
 	}
 	flags := c.Flags()
 	flags.StringVar(&system, "os", "", "judge every setting for this system: "+words(advice.Systems()))
-	flags.StringVar(&release, "release", "", "release to judge for: a Linux kernel (5.15), or one of the system that --os names (14.1, 11.4, xp, 2003, 10)")
-	flags.StringVar(&failOn, "fail-on", "", "exit with 4 when a verdict is at or above this one: "+words(failingVerdicts))
+	flags.StringVar(&release, "release", "",
+		"release to judge for: a Linux kernel (5.15), or one of the system that --os names (14.1, 11.4, xp, 2003, 10)")
+	flags.StringVar(&failOn, "fail-on", "", "exit with 4 when a verdict is at or above this one: "+
+		words(failingVerdicts))
 	flags.BoolVar(&current, "current", false, "show the present values of this host beside the advice")
 	return c
 }
@@ -104,7 +108,8 @@ func oneFile(_ *cobra.Command, args []string) error {
 // adviceTarget finds what is judged for, and the releases for the document. Advice for Linux is for
 // this host's kernel unless another one is given; on other systems it is for the newest that is
 // known.
-func (a *app) adviceTarget(ctx context.Context, system advice.OS, release string) (advice.Target, map[string]string, error) {
+func (a *app) adviceTarget(ctx context.Context, system advice.OS, release string) (advice.Target,
+	map[string]string, error) {
 	target := advice.Target{OS: system, Release: map[advice.OS]advice.Release{}}
 	if system != "" && !slices.Contains(advice.Systems(), system) {
 		return target, nil, usagef("--os %q: not one of %s", system, words(advice.Systems()))

@@ -33,9 +33,11 @@ func TestWireIsCut(t *testing.T) {
 			k.before = k.settings(t)
 			// The far window is the fault; what is tried at the near host beside it may put both in
 			// trial.
-			tune := k.command(t.Context(), k.Near(), "tune", target, "--knobs", "sysctl:net.ipv4.tcp_rmem,sysctl:net.ipv4.tcp_wmem", "--thorough",
+			tune := k.command(t.Context(), k.Near(), "tune", target, "--knobs",
+				"sysctl:net.ipv4.tcp_rmem,sysctl:net.ipv4.tcp_wmem", "--thorough",
 				"--duration", "100ms", "--warm-up", "60ms", "--progress", "lines")
-			tune.Env = append(tune.Env, "PATH="+filepath.Join(k.state, "bin")+string(os.PathListSeparator)+os.Getenv("PATH"))
+			tune.Env = append(tune.Env, "PATH="+filepath.Join(k.state, "bin")+string(os.PathListSeparator)+
+				os.Getenv("PATH"))
 			said := &syncBuffer{}
 			tune.Stderr = said
 			if err := tune.Start(); err != nil {
@@ -49,7 +51,8 @@ func TestWireIsCut(t *testing.T) {
 				}
 				return true
 			}
-			await(t, "the path to be measured", func() bool { return lives() && strings.Contains(said.String(), "try far") })
+			await(t, "the path to be measured",
+				func() bool { return lives() && strings.Contains(said.String(), "try far") })
 			// How long both are is a matter of the machine: on a slow one the near trial is over
 			// before anybody looks.
 			await(t, "the far setting to be in trial", func() bool {
@@ -64,8 +67,9 @@ func TestWireIsCut(t *testing.T) {
 			}
 			// Which bound of the silence is reached first is a matter of moments: that of the
 			// kernel or our own.
-			sentence := regexp.MustCompile(`(?m)^linerate: the other host is gone \((nothing heard for 8s|connection timed out)\): ` +
-				`what was in trial here was taken back, and that host takes its own trials back by itself$`)
+			sentence := regexp.MustCompile(
+				`(?m)^linerate: the other host is gone \((nothing heard for 8s|connection timed out)\): ` +
+					`what was in trial here was taken back, and that host takes its own trials back by itself$`)
 			if n := strings.Count(said.String(), "linerate: "); n != 1 || !sentence.MatchString(said.String()) {
 				t.Errorf("%d sentences, want only %s:\n%s", n, sentence, said)
 			}
@@ -112,7 +116,8 @@ func serveSSH(t *testing.T, k *killWorld) string {
 	t.Helper()
 	at := func(name string) string { return filepath.Join(k.state, name) }
 	for _, key := range []string{"hostkey", "userkey"} {
-		if out, err := exec.Command("ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", at(key)).CombinedOutput(); err != nil {
+		if out, err := exec.Command("ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f",
+			at(key)).CombinedOutput(); err != nil {
 			t.Fatalf("ssh-keygen: %v: %s", err, out)
 		}
 	}
@@ -135,9 +140,12 @@ func serveSSH(t *testing.T, k *killWorld) string {
 		t.Fatal(err)
 	}
 	for name, text := range map[string]string{
-		"sshd_config": fmt.Sprintf("ListenAddress %s:2222\nHostKey %s\nAuthorizedKeysFile %s\nPidFile none\nStrictModes no\nUsePAM no\nPasswordAuthentication no\n"+
-			"SetEnv PATH=%s:/usr/bin:/bin LINERATE_STATE=%s\n", k.Far().Address, at("hostkey"), at("userkey.pub"), at("bin"), at("far")),
-		"bin/ssh": fmt.Sprintf("#!/bin/sh\nexec /usr/bin/ssh -F none -i %s -o StrictHostKeyChecking=no -o UserKnownHostsFile=/dev/null -o LogLevel=ERROR \"$@\"\n", at("userkey")),
+		"sshd_config": fmt.Sprintf(
+			"ListenAddress %s:2222\nHostKey %s\nAuthorizedKeysFile %s\nPidFile none\nStrictModes no\nUsePAM no\nPasswordAuthentication no\n"+
+				"SetEnv PATH=%s:/usr/bin:/bin LINERATE_STATE=%s\n", k.Far().Address, at("hostkey"), at("userkey.pub"),
+			at("bin"), at("far")),
+		"bin/ssh": fmt.Sprintf(
+			"#!/bin/sh\nexec /usr/bin/ssh -F none -i %s -o StrictHostKeyChecking=no -o UserKnownHostsFile=/dev/null -o LogLevel=ERROR \"$@\"\n", at("userkey")),
 	} {
 		if err := os.WriteFile(at(name), []byte(text), 0o755); err != nil {
 			t.Fatal(err)

@@ -95,9 +95,11 @@ on, with addresses and names replaced, so that somebody else can judge it again.
 	f.target.add(c)
 	f.load.add(c, 3*time.Second)
 	c.Flags().Lookup("duration").Usage = "how long the path is loaded, after its warm-up; without TARGET how long this host is watched, at most 5s"
-	c.Flags().StringVar(&f.failOn, "fail-on", "", "exit with 4 when a finding is at or above this severity: info, notice, warning, critical")
+	c.Flags().StringVar(&f.failOn, "fail-on", "",
+		"exit with 4 when a finding is at or above this severity: info, notice, warning, critical")
 	c.Flags().StringVar(&f.explain, "explain", "", "explain a finding's code instead of measuring")
-	c.Flags().BoolVarP(&f.verbose, "verbose", "v", false, "print all evidence of all findings, and all that could not be seen")
+	c.Flags().BoolVarP(&f.verbose, "verbose", "v", false,
+		"print all evidence of all findings, and all that could not be seen")
 	f.cpu.add(c)
 	f.sent.add(c)
 	return c
@@ -119,11 +121,13 @@ func (f *diagnoseFlags) check(cmd *cobra.Command, args []string) error {
 	}
 	for _, name := range []string{"key", "connect-timeout", "parallel", "reverse"} {
 		if cmd.Flags().Changed(name) {
-			return flagError{usagef("--%s: without a TARGET nothing is sent", name), "linerate diagnose TARGET --" + name + " …"}
+			return flagError{usagef("--%s: without a TARGET nothing is sent", name), "linerate diagnose TARGET --" +
+				name + " …"}
 		}
 	}
 	if f.load.duration > watch.MaxDuration {
-		return usagef("--duration %v: this host is watched for %v at most; give a TARGET to load a path for longer", f.load.duration, watch.MaxDuration)
+		return usagef("--duration %v: this host is watched for %v at most; give a TARGET to load a path for longer",
+			f.load.duration, watch.MaxDuration)
 	}
 	return nil
 }

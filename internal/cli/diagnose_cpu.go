@@ -13,13 +13,15 @@ import (
 type cpuFlag struct{ on bool }
 
 func (f *cpuFlag) add(c *cobra.Command) {
-	c.Flags().BoolVar(&f.on, "cpu", false, "tell where this host's processor time goes, to which interrupt of which card, and what would help")
+	c.Flags().BoolVar(&f.on, "cpu", false,
+		"tell where this host's processor time goes, to which interrupt of which card, and what would help")
 }
 
 // check refuses it with a target: who wants the processors under a load starts the load beside.
 func (f *cpuFlag) check(args []string) error {
 	if f.on && len(args) > 0 {
-		return flagError{usagef("--cpu: it is about this host; a TARGET has no place beside it"), "linerate diagnose --cpu, while the load runs"}
+		return flagError{usagef("--cpu: it is about this host; a TARGET has no place beside it"),
+			"linerate diagnose --cpu, while the load runs"}
 	}
 	return nil
 }

@@ -19,7 +19,8 @@ import (
 // diagnosed makes the verdict; without a target it is on this host alone, or on what was sent.
 // Short is why a verdict is by echoes alone where more was asked for; the command ends with it once
 // the verdict is printed.
-func (a *app) diagnosed(ctx context.Context, target string, f diagnoseFlags, p *progress.Line) (v *loop.Verdict, short, err error) {
+func (a *app) diagnosed(ctx context.Context, target string, f diagnoseFlags, p *progress.Line) (v *loop.Verdict, short,
+	err error) {
 	status := func(step string) { p.Status("%s", step) }
 	if p.Mode() == progress.Lines {
 		status = func(step string) { p.Step("%s", step) } // which runs a verdict took is worth a line of a log
@@ -93,7 +94,8 @@ func silent(ctx context.Context, far loop.Stranger, err error) error {
 	if err == nil || ctx.Err() != nil || far.Speak != nil || !errors.Is(err, traffic.ErrNoAnswer) {
 		return err
 	}
-	return statusError{status: exitUnreachable, message: err.Error(), hint: "is " + far.Host + " up, and does every firewall between let icmp echo requests pass?"}
+	return statusError{status: exitUnreachable, message: err.Error(),
+		hint: "is " + far.Host + " up, and does every firewall between let icmp echo requests pass?"}
 }
 
 // echoes is a far end whose kernel answers echo requests, and nothing else does.

@@ -27,9 +27,11 @@ type sentFlags struct {
 }
 
 func (f *sentFlags) add(c *cobra.Command) {
-	c.Flags().StringArrayVar(&f.from, "from", nil, "judge what is in `FILE` instead of this host: a capture, a sosreport, a copy of /proc and /sys, a saved case; "+
-		"twice: what happened between two snapshots of one host; - is standard input")
-	c.Flags().StringVar(&f.save, "save", "", "write all that the verdict rests on, scrubbed, into this new `FILE`; --from reads it")
+	c.Flags().StringArrayVar(&f.from, "from", nil,
+		"judge what is in `FILE` instead of this host: a capture, a sosreport, a copy of /proc and /sys, a saved case; "+
+			"twice: what happened between two snapshots of one host; - is standard input")
+	c.Flags().StringVar(&f.save, "save", "",
+		"write all that the verdict rests on, scrubbed, into this new `FILE`; --from reads it")
 }
 
 // check refuses what cannot be meant, before anything is measured.
@@ -72,7 +74,8 @@ func (f *sentFlags) judge(ctx context.Context, a *app) (*loop.Verdict, error) {
 		return nil, usageError{err}
 	case errors.Is(err, capture.ErrFormat), errors.Is(err, casefile.ErrFormat), errors.Is(err, sosreport.ErrFormat):
 		if hintOf(err) == "" {
-			err = flagError{err, "it reads what `linerate inspect --capture`, `linerate diagnose --save` and sos make, and copies of /proc and /sys"}
+			err = flagError{err,
+				"it reads what `linerate inspect --capture`, `linerate diagnose --save` and sos make, and copies of /proc and /sys"}
 		}
 	}
 	return v, err

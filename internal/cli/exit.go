@@ -84,7 +84,8 @@ func exitStatus(err error) int {
 		return exitInterrupted
 	case errors.As(err, &status):
 		return status.status
-	case errors.As(err, &usage), errors.As(err, &unreachable), errors.Is(err, knob.ErrUnknown), errors.As(err, &outOfRange),
+	case errors.As(err, &usage), errors.As(err, &unreachable), errors.Is(err, knob.ErrUnknown),
+		errors.As(err, &outOfRange),
 		errors.Is(err, peer.ErrTarget), errors.Is(err, peer.ErrNoKey), errors.Is(err, wire.ErrBadKey),
 		errors.Is(err, traffic.ErrBadSpec):
 		return exitUsage

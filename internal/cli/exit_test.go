@@ -46,7 +46,8 @@ func TestTuneErrorKeepsStatus(t *testing.T) {
 
 // TestBadSpecSays checks that a test that cannot be is told by its reason alone.
 func TestBadSpecSays(t *testing.T) {
-	_, err := traffic.Spec{Test: traffic.RR, Direction: traffic.Up, Streams: 1, Duration: 1e9, Interval: 1e9, RequestBytes: 1, ResponseBytes: 1, RateBitsPerSec: 1e6}.Normalize()
+	_, err := traffic.Spec{Test: traffic.RR, Direction: traffic.Up, Streams: 1, Duration: 1e9, Interval: 1e9,
+		RequestBytes: 1, ResponseBytes: 1, RateBitsPerSec: 1e6}.Normalize()
 	if got := oneSentence(err); got != "rr runs at no rate" || exitStatus(err) != exitUsage {
 		t.Errorf("%v says %q with status %d", err, got, exitStatus(err))
 	}

@@ -51,10 +51,12 @@ machine, such as an interrupt by its number, is left out with the reason; the st
 	}
 	flags := c.Flags()
 	flags.StringVar(&f.format, "format", "", "ansible, tuned, shell or nixos")
-	flags.StringVar(&f.output, "output", "", "write to this new `PATH` instead of standard output; for tuned a directory")
+	flags.StringVar(&f.output, "output", "",
+		"write to this new `PATH` instead of standard output; for tuned a directory")
 	flags.StringVar(&f.run, "run", "", "take what a stored run kept: its `ID`, or last")
 	flags.StringVar(&f.from, "from", "", "take what a tune kept from its JSON document in `FILE`; - is standard input")
-	flags.StringVar(&f.side, "side", "", "with --run or --from: near (where tune was typed; default) or far (its target)")
+	flags.StringVar(&f.side, "side", "",
+		"with --run or --from: near (where tune was typed; default) or far (its target)")
 	flags.BoolVar(&f.force, "force", false, "let --output replace files")
 	return c
 }
@@ -153,7 +155,8 @@ func nothingToExport(err error) error {
 	case hintOf(err) != "":
 		return err // whoever found it knew more
 	case errors.Is(err, export.ErrNothing):
-		return flagError{err, "linerate tune TARGET finds and proves changes, linerate confirm lets a trial stay; linerate history lists them"}
+		return flagError{err,
+			"linerate tune TARGET finds and proves changes, linerate confirm lets a trial stay; linerate history lists them"}
 	case errors.Is(err, runs.ErrNoRun), errors.Is(err, runs.ErrAmbiguous):
 		return flagError{err, "linerate report lists the runs"}
 	}
@@ -261,13 +264,15 @@ func (a *app) exportJournal(ctx context.Context, ids []string) (export.Set, erro
 		stays := c.State == journal.Persisted || c.State == journal.Committed && c.BootID == boot
 		switch {
 		case named && !stays && c.State == journal.Trial:
-			return set, flagError{fmt.Errorf("export change %s of %s: it is a trial", c.ID, c.Knob), "linerate confirm " + c.ID}
+			return set, flagError{fmt.Errorf("export change %s of %s: it is a trial", c.ID, c.Knob),
+				"linerate confirm " + c.ID}
 		case named && !stays:
 			return set, fmt.Errorf("export change %s of %s: it is not in force any more", c.ID, c.Knob)
 		case !stays || len(ids) > 0 && !named:
 			continue
 		}
-		set.Changes = append(set.Changes, export.Change{ID: c.ID, Knob: c.Knob, From: c.From, To: c.To, State: string(c.State), Why: reason(c)})
+		set.Changes = append(set.Changes, export.Change{ID: c.ID, Knob: c.Knob, From: c.From, To: c.To,
+			State: string(c.State), Why: reason(c)})
 		set.Origin.Time = c.Time
 	}
 	if len(set.Changes) == 0 {

@@ -18,19 +18,24 @@ func TestMistypedFlags(t *testing.T) {
 		{"measure far -u -b 10M", "try: it is --test udp here"},
 		{"measure far --nosuch", "try: `linerate measure --help` lists the flags"},
 		{"serve -P 4", "try: `linerate serve --help` lists the flags"},
-		{"measure far --duration 10", "linerate: --duration 10: write a time with its unit, as in 500ms, 10s or 1m30s\n"},
+		{"measure far --duration 10",
+			"linerate: --duration 10: write a time with its unit, as in 500ms, 10s or 1m30s\n"},
 		{"measure far --parallel four", "linerate: --parallel four: write a whole number\n"},
-		{"measure far --reverse --bidir", "linerate: --reverse and --bidir: give one of them; --bidir sends both ways already\n"},
-		{"measure far --test bogus", "linerate: --test: no test \"bogus\"; there are stream, rr, crr, udp, ping, mtu, load\n"},
+		{"measure far --reverse --bidir",
+			"linerate: --reverse and --bidir: give one of them; --bidir sends both ways already\n"},
+		{"measure far --test bogus",
+			"linerate: --test: no test \"bogus\"; there are stream, rr, crr, udp, ping, mtu, load\n"},
 		{"measure far --test udp --batch big", "there are gso, mmsg, single"},
 		{"measure far --test stream --send post", "there are copy, sendfile, splice"},
 		{"measure far --test stream --receive post", "there are copy, truncate"},
-		{"measure far --test stream --cpu x", "linerate: --cpu x: write a list as in 0-3,8, or two with a slash between them, NEAR/FAR\n"},
+		{"measure far --test stream --cpu x",
+			"linerate: --cpu x: write a list as in 0-3,8, or two with a slash between them, NEAR/FAR\n"},
 	} {
 		var out, errs bytes.Buffer
 		status := Main(append([]string{"linerate"}, strings.Fields(tc.args)...), strings.NewReader(""), &out, &errs)
 		if status != exitUsage || out.Len() != 0 || !strings.Contains(errs.String(), tc.want) {
-			t.Errorf("%s: status %d, printed %q, said %q; want %q", tc.args, status, out.String(), errs.String(), tc.want)
+			t.Errorf("%s: status %d, printed %q, said %q; want %q", tc.args, status, out.String(),
+				errs.String(), tc.want)
 		}
 	}
 }

@@ -22,8 +22,10 @@ func TestForeignServerNotThere(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			var out, errs bytes.Buffer
-			status := Main([]string{"linerate", "measure", name + "://" + free, "--duration", "200ms"}, strings.NewReader(""), &out, &errs)
-			if status != exitUnreachable || out.Len() != 0 || !strings.Contains(errs.String(), "\ntry: ") || strings.Contains(errs.String(), "dial tcp") {
+			status := Main([]string{"linerate", "measure", name + "://" + free, "--duration", "200ms"},
+				strings.NewReader(""), &out, &errs)
+			if status != exitUnreachable || out.Len() != 0 || !strings.Contains(errs.String(), "\ntry: ") ||
+				strings.Contains(errs.String(), "dial tcp") {
 				t.Errorf("status %d, printed %q, said %q", status, out.String(), errs.String())
 			}
 		})
@@ -32,7 +34,8 @@ func TestForeignServerNotThere(t *testing.T) {
 
 // TestForeignTargetMistyped checks that an address without a host does not mean this one.
 func TestForeignTargetMistyped(t *testing.T) {
-	for _, target := range []string{"iperf3://", "iperf2://:5001", "stamp://far:99999", "nuttcp://far:", "ttcp://me@far"} {
+	for _, target := range []string{"iperf3://", "iperf2://:5001", "stamp://far:99999", "nuttcp://far:",
+		"ttcp://me@far"} {
 		var out, errs bytes.Buffer
 		status := Main([]string{"linerate", "measure", target}, strings.NewReader(""), &out, &errs)
 		if status != exitUsage || !strings.Contains(errs.String(), "bad target") {

@@ -59,7 +59,8 @@ func TestGuide(t *testing.T) {
 
 func typeAll(t *testing.T, commands []string) {
 	t.Helper()
-	world := scenario.World{Topology: scenario.Pair, Link: &scenario.Link{ToFar: link.Params{RateBitsPerSec: 300e6, DelaySeconds: 0.002}}}
+	world := scenario.World{Topology: scenario.Pair,
+		Link: &scenario.Link{ToFar: link.Params{RateBitsPerSec: 300e6, DelaySeconds: 0.002}}}
 	running, err := lab.Up(t.Context(), world)
 	if err != nil {
 		t.Fatal(err)
@@ -86,7 +87,8 @@ func typeAll(t *testing.T, commands []string) {
 		c := running.Near().Exec(t.Context(), "sh", "-ec", command)
 		c.Dir = here
 		var stdout, stderr bytes.Buffer
-		c.Env = []string{"LINERATE_KEY=" + key, "LINERATE_STATE=" + filepath.Join(state, "near"), "PATH=" + bin + ":" + os.Getenv("PATH")}
+		c.Env = []string{"LINERATE_KEY=" + key, "LINERATE_STATE=" + filepath.Join(state, "near"),
+			"PATH=" + bin + ":" + os.Getenv("PATH")}
 		c.Stdout, c.Stderr = &stdout, &stderr
 		if err := c.Run(); err != nil {
 			t.Fatalf("$ %s\n%v\n%s%s", command, err, &stdout, &stderr)

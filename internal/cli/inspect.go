@@ -68,7 +68,8 @@ the reader of the file will see. A file that exists is left alone unless --force
 		},
 	}
 	flags := c.Flags()
-	flags.StringVar(&f.root, "root", "", "directory `DIR` that holds copies of /proc and /sys to read instead of this host")
+	flags.StringVar(&f.root, "root", "",
+		"directory `DIR` that holds copies of /proc and /sys to read instead of this host")
 	flags.StringVar(&f.from, "from", "", fromUsage)
 	flags.StringVar(&f.capture, "capture", "", "write what was read, scrubbed, into this new `FILE`")
 	flags.DurationVar(&f.interval, "interval", 0, "watch interrupts for this long and tell their rates, 10ms to 1h")

@@ -52,7 +52,8 @@ func TestKillTune(t *testing.T) {
 			if k.inForce == 0 {
 				t.Error("no kill fell while a change was in force: the test shows nothing")
 			}
-			t.Logf("%d kills, %d of them while a change was in force, %d runs had ended before", rounds/worlds, k.inForce, k.ended)
+			t.Logf("%d kills, %d of them while a change was in force, %d runs had ended before", rounds/worlds,
+				k.inForce, k.ended)
 		})
 	}
 }
@@ -71,7 +72,8 @@ const (
 // the value back, and the near tune ends by itself with the status for an unreachable peer.
 func TestFarDies(t *testing.T) {
 	k := newKillWorld(t, true)
-	tune := k.command(t.Context(), k.Near(), "tune", k.Far().Address, "--duration", "100ms", "--warm-up", "60ms", "--progress", "lines")
+	tune := k.command(t.Context(), k.Near(), "tune", k.Far().Address, "--duration", "100ms", "--warm-up", "60ms",
+		"--progress", "lines")
 	said := &syncBuffer{}
 	tune.Stderr = said
 	if err := tune.Start(); err != nil {
@@ -79,7 +81,8 @@ func TestFarDies(t *testing.T) {
 	}
 	await(t, "a far change to be in force", func() bool { return !cmp.Equal(k.before, k.settings(t)) })
 	// The lock of the far journal holds the number of its process, in the far host's own numbering.
-	if err := k.Far().Exec(t.Context(), "sh", "-c", `kill -9 $(cat "$0")`, filepath.Join(k.state, "far", "lock")).Run(); err != nil {
+	if err := k.Far().Exec(t.Context(), "sh", "-c", `kill -9 $(cat "$0")`,
+		filepath.Join(k.state, "far", "lock")).Run(); err != nil {
 		t.Fatal(err)
 	}
 	var exit *lab.ExitError
@@ -153,7 +156,8 @@ func (k *killWorld) settings(t *testing.T) (s [2]map[string]string) {
 // a change is in force, and waits for everything to be as it was.
 func (k *killWorld) round(t *testing.T, from moment, after time.Duration) {
 	t.Helper()
-	tune := k.command(t.Context(), k.Near(), "tune", k.Far().Address, "--duration", "100ms", "--warm-up", "60ms", "--progress", "lines")
+	tune := k.command(t.Context(), k.Near(), "tune", k.Far().Address, "--duration", "100ms", "--warm-up", "60ms",
+		"--progress", "lines")
 	said := &syncBuffer{}
 	tune.Stderr = said
 	if err := tune.Start(); err != nil {
@@ -162,7 +166,8 @@ func (k *killWorld) round(t *testing.T, from moment, after time.Duration) {
 	done := make(chan error, 1)
 	go func() { done <- tune.Wait() }()
 	if from != anywhere {
-		await(t, "the first trial to begin", func() bool { return strings.Contains(said.String(), "try ") || len(done) > 0 })
+		await(t, "the first trial to begin",
+			func() bool { return strings.Contains(said.String(), "try ") || len(done) > 0 })
 	}
 	if from == inForce {
 		await(t, "a change to be in force", func() bool { return !cmp.Equal(k.before, k.settings(t)) || len(done) > 0 })

@@ -103,7 +103,8 @@ func asked(pattern string) knob.ID {
 // A queue that is allocated and not in use, an interface that goes away in between: what a list
 // names and a read does not find is left out. A knob that has no star in its name was asked for and
 // says that it is not there. Of is a glob that the names have to fit, empty for all of them.
-func currentKnobs(ctx context.Context, definitions []knob.Definition, only knob.ID, of string) (map[knob.ID][]report.KnobNow, error) {
+func currentKnobs(ctx context.Context, definitions []knob.Definition, only knob.ID,
+	of string) (map[knob.ID][]report.KnobNow, error) {
 	system, boot := live.New(), bootconf.Read(os.DirFS("/"))
 	now := make(map[knob.ID][]report.KnobNow)
 	for _, d := range definitions {

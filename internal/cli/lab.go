@@ -96,7 +96,8 @@ or is too disturbed to judge it.`,
 	}
 	c.Flags().DurationVar(&f.budget, "budget", 5*time.Minute, "time for the tune of one scenario")
 	c.Flags().StringVar(&f.out, "out", "", "keep every tune's document in this directory")
-	c.Flags().BoolVar(&f.inside, "inside", false, "this is the guest that the scenario needs; the tune's document goes into the output")
+	c.Flags().BoolVar(&f.inside, "inside", false,
+		"this is the guest that the scenario needs; the tune's document goes into the output")
 	_ = c.Flags().MarkHidden("inside") // fails for no flag that exists
 	return c
 }
@@ -159,7 +160,8 @@ func (a *app) labRun(ctx context.Context, scenarios []scenario.Scenario, f labRu
 		}
 	}
 	if failed > 0 {
-		return statusError{status: exitFailed, message: fmt.Sprintf("lab: %d of %d scenarios did not pass", failed, len(scenarios))}
+		return statusError{status: exitFailed, message: fmt.Sprintf("lab: %d of %d scenarios did not pass", failed,
+			len(scenarios))}
 	}
 	if skipped > 0 {
 		return statusError{status: exitPartial}
@@ -180,11 +182,13 @@ type linkFlags struct {
 }
 
 func (l *linkFlags) add(c *cobra.Command) {
-	c.Flags().StringVar(&l.rate, "rate", "", "rate of an emulated link between the hosts, like 1Gb/s (default: a plain veth, as fast as the CPU)")
+	c.Flags().StringVar(&l.rate, "rate", "",
+		"rate of an emulated link between the hosts, like 1Gb/s (default: a plain veth, as fast as the CPU)")
 	c.Flags().DurationVar(&l.delay, "delay", 0, "one-way delay of the emulated link")
 	c.Flags().DurationVar(&l.jitter, "jitter", 0, "how much the delay varies, up and down")
 	c.Flags().Float64Var(&l.loss, "loss", 0, "share of packets that the link loses, 0 to 1")
-	c.Flags().StringVar(&l.queue, "queue", "", "what may wait for the link, like 256KiB (default: one bandwidth-delay product)")
+	c.Flags().StringVar(&l.queue, "queue", "",
+		"what may wait for the link, like 256KiB (default: one bandwidth-delay product)")
 	c.Flags().IntVar(&l.mtu, "mtu", 1500, "longest packet that passes, in bytes")
 }
 
@@ -200,7 +204,8 @@ func (l *linkFlags) link(c *cobra.Command) (*scenario.Link, error) {
 	if !asked {
 		return nil, nil
 	}
-	p := link.Params{DelaySeconds: l.delay.Seconds(), JitterSeconds: l.jitter.Seconds(), LossRatio: l.loss, MTUBytes: l.mtu}
+	p := link.Params{DelaySeconds: l.delay.Seconds(), JitterSeconds: l.jitter.Seconds(), LossRatio: l.loss,
+		MTUBytes: l.mtu}
 	if l.rate != "" {
 		rate, err := unit.ParseBitRate(l.rate)
 		if err != nil {
@@ -276,7 +281,8 @@ func (a *app) labUp(ctx context.Context, w scenario.World, command []string) err
 		for _, h := range running.Hosts {
 			fmt.Fprintf(a.out, "%-6s  %-10s  %s\n", h.Name, h.Address, running.Enter(h))
 		}
-		fmt.Fprintf(a.out, "in the near host:\n  export LINERATE_KEY=%s LINERATE_STATE=%s\n  linerate measure far\n", key, near)
+		fmt.Fprintf(a.out, "in the near host:\n  export LINERATE_KEY=%s LINERATE_STATE=%s\n  linerate measure far\n",
+			key, near)
 		<-ctx.Done()
 		return nil
 	}

@@ -17,7 +17,8 @@ import (
 func TestLabMatrixInGuest(t *testing.T) {
 	t.Parallel()
 	var out, errw bytes.Buffer
-	status := cli.Main([]string{"linerate", "lab", "matrix", "--json", "--only", "^guest-conntrack-full$", "--level", "gross"}, strings.NewReader(""), &out, &errw)
+	status := cli.Main([]string{"linerate", "lab", "matrix", "--json", "--only", "^guest-conntrack-full$", "--level",
+		"gross"}, strings.NewReader(""), &out, &errw)
 	if err := report.Validate(out.Bytes()); err != nil {
 		t.Fatalf("exit status %d, %v\n%s%s", status, err, &out, &errw)
 	}

@@ -61,7 +61,8 @@ The exit status is 1 when less than 95 % are right or a sound world was warned o
 	c.Flags().StringVar(&f.out, "out", "", "keep every verdict's document in this directory")
 	c.Flags().BoolVar(&f.short, "short", false, "only a handful of gross faults and a sound world, in about a minute")
 	c.Flags().BoolVar(&f.list, "list", false, "list the scenarios instead of playing them")
-	c.Flags().BoolVar(&f.inside, "inside", false, "this is the guest that the cases need; verdicts' documents go into the output")
+	c.Flags().BoolVar(&f.inside, "inside", false,
+		"this is the guest that the cases need; verdicts' documents go into the output")
 	_ = c.Flags().MarkHidden("inside") // fails for no flag that exists
 	return c
 }
@@ -155,6 +156,9 @@ func (a *app) labWorkCommand() *cobra.Command {
 		Short:  "Be a background program of a practice world (started by linerate itself)",
 		Hidden: true,
 		Args:   cobra.ExactArgs(1),
-		RunE:   func(cmd *cobra.Command, args []string) error { return work.RunDescribed(cmd.Context(), args[0], a.out) },
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return work.RunDescribed(cmd.Context(),
+				args[0], a.out)
+		},
 	}
 }

@@ -14,7 +14,8 @@ import (
 )
 
 // labPlay plays one scenario of `lab run`, in a guest when it needs one and this is none.
-func (a *app) labPlay(ctx context.Context, s scenario.Scenario, f labRunFlags, p *progress.Line) (*report.LabDocument, error) {
+func (a *app) labPlay(ctx context.Context, s scenario.Scenario, f labRunFlags,
+	p *progress.Line) (*report.LabDocument, error) {
 	if s.On() == scenario.Guest && !f.inside {
 		return a.labPlayInGuest(ctx, s, f.budget, p)
 	}
@@ -33,11 +34,13 @@ func (a *app) labPlay(ctx context.Context, s scenario.Scenario, f labRunFlags, p
 
 // labPlayInGuest boots the guest that a scenario needs and plays it there with the same command. A
 // machine that cannot have guests skips it.
-func (a *app) labPlayInGuest(ctx context.Context, s scenario.Scenario, budget time.Duration, p *progress.Line) (*report.LabDocument, error) {
+func (a *app) labPlayInGuest(ctx context.Context, s scenario.Scenario, budget time.Duration,
+	p *progress.Line) (*report.LabDocument, error) {
 	p.Status("%s: boots a guest", s.Name)
 	doc, reason, err := matrix.RunInGuest(ctx, s, budget, a.progressOf(p, s.Name))
 	if err == nil && doc == nil {
-		doc = report.NewLab(a.envelope(""), report.LabOutcome{Scenario: s.Name, Expected: s.Expect.Finding, Skipped: true, Reason: reason})
+		doc = report.NewLab(a.envelope(""), report.LabOutcome{Scenario: s.Name, Expected: s.Expect.Finding,
+			Skipped: true, Reason: reason})
 	}
 	return doc, err
 }

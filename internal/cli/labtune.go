@@ -65,10 +65,12 @@ The exit status is 1 when a case is not tuned, and 3 when this machine could not
 	c.Flags().IntVar(&f.runs, "runs", 1, "how often each case is played, in fresh worlds each time")
 	c.Flags().DurationVar(&f.budget, "budget", 5*time.Minute, "time for each tune")
 	c.Flags().IntVar(&f.trials, "max-trials", 20, "trials that each tune may measure")
-	c.Flags().IntVar(&f.null, "null", 0, "instead of the scenarios, try so many knobs without an effect in a sound world")
+	c.Flags().IntVar(&f.null, "null", 0,
+		"instead of the scenarios, try so many knobs without an effect in a sound world")
 	c.Flags().StringVar(&f.out, "out", "", "keep every tune's document in this directory")
 	c.Flags().BoolVar(&f.list, "list", false, "list the scenarios instead of playing them")
-	c.Flags().BoolVar(&f.inside, "inside", false, "this is the guest that the cases need; the tunes' documents go into the output")
+	c.Flags().BoolVar(&f.inside, "inside", false,
+		"this is the guest that the cases need; the tunes' documents go into the output")
 	_ = c.Flags().MarkHidden("inside") // fails for no flag that exists
 	return c
 }
@@ -129,7 +131,8 @@ func (a *app) labTune(ctx context.Context, cases []matrix.Case, f labTuneFlags) 
 		further = append(matrix.Nulled(f.null), nullSegment...)
 	}
 	all, err := matrix.Tune(ctx, cases, matrix.TuneOptions{
-		Runs: f.runs, Budget: f.budget, Trials: f.trials, Further: further, Out: f.out, Inside: f.inside, Embed: f.inside,
+		Runs: f.runs, Budget: f.budget, Trials: f.trials, Further: further, Out: f.out, Inside: f.inside,
+		Embed:    f.inside,
 		Guest:    matrix.TunesInGuests(status, f.budget, f.trials),
 		Progress: func(c matrix.Case, what string) { status(c.Name() + ": " + what) },
 		Done: func(c report.TuneMatrixCase) {

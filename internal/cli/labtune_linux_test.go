@@ -39,7 +39,8 @@ func TestLabTune(t *testing.T) {
 func labTune(t *testing.T, args ...string) (d report.TuneMatrixDocument, status int) {
 	t.Helper()
 	var out, errw bytes.Buffer
-	status = cli.Main(append([]string{"linerate", "lab", "tune", "--json"}, args...), strings.NewReader(""), &out, &errw)
+	status = cli.Main(append([]string{"linerate", "lab", "tune", "--json"}, args...), strings.NewReader(""),
+		&out, &errw)
 	if err := report.Validate(out.Bytes()); err != nil {
 		t.Fatalf("exit status %d, %v\n%s%s", status, err, &out, &errw)
 	}

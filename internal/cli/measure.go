@@ -107,7 +107,8 @@ its graphs; --no-store leaves a result out.`,
 	load.add(c, 10*time.Second)
 	load.addResults(c)
 	test.add(c)
-	c.Flags().BoolVar(&confident, "confidence", false, "repeat the test until its 95 % interval is within ±2.5 %, 30 times at the most")
+	c.Flags().BoolVar(&confident, "confidence", false,
+		"repeat the test until its 95 % interval is within ±2.5 %, 30 times at the most")
 	c.Flags().BoolVar(&noStore, "no-store", false, "do not keep the result")
 	return c
 }
@@ -139,7 +140,8 @@ func specsFor(target string, t testFlags, l loadFlags) ([]traffic.Spec, error) {
 type testRunner func(ctx context.Context, spec traffic.Spec, progress func(traffic.Interval)) (*traffic.Result, error)
 
 // runner opens the way to a target.
-func (a *app) runner(ctx context.Context, target string, flags targetFlags, p *progress.Line) (testRunner, func(), error) {
+func (a *app) runner(ctx context.Context, target string, flags targetFlags, p *progress.Line) (testRunner,
+	func(), error) {
 	if scheme, address, ok := reach.Foreign(target); ok {
 		if err := reach.Check(target); err != nil {
 			return nil, nil, err
@@ -174,7 +176,8 @@ func lastWords(ctx context.Context) (context.Context, func()) {
 }
 
 // measured runs one test, or repeats it until the figure is sure.
-func (a *app) measured(ctx context.Context, run testRunner, spec traffic.Spec, confident bool, p *progress.Line) (*traffic.Result, error) {
+func (a *app) measured(ctx context.Context, run testRunner, spec traffic.Spec, confident bool,
+	p *progress.Line) (*traffic.Result, error) {
 	once := func(ctx context.Context) (*traffic.Result, error) {
 		r, err := loop.Measure(ctx, run, spec, func(i traffic.Interval) { a.interim(p, spec, i) })
 		if spec.Congestion != "" && errors.Is(err, fs.ErrNotExist) {
@@ -215,7 +218,8 @@ func (a *app) interim(p *progress.Line, spec traffic.Spec, i traffic.Interval) {
 		tell("%s %s  %5.1f s  %s  %s packets/s  %d lost%s", spec.Test, spec.Direction, i.EndSeconds,
 			unit.BitRate(i.ThroughputBitsPerSec), unit.FormatCount(i.PacketsPerSec), i.LostPacketsTotal, omitted)
 	case traffic.RR, traffic.CRR:
-		tell("%s  %5.1f s  %s transactions/s%s", spec.Test, i.EndSeconds, unit.FormatCount(i.TransactionsPerSec), omitted)
+		tell("%s  %5.1f s  %s transactions/s%s", spec.Test, i.EndSeconds,
+			unit.FormatCount(i.TransactionsPerSec), omitted)
 	default:
 		text := fmt.Sprintf("%s  %5.1f s", spec.Test, i.EndSeconds)
 		if rtt := max(i.RTTSeconds, i.ProbeRTTSeconds); rtt > 0 {

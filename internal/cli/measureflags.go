@@ -46,29 +46,43 @@ type testFlags struct {
 func (t *testFlags) add(c *cobra.Command) {
 	f := c.Flags()
 	f.StringVar(&t.test, "test", "", "one test instead of the suite: "+testNames)
-	f.DurationVar(&t.warmUp, "warm-up", -1, "cut this from the front of a test; default or negative: until the rate is steady")
+	f.DurationVar(&t.warmUp, "warm-up", -1,
+		"cut this from the front of a test; default or negative: until the rate is steady")
 	f.Lookup("warm-up").DefValue = "0s" // no figure of the help: a negative one says nothing
-	f.StringVar(&t.bytes, "bytes", "", "stream, udp: move this much instead of running for a time, as in 900M; --duration is then the longest it may take")
-	f.StringVar(&t.rate, "rate", "", "stream, udp: payload bits per second of each direction, as in 100M or 1.5G; default as fast as it goes")
+	f.StringVar(&t.bytes, "bytes", "",
+		"stream, udp: move this much instead of running for a time, as in 900M; --duration is then the longest it may take")
+	f.StringVar(&t.rate, "rate", "",
+		"stream, udp: payload bits per second of each direction, as in 100M or 1.5G; default as fast as it goes")
 	f.StringVar(&t.packetRate, "packet-rate", "", "udp: datagrams per second instead, as in 50k")
-	f.StringVar(&t.length, "length", "", "udp: payload of one datagram in bytes, 16 to 65507 (default 1400); ping, load: of one ping (default 56)")
+	f.StringVar(&t.length, "length", "",
+		"udp: payload of one datagram in bytes, 16 to 65507 (default 1400); ping, load: of one ping (default 56)")
 	f.StringVar(&t.request, "request", "", "rr, crr: bytes of a request (default 1)")
 	f.StringVar(&t.respond, "response", "", "rr, crr: bytes of a response (default 1)")
 	f.DurationVar(&t.gap, "gap", 0, "ping, load: time between two pings (default 100ms, 10ms for load)")
 	f.DurationVar(&t.probe, "probe", 0, "ping at this gap beside the test, and show the round trip under its load")
-	f.StringVar(&t.send, "send", "", "stream: how bytes are handed to the kernel: copy, sendfile or splice; default the fastest on the sending host")
-	f.StringVar(&t.receive, "receive", "", "stream: how they are taken from it: copy or truncate; default the cheapest that works")
-	f.BoolVar(&t.copying, "copy", false, "stream: copy every byte at both ends, as most programs do; the same as --send copy --receive copy")
-	f.StringVar(&t.batch, "batch", "", "udp: datagrams per system call: gso, mmsg or single; default the fastest that works")
-	f.BoolVar(&t.busyPoll, "busy-poll", false, "rr, udp: spin on the socket instead of sleeping in it; costs a CPU at each end")
-	f.StringVar(&t.congestion, "cc", "", "congestion control of this test's connections, as in net.ipv4.tcp_available_congestion_control")
+	f.StringVar(&t.send, "send", "",
+		"stream: how bytes are handed to the kernel: copy, sendfile or splice; default the fastest on the sending host")
+	f.StringVar(&t.receive, "receive", "",
+		"stream: how they are taken from it: copy or truncate; default the cheapest that works")
+	f.BoolVar(&t.copying, "copy", false,
+		"stream: copy every byte at both ends, as most programs do; the same as --send copy --receive copy")
+	f.StringVar(&t.batch, "batch", "",
+		"udp: datagrams per system call: gso, mmsg or single; default the fastest that works")
+	f.BoolVar(&t.busyPoll, "busy-poll", false,
+		"rr, udp: spin on the socket instead of sleeping in it; costs a CPU at each end")
+	f.StringVar(&t.congestion, "cc", "",
+		"congestion control of this test's connections, as in net.ipv4.tcp_available_congestion_control")
 	f.StringVar(&t.window, "window", "", "socket buffers at both ends, as in 4M; default tuned by the kernel")
 	f.IntVar(&t.mss, "mss", 0, "largest TCP segment, bytes; default the kernel's")
-	f.BoolVar(&t.noDelay, "no-delay", false, "switch Nagle's algorithm off (or on, with =false); default off for rr and crr")
+	f.BoolVar(&t.noDelay, "no-delay", false,
+		"switch Nagle's algorithm off (or on, with =false); default off for rr and crr")
 	f.StringVar(&t.tos, "tos", "", "IP type of service or IPv6 traffic class of data packets, 0 to 255 or 0x…")
-	f.BoolVar(&t.dontFragment, "dont-fragment", false, "udp: never cut datagrams up; those that do not fit are lost on the way, or end the test where this host knows it")
-	f.IntVar(&t.sourcePort, "source-port", 0, "local port of the first data connection, plus one for each other: the same ports meet the same receive queues")
-	f.StringVar(&t.cpus, "cpu", "", "CPUs of the test's threads, NEAR or NEAR/FAR, each a list as in 0-3,8; default chosen")
+	f.BoolVar(&t.dontFragment, "dont-fragment", false,
+		"udp: never cut datagrams up; those that do not fit are lost on the way, or end the test where this host knows it")
+	f.IntVar(&t.sourcePort, "source-port", 0,
+		"local port of the first data connection, plus one for each other: the same ports meet the same receive queues")
+	f.StringVar(&t.cpus, "cpu", "",
+		"CPUs of the test's threads, NEAR or NEAR/FAR, each a list as in 0-3,8; default chosen")
 	t.set = f
 }
 
@@ -77,7 +91,8 @@ func (t *testFlags) named() string {
 	var first string
 	t.set.Visit(func(f *pflag.Flag) {
 		switch f.Name {
-		case "warm-up", "bytes", "rate", "packet-rate", "length", "request", "response", "gap", "probe", "send", "receive", "copy", "batch",
+		case "warm-up", "bytes", "rate", "packet-rate", "length", "request", "response", "gap", "probe", "send",
+			"receive", "copy", "batch",
 			"busy-poll", "cc", "window", "mss", "no-delay", "tos", "dont-fragment", "source-port", "cpu", "confidence":
 			if first == "" {
 				first = "--" + f.Name
@@ -93,7 +108,8 @@ func (t *testFlags) spec(l loadFlags) (traffic.Spec, error) {
 	s := traffic.Spec{
 		Test: traffic.Test(t.test), Direction: l.direction(), Streams: l.parallel, Interval: l.interval,
 		WarmUp: t.warmUp, Gap: t.gap, ProbeGap: t.probe,
-		SendMethod: engine.SendMethod(t.send), ReceiveMethod: engine.ReceiveMethod(t.receive), Batch: t.batch, BusyPoll: t.busyPoll,
+		SendMethod: engine.SendMethod(t.send), ReceiveMethod: engine.ReceiveMethod(t.receive), Batch: t.batch,
+		BusyPoll:   t.busyPoll,
 		Congestion: t.congestion, MSSBytes: t.mss, DontFragment: t.dontFragment, SourcePort: t.sourcePort,
 	}
 	// With an amount the time is only a bound; ten seconds of default would end most of them early.
@@ -120,7 +136,8 @@ func (t *testFlags) spec(l loadFlags) (traffic.Spec, error) {
 		name, text string
 		into       *int
 	}{
-		{"--window", t.window, &s.WindowBytes}, {"--request", t.request, &s.RequestBytes}, {"--response", t.respond, &s.ResponseBytes},
+		{"--window", t.window, &s.WindowBytes}, {"--request", t.request, &s.RequestBytes},
+		{"--response", t.respond, &s.ResponseBytes},
 	} {
 		n, err := amount(f.name, f.text)
 		if err != nil {
@@ -167,7 +184,8 @@ func (t *testFlags) known() error {
 	}{
 		{"test", "test", t.test, strings.Fields(strings.NewReplacer(",", "", " or ", " ").Replace(testNames))},
 		{"batch", "batch", t.batch, []string{"gso", "mmsg", "single"}},
-		{"send", "way to send", t.send, []string{string(engine.SendCopy), string(engine.SendSendfile), string(engine.SendSplice)}},
+		{"send", "way to send", t.send, []string{string(engine.SendCopy), string(engine.SendSendfile),
+			string(engine.SendSplice)}},
 		{"receive", "way to receive", t.receive, []string{string(engine.ReceiveCopy), string(engine.ReceiveTruncate)}},
 	} {
 		if w.word != "" && !slices.Contains(w.words, w.word) {

@@ -130,12 +130,14 @@ func (a *app) persist(ctx context.Context, o persistOptions, ids []string) error
 	if err != nil {
 		return err
 	}
-	if conflicting := slices.ContainsFunc(steps, func(s persist.Step) bool { return len(s.Conflicts) > 0 }); conflicting && !o.force {
+	if conflicting := slices.ContainsFunc(steps,
+		func(s persist.Step) bool { return len(s.Conflicts) > 0 }); conflicting && !o.force {
 		if err := a.printPersist(o, report.PersistRefused, steps); err != nil && !errors.As(err, new(statusError)) {
 			return err
 		}
-		return statusError{status: exitFailed, message: "persist: nothing written: another file would win at the next start",
-			hint: "change that file, name the other changes alone, or give --force"}
+		return statusError{status: exitFailed,
+			message: "persist: nothing written: another file would win at the next start",
+			hint:    "change that file, name the other changes alone, or give --force"}
 	}
 	var plans []journal.Plan
 	for _, s := range steps {
@@ -183,7 +185,8 @@ func committed(all []journal.Change, ids []string, boot string) ([]journal.Chang
 		over := c.State == journal.Committed && c.BootID != boot
 		switch {
 		case over && len(ids) > 0:
-			return nil, flagError{fmt.Errorf("persist change %s of %s: nothing written: a restart has ended it: %w", c.ID, c.Knob, journal.ErrNotCommitted),
+			return nil, flagError{fmt.Errorf("persist change %s of %s: nothing written: a restart has ended it: %w",
+				c.ID, c.Knob, journal.ErrNotCommitted),
 				"linerate set " + string(c.Knob) + "='" + string(c.To) + "' makes it anew"}
 		case over:
 		case c.State == journal.Committed:
@@ -199,7 +202,8 @@ func committed(all []journal.Change, ids []string, boot string) ([]journal.Chang
 				if c.State == journal.Trial {
 					hint = "linerate confirm " + c.ID + " lets it stay; then persist it"
 				}
-				return nil, flagError{fmt.Errorf("persist change %s of %s: nothing written: its state is %s: %w", c.ID, c.Knob, c.State, journal.ErrNotCommitted), hint}
+				return nil, flagError{fmt.Errorf("persist change %s of %s: nothing written: its state is %s: %w", c.ID,
+					c.Knob, c.State, journal.ErrNotCommitted), hint}
 			}
 		}
 	}
@@ -248,9 +252,11 @@ func (a *app) printPersist(o persistOptions, state report.PersistState, steps []
 func explainPersist(err error) error {
 	switch {
 	case errors.Is(err, syscall.EROFS):
-		return statusError{status: exitNotPermitted, message: err.Error(), hint: "the file system is mounted read-only; --root DIR writes into an image, --dry-run shows what to write"}
+		return statusError{status: exitNotPermitted, message: err.Error(),
+			hint: "the file system is mounted read-only; --root DIR writes into an image, --dry-run shows what to write"}
 	case errors.Is(err, fs.ErrPermission):
-		return statusError{status: exitNotPermitted, message: err.Error(), hint: "run it as root, or write into an image with --root DIR"}
+		return statusError{status: exitNotPermitted, message: err.Error(),
+			hint: "run it as root, or write into an image with --root DIR"}
 	case errors.Is(err, journal.ErrInTheWay):
 		return flagError{err, "move that file away; linerate overwrites nothing that it has not made"}
 	case errors.Is(err, journal.ErrNeedsRecovery):

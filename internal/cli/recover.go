@@ -90,7 +90,8 @@ func (f recoverFlags) check(cmd *cobra.Command) error {
 	switch {
 	case asked > 1:
 		return usagef("recover: --install, --uninstall and --print exclude one another")
-	case f.init != "" && f.init != string(atboot.Systemd) && f.init != string(atboot.SysV) && f.init != string(atboot.OpenRC):
+	case f.init != "" && f.init != string(atboot.Systemd) && f.init != string(atboot.SysV) &&
+		f.init != string(atboot.OpenRC):
 		return usagef("--init %q: not one of systemd, sysvinit, openrc", f.init)
 	}
 	for _, name := range []string{"init", "program", "root"} {

@@ -17,12 +17,14 @@ func TestRecoverAfterRestart(t *testing.T) {
 	dir := t.TempDir()
 	const first, second = knob.ID("link:none0/mtu"), knob.ID("link:none0/txqueuelen")
 	j, err := journal.Open(journal.Options{
-		Dir: dir, Backend: knob.NewMemory(map[knob.ID]knob.Value{first: "1500", second: "1000"}), Unguarded: true, BootID: "the boot before",
+		Dir: dir, Backend: knob.NewMemory(map[knob.ID]knob.Value{first: "1500", second: "1000"}), Unguarded: true,
+		BootID: "the boot before",
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := j.Apply(t.Context(), journal.Request{}, knob.Setting{Knob: first, Value: "9000"}, knob.Setting{Knob: second, Value: "2000"}); err != nil {
+	if _, err := j.Apply(t.Context(), journal.Request{}, knob.Setting{Knob: first, Value: "9000"},
+		knob.Setting{Knob: second, Value: "2000"}); err != nil {
 		t.Fatal(err)
 	}
 	if err := j.Close(); err != nil {
@@ -39,7 +41,8 @@ func TestRecoverAfterRestart(t *testing.T) {
 	if status, text := run("recover"); status != 0 || text != "nothing to recover\n" {
 		t.Errorf("the second time: status %d\n%s", status, text)
 	}
-	if status, text := run("history"); status != 0 || strings.Count(text, "undone") != 2 || strings.Contains(text, "trial") {
+	if status, text := run("history"); status != 0 || strings.Count(text, "undone") != 2 ||
+		strings.Contains(text, "trial") {
 		t.Errorf("history: status %d\n%s", status, text)
 	}
 }

@@ -27,7 +27,8 @@ func TestGeneratedReference(t *testing.T) {
 	knobs.WriteString("# Knobs\n\nGenerated from the catalogue; do not edit. `linerate knobs NAME` shows one in full.\n\n" +
 		"| knob | what it is | scope | disturbance | default |\n|---|---|---|---|---|\n")
 	for _, d := range knob.Catalogue().All() {
-		fmt.Fprintf(&knobs, "| `%s` | %s | %s | d%d | %s |\n", d.Pattern, clitest.Cell(d.Title), d.Scope, int(d.Disturbance), clitest.Cell(d.Default))
+		fmt.Fprintf(&knobs, "| `%s` | %s | %s | d%d | %s |\n", d.Pattern, clitest.Cell(d.Title), d.Scope,
+			int(d.Disturbance), clitest.Cell(d.Default))
 	}
 	clitest.Generated(t, "../../docs/reference/knobs.md", knobs.Bytes(), *update)
 }

@@ -52,8 +52,10 @@ The newest 200 runs are kept, in the directory of the state (--state).`,
 	}
 	c.Flags().StringVar(&f.html, "html", "", "also write one self-contained page to this file")
 	c.Flags().BoolVar(&f.raw, "raw", false, "print every segment as comma-separated values, and nothing else")
-	c.Flags().Float64Var(&f.rules.Confidence, "confidence", 0, "judge by this two-sided confidence, as 0.99 (default: the run's own)")
-	c.Flags().Float64Var(&f.rules.MinUsefulEffect, "min-effect", 0, "judge by this least useful gain, as 0.05 for 5 % (default: the run's own)")
+	c.Flags().Float64Var(&f.rules.Confidence, "confidence", 0,
+		"judge by this two-sided confidence, as 0.99 (default: the run's own)")
+	c.Flags().Float64Var(&f.rules.MinUsefulEffect, "min-effect", 0,
+		"judge by this least useful gain, as 0.05 for 5 % (default: the run's own)")
 	return c
 }
 
@@ -62,12 +64,14 @@ func (f reportFlags) check(cmd *cobra.Command, jsonToo bool, args []string) erro
 	flags := cmd.Flags()
 	switch {
 	case len(args) == 0 && (f.raw || f.html != "" || flags.Changed("confidence") || flags.Changed("min-effect")):
-		return usageError{flagError{errors.New("report: which run?"), "linerate report last, or a name that `linerate report` lists"}}
+		return usageError{flagError{errors.New("report: which run?"),
+			"linerate report last, or a name that `linerate report` lists"}}
 	case f.raw && (jsonToo || f.html != ""):
 		return usagef("--raw prints segments and nothing else: not with --json or --html")
 	case flags.Changed("confidence") && !(f.rules.Confidence > 0.5 && f.rules.Confidence < 1):
 		return usagef("--confidence %v: must be more than 0.5 and less than 1", f.rules.Confidence)
-	case flags.Changed("min-effect") && !(f.rules.MinUsefulEffect >= tune.LeastUsefulEffect && f.rules.MinUsefulEffect <= 100):
+	case flags.Changed("min-effect") &&
+		!(f.rules.MinUsefulEffect >= tune.LeastUsefulEffect && f.rules.MinUsefulEffect <= 100):
 		return usagef("--min-effect %v: must be from %v to 100", f.rules.MinUsefulEffect, tune.LeastUsefulEffect)
 	}
 	return nil
@@ -134,7 +138,8 @@ func (a *app) report(name string, f reportFlags) error {
 	defer page.discard()
 	doc, err := report.NewReport(a.envelope(""), source, run, f.rules)
 	if err != nil {
-		return flagError{fmt.Errorf("report %s: %w", name, err), "linerate report RUN without --confidence judges by the run's own rules; --raw gives the segments"}
+		return flagError{fmt.Errorf("report %s: %w", name, err),
+			"linerate report RUN without --confidence judges by the run's own rules; --raw gives the segments"}
 	}
 	if err := a.print(doc, func(s text.Style) error { return text.Report(a.out, doc, s) }); err != nil {
 		return err
@@ -171,12 +176,14 @@ func (a *app) readRun(name string) (run *report.TuneDocument, source string, err
 	}
 	switch {
 	case errors.Is(err, runs.ErrNoRun), errors.Is(err, runs.ErrAmbiguous):
-		return nil, "", flagError{err, "linerate report lists the runs; a file is named with its directory, as in ./run.json"}
+		return nil, "", flagError{err,
+			"linerate report lists the runs; a file is named with its directory, as in ./run.json"}
 	case err != nil:
 		return nil, "", err
 	}
 	if run, err = report.DecodeTune(doc); err != nil {
-		return nil, "", flagError{fmt.Errorf("read run %s: %w", source, err), "linerate tune --json prints such documents, and stores each in the runs of the state directory"}
+		return nil, "", flagError{fmt.Errorf("read run %s: %w", source, err),
+			"linerate tune --json prints such documents, and stores each in the runs of the state directory"}
 	}
 	return run, source, nil
 }

@@ -65,11 +65,15 @@ through this host's own journal: when the other side vanishes, every trial is ta
   linerate serve --accept iperf3,iperf2=5002 --max-duration 1m --max-rate 1Gb/s`,
 		RunE: func(cmd *cobra.Command, _ []string) error { return a.serve(cmd.Context(), f) },
 	}
-	c.Flags().StringVar(&f.listen, "listen", ":7070", "address to listen on, HOST:PORT; control and data use the same port")
+	c.Flags().StringVar(&f.listen, "listen", ":7070",
+		"address to listen on, HOST:PORT; control and data use the same port")
 	c.Flags().StringVar(&f.key, "key", "", "use this key instead of a new one (also LINERATE_KEY)")
-	c.Flags().BoolVar(&f.tuning, "allow-tuning", false, "let the other side change settings of this host, as trials in this host's journal")
-	c.Flags().BoolVar(&f.stdio, "stdio", false, "speak over standard input and output; this is what ssh:// targets start")
-	c.Flags().StringVar(&f.accept, "accept", "", "also answer these programs: NAME[=PORT],... of iperf3, iperf2, ttcp, nuttcp, sockperf, stamp")
+	c.Flags().BoolVar(&f.tuning, "allow-tuning", false,
+		"let the other side change settings of this host, as trials in this host's journal")
+	c.Flags().BoolVar(&f.stdio, "stdio", false,
+		"speak over standard input and output; this is what ssh:// targets start")
+	c.Flags().StringVar(&f.accept, "accept", "",
+		"also answer these programs: NAME[=PORT],... of iperf3, iperf2, ttcp, nuttcp, sockperf, stamp")
 	c.Flags().DurationVar(&f.maxDuration, "max-duration", 10*time.Minute, "longest test")
 	c.Flags().StringVar(&f.maxBytes, "max-bytes", "", "most bytes of one test, such as 500G (default 1 TB)")
 	c.Flags().StringVar(&f.maxRate, "max-rate", "", "fastest test, such as 1Gb/s (default: as fast as it goes)")
@@ -289,7 +293,8 @@ func (a *app) announce(l *wire.Listener, k wire.Key, f serveFlags, places []dial
 		if f.tuning {
 			allow = "whoever has the key may also tune this host, on trial"
 		}
-		if _, err := fmt.Fprintf(a.out, "listening on %s (%s)\non the other host:\n  %s\n", doc.Listen, allow, doc.Command); err != nil {
+		if _, err := fmt.Fprintf(a.out, "listening on %s (%s)\non the other host:\n  %s\n", doc.Listen, allow,
+			doc.Command); err != nil {
 			return err
 		}
 		for _, p := range doc.Accepting {

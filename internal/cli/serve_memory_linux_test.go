@@ -90,7 +90,8 @@ func TestServeHoldsAThousandClients(t *testing.T) {
 		t.FailNow()
 	}
 	cost := residentBytes(t, serve.Process.Pid) - before
-	t.Logf("%d clients in %v cost %d KiB, %d bytes each; without any serve has %d KiB", clients, time.Since(began).Round(time.Millisecond), cost>>10, cost/clients, before>>10)
+	t.Logf("%d clients in %v cost %d KiB, %d bytes each; without any serve has %d KiB", clients,
+		time.Since(began).Round(time.Millisecond), cost>>10, cost/clients, before>>10)
 	if cost > bound {
 		t.Errorf("%d idle clients cost %d bytes, more than %d", clients, cost, bound)
 	}

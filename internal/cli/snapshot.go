@@ -25,7 +25,8 @@ func (a *app) openSnapshot(ctx context.Context, name string) (*snapshot.File, er
 	switch {
 	case errors.As(err, &told): // what can be done about a packing that is not read
 	case errors.Is(err, capture.ErrFormat), errors.Is(err, sosreport.ErrFormat):
-		err = flagError{err, "linerate inspect --capture FILE makes a capture; a sosreport and an unpacked copy of /proc and /sys are read too"}
+		err = flagError{err,
+			"linerate inspect --capture FILE makes a capture; a sosreport and an unpacked copy of /proc and /sys are read too"}
 	}
 	return f, err
 }

@@ -36,7 +36,8 @@ func (a *app) recordRun(target, goal string) (*runRecord, error) {
 // own.
 func (r *runRecord) document(t *loop.Tuning, unfinished string) *report.TuneDocument {
 	d := report.NewTune(r.app.envelope(t.Before.Near.Name), report.TuneRun{
-		ID: r.recorder.ID, Target: r.target, Goal: r.goal, Findings: t.Before.Findings, Outcome: t.Outcome, Changes: t.Changes,
+		ID: r.recorder.ID, Target: r.target, Goal: r.goal, Findings: t.Before.Findings, Outcome: t.Outcome,
+		Changes:  t.Changes,
 		Duration: time.Since(r.began), Unfinished: unfinished,
 	})
 	d.Plan = planDocument(t.Plan)
@@ -78,7 +79,8 @@ func (a *app) storeMeasurement(began time.Time, d *report.MeasureDocument) {
 	dir, err := a.stateDir()
 	if err == nil {
 		id := runs.NewID(began, uint16(rand.Uint32()))
-		err = runs.In(durable.OS(), dir, runs.Measurements, 0).Begin(id, time.Now).Finish(func() ([]byte, error) { return encoded(d) })
+		err = runs.In(durable.OS(), dir, runs.Measurements, 0).Begin(id,
+			time.Now).Finish(func() ([]byte, error) { return encoded(d) })
 	}
 	if err != nil {
 		d.Warnings = append(d.Warnings, "this measurement is not stored: "+oneSentence(err))

@@ -23,7 +23,8 @@ type targetFlags struct {
 }
 
 func (t *targetFlags) add(c *cobra.Command) {
-	c.Flags().StringVar(&t.key, "key", "", "the key that 'linerate serve' printed on the other side (also LINERATE_KEY)")
+	c.Flags().StringVar(&t.key, "key", "",
+		"the key that 'linerate serve' printed on the other side (also LINERATE_KEY)")
 	c.Flags().DurationVar(&t.timeout, "connect-timeout", 10*time.Second, "how long to wait for the other side")
 }
 
@@ -32,7 +33,8 @@ func (a *app) connect(ctx context.Context, target string, t targetFlags, p *prog
 }
 
 // connectUntil connects for tests that end early when curtail is closed.
-func (a *app) connectUntil(ctx context.Context, curtail <-chan struct{}, target string, t targetFlags, p *progress.Line) (*peer.Client, error) {
+func (a *app) connectUntil(ctx context.Context, curtail <-chan struct{}, target string, t targetFlags,
+	p *progress.Line) (*peer.Client, error) {
 	var command []string // of ssh; the default one changes nothing
 	if t.tuning {
 		// Nobody has started a serve over there who could have allowed it: whoever may log in and
@@ -65,7 +67,8 @@ func (l *loadFlags) add(c *cobra.Command, duration time.Duration) {
 
 // addResults adds what only a command has that prints the results themselves.
 func (l *loadFlags) addResults(c *cobra.Command) {
-	c.Flags().DurationVar(&l.interval, "interval", 0, "how often to tell an interim result (default 1s; n seconds in a test of n hours)")
+	c.Flags().DurationVar(&l.interval, "interval", 0,
+		"how often to tell an interim result (default 1s; n seconds in a test of n hours)")
 	c.Flags().BoolVar(&l.bidir, "bidir", false, "both sides send at the same time")
 }
 

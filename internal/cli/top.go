@@ -36,7 +36,8 @@ prints one table. Ordinary users see the same, less what their kernel keeps from
 	}
 	c.Flags().DurationVar(&f.Interval, "interval", time.Second, "time between readings, from 100ms to 1m")
 	c.Flags().BoolVar(&f.Once, "once", false, "print one table after one interval")
-	c.Flags().IntVar(&f.Count, "count", 0, "print so many tables, one each interval; with --json so many readings in one document")
+	c.Flags().IntVar(&f.Count, "count", 0,
+		"print so many tables, one each interval; with --json so many readings in one document")
 	c.Flags().StringVar(&f.Sort, "sort", "", "sort interfaces by one of "+top.SortNames()+" (default traffic)")
 	c.Flags().StringVar(&f.Filter, "filter", "", "only interfaces with this text in name, driver, kind or parent")
 	c.Flags().StringVar(&f.Interface, "interface", "", "everything about this interface alone")
@@ -50,7 +51,8 @@ func (a *app) top(ctx context.Context, f top.Asked) error {
 	source.StateDir, source.NoState = a.stateDir()
 	screen := terminal(a.out) && a.env("TERM") != "dumb" && a.env("TERM") != ""
 	if in, ok := a.in.(*os.File); screen && ok && terminal(in) && !a.json && !f.Once && f.Count == 0 {
-		return top.Run(ctx, top.Terminal{In: in, Out: a.out, Environment: os.Environ(), Colour: a.colour(a.out)}, f.Begin, source)
+		return top.Run(ctx, top.Terminal{In: in, Out: a.out, Environment: os.Environ(), Colour: a.colour(a.out)},
+			f.Begin, source)
 	}
 	if !a.json && !f.Once && f.Count == 0 {
 		fmt.Fprintln(a.err, "linerate: no terminal that can show a screen: one table, as with --once")

@@ -80,17 +80,22 @@ and packets (small datagrams that arrive); the terms:
 	f.target.add(c)
 	c.Flags().StringVar(&f.goal, "goal", "", "what to improve: throughput (the default), latency or packets")
 	c.Flags().StringVar(&f.objective, "objective", "", "the goal with bounds, as above")
-	c.Flags().StringVar(&f.allow, "allow", "d1", "highest disturbance of a change: d0 none, d1 new connections only, d2 short loss, d3 link down")
-	c.Flags().StringVar(&f.knobs, "knobs", "", "try only knobs whose name matches one of these globs (with commas between), also those that no finding proposed")
+	c.Flags().StringVar(&f.allow, "allow", "d1",
+		"highest disturbance of a change: d0 none, d1 new connections only, d2 short loss, d3 link down")
+	c.Flags().StringVar(&f.knobs, "knobs", "",
+		"try only knobs whose name matches one of these globs (with commas between), also those that no finding proposed")
 	c.Flags().StringVar(&f.html, "html", "", "also write the result as one self-contained page to this file")
 	c.Flags().DurationVar(&f.budget, "budget", 10*time.Minute, "time for everything, diagnoses included")
 	c.Flags().IntVar(&f.trials, "max-trials", 20, "how many candidates are tried at most")
-	c.Flags().DurationVar(&f.soak, "soak", 0, "after the commit wait so long, test the changes once more, and take them back if the gain is gone")
-	c.Flags().DurationVar(&f.load.duration, "duration", 0, "measured part of one segment (default: from the round trip)")
+	c.Flags().DurationVar(&f.soak, "soak", 0,
+		"after the commit wait so long, test the changes once more, and take them back if the gain is gone")
+	c.Flags().DurationVar(&f.load.duration, "duration", 0,
+		"measured part of one segment (default: from the round trip)")
 	c.Flags().DurationVar(&f.warmUp, "warm-up", 0, "cut from the front of one segment (default: from the round trip)")
 	c.Flags().IntVar(&f.load.parallel, "parallel", 1, "connections at the same time")
 	c.Flags().BoolVar(&f.load.reverse, "reverse", false, "improve the direction in which the other side sends")
-	c.Flags().BoolVar(&f.thorough, "thorough", false, "try every candidate, also when the path is full before the last one")
+	c.Flags().BoolVar(&f.thorough, "thorough", false,
+		"try every candidate, also when the path is full before the last one")
 	c.Flags().BoolVar(&f.dryRun, "dry-run", false, "tell the plan and end; nothing is written on either host")
 	c.Flags().BoolVar(&f.force, "force-owned", false, "try also what another program on the host will write again")
 	c.Flags().Uint64Var(&f.seed, "seed", 0, "seed of the random order (default: a new one)")
@@ -104,7 +109,8 @@ and packets (small datagrams that arrive); the terms:
 func (f tuneFlags) options() (loop.TuneOptions, error) {
 	o := loop.TuneOptions{
 		Direction: f.load.direction(), Streams: f.load.parallel, Budget: f.budget, MaxTrials: f.trials, Soak: f.soak,
-		Segment: f.load.duration, WarmUp: f.warmUp, Seed: f.seed, Thorough: f.thorough, DryRun: f.dryRun, ForceOwned: f.force,
+		Segment: f.load.duration, WarmUp: f.warmUp, Seed: f.seed, Thorough: f.thorough, DryRun: f.dryRun,
+		ForceOwned: f.force,
 	}
 	var err error
 	if o.Objective, err = f.wanted(); err != nil {
@@ -123,7 +129,8 @@ func (f tuneFlags) options() (loop.TuneOptions, error) {
 		return o, usagef("--parallel %d: must be from 1 to %d", f.load.parallel, traffic.MaxStreams)
 	}
 	allowed := map[string]knob.Disturbance{
-		"d0": knob.DisturbsNothing, "d1": knob.DisturbsNewSockets, "d2": knob.DisturbsBriefLoss, "d3": knob.DisturbsLink,
+		"d0": knob.DisturbsNothing, "d1": knob.DisturbsNewSockets, "d2": knob.DisturbsBriefLoss,
+		"d3": knob.DisturbsLink,
 	}
 	var ok bool
 	if o.Allow, ok = allowed[f.allow]; !ok {
@@ -134,7 +141,8 @@ func (f tuneFlags) options() (loop.TuneOptions, error) {
 			return o, usagef("--knobs %q: %v", f.knobs, err)
 		}
 		if o.Wide, o.Knobs = knob.Catalogue().Widened(f.knobs); len(o.Wide) == 0 {
-			return o, usageError{flagError{fmt.Errorf("--knobs %q: no knob of the catalogue is called so", f.knobs), "linerate knobs PATTERN lists what there is"}}
+			return o, usageError{flagError{fmt.Errorf("--knobs %q: no knob of the catalogue is called so", f.knobs),
+				"linerate knobs PATTERN lists what there is"}}
 		}
 	}
 	// The seed only orders the arms: by it alone a run is not repeatable, as the path is not.
@@ -200,7 +208,8 @@ func (a *app) tune(cmd *cobra.Command, target string, f tuneFlags) error {
 	defer client.Close()
 
 	if !client.Info().AllowTuning {
-		o.FarFixed = fmt.Sprintf("nothing is changed on %s: its `linerate serve` runs without --allow-tuning", cmp.Or(client.Info().Host, "the far host"))
+		o.FarFixed = fmt.Sprintf("nothing is changed on %s: its `linerate serve` runs without --allow-tuning",
+			cmp.Or(client.Info().Host, "the far host"))
 	}
 	o.Step = func(step string) { p.Status("%s", step) }
 	o.Planned = func(plan *loop.Plan) { tellPlan(p, plan) }
@@ -253,7 +262,8 @@ func lostPeer(err error, here []journal.Change) error {
 	if why != "" {
 		why = " (" + why + ")"
 	}
-	return statusError{exitUnreachable, "the other host is gone" + why + ": what was in trial here was taken back, and that host takes its own trials back by itself",
+	return statusError{exitUnreachable, "the other host is gone" + why +
+		": what was in trial here was taken back, and that host takes its own trials back by itself",
 		"is the path to it still up? `linerate history` there tells what it took back"}
 }
 

@@ -14,7 +14,8 @@ import (
 )
 
 // tunePlan is the dry run: the same diagnosis and the same plan, and its end.
-func (a *app) tunePlan(ctx context.Context, near tune.Host, far loop.FarHost, target string, o loop.TuneOptions, p *progress.Line) error {
+func (a *app) tunePlan(ctx context.Context, near tune.Host, far loop.FarHost, target string, o loop.TuneOptions,
+	p *progress.Line) error {
 	began := time.Now()
 	t, err := loop.Tune(ctx, near, far, o)
 	p.Done()
@@ -22,7 +23,8 @@ func (a *app) tunePlan(ctx context.Context, near tune.Host, far loop.FarHost, ta
 		return err
 	}
 	doc := report.NewTune(a.envelope(t.Before.Near.Name), report.TuneRun{
-		Target: target, Goal: string(o.Objective.Goal), Findings: t.Before.Findings, Outcome: t.Outcome, Duration: time.Since(began),
+		Target: target, Goal: string(o.Objective.Goal), Findings: t.Before.Findings, Outcome: t.Outcome,
+		Duration: time.Since(began),
 	})
 	doc.Plan = planDocument(t.Plan)
 	return a.print(doc, func(s text.Style) error { return text.TunePlan(a.out, doc, doc.Plan, s) })
@@ -52,12 +54,15 @@ func planDocument(plan *loop.Plan) *report.TunePlan {
 		return nil
 	}
 	d := &report.TunePlan{
-		Objective: plan.Objective, RoundTripSeconds: plan.RoundTrip.Seconds(), SegmentSeconds: plan.Segment.Seconds(), WarmUpSeconds: plan.WarmUp.Seconds(),
-		EstimateSeconds: plan.AtLeast.Seconds(), Notes: plan.Notes, Candidates: make([]report.PlannedCandidate, 0, len(plan.Candidates)),
+		Objective: plan.Objective, RoundTripSeconds: plan.RoundTrip.Seconds(), SegmentSeconds: plan.Segment.Seconds(),
+		WarmUpSeconds:   plan.WarmUp.Seconds(),
+		EstimateSeconds: plan.AtLeast.Seconds(), Notes: plan.Notes,
+		Candidates: make([]report.PlannedCandidate, 0, len(plan.Candidates)),
 	}
 	for _, c := range plan.Candidates {
 		d.Candidates = append(d.Candidates, report.PlannedCandidate{
-			Side: c.Side, Knob: c.Knob, From: c.From, Levels: c.Levels, Disturbance: c.Disturbance, Risk: c.Risk, Why: c.Why, Refused: c.Refused,
+			Side: c.Side, Knob: c.Knob, From: c.From, Levels: c.Levels, Disturbance: c.Disturbance, Risk: c.Risk,
+			Why: c.Why, Refused: c.Refused,
 			EstimateSeconds: c.AtLeast.Seconds(),
 		})
 	}

@@ -20,7 +20,8 @@ func TestTuneStatus(t *testing.T) {
 		{"out of time", tune.Outcome{Partial: true}, exitPartial},
 		{"out of time before a confirmation", tune.Outcome{Partial: true, RolledBack: true}, exitPartial},
 		{"not confirmed", tune.Outcome{RolledBack: true}, exitRolledBack},
-		{"out of time, confirmed, and the gain did not last", tune.Outcome{Partial: true, RolledBack: true, Soak: &tune.Soak{}}, exitRolledBack},
+		{"out of time, confirmed, and the gain did not last",
+			tune.Outcome{Partial: true, RolledBack: true, Soak: &tune.Soak{}}, exitRolledBack},
 		{"out of time, and the gain lasts", tune.Outcome{Partial: true, Soak: &tune.Soak{}}, exitPartial},
 	} {
 		if got := exitStatus(tuneStatus(&c.o)); got != c.want {
@@ -32,7 +33,8 @@ func TestTuneStatus(t *testing.T) {
 // TestLostPeer: a peer that went away is told in one sentence, unless something is left to be said
 // of this host.
 func TestLostPeer(t *testing.T) {
-	gone := tuneError{errors.Join(&wire.Error{Op: "receive", Kind: wire.ErrPeerGone, Err: errors.New("nothing heard for 8s")}, errors.New("undo far")), true}
+	gone := tuneError{errors.Join(&wire.Error{Op: "receive", Kind: wire.ErrPeerGone,
+		Err: errors.New("nothing heard for 8s")}, errors.New("undo far")), true}
 	trial := []journal.Change{{State: journal.Undone}, {State: journal.Trial}}
 	for _, c := range []struct {
 		name string
@@ -40,9 +42,11 @@ func TestLostPeer(t *testing.T) {
 		here []journal.Change
 		want string
 	}{
-		{"all is well here", gone, trial[:1], "the other host is gone (nothing heard for 8s): what was in trial here was taken back, and that host takes its own trials back by itself"},
+		{"all is well here", gone, trial[:1],
+			"the other host is gone (nothing heard for 8s): what was in trial here was taken back, and that host takes its own trials back by itself"},
 		{"a trial is left here", gone, trial, gone.Error()},
-		{"no cause is known", tuneError{&wire.Error{Op: "receive", Kind: wire.ErrPeerGone}, true}, nil, "the other host is gone: what was in trial here was taken back, and that host takes its own trials back by itself"},
+		{"no cause is known", tuneError{&wire.Error{Op: "receive", Kind: wire.ErrPeerGone}, true}, nil,
+			"the other host is gone: what was in trial here was taken back, and that host takes its own trials back by itself"},
 		{"something else", tuneError{io.ErrUnexpectedEOF, false}, nil, "unexpected EOF"},
 	} {
 		got := lostPeer(c.err, c.here)

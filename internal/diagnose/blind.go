@@ -71,7 +71,9 @@ func farGaps(c *evidence.Case) []gap {
 	if c.Far != nil || len(c.Runs)+len(c.Probes) == 0 {
 		return nil
 	}
-	return []gap{{Blind{What: "the far host", Why: "it tells nothing of its settings, counters and processors; `linerate serve` there would", Lowers: withoutFar},
+	return []gap{{Blind{What: "the far host",
+		Why:    "it tells nothing of its settings, counters and processors; `linerate serve` there would",
+		Lowers: withoutFar},
 		func(f evidence.Finding) bool {
 			return f.Where != "near" || f.Code == evidence.LinkRateReached || f.Code == evidence.Healthy
 		}}}
@@ -86,16 +88,20 @@ func flowGaps(loaded []*evidence.Flow) []gap {
 		case f.RateBitsPerSec <= 0:
 			// Where nothing moved there was nothing to say.
 		case f.Streams == 0:
-			all = append(all, gap{Blind{What: "windows, round trips and repetitions of the flow", Lowers: withoutTCPInfo,
-				Why: "the sender (" + at + ") does not tell them; Linux does, by TCP_INFO"},
-				of(evidence.PathLoss, evidence.CongestionControlMismatch, evidence.Bufferbloat, evidence.Policer, evidence.Reordering, evidence.TimeoutsIncast,
-					evidence.ReceiveWindowLimited, evidence.SendBufferLimited, evidence.WindowScalingOff, evidence.RouteWindowClamped,
+			all = append(all, gap{Blind{What: "windows, round trips and repetitions of the flow",
+				Lowers: withoutTCPInfo,
+				Why:    "the sender (" + at + ") does not tell them; Linux does, by TCP_INFO"},
+				of(evidence.PathLoss, evidence.CongestionControlMismatch, evidence.Bufferbloat, evidence.Policer,
+					evidence.Reordering, evidence.TimeoutsIncast,
+					evidence.ReceiveWindowLimited, evidence.SendBufferLimited, evidence.WindowScalingOff,
+					evidence.RouteWindowClamped,
 					evidence.ApplicationLimited, evidence.MTUSmall, evidence.LinkRateReached)})
 		default:
 			if f.BusySeconds <= 0 {
 				all = append(all, gap{Blind{What: "how long windows and buffers held the flow", Lowers: withoutFigure,
 					Why: "the kernel of the sender (" + at + ") keeps no account of it; Linux 4.10 and later do"},
-					of(evidence.ReceiveWindowLimited, evidence.SendBufferLimited, evidence.ApplicationLimited, evidence.LinkRateReached)})
+					of(evidence.ReceiveWindowLimited, evidence.SendBufferLimited, evidence.ApplicationLimited,
+						evidence.LinkRateReached)})
 			}
 			if f.WindowBytes <= 0 {
 				all = append(all, gap{Blind{What: "the window that the receiver offered", Lowers: withoutFigure,
@@ -115,17 +121,21 @@ func runGaps(c *evidence.Case, loaded []*evidence.Flow) []gap {
 			func(f evidence.Finding) bool { return f.Where == "path" || f.Code == evidence.Healthy }}
 		switch p {
 		case "ping":
-			g.What, g.concerns = "the idle round trip", of(evidence.Bufferbloat, evidence.LinkRateReached, evidence.ReceiveWindowLimited, evidence.SendBufferLimited)
+			g.What, g.concerns = "the idle round trip", of(evidence.Bufferbloat, evidence.LinkRateReached,
+				evidence.ReceiveWindowLimited, evidence.SendBufferLimited)
 		case "rr":
-			g.What, g.concerns = "single requests and responses", of(evidence.InterruptModerationLatency, evidence.DelayedACKStall)
+			g.What, g.concerns = "single requests and responses",
+				of(evidence.InterruptModerationLatency, evidence.DelayedACKStall)
 		case "stream":
 			g.What, g.Lowers = "what the path carries", withoutTCPInfo
 		}
 		all = append(all, g)
 	}
 	if _, told := c.Refused["ping"]; !told && len(loaded) > 0 && loaded[0].IdleRTTSeconds <= 0 {
-		all = append(all, gap{Blind{What: "the idle round trip", Why: "no ping was run before the load", Lowers: withoutDetail},
-			of(evidence.Bufferbloat, evidence.LinkRateReached, evidence.ReceiveWindowLimited, evidence.SendBufferLimited)})
+		all = append(all, gap{Blind{What: "the idle round trip", Why: "no ping was run before the load",
+			Lowers: withoutDetail},
+			of(evidence.Bufferbloat, evidence.LinkRateReached, evidence.ReceiveWindowLimited,
+				evidence.SendBufferLimited)})
 	}
 	return all
 }
@@ -137,7 +147,8 @@ var families = []struct {
 	concerns     []evidence.Code
 }{
 	{"nic.", "what the interfaces count", []evidence.Code{evidence.PathLoss, evidence.TimeoutsIncast}},
-	{"softnet.", "what the backlogs of the processors count", []evidence.Code{evidence.PathLoss, evidence.TimeoutsIncast}},
+	{"softnet.", "what the backlogs of the processors count",
+		[]evidence.Code{evidence.PathLoss, evidence.TimeoutsIncast}},
 	{"Tcp.", "what TCP counts", []evidence.Code{evidence.PathLoss, evidence.Reordering}},
 	{"TcpExt.", "what TCP counts in detail", []evidence.Code{evidence.Reordering, evidence.TimeoutsIncast}},
 }
@@ -163,18 +174,24 @@ func hostGaps(c *evidence.Case) []gap {
 			add(s.Side, "the processors", "their time was not told", withoutFigure, evidence.LinkRateReached)
 		}
 		if s.SinceBoot {
-			add(s.Side, "when it was counted", "one moment has counters since the start of the host; two moments have what happened in between", withoutFar)
+			add(s.Side, "when it was counted",
+				"one moment has counters since the start of the host; two moments have what happened in between",
+				withoutFar)
 		}
 		if s.Run == nil && s.Sockets == nil {
-			add(s.Side, "sockets", aboutSockets(s.Host.Warnings), withoutDetail, evidence.ListenOverflow, evidence.UDPSocketOverflow, evidence.ApplicationLimited)
+			add(s.Side, "sockets", aboutSockets(s.Host.Warnings), withoutDetail, evidence.ListenOverflow,
+				evidence.UDPSocketOverflow, evidence.ApplicationLimited)
 		}
 		if len(s.Counters) == 0 {
-			add(s.Side, "what the host counts", "no counters were told", withoutFigure, evidence.PathLoss, evidence.TimeoutsIncast, evidence.Reordering)
+			add(s.Side, "what the host counts", "no counters were told", withoutFigure, evidence.PathLoss,
+				evidence.TimeoutsIncast, evidence.Reordering)
 			continue
 		}
 		for _, f := range families {
-			if !slices.ContainsFunc(slices.Collect(maps.Keys(s.Counters)), func(name string) bool { return strings.HasPrefix(name, f.prefix) }) {
-				add(s.Side, f.what, "the host has no such counters, or does not tell them", withoutDetail, f.concerns...)
+			if !slices.ContainsFunc(slices.Collect(maps.Keys(s.Counters)),
+				func(name string) bool { return strings.HasPrefix(name, f.prefix) }) {
+				add(s.Side, f.what, "the host has no such counters, or does not tell them", withoutDetail,
+					f.concerns...)
 			}
 		}
 		if s.Run == nil {
@@ -201,7 +218,8 @@ func aboutSockets(warnings []string) string {
 func lacking(counters map[string]uint64) string {
 	var missing []string
 	for _, name := range []string{
-		"TcpExt.ListenOverflows", "TcpExt.TCPTimeouts", "TcpExt.TCPSpuriousRTOs", "TcpExt.TCPBacklogDrop", "TcpExt.TCPReqQFullDrop", "TcpExt.TCPDSACKRecv",
+		"TcpExt.ListenOverflows", "TcpExt.TCPTimeouts", "TcpExt.TCPSpuriousRTOs", "TcpExt.TCPBacklogDrop",
+		"TcpExt.TCPReqQFullDrop", "TcpExt.TCPDSACKRecv",
 		"Udp.RcvbufErrors", "softnet.dropped", "softnet.time_squeeze",
 	} {
 		if _, there := counters[name]; !there {
@@ -216,7 +234,8 @@ var classes = []struct {
 	name   string
 	lowers float64
 }{
-	{"not permitted", withoutDetail}, {"not readable", withoutDetail}, {"not supported", withoutTrifle}, {"not there", withoutTrifle},
+	{"not permitted", withoutDetail}, {"not readable", withoutDetail}, {"not supported", withoutTrifle},
+	{"not there", withoutTrifle},
 }
 
 // readingGaps is what the snapshots could not read, put together by reason: forty values that need
@@ -246,7 +265,8 @@ func readingGaps(c *evidence.Case) []gap {
 			if more := len(what) - 3; more > 0 {
 				named += fmt.Sprintf(" and %d more", more)
 			}
-			all = append(all, gap{Blind{What: named + " (" + h.Name + ")", Why: class.name + ": " + first, Lowers: class.lowers}, of()})
+			all = append(all, gap{Blind{What: named + " (" + h.Name + ")", Why: class.name + ": " + first,
+				Lowers: class.lowers}, of()})
 		}
 	}
 	return all

@@ -58,7 +58,8 @@ func TestBlindOnAPeerThatTellsNothing(t *testing.T) {
 	c.Runs[1].Ends.Remote = traffic.End{}
 	v := diagnose.Examine(c)
 	b := blindness(v, "the far host")
-	if b == nil || b.Lowers <= 0 || !slices.Contains(b.Of, evidence.PathLoss) || !strings.Contains(b.Why, "linerate serve") {
+	if b == nil || b.Lowers <= 0 || !slices.Contains(b.Of, evidence.PathLoss) ||
+		!strings.Contains(b.Why, "linerate serve") {
 		t.Fatalf("blind %+v", v.Blind)
 	}
 	was, _ := first(whole, evidence.PathLoss)
@@ -80,13 +81,15 @@ func TestBlindOnASenderWithoutTCPInfo(t *testing.T) {
 	c := fixtureCase(t, "receive-window")
 	for i := range c.Runs[1].Ends.Local.TCP {
 		tcp := &c.Runs[1].Ends.Local.TCP[i]
-		tcp.BusySeconds, tcp.RwndLimitedSeconds, tcp.SndbufLimitedSeconds, tcp.SndWndBytes, tcp.MaxSndWndBytes = 0, 0, 0, 0, 0
+		tcp.BusySeconds, tcp.RwndLimitedSeconds, tcp.SndbufLimitedSeconds, tcp.SndWndBytes,
+			tcp.MaxSndWndBytes = 0, 0, 0, 0, 0
 	}
 	for i := range c.Runs[1].Ends.Remote.TCP {
 		c.Runs[1].Ends.Remote.TCP[i].RcvWndBytes = 0
 	}
 	v = diagnose.Examine(c)
-	for what, since := range map[string]string{"how long windows": "4.10", "the window that the receiver offered": "5.4"} {
+	for what, since := range map[string]string{"how long windows": "4.10",
+		"the window that the receiver offered": "5.4"} {
 		if b := blindness(v, what); b == nil || !strings.Contains(b.Why, since) {
 			t.Errorf("%s: %+v", what, v.Blind)
 		}
@@ -99,8 +102,10 @@ func TestBlindOnASenderWithoutTCPInfo(t *testing.T) {
 func TestBlindWithoutPermission(t *testing.T) {
 	c := fixtureCase(t, "path-loss")
 	c.Near.Warnings = []string{
-		"eth0 rings: not permitted: ethtool rings: operation not permitted", "eth0 coalesce: not permitted: ethtool coalesce: operation not permitted",
-		"eth1 rings: not permitted: ethtool rings: operation not permitted", "eth1 coalesce: not permitted: ethtool coalesce: operation not permitted",
+		"eth0 rings: not permitted: ethtool rings: operation not permitted",
+		"eth0 coalesce: not permitted: ethtool coalesce: operation not permitted",
+		"eth1 rings: not permitted: ethtool rings: operation not permitted",
+		"eth1 coalesce: not permitted: ethtool coalesce: operation not permitted",
 		"eth0 rings: not permitted: ethtool rings: operation not permitted", // said twice, as two readings do
 		"eth0 pause: not supported: operation not supported", "a sentence of another kind",
 	}
@@ -116,7 +121,8 @@ func TestBlindWithoutPermission(t *testing.T) {
 			t.Errorf("%s is not told: %+v", what, v.Blind)
 		}
 	}
-	if !slices.IsSortedFunc(v.Blind, func(a, b diagnose.Blind) int { return int(math.Copysign(1, b.Lowers-a.Lowers)) }) {
+	if !slices.IsSortedFunc(v.Blind,
+		func(a, b diagnose.Blind) int { return int(math.Copysign(1, b.Lowers-a.Lowers)) }) {
 		t.Errorf("not the largest first: %+v", v.Blind)
 	}
 }
@@ -126,11 +132,14 @@ func TestBlindOnAKernelWithoutCounters(t *testing.T) {
 		near := &host.Snapshot{Name: "old"}
 		span := &watch.Span{Seconds: 3, Counters: &host.Counters{Values: values}, Sockets: &watch.Sockets{}}
 		span.CPUs = []watch.CPU{{CPUTimes: host.CPUTimes{CPU: 0, Idle: 3}}}
-		return diagnose.Examine(diagnose.Case{Near: near, Watched: []evidence.Span{evidence.Watched("near", near, span)}})
+		return diagnose.Examine(diagnose.Case{Near: near,
+			Watched: []evidence.Span{evidence.Watched("near", near, span)}})
 	}
 	all := map[string]uint64{
-		"nic.eth0.rx_bytes": 9, "softnet.dropped": 0, "softnet.time_squeeze": 0, "Tcp.InSegs": 1, "TcpExt.ListenOverflows": 0, "TcpExt.TCPTimeouts": 0,
-		"TcpExt.TCPSpuriousRTOs": 0, "TcpExt.TCPBacklogDrop": 0, "TcpExt.TCPReqQFullDrop": 0, "TcpExt.TCPDSACKRecv": 0, "Udp.RcvbufErrors": 0,
+		"nic.eth0.rx_bytes": 9, "softnet.dropped": 0, "softnet.time_squeeze": 0, "Tcp.InSegs": 1,
+		"TcpExt.ListenOverflows": 0, "TcpExt.TCPTimeouts": 0,
+		"TcpExt.TCPSpuriousRTOs": 0, "TcpExt.TCPBacklogDrop": 0, "TcpExt.TCPReqQFullDrop": 0, "TcpExt.TCPDSACKRecv": 0,
+		"Udp.RcvbufErrors": 0,
 	}
 	whole := watched(all)
 	if len(whole.Blind) > 0 {
@@ -142,12 +151,14 @@ func TestBlindOnAKernelWithoutCounters(t *testing.T) {
 		t.Errorf("blind %+v", v.Blind)
 	}
 	if v.Findings[0].Confidence >= whole.Findings[0].Confidence {
-		t.Errorf("healthy is %v sure, and was %v with all counters", v.Findings[0].Confidence, whole.Findings[0].Confidence)
+		t.Errorf("healthy is %v sure, and was %v with all counters", v.Findings[0].Confidence,
+			whole.Findings[0].Confidence)
 	}
 	if v := watched(nil); blindness(v, "what the host counts (near)") == nil {
 		t.Errorf("a host without counters: %+v", v.Blind)
 	}
-	if v := watched(map[string]uint64{"nic.eth0.rx_bytes": 1}); blindness(v, "what TCP counts in detail (near)") == nil {
+	if v := watched(map[string]uint64{"nic.eth0.rx_bytes": 1}); blindness(v,
+		"what TCP counts in detail (near)") == nil {
 		t.Errorf("a host that counts no TCP: %+v", v.Blind)
 	}
 }
@@ -156,13 +167,15 @@ func TestBlindOnAKernelWithoutCounters(t *testing.T) {
 func TestEchoesAlone(t *testing.T) {
 	lost := 0.0
 	near := &host.Snapshot{Name: "near"}
-	c := diagnose.Case{Near: near, Refused: map[diagnose.Probe]string{"stream": "answers nothing but echo requests", "rr": "answers nothing but echo requests"}}
+	c := diagnose.Case{Near: near, Refused: map[diagnose.Probe]string{"stream": "answers nothing but echo requests",
+		"rr": "answers nothing but echo requests"}}
 	c.Runs = []traffic.Result{{Test: traffic.Ping, Method: "icmp echo", DurationSeconds: 1, LossRatio: &lost,
 		RTT: &traffic.Distribution{Count: 20, Min: 0.0001, P50: 0.0002, P99: 0.0004}}}
 	v := diagnose.Examine(c)
 	checkShape(t, v.Findings)
 	f := v.Findings[0]
-	if f.Code != evidence.Healthy || !strings.Contains(f.Title, "20 echoes, with a median of 200 µs") || f.Where != "path" {
+	if f.Code != evidence.Healthy || !strings.Contains(f.Title, "20 echoes, with a median of 200 µs") ||
+		f.Where != "path" {
 		t.Errorf("%s at %s: %s", f.Code, f.Where, f.Title)
 	}
 	for _, what := range []string{"what the path carries", "the far host", "single requests"} {
@@ -178,15 +191,18 @@ func TestEchoesAlone(t *testing.T) {
 // TestSinceBootIsNoClaimAboutNow is a quiet host of which there is one moment.
 func TestSinceBootIsNoClaimAboutNow(t *testing.T) {
 	near := &host.Snapshot{Name: "old", Warnings: []string{"list sockets of tcp: operation not permitted"}}
-	span := evidence.Watched("near", near, &watch.Span{Seconds: 86400, Counters: &host.Counters{Values: map[string]uint64{"Tcp.InSegs": 1e6}}})
+	span := evidence.Watched("near", near,
+		&watch.Span{Seconds: 86400, Counters: &host.Counters{Values: map[string]uint64{"Tcp.InSegs": 1e6}}})
 	span.SinceBoot = true
 	v := diagnose.Examine(diagnose.Case{Near: near, Watched: []evidence.Span{span}})
 	checkShape(t, v.Findings)
-	if f := v.Findings[0]; f.Code != evidence.Healthy || !strings.Contains(f.Title, "has counted since boot") || f.Confidence > 0.3 {
+	if f := v.Findings[0]; f.Code != evidence.Healthy || !strings.Contains(f.Title, "has counted since boot") ||
+		f.Confidence > 0.3 {
 		t.Errorf("%s, %v sure: %s", f.Code, f.Confidence, f.Title)
 	}
 	sockets := blindness(v, "sockets (near)")
-	if blindness(v, "when it was counted (near)") == nil || sockets == nil || !strings.Contains(sockets.Why, "operation not permitted") {
+	if blindness(v, "when it was counted (near)") == nil || sockets == nil ||
+		!strings.Contains(sockets.Why, "operation not permitted") {
 		t.Errorf("blind %+v", v.Blind)
 	}
 }

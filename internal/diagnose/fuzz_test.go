@@ -24,14 +24,16 @@ func FuzzJudge(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, b []byte, rate, window float64) {
 		var c diagnose.Case
-		if json.Unmarshal(b, &c) != nil || math.IsNaN(rate) || math.IsInf(rate, 0) || math.IsNaN(window) || math.IsInf(window, 0) {
+		if json.Unmarshal(b, &c) != nil || math.IsNaN(rate) || math.IsInf(rate, 0) || math.IsNaN(window) ||
+			math.IsInf(window, 0) {
 			return
 		}
 		// Scaling two numbers reaches corners that mutated text seldom does.
 		for i := range c.Runs {
 			c.Runs[i].ThroughputBitsPerSec *= rate
 			for j := range c.Runs[i].Ends.Local.TCP {
-				c.Runs[i].Ends.Local.TCP[j].MaxSndWndBytes = int64(float64(c.Runs[i].Ends.Local.TCP[j].MaxSndWndBytes) * window)
+				c.Runs[i].Ends.Local.TCP[j].MaxSndWndBytes = int64(
+					float64(c.Runs[i].Ends.Local.TCP[j].MaxSndWndBytes) * window)
 			}
 		}
 		found := diagnose.Judge(c)
@@ -42,7 +44,8 @@ func FuzzJudge(f *testing.F) {
 			t.Error(err)
 		}
 		for _, x := range found {
-			if x.Code == "" || x.Title == "" || x.Confidence < 0 || x.Confidence > 1 || x.Rejected == nil || x.Evidence == nil || x.Remedy.Knobs == nil {
+			if x.Code == "" || x.Title == "" || x.Confidence < 0 || x.Confidence > 1 || x.Rejected == nil ||
+				x.Evidence == nil || x.Remedy.Knobs == nil {
 				t.Errorf("malformed finding: %+v", x)
 			}
 		}

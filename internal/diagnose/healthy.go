@@ -17,14 +17,18 @@ import (
 // same. A full processor explains the rate and raises it; unexplained drops and a link that could
 // carry more lower it by factors, so that both together do so twice.
 func healthy(f *evidence.Flow) evidence.Finding {
-	x := evidence.Finding{Code: evidence.Healthy, Severity: evidence.Info, Where: "path", Evidence: f.Common(), Confidence: 0.5}
+	x := evidence.Finding{Code: evidence.Healthy, Severity: evidence.Info, Where: "path", Evidence: f.Common(),
+		Confidence: 0.5}
 	x.Title = fmt.Sprintf("No fault was found at %s.", evidence.Rate(f.RateBitsPerSec))
 	x.Remedy.Text = "Nothing to do."
 	if e, cpu, busy, ok := f.BusiestOf(); ok {
-		x.Evidence = append(x.Evidence, evidence.Evidence{Name: fmt.Sprintf("busiest processor, CPU %d", cpu), Value: busy, Unit: "ratio", Source: "/proc/stat (" + e.Name + ")"})
+		x.Evidence = append(x.Evidence, evidence.Evidence{Name: fmt.Sprintf("busiest processor, CPU %d", cpu),
+			Value: busy, Unit: "ratio", Source: "/proc/stat (" + e.Name + ")"})
 		if busy >= evidence.FullProcessor {
 			x.Confidence = 0.85
-			x.Title = fmt.Sprintf("No fault was found at %s: CPU %d of the %s host is %s busy, so the hosts themselves set the pace.", evidence.Rate(f.RateBitsPerSec), cpu, e.Name, evidence.Percent(busy))
+			x.Title = fmt.Sprintf(
+				"No fault was found at %s: CPU %d of the %s host is %s busy, so the hosts themselves set the pace.",
+				evidence.Rate(f.RateBitsPerSec), cpu, e.Name, evidence.Percent(busy))
 		} else {
 			x.Rejected = append(x.Rejected, f.NotProcessor()...)
 		}
@@ -42,17 +46,22 @@ func healthy(f *evidence.Flow) evidence.Finding {
 		// Packets died and no rule says that it matters: the reader must know, and the verdict is a
 		// weak one.
 		x.Evidence = append(x.Evidence,
-			evidence.Evidence{Name: "segments sent again", Value: f.Loss(), Unit: "ratio", Source: f.TCPInfo("tcpi_total_retrans / tcpi_segs_out")},
-			evidence.Evidence{Name: "packets dropped inside the hosts", Value: lost, Unit: "packets", Source: "counters of both ends"})
-		x.Title = strings.TrimSuffix(x.Title, ".") + fmt.Sprintf("; but %s segments were sent again.", evidence.Count(f.Retransmits))
+			evidence.Evidence{Name: "segments sent again", Value: f.Loss(), Unit: "ratio",
+				Source: f.TCPInfo("tcpi_total_retrans / tcpi_segs_out")},
+			evidence.Evidence{Name: "packets dropped inside the hosts", Value: lost, Unit: "packets",
+				Source: "counters of both ends"})
+		x.Title = strings.TrimSuffix(x.Title, ".") + fmt.Sprintf("; but %s segments were sent again.",
+			evidence.Count(f.Retransmits))
 		if lost > 0 {
-			x.Title = strings.TrimSuffix(x.Title, ".") + fmt.Sprintf(" and the hosts dropped %s packets (most: %s).", evidence.Count(lost), where)
+			x.Title = strings.TrimSuffix(x.Title, ".") + fmt.Sprintf(" and the hosts dropped %s packets (most: %s).",
+				evidence.Count(lost), where)
 			x.Remedy.Text = fmt.Sprintf("No rule of this version judges these drops; look at %s first.", where)
 		}
 		x.Confidence *= 0.6
 	}
 	if link, at, ok := f.SlowestLink(); ok {
-		x.Rejected = append(x.Rejected, fmt.Sprintf("Not the link: %s at the %s host could carry %s of payload.", link.Name, at.Name, evidence.Rate(evidence.Goodput(link))))
+		x.Rejected = append(x.Rejected, fmt.Sprintf("Not the link: %s at the %s host could carry %s of payload.",
+			link.Name, at.Name, evidence.Rate(evidence.Goodput(link))))
 		x.Confidence *= 0.7 // below a known link without a known reason
 	}
 	return x
@@ -69,12 +78,15 @@ func judgeSettings(c evidence.Case) []evidence.Finding {
 	near, far := evidence.End{Name: "near", Host: c.Near}, evidence.End{Name: "far", Host: c.Far}
 	for _, e := range []evidence.End{near, far} {
 		if value, ok := e.Setting(evidence.TCPWindowScaling); ok && value == "0" {
-			x := evidence.Finding{Code: evidence.WindowScalingOff, Severity: evidence.Notice, Confidence: 0.7, Where: e.Name,
-				Title:    "Window scaling is off, so no TCP window of this host passes 65535 bytes.",
-				Evidence: []evidence.Evidence{{Name: "net.ipv4.tcp_window_scaling", Value: value, Source: "sysctl (" + e.Name + ")"}},
+			x := evidence.Finding{Code: evidence.WindowScalingOff, Severity: evidence.Notice, Confidence: 0.7,
+				Where: e.Name,
+				Title: "Window scaling is off, so no TCP window of this host passes 65535 bytes.",
+				Evidence: []evidence.Evidence{{Name: "net.ipv4.tcp_window_scaling", Value: value,
+					Source: "sysctl (" + e.Name + ")"}},
 				Rejected: []string{"Not measured: how much it costs depends on the round trips; `linerate diagnose TARGET` tells."}}
 			x.Remedy.Text = "Set net.ipv4.tcp_window_scaling to 1."
-			x.Remedy.Add(evidence.Candidate{Knob: evidence.TCPWindowScaling, Side: e.Name, Levels: []knob.Value{"1"}, Why: "it is on by default and needed on every path longer than a rack"})
+			x.Remedy.Add(evidence.Candidate{Knob: evidence.TCPWindowScaling, Side: e.Name, Levels: []knob.Value{"1"},
+				Why: "it is on by default and needed on every path longer than a rack"})
 			all = append(all, x)
 		}
 		if e.Host == nil {
@@ -82,13 +94,17 @@ func judgeSettings(c evidence.Case) []evidence.Finding {
 		}
 		for _, r := range e.Host.Routes {
 			if r.WindowBytes > 0 {
-				x := evidence.Finding{Code: evidence.RouteWindowClamped, Severity: evidence.Notice, Confidence: 0.5, Where: e.Name,
-					Title: fmt.Sprintf("The route to %s caps every receive window at %s.", r.Destination, evidence.Bytes(float64(r.WindowBytes))),
-					Evidence: []evidence.Evidence{{Name: "window metric of the route to " + r.Destination, Value: float64(r.WindowBytes), Unit: "bytes",
+				x := evidence.Finding{Code: evidence.RouteWindowClamped, Severity: evidence.Notice, Confidence: 0.5,
+					Where: e.Name,
+					Title: fmt.Sprintf("The route to %s caps every receive window at %s.", r.Destination,
+						evidence.Bytes(float64(r.WindowBytes))),
+					Evidence: []evidence.Evidence{{Name: "window metric of the route to " + r.Destination,
+						Value: float64(r.WindowBytes), Unit: "bytes",
 						Source: "rtnetlink RTAX_WINDOW (" + e.Name + ")"}},
 					Rejected: []string{"Not measured: whether it limits depends on the round trip; `linerate diagnose TARGET` tells."}}
 				x.Remedy.Text = "Remove the window metric unless something needs it."
-				x.Remedy.Add(evidence.Candidate{Knob: knob.ID("route:" + r.Destination + "/window"), Side: e.Name, Levels: []knob.Value{"0"}, Why: "0 leaves the window to the socket buffer"})
+				x.Remedy.Add(evidence.Candidate{Knob: knob.ID("route:" + r.Destination + "/window"), Side: e.Name,
+					Levels: []knob.Value{"0"}, Why: "0 leaves the window to the socket buffer"})
 				all = append(all, x)
 			}
 		}
@@ -115,7 +131,8 @@ func quiet(c *evidence.Case) evidence.Finding {
 		if s.SinceBoot {
 			x.Where = s.Side
 			x.Title = fmt.Sprintf("No fault shows in what this host has counted %s, nor in its settings.", s.When())
-			x.Evidence = []evidence.Evidence{{Name: "counters that were looked at", Value: float64(len(s.Counters)), Unit: "counters", Source: "the snapshot (" + s.Side + ")"}}
+			x.Evidence = []evidence.Evidence{{Name: "counters that were looked at", Value: float64(len(s.Counters)),
+				Unit: "counters", Source: "the snapshot (" + s.Side + ")"}}
 			x.Remedy.Text = "Take a second snapshot while it is slow: two have what happened in between."
 		}
 		if s.SinceBoot || s.Seconds <= 0 {
@@ -123,12 +140,16 @@ func quiet(c *evidence.Case) evidence.Finding {
 		}
 		moved := s.PerSecond(s.Bytes() * 8)
 		x.Where = s.Side
-		x.Title = fmt.Sprintf("No fault showed in %s, in which the interfaces of this host, loopback apart, moved %s in both directions together.", evidence.Seconds(s.Seconds), evidence.Rate(moved))
-		x.Evidence = []evidence.Evidence{{Name: "moved by the interfaces, both directions", Value: moved, Unit: "bits_per_second", Source: s.Source("rx_bytes + tx_bytes")}}
+		x.Title = fmt.Sprintf(
+			"No fault showed in %s, in which the interfaces of this host, loopback apart, moved %s in both directions together.", evidence.Seconds(s.Seconds), evidence.Rate(moved))
+		x.Evidence = []evidence.Evidence{{Name: "moved by the interfaces, both directions", Value: moved,
+			Unit: "bits_per_second", Source: s.Source("rx_bytes + tx_bytes")}}
 		// No rule says what these segments cost, but whoever looks for a fault has to know of them.
 		if sent, again := s.Count("Tcp.OutSegs"), s.Count("Tcp.RetransSegs"); sent >= 1000 && again >= heavyLoss*sent {
-			x.Title = strings.TrimSuffix(x.Title, ".") + fmt.Sprintf("; but %s of %s TCP segments were sent again.", evidence.Percent(again/sent), evidence.Count(sent))
-			x.Evidence = append(x.Evidence, evidence.Evidence{Name: "segments sent again", Value: again / sent, Unit: "ratio", Source: s.Source("Tcp.RetransSegs / Tcp.OutSegs")})
+			x.Title = strings.TrimSuffix(x.Title, ".") + fmt.Sprintf("; but %s of %s TCP segments were sent again.",
+				evidence.Percent(again/sent), evidence.Count(sent))
+			x.Evidence = append(x.Evidence, evidence.Evidence{Name: "segments sent again", Value: again / sent,
+				Unit: "ratio", Source: s.Source("Tcp.RetransSegs / Tcp.OutSegs")})
 		}
 		// A megabit a second is more than the chatter of a host that does nothing.
 		if moved > 1e6 {
@@ -148,7 +169,8 @@ func echoed(x *evidence.Finding, r *evidence.Run) {
 		{Name: "round trip, 99th percentile", Value: r.RTT.P99, Unit: "seconds", Source: r.Method},
 	}
 	if r.LossRatio != nil {
-		x.Evidence = append(x.Evidence, evidence.Evidence{Name: "echoes lost", Value: *r.LossRatio, Unit: "ratio", Source: r.Method})
+		x.Evidence = append(x.Evidence, evidence.Evidence{Name: "echoes lost", Value: *r.LossRatio, Unit: "ratio",
+			Source: r.Method})
 	}
 	x.Remedy.Text = "Run `linerate serve` on the other host, and `linerate diagnose` with its key, to see what limits the path."
 }

@@ -19,17 +19,23 @@ import (
 var certainty = []evidence.Code{
 	evidence.HalfDuplex, evidence.LinkNegotiatedLow, evidence.CRCErrors, evidence.BusLimited,
 
-	evidence.MTUBlackHole, evidence.MTUMismatch, evidence.ConntrackFull, evidence.NeighbourTableFull, evidence.ListenOverflow, evidence.PortExhaustion,
+	evidence.MTUBlackHole, evidence.MTUMismatch, evidence.ConntrackFull, evidence.NeighbourTableFull,
+	evidence.ListenOverflow, evidence.PortExhaustion,
 
-	evidence.RXRingOverrun, evidence.SoftnetBacklogDrops, evidence.QdiscDrops, evidence.TXQueueDrops, evidence.PauseFrames, evidence.UDPSocketOverflow,
+	evidence.RXRingOverrun, evidence.SoftnetBacklogDrops, evidence.QdiscDrops, evidence.TXQueueDrops,
+	evidence.PauseFrames, evidence.UDPSocketOverflow,
 	evidence.TCPMemoryPressure,
 
-	evidence.WindowScalingOff, evidence.RouteWindowClamped, evidence.ReceiveWindowLimited, evidence.SendBufferLimited, evidence.ApplicationLimited,
+	evidence.WindowScalingOff, evidence.RouteWindowClamped, evidence.ReceiveWindowLimited, evidence.SendBufferLimited,
+	evidence.ApplicationLimited,
 
-	evidence.Policer, evidence.Reordering, evidence.TimeoutsIncast, evidence.PathLoss, evidence.CongestionControlMismatch, evidence.Bufferbloat,
+	evidence.Policer, evidence.Reordering, evidence.TimeoutsIncast, evidence.PathLoss,
+	evidence.CongestionControlMismatch, evidence.Bufferbloat,
 
-	evidence.CPUSteal, evidence.RSSImbalance, evidence.FirewallCost, evidence.NUMAMisplaced, evidence.CPUPowerState, evidence.InterruptStorm,
-	evidence.OffloadsOff, evidence.MTUSmall, evidence.SoftirqCPUSaturated, evidence.CPUSaturated, evidence.NAPIBudgetExhausted, evidence.EmulatedNIC,
+	evidence.CPUSteal, evidence.RSSImbalance, evidence.FirewallCost, evidence.NUMAMisplaced, evidence.CPUPowerState,
+	evidence.InterruptStorm,
+	evidence.OffloadsOff, evidence.MTUSmall, evidence.SoftirqCPUSaturated, evidence.CPUSaturated,
+	evidence.NAPIBudgetExhausted, evidence.EmulatedNIC,
 
 	evidence.InterruptModerationLatency, evidence.DelayedACKStall, evidence.SlowStartAfterIdle,
 }
@@ -140,7 +146,8 @@ func add(all []evidence.Finding, x *evidence.Finding) []evidence.Finding {
 
 // severe is 0 for the severest.
 func severe(f evidence.Finding) int {
-	return slices.Index([]evidence.Severity{evidence.Critical, evidence.Warning, evidence.Notice, evidence.Info}, f.Severity)
+	return slices.Index([]evidence.Severity{evidence.Critical, evidence.Warning, evidence.Notice, evidence.Info},
+		f.Severity)
 }
 
 // arrange sorts by severity and keeps the order of certainty among equals, and makes every list

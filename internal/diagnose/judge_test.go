@@ -73,7 +73,8 @@ func TestJudge(t *testing.T) {
 				codes = append(codes, x.Code)
 			}
 			if codes[0] != f.Expect {
-				t.Errorf("%s\nfirst finding is %s, want %s; all: %v\n%s", f.Why, codes[0], f.Expect, codes, found[0].Title)
+				t.Errorf("%s\nfirst finding is %s, want %s; all: %v\n%s", f.Why, codes[0], f.Expect, codes,
+					found[0].Title)
 			}
 			if f.Where != "" && found[0].Where != f.Where {
 				t.Errorf("found at %s, want %s", found[0].Where, f.Where)
@@ -125,7 +126,8 @@ func checkShape(t *testing.T, found []diagnose.Finding) {
 			}
 		}
 		for _, s := range f.Rejected {
-			if !anyNumber.MatchString(s) && !strings.Contains(s, "no local counter") && !strings.Contains(s, "Not measured") {
+			if !anyNumber.MatchString(s) && !strings.Contains(s, "no local counter") &&
+				!strings.Contains(s, "Not measured") {
 				t.Errorf("%s: rejected without a number: %q", f.Code, s)
 			}
 		}
@@ -143,7 +145,8 @@ func checkShape(t *testing.T, found []diagnose.Finding) {
 			t.Errorf("%s: %d candidates are too many for one experiment", f.Code, len(f.Remedy.Settings))
 		}
 		for _, c := range f.Remedy.Settings {
-			if c.Side != "near" && c.Side != "far" || len(c.Levels) == 0 || c.Why == "" || !slices.Contains(f.Remedy.Knobs, string(c.Knob)) {
+			if c.Side != "near" && c.Side != "far" || len(c.Levels) == 0 || c.Why == "" ||
+				!slices.Contains(f.Remedy.Knobs, string(c.Knob)) {
 				t.Errorf("%s: candidate %+v", f.Code, c)
 			}
 		}

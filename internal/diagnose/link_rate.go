@@ -32,10 +32,13 @@ func knownLinkReached(f *evidence.Flow) *evidence.Finding {
 	x := &evidence.Finding{
 		Code: evidence.LinkRateReached, Severity: evidence.Info, Where: at.Name,
 		Title: fmt.Sprintf("The link %s at the %s host carries %s, %s of the %s that it can carry as payload; nothing to tune here.",
-			link.Name, at.Name, evidence.Rate(f.RateBitsPerSec), evidence.Percent(f.RateBitsPerSec/ceiling), evidence.Rate(ceiling)),
+			link.Name, at.Name, evidence.Rate(f.RateBitsPerSec), evidence.Percent(f.RateBitsPerSec/ceiling),
+			evidence.Rate(ceiling)),
 		Evidence: append(f.Common(),
-			evidence.Evidence{Name: "link speed of " + link.Name, Value: link.SpeedBitsPerSec, Unit: "bits_per_second", Source: "ethtool link mode (" + at.Name + ")"},
-			evidence.Evidence{Name: "payload ceiling at this MTU", Value: ceiling, Unit: "bits_per_second", Source: "speed × (MTU − 52) / (MTU + 38)"}),
+			evidence.Evidence{Name: "link speed of " + link.Name, Value: link.SpeedBitsPerSec, Unit: "bits_per_second",
+				Source: "ethtool link mode (" + at.Name + ")"},
+			evidence.Evidence{Name: "payload ceiling at this MTU", Value: ceiling, Unit: "bits_per_second",
+				Source: "speed × (MTU − 52) / (MTU + 38)"}),
 		Confidence: 0.97,
 	}
 	rejectHostLimits(f, x)
@@ -69,31 +72,42 @@ func pathRateReached(f *evidence.Flow) *evidence.Finding {
 		return nil
 	}
 	byQueue := queued && f.ScatterRatio <= steadyQueued
-	byPacing := f.ScatterRatio <= steadyBare && f.Intervals >= 4 && (f.Loss() < 1e-3 || f.ModelBased()) && !full && !opening(f)
+	byPacing := f.ScatterRatio <= steadyBare && f.Intervals >= 4 && (f.Loss() < 1e-3 || f.ModelBased()) &&
+		!full && !opening(f)
 	if !byQueue && !byPacing {
 		return nil
 	}
 	x := &evidence.Finding{
 		Code: evidence.LinkRateReached, Severity: evidence.Info, Where: "path",
-		Title: fmt.Sprintf("The path delivers a steady %s and neither host holds it back; nothing to tune here.", evidence.Rate(f.RateBitsPerSec)),
+		Title: fmt.Sprintf("The path delivers a steady %s and neither host holds it back; nothing to tune here.",
+			evidence.Rate(f.RateBitsPerSec)),
 		Evidence: append(f.Common(),
-			evidence.Evidence{Name: "scatter of the interim rates", Value: f.ScatterRatio, Unit: "ratio", Source: fmt.Sprintf("standard deviation / mean of %d intervals", f.Intervals)},
-			evidence.Evidence{Name: "segments sent again", Value: f.Loss(), Unit: "ratio", Source: f.TCPInfo("tcpi_total_retrans / tcpi_segs_out")},
-			evidence.Evidence{Name: "busy time limited by the receive window", Value: f.Share(f.RwndLimitedSeconds), Unit: "ratio", Source: f.TCPInfo("tcpi_rwnd_limited / tcpi_busy_time")},
-			evidence.Evidence{Name: "busy time limited by the send buffer", Value: f.Share(f.SndbufLimitedSeconds), Unit: "ratio", Source: f.TCPInfo("tcpi_sndbuf_limited / tcpi_busy_time")},
+			evidence.Evidence{Name: "scatter of the interim rates", Value: f.ScatterRatio, Unit: "ratio",
+				Source: fmt.Sprintf("standard deviation / mean of %d intervals", f.Intervals)},
+			evidence.Evidence{Name: "segments sent again", Value: f.Loss(), Unit: "ratio",
+				Source: f.TCPInfo("tcpi_total_retrans / tcpi_segs_out")},
+			evidence.Evidence{Name: "busy time limited by the receive window", Value: f.Share(f.RwndLimitedSeconds),
+				Unit: "ratio", Source: f.TCPInfo("tcpi_rwnd_limited / tcpi_busy_time")},
+			evidence.Evidence{Name: "busy time limited by the send buffer", Value: f.Share(f.SndbufLimitedSeconds),
+				Unit: "ratio", Source: f.TCPInfo("tcpi_sndbuf_limited / tcpi_busy_time")},
 		),
-		Confidence: evidence.Combine(0.5, evidence.When(byQueue, 0.7), evidence.When(byPacing && f.ModelBased(), 0.5), evidence.When(byPacing, 0.3), evidence.When(!full, 0.2)),
+		Confidence: evidence.Combine(0.5, evidence.When(byQueue, 0.7), evidence.When(byPacing && f.ModelBased(), 0.5),
+			evidence.When(byPacing, 0.3), evidence.When(!full, 0.2)),
 	}
 	if f.Loss() >= heavyLoss {
-		x.Title = fmt.Sprintf("The path delivers a steady %s and neither host holds it back, but %s of the segments were sent again.", evidence.Rate(f.RateBitsPerSec), evidence.Percent(f.Loss()))
+		x.Title = fmt.Sprintf(
+			"The path delivers a steady %s and neither host holds it back, but %s of the segments were sent again.",
+			evidence.Rate(f.RateBitsPerSec), evidence.Percent(f.Loss()))
 		x.Confidence *= 0.7
 	}
 	if queued {
-		x.Evidence = append(x.Evidence, evidence.Evidence{Name: "queueing delay under load", Value: f.Added(), Unit: "seconds", Source: "loaded less smallest round trip"})
+		x.Evidence = append(x.Evidence, evidence.Evidence{Name: "queueing delay under load", Value: f.Added(),
+			Unit: "seconds", Source: "loaded less smallest round trip"})
 	}
 	for _, e := range []evidence.End{f.Sender, f.Receiver} {
 		if e.Card != nil && slices.Contains([]string{"tbf", "htb", "hfsc", "cake"}, e.Card.Qdisc) {
-			x.Evidence = append(x.Evidence, evidence.Evidence{Name: "queueing discipline of " + e.Card.Name, Value: e.Card.Qdisc, Source: "rtnetlink (" + e.Name + "); it can shape"})
+			x.Evidence = append(x.Evidence, evidence.Evidence{Name: "queueing discipline of " + e.Card.Name,
+				Value: e.Card.Qdisc, Source: "rtnetlink (" + e.Name + "); it can shape"})
 		}
 	}
 	rejectHostLimits(f, x)
@@ -129,8 +143,9 @@ func rejectHostLimits(f *evidence.Flow, x *evidence.Finding) {
 	if f.Streams > 0 {
 		x.Rejected = append(x.Rejected, f.NotReceiveWindow(), f.NotSendBuffer())
 		if f.Queued() && f.Loss() < heavyLoss {
-			x.Rejected = append(x.Rejected, fmt.Sprintf("Not random loss: the queue at the bottleneck adds %s to the round trip, and %s of the segments were sent again.",
-				evidence.Seconds(f.Added()), evidence.Percent(f.Loss())))
+			x.Rejected = append(x.Rejected,
+				fmt.Sprintf("Not random loss: the queue at the bottleneck adds %s to the round trip, and %s of the segments were sent again.",
+					evidence.Seconds(f.Added()), evidence.Percent(f.Loss())))
 		} else {
 			x.Rejected = append(x.Rejected, f.NotLoss())
 		}

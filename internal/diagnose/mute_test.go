@@ -10,7 +10,8 @@ import (
 
 // TestMute: a cause takes its symptoms with it and lists them; strangers stay.
 func TestMute(t *testing.T) {
-	found := mute([]evidence.Finding{{Code: evidence.WindowScalingOff}, {Code: evidence.ReceiveWindowLimited}, {Code: evidence.PathLoss}, {Code: evidence.SendBufferLimited}})
+	found := mute([]evidence.Finding{{Code: evidence.WindowScalingOff}, {Code: evidence.ReceiveWindowLimited},
+		{Code: evidence.PathLoss}, {Code: evidence.SendBufferLimited}})
 	var codes []evidence.Code
 	for _, f := range found {
 		codes = append(codes, f.Code)
@@ -18,7 +19,8 @@ func TestMute(t *testing.T) {
 	if diff := cmp.Diff([]evidence.Code{evidence.WindowScalingOff, evidence.PathLoss}, codes); diff != "" {
 		t.Errorf("(-want +got)\n%s", diff)
 	}
-	if diff := cmp.Diff([]evidence.Code{evidence.ReceiveWindowLimited, evidence.SendBufferLimited}, found[0].Causes); diff != "" {
+	if diff := cmp.Diff([]evidence.Code{evidence.ReceiveWindowLimited, evidence.SendBufferLimited},
+		found[0].Causes); diff != "" {
 		t.Errorf("causes (-want +got)\n%s", diff)
 	}
 }

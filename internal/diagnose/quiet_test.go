@@ -57,14 +57,16 @@ func quietHosts(t testing.TB) map[string]quietHost {
 // quietSpan is three seconds of the host with these counters, each of its processors busy for these
 // parts of the time.
 func quietSpan(h quietHost, counters map[string]uint64, user, system, softirq float64) *watch.Span {
-	s := &watch.Span{Seconds: quietSeconds, Counters: &host.Counters{Values: map[string]uint64{}, Seconds: quietSeconds}, Sockets: &watch.Sockets{Seconds: quietSeconds}}
+	s := &watch.Span{Seconds: quietSeconds, Counters: &host.Counters{Values: map[string]uint64{},
+		Seconds: quietSeconds}, Sockets: &watch.Sockets{Seconds: quietSeconds}}
 	// Levels and limits are what they were; all else begins at zero.
 	for name, n := range host.Sub(h.history.Counters, h.history.Counters).Values {
 		s.Counters.Values[name] = n
 	}
 	maps.Copy(s.Counters.Values, counters)
 	for i := range max(len(h.snapshot.CPUs), 1) {
-		t := host.CPUTimes{CPU: i, User: quietSeconds * user, System: quietSeconds * system, SoftIRQ: quietSeconds * softirq}
+		t := host.CPUTimes{CPU: i, User: quietSeconds * user, System: quietSeconds * system,
+			SoftIRQ: quietSeconds * softirq}
 		t.Idle = quietSeconds - t.User - t.System - t.SoftIRQ
 		s.CPUs = append(s.CPUs, watch.CPU{CPUTimes: t})
 	}
@@ -99,17 +101,22 @@ func busySpan(h quietHost) *watch.Span {
 		}
 		for i, irq := range dev.Interrupts {
 			rate := float64(packets) / 8 / quietSeconds / float64(len(dev.Interrupts))
-			irq.PerSec, irq.Counts = &rate, []host.CPUCount{{CPU: i % len(s.CPUs), Total: uint64(rate * quietSeconds), PerSec: &rate}}
-			s.Interrupts = append(s.Interrupts, watch.CardInterrupt{Interface: dev.Name, Interrupt: irq, Total: uint64(rate * quietSeconds)})
+			irq.PerSec, irq.Counts = &rate,
+				[]host.CPUCount{{CPU: i % len(s.CPUs), Total: uint64(rate * quietSeconds), PerSec: &rate}}
+			s.Interrupts = append(s.Interrupts,
+				watch.CardInterrupt{Interface: dev.Name, Interrupt: irq, Total: uint64(rate * quietSeconds)})
 			s.CPUs[i%len(s.CPUs)].Interrupts += uint64(rate * quietSeconds)
 		}
 		break
 	}
 	maps.Copy(c, map[string]uint64{
-		"Ip.InReceives": packets / 2, "Ip.InDelivers": packets / 2, "Ip.OutRequests": packets / 2, "IpExt.InOctets": packets * 1200,
-		"Tcp.InSegs": packets / 2, "Tcp.OutSegs": packets / 2, "Tcp.RetransSegs": packets / 2 / 5000, "Tcp.ActiveOpens": 300, "Tcp.PassiveOpens": 3000,
+		"Ip.InReceives": packets / 2, "Ip.InDelivers": packets / 2, "Ip.OutRequests": packets / 2,
+		"IpExt.InOctets": packets * 1200,
+		"Tcp.InSegs":     packets / 2, "Tcp.OutSegs": packets / 2, "Tcp.RetransSegs": packets / 2 / 5000,
+		"Tcp.ActiveOpens": 300, "Tcp.PassiveOpens": 3000,
 		"Udp.InDatagrams": 9000, "Udp.OutDatagrams": 9000, "Udp.NoPorts": 12,
-		"softnet.processed": packets, "TcpExt.DelayedACKs": 2000, "TcpExt.TCPSACKReorder": 4, "TcpExt.TCPLossProbes": 30, "TcpExt.TCPAutoCorking": 500,
+		"softnet.processed": packets, "TcpExt.DelayedACKs": 2000, "TcpExt.TCPSACKReorder": 4,
+		"TcpExt.TCPLossProbes": 30, "TcpExt.TCPAutoCorking": 500,
 	})
 	for i := range s.CPUs {
 		c[fmt.Sprintf("softnet.%d.processed", i)] = packets / uint64(len(s.CPUs))
@@ -121,18 +128,24 @@ func busySpan(h quietHost) *watch.Span {
 		Listeners: []watch.Listener{{Local: local, Queued: 3, Limit: 511}},
 		Connections: []watch.Connection{
 			// A download, an upload, a shell and a program that waits.
-			{Local: local, Remote: remote, UnackedBytes: 200_000, TCP: tcpinfo.TCPInfo{Sender: true, BytesAcked: 30_000_000, BusySeconds: 2.9, SegsOut: 21_000, SegsIn: 10_000,
-				RetransSegs: 2,
-				RTTSeconds:  0.021, MinRTTSeconds: 0.020, CwndBytes: 250_000, SndMSSBytes: 1448, MaxSndWndBytes: 3_000_000, SndWndBytes: 3_000_000, SndBufBytes: 4_000_000,
-				WScaleOK: true, CongestionControl: "cubic"}},
-			{Local: local, Remote: remote, UnreadBytes: 20_000, TCP: tcpinfo.TCPInfo{BytesReceived: 30_000_000, SegsIn: 21_000, RTTSeconds: 0.02, MinRTTSeconds: 0.02,
-				RcvBufBytes: 6_000_000},
+			{Local: local, Remote: remote, UnackedBytes: 200_000,
+				TCP: tcpinfo.TCPInfo{Sender: true, BytesAcked: 30_000_000, BusySeconds: 2.9, SegsOut: 21_000,
+					SegsIn:      10_000,
+					RetransSegs: 2,
+					RTTSeconds:  0.021, MinRTTSeconds: 0.020, CwndBytes: 250_000, SndMSSBytes: 1448,
+					MaxSndWndBytes: 3_000_000, SndWndBytes: 3_000_000, SndBufBytes: 4_000_000,
+					WScaleOK: true, CongestionControl: "cubic"}},
+			{Local: local, Remote: remote, UnreadBytes: 20_000,
+				TCP: tcpinfo.TCPInfo{BytesReceived: 30_000_000, SegsIn: 21_000, RTTSeconds: 0.02, MinRTTSeconds: 0.02,
+					RcvBufBytes: 6_000_000},
 				Memory: watch.Memory{ReceiveBytes: 21_000, ReceiveLimitBytes: 6_000_000}},
-			{Local: local, Remote: remote, IdleSeconds: 0.4, TCP: tcpinfo.TCPInfo{Sender: true, BytesAcked: 900, BytesReceived: 200, SegsOut: 9, SegsIn: 9, BusySeconds: 0.2,
+			{Local: local, Remote: remote, IdleSeconds: 0.4, TCP: tcpinfo.TCPInfo{Sender: true, BytesAcked: 900,
+				BytesReceived: 200, SegsOut: 9, SegsIn: 9, BusySeconds: 0.2,
 				RTTSeconds: 0.02, MinRTTSeconds: 0.02}},
 			{Local: local, Remote: remote, IdleSeconds: 90},
 		},
-		Datagrams: []watch.Datagram{{Local: local, Memory: watch.Memory{ReceiveBytes: 2000, ReceiveLimitBytes: 212992}}},
+		Datagrams: []watch.Datagram{
+			{Local: local, Memory: watch.Memory{ReceiveBytes: 2000, ReceiveLimitBytes: 212992}}},
 	}
 	return s
 }
@@ -143,12 +156,14 @@ func busySpan(h quietHost) *watch.Span {
 func ordinaryHistory(h quietHost) *watch.Span {
 	s := *h.history
 	s.Seconds = 100 * 86400
-	s.Counters = &host.Counters{Values: maps.Clone(h.history.Counters.Values), Seconds: s.Seconds, CPUs: h.history.Counters.CPUs}
+	s.Counters = &host.Counters{Values: maps.Clone(h.history.Counters.Values), Seconds: s.Seconds,
+		CPUs: h.history.Counters.CPUs}
 	const packets = 2_500_000_000
 	c := s.Counters.Values
 	for _, dev := range h.snapshot.Interfaces {
 		if nic := "nic." + dev.Name + "."; dev.Kind != "loopback" && dev.Up {
-			c[nic+"rx_bytes"], c[nic+"tx_bytes"], c[nic+"rx_packets"], c[nic+"tx_packets"] = 3e12, 3e12, packets, packets
+			c[nic+"rx_bytes"], c[nic+"tx_bytes"], c[nic+"rx_packets"], c[nic+"tx_packets"] = 3e12, 3e12,
+				packets, packets
 			// A protocol that nobody speaks (LLDP, a foreign VLAN) is a drop as well.
 			c[nic+"rx_dropped"], c[nic+"rx_missed_errors"], c[nic+"carrier_changes"] = 9000, 5000, 6
 			c["qdisc."+dev.Name+".drops"], c["qdisc."+dev.Name+".requeues"] = 20_000, 40_000
@@ -156,14 +171,20 @@ func ordinaryHistory(h quietHost) *watch.Span {
 	}
 	maps.Copy(c, map[string]uint64{
 		"softnet.processed": packets, "softnet.dropped": 1500, "softnet.time_squeeze": 300_000,
-		"Ip.InReceives": packets, "Ip.InDelivers": packets, "Ip.OutRequests": packets, "Tcp.InSegs": packets, "Tcp.OutSegs": packets, "Tcp.RetransSegs": packets / 2000,
+		"Ip.InReceives": packets, "Ip.InDelivers": packets, "Ip.OutRequests": packets, "Tcp.InSegs": packets,
+		"Tcp.OutSegs": packets, "Tcp.RetransSegs": packets / 2000,
 		"Tcp.ActiveOpens": 4_000_000, "Tcp.PassiveOpens": 30_000_000, "Tcp.InErrs": 40, "Tcp.AttemptFails": 90_000,
-		"TcpExt.ListenOverflows": 900, "TcpExt.ListenDrops": 2000, "TcpExt.TCPTimeouts": 200_000, "TcpExt.TCPSpuriousRTOs": 5000, "TcpExt.PruneCalled": 5000,
+		"TcpExt.ListenOverflows": 900, "TcpExt.ListenDrops": 2000, "TcpExt.TCPTimeouts": 200_000,
+		"TcpExt.TCPSpuriousRTOs": 5000, "TcpExt.PruneCalled": 5000,
 		"TcpExt.RcvPruned":   12,
-		"TcpExt.TCPRcvQDrop": 80, "TcpExt.TCPZeroWindowDrop": 60, "TcpExt.TCPToZeroWindowAdv": 40_000, "TcpExt.TCPFromZeroWindowAdv": 40_000, "TcpExt.TCPBacklogDrop": 900,
-		"TcpExt.TCPSACKReorder": 60_000, "TcpExt.TCPAbortOnTimeout": 9000, "TcpExt.TCPTimeWaitOverflow": 0, "TcpExt.TCPReqQFullDoCookies": 2000, "TcpExt.TCPMemoryPressures": 1,
-		"TcpExt.TCPMemoryPressuresChrono": 800, "Udp.InDatagrams": 80_000_000, "Udp.RcvbufErrors": 9000, "Udp.NoPorts": 50_000, "Udp.InErrors": 9100,
-		"conntrack.insert_failed": 900, "conntrack.drop": 300, "neigh.ipv4.res_failed": 30_000, "neigh.ipv4.table_fulls": 0, "Icmp.InDestUnreachs": 9000,
+		"TcpExt.TCPRcvQDrop": 80, "TcpExt.TCPZeroWindowDrop": 60, "TcpExt.TCPToZeroWindowAdv": 40_000,
+		"TcpExt.TCPFromZeroWindowAdv": 40_000, "TcpExt.TCPBacklogDrop": 900,
+		"TcpExt.TCPSACKReorder": 60_000, "TcpExt.TCPAbortOnTimeout": 9000, "TcpExt.TCPTimeWaitOverflow": 0,
+		"TcpExt.TCPReqQFullDoCookies": 2000, "TcpExt.TCPMemoryPressures": 1,
+		"TcpExt.TCPMemoryPressuresChrono": 800, "Udp.InDatagrams": 80_000_000, "Udp.RcvbufErrors": 9000,
+		"Udp.NoPorts": 50_000, "Udp.InErrors": 9100,
+		"conntrack.insert_failed": 900, "conntrack.drop": 300, "neigh.ipv4.res_failed": 30_000,
+		"neigh.ipv4.table_fulls": 0, "Icmp.InDestUnreachs": 9000,
 	})
 	return &s
 }
@@ -188,7 +209,8 @@ func TestQuietHosts(t *testing.T) {
 	for name, h := range quietHosts(t) {
 		t.Run(name+"/idle", func(t *testing.T) { calm(t, passive(h, quietSpan(h, nil, 0, 0, 0), false)) })
 		t.Run(name+"/nearly idle", func(t *testing.T) {
-			calm(t, passive(h, quietSpan(h, map[string]uint64{"Ip.InReceives": 40, "Ip.InDelivers": 40, "Tcp.InSegs": 20, "Tcp.OutSegs": 20, "Udp.InDatagrams": 10,
+			calm(t, passive(h, quietSpan(h, map[string]uint64{"Ip.InReceives": 40, "Ip.InDelivers": 40,
+				"Tcp.InSegs": 20, "Tcp.OutSegs": 20, "Udp.InDatagrams": 10,
 				"softnet.processed": 90}, 0.01, 0.01, 0.001), false))
 		})
 		t.Run(name+"/busy and well", func(t *testing.T) { calm(t, passive(h, busySpan(h), false)) })
@@ -222,17 +244,23 @@ var ordinary = []struct {
 	{"neigh.ipv4.table_fulls", 2, 0}, {"neigh.ipv6.table_fulls", 2, 0}, {"neigh.ipv4.res_failed", 500, 0},
 	{"TcpExt.ListenOverflows", 2, 0}, {"TcpExt.ListenDrops", 50, 0}, {"TcpExt.TCPReqQFullDoCookies", 1000, 0},
 	{"Udp.RcvbufErrors", 29, 0}, {"Udp.NoPorts", 1000, 0}, {"Udp.MemErrors", 29, 0},
-	{"TcpExt.PruneCalled", 1000, 0}, {"TcpExt.RcvPruned", 20, 0}, {"TcpExt.TCPRcvQDrop", 50, 0}, {"TcpExt.TCPAbortOnMemory", 2, 0}, {"TcpExt.TCPMemoryPressures", 2, 0},
-	{"TcpExt.TCPMemoryPressuresChrono", 140, 0}, {"TcpExt.TCPToZeroWindowAdv", 500, 0}, {"TcpExt.TCPFromZeroWindowAdv", 500, 0}, {"TcpExt.TCPTimeWaitOverflow", 100, 0},
+	{"TcpExt.PruneCalled", 1000, 0}, {"TcpExt.RcvPruned", 20, 0}, {"TcpExt.TCPRcvQDrop", 50, 0},
+	{"TcpExt.TCPAbortOnMemory", 2, 0}, {"TcpExt.TCPMemoryPressures", 2, 0},
+	{"TcpExt.TCPMemoryPressuresChrono", 140, 0}, {"TcpExt.TCPToZeroWindowAdv", 500, 0},
+	{"TcpExt.TCPFromZeroWindowAdv", 500, 0}, {"TcpExt.TCPTimeWaitOverflow", 100, 0},
 	{"sockets.tcp_tw", 200_000, 0},
 	// Losses that no flow feels.
 	{"softnet.dropped", 19, 0}, {"softnet.time_squeeze", 290, 0}, {"softnet.flow_limit", 19, 0},
-	{"nic.*.rx_missed_errors", 4, 0.9e-3}, {"nic.*.rx_dropped", 4, 0.9e-3}, {"nic.*.rx_fifo_errors", 4, 0}, {"nic.*.tx_dropped", 4, 0.9e-3}, {"nic.*.rx_crc_errors", 2,
+	{"nic.*.rx_missed_errors", 4, 0.9e-3}, {"nic.*.rx_dropped", 4, 0.9e-3}, {"nic.*.rx_fifo_errors", 4, 0},
+	{"nic.*.tx_dropped", 4, 0.9e-3}, {"nic.*.rx_crc_errors", 2,
 		0.9e-6},
-	{"qdisc.*.drops", 4, 0.9e-3}, {"qdisc.*.requeues", 500, 0}, {"nic.*.carrier_changes", 0, 0}, {"nic.*.multicast", 1000, 0},
+	{"qdisc.*.drops", 4, 0.9e-3}, {"qdisc.*.requeues", 500, 0}, {"nic.*.carrier_changes", 0, 0},
+	{"nic.*.multicast", 1000, 0},
 	// What the Internet does.
-	{"Tcp.RetransSegs", 10, 0.9e-3}, {"TcpExt.TCPTimeouts", 2, 0}, {"TcpExt.TCPSpuriousRTOs", 2, 0}, {"TcpExt.TCPLossProbes", 100, 0}, {"TcpExt.TCPSACKReorder", 20, 0},
-	{"TcpExt.TCPDSACKRecv", 20, 0}, {"TcpExt.DelayedACKs", 5000, 0}, {"Tcp.InErrs", 2, 0}, {"Ip.InDiscards", 4, 0}, {"Icmp.InDestUnreachs", 50, 0},
+	{"Tcp.RetransSegs", 10, 0.9e-3}, {"TcpExt.TCPTimeouts", 2, 0}, {"TcpExt.TCPSpuriousRTOs", 2, 0},
+	{"TcpExt.TCPLossProbes", 100, 0}, {"TcpExt.TCPSACKReorder", 20, 0},
+	{"TcpExt.TCPDSACKRecv", 20, 0}, {"TcpExt.DelayedACKs", 5000, 0}, {"Tcp.InErrs", 2, 0}, {"Ip.InDiscards", 4, 0},
+	{"Icmp.InDestUnreachs", 50, 0},
 	{"TcpExt.TCPSynRetrans", 30, 0},
 	{"TcpExt.TCPBacklogDrop", 10, 0}, {"TcpExt.TCPOFOQueue", 500, 0}, {"TcpExt.TCPAbortOnTimeout", 5, 0},
 }

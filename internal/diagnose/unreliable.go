@@ -35,28 +35,34 @@ func measurementUnreliable(f *evidence.Flow) *evidence.Finding {
 		x.Evidence = append(x.Evidence, e)
 	}
 	if f.RateBitsPerSec <= 0 {
-		say(true, evidence.Evidence{Name: "throughput", Value: f.RateBitsPerSec, Unit: "bits_per_second", Source: "payload counted at the receiver"}, "no payload arrived")
+		say(true, evidence.Evidence{Name: "throughput", Value: f.RateBitsPerSec, Unit: "bits_per_second",
+			Source: "payload counted at the receiver"}, "no payload arrived")
 	}
 	for _, e := range []evidence.End{f.Sender, f.Receiver} {
 		if s := e.Stolen(); s > noticedSteal {
-			say(s > heavySteal, evidence.Evidence{Name: "stolen processor time", Value: s, Unit: "ratio", Source: "/proc/stat steal (" + e.Name + ")"},
+			say(s > heavySteal, evidence.Evidence{Name: "stolen processor time", Value: s, Unit: "ratio",
+				Source: "/proc/stat steal (" + e.Name + ")"},
 				"%s of the processor time of the %s host was stolen", evidence.Percent(s), e.Name)
 		}
 	}
 	from, to, rising := rise(f)
 	switch {
 	case rising && f.ScatterRatio > maxScatter:
-		say(true, evidence.Evidence{Name: "rate at the end, of that at the beginning", Value: to / from, Unit: "times", Source: fmt.Sprintf("%d intervals", f.Intervals)},
-			"the flow was still getting faster when the test ended, from %s to %s", evidence.Rate(from), evidence.Rate(to))
+		say(true, evidence.Evidence{Name: "rate at the end, of that at the beginning", Value: to / from, Unit: "times",
+			Source: fmt.Sprintf("%d intervals", f.Intervals)},
+			"the flow was still getting faster when the test ended, from %s to %s", evidence.Rate(from),
+			evidence.Rate(to))
 	case f.Intervals >= 3 && f.ScatterRatio > maxScatter:
 		// Inside one machine a full processor explains the scatter: whoever else runs on it takes
 		// turns with the flow.
 		_, _, busy, ok := f.BusiestOf()
 		explained := f.ShortPath() && ok && busy >= 0.95
-		say(!explained, evidence.Evidence{Name: "scatter of the interim rates", Value: f.ScatterRatio, Unit: "ratio", Source: fmt.Sprintf("%d intervals", f.Intervals)},
+		say(!explained, evidence.Evidence{Name: "scatter of the interim rates", Value: f.ScatterRatio, Unit: "ratio",
+			Source: fmt.Sprintf("%d intervals", f.Intervals)},
 			"the interim rates scatter by %s", evidence.Percent(f.ScatterRatio))
 	}
-	if d := f.Run.DurationSeconds; d > 0 && (d < 0.9 || f.Base() > 0 && d+f.Run.WarmUpSeconds < minRoundTrips*f.Base()) {
+	if d := f.Run.DurationSeconds; d > 0 &&
+		(d < 0.9 || f.Base() > 0 && d+f.Run.WarmUpSeconds < minRoundTrips*f.Base()) {
 		say(true, evidence.Evidence{Name: "measured part", Value: d, Unit: "seconds", Source: "the run"},
 			"the measured part lasted only %s", evidence.Seconds(d))
 	}
@@ -82,7 +88,9 @@ func measurementUnreliable(f *evidence.Flow) *evidence.Finding {
 	x.Remedy.Text = "Measure again for longer, on a quieter host or at a quieter hour."
 	if rising && f.ScatterRatio > maxScatter {
 		x.Title = fmt.Sprintf("The test was too short to trust %s: %s.", evidence.Rate(f.RateBitsPerSec), why)
-		x.Remedy.Text = fmt.Sprintf("Load the path for longer (--duration 20s): a round trip of %s takes slow start a while.", evidence.Seconds(f.Loaded()))
+		x.Remedy.Text = fmt.Sprintf(
+			"Load the path for longer (--duration 20s): a round trip of %s takes slow start a while.",
+			evidence.Seconds(f.Loaded()))
 	}
 	return x
 }

@@ -22,7 +22,9 @@ func TestRise(t *testing.T) {
 	} {
 		r := traffic.Result{Test: traffic.Stream, Direction: traffic.Up, DurationSeconds: 3, ThroughputBitsPerSec: 10e6}
 		for i, rate := range c.rates {
-			r.Intervals = append(r.Intervals, traffic.Interval{StartSeconds: float64(i) / 2, EndSeconds: float64(i+1) / 2, ThroughputBitsPerSec: rate})
+			r.Intervals = append(r.Intervals,
+				traffic.Interval{StartSeconds: float64(i) / 2, EndSeconds: float64(i+1) / 2,
+					ThroughputBitsPerSec: rate})
 		}
 		x := measurementUnreliable(evidence.FlowsOf(&evidence.Case{Runs: []traffic.Result{r}})[0])
 		switch {

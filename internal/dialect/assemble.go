@@ -153,7 +153,8 @@ func (c *conductor) datagrams() (drops drops.SocketDrops) {
 		drops.Received += uint64(d.Received().SocketDrops)
 	}
 	if pacing != "" {
-		r.Pacing = &traffic.Pacing{TargetBitsPerSec: target, AchievedBitsPerSec: bits, Method: "user", Gaps: distribution(gaps)}
+		r.Pacing = &traffic.Pacing{TargetBitsPerSec: target, AchievedBitsPerSec: bits, Method: "user",
+			Gaps: distribution(gaps)}
 	}
 	return drops
 }
@@ -164,7 +165,8 @@ func distribution(l stats.Latencies) *traffic.Distribution {
 		return nil
 	}
 	return &traffic.Distribution{
-		Count: l.Count, Min: l.Min, Mean: l.Mean, P50: l.P50, P90: l.P90, P99: l.P99, P999: l.P999, Max: l.Max, StdDev: l.StdDev,
+		Count: l.Count, Min: l.Min, Mean: l.Mean, P50: l.P50, P90: l.P90, P99: l.P99, P999: l.P999, Max: l.Max,
+		StdDev: l.StdDev,
 	}
 }
 

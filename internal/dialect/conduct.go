@@ -63,13 +63,15 @@ type ended struct {
 	err  error
 }
 
-func newConductor(name, target string, port int, spec traffic.Spec, o ClientOptions, progress func(traffic.Interval)) (*conductor, error) {
+func newConductor(name, target string, port int, spec traffic.Spec, o ClientOptions,
+	progress func(traffic.Interval)) (*conductor, error) {
 	spec, err := spec.Normalize()
 	if err != nil {
 		return nil, err
 	}
 	if spec.WarmUp > 0 {
-		return nil, fmt.Errorf("%w: %s counts from the first byte on, so there can be no warm-up", traffic.ErrBadSpec, name)
+		return nil, fmt.Errorf("%w: %s counts from the first byte on, so there can be no warm-up",
+			traffic.ErrBadSpec, name)
 	}
 	spec.WarmUp = 0
 	c := &conductor{name: name, spec: spec, o: o, progress: progress}
@@ -77,7 +79,8 @@ func newConductor(name, target string, port int, spec traffic.Spec, o ClientOpti
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", traffic.ErrBadSpec, err)
 	}
-	c.result = &traffic.Result{Test: spec.Test, Direction: spec.Direction, Streams: spec.Streams, Intervals: []traffic.Interval{}}
+	c.result = &traffic.Result{Test: spec.Test, Direction: spec.Direction, Streams: spec.Streams,
+		Intervals: []traffic.Interval{}}
 	c.result.Ends.Local.Host = o.HostName
 	c.result.Ends.Local.Drops, c.result.Ends.Remote.Drops = []drops.Drop{}, []drops.Drop{}
 	return c, nil
@@ -236,7 +239,8 @@ func (c *conductor) endSending(ctx context.Context) error {
 		case !waiting:
 			return nil
 		case time.Now().After(until):
-			return fmt.Errorf("%w: %s: the last bytes were not acknowledged within %v", traffic.ErrPeerGone, c.name, ackPatience)
+			return fmt.Errorf("%w: %s: the last bytes were not acknowledged within %v", traffic.ErrPeerGone, c.name,
+				ackPatience)
 		}
 		select {
 		case <-ctx.Done():

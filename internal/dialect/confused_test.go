@@ -27,8 +27,10 @@ func TestStrangersOnASharedPort(t *testing.T) {
 			}
 			_, j := serve(t, accept, admission.Limits{})
 			for what, head := range map[string]string{
-				"HTTP": "GET / HTTP/1.1\r\nHost: example.net\r\n", "TLS": "\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03",
-				"SSH": "SSH-2.0-OpenSSH_9.2p1 Debian-2\r\n", "iperf3": "abcdefghijklmnopqrstuvwxyz234567abcd\x00", "nuttcp": "HELO nuttcp v6.1.2\n",
+				"HTTP": "GET / HTTP/1.1\r\nHost: example.net\r\n",
+				"TLS":  "\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03",
+				"SSH":  "SSH-2.0-OpenSSH_9.2p1 Debian-2\r\n", "iperf3": "abcdefghijklmnopqrstuvwxyz234567abcd\x00",
+				"nuttcp": "HELO nuttcp v6.1.2\n",
 			} {
 				conn, err := net.Dial("tcp", fmt.Sprintf("127.0.0.1:%d", port))
 				if err != nil {
@@ -100,7 +102,8 @@ func TestFarEndDies(t *testing.T) {
 		}
 	}()
 	for _, scheme := range []string{"iperf2", "ttcp"} {
-		_, err := Run(t.Context(), scheme, l.Addr().String(), traffic.Spec{Test: traffic.Stream, Duration: 5 * time.Second}, ClientOptions{}, nil)
+		_, err := Run(t.Context(), scheme, l.Addr().String(),
+			traffic.Spec{Test: traffic.Stream, Duration: 5 * time.Second}, ClientOptions{}, nil)
 		if !errors.Is(err, traffic.ErrPeerGone) {
 			t.Errorf("%s: %v", scheme, err)
 		}
@@ -108,7 +111,8 @@ func TestFarEndDies(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
 	defer cancel()
 	s, _ := serve(t, []Acceptance{{"iperf2", 0}}, admission.Limits{})
-	_, err = Run(ctx, "iperf2", s.places[0].Address.String(), traffic.Spec{Test: traffic.Stream, Duration: time.Minute}, ClientOptions{}, nil)
+	_, err = Run(ctx, "iperf2", s.places[0].Address.String(), traffic.Spec{Test: traffic.Stream, Duration: time.Minute},
+		ClientOptions{}, nil)
 	if !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("a test whose context ended: %v", err)
 	}

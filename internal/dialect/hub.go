@@ -64,7 +64,8 @@ func openHub(ctx context.Context, address string, o Options) (*hub, error) {
 	return &hub{
 		away: service.Limited(o.Log, admission.StrangerLines, fmt.Sprintf("port %d", sockets.Addr().Port())),
 		o:    o, sockets: sockets,
-		nuttcp: nuttcp.NewArrivals(), peeking: admission.NewAnteroom(maxPeeking, maxPeeking/4), bound: make(map[netip.AddrPort]binding),
+		nuttcp: nuttcp.NewArrivals(), peeking: admission.NewAnteroom(maxPeeking, maxPeeking/4),
+		bound: make(map[netip.AddrPort]binding),
 	}, nil
 }
 

@@ -43,7 +43,8 @@ func TestIperf2RealServer(t *testing.T) {
 					t.Parallel()
 					port := freePort(t)
 					p := start(t, port, "iperf", "-s", "-p", fmt.Sprint(port), "-y", "C", "-P", fmt.Sprint(streams))
-					spec := traffic.Spec{Test: traffic.Stream, Direction: way, Streams: streams, Duration: 300 * time.Millisecond}
+					spec := traffic.Spec{Test: traffic.Stream, Direction: way, Streams: streams,
+						Duration: 300 * time.Millisecond}
 					if bounded {
 						spec.Duration, spec.Bytes = 0, int64(streams)<<20
 					}
@@ -79,7 +80,8 @@ func TestIperf2RealServer(t *testing.T) {
 				port := freePort(t)
 				p := start(t, port, "iperf", "-s", "-u", "-p", fmt.Sprint(port), "-y", "C", "-P", fmt.Sprint(streams))
 				spec := traffic.Spec{
-					Test: traffic.UDP, Streams: streams, Duration: 300 * time.Millisecond, PacketBytes: 500, RateBitsPerSec: 20e6,
+					Test: traffic.UDP, Streams: streams, Duration: 300 * time.Millisecond, PacketBytes: 500,
+					RateBitsPerSec: 20e6,
 				}
 				if bounded {
 					spec.Duration, spec.Bytes = 0, int64(streams)*100_000
@@ -96,7 +98,8 @@ func TestIperf2RealServer(t *testing.T) {
 				}
 				// The datagram that ends a stream is in the program's figures and not in ours.
 				if want := r.Bytes + int64(streams*spec.PacketBytes); theirs != want || uint64(lost) != r.UDP.Lost {
-					t.Errorf("result has %d bytes, %d lost; server %d (want %d), %d lost:\n%s", r.Bytes, r.UDP.Lost, theirs, want, lost, out)
+					t.Errorf("result has %d bytes, %d lost; server %d (want %d), %d lost:\n%s", r.Bytes, r.UDP.Lost,
+						theirs, want, lost, out)
 				}
 				// Of doubled ones the protocol says nothing.
 				if r.UDP.Duplicates != nil || r.UDP.Reordered == nil {

@@ -91,7 +91,8 @@ func checkPorts(accept []Acceptance) error {
 			}
 			for _, name := range []string{a.Dialect, b.Dialect} {
 				if d, _ := lookup(name); !d.shares {
-					return fmt.Errorf("accept %s and %s on port %d: %s needs a port of its own", b.Dialect, a.Dialect, a.Port, name)
+					return fmt.Errorf("accept %s and %s on port %d: %s needs a port of its own", b.Dialect, a.Dialect,
+						a.Port, name)
 				}
 			}
 		}

@@ -9,7 +9,8 @@ import (
 
 func TestParseAccept(t *testing.T) {
 	got, err := ParseAccept("iperf3, iperf2=5002,ttcp=5002,nuttcp,sockperf,stamp=0")
-	want := []Acceptance{{"iperf3", 5201}, {"iperf2", 5002}, {"ttcp", 5002}, {"nuttcp", 5000}, {"sockperf", 11111}, {"stamp", 0}}
+	want := []Acceptance{{"iperf3", 5201}, {"iperf2", 5002}, {"ttcp", 5002}, {"nuttcp", 5000}, {"sockperf", 11111},
+		{"stamp", 0}}
 	if d := cmp.Diff(want, got); d != "" || err != nil {
 		t.Errorf("%v (-want +got):\n%s", err, d)
 	}
@@ -35,8 +36,10 @@ func TestSplitTarget(t *testing.T) {
 		in, host string
 		port     int
 	}{
-		{"h", "h", 9}, {"h:5", "h", 5}, {"192.0.2.1", "192.0.2.1", 9}, {"2001:db8::1", "2001:db8::1", 9}, {"[2001:db8::1]:5", "2001:db8::1", 5},
-		{"[2001:db8::1]", "2001:db8::1", 9}, {"", "", 0}, {":5", "", 0}, {"h:0", "", 0}, {"h:x", "", 0}, {"a:b:c", "", 0}, {"h:70000", "", 0},
+		{"h", "h", 9}, {"h:5", "h", 5}, {"192.0.2.1", "192.0.2.1", 9}, {"2001:db8::1", "2001:db8::1", 9},
+		{"[2001:db8::1]:5", "2001:db8::1", 5},
+		{"[2001:db8::1]", "2001:db8::1", 9}, {"", "", 0}, {":5", "", 0}, {"h:0", "", 0}, {"h:x", "", 0},
+		{"a:b:c", "", 0}, {"h:70000", "", 0},
 	} {
 		h, p, err := splitTarget(c.in, 9)
 		if h != c.host || p != c.port || (err != nil) != (c.port == 0) {

@@ -23,19 +23,25 @@ func TestNuttcpRealServer(t *testing.T) {
 		{"tcp up time", traffic.Spec{Test: traffic.Stream, Duration: 300 * time.Millisecond}, 0},
 		{"tcp up 4", traffic.Spec{Test: traffic.Stream, Streams: 4, Bytes: 10_000_000}, 10_000_000},
 		{"tcp up 4 time", traffic.Spec{Test: traffic.Stream, Streams: 4, Duration: 300 * time.Millisecond}, 0},
-		{"tcp down", traffic.Spec{Test: traffic.Stream, Direction: traffic.Down, Bytes: 100 * blockBytes}, 100 * blockBytes},
-		{"tcp down time", traffic.Spec{Test: traffic.Stream, Direction: traffic.Down, Duration: 300 * time.Millisecond}, 0},
-		{"tcp down 4", traffic.Spec{Test: traffic.Stream, Direction: traffic.Down, Streams: 4, Bytes: 100 * blockBytes}, 100 * blockBytes},
+		{"tcp down", traffic.Spec{Test: traffic.Stream, Direction: traffic.Down, Bytes: 100 * blockBytes},
+			100 * blockBytes},
+		{"tcp down time", traffic.Spec{Test: traffic.Stream, Direction: traffic.Down, Duration: 300 * time.Millisecond},
+			0},
+		{"tcp down 4", traffic.Spec{Test: traffic.Stream, Direction: traffic.Down, Streams: 4, Bytes: 100 * blockBytes},
+			100 * blockBytes},
 		// So few that all of them fit into the socket while the program waits for a processor.
-		{"udp up", traffic.Spec{Test: traffic.UDP, PacketBytes: 500, RateBitsPerSec: 2e6, Duration: 300 * time.Millisecond}, 0},
+		{"udp up", traffic.Spec{Test: traffic.UDP, PacketBytes: 500, RateBitsPerSec: 2e6,
+			Duration: 300 * time.Millisecond}, 0},
 		{"udp up bytes", traffic.Spec{Test: traffic.UDP, PacketBytes: 500, RateBitsPerSec: 2e6, Bytes: 50_000}, 50_000},
-		{"udp down", traffic.Spec{Test: traffic.UDP, Direction: traffic.Down, PacketBytes: 500, RateBitsPerSec: 2e6, Duration: 300 * time.Millisecond}, 0},
+		{"udp down", traffic.Spec{Test: traffic.UDP, Direction: traffic.Down, PacketBytes: 500, RateBitsPerSec: 2e6,
+			Duration: 300 * time.Millisecond}, 0},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			port, data := freePort(t), freePort(t)
 			start(t, port, "nuttcp", "-S", "-1", "--nofork", "-P", fmt.Sprint(port))
-			r, err := Run(t.Context(), "nuttcp", fmt.Sprintf("127.0.0.1:%d", port), c.spec, ClientOptions{DataPort: data}, nil)
+			r, err := Run(t.Context(), "nuttcp", fmt.Sprintf("127.0.0.1:%d", port), c.spec,
+				ClientOptions{DataPort: data}, nil)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -14,7 +14,8 @@ import (
 // same time, by TCP and UDP, and compares what both ends counted.
 func TestOneSharedPort(t *testing.T) {
 	port := uint16(freePort(t))
-	s, j := serve(t, []Acceptance{{"iperf2", port}, {"ttcp", port}, {"nuttcp", uint16(freePort(t))}}, admission.Limits{})
+	s, j := serve(t, []Acceptance{{"iperf2", port}, {"ttcp", port}, {"nuttcp", uint16(freePort(t))}},
+		admission.Limits{})
 	control := s.places[2].Address.Port()
 	if len(s.servers) != 2 {
 		t.Errorf("%d listeners for three dialects on two ports", len(s.servers))
@@ -32,7 +33,8 @@ func TestOneSharedPort(t *testing.T) {
 				if test == traffic.UDP {
 					spec.PacketBytes, spec.RateBitsPerSec, spec.Bytes = 500, 5e6, 50_000
 				}
-				r, err := Run(t.Context(), scheme, target(scheme), spec, ClientOptions{HostName: "near", DataPort: int(port)}, nil)
+				r, err := Run(t.Context(), scheme, target(scheme), spec,
+					ClientOptions{HostName: "near", DataPort: int(port)}, nil)
 				if err != nil {
 					t.Fatal(err)
 				}

@@ -38,7 +38,8 @@ func Run(
 ) (*traffic.Result, error) {
 	d, ok := lookup(scheme)
 	if !ok {
-		return nil, fmt.Errorf("%w: no dialect %q; there are %s", traffic.ErrBadSpec, scheme, strings.Join(Names(), ", "))
+		return nil, fmt.Errorf("%w: no dialect %q; there are %s", traffic.ErrBadSpec, scheme,
+			strings.Join(Names(), ", "))
 	}
 	if progress == nil {
 		progress = func(traffic.Interval) {}
@@ -47,7 +48,8 @@ func Run(
 }
 
 // runner is how a test in one dialect runs.
-type runner func(ctx context.Context, target string, spec traffic.Spec, o ClientOptions, progress func(traffic.Interval)) (*traffic.Result, error)
+type runner func(ctx context.Context, target string, spec traffic.Spec, o ClientOptions,
+	progress func(traffic.Interval)) (*traffic.Result, error)
 
 // test is one open test of a dialect whose data go straight over workers, without a protocol of
 // phases.
@@ -79,12 +81,14 @@ type means struct {
 }
 
 // runIperf3 runs a test against iperf3.
-func runIperf3(ctx context.Context, target string, spec traffic.Spec, o ClientOptions, progress func(traffic.Interval)) (*traffic.Result, error) {
+func runIperf3(ctx context.Context, target string, spec traffic.Spec, o ClientOptions,
+	progress func(traffic.Interval)) (*traffic.Result, error) {
 	return iperf3.Run(ctx, target, spec, iperf3.ClientOptions{Sample: o.Sample, HostName: o.HostName}, progress)
 }
 
 // runIperf2 runs a test against iperf 2.
-func runIperf2(ctx context.Context, target string, spec traffic.Spec, o ClientOptions, progress func(traffic.Interval)) (*traffic.Result, error) {
+func runIperf2(ctx context.Context, target string, spec traffic.Spec, o ClientOptions,
+	progress func(traffic.Interval)) (*traffic.Result, error) {
 	c, err := newConductor("iperf2", target, iperf2.DefaultPort, spec, o, progress)
 	if err != nil {
 		return nil, err
@@ -94,7 +98,8 @@ func runIperf2(ctx context.Context, target string, spec traffic.Spec, o ClientOp
 }
 
 // runTTCP sends to a receiver without a protocol.
-func runTTCP(ctx context.Context, target string, spec traffic.Spec, o ClientOptions, progress func(traffic.Interval)) (*traffic.Result, error) {
+func runTTCP(ctx context.Context, target string, spec traffic.Spec, o ClientOptions,
+	progress func(traffic.Interval)) (*traffic.Result, error) {
 	c, err := newConductor("ttcp", target, ttcp.DefaultPort, spec, o, progress)
 	if err != nil {
 		return nil, err
@@ -103,7 +108,8 @@ func runTTCP(ctx context.Context, target string, spec traffic.Spec, o ClientOpti
 }
 
 // runNuttcp runs a test against nuttcp.
-func runNuttcp(ctx context.Context, target string, spec traffic.Spec, o ClientOptions, progress func(traffic.Interval)) (*traffic.Result, error) {
+func runNuttcp(ctx context.Context, target string, spec traffic.Spec, o ClientOptions,
+	progress func(traffic.Interval)) (*traffic.Result, error) {
 	c, err := newConductor("nuttcp", target, nuttcp.DefaultPort, spec, o, progress)
 	if err != nil {
 		return nil, err
@@ -118,12 +124,14 @@ func runNuttcp(ctx context.Context, target string, spec traffic.Spec, o ClientOp
 }
 
 // runSockperf runs a test against sockperf.
-func runSockperf(ctx context.Context, target string, spec traffic.Spec, o ClientOptions, progress func(traffic.Interval)) (*traffic.Result, error) {
+func runSockperf(ctx context.Context, target string, spec traffic.Spec, o ClientOptions,
+	progress func(traffic.Interval)) (*traffic.Result, error) {
 	return sockperf.Run(ctx, target, spec, sockperf.ClientOptions{Sample: o.Sample, HostName: o.HostName}, progress)
 }
 
 // runSTAMP runs a test against a reflector.
-func runSTAMP(ctx context.Context, target string, spec traffic.Spec, o ClientOptions, progress func(traffic.Interval)) (*traffic.Result, error) {
+func runSTAMP(ctx context.Context, target string, spec traffic.Spec, o ClientOptions,
+	progress func(traffic.Interval)) (*traffic.Result, error) {
 	return stamp.Run(ctx, target, spec, stamp.ClientOptions{Sample: o.Sample, HostName: o.HostName}, progress)
 }
 

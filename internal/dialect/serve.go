@@ -109,9 +109,11 @@ func (b *builder) open(ctx context.Context, a Acceptance) (server, error) {
 	case "iperf3":
 		return iperf3.Listen(ctx, iperf3.ServerOptions{Address: at, Gate: b.o.Gate, Sample: b.o.Sample, Log: b.o.Log})
 	case "nuttcp":
-		return nuttcp.Listen(ctx, nuttcp.ServerOptions{Address: at, Gate: b.o.Gate, Sample: b.o.Sample, Log: b.o.Log, Shared: b.arrivals})
+		return nuttcp.Listen(ctx, nuttcp.ServerOptions{Address: at, Gate: b.o.Gate, Sample: b.o.Sample, Log: b.o.Log,
+			Shared: b.arrivals})
 	case "sockperf":
-		return sockperf.Listen(ctx, sockperf.ServerOptions{Address: at, Gate: b.o.Gate, Sample: b.o.Sample, Log: b.o.Log})
+		return sockperf.Listen(ctx, sockperf.ServerOptions{Address: at, Gate: b.o.Gate, Sample: b.o.Sample,
+			Log: b.o.Log})
 	case "stamp":
 		return stamp.Listen(ctx, stamp.ServerOptions{Address: at, Gate: b.o.Gate, Sample: b.o.Sample, Log: b.o.Log})
 	}

@@ -164,19 +164,26 @@ func everything(t testing.TB, root host.Root) []byte {
 // FuzzArchive: whatever is in the files of an archive, a Snapshot is made or an error is returned.
 func FuzzArchive(f *testing.F) {
 	names := []string{
-		"linerate/links.json", "linerate/ethtool.json", "linerate/routes.json", "linerate/addresses.json", "linerate/qdiscs.json", "linerate/host.json",
-		"proc/net/route", "proc/net/snmp", "proc/cpuinfo", "proc/sys/net/ipv4/tcp_rmem", "sys/class/net/eth0/ifindex", "sys/class/net/eth0/speed",
-		"proc/interrupts", "proc/net/softnet_stat", "proc/net/sockstat", "proc/mounts", "proc/stat", "sys/devices/pci0000:00/0000:00:03.0/config",
-		"sys/devices/pci0000:00/0000:00:03.0/aer_dev_fatal", "sys/devices/pci0000:00/0000:00:03.0/irq", "sys/devices/system/cpu/cpu0/cpuidle/state0/latency",
+		"linerate/links.json", "linerate/ethtool.json", "linerate/routes.json", "linerate/addresses.json",
+		"linerate/qdiscs.json", "linerate/host.json",
+		"proc/net/route", "proc/net/snmp", "proc/cpuinfo", "proc/sys/net/ipv4/tcp_rmem", "sys/class/net/eth0/ifindex",
+		"sys/class/net/eth0/speed",
+		"proc/interrupts", "proc/net/softnet_stat", "proc/net/sockstat", "proc/mounts", "proc/stat",
+		"sys/devices/pci0000:00/0000:00:03.0/config",
+		"sys/devices/pci0000:00/0000:00:03.0/aer_dev_fatal", "sys/devices/pci0000:00/0000:00:03.0/irq",
+		"sys/devices/system/cpu/cpu0/cpuidle/state0/latency",
 	}
 	f.Add(0, []byte(`[{"index":2,"name":"eth0","mtu_bytes":1500}]`))
 	f.Add(1, []byte(`{"eth0":{"rings":{"rx":{"current":1}}}}`))
 	f.Add(9, []byte("1 2 3"))
 	f.Fuzz(func(t *testing.T, which int, content []byte) {
 		root := inMemory([]hostfs.Entry{
-			{Name: "proc/sys/kernel/osrelease", Content: []byte("6.1.0\n")}, {Name: "sys/class/net/eth0/mtu", Content: []byte("1500\n")},
-			{Name: "sys/class/net/eth0/device", Target: "../../../devices/pci0000:00/0000:00:03.0"}, {Name: "sys/bus/pci", Directory: true},
-			{Name: "sys/devices/pci0000:00/0000:00:03.0/subsystem", Target: "../../../bus/pci"}, {Name: "sys/devices/system/cpu/cpu0/cpuidle/state0/name", Content: []byte("C1\n")},
+			{Name: "proc/sys/kernel/osrelease", Content: []byte("6.1.0\n")},
+			{Name: "sys/class/net/eth0/mtu", Content: []byte("1500\n")},
+			{Name: "sys/class/net/eth0/device", Target: "../../../devices/pci0000:00/0000:00:03.0"},
+			{Name: "sys/bus/pci", Directory: true},
+			{Name: "sys/devices/pci0000:00/0000:00:03.0/subsystem", Target: "../../../bus/pci"},
+			{Name: "sys/devices/system/cpu/cpu0/cpuidle/state0/name", Content: []byte("C1\n")},
 			{Name: names[uint(which)%uint(len(names))], Content: content},
 		})
 		s, err := root.Snapshot(t.Context())

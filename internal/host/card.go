@@ -80,7 +80,8 @@ func readCard(src *source, m bus.Machine, device string, told *Card) *Card {
 			c.Subsystem = id(function, "subsystem_vendor", "subsystem_device")
 		}
 		if sizes, ok := m.Control(function); ok {
-			c.PayloadBytes, c.PayloadSupportedBytes, c.ReadRequestBytes = sizes.PayloadBytes, sizes.PayloadSupportedBytes, sizes.ReadRequestBytes
+			c.PayloadBytes, c.PayloadSupportedBytes, c.ReadRequestBytes = sizes.PayloadBytes,
+				sizes.PayloadSupportedBytes, sizes.ReadRequestBytes
 		}
 		if e, ok := m.Errors(function); ok {
 			c.AER = (*AER)(&e)
@@ -106,7 +107,8 @@ func readCard(src *source, m bus.Machine, device string, told *Card) *Card {
 
 // empty tells that there is nothing to say, so that documents have no empty object.
 func (c *Card) empty() bool {
-	return c.FirmwareVersion == "" && c.DriverVersion == "" && c.PCIID == "" && c.VirtualFunction == "" && c.PayloadBytes == 0 && len(c.ASPM) == 0 &&
+	return c.FirmwareVersion == "" && c.DriverVersion == "" && c.PCIID == "" && c.VirtualFunction == "" &&
+		c.PayloadBytes == 0 && len(c.ASPM) == 0 &&
 		c.Pause == nil && c.EEE == nil && c.FEC == nil && c.RSS == nil && len(c.PrivateFlags) == 0 &&
 		c.PermanentMAC == "" && c.Port == "" && c.Modes == nil && c.AER == nil
 }
@@ -170,11 +172,14 @@ func readSymptoms(dev *Interface, statistics map[string]uint64) []Symptom {
 			n              uint64
 		}{
 			{"correctable", "packets broken between card and slot and sent again: a bad contact, a riser, a slot too fast for it", dev.Card.AER.Correctable},
-			{"nonfatal", "transactions between card and memory that were lost; the link went on", dev.Card.AER.NonFatal},
-			{"fatal", "times that the card's link to the slot became unreliable and had to be made anew", dev.Card.AER.Fatal},
+			{"nonfatal", "transactions between card and memory that were lost; the link went on",
+				dev.Card.AER.NonFatal},
+			{"fatal", "times that the card's link to the slot became unreliable and had to be made anew",
+				dev.Card.AER.Fatal},
 		} {
 			if e.n > 0 {
-				found = append(found, Symptom{Counter: "aer_dev_" + e.class, Total: e.n, Class: string(nicstat.Bus), Meaning: e.meaning, Source: sourceAER})
+				found = append(found, Symptom{Counter: "aer_dev_" + e.class, Total: e.n, Class: string(nicstat.Bus),
+					Meaning: e.meaning, Source: sourceAER})
 			}
 		}
 	}
@@ -183,7 +188,8 @@ func readSymptoms(dev *Interface, statistics map[string]uint64) []Symptom {
 			continue
 		}
 		if e, ok := nicstat.Lookup(dev.Driver, name); ok {
-			found = append(found, Symptom{Counter: name, Total: n, Class: string(e.Class), Meaning: e.Meaning, Source: e.Source})
+			found = append(found, Symptom{Counter: name, Total: n, Class: string(e.Class), Meaning: e.Meaning,
+				Source: e.Source})
 		}
 	}
 	slices.SortFunc(found, func(a, b Symptom) int {

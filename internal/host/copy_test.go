@@ -16,7 +16,8 @@ func TestCopy(t *testing.T) {
 	for _, name := range []string{"ixgbe-server-6.1", "veth-container-6.18"} {
 		t.Run(name, func(t *testing.T) {
 			entries := unpack(t, filepath.Join("testdata", "hosts", name+".txtar"))
-			root := inMemory(append(entries, hostfs.Entry{Name: "proc/1/environ", Content: []byte("PASSWORD=hunter2\x00container=lxc\x00")}))
+			root := inMemory(append(entries,
+				hostfs.Entry{Name: "proc/1/environ", Content: []byte("PASSWORD=hunter2\x00container=lxc\x00")}))
 			first := copied(t, root)
 			if diff := cmp.Diff(string(everything(t, root)), string(everything(t, inMemory(first)))); diff != "" {
 				t.Errorf("(-host +copy):\n%s", diff)

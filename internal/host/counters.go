@@ -204,7 +204,8 @@ func countCards(src *source, set *procfs.Counts, said *notes) map[string]string 
 		}
 		// Now that both are known, rx_dropped gets back the meaning that it has in sysfs: dropped
 		// by the kernel and not by the card.
-		if missed, drop := set.Values["nic."+name+".rx_missed_errors"], set.Values["nic."+name+".rx_dropped"]; drop >= missed {
+		if missed, drop := set.Values["nic."+name+".rx_missed_errors"],
+			set.Values["nic."+name+".rx_dropped"]; drop >= missed {
 			set.Values["nic."+name+".rx_dropped"] = drop - missed
 		}
 		stats, err := src.driverStatistics(name)

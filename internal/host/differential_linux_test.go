@@ -117,7 +117,8 @@ tc qdisc add dev w0 root handle 2: tbf rate 1mbit burst 10kb limit 30kb
 func TestNetnsAgreesWithTools(t *testing.T) {
 	needTools(t, "tc", "ip", "sysctl")
 	inNamespace(t, unix.CLONE_FS|unix.CLONE_NEWNS, func() error {
-		if err := errors.Join(unix.Mount("none", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""), unix.Mount("sysfs", "/sys", "sysfs", unix.MS_RDONLY, "")); err != nil {
+		if err := errors.Join(unix.Mount("none", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""),
+			unix.Mount("sysfs", "/sys", "sysfs", unix.MS_RDONLY, "")); err != nil {
 			return fmt.Errorf("a sysfs of the namespace: %w", err)
 		}
 		// Link-local addresses would come by themselves, and with them packets.
@@ -194,7 +195,8 @@ func (c *comparison) qdiscs(out []byte, s *host.Snapshot) error {
 			handle = "" // the kernel's own, without a number
 		}
 		i := slices.IndexFunc(s.Qdiscs, func(o host.Qdisc) bool {
-			return o.Interface == q.Dev && o.Kind == q.Kind && o.Handle == handle && (o.Parent == parent || q.Kind == "ingress")
+			return o.Interface == q.Dev && o.Kind == q.Kind && o.Handle == handle &&
+				(o.Parent == parent || q.Kind == "ingress")
 		})
 		if i < 0 {
 			c.t.Errorf("%s %s %s at %s of %s is not known here: %+v", q.Kind, handle, q.Parent, parent, q.Dev, s.Qdiscs)
@@ -212,7 +214,8 @@ func (c *comparison) qdiscs(out []byte, s *host.Snapshot) error {
 		for name, value := range ours.Parameters {
 			// tc rounds times in its text and leaves out what is not set: sizes are what both write
 			// alike.
-			if theirs, ok := q.Options[name].(float64); ok && (name == "limit" || name == "flows" || name == "quantum") {
+			if theirs, ok := q.Options[name].(float64); ok &&
+				(name == "limit" || name == "flows" || name == "quantum") {
 				c.same(name+" of "+what, value, int64(theirs))
 			}
 		}
@@ -268,9 +271,11 @@ func (c *comparison) links(theirs []ipLink, s *host.Snapshot) {
 	for _, l := range theirs {
 		dev, _ := s.Interface(l.Name)
 		for what, pair := range map[string][2]any{
-			"index": {dev.Index, l.Index}, "mtu": {dev.MTUBytes, l.MTU}, "queue length": {dev.TxQueueLen, l.Queue}, "qdisc": {dev.Qdisc, l.Qdisc}, "mac": {dev.MAC, l.MAC},
-			"up": {dev.Up, slices.Contains(l.Flags, "UP")}, "carrier": {dev.Carrier, slices.Contains(l.Flags, "LOWER_UP")},
-			"vlan": {dev.VLANID, l.Info.Data.ID}, "vlan protocol": {dev.VLANProtocol, l.Info.Data.Protocol},
+			"index": {dev.Index, l.Index}, "mtu": {dev.MTUBytes, l.MTU}, "queue length": {dev.TxQueueLen, l.Queue},
+			"qdisc": {dev.Qdisc, l.Qdisc}, "mac": {dev.MAC, l.MAC},
+			"up":      {dev.Up, slices.Contains(l.Flags, "UP")},
+			"carrier": {dev.Carrier, slices.Contains(l.Flags, "LOWER_UP")},
+			"vlan":    {dev.VLANID, l.Info.Data.ID}, "vlan protocol": {dev.VLANProtocol, l.Info.Data.Protocol},
 		} {
 			c.same(what+" of "+l.Name, pair[0], pair[1])
 		}
@@ -330,7 +335,8 @@ func (c *comparison) routes(s *host.Snapshot) error {
 				to = "::/0"
 			}
 			i := slices.IndexFunc(s.Routes, func(o host.Route) bool {
-				return (o.Destination == to || strings.TrimSuffix(o.Destination, "/128") == to || strings.TrimSuffix(o.Destination, "/32") == to) && o.Interface == r.Dev && o.Gateway == r.Gateway
+				return (o.Destination == to || strings.TrimSuffix(o.Destination, "/128") == to ||
+					strings.TrimSuffix(o.Destination, "/32") == to) && o.Interface == r.Dev && o.Gateway == r.Gateway
 			})
 			if i < 0 {
 				c.t.Errorf("route to %s over %s is not known here: %+v", to, r.Dev, s.Routes)
@@ -349,9 +355,12 @@ func (c *comparison) routes(s *host.Snapshot) error {
 			}
 			_, ecn := metrics["ecn"]
 			for what, pair := range map[string][2]any{
-				"ecn": {ours.ECN, ecn}, "metric": {ours.Priority, r.Metric}, "source": {ours.Source, r.Prefsrc}, "protocol": {ours.Protocol, r.Protocol}, "window": {ours.WindowBytes, number("window")},
-				"mtu": {ours.MTUBytes, number("mtu")}, "advmss": {ours.AdvMSSBytes, number("advmss")}, "initcwnd": {ours.InitCwnd, number("initcwnd")},
-				"rto_min": {ours.RTOMinSec * 1e3, number("rto_min")}, "initrwnd": {ours.InitRwnd, number("initrwnd")}, "quickack": {ours.Quickack, number("quickack") != 0},
+				"ecn": {ours.ECN, ecn}, "metric": {ours.Priority, r.Metric}, "source": {ours.Source, r.Prefsrc},
+				"protocol": {ours.Protocol, r.Protocol}, "window": {ours.WindowBytes, number("window")},
+				"mtu": {ours.MTUBytes, number("mtu")}, "advmss": {ours.AdvMSSBytes, number("advmss")},
+				"initcwnd": {ours.InitCwnd, number("initcwnd")},
+				"rto_min":  {ours.RTOMinSec * 1e3, number("rto_min")}, "initrwnd": {ours.InitRwnd, number("initrwnd")},
+				"quickack": {ours.Quickack, number("quickack") != 0},
 			} {
 				c.same(what+" of the route to "+to, pair[0], pair[1])
 			}

@@ -82,7 +82,8 @@ func TestInterfaceTo(t *testing.T) {
 	} {
 		dev, route, ok := s.InterfaceTo(c.ip)
 		if dev.Name != c.dev || route.Destination != c.destination || ok != (c.dev != "") {
-			t.Errorf("InterfaceTo(%q) = %q %q %v, want %q %q", c.ip, dev.Name, route.Destination, ok, c.dev, c.destination)
+			t.Errorf("InterfaceTo(%q) = %q %q %v, want %q %q", c.ip, dev.Name, route.Destination, ok, c.dev,
+				c.destination)
 		}
 	}
 	// The metrics of the route win over those of the bare network of an address.
@@ -92,7 +93,8 @@ func TestInterfaceTo(t *testing.T) {
 }
 
 func TestSettingAndInterface(t *testing.T) {
-	s := &host.Snapshot{Settings: []host.Setting{{Knob: "sysctl:net.ipv4.tcp_sack", Value: "1"}, {Knob: "sysctl:net.ipv4.tcp_rmem", Value: "1 2 3"}}, Interfaces: []host.Interface{{Name: "eth0", Index: 3}}}
+	s := &host.Snapshot{Settings: []host.Setting{{Knob: "sysctl:net.ipv4.tcp_sack", Value: "1"},
+		{Knob: "sysctl:net.ipv4.tcp_rmem", Value: "1 2 3"}}, Interfaces: []host.Interface{{Name: "eth0", Index: 3}}}
 	if v, ok := s.Setting("sysctl:net.ipv4.tcp_sack"); v != "1" || !ok {
 		t.Errorf("setting %q %v", v, ok)
 	}
@@ -115,27 +117,38 @@ func TestSettingAndInterface(t *testing.T) {
 
 func TestSub(t *testing.T) {
 	at := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
-	before := &host.Counters{Time: at, CPUs: []host.CPUTimes{{CPU: 0, User: 10, Idle: 100, Steal: 3}}, Values: map[string]uint64{
-		"Tcp.RetransSegs": 10, "softnet.processed": 1<<32 - 5, "qdisc.eth0.drops": 1<<32 - 1, "nic.eth0.rx_bytes": 1 << 40, "nic.gone.rx_bytes": 5,
-		"tcpmem.pages": 900, "Tcp.CurrEstab": 7, "qdisc.eth0.backlog_bytes": 4000, "same": 4,
-		// Two CPUs went through zero, so that the sum stepped back twice; a discipline was
-		// replaced, and began anew.
-		"conntrack.drop": 3<<32 + 10, "qdisc.eth1.drops": 1000, "neigh.ipv4.entries": 9, "neigh.ipv4.table_fulls": 1, "neigh.ipv4.gc_thresh3": 1024,
-	}}
-	after := &host.Counters{Time: at.Add(1500 * time.Millisecond), CPUs: []host.CPUTimes{{CPU: 0, User: 11.5, Idle: 99.5, Steal: 4}, {CPU: 1, User: 2}}, Values: map[string]uint64{
-		"Tcp.RetransSegs": 17, "softnet.processed": 7, "qdisc.eth0.drops": 0, "nic.eth0.rx_bytes": 99, "nic.new.rx_bytes": 6,
-		"tcpmem.pages": 100, "Tcp.CurrEstab": 2, "qdisc.eth0.backlog_bytes": 0, "same": 4,
-		"conntrack.drop": 1<<32 + 30, "qdisc.eth1.drops": 5, "neigh.ipv4.entries": 7, "neigh.ipv4.table_fulls": 4, "neigh.ipv4.gc_thresh3": 1024,
-	}}
-	want := &host.Counters{Time: after.Time, Seconds: 1.5, CPUs: []host.CPUTimes{{CPU: 0, User: 1.5, Steal: 1}, {CPU: 1, User: 2}}, Values: map[string]uint64{
-		"Tcp.RetransSegs": 7, "softnet.processed": 12, "qdisc.eth0.drops": 1, "nic.eth0.rx_bytes": 99, "nic.new.rx_bytes": 6,
-		"tcpmem.pages": 100, "Tcp.CurrEstab": 2, "qdisc.eth0.backlog_bytes": 0, "same": 0,
-		"conntrack.drop": 20, "qdisc.eth1.drops": 5, "neigh.ipv4.entries": 7, "neigh.ipv4.table_fulls": 3, "neigh.ipv4.gc_thresh3": 1024,
-	}}
+	before := &host.Counters{Time: at, CPUs: []host.CPUTimes{{CPU: 0, User: 10, Idle: 100, Steal: 3}},
+		Values: map[string]uint64{
+			"Tcp.RetransSegs": 10, "softnet.processed": 1<<32 - 5, "qdisc.eth0.drops": 1<<32 - 1,
+			"nic.eth0.rx_bytes": 1 << 40, "nic.gone.rx_bytes": 5,
+			"tcpmem.pages": 900, "Tcp.CurrEstab": 7, "qdisc.eth0.backlog_bytes": 4000, "same": 4,
+			// Two CPUs went through zero, so that the sum stepped back twice; a discipline was
+			// replaced, and began anew.
+			"conntrack.drop": 3<<32 + 10, "qdisc.eth1.drops": 1000, "neigh.ipv4.entries": 9,
+			"neigh.ipv4.table_fulls": 1,
+			"neigh.ipv4.gc_thresh3":  1024,
+		}}
+	after := &host.Counters{Time: at.Add(1500 * time.Millisecond),
+		CPUs: []host.CPUTimes{{CPU: 0, User: 11.5, Idle: 99.5, Steal: 4}, {CPU: 1, User: 2}}, Values: map[string]uint64{
+			"Tcp.RetransSegs": 17, "softnet.processed": 7, "qdisc.eth0.drops": 0, "nic.eth0.rx_bytes": 99,
+			"nic.new.rx_bytes": 6,
+			"tcpmem.pages":     100, "Tcp.CurrEstab": 2, "qdisc.eth0.backlog_bytes": 0, "same": 4,
+			"conntrack.drop": 1<<32 + 30, "qdisc.eth1.drops": 5, "neigh.ipv4.entries": 7, "neigh.ipv4.table_fulls": 4,
+			"neigh.ipv4.gc_thresh3": 1024,
+		}}
+	want := &host.Counters{Time: after.Time, Seconds: 1.5,
+		CPUs: []host.CPUTimes{{CPU: 0, User: 1.5, Steal: 1}, {CPU: 1, User: 2}}, Values: map[string]uint64{
+			"Tcp.RetransSegs": 7, "softnet.processed": 12, "qdisc.eth0.drops": 1, "nic.eth0.rx_bytes": 99,
+			"nic.new.rx_bytes": 6,
+			"tcpmem.pages":     100, "Tcp.CurrEstab": 2, "qdisc.eth0.backlog_bytes": 0, "same": 0,
+			"conntrack.drop": 20, "qdisc.eth1.drops": 5, "neigh.ipv4.entries": 7, "neigh.ipv4.table_fulls": 3,
+			"neigh.ipv4.gc_thresh3": 1024,
+		}}
 	if diff := cmp.Diff(want, host.Sub(before, after)); diff != "" {
 		t.Errorf("difference (-want +got):\n%s", diff)
 	}
-	if d := host.Sub(after, after); d.Seconds != 0 || d.Values["Tcp.RetransSegs"] != 0 || d.Values["tcpmem.pages"] != 100 {
+	if d := host.Sub(after, after); d.Seconds != 0 || d.Values["Tcp.RetransSegs"] != 0 ||
+		d.Values["tcpmem.pages"] != 100 {
 		t.Errorf("a reading differs from itself: %+v", d)
 	}
 	if d := host.Sub(nil, after); d.Values["Tcp.RetransSegs"] != 17 {
@@ -161,12 +174,14 @@ func FuzzWords(f *testing.F) {
 	f.Add("1 2 3 4", "fe80::1%eth0", "default")
 	f.Add("-1\t0\n9", "::ffff:10.0.0.1", "::/0")
 	f.Fuzz(func(t *testing.T, value, ip, destination string) {
-		if least, def, most, ok := host.Triple(value); ok && len(strings.Fields(value)) != 3 || !ok && (least|def|most) != 0 {
+		if least, def, most, ok := host.Triple(value); ok && len(strings.Fields(value)) != 3 ||
+			!ok && (least|def|most) != 0 {
 			t.Errorf("%q: %d %d %d %v", value, least, def, most, ok)
 		}
 		s := &host.Snapshot{
 			Interfaces: []host.Interface{{Name: "eth0", Addresses: []string{destination, value}}},
-			Routes:     []host.Route{{Destination: destination, Interface: "eth0"}}, Settings: []host.Setting{{Knob: "sysctl:x", Value: value}},
+			Routes:     []host.Route{{Destination: destination, Interface: "eth0"}},
+			Settings:   []host.Setting{{Knob: "sysctl:x", Value: value}},
 		}
 		s.SysctlNumber("x")
 		if dev, route, ok := s.InterfaceTo(ip); ok && (dev.Name != "eth0" || route.Interface != "eth0") {

@@ -122,8 +122,9 @@ func sayRefusals(dev *Interface, refused []refusal, said *notes) {
 // fromTold begins an interface with what netlink said of it.
 func fromTold(l toldLink, e toldEthtool) Interface {
 	dev := Interface{
-		Name: l.Name, Index: l.Index, MAC: l.MAC, Up: l.Up, Carrier: l.Carrier, MTUBytes: l.MTUBytes, TxQueueLen: l.TxQueueLen,
-		Qdisc: l.Qdisc, Driver: e.Driver, SpeedBitsPerSec: e.SpeedBitsPerSec, Duplex: e.Duplex,
+		Name: l.Name, Index: l.Index, MAC: l.MAC, Up: l.Up, Carrier: l.Carrier, MTUBytes: l.MTUBytes,
+		TxQueueLen: l.TxQueueLen,
+		Qdisc:      l.Qdisc, Driver: e.Driver, SpeedBitsPerSec: e.SpeedBitsPerSec, Duplex: e.Duplex,
 		Rings: e.Rings, Coalesce: e.Coalesce, Features: e.Features, Channels: e.Channels,
 		// Without sysfs: a kind (veth, bridge, …) or the loopback is software.
 		Virtual: l.Kind != "" || l.Name == "lo",
@@ -162,7 +163,8 @@ func sysfsIsOurs(src *source, links []toldLink) bool {
 		if !ok || int(index) != links[i].Index {
 			return false
 		}
-		if mac := src.Optional("sys/class/net/" + name + "/address"); links[i].MAC != "" && mac != "" && mac != links[i].MAC {
+		if mac := src.Optional("sys/class/net/" + name + "/address"); links[i].MAC != "" && mac != "" &&
+			mac != links[i].MAC {
 			return false
 		}
 	}

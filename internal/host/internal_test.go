@@ -19,8 +19,10 @@ import (
 func TestNotes(t *testing.T) {
 	var said notes
 	for _, err := range []error{
-		&fs.PathError{Op: "read", Path: "/proc/x", Err: fs.ErrNotExist}, &fs.PathError{Op: "read", Path: "/proc/y", Err: fs.ErrPermission},
-		fmt.Errorf("read rings eth0: %w", nl.ErrNotSupported), procfs.ErrFormat, procfs.ErrFormat, nil, fmt.Errorf("linerate/links.json: %w", errNotTold),
+		&fs.PathError{Op: "read", Path: "/proc/x", Err: fs.ErrNotExist},
+		&fs.PathError{Op: "read", Path: "/proc/y", Err: fs.ErrPermission},
+		fmt.Errorf("read rings eth0: %w", nl.ErrNotSupported), procfs.ErrFormat, procfs.ErrFormat, nil,
+		fmt.Errorf("linerate/links.json: %w", errNotTold),
 	} {
 		said.add("this", err)
 	}
@@ -50,8 +52,10 @@ func TestPortableSnapshot(t *testing.T) {
 // TestRoutesOfProc: where nobody asked netlink, routes come from /proc in the words of the model.
 func TestRoutesOfProc(t *testing.T) {
 	m := hostfs.NewMemory([]hostfs.Entry{
-		{Name: "proc/net/route", Content: []byte("eth0\t0000000A\t0100020A\t0003\t0\t0\t0\t000000FF\t1500\t4096\t0\neth0\t00000000\t0100020A\t0003\t0\t0\t0\t00000000\t0\t0\t0\nshort\n")},
-		{Name: "proc/net/ipv6_route", Content: []byte("00000000000000000000000000000000 00 00000000000000000000000000000000 00 fe800000000000000000000000000001 00000400 00000002 00000000 00000003     eth0\n")},
+		{Name: "proc/net/route",
+			Content: []byte("eth0\t0000000A\t0100020A\t0003\t0\t0\t0\t000000FF\t1500\t4096\t0\neth0\t00000000\t0100020A\t0003\t0\t0\t0\t00000000\t0\t0\t0\nshort\n")},
+		{Name: "proc/net/ipv6_route",
+			Content: []byte("00000000000000000000000000000000 00 00000000000000000000000000000000 00 fe800000000000000000000000000001 00000400 00000002 00000000 00000003     eth0\n")},
 	})
 	s, err := Root{FS: m}.Snapshot(t.Context())
 	want := []Route{

@@ -57,7 +57,8 @@ func readInterrupts(src *source, table map[int]procfs.Interrupt, name, device st
 	}
 	if len(numbers) == 0 {
 		for irq, i := range table {
-			if slices.ContainsFunc(strings.Split(i.Name, ", "), func(action string) bool { return belongs(action, name) }) {
+			if slices.ContainsFunc(strings.Split(i.Name, ", "),
+				func(action string) bool { return belongs(action, name) }) {
 				numbers = append(numbers, irq)
 			}
 		}
@@ -73,7 +74,8 @@ func readInterrupts(src *source, table map[int]procfs.Interrupt, name, device st
 		// Two files for each interrupt: 256 on a host with two cards of 64 queues. Only those of
 		// cards are asked.
 		dir := fmt.Sprintf("proc/irq/%d/", irq)
-		i := Interrupt{Number: irq, Name: line.Name, Affinity: src.Optional(dir + "smp_affinity_list"), EffectiveAffinity: src.Optional(dir + "effective_affinity_list")}
+		i := Interrupt{Number: irq, Name: line.Name, Affinity: src.Optional(dir + "smp_affinity_list"),
+			EffectiveAffinity: src.Optional(dir + "effective_affinity_list")}
 		for _, c := range line.Counts {
 			i.Counts = append(i.Counts, CPUCount{CPU: c.CPU, Total: c.Count})
 		}

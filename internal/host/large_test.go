@@ -17,7 +17,8 @@ func large(t testing.TB) host.Root {
 		fmt.Fprintf(&interrupts, "       CPU%d", cpu)
 		fmt.Fprintf(&cpuinfo, "processor\t: %d\nmodel name\t: Some Server CPU\ncpu MHz\t\t: 2000.0\n\n", cpu)
 		dir := fmt.Sprintf("sys/devices/system/cpu/cpu%d/", cpu)
-		files[dir+"cpufreq/scaling_governor"], files[dir+"cpufreq/cpuinfo_max_freq"], files[dir+"cpufreq/scaling_cur_freq"] = "performance", "3500000", "2000000"
+		files[dir+"cpufreq/scaling_governor"], files[dir+"cpufreq/cpuinfo_max_freq"],
+			files[dir+"cpufreq/scaling_cur_freq"] = "performance", "3500000", "2000000"
 		for n, name := range []string{"POLL", "C1", "C1E", "C6"} {
 			state := fmt.Sprintf("%scpuidle/state%d/", dir, n)
 			files[state+"name"], files[state+"latency"], files[state+"disable"] = name, fmt.Sprint(n*10), "0"
@@ -31,9 +32,12 @@ func large(t testing.TB) host.Root {
 			files[fmt.Sprintf("%s/msi_irqs/%d", at, irq)] = "msix"
 			files[fmt.Sprintf("proc/irq/%d/smp_affinity_list", irq)] = fmt.Sprint(q)
 			files[fmt.Sprintf("proc/irq/%d/effective_affinity_list", irq)] = fmt.Sprint(q)
-			files[fmt.Sprintf("%s/queues/rx-%d/rps_cpus", dir, q)], files[fmt.Sprintf("%s/queues/rx-%d/rps_flow_cnt", dir, q)] = "00000000,00000000", "0"
-			files[fmt.Sprintf("%s/queues/tx-%d/xps_cpus", dir, q)], files[fmt.Sprintf("%s/queues/tx-%d/xps_rxqs", dir, q)] = "00000000,00000001", "0"
-			fmt.Fprintf(&interrupts, "\n%4d:%s   PCI-MSIX-0000:03:00.%d   %d-edge      eth%d-TxRx-%d", irq, strings.Repeat("     123456", cpus), card, q, card, q)
+			files[fmt.Sprintf("%s/queues/rx-%d/rps_cpus", dir, q)],
+				files[fmt.Sprintf("%s/queues/rx-%d/rps_flow_cnt", dir, q)] = "00000000,00000000", "0"
+			files[fmt.Sprintf("%s/queues/tx-%d/xps_cpus", dir, q)],
+				files[fmt.Sprintf("%s/queues/tx-%d/xps_rxqs", dir, q)] = "00000000,00000001", "0"
+			fmt.Fprintf(&interrupts, "\n%4d:%s   PCI-MSIX-0000:03:00.%d   %d-edge      eth%d-TxRx-%d", irq,
+				strings.Repeat("     123456", cpus), card, q, card, q)
 		}
 	}
 	files["proc/interrupts"], files["proc/cpuinfo"] = interrupts.String(), cpuinfo.String()
@@ -53,7 +57,8 @@ func TestLarge(t *testing.T) {
 	for _, i := range s.Interfaces {
 		switch i.Kind {
 		case "physical":
-			if len(i.Interrupts) != 64 || len(i.Queues) != 128 || len(i.Interrupts[63].Counts) != 64 || i.Interrupts[63].EffectiveAffinity != "63" {
+			if len(i.Interrupts) != 64 || len(i.Queues) != 128 || len(i.Interrupts[63].Counts) != 64 ||
+				i.Interrupts[63].EffectiveAffinity != "63" {
 				t.Errorf("%s: %d interrupts, %d queues", i.Name, len(i.Interrupts), len(i.Queues))
 			}
 		default:
@@ -70,7 +75,8 @@ func TestLargeInterrupts(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(cards) != 2 || cards[1].Interface != "eth1" || len(cards[1].Interrupts) != 64 || len(cards[1].Interrupts[63].Counts) != 64 {
+	if len(cards) != 2 || cards[1].Interface != "eth1" || len(cards[1].Interrupts) != 64 ||
+		len(cards[1].Interrupts[63].Counts) != 64 {
 		t.Errorf("%d cards: %+v", len(cards), cards)
 	}
 }

@@ -27,7 +27,8 @@ func readLayers(src *source, interfaces []Interface, links []toldLink, own bool)
 			continue
 		}
 		dev := &interfaces[i]
-		dev.Kind, dev.VLANID, dev.VLANProtocol, dev.BondMode = readKind(src, dev, l, own), l.VLANID, l.VLANProtocol, l.BondMode
+		dev.Kind, dev.VLANID, dev.VLANProtocol, dev.BondMode = readKind(src, dev, l, own), l.VLANID,
+			l.VLANProtocol, l.BondMode
 		if master, ok := position[l.MasterIndex]; ok && l.MasterIndex != 0 {
 			join(interfaces, master, i) // a port is below its bond or bridge
 		}
@@ -35,7 +36,11 @@ func readLayers(src *source, interfaces []Interface, links []toldLink, own bool)
 			switch {
 			case l.Kind == "veth":
 				// The index may be one of another namespace; the two ends name each other.
-				if slices.ContainsFunc(links, func(p toldLink) bool { return p.Index == l.ParentIndex && p.Kind == "veth" && p.ParentIndex == l.Index }) {
+				if slices.ContainsFunc(links,
+					func(p toldLink) bool {
+						return p.Index == l.ParentIndex && p.Kind == "veth" &&
+							p.ParentIndex == l.Index
+					}) {
 					dev.Peer = interfaces[parent].Name
 				}
 			// What a VLAN or macvlan that was moved into this namespace was made on is in another
@@ -61,7 +66,8 @@ func readLayers(src *source, interfaces []Interface, links []toldLink, own bool)
 
 // adjacent are the kinds that sysfs tells about: where it shows nothing below one of these, what it
 // was made on is in another namespace.
-var adjacent = map[string]bool{"vlan": true, "macvlan": true, "macvtap": true, "ipvlan": true, "ipvtap": true, "macsec": true, "vrf": true}
+var adjacent = map[string]bool{"vlan": true, "macvlan": true, "macvtap": true, "ipvlan": true, "ipvtap": true,
+	"macsec": true, "vrf": true}
 
 func layersFromSysfs(src *source, interfaces []Interface) {
 	for i := range interfaces {

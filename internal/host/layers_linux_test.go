@@ -61,7 +61,8 @@ func TestNetnsLayers(t *testing.T) {
 			if fd >= 0 {
 				defer unix.Close(fd)
 			}
-			err = errors.Join(client.AddLink("br7", "bridge"), client.AddVeth("wa7", "wb7", -1), client.AddVeth("va7", "vb7", -1),
+			err = errors.Join(client.AddLink("br7", "bridge"), client.AddVeth("wa7", "wb7", -1),
+				client.AddVeth("va7", "vb7", -1),
 				client.SetMaster("wa7", "br7"), client.SetMaster("va7", "br7"))
 			if err != nil {
 				return err
@@ -82,7 +83,8 @@ func TestNetnsLayers(t *testing.T) {
 		above := []string{"br7"}
 		want := map[string]host.Layers{
 			"lo": {Kind: "loopback"}, "br7": {Kind: "bridge", Below: []string{"va7", "wa7"}},
-			"wa7": {Kind: "veth", Peer: "wb7", Above: above}, "va7": {Kind: "veth", Peer: "vb7", Above: above}, "vb7": {Kind: "veth", Peer: "va7"},
+			"wa7": {Kind: "veth", Peer: "wb7", Above: above}, "va7": {Kind: "veth", Peer: "vb7", Above: above},
+			"vb7": {Kind: "veth", Peer: "va7"},
 		}
 		if withTap {
 			want["tap7"] = host.Layers{Kind: "tun"}

@@ -115,13 +115,14 @@ func TestLayersOfNetlink(t *testing.T) {
 		"lo":    {Kind: "loopback"},
 		"eth0":  {Kind: "physical", Above: []string{"bond0"}},
 		"bond0": {Kind: "bond", BondMode: "802.3ad", Below: eth0, Above: []string{"v7"}, Carriers: eth0},
-		"v7":    {Kind: "vlan", VLANID: 7, VLANProtocol: "802.1Q", Below: []string{"bond0"}, Above: []string{"gre1"}, Carriers: eth0},
-		"va":    {Kind: "veth", Peer: "vb"},
-		"vb":    {Kind: "veth", Peer: "va"},
-		"vc":    {Kind: "veth"},
-		"gre1":  {Kind: "gre", Below: []string{"v7"}, Carriers: eth0},
-		"x":     {Kind: "vlan", Below: []string{"y"}, Above: []string{"y"}},
-		"y":     {Kind: "vlan", Below: []string{"x"}, Above: []string{"x"}},
+		"v7": {Kind: "vlan", VLANID: 7, VLANProtocol: "802.1Q", Below: []string{"bond0"}, Above: []string{"gre1"},
+			Carriers: eth0},
+		"va":   {Kind: "veth", Peer: "vb"},
+		"vb":   {Kind: "veth", Peer: "va"},
+		"vc":   {Kind: "veth"},
+		"gre1": {Kind: "gre", Below: []string{"v7"}, Carriers: eth0},
+		"x":    {Kind: "vlan", Below: []string{"y"}, Above: []string{"y"}},
+		"y":    {Kind: "vlan", Below: []string{"x"}, Above: []string{"x"}},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
@@ -131,19 +132,23 @@ func TestLayersOfNetlink(t *testing.T) {
 // TestAsleep: of a card that is powered down, or behind a bridge that is, nothing is read that
 // would wake it.
 func TestAsleep(t *testing.T) {
-	for _, sleeper := range []string{"sys/devices/pci0000:00/0000:00:1c.0/0000:03:00.0", "sys/devices/pci0000:00/0000:00:1c.0"} {
-		files := map[string]string{"proc/sys/kernel/osrelease": "6.6.9", "sys/bus/pci/": "", sleeper + "/power/runtime_status": "suspended"}
+	for _, sleeper := range []string{"sys/devices/pci0000:00/0000:00:1c.0/0000:03:00.0",
+		"sys/devices/pci0000:00/0000:00:1c.0"} {
+		files := map[string]string{"proc/sys/kernel/osrelease": "6.6.9", "sys/bus/pci/": "",
+			sleeper + "/power/runtime_status": "suspended"}
 		at := "sys/devices/pci0000:00/0000:00:1c.0/0000:03:00.0"
 		dir := device(files, "eth0", 2, at)
 		files[at+"/subsystem -> ../../../../bus/pci"] = ""
-		files[dir+"/speed"], files[dir+"/duplex"], files[at+"/vendor"], files[at+"/device"] = "1000", "full", "0x8086", "0x10d3"
+		files[dir+"/speed"], files[dir+"/duplex"], files[at+"/vendor"], files[at+"/device"] = "1000", "full",
+			"0x8086", "0x10d3"
 		files[at+"/current_link_speed"], files[at+"/current_link_width"] = "2.5 GT/s PCIe", "1"
 		s, err := tree(t, files).Snapshot(t.Context())
 		if err != nil {
 			t.Fatal(err)
 		}
 		dev, _ := s.Interface("eth0")
-		if !dev.Asleep || dev.SpeedBitsPerSec != 0 || dev.Duplex != "" || dev.Bus == nil || dev.Bus.CapacityBitsPerSec != 0 {
+		if !dev.Asleep || dev.SpeedBitsPerSec != 0 || dev.Duplex != "" || dev.Bus == nil ||
+			dev.Bus.CapacityBitsPerSec != 0 {
 			t.Errorf("%s asleep: %+v, bus %+v", sleeper, dev, dev.Bus)
 		}
 		// What the kernel keeps in its own memory is no question to the device.
@@ -154,7 +159,8 @@ func TestAsleep(t *testing.T) {
 		if s, err = tree(t, files).Snapshot(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		if dev, _ := s.Interface("eth0"); dev.Asleep || dev.SpeedBitsPerSec != 1e9 || dev.Bus == nil || dev.Bus.CapacityBitsPerSec != 2e9 {
+		if dev, _ := s.Interface("eth0"); dev.Asleep || dev.SpeedBitsPerSec != 1e9 || dev.Bus == nil ||
+			dev.Bus.CapacityBitsPerSec != 2e9 {
 			t.Errorf("%s awake: %+v, bus %+v", sleeper, dev, dev.Bus)
 		}
 	}
@@ -167,9 +173,11 @@ func TestAsleepUSB(t *testing.T) {
 	for _, c := range []struct {
 		device, function string
 		asleep           bool
-	}{{"active", "suspended", false}, {"active", "active", false}, {"suspended", "suspended", true}, {"suspended", "active", true}} {
+	}{{"active", "suspended", false}, {"active", "active", false}, {"suspended", "suspended", true},
+		{"suspended", "active", true}} {
 		files := map[string]string{"proc/sys/kernel/osrelease": "6.6.9",
-			usb + "/power/runtime_status": c.device, usb + "/1-1:1.0/power/runtime_status": c.function, usb + "/1-1:1.0/bInterfaceNumber": "00"}
+			usb + "/power/runtime_status": c.device, usb + "/1-1:1.0/power/runtime_status": c.function,
+			usb + "/1-1:1.0/bInterfaceNumber": "00"}
 		dir := device(files, "usb0", 2, usb+"/1-1:1.0")
 		files[dir+"/speed"] = "480"
 		s, err := tree(t, files).Snapshot(t.Context())

@@ -59,7 +59,8 @@ func TestLiveCounters(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, name := range []string{"Tcp.RetransSegs", "Udp.RcvbufErrors", "TcpExt.TCPTimeouts", "softnet.dropped", "softnet.time_squeeze", "softirq.NET_RX", "nic.lo.rx_bytes", "tcpmem.pages", "ctxt",
+	for _, name := range []string{"Tcp.RetransSegs", "Udp.RcvbufErrors", "TcpExt.TCPTimeouts", "softnet.dropped",
+		"softnet.time_squeeze", "softirq.NET_RX", "nic.lo.rx_bytes", "tcpmem.pages", "ctxt",
 		"sockets.port_last", "sockets.tcp_tw_max"} {
 		if _, ok := before.Values[name]; !ok {
 			t.Errorf("%s is not counted", name)
@@ -84,7 +85,8 @@ func TestLiveCounters(t *testing.T) {
 	}
 	d := host.Sub(before, after)
 	if d.Values["Udp.OutDatagrams"] == 0 || d.Values["nic.lo.rx_bytes"] < 100 || d.Seconds <= 0 {
-		t.Errorf("a datagram of 100 bytes: %d sent, %d bytes over lo in %v s", d.Values["Udp.OutDatagrams"], d.Values["nic.lo.rx_bytes"], d.Seconds)
+		t.Errorf("a datagram of 100 bytes: %d sent, %d bytes over lo in %v s", d.Values["Udp.OutDatagrams"],
+			d.Values["nic.lo.rx_bytes"], d.Seconds)
 	}
 	if len(d.CPUs) != len(after.CPUs) {
 		t.Errorf("%d CPUs of %d", len(d.CPUs), len(after.CPUs))
@@ -152,7 +154,8 @@ func veth() error {
 		client.AddVeth("eth0.100", "peer", -1),
 		client.SetUp("lo"), client.SetUp("peer"), client.SetMTU("eth0.100", 1400), client.SetUp("eth0.100"),
 		client.AddAddress("eth0.100", "192.0.2.1/24"),
-		route.New(client).Add(route.Route{Destination: "198.51.100.0/24", Gateway: "192.0.2.9", Interface: "eth0.100", Window: 16384, InitCwnd: 20}),
+		route.New(client).Add(route.Route{Destination: "198.51.100.0/24", Gateway: "192.0.2.9", Interface: "eth0.100",
+			Window: 16384, InitCwnd: 20}),
 	)
 }
 
@@ -182,7 +185,8 @@ func TestNetnsOfTheThread(t *testing.T) {
 		}
 	}
 	dev, route, ok := s.InterfaceTo("198.51.100.7")
-	if !ok || dev.Name != "eth0.100" || dev.MTUBytes != 1400 || !dev.Virtual || dev.Driver != "veth" || !dev.Up || !dev.Carrier {
+	if !ok || dev.Name != "eth0.100" || dev.MTUBytes != 1400 || !dev.Virtual || dev.Driver != "veth" || !dev.Up ||
+		!dev.Carrier {
 		t.Errorf("interface %+v", dev)
 	}
 	if route.WindowBytes != 16384 || route.InitCwnd != 20 || route.Gateway != "192.0.2.9" {
@@ -200,7 +204,8 @@ func TestNetnsOfTheThread(t *testing.T) {
 	if len(ceiling.All(s)) == 0 || strings.HasPrefix(ceiling.All(s)[0].Name, "link:") {
 		t.Errorf("a veth has no line rate: %+v", ceiling.All(s))
 	}
-	if !slices.ContainsFunc(s.Warnings, func(w string) bool { return strings.Contains(w, "another network namespace") }) {
+	if !slices.ContainsFunc(s.Warnings,
+		func(w string) bool { return strings.Contains(w, "another network namespace") }) {
 		t.Errorf("nothing said about /sys: %q", s.Warnings)
 	}
 	if _, ok := c.Values["nic.eth0.100.rx_bytes"]; !ok {
@@ -272,9 +277,11 @@ func TestNetnsCopy(t *testing.T) {
 	// What moves between two readings is not compared.
 	moving := cmp.FilterPath(func(p cmp.Path) bool {
 		f, ok := p.Last().(cmp.StructField)
-		return ok && slices.Contains([]string{"Time", "Counters", "CurrentMHz", "StealRatio", "Entries", "Counts", "Symptoms", "Softnet"}, f.Name())
+		return ok && slices.Contains([]string{"Time", "Counters", "CurrentMHz", "StealRatio", "Entries", "Counts",
+			"Symptoms", "Softnet"}, f.Name())
 	}, cmp.Ignore())
-	unmoved := cmpopts.IgnoreSliceElements(func(s host.Setting) bool { return strings.Contains(s.Knob, "nf_conntrack") })
+	unmoved := cmpopts.IgnoreSliceElements(
+		func(s host.Setting) bool { return strings.Contains(s.Knob, "nf_conntrack") })
 	if diff := cmp.Diff(live, archived, moving, unmoved, cmpopts.EquateEmpty()); diff != "" {
 		t.Errorf("archived (-live +archived):\n%s", diff)
 	}

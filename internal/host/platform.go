@@ -24,7 +24,8 @@ func readQdiscs(src *source, said *notes) []Qdisc {
 	said.add("queueing disciplines", err)
 	var qdiscs []Qdisc
 	for _, q := range told {
-		qdiscs = append(qdiscs, Qdisc{Interface: q.Interface, Kind: q.Kind, Handle: handleText(q.Handle), Parent: handleText(q.Parent), QdiscState: q.QdiscState})
+		qdiscs = append(qdiscs, Qdisc{Interface: q.Interface, Kind: q.Kind, Handle: handleText(q.Handle),
+			Parent: handleText(q.Parent), QdiscState: q.QdiscState})
 	}
 	return qdiscs
 }
@@ -87,7 +88,8 @@ func readIdle(src *source, cpus []CPU) *Idle {
 		}
 		var disabled []int
 		for _, cpu := range cpus {
-			if off, ok := src.Number(fmt.Sprintf("sys/devices/system/cpu/cpu%d/cpuidle/state%d/disable", cpu.ID, n)); ok && off != 0 {
+			if off, ok := src.Number(fmt.Sprintf("sys/devices/system/cpu/cpu%d/cpuidle/state%d/disable", cpu.ID,
+				n)); ok && off != 0 {
 				disabled = append(disabled, cpu.ID)
 			}
 		}

@@ -83,7 +83,8 @@ func TestQuietChild(t *testing.T) {
 	for _, sentence := range s.Warnings {
 		t.Log(sentence)
 	}
-	fmt.Printf("read in silence: %d interfaces, %d settings, %d entries\n", len(s.Interfaces), len(s.Settings), len(entries))
+	fmt.Printf("read in silence: %d interfaces, %d settings, %d entries\n", len(s.Interfaces), len(s.Settings),
+		len(entries))
 }
 
 // forbidWriting puts a filter before the system calls of all threads of this process.
@@ -102,13 +103,15 @@ func forbidWriting() error {
 	answer := func(k uint32) unix.SockFilter { return unix.SockFilter{Code: unix.BPF_RET | unix.BPF_K, K: k} }
 	program := []unix.SockFilter{load(number)}
 	for _, call := range []uint32{
-		unix.SYS_MKDIRAT, unix.SYS_UNLINKAT, unix.SYS_RENAMEAT2, unix.SYS_SYMLINKAT, unix.SYS_LINKAT, unix.SYS_MKNODAT, unix.SYS_FCHMODAT, unix.SYS_FCHOWNAT,
+		unix.SYS_MKDIRAT, unix.SYS_UNLINKAT, unix.SYS_RENAMEAT2, unix.SYS_SYMLINKAT, unix.SYS_LINKAT, unix.SYS_MKNODAT,
+		unix.SYS_FCHMODAT, unix.SYS_FCHOWNAT,
 		unix.SYS_TRUNCATE, unix.SYS_FTRUNCATE, unix.SYS_MOUNT, unix.SYS_SETXATTR, unix.SYS_OPENAT2,
 	} {
 		program = append(program, is(call, 0, 1), answer(unix.SECCOMP_RET_KILL_PROCESS))
 	}
 	program = append(program, is(unix.SYS_OPENAT, 1, 0), answer(unix.SECCOMP_RET_ALLOW), load(flags),
-		unix.SockFilter{Code: unix.BPF_ALU | unix.BPF_AND | unix.BPF_K, K: writes}, is(0, 1, 0), answer(unix.SECCOMP_RET_KILL_PROCESS), answer(unix.SECCOMP_RET_ALLOW))
+		unix.SockFilter{Code: unix.BPF_ALU | unix.BPF_AND | unix.BPF_K, K: writes}, is(0, 1, 0),
+		answer(unix.SECCOMP_RET_KILL_PROCESS), answer(unix.SECCOMP_RET_ALLOW))
 	filter := unix.SockFprog{Len: uint16(len(program)), Filter: &program[0]}
 	runtime.LockOSThread() // both calls are this thread's
 	defer runtime.UnlockOSThread()
@@ -116,7 +119,8 @@ func forbidWriting() error {
 	if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
 		return fmt.Errorf("promise to gain no rights: %w", err)
 	}
-	if _, _, errno := unix.Syscall(unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, unix.SECCOMP_FILTER_FLAG_TSYNC, uintptr(unsafe.Pointer(&filter))); errno != 0 {
+	if _, _, errno := unix.Syscall(unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, unix.SECCOMP_FILTER_FLAG_TSYNC,
+		uintptr(unsafe.Pointer(&filter))); errno != 0 {
 		return fmt.Errorf("filter system calls: %w", errno)
 	}
 	return nil

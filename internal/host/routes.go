@@ -38,7 +38,8 @@ func readRoutes(src *source, t *told, arch string, said *notes) []Route {
 // them: the column of that name in /proc is another one.
 func appendRoutes(routes []Route, more []procfs.Route) []Route {
 	for _, r := range more {
-		route := Route{Destination: destination(r.Destination), Interface: r.Interface, WindowBytes: r.WindowBytes, AdvMSSBytes: r.AdvMSSBytes}
+		route := Route{Destination: destination(r.Destination), Interface: r.Interface, WindowBytes: r.WindowBytes,
+			AdvMSSBytes: r.AdvMSSBytes}
 		if r.Gateway.IsValid() {
 			route.Gateway = r.Gateway.String()
 		}

@@ -20,7 +20,8 @@ func readSettings(src *source, said *notes) []Setting {
 		b, err := src.Read("proc/sys/" + name)
 		switch {
 		case err == nil:
-			settings = append(settings, Setting{Knob: "sysctl:" + dotted, Value: strings.Join(strings.Fields(string(b)), " ")})
+			settings = append(settings,
+				Setting{Knob: "sysctl:" + dotted, Value: strings.Join(strings.Fields(string(b)), " ")})
 		// A setting that is there and cannot be read is news, whether or not it had to be there:
 		// EPERM in a sandbox, EIO from a broken module.
 		case !errors.Is(err, fs.ErrNotExist):

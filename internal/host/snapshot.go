@@ -87,7 +87,8 @@ func readIdentity(src *source, s *Snapshot, said *notes) {
 // goArch turns the machine names of uname(2) into the words of GOARCH. The others (riscv64, s390x,
 // ppc64le, mips64) are the same in both.
 var goArch = map[string]string{
-	"x86_64": "amd64", "i386": "386", "i486": "386", "i586": "386", "i686": "386", "aarch64": "arm64", "armv6l": "arm", "armv7l": "arm",
+	"x86_64": "amd64", "i386": "386", "i486": "386", "i586": "386", "i686": "386", "aarch64": "arm64", "armv6l": "arm",
+	"armv7l":      "arm",
 	"loongarch64": "loong64",
 }
 

@@ -87,9 +87,11 @@ func (src *source) askKernel() *told {
 			locked = append(locked, string(metric))
 		}
 		t.routes = append(t.routes, Route{
-			Destination: r.Destination, Gateway: r.Gateway, Interface: r.Interface, Source: r.Source, Priority: r.Priority, Protocol: r.Protocol,
+			Destination: r.Destination, Gateway: r.Gateway, Interface: r.Interface, Source: r.Source,
+			Priority: r.Priority, Protocol: r.Protocol,
 			WindowBytes: r.Window, MTUBytes: r.MTU, InitCwnd: r.InitCwnd, InitRwnd: r.InitRwnd, AdvMSSBytes: r.AdvMSS,
-			Quickack: r.Quickack, Congestion: r.Congestion, RTOMinSec: float64(r.RTOMin) / 1e3, ECN: r.ECN, Locked: locked,
+			Quickack: r.Quickack, Congestion: r.Congestion, RTOMinSec: float64(r.RTOMin) / 1e3, ECN: r.ECN,
+			Locked: locked,
 		})
 	}
 	return t
@@ -161,7 +163,8 @@ func askCard(card ethtool.Client, name string, d ethtool.DriverInfo, refuse func
 		c.Pause = &Pause{Autoneg: p.Autoneg, Rx: p.Rx, Tx: p.Tx}
 	}
 	if e, err := card.EEE(name); told("energy-efficient Ethernet", err) {
-		c.EEE = &EEE{Enabled: e.Enabled, Active: e.Active, TxLPI: e.TxLPI, TxLPITimerInSeconds: float64(e.TxLPITimerMicroseconds) / 1e6}
+		c.EEE = &EEE{Enabled: e.Enabled, Active: e.Active, TxLPI: e.TxLPI,
+			TxLPITimerInSeconds: float64(e.TxLPITimerMicroseconds) / 1e6}
 	}
 	if f, err := card.FEC(name); told("forward error correction", err) {
 		c.FEC = &FEC{Auto: f.Auto, Modes: f.Modes, Active: f.Active}
@@ -193,7 +196,8 @@ func fromModes(m ethtool.LinkModes) *LinkModes {
 	wire := func(modes []string) []string {
 		return slices.DeleteFunc(modes, func(mode string) bool { return !strings.Contains(mode, "base") })
 	}
-	out := &LinkModes{Autoneg: m.Autoneg, Supported: wire(m.Supported), Advertised: wire(m.Advertised), Partner: wire(m.Partner), Lanes: m.Lanes}
+	out := &LinkModes{Autoneg: m.Autoneg, Supported: wire(m.Supported), Advertised: wire(m.Advertised),
+		Partner: wire(m.Partner), Lanes: m.Lanes}
 	if len(out.Supported) == 0 {
 		return nil
 	}

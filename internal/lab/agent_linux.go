@@ -44,7 +44,8 @@ func RunHost(ctx context.Context) error {
 	// happen to somebody's shell.
 	var st unix.Stat_t
 	if err := unix.Fstat(channelFD, &st); err != nil || st.Mode&unix.S_IFMT != unix.S_IFSOCK || os.Getpid() != 1 {
-		return fmt.Errorf("%s %s is started by the lab itself and is of no use on a command line", ourName, agentCommand)
+		return fmt.Errorf("%s %s is started by the lab itself and is of no use on a command line", ourName,
+			agentCommand)
 	}
 	unix.CloseOnExec(channelFD)
 	ch, err := newChannel(os.NewFile(channelFD, "lab channel"))
@@ -134,7 +135,8 @@ func (a *agent) become() (warnings []string, err error) {
 		// A container that covers parts of these file systems makes the kernel refuse a fresh one
 		// (EPERM, mount_too_revealing).
 		if err := unix.Mount(m.kind, m.at, m.kind, flags, ""); err != nil {
-			warnings = append(warnings, fmt.Sprintf("host %s keeps the machine's %s (%v): %s", a.be.Name, m.at, err, m.loses))
+			warnings = append(warnings, fmt.Sprintf("host %s keeps the machine's %s (%v): %s", a.be.Name, m.at,
+				err, m.loses))
 		}
 	}
 	// After /proc and /sys are this namespace's own, so that whatever reads them sees one world.
@@ -291,7 +293,8 @@ func (a *agent) configure(q configureRequest) error {
 		}
 	}
 	for _, r := range q.Routes {
-		if err := route.New(a.client).Add(route.Route{Destination: r.Destination, Gateway: r.Gateway}); err != nil && !without6(r.Destination, err) {
+		if err := route.New(a.client).Add(route.Route{Destination: r.Destination, Gateway: r.Gateway}); err != nil &&
+			!without6(r.Destination, err) {
 			return err
 		}
 	}

@@ -48,7 +48,8 @@ func moveCards(ctx context.Context, driver string, spaces ...*os.File) (names [2
 		}
 		select {
 		case <-ctx.Done():
-			return names, fmt.Errorf("%w: it has %d cards of the driver %s, want %d", ErrLacks, len(cards), driver, len(names))
+			return names, fmt.Errorf("%w: it has %d cards of the driver %s, want %d", ErrLacks, len(cards),
+				driver, len(names))
 		case <-time.After(50 * time.Millisecond):
 		}
 	}
@@ -86,7 +87,8 @@ func (r *Running) carriers(ctx context.Context) error {
 			continue
 		}
 		for _, e := range hop.ends {
-			if _, _, err := r.Host(e.host).agent.call(ctx, request{Configure: &configureRequest{Await: []string{e.device}}}); err != nil {
+			if _, _, err := r.Host(e.host).agent.call(ctx,
+				request{Configure: &configureRequest{Await: []string{e.device}}}); err != nil {
 				return wrapHost(e.host, err)
 			}
 		}

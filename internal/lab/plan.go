@@ -55,9 +55,11 @@ func planOf(w scenario.World) (plan, error) {
 	case scenario.Router:
 		return plan{
 			hosts: []hostPlan{
-				{name: "near", address: "10.77.1.1", routes: []routePlan{{"10.77.2.0/24", "10.77.1.254"}, {"fd77:6c72:0:2::/64", "fd77:6c72:0:1::fe"}}},
+				{name: "near", address: "10.77.1.1",
+					routes: []routePlan{{"10.77.2.0/24", "10.77.1.254"}, {"fd77:6c72:0:2::/64", "fd77:6c72:0:1::fe"}}},
 				{name: "router", address: "10.77.1.254", forward: true},
-				{name: "far", address: "10.77.2.2", routes: []routePlan{{"10.77.1.0/24", "10.77.2.254"}, {"fd77:6c72:0:1::/64", "fd77:6c72:0:2::fe"}}},
+				{name: "far", address: "10.77.2.2",
+					routes: []routePlan{{"10.77.1.0/24", "10.77.2.254"}, {"fd77:6c72:0:1::/64", "fd77:6c72:0:2::fe"}}},
 			},
 			hops: []hop{
 				{ends: [2]end{

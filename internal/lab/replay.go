@@ -71,7 +71,8 @@ func misses(want scenario.Replay, t tuned) string {
 		case t.Final == nil || t.State != "committed":
 			return "nothing was confirmed: " + t.Reason
 		case !(t.Final.Low >= want.Ratio):
-			return fmt.Sprintf("the confirmed gain is ×%.3g, at least ×%.3g; the lower bound must reach ×%.3g", t.Final.Ratio, t.Final.Low, want.Ratio)
+			return fmt.Sprintf("the confirmed gain is ×%.3g, at least ×%.3g; the lower bound must reach ×%.3g",
+				t.Final.Ratio, t.Final.Low, want.Ratio)
 		}
 	}
 	for _, c := range want.Kept {

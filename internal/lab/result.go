@@ -111,7 +111,8 @@ func (r *Result) judge() {
 	case e.Tunable && !slices.ContainsFunc(r.Kept, func(k Kept) bool { return slices.Contains(e.Knobs, k.Knob) }):
 		r.Reason = fmt.Sprintf("%s was kept, expected one of %s", names(r.Kept), strings.Join(e.Knobs, ", "))
 	case e.Tunable && r.Scenario.Replay == nil && r.After < e.Passing()*healthy:
-		r.Reason = fmt.Sprintf("the rate after tuning is %.0f %% of the healthy one, at least %.0f %% expected", 100*r.After/healthy, 100*e.Passing())
+		r.Reason = fmt.Sprintf("the rate after tuning is %.0f %% of the healthy one, at least %.0f %% expected",
+			100*r.After/healthy, 100*e.Passing())
 	case r.Scenario.Replay != nil:
 		r.judgeReplay()
 	case !r.Proof.Whole():

@@ -11,7 +11,8 @@ import (
 
 func TestProof(t *testing.T) {
 	var p Proof
-	p.prove("near", map[string]string{"a": "1", "b": "1", "c": "1"}, map[string]string{"a": "2", "b": "1", "d": "9"}, map[string]string{"a": "1", "b": "3", "d": "9"})
+	p.prove("near", map[string]string{"a": "1", "b": "1", "c": "1"}, map[string]string{"a": "2", "b": "1", "d": "9"},
+		map[string]string{"a": "1", "b": "3", "d": "9"})
 	want := Proof{
 		Compared: 4,
 		Turned:   []Value{{"near", "a", "1", "2", "1"}, {"near", "c", "1", "", ""}, {"near", "d", "", "9", "9"}},
@@ -26,7 +27,8 @@ func TestProof(t *testing.T) {
 }
 
 func TestJudge(t *testing.T) {
-	tunable := scenario.Scenario{Expect: scenario.Expectation{Finding: "send-buffer-limited", Tunable: true, Knobs: []string{"w", "x"}}}
+	tunable := scenario.Scenario{Expect: scenario.Expectation{Finding: "send-buffer-limited", Tunable: true,
+		Knobs: []string{"w", "x"}}}
 	nothing := scenario.Scenario{Expect: scenario.Expectation{Finding: "healthy"}}
 	whole := Proof{Compared: 10}
 	kept := []Kept{{Knob: "w", Side: "near"}}
@@ -34,12 +36,18 @@ func TestJudge(t *testing.T) {
 		r    Result
 		want string // in the reason; empty: passes
 	}{
-		"good":            {Result{Scenario: tunable, Found: "send-buffer-limited", Kept: kept, Healthy: 100, After: 90, Proof: whole}, ""},
-		"other finding":   {Result{Scenario: tunable, Found: "healthy", Kept: kept, Healthy: 100, After: 95, Proof: whole}, "first finding is healthy"},
-		"nothing kept":    {Result{Scenario: tunable, Found: "send-buffer-limited", Healthy: 100, After: 95, Proof: whole}, "nothing was kept"},
-		"another kept":    {Result{Scenario: tunable, Found: "send-buffer-limited", Kept: []Kept{{Knob: "z", Side: "far"}}, Healthy: 100, After: 95, Proof: whole}, "z (far) was kept"},
-		"too slow":        {Result{Scenario: tunable, Found: "send-buffer-limited", Kept: kept, Healthy: 100, After: 89, Proof: whole}, "89 %"},
-		"not all back":    {Result{Scenario: tunable, Found: "send-buffer-limited", Kept: kept, Healthy: 100, After: 95, Proof: Proof{Compared: 3, Left: []Value{{Host: "far", Knob: "w"}}}}, "far w"},
+		"good": {Result{Scenario: tunable, Found: "send-buffer-limited", Kept: kept, Healthy: 100, After: 90,
+			Proof: whole}, ""},
+		"other finding": {Result{Scenario: tunable, Found: "healthy", Kept: kept, Healthy: 100, After: 95,
+			Proof: whole}, "first finding is healthy"},
+		"nothing kept": {Result{Scenario: tunable, Found: "send-buffer-limited", Healthy: 100, After: 95,
+			Proof: whole}, "nothing was kept"},
+		"another kept": {Result{Scenario: tunable, Found: "send-buffer-limited",
+			Kept: []Kept{{Knob: "z", Side: "far"}}, Healthy: 100, After: 95, Proof: whole}, "z (far) was kept"},
+		"too slow": {Result{Scenario: tunable, Found: "send-buffer-limited", Kept: kept, Healthy: 100, After: 89,
+			Proof: whole}, "89 %"},
+		"not all back": {Result{Scenario: tunable, Found: "send-buffer-limited", Kept: kept, Healthy: 100, After: 95,
+			Proof: Proof{Compared: 3, Left: []Value{{Host: "far", Knob: "w"}}}}, "far w"},
 		"rightly idle":    {Result{Scenario: nothing, Found: "healthy", Healthy: 100, After: 50, Proof: whole}, ""},
 		"busy for naught": {Result{Scenario: nothing, Found: "healthy", Kept: kept, Proof: whole}, "nothing to tune"},
 	} {
@@ -59,7 +67,8 @@ func TestJudge(t *testing.T) {
 // TestJudgeDisturbed: a bench that gives no clean segment excuses that nothing was kept, and
 // nothing else.
 func TestJudgeDisturbed(t *testing.T) {
-	tunable := scenario.Scenario{Expect: scenario.Expectation{Finding: "path-loss", Tunable: true, Knobs: []string{"w"}}}
+	tunable := scenario.Scenario{Expect: scenario.Expectation{Finding: "path-loss", Tunable: true,
+		Knobs: []string{"w"}}}
 	whole := Proof{Compared: 10}
 	for name, c := range map[string]struct {
 		r    Result
@@ -67,8 +76,10 @@ func TestJudgeDisturbed(t *testing.T) {
 	}{
 		"nothing kept":  {Result{Scenario: tunable, Found: "path-loss", Ended: "7 % stolen", Proof: whole}, true},
 		"other finding": {Result{Scenario: tunable, Found: "healthy", Ended: "7 % stolen", Proof: whole}, false},
-		"another kept":  {Result{Scenario: tunable, Found: "path-loss", Kept: []Kept{{Knob: "z"}}, Proof: whole}, false},
-		"not all back":  {Result{Scenario: tunable, Found: "path-loss", Proof: Proof{Compared: 1, Left: []Value{{Host: "near", Knob: "w"}}}}, false},
+		"another kept": {Result{Scenario: tunable, Found: "path-loss", Kept: []Kept{{Knob: "z"}}, Proof: whole},
+			false},
+		"not all back": {Result{Scenario: tunable, Found: "path-loss",
+			Proof: Proof{Compared: 1, Left: []Value{{Host: "near", Knob: "w"}}}}, false},
 	} {
 		c.r.Unreliable = true
 		c.r.judge()

@@ -84,7 +84,8 @@ func Run(ctx context.Context, s scenario.Scenario, o Options) (*Result, error) {
 	o.Measure, o.Repeats = cmp.Or(o.Measure, 2*time.Second), cmp.Or(o.Repeats, 3)
 	if s.Needs.CongestionControl != "" && !allowed(s.Needs.CongestionControl) {
 		res.Skipped = true
-		res.Reason = fmt.Sprintf("skipped: this machine does not offer %s to namespaces; as root: modprobe tcp_%[1]s, then add it to sysctl net.ipv4.tcp_allowed_congestion_control", s.Needs.CongestionControl)
+		res.Reason = fmt.Sprintf(
+			"skipped: this machine does not offer %s to namespaces; as root: modprobe tcp_%[1]s, then add it to sysctl net.ipv4.tcp_allowed_congestion_control", s.Needs.CongestionControl)
 		return res, nil
 	}
 	if o.StateDir == "" {
@@ -290,7 +291,8 @@ func (p *play) measure(ctx context.Context) (float64, error) {
 // once measures for a time: the payload rate at the receiver, or small transactions a second.
 func (p *play) once(ctx context.Context, d time.Duration) (float64, error) {
 	s := p.res.Scenario
-	test := map[string][]string{scenario.Throughput: {"stream"}, scenario.Latency: {"rr"}, scenario.Packets: {"udp", "--length", "64"}}[s.Tuning.MeasuredBy()]
+	test := map[string][]string{scenario.Throughput: {"stream"}, scenario.Latency: {"rr"},
+		scenario.Packets: {"udp", "--length", "64"}}[s.Tuning.MeasuredBy()]
 	args := append([]string{"measure", p.Far().Address + ":" + port, "--duration", d.String(), "--test"}, test...)
 	out, err := p.linerate(ctx, p.Near(), append(args, s.Flags...)...)
 	if err != nil {
@@ -318,7 +320,8 @@ func (p *play) once(ctx context.Context, d time.Duration) (float64, error) {
 }
 
 func (p *play) diagnose(ctx context.Context) error {
-	out, err := p.linerate(ctx, p.Near(), append([]string{"diagnose", p.Far().Address + ":" + port}, p.res.Scenario.Flags...)...)
+	out, err := p.linerate(ctx, p.Near(),
+		append([]string{"diagnose", p.Far().Address + ":" + port}, p.res.Scenario.Flags...)...)
 	if err != nil {
 		return err
 	}

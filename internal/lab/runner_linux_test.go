@@ -88,18 +88,21 @@ func TestNetnsRun(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if !r.Pass || r.Healthy != 9e8 || r.Before != 1e8 || r.After != 9e8 || r.Found != "send-buffer-limited" || r.Proof.Compared < 500 {
+	if !r.Pass || r.Healthy != 9e8 || r.Before != 1e8 || r.After != 9e8 || r.Found != "send-buffer-limited" ||
+		r.Proof.Compared < 500 {
 		t.Errorf("%+v", r)
 	}
 	if r.Trials != 1 || len(r.Removals) != 1 || !r.Removals[0].Needed() {
 		t.Errorf("%d trials, removed: %+v", r.Trials, r.Removals)
 	}
-	turned := []Value{{"near", "sysctl:net.ipv4.tcp_wmem", "4096 16384 262144", "4096 16384 8388608", "4096 16384 262144"}}
+	turned := []Value{{"near", "sysctl:net.ipv4.tcp_wmem", "4096 16384 262144", "4096 16384 8388608",
+		"4096 16384 262144"}}
 	if d := cmp.Diff(turned, r.Proof.Turned); d != "" {
 		t.Error(d)
 	}
 	want := []string{
-		"world pair", "healthy", "world pair", "faults", "before", "diagnose send-buffer-limited", "step one step", "step another", "after",
+		"world pair", "healthy", "world pair", "faults", "before", "diagnose send-buffer-limited", "step one step",
+		"step another", "after",
 		"removed near sysctl:net.ipv4.tcp_wmem: ×9 with it", "undo", "proof",
 	}
 	if d := cmp.Diff(want, events); d != "" {

@@ -64,7 +64,8 @@ func Stage(ctx context.Context, s scenario.Scenario, l scenario.Level, state str
 
 // raise makes a scenario's world with a fault in it. inMachine is the host that keeps the machine's
 // own network namespace; empty: none.
-func raise(ctx context.Context, s scenario.Scenario, l scenario.Level, f scenario.Fault, inMachine, state string) (*Staged, error) {
+func raise(ctx context.Context, s scenario.Scenario, l scenario.Level, f scenario.Fault, inMachine,
+	state string) (*Staged, error) {
 	w := s.World.Pinned()
 	if f.Link != nil {
 		w.Link = f.Link

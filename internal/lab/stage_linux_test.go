@@ -158,8 +158,12 @@ func TestNetnsStageThatFails(t *testing.T) {
 		fault scenario.Fault
 		want  string
 	}{
-		"setting": {scenario.Fault{Settings: map[string][]scenario.Setting{"near": {{Knob: "qdisc:eth0/root", Value: "tbf speed 5"}}}}, `host near: set qdisc of eth0: tbf has no "speed"`},
-		"queue":   {scenario.Fault{Settings: map[string][]scenario.Setting{"near": {{Knob: "queue:eth0/rx-9/rps_cpus", Value: "1"}}}}, "host near: set queue:eth0/rx-9/rps_cpus"},
+		"setting": {scenario.Fault{
+			Settings: map[string][]scenario.Setting{"near": {{Knob: "qdisc:eth0/root", Value: "tbf speed 5"}}}},
+			`host near: set qdisc of eth0: tbf has no "speed"`},
+		"queue": {scenario.Fault{
+			Settings: map[string][]scenario.Setting{"near": {{Knob: "queue:eth0/rx-9/rps_cpus", Value: "1"}}}},
+			"host near: set queue:eth0/rx-9/rps_cpus"},
 		"work": {scenario.Fault{Work: []work.Work{{Kind: work.TCPSource, Host: "near", To: "far", Port: 9}}},
 			"work tcp-source on near did not start: exit status 1: work tcp-source: dial tcp4 10.77.0.2:9: connect: connection refused"},
 	} {
@@ -186,7 +190,8 @@ func TestNetnsFaultSettings(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := output(t, s.Near().Exec(t.Context(), "cat", "/sys/class/net/eth0/queues/rx-0/rps_cpus")); strings.Trim(got, "0,") != "1" {
+	if got := output(t, s.Near().Exec(t.Context(), "cat", "/sys/class/net/eth0/queues/rx-0/rps_cpus")); strings.Trim(
+		got, "0,") != "1" {
 		t.Errorf("rps_cpus is %q", got)
 	}
 	if err := s.Near().Set(t.Context(), scenario.Setting{Knob: "qdisc:eth0/root", Value: "pfifo limit 7"}); err != nil {

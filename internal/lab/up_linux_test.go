@@ -184,7 +184,8 @@ func output(t *testing.T, c *Cmd) string {
 func TestNetnsCommands(t *testing.T) {
 	r := up(t, scenario.World{Topology: scenario.Pair})
 	ctx := t.Context()
-	if got := output(t, r.Near().Exec(ctx, "uname", "-n")) + output(t, r.Far().Exec(ctx, "hostname")); got != "nearfar" {
+	if got := output(t, r.Near().Exec(ctx, "uname", "-n")) +
+		output(t, r.Far().Exec(ctx, "hostname")); got != "nearfar" {
 		t.Errorf("host names %q", got)
 	}
 	c := r.Far().Command(ctx, "echo")
@@ -205,7 +206,8 @@ func TestNetnsCommands(t *testing.T) {
 	if err := c.Run(); !errors.As(err, &exit) || exit.Code != 3 || both.String() != "as asked\n" {
 		t.Errorf("failing command: %v %q", err, both.String())
 	}
-	if err := r.Near().Exec(ctx, "no-such-program").Run(); !errors.Is(err, fs.ErrNotExist) && !strings.Contains(fmt.Sprint(err), "not found") {
+	if err := r.Near().Exec(ctx, "no-such-program").Run(); !errors.Is(err, fs.ErrNotExist) &&
+		!strings.Contains(fmt.Sprint(err), "not found") {
 		t.Errorf("missing program: %v", err)
 	}
 	// A process number of the host is small: it has a pid namespace and a /proc of its own.
@@ -220,7 +222,8 @@ func TestNetnsCommands(t *testing.T) {
 		t.Fatal(err)
 	}
 	stop()
-	if err := c.Wait(); !errors.Is(err, context.Canceled) || !errors.As(err, &exit) || exit.Signal != int(syscall.SIGINT) {
+	if err := c.Wait(); !errors.Is(err, context.Canceled) || !errors.As(err, &exit) ||
+		exit.Signal != int(syscall.SIGINT) {
 		t.Errorf("cancelled command: %v", err)
 	}
 }
@@ -238,7 +241,9 @@ func TestNetnsOrphans(t *testing.T) {
 }
 
 func TestNetnsSettingsAndSnapshot(t *testing.T) {
-	r := up(t, scenario.World{Topology: scenario.Pair, Settings: map[string][]scenario.Setting{"all": {{Knob: "sysctl:net.ipv4.tcp_congestion_control", Value: "reno"}}}})
+	r := up(t, scenario.World{Topology: scenario.Pair,
+		Settings: map[string][]scenario.Setting{
+			"all": {{Knob: "sysctl:net.ipv4.tcp_congestion_control", Value: "reno"}}}})
 	ctx := t.Context()
 	before, err := r.Far().Settings(ctx)
 	if err != nil {
@@ -266,7 +271,8 @@ func TestNetnsSettingsAndSnapshot(t *testing.T) {
 			changed[k] = true
 		}
 	}
-	for _, k := range []string{"sysctl:net.ipv4.tcp_rmem", "route:10.77.0.0/24 dev eth0", "route:10.77.0.0/24/window", "link:eth0/mtu", "ethtool:eth0/feature.tx-tcp-segmentation"} {
+	for _, k := range []string{"sysctl:net.ipv4.tcp_rmem", "route:10.77.0.0/24 dev eth0", "route:10.77.0.0/24/window",
+		"link:eth0/mtu", "ethtool:eth0/feature.tx-tcp-segmentation"} {
 		if !changed[k] {
 			t.Errorf("%s unchanged: %q", k, after[k])
 		}
@@ -274,12 +280,15 @@ func TestNetnsSettingsAndSnapshot(t *testing.T) {
 	if near, _ := r.Near().Settings(ctx); near["sysctl:net.ipv4.tcp_rmem"] == after["sysctl:net.ipv4.tcp_rmem"] {
 		t.Error("near has far's setting")
 	}
-	for _, bad := range []scenario.Setting{{Knob: "sysctl:net.no.such", Value: "1"}, {Knob: "link:eth0/colour", Value: "1"}, {Knob: "link:eth0/mtu", Value: "many"}, {Knob: "nonsense", Value: ""}, {Knob: "ethtool:eth0/feature.tso", Value: "maybe"}} {
+	for _, bad := range []scenario.Setting{{Knob: "sysctl:net.no.such", Value: "1"},
+		{Knob: "link:eth0/colour", Value: "1"}, {Knob: "link:eth0/mtu", Value: "many"}, {Knob: "nonsense", Value: ""},
+		{Knob: "ethtool:eth0/feature.tso", Value: "maybe"}} {
 		if err := r.Far().Set(ctx, bad); err == nil {
 			t.Errorf("%v was accepted", bad)
 		}
 	}
-	if err := r.Far().Set(ctx, scenario.Setting{Knob: "sysctl:net.no.such", Value: "1"}); !errors.Is(err, fs.ErrNotExist) {
+	if err := r.Far().Set(ctx, scenario.Setting{Knob: "sysctl:net.no.such", Value: "1"}); !errors.Is(err,
+		fs.ErrNotExist) {
 		t.Errorf("missing sysctl: %v", err)
 	}
 }
@@ -352,7 +361,9 @@ func column(snmp, line, name string) string {
 // The kernel must take what is left of super-frames after loss: content complete, no wrong
 // checksum.
 func TestNetnsLossyLinkKeepsContent(t *testing.T) {
-	r := up(t, scenario.World{Topology: scenario.Pair, Link: &scenario.Link{ToFar: link.Params{RateBitsPerSec: 1e9, DelaySeconds: 0.0005, LossRatio: 0.01, QueueBytes: 100_000, Seed: 1}}})
+	r := up(t, scenario.World{Topology: scenario.Pair,
+		Link: &scenario.Link{ToFar: link.Params{RateBitsPerSec: 1e9, DelaySeconds: 0.0005, LossRatio: 0.01,
+			QueueBytes: 100_000, Seed: 1}}})
 	transfer(t, r, 20<<20)
 	c, err := r.LinkCounts(t.Context())
 	if err != nil {
@@ -370,7 +381,8 @@ func TestNetnsLinkDelayAndChange(t *testing.T) {
 	if ms := roundTrip(t, r, "far"); ms < 20 || ms > 40 {
 		t.Errorf("round trip %v ms, want 20", ms)
 	}
-	if err := r.SetLink(ctx, scenario.Link{ToFar: link.Params{DelaySeconds: 0.002}, ToNear: &link.Params{DelaySeconds: 0.001}}); err != nil {
+	if err := r.SetLink(ctx,
+		scenario.Link{ToFar: link.Params{DelaySeconds: 0.002}, ToNear: &link.Params{DelaySeconds: 0.001}}); err != nil {
 		t.Fatal(err)
 	}
 	if ms := roundTrip(t, r, "far"); ms < 3 || ms > 20 {
@@ -451,7 +463,8 @@ func TestNetnsTerminal(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	cmd := &exec.Cmd{Path: "/proc/self/exe", Args: []string{"linerate", "terminal"}, Stdin: slave, Stdout: slave, Stderr: slave}
+	cmd := &exec.Cmd{Path: "/proc/self/exe", Args: []string{"linerate", "terminal"}, Stdin: slave, Stdout: slave,
+		Stderr: slave}
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
@@ -463,7 +476,8 @@ func TestNetnsTerminal(t *testing.T) {
 	limit := time.AfterFunc(8*time.Second, func() { _ = cmd.Process.Kill() })
 	defer limit.Stop()
 	said, _ := io.ReadAll(master) // ends with EIO when the last slave is closed
-	if err := cmd.Wait(); err != nil || !strings.Contains(string(said), "near read one") || !strings.Contains(string(said), "maker read two") {
+	if err := cmd.Wait(); err != nil || !strings.Contains(string(said), "near read one") ||
+		!strings.Contains(string(said), "maker read two") {
 		t.Errorf("%v: %q", err, said)
 	}
 }
@@ -498,7 +512,8 @@ func TestExplain(t *testing.T) {
 			}
 		}
 		err := explain(fmt.Errorf("clone: %w", syscall.EPERM), root)
-		if !errors.Is(err, ErrNoNamespaces) || !errors.Is(err, fs.ErrPermission) || !strings.Contains(err.Error(), want) {
+		if !errors.Is(err, ErrNoNamespaces) || !errors.Is(err, fs.ErrPermission) ||
+			!strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
@@ -518,7 +533,8 @@ func TestWorldCheck(t *testing.T) {
 			t.Errorf("%+v accepted", w)
 		}
 	}
-	w := scenario.World{Topology: scenario.Router, Link: &scenario.Link{ToFar: link.Params{RateBitsPerSec: 1e9}}, Settings: map[string][]scenario.Setting{"all": nil, "router": nil}}
+	w := scenario.World{Topology: scenario.Router, Link: &scenario.Link{ToFar: link.Params{RateBitsPerSec: 1e9}},
+		Settings: map[string][]scenario.Setting{"all": nil, "router": nil}}
 	if err := w.Check(); err != nil {
 		t.Error(err)
 	}

@@ -23,7 +23,8 @@ func (c *Client) Apply(ctx context.Context, reason string, settings ...knob.Sett
 	// An answer that comes too late to be heard leaves changes whose ids nobody here knows. They
 	// are trials, so the far lease or the end of the connection takes them back.
 	var a applyAnswer
-	err := c.call(ctx, msgApply, applyCall{Reason: reason, For: c.options.TrialFor, Settings: settings}, &a, changeBound)
+	err := c.call(ctx, msgApply, applyCall{Reason: reason, For: c.options.TrialFor, Settings: settings}, &a,
+		changeBound)
 	return a.IDs, err
 }
 
@@ -59,7 +60,8 @@ func (c *Client) outcomeError(outcomes []journal.Outcome) error {
 	var errs []error
 	for _, o := range outcomes {
 		if o.Foreign != "" {
-			errs = append(errs, fmt.Errorf("%s: undo %s: somebody else set it to %q meanwhile; left alone", c.info.Host, o.Change.Knob, o.Foreign))
+			errs = append(errs, fmt.Errorf("%s: undo %s: somebody else set it to %q meanwhile; left alone", c.info.Host,
+				o.Change.Knob, o.Foreign))
 		}
 	}
 	return errors.Join(errs...)

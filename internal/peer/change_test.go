@@ -29,7 +29,8 @@ func TestChangesFromAfar(t *testing.T) {
 	if v, err := c.Read(ctx, rmem); err != nil || v != original {
 		t.Fatalf("got %q, %v", v, err)
 	}
-	ids, err := c.Apply(ctx, "to see", knob.Setting{Knob: rmem, Value: larger}, knob.Setting{Knob: wmem, Value: "4096 16384 8388608"})
+	ids, err := c.Apply(ctx, "to see", knob.Setting{Knob: rmem, Value: larger},
+		knob.Setting{Knob: wmem, Value: "4096 16384 8388608"})
 	if err != nil || len(ids) != 2 || f.value(rmem) != larger {
 		t.Fatalf("got %v, %v; knob %q", ids, err, f.value(rmem))
 	}
@@ -152,7 +153,8 @@ func TestTuningMustBeAllowed(t *testing.T) {
 		t.Error("announced as allowed")
 	}
 	_, err := c.Apply(t.Context(), "no", knob.Setting{Knob: rmem, Value: larger})
-	if !errors.Is(err, fs.ErrPermission) || !errors.Is(err, peer.ErrTuningOff) || !strings.HasPrefix(err.Error(), "farside: ") {
+	if !errors.Is(err, fs.ErrPermission) || !errors.Is(err, peer.ErrTuningOff) ||
+		!strings.HasPrefix(err.Error(), "farside: ") {
 		t.Errorf("got %v", err)
 	}
 	var h interface{ Hint() string }
@@ -202,7 +204,8 @@ func TestErrorsKeepTheirIdentity(t *testing.T) {
 		t.Errorf("no knob at all: %v", err)
 	}
 	f.memory.SetReadOnly(wmem, true)
-	if _, err = c.Apply(ctx, "no", knob.Setting{Knob: wmem, Value: "4096 16384 8388608"}); !errors.Is(err, knob.ErrReadOnly) || !errors.Is(err, fs.ErrPermission) {
+	if _, err = c.Apply(ctx, "no", knob.Setting{Knob: wmem, Value: "4096 16384 8388608"}); !errors.Is(err,
+		knob.ErrReadOnly) || !errors.Is(err, fs.ErrPermission) {
 		t.Errorf("read-only: %v", err)
 	}
 	if err = c.Undo(ctx, "9999"); !errors.Is(err, journal.ErrUnknownChange) {

@@ -179,14 +179,16 @@ func (c *Client) greet(ctx context.Context) (*Client, error) {
 	err := c.call(ctx, msgHello, hello, &c.info, c.options.Timeout)
 	// The far side compares as well; this is for one that is older than the comparison.
 	if err == nil && c.info.Protocol != Protocol {
-		err = fmt.Errorf("%s: %w: it speaks version %d of the protocol, this linerate %d", c.target, ErrVersion, c.info.Protocol, Protocol)
+		err = fmt.Errorf("%s: %w: it speaks version %d of the protocol, this linerate %d", c.target, ErrVersion,
+			c.info.Protocol, Protocol)
 	}
 	if err == nil {
 		return c, nil
 	}
 	_ = c.Close()
 	if errors.Is(err, context.DeadlineExceeded) && ctx.Err() != nil {
-		err = &wire.Error{Op: "greet", Peer: c.target.String(), Kind: wire.ErrUnreachable, Err: err, Advice: "is the linerate there alive?"}
+		err = &wire.Error{Op: "greet", Peer: c.target.String(), Kind: wire.ErrUnreachable, Err: err,
+			Advice: "is the linerate there alive?"}
 	}
 	return nil, err
 }

@@ -91,7 +91,8 @@ func (c *session) apply(ctx context.Context, raw json.RawMessage) (any, error) {
 	ids := make([]string, 0, len(changes))
 	for _, change := range changes {
 		ids = append(ids, change.ID)
-		c.Log(fmt.Sprintf("%s set %s from %q to %q, on trial (%q)", c.who, change.Knob, change.From, change.To, change.Reason))
+		c.Log(fmt.Sprintf("%s set %s from %q to %q, on trial (%q)", c.who, change.Knob, change.From, change.To,
+			change.Reason))
 	}
 	c.trials = append(c.trials, ids...)
 	return applyAnswer{ids}, err
@@ -206,7 +207,8 @@ func (c *session) logOutcomes(whose string, outcomes []journal.Outcome) {
 		case o.Restored:
 			c.Log(fmt.Sprintf("took back trial %s: %s is %q again", whose, o.Change.Knob, o.Change.From))
 		case o.Foreign != "":
-			c.Log(fmt.Sprintf("left trial %s alone: somebody else set %s to %q meanwhile", whose, o.Change.Knob, o.Foreign))
+			c.Log(fmt.Sprintf("left trial %s alone: somebody else set %s to %q meanwhile", whose,
+				o.Change.Knob, o.Foreign))
 		case o.Error != "":
 			c.Log(fmt.Sprintf("could not take back trial %s: %s: %s", whose, o.Change.Knob, o.Error))
 		}

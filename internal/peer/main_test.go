@@ -50,7 +50,8 @@ func leaked(patience time.Duration) string {
 		buf := make([]byte, 1<<20)
 		var left []string
 		for _, stack := range strings.Split(string(buf[:runtime.Stack(buf, true)]), "\n\n") {
-			if (strings.Contains(stack, "internal/wire.") || strings.Contains(stack, "internal/peer.")) && !strings.Contains(stack, "TestMain") {
+			if (strings.Contains(stack, "internal/wire.") || strings.Contains(stack, "internal/peer.")) &&
+				!strings.Contains(stack, "TestMain") {
 				left = append(left, stack)
 			}
 		}

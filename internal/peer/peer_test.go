@@ -51,7 +51,8 @@ func serve(t *testing.T, change func(*peer.ServerOptions)) *far {
 	o := peer.ServerOptions{
 		Listener: l, Backend: f.memory, AllowTuning: true, Version: "test", HostName: "farside",
 		OpenJournal: func() (*journal.Journal, error) {
-			return journal.Open(journal.Options{Dir: "/state", FS: f.fs, Backend: f.memory, Side: peer.FarSide, Unguarded: true})
+			return journal.Open(journal.Options{Dir: "/state", FS: f.fs, Backend: f.memory, Side: peer.FarSide,
+				Unguarded: true})
 		},
 		History: func() ([]journal.Change, error) { return journal.History(f.fs, "/state") },
 		Log: func(line string) {
@@ -183,7 +184,8 @@ func (n *network) cut() {
 }
 
 // short is a stream test for one purpose: to run.
-var short = traffic.Spec{Test: traffic.Stream, Streams: 2, Duration: 200 * time.Millisecond, Interval: 100 * time.Millisecond}
+var short = traffic.Spec{Test: traffic.Stream, Streams: 2, Duration: 200 * time.Millisecond,
+	Interval: 100 * time.Millisecond}
 
 // long is a test that is still running whatever else is done.
 var long = traffic.Spec{Test: traffic.Stream, Streams: 1, Duration: 5 * time.Minute, Interval: 100 * time.Millisecond}
@@ -361,7 +363,8 @@ func TestPeerVanishesMidTest(t *testing.T) {
 			f := serve(t, nil)
 			net := forward(t, f.addr)
 			c := f.connect(net.addr, peer.ConnectOptions{})
-			if _, err := c.Apply(t.Context(), "to be lost", knob.Setting{Knob: rmem, Value: "4096 131072 8388608"}); err != nil {
+			if _, err := c.Apply(t.Context(), "to be lost",
+				knob.Setting{Knob: rmem, Value: "4096 131072 8388608"}); err != nil {
 				t.Fatal(err)
 			}
 			once := sync.OnceFunc(func() { end(net) })
@@ -393,7 +396,8 @@ func TestServerEndsMidTest(t *testing.T) {
 	for range 8 {
 		f := serve(t, nil)
 		c := f.connect(f.addr, peer.ConnectOptions{})
-		ping := traffic.Spec{Test: traffic.Ping, Duration: 10 * time.Second, Interval: 100 * time.Millisecond, Gap: 10 * time.Millisecond}
+		ping := traffic.Spec{Test: traffic.Ping, Duration: 10 * time.Second, Interval: 100 * time.Millisecond,
+			Gap: 10 * time.Millisecond}
 		once := sync.OnceFunc(func() { go f.stop() })
 		if _, err := c.Run(t.Context(), ping, func(traffic.Interval) { once() }); !errors.Is(err, wire.ErrPeerGone) {
 			t.Errorf("got %v", err)

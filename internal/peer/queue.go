@@ -78,7 +78,8 @@ func newQueue(places int) *queue {
 // enter waits for a place, for admissionWait at most, and gives what leaves it again, which counts
 // once. tell hears how many tests come first, soon if there are any and whenever that changes; it
 // may block, which holds up nobody else. Errors are ErrBusy or the context's.
-func (q *queue) enter(ctx context.Context, source netip.Prefix, w weight, tell func(before int)) (leave func(), err error) {
+func (q *queue) enter(ctx context.Context, source netip.Prefix, w weight, tell func(before int)) (leave func(),
+	err error) {
 	t := &ticket{source: source, weight: w, turn: make(chan struct{}), moved: make(chan struct{}, 1)}
 	q.mu.Lock()
 	t.tag = q.started
@@ -151,7 +152,8 @@ func (q *queue) advance() {
 		order := q.order()
 		next := slices.IndexFunc(order, q.fits)
 		// Nobody passes a test that needs the host to itself, or it would never find it empty.
-		if first := slices.IndexFunc(order, func(t *ticket) bool { return t.weight == alone }); next < 0 || first >= 0 && first < next {
+		if first := slices.IndexFunc(order, func(t *ticket) bool { return t.weight == alone }); next < 0 ||
+			first >= 0 && first < next {
 			q.place(order)
 			break
 		}

@@ -15,7 +15,8 @@ import (
 // clients' tests run there, it waits, tells through ConnectOptions.Notify how many come first, and
 // gives up with ErrBusy. A far end that goes away meanwhile is wire.ErrPeerGone, whatever its last
 // words were.
-func (c *Client) Run(ctx context.Context, spec traffic.Spec, progress func(traffic.Interval)) (result *traffic.Result, err error) {
+func (c *Client) Run(ctx context.Context, spec traffic.Spec, progress func(traffic.Interval)) (result *traffic.Result,
+	err error) {
 	// The far side is told what it admits; what makes no sense anywhere is not even asked for.
 	spec, err = spec.Normalize()
 	if err != nil {

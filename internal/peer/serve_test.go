@@ -41,7 +41,8 @@ func TestSeveralTestsAtOnce(t *testing.T) {
 	// The third has to wait, and a ping need not.
 	waits := make(chan string, 8)
 	third := f.connect(f.addr, peer.ConnectOptions{Notify: func(text string) { waits <- text }})
-	if _, err := third.Run(t.Context(), traffic.Spec{Test: traffic.Ping, Duration: short.Duration, Interval: short.Interval}, nil); err != nil {
+	if _, err := third.Run(t.Context(),
+		traffic.Spec{Test: traffic.Ping, Duration: short.Duration, Interval: short.Interval}, nil); err != nil {
 		t.Errorf("ping beside two tests: %v", err)
 	}
 	done := make(chan error, 1)
@@ -68,7 +69,8 @@ func TestOptionsOfTheListener(t *testing.T) {
 	f := serve(t, nil)
 	c := f.connect(f.addr, peer.ConnectOptions{})
 	for _, spec := range []traffic.Spec{
-		{Test: traffic.Stream, Duration: short.Duration, Interval: short.Interval, WindowBytes: 64 << 10, MSSBytes: 1000},
+		{Test: traffic.Stream, Duration: short.Duration, Interval: short.Interval, WindowBytes: 64 << 10,
+			MSSBytes: 1000},
 		short, // as if nothing had been
 	} {
 		if _, err := c.Run(t.Context(), spec, nil); err != nil {
@@ -87,14 +89,16 @@ func TestLimitsAreToldAtTheNearEnd(t *testing.T) {
 		"longer than the 1s": {Test: traffic.RR, Duration: 2 * time.Second},
 		"ask for that rate":  {Test: traffic.Stream, Duration: short.Duration, Interval: short.Interval},
 	} {
-		if _, err := c.Run(t.Context(), spec, nil); !errors.Is(err, traffic.ErrRefused) || !strings.Contains(err.Error(), name) {
+		if _, err := c.Run(t.Context(), spec, nil); !errors.Is(err, traffic.ErrRefused) ||
+			!strings.Contains(err.Error(), name) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
 	// The gate's places are for all servers of this host together.
 	end := start(t, c, traffic.Spec{Test: traffic.Ping, Duration: time.Second, Interval: 100 * time.Millisecond})
 	other := f.connect(f.addr, peer.ConnectOptions{})
-	_, err := other.Run(t.Context(), traffic.Spec{Test: traffic.Ping, Duration: short.Duration, Interval: short.Interval}, nil)
+	_, err := other.Run(t.Context(),
+		traffic.Spec{Test: traffic.Ping, Duration: short.Duration, Interval: short.Interval}, nil)
 	if !errors.Is(err, peer.ErrBusy) || !strings.Contains(err.Error(), "of this source") {
 		t.Errorf("a second test of one source: %v", err)
 	}
@@ -112,16 +116,19 @@ func TestBytesAreChargedToTheirSource(t *testing.T) {
 		t.Fatal(err)
 	}
 	// What is known to be too much is not even begun.
-	if _, err := c.Run(t.Context(), amount, nil); !errors.Is(err, traffic.ErrRefused) || !strings.Contains(err.Error(), "1.91 MiB are more than the 977 KiB") {
+	if _, err := c.Run(t.Context(), amount, nil); !errors.Is(err, traffic.ErrRefused) ||
+		!strings.Contains(err.Error(), "1.91 MiB are more than the 977 KiB") {
 		t.Errorf("an amount over the rest of the budget: %v", err)
 	}
 	// Another connection of the same source is the same source.
 	other := f.connect(f.addr, peer.ConnectOptions{})
 	_, err := other.Run(t.Context(), short, nil)
-	if !errors.Is(err, traffic.ErrRefused) || !strings.HasSuffix(err.Error(), "the 3 MB that this host allows a source per 1h0m0s are used up") {
+	if !errors.Is(err, traffic.ErrRefused) ||
+		!strings.HasSuffix(err.Error(), "the 3 MB that this host allows a source per 1h0m0s are used up") {
 		t.Errorf("a test that uses up the budget: %v", err)
 	}
-	if _, err := c.Run(t.Context(), short, nil); !errors.Is(err, peer.ErrBusy) || !strings.Contains(err.Error(), "has moved the 3 MB") {
+	if _, err := c.Run(t.Context(), short, nil); !errors.Is(err, peer.ErrBusy) ||
+		!strings.Contains(err.Error(), "has moved the 3 MB") {
 		t.Errorf("a test with the budget used up: %v", err)
 	}
 }
@@ -182,7 +189,8 @@ func TestHoldersOfTheKeyMisbehave(t *testing.T) {
 			return nil
 		},
 		"too much at once": func(c *wire.Conn) error {
-			return c.Send(t.Context(), "change.apply", raw(`{"id":3,"body":{"reason":"`+strings.Repeat("x", 300<<10)+`"}}`))
+			return c.Send(t.Context(), "change.apply",
+				raw(`{"id":3,"body":{"reason":"`+strings.Repeat("x", 300<<10)+`"}}`))
 		},
 		"a call that is none": func(c *wire.Conn) error { return c.Send(t.Context(), "snapshot", raw(`[]`)) },
 		"a heavy test instead of a light one": func(c *wire.Conn) error {

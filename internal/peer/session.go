@@ -59,7 +59,8 @@ type pending struct {
 // start makes a session of a channel and returns at once; s.sessions counts it until nothing of it
 // is left. Its IP address is empty if it is not known.
 func (s *server) start(ctx context.Context, conn *wire.Conn, ip string) {
-	c := &session{server: s, conn: conn, ctx: ctx, ip: ip, source: sourceOf(ip), who: "a client over ssh", heard: time.Now()}
+	c := &session{server: s, conn: conn, ctx: ctx, ip: ip, source: sourceOf(ip), who: "a client over ssh",
+		heard: time.Now()}
 	if a := conn.RemoteAddr(); a != nil {
 		c.who = a.String()
 	}
@@ -288,7 +289,8 @@ func (c *session) hello(raw json.RawMessage) (any, error) {
 		return nil, err
 	}
 	if hello.Protocol != Protocol {
-		return nil, fmt.Errorf("%w: linerate %s on %s speaks version %d of the protocol, linerate %s on %s version %d; install the same release on both",
+		return nil, fmt.Errorf(
+			"%w: linerate %s on %s speaks version %d of the protocol, linerate %s on %s version %d; install the same release on both",
 			ErrVersion, hello.Linerate, hello.Host, hello.Protocol, c.Version, c.HostName, Protocol)
 	}
 	if !c.greeted {

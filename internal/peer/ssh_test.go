@@ -52,7 +52,8 @@ func startSSH(t *testing.T) *sshHost {
 	dir := t.TempDir()
 	at := func(name string) string { return filepath.Join(dir, name) }
 	for _, key := range []string{"hostkey", "userkey"} {
-		if out, err := exec.Command("ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", at(key)).CombinedOutput(); err != nil {
+		if out, err := exec.Command("ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f",
+			at(key)).CombinedOutput(); err != nil {
 			t.Fatalf("ssh-keygen: %v: %s", err, out)
 		}
 	}
@@ -206,11 +207,13 @@ func TestSSHExplainsWhyNot(t *testing.T) {
 		kind    error
 		text    string
 	}{
-		"no such program": {"ssh://farhost", []string{"/no/such/linerate", "serve"}, wire.ErrNotLinerate, "/no/such/linerate"},
-		"other program":   {"ssh://farhost", []string{"echo", "it's", "$HOME"}, wire.ErrNotLinerate, "without linerate's greeting"},
-		"not permitted":   {"ssh://nobody-of-that-name@farhost", h.command, wire.ErrUnreachable, "Permission denied"},
-		"unknown host":    {"ssh://no..such.host", h.command, wire.ErrUnreachable, "resolve hostname"},
-		"closed port":     {fmt.Sprintf("ssh://127.0.0.1:%d", freePort(t)), h.command, wire.ErrUnreachable, "refused"},
+		"no such program": {"ssh://farhost", []string{"/no/such/linerate", "serve"}, wire.ErrNotLinerate,
+			"/no/such/linerate"},
+		"other program": {"ssh://farhost", []string{"echo", "it's", "$HOME"}, wire.ErrNotLinerate,
+			"without linerate's greeting"},
+		"not permitted": {"ssh://nobody-of-that-name@farhost", h.command, wire.ErrUnreachable, "Permission denied"},
+		"unknown host":  {"ssh://no..such.host", h.command, wire.ErrUnreachable, "resolve hostname"},
+		"closed port":   {fmt.Sprintf("ssh://127.0.0.1:%d", freePort(t)), h.command, wire.ErrUnreachable, "refused"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := peer.Connect(t.Context(), c.target, peer.ConnectOptions{SSHCommand: c.command})

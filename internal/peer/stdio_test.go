@@ -90,7 +90,8 @@ func TestFarEndOutlivesABrokenPipe(t *testing.T) {
 // FuzzSession sends a far host what a client never would, in every phase; it must neither fall nor
 // hang.
 func FuzzSession(f *testing.F) {
-	for _, typ := range []string{"hello", "snapshot", "knob.read", "change.apply", "change.undo", "change.commit", "run.open", "run.close", "cancel", "test.start", "test.stop", "answer"} {
+	for _, typ := range []string{"hello", "snapshot", "knob.read", "change.apply", "change.undo", "change.commit",
+		"run.open", "run.close", "cancel", "test.start", "test.stop", "answer"} {
 		f.Add(typ, []byte(`{"id":1,"body":{}}`))
 	}
 	f.Add("knob.read", []byte(`{"id":1,"body":{"knob":"sysctl:a/../../etc"}}`))
@@ -106,7 +107,8 @@ func FuzzSession(f *testing.F) {
 		x, y := net.Pipe()
 		done := make(chan error, 1)
 		go func() {
-			done <- peer.ServeStdio(t.Context(), y, y, peer.ServerOptions{Limits: traffic.Limits{MaxDuration: time.Second}})
+			done <- peer.ServeStdio(t.Context(), y, y,
+				peer.ServerOptions{Limits: traffic.Limits{MaxDuration: time.Second}})
 		}()
 		r := bufio.NewReader(x)
 		if _, err := r.ReadString('\n'); err != nil {

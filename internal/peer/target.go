@@ -47,7 +47,8 @@ func ParseTarget(text string) (Target, error) {
 			}
 			return Target{SSH: &t}, nil
 		case "iperf3", "iperf", "iperf2", "ttcp", "nuttcp", "stamp", "sockperf":
-			return bad("%s can be measured and diagnosed and nothing else; run `linerate serve` there, or use ssh://", scheme)
+			return bad("%s can be measured and diagnosed and nothing else; run `linerate serve` there, or use ssh://",
+				scheme)
 		}
 		return bad("%s:// is not known; the forms are HOST[:PORT] and ssh://[USER@]HOST[:PORT], and for measure and diagnose those of other programs, as in iperf3://HOST[:PORT]", scheme)
 	}
@@ -75,7 +76,8 @@ func ParseTarget(text string) (Target, error) {
 		return bad("no host; the form is HOST[:PORT]")
 	case strings.Contains(host, "@"):
 		return bad("a user goes with ssh only: ssh://%s", text)
-	case strings.HasPrefix(host, "-") || strings.ContainsFunc(host, func(r rune) bool { return r <= ' ' || strings.ContainsRune("/[]\"'", r) }):
+	case strings.HasPrefix(host, "-") ||
+		strings.ContainsFunc(host, func(r rune) bool { return r <= ' ' || strings.ContainsRune("/[]\"'", r) }):
 		return bad("%q is no host name or address", host)
 	}
 	return Target{Addr: net.JoinHostPort(host, port)}, nil

@@ -61,7 +61,8 @@ func TestParseTarget(t *testing.T) {
 }
 
 func FuzzParseTarget(f *testing.F) {
-	for _, seed := range []string{"far", "far:1", "[::1]:2", "::1", "fe80::1%a", "ssh://u@h:3", "ssh://[::1]", "iperf3://x", "%zz", "ssh://%2dx"} {
+	for _, seed := range []string{"far", "far:1", "[::1]:2", "::1", "fe80::1%a", "ssh://u@h:3", "ssh://[::1]",
+		"iperf3://x", "%zz", "ssh://%2dx"} {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, text string) {

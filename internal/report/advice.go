@@ -45,8 +45,10 @@ type AdviceSetting struct {
 }
 
 // NewCheckAdvice makes a document of judged settings, in the order of the text.
-func NewCheckAdvice(e Envelope, file string, lines int, os advice.OS, releases map[string]string, judged []advice.Judgement) *AdviceDocument {
-	d := &AdviceDocument{Envelope: e.of(SchemaCheckAdvice), File: file, OS: string(os), Releases: releases, Lines: lines}
+func NewCheckAdvice(e Envelope, file string, lines int, os advice.OS, releases map[string]string,
+	judged []advice.Judgement) *AdviceDocument {
+	d := &AdviceDocument{Envelope: e.of(SchemaCheckAdvice), File: file, OS: string(os), Releases: releases,
+		Lines: lines}
 	for _, j := range judged {
 		d.Settings = append(d.Settings, AdviceSetting{
 			Line: j.Line, Text: j.Text, Knob: j.Knob, Value: j.Value, OS: string(j.For), Verdict: j.Verdict, Why: j.Why,

@@ -48,8 +48,10 @@ type Watched struct {
 
 // NewDiagnose makes a diagnose document of a case and what it came to. Findings are in order of
 // importance, as diagnose.Examine gives them.
-func NewDiagnose(e Envelope, target string, c diagnose.Case, findings []diagnose.Finding, blind []diagnose.Blind) *DiagnoseDocument {
-	d := &DiagnoseDocument{Envelope: e.of(SchemaDiagnose), Target: target, Findings: cleanFindings(findings), Blind: slices.Clone(blind)}
+func NewDiagnose(e Envelope, target string, c diagnose.Case, findings []diagnose.Finding,
+	blind []diagnose.Blind) *DiagnoseDocument {
+	d := &DiagnoseDocument{Envelope: e.of(SchemaDiagnose), Target: target, Findings: cleanFindings(findings),
+		Blind: slices.Clone(blind)}
 	if c.Near != nil && c.Near.OS != "" {
 		d.Envelope = d.describe(c.Near) // of an archive the host is another than this one
 	}

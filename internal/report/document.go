@@ -177,7 +177,8 @@ func NewLab(e Envelope, o LabOutcome) *LabDocument {
 		Envelope: e.of(SchemaLab),
 		Scenario: o.Scenario, Expected: o.Expected, Found: o.Found,
 		Healthy: positive(o.Healthy), Before: positive(o.Before), After: positive(o.After),
-		Unit: cmp.Or(o.Unit, "bits_per_second"), Pass: o.Pass, Skipped: o.Skipped, Disturbed: o.Disturbed, Reason: o.Reason, Kept: slices.Clone(o.Kept), Seconds: o.Duration.Seconds(),
+		Unit: cmp.Or(o.Unit, "bits_per_second"), Pass: o.Pass, Skipped: o.Skipped, Disturbed: o.Disturbed,
+		Reason: o.Reason, Kept: slices.Clone(o.Kept), Seconds: o.Duration.Seconds(),
 		Replay: o.Replay, Document: o.Document,
 	}
 	fillSlices(d)

@@ -57,7 +57,8 @@ func fill(v reflect.Value) {
 				continue
 			}
 			fv := v.Field(i)
-			if fv.Kind() == reflect.Slice && fv.IsNil() && fv.CanSet() && !strings.Contains(f.Tag.Get("json"), ",omitempty") {
+			if fv.Kind() == reflect.Slice && fv.IsNil() && fv.CanSet() &&
+				!strings.Contains(f.Tag.Get("json"), ",omitempty") {
 				fv.Set(reflect.MakeSlice(fv.Type(), 0, 0))
 			}
 			fill(fv)

@@ -9,7 +9,8 @@ import (
 
 func TestMatrixCounts(t *testing.T) {
 	d := report.NewMatrix(reporttest.Envelope(), reporttest.Matrix())
-	if d.Judged != 5 || *d.FirstRight != 0.4 || *d.FirstThree != 0.6 || d.Sounds != 2 || d.FalseAlarm != 1 || d.Skips != 1 || d.Pass {
+	if d.Judged != 5 || *d.FirstRight != 0.4 || *d.FirstThree != 0.6 || d.Sounds != 2 || d.FalseAlarm != 1 ||
+		d.Skips != 1 || d.Pass {
 		t.Errorf("%+v, %v first, %v in three", d, *d.FirstRight, *d.FirstThree)
 	}
 }

@@ -23,7 +23,8 @@ const (
 func NewInspect(e Envelope, s *host.Snapshot) *InspectDocument {
 	d := &InspectDocument{
 		Envelope: e.of(SchemaInspect).describe(s), Interfaces: slices.Clone(s.Interfaces), CPUs: slices.Clone(s.CPUs),
-		Settings: slices.Clone(s.Settings), Routes: slices.Clone(s.Routes), Platform: s.Platform, Ceilings: ceiling.All(s), Moderation: ceiling.Moderation(s),
+		Settings: slices.Clone(s.Settings), Routes: slices.Clone(s.Routes), Platform: s.Platform,
+		Ceilings: ceiling.All(s), Moderation: ceiling.Moderation(s),
 		Warnings: slices.Clone(s.Warnings),
 	}
 	fillSlices(d)

@@ -68,10 +68,12 @@ func NewPersist(e Envelope, root string, state PersistState, steps []persist.Ste
 	d := &PersistDocument{Envelope: e.of(SchemaPersist), Root: root}
 	seen := map[string]bool{}
 	for _, s := range steps {
-		c := PersistChange{ID: s.Change.ID, Knob: s.Change.Knob, Value: s.Change.To, State: state, Format: string(s.Format), ByHand: s.Line,
+		c := PersistChange{ID: s.Change.ID, Knob: s.Change.Knob, Value: s.Change.To, State: state,
+			Format: string(s.Format), ByHand: s.Line,
 			Conflicts: slices.Clone(s.Conflicts), Notes: slices.Clone(s.Notes)}
 		for _, f := range s.Files {
-			c.Files = append(c.Files, PersistFile{Path: f.Path, Mode: fmt.Sprintf("%#o", f.Mode), Content: f.Content, Shared: seen[f.Path]})
+			c.Files = append(c.Files, PersistFile{Path: f.Path, Mode: fmt.Sprintf("%#o", f.Mode), Content: f.Content,
+				Shared: seen[f.Path]})
 			seen[f.Path] = true
 		}
 		switch {
@@ -88,11 +90,13 @@ func NewPersist(e Envelope, root string, state PersistState, steps []persist.Ste
 }
 
 // NewPersistCheck makes a document of what became of persisted changes.
-func NewPersistCheck(e Envelope, root string, findings []persist.Finding, kept map[string]journal.Kept) *PersistDocument {
+func NewPersistCheck(e Envelope, root string, findings []persist.Finding,
+	kept map[string]journal.Kept) *PersistDocument {
 	d := &PersistDocument{Envelope: e.of(SchemaPersist), Root: root}
 	for _, f := range findings {
-		c := PersistChange{ID: f.Change.ID, Knob: f.Change.Knob, Value: f.Change.To, State: PersistState(f.Result), Present: f.Present,
-			SetBy: f.SetBy, Why: f.Why}
+		c := PersistChange{ID: f.Change.ID, Knob: f.Change.Knob, Value: f.Change.To, State: PersistState(f.Result),
+			Present: f.Present,
+			SetBy:   f.SetBy, Why: f.Why}
 		for _, name := range kept[f.Change.ID].Paths() {
 			state := "in place"
 			switch {

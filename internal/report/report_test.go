@@ -107,10 +107,12 @@ func TestTuneFigures(t *testing.T) {
 			tune.Segment{Phase: tune.PhaseConfirmation, Trial: 1, Pair: i, Arm: "A", Objective: 1},
 			tune.Segment{Phase: tune.PhaseConfirmation, Trial: 1, Pair: i, Arm: "B", Objective: 700e6})
 	}
-	if again := report.NewTune(reporttest.Envelope(), r); again.After.ThroughputBitsPerSec != 700e6 || again.After.Segments != 6 {
+	if again := report.NewTune(reporttest.Envelope(), r); again.After.ThroughputBitsPerSec != 700e6 ||
+		again.After.Segments != 6 {
 		t.Errorf("after a second confirmation: %+v", again.After)
 	}
-	if d := report.NewTune(reporttest.Envelope(), report.TuneRun{Goal: "latency"}); d.Unit != "transactions_per_second" || d.State != tune.StateUndone {
+	if d := report.NewTune(reporttest.Envelope(),
+		report.TuneRun{Goal: "latency"}); d.Unit != "transactions_per_second" || d.State != tune.StateUndone {
 		t.Errorf("without an outcome: %+v", d)
 	}
 }
@@ -151,7 +153,9 @@ func TestValidate(t *testing.T) {
 // TestDryRunState: the state of a change that was only imagined fits the schema too.
 func TestDryRunState(t *testing.T) {
 	var b bytes.Buffer
-	if err := report.Encode(&b, report.NewHistory(reporttest.Envelope(), []journal.Change{{Knob: "link:eth0/mtu", State: "dry-run"}})); err != nil {
+	if err := report.Encode(&b,
+		report.NewHistory(reporttest.Envelope(),
+			[]journal.Change{{Knob: "link:eth0/mtu", State: "dry-run"}})); err != nil {
 		t.Fatal(err)
 	}
 	if err := report.Validate(b.Bytes()); err != nil {

@@ -36,7 +36,8 @@ func TestDecodeTune(t *testing.T) {
 	if inside, err := report.DecodeTune(b.Bytes()); err != nil || inside.Run != run.Run {
 		t.Errorf("the run in a report: %v", err)
 	}
-	if later, err := report.DecodeTune([]byte(strings.Replace(good, `"goal"`, `"key of a later version":1,"goal"`, 1))); err != nil || later.Goal != "throughput" {
+	if later, err := report.DecodeTune([]byte(strings.Replace(good, `"goal"`, `"key of a later version":1,"goal"`,
+		1))); err != nil || later.Goal != "throughput" {
 		t.Errorf("a key of a later version: %v", err)
 	}
 	for _, c := range []struct{ name, doc, want string }{
@@ -50,7 +51,8 @@ func TestDecodeTune(t *testing.T) {
 		{"a number beyond all", strings.Replace(good, `"objective":`, `"objective":1e999,"x":`, 1), "cannot unmarshal"},
 		{"a report without a run", `{"schema":"linerate.report/1"}`, "without its run"},
 	} {
-		if _, err := report.DecodeTune([]byte(c.doc)); !errors.Is(err, report.ErrNotARun) || !strings.Contains(err.Error(), c.want) {
+		if _, err := report.DecodeTune([]byte(c.doc)); !errors.Is(err, report.ErrNotARun) ||
+			!strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: %v, want %q", c.name, err, c.want)
 		}
 	}

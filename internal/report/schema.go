@@ -75,17 +75,22 @@ var documents = []struct {
 // A closed set is a promise: readers may switch over it without a default. Codes of findings are
 // not here, because new ones come with new rules.
 var enums = map[reflect.Type][]string{
-	reflect.TypeFor[diagnose.Severity](): {string(diagnose.Info), string(diagnose.Notice), string(diagnose.Warning), string(diagnose.Critical)},
-	reflect.TypeFor[advice.Verdict](): {string(advice.Harmful), string(advice.Removed), string(advice.Ignored), string(advice.NowDefault),
+	reflect.TypeFor[diagnose.Severity](): {string(diagnose.Info), string(diagnose.Notice), string(diagnose.Warning),
+		string(diagnose.Critical)},
+	reflect.TypeFor[advice.Verdict](): {string(advice.Harmful), string(advice.Removed), string(advice.Ignored),
+		string(advice.NowDefault),
 		string(advice.StillRight), string(advice.Unknown)},
-	reflect.TypeFor[tune.Verdict](): {string(tune.Kept), string(tune.RevertedWorse), string(tune.RevertedUnproven), string(tune.Refused)},
-	reflect.TypeFor[tune.Side]():    {string(tune.Near), string(tune.Far)},
-	reflect.TypeFor[tune.State]():   {string(tune.StateTrial), string(tune.StateCommitted), string(tune.StateUndone)},
+	reflect.TypeFor[tune.Verdict](): {string(tune.Kept), string(tune.RevertedWorse), string(tune.RevertedUnproven),
+		string(tune.Refused)},
+	reflect.TypeFor[tune.Side]():  {string(tune.Near), string(tune.Far)},
+	reflect.TypeFor[tune.State](): {string(tune.StateTrial), string(tune.StateCommitted), string(tune.StateUndone)},
 	reflect.TypeFor[tune.Phase](): {string(tune.PhasePilot), string(tune.PhaseLevels), string(tune.PhaseTrial),
 		string(tune.PhaseConfirmation), string(tune.PhaseAblation), string(tune.PhaseSoak)},
-	reflect.TypeFor[PersistState](): {string(PersistPlanned), string(PersistDone), string(PersistByHand), string(PersistRefused), string(PersistHeld),
+	reflect.TypeFor[PersistState](): {string(PersistPlanned), string(PersistDone), string(PersistByHand),
+		string(PersistRefused), string(PersistHeld),
 		string(PersistLost), string(PersistWaiting), string(PersistCovered)},
-	reflect.TypeFor[journal.State](): {string(journal.Trial), string(journal.Committed), string(journal.Persisted), string(journal.Undone), "dry-run"},
+	reflect.TypeFor[journal.State](): {string(journal.Trial), string(journal.Committed), string(journal.Persisted),
+		string(journal.Undone), "dry-run"},
 }
 
 // unitsOfKeys explains the units that keys end in, longest first where one is the end of another.

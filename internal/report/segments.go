@@ -22,7 +22,8 @@ func SegmentsCSV(w io.Writer, d *TuneDocument) error {
 	}
 	names := slices.Sorted(maps.Keys(guards))
 	out := csv.NewWriter(w)
-	head := []string{"phase", "trial", "pair", "arm", "side", "knob", "start_seconds", "duration_seconds", d.Unit, "discard", "label"}
+	head := []string{"phase", "trial", "pair", "arm", "side", "knob", "start_seconds", "duration_seconds", d.Unit,
+		"discard", "label"}
 	if err := out.Write(append(head, names...)); err != nil {
 		return err
 	}

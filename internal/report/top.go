@@ -23,8 +23,10 @@ type TopDocument struct {
 }
 
 // NewTop makes a document of the live view. Findings nil: nobody judged.
-func NewTop(e Envelope, readings []TopReading, findings []diagnose.Finding, changes []journal.Change, warnings []string) *TopDocument {
-	d := &TopDocument{Envelope: e.of(SchemaTop), Readings: slices.Clone(readings), Changes: slices.Clone(changes), Warnings: slices.Clone(warnings)}
+func NewTop(e Envelope, readings []TopReading, findings []diagnose.Finding, changes []journal.Change,
+	warnings []string) *TopDocument {
+	d := &TopDocument{Envelope: e.of(SchemaTop), Readings: slices.Clone(readings), Changes: slices.Clone(changes),
+		Warnings: slices.Clone(warnings)}
 	if findings != nil {
 		d.Findings = cleanFindings(findings)
 	}

@@ -65,7 +65,8 @@ type TuneRun struct {
 func NewTune(e Envelope, r TuneRun) *TuneDocument {
 	d := &TuneDocument{
 		Envelope: e.of(SchemaTune), Run: r.ID, Target: r.Target, Goal: r.Goal, Unit: "bits_per_second",
-		Findings: cleanFindings(r.Findings), Changes: slices.Clone(r.Changes), Seconds: r.Duration.Seconds(), Unfinished: r.Unfinished,
+		Findings: cleanFindings(r.Findings), Changes: slices.Clone(r.Changes), Seconds: r.Duration.Seconds(),
+		Unfinished: r.Unfinished,
 	}
 	switch r.Goal {
 	case "latency":

@@ -17,7 +17,8 @@ func TestAfterIsWhatFinalTells(t *testing.T) {
 		return tune.Segment{Phase: tune.PhaseConfirmation, Trial: attempt, Arm: arm, Objective: objective}
 	}
 	o := tune.Outcome{
-		Ablation: []tune.Ablation{{Knob: "link:eth0/mtu", Side: tune.Near}, {Knob: "link:eth0/txqueuelen", Side: tune.Near, Needed: true}},
+		Ablation: []tune.Ablation{{Knob: "link:eth0/mtu", Side: tune.Near},
+			{Knob: "link:eth0/txqueuelen", Side: tune.Near, Needed: true}},
 		Kept:     []tune.Change{change("link:eth0/txqueuelen")},
 		Segments: []tune.Segment{segment(0, "A", 5), segment(0, "B", 10), segment(1, "A", 6), segment(1, "B", 9)},
 	}

@@ -113,7 +113,8 @@ func (c *TuneMatrixCase) Judge() {
 // To count it as tuned would praise a tune for having done nothing; to count it as failed would
 // blame it for the same.
 func (c *TuneMatrixCase) free() bool {
-	return !c.Null && !c.Skipped && len(c.Kept) == 0 && c.Before != nil && c.Healthy != nil && *c.Healthy > 0 && *c.Before >= tuneMatrixShare**c.Healthy
+	return !c.Null && !c.Skipped && len(c.Kept) == 0 && c.Before != nil && c.Healthy != nil && *c.Healthy > 0 &&
+		*c.Before >= tuneMatrixShare**c.Healthy
 }
 
 // TuneMatrixDocument is linerate.tune-matrix/1: practice worlds, and how far tuning repaired them.

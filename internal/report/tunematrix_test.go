@@ -16,29 +16,44 @@ func TestTuneMatrixJudge(t *testing.T) {
 		change func(c *report.TuneMatrixCase)
 		want   string // in the reason; empty: tuned; -: neither tuned nor failed
 	}{
-		"just":           {func(c *report.TuneMatrixCase) { c.Kept = []report.TuneRemoval{needed} }, ""},
-		"short":          {func(c *report.TuneMatrixCase) { c.After, c.Ended = new(89.9), "out of time" }, "out of time"},
-		"too long":       {func(c *report.TuneMatrixCase) { c.Trials = 21 }, "trials"},
-		"spare change":   {func(c *report.TuneMatrixCase) { c.Kept = []report.TuneRemoval{needed, {Knob: "l", Side: "near"}} }, "near l was kept"},
-		"left behind":    {func(c *report.TuneMatrixCase) { c.Undone = false }, "undo"},
-		"not measured":   {func(c *report.TuneMatrixCase) { c.After = nil }, "measured"},
-		"nulls":          {func(c *report.TuneMatrixCase) { c.Null, c.Trials, c.Kept = true, 40, []report.TuneRemoval{{}, {}} }, ""},
-		"three nulls":    {func(c *report.TuneMatrixCase) { c.Null, c.Trials, c.Kept = true, 40, []report.TuneRemoval{{}, {}, {}} }, "without an effect"},
-		"no nulls":       {func(c *report.TuneMatrixCase) { c.Null, c.Trials, c.Ended = true, 0, "a noisy bench" }, "a noisy bench"},
+		"just": {func(c *report.TuneMatrixCase) { c.Kept = []report.TuneRemoval{needed} }, ""},
+		"short": {func(c *report.TuneMatrixCase) { c.After, c.Ended = new(89.9), "out of time" },
+			"out of time"},
+		"too long": {func(c *report.TuneMatrixCase) { c.Trials = 21 }, "trials"},
+		"spare change": {func(
+			c *report.TuneMatrixCase) {
+			c.Kept = []report.TuneRemoval{needed, {Knob: "l", Side: "near"}}
+		}, "near l was kept"},
+		"left behind":  {func(c *report.TuneMatrixCase) { c.Undone = false }, "undo"},
+		"not measured": {func(c *report.TuneMatrixCase) { c.After = nil }, "measured"},
+		"nulls": {func(
+			c *report.TuneMatrixCase) {
+			c.Null, c.Trials, c.Kept = true, 40, []report.TuneRemoval{{}, {}}
+		}, ""},
+		"three nulls": {func(
+			c *report.TuneMatrixCase) {
+			c.Null, c.Trials, c.Kept = true, 40, []report.TuneRemoval{{}, {}, {}}
+		}, "without an effect"},
+		"no nulls": {func(c *report.TuneMatrixCase) { c.Null, c.Trials, c.Ended = true, 0, "a noisy bench" },
+			"a noisy bench"},
 		"costs nothing":  {func(c *report.TuneMatrixCase) { c.Before = new(90.0) }, "-"},
 		"and dips after": {func(c *report.TuneMatrixCase) { c.Before, c.After = new(95.0), new(80.0) }, "-"},
-		"costs a little": {func(c *report.TuneMatrixCase) { c.Before, c.After = new(89.9), new(89.0) }, "too far below"},
+		"costs a little": {func(c *report.TuneMatrixCase) { c.Before, c.After = new(89.9), new(89.0) },
+			"too far below"},
 		"costs nothing, and something was kept": {func(c *report.TuneMatrixCase) {
 			c.Before, c.Kept = new(95.0), []report.TuneRemoval{needed}
 		}, ""},
-		"costs nothing, and something is left": {func(c *report.TuneMatrixCase) { c.Before, c.Undone = new(95.0), false }, "undo"},
-		"costs nothing, and it failed":         {func(c *report.TuneMatrixCase) { c.Before, c.Reason = new(95.0), "no world" }, "no world"},
-		"failed":                               {func(c *report.TuneMatrixCase) { c.Reason = "no world" }, "no world"},
+		"costs nothing, and something is left": {
+			func(c *report.TuneMatrixCase) { c.Before, c.Undone = new(95.0), false }, "undo"},
+		"costs nothing, and it failed": {
+			func(c *report.TuneMatrixCase) { c.Before, c.Reason = new(95.0), "no world" }, "no world"},
+		"failed": {func(c *report.TuneMatrixCase) { c.Reason = "no world" }, "no world"},
 	} {
 		judged := good
 		c.change(&judged)
 		judged.Judge()
-		if judged.Free != (c.want == "-") || judged.Tuned != (c.want == "") || judged.Free && judged.Reason != "" || !judged.Free && !strings.Contains(judged.Reason, c.want) {
+		if judged.Free != (c.want == "-") || judged.Tuned != (c.want == "") || judged.Free && judged.Reason != "" ||
+			!judged.Free && !strings.Contains(judged.Reason, c.want) {
 			t.Errorf("%s: tuned %v, costs nothing %v: %q", name, judged.Tuned, judged.Free, judged.Reason)
 		}
 	}
@@ -46,7 +61,8 @@ func TestTuneMatrixJudge(t *testing.T) {
 	if d.Judged != 6 || d.Tuned != 3 || d.Free != 1 || d.Skips != 1 || d.Pass {
 		t.Errorf("%+v", d)
 	}
-	if r := report.NewTuneRemoval("k", "far", "1", "2", 3, 0, math.Inf(1)); r.Needed || r.Ratio != nil || r.High != nil {
+	if r := report.NewTuneRemoval("k", "far", "1", "2", 3, 0, math.Inf(1)); r.Needed || r.Ratio != nil ||
+		r.High != nil {
 		t.Errorf("too few pairs for an interval: %+v", r)
 	}
 }

@@ -40,19 +40,27 @@ func Columns() []Column {
 		{Name: "name", Title: "INTERFACE", Help: "the interface; > marks the one that enter opens", width: 9},
 		{Name: "in", Title: "IN b/s", Help: "received, bits each second", width: 8, value: in, cell: number(in)},
 		{Name: "out", Title: "OUT b/s", Help: "sent, bits each second", width: 8, value: out, cell: number(out)},
-		{Name: "link", Title: "LINK", Help: "share of the link's speed, in the busier direction; ! from 95 %; down: no carrier", width: 6,
+		{Name: "link", Title: "LINK",
+			Help: "share of the link's speed, in the busier direction; ! from 95 %; down: no carrier", width: 6,
 			value: func(i *report.TopInterface) float64 { return valueOr(i.Share, -1) }, cell: shareOf},
-		{Name: "packets-in", Title: "IN p/s", Help: "packets received each second", width: 7, value: packetsIn, cell: number(packetsIn)},
-		{Name: "packets-out", Title: "OUT p/s", Help: "packets sent each second", width: 8, value: packetsOut, cell: number(packetsOut)},
-		{Name: "drops", Title: "DROP/s", Help: "packets lost each second at any place of the interface; ! where there are any", width: 7, value: dropRate, cell: bad(dropRate)},
-		{Name: "errors", Title: "ERR/s", Help: "broken packets each second", width: 6, value: errorRate, cell: bad(errorRate)},
-		{Name: "speed", Title: "SPEED", Help: "negotiated speed of the link, bits each second", width: 6, value: speed, cell: func(g *glyphs, i *report.TopInterface) Span {
-			if i.Speed == nil {
-				return Span{g.absent, Dim}
-			}
-			return Span{short(*i.Speed), 0}
-		}},
-		{Name: "traffic", Help: "received and sent together; no column of its own", value: func(i *report.TopInterface) float64 { return i.Receive + i.Transmit }},
+		{Name: "packets-in", Title: "IN p/s", Help: "packets received each second", width: 7, value: packetsIn,
+			cell: number(packetsIn)},
+		{Name: "packets-out", Title: "OUT p/s", Help: "packets sent each second", width: 8, value: packetsOut,
+			cell: number(packetsOut)},
+		{Name: "drops", Title: "DROP/s",
+			Help: "packets lost each second at any place of the interface; ! where there are any", width: 7,
+			value: dropRate, cell: bad(dropRate)},
+		{Name: "errors", Title: "ERR/s", Help: "broken packets each second", width: 6, value: errorRate,
+			cell: bad(errorRate)},
+		{Name: "speed", Title: "SPEED", Help: "negotiated speed of the link, bits each second", width: 6, value: speed,
+			cell: func(g *glyphs, i *report.TopInterface) Span {
+				if i.Speed == nil {
+					return Span{g.absent, Dim}
+				}
+				return Span{short(*i.Speed), 0}
+			}},
+		{Name: "traffic", Help: "received and sent together; no column of its own",
+			value: func(i *report.TopInterface) float64 { return i.Receive + i.Transmit }},
 	}
 }
 

@@ -58,7 +58,8 @@ func (l Line) ANSI(colour bool) string {
 			look   Look
 			code   string
 			colour bool
-		}{{Bold, "1", false}, {Dim, "2", false}, {Reverse, "7", false}, {Red, "31", true}, {Yellow, "33", true}, {Green, "32", true}} {
+		}{{Bold, "1", false}, {Dim, "2", false}, {Reverse, "7", false}, {Red, "31", true}, {Yellow, "33", true},
+			{Green, "32", true}} {
 			if s.Look&c.look != 0 && (colour || !c.colour) {
 				codes += ";" + c.code
 			}
@@ -119,12 +120,15 @@ type glyphs struct {
 }
 
 var (
-	wide  = glyphs{more: "…", dot: " · ", bars: []rune(" ▁▂▃▄▅▆▇█"), up: "▲", down: "▼", pick: ">", alarm: "!", absent: "-"}
-	plain = glyphs{ascii: true, more: "~", dot: " | ", bars: []rune(" .:-=+*#%"), up: "^", down: "v", pick: ">", alarm: "!", absent: "-"}
+	wide = glyphs{more: "…", dot: " · ", bars: []rune(" ▁▂▃▄▅▆▇█"), up: "▲", down: "▼", pick: ">", alarm: "!",
+		absent: "-"}
+	plain = glyphs{ascii: true, more: "~", dot: " | ", bars: []rune(" .:-=+*#%"), up: "^", down: "v", pick: ">",
+		alarm: "!", absent: "-"}
 )
 
 // spelled are characters of our own texts, as ASCII has them.
-var spelled = map[rune]string{'…': "...", '→': "->", '←': "<-", '–': "-", '—': "-", '·': "-", '×': "x", '≤': "<=", '≥': ">=", '≈': "~", 'µ': "u", '±': "+-", '−': "-", '“': `"`, '”': `"`, '’': "'"}
+var spelled = map[rune]string{'…': "...", '→': "->", '←': "<-", '–': "-", '—': "-", '·': "-", '×': "x", '≤': "<=",
+	'≥': ">=", '≈': "~", 'µ': "u", '±': "+-", '−': "-", '“': `"`, '”': `"`, '’': "'"}
 
 // inert makes text that takes one column for each rune and that no terminal obeys: control
 // characters, escape sequences, wide, joining and turning characters become question marks.

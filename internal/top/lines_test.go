@@ -68,7 +68,8 @@ func busy(b top.Begin) *top.State {
 	s.Judged(top.Verdict{Time: reporttest.Noon.Add(17 * time.Second), Findings: reporttest.TopFindings()})
 	changes := reporttest.Changes()
 	s.Changed(top.Journal{Changes: []journal.Change{changes[2], changes[1], changes[0]}})
-	s.Counted(top.Moved{Interface: "eth0", Counters: []top.Counter{{Name: "nic rx_bytes", Rate: 117e6}, {Name: "ethtool rx_no_buffer_count", Rate: 120}, {Name: "qdisc overlimits", Rate: 3}}})
+	s.Counted(top.Moved{Interface: "eth0", Counters: []top.Counter{{Name: "nic rx_bytes", Rate: 117e6},
+		{Name: "ethtool rx_no_buffer_count", Rate: 120}, {Name: "qdisc overlimits", Rate: 3}}})
 	return s
 }
 
@@ -112,8 +113,10 @@ func TestScreens(t *testing.T) {
 				s.Lines(c.width, c.height)
 			}
 			if c.begin.Interface == "eth0" {
-				s.Counted(top.Moved{Interface: "eth0", Counters: []top.Counter{{Name: "nic rx_bytes", Rate: 117e6}, {Name: "ethtool rx_no_buffer_count", Rate: 120}},
-					Interrupts: []top.Served{{Number: 45, Name: "eth0-rx-0", Rate: 20_000, CPUs: []top.OnCPU{{CPU: 0, Rate: 19_990}, {CPU: 1, Rate: 10}}}}})
+				s.Counted(top.Moved{Interface: "eth0", Counters: []top.Counter{{Name: "nic rx_bytes", Rate: 117e6},
+					{Name: "ethtool rx_no_buffer_count", Rate: 120}},
+					Interrupts: []top.Served{{Number: 45, Name: "eth0-rx-0", Rate: 20_000,
+						CPUs: []top.OnCPU{{CPU: 0, Rate: 19_990}, {CPU: 1, Rate: 10}}}}})
 			}
 			golden(t, c.name+".txt", text(s.Lines(c.width, c.height)))
 		})
@@ -135,7 +138,8 @@ func TestLooks(t *testing.T) {
 			t.Errorf("a screen without colours has %s", code)
 		}
 	}
-	if !strings.Contains(coloured.String(), "\x1b[1;31m!120\x1b[0m") && !strings.Contains(coloured.String(), "!120\x1b[0m") {
+	if !strings.Contains(coloured.String(), "\x1b[1;31m!120\x1b[0m") &&
+		!strings.Contains(coloured.String(), "!120\x1b[0m") {
 		t.Error("drops do not stand out")
 	}
 	if !strings.Contains(text(lines), "!120") {
@@ -146,7 +150,8 @@ func TestLooks(t *testing.T) {
 // TestNothingCommandsTheTerminal: whatever things are called, what is drawn has no character that a
 // terminal obeys or that is wider than one column.
 func TestNothingCommandsTheTerminal(t *testing.T) {
-	for _, name := range []string{"e\x1b[2Jvil", "\x9b2J", "a\rb\nc\td", "\u202egnp", "日本", "e\u0301\u200d", "\xff\xfe", "\x00", strings.Repeat("x", 300)} {
+	for _, name := range []string{"e\x1b[2Jvil", "\x9b2J", "a\rb\nc\td", "\u202egnp", "日本", "e\u0301\u200d", "\xff\xfe",
+		"\x00", strings.Repeat("x", 300)} {
 		for _, ascii := range []bool{false, true} {
 			b := top.Begin{Host: name, Interval: time.Second, ASCII: ascii, Interface: name, Filter: name}
 			s := top.NewState(b)
@@ -155,14 +160,19 @@ func TestNothingCommandsTheTerminal(t *testing.T) {
 			r.Interfaces[0].Queues[0].Queue, r.Interfaces[0].Drops[0].Place = name, name
 			r.Warnings, r.Drops[0].Place, r.Events[0].Text, r.Events[0].Interface = []string{name}, name, name, name
 			s.Reading(r)
-			s.Judged(top.Verdict{Time: r.Time, Findings: []diagnose.Finding{{Code: "x", Title: name, Severity: diagnose.Warning}}, Err: fmt.Errorf("%s", name)})
-			s.Changed(top.Journal{Changes: []journal.Change{{ID: "1", To: "\x1b[2J", From: "1"}}, Err: fmt.Errorf("%s", name)})
-			s.Counted(top.Moved{Interface: name, Counters: []top.Counter{{Name: name, Rate: 1}}, Interrupts: []top.Served{{Name: name, Rate: 1}}})
+			s.Judged(top.Verdict{Time: r.Time,
+				Findings: []diagnose.Finding{{Code: "x", Title: name, Severity: diagnose.Warning}},
+				Err:      fmt.Errorf("%s", name)})
+			s.Changed(top.Journal{Changes: []journal.Change{{ID: "1", To: "\x1b[2J", From: "1"}},
+				Err: fmt.Errorf("%s", name)})
+			s.Counted(top.Moved{Interface: name, Counters: []top.Counter{{Name: name, Rate: 1}},
+				Interrupts: []top.Served{{Name: name, Rate: 1}}})
 			for _, key := range []string{"", "esc", "c", "f", "?"} {
 				s.Key(key)
 				for _, l := range s.Lines(100, 40) {
 					for _, r := range l.String() {
-						if r < ' ' || r == 0x7f || r >= 0x80 && r < 0xa0 || r > 0xff && !strings.ContainsRune("…→←–—≤≥≈−“”’▁▂▃▄▅▆▇█▲▼", r) || ascii && r > '~' {
+						if r < ' ' || r == 0x7f || r >= 0x80 && r < 0xa0 || r > 0xff &&
+							!strings.ContainsRune("…→←–—≤≥≈−“”’▁▂▃▄▅▆▇█▲▼", r) || ascii && r > '~' {
 							t.Fatalf("%q: after %q the screen has %q in %q", name, key, r, l.String())
 						}
 					}
@@ -175,7 +185,8 @@ func TestNothingCommandsTheTerminal(t *testing.T) {
 // TestNeverTooLarge: no state, no size and no order of keys gives a line that is too wide or a line
 // too many.
 func TestNeverTooLarge(t *testing.T) {
-	keys := []string{"up", "down", "pgup", "pgdown", "home", "end", "enter", "esc", "/", "a", "é", "<", ">", "r", "i", "space", "c", "f", "?", "tab", "backspace", "x"}
+	keys := []string{"up", "down", "pgup", "pgdown", "home", "end", "enter", "esc", "/", "a", "é", "<", ">", "r", "i",
+		"space", "c", "f", "?", "tab", "backspace", "x"}
 	rng := rand.New(rand.NewPCG(7, 11))
 	number := func() float64 {
 		switch rng.IntN(6) {
@@ -184,7 +195,8 @@ func TestNeverTooLarge(t *testing.T) {
 		case 1:
 			return rng.Float64()
 		case 2:
-			return []float64{math.NaN(), math.Inf(1), math.Inf(-1), -5, math.MaxFloat64, math.SmallestNonzeroFloat64}[rng.IntN(6)]
+			return []float64{math.NaN(), math.Inf(1), math.Inf(-1), -5, math.MaxFloat64,
+				math.SmallestNonzeroFloat64}[rng.IntN(6)]
 		}
 		return math.Pow(10, rng.Float64()*20)
 	}
@@ -198,11 +210,13 @@ func TestNeverTooLarge(t *testing.T) {
 			at = at.Add(time.Duration(rng.Int64N(int64(time.Hour))))
 			r := report.TopReading{Time: at, Seconds: 1}
 			for range rng.IntN(60) {
-				i := report.TopInterface{Name: name(), Kind: name(), Up: rng.IntN(2) == 0, Receive: number(), Transmit: number(), ReceivePackets: number(), CarrierChanges: number(), MTU: 1500}
+				i := report.TopInterface{Name: name(), Kind: name(), Up: rng.IntN(2) == 0, Receive: number(),
+					Transmit: number(), ReceivePackets: number(), CarrierChanges: number(), MTU: 1500}
 				for range rng.IntN(3) {
 					x := number()
 					i.Speed, i.Share = &x, &x
-					i.Drops = append(i.Drops, report.TopDrop{Place: name(), Direction: name(), Rate: number(), Total: number()})
+					i.Drops = append(i.Drops, report.TopDrop{Place: name(), Direction: name(), Rate: number(),
+						Total: number()})
 					i.Errors = append(i.Errors, report.TopDrop{Place: name(), Rate: number(), Total: number()})
 					i.Queues = append(i.Queues, report.TopQueue{Queue: name(), Packets: &x})
 					i.Qdisc = &report.TopQdisc{Backlog: number(), Drops: number()}
@@ -210,11 +224,13 @@ func TestNeverTooLarge(t *testing.T) {
 				r.Interfaces = append(r.Interfaces, i)
 			}
 			for n := range rng.IntN(70) {
-				r.CPUs = append(r.CPUs, report.TopCPU{CPU: n, Busy: number(), Softirq: number(), Squeezes: number(), Packets: number()})
+				r.CPUs = append(r.CPUs, report.TopCPU{CPU: n, Busy: number(), Softirq: number(), Squeezes: number(),
+					Packets: number()})
 			}
 			for range rng.IntN(3) {
 				r.Drops = append(r.Drops, report.TopDrop{Place: name(), Rate: number()})
-				r.Events = append(r.Events, report.TopEvent{Time: at, Text: strings.Repeat(name()+" ", 9), Interface: name()})
+				r.Events = append(r.Events, report.TopEvent{Time: at, Text: strings.Repeat(name()+" ", 9),
+					Interface: name()})
 				r.Warnings = append(r.Warnings, strings.Repeat(name()+" ", 9))
 			}
 			r.TCP.Retransmits, r.TCP.Sent = number(), number()
@@ -223,12 +239,15 @@ func TestNeverTooLarge(t *testing.T) {
 		if rng.IntN(2) == 0 {
 			v := top.Verdict{Time: at}
 			for range rng.IntN(9) {
-				v.Findings = append(v.Findings, diagnose.Finding{Code: "some-code", Severity: diagnose.Warning, Title: strings.Repeat(name()+" ", 9), Remedy: diagnose.Remedy{Text: strings.Repeat(name()+" ", 30)}})
+				v.Findings = append(v.Findings, diagnose.Finding{Code: "some-code", Severity: diagnose.Warning,
+					Title:  strings.Repeat(name()+" ", 9),
+					Remedy: diagnose.Remedy{Text: strings.Repeat(name()+" ", 30)}})
 			}
 			s.Judged(v)
 			var changes []journal.Change
 			for range rng.IntN(20) {
-				changes = append(changes, journal.Change{ID: name(), Time: at, Knob: "sysctl:x", From: "1", To: "2", State: journal.Trial})
+				changes = append(changes, journal.Change{ID: name(), Time: at, Knob: "sysctl:x", From: "1", To: "2",
+					State: journal.Trial})
 			}
 			s.Changed(top.Journal{Changes: changes})
 		}

@@ -63,7 +63,8 @@ func (p places) list() []report.TopDrop {
 		list = append(list, *d)
 	}
 	slices.SortFunc(list, func(a, b report.TopDrop) int {
-		return cmp.Or(cmp.Compare(b.Rate, a.Rate), cmp.Compare(b.Total, a.Total), cmp.Compare(a.Direction, b.Direction), cmp.Compare(a.Place, b.Place))
+		return cmp.Or(cmp.Compare(b.Rate, a.Rate), cmp.Compare(b.Total, a.Total), cmp.Compare(a.Direction, b.Direction),
+			cmp.Compare(a.Place, b.Place))
 	})
 	return list
 }
@@ -226,12 +227,16 @@ func (m *Meter) meetInterface(g *gauge, name string, labels map[string]string) {
 	case "interface_carrier_changes_total":
 		g.take = func(_, _, total float64) { c.CarrierChanges = total }
 	case "interface_info":
-		g.take = func(_, _, _ float64) { c.Driver, c.Kind, c.Parent = labels["driver"], labels["kind"], labels["parent"] }
+		g.take = func(_, _, _ float64) {
+			c.Driver, c.Kind, c.Parent = labels["driver"], labels["kind"],
+				labels["parent"]
+		}
 	case "qdisc_drops_total", "qdisc_requeues_total", "qdisc_overlimits_total", "qdisc_backlog_bytes":
 		if c.Qdisc == nil {
 			c.Qdisc = &report.TopQdisc{}
 		}
-		g.take = rate(map[string]*float64{"qdisc_drops_total": &c.Qdisc.Drops, "qdisc_requeues_total": &c.Qdisc.Requeues,
+		g.take = rate(map[string]*float64{"qdisc_drops_total": &c.Qdisc.Drops,
+			"qdisc_requeues_total":   &c.Qdisc.Requeues,
 			"qdisc_overlimits_total": &c.Qdisc.Overlimit, "qdisc_backlog_bytes": &c.Qdisc.Backlog}[name])
 	case "queue_packets_total", "queue_bytes_total", "queue_drops_total", "queue_interrupts_total":
 		g.take = c.queue(labels["queue"], name)
@@ -297,7 +302,8 @@ func (m *Meter) meetCPU(g *gauge, name string, labels map[string]string) {
 
 // reading puts copies in order: what the meter keeps changes with the next reading.
 func (m *Meter) reading(r *sample.Reading, seconds float64) report.TopReading {
-	out := report.TopReading{Time: r.Time.UTC().Truncate(time.Millisecond), Seconds: seconds, TCP: m.tcp, UDP: m.udp, Drops: m.drops.list(), Warnings: slices.Clone(r.Warnings),
+	out := report.TopReading{Time: r.Time.UTC().Truncate(time.Millisecond), Seconds: seconds, TCP: m.tcp, UDP: m.udp,
+		Drops: m.drops.list(), Warnings: slices.Clone(r.Warnings),
 		Interfaces: make([]report.TopInterface, 0, len(m.interfaces)), CPUs: make([]report.TopCPU, 0, len(m.cpus))}
 	if m.tcp.Sent > 0 {
 		out.TCP.Retransmitted = min(m.tcp.Retransmits/m.tcp.Sent, 1)
@@ -306,7 +312,8 @@ func (m *Meter) reading(r *sample.Reading, seconds float64) report.TopReading {
 		out.Interfaces = append(out.Interfaces, c.copied())
 	}
 	for _, h := range r.Happened {
-		out.Events = append(out.Events, report.TopEvent{Time: h.Time.UTC(), Change: string(h.Change), Interface: h.Interface, Text: h.Text})
+		out.Events = append(out.Events, report.TopEvent{Time: h.Time.UTC(), Change: string(h.Change),
+			Interface: h.Interface, Text: h.Text})
 	}
 	slices.SortFunc(out.Interfaces, func(a, b report.TopInterface) int { return natural(a.Name, b.Name) })
 	for number, c := range m.cpus {
@@ -342,7 +349,8 @@ func (c *card) copied() report.TopInterface {
 	}
 	one.Queues = make([]report.TopQueue, 0, len(c.queues))
 	for _, q := range c.queues {
-		one.Queues = append(one.Queues, report.TopQueue{Queue: q.Queue, Packets: copied(q.Packets), Bits: copied(q.Bits), Drops: copied(q.Drops), Interrupts: copied(q.Interrupts)})
+		one.Queues = append(one.Queues, report.TopQueue{Queue: q.Queue, Packets: copied(q.Packets),
+			Bits: copied(q.Bits), Drops: copied(q.Drops), Interrupts: copied(q.Interrupts)})
 	}
 	slices.SortFunc(one.Queues, func(a, b report.TopQueue) int { return natural(a.Queue, b.Queue) })
 	return one

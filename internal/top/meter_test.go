@@ -114,18 +114,23 @@ func TestMeter(t *testing.T) {
 	}
 	i := find(t, r, "eth0")
 	for what, figures := range map[string][2]float64{
-		"receive": {i.Receive, 8e6}, "packets": {i.TransmitPackets, 1000}, "speed": {*i.Speed, 1e9}, "share": {*i.Share, 0.008},
+		"receive": {i.Receive, 8e6}, "packets": {i.TransmitPackets, 1000}, "speed": {*i.Speed, 1e9},
+		"share": {*i.Share, 0.008},
 		"drops": {i.Drops[0].Rate, 50}, "drops in all": {i.Drops[0].Total, 150}, "errors": {i.Errors[0].Rate, 7},
-		"backlog": {i.Qdisc.Backlog, 300}, "overlimits": {i.Qdisc.Overlimit, 20}, "queue": {*i.Queues[0].Packets, 600}, "interrupts": {*i.Queues[0].Interrupts, 90},
-		"idle": {r.CPUs[0].Busy, 0.25}, "softirq": {r.CPUs[0].Softirq, 0.25}, "card interrupts": {r.CPUs[0].CardInterrupts, 44}, "squeezes": {r.CPUs[0].Squeezes, 6},
-		"segments": {r.TCP.Sent, 100}, "retransmits": {r.TCP.Retransmits, 5}, "share of them": {r.TCP.Retransmitted, 0.05}, "connections": {r.TCP.Connections, 12},
+		"backlog": {i.Qdisc.Backlog, 300}, "overlimits": {i.Qdisc.Overlimit, 20}, "queue": {*i.Queues[0].Packets, 600},
+		"interrupts": {*i.Queues[0].Interrupts, 90},
+		"idle":       {r.CPUs[0].Busy, 0.25}, "softirq": {r.CPUs[0].Softirq, 0.25},
+		"card interrupts": {r.CPUs[0].CardInterrupts, 44}, "squeezes": {r.CPUs[0].Squeezes, 6},
+		"segments": {r.TCP.Sent, 100}, "retransmits": {r.TCP.Retransmits, 5},
+		"share of them": {r.TCP.Retransmitted, 0.05}, "connections": {r.TCP.Connections, 12},
 		"softnet": {r.Drops[0].Rate, 3}, "interval": {r.Seconds, 2},
 	} {
 		if math.Abs(figures[0]-figures[1]) > 1e-9 {
 			t.Errorf("%s: %v, want %v", what, figures[0], figures[1])
 		}
 	}
-	if !i.Up || i.Driver != "e1000e" || i.Kind != "ethernet" || i.Drops[0].Place != "ring" || i.Errors[0].Place != "crc" || i.Queues[0].Bits != nil {
+	if !i.Up || i.Driver != "e1000e" || i.Kind != "ethernet" || i.Drops[0].Place != "ring" ||
+		i.Errors[0].Place != "crc" || i.Queues[0].Bits != nil {
 		t.Errorf("interface: %+v", i)
 	}
 	if _, ok := m.Take(h.reading(0)); ok {
@@ -133,7 +138,8 @@ func TestMeter(t *testing.T) {
 	}
 	// What was given stays as it was.
 	moment(103)
-	if _, ok := m.Take(h.reading(time.Second)); !ok || i.Receive != 8e6 || *i.Queues[0].Packets != 600 || i.Drops[0].Rate != 50 {
+	if _, ok := m.Take(h.reading(time.Second)); !ok || i.Receive != 8e6 || *i.Queues[0].Packets != 600 ||
+		i.Drops[0].Rate != 50 {
 		t.Errorf("a reading has changed by the next: %+v", i)
 	}
 }
@@ -186,20 +192,27 @@ func TestMeterSeesNoSpike(t *testing.T) {
 // processors served which of its interrupts.
 func TestMovedBetween(t *testing.T) {
 	counters := func(seconds int, rx, missed, other uint64) *hostmodel.Counters {
-		return &hostmodel.Counters{Time: reporttest.Noon.Add(time.Duration(seconds) * time.Second), Values: map[string]uint64{
-			"nic.eth0.rx_packets": rx, "ethtool.eth0.rx_missed": missed, "ethtool.eth0.still": 7, "nic.eth01.rx_packets": other, "softirq.NET_RX": other}}
+		return &hostmodel.Counters{Time: reporttest.Noon.Add(time.Duration(seconds) * time.Second),
+			Values: map[string]uint64{
+				"nic.eth0.rx_packets": rx, "ethtool.eth0.rx_missed": missed, "ethtool.eth0.still": 7,
+				"nic.eth01.rx_packets": other, "softirq.NET_RX": other}}
 	}
 	interrupts := func(onZero, onOne uint64) []hostmodel.CardInterrupts {
 		return []hostmodel.CardInterrupts{
-			{Interface: "eth1", Interrupts: []hostmodel.Interrupt{{Number: 9, Counts: []hostmodel.CPUCount{{CPU: 0, Total: onOne}}}}},
-			{Interface: "eth0", Interrupts: []hostmodel.Interrupt{{Number: 44, Name: "idle", Counts: []hostmodel.CPUCount{{CPU: 0, Total: 5}}},
-				{Number: 45, Name: "eth0-rx-0", Counts: []hostmodel.CPUCount{{CPU: 0, Total: onZero}, {CPU: 1, Total: onOne}}}}},
+			{Interface: "eth1", Interrupts: []hostmodel.Interrupt{
+				{Number: 9, Counts: []hostmodel.CPUCount{{CPU: 0, Total: onOne}}}}},
+			{Interface: "eth0", Interrupts: []hostmodel.Interrupt{{Number: 44, Name: "idle",
+				Counts: []hostmodel.CPUCount{{CPU: 0, Total: 5}}},
+				{Number: 45, Name: "eth0-rx-0",
+					Counts: []hostmodel.CPUCount{{CPU: 0, Total: onZero}, {CPU: 1, Total: onOne}}}}},
 		}
 	}
-	got := top.MovedBetween("eth0", counters(0, 100, 0, 0), counters(2, 300, 900, 5), interrupts(1000, 50), interrupts(1002, 250))
+	got := top.MovedBetween("eth0", counters(0, 100, 0, 0), counters(2, 300, 900, 5), interrupts(1000, 50),
+		interrupts(1002, 250))
 	want := top.Moved{Interface: "eth0",
-		Counters:   []top.Counter{{Name: "ethtool rx_missed", Rate: 450}, {Name: "nic rx_packets", Rate: 100}},
-		Interrupts: []top.Served{{Number: 45, Name: "eth0-rx-0", Rate: 101, CPUs: []top.OnCPU{{CPU: 1, Rate: 100}, {CPU: 0, Rate: 1}}}}}
+		Counters: []top.Counter{{Name: "ethtool rx_missed", Rate: 450}, {Name: "nic rx_packets", Rate: 100}},
+		Interrupts: []top.Served{{Number: 45, Name: "eth0-rx-0", Rate: 101,
+			CPUs: []top.OnCPU{{CPU: 1, Rate: 100}, {CPU: 0, Rate: 1}}}}}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
 	}

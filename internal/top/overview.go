@@ -167,7 +167,8 @@ func (s *State) title() Line {
 // foot names the keys, or takes a filter.
 func (s *State) foot(width int) Line {
 	if s.typing {
-		return Line{{"/" + s.glyphs.inert(s.filter), Bold}}.add(Reverse, " ").add(Dim, "  enter keeps it, esc takes it back")
+		return Line{{"/" + s.glyphs.inert(s.filter), Bold}}.add(Reverse, " ").add(Dim,
+			"  enter keeps it, esc takes it back")
 	}
 	keys := map[View]string{
 		Overview:   "? help  q quit  enter open  / filter  < > sort  r reverse  space pause  c CPUs  f findings",
@@ -218,7 +219,8 @@ func (s *State) cpuLine(width int) Line {
 	most := report.TopCPU{}
 	for _, c := range s.shown.CPUs {
 		busy, softirq, steal = busy+c.Busy, softirq+c.Softirq, steal+c.Steal
-		squeezes, dropped, netRX, interrupts = squeezes+c.Squeezes, dropped+c.Dropped, netRX+c.NetRX, interrupts+c.CardInterrupts
+		squeezes, dropped, netRX, interrupts = squeezes+c.Squeezes, dropped+c.Dropped, netRX+c.NetRX,
+			interrupts+c.CardInterrupts
 		if c.Softirq > most.Softirq {
 			most = c
 		}
@@ -228,7 +230,8 @@ func (s *State) cpuLine(width int) Line {
 	if most.Softirq > 0 && len(s.shown.CPUs) > 1 {
 		soft = append(soft.add(Dim, fmt.Sprintf(", cpu %d ", most.CPU)), level(most.Softirq, 0.8))
 	}
-	return s.items("CPU", width, piece("busy", level(busy/n, 0.9)), soft, piece("steal", level(steal/n, 0.05)), piece("squeezes/s", alarm(s.glyphs, squeezes)),
+	return s.items("CPU", width, piece("busy", level(busy/n, 0.9)), soft, piece("steal", level(steal/n, 0.05)),
+		piece("squeezes/s", alarm(s.glyphs, squeezes)),
 		piece("card irq/s", figure(interrupts)), piece("net_rx/s", figure(netRX)))
 }
 
@@ -238,7 +241,8 @@ func (s *State) protocolLine(width int) Line {
 	if t.Retransmits > 0 {
 		again = again.add(0, " "+percent(t.Retransmitted))
 	}
-	return s.items("TCP", width, again, piece("out/s", figure(t.Sent)), piece("in/s", figure(t.Received)), piece("timeouts/s", alarm(s.glyphs, t.Timeouts)),
+	return s.items("TCP", width, again, piece("out/s", figure(t.Sent)), piece("in/s", figure(t.Received)),
+		piece("timeouts/s", alarm(s.glyphs, t.Timeouts)),
 		piece("refused/s", alarm(s.glyphs, t.ListenOverflows)), piece("open", figure(t.Connections)),
 		piece("UDP out/s", figure(u.Sent)), piece("in/s", figure(u.Received)))
 }

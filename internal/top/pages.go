@@ -99,7 +99,9 @@ func (s *State) curves(i *report.TopInterface, width int) []Line {
 			}
 			return short(slices.Max(v))
 		}
-		lines = append(lines, Line{{fmt.Sprintf("      the last %s; most in %s b/s, out %s b/s, drops %s p/s", unit.FormatSeconds(float64(n)*s.interval.Seconds()), top(t.in), top(t.out), top(t.drops)), Dim}})
+		lines = append(lines,
+			Line{{fmt.Sprintf("      the last %s; most in %s b/s, out %s b/s, drops %s p/s",
+				unit.FormatSeconds(float64(n)*s.interval.Seconds()), top(t.in), top(t.out), top(t.drops)), Dim}})
 	}
 	return lines
 }
@@ -116,14 +118,18 @@ func (s *State) losses(i *report.TopInterface) []Line {
 			if d.Place == unwanted {
 				cell = figure(d.Rate)
 			}
-			lines = append(lines, Line{{fmt.Sprintf("  %-9s%-12s", g.inert(d.Direction), g.inert(d.Place)), 0}}.add(cell.Look, right(cell.Text, 7)).add(0, right(short(d.Total), 9)))
+			lines = append(lines,
+				Line{{fmt.Sprintf("  %-9s%-12s", g.inert(d.Direction), g.inert(d.Place)), 0}}.add(cell.Look,
+					right(cell.Text, 7)).add(0, right(short(d.Total), 9)))
 		}
 	}
 	for _, d := range i.Errors {
 		if d.Rate > 0 || d.Total > 0 {
 			quiet = false
 			cell := alarm(g, d.Rate)
-			lines = append(lines, Line{{fmt.Sprintf("  %-9s%-12s", g.inert(d.Direction), g.inert(d.Place)+" err"), 0}}.add(cell.Look, right(cell.Text, 7)).add(0, right(short(d.Total), 9)))
+			lines = append(lines,
+				Line{{fmt.Sprintf("  %-9s%-12s", g.inert(d.Direction), g.inert(d.Place)+" err"), 0}}.add(cell.Look,
+					right(cell.Text, 7)).add(0, right(short(d.Total), 9)))
 		}
 	}
 	if quiet {
@@ -134,7 +140,8 @@ func (s *State) losses(i *report.TopInterface) []Line {
 		if q.Backlog <= 0 {
 			backlog.Look = Dim
 		}
-		lines = append(lines, s.items("QDISC", maxExtent, piece("drops/s", alarm(g, q.Drops)), piece("requeues/s", figure(q.Requeues)),
+		lines = append(lines, s.items("QDISC", maxExtent, piece("drops/s", alarm(g, q.Drops)),
+			piece("requeues/s", figure(q.Requeues)),
 			piece("overlimits/s", figure(q.Overlimit)), piece("backlog", backlog)))
 	}
 	return lines
@@ -239,7 +246,8 @@ func (s *State) processors(width int) []Line {
 		}
 	}
 	slices.SortStableFunc(all, func(a, b named) int {
-		return cmp.Or(cmp.Compare(valueOr(b.Interrupts, 0), valueOr(a.Interrupts, 0)), cmp.Compare(valueOr(b.Packets, 0), valueOr(a.Packets, 0)))
+		return cmp.Or(cmp.Compare(valueOr(b.Interrupts, 0), valueOr(a.Interrupts, 0)),
+			cmp.Compare(valueOr(b.Packets, 0), valueOr(a.Packets, 0)))
 	})
 	lines = append(lines, nil)
 	if len(all) == 0 {
@@ -328,10 +336,12 @@ func (s *State) help(width int) []Line {
 	}
 	lines = append(lines, nil, Line{{"COLUMNS", Bold}})
 	for _, c := range Columns() {
-		lines = append(lines, s.wrapped(Line{{fmt.Sprintf("  %-13s", cmp.Or(c.Title, c.Name)), Bold}, {c.Help, 0}}, width, 15)...)
+		lines = append(lines, s.wrapped(Line{{fmt.Sprintf("  %-13s", cmp.Or(c.Title, c.Name)), Bold}, {c.Help, 0}},
+			width, 15)...)
 	}
 	return append(lines, nil, Line{{"MARKS", Bold}},
-		Line{{"  !             ", worst}, {"packets are lost or sent again, a link is full, a processor has no time left", 0}},
+		Line{{"  !             ", worst},
+			{"packets are lost or sent again, a link is full, a processor has no time left", 0}},
 		Line{{"  dim           ", Dim}, {"nothing happens", 0}},
 		Line{{"  !! ! *        ", Bold}, {"findings: critical, warning, notice", 0}})
 }

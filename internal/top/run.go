@@ -158,7 +158,8 @@ func moved(name string, before, after *glance) Moved {
 			m.Counters = append(m.Counters, Counter{Name: family + " " + counter, Rate: float64(n) / d.Seconds})
 		}
 	}
-	slices.SortFunc(m.Counters, func(a, b Counter) int { return cmp.Or(cmp.Compare(b.Rate, a.Rate), cmp.Compare(a.Name, b.Name)) })
+	slices.SortFunc(m.Counters,
+		func(a, b Counter) int { return cmp.Or(cmp.Compare(b.Rate, a.Rate), cmp.Compare(a.Name, b.Name)) })
 	return m
 }
 

@@ -178,7 +178,8 @@ func Show(ctx context.Context, t Terminal, state *State, works ...func(context.C
 	defer cancel()
 	s := &screen{state: state, colour: t.Colour, watched: state.Watched()}
 	// Signals are the caller's: they end ctx.
-	program := tea.NewProgram(s, tea.WithContext(ctx), tea.WithInput(t.In), tea.WithOutput(t.Out), tea.WithEnvironment(t.Environment),
+	program := tea.NewProgram(s, tea.WithContext(ctx), tea.WithInput(t.In), tea.WithOutput(t.Out),
+		tea.WithEnvironment(t.Environment),
 		tea.WithFPS(framesPerSecond), tea.WithoutSignalHandler())
 	h := &Handle{ctx: ctx, program: program, screen: s, quit: cancel}
 	var group sync.WaitGroup

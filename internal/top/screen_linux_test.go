@@ -53,7 +53,9 @@ func start(t *testing.T, mode string, width, height int, env ...string) *pty {
 	p.before = p.termios()
 	p.cmd = exec.Command(os.Args[0])
 	p.cmd.Stdin, p.cmd.Stdout, p.cmd.Stderr = p.tty, p.tty, &p.stderr
-	p.cmd.Env = append(os.Environ(), append([]string{"LINERATE_TEST_SCREEN=" + mode, "LINERATE_STATE=" + t.TempDir(), "TERM=xterm-256color", "SSH_TTY=/dev/pts/0"}, env...)...)
+	p.cmd.Env = append(os.Environ(),
+		append([]string{"LINERATE_TEST_SCREEN=" + mode, "LINERATE_STATE=" + t.TempDir(), "TERM=xterm-256color",
+			"SSH_TTY=/dev/pts/0"}, env...)...)
 	p.cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
 	if err := p.cmd.Start(); err != nil {
 		t.Fatal(err)
@@ -97,7 +99,8 @@ func (p *pty) resize(width, height int) {
 	p.mu.Lock()
 	p.see.resize(width, height)
 	p.mu.Unlock()
-	if err := unix.IoctlSetWinsize(int(p.tty.Fd()), unix.TIOCSWINSZ, &unix.Winsize{Row: uint16(height), Col: uint16(width)}); err != nil {
+	if err := unix.IoctlSetWinsize(int(p.tty.Fd()), unix.TIOCSWINSZ,
+		&unix.Winsize{Row: uint16(height), Col: uint16(width)}); err != nil {
 		p.t.Fatal(err)
 	}
 }
@@ -176,7 +179,8 @@ func TestTerminal(t *testing.T) {
 		t.Error("neither another screen nor a hidden cursor")
 	}
 	p.resize(60, 16)
-	p.await("the smaller screen", func(s string) bool { return has("INTERFACE", "DROP/s")(s) && !strings.Contains(s, "ERR/s") })
+	p.await("the smaller screen",
+		func(s string) bool { return has("INTERFACE", "DROP/s")(s) && !strings.Contains(s, "ERR/s") })
 	p.resize(130, 40)
 	p.await("the larger screen", has("CURVE", "ERR/s", "FINDINGS", "CHANGES"))
 	p.press("?")
@@ -257,7 +261,8 @@ func TestTerminalThatTakesNothing(t *testing.T) {
 func (p *pty) writing() bool {
 	tasks, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/syscall", p.cmd.Process.Pid))
 	for _, name := range tasks {
-		if b, err := os.ReadFile(name); err == nil && strings.HasPrefix(string(b), fmt.Sprintf("%d 0x1 ", unix.SYS_WRITE)) {
+		if b, err := os.ReadFile(name); err == nil &&
+			strings.HasPrefix(string(b), fmt.Sprintf("%d 0x1 ", unix.SYS_WRITE)) {
 			return true
 		}
 	}
@@ -394,7 +399,8 @@ func (v *vt) scroll(n int) {
 
 func (v *vt) csi(parameters string, final byte) {
 	private := strings.TrimLeft(parameters, "0123456789;:")
-	if strings.HasPrefix(parameters, "?") || strings.HasPrefix(parameters, ">") || strings.HasPrefix(parameters, "<") || strings.HasPrefix(parameters, "=") {
+	if strings.HasPrefix(parameters, "?") || strings.HasPrefix(parameters, ">") || strings.HasPrefix(parameters, "<") ||
+		strings.HasPrefix(parameters, "=") {
 		switch body := parameters[1:]; {
 		case parameters[0] == '?' && (final == 'h' || final == 'l'):
 			for mode := range strings.SplitSeq(body, ";") {

@@ -17,7 +17,8 @@ import (
 func screenOfTest() {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGHUP)
 	defer stop()
-	terminal := top.Terminal{In: os.Stdin, Out: os.Stdout, Environment: os.Environ(), Colour: os.Getenv("NO_COLOR") == ""}
+	terminal := top.Terminal{In: os.Stdin, Out: os.Stdout, Environment: os.Environ(),
+		Colour: os.Getenv("NO_COLOR") == ""}
 	begin := top.Begin{Host: "near", Interval: 100 * time.Millisecond}
 	var err error
 	fake := func(breaks func(h *top.Handle) error) error {

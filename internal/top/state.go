@@ -123,7 +123,8 @@ type Begin struct {
 
 // NewState makes a screen that has seen nothing.
 func NewState(b Begin) *State {
-	s := &State{host: b.Host, interval: b.Interval, glyphs: &wide, trails: map[string]*trail{}, sort: "traffic", filter: b.Filter, name: b.Interface}
+	s := &State{host: b.Host, interval: b.Interval, glyphs: &wide, trails: map[string]*trail{}, sort: "traffic",
+		filter: b.Filter, name: b.Interface}
 	if b.ASCII {
 		s.glyphs = &plain
 	}
@@ -239,7 +240,8 @@ func (s *State) Key(key string) (quit bool) {
 			s.open(Interface)
 		}
 	case "tab":
-		s.open(map[View]View{Overview: Processors, Processors: Verdicts, Verdicts: Overview, Interface: Overview}[s.view])
+		s.open(map[View]View{Overview: Processors, Processors: Verdicts, Verdicts: Overview,
+			Interface: Overview}[s.view])
 	default:
 		s.move(key)
 	}
@@ -328,7 +330,8 @@ func (s *State) index(rows []report.TopInterface) int {
 // move goes through the rows of the table, or scrolls a page.
 func (s *State) move(key string) {
 	page := max(s.page-1, 1)
-	step, ok := map[string]int{"up": -1, "k": -1, "down": 1, "j": 1, "pgup": -page, "pgdown": page, "home": -1 << 20, "g": -1 << 20, "end": 1 << 20, "G": 1 << 20}[key]
+	step, ok := map[string]int{"up": -1, "k": -1, "down": 1, "j": 1, "pgup": -page, "pgdown": page, "home": -1 << 20,
+		"g": -1 << 20, "end": 1 << 20, "G": 1 << 20}[key]
 	if !ok {
 		return
 	}
@@ -346,7 +349,8 @@ func (s *State) move(key string) {
 func (s *State) newest() []news {
 	var all []news
 	for _, c := range s.journal.Changes {
-		text := "change " + c.ID + " " + string(c.Knob) + ": " + string(c.From) + " → " + string(c.To) + " (" + string(c.State) + ")"
+		text := "change " + c.ID + " " + string(c.Knob) + ": " + string(c.From) + " → " + string(c.To) + " (" +
+			string(c.State) + ")"
 		look := Look(0)
 		if c.State == journal.Trial {
 			look = Bold | Yellow

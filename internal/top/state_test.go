@@ -36,7 +36,8 @@ func four() report.TopReading {
 	return report.TopReading{Time: reporttest.Noon, Seconds: 1, Interfaces: []report.TopInterface{
 		{Name: "a", Up: true, Receive: 1, Transmit: 30, ReceivePackets: 2},
 		{Name: "b", Up: true, Receive: 20, Transmit: 2, Speed: &speed, Share: &share, TransmitPackets: 9},
-		{Name: "c10", Up: true, Receive: 3, Transmit: 3, ReceivePackets: 1, Drops: []report.TopDrop{{Place: "ring", Rate: 2}}},
+		{Name: "c10", Up: true, Receive: 3, Transmit: 3, ReceivePackets: 1,
+			Drops: []report.TopDrop{{Place: "ring", Rate: 2}}},
 		{Name: "c9", Drops: []report.TopDrop{{Place: "unwanted", Rate: 9}}},
 	}}
 }
@@ -80,7 +81,8 @@ func TestKeys(t *testing.T) {
 			t.Errorf("%q: %s, want %s", c.keys, got, c.want)
 		}
 	}
-	for keys, leaves := range map[string]bool{"q": true, "ctrl+c": true, "/ q": false, "/ ctrl+c": true, "enter q": true, "? q": true, "x": false} {
+	for keys, leaves := range map[string]bool{"q": true, "ctrl+c": true, "/ q": false, "/ ctrl+c": true,
+		"enter q": true, "? q": true, "x": false} {
 		s, left := top.NewState(top.Begin{}), false
 		s.Reading(four())
 		for key := range strings.FieldsSeq(keys) {
@@ -132,7 +134,8 @@ func TestVerdicts(t *testing.T) {
 	if !shows(s, "this host cannot be judged: no /proc") {
 		t.Error("a host that cannot be judged")
 	}
-	s.Judged(top.Verdict{Time: reporttest.Noon.Add(-30 * time.Second), Findings: []diagnose.Finding{{Code: "crc-errors", Severity: diagnose.Critical, Title: "The cable is broken."}}})
+	s.Judged(top.Verdict{Time: reporttest.Noon.Add(-30 * time.Second),
+		Findings: []diagnose.Finding{{Code: "crc-errors", Severity: diagnose.Critical, Title: "The cable is broken."}}})
 	if !shows(s, "FINDINGS  30 s ago") || !shows(s, "!! crc-errors  The cable is broken.") {
 		t.Errorf("a verdict:\n%s", text(s.Lines(120, 40)))
 	}
@@ -152,7 +155,9 @@ func TestSelectionStays(t *testing.T) {
 	s := top.NewState(top.Begin{Interval: time.Second, Sort: "name"})
 	r := report.TopReading{Time: reporttest.Noon}
 	for n := range 200 {
-		r.Interfaces = append(r.Interfaces, report.TopInterface{Name: "eth" + string(rune('0'+n/100)) + string(rune('0'+n/10%10)) + string(rune('0'+n%10)), Up: true})
+		r.Interfaces = append(r.Interfaces,
+			report.TopInterface{Name: "eth" + string(rune('0'+n/100)) + string(rune('0'+n/10%10)) +
+				string(rune('0'+n%10)), Up: true})
 	}
 	s.Reading(r)
 	s.Lines(80, 24)

@@ -18,7 +18,8 @@ import (
 
 // impatient is for tests in which somebody says nothing.
 var impatient = channel.Timing{
-	Setup: 500 * time.Millisecond, Silence: 400 * time.Millisecond, Grace: 200 * time.Millisecond, Slack: time.Second, Beat: 50 * time.Millisecond,
+	Setup: 500 * time.Millisecond, Silence: 400 * time.Millisecond, Grace: 200 * time.Millisecond, Slack: time.Second,
+	Beat: 50 * time.Millisecond,
 }
 
 // script plays one side of a test by hand.
@@ -113,10 +114,11 @@ func TestFarEndBreaks(t *testing.T) {
 		{"control channel ends", Spec{Test: RR, Duration: 30 * time.Second}, func(s script, _ []*net.TCPConn) {
 			_ = s.control.Close()
 		}, ErrPeerGone, ""},
-		{"data connection ends", Spec{Test: Stream, Direction: Down, Duration: 30 * time.Second}, func(s script, conns []*net.TCPConn) {
-			_ = conns[0].Close()
-			s.swallow()
-		}, ErrPeerGone, "receive data"},
+		{"data connection ends", Spec{Test: Stream, Direction: Down, Duration: 30 * time.Second},
+			func(s script, conns []*net.TCPConn) {
+				_ = conns[0].Close()
+				s.swallow()
+			}, ErrPeerGone, "receive data"},
 		{"machine hangs", upWithData, func(s script, _ []*net.TCPConn) { s.swallow() }, ErrPeerGone, "silent for"},
 		{"says why", upWithData, func(s script, conns []*net.TCPConn) {
 			_ = conns[0].Close()
@@ -349,7 +351,8 @@ func TestUnknownCongestionControl(t *testing.T) {
 // TestDatagramsBreak has one side of a udp test end in the middle, in several ways.
 func TestDatagramsBreak(t *testing.T) {
 	onlyLinux(t)
-	long := Spec{Test: UDP, Duration: 30 * time.Second, Interval: 100 * time.Millisecond, RateBitsPerSec: 1e6, Direction: Bidir}
+	long := Spec{Test: UDP, Duration: 30 * time.Second, Interval: 100 * time.Millisecond, RateBitsPerSec: 1e6,
+		Direction: Bidir}
 	for _, c := range []struct {
 		name string
 		do   func(w *world, cancelFar func())

@@ -60,13 +60,15 @@ type part struct {
 func (p part) plausible() bool {
 	const most = 1e18 // of anything, in any unit
 	for _, f := range []float64{
-		p.Start, p.RTTSum, p.ProbeSum, p.RTT, p.RTTVar, p.Cwnd, p.Ssthresh, p.DeliveryRate, p.RwndLimited, p.SndbufLimited,
+		p.Start, p.RTTSum, p.ProbeSum, p.RTT, p.RTTVar, p.Cwnd, p.Ssthresh, p.DeliveryRate, p.RwndLimited,
+		p.SndbufLimited,
 	} {
 		if f < 0 || f > most {
 			return false
 		}
 	}
-	return p.End-p.Start >= shortestPart.Seconds()/1000 && p.End < most && p.Bytes >= 0 && p.Transactions >= 0 && p.Packets >= 0 && p.Probes >= 0
+	return p.End-p.Start >= shortestPart.Seconds()/1000 && p.End < most && p.Bytes >= 0 && p.Transactions >= 0 &&
+		p.Packets >= 0 && p.Probes >= 0
 }
 
 // reading is what the workers had counted at one moment.
@@ -143,9 +145,11 @@ type conductor struct {
 	warnings []string
 }
 
-func newConductor(spec Spec, near bool, s *channel.Session, sample func() (*host.Counters, error), side cast, p *engine.Phase) *conductor {
+func newConductor(spec Spec, near bool, s *channel.Session, sample func() (*host.Counters, error), side cast,
+	p *engine.Phase) *conductor {
 	return &conductor{
-		spec: spec, near: near, session: s, sample: sample, workers: side.workers, pinger: side.pinger, udp: side.udp, pathMTU: side.pathMTU, phase: p,
+		spec: spec, near: near, session: s, sample: sample, workers: side.workers, pinger: side.pinger, udp: side.udp,
+		pathMTU: side.pathMTU, phase: p,
 		failed: make(chan error, len(side.workers)),
 		flows:  make([]tcpinfo.Flow, len(side.workers)), started: make([]bool, len(side.workers)),
 		onPart: func(part) {}, farParts: func(part) {},
@@ -363,7 +367,8 @@ func (c *conductor) tick(now time.Duration) error {
 		// A beat that finds 64 messages waiting is not missed: the channel is what is slow, and
 		// they are signs of life too.
 		c.session.TryPost(channel.Beat, nil)
-		if quiet := now - c.heard; quiet > c.session.Timing.Silence+Silence(c.spec)+time.Duration(len(c.workers))*crowding {
+		if quiet := now - c.heard; quiet > c.session.Timing.Silence+Silence(c.spec)+
+			time.Duration(len(c.workers))*crowding {
 			return fmt.Errorf("%w: silent for %v", ErrPeerGone, quiet.Round(time.Millisecond))
 		}
 	}

@@ -44,7 +44,8 @@ func accountOf(x *datagram.Exchange) (*udpSent, *udpReceived) {
 	}
 	return sent, &udpReceived{
 		DatagramCounts: DatagramCounts{
-			Sent: uint64(r.Sent), Received: uint64(r.Packets), Lost: uint64(r.Lost), Duplicates: known(r.Duplicates), Reordered: known(r.Reordered),
+			Sent: uint64(r.Sent), Received: uint64(r.Packets), Lost: uint64(r.Lost), Duplicates: known(r.Duplicates),
+			Reordered:     known(r.Reordered),
 			JitterSeconds: r.JitterSeconds, DelayVariation: DistributionOf(r.DelayVariation),
 		},
 		Bytes: r.Bytes, Seconds: r.Time.Seconds(), SocketDrops: r.SocketDrops, Batch: string(r.Batch),
@@ -90,7 +91,8 @@ func (r *Result) datagrams(spec Spec, near, far resultBody) {
 		}
 		r.UDP.Batch = cmp.Or(r.UDP.Batch, b.UDPSent.Batch)
 		if b.UDPSent.Bytes < spec.Bytes {
-			r.Warnings = append(r.Warnings, fmt.Sprintf("only %d of %d bytes were sent within %v", b.UDPSent.Bytes, spec.Bytes, spec.Duration))
+			r.Warnings = append(r.Warnings, fmt.Sprintf("only %d of %d bytes were sent within %v", b.UDPSent.Bytes,
+				spec.Bytes, spec.Duration))
 		}
 	}
 	r.pace(spec, near, far)
@@ -174,7 +176,8 @@ func (r *Result) pace(spec Spec, near, far resultBody) {
 	}
 	r.Pacing = p
 	if p.AchievedBitsPerSec < leastKept*p.TargetBitsPerSec {
-		r.Warnings = append(r.Warnings, fmt.Sprintf("only %v of the %v asked for were sent", unit.BitRate(p.AchievedBitsPerSec), unit.BitRate(p.TargetBitsPerSec)))
+		r.Warnings = append(r.Warnings, fmt.Sprintf("only %v of the %v asked for were sent",
+			unit.BitRate(p.AchievedBitsPerSec), unit.BitRate(p.TargetBitsPerSec)))
 	}
 }
 

@@ -26,7 +26,8 @@ const (
 
 // socketOptions are those of both ends of socket index.
 func socketOptions(s Spec, index int, near bool) datagram.SocketOptions {
-	o := datagram.SocketOptions{WindowBytes: s.WindowBytes, TOS: s.TOS, DontFragment: s.DontFragment, BusyPoll: s.BusyPoll}
+	o := datagram.SocketOptions{WindowBytes: s.WindowBytes, TOS: s.TOS, DontFragment: s.DontFragment,
+		BusyPoll: s.BusyPoll}
 	if near && s.SourcePort != 0 {
 		o.LocalPort = s.SourcePort + index
 	}
@@ -52,7 +53,8 @@ func sendOptions(s Spec, index int) datagram.SendOptions {
 
 // newDatagramWorkers makes the workers of one side on sockets; when it fails they stay the
 // caller's.
-func newDatagramWorkers(spec Spec, p *engine.Phase, sockets []*datagram.Socket, near bool) ([]*engine.Worker, []datagram.Port, error) {
+func newDatagramWorkers(spec Spec, p *engine.Phase, sockets []*datagram.Socket, near bool) ([]*engine.Worker,
+	[]datagram.Port, error) {
 	workers, ports := make([]*engine.Worker, len(sockets)), make([]datagram.Port, len(sockets))
 	for i, socket := range sockets {
 		var err error
@@ -83,7 +85,8 @@ func closeSockets(sockets []*datagram.Socket) {
 // sayHello opens the near sockets and proves their addresses to the far side, which answers each
 // hello from the socket that will carry the stream. Every router and firewall on the way has then
 // seen packets in both directions.
-func (l Link) sayHello(ctx context.Context, spec Spec, to netip.AddrPort, token echo.Token) ([]*datagram.Socket, error) {
+func (l Link) sayHello(ctx context.Context, spec Spec, to netip.AddrPort,
+	token echo.Token) ([]*datagram.Socket, error) {
 	sockets, errs := make([]*datagram.Socket, spec.Sockets()), make([]error, spec.Sockets())
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -120,7 +123,8 @@ func hello(ctx context.Context, s *datagram.Socket, token echo.Token, index int)
 			if cause := context.Cause(ctx); !errors.Is(cause, ErrPeerGone) {
 				return cause
 			}
-			return fmt.Errorf("%w to %d packets: does every firewall between let udp port %d of %s pass?", ErrNoAnswer, said, s.RemoteAddr().Port(), s.RemoteAddr().Addr())
+			return fmt.Errorf("%w to %d packets: does every firewall between let udp port %d of %s pass?", ErrNoAnswer,
+				said, s.RemoteAddr().Port(), s.RemoteAddr().Addr())
 		}
 		// What could not be sent, or what the network says of an earlier packet, is lost like any
 		// other.
@@ -145,13 +149,16 @@ func hello(ctx context.Context, s *datagram.Socket, token echo.Token, index int)
 // hearHellos takes in the sockets of the far side: one for each near end that has proved its
 // address, on the port of the echo server. It answers hellos until stop is called, because an
 // answer can be lost; stop waits until nobody reads from the sockets any more.
-func (r *Responder) hearHellos(ctx context.Context, s *channel.Session, spec Spec, token echo.Token) (sockets []*datagram.Socket, stop func(), err error) {
+func (r *Responder) hearHellos(ctx context.Context, s *channel.Session, spec Spec,
+	token echo.Token) (sockets []*datagram.Socket, stop func(), err error) {
 	expected, err := r.Echo.Expect(token, spec.Sockets())
 	if err != nil {
 		return nil, nil, err
 	}
 	defer expected.Close()
-	ctx, cancel := context.WithTimeoutCause(ctx, s.Timing.Setup, fmt.Errorf("wait for hellos over udp: %w: not all of %d within %v", ErrPeerGone, spec.Sockets(), s.Timing.Setup))
+	ctx, cancel := context.WithTimeoutCause(ctx, s.Timing.Setup,
+		fmt.Errorf("wait for hellos over udp: %w: not all of %d within %v", ErrPeerGone, spec.Sockets(),
+			s.Timing.Setup))
 	defer cancel()
 	var answering greeter
 	stop = answering.start(token)

@@ -59,7 +59,8 @@ func (e *End) spend(cpus []host.CPUTimes, share float64) {
 			all = c
 			break
 		}
-		all.User, all.System, all.SoftIRQ, all.IRQ = all.User+c.User, all.System+c.System, all.SoftIRQ+c.SoftIRQ, all.IRQ+c.IRQ
+		all.User, all.System, all.SoftIRQ, all.IRQ = all.User+c.User, all.System+c.System, all.SoftIRQ+c.SoftIRQ,
+			all.IRQ+c.IRQ
 	}
 	e.UserSeconds, e.SystemSeconds = all.User*share, all.System*share
 	e.SoftIRQSeconds, e.IRQSeconds = all.SoftIRQ*share, all.IRQ*share
@@ -88,11 +89,13 @@ func (c *conductor) doubts(e End, name string) []string {
 			continue
 		}
 		if share := cpu.Steal / total; cpu.CPU == -1 && share > maxStealShare {
-			out = append(out, fmt.Sprintf("the hypervisor took %.1f %% of the CPU time of %s for others", 100*share, name))
+			out = append(out, fmt.Sprintf("the hypervisor took %.1f %% of the CPU time of %s for others",
+				100*share, name))
 		}
 		// Niced programs give way to the test.
 		if free := (cpu.Idle + cpu.Nice) / total; cpu.CPU >= 0 && free < minIdleShare && total > 0.5 {
-			out = append(out, fmt.Sprintf("CPU %d of %s was %.0f %% busy and may be what was measured", cpu.CPU, name, 100*(1-free)))
+			out = append(out, fmt.Sprintf("CPU %d of %s was %.0f %% busy and may be what was measured", cpu.CPU, name,
+				100*(1-free)))
 		}
 	}
 	return append(out, c.unsteady(name)...)

@@ -23,10 +23,13 @@ func windowed(before, after *host.Counters) *conductor {
 
 func TestDoubtsAboutTheBench(t *testing.T) {
 	at := time.Unix(1000, 0)
-	before := &host.Counters{Time: at, Values: map[string]uint64{}, CPUs: []host.CPUTimes{{CPU: -1}, {CPU: 0}, {CPU: 1}}}
-	after := &host.Counters{Time: at.Add(2 * time.Second), Values: map[string]uint64{"qdisc.eth0.drops": 4}, CPUs: []host.CPUTimes{
-		{CPU: -1, System: 2.5, Steal: 0.2, Idle: 1.3}, {CPU: 0, System: 1.9, SoftIRQ: 0.09, Idle: 0.01}, {CPU: 1, System: 0.51, Steal: 0.2, Idle: 1.29},
-	}}
+	before := &host.Counters{Time: at, Values: map[string]uint64{},
+		CPUs: []host.CPUTimes{{CPU: -1}, {CPU: 0}, {CPU: 1}}}
+	after := &host.Counters{Time: at.Add(2 * time.Second), Values: map[string]uint64{"qdisc.eth0.drops": 4},
+		CPUs: []host.CPUTimes{
+			{CPU: -1, System: 2.5, Steal: 0.2, Idle: 1.3}, {CPU: 0, System: 1.9, SoftIRQ: 0.09, Idle: 0.01},
+			{CPU: 1, System: 0.51, Steal: 0.2, Idle: 1.29},
+		}}
 	c := windowed(before, after)
 	c.warn("host counters not read: %s", "no coffee")
 	e := c.end("lab1")
@@ -53,7 +56,8 @@ func TestDoubtsAboutTheBench(t *testing.T) {
 
 func TestTimelinePairsBothSides(t *testing.T) {
 	own := func(measured bool, index int, start float64) part {
-		return part{Measured: measured, Index: index, Start: start, End: start + 1, RTT: 0.01, Cwnd: 1000, Retransmits: 2}
+		return part{Measured: measured, Index: index, Start: start, End: start + 1, RTT: 0.01, Cwnd: 1000,
+			Retransmits: 2}
 	}
 	far := func(measured bool, index int, bytes int64) part {
 		return part{Measured: measured, Index: index, Start: 10, End: 12, Bytes: bytes}
@@ -76,9 +80,12 @@ func TestTimelinePairsBothSides(t *testing.T) {
 	line.finish([]part{far(false, 0, 500), far(true, 0, 1000), far(true, 1, 2000), far(true, 2, 3000)})
 	want := []Interval{
 		{StartSeconds: 0, EndSeconds: 1, RTTSeconds: 0.01, CwndBytes: 1000, RetransmitsTotal: 2, Omitted: true},
-		{StartSeconds: 1, EndSeconds: 2, ThroughputBitsPerSec: 4000, RTTSeconds: 0.01, CwndBytes: 1000, RetransmitsTotal: 2},
-		{StartSeconds: 2, EndSeconds: 3, ThroughputBitsPerSec: 8000, RTTSeconds: 0.01, CwndBytes: 1000, RetransmitsTotal: 2},
-		{StartSeconds: 3, EndSeconds: 4, ThroughputBitsPerSec: 12000, RTTSeconds: 0.01, CwndBytes: 1000, RetransmitsTotal: 2},
+		{StartSeconds: 1, EndSeconds: 2, ThroughputBitsPerSec: 4000, RTTSeconds: 0.01, CwndBytes: 1000,
+			RetransmitsTotal: 2},
+		{StartSeconds: 2, EndSeconds: 3, ThroughputBitsPerSec: 8000, RTTSeconds: 0.01, CwndBytes: 1000,
+			RetransmitsTotal: 2},
+		{StartSeconds: 3, EndSeconds: 4, ThroughputBitsPerSec: 12000, RTTSeconds: 0.01, CwndBytes: 1000,
+			RetransmitsTotal: 2},
 	}
 	if d := cmp.Diff(want, live); d != "" {
 		t.Errorf("live (-want +got):\n%s", d)

@@ -177,15 +177,17 @@ func (r *Responder) admitEchoes(spec Spec, t channel.Timing) (accepted acceptBod
 func (r *Responder) newAcceptors(spec Spec, p *engine.Phase, accepted *acceptBody) ([]*engine.Worker, error) {
 	from, err := netip.ParseAddr(r.PeerIP)
 	if err != nil {
-		return nil, fmt.Errorf("%w: this host does not know your address, and answers connections of nobody else", errRefusing)
+		return nil, fmt.Errorf("%w: this host does not know your address, and answers connections of nobody else",
+			errRefusing)
 	}
 	token := wire.NewToken()
 	accepted.AcceptToken = token[:]
 	workers := make([]*engine.Worker, 0, spec.Streams)
 	for range spec.Streams {
 		w, acceptor, err := engine.NewAcceptor(p, engine.AcceptOptions{
-			From: from, Prefix: accepted.AcceptToken, RequestBytes: spec.RequestBytes, ResponseBytes: spec.ResponseBytes,
-			Conn: connOptions(spec, true),
+			From: from, Prefix: accepted.AcceptToken, RequestBytes: spec.RequestBytes,
+			ResponseBytes: spec.ResponseBytes,
+			Conn:          connOptions(spec, true),
 		})
 		if err != nil {
 			closeWorkers(workers)
@@ -199,9 +201,11 @@ func (r *Responder) newAcceptors(spec Spec, p *engine.Phase, accepted *acceptBod
 
 // collect takes in the data connections. The near side may give up meanwhile, so the channel is
 // watched.
-func (r *Responder) collect(ctx context.Context, s *channel.Session, spec Spec, p *engine.Phase) ([]*engine.Worker, error) {
+func (r *Responder) collect(ctx context.Context, s *channel.Session, spec Spec,
+	p *engine.Phase) ([]*engine.Worker, error) {
 	n := spec.Connections()
-	actx, cancel := context.WithTimeoutCause(ctx, s.Timing.Setup, fmt.Errorf("accept data connections: %w: nothing within %v", ErrPeerGone, s.Timing.Setup))
+	actx, cancel := context.WithTimeoutCause(ctx, s.Timing.Setup,
+		fmt.Errorf("accept data connections: %w: nothing within %v", ErrPeerGone, s.Timing.Setup))
 	defer cancel()
 	type arrival struct {
 		conn  *net.TCPConn

@@ -30,7 +30,8 @@ type world struct {
 
 // shortPatience keeps the tests of broken peers fast.
 var shortPatience = channel.Timing{
-	Setup: 5 * time.Second, Silence: 2 * time.Second, Grace: time.Second, Slack: 5 * time.Second, Beat: 50 * time.Millisecond,
+	Setup: 5 * time.Second, Silence: 2 * time.Second, Grace: time.Second, Slack: 5 * time.Second,
+	Beat: 50 * time.Millisecond,
 }
 
 func newWorld(t testing.TB) *world {
@@ -46,8 +47,10 @@ func newWorld(t testing.TB) *world {
 		_ = w.farControl.Close()
 		_ = listener.Close()
 	})
-	w.link = Link{Control: w.nearControl, Dial: w.dial, PeerIP: "127.0.0.1", HostName: "near", Sample: counterOf(t), timing: &shortPatience}
-	w.far = Responder{Control: w.farControl, Accept: w.accept, HostName: "far", PeerIP: "127.0.0.1", Sample: counterOf(t), timing: &shortPatience}
+	w.link = Link{Control: w.nearControl, Dial: w.dial, PeerIP: "127.0.0.1", HostName: "near", Sample: counterOf(t),
+		timing: &shortPatience}
+	w.far = Responder{Control: w.farControl, Accept: w.accept, HostName: "far", PeerIP: "127.0.0.1",
+		Sample: counterOf(t), timing: &shortPatience}
 	return w
 }
 
@@ -59,7 +62,8 @@ func counterOf(testing.TB) func() (*host.Counters, error) {
 		return &host.Counters{
 			Time: time.Now(),
 			Values: map[string]uint64{
-				"nic.eth0.rx_dropped": n, "Tcp.RetransSegs": 2 * n, "softnet.dropped": 7, "TcpExt.TCPBacklogDrop": 3 * n,
+				"nic.eth0.rx_dropped": n, "Tcp.RetransSegs": 2 * n, "softnet.dropped": 7,
+				"TcpExt.TCPBacklogDrop": 3 * n,
 			},
 			CPUs: []host.CPUTimes{{CPU: -1, User: float64(n), System: float64(n), Idle: 2 * float64(n)}},
 		}, nil

@@ -70,11 +70,15 @@ func TestMessagesOutOfPlace(t *testing.T) {
 		{"sent of too few streams", udp, false, engine.Tail, channel.Sent, `{"streams":[{}]}`, false},
 		{"sent of too many streams", udp, false, engine.Tail, channel.Sent, `{"streams":[{},{},{}]}`, false},
 		{"sent less than nothing", udp, false, engine.Tail, channel.Sent, `{"streams":[{"packets":-1},{}]}`, false},
-		{"sent more in the window than at all", udp, false, engine.Tail, channel.Sent, `{"streams":[{"packets":2,"all_packets":1},{}]}`, false},
+		{"sent more in the window than at all", udp, false, engine.Tail, channel.Sent,
+			`{"streams":[{"packets":2,"all_packets":1},{}]}`, false},
 		{"sent garbage", udp, false, engine.Tail, channel.Sent, `"all of it"`, false},
-		{"an interval", stream, true, engine.Measured, channel.Interval, `{"measured":true,"start_seconds":1,"end_seconds":2,"bytes":5}`, true},
-		{"an interval of no length", stream, true, engine.Measured, channel.Interval, `{"start_seconds":1,"end_seconds":1}`, false},
-		{"an interval of less than nothing", stream, true, engine.Measured, channel.Interval, `{"end_seconds":1,"bytes":-1}`, false},
+		{"an interval", stream, true, engine.Measured, channel.Interval,
+			`{"measured":true,"start_seconds":1,"end_seconds":2,"bytes":5}`, true},
+		{"an interval of no length", stream, true, engine.Measured, channel.Interval,
+			`{"start_seconds":1,"end_seconds":1}`, false},
+		{"an interval of less than nothing", stream, true, engine.Measured, channel.Interval,
+			`{"end_seconds":1,"bytes":-1}`, false},
 		{"stop before the end", stream, false, engine.Measured, channel.Stop, ``, false},
 		{"a result on the way", stream, true, engine.Measured, channel.Result, `{}`, false},
 	} {
@@ -98,18 +102,22 @@ func TestMessagesOutOfPlace(t *testing.T) {
 
 // messageTypes are all types that a fuzzer should try, one that does not exist included.
 var messageTypes = []string{
-	channel.Accept, channel.Ready, channel.Go, channel.Steady, channel.Mark, channel.Opened, channel.Interval, channel.Beat, channel.Full, channel.Sent, channel.Done, channel.Stop, channel.Result, channel.Error, "test.nonsense",
+	channel.Accept, channel.Ready, channel.Go, channel.Steady, channel.Mark, channel.Opened, channel.Interval,
+	channel.Beat, channel.Full, channel.Sent, channel.Done, channel.Stop, channel.Result, channel.Error,
+	"test.nonsense",
 }
 
 // FuzzHandle gives any message to either side in any phase: it is acted on or refused, and never
 // more.
 func FuzzHandle(f *testing.F) {
 	for i := range messageTypes {
-		f.Add(byte(i), byte(i), true, []byte(`{"streams":[{"packets":1,"all_packets":2}],"message":"x","measured":true,"end_seconds":1}`))
+		f.Add(byte(i), byte(i), true,
+			[]byte(`{"streams":[{"packets":1,"all_packets":2}],"message":"x","measured":true,"end_seconds":1}`))
 	}
 	f.Add(byte(6), byte(1), true, []byte(`{"start_seconds":1e-300,"end_seconds":2e-300,"bytes":9223372036854775807}`))
 	f.Fuzz(func(t *testing.T, typ, stage byte, near bool, body []byte) {
-		for _, spec := range []Spec{{Test: Stream, Direction: Bidir}, {Test: UDP}, {Test: Stream, Bytes: 10}, {Test: RR}} {
+		for _, spec := range []Spec{{Test: Stream, Direction: Bidir}, {Test: UDP}, {Test: Stream, Bytes: 10},
+			{Test: RR}} {
 			c := stillConductor(t, spec, near, engine.Stage(stage%3))
 			c.marked = true
 			line := timeline{spec: c.spec, emit: func(i Interval) {
@@ -119,7 +127,8 @@ func FuzzHandle(f *testing.F) {
 			}}
 			c.farParts = line.addFar
 			_, err := c.handle(wire.Message{Type: messageTypes[int(typ)%len(messageTypes)], Body: body})
-			if err != nil && !errors.Is(err, ErrProtocol) && !errors.Is(err, channel.ErrStopped) && !errors.Is(err, ErrFar) && !errors.Is(err, ErrRefused) {
+			if err != nil && !errors.Is(err, ErrProtocol) && !errors.Is(err, channel.ErrStopped) &&
+				!errors.Is(err, ErrFar) && !errors.Is(err, ErrRefused) {
 				t.Fatal(err)
 			}
 			line.addOwn(part{Measured: true, End: 1})
@@ -176,7 +185,8 @@ func FuzzFarResult(f *testing.F) {
 			return
 		}
 		for _, spec := range []Spec{
-			{Test: Stream, Direction: Bidir, RateBitsPerSec: 1e6}, {Test: UDP, RateBitsPerSec: 1e6}, {Test: UDP, Direction: Bidir}, {Test: RR}, {Test: Stream, Bytes: 10},
+			{Test: Stream, Direction: Bidir, RateBitsPerSec: 1e6}, {Test: UDP, RateBitsPerSec: 1e6},
+			{Test: UDP, Direction: Bidir}, {Test: RR}, {Test: Stream, Bytes: 10},
 		} {
 			c := stillConductor(t, spec, true, engine.Stopped)
 			line := timeline{spec: c.spec, emit: func(Interval) {}}
@@ -207,7 +217,8 @@ func FuzzAccept(f *testing.F) {
 			return
 		}
 		link := Link{PeerIP: "127.0.0.1"}
-		if to, ok := link.echoAddress(t.Context(), a); ok && (to.Port() == 0 || !strings.HasPrefix(to.String(), "127.0.0.1:")) {
+		if to, ok := link.echoAddress(t.Context(), a); ok &&
+			(to.Port() == 0 || !strings.HasPrefix(to.String(), "127.0.0.1:")) {
 			t.Fatalf("%+v leads to %v", a, to)
 		}
 	})

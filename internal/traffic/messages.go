@@ -55,8 +55,10 @@ const mostPackets = 1 << 50
 // what was sent.
 func (u *udpReceived) plausible() bool {
 	counted := func(n *uint64) bool { return n == nil || *n < mostPackets }
-	return u.Sent < mostPackets && u.Received <= u.Sent && u.Lost <= u.Sent-u.Received && counted(u.Duplicates) && counted(u.Reordered) &&
-		u.SocketDrops >= 0 && u.SocketDrops < mostPackets && u.JitterSeconds >= 0 && u.JitterSeconds < longestDelay && u.DelayVariation.plausible()
+	return u.Sent < mostPackets && u.Received <= u.Sent && u.Lost <= u.Sent-u.Received && counted(u.Duplicates) &&
+		counted(u.Reordered) &&
+		u.SocketDrops >= 0 && u.SocketDrops < mostPackets && u.JitterSeconds >= 0 && u.JitterSeconds < longestDelay &&
+		u.DelayVariation.plausible()
 }
 
 // longestDelay is what no delay or gap between packets of a test exceeds, in seconds: a hundred
@@ -79,15 +81,18 @@ func (d *Distribution) plausible() bool {
 // check refuses figures of a far side that cannot be, and that would make infinities of sums and
 // rates.
 func (b *resultBody) check() error {
-	plausible := b.Bytes >= 0 && b.Bytes <= plan.MaxAmount && b.Transactions >= 0 && b.Verified >= 0 && b.Verified <= plan.MaxAmount
+	plausible := b.Bytes >= 0 && b.Bytes <= plan.MaxAmount && b.Transactions >= 0 && b.Verified >= 0 &&
+		b.Verified <= plan.MaxAmount
 	for _, seconds := range []float64{b.Seconds, b.Window} {
 		plausible = plausible && (seconds == 0 || seconds >= time.Nanosecond.Seconds() && seconds < longestDelay)
 	}
 	if u := b.UDPReceived; u != nil {
-		plausible = plausible && u.Bytes >= 0 && u.Bytes <= plan.MaxAmount && u.Seconds >= 0 && u.Seconds < longestDelay && u.plausible()
+		plausible = plausible && u.Bytes >= 0 && u.Bytes <= plan.MaxAmount && u.Seconds >= 0 &&
+			u.Seconds < longestDelay && u.plausible()
 	}
 	if u := b.UDPSent; u != nil {
-		plausible = plausible && u.Bytes >= 0 && u.Bytes <= plan.MaxAmount && u.Packets >= 0 && u.Packets < mostPackets &&
+		plausible = plausible && u.Bytes >= 0 && u.Bytes <= plan.MaxAmount && u.Packets >= 0 &&
+			u.Packets < mostPackets &&
 			u.SocketErrors >= 0 && u.SocketErrors <= u.Packets && u.Gaps.plausible()
 	}
 	if e := b.End; !(e.CPUSeconds >= 0 && e.CPUSeconds < 1e12) {

@@ -17,10 +17,14 @@ func TestConnectionsAndRoles(t *testing.T) {
 		near, far   []engine.Role
 		connections int
 	}{
-		{Spec{Test: Stream, Streams: 2}, []engine.Role{engine.Sender, engine.Sender}, []engine.Role{engine.Receiver, engine.Receiver}, 2},
-		{Spec{Test: Stream, Streams: 1, Direction: Down}, []engine.Role{engine.Receiver}, []engine.Role{engine.Sender}, 1},
-		{Spec{Test: Stream, Streams: 1, Direction: Bidir}, []engine.Role{engine.Sender, engine.Receiver}, []engine.Role{engine.Receiver, engine.Sender}, 2},
-		{Spec{Test: RR, Streams: 2}, []engine.Role{engine.Requester, engine.Requester}, []engine.Role{engine.Responder, engine.Responder}, 2},
+		{Spec{Test: Stream, Streams: 2}, []engine.Role{engine.Sender, engine.Sender},
+			[]engine.Role{engine.Receiver, engine.Receiver}, 2},
+		{Spec{Test: Stream, Streams: 1, Direction: Down}, []engine.Role{engine.Receiver},
+			[]engine.Role{engine.Sender}, 1},
+		{Spec{Test: Stream, Streams: 1, Direction: Bidir}, []engine.Role{engine.Sender, engine.Receiver},
+			[]engine.Role{engine.Receiver, engine.Sender}, 2},
+		{Spec{Test: RR, Streams: 2}, []engine.Role{engine.Requester, engine.Requester},
+			[]engine.Role{engine.Responder, engine.Responder}, 2},
 		{Spec{Test: Ping}, nil, nil, 0},
 	} {
 		s, err := c.spec.Normalize()
@@ -45,13 +49,15 @@ func TestBoundsFitTheHeaders(t *testing.T) {
 		t.Errorf("a ping of %d bytes for a header of %d", plan.MinPingBytes, echo.HeaderBytes)
 	}
 	if n := (datagram.NativeHeader{}).Bytes(); MinPacketBytes != n || MaxPacketBytes != datagram.MaxBytes {
-		t.Errorf("datagrams of %d to %d bytes, where %d to %d are possible", MinPacketBytes, MaxPacketBytes, n, datagram.MaxBytes)
+		t.Errorf("datagrams of %d to %d bytes, where %d to %d are possible", MinPacketBytes, MaxPacketBytes, n,
+			datagram.MaxBytes)
 	}
 }
 
 // TestEveryTestEnds: the watchdog leaves every test its time.
 func TestEveryTestEnds(t *testing.T) {
-	for _, s := range []Spec{{Test: Stream}, {Test: RR, WarmUp: -1}, {Test: UDP, Bytes: 1000}, {Test: MTU, Duration: time.Second}} {
+	for _, s := range []Spec{{Test: Stream}, {Test: RR, WarmUp: -1}, {Test: UDP, Bytes: 1000},
+		{Test: MTU, Duration: time.Second}} {
 		s, err := s.Normalize()
 		if err != nil {
 			t.Fatal(err)

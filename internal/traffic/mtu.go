@@ -12,7 +12,8 @@ import (
 
 // openSearch opens what the near side of a test of the path MTU needs: one TCP connection, whose
 // handshake tells the segment sizes, and the search.
-func (l Link) openSearch(ctx context.Context, spec Spec, p *engine.Phase, accepted acceptBody, ends *endpoints) (cast, error) {
+func (l Link) openSearch(ctx context.Context, spec Spec, p *engine.Phase, accepted acceptBody,
+	ends *endpoints) (cast, error) {
 	workers, err := l.openConnections(ctx, spec, p, ends)
 	if err != nil {
 		return cast{}, err
@@ -32,7 +33,8 @@ func (l Link) openSearch(ctx context.Context, spec Spec, p *engine.Phase, accept
 // Ends must be known.
 func (r *Result) searched(found echo.PathMTU) {
 	m := &PathMTU{
-		UpBytes: found.Up.Bytes, DownBytes: found.Down.Bytes, BlackHoleUp: found.Up.BlackHole, BlackHoleDown: found.Down.BlackHole,
+		UpBytes: found.Up.Bytes, DownBytes: found.Down.Bytes, BlackHoleUp: found.Up.BlackHole,
+		BlackHoleDown: found.Down.BlackHole,
 		LocalMTUBytes: found.Up.Interface, RemoteMTUBytes: found.Down.Interface,
 	}
 	// The smaller, because that is the one a connection has to live with; which direction it was of
@@ -59,7 +61,9 @@ func (r *Result) searched(found echo.PathMTU) {
 		side echo.PathSide
 	}{{"up", found.Up}, {"down", found.Down}} {
 		if d.side.Bytes > 0 && !d.side.Exact {
-			r.Warnings = append(r.Warnings, fmt.Sprintf("path mtu %s: broken off after %v, the path takes at least %d bytes", d.name, echo.SearchBound, d.side.Bytes))
+			r.Warnings = append(r.Warnings,
+				fmt.Sprintf("path mtu %s: broken off after %v, the path takes at least %d bytes", d.name,
+					echo.SearchBound, d.side.Bytes))
 		}
 	}
 	r.troubles(found.Troubles)

@@ -77,7 +77,8 @@ func TestClampedByAMiddlebox(t *testing.T) {
 			inNetNS(t, far, func() error {
 				err := commands("ip addr add 10.9.0.2/24 dev v1\nip link set v1 up")
 				if err == nil && c.hook != "" {
-					err = commands("nft add table ip clamp\nnft add chain ip clamp c { type filter hook " + c.hook + " priority 0 ; }\n" +
+					err = commands("nft add table ip clamp\nnft add chain ip clamp c { type filter hook " + c.hook +
+						" priority 0 ; }\n" +
 						"nft add rule ip clamp c tcp flags & syn == syn tcp option maxseg size set 1200")
 				}
 				if err == nil {
@@ -100,7 +101,8 @@ func TestClampedByAMiddlebox(t *testing.T) {
 				return err
 			})
 			ends := []tcpinfo.TCPInfo{infoOf(t, conn), infoOf(t, <-accepted)}
-			if up, down := tcpinfo.Clamped(ends[0], ends[1]), tcpinfo.Clamped(ends[1], ends[0]); up != c.up || down != c.down {
+			if up, down := tcpinfo.Clamped(ends[0], ends[1]), tcpinfo.Clamped(ends[1], ends[0]); up != c.up ||
+				down != c.down {
 				t.Errorf("clamped up %v, down %v: %+v", up, down, ends)
 			}
 			if ends[0].OfferedMSS() != 1460 || ends[1].OfferedMSS() != 1460 {

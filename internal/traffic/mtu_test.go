@@ -28,7 +28,8 @@ func TestMTU(t *testing.T) {
 	w.far.Echo = server
 	r := run(t, w, Spec{Test: MTU, Duration: time.Hour}, nil)
 	// The loopback interface takes one byte more than the longest packet that there is.
-	want := PathMTU{UpBytes: 65535, DownBytes: 65535, LocalMTUBytes: 65536, MSSBytes: r.MSSBytes, LocalMSSBytes: r.MTU.LocalMSSBytes, RemoteMSSBytes: r.MTU.RemoteMSSBytes}
+	want := PathMTU{UpBytes: 65535, DownBytes: 65535, LocalMTUBytes: 65536, MSSBytes: r.MSSBytes,
+		LocalMSSBytes: r.MTU.LocalMSSBytes, RemoteMSSBytes: r.MTU.RemoteMSSBytes}
 	if diff := cmp.Diff(&want, r.MTU); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
@@ -60,18 +61,21 @@ func TestSearchedTellsWhatWasFound(t *testing.T) {
 	r := &Result{Ends: Ends{Local: end(1348, 1448, 1500), Remote: end(1208, 1448, 1500)}, LocalAddress: "192.0.2.1"}
 	r.searched(echo.PathMTU{
 		Method: "udp echo", Up: echo.PathSide{Bytes: 1400, Exact: true, Interface: 1500, Reported: 1400},
-		Down:     echo.PathSide{Bytes: 1300, Interface: 9000, BlackHole: true},
-		Troubles: []echo.Trouble{{Text: "fragmentation needed", By: netip.MustParseAddr("192.0.2.9"), MTU: 1400, Count: 2}},
+		Down: echo.PathSide{Bytes: 1300, Interface: 9000, BlackHole: true},
+		Troubles: []echo.Trouble{{Text: "fragmentation needed", By: netip.MustParseAddr("192.0.2.9"),
+			MTU: 1400, Count: 2}},
 	})
 	want := &PathMTU{
-		UpBytes: 1400, DownBytes: 1300, BlackHoleDown: true, LocalMTUBytes: 1500, RemoteMTUBytes: 9000, MSSBytes: 1208, ReportedMTUBytes: 1400,
-		LocalMSSBytes: 1460, RemoteMSSBytes: 1460, MSSClampedUp: true, MSSClampedDown: true,
+		UpBytes: 1400, DownBytes: 1300, BlackHoleDown: true, LocalMTUBytes: 1500, RemoteMTUBytes: 9000, MSSBytes: 1208,
+		ReportedMTUBytes: 1400,
+		LocalMSSBytes:    1460, RemoteMSSBytes: 1460, MSSClampedUp: true, MSSClampedDown: true,
 	}
 	if diff := cmp.Diff(want, r.MTU); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 	text := strings.Join(r.Warnings, "\n")
-	if r.MTUBytes != 1300 || !strings.Contains(text, "path mtu down: broken off") || !strings.Contains(text, "192.0.2.9 says: fragmentation needed (the next link takes 1400 bytes), 2 times") {
+	if r.MTUBytes != 1300 || !strings.Contains(text, "path mtu down: broken off") ||
+		!strings.Contains(text, "192.0.2.9 says: fragmentation needed (the next link takes 1400 bytes), 2 times") {
 		t.Errorf("%d, %q", r.MTUBytes, r.Warnings)
 	}
 }
@@ -80,7 +84,8 @@ func TestSegmentsThatDidNotComeAbout(t *testing.T) {
 	for _, c := range []struct {
 		asked, got int
 		want       bool // a warning
-	}{{0, 1448, false}, {1460, 1448, false}, {1000, 988, false}, {9000, 0, false}, {9000, 8988, false}, {9000, 8948, true}, {9000, 1448, true}} {
+	}{{0, 1448, false}, {1460, 1448, false}, {1000, 988, false}, {9000, 0, false}, {9000, 8988, false},
+		{9000, 8948, true}, {9000, 1448, true}} {
 		if got := smallerSegments(c.asked, c.got); c.want != (got != "") {
 			t.Errorf("asked for %d, got %d: %q", c.asked, c.got, got)
 		}

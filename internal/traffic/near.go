@@ -73,7 +73,8 @@ func Run(ctx context.Context, link Link, spec Spec, progress func(Interval)) (*R
 
 // drive is Run between the opening of the session and its end; it calls begin when the workers
 // start. Whatever happens, test.stop is the last message it posts.
-func drive(ctx context.Context, s *channel.Session, link Link, spec Spec, begin func(), progress func(Interval)) (*Result, error) {
+func drive(ctx context.Context, s *channel.Session, link Link, spec Spec, begin func(),
+	progress func(Interval)) (*Result, error) {
 	stopOnce := sync.OnceFunc(func() { s.Post(channel.Stop, nil) })
 	over := false // the far side has sent its last message
 	defer func() {
@@ -166,9 +167,11 @@ type cast struct {
 }
 
 // connect opens what the near side of a test needs.
-func (l Link) connect(ctx context.Context, s *channel.Session, spec Spec, p *engine.Phase, accepted acceptBody, ends *endpoints) (side cast, err error) {
+func (l Link) connect(ctx context.Context, s *channel.Session, spec Spec, p *engine.Phase, accepted acceptBody,
+	ends *endpoints) (side cast, err error) {
 	asked := ctx
-	ctx, cancel := context.WithTimeoutCause(ctx, s.Timing.Setup, fmt.Errorf("open data connections: %w: nothing within %v", ErrPeerGone, s.Timing.Setup))
+	ctx, cancel := context.WithTimeoutCause(ctx, s.Timing.Setup,
+		fmt.Errorf("open data connections: %w: nothing within %v", ErrPeerGone, s.Timing.Setup))
 	defer cancel()
 	defer func() {
 		if err != nil && asked.Err() == nil {
@@ -203,7 +206,8 @@ func (l Link) connect(ctx context.Context, s *channel.Session, spec Spec, p *eng
 }
 
 // openConnections opens the TCP data connections.
-func (l Link) openConnections(ctx context.Context, spec Spec, p *engine.Phase, ends *endpoints) ([]*engine.Worker, error) {
+func (l Link) openConnections(ctx context.Context, spec Spec, p *engine.Phase,
+	ends *endpoints) ([]*engine.Worker, error) {
 	n := spec.Connections()
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -234,7 +238,8 @@ func (l Link) openConnections(ctx context.Context, spec Spec, p *engine.Phase, e
 }
 
 // openDatagrams opens the sockets of a udp test.
-func (l Link) openDatagrams(ctx context.Context, s *channel.Session, spec Spec, p *engine.Phase, accepted acceptBody, ends *endpoints) (cast, error) {
+func (l Link) openDatagrams(ctx context.Context, s *channel.Session, spec Spec, p *engine.Phase, accepted acceptBody,
+	ends *endpoints) (cast, error) {
 	to, ok := l.echoAddress(ctx, accepted)
 	if !ok || len(accepted.EchoToken) != echo.TokenBytes {
 		return cast{}, fmt.Errorf("open streams over udp: %w: the far end named no address", ErrProtocol)
@@ -253,7 +258,8 @@ func (l Link) openDatagrams(ctx context.Context, s *channel.Session, spec Spec, 
 }
 
 // newConnectors makes the workers of a crr test.
-func (l Link) newConnectors(spec Spec, p *engine.Phase, accepted acceptBody, ends *endpoints) ([]*engine.Worker, error) {
+func (l Link) newConnectors(spec Spec, p *engine.Phase, accepted acceptBody,
+	ends *endpoints) ([]*engine.Worker, error) {
 	ip, err := netip.ParseAddr(l.PeerIP)
 	if err != nil {
 		return nil, fmt.Errorf("connect to the far end: its address is not known: %w", err)
@@ -279,7 +285,8 @@ func (l Link) newConnectors(spec Spec, p *engine.Phase, accepted acceptBody, end
 
 // newPinger finds out who answers: the far kernel over ICMP if the network lets it, else the far
 // linerate over UDP.
-func (l Link) newPinger(ctx context.Context, spec Spec, p *engine.Phase, accepted acceptBody) (*engine.Worker, *echo.Pinger, error) {
+func (l Link) newPinger(ctx context.Context, spec Spec, p *engine.Phase, accepted acceptBody) (*engine.Worker,
+	*echo.Pinger, error) {
 	o := echo.PingOptions{Bytes: spec.RequestBytes, Gap: spec.Gap}
 	if spec.Test != Ping {
 		o.Bytes, o.Gap = probeBytes, spec.ProbeGap
@@ -337,7 +344,8 @@ func firstError(errs []error) error {
 
 // newWorker makes the worker of one side for connection index, which it takes over. The senders of
 // one side share the quota; nil: no amount was asked for.
-func newWorker(spec Spec, p *engine.Phase, conn *net.TCPConn, near bool, index int, quota *engine.Quota) (*engine.Worker, error) {
+func newWorker(spec Spec, p *engine.Phase, conn *net.TCPConn, near bool, index int,
+	quota *engine.Quota) (*engine.Worker, error) {
 	role := roleOf(spec, near, index)
 	c, err := engine.Adopt(conn, connOptions(spec, role != engine.Receiver))
 	if err != nil {

@@ -19,7 +19,8 @@ func smallerSegments(asked, got int) string {
 	if got == 0 || got >= asked-tcpinfo.TimestampBytes {
 		return ""
 	}
-	return fmt.Sprintf("segments of %d bytes were asked for, and %d is the most that this path and both hosts take", asked, got)
+	return fmt.Sprintf("segments of %d bytes were asked for, and %d is the most that this path and both hosts take",
+		asked, got)
 }
 
 // assemble makes the result out of what both sides counted.
@@ -42,7 +43,8 @@ func assemble(c *conductor, link Link, method string, started time.Time, far res
 	switch c.spec.Test {
 	case Stream:
 		r.bulk(near, far)
-		r.SendMethod, r.ReceiveMethod = cmp.Or(near.SendMethod, far.SendMethod), cmp.Or(far.ReceiveMethod, near.ReceiveMethod)
+		r.SendMethod, r.ReceiveMethod = cmp.Or(near.SendMethod, far.SendMethod),
+			cmp.Or(far.ReceiveMethod, near.ReceiveMethod)
 		r.VerifiedBytes = near.Verified + far.Verified
 		r.pace(c.spec, near, far)
 	case UDP:
@@ -183,7 +185,8 @@ func DistributionOf(l stats.Latencies) *Distribution {
 		return nil
 	}
 	return &Distribution{
-		Count: l.Count, Min: l.Min, Mean: l.Mean, P50: l.P50, P90: l.P90, P99: l.P99, P999: l.P999, Max: l.Max, StdDev: l.StdDev,
+		Count: l.Count, Min: l.Min, Mean: l.Mean, P50: l.P50, P90: l.P90, P99: l.P99, P999: l.P999, Max: l.Max,
+		StdDev: l.StdDev,
 	}
 }
 
@@ -192,7 +195,8 @@ func (c *conductor) body(name string) resultBody {
 	open, shut := c.window.open, c.window.shut
 	b := resultBody{
 		End: c.end(name), Bytes: c.arrived(), Transactions: shut.transactions - open.transactions,
-		Verified: shut.verified - open.verified, Seconds: (shut.at - open.at).Seconds(), Window: (shut.at - open.at).Seconds(), Parts: c.parts,
+		Verified: shut.verified - open.verified, Seconds: (shut.at - open.at).Seconds(),
+		Window: (shut.at - open.at).Seconds(), Parts: c.parts,
 	}
 	for _, w := range c.workers {
 		switch w.Role {

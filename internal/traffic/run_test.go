@@ -80,7 +80,8 @@ func checkEnds(t *testing.T, r *Result) {
 		if e.CPUSeconds <= 0 || e.CPUSeconds > 2 || e.CPUSecondsPerGigabyte <= 0 {
 			t.Errorf("%s: cpu %v s, %v s/GB", name, e.CPUSeconds, e.CPUSecondsPerGigabyte)
 		}
-		if len(e.Drops) != 2 || e.Drops[0].Place != "TcpExt.TCPBacklogDrop" || e.Drops[0].Total != 3 || e.Drops[1].Total != 1 {
+		if len(e.Drops) != 2 || e.Drops[0].Place != "TcpExt.TCPBacklogDrop" || e.Drops[0].Total != 3 ||
+			e.Drops[1].Total != 1 {
 			t.Errorf("%s: drops %+v", name, e.Drops)
 		}
 		if _, ok := e.Counters["softnet.dropped"]; ok || e.Counters["Tcp.RetransSegs"] != 2 {
@@ -97,7 +98,8 @@ func checkEnds(t *testing.T, r *Result) {
 			t.Errorf("%s: %d connections", name, len(e.TCP))
 		}
 		for _, i := range e.TCP {
-			if i.SndMSSBytes < 500 || !i.WScaleOK || i.CongestionControl == "" || i.SndBufBytes == 0 || i.RcvBufBytes == 0 {
+			if i.SndMSSBytes < 500 || !i.WScaleOK || i.CongestionControl == "" || i.SndBufBytes == 0 ||
+				i.RcvBufBytes == 0 {
 				t.Errorf("%s: %+v", name, i)
 			}
 			if i.Sender && (i.BytesAcked == 0 || i.MeanCwndBytes == 0 || i.MaxSndWndBytes == 0 || i.BusySeconds <= 0) {
@@ -108,7 +110,8 @@ func checkEnds(t *testing.T, r *Result) {
 			}
 		}
 	}
-	if runtime.GOOS == "linux" && (r.RetransmitsTotal == nil || r.MSSBytes == 0 || r.MTUBytes == 0 || r.CongestionControl == "") {
+	if runtime.GOOS == "linux" && (r.RetransmitsTotal == nil || r.MSSBytes == 0 || r.MTUBytes == 0 ||
+		r.CongestionControl == "") {
 		t.Errorf("path: %+v", r)
 	}
 }
@@ -153,7 +156,8 @@ func TestPing(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer server.Close()
-	for _, c := range []struct{ method, peer string }{{"icmp echo", "127.0.0.1"}, {"icmp echo", "::1"}, {"udp echo", "nobody"}} {
+	for _, c := range []struct{ method, peer string }{{"icmp echo", "127.0.0.1"}, {"icmp echo", "::1"},
+		{"udp echo", "nobody"}} {
 		t.Run(c.method+" "+c.peer, func(t *testing.T) {
 			w := newWorld(t)
 			w.far.Echo, w.link.PeerIP = server, c.peer

@@ -61,13 +61,15 @@ func TestDatagramsAllWays(t *testing.T) {
 				w.withEcho(t)
 				r := run(t, w, spec, nil)
 				u := r.UDP
-				if u == nil || u.Sent == 0 || u.Received+u.Lost != u.Sent || u.Duplicates == nil || *u.Duplicates != 0 || u.Reordered == nil {
+				if u == nil || u.Sent == 0 || u.Received+u.Lost != u.Sent || u.Duplicates == nil ||
+					*u.Duplicates != 0 || u.Reordered == nil {
 					t.Fatalf("%+v", u)
 				}
 				if (direction == Bidir) != (u.Up != nil && u.Down != nil) {
 					t.Errorf("up %+v, down %+v", u.Up, u.Down)
 				}
-				if r.Bytes != int64(u.Received)*100 || r.ThroughputBitsPerSec <= 0 || r.PacketsPerSec <= 0 || r.LossRatio == nil {
+				if r.Bytes != int64(u.Received)*100 || r.ThroughputBitsPerSec <= 0 || r.PacketsPerSec <= 0 ||
+					r.LossRatio == nil {
 					t.Errorf("%+v", r)
 				}
 				var explained uint64
@@ -77,14 +79,16 @@ func TestDatagramsAllWays(t *testing.T) {
 				if explained != u.Lost {
 					t.Errorf("lost %d, explained %+v", u.Lost, r.Losses)
 				}
-				if r.Pacing == nil || r.Pacing.Gaps == nil || r.Pacing.AchievedBitsPerSec <= 0 || r.Pacing.Method == "" {
+				if r.Pacing == nil || r.Pacing.Gaps == nil || r.Pacing.AchievedBitsPerSec <= 0 ||
+					r.Pacing.Method == "" {
 					t.Errorf("pacing %+v", r.Pacing)
 				}
 				if !strings.HasPrefix(r.Method, "udp, ") || u.Batch == "" || r.LocalAddress != "127.0.0.1" {
 					t.Errorf("method %q, batch %q, from %s", r.Method, u.Batch, r.LocalAddress)
 				}
 				// Not each of them: a machine that has other things to do leaves some empty.
-				if !slices.ContainsFunc(r.Intervals, func(i Interval) bool { return i.PacketsPerSec > 0 && i.ThroughputBitsPerSec > 0 }) {
+				if !slices.ContainsFunc(r.Intervals,
+					func(i Interval) bool { return i.PacketsPerSec > 0 && i.ThroughputBitsPerSec > 0 }) {
 					t.Errorf("intervals %+v", r.Intervals)
 				}
 			})
@@ -139,7 +143,8 @@ func TestAmounts(t *testing.T) {
 				want -= int64(r.UDP.Lost) * 1000
 			}
 			if r.Bytes != want || r.ThroughputBitsPerSec <= 0 {
-				t.Errorf("%d bytes instead of %d in %v s at %v bits/s", r.Bytes, want, r.DurationSeconds, r.ThroughputBitsPerSec)
+				t.Errorf("%d bytes instead of %d in %v s at %v bits/s", r.Bytes, want, r.DurationSeconds,
+					r.ThroughputBitsPerSec)
 			}
 			// Not a measure of speed: without an end of its own it would take all of its time.
 			if r.DurationSeconds <= 0 || r.DurationSeconds > 15 {
@@ -161,7 +166,8 @@ func TestChosenPortsAreFreeAgain(t *testing.T) {
 	_ = l.Close()
 	w := newWorld(t)
 	for _, spec := range []Spec{
-		{Test: Stream, Direction: Up}, {Test: Stream, Direction: Down}, {Test: Stream, Direction: Bidir}, {Test: RR}, {Test: Stream, Bytes: 1e6}, {Test: Stream, Bytes: 1e6, Direction: Down},
+		{Test: Stream, Direction: Up}, {Test: Stream, Direction: Down}, {Test: Stream, Direction: Bidir}, {Test: RR},
+		{Test: Stream, Bytes: 1e6}, {Test: Stream, Bytes: 1e6, Direction: Down},
 	} {
 		spec.Duration, spec.SourcePort = 100*time.Millisecond, port
 		if spec.Bytes > 0 {
@@ -267,7 +273,8 @@ func TestOptionsReachTheSockets(t *testing.T) {
 		if len(e.Placement) != 1 || e.Placement[0] != (Placement{Stream: 0, CPU: cpu}) {
 			t.Errorf("%s: placement %+v", name, e.Placement)
 		}
-		if e.UserSeconds+e.SystemSeconds+e.SoftIRQSeconds+e.IRQSeconds < 0.99*e.CPUSeconds || e.CPUSecondsPerMillion <= 0 {
+		if e.UserSeconds+e.SystemSeconds+e.SoftIRQSeconds+e.IRQSeconds < 0.99*e.CPUSeconds ||
+			e.CPUSecondsPerMillion <= 0 {
 			t.Errorf("%s: cost %+v", name, e)
 		}
 	}
@@ -290,7 +297,8 @@ func TestRefusals(t *testing.T) {
 		w := newWorld(t)
 		c.far(&w.far)
 		done := w.serve(t.Context())
-		if _, err := Run(t.Context(), w.link, c.spec, nil); !errors.Is(err, ErrRefused) || !strings.Contains(err.Error(), c.want) {
+		if _, err := Run(t.Context(), w.link, c.spec, nil); !errors.Is(err, ErrRefused) ||
+			!strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: near: %v", c.name, err)
 		}
 		if err := <-done; err == nil {
@@ -314,8 +322,10 @@ func TestEveryByteIsCharged(t *testing.T) {
 		most int64               // 0: none
 	}{
 		"an amount up": {Spec{Test: Stream, Streams: 2, Bytes: amount}, func(*Result) int64 { return amount }, amount},
-		"one way down": {Spec{Test: Stream, Direction: Down, Duration: 200 * time.Millisecond}, func(r *Result) int64 { return r.Bytes }, 0},
-		"both ways":    {Spec{Test: Stream, Direction: Bidir, Bytes: amount}, func(*Result) int64 { return 2 * amount }, 2 * amount},
+		"one way down": {Spec{Test: Stream, Direction: Down, Duration: 200 * time.Millisecond},
+			func(r *Result) int64 { return r.Bytes }, 0},
+		"both ways": {Spec{Test: Stream, Direction: Bidir, Bytes: amount}, func(*Result) int64 { return 2 * amount },
+			2 * amount},
 		"transactions": {
 			Spec{Test: RR, Duration: 100 * time.Millisecond, RequestBytes: 100, ResponseBytes: 900},
 			func(r *Result) int64 { return int64(r.TransactionsPerSec*r.DurationSeconds+0.5) * 1000 }, 0,
@@ -376,7 +386,8 @@ func TestNoMoreThanThePurseHolds(t *testing.T) {
 	}
 	served = w.serve(t.Context())
 	ctx, cancel := context.WithCancel(t.Context())
-	if _, err := Run(ctx, w.link, Spec{Test: Stream, Duration: 10 * time.Second, Interval: 100 * time.Millisecond}, func(Interval) { cancel() }); !errors.Is(err, context.Canceled) {
+	if _, err := Run(ctx, w.link, Spec{Test: Stream, Duration: 10 * time.Second, Interval: 100 * time.Millisecond},
+		func(Interval) { cancel() }); !errors.Is(err, context.Canceled) {
 		t.Fatalf("near side: %v", err)
 	}
 	if err := <-served; err == nil || charged == 0 {

@@ -108,7 +108,8 @@ func join(s Spec, own, far part) Interval {
 		i.CwndBytes, i.SsthreshBytes, i.DeliveryRateBitsPerSec = sender.Cwnd, sender.Ssthresh, sender.DeliveryRate
 		if length := sender.End - sender.Start; length > 0 {
 			// The kernel's clock and ours part by a tick; a share is one at most.
-			i.RwndLimitedRatio, i.SndbufLimitedRatio = min(1, sender.RwndLimited/length), min(1, sender.SndbufLimited/length)
+			i.RwndLimitedRatio, i.SndbufLimitedRatio = min(1, sender.RwndLimited/length),
+				min(1, sender.SndbufLimited/length)
 		}
 		if s.Direction == Bidir {
 			i.RetransmitsTotal += far.Retransmits

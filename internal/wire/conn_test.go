@@ -157,7 +157,8 @@ func TestConnCarriesLargeMessages(t *testing.T) {
 
 func TestConnBoundsRequests(t *testing.T) {
 	client, server := joinTLS(t)
-	if err := client.Send(t.Context(), "request", strings.Repeat("x", wire.MaxRequestBytes)); err != nil && !errors.Is(err, wire.ErrPeerGone) {
+	if err := client.Send(t.Context(), "request", strings.Repeat("x", wire.MaxRequestBytes)); err != nil &&
+		!errors.Is(err, wire.ErrPeerGone) {
 		t.Fatal(err)
 	}
 	<-server.Done()
@@ -181,7 +182,8 @@ func TestConnGivesUpASlowMessage(t *testing.T) {
 		}
 	}()
 	<-c.Done()
-	if _, err := c.Receive(t.Context()); !errors.Is(err, wire.ErrProtocol) || !strings.Contains(err.Error(), "took longer than") {
+	if _, err := c.Receive(t.Context()); !errors.Is(err, wire.ErrProtocol) ||
+		!strings.Contains(err.Error(), "took longer than") {
 		t.Errorf("got %v", err)
 	}
 }
@@ -290,7 +292,12 @@ func TestConnBearsSilence(t *testing.T) {
 		want string
 	}{
 		"while it is asked for": {func(c *wire.Conn, beat, _ func()) { c.Bear(20 * time.Millisecond); beat() }, "24ms"},
-		"the longest counts":    {func(c *wire.Conn, beat, _ func()) { c.Bear(20 * time.Millisecond); c.Bear(time.Millisecond)(); beat() }, "24ms"},
+		"the longest counts": {func(c *wire.Conn, beat,
+			_ func()) {
+			c.Bear(20 * time.Millisecond)
+			c.Bear(time.Millisecond)()
+			beat()
+		}, "24ms"},
 		"over, and not heard": {func(c *wire.Conn, _, beaten func()) {
 			over := c.Bear(20 * time.Millisecond)
 			beaten()

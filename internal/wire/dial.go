@@ -97,7 +97,8 @@ func dialTCP(ctx context.Context, op, addr string, d net.Dialer) (*net.TCPConn, 
 		// The second is of a port whose earlier connection to the same peer is still remembered
 		// (TIME_WAIT).
 		e.Kind = ErrPortTaken
-		e.Advice = fmt.Sprintf("choose another port than %d, or wait a minute for the connection that has it", localPort(d.LocalAddr))
+		e.Advice = fmt.Sprintf("choose another port than %d, or wait a minute for the connection that has it",
+			localPort(d.LocalAddr))
 	case errors.As(err, &dns):
 		e.Advice = "is the name spelled right, and does this host's resolver know it?"
 	case isTimeout(err):
@@ -118,7 +119,8 @@ func localPort(a net.Addr) int {
 // isTimeout tells whether time ran out, whoever kept it.
 func isTimeout(err error) bool {
 	var t interface{ Timeout() bool }
-	return errors.Is(err, context.DeadlineExceeded) || errors.Is(err, os.ErrDeadlineExceeded) || errors.As(err, &t) && t.Timeout()
+	return errors.Is(err, context.DeadlineExceeded) || errors.Is(err, os.ErrDeadlineExceeded) ||
+		errors.As(err, &t) && t.Timeout()
 }
 
 // handshakeError explains why TLS with addr did not come about; head is what the peer said first.

@@ -76,12 +76,19 @@ func TestDialExplainsWhyNot(t *testing.T) {
 		"closed port":  {closedPort(t), wire.ErrUnreachable, "refused", "linerate serve"},
 		"wrong key":    {listen(t, wire.NewKey()).Addr().String(), wire.ErrWrongKey, "wrong key", "printed"},
 		"http":         {web.Listener.Addr().String(), wire.ErrNotLinerate, "HTTP", "host and port"},
-		"https":        {secureWeb.Listener.Addr().String(), wire.ErrNotLinerate, "TLS, but not linerate/1", "host and port"},
-		"ssh":          {answer(t, func(c net.Conn) { io.WriteString(c, "SSH-2.0-OpenSSH_9.2p1\r\n") }), wire.ErrNotLinerate, "SSH", ""},
-		"sink":         {answer(t, func(c net.Conn) { io.Copy(io.Discard, c) }), wire.ErrUnreachable, "said nothing", "alive"},
-		"iperf3":       {answer(t, func(c net.Conn) { hello(c, 37); c.Write([]byte{9}); io.Copy(io.Discard, c) }), wire.ErrNotLinerate, "iperf3", ""},
-		"closes":       {answer(t, func(c net.Conn) { hello(c, 100); c.(*net.TCPConn).CloseWrite() }), wire.ErrNotLinerate, "without a word", ""},
-		"dies midway":  {answer(t, func(c net.Conn) { hello(c, 100); io.WriteString(c, "\x16\x03\x03\x40\x00"); c.Close() }), wire.ErrPeerGone, "", ""},
+		"https": {secureWeb.Listener.Addr().String(), wire.ErrNotLinerate, "TLS, but not linerate/1",
+			"host and port"},
+		"ssh": {answer(t, func(c net.Conn) { io.WriteString(c, "SSH-2.0-OpenSSH_9.2p1\r\n") }),
+			wire.ErrNotLinerate, "SSH", ""},
+		"sink": {answer(t, func(c net.Conn) { io.Copy(io.Discard, c) }), wire.ErrUnreachable,
+			"said nothing", "alive"},
+		"iperf3": {answer(t, func(c net.Conn) { hello(c, 37); c.Write([]byte{9}); io.Copy(io.Discard, c) }),
+			wire.ErrNotLinerate, "iperf3", ""},
+		"closes": {answer(t, func(c net.Conn) { hello(c, 100); c.(*net.TCPConn).CloseWrite() }),
+			wire.ErrNotLinerate, "without a word", ""},
+		"dies midway": {answer(t,
+			func(c net.Conn) { hello(c, 100); io.WriteString(c, "\x16\x03\x03\x40\x00"); c.Close() }),
+			wire.ErrPeerGone, "", ""},
 		"right identity, wrong protocol": {answer(t, func(c net.Conn) {
 			s := tls.Server(c, &tls.Config{Certificates: []tls.Certificate{own}})
 			s.Handshake()
@@ -134,7 +141,8 @@ func TestDataConnectionFromAChosenPort(t *testing.T) {
 		t.Fatal(err)
 	}
 	called := false
-	o := wire.DataOptions{LocalPort: port, Control: func(string, string, syscall.RawConn) error { called = true; return nil }}
+	o := wire.DataOptions{LocalPort: port,
+		Control: func(string, string, syscall.RawConn) error { called = true; return nil }}
 	conn, err := wire.DialData(bounded(t), l.Addr().String(), q.Token(), 0, o)
 	if err != nil {
 		t.Fatal(err)
@@ -144,7 +152,8 @@ func TestDataConnectionFromAChosenPort(t *testing.T) {
 		t.Errorf("connected from port %d instead of %d; control called: %v", got, port, called)
 	}
 	var e *wire.Error
-	if _, err := wire.DialData(bounded(t), l.Addr().String(), q.Token(), 1, o); !errors.As(err, &e) || !errors.Is(err, wire.ErrPortTaken) || !strings.Contains(e.Advice, text) {
+	if _, err := wire.DialData(bounded(t), l.Addr().String(), q.Token(), 1, o); !errors.As(err, &e) ||
+		!errors.Is(err, wire.ErrPortTaken) || !strings.Contains(e.Advice, text) {
 		t.Errorf("a port that is taken: %v", err)
 	}
 }
@@ -156,7 +165,8 @@ func TestDialDataExplainsWhyNot(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := wire.DialData(ctx, closedPort(t), wire.NewToken(), 0, wire.DataOptions{}); !errors.Is(err, context.Canceled) {
+	if _, err := wire.DialData(ctx, closedPort(t), wire.NewToken(), 0, wire.DataOptions{}); !errors.Is(err,
+		context.Canceled) {
 		t.Errorf("got %v", err)
 	}
 }

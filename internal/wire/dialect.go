@@ -32,7 +32,10 @@ var dialects = []struct {
 	name   string
 	speaks func(head []byte) bool
 }{
-	{"linerate data", func(b []byte) bool { return strings.HasPrefix(string(b), dataMagic[:min(len(b), len(dataMagic))]) }},
+	{"linerate data", func(b []byte) bool {
+		return strings.HasPrefix(string(b),
+			dataMagic[:min(len(b), len(dataMagic))])
+	}},
 	{"SSH", func(b []byte) bool { return strings.HasPrefix(string(b), "SSH-") }},
 	{"HTTP", isHTTP},
 	// The greeting of a control connection, and the first and last datagrams of a test.
@@ -64,7 +67,8 @@ func hasPrefix(b []byte, prefixes ...string) bool {
 
 // isHTTP tells a request line, a status line, or the preface of HTTP/2 (RFC 9113 §3.4).
 func isHTTP(b []byte) bool {
-	return hasPrefix(b, "HTTP/", "GET ", "HEAD ", "POST ", "PUT ", "OPTIONS ", "CONNECT ", "DELETE ", "PATCH ", "TRACE ", "PRI * HTTP/2")
+	return hasPrefix(b, "HTTP/", "GET ", "HEAD ", "POST ", "PUT ", "OPTIONS ", "CONNECT ", "DELETE ", "PATCH ",
+		"TRACE ", "PRI * HTTP/2")
 }
 
 // isIperf3 tells the 36 characters of lower-case base 32 and the NUL that a client sends first, or

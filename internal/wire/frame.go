@@ -44,7 +44,8 @@ func appendFrame(b []byte, typ string, body any) ([]byte, error) {
 	// Refused here, where the message has a name, and not by the peer, which could only end the
 	// channel.
 	if len(encoded) > MaxMessageBytes {
-		return nil, fmt.Errorf("encode %s message: %d bytes are over the limit of %d", typ, len(encoded), MaxMessageBytes)
+		return nil, fmt.Errorf("encode %s message: %d bytes are over the limit of %d", typ, len(encoded),
+			MaxMessageBytes)
 	}
 	b = binary.BigEndian.AppendUint32(b, uint32(len(encoded)))
 	return append(b, encoded...), nil

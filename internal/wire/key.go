@@ -69,7 +69,8 @@ func ParseKey(text string) (Key, error) {
 		}
 		s := keySymbol(r)
 		if s < 0 {
-			return Key{}, fmt.Errorf("parse key: %w: %q in group %d is not a character of keys", ErrBadKey, r, n/keyGroup+1)
+			return Key{}, fmt.Errorf("parse key: %w: %q in group %d is not a character of keys", ErrBadKey, r,
+				n/keyGroup+1)
 		}
 		if n < keyLength {
 			word[n] = byte(s)
@@ -77,13 +78,15 @@ func ParseKey(text string) (Key, error) {
 		n++
 	}
 	if n != keyLength {
-		return Key{}, fmt.Errorf("parse key: %w: %d characters instead of the %d that `linerate serve` prints", ErrBadKey, n, keyLength)
+		return Key{}, fmt.Errorf("parse key: %w: %d characters instead of the %d that `linerate serve` prints",
+			ErrBadKey, n, keyLength)
 	}
 	sum, weighted := syndromes(word[:])
 	if sum != 0 || weighted != 0 {
 		if sum != 0 && weighted != 0 {
 			if at := int(gfLog(weighted)+31-gfLog(sum)) % 31; at < keyLength {
-				return Key{}, fmt.Errorf("parse key: %w: look at group %d, %s", ErrBadKey, at/keyGroup+1, groupOf(word, at/keyGroup))
+				return Key{}, fmt.Errorf("parse key: %w: look at group %d, %s", ErrBadKey, at/keyGroup+1,
+					groupOf(word, at/keyGroup))
 			}
 		}
 		return Key{}, fmt.Errorf("parse key: %w: more than one character is wrong", ErrBadKey)

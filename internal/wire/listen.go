@@ -83,7 +83,8 @@ func listen(ctx context.Context, addr string, config *tls.Config) (*Listener, er
 
 // listenTCP opens a plain TCP socket. Go would make it a multipath one by itself (1.24), which is
 // not what is measured here.
-func listenTCP(ctx context.Context, addr string, control func(string, string, syscall.RawConn) error) (*net.TCPListener, error) {
+func listenTCP(ctx context.Context, addr string, control func(string, string, syscall.RawConn) error) (*net.TCPListener,
+	error) {
 	// Keep-alive probes would be packets in a measurement that nobody accounted for; control
 	// channels beat by themselves.
 	lc := net.ListenConfig{KeepAlive: -1, Control: control}
@@ -134,7 +135,8 @@ func (l *Listener) Accept() (*Conn, error) {
 // be closed by the caller.
 func (l *Listener) Expect(token Token, n int) *DataQueue {
 	n = min(max(n, 1), MaxDataConns)
-	q := &DataQueue{listener: l, token: token, limit: n, waiting: make(chan dataConn, n), closed: make(chan struct{}), seen: make(map[int]bool)}
+	q := &DataQueue{listener: l, token: token, limit: n, waiting: make(chan dataConn, n), closed: make(chan struct{}),
+		seen: make(map[int]bool)}
 	l.mu.Lock()
 	over := l.over
 	if !over {

@@ -40,7 +40,8 @@ func TestListenPortTaken(t *testing.T) {
 			other.Close()
 			t.Fatalf("%s: a second listener got the same port", when)
 		}
-		if runtime.GOOS == "linux" && (!errors.Is(err, syscall.EADDRINUSE) || !strings.Contains(err.Error(), "address already in use")) {
+		if runtime.GOOS == "linux" &&
+			(!errors.Is(err, syscall.EADDRINUSE) || !strings.Contains(err.Error(), "address already in use")) {
 			t.Errorf("%s: got %v", when, err)
 		}
 		if err := wire.ForceRenew(l); err != nil && !errors.Is(err, errors.ErrUnsupported) {
@@ -93,7 +94,8 @@ func TestDataConnections(t *testing.T) {
 	if n := l.Rejected()["linerate data"]; n != 3 {
 		t.Errorf("%d rejections counted, want 3", n)
 	}
-	if _, err := wire.DialData(t.Context(), l.Addr().String(), q.Token(), wire.MaxDataConns, wire.DataOptions{}); err == nil {
+	if _, err := wire.DialData(t.Context(), l.Addr().String(), q.Token(), wire.MaxDataConns,
+		wire.DataOptions{}); err == nil {
 		t.Error("an index too many was taken")
 	}
 }
@@ -327,7 +329,8 @@ func FuzzPreface(f *testing.F) {
 	f.Fuzz(func(t *testing.T, raw []byte) {
 		_ = wire.Dialect(raw)
 		token, index, ok := wire.ParsePreface(raw)
-		if ok != (len(raw) == wire.PrefaceBytes && bytes.HasPrefix(raw, []byte("LNRD2\n")) && binary.BigEndian.Uint16(raw[wire.PrefaceBytes-2:]) < wire.MaxDataConns) {
+		if ok != (len(raw) == wire.PrefaceBytes && bytes.HasPrefix(raw, []byte("LNRD2\n")) &&
+			binary.BigEndian.Uint16(raw[wire.PrefaceBytes-2:]) < wire.MaxDataConns) {
 			t.Fatalf("%q: %v", raw, ok)
 		}
 		if ok && !bytes.Equal(wire.AppendPreface(nil, token, index), raw) {

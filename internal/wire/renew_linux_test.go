@@ -118,7 +118,8 @@ func TestListenOptions(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := l.ExpectWith(wire.NewToken(), 1, wire.ListenOptions{MSSBytes: 600}); !errors.Is(err, errors.ErrUnsupported) {
+	if _, err := l.ExpectWith(wire.NewToken(), 1, wire.ListenOptions{MSSBytes: 600}); !errors.Is(err,
+		errors.ErrUnsupported) {
 		t.Errorf("a second test with options: %v", err)
 	}
 	got := look(accept(q))
@@ -201,7 +202,10 @@ func TestNetnsRenewTakesUpDefaults(t *testing.T) {
 				t.Error(err)
 				return 0
 			}
-			err = raw.Control(func(fd uintptr) { bytes, _ = unix.GetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_RCVBUF) })
+			err = raw.Control(func(
+				fd uintptr) {
+				bytes, _ = unix.GetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_RCVBUF)
+			})
 			if err != nil {
 				t.Error(err)
 			}

@@ -147,7 +147,8 @@ func SSH(ctx context.Context, target string, command []string) (*Conn, string, e
 	}
 	const op = "start linerate over"
 	if _, err := exec.LookPath("ssh"); err != nil {
-		return nil, "", &Error{Op: op, Peer: t.String(), Kind: ErrUnreachable, Err: err, Advice: "install the OpenSSH client on this host"}
+		return nil, "", &Error{Op: op, Peer: t.String(), Kind: ErrUnreachable, Err: err,
+			Advice: "install the OpenSSH client on this host"}
 	}
 	config := t.config(ctx)
 	options := []string{"-T"}
@@ -173,7 +174,8 @@ func SSH(ctx context.Context, target string, command []string) (*Conn, string, e
 	if !stop() {
 		_ = s.Close()
 		if errors.Is(ctx.Err(), context.DeadlineExceeded) {
-			return nil, "", &Error{Op: op, Peer: t.String(), Kind: ErrUnreachable, Err: ctx.Err(), Advice: t.tryByHand()}
+			return nil, "", &Error{Op: op, Peer: t.String(), Kind: ErrUnreachable, Err: ctx.Err(),
+				Advice: t.tryByHand()}
 		}
 		return nil, "", fmt.Errorf("%s %s: %w", op, t, ctx.Err())
 	}

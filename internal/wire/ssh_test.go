@@ -61,7 +61,8 @@ exec cat`)
 }
 
 func TestSSHEndsMidway(t *testing.T) {
-	fakeSSH(t, answersG+`echo "linerate/1 data-port=4711"; echo "ssh: Connection to far closed by remote host." >&2; exit 255`)
+	fakeSSH(t, answersG+
+		`echo "linerate/1 data-port=4711"; echo "ssh: Connection to far closed by remote host." >&2; exit 255`)
 	c, _, err := wire.SSH(bounded(t), "ssh://far", nil)
 	if err != nil {
 		t.Fatal(err)
@@ -79,7 +80,8 @@ func TestSSHExplainsWhyNot(t *testing.T) {
 		kind   error
 		text   string
 	}{
-		"refused":      {"echo 'ssh: connect to host far port 22: Connection refused' >&2; exit 255", wire.ErrUnreachable, "ssh: connect to host far port 22: Connection refused"},
+		"refused": {"echo 'ssh: connect to host far port 22: Connection refused' >&2; exit 255",
+			wire.ErrUnreachable, "ssh: connect to host far port 22: Connection refused"},
 		"no program":   {"echo 'sh: 1: linerate: not found' >&2; exit 127", wire.ErrNotLinerate, "linerate: not found"},
 		"ends at once": {"exit 0", wire.ErrNotLinerate, "without linerate's greeting"},
 		"chatters":     {"yes", wire.ErrNotLinerate, "no greeting"},
@@ -104,7 +106,8 @@ func TestSSHExplainsWhyNot(t *testing.T) {
 		fakeSSH(t, answersG+"exec sleep 60")
 		ctx, cancel := context.WithCancel(t.Context())
 		time.AfterFunc(50*time.Millisecond, cancel)
-		if _, _, err := wire.SSH(ctx, "ssh://far", nil); !errors.Is(err, context.Canceled) || errors.Is(err, wire.ErrUnreachable) {
+		if _, _, err := wire.SSH(ctx, "ssh://far", nil); !errors.Is(err, context.Canceled) ||
+			errors.Is(err, wire.ErrUnreachable) {
 			t.Errorf("got %v", err)
 		}
 	})
@@ -159,7 +162,8 @@ func FuzzSSHOutput(f *testing.F) {
 }
 
 func FuzzSSHTarget(f *testing.F) {
-	for _, seed := range []string{"ssh://far", "ssh://me@far:22", "ssh://[::1]:22", "ssh://-oX", "ssh://%2doX@far", "ssh://a%0ab"} {
+	for _, seed := range []string{"ssh://far", "ssh://me@far:22", "ssh://[::1]:22", "ssh://-oX", "ssh://%2doX@far",
+		"ssh://a%0ab"} {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, text string) {

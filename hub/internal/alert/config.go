@@ -102,8 +102,10 @@ func (c Config) Validate() error {
 		value      unit.Span
 		least, top time.Duration
 	}{
-		{"every", c.Every, minEvery, 24 * time.Hour}, {"for", c.For, 0, maxTime}, {"keep_firing_for", c.KeepFiringFor, 0, maxTime},
-		{"repeat_every", c.RepeatEvery, time.Minute, maxTime}, {"exec_timeout", c.ExecTimeout, time.Second, 5 * time.Minute},
+		{"every", c.Every, minEvery, 24 * time.Hour}, {"for", c.For, 0, maxTime},
+		{"keep_firing_for", c.KeepFiringFor, 0, maxTime},
+		{"repeat_every", c.RepeatEvery, time.Minute, maxTime},
+		{"exec_timeout", c.ExecTimeout, time.Second, 5 * time.Minute},
 	} {
 		if d := t.value.Duration(); d != 0 && (d < t.least || d > t.top) {
 			return bad("%s %v: write %v to %v", t.key, t.value, unit.Span(t.least), unit.Span(t.top))
@@ -153,7 +155,8 @@ func (w Webhook) problem() string {
 		return fmt.Sprintf("webhooks: %s: timeout %v: write 1s to 5m", w.URL, w.Timeout)
 	}
 	for name, file := range w.HeaderFiles {
-		if name == "" || strings.ContainsFunc(name, func(r rune) bool { return r <= ' ' || r > '~' || strings.ContainsRune(`()<>@,;:\"/[]?={}`, r) }) {
+		if name == "" || strings.ContainsFunc(name,
+			func(r rune) bool { return r <= ' ' || r > '~' || strings.ContainsRune(`()<>@,;:\"/[]?={}`, r) }) {
 			return fmt.Sprintf("webhooks: %s: header_files: %q is no name of a header", w.URL, name)
 		}
 		if file == "" {
@@ -174,7 +177,8 @@ func Validate(configs []Config) error {
 	for i, c := range configs {
 		switch {
 		case c.Name == "":
-			all = append(all, fmt.Errorf("alert %d of the list: no name: write name: and a word that tells it from others", i+1))
+			all = append(all, fmt.Errorf(
+				"alert %d of the list: no name: write name: and a word that tells it from others", i+1))
 			continue
 		case names[c.Name]:
 			all = append(all, fmt.Errorf("alert %s: named twice: give each its own name", c.Name))
@@ -219,7 +223,8 @@ func (c Config) complete() Config {
 	if c.Query == "" && c.Finding == "" {
 		c.Query, c.Finding = d.Query, d.Finding
 	}
-	c.Every, c.For, c.KeepFiringFor = cmp.Or(c.Every, d.Every), cmp.Or(c.For, d.For), cmp.Or(c.KeepFiringFor, d.KeepFiringFor)
+	c.Every, c.For, c.KeepFiringFor = cmp.Or(c.Every, d.Every), cmp.Or(c.For, d.For),
+		cmp.Or(c.KeepFiringFor, d.KeepFiringFor)
 	c.Severity, c.Text = cmp.Or(c.Severity, d.Severity), cmp.Or(c.Text, d.Text)
 	return c
 }
@@ -251,14 +256,17 @@ func defaultNames() []string {
 }
 
 func goodName(name string) bool {
-	return name != "" && len(name) <= maxName && name[0] != '.' && name[0] != '-' && !strings.ContainsFunc(name, func(r rune) bool {
-		return !(r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("._-", r))
-	})
+	return name != "" && len(name) <= maxName && name[0] != '.' && name[0] != '-' &&
+		!strings.ContainsFunc(name, func(r rune) bool {
+			return !(r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' ||
+				strings.ContainsRune("._-", r))
+		})
 }
 
 // goodLabel tells the names that labels may have.
 func goodLabel(name string) bool {
-	return name != "" && len(name) <= maxName && !(name[0] >= '0' && name[0] <= '9') && !strings.ContainsFunc(name, func(r rune) bool {
-		return !(r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '_')
-	})
+	return name != "" && len(name) <= maxName && !(name[0] >= '0' && name[0] <= '9') &&
+		!strings.ContainsFunc(name, func(r rune) bool {
+			return !(r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '_')
+		})
 }

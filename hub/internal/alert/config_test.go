@@ -42,7 +42,8 @@ func TestConfigProblemsNameTheRule(t *testing.T) {
 		{"repeat", func(c *Config) { c.RepeatEvery = unit.Span(time.Second) }, "repeat_every 1s: write 1m to 31d"},
 		{"too many", func(c *Config) { c.MaxAlerts = 5000 }, "write 1 to 1000"},
 		{"label", func(c *Config) { c.Labels = map[string]string{"a-b": "x"} }, `"a-b" cannot be one`},
-		{"label of ours", func(c *Config) { c.Labels = map[string]string{"severity": "x"} }, `"severity" cannot be one`},
+		{"label of ours", func(c *Config) { c.Labels = map[string]string{"severity": "x"} },
+			`"severity" cannot be one`},
 		{"text", func(c *Config) { c.Text = "{{ a b }}" }, "{{a b}}: write {{value}} or the name of a label"},
 		{"form", func(c *Config) { c.Text = "{{value:stones}}" }, "the forms of a value are"},
 		{"no url", func(c *Config) { c.Webhooks = []Webhook{{}} }, "one has no url"},
@@ -117,7 +118,8 @@ func TestRulesOfAConfiguration(t *testing.T) {
 	for _, r := range rules {
 		switch r.Name {
 		case "link-down":
-			if r.For.Duration() != 2*time.Minute || r.Query == "" || r.Severity != "critical" || len(r.Webhooks) != 1 || r.RepeatEvery.Duration() != 12*time.Hour {
+			if r.For.Duration() != 2*time.Minute || r.Query == "" || r.Severity != "critical" || len(r.Webhooks) != 1 ||
+				r.RepeatEvery.Duration() != 12*time.Hour {
 				t.Errorf("not what was written over what comes with the hub: %+v", r)
 			}
 		case "mine":

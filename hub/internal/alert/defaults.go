@@ -13,7 +13,8 @@ const DiskFull = "history-disk-full"
 // Defaults are the rules that come with the hub.
 func Defaults() []Config {
 	minutes := func(n int) unit.Span { return unit.Span(time.Duration(n) * time.Minute) }
-	const warning, notice, critical = timeline.Severity("warning"), timeline.Severity("notice"), timeline.Severity("critical")
+	const warning, notice, critical = timeline.Severity("warning"), timeline.Severity("notice"),
+		timeline.Severity("critical")
 	return []Config{
 		{
 			// What was always lost is no news: three times as much as in the hour before is.
@@ -26,9 +27,10 @@ func Defaults() []Config {
 		{
 			// One that is down for good is somebody's wish. The fine steps find the link that was
 			// up for a moment, the coarse ones the day.
-			Name: "link-down", Severity: critical, For: unit.Span(20 * time.Second), KeepFiringFor: unit.Span(time.Minute),
-			Query: `linerate_interface_up == 0 and (max_over_time(linerate_interface_up[5m]) == 1 or max_over_time(linerate_interface_up[1d:5m]) == 1)`,
-			Text:  "{{interface}} on {{host}} is down and was up within the last day",
+			Name: "link-down", Severity: critical, For: unit.Span(20 * time.Second),
+			KeepFiringFor: unit.Span(time.Minute),
+			Query:         `linerate_interface_up == 0 and (max_over_time(linerate_interface_up[5m]) == 1 or max_over_time(linerate_interface_up[1d:5m]) == 1)`,
+			Text:          "{{interface}} on {{host}} is down and was up within the last day",
 		},
 		{
 			Name: "link-slower", Severity: warning, Every: minutes(1), For: minutes(2), KeepFiringFor: minutes(5),

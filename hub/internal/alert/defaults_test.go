@@ -67,7 +67,8 @@ func (h *history) fired(name string) []Active {
 	h.t.Helper()
 	now := h.end
 	w, err := New(Options{
-		Rules: []Config{(Config{Name: name}).complete().filled(Config{})}, Host: "near", Now: func() time.Time { return now },
+		Rules: []Config{(Config{Name: name}).complete().filled(Config{})}, Host: "near",
+		Now: func() time.Time { return now },
 		Query: func(ctx context.Context, query string, _ time.Time) ([]record.Labelled, error) {
 			return h.store.Vector(ctx, query, h.end)
 		},
@@ -100,14 +101,16 @@ func TestDefaultRules(t *testing.T) {
 	drops := func(before, lately float64, place string) func(*history) {
 		return func(h *history) {
 			h.fill(90*time.Minute, 15*time.Second, func(ago time.Duration) []sample.Point {
-				return []sample.Point{h.point(rising(ago, 4*time.Minute, before, lately), "linerate_interface_drops_total", "interface", "eth0", "direction", "receive", "place", place)}
+				return []sample.Point{h.point(rising(ago, 4*time.Minute, before, lately),
+					"linerate_interface_drops_total", "interface", "eth0", "direction", "receive", "place", place)}
 			})
 		}
 	}
 	up := func(at func(ago time.Duration) float64) func(*history) {
 		return func(h *history) {
 			h.fill(6*time.Hour, 30*time.Second, func(ago time.Duration) []sample.Point {
-				return []sample.Point{h.point(at(ago), "linerate_interface_up", "interface", "eth0"), h.point(1, "linerate_interface_up", "interface", "eth1")}
+				return []sample.Point{h.point(at(ago), "linerate_interface_up", "interface", "eth0"),
+					h.point(1, "linerate_interface_up", "interface", "eth1")}
 			})
 		}
 	}
@@ -126,7 +129,8 @@ func TestDefaultRules(t *testing.T) {
 		return func(h *history) {
 			h.fill(20*time.Minute, 15*time.Second, func(ago time.Duration) []sample.Point {
 				return []sample.Point{
-					h.point(rising(ago, 0, sent, sent), "linerate_tcp_segments_sent_total"), h.point(rising(ago, 0, again, again), "linerate_tcp_retransmits_total"),
+					h.point(rising(ago, 0, sent, sent), "linerate_tcp_segments_sent_total"),
+					h.point(rising(ago, 0, again, again), "linerate_tcp_retransmits_total"),
 				}
 			})
 		}
@@ -152,7 +156,8 @@ func TestDefaultRules(t *testing.T) {
 				if ago == 0 {
 					v = last
 				}
-				return []sample.Point{h.point(v, "linerate_measurement_throughput_bits_per_second", "target", "far", "test", "stream", "direction", "up")}
+				return []sample.Point{h.point(v, "linerate_measurement_throughput_bits_per_second", "target", "far",
+					"test", "stream", "direction", "up")}
 			})
 		}
 	}
@@ -166,7 +171,8 @@ func TestDefaultRules(t *testing.T) {
 				if ago == 0 {
 					return nil // the next one has not been yet
 				}
-				return []sample.Point{h.point(v, "linerate_measurement_success", "target", "far", "test", "stream", "direction", "up")}
+				return []sample.Point{h.point(v, "linerate_measurement_success", "target", "far", "test", "stream",
+					"direction", "up")}
 			})
 		}
 	}
@@ -177,26 +183,34 @@ func TestDefaultRules(t *testing.T) {
 		fill       func(*history)
 		want       string // text; empty: must not fire
 	}{
-		{"drops-rise", "from nothing", drops(0, 50, "ring"), "eth0 on near loses 42.11 packets a second (receive, ring), three times as many as in the hour before"},
-		{"drops-rise", "from little", drops(2, 50, "kernel"), "eth0 on near loses 42.42 packets a second (receive, kernel), three times as many as in the hour before"},
+		{"drops-rise", "from nothing", drops(0, 50, "ring"),
+			"eth0 on near loses 42.11 packets a second (receive, ring), three times as many as in the hour before"},
+		{"drops-rise", "from little", drops(2, 50, "kernel"),
+			"eth0 on near loses 42.42 packets a second (receive, kernel), three times as many as in the hour before"},
 		{"drops-rise", "as always", drops(50, 55, "ring"), ""},
 		{"drops-rise", "none", drops(0, 0, "ring"), ""},
 		{"drops-rise", "what nobody wanted", drops(0, 50, "unwanted"), ""},
-		{"link-down", "a while ago", up(func(ago time.Duration) float64 { return b2f(ago > 2*time.Hour) }), "eth0 on near is down and was up within the last day"},
-		{"link-down", "was up for a moment", up(func(ago time.Duration) float64 { return b2f(ago == time.Minute) }), "eth0 on near is down and was up within the last day"},
+		{"link-down", "a while ago", up(func(ago time.Duration) float64 { return b2f(ago > 2*time.Hour) }),
+			"eth0 on near is down and was up within the last day"},
+		{"link-down", "was up for a moment", up(func(ago time.Duration) float64 { return b2f(ago == time.Minute) }),
+			"eth0 on near is down and was up within the last day"},
 		{"link-down", "never up", up(func(time.Duration) float64 { return 0 }), ""},
 		{"link-down", "up", up(func(time.Duration) float64 { return 1 }), ""},
 		{"link-down", "up again", up(func(ago time.Duration) float64 { return b2f(ago < time.Hour) }), ""},
-		{"link-slower", "a hundred of a thousand", speed(1e9, 1e8), "eth0 on near runs at 100 Mb/s, and ran faster within the last week"},
+		{"link-slower", "a hundred of a thousand", speed(1e9, 1e8),
+			"eth0 on near runs at 100 Mb/s, and ran faster within the last week"},
 		{"link-slower", "faster", speed(1e9, 1e10), ""},
 		{"link-slower", "the same", speed(1e9, 1e9), ""},
 		{"retransmits", "one in twenty", tcp(1000, 50), "near sends 5.00 % of its TCP segments again"},
 		{"retransmits", "one in a thousand", tcp(1000, 1), ""},
 		{"retransmits", "of next to nothing", tcp(10, 5), ""},
-		{"softirq-saturated", "softirq", cpu(0.97, 0), "processor 3 of near spends 97.0 % of its time with interrupts of devices and what follows them"},
-		{"softirq-saturated", "both", cpu(0.6, 0.35), "processor 3 of near spends 95.0 % of its time with interrupts of devices and what follows them"},
+		{"softirq-saturated", "softirq", cpu(0.97, 0),
+			"processor 3 of near spends 97.0 % of its time with interrupts of devices and what follows them"},
+		{"softirq-saturated", "both", cpu(0.6, 0.35),
+			"processor 3 of near spends 95.0 % of its time with interrupts of devices and what follows them"},
 		{"softirq-saturated", "half", cpu(0.5, 0.1), ""},
-		{"measurement-slower", "half", measured(week, 5e8), "stream up to far carries 500 Mb/s, less than nine of ten times in the last week"},
+		{"measurement-slower", "half", measured(week, 5e8),
+			"stream up to far carries 500 Mb/s, less than nine of ten times in the last week"},
 		{"measurement-slower", "the lowest so far", measured(week, 0.978e9), ""},
 		{"measurement-slower", "as ever", measured(week, 1e9), ""},
 		{"measurement-slower", "too few to say", measured(20*time.Hour, 5e8), ""},
@@ -256,10 +270,12 @@ func TestDefaultRulesAskForWhatThereIs(t *testing.T) {
 func TestBadQueryIsToldAtTheStart(t *testing.T) {
 	h := newHistory(t)
 	_, err := New(Options{
-		Rules: []Config{{Name: "good", Query: "rate(linerate_tcp_retransmits_total[5m]) > 1"}, {Name: "mine", Query: "rate(linerate_tcp_retransmits_total[5m] > 1"}},
+		Rules: []Config{{Name: "good", Query: "rate(linerate_tcp_retransmits_total[5m]) > 1"},
+			{Name: "mine", Query: "rate(linerate_tcp_retransmits_total[5m] > 1"}},
 		Query: h.store.Vector,
 	})
-	if !errors.Is(err, record.ErrBadQuery) || !strings.Contains(err.Error(), "alert mine: query: ") || strings.Contains(err.Error(), "alert good") {
+	if !errors.Is(err, record.ErrBadQuery) || !strings.Contains(err.Error(), "alert mine: query: ") ||
+		strings.Contains(err.Error(), "alert good") {
 		t.Error(err)
 	}
 }

@@ -28,8 +28,10 @@ func TestProgram(t *testing.T) {
 	var log bytes.Buffer
 	dir := t.TempDir()
 	t.Setenv("LINERATE_KEY", "secret")
-	argv := []string{"/bin/sh", script(t, `cat > "$1/body"; echo "$2" > "$1/arg"; env > "$1/env"; pwd; echo told >&2; head -c 100000 /dev/zero | tr '\0' x`), dir, "; rm -rf $HOME `id`"}
-	if err := program(argv, slog.New(slog.NewTextHandler(&log, nil)))(t.Context(), []byte(`{"version":"4"}`)); err != nil {
+	argv := []string{"/bin/sh",
+		script(t, `cat > "$1/body"; echo "$2" > "$1/arg"; env > "$1/env"; pwd; echo told >&2; head -c 100000 /dev/zero | tr '\0' x`), dir, "; rm -rf $HOME `id`"}
+	if err := program(argv, slog.New(slog.NewTextHandler(&log, nil)))(t.Context(),
+		[]byte(`{"version":"4"}`)); err != nil {
 		t.Fatal(err)
 	}
 	for name, want := range map[string]string{"body": `{"version":"4"}`, "arg": "; rm -rf $HOME `id`\n"} {
@@ -38,7 +40,8 @@ func TestProgram(t *testing.T) {
 		}
 	}
 	env, err := os.ReadFile(filepath.Join(dir, "env"))
-	if err != nil || strings.Contains(string(env), "secret") || strings.Contains(string(env), "HOME=") || !strings.Contains(string(env), "PATH=") {
+	if err != nil || strings.Contains(string(env), "secret") || strings.Contains(string(env), "HOME=") ||
+		!strings.Contains(string(env), "PATH=") {
 		t.Errorf("environment %q, %v", env, err)
 	}
 	if text := log.String(); !strings.Contains(text, "/ told xxx") || len(text) > mostOutput+1000 {
@@ -59,7 +62,8 @@ func TestProgramEndsWithItsChildren(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
 	go func() {
-		done <- program([]string{"/bin/sh", script(t, `exec 3> "$1"; sleep 1000 & echo up >&3; wait`), pipe}, slog.New(slog.DiscardHandler))(ctx, nil)
+		done <- program([]string{"/bin/sh", script(t, `exec 3> "$1"; sleep 1000 & echo up >&3; wait`), pipe},
+			slog.New(slog.DiscardHandler))(ctx, nil)
 	}()
 	f, err := os.Open(pipe)
 	if err != nil {

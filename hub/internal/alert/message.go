@@ -43,7 +43,8 @@ type messageAlert struct {
 // message makes the message about the alerts of one rule.
 func (w *Watcher) message(r *rule, alerts []Active) ([]byte, error) {
 	m := message{
-		Version: "4", GroupKey: fmt.Sprintf("{}:{alertname=%q}", r.Name), Status: string(Resolved), Receiver: "linerate",
+		Version: "4", GroupKey: fmt.Sprintf("{}:{alertname=%q}", r.Name), Status: string(Resolved),
+		Receiver:    "linerate",
 		GroupLabels: map[string]string{"alertname": r.Name}, ExternalURL: w.o.URL, Alerts: []messageAlert{},
 	}
 	generator := w.o.URL
@@ -59,7 +60,8 @@ func (w *Watcher) message(r *rule, alerts []Active) ([]byte, error) {
 			continue
 		}
 		one := messageAlert{
-			Status: string(a.State), Labels: a.Labels, StartsAt: a.FiredAt.UTC(), GeneratorURL: generator, Fingerprint: fingerprint(a.Labels),
+			Status: string(a.State), Labels: a.Labels, StartsAt: a.FiredAt.UTC(), GeneratorURL: generator,
+			Fingerprint: fingerprint(a.Labels),
 			Annotations: map[string]string{"summary": a.Text, "value": strconv.FormatFloat(a.Value, 'g', -1, 64)},
 		}
 		if a.State == Resolved {

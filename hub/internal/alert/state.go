@@ -125,7 +125,8 @@ func (w *Watcher) endOrphans(rules map[string]ruleMemory) {
 				continue
 			}
 			a.State, a.EndedAt = Resolved, w.started
-			w.put(&rule{Config: Config{Name: name, Severity: timeline.Severity(a.Labels["severity"])}}, fingerprint(a.Labels), &alert{Active: a})
+			w.put(&rule{Config: Config{Name: name, Severity: timeline.Severity(a.Labels["severity"])}},
+				fingerprint(a.Labels), &alert{Active: a})
 			w.dirty = true
 		}
 	}

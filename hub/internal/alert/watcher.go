@@ -138,14 +138,18 @@ func New(o Options) (*Watcher, error) {
 		o.sendHTTP = Webhook.sender
 	}
 	w := &Watcher{o: o, started: o.Now(), notes: make(map[string]string),
-		places: map[bool]chan struct{}{false: make(chan struct{}, webhooksAtOnce), true: make(chan struct{}, programsAtOnce)}}
+		places: map[bool]chan struct{}{false: make(chan struct{}, webhooksAtOnce),
+			true: make(chan struct{}, programsAtOnce)}}
 	for _, c := range o.Rules {
 		r := &rule{Config: c, alerts: make(map[string]*alert), due: w.started}
 		for _, hook := range c.Webhooks {
-			r.receivers = append(r.receivers, newReceiver("webhook", hook.URL, cmp.Or(hook.Timeout.Duration(), defaultTimeout), o.sendHTTP(hook)))
+			r.receivers = append(r.receivers,
+				newReceiver("webhook", hook.URL, cmp.Or(hook.Timeout.Duration(), defaultTimeout), o.sendHTTP(hook)))
 		}
 		if len(c.Exec) > 0 {
-			r.receivers = append(r.receivers, newReceiver("exec", fmt.Sprintf("%q", c.Exec), cmp.Or(c.ExecTimeout.Duration(), defaultTimeout), program(c.Exec, o.Log)))
+			r.receivers = append(r.receivers,
+				newReceiver("exec", fmt.Sprintf("%q", c.Exec), cmp.Or(c.ExecTimeout.Duration(), defaultTimeout),
+					program(c.Exec, o.Log)))
 		}
 		w.rules = append(w.rules, r)
 	}
@@ -366,7 +370,8 @@ func (w *Watcher) update(r *rule, seen []sighting, now time.Time) {
 	}
 	settled := now.Sub(w.started) >= settleTime
 	for print, a := range r.alerts {
-		if here[print] || a.restored && !settled || a.State == Firing && now.Sub(a.lastSeen) < r.KeepFiringFor.Duration() {
+		if here[print] || a.restored && !settled || a.State == Firing &&
+			now.Sub(a.lastSeen) < r.KeepFiringFor.Duration() {
 			continue
 		}
 		delete(r.alerts, print)
@@ -387,9 +392,11 @@ func (w *Watcher) put(r *rule, print string, a *alert) {
 		return
 	}
 	e := timeline.Event{
-		ID: fmt.Sprintf("alert-%s-%s-%d", r.Name, print, a.FiredAt.Unix()), Kind: timeline.Alert, Time: a.FiredAt.UTC(), End: a.EndedAt.UTC(),
-		Open: a.State == Firing, Host: a.Labels["host"], Subject: cmp.Or(a.Labels["interface"], a.Labels["target"], a.Labels["cpu"]),
-		Title: a.Text, Severity: r.Severity, State: string(a.State),
+		ID: fmt.Sprintf("alert-%s-%s-%d", r.Name, print, a.FiredAt.Unix()), Kind: timeline.Alert, Time: a.FiredAt.UTC(),
+		End:  a.EndedAt.UTC(),
+		Open: a.State == Firing, Host: a.Labels["host"],
+		Subject: cmp.Or(a.Labels["interface"], a.Labels["target"], a.Labels["cpu"]),
+		Title:   a.Text, Severity: r.Severity, State: string(a.State),
 	}
 	switch {
 	case a.EndedAt.IsZero():
@@ -409,7 +416,8 @@ func (w *Watcher) noteError(r *rule, err error) {
 	case err != nil:
 		problem = err.Error()
 	case r.over > 0:
-		problem = fmt.Sprintf("%d alerts are more than the %d it may have: the others are not told; make the query narrower, or raise max_alerts", r.over+r.MaxAlerts, r.MaxAlerts)
+		problem = fmt.Sprintf(
+			"%d alerts are more than the %d it may have: the others are not told; make the query narrower, or raise max_alerts", r.over+r.MaxAlerts, r.MaxAlerts)
 	}
 	if problem != "" && problem != r.problem {
 		w.o.Log.Warn("alert rule", "rule", r.Name, "problem", problem)
@@ -428,7 +436,8 @@ func (w *Watcher) Active() []Active {
 		}
 	}
 	slices.SortFunc(all, func(a, b Active) int {
-		return cmp.Or(cmp.Compare(a.State, b.State), a.FiredAt.Compare(b.FiredAt), a.ActiveAt.Compare(b.ActiveAt), cmp.Compare(fingerprint(a.Labels), fingerprint(b.Labels)))
+		return cmp.Or(cmp.Compare(a.State, b.State), a.FiredAt.Compare(b.FiredAt), a.ActiveAt.Compare(b.ActiveAt),
+			cmp.Compare(fingerprint(a.Labels), fingerprint(b.Labels)))
 	})
 	return all
 }

@@ -41,7 +41,8 @@ type world struct {
 }
 
 func newWorld(t *testing.T) *world {
-	w := &world{t: t, fs: durable.NewMem(), now: time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC), series: make(map[string]map[string]float64), events: make(map[string]timeline.Event)}
+	w := &world{t: t, fs: durable.NewMem(), now: time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC),
+		series: make(map[string]map[string]float64), events: make(map[string]timeline.Event)}
 	return w
 }
 
@@ -61,7 +62,8 @@ func (w *world) start(rules ...Config) {
 		Query: func(_ context.Context, query string, _ time.Time) ([]record.Labelled, error) {
 			var all []record.Labelled
 			for name, value := range w.series[query] {
-				all = append(all, record.Labelled{Labels: map[string]string{"__name__": query, "interface": name}, Value: value})
+				all = append(all, record.Labelled{Labels: map[string]string{"__name__": query, "interface": name},
+					Value: value})
 			}
 			return all, w.fails
 		},
@@ -134,7 +136,8 @@ func minutes(n float64) unit.Span { return unit.Span(n * float64(time.Minute)) }
 
 func TestAlertLives(t *testing.T) {
 	w := newWorld(t)
-	w.start(Config{Name: "r", Query: "q", For: minutes(1), KeepFiringFor: minutes(2), Text: "{{interface}} at {{value}}", Severity: "critical"})
+	w.start(Config{Name: "r", Query: "q", For: minutes(1), KeepFiringFor: minutes(2),
+		Text: "{{interface}} at {{value}}", Severity: "critical"})
 	w.expect(w.look(time.Minute))
 	w.series["q"] = map[string]float64{"eth0": 7}
 	w.expect(w.look(45 * time.Second)) // 12:01:15 to 12:01:45: pending
@@ -155,7 +158,8 @@ func TestAlertLives(t *testing.T) {
 	var want timeline.Event
 	for id, e := range w.events {
 		want = timeline.Event{
-			ID: id, Kind: timeline.Alert, Time: time.Date(2026, 3, 1, 12, 2, 15, 0, time.UTC), End: time.Date(2026, 3, 1, 12, 6, 45, 0, time.UTC),
+			ID: id, Kind: timeline.Alert, Time: time.Date(2026, 3, 1, 12, 2, 15, 0, time.UTC),
+			End:  time.Date(2026, 3, 1, 12, 6, 45, 0, time.UTC),
 			Host: "near", Subject: "eth0", Title: "eth0 at 8", Severity: "critical", State: "resolved",
 		}
 		if diff := cmp.Diff(want, e); diff != "" {
@@ -242,7 +246,10 @@ func TestNothingIsKnownMeanwhile(t *testing.T) {
 	}{
 		{"query fails", func(w *world) { w.fails = errors.New("query took too long") }, "alert r: query took too long"},
 		{"loading", func(w *world) { w.status.Loading = true }, "alert r: not asked: the history is loading"},
-		{"full for long", func(w *world) { w.status = record.Status{State: record.DiskFull, Newest: w.now.Add(-2 * time.Minute)} }, "cannot be written"},
+		{"full for long", func(
+			w *world) {
+			w.status = record.Status{State: record.DiskFull, Newest: w.now.Add(-2 * time.Minute)}
+		}, "cannot be written"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			w := newWorld(t)
@@ -276,7 +283,8 @@ func TestTooMany(t *testing.T) {
 	if len(all) != 3 || !slices.ContainsFunc(all, func(a Active) bool { return a.Labels["interface"] == "first" }) {
 		t.Errorf("active: %+v", all)
 	}
-	if warnings := w.w.Warnings(); len(warnings) != 1 || !strings.Contains(warnings[0], "5001 alerts are more than the 3") {
+	if warnings := w.w.Warnings(); len(warnings) != 1 ||
+		!strings.Contains(warnings[0], "5001 alerts are more than the 3") {
 		t.Errorf("warnings %q", warnings)
 	}
 }
@@ -329,7 +337,9 @@ func TestReceiverThatRefuses(t *testing.T) {
 				t.Errorf("asked %d times in half an hour, want about %d", w.asked, c.asked)
 			}
 			warnings := w.w.Warnings()
-			if len(warnings) != 1 || !strings.Contains(warnings[0], "webhook https://hook.example.org takes no messages: answered") || strings.Contains(warnings[0], "secret") {
+			if len(warnings) != 1 ||
+				!strings.Contains(warnings[0], "webhook https://hook.example.org takes no messages: answered") ||
+				strings.Contains(warnings[0], "secret") {
 				t.Errorf("warnings %q", warnings)
 			}
 			// Nothing is lost: it is told when it listens again, even after a restart.
@@ -362,10 +372,13 @@ func TestResolvedIsToldLate(t *testing.T) {
 
 func TestFindings(t *testing.T) {
 	w := newWorld(t)
-	w.start(Config{Name: "slow-link", Finding: "link-negotiated-low", Text: "{{interface}}: {{title}}"}, Config{Name: "history-disk-full"})
-	w.found = []Verdict{{Code: "link-negotiated-low", Title: "the link runs at 100 Mb/s", Labels: map[string]string{"interface": "eth0"}}, {Code: "mtu-small"}}
+	w.start(Config{Name: "slow-link", Finding: "link-negotiated-low", Text: "{{interface}}: {{title}}"},
+		Config{Name: "history-disk-full"})
+	w.found = []Verdict{{Code: "link-negotiated-low", Title: "the link runs at 100 Mb/s",
+		Labels: map[string]string{"interface": "eth0"}}, {Code: "mtu-small"}}
 	w.expect(w.look(0), "12:00:00 firing eth0")
-	if a := w.w.Active(); len(a) != 1 || a[0].Text != "eth0: the link runs at 100 Mb/s" || a[0].Labels["finding"] != "link-negotiated-low" || a[0].Labels["host"] != "near" {
+	if a := w.w.Active(); len(a) != 1 || a[0].Text != "eth0: the link runs at 100 Mb/s" ||
+		a[0].Labels["finding"] != "link-negotiated-low" || a[0].Labels["host"] != "near" {
 		t.Errorf("active: %+v", a)
 	}
 	w.found = nil
@@ -386,7 +399,8 @@ func TestFindings(t *testing.T) {
 // TestMessageForm checks the form of the message against what receivers of Alertmanager read.
 func TestMessageForm(t *testing.T) {
 	w := newWorld(t)
-	w.start(Config{Name: "r", Query: "q > 1", Severity: "notice", Labels: map[string]string{"team": "network"}, Text: "{{interface}}"})
+	w.start(Config{Name: "r", Query: "q > 1", Severity: "notice", Labels: map[string]string{"team": "network"},
+		Text: "{{interface}}"})
 	w.series["q > 1"] = map[string]float64{"eth0": 2.5}
 	w.w.Evaluate(t.Context())
 	w.w.senders.Wait()
@@ -399,9 +413,12 @@ func TestMessageForm(t *testing.T) {
 	}
 	labels := `{"alertname":"r","host":"near","interface":"eth0","severity":"notice","team":"network"}`
 	want := `{"version":"4","groupKey":"{}:{alertname=\"r\"}","truncatedAlerts":0,"status":"firing","receiver":"linerate","groupLabels":{"alertname":"r"},` +
-		`"commonLabels":` + labels + `,"commonAnnotations":{"summary":"eth0","value":"2.5"},"externalURL":"https://hub.example.org/",` +
-		`"alerts":[{"status":"firing","labels":` + labels + `,"annotations":{"summary":"eth0","value":"2.5"},"startsAt":"2026-03-01T12:00:00Z","endsAt":"0001-01-01T00:00:00Z",` +
-		`"generatorURL":"https://hub.example.org/api/v1/query?query=q+%3E+1","fingerprint":"` + w.got[0].Alerts[0].Fingerprint + `"}]}`
+		`"commonLabels":` + labels +
+		`,"commonAnnotations":{"summary":"eth0","value":"2.5"},"externalURL":"https://hub.example.org/",` +
+		`"alerts":[{"status":"firing","labels":` + labels +
+		`,"annotations":{"summary":"eth0","value":"2.5"},"startsAt":"2026-03-01T12:00:00Z","endsAt":"0001-01-01T00:00:00Z",` +
+		`"generatorURL":"https://hub.example.org/api/v1/query?query=q+%3E+1","fingerprint":"` +
+		w.got[0].Alerts[0].Fingerprint + `"}]}`
 	if diff := cmp.Diff(want, string(got)); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
@@ -459,7 +476,8 @@ func TestRun(t *testing.T) {
 		asked := make(map[string]int)
 		w, err := New(Options{
 			Rules: []Config{
-				{Name: "often", Query: "a", Every: minutes(0.25), MaxAlerts: 1, Webhooks: []Webhook{{URL: "https://hook.example.org", Timeout: minutes(5)}}},
+				{Name: "often", Query: "a", Every: minutes(0.25), MaxAlerts: 1,
+					Webhooks: []Webhook{{URL: "https://hook.example.org", Timeout: minutes(5)}}},
 				{Name: "seldom", Query: "b", Every: minutes(10), MaxAlerts: 1},
 			},
 			Query: func(_ context.Context, query string, at time.Time) ([]record.Labelled, error) {
@@ -495,7 +513,8 @@ func TestRetryIsPrompt(t *testing.T) {
 		var at []time.Duration
 		began := time.Now()
 		w, err := New(Options{
-			Rules: []Config{{Name: "r", Query: "q", Every: minutes(10), MaxAlerts: 1, Webhooks: []Webhook{{URL: "https://hook.example.org"}}}},
+			Rules: []Config{{Name: "r", Query: "q", Every: minutes(10), MaxAlerts: 1,
+				Webhooks: []Webhook{{URL: "https://hook.example.org"}}}},
 			Query: func(context.Context, string, time.Time) ([]record.Labelled, error) {
 				return []record.Labelled{{Value: 1}}, nil
 			},

@@ -81,7 +81,8 @@ func checkRedirect(next *http.Request, before []*http.Request) error {
 	case len(before) > mostRedirects:
 		return fmt.Errorf("%w: redirected more than %d times", errPermanent, mostRedirects)
 	case next.URL.Host != first.URL.Host || next.URL.Scheme != first.URL.Scheme:
-		return fmt.Errorf("%w: redirected to %s://%s, and messages go to no other host than the one that is configured", errPermanent, next.URL.Scheme, next.URL.Host)
+		return fmt.Errorf("%w: redirected to %s://%s, and messages go to no other host than the one that is configured",
+			errPermanent, next.URL.Scheme, next.URL.Host)
 	case next.Method != http.MethodPost:
 		return fmt.Errorf("%w: redirected to a page: write its address into url", errPermanent)
 	}

@@ -31,14 +31,16 @@ func TestWebhookPosts(t *testing.T) {
 	}))
 	defer server.Close()
 	ca := write(t, string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})))
-	h := Webhook{URL: server.URL + "/hook?x=1", CAFile: ca, BearerTokenFile: write(t, "token\n"), HeaderFiles: map[string]string{"X-Team": write(t, "network\n")}}
+	h := Webhook{URL: server.URL + "/hook?x=1", CAFile: ca, BearerTokenFile: write(t, "token\n"),
+		HeaderFiles: map[string]string{"X-Team": write(t, "network\n")}}
 	if err := h.sender()(t.Context(), []byte(`{"version":"4"}`)); err != nil {
 		t.Fatal(err)
 	}
 	if got.Method != http.MethodPost || got.URL.RequestURI() != "/hook?x=1" || string(body) != `{"version":"4"}` {
 		t.Errorf("%s %s %q", got.Method, got.URL, body)
 	}
-	for name, want := range map[string]string{"Content-Type": "application/json", "Authorization": "Bearer token", "X-Team": "network"} {
+	for name, want := range map[string]string{"Content-Type": "application/json", "Authorization": "Bearer token",
+		"X-Team": "network"} {
 		if got.Header.Get(name) != want {
 			t.Errorf("%s: %q, want %q", name, got.Header.Get(name), want)
 		}

@@ -130,7 +130,8 @@ func Run(ctx context.Context, ask Matrix, o Options) (*Document, error) {
 		o.Every = time.Second
 	}
 	step := stepOf(o)
-	d := &Document{Schema: Schema, Host: o.Host, Interface: o.Interface, Before: o.Before, After: o.After, Step: step.Seconds(), Rows: []Row{}}
+	d := &Document{Schema: Schema, Host: o.Host, Interface: o.Interface, Before: o.Before, After: o.After,
+		Step: step.Seconds(), Rows: []Row{}}
 	var all []series
 	var pairs []pair
 	for _, m := range o.Metrics {
@@ -254,13 +255,15 @@ func (o Options) query(m *sample.Metric, step time.Duration) string {
 func quote(s string) string { return fmt.Sprintf("%q", s) }
 
 func sideOf(values []float64) Side {
-	return Side{Mean: stats.Mean(values), Median: stats.Median(values), P99: stats.Quantile(values, 0.99), Samples: len(values)}
+	return Side{Mean: stats.Mean(values), Median: stats.Median(values), P99: stats.Quantile(values, 0.99),
+		Samples: len(values)}
 }
 
 // unit is the one in the name of a metric; of a counter, per second.
 func unit(m *sample.Metric) string {
 	base := strings.TrimSuffix(m.Name, "_total")
-	for suffix, u := range map[string]string{"_bits_per_second": "bit/s", "_bytes": "B", "_seconds": "s", "_ratio": "1", "_packets": "packets"} {
+	for suffix, u := range map[string]string{"_bits_per_second": "bit/s", "_bytes": "B", "_seconds": "s", "_ratio": "1",
+		"_packets": "packets"} {
 		if strings.HasSuffix(base, suffix) {
 			base = u
 			break

@@ -36,7 +36,8 @@ func TestIntervalHoldsTheTruth(t *testing.T) {
 	for _, c := range []struct {
 		r             float64
 		before, after int
-	}{{0, 120, 120}, {0.5, 120, 120}, {0.8, 300, 300}, {0.9, 300, 300}, {0.9, 600, 600}, {0.7, 1200, 300}, {0.9, 120, 120}, {0.95, 600, 600}} {
+	}{{0, 120, 120}, {0.5, 120, 120}, {0.8, 300, 300}, {0.9, 300, 300}, {0.9, 600, 600}, {0.7, 1200, 300},
+		{0.9, 120, 120}, {0.95, 600, 600}} {
 		t.Run(fmt.Sprintf("%v of %d and %d", c.r, c.before, c.after), func(t *testing.T) {
 			source := rand.New(rand.NewPCG(7, uint64(100*c.r)))
 			held := 0
@@ -142,7 +143,8 @@ func TestStudentQuantile(t *testing.T) {
 	for _, df := range []float64{1, 2, 3, 4, 5, 7, 9.5, 14, 30, 126} {
 		for _, p := range []float64{0.9, 0.975, 0.995} {
 			want := distuv.StudentsT{Mu: 0, Sigma: 1, Nu: df}.Quantile(p)
-			if got := studentQuantile(p, df); math.Abs(got-want) > 1e-2*want || df >= 3 && math.Abs(got-want) > 1e-3*want {
+			if got := studentQuantile(p, df); math.Abs(got-want) > 1e-2*want || df >= 3 &&
+				math.Abs(got-want) > 1e-3*want {
 				t.Errorf("quantile %v of %v degrees of freedom is %v, want %v", p, df, got, want)
 			}
 		}
@@ -164,7 +166,8 @@ var (
 	noon    = time.Date(2026, 11, 1, 12, 0, 0, 0, time.UTC)
 	metrics = []*sample.Metric{
 		{Name: "linerate_interface_receive_bytes_total", Kind: sample.Counter, Labels: []string{"interface"}},
-		{Name: "linerate_interface_drops_total", Kind: sample.Counter, Labels: []string{"interface", "direction", "place"}},
+		{Name: "linerate_interface_drops_total", Kind: sample.Counter,
+			Labels: []string{"interface", "direction", "place"}},
 		{Name: "linerate_interface_mtu_bytes", Kind: sample.Gauge, Labels: []string{"interface"}},
 		{Name: "linerate_cpu_seconds_total", Kind: sample.Counter, Labels: []string{"cpu", "mode"}},
 		{Name: "linerate_tcp_connections", Kind: sample.Gauge},
@@ -186,7 +189,8 @@ func history(t *testing.T) *record.Store {
 		return sample.Point{Series: &sample.Series{Metric: metrics[m], Values: values}}
 	}
 	points := []sample.Point{
-		of(0, "eth0"), of(0, "eth1"), of(1, "eth0", "receive", "ring"), of(2, "eth0"), of(2, "eth1"), of(3, "0", "softirq"), of(3, "1", "softirq"), of(4), of(5, "eth0", "veth"), of(6),
+		of(0, "eth0"), of(0, "eth1"), of(1, "eth0", "receive", "ring"), of(2, "eth0"), of(2, "eth1"),
+		of(3, "0", "softirq"), of(3, "1", "softirq"), of(4), of(5, "eth0", "veth"), of(6),
 	}
 	source := rand.New(rand.NewPCG(3, 3))
 	for i := -1199; i <= 0; i++ {
@@ -206,7 +210,8 @@ func history(t *testing.T) *record.Store {
 		points[7].Value = 10 + float64(source.IntN(5))
 		points[8].Value = 1
 		points[9].Value += grow
-		if err := s.Append(&sample.Reading{Time: noon.Add(time.Duration(i) * time.Second), Points: points}); err != nil {
+		if err := s.Append(&sample.Reading{Time: noon.Add(time.Duration(i) * time.Second),
+			Points: points}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -214,7 +219,8 @@ func history(t *testing.T) *record.Store {
 }
 
 var marked = Options{
-	Before: Interval{noon.Add(-1199 * time.Second), noon.Add(-600 * time.Second)}, After: Interval{noon.Add(-599 * time.Second), noon}, Host: "here", Metrics: metrics,
+	Before: Interval{noon.Add(-1199 * time.Second), noon.Add(-600 * time.Second)},
+	After:  Interval{noon.Add(-599 * time.Second), noon}, Host: "here", Metrics: metrics,
 }
 
 func TestRun(t *testing.T) {
@@ -241,17 +247,20 @@ func TestRun(t *testing.T) {
 			t.Errorf("row %d is %q, want %q", i, got[i:min(i+1, len(got))], w)
 		}
 	}
-	if all := strings.Join(got, "\n"); len(got) != 7 || strings.Count(all, "moved") != 3 || strings.Contains(all, "_info") || strings.Contains(all, "_hub_") {
+	if all := strings.Join(got, "\n"); len(got) != 7 || strings.Count(all, "moved") != 3 ||
+		strings.Contains(all, "_info") || strings.Contains(all, "_hub_") {
 		t.Errorf("rows:\n%s", all)
 	}
 	for _, r := range d.Rows {
 		if r.Metric != "linerate_interface_receive_bytes_total" || r.Labels["interface"] != "eth0" {
 			continue
 		}
-		if r.Ratio == nil || math.Abs(*r.Ratio-2049.5/1049.5) > 0.01 || *r.RatioLow > *r.Ratio || *r.RatioHigh < *r.Ratio || *r.RatioHigh-*r.RatioLow > 0.05 {
+		if r.Ratio == nil || math.Abs(*r.Ratio-2049.5/1049.5) > 0.01 || *r.RatioLow > *r.Ratio ||
+			*r.RatioHigh < *r.Ratio || *r.RatioHigh-*r.RatioLow > 0.05 {
 			t.Errorf("ratio %v from %v to %v", *r.Ratio, *r.RatioLow, *r.RatioHigh)
 		}
-		if r.Before.Median < 1040 || r.Before.Median > 1060 || r.Before.P99 < 1090 || r.Before.P99 > 1100 || r.Before.Samples < 595 || r.After.Samples < 595 {
+		if r.Before.Median < 1040 || r.Before.Median > 1060 || r.Before.P99 < 1090 || r.Before.P99 > 1100 ||
+			r.Before.Samples < 595 || r.After.Samples < 595 {
 			t.Errorf("before %+v, after %+v", r.Before, r.After)
 		}
 	}
@@ -298,13 +307,14 @@ func TestPointsAreBounded(t *testing.T) {
 		o := marked
 		o.After = Interval{noon, noon.Add(length)}
 		asked := 0
-		_, err := Run(t.Context(), func(_ context.Context, _ string, start, end time.Time, step time.Duration) ([]record.Row, error) {
-			asked++
-			if n := end.Sub(start) / step; n > MaxPoints {
-				t.Errorf("%v: %d points are asked for", length, n)
-			}
-			return nil, nil
-		}, o)
+		_, err := Run(t.Context(),
+			func(_ context.Context, _ string, start, end time.Time, step time.Duration) ([]record.Row, error) {
+				asked++
+				if n := end.Sub(start) / step; n > MaxPoints {
+					t.Errorf("%v: %d points are asked for", length, n)
+				}
+				return nil, nil
+			}, o)
 		if err != nil || asked == 0 {
 			t.Errorf("%v: %d, %v", length, asked, err)
 		}

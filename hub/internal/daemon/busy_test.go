@@ -25,7 +25,8 @@ func TestBusy(t *testing.T) {
 	out := &sample.Series{Metric: metrics["linerate_interface_transmit_bytes_total"], Values: []string{"eth0"}}
 	now := time.Now().Truncate(time.Second)
 	for i := range 11 {
-		r := &sample.Reading{Time: now.Add(time.Duration(i-10) * time.Second), Points: []sample.Point{{Series: in, Value: float64(i) * 1e6}, {Series: out, Value: float64(i) * 5e6}}}
+		r := &sample.Reading{Time: now.Add(time.Duration(i-10) * time.Second),
+			Points: []sample.Point{{Series: in, Value: float64(i) * 1e6}, {Series: out, Value: float64(i) * 5e6}}}
 		if err := store.Append(r); err != nil {
 			t.Fatal(err)
 		}

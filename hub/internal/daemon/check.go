@@ -13,7 +13,8 @@ func (a *app) printCheck(c Config, file string) error {
 		return usageError{err}
 	}
 	doc := report.NewHubCheck(report.NewEnvelope(version, c.Host), report.HubCheckDocument{
-		File: file, Listen: c.Listen, Data: c.Data, RetentionSeconds: c.Retention.Duration().Seconds(), MaxSizeBytes: int64(c.MaxSize),
+		File: file, Listen: c.Listen, Data: c.Data, RetentionSeconds: c.Retention.Duration().Seconds(),
+		MaxSizeBytes: int64(c.MaxSize),
 	})
 	for i := range c.Schedules {
 		doc.Schedules = append(doc.Schedules, c.Schedules[i].Name)
@@ -31,7 +32,9 @@ func (a *app) printCheck(c Config, file string) error {
 		file = "no file of settings"
 	}
 	fmt.Fprintf(a.out, "%s: can be meant\n", file)
-	fmt.Fprintf(a.out, "listens on %s, keeps %v of samples in %s, %d bytes at most\n", c.Listen, c.Retention, c.Data, int64(c.MaxSize))
-	_, err = fmt.Fprintf(a.out, "%d measurements at intervals, %d alert rules, %d receivers of remote write\n", len(c.Schedules), len(rules), len(c.RemoteWrites))
+	fmt.Fprintf(a.out, "listens on %s, keeps %v of samples in %s, %d bytes at most\n", c.Listen, c.Retention, c.Data,
+		int64(c.MaxSize))
+	_, err = fmt.Fprintf(a.out, "%d measurements at intervals, %d alert rules, %d receivers of remote write\n",
+		len(c.Schedules), len(rules), len(c.RemoteWrites))
 	return err
 }

@@ -146,19 +146,26 @@ client certificates.`,
 	root.CompletionOptions.HiddenDefaultCmd = true
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
 	root.PersistentFlags().BoolVar(&a.json, "json", false, "print one JSON document, and errors as JSON")
-	root.PersistentFlags().StringVar(&f.config, "config", "", "file of settings (default hub.yaml in /etc/linerate-hub, if it is there)")
-	root.PersistentFlags().StringVar(&f.flags.Data, "data", "", "directory of the history (default /var/lib/linerate-hub for root and systemd, else $XDG_STATE_HOME/linerate-hub)")
+	root.PersistentFlags().StringVar(&f.config, "config", "",
+		"file of settings (default hub.yaml in /etc/linerate-hub, if it is there)")
+	root.PersistentFlags().StringVar(&f.flags.Data, "data", "",
+		"directory of the history (default /var/lib/linerate-hub for root and systemd, else $XDG_STATE_HOME/linerate-hub)")
 	flags := root.Flags()
 	flags.StringVar(&f.flags.Listen, "listen", "", "address of the page and the APIs (default "+DefaultListen+")")
-	flags.StringSliceVar(&f.flags.Names, "name", nil, "a name by which browsers may ask for the page; may be given again")
+	flags.StringSliceVar(&f.flags.Names, "name", nil,
+		"a name by which browsers may ask for the page; may be given again")
 	flags.StringVar(&f.keep, "retention", "", "how long samples are kept (default 15d)")
 	flags.StringVar(&f.size, "max-size", "", "what samples may take on disk (default 4GB)")
-	flags.StringVar(&f.flags.PasswordFile, "password-file", "", "the password, as 'linerate-hub password' has written it (default password in the history's directory, if it is there)")
-	flags.StringVar(&f.flags.Certificate, "tls-certificate", "", "certificate of the page (default one of its own making where it needs one)")
+	flags.StringVar(&f.flags.PasswordFile, "password-file", "",
+		"the password, as 'linerate-hub password' has written it (default password in the history's directory, if it is there)")
+	flags.StringVar(&f.flags.Certificate, "tls-certificate", "",
+		"certificate of the page (default one of its own making where it needs one)")
 	flags.StringVar(&f.flags.Key, "tls-key", "", "its key")
 	flags.StringVar(&f.flags.ClientCA, "client-ca", "", "who signs the certificates of those who may ask")
-	flags.StringVar(&f.flags.State, "state", "", "where linerate keeps its journal, runs and measurements (also LINERATE_STATE; default /var/lib/linerate)")
-	flags.StringVar(&f.flags.Agent, "agent", "", "socket of 'linerate agent', for a hub that may not read them itself (default "+DefaultAgent+")")
+	flags.StringVar(&f.flags.State, "state", "",
+		"where linerate keeps its journal, runs and measurements (also LINERATE_STATE; default /var/lib/linerate)")
+	flags.StringVar(&f.flags.Agent, "agent", "",
+		"socket of 'linerate agent', for a hub that may not read them itself (default "+DefaultAgent+")")
 	flags.StringVar(&f.log, "log", "text", "form of the log on standard error: text, json")
 
 	for _, c := range []*cobra.Command{a.checkCommand(&f), a.passwordCommand(&f), a.unitCommand(), a.versionCommand()} {

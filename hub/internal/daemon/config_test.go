@@ -11,7 +11,8 @@ func TestParseConfig(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if c.Listen != "127.0.0.1:9000" || c.Retention.Duration() != 14*24*time.Hour || c.MaxSize != 10_000_000_000 || len(c.Names) != 1 {
+	if c.Listen != "127.0.0.1:9000" || c.Retention.Duration() != 14*24*time.Hour || c.MaxSize != 10_000_000_000 ||
+		len(c.Names) != 1 {
 		t.Errorf("got %+v", c)
 	}
 	for _, bad := range []struct{ text, want string }{
@@ -60,7 +61,8 @@ func TestFill(t *testing.T) {
 		if err := got.fill(c.env, c.root); err != nil || got.Data != c.want {
 			t.Errorf("got %q, %v; want %q", got.Data, err, c.want)
 		}
-		if got.Listen != DefaultListen || got.Retention.Duration() != 15*24*time.Hour || got.Host == "" || got.State != "/var/lib/linerate" {
+		if got.Listen != DefaultListen || got.Retention.Duration() != 15*24*time.Hour || got.Host == "" ||
+			got.State != "/var/lib/linerate" {
 			t.Errorf("defaults: %+v", got)
 		}
 	}
@@ -72,7 +74,8 @@ func TestFill(t *testing.T) {
 // FuzzParseConfig: whatever a file says, it is an error of one line or settings that were looked
 // at.
 func FuzzParseConfig(f *testing.F) {
-	for _, s := range []string{"", "listen: 127.0.0.1:1", "schedules:\n  - {name: a, target: icmp://h, every: 15m}", "alerts:\n  - {name: a, query: up, for: 1d}", "a: &a [*a]", "retention: 1e9d"} {
+	for _, s := range []string{"", "listen: 127.0.0.1:1", "schedules:\n  - {name: a, target: icmp://h, every: 15m}",
+		"alerts:\n  - {name: a, query: up, for: 1d}", "a: &a [*a]", "retention: 1e9d"} {
 		f.Add([]byte(s))
 	}
 	f.Fuzz(func(t *testing.T, b []byte) {

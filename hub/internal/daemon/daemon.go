@@ -82,13 +82,15 @@ func Run(ctx context.Context, c Config, o Options) error {
 			_ = server.Close()
 		}
 	}()
-	if d.events, err = timeline.Open(timeline.Options{Dir: filepath.Join(c.Data, "events"), KeepFor: c.EventRetention.Duration()}); err != nil {
+	if d.events, err = timeline.Open(timeline.Options{Dir: filepath.Join(c.Data, "events"),
+		KeepFor: c.EventRetention.Duration()}); err != nil {
 		return err
 	}
 	defer d.events.Close()
 	if d.store, err = record.Open(record.Options{
-		Dir: filepath.Join(c.Data, "history"), Host: c.Host, Retention: c.Retention.Duration(), MaxBytes: int64(c.MaxSize),
-		Queries: record.Bounds{Points: mostPoints}, Logger: slog.New(atLeast{d.log.Handler(), slog.LevelWarn}),
+		Dir: filepath.Join(c.Data, "history"), Host: c.Host, Retention: c.Retention.Duration(),
+		MaxBytes: int64(c.MaxSize),
+		Queries:  record.Bounds{Points: mostPoints}, Logger: slog.New(atLeast{d.log.Handler(), slog.LevelWarn}),
 	}); err != nil {
 		return err
 	}
@@ -124,7 +126,8 @@ func Run(ctx context.Context, c Config, o Options) error {
 			stop(err)
 		}
 	})
-	d.log.Info("the page is at "+server.URL(), "data", c.Data, "retention", c.Retention.String(), "certificate", server.Fingerprint())
+	d.log.Info("the page is at "+server.URL(), "data", c.Data, "retention", c.Retention.String(), "certificate",
+		server.Fingerprint())
 	if err := notify(o.Notify, "READY=1"); err != nil {
 		d.log.Warn(err.Error())
 	}
@@ -146,7 +149,8 @@ func (d *daemon) prepare(url string) error {
 	c := d.config
 	var err error
 	if d.scheduler, err = schedule.New(schedule.Options{
-		Schedules: c.Schedules, Host: c.Host, Version: version, States: []string{c.State}, Dir: filepath.Join(c.Data, "schedules"), Log: d.log,
+		Schedules: c.Schedules, Host: c.Host, Version: version, States: []string{c.State},
+		Dir: filepath.Join(c.Data, "schedules"), Log: d.log,
 		Append: d.measured, Put: d.events.Put, Busy: d.busy,
 	}); err != nil {
 		return err
@@ -184,7 +188,8 @@ func (d *daemon) listen() (*web.Server, error) {
 		}
 	}
 	server, err := web.Listen(web.Options{
-		Address: c.Listen, DataDir: c.Data, PasswordFile: password, ClientCA: c.ClientCA, Certificate: c.Certificate, Key: c.Key,
+		Address: c.Listen, DataDir: c.Data, PasswordFile: password, ClientCA: c.ClientCA,
+		Certificate: c.Certificate, Key: c.Key,
 		Names: c.Names, Open: []string{"/healthz"}, Log: d.log,
 	})
 	if err != nil && password == "" && c.ClientCA == "" && strings.Contains(err.Error(), "set a password") {
@@ -226,8 +231,10 @@ func (h hinted) Hint() string { return h.hint }
 // handler is all that the page's address answers.
 func (d *daemon) handler() http.Handler {
 	answers := api.New(api.Options{
-		Host: d.config.Host, Version: version, Store: d.store, Readings: d.board.readings, Every: interval, Timeline: d.events,
-		Status: d.status, Hosts: d.hosts, Findings: d.findings, Matrix: d.scheduler.Matrix, Alerts: d.watcher.Active, Log: d.log, Metrics: AllMetrics(),
+		Host: d.config.Host, Version: version, Store: d.store, Readings: d.board.readings, Every: interval,
+		Timeline: d.events,
+		Status:   d.status, Hosts: d.hosts, Findings: d.findings, Matrix: d.scheduler.Matrix, Alerts: d.watcher.Active,
+		Log: d.log, Metrics: AllMetrics(),
 	})
 	mux := http.NewServeMux()
 	mux.Handle("/", page.Handler())

@@ -42,7 +42,8 @@ func (d *daemon) followHost(ctx context.Context) {
 	for range ticks(ctx, 10*time.Second) {
 		err := d.follower.Err()
 		if errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission) {
-			err = hinted{errors.New("changes and tunes of this host are not shown: only root may read them and `linerate agent` does not run"), "linerate agent"}
+			err = hinted{errors.New(
+				"changes and tunes of this host are not shown: only root may read them and `linerate agent` does not run"), "linerate agent"}
 		}
 		if d.board.problem("events", err) {
 			d.told("events", err)
@@ -54,7 +55,8 @@ func (d *daemon) followHost(ctx context.Context) {
 // lostWarnings says how many events of links came faster than they could be written.
 func (d *daemon) lostWarnings() []string {
 	if n := d.follower.Lost(); n > 0 {
-		return []string{fmt.Sprintf("events: %d of links were left out, because they came faster than they could be written", n)}
+		return []string{fmt.Sprintf(
+			"events: %d of links were left out, because they came faster than they could be written", n)}
 	}
 	return nil
 }

@@ -59,7 +59,8 @@ func TestHubIsKilled(t *testing.T) {
 		}
 		first := h.newest(t)
 		stop := h.load()
-		time.AfterFunc(2*time.Second+time.Duration(random.IntN(2000))*time.Millisecond, func() { _ = h.cmd.Process.Kill() })
+		time.AfterFunc(2*time.Second+time.Duration(random.IntN(2000))*time.Millisecond,
+			func() { _ = h.cmd.Process.Kill() })
 		last := first
 		for {
 			n, err := h.newestNow()
@@ -104,7 +105,8 @@ type running struct {
 func startHub(t *testing.T, dir string, flags ...string) *running {
 	t.Helper()
 	h := &running{stderr: new(bytes.Buffer), client: &http.Client{Timeout: 20 * time.Second}}
-	h.cmd = exec.CommandContext(t.Context(), os.Args[0], append([]string{"--data", dir, "--listen", "127.0.0.1:0"}, flags...)...)
+	h.cmd = exec.CommandContext(t.Context(), os.Args[0],
+		append([]string{"--data", dir, "--listen", "127.0.0.1:0"}, flags...)...)
 	h.cmd.Env = append(os.Environ(), asHub+"=1")
 	pipe, err := h.cmd.StderrPipe()
 	if err != nil {
@@ -145,7 +147,8 @@ func (h *running) wait(t *testing.T) {
 func (h *running) load() (stop func()) {
 	var askers sync.WaitGroup
 	done := make(chan struct{})
-	for _, query := range []string{"rate(linerate_interface_receive_bytes_total[1m])", "sum by (mode) (rate(linerate_cpu_seconds_total[10s]))"} {
+	for _, query := range []string{"rate(linerate_interface_receive_bytes_total[1m])",
+		"sum by (mode) (rate(linerate_cpu_seconds_total[10s]))"} {
 		askers.Go(func() {
 			for {
 				select {
@@ -154,7 +157,8 @@ func (h *running) load() (stop func()) {
 				default:
 				}
 				now := time.Now().Unix()
-				r, err := h.client.Get(h.url + "/api/v1/query_range?" + url.Values{"query": {query}, "start": {fmt.Sprint(now - 3600)}, "end": {fmt.Sprint(now)}, "step": {"10"}}.Encode())
+				r, err := h.client.Get(h.url + "/api/v1/query_range?" + url.Values{"query": {query},
+					"start": {fmt.Sprint(now - 3600)}, "end": {fmt.Sprint(now)}, "step": {"10"}}.Encode())
 				if err != nil {
 					return
 				}

@@ -25,15 +25,17 @@ func TestGeneratedReference(t *testing.T) {
 	clitest.Generated(t, "../../../docs/reference/hub.md", commands.Bytes(), *update)
 
 	var metrics bytes.Buffer
-	metrics.WriteString("# Metrics\n\nGenerated from the catalogues; do not edit. Every series has the label `host` besides those named. A counter counts from the start of the hub: a restart is a\n" +
-		"reset to zero, and what was counted before is not in it. `linerate-hub` answers queries of them at `/api/v1/query` and `/api/v1/query_range`, and shows the last values at\n`/metrics`.\n\n" +
-		"| metric | kind | labels | what it is |\n|---|---|---|---|\n")
+	metrics.WriteString(
+		"# Metrics\n\nGenerated from the catalogues; do not edit. Every series has the label `host` besides those named. A counter counts from the start of the hub: a restart is a\n" +
+			"reset to zero, and what was counted before is not in it. `linerate-hub` answers queries of them at `/api/v1/query` and `/api/v1/query_range`, and shows the last values at\n`/metrics`.\n\n" +
+			"| metric | kind | labels | what it is |\n|---|---|---|---|\n")
 	for _, m := range AllMetrics() {
 		kind := "counter"
 		if m.Kind == sample.Gauge {
 			kind = "gauge"
 		}
-		fmt.Fprintf(&metrics, "| `%s` | %s | %s | %s |\n", m.Name, kind, strings.Join(m.Labels, ", "), clitest.Cell(m.Help))
+		fmt.Fprintf(&metrics, "| `%s` | %s | %s | %s |\n", m.Name, kind, strings.Join(m.Labels, ", "),
+			clitest.Cell(m.Help))
 	}
 	clitest.Generated(t, "../../../docs/reference/metrics.md", metrics.Bytes(), *update)
 }

@@ -63,7 +63,9 @@ func (d *daemon) append(r *sample.Reading) {
 // the last ten seconds of the history. False: that is not known.
 func (d *daemon) busy(ctx context.Context, name string) (bitsPerSecond float64, known bool) {
 	for _, direction := range []string{"receive", "transmit"} {
-		found, err := d.store.Vector(ctx, fmt.Sprintf("8 * rate(linerate_interface_%s_bytes_total{host=%q,interface=%q}[10s])", direction, d.config.Host, name), time.Now())
+		found, err := d.store.Vector(ctx,
+			fmt.Sprintf("8 * rate(linerate_interface_%s_bytes_total{host=%q,interface=%q}[10s])", direction,
+				d.config.Host, name), time.Now())
 		if err != nil || len(found) != 1 {
 			return 0, false
 		}
@@ -90,10 +92,14 @@ func (d *daemon) told(part string, err error) {
 
 // The hub's own state, each ten seconds.
 var (
-	ownMemory = &sample.Metric{Name: "linerate_hub_resident_memory_bytes", Kind: sample.Gauge, Help: "Memory of the hub that is in RAM (/proc/self/statm)."}
-	ownHeap   = &sample.Metric{Name: "linerate_hub_heap_bytes", Kind: sample.Gauge, Help: "Memory that the hub's objects take (runtime/metrics)."}
-	ownStart  = &sample.Metric{Name: "linerate_hub_start_time_seconds", Kind: sample.Gauge, Help: "When the hub started, in Unix time."}
-	ownCPU    = &sample.Metric{Name: "linerate_hub_cpu_seconds_total", Kind: sample.Counter, Help: "Processor time that the hub took (getrusage)."}
+	ownMemory = &sample.Metric{Name: "linerate_hub_resident_memory_bytes", Kind: sample.Gauge,
+		Help: "Memory of the hub that is in RAM (/proc/self/statm)."}
+	ownHeap = &sample.Metric{Name: "linerate_hub_heap_bytes", Kind: sample.Gauge,
+		Help: "Memory that the hub's objects take (runtime/metrics)."}
+	ownStart = &sample.Metric{Name: "linerate_hub_start_time_seconds", Kind: sample.Gauge,
+		Help: "When the hub started, in Unix time."}
+	ownCPU = &sample.Metric{Name: "linerate_hub_cpu_seconds_total", Kind: sample.Counter,
+		Help: "Processor time that the hub took (getrusage)."}
 	ownEvents = &sample.Metric{Name: "linerate_hub_events", Kind: sample.Gauge, Help: "Events that are kept."}
 )
 

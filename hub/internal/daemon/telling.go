@@ -14,9 +14,11 @@ import (
 func (d *daemon) status() api.Status {
 	s := d.store.Status()
 	out := api.Status{
-		Host: d.config.Host, Started: d.started, Now: time.Now(), RetentionSeconds: s.Retention.Seconds(), Disk: api.DiskOf(s),
+		Host: d.config.Host, Started: d.started, Now: time.Now(), RetentionSeconds: s.Retention.Seconds(),
+		Disk:   api.DiskOf(s),
 		Series: s.Series, SamplesPerSecond: s.SamplesPerSecond, Loading: s.Loading,
-		Warnings: slices.Concat(d.board.warnings(), d.scheduler.Warnings(), d.watcher.Warnings(), d.writerWarnings(), d.lostWarnings(), d.events.Status().Warnings),
+		Warnings: slices.Concat(d.board.warnings(), d.scheduler.Warnings(), d.watcher.Warnings(), d.writerWarnings(),
+			d.lostWarnings(), d.events.Status().Warnings),
 	}
 	if !s.Oldest.IsZero() {
 		out.Oldest = &s.Oldest
@@ -78,7 +80,8 @@ func (d *daemon) verdicts() []alert.Verdict {
 	_, findings := d.board.verdict()
 	out := make([]alert.Verdict, len(findings))
 	for i, f := range findings {
-		out[i] = alert.Verdict{Code: string(f.Code), Title: f.Title, Labels: map[string]string{"where": f.Where, "host": d.config.Host}}
+		out[i] = alert.Verdict{Code: string(f.Code), Title: f.Title,
+			Labels: map[string]string{"where": f.Where, "host": d.config.Host}}
 	}
 	return out
 }

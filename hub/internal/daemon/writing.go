@@ -27,7 +27,8 @@ func (w RemoteWrite) Validate() error {
 	u, err := url.Parse(w.URL)
 	switch {
 	case err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https":
-		return fmt.Errorf("remote_write %q: write url: https://HOST/api/v1/write, or what else the store takes it at", w.URL)
+		return fmt.Errorf("remote_write %q: write url: https://HOST/api/v1/write, or what else the store takes it at",
+			w.URL)
 	case u.User != nil:
 		return errors.New("remote_write: a password in a url is shown in logs: write username and password_file")
 	case (w.Username == "") != (w.PasswordFile == ""):
@@ -64,7 +65,8 @@ func (d *daemon) writerWarnings() []string {
 	var out []string
 	for i, w := range d.writers {
 		if s := w.Status(); !s.Since.IsZero() {
-			out = append(out, fmt.Sprintf("remote write to %s: nothing is taken since %s: %s", d.config.RemoteWrites[i].URL, s.Since.UTC().Format(time.RFC3339), s.LastError))
+			out = append(out, fmt.Sprintf("remote write to %s: nothing is taken since %s: %s",
+				d.config.RemoteWrites[i].URL, s.Since.UTC().Format(time.RFC3339), s.LastError))
 		}
 	}
 	return out

@@ -51,14 +51,19 @@ func TestBounds(t *testing.T) {
 		"as many as there may be": {ctx, "1", noon, noon.Add(99 * time.Second), time.Second, nil},
 		"one more":                {ctx, "1", noon, noon.Add(100 * time.Second), time.Second, record.ErrTooMuch},
 		"too many samples":        {ctx, "linerate_test_total", noon, end, 11 * time.Second, record.ErrTooMuch},
-		"canceled":                {canceled, "sum(rate(linerate_test_total[1m]))", noon, end, 20 * time.Second, record.ErrCanceled},
-		"a subquery of seconds":   {ctx, "sum_over_time((vector(1))[1000h:1s])", noon, noon, time.Second, record.ErrTooMuch},
-		"a subquery in another":   {ctx, "sum_over_time((sum_over_time((vector(1))[30h:1s]))[30h:1s])", noon, noon, time.Second, record.ErrTooMuch},
+		"canceled": {canceled, "sum(rate(linerate_test_total[1m]))", noon, end, 20 * time.Second,
+			record.ErrCanceled},
+		"a subquery of seconds": {ctx, "sum_over_time((vector(1))[1000h:1s])", noon, noon, time.Second,
+			record.ErrTooMuch},
+		"a subquery in another": {ctx, "sum_over_time((sum_over_time((vector(1))[30h:1s]))[30h:1s])", noon, noon,
+			time.Second, record.ErrTooMuch},
 		"a subquery":              {ctx, "max_over_time((sum(linerate_test_total))[10m:])", end, end, time.Second, nil},
 		"one window of a century": {ctx, "sum_over_time(linerate_test_total[100y])", end, end, time.Second, nil},
-		"windows of a year":       {ctx, "sum_over_time(linerate_test_total[1y])", noon, noon.Add(99 * time.Second), time.Second, record.ErrTooMuch},
+		"windows of a year": {ctx, "sum_over_time(linerate_test_total[1y])", noon, noon.Add(99 * time.Second),
+			time.Second, record.ErrTooMuch},
 	} {
-		if _, err := s.Matrix(c.ctx, c.query, c.start, c.end, c.step); !errors.Is(err, c.want) || (err == nil) != (c.want == nil) {
+		if _, err := s.Matrix(c.ctx, c.query, c.start, c.end, c.step); !errors.Is(err, c.want) ||
+			(err == nil) != (c.want == nil) {
 			t.Errorf("%s: %v, want %v", name, err, c.want)
 		}
 	}
@@ -103,7 +108,8 @@ func TestSameSecond(t *testing.T) {
 	}
 	s = open(t, record.Options{Dir: dir})
 	one := series(tested, "0")
-	if err := s.Append(&sample.Reading{Time: noon.Add(49 * time.Second), Points: []sample.Point{{Series: one, Value: 1e9}}}); err != nil {
+	if err := s.Append(&sample.Reading{Time: noon.Add(49 * time.Second),
+		Points: []sample.Point{{Series: one, Value: 1e9}}}); err != nil {
 		t.Fatal(err)
 	}
 	some(t, s, killSeries, 50, 50)
@@ -123,7 +129,8 @@ func TestClockGoesBack(t *testing.T) {
 			ahead := noon.Add(by)
 			for i := range 3600 {
 				at := ahead.Add(time.Duration(i-3600) * time.Second)
-				if err := s.Append(&sample.Reading{Time: at, Points: []sample.Point{{Series: before, Value: float64(i)}}}); err != nil {
+				if err := s.Append(&sample.Reading{Time: at,
+					Points: []sample.Point{{Series: before, Value: float64(i)}}}); err != nil {
 					t.Fatal(err)
 				}
 				if i%60 == 0 {
@@ -134,14 +141,16 @@ func TestClockGoesBack(t *testing.T) {
 				t.Helper()
 				for i := from; i < to; i++ {
 					at := noon.Add(time.Duration(i) * time.Second)
-					if err := s.Append(&sample.Reading{Time: at, Points: []sample.Point{{Series: before, Value: 1}, {Series: after, Value: float64(i)}}}); err != nil {
+					if err := s.Append(&sample.Reading{Time: at, Points: []sample.Point{{Series: before, Value: 1},
+						{Series: after, Value: float64(i)}}}); err != nil {
 						t.Fatal(err)
 					}
 					if i%60 == 0 {
 						s.Maintain(at.Add(time.Duration(i) * time.Hour))
 					}
 				}
-				got, err := s.Matrix(t.Context(), "linerate_test_total{series=\"after\"}", noon, noon.Add(time.Duration(to-1)*time.Second), time.Second)
+				got, err := s.Matrix(t.Context(), "linerate_test_total{series=\"after\"}", noon,
+					noon.Add(time.Duration(to-1)*time.Second), time.Second)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -163,7 +172,8 @@ func TestClockGoesBack(t *testing.T) {
 			if st := s.Status(); st.State != record.DiskOK {
 				t.Errorf("status %+v", st)
 			}
-			got, err := s.Vector(t.Context(), `count_over_time(linerate_test_total{series="before"}[1h])`, ahead.Add(-time.Second))
+			got, err := s.Vector(t.Context(), `count_over_time(linerate_test_total{series="before"}[1h])`,
+				ahead.Add(-time.Second))
 			if err != nil || len(got) != 1 || got[0].Value < 3600 {
 				t.Errorf("before the clock went back: %v, %v, want 3600 samples", got, err)
 			}
@@ -176,7 +186,8 @@ func TestKeptIsBounded(t *testing.T) {
 	s := open(t, record.Options{MinFreeBytes: 1 << 60, KeptBytes: 200_000})
 	some(t, s, 100, 0, 1000)
 	st := s.Status()
-	if st.State != record.DiskFull || st.Lost == 0 || st.KeptInMemory > 250*time.Second || st.KeptInMemory < 150*time.Second {
+	if st.State != record.DiskFull || st.Lost == 0 || st.KeptInMemory > 250*time.Second ||
+		st.KeptInMemory < 150*time.Second {
 		t.Errorf("status %+v, want some 200 s in memory and the rest lost", st)
 	}
 	if st.KeptInMemory+time.Duration(st.Lost)*time.Second != 1000*time.Second {

@@ -294,7 +294,8 @@ type compactor struct {
 	s *Store
 }
 
-func (s *Store) newCompactor(ctx context.Context, r prometheus.Registerer, l *slog.Logger, ranges []int64, pool chunkenc.Pool, o *tsdb.Options) (tsdb.Compactor, error) {
+func (s *Store) newCompactor(ctx context.Context, r prometheus.Registerer, l *slog.Logger, ranges []int64,
+	pool chunkenc.Pool, o *tsdb.Options) (tsdb.Compactor, error) {
 	c, err := tsdb.NewLeveledCompactorWithOptions(ctx, r, l, ranges, pool, tsdb.LeveledCompactorOptions{
 		MaxBlockChunkSegmentSize:    o.MaxBlockChunkSegmentSize,
 		EnableOverlappingCompaction: true,
@@ -325,7 +326,8 @@ func (c *compactor) Plan(dir string) ([]string, error) {
 	return dirs, nil
 }
 
-func (c *compactor) Write(dest string, b tsdb.BlockReader, mint, maxt int64, base *tsdb.BlockMeta) ([]ulid.ULID, error) {
+func (c *compactor) Write(dest string, b tsdb.BlockReader, mint, maxt int64,
+	base *tsdb.BlockMeta) ([]ulid.ULID, error) {
 	// A block takes less than half of the log that it lets go of, and while it is written both are
 	// there.
 	log, err := size(filepath.Join(dest, "wal"))

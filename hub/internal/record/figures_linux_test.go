@@ -56,25 +56,39 @@ var asks = []struct {
 	step  time.Duration
 	query string
 }{
-	{"in and out of one interface, 48 h", 48 * time.Hour, 100 * time.Second, `rate(linerate_interface_receive_bytes_total{interface="eth3"}[2m]) * 8`},
-	{"in and out of one interface, 48 h", 48 * time.Hour, 100 * time.Second, `rate(linerate_interface_transmit_bytes_total{interface="eth3"}[2m]) * 8`},
-	{"in of all, 48 h, 500 points", 48 * time.Hour, 346 * time.Second, `rate(linerate_interface_receive_bytes_total[346s]) * 8`},
-	{"out of all, 48 h, 500 points", 48 * time.Hour, 346 * time.Second, `rate(linerate_interface_transmit_bytes_total[346s]) * 8`},
-	{"in of all, 48 h, 200 points", 48 * time.Hour, 864 * time.Second, `rate(linerate_interface_receive_bytes_total[15m]) * 8`},
-	{"processors by mode, 48 h", 48 * time.Hour, 120 * time.Second, `sum by (mode) (rate(linerate_cpu_seconds_total[2m]))`},
-	{"errors of one, 48 h", 48 * time.Hour, 120 * time.Second, `sum by (kind) (rate(linerate_interface_errors_total{interface="eth3"}[2m]))`},
-	{"drops of one by place, 48 h", 48 * time.Hour, 120 * time.Second, `sum by (place) (rate(linerate_interface_drops_total{interface="eth3"}[2m]))`},
-	{"interrupts of the queues of one, 48 h", 48 * time.Hour, 120 * time.Second, `sum(rate(linerate_queue_interrupts_total{interface="eth0"}[2m]))`},
+	{"in and out of one interface, 48 h", 48 * time.Hour, 100 * time.Second,
+		`rate(linerate_interface_receive_bytes_total{interface="eth3"}[2m]) * 8`},
+	{"in and out of one interface, 48 h", 48 * time.Hour, 100 * time.Second,
+		`rate(linerate_interface_transmit_bytes_total{interface="eth3"}[2m]) * 8`},
+	{"in of all, 48 h, 500 points", 48 * time.Hour, 346 * time.Second,
+		`rate(linerate_interface_receive_bytes_total[346s]) * 8`},
+	{"out of all, 48 h, 500 points", 48 * time.Hour, 346 * time.Second,
+		`rate(linerate_interface_transmit_bytes_total[346s]) * 8`},
+	{"in of all, 48 h, 200 points", 48 * time.Hour, 864 * time.Second,
+		`rate(linerate_interface_receive_bytes_total[15m]) * 8`},
+	{"processors by mode, 48 h", 48 * time.Hour, 120 * time.Second,
+		`sum by (mode) (rate(linerate_cpu_seconds_total[2m]))`},
+	{"errors of one, 48 h", 48 * time.Hour, 120 * time.Second,
+		`sum by (kind) (rate(linerate_interface_errors_total{interface="eth3"}[2m]))`},
+	{"drops of one by place, 48 h", 48 * time.Hour, 120 * time.Second,
+		`sum by (place) (rate(linerate_interface_drops_total{interface="eth3"}[2m]))`},
+	{"interrupts of the queues of one, 48 h", 48 * time.Hour, 120 * time.Second,
+		`sum(rate(linerate_queue_interrupts_total{interface="eth0"}[2m]))`},
 	{"retransmits, 48 h", 48 * time.Hour, 120 * time.Second, `rate(linerate_tcp_retransmits_total[2m])`},
 	{"up of all, 48 h", 48 * time.Hour, 346 * time.Second, `linerate_interface_up`},
-	{"in of one, 1 h at 1 s", time.Hour, time.Second, `rate(linerate_interface_receive_bytes_total{interface="eth3"}[5s]) * 8`},
+	{"in of one, 1 h at 1 s", time.Hour, time.Second,
+		`rate(linerate_interface_receive_bytes_total{interface="eth3"}[5s]) * 8`},
 	{"in of all, 1 h at 5 s", time.Hour, 5 * time.Second, `rate(linerate_interface_receive_bytes_total[10s]) * 8`},
 	{"processors, 1 h at 5 s", time.Hour, 5 * time.Second, `sum by (mode) (rate(linerate_cpu_seconds_total[10s]))`},
 	{"busiest five, 6 h", 6 * time.Hour, 30 * time.Second, `topk(5, rate(linerate_interface_receive_bytes_total[1m]))`},
-	{"busiest five, 48 h", 48 * time.Hour, 120 * time.Second, `topk(5, rate(linerate_interface_receive_bytes_total[2m]))`},
-	{"dashboard, 6 h", 6 * time.Hour, 15 * time.Second, `rate(linerate_interface_receive_bytes_total{interface=~"eth1.*"}[1m]) * 8`},
-	{"dashboard, 48 h", 48 * time.Hour, 120 * time.Second, `rate(linerate_interface_transmit_bytes_total{interface="eth7"}[2m15s]) * 8`},
-	{"drops of all by place, 24 h", 24 * time.Hour, time.Minute, `sum by (interface, place) (increase(linerate_interface_drops_total[1m]))`},
+	{"busiest five, 48 h", 48 * time.Hour, 120 * time.Second,
+		`topk(5, rate(linerate_interface_receive_bytes_total[2m]))`},
+	{"dashboard, 6 h", 6 * time.Hour, 15 * time.Second,
+		`rate(linerate_interface_receive_bytes_total{interface=~"eth1.*"}[1m]) * 8`},
+	{"dashboard, 48 h", 48 * time.Hour, 120 * time.Second,
+		`rate(linerate_interface_transmit_bytes_total{interface="eth7"}[2m15s]) * 8`},
+	{"drops of all by place, 24 h", 24 * time.Hour, time.Minute,
+		`sum by (interface, place) (increase(linerate_interface_drops_total[1m]))`},
 }
 
 // BenchmarkFortyEightHours shows what the history of two days costs: 40 interfaces, 64 queues, 8
@@ -100,7 +114,8 @@ func BenchmarkFortyEightHours(b *testing.B) {
 		fmt.Printf("appended in %v\n", time.Since(began))
 	}
 	bytes := used(b, dir)
-	fmt.Printf("%d series, %.3f bytes a sample on disk (%d MB), opened in %v\n", len(w.points), float64(bytes)/float64(seconds*len(w.points)), bytes/1e6, opened)
+	fmt.Printf("%d series, %.3f bytes a sample on disk (%d MB), opened in %v\n", len(w.points),
+		float64(bytes)/float64(seconds*len(w.points)), bytes/1e6, opened)
 	end := noon.Add(seconds * time.Second)
 	for b.Loop() {
 		var all, allCPU []time.Duration
@@ -114,11 +129,13 @@ func BenchmarkFortyEightHours(b *testing.B) {
 				}
 				took, cpu = append(took, time.Since(began)), append(cpu, processorTime()-beganCPU)
 			}
-			fmt.Printf("%-40s first %6.1f ms  median %6.1f ms, of processors %6.1f ms\n", ask.name, took[0].Seconds()*1e3, quantile(took, 0.5).Seconds()*1e3, quantile(cpu, 0.5).Seconds()*1e3)
+			fmt.Printf("%-40s first %6.1f ms  median %6.1f ms, of processors %6.1f ms\n", ask.name,
+				took[0].Seconds()*1e3, quantile(took, 0.5).Seconds()*1e3, quantile(cpu, 0.5).Seconds()*1e3)
 			all, allCPU = append(all, took...), append(allCPU, cpu...)
 		}
 		fmt.Printf("all: median %v p95 %v worst %v\n", quantile(all, 0.5), quantile(all, 0.95), quantile(all, 1))
-		fmt.Printf("of processors: median %v p95 %v worst %v\n", quantile(allCPU, 0.5), quantile(allCPU, 0.95), quantile(allCPU, 1))
+		fmt.Printf("of processors: median %v p95 %v worst %v\n", quantile(allCPU, 0.5), quantile(allCPU, 0.95),
+			quantile(allCPU, 1))
 	}
 }
 
@@ -144,7 +161,8 @@ func BenchmarkMemory(b *testing.B) {
 			fill(b, s, w, noon.Add(time.Duration(i)*time.Minute), 60)
 			end := noon.Add(time.Duration(i+1) * time.Minute)
 			for _, ask := range asks[i%len(asks):][:1] {
-				if _, err := s.Range(b.Context(), ask.query, end.Add(-min(ask.span, 2*time.Hour)), end, ask.step); err != nil {
+				if _, err := s.Range(b.Context(), ask.query, end.Add(-min(ask.span, 2*time.Hour)), end,
+					ask.step); err != nil {
 					b.Fatal(err)
 				}
 			}

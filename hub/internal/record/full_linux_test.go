@@ -140,7 +140,8 @@ func is(s *record.Store, want record.DiskState) error {
 
 // sees asks for the newest second, wherever it is.
 func (d *smallDisk) sees(s *record.Store) error {
-	got, err := s.Vector(context.Background(), `linerate_test_total{series="7"}`, noon.Add(time.Duration(d.next-1)*time.Second))
+	got, err := s.Vector(context.Background(), `linerate_test_total{series="7"}`,
+		noon.Add(time.Duration(d.next-1)*time.Second))
 	if err != nil {
 		return err
 	}
@@ -156,7 +157,8 @@ func stopsBefore(d *smallDisk) error {
 		return err
 	}
 	defer s.Close()
-	if err := errors.Join(d.append(s, 100), d.fill(3<<20), d.append(s, 900), is(s, record.DiskFull), d.sees(s)); err != nil {
+	if err := errors.Join(d.append(s, 100), d.fill(3<<20), d.append(s, 900), is(s, record.DiskFull),
+		d.sees(s)); err != nil {
 		return err
 	}
 	st := s.Status()
@@ -181,13 +183,15 @@ func systemSaysSo(d *smallDisk) error {
 		return err
 	}
 	defer s.Close()
-	if err := errors.Join(d.append(s, 100), d.fill(50_000), d.append(s, 100), is(s, record.DiskFull), d.sees(s)); err != nil {
+	if err := errors.Join(d.append(s, 100), d.fill(50_000), d.append(s, 100), is(s, record.DiskFull),
+		d.sees(s)); err != nil {
 		return err
 	}
 	if st := s.Status(); st.KeptInMemory < 50*time.Second || !strings.Contains(st.Cause, "no space left") {
 		return fmt.Errorf("status %+v, want most of the last 100 s in memory", st)
 	}
-	if err := errors.Join(d.free(), is(s, record.DiskOK), d.append(s, 10), verify(s, 0, d.next), s.Close()); err != nil {
+	if err := errors.Join(d.free(), is(s, record.DiskOK), d.append(s, 10), verify(s, 0, d.next),
+		s.Close()); err != nil {
 		return err
 	}
 	if s, err = record.Open(record.Options{Dir: d.dir, Host: "near", MinFreeBytes: -1}); err != nil {
@@ -218,7 +222,8 @@ func diesInWrite(d *smallDisk) error {
 		if d.next < written {
 			return fmt.Errorf("%d bytes left: the history has %d seconds, %d were written", leave, d.next, written)
 		}
-		if err := errors.Join(verify(s, 0, d.next), d.free(), d.append(s, 20), is(s, record.DiskOK), verify(s, 0, d.next), s.Close()); err != nil {
+		if err := errors.Join(verify(s, 0, d.next), d.free(), d.append(s, 20), is(s, record.DiskOK),
+			verify(s, 0, d.next), s.Close()); err != nil {
 			return fmt.Errorf("%d bytes left: %w", leave, err)
 		}
 		d.ss = nil

@@ -82,7 +82,8 @@ func (k *keptQuerier) matching(matchers []*labels.Matcher) map[*known]bool {
 		}
 		for _, series := range e.series {
 			if _, ok := out[series]; !ok {
-				out[series] = !slices.ContainsFunc(matchers, func(m *labels.Matcher) bool { return !m.Matches(series.labels.Get(m.Name)) })
+				out[series] = !slices.ContainsFunc(matchers,
+					func(m *labels.Matcher) bool { return !m.Matches(series.labels.Get(m.Name)) })
 			}
 		}
 	}
@@ -90,7 +91,8 @@ func (k *keptQuerier) matching(matchers []*labels.Matcher) map[*known]bool {
 	return out
 }
 
-func (k *keptQuerier) Select(_ context.Context, _ bool, _ *storage.SelectHints, matchers ...*labels.Matcher) storage.SeriesSet {
+func (k *keptQuerier) Select(_ context.Context, _ bool, _ *storage.SelectHints,
+	matchers ...*labels.Matcher) storage.SeriesSet {
 	wanted := k.matching(matchers)
 	at := make(map[uint64]*points, len(wanted))
 	for _, e := range k.readings {
@@ -113,7 +115,8 @@ func (k *keptQuerier) Select(_ context.Context, _ bool, _ *storage.SelectHints, 
 	return &pointsSet{all: all}
 }
 
-func (k *keptQuerier) LabelValues(_ context.Context, name string, _ *storage.LabelHints, matchers ...*labels.Matcher) ([]string, annotations.Annotations, error) {
+func (k *keptQuerier) LabelValues(_ context.Context, name string, _ *storage.LabelHints,
+	matchers ...*labels.Matcher) ([]string, annotations.Annotations, error) {
 	values := make(map[string]bool)
 	for series := range k.matching(matchers) {
 		if v := series.labels.Get(name); v != "" {
@@ -123,7 +126,8 @@ func (k *keptQuerier) LabelValues(_ context.Context, name string, _ *storage.Lab
 	return slices.Sorted(maps.Keys(values)), nil, nil
 }
 
-func (k *keptQuerier) LabelNames(_ context.Context, _ *storage.LabelHints, matchers ...*labels.Matcher) ([]string, annotations.Annotations, error) {
+func (k *keptQuerier) LabelNames(_ context.Context, _ *storage.LabelHints, matchers ...*labels.Matcher) ([]string,
+	annotations.Annotations, error) {
 	names := make(map[string]bool)
 	for series := range k.matching(matchers) {
 		series.labels.Range(func(l labels.Label) { names[l.Name] = true })

@@ -91,7 +91,8 @@ func appendUntilKilled(dir string, out io.Writer) error {
 			if newest.IsZero() {
 				continue
 			}
-			if _, err := s.Matrix(context.Background(), `sum(rate(linerate_test_total[1m]))`, newest.Add(-10*time.Minute), newest, 5*time.Second); err != nil {
+			if _, err := s.Matrix(context.Background(), `sum(rate(linerate_test_total[1m]))`,
+				newest.Add(-10*time.Minute), newest, 5*time.Second); err != nil {
 				failed <- err
 				return
 			}
@@ -144,7 +145,8 @@ func verify(s *record.Store, from, to int) error {
 		for it = set.At().Iterator(it); it.Next() == chunkenc.ValFloat; i++ {
 			t, v := it.At()
 			if want := noon.Add(time.Duration(i) * time.Second).UnixMilli(); t != want || v != valueOf(i, j) {
-				return fmt.Errorf("series %d: at %d is %v, want %v at %d, second %d of %d to %d", j, t, v, valueOf(i, j), want, i, from, to)
+				return fmt.Errorf("series %d: at %d is %v, want %v at %d, second %d of %d to %d", j, t, v,
+					valueOf(i, j), want, i, from, to)
 			}
 		}
 		if err := it.Err(); err != nil {

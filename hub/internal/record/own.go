@@ -13,23 +13,30 @@ func metric(name string, kind sample.Kind, help string, labels ...string) *sampl
 }
 
 var (
-	metricSamples  = metric("samples_total", sample.Counter, "Samples that were given to the history since the hub started.")
-	metricSeries   = metric("series", sample.Gauge, "Series that had a sample in the last minutes.")
-	metricBytes    = metric("history_bytes", sample.Gauge, "What the history takes on the disk: blocks, log and reserve.")
+	metricSamples = metric("samples_total", sample.Counter,
+		"Samples that were given to the history since the hub started.")
+	metricSeries = metric("series", sample.Gauge, "Series that had a sample in the last minutes.")
+	metricBytes  = metric("history_bytes", sample.Gauge,
+		"What the history takes on the disk: blocks, log and reserve.")
 	metricFree     = metric("history_free_bytes", sample.Gauge, "What is free on the file system of the history.")
 	metricWritable = metric("history_writable", sample.Gauge, "1: readings go to the disk; 0: they are kept in memory.")
-	metricKept     = metric("history_kept_seconds", sample.Gauge, "How much time the readings span that wait in memory for room on the disk.")
-	metricLost     = metric("history_lost_readings_total", sample.Counter, "Readings that fell out of memory before there was room on the disk.")
-	metricErrors   = metric("history_write_errors_total", sample.Counter, "Writes of readings or blocks that failed.")
-	metricRefused  = metric("history_refused_samples_total", sample.Counter, "Samples that were not taken because there was one of their time.")
-	metricQueries  = metric("queries_total", sample.Counter, "Queries by how they ended: ok, bad, too-much, timeout, canceled, busy, failed.", "result")
+	metricKept     = metric("history_kept_seconds", sample.Gauge,
+		"How much time the readings span that wait in memory for room on the disk.")
+	metricLost = metric("history_lost_readings_total", sample.Counter,
+		"Readings that fell out of memory before there was room on the disk.")
+	metricErrors  = metric("history_write_errors_total", sample.Counter, "Writes of readings or blocks that failed.")
+	metricRefused = metric("history_refused_samples_total", sample.Counter,
+		"Samples that were not taken because there was one of their time.")
+	metricQueries = metric("queries_total", sample.Counter,
+		"Queries by how they ended: ok, bad, too-much, timeout, canceled, busy, failed.", "result")
 	metricQuerying = metric("query_seconds_total", sample.Counter, "Time that queries took.")
 )
 
 // Metrics are those that the store adds to every reading about itself.
 func Metrics() []*sample.Metric {
 	return []*sample.Metric{
-		metricSamples, metricSeries, metricBytes, metricFree, metricWritable, metricKept, metricLost, metricErrors, metricRefused,
+		metricSamples, metricSeries, metricBytes, metricFree, metricWritable, metricKept, metricLost, metricErrors,
+		metricRefused,
 		metricQueries, metricQuerying,
 	}
 }
@@ -174,7 +181,8 @@ func (s *Store) Status() Status {
 		KeptInMemory: s.kept.span(), Lost: s.kept.lost, Series: len(s.refs), Retention: s.o.Retention,
 	}
 	if n := len(o.counts); n > 1 {
-		st.SamplesPerSecond = float64(o.counts[n-1].samples-o.counts[0].samples) / o.counts[n-1].at.Sub(o.counts[0].at).Seconds()
+		st.SamplesPerSecond = float64(o.counts[n-1].samples-o.counts[0].samples) / o.counts[n-1].at.Sub(
+			o.counts[0].at).Seconds()
 	}
 	if s.newestMS > 0 && o.oldestMS > 0 {
 		st.Newest = time.UnixMilli(s.newestMS).UTC()

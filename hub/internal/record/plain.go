@@ -61,7 +61,8 @@ func (s *Store) Matrix(ctx context.Context, query string, start, end time.Time, 
 	}
 	out := make([]Row, len(m))
 	for i, series := range m {
-		row := Row{Labels: series.Metric.Map(), Times: make([]time.Time, len(series.Floats)), Values: make([]float64, len(series.Floats))}
+		row := Row{Labels: series.Metric.Map(), Times: make([]time.Time, len(series.Floats)),
+			Values: make([]float64, len(series.Floats))}
 		for j, p := range series.Floats {
 			row.Times[j], row.Values[j] = time.UnixMilli(p.T).UTC(), p.F
 		}

@@ -51,7 +51,8 @@ func (s *Store) bounded(query string, span, step time.Duration) error {
 			}
 		}
 		if steps*window > maxWork && err == nil {
-			err = fmt.Errorf("%w: %.0f windows of %.0f samples: take a longer step or shorter windows", ErrTooMuch, steps, window)
+			err = fmt.Errorf("%w: %.0f windows of %.0f samples: take a longer step or shorter windows", ErrTooMuch,
+				steps, window)
 		}
 		return nil
 	})
@@ -72,7 +73,8 @@ func (s *Store) Instant(ctx context.Context, query string, at time.Time) (*promq
 
 // Range answers a query for every step from start to end. The error is one of this package; that of
 // the result is nil.
-func (s *Store) Range(ctx context.Context, query string, start, end time.Time, step time.Duration) (*promql.Result, error) {
+func (s *Store) Range(ctx context.Context, query string, start, end time.Time,
+	step time.Duration) (*promql.Result, error) {
 	var err error
 	switch {
 	case step < time.Millisecond:
@@ -93,14 +95,16 @@ func (s *Store) Range(ctx context.Context, query string, start, end time.Time, s
 	}, s.canThin(query))
 }
 
-func (s *Store) ask(ctx context.Context, prepare func(storage.Queryable) (promql.Query, error), thin bool) (*promql.Result, error) {
+func (s *Store) ask(ctx context.Context, prepare func(storage.Queryable) (promql.Query, error),
+	thin bool) (*promql.Result, error) {
 	began := time.Now()
 	r, err := s.answer(ctx, prepare, thin)
 	s.asked(named(err), time.Since(began))
 	return r, err
 }
 
-func (s *Store) answer(ctx context.Context, prepare func(storage.Queryable) (promql.Query, error), thin bool) (*promql.Result, error) {
+func (s *Store) answer(ctx context.Context, prepare func(storage.Queryable) (promql.Query, error),
+	thin bool) (*promql.Result, error) {
 	ctx, cancel := context.WithTimeout(ctx, s.o.Queries.Time)
 	defer cancel()
 	q, err := prepare(queryable{s, thin})
@@ -137,7 +141,8 @@ func (s *Store) wait(ctx context.Context) error {
 
 // named is the word of [metricQueries] for an error.
 func named(err error) string {
-	for word, is := range map[string]error{"bad": ErrBadQuery, "too-much": ErrTooMuch, "timeout": ErrTimeout, "canceled": ErrCanceled, "busy": ErrBusy} {
+	for word, is := range map[string]error{"bad": ErrBadQuery, "too-much": ErrTooMuch, "timeout": ErrTimeout,
+		"canceled": ErrCanceled, "busy": ErrBusy} {
 		if errors.Is(err, is) {
 			return word
 		}
@@ -181,7 +186,8 @@ func (q queryable) Querier(mint, maxt int64) (storage.Querier, error) {
 	case waiting != nil:
 		inner = storage.NewMergeQuerier([]storage.Querier{inner, waiting}, nil, storage.ChainedSeriesMerge)
 	case q.thin:
-		inner = &thinner{Querier: inner, chunks: func() (storage.ChunkQuerier, error) { return q.s.db.ChunkQuerier(mint, maxt) }}
+		inner = &thinner{Querier: inner,
+			chunks: func() (storage.ChunkQuerier, error) { return q.s.db.ChunkQuerier(mint, maxt) }}
 	}
 	return &querier{Querier: inner, release: sync.OnceFunc(q.s.access.RUnlock)}, nil
 }

@@ -34,9 +34,11 @@ func open(t *testing.T, o record.Options) *record.Store {
 
 func TestWhatEndedIsNotAsked(t *testing.T) {
 	s := open(t, record.Options{})
-	eth0, eth1 := &sample.Series{Metric: received, Values: []string{"eth0"}}, &sample.Series{Metric: received, Values: []string{"eth1"}}
+	eth0, eth1 := &sample.Series{Metric: received, Values: []string{"eth0"}},
+		&sample.Series{Metric: received, Values: []string{"eth1"}}
 	for i := range 60 {
-		r := &sample.Reading{Time: noon.Add(time.Duration(i) * time.Second), Points: []sample.Point{{Series: eth0, Value: float64(i)}}}
+		r := &sample.Reading{Time: noon.Add(time.Duration(i) * time.Second),
+			Points: []sample.Point{{Series: eth0, Value: float64(i)}}}
 		if i < 30 {
 			r.Points = append(r.Points, sample.Point{Series: eth1, Value: float64(2 * i)})
 		}
@@ -59,7 +61,8 @@ func TestWhatEndedIsNotAsked(t *testing.T) {
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("a series that ended is still told (-want +got):\n%s", diff)
 	}
-	rows, err := s.Matrix(t.Context(), `sum(rate(linerate_interface_receive_bytes_total[10s]))`, noon.Add(20*time.Second), noon.Add(29*time.Second), 9*time.Second)
+	rows, err := s.Matrix(t.Context(), `sum(rate(linerate_interface_receive_bytes_total[10s]))`,
+		noon.Add(20*time.Second), noon.Add(29*time.Second), 9*time.Second)
 	if err != nil {
 		t.Fatal(err)
 	}

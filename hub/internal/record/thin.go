@@ -56,7 +56,8 @@ func (q *thinner) Close() error {
 	return q.Querier.Close()
 }
 
-func (q *thinner) Select(ctx context.Context, sorted bool, hints *storage.SelectHints, matchers ...*labels.Matcher) storage.SeriesSet {
+func (q *thinner) Select(ctx context.Context, sorted bool, hints *storage.SelectHints,
+	matchers ...*labels.Matcher) storage.SeriesSet {
 	w, ok := windowsOf(hints)
 	if !ok {
 		return q.Querier.Select(ctx, sorted, hints, matchers...)

@@ -126,7 +126,8 @@ func TestThinningChangesNoAnswer(t *testing.T) {
 			t.Fatal(err)
 		}
 		if diff := cmp.Diff(want.String(), got.String()); diff != "" {
-			t.Fatalf("%s from %v to %v step %v: samples were left out that matter (-whole +thinned):\n%s", query, start, end, step, diff)
+			t.Fatalf("%s from %v to %v step %v: samples were left out that matter (-whole +thinned):\n%s", query, start,
+				end, step, diff)
 		}
 		if _, ok := got.Value.(promql.Matrix); !ok {
 			t.Fatalf("%s gives %T", query, got.Value)

@@ -32,17 +32,20 @@ func counter(name string, labels ...string) *sample.Metric {
 func newWorkload(interfaces, queues, cpus int) *workload {
 	w := &workload{random: rand.New(rand.NewPCG(1, 2))}
 	var (
-		rxBytes, txBytes     = counter("linerate_interface_receive_bytes_total", "interface"), counter("linerate_interface_transmit_bytes_total", "interface")
-		rxPackets, txPackets = counter("linerate_interface_receive_packets_total", "interface"), counter("linerate_interface_transmit_packets_total", "interface")
-		multicast            = counter("linerate_interface_receive_multicast_packets_total", "interface")
-		drops                = counter("linerate_interface_drops_total", "interface", "direction", "place")
-		errs                 = counter("linerate_interface_errors_total", "interface", "direction", "kind")
-		levels               []*sample.Metric
-		qdisc                []*sample.Metric
-		queue                []*sample.Metric
+		rxBytes, txBytes = counter("linerate_interface_receive_bytes_total", "interface"),
+			counter("linerate_interface_transmit_bytes_total", "interface")
+		rxPackets, txPackets = counter("linerate_interface_receive_packets_total", "interface"),
+			counter("linerate_interface_transmit_packets_total", "interface")
+		multicast = counter("linerate_interface_receive_multicast_packets_total", "interface")
+		drops     = counter("linerate_interface_drops_total", "interface", "direction", "place")
+		errs      = counter("linerate_interface_errors_total", "interface", "direction", "kind")
+		levels    []*sample.Metric
+		qdisc     []*sample.Metric
+		queue     []*sample.Metric
 	)
 	for _, n := range []string{"up", "speed_bits_per_second", "mtu_bytes", "carrier_changes_total", "info"} {
-		levels = append(levels, &sample.Metric{Name: "linerate_interface_" + n, Kind: sample.Gauge, Labels: []string{"interface"}})
+		levels = append(levels, &sample.Metric{Name: "linerate_interface_" + n, Kind: sample.Gauge,
+			Labels: []string{"interface"}})
 	}
 	for _, n := range []string{"drops_total", "requeues_total", "overlimits_total", "backlog_bytes"} {
 		qdisc = append(qdisc, counter("linerate_qdisc_"+n, "interface"))
@@ -52,7 +55,8 @@ func newWorkload(interfaces, queues, cpus int) *workload {
 	}
 	for i := range interfaces {
 		name := fmt.Sprintf("eth%d", i)
-		ss := []*sample.Series{series(rxBytes, name), series(txBytes, name), series(rxPackets, name), series(txPackets, name), series(multicast, name)}
+		ss := []*sample.Series{series(rxBytes, name), series(txBytes, name), series(rxPackets, name),
+			series(txPackets, name), series(multicast, name)}
 		for _, m := range qdisc {
 			ss = append(ss, series(m, name))
 		}
@@ -97,7 +101,8 @@ func newWorkload(interfaces, queues, cpus int) *workload {
 	}
 	for i := range queues {
 		name := fmt.Sprintf("rx-%d", i)
-		w.add([]*sample.Series{series(queue[0], "eth0", name), series(queue[1], "eth0", name), series(queue[2], "eth0", name), series(queue[3], "eth0", name)},
+		w.add([]*sample.Series{series(queue[0], "eth0", name), series(queue[1], "eth0", name),
+			series(queue[2], "eth0", name), series(queue[3], "eth0", name)},
 			func(w *workload, p []sample.Point) {
 				packets := math.Floor(20000 * w.random.Float64())
 				p[0].Value += packets
@@ -107,7 +112,9 @@ func newWorkload(interfaces, queues, cpus int) *workload {
 	}
 	var seconds = counter("linerate_cpu_seconds_total", "cpu", "mode")
 	var perCPU []*sample.Metric
-	for _, n := range []string{"linerate_cpu_card_interrupts_total", "linerate_softnet_packets_total", "linerate_softnet_dropped_total", "linerate_softnet_time_squeezes_total", "linerate_softnet_received_rps_total"} {
+	for _, n := range []string{"linerate_cpu_card_interrupts_total", "linerate_softnet_packets_total",
+		"linerate_softnet_dropped_total", "linerate_softnet_time_squeezes_total",
+		"linerate_softnet_received_rps_total"} {
 		perCPU = append(perCPU, counter(n, "cpu"))
 	}
 	softirqs := counter("linerate_cpu_softirqs_total", "cpu", "kind")
@@ -144,7 +151,8 @@ func newWorkload(interfaces, queues, cpus int) *workload {
 		})
 	}
 	var tcp []*sample.Series
-	for _, n := range []string{"segments_sent_total", "segments_received_total", "retransmits_total", "timeouts_total", "listen_overflows_total", "connections"} {
+	for _, n := range []string{"segments_sent_total", "segments_received_total", "retransmits_total", "timeouts_total",
+		"listen_overflows_total", "connections"} {
 		tcp = append(tcp, series(counter("linerate_tcp_"+n)))
 	}
 	w.add(tcp, func(w *workload, p []sample.Point) {

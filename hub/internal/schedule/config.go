@@ -69,7 +69,8 @@ func Validate(configs []Config) error {
 	var all []error
 	for i, c := range configs {
 		if c.Name == "" {
-			all = append(all, fmt.Errorf("schedule %d of the list: no name: write name: and a word that tells it from others", i+1))
+			all = append(all, fmt.Errorf(
+				"schedule %d of the list: no name: write name: and a word that tells it from others", i+1))
 			continue
 		}
 		if err := c.Validate(); err != nil {
@@ -83,7 +84,8 @@ func Validate(configs []Config) error {
 		// Two of them would write into one series, in turn.
 		path := [3]string{c.Target, string(c.test()), string(c.direction())}
 		if other, taken := paths[path]; taken {
-			all = append(all, fmt.Errorf("schedule %s: %s measures the same target by the same test already: change one of them, or leave it out", c.Name, other))
+			all = append(all, fmt.Errorf(
+				"schedule %s: %s measures the same target by the same test already: change one of them, or leave it out", c.Name, other))
 		}
 		paths[path] = c.Name
 	}
@@ -148,7 +150,8 @@ func (c Config) check() (amounts, error) {
 		return bad("bytes_per_day: one run may cost %v, which is more than %v: write a lower rate, fewer bytes or a shorter duration", unit.Bytes(c.worst(a)), unit.Bytes(a.bytesPerDay))
 	case c.Interface != "" && a.busy == 0:
 		return bad("interface: goes with unless_busy_above, write that too or leave it out")
-	case len(c.Interface) > 15 || strings.ContainsAny(c.Interface, "/ \x00") || c.Interface == "." || c.Interface == "..":
+	case len(c.Interface) > 15 || strings.ContainsAny(c.Interface, "/ \x00") || c.Interface == "." ||
+		c.Interface == "..":
 		return bad("interface %q: is no name of an interface", c.Interface)
 	}
 	// The tests know best what else makes no sense.
@@ -182,7 +185,9 @@ func amount(text string, rate *float64, bytes *int64) string {
 }
 
 func goodName(name string) bool {
-	return name != "" && len(name) <= maxName && name[0] != '.' && name[0] != '-' && !strings.ContainsFunc(name, func(r rune) bool {
-		return !(r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("._-", r))
-	})
+	return name != "" && len(name) <= maxName && name[0] != '.' && name[0] != '-' &&
+		!strings.ContainsFunc(name, func(r rune) bool {
+			return !(r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' ||
+				strings.ContainsRune("._-", r))
+		})
 }

@@ -43,14 +43,16 @@ func TestConfigProblemsNameTheSchedule(t *testing.T) {
 		{"bytes of the suite", func(c *Config) { c.Bytes = "1M" }, "bytes: only stream and udp"},
 		{"a day of what", func(c *Config) { c.Test, c.BytesPerDay = "stream", "1G" }, "needs bytes or rate too"},
 		{"a day of ping", func(c *Config) { c.Test, c.BytesPerDay = "ping", "1G" }, "ping has no bound of its own"},
-		{"a day too short", func(c *Config) { c.Test, c.BytesPerDay, c.Rate = "stream", "1M", "1G" }, "one run may cost"},
+		{"a day too short", func(c *Config) { c.Test, c.BytesPerDay, c.Rate = "stream", "1M", "1G" },
+			"one run may cost"},
 		{"interface alone", func(c *Config) { c.Interface = "eth0" }, "goes with unless_busy_above"},
 		{"interface", func(c *Config) { c.UnlessBusyAbove, c.Interface = "1G", "../x" }, "is no name of an interface"},
 		{"streams", func(c *Config) { c.Test, c.Parallel = "stream", 5000 }, "5000 streams are not within"},
 	} {
 		bad := good
 		c.change(&bad)
-		if err := bad.Validate(); err == nil || !strings.Contains(err.Error(), c.want) || !strings.HasPrefix(err.Error(), "schedule ") {
+		if err := bad.Validate(); err == nil || !strings.Contains(err.Error(), c.want) ||
+			!strings.HasPrefix(err.Error(), "schedule ") {
 			t.Errorf("%s: %v, want %q", c.name, err, c.want)
 		}
 	}
@@ -61,7 +63,8 @@ func TestConfigList(t *testing.T) {
 	b, c := a, a
 	b.Test = "ping" // what a does by default
 	err := Validate([]Config{a, b, {}, {Name: "d", Target: "x", Every: 1}, c})
-	for _, want := range []string{"schedule a: named twice", "schedule a: a measures the same target", "schedule 3 of the list: no name", "schedule d: no key"} {
+	for _, want := range []string{"schedule a: named twice", "schedule a: a measures the same target",
+		"schedule 3 of the list: no name", "schedule d: no key"} {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v, want %q in it", err, want)
 		}
@@ -95,7 +98,8 @@ func TestConfigAsWritten(t *testing.T) {
 	if c := configs[0]; c.jitter() != 0 || c.Every.Duration() != 15*time.Minute {
 		t.Errorf("%+v", c)
 	}
-	if c := configs[1]; c.test() != "ping" || c.jitter() != 6*time.Second || c.Every.Duration() != time.Minute || c.specs(amounts{})[0].Duration != 2*time.Second {
+	if c := configs[1]; c.test() != "ping" || c.jitter() != 6*time.Second || c.Every.Duration() != time.Minute ||
+		c.specs(amounts{})[0].Duration != 2*time.Second {
 		t.Errorf("%+v", c)
 	}
 }

@@ -27,7 +27,8 @@ func TestTuningIsSeen(t *testing.T) {
 	if reason := here(); reason != "" {
 		t.Errorf("before there is a journal: %s", reason)
 	}
-	j, err := journal.Open(journal.Options{Dir: dir, Backend: values{"sysctl:a.b": "1"}, Identify: func(knob.ID) journal.Identity { return journal.Identity{} }})
+	j, err := journal.Open(journal.Options{Dir: dir, Backend: values{"sysctl:a.b": "1"},
+		Identify: func(knob.ID) journal.Identity { return journal.Identity{} }})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -52,7 +53,8 @@ func TestLockedIn(t *testing.T) {
 2: -> FLOCK  ADVISORY  WRITE 702 fe:00:14 0 EOF
 3: OFDLCK ADVISORY  READ -1 fe:00:15 0 0
 `
-	for file, want := range map[string]bool{"fe:00:12": false, "fe:00:13": true, "fe:00:14": false, "fe:00:15": false, "fe:00:1": false} {
+	for file, want := range map[string]bool{"fe:00:12": false, "fe:00:13": true, "fe:00:14": false, "fe:00:15": false,
+		"fe:00:1": false} {
 		if got := lockedIn(locks, file); got != want {
 			t.Errorf("%s: %t", file, got)
 		}

@@ -81,7 +81,8 @@ func serve(t *testing.T, addr string) (at, keyFile string, end func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	var served sync.WaitGroup
 	served.Go(func() {
-		if err := peer.Serve(ctx, peer.ServerOptions{Listener: listener, Version: "test", HostName: "far"}); err != nil && ctx.Err() == nil {
+		if err := peer.Serve(ctx,
+			peer.ServerOptions{Listener: listener, Version: "test", HostName: "far"}); err != nil && ctx.Err() == nil {
 			t.Error(err)
 		}
 	})
@@ -95,9 +96,11 @@ func TestAgainstServe(t *testing.T) {
 	at, keyFile, end := serve(t, "127.0.0.1:0")
 	every := span(time.Hour)
 	l := newLive(t,
-		Config{Name: "bulk", Target: at, KeyFile: keyFile, Test: "stream", Duration: span(time.Second), Rate: "20M", BytesPerDay: "1G", Every: every},
+		Config{Name: "bulk", Target: at, KeyFile: keyFile, Test: "stream", Duration: span(time.Second), Rate: "20M",
+			BytesPerDay: "1G", Every: every},
 		Config{Name: "pings", Target: at, KeyFile: keyFile, Test: "ping", Duration: span(time.Second), Every: every},
-		Config{Name: "amount", Target: at, KeyFile: keyFile, Test: "udp", Direction: "bidir", Bytes: "200k", Every: every},
+		Config{Name: "amount", Target: at, KeyFile: keyFile, Test: "udp", Direction: "bidir", Bytes: "200k",
+			Every: every},
 	)
 	e := l.turn(0)
 	if e.State != "done" || e.Subject != at || !strings.Contains(e.Title, "stream to "+at+": ") {
@@ -114,7 +117,8 @@ func TestAgainstServe(t *testing.T) {
 	if worst := l.s.plans[0].worst; d.Tests[0].Bytes > worst || worst > 20e6/8*4 {
 		t.Errorf("%d bytes were measured, and %d thought to be the most", d.Tests[0].Bytes, worst)
 	}
-	if e = l.turn(1); e.State != "done" || l.value(roundTrip, at, "ping", "up", "0.5") <= 0 || l.value(lossRatio, at, "ping", "up") != 0 {
+	if e = l.turn(1); e.State != "done" || l.value(roundTrip, at, "ping", "up", "0.5") <= 0 ||
+		l.value(lossRatio, at, "ping", "up") != 0 {
 		t.Errorf("event %+v, points %v", e, l.points)
 	}
 	if e = l.turn(2); e.State != "done" || l.value(throughput, at, "udp", "bidir") <= 0 {
@@ -169,7 +173,8 @@ func TestSilentTargetsAreCut(t *testing.T) {
 			t.Parallel()
 			l := newLive(t, c)
 			// It must come to an end at all: the whole test hangs otherwise.
-			if e := l.turn(0); e.State != "failed" || l.value(success, c.Target, "stream", "up") != 0 || !strings.Contains(e.Title, "took longer than its time limit") {
+			if e := l.turn(0); e.State != "failed" || l.value(success, c.Target, "stream", "up") != 0 ||
+				!strings.Contains(e.Title, "took longer than its time limit") {
 				t.Errorf("event %+v", e)
 			}
 		})
@@ -178,7 +183,8 @@ func TestSilentTargetsAreCut(t *testing.T) {
 
 // TestEchoes measures a target that is nothing but a kernel.
 func TestEchoes(t *testing.T) {
-	l := newLive(t, Config{Name: "kernel", Target: "icmp://127.0.0.1", Duration: span(time.Second), Every: span(time.Hour)})
+	l := newLive(t, Config{Name: "kernel", Target: "icmp://127.0.0.1", Duration: span(time.Second),
+		Every: span(time.Hour)})
 	if e := l.turn(0); e.State != "done" || l.value(roundTrip, "icmp://127.0.0.1", "ping", "up", "min") <= 0 {
 		t.Errorf("event %+v", e)
 	}

@@ -16,7 +16,8 @@ import (
 const suite = "suite"
 
 // tests are the words for what can be measured.
-var tests = []string{suite, string(traffic.Stream), string(traffic.RR), string(traffic.CRR), string(traffic.UDP), string(traffic.Ping), string(traffic.MTU), string(traffic.Load)}
+var tests = []string{suite, string(traffic.Stream), string(traffic.RR), string(traffic.CRR), string(traffic.UDP),
+	string(traffic.Ping), string(traffic.MTU), string(traffic.Load)}
 
 const (
 	defaultDuration = 5 * time.Second

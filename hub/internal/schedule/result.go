@@ -17,17 +17,22 @@ import (
 var labels = []string{"target", "test", "direction"}
 
 func gauge(name, help string, more ...string) *sample.Metric {
-	return &sample.Metric{Name: "linerate_measurement_" + name, Kind: sample.Gauge, Help: help, Labels: append(slices.Clone(labels), more...)}
+	return &sample.Metric{Name: "linerate_measurement_" + name, Kind: sample.Gauge, Help: help,
+		Labels: append(slices.Clone(labels), more...)}
 }
 
 // The metrics of measurements.
 var (
-	throughput   = gauge("throughput_bits_per_second", "Payload that the receiver of a scheduled measurement counted; of both directions together where both ran.")
-	transactions = gauge("transactions_per_second", "Requests that were answered in a scheduled measurement of rr or crr.")
-	roundTrip    = gauge("rtt_seconds", "Round trip of pings or transactions in a scheduled measurement: its smallest and three quantiles.", "quantile")
-	lossRatio    = gauge("loss_ratio", "Share of the datagrams or pings of a scheduled measurement that were lost.")
-	retransmits  = gauge("retransmits", "Segments that a scheduled measurement sent again, from the sender's TCP_INFO.")
-	success      = gauge("success", "1 when a scheduled measurement came to its end, 0 when it failed; its test and direction are those of the whole run.")
+	throughput = gauge("throughput_bits_per_second",
+		"Payload that the receiver of a scheduled measurement counted; of both directions together where both ran.")
+	transactions = gauge("transactions_per_second",
+		"Requests that were answered in a scheduled measurement of rr or crr.")
+	roundTrip = gauge("rtt_seconds",
+		"Round trip of pings or transactions in a scheduled measurement: its smallest and three quantiles.", "quantile")
+	lossRatio   = gauge("loss_ratio", "Share of the datagrams or pings of a scheduled measurement that were lost.")
+	retransmits = gauge("retransmits", "Segments that a scheduled measurement sent again, from the sender's TCP_INFO.")
+	success     = gauge("success",
+		"1 when a scheduled measurement came to its end, 0 when it failed; its test and direction are those of the whole run.")
 )
 
 // Metrics lists all series that measurements make.
@@ -61,7 +66,8 @@ func (s *Scheduler) Matrix() []Cell {
 		all = append(all, c)
 	}
 	slices.SortFunc(all, func(a, b Cell) int {
-		return cmp.Or(cmp.Compare(a.From, b.From), cmp.Compare(a.To, b.To), cmp.Compare(a.Test, b.Test), cmp.Compare(a.Direction, b.Direction))
+		return cmp.Or(cmp.Compare(a.From, b.From), cmp.Compare(a.To, b.To), cmp.Compare(a.Test, b.Test),
+			cmp.Compare(a.Direction, b.Direction))
 	})
 	return all
 }
@@ -93,7 +99,8 @@ func (s *Scheduler) remember(p *plan, e timeline.Event, o outcome) {
 	// What this run was to renew keeps its figures, and says that they are old; where there are
 	// none yet, that much is known.
 	for _, spec := range p.specs(p.amounts) {
-		id := Cell{From: s.o.Host, To: p.Target, Test: string(spec.Test), Direction: string(cmp.Or(spec.Direction, traffic.Up))}
+		id := Cell{From: s.o.Host, To: p.Target, Test: string(spec.Test),
+			Direction: string(cmp.Or(spec.Direction, traffic.Up))}
 		if fresh[id] {
 			continue
 		}

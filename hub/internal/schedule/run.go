@@ -115,7 +115,8 @@ func (s *Scheduler) tests(ctx context.Context, p *plan, o *outcome) {
 			return
 		}
 	}
-	way, err := s.o.open(ctx, p.Target, peer.ConnectOptions{Key: key, Timeout: min(connectPatience, p.limit), Version: s.o.Version, HostName: s.o.Host})
+	way, err := s.o.open(ctx, p.Target, peer.ConnectOptions{Key: key, Timeout: min(connectPatience, p.limit),
+		Version: s.o.Version, HostName: s.o.Host})
 	if err != nil {
 		o.err = err
 		return
@@ -134,7 +135,8 @@ func (s *Scheduler) tests(ctx context.Context, p *plan, o *outcome) {
 func (s *Scheduler) tell(p *plan, began time.Time, o outcome) {
 	now := time.Now()
 	e := timeline.Event{
-		ID: fmt.Sprintf("measurement-%s-%d", p.Name, began.UnixMilli()), Kind: timeline.Measurement, Time: began.UTC(), End: now.UTC(),
+		ID: fmt.Sprintf("measurement-%s-%d", p.Name, began.UnixMilli()), Kind: timeline.Measurement, Time: began.UTC(),
+		End:  now.UTC(),
 		Host: s.o.Host, Subject: p.Target, Title: p.title(o), Severity: "info", State: "done",
 	}
 	switch {
@@ -183,7 +185,8 @@ func (s *Scheduler) skipped(p *plan, reason string) {
 		s.unskipped(p)
 		s.o.Log.Info("measurement skipped", "name", p.Name, "reason", reason)
 		p.skip, p.reason = &timeline.Event{
-			ID: fmt.Sprintf("skipped-%s-%d", p.Name, now.UnixMilli()), Kind: timeline.Measurement, Time: now.UTC(), Host: s.o.Host, Subject: p.Target,
+			ID: fmt.Sprintf("skipped-%s-%d", p.Name, now.UnixMilli()), Kind: timeline.Measurement, Time: now.UTC(),
+			Host: s.o.Host, Subject: p.Target,
 			Severity: "info", State: "skipped",
 		}, reason
 	}

@@ -95,7 +95,8 @@ func New(o Options) (*Scheduler, error) {
 	if o.tuning == nil {
 		o.tuning = func() string { return tuning(o.FS, o.States) }
 	}
-	s := &Scheduler{o: o, started: time.Now(), seed: o.Seed, series: make(map[string]*sample.Series), cells: make(map[Cell]Cell), problems: make(map[string]string)}
+	s := &Scheduler{o: o, started: time.Now(), seed: o.Seed, series: make(map[string]*sample.Series),
+		cells: make(map[Cell]Cell), problems: make(map[string]string)}
 	if s.seed == 0 {
 		h := fnv.New64a()
 		_, _ = h.Write([]byte(o.Host)) // never fails

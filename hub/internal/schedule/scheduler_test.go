@@ -48,7 +48,8 @@ type world struct {
 }
 
 func newWorld(t *testing.T) *world {
-	w := &world{t: t, began: time.Now(), fs: durable.NewMem(), key: filepath.Join(t.TempDir(), "key"), random: rand.New(rand.NewPCG(1, 2)),
+	w := &world{t: t, began: time.Now(), fs: durable.NewMem(), key: filepath.Join(t.TempDir(), "key"),
+		random: rand.New(rand.NewPCG(1, 2)),
 		events: make(map[string]timeline.Event), docs: make(map[string][]byte)}
 	if err := os.WriteFile(w.key, []byte("some-key\n"), 0o600); err != nil {
 		t.Fatal(err)
@@ -91,32 +92,34 @@ func (w *world) open(ctx context.Context, target string, o peer.ConnectOptions) 
 			return nil, err
 		}
 	}
-	return &reach.Way{Close: func() { w.now-- }, Run: func(ctx context.Context, spec traffic.Spec, _ func(traffic.Interval)) (*traffic.Result, error) {
-		spec, err := spec.Normalize()
-		if err != nil {
-			return nil, err
-		}
-		d := spec.Duration + max(spec.WarmUp, 0)
-		if w.takes != nil {
-			d += w.takes(w.random)
-		}
-		select {
-		case <-time.After(d):
-		case <-ctx.Done():
-			return nil, ctx.Err()
-		}
-		r := &traffic.Result{Test: spec.Test, Direction: spec.Direction, Streams: 1, RTT: &traffic.Distribution{Min: 1, P50: 2, P90: 3, P99: 4}}
-		if spec.Bulk() {
-			r.Bytes = spec.Bytes
-			if spec.Bytes == 0 {
-				r.Bytes = int64(spec.RateBitsPerSec / 8 * (spec.Duration + max(spec.WarmUp, 0)).Seconds())
+	return &reach.Way{Close: func() { w.now-- },
+		Run: func(ctx context.Context, spec traffic.Spec, _ func(traffic.Interval)) (*traffic.Result, error) {
+			spec, err := spec.Normalize()
+			if err != nil {
+				return nil, err
 			}
-			r.Bytes *= ways(spec)
-			r.ThroughputBitsPerSec = float64(r.Bytes) * 8 / spec.Duration.Seconds()
-		}
-		mine.bytes += r.Bytes
-		return r, nil
-	}}, nil
+			d := spec.Duration + max(spec.WarmUp, 0)
+			if w.takes != nil {
+				d += w.takes(w.random)
+			}
+			select {
+			case <-time.After(d):
+			case <-ctx.Done():
+				return nil, ctx.Err()
+			}
+			r := &traffic.Result{Test: spec.Test, Direction: spec.Direction, Streams: 1,
+				RTT: &traffic.Distribution{Min: 1, P50: 2, P90: 3, P99: 4}}
+			if spec.Bulk() {
+				r.Bytes = spec.Bytes
+				if spec.Bytes == 0 {
+					r.Bytes = int64(spec.RateBitsPerSec / 8 * (spec.Duration + max(spec.WarmUp, 0)).Seconds())
+				}
+				r.Bytes *= ways(spec)
+				r.ThroughputBitsPerSec = float64(r.Bytes) * 8 / spec.Duration.Seconds()
+			}
+			mine.bytes += r.Bytes
+			return r, nil
+		}}, nil
 }
 
 // pass runs a scheduler of these schedules for a time, as between two restarts of the hub.
@@ -163,8 +166,9 @@ func TestTimes(t *testing.T) {
 			for i := range 1 + r.IntN(8) {
 				every := time.Duration(10+r.IntN(600)) * time.Second
 				j := span(time.Duration(r.Int64N(int64(every/2) + 1)))
-				configs = append(configs, Config{Name: fmt.Sprint("m", i), Target: fmt.Sprint("far", i), Test: "stream", Duration: span(time.Duration(1+r.IntN(8)) * time.Second),
-					Every: span(every), Jitter: &j})
+				configs = append(configs, Config{Name: fmt.Sprint("m", i), Target: fmt.Sprint("far", i), Test: "stream",
+					Duration: span(time.Duration(1+r.IntN(8)) * time.Second),
+					Every:    span(every), Jitter: &j})
 			}
 			w.takes = func(r *rand.Rand) time.Duration { return time.Duration(r.ExpFloat64() * float64(3*time.Second)) }
 			w.pass(12*time.Hour, configs...)
@@ -179,13 +183,15 @@ func TestTimes(t *testing.T) {
 						slots[slot] = true
 					}
 					if i > 0 && a-at[i-1] < every-c.jitter() {
-						t.Fatalf("seed %d: %s every %v, jitter %v: %v after the one before", seed, c.Name, every, c.jitter(), a-at[i-1])
+						t.Fatalf("seed %d: %s every %v, jitter %v: %v after the one before", seed, c.Name, every,
+							c.jitter(), a-at[i-1])
 					}
 				}
 				// Every one gets its turns: with all of them waiting for each other, still a good
 				// part of what was asked for.
 				if want := int(12*time.Hour/every) / 3; len(at) < want && len(configs) < 4 {
-					t.Errorf("seed %d: %s every %v: %d runs in half a day, want at least %d", seed, c.Name, every, len(at), want)
+					t.Errorf("seed %d: %s every %v: %d runs in half a day, want at least %d", seed, c.Name, every,
+						len(at), want)
 				}
 			}
 		})
@@ -225,14 +231,16 @@ func TestBytesOfADay(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			w := newWorld(t)
 			r := rand.New(rand.NewPCG(seed, 1))
-			c := Config{Name: "m", Target: "far", Test: "stream", Direction: []string{"up", "bidir"}[seed%2], Duration: span(5 * time.Second), Every: span(time.Duration(1+r.IntN(30)) * time.Minute)}
+			c := Config{Name: "m", Target: "far", Test: "stream", Direction: []string{"up", "bidir"}[seed%2],
+				Duration: span(5 * time.Second), Every: span(time.Duration(1+r.IntN(30)) * time.Minute)}
 			if seed%3 == 0 {
 				c.Bytes = "10M"
 			} else {
 				c.Rate = "10M"
 			}
 			c.BytesPerDay = fmt.Sprintf("%dM", 30+r.IntN(500))
-			a, err := Config{Name: c.Name, Target: c.Target, KeyFile: w.key, Test: c.Test, Direction: c.Direction, Duration: c.Duration, Every: c.Every, Bytes: c.Bytes, Rate: c.Rate, BytesPerDay: c.BytesPerDay}.check()
+			a, err := Config{Name: c.Name, Target: c.Target, KeyFile: w.key, Test: c.Test, Direction: c.Direction,
+				Duration: c.Duration, Every: c.Every, Bytes: c.Bytes, Rate: c.Rate, BytesPerDay: c.BytesPerDay}.check()
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -267,7 +275,8 @@ func TestRestartsMeasureNoMoreOften(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
 		for range 30 {
-			w.pass(3*time.Minute-7*time.Second, Config{Name: "m", Target: "icmp://far", Duration: span(time.Second), Every: span(10 * time.Minute)})
+			w.pass(3*time.Minute-7*time.Second, Config{Name: "m", Target: "icmp://far", Duration: span(time.Second),
+				Every: span(10 * time.Minute)})
 		}
 		// 86 minutes, with at least nine between two.
 		if n := len(w.runs); n < 8 || n > 10 {
@@ -289,7 +298,8 @@ func TestTargetGoneAndBack(t *testing.T) {
 		none := span(0)
 		c := Config{Name: "m", Target: "far", Test: "stream", Rate: "8M", Every: span(time.Minute), Jitter: &none}
 		s := w.pass(30*time.Second, c)
-		if cells := s.Matrix(); len(cells) != 1 || cells[0].Throughput == nil || *cells[0].Throughput < 8e6 || cells[0].Error != "" || cells[0].Direction != "up" {
+		if cells := s.Matrix(); len(cells) != 1 || cells[0].Throughput == nil || *cells[0].Throughput < 8e6 ||
+			cells[0].Error != "" || cells[0].Direction != "up" {
 			t.Errorf("matrix %+v", cells)
 		}
 		gone = true
@@ -302,7 +312,8 @@ func TestTargetGoneAndBack(t *testing.T) {
 		if last := at[len(at)-1] - at[len(at)-2]; last != time.Hour {
 			t.Errorf("the last two were %v apart", last)
 		}
-		if cells := s.Matrix(); len(cells) != 1 || cells[0].Throughput == nil || cells[0].Error != "connect to far: connection refused" {
+		if cells := s.Matrix(); len(cells) != 1 || cells[0].Throughput == nil ||
+			cells[0].Error != "connect to far: connection refused" {
 			t.Errorf("matrix of a dead target: %+v", cells)
 		}
 		if all := s.Warnings(); len(all) != 1 || all[0] != "measurement m: connect to far: connection refused" {
@@ -347,12 +358,14 @@ func TestSlowTargetIsCut(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
 		w.takes = func(*rand.Rand) time.Duration { return 100 * time.Hour }
-		s := w.pass(time.Minute, Config{Name: "m", Target: "far", Test: "ping", Every: span(time.Minute), TimeLimit: span(20 * time.Second)})
+		s := w.pass(time.Minute, Config{Name: "m", Target: "far", Test: "ping", Every: span(time.Minute),
+			TimeLimit: span(20 * time.Second)})
 		if len(w.order) != 1 {
 			t.Fatalf("%d events", len(w.order))
 		}
 		e := w.events[w.order[0]]
-		if e.State != "failed" || !strings.Contains(e.Title, "took longer than its time limit") || e.End.Sub(e.Time) != 20*time.Second {
+		if e.State != "failed" || !strings.Contains(e.Title, "took longer than its time limit") ||
+			e.End.Sub(e.Time) != 20*time.Second {
 			t.Errorf("event %+v", e)
 		}
 		if all := s.Warnings(); len(all) != 1 {
@@ -369,7 +382,8 @@ func TestTargetThatBreaksUs(t *testing.T) {
 		w.answers = func(string) error { w.now--; panic("index out of range") }
 		w.pass(3*time.Minute, Config{Name: "m", Target: "far", Test: "ping", Every: span(time.Minute)})
 		for _, e := range w.events {
-			if e.State != "failed" || !strings.Contains(e.Title, "broke by a mistake of this program: index out of range") {
+			if e.State != "failed" ||
+				!strings.Contains(e.Title, "broke by a mistake of this program: index out of range") {
 				t.Errorf("event %+v", e)
 			}
 		}
@@ -386,8 +400,10 @@ func TestHangingRunIsTold(t *testing.T) {
 		w := newWorld(t)
 		forever := make(chan struct{})
 		w.answers = func(string) error { <-forever; return nil }
-		s := w.pass(time.Hour, Config{Name: "m", Target: "far", Test: "ping", Every: span(time.Minute)}, Config{Name: "n", Target: "icmp://other", Every: span(time.Minute)})
-		if all := s.Warnings(); len(all) != 1 || !strings.Contains(all[0], "hangs") || len(w.runs) != 1 && w.runs[1].target != "far" {
+		s := w.pass(time.Hour, Config{Name: "m", Target: "far", Test: "ping", Every: span(time.Minute)},
+			Config{Name: "n", Target: "icmp://other", Every: span(time.Minute)})
+		if all := s.Warnings(); len(all) != 1 || !strings.Contains(all[0], "hangs") || len(w.runs) != 1 &&
+			w.runs[1].target != "far" {
 			t.Errorf("warnings %q, runs %v", all, w.runs)
 		}
 		close(forever)
@@ -399,7 +415,8 @@ func TestTuneKeepsMeasurementsAway(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
 		none := span(0)
-		c := Config{Name: "m", Target: "far", Test: "stream", Rate: "8M", Duration: span(30 * time.Second), Every: span(2 * time.Minute), Jitter: &none}
+		c := Config{Name: "m", Target: "far", Test: "stream", Rate: "8M", Duration: span(30 * time.Second),
+			Every: span(2 * time.Minute), Jitter: &none}
 		// One begins beside a run, and one is there when the next is due, and the one after.
 		w.tune = func(at time.Duration) string {
 			if at > 9500*time.Millisecond && at < 5*time.Minute {
@@ -433,9 +450,11 @@ func TestBusyInterface(t *testing.T) {
 		w := newWorld(t)
 		rate := 2e8
 		w.o.Busy = func(_ context.Context, name string) (float64, bool) { return rate, name == "eth7" }
-		c := Config{Name: "m", Target: "far", Test: "ping", Every: span(time.Minute), UnlessBusyAbove: "100M", Interface: "eth7"}
+		c := Config{Name: "m", Target: "far", Test: "ping", Every: span(time.Minute), UnlessBusyAbove: "100M",
+			Interface: "eth7"}
 		w.pass(10*time.Minute, c)
-		if len(w.runs) != 0 || len(w.events) != 1 || !strings.Contains(w.events[w.order[0]].Title, "skipped: eth7 carries more than 100 Mb/s already (10 times)") {
+		if len(w.runs) != 0 || len(w.events) != 1 || !strings.Contains(w.events[w.order[0]].Title,
+			"skipped: eth7 carries more than 100 Mb/s already (10 times)") {
 			t.Errorf("%d runs, events %+v", len(w.runs), w.events)
 		}
 		rate = 5e7
@@ -446,7 +465,8 @@ func TestBusyInterface(t *testing.T) {
 		w.runs = nil
 		c.Interface = "eth8"
 		w.pass(10*time.Minute, c)
-		if len(w.runs) != 0 || !strings.Contains(w.events[w.order[len(w.order)-1]].Title, "not known what eth8 carries") {
+		if len(w.runs) != 0 || !strings.Contains(w.events[w.order[len(w.order)-1]].Title,
+			"not known what eth8 carries") {
 			t.Errorf("%d runs on an interface of which nothing is known, events %+v", len(w.runs), w.events)
 		}
 		if _, err := New(Options{Schedules: []Config{c}}); err == nil {
@@ -469,7 +489,8 @@ func TestDocument(t *testing.T) {
 			Host   struct{ Name string }
 			Tests  []struct{ Test, Direction string }
 		}
-		if err := json.Unmarshal(w.docs[w.order[0]], &d); err != nil || d.Schema != "linerate.measure/1" || d.Target != "far" || d.Host.Name != "near" || len(d.Tests) < 7 {
+		if err := json.Unmarshal(w.docs[w.order[0]], &d); err != nil || d.Schema != "linerate.measure/1" ||
+			d.Target != "far" || d.Host.Name != "near" || len(d.Tests) < 7 {
 			t.Errorf("document %+v, %v", d, err)
 		}
 		known := make(map[*sample.Metric]bool)

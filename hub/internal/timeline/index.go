@@ -135,5 +135,6 @@ func (x *index) between(start, end time.Time, q Query) (found []Event, truncated
 
 // takes tells whether a query asks for an event, its time aside.
 func (q *Query) takes(e *Event) bool {
-	return (len(q.Kinds) == 0 || slices.Contains(q.Kinds, e.Kind)) && (q.Host == "" || q.Host == e.Host) && (q.Subject == "" || q.Subject == e.Subject)
+	return (len(q.Kinds) == 0 || slices.Contains(q.Kinds, e.Kind)) && (q.Host == "" || q.Host == e.Host) &&
+		(q.Subject == "" || q.Subject == e.Subject)
 }

@@ -21,7 +21,8 @@ func TestBetween(t *testing.T) {
 	all := make(map[string]Event)
 	for i := range 3000 {
 		e := event(fmt.Sprint("e", random.IntN(2000)), random.IntN(100_000))
-		e.Kind, e.Host, e.Subject = kinds[random.IntN(3)], fmt.Sprint("h", random.IntN(2)), fmt.Sprint("eth", random.IntN(3))
+		e.Kind, e.Host, e.Subject = kinds[random.IntN(3)], fmt.Sprint("h", random.IntN(2)),
+			fmt.Sprint("eth", random.IntN(3))
 		if have, ok := all[e.ID]; ok && (i > 2500 || random.IntN(2) == 0) {
 			e.Time = have.Time // and in the end nothing else, which would set right what this did not
 		} else if i > 2500 {
@@ -56,7 +57,8 @@ func TestBetween(t *testing.T) {
 		}
 		var want []Event
 		for _, e := range all {
-			if (end.IsZero() || !e.Time.After(end)) && (e.Open || !e.Time.Before(start) || !e.End.Before(start)) && q.takes(&e) {
+			if (end.IsZero() || !e.Time.After(end)) && (e.Open || !e.Time.Before(start) || !e.End.Before(start)) &&
+				q.takes(&e) {
 				want = append(want, e)
 			}
 		}
@@ -85,7 +87,8 @@ func FuzzRecord(f *testing.F) {
 	for _, seed := range []string{
 		`{"id":"0001","kind":"change","time":"2026-11-22T12:00:00Z","host":"a","title":"t"}`,
 		`{"id":"x","kind":"gap","time":"2026-11-22T12:00:00.123456789+01:00","end":"2026-11-22T11:00:00Z","open":true,"host":"\u2028","title":"\ud800"}`,
-		`{"id":"../x","kind":"gap","time":"2026-11-22T12:00:00Z"}`, `{"id":"x","kind":"k","time":"9999-12-31T23:59:59-23:59"}`, `{}`, `null`, ``, `[`,
+		`{"id":"../x","kind":"gap","time":"2026-11-22T12:00:00Z"}`,
+		`{"id":"x","kind":"k","time":"9999-12-31T23:59:59-23:59"}`, `{}`, `null`, ``, `[`,
 	} {
 		f.Add([]byte(seed))
 	}

@@ -83,7 +83,8 @@ func TestKill(t *testing.T) {
 			state := 0
 			_, _ = fmt.Sscan(e.State, &state)
 			doc, err := s.Document(id)
-			if state != i && state != i+5 || err != nil || len(doc) != 3000 || strings.Trim(string(doc), string(doc[0])) != "" {
+			if state != i && state != i+5 || err != nil || len(doc) != 3000 ||
+				strings.Trim(string(doc), string(doc[0])) != "" {
 				t.Errorf("%s, said to be put as %d, is %d with a document of %d bytes, %v", id, i, state, len(doc), err)
 			}
 		}

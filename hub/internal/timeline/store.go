@@ -108,7 +108,8 @@ func Open(o Options) (*Store, error) {
 		o.MaxBytes = DefaultMaxBytes
 	}
 	o.MaxBytes = max(o.MaxBytes, 64<<10)
-	s := &Store{o: o, segmentBytes: min(max(o.MaxBytes/16, 8<<10), 4<<20), maxEvents: MaxEvents, maxWaiting: maxWaiting, strings: make(map[string]string)}
+	s := &Store{o: o, segmentBytes: min(max(o.MaxBytes/16, 8<<10), 4<<20), maxEvents: MaxEvents, maxWaiting: maxWaiting,
+		strings: make(map[string]string)}
 	if err := s.open(); err != nil {
 		if s.lock != nil {
 			s.seal()
@@ -246,7 +247,8 @@ func (s *Store) putDocument(e *Event, document []byte) error {
 // shared gives an event whose words that come again and again share their memory with those of
 // others.
 func (s *Store) shared(e Event) Event {
-	for _, text := range []*string{(*string)(&e.Kind), &e.Host, &e.Subject, &e.Interface, &e.Title, (*string)(&e.Severity), &e.State} {
+	for _, text := range []*string{(*string)(&e.Kind), &e.Host, &e.Subject, &e.Interface, &e.Title,
+		(*string)(&e.Severity), &e.State} {
 		if one, ok := s.strings[*text]; ok {
 			*text = one
 		} else if len(s.strings) < 4096 {

@@ -114,7 +114,8 @@ func TestPutReplaces(t *testing.T) {
 func TestRefused(t *testing.T) {
 	mem := durable.NewMem()
 	s := open(t, Options{FS: mem})
-	for _, id := range []string{"", ".", "..", "../x", "a/b", `a\b`, "a b", "ä", "a\x00", strings.Repeat("x", 129), ".hidden", "C:x"} {
+	for _, id := range []string{"", ".", "..", "../x", "a/b", `a\b`, "a b", "ä", "a\x00", strings.Repeat("x", 129),
+		".hidden", "C:x"} {
 		e := event("x", 0)
 		e.ID = id
 		if err := s.Put(e, []byte("doc")); !errors.Is(err, ErrBadID) {
@@ -145,7 +146,8 @@ func TestRefused(t *testing.T) {
 	long.Subject = "eth0\n\u2028\x1b[2J\xff"
 	long.End, long.Open = at(-5), true
 	put(t, s, long, "")
-	if e, _ := s.Get("text"); len(e.Title) > maxText || e.Subject != "eth0   [2J\uFFFD" || !e.End.Equal(e.Time) || e.Open {
+	if e, _ := s.Get("text"); len(e.Title) > maxText || e.Subject != "eth0   [2J\uFFFD" ||
+		!e.End.Equal(e.Time) || e.Open {
 		t.Errorf("stored as %+v", e)
 	}
 }
@@ -161,7 +163,8 @@ func TestCrash(t *testing.T) {
 			var least, most [12]int
 			check := func() {
 				clone := mem.CrashClone(keep, random)
-				s, err := Open(Options{Dir: "/hub/timeline", FS: clone, MaxBytes: 64 << 10, Now: func() time.Time { return noon }})
+				s, err := Open(Options{Dir: "/hub/timeline", FS: clone, MaxBytes: 64 << 10,
+					Now: func() time.Time { return noon }})
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -177,7 +180,8 @@ func TestCrash(t *testing.T) {
 						t.Fatalf("event %d was put %d to %d times, is %+v", i, least[i], most[i], e)
 					}
 					doc, err := s.Document(fmt.Sprint("e", i))
-					if least[i] > 0 && (err != nil || len(doc) == 0 || strings.Trim(string(doc), string(doc[0])) != "" || len(doc) < 1000) {
+					if least[i] > 0 && (err != nil || len(doc) == 0 ||
+						strings.Trim(string(doc), string(doc[0])) != "" || len(doc) < 1000) {
 						t.Fatalf("document of event %d, put %d times: %.20q, %v", i, least[i], doc, err)
 					}
 				}
@@ -188,14 +192,16 @@ func TestCrash(t *testing.T) {
 			operations, compacted := 0, false
 			fsys := durable.NewFaulty(mem, func(op durable.Op) error {
 				operations++
-				compacted = compacted || op.Kind == durable.OpRemove && strings.HasSuffix(op.Path, "events-00000001.log")
+				compacted = compacted || op.Kind == durable.OpRemove &&
+					strings.HasSuffix(op.Path, "events-00000001.log")
 				// Every one at first, then a third: each reopening reads the whole store.
 				if operations < 500 || random.IntN(3) == 0 {
 					check()
 				}
 				return nil
 			})
-			s, err := Open(Options{Dir: "/hub/timeline", FS: fsys, MaxBytes: 64 << 10, Now: func() time.Time { return noon }})
+			s, err := Open(Options{Dir: "/hub/timeline", FS: fsys, MaxBytes: 64 << 10,
+				Now: func() time.Time { return noon }})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -275,7 +281,8 @@ func TestFullDisk(t *testing.T) {
 		{"full", syscall.ENOSPC, func(op durable.Op) bool { return op.Kind.Grows() }},
 		{"no room to write", syscall.ENOSPC, func(op durable.Op) bool { return op.Kind == durable.OpWrite }},
 		{"sync fails", syscall.EIO, func(op durable.Op) bool { return op.Kind == durable.OpSync }},
-		{"read only", syscall.EROFS, func(op durable.Op) bool { return op.Kind != durable.OpReadFile && op.Kind != durable.OpStat }},
+		{"read only", syscall.EROFS,
+			func(op durable.Op) bool { return op.Kind != durable.OpReadFile && op.Kind != durable.OpStat }},
 	} {
 		t.Run(fail.name, func(t *testing.T) {
 			mem := durable.NewMem()
@@ -364,7 +371,8 @@ func TestAppendsRefused(t *testing.T) {
 		t.Errorf("collected: %q, %v", names, err)
 	}
 	put(t, s, event("more", 100), "")
-	if got, _ := open(t, Options{FS: mem.CrashClone(0, nil)}).Between(time.Time{}, time.Time{}, Query{}); len(got) != maxAppended+1 {
+	if got, _ := open(t, Options{FS: mem.CrashClone(0, nil)}).Between(time.Time{}, time.Time{},
+		Query{}); len(got) != maxAppended+1 {
 		t.Errorf("%d events after power loss", len(got))
 	}
 }
@@ -385,11 +393,13 @@ func TestBounds(t *testing.T) {
 		if got, _ := s.Between(time.Time{}, time.Time{}, Query{}); ids(got) != want {
 			t.Errorf("left: %s", ids(got))
 		}
-		if names, err := mem.ReadDir("/hub/timeline/documents"); err != nil || !slices.Equal(names, []string{"lasting.json", "long.json"}) {
+		if names, err := mem.ReadDir("/hub/timeline/documents"); err != nil ||
+			!slices.Equal(names, []string{"lasting.json", "long.json"}) {
 			t.Errorf("documents left: %q, %v", names, err)
 		}
 		s.Close()
-		if got, _ := open(t, Options{FS: mem, KeepFor: 24 * time.Hour, Now: func() time.Time { return now }}).Between(time.Time{}, time.Time{}, Query{}); ids(got) != want {
+		if got, _ := open(t, Options{FS: mem, KeepFor: 24 * time.Hour, Now: func() time.Time { return now }}).Between(
+			time.Time{}, time.Time{}, Query{}); ids(got) != want {
 			t.Errorf("left after a restart: %s", ids(got))
 		}
 	})
@@ -504,7 +514,8 @@ func TestReadersAndWriter(t *testing.T) {
 					}
 				}
 				_ = s.Status()
-				if doc, err := s.Document("e1"); err != nil && !errors.Is(err, ErrNoDocument) || err == nil && strings.Trim(string(doc), string(doc[:1])) != "" {
+				if doc, err := s.Document("e1"); err != nil && !errors.Is(err, ErrNoDocument) || err == nil &&
+					strings.Trim(string(doc), string(doc[:1])) != "" {
 					t.Errorf("document %.20q, %v", doc, err)
 				}
 			}

@@ -71,14 +71,16 @@ func (s *Server) secure() error {
 // made anew: its fingerprint changes then.
 func (s *Server) own() (tls.Certificate, error) {
 	if s.options.DataDir == "" {
-		return tls.Certificate{}, errors.New("certificate: there is no data directory to keep one in; give a certificate and its key")
+		return tls.Certificate{},
+			errors.New("certificate: there is no data directory to keep one in; give a certificate and its key")
 	}
 	path := filepath.Join(s.options.DataDir, ownCertificate)
 	b, err := os.ReadFile(path)
 	if err == nil {
 		pair, err := tls.X509KeyPair(b, b)
 		if err != nil {
-			return tls.Certificate{}, fmt.Errorf("read certificate %s: %w; remove the file to have a new one made", path, err)
+			return tls.Certificate{},
+				fmt.Errorf("read certificate %s: %w; remove the file to have a new one made", path, err)
 		}
 		if pair.Leaf.NotAfter.After(s.options.now().Add(30 * 24 * time.Hour)) {
 			return pair, nil

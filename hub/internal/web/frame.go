@@ -71,7 +71,8 @@ func (f *frame) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if !f.called(r.Host) {
-		refuse(out, r, http.StatusForbidden, fmt.Sprintf("this server does not answer to the name %.100q; start it with --name to let it", r.Host))
+		refuse(out, r, http.StatusForbidden,
+			fmt.Sprintf("this server does not answer to the name %.100q; start it with --name to let it", r.Host))
 		return
 	}
 	if why := f.foreign(r); why != "" {
@@ -124,7 +125,8 @@ func (f *frame) rescue(w *answer, r *http.Request) {
 		return
 	}
 	if p != http.ErrAbortHandler {
-		f.options.Log.Error("panic while answering", "method", r.Method, "path", r.URL.Path, "panic", fmt.Sprint(p), "stack", string(debug.Stack()))
+		f.options.Log.Error("panic while answering", "method", r.Method, "path", r.URL.Path, "panic", fmt.Sprint(p),
+			"stack", string(debug.Stack()))
 	}
 	if w.begun {
 		panic(http.ErrAbortHandler)
@@ -159,7 +161,8 @@ func (f *frame) foreign(r *http.Request) string {
 	case "", "same-origin", "none":
 	default:
 		data := strings.HasPrefix(r.URL.Path, "/api/") || r.URL.Path == "/metrics"
-		if data || r.Method == http.MethodPost || r.Header.Get("Sec-Fetch-Mode") != "navigate" || r.Header.Get("Sec-Fetch-Dest") != "document" {
+		if data || r.Method == http.MethodPost || r.Header.Get("Sec-Fetch-Mode") != "navigate" ||
+			r.Header.Get("Sec-Fetch-Dest") != "document" {
 			return why
 		}
 	}
@@ -178,7 +181,8 @@ func crooked(r *http.Request) bool {
 	if r.URL.Path == "" || r.URL.Path[0] != '/' || strings.ContainsAny(r.URL.Path, "\\\x00\r\n") {
 		return true
 	}
-	return slices.ContainsFunc(strings.Split(r.URL.Path, "/"), func(part string) bool { return part == ".." || part == "." })
+	return slices.ContainsFunc(strings.Split(r.URL.Path, "/"),
+		func(part string) bool { return part == ".." || part == "." })
 }
 
 // admitted lets a request through, or has answered it.
@@ -243,7 +247,8 @@ func (f *frame) cookie() string {
 }
 
 func (f *frame) setCookie(w http.ResponseWriter, token string, seconds int) {
-	http.SetCookie(w, &http.Cookie{Name: f.cookie(), Value: token, Path: "/", MaxAge: seconds, HttpOnly: true, Secure: f.tls != nil, SameSite: http.SameSiteStrictMode})
+	http.SetCookie(w, &http.Cookie{Name: f.cookie(), Value: token, Path: "/", MaxAge: seconds, HttpOnly: true,
+		Secure: f.tls != nil, SameSite: http.SameSiteStrictMode})
 }
 
 // login shows the form, or takes it.
@@ -286,7 +291,8 @@ func (f *frame) logout(w http.ResponseWriter, r *http.Request) {
 
 func (f *frame) form(w http.ResponseWriter, r *http.Request, code int, next, message string) {
 	b, _ := files.ReadFile("login.html")
-	page := strings.NewReplacer("{next}", html.EscapeString(next), "{message}", html.EscapeString(message)).Replace(string(b))
+	page := strings.NewReplacer("{next}", html.EscapeString(next), "{message}",
+		html.EscapeString(message)).Replace(string(b))
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
 	w.WriteHeader(code)
 	if r.Method != http.MethodHead {
@@ -296,7 +302,8 @@ func (f *frame) form(w http.ResponseWriter, r *http.Request, code int, next, mes
 
 // within keeps a way on this server: a path, never another host's.
 func within(next string) string {
-	if !strings.HasPrefix(next, "/") || strings.HasPrefix(next, "//") || strings.ContainsAny(next, "\\\r\n\t") || len(next) > 4096 {
+	if !strings.HasPrefix(next, "/") || strings.HasPrefix(next, "//") || strings.ContainsAny(next, "\\\r\n\t") ||
+		len(next) > 4096 {
 		return "/"
 	}
 	return next
@@ -316,8 +323,9 @@ func refuse(w http.ResponseWriter, r *http.Request, code int, why string) {
 		}
 		return
 	}
-	kind := map[int]string{http.StatusUnauthorized: "unauthorized", http.StatusForbidden: "forbidden", http.StatusServiceUnavailable: "unavailable",
-		http.StatusTooManyRequests: "too_many_requests", http.StatusInternalServerError: "internal"}[code]
+	kind := map[int]string{http.StatusUnauthorized: "unauthorized", http.StatusForbidden: "forbidden",
+		http.StatusServiceUnavailable: "unavailable",
+		http.StatusTooManyRequests:    "too_many_requests", http.StatusInternalServerError: "internal"}[code]
 	if kind == "" {
 		kind = "bad_data"
 	}

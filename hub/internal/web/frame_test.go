@@ -80,14 +80,17 @@ func TestWhoMayAsk(t *testing.T) {
 		want    int
 	}{
 		{"plain", "GET", "/", nil, 200},
-		{"its page", "POST", "/api/v1/query", []string{"Sec-Fetch-Site: same-origin", "Origin: http://localhost:7071"}, 200},
+		{"its page", "POST", "/api/v1/query", []string{"Sec-Fetch-Site: same-origin", "Origin: http://localhost:7071"},
+			200},
 		{"a program", "POST", "/api/v1/query", nil, 200},
-		{"typed", "GET", "/", []string{"Sec-Fetch-Site: none", "Sec-Fetch-Mode: navigate", "Sec-Fetch-Dest: document"}, 200},
+		{"typed", "GET", "/", []string{"Sec-Fetch-Site: none", "Sec-Fetch-Mode: navigate", "Sec-Fetch-Dest: document"},
+			200},
 		{"address", "GET", "/", []string{"Host: 127.0.0.1:7071"}, 200},
 		{"address 6", "GET", "/", []string{"Host: [::1]:7071"}, 200},
 		{"no port", "GET", "/", []string{"Host: localhost"}, 200},
 		{"a name of its own", "GET", "/", []string{"Host: hub.EXAMPLE:7071"}, 200},
-		{"a form behind a proxy", "POST", "/login", []string{"Host: hub.example", "Sec-Fetch-Site: same-origin", "Origin: https://hub.example"}, 200},
+		{"a form behind a proxy", "POST", "/login", []string{"Host: hub.example", "Sec-Fetch-Site: same-origin",
+			"Origin: https://hub.example"}, 200},
 
 		{"rebound", "GET", "/", []string{"Host: evil.example:7071"}, 403},
 		{"rebound to an address", "GET", "/", []string{"Host: 192.0.2.1:7071"}, 403},
@@ -97,23 +100,32 @@ func TestWhoMayAsk(t *testing.T) {
 		{"user in host", "GET", "/", []string{"Host: localhost@evil.example"}, 403},
 
 		{"cross-site form", "POST", "/", []string{"Sec-Fetch-Site: cross-site", "Origin: https://evil.example"}, 403},
-		{"cross-site navigation of a form", "POST", "/", []string{"Sec-Fetch-Site: cross-site", "Sec-Fetch-Mode: navigate", "Sec-Fetch-Dest: document"}, 403},
+		{"cross-site navigation of a form", "POST", "/",
+			[]string{"Sec-Fetch-Site: cross-site", "Sec-Fetch-Mode: navigate", "Sec-Fetch-Dest: document"}, 403},
 		{"old browser's form", "POST", "/", []string{"Origin: https://evil.example"}, 403},
-		{"a form of another port's", "POST", "/", []string{"Host: hub.example", "Origin: https://hub.example:8443"}, 403},
+		{"a form of another port's", "POST", "/", []string{"Host: hub.example", "Origin: https://hub.example:8443"},
+			403},
 		{"sandboxed form", "POST", "/", []string{"Origin: null"}, 403},
-		{"cross-site fetch", "GET", "/", []string{"Sec-Fetch-Site: cross-site", "Sec-Fetch-Mode: cors", "Sec-Fetch-Dest: empty"}, 403},
-		{"cross-site image", "GET", "/api/v1/query?query=up", []string{"Sec-Fetch-Site: cross-site", "Sec-Fetch-Mode: no-cors", "Sec-Fetch-Dest: image"}, 403},
-		{"cross-site navigation to data", "GET", "/api/v1/query?query=up", []string{"Sec-Fetch-Site: cross-site", "Sec-Fetch-Mode: navigate", "Sec-Fetch-Dest: document"}, 403},
-		{"cross-site navigation to metrics", "GET", "/metrics", []string{"Sec-Fetch-Site: cross-site", "Sec-Fetch-Mode: navigate", "Sec-Fetch-Dest: document"}, 403},
-		{"cross-site frame", "GET", "/", []string{"Sec-Fetch-Site: cross-site", "Sec-Fetch-Mode: navigate", "Sec-Fetch-Dest: iframe"}, 403},
+		{"cross-site fetch", "GET", "/", []string{"Sec-Fetch-Site: cross-site", "Sec-Fetch-Mode: cors",
+			"Sec-Fetch-Dest: empty"}, 403},
+		{"cross-site image", "GET", "/api/v1/query?query=up",
+			[]string{"Sec-Fetch-Site: cross-site", "Sec-Fetch-Mode: no-cors", "Sec-Fetch-Dest: image"}, 403},
+		{"cross-site navigation to data", "GET", "/api/v1/query?query=up",
+			[]string{"Sec-Fetch-Site: cross-site", "Sec-Fetch-Mode: navigate", "Sec-Fetch-Dest: document"}, 403},
+		{"cross-site navigation to metrics", "GET", "/metrics",
+			[]string{"Sec-Fetch-Site: cross-site", "Sec-Fetch-Mode: navigate", "Sec-Fetch-Dest: document"}, 403},
+		{"cross-site frame", "GET", "/", []string{"Sec-Fetch-Site: cross-site", "Sec-Fetch-Mode: navigate",
+			"Sec-Fetch-Dest: iframe"}, 403},
 		{"same site, other port", "GET", "/api/v1/labels", []string{"Sec-Fetch-Site: same-site"}, 403},
 		{"old browser's fetch", "GET", "/", []string{"Origin: http://localhost:8080"}, 403},
-		{"a link on another site", "GET", "/", []string{"Sec-Fetch-Site: cross-site", "Sec-Fetch-Mode: navigate", "Sec-Fetch-Dest: document"}, 200},
+		{"a link on another site", "GET", "/", []string{"Sec-Fetch-Site: cross-site", "Sec-Fetch-Mode: navigate",
+			"Sec-Fetch-Dest: document"}, 200},
 
 		{"put", "PUT", "/", nil, 405},
 		{"delete", "DELETE", "/api/v1/admin", nil, 405},
 		{"trace", "TRACE", "/", nil, 405},
-		{"preflight", "OPTIONS", "/api/v1/query", []string{"Origin: https://evil.example", "Access-Control-Request-Method: POST"}, 405},
+		{"preflight", "OPTIONS", "/api/v1/query",
+			[]string{"Origin: https://evil.example", "Access-Control-Request-Method: POST"}, 405},
 		{"connect", "CONNECT", "/", nil, 405},
 
 		{"up", "GET", "/../etc/passwd", nil, 400},
@@ -137,7 +149,8 @@ func TestWhoMayAsk(t *testing.T) {
 					t.Errorf("header %s: other sites are let in", name)
 				}
 			}
-			for name, want := range map[string]string{"Content-Security-Policy": policy, "X-Content-Type-Options": "nosniff", "Referrer-Policy": "same-origin", "X-Frame-Options": "DENY"} {
+			for name, want := range map[string]string{"Content-Security-Policy": policy,
+				"X-Content-Type-Options": "nosniff", "Referrer-Policy": "same-origin", "X-Frame-Options": "DENY"} {
 				if got := w.Header().Get(name); got != want {
 					t.Errorf("header %s: %q, want %q", name, got, want)
 				}
@@ -149,7 +162,8 @@ func TestWhoMayAsk(t *testing.T) {
 func TestRefusalsBelowTheAPIAreJSON(t *testing.T) {
 	h := framed(t, Options{}, hello)
 	w := ask(h, "GET", "/api/v1/query", nil, "Host: evil.example")
-	if got := w.Body.String(); !strings.HasPrefix(got, `{"status":"error","errorType":"forbidden","error":"`) || w.Header().Get("Content-Type") != "application/json" {
+	if got := w.Body.String(); !strings.HasPrefix(got, `{"status":"error","errorType":"forbidden","error":"`) ||
+		w.Header().Get("Content-Type") != "application/json" {
 		t.Errorf("answer %q of type %q", got, w.Header().Get("Content-Type"))
 	}
 }
@@ -219,35 +233,43 @@ func TestBodiesAreBounded(t *testing.T) {
 }
 
 func post(h http.Handler, path string, form url.Values, headers ...string) *httptest.ResponseRecorder {
-	return ask(h, "POST", path, strings.NewReader(form.Encode()), append(headers, "Content-Type: application/x-www-form-urlencoded")...)
+	return ask(h, "POST", path, strings.NewReader(form.Encode()),
+		append(headers, "Content-Type: application/x-www-form-urlencoded")...)
 }
 
 func TestPassword(t *testing.T) {
 	now := time.Date(2026, 11, 1, 0, 0, 0, 0, time.UTC)
-	h := framed(t, Options{PasswordFile: cheap(t, secret), Open: []string{"/healthz"}, now: func() time.Time { return now }}, hello)
-	browser := []string{"Accept: text/html,*/*", "Sec-Fetch-Mode: navigate", "Sec-Fetch-Site: none", "Sec-Fetch-Dest: document"}
+	h := framed(t, Options{PasswordFile: cheap(t, secret), Open: []string{"/healthz"},
+		now: func() time.Time { return now }}, hello)
+	browser := []string{"Accept: text/html,*/*", "Sec-Fetch-Mode: navigate", "Sec-Fetch-Site: none",
+		"Sec-Fetch-Dest: document"}
 
 	w := ask(h, "GET", "/interfaces?x=1&y=2", nil, browser...)
 	if got := w.Header().Get("Location"); w.Code != 303 || got != "/login?next=%2Finterfaces%3Fx%3D1%26y%3D2" {
 		t.Errorf("a browser gets %d to %q", w.Code, got)
 	}
-	if w := ask(h, "GET", "/api/v1/query", nil, "Sec-Fetch-Mode: cors", "Sec-Fetch-Site: same-origin"); w.Code != 401 || w.Header().Get("WWW-Authenticate") != "" {
+	if w := ask(h, "GET", "/api/v1/query", nil, "Sec-Fetch-Mode: cors", "Sec-Fetch-Site: same-origin"); w.Code != 401 ||
+		w.Header().Get("WWW-Authenticate") != "" {
 		t.Errorf("a page's fetch gets %d, asked for %q", w.Code, w.Header().Get("WWW-Authenticate"))
 	}
-	if w := ask(h, "GET", "/api/v1/query", nil); w.Code != 401 || !strings.HasPrefix(w.Header().Get("WWW-Authenticate"), "Basic ") {
+	if w := ask(h, "GET", "/api/v1/query", nil); w.Code != 401 ||
+		!strings.HasPrefix(w.Header().Get("WWW-Authenticate"), "Basic ") {
 		t.Errorf("a program gets %d, asked for %q", w.Code, w.Header().Get("WWW-Authenticate"))
 	}
 	if w := ask(h, "GET", "/healthz", nil); w.Code != 200 {
 		t.Errorf("what is open: %d", w.Code)
 	}
 	form := ask(h, "GET", `/login?next=/"><script>`, nil)
-	if body := form.Body.String(); form.Code != 200 || strings.Count(body, "<script") != 1 || !strings.Contains(body, `action="/login"`) {
+	if body := form.Body.String(); form.Code != 200 || strings.Count(body, "<script") != 1 ||
+		!strings.Contains(body, `action="/login"`) {
 		t.Errorf("form %d: %s", form.Code, body)
 	}
-	if w := ask(h, "GET", "/login.js", nil); w.Code != 200 || w.Header().Get("Content-Type") != "text/javascript; charset=utf-8" {
+	if w := ask(h, "GET", "/login.js", nil); w.Code != 200 ||
+		w.Header().Get("Content-Type") != "text/javascript; charset=utf-8" {
 		t.Errorf("script: %d %v", w.Code, w.Header())
 	}
-	if w := ask(h, "GET", "/login.css", nil); w.Code != 200 || w.Header().Get("Content-Type") != "text/css; charset=utf-8" {
+	if w := ask(h, "GET", "/login.css", nil); w.Code != 200 ||
+		w.Header().Get("Content-Type") != "text/css; charset=utf-8" {
 		t.Errorf("style %d", w.Code)
 	}
 	if w := post(h, "/login", url.Values{"password": {"wrong"}}); w.Code != 401 || len(w.Result().Cookies()) != 0 {
@@ -298,8 +320,10 @@ func TestPassword(t *testing.T) {
 
 func TestNextStaysHere(t *testing.T) {
 	h := framed(t, Options{PasswordFile: cheap(t, secret)}, hello)
-	for next, want := range map[string]string{"": "/", "/a?b=c": "/a?b=c", "//evil.example": "/", "https://evil.example": "/", `/\evil.example`: "/", "/\tevil": "/", "javascript:alert(1)": "/"} {
-		if got := post(h, "/login", url.Values{"password": {secret}, "next": {next}}).Header().Get("Location"); got != want {
+	for next, want := range map[string]string{"": "/", "/a?b=c": "/a?b=c", "//evil.example": "/",
+		"https://evil.example": "/", `/\evil.example`: "/", "/\tevil": "/", "javascript:alert(1)": "/"} {
+		if got := post(h, "/login", url.Values{"password": {secret}, "next": {next}}).Header().Get(
+			"Location"); got != want {
 			t.Errorf("next %q leads to %q, want %q", next, got, want)
 		}
 	}
@@ -323,7 +347,8 @@ func TestGuessersWait(t *testing.T) {
 	for i := range 10 {
 		w := ask(h, "GET", "/api/x", nil, basic(secret))
 		if w.Code != 429 || w.Header().Get("Retry-After") != fmt.Sprint(int(wait.Seconds())) {
-			t.Fatalf("round %d: %d, retry after %q, want %v; the right password is not looked at either", i, w.Code, w.Header().Get("Retry-After"), wait)
+			t.Fatalf("round %d: %d, retry after %q, want %v; the right password is not looked at either", i, w.Code,
+				w.Header().Get("Retry-After"), wait)
 		}
 		if w := post(h, "/login", url.Values{"password": {secret}}); w.Code != 429 {
 			t.Fatalf("round %d by the form: %d", i, w.Code)

@@ -49,7 +49,8 @@ type failures struct {
 }
 
 func newGate(h hash, now func() time.Time) *gate {
-	g := &gate{hash: h, now: now, hashing: make(chan struct{}, 1), sessions: make(map[[32]byte]time.Time), failed: make(map[netip.Prefix]*failures)}
+	g := &gate{hash: h, now: now, hashing: make(chan struct{}, 1), sessions: make(map[[32]byte]time.Time),
+		failed: make(map[netip.Prefix]*failures)}
 	_, _ = rand.Read(g.seal[:]) // never fails: see crypto/rand
 	return g
 }

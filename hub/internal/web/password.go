@@ -121,7 +121,8 @@ func readPassword(path string) (hash, error) {
 		return hash{}, fmt.Errorf("read password: %w", err)
 	}
 	if runtime.GOOS != "windows" && st.Mode().Perm()&0o077 != 0 {
-		return hash{}, fmt.Errorf("read password %s: others can read it (mode %04o); chmod 600 it", path, st.Mode().Perm())
+		return hash{}, fmt.Errorf("read password %s: others can read it (mode %04o); chmod 600 it", path,
+			st.Mode().Perm())
 	}
 	b, err := os.ReadFile(path)
 	if err != nil {

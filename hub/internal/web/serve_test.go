@@ -45,10 +45,13 @@ func TestOtherHostsNeedASecret(t *testing.T) {
 		{"nothing", Options{Address: "7071"}, false, "give it as 127.0.0.1:7071"},
 		{"all with a password", Options{Address: "0.0.0.0:0", PasswordFile: password, DataDir: dir}, true, ""},
 		{"all with an authority", Options{Address: "0.0.0.0:0", ClientCA: ca, DataDir: dir}, true, ""},
-		{"nowhere to keep a certificate", Options{Address: "0.0.0.0:0", PasswordFile: password}, false, "no data directory"},
+		{"nowhere to keep a certificate", Options{Address: "0.0.0.0:0", PasswordFile: password}, false,
+			"no data directory"},
 		{"half a certificate", Options{Address: "127.0.0.1:0", Certificate: ca}, false, "both files or neither"},
-		{"no such password", Options{Address: "127.0.0.1:0", PasswordFile: filepath.Join(dir, "none")}, false, "read password"},
-		{"no authority", Options{Address: "127.0.0.1:0", ClientCA: password, DataDir: dir}, false, "no certificate in PEM"},
+		{"no such password", Options{Address: "127.0.0.1:0", PasswordFile: filepath.Join(dir, "none")}, false,
+			"read password"},
+		{"no authority", Options{Address: "127.0.0.1:0", ClientCA: password, DataDir: dir}, false,
+			"no certificate in PEM"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			s, err := Listen(c.o)
@@ -91,7 +94,8 @@ func TestPublicURL(t *testing.T) {
 			t.Fatal(err)
 		}
 		u, err := url.Parse(s.PublicURL())
-		if err != nil || u.Hostname() != c.host || u.Port() != strconv.Itoa(s.address().Port) || u.Path != "/" || (u.Scheme == "https") != (c.host != "127.0.0.1") {
+		if err != nil || u.Hostname() != c.host || u.Port() != strconv.Itoa(s.address().Port) || u.Path != "/" ||
+			(u.Scheme == "https") != (c.host != "127.0.0.1") {
 			t.Errorf("%s, %q: %s, %v", c.address, c.name, s.PublicURL(), err)
 		}
 		_ = s.Close()
@@ -179,7 +183,8 @@ func TestConnectionsGiveTheirPlaceBack(t *testing.T) {
 func TestOwnCertificate(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "data")
 	now := time.Now()
-	o := Options{Address: "127.0.0.1:0", TLS: true, DataDir: dir, Names: []string{"hub.example"}, now: func() time.Time { return now }}
+	o := Options{Address: "127.0.0.1:0", TLS: true, DataDir: dir, Names: []string{"hub.example"},
+		now: func() time.Time { return now }}
 	first := serve(t, o, hello)
 	again := serve(t, o, hello)
 	if first.Fingerprint() != again.Fingerprint() || len(first.Fingerprint()) != 95 {
@@ -200,12 +205,14 @@ func TestOwnCertificate(t *testing.T) {
 	pool := x509.NewCertPool()
 	pool.AppendCertsFromPEM(b)
 	for _, name := range []string{"", "hub.example", "localhost"} {
-		client := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: pool, ServerName: name}, DisableKeepAlives: true}}
+		client := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: pool, ServerName: name},
+			DisableKeepAlives: true}}
 		if code, _, err := get(client, first.URL()); err != nil || code != 200 {
 			t.Errorf("as %q: %d, %v", name, code, err)
 		}
 	}
-	old := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: pool, MaxVersion: tls.VersionTLS12}}}
+	old := &http.Client{
+		Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: pool, MaxVersion: tls.VersionTLS12}}}
 	if _, _, err := get(old, first.URL()); err == nil {
 		t.Error("TLS 1.2 is spoken")
 	}
@@ -228,7 +235,8 @@ func authority(t *testing.T) (func() tls.Certificate, string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ca := &x509.Certificate{SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "clients"}, NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
+	ca := &x509.Certificate{SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "clients"},
+		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
 		IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign}
 	der, err := x509.CreateCertificate(rand.Reader, ca, ca, key.Public(), key)
 	if err != nil {
@@ -243,7 +251,8 @@ func authority(t *testing.T) (func() tls.Certificate, string) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		leaf := &x509.Certificate{SerialNumber: big.NewInt(2), Subject: pkix.Name{CommonName: "grafana"}, NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
+		leaf := &x509.Certificate{SerialNumber: big.NewInt(2), Subject: pkix.Name{CommonName: "grafana"},
+			NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
 			ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}}
 		der, err := x509.CreateCertificate(rand.Reader, leaf, ca, own.Public(), key)
 		if err != nil {
@@ -260,7 +269,10 @@ func TestClientCertificates(t *testing.T) {
 		config := &tls.Config{InsecureSkipVerify: true} // who the server is, is not what is tested
 		if len(certs) > 0 {
 			// Shown also when the server did not ask for one of its authority.
-			config.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return &certs[0], nil }
+			config.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate,
+				error) {
+				return &certs[0], nil
+			}
 		}
 		return &http.Client{Transport: &http.Transport{TLSClientConfig: config, DisableKeepAlives: true}}
 	}
@@ -320,7 +332,8 @@ func TestPasswordFile(t *testing.T) {
 	if !h.is(secret) || h.is(secret+"x") || h.is("") {
 		t.Error("the password is not what was written")
 	}
-	for _, bad := range []string{"", "secret", "pbkdf2-sha256$0$AAAAAAAAAAAAAAAA$AAAA", "pbkdf2-sha256$99999999999$AAAAAAAAAAAAAAAA$AAAA", "md5$1$AAAAAAAAAAAAAAAA$AAAA",
+	for _, bad := range []string{"", "secret", "pbkdf2-sha256$0$AAAAAAAAAAAAAAAA$AAAA",
+		"pbkdf2-sha256$99999999999$AAAAAAAAAAAAAAAA$AAAA", "md5$1$AAAAAAAAAAAAAAAA$AAAA",
 		strings.Replace(string(b), "600000", "-1", 1), string(b[:len(b)-4])} {
 		if _, err := parseHash(bad); err == nil {
 			t.Errorf("%q is taken for a hash", bad)

@@ -146,8 +146,10 @@ func TestConformance(t *testing.T) {
 				_, appendErr := fsys.OpenAppend(filepath.Join(gone, "x"), 0o644)
 				_, lockErr := fsys.Lock(filepath.Join(gone, "x"))
 				for what, err := range map[string]error{
-					"read": readErr, "stat": statErr, "readdir": dirErr, "create": createErr, "append": appendErr, "lock": lockErr,
-					"rename": fsys.Rename(gone, there), "remove": fsys.Remove(gone), "mkdir": fsys.Mkdir(filepath.Join(gone, "x"), 0o755),
+					"read": readErr, "stat": statErr, "readdir": dirErr, "create": createErr, "append": appendErr,
+					"lock":   lockErr,
+					"rename": fsys.Rename(gone, there), "remove": fsys.Remove(gone),
+					"mkdir": fsys.Mkdir(filepath.Join(gone, "x"), 0o755),
 				} {
 					if !errors.Is(err, fs.ErrNotExist) {
 						t.Errorf("%s of what is not there: %v", what, err)

@@ -131,7 +131,8 @@ func TestLogCutAtEveryByte(t *testing.T) {
 		putLog(t, mem, data[:end])
 		records, torn, err := durable.ReadLog(mem, logFile)
 		must(t, err)
-		if diff := cmp.Diff(append([]string{}, all[:whole]...), texts(records)); diff != "" || torn != int64(end-offsets[whole]) {
+		if diff := cmp.Diff(append([]string{}, all[:whole]...), texts(records)); diff != "" ||
+			torn != int64(end-offsets[whole]) {
 			t.Fatalf("cut at %d: torn %d: %s", end, torn, diff)
 		}
 		log, _, err := durable.OpenLog(mem, logFile)
@@ -140,7 +141,8 @@ func TestLogCutAtEveryByte(t *testing.T) {
 		must(t, log.Close())
 		records, torn, err = durable.ReadLog(mem.CrashClone(0, nil), logFile)
 		must(t, err)
-		if diff := cmp.Diff(append(append([]string{}, all[:whole]...), "next"), texts(records)); diff != "" || torn != 0 {
+		if diff := cmp.Diff(append(append([]string{}, all[:whole]...), "next"), texts(records)); diff != "" ||
+			torn != 0 {
 			t.Fatalf("cut at %d, then appended: torn %d: %s", end, torn, diff)
 		}
 	}
@@ -237,7 +239,8 @@ func TestLogSurvivesPowerLossAtEveryOperation(t *testing.T) {
 				if err := log.Append([]byte("after")); err != nil {
 					t.Fatal(err)
 				}
-				if records, _, err := durable.ReadLog(crashed.CrashClone(0, nil), logFile); err != nil || len(records) != len(got)+1 {
+				if records, _, err := durable.ReadLog(crashed.CrashClone(0, nil), logFile); err != nil ||
+					len(records) != len(got)+1 {
 					t.Fatalf("after recovery: %d records, %v", len(records), err)
 				}
 			}

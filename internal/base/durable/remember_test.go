@@ -22,7 +22,8 @@ func TestRemember(t *testing.T) {
 	if there, err := Recall(disk, name, 2, &got); there || !errors.Is(err, ErrForgotten) {
 		t.Errorf("another version: %v, %v", there, err)
 	}
-	for _, text := range []string{"", "null", "[]", "{}", `{"version":1}`, `{"version":1,"value":[]}`, `{"version":1,"value":{"N":"x"}}`} {
+	for _, text := range []string{"", "null", "[]", "{}", `{"version":1}`, `{"version":1,"value":[]}`,
+		`{"version":1,"value":{"N":"x"}}`} {
 		if err := Replace(disk, name, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}

@@ -22,7 +22,8 @@ func filled(t *testing.T, fsys durable.FS, keep, n int) Store {
 	t.Helper()
 	s := In(fsys, "/state", Tunes, keep)
 	for i := range n {
-		if err := s.Save(NewID(noon.Add(time.Duration(i)*time.Second), uint16(i)), fmt.Appendf(nil, "{%d}", i)); err != nil {
+		if err := s.Save(NewID(noon.Add(time.Duration(i)*time.Second), uint16(i)),
+			fmt.Appendf(nil, "{%d}", i)); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -57,7 +58,8 @@ func TestName(t *testing.T) {
 	if id := NewID(noon.In(time.FixedZone("", 3600)), 0x7f3a); id != "20261122-120000-7f3a" || !Name(id) {
 		t.Errorf("id %q", id)
 	}
-	for _, bad := range []string{"", "20261122-120000-7f3", "20261122-120000-7F3a", "20261322-120000-7f3a", "20261122-120000-7f3a4",
+	for _, bad := range []string{"", "20261122-120000-7f3", "20261122-120000-7F3a", "20261322-120000-7f3a",
+		"20261122-120000-7f3a4",
 		"20261122_120000-7f3a", "../../../etc/passwd", "20261122-120000/7f3a", "20261122-120000.5-7f3a"} {
 		if Name(bad) {
 			t.Errorf("%q is taken for the name of a run", bad)
@@ -87,7 +89,8 @@ func TestForeignFiles(t *testing.T) {
 	if !slices.Equal(names, want) {
 		t.Errorf("left: %q, want %q", names, want)
 	}
-	if ids, err := s.List(); err != nil || !slices.Equal(ids, []string{"20261122-120003-0003", "20261122-120002-0002"}) {
+	if ids, err := s.List(); err != nil ||
+		!slices.Equal(ids, []string{"20261122-120003-0003", "20261122-120002-0002"}) {
 		t.Errorf("listed: %q, %v", ids, err)
 	}
 }
@@ -161,7 +164,8 @@ func TestPowerLoss(t *testing.T) {
 			if saved[i] == 0 && errors.Is(err, fs.ErrNotExist) {
 				continue
 			}
-			if err != nil || len(b) != 5000 || strings.Trim(string(b), string(b[0])) != "" || int(b[0]-'0') < saved[i]-1 {
+			if err != nil || len(b) != 5000 || strings.Trim(string(b), string(b[0])) != "" ||
+				int(b[0]-'0') < saved[i]-1 {
 				t.Fatalf("after %d saves the file holds %d bytes, %v", saved[i], len(b), err)
 			}
 		}
@@ -183,7 +187,8 @@ func TestFaults(t *testing.T) {
 		if operations <= n {
 			break
 		}
-		if err != nil && (!errors.Is(err, syscall.ENOSPC) || !strings.HasPrefix(err.Error(), "save run 20261122-120000-0000: ")) {
+		if err != nil && (!errors.Is(err, syscall.ENOSPC) ||
+			!strings.HasPrefix(err.Error(), "save run 20261122-120000-0000: ")) {
 			t.Errorf("operation %d: %v", n, err)
 		}
 		if b, err := s.Read("20261122-120000-0000"); err != nil || string(b) != "{0}" {
@@ -240,7 +245,8 @@ func TestRecorder(t *testing.T) {
 
 // FuzzFind: no name leads out of the store or makes it panic, and what is found is in the list.
 func FuzzFind(f *testing.F) {
-	for _, seed := range []string{"last", "", "2026", "20261122-120000-0000", "../x", "20261122-120000-0000.json", "\x00", "20261122-12000-"} {
+	for _, seed := range []string{"last", "", "2026", "20261122-120000-0000", "../x", "20261122-120000-0000.json",
+		"\x00", "20261122-12000-"} {
 		f.Add(seed)
 	}
 	mem := durable.NewMem()

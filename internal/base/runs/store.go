@@ -131,7 +131,8 @@ func (s Store) Find(name string) (string, error) {
 	case 1:
 		return found[0], nil
 	}
-	return "", fmt.Errorf("find %s %q: %w: %s … %s, %d in all", s.kind.one(), name, ErrAmbiguous, found[len(found)-1], found[0], len(found))
+	return "", fmt.Errorf("find %s %q: %w: %s … %s, %d in all", s.kind.one(), name, ErrAmbiguous, found[len(found)-1],
+		found[0], len(found))
 }
 
 // Read gives the document of a run by its whole id.

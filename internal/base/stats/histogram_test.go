@@ -32,13 +32,15 @@ func TestHistogram(t *testing.T) {
 		Count: 20_000,
 		Min:   stats.Quantile(sample, 0), Max: stats.Quantile(sample, 1),
 		Mean: stats.Mean(sample), StdDev: stats.StdDev(sample),
-		P50: stats.Quantile(sample, 0.5), P90: stats.Quantile(sample, 0.9), P99: stats.Quantile(sample, 0.99), P999: stats.Quantile(sample, 0.999),
+		P50: stats.Quantile(sample, 0.5), P90: stats.Quantile(sample, 0.9), P99: stats.Quantile(sample, 0.99),
+		P999: stats.Quantile(sample, 0.999),
 	}
 	// Quantiles between two of 20 000 samples differ by rank rounding as well as by bucket width.
 	if diff := cmp.Diff(want, got, cmpopts.EquateApprox(0.01, 0)); diff != "" {
 		t.Error(diff)
 	}
-	if !near(got.Mean, want.Mean, 1e-9) || !near(got.StdDev, want.StdDev, 1e-9) || got.Max != want.Max || got.Min != want.Min {
+	if !near(got.Mean, want.Mean, 1e-9) || !near(got.StdDev, want.StdDev, 1e-9) || got.Max != want.Max ||
+		got.Min != want.Min {
 		t.Errorf("moments %+v, want exactly %+v", got, want)
 	}
 	left.Merge(right)

@@ -16,7 +16,8 @@ type Interval struct {
 
 // Ratio turns an interval of logarithms of ratios into one of ratios: 0 becomes 1, ln 2 becomes 2.
 func (i Interval) Ratio() Interval {
-	return Interval{Estimate: math.Exp(i.Estimate), Low: math.Exp(i.Low), High: math.Exp(i.High), Confidence: i.Confidence}
+	return Interval{Estimate: math.Exp(i.Estimate), Low: math.Exp(i.Low), High: math.Exp(i.High),
+		Confidence: i.Confidence}
 }
 
 // Contains tells whether x lies inside, ends included.

@@ -20,7 +20,8 @@ func TestSignedRankKnown(t *testing.T) {
 		d[i] = y[i] - x[i]
 	}
 	got := stats.SignedRank(d, 0.96)
-	if !near(got.Estimate, -0.46, 1e-9) || !near(got.Low, -0.786, 1e-9) || !near(got.High, -0.010, 1e-9) || math.Abs(got.Confidence-0.961) > 0.0005 {
+	if !near(got.Estimate, -0.46, 1e-9) || !near(got.Low, -0.786, 1e-9) || !near(got.High, -0.010, 1e-9) ||
+		math.Abs(got.Confidence-0.961) > 0.0005 {
 		t.Errorf("got %+v, want −0.46 in −0.786…−0.010 at 0.961", got)
 	}
 }
@@ -59,7 +60,8 @@ func TestCriticalRank(t *testing.T) {
 
 func TestSignedRankSmall(t *testing.T) {
 	got := stats.SignedRank([]float64{1, 2, 3, 4, 5}, 0.95)
-	if got.Finite() || !math.IsInf(got.Low, -1) || !math.IsInf(got.High, 1) || got.Estimate != 3 || got.Confidence != 1 {
+	if got.Finite() || !math.IsInf(got.Low, -1) || !math.IsInf(got.High, 1) || got.Estimate != 3 ||
+		got.Confidence != 1 {
 		t.Errorf("five values at 95 %% gave %+v, want open ends", got)
 	}
 	if got := stats.SignedRank(nil, 0.95); got.Finite() || !math.IsNaN(got.Estimate) {
@@ -92,7 +94,8 @@ func TestCoverage(t *testing.T) {
 			}
 			// Three standard errors above 5 %.
 			if limit := repeats*0.05 + 3*math.Sqrt(repeats*0.05*0.95); float64(missed) > limit {
-				t.Errorf("%s, n=%d: %d of %d intervals miss the truth, want at most %.0f", name, n, missed, repeats, limit)
+				t.Errorf("%s, n=%d: %d of %d intervals miss the truth, want at most %.0f", name, n, missed,
+					repeats, limit)
 			}
 		}
 	}

@@ -34,10 +34,12 @@ func TestOracle(t *testing.T) {
 			line[i] = 100 + 3*float64(i)
 		}
 		_, slope := stat.LinearRegression(index, line, nil, false)
-		if got, want := stats.LinearDrift(line).Relative, slope*float64(n-1)/stats.Median(line); n > 2 && !near(got, want, 1e-9) {
+		if got, want := stats.LinearDrift(line).Relative, slope*float64(n-1)/stats.Median(line); n > 2 &&
+			!near(got, want, 1e-9) {
 			t.Errorf("drift of %d values = %v, gonum's slope gives %v", n, got, want)
 		}
-		if got, want := stats.Autocorrelation(x), stat.Correlation(x[1:], x[:n-1], nil); n > 30 && math.Abs(got-want) > 0.15 {
+		if got, want := stats.Autocorrelation(x), stat.Correlation(x[1:], x[:n-1], nil); n > 30 &&
+			math.Abs(got-want) > 0.15 {
 			t.Errorf("autocorrelation of %d values = %v, gonum's correlation is %v", n, got, want)
 		}
 	}

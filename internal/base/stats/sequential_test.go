@@ -17,7 +17,8 @@ func TestBoundaryDefault(t *testing.T) {
 		t.Fatal(err)
 	}
 	if b.Looks[0].Rank != 1 || !near(b.Looks[0].Spent, 1.0/64, 1e-12) {
-		t.Errorf("first look %+v: a large effect must be able to show in six pairs, which costs exactly 1/64", b.Looks[0])
+		t.Errorf("first look %+v: a large effect must be able to show in six pairs, which costs exactly 1/64",
+			b.Looks[0])
 	}
 	for i, l := range b.Looks {
 		if l.Spent > 0.025 || l.Rank == 0 {
@@ -116,7 +117,8 @@ func TestDetectable(t *testing.T) {
 			}
 		}
 		if rate := float64(proven) / repeats; rate < 0.87 || rate > 0.93 {
-			t.Errorf("looks %v: %.3f are proven at a distance of %.2f standard deviations, want 0.9", looks, rate, shift)
+			t.Errorf("looks %v: %.3f are proven at a distance of %.2f standard deviations, want 0.9", looks,
+				rate, shift)
 		}
 	}
 }
@@ -132,7 +134,8 @@ func TestBoundaryStricter(t *testing.T) {
 	}
 	// One in a hundred on a side: eight pairs are the fewest that can show it and leave something
 	// for the other looks.
-	if s.Looks[0].Pairs != 8 || s.Looks[0].Rank == 0 || s.MaxPairs() != 16 || s.Looks[2].Spent > 0.01*(1+1e-9) || s.Confidence != 0.98 {
+	if s.Looks[0].Pairs != 8 || s.Looks[0].Rank == 0 || s.MaxPairs() != 16 || s.Looks[2].Spent > 0.01*(1+1e-9) ||
+		s.Confidence != 0.98 {
 		t.Errorf("%+v", s)
 	}
 	if again, err := b.Stricter(0.98); err != nil || again != s {
@@ -152,7 +155,8 @@ func TestBoundarySingle(t *testing.T) {
 		t.Fatal(err)
 	}
 	x := []float64{3, 1, 4, 1.5, 5, 9, 2, 6, 5.3, 5.8, 9.7, 9.3}
-	if diff := cmp.Diff(stats.SignedRank(x, 0.95), b.Interval(x), cmpopts.IgnoreFields(stats.Interval{}, "Confidence")); diff != "" {
+	if diff := cmp.Diff(stats.SignedRank(x, 0.95), b.Interval(x),
+		cmpopts.IgnoreFields(stats.Interval{}, "Confidence")); diff != "" {
 		t.Error(diff)
 	}
 	if got := b.Interval(x[:11]); got.Finite() {

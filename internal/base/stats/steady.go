@@ -151,7 +151,8 @@ func CheckSeries(series []float64, from int) []Warning {
 	// Fewer than ten values give a correlation that is mostly chance: its standard error is about
 	// 1/√n.
 	if r := Autocorrelation(rest); r > correlationCap && len(rest) >= 10 {
-		warn("correlated", r, "neighbouring values go together (correlation %.2f), so the mean is less certain than it looks", r)
+		warn("correlated", r,
+			"neighbouring values go together (correlation %.2f), so the mean is less certain than it looks", r)
 	}
 	return out
 }

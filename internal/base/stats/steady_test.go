@@ -67,7 +67,8 @@ func TestCheckSeries(t *testing.T) {
 		{"quiet", flat, 0, nil},
 		{"short", flat[:4], 0, []string{"short"}},
 		{"never steady", flat, 5, []string{"never-steady"}},
-		{"drifting", []float64{100, 102, 104, 106, 108, 110, 112, 114, 116, 118}, 0, []string{"drifting", "correlated"}},
+		{"drifting", []float64{100, 102, 104, 106, 108, 110, 112, 114, 116, 118}, 0,
+			[]string{"drifting", "correlated"}},
 		{"noisy", []float64{100, 150, 80, 100, 150, 80, 120, 70, 100}, 0, []string{"noisy"}},
 	}
 	for _, tt := range tests {

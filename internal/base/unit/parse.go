@@ -116,7 +116,8 @@ func ParseSeconds(s string) (float64, error) {
 				continue
 			}
 			n, err := strconv.ParseFloat(strings.TrimSpace(strings.TrimSuffix(rest, two.second)), 64)
-			if seconds := value*two.seconds + math.Copysign(n*two.each, value); err == nil && n >= 0 && n < two.fewerThan && !math.IsInf(seconds, 0) {
+			if seconds := value*two.seconds + math.Copysign(n*two.each, value); err == nil && n >= 0 &&
+				n < two.fewerThan && !math.IsInf(seconds, 0) {
 				return seconds, nil
 			}
 		}

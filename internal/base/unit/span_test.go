@@ -26,7 +26,8 @@ func TestSpan(t *testing.T) {
 		{"-5m", -5 * time.Minute, "-5m"},
 	} {
 		var s Span
-		if err := json.Unmarshal([]byte(`"`+c.text+`"`), &s); err != nil || s.Duration() != c.want || s.String() != c.back {
+		if err := json.Unmarshal([]byte(`"`+c.text+`"`), &s); err != nil || s.Duration() != c.want ||
+			s.String() != c.back {
 			t.Errorf("%q: %v (%v), %v; want %v, %q", c.text, s.Duration(), s, err, c.want, c.back)
 		}
 		out, err := json.Marshal(s)

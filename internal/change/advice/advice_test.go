@@ -36,7 +36,8 @@ func release(t *testing.T, o OS, s string) map[OS]Release {
 func short(all []Judgement) []string {
 	var out []string
 	for _, j := range all {
-		out = append(out, strings.TrimSuffix(strings.TrimPrefix(j.Knob, "sysctl:")+" = "+j.Value, " = ")+": "+string(j.Verdict))
+		out = append(out, strings.TrimSuffix(strings.TrimPrefix(j.Knob, "sysctl:")+" = "+j.Value, " = ")+": "+
+			string(j.Verdict))
 	}
 	return out
 }
@@ -55,7 +56,8 @@ func TestWriteUps(t *testing.T) {
 		}
 	}
 	if *update {
-		if err := os.WriteFile("testdata/writeups.golden", []byte(strings.Join(short(all), "\n")+"\n"), 0o644); err != nil {
+		if err := os.WriteFile("testdata/writeups.golden", []byte(strings.Join(short(all), "\n")+"\n"),
+			0o644); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -143,16 +145,22 @@ func TestForms(t *testing.T) {
 		{"echo", "echo 0 > /proc/sys/net/ipv4/tcp_sack", "net.ipv4.tcp_sack = 0: harmful"},
 		{"tee", "echo 0 | sudo tee /proc/sys/net/ipv4/tcp_sack", "net.ipv4.tcp_sack = 0: harmful"},
 		{"appended", `echo "net.ipv4.tcp_sack = 0" >> /etc/sysctl.conf`, "net.ipv4.tcp_sack = 0: harmful"},
-		{"quotes", `sysctl -w 'net.ipv4.tcp_rmem=4096   87380	16777216'`, "net.ipv4.tcp_rmem = 4096 87380 16777216: harmful"},
+		{"quotes", `sysctl -w 'net.ipv4.tcp_rmem=4096   87380	16777216'`,
+			"net.ipv4.tcp_rmem = 4096 87380 16777216: harmful"},
 		{"continued", "sysctl -w \\\n net.ipv4.tcp_sack=0", "net.ipv4.tcp_sack = 0: harmful"},
-		{"interface with a dot", "net/ipv4/conf/eth0.100/rp_filter=1", "net.ipv4.conf.eth0/100.rp_filter = 1: still-right"},
+		{"interface with a dot", "net/ipv4/conf/eth0.100/rp_filter=1",
+			"net.ipv4.conf.eth0/100.rp_filter = 1: still-right"},
 		{"out of range", "net.ipv4.tcp_mtu_probing = 7", "net.ipv4.tcp_mtu_probing = 7: ignored"},
 		{"modprobe.d", "options e1000 RxIntDelay=64", "module:e1000/RxIntDelay = 64: harmful"},
-		{"one card of several", "options e1000 InterruptThrottleRate=3,100000", "module:e1000/InterruptThrottleRate = 3,100000: harmful"},
-		{"parameter out of range", "options e1000 InterruptThrottleRate=50", "module:e1000/InterruptThrottleRate = 50: ignored"},
+		{"one card of several", "options e1000 InterruptThrottleRate=3,100000",
+			"module:e1000/InterruptThrottleRate = 3,100000: harmful"},
+		{"parameter out of range", "options e1000 InterruptThrottleRate=50",
+			"module:e1000/InterruptThrottleRate = 50: ignored"},
 		{"insmod", "insmod ./e1000.ko XsumRX=0", "module:e1000/XsumRX = 0: harmful"},
-		{"forced gigabit", "ethtool -s eth0 speed 1000 duplex full autoneg off", "ethtool:eth0/link.forced = 1000/full: harmful"},
-		{"offloads in a loop", "for i in eth0 eth1; do ethtool -K $i tso off; done", "ethtool:$i/feature.tx-tcp-segmentation = off: harmful"},
+		{"forced gigabit", "ethtool -s eth0 speed 1000 duplex full autoneg off",
+			"ethtool:eth0/link.forced = 1000/full: harmful"},
+		{"offloads in a loop", "for i in eth0 eth1; do ethtool -K $i tso off; done",
+			"ethtool:$i/feature.tx-tcp-segmentation = off: harmful"},
 		{"ring", "ethtool -G eth0 rx 4096", "ethtool:eth0/ring.rx = 4096: still-right"},
 		{"pause", "ethtool -A eth0 rx off", "ethtool:eth0/pause.rx = off: still-right"},
 		{"channels", "ethtool -L eth0 combined 4", "ethtool:eth0/channels.combined = 4: still-right"},
@@ -161,7 +169,8 @@ func TestForms(t *testing.T) {
 		{"txqueuelen", "ifconfig eth0 txqueuelen 10000", "link:eth0/txqueuelen = 10000: ignored"},
 		{"qlen", "ip link set dev eth0 txqueuelen 1000", "link:eth0/txqueuelen = 1000: now-default"},
 		{"mtu", "/sbin/ifconfig eth0 10.0.0.1 mtu 9000 up", "link:eth0/mtu = 9000: still-right"},
-		{"route", "route add -net 10.0.0.0 netmask 255.0.0.0 gw 10.0.0.1 window 4096", "route:10.0.0.0/8/window = 4096: harmful"},
+		{"route", "route add -net 10.0.0.0 netmask 255.0.0.0 gw 10.0.0.1 window 4096",
+			"route:10.0.0.0/8/window = 4096: harmful"},
 		{"ip route", "ip route change default via 10.0.0.1 initcwnd 10", "route:default/initcwnd = 10: now-default"},
 		{"tc", "tc qdisc replace dev eth0 root pfifo limit 1000", "qdisc:eth0/root = pfifo: harmful"},
 		{"rps", "echo f > /sys/class/net/eth0/queues/rx-0/rps_cpus", "queue:eth0/rx-0/rps_cpus = f: still-right"},
@@ -174,7 +183,8 @@ func TestForms(t *testing.T) {
 		{"ipadm", "ipadm set-prop -t -p max_buf=2097152 tcp", "ipadm:tcp/max_buf = 2097152: still-right"},
 		{".reg", "Windows Registry Editor Version 5.00\n\n[HKEY_LOCAL_MACHINE\\SYSTEM\\CurrentControlSet\\Services\\Tcpip\\Parameters]\n\"TcpWindowSize\"=dword:0003ebc0\n; a comment", `registry:HKLM\SYSTEM\CurrentControlSet\Services\Tcpip\Parameters\TcpWindowSize = 256960: ignored`},
 		{"reg add", `reg add "HKLM\SYSTEM\CurrentControlSet\Services\Tcpip\Parameters" /v EnableTCPChimney /t REG_DWORD /d 0x1 /f`, `registry:HKLM\SYSTEM\CurrentControlSet\Services\Tcpip\Parameters\EnableTCPChimney = 1: ignored`},
-		{"netsh", `C:\>netsh int tcp set global autotuninglevel=disabled`, "netsh:tcp/autotuninglevel = disabled: harmful"},
+		{"netsh", `C:\>netsh int tcp set global autotuninglevel=disabled`,
+			"netsh:tcp/autotuninglevel = disabled: harmful"},
 		{"placeholders", "route add <net> ... window <bytes>", "route:net/window = bytes: harmful"},
 		{"same by another name", "net.nf_conntrack_max = 1048576", "net.nf_conntrack_max = 1048576: still-right"},
 		{"not of the network", "kernel.sysrq = 0", "kernel.sysrq = 0: unknown"},
@@ -196,10 +206,15 @@ func TestForms(t *testing.T) {
 // TestNothing: what only reads, comments and sentences are no settings.
 func TestNothing(t *testing.T) {
 	for _, text := range []string{
-		"", "\n\n", "# net.ipv4.tcp_sack = 0", "; net.ipv4.tcp_sack = 0", "#!/bin/sh\n# sysctl -w net.ipv4.tcp_sack=0\n",
-		"ethtool -k eth0", "ethtool -S eth0 | grep drop", "sysctl -p", "sysctl net.ipv4.tcp_sack", "ip route show", "tc -s qdisc show dev eth0",
-		"ndd -get /dev/tcp tcp_max_buf", "echo done", "echo done > /tmp/log", "The default window is 64 KiB.", "modprobe e1000", "tee",
-		"[Unit]", "mii-tool x -F", "mii-tool -F", "ethtool -s eth0", "ip link set", "reg add X /v", "dladm show-linkprop -p mtu e1000g1", "netsh int tcp show global", "reg query HKLM", "mount", "route -n", "ifconfig eth0 up",
+		"", "\n\n", "# net.ipv4.tcp_sack = 0", "; net.ipv4.tcp_sack = 0",
+		"#!/bin/sh\n# sysctl -w net.ipv4.tcp_sack=0\n",
+		"ethtool -k eth0", "ethtool -S eth0 | grep drop", "sysctl -p", "sysctl net.ipv4.tcp_sack", "ip route show",
+		"tc -s qdisc show dev eth0",
+		"ndd -get /dev/tcp tcp_max_buf", "echo done", "echo done > /tmp/log", "The default window is 64 KiB.",
+		"modprobe e1000", "tee",
+		"[Unit]", "mii-tool x -F", "mii-tool -F", "ethtool -s eth0", "ip link set", "reg add X /v",
+		"dladm show-linkprop -p mtu e1000g1", "netsh int tcp show global", "reg query HKLM", "mount", "route -n",
+		"ifconfig eth0 up",
 	} {
 		a, err := Parse([]byte(text))
 		if err != nil || len(a.Settings)+len(a.Unread) > 0 {
@@ -211,7 +226,8 @@ func TestNothing(t *testing.T) {
 // TestLines: a line is counted where it begins, also behind lines that go on, and settings of one
 // line share it.
 func TestLines(t *testing.T) {
-	a, err := Parse([]byte("\r\n# c\r\nsysctl -w \\\r\n  net.ipv4.tcp_sack=1 \\\r\n  net.ipv4.tcp_dsack=1\r\nnet.core.somaxconn = 9"))
+	a, err := Parse([]byte(
+		"\r\n# c\r\nsysctl -w \\\r\n  net.ipv4.tcp_sack=1 \\\r\n  net.ipv4.tcp_dsack=1\r\nnet.core.somaxconn = 9"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -228,7 +244,8 @@ func TestLines(t *testing.T) {
 // counterpart; lines that any system could have are judged for it.
 func TestAsked(t *testing.T) {
 	got := judged(t, Target{OS: Linux}, "ndd -set /dev/tcp tcp_max_buf 4194304\nifconfig eth0 mtu 9000\n")
-	if diff := cmp.Diff([]string{"ndd:tcp/tcp_max_buf = 4194304: ignored", "link:eth0/mtu = 9000: still-right"}, short(got)); diff != "" {
+	if diff := cmp.Diff([]string{"ndd:tcp/tcp_max_buf = 4194304: ignored", "link:eth0/mtu = 9000: still-right"},
+		short(got)); diff != "" {
 		t.Error(diff)
 	}
 	if !strings.Contains(got[0].Today, "net.core.rmem_max") {
@@ -243,7 +260,8 @@ func TestAsked(t *testing.T) {
 // absent.
 func TestPresent(t *testing.T) {
 	backend := knob.NewMemory(map[knob.ID]knob.Value{"sysctl:net.ipv4.tcp_sack": "1"})
-	got := judged(t, Target{Present: FromBackend(t.Context(), backend)}, "net.ipv4.tcp_sack=0\nnet.ipv4.tcp_dsack=0\nTcpWindowSize 1\n")
+	got := judged(t, Target{Present: FromBackend(t.Context(), backend)},
+		"net.ipv4.tcp_sack=0\nnet.ipv4.tcp_dsack=0\nTcpWindowSize 1\n")
 	if got[0].Current != "1" || got[1].Current != "" || got[2].Current != "" {
 		t.Errorf("present values %q, %q, %q", got[0].Current, got[1].Current, got[2].Current)
 	}
@@ -276,7 +294,8 @@ func TestFacts(t *testing.T) {
 				t.Errorf("%s: %q is no sentence", f.Knob, r.Why)
 			}
 		}
-		if id, err := knob.ParseID(f.Knob); err == nil && string(id) != f.Knob && !strings.HasPrefix(f.Knob, "registry:") {
+		if id, err := knob.ParseID(f.Knob); err == nil && string(id) != f.Knob &&
+			!strings.HasPrefix(f.Knob, "registry:") {
 			t.Errorf("%s is called %s", f.Knob, id)
 		}
 	}

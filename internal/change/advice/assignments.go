@@ -13,14 +13,19 @@ import (
 // of FreeBSD.
 var (
 	linuxTrees = []string{
-		"net.core.", "net.ipv4.", "net.ipv6.", "net.netfilter.", "net.nf_conntrack", "net.bridge.", "net.unix.", "net.mptcp.", "net.sctp.",
-		"kernel.", "fs.", "sunrpc.", "user.", "vm.swappiness", "vm.dirty_", "vm.min_free_kbytes", "vm.overcommit_", "vm.zone_reclaim_mode",
-		"vm.max_map_count", "vm.vfs_cache_pressure", "vm.nr_", "vm.drop_caches", "vm.stat_interval", "vm.watermark_", "vm.page-cluster",
-		"vm.oom_", "vm.panic_on_oom", "vm.compact", "vm.laptop_mode", "vm.hugetlb_", "vm.lowmem_", "vm.admin_reserve_", "vm.user_reserve_",
+		"net.core.", "net.ipv4.", "net.ipv6.", "net.netfilter.", "net.nf_conntrack", "net.bridge.", "net.unix.",
+		"net.mptcp.", "net.sctp.",
+		"kernel.", "fs.", "sunrpc.", "user.", "vm.swappiness", "vm.dirty_", "vm.min_free_kbytes", "vm.overcommit_",
+		"vm.zone_reclaim_mode",
+		"vm.max_map_count", "vm.vfs_cache_pressure", "vm.nr_", "vm.drop_caches", "vm.stat_interval", "vm.watermark_",
+		"vm.page-cluster",
+		"vm.oom_", "vm.panic_on_oom", "vm.compact", "vm.laptop_mode", "vm.hugetlb_", "vm.lowmem_", "vm.admin_reserve_",
+		"vm.user_reserve_",
 		"vm.percpu_", "vm.numa_", "vm.mmap_", "dev.raid.", "dev.cdrom.",
 	}
 	freebsdTrees = []string{
-		"net.inet.", "net.inet6.", "net.isr.", "net.link.", "net.iflib.", "net.route.", "net.bpf.", "net.local.", "net.graph.", "net.pf.",
+		"net.inet.", "net.inet6.", "net.isr.", "net.link.", "net.iflib.", "net.route.", "net.bpf.", "net.local.",
+		"net.graph.", "net.pf.",
 		"kern.", "hw.", "dev.", "vm.", "security.", "machdep.", "debug.", "compat.",
 	}
 )

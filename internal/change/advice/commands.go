@@ -131,7 +131,8 @@ func (r *reader) ip(c, _ command) bool {
 		if len(words) > 1 {
 			r.interfaceWords(Linux, words[0], words[1:])
 		}
-	case strings.HasPrefix("route", words[0]) && (words[1] == "add" || words[1] == "change" || words[1] == "replace" || words[1] == "append"):
+	case strings.HasPrefix("route", words[0]) && (words[1] == "add" || words[1] == "change" || words[1] == "replace" ||
+		words[1] == "append"):
 		r.routeWords(words[2:])
 	}
 	return true
@@ -144,7 +145,8 @@ func (r *reader) ip(c, _ command) bool {
 // quickack a switch. What route(8) calls mss is the segment size told to the far end: the kernel's
 // RTAX_ADVMSS.
 var routeMetrics = map[string]string{
-	"window": "window", "initcwnd": "initcwnd", "initrwnd": "initrwnd", "mtu": "mtu", "advmss": "advmss", "mss": "advmss", "quickack": "quickack", "rto_min": "rto_min",
+	"window": "window", "initcwnd": "initcwnd", "initrwnd": "initrwnd", "mtu": "mtu", "advmss": "advmss",
+	"mss": "advmss", "quickack": "quickack", "rto_min": "rto_min",
 }
 
 // routeWords reads a destination and the metrics behind it.
@@ -220,12 +222,14 @@ func (r *reader) ifconfig(c, _ command) bool {
 // interfaceFlags are words of FreeBSD's ifconfig(8) that turn something on, or off with a dash in
 // front.
 var interfaceFlags = map[string]bool{
-	"polling": true, "tso": true, "tso4": true, "tso6": true, "lro": true, "rxcsum": true, "txcsum": true, "rxcsum6": true, "txcsum6": true,
+	"polling": true, "tso": true, "tso4": true, "tso6": true, "lro": true, "rxcsum": true, "txcsum": true,
+	"rxcsum6": true, "txcsum6": true,
 }
 
 // packetSizes are the words of ip-link(8) for the sizes up to which packets are merged and cut;
 // they are names of knobs as well.
-var packetSizes = map[string]bool{"gso_max_size": true, "gro_max_size": true, "gso_ipv4_max_size": true, "gro_ipv4_max_size": true}
+var packetSizes = map[string]bool{"gso_max_size": true, "gro_max_size": true, "gso_ipv4_max_size": true,
+	"gro_ipv4_max_size": true}
 
 // interfaceWords reads what ifconfig, ip link set and rc.conf say behind the name of an interface.
 func (r *reader) interfaceWords(o OS, device string, words []string) {

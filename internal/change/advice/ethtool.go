@@ -32,8 +32,9 @@ var ethtoolFeatures = map[string]string{
 // ethtoolUnread are options that set something of which nothing is known here. Their lines are told
 // as not judged: a setting that is left out without a word would pass for one that is fine.
 var ethtoolUnread = map[string]bool{
-	"-X": true, "--rxfh": true, "--set-rxfh-indir": true, "-N": true, "-U": true, "--config-nfc": true, "--config-ntuple": true,
-	"--set-fec": true, "--set-tunable": true, "--set-phy-tunable": true, "-Q": true, "--per-queue": true,
+	"-X": true, "--rxfh": true, "--set-rxfh-indir": true, "-N": true, "-U": true, "--config-nfc": true,
+	"--config-ntuple": true,
+	"--set-fec":       true, "--set-tunable": true, "--set-phy-tunable": true, "-Q": true, "--per-queue": true,
 }
 
 // steering reads how flows come to queues, and the other options whose settings are not plain

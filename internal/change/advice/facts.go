@@ -209,7 +209,8 @@ var bareNames = sync.OnceValue(func() map[string]map[string]string {
 })
 
 // plainNames fills the stars of patterns in with the place that a bare name is meant for.
-var plainNames = strings.NewReplacer(`registry:*\`, `registry:HKLM\SYSTEM\CurrentControlSet\Services\Tcpip\Parameters\`, "e1000*", "e1000")
+var plainNames = strings.NewReplacer(`registry:*\`, `registry:HKLM\SYSTEM\CurrentControlSet\Services\Tcpip\Parameters\`,
+	"e1000*", "e1000")
 
 // definition finds a Linux setting in the catalogue of knobs. Names with a variable in place of the
 // interface (ethtool:$IF/ring.rx) are found as well, because the catalogue has a star there.

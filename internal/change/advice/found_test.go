@@ -12,9 +12,12 @@ import (
 func TestFoundInTheWild(t *testing.T) {
 	for _, c := range []struct{ name, text, want string }{
 		// Forms.
-		{"short name of a feature", "ethtool -K eth0 rxvlan off", "ethtool:eth0/feature.rx-vlan-hw-parse = off: still-right"},
-		{"long name of a feature", "ethtool -K eth0 generic-receive-offload off", "ethtool:eth0/feature.rx-gro = off: harmful"},
-		{"private flag", "ethtool --set-priv-flags eth0 rx_cqe_compress on", "ethtool:eth0/flag.rx_cqe_compress = on: still-right"},
+		{"short name of a feature", "ethtool -K eth0 rxvlan off",
+			"ethtool:eth0/feature.rx-vlan-hw-parse = off: still-right"},
+		{"long name of a feature", "ethtool -K eth0 generic-receive-offload off",
+			"ethtool:eth0/feature.rx-gro = off: harmful"},
+		{"private flag", "ethtool --set-priv-flags eth0 rx_cqe_compress on",
+			"ethtool:eth0/flag.rx_cqe_compress = on: still-right"},
 		{"table of a card", "ethtool -X eth0 equal 8", "ethtool:eth0/rss.indirection = equal 8: still-right"},
 		{"key of a card", "ethtool -X eth0 hkey 6d:5a", ": unknown"},
 		{"hash of a card", "ethtool -N eth0 rx-flow-hash udp4 sdfn", "ethtool:eth0/rxhash.udp4 = sdfn: still-right"},
@@ -22,17 +25,24 @@ func TestFoundInTheWild(t *testing.T) {
 		{"error correction", "ethtool --set-fec eth0 encoding rs", "ethtool:eth0/fec = rs: still-right"},
 		{"tunable", "ethtool --set-tunable eth0 rx-copybreak 0", "ethtool:eth0/tunable.rx-copybreak = 0: still-right"},
 		{"merged packets", "ip link set dev eth0 gro_max_size 185000", "link:eth0/gro_max_size = 185000: still-right"},
-		{"loop over queues", "for q in /sys/class/net/eth0/queues/rx-*; do echo ff > $q/rps_cpus; done", "queue:*/rx-*/rps_cpus = ff: still-right"},
+		{"loop over queues", "for q in /sys/class/net/eth0/queues/rx-*; do echo ff > $q/rps_cpus; done",
+			"queue:*/rx-*/rps_cpus = ff: still-right"},
 		{"file of another part", "echo never > /sys/kernel/mm/transparent_hugepage/enabled", ": unknown"},
 		{"profile of TuneD", "net.core.somaxconn=>2048", "net.core.somaxconn = >2048: now-default"},
 		{"profile of TuneD that raises", "net.core.somaxconn = > 16384", "net.core.somaxconn = > 16384: still-right"},
 		{"memory of Linux", "vm.stat_interval=10", "vm.stat_interval = 10: unknown"},
-		{"shell in a command", "sudo bash -c 'echo 1 > /proc/sys/net/ipv4/tcp_low_latency'", "net.ipv4.tcp_low_latency = 1: ignored"},
-		{"kernel command line", `GRUB_CMDLINE_LINUX_DEFAULT="quiet net.ifnames=0 intel_idle.max_cstate=0 isolcpus=2-15"`, "module:intel_idle/max_cstate = 0: still-right"},
-		{"ports of Windows", "netsh int ipv4 set dynamicport tcp start=1025 num=64510", "netsh:ip/dynamicport = 1025 64510: still-right"},
-		{"cmdlet", "Set-NetTCPSetting -SettingName Internet -AutoTuningLevelLocal Disabled", "netsh:tcp/autotuninglevel = disabled: harmful"},
+		{"shell in a command", "sudo bash -c 'echo 1 > /proc/sys/net/ipv4/tcp_low_latency'",
+			"net.ipv4.tcp_low_latency = 1: ignored"},
+		{"kernel command line",
+			`GRUB_CMDLINE_LINUX_DEFAULT="quiet net.ifnames=0 intel_idle.max_cstate=0 isolcpus=2-15"`,
+			"module:intel_idle/max_cstate = 0: still-right"},
+		{"ports of Windows", "netsh int ipv4 set dynamicport tcp start=1025 num=64510",
+			"netsh:ip/dynamicport = 1025 64510: still-right"},
+		{"cmdlet", "Set-NetTCPSetting -SettingName Internet -AutoTuningLevelLocal Disabled",
+			"netsh:tcp/autotuninglevel = disabled: harmful"},
 		{"cmdlet for one thing", `PS C:\> Disable-NetAdapterRss -Name "Ethernet"`, "netsh:tcp/rss = disabled: harmful"},
-		{"cmdlet for the registry", `New-ItemProperty -Path "HKLM:\SYSTEM\CurrentControlSet\Services\Tcpip\Parameters" -Name "DisableTaskOffload" -Value 1 -PropertyType DWORD`,
+		{"cmdlet for the registry",
+			`New-ItemProperty -Path "HKLM:\SYSTEM\CurrentControlSet\Services\Tcpip\Parameters" -Name "DisableTaskOffload" -Value 1 -PropertyType DWORD`,
 			`registry:HKLM\SYSTEM\CurrentControlSet\Services\Tcpip\Parameters\DisableTaskOffload = 1: harmful`},
 
 		// Disciplines that the kernel has and the catalogue does not set.
@@ -42,24 +52,34 @@ func TestFoundInTheWild(t *testing.T) {
 		{"gone", "tc qdisc add dev eth0 root cbq bandwidth 10mbit", "qdisc:eth0/root = cbq: removed"},
 
 		// Values.
-		{"optics", "ethtool -s eth0 speed 10000 duplex full autoneg off", "ethtool:eth0/link.forced = 10000/full: still-right"},
+		{"optics", "ethtool -s eth0 speed 10000 duplex full autoneg off",
+			"ethtool:eth0/link.forced = 10000/full: still-right"},
 		{"first window", "ip route change default via 10.0.0.1 initrwnd 10", "route:default/initrwnd = 10: harmful"},
 		{"merged in the card", "ethtool -K eth0 lro on", "ethtool:eth0/feature.rx-lro = on: still-right"},
-		{"ports of services", "net.ipv4.ip_local_port_range = 1024 65535", "net.ipv4.ip_local_port_range = 1024 65535: still-right"},
+		{"ports of services", "net.ipv4.ip_local_port_range = 1024 65535",
+			"net.ipv4.ip_local_port_range = 1024 65535: still-right"},
 		{"tail loss probe off", "net.ipv4.tcp_early_retrans = 1", "net.ipv4.tcp_early_retrans = 1: harmful"},
 		{"resets for a burst", "net.ipv4.tcp_abort_on_overflow = 1", "net.ipv4.tcp_abort_on_overflow = 1: harmful"},
-		{"buffers of one size", "net.ipv4.tcp_wmem = 30000000 30000000 30000000", "net.ipv4.tcp_wmem = 30000000 30000000 30000000: harmful"},
+		{"buffers of one size", "net.ipv4.tcp_wmem = 30000000 30000000 30000000",
+			"net.ipv4.tcp_wmem = 30000000 30000000 30000000: harmful"},
 		{"small start", "net.ipv4.tcp_wmem = 1024 4096 16777216", "net.ipv4.tcp_wmem = 1024 4096 16777216: harmful"},
-		{"small start of receiving", "net.ipv4.tcp_rmem = 1024 4096 67108864", "net.ipv4.tcp_rmem = 1024 4096 67108864: harmful"},
-		{"usual start", "net.ipv4.tcp_rmem = 4096 87380 67108864", "net.ipv4.tcp_rmem = 4096 87380 67108864: still-right"},
-		{"queue for neighbours", "net.ipv4.neigh.default.unres_qlen = 6", "net.ipv4.neigh.default.unres_qlen = 6: harmful"},
+		{"small start of receiving", "net.ipv4.tcp_rmem = 1024 4096 67108864",
+			"net.ipv4.tcp_rmem = 1024 4096 67108864: harmful"},
+		{"usual start", "net.ipv4.tcp_rmem = 4096 87380 67108864",
+			"net.ipv4.tcp_rmem = 4096 87380 67108864: still-right"},
+		{"queue for neighbours", "net.ipv4.neigh.default.unres_qlen = 6",
+			"net.ipv4.neigh.default.unres_qlen = 6: harmful"},
 		{"no effect", "net.ipv4.udp_wmem_min = 16384", "net.ipv4.udp_wmem_min = 16384: ignored"},
 		{"an order", "net.ipv4.route.flush = 1", "net.ipv4.route.flush = 1: ignored"},
-		{"scheduler", "kernel.sched_min_granularity_ns = 10000000", "kernel.sched_min_granularity_ns = 10000000: removed"},
-		{"Solaris, twice the default", "ndd -set /dev/tcp tcp_rexmit_interval_min 3000", "ndd:tcp/tcp_rexmit_interval_min = 3000: harmful"},
+		{"scheduler", "kernel.sched_min_granularity_ns = 10000000",
+			"kernel.sched_min_granularity_ns = 10000000: removed"},
+		{"Solaris, twice the default", "ndd -set /dev/tcp tcp_rexmit_interval_min 3000",
+			"ndd:tcp/tcp_rexmit_interval_min = 3000: harmful"},
 		{"FreeBSD, a burst", "net.inet.tcp.abc_l_var=44", "net.inet.tcp.abc_l_var = 44: harmful"},
-		{"Windows, no value of TCP", "TCPNoDelay 1", `registry:HKLM\SYSTEM\CurrentControlSet\Services\Tcpip\Parameters\TCPNoDelay = 1: ignored`},
-		{"fixed by today", "net.ipv4.tcp_challenge_ack_limit = 999999999", "net.ipv4.tcp_challenge_ack_limit = 999999999: now-default"},
+		{"Windows, no value of TCP", "TCPNoDelay 1",
+			`registry:HKLM\SYSTEM\CurrentControlSet\Services\Tcpip\Parameters\TCPNoDelay = 1: ignored`},
+		{"fixed by today", "net.ipv4.tcp_challenge_ack_limit = 999999999",
+			"net.ipv4.tcp_challenge_ack_limit = 999999999: now-default"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			got := judged(t, Target{Release: release(t, Linux, "6.18")}, c.text+"\n")
@@ -96,8 +116,10 @@ func TestVariables(t *testing.T) {
 // stays what it is, and the same value twice, another interface, or any interface is nothing to
 // tell.
 func TestRepeated(t *testing.T) {
-	got := judged(t, Target{}, "net.ipv4.tcp_sack = 0\nnet.ipv4.tcp_sack=1\nnet.ipv4.tcp_dsack=0\nnet.ipv4.tcp_dsack=0\nMTU=9000\nMTU=1500\n")
-	if want := "Line 2 sets it to 1, and the last one counts."; got[0].Verdict != Harmful || !strings.HasSuffix(got[0].Why, want) {
+	got := judged(t, Target{},
+		"net.ipv4.tcp_sack = 0\nnet.ipv4.tcp_sack=1\nnet.ipv4.tcp_dsack=0\nnet.ipv4.tcp_dsack=0\nMTU=9000\nMTU=1500\n")
+	if want := "Line 2 sets it to 1, and the last one counts."; got[0].Verdict != Harmful ||
+		!strings.HasSuffix(got[0].Why, want) {
 		t.Errorf("%s: %q, want it to end in %q", got[0].Verdict, got[0].Why, want)
 	}
 	for _, j := range got[1:] {

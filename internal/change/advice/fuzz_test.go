@@ -18,13 +18,20 @@ func FuzzParse(f *testing.F) {
 		f.Add([]byte(line)) // one at a time: the fuzzer spends its time on cutting long texts short
 	}
 	for _, seed := range []string{
-		"", "\n", "=", "a=", "=a", ".=.", "net.ipv4. = 1", "net.ipv4.tcp_rmem = -1 x 99999999999999999999", "sysctl", "sysctl -w", "sysctl -w =",
-		"ethtool -K", "ethtool -K eth0 tso", "ethtool -s eth0 speed", "ip", "ip link set", "ip link set dev", "ip route add", "route add window 4",
-		"tc qdisc add dev eth0", "mii-tool -F", "mii-tool -F=100 eth0", "echo > /sys/class/net//", "echo 1 >", "echo | tee", "> x", "| |", "'", `"`, `\`,
-		"mount -o", "ndd -set", "ipadm set-prop -p tcp", "dladm set-linkprop -p mtu", "netsh int tcp set", "netsh int tcp set heuristics disabled",
-		"reg add X /v", "[HKLM]\n=\n@=1\n\"\"=dword:zz", "options", "options e1000 a", "options e1000 InterruptThrottleRate=,,", "MaxFrameSize=;",
-		"set ip:x=1", "version \"", "ifconfig_em0=", "ETHTOOL_OPTS=", "MTU=", "x:/ /m nfs ,", "route add 1.2.3.4 netmask 255.0.255.0 window 9",
-		"net/ipv4/conf/eth0.1/rp_filter = 1", "# # # sysctl -w net.ipv4.tcp_sack=0", "\xff\xfe[\x00", "\ufeff", "sudo sudo -n", "do do do",
+		"", "\n", "=", "a=", "=a", ".=.", "net.ipv4. = 1", "net.ipv4.tcp_rmem = -1 x 99999999999999999999", "sysctl",
+		"sysctl -w", "sysctl -w =",
+		"ethtool -K", "ethtool -K eth0 tso", "ethtool -s eth0 speed", "ip", "ip link set", "ip link set dev",
+		"ip route add", "route add window 4",
+		"tc qdisc add dev eth0", "mii-tool -F", "mii-tool -F=100 eth0", "echo > /sys/class/net//", "echo 1 >",
+		"echo | tee", "> x", "| |", "'", `"`, `\`,
+		"mount -o", "ndd -set", "ipadm set-prop -p tcp", "dladm set-linkprop -p mtu", "netsh int tcp set",
+		"netsh int tcp set heuristics disabled",
+		"reg add X /v", "[HKLM]\n=\n@=1\n\"\"=dword:zz", "options", "options e1000 a",
+		"options e1000 InterruptThrottleRate=,,", "MaxFrameSize=;",
+		"set ip:x=1", "version \"", "ifconfig_em0=", "ETHTOOL_OPTS=", "MTU=", "x:/ /m nfs ,",
+		"route add 1.2.3.4 netmask 255.0.255.0 window 9",
+		"net/ipv4/conf/eth0.1/rp_filter = 1", "# # # sysctl -w net.ipv4.tcp_sack=0", "\xff\xfe[\x00", "\ufeff",
+		"sudo sudo -n", "do do do",
 	} {
 		f.Add([]byte(seed))
 	}
@@ -56,7 +63,8 @@ func FuzzParse(f *testing.F) {
 
 // FuzzRelease: a release is read or refused, and is not older than itself.
 func FuzzRelease(f *testing.F) {
-	for _, seed := range []string{"6.18.44-generic", "2.6.13", "5.11", "xp", "2008r2", "", "x", "1..2", "99999999999999999999.1", "14.1-RELEASE-p3"} {
+	for _, seed := range []string{"6.18.44-generic", "2.6.13", "5.11", "xp", "2008r2", "", "x", "1..2",
+		"99999999999999999999.1", "14.1-RELEASE-p3"} {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, s string) {
@@ -71,7 +79,8 @@ func FuzzRelease(f *testing.F) {
 
 // FuzzWords: no command is empty, and no word holds a line end.
 func FuzzWords(f *testing.F) {
-	for _, seed := range []string{"a b", `a "b c" 'd'`, "a|b||c&&d;e&", "a 2>&1 >f", `reg add HKLM\A\b`, "a#b #c", `"`, "> > x", "echo a>b"} {
+	for _, seed := range []string{"a b", `a "b c" 'd'`, "a|b||c&&d;e&", "a 2>&1 >f", `reg add HKLM\A\b`, "a#b #c", `"`,
+		"> > x", "echo a>b"} {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, s string) {

@@ -36,7 +36,8 @@ func (t Target) Judge(a Advice) []Judgement {
 		all = append(all, t.judge(s, usual))
 	}
 	for _, s := range a.Unread {
-		all = append(all, Judgement{Setting: s, For: usual, Verdict: Unknown, Why: "Looks like a setting, in no form that is known here."})
+		all = append(all, Judgement{Setting: s, For: usual, Verdict: Unknown,
+			Why: "Looks like a setting, in no form that is known here."})
 	}
 	slices.SortStableFunc(all, func(x, y Judgement) int { return x.Line - y.Line })
 	tellRepeated(all)
@@ -114,14 +115,16 @@ func (t Target) judge(s Setting, usual OS) Judgement {
 	for _, v := range values[1:] {
 		// In a list for several cards the default stands for "not this one", and says nothing about
 		// the others.
-		if one := t.value(j, v); worst.Verdict == NowDefault || one.Verdict != NowDefault && one.Verdict.Rank() > worst.Verdict.Rank() {
+		if one := t.value(j, v); worst.Verdict == NowDefault || one.Verdict != NowDefault &&
+			one.Verdict.Rank() > worst.Verdict.Rank() {
 			worst = one
 		}
 	}
 	j = worst
 	if atLeast && j.Verdict == Harmful && j.Default != "" {
 		j.Verdict, j.Today = NowDefault, "leave it out"
-		j.Why = fmt.Sprintf("Raises the value to at least %s, and the default is %s.", strings.TrimSpace(bare), j.Default)
+		j.Why = fmt.Sprintf("Raises the value to at least %s, and the default is %s.",
+			strings.TrimSpace(bare), j.Default)
 	}
 	j.Value = s.Value
 	if id, err := knob.ParseID(s.Knob); err == nil && t.Present != nil && o == Linux {
@@ -201,7 +204,8 @@ func (t Target) value(j Judgement, value string) Judgement {
 // beside reports whether a sysctl of Linux belongs to another part of the system, as half of every
 // sysctl.conf does.
 func beside(name string) bool {
-	return strings.HasPrefix(name, "sysctl:kernel.") || strings.HasPrefix(name, "sysctl:fs.") || strings.HasPrefix(name, "sysctl:vm.")
+	return strings.HasPrefix(name, "sysctl:kernel.") || strings.HasPrefix(name, "sysctl:fs.") ||
+		strings.HasPrefix(name, "sysctl:vm.")
 }
 
 // by fills in what a rule says. The default stays unknown: a rule speaks of the value that was

@@ -68,7 +68,8 @@ func (r *reader) read(l line) {
 		return
 	}
 	for _, form := range []func(string) bool{
-		r.kernelOption, r.moduleOptions, r.etcSystem, r.driverConf, r.mounted, r.named, r.bootLine, r.assignment, r.hostname, r.bare,
+		r.kernelOption, r.moduleOptions, r.etcSystem, r.driverConf, r.mounted, r.named, r.bootLine, r.assignment,
+		r.hostname, r.bare,
 	} {
 		if form(r.line.text) {
 			return
@@ -131,7 +132,8 @@ func (r *reader) uncommented(text string) ([]command, bool) {
 		}
 	}
 	switch {
-	case text[0] == '#', text[0] == ';', strings.HasPrefix(text, "//"), text[0] == '*', strings.HasPrefix(strings.ToLower(text), "rem "):
+	case text[0] == '#', text[0] == ';', strings.HasPrefix(text, "//"), text[0] == '*',
+		strings.HasPrefix(strings.ToLower(text), "rem "):
 		return nil, false
 	}
 	return splitCommands(text), true

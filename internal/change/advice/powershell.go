@@ -68,7 +68,8 @@ func (r *reader) cmdlet(c command) bool {
 	}
 	// Other providers than the registry have items as well; a registry path begins with its hive
 	// and a colon.
-	if hive, rest, ok := strings.Cut(path, ":"); ok && strings.HasPrefix(strings.ToUpper(hive), "HK") && name != "" && value != "" {
+	if hive, rest, ok := strings.Cut(path, ":"); ok && strings.HasPrefix(strings.ToUpper(hive), "HK") && name != "" &&
+		value != "" {
 		r.add(Windows, "registry:"+strings.ToUpper(hive)+`\`+strings.Trim(rest, `\`)+`\`+name, number(value))
 	}
 	return true

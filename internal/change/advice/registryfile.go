@@ -62,7 +62,8 @@ func registryNumber(s string) string {
 // shortHive abbreviates the names of the hives as reg.exe does, so that a .reg file, reg add and
 // PowerShell give one name to one value.
 func shortHive(key string) string {
-	for long, short := range map[string]string{"HKEY_LOCAL_MACHINE": "HKLM", "HKEY_CURRENT_USER": "HKCU", "HKEY_USERS": "HKU"} {
+	for long, short := range map[string]string{"HKEY_LOCAL_MACHINE": "HKLM", "HKEY_CURRENT_USER": "HKCU",
+		"HKEY_USERS": "HKU"} {
 		if rest, ok := strings.CutPrefix(key, long); ok {
 			return short + rest
 		}

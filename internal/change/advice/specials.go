@@ -29,7 +29,8 @@ func tcpBuffer(value, direction string, smallest int64) (rule, bool) {
 	const large = 1 << 20 // 1 MiB for each of a thousand connections is a gigabyte
 	switch {
 	case least >= large:
-		r.Why = fmt.Sprintf("The first number is what every connection may keep while memory is short: %s for each, so that a thousand idle ones can hold %s.",
+		r.Why = fmt.Sprintf(
+			"The first number is what every connection may keep while memory is short: %s for each, so that a thousand idle ones can hold %s.",
 			mebibytes(least), mebibytes(1000*min(least, 1<<40)))
 	case start < smallest:
 		// The window that is offered is the part of the buffer that the kernel takes for payload,
@@ -38,8 +39,9 @@ func tcpBuffer(value, direction string, smallest int64) (rule, bool) {
 		if direction == "receive" {
 			of = ", and about half of it is the first window"
 		}
-		r.Why = fmt.Sprintf("The second number is what every connection starts with%s: %d bytes is under every default there has been, "+
-			"and the first round trips carry less.", of, start)
+		r.Why = fmt.Sprintf(
+			"The second number is what every connection starts with%s: %d bytes is under every default there has been, "+
+				"and the first round trips carry less.", of, start)
 	default:
 		return rule{}, false
 	}
@@ -80,14 +82,18 @@ func tcpMemory(value string) (rule, bool) {
 	// 87380 and 16384 are the second numbers of tcp_rmem and tcp_wmem in tcp(7), and of nothing
 	// else.
 	case strings.Contains(value, "87380") || strings.Contains(value, "16384 ") && low == pageBytes:
-		r.Why = fmt.Sprintf("The numbers are those of tcp_rmem or tcp_wmem, in bytes. Here they count pages of the whole host: "+
-			"TCP is under memory pressure from %d MiB on.", pressure*pageBytes>>20)
+		r.Why = fmt.Sprintf(
+			"The numbers are those of tcp_rmem or tcp_wmem, in bytes. Here they count pages of the whole host: "+
+				"TCP is under memory pressure from %d MiB on.", pressure*pageBytes>>20)
 	case high >= 16<<30/pageBytes:
-		r.Why = fmt.Sprintf("Counts pages, not bytes: this lets TCP take %d GiB before it is limited, which the kernel itself allows on "+
-			"hosts of %d GiB and more. On a smaller one it is no limit at all.", high*pageBytes>>30, high*pageBytes*32/3>>30)
+		r.Why = fmt.Sprintf(
+			"Counts pages, not bytes: this lets TCP take %d GiB before it is limited, which the kernel itself allows on "+
+				"hosts of %d GiB and more. On a smaller one it is no limit at all.", high*pageBytes>>30,
+			high*pageBytes*32/3>>30)
 	default:
-		r.Why = fmt.Sprintf("A cap in pages for all connections together (pressure at %d MiB), which the kernel works out from the memory of "+
-			"the host. This one is lower than the default on every host with more than %d GiB, and makes no single connection faster.",
+		r.Why = fmt.Sprintf(
+			"A cap in pages for all connections together (pressure at %d MiB), which the kernel works out from the memory of "+
+				"the host. This one is lower than the default on every host with more than %d GiB, and makes no single connection faster.",
 			pressure*pageBytes>>20, max(host, 1))
 	}
 	return r, true
@@ -104,18 +110,21 @@ func elsewhere(s Setting, o OS) string {
 var (
 	receive = map[OS]string{
 		Linux: "net.ipv4.tcp_rmem (its default grows by itself)", FreeBSD: "net.inet.tcp.recvbuf_max",
-		Solaris: "ipadm set-prop -p recv_buf=BYTES tcp", Windows: "netsh int tcp set global autotuninglevel=normal (the default)",
+		Solaris: "ipadm set-prop -p recv_buf=BYTES tcp",
+		Windows: "netsh int tcp set global autotuninglevel=normal (the default)",
 	}
 	send = map[OS]string{
 		Linux: "net.ipv4.tcp_wmem (its default grows by itself)", FreeBSD: "net.inet.tcp.sendbuf_max",
 		Solaris: "ipadm set-prop -p send_buf=BYTES tcp", Windows: "nothing: the send buffer follows the connection",
 	}
 	ceiling = map[OS]string{
-		Linux: "net.core.rmem_max and net.core.wmem_max", FreeBSD: "kern.ipc.maxsockbuf", Solaris: "ipadm set-prop -p max_buf=BYTES tcp",
+		Linux: "net.core.rmem_max and net.core.wmem_max", FreeBSD: "kern.ipc.maxsockbuf",
+		Solaris: "ipadm set-prop -p max_buf=BYTES tcp",
 	}
 	scaling = map[OS]string{
 		Linux: "net.ipv4.tcp_window_scaling=1 (the default)", FreeBSD: "net.inet.tcp.rfc1323=1 (the default)",
-		Solaris: "ipadm set-prop -p _wscale_always=1 tcp (the default)", Windows: "netsh int tcp set global autotuninglevel=normal (the default)",
+		Solaris: "ipadm set-prop -p _wscale_always=1 tcp (the default)",
+		Windows: "netsh int tcp set global autotuninglevel=normal (the default)",
 	}
 )
 
@@ -123,8 +132,10 @@ var (
 // Only buffers and window scaling have one on every system; timers and queues differ too much in
 // what they mean.
 var counterparts = map[string]map[OS]string{
-	"tcp_rmem": receive, "recvspace": receive, "tcp_recv_hiwat": receive, "recv_buf": receive, "tcpwindowsize": receive, "recvbuf_max": receive,
-	"tcp_wmem": send, "sendspace": send, "tcp_xmit_hiwat": send, "send_buf": send, "sendbuf_max": send,
-	"rmem_max": ceiling, "wmem_max": ceiling, "maxsockbuf": ceiling, "tcp_max_buf": ceiling, "max_buf": ceiling, "globalmaxtcpwindowsize": ceiling,
-	"tcp_window_scaling": scaling, "rfc1323": scaling, "tcp1323opts": scaling, "tcp_wscale_always": scaling,
+	"tcp_rmem": receive, "recvspace": receive, "tcp_recv_hiwat": receive, "recv_buf": receive, "tcpwindowsize": receive,
+	"recvbuf_max": receive,
+	"tcp_wmem":    send, "sendspace": send, "tcp_xmit_hiwat": send, "send_buf": send, "sendbuf_max": send,
+	"rmem_max": ceiling, "wmem_max": ceiling, "maxsockbuf": ceiling, "tcp_max_buf": ceiling, "max_buf": ceiling,
+	"globalmaxtcpwindowsize": ceiling,
+	"tcp_window_scaling":     scaling, "rfc1323": scaling, "tcp1323opts": scaling, "tcp_wscale_always": scaling,
 }

@@ -57,7 +57,8 @@ func decode(data []byte) (string, error) {
 	// Lines end in LF, CR LF (Windows, and pages of HTTP) or CR alone (Mac OS before 10). A
 	// no-break space behind an equals sign is what copying from a web page leaves, and makes
 	// sysctl(8) refuse a line that looks right.
-	text = strings.NewReplacer("\r\n", "\n", "\r", "\n", "\u00a0", " ", "“", `"`, "”", `"`, "‘", "'", "’", "'", "–", "-").Replace(text)
+	text = strings.NewReplacer("\r\n", "\n", "\r", "\n", "\u00a0", " ", "“", `"`, "”", `"`, "‘", "'", "’", "'", "–",
+		"-").Replace(text)
 	return strings.ToValidUTF8(text, "\ufffd"), nil
 }
 

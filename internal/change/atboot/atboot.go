@@ -56,7 +56,8 @@ func Detect(root string) (Init, error) {
 		init Init
 		file string
 	}{
-		{Systemd, "usr/lib/systemd/systemd"}, {Systemd, "lib/systemd/systemd"}, {OpenRC, "sbin/openrc-run"}, {OpenRC, "usr/sbin/openrc-run"}, {SysV, "etc/init.d"},
+		{Systemd, "usr/lib/systemd/systemd"}, {Systemd, "lib/systemd/systemd"}, {OpenRC, "sbin/openrc-run"},
+		{OpenRC, "usr/sbin/openrc-run"}, {SysV, "etc/init.d"},
 	} {
 		_, err := os.Stat(filepath.Join(root, known.file))
 		if err == nil {
@@ -103,9 +104,12 @@ type place struct {
 }
 
 var places = map[Init]place{
-	Systemd: {"etc/systemd/system/linerate-recover.service", 0o644, "../linerate-recover.service", []string{"etc/systemd/system/sysinit.target.wants/linerate-recover.service"}, ""},
-	SysV:    {"etc/init.d/linerate-recover", 0o755, "../init.d/linerate-recover", []string{"etc/rcS.d/S02linerate-recover"}, "#!/bin/sh\n"},
-	OpenRC:  {"etc/init.d/linerate-recover", 0o755, "/etc/init.d/linerate-recover", []string{"etc/runlevels/boot/linerate-recover"}, "#!/sbin/openrc-run\n"},
+	Systemd: {"etc/systemd/system/linerate-recover.service", 0o644, "../linerate-recover.service",
+		[]string{"etc/systemd/system/sysinit.target.wants/linerate-recover.service"}, ""},
+	SysV: {"etc/init.d/linerate-recover", 0o755, "../init.d/linerate-recover",
+		[]string{"etc/rcS.d/S02linerate-recover"}, "#!/bin/sh\n"},
+	OpenRC: {"etc/init.d/linerate-recover", 0o755, "/etc/init.d/linerate-recover",
+		[]string{"etc/runlevels/boot/linerate-recover"}, "#!/sbin/openrc-run\n"},
 }
 
 // mark begins the line that makes a file ours.
@@ -131,7 +135,8 @@ func text(o Options, dirs []string) (string, error) {
 	if state == "" {
 		state = "/var/lib/linerate"
 	}
-	body := strings.NewReplacer("@COMMAND@", command+" recover", "@STATE@", state, "@PROGRAM@", o.Program).Replace(bodies[o.Init])
+	body := strings.NewReplacer("@COMMAND@", command+" recover", "@STATE@", state, "@PROGRAM@",
+		o.Program).Replace(bodies[o.Init])
 	if len(dirs) > 0 {
 		body = made + strings.Join(dirs, " ") + "\n" + body
 	}
@@ -295,7 +300,8 @@ func Uninstall(o Options) (Result, error) {
 	}
 	for _, dir := range slices.Backward(madeFor(string(present))) {
 		// Who has put something there meanwhile needs it.
-		if err := os.Remove(filepath.Join(o.Root, dir)); err != nil && !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, syscall.ENOTEMPTY) && !errors.Is(err, syscall.EEXIST) {
+		if err := os.Remove(filepath.Join(o.Root, dir)); err != nil && !errors.Is(err, fs.ErrNotExist) &&
+			!errors.Is(err, syscall.ENOTEMPTY) && !errors.Is(err, syscall.EEXIST) {
 			return r, fmt.Errorf("uninstall %s: %w", r.Path, err)
 		}
 	}

@@ -56,7 +56,8 @@ func tree(t *testing.T, root string) map[string]string {
 func TestText(t *testing.T) {
 	for _, init := range inits {
 		for _, state := range []string{"", "/srv/state"} {
-			text, err := atboot.Text(atboot.Options{Root: "/", Init: init, Program: "/usr/local/bin/linerate", State: state})
+			text, err := atboot.Text(atboot.Options{Root: "/", Init: init, Program: "/usr/local/bin/linerate",
+				State: state})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -91,7 +92,8 @@ func TestInstallAndBack(t *testing.T) {
 			if err := os.MkdirAll(filepath.Join(root, "etc/init.d"), 0o755); err != nil {
 				t.Fatal(err)
 			}
-			if err := os.WriteFile(filepath.Join(root, "etc/init.d/networking"), []byte("#!/bin/sh\n"), 0o755); err != nil {
+			if err := os.WriteFile(filepath.Join(root, "etc/init.d/networking"), []byte("#!/bin/sh\n"),
+				0o755); err != nil {
 				t.Fatal(err)
 			}
 			before := tree(t, root)
@@ -106,7 +108,8 @@ func TestInstallAndBack(t *testing.T) {
 			}
 			for _, link := range first.Links {
 				// An absolute link is one of the host and not of its image.
-				if target, err := os.Readlink(link); err != nil || !filepath.IsAbs(target) && filepath.Join(filepath.Dir(link), target) != first.Path {
+				if target, err := os.Readlink(link); err != nil || !filepath.IsAbs(target) &&
+					filepath.Join(filepath.Dir(link), target) != first.Path {
 					t.Errorf("%s leads to %s, %v", link, target, err)
 				}
 			}
@@ -206,7 +209,8 @@ func TestDetect(t *testing.T) {
 	for _, c := range []struct {
 		file string
 		want atboot.Init
-	}{{"usr/lib/systemd/systemd", atboot.Systemd}, {"lib/systemd/systemd", atboot.Systemd}, {"sbin/openrc-run", atboot.OpenRC}, {"etc/init.d/x", atboot.SysV}} {
+	}{{"usr/lib/systemd/systemd", atboot.Systemd}, {"lib/systemd/systemd", atboot.Systemd},
+		{"sbin/openrc-run", atboot.OpenRC}, {"etc/init.d/x", atboot.SysV}} {
 		root := t.TempDir()
 		if _, err := atboot.Detect(root); !errors.Is(err, atboot.ErrNoInit) {
 			t.Errorf("an empty root: %v", err)
@@ -227,9 +231,11 @@ func TestDetect(t *testing.T) {
 // TestPlainPaths: a path that an init system could take for more than a name is refused before
 // anything is written.
 func TestPlainPaths(t *testing.T) {
-	for _, bad := range []string{"linerate", "/usr/bin/line rate", "/x;id", "/x\nExecStart=/bin/sh", "/%n", "/$(id)", "/'", ""} {
+	for _, bad := range []string{"linerate", "/usr/bin/line rate", "/x;id", "/x\nExecStart=/bin/sh", "/%n",
+		"/$(id)", "/'", ""} {
 		root := t.TempDir()
-		if _, err := atboot.Install(atboot.Options{Root: root, Init: atboot.Systemd, Program: bad}); err == nil || len(tree(t, root)) > 1 {
+		if _, err := atboot.Install(atboot.Options{Root: root, Init: atboot.Systemd, Program: bad}); err == nil ||
+			len(tree(t, root)) > 1 {
 			// the root itself
 			t.Errorf("%q: %v", bad, err)
 		}

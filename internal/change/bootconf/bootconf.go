@@ -39,7 +39,8 @@ type glob struct {
 var sysctlDirs = []string{"etc/sysctl.d", "run/sysctl.d", "usr/local/lib/sysctl.d", "usr/lib/sysctl.d", "lib/sysctl.d"}
 
 // modprobeDirs likewise (modprobe.d(5)).
-var modprobeDirs = []string{"etc/modprobe.d", "run/modprobe.d", "usr/local/lib/modprobe.d", "usr/lib/modprobe.d", "lib/modprobe.d"}
+var modprobeDirs = []string{"etc/modprobe.d", "run/modprobe.d", "usr/local/lib/modprobe.d", "usr/lib/modprobe.d",
+	"lib/modprobe.d"}
 
 // Read reads the configuration below the root directory of a host, and for some of its interfaces
 // what files say of each. Files that are not there or may not be read are left out.
@@ -177,7 +178,8 @@ func (c *Config) options(root fs.FS, file string) {
 			parameter, value, ok := strings.Cut(w, "=")
 			id, err := knob.ParseID(knob.KindModule + ":" + words[1] + "/" + parameter)
 			if ok && err == nil {
-				c.exact[id] = Line{File: "/" + file, Number: n, Value: knob.Value(strings.Trim(value, `"`)), By: "modprobe"}
+				c.exact[id] = Line{File: "/" + file, Number: n, Value: knob.Value(strings.Trim(value, `"`)),
+					By: "modprobe"}
 			}
 		}
 	})

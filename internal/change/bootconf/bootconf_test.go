@@ -37,20 +37,28 @@ func TestRead(t *testing.T) {
 		"usr/lib/modprobe.d/nic.conf":                              "options e1000e IntMode=0\n",
 	}))
 	for id, want := range map[knob.ID]bootconf.Line{
-		"sysctl:net.ipv4.tcp_rmem":                {File: "/etc/sysctl.d/10-first.conf", Number: 1, Value: "4096 131072 6291456", By: "sysctl"},
-		"sysctl:net.ipv4.tcp_wmem":                {File: "/run/sysctl.d/20-second.conf", Number: 1, Value: "4 5 6", By: "sysctl"},
+		"sysctl:net.ipv4.tcp_rmem": {File: "/etc/sysctl.d/10-first.conf", Number: 1,
+			Value: "4096 131072 6291456", By: "sysctl"},
+		"sysctl:net.ipv4.tcp_wmem": {File: "/run/sysctl.d/20-second.conf", Number: 1, Value: "4 5 6",
+			By: "sysctl"},
 		"sysctl:net.ipv4.tcp_sack":                {},
 		"sysctl:net.ipv4.conf.eth0/100.rp_filter": {File: "/etc/sysctl.conf", Number: 2, Value: "1", By: "sysctl"},
-		"sysctl:net.ipv4.conf.eth1.rp_filter":     {File: "/usr/lib/sysctl.d/50-default.conf", Number: 2, Value: "2", By: "sysctl"},
-		"sysctl:net.core.default_qdisc":           {File: "/usr/lib/tuned/profiles/throughput-performance/tuned.conf", Number: 2, Value: "fq", By: "tuned"},
-		"sysctl:net.core.somaxconn":               {File: "/etc/tuned/mine/tuned.conf", Number: 4, Value: ">2048", By: "tuned"},
-		"sysctl:net.core.optmem_max":              {},
-		"sysctl:net.core.rmem_max":                {},
-		"module:e1000e/InterruptThrottleRate":     {File: "/etc/modprobe.d/nic.conf", Number: 1, Value: "3000,3000", By: "modprobe"},
-		"module:e1000e/IntMode":                   {File: "/etc/modprobe.d/nic.conf", Number: 1, Value: "1", By: "modprobe"},
-		"module:tcp_cubic/hystart":                {File: "/etc/modprobe.d/nic.conf", Number: 2, Value: "0", By: "modprobe"},
-		"sysctl:net.ipv4.conf.all.rp_filter":      {}, // the glob is kept away from it
-		"link:eth0/mtu":                           {},
+		"sysctl:net.ipv4.conf.eth1.rp_filter": {File: "/usr/lib/sysctl.d/50-default.conf", Number: 2, Value: "2",
+			By: "sysctl"},
+		"sysctl:net.core.default_qdisc": {File: "/usr/lib/tuned/profiles/throughput-performance/tuned.conf",
+			Number: 2, Value: "fq", By: "tuned"},
+		"sysctl:net.core.somaxconn": {File: "/etc/tuned/mine/tuned.conf", Number: 4, Value: ">2048",
+			By: "tuned"},
+		"sysctl:net.core.optmem_max": {},
+		"sysctl:net.core.rmem_max":   {},
+		"module:e1000e/InterruptThrottleRate": {File: "/etc/modprobe.d/nic.conf", Number: 1, Value: "3000,3000",
+			By: "modprobe"},
+		"module:e1000e/IntMode": {File: "/etc/modprobe.d/nic.conf", Number: 1, Value: "1",
+			By: "modprobe"},
+		"module:tcp_cubic/hystart": {File: "/etc/modprobe.d/nic.conf", Number: 2, Value: "0",
+			By: "modprobe"},
+		"sysctl:net.ipv4.conf.all.rp_filter": {}, // the glob is kept away from it
+		"link:eth0/mtu":                      {},
 	} {
 		got, ok := b.Line(id)
 		if diff := cmp.Diff(want, got); diff != "" || ok != (want.File != "") {
@@ -59,7 +67,8 @@ func TestRead(t *testing.T) {
 	}
 	// By name and not by directory, unless TuneD applies the administrator's files anew.
 	names := map[string]string{
-		"usr/lib/sysctl.d/99-vendor.conf": "net.ipv4.tcp_frto = 0\n", "etc/sysctl.d/11-early.conf": "net.ipv4.tcp_frto = 2\n",
+		"usr/lib/sysctl.d/99-vendor.conf": "net.ipv4.tcp_frto = 0\n",
+		"etc/sysctl.d/11-early.conf":      "net.ipv4.tcp_frto = 2\n",
 	}
 	if l, _ := bootconf.Read(files(names)).Line("sysctl:net.ipv4.tcp_frto"); l.Value != "0" {
 		t.Errorf("without TuneD: %+v", l)
@@ -80,10 +89,12 @@ func FuzzRead(f *testing.F) {
 	f.Add("-net/ipv4/*/x=1\n*.*=\n", "[sysctl\n[]\n=\n", "options options options\n")
 	f.Fuzz(func(t *testing.T, sysctl, tuned, modprobe string) {
 		b := bootconf.Read(files(map[string]string{
-			"etc/sysctl.conf": sysctl, "etc/tuned/active_profile": "x y ../z", "etc/tuned/x/tuned.conf": tuned, "etc/modprobe.d/a.conf": modprobe,
+			"etc/sysctl.conf": sysctl, "etc/tuned/active_profile": "x y ../z", "etc/tuned/x/tuned.conf": tuned,
+			"etc/modprobe.d/a.conf": modprobe,
 		}))
 		for _, d := range knob.Catalogue().All() {
-			if o, ok := b.Line(d.Pattern); ok && (o.File == "" || o.Number < 1 || o.By == "" || strings.Contains(string(o.Value), "\n")) {
+			if o, ok := b.Line(d.Pattern); ok &&
+				(o.File == "" || o.Number < 1 || o.By == "" || strings.Contains(string(o.Value), "\n")) {
 				t.Fatalf("%s: %+v", d.Pattern, o)
 			}
 		}

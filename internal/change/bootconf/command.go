@@ -10,8 +10,10 @@ import (
 // ethtoolFlags are the options of ethtool(8) that set what a knob stands for, with the beginning of
 // the knob's attribute.
 var ethtoolFlags = map[string]string{
-	"-G": "ring.", "--set-ring": "ring.", "-C": "coalesce.", "--coalesce": "coalesce.", "-L": "channels.", "--set-channels": "channels.",
-	"-K": "feature.", "--features": "feature.", "--offload": "feature.", "-A": "pause.", "--pause": "pause.",
+	"-G": "ring.", "--set-ring": "ring.", "-C": "coalesce.", "--coalesce": "coalesce.", "-L": "channels.",
+	"--set-channels": "channels.",
+	"-K":             "feature.", "--features": "feature.", "--offload": "feature.", "-A": "pause.",
+	"--pause":          "pause.",
 	"--set-priv-flags": "flag.", "--set-tunable": "tunable.",
 }
 
@@ -19,7 +21,8 @@ var ethtoolFlags = map[string]string{
 // ethtool(8), ip link and ifconfig. A variable in place of the interface is taken for it, because
 // such scripts run once for each.
 func command(line string, d Device) map[knob.ID]knob.Value {
-	words := strings.Fields(strings.NewReplacer(`"`, "", "'", "", "exec ", "", "$name", d.Name, "%k", d.Name).Replace(line))
+	words := strings.Fields(strings.NewReplacer(`"`, "", "'", "", "exec ", "", "$name", d.Name, "%k",
+		d.Name).Replace(line))
 	if len(words) < 4 {
 		return nil
 	}
@@ -44,7 +47,8 @@ func command(line string, d Device) map[knob.ID]knob.Value {
 		}
 	case "ip", "ifconfig":
 		for i, w := range words[:len(words)-1] {
-			if attribute := map[string]string{"mtu": "mtu", "txqueuelen": "txqueuelen", "txqlen": "txqueuelen"}[w]; attribute != "" && anyWord(words[1:i], ours) {
+			if attribute := map[string]string{"mtu": "mtu", "txqueuelen": "txqueuelen",
+				"txqlen": "txqueuelen"}[w]; attribute != "" && anyWord(words[1:i], ours) {
 				put(knob.KindLink+":"+d.Name+"/"+attribute, words[i+1])
 			}
 		}

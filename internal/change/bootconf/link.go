@@ -10,7 +10,8 @@ import (
 )
 
 // networkDirs hold .link and .network files, searched in this order (systemd.link(5)).
-var networkDirs = []string{"etc/systemd/network", "run/systemd/network", "usr/local/lib/systemd/network", "usr/lib/systemd/network", "lib/systemd/network"}
+var networkDirs = []string{"etc/systemd/network", "run/systemd/network", "usr/local/lib/systemd/network",
+	"usr/lib/systemd/network", "lib/systemd/network"}
 
 // Link is the .link file that systemd-udevd applies to an interface: the first by name that
 // matches, and no other.

@@ -45,8 +45,10 @@ func (c *Config) networkd(root fs.FS, d Device) {
 
 // nmFeatures are NetworkManager's words for offloads where they are not the kernel's.
 var nmFeatures = map[string]string{
-	"gro": "rx-gro", "gso": "tx-generic-segmentation", "lro": "rx-lro", "ntuple": "rx-ntuple-filter", "rx": "rx-checksum", "rxhash": "rx-hashing",
-	"rxvlan": "rx-vlan-hw-parse", "sg": "tx-scatter-gather", "tso": "tx-tcp-segmentation", "txvlan": "tx-vlan-hw-insert",
+	"gro": "rx-gro", "gso": "tx-generic-segmentation", "lro": "rx-lro", "ntuple": "rx-ntuple-filter",
+	"rx": "rx-checksum", "rxhash": "rx-hashing",
+	"rxvlan": "rx-vlan-hw-parse", "sg": "tx-scatter-gather", "tso": "tx-tcp-segmentation",
+	"txvlan": "tx-vlan-hw-insert",
 }
 
 // nmFiles are the files of NetworkManager.conf(5), the last word last.
@@ -72,7 +74,8 @@ func NetworkManagerSpares(root fs.FS, name string) bool {
 			}
 		}
 	}
-	return !managed && slices.Contains(strings.FieldsFunc(plugins, func(r rune) bool { return r == ',' || r == ';' || r == ' ' }), "ifupdown") &&
+	return !managed && slices.Contains(strings.FieldsFunc(plugins,
+		func(r rune) bool { return r == ',' || r == ';' || r == ' ' }), "ifupdown") &&
 		Ifupdown(root, name)
 }
 
@@ -80,7 +83,8 @@ func NetworkManagerSpares(root fs.FS, name string) bool {
 // which have the last word. It does so only where the program is installed and does not leave the
 // interface to ifupdown.
 func (c *Config) networkManager(root fs.FS, d Device) {
-	if !anyFile(root, "usr/sbin/NetworkManager", "usr/bin/NetworkManager", "sbin/NetworkManager") || NetworkManagerSpares(root, d.Name) {
+	if !anyFile(root, "usr/sbin/NetworkManager", "usr/bin/NetworkManager", "sbin/NetworkManager") ||
+		NetworkManagerSpares(root, d.Name) {
 		return
 	}
 	const by = "NetworkManager"
@@ -97,7 +101,8 @@ func (c *Config) networkManager(root fs.FS, d Device) {
 			}
 		}
 	}
-	dirs := []string{"usr/lib/NetworkManager/system-connections", "run/NetworkManager/system-connections", "etc/NetworkManager/system-connections"}
+	dirs := []string{"usr/lib/NetworkManager/system-connections", "run/NetworkManager/system-connections",
+		"etc/NetworkManager/system-connections"}
 	for _, file := range named(root, dirs, "") {
 		sections := ini(root, file)
 		if !d.nmConnection(sections) {
@@ -169,7 +174,8 @@ func (c *Config) ifupdown(root fs.FS, d Device) {
 		lines(root, file, func(n int, text string) {
 			words := strings.Fields(text)
 			switch words[0] {
-			case "iface", "auto", "allow-hotplug", "allow-auto", "mapping", "source", "source-directory", "no-auto-down", "no-scripts", "template", "rename":
+			case "iface", "auto", "allow-hotplug", "allow-auto", "mapping", "source", "source-directory",
+				"no-auto-down", "no-scripts", "template", "rename":
 				current = ""
 				if words[0] == "iface" && len(words) > 1 {
 					current = words[1]
@@ -268,7 +274,8 @@ func (c *Config) tunedNet(root fs.FS, d Device) {
 				if s.name != "net" && s.get("type") != "net" {
 					continue
 				}
-				if devices := s.get("devices"); devices != "" && devices != "*" && !anyGlob(strings.ReplaceAll(devices, ",", " "), d.Name) {
+				if devices := s.get("devices"); devices != "" && devices != "*" &&
+					!anyGlob(strings.ReplaceAll(devices, ",", " "), d.Name) {
 					continue
 				}
 				for _, x := range s.settings {
@@ -282,14 +289,16 @@ func (c *Config) tunedNet(root fs.FS, d Device) {
 
 // tunedSetting reads one setting of a [net] section: a number, or words of ethtool(8) in pairs.
 func (c *Config) tunedSetting(d Device, x setting, file string) {
-	groups := map[string]string{"features": "feature.", "coalesce": "coalesce.", "ring": "ring.", "channels": "channels.", "pause": "pause."}
+	groups := map[string]string{"features": "feature.", "coalesce": "coalesce.", "ring": "ring.",
+		"channels": "channels.", "pause": "pause."}
 	if x.key == "mtu" || x.key == "txqueuelen" {
 		c.set(knob.ID("link:"+d.Name+"/"+x.key), knob.Value(x.value), file, x.line, "tuned")
 		return
 	}
 	words := strings.Fields(x.value)
 	for i := 0; i+1 < len(words); i += 2 {
-		if id, err := knob.ParseID("ethtool:" + d.Name + "/" + groups[x.key] + words[i]); err == nil && groups[x.key] != "" {
+		if id, err := knob.ParseID("ethtool:" + d.Name + "/" + groups[x.key] + words[i]); err == nil &&
+			groups[x.key] != "" {
 			c.set(id, knob.Value(words[i+1]), file, x.line, "tuned")
 		}
 	}

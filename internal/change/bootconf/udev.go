@@ -10,14 +10,16 @@ import (
 )
 
 // ruleDirs hold udev rules (udev(7)).
-var ruleDirs = []string{"etc/udev/rules.d", "run/udev/rules.d", "usr/local/lib/udev/rules.d", "usr/lib/udev/rules.d", "lib/udev/rules.d"}
+var ruleDirs = []string{"etc/udev/rules.d", "run/udev/rules.d", "usr/local/lib/udev/rules.d", "usr/lib/udev/rules.d",
+	"lib/udev/rules.d"}
 
 // ruleToken is one part of a rule: ATTR{tx_queue_len}="2000".
 var ruleToken = regexp.MustCompile(`([A-Z_]+)(?:\{([^}]*)\})?\s*(==|!=|\+=|-=|:=|=)\s*"([^"]*)"`)
 
 // fileAttributes are the files below the directory of an interface that are knobs under another
 // name.
-var fileAttributes = map[string]string{"tx_queue_len": "txqueuelen", "mtu": "mtu", "gro_flush_timeout": "gro_flush_timeout",
+var fileAttributes = map[string]string{"tx_queue_len": "txqueuelen", "mtu": "mtu",
+	"gro_flush_timeout":    "gro_flush_timeout",
 	"napi_defer_hard_irqs": "napi_defer_hard_irqs", "threaded": "threaded"}
 
 // rules reads what udev rules write to sysfs, and the commands of ethtool and ip that they run.
@@ -119,7 +121,8 @@ func (c *Config) hostRule(subsystem string, tokens [][]string, file string, n in
 		if t[2] == "power/pm_qos_resume_latency_us" {
 			attribute, ok = "resume_latency", true
 		}
-		if id, err := knob.ParseID(subsystem + ":" + strings.TrimPrefix(kernel, "cpu") + "/" + attribute); ok && err == nil {
+		if id, err := knob.ParseID(subsystem + ":" + strings.TrimPrefix(kernel, "cpu") + "/" + attribute); ok &&
+			err == nil {
 			c.set(id, knob.Value(t[4]), file, n, "udev")
 		}
 	}

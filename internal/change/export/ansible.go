@@ -23,7 +23,8 @@ func (d *draft) ansible() []File {
 		case wayModule:
 			modules = append(modules, s)
 		case wayKernel:
-			d.leave(s.Change, "it holds when the kernel starts", s.way.bootParameter(s.To)+" on the kernel's command line")
+			d.leave(s.Change, "it holds when the kernel starts",
+				s.way.bootParameter(s.To)+" on the kernel's command line")
 			continue
 		default:
 			rest = append(rest, s)
@@ -44,7 +45,8 @@ func (d *draft) ansible() []File {
 	if len(d.interfaces) > 0 {
 		b.WriteString("# Set linerate_if1 and so on in the inventory where interfaces have other names than here.\n")
 	}
-	fmt.Fprintf(&b, "- name: %s\n", ansibleQuote("Settings exported by linerate on "+comment(orUnnamed(d.set.Origin.Host))))
+	fmt.Fprintf(&b, "- name: %s\n",
+		ansibleQuote("Settings exported by linerate on "+comment(orUnnamed(d.set.Origin.Host))))
 	b.WriteString("  hosts: all\n  become: true\n")
 	if len(d.interfaces) > 0 || len(rest) > 0 {
 		b.WriteString("  vars:\n")
@@ -78,7 +80,8 @@ func (s setting) ansibleSysctl() string {
 	name := yamlQuote(dotted(a.before) + dotted(a.link) + dotted(a.after))
 	switch {
 	case a.link != "":
-		name = yamlQuote(dotted(a.before) + "{{ " + ansibleVariable(a.variable) + " | replace('.', '/') }}" + dotted(a.after))
+		name = yamlQuote(dotted(a.before) + "{{ " + ansibleVariable(a.variable) + " | replace('.', '/') }}" +
+			dotted(a.after))
 	case strings.ContainsAny(name, "{}"):
 		name = "!unsafe " + name
 	}
@@ -131,7 +134,8 @@ func (d *draft) ansibleEngine(settings []setting) string {
 	environment, lines := "", ""
 	for _, i := range d.interfaces {
 		upper := strings.ToUpper(i.Variable)
-		environment += fmt.Sprintf("        LINERATE_%s: %s\n", upper, yamlQuote("{{ "+ansibleVariable(i.Variable)+" }}"))
+		environment += fmt.Sprintf("        LINERATE_%s: %s\n", upper,
+			yamlQuote("{{ "+ansibleVariable(i.Variable)+" }}"))
 		lines += fmt.Sprintf("Environment=\"LINERATE_%s={{ %s }}\"\n", upper, ansibleVariable(i.Variable))
 	}
 	if environment != "" {

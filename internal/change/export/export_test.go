@@ -21,13 +21,17 @@ func server() Set {
 	why := "receive-window-limited"
 	return Set{
 		Origin: Origin{Host: "db1", OS: "linux", Kernel: "6.1.0-18-amd64", Arch: "amd64", Linerate: "v0.1.0",
-			Time: time.Date(2026, 11, 22, 13, 4, 5, 0, time.UTC), Drivers: map[string]string{"eth0": "e1000e", "eth1.100": "8021q"}},
-		Proof: &Proof{Run: "20261122-130405-7f3a", Target: "192.0.2.7", Goal: "throughput", OtherEnd: 1, Effect: Effect{3.97, 3.91, 4.03, 0.95, 10}},
+			Time:    time.Date(2026, 11, 22, 13, 4, 5, 0, time.UTC),
+			Drivers: map[string]string{"eth0": "e1000e", "eth1.100": "8021q"}},
+		Proof: &Proof{Run: "20261122-130405-7f3a", Target: "192.0.2.7", Goal: "throughput", OtherEnd: 1,
+			Effect: Effect{3.97, 3.91, 4.03, 0.95, 10}},
 		Changes: []Change{
-			{ID: "0001", Knob: "sysctl:net.ipv4.tcp_rmem", From: "4096 131072 6291456", To: "4096 131072 33554432", State: "committed", Why: why,
+			{ID: "0001", Knob: "sysctl:net.ipv4.tcp_rmem", From: "4096 131072 6291456", To: "4096 131072 33554432",
+				State: "committed", Why: why,
 				Proof: &Effect{3.91, 3.84, 3.98, 0.95, 6}},
 			{ID: "0002", Knob: "sysctl:net.ipv4.conf.eth1/100.rp_filter", From: "1", To: "2", State: "committed"},
-			{ID: "0003", Knob: "sysctl:net.core.netdev_max_backlog", From: "1000", To: "4000", State: "committed", Proof: &Effect{Ratio: 1.02}},
+			{ID: "0003", Knob: "sysctl:net.core.netdev_max_backlog", From: "1000", To: "4000", State: "committed",
+				Proof: &Effect{Ratio: 1.02}},
 			{ID: "0004", Knob: "link:eth0/mtu", From: "1500", To: "9000"},
 			{ID: "0005", Knob: "link:eth0/txqueuelen", From: "1000", To: "2000"},
 			{ID: "0006", Knob: "link:eth0/threaded", From: "0", To: "1"},
@@ -76,11 +80,14 @@ func plain() Set {
 // another host.
 func hostile() Set {
 	return Set{
-		Origin: Origin{Host: "db1\n- name: pwned\x1b[2J", OS: "linux", Kernel: "6.1'\"${x}", Arch: "a\rb", Linerate: "*/ ''",
-			Drivers: map[string]string{"$(id)'\"`": "e\n1000"}},
-		Proof: &Proof{Run: "../../etc", Target: "{{ lookup('pipe','id') }}\n[main]", Goal: "''${builtins.abort \"x\"}", Effect: Effect{Ratio: 2}},
+		Origin: Origin{Host: "db1\n- name: pwned\x1b[2J", OS: "linux", Kernel: "6.1'\"${x}", Arch: "a\rb",
+			Linerate: "*/ ''",
+			Drivers:  map[string]string{"$(id)'\"`": "e\n1000"}},
+		Proof: &Proof{Run: "../../etc", Target: "{{ lookup('pipe','id') }}\n[main]", Goal: "''${builtins.abort \"x\"}",
+			Effect: Effect{Ratio: 2}},
 		Changes: []Change{
-			{ID: "1\n2", Knob: "sysctl:net.ipv4.tcp_congestion_control", From: "cubic", To: "x';id;'$(id)`id`\"{{id}}''${id}\\"},
+			{ID: "1\n2", Knob: "sysctl:net.ipv4.tcp_congestion_control", From: "cubic",
+				To: "x';id;'$(id)`id`\"{{id}}''${id}\\"},
 			{Knob: "sysctl:net.ipv4.conf.$(id)'\"`.rp_filter", From: "0", To: "1", Why: "EOF\n]]>"},
 			{Knob: "ethtool:$(id)'\"`/ring.rx", From: "1", To: "2'\"; $(id)"},
 			{Knob: "ethtool:eth0/feature.--help", From: "off", To: "on"},

@@ -49,7 +49,8 @@ func (d *draft) header(what string) string {
 	put("")
 	for _, s := range d.settings {
 		put("%s%s", s.Knob, prefixed(": ", s.title))
-		put("  %s -> %s%s%s", shown(string(s.From)), shown(string(s.To)), prefixed(", change ", s.ID), d.proofOf(s.Change))
+		put("  %s -> %s%s%s", shown(string(s.From)), shown(string(s.To)), prefixed(", change ", s.ID),
+			d.proofOf(s.Change))
 		if s.Why != "" {
 			put("  because: %s", s.Why)
 		}

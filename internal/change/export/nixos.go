@@ -62,7 +62,8 @@ func (s setting) nixSysctl() string {
 		return nixQuote(dotted(a.before))
 	}
 	before, after := nixQuote(dotted(a.before)), nixQuote(dotted(a.after))
-	return strings.TrimSuffix(before, `"`) + `${builtins.replaceStrings [ "." ] [ "/" ] ` + a.variable + `}` + strings.TrimPrefix(after, `"`)
+	return strings.TrimSuffix(before, `"`) + `${builtins.replaceStrings [ "." ] [ "/" ] ` + a.variable + `}` +
+		strings.TrimPrefix(after, `"`)
 }
 
 func (d *draft) nixUnit(settings []setting) string {
@@ -81,7 +82,8 @@ func (d *draft) nixUnit(settings []setting) string {
 	if environment.Len() > 0 {
 		b.WriteString("    environment = {\n" + environment.String() + "    };\n")
 	}
-	b.WriteString("    serviceConfig = let\n      script = pkgs.writeText \"linerate-export\" " + nixLines(d.program(settings), "        ") + ";\n    in {\n")
+	b.WriteString("    serviceConfig = let\n      script = pkgs.writeText \"linerate-export\" " +
+		nixLines(d.program(settings), "        ") + ";\n    in {\n")
 	b.WriteString("      Type = \"oneshot\";\n      RemainAfterExit = true;\n" +
 		"      ExecStart = \"${pkgs.runtimeShell} ${script} apply\";\n      ExecStop = \"${pkgs.runtimeShell} ${script} undo\";\n    };\n  };\n")
 	return b.String()

@@ -35,7 +35,8 @@ func ansibleQuote(s string) string {
 
 // nixQuote makes a string of the Nix language.
 func nixQuote(s string) string {
-	return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`, `$`, `\$`, "\n", `\n`, "\r", `\r`, "\t", `\t`).Replace(s) + `"`
+	return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`, `$`, `\$`, "\n", `\n`, "\r", `\r`, "\t",
+		`\t`).Replace(s) + `"`
 }
 
 // nixLines makes an indented string, each line behind the indent, which Nix takes away again.

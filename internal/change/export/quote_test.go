@@ -18,7 +18,8 @@ import (
 
 // texts mean something to one of the languages.
 var texts = []string{
-	"'", `"`, "{{x}}", "{% x %}", "${x}", "''", "''${x}", `\`, `\\"`, "`id`", "$(id)", "#", " # x", "!unsafe", "- x", ": y", "é", "|", "&a", "*a",
+	"'", `"`, "{{x}}", "{% x %}", "${x}", "''", "''${x}", `\`, `\\"`, "`id`", "$(id)", "#", " # x", "!unsafe", "- x",
+	": y", "é", "|", "&a", "*a",
 	"'\\''", "'; id; '", "%s", "-n", "x y", "=", ">x", "<x", "$$", "~", "[x]", "a'b\"c$d`e\\f", "",
 }
 
@@ -27,8 +28,9 @@ func odd(text string) Set {
 	link := "e" + strings.NewReplacer(" ", "", "\n", "", ":", "", "/", "").Replace(text)
 	value := knob.Value("v " + text + " v")
 	return Set{
-		Origin: Origin{Host: text, Kernel: "\n" + text, Time: time.Unix(0, 0), Drivers: map[string]string{link: "\r" + text}},
-		Proof:  &Proof{Target: text, Goal: text},
+		Origin: Origin{Host: text, Kernel: "\n" + text, Time: time.Unix(0, 0),
+			Drivers: map[string]string{link: "\r" + text}},
+		Proof: &Proof{Target: text, Goal: text},
 		Changes: []Change{
 			{Knob: "sysctl:net.ipv4.tcp_congestion_control", From: "a", To: value, Why: text},
 			{Knob: knob.SysctlID("net", "ipv4", "conf", link, "rp_filter"), From: "0", To: value},
@@ -46,7 +48,8 @@ func TestShellQuotes(t *testing.T) {
 		o := odd(text)
 		link := fmt.Sprint("e", i, strings.NewReplacer(" ", "", ":", "", "/", "").Replace(text))
 		id := knob.SysctlID("net", "ipv4", "conf", link, "rp_filter")
-		set.Changes = append(set.Changes, Change{Knob: id, From: "0", To: o.Changes[0].To}, Change{Knob: knob.ID("link:" + link + "/mtu"), From: "0", To: o.Changes[0].To})
+		set.Changes = append(set.Changes, Change{Knob: id, From: "0", To: o.Changes[0].To},
+			Change{Knob: knob.ID("link:" + link + "/mtu"), From: "0", To: o.Changes[0].To})
 		want = append(want, "x", string(id), string(o.Changes[0].To), "sysctl", "net/ipv4/conf/"+link+"/rp_filter",
 			"x", "link:"+link+"/mtu", string(o.Changes[0].To), "link", link, "mtu", "mtu")
 	}
@@ -58,7 +61,8 @@ func TestShellQuotes(t *testing.T) {
 	if !ok {
 		t.Fatal("the script has no main part")
 	}
-	out, err := exec.CommandContext(t.Context(), "sh", "-c", before+"\none() { printf '%s\\0' \"$@\"; }\nchanges x\n").CombinedOutput()
+	out, err := exec.CommandContext(t.Context(), "sh", "-c",
+		before+"\none() { printf '%s\\0' \"$@\"; }\nchanges x\n").CombinedOutput()
 	if err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
@@ -70,15 +74,25 @@ func TestShellQuotes(t *testing.T) {
 // The lines of a playbook outside of its script, and those of a NixOS module, as regular
 // expressions: Q is a string with its quotes.
 var (
-	playbookLine = lines(`---`, `#.*`, ``, `- name: Q`, `  hosts: all`, `  become: true`, `  vars:`, `    linerate_if\d+_proven: Q`, `    linerate_script: !unsafe \|`,
-		`  tasks:`, `    - name: (Q|[A-Z][a-z ,]+)`, `      (ansible.posix.sysctl|ansible.builtin.command|ansible.builtin.copy|ansible.builtin.systemd|environment):`,
-		`        (name|value|content|LINERATE_IF\d+|stdin|mode): Q`, `        [a-z_]+: [a-z/.0-9-]+`, `        content: \|`, `        argv: \[[a-z/, -]+\]`,
-		`      (register|check_mode|changed_when|failed_when|when): [a-z_A-Z". \[\]0-9,=!']+`, `          [\[\]A-Za-z=-]+( [a-zA-Z]+)*`,
-		`          [A-Za-z]+=[a-z./-]+( apply)?`, `          Environment="LINERATE_IF1={{ linerate_if1 \| default\(linerate_if1_proven\) }}"`, `      changed_when: "'changed ' in linerate_apply.stdout"`)
-	nixLine = lines(`#.*`, ``, `\{ config, lib, pkgs, utils, ... \}:`, `let`, `  if\d+ = Q;`, `in`, `\{`, `\}`, `  boot.kernel.sysctl = \{`, `  \};`, `    \};`,
-		`    Q = Q;`, `  systemd.services.linerate-export = \{`, `    (description|path|wantedBy|wants|after) = (Q|\[( Q| pkgs.[a-z0-9]+)* \]);`, `    environment = \{`,
-		`      LINERATE_IF\d+ = if\d+;`, `    serviceConfig = let`, `      script = pkgs.writeText Q ''`, `      '';`, `    in \{`, `      [A-Za-z]+ = (Q|true);`)
-	interpolation = regexp.MustCompile(`\$\{(builtins\.replaceStrings \[ "\." \] \[ "/" \] if1|utils\.escapeSystemdPath if1|pkgs\.runtimeShell|script)\}`)
+	playbookLine = lines(`---`, `#.*`, ``, `- name: Q`, `  hosts: all`, `  become: true`, `  vars:`,
+		`    linerate_if\d+_proven: Q`, `    linerate_script: !unsafe \|`,
+		`  tasks:`, `    - name: (Q|[A-Z][a-z ,]+)`,
+		`      (ansible.posix.sysctl|ansible.builtin.command|ansible.builtin.copy|ansible.builtin.systemd|environment):`,
+		`        (name|value|content|LINERATE_IF\d+|stdin|mode): Q`, `        [a-z_]+: [a-z/.0-9-]+`,
+		`        content: \|`, `        argv: \[[a-z/, -]+\]`,
+		`      (register|check_mode|changed_when|failed_when|when): [a-z_A-Z". \[\]0-9,=!']+`,
+		`          [\[\]A-Za-z=-]+( [a-zA-Z]+)*`,
+		`          [A-Za-z]+=[a-z./-]+( apply)?`,
+		`          Environment="LINERATE_IF1={{ linerate_if1 \| default\(linerate_if1_proven\) }}"`,
+		`      changed_when: "'changed ' in linerate_apply.stdout"`)
+	nixLine = lines(`#.*`, ``, `\{ config, lib, pkgs, utils, ... \}:`, `let`, `  if\d+ = Q;`, `in`, `\{`, `\}`,
+		`  boot.kernel.sysctl = \{`, `  \};`, `    \};`,
+		`    Q = Q;`, `  systemd.services.linerate-export = \{`,
+		`    (description|path|wantedBy|wants|after) = (Q|\[( Q| pkgs.[a-z0-9]+)* \]);`, `    environment = \{`,
+		`      LINERATE_IF\d+ = if\d+;`, `    serviceConfig = let`, `      script = pkgs.writeText Q ''`, `      '';`,
+		`    in \{`, `      [A-Za-z]+ = (Q|true);`)
+	interpolation = regexp.MustCompile(
+		`\$\{(builtins\.replaceStrings \[ "\." \] \[ "/" \] if1|utils\.escapeSystemdPath if1|pkgs\.runtimeShell|script)\}`)
 )
 
 func lines(forms ...string) *regexp.Regexp {
@@ -105,7 +119,8 @@ func TestQuotesHold(t *testing.T) {
 				case format == NixOS && strings.HasSuffix(line, "writeText \"linerate-export\" ''"):
 					within = true
 				case format == NixOS && within && line != "      '';":
-					if rest := strings.NewReplacer("'''", "", "''${", "").Replace(line); strings.Contains(rest, "''") || strings.Contains(rest, "${") {
+					if rest := strings.NewReplacer("'''", "", "''${", "").Replace(line); strings.Contains(rest, "''") ||
+						strings.Contains(rest, "${") {
 						t.Errorf("%q: %q ends the string", text, line)
 					}
 					continue
@@ -129,7 +144,8 @@ func TestQuotesHold(t *testing.T) {
 
 // TestTemplates: Ansible takes nothing for a template that is not one of ours.
 func TestTemplates(t *testing.T) {
-	ours := regexp.MustCompile(`\{\{ linerate_(script|if1 \| default\(linerate_if1_proven\)( \| replace\('\.', '/'\))?) \}\}`)
+	ours := regexp.MustCompile(
+		`\{\{ linerate_(script|if1 \| default\(linerate_if1_proven\)( \| replace\('\.', '/'\))?) \}\}`)
 	for _, text := range texts {
 		b, err := Write(Ansible, odd(text))
 		if err != nil {
@@ -137,7 +153,8 @@ func TestTemplates(t *testing.T) {
 		}
 		for line := range strings.SplitSeq(b.Files[0].Content, "\n") {
 			trimmed := strings.TrimSpace(line)
-			if strings.HasPrefix(trimmed, "#") || strings.Contains(line, "!unsafe") || strings.HasPrefix(trimmed, "one ") || strings.HasPrefix(trimmed, "[ -n ") {
+			if strings.HasPrefix(trimmed, "#") || strings.Contains(line, "!unsafe") ||
+				strings.HasPrefix(trimmed, "one ") || strings.HasPrefix(trimmed, "[ -n ") {
 				continue // a comment, a text marked as none, a line of the script, which is marked as a whole
 			}
 			if rest := ours.ReplaceAllString(line, ""); strings.Contains(rest, "{{") || strings.Contains(rest, "{%") {
@@ -151,7 +168,8 @@ func TestTemplates(t *testing.T) {
 func TestYAMLStrings(t *testing.T) {
 	for _, text := range append(texts, "\x00\x1b\n\u2028\u0085", "\xff") {
 		var back string
-		if err := json.Unmarshal([]byte(yamlQuote(text)), &back); err != nil || back != strings.ToValidUTF8(text, "\ufffd") {
+		if err := json.Unmarshal([]byte(yamlQuote(text)), &back); err != nil ||
+			back != strings.ToValidUTF8(text, "\ufffd") {
 			t.Errorf("%q comes back as %q, %v", text, back, err)
 		}
 		if strings.ContainsAny(yamlQuote(text), "\n\u2028\u0085") {
@@ -169,7 +187,8 @@ func FuzzWrite(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, id, value, host string) {
 		set := Set{Origin: Origin{Host: host}, Changes: []Change{
-			{Knob: knob.ID(id), From: "0", To: knob.Value(value)}, {Knob: "sysctl:net.ipv4.tcp_sack", From: "0", To: "1"},
+			{Knob: knob.ID(id), From: "0", To: knob.Value(value)},
+			{Knob: "sysctl:net.ipv4.tcp_sack", From: "0", To: "1"},
 		}}
 		for _, format := range Formats() {
 			b, err := Write(format, set)

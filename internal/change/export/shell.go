@@ -107,9 +107,11 @@ func (d *draft) live() []setting {
 		case s.way.ofEngine():
 			out = append(out, s)
 		case s.way.kind == wayModule:
-			d.leave(s.Change, "it holds when the module is loaded", s.way.modprobe(s.To)+" in a file of /etc/modprobe.d")
+			d.leave(s.Change, "it holds when the module is loaded",
+				s.way.modprobe(s.To)+" in a file of /etc/modprobe.d")
 		default:
-			d.leave(s.Change, "it holds when the kernel starts", s.way.bootParameter(s.To)+" on the kernel's command line")
+			d.leave(s.Change, "it holds when the kernel starts",
+				s.way.bootParameter(s.To)+" on the kernel's command line")
 		}
 	}
 	d.settings = out

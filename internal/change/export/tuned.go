@@ -26,12 +26,14 @@ func (d *draft) tuned() []File {
 		option, word := s.tunedNet(d.driver(s))
 		switch {
 		case s.way.kind == wayKernel:
-			d.leave(s.Change, "it holds when the kernel starts", s.way.bootParameter(s.To)+" on the kernel's command line")
+			d.leave(s.Change, "it holds when the kernel starts",
+				s.way.bootParameter(s.To)+" on the kernel's command line")
 			continue
 		case s.way.kind == wayModule:
 			// TuneD keeps one line for a module.
 			fmt.Fprintf(&modules, "%s=%s=%s\n", s.way.args[0].before, s.way.args[1].before, s.To)
-		case s.way.kind == waySysctl && !s.way.bound() && tunedValue(string(s.To)) && !strings.Contains(s.way.args[0].before, "."):
+		case s.way.kind == waySysctl && !s.way.bound() && tunedValue(string(s.To)) &&
+			!strings.Contains(s.way.args[0].before, "."):
 			fmt.Fprintf(&sysctls, "%s=%s\n", dotted(s.way.args[0].before), s.To)
 		case option != "" && tunedValue(string(s.To)):
 			v := s.way.args[0].variable
@@ -71,7 +73,8 @@ func (d *draft) tuned() []File {
 			}
 		}
 		if lines.Len() > 0 {
-			fmt.Fprintf(&b, "\n[net_%s]\ntype=net\ndynamic=0\ndevices=${%s}\n%s", i.Variable, i.Variable, lines.String())
+			fmt.Fprintf(&b, "\n[net_%s]\ntype=net\ndynamic=0\ndevices=${%s}\n%s", i.Variable, i.Variable,
+				lines.String())
 		}
 	}
 	part("modules", joinModules(modules.String()))
@@ -123,7 +126,8 @@ func (d *draft) driver(s setting) string {
 }
 
 // software are drivers of interfaces without hardware of their own, by what ethtool says of them.
-var software = []string{"", "802.1Q VLAN Support", "8021q", "bonding", "bridge", "dummy", "ipvlan", "macvlan", "openvswitch", "team", "tun", "veth", "vxlan", "wireguard"}
+var software = []string{"", "802.1Q VLAN Support", "8021q", "bonding", "bridge", "dummy", "ipvlan", "macvlan",
+	"openvswitch", "team", "tun", "veth", "vxlan", "wireguard"}
 
 // card tells the driver of a device that sits on a bus.
 func card(driver string) bool { return !slices.Contains(software, driver) }

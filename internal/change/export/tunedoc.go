@@ -67,7 +67,8 @@ func ReadTune(doc []byte, side Side) (Set, error) {
 	if d.Schema != "linerate.tune/1" {
 		return Set{}, fmt.Errorf("%w: its schema is %q", ErrNotATune, d.Schema)
 	}
-	set := Set{Origin: Origin{Host: d.Host.Name, OS: d.Host.OS, Kernel: d.Host.Kernel, Arch: d.Host.Arch, Linerate: d.Linerate, Time: d.Time}}
+	set := Set{Origin: Origin{Host: d.Host.Name, OS: d.Host.OS, Kernel: d.Host.Kernel, Arch: d.Host.Arch,
+		Linerate: d.Linerate, Time: d.Time}}
 	set.Proof = &Proof{Target: d.Target, Goal: d.Goal}
 	if side == Far {
 		// The document names the far host as it was typed, and nothing more of it.

@@ -23,7 +23,8 @@ func TestReadTune(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := []Change{{ID: "0001", Knob: "sysctl:net.core.rmem_max", From: "1", To: "33554432", State: "committed", Why: "x", Proof: &Effect{Ratio: 2, Pairs: 6}}}
+	want := []Change{{ID: "0001", Knob: "sysctl:net.core.rmem_max", From: "1", To: "33554432", State: "committed",
+		Why: "x", Proof: &Effect{Ratio: 2, Pairs: 6}}}
 	if diff := cmp.Diff(want, near.Changes); diff != "" {
 		t.Errorf("near (-want +got):\n%s", diff)
 	}
@@ -31,15 +32,18 @@ func TestReadTune(t *testing.T) {
 		t.Errorf("near: %+v, %+v", near.Origin, near.Proof)
 	}
 	far, err := ReadTune([]byte(tuned), Far)
-	if err != nil || len(far.Changes) != 1 || far.Changes[0].Proof != nil || far.Origin.Host != "192.0.2.7" || far.Origin.OS != "" {
+	if err != nil || len(far.Changes) != 1 || far.Changes[0].Proof != nil || far.Origin.Host != "192.0.2.7" ||
+		far.Origin.OS != "" {
 		t.Errorf("far: %+v, %v", far, err)
 	}
 	for _, c := range []struct {
 		old, new string
 		want     error
 	}{
-		{`"committed"`, `"undone"`, ErrNothing}, {`"near"`, `"far"`, ErrNothing}, {"linerate.tune/1", "linerate.measure/1", ErrNotATune},
-		{`{"schema"`, `{schema`, ErrNotATune}, {"33554432", "1; reboot", knob.ErrInvalid}, {"net.core.rmem_max", "net.core.no_such", knob.ErrUnknown},
+		{`"committed"`, `"undone"`, ErrNothing}, {`"near"`, `"far"`, ErrNothing},
+		{"linerate.tune/1", "linerate.measure/1", ErrNotATune},
+		{`{"schema"`, `{schema`, ErrNotATune}, {"33554432", "1; reboot", knob.ErrInvalid},
+		{"net.core.rmem_max", "net.core.no_such", knob.ErrUnknown},
 		{"sysctl:net.core.rmem_max", "sysctl:net.core../../x", knob.ErrUnknown},
 	} {
 		if _, err := ReadTune([]byte(strings.ReplaceAll(tuned, c.old, c.new)), Near); !errors.Is(err, c.want) {
@@ -56,14 +60,17 @@ func TestProve(t *testing.T) {
 		t.Fatal(err)
 	}
 	same := Set{Changes: []Change{{ID: "0001", Knob: "sysctl:net.core.rmem_max", To: "33554432"}}}
-	if !same.Prove(run, "r1") || same.Proof == nil || same.Proof.Run != "r1" || same.Changes[0].Proof == nil || same.Changes[0].Why != "x" {
+	if !same.Prove(run, "r1") || same.Proof == nil || same.Proof.Run != "r1" || same.Changes[0].Proof == nil ||
+		same.Changes[0].Why != "x" {
 		t.Errorf("the same set: %+v", same)
 	}
-	more := Set{Changes: []Change{{ID: "0001", Knob: "sysctl:net.core.rmem_max", To: "33554432"}, {ID: "0002", Knob: "link:eth0/mtu", To: "9000"}}}
+	more := Set{Changes: []Change{{ID: "0001", Knob: "sysctl:net.core.rmem_max", To: "33554432"},
+		{ID: "0002", Knob: "link:eth0/mtu", To: "9000"}}}
 	if !more.Prove(run, "r1") || more.Proof != nil || more.Changes[0].Proof == nil || more.Changes[1].Proof != nil {
 		t.Errorf("a larger set: %+v", more)
 	}
-	for _, other := range []Change{{ID: "0002", Knob: "sysctl:net.core.rmem_max", To: "33554432"}, {ID: "0001", Knob: "sysctl:net.core.rmem_max", To: "1"},
+	for _, other := range []Change{{ID: "0002", Knob: "sysctl:net.core.rmem_max", To: "33554432"},
+		{ID: "0001", Knob: "sysctl:net.core.rmem_max", To: "1"},
 		{ID: "", Knob: "sysctl:net.core.rmem_max", To: "33554432"}} {
 		s := Set{Changes: []Change{other}}
 		if s.Prove(run, "r1") || s.Proof != nil {

@@ -135,7 +135,8 @@ func sysctlArg(id knob.ID) arg {
 	for i := 2; i+2 < len(path); i++ {
 		if (path[i] == "conf" || path[i] == "neigh") && path[i+1] != "all" && path[i+1] != "default" {
 			return arg{
-				before: strings.Join(path[:i+1], "/") + "/", link: path[i+1], after: "/" + strings.Join(path[i+2:], "/"),
+				before: strings.Join(path[:i+1], "/") + "/", link: path[i+1],
+				after: "/" + strings.Join(path[i+2:], "/"),
 			}
 		}
 	}
@@ -157,7 +158,8 @@ func linkWay(link, attribute string) (way, *LeftOut) {
 // shownFeatures are the words of `ethtool -k` for features that it does not show under the kernel's
 // names.
 var shownFeatures = map[string]string{
-	"rx-checksum": "rx-checksumming", "tx-generic-segmentation": "generic-segmentation-offload", "rx-gro": "generic-receive-offload",
+	"rx-checksum": "rx-checksumming", "tx-generic-segmentation": "generic-segmentation-offload",
+	"rx-gro": "generic-receive-offload",
 	"rx-lro": "large-receive-offload", "tx-vlan-hw-insert": "tx-vlan-offload", "rx-vlan-hw-parse": "rx-vlan-offload",
 	"rx-ntuple-filter": "ntuple-filters", "rx-hashing": "receive-hashing",
 }
@@ -191,7 +193,8 @@ func ethtoolWay(link, attribute string, to knob.Value) (way, *LeftOut) {
 	case group == "ring":
 		return way{}, leave("ethtool prints it differently in every version", "ethtool -G "+link+" "+key+" "+string(to))
 	case attribute == "fec":
-		return way{}, leave("it is agreed with the other end of the cable", "ethtool --set-fec "+link+" encoding "+string(to))
+		return way{}, leave("it is agreed with the other end of the cable",
+			"ethtool --set-fec "+link+" encoding "+string(to))
 	case attribute == "link.mode":
 		return way{}, leave("it is agreed with the other end of the cable", "")
 	}
@@ -222,7 +225,8 @@ func routeWay(destination, attribute string, to knob.Value) (way, *LeftOut) {
 	case "window", "initcwnd", "initrwnd", "mtu", "advmss", "quickack", "congctl":
 		return way{wayRoute, []arg{text(destination), text(attribute), text(family)}}, nil
 	}
-	return way{}, leave("ip route prints it in a form that it does not take", "ip route change ROUTE "+attribute+" "+string(to))
+	return way{}, leave("ip route prints it in a form that it does not take", "ip route change ROUTE "+attribute+
+		" "+string(to))
 }
 
 // countedOptions are the parameters of disciplines that tc prints as it takes them, but for a
@@ -239,7 +243,8 @@ func qdiscWay(link, attribute string) (way, *LeftOut) {
 	if slices.Contains(countedOptions[kind], name) {
 		return way{wayOption, []arg{onLink(link), text(kind), text(name)}}, nil
 	}
-	return way{}, leave("tc prints it in other units than it takes", "tc qdisc change dev "+link+" root "+kind+" "+name+" VALUE")
+	return way{}, leave("tc prints it in other units than it takes", "tc qdisc change dev "+link+" root "+kind+" "+
+		name+" VALUE")
 }
 
 // builtIn are modules that are part of the kernel everywhere, so that no file of modprobe.d is read

@@ -33,7 +33,8 @@ type step struct {
 func script() []step {
 	apply := func(pairs ...string) func(context.Context, *journal.Journal) error {
 		return func(ctx context.Context, j *journal.Journal) error {
-			_, err := j.Apply(ctx, journal.Request{Reason: strings.Repeat("long enough to spread over sectors ", 20)}, settings(pairs...)...)
+			_, err := j.Apply(ctx, journal.Request{Reason: strings.Repeat("long enough to spread over sectors ", 20)},
+				settings(pairs...)...)
 			return err
 		}
 	}
@@ -352,7 +353,8 @@ func runWithFaults(t *testing.T, fsys durable.FS, k *knobs) []values {
 		} else if diff := cmp.Diff(now, k.values); diff != "" {
 			t.Fatalf("%s: %v: %s", s.name, err, diff)
 		}
-		if strings.Contains(err.Error(), "nothing changed") && strings.HasPrefix(s.name, "apply r") && k.writes != before {
+		if strings.Contains(err.Error(), "nothing changed") && strings.HasPrefix(s.name, "apply r") &&
+			k.writes != before {
 			t.Fatalf("%s: %v, but a knob was written", s.name, err)
 		}
 		if !errors.Is(err, journal.ErrUnwritable) {
@@ -360,7 +362,8 @@ func runWithFaults(t *testing.T, fsys durable.FS, k *knobs) []values {
 		}
 		// From here on the journal changes nothing more.
 		before = k.writes
-		if _, err := j.Apply(t.Context(), journal.Request{}, settings(rmem, "never")...); !errors.Is(err, journal.ErrUnwritable) || k.writes != before {
+		if _, err := j.Apply(t.Context(), journal.Request{}, settings(rmem, "never")...); !errors.Is(err,
+			journal.ErrUnwritable) || k.writes != before {
 			t.Fatalf("apply after a failure: %v", err)
 		}
 		if err := j.Commit(t.Context(), "1"); !errors.Is(err, journal.ErrUnwritable) {

@@ -76,10 +76,12 @@ func fullDisk(t *testing.T, dir string) {
 	// The last page of the log has room left, so it takes a reason that does not fit in.
 	long := journal.Request{Reason: strings.Repeat("x", 8<<10)}
 	_, err = j.Apply(t.Context(), long, settings(mtu, "9000")...)
-	if !errors.Is(err, syscall.ENOSPC) || !errors.Is(err, journal.ErrUnwritable) || !strings.Contains(err.Error(), "nothing changed") {
+	if !errors.Is(err, syscall.ENOSPC) || !errors.Is(err, journal.ErrUnwritable) ||
+		!strings.Contains(err.Error(), "nothing changed") {
 		t.Errorf("apply on a full disk: %v", err)
 	}
-	if outcomes, err := j.UndoAll(t.Context()); !errors.Is(err, journal.ErrUnwritable) || len(outcomes) != 1 || !outcomes[0].Restored {
+	if outcomes, err := j.UndoAll(t.Context()); !errors.Is(err, journal.ErrUnwritable) || len(outcomes) != 1 ||
+		!outcomes[0].Restored {
 		t.Errorf("undo on a full disk: %+v, %v", outcomes, err)
 	}
 	if diff := cmp.Diff(host().values, k.values); diff != "" {
@@ -96,7 +98,8 @@ func fullDisk(t *testing.T, dir string) {
 		t.Error(err)
 	}
 	outcomes, err := j.Recover(t.Context())
-	if err != nil || len(outcomes) != 1 || outcomes[0].Change.Note != "undone by recovery: writer died; the old value was there already" {
+	if err != nil || len(outcomes) != 1 ||
+		outcomes[0].Change.Note != "undone by recovery: writer died; the old value was there already" {
 		t.Errorf("%+v, %v", outcomes, err)
 	}
 }

@@ -123,14 +123,17 @@ func (j *Journal) persistable(root string, plans []Plan) ([]*entry, error) {
 		case e.Saved != nil && e.Saved.Phase != savedGone && e.Saved.Phase != savedInPlace:
 			return nil, fmt.Errorf("persist change %s of %s: nothing written: %w", e.ID, e.Knob, ErrNeedsRecovery)
 		case e.State != Committed || e.Phase != phaseApplied || e.BootID != j.options.BootID:
-			return nil, fmt.Errorf("persist change %s of %s: nothing written: its state is %s: %w", e.ID, e.Knob, e.State, ErrNotCommitted)
+			return nil, fmt.Errorf("persist change %s of %s: nothing written: its state is %s: %w", e.ID, e.Knob,
+				e.State, ErrNotCommitted)
 		case slices.Contains(entries, e) || len(p.Files) == 0:
-			return nil, fmt.Errorf("persist change %s of %s: nothing written: given twice, or without a file", e.ID, e.Knob)
+			return nil, fmt.Errorf("persist change %s of %s: nothing written: given twice, or without a file",
+				e.ID, e.Knob)
 		}
 		for _, f := range p.Files {
 			path := filepath.Join(root, f.Path)
 			if have, twice := contents[path]; twice && have != f.Content {
-				return nil, fmt.Errorf("persist change %s of %s: nothing written: %s has two contents", e.ID, e.Knob, f.Path)
+				return nil, fmt.Errorf("persist change %s of %s: nothing written: %s has two contents", e.ID,
+					e.Knob, f.Path)
 			}
 			contents[path] = f.Content
 			present, err := j.options.FS.ReadFile(path)
@@ -141,7 +144,8 @@ func (j *Journal) persistable(root string, plans []Plan) ([]*entry, error) {
 				return nil, fmt.Errorf("persist change %s of %s: nothing written: %w", e.ID, e.Knob, err)
 			}
 			if j.history.holder(path, nil) == nil || string(present) != f.Content {
-				return nil, fmt.Errorf("persist change %s of %s: nothing written: %s: %w", e.ID, e.Knob, path, ErrInTheWay)
+				return nil, fmt.Errorf("persist change %s of %s: nothing written: %s: %w", e.ID, e.Knob, path,
+					ErrInTheWay)
 			}
 		}
 		entries = append(entries, e)

@@ -22,7 +22,8 @@ import (
 // etc is a host's configuration before anything is persisted, on a disk.
 func etc(t testing.TB, disk durable.FS) {
 	t.Helper()
-	for name, text := range map[string]string{"/etc/sysctl.d/10-theirs.conf": "kernel.x = 1\n", "/etc/hosts": "127.0.0.1 localhost\n"} {
+	for name, text := range map[string]string{"/etc/sysctl.d/10-theirs.conf": "kernel.x = 1\n",
+		"/etc/hosts": "127.0.0.1 localhost\n"} {
 		if err := durable.MkdirAll(disk, path.Dir(name), 0o755); err != nil {
 			t.Fatal(err)
 		}
@@ -67,7 +68,8 @@ func tree(t testing.TB, disk durable.FS, dir string) map[string]string {
 func plan(c journal.Change) journal.Plan {
 	line := fmt.Sprintf("# change %s\n%s = %s\n", c.ID, c.Knob, c.To)
 	if c.Knob == rmem {
-		return journal.Plan{ID: c.ID, Files: []journal.File{{Path: "/etc/sysctl.d/90-linerate-" + c.ID + ".conf", Content: line, Mode: 0o644}}}
+		return journal.Plan{ID: c.ID,
+			Files: []journal.File{{Path: "/etc/sysctl.d/90-linerate-" + c.ID + ".conf", Content: line, Mode: 0o644}}}
 	}
 	return journal.Plan{ID: c.ID, Files: []journal.File{
 		{Path: "/etc/systemd/network/60-eth0.link", Content: "[Match]\n", Mode: 0o644},
@@ -129,7 +131,8 @@ func persistScript() []func(context.Context, *journal.Journal) error {
 		return func(ctx context.Context, j *journal.Journal) error { return keep(ctx, j, pairs...) }
 	}
 	return []func(context.Context, *journal.Journal) error{
-		with(rmem, "B"), with(mtu, "9000", ring, "1000"), with(rmem, "C"), undo("1"), undo("2"), with(mtu, "4000"), undo("3"), undo("4", "5"),
+		with(rmem, "B"), with(mtu, "9000", ring, "1000"), with(rmem, "C"), undo("1"), undo("2"), with(mtu, "4000"),
+		undo("3"), undo("4", "5"),
 	}
 }
 
@@ -290,7 +293,8 @@ func TestUndoWhereFilesAreReadOnly(t *testing.T) {
 			before := tree(t, mem, "/etc")
 			readOnly := false
 			fsys := durable.NewFaulty(mem, func(op durable.Op) error {
-				if readOnly && strings.HasPrefix(op.Path, "/etc/") && (op.Kind.Grows() || op.Kind == durable.OpRemove || op.Kind == durable.OpRename) {
+				if readOnly && strings.HasPrefix(op.Path, "/etc/") && (op.Kind.Grows() || op.Kind == durable.OpRemove ||
+					op.Kind == durable.OpRename) {
 					return syscall.EROFS
 				}
 				return nil
@@ -306,7 +310,8 @@ func TestUndoWhereFilesAreReadOnly(t *testing.T) {
 					t.Fatalf("%+v, %v", outcomes, err)
 				}
 				for _, o := range outcomes {
-					if !o.Restored || !strings.Contains(o.Error, "/etc/") || o.Change.State == journal.Undone || len(o.Change.Files) == 0 {
+					if !o.Restored || !strings.Contains(o.Error, "/etc/") || o.Change.State == journal.Undone ||
+						len(o.Change.Files) == 0 {
 						t.Errorf("%+v", o)
 					}
 				}

@@ -381,7 +381,8 @@ func (g *watch) actOnce(cause string) error {
 	}
 	outcomes, err := j.recover(context.Background(), "guard", session, cause)
 	for _, o := range outcomes {
-		g.say("change %s of %s, %q to %q: %s", o.Change.ID, o.Change.Knob, o.Change.From, o.Change.To, cmp.Or(o.Error, o.Change.Note))
+		g.say("change %s of %s, %q to %q: %s", o.Change.ID, o.Change.Knob, o.Change.From, o.Change.To,
+			cmp.Or(o.Error, o.Change.Note))
 	}
 	g.announce(outcomes)
 	return errors.Join(err, j.Close())
@@ -431,5 +432,6 @@ func (g *watch) open() (*Journal, error) {
 // say writes a line to the log.
 func (g *watch) say(format string, args ...any) {
 	// Best effort: a guard whose disk is full still has its work to do.
-	_, _ = fmt.Fprintf(g.config.Log, "%s guard %d: %s\n", g.options.Now().UTC().Format(time.RFC3339), os.Getpid(), fmt.Sprintf(format, args...))
+	_, _ = fmt.Fprintf(g.config.Log, "%s guard %d: %s\n", g.options.Now().UTC().Format(time.RFC3339), os.Getpid(),
+		fmt.Sprintf(format, args...))
 }

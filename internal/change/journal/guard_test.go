@@ -58,7 +58,8 @@ func (c *bubbleClock) suspend(d time.Duration) {
 
 func newBench(t *testing.T, mode journal.Mode, lease time.Duration) *bench {
 	t.Helper()
-	b := &bench{t: t, fsys: durable.NewMem(), host: host(), clock: &bubbleClock{start: time.Now()}, done: make(chan error, 1)}
+	b := &bench{t: t, fsys: durable.NewMem(), host: host(), clock: &bubbleClock{start: time.Now()},
+		done: make(chan error, 1)}
 	b.writer = open(t, b.options(mode))
 	life, lifeWriter := io.Pipe()
 	ready, readyWriter := io.Pipe()
@@ -286,7 +287,8 @@ func TestGuardDeadlineMode(t *testing.T) {
 				t.Fatal("ended early")
 			}
 			b.end("undone by guard: deadline passed", "undone by guard: deadline passed")
-			if now := b.clock.Boottime(); now < time.Minute || now > time.Minute+8*time.Second || cmp.Diff([]bool{false, true}, b.calls()) != "" {
+			if now := b.clock.Boottime(); now < time.Minute || now > time.Minute+8*time.Second ||
+				cmp.Diff([]bool{false, true}, b.calls()) != "" {
 				t.Errorf("ended at %v by %v", now, b.calls())
 			}
 		})
@@ -377,7 +379,8 @@ func TestGuardRefusesToStart(t *testing.T) {
 		"mode":    func(c *journal.GuardConfig, _ *durable.Mem) { c.Mode = "x" },
 		"session": func(c *journal.GuardConfig, _ *durable.Mem) { c.Session = "" },
 		"corrupt": func(_ *journal.GuardConfig, m *durable.Mem) {
-			if err := durable.Replace(m, "/state/journal.log", []byte("not a log, but long enough"), 0o644); err != nil {
+			if err := durable.Replace(m, "/state/journal.log", []byte("not a log, but long enough"),
+				0o644); err != nil {
 				t.Fatal(err)
 			}
 		},

@@ -38,12 +38,14 @@ func inheritedPipes() (io.Reader, io.WriteCloser, error) {
 	return os.NewFile(life, "life"), os.NewFile(ready, "ready"), nil
 }
 
-var errNoPipes = errors.New("descriptors 3 and 4 are not the pipes to a writer: this command is started by linerate itself")
+var errNoPipes = errors.New(
+	"descriptors 3 and 4 are not the pipes to a writer: this command is started by linerate itself")
 
 // cutLoose makes the process deaf to terminals and hard to kill by chance. SIGTERM, which a host
 // sends when it goes down, ends the context returned.
 func cutLoose(ctx context.Context) context.Context {
-	signal.Ignore(syscall.SIGHUP, syscall.SIGINT, syscall.SIGQUIT, syscall.SIGPIPE, syscall.SIGTSTP, syscall.SIGTTIN, syscall.SIGTTOU)
+	signal.Ignore(syscall.SIGHUP, syscall.SIGINT, syscall.SIGQUIT, syscall.SIGPIPE, syscall.SIGTSTP, syscall.SIGTTIN,
+		syscall.SIGTTOU)
 	spareFromOOM()
 	ctx, _ = signal.NotifyContext(context.WithoutCancel(ctx), syscall.SIGTERM) // For the rest of this process.
 	return ctx

@@ -33,8 +33,10 @@ func TestApplyCommitUndo(t *testing.T) {
 	j := open(t, options(fsys, k, &clock{}))
 	changes := apply(t, j, journal.Request{Reason: "because"}, rmem, "B", mtu, "9000")
 	want := []journal.Change{
-		{ID: "0001", Time: dayOne(), Knob: rmem, Side: "near", From: "A", To: "B", Original: "A", State: journal.Trial, Reason: "because", BootID: "boot-1"},
-		{ID: "0002", Time: dayOne(), Knob: mtu, Side: "near", From: "1500", To: "9000", Original: "1500", State: journal.Trial, Reason: "because", BootID: "boot-1"},
+		{ID: "0001", Time: dayOne(), Knob: rmem, Side: "near", From: "A", To: "B", Original: "A", State: journal.Trial,
+			Reason: "because", BootID: "boot-1"},
+		{ID: "0002", Time: dayOne(), Knob: mtu, Side: "near", From: "1500", To: "9000", Original: "1500",
+			State: journal.Trial, Reason: "because", BootID: "boot-1"},
 	}
 	if diff := cmp.Diff(want, changes); diff != "" {
 		t.Fatal(diff)
@@ -159,10 +161,12 @@ func TestNormalizeRefuses(t *testing.T) {
 		return v, nil
 	}
 	j := open(t, o)
-	if _, err := j.Apply(t.Context(), journal.Request{}, settings(rmem, "B", mtu, "1")...); !errors.Is(err, refusal) || k.writes != 0 {
+	if _, err := j.Apply(t.Context(), journal.Request{}, settings(rmem, "B", mtu, "1")...); !errors.Is(err, refusal) ||
+		k.writes != 0 {
 		t.Errorf("%v, %d writes", err, k.writes)
 	}
-	if _, err := j.Apply(t.Context(), journal.Request{}, settings(rmem, "B", rmem, "C")...); err == nil || k.writes != 0 {
+	if _, err := j.Apply(t.Context(), journal.Request{}, settings(rmem, "B", rmem, "C")...); err == nil ||
+		k.writes != 0 {
 		t.Errorf("one knob twice: %v, %d writes", err, k.writes)
 	}
 }
@@ -189,7 +193,8 @@ func TestSilentRefusal(t *testing.T) {
 	k := host()
 	k.round = func(knob.ID, knob.Value) knob.Value { return "256" }
 	j := open(t, options(durable.NewMem(), k, &clock{}))
-	if _, err := j.Apply(t.Context(), journal.Request{}, settings(ring, "1000")...); !errors.Is(err, journal.ErrNoEffect) {
+	if _, err := j.Apply(t.Context(), journal.Request{}, settings(ring, "1000")...); !errors.Is(err,
+		journal.ErrNoEffect) {
 		t.Error(err)
 	}
 	if c := j.Changes()[0]; c.State != journal.Undone {
@@ -199,7 +204,8 @@ func TestSilentRefusal(t *testing.T) {
 
 // TestStack: several changes of one knob come off in any order, and the knob ends where it began.
 func TestStack(t *testing.T) {
-	for _, order := range [][]string{{"3", "2", "1"}, {"1", "2", "3"}, {"2", "3", "1"}, {"2", "1", "3"}, {"1", "3", "2"}, {"3", "1", "2"}} {
+	for _, order := range [][]string{{"3", "2", "1"}, {"1", "2", "3"}, {"2", "3", "1"}, {"2", "1", "3"},
+		{"1", "3", "2"}, {"3", "1", "2"}} {
 		for _, together := range []bool{true, false} {
 			fsys, k := durable.NewMem(), host()
 			j := open(t, options(fsys, k, &clock{}))
@@ -373,7 +379,8 @@ func TestTrialNeedsAGuard(t *testing.T) {
 	o := options(durable.NewMem(), k, &clock{})
 	o.Unguarded = false
 	j := open(t, o)
-	if _, err := j.Apply(t.Context(), journal.Request{}, settings(rmem, "B")...); !errors.Is(err, journal.ErrUnguarded) || k.writes != 0 {
+	if _, err := j.Apply(t.Context(), journal.Request{}, settings(rmem, "B")...); !errors.Is(err,
+		journal.ErrUnguarded) || k.writes != 0 {
 		t.Errorf("%v, %d writes", err, k.writes)
 	}
 	if len(j.Changes()) != 0 {
@@ -398,7 +405,8 @@ func TestInterrupt(t *testing.T) {
 	if diff := cmp.Diff(host().values, k.values); diff != "" {
 		t.Error(diff)
 	}
-	if c := j.Changes(); len(c) != 1 || c[0].State != journal.Undone || c[0].Note != "another setting of the same request failed" {
+	if c := j.Changes(); len(c) != 1 || c[0].State != journal.Undone ||
+		c[0].Note != "another setting of the same request failed" {
 		t.Errorf("%+v", c)
 	}
 }
@@ -449,13 +457,15 @@ func TestNothingCanBePutBack(t *testing.T) {
 		return nil
 	}
 	_, err := j.Apply(t.Context(), journal.Request{}, settings(ring, "1000")...)
-	if !errors.Is(err, journal.ErrUnwritable) || !errors.Is(err, syscall.EIO) || !errors.Is(err, errBusy) || !strings.Contains(err.Error(), `it holds "1024"`) {
+	if !errors.Is(err, journal.ErrUnwritable) || !errors.Is(err, syscall.EIO) || !errors.Is(err, errBusy) ||
+		!strings.Contains(err.Error(), `it holds "1024"`) {
 		t.Fatal(err)
 	}
 	k.before = nil
 	c.advance(time.Hour)
 	outcomes, err := j.UndoAll(t.Context())
-	if !errors.Is(err, journal.ErrUnwritable) || len(outcomes) != 1 || !outcomes[0].Restored || k.values[ring] != "256" {
+	if !errors.Is(err, journal.ErrUnwritable) || len(outcomes) != 1 || !outcomes[0].Restored ||
+		k.values[ring] != "256" {
 		t.Errorf("%+v, %v", outcomes, err)
 	}
 }

@@ -20,7 +20,8 @@ import (
 // outside takes them for his.
 func TestLiveNamespace(t *testing.T) {
 	o := journal.Options{
-		Dir: filepath.Join(t.TempDir(), "state"), FS: durable.OS(), Backend: live.New(), Catalog: knob.Catalogue(), Unguarded: true,
+		Dir: filepath.Join(t.TempDir(), "state"), FS: durable.OS(), Backend: live.New(), Catalog: knob.Catalogue(),
+		Unguarded: true,
 	}
 	entered := make(chan error)
 	var held *os.File // keeps the namespace alive when nobody is in it any more
@@ -70,7 +71,8 @@ func TestLiveNamespace(t *testing.T) {
 		}
 	}
 	for _, o := range outcomes {
-		if o.Change.State != journal.Undone || !strings.HasPrefix(o.Change.Note, "the network namespace is gone, and the setting with it") {
+		if o.Change.State != journal.Undone ||
+			!strings.HasPrefix(o.Change.Note, "the network namespace is gone, and the setting with it") {
 			t.Errorf("%+v", o)
 		}
 	}
@@ -91,7 +93,8 @@ func changeLiveKnobs(t *testing.T, o journal.Options) {
 		t.Errorf("mtu of -1: %v", err)
 	}
 	// Tabs and spaces are the same to the kernel.
-	changes, err := j.Apply(t.Context(), journal.Request{}, settings("sysctl:net.ipv4.tcp_rmem", "4096\t65536  1048576", "link:lo/mtu", "9000")...)
+	changes, err := j.Apply(t.Context(), journal.Request{}, settings("sysctl:net.ipv4.tcp_rmem", "4096\t65536  1048576",
+		"link:lo/mtu", "9000")...)
 	if err != nil || len(changes) != 2 || changes[0].To != "4096 65536 1048576" || changes[1].From != "65536" {
 		t.Errorf("%+v, %v", changes, err)
 		return
@@ -107,7 +110,8 @@ func changeLiveKnobs(t *testing.T, o journal.Options) {
 		t.Error(err)
 	}
 	records, _, err := durable.ReadLog(o.FS, filepath.Join(o.Dir, "journal.log"))
-	if err != nil || !strings.Contains(string(records[0]), `"namespace":"net:[`) || !strings.Contains(string(records[2]), `"device":"1"`) {
+	if err != nil || !strings.Contains(string(records[0]), `"namespace":"net:[`) ||
+		!strings.Contains(string(records[2]), `"device":"1"`) {
 		t.Errorf("identities: %q, %v", records, err)
 	}
 }

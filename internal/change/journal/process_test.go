@@ -192,7 +192,8 @@ func writerProcess(knobs, state, mode string) error {
 		fmt.Println("applied")
 		select {} // Killed here: by the guard.
 	case "idle":
-		if _, err := j.Apply(ctx, request, settings("link:a0/mtu", "9000", "route:10.50.0.0/16/initcwnd", "20")...); err != nil {
+		if _, err := j.Apply(ctx, request, settings("link:a0/mtu", "9000", "route:10.50.0.0/16/initcwnd",
+			"20")...); err != nil {
 			return err
 		}
 		fmt.Println("applied")
@@ -493,7 +494,8 @@ func TestGuardIsOutOfReach(t *testing.T) {
 	j := open(t, o)
 	apply(t, j, journal.Request{For: time.Hour}, rmem, "B")
 	first := guardOf(t, j)
-	for _, signal := range []syscall.Signal{syscall.SIGHUP, syscall.SIGINT, syscall.SIGQUIT, syscall.SIGTERM, syscall.SIGTSTP} {
+	for _, signal := range []syscall.Signal{syscall.SIGHUP, syscall.SIGINT, syscall.SIGQUIT, syscall.SIGTERM,
+		syscall.SIGTSTP} {
 		if err := syscall.Kill(first.PID(), signal); err != nil {
 			t.Fatal(err)
 		}
@@ -545,7 +547,8 @@ func TestGuardDoesNotStart(t *testing.T) {
 			o.Guard = guard
 			j := open(t, o)
 			_, err := j.Apply(t.Context(), journal.Request{}, settings(rmem, "B")...)
-			if !errors.Is(err, journal.ErrUnguarded) || !strings.Contains(err.Error(), "nothing changed: start guard: ") {
+			if !errors.Is(err, journal.ErrUnguarded) ||
+				!strings.Contains(err.Error(), "nothing changed: start guard: ") {
 				t.Error(err)
 			}
 			if name == "says no" && !strings.HasSuffix(err.Error(), "no memory") {
@@ -556,7 +559,8 @@ func TestGuardDoesNotStart(t *testing.T) {
 			}
 		})
 	}
-	if err := journal.RunGuard(t.Context(), journal.GuardConfig{Journal: processOptions(t.TempDir(), t.TempDir())}); err == nil {
+	if err := journal.RunGuard(t.Context(),
+		journal.GuardConfig{Journal: processOptions(t.TempDir(), t.TempDir())}); err == nil {
 		t.Error("a guard without its pipes")
 	}
 }

@@ -120,7 +120,8 @@ func FuzzJournal(f *testing.F) {
 	var lines []string
 	for _, r := range records {
 		// Shorter, so that the fuzzer changes what matters.
-		lines = append(lines, strings.ReplaceAll(string(r), strings.Repeat("long enough to spread over sectors ", 20), "why"))
+		lines = append(lines,
+			strings.ReplaceAll(string(r), strings.Repeat("long enough to spread over sectors ", 20), "why"))
 	}
 	for n := range lines {
 		if n%5 == 0 {

@@ -93,7 +93,8 @@ func TestRecover(t *testing.T) {
 		fsys, k, c := setUp(t, journal.Lease)
 		delete(k.values, rmem)
 		notes := recoverTwice(t, options(fsys, k, c))
-		if diff := cmp.Diff([]string{"0001 undone by recovery: writer died; the knob is not there any more"}, notes); diff != "" {
+		if diff := cmp.Diff([]string{"0001 undone by recovery: writer died; the knob is not there any more"},
+			notes); diff != "" {
 			t.Error(diff)
 		}
 	})
@@ -107,12 +108,14 @@ func TestRecover(t *testing.T) {
 		}
 		j := open(t, options(fsys, k, c))
 		outcomes, err := j.Recover(t.Context())
-		if !errors.Is(err, fs.ErrPermission) || len(outcomes) != 1 || outcomes[0].Error == "" || outcomes[0].Change.State != journal.Trial {
+		if !errors.Is(err, fs.ErrPermission) || len(outcomes) != 1 || outcomes[0].Error == "" ||
+			outcomes[0].Change.State != journal.Trial {
 			t.Errorf("%+v, %v", outcomes, err)
 		}
 		j.Close()
 		k.before = nil // As root, next time.
-		check(t, recoverTwice(t, options(fsys, k, c)), k, "A", "9000", "0001 undone by recovery: writer died; finished by recovery")
+		check(t, recoverTwice(t, options(fsys, k, c)), k, "A", "9000",
+			"0001 undone by recovery: writer died; finished by recovery")
 	})
 }
 
@@ -125,11 +128,14 @@ func TestInterruptedWrite(t *testing.T) {
 		foreign knob.Value
 		note    string
 	}{
-		"not written":      {"256", time.Hour, "256", "", "undone by recovery: interrupted half way"},
-		"written":          {"1000", time.Hour, "256", "", "undone by recovery: interrupted half way"},
-		"rounded":          {"1024", time.Second, "256", "", "undone by recovery: interrupted half way; it held 1024, neither 256 nor 1000, and was taken for what the system made of our write"},
-		"of another clock": {"1024", -time.Minute, "1024", "1024", "undone by recovery: interrupted half way; changed by someone else to 1024 and left alone"},
-		"by whom, so late": {"1024", time.Hour, "1024", "1024", "undone by recovery: interrupted half way; changed by someone else to 1024 and left alone"},
+		"not written": {"256", time.Hour, "256", "", "undone by recovery: interrupted half way"},
+		"written":     {"1000", time.Hour, "256", "", "undone by recovery: interrupted half way"},
+		"rounded": {"1024", time.Second, "256", "",
+			"undone by recovery: interrupted half way; it held 1024, neither 256 nor 1000, and was taken for what the system made of our write"},
+		"of another clock": {"1024", -time.Minute, "1024", "1024",
+			"undone by recovery: interrupted half way; changed by someone else to 1024 and left alone"},
+		"by whom, so late": {"1024", time.Hour, "1024", "1024",
+			"undone by recovery: interrupted half way; changed by someone else to 1024 and left alone"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			mem, k, c := durable.NewMem(), host(), &clock{}
@@ -145,11 +151,13 @@ func TestInterruptedWrite(t *testing.T) {
 			k.set(ring, test.holds)
 			c.advance(test.after)
 			j := open(t, options(crashed, k, c))
-			if _, err := j.Apply(t.Context(), journal.Request{}, settings(ring, "512")...); !errors.Is(err, journal.ErrNeedsRecovery) {
+			if _, err := j.Apply(t.Context(), journal.Request{}, settings(ring, "512")...); !errors.Is(err,
+				journal.ErrNeedsRecovery) {
 				t.Errorf("apply before recovery: %v", err)
 			}
 			outcomes, err := j.Recover(t.Context())
-			if err != nil || len(outcomes) != 1 || outcomes[0].Foreign != test.foreign || outcomes[0].Change.Note != test.note {
+			if err != nil || len(outcomes) != 1 || outcomes[0].Foreign != test.foreign ||
+				outcomes[0].Change.Note != test.note {
 				t.Errorf("%+v, %v", outcomes, err)
 			}
 			if k.values[ring] != test.want {
@@ -167,9 +175,10 @@ func TestIdentity(t *testing.T) {
 		note     string
 		err      error
 	}{
-		"same":             {here, true, "undone", nil},
-		"cannot tell":      {journal.Identity{}, true, "undone", nil},
-		"other interface":  {journal.Identity{Namespace: "net:[1]", Device: "7"}, false, "undone; the interface is gone and another one has its name: left alone", nil},
+		"same":        {here, true, "undone", nil},
+		"cannot tell": {journal.Identity{}, true, "undone", nil},
+		"other interface": {journal.Identity{Namespace: "net:[1]", Device: "7"}, false,
+			"undone; the interface is gone and another one has its name: left alone", nil},
 		"other namespace":  {journal.Identity{Namespace: "net:[9]", Device: "2"}, false, "", journal.ErrOtherNamespace},
 		"interface is not": {journal.Identity{Namespace: "net:[1]"}, true, "undone", nil},
 	} {
@@ -215,13 +224,15 @@ func TestOneNameManyKnobs(t *testing.T) {
 	if c := apply(t, j, journal.Request{}, mtu, "8000")[0]; c.Original != "1400" || j.Originals()[mtu] != "1400" {
 		t.Errorf("%+v, %v", c, j.Originals())
 	}
-	if out, err := j.Undo(t.Context(), "1"); !errors.Is(err, journal.ErrOtherNamespace) || outside.values[mtu] != "8000" {
+	if out, err := j.Undo(t.Context(), "1"); !errors.Is(err, journal.ErrOtherNamespace) ||
+		outside.values[mtu] != "8000" {
 		t.Errorf("%+v, %v", out, err)
 	}
 	j.Close()
 
 	j = at(inside, a)
-	if out, err := j.Recover(t.Context()); err != nil || len(out) != 1 || inside.values[mtu] != "1500" || !out[0].Restored {
+	if out, err := j.Recover(t.Context()); err != nil || len(out) != 1 || inside.values[mtu] != "1500" ||
+		!out[0].Restored {
 		t.Errorf("%+v, %v", out, err)
 	}
 	// The interface is replaced by another of its name while a change stands.
@@ -232,7 +243,8 @@ func TestOneNameManyKnobs(t *testing.T) {
 	j = at(inside, a)
 	apply(t, j, journal.Request{}, mtu, "3000")
 	out, err := j.Undo(t.Context(), "3")
-	if err != nil || out[0].Restored || inside.values[mtu] != "3000" || !strings.Contains(out[0].Change.Note, "another one has its name") {
+	if err != nil || out[0].Restored || inside.values[mtu] != "3000" ||
+		!strings.Contains(out[0].Change.Note, "another one has its name") {
 		t.Errorf("%+v, %v", out, err)
 	}
 	if out, err := j.Undo(t.Context(), "4"); err != nil || !out[0].Restored || inside.values[mtu] != "1500" {
@@ -274,7 +286,8 @@ func TestNamespaceIsDestroyed(t *testing.T) {
 		t.Errorf("%+v, %v, %d writes", out, err, k.writes-writes)
 	}
 	for _, o := range out {
-		if o.Restored || o.Change.State != journal.Undone || !strings.HasPrefix(o.Change.Note, "the network namespace is gone, and the setting with it") ||
+		if o.Restored || o.Change.State != journal.Undone ||
+			!strings.HasPrefix(o.Change.Note, "the network namespace is gone, and the setting with it") ||
 			strings.Contains(o.Change.Note, "where the card is now") != (o.Change.Knob != rmem) {
 			t.Errorf("%+v", o)
 		}
@@ -292,7 +305,8 @@ func TestCommitNoticesForeignValues(t *testing.T) {
 	apply(t, j, journal.Request{}, rmem, "B", mtu, "9000")
 	k.set(mtu, "1400")
 	err := j.Commit(t.Context(), "1", "2")
-	if !errors.Is(err, journal.ErrForeign) || err.Error() != "commit change 0002 of link:eth0/mtu: nothing was committed: changed by someone else since: it holds 1400, not 9000" {
+	if !errors.Is(err, journal.ErrForeign) ||
+		err.Error() != "commit change 0002 of link:eth0/mtu: nothing was committed: changed by someone else since: it holds 1400, not 9000" {
 		t.Error(err)
 	}
 	for _, c := range j.Changes() {
@@ -340,7 +354,8 @@ func TestWallClockJumps(t *testing.T) {
 				t.Errorf("commit in time: %v", err)
 			}
 			c.advance(1)
-			if out, err := j.Recover(t.Context()); err != nil || len(out) != 1 || k.values[mtu] != "1500" || k.values[rmem] != "B" {
+			if out, err := j.Recover(t.Context()); err != nil || len(out) != 1 || k.values[mtu] != "1500" ||
+				k.values[rmem] != "B" {
 				t.Errorf("not ended in spite of its deadline: %+v, %v, %v", out, err, k.values)
 			}
 		})
@@ -379,7 +394,8 @@ func TestCorruptJournalStops(t *testing.T) {
 			_, historyErr := journal.History(fsys, "/state")
 			for _, err := range []error{openErr, historyErr} {
 				var format *journal.FormatError
-				if !errors.Is(err, journal.ErrCorrupt) || !errors.As(err, &format) || format.Path != filepath.Join("/state", "journal.log") {
+				if !errors.Is(err, journal.ErrCorrupt) || !errors.As(err, &format) ||
+					format.Path != filepath.Join("/state", "journal.log") {
 					t.Error(err)
 				}
 			}
@@ -428,7 +444,8 @@ func TestGrowthIsBounded(t *testing.T) {
 		t.Errorf("%d bytes, at most %d", size(), biggest)
 	}
 	changes := j.Changes()
-	if len(changes) < 100 || changes[0].ID != kept.ID || changes[0].State != journal.Committed || changes[0].Reason != "first" {
+	if len(changes) < 100 || changes[0].ID != kept.ID || changes[0].State != journal.Committed ||
+		changes[0].Reason != "first" {
 		t.Fatalf("%d changes, first %+v", len(changes), changes[0])
 	}
 	next := apply(t, j, journal.Request{}, rmem, "C")[0]

@@ -17,7 +17,8 @@ import (
 
 // ofInterface are changes of a0 that name the interface in every way that there is.
 var ofInterface = []string{
-	"link:a0/mtu", "9000", "link:a0/txqueuelen", "500", "sysctl:net.ipv4.conf.a0.rp_filter", "1", "qdisc:a0/root", "pfifo",
+	"link:a0/mtu", "9000", "link:a0/txqueuelen", "500", "sysctl:net.ipv4.conf.a0.rp_filter", "1",
+	"qdisc:a0/root", "pfifo",
 	"ethtool:a0/feature.tx-tcp-segmentation", "off", "queue:a0/rx-0/rps_cpus", "1",
 }
 
@@ -83,7 +84,8 @@ func TestInterfaceIsRenamed(t *testing.T) {
 					t.Errorf("%+v, %v", outcomes, err)
 				}
 				for _, o := range outcomes {
-					if !o.Restored || !strings.HasPrefix(string(o.Change.Knob), "link:lan0/") && !strings.Contains(o.Change.Note, "its interface is called lan0 now") {
+					if !o.Restored || !strings.HasPrefix(string(o.Change.Knob), "link:lan0/") &&
+						!strings.Contains(o.Change.Note, "its interface is called lan0 now") {
 						t.Errorf("%+v", o)
 					}
 				}
@@ -173,7 +175,8 @@ func TestOtherClock(t *testing.T) {
 // `systemctl stop` does: every process in it dies at once. The guard has a group of its own and
 // puts everything back.
 func TestGuardSurvivesItsGroup(t *testing.T) {
-	t.Run("made by the guard", func(t *testing.T) { inWorld(t, func() { endGroup(t, "", "is in a control group of its own: ") }) })
+	t.Run("made by the guard",
+		func(t *testing.T) { inWorld(t, func() { endGroup(t, "", "is in a control group of its own: ") }) })
 	t.Run("given by systemd", func(t *testing.T) {
 		inWorld(t, func() {
 			// A stand-in for systemd and the way to it, which checks its orders as far as it needs
@@ -186,14 +189,16 @@ func TestGuardSurvivesItsGroup(t *testing.T) {
 				echo "${14}" > "$GROUPS_AT/$8/cgroup.procs"`), 0o755); err != nil {
 				t.Fatal(err)
 			}
-			endGroup(t, "PATH="+bin+":"+os.Getenv("PATH"), "is in a control group of its own, which systemd gave: /linerate-guard-")
+			endGroup(t, "PATH="+bin+":"+os.Getenv("PATH"),
+				"is in a control group of its own, which systemd gave: /linerate-guard-")
 		})
 	})
 	t.Run("systemd does not answer", func(t *testing.T) {
 		inWorld(t, func() {
 			bin := t.TempDir()
 			must(t, "mount -t tmpfs none /run; mkdir -p /run/systemd/system")
-			if err := os.WriteFile(filepath.Join(bin, "busctl"), []byte("#!/bin/sh\necho no bus >&2\nexit 1\n"), 0o755); err != nil {
+			if err := os.WriteFile(filepath.Join(bin, "busctl"), []byte("#!/bin/sh\necho no bus >&2\nexit 1\n"),
+				0o755); err != nil {
 				t.Fatal(err)
 			}
 			endGroup(t, "PATH="+bin+":"+os.Getenv("PATH"), "is in a control group of its own: ")
@@ -254,7 +259,8 @@ func endGroup(t *testing.T, env, want string) {
 	if d := before.differences(takeSnapshot(t)); len(d) != 0 {
 		t.Errorf("unaccounted for:\n%s\nlog of the guard:\n%s", strings.Join(d, "\n"), log)
 	}
-	if left, err := filepath.Glob(filepath.Join(top, "linerate-guard-*")); err != nil || len(left) != 0 && !strings.Contains(want, "systemd") {
+	if left, err := filepath.Glob(filepath.Join(top, "linerate-guard-*")); err != nil || len(left) != 0 &&
+		!strings.Contains(want, "systemd") {
 		t.Errorf("groups left behind: %q, %v", left, err)
 	}
 }

@@ -184,11 +184,13 @@ func TestThousandKills(t *testing.T) {
 				for i := range rounds {
 					l.randomKill([]string{"trial", "commit"}[i%2]+kind, random)
 				}
-				t.Logf("%d kills, slowest recovery %v, nothing unaccounted for", l.kills, l.slowest.Round(time.Millisecond))
+				t.Logf("%d kills, slowest recovery %v, nothing unaccounted for", l.kills,
+					l.slowest.Round(time.Millisecond))
 				if kind != "" {
 					t.Logf("%d kills while something was in force", l.inForce)
 					if l.inForce < rounds/4 {
-						t.Errorf("only %d of %d kills fell while something was in force: the test shows little", l.inForce, rounds)
+						t.Errorf("only %d of %d kills fell while something was in force: the test shows little",
+							l.inForce, rounds)
 					}
 				}
 			})

@@ -100,7 +100,8 @@ type snapshot map[string]string
 func takeSnapshot(t *testing.T) snapshot {
 	t.Helper()
 	s := snapshot{}
-	err := errors.Join(s.files("/proc/sys/net"), s.files("/sys/class/net/a0/queues"), s.files("/sys/class/net/b0/queues"),
+	err := errors.Join(s.files("/proc/sys/net"), s.files("/sys/class/net/a0/queues"),
+		s.files("/sys/class/net/b0/queues"),
 		s.dump("link", unix.RTM_GETLINK, unix.SizeofIfInfomsg, unix.SizeofIfInfomsg, volatileLink),
 		s.dump("qdisc", unix.RTM_GETQDISC, sizeofTcmsg, sizeofTcmsg, volatileQdisc),
 		s.dump("route", unix.RTM_GETROUTE, unix.SizeofRtMsg, unix.SizeofRtMsg, volatileRoute))
@@ -180,7 +181,8 @@ func (s snapshot) dump(name string, request uint16, requestHeader, header int, v
 				}
 				return nil
 			case unix.NLMSG_ERROR:
-				return fmt.Errorf("dump %s: %w", name, unix.Errno(-int32(binary.NativeEndian.Uint32(data[unix.NLMSG_HDRLEN:]))))
+				return fmt.Errorf("dump %s: %w", name,
+					unix.Errno(-int32(binary.NativeEndian.Uint32(data[unix.NLMSG_HDRLEN:]))))
 			}
 			body := data[unix.NLMSG_HDRLEN:length]
 			text := fmt.Sprintf("%x", body[:header])
@@ -205,7 +207,8 @@ var cardRequests = map[string]struct {
 	command uint32
 	size    int
 }{
-	"coalesce": {0x0e, 92}, "rings": {0x10, 36}, "pause": {0x12, 16}, "channels": {0x3c, 36}, "features": {0x3a, 8 + 16*4},
+	"coalesce": {0x0e, 92}, "rings": {0x10, 36}, "pause": {0x12, 16}, "channels": {0x3c, 36},
+	"features": {0x3a, 8 + 16*4},
 }
 
 // ethtool asks a card by ioctl and gives the answer, or the error, as text.
@@ -265,18 +268,19 @@ func TestSnapshotSeesEveryChange(t *testing.T) {
 			t.Errorf("nothing was done, and yet: %q", d)
 		}
 		for change, back := range map[string]string{
-			"sysctl -qw net.ipv4.tcp_notsent_lowat=9999":          "sysctl -qw net.ipv4.tcp_notsent_lowat=4294967295",
-			"sysctl -qw net.ipv4.conf.a0.rp_filter=2":             "sysctl -qw net.ipv4.conf.a0.rp_filter=0",
-			"ip link set a0 mtu 9000":                             "ip link set a0 mtu 1500",
-			"ip link set b0 txqueuelen 77":                        "ip link set b0 txqueuelen 1000",
-			"ethtool -K a0 tso off":                               "ethtool -K a0 tso on",
-			"ethtool -L a0 rx 1 tx 1":                             "ethtool -L a0 rx 2 tx 2",
-			"tc qdisc add dev a0 root pfifo limit 9":              "tc qdisc del dev a0 root",
-			"ip route replace 10.50.0.0/16 via 10.9.0.2 dev a0":   "ip route replace 10.50.0.0/16 via 10.9.0.2 dev a0 initcwnd 12",
-			"echo 1 > /sys/class/net/a0/queues/rx-0/rps_cpus":     "echo 0 > /sys/class/net/a0/queues/rx-0/rps_cpus",
-			"ip route add 10.51.0.0/16 via 10.9.0.2 dev a0":       "ip route del 10.51.0.0/16",
-			"ip link set a0 gso_max_size 40000":                   "ip link set a0 gso_max_size 65536",
-			"sysctl -qw net.ipv4.tcp_rmem='4096 131072 33554431'": "sysctl -qw net.ipv4.tcp_rmem='" + strings.TrimSpace(before["/proc/sys/net/ipv4/tcp_rmem"]) + "'",
+			"sysctl -qw net.ipv4.tcp_notsent_lowat=9999":        "sysctl -qw net.ipv4.tcp_notsent_lowat=4294967295",
+			"sysctl -qw net.ipv4.conf.a0.rp_filter=2":           "sysctl -qw net.ipv4.conf.a0.rp_filter=0",
+			"ip link set a0 mtu 9000":                           "ip link set a0 mtu 1500",
+			"ip link set b0 txqueuelen 77":                      "ip link set b0 txqueuelen 1000",
+			"ethtool -K a0 tso off":                             "ethtool -K a0 tso on",
+			"ethtool -L a0 rx 1 tx 1":                           "ethtool -L a0 rx 2 tx 2",
+			"tc qdisc add dev a0 root pfifo limit 9":            "tc qdisc del dev a0 root",
+			"ip route replace 10.50.0.0/16 via 10.9.0.2 dev a0": "ip route replace 10.50.0.0/16 via 10.9.0.2 dev a0 initcwnd 12",
+			"echo 1 > /sys/class/net/a0/queues/rx-0/rps_cpus":   "echo 0 > /sys/class/net/a0/queues/rx-0/rps_cpus",
+			"ip route add 10.51.0.0/16 via 10.9.0.2 dev a0":     "ip route del 10.51.0.0/16",
+			"ip link set a0 gso_max_size 40000":                 "ip link set a0 gso_max_size 65536",
+			"sysctl -qw net.ipv4.tcp_rmem='4096 131072 33554431'": "sysctl -qw net.ipv4.tcp_rmem='" +
+				strings.TrimSpace(before["/proc/sys/net/ipv4/tcp_rmem"]) + "'",
 		} {
 			if err := run(change); err != nil {
 				t.Errorf("%s: %v", change, err)

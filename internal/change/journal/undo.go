@@ -228,7 +228,8 @@ func (j *Journal) putBack(ctx context.Context, e *entry, why string, ends bool) 
 		if top.Phase != phaseApplied || e.Phase != phaseApplied {
 			return stays(fmt.Errorf("change %s on top of it: %w", top.ID, ErrNeedsRecovery))
 		}
-		return over(false, record{Heir: top.ID, Note: fmt.Sprintf("%s; change %s stands on top and now goes back to %s", why, top.ID, e.From)})
+		return over(false, record{Heir: top.ID, Note: fmt.Sprintf("%s; change %s stands on top and now goes back to %s",
+			why, top.ID, e.From)})
 	}
 	found := j.options.Identify(e.Knob)
 	if e.BootID != j.options.BootID {
@@ -285,7 +286,8 @@ func (j *Journal) putBack(ctx context.Context, e *entry, why string, ends bool) 
 	}
 	asked := j.same(id, present, e.To)
 	if !asked && !j.rounded(e) {
-		outcome, err := over(false, record{Note: fmt.Sprintf("%s; changed by someone else to %s and left alone", why, present)})
+		outcome, err := over(false,
+			record{Note: fmt.Sprintf("%s; changed by someone else to %s and left alone", why, present)})
 		outcome.Foreign = present
 		return outcome, err
 	}
@@ -293,7 +295,8 @@ func (j *Journal) putBack(ctx context.Context, e *entry, why string, ends bool) 
 		// Most likely the driver's rounding, perhaps somebody else's choice of the last ten
 		// seconds. It is about to be overwritten, so the history must name it: To keeps it as well,
 		// but the note is what people read.
-		why += fmt.Sprintf("; it held %s, neither %s nor %s, and was taken for what the system made of our write", present, e.From, e.To)
+		why += fmt.Sprintf("; it held %s, neither %s nor %s, and was taken for what the system made of our write",
+			present, e.From, e.To)
 	}
 	// The intent to undo tells a later Recover to finish it. If it cannot be recorded the old value
 	// is put back all the same: that is the safe side, and Recover finds it at the knob.
@@ -390,7 +393,8 @@ func (j *Journal) recover(ctx context.Context, actor, session, cause string) ([]
 			continue
 		case e.Saved != nil && e.Saved.Phase == savedInPlace && e.Phase == phaseApplied:
 			continue // Persisted: a restart does not end it.
-		case e.Saved != nil && e.BootID == j.options.BootID && (e.Saved.Phase == savedWriting || e.Saved.Phase == savedRemoving):
+		case e.Saved != nil && e.BootID == j.options.BootID &&
+			(e.Saved.Phase == savedWriting || e.Saved.Phase == savedRemoving):
 			halfSaved = append(halfSaved, e)
 			continue
 		case e.BootID != j.options.BootID:

@@ -103,12 +103,14 @@ func TestDryRun(t *testing.T) {
 func TestDryRunRemembersInOrder(t *testing.T) {
 	m := knob.NewMemory(map[knob.ID]knob.Value{"link:a/mtu": "1500", "link:b/mtu": "1500"})
 	d := knob.NewDryRun(m)
-	for _, s := range []knob.Setting{{Knob: "link:b/mtu", Value: "9000"}, {Knob: "link:a/mtu", Value: " 1400 "}, {Knob: "link:b/mtu", Value: "1500"}} {
+	for _, s := range []knob.Setting{{Knob: "link:b/mtu", Value: "9000"}, {Knob: "link:a/mtu", Value: " 1400 "},
+		{Knob: "link:b/mtu", Value: "1500"}} {
 		if err := d.Write(t.Context(), s.Knob, s.Value); err != nil {
 			t.Fatal(err)
 		}
 	}
-	want := []knob.Setting{{Knob: "link:b/mtu", Value: "9000"}, {Knob: "link:a/mtu", Value: "1400"}, {Knob: "link:b/mtu", Value: "1500"}}
+	want := []knob.Setting{{Knob: "link:b/mtu", Value: "9000"}, {Knob: "link:a/mtu", Value: "1400"},
+		{Knob: "link:b/mtu", Value: "1500"}}
 	if diff := cmp.Diff(want, d.Writes()); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}

@@ -18,7 +18,8 @@ import (
 var catalogueFiles embed.FS
 
 // catalogueOrder is the order in which the kinds are listed: by how often somebody looks for one.
-var catalogueOrder = []string{KindSysctl, KindLink, KindEthtool, KindQueue, KindQdisc, KindIRQ, KindRoute, KindModule, KindCPU, KindPCI, KindBlock, KindNFS}
+var catalogueOrder = []string{KindSysctl, KindLink, KindEthtool, KindQueue, KindQdisc, KindIRQ, KindRoute, KindModule,
+	KindCPU, KindPCI, KindBlock, KindNFS}
 
 // Catalog is a set of definitions, in the order of the data file: by subject, not by name. It is
 // safe for concurrent use.
@@ -97,7 +98,8 @@ func (d Definition) check() error {
 		return err
 	case id != d.Pattern:
 		return fmt.Errorf("canonical name is %s", id)
-	case d.Title == "" || d.What == "" || d.Symptom == "" || d.Expect == "" || d.Risk == "" || d.Persist == "" || d.Source == "":
+	case d.Title == "" || d.What == "" || d.Symptom == "" || d.Expect == "" || d.Risk == "" || d.Persist == "" ||
+		d.Source == "":
 		return errors.New("title, what, symptom, expect, risk, persist and source are needed")
 	case d.Min != nil && d.Max != nil && *d.Min > *d.Max:
 		return errors.New("empty range")
@@ -105,11 +107,13 @@ func (d Definition) check() error {
 		return errors.New("form ints needs a count of at least 2")
 	case d.Disturbance < DisturbsNothing || d.Disturbance > DisturbsHost:
 		return fmt.Errorf("disturbance %d", d.Disturbance)
-	case !slices.Contains([]Form{FormInt, FormInts, FormBool, FormSwitch, FormWord, FormList, FormRanges, FormMask, FormText}, d.Form):
+	case !slices.Contains([]Form{FormInt, FormInts, FormBool, FormSwitch, FormWord, FormList, FormRanges, FormMask,
+		FormText}, d.Form):
 		return fmt.Errorf("form %q", d.Form)
 	case !slices.Contains([]Scope{ScopeGlobal, ScopeNamespace, ScopeDevice, ScopeRoute, ScopeSocket}, d.Scope):
 		return fmt.Errorf("scope %q", d.Scope)
-	case !slices.Contains([]Effect{EffectNow, EffectNewSockets, EffectAtListen, EffectNewQdisc, EffectAtLoad, EffectAtMount}, d.Effect):
+	case !slices.Contains([]Effect{EffectNow, EffectNewSockets, EffectAtListen, EffectNewQdisc, EffectAtLoad,
+		EffectAtMount}, d.Effect):
 		return fmt.Errorf("effect %q", d.Effect)
 	}
 	return nil

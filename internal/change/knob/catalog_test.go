@@ -54,7 +54,8 @@ func TestMatch(t *testing.T) {
 	for pattern, want := range map[string][]string{
 		"net.ipv4.tcp_[rw]mem":        {"sysctl:net.ipv4.tcp_rmem", "sysctl:net.ipv4.tcp_wmem"},
 		"sysctl:net.ipv4.tcp_[rw]mem": {"sysctl:net.ipv4.tcp_rmem", "sysctl:net.ipv4.tcp_wmem"},
-		"link:*": {"link:*/mtu", "link:*/txqueuelen", "link:*/napi_defer_hard_irqs", "link:*/gro_flush_timeout", "link:*/threaded",
+		"link:*": {"link:*/mtu", "link:*/txqueuelen", "link:*/napi_defer_hard_irqs", "link:*/gro_flush_timeout",
+			"link:*/threaded",
 			"link:*/gso_max_size", "link:*/gro_max_size", "link:*/gso_ipv4_max_size", "link:*/gro_ipv4_max_size"},
 		"QUICKACK":                 {"route:*/quickack"},
 		"tail loss":                {"sysctl:net.ipv4.tcp_early_retrans"},
@@ -85,7 +86,8 @@ func TestCatalogueIsConsistent(t *testing.T) {
 		if d.DefaultOn == "" && d.Default != "" {
 			t.Errorf("%s: nobody says where the default %q was read", d.Pattern, d.Default)
 		}
-		for what, text := range map[string]string{"what": d.What, "symptom": d.Symptom, "expect": d.Expect, "risk": d.Risk} {
+		for what, text := range map[string]string{"what": d.What, "symptom": d.Symptom, "expect": d.Expect,
+			"risk": d.Risk} {
 			if !strings.HasSuffix(text, ".") || strings.TrimSpace(text) != text {
 				t.Errorf("%s: %s is no sentence: %q", d.Pattern, what, text)
 			}
@@ -113,8 +115,10 @@ func TestParseCatalogRefuses(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, bad := range []string{
-		"", "{}", "[1]", entry(`,"colour":"red"`), entry(`,"min":2,"max":1`), entry(`,"form":"number"`), entry(`,"scope":"world"`), entry(`,"effect":"later"`),
-		entry(`,"disturbance":9`), entry(`,"title":""`), entry(`,"expect":""`), entry(`,"persist":""`), entry(`,"knob":"mtu"`),
+		"", "{}", "[1]", entry(`,"colour":"red"`), entry(`,"min":2,"max":1`), entry(`,"form":"number"`),
+		entry(`,"scope":"world"`), entry(`,"effect":"later"`),
+		entry(`,"disturbance":9`), entry(`,"title":""`), entry(`,"expect":""`), entry(`,"persist":""`),
+		entry(`,"knob":"mtu"`),
 		entry(`,"knob":"ethtool:*/feature.tso"`), entry(`,"form":"ints"`),
 		strings.TrimSuffix(entry(""), "]") + "," + strings.TrimPrefix(entry(""), "["),
 	} {
@@ -133,7 +137,8 @@ func TestNormalize(t *testing.T) {
 	}{
 		{"sysctl:net.ipv4.tcp_rmem", "4096\t131072\t33554432\n", "4096 131072 33554432", ""},
 		{"sysctl:net.ipv4.tcp_rmem", "04096 131072 33554432", "4096 131072 33554432", ""},
-		{"sysctl:net.ipv4.tcp_rmem", "4096 131072 33554432 1", "", "3 integers from 1 to 2147483647 in ascending order (bytes)"},
+		{"sysctl:net.ipv4.tcp_rmem", "4096 131072 33554432 1", "",
+			"3 integers from 1 to 2147483647 in ascending order (bytes)"},
 		{"sysctl:net.ipv4.tcp_rmem", "33554432 131072 4096", "", "ascending"},
 		{"sysctl:net.ipv4.tcp_rmem", "", "", "3 integers"},
 		{"sysctl:net.ipv4.tcp_rmem", "4096 131072 0x10", "", "3 integers"},
@@ -156,7 +161,8 @@ func TestNormalize(t *testing.T) {
 		{"sysctl:net.ipv4.ip_local_reserved_ports", "65536", "", "numbers"},
 		{"sysctl:net.ipv4.ip_local_reserved_ports", "\n", "", ""},
 		{"module:e1000/InterruptThrottleRate", "3000, 03000,0", "3000,3000,0", ""}, // in the order of the adapters
-		{"module:e1000/InterruptThrottleRate", "3000,", "", "integers from 0 to 100000 parted by commas (interrupts per second)"},
+		{"module:e1000/InterruptThrottleRate", "3000,", "",
+			"integers from 0 to 100000 parted by commas (interrupts per second)"},
 		{"module:e1000/InterruptThrottleRate", "100001", "", "integers from 0"},
 		{"module:nf_conntrack/acct", "Y\n", "1", ""},
 		{"irq:24/affinity", "3,0-1", "0-1,3", ""},

@@ -30,7 +30,8 @@ var (
 	ErrReadOnly error = &sentinel{"read-only here", fs.ErrPermission}
 	// ErrGlobal: the knob belongs to the whole host and this is a container or network namespace.
 	// It is an fs.ErrPermission.
-	ErrGlobal error = &sentinel{"belongs to the whole host and cannot be changed from inside a container", fs.ErrPermission}
+	ErrGlobal error = &sentinel{"belongs to the whole host and cannot be changed from inside a container",
+		fs.ErrPermission}
 	// ErrInvalid: the value has the wrong form or lies outside the range; *RangeError says what is
 	// allowed.
 	ErrInvalid error = errors.New("value not accepted")

@@ -33,8 +33,10 @@ const (
 // can stand in the catalogue and in documents of other hosts; reading them is ErrNotSupported and
 // not ErrUnknown.
 var kinds = map[string]bool{
-	KindSysctl: false, KindLink: true, KindEthtool: true, KindRoute: false, KindQueue: true, KindIRQ: false, KindQdisc: true,
-	KindModule: false, KindNFS: false, KindCPU: false, KindPCI: false, KindBlock: false, KindRegistry: false, KindIpadm: false, KindDladm: true,
+	KindSysctl: false, KindLink: true, KindEthtool: true, KindRoute: false, KindQueue: true, KindIRQ: false,
+	KindQdisc:  true,
+	KindModule: false, KindNFS: false, KindCPU: false, KindPCI: false, KindBlock: false, KindRegistry: false,
+	KindIpadm: false, KindDladm: true,
 }
 
 // featureAliases are the short words of ethtool(8) for one bit each. The old word tso covered
@@ -265,7 +267,8 @@ func (id ID) Interface() string {
 	}
 	// net.ipv4.conf.IF.x and net.ipv6.neigh.IF.x have five elements; nothing else below net names
 	// an interface.
-	if p := id.Path(); len(p) == 5 && p[0] == "net" && (p[2] == "conf" || p[2] == "neigh") && p[3] != "all" && p[3] != "default" {
+	if p := id.Path(); len(p) == 5 && p[0] == "net" && (p[2] == "conf" || p[2] == "neigh") && p[3] != "all" &&
+		p[3] != "default" {
 		return p[3]
 	}
 	return ""

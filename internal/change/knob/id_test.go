@@ -17,21 +17,28 @@ func TestParseID(t *testing.T) {
 		{"sysctl:net.ipv4.tcp_rmem", "", "sysctl", "", "net.ipv4.tcp_rmem", ""},
 		{"sysctl:net/ipv4/tcp_rmem", "sysctl:net.ipv4.tcp_rmem", "sysctl", "", "net.ipv4.tcp_rmem", ""},
 		{"sysctl:net.ipv4.conf.eth0/100.rp_filter", "", "sysctl", "", "net.ipv4.conf.eth0/100.rp_filter", "eth0.100"},
-		{"sysctl:net/ipv4/conf/eth0.100/rp_filter", "sysctl:net.ipv4.conf.eth0/100.rp_filter", "sysctl", "", "net.ipv4.conf.eth0/100.rp_filter", "eth0.100"},
+		{"sysctl:net/ipv4/conf/eth0.100/rp_filter", "sysctl:net.ipv4.conf.eth0/100.rp_filter", "sysctl", "",
+			"net.ipv4.conf.eth0/100.rp_filter", "eth0.100"},
 		{"sysctl:net.ipv4.conf.all.rp_filter", "", "sysctl", "", "net.ipv4.conf.all.rp_filter", ""},
-		{"sysctl:net.ipv6.neigh.eth0.unres_qlen_bytes", "", "sysctl", "", "net.ipv6.neigh.eth0.unres_qlen_bytes", "eth0"},
+		{"sysctl:net.ipv6.neigh.eth0.unres_qlen_bytes", "", "sysctl", "",
+			"net.ipv6.neigh.eth0.unres_qlen_bytes", "eth0"},
 		{"link:eth0/mtu", "", "link", "eth0", "mtu", "eth0"},
 		{"link:eth0.100/txqueuelen", "", "link", "eth0.100", "txqueuelen", "eth0.100"},
 		{"ethtool:eth0/ring.rx", "", "ethtool", "eth0", "ring.rx", "eth0"},
 		{"ethtool:eth0/coalesce.rx-usecs", "", "ethtool", "eth0", "coalesce.rx-usecs", "eth0"},
 		{"ethtool:eth0/feature.tx-tcp-segmentation", "", "ethtool", "eth0", "feature.tx-tcp-segmentation", "eth0"},
-		{"ethtool:eth0/feature.tso", "ethtool:eth0/feature.tx-tcp-segmentation", "ethtool", "eth0", "feature.tx-tcp-segmentation", "eth0"},
-		{"ethtool:eth0/feature.gso", "ethtool:eth0/feature.tx-generic-segmentation", "ethtool", "eth0", "feature.tx-generic-segmentation", "eth0"},
+		{"ethtool:eth0/feature.tso", "ethtool:eth0/feature.tx-tcp-segmentation", "ethtool", "eth0",
+			"feature.tx-tcp-segmentation", "eth0"},
+		{"ethtool:eth0/feature.gso", "ethtool:eth0/feature.tx-generic-segmentation", "ethtool", "eth0",
+			"feature.tx-generic-segmentation", "eth0"},
 		{"ethtool:eth0/feature.gro", "ethtool:eth0/feature.rx-gro", "ethtool", "eth0", "feature.rx-gro", "eth0"},
 		{"ethtool:eth0/feature.lro", "ethtool:eth0/feature.rx-lro", "ethtool", "eth0", "feature.rx-lro", "eth0"},
-		{"ethtool:eth0/feature.sg", "ethtool:eth0/feature.tx-scatter-gather", "ethtool", "eth0", "feature.tx-scatter-gather", "eth0"},
-		{"ethtool:eth0/feature.tx", "ethtool:eth0/feature.tx-checksum-ip-generic", "ethtool", "eth0", "feature.tx-checksum-ip-generic", "eth0"},
-		{"ethtool:eth0/feature.rx", "ethtool:eth0/feature.rx-checksum", "ethtool", "eth0", "feature.rx-checksum", "eth0"},
+		{"ethtool:eth0/feature.sg", "ethtool:eth0/feature.tx-scatter-gather", "ethtool", "eth0",
+			"feature.tx-scatter-gather", "eth0"},
+		{"ethtool:eth0/feature.tx", "ethtool:eth0/feature.tx-checksum-ip-generic", "ethtool", "eth0",
+			"feature.tx-checksum-ip-generic", "eth0"},
+		{"ethtool:eth0/feature.rx", "ethtool:eth0/feature.rx-checksum", "ethtool", "eth0",
+			"feature.rx-checksum", "eth0"},
 		{"irq:45/affinity", "", "irq", "45", "affinity", ""},
 		{"queue:eth0/rx-0/rps_cpus", "", "queue", "eth0/rx-0", "rps_cpus", "eth0"},
 		{"route:10.0.0.0/8/window", "", "route", "10.0.0.0/8", "window", ""},
@@ -44,7 +51,8 @@ func TestParseID(t *testing.T) {
 		{"qdisc:eth0/root", "", "qdisc", "eth0", "root", "eth0"},
 		{"qdisc:eth0.100/fq_codel.ce_threshold", "", "qdisc", "eth0.100", "fq_codel.ce_threshold", "eth0.100"},
 		{"ethtool:eth0/flag.legacy rx mode", "", "ethtool", "eth0", "flag.legacy rx mode", "eth0"},
-		{"module:tcp-cubic/hystart-detect", "module:tcp_cubic/hystart_detect", "module", "tcp_cubic", "hystart_detect", ""},
+		{"module:tcp-cubic/hystart-detect", "module:tcp_cubic/hystart_detect", "module", "tcp_cubic",
+			"hystart_detect", ""},
 		{"module:e1000/InterruptThrottleRate", "", "module", "e1000", "InterruptThrottleRate", ""},
 		{"nfs:/mnt/my data/rsize", "", "nfs", "/mnt/my data", "rsize", ""},
 		{`registry:HKLM\SYSTEM\CurrentControlSet\Services\Tcpip\Parameters\TcpWindowSize`, "", "registry",
@@ -70,10 +78,14 @@ func TestParseID(t *testing.T) {
 
 func TestParseIDRefuses(t *testing.T) {
 	for _, bad := range []string{
-		"", "net.ipv4.tcp_rmem", "sysctl:", "sysctl:net", "sysctl:net..ipv4", "sysctl:.net.ipv4", "sysctl:net.ipv4.", "sysctl:/net/ipv4",
-		"sysctl:net/../kernel/core_pattern", "sysctl:net.//.tcp_rmem", "sysctl:net./.tcp_rmem", "sysctl:net ipv4", "sysctl:net.ipv4.x\n", "sysctl:net.ipv4.x\x00",
-		"link:eth0", "link:/mtu", "link:eth0/", "link:a/b/mtu", "link:../mtu", "link:eth0:1/mtu", "link:eth 0/mtu", "ethtool:a/b/feature.rx",
-		"route:10.0.0.0/33/window", "route:eth0/window", "route:fe80::1%eth0/window", "route:10.0.0.0/8", "route:/window",
+		"", "net.ipv4.tcp_rmem", "sysctl:", "sysctl:net", "sysctl:net..ipv4", "sysctl:.net.ipv4", "sysctl:net.ipv4.",
+		"sysctl:/net/ipv4",
+		"sysctl:net/../kernel/core_pattern", "sysctl:net.//.tcp_rmem", "sysctl:net./.tcp_rmem", "sysctl:net ipv4",
+		"sysctl:net.ipv4.x\n", "sysctl:net.ipv4.x\x00",
+		"link:eth0", "link:/mtu", "link:eth0/", "link:a/b/mtu", "link:../mtu", "link:eth0:1/mtu", "link:eth 0/mtu",
+		"ethtool:a/b/feature.rx",
+		"route:10.0.0.0/33/window", "route:eth0/window", "route:fe80::1%eth0/window", "route:10.0.0.0/8",
+		"route:/window",
 		"disk:sda/scheduler", "SYSCTL:net.ipv4.tcp_rmem", " sysctl:net.ipv4.tcp_rmem", "link:eth0/m\ufffdtu",
 	} {
 		id, err := knob.ParseID(bad)
@@ -115,8 +127,10 @@ func TestSysctlPathsRoundTrip(t *testing.T) {
 
 func FuzzParseID(f *testing.F) {
 	for _, s := range []string{
-		"sysctl:net.ipv4.conf.eth0/100.rp_filter", "sysctl:net/ipv4/tcp_rmem", "link:eth0/mtu", "ethtool:eth0/feature.tso", "route:10.1.2.3/8/window",
-		"route:::/0/mtu", "route:0.0.0.0/0/mtu", "queue:eth0/rx-0/rps_cpus", `registry:HKLM\A B\C`, "nfs:/mnt/x/rsize", "sysctl:net/../x", "sysctl:*.*",
+		"sysctl:net.ipv4.conf.eth0/100.rp_filter", "sysctl:net/ipv4/tcp_rmem", "link:eth0/mtu",
+		"ethtool:eth0/feature.tso", "route:10.1.2.3/8/window",
+		"route:::/0/mtu", "route:0.0.0.0/0/mtu", "queue:eth0/rx-0/rps_cpus", `registry:HKLM\A B\C`, "nfs:/mnt/x/rsize",
+		"sysctl:net/../x", "sysctl:*.*",
 	} {
 		f.Add(s)
 	}

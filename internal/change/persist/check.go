@@ -93,7 +93,8 @@ func (c Checker) one(ctx context.Context, change journal.Change, later []journal
 		f.Present = &present
 	}
 	for _, l := range later {
-		if l.Knob == change.Knob && l.State != journal.Undone && (l.State == journal.Persisted || l.BootID == c.BootID) {
+		if l.Knob == change.Knob && l.State != journal.Undone &&
+			(l.State == journal.Persisted || l.BootID == c.BootID) {
 			f.Result, f.Why = Covered, "change "+l.ID+" stands on top"
 			return f
 		}
@@ -116,7 +117,8 @@ func (c Checker) one(ctx context.Context, change journal.Change, later []journal
 
 // culprit says who most likely set a knob that has another value than the one persisted.
 func (c Checker) culprit(f Finding, kept journal.Kept) string {
-	ours := f.SetBy != nil && slices.ContainsFunc(kept.Files, func(file journal.File) bool { return file.Path == f.SetBy.File })
+	ours := f.SetBy != nil &&
+		slices.ContainsFunc(kept.Files, func(file journal.File) bool { return file.Path == f.SetBy.File })
 	switch {
 	case f.SetBy != nil && !ours:
 		return fmt.Sprintf("%s:%d sets it to %s (%s)", f.SetBy.File, f.SetBy.Number, f.SetBy.Value, f.SetBy.By)

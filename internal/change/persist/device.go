@@ -39,7 +39,8 @@ func (p *Planner) device(s *Step, d bootconf.Device) {
 	if !ok {
 		s.Line = byHand(id, v)
 		if id.Kind() == knob.KindQdisc {
-			s.Line = fmt.Sprintf("the parameter %s of the discipline at the root of %s: [%s] of a .network file, tc.qdiscs of a NetworkManager connection, or `tc qdisc change` in ifup",
+			s.Line = fmt.Sprintf(
+				"the parameter %s of the discipline at the root of %s: [%s] of a .network file, tc.qdiscs of a NetworkManager connection, or `tc qdisc change` in ifup",
 				id.Attribute(), d.Name, "FairQueueing, CAKE, …")
 		}
 		return
@@ -53,11 +54,14 @@ func (p *Planner) device(s *Step, d bootconf.Device) {
 	line := strings.Join(append([]string{program}, command[1:]...), " ")
 	switch {
 	case program == "":
-		s.Line = fmt.Sprintf("`%s` when the interface comes up; %s is not installed on this host", strings.Join(command, " "), command[0])
+		s.Line = fmt.Sprintf("`%s` when the interface comes up; %s is not installed on this host",
+			strings.Join(command, " "), command[0])
 	case bootconf.Ifupdown(p.host.Root, d.Name) && !managed:
-		p.script(s, Ifupdown, "/etc/network/if-up.d/linerate-"+s.Change.ID, `[ "$IFACE" = `+quote(d.Name)+" ] || exit 0\nexec "+line+"\n")
+		p.script(s, Ifupdown, "/etc/network/if-up.d/linerate-"+s.Change.ID, `[ "$IFACE" = `+quote(d.Name)+
+			" ] || exit 0\nexec "+line+"\n")
 	case managed:
-		p.script(s, NetworkManager, "/etc/NetworkManager/dispatcher.d/90-linerate-"+s.Change.ID, `[ "$1" = `+quote(d.Name)+` ] && [ "$2" = up ] || exit 0`+"\nexec "+line+"\n")
+		p.script(s, NetworkManager, "/etc/NetworkManager/dispatcher.d/90-linerate-"+s.Change.ID,
+			`[ "$1" = `+quote(d.Name)+` ] && [ "$2" = up ] || exit 0`+"\nexec "+line+"\n")
 	default:
 		run := strings.Replace(line, " "+d.Name+" ", " $name ", 1)
 		if strings.ContainsAny(line, `"\$%`) {
@@ -79,7 +83,8 @@ func (p *Planner) script(s *Step, format Format, name, body string) {
 // with the setting only one counts, while one section may stand in several files.
 func (p *Planner) connectionDefault(s *Step, d bootconf.Device) {
 	s.only(NetworkManager, "/etc/NetworkManager/conf.d/90-linerate-"+s.Change.ID+".conf",
-		fmt.Sprintf("[connection-linerate-%s]\nmatch-device=interface-name:%s\nethernet.mtu=%s\n", d.Name, d.Name, s.Change.To))
+		fmt.Sprintf("[connection-linerate-%s]\nmatch-device=interface-name:%s\nethernet.mtu=%s\n", d.Name, d.Name,
+			s.Change.To))
 }
 
 // link plans a drop-in of the .link file that applies to a card. False: it cannot be said that way.
@@ -106,7 +111,8 @@ func (p *Planner) link(s *Step, d bootconf.Device, setting string) bool {
 				return false
 			}
 		}
-		text := "# Made by linerate for its changes of " + d.Name + ", and taken out with the last of them: only the first .link file that matches counts.\n"
+		text := "# Made by linerate for its changes of " + d.Name +
+			", and taken out with the last of them: only the first .link file that matches counts.\n"
 		if found {
 			text += "# The settings are those of " + winner.File + ", which applies to other interfaces as well.\n"
 		}
@@ -119,7 +125,8 @@ func (p *Planner) link(s *Step, d bootconf.Device, setting string) bool {
 		s.Notes = append(s.Notes, file+" comes first and may apply instead: its [Match] asks what cannot be known here")
 	}
 	if p.exists("usr/sbin/update-initramfs", "usr/bin/dracut", "usr/bin/mkinitcpio") {
-		s.Notes = append(s.Notes, "if the card's driver is loaded from the initial ramdisk, make that anew: update-initramfs -u, dracut -f or mkinitcpio -P")
+		s.Notes = append(s.Notes,
+			"if the card's driver is loaded from the initial ramdisk, make that anew: update-initramfs -u, dracut -f or mkinitcpio -P")
 	}
 	return true
 }
@@ -160,7 +167,8 @@ func (p *Planner) systemd() int {
 	if !p.exists("usr/lib/systemd/systemd-udevd", "lib/systemd/systemd-udevd") {
 		return 0
 	}
-	for _, dir := range []string{"usr/lib/systemd", "lib/systemd", "usr/lib64/systemd", "usr/lib/*/systemd", "lib/*/systemd"} {
+	for _, dir := range []string{"usr/lib/systemd", "lib/systemd", "usr/lib64/systemd", "usr/lib/*/systemd",
+		"lib/*/systemd"} {
 		files, _ := fs.Glob(p.host.Root, dir+"/libsystemd-shared-*") // the pattern is well formed
 		for _, f := range files {
 			if m := sharedLibrary.FindStringSubmatch(path.Base(f)); m != nil {
@@ -185,7 +193,8 @@ func attributeFile(id knob.ID) (string, bool) {
 		}
 		return path.Join("queues", queue, attribute), true
 	}
-	file, ok := map[string]string{"txqueuelen": "tx_queue_len", "napi_defer_hard_irqs": "napi_defer_hard_irqs", "gro_flush_timeout": "gro_flush_timeout",
-		"threaded": "threaded", "mtu": "mtu"}[attribute]
+	file, ok := map[string]string{"txqueuelen": "tx_queue_len", "napi_defer_hard_irqs": "napi_defer_hard_irqs",
+		"gro_flush_timeout": "gro_flush_timeout",
+		"threaded":          "threaded", "mtu": "mtu"}[attribute]
 	return file, ok && id.Kind() == knob.KindLink
 }

@@ -22,7 +22,8 @@ func Inside(root string, files []journal.File) error {
 			return fmt.Errorf("persist: nothing written: %w", err)
 		}
 		if out, err := filepath.Rel(root, actual); err != nil || !filepath.IsLocal(out) {
-			return fmt.Errorf("persist: nothing written: %s of the image leads to %s, outside of it", filepath.Dir(f.Path), actual)
+			return fmt.Errorf("persist: nothing written: %s of the image leads to %s, outside of it",
+				filepath.Dir(f.Path), actual)
 		}
 	}
 	return nil

@@ -115,7 +115,8 @@ func (p *Planner) conflicts(s *Step) {
 
 // header begins every file of ours.
 func header(c journal.Change) string {
-	return fmt.Sprintf("# linerate change %s: %s = %s\n# `linerate undo %s` takes this file out again.\n", c.ID, c.Knob, c.To, c.ID)
+	return fmt.Sprintf("# linerate change %s: %s = %s\n# `linerate undo %s` takes this file out again.\n", c.ID,
+		c.Knob, c.To, c.ID)
 }
 
 // only makes a step of one file.
@@ -130,7 +131,8 @@ func (p *Planner) sysctl(s *Step) {
 	// here.
 	s.only(Sysctl, "/etc/sysctl.d/90-linerate-"+s.Change.ID+".conf", id.Attribute()+" = "+string(s.Change.To)+"\n")
 	if path := id.Path(); len(path) > 1 && path[1] == "netfilter" {
-		s.Notes = append(s.Notes, "it is there only when nf_conntrack is loaded: name that module in /etc/modules-load.d, so that it is loaded before the sysctls are set")
+		s.Notes = append(s.Notes,
+			"it is there only when nf_conntrack is loaded: name that module in /etc/modules-load.d, so that it is loaded before the sysctls are set")
 	}
 }
 
@@ -139,16 +141,19 @@ func (p *Planner) module(s *Step) {
 	module, parameter := id.Subject(), id.Attribute()
 	assignment := parameter + "=" + string(c.To)
 	if strings.ContainsAny(string(c.To), " \"'\\#") {
-		s.Line = fmt.Sprintf("options %s %s, in a file of /etc/modprobe.d, quoted as its driver wants it", module, assignment)
+		s.Line = fmt.Sprintf("options %s %s, in a file of /etc/modprobe.d, quoted as its driver wants it",
+			module, assignment)
 		return
 	}
 	if p.builtIn(module) {
-		s.Line = fmt.Sprintf("%s.%s, on the kernel's command line: the module is built in, so that no file of /etc/modprobe.d is read for it", module, assignment)
+		s.Line = fmt.Sprintf(
+			"%s.%s, on the kernel's command line: the module is built in, so that no file of /etc/modprobe.d is read for it", module, assignment)
 		return
 	}
 	s.only(Modprobe, "/etc/modprobe.d/90-linerate-"+c.ID+".conf", "options "+module+" "+assignment+"\n")
 	if p.exists("usr/sbin/update-initramfs", "usr/bin/dracut", "usr/bin/mkinitcpio") {
-		s.Notes = append(s.Notes, "if "+module+" is loaded from the initial ramdisk, make that anew: update-initramfs -u, dracut -f or mkinitcpio -P")
+		s.Notes = append(s.Notes,
+			"if "+module+" is loaded from the initial ramdisk, make that anew: update-initramfs -u, dracut -f or mkinitcpio -P")
 	}
 }
 
@@ -176,7 +181,8 @@ func (p *Planner) builtIn(module string) bool {
 func (p *Planner) part(s *Step) {
 	id, c := s.Change.Knob, s.Change
 	kernel := id.Subject()
-	file := map[string]string{knob.KindBlock: "queue/", knob.KindPCI: "link/", knob.KindCPU: "cpufreq/"}[id.Kind()] + id.Attribute()
+	file := map[string]string{knob.KindBlock: "queue/", knob.KindPCI: "link/", knob.KindCPU: "cpufreq/"}[id.Kind()] +
+		id.Attribute()
 	switch {
 	case id.Attribute() == "dma_latency":
 		s.Line = byHand(id, c.To)
@@ -187,7 +193,8 @@ func (p *Planner) part(s *Step) {
 	if id.Kind() == knob.KindCPU {
 		kernel = "cpu" + kernel
 	}
-	rule := fmt.Sprintf("ACTION==\"add|change\", SUBSYSTEM==%q, KERNEL==%q, ATTR{%s}=%q\n", id.Kind(), kernel, file, string(c.To))
+	rule := fmt.Sprintf("ACTION==\"add|change\", SUBSYSTEM==%q, KERNEL==%q, ATTR{%s}=%q\n", id.Kind(), kernel, file,
+		string(c.To))
 	p.rule(s, rule)
 	if id.Kind() == knob.KindBlock {
 		s.Notes = append(s.Notes, "the rule goes by the name "+kernel+", which another disk may get at the next start")
@@ -196,7 +203,8 @@ func (p *Planner) part(s *Step) {
 
 // rule makes a step of one udev rule, where there is udev.
 func (p *Planner) rule(s *Step, rule string) {
-	if !p.exists("usr/lib/systemd/systemd-udevd", "lib/systemd/systemd-udevd", "usr/bin/udevadm", "bin/udevadm", "sbin/udevadm", "usr/sbin/udevd", "sbin/udevd") {
+	if !p.exists("usr/lib/systemd/systemd-udevd", "lib/systemd/systemd-udevd", "usr/bin/udevadm", "bin/udevadm",
+		"sbin/udevadm", "usr/sbin/udevd", "sbin/udevd") {
 		s.Line = strings.TrimSpace(rule) + ", as a udev rule; no udev was found on this host"
 		return
 	}
@@ -226,7 +234,8 @@ func byHand(id knob.ID, v knob.Value) string {
 	case knob.KindNFS:
 		return fmt.Sprintf("%s=%s among the options of %s in /etc/fstab", id.Attribute(), v, id.Subject())
 	case knob.KindCPU:
-		return fmt.Sprintf("force_latency=%s in a profile of TuneD, or a service that keeps /dev/cpu_dma_latency open", v)
+		return fmt.Sprintf("force_latency=%s in a profile of TuneD, or a service that keeps /dev/cpu_dma_latency open",
+			v)
 	}
 	return fmt.Sprintf("%s = %s has no persistent form that linerate knows", id, v)
 }

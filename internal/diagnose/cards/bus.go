@@ -53,7 +53,8 @@ func slot(c card, usable ceiling.Rate) *evidence.Finding {
 	// for such a slot hoped for both directions at once, and the rate in one direction is what a
 	// run shows.
 	needs := c.SpeedBitsPerSec
-	if needs <= 0 || usable.BitsPerSec <= 0 || usable.BitsPerSec >= busShort*needs && !(shared && len(b.SharedWith) > 0 && usable.BitsPerSec < 2*needs) {
+	if needs <= 0 || usable.BitsPerSec <= 0 || usable.BitsPerSec >= busShort*needs &&
+		!(shared && len(b.SharedWith) > 0 && usable.BitsPerSec < 2*needs) {
 		return nil
 	}
 	rx, tx, neighbours := c.busRates()
@@ -72,16 +73,20 @@ func slot(c card, usable ceiling.Rate) *evidence.Finding {
 	below := b.MaxCapacityBitsPerSec > 1.01*b.CapacityBitsPerSec && b.CapacityBitsPerSec > 0
 	x := &evidence.Finding{
 		Code: evidence.BusLimited, Severity: evidence.Notice, Where: where(s),
-		Title: fmt.Sprintf("The slot of %s carries %s and its link %s.", c.Name, evidence.Rate(usable.BitsPerSec), evidence.Rate(needs)),
+		Title: fmt.Sprintf("The slot of %s carries %s and its link %s.", c.Name, evidence.Rate(usable.BitsPerSec),
+			evidence.Rate(needs)),
 		Evidence: []evidence.Evidence{
 			{Name: "what the slot carries", Value: usable.BitsPerSec, Unit: "bits_per_second", Source: usable.Why},
-			{Name: "speed of the link", Value: needs, Unit: "bits_per_second", Source: "/sys/class/net/" + c.Name + "/speed (" + s.Side + ")"},
+			{Name: "speed of the link", Value: needs, Unit: "bits_per_second", Source: "/sys/class/net/" + c.Name +
+				"/speed (" + s.Side + ")"},
 		},
-		Confidence: evidence.Combine(0.5, evidence.When(reached, 0.5), evidence.When(below, 0.4), evidence.When(usable.BitsPerSec < 0.6*needs, 0.3)),
-		Rejected:   notMeasured(s),
+		Confidence: evidence.Combine(0.5, evidence.When(reached, 0.5), evidence.When(below, 0.4),
+			evidence.When(usable.BitsPerSec < 0.6*needs, 0.3)),
+		Rejected: notMeasured(s),
 	}
 	if !s.SinceBoot && s.Seconds > 0 {
-		x.Evidence = append(x.Evidence, evidence.Evidence{Name: what, Value: moved, Unit: "bits_per_second", Source: c.source("rx_bytes, tx_bytes")})
+		x.Evidence = append(x.Evidence, evidence.Evidence{Name: what, Value: moved, Unit: "bits_per_second",
+			Source: c.source("rx_bytes, tx_bytes")})
 		x.Rejected = append(x.Rejected, notProcessor(s)...)
 	}
 	// Some cards tell themselves that they waited for memory, which no look-alike does.
@@ -92,19 +97,23 @@ func slot(c card, usable ceiling.Rate) *evidence.Finding {
 	// Errors of the link to the slot are repaired by sending again, which costs rate and shows in
 	// no statistic of the interface.
 	if aer := aerOf(c); aer != nil && aer.Correctable > 0 {
-		x.Evidence = append(x.Evidence, evidence.Evidence{Name: "errors of the card's bus link that were repaired, since boot", Value: float64(aer.Correctable), Unit: "events",
-			Source: c.source("aer_dev_correctable")})
+		x.Evidence = append(x.Evidence,
+			evidence.Evidence{Name: "errors of the card's bus link that were repaired, since boot",
+				Value: float64(aer.Correctable), Unit: "events",
+				Source: c.source("aer_dev_correctable")})
 	}
 	if below {
 		x.Title += fmt.Sprintf(" Card and slot could do %s.", evidence.Rate(b.MaxCapacityBitsPerSec))
-		x.Evidence = append(x.Evidence, evidence.Evidence{Name: "nominal rate of the bus now, of what card and slot could do",
-			Value: b.CapacityBitsPerSec / b.MaxCapacityBitsPerSec, Unit: "ratio",
-			Source: c.source("current_link_speed × width / max")})
+		x.Evidence = append(x.Evidence,
+			evidence.Evidence{Name: "nominal rate of the bus now, of what card and slot could do",
+				Value: b.CapacityBitsPerSec / b.MaxCapacityBitsPerSec, Unit: "ratio",
+				Source: c.source("current_link_speed × width / max")})
 	}
 	if reached {
 		x.Severity = evidence.Warning
 	} else if !s.SinceBoot {
-		x.Rejected = append(x.Rejected, fmt.Sprintf("Not shown to cost anything now: %s of %s was used.", evidence.Rate(moved), evidence.Rate(usable.BitsPerSec)))
+		x.Rejected = append(x.Rejected, fmt.Sprintf("Not shown to cost anything now: %s of %s was used.",
+			evidence.Rate(moved), evidence.Rate(usable.BitsPerSec)))
 	}
 	x.Remedy.Text = "Move the card to a slot that carries its link: more lanes, a newer generation, or on a conventional bus one of its own."
 	if b.LimitedBy != "" {

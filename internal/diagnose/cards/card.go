@@ -112,7 +112,8 @@ func (c card) tallies(classes ...nicstat.Class) []tally {
 	for _, t := range places {
 		all = append(all, t)
 	}
-	slices.SortFunc(all, func(a, b tally) int { return cmp.Or(cmp.Compare(b.n, a.n), cmp.Compare(a.counter, b.counter)) })
+	slices.SortFunc(all,
+		func(a, b tally) int { return cmp.Or(cmp.Compare(b.n, a.n), cmp.Compare(a.counter, b.counter)) })
 	return all
 }
 
@@ -295,5 +296,6 @@ func worst(all []card, rule func(card) *evidence.Finding) *evidence.Finding {
 }
 
 func rank(x *evidence.Finding) int {
-	return slices.Index([]evidence.Severity{evidence.Info, evidence.Notice, evidence.Warning, evidence.Critical}, x.Severity)
+	return slices.Index([]evidence.Severity{evidence.Info, evidence.Notice, evidence.Warning, evidence.Critical},
+		x.Severity)
 }

@@ -16,7 +16,8 @@ import (
 // gigabit is a card with nothing wrong; change it.
 func gigabit(change ...func(*host.Interface)) host.Interface {
 	x := host.Interface{
-		Name: "eth0", Driver: "igb", Up: true, Carrier: true, MTUBytes: 1500, SpeedBitsPerSec: 1e9, Duplex: "full", TxQueueLen: 1000,
+		Name: "eth0", Driver: "igb", Up: true, Carrier: true, MTUBytes: 1500, SpeedBitsPerSec: 1e9, Duplex: "full",
+		TxQueueLen: 1000,
 		Rings:      &host.Rings{Rx: host.Ring{Current: 256, Max: 4096}, Tx: host.Ring{Current: 256, Max: 4096}},
 		Interrupts: []host.Interrupt{{Number: 40, Name: "eth0"}},
 		Layers:     host.Layers{Kind: "physical"},
@@ -77,8 +78,10 @@ func busy(s *evidence.Span) { s.CPUs = full() }
 func loadedBy(rate, lost float64, d traffic.Direction) func(*evidence.Span) {
 	return func(s *evidence.Span) {
 		segments := rate * 3 / 8 / 1448
-		r := &evidence.Run{Test: traffic.Stream, Direction: d, DurationSeconds: 3, Streams: 1, Bytes: int64(rate * 3 / 8), ThroughputBitsPerSec: rate}
-		r.Ends.Local.TCP = []tcpinfo.TCPInfo{{Sender: true, BusySeconds: 3, SegsOut: uint64(segments), RetransSegs: uint64(segments * lost)}}
+		r := &evidence.Run{Test: traffic.Stream, Direction: d, DurationSeconds: 3, Streams: 1,
+			Bytes: int64(rate * 3 / 8), ThroughputBitsPerSec: rate}
+		r.Ends.Local.TCP = []tcpinfo.TCPInfo{{Sender: true, BusySeconds: 3, SegsOut: uint64(segments),
+			RetransSegs: uint64(segments * lost)}}
 		s.Run = r
 		x := s.Host.Interfaces[0]
 		s.End = &evidence.End{Name: s.Side, Host: s.Host, Card: &x}
@@ -105,8 +108,10 @@ func check(t *testing.T, x *evidence.Finding, w want) {
 	if x.Severity != w.severity || !strings.Contains(x.Title, w.title) {
 		t.Errorf("%s: %s\nwant %s with %q", x.Severity, x.Title, w.severity, w.title)
 	}
-	if x.Confidence <= 0 || x.Confidence > 0.98 || x.Where == "" || len(x.Evidence) == 0 || x.Remedy.Text == "" || x.Remedy.Proof == "" || !strings.HasSuffix(x.Title, ".") {
-		t.Errorf("not whole: confidence %v, where %q, %d pieces of evidence, title %q", x.Confidence, x.Where, len(x.Evidence), x.Title)
+	if x.Confidence <= 0 || x.Confidence > 0.98 || x.Where == "" || len(x.Evidence) == 0 || x.Remedy.Text == "" ||
+		x.Remedy.Proof == "" || !strings.HasSuffix(x.Title, ".") {
+		t.Errorf("not whole: confidence %v, where %q, %d pieces of evidence, title %q", x.Confidence, x.Where,
+			len(x.Evidence), x.Title)
 	}
 	for _, said := range append([]string{x.Title, x.Remedy.Text, x.Remedy.Proof}, x.Rejected...) {
 		if first := said[:1]; first < "A" || first > "Z" || !strings.HasSuffix(said, ".") {
@@ -142,13 +147,14 @@ func TestNothingKnown(t *testing.T) {
 	vm := watched(gigabit(), nil)
 	vm.Host.Virtualization = "kvm"
 	spans := map[string]*evidence.Span{
-		"no host":             {Side: "near", Seconds: 3},
-		"no counters":         watched(gigabit(), nil),
-		"a bare interface":    watched(host.Interface{Name: "eth0"}, nil),
-		"no time":             watched(gigabit(), counts{"rx_packets": 5}, func(s *evidence.Span) { s.Seconds = 0 }),
-		"since boot":          watched(gigabit(), nil, sinceBoot),
-		"a virtual machine":   vm,
-		"no processors":       watched(gigabit(), counts{"rx_packets": 1e6, "rx_bytes": 1e9}, func(s *evidence.Span) { s.CPUs = nil }),
+		"no host":           {Side: "near", Seconds: 3},
+		"no counters":       watched(gigabit(), nil),
+		"a bare interface":  watched(host.Interface{Name: "eth0"}, nil),
+		"no time":           watched(gigabit(), counts{"rx_packets": 5}, func(s *evidence.Span) { s.Seconds = 0 }),
+		"since boot":        watched(gigabit(), nil, sinceBoot),
+		"a virtual machine": vm,
+		"no processors": watched(gigabit(), counts{"rx_packets": 1e6, "rx_bytes": 1e9},
+			func(s *evidence.Span) { s.CPUs = nil }),
 		"a run without cards": {Side: "far", Run: &evidence.Run{Test: traffic.Stream}, End: &evidence.End{}},
 	}
 	for name, s := range spans {
@@ -167,8 +173,10 @@ func TestNothingKnown(t *testing.T) {
 // watched or loaded.
 func TestHealthyLoad(t *testing.T) {
 	c := counts{
-		"rx_packets": 243_000, "rx_bytes": 368e6, "tx_packets": 60_000, "tx_bytes": 4e6, "rx_missed_errors": 1, "tx_dropped": 1, "rx_crc_errors": 1,
-		"qdisc.eth0.drops": 3, "ethtool.eth0.rx_flow_control_xoff": 3, "irq.40": 24_000, "Tcp.InCsumErrors": 1, "Tcp.InSegs": 240_000,
+		"rx_packets": 243_000, "rx_bytes": 368e6, "tx_packets": 60_000, "tx_bytes": 4e6, "rx_missed_errors": 1,
+		"tx_dropped": 1, "rx_crc_errors": 1,
+		"qdisc.eth0.drops": 3, "ethtool.eth0.rx_flow_control_xoff": 3, "irq.40": 24_000, "Tcp.InCsumErrors": 1,
+		"Tcp.InSegs": 240_000,
 	}
 	for name, s := range map[string]*evidence.Span{
 		"watched":        watched(gigabit(), c),
@@ -191,7 +199,8 @@ func TestHealthyLoad(t *testing.T) {
 // TestTallies: the queues of one direction add up, and the same packets counted twice do not.
 func TestTallies(t *testing.T) {
 	x := gigabit()
-	s := watched(x, counts{"rx_packets": 1e6, "rx_missed_errors": 40, "ethtool.eth0.rx_missed_errors": 40, "ethtool.eth0.rx_queue_0_drops": 30,
+	s := watched(x, counts{"rx_packets": 1e6, "rx_missed_errors": 40, "ethtool.eth0.rx_missed_errors": 40,
+		"ethtool.eth0.rx_queue_0_drops":   30,
 		"ethtool.eth0.rx_queue_1_drops":   30,
 		"ethtool.eth0.rx_no_buffer_count": 900, "nic.eth1.rx_missed_errors": 999})
 	got, ok := card{&s.Host.Interfaces[0], s}.lost("ring-full")

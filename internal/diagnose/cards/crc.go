@@ -60,8 +60,10 @@ func damaged(c card) *evidence.Finding {
 	}
 	x := &evidence.Finding{
 		Code: evidence.CRCErrors, Severity: evidence.Notice, Where: where(s),
-		Title:    fmt.Sprintf("Card %s received %s damaged frames %s, one in %s.", c.Name, evidence.Count(t.n), s.When(), evidence.Count(1/share)),
-		Evidence: append(c.evidence(c.tallies(nicstat.Damaged)), c.lossEvidence(t.n, frames, "damaged frames", t.counter)...),
+		Title: fmt.Sprintf("Card %s received %s damaged frames %s, one in %s.", c.Name, evidence.Count(t.n),
+			s.When(), evidence.Count(1/share)),
+		Evidence: append(c.evidence(c.tallies(nicstat.Damaged)),
+			c.lossEvidence(t.n, frames, "damaged frames", t.counter)...),
 		Rejected: notMeasured(s),
 		// Notices and warnings are equally sure: the card saw what it saw.
 		Confidence: evidence.Combine(0.7, evidence.When(t.n >= 100, 0.5), evidence.When(share >= brokenCable, 0.4)),
@@ -71,19 +73,23 @@ func damaged(c card) *evidence.Finding {
 	}
 	if size, ok := c.lost(nicstat.Size); ok {
 		x.Evidence = append(x.Evidence, c.evidence([]tally{size})...)
-		x.Rejected = append(x.Rejected, fmt.Sprintf("Not only frames of another size: %s were too long or too short, which is two ends that disagree about the MTU.",
-			evidence.Count(size.n)))
+		x.Rejected = append(x.Rejected,
+			fmt.Sprintf("Not only frames of another size: %s were too long or too short, which is two ends that disagree about the MTU.",
+				evidence.Count(size.n)))
 	} else {
 		x.Rejected = append(x.Rejected, "Not two ends that disagree about the MTU: 0 frames were too long.")
 	}
 	// The other half of a duplex mismatch looks like this at the end that runs full duplex, and no
 	// counter here tells it from a cable.
 	if c.Duplex == "full" && c.count("collisions") == 0 {
-		x.Rejected = append(x.Rejected, "Not half duplex at this end: it runs full duplex and counted 0 collisions. The other end may still run half; its own counters tell.")
+		x.Rejected = append(x.Rejected,
+			"Not half duplex at this end: it runs full duplex and counted 0 collisions. The other end may still run half; its own counters tell.")
 	}
 	if aer := aerOf(c); aer != nil && aer.Correctable > 0 {
-		x.Evidence = append(x.Evidence, evidence.Evidence{Name: "errors of the card's bus link that were repaired, since boot", Value: float64(aer.Correctable), Unit: "events",
-			Source: c.source("aer_dev_correctable")})
+		x.Evidence = append(x.Evidence,
+			evidence.Evidence{Name: "errors of the card's bus link that were repaired, since boot",
+				Value: float64(aer.Correctable), Unit: "events",
+				Source: c.source("aer_dev_correctable")})
 	}
 	x.Remedy.Text = "Change one thing at a time and count again: the cable, the transceiver, the port at the other end. On optical links clean the connectors and " +
 		"look at the received power (ethtool -m); forward error correction that is off at one end shows like this too."
@@ -107,11 +113,15 @@ func wrongSums(s *evidence.Span) *evidence.Finding {
 		Code: evidence.CRCErrors, Severity: evidence.Notice, Where: where(s), Confidence: 0.6,
 		Title: fmt.Sprintf("Packets with a wrong checksum: %s came %s in good frames, so something on the way broke them.", evidence.Count(wrong), s.When()),
 		Evidence: []evidence.Evidence{
-			{Name: "segments of TCP with a wrong checksum", Value: tcp, Unit: "packets", Source: s.Source("/proc/net/snmp Tcp.InCsumErrors")},
-			{Name: "datagrams of UDP with a wrong checksum", Value: udp, Unit: "packets", Source: s.Source("/proc/net/snmp Udp.InCsumErrors")},
-			{Name: "share of what came", Value: wrong / came, Unit: "ratio", Source: s.Source("InCsumErrors / (Tcp.InSegs + Udp.InDatagrams)")},
+			{Name: "segments of TCP with a wrong checksum", Value: tcp, Unit: "packets",
+				Source: s.Source("/proc/net/snmp Tcp.InCsumErrors")},
+			{Name: "datagrams of UDP with a wrong checksum", Value: udp, Unit: "packets",
+				Source: s.Source("/proc/net/snmp Udp.InCsumErrors")},
+			{Name: "share of what came", Value: wrong / came, Unit: "ratio",
+				Source: s.Source("InCsumErrors / (Tcp.InSegs + Udp.InDatagrams)")},
 		},
-		Rejected: append([]string{fmt.Sprintf("Not this host's cable: its cards counted %s damaged frames.", evidence.Count(s.Sum("nic.", ".rx_crc_errors")))},
+		Rejected: append([]string{fmt.Sprintf("Not this host's cable: its cards counted %s damaged frames.",
+			evidence.Count(s.Sum("nic.", ".rx_crc_errors")))},
 			notMeasured(s)...),
 	}
 	if !s.SinceBoot && wrong/came >= feltShare {

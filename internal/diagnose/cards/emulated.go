@@ -58,7 +58,8 @@ func imitation(c card) *evidence.Finding {
 	}
 	x := &evidence.Finding{
 		Code: evidence.EmulatedNIC, Severity: evidence.Notice, Where: where(s),
-		Title: fmt.Sprintf("Card %s is an imitation of one for the driver %s, in a virtual machine (%s).", c.Name, c.Driver, s.Host.Virtualization),
+		Title: fmt.Sprintf("Card %s is an imitation of one for the driver %s, in a virtual machine (%s).", c.Name,
+			c.Driver, s.Host.Virtualization),
 		Evidence: []evidence.Evidence{
 			{Name: "driver", Value: c.Driver, Source: c.source("ethtool -i")},
 			{Name: "virtual machine", Value: s.Host.Virtualization, Source: "DMI, CPUID (" + s.Side + ")"},
@@ -66,30 +67,39 @@ func imitation(c card) *evidence.Finding {
 		Confidence: evidence.Combine(0.5, evidence.When(isOld, 0.6), evidence.When(isBoard, 0.7)),
 	}
 	if isBoard {
-		x.Evidence = append(x.Evidence, evidence.Evidence{Name: "board", Value: c.Card.Subsystem, Source: c.source("PCI subsystem")})
+		x.Evidence = append(x.Evidence,
+			evidence.Evidence{Name: "board", Value: c.Card.Subsystem, Source: c.source("PCI subsystem")})
 	} else if !isOld {
-		x.Rejected = append(x.Rejected, "Not measured: whether it is a real card that was handed to this machine; the board does not say.")
+		x.Rejected = append(x.Rejected,
+			"Not measured: whether it is a real card that was handed to this machine; the board does not say.")
 	}
 	// By the driver's count and not by bytes: a bundle that goes down in one piece costs one trap.
 	frames := s.PerSecond(c.count("rx_packets") + c.count("tx_packets"))
 	if !s.SinceBoot && s.Seconds > 0 {
 		cpu := busiest(s)
 		kernel := cpu.System + cpu.IRQ + cpu.SoftIRQ
-		x.Evidence = append(x.Evidence, evidence.Evidence{Name: "frames per second, both directions", Value: frames, Unit: "packets_per_second",
+		x.Evidence = append(x.Evidence, evidence.Evidence{Name: "frames per second, both directions", Value: frames,
+			Unit:   "packets_per_second",
 			Source: c.source("rx_packets + tx_packets")})
 		if cpu.Known {
-			x.Evidence = append(x.Evidence, evidence.Evidence{Name: fmt.Sprintf("kernel time of the busiest processor, CPU %d", cpu.CPU), Value: kernel, Unit: "ratio",
-				Source: "/proc/stat (" + s.Side + ")"})
+			x.Evidence = append(x.Evidence,
+				evidence.Evidence{Name: fmt.Sprintf("kernel time of the busiest processor, CPU %d", cpu.CPU),
+					Value: kernel, Unit: "ratio",
+					Source: "/proc/stat (" + s.Side + ")"})
 		}
 		switch {
 		case imitatedProcessor(s.Host) && !slices.Contains(dearest, c.Driver):
-			x.Rejected = append(x.Rejected, fmt.Sprintf("Not shown to cost anything: the processor of this machine is imitated too, so that %s of its time say nothing of "+
-				"the card.", evidence.Percent(cpu.Busy())))
-		case cpu.Known && cpu.Busy() >= evidence.FullProcessor && kernel >= exitWork && frames > 1000 && frames < poorPackets && !(s.Run != nil && !s.Loaded()):
+			x.Rejected = append(x.Rejected,
+				fmt.Sprintf("Not shown to cost anything: the processor of this machine is imitated too, so that %s of its time say nothing of "+
+					"the card.", evidence.Percent(cpu.Busy())))
+		case cpu.Known && cpu.Busy() >= evidence.FullProcessor && kernel >= exitWork && frames > 1000 &&
+			frames < poorPackets && !(s.Run != nil && !s.Loaded()):
 			x.Severity = evidence.Warning
 			x.Title += fmt.Sprintf(" CPU %d is full at %s frames per second.", cpu.CPU, evidence.Count(frames))
 		default:
-			x.Rejected = append(x.Rejected, fmt.Sprintf("Not shown to cost anything now: the busiest processor worked %s of the time.", evidence.Percent(cpu.Busy())))
+			x.Rejected = append(x.Rejected,
+				fmt.Sprintf("Not shown to cost anything now: the busiest processor worked %s of the time.",
+					evidence.Percent(cpu.Busy())))
 		}
 	}
 	x.Remedy.Text = "Give the machine a paravirtual card (virtio-net, vmxnet3, netvsc) in the hypervisor's settings, or hand it a real one (SR-IOV). The interface " +
@@ -100,7 +110,8 @@ func imitation(c card) *evidence.Finding {
 
 // hypervisorsBoard tells that the board says who made it: a hypervisor.
 func (c card) hypervisorsBoard() bool {
-	return c.Card != nil && slices.ContainsFunc(boards, func(board string) bool { return strings.HasPrefix(c.Card.Subsystem, board) })
+	return c.Card != nil &&
+		slices.ContainsFunc(boards, func(board string) bool { return strings.HasPrefix(c.Card.Subsystem, board) })
 }
 
 // imitatedProcessor tells a machine without hardware acceleration: QEMU that offers no clock of KVM

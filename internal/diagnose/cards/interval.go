@@ -26,7 +26,8 @@ type wait struct {
 // String says how long, for sentences.
 func (w wait) String() string {
 	if w.adaptive {
-		return evidence.Seconds(w.shortest.Seconds()) + " to " + evidence.Seconds(w.longest.Seconds()) + " by the traffic"
+		return evidence.Seconds(w.shortest.Seconds()) + " to " + evidence.Seconds(w.longest.Seconds()) +
+			" by the traffic"
 	}
 	return evidence.Seconds(w.longest.Seconds())
 }
@@ -58,7 +59,8 @@ func (c card) interval() (wait, bool) {
 		timeout := time.Duration(n.GROFlushTimeoutSeconds * float64(time.Second))
 		if timeout <= longestBelieved && timeout > w.longest {
 			return wait{shortest: timeout, longest: timeout, knob: "gro_flush_timeout",
-				why: fmt.Sprintf("gro_flush_timeout %v of %s with napi_defer_hard_irqs %d", timeout, c.Name, n.DeferHardIRQs)}, true
+				why: fmt.Sprintf("gro_flush_timeout %v of %s with napi_defer_hard_irqs %d", timeout, c.Name,
+					n.DeferHardIRQs)}, true
 		}
 	}
 	return w, ok
@@ -79,7 +81,8 @@ func waitOfCard(x *host.Interface) (wait, bool) {
 			return wait{}, false
 		}
 		least, most := t.Bounds()
-		return wait{shortest: most.Interval(), longest: least.Interval(), adaptive: t.Mode != moderation.Fixed, knob: "coalesce.rx-usecs", why: why + ", " + t.String()}, true
+		return wait{shortest: most.Interval(), longest: least.Interval(), adaptive: t.Mode != moderation.Fixed,
+			knob: "coalesce.rx-usecs", why: why + ", " + t.String()}, true
 	}
 	d := time.Duration(usecs) * time.Microsecond
 	if usecs == 0 || d > longestBelieved || x.Coalesce["rx-frames"] == 1 {

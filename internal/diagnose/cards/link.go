@@ -66,32 +66,41 @@ func slowLink(c card) *evidence.Finding {
 	s := c.s
 	x := &evidence.Finding{
 		Code: evidence.LinkNegotiatedLow, Severity: evidence.Notice, Where: where(s),
-		Title: fmt.Sprintf("Card %s runs at %s and could run at %s: %s.", c.Name, evidence.Rate(speed), evidence.Rate(best), why),
+		Title: fmt.Sprintf("Card %s runs at %s and could run at %s: %s.", c.Name, evidence.Rate(speed),
+			evidence.Rate(best), why),
 		Evidence: []evidence.Evidence{
-			{Name: "speed of the link", Value: speed, Unit: "bits_per_second", Source: "/sys/class/net/" + c.Name + "/speed (" + s.Side + ")"},
-			{Name: "fastest mode of this card", Value: can, Unit: "bits_per_second", Source: c.source("ethtool link modes, supported")},
+			{Name: "speed of the link", Value: speed, Unit: "bits_per_second", Source: "/sys/class/net/" + c.Name +
+				"/speed (" + s.Side + ")"},
+			{Name: "fastest mode of this card", Value: can, Unit: "bits_per_second",
+				Source: c.source("ethtool link modes, supported")},
 			{Name: "autonegotiation", Value: m.Autoneg, Source: c.source("ethtool link modes")},
 		},
 		Confidence: strength,
 	}
 	if offers > 0 {
-		x.Evidence = append(x.Evidence, evidence.Evidence{Name: "fastest mode that this end offers", Value: offers, Unit: "bits_per_second",
+		x.Evidence = append(x.Evidence, evidence.Evidence{Name: "fastest mode that this end offers", Value: offers,
+			Unit:   "bits_per_second",
 			Source: c.source("ethtool link modes, advertised")})
 	}
 	if partner > 0 {
-		x.Evidence = append(x.Evidence, evidence.Evidence{Name: "fastest mode of the partner", Value: partner, Unit: "bits_per_second",
+		x.Evidence = append(x.Evidence, evidence.Evidence{Name: "fastest mode of the partner", Value: partner,
+			Unit:   "bits_per_second",
 			Source: c.source("ethtool link modes, partner")})
-		x.Rejected = append(x.Rejected, fmt.Sprintf("Not a slower port at the other end: it has modes up to %s.", evidence.Rate(partner)))
+		x.Rejected = append(x.Rejected, fmt.Sprintf("Not a slower port at the other end: it has modes up to %s.",
+			evidence.Rate(partner)))
 	} else {
-		x.Rejected = append(x.Rejected, "Not measured: whether the port at the other end has more; it does not tell its modes.")
+		x.Rejected = append(x.Rejected,
+			"Not measured: whether the port at the other end has more; it does not tell its modes.")
 	}
 	if !s.SinceBoot && s.Seconds > 0 {
 		used := c.carried()
-		x.Evidence = append(x.Evidence, evidence.Evidence{Name: "carried in one direction", Value: used, Unit: "bits_per_second", Source: c.source("rx_bytes, tx_bytes")})
+		x.Evidence = append(x.Evidence, evidence.Evidence{Name: "carried in one direction", Value: used,
+			Unit: "bits_per_second", Source: c.source("rx_bytes, tx_bytes")})
 		if used >= linkFelt*speed {
 			x.Severity = evidence.Warning
 		} else {
-			x.Rejected = append(x.Rejected, fmt.Sprintf("Not shown to cost anything now: %s carried %s of %s.", c.Name, evidence.Rate(used), evidence.Rate(speed)))
+			x.Rejected = append(x.Rejected, fmt.Sprintf("Not shown to cost anything now: %s carried %s of %s.", c.Name,
+				evidence.Rate(used), evidence.Rate(speed)))
 		}
 		if passes := c.passesItsSpeed(); passes != "" {
 			x.Confidence *= 0.5
@@ -166,21 +175,27 @@ func oneAtATime(c card) *evidence.Finding {
 	collisions := c.count("collisions")
 	x := &evidence.Finding{
 		Code: evidence.HalfDuplex, Severity: evidence.Notice, Where: where(s),
-		Title:      fmt.Sprintf("Card %s runs half duplex at %s: it cannot send while it receives.", c.Name, evidence.Rate(c.SpeedBitsPerSec)),
-		Evidence:   []evidence.Evidence{{Name: "duplex", Value: c.Duplex, Source: "/sys/class/net/" + c.Name + "/duplex (" + s.Side + ")"}},
-		Rejected:   notMeasured(s),
-		Confidence: evidence.Combine(0.6, evidence.When(half, 0.7), evidence.When(isLate, 0.7), evidence.When(collisions > 0, 0.5)),
+		Title: fmt.Sprintf("Card %s runs half duplex at %s: it cannot send while it receives.", c.Name,
+			evidence.Rate(c.SpeedBitsPerSec)),
+		Evidence: []evidence.Evidence{{Name: "duplex", Value: c.Duplex, Source: "/sys/class/net/" + c.Name +
+			"/duplex (" + s.Side + ")"}},
+		Rejected: notMeasured(s),
+		Confidence: evidence.Combine(0.6, evidence.When(half, 0.7), evidence.When(isLate, 0.7),
+			evidence.When(collisions > 0, 0.5)),
 	}
 	if !half {
 		// Either the driver's word is wrong, or the counter is of a time before the link was
 		// negotiated anew.
-		x.Title = fmt.Sprintf("Card %s counted %s late collisions %s, which a link of full duplex cannot have.", c.Name, evidence.Count(late.n), s.When())
+		x.Title = fmt.Sprintf("Card %s counted %s late collisions %s, which a link of full duplex cannot have.", c.Name,
+			evidence.Count(late.n), s.When())
 		x.Confidence = 0.6
 	}
-	x.Evidence = append(x.Evidence, evidence.Evidence{Name: "collisions", Value: collisions, Unit: "events", Source: c.source("collisions")})
+	x.Evidence = append(x.Evidence, evidence.Evidence{Name: "collisions", Value: collisions, Unit: "events",
+		Source: c.source("collisions")})
 	if isLate {
 		x.Evidence = append(x.Evidence, c.evidence([]tally{late})...)
-		x.Rejected = append(x.Rejected, fmt.Sprintf("Not half duplex at both ends: %s late collisions say that the other end sends whenever it likes.", evidence.Count(late.n)))
+		x.Rejected = append(x.Rejected,
+			fmt.Sprintf("Not half duplex at both ends: %s late collisions say that the other end sends whenever it likes.", evidence.Count(late.n)))
 	} else if half {
 		x.Rejected = append(x.Rejected, "Not a mismatch by these counters: there are 0 late collisions.")
 	}
@@ -192,14 +207,17 @@ func oneAtATime(c card) *evidence.Finding {
 	case s.SinceBoot:
 	case isLate && late.n >= fewest || collide || shared:
 		x.Severity = evidence.Warning
-		x.Evidence = append(x.Evidence, evidence.Evidence{Name: "carried, both directions together", Value: c.rate("rx") + c.rate("tx"), Unit: "bits_per_second",
+		x.Evidence = append(x.Evidence, evidence.Evidence{Name: "carried, both directions together",
+			Value: c.rate("rx") + c.rate("tx"), Unit: "bits_per_second",
 			Source: c.source("rx_bytes + tx_bytes")})
 		if passes := c.passesItsSpeed(); passes != "" {
 			x.Confidence *= 0.6
 			x.Rejected = append(x.Rejected, passes)
 		}
 	default:
-		x.Rejected = append(x.Rejected, fmt.Sprintf("Not shown to cost anything now: %s collisions with %s frames sent.", evidence.Count(collisions), evidence.Count(sent)))
+		x.Rejected = append(x.Rejected,
+			fmt.Sprintf("Not shown to cost anything now: %s collisions with %s frames sent.",
+				evidence.Count(collisions), evidence.Count(sent)))
 	}
 	x.Remedy.Text = "Let both ends of the cable negotiate: an end that is forced to full duplex does not negotiate, and the other one then has to take half. " +
 		"Changing it takes the link down."

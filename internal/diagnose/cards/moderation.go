@@ -140,16 +140,19 @@ func waitsForTimer(run *evidence.Run, base float64, near, far moderatedEnd) *evi
 		return nil
 	}
 	_, bound := moderation.TransactionRate(0, near.longest, far.longest)
-	plateau := near1(took/longest.Seconds(), onTheDot) || near1(took/both.Seconds(), onTheDot) || near1(run.TransactionsPerSec*longest.Seconds(), onTheDot)
+	plateau := near1(took/longest.Seconds(), onTheDot) || near1(took/both.Seconds(), onTheDot) ||
+		near1(run.TransactionsPerSec*longest.Seconds(), onTheDot)
 	x := &evidence.Finding{
 		Code: evidence.InterruptModerationLatency, Severity: evidence.Notice, Where: where(e.s),
 		Title: fmt.Sprintf("Card %s (%s) holds its interrupts back for %s, and a question and its answer take %s: %.1f a second.",
 			e.Name, e.s.Side, e.wait, evidence.Seconds(took), cmp.Or(run.TransactionsPerSec, 1/took)),
 		Evidence: []evidence.Evidence{
 			{Name: "time of one transaction", Value: took, Unit: "seconds", Source: how.source},
-			{Name: "wait of the interrupt at the " + e.s.Side + " end", Value: longest.Seconds(), Unit: "seconds", Source: "ethtool -c: " + e.why},
+			{Name: "wait of the interrupt at the " + e.s.Side + " end", Value: longest.Seconds(), Unit: "seconds",
+				Source: "ethtool -c: " + e.why},
 		},
-		Confidence: evidence.Combine(0.3, evidence.When(plateau, 0.6), evidence.When(!adaptive, 0.3), evidence.When(part >= 0.8, 0.3),
+		Confidence: evidence.Combine(0.3, evidence.When(plateau, 0.6), evidence.When(!adaptive, 0.3),
+			evidence.When(part >= 0.8, 0.3),
 			evidence.When(base > 0 && base < took/2, 0.3), evidence.When(run.Test == traffic.RR, 0.2)),
 	}
 	if !adaptive && part >= mostOfIt {
@@ -158,33 +161,42 @@ func waitsForTimer(run *evidence.Run, base float64, near, far moderatedEnd) *evi
 	// A card whose timer starts with each interrupt keeps to it; imitations and some others let
 	// what comes in time through, and pass it.
 	if !adaptive && 1/took <= (1+onTheDot)*bound {
-		x.Evidence = append(x.Evidence, evidence.Evidence{Name: "most transactions per second that this allows one connection", Value: bound,
-			Unit: "transactions_per_second", Source: "1 / longest wait"})
+		x.Evidence = append(x.Evidence,
+			evidence.Evidence{Name: "most transactions per second that this allows one connection", Value: bound,
+				Unit: "transactions_per_second", Source: "1 / longest wait"})
 	}
 	// One end changed alone leaves the other's wait: the field notes got from 8003 to 23 975
 	// transactions only with both.
 	if o := otherEnd(e, near, far); o.waits {
-		x.Evidence = append(x.Evidence, evidence.Evidence{Name: "wait of the interrupt at the " + o.s.Side + " end", Value: o.longest.Seconds(), Unit: "seconds",
+		x.Evidence = append(x.Evidence, evidence.Evidence{Name: "wait of the interrupt at the " + o.s.Side + " end",
+			Value: o.longest.Seconds(), Unit: "seconds",
 			Source: "ethtool -c: " + o.why})
-		x.Rejected = append(x.Rejected, fmt.Sprintf("Not one end alone: the other waits up to %s, and the waits add up unless they fall into step.",
-			evidence.Seconds(o.longest.Seconds())))
+		x.Rejected = append(x.Rejected,
+			fmt.Sprintf("Not one end alone: the other waits up to %s, and the waits add up unless they fall into step.",
+				evidence.Seconds(o.longest.Seconds())))
 	}
 	if base > 0 {
-		x.Evidence = append(x.Evidence, evidence.Evidence{Name: "quickest echo", Value: base, Unit: "seconds", Source: "ping before the load, smallest"})
+		x.Evidence = append(x.Evidence, evidence.Evidence{Name: "quickest echo", Value: base, Unit: "seconds",
+			Source: "ping before the load, smallest"})
 	}
-	x.Rejected = append(x.Rejected, fmt.Sprintf("Not the path alone: the wait makes up %s of the %s that a transaction takes.", evidence.Percent(part),
-		evidence.Seconds(took)))
+	x.Rejected = append(x.Rejected,
+		fmt.Sprintf("Not the path alone: the wait makes up %s of the %s that a transaction takes.",
+			evidence.Percent(part),
+			evidence.Seconds(took)))
 	// A processor that is full answers late as well, though never at one and the same time.
 	if cpu := e.s.BusiestBy(evidence.ClassRatios.Busy); cpu.Known {
 		if cpu.Busy() < evidence.FullProcessor {
-			x.Rejected = append(x.Rejected, fmt.Sprintf("Not a busy processor: the busiest (CPU %d) worked %s of the time.", cpu.CPU, evidence.Percent(cpu.Busy())))
+			x.Rejected = append(x.Rejected,
+				fmt.Sprintf("Not a busy processor: the busiest (CPU %d) worked %s of the time.", cpu.CPU,
+					evidence.Percent(cpu.Busy())))
 		} else {
 			x.Confidence *= 0.8
 		}
 	}
 	// Waking up takes its time too, but less than what is left to explain.
 	if state, s := deepestSleep(e.s), longest.Seconds(); state > 0 && state < s/2 {
-		x.Rejected = append(x.Rejected, fmt.Sprintf("Not a sleeping processor: the deepest state takes %s to leave.", evidence.Seconds(state)))
+		x.Rejected = append(x.Rejected, fmt.Sprintf("Not a sleeping processor: the deepest state takes %s to leave.",
+			evidence.Seconds(state)))
 	}
 	moderationRemedy(x, near, far)
 	return x
@@ -219,14 +231,17 @@ func moderationRemedy(x *evidence.Finding, ends ...moderatedEnd) {
 			continue
 		}
 		if e.knob == "gro_flush_timeout" {
-			x.Remedy.Add(evidence.Candidate{Knob: knob.ID("link:" + e.Name + "/gro_flush_timeout"), Side: where(e.s), Levels: []knob.Value{"0"},
-				Why: "the kernel looks again only after this time"})
+			x.Remedy.Add(evidence.Candidate{Knob: knob.ID("link:" + e.Name + "/gro_flush_timeout"), Side: where(e.s),
+				Levels: []knob.Value{"0"},
+				Why:    "the kernel looks again only after this time"})
 			continue
 		}
 		if v, ok := e.Coalesce["adaptive-rx"]; ok && v == 0 {
-			x.Remedy.Add(evidence.Candidate{Knob: e.ethtool("coalesce.adaptive-rx"), Side: where(e.s), Levels: []knob.Value{"on"}, Why: "waits only while there is much to do"})
+			x.Remedy.Add(evidence.Candidate{Knob: e.ethtool("coalesce.adaptive-rx"), Side: where(e.s),
+				Levels: []knob.Value{"on"}, Why: "waits only while there is much to do"})
 		}
-		x.Remedy.Add(evidence.Candidate{Knob: e.ethtool("coalesce.rx-usecs"), Side: where(e.s), Levels: e.shorterWaits(), Why: e.why})
+		x.Remedy.Add(evidence.Candidate{Knob: e.ethtool("coalesce.rx-usecs"), Side: where(e.s),
+			Levels: e.shorterWaits(), Why: e.why})
 		// igb never had these parameters; of two ends it is said once.
 		if (e.Driver == "e1000" || e.Driver == "e1000e") && !strings.HasSuffix(x.Remedy.Text, moduleWaits) {
 			x.Remedy.Text += moduleWaits
@@ -249,7 +264,8 @@ func transactionTimes(r *evidence.Run) []spent {
 	if r.Test != traffic.RR {
 		return []spent{{took: r.RTT.P50, source: "ping before the load, median"}}
 	}
-	all := []spent{{took: float64(max(r.Streams, 1)) / r.TransactionsPerSec, source: "requests and responses, 1 / rate"}}
+	all := []spent{{took: float64(max(r.Streams, 1)) / r.TransactionsPerSec,
+		source: "requests and responses, 1 / rate"}}
 	if r.RTT != nil && r.RTT.P50 > 0 {
 		all = append(all, spent{took: r.RTT.P50, source: "requests and responses, median"})
 	}

@@ -25,8 +25,10 @@ func transactions(near, far host.Interface, rate float64) *evidence.Case {
 	b.Routes = []host.Route{{Destination: "10.0.0.0/24", Interface: far.Name}}
 	r := evidence.Run{Test: traffic.RR, Streams: 1, DurationSeconds: 1, TransactionsPerSec: rate}
 	r.Ends.Local.CPUs, r.Ends.Remote.CPUs = idle(), idle()
-	ping := evidence.Run{Test: traffic.Ping, DurationSeconds: 1, RTT: &traffic.Distribution{Count: 20, Min: 4e-5, P50: 1.2e-4, Mean: 1.2e-4, Max: 2e-4}}
-	return &evidence.Case{Near: a, Far: b, Runs: []evidence.Run{ping, r}, NearAddress: "10.0.0.1", FarAddress: "10.0.0.2"}
+	ping := evidence.Run{Test: traffic.Ping, DurationSeconds: 1,
+		RTT: &traffic.Distribution{Count: 20, Min: 4e-5, P50: 1.2e-4, Mean: 1.2e-4, Max: 2e-4}}
+	return &evidence.Case{Near: a, Far: b, Runs: []evidence.Run{ping, r}, NearAddress: "10.0.0.1",
+		FarAddress: "10.0.0.2"}
 }
 
 func TestModerationLatency(t *testing.T) {
@@ -43,19 +45,25 @@ func TestModerationLatency(t *testing.T) {
 		want  want
 		where string
 	}{
-		{"the plateau of the field notes", transactions(moderatedBy("e1000", 125), moderatedBy("e1000", 125), 8003.6), want{evidence.Warning, "8003.6 a second"}, "near"},
-		{"one end alone", transactions(plain, moderatedBy("e1000", 125), 8003.6), want{evidence.Warning, "(far) holds its interrupts back for 125"}, "far"},
-		{"both waits one after the other", transactions(moderatedBy("e1000e", 1000), moderatedBy("e1000e", 1000), 498), want{evidence.Warning, ""}, "near"},
-		{"gross, on a slow machine", transactions(moderatedBy("e1000", 2000), moderatedBy("e1000", 2000), 860), want{evidence.Warning, ""}, "near"},
+		{"the plateau of the field notes", transactions(moderatedBy("e1000", 125), moderatedBy("e1000", 125), 8003.6),
+			want{evidence.Warning, "8003.6 a second"}, "near"},
+		{"one end alone", transactions(plain, moderatedBy("e1000", 125), 8003.6),
+			want{evidence.Warning, "(far) holds its interrupts back for 125"}, "far"},
+		{"both waits one after the other", transactions(moderatedBy("e1000e", 1000), moderatedBy("e1000e", 1000), 498),
+			want{evidence.Warning, ""}, "near"},
+		{"gross, on a slow machine", transactions(moderatedBy("e1000", 2000), moderatedBy("e1000", 2000), 860),
+			want{evidence.Warning, ""}, "near"},
 		{"another driver", transactions(moderatedBy("tg3", 200), plain, 4500), want{evidence.Warning, ""}, "near"},
 		{"the kernel's own wait", transactions(deferred, plain, 4700), want{evidence.Warning, "for 200"}, "near"},
 		{"mild: a part of it", transactions(moderatedBy("tg3", 100), plain, 4000), want{evidence.Notice, ""}, "near"},
 		{"a path of 10 ms", transactions(moderatedBy("e1000", 250), moderatedBy("e1000", 250), 96), want{}, ""},
 		{"taken off: nobody waits", transactions(moderatedBy("e1000", 0), moderatedBy("e1000", 0), 23975), want{}, ""},
 		{"done before the wait is over", transactions(moderatedBy("tg3", 1000), plain, 9000), want{}, ""},
-		{"what drivers wait as they come", transactions(moderatedBy("tg3", 20), moderatedBy("tg3", 20), 14000), want{}, ""},
+		{"what drivers wait as they come", transactions(moderatedBy("tg3", 20), moderatedBy("tg3", 20), 14000),
+			want{}, ""},
 		{"a mode that is no time", transactions(moderatedBy("igb", 3), plain, 9500), want{evidence.Notice, ""}, "near"},
-		{"a mode on a path of milliseconds", transactions(moderatedBy("igb", 3), moderatedBy("igb", 3), 900), want{}, ""},
+		{"a mode on a path of milliseconds", transactions(moderatedBy("igb", 3), moderatedBy("igb", 3), 900),
+			want{}, ""},
 		{"adaptive", transactions(adaptive, adaptive, 7000), want{}, ""},
 		{"not told", transactions(plain, plain, 3000), want{}, ""},
 	} {
@@ -80,7 +88,8 @@ func TestModerationWithoutTransactions(t *testing.T) {
 	// QEMU's e1000 lets many through at once: the median tells nothing, the mean does, as the
 	// quickest echo takes 18 µs and the processors are idle.
 	c = transactions(moderatedBy("e1000", 3), moderatedBy("e1000", 2000), 1541.7)
-	c.Runs[0].RTT.Min, c.Runs[1].RTT = 1.8e-5, &traffic.Distribution{Count: 1541, Min: 4e-5, P50: 2.51e-4, Mean: 6.5e-4, Max: 4e-3}
+	c.Runs[0].RTT.Min, c.Runs[1].RTT = 1.8e-5,
+		&traffic.Distribution{Count: 1541, Min: 4e-5, P50: 2.51e-4, Mean: 6.5e-4, Max: 4e-3}
 	check(t, moderationLatency(c), want{evidence.Warning, "Card eth0 (far) holds its interrupts back for 2.00 ms"})
 	// A delayed acknowledgement takes far longer than any of these waits.
 	c = transactions(moderatedBy("e1000", 125), moderatedBy("e1000", 125), 24.4)
@@ -111,7 +120,8 @@ func TestModerationRemedy(t *testing.T) {
 		t.Fatalf("%+v", x)
 	}
 	first, second := x.Remedy.Settings[0], x.Remedy.Settings[1]
-	if first.Side != "near" || slices.Contains(first.Levels, knob.Value("0")) || !slices.Contains(first.Levels, knob.Value("3")) {
+	if first.Side != "near" || slices.Contains(first.Levels, knob.Value("0")) ||
+		!slices.Contains(first.Levels, knob.Value("3")) {
 		t.Errorf("82547: %+v", first)
 	}
 	if second.Side != "far" || !equal(second.Levels, "25", "0") {
@@ -126,7 +136,8 @@ func TestInterruptStorm(t *testing.T) {
 	small := counts{"rx_packets": 20_000, "tx_packets": 20_000, "rx_bytes": 2e6}
 	observed := func(name string) func(*evidence.Span) {
 		return func(s *evidence.Span) {
-			s.Interrupts = []watch.CardInterrupt{{Interface: "eth0", Interrupt: host.Interrupt{Number: 40, Name: name}, Total: 90_000}}
+			s.Interrupts = []watch.CardInterrupt{{Interface: "eth0", Interrupt: host.Interrupt{Number: 40, Name: name},
+				Total: 90_000}}
 		}
 	}
 	for _, c := range []struct {
@@ -134,28 +145,40 @@ func TestInterruptStorm(t *testing.T) {
 		span *evidence.Span
 		want want
 	}{
-		{"many, and time to spare", watched(moderatedBy("tg3", 0), halfGigabit.with(many)), want{evidence.Notice, "interrupts 30"}},
-		{"many, and a full processor", watched(moderatedBy("tg3", 0), halfGigabit.with(many), busy), want{evidence.Warning, "once for every 2.8 frames"}},
-		{"loaded", watched(moderatedBy("tg3", 0), halfGigabit.with(many), busy, loadedBy(500e6, 0, traffic.Down)), want{evidence.Warning, ""}},
-		{"the link is full all the same", watched(moderatedBy("tg3", 0), halfGigabit.with(many), busy, loadedBy(941e6, 0, traffic.Down)), want{evidence.Notice, ""}},
-		{"watched interrupts", watched(moderatedBy("tg3", 0), halfGigabit, busy, observed("eth0-rx-0")), want{evidence.Warning, ""}},
-		{"a machine where each is dear", watched(moderatedBy("e1000", 0), small.with(some), busy), want{evidence.Warning, ""}},
+		{"many, and time to spare", watched(moderatedBy("tg3", 0), halfGigabit.with(many)),
+			want{evidence.Notice, "interrupts 30"}},
+		{"many, and a full processor", watched(moderatedBy("tg3", 0), halfGigabit.with(many), busy),
+			want{evidence.Warning, "once for every 2.8 frames"}},
+		{"loaded", watched(moderatedBy("tg3", 0), halfGigabit.with(many), busy, loadedBy(500e6, 0, traffic.Down)),
+			want{evidence.Warning, ""}},
+		{"the link is full all the same", watched(moderatedBy("tg3", 0), halfGigabit.with(many), busy,
+			loadedBy(941e6, 0, traffic.Down)), want{evidence.Notice, ""}},
+		{"watched interrupts", watched(moderatedBy("tg3", 0), halfGigabit, busy, observed("eth0-rx-0")),
+			want{evidence.Warning, ""}},
+		{"a machine where each is dear", watched(moderatedBy("e1000", 0), small.with(some), busy),
+			want{evidence.Warning, ""}},
 		{"so few, and time to spare", watched(moderatedBy("e1000", 0), small.with(some)), want{}},
-		{"tens of frames for each", watched(moderatedBy("tg3", 0), counts{"rx_packets": 3_000_000, "irq.40": 90_000}, busy), want{}},
-		{"bundles that the card cuts up", watched(moderatedBy("e1000e", 3), counts{"tx_packets": 6000, "tx_bytes": 262e6, "rx_packets": 6000, "rx_bytes": 1e6,
-			"irq.40": 12_000}, busy), want{}},
+		{"tens of frames for each", watched(moderatedBy("tg3", 0), counts{"rx_packets": 3_000_000, "irq.40": 90_000},
+			busy), want{}},
+		{"bundles that the card cuts up",
+			watched(moderatedBy("e1000e", 3), counts{"tx_packets": 6000, "tx_bytes": 262e6, "rx_packets": 6000,
+				"rx_bytes": 1e6,
+				"irq.40":   12_000}, busy), want{}},
 		{"a shared line", watched(moderatedBy("tg3", 0), halfGigabit, busy, observed("eth0, ahci")), want{}},
-		{"questions and answers", watched(moderatedBy("tg3", 0), halfGigabit.with(many), busy, func(s *evidence.Span) { s.Run = &evidence.Run{Test: traffic.RR} }), want{}},
+		{"questions and answers", watched(moderatedBy("tg3", 0), halfGigabit.with(many), busy,
+			func(s *evidence.Span) { s.Run = &evidence.Run{Test: traffic.RR} }), want{}},
 		{"history", watched(moderatedBy("tg3", 0), halfGigabit.with(many), busy, sinceBoot), want{}},
 		{"not counted", watched(moderatedBy("tg3", 0), halfGigabit, busy), want{}},
 	} {
 		t.Run(c.name, func(t *testing.T) { check(t, interruptStorm(c.span), c.want) })
 	}
 	x := interruptStorm(watched(moderatedBy("tg3", 0), halfGigabit.with(many), busy))
-	if got := x.Remedy.Settings[0]; got.Knob != "ethtool:eth0/coalesce.rx-usecs" || !equal(got.Levels, "8", "32", "64", "128") {
+	if got := x.Remedy.Settings[0]; got.Knob != "ethtool:eth0/coalesce.rx-usecs" ||
+		!equal(got.Levels, "8", "32", "64", "128") {
 		t.Errorf("%+v", got)
 	}
-	x = interruptStorm(watched(gigabit(func(x *host.Interface) { x.Driver = "virtio_net" }), halfGigabit.with(many), busy))
+	x = interruptStorm(watched(gigabit(func(x *host.Interface) { x.Driver = "virtio_net" }),
+		halfGigabit.with(many), busy))
 	if got := x.Remedy.Settings[0]; got.Knob != "link:eth0/napi_defer_hard_irqs" {
 		t.Errorf("a driver that cannot: %+v", got)
 	}

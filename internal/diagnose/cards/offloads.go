@@ -32,7 +32,8 @@ const (
 // The features that let many segments travel the kernel as one, in the order in which they depend
 // on each other: the kernel grants segmentation only with scatter-gather and checksums.
 var (
-	senderFeatures   = []string{"tx-scatter-gather", "tx-checksum-ipv4", "tx-checksum-ip-generic", "tx-tcp-segmentation", "tx-generic-segmentation"}
+	senderFeatures = []string{"tx-scatter-gather", "tx-checksum-ipv4", "tx-checksum-ip-generic",
+		"tx-tcp-segmentation", "tx-generic-segmentation"}
 	receiverFeatures = []string{"rx-gro"}
 )
 
@@ -50,7 +51,8 @@ func offloadsOff(f *evidence.Flow) *evidence.Finding {
 	missing := missingOffloads(f)
 	segments := f.RateBitsPerSec / 8 / max(f.MSSBytes, 536)
 	e, cpu, busy, known := f.BusiestOf()
-	if len(missing) == 0 || segments < manySegments && !(segments >= slowSegments && known && kernelTime(e, cpu) >= kernelWork) {
+	if len(missing) == 0 || segments < manySegments &&
+		!(segments >= slowSegments && known && kernelTime(e, cpu) >= kernelWork) {
 		return nil
 	}
 	cost := f.Sender.Run.CPUSecondsPerGigabyte + f.Receiver.Run.CPUSecondsPerGigabyte
@@ -71,35 +73,43 @@ func offloadsOff(f *evidence.Flow) *evidence.Finding {
 	}
 	x := &evidence.Finding{
 		Code: evidence.OffloadsOff, Severity: evidence.Warning, Where: missing[0].at.Name,
-		Title:    fmt.Sprintf("Segment bundling is switched off (%s), so packet work holds the flow at %s.", strings.Join(names, ", "), evidence.Rate(f.RateBitsPerSec)),
+		Title: fmt.Sprintf("Segment bundling is switched off (%s), so packet work holds the flow at %s.",
+			strings.Join(names, ", "), evidence.Rate(f.RateBitsPerSec)),
 		Evidence: f.Common(),
 		Rejected: []string{f.NotReceiveWindow(), f.NotSendBuffer(), f.NotLoss()},
-		Confidence: evidence.Combine(0.3, evidence.When(known && busy >= 0.9, 0.4), evidence.When(known && busy < 0.9, 0.2), evidence.When(small, 0.6),
+		Confidence: evidence.Combine(0.3, evidence.When(known && busy >= 0.9, 0.4),
+			evidence.When(known && busy < 0.9, 0.2), evidence.When(small, 0.6),
 			evidence.When(cost >= costlyGigabyte, 0.3),
 			evidence.When(missing[0].at.Name == f.Sender.Name, 0.2)),
 	}
 	for _, m := range missing {
-		x.Evidence = append(x.Evidence, evidence.Evidence{Name: m.feature + " of " + m.card.Name, Value: "off, may be changed", Source: "ethtool features (" + m.at.Name + ")"})
+		x.Evidence = append(x.Evidence, evidence.Evidence{Name: m.feature + " of " + m.card.Name,
+			Value: "off, may be changed", Source: "ethtool features (" + m.at.Name + ")"})
 	}
 	if known {
-		x.Evidence = append(x.Evidence, evidence.Evidence{Name: fmt.Sprintf("busiest processor, CPU %d", cpu), Value: busy, Unit: "ratio",
+		x.Evidence = append(x.Evidence, evidence.Evidence{Name: fmt.Sprintf("busiest processor, CPU %d", cpu),
+			Value: busy, Unit: "ratio",
 			Source: "/proc/stat (" + e.Name + ")"})
 	}
 	if size > 0 {
-		x.Evidence = append(x.Evidence, evidence.Evidence{Name: "mean packet inside the host", Value: size, Unit: "bytes", Source: source})
+		x.Evidence = append(x.Evidence, evidence.Evidence{Name: "mean packet inside the host", Value: size,
+			Unit: "bytes", Source: source})
 	}
 	if cost > 0 {
-		x.Evidence = append(x.Evidence, evidence.Evidence{Name: "processor time per gigabyte, both ends", Value: cost, Unit: "seconds", Source: "/proc/stat over the run"})
+		x.Evidence = append(x.Evidence, evidence.Evidence{Name: "processor time per gigabyte, both ends", Value: cost,
+			Unit: "seconds", Source: "/proc/stat over the run"})
 	}
 	if link, at, ok := f.SlowestLink(); ok {
-		x.Rejected = append(x.Rejected, fmt.Sprintf("Not the link: %s at the %s host could carry %s of payload.", link.Name, at.Name, evidence.Rate(evidence.Goodput(link))))
+		x.Rejected = append(x.Rejected, fmt.Sprintf("Not the link: %s at the %s host could carry %s of payload.",
+			link.Name, at.Name, evidence.Rate(evidence.Goodput(link))))
 	}
 	x.Remedy.Text = "Switch bundling back on: segmentation at the sender, aggregation (rx-gro) at the receiver. If it was switched off to work around a fault of " +
 		"the driver, watch the error counters afterwards."
 	x.Remedy.Proof = "The same run with the feature on and off by turns: processor time for each gigabyte falls by several times, and the rate rises where a " +
 		"processor was full."
 	for _, m := range missing {
-		x.Remedy.Add(evidence.Candidate{Knob: knob.ID("ethtool:" + m.card.Name + "/feature." + m.feature), Side: m.at.Name, Levels: []knob.Value{"on"},
+		x.Remedy.Add(evidence.Candidate{Knob: knob.ID("ethtool:" + m.card.Name + "/feature." + m.feature),
+			Side: m.at.Name, Levels: []knob.Value{"on"},
 			Why: featureReason[m.feature]})
 	}
 	return x
@@ -143,27 +153,37 @@ func unbundled(c card) *evidence.Finding {
 	}
 	x := &evidence.Finding{
 		Code: evidence.OffloadsOff, Severity: evidence.Notice, Where: where(s),
-		Title: fmt.Sprintf("Feature %s is off on %s, which moves %s full packets a second one by one.", feature, c.Name, evidence.Count(rate)),
+		Title: fmt.Sprintf("Feature %s is off on %s, which moves %s full packets a second one by one.", feature, c.Name,
+			evidence.Count(rate)),
 		Evidence: []evidence.Evidence{
-			{Name: feature + " of " + c.Name, Value: "off, may be changed", Source: "ethtool features (" + s.Side + ")"},
-			{Name: "packets per second", Value: rate, Unit: "packets_per_second", Source: c.source(direction + "_packets")},
-			{Name: "mean size of a packet", Value: c.large(direction) * float64(c.MTUBytes), Unit: "bytes", Source: c.source(direction + "_bytes / " + direction + "_packets")},
+			{Name: feature + " of " + c.Name, Value: "off, may be changed", Source: "ethtool features (" +
+				s.Side + ")"},
+			{Name: "packets per second", Value: rate, Unit: "packets_per_second",
+				Source: c.source(direction + "_packets")},
+			{Name: "mean size of a packet", Value: c.large(direction) * float64(c.MTUBytes), Unit: "bytes",
+				Source: c.source(direction + "_bytes / " + direction + "_packets")},
 		},
-		Rejected:   []string{fmt.Sprintf("Not small packets, which nothing bundles: they fill %s of the MTU.", evidence.Percent(min(c.large(direction), 1)))},
+		Rejected: []string{fmt.Sprintf("Not small packets, which nothing bundles: they fill %s of the MTU.",
+			evidence.Percent(min(c.large(direction), 1)))},
 		Confidence: evidence.Combine(0.4, evidence.When(work >= evidence.FullProcessor, 0.5)),
 	}
 	if cpu.Known {
-		x.Evidence = append(x.Evidence, evidence.Evidence{Name: fmt.Sprintf("kernel time of the busiest processor, CPU %d", cpu.CPU), Value: work, Unit: "ratio",
-			Source: "/proc/stat (" + s.Side + ")"})
+		x.Evidence = append(x.Evidence,
+			evidence.Evidence{Name: fmt.Sprintf("kernel time of the busiest processor, CPU %d", cpu.CPU), Value: work,
+				Unit:   "ratio",
+				Source: "/proc/stat (" + s.Side + ")"})
 		if work >= evidence.FullProcessor {
 			x.Severity = evidence.Warning
 		} else {
-			x.Rejected = append(x.Rejected, fmt.Sprintf("Not shown to cost anything now: CPU %d spent %s of its time in the kernel.", cpu.CPU, evidence.Percent(work)))
+			x.Rejected = append(x.Rejected,
+				fmt.Sprintf("Not shown to cost anything now: CPU %d spent %s of its time in the kernel.", cpu.CPU,
+					evidence.Percent(work)))
 		}
 	}
 	x.Remedy.Text = "Switch it on, unless it was switched off to work around a fault of the driver; then watch the error counters afterwards. A router may want it " +
 		"off for what it forwards at the lowest delay."
-	x.Remedy.Add(evidence.Candidate{Knob: c.ethtool("feature." + feature), Side: where(s), Levels: []knob.Value{"on"}, Why: featureReason[feature]})
+	x.Remedy.Add(evidence.Candidate{Knob: c.ethtool("feature." + feature), Side: where(s), Levels: []knob.Value{"on"},
+		Why: featureReason[feature]})
 	x.Remedy.Proof = "The same load with the feature on and off by turns: processor time for each gigabyte falls by several times."
 	return x
 }
@@ -247,12 +267,15 @@ func packetSize(f *evidence.Flow, first missingOffload) (size float64, source st
 		at, direction = f.Sender, "tx"
 	}
 	if card := at.Card; card != nil && (card.Virtual || direction == "tx") {
-		octets, packets := at.Run.Counters["nic."+card.Name+"."+direction+"_bytes"], at.Run.Counters["nic."+card.Name+"."+direction+"_packets"]
+		octets, packets := at.Run.Counters["nic."+card.Name+"."+direction+"_bytes"],
+			at.Run.Counters["nic."+card.Name+"."+direction+"_packets"]
 		if packets > 0 && octets > 0 {
-			return float64(octets) / float64(packets), fmt.Sprintf("%s_bytes / %s_packets of %s (%s)", direction, direction, card.Name, at.Name)
+			return float64(octets) / float64(packets),
+				fmt.Sprintf("%s_bytes / %s_packets of %s (%s)", direction, direction, card.Name, at.Name)
 		}
 	}
-	if processed := f.Receiver.Run.Counters["softnet.processed"]; direction == "rx" && processed > 0 && f.Run.Bytes > 0 {
+	if processed := f.Receiver.Run.Counters["softnet.processed"]; direction == "rx" && processed > 0 &&
+		f.Run.Bytes > 0 {
 		return float64(f.Run.Bytes) / float64(processed), "payload / softnet processed (" + f.Receiver.Name + ")"
 	}
 	return 0, ""

@@ -23,15 +23,21 @@ func TestOffloadsOffWatched(t *testing.T) {
 		want want
 	}{
 		{"time to spare", watched(without("rx-gro", false), singles), want{evidence.Notice, "rx-gro is off on eth0"}},
-		{"a full processor", watched(without("rx-gro", false), singles, kernel), want{evidence.Warning, "rx-gro is off on eth0, which moves 60"}},
-		{"sending", watched(without("tx-tcp-segmentation", false), counts{"tx_packets": 180_000, "tx_bytes": 270_000_000}, kernel),
+		{"a full processor", watched(without("rx-gro", false), singles, kernel),
+			want{evidence.Warning, "rx-gro is off on eth0, which moves 60"}},
+		{"sending", watched(without("tx-tcp-segmentation", false),
+			counts{"tx_packets": 180_000, "tx_bytes": 270_000_000}, kernel),
 			want{evidence.Warning, "tx-tcp-segmentation"}},
 		{"on", watched(gigabit(), singles, kernel), want{}},
 		{"cannot be switched on", watched(without("rx-gro", true), singles, kernel), want{}},
 		{"small packets", watched(without("rx-gro", false), small, kernel), want{}},
-		{"few packets", watched(without("rx-gro", false), counts{"rx_packets": 9000, "rx_bytes": 13_500_000}, kernel), want{}},
-		{"bundles all the same", watched(without("rx-gro", false), counts{"rx_packets": 100_000, "rx_bytes": 1_500_000_000}, kernel), want{}},
-		{"a run of ours, of which its flow tells", watched(without("rx-gro", false), singles, kernel, loadedBy(700e6, 0, traffic.Down)), want{}},
+		{"few packets", watched(without("rx-gro", false), counts{"rx_packets": 9000, "rx_bytes": 13_500_000}, kernel),
+			want{}},
+		{"bundles all the same",
+			watched(without("rx-gro", false), counts{"rx_packets": 100_000, "rx_bytes": 1_500_000_000}, kernel),
+			want{}},
+		{"a run of ours, of which its flow tells",
+			watched(without("rx-gro", false), singles, kernel, loadedBy(700e6, 0, traffic.Down)), want{}},
 		{"history", watched(without("rx-gro", false), singles, sinceBoot), want{}},
 	} {
 		t.Run(c.name, func(t *testing.T) { check(t, offloadsOffHere(c.span), c.want) })
@@ -44,7 +50,8 @@ func TestOffloadsOffOnASlowProcessor(t *testing.T) {
 	flow := func(cpus []host.CPUTimes, rate float64) *evidence.Flow {
 		near, far := gigabit(), gigabit(func(x *host.Interface) { x.Features = map[string]host.Feature{"rx-gro": {}} })
 		c := transactions(near, far, 1)
-		r := evidence.Run{Test: traffic.Stream, Direction: traffic.Up, Streams: 1, DurationSeconds: 3, ThroughputBitsPerSec: rate, Bytes: int64(rate * 3 / 8), MSSBytes: 1448}
+		r := evidence.Run{Test: traffic.Stream, Direction: traffic.Up, Streams: 1, DurationSeconds: 3,
+			ThroughputBitsPerSec: rate, Bytes: int64(rate * 3 / 8), MSSBytes: 1448}
 		r.Ends.Local.CPUs, r.Ends.Remote.CPUs = idle(), cpus
 		r.Ends.Remote.Counters = map[string]uint64{"softnet.processed": uint64(rate * 3 / 8 / 1448)}
 		c.Runs = []evidence.Run{r}

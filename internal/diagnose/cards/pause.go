@@ -55,7 +55,8 @@ func pauses(c card) *evidence.Finding {
 	// The pauses of the direction in which the payload went: those of acknowledgements hold nothing
 	// that anybody waits for.
 	onItsWay := heard && sends(s) || !heard && receives(s)
-	if s.Loaded() && onItsWay && rate >= manyPauses && c.SpeedBitsPerSec > 0 && s.Run.ThroughputBitsPerSec < heldRate*evidence.Goodput(c.Interface) {
+	if s.Loaded() && onItsWay && rate >= manyPauses && c.SpeedBitsPerSec > 0 &&
+		s.Run.ThroughputBitsPerSec < heldRate*evidence.Goodput(c.Interface) {
 		severity = evidence.Warning
 	}
 	who := "the other end of its cable tells " + c.Name + " to stop sending"
@@ -67,21 +68,28 @@ func pauses(c card) *evidence.Finding {
 	x := &evidence.Finding{
 		Code: evidence.PauseFrames, Severity: severity, Where: where(s),
 		Title: fmt.Sprintf("Pause frames: %s %s times a second.", who, evidence.Count(rate)),
-		Evidence: append(c.evidence([]tally{t}), evidence.Evidence{Name: "part of the time that these pauses can have been at most", Value: bound, Unit: "ratio",
-			Source: "65535 quanta of 512 bits each (IEEE 802.3 annex 31B)"}),
-		Rejected:   notMeasured(s),
-		Confidence: evidence.Combine(0.6, evidence.When(severity == evidence.Warning, 0.5), evidence.When(bound >= 0.5, 0.3)),
+		Evidence: append(c.evidence([]tally{t}),
+			evidence.Evidence{Name: "part of the time that these pauses can have been at most", Value: bound,
+				Unit:   "ratio",
+				Source: "65535 quanta of 512 bits each (IEEE 802.3 annex 31B)"}),
+		Rejected: notMeasured(s),
+		Confidence: evidence.Combine(0.6, evidence.When(severity == evidence.Warning, 0.5),
+			evidence.When(bound >= 0.5, 0.3)),
 	}
 	if s.Loaded() {
-		x.Evidence = append(x.Evidence, evidence.Evidence{Name: "throughput", Value: s.Run.ThroughputBitsPerSec, Unit: "bits_per_second",
+		x.Evidence = append(x.Evidence, evidence.Evidence{Name: "throughput", Value: s.Run.ThroughputBitsPerSec,
+			Unit:   "bits_per_second",
 			Source: "payload counted at the receiver"})
 		if c.SpeedBitsPerSec > 0 {
-			x.Rejected = append(x.Rejected, fmt.Sprintf("Not a full link: %s could carry %s of payload and carried %s.", c.Name,
-				evidence.Rate(evidence.Goodput(c.Interface)), evidence.Rate(s.Run.ThroughputBitsPerSec)))
+			x.Rejected = append(x.Rejected,
+				fmt.Sprintf("Not a full link: %s could carry %s of payload and carried %s.", c.Name,
+					evidence.Rate(evidence.Goodput(c.Interface)), evidence.Rate(s.Run.ThroughputBitsPerSec)))
 		}
 	}
 	if again, ratio, known := repaired(s); known && ratio < evidence.MinLoss {
-		x.Rejected = append(x.Rejected, fmt.Sprintf("Not losses: the flow sent %s segments again; pauses keep what they delay.", evidence.Count(again)))
+		x.Rejected = append(x.Rejected,
+			fmt.Sprintf("Not losses: the flow sent %s segments again; pauses keep what they delay.",
+				evidence.Count(again)))
 	}
 	if !heard {
 		x.Rejected = append(x.Rejected, notProcessor(s)...)
@@ -89,7 +97,8 @@ func pauses(c card) *evidence.Finding {
 			x.Evidence = append(x.Evidence, c.evidence([]tally{lost})...)
 		}
 	}
-	x.Remedy.Text = cause + " Switching flow control off turns the waiting into losses and helps only where the pauses stop traffic that is not meant; it takes the " +
+	x.Remedy.Text = cause +
+		" Switching flow control off turns the waiting into losses and helps only where the pauses stop traffic that is not meant; it takes the " +
 		"link down for a moment."
 	x.Remedy.Knobs = []string{string(c.ethtool("pause.rx")), string(c.ethtool("pause.tx"))}
 	x.Remedy.Proof = "Count pauses and losses at both ends of the cable while the load is half as large: the pauses end before the rate does."
@@ -101,7 +110,8 @@ func pauses(c card) *evidence.Finding {
 // priorities are counted by the priority.
 func (c card) paused(direction string) tally {
 	for _, t := range c.tallies(nicstat.Held) {
-		if (strings.Contains(t.counter, "xoff") || strings.Contains(t.counter, "pause")) && strings.Contains(t.counter, direction) {
+		if (strings.Contains(t.counter, "xoff") || strings.Contains(t.counter, "pause")) &&
+			strings.Contains(t.counter, direction) {
 			return t
 		}
 	}

@@ -69,16 +69,21 @@ func queueDrops(c card) *evidence.Finding {
 	x := &evidence.Finding{
 		Code: evidence.QdiscDrops, Severity: severity, Where: where(s),
 		Evidence: []evidence.Evidence{
-			{Name: "packets dropped before the card", Value: drops, Unit: "packets", Source: s.Source("qdisc." + c.Name + ".drops")},
-			{Name: "share of what was to be sent", Value: share, Unit: "ratio", Source: "drops / (drops + tx_packets) of " + c.Name + " (" + s.Side + ")"},
+			{Name: "packets dropped before the card", Value: drops, Unit: "packets",
+				Source: s.Source("qdisc." + c.Name + ".drops")},
+			{Name: "share of what was to be sent", Value: share, Unit: "ratio",
+				Source: "drops / (drops + tx_packets) of " + c.Name + " (" + s.Side + ")"},
 		},
-		Rejected:   notMeasured(s),
-		Confidence: evidence.Combine(0.5, evidence.When(holds, 0.4), evidence.When(severity == evidence.Warning, 0.4), evidence.When(share >= watchedQueueShare, 0.2)),
+		Rejected: notMeasured(s),
+		Confidence: evidence.Combine(0.5, evidence.When(holds, 0.4), evidence.When(severity == evidence.Warning, 0.4),
+			evidence.When(share >= watchedQueueShare, 0.2)),
 	}
 	if q.Kind != "" {
-		x.Evidence = append(x.Evidence, evidence.Evidence{Name: "discipline", Value: q.Kind, Source: "tc qdisc show dev " + c.Name + " (" + s.Side + ")"})
+		x.Evidence = append(x.Evidence, evidence.Evidence{Name: "discipline", Value: q.Kind,
+			Source: "tc qdisc show dev " + c.Name + " (" + s.Side + ")"})
 	}
-	x.Title = fmt.Sprintf("The queue in front of %s dropped %s packets %s, %s of what was to be sent.", c.Name, evidence.Count(drops), s.When(), evidence.Percent(share))
+	x.Title = fmt.Sprintf("The queue in front of %s dropped %s packets %s, %s of what was to be sent.", c.Name,
+		evidence.Count(drops), s.When(), evidence.Percent(share))
 	if holds {
 		// Its rate is not read (tc(8) has it in classes and options of each kind): what passed it
 		// is as good a figure where it holds.
@@ -89,20 +94,26 @@ func queueDrops(c card) *evidence.Finding {
 		}
 		x.Title += "."
 		x.Evidence = append(x.Evidence,
-			evidence.Evidence{Name: "packets that the shaper made wait", Value: over, Unit: "packets", Source: s.Source("qdisc." + c.Name + ".overlimits")},
-			evidence.Evidence{Name: "sent by the interface", Value: rate, Unit: "bits_per_second", Source: c.source("tx_bytes")})
+			evidence.Evidence{Name: "packets that the shaper made wait", Value: over, Unit: "packets",
+				Source: s.Source("qdisc." + c.Name + ".overlimits")},
+			evidence.Evidence{Name: "sent by the interface", Value: rate, Unit: "bits_per_second",
+				Source: c.source("tx_bytes")})
 	}
 	if again, ratio, known := repaired(s); known {
-		x.Evidence = append(x.Evidence, evidence.Evidence{Name: "share of the flow that was lost", Value: ratio, Unit: "ratio",
+		x.Evidence = append(x.Evidence, evidence.Evidence{Name: "share of the flow that was lost", Value: ratio,
+			Unit:   "ratio",
 			Source: "tcpi_total_retrans, less tcpi_dsack_dups (sender)"})
 		if again > 0 {
-			x.Rejected = append(x.Rejected, fmt.Sprintf("Not the path: of %s packets that the flow lost %s died in this queue.", evidence.Count(again),
-				evidence.Count(min(drops, again))))
+			x.Rejected = append(x.Rejected,
+				fmt.Sprintf("Not the path: of %s packets that the flow lost %s died in this queue.",
+					evidence.Count(again),
+					evidence.Count(min(drops, again))))
 		}
 	}
 	// Of software the speed is a number that somebody typed, and no link is full there.
 	if c.SpeedBitsPerSec > 0 && !c.Virtual && s.Seconds > 0 {
-		x.Rejected = append(x.Rejected, fmt.Sprintf("Not a full link: %s sent %s of %s.", c.Name, evidence.Rate(c.rate("tx")), evidence.Rate(c.SpeedBitsPerSec)))
+		x.Rejected = append(x.Rejected, fmt.Sprintf("Not a full link: %s sent %s of %s.", c.Name,
+			evidence.Rate(c.rate("tx")), evidence.Rate(c.SpeedBitsPerSec)))
 	}
 	queueRemedy(c, x, q, holds)
 	return x
@@ -193,32 +204,38 @@ func queueRemedy(c card, x *evidence.Finding, q host.Qdisc, holds bool) {
 	side := where(c.s)
 	x.Remedy.Proof = "The same load with the old and the new queue by turns: drops for each gigabyte go away; the round trip under load shows the price of a longer queue."
 	if holds {
-		x.Remedy.Text = fmt.Sprintf("Find out who put the shaper at %s and whether it is still wanted (tc qdisc show dev %s, tc class show dev %s). `tc qdisc del dev "+
-			"%s root` takes it away, if nobody wants it.",
+		x.Remedy.Text = fmt.Sprintf(
+			"Find out who put the shaper at %s and whether it is still wanted (tc qdisc show dev %s, tc class show dev %s). `tc qdisc del dev "+
+				"%s root` takes it away, if nobody wants it.",
 			c.Name, c.Name, c.Name, c.Name)
 		x.Remedy.Knobs = []string{"qdisc:" + c.Name + "/root"}
 		x.Remedy.Proof = "The same load without the shaper and with it by turns: the rate follows; a flow by another interface as a control must not change."
 		return
 	}
 	if q.Kind == "netem" {
-		x.Remedy.Text = fmt.Sprintf("The emulator netem is there to harm traffic on purpose: `tc qdisc del dev %s root` takes it away when the test is over.", c.Name)
+		x.Remedy.Text = fmt.Sprintf(
+			"The emulator netem is there to harm traffic on purpose: `tc qdisc del dev %s root` takes it away when the test is over.", c.Name)
 		x.Remedy.Knobs = []string{"qdisc:" + c.Name + "/root"}
 		return
 	}
 	x.Remedy.Text = "Give the queue more places, the fewest that stop the drops, or a discipline that keeps flows apart (fq, fq_codel)."
 	switch q.Kind {
 	case "fq":
-		x.Remedy.Add(evidence.Candidate{Knob: knob.ID("qdisc:" + c.Name + "/fq.flow_limit"), Side: side, Levels: multiples(q.Parameters["flow_limit"], 100),
-			Why: "fq drops what one flow queues beyond this"})
-		x.Remedy.Add(evidence.Candidate{Knob: knob.ID("qdisc:" + c.Name + "/fq.limit"), Side: side, Levels: evidence.Last(multiples(q.Parameters["limit"], 10000)),
-			Why: "packets of all flows"})
+		x.Remedy.Add(evidence.Candidate{Knob: knob.ID("qdisc:" + c.Name + "/fq.flow_limit"), Side: side,
+			Levels: multiples(q.Parameters["flow_limit"], 100),
+			Why:    "fq drops what one flow queues beyond this"})
+		x.Remedy.Add(evidence.Candidate{Knob: knob.ID("qdisc:" + c.Name + "/fq.limit"), Side: side,
+			Levels: evidence.Last(multiples(q.Parameters["limit"], 10000)),
+			Why:    "packets of all flows"})
 	case "pfifo_fast", "pfifo", "":
-		x.Remedy.Add(evidence.Candidate{Knob: knob.ID("link:" + c.Name + "/txqueuelen"), Side: side, Levels: multiples(strconv.Itoa(c.TxQueueLen), 1000),
-			Why: "places of pfifo_fast, and of a pfifo that was made without a limit of its own"})
+		x.Remedy.Add(evidence.Candidate{Knob: knob.ID("link:" + c.Name + "/txqueuelen"), Side: side,
+			Levels: multiples(strconv.Itoa(c.TxQueueLen), 1000),
+			Why:    "places of pfifo_fast, and of a pfifo that was made without a limit of its own"})
 		fallthrough
 	default:
-		x.Remedy.Add(evidence.Candidate{Knob: knob.ID("qdisc:" + c.Name + "/root"), Side: side, Levels: []knob.Value{"fq_codel"},
-			Why: "10 240 places, and short queues for each flow"})
+		x.Remedy.Add(evidence.Candidate{Knob: knob.ID("qdisc:" + c.Name + "/root"), Side: side,
+			Levels: []knob.Value{"fq_codel"},
+			Why:    "10 240 places, and short queues for each flow"})
 	}
 }
 

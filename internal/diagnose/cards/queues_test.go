@@ -19,32 +19,48 @@ func TestRXRingOverrun(t *testing.T) {
 		span *evidence.Span
 		want want
 	}{
-		{"mild: a few of a watch", watched(gigabit(), halfGigabit.with(counts{"rx_missed_errors": 8})), want{evidence.Notice, "8 frames died in the card in 3"}},
-		{"plain: one in a thousand", watched(gigabit(), halfGigabit.with(counts{"rx_missed_errors": 150})), want{evidence.Warning, "150 frames"}},
+		{"mild: a few of a watch", watched(gigabit(), halfGigabit.with(counts{"rx_missed_errors": 8})),
+			want{evidence.Notice, "8 frames died in the card in 3"}},
+		{"plain: one in a thousand", watched(gigabit(), halfGigabit.with(counts{"rx_missed_errors": 150})),
+			want{evidence.Warning, "150 frames"}},
 		{"gross: of another driver's counter", watched(gigabit(func(x *host.Interface) { x.Driver = "mlx5_core" }),
 			halfGigabit.with(counts{"ethtool.eth0.rx_out_of_buffer": 9000})), want{evidence.Warning, "9000 frames"}},
-		{"the flow lost them", watched(gigabit(), halfGigabit.with(counts{"rx_missed_errors": 60}), loadedBy(500e6, 5e-4, traffic.Down)),
+		{"the flow lost them", watched(gigabit(), halfGigabit.with(counts{"rx_missed_errors": 60}),
+			loadedBy(500e6, 5e-4, traffic.Down)),
 			want{evidence.Warning, "during the test"}},
-		{"the flow lost none", watched(gigabit(), halfGigabit.with(counts{"rx_missed_errors": 60}), loadedBy(500e6, 0, traffic.Down)), want{evidence.Notice, ""}},
-		{"the link is full all the same", watched(gigabit(), halfGigabit.with(counts{"rx_missed_errors": 60}), loadedBy(941e6, 5e-4, traffic.Down)), want{evidence.Notice, ""}},
-		{"an imitated link, which is passed", watched(gigabit(), halfGigabit.with(counts{"rx_missed_errors": 60}), loadedBy(1.5e9, 5e-4, traffic.Down)),
+		{"the flow lost none", watched(gigabit(), halfGigabit.with(counts{"rx_missed_errors": 60}),
+			loadedBy(500e6, 0, traffic.Down)), want{evidence.Notice, ""}},
+		{"the link is full all the same", watched(gigabit(), halfGigabit.with(counts{"rx_missed_errors": 60}),
+			loadedBy(941e6, 5e-4, traffic.Down)), want{evidence.Notice, ""}},
+		{"an imitated link, which is passed", watched(gigabit(), halfGigabit.with(counts{"rx_missed_errors": 60}),
+			loadedBy(1.5e9, 5e-4, traffic.Down)),
 			want{evidence.Warning, ""}},
-		{"another place lost most", watched(gigabit(), halfGigabit.with(counts{"rx_missed_errors": 60}), loadedBy(500e6, 1e-2, traffic.Down)), want{evidence.Notice, ""}},
-		{"the processor is full and the ring as long as can be", watched(gigabit(longest), halfGigabit.with(counts{"rx_missed_errors": 9000}), busy),
+		{"another place lost most", watched(gigabit(), halfGigabit.with(counts{"rx_missed_errors": 60}),
+			loadedBy(500e6, 1e-2, traffic.Down)), want{evidence.Notice, ""}},
+		{"the processor is full and the ring as long as can be",
+			watched(gigabit(longest), halfGigabit.with(counts{"rx_missed_errors": 9000}), busy),
 			want{evidence.Notice, ""}},
-		{"the processor is full and the ring short", watched(gigabit(), halfGigabit.with(counts{"rx_missed_errors": 9000}), busy), want{evidence.Warning, ""}},
-		{"waited in the card and were not lost", watched(gigabit(), halfGigabit.with(counts{"ethtool.eth0.rx_no_buffer_count": 9000})), want{}},
+		{"the processor is full and the ring short",
+			watched(gigabit(), halfGigabit.with(counts{"rx_missed_errors": 9000}), busy), want{evidence.Warning, ""}},
+		{"waited in the card and were not lost",
+			watched(gigabit(), halfGigabit.with(counts{"ethtool.eth0.rx_no_buffer_count": 9000})), want{}},
 		{"an accident", watched(gigabit(), counts{"rx_packets": 100, "rx_missed_errors": 4}), want{}},
-		{"history", watched(gigabit(), counts{"rx_packets": 1e9, "rx_missed_errors": 1e6}, sinceBoot), want{evidence.Notice, "since boot"}},
+		{"history", watched(gigabit(), counts{"rx_packets": 1e9, "rx_missed_errors": 1e6}, sinceBoot),
+			want{evidence.Notice, "since boot"}},
 		{"harmless history", watched(gigabit(), counts{"rx_packets": 1e9, "rx_missed_errors": 1e4}, sinceBoot), want{}},
-		{"damning history", watched(gigabit(), counts{"rx_packets": 1e9, "rx_missed_errors": 5e7}, sinceBoot), want{evidence.Warning, "since boot"}},
-		{"a card that the flow did not use", watched(gigabit(), halfGigabit.with(counts{"nic.eth9.rx_missed_errors": 9000}), loadedBy(500e6, 1e-3, traffic.Down)), want{}},
-		{"no hardware", watched(gigabit(func(x *host.Interface) { x.Virtual = true }), halfGigabit.with(counts{"rx_missed_errors": 9000})), want{}},
+		{"damning history", watched(gigabit(), counts{"rx_packets": 1e9, "rx_missed_errors": 5e7}, sinceBoot),
+			want{evidence.Warning, "since boot"}},
+		{"a card that the flow did not use",
+			watched(gigabit(), halfGigabit.with(counts{"nic.eth9.rx_missed_errors": 9000}),
+				loadedBy(500e6, 1e-3, traffic.Down)), want{}},
+		{"no hardware", watched(gigabit(func(x *host.Interface) { x.Virtual = true }),
+			halfGigabit.with(counts{"rx_missed_errors": 9000})), want{}},
 	} {
 		t.Run(c.name, func(t *testing.T) { check(t, rxRingOverrun(c.span), c.want) })
 	}
 	x := rxRingOverrun(watched(gigabit(), halfGigabit.with(counts{"rx_missed_errors": 150})))
-	if got := x.Remedy.Settings[0]; got.Knob != "ethtool:eth0/ring.rx" || !equal(got.Levels, "512", "1024", "2048", "4096") {
+	if got := x.Remedy.Settings[0]; got.Knob != "ethtool:eth0/ring.rx" ||
+		!equal(got.Levels, "512", "1024", "2048", "4096") {
 		t.Errorf("%+v", got)
 	}
 	// 10 ms between interrupts are more than 256 frames of a full link.
@@ -74,15 +90,20 @@ func TestTXQueueDrops(t *testing.T) {
 		want want
 	}{
 		{"mild", watched(gigabit(), halfGigabit.with(counts{"tx_dropped": 8})), want{evidence.Notice, "8 packets"}},
-		{"plain", watched(gigabit(), halfGigabit.with(counts{"tx_dropped": 500})), want{evidence.Warning, "500 packets"}},
-		{"the flow lost them", watched(gigabit(), halfGigabit.with(counts{"tx_dropped": 500}), loadedBy(500e6, 4e-3, traffic.Up)), want{evidence.Warning, ""}},
+		{"plain", watched(gigabit(), halfGigabit.with(counts{"tx_dropped": 500})),
+			want{evidence.Warning, "500 packets"}},
+		{"the flow lost them", watched(gigabit(), halfGigabit.with(counts{"tx_dropped": 500}),
+			loadedBy(500e6, 4e-3, traffic.Up)), want{evidence.Warning, ""}},
 		{"the discipline dropped", watched(gigabit(), halfGigabit.with(counts{"qdisc.eth0.drops": 5000})), want{}},
-		{"a ring that was merely full", watched(gigabit(), halfGigabit.with(counts{"ethtool.eth0.tx_queue_0_restart": 5000})), want{}},
+		{"a ring that was merely full",
+			watched(gigabit(), halfGigabit.with(counts{"ethtool.eth0.tx_queue_0_restart": 5000})), want{}},
 		{"reset while watched", watched(gigabit(), halfGigabit.with(counts{"ethtool.eth0.tx_timeout_count": 1})),
 			want{evidence.Warning, "started anew by its driver 1 times in 3"}},
-		{"reset at some time", watched(gigabit(), counts{"ethtool.eth0.tx_timeout_count": 3}, sinceBoot), want{evidence.Notice, "3 times since boot"}},
+		{"reset at some time", watched(gigabit(), counts{"ethtool.eth0.tx_timeout_count": 3}, sinceBoot),
+			want{evidence.Notice, "3 times since boot"}},
 		{"what came and was dropped", watched(gigabit(), halfGigabit.with(counts{"rx_dropped": 5000})), want{}},
-		{"history", watched(gigabit(), counts{"tx_packets": 1e9, "tx_dropped": 1e6}, sinceBoot), want{evidence.Notice, "since boot"}},
+		{"history", watched(gigabit(), counts{"tx_packets": 1e9, "tx_dropped": 1e6}, sinceBoot),
+			want{evidence.Notice, "since boot"}},
 	} {
 		t.Run(c.name, func(t *testing.T) { check(t, txQueueDrops(c.span), c.want) })
 	}
@@ -91,7 +112,8 @@ func TestTXQueueDrops(t *testing.T) {
 func TestQdiscDrops(t *testing.T) {
 	with := func(kind string, parameters map[string]string) func(*evidence.Span) {
 		return func(s *evidence.Span) {
-			s.Host.Qdiscs = []host.Qdisc{{Interface: "eth0", Kind: kind, Parent: "root", QdiscState: host.QdiscState{Parameters: parameters}}}
+			s.Host.Qdiscs = []host.Qdisc{{Interface: "eth0", Kind: kind, Parent: "root",
+				QdiscState: host.QdiscState{Parameters: parameters}}}
 		}
 	}
 	slow := counts{"tx_packets": 25_000, "tx_bytes": 37_500_000} // 100 Mb/s for 3 s
@@ -103,20 +125,31 @@ func TestQdiscDrops(t *testing.T) {
 		sides []func(*evidence.Span)
 		want  want
 	}{
-		{"mild: what a sender loses by itself", 500e6, 3e-4, halfGigabit.with(counts{"qdisc.eth0.drops": 60}), nil, want{evidence.Notice, "60 packets"}},
-		{"plain: a queue of few places", 500e6, 4e-3, halfGigabit.with(counts{"qdisc.eth0.drops": 500}), nil, want{evidence.Warning, "500 packets"}},
-		{"the link is full, as its queue then is", 941e6, 4e-3, halfGigabit.with(counts{"qdisc.eth0.drops": 500}), nil, want{}},
-		{"others fill the link", 300e6, 4e-3, counts{"tx_packets": 240_000, "tx_bytes": 365e6, "qdisc.eth0.drops": 900}, nil, want{}},
-		{"died elsewhere", 500e6, 2e-2, halfGigabit.with(counts{"qdisc.eth0.drops": 130}), nil, want{evidence.Notice, ""}},
-		{"a shaper that drops", 100e6, 4e-3, slow.with(counts{"qdisc.eth0.drops": 100, "qdisc.eth0.overlimits": 24_000}), []func(*evidence.Span){with("tbf", nil)},
+		{"mild: what a sender loses by itself", 500e6, 3e-4, halfGigabit.with(counts{"qdisc.eth0.drops": 60}), nil,
+			want{evidence.Notice, "60 packets"}},
+		{"plain: a queue of few places", 500e6, 4e-3, halfGigabit.with(counts{"qdisc.eth0.drops": 500}), nil,
+			want{evidence.Warning, "500 packets"}},
+		{"the link is full, as its queue then is", 941e6, 4e-3, halfGigabit.with(counts{"qdisc.eth0.drops": 500}),
+			nil, want{}},
+		{"others fill the link", 300e6, 4e-3, counts{"tx_packets": 240_000, "tx_bytes": 365e6, "qdisc.eth0.drops": 900},
+			nil, want{}},
+		{"died elsewhere", 500e6, 2e-2, halfGigabit.with(counts{"qdisc.eth0.drops": 130}), nil,
+			want{evidence.Notice, ""}},
+		{"a shaper that drops", 100e6, 4e-3,
+			slow.with(counts{"qdisc.eth0.drops": 100, "qdisc.eth0.overlimits": 24_000}),
+			[]func(*evidence.Span){with("tbf", nil)},
 			want{evidence.Warning, "shaper (tbf) at eth0 holds the traffic at 100 Mb/s"}},
-		{"a shaper that only holds back", 100e6, 0, slow.with(counts{"qdisc.eth0.overlimits": 24_000}), []func(*evidence.Span){with("htb", nil)},
+		{"a shaper that only holds back", 100e6, 0, slow.with(counts{"qdisc.eth0.overlimits": 24_000}),
+			[]func(*evidence.Span){with("htb", nil)},
 			want{evidence.Warning, "shaper (htb)"}},
-		{"a shaper that has nothing to do", 100e6, 0, slow.with(counts{"qdisc.eth0.overlimits": 3}), []func(*evidence.Span){with("htb", nil)}, want{}},
-		{"a shaper, and a processor that is full", 100e6, 0, slow.with(counts{"qdisc.eth0.overlimits": 4000}), []func(*evidence.Span){with("htb", nil), busy},
+		{"a shaper that has nothing to do", 100e6, 0, slow.with(counts{"qdisc.eth0.overlimits": 3}),
+			[]func(*evidence.Span){with("htb", nil)}, want{}},
+		{"a shaper, and a processor that is full", 100e6, 0, slow.with(counts{"qdisc.eth0.overlimits": 4000}),
+			[]func(*evidence.Span){with("htb", nil), busy},
 			want{evidence.Notice, "shaper"}},
-		{"most packets wait, and a processor is full of other work", 100e6, 0, slow.with(counts{"qdisc.eth0.overlimits": 70_000}), []func(*evidence.Span){with("tbf",
-			nil), busy}, want{evidence.Warning, "shaper (tbf)"}},
+		{"most packets wait, and a processor is full of other work", 100e6, 0,
+			slow.with(counts{"qdisc.eth0.overlimits": 70_000}), []func(*evidence.Span){with("tbf",
+				nil), busy}, want{evidence.Warning, "shaper (tbf)"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			s := watched(gigabit(), c.c, append(c.sides, loadedBy(c.rate, c.lost, traffic.Up))...)
@@ -132,17 +165,24 @@ func TestQdiscDrops(t *testing.T) {
 		span *evidence.Span
 		want want
 	}{
-		{"watched, mild", watched(gigabit(), halfGigabit.with(counts{"qdisc.eth0.drops": 300})), want{evidence.Notice, ""}},
-		{"watched, gross", watched(gigabit(), halfGigabit.with(counts{"qdisc.eth0.drops": 5000})), want{evidence.Warning, "5000 packets in 3"}},
-		{"history", watched(gigabit(), counts{"tx_packets": 1e8, "qdisc.eth0.drops": 1e6}, sinceBoot), want{evidence.Notice, "since boot"}},
-		{"an emulator of bad paths", watched(gigabit(), halfGigabit.with(counts{"qdisc.eth0.drops": 5000}), with("netem", nil)), want{evidence.Warning, ""}},
-		{"history of a shaper", watched(gigabit(), counts{"tx_packets": 1e8, "qdisc.eth0.overlimits": 1e8}, sinceBoot, with("htb", nil)), want{}},
-		{"software without a link", watched(gigabit(func(x *host.Interface) { x.Virtual, x.Kind = true, "veth" }), halfGigabit.with(counts{"qdisc.eth0.drops": 5000})),
+		{"watched, mild", watched(gigabit(), halfGigabit.with(counts{"qdisc.eth0.drops": 300})),
+			want{evidence.Notice, ""}},
+		{"watched, gross", watched(gigabit(), halfGigabit.with(counts{"qdisc.eth0.drops": 5000})),
+			want{evidence.Warning, "5000 packets in 3"}},
+		{"history", watched(gigabit(), counts{"tx_packets": 1e8, "qdisc.eth0.drops": 1e6}, sinceBoot),
+			want{evidence.Notice, "since boot"}},
+		{"an emulator of bad paths", watched(gigabit(), halfGigabit.with(counts{"qdisc.eth0.drops": 5000}),
+			with("netem", nil)), want{evidence.Warning, ""}},
+		{"history of a shaper", watched(gigabit(), counts{"tx_packets": 1e8, "qdisc.eth0.overlimits": 1e8}, sinceBoot,
+			with("htb", nil)), want{}},
+		{"software without a link", watched(gigabit(func(x *host.Interface) { x.Virtual, x.Kind = true, "veth" }),
+			halfGigabit.with(counts{"qdisc.eth0.drops": 5000})),
 			want{evidence.Warning, ""}},
 	} {
 		t.Run(c.name, func(t *testing.T) { check(t, qdiscDrops(c.span), c.want) })
 	}
-	x := qdiscDrops(watched(gigabit(), halfGigabit.with(counts{"qdisc.eth0.drops": 5000}), with("fq", map[string]string{"flow_limit": "100", "limit": "10000"})))
+	x := qdiscDrops(watched(gigabit(), halfGigabit.with(counts{"qdisc.eth0.drops": 5000}),
+		with("fq", map[string]string{"flow_limit": "100", "limit": "10000"})))
 	if got := x.Remedy.Settings[0]; got.Knob != "qdisc:eth0/fq.flow_limit" || !equal(got.Levels, "200", "400") {
 		t.Errorf("%+v", got)
 	}
@@ -155,18 +195,25 @@ func TestPauseFrames(t *testing.T) {
 		span *evidence.Span
 		want want
 	}{
-		{"watched", watched(gigabit(), halfGigabit.with(heard)), want{evidence.Notice, "tells eth0 to stop sending 300 times"}},
-		{"a sender is held", watched(gigabit(), halfGigabit.with(heard), loadedBy(500e6, 0, traffic.Up)), want{evidence.Warning, "tells eth0"}},
-		{"the link is full", watched(gigabit(), halfGigabit.with(heard), loadedBy(941e6, 0, traffic.Up)), want{evidence.Notice, ""}},
-		{"a receiver that is too slow", watched(gigabit(), halfGigabit.with(said), loadedBy(500e6, 0, traffic.Down), busy), want{evidence.Warning, "eth0 tells"}},
-		{"heard by a receiver", watched(gigabit(), halfGigabit.with(heard), loadedBy(500e6, 0, traffic.Down)), want{evidence.Notice, ""}},
+		{"watched", watched(gigabit(), halfGigabit.with(heard)),
+			want{evidence.Notice, "tells eth0 to stop sending 300 times"}},
+		{"a sender is held", watched(gigabit(), halfGigabit.with(heard), loadedBy(500e6, 0, traffic.Up)),
+			want{evidence.Warning, "tells eth0"}},
+		{"the link is full", watched(gigabit(), halfGigabit.with(heard), loadedBy(941e6, 0, traffic.Up)),
+			want{evidence.Notice, ""}},
+		{"a receiver that is too slow", watched(gigabit(), halfGigabit.with(said), loadedBy(500e6, 0, traffic.Down),
+			busy), want{evidence.Warning, "eth0 tells"}},
+		{"heard by a receiver", watched(gigabit(), halfGigabit.with(heard), loadedBy(500e6, 0, traffic.Down)),
+			want{evidence.Notice, ""}},
 		{"now and then", watched(gigabit(), halfGigabit.with(counts{"ethtool.eth0.rx_flow_control_xoff": 6})), want{}},
-		{"another driver", watched(gigabit(func(x *host.Interface) { x.Driver = "mlx5_core" }), counts{"ethtool.eth0.rx_prio0_pause": 500,
-			"ethtool.eth0.rx_prio3_pause": 40}), want{evidence.Notice, "167 times"}},
+		{"another driver", watched(gigabit(func(x *host.Interface) { x.Driver = "mlx5_core" }),
+			counts{"ethtool.eth0.rx_prio0_pause": 500,
+				"ethtool.eth0.rx_prio3_pause": 40}), want{evidence.Notice, "167 times"}},
 		{"too fast a link for so few", watched(gigabit(func(x *host.Interface) { x.SpeedBitsPerSec = 100e9 }),
 			halfGigabit.with(counts{"ethtool.eth0.rx_flow_control_xoff": 60})), want{}},
 		{"a full ring is no pause", watched(gigabit(), counts{"ethtool.eth0.tx_queue_0_restart": 9000}), want{}},
-		{"history", watched(gigabit(), counts{"ethtool.eth0.tx_flow_control_xoff": 4e7}, sinceBoot), want{evidence.Notice, ""}},
+		{"history", watched(gigabit(), counts{"ethtool.eth0.tx_flow_control_xoff": 4e7}, sinceBoot),
+			want{evidence.Notice, ""}},
 	} {
 		t.Run(c.name, func(t *testing.T) { check(t, pauseFrames(c.span), c.want) })
 	}

@@ -45,18 +45,23 @@ func ringOverrun(c card) *evidence.Finding {
 		Code: evidence.RXRingOverrun, Severity: severity, Where: where(s),
 		Title: fmt.Sprintf("The receive ring of %s overflowed: %s frames died in the card %s, %s of what came.",
 			c.Name, evidence.Count(t.n), s.When(), evidence.Percent(t.n/(t.n+frames))),
-		Evidence: append(c.evidence(c.tallies(nicstat.RingFull)), c.lossEvidence(t.n, frames, "frames that died in the card", t.counter)...),
+		Evidence: append(c.evidence(c.tallies(nicstat.RingFull)),
+			c.lossEvidence(t.n, frames, "frames that died in the card", t.counter)...),
 		Rejected: append(notProcessor(s), notMeasured(s)...),
-		Confidence: evidence.Combine(0.6, evidence.When(severity == evidence.Warning, 0.4), evidence.When(cpu.Known && !full, 0.4),
+		Confidence: evidence.Combine(0.6, evidence.When(severity == evidence.Warning, 0.4),
+			evidence.When(cpu.Known && !full, 0.4),
 			evidence.When(c.Rings != nil && !longest, 0.3)),
 	}
 	if c.Rings != nil && c.Rings.Rx.Current > 0 {
-		x.Evidence = append(x.Evidence, evidence.Evidence{Name: "receive ring", Value: float64(c.Rings.Rx.Current), Unit: "descriptors",
+		x.Evidence = append(x.Evidence, evidence.Evidence{Name: "receive ring", Value: float64(c.Rings.Rx.Current),
+			Unit:   "descriptors",
 			Source: "ethtool rings of " + c.Name + " (" + s.Side + ")"})
 	}
 	// What the card handed over and a processor's backlog dropped is a place of its own.
 	if backlog := s.Count("softnet.dropped"); backlog < fewest && !s.SinceBoot {
-		x.Rejected = append(x.Rejected, fmt.Sprintf("Not the backlog of a processor behind the card: it dropped %s packets.", evidence.Count(backlog)))
+		x.Rejected = append(x.Rejected,
+			fmt.Sprintf("Not the backlog of a processor behind the card: it dropped %s packets.",
+				evidence.Count(backlog)))
 	}
 	// A bus that is too slow leaves descriptors unwritten, and the card's memory fills in the same
 	// way.
@@ -69,7 +74,8 @@ func ringOverrun(c card) *evidence.Finding {
 	if full {
 		// A lower confidence in the ring as the cause; that frames died there stays true.
 		x.Confidence *= 0.6
-		x.Evidence = append(x.Evidence, evidence.Evidence{Name: fmt.Sprintf("busiest processor, CPU %d", cpu.CPU), Value: cpu.Busy(), Unit: "ratio",
+		x.Evidence = append(x.Evidence, evidence.Evidence{Name: fmt.Sprintf("busiest processor, CPU %d", cpu.CPU),
+			Value: cpu.Busy(), Unit: "ratio",
 			Source: "/proc/stat (" + s.Side + ")"})
 	}
 	ringRemedy(c, x, full)
@@ -80,20 +86,24 @@ func ringOverrun(c card) *evidence.Finding {
 func ringRemedy(c card, x *evidence.Finding, full bool) {
 	x.Remedy.Text = "Make the receive ring longer: the shortest that stops the losses, as each descriptor costs memory and cache."
 	if full {
-		x.Remedy.Text = fmt.Sprintf("CPU time is short on this host, so find what fills its processor first; a longer ring of %s helps with bursts alone.", c.Name)
+		x.Remedy.Text = fmt.Sprintf(
+			"CPU time is short on this host, so find what fills its processor first; a longer ring of %s helps with bursts alone.", c.Name)
 	}
 	if c.Rings != nil {
-		x.Remedy.Add(evidence.Candidate{Knob: c.ethtool("ring.rx"), Side: where(c.s), Levels: doublings(c.Rings.Rx.Current, c.Rings.Rx.Max),
-			Why: fmt.Sprintf("%d descriptors now, %d at most", c.Rings.Rx.Current, c.Rings.Rx.Max)})
+		x.Remedy.Add(evidence.Candidate{Knob: c.ethtool("ring.rx"), Side: where(c.s),
+			Levels: doublings(c.Rings.Rx.Current, c.Rings.Rx.Max),
+			Why:    fmt.Sprintf("%d descriptors now, %d at most", c.Rings.Rx.Current, c.Rings.Rx.Max)})
 	}
 	if interval, ok := c.interval(); ok && c.Rings != nil && c.SpeedBitsPerSec > 0 {
 		// What a full link brings and not what came in the mean: losses are of bursts.
 		burst := moderation.LineRate(asBitRate(c.SpeedBitsPerSec), c.MTUBytes)
 		if moderation.Overruns(c.Rings.Rx.Current, burst, interval.longest) {
-			x.Remedy.Text += fmt.Sprintf(" Between two interrupts up to %v pass, and %s fills its ring in %v: let it interrupt sooner.",
+			x.Remedy.Text += fmt.Sprintf(
+				" Between two interrupts up to %v pass, and %s fills its ring in %v: let it interrupt sooner.",
 				interval.longest, c.Name, moderation.RingTime(c.Rings.Rx.Current, burst).Round(time.Microsecond))
-			x.Remedy.Add(evidence.Candidate{Knob: c.ethtool("coalesce.rx-usecs"), Side: where(c.s), Levels: c.shorterWaits(),
-				Why: "frames of one wait must fit into the ring"})
+			x.Remedy.Add(evidence.Candidate{Knob: c.ethtool("coalesce.rx-usecs"), Side: where(c.s),
+				Levels: c.shorterWaits(),
+				Why:    "frames of one wait must fit into the ring"})
 		}
 	}
 	// Named and not offered as a candidate: it takes the link down, and others share the port on

@@ -65,24 +65,33 @@ func storm(c card) *evidence.Finding {
 	}
 	x := &evidence.Finding{
 		Code: evidence.InterruptStorm, Severity: severity, Where: where(s),
-		Title: fmt.Sprintf("Card %s interrupts %s times a second, once for every %.1f frames.", c.Name, evidence.Count(s.PerSecond(all)), each),
+		Title: fmt.Sprintf("Card %s interrupts %s times a second, once for every %.1f frames.", c.Name,
+			evidence.Count(s.PerSecond(all)), each),
 		Evidence: []evidence.Evidence{
-			{Name: "interrupts of the card", Value: s.PerSecond(all), Unit: "per_second", Source: "/proc/interrupts (" + s.Side + ")"},
-			{Name: "frames for each interrupt, both directions", Value: each, Unit: "packets", Source: c.source("rx_packets + tx_packets, or bytes / MTU")},
+			{Name: "interrupts of the card", Value: s.PerSecond(all), Unit: "per_second", Source: "/proc/interrupts (" +
+				s.Side + ")"},
+			{Name: "frames for each interrupt, both directions", Value: each, Unit: "packets",
+				Source: c.source("rx_packets + tx_packets, or bytes / MTU")},
 		},
-		Rejected: []string{fmt.Sprintf("Not many packets alone: a processor that is full of those polls, and gets tens of frames for each interrupt instead of %.1f.", each)},
-		Confidence: evidence.Combine(0.3, evidence.When(full, 0.5), evidence.When(each < 2, 0.3), evidence.When(rate >= manyInterrupts, 0.3),
+		Rejected: []string{fmt.Sprintf(
+			"Not many packets alone: a processor that is full of those polls, and gets tens of frames for each interrupt instead of %.1f.", each)},
+		Confidence: evidence.Combine(0.3, evidence.When(full, 0.5), evidence.When(each < 2, 0.3),
+			evidence.When(rate >= manyInterrupts, 0.3),
 			evidence.When(c.unmoderated(), 0.3)),
 	}
 	if cpu.Known {
-		x.Evidence = append(x.Evidence, evidence.Evidence{Name: fmt.Sprintf("time in interrupts and softirqs, CPU %d", cpu.CPU), Value: work, Unit: "ratio",
-			Source: "/proc/stat (" + s.Side + ")"})
+		x.Evidence = append(x.Evidence,
+			evidence.Evidence{Name: fmt.Sprintf("time in interrupts and softirqs, CPU %d", cpu.CPU), Value: work,
+				Unit:   "ratio",
+				Source: "/proc/stat (" + s.Side + ")"})
 		if s.Run != nil {
-			x.Rejected = append(x.Rejected, fmt.Sprintf("Not the program: CPU %d spent %s of its time for programs.", cpu.CPU, evidence.Percent(cpu.User)))
+			x.Rejected = append(x.Rejected, fmt.Sprintf("Not the program: CPU %d spent %s of its time for programs.",
+				cpu.CPU, evidence.Percent(cpu.User)))
 		}
 	}
 	if usecs, ok := c.Coalesce["rx-usecs"]; ok {
-		x.Evidence = append(x.Evidence, evidence.Evidence{Name: "wait before a receive interrupt, as set", Value: float64(usecs), Unit: "microseconds",
+		x.Evidence = append(x.Evidence, evidence.Evidence{Name: "wait before a receive interrupt, as set",
+			Value: float64(usecs), Unit: "microseconds",
 			Source: "ethtool -c: rx-usecs of " + c.Name + " (" + s.Side + ")"})
 	}
 	stormRemedy(c, x)
@@ -131,19 +140,23 @@ func stormRemedy(c card, x *evidence.Finding) {
 	if _, can := c.Coalesce["rx-usecs"]; !can {
 		x.Remedy.Text = "The driver cannot hold interrupts back. The kernel can instead (napi_defer_hard_irqs with gro_flush_timeout); larger frames at both ends are " +
 			"the other way to fewer of them. Where processor time is plentiful, leave it."
-		x.Remedy.Add(evidence.Candidate{Knob: knob.ID("link:" + c.Name + "/napi_defer_hard_irqs"), Side: side, Levels: []knob.Value{"1", "2"},
-			Why: "polls that find nothing before the card may interrupt again"})
-		x.Remedy.Add(evidence.Candidate{Knob: knob.ID("link:" + c.Name + "/gro_flush_timeout"), Side: side, Levels: []knob.Value{"20000", "50000", "100000"},
-			Why: "nanoseconds until the next look; it does nothing without napi_defer_hard_irqs"})
+		x.Remedy.Add(evidence.Candidate{Knob: knob.ID("link:" + c.Name + "/napi_defer_hard_irqs"), Side: side,
+			Levels: []knob.Value{"1", "2"},
+			Why:    "polls that find nothing before the card may interrupt again"})
+		x.Remedy.Add(evidence.Candidate{Knob: knob.ID("link:" + c.Name + "/gro_flush_timeout"), Side: side,
+			Levels: []knob.Value{"20000", "50000", "100000"},
+			Why:    "nanoseconds until the next look; it does nothing without napi_defer_hard_irqs"})
 		x.Remedy.Knobs = append(x.Remedy.Knobs, "link:"+c.Name+"/mtu")
 		return
 	}
 	x.Remedy.Text = "Let the card wait for company before it interrupts; the shortest wait that frees the processor, as every question pays for it. Where processor " +
 		"time is plentiful, leave it."
 	if v, ok := c.Coalesce["adaptive-rx"]; ok && v == 0 {
-		x.Remedy.Add(evidence.Candidate{Knob: c.ethtool("coalesce.adaptive-rx"), Side: side, Levels: []knob.Value{"on"}, Why: "waits only while there is much to do"})
+		x.Remedy.Add(evidence.Candidate{Knob: c.ethtool("coalesce.adaptive-rx"), Side: side, Levels: []knob.Value{"on"},
+			Why: "waits only while there is much to do"})
 	}
-	x.Remedy.Add(evidence.Candidate{Knob: c.ethtool("coalesce.rx-usecs"), Side: side, Levels: c.longerWaits(), Why: "microseconds from one interrupt to the next"})
+	x.Remedy.Add(evidence.Candidate{Knob: c.ethtool("coalesce.rx-usecs"), Side: side, Levels: c.longerWaits(),
+		Why: "microseconds from one interrupt to the next"})
 }
 
 // longerWaits are values of rx-usecs above the present one, small steps first. Drivers whose

@@ -43,28 +43,33 @@ func txDrops(c card) *evidence.Finding {
 		Code: evidence.TXQueueDrops, Severity: severity, Where: where(s),
 		Title: fmt.Sprintf("Card %s dropped %s packets that the queueing discipline had handed over %s, %s of what it sent.",
 			c.Name, evidence.Count(t.n), s.When(), evidence.Percent(t.n/(t.n+sent))),
-		Evidence:   append(c.evidence([]tally{t}), c.lossEvidence(t.n, sent, "packets that died on the way to the wire", t.counter)...),
+		Evidence: append(c.evidence([]tally{t}), c.lossEvidence(t.n, sent, "packets that died on the way to the wire",
+			t.counter)...),
 		Rejected:   append(notProcessor(s), notMeasured(s)...),
 		Confidence: evidence.Combine(0.5, evidence.When(severity == evidence.Warning, 0.5)),
 	}
 	if !s.SinceBoot {
-		x.Rejected = append(x.Rejected, fmt.Sprintf("Not the queueing discipline: it dropped %s packets of its own.", evidence.Count(s.Count("qdisc."+c.Name+".drops"))))
+		x.Rejected = append(x.Rejected, fmt.Sprintf("Not the queueing discipline: it dropped %s packets of its own.",
+			evidence.Count(s.Count("qdisc."+c.Name+".drops"))))
 		// A driver throws away what it holds when the link goes: such drops say nothing of the
 		// ring.
 		if n := c.count("carrier_changes"); n > 0 {
 			x.Confidence *= 0.5
-			x.Evidence = append(x.Evidence, evidence.Evidence{Name: "times that the link came or went", Value: n, Unit: "events", Source: c.source("carrier_changes")})
+			x.Evidence = append(x.Evidence, evidence.Evidence{Name: "times that the link came or went", Value: n,
+				Unit: "events", Source: c.source("carrier_changes")})
 		} else {
 			x.Rejected = append(x.Rejected, "Not the link: it came or went 0 times.")
 		}
 	}
 	// How often the ring was full: with it a longer ring may help, without it hardly.
-	x.Evidence = append(x.Evidence, evidence.Evidence{Name: "times that the transmit ring was full", Value: c.held(), Unit: "events", Source: c.source("ethtool -S")})
+	x.Evidence = append(x.Evidence, evidence.Evidence{Name: "times that the transmit ring was full", Value: c.held(),
+		Unit: "events", Source: c.source("ethtool -S")})
 	x.Remedy.Text = "See what the counter means: a longer transmit ring helps where it was full; offloads that a driver refuses (too many pieces, too large) show " +
 		"as drops too and are to be switched off."
 	if c.Rings != nil {
-		x.Remedy.Add(evidence.Candidate{Knob: c.ethtool("ring.tx"), Side: where(s), Levels: doublings(c.Rings.Tx.Current, c.Rings.Tx.Max),
-			Why: fmt.Sprintf("%d descriptors now, %d at most", c.Rings.Tx.Current, c.Rings.Tx.Max)})
+		x.Remedy.Add(evidence.Candidate{Knob: c.ethtool("ring.tx"), Side: where(s),
+			Levels: doublings(c.Rings.Tx.Current, c.Rings.Tx.Max),
+			Why:    fmt.Sprintf("%d descriptors now, %d at most", c.Rings.Tx.Current, c.Rings.Tx.Max)})
 	}
 	x.Remedy.Proof = "The same load with transmit rings of two lengths by turns: drops per gigabyte follow the length; receive rings as a control must not matter."
 	return x
@@ -88,7 +93,8 @@ func (c card) txLost() (tally, bool) {
 // are held back for as well, and are not this.
 func (c card) held() float64 {
 	for _, t := range c.tallies(nicstat.Held) {
-		if strings.Contains(t.counter, "tx") && !strings.Contains(t.counter, "xoff") && !strings.Contains(t.counter, "pause") {
+		if strings.Contains(t.counter, "tx") && !strings.Contains(t.counter, "xoff") &&
+			!strings.Contains(t.counter, "pause") {
 			return t.n
 		}
 	}
@@ -110,10 +116,12 @@ func reset(c card) *evidence.Finding {
 	}
 	x := &evidence.Finding{
 		Code: evidence.TXQueueDrops, Severity: severity, Where: where(s),
-		Title:    fmt.Sprintf("Card %s stopped sending and was started anew by its driver %s times %s.", c.Name, evidence.Count(t.n), s.When()),
+		Title: fmt.Sprintf("Card %s stopped sending and was started anew by its driver %s times %s.", c.Name,
+			evidence.Count(t.n), s.When()),
 		Evidence: c.evidence(all),
-		Rejected: append([]string{fmt.Sprintf("Not a full ring: the %s times that it was full are counted elsewhere, and end when the card has sent.",
-			evidence.Count(c.held()))}, notMeasured(s)...),
+		Rejected: append([]string{
+			fmt.Sprintf("Not a full ring: the %s times that it was full are counted elsewhere, and end when the card has sent.",
+				evidence.Count(c.held()))}, notMeasured(s)...),
 		Confidence: evidence.Combine(0.8, evidence.When(!s.SinceBoot, 0.5)),
 	}
 	x.Remedy.Text = "The kernel log tells more (NETDEV WATCHDOG, Detected Hardware Unit Hang). Newer driver or firmware; until then segmentation in the card " +

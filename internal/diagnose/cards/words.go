@@ -16,14 +16,16 @@ func (c card) lossEvidence(lost, passed float64, what, counter string) []evidenc
 		{Name: what, Value: lost / max(lost+passed, 1), Unit: "ratio", Source: c.source(counter)},
 	}
 	if perGB := s.PerGigabyte(lost); perGB > 0 {
-		all = append(all, evidence.Evidence{Name: what + " for each gigabyte", Value: perGB, Unit: "packets", Source: c.source(counter)})
+		all = append(all, evidence.Evidence{Name: what + " for each gigabyte", Value: perGB, Unit: "packets",
+			Source: c.source(counter)})
 	}
 	if again, ratio, known := repaired(s); known {
 		source := "tcpi_total_retrans, less tcpi_dsack_dups (sender)"
 		if s.Run.UDP != nil {
 			source = "datagrams counted by both ends"
 		}
-		all = append(all, evidence.Evidence{Name: "packets that the flow lost", Value: again, Unit: "packets", Source: source},
+		all = append(all, evidence.Evidence{Name: "packets that the flow lost", Value: again, Unit: "packets",
+			Source: source},
 			evidence.Evidence{Name: "share of the flow that was lost", Value: ratio, Unit: "ratio", Source: source})
 	}
 	return all
@@ -33,7 +35,8 @@ func (c card) lossEvidence(lost, passed float64, what, counter string) []evidenc
 // of it.
 func notProcessor(s *evidence.Span) []string {
 	if c := busiest(s); c.Known && c.Busy() < evidence.FullProcessor {
-		return []string{fmt.Sprintf("Not the processors: the busiest (CPU %d) worked %s of the time.", c.CPU, evidence.Percent(c.Busy()))}
+		return []string{fmt.Sprintf("Not the processors: the busiest (CPU %d) worked %s of the time.", c.CPU,
+			evidence.Percent(c.Busy()))}
 	}
 	return nil
 }
@@ -41,7 +44,8 @@ func notProcessor(s *evidence.Span) []string {
 // notMeasured says what a history cannot tell.
 func notMeasured(s *evidence.Span) []string {
 	if s.SinceBoot {
-		return []string{"Not measured: whether it still goes on. The counters are of all the time " + s.When() + "; `linerate diagnose` without a target watches some seconds."}
+		return []string{"Not measured: whether it still goes on. The counters are of all the time " + s.When() +
+			"; `linerate diagnose` without a target watches some seconds."}
 	}
 	return nil
 }

@@ -39,7 +39,8 @@ func Write(w io.Writer, version string, c evidence.Case) error {
 	if err != nil {
 		return fmt.Errorf("write case: %w", err)
 	}
-	b, err := json.MarshalIndent(File{Schema: Schema, Linerate: version, Time: time.Now().UTC().Truncate(time.Second), Case: c}, "", " ")
+	b, err := json.MarshalIndent(File{Schema: Schema, Linerate: version, Time: time.Now().UTC().Truncate(time.Second),
+		Case: c}, "", " ")
 	if err != nil {
 		return fmt.Errorf("write case: %w", err)
 	}
@@ -85,7 +86,8 @@ func Read(r io.Reader) (*evidence.Case, error) {
 // untouched are the keys whose values look like addresses and are none: versions have four numbers
 // with dots between them as well.
 func untouched(key string) bool {
-	return slices.Contains([]string{"kernel", "firmware_version", "driver_version", "knob", "time", "start_time", "boot_time"}, key)
+	return slices.Contains([]string{"kernel", "firmware_version", "driver_version", "knob", "time", "start_time",
+		"boot_time"}, key)
 }
 
 // scrubbed gives a copy of a case without what is nobody else's business.

@@ -18,22 +18,28 @@ import (
 // private is a case with everything in it that is nobody else's business.
 func private() evidence.Case {
 	near := &host.Snapshot{
-		Name: "dbx.acme.example", Kernel: "4.18.0.305", BootID: "2f9b1c1e-5c1d-4c0e-9d0a-0123456789ab", Virtualization: "vm",
-		Interfaces: []host.Interface{{Name: "enx525400123456", MAC: "52:54:00:12:34:56", Addresses: []string{"203.0.114.7/24"}, MTUBytes: 1500}},
-		Routes:     []host.Route{{Destination: "203.0.114.0/24", Interface: "enx525400123456"}},
-		Warnings:   []string{"read dbx: /etc/secret of dbx.acme.example: permission denied"},
+		Name: "dbx.acme.example", Kernel: "4.18.0.305", BootID: "2f9b1c1e-5c1d-4c0e-9d0a-0123456789ab",
+		Virtualization: "vm",
+		Interfaces: []host.Interface{{Name: "enx525400123456", MAC: "52:54:00:12:34:56",
+			Addresses: []string{"203.0.114.7/24"}, MTUBytes: 1500}},
+		Routes:   []host.Route{{Destination: "203.0.114.0/24", Interface: "enx525400123456"}},
+		Warnings: []string{"read dbx: /etc/secret of dbx.acme.example: permission denied"},
 	}
 	lost := 0.5
 	run := traffic.Result{
-		Test: traffic.Ping, LocalAddress: "203.0.114.7", RemoteAddress: "203.0.114.9", LossRatio: &lost, Bytes: 1<<60 + 1,
+		Test: traffic.Ping, LocalAddress: "203.0.114.7", RemoteAddress: "203.0.114.9", LossRatio: &lost,
+		Bytes:    1<<60 + 1,
 		Warnings: []string{"cpu 0 of dbx.acme.example was busy"},
 	}
-	run.Ends.Local = traffic.End{Host: "dbx.acme.example", Counters: map[string]uint64{"nic.enx525400123456.rx_bytes": 1<<63 + 7}}
+	run.Ends.Local = traffic.End{Host: "dbx.acme.example",
+		Counters: map[string]uint64{"nic.enx525400123456.rx_bytes": 1<<63 + 7}}
 	run.Ends.Remote = traffic.End{Host: "vm"}
 	return evidence.Case{
-		Near: near, Far: &host.Snapshot{Name: "vm", Virtualization: "vm"}, Runs: []traffic.Result{run}, FarAddress: "203.0.114.9:7070",
-		Probes: map[evidence.Probe]traffic.Result{evidence.ProbeMTU: run}, Refused: map[evidence.Probe]string{evidence.ProbeUDP: "dbx.acme.example: refused by 203.0.114.9"},
-		Watched: []evidence.Span{{Side: "near", Host: near, Seconds: 3}},
+		Near: near, Far: &host.Snapshot{Name: "vm", Virtualization: "vm"}, Runs: []traffic.Result{run},
+		FarAddress: "203.0.114.9:7070",
+		Probes:     map[evidence.Probe]traffic.Result{evidence.ProbeMTU: run},
+		Refused:    map[evidence.Probe]string{evidence.ProbeUDP: "dbx.acme.example: refused by 203.0.114.9"},
+		Watched:    []evidence.Span{{Side: "near", Host: near, Seconds: 3}},
 	}
 }
 
@@ -64,7 +70,8 @@ func TestWriteSaysNothingOfWhoItWas(t *testing.T) {
 			t.Errorf("%q is still in it:\n%s", secret, b.String())
 		}
 	}
-	for _, kept := range []string{`"kernel": "4.18.0.305"`, `"virtualization": "vm"`, `/24"`, `"schema": "linerate.case/1"`, "9223372036854775815", "1152921504606846977"} {
+	for _, kept := range []string{`"kernel": "4.18.0.305"`, `"virtualization": "vm"`, `/24"`,
+		`"schema": "linerate.case/1"`, "9223372036854775815", "1152921504606846977"} {
 		if !strings.Contains(b.String(), kept) {
 			t.Errorf("%s is not in it:\n%s", kept, b.String())
 		}
@@ -80,7 +87,8 @@ func TestWriteSaysNothingOfWhoItWas(t *testing.T) {
 	// What is the same stays the same: the run still went from the host's own address over its own
 	// interface.
 	card := got.Near.Interfaces[0]
-	if !strings.HasPrefix(card.Addresses[0], got.Runs[0].LocalAddress+"/") || got.Near.Routes[0].Interface != card.Name || got.Runs[0].Ends.Local.Host != got.Near.Name {
+	if !strings.HasPrefix(card.Addresses[0], got.Runs[0].LocalAddress+"/") ||
+		got.Near.Routes[0].Interface != card.Name || got.Runs[0].Ends.Local.Host != got.Near.Name {
 		t.Errorf("it does not hang together any more: %+v", got)
 	}
 	if _, ok := got.Runs[0].Ends.Local.Counters["nic."+card.Name+".rx_bytes"]; !ok {
@@ -90,7 +98,8 @@ func TestWriteSaysNothingOfWhoItWas(t *testing.T) {
 
 func TestReadGivesWhatWasWritten(t *testing.T) {
 	rtt := traffic.Distribution{Count: 20, Min: 0.1}
-	c := evidence.Case{Near: &host.Snapshot{Name: "localhost"}, Runs: []traffic.Result{{Test: traffic.RR, RTT: &rtt, TransactionsPerSec: 8003.6}}}
+	c := evidence.Case{Near: &host.Snapshot{Name: "localhost"},
+		Runs: []traffic.Result{{Test: traffic.RR, RTT: &rtt, TransactionsPerSec: 8003.6}}}
 	var b bytes.Buffer
 	if err := Write(&b, "v1", c); err != nil {
 		t.Fatal(err)
@@ -106,8 +115,11 @@ func TestReadGivesWhatWasWritten(t *testing.T) {
 
 func TestReadRefuses(t *testing.T) {
 	for name, text := range map[string]string{
-		"nothing": "", "no JSON": "linerate capture 1\n", "another document": `{"schema":"linerate.diagnose/1","limit":"healthy"}`,
-		"empty": `{"schema":"linerate.case/1","case":{}}`, "broken": `{"schema":"linerate.case/1","case":{"runs":7}}`, "cut off": `{"schema":"linerate.case/1","case":{`,
+		"nothing": "", "no JSON": "linerate capture 1\n",
+		"another document": `{"schema":"linerate.diagnose/1","limit":"healthy"}`,
+		"empty":            `{"schema":"linerate.case/1","case":{}}`,
+		"broken":           `{"schema":"linerate.case/1","case":{"runs":7}}`,
+		"cut off":          `{"schema":"linerate.case/1","case":{`,
 	} {
 		if _, err := Read(strings.NewReader(text)); !errors.Is(err, ErrFormat) {
 			t.Errorf("%s: %v", name, err)

@@ -64,7 +64,8 @@ func FlowsOf(c *Case) []*Flow {
 		}
 		switch r.Direction {
 		case traffic.Bidir:
-			flows = append(flows, newFlow(c, r, traffic.Up, r.UpBitsPerSec), newFlow(c, r, traffic.Down, r.DownBitsPerSec))
+			flows = append(flows, newFlow(c, r, traffic.Up, r.UpBitsPerSec),
+				newFlow(c, r, traffic.Down, r.DownBitsPerSec))
 		default:
 			flows = append(flows, newFlow(c, r, r.Direction, r.ThroughputBitsPerSec))
 		}

@@ -34,13 +34,16 @@ func (f *Flow) Target() (size float64, why string) {
 		// A fault that costs little leaves the present rate near the link's: never aim below what
 		// flows already.
 		speed := max(link.SpeedBitsPerSec, f.RateBitsPerSec)
-		return speed / 8 * f.Base(), fmt.Sprintf("%s of %s for a round trip of %s", Rate(link.SpeedBitsPerSec), link.Name, Seconds(f.Base()))
+		return speed / 8 * f.Base(), fmt.Sprintf("%s of %s for a round trip of %s", Rate(link.SpeedBitsPerSec),
+			link.Name, Seconds(f.Base()))
 	}
 	if unknownHeadroom*f.RateBitsPerSec < unknownRate {
-		return unknownRate / 8 * f.Base(), fmt.Sprintf("%s for a round trip of %s, as no link speed is known", Rate(unknownRate), Seconds(f.Base()))
+		return unknownRate / 8 * f.Base(), fmt.Sprintf("%s for a round trip of %s, as no link speed is known",
+			Rate(unknownRate), Seconds(f.Base()))
 	}
 	return unknownHeadroom * f.RateBitsPerSec / 8 * f.Base(),
-		fmt.Sprintf("%d times the present rate for a round trip of %s, as no link speed is known", unknownHeadroom, Seconds(f.Base()))
+		fmt.Sprintf("%d times the present rate for a round trip of %s, as no link speed is known", unknownHeadroom,
+			Seconds(f.Base()))
 }
 
 // slowestLink finds the slower of the real links that carry the flow. The speed of a virtual

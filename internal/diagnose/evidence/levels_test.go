@@ -20,9 +20,12 @@ func TestBufferLevels(t *testing.T) {
 		target  float64
 		want    []knob.Value
 	}{
-		{"gigabit over 20 ms", "4096 131072 6291456", 2.5e6, []knob.Value{"4096 131072 10485760", "4096 131072 20971520"}},
-		{"small ones in steps of 64 KiB", "4096 87380 131072", 1e5, []knob.Value{"4096 87380 262144", "4096 87380 458752", "4096 87380 851968"}},
-		{"the cap ends the ladder", "4096 87380 131072", 100 * mib, []knob.Value{"4096 87380 209715200", "4096 87380 268435456"}},
+		{"gigabit over 20 ms", "4096 131072 6291456", 2.5e6,
+			[]knob.Value{"4096 131072 10485760", "4096 131072 20971520"}},
+		{"small ones in steps of 64 KiB", "4096 87380 131072", 1e5,
+			[]knob.Value{"4096 87380 262144", "4096 87380 458752", "4096 87380 851968"}},
+		{"the cap ends the ladder", "4096 87380 131072", 100 * mib,
+			[]knob.Value{"4096 87380 209715200", "4096 87380 268435456"}},
 		{"large enough already", "4096 131072 33554432", 2.5e6, nil},
 		{"a step too small to try", "4096 131072 9437184", 2.25 * mib, []knob.Value{"4096 131072 18874368"}},
 		{"not three fields", "131072", 1e6, nil},
@@ -90,7 +93,8 @@ func TestTowards(t *testing.T) {
 		return host.Interface{Name: name, Up: true, Carrier: true, Addresses: addresses}
 	}
 	near := &host.Snapshot{
-		Interfaces: []host.Interface{card("lo", "127.0.0.1/8"), card("mgmt", "192.168.1.5/24"), card("docker0", "172.17.0.1/16"), card("data", "10.0.0.1/24")},
+		Interfaces: []host.Interface{card("lo", "127.0.0.1/8"), card("mgmt", "192.168.1.5/24"),
+			card("docker0", "172.17.0.1/16"), card("data", "10.0.0.1/24")},
 		Routes: []host.Route{
 			{Destination: "default", Gateway: "192.168.1.1", Interface: "mgmt"},
 			{Destination: "10.9.0.0/16", Gateway: "10.0.0.254", Interface: "data", WindowBytes: 65536},
@@ -98,7 +102,8 @@ func TestTowards(t *testing.T) {
 		},
 	}
 	far := func(addresses ...string) *host.Snapshot {
-		return &host.Snapshot{Interfaces: []host.Interface{card("lo", "127.0.0.1/8"), card("docker0", "172.17.0.1/16"), card("eth0", addresses...)}}
+		return &host.Snapshot{Interfaces: []host.Interface{card("lo", "127.0.0.1/8"), card("docker0", "172.17.0.1/16"),
+			card("eth0", addresses...)}}
 	}
 	for _, c := range []struct {
 		name, address, want string
@@ -113,7 +118,8 @@ func TestTowards(t *testing.T) {
 		{"the known address decides", "203.0.113.9:7070", "mgmt", 0, far("10.0.0.2/24")},
 		{"the known address alone", "10.0.0.2", "data", 0, nil},
 		{"nothing known", "", "", 0, nil},
-		{"only shared addresses", "", "", 0, &host.Snapshot{Interfaces: []host.Interface{card("docker0", "172.17.0.1/16")}}},
+		{"only shared addresses", "", "", 0,
+			&host.Snapshot{Interfaces: []host.Interface{card("docker0", "172.17.0.1/16")}}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			got, routes := towards(near, c.far, c.address)

@@ -37,7 +37,8 @@ type Span struct {
 
 // Watched makes a span of what a host did while it was watched without a run of ours.
 func Watched(side string, snapshot *host.Snapshot, w *watch.Span) Span {
-	s := Span{Side: side, Host: snapshot, Seconds: w.Seconds, Interrupts: w.Interrupts, PerCPU: w.CPUs, Sockets: w.Sockets}
+	s := Span{Side: side, Host: snapshot, Seconds: w.Seconds, Interrupts: w.Interrupts, PerCPU: w.CPUs,
+		Sockets: w.Sockets}
 	if w.Counters != nil {
 		s.Counters = w.Counters.Values
 	}
@@ -59,7 +60,8 @@ func SpansOf(c *Case) []*Span {
 		}
 		for _, e := range []End{near, far} {
 			*into = append(*into, &Span{
-				Side: e.Name, Host: e.Host, Seconds: r.DurationSeconds, Counters: e.Run.Counters, CPUs: e.Run.CPUs, Run: r, End: &e,
+				Side: e.Name, Host: e.Host, Seconds: r.DurationSeconds, Counters: e.Run.Counters, CPUs: e.Run.CPUs,
+				Run: r, End: &e,
 			})
 		}
 	}
@@ -200,7 +202,8 @@ func (s *Span) Classes() []ClassRatios {
 			continue
 		}
 		all = append(all, ClassRatios{
-			CPU: t.CPU, User: t.User / total, Nice: t.Nice / total, System: t.System / total, IRQ: t.IRQ / total, SoftIRQ: t.SoftIRQ / total, Steal: t.Steal / total,
+			CPU: t.CPU, User: t.User / total, Nice: t.Nice / total, System: t.System / total, IRQ: t.IRQ / total,
+			SoftIRQ: t.SoftIRQ / total, Steal: t.Steal / total,
 			Idle: t.Idle / total, Known: true,
 		})
 	}

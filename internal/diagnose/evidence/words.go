@@ -85,14 +85,18 @@ const (
 
 // common is the evidence that every verdict on a flow shows first.
 func (f *Flow) Common() []Evidence {
-	all := []Evidence{{Name: "throughput", Value: f.RateBitsPerSec, Unit: "bits_per_second", Source: "payload counted at the receiver (" + f.Receiver.Name + ")"}}
+	all := []Evidence{{Name: "throughput", Value: f.RateBitsPerSec, Unit: "bits_per_second",
+		Source: "payload counted at the receiver (" + f.Receiver.Name + ")"}}
 	if f.Loaded() > 0 {
-		all = append(all, Evidence{Name: "round trip under load", Value: f.Loaded(), Unit: "seconds", Source: f.TCPInfo("tcpi_rtt")})
+		all = append(all, Evidence{Name: "round trip under load", Value: f.Loaded(), Unit: "seconds",
+			Source: f.TCPInfo("tcpi_rtt")})
 	}
 	if f.IdleRTTSeconds > 0 {
-		all = append(all, Evidence{Name: "idle round trip, smallest", Value: f.IdleRTTSeconds, Unit: "seconds", Source: "ping before the load"})
+		all = append(all, Evidence{Name: "idle round trip, smallest", Value: f.IdleRTTSeconds, Unit: "seconds",
+			Source: "ping before the load"})
 	} else if f.MinRTTSeconds > 0 {
-		all = append(all, Evidence{Name: "round trip, smallest", Value: f.MinRTTSeconds, Unit: "seconds", Source: f.TCPInfo("tcpi_min_rtt")})
+		all = append(all, Evidence{Name: "round trip, smallest", Value: f.MinRTTSeconds, Unit: "seconds",
+			Source: f.TCPInfo("tcpi_min_rtt")})
 	}
 	return all
 }
@@ -103,9 +107,12 @@ func (f *Flow) TCPInfo(field string) string { return "tcp_info " + field + " (" 
 // windowEvidence is what the windows and the chronographs say.
 func (f *Flow) WindowEvidence() []Evidence {
 	return []Evidence{
-		{Name: "largest receive window offered", Value: f.WindowBytes, Unit: "bytes", Source: f.TCPInfo("tcpi_snd_wnd")},
-		{Name: "rate that this window allows", Value: WindowRate(f.WindowBytes, f.Loaded()), Unit: "bits_per_second", Source: "window / round trip under load"},
-		{Name: "busy time limited by the receive window", Value: f.Share(f.RwndLimitedSeconds), Unit: "ratio", Source: f.TCPInfo("tcpi_rwnd_limited / tcpi_busy_time")},
+		{Name: "largest receive window offered", Value: f.WindowBytes, Unit: "bytes",
+			Source: f.TCPInfo("tcpi_snd_wnd")},
+		{Name: "rate that this window allows", Value: WindowRate(f.WindowBytes, f.Loaded()), Unit: "bits_per_second",
+			Source: "window / round trip under load"},
+		{Name: "busy time limited by the receive window", Value: f.Share(f.RwndLimitedSeconds), Unit: "ratio",
+			Source: f.TCPInfo("tcpi_rwnd_limited / tcpi_busy_time")},
 		{Name: "congestion window, mean", Value: f.CwndBytes, Unit: "bytes", Source: f.TCPInfo("tcpi_snd_cwnd")},
 	}
 }
@@ -136,19 +143,23 @@ func (f *Flow) NotReceiveWindow() string {
 }
 
 func (f *Flow) NotSendBuffer() string {
-	return fmt.Sprintf("Not the send buffer: it held the sender for %s of its busy time.", Percent(f.Share(f.SndbufLimitedSeconds)))
+	return fmt.Sprintf("Not the send buffer: it held the sender for %s of its busy time.",
+		Percent(f.Share(f.SndbufLimitedSeconds)))
 }
 
 func (f *Flow) NotLoss() string {
-	return fmt.Sprintf("Not loss: %s of %s segments were sent again (%s).", Count(f.Retransmits), Count(f.Segments), Percent(f.Loss()))
+	return fmt.Sprintf("Not loss: %s of %s segments were sent again (%s).", Count(f.Retransmits), Count(f.Segments),
+		Percent(f.Loss()))
 }
 
 func (f *Flow) NotCongestionWindow() string {
-	return fmt.Sprintf("Not the congestion window (%s): it stood at %s, and %s were in flight.", f.Congestion, Bytes(f.CwndBytes), Bytes(f.InFlight()))
+	return fmt.Sprintf("Not the congestion window (%s): it stood at %s, and %s were in flight.", f.Congestion,
+		Bytes(f.CwndBytes), Bytes(f.InFlight()))
 }
 
 func (f *Flow) NotQueue() string {
-	return fmt.Sprintf("Not a slower link with a queue: the round trip under load is %s, empty %s.", Seconds(f.UnderLoad()), Seconds(f.Base()))
+	return fmt.Sprintf("Not a slower link with a queue: the round trip under load is %s, empty %s.",
+		Seconds(f.UnderLoad()), Seconds(f.Base()))
 }
 
 // notProcessor is empty when the processors are not known, and when one is so busy that it cannot
@@ -158,5 +169,6 @@ func (f *Flow) NotProcessor() []string {
 	if !ok || busy >= FullProcessor {
 		return nil
 	}
-	return []string{fmt.Sprintf("Not the processors: the busiest (CPU %d at %s) worked %s of the time.", cpu, e.Name, Percent(busy))}
+	return []string{fmt.Sprintf("Not the processors: the busiest (CPU %d at %s) worked %s of the time.", cpu, e.Name,
+		Percent(busy))}
 }

@@ -50,20 +50,25 @@ func bufferbloat(c *evidence.Case) *evidence.Finding {
 	x := &evidence.Finding{
 		Code: evidence.Bufferbloat, Severity: severity, Where: "path",
 		Title: fmt.Sprintf("Under load the round trip grows from %s to %s: about %s wait in a queue on the path, at a rate of %s.",
-			evidence.Seconds(f.Base()), evidence.Seconds(loaded), evidence.Bytes(queue), evidence.Rate(f.RateBitsPerSec)),
+			evidence.Seconds(f.Base()), evidence.Seconds(loaded), evidence.Bytes(queue),
+			evidence.Rate(f.RateBitsPerSec)),
 		Evidence: append(f.Common(),
-			evidence.Evidence{Name: "added by the queue", Value: f.Added(), Unit: "seconds", Source: "round trip under load less the smallest"},
-			evidence.Evidence{Name: "bytes in the queue", Value: queue, Unit: "bytes", Source: "rate × added round trip"}),
+			evidence.Evidence{Name: "added by the queue", Value: f.Added(), Unit: "seconds",
+				Source: "round trip under load less the smallest"},
+			evidence.Evidence{Name: "bytes in the queue", Value: queue, Unit: "bytes",
+				Source: "rate × added round trip"}),
 		Rejected: []string{
 			fmt.Sprintf("Not a long path: when nothing is sent, its round trip is %s.", evidence.Seconds(f.Base())),
 			fmt.Sprintf("Not loss alone, which adds no delay: the sender had %s in flight, and %s of the segments were sent again.",
 				evidence.Bytes(f.InFlight()), evidence.Percent(f.Loss())),
 		},
-		Confidence: evidence.Combine(0.6, evidence.When(severity == evidence.Warning, 0.5), evidence.When(f.IdleRTTSeconds > 0, 0.4),
+		Confidence: evidence.Combine(0.6, evidence.When(severity == evidence.Warning, 0.5),
+			evidence.When(f.IdleRTTSeconds > 0, 0.4),
 			evidence.When(f.ScatterRatio <= 0.10, 0.3)),
 	}
 	if p := f.Run.RTT; p != nil && p.P50 > 0 {
-		x.Evidence = append(x.Evidence, evidence.Evidence{Name: "pings beside the load, median", Value: p.P50, Unit: "seconds", Source: "ping"})
+		x.Evidence = append(x.Evidence, evidence.Evidence{Name: "pings beside the load, median", Value: p.P50,
+			Unit: "seconds", Source: "ping"})
 		x.Confidence = evidence.Combine(x.Confidence, 0.3)
 	}
 	x.Rejected = append(x.Rejected, f.NotProcessor()...)
@@ -80,11 +85,14 @@ func bufferbloatRemedy(f *evidence.Flow, x *evidence.Finding, queue float64) {
 		name := "qdisc." + card.Name + ".backlog_bytes"
 		if backlog := float64(f.Sender.Run.Counters[name]); backlog >= queue/2 {
 			x.Where = f.Sender.Name
-			x.Evidence = append(x.Evidence, evidence.Evidence{Name: "waiting in the queue of " + card.Name, Value: backlog, Unit: "bytes",
+			x.Evidence = append(x.Evidence, evidence.Evidence{Name: "waiting in the queue of " + card.Name,
+				Value: backlog, Unit: "bytes",
 				Source: name + " (" + f.Sender.Name + ")"})
-			x.Remedy.Text = fmt.Sprintf("The queue is that of %s at the %s host: a discipline that keeps it short (fq_codel) lets others pass it.", card.Name, f.Sender.Name)
-			x.Remedy.Add(evidence.Candidate{Knob: knob.ID("qdisc:" + card.Name + "/root"), Side: f.Sender.Name, Levels: []knob.Value{"fq_codel"},
-				Why: "drops or marks once packets wait for more than 5 ms, and serves flows in turn"})
+			x.Remedy.Text = fmt.Sprintf(
+				"The queue is that of %s at the %s host: a discipline that keeps it short (fq_codel) lets others pass it.", card.Name, f.Sender.Name)
+			x.Remedy.Add(evidence.Candidate{Knob: knob.ID("qdisc:" + card.Name + "/root"), Side: f.Sender.Name,
+				Levels: []knob.Value{"fq_codel"},
+				Why:    "drops or marks once packets wait for more than 5 ms, and serves flows in turn"})
 			return
 		}
 	}

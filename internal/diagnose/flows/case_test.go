@@ -47,7 +47,8 @@ func (s seen) run() traffic.Result {
 		control = "reno"
 	}
 	r := traffic.Result{
-		Test: traffic.Stream, Direction: traffic.Up, DurationSeconds: 3, WarmUpSeconds: 0.6, Streams: streams, ThroughputBitsPerSec: s.rate, Bytes: int64(s.rate / 8 * 3),
+		Test: traffic.Stream, Direction: traffic.Up, DurationSeconds: 3, WarmUpSeconds: 0.6, Streams: streams,
+		ThroughputBitsPerSec: s.rate, Bytes: int64(s.rate / 8 * 3),
 		Ends: traffic.Ends{Local: traffic.End{Counters: s.counters}, Remote: traffic.End{Counters: s.far}},
 	}
 	for i := range 6 {
@@ -55,7 +56,8 @@ func (s seen) run() traffic.Result {
 		if i%2 == 0 {
 			swing = -swing
 		}
-		x := traffic.Interval{StartSeconds: float64(i) / 2, EndSeconds: float64(i+1) / 2, ThroughputBitsPerSec: s.rate * (1 + swing), CwndBytes: s.cwnd}
+		x := traffic.Interval{StartSeconds: float64(i) / 2, EndSeconds: float64(i+1) / 2,
+			ThroughputBitsPerSec: s.rate * (1 + swing), CwndBytes: s.cwnd}
 		if s.rising {
 			x.CwndBytes *= 1 + float64(i)/20
 		}
@@ -71,8 +73,10 @@ func (s seen) run() traffic.Result {
 	}
 	for range streams {
 		r.Ends.Local.TCP = append(r.Ends.Local.TCP, tcpinfo.TCPInfo{
-			Sender: true, BusySeconds: 3, RwndLimitedSeconds: 3 * s.rwnd, MeanRTTSeconds: s.rtt, MinRTTSeconds: s.base, MeanCwndBytes: cwnd, MaxSndWndBytes: 8 << 20,
-			SndMSSBytes: mss, SegsOut: sent, RetransSegs: s.again, ReorderSeen: s.reordered, DSACKDups: s.dsacks, PMTUBytes: pmtu, CongestionControl: control, SACKOK: true,
+			Sender: true, BusySeconds: 3, RwndLimitedSeconds: 3 * s.rwnd, MeanRTTSeconds: s.rtt, MinRTTSeconds: s.base,
+			MeanCwndBytes: cwnd, MaxSndWndBytes: 8 << 20,
+			SndMSSBytes: mss, SegsOut: sent, RetransSegs: s.again, ReorderSeen: s.reordered, DSACKDups: s.dsacks,
+			PMTUBytes: pmtu, CongestionControl: control, SACKOK: true,
 			WScaleOK: true, SndBufBytes: 4 << 20,
 		})
 		r.Ends.Remote.TCP = append(r.Ends.Remote.TCP, tcpinfo.TCPInfo{AdvMSSBytes: 1448, RcvBufBytes: 8 << 20})
@@ -82,7 +86,8 @@ func (s seen) run() traffic.Result {
 
 // of makes a case of a stream, with an idle ping of its base round trip, and probes by name.
 func (s seen) of(probes map[evidence.Probe]traffic.Result) *evidence.Case {
-	idle := traffic.Result{Test: traffic.Ping, Direction: traffic.Up, DurationSeconds: 1, RTT: &traffic.Distribution{Count: 20, Min: s.base, P50: s.base}}
+	idle := traffic.Result{Test: traffic.Ping, Direction: traffic.Up, DurationSeconds: 1,
+		RTT: &traffic.Distribution{Count: 20, Min: s.base, P50: s.base}}
 	return &evidence.Case{
 		Near: snapshot("near", "192.0.2.1/24"), Far: snapshot("far", "192.0.2.2/24"), Probes: probes,
 		Runs: []traffic.Result{idle, s.run()}, NearAddress: "192.0.2.1", FarAddress: "192.0.2.2",
@@ -144,12 +149,14 @@ func check(t *testing.T, x *evidence.Finding) {
 	if _, err := json.Marshal(x); err != nil {
 		t.Errorf("%s: %v", x.Code, err)
 	}
-	if x.Confidence <= 0 || x.Confidence >= 1 || math.IsNaN(x.Confidence) || x.Where == "" || len(x.Evidence) == 0 || x.Remedy.Text == "" ||
+	if x.Confidence <= 0 || x.Confidence >= 1 || math.IsNaN(x.Confidence) || x.Where == "" || len(x.Evidence) == 0 ||
+		x.Remedy.Text == "" ||
 		x.Remedy.Proof == "" || len(x.Remedy.Settings) > 5 {
 		t.Errorf("%s: incomplete: %+v", x.Code, x)
 	}
 	for _, s := range append([]string{x.Title, x.Remedy.Text, x.Remedy.Proof}, x.Rejected...) {
-		if !strings.HasSuffix(s, ".") || strings.Contains(s, "%!") || strings.Contains(s, "NaN") || strings.Contains(s, "Inf") {
+		if !strings.HasSuffix(s, ".") || strings.Contains(s, "%!") || strings.Contains(s, "NaN") ||
+			strings.Contains(s, "Inf") {
 			t.Errorf("%s: not a sentence: %q", x.Code, s)
 		}
 	}
@@ -193,7 +200,8 @@ func watched(c watch.Connection, counters map[string]uint64) *evidence.Case {
 	}
 	near := snapshot("near", "192.0.2.1/24")
 	return &evidence.Case{Near: near, Watched: []evidence.Span{{
-		Side: "near", Host: near, Seconds: 3, Counters: counters, Sockets: &watch.Sockets{Seconds: 3, ConnectionsSeen: 1, Connections: []watch.Connection{c}},
+		Side: "near", Host: near, Seconds: 3, Counters: counters,
+		Sockets: &watch.Sockets{Seconds: 3, ConnectionsSeen: 1, Connections: []watch.Connection{c}},
 	}}}
 }
 

@@ -41,7 +41,8 @@ func congestionControlMismatch(f *evidence.Flow) *evidence.Finding {
 		return nil
 	}
 	other := otherControl(f)
-	if other == "" || f.Queued() || windowHeld(f) || f.CwndBytes <= 0 || f.InFlight() < filledWindow*f.CwndBytes || smallSegments(f) > 0 {
+	if other == "" || f.Queued() || windowHeld(f) || f.CwndBytes <= 0 || f.InFlight() < filledWindow*f.CwndBytes ||
+		smallSegments(f) > 0 {
 		return nil
 	}
 	if _, repaired := f.TrueLoss(); droppedHere(f, repaired) {
@@ -60,28 +61,37 @@ func congestionControlMismatch(f *evidence.Flow) *evidence.Finding {
 	x := &evidence.Finding{
 		Code: evidence.CongestionControlMismatch, Severity: evidence.Warning, Where: f.Sender.Name,
 		Title: fmt.Sprintf("With %s the path carries %s, with %s, which the %s host uses, %s on a round trip of %s.",
-			other, evidence.Rate(tried.RateBitsPerSec), f.Congestion, f.Sender.Name, evidence.Rate(f.RateBitsPerSec), evidence.Seconds(f.Loaded())),
+			other, evidence.Rate(tried.RateBitsPerSec), f.Congestion, f.Sender.Name, evidence.Rate(f.RateBitsPerSec),
+			evidence.Seconds(f.Loaded())),
 		Evidence: append(f.Common(),
-			evidence.Evidence{Name: "throughput with " + other, Value: tried.RateBitsPerSec, Unit: "bits_per_second", Source: "probe congestion:" + other},
-			evidence.Evidence{Name: "round trip with " + other, Value: tried.Loaded(), Unit: "seconds", Source: "probe congestion:" + other + ", tcpi_rtt"},
-			evidence.Evidence{Name: "congestion window, mean", Value: f.CwndBytes, Unit: "bytes", Source: f.TCPInfo("tcpi_snd_cwnd")},
+			evidence.Evidence{Name: "throughput with " + other, Value: tried.RateBitsPerSec, Unit: "bits_per_second",
+				Source: "probe congestion:" + other},
+			evidence.Evidence{Name: "round trip with " + other, Value: tried.Loaded(), Unit: "seconds",
+				Source: "probe congestion:" + other + ", tcpi_rtt"},
+			evidence.Evidence{Name: "congestion window, mean", Value: f.CwndBytes, Unit: "bytes",
+				Source: f.TCPInfo("tcpi_snd_cwnd")},
 			lossEvidence(f, p)),
 		Rejected: append([]string{
 			f.NotReceiveWindow(), f.NotSendBuffer(), f.NotQueue(),
 			fmt.Sprintf("Not a slower link: with %s it carried %s times as much.", other, ratio(gain)),
 		}, f.NotProcessor()...),
-		Confidence: evidence.Combine(0.6, evidence.When(gain >= 2, 0.5), evidence.When(p < evidence.MinLoss, 0.3), evidence.When(f.Intervals >= 3, 0.2)),
+		Confidence: evidence.Combine(0.6, evidence.When(gain >= 2, 0.5), evidence.When(p < evidence.MinLoss, 0.3),
+			evidence.When(f.Intervals >= 3, 0.2)),
 	}
 	if !f.ModelBased() {
-		x.Rejected = append(x.Rejected, fmt.Sprintf("Not a start that was seen too early: %s needs %s more to open its window, if nothing is lost meanwhile.",
-			f.Congestion, evidence.Seconds(wait)))
+		x.Rejected = append(x.Rejected,
+			fmt.Sprintf("Not a start that was seen too early: %s needs %s more to open its window, if nothing is lost meanwhile.",
+				f.Congestion, evidence.Seconds(wait)))
 	}
-	x.Remedy.Text = fmt.Sprintf("Use %s at the %s host (the sender), for all connections or on the route alone (congctl). Where it is to go over the Internet, "+
-		"see first that its loss is one that you may cause others.",
+	x.Remedy.Text = fmt.Sprintf(
+		"Use %s at the %s host (the sender), for all connections or on the route alone (congctl). Where it is to go over the Internet, "+
+			"see first that its loss is one that you may cause others.",
 		other, f.Sender.Name)
-	x.Remedy.Add(evidence.Candidate{Knob: evidence.TCPCongestionControl, Side: f.Sender.Name, Levels: []knob.Value{knob.Value(other)},
-		Why: "the sender decides, and new connections begin with it"})
-	x.Remedy.Proof = fmt.Sprintf("New connections with %s and with %s by turns: the rates must differ, and on a path of less than a millisecond they must not.",
+	x.Remedy.Add(evidence.Candidate{Knob: evidence.TCPCongestionControl, Side: f.Sender.Name,
+		Levels: []knob.Value{knob.Value(other)},
+		Why:    "the sender decides, and new connections begin with it"})
+	x.Remedy.Proof = fmt.Sprintf(
+		"New connections with %s and with %s by turns: the rates must differ, and on a path of less than a millisecond they must not.",
 		other, f.Congestion)
 	return x
 }

@@ -24,7 +24,8 @@ func sending(s *evidence.Span, fault func(c *watch.Connection) bool) (worst *wat
 	seconds := socketSeconds(s)
 	for i := range s.Sockets.Connections {
 		c := &s.Sockets.Connections[i]
-		if !c.TCP.Sender || c.Remote.Addr().IsLoopback() || seconds <= 0 || c.TCP.BusySeconds < watchedBusy*seconds || c.TCP.BytesAcked < watchedBytes {
+		if !c.TCP.Sender || c.Remote.Addr().IsLoopback() || seconds <= 0 || c.TCP.BusySeconds < watchedBusy*seconds ||
+			c.TCP.BytesAcked < watchedBytes {
 			continue
 		}
 		if !fault(c) {
@@ -59,12 +60,16 @@ func connectionEvidence(s *evidence.Span, c *watch.Connection, n int) []evidence
 	return []evidence.Evidence{
 		{Name: "connection", Value: named(c), Source: s.Source("sock_diag")},
 		{Name: "connections of this kind", Value: float64(n), Unit: "connections", Source: s.Source("sock_diag")},
-		{Name: "acknowledged", Value: watchedRate(s, c), Unit: "bits_per_second", Source: s.Source("tcp_info tcpi_bytes_acked")},
+		{Name: "acknowledged", Value: watchedRate(s, c), Unit: "bits_per_second",
+			Source: s.Source("tcp_info tcpi_bytes_acked")},
 		{Name: "round trip", Value: t.RTTSeconds, Unit: "seconds", Source: s.Source("tcp_info tcpi_rtt")},
-		{Name: "round trip, smallest", Value: t.MinRTTSeconds, Unit: "seconds", Source: s.Source("tcp_info tcpi_min_rtt")},
-		{Name: "busy time limited by the receive window", Value: part(t.RwndLimitedSeconds, t.BusySeconds), Unit: "ratio",
+		{Name: "round trip, smallest", Value: t.MinRTTSeconds, Unit: "seconds",
+			Source: s.Source("tcp_info tcpi_min_rtt")},
+		{Name: "busy time limited by the receive window", Value: part(t.RwndLimitedSeconds, t.BusySeconds),
+			Unit:   "ratio",
 			Source: s.Source("tcp_info tcpi_rwnd_limited / tcpi_busy_time")},
-		{Name: "busy time limited by the send buffer", Value: part(t.SndbufLimitedSeconds, t.BusySeconds), Unit: "ratio",
+		{Name: "busy time limited by the send buffer", Value: part(t.SndbufLimitedSeconds, t.BusySeconds),
+			Unit:   "ratio",
 			Source: s.Source("tcp_info tcpi_sndbuf_limited / tcpi_busy_time")},
 		{Name: "segments sent again", Value: part(float64(t.RetransSegs), float64(t.SegsOut)), Unit: "ratio",
 			Source: s.Source("tcp_info tcpi_total_retrans / tcpi_segs_out")},
@@ -99,18 +104,23 @@ func receiveWindowWatched(s *evidence.Span) *evidence.Finding {
 		Title: fmt.Sprintf("The receiver holds the connection to %s at %s: its window was full for %s of the time on a round trip of %s.",
 			c.Remote, evidence.Rate(watchedRate(s, c)), evidence.Percent(share), evidence.Seconds(t.RTTSeconds)),
 		Evidence: append(connectionEvidence(s, c, n),
-			evidence.Evidence{Name: "receive window offered at the end", Value: float64(t.SndWndBytes), Unit: "bytes", Source: s.Source("tcp_info tcpi_snd_wnd")}),
+			evidence.Evidence{Name: "receive window offered at the end", Value: float64(t.SndWndBytes), Unit: "bytes",
+				Source: s.Source("tcp_info tcpi_snd_wnd")}),
 		Rejected: []string{
-			fmt.Sprintf("Not the send buffer: it held the sender for %s of its busy time.", evidence.Percent(part(t.SndbufLimitedSeconds, t.BusySeconds))),
-			fmt.Sprintf("Not loss: %s of %s segments were sent again.", evidence.Count(float64(t.RetransSegs)), evidence.Count(float64(t.SegsOut))),
+			fmt.Sprintf("Not the send buffer: it held the sender for %s of its busy time.",
+				evidence.Percent(part(t.SndbufLimitedSeconds, t.BusySeconds))),
+			fmt.Sprintf("Not loss: %s of %s segments were sent again.", evidence.Count(float64(t.RetransSegs)),
+				evidence.Count(float64(t.SegsOut))),
 		},
 		Confidence: evidence.Combine(0.5, evidence.When(share >= 0.8, 0.4)),
 	}
 	if t.SndWndBytes == 0 && t.SegsOut > 0 {
-		x.Rejected = append(x.Rejected, "Not a small buffer alone: the window is shut (0 bytes) at the last reading, so that what arrived had not been read.")
+		x.Rejected = append(x.Rejected,
+			"Not a small buffer alone: the window is shut (0 bytes) at the last reading, so that what arrived had not been read.")
 	}
-	x.Remedy.Text = fmt.Sprintf("Look at %s whether its program reads as fast as it may (processor, disk, or meant so); if it does, its receive buffer is too "+
-		"small: the third field of its net.ipv4.tcp_rmem, or what the program sets itself.", c.Remote.Addr())
+	x.Remedy.Text = fmt.Sprintf(
+		"Look at %s whether its program reads as fast as it may (processor, disk, or meant so); if it does, its receive buffer is too "+
+			"small: the third field of its net.ipv4.tcp_rmem, or what the program sets itself.", c.Remote.Addr())
 	x.Remedy.Proof = "Send to `linerate serve` on that host in place of the program: if that is faster, the program is the limit. If it is not, raise the " +
 		"buffer there and take it back by turns."
 	return x
@@ -121,7 +131,8 @@ func sendBufferWatched(s *evidence.Span) *evidence.Finding {
 	c, n := sending(s, func(c *watch.Connection) bool {
 		t := &c.TCP
 		limit := c.Memory.SendLimitBytes
-		return t.UnsentLimitBytes == 0 && part(t.SndbufLimitedSeconds, t.BusySeconds) >= 0.3 && t.MinRTTSeconds >= 0.001 && t.RTTSeconds < 1.5*t.MinRTTSeconds &&
+		return t.UnsentLimitBytes == 0 && part(t.SndbufLimitedSeconds, t.BusySeconds) >= 0.3 &&
+			t.MinRTTSeconds >= 0.001 && t.RTTSeconds < 1.5*t.MinRTTSeconds &&
 			watchedFill(s, c, limit) >= sendBufferFill
 	})
 	if c == nil {
@@ -131,12 +142,16 @@ func sendBufferWatched(s *evidence.Span) *evidence.Finding {
 	x := &evidence.Finding{
 		Code: evidence.SendBufferLimited, Severity: evidence.Warning, Where: s.Side,
 		Title: fmt.Sprintf("The send buffer of %s holds the connection to %s at %s on a round trip of %s.",
-			evidence.Bytes(float64(c.Memory.SendLimitBytes)), c.Remote, evidence.Rate(watchedRate(s, c)), evidence.Seconds(t.RTTSeconds)),
-		Evidence: append(connectionEvidence(s, c, n), evidence.Evidence{Name: "send buffer", Value: float64(c.Memory.SendLimitBytes), Unit: "bytes",
-			Source: s.Source("SK_MEMINFO_SNDBUF")}),
+			evidence.Bytes(float64(c.Memory.SendLimitBytes)), c.Remote, evidence.Rate(watchedRate(s, c)),
+			evidence.Seconds(t.RTTSeconds)),
+		Evidence: append(connectionEvidence(s, c, n),
+			evidence.Evidence{Name: "send buffer", Value: float64(c.Memory.SendLimitBytes), Unit: "bytes",
+				Source: s.Source("SK_MEMINFO_SNDBUF")}),
 		Rejected: []string{
-			fmt.Sprintf("Not the receive window: it held the sender for %s of its busy time.", evidence.Percent(part(t.RwndLimitedSeconds, t.BusySeconds))),
-			fmt.Sprintf("Not a queue on the path: the round trip is %s, smallest %s.", evidence.Seconds(t.RTTSeconds), evidence.Seconds(t.MinRTTSeconds)),
+			fmt.Sprintf("Not the receive window: it held the sender for %s of its busy time.",
+				evidence.Percent(part(t.RwndLimitedSeconds, t.BusySeconds))),
+			fmt.Sprintf("Not a queue on the path: the round trip is %s, smallest %s.", evidence.Seconds(t.RTTSeconds),
+				evidence.Seconds(t.MinRTTSeconds)),
 		},
 		Confidence: 0.75,
 	}
@@ -144,9 +159,11 @@ func sendBufferWatched(s *evidence.Span) *evidence.Finding {
 	x.Remedy.Text = "Look for a program that sets SO_SNDBUF itself, which ends autotuning; or raise the third field of net.ipv4.tcp_wmem."
 	if known && float64(c.Memory.SendLimitBytes) >= 0.9*wmem {
 		present, _ := s.Setting(evidence.TCPWmem)
-		x.Remedy.Text = fmt.Sprintf("Raise the third field of net.ipv4.tcp_wmem, %s now, at which the buffer stands.", evidence.Bytes(wmem))
-		x.Remedy.Add(evidence.Candidate{Knob: evidence.TCPWmem, Side: s.Side, Levels: evidence.BufferLevels(present, 2*wmem, 1),
-			Why: "the buffer must hold everything that is not acknowledged yet"})
+		x.Remedy.Text = fmt.Sprintf("Raise the third field of net.ipv4.tcp_wmem, %s now, at which the buffer stands.",
+			evidence.Bytes(wmem))
+		x.Remedy.Add(evidence.Candidate{Knob: evidence.TCPWmem, Side: s.Side,
+			Levels: evidence.BufferLevels(present, 2*wmem, 1),
+			Why:    "the buffer must hold everything that is not acknowledged yet"})
 	}
 	x.Remedy.Proof = "Raise it and take it back by turns, with new connections: the rate must follow the buffer as long as the link has room."
 	return x
@@ -167,10 +184,12 @@ func pathLossWatched(s *evidence.Span) *evidence.Finding {
 	c, n := sending(s, func(c *watch.Connection) bool {
 		t := &c.TCP
 		p, segments := loss(c)
-		if p < watchedLoss || segments < watchedLost || t.MinRTTSeconds <= 0 || t.RTTSeconds > 1.25*t.MinRTTSeconds+0.001 || float64(t.ReorderSeen) >= segments {
+		if p < watchedLoss || segments < watchedLost || t.MinRTTSeconds <= 0 || t.RTTSeconds > 1.25*t.MinRTTSeconds+
+			0.001 || float64(t.ReorderSeen) >= segments {
 			return false
 		}
-		if t.RwndLimitedSeconds+t.SndbufLimitedSeconds > 0.2*t.BusySeconds || dropped >= 0.2*segments || t.BusySeconds < 0.8*socketSeconds(s) {
+		if t.RwndLimitedSeconds+t.SndbufLimitedSeconds > 0.2*t.BusySeconds || dropped >= 0.2*segments ||
+			t.BusySeconds < 0.8*socketSeconds(s) {
 			return false
 		}
 		bound := mathisOf(c, p)
@@ -184,19 +203,26 @@ func pathLossWatched(s *evidence.Span) *evidence.Finding {
 	x := &evidence.Finding{
 		Code: evidence.PathLoss, Severity: evidence.Warning, Where: "path",
 		Title: fmt.Sprintf("The path to %s loses %s of the segments, which holds %s at %s on a round trip of %s.",
-			c.Remote, evidence.Percent(p), congestionOf(c), evidence.Rate(watchedRate(s, c)), evidence.Seconds(t.RTTSeconds)),
+			c.Remote, evidence.Percent(p), congestionOf(c), evidence.Rate(watchedRate(s, c)),
+			evidence.Seconds(t.RTTSeconds)),
 		Evidence: append(connectionEvidence(s, c, n),
-			evidence.Evidence{Name: "rate that this loss allows a loss-based sender", Value: mathisOf(c, p), Unit: "bits_per_second",
+			evidence.Evidence{Name: "rate that this loss allows a loss-based sender", Value: mathisOf(c, p),
+				Unit:   "bits_per_second",
 				Source: "Mathis: MSS / round trip × 1.22 / √loss"},
-			evidence.Evidence{Name: "retransmitted segments", Value: segments, Unit: "segments", Source: s.Source("tcp_info tcpi_total_retrans, less tcpi_dsack_dups")}),
+			evidence.Evidence{Name: "retransmitted segments", Value: segments, Unit: "segments",
+				Source: s.Source("tcp_info tcpi_total_retrans, less tcpi_dsack_dups")}),
 		Rejected: []string{
-			fmt.Sprintf("Not a full queue at a slower link: the round trip is %s, smallest %s.", evidence.Seconds(t.RTTSeconds), evidence.Seconds(t.MinRTTSeconds)),
-			fmt.Sprintf("Not a queue of this host: its queues and cards dropped %s packets on the way out.", evidence.Count(dropped)),
+			fmt.Sprintf("Not a full queue at a slower link: the round trip is %s, smallest %s.",
+				evidence.Seconds(t.RTTSeconds), evidence.Seconds(t.MinRTTSeconds)),
+			fmt.Sprintf("Not a queue of this host: its queues and cards dropped %s packets on the way out.",
+				evidence.Count(dropped)),
 		},
 		// A policer or a queue of a few packets cannot be told apart without a load of one's own.
 		Confidence: evidence.Combine(0.5, evidence.When(n > 1, 0.2), evidence.When(p >= 0.01, 0.2)),
 	}
-	x.Remedy.Text = fmt.Sprintf("Run `linerate diagnose` against a host near %s: it tells a path that loses from one that is policed.", c.Remote.Addr())
+	x.Remedy.Text = fmt.Sprintf(
+		"Run `linerate diagnose` against a host near %s: it tells a path that loses from one that is policed.",
+		c.Remote.Addr())
 	x.Remedy.Proof = "Send datagrams at half of the rate: the same part of them must be lost."
 	return x
 }

@@ -60,19 +60,27 @@ func delayedACKWatched(s *evidence.Span) *evidence.Finding {
 		Title: fmt.Sprintf("%s in small pieces and delayed acknowledgements keep it waiting: the round trip to %s is %s where the path takes %s.",
 			sends(n, s.Side), worst.Remote, evidence.Seconds(t.RTTSeconds), evidence.Seconds(t.MinRTTSeconds)),
 		Evidence: []evidence.Evidence{
-			{Name: "round trip of " + named(worst), Value: t.RTTSeconds, Unit: "seconds", Source: s.Source("tcp_info tcpi_rtt")},
-			{Name: "round trip, smallest", Value: t.MinRTTSeconds, Unit: "seconds", Source: s.Source("tcp_info tcpi_min_rtt")},
-			{Name: "time with something unacknowledged", Value: min(t.BusySeconds/seconds, 1), Unit: "ratio", Source: s.Source("tcp_info tcpi_busy_time / time")},
-			{Name: "payload in a segment, mean", Value: size, Unit: "bytes", Source: s.Source("tcp_info tcpi_bytes_acked / tcpi_segs_out")},
-			{Name: "segments sent", Value: s.PerSecond(float64(t.SegsOut)), Unit: "segments_per_second", Source: s.Source("tcp_info tcpi_segs_out")},
-			{Name: "connections with a piece that waits unsent", Value: float64(held), Unit: "connections", Source: s.Source("tcp_info tcpi_notsent_bytes")},
+			{Name: "round trip of " + named(worst), Value: t.RTTSeconds, Unit: "seconds",
+				Source: s.Source("tcp_info tcpi_rtt")},
+			{Name: "round trip, smallest", Value: t.MinRTTSeconds, Unit: "seconds",
+				Source: s.Source("tcp_info tcpi_min_rtt")},
+			{Name: "time with something unacknowledged", Value: min(t.BusySeconds/seconds, 1), Unit: "ratio",
+				Source: s.Source("tcp_info tcpi_busy_time / time")},
+			{Name: "payload in a segment, mean", Value: size, Unit: "bytes",
+				Source: s.Source("tcp_info tcpi_bytes_acked / tcpi_segs_out")},
+			{Name: "segments sent", Value: s.PerSecond(float64(t.SegsOut)), Unit: "segments_per_second",
+				Source: s.Source("tcp_info tcpi_segs_out")},
+			{Name: "connections with a piece that waits unsent", Value: float64(held), Unit: "connections",
+				Source: s.Source("tcp_info tcpi_notsent_bytes")},
 		},
 		Rejected: []string{
 			fmt.Sprintf("Not a queue on the path: its segments have %s of payload of the %s that they may have.",
 				evidence.Bytes(size), evidence.Bytes(float64(t.SndMSSBytes))),
-			fmt.Sprintf("Not loss: %s of %s segments were sent again.", evidence.Count(float64(t.RetransSegs)), evidence.Count(float64(t.SegsOut))),
+			fmt.Sprintf("Not loss: %s of %s segments were sent again.", evidence.Count(float64(t.RetransSegs)),
+				evidence.Count(float64(t.SegsOut))),
 		},
-		Confidence: evidence.Combine(0.6, evidence.When(held > 0, 0.6), evidence.When(t.MinRTTSeconds < 0.010, 0.3), evidence.When(n > 1, 0.2)),
+		Confidence: evidence.Combine(0.6, evidence.When(held > 0, 0.6), evidence.When(t.MinRTTSeconds < 0.010, 0.3),
+			evidence.When(n > 1, 0.2)),
 	}
 	delayedACKRemedy(s, x)
 	return x
@@ -85,11 +93,13 @@ func stalledByACKs(c *watch.Connection, seconds float64) bool {
 	switch {
 	case seconds <= 0 || t.MinRTTSeconds <= 0 || t.SegsOut < 10 || t.SndMSSBytes <= 0 || t.BytesAcked == 0:
 		return false // too little to judge
-	case t.BusySeconds < stalledShare*seconds || extra < delackLeast || extra > delackMost || t.RTTSeconds < 3*t.MinRTTSeconds:
+	case t.BusySeconds < stalledShare*seconds || extra < delackLeast || extra > delackMost ||
+		t.RTTSeconds < 3*t.MinRTTSeconds:
 		return false
 	}
 	// More than one message for each 20 ms of waiting is not waiting.
-	return t.BytesAcked < t.SegsOut*uint64(t.SndMSSBytes)/2 && float64(t.SegsOut)/seconds < 150 && t.RetransSegs*50 < t.SegsOut
+	return t.BytesAcked < t.SegsOut*uint64(t.SndMSSBytes)/2 && float64(t.SegsOut)/seconds < 150 &&
+		t.RetransSegs*50 < t.SegsOut
 }
 
 // delayedACKRemedy is a matter of the program; two knobs help those that cannot be changed.
@@ -98,10 +108,12 @@ func delayedACKRemedy(s *evidence.Span, x *evidence.Finding) {
 		"change … quickack 1` at the host that acknowledges helps."
 	x.Remedy.Proof = "Set quickack on the route at the other end and take it back by turns: transactions per second rise manifold, and bulk throughput stays."
 	if on, ok := s.Setting("sysctl:net.ipv4.tcp_autocorking"); ok && on == "1" && s.Count("TcpExt.TCPAutoCorking") > 0 {
-		x.Evidence = append(x.Evidence, evidence.Evidence{Name: "segments held back to be merged in this host", Value: s.Count("TcpExt.TCPAutoCorking"), Unit: "segments",
+		x.Evidence = append(x.Evidence, evidence.Evidence{Name: "segments held back to be merged in this host",
+			Value: s.Count("TcpExt.TCPAutoCorking"), Unit: "segments",
 			Source: s.Source("TcpExt.TCPAutoCorking")})
-		x.Remedy.Add(evidence.Candidate{Knob: "sysctl:net.ipv4.tcp_autocorking", Side: s.Side, Levels: []knob.Value{"0"},
-			Why: "it holds small segments back too, though only while an earlier one waits in this host"})
+		x.Remedy.Add(evidence.Candidate{Knob: "sysctl:net.ipv4.tcp_autocorking", Side: s.Side,
+			Levels: []knob.Value{"0"},
+			Why:    "it holds small segments back too, though only while an earlier one waits in this host"})
 	}
 }
 
@@ -123,7 +135,8 @@ func delayedACKTransactions(c *evidence.Case) *evidence.Finding {
 		extra := r.RTT.P50 - idle
 		made := r.TransactionsPerSec * r.DurationSeconds
 		delayed := float64(r.Ends.Local.Counters["TcpExt.DelayedACKs"] + r.Ends.Remote.Counters["TcpExt.DelayedACKs"])
-		if !timerWait(extra) || r.RTT.P90-r.RTT.P50 > timerSpread || r.RTT.P50-r.RTT.Min > extra/2 || made < 5 || delayed < 0.7*made {
+		if !timerWait(extra) || r.RTT.P90-r.RTT.P50 > timerSpread || r.RTT.P50-r.RTT.Min > extra/2 || made < 5 ||
+			delayed < 0.7*made {
 			continue
 		}
 		x := &evidence.Finding{
@@ -131,13 +144,16 @@ func delayedACKTransactions(c *evidence.Case) *evidence.Finding {
 			Title: fmt.Sprintf("A transaction takes %s where a ping takes %s, and with nearly each a delayed acknowledgement was sent: small pieces wait for it.",
 				evidence.Seconds(r.RTT.P50), evidence.Seconds(idle)),
 			Evidence: []evidence.Evidence{
-				{Name: "transaction, median", Value: r.RTT.P50, Unit: "seconds", Source: "request and response of one byte"},
+				{Name: "transaction, median", Value: r.RTT.P50, Unit: "seconds",
+					Source: "request and response of one byte"},
 				{Name: "idle round trip, median", Value: idle, Unit: "seconds", Source: "ping before the load"},
 				{Name: "transactions", Value: made, Unit: "transactions", Source: "the run"},
-				{Name: "acknowledgements sent by their timer", Value: delayed, Unit: "segments", Source: "TcpExt.DelayedACKs (both ends)"},
+				{Name: "acknowledgements sent by their timer", Value: delayed, Unit: "segments",
+					Source: "TcpExt.DelayedACKs (both ends)"},
 			},
-			Rejected:   []string{fmt.Sprintf("Not a slow path: its round trip is %s.", evidence.Seconds(idle))},
-			Confidence: evidence.Combine(0.6, evidence.When(delayed >= 0.9*made, 0.4), evidence.When(r.RTT.P90-r.RTT.P50 < 0.005, 0.3)),
+			Rejected: []string{fmt.Sprintf("Not a slow path: its round trip is %s.", evidence.Seconds(idle))},
+			Confidence: evidence.Combine(0.6, evidence.When(delayed >= 0.9*made, 0.4),
+				evidence.When(r.RTT.P90-r.RTT.P50 < 0.005, 0.3)),
 		}
 		x.Remedy.Text = "Look for a proxy or a tunnel between the hosts that gathers small segments; in programs of your own set TCP_NODELAY and write a message " +
 			"in one piece."

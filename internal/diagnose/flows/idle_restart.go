@@ -64,18 +64,24 @@ func idleRestartWatched(s *evidence.Span) *evidence.Finding {
 		Evidence: []evidence.Evidence{
 			{Name: "net.ipv4.tcp_slow_start_after_idle", Value: "1", Source: "sysctl (" + s.Side + ")"},
 			{Name: "round trip", Value: t.RTTSeconds, Unit: "seconds", Source: s.Source("tcp_info tcpi_rtt")},
-			{Name: "congestion window at the end", Value: window, Unit: "bytes", Source: s.Source("tcp_info tcpi_snd_cwnd")},
-			{Name: "acknowledged", Value: float64(t.BytesAcked), Unit: "bytes", Source: s.Source("tcp_info tcpi_bytes_acked")},
-			{Name: "time with data under way", Value: min(t.BusySeconds/seconds, 1), Unit: "ratio", Source: s.Source("tcp_info tcpi_busy_time / time")},
+			{Name: "congestion window at the end", Value: window, Unit: "bytes",
+				Source: s.Source("tcp_info tcpi_snd_cwnd")},
+			{Name: "acknowledged", Value: float64(t.BytesAcked), Unit: "bytes",
+				Source: s.Source("tcp_info tcpi_bytes_acked")},
+			{Name: "time with data under way", Value: min(t.BusySeconds/seconds, 1), Unit: "ratio",
+				Source: s.Source("tcp_info tcpi_busy_time / time")},
 			{Name: "connections of this kind", Value: float64(n), Unit: "connections", Source: s.Source("sock_diag")},
 		},
 		Rejected: []string{
 			fmt.Sprintf("Not a buffer: windows of either end held it for %s of its busy time.",
 				evidence.Percent((t.RwndLimitedSeconds+t.SndbufLimitedSeconds)/t.BusySeconds)),
-			fmt.Sprintf("Not loss: %s of %s segments were sent again.", evidence.Count(float64(t.RetransSegs)), evidence.Count(float64(t.SegsOut))),
-			fmt.Sprintf("Not a full path: nothing was under way for %s of the time.", evidence.Percent(max(1-t.BusySeconds/seconds, 0))),
+			fmt.Sprintf("Not loss: %s of %s segments were sent again.", evidence.Count(float64(t.RetransSegs)),
+				evidence.Count(float64(t.SegsOut))),
+			fmt.Sprintf("Not a full path: nothing was under way for %s of the time.",
+				evidence.Percent(max(1-t.BusySeconds/seconds, 0))),
 		},
-		Confidence: evidence.Combine(0.5, evidence.When(rounds >= 2*restartRounds, 0.4), evidence.When(worst.IdleSeconds >= leastRTO, 0.3)),
+		Confidence: evidence.Combine(0.5, evidence.When(rounds >= 2*restartRounds, 0.4),
+			evidence.When(worst.IdleSeconds >= leastRTO, 0.3)),
 	}
 	if s.SinceBoot {
 		x.Severity = evidence.Notice
@@ -119,7 +125,8 @@ func restartCost(c *watch.Connection, seconds float64) float64 {
 func idleRestartObjects(f *evidence.Flow) *evidence.Finding {
 	// Objects come from the far end, whatever the direction of the stream.
 	_, server := ends(f.Case)
-	if on, ok := server.Setting(string(slowStartAfterIdleKnob)); !ok || on != "1" || f.Base() < askedRTT || f.RateBitsPerSec <= 0 {
+	if on, ok := server.Setting(string(slowStartAfterIdleKnob)); !ok || on != "1" || f.Base() < askedRTT ||
+		f.RateBitsPerSec <= 0 {
 		return nil
 	}
 	r, ok := f.Case.Ask(evidence.ProbeObjects)
@@ -138,9 +145,11 @@ func idleRestartObjects(f *evidence.Flow) *evidence.Finding {
 		Title: fmt.Sprintf("After a pause an object of 256 KiB takes %s, %s round trips of %s: the %s host starts each with a small window.",
 			evidence.Seconds(r.RTT.P50), ratio(rounds), evidence.Seconds(f.Base()), server.Name),
 		Evidence: []evidence.Evidence{
-			{Name: "object of 256 KiB after a pause, median", Value: r.RTT.P50, Unit: "seconds", Source: "probe objects"},
+			{Name: "object of 256 KiB after a pause, median", Value: r.RTT.P50, Unit: "seconds",
+				Source: "probe objects"},
 			{Name: "round trip, smallest", Value: f.Base(), Unit: "seconds", Source: "ping and tcpi_min_rtt"},
-			{Name: "round trips that slow start takes for it", Value: want, Unit: "round_trips", Source: "log2(segments / 10 + 1)"},
+			{Name: "round trips that slow start takes for it", Value: want, Unit: "round_trips",
+				Source: "log2(segments / 10 + 1)"},
 			{Name: "net.ipv4.tcp_slow_start_after_idle", Value: "1", Source: "sysctl (" + server.Name + ")"},
 		},
 		Rejected: []string{fmt.Sprintf("Not the rate of the path: a stream had %s, in which an object takes %s.",
@@ -155,8 +164,11 @@ func idleRestartObjects(f *evidence.Flow) *evidence.Finding {
 const objectSegments = 256 << 10 / 1448
 
 func idleRestartRemedy(side string, x *evidence.Finding) {
-	x.Remedy.Text = fmt.Sprintf("Set net.ipv4.tcp_slow_start_after_idle to 0 at the %s host where its connections rest between bursts; fq as queueing "+
-		"discipline paces the bursts that follow. New connections need a larger initcwnd on the route instead.", side)
-	x.Remedy.Add(evidence.Candidate{Knob: slowStartAfterIdleKnob, Side: side, Levels: []knob.Value{"0"}, Why: "the window is kept over a pause"})
+	x.Remedy.Text = fmt.Sprintf(
+		"Set net.ipv4.tcp_slow_start_after_idle to 0 at the %s host where its connections rest between bursts; fq as queueing "+
+			"discipline paces the bursts that follow. New connections need a larger initcwnd on the route instead.",
+		side)
+	x.Remedy.Add(evidence.Candidate{Knob: slowStartAfterIdleKnob, Side: side, Levels: []knob.Value{"0"},
+		Why: "the window is kept over a pause"})
 	x.Remedy.Proof = "Fetch one object after a pause with 0 and with 1 by turns: its time falls by some round trips, and a stream without pauses stays the same."
 }

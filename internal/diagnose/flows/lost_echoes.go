@@ -25,7 +25,8 @@ func lostEchoes(c *evidence.Case) *evidence.Finding {
 	}
 	for i := range c.Runs {
 		r := &c.Runs[i]
-		if r.Test != traffic.Ping || r.RTT == nil || r.LossRatio == nil || *r.LossRatio < lostEchoShare || *r.LossRatio >= 1 {
+		if r.Test != traffic.Ping || r.RTT == nil || r.LossRatio == nil || *r.LossRatio < lostEchoShare ||
+			*r.LossRatio >= 1 {
 			continue
 		}
 		sent := float64(r.RTT.Count) / (1 - *r.LossRatio)
@@ -34,13 +35,16 @@ func lostEchoes(c *evidence.Case) *evidence.Finding {
 			continue
 		}
 		x := &evidence.Finding{
-			Code: evidence.PathLoss, Severity: evidence.Notice, Where: "path", Confidence: evidence.Combine(0.4, evidence.When(lost >= 5, 0.3)),
-			Title: fmt.Sprintf("%s of %s echoes did not come back on a path that nobody loaded.", evidence.Count(lost), evidence.Count(sent)),
+			Code: evidence.PathLoss, Severity: evidence.Notice, Where: "path",
+			Confidence: evidence.Combine(0.4, evidence.When(lost >= 5, 0.3)),
+			Title: fmt.Sprintf("%s of %s echoes did not come back on a path that nobody loaded.", evidence.Count(lost),
+				evidence.Count(sent)),
 			Evidence: []evidence.Evidence{
 				{Name: "echoes lost", Value: *r.LossRatio, Unit: "ratio", Source: r.Method},
 				{Name: "round trip, median", Value: r.RTT.P50, Unit: "seconds", Source: r.Method},
 			},
-			Rejected: []string{fmt.Sprintf("Not a queue of ours: nothing was sent but %s echoes.", evidence.Count(sent))},
+			Rejected: []string{fmt.Sprintf("Not a queue of ours: nothing was sent but %s echoes.",
+				evidence.Count(sent))},
 		}
 		x.Remedy.Text = "Echoes may also be dropped because the other end answers only so many: run `linerate serve` there and diagnose with a load, or look at the error counters of the devices on the way."
 		x.Remedy.Proof = "Send the same number of echoes over ten times the time: a path that loses by chance loses the same share, a limit of echoes loses none."

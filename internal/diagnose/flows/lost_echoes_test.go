@@ -11,7 +11,9 @@ import (
 // is not, and a load says more.
 func TestLostEchoes(t *testing.T) {
 	echoes := func(answered uint64, lost float64, more ...traffic.Result) *evidence.Case {
-		return &evidence.Case{Runs: append([]traffic.Result{{Test: traffic.Ping, RTT: &traffic.Distribution{Count: answered, P50: 0.01}, LossRatio: &lost}}, more...)}
+		return &evidence.Case{
+			Runs: append([]traffic.Result{{Test: traffic.Ping, RTT: &traffic.Distribution{Count: answered, P50: 0.01},
+				LossRatio: &lost}}, more...)}
 	}
 	for _, c := range []struct {
 		name string
@@ -23,7 +25,9 @@ func TestLostEchoes(t *testing.T) {
 		{"2 of 1000", echoes(998, 0.002), false},
 		{"none", echoes(20, 0), false},
 		{"all: nobody is there", echoes(0, 1), false},
-		{"with a load beside", echoes(17, 4.0/21, traffic.Result{Test: traffic.Stream, Direction: traffic.Up, ThroughputBitsPerSec: 1e8}), false},
+		{"with a load beside",
+			echoes(17, 4.0/21, traffic.Result{Test: traffic.Stream, Direction: traffic.Up, ThroughputBitsPerSec: 1e8}),
+			false},
 		{"nothing known", &evidence.Case{}, false},
 	} {
 		if got := lostEchoes(c.c) != nil; got != c.want {

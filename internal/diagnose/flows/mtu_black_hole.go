@@ -56,9 +56,11 @@ func judgeHole(c *evidence.Case, f *evidence.Flow) *evidence.Finding {
 		x := &evidence.Finding{
 			Code: evidence.MTUBlackHole, Severity: evidence.Critical, Where: "path",
 			Title: fmt.Sprintf("Segments of %s do not get through: %s arrived in %s, and pings are answered in %s.",
-				evidence.Bytes(f.MSSBytes), evidence.Bytes(float64(f.Run.Bytes)), evidence.Seconds(f.Run.DurationSeconds), evidence.Seconds(f.Base())),
-			Evidence:   append(f.Common(), holeEvidence(f)...),
-			Rejected:   []string{fmt.Sprintf("Not a path that is down: its round trip is %s.", evidence.Seconds(f.Base()))},
+				evidence.Bytes(f.MSSBytes), evidence.Bytes(float64(f.Run.Bytes)),
+				evidence.Seconds(f.Run.DurationSeconds), evidence.Seconds(f.Base())),
+			Evidence: append(f.Common(), holeEvidence(f)...),
+			Rejected: []string{fmt.Sprintf("Not a path that is down: its round trip is %s.",
+				evidence.Seconds(f.Base()))},
 			Confidence: 0.55,
 		}
 		x.Rejected = append(x.Rejected, "Not measured: which size passes, as the path was not tried ("+why+").")
@@ -80,32 +82,39 @@ func holeFound(c *evidence.Case, f *evidence.Flow, m *traffic.PathMTU) *evidence
 	}
 	x := &evidence.Finding{
 		Code: evidence.MTUBlackHole, Severity: evidence.Notice, Where: "path",
-		Title: fmt.Sprintf("Packets of more than %d bytes from the %s host vanish on the path without a word.", passes, sender),
+		Title: fmt.Sprintf("Packets of more than %d bytes from the %s host vanish on the path without a word.",
+			passes, sender),
 		Evidence: []evidence.Evidence{
-			{Name: "largest packet that passes, " + way, Value: float64(passes), Unit: "bytes", Source: "probe mtu, packets with don't-fragment"},
+			{Name: "largest packet that passes, " + way, Value: float64(passes), Unit: "bytes",
+				Source: "probe mtu, packets with don't-fragment"},
 			{Name: "larger packets are reported", Value: false, Source: "probe mtu: no ICMP message came"},
 		},
-		Rejected:   []string{fmt.Sprintf("Not loss by chance: packets of up to %d bytes pass, and larger ones do not in any of several tries.", passes)},
+		Rejected: []string{
+			fmt.Sprintf("Not loss by chance: packets of up to %d bytes pass, and larger ones do not in any of several tries.", passes)},
 		Confidence: evidence.Combine(0.8, evidence.When(m.ReportedMTUBytes == 0, 0.3)),
 	}
 	if own > 0 {
-		x.Evidence = append(x.Evidence, evidence.Evidence{Name: "MTU of the sending interface", Value: float64(own), Unit: "bytes", Source: "interface (" + sender + ")"})
+		x.Evidence = append(x.Evidence, evidence.Evidence{Name: "MTU of the sending interface", Value: float64(own),
+			Unit: "bytes", Source: "interface (" + sender + ")"})
 	}
 	_, refused := c.Refused[evidence.Probe("stream")]
 	switch {
 	case f != nil && stalledStream(f):
 		x.Severity = evidence.Critical
-		x.Title = fmt.Sprintf("Packets of more than %d bytes from the %s host vanish on the path without a word, and streams stall: %s arrived in %s.",
+		x.Title = fmt.Sprintf(
+			"Packets of more than %d bytes from the %s host vanish on the path without a word, and streams stall: %s arrived in %s.",
 			passes, sender, evidence.Bytes(float64(f.Run.Bytes)), evidence.Seconds(f.Run.DurationSeconds))
-		x.Rejected = append(x.Rejected, fmt.Sprintf("Not a path that is down: its round trip is %s.", evidence.Seconds(f.Base())))
+		x.Rejected = append(x.Rejected, fmt.Sprintf("Not a path that is down: its round trip is %s.",
+			evidence.Seconds(f.Base())))
 		x.Confidence = evidence.Combine(x.Confidence, 0.5)
 	case f == nil && refused:
 		x.Severity = evidence.Critical
 		x.Confidence = evidence.Combine(x.Confidence, 0.3)
 	case f != nil:
 		x.Severity = evidence.Warning
-		x.Title = fmt.Sprintf("Packets of more than %d bytes from the %s host vanish on the path without a word; TCP found that out by waiting and now sends "+
-			"segments of %d bytes.",
+		x.Title = fmt.Sprintf(
+			"Packets of more than %d bytes from the %s host vanish on the path without a word; TCP found that out by waiting and now sends "+
+				"segments of %d bytes.",
 			passes, sender, int(f.MSSBytes))
 	}
 	if f != nil {
@@ -150,8 +159,10 @@ func holeEvidence(f *evidence.Flow) []evidence.Evidence {
 	return []evidence.Evidence{
 		{Name: "segment size", Value: f.MSSBytes, Unit: "bytes", Source: f.TCPInfo("tcpi_snd_mss")},
 		{Name: "segments sent again", Value: f.Retransmits, Unit: "segments", Source: f.TCPInfo("tcpi_total_retrans")},
-		{Name: "retransmission timeouts", Value: float64(c["TcpExt.TCPTimeouts"]), Unit: "timeouts", Source: "TcpExt.TCPTimeouts (" + f.Sender.Name + ")"},
-		{Name: "sizes tried by the kernel", Value: float64(c["TcpExt.TCPMTUPFail"] + c["TcpExt.TCPMTUPSuccess"]), Unit: "tries",
+		{Name: "retransmission timeouts", Value: float64(c["TcpExt.TCPTimeouts"]), Unit: "timeouts",
+			Source: "TcpExt.TCPTimeouts (" + f.Sender.Name + ")"},
+		{Name: "sizes tried by the kernel", Value: float64(c["TcpExt.TCPMTUPFail"] + c["TcpExt.TCPMTUPSuccess"]),
+			Unit:   "tries",
 			Source: "TcpExt.TCPMTUPFail + TCPMTUPSuccess (" + f.Sender.Name + ")"},
 	}
 }
@@ -161,7 +172,8 @@ const tcpMTUProbing = "sysctl:net.ipv4.tcp_mtu_probing"
 func holeRemedy(sender string, passes int, x *evidence.Finding) {
 	x.Remedy.Text = "Let ICMP \"fragmentation needed\" (type 3 code 4; ICMPv6 type 2) pass every firewall on the way, and give tunnels their own MTU on both ends."
 	if passes > 0 {
-		x.Remedy.Text += fmt.Sprintf(" Until then an MTU of %d on the route, or TCP that finds out by itself, gets through.", passes)
+		x.Remedy.Text += fmt.Sprintf(
+			" Until then an MTU of %d on the route, or TCP that finds out by itself, gets through.", passes)
 	}
 	// 1 waits for some timeouts first, which are longer than many a connection; 2 begins small and
 	// looks upward.

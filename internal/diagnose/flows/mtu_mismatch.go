@@ -19,7 +19,8 @@ import (
 // The look-alike is a black hole behind a router, where the hosts may have any MTU.
 func mtuMismatch(c *evidence.Case) *evidence.Finding {
 	near, far := ends(c)
-	if near.Card == nil || far.Card == nil || near.Card.MTUBytes <= 0 || far.Card.MTUBytes <= 0 || near.Card.MTUBytes == far.Card.MTUBytes {
+	if near.Card == nil || far.Card == nil || near.Card.MTUBytes <= 0 || far.Card.MTUBytes <= 0 ||
+		near.Card.MTUBytes == far.Card.MTUBytes {
 		return nil
 	}
 	if !onLink(near) || !onLink(far) {
@@ -32,15 +33,18 @@ func mtuMismatch(c *evidence.Case) *evidence.Finding {
 	x := &evidence.Finding{
 		Code: evidence.MTUMismatch, Severity: evidence.Notice, Where: smaller.Name,
 		Title: fmt.Sprintf("The two ends of one segment have different MTUs: %d bytes at %s of the %s host, %d at %s of the %s host.",
-			larger.Card.MTUBytes, larger.Card.Name, larger.Name, smaller.Card.MTUBytes, smaller.Card.Name, smaller.Name),
+			larger.Card.MTUBytes, larger.Card.Name, larger.Name, smaller.Card.MTUBytes, smaller.Card.Name,
+			smaller.Name),
 		Confidence: 0.85,
 		Rejected:   []string{},
 	}
 	for _, e := range []evidence.End{near, far} {
-		x.Evidence = append(x.Evidence, evidence.Evidence{Name: "MTU of " + e.Card.Name, Value: float64(e.Card.MTUBytes), Unit: "bytes",
-			Source: "rtnetlink (" + e.Name + ")"})
+		x.Evidence = append(x.Evidence,
+			evidence.Evidence{Name: "MTU of " + e.Card.Name, Value: float64(e.Card.MTUBytes), Unit: "bytes",
+				Source: "rtnetlink (" + e.Name + ")"})
 		if len(e.Routes) > 0 {
-			x.Evidence = append(x.Evidence, evidence.Evidence{Name: "route of the " + e.Name + " host to the other", Value: e.Routes[0].Destination + ", no gateway",
+			x.Evidence = append(x.Evidence, evidence.Evidence{Name: "route of the " + e.Name + " host to the other",
+				Value:  e.Routes[0].Destination + ", no gateway",
 				Source: "rtnetlink (" + e.Name + ")"})
 		}
 	}
@@ -49,30 +53,36 @@ func mtuMismatch(c *evidence.Case) *evidence.Finding {
 		if larger.Name == "far" {
 			passes, hole, way = r.MTU.DownBytes, r.MTU.BlackHoleDown, "down"
 		}
-		x.Evidence = append(x.Evidence, evidence.Evidence{Name: "largest packet that passes, " + way, Value: float64(passes), Unit: "bytes",
+		x.Evidence = append(x.Evidence, evidence.Evidence{Name: "largest packet that passes, " + way,
+			Value: float64(passes), Unit: "bytes",
 			Source: "probe mtu, packets with don't-fragment"})
 		switch {
 		case passes <= 0:
 		case passes >= larger.Card.MTUBytes:
-			x.Rejected = append(x.Rejected, fmt.Sprintf("Not shown to cost anything now: packets of %d bytes pass, so the card of the %s host takes more than it is set to.",
-				passes, smaller.Name))
+			x.Rejected = append(x.Rejected,
+				fmt.Sprintf("Not shown to cost anything now: packets of %d bytes pass, so the card of the %s host takes more than it is set to.",
+					passes, smaller.Name))
 		case hole:
 			x.Severity = evidence.Warning
-			x.Title = fmt.Sprintf("The two ends of one segment have different MTUs, %d and %d bytes, and larger packets of the %s host than %d bytes vanish without a word.",
+			x.Title = fmt.Sprintf(
+				"The two ends of one segment have different MTUs, %d and %d bytes, and larger packets of the %s host than %d bytes vanish without a word.",
 				larger.Card.MTUBytes, smaller.Card.MTUBytes, larger.Name, passes)
 			x.Confidence = evidence.Combine(x.Confidence, 0.7)
-			x.Rejected = append(x.Rejected, fmt.Sprintf("Not a black hole behind a router: both routes are without a gateway, and what passes (%d bytes) is what the "+
-				"smaller end is set to or less.",
-				passes))
+			x.Rejected = append(x.Rejected,
+				fmt.Sprintf("Not a black hole behind a router: both routes are without a gateway, and what passes (%d bytes) is what the "+
+					"smaller end is set to or less.",
+					passes))
 		}
 	}
-	x.Remedy.Text = fmt.Sprintf("Give all hosts of the segment one MTU: that of the %s host, if switch and neighbours carry it, or %d bytes everywhere.",
+	x.Remedy.Text = fmt.Sprintf(
+		"Give all hosts of the segment one MTU: that of the %s host, if switch and neighbours carry it, or %d bytes everywhere.",
 		larger.Name, smaller.Card.MTUBytes)
 	x.Remedy.Add(evidence.Candidate{Knob: knob.ID("link:" + larger.Card.Name + "/mtu"), Side: larger.Name,
 		Levels: []knob.Value{knob.Value(strconv.Itoa(smaller.Card.MTUBytes))},
 		Why:    "the size that every host of the segment takes"})
-	x.Remedy.Proof = fmt.Sprintf("Ping with don't-fragment at %d bytes from the %s host, before and after: it must be answered or refused at once, never "+
-		"vanish. Smaller pings pass all the time.",
+	x.Remedy.Proof = fmt.Sprintf(
+		"Ping with don't-fragment at %d bytes from the %s host, before and after: it must be answered or refused at once, never "+
+			"vanish. Smaller pings pass all the time.",
 		larger.Card.MTUBytes, larger.Name)
 	return x
 }

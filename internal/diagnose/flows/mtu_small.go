@@ -47,7 +47,8 @@ func mtuSmall(c *evidence.Case) *evidence.Finding {
 
 // ethernet tells an interface that makes Ethernet frames of its own, and no tunnel.
 func ethernet(e evidence.End) bool {
-	return e.Card != nil && e.Card.MAC != "" && (!e.Card.Virtual || e.Card.Kind == "veth" || e.Card.Kind == "tap" || e.Card.Kind == "physical" ||
+	return e.Card != nil && e.Card.MAC != "" && (!e.Card.Virtual || e.Card.Kind == "veth" || e.Card.Kind == "tap" ||
+		e.Card.Kind == "physical" ||
 		e.Card.Kind == "bridge" || e.Card.Kind == "vlan" || e.Card.Kind == "bond")
 }
 
@@ -58,31 +59,41 @@ func smallInterface(f *evidence.Flow, e evidence.End) *evidence.Finding {
 	x := &evidence.Finding{
 		Code: evidence.MTUSmall, Severity: evidence.Notice, Where: e.Name,
 		Title: fmt.Sprintf("The MTU of %s at the %s host is %d bytes: with the usual %d the same link carries %s more payload, in %s times fewer packets.",
-			e.Card.Name, e.Name, mtu, ethernetMTU, evidence.Percent(more), ratio(float64(ethernetMTU-headerBytes)/float64(max(mtu-headerBytes, 1)))),
+			e.Card.Name, e.Name, mtu, ethernetMTU, evidence.Percent(more),
+			ratio(float64(ethernetMTU-headerBytes)/float64(max(mtu-headerBytes, 1)))),
 		Evidence: append(f.Common(),
-			evidence.Evidence{Name: "MTU of " + e.Card.Name, Value: float64(mtu), Unit: "bytes", Source: "rtnetlink (" + e.Name + ")"},
-			evidence.Evidence{Name: "segment size", Value: f.MSSBytes, Unit: "bytes", Source: f.TCPInfo("tcpi_snd_mss")},
-			evidence.Evidence{Name: "more payload at 1500 bytes", Value: more, Unit: "ratio", Source: "(MTU − 52) / (MTU + 38) of both sizes"}),
-		Rejected:   []string{fmt.Sprintf("Not a tunnel: %s is an Ethernet interface (%s), and IPv6 asks %d bytes of every link.", e.Card.Name, kindOf(e), leastMTU)},
+			evidence.Evidence{Name: "MTU of " + e.Card.Name, Value: float64(mtu), Unit: "bytes",
+				Source: "rtnetlink (" + e.Name + ")"},
+			evidence.Evidence{Name: "segment size", Value: f.MSSBytes, Unit: "bytes",
+				Source: f.TCPInfo("tcpi_snd_mss")},
+			evidence.Evidence{Name: "more payload at 1500 bytes", Value: more, Unit: "ratio",
+				Source: "(MTU − 52) / (MTU + 38) of both sizes"}),
+		Rejected: []string{
+			fmt.Sprintf("Not a tunnel: %s is an Ethernet interface (%s), and IPv6 asks %d bytes of every link.",
+				e.Card.Name, kindOf(e), leastMTU)},
 		Confidence: 0.8,
 	}
 	if _, _, busy, known := f.BusiestOf(); more >= headerCost && (f.Plateau() || f.Queued() || f.AtLinkRate()) {
 		x.Severity = evidence.Warning
-		x.Rejected = append(x.Rejected, fmt.Sprintf("Not a host that is too slow: the rate is steady (it scatters by %s), as that of a full link is.",
-			evidence.Percent(f.ScatterRatio)))
+		x.Rejected = append(x.Rejected,
+			fmt.Sprintf("Not a host that is too slow: the rate is steady (it scatters by %s), as that of a full link is.",
+				evidence.Percent(f.ScatterRatio)))
 		x.Confidence = 0.9
-	} else if p, _ := f.TrueLoss(); more >= headerCost && (known && busy >= evidence.FullProcessor || p >= evidence.MinLoss && !windowHeld(f)) {
+	} else if p, _ := f.TrueLoss(); more >= headerCost &&
+		(known && busy >= evidence.FullProcessor || p >= evidence.MinLoss && !windowHeld(f)) {
 		x.Severity = evidence.Warning
 	}
-	x.Remedy.Text = fmt.Sprintf("Set the MTU of %s at the %s host to %d, unless a device between the hosts needs less; `linerate measure TARGET --test mtu` "+
-		"tells what passes afterwards.",
+	x.Remedy.Text = fmt.Sprintf(
+		"Set the MTU of %s at the %s host to %d, unless a device between the hosts needs less; `linerate measure TARGET --test mtu` "+
+			"tells what passes afterwards.",
 		e.Card.Name, e.Name, ethernetMTU)
 	// Each end offers segments of its own size, and the smaller offer counts: where both are small
 	// neither remedy helps without the other.
 	for _, end := range []evidence.End{f.Sender, f.Receiver} {
 		if ethernet(end) && end.Card.MTUBytes > 0 && end.Card.MTUBytes < leastMTU {
-			x.Remedy.Add(evidence.Candidate{Knob: knob.ID("link:" + end.Card.Name + "/mtu"), Side: end.Name, Levels: []knob.Value{"1500"},
-				Why: "what every Ethernet carries"})
+			x.Remedy.Add(evidence.Candidate{Knob: knob.ID("link:" + end.Card.Name + "/mtu"), Side: end.Name,
+				Levels: []knob.Value{"1500"},
+				Why:    "what every Ethernet carries"})
 		}
 	}
 	x.Remedy.Proof = "Raise it at both ends and take it back by turns: throughput of a full link and packets per second move as the sizes do; the idle round trip stays."
@@ -114,11 +125,15 @@ func clampedSegments(f *evidence.Flow) *evidence.Finding {
 	more := float64(passes-headerBytes)/float64(max(segment, 1)) - 1
 	x := &evidence.Finding{
 		Code: evidence.MTUSmall, Severity: evidence.Notice, Where: "path",
-		Title: fmt.Sprintf("TCP sends segments of %d bytes although packets of %d bytes pass end to end.", segment, passes),
+		Title: fmt.Sprintf("TCP sends segments of %d bytes although packets of %d bytes pass end to end.",
+			segment, passes),
 		Evidence: append(f.Common(),
-			evidence.Evidence{Name: "segment size", Value: f.MSSBytes, Unit: "bytes", Source: f.TCPInfo("tcpi_snd_mss")},
-			evidence.Evidence{Name: "largest packet that passes", Value: float64(passes), Unit: "bytes", Source: "probe mtu, packets with don't-fragment"},
-			evidence.Evidence{Name: "segment size lowered on the way", Value: clamped, Source: "probe mtu, offers of both handshakes"}),
+			evidence.Evidence{Name: "segment size", Value: f.MSSBytes, Unit: "bytes",
+				Source: f.TCPInfo("tcpi_snd_mss")},
+			evidence.Evidence{Name: "largest packet that passes", Value: float64(passes), Unit: "bytes",
+				Source: "probe mtu, packets with don't-fragment"},
+			evidence.Evidence{Name: "segment size lowered on the way", Value: clamped,
+				Source: "probe mtu, offers of both handshakes"}),
 		Rejected:   []string{fmt.Sprintf("Not a black hole: packets of up to %d bytes pass.", passes)},
 		Confidence: evidence.Combine(0.7, evidence.When(clamped, 0.5)),
 	}

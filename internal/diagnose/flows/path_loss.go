@@ -40,10 +40,12 @@ const (
 // Segments that were merely overtaken, and sizes that vanish, are other findings.
 func pathLoss(f *evidence.Flow) *evidence.Finding {
 	p, repaired := f.TrueLoss()
-	if f.Streams == 0 || p < evidence.MinLoss || lossEvents(f, repaired) < minEvents || f.Base() <= 0 || f.MSSBytes <= 0 {
+	if f.Streams == 0 || p < evidence.MinLoss || lossEvents(f, repaired) < minEvents || f.Base() <= 0 ||
+		f.MSSBytes <= 0 {
 		return nil
 	}
-	if f.Queued() || oneOvershoot(f) || windowHeld(f) || overtaken(f, repaired) || smallSegments(f) > 0 || stalledStream(f) || probedMTU(f.Sender) > 0 {
+	if f.Queued() || oneOvershoot(f) || windowHeld(f) || overtaken(f, repaired) || smallSegments(f) > 0 ||
+		stalledStream(f) || probedMTU(f.Sender) > 0 {
 		return nil
 	}
 	// A short queue at the bottleneck inflates the round trip by less than a queue is told by, but
@@ -71,7 +73,8 @@ func pathLoss(f *evidence.Flow) *evidence.Finding {
 	}
 	// Between a queue and none: the flow's own delay says a full link, and only more streams can
 	// say that it is not.
-	if swollen := f.UnderLoad() >= 1.25*f.Base() && f.Added() >= 0.001; swollen && (bounded == nil || bounded.gain < 2) {
+	if swollen := f.UnderLoad() >= 1.25*f.Base() && f.Added() >= 0.001; swollen &&
+		(bounded == nil || bounded.gain < 2) {
 		return nil
 	}
 	x := &evidence.Finding{
@@ -80,20 +83,25 @@ func pathLoss(f *evidence.Flow) *evidence.Finding {
 			evidence.Percent(p), f.CongestionName(), evidence.Rate(f.RateBitsPerSec), evidence.Seconds(f.Loaded())),
 		Evidence: append(f.Common(),
 			lossEvidence(f, p),
-			evidence.Evidence{Name: "retransmitted segments", Value: repaired, Unit: "segments", Source: f.TCPInfo("tcpi_total_retrans, less tcpi_dsack_dups")},
-			evidence.Evidence{Name: "rate that this loss allows a loss-based sender", Value: bound, Unit: "bits_per_second",
+			evidence.Evidence{Name: "retransmitted segments", Value: repaired, Unit: "segments",
+				Source: f.TCPInfo("tcpi_total_retrans, less tcpi_dsack_dups")},
+			evidence.Evidence{Name: "rate that this loss allows a loss-based sender", Value: bound,
+				Unit:   "bits_per_second",
 				Source: "Mathis: MSS / round trip × 1.22 / √(recoveries and timeouts / segments)"},
-			evidence.Evidence{Name: "times that the sender took them for congestion", Value: lossEvents(f, repaired), Unit: "events",
+			evidence.Evidence{Name: "times that the sender took them for congestion", Value: lossEvents(f, repaired),
+				Unit:   "events",
 				Source: "TcpExt.TCPSackRecovery + TCPRenoRecovery + TCPTimeouts (" + f.Sender.Name + ")"},
 			dropsEvidence(local),
-			evidence.Evidence{Name: "congestion control", Value: f.CongestionName(), Source: f.TCPInfo("TCP_CONGESTION")},
+			evidence.Evidence{Name: "congestion control", Value: f.CongestionName(),
+				Source: f.TCPInfo("TCP_CONGESTION")},
 		),
 		Rejected: []string{
 			f.NotReceiveWindow(), f.NotSendBuffer(),
 			fmt.Sprintf("Not a full queue at a slower link: the round trip under load is %s, empty %s, and the interim rates scatter by %s.",
 				evidence.Seconds(f.Loaded()), evidence.Seconds(f.Base()), evidence.Percent(f.ScatterRatio)),
 		},
-		Confidence: evidence.Combine(0.5, evidence.When(p >= 1e-3, 0.4), evidence.When(f.Loaded() < 1.15*f.Base(), 0.4), evidence.When(!f.ModelBased(), 0.3),
+		Confidence: evidence.Combine(0.5, evidence.When(p >= 1e-3, 0.4), evidence.When(f.Loaded() < 1.15*f.Base(), 0.4),
+			evidence.When(!f.ModelBased(), 0.3),
 			evidence.When(f.ScatterRatio > 0.05, 0.2)),
 	}
 	x.Rejected = append(x.Rejected, notLocalDrops(f, repaired))
@@ -102,13 +110,15 @@ func pathLoss(f *evidence.Flow) *evidence.Finding {
 		x.Rejected = append(x.Rejected, "Not a policer nor a full link: "+bounded.says)
 		x.Confidence = evidence.Combine(x.Confidence, evidence.When(bounded.clear, 0.5))
 	} else if why, refused := f.Case.Refused[trialOf(f)]; refused {
-		x.Rejected = append(x.Rejected, fmt.Sprintf("Not measured: whether a policer is what drops, as the probe %q could not be made (%s).",
-			trialOf(f), strings.TrimSuffix(why, ".")))
+		x.Rejected = append(x.Rejected,
+			fmt.Sprintf("Not measured: whether a policer is what drops, as the probe %q could not be made (%s).",
+				trialOf(f), strings.TrimSuffix(why, ".")))
 		x.Confidence *= 0.8
 	}
 	if events, source := reorderings(f); events > 0 {
-		x.Rejected = append(x.Rejected, fmt.Sprintf("Not reordering: %s segments were overtaken (%s), and %s sent again.",
-			evidence.Count(events), source, evidence.Count(repaired)))
+		x.Rejected = append(x.Rejected,
+			fmt.Sprintf("Not reordering: %s segments were overtaken (%s), and %s sent again.",
+				evidence.Count(events), source, evidence.Count(repaired)))
 	}
 	pathLossRemedy(f, x)
 	return x
@@ -126,12 +136,15 @@ func pathLossRemedy(f *evidence.Flow, x *evidence.Finding) {
 	}
 	available := f.Sender.CongestionControls()
 	if slices.Contains(available, "bbr") {
-		x.Remedy.Text += fmt.Sprintf(" Meanwhile bbr at the %s host (the sender) does not take single losses for congestion.", f.Sender.Name)
-		x.Remedy.Add(evidence.Candidate{Knob: evidence.TCPCongestionControl, Side: f.Sender.Name, Levels: []knob.Value{"bbr"},
-			Why: "the sender decides; bbr follows the delivery rate and not each loss"})
+		x.Remedy.Text += fmt.Sprintf(
+			" Meanwhile bbr at the %s host (the sender) does not take single losses for congestion.", f.Sender.Name)
+		x.Remedy.Add(evidence.Candidate{Knob: evidence.TCPCongestionControl, Side: f.Sender.Name,
+			Levels: []knob.Value{"bbr"},
+			Why:    "the sender decides; bbr follows the delivery rate and not each loss"})
 		return
 	}
-	x.Remedy.Text += fmt.Sprintf(" A congestion control that tolerates loss (bbr) is not loaded at the %s host; `modprobe tcp_bbr` would offer it.", f.Sender.Name)
+	x.Remedy.Text += fmt.Sprintf(
+		" A congestion control that tolerates loss (bbr) is not loaded at the %s host; `modprobe tcp_bbr` would offer it.", f.Sender.Name)
 }
 
 // sackRemedy mends what makes each loss cost more than it has to: without selective
@@ -144,10 +157,13 @@ func sackRemedy(f *evidence.Flow, x *evidence.Finding) {
 	}
 	for _, e := range []evidence.End{f.Sender, f.Receiver} {
 		if on, ok := e.Setting(tcpSACK); ok && on == "0" {
-			x.Evidence = append(x.Evidence, evidence.Evidence{Name: "net.ipv4.tcp_sack", Value: on, Source: "sysctl (" + e.Name + ")"})
-			x.Remedy.Text += fmt.Sprintf(" Selective acknowledgements are off at the %s host, so that each loss costs a round trip of its own: set net.ipv4.tcp_sack to 1.",
+			x.Evidence = append(x.Evidence,
+				evidence.Evidence{Name: "net.ipv4.tcp_sack", Value: on, Source: "sysctl (" + e.Name + ")"})
+			x.Remedy.Text += fmt.Sprintf(
+				" Selective acknowledgements are off at the %s host, so that each loss costs a round trip of its own: set net.ipv4.tcp_sack to 1.",
 				e.Name)
-			x.Remedy.Add(evidence.Candidate{Knob: tcpSACK, Side: e.Name, Levels: []knob.Value{"1"}, Why: "losses of one window are repaired in one round trip"})
+			x.Remedy.Add(evidence.Candidate{Knob: tcpSACK, Side: e.Name, Levels: []knob.Value{"1"},
+				Why: "losses of one window are repaired in one round trip"})
 		}
 	}
 }

@@ -42,9 +42,11 @@ func TestPolicer(t *testing.T) {
 	hold(t, evidence.Policer, []expect{
 		{"gross", policed.of(probes(evidence.ProbeStreams, policedMany)), evidence.Warning},
 		{"under bbr", bbr.of(probes(evidence.ProbeStreams, policedMany)), evidence.Warning},
-		{"one stream far below the bound", seen{rate: 15.5e6, rtt: 0.0208, base: 0.0202, sent: 4060, again: 8, scatter: 0.3}.of(probes(evidence.ProbeStreams, flood)),
+		{"one stream far below the bound", seen{rate: 15.5e6, rtt: 0.0208, base: 0.0202, sent: 4060, again: 8,
+			scatter: 0.3}.of(probes(evidence.ProbeStreams, flood)),
 			evidence.Warning},
-		{"eight that started at once", seen{rate: 15.5e6, rtt: 0.0208, base: 0.0202, sent: 4060, again: 8, scatter: 0.3}.of(probes(evidence.ProbeStreams, start)), none},
+		{"eight that started at once", seen{rate: 15.5e6, rtt: 0.0208, base: 0.0202, sent: 4060, again: 8,
+			scatter: 0.3}.of(probes(evidence.ProbeStreams, start)), none},
 		{"one loss", mild.of(probes(evidence.ProbeStreams, policedMany)), none},
 		{"not tried yet", policed.of(nil), none},
 		{"cannot be tried", refused, none},
@@ -56,12 +58,18 @@ func TestPolicer(t *testing.T) {
 		{"a queue of this host", dropped, none},
 		{"drops of other programs", strangers, evidence.Warning},
 		{"one overshoot", overshoot, none},
-		{"segments overtaken", seen{rate: 16e6, rtt: 0.0208, base: 0.0202, again: 42, reordered: 300}.of(probes(evidence.ProbeStreams, policedMany)), none},
-		{"window", seen{rate: 16e6, rtt: 0.0208, base: 0.0202, again: 42, rwnd: 0.9}.of(probes(evidence.ProbeStreams, policedMany)), none},
-		{"sixteen streams, and one paced loses nothing", crowd.of(probes(evidence.ProbePaced, paced)), evidence.Warning},
-		{"sixteen streams, and one paced loses as before", crowd.of(probes(evidence.ProbePaced, seen{rate: 4e6, rtt: 0.021, base: 0.0202, sent: 600, again: 24}.run())),
+		{"segments overtaken", seen{rate: 16e6, rtt: 0.0208, base: 0.0202, again: 42,
+			reordered: 300}.of(probes(evidence.ProbeStreams, policedMany)), none},
+		{"window", seen{rate: 16e6, rtt: 0.0208, base: 0.0202, again: 42,
+			rwnd: 0.9}.of(probes(evidence.ProbeStreams, policedMany)), none},
+		{"sixteen streams, and one paced loses nothing", crowd.of(probes(evidence.ProbePaced, paced)),
+			evidence.Warning},
+		{"sixteen streams, and one paced loses as before",
+			crowd.of(probes(evidence.ProbePaced,
+				seen{rate: 4e6, rtt: 0.021, base: 0.0202, sent: 600, again: 24}.run())),
 			none},
-		{"sixteen streams in a queue", seen{rate: 19e6, rtt: 0.032, base: 0.0202, streams: 16, sent: 320, again: 20}.of(probes(evidence.ProbePaced, paced)), none},
+		{"sixteen streams in a queue", seen{rate: 19e6, rtt: 0.032, base: 0.0202, streams: 16, sent: 320,
+			again: 20}.of(probes(evidence.ProbePaced, paced)), none},
 		{"nothing known", &evidence.Case{Runs: []traffic.Result{{Test: traffic.Stream, Direction: traffic.Up}}}, none},
 	})
 	c := policed.of(nil)
@@ -84,24 +92,33 @@ func TestPathLoss(t *testing.T) {
 		{"four losses", sackless.of(nil), evidence.Warning},
 		{"two losses", single.of(nil), none},
 		{"a policer", policed.of(probes(evidence.ProbeStreams, policedMany)), none},
-		{"a policer before more streams have run", seen{rate: 16.5e6, rtt: 0.0208, base: 0.0202, sent: 4335, again: 42, scatter: 0.2}.of(nil), evidence.Warning},
+		{"a policer before more streams have run", seen{rate: 16.5e6, rtt: 0.0208, base: 0.0202, sent: 4335, again: 42,
+			scatter: 0.2}.of(nil), evidence.Warning},
 		// As seen beside neighbours on a full link: some losses, and a queue that is half empty.
-		{"a full link with neighbours", seen{rate: 69.5e6, rtt: 0.0148, base: 0.0101, sent: 17956, again: 16, scatter: 0.2}.of(nil), none},
-		{"sixteen streams over a policer", seen{rate: 19e6, rtt: 0.021, base: 0.0202, streams: 16, sent: 320, again: 20, scatter: 0.2}.of(probes(evidence.ProbePaced,
+		{"a full link with neighbours", seen{rate: 69.5e6, rtt: 0.0148, base: 0.0101, sent: 17956, again: 16,
+			scatter: 0.2}.of(nil), none},
+		{"sixteen streams over a policer", seen{rate: 19e6, rtt: 0.021, base: 0.0202, streams: 16, sent: 320, again: 20,
+			scatter: 0.2}.of(probes(evidence.ProbePaced,
 			seen{rate: 15.2e6, rtt: 0.0203, base: 0.0202, sent: 1900}.run())), none},
-		{"four streams that lose by chance", seen{rate: 60e6, rtt: 0.0207, base: 0.0202, streams: 4, sent: 3900, again: 12, scatter: 0.2}.of(probes(evidence.ProbePaced,
+		{"four streams that lose by chance", seen{rate: 60e6, rtt: 0.0207, base: 0.0202, streams: 4, sent: 3900,
+			again: 12, scatter: 0.2}.of(probes(evidence.ProbePaced,
 			seen{rate: 17e6, rtt: 0.0207, base: 0.0202, sent: 2200, again: 6}.run())), evidence.Warning},
 		{"one overshoot", overshoot, none},
 		// As seen after slow start: 131 segments at one moment, and two more by chance.
-		{"an overshoot and losses by chance", seen{rate: 42.8e6, rtt: 0.0206, base: 0.0202, sent: 11315, again: 133, scatter: 0.4,
+		{"an overshoot and losses by chance", seen{rate: 42.8e6, rtt: 0.0206, base: 0.0202, sent: 11315, again: 133,
+			scatter:  0.4,
 			counters: map[string]uint64{"TcpExt.TCPSackRecovery": 3}}.of(nil), evidence.Warning},
 		{"two overshoots on a long path", seen{rate: 22e6, rtt: 0.102, base: 0.1, sent: 5647, again: 200, scatter: 0.3,
 			counters: map[string]uint64{"TcpExt.TCPSackRecovery": 2}}.of(nil), none},
 		// As seen on a busy host: eight streams fill the queue that one leaves half empty.
-		{"a full link beside programs that take the processors", seen{rate: 43e6, rtt: 0.0125, base: 0.0101, sent: 11165, again: 21, scatter: 0.25}.of(probes(
-			evidence.ProbeStreams, seen{rate: 72e6, rtt: 0.0254, base: 0.0101, streams: 8, sent: 1160, again: 30}.run())), none},
-		{"reordering", seen{rate: 17e6, rtt: 0.0207, base: 0.0202, sent: 4500, again: 20, reordered: 400, scatter: 0.2}.of(nil), none},
-		{"a black hole that the kernel found", seen{rate: 17e6, rtt: 0.0207, base: 0.0202, sent: 4500, again: 24, scatter: 0.2, mss: 1300,
+		{"a full link beside programs that take the processors",
+			seen{rate: 43e6, rtt: 0.0125, base: 0.0101, sent: 11165, again: 21, scatter: 0.25}.of(probes(
+				evidence.ProbeStreams, seen{rate: 72e6, rtt: 0.0254, base: 0.0101, streams: 8, sent: 1160,
+					again: 30}.run())), none},
+		{"reordering", seen{rate: 17e6, rtt: 0.0207, base: 0.0202, sent: 4500, again: 20, reordered: 400,
+			scatter: 0.2}.of(nil), none},
+		{"a black hole that the kernel found", seen{rate: 17e6, rtt: 0.0207, base: 0.0202, sent: 4500, again: 24,
+			scatter: 0.2, mss: 1300,
 			counters: map[string]uint64{"TcpExt.TCPMTUPSuccess": 3}}.of(nil), none},
 	})
 }
@@ -115,7 +132,8 @@ func TestPathLossWithoutSACK(t *testing.T) {
 		}
 	}
 	x := ask(t, evidence.PathLoss, c)
-	if x == nil || len(x.Remedy.Settings) == 0 || x.Remedy.Settings[0].Knob != tcpSACK || x.Remedy.Settings[0].Side != "far" {
+	if x == nil || len(x.Remedy.Settings) == 0 || x.Remedy.Settings[0].Knob != tcpSACK ||
+		x.Remedy.Settings[0].Side != "far" {
 		t.Errorf("%+v", x)
 	}
 }
@@ -152,22 +170,29 @@ func TestBufferbloat(t *testing.T) {
 	})
 	local := full.of(nil)
 	local.Runs[1].Ends.Local.Counters = map[string]uint64{"qdisc.eth0.backlog_bytes": 400_000}
-	if x := ask(t, evidence.Bufferbloat, local); x == nil || x.Where != "near" || x.Remedy.Settings[0].Knob != "qdisc:eth0/root" {
+	if x := ask(t, evidence.Bufferbloat, local); x == nil || x.Where != "near" ||
+		x.Remedy.Settings[0].Knob != "qdisc:eth0/root" {
 		t.Errorf("a queue of the sender itself: %+v", x)
 	}
 }
 
 func TestReordering(t *testing.T) {
-	old := seen{rate: 40e6, rtt: 0.044, base: 0.021, sent: 10000, again: 371, scatter: 0.3, counters: map[string]uint64{"TcpExt.TCPSACKReorder": 1500}}
+	old := seen{rate: 40e6, rtt: 0.044, base: 0.021, sent: 10000, again: 371, scatter: 0.3,
+		counters: map[string]uint64{"TcpExt.TCPSACKReorder": 1500}}
 	hold(t, evidence.Reordering, []expect{
-		{"gross", seen{rate: 40e6, rtt: 0.044, base: 0.021, sent: 10244, again: 371, reordered: 1688, dsacks: 55, scatter: 0.4}.of(nil), evidence.Warning},
-		{"plain", seen{rate: 61e6, rtt: 0.0427, base: 0.0328, sent: 15442, again: 109, reordered: 1735, dsacks: 13, scatter: 0.17}.of(nil), evidence.Warning},
+		{"gross", seen{rate: 40e6, rtt: 0.044, base: 0.021, sent: 10244, again: 371, reordered: 1688, dsacks: 55,
+			scatter: 0.4}.of(nil), evidence.Warning},
+		{"plain", seen{rate: 61e6, rtt: 0.0427, base: 0.0328, sent: 15442, again: 109, reordered: 1735, dsacks: 13,
+			scatter: 0.17}.of(nil), evidence.Warning},
 		{"by the counters of an older kernel", old.of(nil), evidence.Warning},
-		{"nothing sent again", seen{rate: 61e6, rtt: 0.041, base: 0.0393, sent: 15848, reordered: 578, scatter: 0.1}.of(nil), evidence.Notice},
-		{"a full link", seen{rate: 95e6, rtt: 0.041, base: 0.0393, sent: 15848, again: 109, reordered: 578}.of(nil), evidence.Notice},
+		{"nothing sent again", seen{rate: 61e6, rtt: 0.041, base: 0.0393, sent: 15848, reordered: 578,
+			scatter: 0.1}.of(nil), evidence.Notice},
+		{"a full link", seen{rate: 95e6, rtt: 0.041, base: 0.0393, sent: 15848, again: 109, reordered: 578}.of(nil),
+			evidence.Notice},
 		{"loss", lossy.of(nil), none},
 		{"a few", seen{rate: 61e6, rtt: 0.041, base: 0.0393, sent: 15848, again: 10, reordered: 19}.of(nil), none},
-		{"no tcp_info", &evidence.Case{Runs: []traffic.Result{{Test: traffic.Stream, Direction: traffic.Up, ThroughputBitsPerSec: 1e6}}}, none},
+		{"no tcp_info", &evidence.Case{
+			Runs: []traffic.Result{{Test: traffic.Stream, Direction: traffic.Up, ThroughputBitsPerSec: 1e6}}}, none},
 	})
 }
 
@@ -200,7 +225,8 @@ func TestDown(t *testing.T) {
 		t.Errorf("congestion control: %+v", x)
 	}
 	stalled := seen{rate: 0, rtt: 0.0102, base: 0.0102, cwnd: 1448, sent: 3, again: 2}
-	if x := ask(t, evidence.MTUBlackHole, down(stalled, found(traffic.PathMTU{UpBytes: 1500, DownBytes: 1400, BlackHoleDown: true}))); x == nil ||
+	if x := ask(t, evidence.MTUBlackHole,
+		down(stalled, found(traffic.PathMTU{UpBytes: 1500, DownBytes: 1400, BlackHoleDown: true}))); x == nil ||
 		x.Severity != evidence.Critical ||
 		x.Remedy.Settings[0].Side != "far" {
 		t.Errorf("black hole: %+v", x)

@@ -46,7 +46,8 @@ const (
 // confidence is less. Remedies are the same.
 func policer(f *evidence.Flow) *evidence.Finding {
 	p, repaired := f.TrueLoss()
-	if f.Streams == 0 || p < policedLoss || lossEvents(f, repaired) < policedEvents || f.Base() <= 0 || f.RateBitsPerSec <= 0 || f.MSSBytes <= 0 {
+	if f.Streams == 0 || p < policedLoss || lossEvents(f, repaired) < policedEvents || f.Base() <= 0 ||
+		f.RateBitsPerSec <= 0 || f.MSSBytes <= 0 {
 		return nil
 	}
 	// A bound that is met again and again makes a saw, whose mean is the bound of Mathis; far over
@@ -54,7 +55,8 @@ func policer(f *evidence.Flow) *evidence.Finding {
 	if !f.ModelBased() && f.RateBitsPerSec > policedExcess*f.MathisRate(lossEvents(f, repaired)/f.Segments) {
 		return nil
 	}
-	if f.Queued() || oneOvershoot(f) || windowHeld(f) || droppedHere(f, repaired) || overtaken(f, repaired) || smallSegments(f) > 0 {
+	if f.Queued() || oneOvershoot(f) || windowHeld(f) || droppedHere(f, repaired) || overtaken(f, repaired) ||
+		smallSegments(f) > 0 {
 		return nil
 	}
 	bound := boundedRate(f, p)
@@ -120,7 +122,8 @@ func boundedRate(f *evidence.Flow, p float64) *trial {
 			t.gain <= floodGain && lost >= floodGrowth*p && lost >= floodLoss && everywhere(run)
 		t.clear = t.gain <= 1.35 && (lost >= 10*p || lost >= 0.05) || t.gain >= 2
 		t.harmless = t.gain < harmlessGain || t.gain < fullGain && lost >= fullGrowth*p
-		t.says = fmt.Sprintf("eight streams together got %s times the rate and lost %s of their segments in place of %s.",
+		t.says = fmt.Sprintf(
+			"eight streams together got %s times the rate and lost %s of their segments in place of %s.",
 			ratio(t.gain), evidence.Percent(lost), evidence.Percent(p))
 		return t
 	}
@@ -128,7 +131,8 @@ func boundedRate(f *evidence.Flow, p float64) *trial {
 	// Of fewer than ten expected losses chance decides.
 	t.bounded = t.gain >= pacedShare && lost <= pacedLoss*p && p*run.Segments >= 10
 	t.clear = t.bounded && lost == 0 || lost >= p/2
-	t.says = fmt.Sprintf("one stream paced to eight tenths of the rate got %s of it and lost %s of its segments in place of %s.",
+	t.says = fmt.Sprintf(
+		"one stream paced to eight tenths of the rate got %s of it and lost %s of its segments in place of %s.",
 		evidence.Percent(t.gain), evidence.Percent(lost), evidence.Percent(p))
 	return t
 }
@@ -153,11 +157,13 @@ func trialOf(f *evidence.Flow) evidence.Probe {
 
 // evidence is what the trial showed.
 func (t *trial) evidence() []evidence.Evidence {
-	name := map[evidence.Probe]string{evidence.ProbeStreams: "eight streams together", evidence.ProbePaced: "one paced stream"}[t.probe]
+	name := map[evidence.Probe]string{evidence.ProbeStreams: "eight streams together",
+		evidence.ProbePaced: "one paced stream"}[t.probe]
 	source := "probe " + string(t.probe)
 	return []evidence.Evidence{
 		{Name: name, Value: t.run.RateBitsPerSec, Unit: "bits_per_second", Source: source},
-		{Name: "segments sent again, " + name, Value: t.run.Loss(), Unit: "ratio", Source: source + ", tcpi_total_retrans / tcpi_segs_out"},
+		{Name: "segments sent again, " + name, Value: t.run.Loss(), Unit: "ratio",
+			Source: source + ", tcpi_total_retrans / tcpi_segs_out"},
 		{Name: "round trip, " + name, Value: t.run.Loaded(), Unit: "seconds", Source: source + ", tcpi_rtt"},
 	}
 }
@@ -179,8 +185,9 @@ func ratio(x float64) string { return fmt.Sprintf("%.1f", x) }
 // policerRemedy names who can lift the rate, and how to live with it: a shaper of one's own in
 // front, or a control that does not answer each loss.
 func policerRemedy(f *evidence.Flow, x *evidence.Finding, rate float64) {
-	x.Remedy.Text = fmt.Sprintf("Ask whoever runs the path for the contracted rate and burst, or for shaping in place of policing. Shaped to a little below %s "+
-		"at the %s host, flows lose nothing and get nearly all of it.",
+	x.Remedy.Text = fmt.Sprintf(
+		"Ask whoever runs the path for the contracted rate and burst, or for shaping in place of policing. Shaped to a little below %s "+
+			"at the %s host, flows lose nothing and get nearly all of it.",
 		evidence.Rate(rate), f.Sender.Name)
 	x.Remedy.Proof = "Pace one stream to nine tenths of that rate, and by turns do not: paced, nothing is lost and the rate is higher. A change of buffers must " +
 		"make no difference."

@@ -41,7 +41,8 @@ func receiveWindowLimited(f *evidence.Flow) *evidence.Finding {
 
 	byKernel := share >= evidence.LimitedShare && f.FillsWindow()
 	byArithmetic := match >= 1-arithmeticTolerance && match <= 1+arithmeticTolerance && f.FillsWindow() && atCap &&
-		f.CwndBytes >= 0.9*f.WindowBytes && f.Loss() < cleanLoss && f.Share(f.SndbufLimitedSeconds) < evidence.LimitedShare/2
+		f.CwndBytes >= 0.9*f.WindowBytes && f.Loss() < cleanLoss &&
+		f.Share(f.SndbufLimitedSeconds) < evidence.LimitedShare/2
 	if !byKernel && !byArithmetic {
 		return nil
 	}
@@ -54,7 +55,8 @@ func receiveWindowLimited(f *evidence.Flow) *evidence.Finding {
 	x := &evidence.Finding{
 		Code: evidence.ReceiveWindowLimited, Severity: evidence.Warning, Where: f.Receiver.Name,
 		Title: fmt.Sprintf("The receive window of the %s host holds the flow at %s: %s per round trip of %s.",
-			f.Receiver.Name, evidence.Rate(f.RateBitsPerSec), evidence.Bytes(f.WindowBytes), evidence.Seconds(f.Loaded())),
+			f.Receiver.Name, evidence.Rate(f.RateBitsPerSec), evidence.Bytes(f.WindowBytes),
+			evidence.Seconds(f.Loaded())),
 		Evidence: append(f.Common(), f.WindowEvidence()...),
 		Rejected: []string{f.NotSendBuffer(), f.NotLoss(), f.NotQueue()},
 	}
@@ -62,14 +64,18 @@ func receiveWindowLimited(f *evidence.Flow) *evidence.Finding {
 		x.Rejected = append(x.Rejected, f.NotCongestionWindow())
 	}
 	zero := f.Receiver.Run.Counters["TcpExt.TCPToZeroWindowAdv"]
-	x.Rejected = append(x.Rejected, fmt.Sprintf("Not the reading program: the receiver closed its window %d times (TcpExt.TCPToZeroWindowAdv).", zero))
+	x.Rejected = append(x.Rejected,
+		fmt.Sprintf("Not the reading program: the receiver closed its window %d times (TcpExt.TCPToZeroWindowAdv).",
+			zero))
 	x.Rejected = append(x.Rejected, f.NotProcessor()...)
 	if rmemKnown {
-		x.Evidence = append(x.Evidence, evidence.Evidence{Name: "largest receive buffer allowed", Value: rmem, Unit: "bytes",
+		x.Evidence = append(x.Evidence, evidence.Evidence{Name: "largest receive buffer allowed", Value: rmem,
+			Unit:   "bytes",
 			Source: "sysctl net.ipv4.tcp_rmem, third field (" + f.Receiver.Name + ")"})
 	}
 	if f.RcvbufBytes > 0 {
-		x.Evidence = append(x.Evidence, evidence.Evidence{Name: "receive buffer in use", Value: f.RcvbufBytes, Unit: "bytes",
+		x.Evidence = append(x.Evidence, evidence.Evidence{Name: "receive buffer in use", Value: f.RcvbufBytes,
+			Unit:   "bytes",
 			Source: "SO_RCVBUF (" + f.Receiver.Name + ")"})
 	}
 	x.Confidence = evidence.Combine(evidence.When(byKernel, 0.75), evidence.When(match >= 0.75 &&
@@ -101,26 +107,32 @@ func receiveWindowRemedy(f *evidence.Flow, x *evidence.Finding, rmem float64, rm
 	usable := evidence.UsableWindow(f.Receiver)
 	need := evidence.RoundUp(target / usable)
 	if !rmemKnown {
-		x.Remedy.Text = fmt.Sprintf("Raise the third field of net.ipv4.tcp_rmem at the %s host to about %s (%s). Its settings are not known here, so no candidate "+
-			"is offered.",
+		x.Remedy.Text = fmt.Sprintf(
+			"Raise the third field of net.ipv4.tcp_rmem at the %s host to about %s (%s). Its settings are not known here, so no candidate "+
+				"is offered.",
 			f.Receiver.Name, evidence.Bytes(float64(need)), why)
 		return
 	}
 	if autotuned(f.Receiver) == 1 {
-		x.Remedy.Text = fmt.Sprintf("Switch receive buffer autotuning back on at the %s host; it is off, so the window stays at the default buffer.", f.Receiver.Name)
-		x.Remedy.Settings = append(x.Remedy.Settings, evidence.Candidate{Knob: evidence.TCPModerateRcvbuf, Side: f.Receiver.Name, Levels: []knob.Value{"1"},
-			Why: "autotuning is off, so the buffer cannot grow to its maximum"})
+		x.Remedy.Text = fmt.Sprintf(
+			"Switch receive buffer autotuning back on at the %s host; it is off, so the window stays at the default buffer.", f.Receiver.Name)
+		x.Remedy.Settings = append(x.Remedy.Settings,
+			evidence.Candidate{Knob: evidence.TCPModerateRcvbuf, Side: f.Receiver.Name, Levels: []knob.Value{"1"},
+				Why: "autotuning is off, so the buffer cannot grow to its maximum"})
 	} else if !atCap {
-		x.Remedy.Text = fmt.Sprintf("The buffers of the %s host may grow to %s, far above the window in use: look for a program that sets SO_RCVBUF itself.",
+		x.Remedy.Text = fmt.Sprintf(
+			"The buffers of the %s host may grow to %s, far above the window in use: look for a program that sets SO_RCVBUF itself.",
 			f.Receiver.Name, evidence.Bytes(rmem))
 		return
 	} else {
-		x.Remedy.Text = fmt.Sprintf("Raise the third field of net.ipv4.tcp_rmem at the %s host to %s or more: %s of it is usable as window, and the target is %s (%s).",
+		x.Remedy.Text = fmt.Sprintf(
+			"Raise the third field of net.ipv4.tcp_rmem at the %s host to %s or more: %s of it is usable as window, and the target is %s (%s).",
 			f.Receiver.Name, evidence.Bytes(float64(need)), evidence.Percent(usable), evidence.Bytes(target), why)
 	}
 	present, _ := f.Receiver.Setting(evidence.TCPRmem)
-	x.Remedy.Add(evidence.Candidate{Knob: evidence.TCPRmem, Side: f.Receiver.Name, Levels: evidence.BufferLevels(present, target, usable),
-		Why: "the receiver's buffer bounds the window it can offer"})
+	x.Remedy.Add(evidence.Candidate{Knob: evidence.TCPRmem, Side: f.Receiver.Name,
+		Levels: evidence.BufferLevels(present, target, usable),
+		Why:    "the receiver's buffer bounds the window it can offer"})
 	lesserSuspects(f, x, target)
 }
 
@@ -139,11 +151,13 @@ func lesserSuspects(f *evidence.Flow, x *evidence.Finding, target float64) {
 		for _, size := range evidence.BufferSizes(present, target, evidence.UsableWindow(f.Receiver)) {
 			levels = append(levels, knob.Value(strconv.FormatInt(size, 10)))
 		}
-		x.Remedy.Add(evidence.Candidate{Knob: evidence.CoreRmemMax, Side: f.Receiver.Name, Levels: evidence.Last(levels),
-			Why: "limits only programs that set SO_RCVBUF themselves; global, so refused inside a container"})
+		x.Remedy.Add(evidence.Candidate{Knob: evidence.CoreRmemMax, Side: f.Receiver.Name,
+			Levels: evidence.Last(levels),
+			Why:    "limits only programs that set SO_RCVBUF themselves; global, so refused inside a container"})
 	}
 	if c := f.Sender.Card; c != nil && c.TxQueueLen > 0 && c.TxQueueLen < 10000 {
-		x.Remedy.Add(evidence.Candidate{Knob: knob.ID("link:" + c.Name + "/txqueuelen"), Side: f.Sender.Name, Levels: []knob.Value{"10000"},
-			Why: "old guides raise it; it matters only where the local queue drops"})
+		x.Remedy.Add(evidence.Candidate{Knob: knob.ID("link:" + c.Name + "/txqueuelen"), Side: f.Sender.Name,
+			Levels: []knob.Value{"10000"},
+			Why:    "old guides raise it; it matters only where the local queue drops"})
 	}
 }

@@ -42,14 +42,19 @@ func reordering(f *evidence.Flow) *evidence.Finding {
 			evidence.Count(events), evidence.Count(f.Segments), evidence.Count(f.Retransmits)),
 		Evidence: append(f.Common(),
 			evidence.Evidence{Name: "segments overtaken", Value: events, Unit: "segments", Source: source},
-			evidence.Evidence{Name: "part of all segments", Value: events / f.Segments, Unit: "ratio", Source: source + " / tcpi_segs_out"},
-			evidence.Evidence{Name: "segments sent again", Value: again, Unit: "ratio", Source: f.TCPInfo("tcpi_total_retrans / tcpi_segs_out")},
-			evidence.Evidence{Name: "segments that arrived twice", Value: needless, Unit: "segments", Source: f.TCPInfo("tcpi_dsack_dups")}),
+			evidence.Evidence{Name: "part of all segments", Value: events / f.Segments, Unit: "ratio",
+				Source: source + " / tcpi_segs_out"},
+			evidence.Evidence{Name: "segments sent again", Value: again, Unit: "ratio",
+				Source: f.TCPInfo("tcpi_total_retrans / tcpi_segs_out")},
+			evidence.Evidence{Name: "segments that arrived twice", Value: needless, Unit: "segments",
+				Source: f.TCPInfo("tcpi_dsack_dups")}),
 		Rejected: []string{
-			fmt.Sprintf("Not loss: %s segments were overtaken for each that was sent again.", ratio(events/max(f.Retransmits, 1))),
+			fmt.Sprintf("Not loss: %s segments were overtaken for each that was sent again.",
+				ratio(events/max(f.Retransmits, 1))),
 			f.NotReceiveWindow(), f.NotSendBuffer(),
 		},
-		Confidence: evidence.Combine(0.7, evidence.When(events >= 0.02*f.Segments, 0.5), evidence.When(needless > 0, 0.3)),
+		Confidence: evidence.Combine(0.7, evidence.When(events >= 0.02*f.Segments, 0.5),
+			evidence.When(needless > 0, 0.3)),
 	}
 	// A full link that also reorders loses nothing by it: a plateau is no harm done.
 	if again >= needlessRepairs && events >= f.Retransmits && !f.Plateau() {
@@ -61,15 +66,19 @@ func reordering(f *evidence.Flow) *evidence.Finding {
 	for _, e := range []evidence.End{f.Sender, f.Receiver} {
 		if e.Card != nil && e.Card.BondMode == "balance-rr" {
 			x.Where = e.Name
-			x.Evidence = append(x.Evidence, evidence.Evidence{Name: "mode of the bond " + e.Card.Name, Value: e.Card.BondMode, Source: "rtnetlink (" + e.Name + ")"})
-			x.Remedy.Text = fmt.Sprintf("The bond %s at the %s host sends the packets of one flow by turns over all of its cards (balance-rr). Mode 802.3ad with a "+
-				"hash over ports keeps a flow on one.",
+			x.Evidence = append(x.Evidence, evidence.Evidence{Name: "mode of the bond " + e.Card.Name,
+				Value: e.Card.BondMode, Source: "rtnetlink (" + e.Name + ")"})
+			x.Remedy.Text = fmt.Sprintf(
+				"The bond %s at the %s host sends the packets of one flow by turns over all of its cards (balance-rr). Mode 802.3ad with a "+
+					"hash over ports keeps a flow on one.",
 				e.Card.Name, e.Name)
 		}
 	}
-	if now, ok := f.Sender.Number("sysctl:net.ipv4.tcp_reordering", 0); ok && now < 30 && x.Severity == evidence.Warning {
-		x.Remedy.Add(evidence.Candidate{Knob: "sysctl:net.ipv4.tcp_reordering", Side: f.Sender.Name, Levels: []knob.Value{"30", "127"},
-			Why: "new flows take as many segments out of order for reordering before they take them for loss"})
+	if now, ok := f.Sender.Number("sysctl:net.ipv4.tcp_reordering", 0); ok && now < 30 &&
+		x.Severity == evidence.Warning {
+		x.Remedy.Add(evidence.Candidate{Knob: "sysctl:net.ipv4.tcp_reordering", Side: f.Sender.Name,
+			Levels: []knob.Value{"30", "127"},
+			Why:    "new flows take as many segments out of order for reordering before they take them for loss"})
 	}
 	candidateBBR(f, x, "bbr does not halve its window for what it takes to be lost")
 	return x

@@ -38,21 +38,29 @@ func clampedBy(f *evidence.Flow, r host.Route, perStream float64) *evidence.Find
 	x := &evidence.Finding{
 		Code: evidence.RouteWindowClamped, Severity: evidence.Warning, Where: f.Receiver.Name,
 		Title: fmt.Sprintf("The route to %s at the %s host has a window metric of %s, so no window passed %s, which holds the flow at %s.",
-			r.Destination, f.Receiver.Name, evidence.Bytes(float64(r.WindowBytes)), evidence.Bytes(perStream), evidence.Rate(f.RateBitsPerSec)),
+			r.Destination, f.Receiver.Name, evidence.Bytes(float64(r.WindowBytes)), evidence.Bytes(perStream),
+			evidence.Rate(f.RateBitsPerSec)),
 		Evidence: append(append(f.Common(),
-			evidence.Evidence{Name: "window metric of the route to " + r.Destination, Value: float64(r.WindowBytes), Unit: "bytes",
+			evidence.Evidence{Name: "window metric of the route to " + r.Destination, Value: float64(r.WindowBytes),
+				Unit:   "bytes",
 				Source: "rtnetlink RTAX_WINDOW (" + f.Receiver.Name + ")"},
-			evidence.Evidence{Name: "window scale announced", Value: float64(f.WindowShift), Unit: "bits", Source: f.TCPInfo("tcpi_snd_wscale")},
-			evidence.Evidence{Name: "largest window that this metric allows", Value: bound, Unit: "bytes", Source: "65535 << window scale chosen from the metric"}),
+			evidence.Evidence{Name: "window scale announced", Value: float64(f.WindowShift), Unit: "bits",
+				Source: f.TCPInfo("tcpi_snd_wscale")},
+			evidence.Evidence{Name: "largest window that this metric allows", Value: bound, Unit: "bytes",
+				Source: "65535 << window scale chosen from the metric"}),
 			f.WindowEvidence()...),
-		Rejected:   []string{f.NotSendBuffer(), f.NotLoss(), f.NotQueue()},
-		Confidence: evidence.Combine(0.8, evidence.When(perStream > 0.5*bound, 0.6), evidence.When(f.Share(f.RwndLimitedSeconds) >= evidence.LimitedShare, 0.6)),
+		Rejected: []string{f.NotSendBuffer(), f.NotLoss(), f.NotQueue()},
+		Confidence: evidence.Combine(0.8, evidence.When(perStream > 0.5*bound, 0.6),
+			evidence.When(f.Share(f.RwndLimitedSeconds) >= evidence.LimitedShare, 0.6)),
 	}
 	if rmem, ok := f.Receiver.Number(evidence.TCPRmem, 2); ok {
-		x.Rejected = append(x.Rejected, fmt.Sprintf("Not the size of the receive buffer: net.ipv4.tcp_rmem allows %s.", evidence.Bytes(rmem)))
+		x.Rejected = append(x.Rejected, fmt.Sprintf("Not the size of the receive buffer: net.ipv4.tcp_rmem allows %s.",
+			evidence.Bytes(rmem)))
 	}
-	x.Remedy.Text = fmt.Sprintf("Remove the window metric from the route to %s at the %s host.", r.Destination, f.Receiver.Name)
-	x.Remedy.Add(evidence.Candidate{Knob: knob.ID(id), Side: f.Receiver.Name, Levels: []knob.Value{"0"}, Why: "0 leaves the window to the socket buffer"})
+	x.Remedy.Text = fmt.Sprintf("Remove the window metric from the route to %s at the %s host.", r.Destination,
+		f.Receiver.Name)
+	x.Remedy.Add(evidence.Candidate{Knob: knob.ID(id), Side: f.Receiver.Name, Levels: []knob.Value{"0"},
+		Why: "0 leaves the window to the socket buffer"})
 	x.Remedy.Proof = "The route with and without the metric by turns, with new connections: the rate follows the window, and flows on other routes stay as they are."
 	return x
 }

@@ -41,7 +41,8 @@ func sendBufferLimited(f *evidence.Flow) *evidence.Finding {
 	atCap := wmemKnown && f.SndbufBytes/float64(f.Streams) >= 0.9*wmem
 	roomy := f.CwndBytes >= 1.2*inFlight && f.WindowBytes >= 1.3*inFlight
 	byKernel := share >= 0.3
-	byMark := (f.AppLimited || share >= 0.05) && atCap && roomy && f.Loss() < cleanLoss && f.Share(f.RwndLimitedSeconds) < evidence.LimitedShare/2
+	byMark := (f.AppLimited || share >= 0.05) && atCap && roomy && f.Loss() < cleanLoss &&
+		f.Share(f.RwndLimitedSeconds) < evidence.LimitedShare/2
 	if !byKernel && !byMark {
 		return nil
 	}
@@ -59,27 +60,38 @@ func sendBufferLimited(f *evidence.Flow) *evidence.Finding {
 	x := &evidence.Finding{
 		Code: evidence.SendBufferLimited, Severity: evidence.Warning, Where: f.Sender.Name,
 		Title: fmt.Sprintf("The send buffer of the %s host holds the flow at %s: %s of buffer for a round trip of %s.",
-			f.Sender.Name, evidence.Rate(f.RateBitsPerSec), evidence.Bytes(f.SndbufBytes), evidence.Seconds(f.Loaded())),
+			f.Sender.Name, evidence.Rate(f.RateBitsPerSec), evidence.Bytes(f.SndbufBytes),
+			evidence.Seconds(f.Loaded())),
 		Evidence: append(f.Common(),
-			evidence.Evidence{Name: "busy time limited by the send buffer", Value: share, Unit: "ratio", Source: f.TCPInfo("tcpi_sndbuf_limited / tcpi_busy_time")},
-			evidence.Evidence{Name: "send buffer", Value: f.SndbufBytes, Unit: "bytes", Source: "SO_SNDBUF (" + f.Sender.Name + ")"},
-			evidence.Evidence{Name: "payload in flight", Value: inFlight, Unit: "bytes", Source: "rate × smallest round trip"},
-			evidence.Evidence{Name: "sender found with nothing to send", Value: f.AppLimited, Source: f.TCPInfo("tcpi_delivery_rate_app_limited")},
-			evidence.Evidence{Name: "congestion window, mean", Value: f.CwndBytes, Unit: "bytes", Source: f.TCPInfo("tcpi_snd_cwnd")},
-			evidence.Evidence{Name: "largest receive window offered", Value: f.WindowBytes, Unit: "bytes", Source: f.TCPInfo("tcpi_snd_wnd")},
+			evidence.Evidence{Name: "busy time limited by the send buffer", Value: share, Unit: "ratio",
+				Source: f.TCPInfo("tcpi_sndbuf_limited / tcpi_busy_time")},
+			evidence.Evidence{Name: "send buffer", Value: f.SndbufBytes, Unit: "bytes",
+				Source: "SO_SNDBUF (" + f.Sender.Name + ")"},
+			evidence.Evidence{Name: "payload in flight", Value: inFlight, Unit: "bytes",
+				Source: "rate × smallest round trip"},
+			evidence.Evidence{Name: "sender found with nothing to send", Value: f.AppLimited,
+				Source: f.TCPInfo("tcpi_delivery_rate_app_limited")},
+			evidence.Evidence{Name: "congestion window, mean", Value: f.CwndBytes, Unit: "bytes",
+				Source: f.TCPInfo("tcpi_snd_cwnd")},
+			evidence.Evidence{Name: "largest receive window offered", Value: f.WindowBytes, Unit: "bytes",
+				Source: f.TCPInfo("tcpi_snd_wnd")},
 		),
-		Rejected: append([]string{f.NotReceiveWindow(), f.NotCongestionWindow(), f.NotLoss(), f.NotQueue()}, f.NotProcessor()...),
-		Confidence: evidence.Combine(evidence.When(byKernel, 0.75), evidence.When(f.AppLimited, 0.5), evidence.When(atCap, 0.6),
+		Rejected: append([]string{f.NotReceiveWindow(), f.NotCongestionWindow(), f.NotLoss(), f.NotQueue()},
+			f.NotProcessor()...),
+		Confidence: evidence.Combine(evidence.When(byKernel, 0.75), evidence.When(f.AppLimited, 0.5),
+			evidence.When(atCap, 0.6),
 			evidence.When(roomy, 0.5)) * (1 - evidence.When(wmemKnown && !atCap, 0.4)),
 	}
 	if !byKernel && gain == 0 {
 		x.Confidence *= 0.7
 	}
 	if gain > 0 {
-		x.Evidence = append(x.Evidence, evidence.Evidence{Name: "eight streams together, of the rate of one", Value: gain, Unit: "times", Source: "probe streams"})
+		x.Evidence = append(x.Evidence, evidence.Evidence{Name: "eight streams together, of the rate of one",
+			Value: gain, Unit: "times", Source: "probe streams"})
 	}
 	if wmemKnown {
-		x.Evidence = append(x.Evidence, evidence.Evidence{Name: "largest send buffer allowed", Value: wmem, Unit: "bytes",
+		x.Evidence = append(x.Evidence, evidence.Evidence{Name: "largest send buffer allowed", Value: wmem,
+			Unit:   "bytes",
 			Source: "sysctl net.ipv4.tcp_wmem, third field (" + f.Sender.Name + ")"})
 	}
 	sendBufferRemedy(f, x, wmem, wmemKnown, atCap)
@@ -97,20 +109,24 @@ func sendBufferRemedy(f *evidence.Flow, x *evidence.Finding, wmem float64, wmemK
 	need := evidence.Bytes(float64(evidence.RoundUp(target / evidence.UsableSendBuffer)))
 	switch {
 	case !wmemKnown:
-		x.Remedy.Text = fmt.Sprintf("Raise the third field of net.ipv4.tcp_wmem at the %s host to about %s (%s). Its settings are not known here, so no candidate "+
-			"is offered.",
+		x.Remedy.Text = fmt.Sprintf(
+			"Raise the third field of net.ipv4.tcp_wmem at the %s host to about %s (%s). Its settings are not known here, so no candidate "+
+				"is offered.",
 			f.Sender.Name, need, why)
 		return
 	case !atCap:
-		x.Remedy.Text = fmt.Sprintf("The send buffers of the %s host may grow to %s, far above the one in use: look for a program that sets SO_SNDBUF itself.",
+		x.Remedy.Text = fmt.Sprintf(
+			"The send buffers of the %s host may grow to %s, far above the one in use: look for a program that sets SO_SNDBUF itself.",
 			f.Sender.Name, evidence.Bytes(wmem))
 		return
 	}
-	x.Remedy.Text = fmt.Sprintf("Raise the third field of net.ipv4.tcp_wmem at the %s host to %s or more; the target in flight is %s (%s).",
+	x.Remedy.Text = fmt.Sprintf(
+		"Raise the third field of net.ipv4.tcp_wmem at the %s host to %s or more; the target in flight is %s (%s).",
 		f.Sender.Name, need, evidence.Bytes(target), why)
 	present, _ := f.Sender.Setting(evidence.TCPWmem)
-	x.Remedy.Add(evidence.Candidate{Knob: evidence.TCPWmem, Side: f.Sender.Name, Levels: evidence.BufferLevels(present, target, evidence.UsableSendBuffer),
-		Why: "the buffer must hold everything that is not acknowledged yet"})
+	x.Remedy.Add(evidence.Candidate{Knob: evidence.TCPWmem, Side: f.Sender.Name,
+		Levels: evidence.BufferLevels(present, target, evidence.UsableSendBuffer),
+		Why:    "the buffer must hold everything that is not acknowledged yet"})
 	if rmem, ok := f.Receiver.Setting(evidence.TCPRmem); ok {
 		x.Remedy.Add(evidence.Candidate{Knob: evidence.TCPRmem, Side: f.Receiver.Name,
 			Levels: evidence.Last(evidence.BufferLevels(rmem, target, evidence.UsableWindow(f.Receiver))),

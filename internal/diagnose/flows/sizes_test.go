@@ -22,10 +22,12 @@ func found(m traffic.PathMTU) map[evidence.Probe]traffic.Result {
 }
 
 func TestMTUBlackHole(t *testing.T) {
-	stalled := seen{rate: 0, rtt: 0.0102, base: 0.0102, cwnd: 1448, sent: 3, again: 2, counters: map[string]uint64{"TcpExt.TCPTimeouts": 2}}
+	stalled := seen{rate: 0, rtt: 0.0102, base: 0.0102, cwnd: 1448, sent: 3, again: 2,
+		counters: map[string]uint64{"TcpExt.TCPTimeouts": 2}}
 	noticed := seen{rate: 65e6, rtt: 0.0141, base: 0.0102, mss: 1347, again: 24, scatter: 0.5,
 		counters: map[string]uint64{"TcpExt.TCPMTUPSuccess": 3, "TcpExt.TCPMTUPFail": 3}}
-	hole := traffic.PathMTU{UpBytes: 1400, DownBytes: 1500, BlackHoleUp: true, LocalMTUBytes: 1500, RemoteMTUBytes: 1500}
+	hole := traffic.PathMTU{UpBytes: 1400, DownBytes: 1500, BlackHoleUp: true, LocalMTUBytes: 1500,
+		RemoteMTUBytes: 1500}
 	sound := traffic.PathMTU{UpBytes: 1500, DownBytes: 1500, LocalMTUBytes: 1500, RemoteMTUBytes: 1500}
 	refused := stalled.of(nil)
 	refused.Refused = map[evidence.Probe]string{evidence.ProbeMTU: "no time"}
@@ -45,7 +47,8 @@ func TestMTUBlackHole(t *testing.T) {
 		{"TCP is not concerned", seen{rate: 95e6, rtt: 0.012, base: 0.0102}.of(found(hole)), evidence.Notice},
 		{"not tried yet", stalled.of(nil), none},
 		{"a stream stalls and all sizes pass", stalled.of(found(sound)), none},
-		{"a path that reports its MTU", stalled.of(found(traffic.PathMTU{UpBytes: 1400, DownBytes: 1500, ReportedMTUBytes: 1400})), none},
+		{"a path that reports its MTU",
+			stalled.of(found(traffic.PathMTU{UpBytes: 1400, DownBytes: 1500, ReportedMTUBytes: 1400})), none},
 		{"loss", lossy.of(nil), none},
 		{"a path that is down", silent, none},
 		{"a kernel that always tries sizes", always, none},
@@ -61,11 +64,13 @@ func TestMTUMismatch(t *testing.T) {
 	hole := found(traffic.PathMTU{UpBytes: 1500, DownBytes: 1500, BlackHoleUp: true, LocalMTUBytes: 9000})
 	routed := mtus(healthy.of(hole), 9000, 1500)
 	routed.Near.Routes[0].Gateway = "192.0.2.254"
-	reversed := mtus(healthy.of(found(traffic.PathMTU{UpBytes: 1500, DownBytes: 1500, BlackHoleDown: true})), 1500, 9000)
+	reversed := mtus(healthy.of(found(traffic.PathMTU{UpBytes: 1500, DownBytes: 1500, BlackHoleDown: true})), 1500,
+		9000)
 	hold(t, evidence.MTUMismatch, []expect{
 		{"larger packets vanish", mtus(healthy.of(hole), 9000, 1500), evidence.Warning},
 		{"the far end is the larger", reversed, evidence.Warning},
-		{"larger packets pass", mtus(healthy.of(found(traffic.PathMTU{UpBytes: 9000, DownBytes: 1500})), 9000, 1500), evidence.Notice},
+		{"larger packets pass", mtus(healthy.of(found(traffic.PathMTU{UpBytes: 9000, DownBytes: 1500})), 9000, 1500),
+			evidence.Notice},
 		{"not tried", mtus(healthy.of(nil), 9000, 1500), evidence.Notice},
 		{"equal", healthy.of(hole), none},
 		{"behind a router", routed, none},
@@ -81,14 +86,22 @@ func TestMTUSmall(t *testing.T) {
 	clamped := seen{rate: 40e6, rtt: 0.0316, base: 0.0102, mss: 536}
 	hold(t, evidence.MTUSmall, []expect{
 		{"a full link", mtus(full.of(nil), 576, 576), evidence.Warning},
-		{"a path that loses", mtus(seen{rate: 6e6, rtt: 0.0205, base: 0.0202, mss: 524, pmtu: 576, again: 12, scatter: 0.3}.of(nil), 576, 576), evidence.Warning},
-		{"nothing that it costs", mtus(seen{rate: 6e6, rtt: 0.0102, base: 0.0102, mss: 524, pmtu: 576, scatter: 0.3}.of(nil), 576, 576), evidence.Notice},
-		{"what IPv6 needs", mtus(seen{rate: 46e6, rtt: 0.0375, base: 0.0102, mss: 1228, pmtu: 1280}.of(nil), 1280, 1280), none},
+		{"a path that loses",
+			mtus(seen{rate: 6e6, rtt: 0.0205, base: 0.0202, mss: 524, pmtu: 576, again: 12, scatter: 0.3}.of(nil), 576,
+				576), evidence.Warning},
+		{"nothing that it costs",
+			mtus(seen{rate: 6e6, rtt: 0.0102, base: 0.0102, mss: 524, pmtu: 576, scatter: 0.3}.of(nil), 576, 576),
+			evidence.Notice},
+		{"what IPv6 needs", mtus(seen{rate: 46e6, rtt: 0.0375, base: 0.0102, mss: 1228, pmtu: 1280}.of(nil), 1280,
+			1280), none},
 		{"usual", full.of(nil), none},
 		{"tunnels", tunnel, none},
-		{"segments clamped on the way", clamped.of(found(traffic.PathMTU{UpBytes: 1500, DownBytes: 1500, MSSClampedUp: true})), evidence.Warning},
-		{"segments small for a black hole", clamped.of(found(traffic.PathMTU{UpBytes: 600, DownBytes: 1500, BlackHoleUp: true})), none},
-		{"segments small for a path", clamped.of(found(traffic.PathMTU{UpBytes: 590, DownBytes: 1500, ReportedMTUBytes: 590})), none},
+		{"segments clamped on the way",
+			clamped.of(found(traffic.PathMTU{UpBytes: 1500, DownBytes: 1500, MSSClampedUp: true})), evidence.Warning},
+		{"segments small for a black hole",
+			clamped.of(found(traffic.PathMTU{UpBytes: 600, DownBytes: 1500, BlackHoleUp: true})), none},
+		{"segments small for a path",
+			clamped.of(found(traffic.PathMTU{UpBytes: 590, DownBytes: 1500, ReportedMTUBytes: 590})), none},
 	})
 }
 
@@ -139,8 +152,10 @@ func TestWatchedConnections(t *testing.T) {
 // TestNothingKnown: no rule stumbles over, or speaks of, a case without numbers.
 func TestNothingKnown(t *testing.T) {
 	empty := &evidence.Case{
-		Runs:    []traffic.Result{{Test: traffic.Stream, Direction: traffic.Up}, {Test: traffic.Ping}, {Test: traffic.RR}, {Test: traffic.Stream, Direction: traffic.Bidir}},
-		Watched: []evidence.Span{{Side: "near"}, {Side: "far", Sockets: &watch.Sockets{Connections: []watch.Connection{{}}}}},
+		Runs: []traffic.Result{{Test: traffic.Stream, Direction: traffic.Up}, {Test: traffic.Ping},
+			{Test: traffic.RR}, {Test: traffic.Stream, Direction: traffic.Bidir}},
+		Watched: []evidence.Span{{Side: "near"},
+			{Side: "far", Sockets: &watch.Sockets{Connections: []watch.Connection{{}}}}},
 	}
 	for _, r := range Rules() {
 		if x := ask(t, r.Code, empty); x != nil {

@@ -52,22 +52,27 @@ func timeoutsIncast(f *evidence.Flow) *evidence.Finding {
 		Title: fmt.Sprintf("Retransmission timers went off %s times and kept %s waiting for about %s of the time: %s of the segments were lost.",
 			evidence.Count(timeouts), streamsOf(f.Streams), evidence.Percent(share), evidence.Percent(f.Loss())),
 		Evidence: append(f.Common(),
-			evidence.Evidence{Name: "retransmission timeouts", Value: timeouts, Unit: "timeouts", Source: "TcpExt.TCPTimeouts less TCPSynRetrans (" + f.Sender.Name + ")"},
+			evidence.Evidence{Name: "retransmission timeouts", Value: timeouts, Unit: "timeouts",
+				Source: "TcpExt.TCPTimeouts less TCPSynRetrans (" + f.Sender.Name + ")"},
 			evidence.Evidence{Name: "time spent waiting for them", Value: share, Unit: "ratio",
 				Source: fmt.Sprintf("timeouts × %s / (duration × streams)", evidence.Seconds(rto))},
-			evidence.Evidence{Name: "segments sent again", Value: f.Loss(), Unit: "ratio", Source: f.TCPInfo("tcpi_total_retrans / tcpi_segs_out")},
-			evidence.Evidence{Name: "congestion window of a stream, mean", Value: window, Unit: "bytes", Source: f.TCPInfo("tcpi_snd_cwnd")}),
+			evidence.Evidence{Name: "segments sent again", Value: f.Loss(), Unit: "ratio",
+				Source: f.TCPInfo("tcpi_total_retrans / tcpi_segs_out")},
+			evidence.Evidence{Name: "congestion window of a stream, mean", Value: window, Unit: "bytes",
+				Source: f.TCPInfo("tcpi_snd_cwnd")}),
 		Rejected: []string{
 			fmt.Sprintf("Not a bloated queue, in which the timer fires for nothing: the round trip under load is %s, less than the timer's %s.",
 				evidence.Seconds(f.Loaded()), evidence.Seconds(rto)),
 			f.NotReceiveWindow(), f.NotSendBuffer(), notLocalDrops(f, f.Retransmits),
 		},
-		Confidence: evidence.Combine(0.6, evidence.When(share >= stallWarning, 0.4), evidence.When(full, 0.3), evidence.When(window < 5*f.MSSBytes, 0.3)),
+		Confidence: evidence.Combine(0.6, evidence.When(share >= stallWarning, 0.4), evidence.When(full, 0.3),
+			evidence.When(window < 5*f.MSSBytes, 0.3)),
 	}
 	if share >= stallWarning && full && timeouts >= manyTimeouts && !droppedHere(f, f.Retransmits) {
 		x.Severity = evidence.Warning
-		x.Rejected = append(x.Rejected, fmt.Sprintf("Not loss by chance: the round trip grows from %s to %s, so packets die in a queue that is full.",
-			evidence.Seconds(f.Base()), evidence.Seconds(f.UnderLoad())))
+		x.Rejected = append(x.Rejected,
+			fmt.Sprintf("Not loss by chance: the round trip grows from %s to %s, so packets die in a queue that is full.",
+				evidence.Seconds(f.Base()), evidence.Seconds(f.UnderLoad())))
 	}
 	x.Remedy.Text = "Fewer senders at one moment, a deeper queue where they meet, or marks in place of drops there (ECN, dctcp). Pacing (fq) spreads their " +
 		"bursts; a lower rto_min on the route shortens the wait inside a data centre."
@@ -129,8 +134,10 @@ func timeoutsWatched(s *evidence.Span) *evidence.Finding {
 		Title: fmt.Sprintf("Connections of the %s host waited for the retransmission timer %s times %s, each time for %s or more.",
 			s.Side, evidence.Count(timeouts), s.When(), evidence.Seconds(leastRTO)),
 		Evidence: []evidence.Evidence{
-			{Name: "retransmission timeouts", Value: timeouts, Unit: "timeouts", Source: s.Source("TcpExt.TCPTimeouts less TCPSynRetrans")},
-			{Name: "connections waiting for the timer, on average", Value: stalled, Unit: "connections", Source: s.Source("timeouts × 200 ms / time")},
+			{Name: "retransmission timeouts", Value: timeouts, Unit: "timeouts",
+				Source: s.Source("TcpExt.TCPTimeouts less TCPSynRetrans")},
+			{Name: "connections waiting for the timer, on average", Value: stalled, Unit: "connections",
+				Source: s.Source("timeouts × 200 ms / time")},
 			{Name: "segments sent", Value: sent, Unit: "segments", Source: s.Source("Tcp.OutSegs")},
 			{Name: "segments sent again", Value: again, Unit: "segments", Source: s.Source("Tcp.RetransSegs")},
 		},
@@ -140,7 +147,8 @@ func timeoutsWatched(s *evidence.Span) *evidence.Finding {
 			fmt.Sprintf("Not handshakes without an answer: those sent %s segments again (TcpExt.TCPSynRetrans) and are not counted here.",
 				evidence.Count(s.Count("TcpExt.TCPSynRetrans"))),
 		},
-		Confidence: evidence.Combine(0.6, evidence.When(timeouts >= 0.01*sent, 0.4), evidence.When(again >= 0.02*sent, 0.3)),
+		Confidence: evidence.Combine(0.6, evidence.When(timeouts >= 0.01*sent, 0.4),
+			evidence.When(again >= 0.02*sent, 0.3)),
 	}
 	// Peers that are gone time out again and again and take nothing; senders whose windows die at
 	// once are heard again after each timeout and lose much beside it.

@@ -71,7 +71,8 @@ func oneOvershoot(f *evidence.Flow) bool {
 // windowHeld: a buffer of either host held the flow for so long that nothing else needs to be
 // looked for.
 func windowHeld(f *evidence.Flow) bool {
-	return f.Share(f.RwndLimitedSeconds) >= evidence.LimitedShare || f.Share(f.SndbufLimitedSeconds) >= evidence.LimitedShare
+	return f.Share(f.RwndLimitedSeconds) >= evidence.LimitedShare ||
+		f.Share(f.SndbufLimitedSeconds) >= evidence.LimitedShare
 }
 
 // droppedHere: the hosts themselves counted a fifth or more of what was sent again, so that the
@@ -88,7 +89,8 @@ func hostDrops(f *evidence.Flow) (total float64, where string) {
 	var worst uint64
 	for _, e := range []evidence.End{f.Sender, f.Receiver} {
 		for _, d := range e.Run.Drops {
-			if d.Stage == drops.Socket || strings.HasPrefix(d.Place, "TcpExt.Listen") || strings.HasPrefix(d.Place, "TcpExt.TCPReqQFull") {
+			if d.Stage == drops.Socket || strings.HasPrefix(d.Place, "TcpExt.Listen") ||
+				strings.HasPrefix(d.Place, "TcpExt.TCPReqQFull") {
 				continue
 			}
 			total += float64(d.Total)
@@ -112,7 +114,8 @@ func reorderings(f *evidence.Flow) (events float64, source string) {
 		return events, f.TCPInfo("tcpi_reord_seen")
 	}
 	counters := f.Sender.Run.Counters
-	return float64(counters["TcpExt.TCPSACKReorder"] + counters["TcpExt.TCPTSReorder"] + counters["TcpExt.TCPRenoReorder"]),
+	return float64(counters["TcpExt.TCPSACKReorder"] + counters["TcpExt.TCPTSReorder"] +
+			counters["TcpExt.TCPRenoReorder"]),
 		"TcpExt.TCPSACKReorder + TCPTSReorder + TCPRenoReorder (" + f.Sender.Name + ")"
 }
 
@@ -150,18 +153,21 @@ func candidateBBR(f *evidence.Flow, x *evidence.Finding, why string) bool {
 	if f.ModelBased() || !slices.Contains(f.Sender.CongestionControls(), "bbr") {
 		return false
 	}
-	x.Remedy.Add(evidence.Candidate{Knob: evidence.TCPCongestionControl, Side: f.Sender.Name, Levels: []knob.Value{"bbr"}, Why: why})
+	x.Remedy.Add(evidence.Candidate{Knob: evidence.TCPCongestionControl, Side: f.Sender.Name,
+		Levels: []knob.Value{"bbr"}, Why: why})
 	return true
 }
 
 // lossEvidence is the part of the segments that was lost.
 func lossEvidence(f *evidence.Flow, p float64) evidence.Evidence {
-	return evidence.Evidence{Name: "segments sent again", Value: p, Unit: "ratio", Source: f.TCPInfo("tcpi_total_retrans / tcpi_segs_out, less tcpi_dsack_dups")}
+	return evidence.Evidence{Name: "segments sent again", Value: p, Unit: "ratio",
+		Source: f.TCPInfo("tcpi_total_retrans / tcpi_segs_out, less tcpi_dsack_dups")}
 }
 
 // dropsEvidence is what the hosts themselves dropped of the flow.
 func dropsEvidence(local float64) evidence.Evidence {
-	return evidence.Evidence{Name: "packets dropped inside the hosts", Value: local, Unit: "packets", Source: "counters of both ends"}
+	return evidence.Evidence{Name: "packets dropped inside the hosts", Value: local, Unit: "packets",
+		Source: "counters of both ends"}
 }
 
 // notLocalDrops rejects the queues of the two hosts.

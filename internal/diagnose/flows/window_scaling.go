@@ -32,7 +32,8 @@ func windowScalingOff(f *evidence.Flow) *evidence.Finding {
 		Code: evidence.WindowScalingOff, Severity: evidence.Warning, Where: "path",
 		Title: fmt.Sprintf("Without window scaling no more than %d bytes fit into a round trip of %s, which holds the flow at %s.",
 			unscaledWindow, evidence.Seconds(f.Loaded()), evidence.Rate(f.RateBitsPerSec)),
-		Evidence: append(f.Common(), evidence.Evidence{Name: "window scaling agreed on", Value: false, Source: f.TCPInfo("tcpi_options TCPI_OPT_WSCALE")}),
+		Evidence: append(f.Common(), evidence.Evidence{Name: "window scaling agreed on", Value: false,
+			Source: f.TCPInfo("tcpi_options TCPI_OPT_WSCALE")}),
 		Rejected: []string{f.NotSendBuffer(), f.NotLoss(), f.NotQueue()},
 	}
 	x.Evidence = append(x.Evidence, f.WindowEvidence()...)
@@ -42,7 +43,8 @@ func windowScalingOff(f *evidence.Flow) *evidence.Finding {
 		if !ok {
 			continue
 		}
-		x.Evidence = append(x.Evidence, evidence.Evidence{Name: "net.ipv4.tcp_window_scaling", Value: value, Source: "sysctl (" + e.Name + ")"})
+		x.Evidence = append(x.Evidence, evidence.Evidence{Name: "net.ipv4.tcp_window_scaling", Value: value,
+			Source: "sysctl (" + e.Name + ")"})
 		if value == "0" {
 			off = append(off, e.Name)
 			x.Remedy.Add(evidence.Candidate{Knob: evidence.TCPWindowScaling, Side: e.Name, Levels: []knob.Value{"1"},
@@ -50,8 +52,9 @@ func windowScalingOff(f *evidence.Flow) *evidence.Finding {
 		}
 	}
 	if rmem, ok := f.Receiver.Number(evidence.TCPRmem, 2); ok {
-		x.Rejected = append(x.Rejected, fmt.Sprintf("Not the size of the receive buffer: net.ipv4.tcp_rmem allows %s at the %s host.",
-			evidence.Bytes(rmem), f.Receiver.Name))
+		x.Rejected = append(x.Rejected,
+			fmt.Sprintf("Not the size of the receive buffer: net.ipv4.tcp_rmem allows %s at the %s host.",
+				evidence.Bytes(rmem), f.Receiver.Name))
 	}
 	x.Remedy.Proof = "The option on and off by turns, with new connections: only without it the rate on this path is bounded by 65535 bytes per round trip; on " +
 		"one of less than a millisecond it makes no difference."

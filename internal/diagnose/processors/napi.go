@@ -11,7 +11,8 @@ const (
 	// A round of polling ends after this many packets, or microseconds, whatever is left
 	// (net.core.netdev_budget, 300 by default, and netdev_budget_usecs, 2000, since Linux 4.12; two
 	// ticks before). One card may take dev_weight packets, 64, at a time.
-	budgetKnob, budgetTimeKnob, weightKnob           = "sysctl:net.core.netdev_budget", "sysctl:net.core.netdev_budget_usecs", "sysctl:net.core.dev_weight"
+	budgetKnob, budgetTimeKnob, weightKnob = "sysctl:net.core.netdev_budget",
+		"sysctl:net.core.netdev_budget_usecs", "sysctl:net.core.dev_weight"
 	defaultBudget, defaultBudgetUsecs, defaultWeight = 300, 2000, 64
 
 	// squeezedOften is how many packets there are to a squeeze where polling ends early again and
@@ -50,7 +51,8 @@ func napiBudgetExhausted(s *evidence.Span) *evidence.Finding {
 		Title: fmt.Sprintf("Polling of the %s host stopped early %s times a second, every %s packets, with work left.",
 			s.Side, evidence.Count(s.PerSecond(squeezes)), evidence.Count(per)),
 		Evidence: []evidence.Evidence{
-			{Name: "rounds of polling that ended early", Value: squeezes, Unit: "rounds", Source: s.Source("/proc/net/softnet_stat, third column")},
+			{Name: "rounds of polling that ended early", Value: squeezes, Unit: "rounds",
+				Source: s.Source("/proc/net/softnet_stat, third column")},
 			{Name: "packets for each of them", Value: per, Unit: "packets", Source: "first column / third column"},
 		},
 		Confidence: evidence.Combine(0.6, evidence.When(smallBudget || smallTime, 0.6)),
@@ -60,44 +62,58 @@ func napiBudgetExhausted(s *evidence.Span) *evidence.Finding {
 		value      float64
 		known      bool
 	}{
-		{"net.core.netdev_budget", "packets", budget, budgetKnown}, {"net.core.netdev_budget_usecs", "microseconds", usecs, usecsKnown},
+		{"net.core.netdev_budget", "packets", budget, budgetKnown},
+		{"net.core.netdev_budget_usecs", "microseconds", usecs, usecsKnown},
 		{"net.core.dev_weight", "packets", weight, weightKnown},
 	} {
 		if k.known {
-			x.Evidence = append(x.Evidence, evidence.Evidence{Name: k.name, Value: k.value, Unit: k.unit, Source: s.Source("sysctl")})
+			x.Evidence = append(x.Evidence, evidence.Evidence{Name: k.name, Value: k.value, Unit: k.unit,
+				Source: s.Source("sysctl")})
 		}
 	}
 	if c, ok := most(judged(s), packetWork); ok {
-		x.Evidence = append(x.Evidence, evidence.Evidence{Name: fmt.Sprintf("softirq and interrupts of CPU %d", c.CPU), Value: packetWork(c), Unit: "ratio",
+		x.Evidence = append(x.Evidence, evidence.Evidence{Name: fmt.Sprintf("softirq and interrupts of CPU %d", c.CPU),
+			Value: packetWork(c), Unit: "ratio",
 			Source: s.Source("/proc/stat")})
 		if packetWork(c) < full {
-			x.Rejected = append(x.Rejected, fmt.Sprintf("Not a processor full of packets: CPU %d spent %s of its time on them.", c.CPU, evidence.Percent(packetWork(c))))
+			x.Rejected = append(x.Rejected,
+				fmt.Sprintf("Not a processor full of packets: CPU %d spent %s of its time on them.", c.CPU,
+					evidence.Percent(packetWork(c))))
 		}
 	}
 	drops := s.Count("softnet.dropped") + s.Sum("nic.", ".rx_missed_errors")
-	x.Rejected = append(x.Rejected, fmt.Sprintf("Nothing was lost by it so far as counters tell: cards and backlogs dropped %s packets.", evidence.Count(drops)))
+	x.Rejected = append(x.Rejected,
+		fmt.Sprintf("Nothing was lost by it so far as counters tell: cards and backlogs dropped %s packets.",
+			evidence.Count(drops)))
 	x.Remedy.Proof = "Raise the one that binds four times and back by turns, with the rate and the 99th percentile of the round trip as measures: with the default budget expect no effect."
 	switch {
 	case smallBudget:
 		x.Severity = evidence.Warning
-		x.Remedy.Text = fmt.Sprintf("Set net.core.netdev_budget back to %d or more: it is %s, and rounds end because of it.", defaultBudget, evidence.Count(budget))
+		x.Remedy.Text = fmt.Sprintf(
+			"Set net.core.netdev_budget back to %d or more: it is %s, and rounds end because of it.", defaultBudget,
+			evidence.Count(budget))
 		if !budgetKnown {
-			x.Remedy.Text = fmt.Sprintf("Look at net.core.netdev_budget of the machine, which this namespace does not show: rounds end after fewer packets than the default of %d "+
-				"allows, and long before their time is over.", defaultBudget)
+			x.Remedy.Text = fmt.Sprintf(
+				"Look at net.core.netdev_budget of the machine, which this namespace does not show: rounds end after fewer packets than the default of %d "+
+					"allows, and long before their time is over.", defaultBudget)
 		}
-		x.Remedy.Add(evidence.Candidate{Knob: budgetKnob, Side: s.Side, Levels: []knob.Value{"300", "600"}, Why: "rounds of polling end at this number of packets"})
+		x.Remedy.Add(evidence.Candidate{Knob: budgetKnob, Side: s.Side, Levels: []knob.Value{"300", "600"},
+			Why: "rounds of polling end at this number of packets"})
 	case smallTime:
 		x.Severity = evidence.Warning
-		x.Remedy.Text = fmt.Sprintf("Set net.core.netdev_budget_usecs back to %d: it is %s, and rounds end before the budget of packets is used.",
+		x.Remedy.Text = fmt.Sprintf(
+			"Set net.core.netdev_budget_usecs back to %d: it is %s, and rounds end before the budget of packets is used.",
 			defaultBudgetUsecs, evidence.Count(usecs))
-		x.Remedy.Add(evidence.Candidate{Knob: budgetTimeKnob, Side: s.Side, Levels: []knob.Value{"2000", "8000"}, Why: "rounds of polling end at this time"})
+		x.Remedy.Add(evidence.Candidate{Knob: budgetTimeKnob, Side: s.Side, Levels: []knob.Value{"2000", "8000"},
+			Why: "rounds of polling end at this time"})
 	default:
 		x.Remedy.Text = "Mostly harmless with the default budget. If latency matters, spread the packets over more processors before raising net.core.netdev_budget."
 		x.Remedy.Add(evidence.Candidate{Knob: budgetKnob, Side: s.Side, Levels: []knob.Value{"600", "1200"},
 			Why: "expected to make no difference to throughput; the experiment tells"})
 	}
 	if smallWeight {
-		x.Remedy.Add(evidence.Candidate{Knob: weightKnob, Side: s.Side, Levels: []knob.Value{"64"}, Why: "what a backlog may hand up in one go"})
+		x.Remedy.Add(evidence.Candidate{Knob: weightKnob, Side: s.Side, Levels: []knob.Value{"64"},
+			Why: "what a backlog may hand up in one go"})
 	}
 	return x
 }

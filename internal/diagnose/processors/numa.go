@@ -61,9 +61,12 @@ func numaMisplaced(s *evidence.Span) *evidence.Finding {
 		Title: fmt.Sprintf("%s of the %s host is on node %d, and %d of its interrupts and %d of the test's threads run on other nodes.",
 			card.Name, s.Side, home, len(remote), len(workers)),
 		Evidence: []evidence.Evidence{
-			{Name: "node of " + card.Name, Value: float64(home), Source: s.Source("/sys/class/net/" + card.Name + "/device/numa_node")},
-			{Name: "interrupts served on other nodes", Value: float64(len(remote)), Unit: "interrupts", Source: s.Source("/proc/irq/*/effective_affinity_list")},
-			{Name: "threads of the test on other nodes", Value: float64(len(workers)), Unit: "threads", Source: s.Source("placement of the run")},
+			{Name: "node of " + card.Name, Value: float64(home),
+				Source: s.Source("/sys/class/net/" + card.Name + "/device/numa_node")},
+			{Name: "interrupts served on other nodes", Value: float64(len(remote)), Unit: "interrupts",
+				Source: s.Source("/proc/irq/*/effective_affinity_list")},
+			{Name: "threads of the test on other nodes", Value: float64(len(workers)), Unit: "threads",
+				Source: s.Source("placement of the run")},
 		},
 	}
 	for _, c := range judged(s) {
@@ -74,15 +77,20 @@ func numaMisplaced(s *evidence.Span) *evidence.Finding {
 		}
 	}
 	if x.Severity == evidence.Notice {
-		x.Rejected = append(x.Rejected, fmt.Sprintf("Not shown to cost anything: no processor away from the card was busier than %s.", evidence.Percent(busyRemote)))
+		x.Rejected = append(x.Rejected,
+			fmt.Sprintf("Not shown to cost anything: no processor away from the card was busier than %s.",
+				evidence.Percent(busyRemote)))
 	} else {
-		x.Rejected = append(x.Rejected, fmt.Sprintf("Not too few processors near the card: node %d has %d.", home, len(local)))
+		x.Rejected = append(x.Rejected, fmt.Sprintf("Not too few processors near the card: node %d has %d.", home,
+			len(local)))
 	}
-	x.Remedy.Text = fmt.Sprintf("Serve the interrupts of %s on the processors of node %d, and run its programs there (numactl --cpunodebind=%d).", card.Name, home, home)
+	x.Remedy.Text = fmt.Sprintf(
+		"Serve the interrupts of %s on the processors of node %d, and run its programs there (numactl --cpunodebind=%d).", card.Name, home, home)
 	x.Remedy.Proof = "Pin interrupts and threads to the card's node and away from it by turns: the difference grows with the rate and vanishes at a tenth of it."
 	for i, irq := range remote[:min(len(remote), 5)] {
 		x.Remedy.Add(evidence.Candidate{Knob: knob.ID("irq:" + strconv.Itoa(irq.Number) + "/affinity"), Side: s.Side,
-			Levels: []knob.Value{knob.Value(strconv.Itoa(local[i%len(local)]))}, Why: "memory of the card's node is near to this processor"})
+			Levels: []knob.Value{knob.Value(strconv.Itoa(local[i%len(local)]))},
+			Why:    "memory of the card's node is near to this processor"})
 	}
 	return x
 }

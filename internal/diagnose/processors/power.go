@@ -60,19 +60,23 @@ func slowed(s *evidence.Span) *evidence.Finding {
 		Title: fmt.Sprintf("CPU %d of the %s host is %s busy and may run at %d MHz at most, of the %d that it could.",
 			p.ID, s.Side, evidence.Percent(busiest.Busy()), p.LimitMHz, p.MaxMHz),
 		Evidence: append([]evidence.Evidence{
-			{Name: "highest clock allowed", Value: float64(p.LimitMHz), Unit: "megahertz", Source: s.Source("scaling_max_freq")},
-			{Name: "highest clock possible", Value: float64(p.MaxMHz), Unit: "megahertz", Source: s.Source("cpuinfo_max_freq")},
+			{Name: "highest clock allowed", Value: float64(p.LimitMHz), Unit: "megahertz",
+				Source: s.Source("scaling_max_freq")},
+			{Name: "highest clock possible", Value: float64(p.MaxMHz), Unit: "megahertz",
+				Source: s.Source("cpuinfo_max_freq")},
 			{Name: "governor", Value: p.Governor, Source: s.Source("scaling_governor")},
 		}, classes(s, busiest)...),
-		Rejected: []string{fmt.Sprintf("Not too little to do: the processor had %s idle.", evidence.Percent(busiest.Idle))},
+		Rejected: []string{fmt.Sprintf("Not too little to do: the processor had %s idle.",
+			evidence.Percent(busiest.Idle))},
 	}
 	if realCard(s) {
 		x.Severity = evidence.Warning
 	}
 	x.Remedy.Text = "Lift the limit (scaling_max_freq, power profile, BIOS) or look for heat and power capping."
 	x.Remedy.Proof = "Throughput per busy processor follows the clock when the limit is moved; on an idle host nothing changes."
-	x.Remedy.Add(evidence.Candidate{Knob: knob.ID(fmt.Sprintf("cpu:%d/scaling_governor", p.ID)), Side: s.Side, Levels: []knob.Value{"performance"},
-		Why: "asks for the highest clock that is allowed"})
+	x.Remedy.Add(evidence.Candidate{Knob: knob.ID(fmt.Sprintf("cpu:%d/scaling_governor", p.ID)), Side: s.Side,
+		Levels: []knob.Value{"performance"},
+		Why:    "asks for the highest clock that is allowed"})
 	return x
 }
 
@@ -94,7 +98,8 @@ func sleepy(c *evidence.Case) *evidence.Finding {
 	}
 	for _, e := range []evidence.End{{Name: "near", Host: c.Near}, {Name: "far", Host: c.Far}} {
 		state, ok := deepest(e.Host)
-		if !ok || state.LatencySeconds < deepSleep || state.LatencySeconds > idle.P50 || idle.P50-loaded.P50 > 4*state.LatencySeconds {
+		if !ok || state.LatencySeconds < deepSleep || state.LatencySeconds > idle.P50 ||
+			idle.P50-loaded.P50 > 4*state.LatencySeconds {
 			continue
 		}
 		x := &evidence.Finding{
@@ -103,10 +108,13 @@ func sleepy(c *evidence.Case) *evidence.Finding {
 				evidence.Seconds(idle.P50), evidence.Seconds(loaded.P50), evidence.Seconds(state.LatencySeconds)),
 			Evidence: []evidence.Evidence{
 				{Name: "idle round trip, median", Value: idle.P50, Unit: "seconds", Source: "ping before the load"},
-				{Name: "round trip beside the load, median", Value: loaded.P50, Unit: "seconds", Source: "ping beside the load"},
-				{Name: "deepest sleep allowed, " + state.Name, Value: state.LatencySeconds, Unit: "seconds", Source: "cpuidle exit latency (" + e.Name + ")"},
+				{Name: "round trip beside the load, median", Value: loaded.P50, Unit: "seconds",
+					Source: "ping beside the load"},
+				{Name: "deepest sleep allowed, " + state.Name, Value: state.LatencySeconds, Unit: "seconds",
+					Source: "cpuidle exit latency (" + e.Name + ")"},
 			},
-			Rejected: []string{fmt.Sprintf("Not a queue: load made the path quicker by %s.", evidence.Seconds(idle.P50-loaded.P50))},
+			Rejected: []string{fmt.Sprintf("Not a queue: load made the path quicker by %s.",
+				evidence.Seconds(idle.P50-loaded.P50))},
 		}
 		// Half of the round trip is what somebody who cares for latency came to find.
 		if loaded.P50 <= 0.5*idle.P50 {
@@ -115,8 +123,9 @@ func sleepy(c *evidence.Case) *evidence.Finding {
 		x.Remedy.Text = "Where latency matters more than power, forbid the deep states to the processors that serve the card (PM QoS, resume latency)."
 		x.Remedy.Proof = "Hold cpu_dma_latency low during every second segment: the idle round trip falls by the exit latency; the loaded one stays."
 		for _, p := range e.Host.CPUs[:min(len(e.Host.CPUs), 4)] {
-			x.Remedy.Add(evidence.Candidate{Knob: knob.ID(fmt.Sprintf("cpu:%d/resume_latency", p.ID)), Side: e.Name, Levels: []knob.Value{"20"},
-				Why: "the longest wake-up, in microseconds, that this processor may take"})
+			x.Remedy.Add(evidence.Candidate{Knob: knob.ID(fmt.Sprintf("cpu:%d/resume_latency", p.ID)), Side: e.Name,
+				Levels: []knob.Value{"20"},
+				Why:    "the longest wake-up, in microseconds, that this processor may take"})
 		}
 		return x
 	}

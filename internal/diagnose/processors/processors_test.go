@@ -14,7 +14,8 @@ import (
 // cpu makes one processor's three seconds out of shares: user, system, softirq, steal; the rest is
 // idle.
 func cpu(n int, user, system, softirq, steal float64) host.CPUTimes {
-	return host.CPUTimes{CPU: n, User: 3 * user, System: 3 * system, SoftIRQ: 3 * softirq, Steal: 3 * steal, Idle: 3 * (1 - user - system - softirq - steal)}
+	return host.CPUTimes{CPU: n, User: 3 * user, System: 3 * system, SoftIRQ: 3 * softirq, Steal: 3 * steal,
+		Idle: 3 * (1 - user - system - softirq - steal)}
 }
 
 // niced makes all programs of a processor those of a lower priority.
@@ -30,8 +31,10 @@ func span(counters map[string]uint64, cpus ...host.CPUTimes) *evidence.Span {
 
 // loaded is the same during a stream over a card; a speed of 0 makes the card a virtual one.
 func loaded(s *evidence.Span, rate, speed float64) *evidence.Span {
-	s.Run = &traffic.Result{Test: traffic.Stream, Streams: 1, DurationSeconds: 3, ThroughputBitsPerSec: rate, Bytes: int64(rate * 3 / 8)}
-	s.End = &evidence.End{Name: s.Side, Host: s.Host, Card: &host.Interface{Name: "eth0", Virtual: speed == 0, SpeedBitsPerSec: speed}}
+	s.Run = &traffic.Result{Test: traffic.Stream, Streams: 1, DurationSeconds: 3, ThroughputBitsPerSec: rate,
+		Bytes: int64(rate * 3 / 8)}
+	s.End = &evidence.End{Name: s.Side, Host: s.Host,
+		Card: &host.Interface{Name: "eth0", Virtual: speed == 0, SpeedBitsPerSec: speed}}
 	return s
 }
 
@@ -55,44 +58,76 @@ func TestSpanRules(t *testing.T) {
 		span *evidence.Span
 		want evidence.Severity
 	}{
-		{"backlog: one in a hundred dies", softnetBacklogDrops, set(span(counts{"softnet.dropped": 1000, "softnet.processed": 99_000}), backlogKnob, "10"), evidence.Warning},
-		{"backlog: one in five thousand", softnetBacklogDrops, span(counts{"softnet.dropped": 200, "softnet.processed": 1_000_000}), evidence.Notice},
-		{"backlog: one in a million is an accident", softnetBacklogDrops, span(counts{"softnet.dropped": 30, "softnet.processed": 30_000_000}), none},
-		{"backlog: a few packets of few", softnetBacklogDrops, span(counts{"softnet.dropped": 5, "softnet.processed": 100}), none},
-		{"backlog: the ring dropped and not the backlog", softnetBacklogDrops, span(counts{"nic.eth0.rx_missed_errors": 5000, "softnet.processed": 100_000}), none},
+		{"backlog: one in a hundred dies", softnetBacklogDrops,
+			set(span(counts{"softnet.dropped": 1000, "softnet.processed": 99_000}), backlogKnob, "10"),
+			evidence.Warning},
+		{"backlog: one in five thousand", softnetBacklogDrops,
+			span(counts{"softnet.dropped": 200, "softnet.processed": 1_000_000}), evidence.Notice},
+		{"backlog: one in a million is an accident", softnetBacklogDrops,
+			span(counts{"softnet.dropped": 30, "softnet.processed": 30_000_000}), none},
+		{"backlog: a few packets of few", softnetBacklogDrops,
+			span(counts{"softnet.dropped": 5, "softnet.processed": 100}), none},
+		{"backlog: the ring dropped and not the backlog", softnetBacklogDrops,
+			span(counts{"nic.eth0.rx_missed_errors": 5000, "softnet.processed": 100_000}), none},
 		{"backlog: a kernel that does not count", softnetBacklogDrops, span(nil), none},
-		{"backlog: a storm of long ago", softnetBacklogDrops, history(span(counts{"softnet.dropped": 1_000_000, "softnet.processed": 99_000_000})), evidence.Notice},
+		{"backlog: a storm of long ago", softnetBacklogDrops,
+			history(span(counts{"softnet.dropped": 1_000_000, "softnet.processed": 99_000_000})), evidence.Notice},
 
-		{"budget: lowered and hit by every round", napiBudgetExhausted, set(span(counts{"softnet.time_squeeze": 30_000, "softnet.processed": 300_000}), budgetKnob, "8"), evidence.Warning},
-		{"budget: the time lowered", napiBudgetExhausted, set(set(span(counts{"softnet.time_squeeze": 3000, "softnet.processed": 300_000}), budgetKnob, "300"), budgetTimeKnob, "50"), evidence.Warning},
-		{"budget: the default, often", napiBudgetExhausted, set(span(counts{"softnet.time_squeeze": 3000, "softnet.processed": 900_000}), budgetKnob, "300"), evidence.Notice},
-		{"budget: lowered, and squeezes are seldom", napiBudgetExhausted, set(span(counts{"softnet.time_squeeze": 30, "softnet.processed": 300_000}), budgetKnob, "8"), none},
-		{"budget: the default, thousands of packets to a squeeze", napiBudgetExhausted, set(span(counts{"softnet.time_squeeze": 900, "softnet.processed": 9_000_000}), budgetKnob, "300"), none},
+		{"budget: lowered and hit by every round", napiBudgetExhausted,
+			set(span(counts{"softnet.time_squeeze": 30_000, "softnet.processed": 300_000}), budgetKnob, "8"),
+			evidence.Warning},
+		{"budget: the time lowered", napiBudgetExhausted,
+			set(set(span(counts{"softnet.time_squeeze": 3000, "softnet.processed": 300_000}), budgetKnob, "300"),
+				budgetTimeKnob, "50"), evidence.Warning},
+		{"budget: the default, often", napiBudgetExhausted,
+			set(span(counts{"softnet.time_squeeze": 3000, "softnet.processed": 900_000}), budgetKnob, "300"),
+			evidence.Notice},
+		{"budget: lowered, and squeezes are seldom", napiBudgetExhausted,
+			set(span(counts{"softnet.time_squeeze": 30, "softnet.processed": 300_000}), budgetKnob, "8"), none},
+		{"budget: the default, thousands of packets to a squeeze", napiBudgetExhausted,
+			set(span(counts{"softnet.time_squeeze": 900, "softnet.processed": 9_000_000}), budgetKnob, "300"), none},
 		{"budget: not shown to a container, and rounds end for packets", napiBudgetExhausted,
-			span(counts{"softnet.time_squeeze": 9000, "softnet.processed": 30_000}, cpu(0, 0, 0.1, 0.2, 0)), evidence.Warning},
+			span(counts{"softnet.time_squeeze": 9000, "softnet.processed": 30_000}, cpu(0, 0, 0.1, 0.2, 0)),
+			evidence.Warning},
 		{"budget: not shown, and rounds of a slow processor end for time", napiBudgetExhausted,
-			span(counts{"softnet.time_squeeze": 1200, "softnet.processed": 60_000}, cpu(0, 0, 0.1, 0.85, 0)), evidence.Notice},
-		{"budget: not shown, and nothing told of processors", napiBudgetExhausted, span(counts{"softnet.time_squeeze": 9000, "softnet.processed": 30_000}), evidence.Notice},
-		{"budget: since boot nobody can say", napiBudgetExhausted, history(set(span(counts{"softnet.time_squeeze": 1 << 40, "softnet.processed": 1 << 44}), budgetKnob, "8")), none},
+			span(counts{"softnet.time_squeeze": 1200, "softnet.processed": 60_000}, cpu(0, 0, 0.1, 0.85, 0)),
+			evidence.Notice},
+		{"budget: not shown, and nothing told of processors", napiBudgetExhausted,
+			span(counts{"softnet.time_squeeze": 9000, "softnet.processed": 30_000}), evidence.Notice},
+		{"budget: since boot nobody can say", napiBudgetExhausted,
+			history(set(span(counts{"softnet.time_squeeze": 1 << 40, "softnet.processed": 1 << 44}), budgetKnob, "8")),
+			none},
 
 		{"steal: a fifth", cpuSteal, span(nil, cpu(0, 0.2, 0.3, 0.2, 0.2)), evidence.Warning},
 		{"steal: a twelfth", cpuSteal, span(nil, cpu(0, 0.2, 0.3, 0.2, 0.08)), evidence.Notice},
 		{"steal: a processor that is full by itself", cpuSteal, span(nil, cpu(0, 0.5, 0.3, 0.2, 0)), none},
 		{"steal: a history", cpuSteal, history(span(nil, cpu(0, 0.2, 0.3, 0.2, 0.2))), none},
 
-		{"softirq: one full, one idle, behind a card", softirqCPUSaturated, loaded(span(nil, cpu(0, 0, 0.02, 0.97, 0), cpu(1, 0.1, 0.2, 0, 0)), 4e9, 10e9), evidence.Warning},
-		{"softirq: inside one machine", softirqCPUSaturated, loaded(span(nil, cpu(0, 0, 0.02, 0.97, 0), cpu(1, 0.1, 0.2, 0, 0)), 4e9, 0), evidence.Notice},
-		{"softirq: all are full", softirqCPUSaturated, loaded(span(nil, cpu(0, 0, 0.02, 0.97, 0), cpu(1, 0.1, 0.5, 0.4, 0)), 4e9, 10e9), none},
-		{"softirq: a program has the processor", softirqCPUSaturated, loaded(span(nil, cpu(0, 0.6, 0.1, 0.3, 0), cpu(1, 0, 0, 0, 0)), 4e9, 10e9), none},
-		{"softirq: one processor is all there is", softirqCPUSaturated, loaded(span(nil, cpu(0, 0, 0.02, 0.97, 0)), 4e9, 10e9), none},
+		{"softirq: one full, one idle, behind a card", softirqCPUSaturated,
+			loaded(span(nil, cpu(0, 0, 0.02, 0.97, 0), cpu(1, 0.1, 0.2, 0, 0)), 4e9, 10e9), evidence.Warning},
+		{"softirq: inside one machine", softirqCPUSaturated,
+			loaded(span(nil, cpu(0, 0, 0.02, 0.97, 0), cpu(1, 0.1, 0.2, 0, 0)), 4e9, 0), evidence.Notice},
+		{"softirq: all are full", softirqCPUSaturated,
+			loaded(span(nil, cpu(0, 0, 0.02, 0.97, 0), cpu(1, 0.1, 0.5, 0.4, 0)), 4e9, 10e9), none},
+		{"softirq: a program has the processor", softirqCPUSaturated,
+			loaded(span(nil, cpu(0, 0.6, 0.1, 0.3, 0), cpu(1, 0, 0, 0, 0)), 4e9, 10e9), none},
+		{"softirq: one processor is all there is", softirqCPUSaturated,
+			loaded(span(nil, cpu(0, 0, 0.02, 0.97, 0)), 4e9, 10e9), none},
 
-		{"processors: programs have them", cpuSaturated, loaded(span(nil, cpu(0, 0.7, 0.2, 0.1, 0), cpu(1, 0.6, 0.3, 0.1, 0)), 4e9, 0), evidence.Warning},
-		{"processors: our own work, memory to memory", cpuSaturated, loaded(span(nil, cpu(0, 0.05, 0.65, 0.3, 0), cpu(1, 0.05, 0.65, 0.3, 0)), 60e9, 0), none},
-		{"processors: our own work, below the link", cpuSaturated, loaded(span(nil, cpu(0, 0.05, 0.65, 0.3, 0), cpu(1, 0.05, 0.65, 0.3, 0)), 4e9, 10e9), evidence.Warning},
-		{"processors: our own work, and the link is full", cpuSaturated, loaded(span(nil, cpu(0, 0.05, 0.65, 0.3, 0), cpu(1, 0.05, 0.65, 0.3, 0)), 9.5e9, 10e9), none},
-		{"processors: programs on one of two", cpuSaturated, loaded(span(nil, cpu(0, 0.9, 0.1, 0, 0), cpu(1, 0, 0.1, 0.1, 0)), 4e9, 0), none},
-		{"processors: a busy host, watched", cpuSaturated, span(nil, cpu(0, 0.9, 0.1, 0, 0), cpu(1, 0.9, 0.1, 0, 0)), evidence.Notice},
-		{"processors: programs that give way", cpuSaturated, loaded(span(nil, niced(cpu(0, 0.7, 0.2, 0.1, 0)), niced(cpu(1, 0.6, 0.3, 0.1, 0))), 4e9, 0), none},
+		{"processors: programs have them", cpuSaturated,
+			loaded(span(nil, cpu(0, 0.7, 0.2, 0.1, 0), cpu(1, 0.6, 0.3, 0.1, 0)), 4e9, 0), evidence.Warning},
+		{"processors: our own work, memory to memory", cpuSaturated,
+			loaded(span(nil, cpu(0, 0.05, 0.65, 0.3, 0), cpu(1, 0.05, 0.65, 0.3, 0)), 60e9, 0), none},
+		{"processors: our own work, below the link", cpuSaturated,
+			loaded(span(nil, cpu(0, 0.05, 0.65, 0.3, 0), cpu(1, 0.05, 0.65, 0.3, 0)), 4e9, 10e9), evidence.Warning},
+		{"processors: our own work, and the link is full", cpuSaturated,
+			loaded(span(nil, cpu(0, 0.05, 0.65, 0.3, 0), cpu(1, 0.05, 0.65, 0.3, 0)), 9.5e9, 10e9), none},
+		{"processors: programs on one of two", cpuSaturated,
+			loaded(span(nil, cpu(0, 0.9, 0.1, 0, 0), cpu(1, 0, 0.1, 0.1, 0)), 4e9, 0), none},
+		{"processors: a busy host, watched", cpuSaturated, span(nil, cpu(0, 0.9, 0.1, 0, 0), cpu(1, 0.9, 0.1, 0, 0)),
+			evidence.Notice},
+		{"processors: programs that give way", cpuSaturated,
+			loaded(span(nil, niced(cpu(0, 0.7, 0.2, 0.1, 0)), niced(cpu(1, 0.6, 0.3, 0.1, 0))), 4e9, 0), none},
 		{"processors: nothing known", cpuSaturated, loaded(span(nil), 4e9, 10e9), none},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -100,7 +135,8 @@ func TestSpanRules(t *testing.T) {
 			got := none
 			if x != nil {
 				got = x.Severity
-				if x.Title == "" || x.Remedy.Text == "" || x.Remedy.Proof == "" || len(x.Evidence) == 0 || math.IsNaN(x.Confidence) {
+				if x.Title == "" || x.Remedy.Text == "" || x.Remedy.Proof == "" || len(x.Evidence) == 0 ||
+					math.IsNaN(x.Confidence) {
 					t.Errorf("incomplete: %+v", x)
 				}
 			}
@@ -117,7 +153,8 @@ func queued(streams int, hot float64, packets ...uint64) *evidence.Span {
 	for q, n := range packets {
 		counters["ethtool.eth0.rx_queue_"+string(rune('0'+q))+"_packets"] = n
 	}
-	s := span(counters, cpu(0, 0, 1-hot, hot, 0), cpu(1, 0, 0.1, 0.1, 0), cpu(2, 0, 0.1, 0.1, 0), cpu(3, 0, 0.1, 0.1, 0))
+	s := span(counters, cpu(0, 0, 1-hot, hot, 0), cpu(1, 0, 0.1, 0.1, 0), cpu(2, 0, 0.1, 0.1, 0),
+		cpu(3, 0, 0.1, 0.1, 0))
 	s.Host.Interfaces = []host.Interface{{Name: "eth0"}}
 	if streams > 0 {
 		s = loaded(s, 4e9, 10e9)
@@ -151,7 +188,8 @@ func TestRSSImbalance(t *testing.T) {
 
 func TestQueueNumber(t *testing.T) {
 	for name, want := range map[string]int{
-		"rx_queue_3_packets": 3, "rx-12.packets": 12, "rx7_packets": 7, "queue_0_rx_packets": -1, "rx_packets": -1, "rx_queue_3_bytes": -1,
+		"rx_queue_3_packets": 3, "rx-12.packets": 12, "rx7_packets": 7, "queue_0_rx_packets": -1, "rx_packets": -1,
+		"rx_queue_3_bytes":       -1,
 		"rx_queue_3_xdp_packets": -1, "rx99999_packets": -1, "tx_queue_3_packets": -1, "rx_1_rx_packets": 1,
 	} {
 		q, ok := queueNumber(name)
@@ -204,7 +242,8 @@ func TestNUMAMisplaced(t *testing.T) {
 }
 
 func TestCPUList(t *testing.T) {
-	for text, want := range map[string][]int{"": nil, "3": {3}, "0-2,8": {0, 1, 2, 8}, "x,4": {4}, "5-3": nil, "1-y": nil} {
+	for text, want := range map[string][]int{"": nil, "3": {3}, "0-2,8": {0, 1, 2, 8}, "x,4": {4}, "5-3": nil,
+		"1-y": nil} {
 		if d := cmp.Diff(want, cpuList(text)); d != "" {
 			t.Errorf("%q (-want +got)\n%s", text, d)
 		}
@@ -217,17 +256,21 @@ func TestCPUList(t *testing.T) {
 // rested is a case with an idle ping, one beside a stream, and one idle state.
 func rested(idle, under, exit float64) *evidence.Case {
 	c := &evidence.Case{Near: &host.Snapshot{CPUs: []host.CPU{{ID: 0}}}, Runs: []traffic.Result{
-		{Test: traffic.Ping, RTT: &traffic.Distribution{P50: idle}}, {Test: traffic.Stream, RTT: &traffic.Distribution{P50: under}},
+		{Test: traffic.Ping, RTT: &traffic.Distribution{P50: idle}},
+		{Test: traffic.Stream, RTT: &traffic.Distribution{P50: under}},
 	}}
-	c.Near.Idle = &host.Idle{States: []host.IdleState{{Name: "C1", LatencySeconds: 2e-6}, {Name: "C6", LatencySeconds: exit}}}
+	c.Near.Idle = &host.Idle{States: []host.IdleState{{Name: "C1", LatencySeconds: 2e-6},
+		{Name: "C6", LatencySeconds: exit}}}
 	return c
 }
 
 func TestCPUPowerState(t *testing.T) {
 	limited := func(limit int, idle float64) *evidence.Case {
-		return &evidence.Case{Near: &host.Snapshot{CPUs: []host.CPU{{ID: 0, LimitMHz: limit, MaxMHz: 3000}}}, Runs: []traffic.Result{{
-			Test: traffic.Stream, DurationSeconds: 3, Ends: traffic.Ends{Local: traffic.End{CPUs: []host.CPUTimes{cpu(0, 0, 1-idle, 0, 0)}}},
-		}}}
+		return &evidence.Case{Near: &host.Snapshot{CPUs: []host.CPU{{ID: 0, LimitMHz: limit, MaxMHz: 3000}}},
+			Runs: []traffic.Result{{
+				Test: traffic.Stream, DurationSeconds: 3,
+				Ends: traffic.Ends{Local: traffic.End{CPUs: []host.CPUTimes{cpu(0, 0, 1-idle, 0, 0)}}},
+			}}}
 	}
 	for _, c := range []struct {
 		name string

@@ -65,9 +65,11 @@ func imbalanceOf(s *evidence.Span, card *host.Interface) *evidence.Finding {
 		Title: fmt.Sprintf("Receive queue %d of %s at the %s host got %s of the packets, with %d queues to spread them over.",
 			hot, card.Name, s.Side, evidence.Percent(worst/sum), len(queues)),
 		Evidence: []evidence.Evidence{
-			{Name: fmt.Sprintf("packets of queue %d", hot), Value: worst, Unit: "packets", Source: s.Source("ethtool -S " + card.Name)},
+			{Name: fmt.Sprintf("packets of queue %d", hot), Value: worst, Unit: "packets",
+				Source: s.Source("ethtool -S " + card.Name)},
 			{Name: "packets of all queues", Value: sum, Unit: "packets", Source: s.Source("ethtool -S " + card.Name)},
-			{Name: "times the mean of all queues", Value: worst / average, Unit: "times", Source: "fullest queue / mean"},
+			{Name: "times the mean of all queues", Value: worst / average, Unit: "times",
+				Source: "fullest queue / mean"},
 		},
 		Confidence: 0.6,
 	}
@@ -77,17 +79,21 @@ func imbalanceOf(s *evidence.Span, card *host.Interface) *evidence.Finding {
 		x.Evidence = append(x.Evidence, classes(s, c)...)
 		if packetWork(c) >= softirqFull && rest <= idleEnough {
 			x.Severity, x.Confidence = evidence.Warning, 0.9
-			x.Rejected = append(x.Rejected, fmt.Sprintf("Not too few processors: CPU %d is full of packets, the others are %s busy.", c.CPU, evidence.Percent(rest)))
+			x.Rejected = append(x.Rejected,
+				fmt.Sprintf("Not too few processors: CPU %d is full of packets, the others are %s busy.", c.CPU,
+					evidence.Percent(rest)))
 		} else {
-			x.Rejected = append(x.Rejected, fmt.Sprintf("Not shown to cost anything: the processor with most packet work, CPU %d, has %s of its time for other things.",
-				c.CPU, evidence.Percent(1-packetWork(c))))
+			x.Rejected = append(x.Rejected,
+				fmt.Sprintf("Not shown to cost anything: the processor with most packet work, CPU %d, has %s of its time for other things.",
+					c.CPU, evidence.Percent(1-packetWork(c))))
 		}
 	}
 	x.Remedy.Text = "Let the hash use ports as well (ethtool -N … rx-flow-hash udp4 sdfn), check the indirection table, or spread by software (RPS) where one tunnel carries everything."
 	x.Remedy.Proof = "Many UDP flows with other ports: with the ports in the hash they spread over the queues; one single flow stays on one queue either way."
 	if card.Card != nil && card.Card.RSS != nil {
 		x.Remedy.Add(evidence.Candidate{Knob: knob.ID("ethtool:" + card.Name + "/rss.indirection"), Side: s.Side,
-			Levels: []knob.Value{knob.Value("equal " + strconv.Itoa(len(queues)))}, Why: "an uneven table sends most flows to few queues"})
+			Levels: []knob.Value{knob.Value("equal " + strconv.Itoa(len(queues)))},
+			Why:    "an uneven table sends most flows to few queues"})
 	}
 	return x
 }

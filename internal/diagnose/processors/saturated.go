@@ -39,11 +39,13 @@ func softirqCPUSaturated(s *evidence.Span) *evidence.Finding {
 		Code: evidence.SoftirqCPUSaturated, Severity: evidence.Notice, Where: s.Side,
 		Title: fmt.Sprintf("CPU %d of the %s host spent %s of its time on packets %s while the others were %s busy.",
 			c.CPU, s.Side, evidence.Percent(packetWork(c)), s.When(), evidence.Percent(rest)),
-		Evidence:   classes(s, c),
-		Rejected:   []string{fmt.Sprintf("Not too few processors: the other %d worked %s of the time.", len(all)-1, evidence.Percent(rest))},
+		Evidence: classes(s, c),
+		Rejected: []string{fmt.Sprintf("Not too few processors: the other %d worked %s of the time.", len(all)-1,
+			evidence.Percent(rest))},
 		Confidence: evidence.Combine(0.75, evidence.When(realCard(s), 0.5)),
 	}
-	x.Rejected = append(x.Rejected, fmt.Sprintf("Not programs on that processor: they had %s of it.", evidence.Percent(c.User)))
+	x.Rejected = append(x.Rejected, fmt.Sprintf("Not programs on that processor: they had %s of it.",
+		evidence.Percent(c.User)))
 	// Passively a processor at its limit is enough: packets that come meanwhile wait or die.
 	if realCard(s) || s.Run == nil && packetWork(c) >= full {
 		x.Severity = evidence.Warning
@@ -54,10 +56,12 @@ func softirqCPUSaturated(s *evidence.Span) *evidence.Finding {
 		card := s.End.Card
 		if card.Channels != nil && card.Channels.Combined < card.Channels.MaxCombined {
 			x.Remedy.Add(evidence.Candidate{Knob: knob.ID("ethtool:" + card.Name + "/channels.combined"), Side: s.Side,
-				Levels: []knob.Value{knob.Value(fmt.Sprint(min(card.Channels.MaxCombined, uint32(len(all)))))}, Why: "each queue has an interrupt that another processor can serve"})
+				Levels: []knob.Value{knob.Value(fmt.Sprint(min(card.Channels.MaxCombined, uint32(len(all)))))},
+				Why:    "each queue has an interrupt that another processor can serve"})
 		} else if len(card.Queues) > 0 && len(all) <= 32 {
 			x.Remedy.Add(evidence.Candidate{Knob: knob.ID("queue:" + card.Name + "/rx-0/rps_cpus"), Side: s.Side,
-				Levels: []knob.Value{knob.Value(fmt.Sprintf("%x", (uint64(1)<<len(all)-1)&^(uint64(1)<<c.CPU)))}, Why: "the protocol's part of the work moves to other processors"})
+				Levels: []knob.Value{knob.Value(fmt.Sprintf("%x", (uint64(1)<<len(all)-1)&^(uint64(1)<<c.CPU)))},
+				Why:    "the protocol's part of the work moves to other processors"})
 		}
 	}
 	return x
@@ -79,7 +83,8 @@ func cpuSaturated(s *evidence.Span) *evidence.Finding {
 	}
 	c, _ := most(all, programs)
 	foreign := user >= otherPrograms
-	slow := realCard(s) && s.Loaded() && s.End.Card.SpeedBitsPerSec > 0 && s.Run.ThroughputBitsPerSec < lineRate*s.End.Card.SpeedBitsPerSec
+	slow := realCard(s) && s.Loaded() && s.End.Card.SpeedBitsPerSec > 0 &&
+		s.Run.ThroughputBitsPerSec < lineRate*s.End.Card.SpeedBitsPerSec
 	if !foreign && !slow {
 		return nil
 	}
@@ -88,15 +93,19 @@ func cpuSaturated(s *evidence.Span) *evidence.Finding {
 		Evidence: append([]evidence.Evidence{
 			{Name: "all processors, busy", Value: load, Unit: "ratio", Source: s.Source("/proc/stat")},
 			{Name: "all processors, programs", Value: user, Unit: "ratio", Source: s.Source("/proc/stat")},
-			{Name: "all processors, softirq and interrupts", Value: mean(all, packetWork), Unit: "ratio", Source: s.Source("/proc/stat")},
+			{Name: "all processors, softirq and interrupts", Value: mean(all, packetWork), Unit: "ratio",
+				Source: s.Source("/proc/stat")},
 		}, classes(s, c)...),
 		Confidence: evidence.Combine(0.7, evidence.When(foreign, 0.5), evidence.When(slow, 0.4)),
 	}
-	x.Rejected = append(x.Rejected, fmt.Sprintf("Not one processor alone: all %d together worked %s of the time.", len(all), evidence.Percent(load)))
-	x.Rejected = append(x.Rejected, fmt.Sprintf("Not the hypervisor: it took %s of the time.", evidence.Percent(mean(all, stolen))))
+	x.Rejected = append(x.Rejected, fmt.Sprintf("Not one processor alone: all %d together worked %s of the time.",
+		len(all), evidence.Percent(load)))
+	x.Rejected = append(x.Rejected,
+		fmt.Sprintf("Not the hypervisor: it took %s of the time.", evidence.Percent(mean(all, stolen))))
 	switch {
 	case foreign:
-		x.Title = fmt.Sprintf("Programs keep all %d processors of the %s host busy (%s in user mode), and the network gets what is left.",
+		x.Title = fmt.Sprintf(
+			"Programs keep all %d processors of the %s host busy (%s in user mode), and the network gets what is left.",
 			len(all), s.Side, evidence.Percent(user))
 		x.Remedy.Text = "Look at which programs run (top), move them or give the network processors of its own; no network setting helps."
 		x.Remedy.Proof = "Stop or pause the busiest program for a few seconds: the rate rises while it rests, and falls when it goes on."

@@ -43,8 +43,10 @@ func softnetBacklogDrops(s *evidence.Span) *evidence.Finding {
 		Title: fmt.Sprintf("The queue in front of a processor of the %s host ran over: %s of %s packets were dropped there %s.",
 			s.Side, evidence.Percent(share), evidence.Count(taken+dropped), s.When()),
 		Evidence: []evidence.Evidence{
-			{Name: "packets dropped by full backlogs", Value: dropped, Unit: "packets", Source: s.Source("/proc/net/softnet_stat, second column")},
-			{Name: "packets taken in", Value: taken, Unit: "packets", Source: s.Source("/proc/net/softnet_stat, first column")},
+			{Name: "packets dropped by full backlogs", Value: dropped, Unit: "packets",
+				Source: s.Source("/proc/net/softnet_stat, second column")},
+			{Name: "packets taken in", Value: taken, Unit: "packets",
+				Source: s.Source("/proc/net/softnet_stat, first column")},
 			{Name: "share of packets dropped", Value: share, Unit: "ratio", Source: "dropped / (dropped + taken in)"},
 		},
 		Confidence: evidence.Combine(0.8, evidence.When(share >= costlyDrops, 0.5), evidence.When(short, 0.5)),
@@ -53,21 +55,25 @@ func softnetBacklogDrops(s *evidence.Span) *evidence.Finding {
 		x.Severity = evidence.Warning
 	}
 	if known {
-		x.Evidence = append(x.Evidence, evidence.Evidence{Name: "length of the queue", Value: length, Unit: "packets", Source: s.Source("sysctl net.core.netdev_max_backlog")})
+		x.Evidence = append(x.Evidence, evidence.Evidence{Name: "length of the queue", Value: length, Unit: "packets",
+			Source: s.Source("sysctl net.core.netdev_max_backlog")})
 	}
 	if c, ok := most(judged(s), busy); ok {
-		x.Evidence = append(x.Evidence, evidence.Evidence{Name: fmt.Sprintf("busiest processor, CPU %d", c.CPU), Value: c.Busy(), Unit: "ratio",
+		x.Evidence = append(x.Evidence, evidence.Evidence{Name: fmt.Sprintf("busiest processor, CPU %d", c.CPU),
+			Value: c.Busy(), Unit: "ratio",
 			Source: s.Source("/proc/stat")})
 		switch {
 		case c.Busy() < full:
-			x.Rejected = append(x.Rejected, fmt.Sprintf("Not a full processor: the busiest, CPU %d, worked %s of the time, so the queue was too short for a burst.",
-				c.CPU, evidence.Percent(c.Busy())))
+			x.Rejected = append(x.Rejected,
+				fmt.Sprintf("Not a full processor: the busiest, CPU %d, worked %s of the time, so the queue was too short for a burst.",
+					c.CPU, evidence.Percent(c.Busy())))
 		case !short:
 			x.Confidence *= 0.7
 		}
 	}
 	missed := s.Sum("nic.", ".rx_missed_errors") + s.Sum("nic.", ".rx_fifo_errors")
-	x.Rejected = append(x.Rejected, fmt.Sprintf("Not the ring of a card: cards missed %s packets.", evidence.Count(missed)))
+	x.Rejected = append(x.Rejected, fmt.Sprintf("Not the ring of a card: cards missed %s packets.",
+		evidence.Count(missed)))
 	if missed > dropped {
 		x.Confidence *= 0.8
 	}

@@ -24,10 +24,13 @@ func cpuSteal(s *evidence.Span) *evidence.Finding {
 	total := mean(all, stolen)
 	x := &evidence.Finding{
 		Code: evidence.CPUSteal, Severity: evidence.Notice, Where: s.Side,
-		Title: fmt.Sprintf("The hypervisor took %s of the time of CPU %d from the %s host %s.", evidence.Percent(c.Steal), c.CPU, s.Side, s.When()),
+		Title: fmt.Sprintf("The hypervisor took %s of the time of CPU %d from the %s host %s.",
+			evidence.Percent(c.Steal), c.CPU, s.Side, s.When()),
 		Evidence: append(classes(s, c),
-			evidence.Evidence{Name: "stolen from all processors", Value: total, Unit: "ratio", Source: s.Source("/proc/stat")}),
-		Rejected:   []string{fmt.Sprintf("Not work of this host alone: its own part of CPU %d was %s of the time.", c.CPU, evidence.Percent(c.Busy()-c.Steal))},
+			evidence.Evidence{Name: "stolen from all processors", Value: total, Unit: "ratio",
+				Source: s.Source("/proc/stat")}),
+		Rejected: []string{fmt.Sprintf("Not work of this host alone: its own part of CPU %d was %s of the time.",
+			c.CPU, evidence.Percent(c.Busy()-c.Steal))},
 		Confidence: evidence.Combine(0.8, evidence.When(c.Steal >= costlySteal, 0.5)),
 	}
 	if c.Steal >= costlySteal {

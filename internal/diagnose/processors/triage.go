@@ -80,11 +80,13 @@ const (
 func Examine(s *evidence.Span) *Triage {
 	t := &Triage{Seconds: s.Seconds, CPUs: []CPU{}, Interrupts: []Interrupt{}, WaysOut: []WayOut{}}
 	for _, c := range s.Classes() {
-		line := CPU{CPU: c.CPU, Class: class(c), User: c.User, Nice: c.Nice, System: c.System, SoftIRQ: c.SoftIRQ, IRQ: c.IRQ, Steal: c.Steal, Idle: c.Idle}
+		line := CPU{CPU: c.CPU, Class: class(c), User: c.User, Nice: c.Nice, System: c.System, SoftIRQ: c.SoftIRQ,
+			IRQ: c.IRQ, Steal: c.Steal, Idle: c.Idle}
 		for _, w := range s.PerCPU {
 			if w.CPU == c.CPU {
 				line.Interrupts, line.Packets = s.PerSecond(float64(w.Interrupts)), s.PerSecond(float64(w.Packets))
-				line.Squeezes, line.NetRxSoftirqs, line.DroppedTotal = s.PerSecond(float64(w.Squeezed)), s.PerSecond(float64(w.NetRx)), w.Dropped
+				line.Squeezes, line.NetRxSoftirqs, line.DroppedTotal = s.PerSecond(float64(w.Squeezed)),
+					s.PerSecond(float64(w.NetRx)), w.Dropped
 			}
 		}
 		t.CPUs = append(t.CPUs, line)
@@ -126,7 +128,8 @@ func (t *Triage) interrupts(s *evidence.Span) {
 		of[i.Interface] += float64(i.Total)
 	}
 	for _, i := range s.Interrupts {
-		line := Interrupt{IRQ: i.Number, Name: i.Name, Interface: i.Interface, PerSec: s.PerSecond(float64(i.Total)), CPU: -1}
+		line := Interrupt{IRQ: i.Number, Name: i.Name, Interface: i.Interface,
+			PerSec: s.PerSecond(float64(i.Total)), CPU: -1}
 		var most uint64
 		for _, c := range i.Counts {
 			if c.Total > most {
@@ -165,29 +168,40 @@ func cardOf(s *evidence.Span, name string) *host.Interface {
 // ask goes through the questions in the order in which people ask them, from the whole to the part.
 func (t *Triage) ask(s *evidence.Span) {
 	all := s.Classes()
-	t.Steps = append(t.Steps, fmt.Sprintf("Is the host busy? All %d processors together worked %s of the time: programs %s, kernel %s, packets %s, stolen %s.",
-		len(all), evidence.Percent(mean(all, evidence.ClassRatios.Busy)), evidence.Percent(mean(all, func(c evidence.ClassRatios) float64 { return c.User })),
-		evidence.Percent(mean(all, func(c evidence.ClassRatios) float64 { return c.System })),
-		evidence.Percent(mean(all, packetWork)), evidence.Percent(mean(all, stolen))))
+	t.Steps = append(t.Steps,
+		fmt.Sprintf("Is the host busy? All %d processors together worked %s of the time: programs %s, kernel %s, packets %s, stolen %s.",
+			len(all), evidence.Percent(mean(all, evidence.ClassRatios.Busy)),
+			evidence.Percent(mean(all, func(c evidence.ClassRatios) float64 { return c.User })),
+			evidence.Percent(mean(all, func(c evidence.ClassRatios) float64 { return c.System })),
+			evidence.Percent(mean(all, packetWork)), evidence.Percent(mean(all, stolen))))
 	c := t.CPUs[0]
 	if c.Class == "idle" {
-		t.Steps = append(t.Steps, fmt.Sprintf("Which processor? None: the busiest, CPU %d, was %s idle.", c.CPU, evidence.Percent(c.Idle)))
+		t.Steps = append(t.Steps, fmt.Sprintf("Which processor? None: the busiest, CPU %d, was %s idle.", c.CPU,
+			evidence.Percent(c.Idle)))
 	} else {
-		t.Steps = append(t.Steps, fmt.Sprintf("Which processor? CPU %d, busy %s of the time, most of it with %s (%s in user mode, %s softirq and interrupts).",
-			c.CPU, evidence.Percent(1-c.Idle), c.Class, evidence.Percent(c.User), evidence.Percent(c.SoftIRQ+c.IRQ)))
+		t.Steps = append(t.Steps,
+			fmt.Sprintf("Which processor? CPU %d, busy %s of the time, most of it with %s (%s in user mode, %s softirq and interrupts).",
+				c.CPU, evidence.Percent(1-c.Idle), c.Class, evidence.Percent(c.User),
+				evidence.Percent(c.SoftIRQ+c.IRQ)))
 	}
-	t.Steps = append(t.Steps, fmt.Sprintf("How many packets? CPU %d took in %s packets and %s interrupts of cards a second.",
-		c.CPU, evidence.Count(c.Packets), evidence.Count(c.Interrupts)))
+	t.Steps = append(t.Steps,
+		fmt.Sprintf("How many packets? CPU %d took in %s packets and %s interrupts of cards a second.",
+			c.CPU, evidence.Count(c.Packets), evidence.Count(c.Interrupts)))
 	i, ok := t.culprit()
 	switch {
 	case !ok && len(t.Interrupts) == 0:
-		t.Steps = append(t.Steps, "Which interrupt? No card interrupted: what moved came from this machine itself, or the card is shown to another namespace.")
+		t.Steps = append(t.Steps,
+			"Which interrupt? No card interrupted: what moved came from this machine itself, or the card is shown to another namespace.")
 	case !ok:
-		t.Steps = append(t.Steps, fmt.Sprintf("Which interrupt? None of a card came to CPU %d; the most frequent, %d of %s, came %s times a second to CPU %d.",
-			c.CPU, t.Interrupts[0].IRQ, t.Interrupts[0].Interface, evidence.Count(t.Interrupts[0].PerSec), t.Interrupts[0].CPU))
+		t.Steps = append(t.Steps,
+			fmt.Sprintf("Which interrupt? None of a card came to CPU %d; the most frequent, %d of %s, came %s times a second to CPU %d.",
+				c.CPU, t.Interrupts[0].IRQ, t.Interrupts[0].Interface, evidence.Count(t.Interrupts[0].PerSec),
+				t.Interrupts[0].CPU))
 	default:
-		t.Steps = append(t.Steps, fmt.Sprintf("Which interrupt? %d (%s) of %s, %s times a second on CPU %d, with %s frames each.",
-			i.IRQ, cmp.Or(i.Name, "no name"), i.Interface, evidence.Count(i.PerSec), i.CPU, evidence.Count(i.Frames)))
+		t.Steps = append(t.Steps,
+			fmt.Sprintf("Which interrupt? %d (%s) of %s, %s times a second on CPU %d, with %s frames each.",
+				i.IRQ, cmp.Or(i.Name, "no name"), i.Interface, evidence.Count(i.PerSec), i.CPU,
+				evidence.Count(i.Frames)))
 	}
 }
 
@@ -209,26 +223,34 @@ func (t *Triage) judge(s *evidence.Span) {
 	worked := 1 - c.Idle - c.Nice // what is left to programs that give way is left to the network
 	switch {
 	case s.SinceBoot:
-		t.Verdict = fmt.Sprintf("Whether it matters one snapshot does not tell: these are means since the host was started, in which cards and backlogs dropped %s packets.", evidence.Count(lost))
+		t.Verdict = fmt.Sprintf(
+			"Whether it matters one snapshot does not tell: these are means since the host was started, in which cards and backlogs dropped %s packets.", evidence.Count(lost))
 	case worked >= full && lost >= fewDrops:
 		t.Matters = true
-		t.Verdict = fmt.Sprintf("It matters: CPU %d has nothing left, and %s packets were dropped before the stack meanwhile.", c.CPU, evidence.Count(lost))
+		t.Verdict = fmt.Sprintf(
+			"It matters: CPU %d has nothing left, and %s packets were dropped before the stack meanwhile.", c.CPU,
+			evidence.Count(lost))
 	case worked >= softirqFull && c.Class == "packets":
 		t.Matters = true
-		t.Verdict = fmt.Sprintf("It matters: CPU %d does nothing but move packets, so one more flow on it makes all others slower.", c.CPU)
+		t.Verdict = fmt.Sprintf(
+			"It matters: CPU %d does nothing but move packets, so one more flow on it makes all others slower.", c.CPU)
 	case worked >= full && c.Class == "stolen":
 		t.Matters = true
 		t.Verdict = fmt.Sprintf("It matters: the hypervisor had %s of CPU %d.", evidence.Percent(c.Steal), c.CPU)
 	case worked >= full:
-		t.Verdict = fmt.Sprintf("It may matter: CPU %d is full of %s, but no packet was dropped for it.", c.CPU, c.Class)
+		t.Verdict = fmt.Sprintf("It may matter: CPU %d is full of %s, but no packet was dropped for it.",
+			c.CPU, c.Class)
 	case worked >= calm:
-		t.Verdict = fmt.Sprintf("It does not matter yet: CPU %d still has %s of its time, and cards and backlogs dropped %s packets.",
+		t.Verdict = fmt.Sprintf(
+			"It does not matter yet: CPU %d still has %s of its time, and cards and backlogs dropped %s packets.",
 			c.CPU, evidence.Percent(c.Idle), evidence.Count(lost))
 	case c.Nice >= calm:
-		t.Verdict = fmt.Sprintf("It does not matter: %s of CPU %d goes to programs that give way (nice), and cards and backlogs dropped %s packets.",
+		t.Verdict = fmt.Sprintf(
+			"It does not matter: %s of CPU %d goes to programs that give way (nice), and cards and backlogs dropped %s packets.",
 			evidence.Percent(c.Nice), c.CPU, evidence.Count(lost))
 	default:
-		t.Verdict = fmt.Sprintf("It does not matter: the busiest processor was %s idle, and cards and backlogs dropped %s packets.",
+		t.Verdict = fmt.Sprintf(
+			"It does not matter: the busiest processor was %s idle, and cards and backlogs dropped %s packets.",
 			evidence.Percent(c.Idle), evidence.Count(lost))
 	}
 }
@@ -243,8 +265,10 @@ func (t *Triage) waysOut(s *evidence.Span) {
 	case "programs":
 		t.WaysOut = append(t.WaysOut, t.programs(c))
 	case "stolen":
-		t.WaysOut = append(t.WaysOut, WayOut{Way: "hypervisor", Helps: true, Why: fmt.Sprintf("%s of CPU %d was given to other machines: nothing in this host helps.",
-			evidence.Percent(c.Steal), c.CPU)})
+		t.WaysOut = append(t.WaysOut,
+			WayOut{Way: "hypervisor", Helps: true,
+				Why: fmt.Sprintf("%s of CPU %d was given to other machines: nothing in this host helps.",
+					evidence.Percent(c.Steal), c.CPU)})
 	}
 	i, ok := t.culprit()
 	if !ok {
@@ -273,12 +297,16 @@ func (t *Triage) programs(c CPU) WayOut {
 	last := t.CPUs[len(t.CPUs)-1]
 	switch {
 	case c.User-c.Nice < c.Nice:
-		w.Why = fmt.Sprintf("%s of CPU %d goes to programs that give way (nice): moving them gains nothing.", evidence.Percent(c.Nice), c.CPU)
+		w.Why = fmt.Sprintf("%s of CPU %d goes to programs that give way (nice): moving them gains nothing.",
+			evidence.Percent(c.Nice), c.CPU)
 	case last.Idle+last.Nice < 1-idleEnough:
-		w.Why = fmt.Sprintf("%s of CPU %d is spent in programs, and no processor has time for them: there is too much to do.", evidence.Percent(c.User), c.CPU)
+		w.Why = fmt.Sprintf(
+			"%s of CPU %d is spent in programs, and no processor has time for them: there is too much to do.",
+			evidence.Percent(c.User), c.CPU)
 	default:
 		w.Helps = true
-		w.Why = fmt.Sprintf("%s of CPU %d is spent in programs: move them, or the card's interrupts, to another processor; CPU %d is %s idle.",
+		w.Why = fmt.Sprintf(
+			"%s of CPU %d is spent in programs: move them, or the card's interrupts, to another processor; CPU %d is %s idle.",
 			evidence.Percent(c.User), c.CPU, last.CPU, evidence.Percent(last.Idle))
 	}
 	return w
@@ -291,15 +319,19 @@ func coalescing(card *host.Interface, c CPU, i Interrupt) WayOut {
 	w := WayOut{Way: "coalescing", Helps: c.Interrupts >= often && i.Frames < fewFrames}
 	switch usecs, ok := card.Coalesce["rx-usecs"]; {
 	case ok:
-		w.Knob, w.Present, w.Try = knob.ID("ethtool:"+card.Name+"/coalesce.rx-usecs"), fmt.Sprint(usecs), fmt.Sprint(max(2*usecs, 50))
+		w.Knob, w.Present, w.Try = knob.ID("ethtool:"+card.Name+"/coalesce.rx-usecs"), fmt.Sprint(usecs),
+			fmt.Sprint(max(2*usecs, 50))
 	case card.Driver == "e1000" || card.Driver == "e1000e":
 		w.Knob, w.Try = knob.ID("module:"+card.Driver+"/InterruptThrottleRate"), "8000"
 	}
 	w.Why = fmt.Sprintf("CPU %d has %s interrupts a second with %s frames each: %s",
-		c.CPU, evidence.Count(c.Interrupts), evidence.Count(i.Frames), "gathering more would cost microseconds and save most of them.")
+		c.CPU, evidence.Count(c.Interrupts), evidence.Count(i.Frames),
+		"gathering more would cost microseconds and save most of them.")
 	switch {
 	case !w.Helps && c.Interrupts < often:
-		w.Why = fmt.Sprintf("CPU %d has only %s interrupts a second; fewer would save next to nothing and cost latency.", c.CPU, evidence.Count(c.Interrupts))
+		w.Why = fmt.Sprintf(
+			"CPU %d has only %s interrupts a second; fewer would save next to nothing and cost latency.", c.CPU,
+			evidence.Count(c.Interrupts))
 	case !w.Helps:
 		w.Why = fmt.Sprintf("Each interrupt of %s already brings %s frames.", card.Name, evidence.Count(i.Frames))
 	case w.Knob == "":
@@ -327,16 +359,20 @@ func (t *Triage) steering(card *host.Interface, c CPU) WayOut {
 		w.Why = fmt.Sprintf("The other processors are %s busy themselves.", evidence.Percent(rest))
 		return w
 	case c.SoftIRQ+c.IRQ < calm:
-		w.Why = fmt.Sprintf("Packets take %s of CPU %d; moving them gains no more than that.", evidence.Percent(c.SoftIRQ+c.IRQ), c.CPU)
+		w.Why = fmt.Sprintf("Packets take %s of CPU %d; moving them gains no more than that.",
+			evidence.Percent(c.SoftIRQ+c.IRQ), c.CPU)
 		return w
 	}
 	w.Helps = true
-	w.Why = fmt.Sprintf("The rest of the %d processors is %s busy. One flow alone cannot be spread.", len(t.CPUs), evidence.Percent(rest))
+	w.Why = fmt.Sprintf("The rest of the %d processors is %s busy. One flow alone cannot be spread.", len(t.CPUs),
+		evidence.Percent(rest))
 	switch ch := card.Channels; {
 	case ch != nil && ch.Combined < ch.MaxCombined:
-		w.Knob, w.Present, w.Try = knob.ID("ethtool:"+card.Name+"/channels.combined"), fmt.Sprint(ch.Combined), fmt.Sprint(min(ch.MaxCombined, uint32(len(t.CPUs))))
+		w.Knob, w.Present, w.Try = knob.ID("ethtool:"+card.Name+"/channels.combined"), fmt.Sprint(ch.Combined),
+			fmt.Sprint(min(ch.MaxCombined, uint32(len(t.CPUs))))
 	case len(t.CPUs) <= 32:
-		w.Knob, w.Try = knob.ID("queue:"+card.Name+"/rx-0/rps_cpus"), fmt.Sprintf("%x", (uint64(1)<<len(t.CPUs)-1)&^(uint64(1)<<c.CPU))
+		w.Knob, w.Try = knob.ID("queue:"+card.Name+"/rx-0/rps_cpus"),
+			fmt.Sprintf("%x", (uint64(1)<<len(t.CPUs)-1)&^(uint64(1)<<c.CPU))
 		for _, q := range card.Queues {
 			if q.Name == "rx-0" {
 				w.Present = q.RPSCPUs
@@ -353,22 +389,27 @@ func segmentSize(s *evidence.Span, card *host.Interface, c CPU) WayOut {
 	moved := s.Count("nic."+card.Name+".rx_bytes") + s.Count("nic."+card.Name+".tx_bytes")
 	w := WayOut{Way: "mtu", Knob: knob.ID("link:" + card.Name + "/mtu"), Present: fmt.Sprint(card.MTUBytes)}
 	if n <= 0 || c.SoftIRQ+c.IRQ < calm {
-		w.Why = fmt.Sprintf("Packets take %s of CPU %d; larger ones gain no more than that.", evidence.Percent(c.SoftIRQ+c.IRQ), c.CPU)
+		w.Why = fmt.Sprintf("Packets take %s of CPU %d; larger ones gain no more than that.",
+			evidence.Percent(c.SoftIRQ+c.IRQ), c.CPU)
 		return w
 	}
 	size := moved / n
 	if gro, ok := card.Features["rx-gro"]; ok && !gro.On && !gro.Fixed {
-		return WayOut{Way: "offloads", Helps: true, Knob: knob.ID("ethtool:" + card.Name + "/feature.rx-gro"), Present: "off", Try: "on",
-			Why: fmt.Sprintf("Received frames of %s on average are handed up one by one, because GRO is off.", evidence.Bytes(size))}
+		return WayOut{Way: "offloads", Helps: true, Knob: knob.ID("ethtool:" + card.Name + "/feature.rx-gro"),
+			Present: "off", Try: "on",
+			Why: fmt.Sprintf("Received frames of %s on average are handed up one by one, because GRO is off.",
+				evidence.Bytes(size))}
 	}
 	// Acknowledgements are half of the frames of a bulk flow and small, so the mean of a full-size
 	// flow is about half of the MTU.
 	if size < 0.4*float64(card.MTUBytes) || card.MTUBytes > 1500 {
-		w.Why = fmt.Sprintf("Frames are %s on average at an MTU of %d: a larger one changes nothing for them.", evidence.Bytes(size), card.MTUBytes)
+		w.Why = fmt.Sprintf("Frames are %s on average at an MTU of %d: a larger one changes nothing for them.",
+			evidence.Bytes(size), card.MTUBytes)
 		return w
 	}
 	w.Helps, w.Try = true, "9000"
-	w.Why = fmt.Sprintf("Frames are %s on average, as large as the MTU of %d makes them. Every device of the path has to take larger ones.",
+	w.Why = fmt.Sprintf(
+		"Frames are %s on average, as large as the MTU of %d makes them. Every device of the path has to take larger ones.",
 		evidence.Bytes(size), card.MTUBytes)
 	return w
 }

@@ -73,36 +73,46 @@ func slowReader(s *evidence.Span, c *watch.Connection) *evidence.Finding {
 	x := &evidence.Finding{
 		Code: evidence.ApplicationLimited, Severity: evidence.Notice, Where: s.Side,
 		Evidence: []evidence.Evidence{
-			{Name: "bytes that wait to be read", Value: float64(c.UnreadBytes), Unit: "bytes", Source: s.Source("sock_diag, Recv-Q of " + c.Remote.String())},
-			{Name: "receive buffer taken", Value: fill, Unit: "ratio", Source: s.Source("SK_MEMINFO_RMEM_ALLOC / SK_MEMINFO_RCVBUF")},
-			{Name: "rate at which they are read", Value: read * 8, Unit: "bits_per_second", Source: s.Source("tcp_info tcpi_bytes_received")},
-			{Name: "times that a window was closed", Value: zero, Unit: "times", Source: s.Source("TCPToZeroWindowAdv + TCPWantZeroWindowAdv")},
+			{Name: "bytes that wait to be read", Value: float64(c.UnreadBytes), Unit: "bytes",
+				Source: s.Source("sock_diag, Recv-Q of " + c.Remote.String())},
+			{Name: "receive buffer taken", Value: fill, Unit: "ratio",
+				Source: s.Source("SK_MEMINFO_RMEM_ALLOC / SK_MEMINFO_RCVBUF")},
+			{Name: "rate at which they are read", Value: read * 8, Unit: "bits_per_second",
+				Source: s.Source("tcp_info tcpi_bytes_received")},
+			{Name: "times that a window was closed", Value: zero, Unit: "times",
+				Source: s.Source("TCPToZeroWindowAdv + TCPWantZeroWindowAdv")},
 		},
 	}
 	busiest := s.BusiestBy(evidence.ClassRatios.Busy)
 	starved := busiest.Known && busiest.Busy() >= evidence.FullProcessor
 	if read == 0 {
-		x.Title = fmt.Sprintf("The program behind %s has stopped to read: %s wait in a full buffer from %s.", c.Local, evidence.Bytes(float64(c.UnreadBytes)), c.Remote)
+		x.Title = fmt.Sprintf("The program behind %s has stopped to read: %s wait in a full buffer from %s.", c.Local,
+			evidence.Bytes(float64(c.UnreadBytes)), c.Remote)
 		x.Confidence = 0.6
-		x.Rejected = []string{fmt.Sprintf("Not told apart from a program that pauses on purpose: nothing was read %s.", s.When())}
+		x.Rejected = []string{fmt.Sprintf("Not told apart from a program that pauses on purpose: nothing was read %s.",
+			s.When())}
 	} else {
 		waits := float64(c.UnreadBytes) / read
 		if waits < waitsSeconds {
 			return nil
 		}
-		x.Evidence = append(x.Evidence, evidence.Evidence{Name: "how long bytes wait for their reader", Value: waits, Unit: "seconds",
+		x.Evidence = append(x.Evidence, evidence.Evidence{Name: "how long bytes wait for their reader", Value: waits,
+			Unit:   "seconds",
 			Source: "waiting bytes / rate at which they are read"})
 		if (waits >= waitsAnyway || !starved) && (zero > 0 || fill >= closedBuffer) {
 			x.Severity = evidence.Warning
 		}
 		x.Title = fmt.Sprintf("The program behind %s reads %s from %s and no more: %s wait in its buffer, each for %s.",
 			c.Local, evidence.Rate(read*8), c.Remote, evidence.Bytes(float64(c.UnreadBytes)), evidence.Seconds(waits))
-		x.Confidence = evidence.Combine(0.6, evidence.When(zero > 0, 0.5), evidence.When(waits >= waitsAnyway, 0.5), evidence.When(!starved, 0.3))
-		x.Rejected = []string{fmt.Sprintf("Not a buffer that is too small: its reader would find it empty most of the time, and %s waited in it when it was looked at.",
-			evidence.Bytes(float64(c.UnreadBytes)))}
+		x.Confidence = evidence.Combine(0.6, evidence.When(zero > 0, 0.5), evidence.When(waits >= waitsAnyway, 0.5),
+			evidence.When(!starved, 0.3))
+		x.Rejected = []string{
+			fmt.Sprintf("Not a buffer that is too small: its reader would find it empty most of the time, and %s waited in it when it was looked at.",
+				evidence.Bytes(float64(c.UnreadBytes)))}
 	}
 	if busiest.Known && !starved {
-		x.Rejected = append(x.Rejected, fmt.Sprintf("Not the processors: the busiest (CPU %d) worked %s of the time.", busiest.CPU, evidence.Percent(busiest.Busy())))
+		x.Rejected = append(x.Rejected, fmt.Sprintf("Not the processors: the busiest (CPU %d) worked %s of the time.",
+			busiest.CPU, evidence.Percent(busiest.Busy())))
 	}
 	x.Remedy.Text = "Nothing in the network: look at what the program does between two reads (its disk, its lock, its own consumer). A larger buffer only fills later."
 	x.Remedy.Proof = "The same path between the same hosts measured from memory to memory (`linerate measure`) is faster than the program; a larger tcp_rmem changes " +
@@ -132,18 +142,25 @@ func slowWriter(s *evidence.Span, c *watch.Connection) *evidence.Finding {
 		return nil
 	}
 	x := &evidence.Finding{
-		Code: evidence.ApplicationLimited, Severity: evidence.Info, Where: s.Side, Confidence: evidence.Combine(0.6, evidence.When(busy < 0.3, 0.4)),
+		Code: evidence.ApplicationLimited, Severity: evidence.Info, Where: s.Side,
+		Confidence: evidence.Combine(0.6, evidence.When(busy < 0.3, 0.4)),
 		Title: fmt.Sprintf("The connection to %s sends %s and could send more: its program had nothing to send for %s of the time.",
 			c.Remote, evidence.Rate(rate), evidence.Percent(1-busy)),
 		Evidence: []evidence.Evidence{
-			{Name: "sent", Value: rate, Unit: "bits_per_second", Source: s.Source("tcp_info tcpi_bytes_acked of " + c.Remote.String())},
-			{Name: "share of the time with data in flight", Value: min(busy, 1), Unit: "ratio", Source: s.Source("tcp_info tcpi_busy_time")},
-			{Name: "the kernel calls it limited by the application", Value: t.AppLimited, Source: s.Source("tcp_info tcpi_delivery_rate_app_limited")},
+			{Name: "sent", Value: rate, Unit: "bits_per_second",
+				Source: s.Source("tcp_info tcpi_bytes_acked of " + c.Remote.String())},
+			{Name: "share of the time with data in flight", Value: min(busy, 1), Unit: "ratio",
+				Source: s.Source("tcp_info tcpi_busy_time")},
+			{Name: "the kernel calls it limited by the application", Value: t.AppLimited,
+				Source: s.Source("tcp_info tcpi_delivery_rate_app_limited")},
 		},
 		Rejected: []string{
-			fmt.Sprintf("Not the receive window, which held it for %s of that time.", evidence.Percent(min(part(t.RwndLimitedSeconds, t.BusySeconds), 1))),
-			fmt.Sprintf("Not the send buffer, which held it for %s.", evidence.Percent(min(part(t.SndbufLimitedSeconds, t.BusySeconds), 1))),
-			fmt.Sprintf("Not loss: %s of %s segments were sent again.", evidence.Count(float64(t.RetransSegs)), evidence.Count(float64(t.SegsOut))),
+			fmt.Sprintf("Not the receive window, which held it for %s of that time.",
+				evidence.Percent(min(part(t.RwndLimitedSeconds, t.BusySeconds), 1))),
+			fmt.Sprintf("Not the send buffer, which held it for %s.",
+				evidence.Percent(min(part(t.SndbufLimitedSeconds, t.BusySeconds), 1))),
+			fmt.Sprintf("Not loss: %s of %s segments were sent again.", evidence.Count(float64(t.RetransSegs)),
+				evidence.Count(float64(t.SegsOut))),
 		},
 	}
 	x.Remedy.Text = "If more is wanted, look at the program that writes (its disk, its single thread, its own peer); if it sends what it has, there is nothing to do."

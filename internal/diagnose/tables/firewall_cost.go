@@ -56,32 +56,44 @@ func firewallCost(s *evidence.Span) *evidence.Finding {
 	fits := perRule >= fastestRule && perRule <= slowestRule
 	x := &evidence.Finding{
 		Code: evidence.FirewallCost, Severity: evidence.Notice, Where: s.Side,
-		Title: fmt.Sprintf("The firewall has %s rules for each packet to be compared with (%s).", evidence.Count(w.rules), w.chain),
+		Title: fmt.Sprintf("The firewall has %s rules for each packet to be compared with (%s).",
+			evidence.Count(w.rules), w.chain),
 		Evidence: []evidence.Evidence{
-			{Name: "rules that a packet is compared with", Value: w.rules, Unit: "rules", Source: s.Source("nf_tables, chain " + w.chain)},
+			{Name: "rules that a packet is compared with", Value: w.rules, Unit: "rules",
+				Source: s.Source("nf_tables, chain " + w.chain)},
 			{Name: "packets that went that way", Value: w.packets, Unit: "packets", Source: s.Source(w.counter)},
 			{Name: "processor time for each", Value: each, Unit: "seconds", Source: s.Source("/proc/stat / packets")},
 			{Name: "for each rule, if all of it went there", Value: perRule, Unit: "seconds", Source: "time / rules"},
-			{Name: "share of a packet's cost that so many rules take", Value: share, Unit: "ratio", Source: fmt.Sprintf("rules / (rules + %d)", stackInRules)},
-			{Name: fmt.Sprintf("share of CPU %d in the network stack", busiest.CPU), Value: used, Unit: "ratio", Source: s.Source("/proc/stat")},
+			{Name: "share of a packet's cost that so many rules take", Value: share, Unit: "ratio",
+				Source: fmt.Sprintf("rules / (rules + %d)", stackInRules)},
+			{Name: fmt.Sprintf("share of CPU %d in the network stack", busiest.CPU), Value: used, Unit: "ratio",
+				Source: s.Source("/proc/stat")},
 		},
 		Confidence: 0.4,
 	}
 	switch {
 	case fits && w.rules >= manyRules && share*used >= rulesShare && !s.SinceBoot:
 		x.Severity = evidence.Warning
-		x.Confidence = evidence.Combine(0.5, evidence.When(w.rules >= 3000, 0.4), evidence.When(s.Loaded(), 0.3), evidence.When(used >= 0.5, 0.3))
-		x.Title = fmt.Sprintf("Each packet is compared with %s firewall rules (%s) and costs %s of processor time, about %s of it for that.",
+		x.Confidence = evidence.Combine(0.5, evidence.When(w.rules >= 3000, 0.4), evidence.When(s.Loaded(), 0.3),
+			evidence.When(used >= 0.5, 0.3))
+		x.Title = fmt.Sprintf(
+			"Each packet is compared with %s firewall rules (%s) and costs %s of processor time, about %s of it for that.",
 			evidence.Count(w.rules), w.chain, evidence.Seconds(each), evidence.Percent(share))
-		x.Rejected = append(x.Rejected, fmt.Sprintf("Not the network stack itself, which takes as long as some %d rules.", stackInRules))
+		x.Rejected = append(x.Rejected,
+			fmt.Sprintf("Not the network stack itself, which takes as long as some %d rules.", stackInRules))
 	case w.packets > 0 && !fits:
-		x.Rejected = append(x.Rejected, fmt.Sprintf("Not shown to cost anything: a packet took %s, which is not what %s comparisons take.", evidence.Seconds(each),
-			evidence.Count(w.rules)))
+		x.Rejected = append(x.Rejected,
+			fmt.Sprintf("Not shown to cost anything: a packet took %s, which is not what %s comparisons take.",
+				evidence.Seconds(each),
+				evidence.Count(w.rules)))
 	default:
-		x.Rejected = append(x.Rejected, fmt.Sprintf("Not shown to cost anything: the busiest processor spent %s of its time in the network stack.", evidence.Percent(used)))
+		x.Rejected = append(x.Rejected,
+			fmt.Sprintf("Not shown to cost anything: the busiest processor spent %s of its time in the network stack.",
+				evidence.Percent(used)))
 	}
 	x.Rejected = append(x.Rejected,
-		fmt.Sprintf("Not a full table of connections: %s packets were dropped by it.", evidence.Count(s.Count("conntrack.drop"))))
+		fmt.Sprintf("Not a full table of connections: %s packets were dropped by it.",
+			evidence.Count(s.Count("conntrack.drop"))))
 	x.Remedy.Text = "Let connections that exist pass in the first rule (ct state established,related accept), and put long lists of addresses or ports into one set " +
 		"(nft sets, ipset), which is asked once whatever its size."
 	x.Remedy.Proof = "The same run with the list in a set: the rate rises, and processor time for each packet falls to what the path takes without rules. Control: one " +
@@ -107,13 +119,15 @@ func firewallWay(s *evidence.Span) way {
 	}
 	var in, out way
 	into := []string{"ingress", "prerouting", "input"}
-	if s.Count("Ip.ForwDatagrams")+s.Count("Ip6.OutForwDatagrams") > s.Count("Ip.InDelivers")+s.Count("Ip6.InDelivers") {
+	if s.Count("Ip.ForwDatagrams")+s.Count("Ip6.OutForwDatagrams") > s.Count("Ip.InDelivers")+
+		s.Count("Ip6.InDelivers") {
 		into = []string{"ingress", "prerouting", "forward", "postrouting"} // a router
 	}
 	in.rules, in.chain = compared(s.Host.Firewall, into)
 	in.packets, in.counter = s.Count("Ip.InReceives")+s.Count("Ip6.InReceives"), "Ip.InReceives + Ip6.InReceives"
 	out.rules, out.chain = compared(s.Host.Firewall, []string{"output", "postrouting", "egress"})
-	out.packets, out.counter, out.out = s.Count("Ip.OutRequests")+s.Count("Ip6.OutRequests"), "Ip.OutRequests + Ip6.OutRequests", true
+	out.packets, out.counter, out.out = s.Count("Ip.OutRequests")+s.Count("Ip6.OutRequests"),
+		"Ip.OutRequests + Ip6.OutRequests", true
 	for _, t := range s.CPUs {
 		if t.CPU >= 0 {
 			in.seconds += t.SoftIRQ

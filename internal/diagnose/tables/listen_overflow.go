@@ -48,20 +48,27 @@ func listenOverflow(s *evidence.Span) *evidence.Finding {
 	if culprit != nil {
 		at = "the listening socket " + culprit.Local.String()
 		x.Evidence = append(x.Evidence,
-			evidence.Evidence{Name: "connections that wait at " + culprit.Local.String(), Value: float64(culprit.Queued), Unit: "connections",
+			evidence.Evidence{Name: "connections that wait at " + culprit.Local.String(),
+				Value: float64(culprit.Queued), Unit: "connections",
 				Source: s.Source("sock_diag, Recv-Q")},
-			evidence.Evidence{Name: "its backlog", Value: float64(culprit.Limit), Unit: "connections", Source: s.Source("sock_diag, Send-Q")},
-			evidence.Evidence{Name: "its drops", Value: float64(culprit.Drops), Unit: "connections", Source: s.Source("SK_MEMINFO_DROPS")})
+			evidence.Evidence{Name: "its backlog", Value: float64(culprit.Limit), Unit: "connections",
+				Source: s.Source("sock_diag, Send-Q")},
+			evidence.Evidence{Name: "its drops", Value: float64(culprit.Drops), Unit: "connections",
+				Source: s.Source("SK_MEMINFO_DROPS")})
 	}
 	switch {
 	case lasting(s, lost, 1) && ratio >= refusedRatio:
 		x.Severity = evidence.Warning
-		x.Title = fmt.Sprintf("%s of %s connection attempts were dropped at %s %s%s; each client waits a second or more to try again.",
+		x.Title = fmt.Sprintf(
+			"%s of %s connection attempts were dropped at %s %s%s; each client waits a second or more to try again.",
 			evidence.Count(lost), evidence.Count(attempts), at, s.When(), perSecond(s, lost))
 	case lost > 0:
-		x.Title = fmt.Sprintf("%s of %s connection attempts were dropped at %s %s.", evidence.Count(lost), evidence.Count(attempts), at, s.When())
+		x.Title = fmt.Sprintf("%s of %s connection attempts were dropped at %s %s.", evidence.Count(lost),
+			evidence.Count(attempts), at, s.When())
 	default:
-		x.Title = fmt.Sprintf("The backlog of %s is full with %d connections that its program has not accepted; the next one is dropped.", at, culprit.Queued)
+		x.Title = fmt.Sprintf(
+			"The backlog of %s is full with %d connections that its program has not accepted; the next one is dropped.",
+			at, culprit.Queued)
 	}
 	x.Rejected = []string{
 		fmt.Sprintf("Not packets lost on the way, which these were not: they had reached %s.", socketWord(culprit)),
@@ -106,12 +113,14 @@ func listenRemedy(s *evidence.Span, x *evidence.Finding, l *watch.Listener, over
 	most, known := s.Number(coreSomaxconn, 0)
 	switch {
 	case l != nil && known && float64(l.Limit) < most:
-		x.Remedy.Text = fmt.Sprintf("The program asked for a backlog of %d where the host allows %s: let it ask for more in listen(), and accept faster (more threads, or "+
-			"SO_REUSEPORT).",
+		x.Remedy.Text = fmt.Sprintf(
+			"The program asked for a backlog of %d where the host allows %s: let it ask for more in listen(), and accept faster (more threads, or "+
+				"SO_REUSEPORT).",
 			l.Limit, evidence.Count(most))
 	case l != nil && known:
-		x.Remedy.Text = fmt.Sprintf("The backlog is what net.core.somaxconn allows (%s). A longer one rides out bursts after the program was started anew; a program that "+
-			"accepts too slowly fills any.", evidence.Count(most))
+		x.Remedy.Text = fmt.Sprintf(
+			"The backlog is what net.core.somaxconn allows (%s). A longer one rides out bursts after the program was started anew; a program that "+
+				"accepts too slowly fills any.", evidence.Count(most))
 	default:
 		x.Remedy.Text = "Let the program accept faster (more threads, or SO_REUSEPORT), and give it a longer backlog: listen() asks for it, and net.core.somaxconn is the " +
 			"most that it gets."
@@ -122,7 +131,8 @@ func listenRemedy(s *evidence.Span, x *evidence.Finding, l *watch.Listener, over
 	}
 	if halfOpen > 0 {
 		if now, ok := s.Number(synBacklog, 0); ok {
-			x.Remedy.Add(evidence.Candidate{Knob: synBacklog, Side: s.Side, Levels: multiples(now, 4, 16), Why: "half-open connections of a listener, where SYN cookies are off"})
+			x.Remedy.Add(evidence.Candidate{Knob: synBacklog, Side: s.Side, Levels: multiples(now, 4, 16),
+				Why: "half-open connections of a listener, where SYN cookies are off"})
 		}
 	}
 	x.Remedy.Proof = "Connections at the same rate with a longer backlog: if the peaks of the connect time at 1, 3 and 7 seconds disappear, bursts were the cause; if " +

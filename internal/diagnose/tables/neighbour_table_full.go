@@ -17,7 +17,8 @@ func neighbourTableFull(s *evidence.Span) *evidence.Finding {
 	var worst *evidence.Finding
 	for _, family := range [...]string{"ipv4", "ipv6"} {
 		// The table with more refusals speaks; the evidence of the other adds nothing.
-		if x := neighbourTable(s, family); x != nil && (worst == nil || worst.Severity == evidence.Notice && x.Severity == evidence.Critical) {
+		if x := neighbourTable(s, family); x != nil &&
+			(worst == nil || worst.Severity == evidence.Notice && x.Severity == evidence.Critical) {
 			worst = x
 		}
 	}
@@ -49,16 +50,20 @@ func neighbourTable(s *evidence.Span, family string) *evidence.Finding {
 	case lasting(s, refused, 1):
 		x.Severity = evidence.Critical
 		x.Title = fmt.Sprintf("Packets to new neighbours fail: the %s table holds %s of %s, and %s were refused %s%s.",
-			family, evidence.Count(entries), evidence.Count(limit), evidence.Count(refused), s.When(), perSecond(s, refused))
+			family, evidence.Count(entries), evidence.Count(limit), evidence.Count(refused), s.When(),
+			perSecond(s, refused))
 	case refused > 0:
 		x.Title = fmt.Sprintf("The %s table of neighbours had no room %s times %s; it holds %s of %s now.",
 			family, evidence.Count(refused), s.When(), evidence.Count(entries), evidence.Count(limit))
 	default:
-		x.Title = fmt.Sprintf("The %s table of neighbours holds %s of %s; packets to further ones fail when it is full.", family, evidence.Count(entries),
+		x.Title = fmt.Sprintf(
+			"The %s table of neighbours holds %s of %s; packets to further ones fail when it is full.", family,
+			evidence.Count(entries),
 			evidence.Count(limit))
 	}
 	x.Rejected = []string{
-		fmt.Sprintf("Not neighbours that do not answer, whose packets are lost one by one: %s look-ups failed %s.", evidence.Count(s.Count(group+"res_failed")), s.When()),
+		fmt.Sprintf("Not neighbours that do not answer, whose packets are lost one by one: %s look-ups failed %s.",
+			evidence.Count(s.Count(group+"res_failed")), s.When()),
 	}
 	x.Remedy.Text = "Raise gc_thresh3 above the number of hosts on the attached networks, and gc_thresh2 with it; or divide the network. A scan of empty addresses " +
 		"fills the table as well: " +

@@ -40,7 +40,8 @@ func portExhaustion(s *evidence.Span) *evidence.Finding {
 	x := &evidence.Finding{
 		Code: evidence.PortExhaustion, Severity: evidence.Notice, Where: s.Side,
 		Evidence: []evidence.Evidence{
-			{Name: "local ports for outgoing connections", Value: room, Unit: "ports", Source: s.Source("net.ipv4.ip_local_port_range")},
+			{Name: "local ports for outgoing connections", Value: room, Unit: "ports",
+				Source: s.Source("net.ipv4.ip_local_port_range")},
 			counted(s, "connections in TIME_WAIT, to all destinations", "sockets.tcp_tw", "connections"),
 			counted(s, "outgoing connections begun", "Tcp.ActiveOpens", "connections"),
 			counted(s, "connections that came in", "Tcp.PassiveOpens", "connections"),
@@ -57,25 +58,34 @@ func portExhaustion(s *evidence.Span) *evidence.Finding {
 			return nil
 		}
 		x.Evidence = append(x.Evidence,
-			evidence.Evidence{Name: "ports taken towards " + d.Remote.String(), Value: float64(d.Ports), Unit: "ports", Source: s.Source("sock_diag")},
-			evidence.Evidence{Name: "of these in TIME_WAIT", Value: float64(d.Waiting), Unit: "ports", Source: s.Source("sock_diag")})
-		x.Title = fmt.Sprintf("Connections to %s have taken %d of the %s local ports, %d of them in TIME_WAIT.", d.Remote, d.Ports, evidence.Count(room), d.Waiting)
+			evidence.Evidence{Name: "ports taken towards " + d.Remote.String(), Value: float64(d.Ports), Unit: "ports",
+				Source: s.Source("sock_diag")},
+			evidence.Evidence{Name: "of these in TIME_WAIT", Value: float64(d.Waiting), Unit: "ports",
+				Source: s.Source("sock_diag")})
+		x.Title = fmt.Sprintf("Connections to %s have taken %d of the %s local ports, %d of them in TIME_WAIT.",
+			d.Remote, d.Ports, evidence.Count(room), d.Waiting)
 		x.Confidence = 0.7
 		if share >= full {
 			x.Severity, x.Confidence = evidence.Warning, 0.95
-			x.Title = fmt.Sprintf("Connections to %s fail for want of a local port: %d of %s are taken, %d of them in TIME_WAIT.", d.Remote, d.Ports, evidence.Count(room),
+			x.Title = fmt.Sprintf(
+				"Connections to %s fail for want of a local port: %d of %s are taken, %d of them in TIME_WAIT.",
+				d.Remote, d.Ports, evidence.Count(room),
 				d.Waiting)
 		}
 		x.Rejected = []string{
 			fmt.Sprintf("Not a server whose clients left: these ports are of the range for outgoing connections (%s to %s), and towards 1 destination.", evidence.Count(first),
 				evidence.Count(last)),
-			fmt.Sprintf("Not a listener that refuses: no SYN is sent without a port, and %s connections were begun %s.", evidence.Count(s.Count("Tcp.ActiveOpens")), s.When()),
+			fmt.Sprintf("Not a listener that refuses: no SYN is sent without a port, and %s connections were begun %s.",
+				evidence.Count(s.Count("Tcp.ActiveOpens")), s.When()),
 		}
 	case s.Sockets == nil && waiting >= full*room && s.Count("Tcp.ActiveOpens") > s.Count("Tcp.PassiveOpens"):
 		x.Confidence = 0.3
-		x.Title = fmt.Sprintf("%s connections are in TIME_WAIT, as many as there are local ports (%s); if most went to one destination, further ones fail.",
+		x.Title = fmt.Sprintf(
+			"%s connections are in TIME_WAIT, as many as there are local ports (%s); if most went to one destination, further ones fail.",
 			evidence.Count(waiting), evidence.Count(room))
-		x.Rejected = []string{fmt.Sprintf("Not told apart from many destinations, each of which has %s ports of its own.", evidence.Count(room))}
+		x.Rejected = []string{
+			fmt.Sprintf("Not told apart from many destinations, each of which has %s ports of its own.",
+				evidence.Count(room))}
 	default:
 		return nil
 	}
@@ -117,9 +127,12 @@ func portsRefused(c *evidence.Case) *evidence.Finding {
 	}
 	x := &evidence.Finding{
 		Code: evidence.PortExhaustion, Severity: evidence.Warning, Where: "near", Confidence: 0.9,
-		Title:    fmt.Sprintf("Connections fail for want of a local port: the range has %s of them.", evidence.Count(last-first+1)),
+		Title: fmt.Sprintf("Connections fail for want of a local port: the range has %s of them.",
+			evidence.Count(last-first+1)),
 		Evidence: []evidence.Evidence{{Name: "error of connect", Value: said, Source: "connect (near)"}},
-		Rejected: []string{fmt.Sprintf("Not a far end that refuses: the kernel had none of its %s ports left and sent nothing.", evidence.Count(last-first+1))},
+		Rejected: []string{fmt.Sprintf(
+			"Not a far end that refuses: the kernel had none of its %s ports left and sent nothing.",
+			evidence.Count(last-first+1))},
 	}
 	portsRemedy(s, x)
 	return x
@@ -161,11 +174,13 @@ func portsRemedy(s *evidence.Span, x *evidence.Finding) {
 	x.Remedy.Proof = "Connections at the same rate with tcp_tw_reuse=1: connect stops to fail while the rate is the same; a program that keeps its connections sees no " +
 		"difference."
 	if value, ok := s.Setting(twReuse); ok && strings.TrimSpace(value) != "1" {
-		x.Remedy.Add(evidence.Candidate{Knob: twReuse, Side: s.Side, Levels: []knob.Value{"1"}, Why: "outgoing connections reuse ports in TIME_WAIT after a second"})
+		x.Remedy.Add(evidence.Candidate{Knob: twReuse, Side: s.Side, Levels: []knob.Value{"1"},
+			Why: "outgoing connections reuse ports in TIME_WAIT after a second"})
 	}
 	first, last, ok := localPorts(s)
 	// Ports below 1024 need a privilege, and those up to 9999 are where servers listen.
 	if ok && (first > 10240 || last < 65535) {
-		x.Remedy.Add(evidence.Candidate{Knob: portRange, Side: s.Side, Levels: []knob.Value{"10240 65535"}, Why: "more ports towards each destination"})
+		x.Remedy.Add(evidence.Candidate{Knob: portRange, Side: s.Side, Levels: []knob.Value{"10240 65535"},
+			Why: "more ports towards each destination"})
 	}
 }

@@ -40,34 +40,44 @@ func tcpMemoryPressure(s *evidence.Span) *evidence.Finding {
 	if entered == 0 && !now && spent == 0 {
 		return nil // aborts alone come from orphans (tcp_max_orphans) as well
 	}
-	pruned := s.Count("TcpExt.PruneCalled") + s.Count("TcpExt.RcvPruned") + s.Count("TcpExt.TCPRcvQDrop") + s.Count("TcpExt.OfoPruned")
+	pruned := s.Count("TcpExt.PruneCalled") + s.Count("TcpExt.RcvPruned") + s.Count("TcpExt.TCPRcvQDrop") +
+		s.Count("TcpExt.OfoPruned")
 	x := &evidence.Finding{
 		Code: evidence.TCPMemoryPressure, Severity: evidence.Notice, Where: s.Side,
 		Evidence: []evidence.Evidence{
-			{Name: "memory of all TCP sockets", Value: pages, Unit: "pages", Source: s.Source("/proc/net/sockstat TCP mem")},
-			{Name: "threshold of pressure", Value: pressure, Unit: "pages", Source: s.Source("net.ipv4.tcp_mem, second field")},
+			{Name: "memory of all TCP sockets", Value: pages, Unit: "pages",
+				Source: s.Source("/proc/net/sockstat TCP mem")},
+			{Name: "threshold of pressure", Value: pressure, Unit: "pages",
+				Source: s.Source("net.ipv4.tcp_mem, second field")},
 			{Name: "limit", Value: limit, Unit: "pages", Source: s.Source("net.ipv4.tcp_mem, third field")},
 			counted(s, "times that TCP ran short of memory", "TcpExt.TCPMemoryPressures", "times"),
-			{Name: "share of the time in that state", Value: min(spent, 1), Unit: "ratio", Source: s.Source("TcpExt.TCPMemoryPressuresChrono")},
-			{Name: "times that queues were pruned, and packets dropped for want of memory", Value: pruned, Unit: "times",
+			{Name: "share of the time in that state", Value: min(spent, 1), Unit: "ratio",
+				Source: s.Source("TcpExt.TCPMemoryPressuresChrono")},
+			{Name: "times that queues were pruned, and packets dropped for want of memory", Value: pruned,
+				Unit:   "times",
 				Source: s.Source("PruneCalled + RcvPruned + OfoPruned + TCPRcvQDrop")},
 			counted(s, "connections closed for want of memory", "TcpExt.TCPAbortOnMemory", "connections"),
 		},
-		Confidence: evidence.Combine(0.4, evidence.When(now, 0.7), evidence.When(entered > 0, 0.6), evidence.When(pruned > 0, 0.3), evidence.When(aborted > 0, 0.3)),
+		Confidence: evidence.Combine(0.4, evidence.When(now, 0.7), evidence.When(entered > 0, 0.6),
+			evidence.When(pruned > 0, 0.3), evidence.When(aborted > 0, 0.3)),
 	}
 	state := fmt.Sprintf("all TCP sockets hold %s pages", evidence.Count(pages))
 	if pressure > 0 {
-		state += fmt.Sprintf(", pressure begins at %s and the end is at %s", evidence.Count(pressure), evidence.Count(limit))
+		state += fmt.Sprintf(", pressure begins at %s and the end is at %s", evidence.Count(pressure),
+			evidence.Count(limit))
 	}
 	switch {
 	case aborted > 0 && lasting(s, aborted, 1) && now:
 		x.Severity = evidence.Critical
-		x.Title = fmt.Sprintf("Connections are closed for want of memory, %s %s: %s.", evidence.Count(aborted), s.When(), state)
-	case !s.SinceBoot && (deep || now && (pruned > 0 || entered > 0 || s.Loaded()) || spent >= underPressure), s.SinceBoot && now && pruned > 0:
+		x.Title = fmt.Sprintf("Connections are closed for want of memory, %s %s: %s.", evidence.Count(aborted),
+			s.When(), state)
+	case !s.SinceBoot && (deep || now && (pruned > 0 || entered > 0 || s.Loaded()) || spent >= underPressure),
+		s.SinceBoot && now && pruned > 0:
 		x.Severity = evidence.Warning
 		x.Title = fmt.Sprintf("TCP is short of memory: %s.", state)
 		if pruned > 0 {
-			x.Title = fmt.Sprintf("TCP is short of memory: %s; queues were pruned %s times %s.", state, evidence.Count(pruned), s.When())
+			x.Title = fmt.Sprintf("TCP is short of memory: %s; queues were pruned %s times %s.", state,
+				evidence.Count(pruned), s.When())
 		}
 	case now:
 		x.Title = fmt.Sprintf("TCP is at the memory it may have: %s.", state)
@@ -91,7 +101,8 @@ func tcpMemoryPressure(s *evidence.Span) *evidence.Finding {
 		for _, times := range []float64{2, 4} {
 			levels = append(levels, knob.Value(fmt.Sprintf("%.0f %.0f %.0f", low*times, second*times, third*times)))
 		}
-		x.Remedy.Add(evidence.Candidate{Knob: tcpMem, Side: s.Side, Levels: levels, Why: "all TCP sockets share these pages"})
+		x.Remedy.Add(evidence.Candidate{Knob: tcpMem, Side: s.Side, Levels: levels,
+			Why: "all TCP sockets share these pages"})
 	}
 	return x
 }

@@ -39,15 +39,20 @@ func udpSocketOverflow(s *evidence.Span) *evidence.Finding {
 	}
 	x := &evidence.Finding{
 		Code: evidence.UDPSocketOverflow, Severity: evidence.Notice, Where: s.Side,
-		Title: fmt.Sprintf("%s of %s datagrams died %s in a socket whose buffer was full%s.", evidence.Count(lost), evidence.Count(arrived), s.When(), perSecond(s, lost)),
+		Title: fmt.Sprintf("%s of %s datagrams died %s in a socket whose buffer was full%s.", evidence.Count(lost),
+			evidence.Count(arrived), s.When(), perSecond(s, lost)),
 		Evidence: []evidence.Evidence{
-			{Name: "datagrams lost at full sockets", Value: lost, Unit: "datagrams", Source: s.Source("Udp.RcvbufErrors + Udp6.RcvbufErrors")},
-			{Name: "datagrams for sockets of this host", Value: arrived, Unit: "datagrams", Source: s.Source("InDatagrams + RcvbufErrors")},
+			{Name: "datagrams lost at full sockets", Value: lost, Unit: "datagrams",
+				Source: s.Source("Udp.RcvbufErrors + Udp6.RcvbufErrors")},
+			{Name: "datagrams for sockets of this host", Value: arrived, Unit: "datagrams",
+				Source: s.Source("InDatagrams + RcvbufErrors")},
 			{Name: "lost share", Value: ratio, Unit: "ratio", Source: "lost / all"},
 		},
 		Rejected: []string{
-			fmt.Sprintf("Not the card or its queue: %s packets died in backlogs, and these had passed them.", evidence.Count(s.Count("softnet.dropped"))),
-			fmt.Sprintf("Not the memory of all UDP sockets together: it was refused %s times.", evidence.Count(s.Count("Udp.MemErrors")+s.Count("Udp6.MemErrors"))),
+			fmt.Sprintf("Not the card or its queue: %s packets died in backlogs, and these had passed them.",
+				evidence.Count(s.Count("softnet.dropped"))),
+			fmt.Sprintf("Not the memory of all UDP sockets together: it was refused %s times.",
+				evidence.Count(s.Count("Udp.MemErrors")+s.Count("Udp6.MemErrors"))),
 			fmt.Sprintf("Not datagrams that nobody waits for: %s came for ports without a socket, and are not among these.",
 				evidence.Count(s.Count("Udp.NoPorts")+s.Count("Udp6.NoPorts"))),
 		},
@@ -62,9 +67,12 @@ func udpSocketOverflow(s *evidence.Span) *evidence.Finding {
 		x.Title = fmt.Sprintf("%s of %s datagrams died %s, most of them at the socket %s, whose buffer was full%s.",
 			evidence.Count(lost), evidence.Count(arrived), s.When(), culprit.Local, perSecond(s, lost))
 		x.Evidence = append(x.Evidence,
-			evidence.Evidence{Name: "drops of the socket " + culprit.Local.String(), Value: float64(m.Drops), Unit: "datagrams", Source: s.Source("SK_MEMINFO_DROPS")},
-			evidence.Evidence{Name: "waiting in it", Value: float64(m.ReceiveBytes), Unit: "bytes", Source: s.Source("SK_MEMINFO_RMEM_ALLOC")},
-			evidence.Evidence{Name: "its receive buffer", Value: float64(m.ReceiveLimitBytes), Unit: "bytes", Source: s.Source("SK_MEMINFO_RCVBUF")})
+			evidence.Evidence{Name: "drops of the socket " + culprit.Local.String(), Value: float64(m.Drops),
+				Unit: "datagrams", Source: s.Source("SK_MEMINFO_DROPS")},
+			evidence.Evidence{Name: "waiting in it", Value: float64(m.ReceiveBytes), Unit: "bytes",
+				Source: s.Source("SK_MEMINFO_RMEM_ALLOC")},
+			evidence.Evidence{Name: "its receive buffer", Value: float64(m.ReceiveLimitBytes), Unit: "bytes",
+				Source: s.Source("SK_MEMINFO_RCVBUF")})
 	}
 	udpRemedy(s, x, culprit, ratio)
 	return x
@@ -93,8 +101,9 @@ func worstDatagram(s *evidence.Span) *watch.Datagram {
 // ask for.
 func udpRemedy(s *evidence.Span, x *evidence.Finding, d *watch.Datagram, ratio float64) {
 	if ratio >= tooSlowRatio {
-		x.Remedy.Text = fmt.Sprintf("The reader is slower than what comes: with %s lost a larger buffer only fills later. Let it read several datagrams at a time "+
-			"(recvmmsg, UDP_GRO), or several threads share the port (SO_REUSEPORT).",
+		x.Remedy.Text = fmt.Sprintf(
+			"The reader is slower than what comes: with %s lost a larger buffer only fills later. Let it read several datagrams at a time "+
+				"(recvmmsg, UDP_GRO), or several threads share the port (SO_REUSEPORT).",
 			evidence.Percent(ratio))
 	} else {
 		x.Remedy.Text = "A larger receive buffer rides out bursts: SO_RCVBUF of the program, within net.core.rmem_max, or net.core.rmem_default for programs that do not ask."
@@ -109,7 +118,8 @@ func udpRemedy(s *evidence.Span, x *evidence.Finding, d *watch.Datagram, ratio f
 			Why: "the buffer of a socket whose program asked for none; new sockets only"})
 	}
 	if okMost && d != nil && float64(d.Memory.ReceiveLimitBytes) == 2*most {
-		x.Remedy.Add(evidence.Candidate{Knob: knob.ID(evidence.CoreRmemMax), Side: s.Side, Levels: multiples(most, 4, 16),
-			Why: "the program got as much as this setting allows; new sockets only"})
+		x.Remedy.Add(evidence.Candidate{Knob: knob.ID(evidence.CoreRmemMax), Side: s.Side,
+			Levels: multiples(most, 4, 16),
+			Why:    "the program got as much as this setting allows; new sockets only"})
 	}
 }

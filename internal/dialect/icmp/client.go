@@ -33,7 +33,8 @@ func Run(ctx context.Context, name string, spec traffic.Spec, o ClientOptions) (
 		return nil, err
 	}
 	if spec.Test != traffic.Ping && spec.Test != traffic.MTU {
-		return nil, fmt.Errorf("%w: a host that answers ICMP echo alone carries ping and mtu, not %s", traffic.ErrBadSpec, spec.Test)
+		return nil, fmt.Errorf("%w: a host that answers ICMP echo alone carries ping and mtu, not %s",
+			traffic.ErrBadSpec, spec.Test)
 	}
 	to, err := resolve(ctx, name)
 	if err != nil {
@@ -42,7 +43,8 @@ func Run(ctx context.Context, name string, spec traffic.Spec, o ClientOptions) (
 	r := &traffic.Result{
 		Test: spec.Test, Direction: traffic.Up, Streams: 1, StartTime: time.Now(), Intervals: []traffic.Interval{},
 		LocalAddress: sourceTo(to), RemoteAddress: to.String(),
-		Ends: traffic.Ends{Local: traffic.End{Host: o.HostName, Drops: []drops.Drop{}}, Remote: traffic.End{Drops: []drops.Drop{}}},
+		Ends: traffic.Ends{Local: traffic.End{Host: o.HostName, Drops: []drops.Drop{}},
+			Remote: traffic.End{Drops: []drops.Drop{}}},
 	}
 	test := ping
 	if spec.Test == traffic.MTU {
@@ -59,7 +61,8 @@ func Run(ctx context.Context, name string, spec traffic.Spec, o ClientOptions) (
 // ping sends a packet per gap for the duration.
 func ping(ctx context.Context, to netip.Addr, spec traffic.Spec, r *traffic.Result) error {
 	var phase engine.Phase
-	worker, pinger, err := echo.NewPinger(ctx, &phase, echo.PingOptions{IP: to, Bytes: spec.RequestBytes, Gap: spec.Gap})
+	worker, pinger, err := echo.NewPinger(ctx, &phase,
+		echo.PingOptions{IP: to, Bytes: spec.RequestBytes, Gap: spec.Gap})
 	if err != nil {
 		return err
 	}
@@ -106,13 +109,15 @@ func search(ctx context.Context, to netip.Addr, _ traffic.Spec, r *traffic.Resul
 	r.Method, r.DurationSeconds = found.Method, time.Since(began).Seconds()
 	r.MTUBytes = found.Up.Bytes
 	r.MTU = &traffic.PathMTU{
-		UpBytes: found.Up.Bytes, BlackHoleUp: found.Up.BlackHole, LocalMTUBytes: found.Up.Interface, ReportedMTUBytes: found.Up.Reported,
+		UpBytes: found.Up.Bytes, BlackHoleUp: found.Up.BlackHole, LocalMTUBytes: found.Up.Interface,
+		ReportedMTUBytes: found.Up.Reported,
 	}
 	if r.MTU.LocalMTUBytes == 0 {
 		r.MTU.LocalMTUBytes = mtuOf(r.LocalAddress)
 	}
 	if !found.Up.Exact {
-		r.Warnings = append(r.Warnings, fmt.Sprintf("path mtu: broken off after %v, the path takes at least %d bytes", searchBound, found.Up.Bytes))
+		r.Warnings = append(r.Warnings, fmt.Sprintf("path mtu: broken off after %v, the path takes at least %d bytes",
+			searchBound, found.Up.Bytes))
 	}
 	tell(r, found.Troubles)
 	return nil

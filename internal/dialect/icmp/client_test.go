@@ -19,7 +19,8 @@ func TestMain(m *testing.M) { traffictest.Main(m) }
 // told.
 func TestRun(t *testing.T) {
 	o := ClientOptions{HostName: "near", Sample: host.Root{}.Counters}
-	spec := traffic.Spec{Test: traffic.Ping, Duration: 200 * time.Millisecond, Interval: 200 * time.Millisecond, Gap: 10 * time.Millisecond}
+	spec := traffic.Spec{Test: traffic.Ping, Duration: 200 * time.Millisecond, Interval: 200 * time.Millisecond,
+		Gap: 10 * time.Millisecond}
 	r, err := Run(t.Context(), "127.0.0.1", spec, o)
 	if err != nil {
 		if runtime.GOOS == "linux" && !errors.Is(err, sys.ErrNotSupported) && !errors.Is(err, traffic.ErrNoAnswer) {
@@ -27,7 +28,8 @@ func TestRun(t *testing.T) {
 		}
 		return
 	}
-	if r.RTT == nil || r.RTT.Count < 5 || r.LossRatio == nil || *r.LossRatio != 0 || r.LocalAddress != "127.0.0.1" || r.RemoteAddress != "127.0.0.1" {
+	if r.RTT == nil || r.RTT.Count < 5 || r.LossRatio == nil || *r.LossRatio != 0 || r.LocalAddress != "127.0.0.1" ||
+		r.RemoteAddress != "127.0.0.1" {
 		t.Errorf("ping: %+v", r)
 	}
 	if len(r.Ends.Local.Counters) == 0 || r.Ends.Local.Host != "near" || r.Ends.Remote.Counters != nil {
@@ -43,7 +45,8 @@ func TestRun(t *testing.T) {
 }
 
 func TestRunRefuses(t *testing.T) {
-	if _, err := Run(t.Context(), "127.0.0.1", traffic.Spec{Test: traffic.Stream}, ClientOptions{}); !errors.Is(err, traffic.ErrBadSpec) {
+	if _, err := Run(t.Context(), "127.0.0.1", traffic.Spec{Test: traffic.Stream}, ClientOptions{}); !errors.Is(err,
+		traffic.ErrBadSpec) {
 		t.Errorf("stream: %v", err)
 	}
 	if _, err := Run(t.Context(), "nobody.invalid", traffic.Spec{Test: traffic.Ping}, ClientOptions{}); err == nil {
@@ -51,7 +54,8 @@ func TestRunRefuses(t *testing.T) {
 	}
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := Run(ended, "127.0.0.1", traffic.Spec{Test: traffic.Ping, Duration: time.Minute}, ClientOptions{}); err == nil {
+	if _, err := Run(ended, "127.0.0.1", traffic.Spec{Test: traffic.Ping, Duration: time.Minute},
+		ClientOptions{}); err == nil {
 		t.Error("a test that was cancelled has a result")
 	}
 }

@@ -124,7 +124,8 @@ func (t *Test) openTCP(ctx context.Context, spec traffic.Spec, port int, m Means
 			t.senders = append(t.senders, w)
 		}
 		if receives {
-			w, err := engine.NewStreamReceiver(m.In, c, engine.StreamOptions{Receive: spec.ReceiveMethod, Foreign: true})
+			w, err := engine.NewStreamReceiver(m.In, c,
+				engine.StreamOptions{Receive: spec.ReceiveMethod, Foreign: true})
 			if err != nil {
 				return err
 			}

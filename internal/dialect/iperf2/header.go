@@ -77,7 +77,8 @@ func parseSettings(p []byte) settings {
 		return binary.BigEndian.Uint32(p[4*i:])
 	}
 	flags := word(0)
-	s := settings{extended: true, bounce: flags&flagBounce != 0, connect: flags&flagConnect != 0, wide: flags&flagWide != 0}
+	s := settings{extended: true, bounce: flags&flagBounce != 0, connect: flags&flagConnect != 0,
+		wide: flags&flagWide != 0}
 	if s.bounce || len(p) < settingsBytes {
 		return s
 	}
@@ -174,7 +175,8 @@ func parseMark(p []byte) (mark, bool) {
 	low := binary.BigEndian.Uint32(p)
 	seconds, micros := binary.BigEndian.Uint32(p[4:]), binary.BigEndian.Uint32(p[8:])
 	m := mark{id: int64(int32(low)), sent: time.Duration(seconds)*time.Second + time.Duration(micros)*time.Microsecond}
-	if len(p) >= markBytes+4 && looksLikeSettings(p[markBytes:]) && binary.BigEndian.Uint32(p[markBytes:])&flagWide != 0 {
+	if len(p) >= markBytes+4 && looksLikeSettings(p[markBytes:]) &&
+		binary.BigEndian.Uint32(p[markBytes:])&flagWide != 0 {
 		m.wide = true
 		// The upper half stands behind the time, where older versions have nothing.
 		m.id = int64(uint64(binary.BigEndian.Uint32(p[12:]))<<32 | uint64(low))

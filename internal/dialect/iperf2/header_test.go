@@ -36,7 +36,8 @@ var captured = []struct {
 		settings{extended: true, streams: 1, port: 15030, duration: time.Second, reverse: true},
 	},
 	{
-		"--full-duplex -t 1", "440100780000000100003ab60000000000000000ffffff9c000000000000000008000000000200010008000300000000000000000000000000000000",
+		"--full-duplex -t 1",
+		"440100780000000100003ab60000000000000000ffffff9c000000000000000008000000000200010008000300000000000000000000000000000000",
 		settings{extended: true, streams: 1, port: 15030, duration: time.Second, duplex: true},
 	},
 	{
@@ -52,7 +53,8 @@ var captured = []struct {
 		settings{extended: true, streams: 1, port: 15030, duration: time.Second},
 	},
 	{
-		"--trip-times -t 1", "400100a00000000100003ab60000000000000000ffffff9c000000000000000000100000000200010008000300000000000000000000000000000000000000006b00488a0005329a0000000000000000",
+		"--trip-times -t 1",
+		"400100a00000000100003ab60000000000000000ffffff9c000000000000000000100000000200010008000300000000000000000000000000000000000000006b00488a0005329a0000000000000000",
 		settings{extended: true, streams: 1, port: 15030, duration: time.Second},
 	},
 	{
@@ -64,7 +66,8 @@ var captured = []struct {
 		settings{extended: true, streams: 1, port: 15030, writeBytes: 1000, bytes: 10 << 10},
 	},
 	{
-		"--bounceback -t 1", "00800000000000640000000180005a5a000000006b00488a0005b226ffffffffffffffffffffffffffffffff000000005a5a5a5a5a5a5a5a5a5a5a5a30313233",
+		"--bounceback -t 1",
+		"00800000000000640000000180005a5a000000006b00488a0005b226ffffffffffffffffffffffffffffffff000000005a5a5a5a5a5a5a5a5a5a5a5a30313233",
 		settings{extended: true, bounce: true},
 	},
 	{"old ones", "303132333435363738393031323334353637383930313233343536373839303132333435363738393031323334353637383930313233343536373839", settings{}},
@@ -115,9 +118,11 @@ func TestMarks(t *testing.T) {
 		want     mark
 		ok       bool
 	}{
-		{"first", firstDatagram, mark{id: 1, sent: 0x6b00488c*time.Second + 0x674c8*time.Microsecond, wide: true}, true},
+		{"first", firstDatagram, mark{id: 1, sent: 0x6b00488c*time.Second + 0x674c8*time.Microsecond, wide: true},
+			true},
 		{"end", lastDatagram, mark{id: -5, sent: 0x6b004890*time.Second + 0x2aea*time.Microsecond, wide: true}, true},
-		{"beyond 32 bits", "00000002000000000000000000000001480100980000000000000000", mark{id: 1<<32 + 2, wide: true}, true},
+		{"beyond 32 bits", "00000002000000000000000000000001480100980000000000000000",
+			mark{id: 1<<32 + 2, wide: true}, true},
 		{"bare", "fffffffe0000000100000002", mark{id: -2, sent: time.Second + 2*time.Microsecond}, true},
 		{"not wide", "0000000200000000000000000000000140010098", mark{id: 2}, true},
 		{"short", "0000000200000000000000", mark{}, false},
@@ -149,7 +154,8 @@ func TestReports(t *testing.T) {
 	const long = "00000000000000000000000000000000c800000000000000000009c40000000000009d9e0000000100000000000000060000000000000011" +
 		"0000000000000008000000000000009c00000000000000ef000000000000002f00003ae2000c34ff00000000ffffffda000000050000009400000001000000000000000000000000"
 	got, ok := parseReport(unhex(t, long))
-	want := report{bytes: 2500, duration: 40350 * time.Microsecond, lost: 1, datagrams: 6, jitter: 17 * time.Microsecond, longCounts: true}
+	want := report{bytes: 2500, duration: 40350 * time.Microsecond, lost: 1, datagrams: 6,
+		jitter: 17 * time.Microsecond, longCounts: true}
 	if !ok || got != want {
 		t.Errorf("%+v, %v; want %+v", got, ok, want)
 	}
@@ -160,7 +166,8 @@ func TestReports(t *testing.T) {
 	if got, ok := parseReport(p[:]); !ok || got != want {
 		t.Errorf("read back %+v, %v; want %+v", got, ok, want)
 	}
-	for name, in := range map[string][]byte{"short": p[:reportBytes-1], "data": unhex(t, firstDatagram), "nothing": nil} {
+	for name, in := range map[string][]byte{"short": p[:reportBytes-1], "data": unhex(t, firstDatagram),
+		"nothing": nil} {
 		if _, ok := parseReport(in); ok {
 			t.Errorf("%s is taken for a report", name)
 		}

@@ -56,7 +56,8 @@ func realClient(t *testing.T, args ...string) (string, *traffictest.Log) {
 	var err error
 	for range 3 {
 		s, said := serve(t, admission.Limits{}, nil)
-		out, err = traffictest.Output(t, 10*time.Second, "iperf", append([]string{"-c", "127.0.0.1", "-p", fmt.Sprint(s.Addr().Port())}, args...)...)
+		out, err = traffictest.Output(t, 10*time.Second, "iperf",
+			append([]string{"-c", "127.0.0.1", "-p", fmt.Sprint(s.Addr().Port())}, args...)...)
 		if err == nil {
 			return out, said
 		}
@@ -77,7 +78,8 @@ func TestServerWithRealClient(t *testing.T) {
 		for _, amount := range []string{"-n 1M", "-t 0.3"} {
 			for _, way := range []string{"", "-R"} {
 				t.Run(strings.TrimSpace(fmt.Sprintf("tcp -P %d %s %s", streams, amount, way)), func(t *testing.T) {
-					out, j := realClient(t, append([]string{"-y", "C", "-P", fmt.Sprint(streams)}, strings.Fields(amount+" "+way)...)...)
+					out, j := realClient(t,
+						append([]string{"-y", "C", "-P", fmt.Sprint(streams)}, strings.Fields(amount+" "+way)...)...)
 					verb := "received"
 					if way == "-R" {
 						verb = "sent"

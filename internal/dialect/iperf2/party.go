@@ -32,7 +32,8 @@ type party struct {
 }
 
 // join admits one connection of a test with so many; leave must be called once.
-func (ps *parties) join(gate *admission.Gate, from netip.Addr, streams int) (visit *admission.Visit, leave func(), err error) {
+func (ps *parties) join(gate *admission.Gate, from netip.Addr, streams int) (visit *admission.Visit, leave func(),
+	err error) {
 	// A number from a stranger; more than that would let any number of connections in for one
 	// visit.
 	streams = max(1, min(streams, maxStreams))

@@ -47,7 +47,8 @@ type timing struct {
 	forget   time.Duration // how long a UDP test may be silent
 }
 
-var patience = timing{settings: 10 * time.Second, idle: 30 * time.Second, reverse: 10 * time.Second, forget: 2 * time.Second}
+var patience = timing{settings: 10 * time.Second, idle: 30 * time.Second, reverse: 10 * time.Second,
+	forget: 2 * time.Second}
 
 // NewServer makes a server that listens nowhere: connections and datagrams are brought to it by
 // ServeConn and ServePacket.

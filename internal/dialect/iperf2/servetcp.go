@@ -98,7 +98,8 @@ func foreign(dialect string) bool {
 }
 
 // transfer does what the client asks for.
-func (s *Server) transfer(ctx context.Context, conn *net.TCPConn, from netip.AddrPort, start time.Time, head []byte) error {
+func (s *Server) transfer(ctx context.Context, conn *net.TCPConn, from netip.AddrPort, start time.Time,
+	head []byte) error {
 	asked := parseSettings(head)
 	if asked.bounce {
 		return fmt.Errorf("%w: the client asks for --bounceback, which is not served here", errDialect)
@@ -126,7 +127,8 @@ func (s *Server) transfer(ctx context.Context, conn *net.TCPConn, from netip.Add
 		}
 	}
 	if asked.connect {
-		t.log("iperf2 tcp from %s: asks to be connected back to (-d or -r), which is not served here; --full-duplex is", t.from)
+		t.log("iperf2 tcp from %s: asks to be connected back to (-d or -r), which is not served here; --full-duplex is",
+			t.from)
 	}
 	return t.receive(ctx, start, len(head))
 }
@@ -203,7 +205,8 @@ func (t *transfer) send(ctx context.Context, asked settings) error {
 }
 
 // source writes pattern until amount or time are reached, whichever is not zero.
-func (t *transfer) source(ctx context.Context, amount int64, duration time.Duration, bitsPerSecond float64) (total int64, err error) {
+func (t *transfer) source(ctx context.Context, amount int64, duration time.Duration,
+	bitsPerSecond float64) (total int64, err error) {
 	p := engine.Pattern(callBytes)
 	if bitsPerSecond > 0 {
 		// Writes of about ten milliseconds each, so that a low rate does not come in lumps.

@@ -150,8 +150,10 @@ func (t *flowTable) sweep(now, silent time.Duration) {
 func (t *flowTable) tell(from netip.AddrPort, f *flow) {
 	r := f.report
 	seconds := r.duration.Seconds()
-	t.log("iperf2 udp from %s: received %d of %d datagrams, %d bytes in %.2f s, %s, lost %s, %d reordered, jitter %s", from,
-		r.datagrams-r.lost, r.datagrams, r.bytes, seconds, rate(r.bytes, seconds), unit.FormatPercent(ratio(r.lost, r.datagrams)), r.reordered,
+	t.log("iperf2 udp from %s: received %d of %d datagrams, %d bytes in %.2f s, %s, lost %s, %d reordered, jitter %s",
+		from,
+		r.datagrams-r.lost, r.datagrams, r.bytes, seconds, rate(r.bytes, seconds),
+		unit.FormatPercent(ratio(r.lost, r.datagrams)), r.reordered,
 		unit.FormatSeconds(r.jitter.Seconds()))
 }
 

@@ -315,11 +315,13 @@ func (c *client) openTCP(ctx context.Context, to netip.AddrPort, i int, sends bo
 		_ = conn.Close() // the first error is the one that tells
 		return gone(err)
 	}
-	return c.load.addTCP(conn.(*net.TCPConn), sends, tcpOptions{send: c.spec.SendMethod, receive: c.spec.ReceiveMethod, quota: c.quota})
+	return c.load.addTCP(conn.(*net.TCPConn), sends, tcpOptions{send: c.spec.SendMethod, receive: c.spec.ReceiveMethod,
+		quota: c.quota})
 }
 
 func (c *client) openUDP(ctx context.Context, to netip.AddrPort, i int, sends bool) error {
-	o := datagram.SocketOptions{WindowBytes: c.spec.WindowBytes, TOS: c.spec.TOS, DontFragment: c.spec.DontFragment, BusyPoll: c.spec.BusyPoll}
+	o := datagram.SocketOptions{WindowBytes: c.spec.WindowBytes, TOS: c.spec.TOS, DontFragment: c.spec.DontFragment,
+		BusyPoll: c.spec.BusyPoll}
 	if c.spec.SourcePort != 0 {
 		o.LocalPort = c.spec.SourcePort + i
 	}

@@ -79,7 +79,8 @@ func (c *client) play(ctx context.Context) error {
 		end := l.marked + c.spec.Duration
 		if l.measuring && (now >= end || c.spec.Bytes > 0 && c.amountDone()) {
 			if c.spec.Bytes > 0 && now >= end {
-				c.warnings = append(c.warnings, fmt.Sprintf("not all of %d bytes went through within %v", c.spec.Bytes, c.spec.Duration))
+				c.warnings = append(c.warnings, fmt.Sprintf("not all of %d bytes went through within %v", c.spec.Bytes,
+					c.spec.Duration))
 			}
 			break
 		}

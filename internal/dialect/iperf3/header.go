@@ -59,7 +59,8 @@ func (h header) Parse(p []byte) (datagram.Mark, bool) {
 		return datagram.Mark{}, false
 	}
 	m := datagram.Mark{
-		Sent:     time.Duration(binary.BigEndian.Uint32(p))*time.Second + time.Duration(binary.BigEndian.Uint32(p[4:]))*time.Microsecond,
+		Sent: time.Duration(binary.BigEndian.Uint32(p))*time.Second +
+			time.Duration(binary.BigEndian.Uint32(p[4:]))*time.Microsecond,
 		Measured: true,
 	}
 	if h.wide {

@@ -135,7 +135,8 @@ func TestRealServers(t *testing.T) {
 					}
 					t.Run(fmt.Sprintf("%s %s %d %s", test, direction, streams, name), func(t *testing.T) {
 						t.Parallel()
-						s := traffic.Spec{Test: test, Direction: direction, Streams: streams, Interval: 200 * time.Millisecond, RateBitsPerSec: 20e6}
+						s := traffic.Spec{Test: test, Direction: direction, Streams: streams,
+							Interval: 200 * time.Millisecond, RateBitsPerSec: 20e6}
 						if test == traffic.UDP {
 							s.RateBitsPerSec, s.PacketBytes = 5e6, 200
 						}
@@ -155,7 +156,8 @@ func TestRealServerOverIPv6(t *testing.T) {
 	addr, _ := realServer(t, "-1")
 	noDelay := true
 	checkRun(t, fmt.Sprintf("[::1]:%d", addr.Port()), traffic.Spec{
-		Test: traffic.Stream, Bytes: 1 << 20, WindowBytes: 128 << 10, MSSBytes: 1000, TOS: 16, Congestion: "reno", NoDelay: &noDelay,
+		Test: traffic.Stream, Bytes: 1 << 20, WindowBytes: 128 << 10, MSSBytes: 1000, TOS: 16, Congestion: "reno",
+		NoDelay:        &noDelay,
 		RateBitsPerSec: 200e6,
 	})
 }
@@ -164,7 +166,8 @@ func TestRealServerOverIPv6(t *testing.T) {
 func checkRun(t *testing.T, target string, s traffic.Spec) *traffic.Result {
 	t.Helper()
 	var seen []traffic.Interval
-	r, err := Run(t.Context(), target, s, ClientOptions{HostName: "near"}, func(i traffic.Interval) { seen = append(seen, i) })
+	r, err := Run(t.Context(), target, s, ClientOptions{HostName: "near"},
+		func(i traffic.Interval) { seen = append(seen, i) })
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -176,7 +179,8 @@ func checkRun(t *testing.T, target string, s traffic.Spec) *traffic.Result {
 	if r.Bytes <= 0 || r.ThroughputBitsPerSec <= 0 || math.IsInf(r.ThroughputBitsPerSec, 0) || r.DurationSeconds <= 0 {
 		fail("nothing measured")
 	}
-	if !strings.HasPrefix(r.Method, "iperf3, ") || r.LocalAddress == "" || r.RemoteAddress == "" || r.Ends.Local.Host != "near" {
+	if !strings.HasPrefix(r.Method, "iperf3, ") || r.LocalAddress == "" || r.RemoteAddress == "" ||
+		r.Ends.Local.Host != "near" {
 		fail("method %q, addresses %s and %s", r.Method, r.LocalAddress, r.RemoteAddress)
 	}
 	if len(seen) != len(r.Intervals) || len(seen) == 0 {

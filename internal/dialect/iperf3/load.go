@@ -112,7 +112,8 @@ func (l *load) addTCP(conn *net.TCPConn, sends bool, o tcpOptions) error {
 	}
 	f := &flow{index: len(l.flows), sends: sends}
 	// Payload of strangers is not ours, so there is nothing to compare it with.
-	so := engine.StreamOptions{Send: o.send, Receive: o.receive, BufferBytes: l.p.writeBytes(), Limit: o.quota, Foreign: true}
+	so := engine.StreamOptions{Send: o.send, Receive: o.receive, BufferBytes: l.p.writeBytes(), Limit: o.quota,
+		Foreign: true}
 	if sends {
 		f.worker, err = engine.NewStreamSender(&l.out, adopted, so)
 	} else {
@@ -131,14 +132,17 @@ func (l *load) addUDP(s *datagram.Socket, sends bool, o udpOptions) (err error) 
 	f := &flow{index: len(l.flows), sends: sends}
 	if sends {
 		so := datagram.SendOptions{
-			Bytes: l.p.BlockBytes, BitRate: l.p.BitsPerSec, Batch: o.batch, Header: l.p.header(), First: 1, PayloadBytes: o.bytes,
+			Bytes: l.p.BlockBytes, BitRate: l.p.BitsPerSec, Batch: o.batch, Header: l.p.header(), First: 1,
+			PayloadBytes: o.bytes,
 		}
 		if o.packets > 0 {
 			so.BitRate, so.PacketRate = 0, o.packets
 		}
 		f.worker, f.sender, err = datagram.NewSender(&l.out, s, so)
 	} else {
-		f.worker, f.receiver, err = datagram.NewReceiver(&l.in, s, datagram.ReceiveOptions{Batch: o.batch, Header: l.p.header().receiving()})
+		f.worker, f.receiver,
+			err = datagram.NewReceiver(&l.in, s,
+			datagram.ReceiveOptions{Batch: o.batch, Header: l.p.header().receiving()})
 	}
 	if err != nil {
 		s.Close()
@@ -297,7 +301,8 @@ func (l *load) settle(ctx context.Context) time.Duration {
 // or brings nothing more for as long as quiet. want gives the bytes and the datagrams of a stream
 // since its start; ok is false where the sender has not said. It gives the time of the last
 // arrival.
-func (l *load) drain(ctx context.Context, quiet time.Duration, want func(*flow) (bytes, packets int64, ok bool)) time.Duration {
+func (l *load) drain(ctx context.Context, quiet time.Duration,
+	want func(*flow) (bytes, packets int64, ok bool)) time.Duration {
 	deadline := time.Now().Add(drainLimit)
 	last, changed := int64(-1), l.now()
 	for {
@@ -378,7 +383,8 @@ func (l *load) report(sentUntil, receivedUntil time.Duration, sent func(*flow) i
 	r.CPUTotal, r.CPUUser, r.CPUSystem = processTimes().share(l.cpu, (l.now() - l.marked).Seconds())
 	for i, t := range l.tallies() {
 		f := l.flows[i]
-		s := streamResult{ID: streamID(f.index), Bytes: t.bytes - f.mark.bytes, Retransmits: -1, EndSeconds: (receivedUntil - l.marked).Seconds()}
+		s := streamResult{ID: streamID(f.index), Bytes: t.bytes - f.mark.bytes, Retransmits: -1,
+			EndSeconds: (receivedUntil - l.marked).Seconds()}
 		if f.sends {
 			s.EndSeconds = (sentUntil - l.marked).Seconds()
 			r.HasRetransmits = max(r.HasRetransmits, 0)

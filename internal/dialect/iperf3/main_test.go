@@ -54,7 +54,8 @@ func ourServer(t *testing.T, address string, limits admission.Limits) (netip.Add
 func realClient(t *testing.T, addr netip.AddrPort, args ...string) (string, error) {
 	t.Helper()
 	traffictest.Program(t, "iperf3")
-	return traffictest.Output(t, 20*time.Second, "iperf3", append([]string{"-c", addr.Addr().String(), "-p", strconv.Itoa(int(addr.Port()))}, args...)...)
+	return traffictest.Output(t, 20*time.Second, "iperf3",
+		append([]string{"-c", addr.Addr().String(), "-p", strconv.Itoa(int(addr.Port()))}, args...)...)
 }
 
 // realServer starts the program as a server on a free port of loopback; it ends with the test.
@@ -62,7 +63,8 @@ func realServer(t *testing.T, args ...string) (netip.AddrPort, *traffictest.Proc
 	t.Helper()
 	for range 10 {
 		port := traffictest.FreePorts(t, 1)
-		p := traffictest.Start(t, time.Minute, "iperf3", append([]string{"-s", "--forceflush", "-p", strconv.Itoa(port)}, args...)...)
+		p := traffictest.Start(t, time.Minute, "iperf3",
+			append([]string{"-s", "--forceflush", "-p", strconv.Itoa(port)}, args...)...)
 		if p.Says("Server listening") {
 			return netip.AddrPortFrom(netip.AddrFrom4([4]byte{127, 0, 0, 1}), uint16(port)), p
 		}

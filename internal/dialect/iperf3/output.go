@@ -110,7 +110,8 @@ func summary(p params, own, far results) string {
 		}
 		switch {
 		case p.UDP && packets > 0:
-			fmt.Fprintf(&b, ", %d of %d packets lost (%s)", lost, packets, unit.FormatPercent(float64(lost)/float64(packets)))
+			fmt.Fprintf(&b, ", %d of %d packets lost (%s)", lost, packets,
+				unit.FormatPercent(float64(lost)/float64(packets)))
 		case !p.UDP && !received && own.HasRetransmits == 1:
 			fmt.Fprintf(&b, ", %d retransmits", retransmits)
 		}

@@ -79,7 +79,8 @@ func (p params) encode() ([]byte, error) {
 		TCP: !p.UDP, UDP: p.UDP, Omit: int64(p.Omit / time.Second), Time: int64(p.Time / time.Second),
 		Num: p.Bytes, BlockCount: p.Blocks, MSS: p.MSSBytes, NoDelay: p.NoDelay, Parallel: p.Streams,
 		Reverse: p.Reverse, Bidirectional: p.Bidir, Window: p.WindowBytes, Len: p.BlockBytes,
-		Bandwidth: uint64(p.BitsPerSec), FQRate: uint64(p.PacingBits), PacingTimer: 1000, TOS: p.TOS, Congestion: p.Congestion,
+		Bandwidth: uint64(p.BitsPerSec), FQRate: uint64(p.PacingBits), PacingTimer: 1000, TOS: p.TOS,
+		Congestion:   p.Congestion,
 		ServerOutput: one[p.ServerOutput], WideCounters: one[p.WideCounters], DontFragment: one[p.DontFragment],
 		ClientVersion: version,
 	})
@@ -107,11 +108,16 @@ func decodeParams(body []byte) (params, error) {
 	}
 	p := params{
 		UDP: o.flag("udp"), Reverse: o.flag("reverse"), Bidir: o.flag("bidirectional"), NoDelay: o.flag("nodelay"),
-		DontFragment: o.flag("dont_fragment"), WideCounters: o.flag("udp_counters_64bit"), ServerOutput: o.flag("get_server_output"),
-		Omit: time.Duration(o.whole("omit", math.MaxInt32)) * time.Second, Time: time.Duration(o.whole("time", math.MaxInt32)) * time.Second,
-		Bytes: o.whole("num", math.MaxInt64), Blocks: o.whole("blockcount", math.MaxInt64), Streams: int(o.whole("parallel", math.MaxInt32)),
-		BlockBytes: int(o.whole("len", math.MaxInt32)), BitsPerSec: max(o.number("bandwidth"), 0), PacingBits: max(o.number("fqrate"), 0),
-		WindowBytes: int(o.whole("window", math.MaxInt32)), MSSBytes: int(o.whole("MSS", math.MaxInt32)), TOS: int(o.whole("TOS", math.MaxInt32)),
+		DontFragment: o.flag("dont_fragment"), WideCounters: o.flag("udp_counters_64bit"),
+		ServerOutput: o.flag("get_server_output"),
+		Omit:         time.Duration(o.whole("omit", math.MaxInt32)) * time.Second,
+		Time:         time.Duration(o.whole("time", math.MaxInt32)) * time.Second,
+		Bytes:        o.whole("num", math.MaxInt64), Blocks: o.whole("blockcount", math.MaxInt64),
+		Streams:    int(o.whole("parallel", math.MaxInt32)),
+		BlockBytes: int(o.whole("len", math.MaxInt32)), BitsPerSec: max(o.number("bandwidth"), 0),
+		PacingBits:  max(o.number("fqrate"), 0),
+		WindowBytes: int(o.whole("window", math.MaxInt32)), MSSBytes: int(o.whole("MSS", math.MaxInt32)),
+		TOS:        int(o.whole("TOS", math.MaxInt32)),
 		Congestion: o.text("congestion", 64), ClientVersion: o.text("client_version", 64),
 		sctp: o.flag("sctp"),
 	}
@@ -142,7 +148,8 @@ func (p params) check(tcp bool) error {
 	case !p.UDP && (p.BlockBytes < 1 || p.BlockBytes > maxBlockBytes):
 		return refuse(codeBlock, "blocks of %d bytes are not within 1 and %d", p.BlockBytes, maxBlockBytes)
 	case p.UDP && (p.BlockBytes < p.header().Bytes() || p.BlockBytes > maxDatagramBytes):
-		return refuse(codeDatagram, "datagrams of %d bytes are not within %d and %d", p.BlockBytes, p.header().Bytes(), maxDatagramBytes)
+		return refuse(codeDatagram, "datagrams of %d bytes are not within %d and %d", p.BlockBytes, p.header().Bytes(),
+			maxDatagramBytes)
 	case p.WindowBytes < 0 || p.WindowBytes > maxBufferBytes:
 		return refuse(codeBuffer, "a window of %d bytes is not within 0 and %d", p.WindowBytes, maxBufferBytes)
 	case p.TOS < 0 || p.TOS > 255:

@@ -103,11 +103,13 @@ func TestParametersOutOfBounds(t *testing.T) {
 
 // TestParametersOfOtherVersions has unknown keys, wrong types and numbers instead of flags.
 func TestParametersOfOtherVersions(t *testing.T) {
-	got, err := decodeParams([]byte(`{"tcp":1,"reverse":1,"nodelay":0,"len":"many","parallel":2.9,"bandwidth":-5,"title":{"a":[1]},"gso":1,"congestion":7}`))
+	got, err := decodeParams(
+		[]byte(`{"tcp":1,"reverse":1,"nodelay":0,"len":"many","parallel":2.9,"bandwidth":-5,"title":{"a":[1]},"gso":1,"congestion":7}`))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if d := cmp.Diff(params{Reverse: true, Streams: 2, BlockBytes: defaultBlock}, got, cmp.AllowUnexported(params{})); d != "" {
+	if d := cmp.Diff(params{Reverse: true, Streams: 2, BlockBytes: defaultBlock}, got,
+		cmp.AllowUnexported(params{})); d != "" {
 		t.Errorf("-want +got:\n%s", d)
 	}
 }
@@ -139,10 +141,12 @@ func TestResultsSeenOnTheWire(t *testing.T) {
 
 func TestResultsSurviveTheWire(t *testing.T) {
 	want := results{
-		TellsOmitted: true, CPUTotal: 12.5, CPUUser: 2.5, CPUSystem: 10, HasRetransmits: -1, Congestion: "cubic", Output: "a \"line\"\n",
+		TellsOmitted: true, CPUTotal: 12.5, CPUUser: 2.5, CPUSystem: 10, HasRetransmits: -1, Congestion: "cubic",
+		Output: "a \"line\"\n",
 		Streams: []streamResult{
 			{ID: 1, Bytes: 1 << 60, Retransmits: -1, EndSeconds: 1.5},
-			{ID: 3, Bytes: 7, Retransmits: 12, JitterSeconds: 1e-5, Errors: 3, Packets: 1 << 40, OmittedErrors: 1, OmittedPackets: 9, EndSeconds: 1.25},
+			{ID: 3, Bytes: 7, Retransmits: 12, JitterSeconds: 1e-5, Errors: 3, Packets: 1 << 40, OmittedErrors: 1,
+				OmittedPackets: 9, EndSeconds: 1.25},
 		},
 	}
 	body, err := want.encode()
@@ -184,7 +188,8 @@ func TestCookies(t *testing.T) {
 	}
 	// A byte at a time, and not one of the payload behind it.
 	r := strings.NewReader(seenCookie + "payload")
-	if c, err := readCookie(iotest.OneByteReader(r)); err != nil || string(c[:]) != seenCookie || r.Len() != len("payload") {
+	if c, err := readCookie(iotest.OneByteReader(r)); err != nil || string(c[:]) != seenCookie ||
+		r.Len() != len("payload") {
 		t.Errorf("byte by byte: %q, %v, %d left", c, err, r.Len())
 	}
 	if c := newCookie(); !mayBeCookie(c[:]) || c == newCookie() {
@@ -225,7 +230,8 @@ func TestStrangersAreNamed(t *testing.T) {
 }
 
 func TestMessagesAreBounded(t *testing.T) {
-	if _, err := readMessage(strings.NewReader("\x7f\xff\xff\xff{"), 100); err == nil || !strings.Contains(err.Error(), "more than 100") {
+	if _, err := readMessage(strings.NewReader("\x7f\xff\xff\xff{"), 100); err == nil ||
+		!strings.Contains(err.Error(), "more than 100") {
 		t.Errorf("oversized: %v", err)
 	}
 	if _, err := readMessage(strings.NewReader("\x00\x00\x00\x05{}"), 100); !errors.Is(err, io.ErrUnexpectedEOF) {
@@ -233,7 +239,8 @@ func TestMessagesAreBounded(t *testing.T) {
 	}
 	// A length alone must not cost memory.
 	if n := testing.AllocsPerRun(10, func() {
-		if b, err := readMessage(strings.NewReader("\x00\xff\xff\xff{}"), maxServerResultsBytes); err == nil || cap(b) > 1<<16 {
+		if b, err := readMessage(strings.NewReader("\x00\xff\xff\xff{}"), maxServerResultsBytes); err == nil ||
+			cap(b) > 1<<16 {
 			t.Errorf("%d bytes held, %v", cap(b), err)
 		}
 	}); n > 50 {
@@ -288,7 +295,8 @@ func TestDatagramsSeenOnTheWire(t *testing.T) {
 		sequence uint64
 		sent     time.Duration
 	}{
-		{true, "\x00\x001\xb0\x00\x04\x07\xf3\x00\x00\x00\x00\x00\x00\x00\x01", 1, 12720*time.Second + 264179*time.Microsecond},
+		{true, "\x00\x001\xb0\x00\x04\x07\xf3\x00\x00\x00\x00\x00\x00\x00\x01", 1,
+			12720*time.Second + 264179*time.Microsecond},
 		{false, "\x00\x0025\x00\nPU\x00\x00\x00\x01", 1, 12853*time.Second + 675925*time.Microsecond},
 	} {
 		h := header{wide: c.wide}
@@ -315,7 +323,8 @@ func TestShortSequenceNumbersGoOn(t *testing.T) {
 	short := header{}
 	p := make([]byte, short.Bytes())
 	h := short.receiving()
-	for _, n := range []uint64{1, 5, 3, 1 << 31, 1<<32 - 2, 1<<32 + 1, 1<<32 - 1, 1 << 32, 1<<32 + 7, 6 << 30, 15 << 29, 8 << 30, 1<<33 + 2} {
+	for _, n := range []uint64{1, 5, 3, 1 << 31, 1<<32 - 2, 1<<32 + 1, 1<<32 - 1, 1 << 32, 1<<32 + 7, 6 << 30, 15 << 29,
+		8 << 30, 1<<33 + 2} {
 		short.Put(p, datagram.Mark{Sequence: n})
 		if m, ok := h.Parse(p); !ok || m.Sequence != n {
 			t.Errorf("%d is read as %d, %v", n, m.Sequence, ok)
@@ -349,7 +358,8 @@ func TestStreamNumbers(t *testing.T) {
 }
 
 func FuzzParams(f *testing.F) {
-	for _, s := range []string{seenParams, seenUDPParams, seenAllParams, `{"tcp":1,"len":-1e999}`, `{"udp":true,"len":16,"parallel":18446744073709551615}`} {
+	for _, s := range []string{seenParams, seenUDPParams, seenAllParams, `{"tcp":1,"len":-1e999}`,
+		`{"udp":true,"len":16,"parallel":18446744073709551615}`} {
 		f.Add([]byte(s))
 	}
 	f.Fuzz(func(t *testing.T, body []byte) {
@@ -361,7 +371,8 @@ func FuzzParams(f *testing.F) {
 			}
 			return
 		}
-		if p.Streams < 1 || p.all() > 2*maxStreams || p.BlockBytes < 1 || p.BlockBytes > maxBlockBytes || p.UDP && p.BlockBytes > maxDatagramBytes ||
+		if p.Streams < 1 || p.all() > 2*maxStreams || p.BlockBytes < 1 || p.BlockBytes > maxBlockBytes ||
+			p.UDP && p.BlockBytes > maxDatagramBytes ||
 			p.Time < 0 || p.Omit < 0 || p.Bytes < 0 || p.BitsPerSec < 0 || p.TOS&^255 != 0 || p.WindowBytes < 0 {
 			t.Errorf("accepted out of bounds: %+v", p)
 		}
@@ -372,7 +383,8 @@ func FuzzParams(f *testing.F) {
 }
 
 func FuzzResults(f *testing.F) {
-	for _, s := range []string{seenResults, `{"streams":[{"id":1,"bytes":1e400}]}`, `{"streams":[{"id":1,"bytes":18446744073709551615}]}`} {
+	for _, s := range []string{seenResults, `{"streams":[{"id":1,"bytes":1e400}]}`,
+		`{"streams":[{"id":1,"bytes":18446744073709551615}]}`} {
 		f.Add([]byte(s), 1)
 	}
 	f.Add([]byte(seenUDPResults), 4)
@@ -444,8 +456,10 @@ func FuzzHeader(f *testing.F) {
 // TestEveryCodeSaysSomething keeps the sentences apart from the numbers.
 func TestEveryCodeSaysSomething(t *testing.T) {
 	for _, c := range []serverCode{
-		codeDuration, codeStreams, codeBlock, codeBuffer, codeOmit, codeNoSCTP, codeDatagram, codeTOS, codeTotalRate, codeParams,
-		codeResults, codeDenied, codeWindow, codeProtocol, codeCongestion, codeAuth, codeStreamSetup, codeStreamWrite, codeStreamRead,
+		codeDuration, codeStreams, codeBlock, codeBuffer, codeOmit, codeNoSCTP, codeDatagram, codeTOS,
+		codeTotalRate, codeParams,
+		codeResults, codeDenied, codeWindow, codeProtocol, codeCongestion, codeAuth, codeStreamSetup, codeStreamWrite,
+		codeStreamRead,
 	} {
 		if strings.Contains(c.String(), "error ") {
 			t.Errorf("code %d has no sentence", int32(c))

@@ -20,8 +20,9 @@ func (c *client) result() *traffic.Result {
 	r := &traffic.Result{
 		Test: s.Test, Direction: s.Direction, StartTime: c.startedAt, Streams: s.Streams,
 		WarmUpSeconds: c.load.marked.Seconds(), DurationSeconds: (c.end.at - c.load.marked).Seconds(),
-		Intervals: c.intervals, LocalAddress: c.local.WithZone("").String(), RemoteAddress: c.remote.WithZone("").String(),
-		Ends: traffic.Ends{Local: c.localEnd(), Remote: traffic.End{Drops: []drops.Drop{}}},
+		Intervals: c.intervals, LocalAddress: c.local.WithZone("").String(),
+		RemoteAddress: c.remote.WithZone("").String(),
+		Ends:          traffic.Ends{Local: c.localEnd(), Remote: traffic.End{Drops: []drops.Drop{}}},
 	}
 	r.Warnings = c.warnings
 	if c.load.p.Omit == 0 {
@@ -188,7 +189,8 @@ func (c *client) datagrams(r *traffic.Result) {
 		}
 	}
 	if untold {
-		r.Warnings = append(r.Warnings, "the far end does not tell losses of the warm-up apart: they count as losses of the test")
+		r.Warnings = append(r.Warnings,
+			"the far end does not tell losses of the warm-up apart: they count as losses of the test")
 	}
 	r.UDP = &traffic.Datagrams{Batch: string(batch)}
 	counters := r.Ends.Local.Counters
@@ -205,7 +207,8 @@ func (c *client) datagrams(r *traffic.Result) {
 			JitterSeconds: (up.JitterSeconds + down.JitterSeconds) / 2,
 		}
 		r.UDP.Up, r.UDP.Down = &up, &down
-		r.Losses = drops.Merge(drops.Losses(up.Lost, own[0], counters, nil), drops.Losses(down.Lost, own[1], nil, counters))
+		r.Losses = drops.Merge(drops.Losses(up.Lost, own[0], counters, nil),
+			drops.Losses(down.Lost, own[1], nil, counters))
 	}
 	total := r.UDP.DatagramCounts
 	if total.Sent > 0 {
@@ -297,8 +300,10 @@ func (c *client) localEnd() traffic.End {
 		e.UserSeconds, e.SystemSeconds = cpu.User*share, cpu.System*share
 		e.SoftIRQSeconds, e.IRQSeconds = cpu.SoftIRQ*share, cpu.IRQ*share
 		e.CPUSeconds = e.UserSeconds + e.SystemSeconds + e.SoftIRQSeconds + e.IRQSeconds
-		if all := cpu.User + cpu.System + cpu.IRQ + cpu.SoftIRQ + cpu.Steal + cpu.Idle; all > 0 && cpu.Steal/all > maxStealShare {
-			c.warnings = append(c.warnings, fmt.Sprintf("the hypervisor took %.1f %% of the CPU time of this host for others", 100*cpu.Steal/all))
+		if all := cpu.User + cpu.System + cpu.IRQ + cpu.SoftIRQ + cpu.Steal + cpu.Idle; all > 0 &&
+			cpu.Steal/all > maxStealShare {
+			c.warnings = append(c.warnings,
+				fmt.Sprintf("the hypervisor took %.1f %% of the CPU time of this host for others", 100*cpu.Steal/all))
 		}
 	}
 	return e

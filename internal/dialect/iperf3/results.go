@@ -60,7 +60,8 @@ func decodeResults(body []byte, streams int) (results, error) {
 		return results{}, fmt.Errorf("results: %w", err)
 	}
 	r := results{
-		CPUTotal: o.number("cpu_util_total"), CPUUser: o.number("cpu_util_user"), CPUSystem: o.number("cpu_util_system"),
+		CPUTotal: o.number("cpu_util_total"), CPUUser: o.number("cpu_util_user"),
+		CPUSystem:      o.number("cpu_util_system"),
 		HasRetransmits: int(o.count("sender_has_retransmits")), Congestion: o.text("congestion_used", 64),
 		Output: o.text("server_output_text", maxServerResultsBytes),
 	}

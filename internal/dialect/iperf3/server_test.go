@@ -39,7 +39,8 @@ func TestOurClientWithOurServer(t *testing.T) {
 					if test == traffic.Stream && direction == traffic.Up && r.Bytes != s.Bytes {
 						t.Errorf("%d bytes arrived of %d", r.Bytes, s.Bytes)
 					}
-					said.Await(t, 1, "linerate", map[traffic.Test]string{traffic.Stream: "tcp", traffic.UDP: "udp"}[test])
+					said.Await(t, 1, "linerate",
+						map[traffic.Test]string{traffic.Stream: "tcp", traffic.UDP: "udp"}[test])
 				})
 			}
 		}
@@ -86,7 +87,8 @@ func TestManyClientsAtOnce(t *testing.T) {
 			if i%3 == 2 {
 				args = append(args, "-R")
 			}
-			out, err := exec.CommandContext(t.Context(), "iperf3", append(args, "-c", "127.0.0.1", "-p", strconv.Itoa(int(addr.Port())))...).CombinedOutput()
+			out, err := exec.CommandContext(t.Context(), "iperf3",
+				append(args, "-c", "127.0.0.1", "-p", strconv.Itoa(int(addr.Port())))...).CombinedOutput()
 			if err != nil {
 				err = fmt.Errorf("%v: %w: %s", args, err, out)
 			}
@@ -130,11 +132,13 @@ func TestBusyServersSayNo(t *testing.T) {
 		t.Fatal(err)
 	}
 	expectState(t, holder, paramExchange)
-	if _, err := holder.Write([]byte("\x00\x00\x00\x80" + strings.Replace(seenParams, "102400", "999999", 1))); err != nil {
+	if _, err := holder.Write([]byte("\x00\x00\x00\x80" + strings.Replace(seenParams, "102400", "999999",
+		1))); err != nil {
 		t.Fatal(err)
 	}
 	expectState(t, holder, createStreams)
-	if _, err = Run(t.Context(), real.String(), traffic.Spec{Test: traffic.Stream, Bytes: 1000}, ClientOptions{}, nil); !errors.Is(err, traffic.ErrRefused) {
+	if _, err = Run(t.Context(), real.String(), traffic.Spec{Test: traffic.Stream, Bytes: 1000}, ClientOptions{},
+		nil); !errors.Is(err, traffic.ErrRefused) {
 		t.Errorf("the program: %v", err)
 	}
 }
@@ -142,7 +146,8 @@ func TestBusyServersSayNo(t *testing.T) {
 // TestLimitsAreKept asks for more than is granted and sees what the program prints.
 func TestLimitsAreKept(t *testing.T) {
 	t.Parallel()
-	addr, said := ourServer(t, "127.0.0.1:0", admission.Limits{Duration: 5 * time.Second, Bytes: 3 << 20, BitsPerSecond: 1e12})
+	addr, said := ourServer(t, "127.0.0.1:0",
+		admission.Limits{Duration: 5 * time.Second, Bytes: 3 << 20, BitsPerSecond: 1e12})
 	for _, c := range []struct {
 		args []string
 		want string
@@ -169,7 +174,8 @@ func TestRateLimit(t *testing.T) {
 		t.Errorf("%v:\n%s", err, out)
 	}
 	said.Await(t, 1, "refused", "faster")
-	r, err := Run(t.Context(), addr.String(), traffic.Spec{Test: traffic.Stream, Direction: traffic.Down, Bytes: 1 << 20}, ClientOptions{}, nil)
+	r, err := Run(t.Context(), addr.String(),
+		traffic.Spec{Test: traffic.Stream, Direction: traffic.Down, Bytes: 1 << 20}, ClientOptions{}, nil)
 	if err != nil || r.Bytes < 1<<20 {
 		t.Errorf("paced: %+v, %v", r, err)
 	}
@@ -192,7 +198,8 @@ func TestDatagramsThatGetNoAnswer(t *testing.T) {
 		_, _ = c.Write([]byte("\x09\x0a"))
 		_, _ = io.Copy(io.Discard, c)
 	}()
-	_, err = Run(t.Context(), l.Addr().String(), traffic.Spec{Test: traffic.UDP, Streams: 3, Bytes: 10_000}, ClientOptions{}, nil)
+	_, err = Run(t.Context(), l.Addr().String(), traffic.Spec{Test: traffic.UDP, Streams: 3, Bytes: 10_000},
+		ClientOptions{}, nil)
 	if err == nil || !strings.Contains(err.Error(), "over UDP were not answered") {
 		t.Error(err)
 	}
@@ -206,7 +213,8 @@ func TestClientsThatGoAway(t *testing.T) {
 	addr, said := ourServer(t, "127.0.0.1:0", admission.Limits{})
 	for _, args := range [][]string{{"-b", "10M"}, {"-b", "10M", "-R"}, {"-u", "-b", "1M"}, {"-u", "-b", "1M", "-R"}} {
 		ctx, kill := context.WithCancel(t.Context())
-		cmd := exec.CommandContext(ctx, path, append(args, "-t", "30", "-c", "127.0.0.1", "-p", strconv.Itoa(int(addr.Port())), "-J")...)
+		cmd := exec.CommandContext(ctx, path,
+			append(args, "-t", "30", "-c", "127.0.0.1", "-p", strconv.Itoa(int(addr.Port())), "-J")...)
 		if err := cmd.Start(); err != nil {
 			t.Fatal(err)
 		}
@@ -244,7 +252,8 @@ func TestCancelledRuns(t *testing.T) {
 	for _, test := range []traffic.Test{traffic.Stream, traffic.UDP} {
 		stop := errors.New("enough")
 		ctx, cancel := context.WithCancelCause(t.Context())
-		_, err := Run(ctx, addr.String(), traffic.Spec{Test: test, Duration: time.Minute, Interval: 100 * time.Millisecond, RateBitsPerSec: 1e6},
+		_, err := Run(ctx, addr.String(),
+			traffic.Spec{Test: test, Duration: time.Minute, Interval: 100 * time.Millisecond, RateBitsPerSec: 1e6},
 			ClientOptions{}, func(traffic.Interval) { cancel(stop) })
 		if !errors.Is(err, stop) {
 			t.Errorf("%s: %v", test, err)
@@ -284,13 +293,15 @@ func TestClientsNameWhatAnswers(t *testing.T) {
 				}()
 			}
 		}()
-		_, err = Run(t.Context(), l.Addr().String(), traffic.Spec{Test: traffic.Stream, Bytes: 1000}, ClientOptions{}, nil)
+		_, err = Run(t.Context(), l.Addr().String(), traffic.Spec{Test: traffic.Stream, Bytes: 1000},
+			ClientOptions{}, nil)
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: %v, want %q", banner, err, want)
 		}
 		_ = l.Close()
 	}
-	if _, err := Run(t.Context(), "127.0.0.1:1", traffic.Spec{Test: traffic.Stream}, ClientOptions{}, nil); !errors.Is(err, traffic.ErrPeerGone) {
+	if _, err := Run(t.Context(), "127.0.0.1:1", traffic.Spec{Test: traffic.Stream}, ClientOptions{},
+		nil); !errors.Is(err, traffic.ErrPeerGone) {
 		t.Errorf("nobody there: %v", err)
 	}
 }
@@ -313,7 +324,8 @@ func TestWhatTheProtocolHasNoWordsFor(t *testing.T) {
 
 func TestTargets(t *testing.T) {
 	for target, want := range map[string]string{
-		"host": "host:5201", "host:99": "host:99", "::1": "[::1]:5201", "[::1]": "[::1]:5201", "[::1]:7": "[::1]:7", "10.0.0.1": "10.0.0.1:5201",
+		"host": "host:5201", "host:99": "host:99", "::1": "[::1]:5201", "[::1]": "[::1]:5201", "[::1]:7": "[::1]:7",
+		"10.0.0.1": "10.0.0.1:5201",
 	} {
 		if got := address(target); got != want {
 			t.Errorf("%s: %s, want %s", target, got, want)
@@ -333,12 +345,14 @@ func TestWhatTheHostSaw(t *testing.T) {
 		}, nil
 	}
 	addr, _ := ourServer(t, "127.0.0.1:0", admission.Limits{})
-	r, err := Run(t.Context(), addr.String(), traffic.Spec{Test: traffic.UDP, Bytes: 50_000, RateBitsPerSec: 10e6}, ClientOptions{Sample: sample}, nil)
+	r, err := Run(t.Context(), addr.String(), traffic.Spec{Test: traffic.UDP, Bytes: 50_000, RateBitsPerSec: 10e6},
+		ClientOptions{Sample: sample}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	l := r.Ends.Local
-	if l.CPUSeconds <= 0 || l.CPUSeconds > 3 || len(l.Drops) != 1 || l.Drops[0].Total != 3 || l.Counters["Tcp.RetransSegs"] != 1 || l.CPUSecondsPerGigabyte <= 0 {
+	if l.CPUSeconds <= 0 || l.CPUSeconds > 3 || len(l.Drops) != 1 || l.Drops[0].Total != 3 ||
+		l.Counters["Tcp.RetransSegs"] != 1 || l.CPUSecondsPerGigabyte <= 0 {
 		t.Errorf("%+v", l)
 	}
 	if r.Pacing == nil || r.Pacing.Method != "user" || r.Pacing.AchievedBitsPerSec <= 0 {

@@ -247,7 +247,8 @@ func (t *session) takeTurn(ctx context.Context) (pass func(), err error) {
 	if !t.p.UDP {
 		return func() {}, nil
 	}
-	ctx, cancel := context.WithTimeoutCause(ctx, turnWithin, fmt.Errorf("other tests of this address were opening their streams for %v", turnWithin))
+	ctx, cancel := context.WithTimeoutCause(ctx, turnWithin,
+		fmt.Errorf("other tests of this address were opening their streams for %v", turnWithin))
 	defer cancel()
 	ctx, stop := context.WithCancelCause(ctx)
 	heard := make(chan error, 1)
@@ -386,7 +387,8 @@ func (t *session) play(ctx context.Context) error {
 			// The workers do not rest for the visit, so a debt of more than a second is not paid
 			// any more.
 			if t.visit.Pause() > time.Second {
-				return refuse(codeTotalRate, "it goes faster than the %.3g b/s this host allows", t.server.options.Gate.Limits().BitsPerSecond)
+				return refuse(codeTotalRate, "it goes faster than the %.3g b/s this host allows",
+					t.server.options.Gate.Limits().BitsPerSecond)
 			}
 		}
 		// The end is the client's to say, and one that forgets it would hold its place for as long

@@ -116,7 +116,8 @@ func TestStrangers(t *testing.T) {
 	if out, err := realClient(t, addr, "-n", "100K"); err != nil {
 		t.Errorf("a client beside them: %v:\n%s", err, out)
 	}
-	for _, want := range []string{"speaks HTTP", "speaks iperf2", "speaks something unknown", "are more than 8192", "parameters: json", "datagrams of 0 bytes"} {
+	for _, want := range []string{"speaks HTTP", "speaks iperf2", "speaks something unknown", "are more than 8192",
+		"parameters: json", "datagrams of 0 bytes"} {
 		said.Await(t, 1, want)
 	}
 	said.Await(t, 2, "no whole cookie")

@@ -63,7 +63,8 @@ func TestStrangersAreNamed(t *testing.T) {
 // TestRefusalsAreSaid: the client is told why, in the program's form.
 func TestRefusalsAreSaid(t *testing.T) {
 	s, _ := serve(t, admission.Limits{Duration: time.Minute}, nil)
-	for old, with := range map[string]string{"timeout = 0.000000": "timeout = 3600", "_NULL_": "192.0.2.7", "port = 15010": "port = 22"} {
+	for old, with := range map[string]string{"timeout = 0.000000": "timeout = 3600", "_NULL_": "192.0.2.7",
+		"port = 15010": "port = 22"} {
 		_, in, got := ask(t, s, strings.Replace(lineTCP, old, with, 1))
 		rest, _ := io.ReadAll(in)
 		if got != "KO\n" || !strings.Contains(string(rest), "Error: ") || !strings.HasSuffix(string(rest), "KO\n") {
@@ -75,8 +76,10 @@ func TestRefusalsAreSaid(t *testing.T) {
 // TestNoData: a client that asks and then does nothing is given up, and its port is free again.
 func TestNoData(t *testing.T) {
 	for _, udp := range []bool{false, true} {
-		s, j := serve(t, admission.Limits{}, func(s *Server) { s.timing.arrive, s.timing.silent = 200*time.Millisecond, 200*time.Millisecond })
-		p := params{blockBytes: 500, blocks: 10, streams: 1, rateKbit: unlimitedRate, port: traffictest.FreePorts(t, 1), transmit: true, udp: udp}
+		s, j := serve(t, admission.Limits{},
+			func(s *Server) { s.timing.arrive, s.timing.silent = 200*time.Millisecond, 200*time.Millisecond })
+		p := params{blockBytes: 500, blocks: 10, streams: 1, rateKbit: unlimitedRate, port: traffictest.FreePorts(t, 1),
+			transmit: true, udp: udp}
 		_, in, got := ask(t, s, p.line())
 		if !strings.HasPrefix(got, "OK") {
 			t.Fatalf("answered %q", got)
@@ -98,7 +101,8 @@ func TestNoData(t *testing.T) {
 // the end of UDP.
 func TestDeadClients(t *testing.T) {
 	s, j := serve(t, admission.Limits{}, func(s *Server) { s.timing.silent = 300 * time.Millisecond })
-	p := params{blockBytes: 500, blocks: unlimitedBlock, streams: 1, rateKbit: unlimitedRate, port: traffictest.FreePorts(t, 3), transmit: true, seconds: 30}
+	p := params{blockBytes: 500, blocks: unlimitedBlock, streams: 1, rateKbit: unlimitedRate,
+		port: traffictest.FreePorts(t, 3), transmit: true, seconds: 30}
 	control, _, _ := ask(t, s, p.line())
 	data, err := net.Dial("tcp", fmt.Sprintf("127.0.0.1:%d", p.port))
 	if err != nil {
@@ -135,7 +139,8 @@ func TestDeadClients(t *testing.T) {
 // TestBudget ends a test that moves more than it may.
 func TestBudget(t *testing.T) {
 	s, j := serve(t, admission.Limits{Bytes: 1 << 20}, nil)
-	p := params{blockBytes: 65536, blocks: unlimitedBlock, streams: 2, rateKbit: unlimitedRate, port: traffictest.FreePorts(t, 2), transmit: true, seconds: 30}
+	p := params{blockBytes: 65536, blocks: unlimitedBlock, streams: 2, rateKbit: unlimitedRate,
+		port: traffictest.FreePorts(t, 2), transmit: true, seconds: 30}
 	ask(t, s, p.line())
 	for i := range 2 {
 		data, err := net.Dial("tcp", fmt.Sprintf("127.0.0.1:%d", p.port+i))
@@ -152,7 +157,8 @@ func TestBudget(t *testing.T) {
 // by side.
 func TestTwoAtOnce(t *testing.T) {
 	s, j := serve(t, admission.Limits{}, nil)
-	p := params{blockBytes: 1000, blocks: unlimitedBlock, streams: 1, rateKbit: unlimitedRate, port: traffictest.FreePorts(t, 1), transmit: true, seconds: 5}
+	p := params{blockBytes: 1000, blocks: unlimitedBlock, streams: 1, rateKbit: unlimitedRate,
+		port: traffictest.FreePorts(t, 1), transmit: true, seconds: 5}
 	var data []net.Conn
 	for range 2 {
 		_, _, got := ask(t, s, p.line())
@@ -179,7 +185,8 @@ func TestTwoAtOnce(t *testing.T) {
 // port comes while the test waits on another.
 func TestDataOfStrangers(t *testing.T) {
 	s, j := serve(t, admission.Limits{}, nil)
-	p := params{blockBytes: 1000, blocks: unlimitedBlock, streams: 2, rateKbit: unlimitedRate, port: traffictest.FreePorts(t, 2), transmit: true, seconds: 5}
+	p := params{blockBytes: 1000, blocks: unlimitedBlock, streams: 2, rateKbit: unlimitedRate,
+		port: traffictest.FreePorts(t, 2), transmit: true, seconds: 5}
 	ask(t, s, p.line())
 	var conns []net.Conn
 	for range 2 {
@@ -201,7 +208,8 @@ func TestWhoIsGoneIsSentNothingMore(t *testing.T) {
 	for _, udp := range []bool{false, true} {
 		s, j := serve(t, admission.Limits{}, nil)
 		port := traffictest.FreePorts(t, 1)
-		p := params{blockBytes: 500, blocks: unlimitedBlock, seconds: 60, streams: 1, rateKbit: 100, port: port, udp: udp}
+		p := params{blockBytes: 500, blocks: unlimitedBlock, seconds: 60, streams: 1, rateKbit: 100,
+			port: port, udp: udp}
 		at := fmt.Sprintf("127.0.0.1:%d", port)
 		var arrive io.Closer
 		if udp {

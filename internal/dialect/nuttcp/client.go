@@ -96,7 +96,8 @@ func paramsOf(spec traffic.Spec, dataPort int) (params, error) {
 		return params{}, fmt.Errorf("%w: nuttcp %s", traffic.ErrBadSpec, fmt.Sprintf(format, args...))
 	}
 	p := params{
-		blockBytes: blockBytes, blocks: unlimitedBlock, windowBytes: spec.WindowBytes, streams: spec.Streams, rateKbit: unlimitedRate, port: dataPort,
+		blockBytes: blockBytes, blocks: unlimitedBlock, windowBytes: spec.WindowBytes, streams: spec.Streams,
+		rateKbit: unlimitedRate, port: dataPort,
 		transmit: spec.Direction == traffic.Up, seconds: spec.Duration.Seconds(), udp: spec.Test == traffic.UDP,
 		// So that no connection comes in from outside: the receiver connects where that is us.
 		reverse: spec.Direction == traffic.Down && spec.Test == traffic.Stream,
@@ -166,7 +167,8 @@ func (t *Test) begin(ctx context.Context, target string) error {
 		case ctx.Err() != nil:
 			return context.Cause(ctx)
 		case len(line) > 0:
-			return fmt.Errorf("%w: %s answers in %s, not nuttcp", traffic.ErrProtocol, target, wire.Dialect(line[:min(len(line), 64)]))
+			return fmt.Errorf("%w: %s answers in %s, not nuttcp", traffic.ErrProtocol, target,
+				wire.Dialect(line[:min(len(line), 64)]))
 		case errors.Is(err, os.ErrDeadlineExceeded):
 			return fmt.Errorf("%w: %s does not answer a nuttcp client", traffic.ErrPeerGone, target)
 		}

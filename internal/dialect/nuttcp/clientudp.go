@@ -41,7 +41,8 @@ func (t *Test) sendUDP(ctx context.Context, spec traffic.Spec, m Means) error {
 		}
 	}
 	w, sender, err := datagram.NewSender(m.Out, s, datagram.SendOptions{
-		Bytes: t.p.blockBytes, BitRate: spec.RateBitsPerSec, PacketRate: spec.RatePacketsPerSec, Batch: datagram.Batch(spec.Batch),
+		Bytes: t.p.blockBytes, BitRate: spec.RateBitsPerSec, PacketRate: spec.RatePacketsPerSec,
+		Batch:  datagram.Batch(spec.Batch),
 		Header: headerOf(t.p), PayloadBytes: t.p.amount(),
 	})
 	if errors.Is(err, datagram.ErrBadOptions) {
@@ -168,7 +169,8 @@ func (t *Test) finishUDP(f far, r *traffic.Result) {
 	u.Lost = u.Sent - u.Received
 	if !exact {
 		r.Warnings = append(r.Warnings, fmt.Sprintf(
-			"the server reports 0.0001 MB at the finest: with datagrams of %d bytes the loss is known to %d", t.p.blockBytes, reportError/t.p.blockBytes+1,
+			"the server reports 0.0001 MB at the finest: with datagrams of %d bytes the loss is known to %d",
+			t.p.blockBytes, reportError/t.p.blockBytes+1,
 		))
 	}
 }

@@ -30,8 +30,10 @@ var loggedBytes = regexp.MustCompile(`(?:received|sent) (\d+) bytes`)
 func TestServerWithRealClient(t *testing.T) {
 	traffictest.Program(t, "nuttcp")
 	for _, c := range []struct{ name, args string }{
-		{"tcp", "-n 64"}, {"tcp", "-T 0.3"}, {"tcp", "-T 0.5 -i 0.1"}, {"tcp", "-N 4 -n 63"}, {"tcp", "-N 4 -T 0.3"}, {"tcp", "-F -n 64"},
-		{"tcp down", "-r -n 64"}, {"tcp down", "-r -T 0.3"}, {"tcp down", "-r -N 4 -n 63"}, {"tcp down", "-r -N 4 -T 0.3"}, {"tcp down", "-r -F -n 64"},
+		{"tcp", "-n 64"}, {"tcp", "-T 0.3"}, {"tcp", "-T 0.5 -i 0.1"}, {"tcp", "-N 4 -n 63"}, {"tcp", "-N 4 -T 0.3"},
+		{"tcp", "-F -n 64"},
+		{"tcp down", "-r -n 64"}, {"tcp down", "-r -T 0.3"}, {"tcp down", "-r -N 4 -n 63"},
+		{"tcp down", "-r -N 4 -T 0.3"}, {"tcp down", "-r -F -n 64"},
 		{"tcp down", "-r -R 20m -T 0.3"}, {"tcp options", "-M 1000 -w 128 -D -c8 -n 16"},
 		{"udp", "-u -l 500 -R 4m -n 200"}, {"udp", "-u -l 500 -R 4m -T 0.5 -i 0.1"},
 		{"udp down", "-u -r -l 500 -R 4m -T 0.3"}, {"udp down", "-u -r -l 500 -R 4m -n 200"},
@@ -69,7 +71,8 @@ func TestServerWithRealClient(t *testing.T) {
 					theirs, _ = strconv.ParseFloat(all[len(all)-1][1], 64)
 				}
 				if ours == 0 || !(math.Abs(theirs-ours/megabyte) < 0.00011) {
-					t.Errorf("server counted %.0f bytes, %.4f MB; client shows %.4f:\n%s", ours, ours/megabyte, theirs, out)
+					t.Errorf("server counted %.0f bytes, %.4f MB; client shows %.4f:\n%s", ours, ours/megabyte,
+						theirs, out)
 				}
 				if n := regexp.MustCompile(`-n (\d+)`).FindStringSubmatch(c.args); n != nil {
 					blocks, _ := strconv.Atoi(n[1])
@@ -84,12 +87,14 @@ func TestServerWithRealClient(t *testing.T) {
 				if strings.Contains(c.args, "-i 0.1") {
 					// The lines of the server that the client passes on; how many there are is for
 					// the scheduler to say.
-					lines := regexp.MustCompile(`(?m)^(megabytes=[0-9.]+ real_sec=|.* MB / +[0-9.]+ sec)`).FindAllString(out, -1)
+					lines := regexp.MustCompile(
+						`(?m)^(megabytes=[0-9.]+ real_sec=|.* MB / +[0-9.]+ sec)`).FindAllString(out, -1)
 					if len(lines) < 2 {
 						t.Errorf("%d lines of intervals:\n%s", len(lines), out)
 					}
 				}
-				if strings.Contains(c.args, "-u") && !strings.Contains(out, "0.00 %loss") && parsed(out)["data_loss"] != 0 {
+				if strings.Contains(c.args, "-u") && !strings.Contains(out, "0.00 %loss") &&
+					parsed(out)["data_loss"] != 0 {
 					t.Errorf("loss:\n%s", out)
 				}
 			})

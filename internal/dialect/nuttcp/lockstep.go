@@ -27,7 +27,8 @@ type lockstep struct {
 
 func newLockstep(conns []*net.TCPConn, p params) *lockstep {
 	return &lockstep{
-		conns: conns, block: engine.Pattern(p.blockBytes), amount: p.amount(), bitsPerSecond: p.bitsPerSecond(), done: make(chan struct{}),
+		conns: conns, block: engine.Pattern(p.blockBytes), amount: p.amount(), bitsPerSecond: p.bitsPerSecond(),
+		done: make(chan struct{}),
 	}
 }
 

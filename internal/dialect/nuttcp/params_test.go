@@ -24,13 +24,16 @@ func TestParamsOfTheProgram(t *testing.T) {
 		line string
 		want params
 	}{
-		"tcp": {lineTCP, params{blockBytes: 65536, blocks: 20, streams: 3, rateKbit: unlimitedRate, port: 15010, transmit: true, format: 2048}},
+		"tcp": {lineTCP, params{blockBytes: 65536, blocks: 20, streams: 3, rateKbit: unlimitedRate, port: 15010,
+			transmit: true, format: 2048}},
 		"udp": {lineUDP, params{
-			blockBytes: 500, blocks: unlimitedBlock, windowBytes: 1 << 20, streams: 1, rateKbit: 1000, port: 15010, seconds: 0.5, udp: true,
+			blockBytes: 500, blocks: unlimitedBlock, windowBytes: 1 << 20, streams: 1, rateKbit: 1000, port: 15010,
+			seconds: 0.5, udp: true,
 			interval: 0.2, format: 2117,
 		}},
 		"options": {lineOpts, params{
-			blockBytes: 65536, blocks: unlimitedBlock, streams: 1, rateKbit: unlimitedRate, port: 15010, transmit: true, seconds: 10, reverse: true,
+			blockBytes: 65536, blocks: unlimitedBlock, streams: 1, rateKbit: unlimitedRate, port: 15010, transmit: true,
+			seconds: 10, reverse: true,
 			format: 2048, mssBytes: 500, tos: 0x20, noDelay: true,
 		}},
 		"old": {lineOld, params{blockBytes: 8192, blocks: 2048, streams: 1, port: 5001, transmit: true, seconds: 1}},
@@ -106,7 +109,8 @@ func TestLines(t *testing.T) {
 			t.Errorf("format %d (-want +got):\n%s", format, d)
 		}
 	}
-	end := figures{bytes: 5 * megabyte / 4, elapsed: 1050 * time.Millisecond, calls: 22, cpu: 0.02, user: 0.01, system: 0.01}
+	end := figures{bytes: 5 * megabyte / 4, elapsed: 1050 * time.Millisecond, calls: 22, cpu: 0.02, user: 0.01,
+		system: 0.01}
 	want := "nuttcp-r: 1.2500 MB in 1.05 real seconds = 1219.05 KB/sec = 9.9864 Mbps\nnuttcp-r: 1.2500 MB in 0.02 CPU seconds = 64000.00 KB/cpu sec\n" +
 		"nuttcp-r: 22 I/O calls, msec/call = 47.73, calls/sec = 20.95\nnuttcp-r: 0.0user 0.0sys 0:01real 2% 0i+0d 0maxrss 0+0pf 0+0csw\n"
 	if d := cmp.Diff(want, report(tcp, end)); d != "" {
@@ -183,7 +187,8 @@ func FuzzParams(f *testing.F) {
 		if err != nil {
 			return
 		}
-		if p.blockBytes < 1 || p.blockBytes > maxBlockBytes || p.streams < 1 || p.streams > maxStreams || p.port < lowestPort || p.amount() < 0 || p.duration() < 0 {
+		if p.blockBytes < 1 || p.blockBytes > maxBlockBytes || p.streams < 1 || p.streams > maxStreams ||
+			p.port < lowestPort || p.amount() < 0 || p.duration() < 0 {
 			t.Errorf("%+v", p)
 		}
 		// What is understood can be said, and is understood the same, but for versions and digits

@@ -89,7 +89,8 @@ func (ps *ports) listen(ctx context.Context, key portKey, p *dataPort) error {
 	}
 	take := func(conn *net.TCPConn) {
 		if !p.TakeConn(conn) {
-			ps.log("nuttcp data from %s: turned away: no test of this address waits for a connection", service.From(conn))
+			ps.log("nuttcp data from %s: turned away: no test of this address waits for a connection",
+				service.From(conn))
 			_ = conn.Close() // it is of no use to anybody
 		}
 	}

@@ -56,7 +56,8 @@ func intervalLine(p params, part, total figures) string {
 	var b strings.Builder
 	one := func(f figures, before string) {
 		if p.format&formatParse != 0 {
-			fmt.Fprintf(&b, "%smegabytes=%.4f %sreal_sec=%.2f %srate_Mbps=%.4f", before, f.megabytes(), before, f.elapsed.Seconds(), before, f.mbps())
+			fmt.Fprintf(&b, "%smegabytes=%.4f %sreal_sec=%.2f %srate_Mbps=%.4f", before, f.megabytes(), before,
+				f.elapsed.Seconds(), before, f.mbps())
 		} else {
 			fmt.Fprintf(&b, "%10.4f MB / %6.2f sec = %9.4f Mbps", f.megabytes(), f.elapsed.Seconds(), f.mbps())
 		}
@@ -119,9 +120,11 @@ func introduction(p params) string {
 		kind = "udp"
 	}
 	if p.format&formatParse != 0 {
-		return fmt.Sprintf("%s: v%s: socket\n%s: buflen=%d nstream=%d port=%d mode=%s\n", who, version, who, p.blockBytes, p.streams, p.port, kind)
+		return fmt.Sprintf("%s: v%s: socket\n%s: buflen=%d nstream=%d port=%d mode=%s\n", who, version, who,
+			p.blockBytes, p.streams, p.port, kind)
 	}
-	return fmt.Sprintf("%s: v%s: socket\n%s: buflen=%d, nstream=%d, port=%d %s\n", who, version, who, p.blockBytes, p.streams, p.port, kind)
+	return fmt.Sprintf("%s: v%s: socket\n%s: buflen=%d, nstream=%d, port=%d %s\n", who, version, who, p.blockBytes,
+		p.streams, p.port, kind)
 }
 
 // report is the end of what a server says, in the lines that the client of 6.1.2 looks for.
@@ -141,16 +144,19 @@ func report(p params, f figures) string {
 	var b strings.Builder
 	say := func(format string, args ...any) { fmt.Fprintf(&b, who+": "+format+"\n", args...) }
 	if p.format&formatParse != 0 {
-		say("megabytes=%.4f real_seconds=%.2f rate_KBps=%.2f rate_Mbps=%.4f", f.megabytes(), seconds, over(kilobytes, seconds), f.mbps())
+		say("megabytes=%.4f real_seconds=%.2f rate_KBps=%.2f rate_Mbps=%.4f", f.megabytes(), seconds,
+			over(kilobytes, seconds), f.mbps())
 		say("megabytes=%.4f cpu_seconds=%.2f KB_per_cpu_second=%.2f", f.megabytes(), f.cpu, over(kilobytes, f.cpu))
 		if !p.transmit && !p.udp && f.retrans >= 0 {
 			say("retrans=%d", f.retrans)
 		}
 		say("io_calls=%d msec_per_call=%.2f calls_per_sec=%.2f", f.calls, perCall, calls)
-		say("stats=cpu user=%.1f system=%.1f elapsed=%d:%02d cpu=%d%% memory=0i+0d-0maxrss io=0+0pf swaps=0+0csw", f.user, f.system, minutes, rest, share)
+		say("stats=cpu user=%.1f system=%.1f elapsed=%d:%02d cpu=%d%% memory=0i+0d-0maxrss io=0+0pf swaps=0+0csw",
+			f.user, f.system, minutes, rest, share)
 		return b.String()
 	}
-	say("%.4f MB in %.2f real seconds = %.2f KB/sec = %.4f Mbps", f.megabytes(), seconds, over(kilobytes, seconds), f.mbps())
+	say("%.4f MB in %.2f real seconds = %.2f KB/sec = %.4f Mbps", f.megabytes(), seconds,
+		over(kilobytes, seconds), f.mbps())
 	say("%.4f MB in %.2f CPU seconds = %.2f KB/cpu sec", f.megabytes(), f.cpu, over(kilobytes, f.cpu))
 	if !p.transmit && !p.udp && f.retrans >= 0 {
 		say("retrans = %d", f.retrans)

@@ -66,7 +66,8 @@ type timing struct {
 	longest time.Duration // how long a server sends that was told neither a time nor an amount
 }
 
-var patience = timing{ask: 10 * time.Second, arrive: 10 * time.Second, idle: 30 * time.Second, silent: 5 * time.Second, longest: 10 * time.Second}
+var patience = timing{ask: 10 * time.Second, arrive: 10 * time.Second, idle: 30 * time.Second, silent: 5 * time.Second,
+	longest: 10 * time.Second}
 
 // maxWaiting is how many control connections may be waited for at a time, a quarter of them of one
 // source. Each is a goroutine of some kilobytes for timing.ask at most.
@@ -92,7 +93,8 @@ func Listen(ctx context.Context, o ServerOptions) (*Server, error) {
 	s := &Server{
 		log:  service.Limited(o.Log, admission.ClientLines, "nuttcp"),
 		away: service.Limited(o.Log, admission.StrangerLines, "nuttcp"),
-		o:    o, timing: patience, sockets: service.Sockets{TCP: l.(*net.TCPListener)}, waiting: admission.NewAnteroom(maxWaiting, maxWaiting/4),
+		o:    o, timing: patience, sockets: service.Sockets{TCP: l.(*net.TCPListener)},
+		waiting: admission.NewAnteroom(maxWaiting, maxWaiting/4),
 	}
 	s.ports = ports{host: h, open: make(map[portKey]*dataPort), log: s.away}
 	return s, nil
@@ -255,7 +257,8 @@ func (s *Server) affordable(p params) error {
 // address and the port tells whose they are. done must be called when they have begun to arrive,
 // and may be more than once.
 func (s *Server) takeTurn(ctx context.Context, key turnKey) (done func(), err error) {
-	ctx, cancel := context.WithTimeoutCause(ctx, s.timing.arrive, fmt.Errorf("another test of this address waits for its data on port %d", key.port))
+	ctx, cancel := context.WithTimeoutCause(ctx, s.timing.arrive,
+		fmt.Errorf("another test of this address waits for its data on port %d", key.port))
 	defer cancel()
 	return s.turns.Take(ctx, key)
 }

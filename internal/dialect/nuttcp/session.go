@@ -114,7 +114,8 @@ func (t *session) sentence() string {
 	if t.p.udp {
 		proto = "udp"
 	}
-	s := fmt.Sprintf("%s %d bytes by %s in %.2f s, %s", verb, t.got.bytes, proto, t.got.elapsed.Seconds(), rate(t.got.bytes, t.got.elapsed))
+	s := fmt.Sprintf("%s %d bytes by %s in %.2f s, %s", verb, t.got.bytes, proto, t.got.elapsed.Seconds(),
+		rate(t.got.bytes, t.got.elapsed))
 	if t.p.streams > 1 {
 		s += fmt.Sprintf(", on %d connections", t.p.streams)
 	}
@@ -151,7 +152,8 @@ func (t *session) connections(ctx context.Context, listen bool) (conns []*net.TC
 		}
 		defer done()
 	}
-	ctx, cancel := context.WithTimeoutCause(ctx, t.timing.arrive, fmt.Errorf("no data connection within %v", t.timing.arrive))
+	ctx, cancel := context.WithTimeoutCause(ctx, t.timing.arrive,
+		fmt.Errorf("no data connection within %v", t.timing.arrive))
 	defer cancel()
 	defer func() {
 		if err != nil {
@@ -308,7 +310,8 @@ func (t *session) receiveTCP(ctx context.Context) error {
 }
 
 // reportUntil runs a wait with a line to the client per interval, and takes the figures at its end.
-func (t *session) reportUntil(start time.Time, now func() figures, wait func(tick <-chan time.Time, line func() error) error) error {
+func (t *session) reportUntil(start time.Time, now func() figures,
+	wait func(tick <-chan time.Time, line func() error) error) error {
 	var tick <-chan time.Time
 	if t.p.interval > 0 {
 		ticker := time.NewTicker(time.Duration(t.p.interval * float64(time.Second)))
@@ -527,7 +530,8 @@ func (t *session) sendUDP(ctx context.Context) error {
 	}
 	// To the address of the control connection and no other: a handshake has proved that whoever
 	// asked is there.
-	s, err := datagram.Dial(netip.AddrPortFrom(t.from, uint16(t.p.port)), datagram.SocketOptions{WindowBytes: t.p.windowBytes, TOS: t.p.tos})
+	s, err := datagram.Dial(netip.AddrPortFrom(t.from, uint16(t.p.port)),
+		datagram.SocketOptions{WindowBytes: t.p.windowBytes, TOS: t.p.tos})
 	if err != nil {
 		return err
 	}
@@ -560,7 +564,8 @@ func (t *session) sendUDP(ctx context.Context) error {
 	t.got = figures{
 		// What the kernel refused was never on the wire, and the client counts the difference to
 		// what it received as loss.
-		bytes: (sent.AllPackets - sent.SocketErrors) * int64(t.p.blockBytes), packets: sent.AllPackets, calls: sent.AllPackets,
+		bytes: (sent.AllPackets - sent.SocketErrors) * int64(t.p.blockBytes), packets: sent.AllPackets,
+		calls:   sent.AllPackets,
 		elapsed: time.Since(start), retrans: -1,
 	}
 	if err != nil {

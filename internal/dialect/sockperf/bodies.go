@@ -145,7 +145,8 @@ type sending struct {
 }
 
 func newPinger(end *endpoint, bytes int, gap time.Duration) *pinger {
-	return &pinger{end: end, gap: gap, message: newMessage(bytes), answer: make([]byte, 1<<16), waiting: make([]sending, underWay)}
+	return &pinger{end: end, gap: gap, message: newMessage(bytes), answer: make([]byte, 1<<16),
+		waiting: make([]sending, underWay)}
 }
 
 // Wake does nothing: a pinger never sleeps for long.

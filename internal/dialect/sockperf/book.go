@@ -101,8 +101,10 @@ func (b *book) sweep(now time.Duration, end bool) {
 // told.
 func (g *guest) sentence(who string) string {
 	seconds := (g.seen - g.began).Seconds()
-	text := fmt.Sprintf("sockperf %s over udp: %d messages of %d bytes in all, %d answered in %.1f s", who, g.messages, g.bytes, g.answered, seconds)
-	if span := g.highest - g.first + 1; g.from.IsValid() && g.messages > 0 && span > uint64(g.messages) && g.highest-g.first < 1<<40 {
+	text := fmt.Sprintf("sockperf %s over udp: %d messages of %d bytes in all, %d answered in %.1f s", who, g.messages,
+		g.bytes, g.answered, seconds)
+	if span := g.highest - g.first + 1; g.from.IsValid() && g.messages > 0 && span > uint64(g.messages) &&
+		g.highest-g.first < 1<<40 {
 		text += fmt.Sprintf(", %d lost on the way here", span-uint64(g.messages))
 	}
 	for _, n := range []struct {

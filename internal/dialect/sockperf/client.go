@@ -40,7 +40,8 @@ type ClientOptions struct {
 // not answered. A message is RequestBytes long, [HeaderBytes] at least, and so is its answer. What
 // else a Spec may ask for is a [traffic.ErrBadSpec]. progress, when not nil, gets every interval
 // from the goroutine of Run. [traffic.ErrNoAnswer] means that no server answers.
-func Run(ctx context.Context, target string, spec traffic.Spec, o ClientOptions, progress func(traffic.Interval)) (*traffic.Result, error) {
+func Run(ctx context.Context, target string, spec traffic.Spec, o ClientOptions,
+	progress func(traffic.Interval)) (*traffic.Result, error) {
 	spec, warnings, err := fit(spec)
 	if err != nil {
 		return nil, err
@@ -77,15 +78,18 @@ func fit(spec traffic.Spec) (traffic.Spec, []string, error) {
 	case spec.NoDelay != nil && !*spec.NoDelay:
 		return spec, nil, bad("ping-pong with Nagle's algorithm would measure the delay of acknowledgements")
 	case spec.RequestBytes > MaxMessageBytes:
-		return spec, nil, bad("a message of %d bytes is larger than the %d of sockperf", spec.RequestBytes, MaxMessageBytes)
+		return spec, nil, bad("a message of %d bytes is larger than the %d of sockperf", spec.RequestBytes,
+			MaxMessageBytes)
 	}
 	var warnings []string
 	if asked := max(spec.RequestBytes, spec.ResponseBytes); asked < HeaderBytes {
-		warnings = append(warnings, fmt.Sprintf("messages have %d bytes instead of %d, the least that sockperf can do", HeaderBytes, asked))
+		warnings = append(warnings, fmt.Sprintf("messages have %d bytes instead of %d, the least that sockperf can do",
+			HeaderBytes, asked))
 		spec.RequestBytes, spec.ResponseBytes = HeaderBytes, HeaderBytes
 	}
 	if spec.Test == traffic.RR && spec.RequestBytes != spec.ResponseBytes {
-		return spec, nil, bad("sockperf answers %d bytes with as many, not with %d", spec.RequestBytes, spec.ResponseBytes)
+		return spec, nil, bad("sockperf answers %d bytes with as many, not with %d", spec.RequestBytes,
+			spec.ResponseBytes)
 	}
 	if spec.WarmUp < 0 {
 		spec.WarmUp = ownWarmUp
@@ -94,11 +98,14 @@ func fit(spec traffic.Spec) (traffic.Spec, []string, error) {
 }
 
 // run is Run with a Spec that fits.
-func run(ctx context.Context, target string, spec traffic.Spec, o ClientOptions, progress func(traffic.Interval)) (*traffic.Result, error) {
+func run(ctx context.Context, target string, spec traffic.Spec, o ClientOptions,
+	progress func(traffic.Interval)) (*traffic.Result, error) {
 	m := &meter{spec: spec, sample: o.Sample, phase: &engine.Phase{}, progress: progress}
 	r := &traffic.Result{
-		Test: spec.Test, Direction: spec.Direction, Streams: spec.Streams, WarmUpSeconds: spec.WarmUp.Seconds(), Intervals: []traffic.Interval{},
-		Ends: traffic.Ends{Local: traffic.End{Host: o.HostName, Drops: []drops.Drop{}}, Remote: traffic.End{Drops: []drops.Drop{}}},
+		Test: spec.Test, Direction: spec.Direction, Streams: spec.Streams, WarmUpSeconds: spec.WarmUp.Seconds(),
+		Intervals: []traffic.Interval{},
+		Ends: traffic.Ends{Local: traffic.End{Host: o.HostName, Drops: []drops.Drop{}},
+			Remote: traffic.End{Drops: []drops.Drop{}}},
 	}
 	defer func() {
 		for _, w := range m.workers {
@@ -164,9 +171,11 @@ func describe(r *traffic.Result, ends []*endpoint, before []sys.TCPInfo) {
 }
 
 // dial opens connection index.
-func (m *meter) dial(ctx context.Context, target string, index int) (end *endpoint, local, remote netip.Addr, err error) {
+func (m *meter) dial(ctx context.Context, target string, index int) (end *endpoint, local, remote netip.Addr,
+	err error) {
 	o := engine.ConnOptions{
-		NoDelay: true, Congestion: m.spec.Congestion, WindowBytes: m.spec.WindowBytes, MSSBytes: m.spec.MSSBytes, TOS: m.spec.TOS,
+		NoDelay: true, Congestion: m.spec.Congestion, WindowBytes: m.spec.WindowBytes, MSSBytes: m.spec.MSSBytes,
+		TOS: m.spec.TOS,
 	}
 	if m.spec.SourcePort != 0 {
 		o.LocalPort = m.spec.SourcePort + index

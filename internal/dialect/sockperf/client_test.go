@@ -35,12 +35,17 @@ func TestClientWithOwnServer(t *testing.T) {
 		spec         traffic.Spec
 	}{
 		{"rr over IPv6", s.Addr().String(), traffic.Spec{Test: traffic.RR, Streams: 3}},
-		{"rr with options", s4Loopback(s4), traffic.Spec{Test: traffic.RR, TOS: 0x10, WindowBytes: 1 << 16, MSSBytes: 1000}},
-		{"ping with a type of service", s4Loopback(s4), traffic.Spec{Test: traffic.Ping, Gap: time.Millisecond, TOS: 0x10}},
+		{"rr with options", s4Loopback(s4), traffic.Spec{Test: traffic.RR, TOS: 0x10, WindowBytes: 1 << 16,
+			MSSBytes: 1000}},
+		{"ping with a type of service", s4Loopback(s4),
+			traffic.Spec{Test: traffic.Ping, Gap: time.Millisecond, TOS: 0x10}},
 		{"ping over IPv6", s.Addr().String(), traffic.Spec{Test: traffic.Ping, Gap: time.Millisecond}},
-		{"ping, server on all addresses", s4Loopback(s4), traffic.Spec{Test: traffic.Ping, Gap: time.Millisecond, RequestBytes: 1000}},
+		{"ping, server on all addresses", s4Loopback(s4),
+			traffic.Spec{Test: traffic.Ping, Gap: time.Millisecond, RequestBytes: 1000}},
 		// 127.0.0.2 answers only if the server takes care of the address that was asked.
-		{"ping, another address of the host", net.JoinHostPort("127.0.0.2", strings.TrimPrefix(s4.Addr().String(), "[::]:")), traffic.Spec{Test: traffic.Ping, Gap: time.Millisecond}},
+		{"ping, another address of the host",
+			net.JoinHostPort("127.0.0.2", strings.TrimPrefix(s4.Addr().String(), "[::]:")),
+			traffic.Spec{Test: traffic.Ping, Gap: time.Millisecond}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			if c.spec.TOS != 0 && runtime.GOOS != "linux" {
@@ -48,7 +53,8 @@ func TestClientWithOwnServer(t *testing.T) {
 			}
 			c.spec.Duration, c.spec.WarmUp = 300*time.Millisecond, 100*time.Millisecond
 			var seen []traffic.Interval
-			r, err := Run(t.Context(), c.target, c.spec, ClientOptions{Sample: sample, HostName: "near"}, func(i traffic.Interval) { seen = append(seen, i) })
+			r, err := Run(t.Context(), c.target, c.spec, ClientOptions{Sample: sample, HostName: "near"},
+				func(i traffic.Interval) { seen = append(seen, i) })
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -61,7 +67,8 @@ func TestClientWithOwnServer(t *testing.T) {
 			if r.RTT == nil || r.RTT.Count == 0 || r.LossRatio != nil && *r.LossRatio != 0 {
 				t.Errorf("%+v loss %v", r.RTT, r.LossRatio)
 			}
-			if c.spec.Test == traffic.RR && (r.RetransmitsTotal == nil || len(r.Warnings) != 1 || !strings.Contains(r.Warnings[0], "14 bytes instead of 1")) {
+			if c.spec.Test == traffic.RR && (r.RetransmitsTotal == nil || len(r.Warnings) != 1 ||
+				!strings.Contains(r.Warnings[0], "14 bytes instead of 1")) {
 				t.Errorf("retransmits %v, warnings %q", r.RetransmitsTotal, r.Warnings)
 			}
 		})
@@ -114,14 +121,17 @@ func TestClientNamesWhatIsNoServer(t *testing.T) {
 			_ = c.Close()
 		}
 	}()
-	if _, err := Run(t.Context(), l.Addr().String(), rr, ClientOptions{}, nil); !errors.Is(err, traffic.ErrProtocol) || !strings.Contains(err.Error(), "SSH") {
+	if _, err := Run(t.Context(), l.Addr().String(), rr, ClientOptions{}, nil); !errors.Is(err, traffic.ErrProtocol) ||
+		!strings.Contains(err.Error(), "SSH") {
 		t.Errorf("an ssh server: %v", err)
 	}
 	closed := "127.0.0.1:" + strconv.Itoa(traffictest.FreePorts(t, 1))
-	if _, err := Run(t.Context(), closed, ping, ClientOptions{}, nil); !errors.Is(err, traffic.ErrNoAnswer) || !strings.Contains(err.Error(), "refused") {
+	if _, err := Run(t.Context(), closed, ping, ClientOptions{}, nil); !errors.Is(err, traffic.ErrNoAnswer) ||
+		!strings.Contains(err.Error(), "refused") {
 		t.Errorf("a closed udp port: %v", err)
 	}
-	if _, err := Run(t.Context(), closed, rr, ClientOptions{}, nil); err == nil || !strings.Contains(err.Error(), "refused") {
+	if _, err := Run(t.Context(), closed, rr, ClientOptions{}, nil); err == nil ||
+		!strings.Contains(err.Error(), "refused") {
 		t.Errorf("a closed tcp port: %v", err)
 	}
 	silent, err := net.ListenPacket("udp", "127.0.0.1:0")
@@ -129,7 +139,8 @@ func TestClientNamesWhatIsNoServer(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer silent.Close()
-	if _, err := Run(t.Context(), silent.LocalAddr().String(), ping, ClientOptions{}, nil); !errors.Is(err, traffic.ErrNoAnswer) || !strings.Contains(err.Error(), "3 messages stayed without") {
+	if _, err := Run(t.Context(), silent.LocalAddr().String(), ping, ClientOptions{}, nil); !errors.Is(err,
+		traffic.ErrNoAnswer) || !strings.Contains(err.Error(), "3 messages stayed without") {
 		t.Errorf("a silent udp port: %v", err)
 	}
 }
@@ -139,7 +150,8 @@ func TestClientEndsWithItsContext(t *testing.T) {
 	for _, test := range []traffic.Test{traffic.RR, traffic.Ping} {
 		ctx, cancel := context.WithCancelCause(t.Context())
 		cause := errors.New("enough")
-		_, err := Run(ctx, s.Addr().String(), traffic.Spec{Test: test, Interval: 100 * time.Millisecond}, ClientOptions{}, func(traffic.Interval) { cancel(cause) })
+		_, err := Run(ctx, s.Addr().String(), traffic.Spec{Test: test, Interval: 100 * time.Millisecond},
+			ClientOptions{}, func(traffic.Interval) { cancel(cause) })
 		if !errors.Is(err, cause) {
 			t.Errorf("%s: %v", test, err)
 		}
@@ -149,15 +161,18 @@ func TestClientEndsWithItsContext(t *testing.T) {
 
 func TestClientSeesItsServerGo(t *testing.T) {
 	s, stop := startServer(t, ServerOptions{})
-	_, err := Run(t.Context(), s.Addr().String(), traffic.Spec{Test: traffic.RR, Interval: 100 * time.Millisecond}, ClientOptions{}, func(traffic.Interval) { stop() })
-	if err == nil || !strings.Contains(err.Error(), "receive answer") && !strings.Contains(err.Error(), "send message") {
+	_, err := Run(t.Context(), s.Addr().String(), traffic.Spec{Test: traffic.RR, Interval: 100 * time.Millisecond},
+		ClientOptions{}, func(traffic.Interval) { stop() })
+	if err == nil || !strings.Contains(err.Error(), "receive answer") &&
+		!strings.Contains(err.Error(), "send message") {
 		t.Errorf("%v", err)
 	}
 }
 
 func TestAddress(t *testing.T) {
 	for in, want := range map[string]string{
-		"host": "host:11111", "host:5": "host:5", "192.0.2.1": "192.0.2.1:11111", "::1": "[::1]:11111", "[::1]": "[::1]:11111", "[::1]:7": "[::1]:7",
+		"host": "host:11111", "host:5": "host:5", "192.0.2.1": "192.0.2.1:11111", "::1": "[::1]:11111",
+		"[::1]": "[::1]:11111", "[::1]:7": "[::1]:7",
 	} {
 		if got := address(in); got != want {
 			t.Errorf("%s: %s, want %s", in, got, want)

@@ -62,7 +62,8 @@ func newUDPEcho(conn *net.UDPConn) (*udpEcho, error) {
 		return nil, err
 	}
 	// 4 MiB of room for datagrams, of which only what was used is ever in memory.
-	e := &udpEcho{fd: fd, anyAddr: local.IsUnspecified(), used: batch, want: batch, base: time.Now(), data: make([]byte, batch*slotBytes)}
+	e := &udpEcho{fd: fd, anyAddr: local.IsUnspecified(), used: batch, want: batch, base: time.Now(),
+		data: make([]byte, batch*slotBytes)}
 	// So that the loop looks at its context even when the shutdown of wake came between its look
 	// and its call.
 	err = sys.SetTimeout(fd, wakeEvery)
@@ -170,7 +171,8 @@ func (e *udpEcho) receive() (int, syscall.Errno) {
 			hdr.SetControllen(controlBytes)
 		}
 	}
-	n, _, errno := unix.Syscall6(unix.SYS_RECVMMSG, uintptr(e.fd), uintptr(unsafe.Pointer(&e.in[0])), uintptr(e.want), unix.MSG_WAITFORONE, 0, 0)
+	n, _, errno := unix.Syscall6(unix.SYS_RECVMMSG, uintptr(e.fd), uintptr(unsafe.Pointer(&e.in[0])), uintptr(e.want),
+		unix.MSG_WAITFORONE, 0, 0)
 	if errno != 0 {
 		n = 0
 	}
@@ -200,7 +202,8 @@ func (e *udpEcho) now() time.Duration { return time.Since(e.base) + 1 }
 func (e *udpEcho) send(n int) {
 	for at := 0; at < n; {
 		// It never sleeps, so the scheduler need not be told.
-		sent, _, errno := unix.RawSyscall6(unix.SYS_SENDMMSG, uintptr(e.fd), uintptr(unsafe.Pointer(&e.out[at])), uintptr(n-at), unix.MSG_DONTWAIT, 0, 0)
+		sent, _, errno := unix.RawSyscall6(unix.SYS_SENDMMSG, uintptr(e.fd), uintptr(unsafe.Pointer(&e.out[at])),
+			uintptr(n-at), unix.MSG_DONTWAIT, 0, 0)
 		switch {
 		case errno == syscall.EINTR:
 		case errno != 0:
@@ -228,7 +231,8 @@ func (e *udpEcho) answerFrom(out *unix.Mmsghdr, s *slot) {
 	switch {
 	case h.Level == unix.IPPROTO_IP && h.Type == unix.IP_PKTINFO && int(h.Len) >= unix.CmsgLen(unix.SizeofInet4Pktinfo):
 		(*unix.Inet4Pktinfo)(body).Ifindex = 0
-	case h.Level == unix.IPPROTO_IPV6 && h.Type == unix.IPV6_PKTINFO && int(h.Len) >= unix.CmsgLen(unix.SizeofInet6Pktinfo):
+	case h.Level == unix.IPPROTO_IPV6 && h.Type == unix.IPV6_PKTINFO &&
+		int(h.Len) >= unix.CmsgLen(unix.SizeofInet6Pktinfo):
 		info := (*unix.Inet6Pktinfo)(body)
 		if !netip.AddrFrom16(info.Addr).IsLinkLocalUnicast() {
 			info.Ifindex = 0

@@ -39,7 +39,8 @@ func TestServerAnswersTheRealClient(t *testing.T) {
 	for i, c := range cases {
 		outputs[i] = make(chan string, 1)
 		go func() {
-			outputs[i] <- sockperf(t, append([]string{c.args[0], "-i", "127.0.0.1", "-p", port, "-t", "1"}, c.args[1:]...)...)
+			outputs[i] <- sockperf(t, append([]string{c.args[0], "-i", "127.0.0.1", "-p", port, "-t", "1"},
+				c.args[1:]...)...)
 		}()
 	}
 	for i, c := range cases {
@@ -81,8 +82,10 @@ func TestClientAsksTheRealServer(t *testing.T) {
 		t.Run(string(c.spec.Test)+strconv.Itoa(c.spec.RequestBytes), func(t *testing.T) {
 			t.Parallel()
 			port := strconv.Itoa(traffictest.FreePorts(t, 1))
-			traffictest.Start(t, time.Minute, "sockperf", append([]string{"sr", "-i", "127.0.0.1", "-p", port}, c.args...)...)
-			c.spec.Duration, c.spec.Interval, c.spec.WarmUp = 500*time.Millisecond, 250*time.Millisecond, 50*time.Millisecond
+			traffictest.Start(t, time.Minute, "sockperf",
+				append([]string{"sr", "-i", "127.0.0.1", "-p", port}, c.args...)...)
+			c.spec.Duration, c.spec.Interval, c.spec.WarmUp = 500*time.Millisecond, 250*time.Millisecond,
+				50*time.Millisecond
 			check(t, patiently(t, "127.0.0.1:"+port, c.spec), c.spec)
 		})
 	}
@@ -106,7 +109,8 @@ func patiently(t *testing.T, target string, spec traffic.Spec) *traffic.Result {
 // check holds a result to what every one must say.
 func check(t *testing.T, r *traffic.Result, spec traffic.Spec) {
 	t.Helper()
-	if r.Test != spec.Test || r.RTT == nil || r.RTT.Count == 0 || r.RTT.Min <= 0 || r.RTT.P50 < r.RTT.Min || r.RTT.Max < r.RTT.P99 || r.RTT.Max > 5 {
+	if r.Test != spec.Test || r.RTT == nil || r.RTT.Count == 0 || r.RTT.Min <= 0 || r.RTT.P50 < r.RTT.Min ||
+		r.RTT.Max < r.RTT.P99 || r.RTT.Max > 5 {
 		t.Fatalf("result %+v, rtt %+v", r, r.RTT)
 	}
 	if d := r.DurationSeconds; d < spec.Duration.Seconds() || d > 5+spec.Duration.Seconds() {

@@ -31,11 +31,13 @@ func TestGoldenMessages(t *testing.T) {
 		ok, asks      bool
 		answer        string
 	}{
-		{"ping-pong", "0000000000000001 0003 00000010 968f", header{1, fromClient | wantsPong, 16}, true, true, "0000000000000001 0002 00000010 968f"},
+		{"ping-pong", "0000000000000001 0003 00000010 968f", header{1, fromClient | wantsPong, 16}, true, true,
+			"0000000000000001 0002 00000010 968f"},
 		{"under load, no answer wanted", "0000000000000002 0001 0000000e", header{2, fromClient, 14}, true, false, ""},
 		{"warm-up", "0000000000000005 0007 0000000e", header{5, fromClient | wantsPong | warmUp, 14}, true, false, ""},
 		{"an answer", "0000000000000001 0002 0000000e", header{1, wantsPong, 14}, true, false, ""},
-		{"flags of later versions", "0000000000000005 0103 0000000e", header{5, 0x100 | fromClient | wantsPong, 14}, true, true, "0000000000000005 0102 0000000e"},
+		{"flags of later versions", "0000000000000005 0103 0000000e", header{5, 0x100 | fromClient | wantsPong, 14},
+			true, true, "0000000000000005 0102 0000000e"},
 		{"too short for its own header", "0000000000000001 0003 0000000d", header{1, 3, 13}, false, true, ""},
 		{"too long", "0000000000000001 0003 0000ffe4", header{1, 3, 65508}, false, true, ""},
 		{"cut off", "0000000000000001 0003 000000", header{}, false, false, ""},
@@ -133,7 +135,8 @@ func FuzzDatagram(f *testing.F) {
 		answered := judge(p, stranger, gate, newBook(func(string) {}), 1)
 		if answered {
 			h, ok := parseHeader(p)
-			if !ok || !h.answers(h.sequence, len(p)) || len(p) != len(before) || !bytes.Equal(p[:9], before[:9]) || !bytes.Equal(p[10:], before[10:]) {
+			if !ok || !h.answers(h.sequence, len(p)) || len(p) != len(before) || !bytes.Equal(p[:9], before[:9]) ||
+				!bytes.Equal(p[10:], before[10:]) {
 				t.Fatalf("%x answered with %x", before, p)
 			}
 			// An answer is never answered, so two servers cannot keep each other busy.

@@ -145,7 +145,8 @@ func (m *meter) interval(r *traffic.Result, omitted bool) {
 	now := m.count()
 	seconds := (now.at - m.cut.at).Seconds()
 	n := now.transactions - m.cut.transactions
-	i := traffic.Interval{StartSeconds: (m.cut.at - m.began).Seconds(), EndSeconds: (now.at - m.began).Seconds(), Omitted: omitted}
+	i := traffic.Interval{StartSeconds: (m.cut.at - m.began).Seconds(), EndSeconds: (now.at - m.began).Seconds(),
+		Omitted: omitted}
 	i.TransactionsPerSec = perSecond(n, seconds)
 	if n > 0 {
 		i.RTTSeconds = float64(now.rttNanos-m.cut.rttNanos) / float64(n) / 1e9

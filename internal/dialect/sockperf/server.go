@@ -62,7 +62,8 @@ type Server struct {
 // Listen opens both sockets. The Server answers once [Server.Serve] runs, which also closes it.
 func Listen(ctx context.Context, o ServerOptions) (*Server, error) {
 	s := &Server{
-		gate: o.Gate, patience: patience{firstWait, idleWait, answerWait}, silent: admission.NewAnteroom(maxSilent, maxSilentPerSource),
+		gate: o.Gate, patience: patience{firstWait, idleWait, answerWait},
+		silent: admission.NewAnteroom(maxSilent, maxSilentPerSource),
 		log:    admission.LimitLines(o.Log, admission.ClientLines, "sockperf over tcp"),
 		logUDP: admission.LimitLines(o.Log, admission.ClientLines, "sockperf over udp"),
 		away:   admission.LimitLines(o.Log, admission.StrangerLines, "sockperf over tcp"),

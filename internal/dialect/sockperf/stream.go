@@ -43,7 +43,8 @@ type stream struct {
 
 // serveStream serves one connection, of which head was read already, to its end and tells in a
 // sentence what became of it.
-func serveStream(ctx context.Context, conn *net.TCPConn, from netip.AddrPort, visit *admission.Visit, p patience, head []byte) string {
+func serveStream(ctx context.Context, conn *net.TCPConn, from netip.AddrPort, visit *admission.Visit, p patience,
+	head []byte) string {
 	end, err := adoptTCP(conn, engine.ConnOptions{NoDelay: true})
 	if err != nil {
 		return fmt.Sprintf("sockperf %s over tcp: %v", from, err)
@@ -58,7 +59,8 @@ func serveStream(ctx context.Context, conn *net.TCPConn, from netip.AddrPort, vi
 	s := &stream{ctx: ctx, end: end, visit: visit, patience: p, buf: make([]byte, 2*MaxMessageBytes), base: time.Now()}
 	err = s.serve(head)
 	seconds := s.now().Seconds()
-	text := fmt.Sprintf("sockperf %s over tcp: %d messages, %d answered, %d bytes in and %d out in %.1f s (%.0f answers/s)",
+	text := fmt.Sprintf(
+		"sockperf %s over tcp: %d messages, %d answered, %d bytes in and %d out in %.1f s (%.0f answers/s)",
 		from, s.messages, s.answered, s.in, s.out, seconds, float64(s.answered)/max(seconds, 1e-9))
 	if err != nil {
 		text += fmt.Sprintf(": %v", err)

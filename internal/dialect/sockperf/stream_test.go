@@ -18,7 +18,8 @@ var impatient = &patience{first: 300 * time.Millisecond, idle: 600 * time.Millis
 // serves on.
 func TestBadClientsAreClosedAndNamed(t *testing.T) {
 	said := new(traffictest.Log)
-	s, _ := startServer(t, ServerOptions{Log: said.Add, patience: impatient, Gate: admission.New(admission.Limits{Bytes: 10_000})})
+	s, _ := startServer(t,
+		ServerOptions{Log: said.Add, patience: impatient, Gate: admission.New(admission.Limits{Bytes: 10_000})})
 	message := func(length int) []byte {
 		p := make([]byte, max(length, HeaderBytes))
 		header{1, fromClient | wantsPong, uint32(length)}.put(p)
@@ -32,12 +33,14 @@ func TestBadClientsAreClosedAndNamed(t *testing.T) {
 	}{
 		{"half open", nil, 0, []string{"nothing came within"}},
 		{"cut off", message(20)[:15], 0, []string{"a message that had begun did not end within"}},
-		{"slow loris", message(60_000), 20 * time.Millisecond, []string{"a message that had begun did not end within", "0 messages"}},
+		{"slow loris", message(60_000), 20 * time.Millisecond,
+			[]string{"a message that had begun did not end within", "0 messages"}},
 		{"idle", message(14), 0, []string{"1 messages, 1 answered", "no further message within"}},
 		{"garbage", bytes.Repeat([]byte{0xa5}, 100), 0, []string{"no sockperf: a message of 2779096485 bytes after 0"}},
 		{"oversized", message(65_508)[:14], 0, []string{"a message of 65508 bytes after 0"}},
 		{"too short for its header", message(13), 0, []string{"a message of 13 bytes after 0"}},
-		{"bad after good", append(message(20), message(3)...), 0, []string{"1 messages", "a message of 3 bytes after 20"}},
+		{"bad after good", append(message(20), message(3)...), 0,
+			[]string{"1 messages", "a message of 3 bytes after 20"}},
 		{"http", []byte("GET / HTTP/1.1\r\nHost: x\r\n\r\n"), 0, []string{"the client speaks HTTP"}},
 		{"tls", []byte("\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03aaaaaaa"), 0, []string{"the client speaks TLS"}},
 		{"too much", bytes.Repeat(message(1000), 11), 0, []string{"that this host allows per test are used up"}},

@@ -63,7 +63,8 @@ type OneWay struct {
 
 // Run measures with the reflector at HOST[:PORT] and reports what fits a [traffic.Result]; see
 // [Measure].
-func Run(ctx context.Context, target string, spec traffic.Spec, o ClientOptions, progress func(traffic.Interval)) (*traffic.Result, error) {
+func Run(ctx context.Context, target string, spec traffic.Spec, o ClientOptions,
+	progress func(traffic.Interval)) (*traffic.Result, error) {
 	r, err := Measure(ctx, target, spec, o, progress)
 	if err != nil {
 		return nil, err
@@ -78,7 +79,8 @@ func Run(ctx context.Context, target string, spec traffic.Spec, o ClientOptions,
 //
 // RTT of the result is the round trip without the time in the reflector. UDP has the loss; Up and
 // Down of it are there if the reflector counts, and then each is exact, or absent.
-func Measure(ctx context.Context, target string, spec traffic.Spec, o ClientOptions, progress func(traffic.Interval)) (*Report, error) {
+func Measure(ctx context.Context, target string, spec traffic.Spec, o ClientOptions,
+	progress func(traffic.Interval)) (*Report, error) {
 	spec, err := fit(spec, len(o.Key) > 0)
 	if err != nil {
 		return nil, err
@@ -122,7 +124,8 @@ func fit(spec traffic.Spec, authenticated bool) (traffic.Spec, error) {
 }
 
 // measure is Measure with a Spec that fits.
-func measure(ctx context.Context, target string, spec traffic.Spec, o ClientOptions, progress func(traffic.Interval)) (*Report, error) {
+func measure(ctx context.Context, target string, spec traffic.Spec, o ClientOptions,
+	progress func(traffic.Interval)) (*Report, error) {
 	to, err := resolve(ctx, target)
 	if err != nil {
 		return nil, err
@@ -134,9 +137,11 @@ func measure(ctx context.Context, target string, spec traffic.Spec, o ClientOpti
 	defer sock.close()
 	s := newSender(sock, spec, o)
 	r := &Report{Result: &traffic.Result{
-		Test: spec.Test, Direction: spec.Direction, Streams: 1, Method: s.method(), WarmUpSeconds: spec.WarmUp.Seconds(),
+		Test: spec.Test, Direction: spec.Direction, Streams: 1, Method: s.method(),
+		WarmUpSeconds: spec.WarmUp.Seconds(),
 		RemoteAddress: to.Addr().WithZone("").String(), StartTime: time.Now(), Intervals: []traffic.Interval{},
-		Ends: traffic.Ends{Local: traffic.End{Host: o.HostName, Drops: []drops.Drop{}}, Remote: traffic.End{Drops: []drops.Drop{}}},
+		Ends: traffic.Ends{Local: traffic.End{Host: o.HostName, Drops: []drops.Drop{}},
+			Remote: traffic.End{Drops: []drops.Drop{}}},
 	}}
 	s.emit = func(i traffic.Interval) {
 		r.Intervals = append(r.Intervals, i)
@@ -198,7 +203,8 @@ func (s *sender) noAnswer() error {
 	case s.foreign > 0:
 		return fmt.Errorf("%w: %d packets came back that are no STAMP", traffic.ErrNoAnswer, s.foreign)
 	}
-	return fmt.Errorf("%w: %d packets stayed without; reflectors are silent to strangers and to wrong keys", traffic.ErrNoAnswer, greetTries)
+	return fmt.Errorf("%w: %d packets stayed without; reflectors are silent to strangers and to wrong keys",
+		traffic.ErrNoAnswer, greetTries)
 }
 
 // resolve finds the address of HOST[:PORT].
@@ -270,7 +276,8 @@ func newSender(sock *socket, spec traffic.Spec, o ClientOptions) *sender {
 	// One sample per packet, or, of very many, every n-th.
 	expected := int64(spec.Duration/spec.Gap) + 2
 	s := &sender{
-		socket: sock, spec: spec, auth: newAuthenticator(o.Key), format: format(o.PTP), ssid: o.SSID, clock: clock{query: queryClock},
+		socket: sock, spec: spec, auth: newAuthenticator(o.Key), format: format(o.PTP), ssid: o.SSID,
+		clock:  clock{query: queryClock},
 		packet: make([]byte, spec.RequestBytes), in: make([]byte, 1<<16), waiting: make([]sending, underWay),
 		every: (expected + maxSamples - 1) / maxSamples, rtt: newHistogram(), base: time.Now(),
 	}
@@ -279,7 +286,8 @@ func newSender(sock *socket, spec traffic.Spec, o ClientOptions) *sender {
 	}
 	s.up.samples = make([]int64, 0, expected/s.every+1)
 	s.down.samples = make([]int64, 0, expected/s.every+1)
-	putPadding(s.packet[s.auth.layout().bytes:], engine.Pattern(max(0, spec.RequestBytes-s.auth.layout().bytes-tlvHeaderBytes)))
+	putPadding(s.packet[s.auth.layout().bytes:],
+		engine.Pattern(max(0, spec.RequestBytes-s.auth.layout().bytes-tlvHeaderBytes)))
 	return s
 }
 

@@ -32,18 +32,22 @@ func TestReflectorAnswersAnIndependentSender(t *testing.T) {
 		{"stamp, stateless", "open", nil, true, nil, 44, ""},
 		{"stamp, ptp timestamps", "open", nil, false, []string{"--ptp"}, 44, ""},
 		{"stamp, zeros behind", "open", nil, false, []string{"--size", "60"}, 60, strings.Repeat("00", 16)},
-		{"stamp, tlvs", "open", nil, false, []string{"--tlv", unknown + padding}, 64, "80c8000401020304" + "00010008a1a2a3a4a5a6a7a8"},
-		{"stamp, a tlv longer than the packet", "open", nil, false, []string{"--tlv", padding + "8004000911"}, 61, "00010008a1a2a3a4a5a6a7a8" + "4004000911"},
+		{"stamp, tlvs", "open", nil, false, []string{"--tlv", unknown + padding}, 64,
+			"80c8000401020304" + "00010008a1a2a3a4a5a6a7a8"},
+		{"stamp, a tlv longer than the packet", "open", nil, false, []string{"--tlv", padding + "8004000911"}, 61,
+			"00010008a1a2a3a4a5a6a7a8" + "4004000911"},
 		{"authenticated", "auth", testKey, false, []string{key}, 112, ""},
 		{"authenticated, ptp timestamps", "auth", testKey, false, []string{key, "--ptp"}, 112, ""},
-		{"authenticated, tlvs with their hmac", "auth", testKey, false, []string{key, "--tlv", unknown + padding}, 152, ""},
+		{"authenticated, tlvs with their hmac", "auth", testKey, false,
+			[]string{key, "--tlv", unknown + padding}, 152, ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			said := new(traffictest.Log)
 			s, stop := startServer(t, ServerOptions{Key: c.key, Stateless: c.stateless, Log: said.Add, Address: ":0"})
 			for i, a := range pythonSender(t, c.mode, s, 5, c.args...) {
-				if a.Error != "" || a.Bytes != c.bytes || a.Seq != uint32(i) || a.Sender != uint32(i) || !a.Zero || !a.Echo || !a.Order || a.Multiplier == 0 {
+				if a.Error != "" || a.Bytes != c.bytes || a.Seq != uint32(i) || a.Sender != uint32(i) || !a.Zero ||
+					!a.Echo || !a.Order || a.Multiplier == 0 {
 					t.Errorf("answer %d: %+v", i, a)
 				}
 				if wantSSID := c.mode != "light"; wantSSID != (a.SSID == 4711) && len(c.args) != 2 {
@@ -61,7 +65,8 @@ func TestReflectorAnswersAnIndependentSender(t *testing.T) {
 				if !strings.HasSuffix(a.Hex, c.tail) {
 					t.Errorf("ends in %s, want %s", a.Hex[len(a.Hex)-len(c.tail):], c.tail)
 				}
-				if c.bytes == 152 && (!a.TLVMAC || !strings.Contains(a.Hex, "80c8000401020304"+"00010008a1a2a3a4a5a6a7a8"+"00080010")) {
+				if c.bytes == 152 &&
+					(!a.TLVMAC || !strings.Contains(a.Hex, "80c8000401020304"+"00010008a1a2a3a4a5a6a7a8"+"00080010")) {
 					t.Errorf("tlvs %s, hmac right: %v", a.Hex[224:], a.TLVMAC)
 				}
 				if z := strings.Contains(c.name, "ptp"); a.Z != z {
@@ -80,7 +85,8 @@ func TestReflectorAnswersAnIndependentSender(t *testing.T) {
 func TestReflectorIsSilentToWrongKeys(t *testing.T) {
 	said := new(traffictest.Log)
 	s, stop := startServer(t, ServerOptions{Key: testKey, Log: said.Add})
-	for _, a := range append(pythonSender(t, "auth", s, 1, "00ff", "--timeout", "0.5"), pythonSender(t, "open", s, 1, "--size", "120", "--timeout", "0.5")...) {
+	for _, a := range append(pythonSender(t, "auth", s, 1, "00ff", "--timeout", "0.5"),
+		pythonSender(t, "open", s, 1, "--size", "120", "--timeout", "0.5")...) {
 		if a.Error == "" {
 			t.Errorf("answered: %+v", a)
 		}
@@ -110,21 +116,25 @@ func TestSenderWithAnIndependentReflector(t *testing.T) {
 		{"stateless, losing up", []string{"open", "--stateless", "--drop-up", "10"}, ClientOptions{}, 0, false, 0.1, 0},
 		{"losing up", []string{"open", "--drop-up", "10"}, ClientOptions{}, 0, true, 0.1, 0},
 		{"losing down", []string{"open", "--drop-down", "10"}, ClientOptions{}, 0, true, 0, 0.1},
-		{"losing both ways", []string{"open", "--drop-up", "5", "--drop-down", "7"}, ClientOptions{}, 0, true, 0.2, 0.8 / 7},
+		{"losing both ways", []string{"open", "--drop-up", "5", "--drop-down", "7"}, ClientOptions{}, 0, true,
+			0.2, 0.8 / 7},
 		{"authenticated", []string{"auth", key}, ClientOptions{Key: testKey}, 0, true, 0, 0},
 		{"authenticated, padded", []string{"auth", key}, ClientOptions{Key: testKey}, 300, true, 0, 0},
 		{"a clock that is a day ahead", []string{"open", "--clock", "86400000000000"}, ClientOptions{}, 0, true, 0, 0},
-		{"a clock that is in another era", []string{"open", "--clock", "-3000000000000000000"}, ClientOptions{}, 0, true, 0, 0},
+		{"a clock that is in another era", []string{"open", "--clock", "-3000000000000000000"}, ClientOptions{}, 0,
+			true, 0, 0},
 		{"ptp timestamps of ours", []string{"open"}, ClientOptions{PTP: true}, 0, true, 0, 0},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			spec := traffic.Spec{Test: traffic.Ping, Duration: 500 * time.Millisecond, Gap: 5 * time.Millisecond, Interval: 250 * time.Millisecond, RequestBytes: c.bytes}
+			spec := traffic.Spec{Test: traffic.Ping, Duration: 500 * time.Millisecond, Gap: 5 * time.Millisecond,
+				Interval: 250 * time.Millisecond, RequestBytes: c.bytes}
 			r, err := Measure(t.Context(), pythonReflector(t, c.args...), spec, c.options, nil)
 			if err != nil {
 				t.Fatal(err)
 			}
-			if r.RTT == nil || r.RTT.Count == 0 || r.RTT.Min <= 0 || r.RTT.Max > 5 || r.UDP == nil || r.LossRatio == nil || len(r.Intervals) < 1 {
+			if r.RTT == nil || r.RTT.Count == 0 || r.RTT.Min <= 0 || r.RTT.Max > 5 || r.UDP == nil ||
+				r.LossRatio == nil || len(r.Intervals) < 1 {
 				t.Fatalf("%+v, rtt %+v", r.Result, r.RTT)
 			}
 			if r.UDP.Sent < 3 || r.UDP.Sent != r.UDP.Received+r.UDP.Lost {
@@ -133,7 +143,8 @@ func TestSenderWithAnIndependentReflector(t *testing.T) {
 			if r.Stateful != c.stateful {
 				t.Errorf("counts: %v", r.Stateful)
 			}
-			if loss := c.up + c.down; loss == 0 && *r.LossRatio > 0.05 || loss > 0 && (*r.LossRatio < loss/2 || *r.LossRatio > 2*loss) {
+			if loss := c.up + c.down; loss == 0 && *r.LossRatio > 0.05 || loss > 0 &&
+				(*r.LossRatio < loss/2 || *r.LossRatio > 2*loss) {
 				t.Errorf("loss %g", *r.LossRatio)
 			}
 			if !c.stateful && (r.Up.Lost != nil || r.UDP.Up != nil || r.Up.Reordered != nil) {
@@ -142,16 +153,19 @@ func TestSenderWithAnIndependentReflector(t *testing.T) {
 			// With loss a mark may have to be sent twice, and then there is no split; else it adds
 			// up, and shows the way.
 			if r.Up.Lost != nil {
-				if *r.Up.Lost+*r.Down.Lost != r.UDP.Lost || r.UDP.Up.Received != r.UDP.Down.Sent || r.UDP.Down.Received != r.UDP.Received {
+				if *r.Up.Lost+*r.Down.Lost != r.UDP.Lost || r.UDP.Up.Received != r.UDP.Down.Sent ||
+					r.UDP.Down.Received != r.UDP.Received {
 					t.Errorf("up %d, down %d of %d", *r.Up.Lost, *r.Down.Lost, r.UDP.Lost)
 				}
-				if c.up > 0 && *r.Up.Lost < uint64(c.up*float64(r.UDP.Sent)/2) || c.up == 0 && c.down > 0 && *r.Up.Lost > 1 {
+				if c.up > 0 && *r.Up.Lost < uint64(c.up*float64(r.UDP.Sent)/2) || c.up == 0 && c.down > 0 &&
+					*r.Up.Lost > 1 {
 					t.Errorf("%d of %d lost on the way up", *r.Up.Lost, r.UDP.Lost)
 				}
 			} else if c.stateful && c.up+c.down == 0 {
 				t.Error("no split")
 			}
-			if r.Up.DelayVariation == nil || r.Down.DelayVariation == nil || r.Up.DelayVariation.Min != 0 || r.Up.DelayVariation.Max > 5 {
+			if r.Up.DelayVariation == nil || r.Down.DelayVariation == nil || r.Up.DelayVariation.Min != 0 ||
+				r.Up.DelayVariation.Max > 5 {
 				t.Errorf("variation %+v", r.Up.DelayVariation)
 			}
 			if r.Up.Delay != nil || r.Down.Delay != nil {
@@ -171,12 +185,14 @@ func TestSenderWithAnIndependentReflector(t *testing.T) {
 func TestSenderNamesWhatIsNoReflector(t *testing.T) {
 	spec := traffic.Spec{Test: traffic.Ping, Duration: 200 * time.Millisecond}
 	s, _ := startServer(t, ServerOptions{Key: testKey})
-	if _, err := Run(t.Context(), s.Addr().String(), spec, ClientOptions{Key: []byte("another")}, nil); !errors.Is(err, traffic.ErrNoAnswer) || !strings.Contains(err.Error(), "wrong keys") {
+	if _, err := Run(t.Context(), s.Addr().String(), spec, ClientOptions{Key: []byte("another")}, nil); !errors.Is(err,
+		traffic.ErrNoAnswer) || !strings.Contains(err.Error(), "wrong keys") {
 		t.Errorf("wrong key: %v", err)
 	}
 	s, stop := startServer(t, ServerOptions{})
 	stop()
-	if _, err := Run(t.Context(), s.Addr().String(), spec, ClientOptions{}, nil); !errors.Is(err, traffic.ErrNoAnswer) || !strings.Contains(err.Error(), "refused") {
+	if _, err := Run(t.Context(), s.Addr().String(), spec, ClientOptions{}, nil); !errors.Is(err,
+		traffic.ErrNoAnswer) || !strings.Contains(err.Error(), "refused") {
 		t.Errorf("closed port: %v", err)
 	}
 }

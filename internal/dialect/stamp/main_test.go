@@ -38,7 +38,8 @@ func startServer(t testing.TB, o ServerOptions) (s *Server, stop func()) {
 func pythonReflector(t *testing.T, args ...string) string {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
-	cmd := exec.CommandContext(ctx, traffictest.Program(t, "python3"), append([]string{"testdata/peer.py", "reflect"}, args...)...)
+	cmd := exec.CommandContext(ctx, traffictest.Program(t, "python3"),
+		append([]string{"testdata/peer.py", "reflect"}, args...)...)
 	in, err := cmd.StdinPipe()
 	if err != nil {
 		t.Fatal(err)
@@ -87,7 +88,8 @@ func pythonSender(t *testing.T, mode string, s *Server, count int, args ...strin
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 	defer cancel()
-	args = append([]string{"testdata/peer.py", "send", mode, "127.0.0.1", fmt.Sprint(s.Addr().Port()), fmt.Sprint(count)}, args...)
+	args = append([]string{"testdata/peer.py", "send", mode, "127.0.0.1", fmt.Sprint(s.Addr().Port()),
+		fmt.Sprint(count)}, args...)
 	cmd := exec.CommandContext(ctx, traffictest.Program(t, "python3"), args...)
 	var stderr strings.Builder
 	cmd.Stderr = &stderr

@@ -59,8 +59,10 @@ type layout struct {
 }
 
 var (
-	openLayout = layout{bytes: baseBytes, timestamp: 4, estimate: 12, ssid: 14, received: 16, sequence: 24, sent: 28, sentEstimate: 36, ttl: 40}
-	authLayout = layout{bytes: authBytes, timestamp: 16, estimate: 24, ssid: 26, received: 32, sequence: 48, sent: 64, sentEstimate: 72, ttl: 80}
+	openLayout = layout{bytes: baseBytes, timestamp: 4, estimate: 12, ssid: 14, received: 16, sequence: 24, sent: 28,
+		sentEstimate: 36, ttl: 40}
+	authLayout = layout{bytes: authBytes, timestamp: 16, estimate: 24, ssid: 26, received: 32, sequence: 48, sent: 64,
+		sentEstimate: 72, ttl: 80}
 )
 
 // layoutOf is the layout of a mode.
@@ -91,7 +93,8 @@ func (r *request) put(p []byte, l *layout) {
 // parseRequest reads a request of shortRequest bytes at least; what is not there is zero (RFC 8762
 // §4.6). The caller has checked the length and, of an authenticated one, the HMAC.
 func parseRequest(p []byte, l *layout) request {
-	r := request{sequence: binary.BigEndian.Uint32(p), timestamp: [8]byte(p[l.timestamp:]), estimate: binary.BigEndian.Uint16(p[l.estimate:])}
+	r := request{sequence: binary.BigEndian.Uint32(p), timestamp: [8]byte(p[l.timestamp:]),
+		estimate: binary.BigEndian.Uint16(p[l.estimate:])}
 	if len(p) >= l.ssid+2 {
 		r.ssid = binary.BigEndian.Uint16(p[l.ssid:])
 	}
@@ -136,7 +139,8 @@ func parseReply(p []byte, a *authenticator) (r reply, ok bool) {
 		sequence: binary.BigEndian.Uint32(p), left: p[l.timestamp:][:8], received: p[l.received:][:8],
 		estimate: parseEstimate(binary.BigEndian.Uint16(p[l.estimate:])), ssid: binary.BigEndian.Uint16(p[l.ssid:]),
 		sent: request{
-			sequence: binary.BigEndian.Uint32(p[l.sequence:]), timestamp: [8]byte(p[l.sent:]), estimate: binary.BigEndian.Uint16(p[l.sentEstimate:]),
+			sequence: binary.BigEndian.Uint32(p[l.sequence:]), timestamp: [8]byte(p[l.sent:]),
+			estimate: binary.BigEndian.Uint16(p[l.sentEstimate:]),
 		},
 	}
 	if r.hasTTL = len(p) > l.ttl; r.hasTTL {

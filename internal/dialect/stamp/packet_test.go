@@ -80,7 +80,8 @@ func TestGoldenPackets(t *testing.T) {
 			t.Errorf("%s reply: %s", c.name, diff)
 		}
 		got, ok := parseReply(p, c.auth)
-		if !ok || got.sequence != 3 || got.sent.sequence != 7 || got.sent.timestamp != r.timestamp || got.sent.estimate != 1 || got.ssid != 0x1234 || got.ttl != 255 ||
+		if !ok || got.sequence != 3 || got.sent.sequence != 7 || got.sent.timestamp != r.timestamp ||
+			got.sent.estimate != 1 || got.ssid != 0x1234 || got.ttl != 255 ||
 			!got.estimate.trusted() || math.Abs(got.estimate.seconds()-16*math.Pow(2, 20-32)) > 1e-12 {
 			t.Errorf("%s reply reads as %+v, %v", c.name, got, ok)
 		}
@@ -105,7 +106,8 @@ func TestGoldenPackets(t *testing.T) {
 // TestShortReplies reads what TWAMP Light's reflectors send.
 func TestShortReplies(t *testing.T) {
 	p := unhex(t, goldenReply)
-	for n, c := range map[int]struct{ ok, ttl bool }{37: {false, false}, 38: {true, false}, 40: {true, false}, 41: {true, true}, 44: {true, true}, 0: {false, false}} {
+	for n, c := range map[int]struct{ ok, ttl bool }{37: {false, false}, 38: {true, false}, 40: {true, false},
+		41: {true, true}, 44: {true, true}, 0: {false, false}} {
 		r, ok := parseReply(p[:n], nil)
 		if ok != c.ok || r.hasTTL != c.ttl {
 			t.Errorf("%d bytes: %v, ttl %v", n, ok, r.hasTTL)
@@ -133,7 +135,8 @@ func TestTimestampsRoundTrip(t *testing.T) {
 		}
 	}
 	// RFC 5905 figure 4: the first day of Unix, and of the second era.
-	for at, want := range map[int64]string{0: "83aa7e80 00000000", 2085978496e9: "00000000 00000000", 1: "83aa7e80 00000004"} {
+	for at, want := range map[int64]string{0: "83aa7e80 00000000", 2085978496e9: "00000000 00000000",
+		1: "83aa7e80 00000004"} {
 		putTimestamp(p[:], at, ntpFormat, 0)
 		if !bytes.Equal(p[:], unhex(t, want)) {
 			t.Errorf("%d: %x, want %s", at, p, want)
@@ -215,7 +218,8 @@ func TestReflectTLVs(t *testing.T) {
 		{"hmac", key, with("80010001aa80c80001bb"), back("00010001aa80c80001bb")},
 		{"hmac, padding behind", key, with("80c80001bb") + "80010001aa", back("80c80001bb") + "00010001aa"},
 		{"hmac that is wrong", key, "80c80001bb 80080010" + wrong, "a0c80001bb 20080010" + wrong},
-		{"hmac, more behind", key, with("80010001aa") + "80c80001bb", "20010001aa" + "20" + with("80010001aa")[12:] + "a0c80001bb"},
+		{"hmac, more behind", key, with("80010001aa") + "80c80001bb", "20010001aa" + "20" + with("80010001aa")[12:] +
+			"a0c80001bb"},
 		{"no hmac where there must be one", key, "80c80001bb", "a0c80001bb"},
 		{"padding wants none", key, "80010001aa", "00010001aa"},
 	} {

@@ -148,7 +148,8 @@ func momentApart(p []byte, l *layout) bool {
 // thing before the packet is sent.
 func (r *reflector) leave(p []byte) {
 	l := r.auth.layout()
-	putTimestamp(p[l.timestamp:], unixNanos(), parseEstimate(binary.BigEndian.Uint16(p[l.estimate:])).format, r.clock.state.taiOffset)
+	putTimestamp(p[l.timestamp:], unixNanos(), parseEstimate(binary.BigEndian.Uint16(p[l.estimate:])).format,
+		r.clock.state.taiOffset)
 	if r.auth != nil {
 		r.auth.sign(p)
 	}
@@ -221,7 +222,8 @@ func (r *reflector) sweep(now time.Duration, end bool) {
 	}
 	r.refused = [reasons]int64{}
 	if r.unkept > 0 {
-		r.log(fmt.Sprintf("stamp: %d packets reflected without counting them: there are %d sessions already", r.unkept, maxSessions))
+		r.log(fmt.Sprintf("stamp: %d packets reflected without counting them: there are %d sessions already", r.unkept,
+			maxSessions))
 		r.unkept = 0
 	}
 }

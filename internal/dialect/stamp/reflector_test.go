@@ -17,7 +17,8 @@ var stranger = netip.MustParseAddrPort("192.0.2.7:4000")
 // newTestReflector keeps the clock of the machine out.
 func newTestReflector(key []byte, log func(string)) *reflector {
 	return &reflector{
-		gate: admission.New(admission.Limits{PacketsPerSecond: 1e9}), log: log, auth: newAuthenticator(key), port: 20862,
+		gate: admission.New(admission.Limits{PacketsPerSecond: 1e9}), log: log, auth: newAuthenticator(key),
+		port:     20862,
 		clock:    clock{query: func() clockState { return clockState{maxError: time.Millisecond} }},
 		sessions: make(map[sessionKey]*session),
 	}
@@ -37,7 +38,8 @@ func TestAnswersDoNotGrow(t *testing.T) {
 	r.trusted = []netip.Prefix{netip.MustParsePrefix("198.51.100.0/24")}
 	for n := range 200 {
 		for from, want := range map[string]int{
-			"192.0.2.7:4000": n, "192.0.2.7:862": n, "198.51.100.9:4000": max(n, baseBytes), "127.0.0.1:4000": max(n, baseBytes), "[::1]:4000": max(n, baseBytes),
+			"192.0.2.7:4000": n, "192.0.2.7:862": n, "198.51.100.9:4000": max(n, baseBytes),
+			"127.0.0.1:4000": max(n, baseBytes), "[::1]:4000": max(n, baseBytes),
 			"192.0.2.7:53": 0, "198.51.100.9:123": 0, "127.0.0.1:1023": 0,
 		} {
 			if n < shortRequest || n < shortReply && want == n {
@@ -95,7 +97,8 @@ func TestSessionsCount(t *testing.T) {
 	for i, c := range []struct {
 		from      netip.AddrPort
 		sent, own uint32
-	}{{stranger, 0xfffffffe, 0}, {stranger, 0xffffffff, 1}, {other, 0, 0}, {stranger, 0, 2}, {stranger, 2, 3}, {other, 1, 1}} {
+	}{{stranger, 0xfffffffe, 0}, {stranger, 0xffffffff, 1}, {other, 0, 0}, {stranger, 0, 2}, {stranger, 2, 3},
+		{other, 1, 1}} {
 		if got := ask(c.from, c.sent, time.Second); got != c.own {
 			t.Errorf("packet %d got %d, want %d", i, got, c.own)
 		}
@@ -106,7 +109,9 @@ func TestSessionsCount(t *testing.T) {
 	}
 	r.sweep(2*sessionQuiet+2*time.Second, false)
 	all := strings.Join(lines, "\n")
-	if len(lines) != 2 || !strings.Contains(all, "stamp 192.0.2.7:4000: 4 packets reflected, 176 bytes in 0.0 s, 1 missing on the way here") {
+	if len(lines) != 2 ||
+		!strings.Contains(all,
+			"stamp 192.0.2.7:4000: 4 packets reflected, 176 bytes in 0.0 s, 1 missing on the way here") {
 		t.Errorf("said %q", lines)
 	}
 	if got := ask(stranger, 5, 3*sessionQuiet); got != 0 {
@@ -153,7 +158,8 @@ func TestAllowanceAndReasons(t *testing.T) {
 	r.sweep(2*sessionQuiet, false)
 	all := strings.Join(lines, "\n")
 	for _, want := range []string{
-		": 3 packets reflected", "2 packets not reflected: over what this host answers", "1 packets not reflected: shorter than any answer", "1 packets not reflected: too short",
+		": 3 packets reflected", "2 packets not reflected: over what this host answers",
+		"1 packets not reflected: shorter than any answer", "1 packets not reflected: too short",
 	} {
 		if !strings.Contains(all, want) {
 			t.Errorf("%q not said in:\n%s", want, all)
@@ -194,7 +200,8 @@ func FuzzReflector(f *testing.F) {
 	f.Add(append(unhex(f, goldenRequest), unhex(f, "80010004 01020304 80040004 00000000")...), false, uint16(862))
 	auth := append(unhex(f, goldenAuthRequest), unhex(f, goldenRequestHMAC)...)
 	f.Add(auth, true, uint16(4000))
-	f.Add(append(auth, unhex(f, "80010004 01020304 80080010 00000000 00000000 00000000 00000000")...), true, uint16(4000))
+	f.Add(append(auth, unhex(f, "80010004 01020304 80080010 00000000 00000000 00000000 00000000")...), true,
+		uint16(4000))
 	f.Add(unhex(f, goldenReply), false, uint16(862))
 	f.Fuzz(func(t *testing.T, in []byte, authenticated bool, port uint16) {
 		if len(in) > maxPacketBytes {
@@ -219,7 +226,8 @@ func FuzzReflector(f *testing.F) {
 		if !ok {
 			t.Fatalf("unreadable answer %x", p[:n])
 		}
-		if want := parseRequest(in, l); got.sent.sequence != want.sequence || got.sent.timestamp != want.timestamp || got.sent.estimate != want.estimate || got.ssid != want.ssid {
+		if want := parseRequest(in, l); got.sent.sequence != want.sequence || got.sent.timestamp != want.timestamp ||
+			got.sent.estimate != want.estimate || got.ssid != want.ssid {
 			t.Fatalf("%x answered with %+v", in, got)
 		}
 		// Behind the base packet only flags, and HMACs of who has the key, may change.
@@ -260,6 +268,7 @@ func FuzzReply(f *testing.F) {
 		}
 		r := &Report{Result: newResult()}
 		s.shut = time.Second
-		s.fill(r, mark{answered: true}, mark{answered: true, sequence: 6, reflector: 4}, mark{answered: true, tries: 1, sequence: 8, reflector: 6})
+		s.fill(r, mark{answered: true}, mark{answered: true, sequence: 6, reflector: 4},
+			mark{answered: true, tries: 1, sequence: 8, reflector: 6})
 	})
 }

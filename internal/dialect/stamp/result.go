@@ -36,17 +36,21 @@ func (s *sender) fill(r *Report, greeting, begin, end mark) {
 		r.Hops = &hops
 	}
 	if s.stepped > 0 {
-		r.Warnings = append(r.Warnings, fmt.Sprintf("%d round trips were timed by the program: the clock of this host was set while they lasted", s.stepped))
+		r.Warnings = append(r.Warnings,
+			fmt.Sprintf("%d round trips were timed by the program: the clock of this host was set while they lasted",
+				s.stepped))
 	}
 	if s.noSplit > 0 {
-		r.Warnings = append(r.Warnings, fmt.Sprintf("%d round trips contain the time in the reflector, whose timestamps make no sense", s.noSplit))
+		r.Warnings = append(r.Warnings,
+			fmt.Sprintf("%d round trips contain the time in the reflector, whose timestamps make no sense", s.noSplit))
 	}
 }
 
 // result is what of the report fits a result of package traffic.
 func (r *Report) result() *traffic.Result {
 	way := func(w OneWay) traffic.OneWay {
-		return traffic.OneWay{Delay: w.Delay, DelayErrorSeconds: w.DelayError, DelayVariation: w.DelayVariation, Lost: w.Lost}
+		return traffic.OneWay{Delay: w.Delay, DelayErrorSeconds: w.DelayError, DelayVariation: w.DelayVariation,
+			Lost: w.Lost}
 	}
 	r.OneWay = &traffic.OneWayResult{Up: way(r.Up), Down: way(r.Down)}
 	if r.Hops != nil {
@@ -62,7 +66,8 @@ const wantedHops = 255
 // counts is what is known of one way of a reflector that counts.
 func counts(w OneWay, sent, received uint64) *traffic.DatagramCounts {
 	return &traffic.DatagramCounts{
-		Sent: sent, Received: received, Lost: sent - received, Reordered: w.Reordered, JitterSeconds: w.JitterSeconds, DelayVariation: w.DelayVariation,
+		Sent: sent, Received: received, Lost: sent - received, Reordered: w.Reordered, JitterSeconds: w.JitterSeconds,
+		DelayVariation: w.DelayVariation,
 	}
 }
 
@@ -75,7 +80,8 @@ func (s *sender) split(r *Report, greeting, begin, end mark, lost uint64) {
 	}
 	// The number that was left out is between the first two marks, so a counter moves by less than
 	// the numbers do.
-	r.Stateful = begin.reflector-greeting.reflector < begin.sequence-greeting.sequence && begin.reflector != begin.sequence
+	r.Stateful = begin.reflector-greeting.reflector < begin.sequence-greeting.sequence &&
+		begin.reflector != begin.sequence
 	if r.Stateful {
 		r.Up.Reordered, r.Down.Reordered = &s.up.reordered, &s.down.reordered
 	}

@@ -22,7 +22,8 @@ func newTestSender(query func() clockState) *sender {
 	if query == nil {
 		query = func() clockState { return clockState{maxError: unknownError} }
 	}
-	return newSender(nil, traffic.Spec{Duration: time.Second, Gap: time.Millisecond, RequestBytes: baseBytes}, ClientOptions{query: query})
+	return newSender(nil, traffic.Spec{Duration: time.Second, Gap: time.Millisecond, RequestBytes: baseBytes},
+		ClientOptions{query: query})
 }
 
 // play feeds a sender with the answers of a made-up path: per packet what happens on the way up and
@@ -59,7 +60,8 @@ func (p play) run(t *testing.T, s *sender) *Report {
 	for i := range p.up {
 		sequence := uint32(3 + i)
 		at := base + int64(i)*1e6
-		s.waiting[sequence] = sending{sequence: sequence, state: underway, measured: true, at: time.Duration(i) * time.Millisecond, unix: at}
+		s.waiting[sequence] = sending{sequence: sequence, state: underway, measured: true,
+			at: time.Duration(i) * time.Millisecond, unix: at}
 		s.sent++
 		if p.up[i] < 0 {
 			continue
@@ -109,16 +111,19 @@ func TestReportOfAKnownPath(t *testing.T) {
 	if r.UDP.Sent != 5 || r.UDP.Received != 3 || r.UDP.Lost != 2 || *r.LossRatio != 0.4 {
 		t.Errorf("%+v, loss %g", r.UDP.DatagramCounts, *r.LossRatio)
 	}
-	if !r.Stateful || *r.Up.Lost != 1 || *r.Down.Lost != 1 || r.UDP.Up.Sent != 5 || r.UDP.Up.Received != 4 || r.UDP.Down.Sent != 4 || r.UDP.Down.Received != 3 {
+	if !r.Stateful || *r.Up.Lost != 1 || *r.Down.Lost != 1 || r.UDP.Up.Sent != 5 || r.UDP.Up.Received != 4 ||
+		r.UDP.Down.Sent != 4 || r.UDP.Down.Received != 3 {
 		t.Errorf("up %v down %v", r.UDP.Up, r.UDP.Down)
 	}
 	if !near(r.RTT.Min, 0.030) || !near(r.RTT.Max, 0.036) || !near(r.RTT.Mean, 0.098/3) {
 		t.Errorf("rtt %+v", r.RTT)
 	}
-	if !near(r.Up.Delay.Min, 0.010) || !near(r.Up.Delay.Max, 0.012) || !near(r.Down.Delay.Max, 0.026) || r.Up.DelayError < 1e-6 || r.Up.DelayError > 2e-6 {
+	if !near(r.Up.Delay.Min, 0.010) || !near(r.Up.Delay.Max, 0.012) || !near(r.Down.Delay.Max, 0.026) ||
+		r.Up.DelayError < 1e-6 || r.Up.DelayError > 2e-6 {
 		t.Errorf("delay up %+v ± %g, down %+v", r.Up.Delay, r.Up.DelayError, r.Down.Delay)
 	}
-	if !near(r.Up.DelayVariation.Max, 0.002) || r.Up.DelayVariation.Min != 0 || !near(r.Down.DelayVariation.Max, 0.006) {
+	if !near(r.Up.DelayVariation.Max, 0.002) || r.Up.DelayVariation.Min != 0 ||
+		!near(r.Down.DelayVariation.Max, 0.006) {
 		t.Errorf("variation up %+v, down %+v", r.Up.DelayVariation, r.Down.DelayVariation)
 	}
 	// RFC 3550: J += (|D| - J) / 16, of 2 ms and 2 ms.
@@ -129,7 +134,8 @@ func TestReportOfAKnownPath(t *testing.T) {
 		t.Errorf("hops %v, warnings %q", r.Hops, r.Warnings)
 	}
 
-	if w := r.result().OneWay; w.Up.Delay != r.Up.Delay || *w.Up.Lost != 1 || w.Down.DelayVariation != r.Down.DelayVariation || r.Result.Hops.Up != 5 || r.Result.Hops.Down != 0 {
+	if w := r.result().OneWay; w.Up.Delay != r.Up.Delay || *w.Up.Lost != 1 ||
+		w.Down.DelayVariation != r.Down.DelayVariation || r.Result.Hops.Up != 5 || r.Result.Hops.Down != 0 {
 		t.Errorf("as a result: %+v, hops %+v", w, r.Result.Hops)
 	}
 
@@ -149,13 +155,15 @@ func TestReportOfAKnownPath(t *testing.T) {
 		}
 	}
 	p.estimate.synchronised = true
-	if r := p.run(t, newTestSender(sure)); r.Up.Delay != nil || len(r.Warnings) != 1 || !strings.Contains(r.Warnings[0], "came before they were sent") {
+	if r := p.run(t, newTestSender(sure)); r.Up.Delay != nil || len(r.Warnings) != 1 ||
+		!strings.Contains(r.Warnings[0], "came before they were sent") {
 		t.Errorf("a far clock that claims to be right: %+v, %q", r.Up.Delay, r.Warnings)
 	}
 
 	// Who copies numbers leaves open which way lost what.
 	p.copies, p.offset = true, 0
-	if r := p.run(t, newTestSender(sure)); r.Stateful || r.Up.Lost != nil || r.UDP.Up != nil || r.Up.Reordered != nil || r.UDP.Lost != 2 || r.Up.Delay == nil {
+	if r := p.run(t, newTestSender(sure)); r.Stateful || r.Up.Lost != nil || r.UDP.Up != nil || r.Up.Reordered != nil ||
+		r.UDP.Lost != 2 || r.Up.Delay == nil {
 		t.Errorf("stateless: %+v", r)
 	}
 
@@ -189,7 +197,8 @@ func TestDoubledAndLateAnswers(t *testing.T) {
 	answer(5, 6)
 	answer(77, 7) // of nobody's
 	if s.answered != 6 || s.duplicates != 3 || s.upDuplicates != 1 || s.foreign != 1 {
-		t.Errorf("%d answered, %d doubled, %d of them on the way up, %d foreign", s.answered, s.duplicates, s.upDuplicates, s.foreign)
+		t.Errorf("%d answered, %d doubled, %d of them on the way up, %d foreign", s.answered, s.duplicates,
+			s.upDuplicates, s.foreign)
 	}
 	if s.down.reordered != 2 || s.up.reordered != 0 {
 		t.Errorf("reordered %d up, %d down", s.up.reordered, s.down.reordered)
@@ -239,27 +248,35 @@ func TestBothEndsOfOurs(t *testing.T) {
 			n := uint64(0)
 			sample := func() (*host.Counters, error) {
 				n++
-				return &host.Counters{Time: time.Now(), Values: map[string]uint64{"Udp.InDatagrams": n}, CPUs: []host.CPUTimes{{CPU: -1, User: float64(n)}}}, nil
+				return &host.Counters{Time: time.Now(), Values: map[string]uint64{"Udp.InDatagrams": n},
+					CPUs: []host.CPUTimes{{CPU: -1, User: float64(n)}}}, nil
 			}
-			spec := traffic.Spec{Test: traffic.Ping, Duration: 300 * time.Millisecond, WarmUp: 100 * time.Millisecond, Gap: 2 * time.Millisecond, Interval: 100 * time.Millisecond, RequestBytes: c.bytes}
+			spec := traffic.Spec{Test: traffic.Ping, Duration: 300 * time.Millisecond, WarmUp: 100 * time.Millisecond,
+				Gap: 2 * time.Millisecond, Interval: 100 * time.Millisecond, RequestBytes: c.bytes}
 			if runtime.GOOS == "linux" {
 				spec.TOS = 0x10
 			}
 			var seen []traffic.Interval
-			r, err := Measure(t.Context(), target, spec, ClientOptions{Key: c.key, PTP: c.ptp, SSID: 5, HostName: "near", Sample: sample, query: sure}, func(i traffic.Interval) { seen = append(seen, i) })
+			r, err := Measure(t.Context(), target, spec,
+				ClientOptions{Key: c.key, PTP: c.ptp, SSID: 5, HostName: "near", Sample: sample, query: sure},
+				func(i traffic.Interval) { seen = append(seen, i) })
 			if err != nil {
 				t.Fatal(err)
 			}
-			if r.RTT == nil || r.RTT.Min <= 0 || !r.Stateful || r.UDP.Lost != 0 || *r.Up.Lost != 0 || r.Hops == nil || *r.Hops != 0 {
+			if r.RTT == nil || r.RTT.Min <= 0 || !r.Stateful || r.UDP.Lost != 0 || *r.Up.Lost != 0 || r.Hops == nil ||
+				*r.Hops != 0 {
 				t.Errorf("%+v, hops %v", r.Result, r.Hops)
 			}
-			if r.Up.Delay == nil || r.Up.Delay.Min < 0 || r.Down.Delay == nil || r.Up.DelayError < 20e-6 || r.Up.DelayError > 21e-6 || len(r.Warnings) != 0 {
+			if r.Up.Delay == nil || r.Up.Delay.Min < 0 || r.Down.Delay == nil || r.Up.DelayError < 20e-6 ||
+				r.Up.DelayError > 21e-6 || len(r.Warnings) != 0 {
 				t.Errorf("delay up %+v ± %g, warnings %q", r.Up.Delay, r.Up.DelayError, r.Warnings)
 			}
-			if len(seen) != len(r.Intervals) || len(seen) < 2 || !seen[0].Omitted || seen[len(seen)-1].Omitted || seen[len(seen)-1].RTTSeconds <= 0 {
+			if len(seen) != len(r.Intervals) || len(seen) < 2 || !seen[0].Omitted || seen[len(seen)-1].Omitted ||
+				seen[len(seen)-1].RTTSeconds <= 0 {
 				t.Errorf("intervals %+v", seen)
 			}
-			if r.Ends.Local.Host != "near" || r.Ends.Local.CPUSeconds <= 0 || r.Ends.Local.Counters["Udp.InDatagrams"] != 1 || r.RemoteAddress != c.ask {
+			if r.Ends.Local.Host != "near" || r.Ends.Local.CPUSeconds <= 0 ||
+				r.Ends.Local.Counters["Udp.InDatagrams"] != 1 || r.RemoteAddress != c.ask {
 				t.Errorf("end %+v", r.Ends.Local)
 			}
 		})
@@ -272,7 +289,8 @@ func TestMeasureEndsWithItsContext(t *testing.T) {
 	defer cancel(nil)
 	cause := errors.New("enough")
 	spec := traffic.Spec{Test: traffic.Ping, Interval: 100 * time.Millisecond}
-	if _, err := Run(ctx, s.Addr().String(), spec, ClientOptions{}, func(traffic.Interval) { cancel(cause) }); !errors.Is(err, cause) {
+	if _, err := Run(ctx, s.Addr().String(), spec, ClientOptions{},
+		func(traffic.Interval) { cancel(cause) }); !errors.Is(err, cause) {
 		t.Error(err)
 	}
 }
@@ -287,7 +305,8 @@ func TestBadSpecsAreRefused(t *testing.T) {
 		{traffic.Spec{Test: traffic.Ping, NearCPUs: []int{1}}, "processors"},
 		{traffic.Spec{Test: "x"}, "no test"},
 	} {
-		if _, err := Run(t.Context(), "127.0.0.1", c.spec, ClientOptions{}, nil); !errors.Is(err, traffic.ErrBadSpec) || !strings.Contains(err.Error(), c.want) {
+		if _, err := Run(t.Context(), "127.0.0.1", c.spec, ClientOptions{}, nil); !errors.Is(err, traffic.ErrBadSpec) ||
+			!strings.Contains(err.Error(), c.want) {
 			t.Errorf("%+v: %v", c.spec, err)
 		}
 	}
@@ -310,7 +329,8 @@ func TestSendingDoesNotAllocate(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer sock.close()
-	sender := newSender(sock, traffic.Spec{Duration: time.Second, Gap: time.Millisecond, RequestBytes: 200}, ClientOptions{Key: testKey})
+	sender := newSender(sock, traffic.Spec{Duration: time.Second, Gap: time.Millisecond, RequestBytes: 200},
+		ClientOptions{Key: testKey})
 	round := func() {
 		before := sender.answered
 		sender.send(true)

@@ -54,7 +54,8 @@ func Listen(ctx context.Context, o ServerOptions) (*Server, error) {
 		return nil, fmt.Errorf("listen for stamp on udp %s: %w", o.Address, err)
 	}
 	r := &reflector{
-		gate: o.Gate, log: admission.LimitLines(o.Log, admission.ClientLines, "stamp"), auth: newAuthenticator(o.Key), clock: clock{query: queryClock}, trusted: o.Trusted, stateless: o.Stateless,
+		gate: o.Gate, log: admission.LimitLines(o.Log, admission.ClientLines, "stamp"), auth: newAuthenticator(o.Key),
+		clock: clock{query: queryClock}, trusted: o.Trusted, stateless: o.Stateless,
 		port: local.Port(), sessions: make(map[sessionKey]*session),
 	}
 	if r.gate == nil {

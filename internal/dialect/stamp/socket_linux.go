@@ -89,7 +89,8 @@ func prepare(s *socket) (*socket, error) {
 		{unix.IPPROTO_IP, unix.IP_PKTINFO, 1, "ip_pktinfo"},
 	}
 	for _, o := range options {
-		if o.level == unix.IPPROTO_IPV6 && domain == unix.AF_INET || o.option == unix.IP_PKTINFO && o.level == unix.IPPROTO_IP && domain == unix.AF_INET6 {
+		if o.level == unix.IPPROTO_IPV6 && domain == unix.AF_INET || o.option == unix.IP_PKTINFO &&
+			o.level == unix.IPPROTO_IP && domain == unix.AF_INET6 {
 			continue
 		}
 		if err := unix.SetsockoptInt(s.fd, o.level, o.option, o.value); err != nil {
@@ -153,9 +154,11 @@ func (s *socket) read(control []byte) (a arrival) {
 		}
 		body := control[at+unix.CmsgLen(0) : at+n]
 		switch {
-		case h.Level == unix.SOL_SOCKET && h.Type == unix.SO_TIMESTAMPNS && len(body) >= int(unsafe.Sizeof(unix.Timespec{})):
+		case h.Level == unix.SOL_SOCKET && h.Type == unix.SO_TIMESTAMPNS &&
+			len(body) >= int(unsafe.Sizeof(unix.Timespec{})):
 			a.at, a.kernel = (*unix.Timespec)(unsafe.Pointer(&body[0])).Nano(), true
-		case (h.Level == unix.IPPROTO_IP && h.Type == unix.IP_TTL || h.Level == unix.IPPROTO_IPV6 && h.Type == unix.IPV6_HOPLIMIT) && len(body) >= 4:
+		case (h.Level == unix.IPPROTO_IP && h.Type == unix.IP_TTL || h.Level == unix.IPPROTO_IPV6 &&
+			h.Type == unix.IPV6_HOPLIMIT) && len(body) >= 4:
 			a.ttl = uint8(*(*int32)(unsafe.Pointer(&body[0])))
 		case h.Level == unix.IPPROTO_IP && h.Type == unix.IP_PKTINFO && len(body) >= unix.SizeofInet4Pktinfo:
 			// Which way the answer leaves is left to the routes; where from, not.

@@ -84,7 +84,8 @@ func estimate(err time.Duration, synchronised bool, f format) errorEstimate {
 
 // parseEstimate reads an error estimate.
 func parseEstimate(v uint16) errorEstimate {
-	return errorEstimate{synchronised: v&0x8000 != 0, format: v&0x4000 != 0, scale: uint8(v >> 8 & 0x3f), multiplier: uint8(v)}
+	return errorEstimate{synchronised: v&0x8000 != 0, format: v&0x4000 != 0, scale: uint8(v >> 8 & 0x3f),
+		multiplier: uint8(v)}
 }
 
 // bits is the estimate as it is on the wire.

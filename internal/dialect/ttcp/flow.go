@@ -94,5 +94,6 @@ func (t *flowTable) sweep(now, silent time.Duration) {
 
 func (t *flowTable) tell(from netip.AddrPort, f *flow, rest string) {
 	seconds := (f.last - f.first).Seconds()
-	t.log("ttcp udp from %s: received %d datagrams, %d bytes in %.2f s, %s%s", from, f.packets, f.bytes, seconds, rate(f.bytes, seconds), rest)
+	t.log("ttcp udp from %s: received %d datagrams, %d bytes in %.2f s, %s%s", from, f.packets, f.bytes, seconds,
+		rate(f.bytes, seconds), rest)
 }

@@ -27,7 +27,8 @@ func TestNuttcpWithoutServer(t *testing.T) {
 		}
 		nobody := l.Addr().(*net.TCPAddr).Port
 		_ = l.Close()
-		out := traffictest.Run(t, "nuttcp", "-t", "-P", fmt.Sprint(nobody), "-p", fmt.Sprint(s.Addr().Port()), amount, "127.0.0.1")
+		out := traffictest.Run(t, "nuttcp", "-t", "-P", fmt.Sprint(nobody), "-p", fmt.Sprint(s.Addr().Port()), amount,
+			"127.0.0.1")
 		line := j.Await(t, 1, "received")[0]
 		m := regexp.MustCompile(`([0-9.]+) MB`).FindStringSubmatch(out)
 		n := regexp.MustCompile(`received (\d+) bytes`).FindStringSubmatch(line)
@@ -38,7 +39,8 @@ func TestNuttcpWithoutServer(t *testing.T) {
 		var bytes int64
 		_, _ = fmt.Sscan(m[1], &megabytes)
 		_, _ = fmt.Sscan(n[1], &bytes)
-		if d := megabytes - float64(bytes)/(1<<20); bytes == 0 || d > 0.0001 || d < -0.0001 || amount == "-n64" && bytes != 64<<16 {
+		if d := megabytes - float64(bytes)/(1<<20); bytes == 0 || d > 0.0001 || d < -0.0001 || amount == "-n64" &&
+			bytes != 64<<16 {
 			t.Errorf("received %d bytes, the sender says %g MB", bytes, megabytes)
 		}
 	}
@@ -68,7 +70,8 @@ func TestDatagrams(t *testing.T) {
 }
 
 func TestStrangersAndLimits(t *testing.T) {
-	s, j := serve(t, admission.Limits{Clients: 1, Bytes: 1 << 20}, func(s *Server) { s.timing.idle = 500 * time.Millisecond })
+	s, j := serve(t, admission.Limits{Clients: 1, Bytes: 1 << 20},
+		func(s *Server) { s.timing.idle = 500 * time.Millisecond })
 	dial := func() *net.TCPConn {
 		c, err := net.Dial("tcp", s.Addr().String())
 		if err != nil {

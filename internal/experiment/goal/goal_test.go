@@ -22,7 +22,8 @@ func TestParse(t *testing.T) {
 			{Term: "cpu", Op: Less, Value: 0.8, Text: "80%", At: 33},
 			{Term: "retransmits", Op: Less, Value: 0.01, Text: "1%", At: 45},
 		}}},
-		{"packets where loss <= 0 %", Objective{Goal: Packets, Bounds: []Bound{{Term: "loss", Op: AtMost, Text: "0 %", At: 14}}}},
+		{"packets where loss <= 0 %",
+			Objective{Goal: Packets, Bounds: []Bound{{Term: "loss", Op: AtMost, Text: "0 %", At: 14}}}},
 		{"latency WITH throughput ≥ 940 Mb/s AND drops<100 per gigabyte", Objective{Goal: Latency, Bounds: []Bound{
 			{Term: "throughput", Op: AtLeast, Value: 940e6, Text: "940 Mb/s", At: 13},
 			{Term: "drops", Op: Less, Value: 100, Text: "100 per gigabyte", At: 41},
@@ -72,11 +73,14 @@ func TestParsePoints(t *testing.T) {
 		{"throughput where p99_rtt<-5ms", `"-5ms"`, "never negative", ""},
 		{"throughput where p99_rtt<=0s", `"0s"`, "always more than nothing", ""},
 		{"latency where throughput>0b/s", `"0b/s"`, "asks for nothing", ""},
-		{"throughput where p99_rtt<1ms and p99_rtt>5ms", `at character 34, "p99_rtt>5ms"`, "contradicts p99_rtt<1ms: nothing is both", "give one of them"},
-		{"throughput where p99_rtt>5ms", `at character 18, "p99_rtt>5ms"`, "asks for a p99_rtt that is worse", "p99_rtt<5ms"},
+		{"throughput where p99_rtt<1ms and p99_rtt>5ms", `at character 34, "p99_rtt>5ms"`,
+			"contradicts p99_rtt<1ms: nothing is both", "give one of them"},
+		{"throughput where p99_rtt>5ms", `at character 18, "p99_rtt>5ms"`, "asks for a p99_rtt that is worse",
+			"p99_rtt<5ms"},
 		{"throughput where throughput<1Gb/s", `"throughput<1Gb/s"`, "contradicts the goal", "leave it out"},
 		{"latency where latency > 3ms", `"latency > 3ms"`, "contradicts the goal", ""},
-		{"latency where throughput<1Gb/s", `"throughput<1Gb/s"`, "asks for a throughput that is worse", "throughput>1Gb/s"},
+		{"latency where throughput<1Gb/s", `"throughput<1Gb/s"`, "asks for a throughput that is worse",
+			"throughput>1Gb/s"},
 		{"packets where packets<10k/s", `"packets<10k/s"`, "contradicts the goal", ""},
 	} {
 		_, err := Parse(c.text)
@@ -85,8 +89,10 @@ func TestParsePoints(t *testing.T) {
 			t.Errorf("%q: %v, want an *Error", c.text, err)
 			continue
 		}
-		if !strings.Contains(e.Error(), c.place) || !strings.Contains(e.Error(), c.problem) || !strings.Contains(e.Hint(), c.hint) {
-			t.Errorf("%q: %v; hint %q\nwant place %s, problem %q, hint %q", c.text, e, e.Hint(), c.place, c.problem, c.hint)
+		if !strings.Contains(e.Error(), c.place) || !strings.Contains(e.Error(), c.problem) ||
+			!strings.Contains(e.Hint(), c.hint) {
+			t.Errorf("%q: %v; hint %q\nwant place %s, problem %q, hint %q", c.text, e, e.Hint(), c.place,
+				c.problem, c.hint)
 		}
 	}
 	if _, err := Parse(strings.Repeat("x", 2000)); err == nil || len(err.Error()) > 300 {
@@ -111,8 +117,10 @@ func TestLimits(t *testing.T) {
 func TestUnreachable(t *testing.T) {
 	path := Path{IdleRTTSeconds: 0.020, CeilingBitsPerSec: 1e9, CeilingWhy: "eth0 of the far host is a 1 Gb/s link"}
 	for _, c := range []struct{ text, want string }{
-		{"throughput where p99_rtt<5ms", "objective p99_rtt<5ms: cannot be reached on this path: its round trip is 20.0 ms when it is idle"},
-		{"throughput where p99_rtt<50ms and throughput>2Gb/s", "objective throughput>2Gb/s: cannot be reached on this path: eth0 of the far host is a 1 Gb/s link"},
+		{"throughput where p99_rtt<5ms",
+			"objective p99_rtt<5ms: cannot be reached on this path: its round trip is 20.0 ms when it is idle"},
+		{"throughput where p99_rtt<50ms and throughput>2Gb/s",
+			"objective throughput>2Gb/s: cannot be reached on this path: eth0 of the far host is a 1 Gb/s link"},
 		{"latency where transactions>100/s", "a round trip of 20.0 ms allows 50 transactions/s"},
 		{"latency where latency<1ms", "its round trip is 20.0 ms"},
 		{"throughput where p99_rtt<50ms and throughput>900Mb/s and cpu<10%", ""},
@@ -150,8 +158,10 @@ func TestTermsAreWhole(t *testing.T) {
 // so that it is read again.
 func FuzzParse(f *testing.F) {
 	for _, s := range []string{
-		example, "latency", "packets where loss<=0%", "throughput where throughput≥1Gb/s", "throughput and latency", "throughput where p99_rtt<1ms and p99_rtt>5ms",
-		"throughput where cpu<", "latency where drops<1/GB and drops<2 per gigabyte", "\x00", "throughput where rtt<1h30m", "päckets",
+		example, "latency", "packets where loss<=0%", "throughput where throughput≥1Gb/s", "throughput and latency",
+		"throughput where p99_rtt<1ms and p99_rtt>5ms",
+		"throughput where cpu<", "latency where drops<1/GB and drops<2 per gigabyte", "\x00",
+		"throughput where rtt<1h30m", "päckets",
 	} {
 		f.Add(s)
 	}
@@ -159,7 +169,8 @@ func FuzzParse(f *testing.F) {
 		o, err := Parse(text)
 		if err != nil {
 			var e *Error
-			if !errors.As(err, &e) || e.At < 0 || e.Len < 0 || e.At+e.Len > len(e.Text) || e.Problem == "" || strings.ContainsAny(e.Error(), "\n\r") {
+			if !errors.As(err, &e) || e.At < 0 || e.Len < 0 || e.At+e.Len > len(e.Text) || e.Problem == "" ||
+				strings.ContainsAny(e.Error(), "\n\r") {
 				t.Fatalf("%q: %#v", text, err)
 			}
 			return

@@ -51,7 +51,9 @@ type parser struct {
 // itself.
 func Parse(text string) (Objective, error) {
 	if len(text) > maxText || !utf8.ValidString(text) || strings.ContainsFunc(text, unicode.IsControl) {
-		return Objective{}, &Error{Text: "…", Problem: fmt.Sprintf("longer than %d bytes, or not plain text on one line", maxText), Advice: "like " + quoted(example)}
+		return Objective{}, &Error{Text: "…",
+			Problem: fmt.Sprintf("longer than %d bytes, or not plain text on one line", maxText),
+			Advice:  "like " + quoted(example)}
 	}
 	p := &parser{text: text}
 	o, err := p.objective()
@@ -111,10 +113,12 @@ func (p *parser) objective() (Objective, error) {
 
 // second says what is wrong with something behind the goal: most often another goal.
 func (p *parser) second(t token) error {
-	for _, w := range strings.FieldsFunc(p.text[t.at:], func(r rune) bool { return unicode.IsSpace(r) || r == ',' || r == '+' }) {
+	for _, w := range strings.FieldsFunc(p.text[t.at:],
+		func(r rune) bool { return unicode.IsSpace(r) || r == ',' || r == '+' }) {
 		if _, also := goalOf(w); also {
 			at := t.at + strings.Index(p.text[t.at:], w)
-			return p.fail(token{w, at}, "bound the other one instead, like "+quoted("throughput where p99_rtt<5ms"), "a second goal: a run improves one thing")
+			return p.fail(token{w, at}, "bound the other one instead, like "+quoted("throughput where p99_rtt<5ms"),
+				"a second goal: a run improves one thing")
 		}
 	}
 	return p.fail(t, "like "+quoted(example), "want \"where\" and a bound, or nothing")
@@ -135,7 +139,8 @@ func (p *parser) bound() (Bound, error) {
 		return b, p.fail(name, advice, "not a quantity that can be bounded")
 	}
 	if b.Op = p.op(); b.Op == "" {
-		return b, p.fail(p.rest(), "like "+quoted(b.Term+string(t.good())+t.written.example), "want <, <=, > or >= behind %s", b.Term)
+		return b, p.fail(p.rest(), "like "+quoted(b.Term+string(t.good())+t.written.example),
+			"want <, <=, > or >= behind %s", b.Term)
 	}
 	value := p.value()
 	b.Text = value.text
@@ -193,9 +198,11 @@ func (p *parser) contradictions(o Objective) error {
 		switch {
 		case b.Op.upper() != t.more:
 		case t.goal == o.Goal:
-			return p.fail(p.whole(b), "leave it out", "contradicts the goal: %s is to become better, and this forbids it", o.Goal)
+			return p.fail(p.whole(b), "leave it out",
+				"contradicts the goal: %s is to become better, and this forbids it", o.Goal)
 		default:
-			return p.fail(p.whole(b), fmt.Sprintf("like %s%s%s", b.Term, t.good(), b.Text), "asks for a %s that is worse", b.Term)
+			return p.fail(p.whole(b), fmt.Sprintf("like %s%s%s", b.Term, t.good(), b.Text),
+				"asks for a %s that is worse", b.Term)
 		}
 	}
 	return nil

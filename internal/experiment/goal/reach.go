@@ -57,7 +57,8 @@ func (p Path) refuses(t term, b Bound) string {
 		}
 	case GuardTransactions:
 		if most := float64(max(p.Streams, 1)) / p.IdleRTTSeconds; p.IdleRTTSeconds > 0 && b.Value > most {
-			return fmt.Sprintf("a round trip of %s allows %s transactions/s", unit.FormatSeconds(p.IdleRTTSeconds), unit.FormatCount(most))
+			return fmt.Sprintf("a round trip of %s allows %s transactions/s", unit.FormatSeconds(p.IdleRTTSeconds),
+				unit.FormatCount(most))
 		}
 	}
 	return ""

@@ -85,24 +85,31 @@ type term struct {
 
 // terms are the quantities by the names that people type.
 var terms = map[string]term{
-	"p50_rtt":          {guard: GuardP50RTT, what: "median round trip under the load", written: seconds},
-	"p99_rtt":          {guard: GuardP99RTT, what: "99th percentile of round trips under the load", written: seconds},
-	"rtt":              {guard: GuardLoadedRTT, what: "mean round trip of the loaded flow itself", written: seconds},
-	"cpu":              {guard: GuardCPU, what: "share of the busiest processor of either host", written: ratio},
-	"cpu_total":        {guard: GuardCPUTotal, what: "share of all processors of the busier host", written: ratio},
-	"cpu_per_gigabyte": {guard: GuardCPUPerGB, what: "processor time of both hosts for a gigabyte", written: secondsPerGigabyte},
-	"retransmits":      {guard: GuardRetransmits, what: "share of segments that were sent again", written: ratio},
-	"drops":            {guard: GuardDrops, what: "packets that either host dropped, for a gigabyte", written: perGigabyte},
-	"loss":             {guard: GuardLoss, what: "share of datagrams that did not arrive", written: ratio},
-	"throughput":       {guard: GuardThroughput, what: "payload that arrives", more: true, goal: Throughput, written: bitRate},
-	"latency":          {guard: GuardLatency, what: "mean time of a transaction of one byte each way", goal: Latency, written: seconds},
-	"transactions":     {guard: GuardTransactions, what: "transactions of one byte each way", more: true, goal: Latency, written: perSecond},
-	"packets":          {guard: GuardPackets, what: "small datagrams that arrive", more: true, goal: Packets, written: perSecond},
+	"p50_rtt":   {guard: GuardP50RTT, what: "median round trip under the load", written: seconds},
+	"p99_rtt":   {guard: GuardP99RTT, what: "99th percentile of round trips under the load", written: seconds},
+	"rtt":       {guard: GuardLoadedRTT, what: "mean round trip of the loaded flow itself", written: seconds},
+	"cpu":       {guard: GuardCPU, what: "share of the busiest processor of either host", written: ratio},
+	"cpu_total": {guard: GuardCPUTotal, what: "share of all processors of the busier host", written: ratio},
+	"cpu_per_gigabyte": {guard: GuardCPUPerGB, what: "processor time of both hosts for a gigabyte",
+		written: secondsPerGigabyte},
+	"retransmits": {guard: GuardRetransmits, what: "share of segments that were sent again", written: ratio},
+	"drops": {guard: GuardDrops, what: "packets that either host dropped, for a gigabyte",
+		written: perGigabyte},
+	"loss": {guard: GuardLoss, what: "share of datagrams that did not arrive", written: ratio},
+	"throughput": {guard: GuardThroughput, what: "payload that arrives", more: true, goal: Throughput,
+		written: bitRate},
+	"latency": {guard: GuardLatency, what: "mean time of a transaction of one byte each way", goal: Latency,
+		written: seconds},
+	"transactions": {guard: GuardTransactions, what: "transactions of one byte each way", more: true, goal: Latency,
+		written: perSecond},
+	"packets": {guard: GuardPackets, what: "small datagrams that arrive", more: true, goal: Packets,
+		written: perSecond},
 }
 
 // termOrder is the order in which terms are told.
 var termOrder = [...]string{
-	"p50_rtt", "p99_rtt", "rtt", "cpu", "cpu_total", "cpu_per_gigabyte", "retransmits", "drops", "loss", "throughput", "latency", "transactions", "packets",
+	"p50_rtt", "p99_rtt", "rtt", "cpu", "cpu_total", "cpu_per_gigabyte", "retransmits", "drops", "loss", "throughput",
+	"latency", "transactions", "packets",
 }
 
 // Terms describes every term in a line: its name, how a bound on it is written, what it is.
@@ -121,8 +128,10 @@ func Terms() []string {
 
 // aliases are other words for terms and goals that people try first.
 var aliases = map[string]string{
-	"p99": "p99_rtt", "p50": "p50_rtt", "rtt_p99": "p99_rtt", "rtt_p50": "p50_rtt", "loaded_rtt": "rtt", "retransmit": "retransmits", "retrans": "retransmits",
-	"drop": "drops", "cpu_busiest": "cpu", "bandwidth": "throughput", "speed": "throughput", "rate": "throughput", "pps": "packets", "tps": "transactions",
+	"p99": "p99_rtt", "p50": "p50_rtt", "rtt_p99": "p99_rtt", "rtt_p50": "p50_rtt", "loaded_rtt": "rtt",
+	"retransmit": "retransmits", "retrans": "retransmits",
+	"drop": "drops", "cpu_busiest": "cpu", "bandwidth": "throughput", "speed": "throughput", "rate": "throughput",
+	"pps": "packets", "tps": "transactions",
 	"packet": "packets", "rr": "latency",
 }
 

@@ -76,7 +76,8 @@ func TestTuneEndsWithinItsBudget(t *testing.T) {
 			pair := &slowPair{changed: map[tune.Side]int{}}
 			host := func(side tune.Side) *slowHost {
 				return &slowHost{pair: pair, side: side, undo: map[string]knob.Setting{}, fakeHost: fakeHost{
-					fakeFar: fakeFar{rtt: 0.020}, values: map[knob.ID]knob.Value{rmem: "4096 131072 6291456", wmem: "4096 16384 4194304"},
+					fakeFar: fakeFar{rtt: 0.020},
+					values:  map[knob.ID]knob.Value{rmem: "4096 131072 6291456", wmem: "4096 16384 4194304"},
 				}}
 			}
 			near, far := host(tune.Near), host(tune.Far)
@@ -98,7 +99,8 @@ func TestTuneEndsWithinItsBudget(t *testing.T) {
 				kept++
 			}
 			if len(got.Outcome.Trials) > 0 && got.Outcome.RolledBack {
-				t.Errorf("a budget of %v: what was kept could not be confirmed any more: %s", budget, got.Outcome.Reason)
+				t.Errorf("a budget of %v: what was kept could not be confirmed any more: %s", budget,
+					got.Outcome.Reason)
 			}
 		})
 	}

@@ -57,7 +57,8 @@ type reader interface {
 //
 // They come behind those of the findings, because a finding has a reason and these have none but
 // that somebody asked.
-func widen(ctx context.Context, v *Verdict, o TuneOptions, hosts map[tune.Side]reader, found []tune.Candidate) []tune.Candidate {
+func widen(ctx context.Context, v *Verdict, o TuneOptions, hosts map[tune.Side]reader,
+	found []tune.Candidate) []tune.Candidate {
 	all := slices.Clone(found)
 	seen := map[target]bool{}
 	for _, c := range found {
@@ -157,7 +158,8 @@ func (r refusals) of(ctx context.Context, c tune.Candidate) string {
 	case d.Advise:
 		return "only ever reported: " + d.Risk
 	case d.Disturbance > r.allow:
-		return fmt.Sprintf("disturbs running traffic (class d%d, allowed is d%d; --allow d%d widens)", d.Disturbance, r.allow, d.Disturbance)
+		return fmt.Sprintf("disturbs running traffic (class d%d, allowed is d%d; --allow d%d widens)", d.Disturbance,
+			r.allow, d.Disturbance)
 	case c.Side == tune.Far && r.farFixed != "":
 		return r.farFixed
 	}

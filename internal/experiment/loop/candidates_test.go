@@ -60,13 +60,17 @@ func definitions(t *testing.T, ids ...knob.ID) []knob.Definition {
 func TestWiden(t *testing.T) {
 	v := path(3e8)
 	near := &fakeHost{values: map[knob.ID]knob.Value{
-		"sysctl:net.core.netdev_budget": "300", "ethtool:eth0/coalesce.rx-usecs": "50", "ethtool:eth0/ring.rx": "256", "link:eth0/mtu": "1500",
+		"sysctl:net.core.netdev_budget": "300", "ethtool:eth0/coalesce.rx-usecs": "50", "ethtool:eth0/ring.rx": "256",
+		"link:eth0/mtu": "1500",
 	}}
-	far := &fakeHost{values: map[knob.ID]knob.Value{"sysctl:net.core.netdev_budget": "600", "ethtool:eth1/coalesce.rx-usecs": "8"}}
-	found := []tune.Candidate{{Side: tune.Far, Knob: "sysctl:net.core.netdev_budget", Levels: []knob.Value{"900"}, Why: "a finding"}}
+	far := &fakeHost{values: map[knob.ID]knob.Value{"sysctl:net.core.netdev_budget": "600",
+		"ethtool:eth1/coalesce.rx-usecs": "8"}}
+	found := []tune.Candidate{{Side: tune.Far, Knob: "sysctl:net.core.netdev_budget", Levels: []knob.Value{"900"},
+		Why: "a finding"}}
 	o := TuneOptions{
 		Allow: knob.DisturbsNewSockets,
-		Wide:  definitions(t, "sysctl:net.core.netdev_budget", "ethtool:eth0/coalesce.rx-usecs", "ethtool:eth0/ring.rx", "link:eth0/mtu", "sysctl:net.ipv4.tcp_adv_win_scale"),
+		Wide: definitions(t, "sysctl:net.core.netdev_budget", "ethtool:eth0/coalesce.rx-usecs", "ethtool:eth0/ring.rx",
+			"link:eth0/mtu", "sysctl:net.ipv4.tcp_adv_win_scale"),
 		Knobs: func(knob.ID) bool { return true },
 	}
 	var got []string
@@ -93,7 +97,8 @@ func TestInstancesOn(t *testing.T) {
 		{"sysctl:net.ipv4.tcp_sack", []knob.ID{"sysctl:net.ipv4.tcp_sack"}},
 		{"link:*/mtu", []knob.ID{"link:eth0.100/mtu"}},
 		{"sysctl:net.ipv4.neigh.*.unres_qlen_bytes", []knob.ID{"sysctl:net.ipv4.neigh.eth0/100.unres_qlen_bytes"}},
-		{"queue:*/rx-*/rps_flow_cnt", []knob.ID{"queue:eth0.100/rx-0/rps_flow_cnt", "queue:eth0.100/rx-1/rps_flow_cnt"}},
+		{"queue:*/rx-*/rps_flow_cnt",
+			[]knob.ID{"queue:eth0.100/rx-0/rps_flow_cnt", "queue:eth0.100/rx-1/rps_flow_cnt"}},
 		{"ethtool:*/feature.*", nil},
 		{"route:*/window", nil},
 		{"cpu:*/scaling_governor", nil},
@@ -111,10 +116,12 @@ func TestRefusals(t *testing.T) {
 	r := refusals{
 		allow: knob.DisturbsNewSockets,
 		owners: map[tune.Side][]owner.Owner{
-			tune.Near: {{Name: "tuned", Running: true, Profile: "network-throughput", Sets: []string{"sysctl:net.ipv4.tcp_rmem"}}},
-			tune.Far:  {{Name: "irqbalance", Running: true}},
+			tune.Near: {{Name: "tuned", Running: true, Profile: "network-throughput",
+				Sets: []string{"sysctl:net.ipv4.tcp_rmem"}}},
+			tune.Far: {{Name: "irqbalance", Running: true}},
 		},
-		near: &fakeHost{denied: map[knob.ID]error{"sysctl:net.core.rmem_max": &knob.Error{Op: "check", Knob: "sysctl:net.core.rmem_max", Err: knob.ErrGlobal}}},
+		near: &fakeHost{denied: map[knob.ID]error{"sysctl:net.core.rmem_max": &knob.Error{Op: "check",
+			Knob: "sysctl:net.core.rmem_max", Err: knob.ErrGlobal}}},
 	}
 	candidate := func(side tune.Side, id knob.ID, level knob.Value) tune.Candidate {
 		return tune.Candidate{Side: side, Knob: id, Levels: []knob.Value{level}}
@@ -123,7 +130,8 @@ func TestRefusals(t *testing.T) {
 		candidate tune.Candidate
 		want      string
 	}{
-		{candidate(tune.Near, "sysctl:net.ipv4.tcp_rmem", "1 2 3"), "tuned sets it with its profile network-throughput; --force-owned tries it all the same"},
+		{candidate(tune.Near, "sysctl:net.ipv4.tcp_rmem", "1 2 3"),
+			"tuned sets it with its profile network-throughput; --force-owned tries it all the same"},
 		{candidate(tune.Far, "sysctl:net.ipv4.tcp_rmem", "1 2 3"), ""},
 		{candidate(tune.Far, "irq:45/affinity", "0"), "irqbalance spreads interrupts"},
 		{candidate(tune.Near, "link:eth0/mtu", "9000"), "class d2, allowed is d1"},
@@ -141,7 +149,8 @@ func TestRefusals(t *testing.T) {
 	if got := r.of(t.Context(), candidate(tune.Near, "sysctl:net.ipv4.tcp_rmem", "1 2 3")); got != "" {
 		t.Errorf("forced, yet %q", got)
 	}
-	if got := r.of(t.Context(), candidate(tune.Far, "sysctl:net.ipv4.tcp_wmem", "1 2 3")); got != "nothing is changed on db2" {
+	if got := r.of(t.Context(),
+		candidate(tune.Far, "sysctl:net.ipv4.tcp_wmem", "1 2 3")); got != "nothing is changed on db2" {
 		t.Errorf("the far host is fixed, yet %q", got)
 	}
 }
@@ -151,15 +160,18 @@ func TestRefusals(t *testing.T) {
 func TestPlan(t *testing.T) {
 	near := &fakeHost{values: map[knob.ID]knob.Value{"sysctl:net.ipv4.tcp_wmem": "4096 16384 65536"}}
 	candidates := []tune.Candidate{
-		{Side: tune.Near, Knob: "sysctl:net.ipv4.tcp_wmem", Levels: []knob.Value{"4096 16384 131072", "4096 16384 262144"}},
+		{Side: tune.Near, Knob: "sysctl:net.ipv4.tcp_wmem",
+			Levels: []knob.Value{"4096 16384 131072", "4096 16384 262144"}},
 		{Side: tune.Far, Knob: "sysctl:net.ipv4.tcp_rmem", Levels: []knob.Value{"1 2 3"}},
 		{Side: tune.Near, Knob: "sysctl:net.ipv4.tcp_notsent_lowat", Levels: []knob.Value{"131072"}},
 	}
 	refused := refusals{allow: knob.DisturbsNewSockets, farFixed: "nothing is changed on db2"}
 	hosts := map[tune.Side]reader{tune.Near: near, tune.Far: &fakeHost{}}
-	base := probing{objective: objectiveOf(t, "throughput"), direction: traffic.Up, streams: 1, segment: 800 * time.Millisecond}
+	base := probing{objective: objectiveOf(t, "throughput"), direction: traffic.Up, streams: 1,
+		segment: 800 * time.Millisecond}
 	p := planOf(t.Context(), TuneOptions{Budget: 10 * time.Second, MaxTrials: 1}, base, candidates, refused, hosts)
-	if p.Open() != 1 || p.Candidates[0].From != "4096 16384 65536" || p.Candidates[0].AtLeast != 16*time.Second || p.AtLeast != 40*time.Second {
+	if p.Open() != 1 || p.Candidates[0].From != "4096 16384 65536" || p.Candidates[0].AtLeast != 16*time.Second ||
+		p.AtLeast != 40*time.Second {
 		t.Errorf("plan %+v", p)
 	}
 	if got := p.Candidates[2].Refused; !strings.Contains(got, "not exist") {
@@ -169,7 +181,8 @@ func TestPlan(t *testing.T) {
 	if !strings.Contains(notes, "1 of 3 candidates are there") || !strings.Contains(notes, "the budget is 10s") {
 		t.Errorf("notes: %s", notes)
 	}
-	if o := p.nothingTried(false); len(o.Trials) != 3 || o.State != tune.StateUndone || o.Trials[1].Verdict != tune.Refused || o.Trials[1].Reason == "" {
+	if o := p.nothingTried(false); len(o.Trials) != 3 || o.State != tune.StateUndone ||
+		o.Trials[1].Verdict != tune.Refused || o.Trials[1].Reason == "" {
 		t.Errorf("outcome %+v", o)
 	}
 	if o := p.nothingTried(true); len(o.Trials) != 0 || !strings.Contains(o.Reason, "dry run") {
@@ -202,7 +215,8 @@ func TestJudgingAgainIsLighter(t *testing.T) {
 		t.Error("the round trip is not known any more")
 	}
 	far.runs = nil
-	if _, err := Diagnose(t.Context(), far, DiagnoseOptions{}.after(first, "latency")); err != nil || far.runs[0].Test != traffic.Ping {
+	if _, err := Diagnose(t.Context(), far, DiagnoseOptions{}.after(first, "latency")); err != nil ||
+		far.runs[0].Test != traffic.Ping {
 		t.Errorf("where waiting is the goal, it is measured anew: %v, %+v", err, far.runs[0].Test)
 	}
 }

@@ -31,7 +31,8 @@ const (
 // round is about 4 %; 98 % holds it in 95 (simulated for normal and heavy-tailed rounds with
 // spreads from 0.3 % to 10 %; a test keeps it).
 var student = [mostRounds]float64{
-	2: 6.965, 4.541, 3.747, 3.365, 3.143, 2.998, 2.896, 2.821, 2.764, 2.718, 2.681, 2.650, 2.624, 2.602, 2.583, 2.567, 2.552, 2.539, 2.528,
+	2: 6.965, 4.541, 3.747, 3.365, 3.143, 2.998, 2.896, 2.821, 2.764, 2.718, 2.681, 2.650, 2.624, 2.602, 2.583, 2.567,
+	2.552, 2.539, 2.528,
 	2.518, 2.508, 2.500, 2.492, 2.485, 2.479, 2.473, 2.467, 2.462,
 }
 
@@ -51,7 +52,8 @@ type round struct {
 // or the rounds are over, the result says that its interval is not narrow enough,
 // Confidence.Reached. progress, which may be nil, is called after every round that there is an
 // interval for. An error of any round ends the whole.
-func Confident(ctx context.Context, run func(ctx context.Context) (*traffic.Result, error), progress func(round int, c traffic.Confidence)) (*traffic.Result, error) {
+func Confident(ctx context.Context, run func(ctx context.Context) (*traffic.Result, error),
+	progress func(round int, c traffic.Confidence)) (*traffic.Result, error) {
 	var rounds []round
 	var reasons []string
 	var last *traffic.Result
@@ -88,7 +90,9 @@ func Confident(ctx context.Context, run func(ctx context.Context) (*traffic.Resu
 	whole := *out // the caller's own results stay as they were
 	whole.Warnings = slices.Concat(out.Warnings, reasons)
 	if len(rounds) < fewestRounds {
-		whole.Warnings = append(whole.Warnings, fmt.Sprintf("only %d rounds were undisturbed: nothing can be said about how sure the figure is", len(rounds)))
+		whole.Warnings = append(whole.Warnings,
+			fmt.Sprintf("only %d rounds were undisturbed: nothing can be said about how sure the figure is",
+				len(rounds)))
 		return &whole, nil
 	}
 	whole.Confidence = &c
@@ -146,6 +150,7 @@ func interval(rounds []round) traffic.Confidence {
 // middle is the round whose figure is the median, the lower of the two middle ones of an even
 // number: a round that was really measured.
 func middle(rounds []round) *traffic.Result {
-	sorted := slices.SortedStableFunc(slices.Values(rounds), func(a, b round) int { return cmp.Compare(a.figure, b.figure) })
+	sorted := slices.SortedStableFunc(slices.Values(rounds),
+		func(a, b round) int { return cmp.Compare(a.figure, b.figure) })
 	return sorted[(len(sorted)-1)/2].result
 }

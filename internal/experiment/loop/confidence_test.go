@@ -49,7 +49,8 @@ func TestConfidentCovers(t *testing.T) {
 				covered, reached, total := 0, 0, 0
 				for range runs {
 					r, err := Confident(t.Context(), func(context.Context) (*traffic.Result, error) {
-						return &traffic.Result{Test: traffic.Stream, ThroughputBitsPerSec: truth * math.Exp(spread*kind.draw(random))}, nil
+						return &traffic.Result{Test: traffic.Stream,
+							ThroughputBitsPerSec: truth * math.Exp(spread*kind.draw(random))}, nil
 					}, nil)
 					if err != nil {
 						t.Fatal(err)
@@ -68,7 +69,8 @@ func TestConfidentCovers(t *testing.T) {
 					}
 					total += c.Rounds
 				}
-				t.Logf("covered %.3f, reached %.3f, %.1f rounds", float64(covered)/runs, float64(reached)/runs, float64(total)/runs)
+				t.Logf("covered %.3f, reached %.3f, %.1f rounds", float64(covered)/runs, float64(reached)/runs,
+					float64(total)/runs)
 				// 93.5 % is three standard errors of 2000 runs under 95.
 				if covered < runs*935/1000 {
 					t.Errorf("the interval holds the truth in %d of %d runs", covered, runs)
@@ -83,12 +85,14 @@ func TestConfidentCovers(t *testing.T) {
 
 func TestConfidentStops(t *testing.T) {
 	var told []int
-	r, err := Confident(t.Context(), figures(100, 100.1, 99.9), func(n int, c traffic.Confidence) { told = append(told, n) })
+	r, err := Confident(t.Context(), figures(100, 100.1, 99.9),
+		func(n int, c traffic.Confidence) { told = append(told, n) })
 	if err != nil {
 		t.Fatal(err)
 	}
 	c := r.Confidence
-	if c.Rounds != 3 || !c.Reached || r.ThroughputBitsPerSec != 100 || math.Abs(c.Mean-100) > 0.01 || c.Low >= c.Mean || c.High <= c.Mean || len(told) != 1 || told[0] != 3 {
+	if c.Rounds != 3 || !c.Reached || r.ThroughputBitsPerSec != 100 || math.Abs(c.Mean-100) > 0.01 || c.Low >= c.Mean ||
+		c.High <= c.Mean || len(told) != 1 || told[0] != 3 {
 		t.Errorf("%+v, told %v", c, told)
 	}
 	// Of an even number the lower middle, and the result is a round that was measured.
@@ -116,7 +120,8 @@ func TestConfidentThrowsDisturbedRoundsAway(t *testing.T) {
 		t.Fatal(err)
 	}
 	text := strings.Join(r.Warnings, "\n")
-	if r.Confidence.Rounds != 3 || r.Confidence.Mean < 19999 || i != 5 || !strings.Contains(text, "round 2 does not count: 50 %") || !strings.Contains(text, "round 3 does not count") {
+	if r.Confidence.Rounds != 3 || r.Confidence.Mean < 19999 || i != 5 ||
+		!strings.Contains(text, "round 2 does not count: 50 %") || !strings.Contains(text, "round 3 does not count") {
 		t.Errorf("%d rounds, %+v, %q", i, r.Confidence, r.Warnings)
 	}
 	// When nothing else comes, it ends all the same.
@@ -145,9 +150,12 @@ func TestHeadline(t *testing.T) {
 		r    traffic.Result
 		want float64
 	}{
-		{traffic.Result{Test: traffic.Stream, ThroughputBitsPerSec: 5}, 5}, {traffic.Result{Test: traffic.UDP, ThroughputBitsPerSec: 6}, 6},
-		{traffic.Result{Test: traffic.RR, TransactionsPerSec: 7}, 7}, {traffic.Result{Test: traffic.CRR, TransactionsPerSec: 8}, 8},
-		{traffic.Result{Test: traffic.Ping, RTT: &traffic.Distribution{P50: 9}}, 9}, {traffic.Result{Test: traffic.Ping}, 0},
+		{traffic.Result{Test: traffic.Stream, ThroughputBitsPerSec: 5}, 5},
+		{traffic.Result{Test: traffic.UDP, ThroughputBitsPerSec: 6}, 6},
+		{traffic.Result{Test: traffic.RR, TransactionsPerSec: 7}, 7},
+		{traffic.Result{Test: traffic.CRR, TransactionsPerSec: 8}, 8},
+		{traffic.Result{Test: traffic.Ping, RTT: &traffic.Distribution{P50: 9}}, 9},
+		{traffic.Result{Test: traffic.Ping}, 0},
 		{traffic.Result{Test: traffic.MTU, MTUBytes: 1500}, 1500}, {traffic.Result{Test: traffic.Load}, 0},
 		{traffic.Result{Test: traffic.Load, Load: &traffic.LoadResult{RoundTripsPerMinute: 600}}, 600},
 	} {

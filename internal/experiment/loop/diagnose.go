@@ -230,12 +230,14 @@ const longPath = 0.1
 // else is under way.
 func (d *diagnosis) transactions(ctx context.Context) error {
 	if rtt := roundTrip(d.v); rtt.Seconds() >= longPath {
-		d.refuse(runTransactions, fmt.Sprintf("not tried: a round trip of %v hides every timer that it could show", rtt.Round(time.Millisecond)))
+		d.refuse(runTransactions, fmt.Sprintf("not tried: a round trip of %v hides every timer that it could show",
+			rtt.Round(time.Millisecond)))
 		return nil
 	}
 	d.o.Progress("requests and responses of one byte")
 	_, err := d.light(ctx, runTransactions, traffic.Spec{
-		Test: traffic.RR, Direction: traffic.Up, Streams: 1, Duration: time.Second, WarmUp: 100 * time.Millisecond, Interval: time.Second,
+		Test: traffic.RR, Direction: traffic.Up, Streams: 1, Duration: time.Second, WarmUp: 100 * time.Millisecond,
+		Interval:     time.Second,
 		RequestBytes: 1, ResponseBytes: 1,
 	})
 	return err

@@ -103,13 +103,15 @@ func (c *crossTraffic) judge(test int, r *traffic.Result) string {
 			continue
 		}
 		carried := float64(end.end.Counters["nic."+card+".rx_bytes"] + end.end.Counters["nic."+card+".tx_bytes"])
-		now := foreign{share: carried/own - 1, wrong: unsure/own + readingSeconds/r.DurationSeconds, perSec: (carried - own) / r.DurationSeconds}
+		now := foreign{share: carried/own - 1, wrong: unsure/own + readingSeconds/r.DurationSeconds,
+			perSec: (carried - own) / r.DurationSeconds}
 		key := [2]int{test, i}
 		before := c.past[key]
 		c.past[key] = append(before[max(0, len(before)-crossHistory+1):len(before):len(before)], now)
 		if len(before) >= crossFewest && reason == "" {
 			if more := now.beyond(before); more*own > crossFloor*r.DurationSeconds {
-				reason = fmt.Sprintf("cross traffic on %s of the %s host: %.0f %% more than usual", card, end.name, 100*more)
+				reason = fmt.Sprintf("cross traffic on %s of the %s host: %.0f %% more than usual", card,
+					end.name, 100*more)
 			}
 		}
 	}

@@ -15,7 +15,8 @@ func carried(foreign uint64, edit func(*traffic.Result)) *traffic.Result {
 		r.DurationSeconds, r.Bytes, r.MSSBytes = 1, 100e6, 1000
 		r.Ends.Local.TCP = []tcpinfo.TCPInfo{{Sender: true, SegsOut: 100_000, SegsIn: 50_000}}
 		r.Ends.Remote.TCP = nil
-		r.Ends.Local.Counters = map[string]uint64{"nic.eth0.tx_bytes": 108e6 + foreign, "nic.eth0.rx_bytes": 4e6, "nic.eth9.tx_bytes": 900e6}
+		r.Ends.Local.Counters = map[string]uint64{"nic.eth0.tx_bytes": 108e6 + foreign, "nic.eth0.rx_bytes": 4e6,
+			"nic.eth9.tx_bytes": 900e6}
 		r.Ends.Remote.Counters = map[string]uint64{"nic.eth1.rx_bytes": 108e6 + foreign}
 		if edit != nil {
 			edit(r)
@@ -110,7 +111,8 @@ func TestCrossTrafficOfASteadyRate(t *testing.T) {
 	slow := func() *traffic.Result {
 		return carried(0, func(r *traffic.Result) {
 			r.Bytes, r.Ends.Local.TCP[0].SegsOut, r.Ends.Local.TCP[0].SegsIn = 10e6, 10_000, 5_000
-			r.Ends.Local.Counters["nic.eth0.tx_bytes"], r.Ends.Local.Counters["nic.eth0.rx_bytes"] = 10.9e6+steady, 0.4e6
+			r.Ends.Local.Counters["nic.eth0.tx_bytes"], r.Ends.Local.Counters["nic.eth0.rx_bytes"] = 10.9e6+
+				steady, 0.4e6
 		})
 	}
 	for i := range 12 {

@@ -59,7 +59,8 @@ func loadPhases(s traffic.Spec) ([]loadPhase, error) {
 	stream.Test, stream.Gap, stream.ProbeGap = traffic.Stream, 0, gap
 	stream.Duration, stream.WarmUp, stream.Interval = each, min(loadWarmUp, each/2), interval
 	phases := []loadPhase{{phaseIdle, traffic.Spec{
-		Test: traffic.Ping, Direction: traffic.Up, Streams: 1, Duration: each, Interval: interval, RequestBytes: s.RequestBytes, Gap: gap, TOS: s.TOS,
+		Test: traffic.Ping, Direction: traffic.Up, Streams: 1, Duration: each, Interval: interval,
+		RequestBytes: s.RequestBytes, Gap: gap, TOS: s.TOS,
 	}}}
 	for _, p := range []struct {
 		name      string
@@ -84,8 +85,10 @@ func assembleLoad(spec traffic.Spec, phases []*traffic.Result) (*traffic.Result,
 	// What is absent of the whole: a throughput, since the sum over phases would be of nothing, and
 	// connections, which were others in each.
 	r := &traffic.Result{
-		Test: traffic.Load, Direction: traffic.Up, Method: idle.Method, StartTime: idle.StartTime, Streams: spec.Streams, Load: l, Intervals: []traffic.Interval{},
-		Ends: traffic.Ends{Local: traffic.End{Host: idle.Ends.Local.Host, Drops: []drops.Drop{}}, Remote: traffic.End{Host: idle.Ends.Remote.Host, Drops: []drops.Drop{}}},
+		Test: traffic.Load, Direction: traffic.Up, Method: idle.Method, StartTime: idle.StartTime,
+		Streams: spec.Streams, Load: l, Intervals: []traffic.Interval{},
+		Ends: traffic.Ends{Local: traffic.End{Host: idle.Ends.Local.Host, Drops: []drops.Drop{}},
+			Remote: traffic.End{Host: idle.Ends.Remote.Host, Drops: []drops.Drop{}}},
 	}
 	var worse *traffic.Result
 	for i, p := range phases {
@@ -138,7 +141,8 @@ func addPhase(r *traffic.Result, name string, p *traffic.Result) {
 	// own times, one after the other.
 	at := r.DurationSeconds + r.WarmUpSeconds
 	for _, i := range p.Intervals {
-		point := traffic.LoadPoint{AtSeconds: at + i.StartSeconds, Phase: name, RTTSeconds: cmp.Or(i.ProbeRTTSeconds, i.RTTSeconds),
+		point := traffic.LoadPoint{AtSeconds: at + i.StartSeconds, Phase: name,
+			RTTSeconds:           cmp.Or(i.ProbeRTTSeconds, i.RTTSeconds),
 			ThroughputBitsPerSec: i.ThroughputBitsPerSec}
 		if name != phaseIdle {
 			point.RTTSeconds = i.ProbeRTTSeconds // not the connection's own: it leaves out what waits in this host
@@ -208,7 +212,8 @@ func addEnd(e *traffic.End, o traffic.End) {
 	for _, c := range o.CPUs {
 		if i := slices.IndexFunc(e.CPUs, func(x host.CPUTimes) bool { return x.CPU == c.CPU }); i >= 0 {
 			x := &e.CPUs[i]
-			x.User, x.Nice, x.System, x.IRQ, x.SoftIRQ, x.Steal, x.Idle = x.User+c.User, x.Nice+c.Nice, x.System+c.System, x.IRQ+c.IRQ, x.SoftIRQ+c.SoftIRQ, x.Steal+c.Steal,
+			x.User, x.Nice, x.System, x.IRQ, x.SoftIRQ, x.Steal, x.Idle = x.User+c.User, x.Nice+c.Nice,
+				x.System+c.System, x.IRQ+c.IRQ, x.SoftIRQ+c.SoftIRQ, x.Steal+c.Steal,
 				x.Idle+c.Idle
 		} else {
 			e.CPUs = append(e.CPUs, c)

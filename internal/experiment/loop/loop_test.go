@@ -27,8 +27,9 @@ func streamResult(edit func(*traffic.Result)) *traffic.Result {
 		Ends: traffic.Ends{
 			Local: traffic.End{
 				CPUSecondsPerGigabyte: 0.5,
-				TCP:                   []tcpinfo.TCPInfo{{Sender: true, SegsOut: 1000, RetransSegs: 10, MeanRTTSeconds: 0.03, MinRTTSeconds: 0.02}},
-				Drops:                 []drops.Drop{{Place: "qdisc.eth0.drops", Total: 4}},
+				TCP: []tcpinfo.TCPInfo{{Sender: true, SegsOut: 1000, RetransSegs: 10,
+					MeanRTTSeconds: 0.03, MinRTTSeconds: 0.02}},
+				Drops: []drops.Drop{{Place: "qdisc.eth0.drops", Total: 4}},
 			},
 			Remote: traffic.End{CPUSecondsPerGigabyte: 1.5, TCP: []tcpinfo.TCPInfo{{SegsOut: 500}}},
 		},
@@ -41,7 +42,8 @@ func streamResult(edit func(*traffic.Result)) *traffic.Result {
 
 func TestObserve(t *testing.T) {
 	got := observe(streamResult(func(r *traffic.Result) {
-		r.Ends.Local.CPUs = []host.CPUTimes{{CPU: -1, User: 9}, {CPU: 0, System: 0.8, Idle: 0.2}, {CPU: 1, Idle: 1, Steal: 9}}
+		r.Ends.Local.CPUs = []host.CPUTimes{{CPU: -1, User: 9}, {CPU: 0, System: 0.8, Idle: 0.2},
+			{CPU: 1, Idle: 1, Steal: 9}}
 		r.Ends.Remote.CPUs = []host.CPUTimes{{CPU: 0, SoftIRQ: 0.3, IRQ: 0.3, Idle: 0.4}}
 	}))
 	want := tune.Observation{Guards: map[string]float64{
@@ -66,7 +68,8 @@ func TestObserveTakesTheSenderFromTheDirection(t *testing.T) {
 func TestObserveLatency(t *testing.T) {
 	r := &traffic.Result{Test: traffic.RR, TransactionsPerSec: 23975, RTT: &traffic.Distribution{P99: 0.0001}}
 	got := observe(r)
-	if figure(goal.Latency, r) != 23975 || got.Guards["transaction_seconds"] != 1.0/23975 || got.Guards["rtt_p99_seconds"] != 0.0001 {
+	if figure(goal.Latency, r) != 23975 || got.Guards["transaction_seconds"] != 1.0/23975 ||
+		got.Guards["rtt_p99_seconds"] != 0.0001 {
 		t.Errorf("observation %+v", got)
 	}
 }
@@ -98,13 +101,15 @@ func TestDisturbed(t *testing.T) {
 }
 
 func TestCandidatesOnceEachInOrder(t *testing.T) {
-	rmem := diagnose.Candidate{Knob: "sysctl:net.ipv4.tcp_rmem", Side: "far", Levels: []knob.Value{"1 2 3"}, Why: "first"}
+	rmem := diagnose.Candidate{Knob: "sysctl:net.ipv4.tcp_rmem", Side: "far", Levels: []knob.Value{"1 2 3"},
+		Why: "first"}
 	again := rmem
 	again.Why = "second"
 	wmem := diagnose.Candidate{Knob: "sysctl:net.ipv4.tcp_wmem", Side: "near"}
 	near := rmem
 	near.Side = "near"
-	seen := diagnose.Candidate{Knob: "sysctl:net.core.netdev_budget", Side: "near", Levels: []knob.Value{"600"}, Why: "seen, and not shown to cost anything"}
+	seen := diagnose.Candidate{Knob: "sysctl:net.core.netdev_budget", Side: "near", Levels: []knob.Value{"600"},
+		Why: "seen, and not shown to cost anything"}
 	findings := []diagnose.Finding{
 		{Severity: diagnose.Critical, Remedy: diagnose.Remedy{Settings: []diagnose.Candidate{rmem, wmem}}},
 		{Severity: diagnose.Warning, Remedy: diagnose.Remedy{Settings: []diagnose.Candidate{again, near}}},
@@ -114,11 +119,13 @@ func TestCandidatesOnceEachInOrder(t *testing.T) {
 	for _, c := range candidatesOf(findings, nil) {
 		got = append(got, string(c.Side)+" "+string(c.Knob)+" "+c.Why)
 	}
-	want := []string{"far sysctl:net.ipv4.tcp_rmem first", "near sysctl:net.ipv4.tcp_wmem ", "near sysctl:net.ipv4.tcp_rmem first"}
+	want := []string{"far sysctl:net.ipv4.tcp_rmem first", "near sysctl:net.ipv4.tcp_wmem ",
+		"near sysctl:net.ipv4.tcp_rmem first"}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("candidates (-want +got):\n%s", diff)
 	}
-	if only := candidatesOf(findings, func(id knob.ID) bool { return id == wmem.Knob }); len(only) != 1 || only[0].Knob != wmem.Knob {
+	if only := candidatesOf(findings, func(id knob.ID) bool { return id == wmem.Knob }); len(only) != 1 ||
+		only[0].Knob != wmem.Knob {
 		t.Errorf("wanted only tcp_wmem, got %v", only)
 	}
 	if all := candidatesOf(findings, func(knob.ID) bool { return true }); len(all) != 4 {
@@ -128,7 +135,8 @@ func TestCandidatesOnceEachInOrder(t *testing.T) {
 
 func TestSegmentLengthsFollowTheRoundTrip(t *testing.T) {
 	at := func(rtt float64) *Verdict {
-		return &Verdict{Case: diagnose.Case{Runs: []traffic.Result{{Test: traffic.Ping, RTT: &traffic.Distribution{P50: rtt}}}}}
+		return &Verdict{Case: diagnose.Case{
+			Runs: []traffic.Result{{Test: traffic.Ping, RTT: &traffic.Distribution{P50: rtt}}}}}
 	}
 	for _, c := range []struct {
 		rtt             float64
@@ -151,7 +159,8 @@ func TestSegmentLengthsFollowTheRoundTrip(t *testing.T) {
 // A budget that just does not hold a pilot, a trial and a confirmation gets shorter segments; one
 // that never could gets none, and nobody's flag is cut.
 func TestSegmentsFitTheBudget(t *testing.T) {
-	whole := probing{objective: goal.Objective{Goal: goal.Throughput}, streams: 1, segment: 5 * time.Second, warmUp: 2500 * time.Millisecond}
+	whole := probing{objective: goal.Objective{Goal: goal.Throughput}, streams: 1, segment: 5 * time.Second,
+		warmUp: 2500 * time.Millisecond}
 	for name, c := range map[string]struct {
 		left            time.Duration
 		o               TuneOptions
@@ -160,7 +169,8 @@ func TestSegmentsFitTheBudget(t *testing.T) {
 		"room":     {10 * time.Minute, TuneOptions{}, 5 * time.Second, 2500 * time.Millisecond},
 		"tight":    {286 * time.Second, TuneOptions{}, 4500 * time.Millisecond, 2250 * time.Millisecond},
 		"hopeless": {time.Minute, TuneOptions{}, 5 * time.Second, 2500 * time.Millisecond},
-		"by flag":  {280 * time.Second, TuneOptions{Segment: 5 * time.Second}, 5 * time.Second, 1750 * time.Millisecond},
+		"by flag": {280 * time.Second, TuneOptions{Segment: 5 * time.Second}, 5 * time.Second,
+			1750 * time.Millisecond},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := whole.within(c.left, c.o)
@@ -169,7 +179,8 @@ func TestSegmentsFitTheBudget(t *testing.T) {
 			}
 		})
 	}
-	short := probing{objective: goal.Objective{Goal: goal.Throughput}, streams: 1, segment: leastSegment, warmUp: leastWarmUp}
+	short := probing{objective: goal.Objective{Goal: goal.Throughput}, streams: 1, segment: leastSegment,
+		warmUp: leastWarmUp}
 	if got := short.within(30*time.Second, TuneOptions{}); got.segment != leastSegment || got.warmUp != leastWarmUp {
 		t.Errorf("segment %v, warm-up %v are shorter than processor time can be counted in", got.segment, got.warmUp)
 	}
@@ -181,7 +192,8 @@ func TestNothingToTune(t *testing.T) {
 		Findings: []diagnose.Finding{{Code: "link-rate-reached", Title: "the path delivers a steady 94 Mb/s"}},
 	}
 	o := nothingToTune(v, goal.Throughput)
-	if o.State != tune.StateUndone || len(o.Kept) != 0 || o.Baseline.Objective != 8e8 || !strings.Contains(o.Reason, "94 Mb/s") {
+	if o.State != tune.StateUndone || len(o.Kept) != 0 || o.Baseline.Objective != 8e8 ||
+		!strings.Contains(o.Reason, "94 Mb/s") {
 		t.Errorf("outcome %+v", o)
 	}
 }

@@ -17,7 +17,8 @@ type Runner = func(ctx context.Context, spec traffic.Spec, progress func(traffic
 //
 // A part that nothing answers, as pings through a filter, is missing from the result and named in
 // its warnings; every other error ends the whole.
-func Measure(ctx context.Context, run Runner, spec traffic.Spec, progress func(traffic.Interval)) (*traffic.Result, error) {
+func Measure(ctx context.Context, run Runner, spec traffic.Spec,
+	progress func(traffic.Interval)) (*traffic.Result, error) {
 	if spec.Test != traffic.Load {
 		return run(ctx, spec, progress)
 	}

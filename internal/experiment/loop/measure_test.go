@@ -26,7 +26,8 @@ func (f *fakeRuns) run(_ context.Context, s traffic.Spec, progress func(traffic.
 		progress(traffic.Interval{StartSeconds: 0.5, EndSeconds: 1})
 	}
 	return &traffic.Result{
-		Test: s.Test, Direction: s.Direction, DurationSeconds: 1, WarmUpSeconds: 0.5, RTT: &traffic.Distribution{Mean: 0.01, P50: 0.01, P90: 0.02},
+		Test: s.Test, Direction: s.Direction, DurationSeconds: 1, WarmUpSeconds: 0.5,
+		RTT:                  &traffic.Distribution{Mean: 0.01, P50: 0.01, P90: 0.02},
 		ThroughputBitsPerSec: 1e9,
 	}, nil
 }
@@ -34,11 +35,13 @@ func (f *fakeRuns) run(_ context.Context, s traffic.Spec, progress func(traffic.
 func TestMeasurePutsALoadTestTogether(t *testing.T) {
 	f := &fakeRuns{}
 	var ends []float64
-	r, err := Measure(t.Context(), f.run, traffic.Spec{Test: traffic.Load, Duration: 4 * time.Second}, func(i traffic.Interval) { ends = append(ends, i.EndSeconds) })
+	r, err := Measure(t.Context(), f.run, traffic.Spec{Test: traffic.Load, Duration: 4 * time.Second},
+		func(i traffic.Interval) { ends = append(ends, i.EndSeconds) })
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(f.specs) != 4 || r.Test != traffic.Load || r.Load.Both == nil || r.DurationSeconds != 4 || r.Load.AddedSeconds != 0.01 {
+	if len(f.specs) != 4 || r.Test != traffic.Load || r.Load.Both == nil || r.DurationSeconds != 4 ||
+		r.Load.AddedSeconds != 0.01 {
 		t.Errorf("%d runs, %+v", len(f.specs), r)
 	}
 	if len(ends) != 4 || ends[3] != 5.5 {
@@ -46,7 +49,8 @@ func TestMeasurePutsALoadTestTogether(t *testing.T) {
 	}
 	// Other tests run as they are.
 	f = &fakeRuns{}
-	if r, err := Measure(t.Context(), f.run, traffic.Spec{Test: traffic.RR}, nil); err != nil || len(f.specs) != 1 || r.Test != traffic.RR {
+	if r, err := Measure(t.Context(), f.run, traffic.Spec{Test: traffic.RR}, nil); err != nil || len(f.specs) != 1 ||
+		r.Test != traffic.RR {
 		t.Errorf("%v, %d runs", err, len(f.specs))
 	}
 }
@@ -58,7 +62,8 @@ func TestMeasureWithoutAnswers(t *testing.T) {
 		t.Errorf("nobody answers: %v after %d runs", err, len(f.specs))
 	}
 	f = &fakeRuns{fail: map[int]error{2: traffic.ErrNoAnswer}}
-	if r, err := Measure(t.Context(), f.run, load, nil); err != nil || r.Load.Down != nil || r.Load.Up == nil || len(r.Warnings) != 1 {
+	if r, err := Measure(t.Context(), f.run, load, nil); err != nil || r.Load.Down != nil || r.Load.Up == nil ||
+		len(r.Warnings) != 1 {
 		t.Errorf("nobody answers while the path is full one way: %v, %+v", err, r)
 	}
 	f = &fakeRuns{fail: map[int]error{1: traffic.ErrRefused}}
@@ -74,7 +79,9 @@ func TestJudgementsCopy(t *testing.T) {
 	if _, err := Diagnose(t.Context(), far, DiagnoseOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	specs := append(far.runs, newProber(far, probing{objective: goal.Objective{Goal: goal.Throughput}, direction: traffic.Up, streams: 1, segment: time.Second}).specs[0])
+	specs := append(far.runs,
+		newProber(far, probing{objective: goal.Objective{Goal: goal.Throughput}, direction: traffic.Up, streams: 1,
+			segment: time.Second}).specs[0])
 	streams := 0
 	for _, s := range specs {
 		if s.Test == traffic.Stream {
@@ -91,7 +98,8 @@ func TestJudgementsCopy(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	more := newProber(far, probing{objective: every, direction: traffic.Down, streams: 4, segment: time.Second, echoes: true}).specs
+	more := newProber(far, probing{objective: every, direction: traffic.Down, streams: 4, segment: time.Second,
+		echoes: true}).specs
 	if len(more) != 3 || more[0].Test != traffic.RR {
 		t.Errorf("bounds on two other tests make segments of %+v", more)
 	}

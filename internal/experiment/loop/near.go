@@ -70,7 +70,8 @@ func outcomeError(outcomes []journal.Outcome) error {
 		case o.Error != "":
 			errs = append(errs, fmt.Errorf("undo %s: %s", o.Change.Knob, o.Error))
 		case o.Foreign != "":
-			errs = append(errs, fmt.Errorf("undo %s: somebody else set it to %q meanwhile; left alone", o.Change.Knob, o.Foreign))
+			errs = append(errs, fmt.Errorf("undo %s: somebody else set it to %q meanwhile; left alone",
+				o.Change.Knob, o.Foreign))
 		}
 	}
 	return errors.Join(errs...)

@@ -43,7 +43,8 @@ func reachOf(v *Verdict, o TuneOptions) goal.Path {
 	shorter := false
 	for _, f := range v.Findings {
 		switch f.Code {
-		case evidence.InterruptModerationLatency, evidence.CPUPowerState, evidence.DelayedACKStall, evidence.EmulatedNIC:
+		case evidence.InterruptModerationLatency, evidence.CPUPowerState, evidence.DelayedACKStall,
+			evidence.EmulatedNIC:
 			shorter = true // a host makes the round trip longer than the path does
 		}
 	}
@@ -57,11 +58,13 @@ func reachOf(v *Verdict, o TuneOptions) goal.Path {
 	}
 	if card, at, ok := flow.SlowestLink(); ok {
 		p.CeilingBitsPerSec = card.SpeedBitsPerSec
-		p.CeilingWhy = fmt.Sprintf("%s of the %s host is a link of %s", card.Name, at.Name, unit.BitRate(card.SpeedBitsPerSec))
+		p.CeilingWhy = fmt.Sprintf("%s of the %s host is a link of %s", card.Name, at.Name,
+			unit.BitRate(card.SpeedBitsPerSec))
 	}
 	// What a full path carries is what it can, give or take what an hour makes of it.
 	const slack = 1.05
-	if full := slack * flow.RateBitsPerSec; v.Limit().Code == evidence.LinkRateReached && (p.CeilingBitsPerSec == 0 || full < p.CeilingBitsPerSec) {
+	if full := slack * flow.RateBitsPerSec; v.Limit().Code == evidence.LinkRateReached &&
+		(p.CeilingBitsPerSec == 0 || full < p.CeilingBitsPerSec) {
 		p.CeilingBitsPerSec = full
 		p.CeilingWhy = fmt.Sprintf("it is full with %s already", unit.BitRate(flow.RateBitsPerSec))
 	}

@@ -25,7 +25,8 @@ func objectiveOf(t *testing.T, text string) goal.Objective {
 
 func TestGuardsFor(t *testing.T) {
 	guards := guardsFor(objectiveOf(t, "latency where p99_rtt<5ms and throughput>1Gb/s and retransmits<=0%"))
-	if g := guards[goal.GuardP99RTT]; g.Limit != 0.005 || g.Bound != tune.DefaultGuards()[goal.GuardP99RTT].Bound || g.LowerIsWorse {
+	if g := guards[goal.GuardP99RTT]; g.Limit != 0.005 || g.Bound != tune.DefaultGuards()[goal.GuardP99RTT].Bound ||
+		g.LowerIsWorse {
 		t.Errorf("a bound on a guard-rail that there is anyway: %+v", g)
 	}
 	if g := guards[goal.GuardThroughput]; g.Limit != 1e9 || !math.IsInf(g.Bound, 1) || !g.LowerIsWorse {
@@ -41,12 +42,17 @@ func TestGuardsFor(t *testing.T) {
 
 // path is a verdict on a path of 20 ms with links of 1 Gb/s, at a rate.
 func path(rate float64, codes ...diagnose.Code) *Verdict {
-	near := &host.Snapshot{Name: "near", Interfaces: []host.Interface{{Name: "eth0", Driver: "ixgbe", SpeedBitsPerSec: 1e9, Addresses: []string{"192.0.2.1/24"}}}}
-	far := &host.Snapshot{Name: "far", Interfaces: []host.Interface{{Name: "eth1", Driver: "ixgbe", SpeedBitsPerSec: 1e9, Addresses: []string{"192.0.2.2/24"}}}}
-	v := &Verdict{Case: diagnose.Case{Near: near, Far: far, NearAddress: "192.0.2.1", FarAddress: "192.0.2.2", Runs: []traffic.Result{
-		{Test: traffic.Ping, RTT: &traffic.Distribution{Min: 0.020, P50: 0.0201}},
-		*streamResult(func(r *traffic.Result) { r.ThroughputBitsPerSec = rate }),
-	}}}
+	near := &host.Snapshot{Name: "near",
+		Interfaces: []host.Interface{{Name: "eth0", Driver: "ixgbe", SpeedBitsPerSec: 1e9,
+			Addresses: []string{"192.0.2.1/24"}}}}
+	far := &host.Snapshot{Name: "far",
+		Interfaces: []host.Interface{{Name: "eth1", Driver: "ixgbe", SpeedBitsPerSec: 1e9,
+			Addresses: []string{"192.0.2.2/24"}}}}
+	v := &Verdict{Case: diagnose.Case{Near: near, Far: far, NearAddress: "192.0.2.1", FarAddress: "192.0.2.2",
+		Runs: []traffic.Result{
+			{Test: traffic.Ping, RTT: &traffic.Distribution{Min: 0.020, P50: 0.0201}},
+			*streamResult(func(r *traffic.Result) { r.ThroughputBitsPerSec = rate }),
+		}}}
 	for _, c := range codes {
 		v.Findings = append(v.Findings, diagnose.Finding{Code: c, Severity: diagnose.Warning})
 	}
@@ -58,7 +64,8 @@ func TestReach(t *testing.T) {
 	if p.IdleRTTSeconds != 0.020 || p.CeilingBitsPerSec != 1e9 || !strings.Contains(p.CeilingWhy, "is a link of") {
 		t.Errorf("path %+v", p)
 	}
-	if err := objectiveOf(t, "throughput where throughput>2Gb/s").Unreachable(p); err == nil || !strings.Contains(err.Error(), "1 Gb/s") && !strings.Contains(err.Error(), "1.00 Gb/s") {
+	if err := objectiveOf(t, "throughput where throughput>2Gb/s").Unreachable(p); err == nil ||
+		!strings.Contains(err.Error(), "1 Gb/s") && !strings.Contains(err.Error(), "1.00 Gb/s") {
 		t.Errorf("twice the link's rate: %v", err)
 	}
 	// A host that waits with its interrupts makes the round trip longer than the path does, and can
@@ -66,7 +73,8 @@ func TestReach(t *testing.T) {
 	if p := reachOf(path(3e8, evidence.InterruptModerationLatency), TuneOptions{}); p.IdleRTTSeconds != 0 {
 		t.Errorf("a round trip that a setting may shorten bounds nothing: %+v", p)
 	}
-	if p := reachOf(path(9e8, evidence.LinkRateReached), TuneOptions{}); math.Abs(p.CeilingBitsPerSec-945e6) > 1 || !strings.Contains(p.CeilingWhy, "full") {
+	if p := reachOf(path(9e8, evidence.LinkRateReached), TuneOptions{}); math.Abs(p.CeilingBitsPerSec-945e6) > 1 ||
+		!strings.Contains(p.CeilingWhy, "full") {
 		t.Errorf("a full path carries no more: %+v", p)
 	}
 }
@@ -79,7 +87,8 @@ func TestUnmet(t *testing.T) {
 		Guards:   []tune.GuardRun{{Name: goal.GuardP99RTT, Value: 0.012}, {Name: goal.GuardCPU, Value: 0.6}},
 	}
 	got := strings.Join(unmet(o, out), "; ")
-	if !strings.Contains(got, "p99_rtt<5ms is not met: it is 12") || !strings.Contains(got, "whether drops<100/GB holds is not known") || strings.Contains(got, "cpu") {
+	if !strings.Contains(got, "p99_rtt<5ms is not met: it is 12") ||
+		!strings.Contains(got, "whether drops<100/GB holds is not known") || strings.Contains(got, "cpu") {
 		t.Errorf("unmet: %s", got)
 	}
 	out.Kept = nil // what a set that was taken back gave says nothing

@@ -56,7 +56,8 @@ const (
 
 // planOf reads the present values and reckons the time. A knob that cannot be read is refused with
 // the reason.
-func planOf(ctx context.Context, o TuneOptions, base probing, candidates []tune.Candidate, refused refusals, hosts map[tune.Side]reader) *Plan {
+func planOf(ctx context.Context, o TuneOptions, base probing, candidates []tune.Candidate, refused refusals,
+	hosts map[tune.Side]reader) *Plan {
 	tests := newProber(nil, base).specs
 	p := &Plan{Objective: o.Objective.String(), Segment: base.segment, WarmUp: tests[0].WarmUp, each: base.each()}
 	segment := p.each
@@ -86,13 +87,17 @@ func planOf(ctx context.Context, o TuneOptions, base probing, candidates []tune.
 	}
 	p.AtLeast += 2 * segmentsOfComparison * segment // pilot and confirmation
 	if fixed > 0 {
-		p.Notes = append(p.Notes, fmt.Sprintf("%s; %d of %d candidates are there", refused.farFixed, fixed, len(candidates)))
+		p.Notes = append(p.Notes, fmt.Sprintf("%s; %d of %d candidates are there", refused.farFixed, fixed,
+			len(candidates)))
 	}
 	if o.MaxTrials > 0 && p.Open() > o.MaxTrials {
-		p.Notes = append(p.Notes, fmt.Sprintf("%d candidates, of which the first %d are tried (--max-trials)", p.Open(), o.MaxTrials))
+		p.Notes = append(p.Notes, fmt.Sprintf("%d candidates, of which the first %d are tried (--max-trials)", p.Open(),
+			o.MaxTrials))
 	}
 	if o.Budget > 0 && p.Open() > 0 && p.AtLeast > o.Budget {
-		p.Notes = append(p.Notes, fmt.Sprintf("all of it takes %v or more, and the budget is %v: what does not fit is left out", p.AtLeast.Round(time.Second), o.Budget))
+		p.Notes = append(p.Notes,
+			fmt.Sprintf("all of it takes %v or more, and the budget is %v: what does not fit is left out",
+				p.AtLeast.Round(time.Second), o.Budget))
 	}
 	return p
 }
@@ -100,7 +105,8 @@ func planOf(ctx context.Context, o TuneOptions, base probing, candidates []tune.
 // nothingTried is the outcome of a plan that is not carried out.
 func (p *Plan) nothingTried(dryRun bool) *tune.Outcome {
 	o := &tune.Outcome{
-		Trials: []tune.Trial{}, Kept: []tune.Change{}, Segments: []tune.Segment{}, Final: &tune.Effect{Ratio: 1}, State: tune.StateUndone,
+		Trials: []tune.Trial{}, Kept: []tune.Change{}, Segments: []tune.Segment{}, Final: &tune.Effect{Ratio: 1},
+		State:  tune.StateUndone,
 		Reason: "dry run: nothing was tried and nothing was changed",
 	}
 	if dryRun {
@@ -109,7 +115,8 @@ func (p *Plan) nothingTried(dryRun bool) *tune.Outcome {
 	o.Reason = "no candidate can be tried here"
 	for _, c := range p.Candidates {
 		o.Trials = append(o.Trials, tune.Trial{
-			Knob: c.Knob, From: c.From, To: c.Levels[len(c.Levels)-1], Side: c.Side, Verdict: tune.Refused, Reason: c.Refused, Why: c.Why,
+			Knob: c.Knob, From: c.From, To: c.Levels[len(c.Levels)-1], Side: c.Side, Verdict: tune.Refused,
+			Reason: c.Refused, Why: c.Why,
 		})
 	}
 	return o

@@ -58,7 +58,8 @@ func (d *diagnosis) probe(ctx context.Context, p diagnose.Probe) error {
 	}
 	left := time.Until(d.until)
 	if needs := d.timeOf(spec); needs > left {
-		d.refuse(p, fmt.Sprintf("no time: it takes about %.1f s, and %.1f s of the verdict's %v were left", needs.Seconds(), max(left, 0).Seconds(), d.o.Within))
+		d.refuse(p, fmt.Sprintf("no time: it takes about %.1f s, and %.1f s of the verdict's %v were left",
+			needs.Seconds(), max(left, 0).Seconds(), d.o.Within))
 		return nil
 	}
 	d.o.Progress(fmt.Sprintf("probing %s: %s", p, why))
@@ -92,11 +93,14 @@ func (d *diagnosis) specOf(p diagnose.Probe) (spec traffic.Spec, why string, err
 	if flows := evidence.FlowsOf(&d.v.Case); len(flows) > 0 {
 		stream.Direction, rate = flows[0].Direction, flows[0].RateBitsPerSec
 	}
-	datagrams := traffic.Spec{Test: traffic.UDP, Direction: stream.Direction, Streams: 1, Duration: probeDuration, Interval: probeDuration}
-	small := traffic.Spec{Direction: traffic.Up, Streams: 1, Duration: probeDuration, WarmUp: 100 * time.Millisecond, Interval: probeDuration}
+	datagrams := traffic.Spec{Test: traffic.UDP, Direction: stream.Direction, Streams: 1, Duration: probeDuration,
+		Interval: probeDuration}
+	small := traffic.Spec{Direction: traffic.Up, Streams: 1, Duration: probeDuration, WarmUp: 100 * time.Millisecond,
+		Interval: probeDuration}
 	switch p {
 	case evidence.ProbeMTU:
-		return traffic.Spec{Test: traffic.MTU, Direction: traffic.Up, Streams: 1}, "which packets pass without being cut up", nil
+		return traffic.Spec{Test: traffic.MTU, Direction: traffic.Up, Streams: 1},
+			"which packets pass without being cut up", nil
 	case evidence.ProbeStreams:
 		stream.Streams = 8
 		return stream, "does the path carry more with eight streams?", nil
@@ -111,7 +115,8 @@ func (d *diagnosis) specOf(p diagnose.Probe) (spec traffic.Spec, why string, err
 		stream.RateBitsPerSec = 0.8 * rate
 		return stream, "are segments lost below the rate?", nil
 	case evidence.ProbeReverse:
-		stream.Direction = map[traffic.Direction]traffic.Direction{traffic.Up: traffic.Down, traffic.Down: traffic.Up}[stream.Direction]
+		stream.Direction = map[traffic.Direction]traffic.Direction{traffic.Up: traffic.Down,
+			traffic.Down: traffic.Up}[stream.Direction]
 		return stream, "is the other direction the same?", nil
 	case evidence.ProbeConnect:
 		small.Test, small.RequestBytes, small.ResponseBytes = traffic.CRR, 1, 1

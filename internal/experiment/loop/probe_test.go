@@ -21,7 +21,8 @@ func underWay(far Far) *diagnosis {
 	o := DiagnoseOptions{}
 	o.defaults()
 	loaded := streamResult(func(r *traffic.Result) { r.Direction = traffic.Down })
-	return &diagnosis{far: far, o: o, until: time.Now().Add(5 * time.Second), v: &Verdict{Case: diagnose.Case{Runs: []traffic.Result{*loaded}}}}
+	return &diagnosis{far: far, o: o, until: time.Now().Add(5 * time.Second),
+		v: &Verdict{Case: diagnose.Case{Runs: []traffic.Result{*loaded}}}}
 }
 
 func TestProbesAreTestsThatThereAre(t *testing.T) {
@@ -38,7 +39,8 @@ func TestProbesAreTestsThatThereAre(t *testing.T) {
 		{evidence.ProbeReverse, traffic.Spec{Test: traffic.Stream, Direction: traffic.Up}},
 		{evidence.ProbeConnect, traffic.Spec{Test: traffic.CRR, Direction: traffic.Up}},
 		{evidence.ProbeObjects, traffic.Spec{Test: traffic.RR, Direction: traffic.Up, Gap: 250 * time.Millisecond}},
-		{evidence.ProbeCongestion("bbr"), traffic.Spec{Test: traffic.Stream, Direction: traffic.Down, Congestion: "bbr"}},
+		{evidence.ProbeCongestion("bbr"),
+			traffic.Spec{Test: traffic.Stream, Direction: traffic.Down, Congestion: "bbr"}},
 	} {
 		spec, why, err := d.specOf(c.probe)
 		if err != nil || why == "" {
@@ -48,7 +50,8 @@ func TestProbesAreTestsThatThereAre(t *testing.T) {
 		if spec, err = spec.Normalize(); err != nil {
 			t.Errorf("%s: %v", c.probe, err)
 		}
-		got := traffic.Spec{Test: spec.Test, Direction: spec.Direction, RateBitsPerSec: spec.RateBitsPerSec, Congestion: spec.Congestion, Gap: spec.Gap}
+		got := traffic.Spec{Test: spec.Test, Direction: spec.Direction, RateBitsPerSec: spec.RateBitsPerSec,
+			Congestion: spec.Congestion, Gap: spec.Gap}
 		if c.want.Streams != 0 {
 			got.Streams = spec.Streams
 		}
@@ -86,16 +89,19 @@ func TestProbeIsKeptOrRefused(t *testing.T) {
 		t.Errorf("probes %v, runs %v", d.v.Probes, far.runs)
 	}
 	d.until = time.Now().Add(time.Second)
-	if err := d.probe(t.Context(), evidence.ProbeStreams); err != nil || !strings.Contains(d.v.Refused[evidence.ProbeStreams], "no time") || len(far.runs) != 1 {
+	if err := d.probe(t.Context(), evidence.ProbeStreams); err != nil ||
+		!strings.Contains(d.v.Refused[evidence.ProbeStreams], "no time") || len(far.runs) != 1 {
 		t.Errorf("%v, refused %v, runs %v", err, d.v.Refused, far.runs)
 	}
 	d.until = time.Now().Add(time.Minute)
 	d.far = brokenFar{errors.New("nobody accepts")}
-	if err := d.probe(t.Context(), evidence.ProbeConnect); err != nil || d.v.Refused[evidence.ProbeConnect] != "nobody accepts" {
+	if err := d.probe(t.Context(), evidence.ProbeConnect); err != nil ||
+		d.v.Refused[evidence.ProbeConnect] != "nobody accepts" {
 		t.Errorf("%v, refused %v", err, d.v.Refused)
 	}
 	d.far = brokenFar{context.DeadlineExceeded}
-	if err := d.probe(t.Context(), evidence.ProbeMTU); err != nil || !strings.Contains(d.v.Refused[evidence.ProbeMTU], "had not ended") {
+	if err := d.probe(t.Context(), evidence.ProbeMTU); err != nil ||
+		!strings.Contains(d.v.Refused[evidence.ProbeMTU], "had not ended") {
 		t.Errorf("%v, refused %v", err, d.v.Refused)
 	}
 	// Somebody who interrupts wants no verdict.

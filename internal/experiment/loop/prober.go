@@ -47,7 +47,8 @@ type prober struct {
 // newProber makes the tests of a segment: the goal's own, and another one for every bound on what
 // that does not tell.
 func newProber(far Far, p probing) *prober {
-	out := &prober{far: far, goal: p.objective.Goal, bounded: p.objective.Asks(ownGuard(p.objective.Goal)), specs: []traffic.Spec{p.spec(p.objective.Goal)}, cross: crossTraffic{cards: p.cards}}
+	out := &prober{far: far, goal: p.objective.Goal, bounded: p.objective.Asks(ownGuard(p.objective.Goal)),
+		specs: []traffic.Spec{p.spec(p.objective.Goal)}, cross: crossTraffic{cards: p.cards}}
 	for _, g := range []goal.Goal{goal.Throughput, goal.Latency, goal.Packets} {
 		if g != p.objective.Goal && slices.ContainsFunc(toldBy[g], p.objective.Asks) {
 			out.specs = append(out.specs, p.spec(g))
@@ -67,7 +68,8 @@ var toldBy = map[goal.Goal][]string{
 // each costs a message on the path under test.
 func (p probing) spec(g goal.Goal) traffic.Spec {
 	// What the kernels learnt of the path in one arm must not help or hold back the other.
-	s := traffic.Spec{Direction: p.direction, Streams: p.streams, Duration: p.segment, WarmUp: p.warmUp, Interval: p.segment, ForgetPeer: true}
+	s := traffic.Spec{Direction: p.direction, Streams: p.streams, Duration: p.segment, WarmUp: p.warmUp,
+		Interval: p.segment, ForgetPeer: true}
 	switch g {
 	case goal.Latency:
 		// One byte each way is the smallest transaction that TCP has.
@@ -211,7 +213,8 @@ const guardCPUPerMillion = "cpu_seconds_per_million_packets"
 // ownGuard is the objective under its other name: as a guard-rail beside itself it would only be
 // told twice.
 func ownGuard(g goal.Goal) string {
-	return map[goal.Goal]string{goal.Throughput: goal.GuardThroughput, goal.Latency: goal.GuardTransactions, goal.Packets: goal.GuardPackets}[g]
+	return map[goal.Goal]string{goal.Throughput: goal.GuardThroughput, goal.Latency: goal.GuardTransactions,
+		goal.Packets: goal.GuardPackets}[g]
 }
 
 // busy gives the share of the busiest processor of either host, and that of all of the busier host.

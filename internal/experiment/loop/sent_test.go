@@ -30,7 +30,8 @@ func report(t *testing.T, date, name, retransmitted string) string {
 		"proc/net/snmp":                         "Tcp: OutSegs RetransSegs\nTcp: 10000 " + retransmitted + "\n",
 	} {
 		to := filepath.Join(dir, filepath.FromSlash(file))
-		if err := errors.Join(os.MkdirAll(filepath.Dir(to), 0o755), os.WriteFile(to, []byte(content), 0o644)); err != nil {
+		if err := errors.Join(os.MkdirAll(filepath.Dir(to), 0o755),
+			os.WriteFile(to, []byte(content), 0o644)); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -42,7 +43,8 @@ func TestSentOneMoment(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if v.Near.Name != "web1" || len(v.Watched) != 1 || !v.Watched[0].SinceBoot || v.Watched[0].Seconds <= 0 || v.Watched[0].Counters["Tcp.RetransSegs"] != 3 {
+	if v.Near.Name != "web1" || len(v.Watched) != 1 || !v.Watched[0].SinceBoot || v.Watched[0].Seconds <= 0 ||
+		v.Watched[0].Counters["Tcp.RetransSegs"] != 3 {
 		t.Errorf("case %+v", v.Case)
 	}
 	if len(v.Findings) == 0 || len(v.Blind) == 0 {
@@ -51,7 +53,8 @@ func TestSentOneMoment(t *testing.T) {
 }
 
 func TestSentTwoMoments(t *testing.T) {
-	monday, tuesday := report(t, "Mon Dec 25 12:00:00 UTC 2023", "web1", "3"), report(t, "Tue Dec 26 12:00:00 UTC 2023", "web1", "10")
+	monday, tuesday := report(t, "Mon Dec 25 12:00:00 UTC 2023", "web1", "3"),
+		report(t, "Tue Dec 26 12:00:00 UTC 2023", "web1", "10")
 	for _, names := range [][]string{{monday, tuesday}, {tuesday, monday}} {
 		v, err := Sent(t.Context(), nil, names...)
 		if err != nil {
@@ -69,7 +72,8 @@ func TestSentTwoMoments(t *testing.T) {
 
 func TestSentCase(t *testing.T) {
 	near := &host.Snapshot{Name: "near", OS: "linux"}
-	c := diagnose.Case{Near: near, Runs: []traffic.Result{*streamResult(nil)}, Refused: map[diagnose.Probe]string{evidence.ProbeMTU: "no time"}}
+	c := diagnose.Case{Near: near, Runs: []traffic.Result{*streamResult(nil)},
+		Refused: map[diagnose.Probe]string{evidence.ProbeMTU: "no time"}}
 	var b bytes.Buffer
 	if err := casefile.Write(&b, "v1", c); err != nil {
 		t.Fatal(err)
@@ -86,7 +90,8 @@ func TestSentCase(t *testing.T) {
 	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	for _, names := range [][]string{{}, {file, file}, {file, report(t, "Mon Dec 25 12:00:00 UTC 2023", "web1", "3")}, {"a", "b", "c"}} {
+	for _, names := range [][]string{{}, {file, file}, {file, report(t, "Mon Dec 25 12:00:00 UTC 2023", "web1", "3")},
+		{"a", "b", "c"}} {
 		if _, err := Sent(t.Context(), nil, names...); !errors.Is(err, ErrSent) {
 			t.Errorf("%v: %v", names, err)
 		}

@@ -25,7 +25,8 @@ func (s Stranger) Snapshot(context.Context) (*host.Snapshot, error) { return nil
 
 // Run runs what the far program has words for, and echoes without it. Anything else is
 // traffic.ErrBadSpec, with a sentence that says why.
-func (s Stranger) Run(ctx context.Context, spec traffic.Spec, progress func(traffic.Interval)) (*traffic.Result, error) {
+func (s Stranger) Run(ctx context.Context, spec traffic.Spec,
+	progress func(traffic.Interval)) (*traffic.Result, error) {
 	switch {
 	case spec.Test == traffic.Ping || spec.Test == traffic.MTU:
 		r, err := icmp.Run(ctx, s.Host, spec, s.echoOptions())
@@ -39,7 +40,8 @@ func (s Stranger) Run(ctx context.Context, spec traffic.Spec, progress func(traf
 		}
 		return nil, err
 	case s.Speak == nil:
-		return nil, fmt.Errorf("%w: %s has answered nothing but echo requests, so nothing can be sent through it", traffic.ErrBadSpec, s.Host)
+		return nil, fmt.Errorf("%w: %s has answered nothing but echo requests, so nothing can be sent through it",
+			traffic.ErrBadSpec, s.Host)
 	case spec.Test == traffic.Stream && spec.ProbeGap > 0:
 		return s.loaded(ctx, spec, progress)
 	}
@@ -52,7 +54,8 @@ func (s Stranger) echoOptions() icmp.ClientOptions {
 
 // speak leaves to the far program what a Spec of ours has beyond its words: how bytes are copied,
 // and how long the start is that is cut off.
-func (s Stranger) speak(ctx context.Context, spec traffic.Spec, progress func(traffic.Interval)) (*traffic.Result, error) {
+func (s Stranger) speak(ctx context.Context, spec traffic.Spec,
+	progress func(traffic.Interval)) (*traffic.Result, error) {
 	spec.SendMethod, spec.ReceiveMethod, spec.ProbeGap = "", "", 0
 	if spec.WarmUp > 0 {
 		spec.WarmUp = -1
@@ -63,7 +66,8 @@ func (s Stranger) speak(ctx context.Context, spec traffic.Spec, progress func(tr
 // loaded runs a stream with echoes beside it: the program has none, but the kernel that it runs on
 // does. They begin when programs that cut off their start have done so, and end while those that do
 // not still send, so that none of them finds the path idle.
-func (s Stranger) loaded(ctx context.Context, spec traffic.Spec, progress func(traffic.Interval)) (*traffic.Result, error) {
+func (s Stranger) loaded(ctx context.Context, spec traffic.Spec,
+	progress func(traffic.Interval)) (*traffic.Result, error) {
 	long := spec.Duration - strangerWarmUp
 	if long < spec.ProbeGap {
 		return s.speak(ctx, spec, progress)

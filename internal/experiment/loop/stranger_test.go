@@ -74,7 +74,8 @@ func TestStrangerThatIsSilent(t *testing.T) {
 	broken := func(context.Context, traffic.Spec, func(traffic.Interval)) (*traffic.Result, error) {
 		return nil, traffic.ErrPeerGone
 	}
-	if _, err := Diagnose(t.Context(), Stranger{Host: "nobody.invalid", Speak: broken}, DiagnoseOptions{}); !errors.Is(err, traffic.ErrPeerGone) {
+	if _, err := Diagnose(t.Context(), Stranger{Host: "nobody.invalid", Speak: broken},
+		DiagnoseOptions{}); !errors.Is(err, traffic.ErrPeerGone) {
 		t.Errorf("a program that hung up: %v", err)
 	}
 }

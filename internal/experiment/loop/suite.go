@@ -27,16 +27,22 @@ const suiteDatagramRate = 10e6
 // the next. The path MTU comes before bulk, as a black hole explains a stream that hangs.
 func Suite(each, interval time.Duration, streams int) []traffic.Spec {
 	short := min(each, suiteShort)
-	stream := traffic.Spec{Test: traffic.Stream, Streams: streams, Duration: min(each, suiteStream), WarmUp: -1, Interval: interval}
+	stream := traffic.Spec{Test: traffic.Stream, Streams: streams, Duration: min(each, suiteStream), WarmUp: -1,
+		Interval: interval}
 	up, down := stream, stream
 	up.Direction, down.Direction = traffic.Up, traffic.Down
 	return []traffic.Spec{
-		{Test: traffic.Ping, Direction: traffic.Up, Streams: 1, Duration: short, Interval: interval, Gap: min(20*time.Millisecond, short), RequestBytes: 56},
-		{Test: traffic.RR, Direction: traffic.Up, Streams: 1, Duration: short, Interval: interval, RequestBytes: 1, ResponseBytes: 1},
-		{Test: traffic.CRR, Direction: traffic.Up, Streams: 1, Duration: short, Interval: interval, RequestBytes: 1, ResponseBytes: 1},
-		{Test: traffic.UDP, Direction: traffic.Bidir, Streams: 1, Duration: short, Interval: interval, RateBitsPerSec: suiteDatagramRate},
+		{Test: traffic.Ping, Direction: traffic.Up, Streams: 1, Duration: short, Interval: interval,
+			Gap: min(20*time.Millisecond, short), RequestBytes: 56},
+		{Test: traffic.RR, Direction: traffic.Up, Streams: 1, Duration: short, Interval: interval, RequestBytes: 1,
+			ResponseBytes: 1},
+		{Test: traffic.CRR, Direction: traffic.Up, Streams: 1, Duration: short, Interval: interval, RequestBytes: 1,
+			ResponseBytes: 1},
+		{Test: traffic.UDP, Direction: traffic.Bidir, Streams: 1, Duration: short, Interval: interval,
+			RateBitsPerSec: suiteDatagramRate},
 		{Test: traffic.MTU, Direction: traffic.Up, Streams: 1, Duration: short, Interval: interval},
 		up, down,
-		{Test: traffic.Load, Direction: traffic.Up, Streams: streams, Duration: min(each, suiteLoad), Interval: interval, Gap: min(10*time.Millisecond, short)},
+		{Test: traffic.Load, Direction: traffic.Up, Streams: streams, Duration: min(each, suiteLoad),
+			Interval: interval, Gap: min(10*time.Millisecond, short)},
 	}
 }

@@ -32,7 +32,8 @@ func TestSuiteAgainstAServer(t *testing.T) {
 			t.Error(err)
 		}
 	}()
-	client, err := peer.Connect(t.Context(), l.Addr().String(), peer.ConnectOptions{Key: key.String(), Version: "test", HostName: "near"})
+	client, err := peer.Connect(t.Context(), l.Addr().String(),
+		peer.ConnectOptions{Key: key.String(), Version: "test", HostName: "near"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -61,7 +62,8 @@ func TestSuiteAgainstAServer(t *testing.T) {
 			case traffic.MTU:
 				ok = r.MTU != nil && r.MTU.UpBytes > 60000 && r.MTU.DownBytes > 60000
 			case traffic.Load:
-				ok = r.Load != nil && r.Load.Idle != nil && r.Load.Up != nil && r.Load.Down != nil && r.Load.Both != nil && len(r.Load.Curve) >= 8 &&
+				ok = r.Load != nil && r.Load.Idle != nil && r.Load.Up != nil && r.Load.Down != nil &&
+					r.Load.Both != nil && len(r.Load.Curve) >= 8 &&
 					r.Load.UpBitsPerSec > 0 && r.Load.DownBitsPerSec > 0
 			}
 			if !ok || r.Test != spec.Test || r.Ends.Remote.Host != "far" || r.Ends.Local.Host != "near" {

@@ -40,7 +40,8 @@ func TestSuiteStaysShort(t *testing.T) {
 		if sum > 18*time.Second {
 			t.Errorf("each %v: the suite takes %v and what the connections need", each, sum)
 		}
-		for _, test := range []traffic.Test{traffic.Ping, traffic.RR, traffic.CRR, traffic.UDP, traffic.MTU, traffic.Load} {
+		for _, test := range []traffic.Test{traffic.Ping, traffic.RR, traffic.CRR, traffic.UDP, traffic.MTU,
+			traffic.Load} {
 			if seen[test] != 1 {
 				t.Errorf("%s runs %d times", test, seen[test])
 			}

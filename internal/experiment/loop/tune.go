@@ -116,8 +116,9 @@ func Tune(ctx context.Context, near tune.Host, far FarHost, o TuneOptions) (*Tun
 		return t, nil
 	}
 	base := probing{
-		objective: o.Objective, direction: o.Direction, streams: o.Streams, segment: o.Segment, warmUp: o.WarmUp, floodWarmUp: o.WarmUp,
-		echoes: before.echoes(), cards: before.cards(),
+		objective: o.Objective, direction: o.Direction, streams: o.Streams, segment: o.Segment, warmUp: o.WarmUp,
+		floodWarmUp: o.WarmUp,
+		echoes:      before.echoes(), cards: before.cards(),
 	}
 	if base.segment == 0 {
 		base.segment = segmentFor(before)
@@ -237,7 +238,8 @@ func nothingToTune(v *Verdict, g goal.Goal) *tune.Outcome {
 // The time is that of the list and not of each change; the journals of the two hosts have the exact
 // ones under these ids.
 func changesOf(o *tune.Outcome) []journal.Change {
-	state := map[tune.State]journal.State{tune.StateCommitted: journal.Committed, tune.StateTrial: journal.Trial}[o.State]
+	state := map[tune.State]journal.State{tune.StateCommitted: journal.Committed,
+		tune.StateTrial: journal.Trial}[o.State]
 	if state == "" {
 		return nil
 	}

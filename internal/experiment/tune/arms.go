@@ -94,7 +94,8 @@ func (s *session) switchTo(ctx context.Context, target arm) error {
 		// One setting was asked for. A host that tells more changes leaves it open which id undoes
 		// it.
 		if len(ids) > 1 {
-			return fmt.Errorf("apply %s %s=%s: host told %d change ids, want 1", p.side, p.setting.Knob, p.setting.Value, len(ids))
+			return fmt.Errorf("apply %s %s=%s: host told %d change ids, want 1", p.side, p.setting.Knob,
+				p.setting.Value, len(ids))
 		}
 	}
 	return nil

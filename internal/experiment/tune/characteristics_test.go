@@ -96,7 +96,8 @@ func (s scenario) once(cfg Config, plan *stats.Boundary, seed uint64) characteri
 	for n := range s.useless {
 		id := knob.ID(fmt.Sprintf("sysctl:useless.%d", n))
 		values[id] = "0"
-		candidates = slices.Insert(candidates, n%2*len(candidates), Candidate{Knob: id, Side: Near, Levels: []knob.Value{"1"}})
+		candidates = slices.Insert(candidates, n%2*len(candidates),
+			Candidate{Knob: id, Side: Near, Levels: []knob.Value{"1"}})
 	}
 	effect := s.effect
 	w := newWorld(map[Side]map[knob.ID]knob.Value{Near: values}, func(w *world) float64 {
@@ -105,7 +106,8 @@ func (s scenario) once(cfg Config, plan *stats.Boundary, seed uint64) characteri
 		}
 		return 1e9
 	})
-	w.noise = noiseModels[s.model].make(rand.New(rand.NewPCG(seed, uint64(s.model)<<32|uint64(1e4*(s.sigma+10*s.effect)))), s.sigma)
+	w.noise = noiseModels[s.model].make(
+		rand.New(rand.NewPCG(seed, uint64(s.model)<<32|uint64(1e4*(s.sigma+10*s.effect)))), s.sigma)
 	cfg.Seed, cfg.Now = seed, w.now
 	var c characteristic
 	var so *Outcome
@@ -185,13 +187,16 @@ func (s scenario) row(t *testing.T, simulations int, chance float64) string {
 		t.Errorf("%s: a useless knob passes its trial in %.2f %%, want at most 5 %%", what, percent(got.trial))
 	}
 	if s.promised && percent(got.kept) < 90-chance {
-		t.Errorf("%s: the promised gain is kept in %.2f %% of the experiments, want at least 90 %%", what, percent(got.kept))
+		t.Errorf("%s: the promised gain is kept in %.2f %% of the experiments, want at least 90 %%", what,
+			percent(got.kept))
 	}
 	if s.effect == 0.05 && s.sigma == 0.02 && percent(got.kept) < 90-chance && !m.hidden {
 		t.Errorf("%s: the gain is kept in %.2f %% of the experiments, want at least 90 %%", what, percent(got.kept))
 	}
-	return fmt.Sprintf("%-16s %4.0f %% %9s %8d %7.2f %% %7.2f %% %7.2f %% %7.2f %% %7.2f %% %9.1f\n", m.name, 100*s.sigma, effect,
-		s.useless, 100*got.promise/float64(simulations), percent(got.trial), percent(got.kept), percent(got.useless), percent(got.flagged),
+	return fmt.Sprintf("%-16s %4.0f %% %9s %8d %7.2f %% %7.2f %% %7.2f %% %7.2f %% %7.2f %% %9.1f\n", m.name,
+		100*s.sigma, effect,
+		s.useless, 100*got.promise/float64(simulations), percent(got.trial), percent(got.kept), percent(got.useless),
+		percent(got.flagged),
 		float64(got.segments)/float64(simulations))
 }
 
@@ -231,7 +236,8 @@ Of all experiments: trial, the first knob passed its trial; kept, it was confirm
 flagged, the pilot called the bench unreliable. segments: mean number measured.
 
 `, simulations)
-	fmt.Fprintf(&table, "%-16s %6s %9s %8s %9s %9s %9s %9s %9s %9s\n", "noise", "σ", "effect", "useless", "promise", "trial", "kept", "others", "flagged", "segments")
+	fmt.Fprintf(&table, "%-16s %6s %9s %8s %9s %9s %9s %9s %9s %9s\n", "noise", "σ", "effect", "useless", "promise",
+		"trial", "kept", "others", "flagged", "segments")
 	for _, s := range scenarios() {
 		line := s.row(t, simulations, 0)
 		t.Log(line)

@@ -198,7 +198,8 @@ func (s *session) decide(bar bar, ratios []float64, interval stats.Interval, out
 		if reason := veto(out.guards); reason != "" {
 			out.decision, out.vetoed, out.reason = worse, true, fmt.Sprintf("gains %s, but %s", effect, reason)
 		} else if name := unseen(out.guards); name != "" {
-			out.decision, out.reason = unproven, fmt.Sprintf("gains %s, but %s was not measured and its limit cannot be held", effect, name)
+			out.decision, out.reason = unproven,
+				fmt.Sprintf("gains %s, but %s was not measured and its limit cannot be held", effect, name)
 		} else if bar.low > 0 {
 			out.decision, out.reason = better, fmt.Sprintf("gains %s, more than the %.1f %% needed", effect, needed)
 		} else {
@@ -207,7 +208,8 @@ func (s *session) decide(bar bar, ratios []float64, interval stats.Interval, out
 	case last:
 		out.decision, out.reason = unproven, fmt.Sprintf("not proven: %s after %d pairs%s", effect, len(ratios), ask)
 	case s.futile(bar, ratios, interval.Estimate):
-		out.decision, out.reason = unproven, fmt.Sprintf("not proven: %s after %d pairs and no prospect of %s", effect, len(ratios), prospect)
+		out.decision, out.reason = unproven, fmt.Sprintf("not proven: %s after %d pairs and no prospect of %s", effect,
+			len(ratios), prospect)
 	}
 }
 

@@ -136,7 +136,8 @@ func (c Config) complete() (Config, error) {
 		c.PilotPairs = 6
 	}
 	if c.PilotPairs < 0 || c.PilotPairs > 1000 || stats.CriticalRank(c.PilotPairs, (1-c.Confidence)/2) == 0 {
-		return c, fmt.Errorf("plan experiment: a pilot of %d pairs cannot show anything at %v confidence", c.PilotPairs, c.Confidence)
+		return c, fmt.Errorf("plan experiment: a pilot of %d pairs cannot show anything at %v confidence", c.PilotPairs,
+			c.Confidence)
 	}
 	if c.Looks == nil {
 		c.Looks = []int{6, 10, 16, 24, 32}
@@ -149,7 +150,9 @@ func (c Config) complete() (Config, error) {
 	}
 	for name, g := range c.Guards {
 		if !(g.Bound >= 0) || !(g.Floor >= 0) || !(g.Limit >= 0) || math.IsInf(g.Limit, 0) {
-			return c, fmt.Errorf("plan experiment: guard-rail %s has bound %v, floor %v, limit %v; none may be negative", name, g.Bound, g.Floor, g.Limit)
+			return c, fmt.Errorf(
+				"plan experiment: guard-rail %s has bound %v, floor %v, limit %v; none may be negative", name, g.Bound,
+				g.Floor, g.Limit)
 		}
 	}
 	if c.UndoTimeout == 0 {
@@ -174,7 +177,8 @@ func (c Config) plan() (*stats.Boundary, error) {
 		return nil, fmt.Errorf("plan experiment: %w", err)
 	}
 	if b.Looks[len(b.Looks)-1].Rank == 0 {
-		return nil, fmt.Errorf("plan experiment: looks at %v pairs cannot prove anything at %v confidence", c.Looks, c.Confidence)
+		return nil, fmt.Errorf("plan experiment: looks at %v pairs cannot prove anything at %v confidence", c.Looks,
+			c.Confidence)
 	}
 	return b, nil
 }

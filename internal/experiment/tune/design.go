@@ -44,7 +44,8 @@ func designOf(c Config) *Design {
 // config turns a design back into what decides; everything that only plans a live run keeps its
 // default.
 func (d *Design) config() Config {
-	c := Config{Confidence: d.Confidence, MinUsefulEffect: d.MinUsefulEffect, PilotPairs: d.PilotPairs, Looks: d.Looks, Guards: map[string]Guard{}}
+	c := Config{Confidence: d.Confidence, MinUsefulEffect: d.MinUsefulEffect, PilotPairs: d.PilotPairs, Looks: d.Looks,
+		Guards: map[string]Guard{}}
 	for name, g := range d.Guards {
 		guard := Guard{Bound: math.Inf(1), Floor: g.Floor, Limit: g.Limit, LowerIsWorse: g.LowerIsWorse}
 		if g.Bound != nil {

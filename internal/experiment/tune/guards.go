@@ -74,7 +74,8 @@ func (s *session) judgeGuard(plan *stats.Boundary, name string, g Guard, both [2
 	}
 	ratio := interval.Ratio()
 	out := GuardRun{
-		Name: name, Ratio: known(ratio.Estimate), Low: known(ratio.Low), High: known(ratio.High), Bound: known(1 + g.Bound),
+		Name: name, Ratio: known(ratio.Estimate), Low: known(ratio.Low), High: known(ratio.High),
+		Bound: known(1 + g.Bound),
 		Worse: ratio.Low > 1+g.Bound, Limit: g.Limit, Value: known(stats.Median(both[1])),
 	}
 	switch {

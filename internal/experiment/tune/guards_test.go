@@ -22,16 +22,22 @@ func TestGuardLimit(t *testing.T) {
 		reason        string
 	}{
 		{"within", tail, Guard{Bound: free, Limit: 0.005}, 0.001, 0.004, Kept, "gains"},
-		{"past", tail, Guard{Bound: free, Limit: 0.005}, 0.001, 0.006, RevertedWorse, "rtt_p99_seconds becomes 0.006, past its limit of 0.005"},
+		{"past", tail, Guard{Bound: free, Limit: 0.005}, 0.001, 0.006, RevertedWorse,
+			"rtt_p99_seconds becomes 0.006, past its limit of 0.005"},
 		{"past before and no worse", tail, Guard{Bound: free, Limit: 0.005}, 0.008, 0.008, Kept, "gains"},
 		{"past before and better", tail, Guard{Bound: free, Limit: 0.005}, 0.008, 0.006, Kept, "gains"},
-		{"past before and worse", tail, Guard{Bound: free, Limit: 0.005}, 0.008, 0.009, RevertedWorse, "past its limit"},
-		{"not seen", tail, Guard{Bound: free, Limit: 0.005}, 0, 0, RevertedUnproven, "rtt_p99_seconds was not measured"},
+		{"past before and worse", tail, Guard{Bound: free, Limit: 0.005}, 0.008, 0.009, RevertedWorse,
+			"past its limit"},
+		{"not seen", tail, Guard{Bound: free, Limit: 0.005}, 0, 0, RevertedUnproven,
+			"rtt_p99_seconds was not measured"},
 		{"not seen without a limit", tail, Guard{Bound: 1}, 0, 0, Kept, "gains"},
-		{"bound beside the limit", tail, Guard{Bound: 0.5, Limit: 0.005}, 0.001, 0.004, RevertedWorse, "worse by at least ×4, allowed is ×1.5"},
+		{"bound beside the limit", tail, Guard{Bound: 0.5, Limit: 0.005}, 0.001, 0.004, RevertedWorse,
+			"worse by at least ×4, allowed is ×1.5"},
 		{"rate holds", rate, Guard{Bound: free, Limit: 8e8, LowerIsWorse: true}, 9e8, 8.5e8, Kept, "gains"},
-		{"rate falls below", rate, Guard{Bound: free, Limit: 8e8, LowerIsWorse: true}, 9e8, 7e8, RevertedWorse, "past its limit of 8e+08"},
-		{"rate falls past its bound", rate, Guard{Bound: 0.1, LowerIsWorse: true}, 9e8, 7e8, RevertedWorse, "worse by at least ×1.29"},
+		{"rate falls below", rate, Guard{Bound: free, Limit: 8e8, LowerIsWorse: true}, 9e8, 7e8, RevertedWorse,
+			"past its limit of 8e+08"},
+		{"rate falls past its bound", rate, Guard{Bound: 0.1, LowerIsWorse: true}, 9e8, 7e8, RevertedWorse,
+			"worse by at least ×1.29"},
 		{"rate rises", rate, Guard{LowerIsWorse: true}, 7e8, 9e8, Kept, "gains"},
 		{"rate falls above its floor", rate, Guard{LowerIsWorse: true, Floor: 5e8}, 9e8, 7e8, Kept, "gains"},
 	}
@@ -50,7 +56,8 @@ func TestGuardLimit(t *testing.T) {
 			}
 			c := configFor(w)
 			c.Guards = map[string]Guard{tt.guard: tt.g}
-			out, err := Run(t.Context(), c, w, w.tuneHosts(), []Candidate{{Knob: rmem, Side: Far, Levels: []knob.Value{"640"}}}, nil)
+			out, err := Run(t.Context(), c, w, w.tuneHosts(),
+				[]Candidate{{Knob: rmem, Side: Far, Levels: []knob.Value{"640"}}}, nil)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -58,7 +65,8 @@ func TestGuardLimit(t *testing.T) {
 			if got.Verdict != tt.verdict || !strings.Contains(got.Reason, tt.reason) {
 				t.Errorf("verdict %s (%s), want %s (…%s…)", got.Verdict, got.Reason, tt.verdict, tt.reason)
 			}
-			if tt.before != 0 && (len(got.Guards) != 1 || got.Guards[0].Value != tt.after || got.Guards[0].Limit != tt.g.Limit) {
+			if tt.before != 0 && (len(got.Guards) != 1 || got.Guards[0].Value != tt.after ||
+				got.Guards[0].Limit != tt.g.Limit) {
 				t.Errorf("guards %+v, want the value under the change and the limit", got.Guards)
 			}
 		})
@@ -67,7 +75,8 @@ func TestGuardLimit(t *testing.T) {
 
 func TestGuardsRefused(t *testing.T) {
 	for name, g := range map[string]Guard{
-		"bound": {Bound: -0.1}, "not a number": {Bound: math.NaN()}, "floor": {Floor: -1}, "limit": {Limit: -1}, "no limit": {Limit: math.Inf(1)},
+		"bound": {Bound: -0.1}, "not a number": {Bound: math.NaN()}, "floor": {Floor: -1}, "limit": {Limit: -1},
+		"no limit": {Limit: math.Inf(1)},
 	} {
 		w := longFatPath()
 		c := configFor(w)

@@ -56,25 +56,29 @@ func (s *session) interact() *Interaction {
 		product.Ratio *= t.Ratio
 		squares += t.halfWidth() * t.halfWidth()
 		for _, a := range s.out.Ablation {
-			if a.Knob != p.setting.Knob || a.Side != p.side || a.Reused || !a.Needed || !(a.Ratio > 0) || !apart(a.Effect, t.Effect) {
+			if a.Knob != p.setting.Knob || a.Side != p.side || a.Reused || !a.Needed || !(a.Ratio > 0) ||
+				!apart(a.Effect, t.Effect) {
 				continue
 			}
 			word := "it overlaps with them"
 			if a.Ratio > t.Ratio {
 				word = "it needs them"
 			}
-			says = append(says, fmt.Sprintf("%s %s gives %s beside the others and gave %s in its trial: %s", p.side, p.setting.Knob,
+			says = append(says, fmt.Sprintf("%s %s gives %s beside the others and gave %s in its trial: %s", p.side,
+				p.setting.Knob,
 				Effect{Ratio: a.Ratio}, Effect{Ratio: t.Ratio}, word))
 		}
 	}
 	half := math.Sqrt(squares + s.out.Final.halfWidth()*s.out.Final.halfWidth())
 	product.Low, product.High = product.Ratio*math.Exp(-math.Sqrt(squares)), product.Ratio*math.Exp(math.Sqrt(squares))
 	if apart(*s.out.Final, product) {
-		says = append([]string{fmt.Sprintf("together they give %s, and one by one they promised %s", Effect{Ratio: s.out.Final.Ratio}, Effect{Ratio: product.Ratio})}, says...)
+		says = append([]string{fmt.Sprintf("together they give %s, and one by one they promised %s",
+			Effect{Ratio: s.out.Final.Ratio}, Effect{Ratio: product.Ratio})}, says...)
 	}
 	ratio := s.out.Final.Ratio / product.Ratio
 	return &Interaction{
-		Product: known(product.Ratio), Ratio: known(ratio), Low: known(ratio * math.Exp(-half)), High: known(ratio * math.Exp(half)),
+		Product: known(product.Ratio), Ratio: known(ratio), Low: known(ratio * math.Exp(-half)),
+		High: known(ratio * math.Exp(half)),
 		Text: strings.Join(says, "; "),
 	}
 }

@@ -29,7 +29,8 @@ type contender struct {
 // its mistakes are cheap: a level that is a little worse than the best goes on trial, and the trial
 // finds out what it is worth. The order within a round is random for the same reason as that of a
 // pair.
-func (s *session) chooseLevel(ctx context.Context, c Candidate, from knob.Value, levels []knob.Value, trial int) (knob.Value, []Level, error) {
+func (s *session) chooseLevel(ctx context.Context, c Candidate, from knob.Value, levels []knob.Value,
+	trial int) (knob.Value, []Level, error) {
 	all := make([]*contender, len(levels))
 	for i, v := range levels {
 		all[i] = &contender{value: v}
@@ -71,7 +72,8 @@ func (s *session) tryLevel(ctx context.Context, c Candidate, from knob.Value, l 
 		}
 		return err
 	}
-	o, err := s.measure(ctx, place{phase: PhaseLevels, trial: trial, pair: round, arm: string(l.value), about: p, within: s.trialsEnd(len(s.kept) + 1)})
+	o, err := s.measure(ctx, place{phase: PhaseLevels, trial: trial, pair: round, arm: string(l.value), about: p,
+		within: s.trialsEnd(len(s.kept) + 1)})
 	if err != nil {
 		return err
 	}
@@ -113,7 +115,8 @@ func (s *session) bestHalf(remaining []*contender) []*contender {
 // Levels are in order from small to large, so the first one that is as good as the best is the
 // smallest.
 func (s *session) smallestOfBest(all []*contender) *contender {
-	measured := slices.DeleteFunc(slices.Clone(all), func(l *contender) bool { return l.refused != "" || len(l.scores) == 0 })
+	measured := slices.DeleteFunc(slices.Clone(all),
+		func(l *contender) bool { return l.refused != "" || len(l.scores) == 0 })
 	longest := 0
 	for _, l := range measured {
 		longest = max(longest, len(l.scores))

@@ -25,7 +25,8 @@ func TestLevels(t *testing.T) {
 		w.noise = func(int) float64 { return 0.01 * random.NormFloat64() }
 		c := configFor(w)
 		c.Seed = seed
-		out, err := run(t.Context(), c, plan, w, w.tuneHosts(), []Candidate{{Knob: rmem, Side: Far, Levels: levels}}, nil)
+		out, err := run(t.Context(), c, plan, w, w.tuneHosts(),
+			[]Candidate{{Knob: rmem, Side: Far, Levels: levels}}, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -56,12 +57,14 @@ func TestLevelsRefused(t *testing.T) {
 	limited := limitedHost{w.hosts[Far], 4000}
 	hosts := w.tuneHosts()
 	hosts[Far] = limited
-	out, err := Run(t.Context(), configFor(w), w, hosts, []Candidate{{Knob: rmem, Side: Far, Levels: []knob.Value{"3000", "9000", "18000"}}}, nil)
+	out, err := Run(t.Context(), configFor(w), w, hosts,
+		[]Candidate{{Knob: rmem, Side: Far, Levels: []knob.Value{"3000", "9000", "18000"}}}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	trial := out.Trials[0]
-	if trial.Verdict != Kept || trial.To != "3000" || trial.Levels[1].Refused == "" || trial.Levels[2].Refused == "" || !trial.Levels[0].Chosen {
+	if trial.Verdict != Kept || trial.To != "3000" || trial.Levels[1].Refused == "" || trial.Levels[2].Refused == "" ||
+		!trial.Levels[0].Chosen {
 		t.Errorf("%s %s: levels %+v", trial.Verdict, trial.Reason, trial.Levels)
 	}
 }

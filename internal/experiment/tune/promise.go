@@ -76,7 +76,8 @@ func (s *session) noisy(pairs int) bool {
 		return false
 	}
 	// Not at the cost of the only comparison that there is time for.
-	return s.cfg.Budget <= 0 || s.left()-time.Duration(2*s.cfg.PilotPairs)*s.segmentTime() > s.timeFor(s.plan.Looks[0].Pairs)
+	return s.cfg.Budget <= 0 ||
+		s.left()-time.Duration(2*s.cfg.PilotPairs)*s.segmentTime() > s.timeFor(s.plan.Looks[0].Pairs)
 }
 
 // left is what is left of the budget.
@@ -116,12 +117,15 @@ func (s *session) fit(p *Pilot, ratios []float64) (bool, error) {
 		s.out.Partial, s.out.BudgetTooSmall = true, true
 		ask := unit.RoundBudget(s.runTime(whole.MaxPairs()))
 		s.out.BudgetNeeded = ask.Seconds()
-		s.out.Reason = fmt.Sprintf("the budget of %s is too small for one trial and its confirmation: this path can resolve gains from %s on in %s; ask for %s to resolve %s",
-			s.asked(), unit.FormatPercent(p.ResolvableEffect), unit.FormatBudget(need), unit.FormatBudget(ask), unit.FormatPercent(p.Unhurried.Effect))
+		s.out.Reason = fmt.Sprintf(
+			"the budget of %s is too small for one trial and its confirmation: this path can resolve gains from %s on in %s; ask for %s to resolve %s",
+			s.asked(), unit.FormatPercent(p.ResolvableEffect), unit.FormatBudget(need), unit.FormatBudget(ask),
+			unit.FormatPercent(p.Unhurried.Effect))
 		return false, nil
 	}
 	s.warn("the budget shortens the comparisons: this path can resolve gains from %s on in %s; ask for %s to resolve %s",
-		unit.FormatPercent(p.ResolvableEffect), s.asked(), unit.FormatBudget(s.runTime(whole.MaxPairs())), unit.FormatPercent(p.Unhurried.Effect))
+		unit.FormatPercent(p.ResolvableEffect), s.asked(), unit.FormatBudget(s.runTime(whole.MaxPairs())),
+		unit.FormatPercent(p.Unhurried.Effect))
 	return true, nil
 }
 
@@ -143,7 +147,8 @@ func (s *session) outOfTime() string {
 	}
 	s.out.BudgetTooSmall = true
 	// The pilot, and the shortest trial with its confirmation.
-	need := unit.RoundBudget(s.cfg.Spent + time.Duration(2*s.cfg.PilotPairs)*s.segmentTime() + s.timeFor(s.plan.Looks[0].Pairs))
+	need := unit.RoundBudget(s.cfg.Spent + time.Duration(2*s.cfg.PilotPairs)*s.segmentTime() +
+		s.timeFor(s.plan.Looks[0].Pairs))
 	s.out.BudgetNeeded = need.Seconds()
 	return fmt.Sprintf("the budget of %s is too small to measure the noise of this path: a segment takes %s; ask for %s at least",
 		s.asked(), unit.FormatSeconds(s.segmentTime().Seconds()), unit.FormatBudget(need))
@@ -166,7 +171,8 @@ func (s *session) weighDiscards() {
 			most = g.Discard
 		}
 	}
-	s.warn("%d of %d segments were discarded, most often: %s; a quieter hour would resolve more in the same time", s.out.Discarded, all, most)
+	s.warn("%d of %d segments were discarded, most often: %s; a quieter hour would resolve more in the same time",
+		s.out.Discarded, all, most)
 }
 
 // familyRisk is the share of experiments in which any useless change at all may stay.

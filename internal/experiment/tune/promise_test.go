@@ -25,9 +25,11 @@ func TestBudgetTooSmall(t *testing.T) {
 		short  bool // the comparisons are shortened
 		says   string
 	}{
-		{"not even the pilot", 10 * time.Second, true, false, "too small to measure the noise of this path: a segment takes 1.50 s; ask for 1 min 00 s at least"},
+		{"not even the pilot", 10 * time.Second, true, false,
+			"too small to measure the noise of this path: a segment takes 1.50 s; ask for 1 min 00 s at least"},
 		{"the pilot only", 30 * time.Second, true, true, "this path can resolve gains from "},
-		{"one short trial", 60 * time.Second, false, true, "the budget shortens the comparisons: this path can resolve gains from "},
+		{"one short trial", 60 * time.Second, false, true,
+			"the budget shortens the comparisons: this path can resolve gains from "},
 		{"the whole plan", 300 * time.Second, false, false, ""},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -39,21 +41,25 @@ func TestBudgetTooSmall(t *testing.T) {
 				t.Fatal(err)
 			}
 			touched := slices.Contains(w.log, "apply")
-			if out.BudgetTooSmall != tt.small || touched == tt.small || tt.small && (!out.Partial || out.State != StateUndone || len(out.Trials) != 0) {
-				t.Errorf("too small is %v, touched %v, partial %v, %d trials", out.BudgetTooSmall, touched, out.Partial, len(out.Trials))
+			if out.BudgetTooSmall != tt.small || touched == tt.small || tt.small &&
+				(!out.Partial || out.State != StateUndone || len(out.Trials) != 0) {
+				t.Errorf("too small is %v, touched %v, partial %v, %d trials", out.BudgetTooSmall, touched, out.Partial,
+					len(out.Trials))
 			}
 			if !tt.small && out.State != StateCommitted {
 				t.Errorf("a gain of ×4 was not kept: %s", out.Reason)
 			}
 			// What it says is what the document carries, and enough: with it the run comes to an
 			// end.
-			if (out.BudgetNeeded > tt.budget.Seconds()) != tt.small || tt.small && !strings.Contains(out.Reason, "ask for "+unit.FormatSeconds(out.BudgetNeeded)) {
+			if (out.BudgetNeeded > tt.budget.Seconds()) != tt.small || tt.small &&
+				!strings.Contains(out.Reason, "ask for "+unit.FormatSeconds(out.BudgetNeeded)) {
 				t.Errorf("needs %v s: %s", out.BudgetNeeded, out.Reason)
 			}
 			if tt.small {
 				w, c := longFatPath(), c
 				c.Now, c.Budget = configFor(w).Now, time.Duration(out.BudgetNeeded*float64(time.Second))
-				if again, err := Run(t.Context(), c, w, w.tuneHosts(), longFatCandidates()[:1], nil); err != nil || again.BudgetTooSmall {
+				if again, err := Run(t.Context(), c, w, w.tuneHosts(), longFatCandidates()[:1], nil); err != nil ||
+					again.BudgetTooSmall {
 					t.Errorf("with %v: %v, %s", c.Budget, err, again.Reason)
 				}
 			}
@@ -64,9 +70,11 @@ func TestBudgetTooSmall(t *testing.T) {
 			if (out.Pilot != nil && out.Pilot.Unhurried != nil) != tt.short {
 				t.Errorf("pilot %+v", out.Pilot)
 			}
-			if tt.short && (out.Pilot.Unhurried.Effect >= out.Pilot.ResolvableEffect || out.Pilot.Unhurried.Seconds <= tt.budget.Seconds() || len(out.Design.Looks) >= 5 ||
+			if tt.short && (out.Pilot.Unhurried.Effect >= out.Pilot.ResolvableEffect ||
+				out.Pilot.Unhurried.Seconds <= tt.budget.Seconds() || len(out.Design.Looks) >= 5 ||
 				!strings.Contains(said, "; ask for ")) {
-				t.Errorf("resolvable %v, unhurried %+v, looks %v: %s", out.Pilot.ResolvableEffect, out.Pilot.Unhurried, out.Design.Looks, said)
+				t.Errorf("resolvable %v, unhurried %+v, looks %v: %s", out.Pilot.ResolvableEffect, out.Pilot.Unhurried,
+					out.Design.Looks, said)
 			}
 		})
 	}
@@ -121,7 +129,8 @@ func TestVetoFallsBack(t *testing.T) {
 	}
 	c := configFor(w)
 	c.Guards = map[string]Guard{"rtt_p99_seconds": {Bound: math.Inf(1), Limit: 0.02}}
-	out, err := Run(t.Context(), c, w, w.tuneHosts(), []Candidate{{Knob: rmem, Side: Far, Levels: []knob.Value{"128", "900", "1500", "2400"}}}, nil)
+	out, err := Run(t.Context(), c, w, w.tuneHosts(),
+		[]Candidate{{Knob: rmem, Side: Far, Levels: []knob.Value{"128", "900", "1500", "2400"}}}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -154,11 +163,13 @@ func TestBackedOff(t *testing.T) {
 		{"300", []knob.Value{"150"}, Kept, "150", "gains"},
 	} {
 		w := newWorld(map[Side]map[knob.ID]knob.Value{Near: {burst: tt.from}}, budget)
-		out, err := Run(t.Context(), configFor(w), w, w.tuneHosts(), []Candidate{{Knob: burst, Side: Near, Levels: tt.levels}}, nil)
+		out, err := Run(t.Context(), configFor(w), w, w.tuneHosts(),
+			[]Candidate{{Knob: burst, Side: Near, Levels: tt.levels}}, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := out.Trials[0]; got.Verdict != tt.verdict || w.near(burst) != tt.ends || !strings.Contains(got.Reason, tt.says) {
+		if got := out.Trials[0]; got.Verdict != tt.verdict || w.near(burst) != tt.ends ||
+			!strings.Contains(got.Reason, tt.says) {
 			t.Errorf("from %s: %s, %s: %s", tt.from, got.Verdict, w.near(burst), got.Reason)
 		}
 	}
@@ -168,11 +179,13 @@ func TestBackedOff(t *testing.T) {
 	c.Refill = func(context.Context, []Change) ([]Candidate, bool, error) {
 		return []Candidate{{Knob: burst, Side: Near, Levels: []knob.Value{"300"}}}, false, nil
 	}
-	out, err := Run(t.Context(), c, w, w.tuneHosts(), []Candidate{{Knob: burst, Side: Near, Levels: []knob.Value{"150"}}}, nil)
+	out, err := Run(t.Context(), c, w, w.tuneHosts(),
+		[]Candidate{{Knob: burst, Side: Near, Levels: []knob.Value{"150"}}}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := out.Trials[1]; w.near(burst) != "150" || got.Verdict != RevertedWorse || !strings.HasSuffix(got.Reason, "; 150 stays") {
+	if got := out.Trials[1]; w.near(burst) != "150" || got.Verdict != RevertedWorse ||
+		!strings.HasSuffix(got.Reason, "; 150 stays") {
 		t.Errorf("ends at %s, %s: %s", w.near(burst), got.Verdict, got.Reason)
 	}
 }
@@ -227,7 +240,8 @@ func TestMinimal(t *testing.T) {
 		}
 		for id := range values {
 			if stays := w.near(id) == "1"; stays != strings.HasPrefix(string(id), "sysctl:needed") {
-				t.Errorf("seed %d: %d needed, %d unneeded: %s stays is %v\n%s%v", seed, needed, unneeded, id, stays, verdicts(out), out.Ablation)
+				t.Errorf("seed %d: %d needed, %d unneeded: %s stays is %v\n%s%v", seed, needed, unneeded, id, stays,
+					verdicts(out), out.Ablation)
 			}
 		}
 	}
@@ -279,18 +293,21 @@ func TestSoak(t *testing.T) {
 	}
 	t.Run("holds", func(t *testing.T) {
 		w, out := soaked(t, nil, nil)
-		if out.State != StateCommitted || out.Soak == nil || !out.Soak.Held || out.Soak.Waited != 3600 || out.Soak.Low < 3 || len(out.Kept) != 1 {
+		if out.State != StateCommitted || out.Soak == nil || !out.Soak.Held || out.Soak.Waited != 3600 ||
+			out.Soak.Low < 3 || len(out.Kept) != 1 {
 			t.Fatalf("state %s, soak %+v", out.State, out.Soak)
 		}
 		h := w.hosts[Far]
-		if last := h.changes[len(h.changes)-1]; h.values[rmem] != "6144" || !last.committed || last.id != out.Kept[0].ID {
+		if last := h.changes[len(h.changes)-1]; h.values[rmem] != "6144" || !last.committed ||
+			last.id != out.Kept[0].ID {
 			t.Errorf("in force %+v, document says %+v", last, out.Kept[0])
 		}
 	})
 	t.Run("the gain is gone", func(t *testing.T) {
 		w, out := soaked(t, func(w *world, _ *Config) { w.gain = func(*world) float64 { return 5e7 } }, nil)
 		w.pristine(t, "after the soak")
-		if out.State != StateUndone || !out.RolledBack || out.Soak.Held || out.Trials[0].Verdict != RevertedUnproven || !strings.Contains(out.Reason, "the gain did not last 1 h 00 min") {
+		if out.State != StateUndone || !out.RolledBack || out.Soak.Held || out.Trials[0].Verdict != RevertedUnproven ||
+			!strings.Contains(out.Reason, "the gain did not last 1 h 00 min") {
 			t.Errorf("state %s, soak %+v: %s", out.State, out.Soak, out.Reason)
 		}
 	})
@@ -347,7 +364,8 @@ func TestDiscards(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		said := slices.ContainsFunc(out.Warnings, func(s string) bool { return strings.Contains(s, "segments were discarded, most often: steal 30 %") })
+		said := slices.ContainsFunc(out.Warnings,
+			func(s string) bool { return strings.Contains(s, "segments were discarded, most often: steal 30 %") })
 		if said != want || out.Discarded == 0 {
 			t.Errorf("one in %d discarded: said is %v: %v", every, said, out.Warnings)
 		}

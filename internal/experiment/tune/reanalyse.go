@@ -133,7 +133,8 @@ func newJudge(o *Outcome, rules Rules) (*session, *Reanalysis, error) {
 		return nil, nil, err
 	}
 	out.Confidence, out.MinUsefulEffect = cfg.Confidence, cfg.MinUsefulEffect
-	return &session{cfg: cfg, plan: plan, out: emptyOutcome(), quantile: normalQuantile((1 + cfg.Confidence) / 2)}, out, nil
+	return &session{cfg: cfg, plan: plan, out: emptyOutcome(), quantile: normalQuantile((1 + cfg.Confidence) / 2)}, out,
+		nil
 }
 
 // group is the segments of one comparison.
@@ -189,7 +190,8 @@ func comparisonsOf(segments []Segment, most int) ([]*group, error) {
 			a, b = s, other
 		}
 		delete(halves, half{p, s.Pair})
-		g.both = append(g.both, [2]Observation{{Objective: a.Objective, Guards: a.Guards}, {Objective: b.Objective, Guards: b.Guards}})
+		g.both = append(g.both,
+			[2]Observation{{Objective: a.Objective, Guards: a.Guards}, {Objective: b.Objective, Guards: b.Guards}})
 		if s.Phase != PhasePilot && len(g.both) > most {
 			return nil, fmt.Errorf("%s %d has more than the %d pairs that were planned", s.Phase, s.Trial, most)
 		}
@@ -229,7 +231,8 @@ func (s *session) compareAgain(o *Outcome, g *group) Comparison {
 	}
 	if got.decision == undecided {
 		got = s.weigh(bar, g.first(n))
-		got.reason = fmt.Sprintf("undecided: %s after %d pairs, the next look is at %d", got.effect, n, bar.nextLook(min(n+1, bar.plan.MaxPairs())).Pairs)
+		got.reason = fmt.Sprintf("undecided: %s after %d pairs, the next look is at %d", got.effect, n,
+			bar.nextLook(min(n+1, bar.plan.MaxPairs())).Pairs)
 	}
 	c.Again, c.Guards, c.Reason, c.Judged = got.effect, got.guards, got.reason, verdictOf(got.decision)
 	s.recall(&c, o)
@@ -274,7 +277,9 @@ func (s *session) recall(c *Comparison, o *Outcome) {
 		c.Knob, c.Side, c.To, c.Joint, c.Stored, c.Decided = t.Knob, t.Side, t.To, t.Joint, &t.Effect, t.Verdict
 		// What a trial kept may have been taken back later, by the confirmation or by the ablation,
 		// which have comparisons of their own.
-		later := o.RolledBack || slices.ContainsFunc(o.Ablation, func(a Ablation) bool { return a.Knob == t.Knob && a.Side == t.Side && !a.Needed })
+		later := o.RolledBack ||
+			slices.ContainsFunc(o.Ablation,
+				func(a Ablation) bool { return a.Knob == t.Knob && a.Side == t.Side && !a.Needed })
 		c.Differs = c.Judged != c.Decided && !(later && c.Decided == RevertedUnproven && c.Judged == Kept)
 		if level := s.levelAgain(o, c.Trial); level != t.To && level != "" {
 			c.Level = level
@@ -292,7 +297,8 @@ func (s *session) recall(c *Comparison, o *Outcome) {
 		}
 		c.Stored, c.Decided = o.Final, keptIf(!o.RolledBack || o.Soak != nil) // only what was confirmed has soaked
 		// What comes after it may have taken the set back all the same.
-		later := o.RolledBack && o.Soak == nil && slices.ContainsFunc(o.Segments, func(s Segment) bool { return s.Phase == PhaseAblation })
+		later := o.RolledBack && o.Soak == nil &&
+			slices.ContainsFunc(o.Segments, func(s Segment) bool { return s.Phase == PhaseAblation })
 		c.Differs = (c.Judged == Kept) != (c.Decided == Kept) && !later
 	case PhaseSoak:
 		if o.Soak == nil {
@@ -340,7 +346,8 @@ func (o *Outcome) FinalAttempt() int {
 		}
 	}
 	stays := func(a Ablation) bool {
-		return !a.Needed && slices.ContainsFunc(o.Kept, func(c Change) bool { return c.Knob == a.Knob && c.Side == a.Side })
+		return !a.Needed && slices.ContainsFunc(o.Kept,
+			func(c Change) bool { return c.Knob == a.Knob && c.Side == a.Side })
 	}
 	if attempt > 0 && slices.ContainsFunc(o.Ablation, stays) {
 		attempt--

@@ -20,8 +20,11 @@ func TestReanalyseSoak(t *testing.T) {
 		again int     // disagreements
 	}{
 		{"holds", Rules{}, nil, true, Kept, 0},
-		{"the gain is gone", Rules{}, func(w *world) { w.gain = func(*world) float64 { return 5e7 } }, false, RevertedUnproven, 0},
-		{"it is worse now", Rules{}, func(w *world) { w.gain = func(w *world) float64 { return 1e9 / number(w.hosts[Far].values[rmem]) } }, false, RevertedWorse, 0},
+		{"the gain is gone", Rules{}, func(w *world) { w.gain = func(*world) float64 { return 5e7 } }, false,
+			RevertedUnproven, 0},
+		{"it is worse now", Rules{},
+			func(w *world) { w.gain = func(w *world) float64 { return 1e9 / number(w.hosts[Far].values[rmem]) } },
+			false, RevertedWorse, 0},
 		{"a guard-rail is worse", Rules{}, func(w *world) {
 			w.guards = func(w *world) map[string]float64 {
 				return map[string]float64{"rtt_p99_seconds": 0.020 * number(w.hosts[Far].values[rmem])}

@@ -39,7 +39,8 @@ func simulated(t *testing.T, seed uint64, ctx context.Context, change func(*worl
 	w.hosts[Far].values[rmem] = knob.Value(fmt.Sprint(64 << random.IntN(6)))
 	w.hosts[Far].original[rmem] = w.hosts[Far].values[rmem]
 	w.guards = func(w *world) map[string]float64 {
-		guards := map[string]float64{"rtt_p99_seconds": 0.02 * math.Exp(0.1*random.NormFloat64()), "cpu_seconds_per_gigabyte": 1 + random.Float64(), "of no interest": 1}
+		guards := map[string]float64{"rtt_p99_seconds": 0.02 * math.Exp(0.1*random.NormFloat64()),
+			"cpu_seconds_per_gigabyte": 1 + random.Float64(), "of no interest": 1}
 		if random.IntN(4) == 0 {
 			delete(guards, "rtt_p99_seconds")
 		}
@@ -86,7 +87,8 @@ func TestReanalyseReproduces(t *testing.T) {
 				t.Errorf("seed %d: pilot (-live +again):\n%s", seed, diff)
 			}
 		}
-		if again.Changed != 0 || !again.OwnRules || again.RulesUnknown || again.Segments+again.Discarded != len(out.Segments) || again.Discarded != out.Discarded {
+		if again.Changed != 0 || !again.OwnRules || again.RulesUnknown ||
+			again.Segments+again.Discarded != len(out.Segments) || again.Discarded != out.Discarded {
 			t.Errorf("seed %d: %+v", seed, again)
 		}
 		for _, c := range again.Comparisons {
@@ -99,15 +101,18 @@ func TestReanalyseReproduces(t *testing.T) {
 			}
 			if c.Phase == PhaseTrial {
 				live := out.Trials[c.Trial]
-				if diff := cmp.Diff(live.Guards, c.Guards); diff != "" && live.Pairs == c.Again.Pairs && len(c.Guards) > 0 {
+				if diff := cmp.Diff(live.Guards, c.Guards); diff != "" && live.Pairs == c.Again.Pairs &&
+					len(c.Guards) > 0 {
 					t.Errorf("seed %d: guard-rails of trial %d:\n%s", seed, c.Trial, diff)
 				}
 				if c.Level != "" {
-					t.Errorf("seed %d: trial %d would choose level %s now and chose %s", seed, c.Trial, c.Level, live.To)
+					t.Errorf("seed %d: trial %d would choose level %s now and chose %s", seed, c.Trial,
+						c.Level, live.To)
 				}
 			}
 			if c.Differs {
-				t.Errorf("seed %d: %s %d was %s and is %s now: %s", seed, c.Phase, c.Trial, c.Decided, c.Judged, c.Reason)
+				t.Errorf("seed %d: %s %d was %s and is %s now: %s", seed, c.Phase, c.Trial, c.Decided,
+					c.Judged, c.Reason)
 			}
 		}
 	}
@@ -140,7 +145,8 @@ func TestReanalyseOtherRules(t *testing.T) {
 			t.Fatal(err)
 		}
 		got := again.Comparisons[0]
-		if (got.Judged == Kept) != c.kept || got.Differs == c.kept || !strings.Contains(got.Reason, c.want) || (again.Disagreements == 0) != c.kept {
+		if (got.Judged == Kept) != c.kept || got.Differs == c.kept || !strings.Contains(got.Reason, c.want) ||
+			(again.Disagreements == 0) != c.kept {
 			t.Errorf("%s: %+v, %d disagreements", c.name, got, again.Disagreements)
 		}
 	}
@@ -183,17 +189,20 @@ func TestReanalyseRefuses(t *testing.T) {
 				break
 			}
 			for _, arm := range []string{"A", "B"} {
-				out.Segments = append(out.Segments, Segment{Phase: PhaseTrial, Trial: 9, Pair: i, Arm: arm, Objective: 1})
+				out.Segments = append(out.Segments,
+					Segment{Phase: PhaseTrial, Trial: 9, Pair: i, Arm: arm, Objective: 1})
 			}
 		}
 		if c.spoil != nil {
 			c.spoil(out)
 		}
-		if _, err := Reanalyse(out, c.rules); err == nil || !strings.Contains(err.Error(), c.want) || !strings.HasPrefix(err.Error(), "judge again: ") {
+		if _, err := Reanalyse(out, c.rules); err == nil || !strings.Contains(err.Error(), c.want) ||
+			!strings.HasPrefix(err.Error(), "judge again: ") {
 			t.Errorf("%s: %v, want %q", c.name, err, c.want)
 		}
 	}
-	if again, err := Reanalyse(emptyOutcome(), Rules{}); err != nil || again.Pilot != nil || len(again.Comparisons) != 0 {
+	if again, err := Reanalyse(emptyOutcome(), Rules{}); err != nil || again.Pilot != nil ||
+		len(again.Comparisons) != 0 {
 		t.Errorf("nothing measured: %+v, %v", again, err)
 	}
 }
@@ -214,7 +223,8 @@ func FuzzReanalyse(f *testing.F) {
 	f.Add([]byte(`{"trials":[{"levels":[{"chosen":true}]}],"design":{"looks_pairs":[1000]}}`), 0.99, 1.0)
 	f.Fuzz(func(t *testing.T, doc []byte, confidence, effect float64) {
 		var o Outcome
-		if json.Unmarshal(doc, &o) != nil || o.Design != nil && len(o.Design.Looks) > 0 && o.Design.Looks[len(o.Design.Looks)-1] > 100 {
+		if json.Unmarshal(doc, &o) != nil || o.Design != nil && len(o.Design.Looks) > 0 &&
+			o.Design.Looks[len(o.Design.Looks)-1] > 100 {
 			return // a plan of a thousand pairs takes long and is nothing else
 		}
 		again, err := Reanalyse(&o, Rules{Confidence: confidence, MinUsefulEffect: effect})

@@ -60,7 +60,8 @@ func TestRefillGoesFurther(t *testing.T) {
 	c.Refill = func(context.Context, []Change) ([]Candidate, bool, error) {
 		return []Candidate{{Knob: rmem, Side: Far, Levels: []knob.Value{"128", "6144"}}}, false, nil
 	}
-	out, err := Run(t.Context(), c, w, w.tuneHosts(), []Candidate{{Knob: rmem, Side: Far, Levels: []knob.Value{"128"}}}, nil)
+	out, err := Run(t.Context(), c, w, w.tuneHosts(), []Candidate{{Knob: rmem, Side: Far, Levels: []knob.Value{"128"}}},
+		nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -68,7 +69,8 @@ func TestRefillGoesFurther(t *testing.T) {
 		t.Errorf("kept %+v, want one change from the original to 6144\n%s", out.Kept, verdicts(out))
 	}
 	if len(out.Trials) != 2 {
-		t.Errorf("%d trials, want 2: levels that were tried are not asked for again\n%s", len(out.Trials), verdicts(out))
+		t.Errorf("%d trials, want 2: levels that were tried are not asked for again\n%s", len(out.Trials),
+			verdicts(out))
 	}
 }
 

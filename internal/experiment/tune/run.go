@@ -18,7 +18,8 @@ import (
 // change has been taken back, unless the error says otherwise and Outcome.State is StateTrial.
 // Running out of budget, an unreliable bench and a gain that is not confirmed are outcomes, not
 // errors. progress may be nil; it is called from this goroutine and should return soon.
-func Run(ctx context.Context, cfg Config, prober Prober, hosts map[Side]Host, candidates []Candidate, progress func(Event)) (*Outcome, error) {
+func Run(ctx context.Context, cfg Config, prober Prober, hosts map[Side]Host, candidates []Candidate,
+	progress func(Event)) (*Outcome, error) {
 	cfg, err := cfg.complete()
 	if err != nil {
 		return emptyOutcome(), err
@@ -97,7 +98,8 @@ func (a attempts) again(c Candidate, keeps int) bool {
 		return a.count == 1 && a.keeps < keeps
 	case Kept:
 		// It helped and the new verdict asks for a level that the old one did not think of.
-		return a.count < maxKeepsOfOne && slices.ContainsFunc(c.Levels, func(v knob.Value) bool { return !slices.Contains(a.levels, v) })
+		return a.count < maxKeepsOfOne &&
+			slices.ContainsFunc(c.Levels, func(v knob.Value) bool { return !slices.Contains(a.levels, v) })
 	}
 	return false
 }
@@ -107,7 +109,8 @@ func emptyOutcome() *Outcome {
 	return &Outcome{Trials: []Trial{}, Kept: []Change{}, Segments: []Segment{}, State: StateUndone}
 }
 
-func run(ctx context.Context, cfg Config, plan *stats.Boundary, prober Prober, hosts map[Side]Host, candidates []Candidate, progress func(Event)) (*Outcome, error) {
+func run(ctx context.Context, cfg Config, plan *stats.Boundary, prober Prober, hosts map[Side]Host,
+	candidates []Candidate, progress func(Event)) (*Outcome, error) {
 	s := &session{
 		cfg: cfg, plan: plan, prober: prober, hosts: hosts, progress: progress,
 		// The second word of the generator's state is the name of the program in ASCII; any
@@ -222,7 +225,8 @@ func (s *session) pilot(ctx context.Context) (bool, error) {
 		// One bench in thirty does this by chance; twice in a row is no chance.
 		s.warn("the pilot saw a difference where there is none: %s", p.Effect)
 		if p.Attempts == 2 {
-			s.out.Unreliable, s.out.Reason = true, fmt.Sprintf("the bench sees differences where there are none: %s", p.Effect)
+			s.out.Unreliable, s.out.Reason = true,
+				fmt.Sprintf("the bench sees differences where there are none: %s", p.Effect)
 			return false, nil
 		}
 	}
@@ -230,7 +234,8 @@ func (s *session) pilot(ctx context.Context) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	text := fmt.Sprintf("noise of a pair %s; gains from %s on are found nine times in ten within %d pairs (%s)", unit.FormatPercent(p.PairNoise),
+	text := fmt.Sprintf("noise of a pair %s; gains from %s on are found nine times in ten within %d pairs (%s)",
+		unit.FormatPercent(p.PairNoise),
 		unit.FormatPercent(p.ResolvableEffect), s.plan.MaxPairs(),
 		unit.FormatSeconds((s.segmentTime() * time.Duration(2*s.plan.MaxPairs())).Seconds()))
 	s.emit(Event{Kind: EventResolve, Phase: PhasePilot, Effect: p.Effect, Text: text})
@@ -323,11 +328,13 @@ func (s *session) attempt(ctx context.Context, c Candidate) (Trial, error) {
 	key := target{c.Side, c.Knob}
 	past := s.history[key]
 	s.history[key] = attempts{
-		count: past.count + 1, verdict: t.Verdict, keeps: s.keeps, levels: append(slices.Clone(past.levels), c.Levels...),
+		count: past.count + 1, verdict: t.Verdict, keeps: s.keeps,
+		levels: append(slices.Clone(past.levels), c.Levels...),
 	}
 	s.emit(Event{
-		Kind: EventVerdict, Phase: PhaseTrial, Knob: t.Knob, Side: t.Side, From: t.From, To: t.To, Effect: t.Effect, Verdict: t.Verdict,
-		Text: fmt.Sprintf("%s %s: %s: %s", t.Side, t.Knob, t.Verdict, t.Reason),
+		Kind: EventVerdict, Phase: PhaseTrial, Knob: t.Knob, Side: t.Side, From: t.From, To: t.To, Effect: t.Effect,
+		Verdict: t.Verdict,
+		Text:    fmt.Sprintf("%s %s: %s: %s", t.Side, t.Knob, t.Verdict, t.Reason),
 	})
 	return t, err
 }
@@ -364,7 +371,8 @@ func (s *session) refill(ctx context.Context) error {
 	}
 	if enough {
 		if len(s.queue) > 0 {
-			s.emit(Event{Kind: EventPhase, Phase: PhaseTrial, Text: fmt.Sprintf("%s not tried: nothing more can be gained", counted(len(s.queue), "candidate"))})
+			s.emit(Event{Kind: EventPhase, Phase: PhaseTrial,
+				Text: fmt.Sprintf("%s not tried: nothing more can be gained", counted(len(s.queue), "candidate"))})
 		}
 		s.queue = nil
 		return nil

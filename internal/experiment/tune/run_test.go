@@ -117,18 +117,23 @@ near ethtool:eth0/feature.tx-tcp-segmentation on→off reverted-unproven
 	if diff := cmp.Diff(wantKept, out.Kept); diff != "" {
 		t.Error(diff)
 	}
-	if len(out.Ablation) != 2 || !out.Ablation[0].Needed || out.Ablation[0].Reused || !out.Ablation[1].Needed || out.Ablation[1].Reused {
-		t.Errorf("ablation %+v, want both needed, each by fresh pairs: of four trials one may have been lucky", out.Ablation)
+	if len(out.Ablation) != 2 || !out.Ablation[0].Needed || out.Ablation[0].Reused || !out.Ablation[1].Needed ||
+		out.Ablation[1].Reused {
+		t.Errorf("ablation %+v, want both needed, each by fresh pairs: of four trials one may have been lucky",
+			out.Ablation)
 	}
-	if out.Interaction == nil || math.Abs(out.Interaction.Ratio-1) > 0.1 || !strings.Contains(out.Interaction.Text, "it needs them") {
-		t.Errorf("interaction %+v, want the product of the trials, and that the window needs the buffer", out.Interaction)
+	if out.Interaction == nil || math.Abs(out.Interaction.Ratio-1) > 0.1 ||
+		!strings.Contains(out.Interaction.Text, "it needs them") {
+		t.Errorf("interaction %+v, want the product of the trials, and that the window needs the buffer",
+			out.Interaction)
 	}
 	// A pilot of twice six pairs, four trials, confirmation and two ablations, nearly all decided
 	// at the first look.
 	if len(out.Segments) > 120 {
 		t.Errorf("%d segments, a live run of five minutes has time for about 200", len(out.Segments))
 	}
-	t.Logf("%d segments, %.0f s\n%s", len(out.Segments), w.clock.Sub(time.Date(2026, 11, 20, 9, 0, 0, 0, time.UTC)).Seconds(), strings.Join(lines, "\n"))
+	t.Logf("%d segments, %.0f s\n%s", len(out.Segments),
+		w.clock.Sub(time.Date(2026, 11, 20, 9, 0, 0, 0, time.UTC)).Seconds(), strings.Join(lines, "\n"))
 }
 
 // TestDocument holds the keys that outside checks read, and that nothing but JSON numbers can come
@@ -138,7 +143,8 @@ func TestDocument(t *testing.T) {
 	w.guards = func(*world) map[string]float64 {
 		return map[string]float64{"rtt_p99_seconds": 0.02, "odd": math.Inf(1), "not": math.NaN()}
 	}
-	candidates := append(longFatCandidates(), Candidate{Knob: "link:eth1/mtu", Side: Near, Levels: []knob.Value{"9000"}})
+	candidates := append(longFatCandidates(),
+		Candidate{Knob: "link:eth1/mtu", Side: Near, Levels: []knob.Value{"9000"}})
 	out, err := Run(t.Context(), configFor(w), w, w.tuneHosts(), candidates, nil)
 	if err != nil {
 		t.Fatal(err)
@@ -203,12 +209,22 @@ func TestVerdicts(t *testing.T) {
 		{"no such host", nil, one(rmem, "middle", "1"), Refused, "no host"},
 		{"no level", nil, one(rmem, Far), Refused, "no level"},
 		{"not there", nil, one("link:eth9/mtu", Near, "9000"), Refused, "not exist"},
-		{"unknown", func(_ *world, c *Config) { c.Lookup = lookup }, one("sysctl:made.up", Near, "1"), Refused, "not in the catalogue"},
-		{"disturbs", func(_ *world, c *Config) { c.Lookup = lookup }, one(mtu, Near, "1400"), Refused, "class d3, allowed is d1"},
-		{"only reported", func(_ *world, c *Config) { c.Lookup = lookup }, one(tso, Near, "off"), Refused, "only ever reported: a risk"},
-		{"caller's veto", func(_ *world, c *Config) { c.Refuse = func(Candidate) string { return "carries this session" } }, one(mtu, Near, "1400"), Refused, "carries this session"},
-		{"not permitted", func(w *world, _ *Config) { w.hosts[Far].refuse[rmem] = fmt.Errorf("write: %w", fs.ErrPermission) }, one(rmem, Far, "6144"), Refused, "permission"},
-		{"not supported", func(w *world, _ *Config) { w.hosts[Far].refuse[rmem] = knob.ErrNotSupported }, one(rmem, Far, "6144"), Refused, "not supported"},
+		{"unknown", func(_ *world, c *Config) { c.Lookup = lookup }, one("sysctl:made.up", Near, "1"), Refused,
+			"not in the catalogue"},
+		{"disturbs", func(_ *world, c *Config) { c.Lookup = lookup }, one(mtu, Near, "1400"), Refused,
+			"class d3, allowed is d1"},
+		{"only reported", func(_ *world, c *Config) { c.Lookup = lookup }, one(tso, Near, "off"), Refused,
+			"only ever reported: a risk"},
+		{"caller's veto", func(_ *world,
+			c *Config) {
+			c.Refuse = func(Candidate) string { return "carries this session" }
+		}, one(mtu, Near, "1400"), Refused, "carries this session"},
+		{"not permitted", func(w *world,
+			_ *Config) {
+			w.hosts[Far].refuse[rmem] = fmt.Errorf("write: %w", fs.ErrPermission)
+		}, one(rmem, Far, "6144"), Refused, "permission"},
+		{"not supported", func(w *world, _ *Config) { w.hosts[Far].refuse[rmem] = knob.ErrNotSupported },
+			one(rmem, Far, "6144"), Refused, "not supported"},
 		{"out of range", func(w *world, _ *Config) {
 			w.hosts[Far].refuse[rmem] = &knob.RangeError{Value: "6144", Allowed: "less"}
 		}, one(rmem, Far, "6144", "7000"), Refused, "want less"},
@@ -308,12 +324,14 @@ func TestUnconfirmed(t *testing.T) {
 		}
 		return 1e9
 	}
-	out, err := Run(t.Context(), configFor(w), w, w.tuneHosts(), []Candidate{{Knob: mtu, Side: Near, Levels: []knob.Value{"1"}}}, nil)
+	out, err := Run(t.Context(), configFor(w), w, w.tuneHosts(),
+		[]Candidate{{Knob: mtu, Side: Near, Levels: []knob.Value{"1"}}}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	w.pristine(t, "unconfirmed")
-	if out.State != StateUndone || out.Trials[0].Verdict != RevertedUnproven || !strings.Contains(out.Reason, "not confirmed") {
+	if out.State != StateUndone || out.Trials[0].Verdict != RevertedUnproven ||
+		!strings.Contains(out.Reason, "not confirmed") {
 		t.Errorf("state %s, verdict %s, reason %s", out.State, out.Trials[0].Verdict, out.Reason)
 	}
 	for _, call := range w.log {
@@ -345,8 +363,10 @@ func TestPilot(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if !out.Unreliable || out.Pilot.Attempts != 2 || len(out.Trials) != 0 || out.State != StateUndone || len(out.Warnings) == 0 {
-			t.Errorf("unreliable %v after %d attempts, %d trials, state %s, warnings %v", out.Unreliable, out.Pilot.Attempts, len(out.Trials), out.State, out.Warnings)
+		if !out.Unreliable || out.Pilot.Attempts != 2 || len(out.Trials) != 0 || out.State != StateUndone ||
+			len(out.Warnings) == 0 {
+			t.Errorf("unreliable %v after %d attempts, %d trials, state %s, warnings %v", out.Unreliable,
+				out.Pilot.Attempts, len(out.Trials), out.State, out.Warnings)
 		}
 	})
 	t.Run("disturbed", func(t *testing.T) {
@@ -354,7 +374,8 @@ func TestPilot(t *testing.T) {
 		w.discard = func(int) string { return "cross traffic" }
 		out, err := Run(t.Context(), configFor(w), w, w.tuneHosts(), longFatCandidates(), nil)
 		if err != nil || !out.Unreliable || out.Discarded != 4 || len(out.Segments) != 4 {
-			t.Errorf("err %v, unreliable %v, %d of %d segments discarded", err, out.Unreliable, out.Discarded, len(out.Segments))
+			t.Errorf("err %v, unreliable %v, %d of %d segments discarded", err, out.Unreliable, out.Discarded,
+				len(out.Segments))
 		}
 	})
 	t.Run("a few discards", func(t *testing.T) {
@@ -377,7 +398,8 @@ func TestPilot(t *testing.T) {
 			t.Fatal(err)
 		}
 		p := out.Pilot
-		if p.Pairs != 12 || p.PairNoise < 0.005 || p.PairNoise > 0.08 || p.MinUsefulEffect < 0.01 || p.ResolvableEffect <= p.MinUsefulEffect {
+		if p.Pairs != 12 || p.PairNoise < 0.005 || p.PairNoise > 0.08 || p.MinUsefulEffect < 0.01 ||
+			p.ResolvableEffect <= p.MinUsefulEffect {
 			t.Errorf("pilot %+v of a bench with 2.8 %% noise a pair", p)
 		}
 		if math.Abs(out.Baseline.Objective/(941e6*64/2500)-1) > 0.03 || out.Baseline.Segments != 24 {
@@ -387,7 +409,8 @@ func TestPilot(t *testing.T) {
 }
 
 func TestBudget(t *testing.T) {
-	for _, budget := range []time.Duration{time.Millisecond, 10 * time.Second, 30 * time.Second, 60 * time.Second, 80 * time.Second, 100 * time.Second, 115 * time.Second, time.Hour} {
+	for _, budget := range []time.Duration{time.Millisecond, 10 * time.Second, 30 * time.Second, 60 * time.Second,
+		80 * time.Second, 100 * time.Second, 115 * time.Second, time.Hour} {
 		w := longFatPath()
 		start := w.clock
 		c := configFor(w)
@@ -558,10 +581,13 @@ func TestTogether(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if out.State != StateCommitted || w.hosts[Far].values[rmem] != "6144" || w.near(wmem) != "4096" || w.near(mtu) != "1500" {
-		t.Errorf("state %s (%s), values %v %v\n%s", out.State, out.Reason, w.hosts[Far].values, w.hosts[Near].values, verdicts(out))
+	if out.State != StateCommitted || w.hosts[Far].values[rmem] != "6144" || w.near(wmem) != "4096" ||
+		w.near(mtu) != "1500" {
+		t.Errorf("state %s (%s), values %v %v\n%s", out.State, out.Reason, w.hosts[Far].values, w.hosts[Near].values,
+			verdicts(out))
 	}
-	if len(out.Trials) != 6 || !out.Trials[3].Joint || out.Trials[3].Verdict != Kept || out.Trials[4].Verdict != RevertedUnproven || out.Trials[5].Verdict != Kept {
+	if len(out.Trials) != 6 || !out.Trials[3].Joint || out.Trials[3].Verdict != Kept ||
+		out.Trials[4].Verdict != RevertedUnproven || out.Trials[5].Verdict != Kept {
 		t.Errorf("verdicts\n%s", verdicts(out))
 	}
 	if len(out.Kept) != 2 || out.Final.Low < 35 {

@@ -31,7 +31,8 @@ func (s *session) confirm(ctx context.Context, set arm, attempt int) (answer, er
 	if got.decision != better {
 		verdict = RevertedUnproven
 	}
-	s.emit(Event{Kind: EventVerdict, Phase: PhaseConfirmation, Effect: got.effect, Verdict: verdict, Text: "confirmation: " + got.reason})
+	s.emit(Event{Kind: EventVerdict, Phase: PhaseConfirmation, Effect: got.effect, Verdict: verdict,
+		Text: "confirmation: " + got.reason})
 	return got, nil
 }
 
@@ -110,11 +111,13 @@ func (s *session) needs(ctx context.Context, i int, dropped bool) (Ablation, err
 		entry.Effect, entry.Needed, entry.Reused = s.lastWin.effect, true, true
 		return entry, nil
 	}
-	s.emit(Event{Kind: EventPhase, Phase: PhaseAblation, Knob: p.setting.Knob, Side: p.side, From: p.from, To: p.setting.Value,
+	s.emit(Event{Kind: EventPhase, Phase: PhaseAblation, Knob: p.setting.Knob, Side: p.side, From: p.from,
+		To:   p.setting.Value,
 		Text: fmt.Sprintf("is %s %s still needed beside the others", p.side, p.setting.Knob)})
 	got, err := s.compare(ctx, question{
-		phase: PhaseAblation, trial: len(s.out.Ablation), about: p, a: s.kept.without(i), b: s.kept, within: s.cfg.Budget,
-		bar: s.bar(PhaseAblation, s.joint),
+		phase: PhaseAblation, trial: len(s.out.Ablation), about: p, a: s.kept.without(i), b: s.kept,
+		within: s.cfg.Budget,
+		bar:    s.bar(PhaseAblation, s.joint),
 	})
 	entry.Effect = got.effect
 	if disturbed := (*disturbedError)(nil); errors.As(err, &disturbed) {
@@ -131,8 +134,10 @@ func (s *session) needs(ctx context.Context, i int, dropped bool) (Ablation, err
 	if !entry.Needed {
 		verdict = RevertedUnproven
 	}
-	s.emit(Event{Kind: EventVerdict, Phase: PhaseAblation, Knob: p.setting.Knob, Side: p.side, From: p.from, To: p.setting.Value,
-		Effect: got.effect, Verdict: verdict, Text: fmt.Sprintf("%s %s in the kept set: %s", p.side, p.setting.Knob, got.reason)})
+	s.emit(Event{Kind: EventVerdict, Phase: PhaseAblation, Knob: p.setting.Knob, Side: p.side, From: p.from,
+		To:     p.setting.Value,
+		Effect: got.effect, Verdict: verdict, Text: fmt.Sprintf("%s %s in the kept set: %s", p.side, p.setting.Knob,
+			got.reason)})
 	return entry, nil
 }
 
@@ -158,7 +163,8 @@ func (s *session) settle(ctx context.Context) error {
 	s.out.Kept = s.keptList()
 	s.conclude("confirmed: " + s.out.Final.String())
 	if s.out.Soak != nil {
-		s.conclude(fmt.Sprintf("%s; after %s: %s", s.out.Reason, unit.FormatSeconds(s.out.Soak.Waited), s.out.Soak.Effect))
+		s.conclude(fmt.Sprintf("%s; after %s: %s", s.out.Reason, unit.FormatSeconds(s.out.Soak.Waited),
+			s.out.Soak.Effect))
 	}
 	return nil
 }

@@ -55,9 +55,11 @@ type simChange struct {
 }
 
 func newWorld(settings map[Side]map[knob.ID]knob.Value, gain func(w *world) float64) *world {
-	w := &world{hosts: map[Side]*simHost{}, gain: gain, noise: quiet(), clock: time.Date(2026, 11, 20, 9, 0, 0, 0, time.UTC)}
+	w := &world{hosts: map[Side]*simHost{}, gain: gain, noise: quiet(),
+		clock: time.Date(2026, 11, 20, 9, 0, 0, 0, time.UTC)}
 	for side, values := range settings {
-		w.hosts[side] = &simHost{world: w, side: side, original: maps.Clone(values), values: maps.Clone(values), refuse: map[knob.ID]error{}}
+		w.hosts[side] = &simHost{world: w, side: side, original: maps.Clone(values), values: maps.Clone(values),
+			refuse: map[knob.ID]error{}}
 	}
 	return w
 }

@@ -31,7 +31,8 @@ type Soak struct {
 func (s *session) soak(ctx context.Context) error {
 	begin := s.cfg.Now()
 	s.emit(Event{Kind: EventPhase, Phase: PhaseSoak,
-		Text: fmt.Sprintf("%s in force; the gain is tested again in %s", changes(len(s.kept)), unit.FormatSeconds(s.cfg.Soak.Seconds()))})
+		Text: fmt.Sprintf("%s in force; the gain is tested again in %s", changes(len(s.kept)),
+			unit.FormatSeconds(s.cfg.Soak.Seconds()))})
 	if err := s.cfg.Wait(ctx, s.cfg.Soak); err != nil {
 		// The set is proven and committed; whoever does not want to wait has not asked for it to
 		// go.
@@ -40,7 +41,8 @@ func (s *session) soak(ctx context.Context) error {
 		return nil
 	}
 	waited := s.cfg.Now().Sub(begin)
-	s.emit(Event{Kind: EventPhase, Phase: PhaseSoak, Text: fmt.Sprintf("test %s again after %s", changes(len(s.kept)), unit.FormatSeconds(waited.Seconds()))})
+	s.emit(Event{Kind: EventPhase, Phase: PhaseSoak, Text: fmt.Sprintf("test %s again after %s", changes(len(s.kept)),
+		unit.FormatSeconds(waited.Seconds()))})
 	got, err := s.compare(ctx, question{phase: PhaseSoak, b: s.kept, bar: s.bar(PhaseSoak, 0)})
 	out := &Soak{Effect: got.effect, Waited: waited.Seconds(), Reason: got.reason, Guards: got.guards}
 	s.out.Soak = out
@@ -59,7 +61,8 @@ func (s *session) soak(ctx context.Context) error {
 	if !out.Held {
 		verdict, text = RevertedUnproven, out.Reason
 	}
-	s.emit(Event{Kind: EventVerdict, Phase: PhaseSoak, Effect: got.effect, Verdict: verdict, Text: fmt.Sprintf("after %s: %s", unit.FormatSeconds(waited.Seconds()), text)})
+	s.emit(Event{Kind: EventVerdict, Phase: PhaseSoak, Effect: got.effect, Verdict: verdict,
+		Text: fmt.Sprintf("after %s: %s", unit.FormatSeconds(waited.Seconds()), text)})
 	if !out.Held {
 		s.revoke(fmt.Sprintf("the gain did not last %s: %s", unit.FormatSeconds(waited.Seconds()), got.reason))
 		return nil

@@ -37,12 +37,14 @@ func (s *session) together(ctx context.Context) error {
 		}
 		p := placed{side: t.Side, setting: knob.Setting{Knob: t.Knob, Value: to}, from: t.From, why: t.Why}
 		set = set.with(p)
-		members = append(members, Trial{Knob: t.Knob, From: t.From, To: to, Side: t.Side, Why: t.Why, Joint: true, Verdict: RevertedUnproven})
+		members = append(members, Trial{Knob: t.Knob, From: t.From, To: to, Side: t.Side, Why: t.Why, Joint: true,
+			Verdict: RevertedUnproven})
 	}
 	if len(set) < 2 {
 		return nil
 	}
-	s.emit(Event{Kind: EventPhase, Phase: PhaseTrial, Text: fmt.Sprintf("none of them helps alone: try the %d unproven changes together", len(set))})
+	s.emit(Event{Kind: EventPhase, Phase: PhaseTrial,
+		Text: fmt.Sprintf("none of them helps alone: try the %d unproven changes together", len(set))})
 	got, err := s.compare(ctx, question{phase: PhaseTrial, trial: len(s.out.Trials), b: set, bar: s.bar(PhaseTrial, 0)})
 	if disturbed := (*disturbedError)(nil); errors.As(err, &disturbed) {
 		got.reason, err = disturbed.Error(), nil
@@ -64,6 +66,7 @@ func (s *session) together(ctx context.Context) error {
 		m.Reason = fmt.Sprintf("together with %s: %s", counted(len(members)-1, "other"), got.reason)
 		s.out.Trials = append(s.out.Trials, m)
 	}
-	s.emit(Event{Kind: EventVerdict, Phase: PhaseTrial, Effect: got.effect, Verdict: verdict, Text: fmt.Sprintf("together: %s: %s", verdict, got.reason)})
+	s.emit(Event{Kind: EventVerdict, Phase: PhaseTrial, Effect: got.effect, Verdict: verdict,
+		Text: fmt.Sprintf("together: %s: %s", verdict, got.reason)})
 	return err
 }

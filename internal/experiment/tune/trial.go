@@ -95,11 +95,13 @@ func (s *session) judge(ctx context.Context, t *Trial, c Candidate, levels []kno
 			return nil
 		}
 		t.To = chosen
-		s.emit(Event{Kind: EventPhase, Phase: PhaseTrial, Knob: c.Knob, Side: c.Side, From: t.From, To: chosen, Text: describeLevels(tried)})
+		s.emit(Event{Kind: EventPhase, Phase: PhaseTrial, Knob: c.Knob, Side: c.Side, From: t.From, To: chosen,
+			Text: describeLevels(tried)})
 	}
 	p := placed{side: c.Side, setting: knob.Setting{Knob: c.Knob, Value: t.To}, from: t.From, why: c.Why}
 	with := s.kept.with(p)
-	got, err := s.compare(ctx, question{phase: PhaseTrial, trial: index, about: p, a: s.kept, b: with, bar: s.bar(PhaseTrial, 0)})
+	got, err := s.compare(ctx, question{phase: PhaseTrial, trial: index, about: p, a: s.kept, b: with,
+		bar: s.bar(PhaseTrial, 0)})
 	t.Effect, t.Guards, t.Reason = got.effect, got.guards, got.reason
 	if err != nil {
 		return err
@@ -147,7 +149,8 @@ func (s *session) forbidden(c Candidate) (reason string, levels []knob.Value) {
 	case d.Advise:
 		return "only ever reported: " + d.Risk, nil
 	case d.Disturbance > s.cfg.AllowedDisturbance:
-		return fmt.Sprintf("disturbs running traffic (class d%d, allowed is d%d)", d.Disturbance, s.cfg.AllowedDisturbance), nil
+		return fmt.Sprintf("disturbs running traffic (class d%d, allowed is d%d)", d.Disturbance,
+			s.cfg.AllowedDisturbance), nil
 	}
 	for _, v := range c.Levels {
 		canonical, err := d.Normalize(v)
@@ -169,7 +172,8 @@ func (s *session) forbidden(c Candidate) (reason string, levels []knob.Value) {
 // Everything else (a lost connection, a full disk under the journal) means that the host cannot be
 // trusted to undo, and ends the experiment.
 func refusal(err error) (string, bool) {
-	for _, answer := range []error{fs.ErrNotExist, fs.ErrPermission, knob.ErrNotSupported, knob.ErrUnknown, knob.ErrInvalid, errAlready} {
+	for _, answer := range []error{fs.ErrNotExist, fs.ErrPermission, knob.ErrNotSupported, knob.ErrUnknown,
+		knob.ErrInvalid, errAlready} {
 		if errors.Is(err, answer) {
 			return err.Error(), true
 		}

@@ -76,7 +76,8 @@ func header(size int) []byte {
 // told beside it; the second port shares.
 func TestExpressWay(t *testing.T) {
 	const root, up, card = "sys/devices/pci0000:00/0000:00:01.0", "/0000:01:00.0", "/0000:02:00.0"
-	m := tree{root + up + card + "/subsystem->": "../../../../bus/pci", root + up + "/0000:02:00.1/config": string(header(64))}
+	m := tree{root + up + card + "/subsystem->": "../../../../bus/pci",
+		root + up + "/0000:02:00.1/config": string(header(64))}
 	attributes := func(dir, speed, width, maxSpeed, maxWidth string) {
 		m[dir+"/current_link_speed"], m[dir+"/current_link_width"] = speed+"\n", width+"\n"
 		m[dir+"/max_link_speed"], m[dir+"/max_link_width"] = maxSpeed+"\n", maxWidth+"\n"
@@ -95,7 +96,8 @@ func TestExpressWay(t *testing.T) {
 	}
 	// A virtual function has no link of its own and answers with the card's.
 	m[root+up+"/0000:02:10.0/subsystem->"], m[root+up+"/0000:02:10.0/physfn->"] = "../../bus/pci", root+up+card
-	if vf, _ := m.machine().Slot(root + up + "/0000:02:10.0"); vf.CapacityBitsPerSec != want.CapacityBitsPerSec || vf.Address != "0000:02:10.0" {
+	if vf, _ := m.machine().Slot(root + up + "/0000:02:10.0"); vf.CapacityBitsPerSec != want.CapacityBitsPerSec ||
+		vf.Address != "0000:02:10.0" {
 		t.Errorf("virtual function %+v", vf)
 	}
 }
@@ -109,8 +111,9 @@ func TestConventional(t *testing.T) {
 	above := header(64)
 	above[configSecondaryStatus] = status66MHz
 	m := tree{
-		bridge + "/config": string(above), bridge + "/0000:02:05.0/config": string(fast), bridge + "/0000:02:05.0/subsystem->": "../../../../bus/pci",
-		bridge + "/0000:02:06.0/config": string(fast),
+		bridge + "/config": string(above), bridge + "/0000:02:05.0/config": string(fast),
+		bridge + "/0000:02:05.0/subsystem->": "../../../../bus/pci",
+		bridge + "/0000:02:06.0/config":      string(fast),
 	}
 	check := func(name string, m Machine, now, best float64) {
 		t.Helper()
@@ -156,7 +159,8 @@ func TestNarrowestOfTheWay(t *testing.T) {
 	)
 	device := string(pcix(0, pcix64Bits|1<<17))
 	both := func(upper, lower []byte) tree {
-		return tree{up + "/config": string(upper), up + bridge + "/config": string(lower), up + bridge + card + "/config": device,
+		return tree{up + "/config": string(upper), up + bridge + "/config": string(lower),
+			up + bridge + card + "/config":      device,
 			up + bridge + card + "/subsystem->": "../../../../../bus/pci"}
 	}
 	full := pcix(mode133|wide|fast, pcix64Bits)
@@ -173,24 +177,29 @@ func TestNarrowestOfTheWay(t *testing.T) {
 		limitedBy    string
 	}{
 		{"64 bits and 133 MHz all the way", full, full, 64, "pci-x", 64 * 4 * pciClock, 64 * 4 * pciClock, ""},
-		{"a slot of 32 bits", full, pcix(mode133|fast, pcix64Bits), 32, "pci-x", 32 * 4 * pciClock, 32 * 4 * pciClock, ""},
+		{"a slot of 32 bits", full, pcix(mode133|fast, pcix64Bits), 32, "pci-x", 32 * 4 * pciClock,
+			32 * 4 * pciClock, ""},
 		{"a slot of 66 MHz", full, pcix(1<<6|wide, pcix64Bits), 64, "pci-x", 64 * 2 * pciClock, 64 * 2 * pciClock, ""},
 		{"the bridge of a desktop", full, plain, 32, "pci", 32 * pciClock, 32 * pciClock, ""},
 		{"a conventional bridge of 66 MHz", full, slow66, 64, "pci", 64 * 2 * pciClock, 64 * 2 * pciClock, ""},
-		{"a narrow bus above", pcix(mode133|fast, 0), full, 64, "pci-x", 32 * 4 * pciClock, 64 * 4 * pciClock, "0000:00:02.0"},
-		{"a narrow upper side", full, pcix(mode133|wide|fast, 0), 64, "pci-x", 32 * 4 * pciClock, 64 * 4 * pciClock, "0000:00:02.0"},
+		{"a narrow bus above", pcix(mode133|fast, 0), full, 64, "pci-x", 32 * 4 * pciClock, 64 * 4 * pciClock,
+			"0000:00:02.0"},
+		{"a narrow upper side", full, pcix(mode133|wide|fast, 0), 64, "pci-x", 32 * 4 * pciClock, 64 * 4 * pciClock,
+			"0000:00:02.0"},
 		{"a desktop above", plain, full, 64, "pci-x", 32 * pciClock, 64 * 4 * pciClock, "0000:00:02.0"},
 		{"a bridge that hides", hidden, hidden, 64, "pci", 64 * pciClock, 64 * 4 * pciClock, ""},
 	} {
 		got, ok := both(c.upper, c.lower).machine().Slot(up + bridge + card)
-		if !ok || got.Width != c.width || got.Kind != c.kind || got.CapacityBitsPerSec != c.now || got.MaxCapacityBitsPerSec != c.best || got.LimitedBy != c.limitedBy {
+		if !ok || got.Width != c.width || got.Kind != c.kind || got.CapacityBitsPerSec != c.now ||
+			got.MaxCapacityBitsPerSec != c.best || got.LimitedBy != c.limitedBy {
 			t.Errorf("%s: %+v", c.name, got)
 		}
 	}
 	// A bridge from PCIe x1 of the first generation carries 2 Gb/s each way.
 	m := both(full, full)
 	m[up+bridge+"/current_link_speed"], m[up+bridge+"/current_link_width"] = "2.5 GT/s PCIe", "1"
-	if got, _ := m.machine().Slot(up + bridge + card); got.CapacityBitsPerSec != 2e9 || got.LimitedBy != "0000:01:01.0" {
+	if got, _ := m.machine().Slot(up + bridge + card); got.CapacityBitsPerSec != 2e9 ||
+		got.LimitedBy != "0000:01:01.0" {
 		t.Errorf("behind PCIe: %+v", got)
 	}
 }
@@ -210,7 +219,8 @@ func TestOtherBuses(t *testing.T) {
 		"sys/devices/pci0000:00/0000:00:03.0/virtio0": {Kind: "virtio", Address: "0000:00:03.0"},
 		"sys/devices/pnp0/00:05":                      {Kind: "isa", Address: "00:05"},
 		"sys/devices/vif-0":                           {Kind: "xen", Address: "vif-0"},
-		"sys/devices/eisa0/00:03":                     {Kind: "eisa", Address: "00:03", Width: 32, CapacityBitsPerSec: eisaRate, MaxCapacityBitsPerSec: eisaRate},
+		"sys/devices/eisa0/00:03": {Kind: "eisa", Address: "00:03", Width: 32,
+			CapacityBitsPerSec: eisaRate, MaxCapacityBitsPerSec: eisaRate},
 	} {
 		got, ok := m.machine().Slot(device)
 		if diff := cmp.Diff(want, got); diff != "" || !ok {
@@ -236,12 +246,14 @@ func TestOtherBuses(t *testing.T) {
 }
 
 func TestParseWords(t *testing.T) {
-	for text, want := range map[string]float64{"8.0 GT/s PCIe": 8, "2.5 GT/s": 2.5, "16 GT/s": 16, "Unknown": 0, "Unknown speed": 0, "NaN GT/s": 0, "-5 GT/s": 0, "": 0} {
+	for text, want := range map[string]float64{"8.0 GT/s PCIe": 8, "2.5 GT/s": 2.5, "16 GT/s": 16, "Unknown": 0,
+		"Unknown speed": 0, "NaN GT/s": 0, "-5 GT/s": 0, "": 0} {
 		if got := parseTransfers(text); got != want {
 			t.Errorf("parseTransfers(%q) = %v", text, got)
 		}
 	}
-	for gt, want := range map[float64]float64{2.5: 2e9, 5: 4e9, 8: 8e9 * 128 / 130, 16: 16e9 * 128 / 130, 64: 64e9 * 242 / 256} {
+	for gt, want := range map[float64]float64{2.5: 2e9, 5: 4e9, 8: 8e9 * 128 / 130, 16: 16e9 * 128 / 130,
+		64: 64e9 * 242 / 256} {
 		if got := laneRate(gt); got != want {
 			t.Errorf("laneRate(%v) = %v, want %v", gt, got, want)
 		}
@@ -251,8 +263,10 @@ func TestParseWords(t *testing.T) {
 		x         bool
 		ok        bool
 	}{
-		"33 MHz PCI": {pciClock, false, true}, "66 MHz PCI": {2 * pciClock, false, true}, "50 MHz PCI": {50e6, false, true}, "66 MHz PCI-X": {2 * pciClock, true, true},
-		"100 MHz PCI-X": {100e6, true, true}, "133 MHz PCI-X": {4 * pciClock, true, true}, "133 MHz PCI-X 266": {8 * pciClock, true, true},
+		"33 MHz PCI": {pciClock, false, true}, "66 MHz PCI": {2 * pciClock, false, true},
+		"50 MHz PCI": {50e6, false, true}, "66 MHz PCI-X": {2 * pciClock, true, true},
+		"100 MHz PCI-X": {100e6, true, true}, "133 MHz PCI-X": {4 * pciClock, true, true},
+		"133 MHz PCI-X 266": {8 * pciClock, true, true},
 		"133 MHz PCI-X 533": {16 * pciClock, true, true}, "8.0 GT/s PCIe": {}, "AGP 4x": {}, "": {},
 	} {
 		if transfers, x, ok := parseSlotSpeed(text); transfers != want.transfers || x != want.x || ok != want.ok {
@@ -308,10 +322,12 @@ func FuzzConfig(f *testing.F) {
 		}
 		secondaryTransfers(config)
 		m := tree{"sys/devices/pci0000:00/0000:00:03.0/config": string(config)}
-		if c, ok := m.machine().Control("sys/devices/pci0000:00/0000:00:03.0"); ok && (c.PayloadBytes > 4096 || c.ReadRequestBytes > 4096 || c.PayloadSupportedBytes > 4096) {
+		if c, ok := m.machine().Control("sys/devices/pci0000:00/0000:00:03.0"); ok &&
+			(c.PayloadBytes > 4096 || c.ReadRequestBytes > 4096 || c.PayloadSupportedBytes > 4096) {
 			t.Errorf("control %+v", c)
 		}
-		if width, best, ok := secondaryBus(config); ok && (width != 0 && width != 32 && width != 64 || best < pciClock || best > 16*pciClock) {
+		if width, best, ok := secondaryBus(config); ok &&
+			(width != 0 && width != 32 && width != 64 || best < pciClock || best > 16*pciClock) {
 			t.Errorf("bus of %d bits, %v transfers", width, best)
 		}
 	})
@@ -319,7 +335,8 @@ func FuzzConfig(f *testing.F) {
 
 // FuzzWords: the words of sysfs give figures within bounds or none.
 func FuzzWords(f *testing.F) {
-	for _, seed := range []string{"133 MHz PCI-X", "33 MHz PCI", "8.0 GT/s PCIe", "Unknown speed", "NaN GT/s", "1e9 MHz PCI"} {
+	for _, seed := range []string{"133 MHz PCI-X", "33 MHz PCI", "8.0 GT/s PCIe", "Unknown speed", "NaN GT/s",
+		"1e9 MHz PCI"} {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, in string) {

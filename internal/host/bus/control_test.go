@@ -27,7 +27,8 @@ func TestControl(t *testing.T) {
 		want   Control
 		ok     bool
 	}{
-		{"256 of 512 bytes, reads of 4096", config(2, 5<<12|1<<5), nil, Control{PayloadBytes: 256, PayloadSupportedBytes: 512, ReadRequestBytes: 4096}, true},
+		{"256 of 512 bytes, reads of 4096", config(2, 5<<12|1<<5), nil,
+			Control{PayloadBytes: 256, PayloadSupportedBytes: 512, ReadRequestBytes: 4096}, true},
 		{"the smallest", config(0, 0), nil, Control{128, 128, 128}, true},
 		{"reserved codes", config(7, 6<<12|7<<5), nil, Control{}, true},
 		{"64 bytes for everybody", config(2, 0)[:64], nil, Control{}, false},

@@ -115,7 +115,8 @@ func (m Machine) narrow(bridge string, s *Slot) {
 		transfers, isX := secondaryTransfers(above)
 		if !isX {
 			transfers = pciClock
-			if binary.LittleEndian.Uint16(above[configSecondaryStatus:])&binary.LittleEndian.Uint16(config[configStatus:])&status66MHz != 0 {
+			if binary.LittleEndian.Uint16(above[configSecondaryStatus:])&binary.LittleEndian.Uint16(
+				config[configStatus:])&status66MHz != 0 {
 				transfers = 2 * pciClock
 			}
 		}

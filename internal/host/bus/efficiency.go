@@ -52,9 +52,11 @@ func (s Slot) Efficiency(maxPayload int) (ratio float64, why string, ok bool) {
 		return p / (p + expressOverhead) * expressRest,
 			fmt.Sprintf("%d / (%d + %d) for packet headers (MPS%s; PCIe 5.0 §2.2) × %.2f for flow control and descriptors", maxPayload, maxPayload, expressOverhead, assumed, expressRest), true
 	case "pci-x":
-		return pcixEfficiency, "shared by both directions and all its cards, less arbitration and split transactions (PCI-X 2.0)", true
+		return pcixEfficiency,
+			"shared by both directions and all its cards, less arbitration and split transactions (PCI-X 2.0)", true
 	case "pci":
-		return pciEfficiency, "shared by both directions and all its cards, less arbitration and wait states (seen: 80 of 133 MB/s)", true
+		return pciEfficiency,
+			"shared by both directions and all its cards, less arbitration and wait states (seen: 80 of 133 MB/s)", true
 	case "eisa":
 		return eisaEfficiency, "ordinary cycles of two clocks (EISA 3.12)", true
 	case "isa":
@@ -64,7 +66,8 @@ func (s Slot) Efficiency(maxPayload int) (ratio float64, why string, ok bool) {
 		return isa16Efficiency, "ordinary memory cycles of three clocks", true
 	case "usb":
 		if s.CapacityBitsPerSec <= 480e6 {
-			return usb2Efficiency, "bulk transfers, 13 packets of 512 bytes in each micro-frame (USB 2.0, table 5-10)", true
+			return usb2Efficiency, "bulk transfers, 13 packets of 512 bytes in each micro-frame (USB 2.0, table 5-10)",
+				true
 		}
 		return usb3Efficiency, "bulk transfers (seen: 400 of 500 MB/s)", true
 	}

@@ -43,7 +43,8 @@ func TestUsableRates(t *testing.T) {
 			t.Errorf("%s: %v %q %v", c.name, ratio, why, ok)
 		}
 		if !near(c.nominal/8e6, c.paper, 0.005) || !near(c.nominal*ratio/8e6, c.usable, 0.005) {
-			t.Errorf("%s: %.1f of %.1f MB/s, want %v of %v", c.name, c.nominal*ratio/8e6, c.nominal/8e6, c.usable, c.paper)
+			t.Errorf("%s: %.1f of %.1f MB/s, want %v of %v", c.name, c.nominal*ratio/8e6, c.nominal/8e6,
+				c.usable, c.paper)
 		}
 	}
 	if _, _, ok := (Slot{Kind: "virtio"}).Efficiency(0); ok {

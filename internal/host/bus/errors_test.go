@@ -14,7 +14,8 @@ func TestErrors(t *testing.T) {
 		device + "/aer_dev_nonfatal":    "Undefined 0\nDLP 4\nBad TLP 2\n\nbroken\n -\nTOTAL_ERR_NONFATAL 6\n",
 	}
 	got, ok := m.machine().Errors(device)
-	want := Errors{Correctable: 5, NonFatal: 6, Fatal: 1, Kinds: map[string]uint64{"RxErr": 2, "BadTLP": 3, "DLP": 5, "Bad TLP": 2}}
+	want := Errors{Correctable: 5, NonFatal: 6, Fatal: 1,
+		Kinds: map[string]uint64{"RxErr": 2, "BadTLP": 3, "DLP": 5, "Bad TLP": 2}}
 	if diff := cmp.Diff(want, got); diff != "" || !ok {
 		t.Errorf("%v (-want +got):\n%s", ok, diff)
 	}

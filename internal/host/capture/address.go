@@ -123,7 +123,8 @@ func special(first, second byte) bool {
 // documentation are the blocks that belong to nobody (RFC 5737); their third octet says so and
 // stays.
 var documentation = [...]netip.Prefix{
-	netip.MustParsePrefix("192.0.2.0/24"), netip.MustParsePrefix("198.51.100.0/24"), netip.MustParsePrefix("203.0.113.0/24"),
+	netip.MustParsePrefix("192.0.2.0/24"), netip.MustParsePrefix("198.51.100.0/24"),
+	netip.MustParsePrefix("203.0.113.0/24"),
 }
 
 // addr replaces an address; the zone, which is an interface, stays. What has a meaning of its own
@@ -193,7 +194,8 @@ var solicited = netip.MustParsePrefix("ff02::1:ff00:0/104")
 // public.
 var keeps6 = [...]netip.Prefix{
 	netip.MustParsePrefix("fe80::/64"), netip.MustParsePrefix("fe80::/10"), netip.MustParsePrefix("fc00::/7"),
-	netip.MustParsePrefix("2001:db8::/32"), netip.MustParsePrefix("3fff::/20"), netip.MustParsePrefix("2000::/3"), solicited,
+	netip.MustParsePrefix("2001:db8::/32"), netip.MustParsePrefix("3fff::/20"),
+	netip.MustParsePrefix("2000::/3"), solicited,
 }
 
 // embeds are the prefixes behind which an IPv4 address stands: NAT64 (RFC 6052) and 6to4 (RFC
@@ -243,7 +245,8 @@ func (r *replacer) addr6(a netip.Addr) netip.Addr {
 	// that for a card's.
 	if from[11] == 0xff && from[12] == 0xfe && !a.IsMulticast() {
 		hardware := r.mac([]byte{from[8] ^ 2, from[9], from[10], from[13], from[14], from[15]})
-		copy(b[8:], []byte{hardware[0] ^ 2, hardware[1], hardware[2], 0xff, 0xfe, hardware[3], hardware[4], hardware[5]})
+		copy(b[8:], []byte{hardware[0] ^ 2, hardware[1], hardware[2], 0xff, 0xfe, hardware[3], hardware[4],
+			hardware[5]})
 	}
 	return netip.AddrFrom16(b)
 }

@@ -13,10 +13,14 @@ func testScrubber() *scrubber { return newScrubber([keyBytes]byte{42}) }
 func TestKept(t *testing.T) {
 	s := testScrubber()
 	for _, text := range []string{
-		"127.0.0.1", "::1", "::", "0.0.0.0", "0.0.0.0/0", "::/0", "224.0.0.1", "ff02::1", "255.255.255.255", "255.255.248.0", "128.0.0.0/1", "10.0.0.0/8",
-		"fe80::/64", "fe80::/10", "fc00::/7", "2000::/3", "192.0.2.0/24", "203.0.113.0/24", "2001:db8::/32", "00:00:00:00:00:00", "ff:ff:ff:ff:ff:ff",
-		"00000000-0000-0000-0000-000000000000", "0000:03:00.0", "pci0000:00/0000:00:1f.6", "12:34:56", "1-1.2.3.4", "ffffffff,ffffffff", "6.18.44-fc",
-		"4096\t131072\t33554432", "eth0.100@eth0", "enp3s0f0np0", "eno1", "enxyz", "0x86dd", "fq_codel 8001: root", "...", ":", "-", "%", "a::b::c",
+		"127.0.0.1", "::1", "::", "0.0.0.0", "0.0.0.0/0", "::/0", "224.0.0.1", "ff02::1", "255.255.255.255",
+		"255.255.248.0", "128.0.0.0/1", "10.0.0.0/8",
+		"fe80::/64", "fe80::/10", "fc00::/7", "2000::/3", "192.0.2.0/24", "203.0.113.0/24", "2001:db8::/32",
+		"00:00:00:00:00:00", "ff:ff:ff:ff:ff:ff",
+		"00000000-0000-0000-0000-000000000000", "0000:03:00.0", "pci0000:00/0000:00:1f.6", "12:34:56", "1-1.2.3.4",
+		"ffffffff,ffffffff", "6.18.44-fc",
+		"4096\t131072\t33554432", "eth0.100@eth0", "enp3s0f0np0", "eno1", "enxyz", "0x86dd", "fq_codel 8001: root",
+		"...", ":", "-", "%", "a::b::c",
 	} {
 		if got := s.text(text); got != text {
 			t.Errorf("%q became %q", text, got)
@@ -59,7 +63,8 @@ func TestReplaced(t *testing.T) {
 	if got := s.text("fe80::1%eth0"); !strings.HasSuffix(got, "%eth0") || got == "fe80::1%eth0" {
 		t.Errorf("zone: %q", got)
 	}
-	if got, want := s.text("10.1.2.3:22 10.1.2.3-10.1.2.9"), s.text("10.1.2.3")+":22 "+s.text("10.1.2.3")+"-"+s.text("10.1.2.9"); got != want {
+	if got, want := s.text("10.1.2.3:22 10.1.2.3-10.1.2.9"), s.text("10.1.2.3")+":22 "+s.text("10.1.2.3")+"-"+
+		s.text("10.1.2.9"); got != want {
 		t.Errorf("port and range: %q, want %q", got, want)
 	}
 }
@@ -73,10 +78,12 @@ func TestHardware(t *testing.T) {
 	if got == in || got[1] != '2' && got[1] != '6' && got[1] != 'a' && got[1] != 'e' {
 		t.Errorf("%s became %s: not locally administered", in, got)
 	}
-	if name := s.text("net.ipv4.conf.enx001b210a0b0c.rp_filter"); name != "net.ipv4.conf.enx"+strings.ReplaceAll(got, ":", "")+".rp_filter" {
+	if name := s.text("net.ipv4.conf.enx001b210a0b0c.rp_filter"); name != "net.ipv4.conf.enx"+
+		strings.ReplaceAll(got, ":", "")+".rp_filter" {
 		t.Errorf("name %q of %s", name, got)
 	}
-	if name := s.path("sys/class/net/enx001b210a0b0c/mtu"); name != "sys/class/net/enx"+strings.ReplaceAll(got, ":", "")+"/mtu" {
+	if name := s.path("sys/class/net/enx001b210a0b0c/mtu"); name != "sys/class/net/enx"+
+		strings.ReplaceAll(got, ":", "")+"/mtu" {
 		t.Errorf("path %q of %s", name, got)
 	}
 	a := netip.MustParseAddr(s.text("fe80::21b:21ff:fe0a:b0c")).As16()
@@ -86,7 +93,8 @@ func TestHardware(t *testing.T) {
 	if m := s.text("01:00:5e:00:00:fb"); m[1] != '3' && m[1] != '7' && m[1] != 'b' && m[1] != 'f' {
 		t.Errorf("multicast became %s", m)
 	}
-	if ib := s.text("80:00:02:08:fe:80:00:00:00:00:00:00:00:02:c9:03:00:00:10:3b"); len(ib) != 59 || strings.Contains(ib, "c9:03") {
+	if ib := s.text("80:00:02:08:fe:80:00:00:00:00:00:00:00:02:c9:03:00:00:10:3b"); len(ib) != 59 ||
+		strings.Contains(ib, "c9:03") {
 		t.Errorf("InfiniBand became %s", ib)
 	}
 }
@@ -151,9 +159,10 @@ func plainKind(a netip.Addr) bool {
 	if a.Is4() {
 		return kindOf(a) == "public" && a.As4()[0] < 224 && a.As4()[0] > 0
 	}
-	return netip.MustParsePrefix("2000::/3").Contains(a) && !slices.ContainsFunc([]string{"2001:db8::/32", "2002::/16", "3fff::/20"}, func(p string) bool {
-		return netip.MustParsePrefix(p).Contains(a)
-	})
+	return netip.MustParsePrefix("2000::/3").Contains(a) &&
+		!slices.ContainsFunc([]string{"2001:db8::/32", "2002::/16", "3fff::/20"}, func(p string) bool {
+			return netip.MustParsePrefix(p).Contains(a)
+		})
 }
 
 func shared(a, b netip.Addr) int {
@@ -170,7 +179,8 @@ func shared(a, b netip.Addr) int {
 // table keeps its lines.
 func FuzzContent(f *testing.F) {
 	names := []string{
-		"proc/net/route", "proc/net/ipv6_route", "proc/net/if_inet6", "proc/self/mountinfo", "proc/mounts", "proc/self/mountstats", "proc/cmdline",
+		"proc/net/route", "proc/net/ipv6_route", "proc/net/if_inet6", "proc/self/mountinfo", "proc/mounts",
+		"proc/self/mountstats", "proc/cmdline",
 		"linerate/links.json", "proc/sys/kernel/hostname", "proc/cpuinfo", "sys/class/net/eth0/address", "proc/stat",
 	}
 	f.Add(0, "eth0\t0011A8C0\t00000000\t0001\t0\t0\t0\t00FFFFFF\t0\t0\t0\n")
@@ -185,7 +195,8 @@ func FuzzContent(f *testing.F) {
 			t.Errorf("%q became %q and %q", text, one, two)
 		}
 		value := name == "proc/cmdline" || name == "proc/sys/kernel/hostname" // replaced as a whole
-		if !value && !strings.HasSuffix(name, ".json") && strings.Count(text, "\n") != strings.Count(string(one), "\n") {
+		if !value && !strings.HasSuffix(name, ".json") &&
+			strings.Count(text, "\n") != strings.Count(string(one), "\n") {
 			t.Errorf("%s: %q became %q", name, text, one)
 		}
 	})

@@ -159,8 +159,10 @@ func planted(t testing.TB) *Capture {
 
 // secrets are what planted.capture says about somebody; none may be in a capture of it.
 var secrets = []string{
-	"db7", "acme", "alice", "payroll", "Falcon9", "filer", "001b21", "00:1b:21", "aa:bb:cc", "aabbcc", "84.23.7", "10.44.3", "2a02:8108", "8108",
-	"f412c7d2", "f412C7D2", "0123456789abcdef0123456789abcdef", "SN-4711", "uplink to Bonn", "172.29.11", "192.168.77", "5417032C", "2A028108", "0B1D1AC0",
+	"db7", "acme", "alice", "payroll", "Falcon9", "filer", "001b21", "00:1b:21", "aa:bb:cc", "aabbcc", "84.23.7",
+	"10.44.3", "2a02:8108", "8108",
+	"f412c7d2", "f412C7D2", "0123456789abcdef0123456789abcdef", "SN-4711", "uplink to Bonn", "172.29.11", "192.168.77",
+	"5417032C", "2A028108", "0B1D1AC0",
 	"hunter2", "s3cret", "0001b2", "CZ123",
 }
 
@@ -177,9 +179,12 @@ func TestNothingLeaks(t *testing.T) {
 		}
 	}
 	for _, kept := range []string{
-		"tcp_rmem = 4096\t131072\t33554432", "127.0.0.1/8", "ff02::1", "5.10.0.7", "0x800007", "isolcpus=2-7", "rsize=1048576", "vers=4.2", "Xeon",
-		"MemTotal:       65800000 kB", "tcp_congestion_control = cubic", "0000:03:00.0", "224.0.0.251", "255.255.255.0", "1-1.2.3.4",
-		"12:cpuset:/docker/group-", "/kubepods/burstable/group-", `environ == "container=lxc\x00"`, "0::/", "version = Linux version 5.10.0.7\n", "[etc/netplan]\nfile-",
+		"tcp_rmem = 4096\t131072\t33554432", "127.0.0.1/8", "ff02::1", "5.10.0.7", "0x800007", "isolcpus=2-7",
+		"rsize=1048576", "vers=4.2", "Xeon",
+		"MemTotal:       65800000 kB", "tcp_congestion_control = cubic", "0000:03:00.0", "224.0.0.251", "255.255.255.0",
+		"1-1.2.3.4",
+		"12:cpuset:/docker/group-", "/kubepods/burstable/group-", `environ == "container=lxc\x00"`, "0::/",
+		"version = Linux version 5.10.0.7\n", "[etc/netplan]\nfile-",
 	} {
 		if !strings.Contains(text, kept) {
 			t.Errorf("%q is gone from the capture", kept)
@@ -209,8 +214,10 @@ func TestAgain(t *testing.T) {
 			if diff := cmp.Diff(before.Settings, after.Settings); diff != "" {
 				t.Errorf("settings (-first +second):\n%s", diff)
 			}
-			if len(before.Interfaces) != len(after.Interfaces) || len(before.Routes) != len(after.Routes) || len(before.Warnings) != len(after.Warnings) {
-				t.Errorf("interfaces, routes, warnings: %d %d %d, then %d %d %d", len(before.Interfaces), len(before.Routes), len(before.Warnings),
+			if len(before.Interfaces) != len(after.Interfaces) || len(before.Routes) != len(after.Routes) ||
+				len(before.Warnings) != len(after.Warnings) {
+				t.Errorf("interfaces, routes, warnings: %d %d %d, then %d %d %d", len(before.Interfaces),
+					len(before.Routes), len(before.Warnings),
 					len(after.Interfaces), len(after.Routes), len(after.Warnings))
 			}
 		})

@@ -92,7 +92,8 @@ func secret(base string) bool {
 	case "phys_port_id", "phys_switch_id", "wwid", "unique_id", "machine-id", "vpd":
 		return true
 	}
-	return strings.HasSuffix(base, "serial") || strings.HasSuffix(base, "asset_tag") || strings.HasSuffix(base, "serial_number")
+	return strings.HasSuffix(base, "serial") || strings.HasSuffix(base, "asset_tag") ||
+		strings.HasSuffix(base, "serial_number")
 }
 
 // serial replaces a serial number; UUIDs and runs of digits keep their form.
@@ -214,7 +215,8 @@ func environment(in []byte) []byte {
 // groupWords begin the elements of a control group's path that say what made it. What follows them
 // is the name or the number of one container.
 var groupWords = []string{
-	"docker", "lxc", "kubepods", "libpod", "containerd", "machine.slice", "system.slice", "user.slice", "init.scope", "burstable", "besteffort",
+	"docker", "lxc", "kubepods", "libpod", "containerd", "machine.slice", "system.slice", "user.slice", "init.scope",
+	"burstable", "besteffort",
 }
 
 // groupLine replaces, in a line of /proc/PID/cgroup (NUMBER:CONTROLLERS:PATH), the names in the

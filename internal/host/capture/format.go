@@ -121,7 +121,8 @@ func plain(text string) bool {
 // word gives a name as itself, or quoted where it would be taken for something else.
 func word(name string) string {
 	// Whatever the reader would take for something else at the place of a name.
-	if name == "" || name == "end" || !plain(name) || strings.ContainsAny(name, " \t\n\"\\]") || strings.ContainsAny(name[:1], "#[") {
+	if name == "" || name == "end" || !plain(name) || strings.ContainsAny(name, " \t\n\"\\]") ||
+		strings.ContainsAny(name[:1], "#[") {
 		return strconv.Quote(name)
 	}
 	return name

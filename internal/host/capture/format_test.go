@@ -95,7 +95,8 @@ func TestRefused(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			_, err := Read(strings.NewReader(c.text))
-			if err == nil || !errors.Is(err, ErrFormat) || !strings.Contains(err.Error(), c.want) || strings.Contains(err.Error(), "\n") {
+			if err == nil || !errors.Is(err, ErrFormat) || !strings.Contains(err.Error(), c.want) ||
+				strings.Contains(err.Error(), "\n") {
 				t.Errorf("error %v, want one with %q", err, c.want)
 			}
 		})
@@ -110,7 +111,8 @@ func TestBounds(t *testing.T) {
 		fmt.Fprintf(&b, "f%d =\n", i)
 	}
 	b.WriteString("end\n")
-	if _, err := Read(strings.NewReader(b.String())); !errors.Is(err, ErrFormat) || !strings.Contains(err.Error(), "more than 100000 entries") {
+	if _, err := Read(strings.NewReader(b.String())); !errors.Is(err, ErrFormat) ||
+		!strings.Contains(err.Error(), "more than 100000 entries") {
 		t.Errorf("error %v", err)
 	}
 	if _, err := Read(endless{}); !errors.Is(err, ErrFormat) || !strings.Contains(err.Error(), "longer than 64 MiB") {

@@ -19,7 +19,8 @@ func TestMain(m *testing.M) { guesttest.Main(m) }
 
 // cards are those of a guest, with the drivers that carry them.
 var cards = map[string]string{
-	"e1000": "e1000", "e1000-82545em": "e1000", "e1000e": "e1000e", "virtio-net-pci": "virtio_net", "vmxnet3": "vmxnet3", "usb-net": "cdc_ether",
+	"e1000": "e1000", "e1000-82545em": "e1000", "e1000e": "e1000e", "virtio-net-pci": "virtio_net",
+	"vmxnet3": "vmxnet3", "usb-net": "cdc_ether",
 }
 
 // ip runs ip(8).

@@ -28,7 +28,8 @@ func TestLive(t *testing.T) {
 	}
 	before.Name = s.hostName(before.Name)
 	want, got := steady(before), steady(after)
-	if diff := cmp.Diff(string(sorted(t, s.document(indented(t, want)))), string(sorted(t, indented(t, got)))); diff != "" {
+	if diff := cmp.Diff(string(sorted(t, s.document(indented(t, want)))),
+		string(sorted(t, indented(t, got)))); diff != "" {
 		t.Errorf("scrubbed document, document of the capture (-want +got):\n%s", diff)
 	}
 	if diff := cmp.Diff(len(before.Warnings), len(after.Warnings), cmpopts.EquateEmpty()); diff != "" {

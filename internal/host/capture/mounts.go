@@ -125,11 +125,16 @@ func (s *scrubber) server(name string) string {
 // usual are the parts of paths that every system has (Filesystem Hierarchy Standard, and what Linux
 // itself mounts): they say nothing, and a reader needs them to see what is what.
 var usual = map[string]bool{
-	"": true, ".": true, "..": true, "bin": true, "boot": true, "cgroup": true, "dev": true, "efi": true, "etc": true, "fs": true, "home": true,
-	"hugepages": true, "kernel": true, "lib": true, "local": true, "log": true, "media": true, "mnt": true, "mqueue": true, "net": true, "nfs": true,
-	"opt": true, "proc": true, "pts": true, "root": true, "run": true, "shm": true, "srv": true, "sys": true, "tmp": true, "user": true, "usr": true,
-	"var": true, "mapper": true, "none": true, "tmpfs": true, "sysfs": true, "devtmpfs": true, "devpts": true, "overlay": true, "cgroup2": true,
-	"securityfs": true, "debugfs": true, "tracefs": true, "bpf": true, "pstore": true, "configfs": true, "fusectl": true, "hugetlbfs": true,
+	"": true, ".": true, "..": true, "bin": true, "boot": true, "cgroup": true, "dev": true, "efi": true, "etc": true,
+	"fs": true, "home": true,
+	"hugepages": true, "kernel": true, "lib": true, "local": true, "log": true, "media": true, "mnt": true,
+	"mqueue": true, "net": true, "nfs": true,
+	"opt": true, "proc": true, "pts": true, "root": true, "run": true, "shm": true, "srv": true, "sys": true,
+	"tmp": true, "user": true, "usr": true,
+	"var": true, "mapper": true, "none": true, "tmpfs": true, "sysfs": true, "devtmpfs": true, "devpts": true,
+	"overlay": true, "cgroup2": true,
+	"securityfs": true, "debugfs": true, "tracefs": true, "bpf": true, "pstore": true, "configfs": true,
+	"fusectl": true, "hugetlbfs": true,
 }
 
 // directories replaces the elements of a path that somebody chose: shares, users' homes, projects.
@@ -156,7 +161,8 @@ func (s *scrubber) options(text string) string {
 			parts[i] = s.text(p)
 			// What an administrator has typed. A password is here only where a file system prints
 			// its own, which is once too often.
-		case key == "username" || key == "user" || key == "domain" || key == "cruid" || key == "name" || key == "password" || key == "pass":
+		case key == "username" || key == "user" || key == "domain" || key == "cruid" || key == "name" ||
+			key == "password" || key == "pass":
 			parts[i] = key + "=" + s.replace.name("user", value)
 		case strings.Contains(value, "/"):
 			elements := strings.Split(value, ":") // overlayfs has several directories in one option
@@ -174,13 +180,20 @@ func (s *scrubber) options(text string) string {
 // tuning are the parameters of the kernel's command line whose values say how the machine runs and
 // not whose it is.
 var tuning = map[string]bool{
-	"isolcpus": true, "nohz": true, "nohz_full": true, "rcu_nocbs": true, "rcu_nocb_poll": true, "mitigations": true, "pcie_aspm": true, "idle": true,
-	"processor.max_cstate": true, "intel_idle.max_cstate": true, "intel_pstate": true, "amd_pstate": true, "intel_iommu": true, "amd_iommu": true,
-	"iommu": true, "iommu.passthrough": true, "iommu.strict": true, "hugepages": true, "hugepagesz": true, "default_hugepagesz": true,
-	"transparent_hugepage": true, "numa_balancing": true, "numa": true, "clocksource": true, "tsc": true, "nosmt": true, "nmi_watchdog": true,
-	"skew_tick": true, "irqaffinity": true, "threadirqs": true, "preempt": true, "net.ifnames": true, "biosdevname": true, "maxcpus": true,
-	"spectre_v2": true, "pti": true, "mce": true, "audit": true, "selinux": true, "quiet": true, "ro": true, "rw": true, "pci": true, "acpi": true,
-	"cpufreq.default_governor": true, "ipv6.disable": true, "mem": true, "nosoftlockup": true, "workqueue.power_efficient": true,
+	"isolcpus": true, "nohz": true, "nohz_full": true, "rcu_nocbs": true, "rcu_nocb_poll": true, "mitigations": true,
+	"pcie_aspm": true, "idle": true,
+	"processor.max_cstate": true, "intel_idle.max_cstate": true, "intel_pstate": true, "amd_pstate": true,
+	"intel_iommu": true, "amd_iommu": true,
+	"iommu": true, "iommu.passthrough": true, "iommu.strict": true, "hugepages": true, "hugepagesz": true,
+	"default_hugepagesz":   true,
+	"transparent_hugepage": true, "numa_balancing": true, "numa": true, "clocksource": true, "tsc": true, "nosmt": true,
+	"nmi_watchdog": true,
+	"skew_tick":    true, "irqaffinity": true, "threadirqs": true, "preempt": true, "net.ifnames": true,
+	"biosdevname": true, "maxcpus": true,
+	"spectre_v2": true, "pti": true, "mce": true, "audit": true, "selinux": true, "quiet": true, "ro": true, "rw": true,
+	"pci": true, "acpi": true,
+	"cpufreq.default_governor": true, "ipv6.disable": true, "mem": true, "nosoftlockup": true,
+	"workqueue.power_efficient": true,
 }
 
 // commandLine keeps the parameters that bear on speed and the bare names of the others: a root file
@@ -207,7 +220,8 @@ func (s *scrubber) commandLine(text string) string {
 // uname(2) and of Go.
 func bigEndian(arch string) bool {
 	switch arch {
-	case "s390", "s390x", "ppc", "ppc64", "powerpc", "powerpc64", "mips", "mips64", "armeb", "aarch64_be", "sparc", "sparc64", "m68k", "parisc":
+	case "s390", "s390x", "ppc", "ppc64", "powerpc", "powerpc64", "mips", "mips64", "armeb", "aarch64_be", "sparc",
+		"sparc64", "m68k", "parisc":
 		return true
 	}
 	return false

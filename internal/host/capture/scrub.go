@@ -160,14 +160,17 @@ func kernelWord(word string, entries []hostfs.Entry) bool {
 		if slices.Contains(strings.Split(e.Name, "/"), word) {
 			return true
 		}
-		ours := strings.HasPrefix(e.Name, "sys/") || strings.HasPrefix(e.Name, "proc/net/") || e.Name == "proc/cpuinfo" || e.Name == "proc/meminfo" ||
+		ours := strings.HasPrefix(e.Name, "sys/") || strings.HasPrefix(e.Name, "proc/net/") ||
+			e.Name == "proc/cpuinfo" || e.Name == "proc/meminfo" ||
 			e.Name == "linerate/ethtool.json" || e.Name == "linerate/links.json" ||
-			strings.HasPrefix(e.Name, "proc/sys/") && path.Base(e.Name) != "hostname" && path.Base(e.Name) != "domainname"
+			strings.HasPrefix(e.Name, "proc/sys/") && path.Base(e.Name) != "hostname" &&
+				path.Base(e.Name) != "domainname"
 		if !ours || !bytes.Contains(e.Content, []byte(word)) {
 			continue
 		}
 		// Whole words only, cut as token cuts them: a host called "eth" does not stand in "eth0".
-		for _, field := range strings.FieldsFunc(string(e.Content), func(r rune) bool { return r > 0x7f || !tokenByte(byte(r)) }) {
+		for _, field := range strings.FieldsFunc(string(e.Content),
+			func(r rune) bool { return r > 0x7f || !tokenByte(byte(r)) }) {
 			if strings.TrimRight(field, ".:") == word {
 				return true
 			}

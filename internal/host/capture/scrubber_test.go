@@ -15,10 +15,12 @@ func TestScrubber(t *testing.T) {
 	if got := s.Host("localhost"); got != "localhost" {
 		t.Errorf("localhost is %q", got)
 	}
-	if got := s.Text("vm at 203.0.114.7 is 52:54:00:12:34:56"); !strings.HasPrefix(got, "vm at ") || strings.Contains(got, "203.0.114.7") || strings.Contains(got, "52:54") {
+	if got := s.Text("vm at 203.0.114.7 is 52:54:00:12:34:56"); !strings.HasPrefix(got, "vm at ") ||
+		strings.Contains(got, "203.0.114.7") || strings.Contains(got, "52:54") {
 		t.Errorf("text %q", got)
 	}
-	if got := s.Sentence("read vm: db7 at 203.0.114.7 refused"); strings.Contains(got, "vm") || strings.Contains(got, "db7") || strings.Contains(got, "203.0.114.7") {
+	if got := s.Sentence("read vm: db7 at 203.0.114.7 refused"); strings.Contains(got, "vm") ||
+		strings.Contains(got, "db7") || strings.Contains(got, "203.0.114.7") {
 		t.Errorf("sentence %q", got)
 	}
 	// One address is one replacement, wherever it stands.

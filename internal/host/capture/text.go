@@ -10,7 +10,8 @@ import (
 // tokenByte tells the bytes that addresses, identifiers and names are made of. The percent sign is
 // that of a zone.
 func tokenByte(c byte) bool {
-	return c >= '0' && c <= '9' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c == '.' || c == ':' || c == '-' || c == '_' || c == '%'
+	return c >= '0' && c <= '9' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c == '.' || c == ':' || c == '-' ||
+		c == '_' || c == '%'
 }
 
 // text replaces whatever looks like an address or an identifier, and the learned names, in text of
@@ -98,7 +99,8 @@ func (s *scrubber) token(in string) string {
 func (s *scrubber) identifier(core string) (string, bool) {
 	// Forms with a fixed length only. Shorter runs of hexadecimal digits are masks, counters and
 	// features, on which a diagnosis rests.
-	if len(core) == 36 && core[8] == '-' && core[13] == '-' && core[18] == '-' && core[23] == '-' && hexadecimal(strings.ReplaceAll(core, "-", "")) {
+	if len(core) == 36 && core[8] == '-' && core[13] == '-' && core[18] == '-' && core[23] == '-' &&
+		hexadecimal(strings.ReplaceAll(core, "-", "")) {
 		return s.replace.identifier(core), true
 	}
 	if n := len(core); (n == 32 || n == 40 || n == 64) && hexadecimal(core) {

@@ -94,7 +94,8 @@ var paravirtual = []string{"virtio_net", "vmxnet3", "hv_netvsc", "xen_netfront",
 
 // emulated drivers are for real cards of old, which in a virtual machine are nobody's hardware:
 // they may pass their nominal rate.
-var emulated = []string{"e1000", "e1000e", "igb", "8139cp", "8139too", "pcnet32", "ne2k-pci", "tulip", "sky2", "rtl8139"}
+var emulated = []string{"e1000", "e1000e", "igb", "8139cp", "8139too", "pcnet32", "ne2k-pci", "tulip",
+	"sky2", "rtl8139"}
 
 // NominalSpeed tells that the speed and the bus of dev bound nothing: they are what the
 // hypervisor's imitation says of itself.
@@ -139,6 +140,7 @@ func goodput(s *host.Snapshot, dev *host.Interface) (Rate, bool) {
 		Name:       "goodput:" + dev.Name,
 		BitsPerSec: dev.SpeedBitsPerSec * ratio,
 		Why: fmt.Sprintf("TCP payload over IPv4 %s at MTU %d: %s × (%d − 20 − 20 − %d) / (%d + 38) = %s × %.4f (IEEE 802.3 frame, RFC 791, RFC 9293, RFC 7323)",
-			with, dev.MTUBytes, unit.BitRate(dev.SpeedBitsPerSec), dev.MTUBytes, options, dev.MTUBytes, unit.BitRate(dev.SpeedBitsPerSec), ratio),
+			with, dev.MTUBytes, unit.BitRate(dev.SpeedBitsPerSec), dev.MTUBytes, options, dev.MTUBytes,
+			unit.BitRate(dev.SpeedBitsPerSec), ratio),
 	}, true
 }

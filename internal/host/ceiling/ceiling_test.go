@@ -130,7 +130,8 @@ func TestVirtualSpeedsBoundNothing(t *testing.T) {
 	for _, dev := range []host.Interface{
 		{Name: "x", Virtual: true, SpeedBitsPerSec: 1e10, MTUBytes: 1500},
 		{Name: "x", Driver: "virtio_net", SpeedBitsPerSec: 1e10, MTUBytes: 1500, Bus: &host.Bus{Kind: "virtio"}},
-		{Name: "x", Driver: "e1000", SpeedBitsPerSec: 1e9, MTUBytes: 1500, Bus: &host.Bus{Kind: "pci", CapacityBitsPerSec: 1e9}},
+		{Name: "x", Driver: "e1000", SpeedBitsPerSec: 1e9, MTUBytes: 1500,
+			Bus: &host.Bus{Kind: "pci", CapacityBitsPerSec: 1e9}},
 		{Name: "x", MTUBytes: 1500}, // no speed known
 	} {
 		s := &host.Snapshot{Virtualization: "kvm+container", Interfaces: []host.Interface{dev}}
@@ -140,7 +141,8 @@ func TestVirtualSpeedsBoundNothing(t *testing.T) {
 	}
 	// The same card in a machine of iron, in a container or not, is a fact.
 	for _, virtualization := range []string{"", "container"} {
-		s := &host.Snapshot{Virtualization: virtualization, Interfaces: []host.Interface{{Name: "x", Driver: "e1000", SpeedBitsPerSec: 1e9, MTUBytes: 1500}}}
+		s := &host.Snapshot{Virtualization: virtualization,
+			Interfaces: []host.Interface{{Name: "x", Driver: "e1000", SpeedBitsPerSec: 1e9, MTUBytes: 1500}}}
 		if got := named(t, s, "goodput:x").BitsPerSec; !near(got, 941.48e6, 1e-5) {
 			t.Errorf("goodput %v", got)
 		}
@@ -166,7 +168,8 @@ func TestWindow(t *testing.T) {
 		window   float64 // bytes; 0: no statement
 	}{
 		{"half since 6.6", "6.18.44", settings(rmem), ceiling.Receive, 3 << 20},
-		{"adv_win_scale is ignored since 6.6", "6.6.0", settings(rmem, "tcp_adv_win_scale=-2"), ceiling.Receive, 3 << 20},
+		{"adv_win_scale is ignored since 6.6", "6.6.0", settings(rmem, "tcp_adv_win_scale=-2"),
+			ceiling.Receive, 3 << 20},
 		{"half before by default", "6.1.0-28-amd64", settings(rmem), ceiling.Receive, 3 << 20},
 		{"three quarters before 3.4", "2.6.15", settings(rmem), ceiling.Receive, 6291456 * 3 / 4},
 		{"scale 3", "5.10.0", settings(rmem, "tcp_adv_win_scale=3"), ceiling.Receive, 6291456 * 7 / 8},
@@ -174,10 +177,13 @@ func TestWindow(t *testing.T) {
 		{"scale -2", "5.10.0", settings(rmem, "tcp_adv_win_scale=-2"), ceiling.Receive, 6291456 / 4},
 		{"no moderation", "6.18.44", settings(rmem, "tcp_moderate_rcvbuf=0"), ceiling.Receive, 65536},
 		{"no scaling", "6.18.44", settings(rmem, "tcp_window_scaling=0"), ceiling.Receive, 65535},
-		{"no scaling, smaller buffer", "6.18.44", settings("tcp_rmem=4096 4096 8192", "tcp_window_scaling=0"), ceiling.Receive, 4096},
+		{"no scaling, smaller buffer", "6.18.44", settings("tcp_rmem=4096 4096 8192", "tcp_window_scaling=0"),
+			ceiling.Receive, 4096},
 		{"send", "6.18.44", settings("tcp_wmem=4096 16384 4194304"), ceiling.Send, 4 << 20},
-		{"send without scaling", "6.18.44", settings("tcp_wmem=4096 16384 4194304", "tcp_window_scaling=0"), ceiling.Send, 65535},
-		{"more than the header tells", "6.18.44", settings("tcp_wmem=4096 16384 2147483647"), ceiling.Send, 65535 << 14},
+		{"send without scaling", "6.18.44", settings("tcp_wmem=4096 16384 4194304", "tcp_window_scaling=0"),
+			ceiling.Send, 65535},
+		{"more than the header tells", "6.18.44", settings("tcp_wmem=4096 16384 2147483647"), ceiling.Send,
+			65535 << 14},
 		{"not known", "6.18.44", nil, ceiling.Receive, 0},
 		{"not a triple", "6.18.44", settings("tcp_rmem=4096"), ceiling.Receive, 0},
 		{"zero", "6.18.44", settings("tcp_rmem=0 0 0"), ceiling.Receive, 0},

@@ -54,13 +54,15 @@ func Moderation(s *host.Snapshot) []Moderated {
 		}
 		m := Moderated{
 			Interface: dev.Name, Controller: card.Controller, Throttle: throttle.String(),
-			Why: fmt.Sprintf("ethtool -c %s: rx-usecs %d; without a throttle each frame may interrupt at once", dev.Name, usecs),
+			Why: fmt.Sprintf("ethtool -c %s: rx-usecs %d; without a throttle each frame may interrupt at once",
+				dev.Name, usecs),
 		}
 		if _, most := throttle.Bounds(); !math.IsInf(float64(most), 1) {
 			interval := most.Interval()
 			_, m.TransactionsPerSec = moderation.TransactionRate(0, interval, 0)
 			m.InterruptsPerSec = float64(most)
-			m.Why = fmt.Sprintf("ethtool -c %s: rx-usecs %d, at least %s from one interrupt to the next; a request and its answer take one at this end (1 / interval)",
+			m.Why = fmt.Sprintf(
+				"ethtool -c %s: rx-usecs %d, at least %s from one interrupt to the next; a request and its answer take one at this end (1 / interval)",
 				dev.Name, usecs, unit.FormatSeconds(interval.Seconds()))
 		}
 		// What is not given has the module's default, which says nothing of a running card; the

@@ -14,7 +14,8 @@ import (
 // of known rate. Packets are told as the bits per second that they take of the wire, to be held
 // against the link.
 func ofPackets(s *host.Snapshot, dev *host.Interface) []Rate {
-	if dev.SpeedBitsPerSec <= 0 || dev.MTUBytes <= 0 || NominalSpeed(s, dev) || dev.Rings == nil || dev.Rings.Rx.Current == 0 {
+	if dev.SpeedBitsPerSec <= 0 || dev.MTUBytes <= 0 || NominalSpeed(s, dev) || dev.Rings == nil ||
+		dev.Rings.Rx.Current == 0 {
 		return nil
 	}
 	var all []Rate
@@ -67,7 +68,8 @@ func receiveQueues(dev *host.Interface) int {
 // wall, since a card has no other place for frames until it may interrupt; and with what the kernel
 // takes in one round of polling, past which packets wait for the next round or for ksoftirqd and
 // the softnet counter time_squeeze rises.
-func ofInterrupts(s *host.Snapshot, dev *host.Interface, interrupts moderation.InterruptsPerSecond, because string) []Rate {
+func ofInterrupts(s *host.Snapshot, dev *host.Interface, interrupts moderation.InterruptsPerSecond,
+	because string) []Rate {
 	var all []Rate
 	queues, ring := receiveQueues(dev), dev.Rings.Rx.Current
 	of := ""
@@ -78,7 +80,9 @@ func ofInterrupts(s *host.Snapshot, dev *host.Interface, interrupts moderation.I
 		return moderation.PollingProduct(interrupts, frames) * moderation.PacketsPerSecond(queues)
 	}
 	if c, ok := asRate("interrupts:", dev, product(ring)); ok {
-		c.Why = fmt.Sprintf("%.0f interrupts/s (%s) × at most %d frames, what a receive ring holds between two of them%s = %s", float64(interrupts), because, ring, of, c.Why)
+		c.Why = fmt.Sprintf(
+			"%.0f interrupts/s (%s) × at most %d frames, what a receive ring holds between two of them%s = %s",
+			float64(interrupts), because, ring, of, c.Why)
 		all = append(all, c)
 	}
 	budget, ok := s.SysctlNumber("net.core.netdev_budget")
@@ -86,7 +90,8 @@ func ofInterrupts(s *host.Snapshot, dev *host.Interface, interrupts moderation.I
 		return all // the rings are the narrower place, or nobody knows
 	}
 	if c, ok := asRate("polling:", dev, product(uint32(budget))); ok {
-		c.Why = fmt.Sprintf("%.0f interrupts/s (%s) × netdev_budget %d packets in each round%s = %s; more is put off and counted as time_squeeze (admin-guide/sysctl/net.rst)",
+		c.Why = fmt.Sprintf(
+			"%.0f interrupts/s (%s) × netdev_budget %d packets in each round%s = %s; more is put off and counted as time_squeeze (admin-guide/sysctl/net.rst)",
 			float64(interrupts), because, budget, of, c.Why)
 		all = append(all, c)
 	}
@@ -110,7 +115,8 @@ func asRate(name string, dev *host.Interface, packets moderation.PacketsPerSecon
 			return Rate{
 				Name:       name + dev.Name + frame.suffix,
 				BitsPerSec: rate,
-				Why:        fmt.Sprintf("%s packets/s; as %s, %d bytes each on the wire", unit.FormatCount(float64(packets)), frame.words, wire),
+				Why: fmt.Sprintf("%s packets/s; as %s, %d bytes each on the wire",
+					unit.FormatCount(float64(packets)), frame.words, wire),
 			}, true
 		}
 	}
@@ -165,6 +171,7 @@ func Core(dev *host.Interface, perPacket time.Duration) (Rate, bool) {
 		Name:       "core:" + dev.Name,
 		BitsPerSec: wireRate(packets, dev.MTUBytes),
 		Why: fmt.Sprintf("one core at %s a packet, as measured: %s packets/s; as frames of MTU %d, %d bytes each on the wire",
-			unit.FormatSeconds(perPacket.Seconds()), unit.FormatCount(float64(packets)), dev.MTUBytes, moderation.WireBytes(dev.MTUBytes)),
+			unit.FormatSeconds(perPacket.Seconds()), unit.FormatCount(float64(packets)), dev.MTUBytes,
+			moderation.WireBytes(dev.MTUBytes)),
 	}, true
 }

@@ -40,7 +40,8 @@ func TestPacketCeilings(t *testing.T) {
 		return func(_ *host.Snapshot, dev *host.Interface) { dev.Coalesce = pairs }
 	}
 	budget := func(packets, usecs string) []host.Setting {
-		return []host.Setting{{Knob: "sysctl:net.core.netdev_budget", Value: packets}, {Knob: "sysctl:net.core.netdev_budget_usecs", Value: usecs}}
+		return []host.Setting{{Knob: "sysctl:net.core.netdev_budget", Value: packets},
+			{Knob: "sysctl:net.core.netdev_budget_usecs", Value: usecs}}
 	}
 	for _, c := range []struct {
 		name   string
@@ -68,18 +69,22 @@ func TestPacketCeilings(t *testing.T) {
 			dev.SpeedBitsPerSec, dev.Rings.Rx.Current, dev.Coalesce = 1e10, 4096, map[string]uint32{"rx-usecs": 500}
 			s.Settings = budget("300", "0")
 		}, "interrupts:eth0@64B polling:eth0"},
-		{"2 ms away with 256 descriptors at 1 Gb/s", func(s *host.Snapshot, _ *host.Interface) { s.Settings = budget("300", "2000") }, ""},
-		{"8 ms away", func(s *host.Snapshot, _ *host.Interface) { s.Settings = budget("300", "8000") }, "ring:eth0@8ms"},
+		{"2 ms away with 256 descriptors at 1 Gb/s",
+			func(s *host.Snapshot, _ *host.Interface) { s.Settings = budget("300", "2000") }, ""},
+		{"8 ms away", func(s *host.Snapshot, _ *host.Interface) { s.Settings = budget("300", "8000") },
+			"ring:eth0@8ms"},
 		{"2 ms away at 10 Gb/s", func(s *host.Snapshot, dev *host.Interface) {
 			s.Settings, dev.SpeedBitsPerSec, dev.Rings.Rx.Current = budget("300", "2000"), 1e10, 512
 		}, "ring:eth0@2ms"},
 		{"a virtual card", func(s *host.Snapshot, dev *host.Interface) {
-			s.Settings, dev.Driver, dev.Coalesce = budget("300", "8000"), "virtio_net", map[string]uint32{"rx-usecs": 4000}
+			s.Settings, dev.Driver, dev.Coalesce = budget("300", "8000"), "virtio_net",
+				map[string]uint32{"rx-usecs": 4000}
 		}, ""},
 		{"no link", func(s *host.Snapshot, dev *host.Interface) {
 			s.Settings, dev.SpeedBitsPerSec = budget("300", "8000"), 0
 		}, ""},
-		{"no rings", func(s *host.Snapshot, dev *host.Interface) { s.Settings, dev.Rings = budget("300", "8000"), nil }, ""},
+		{"no rings", func(s *host.Snapshot, dev *host.Interface) { s.Settings, dev.Rings = budget("300", "8000"), nil },
+			""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			s := card(c.change)
@@ -100,16 +105,20 @@ func TestPacketCeilings(t *testing.T) {
 func TestPacketCeilingFigures(t *testing.T) {
 	s := card(func(s *host.Snapshot, dev *host.Interface) {
 		dev.Coalesce = map[string]uint32{"rx-usecs": 4000}
-		s.Settings = []host.Setting{{Knob: "sysctl:net.core.netdev_budget", Value: "100"}, {Knob: "sysctl:net.core.netdev_budget_usecs", Value: "8000"}}
+		s.Settings = []host.Setting{{Knob: "sysctl:net.core.netdev_budget", Value: "100"},
+			{Knob: "sysctl:net.core.netdev_budget_usecs", Value: "8000"}}
 	})
 	for name, want := range map[string]struct {
 		bits float64
 		says []string
 	}{
-		"interrupts:eth0": {250 * 256 * 1538 * 8, []string{"250 interrupts/s (ethtool -c eth0: rx-usecs 4000) × at most 256 frames", "64.0 k packets/s", "1538 bytes"}},
-		"polling:eth0":    {250 * 100 * 1538 * 8, []string{"netdev_budget 100", "25.0 k packets/s", "time_squeeze"}},
+		"interrupts:eth0": {250 * 256 * 1538 * 8,
+			[]string{"250 interrupts/s (ethtool -c eth0: rx-usecs 4000) × at most 256 frames", "64.0 k packets/s",
+				"1538 bytes"}},
+		"polling:eth0": {250 * 100 * 1538 * 8, []string{"netdev_budget 100", "25.0 k packets/s", "time_squeeze"}},
 		// The burst: 256 full frames are 3.15 ms at 1 Gb/s, as many of 64 bytes 172 µs.
-		"ring:eth0@8ms": {256 * 1538 * 8 / 8e-3, []string{"256 frames back to back", "3.15 ms at 1.00 Gb/s", "172 µs", "8.00 ms"}},
+		"ring:eth0@8ms": {256 * 1538 * 8 / 8e-3, []string{"256 frames back to back", "3.15 ms at 1.00 Gb/s", "172 µs",
+			"8.00 ms"}},
 	} {
 		got := named(t, s, name)
 		if !near(got.BitsPerSec, want.bits, 1e-9) {
@@ -139,7 +148,8 @@ func TestCore(t *testing.T) {
 	dev := &host.Interface{Name: "eth0", MTUBytes: 1500}
 	// A microsecond a packet is a million packets a second, which as full frames are more than 10
 	// Gb/s.
-	if got, ok := ceiling.Core(dev, time.Microsecond); !ok || got.Name != "core:eth0" || !near(got.BitsPerSec, 1e6*1538*8, 1e-9) || !strings.Contains(got.Why, "1.00 µs") {
+	if got, ok := ceiling.Core(dev, time.Microsecond); !ok || got.Name != "core:eth0" ||
+		!near(got.BitsPerSec, 1e6*1538*8, 1e-9) || !strings.Contains(got.Why, "1.00 µs") {
 		t.Errorf("%+v %v", got, ok)
 	}
 	for _, cost := range []time.Duration{0, -1} {
@@ -181,7 +191,8 @@ func TestPayloadOfPackets(t *testing.T) {
 		}), "bus:eth0")
 	}
 	small, large, unknown := slot(128), slot(256), slot(0)
-	if !near(small.BitsPerSec, 16e9*128/152*0.93, 1e-9) || !near(large.BitsPerSec, 16e9*256/280*0.93, 1e-9) || unknown.BitsPerSec != large.BitsPerSec {
+	if !near(small.BitsPerSec, 16e9*128/152*0.93, 1e-9) || !near(large.BitsPerSec, 16e9*256/280*0.93, 1e-9) ||
+		unknown.BitsPerSec != large.BitsPerSec {
 		t.Errorf("%v, %v, %v", small.BitsPerSec, large.BitsPerSec, unknown.BitsPerSec)
 	}
 	if strings.Contains(large.Why, "assumed") || !strings.Contains(unknown.Why, "assumed") {

@@ -51,7 +51,8 @@ func UsableWindow(s *host.Snapshot, side Side) (bytes int64, why string, ok bool
 	// Window scaling is agreed by both ends, so a host without it neither offers nor uses more than
 	// the 16 bits of the header.
 	if n, known := s.SysctlNumber("net.ipv4.tcp_window_scaling"); known && n == 0 && bytes > maxUnscaled {
-		return maxUnscaled, "tcp_window_scaling=0 leaves the 16-bit window of the TCP header, 65535 bytes (RFC 7323)", true
+		return maxUnscaled, "tcp_window_scaling=0 leaves the 16-bit window of the TCP header, 65535 bytes (RFC 7323)",
+			true
 	}
 	if bytes > maxScaled {
 		return maxScaled, why + ", of which the header can tell 1 GiB (RFC 7323)", true
@@ -80,7 +81,9 @@ func receiveWindow(s *host.Snapshot) (int64, string, bool) {
 	// Linux 6.6 replaced tcp_adv_win_scale by a ratio measured per socket; it starts at one half
 	// (TCP_DEFAULT_SCALING_RATIO).
 	if procfs.KernelAtLeast(s.Kernel, 6, 6) {
-		return space / 2, fmt.Sprintf("%s %s, half of it payload until the kernel has measured more (tcp_scaling_ratio, Linux ≥ 6.6)", what, unit.Bytes(space)), true
+		return space / 2, fmt.Sprintf(
+			"%s %s, half of it payload until the kernel has measured more (tcp_scaling_ratio, Linux ≥ 6.6)", what,
+			unit.Bytes(space)), true
 	}
 	scale := int64(1)
 	if !procfs.KernelAtLeast(s.Kernel, 3, 4) {
@@ -96,7 +99,8 @@ func receiveWindow(s *host.Snapshot) (int64, string, bool) {
 	} else {
 		window = space >> -scale
 	}
-	return window, fmt.Sprintf("%s %s, tcp_adv_win_scale=%d leaves %s of it for payload (ip-sysctl.rst)", what, unit.Bytes(space), scale, unit.Bytes(window)), true
+	return window, fmt.Sprintf("%s %s, tcp_adv_win_scale=%d leaves %s of it for payload (ip-sysctl.rst)", what,
+		unit.Bytes(space), scale, unit.Bytes(window)), true
 }
 
 // sendWindow is UsableWindow of a sender, before the bounds of the header. The overhead of the
@@ -111,7 +115,8 @@ func sendWindow(s *host.Snapshot) (int64, string, bool) {
 	if !ok || space <= 0 {
 		return 0, "", false
 	}
-	return space, fmt.Sprintf("tcp_wmem maximum %s holds everything sent and not yet acknowledged", unit.Bytes(space)), true
+	return space, fmt.Sprintf("tcp_wmem maximum %s holds everything sent and not yet acknowledged", unit.Bytes(space)),
+		true
 }
 
 // Window is the rate that this host's socket buffers carry over a path of that round trip: usable

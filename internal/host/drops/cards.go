@@ -75,7 +75,8 @@ func (l *ledger) dropped(own map[string]map[bool]uint64) {
 		outbound := column == "tx_dropped"
 		sides = append(sides, side{name, n - min(n, own[card][outbound]), outbound})
 	}
-	slices.SortFunc(sides, func(a, b side) int { return cmp.Or(cmp.Compare(b.total, a.total), cmp.Compare(a.name, b.name)) })
+	slices.SortFunc(sides,
+		func(a, b side) int { return cmp.Or(cmp.Compare(b.total, a.total), cmp.Compare(a.name, b.name)) })
 	backlog := map[bool]uint64{false: l.counters["softnet.dropped"], true: l.counters["softnet.dropped"]}
 	for _, s := range sides {
 		told := uint64(0)
@@ -104,7 +105,8 @@ func (l *ledger) tales() map[trouble][]tale {
 			card, counter = l.own(name)
 		}
 		driver := l.drivers[card]
-		if n == 0 || counter == "" || driver == "bonding" || isStandard && (counter == "rx_dropped" || counter == "tx_dropped") {
+		if n == 0 || counter == "" || driver == "bonding" || isStandard &&
+			(counter == "rx_dropped" || counter == "tx_dropped") {
 			continue
 		}
 		e, ok := nicstat.Lookup(driver, counter)

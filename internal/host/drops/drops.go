@@ -72,7 +72,8 @@ func Along(drops []Drop) []Drop {
 	order := Stages()
 	sorted := slices.Clone(drops)
 	slices.SortStableFunc(sorted, func(a, b Drop) int {
-		return cmp.Or(cmp.Compare(slices.Index(order, a.Stage), slices.Index(order, b.Stage)), cmp.Compare(b.Total, a.Total), cmp.Compare(a.Place, b.Place))
+		return cmp.Or(cmp.Compare(slices.Index(order, a.Stage), slices.Index(order, b.Stage)),
+			cmp.Compare(b.Total, a.Total), cmp.Compare(a.Place, b.Place))
 	})
 	return sorted
 }
@@ -149,7 +150,8 @@ func otherTCP(name string) bool {
 	}
 	// An acknowledgement that the kernel sets aside on purpose, until data come (TCP_DEFER_ACCEPT),
 	// is no loss.
-	return rest != "TCPDeferAcceptDrop" && (strings.HasSuffix(rest, "Drop") || strings.HasSuffix(rest, "Drops") || strings.HasSuffix(rest, "Dropped"))
+	return rest != "TCPDeferAcceptDrop" && (strings.HasSuffix(rest, "Drop") || strings.HasSuffix(rest, "Drops") ||
+		strings.HasSuffix(rest, "Dropped"))
 }
 
 // host tells what died behind the cards.

@@ -9,16 +9,22 @@ import (
 
 func TestWhichCountersAreDrops(t *testing.T) {
 	for name, want := range map[string]Stage{
-		"nic.eth0.rx_dropped": Card, "nic.eth0.100.tx_dropped": Card, "nic.eth0.rx_missed_errors": Ring, "nic.eth0.rx_fifo_errors": Ring, "nic.eth0.tx_fifo_errors": Card,
+		"nic.eth0.rx_dropped": Card, "nic.eth0.100.tx_dropped": Card, "nic.eth0.rx_missed_errors": Ring,
+		"nic.eth0.rx_fifo_errors": Ring, "nic.eth0.tx_fifo_errors": Card,
 		"softnet.dropped": Softnet, "softnet.flow_limit": Softnet, "softnet.0.dropped": "", "softnet.time_squeeze": "",
 		"qdisc.eth0.drops": Qdisc, "qdisc.eth0.overlimits": "", "qdisc.eth0.requeues": "",
-		"conntrack.drop": Conntrack, "conntrack.insert_failed": Conntrack, "conntrack.early_drop": "", "conntrack.invalid": "", "conntrack.max": "",
+		"conntrack.drop": Conntrack, "conntrack.insert_failed": Conntrack, "conntrack.early_drop": "",
+		"conntrack.invalid": "", "conntrack.max": "",
 		"nfqueue.dropped": NFQueue, "nfqueue.user_dropped": NFQueue, "nfqueue.waiting": "",
 		"neigh.ipv4.table_fulls": Neighbour, "neigh.ipv6.unresolved_discards": Neighbour, "neigh.ipv4.entries": "",
-		"TcpExt.TCPBacklogDrop": TCP, "TcpExt.ListenDrops": TCP, "TcpExt.TCPRcvQDrop": TCP, "TcpExt.PFMemallocDrop": TCP, "TcpExt.OfoPruned": TCP,
-		"TcpExt.PruneCalled": "", "TcpExt.LockDroppedIcmps": "", "TcpExt.TCPDeferAcceptDrop": "", "TcpExt.TCPTimeouts": "", "Tcp.RetransSegs": "",
-		"Udp.RcvbufErrors": Socket, "Udp.MemErrors": Socket, "Udp.InErrors": "", "Ip.InDiscards": IP, "Ip6.OutDiscards": IP,
-		"nic.eth0.rx_crc_errors": "", "nic.eth0.rx_nohandler": "", "nic.eth0.rx_bytes": "", "ethtool.eth0.rx_missed_errors": "", "nic.": "", "": "",
+		"TcpExt.TCPBacklogDrop": TCP, "TcpExt.ListenDrops": TCP, "TcpExt.TCPRcvQDrop": TCP,
+		"TcpExt.PFMemallocDrop": TCP, "TcpExt.OfoPruned": TCP,
+		"TcpExt.PruneCalled": "", "TcpExt.LockDroppedIcmps": "", "TcpExt.TCPDeferAcceptDrop": "",
+		"TcpExt.TCPTimeouts": "", "Tcp.RetransSegs": "",
+		"Udp.RcvbufErrors": Socket, "Udp.MemErrors": Socket, "Udp.InErrors": "", "Ip.InDiscards": IP,
+		"Ip6.OutDiscards":        IP,
+		"nic.eth0.rx_crc_errors": "", "nic.eth0.rx_nohandler": "", "nic.eth0.rx_bytes": "",
+		"ethtool.eth0.rx_missed_errors": "", "nic.": "", "": "",
 	} {
 		var wanted []Drop
 		if want != "" {
@@ -34,13 +40,16 @@ func TestDropsAreSortedAndNeverNil(t *testing.T) {
 	if d := Find(nil, nil); d == nil || len(d) != 0 {
 		t.Errorf("%#v", d)
 	}
-	got := Find(map[string]uint64{"qdisc.b.drops": 5, "qdisc.a.drops": 5, "nic.a.rx_dropped": 9, "Tcp.InSegs": 100, "softnet.dropped": 0}, nil)
+	got := Find(map[string]uint64{"qdisc.b.drops": 5, "qdisc.a.drops": 5, "nic.a.rx_dropped": 9, "Tcp.InSegs": 100,
+		"softnet.dropped": 0}, nil)
 	want := []Drop{{"nic.a.rx_dropped", 9, Card}, {"qdisc.a.drops", 5, Qdisc}, {"qdisc.b.drops", 5, Qdisc}}
 	if d := cmp.Diff(want, got); d != "" {
 		t.Errorf("(-want +got):\n%s", d)
 	}
-	along := Along([]Drop{{"Udp.RcvbufErrors", 9, Socket}, {"qdisc.a.drops", 5, Qdisc}, {"nic.a.rx_dropped", 1, Card}, {"qdisc.b.drops", 6, Qdisc}})
-	want = []Drop{{"nic.a.rx_dropped", 1, Card}, {"qdisc.b.drops", 6, Qdisc}, {"qdisc.a.drops", 5, Qdisc}, {"Udp.RcvbufErrors", 9, Socket}}
+	along := Along([]Drop{{"Udp.RcvbufErrors", 9, Socket}, {"qdisc.a.drops", 5, Qdisc}, {"nic.a.rx_dropped", 1, Card},
+		{"qdisc.b.drops", 6, Qdisc}})
+	want = []Drop{{"nic.a.rx_dropped", 1, Card}, {"qdisc.b.drops", 6, Qdisc}, {"qdisc.a.drops", 5, Qdisc},
+		{"Udp.RcvbufErrors", 9, Socket}}
 	if d := cmp.Diff(want, along); d != "" {
 		t.Errorf("along the way (-want +got):\n%s", d)
 	}
@@ -55,42 +64,59 @@ func TestNoPacketIsToldTwice(t *testing.T) {
 		drivers  map[string]string
 		want     []Drop
 	}{
-		{"the backlog, and the device that the packets came by", map[string]uint64{"softnet.dropped": 40, "nic.eth0.rx_dropped": 45, "nic.eth1.rx_dropped": 3}, nil,
-			[]Drop{{"softnet.dropped", 40, Softnet}, {"nic.eth0.rx_dropped", 5, Card}, {"nic.eth1.rx_dropped", 3, Card}}},
-		{"the backlog, over two devices", map[string]uint64{"softnet.dropped": 40, "nic.eth0.rx_dropped": 30, "nic.eth1.rx_dropped": 12}, nil,
+		{"the backlog, and the device that the packets came by",
+			map[string]uint64{"softnet.dropped": 40, "nic.eth0.rx_dropped": 45, "nic.eth1.rx_dropped": 3}, nil,
+			[]Drop{{"softnet.dropped", 40, Softnet}, {"nic.eth0.rx_dropped", 5, Card},
+				{"nic.eth1.rx_dropped", 3, Card}}},
+		{"the backlog, over two devices", map[string]uint64{"softnet.dropped": 40, "nic.eth0.rx_dropped": 30,
+			"nic.eth1.rx_dropped": 12}, nil,
 			[]Drop{{"softnet.dropped", 40, Softnet}, {"nic.eth1.rx_dropped", 2, Card}}},
-		{"the backlog behind a veth", map[string]uint64{"softnet.dropped": 40, "nic.a.tx_dropped": 40, "nic.b.rx_dropped": 40, "nic.eth0.tx_dropped": 7},
+		{"the backlog behind a veth", map[string]uint64{"softnet.dropped": 40, "nic.a.tx_dropped": 40,
+			"nic.b.rx_dropped": 40, "nic.eth0.tx_dropped": 7},
 			map[string]string{"a": "veth", "b": "veth", "eth0": "e1000e"},
 			[]Drop{{"softnet.dropped", 40, Softnet}, {"nic.eth0.tx_dropped", 7, Card}}},
 		{"the flow limit is in the backlog's", map[string]uint64{"softnet.dropped": 10, "softnet.flow_limit": 4}, nil,
 			[]Drop{{"softnet.dropped", 6, Softnet}, {"softnet.flow_limit", 4, Softnet}}},
-		{"a ring by three names", map[string]uint64{"nic.eth0.rx_missed_errors": 9, "nic.eth0.rx_fifo_errors": 9, "nic.eth0.rx_over_errors": 2}, nil,
+		{"a ring by three names", map[string]uint64{"nic.eth0.rx_missed_errors": 9, "nic.eth0.rx_fifo_errors": 9,
+			"nic.eth0.rx_over_errors": 2}, nil,
 			[]Drop{{"nic.eth0.rx_missed_errors", 9, Ring}}},
-		{"a ring, told by the queues too", map[string]uint64{"nic.eth0.rx_missed_errors": 9, "ethtool.eth0.rx_queue_0_drops": 5, "ethtool.eth0.rx_queue_13_drops": 4,
-			"ethtool.eth0.rx_no_buffer_count": 1000}, map[string]string{"eth0": "igb"},
+		{"a ring, told by the queues too",
+			map[string]uint64{"nic.eth0.rx_missed_errors": 9, "ethtool.eth0.rx_queue_0_drops": 5,
+				"ethtool.eth0.rx_queue_13_drops":  4,
+				"ethtool.eth0.rx_no_buffer_count": 1000}, map[string]string{"eth0": "igb"},
 			[]Drop{{"nic.eth0.rx_missed_errors", 9, Ring}}},
-		{"two cards of one driver", map[string]uint64{"ethtool.eth0.rx_queue_0_drops": 5, "ethtool.eth1.rx_queue_0_drops": 6, "ethtool.eth1.rx_queue_1_drops": 1},
+		{"two cards of one driver", map[string]uint64{"ethtool.eth0.rx_queue_0_drops": 5,
+			"ethtool.eth1.rx_queue_0_drops": 6, "ethtool.eth1.rx_queue_1_drops": 1},
 			map[string]string{"eth0": "igb", "eth1": "igb"},
 			[]Drop{{"ethtool.eth1.rx_queue_#_drops", 7, Ring}, {"ethtool.eth0.rx_queue_0_drops", 5, Ring}}},
-		{"a driver that puts its ring into rx_dropped", map[string]uint64{"nic.ens5.rx_dropped": 12, "ethtool.ens5.rx_overruns": 10, "ethtool.ens5.rx_drops": 9},
+		{"a driver that puts its ring into rx_dropped",
+			map[string]uint64{"nic.ens5.rx_dropped": 12, "ethtool.ens5.rx_overruns": 10, "ethtool.ens5.rx_drops": 9},
 			map[string]string{"ens5": "ena"},
 			[]Drop{{"ethtool.ens5.rx_overruns", 10, Ring}, {"nic.ens5.rx_dropped", 2, Card}}},
-		{"ring and bus are two places", map[string]uint64{"ethtool.p1.rx_out_of_buffer": 8, "nic.p1.rx_missed_errors": 8, "ethtool.p1.rx_discards_phy": 5, "ethtool.p1.rx_prio0_discards": 5},
+		{"ring and bus are two places", map[string]uint64{"ethtool.p1.rx_out_of_buffer": 8,
+			"nic.p1.rx_missed_errors": 8, "ethtool.p1.rx_discards_phy": 5, "ethtool.p1.rx_prio0_discards": 5},
 			map[string]string{"p1": "mlx5_core"},
 			[]Drop{{"nic.p1.rx_missed_errors", 8, Ring}, {"ethtool.p1.rx_discards_phy", 5, Card}}},
-		{"a counter with a dot, of an interface with a dot", map[string]uint64{"ethtool.eth0.5.port.rx_dropped": 3}, map[string]string{"eth0": "igb", "eth0.5": "i40e"},
+		{"a counter with a dot, of an interface with a dot", map[string]uint64{"ethtool.eth0.5.port.rx_dropped": 3},
+			map[string]string{"eth0": "igb", "eth0.5": "i40e"},
 			[]Drop{{"ethtool.eth0.5.port.rx_dropped", 3, Ring}}},
-		{"a bond, which is the sum of its members", map[string]uint64{"nic.bond0.rx_dropped": 6, "nic.eth0.rx_dropped": 6, "nic.bond0.rx_missed_errors": 4},
+		{"a bond, which is the sum of its members",
+			map[string]uint64{"nic.bond0.rx_dropped": 6, "nic.eth0.rx_dropped": 6, "nic.bond0.rx_missed_errors": 4},
 			map[string]string{"bond0": "bonding"}, []Drop{{"nic.eth0.rx_dropped", 6, Card}}},
-		{"the qdisc, the IP layer above it, and the socket", map[string]uint64{"qdisc.eth0.drops": 20, "Ip.OutDiscards": 26, "Udp.SndbufErrors": 30}, nil,
+		{"the qdisc, the IP layer above it, and the socket",
+			map[string]uint64{"qdisc.eth0.drops": 20, "Ip.OutDiscards": 26, "Udp.SndbufErrors": 30}, nil,
 			[]Drop{{"qdisc.eth0.drops", 20, Qdisc}, {"Ip.OutDiscards", 6, IP}, {"Udp.SndbufErrors", 4, Socket}}},
-		{"no link address", map[string]uint64{"neigh.ipv4.table_fulls": 5, "Ip.OutDiscards": 5, "Ip6.OutDiscards": 5}, nil,
+		{"no link address", map[string]uint64{"neigh.ipv4.table_fulls": 5, "Ip.OutDiscards": 5, "Ip6.OutDiscards": 5},
+			nil,
 			[]Drop{{"Ip6.OutDiscards", 5, IP}, {"neigh.ipv4.table_fulls", 5, Neighbour}}},
-		{"a clash of connections", map[string]uint64{"conntrack.drop": 5, "conntrack.insert_failed": 9, "conntrack.clashres": 3}, nil,
+		{"a clash of connections", map[string]uint64{"conntrack.drop": 5, "conntrack.insert_failed": 9,
+			"conntrack.clashres": 3}, nil,
 			[]Drop{{"conntrack.drop", 5, Conntrack}, {"conntrack.insert_failed", 1, Conntrack}}},
-		{"refused handshakes", map[string]uint64{"TcpExt.ListenDrops": 9, "TcpExt.ListenOverflows": 5, "TcpExt.TCPReqQFullDrop": 4}, nil,
+		{"refused handshakes", map[string]uint64{"TcpExt.ListenDrops": 9, "TcpExt.ListenOverflows": 5,
+			"TcpExt.TCPReqQFullDrop": 4}, nil,
 			[]Drop{{"TcpExt.ListenOverflows", 5, TCP}, {"TcpExt.TCPReqQFullDrop", 4, TCP}}},
-		{"a receive queue that was pruned in vain", map[string]uint64{"TcpExt.RcvPruned": 9, "TcpExt.TCPRcvQDrop": 6, "TcpExt.TCPOFODrop": 2, "TcpExt.PruneCalled": 80}, nil,
+		{"a receive queue that was pruned in vain", map[string]uint64{"TcpExt.RcvPruned": 9, "TcpExt.TCPRcvQDrop": 6,
+			"TcpExt.TCPOFODrop": 2, "TcpExt.PruneCalled": 80}, nil,
 			[]Drop{{"TcpExt.TCPRcvQDrop", 6, TCP}, {"TcpExt.TCPOFODrop", 2, TCP}, {"TcpExt.RcvPruned", 1, TCP}}},
 	} {
 		if d := cmp.Diff(c.want, Find(c.counters, c.drivers)); d != "" {
@@ -120,7 +146,8 @@ func FuzzDrops(f *testing.F) {
 		}
 		seen := make(map[string]bool)
 		for _, d := range Find(counters, map[string]string{card: driver}) {
-			if _, counted := counters[d.Place]; !counted && !strings.Contains(d.Place, "#") || d.Total == 0 || d.Stage == "" || seen[d.Place] {
+			if _, counted := counters[d.Place]; !counted && !strings.Contains(d.Place, "#") || d.Total == 0 ||
+				d.Stage == "" || seen[d.Place] {
 				t.Errorf("%+v of %v", d, counters)
 			}
 			seen[d.Place] = true

@@ -97,7 +97,8 @@ func Losses(lost uint64, own SocketDrops, sender, receiver map[string]uint64) []
 	blame := func(suspects []struct{ place, prefix, suffix string }, counters map[string]uint64) {
 		for _, s := range suspects {
 			for _, name := range slices.Sorted(maps.Keys(counters)) {
-				if name != s.prefix && (s.suffix == "" || !strings.HasPrefix(name, s.prefix) || !strings.HasSuffix(name, s.suffix)) {
+				if name != s.prefix && (s.suffix == "" || !strings.HasPrefix(name, s.prefix) ||
+					!strings.HasSuffix(name, s.suffix)) {
 					continue
 				}
 				n := counters[name]

@@ -51,12 +51,14 @@ func Find(t Tree) string {
 // below gives the hypervisor's name, empty where there is none or none was seen.
 func below(t Tree) string {
 	// Dom0 of Xen is told apart by its capability: it has the hardware.
-	if kind := t.Text("sys/hypervisor/type"); kind != "" && !strings.Contains(t.Text("proc/xen/capabilities"), "control_d") {
+	if kind := t.Text("sys/hypervisor/type"); kind != "" && !strings.Contains(t.Text("proc/xen/capabilities"),
+		"control_d") {
 		return kind
 	}
 	flag := processorFlag(t.Text("proc/cpuinfo"))
 	vendor, product := t.Text("sys/class/dmi/id/sys_vendor"), t.Text("sys/class/dmi/id/product_name")
-	dmi := strings.Join([]string{vendor + " " + product, t.Text("sys/class/dmi/id/board_vendor"), t.Text("sys/class/dmi/id/bios_vendor")}, "\n")
+	dmi := strings.Join([]string{vendor + " " + product, t.Text("sys/class/dmi/id/board_vendor"),
+		t.Text("sys/class/dmi/id/bios_vendor")}, "\n")
 	for _, h := range hypervisors {
 		if strings.Contains(dmi, h.mark) && !strings.Contains(product, "metal") {
 			// QEMU's firmware strings with hardware acceleration mean KVM, and its paravirtual

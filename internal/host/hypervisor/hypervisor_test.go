@@ -26,7 +26,8 @@ func TestFind(t *testing.T) {
 		files map[string]string
 		want  string
 	}{
-		{"iron", map[string]string{vendor: "Dell Inc.", product: "PowerEdge R740", "proc/cpuinfo": "flags\t: fpu nohypervisor\n"}, ""},
+		{"iron", map[string]string{vendor: "Dell Inc.", product: "PowerEdge R740",
+			"proc/cpuinfo": "flags\t: fpu nohypervisor\n"}, ""},
 		{"a laptop of Microsoft's", map[string]string{vendor: "Microsoft Corporation", product: "Surface"}, ""},
 		{"Hyper-V", map[string]string{vendor: "Microsoft Corporation", product: "Virtual Machine"}, "hyperv"},
 		{"VMware", map[string]string{vendor: "VMware, Inc."}, "vmware"},
@@ -40,7 +41,8 @@ func TestFind(t *testing.T) {
 		{"a guest without firmware", map[string]string{"proc/cpuinfo": flag, clocks: "kvm-clock"}, "kvm"},
 		{"one that says no name", map[string]string{"proc/cpuinfo": flag}, "vm"},
 		{"Docker", map[string]string{".dockerenv": ""}, "container"},
-		{"a pod by its group", map[string]string{"proc/1/cgroup": "0::/kubepods/pod1", vendor: "QEMU"}, "qemu+container"},
+		{"a pod by its group", map[string]string{"proc/1/cgroup": "0::/kubepods/pod1", vendor: "QEMU"},
+			"qemu+container"},
 		{"LXC by its environment", map[string]string{"proc/1/environ": "a=b\x00container=lxc"}, "container"},
 		{"an environment that speaks of containers", map[string]string{"proc/1/environ": "mycontainer=x"}, ""},
 	} {
@@ -55,10 +57,13 @@ func FuzzFind(f *testing.F) {
 	f.Add("QEMU", "kvm-clock", "flags : hypervisor", "container=x")
 	f.Fuzz(func(t *testing.T, vendor, clock, cpuinfo, environ string) {
 		got, container := strings.CutSuffix(find(map[string]string{
-			"sys/class/dmi/id/sys_vendor": vendor, "sys/devices/system/clocksource/clocksource0/available_clocksource": clock, "proc/cpuinfo": cpuinfo, "proc/1/environ": environ,
+			"sys/class/dmi/id/sys_vendor":                                       vendor,
+			"sys/devices/system/clocksource/clocksource0/available_clocksource": clock, "proc/cpuinfo": cpuinfo,
+			"proc/1/environ": environ,
 		}), Container)
 		got = strings.TrimSuffix(got, "+")
-		known := got == "" || got == "vm" || slices.ContainsFunc(hypervisors, func(h struct{ mark, name string }) bool { return h.name == got })
+		known := got == "" || got == "vm" ||
+			slices.ContainsFunc(hypervisors, func(h struct{ mark, name string }) bool { return h.name == got })
 		if !known || container && !strings.Contains(environ, "container=") {
 			t.Errorf("%q, container %v", got, container)
 		}

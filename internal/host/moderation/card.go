@@ -66,13 +66,16 @@ func Parameters(c Card) []Parameter {
 	const noTimer = "82542, 82543 and 82544"
 	all := []Parameter{
 		{
-			Name: "InterruptThrottleRate", Unit: "interrupts/s", Min: uint32(MinFixedRate), Max: uint32(MaxFixedRate), Also: []uint32{0, 1, 3, 4}, Default: 3,
+			Name: "InterruptThrottleRate", Unit: "interrupts/s", Min: uint32(MinFixedRate), Max: uint32(MaxFixedRate),
+			Also: []uint32{0, 1, 3, 4}, Default: 3,
 			Missing: onlyE1000(c, noTimer), Instead: "coalesce.rx-usecs",
 		},
 		{Name: "RxIntDelay", Unit: ticks, Max: 65535, Yields: "RxAbsIntDelay, InterruptThrottleRate"},
-		{Name: "RxAbsIntDelay", Unit: ticks, Max: 65535, Default: 8, Missing: onlyE1000(c, noTimer), Yields: "InterruptThrottleRate"},
+		{Name: "RxAbsIntDelay", Unit: ticks, Max: 65535, Default: 8, Missing: onlyE1000(c, noTimer),
+			Yields: "InterruptThrottleRate"},
 		{Name: "TxIntDelay", Unit: ticks, Max: 65535, Default: 8, Yields: "TxAbsIntDelay, InterruptThrottleRate"},
-		{Name: "TxAbsIntDelay", Unit: ticks, Max: 65535, Default: 32, Missing: onlyE1000(c, noTimer), Yields: "InterruptThrottleRate"},
+		{Name: "TxAbsIntDelay", Unit: ticks, Max: 65535, Default: 32, Missing: onlyE1000(c, noTimer),
+			Yields: "InterruptThrottleRate"},
 	}
 	if c.Driver == E1000E {
 		return all
@@ -82,8 +85,10 @@ func Parameters(c Card) []Parameter {
 		descriptors = 256
 	}
 	return append(all,
-		Parameter{Name: "RxDescriptors", Unit: "descriptors", Min: 48, Max: descriptors, Default: 256, Instead: "ring.rx"},
-		Parameter{Name: "TxDescriptors", Unit: "descriptors", Min: 48, Max: descriptors, Default: 256, Instead: "ring.tx"},
+		Parameter{Name: "RxDescriptors", Unit: "descriptors", Min: 48, Max: descriptors, Default: 256,
+			Instead: "ring.rx"},
+		Parameter{Name: "TxDescriptors", Unit: "descriptors", Min: 48, Max: descriptors, Default: 256,
+			Instead: "ring.tx"},
 		Parameter{Name: "XsumRX", Max: 1, Default: 1, Missing: "82542", Instead: "feature.rx-checksum"},
 	)
 }
@@ -133,7 +138,9 @@ type Form struct {
 // parameter (e1000_set_coalesce): [errors.ErrUnsupported], and so for other drivers.
 func (t Throttle) Live(c Card, device string) (Form, error) {
 	if c.before("82545") {
-		return Form{}, fmt.Errorf("rx-usecs of %s: %w by e1000 before the 82545; the module's parameter is the only way", device, errors.ErrUnsupported)
+		return Form{}, fmt.Errorf(
+			"rx-usecs of %s: %w by e1000 before the 82545; the module's parameter is the only way", device,
+			errors.ErrUnsupported)
 	}
 	usecs, err := t.Usecs(c.Driver)
 	if err != nil {

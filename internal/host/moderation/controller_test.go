@@ -5,7 +5,8 @@ import "testing"
 // TestControllerOf: the controllers of the field notes, and each of the table in one place only.
 func TestControllerOf(t *testing.T) {
 	for id, want := range map[string]string{
-		"8086:1075": "82547", "8086:1019": "82547", "8086:1076": "82541", "8086:100e": "82540", "8086:100F": "82545", "8086:1000": "82542",
+		"8086:1075": "82547", "8086:1019": "82547", "8086:1076": "82541", "8086:100e": "82540", "8086:100F": "82545",
+		"8086:1000": "82542",
 		"8086:10d3": "", "1af4:1000": "", "8086:": "", "": "",
 	} {
 		if got := ControllerOf(id); got != want {
@@ -36,7 +37,8 @@ func FuzzUsecs(f *testing.F) {
 		if least, most := throttle.Bounds(); err == nil && !(least > 0 && least <= most) {
 			t.Errorf("%s %d: %v to %v", driver, usecs, least, most)
 		}
-		if back, err2 := ReadBack(Driver(driver), usecs); (err == nil) != (err2 == nil) || err == nil && usecs != 0 && back == 0 {
+		if back, err2 := ReadBack(Driver(driver), usecs); (err == nil) != (err2 == nil) || err == nil &&
+			usecs != 0 && back == 0 {
 			t.Errorf("%s %d: %v, read back %d %v", driver, usecs, err, back, err2)
 		}
 		if name := ControllerOf(id); name != "" && controllers[name] == nil {

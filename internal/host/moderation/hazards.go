@@ -57,7 +57,8 @@ func Hazards(c Card, given map[string]uint32) []Hazard {
 			value = p.Default
 		}
 		say := func(severity Severity, format string, args ...any) {
-			all = append(all, Hazard{Parameter: p.Name, Value: value, Severity: severity, Why: fmt.Sprintf(format, args...), Source: source})
+			all = append(all, Hazard{Parameter: p.Name, Value: value, Severity: severity,
+				Why: fmt.Sprintf(format, args...), Source: source})
 		}
 		if err := Check(c, p.Name, value); err != nil {
 			why := fmt.Sprintf("%v; the module takes its default instead, %d", err, p.Default)

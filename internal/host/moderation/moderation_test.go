@@ -49,7 +49,8 @@ func TestFieldNotesTimers(t *testing.T) {
 		t.Errorf("frames per interrupt %v", got)
 	}
 	// Gigabit Ethernet: 81 000 full frames, 1.48 million of the smallest.
-	full, small := moderation.LineRate(unit.GigabitPerSecond, 1500), moderation.LineRate(unit.GigabitPerSecond, moderation.MinimumPayload)
+	full, small := moderation.LineRate(unit.GigabitPerSecond, 1500),
+		moderation.LineRate(unit.GigabitPerSecond, moderation.MinimumPayload)
 	if !near(float64(full), 81_000, 0.004) || !near(float64(small), 1.488e6, 0.001) {
 		t.Errorf("line rates %v and %v", full, small)
 	}
@@ -113,7 +114,8 @@ func TestFieldNotesPolling(t *testing.T) {
 		hz    float64
 		burst uint32
 		want  float64
-	}{{1000, 150, 150_000}, {1500, 150, 225_000}, {2500, 150, 375_000}, {2500, 300, 750_000}, {0, 150, 0}, {1000, 0, 0}} {
+	}{{1000, 150, 150_000}, {1500, 150, 225_000}, {2500, 150, 375_000}, {2500, 300, 750_000}, {0, 150, 0},
+		{1000, 0, 0}} {
 		if got := moderation.PollingProduct(moderation.InterruptsPerSecond(c.hz), c.burst); float64(got) != c.want {
 			t.Errorf("%v × %d = %v", c.hz, c.burst, got)
 		}
@@ -123,7 +125,8 @@ func TestFieldNotesPolling(t *testing.T) {
 // TestFieldNotesBuffer: 8 kB less 3 kB for sending hold three frames of 1500 bytes; an NFS transfer
 // of 8 kB is six, of 2 kB two.
 func TestFieldNotesBuffer(t *testing.T) {
-	for _, c := range []struct{ buffer, frame, want int64 }{{5000, 1500, 3}, {5120, 1514, 3}, {5120, 6 * 256, 3}, {0, 1500, 0}, {5000, 0, 0}} {
+	for _, c := range []struct{ buffer, frame, want int64 }{{5000, 1500, 3}, {5120, 1514, 3}, {5120, 6 * 256, 3},
+		{0, 1500, 0}, {5000, 0, 0}} {
 		if got := moderation.BufferFrames(unit.Bytes(c.buffer), unit.Bytes(c.frame)); got != c.want {
 			t.Errorf("%d bytes hold %d frames of %d", c.buffer, got, c.frame)
 		}
@@ -141,7 +144,8 @@ func TestRing(t *testing.T) {
 			t.Errorf("%d at %v/s: %v, want %v µs", c.descriptors, c.packets, got, c.want)
 		}
 	}
-	if !moderation.Overruns(256, small, 250*time.Microsecond) || moderation.Overruns(256, small, 125*time.Microsecond) || moderation.Overruns(256, 0, time.Hour) {
+	if !moderation.Overruns(256, small, 250*time.Microsecond) ||
+		moderation.Overruns(256, small, 125*time.Microsecond) || moderation.Overruns(256, 0, time.Hour) {
 		t.Error("overruns")
 	}
 }
@@ -178,7 +182,8 @@ func TestRoundTrips(t *testing.T) {
 				t.Fatalf("%s %d is read back as %d %v", d, usecs, shown, err)
 			}
 			// What was read back may be set again and stays.
-			if stable, err := moderation.ReadBack(d, min(shown, moderation.MaxUsecs)); err != nil || stable < shown || stable > shown*104/100+1 {
+			if stable, err := moderation.ReadBack(d, min(shown, moderation.MaxUsecs)); err != nil || stable < shown ||
+				stable > shown*104/100+1 {
 				t.Fatalf("%s: %d, then %d, then %d %v", d, usecs, shown, stable, err)
 			}
 		}
@@ -187,7 +192,8 @@ func TestRoundTrips(t *testing.T) {
 
 func TestEdges(t *testing.T) {
 	off := moderation.InterruptsPerSecond(math.Inf(1))
-	if off.ITR() != 0 || off.Interval() != 0 || moderation.ITR(0).Rate() != off || moderation.RateOf(-1) != off || moderation.RateForFrames(100, 0) != off {
+	if off.ITR() != 0 || off.Interval() != 0 || moderation.ITR(0).Rate() != off || moderation.RateOf(-1) != off ||
+		moderation.RateForFrames(100, 0) != off {
 		t.Error("no throttle is no bound")
 	}
 	for _, never := range []moderation.InterruptsPerSecond{0, -1, moderation.InterruptsPerSecond(math.NaN()), 1e-30} {
@@ -198,19 +204,23 @@ func TestEdges(t *testing.T) {
 	if moderation.InterruptsPerSecond(1e9).ITR() != 1 {
 		t.Error("a high rate has switched the throttle off")
 	}
-	if moderation.FramesPerInterrupt(0, 8000) != 0 || moderation.FramesPerInterrupt(10, 8000) != 1 || moderation.FramesPerInterrupt(10, off) != 1 {
+	if moderation.FramesPerInterrupt(0, 8000) != 0 || moderation.FramesPerInterrupt(10, 8000) != 1 ||
+		moderation.FramesPerInterrupt(10, off) != 1 {
 		t.Error("frames per interrupt")
 	}
-	if moderation.LineRate(0, 1500) != 0 || moderation.PacketTimerThreshold(0, 1500, time.Second) != 0 || moderation.PacketTimerThreshold(1e9, 1500, 0) != 1e9 {
+	if moderation.LineRate(0, 1500) != 0 || moderation.PacketTimerThreshold(0, 1500, time.Second) != 0 ||
+		moderation.PacketTimerThreshold(1e9, 1500, 0) != 1e9 {
 		t.Error("a link without a rate")
 	}
 	if least, most := moderation.TransactionRate(0, 0, 0); least != 0 || most != 0 {
 		t.Error("no time is no bound")
 	}
-	if got := moderation.IdleRoundTrip(math.MaxInt64, time.Second, -time.Second); got.Most != math.MaxInt64 || got.Mean != math.MaxInt64 {
+	if got := moderation.IdleRoundTrip(math.MaxInt64, time.Second, -time.Second); got.Most != math.MaxInt64 ||
+		got.Mean != math.MaxInt64 {
 		t.Errorf("overflow: %+v", got)
 	}
-	if moderation.RingTime(math.MaxUint32, 1e-12) != math.MaxInt64 || moderation.Ticks(1).Duration() != 1024*time.Nanosecond {
+	if moderation.RingTime(math.MaxUint32, 1e-12) != math.MaxInt64 ||
+		moderation.Ticks(1).Duration() != 1024*time.Nanosecond {
 		t.Error("ring time")
 	}
 	if moderation.WireBytes(0) != 84 || moderation.WireBytes(1500) != 1538 {
@@ -232,13 +242,19 @@ func TestDelays(t *testing.T) {
 	}{
 		{"nothing set", moderation.Delays{}, 81_000, 0, moderation.RuleNone},
 		{"the absolute timer alone does nothing", moderation.Delays{Absolute: 128}, 81_000, 0, moderation.RuleNone},
-		{"few packets: the packet timer", moderation.Delays{Packet: 32, Absolute: 128}, 1000, 32 * tick, moderation.RulePacket},
-		{"many packets: the absolute timer", moderation.Delays{Packet: 32, Absolute: 128}, 81_000, 128 * tick, moderation.RuleAbsolute},
-		{"a shorter absolute timer", moderation.Delays{Packet: 128, Absolute: 8}, 1000, 8 * tick, moderation.RuleAbsolute},
+		{"few packets: the packet timer", moderation.Delays{Packet: 32, Absolute: 128}, 1000, 32 * tick,
+			moderation.RulePacket},
+		{"many packets: the absolute timer", moderation.Delays{Packet: 32, Absolute: 128}, 81_000, 128 * tick,
+			moderation.RuleAbsolute},
+		{"a shorter absolute timer", moderation.Delays{Packet: 128, Absolute: 8}, 1000, 8 * tick,
+			moderation.RuleAbsolute},
 		{"many packets and no absolute timer", moderation.Delays{Packet: 32}, 81_000, longest, moderation.RulePacket},
-		{"the throttle over short delays", moderation.Delays{Packet: 1, Absolute: 8, Throttle: 488}, 81_000, 488 * moderation.ITRUnit, moderation.RuleThrottle},
-		{"the throttle under long delays", moderation.Delays{Packet: 32, Absolute: 4096, Throttle: 488}, 81_000, 4096 * tick, moderation.RuleAbsolute},
-		{"the throttle alone", moderation.Delays{Throttle: 1302}, 0, 1302 * moderation.ITRUnit, moderation.RuleThrottle},
+		{"the throttle over short delays", moderation.Delays{Packet: 1, Absolute: 8, Throttle: 488}, 81_000,
+			488 * moderation.ITRUnit, moderation.RuleThrottle},
+		{"the throttle under long delays", moderation.Delays{Packet: 32, Absolute: 4096, Throttle: 488}, 81_000,
+			4096 * tick, moderation.RuleAbsolute},
+		{"the throttle alone", moderation.Delays{Throttle: 1302}, 0, 1302 * moderation.ITRUnit,
+			moderation.RuleThrottle},
 	} {
 		if got, rule := c.delays.Interval(c.packets); got != c.want || rule != c.rule {
 			t.Errorf("%s: %v by %s, want %v by %s", c.name, got, rule, c.want, c.rule)
@@ -317,7 +333,8 @@ func TestEthtoolValues(t *testing.T) {
 		driver      moderation.Driver
 		usecs       uint32
 		unsupported bool
-	}{{moderation.E1000, 2, false}, {moderation.E1000, 5, false}, {moderation.E1000E, 9, false}, {moderation.IGB, 4, false}, {moderation.IGB, 10_001, false}, {"ixgbe", 50, true}} {
+	}{{moderation.E1000, 2, false}, {moderation.E1000, 5, false}, {moderation.E1000E, 9, false},
+		{moderation.IGB, 4, false}, {moderation.IGB, 10_001, false}, {"ixgbe", 50, true}} {
 		_, err := moderation.FromUsecs(c.driver, c.usecs)
 		if err == nil || errors.Is(err, errors.ErrUnsupported) != c.unsupported {
 			t.Errorf("%s %d: %v", c.driver, c.usecs, err)
@@ -346,9 +363,11 @@ func TestForms(t *testing.T) {
 		t.Errorf("at load %+v %v", load, err)
 	}
 	for name, err := range map[string]error{
-		"ethtool on an 82540":  second(fixed(8000).Live(moderation.Card{Driver: moderation.E1000, Controller: "82540EM"}, "eth0")),
-		"ethtool on ixgbe":     second(fixed(8000).Live(moderation.Card{Driver: "ixgbe"}, "eth0")),
-		"balanced on igb":      second(moderation.Throttle{Mode: moderation.Balanced}.Live(moderation.Card{Driver: moderation.IGB}, "eth0")),
+		"ethtool on an 82540": second(
+			fixed(8000).Live(moderation.Card{Driver: moderation.E1000, Controller: "82540EM"}, "eth0")),
+		"ethtool on ixgbe": second(fixed(8000).Live(moderation.Card{Driver: "ixgbe"}, "eth0")),
+		"balanced on igb": second(
+			moderation.Throttle{Mode: moderation.Balanced}.Live(moderation.Card{Driver: moderation.IGB}, "eth0")),
 		"igb at load":          second(moderation.AtLoad(moderation.IGB, fixed(8000))),
 		"no ports":             second(moderation.AtLoad(moderation.E1000)),
 		"a foreign parameter":  moderation.Check(moderation.Card{Driver: moderation.E1000E}, "RxDescriptors", 256),
@@ -370,7 +389,8 @@ func TestForms(t *testing.T) {
 func second(_ moderation.Form, err error) error { return err }
 
 func TestCheck(t *testing.T) {
-	old, young := moderation.Card{Driver: moderation.E1000, Controller: "82543GC"}, moderation.Card{Driver: moderation.E1000, Controller: "82547GI"}
+	old, young := moderation.Card{Driver: moderation.E1000, Controller: "82543GC"},
+		moderation.Card{Driver: moderation.E1000, Controller: "82547GI"}
 	for _, c := range []struct {
 		card  moderation.Card
 		name  string
@@ -418,25 +438,31 @@ func TestHazards(t *testing.T) {
 		{"defaults on three", e1000("", 3), nil, "InterruptThrottleRate:harmful"},
 		{"the advice for three", e1000("", 3), given{"InterruptThrottleRate": 3000}, ""},
 		{"off", e1000("82546EB", 1), given{"InterruptThrottleRate": 0}, "InterruptThrottleRate:unsuited"},
-		{"off on an 82547", e1000("82547EI", 1), given{"InterruptThrottleRate": 0}, "InterruptThrottleRate:hang InterruptThrottleRate:unsuited"},
+		{"off on an 82547", e1000("82547EI", 1), given{"InterruptThrottleRate": 0},
+			"InterruptThrottleRate:hang InterruptThrottleRate:unsuited"},
 		{"75000 on an 82547", e1000("82547EI", 1), given{"InterruptThrottleRate": 75_000}, ""},
-		{"75001 on an 82547", e1000("82547EI", 1), given{"InterruptThrottleRate": 75_001}, "InterruptThrottleRate:hang"},
+		{"75001 on an 82547", e1000("82547EI", 1), given{"InterruptThrottleRate": 75_001},
+			"InterruptThrottleRate:hang"},
 		{"75001 elsewhere", e1000("82546EB", 1), given{"InterruptThrottleRate": 75_001}, ""},
-		{"no throttle to set", e1000("82544EI", 2), given{"InterruptThrottleRate": 8000}, "InterruptThrottleRate:ignored"},
+		{"no throttle to set", e1000("82544EI", 2), given{"InterruptThrottleRate": 8000},
+			"InterruptThrottleRate:ignored"},
 		{"no such value", e1000("", 1), given{"InterruptThrottleRate": 2}, "InterruptThrottleRate:refused"},
 		{"a receive delay", e1000("", 1), given{"RxIntDelay": 64, "RxAbsIntDelay": 128}, "RxIntDelay:hang"},
 		{"an absolute delay alone", e1000("", 1), given{"RxAbsIntDelay": 128}, "RxAbsIntDelay:ignored"},
 		{"an absolute delay of sending", e1000("", 1), given{"TxAbsIntDelay": 64}, ""},
-		{"an absolute delay of an old card", e1000("82543GC", 1), given{"RxIntDelay": 64, "RxAbsIntDelay": 128}, "RxIntDelay:hang RxAbsIntDelay:ignored"},
+		{"an absolute delay of an old card", e1000("82543GC", 1), given{"RxIntDelay": 64, "RxAbsIntDelay": 128},
+			"RxIntDelay:hang RxAbsIntDelay:ignored"},
 		{"checksums by hand", e1000("", 1), given{"XsumRX": 0}, "XsumRX:harmful"},
 		{"too many descriptors", e1000("82542", 1), given{"RxDescriptors": 4096}, "RxDescriptors:refused"},
-		{"many ports of e1000e", moderation.Card{Driver: moderation.E1000E, Ports: 4}, given{"RxIntDelay": 8}, "RxIntDelay:hang"},
+		{"many ports of e1000e", moderation.Card{Driver: moderation.E1000E, Ports: 4}, given{"RxIntDelay": 8},
+			"RxIntDelay:hang"},
 		{"another driver", moderation.Card{Driver: moderation.IGB, Ports: 4}, given{"RxIntDelay": 8}, ""},
 	} {
 		var got []string
 		for _, h := range moderation.Hazards(c.card, c.given) {
 			got = append(got, h.Parameter+":"+string(h.Severity))
-			if h.Why == "" || strings.HasSuffix(h.Why, ".") || strings.Contains(h.Why, "%!") || !strings.HasSuffix(h.Source, ".rst") {
+			if h.Why == "" || strings.HasSuffix(h.Why, ".") || strings.Contains(h.Why, "%!") ||
+				!strings.HasSuffix(h.Source, ".rst") {
 				t.Errorf("%s: %+v", c.name, h)
 			}
 		}

@@ -53,7 +53,8 @@ func FromParameter(value uint32) (Throttle, error) {
 	if rate := InterruptsPerSecond(value); rate >= MinFixedRate && rate <= MaxFixedRate {
 		return Throttle{Mode: Fixed, Rate: rate}, nil
 	}
-	return Throttle{}, fmt.Errorf("InterruptThrottleRate %d: not one of 0 (off), 1 (dynamic), 3 (dynamic conservative), 4 (balanced), 100 to 100000 (interrupts per second)", value)
+	return Throttle{}, fmt.Errorf(
+		"InterruptThrottleRate %d: not one of 0 (off), 1 (dynamic), 3 (dynamic conservative), 4 (balanced), 100 to 100000 (interrupts per second)", value)
 }
 
 // ParseParameter reads the list that the module takes, one value per port in the order of the
@@ -145,7 +146,8 @@ func FromUsecs(d Driver, usecs uint32) (Throttle, error) {
 	switch d {
 	case E1000, E1000E, IGB:
 	default:
-		return Throttle{}, fmt.Errorf("rx-usecs of %s: %w: only e1000, e1000e and igb are known", d, errors.ErrUnsupported)
+		return Throttle{}, fmt.Errorf("rx-usecs of %s: %w: only e1000, e1000e and igb are known", d,
+			errors.ErrUnsupported)
 	}
 	if usecs >= MinUsecs && usecs <= MaxUsecs {
 		return Throttle{Mode: Fixed, Rate: InterruptsPerSecond(1_000_000 / usecs)}, nil

@@ -29,7 +29,8 @@ const (
 )
 
 // classes are all there are; the data is checked against them.
-var classes = []Class{RingFull, NoMemory, Bus, Damaged, Size, HalfDuplex, Link, Unwanted, Held, Allowance, Reset, Software}
+var classes = []Class{RingFull, NoMemory, Bus, Damaged, Size, HalfDuplex, Link, Unwanted, Held, Allowance,
+	Reset, Software}
 
 // dropClasses are those whose counters are of lost packets, unless they say otherwise. Damaged and
 // unwanted packets are not missed by anybody on this host.
@@ -100,7 +101,8 @@ func parse(b []byte) (map[string]map[string]Entry, error) {
 					e.Source = g.Source
 				}
 				if !slices.Contains(classes, e.Class) || e.Meaning == "" || e.Source == "" {
-					return nil, fmt.Errorf("read dictionary of counters: %s of %s: class %q, meaning %q, source %q", c.Name, driver, e.Class, e.Meaning, e.Source)
+					return nil, fmt.Errorf("read dictionary of counters: %s of %s: class %q, meaning %q, source %q",
+						c.Name, driver, e.Class, e.Meaning, e.Source)
 				}
 				d[driver][c.Name] = e
 			}

@@ -40,14 +40,16 @@ func TestDictionary(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, driver := range []string{"e1000", "e1000e", "igb", "ixgbe", "i40e", "ice", "mlx5_core", "bnxt_en", "virtio_net", "vmxnet3", "r8169", "tg3", "ena"} {
+	for _, driver := range []string{"e1000", "e1000e", "igb", "ixgbe", "i40e", "ice", "mlx5_core", "bnxt_en",
+		"virtio_net", "vmxnet3", "r8169", "tg3", "ena"} {
 		if !slices.Contains(Drivers(), driver) {
 			t.Errorf("%s has no entries", driver)
 		}
 	}
 	for driver, counters := range d {
 		for name, e := range counters {
-			if strings.HasSuffix(e.Meaning, ".") || strings.ContainsAny(e.Meaning[:1], "ABCDEFGHIJKLMNOPQRSTUVWXYZ") || len(e.Meaning) > 170 {
+			if strings.HasSuffix(e.Meaning, ".") || strings.ContainsAny(e.Meaning[:1], "ABCDEFGHIJKLMNOPQRSTUVWXYZ") ||
+				len(e.Meaning) > 170 {
 				t.Errorf("%s %s: %q", driver, name, e.Meaning)
 			}
 			if pattern(name) != name {
@@ -77,10 +79,14 @@ func TestDrop(t *testing.T) {
 		driver, name string
 		want         bool
 	}{
-		{"*", "rx_missed_errors", true}, {"*", "tx_dropped", true}, {"*", "rx_crc_errors", false}, {"*", "rx_nohandler", false},
-		{"igb", "rx_queue_3_drops", true}, {"igb", "rx_no_buffer_count", false}, {"igb", "rx_queue_3_alloc_failed", false},
-		{"mlx5_core", "rx_out_of_buffer", true}, {"mlx5_core", "outbound_pci_stalled_rd_events", false}, {"mlx5_core", "outbound_pci_buffer_overflow", true},
-		{"ena", "conntrack_allowance_exceeded", true}, {"ena", "pps_allowance_exceeded", false}, {"ena", "rx_overruns", true},
+		{"*", "rx_missed_errors", true}, {"*", "tx_dropped", true}, {"*", "rx_crc_errors", false},
+		{"*", "rx_nohandler", false},
+		{"igb", "rx_queue_3_drops", true}, {"igb", "rx_no_buffer_count", false},
+		{"igb", "rx_queue_3_alloc_failed", false},
+		{"mlx5_core", "rx_out_of_buffer", true}, {"mlx5_core", "outbound_pci_stalled_rd_events", false},
+		{"mlx5_core", "outbound_pci_buffer_overflow", true},
+		{"ena", "conntrack_allowance_exceeded", true}, {"ena", "pps_allowance_exceeded", false},
+		{"ena", "rx_overruns", true},
 	} {
 		if e, ok := Lookup(c.driver, c.name); !ok || e.Drop != c.want {
 			t.Errorf("%s of %s: %+v, %v", c.name, c.driver, e, ok)
@@ -90,10 +96,14 @@ func TestDrop(t *testing.T) {
 
 func TestQueue(t *testing.T) {
 	for name, want := range map[string][2]string{
-		"rx_queue_0_packets": {"rx-0", "packets"}, "tx_queue_63_tx_timeouts": {"tx-63", "tx_timeouts"}, "rx0_xdp_drops": {"rx-0", "xdp_drops"},
-		"tx12_bytes": {"tx-12", "bytes"}, "rx-7.rx_packets": {"rx-7", "rx_packets"}, "queue_3_tx_cnt": {"tx-3", "cnt"}, "rx_packets[5]": {"rx-5", "packets"},
+		"rx_queue_0_packets": {"rx-0", "packets"}, "tx_queue_63_tx_timeouts": {"tx-63", "tx_timeouts"},
+		"rx0_xdp_drops": {"rx-0", "xdp_drops"},
+		"tx12_bytes":    {"tx-12", "bytes"}, "rx-7.rx_packets": {"rx-7", "rx_packets"},
+		"queue_3_tx_cnt":         {"tx-3", "cnt"},
+		"rx_packets[5]":          {"rx-5", "packets"},
 		"[14]: rx_ucast_packets": {"rx-14", "ucast_packets"}, "rx_queue_007_drops": {"rx-7", "drops"},
-		"rx_packets": {}, "rx_prio3_pause": {}, "tx_65_to_127_byte_packets": {}, "rx_queue_x_drops": {}, "ch0_events": {}, "": {}, "rx_queue_123456_x": {},
+		"rx_packets": {}, "rx_prio3_pause": {}, "tx_65_to_127_byte_packets": {}, "rx_queue_x_drops": {},
+		"ch0_events": {}, "": {}, "rx_queue_123456_x": {},
 	} {
 		if queue, counter, ok := Queue(name); queue != want[0] || counter != want[1] || ok != (want[0] != "") {
 			t.Errorf("%q: %q of %q, %v", name, counter, queue, ok)
@@ -103,9 +113,12 @@ func TestQueue(t *testing.T) {
 
 func TestInterruptQueue(t *testing.T) {
 	for name, want := range map[string]string{
-		"eth0-TxRx-3": "3", "i40e-ens1f0-TxRx-12": "12", "ens5-Tx-Rx-0": "0", "eth0-rxtx-1": "1", "eth0-fp-07": "7", "mlx5_comp3@pci:0000:03:00.0": "3", "mlx4-7@0000:03:00.0": "7",
-		"eth0-q5": "5", "eth0-rx-1": "rx-1", "eth0-tx-0": "tx-0", "ens1f4-Rx3": "rx-3", "virtio0-input.0": "rx-0", "virtio0-output.11": "tx-11", "eth0.100-TxRx-1": "1",
-		"eth0": "", "rx1": "rx-1", "virtio0-config": "", "virtio3-rx": "", "mlx5_async0@pci:0000:03:00.0": "", "eth0-TxRx-": "", "nvme0q5": "", "matrx-1": "", "": "",
+		"eth0-TxRx-3": "3", "i40e-ens1f0-TxRx-12": "12", "ens5-Tx-Rx-0": "0", "eth0-rxtx-1": "1", "eth0-fp-07": "7",
+		"mlx5_comp3@pci:0000:03:00.0": "3", "mlx4-7@0000:03:00.0": "7",
+		"eth0-q5": "5", "eth0-rx-1": "rx-1", "eth0-tx-0": "tx-0", "ens1f4-Rx3": "rx-3", "virtio0-input.0": "rx-0",
+		"virtio0-output.11": "tx-11", "eth0.100-TxRx-1": "1",
+		"eth0": "", "rx1": "rx-1", "virtio0-config": "", "virtio3-rx": "", "mlx5_async0@pci:0000:03:00.0": "",
+		"eth0-TxRx-": "", "nvme0q5": "", "matrx-1": "", "": "",
 	} {
 		if queue, ok := InterruptQueue(name); queue != want || ok != (want != "") {
 			t.Errorf("%q: %q, %v, want %q", name, queue, ok, want)
@@ -115,11 +128,13 @@ func TestInterruptQueue(t *testing.T) {
 
 // FuzzNames: a queue's name is what sysfs would call it, and nothing that is looked up is invented.
 func FuzzNames(f *testing.F) {
-	for _, seed := range []string{"rx_queue_0_drops", "rx0_packets", "[1]: tx_bytes", "rx-1.x", "queue_1_rx_cnt", "rx_a[1]", "rx_missed_errors"} {
+	for _, seed := range []string{"rx_queue_0_drops", "rx0_packets", "[1]: tx_bytes", "rx-1.x", "queue_1_rx_cnt",
+		"rx_a[1]", "rx_missed_errors"} {
 		f.Add(seed, "igb")
 	}
 	f.Fuzz(func(t *testing.T, name, driver string) {
-		if queue, counter, ok := Queue(name); ok && (counter == "" || !strings.HasPrefix(queue, "rx-") && !strings.HasPrefix(queue, "tx-") || len(queue)+len(counter) > len(name)) {
+		if queue, counter, ok := Queue(name); ok && (counter == "" || !strings.HasPrefix(queue, "rx-") &&
+			!strings.HasPrefix(queue, "tx-") || len(queue)+len(counter) > len(name)) {
 			t.Errorf("%q: %q of %q", name, counter, queue)
 		}
 		if queue, ok := InterruptQueue(name); ok != (queue != "") || len(queue) > len(name)+3 {

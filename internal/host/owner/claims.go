@@ -23,13 +23,18 @@ var mtu = []string{"link:*/mtu"}
 // A program that only writes at boot makes none: what it will overwrite is a question of persisting
 // a change, and a trial is over long before.
 var claims = map[string]claim{
-	"irqbalance":            {[]string{"irq:*/affinity"}, "spreads interrupts anew every ten seconds"},
-	"power-profiles-daemon": {[]string{"cpu:*/scaling_governor", "cpu:*/energy_performance_preference"}, "sets it with each power profile"},
+	"irqbalance": {[]string{"irq:*/affinity"}, "spreads interrupts anew every ten seconds"},
+	"power-profiles-daemon": {[]string{"cpu:*/scaling_governor", "cpu:*/energy_performance_preference"},
+		"sets it with each power profile"},
 	"bpftune": {[]string{
-		"sysctl:net.ipv4.tcp_rmem", "sysctl:net.ipv4.tcp_wmem", "sysctl:net.ipv4.tcp_mem", "sysctl:net.ipv4.tcp_moderate_rcvbuf", "sysctl:net.ipv4.tcp_no_metrics_save",
-		"sysctl:net.ipv4.tcp_no_ssthresh_metrics_save", "sysctl:net.ipv4.tcp_syncookies", "sysctl:net.ipv4.tcp_max_syn_backlog", "sysctl:net.ipv4.tcp_max_orphans",
-		"sysctl:net.ipv4.udp_mem", "sysctl:net.ipv*.neigh.*.gc_thresh*", "sysctl:net.ipv4.ipfrag_high_thresh", "sysctl:net.core.netdev_max_backlog",
-		"sysctl:net.core.netdev_budget*", "sysctl:net.core.flow_limit_cpu_bitmap", "sysctl:net.core.high_order_alloc_disable", "sysctl:net.core.rmem_*",
+		"sysctl:net.ipv4.tcp_rmem", "sysctl:net.ipv4.tcp_wmem", "sysctl:net.ipv4.tcp_mem",
+		"sysctl:net.ipv4.tcp_moderate_rcvbuf", "sysctl:net.ipv4.tcp_no_metrics_save",
+		"sysctl:net.ipv4.tcp_no_ssthresh_metrics_save", "sysctl:net.ipv4.tcp_syncookies",
+		"sysctl:net.ipv4.tcp_max_syn_backlog", "sysctl:net.ipv4.tcp_max_orphans",
+		"sysctl:net.ipv4.udp_mem", "sysctl:net.ipv*.neigh.*.gc_thresh*", "sysctl:net.ipv4.ipfrag_high_thresh",
+		"sysctl:net.core.netdev_max_backlog",
+		"sysctl:net.core.netdev_budget*", "sysctl:net.core.flow_limit_cpu_bitmap",
+		"sysctl:net.core.high_order_alloc_disable", "sysctl:net.core.rmem_*",
 	}, "changes it whenever it sees a limit near"},
 	"NetworkManager":   {mtu, "sets it whenever a connection comes up"},
 	"systemd-networkd": {mtu, "sets it whenever the link comes up"},
@@ -106,9 +111,11 @@ func tunedSets(t Tree, names string) []string {
 // plugins are the options of TuneD's plugins that are knobs of ours. A section is called like its
 // plugin, or says by type= which it is.
 var plugins = map[string]map[string]string{
-	"net": {"mtu": "link:*/mtu", "txqueuelen": "link:*/txqueuelen", "coalesce": "ethtool:*/coalesce.*", "features": "ethtool:*/feature.*", "pause": "ethtool:*/pause.*",
+	"net": {"mtu": "link:*/mtu", "txqueuelen": "link:*/txqueuelen", "coalesce": "ethtool:*/coalesce.*",
+		"features": "ethtool:*/feature.*", "pause": "ethtool:*/pause.*",
 		"ring": "ethtool:*/ring.*", "channels": "ethtool:*/channels.*"},
-	"cpu": {"governor": "cpu:*/scaling_governor", "energy_performance_preference": "cpu:*/energy_performance_preference", "force_latency": "cpu:*/dma_latency"},
+	"cpu": {"governor": "cpu:*/scaling_governor",
+		"energy_performance_preference": "cpu:*/energy_performance_preference", "force_latency": "cpu:*/dma_latency"},
 }
 
 // profileSets are the knobs of one profile; include is called for those that it builds on.

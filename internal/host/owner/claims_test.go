@@ -21,7 +21,8 @@ func TestSetsOfTuneD(t *testing.T) {
 		t.Fatalf("found %+v", found)
 	}
 	o := found[0]
-	want := []string{"cpu:*/scaling_governor", "ethtool:*/ring.*", "sysctl:net.core.somaxconn", "sysctl:net.ipv4.tcp_rmem"}
+	want := []string{"cpu:*/scaling_governor", "ethtool:*/ring.*", "sysctl:net.core.somaxconn",
+		"sysctl:net.ipv4.tcp_rmem"}
 	if diff := cmp.Diff(want, o.Sets); diff != "" {
 		t.Errorf("sets (-want +got):\n%s", diff)
 	}

@@ -31,7 +31,8 @@ func BenchmarkLargeHost(b *testing.B) {
 				runtime.Goexit()
 			}
 		}
-		run("link", "add", "name", "q0", "numtxqueues", "64", "numrxqueues", "64", "type", "veth", "peer", "name", "q1", "numtxqueues", "64", "numrxqueues", "64")
+		run("link", "add", "name", "q0", "numtxqueues", "64", "numrxqueues", "64", "type", "veth", "peer", "name", "q1",
+			"numtxqueues", "64", "numrxqueues", "64")
 		run("link", "set", "q0", "up")
 		run("link", "set", "q1", "up")
 		for i := range 40 {

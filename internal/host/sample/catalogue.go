@@ -32,7 +32,8 @@ var (
 			" RTM_GETSTATS, as in /sys/class/net/*/statistics; other is what rx_errors and tx_errors have beyond them.",
 		"interface", "direction", "kind")
 	interfaceUp = gauge("linerate_interface_up",
-		"1 while the interface is up and has a carrier, otherwise 0: IFF_UP and IFF_LOWER_UP of RTM_GETLINK.", "interface")
+		"1 while the interface is up and has a carrier, otherwise 0: IFF_UP and IFF_LOWER_UP of RTM_GETLINK.",
+		"interface")
 	interfaceSpeed = gauge("linerate_interface_speed_bits_per_second",
 		"Negotiated speed, read when the link changes and every half minute; absent without a link: ethtool, as in /sys/class/net/*/speed.", "interface")
 	interfaceMTU = gauge("linerate_interface_mtu_bytes",
@@ -53,7 +54,8 @@ var (
 		"Bytes waiting in the queueing disciplines: TCA_STATS2 of RTM_GETQDISC, as in tc -s qdisc.", "interface")
 
 	queuePackets = counter("linerate_queue_packets_total",
-		"Packets of one queue of a card, named rx-0 or tx-0: the driver's own counters, as in ethtool -S.", "interface", "queue")
+		"Packets of one queue of a card, named rx-0 or tx-0: the driver's own counters, as in ethtool -S.",
+		"interface", "queue")
 	queueBytes = counter("linerate_queue_bytes_total",
 		"Bytes of one queue of a card: the driver's own counters, as in ethtool -S.", "interface", "queue")
 	queueDrops = counter("linerate_queue_drops_total",
@@ -67,11 +69,13 @@ var (
 	cpuSeconds = counter("linerate_cpu_seconds_total",
 		"Time of a processor in a mode, apart from one another: user, nice, system, irq, softirq, iowait, steal and idle of /proc/stat.", "cpu", "mode")
 	cpuCardInterrupts = counter("linerate_cpu_card_interrupts_total",
-		"Interrupts of network cards that a processor took: /sys/kernel/irq/*/per_cpu_count, as in /proc/interrupts.", "cpu")
+		"Interrupts of network cards that a processor took: /sys/kernel/irq/*/per_cpu_count, as in /proc/interrupts.",
+		"cpu")
 	cpuSoftirqs = counter("linerate_cpu_softirqs_total",
 		"Softirqs for the network, net_rx or net_tx, that a processor ran: /proc/softirqs.", "cpu", "kind")
 	softnetPackets = counter("linerate_softnet_packets_total",
-		"Packets that a processor took from cards, of all network namespaces: first column of /proc/net/softnet_stat.", "cpu")
+		"Packets that a processor took from cards, of all network namespaces: first column of /proc/net/softnet_stat.",
+		"cpu")
 	softnetDropped = counter("linerate_softnet_dropped_total",
 		"Packets dropped because the backlog of a processor was full: second column of /proc/net/softnet_stat.", "cpu")
 	softnetSqueezes = counter("linerate_softnet_time_squeezes_total",
@@ -126,7 +130,8 @@ var (
 	contextSwitches = counter("linerate_context_switches_total",
 		"Context switches of the machine: ctxt of /proc/stat.")
 	pressure = counter("linerate_pressure_seconds_total",
-		"Time during which a task (some) or all of them (full) waited for cpu, memory or irq: /proc/pressure.", "resource", "kind")
+		"Time during which a task (some) or all of them (full) waited for cpu, memory or irq: /proc/pressure.",
+		"resource", "kind")
 	memoryAvailable = gauge("linerate_memory_available_bytes",
 		"Memory that programs can have without swapping: MemAvailable of /proc/meminfo.")
 	memoryTotal = gauge("linerate_memory_total_bytes",
@@ -147,12 +152,14 @@ var (
 
 // catalogue is all of them, in the order of the tables above.
 var catalogue = []*Metric{
-	receiveBytes, transmitBytes, receivePackets, transmitPackets, receiveMulticast, interfaceDrops, interfaceErrors, interfaceUp, interfaceSpeed, interfaceMTU,
+	receiveBytes, transmitBytes, receivePackets, transmitPackets, receiveMulticast, interfaceDrops, interfaceErrors,
+	interfaceUp, interfaceSpeed, interfaceMTU,
 	carrierChanges, interfaceInfo,
 	qdiscDrops, qdiscRequeues, qdiscOverlimits, qdiscBacklog,
 	queuePackets, queueBytes, queueDrops, queueInterrupts,
 	cpuSeconds, cpuCardInterrupts, cpuSoftirqs, softnetPackets, softnetDropped, softnetSqueezes, softnetRPS,
-	tcpSent, tcpReceived, tcpRetransmits, tcpTimeouts, tcpListenOverflows, tcpListenDrops, tcpSynRetransmits, tcpOutOfOrder, tcpChecksumErrors, tcpResets,
+	tcpSent, tcpReceived, tcpRetransmits, tcpTimeouts, tcpListenOverflows, tcpListenDrops, tcpSynRetransmits,
+	tcpOutOfOrder, tcpChecksumErrors, tcpResets,
 	tcpActiveOpens, tcpPassiveOpens, tcpConnections, tcpMemory,
 	udpReceived, udpSent, udpReceiveBufferErrors, udpSendBufferErrors,
 	hostDrops, sockets, contextSwitches, pressure, memoryAvailable, memoryTotal, conntrackEntries, conntrackLimit,

@@ -20,7 +20,8 @@ func TestCatalogue(t *testing.T) {
 		if counts := strings.HasSuffix(m.Name, "_total"); counts != (m.Kind == Counter) {
 			t.Errorf("%s: kind %d", m.Name, m.Kind)
 		}
-		if !strings.HasSuffix(m.Help, ".") || strings.Contains(m.Help, "\n") || !source.MatchString(m.Help) && !strings.HasPrefix(m.Name, "linerate_sample_") {
+		if !strings.HasSuffix(m.Help, ".") || strings.Contains(m.Help, "\n") || !source.MatchString(m.Help) &&
+			!strings.HasPrefix(m.Name, "linerate_sample_") {
 			t.Errorf("%s: %q is not one sentence that names its source", m.Name, m.Help)
 		}
 	}

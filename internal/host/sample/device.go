@@ -103,7 +103,8 @@ func powerOf(name string) []string {
 		if _, err := os.Stat(dir + "/bInterfaceNumber"); err == nil {
 			continue
 		}
-		if b, err := os.ReadFile(dir + "/power/runtime_status"); err == nil && strings.TrimSpace(string(b)) != "unsupported" {
+		if b, err := os.ReadFile(dir + "/power/runtime_status"); err == nil &&
+			strings.TrimSpace(string(b)) != "unsupported" {
 			files = append(files, dir+"/power/runtime_status")
 		}
 	}

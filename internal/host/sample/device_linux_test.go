@@ -31,7 +31,8 @@ func TestAsleep(t *testing.T) {
 		{"itself", "vlan", []string{sleeping}, []string{awake}, true},
 	} {
 		s := &Sampler{buf: make([]byte, 1<<10)}
-		s.links.now = []nl.LinkCounters{{Index: 2, Name: "eth0"}, {Index: 3, Name: "vlan1", Kind: c.vlan, ParentIndex: 2}}
+		s.links.now = []nl.LinkCounters{{Index: 2, Name: "eth0"},
+			{Index: 3, Name: "vlan1", Kind: c.vlan, ParentIndex: 2}}
 		s.links.byIndex = map[int]*link{2: {powerKnown: true, power: c.card}, 3: {powerKnown: true, power: c.above}}
 		if got := s.asleep(&s.links.now[1]); got != c.want {
 			t.Errorf("%s: asleep: %v", c.name, got)

@@ -27,7 +27,8 @@ func (b between) holds(v float64) bool {
 }
 
 // surrounded takes two readings with work in between, and something else before and after each.
-func surrounded[T any](t *testing.T, s *sample.Sampler, other func() T, work func()) (first, last *sample.Index, others [4]T) {
+func surrounded[T any](t *testing.T, s *sample.Sampler, other func() T, work func()) (first, last *sample.Index,
+	others [4]T) {
 	t.Helper()
 	others[0] = other()
 	first = sample.NewIndex(read(t, s).Points)
@@ -130,7 +131,8 @@ func TestAgreesWithIP(t *testing.T) {
 					*at = others[i][name][c.direction][c.column]
 				}
 				if !b.holds(now - was) {
-					t.Errorf("%s of %s: %g here, %g to %g there", c.metric, name, now-was, b.inner1-b.inner0, b.outer1-b.outer0)
+					t.Errorf("%s of %s: %g here, %g to %g there", c.metric, name, now-was, b.inner1-b.inner0,
+						b.outer1-b.outer0)
 				}
 				compared++
 				if now > was {
@@ -179,9 +181,11 @@ func TestAgreesWithHostCounters(t *testing.T) {
 			{"linerate_udp_datagrams_received_total", nil, sum("Udp.InDatagrams", "Udp6.InDatagrams")},
 			{"linerate_udp_datagrams_sent_total", nil, sum("Udp.OutDatagrams", "Udp6.OutDatagrams")},
 			{"linerate_udp_receive_buffer_errors_total", nil, sum("Udp.RcvbufErrors", "Udp6.RcvbufErrors")},
-			{"linerate_host_drops_total", []string{"socket"}, sum("Udp.RcvbufErrors", "Udp6.RcvbufErrors", "Udp.MemErrors", "Udp6.MemErrors")},
+			{"linerate_host_drops_total", []string{"socket"},
+				sum("Udp.RcvbufErrors", "Udp6.RcvbufErrors", "Udp.MemErrors", "Udp6.MemErrors")},
 			{"linerate_host_drops_total", []string{"softnet"}, sum("softnet.dropped")},
-			{"linerate_host_drops_total", []string{"ip"}, sum("Ip.InDiscards", "Ip.OutDiscards", "Ip6.InDiscards", "Ip6.OutDiscards")},
+			{"linerate_host_drops_total", []string{"ip"},
+				sum("Ip.InDiscards", "Ip.OutDiscards", "Ip6.InDiscards", "Ip6.OutDiscards")},
 			{"linerate_context_switches_total", nil, sum("ctxt")},
 			{"linerate_pressure_seconds_total", []string{"cpu", "some"}, func(c *host.Counters) float64 {
 				return float64(c.Values["pressure.cpu.some_microseconds"]) * 1e-6
@@ -193,8 +197,9 @@ func TestAgreesWithHostCounters(t *testing.T) {
 				continue
 			}
 			for metric, column := range map[string]string{
-				"linerate_softnet_packets_total": "processed", "linerate_softnet_dropped_total": "dropped", "linerate_softnet_time_squeezes_total": "time_squeeze",
-				"linerate_softnet_received_rps_total": "received_rps",
+				"linerate_softnet_packets_total": "processed", "linerate_softnet_dropped_total": "dropped",
+				"linerate_softnet_time_squeezes_total": "time_squeeze",
+				"linerate_softnet_received_rps_total":  "received_rps",
 			} {
 				pairs = append(pairs, pair{metric, []string{id}, sum("softnet." + id + "." + column)})
 			}
@@ -209,14 +214,15 @@ func TestAgreesWithHostCounters(t *testing.T) {
 				"softirq": func(t host.CPUTimes) float64 { return t.SoftIRQ },
 				"steal":   func(t host.CPUTimes) float64 { return t.Steal },
 			} {
-				pairs = append(pairs, pair{"linerate_cpu_seconds_total", []string{id, mode}, func(c *host.Counters) float64 {
-					for _, times := range c.CPUs {
-						if times.CPU == cpu.CPU {
-							return of(times)
+				pairs = append(pairs,
+					pair{"linerate_cpu_seconds_total", []string{id, mode}, func(c *host.Counters) float64 {
+						for _, times := range c.CPUs {
+							if times.CPU == cpu.CPU {
+								return of(times)
+							}
 						}
-					}
-					return 0
-				}})
+						return 0
+					}})
 			}
 		}
 		moved := 0
@@ -227,7 +233,8 @@ func TestAgreesWithHostCounters(t *testing.T) {
 			if !ok || !ok2 {
 				t.Errorf("no %s %q", p.metric, p.labels)
 			} else if !b.holds(now - was) {
-				t.Errorf("%s %q: %g here, %g to %g there", p.metric, p.labels, now-was, b.inner1-b.inner0, b.outer1-b.outer0)
+				t.Errorf("%s %q: %g here, %g to %g there", p.metric, p.labels, now-was, b.inner1-b.inner0,
+					b.outer1-b.outer0)
 			}
 			if now > was {
 				moved++
@@ -286,7 +293,8 @@ func TestAgreesWithTc(t *testing.T) {
 				}
 				for range 50 {
 					// a full queue says ENOBUFS
-					_ = unix.Sendto(w.packet, make([]byte, 1000), 0, &unix.SockaddrLinklayer{Ifindex: w.index("a"), Protocol: 0xb588})
+					_ = unix.Sendto(w.packet, make([]byte, 1000), 0,
+						&unix.SockaddrLinklayer{Ifindex: w.index("a"), Protocol: 0xb588})
 				}
 			}
 		}
@@ -297,7 +305,8 @@ func TestAgreesWithTc(t *testing.T) {
 		}
 		flood(20)
 		first := drops()
-		if v := value("linerate_qdisc_drops_total"); v != first || value("linerate_interface_drops_total", "transmit", "qdisc") != first {
+		if v := value("linerate_qdisc_drops_total"); v != first ||
+			value("linerate_interface_drops_total", "transmit", "qdisc") != first {
 			t.Errorf("%g drops here, %g there", v, first)
 		}
 		if v := value("linerate_qdisc_backlog_bytes"); v == 0 || v > 3000 {

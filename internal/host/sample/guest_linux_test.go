@@ -64,7 +64,8 @@ func TestGuestCards(t *testing.T) {
 	s := sampler(t)
 	x := sample.NewIndex(read(t, s).Points)
 	for _, want := range [][]string{
-		{card, "e1000e", "ethernet", ""}, {queued, "virtio_net", "ethernet", ""}, {member, "e1000", "ethernet", ""}, {"vlan2", "vlan", "vlan", card},
+		{card, "e1000e", "ethernet", ""}, {queued, "virtio_net", "ethernet", ""}, {member, "e1000", "ethernet", ""},
+		{"vlan2", "vlan", "vlan", card},
 		{"bundle", "bond", "bond", ""}, {"bundle.7", "vlan", "vlan", "bundle"},
 	} {
 		if _, ok := x.Value("linerate_interface_info", want...); !ok {
@@ -102,7 +103,8 @@ func TestGuestCards(t *testing.T) {
 			break
 		}
 		if time.Now().After(patience) {
-			t.Fatalf("%g packets by the card, %g by queues, %g interrupts, %g on processors: of %d sent", sent, byQueue, interrupts, took, datagrams)
+			t.Fatalf("%g packets by the card, %g by queues, %g interrupts, %g on processors: of %d sent", sent, byQueue,
+				interrupts, took, datagrams)
 		}
 	}
 	if v, _ := x.Value("linerate_interface_transmit_packets_total", "vlan1"); v < datagrams || v > datagrams+50 {
@@ -123,14 +125,16 @@ func TestGuestCards(t *testing.T) {
 			ended[e.Metric.Name] = true
 		}
 	}
-	for _, name := range []string{"linerate_interface_info", "linerate_queue_packets_total", "linerate_queue_interrupts_total", "linerate_interface_receive_bytes_total"} {
+	for _, name := range []string{"linerate_interface_info", "linerate_queue_packets_total",
+		"linerate_queue_interrupts_total", "linerate_interface_receive_bytes_total"} {
 		if !ended[name] {
 			t.Errorf("%s did not end with its card", name)
 		}
 	}
 	queued = guesttest.Plug(t, "virtio-net-pci")
 	r = read(t, s)
-	if v, ok := sample.NewIndex(r.Points).Value("linerate_interface_transmit_packets_total", queued); !ok || v != 0 || mark == 0 {
+	if v, ok := sample.NewIndex(r.Points).Value("linerate_interface_transmit_packets_total", queued); !ok ||
+		v != 0 || mark == 0 {
 		t.Errorf("%s has %g packets before it was up, and %g as it was", queued, v, mark)
 	}
 }
@@ -213,17 +217,20 @@ func TestGuestProcessorGoes(t *testing.T) {
 	for _, e := range r.Ended {
 		ended[e.Metric.Name+" "+strings.Join(e.Values, " ")] = true
 	}
-	for _, m := range []string{"linerate_cpu_seconds_total 1 idle", "linerate_cpu_softirqs_total 1 net_rx", "linerate_softnet_packets_total 1"} {
+	for _, m := range []string{"linerate_cpu_seconds_total 1 idle", "linerate_cpu_softirqs_total 1 net_rx",
+		"linerate_softnet_packets_total 1"} {
 		if !ended[m] {
 			t.Errorf("%s did not end: %v", m, ended)
 		}
 	}
-	if x := sample.NewIndex(r.Points); len(x.Of("linerate_cpu_seconds_total", "1")) > 0 || len(x.Of("linerate_cpu_seconds_total", "0")) != 8 {
+	if x := sample.NewIndex(r.Points); len(x.Of("linerate_cpu_seconds_total", "1")) > 0 ||
+		len(x.Of("linerate_cpu_seconds_total", "0")) != 8 {
 		t.Errorf("processors: %v", labels(x.Of("linerate_cpu_seconds_total")))
 	}
 	nltest.Must(t, os.WriteFile(online, []byte("1"), 0))
 	x := sample.NewIndex(read(t, s).Points)
-	for _, metric := range []string{"linerate_cpu_seconds_total", "linerate_cpu_softirqs_total", "linerate_softnet_packets_total"} {
+	for _, metric := range []string{"linerate_cpu_seconds_total", "linerate_cpu_softirqs_total",
+		"linerate_softnet_packets_total"} {
 		if len(x.Of(metric, "1")) != len(first.Of(metric, "1")) || x.Sum(metric, "1") != 0 {
 			t.Errorf("%s of the processor that came back: %v", metric, x.Of(metric, "1"))
 		}

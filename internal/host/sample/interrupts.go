@@ -225,7 +225,8 @@ func (t *interrupts) queuesOf(k *link, byQueue map[string][]int) []*queueLines {
 			continue
 		}
 		found = append(found, &queueLines{
-			link: k, numbers: numbers, now: make([]uint64, len(numbers)), tally: newTally(len(numbers), 0, bits32), series: k.owned.add(queueInterrupts, k.name, queue),
+			link: k, numbers: numbers, now: make([]uint64, len(numbers)), tally: newTally(len(numbers), 0, bits32),
+			series: k.owned.add(queueInterrupts, k.name, queue),
 		})
 	}
 	slices.SortFunc(found, func(a, b *queueLines) int {

@@ -88,15 +88,18 @@ type qdiscIdentity struct {
 // first of each alone: it has no ring and no wire.
 var (
 	dropPlaces = [...]struct{ direction, place string }{
-		{"receive", "kernel"}, {"transmit", "kernel"}, {"receive", "ring"}, {"receive", "unwanted"}, {"receive", "card"}, {"transmit", "card"},
+		{"receive", "kernel"}, {"transmit", "kernel"}, {"receive", "ring"}, {"receive", "unwanted"},
+		{"receive", "card"}, {"transmit", "card"},
 	}
 	errorKinds = [...]struct {
 		direction, kind string
 		of              nl.LinkCount
 	}{
 		{"receive", "other", nl.RxErrors}, {"transmit", "other", nl.TxErrors},
-		{"receive", "crc", nl.RxCRCErrors}, {"receive", "length", nl.RxLengthErrors}, {"receive", "frame", nl.RxFrameErrors},
-		{"transmit", "carrier", nl.TxCarrierErrors}, {"transmit", "aborted", nl.TxAbortedErrors}, {"transmit", "window", nl.TxWindowErrors},
+		{"receive", "crc", nl.RxCRCErrors}, {"receive", "length", nl.RxLengthErrors},
+		{"receive", "frame", nl.RxFrameErrors},
+		{"transmit", "carrier", nl.TxCarrierErrors}, {"transmit", "aborted", nl.TxAbortedErrors},
+		{"transmit", "window", nl.TxWindowErrors},
 		{"transmit", "heartbeat", nl.TxHeartbeatErrors},
 	}
 )
@@ -160,7 +163,9 @@ func (s *Sampler) bound(r *Reading, now []nl.LinkCounters) []nl.LinkCounters {
 		}
 		kept = append(kept, n)
 	}
-	r.Warnings = append(r.Warnings, fmt.Sprintf("there are %d interfaces, of which %d are sampled: cards, and of the others the oldest", len(now), len(kept)))
+	r.Warnings = append(r.Warnings,
+		fmt.Sprintf("there are %d interfaces, of which %d are sampled: cards, and of the others the oldest",
+			len(now), len(kept)))
 	return kept
 }
 
@@ -218,7 +223,8 @@ func (s *Sampler) arrive(r *Reading, n *nl.LinkCounters, free map[string]bool) {
 	k := l.byIndex[n.Index]
 	if k == nil {
 		k = &link{identity: identityOf(n), name: n.Name, hardware: isHardware(n), seen: l.seen}
-		k.counts, k.carrier, k.qdisc = newTally(int(nl.LinkCounts), 4, bitsUnknown), newTally(1, 0, bits32), newTally(3, 0, bits32)
+		k.counts, k.carrier, k.qdisc = newTally(int(nl.LinkCounts), 4, bitsUnknown), newTally(1, 0, bits32),
+			newTally(3, 0, bits32)
 		k.up, k.flaps = n.Up && n.Carrier, n.CarrierChanges
 		l.byIndex[n.Index] = k
 		l.changed++
@@ -287,7 +293,8 @@ func (s *Sampler) followLink(r *Reading, k *link, n *nl.LinkCounters, elapsed ti
 	// is told once.
 	ownRing, received, sent := k.queues.lost()
 	for i, n := range [...]uint64{
-		less(sum[nl.RxDropped], ownRing+received), less(sum[nl.TxDropped], sent), max(ring, ownRing), sum[nl.RxNoHandler], received, max(sent, sum[nl.TxFIFOErrors]),
+		less(sum[nl.RxDropped], ownRing+received), less(sum[nl.TxDropped], sent), max(ring, ownRing),
+		sum[nl.RxNoHandler], received, max(sent, sum[nl.TxFIFOErrors]),
 	} {
 		if k.drops[i] != nil {
 			k.told[i] = max(k.told[i], n)
@@ -296,9 +303,11 @@ func (s *Sampler) followLink(r *Reading, k *link, n *nl.LinkCounters, elapsed ti
 	}
 	// A difference of sums may fall where a driver counts the parts before the whole; what was told
 	// is not taken back.
-	k.worst[0] = max(k.worst[0], less(sum[nl.RxErrors], sum[nl.RxCRCErrors]+sum[nl.RxLengthErrors]+sum[nl.RxFrameErrors]+ring))
+	k.worst[0] = max(k.worst[0],
+		less(sum[nl.RxErrors], sum[nl.RxCRCErrors]+sum[nl.RxLengthErrors]+sum[nl.RxFrameErrors]+ring))
 	k.worst[1] = max(k.worst[1], less(sum[nl.TxErrors],
-		sum[nl.TxCarrierErrors]+sum[nl.TxAbortedErrors]+sum[nl.TxWindowErrors]+sum[nl.TxHeartbeatErrors]+sum[nl.TxFIFOErrors]))
+		sum[nl.TxCarrierErrors]+sum[nl.TxAbortedErrors]+sum[nl.TxWindowErrors]+sum[nl.TxHeartbeatErrors]+
+			sum[nl.TxFIFOErrors]))
 	for i, e := range errorKinds {
 		switch {
 		case k.errors[i] == nil:
@@ -356,7 +365,9 @@ func (k *link) watchCarrier(r *Reading, n *nl.LinkCounters, flaps uint32) {
 	up := n.Up && n.Carrier
 	switch {
 	case up == k.up && up && flaps >= 2:
-		r.happened(LinkDown, k.name, fmt.Sprintf("%s lost its link and has it again: %d changes of the carrier since the reading before", k.name, flaps))
+		r.happened(LinkDown, k.name,
+			fmt.Sprintf("%s lost its link and has it again: %d changes of the carrier since the reading before",
+				k.name, flaps))
 		r.happened(LinkUp, k.name, k.name+" has a link again")
 	case up == k.up:
 	case up:
@@ -476,7 +487,8 @@ func (s *Sampler) askSlowly(r *Reading, k *link, n *nl.LinkCounters, changed boo
 	driver := s.driverOf(k, n)
 	speed := s.speedOf(k, n)
 	if !first && k.speed > 0 && speed > 0 && speed != k.speed {
-		r.happened(LinkSpeed, k.name, fmt.Sprintf("%s runs at %s and ran at %s", k.name, rateText(speed), rateText(k.speed)))
+		r.happened(LinkSpeed, k.name, fmt.Sprintf("%s runs at %s and ran at %s", k.name, rateText(speed),
+			rateText(k.speed)))
 	}
 	if speed > 0 {
 		k.speed = speed

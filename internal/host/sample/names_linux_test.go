@@ -50,7 +50,8 @@ func inWorld(t *testing.T, f func(w *world)) {
 		s, err := sample.New(sample.Options{})
 		nltest.Must(t, err)
 		defer func() { _ = s.Close() }()
-		f(&world{t: t, c: c, s: s, packet: fd, last: map[string]float64{}, series: map[string]*sample.Series{}, sent: map[string]float64{}})
+		f(&world{t: t, c: c, s: s, packet: fd, last: map[string]float64{}, series: map[string]*sample.Series{},
+			sent: map[string]float64{}})
 	})
 }
 
@@ -92,7 +93,8 @@ func (w *world) send(name string, frames int) {
 			w.t.Fatalf("%s sent %d frames of %d", name, frames-missing, frames)
 		}
 		for range missing {
-			nltest.Must(w.t, unix.Sendto(w.packet, frame, 0, &unix.SockaddrLinklayer{Ifindex: index, Protocol: binary.BigEndian.Uint16([]byte{0xb5, 0x88})}))
+			nltest.Must(w.t, unix.Sendto(w.packet, frame, 0,
+				&unix.SockaddrLinklayer{Ifindex: index, Protocol: binary.BigEndian.Uint16([]byte{0xb5, 0x88})}))
 		}
 	}
 	w.sent[name] += float64(frames)
@@ -241,7 +243,8 @@ func TestNamesComeGoAndChange(t *testing.T) {
 		before, err := w.c.LinkByName("b")
 		nltest.Must(t, err)
 		nltest.Must(t, w.c.DeleteLink("b"))
-		if out, ok := nltest.OtherSays(t, "ip", "link", "add", "name", "b", "index", strconv.Itoa(before.Index), "type", "bridge"); !ok {
+		if out, ok := nltest.OtherSays(t, "ip", "link", "add", "name", "b", "index", strconv.Itoa(before.Index), "type",
+			"bridge"); !ok {
 			t.Fatal(out)
 		}
 		nltest.Must(t, w.c.SetUp("b"))
@@ -276,7 +279,8 @@ func TestLinkThatFlaps(t *testing.T) {
 		r = w.read()
 		w.expect(r, "link-down a", "link-down a1")
 		for _, h := range r.Happened {
-			if h.Text != map[string]string{"a": "a has no link any more", "a1": "a1 was taken down"}[h.Interface] || h.Time != r.Time {
+			if h.Text != map[string]string{"a": "a has no link any more", "a1": "a1 was taken down"}[h.Interface] ||
+				h.Time != r.Time {
 				t.Errorf("%+v", h)
 			}
 		}
@@ -312,7 +316,8 @@ func otherNamespace(t *testing.T) int {
 func TestQueuesFollowTheName(t *testing.T) {
 	inWorld(t, func(w *world) {
 		for _, pair := range [][2]string{{"a", "a1"}, {"b", "b1"}} {
-			if out, ok := nltest.OtherSays(t, "ip", "link", "add", "name", pair[0], "numtxqueues", "3", "numrxqueues", "3", "type", "veth", "peer", "name", pair[1]); !ok {
+			if out, ok := nltest.OtherSays(t, "ip", "link", "add", "name", pair[0], "numtxqueues", "3", "numrxqueues",
+				"3", "type", "veth", "peer", "name", pair[1]); !ok {
 				t.Fatal(out)
 			}
 			nltest.Must(t, w.c.SetUp(pair[0]))

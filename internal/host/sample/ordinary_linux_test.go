@@ -31,10 +31,12 @@ func names(r *sample.Reading) []string {
 func TestOrdinaryUser(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.pair("a", "a1")
-		if out, ok := nltest.OtherSays(t, "ip", "link", "add", "q", "numtxqueues", "3", "numrxqueues", "3", "type", "veth", "peer", "name", "q1"); !ok {
+		if out, ok := nltest.OtherSays(t, "ip", "link", "add", "q", "numtxqueues", "3", "numrxqueues", "3", "type",
+			"veth", "peer", "name", "q1"); !ok {
 			t.Fatal(out)
 		}
-		want := slices.DeleteFunc(names(w.read()), func(name string) bool { return name == "linerate_host_drops_total nfqueue" })
+		want := slices.DeleteFunc(names(w.read()),
+			func(name string) bool { return name == "linerate_host_drops_total nfqueue" })
 		exe, err := os.Executable()
 		nltest.Must(t, err)
 		cmd := exec.CommandContext(t.Context(), exe, "-test.run=^TestOrdinaryUserChild$")
@@ -54,7 +56,9 @@ func TestOrdinaryUser(t *testing.T) {
 				t.Errorf("an ordinary user does not see %s", name)
 			}
 		}
-		if len(got) != len(want) || !slices.ContainsFunc(got, func(name string) bool { return strings.HasPrefix(name, "linerate_queue_packets_total q rx-2") }) {
+		if len(got) != len(want) ||
+			!slices.ContainsFunc(got,
+				func(name string) bool { return strings.HasPrefix(name, "linerate_queue_packets_total q rx-2") }) {
 			t.Errorf("%d series of an ordinary user, %d of root:\n%s", len(got), len(want), out)
 		}
 	})

@@ -57,7 +57,8 @@ func (p *processors) of(id int) *cpu {
 	}
 	if p.cpus[id] == nil {
 		name := strconv.Itoa(id)
-		c := &cpu{ticks: newTally(procfs.StatModes, 0, bits64), softirq: [2]*tally{newTally(1, 0, bits32), newTally(1, 0, bits32)}, softnet: newTally(4, 0, bits32)}
+		c := &cpu{ticks: newTally(procfs.StatModes, 0, bits64),
+			softirq: [2]*tally{newTally(1, 0, bits32), newTally(1, 0, bits32)}, softnet: newTally(4, 0, bits32)}
 		for i, mode := range modeNames {
 			c.modes[i] = c.owned.add(cpuSeconds, name, mode)
 		}

@@ -39,8 +39,10 @@ type ref struct {
 
 // add makes a source of a file. A file that is not there, or not for everybody, is left out without
 // a word: many kernels lack some.
-func (p *protocols) add(path string, w width, parse func(names []string) func([]byte, []uint64, []bool) error, names ...string) *source {
-	s := &source{path: path, names: names, values: make([]uint64, len(names)), known: make([]bool, len(names)), parse: parse(names)}
+func (p *protocols) add(path string, w width, parse func(names []string) func([]byte, []uint64, []bool) error,
+	names ...string) *source {
+	s := &source{path: path, names: names, values: make([]uint64, len(names)), known: make([]bool, len(names)),
+		parse: parse(names)}
 	s.tally = newTally(len(names), 0, w)
 	f, err := openFile(path)
 	if err != nil {
@@ -96,16 +98,21 @@ func (p *protocols) tell(m *Metric, scale float64, refs []ref, values ...string)
 
 func (p *protocols) open() {
 	snmp := p.add("/proc/thread-self/net/snmp", bits64, pairs,
-		"Tcp.ActiveOpens", "Tcp.PassiveOpens", "Tcp.CurrEstab", "Tcp.InSegs", "Tcp.OutSegs", "Tcp.RetransSegs", "Tcp.OutRsts", "Tcp.InCsumErrors",
-		"Udp.InDatagrams", "Udp.OutDatagrams", "Udp.RcvbufErrors", "Udp.SndbufErrors", "Udp.MemErrors", "Ip.InDiscards", "Ip.OutDiscards")
+		"Tcp.ActiveOpens", "Tcp.PassiveOpens", "Tcp.CurrEstab", "Tcp.InSegs", "Tcp.OutSegs", "Tcp.RetransSegs",
+		"Tcp.OutRsts", "Tcp.InCsumErrors",
+		"Udp.InDatagrams", "Udp.OutDatagrams", "Udp.RcvbufErrors", "Udp.SndbufErrors", "Udp.MemErrors", "Ip.InDiscards",
+		"Ip.OutDiscards")
 	netstat := p.add("/proc/thread-self/net/netstat", bits64, pairs,
-		"TcpExt.TCPTimeouts", "TcpExt.ListenOverflows", "TcpExt.ListenDrops", "TcpExt.TCPSynRetrans", "TcpExt.TCPOFOQueue",
+		"TcpExt.TCPTimeouts", "TcpExt.ListenOverflows", "TcpExt.ListenDrops", "TcpExt.TCPSynRetrans",
+		"TcpExt.TCPOFOQueue",
 		"TcpExt.TCPRcvQDrop", "TcpExt.TCPOFODrop", "TcpExt.TCPBacklogDrop")
 	snmp6 := p.add("/proc/thread-self/net/snmp6", bits64, rows,
-		"Udp6InDatagrams", "Udp6OutDatagrams", "Udp6RcvbufErrors", "Udp6SndbufErrors", "Udp6MemErrors", "Ip6InDiscards", "Ip6OutDiscards")
+		"Udp6InDatagrams", "Udp6OutDatagrams", "Udp6RcvbufErrors", "Udp6SndbufErrors", "Udp6MemErrors", "Ip6InDiscards",
+		"Ip6OutDiscards")
 	sockstat := p.add("/proc/thread-self/net/sockstat", bits64, parsed(procfs.ParseSockstat),
 		"sockets.tcp_inuse", "sockets.tcp_tw", "sockets.tcp_orphan", "sockets.udp_inuse", "tcpmem.pages")
-	sockstat6 := p.add("/proc/thread-self/net/sockstat6", bits64, parsed(parseSockstat6), "sockets.tcp6_inuse", "sockets.udp6_inuse")
+	sockstat6 := p.add("/proc/thread-self/net/sockstat6", bits64, parsed(parseSockstat6), "sockets.tcp6_inuse",
+		"sockets.udp6_inuse")
 
 	one := func(m *Metric, s *source, name string) { p.tell(m, 1, s.of(name)) }
 	both := func(m *Metric, name string) { p.tell(m, 1, append(snmp.of("Udp."+name), snmp6.of("Udp6"+name)...)) }
@@ -132,17 +139,23 @@ func (p *protocols) open() {
 	p.tell(sockets, 1, sockstat.of("sockets.tcp_orphan"), "tcp_orphan")
 	p.tell(sockets, 1, append(sockstat.of("sockets.udp_inuse"), sockstat6.of("sockets.udp6_inuse")...), "udp")
 
-	conntrack := p.add("/proc/thread-self/net/stat/nf_conntrack", bits32, parsed(counterFile("net/stat/nf_conntrack")), "conntrack.drop", "conntrack.insert_failed")
-	nfqueue := p.add("/proc/thread-self/net/netfilter/nfnetlink_queue", bits32, parsed(procfs.ParseQueues), "nfqueue.dropped", "nfqueue.user_dropped")
-	arp := p.add("/proc/thread-self/net/stat/arp_cache", bitsUnknown, parsed(counterFile("net/stat/arp_cache")), "neigh.ipv4.table_fulls", "neigh.ipv4.unresolved_discards")
+	conntrack := p.add("/proc/thread-self/net/stat/nf_conntrack", bits32, parsed(counterFile("net/stat/nf_conntrack")),
+		"conntrack.drop", "conntrack.insert_failed")
+	nfqueue := p.add("/proc/thread-self/net/netfilter/nfnetlink_queue", bits32, parsed(procfs.ParseQueues),
+		"nfqueue.dropped", "nfqueue.user_dropped")
+	arp := p.add("/proc/thread-self/net/stat/arp_cache", bitsUnknown, parsed(counterFile("net/stat/arp_cache")),
+		"neigh.ipv4.table_fulls", "neigh.ipv4.unresolved_discards")
 	ndisc := p.add("/proc/thread-self/net/stat/ndisc_cache", bitsUnknown, parsed(counterFile("net/stat/ndisc_cache")),
 		"neigh.ipv6.table_fulls", "neigh.ipv6.unresolved_discards")
 	p.tell(hostDrops, 1, conntrack.of(conntrack.names...), "conntrack")
 	p.tell(hostDrops, 1, nfqueue.of(nfqueue.names...), "nfqueue")
 	p.tell(hostDrops, 1, append(arp.of(arp.names...), ndisc.of(ndisc.names...)...), "neighbour")
-	p.tell(hostDrops, 1, append(snmp.of("Ip.InDiscards", "Ip.OutDiscards"), snmp6.of("Ip6InDiscards", "Ip6OutDiscards")...), "ip")
-	p.tell(hostDrops, 1, netstat.of("TcpExt.ListenDrops", "TcpExt.TCPRcvQDrop", "TcpExt.TCPOFODrop", "TcpExt.TCPBacklogDrop"), "tcp")
-	p.tell(hostDrops, 1, append(snmp.of("Udp.RcvbufErrors", "Udp.MemErrors"), snmp6.of("Udp6RcvbufErrors", "Udp6MemErrors")...), "socket")
+	p.tell(hostDrops, 1,
+		append(snmp.of("Ip.InDiscards", "Ip.OutDiscards"), snmp6.of("Ip6InDiscards", "Ip6OutDiscards")...), "ip")
+	p.tell(hostDrops, 1, netstat.of("TcpExt.ListenDrops", "TcpExt.TCPRcvQDrop", "TcpExt.TCPOFODrop",
+		"TcpExt.TCPBacklogDrop"), "tcp")
+	p.tell(hostDrops, 1, append(snmp.of("Udp.RcvbufErrors", "Udp.MemErrors"),
+		snmp6.of("Udp6RcvbufErrors", "Udp6MemErrors")...), "socket")
 
 	for _, resource := range []string{"cpu", "memory", "irq"} {
 		some, full := "pressure."+resource+".some_microseconds", "pressure."+resource+".full_microseconds"
@@ -156,7 +169,8 @@ func (p *protocols) open() {
 	for _, level := range []struct {
 		m          *Metric
 		path, name string
-	}{{conntrackEntries, "sys/net/netfilter/nf_conntrack_count", "conntrack.count"}, {conntrackLimit, "sys/net/netfilter/nf_conntrack_max", "conntrack.max"}} {
+	}{{conntrackEntries, "sys/net/netfilter/nf_conntrack_count", "conntrack.count"},
+		{conntrackLimit, "sys/net/netfilter/nf_conntrack_max", "conntrack.max"}} {
 		s := p.add("/proc/"+level.path, bits64, parsed(counterFile(level.path)), level.name)
 		p.tell(level.m, 1, s.of(level.name))
 	}

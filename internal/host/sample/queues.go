@@ -171,7 +171,8 @@ func (q *queues) most(k *link, now time.Duration) func(i int) uint64 {
 
 // standardNames are the kernel's own counters, which some drivers repeat among theirs.
 var standardNames = []string{
-	"rx_missed_errors", "rx_fifo_errors", "rx_over_errors", "rx_dropped", "tx_dropped", "tx_fifo_errors", "rx_nohandler", "tx_carrier_errors", "tx_aborted_errors",
+	"rx_missed_errors", "rx_fifo_errors", "rx_over_errors", "rx_dropped", "tx_dropped", "tx_fifo_errors",
+	"rx_nohandler", "tx_carrier_errors", "tx_aborted_errors",
 }
 
 func queueNumber(queue string) int {

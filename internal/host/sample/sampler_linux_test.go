@@ -60,7 +60,8 @@ func TestReadingAgreesWithCatalogue(t *testing.T) {
 			t.Errorf("warnings: %q", r.Warnings)
 		}
 		x := sample.NewIndex(r.Points)
-		for _, name := range []string{"linerate_interface_receive_bytes_total", "linerate_cpu_seconds_total", "linerate_tcp_segments_sent_total"} {
+		for _, name := range []string{"linerate_interface_receive_bytes_total", "linerate_cpu_seconds_total",
+			"linerate_tcp_segments_sent_total"} {
 			if len(x.Of(name)) == 0 {
 				t.Errorf("no %s", name)
 			}
@@ -95,7 +96,8 @@ func TestRefusals(t *testing.T) {
 // and of more interfaces than are wanted the oldest are told.
 func TestLargeHostIsBounded(t *testing.T) {
 	inWorld(t, func(w *world) {
-		if out, ok := nltest.OtherSays(t, "ip", "link", "add", "q", "numtxqueues", "64", "numrxqueues", "64", "type", "veth", "peer", "name", "q1"); !ok {
+		if out, ok := nltest.OtherSays(t, "ip", "link", "add", "q", "numtxqueues", "64", "numrxqueues", "64", "type",
+			"veth", "peer", "name", "q1"); !ok {
 			t.Fatal(out)
 		}
 		for i := range 40 {
@@ -118,7 +120,8 @@ func TestLargeHostIsBounded(t *testing.T) {
 		nltest.Must(t, err)
 		defer func() { _ = few.Close() }()
 		r = read(t, few)
-		if got := sample.NewIndex(r.Points).Of("linerate_interface_up"); len(got) != 5 || got[0].Series.Values[0] != "lo" || len(r.Warnings) != 1 {
+		if got := sample.NewIndex(r.Points).Of("linerate_interface_up"); len(got) != 5 ||
+			got[0].Series.Values[0] != "lo" || len(r.Warnings) != 1 {
 			t.Errorf("%q, warnings %q", labels(got), r.Warnings)
 		}
 	})

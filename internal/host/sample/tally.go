@@ -49,7 +49,8 @@ const wrapEvents = 1 << 29
 const implausible = 16
 
 func newTally(n, lead int, w width) *tally {
-	return &tally{lead: lead, width: w, was: make([]uint64, n), sum: make([]uint64, n), wide: make([]bool, n), held: make([]uint8, n)}
+	return &tally{lead: lead, width: w, was: make([]uint64, n), sum: make([]uint64, n), wide: make([]bool, n),
+		held: make([]uint8, n)}
 }
 
 // add takes a reading. most, if not nil, tells the most that counter i is likely to have come since
@@ -105,7 +106,8 @@ func (t *tally) add(now []uint64, most func(i int) uint64) bool {
 		case t.wavers(i, n):
 			t.held[i]++
 		default:
-			if d, ok := t.round(i, n, limit(i)); ok && (i < t.lead || leading == 0 && other == 1 || t.width == bits32 && leading == 0) {
+			if d, ok := t.round(i, n, limit(i)); ok && (i < t.lead || leading == 0 && other == 1 || t.width == bits32 &&
+				leading == 0) {
 				t.sum[i] += d
 			}
 			t.begin(i, n)

@@ -19,17 +19,22 @@ func TestTally(t *testing.T) {
 		{"nothing", bitsUnknown, 0, []uint64{5, 6, 7}, []uint64{5, 6, 7}, []uint64{0, 0, 0}},
 		{"forward", bitsUnknown, 0, []uint64{5, 6, 7}, []uint64{9, 6, 8}, []uint64{4, 0, 1}},
 		{"through zero, alone", bitsUnknown, 0, []uint64{top - 100, 50, 7}, []uint64{200, 60, 8}, []uint64{300, 10, 1}},
-		{"through zero, and known to be narrow", bits32, 0, []uint64{50, 50, top - 1}, []uint64{60, 50, 1}, []uint64{10, 0, 2}},
-		{"through zero, and known to be wide", bits64, 0, []uint64{top - 100, 50, 7}, []uint64{200, 60, 8}, []uint64{0, 0, 0}},
-		{"further through zero than it can have come", bitsUnknown, 250, []uint64{top - 100, 50, 7}, []uint64{200, 60, 8}, []uint64{0, 0, 0}},
+		{"through zero, and known to be narrow", bits32, 0, []uint64{50, 50, top - 1}, []uint64{60, 50, 1},
+			[]uint64{10, 0, 2}},
+		{"through zero, and known to be wide", bits64, 0, []uint64{top - 100, 50, 7}, []uint64{200, 60, 8},
+			[]uint64{0, 0, 0}},
+		{"further through zero than it can have come", bitsUnknown, 250, []uint64{top - 100, 50, 7},
+			[]uint64{200, 60, 8}, []uint64{0, 0, 0}},
 		{"far from the top", bitsUnknown, 0, []uint64{top / 2, 50, 7}, []uint64{200, 60, 8}, []uint64{0, 0, 0}},
 		{"two near the top", bitsUnknown, 0, []uint64{top - 100, top - 50, 7}, []uint64{200, 60, 8}, []uint64{0, 0, 0}},
 		{"it was above 32 bits", bitsUnknown, 0, []uint64{2*top - 100, 50, 7}, []uint64{200, 60, 8}, []uint64{0, 0, 0}},
 		{"anew, all", bitsUnknown, 0, []uint64{top - 100, 5000, 70}, []uint64{200, 60, 8}, []uint64{0, 0, 0}},
-		{"anew, and one has passed its old value", bitsUnknown, 0, []uint64{1000, 5, 7}, []uint64{200, 60, 8}, []uint64{0, 0, 0}},
+		{"anew, and one has passed its old value", bitsUnknown, 0, []uint64{1000, 5, 7}, []uint64{200, 60, 8},
+			[]uint64{0, 0, 0}},
 		{"a follower alone", bitsUnknown, 0, []uint64{1000, 500, 7}, []uint64{2000, 600, 1}, []uint64{1000, 100, 0}},
 		{"wavers", bitsUnknown, 0, []uint64{1000, 500, 7}, []uint64{990, 600, 8}, []uint64{0, 100, 1}},
-		{"more than can be", bitsUnknown, 100, []uint64{1000, 500, 7}, []uint64{math.MaxUint64, 600, 8}, []uint64{0, 100, 1}},
+		{"more than can be", bitsUnknown, 100, []uint64{1000, 500, 7}, []uint64{math.MaxUint64, 600, 8},
+			[]uint64{0, 100, 1}},
 	} {
 		tl := newTally(3, 2, c.width)
 		tl.add(c.was, nil)
@@ -152,14 +157,16 @@ func TestTallyNeverSpikes(t *testing.T) {
 				added := tl.sum[i] - was[i]
 				switch {
 				case added > pending[i]:
-					t.Fatalf("seed %d: counter %d of %d bits: added %d for %d that happened", seed, i, x.bits, added, pending[i])
+					t.Fatalf("seed %d: counter %d of %d bits: added %d for %d that happened", seed, i, x.bits,
+						added, pending[i])
 				case !seen || anew:
 				case added == pending[i]:
 					exact++
 				default:
 					gaps++
 					if added != 0 {
-						t.Fatalf("seed %d: counter %d of %d bits: added %d for %d that happened", seed, i, x.bits, added, pending[i])
+						t.Fatalf("seed %d: counter %d of %d bits: added %d for %d that happened", seed, i, x.bits,
+							added, pending[i])
 					}
 				}
 				pending[i] = 0

@@ -34,7 +34,8 @@ func TestAlign(t *testing.T) {
 
 // Speeds as people say them.
 func TestRateText(t *testing.T) {
-	for rate, want := range map[float64]string{10e6: "10 Mb/s", 1e9: "1 Gb/s", 2.5e9: "2.5 Gb/s", 100e9: "100 Gb/s", 400e9: "400 Gb/s"} {
+	for rate, want := range map[float64]string{10e6: "10 Mb/s", 1e9: "1 Gb/s", 2.5e9: "2.5 Gb/s", 100e9: "100 Gb/s",
+		400e9: "400 Gb/s"} {
 		if got := rateText(rate); got != want {
 			t.Errorf("%g: %q", rate, got)
 		}

@@ -42,8 +42,10 @@ const narrowSeconds = 3600
 // sayNarrow adds what is to be said of a long span.
 func sayNarrow(s *watch.Span) *watch.Span {
 	if s.Seconds > narrowSeconds {
-		s.Warnings = append(s.Warnings, "counters of 32 bits (softnet_stat, queueing disciplines, interrupts) may have gone through zero within "+duration(s.Seconds)+
-			": theirs are lower bounds")
+		s.Warnings = append(s.Warnings,
+			"counters of 32 bits (softnet_stat, queueing disciplines, interrupts) may have gone through zero within "+
+				duration(s.Seconds)+
+				": theirs are lower bounds")
 	}
 	return s
 }
@@ -57,7 +59,8 @@ func (m *Moment) SinceBoot() *watch.Span {
 	}
 	s := sayNarrow(m.reading.SinceBoot(boot))
 	if boot.IsZero() {
-		s.Warnings = append(s.Warnings, "how long the host had been up is not known, so counters since its start have no rates")
+		s.Warnings = append(s.Warnings,
+			"how long the host had been up is not known, so counters since its start have no rates")
 	}
 	// A socket is younger than the host: there is no time that its drops could be divided by.
 	s.Sockets = sockets(m.File.sockets, nil, 0)
@@ -69,7 +72,9 @@ func (m *Moment) SinceBoot() *watch.Span {
 // same time, and for one of which the time is not known.
 func Between(a, b *Moment) (earlier, later *Moment, span *watch.Span, err error) {
 	refuse := func(format string, args ...any) (*Moment, *Moment, *watch.Span, error) {
-		return nil, nil, nil, fmt.Errorf("compare %s with %s: "+format+": %w", append(append([]any{a.File.Name, b.File.Name}, args...), ErrNotTogether)...)
+		return nil, nil, nil,
+			fmt.Errorf("compare %s with %s: "+format+": %w",
+				append(append([]any{a.File.Name, b.File.Name}, args...), ErrNotTogether)...)
 	}
 	for _, m := range []*Moment{a, b} {
 		if m.Host.Time.IsZero() {
@@ -93,7 +98,8 @@ func Between(a, b *Moment) (earlier, later *Moment, span *watch.Span, err error)
 	case boot.After(earlier.Host.Time):
 		return refuse("the host was started anew in between, at %s", boot.UTC().Format(time.RFC3339))
 	case !scrubbed && a.Host.BootID != b.Host.BootID && a.Host.BootID != "" && b.Host.BootID != "":
-		return refuse("the host was started anew in between: boot id %s, then %s", earlier.Host.BootID, later.Host.BootID)
+		return refuse("the host was started anew in between: boot id %s, then %s", earlier.Host.BootID,
+			later.Host.BootID)
 	}
 	span = sayNarrow(later.reading.Since(earlier.reading))
 	// Without sockets at the beginning those at the end would have dropped all that they ever did

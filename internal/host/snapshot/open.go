@@ -84,7 +84,8 @@ func openDir(ctx context.Context, name string) (*File, error) {
 		return fromReport(name, r), nil
 	}
 	for _, sub := range []string{"proc", "sys"} {
-		if info, statErr := os.Stat(filepath.Join(name, sub)); statErr == nil && info.IsDir() && errors.Is(err, sosreport.ErrFormat) {
+		if info, statErr := os.Stat(filepath.Join(name, sub)); statErr == nil && info.IsDir() &&
+			errors.Is(err, sosreport.ErrFormat) {
 			root := host.Root{Dir: name}
 			return &File{Kind: Archive, Name: name, root: root, snapshot: root.Snapshot}, nil
 		}
@@ -94,7 +95,8 @@ func openDir(ctx context.Context, name string) (*File, error) {
 
 func fromReport(name string, r *sosreport.Report) *File {
 	root := r.Root()
-	return &File{Kind: Sosreport, Name: name, root: root, snapshot: root.Snapshot, told: r.Warnings, sockets: r.Sockets()}
+	return &File{Kind: Sosreport, Name: name, root: root, snapshot: root.Snapshot, told: r.Warnings,
+		sockets: r.Sockets()}
 }
 
 // Root is the host to read.

@@ -35,7 +35,8 @@ type moment struct {
 }
 
 func first() moment {
-	return moment{at: noon, boot: boot, name: "web1", id: "0001", model: "Xeon", bus: "0000:03:00.0", retrans: 100, dropped: 0xfffffff0}
+	return moment{at: noon, boot: boot, name: "web1", id: "0001", model: "Xeon", bus: "0000:03:00.0", retrans: 100,
+		dropped: 0xfffffff0}
 }
 
 // report writes an unpacked sosreport.
@@ -43,20 +44,23 @@ func (m moment) report(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
 	for name, content := range map[string]string{
-		"sos_commands/date/date_--utc":            m.at.Format("Mon Jan _2 15:04:05 MST 2006") + "\n",
-		"sos_commands/host/hostname":              m.name + "\n",
-		"sos_commands/networking/ip_-d_address":   "2: eth0: <UP,LOWER_UP> mtu 1500 qdisc mq state UP qlen 1000\n    link/ether 02:00:00:00:00:01 brd ff:ff:ff:ff:ff:ff\n    inet 192.0.2.1/24 scope global eth0\n",
-		"sos_commands/networking/ethtool_-i_eth0": "driver: e1000e\nversion: 1\nfirmware-version: 2\nbus-info: " + m.bus + "\n",
-		"sos_commands/pci/lspci_-nnvv":            strings.TrimPrefix(m.bus, "0000:") + " Ethernet controller [0200]: Maker Card [8086:10d3]\n",
-		"sos_commands/networking/ss_-peaonmi":     m.sockets,
-		"proc/stat":                               fmt.Sprintf("cpu0 100 0 0 100\nbtime %d\n", m.boot.Unix()),
-		"proc/cpuinfo":                            "processor\t: 0\nmodel name\t: " + m.model + "\n",
-		"proc/sys/kernel/random/boot_id":          m.id + "\n",
-		"proc/net/snmp":                           fmt.Sprintf("Tcp: OutSegs RetransSegs\nTcp: 10000 %d\n", m.retrans),
-		"proc/net/softnet_stat":                   fmt.Sprintf("00000000 %08x 00000000\n", m.dropped),
+		"sos_commands/date/date_--utc":          m.at.Format("Mon Jan _2 15:04:05 MST 2006") + "\n",
+		"sos_commands/host/hostname":            m.name + "\n",
+		"sos_commands/networking/ip_-d_address": "2: eth0: <UP,LOWER_UP> mtu 1500 qdisc mq state UP qlen 1000\n    link/ether 02:00:00:00:00:01 brd ff:ff:ff:ff:ff:ff\n    inet 192.0.2.1/24 scope global eth0\n",
+		"sos_commands/networking/ethtool_-i_eth0": "driver: e1000e\nversion: 1\nfirmware-version: 2\nbus-info: " +
+			m.bus + "\n",
+		"sos_commands/pci/lspci_-nnvv": strings.TrimPrefix(m.bus, "0000:") +
+			" Ethernet controller [0200]: Maker Card [8086:10d3]\n",
+		"sos_commands/networking/ss_-peaonmi": m.sockets,
+		"proc/stat":                           fmt.Sprintf("cpu0 100 0 0 100\nbtime %d\n", m.boot.Unix()),
+		"proc/cpuinfo":                        "processor\t: 0\nmodel name\t: " + m.model + "\n",
+		"proc/sys/kernel/random/boot_id":      m.id + "\n",
+		"proc/net/snmp":                       fmt.Sprintf("Tcp: OutSegs RetransSegs\nTcp: 10000 %d\n", m.retrans),
+		"proc/net/softnet_stat":               fmt.Sprintf("00000000 %08x 00000000\n", m.dropped),
 	} {
 		to := filepath.Join(dir, filepath.FromSlash(name))
-		if err := errors.Join(os.MkdirAll(filepath.Dir(to), 0o755), os.WriteFile(to, []byte(content), 0o644)); err != nil {
+		if err := errors.Join(os.MkdirAll(filepath.Dir(to), 0o755),
+			os.WriteFile(to, []byte(content), 0o644)); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -86,11 +90,13 @@ const fixtures = "../capture/testdata/hosts"
 // What a file is, is told by its content.
 func TestOpen(t *testing.T) {
 	archive := t.TempDir()
-	if err := errors.Join(os.MkdirAll(filepath.Join(archive, "proc"), 0o755), os.WriteFile(filepath.Join(archive, "proc", "cpuinfo"), []byte("processor : 0\n"), 0o644)); err != nil {
+	if err := errors.Join(os.MkdirAll(filepath.Join(archive, "proc"), 0o755),
+		os.WriteFile(filepath.Join(archive, "proc", "cpuinfo"), []byte("processor : 0\n"), 0o644)); err != nil {
 		t.Fatal(err)
 	}
 	for name, want := range map[string]snapshot.Kind{
-		filepath.Join(fixtures, "i40e-x710.capture"): snapshot.Capture, first().report(t): snapshot.Sosreport, archive: snapshot.Archive,
+		filepath.Join(fixtures, "i40e-x710.capture"): snapshot.Capture, first().report(t): snapshot.Sosreport,
+		archive: snapshot.Archive,
 	} {
 		f, err := snapshot.Open(t.Context(), name)
 		if err != nil || f.Kind != want || f.Name != name {
@@ -104,7 +110,8 @@ func TestOpen(t *testing.T) {
 		if want != snapshot.Sosreport {
 			continue
 		}
-		if !slices.ContainsFunc(s.Warnings, func(w string) bool { return strings.HasPrefix(w, "queueing disciplines: not there") }) {
+		if !slices.ContainsFunc(s.Warnings,
+			func(w string) bool { return strings.HasPrefix(w, "queueing disciplines: not there") }) {
 			t.Errorf("what the report lacks is not said: %q", s.Warnings)
 		}
 	}
@@ -130,7 +137,8 @@ func TestOpenRefuses(t *testing.T) {
 		name string
 		is   error
 	}{
-		{filepath.Join(empty, "nowhere"), fs.ErrNotExist}, {empty, sosreport.ErrFormat}, {garbage, capture.ErrFormat}, {packed, sosreport.ErrFormat},
+		{filepath.Join(empty, "nowhere"), fs.ErrNotExist}, {empty, sosreport.ErrFormat}, {garbage, capture.ErrFormat},
+		{packed, sosreport.ErrFormat},
 	} {
 		f, err := snapshot.Open(t.Context(), c.name)
 		if !errors.Is(err, c.is) || !strings.HasPrefix(err.Error(), "read ") {
@@ -146,12 +154,14 @@ func TestSinceBoot(t *testing.T) {
 	if up := noon.Sub(boot).Seconds(); s.Seconds != up || s.Counters.Values["Tcp.RetransSegs"] != 100 {
 		t.Errorf("%v seconds, want %v: %v", s.Seconds, up, s.Counters.Values)
 	}
-	if !slices.ContainsFunc(s.Warnings, func(w string) bool { return strings.Contains(w, "32 bits") && strings.Contains(w, "41 days") }) {
+	if !slices.ContainsFunc(s.Warnings,
+		func(w string) bool { return strings.Contains(w, "32 bits") && strings.Contains(w, "41 days") }) {
 		t.Errorf("nothing is said of counters that wrap: %q", s.Warnings)
 	}
 	unknown := first()
 	unknown.boot = noon.Add(time.Hour) // A clock that was set: started after it was looked at.
-	if s := unknown.read(t).SinceBoot(); s.Seconds != 0 || s.Counters.Values["Tcp.RetransSegs"] != 100 || !strings.Contains(strings.Join(s.Warnings, "\n"), "no rates") {
+	if s := unknown.read(t).SinceBoot(); s.Seconds != 0 || s.Counters.Values["Tcp.RetransSegs"] != 100 ||
+		!strings.Contains(strings.Join(s.Warnings, "\n"), "no rates") {
 		t.Errorf("%+v", s)
 	}
 }
@@ -166,7 +176,8 @@ func TestBetween(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if earlier != a || last != b || s.Seconds != 600 || s.Counters.Values["Tcp.RetransSegs"] != 30 || s.Counters.Values["softnet.0.dropped"] != 32 {
+		if earlier != a || last != b || s.Seconds != 600 || s.Counters.Values["Tcp.RetransSegs"] != 30 ||
+			s.Counters.Values["softnet.0.dropped"] != 32 {
 			t.Errorf("%v seconds: %v", s.Seconds, s.Counters.Values)
 		}
 		if strings.Contains(strings.Join(s.Warnings, "\n"), "32 bits") {
@@ -184,7 +195,8 @@ func TestSockets(t *testing.T) {
 	a.sockets = fmt.Sprintf(form, 5, uint32(1<<32-3))
 	b.at, b.sockets = noon.Add(10*time.Minute), fmt.Sprintf(form, 7, 4)
 	s := a.read(t).SinceBoot().Sockets
-	if len(s.Listeners) != 2 || s.Listeners[0].Drops != 5 || s.Listeners[0].Queued != 3 || s.Listeners[0].Limit != 2 || s.Seconds != 0 || s.ConnectionsSeen != 1 || s.DatagramsSeen != 2 {
+	if len(s.Listeners) != 2 || s.Listeners[0].Drops != 5 || s.Listeners[0].Queued != 3 || s.Listeners[0].Limit != 2 ||
+		s.Seconds != 0 || s.ConnectionsSeen != 1 || s.DatagramsSeen != 2 {
 		t.Errorf("since boot: %+v", s)
 	}
 	_, _, span, err := snapshot.Between(a.read(t), b.read(t))
@@ -192,7 +204,8 @@ func TestSockets(t *testing.T) {
 		t.Fatal(err)
 	}
 	s = span.Sockets
-	if s.Seconds != 600 || s.Listeners[0].Drops != 2 || len(s.Datagrams) != 1 || s.Datagrams[0].Memory.Drops != 7 || s.Datagrams[0].New {
+	if s.Seconds != 600 || s.Listeners[0].Drops != 2 || len(s.Datagrams) != 1 || s.Datagrams[0].Memory.Drops != 7 ||
+		s.Datagrams[0].New {
 		t.Errorf("between: %+v", s)
 	}
 	if s := first().read(t).SinceBoot().Sockets; s != nil {
@@ -217,16 +230,19 @@ func TestBetweenRefuses(t *testing.T) {
 		change(&other)
 		_, _, _, err := snapshot.Between(first().read(t), other.read(t))
 		says, rest, _ := strings.Cut(name, ": ")
-		if !errors.Is(err, snapshot.ErrNotTogether) || !strings.Contains(err.Error(), says) || !strings.Contains(err.Error(), rest) {
+		if !errors.Is(err, snapshot.ErrNotTogether) || !strings.Contains(err.Error(), says) ||
+			!strings.Contains(err.Error(), rest) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
 	timeless := first().read(t)
 	timeless.Host = &host.Snapshot{}
-	if _, _, _, err := snapshot.Between(first().read(t), timeless); !errors.Is(err, snapshot.ErrNotTogether) || !strings.Contains(err.Error(), "not known") {
+	if _, _, _, err := snapshot.Between(first().read(t), timeless); !errors.Is(err, snapshot.ErrNotTogether) ||
+		!strings.Contains(err.Error(), "not known") {
 		t.Errorf("a moment that is not known: %v", err)
 	}
-	if _, _, _, err := snapshot.Between(read(t, fixtures+"/i40e-x710.capture"), read(t, fixtures+"/qemu-e1000.capture")); !errors.Is(err, snapshot.ErrNotTogether) {
+	if _, _, _, err := snapshot.Between(read(t, fixtures+"/i40e-x710.capture"),
+		read(t, fixtures+"/qemu-e1000.capture")); !errors.Is(err, snapshot.ErrNotTogether) {
 		t.Errorf("two captures of different hosts: %v", err)
 	}
 }

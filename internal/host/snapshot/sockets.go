@@ -38,7 +38,8 @@ func sockets(now, before []printed.Socket, seconds float64) *watch.Sockets {
 		case s.Protocol == "tcp" && s.State == "LISTEN":
 			all.ListenersSeen++
 			all.Listeners = append(all.Listeners, watch.Listener{
-				Cookie: s.Cookie, Local: s.Local, Queued: int(s.ReceiveQueue), Limit: int(s.SendQueue), Drops: s.Memory.Drops,
+				Cookie: s.Cookie, Local: s.Local, Queued: int(s.ReceiveQueue), Limit: int(s.SendQueue),
+				Drops: s.Memory.Drops,
 			})
 		case s.Protocol == "tcp":
 			all.ConnectionsSeen++
@@ -48,7 +49,8 @@ func sockets(now, before []printed.Socket, seconds float64) *watch.Sockets {
 			if m.Drops == 0 && m.ReceiveBytes == 0 && m.SendBytes == 0 {
 				continue // It may be the busiest or idle for years: the kernel counts no packets of it.
 			}
-			all.Datagrams = append(all.Datagrams, watch.Datagram{Cookie: s.Cookie, Local: s.Local, Remote: s.Remote, New: before != nil && !known, Memory: m})
+			all.Datagrams = append(all.Datagrams, watch.Datagram{Cookie: s.Cookie, Local: s.Local, Remote: s.Remote,
+				New: before != nil && !known, Memory: m})
 		}
 	}
 	share := func(l watch.Listener) float64 { return float64(l.Queued) / float64(max(l.Limit, 1)) }
@@ -56,7 +58,8 @@ func sockets(now, before []printed.Socket, seconds float64) *watch.Sockets {
 		return cmp.Or(cmp.Compare(b.Drops, a.Drops), cmp.Compare(share(b), share(a)), a.Local.Compare(b.Local))
 	})
 	slices.SortFunc(all.Datagrams, func(a, b watch.Datagram) int {
-		return cmp.Or(cmp.Compare(b.Memory.Drops, a.Memory.Drops), cmp.Compare(b.Memory.ReceiveBytes, a.Memory.ReceiveBytes), a.Local.Compare(b.Local))
+		return cmp.Or(cmp.Compare(b.Memory.Drops, a.Memory.Drops),
+			cmp.Compare(b.Memory.ReceiveBytes, a.Memory.ReceiveBytes), a.Local.Compare(b.Local))
 	})
 	all.Listeners = all.Listeners[:min(len(all.Listeners), keptSockets)]
 	all.Datagrams = all.Datagrams[:min(len(all.Datagrams), keptSockets)]

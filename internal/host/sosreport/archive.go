@@ -207,7 +207,8 @@ func (s *source) links() []*printed.Link {
 	// Three outputs of one thing, each with something that the others lack; of each the richest
 	// form that was run.
 	for _, commands := range [][]string{
-		{"ip -d address", "ip address"}, {"ip -s -d link", "ip -d link", "ip -s link", "ip link"}, {"ip -o addr", "ip_addr"},
+		{"ip -d address", "ip address"}, {"ip -s -d link", "ip -d link", "ip -s link", "ip link"},
+		{"ip -o addr", "ip_addr"},
 	} {
 		for _, l := range printed.ParseLinks(s.output(commands...)) {
 			switch known, ok := byIndex[l.Index]; {
@@ -282,13 +283,16 @@ func (s *source) card(name string) card {
 		Driver: d.Name, Bus: d.Bus, SpeedBitsPerSec: link.SpeedBitsPerSec, Duplex: link.Duplex,
 		Rings:    printed.ParseRings(option("-g")),
 		Coalesce: printed.ParseCoalesce(option("-c")),
-		Features: printed.ParseFeatures(option("-k")), Channels: printed.ParseChannels(option("-l")), Statistics: printed.ParseStatistics(option("-S")),
+		Features: printed.ParseFeatures(option("-k")), Channels: printed.ParseChannels(option("-l")),
+		Statistics: printed.ParseStatistics(option("-S")),
 	}
 	// Of software package host takes none of it, whatever a driver answers; what is hardware sysfs
 	// may know better than a driver that does not tell its bus.
 	c.Card = &host.Card{
-		FirmwareVersion: d.Firmware, DriverVersion: d.Version, Pause: printed.ParsePause(option("-a")), EEE: printed.ParseEEE(option("--show-eee")),
-		PrivateFlags: printed.ParsePrivateFlags(option("--show-priv-flags")), PermanentMAC: printed.ParsePermanent(option("-P")), Port: link.Port, Modes: link.Modes,
+		FirmwareVersion: d.Firmware, DriverVersion: d.Version, Pause: printed.ParsePause(option("-a")),
+		EEE:          printed.ParseEEE(option("--show-eee")),
+		PrivateFlags: printed.ParsePrivateFlags(option("--show-priv-flags")),
+		PermanentMAC: printed.ParsePermanent(option("-P")), Port: link.Port, Modes: link.Modes,
 	}
 	return c
 }

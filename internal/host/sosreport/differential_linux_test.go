@@ -76,7 +76,8 @@ func inNamespace(t *testing.T, f func() error) {
 			done <- fmt.Errorf("unshare: %w", err)
 			return
 		}
-		if err := errors.Join(unix.Mount("none", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""), unix.Mount("sysfs", "/sys", "sysfs", unix.MS_RDONLY, "")); err != nil {
+		if err := errors.Join(unix.Mount("none", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""),
+			unix.Mount("sysfs", "/sys", "sysfs", unix.MS_RDONLY, "")); err != nil {
 			done <- fmt.Errorf("a sysfs of the namespace: %w", err)
 			return
 		}
@@ -153,7 +154,8 @@ func liveReport(t *testing.T) []hostfs.Entry {
 	var entries []hostfs.Entry
 	command := func(plugin, command string) {
 		if text, ok := prints(command); ok {
-			entries = append(entries, hostfs.Entry{Name: "sos_commands/" + plugin + "/" + mangle(command), Content: []byte(text)})
+			entries = append(entries, hostfs.Entry{Name: "sos_commands/" + plugin + "/" + mangle(command),
+				Content: []byte(text)})
 		}
 	}
 	for _, c := range []string{"sysctl -a", "uname -a"} {
@@ -161,7 +163,8 @@ func liveReport(t *testing.T) []hostfs.Entry {
 	}
 	command("date", "date --utc")
 	command("host", "hostname")
-	for _, c := range []string{"ip -d address", "ip -s -d link", "ip -o addr", "ip route show table all", "ip -6 route show table all", "tc -s qdisc show", "nstat -zas", "netstat -s"} {
+	for _, c := range []string{"ip -d address", "ip -s -d link", "ip -o addr", "ip route show table all",
+		"ip -6 route show table all", "tc -s qdisc show", "nstat -zas", "netstat -s"} {
 		command("networking", c)
 	}
 	names, err := filepath.Glob("/sys/class/net/*")
@@ -176,11 +179,13 @@ func liveReport(t *testing.T) []hostfs.Entry {
 		}
 		entries = append(entries, hostfs.Entry{Name: "sys/class/net/" + name, Target: target})
 		command("networking", "ethtool "+name)
-		for _, option := range []string{"-i", "-S", "-g", "-k", "-c", "-l", "-a", "-P", "--show-eee", "--show-priv-flags"} {
+		for _, option := range []string{"-i", "-S", "-g", "-k", "-c", "-l", "-a", "-P", "--show-eee",
+			"--show-priv-flags"} {
 			command("networking", "ethtool "+option+" "+name)
 		}
 	}
-	for _, name := range []string{"proc/cpuinfo", "proc/stat", "proc/meminfo", "proc/interrupts", "proc/self/net/dev", "proc/self/net/softnet_stat", "proc/self/net/sockstat"} {
+	for _, name := range []string{"proc/cpuinfo", "proc/stat", "proc/meminfo", "proc/interrupts", "proc/self/net/dev",
+		"proc/self/net/softnet_stat", "proc/self/net/sockstat"} {
 		b, err := os.ReadFile("/" + strings.Replace(name, "self", "thread-self", 1))
 		if err != nil {
 			t.Fatal(err)
@@ -194,12 +199,14 @@ func liveReport(t *testing.T) []hostfs.Entry {
 // about.
 func steady(s *host.Snapshot) *host.Snapshot {
 	untold(s)
-	c := &host.Snapshot{Name: s.Name, OS: s.OS, Kernel: s.Kernel, Arch: s.Arch, BootTime: s.BootTime, Interfaces: s.Interfaces, Settings: s.Settings, Routes: s.Routes}
+	c := &host.Snapshot{Name: s.Name, OS: s.OS, Kernel: s.Kernel, Arch: s.Arch, BootTime: s.BootTime,
+		Interfaces: s.Interfaces, Settings: s.Settings, Routes: s.Routes}
 	for _, q := range s.Qdiscs {
 		// Packets come and go; how a discipline is set stays. What the texts round or leave out is
 		// not compared.
 		words := make(map[string]string)
-		for _, name := range []string{"limit", "flows", "quantum", "ecn", "memory_limit", "drop_batch", "flow_limit", "buckets", "pacing", "maxrate", "horizon_drop"} {
+		for _, name := range []string{"limit", "flows", "quantum", "ecn", "memory_limit", "drop_batch", "flow_limit",
+			"buckets", "pacing", "maxrate", "horizon_drop"} {
 			if v, ok := q.Parameters[name]; ok {
 				words[name] = v
 			}
@@ -208,7 +215,8 @@ func steady(s *host.Snapshot) *host.Snapshot {
 		if words["maxrate"] == "0" {
 			delete(words, "maxrate")
 		}
-		c.Qdiscs = append(c.Qdiscs, host.Qdisc{Interface: q.Interface, Kind: q.Kind, Handle: q.Handle, Parent: q.Parent, QdiscState: host.QdiscState{Parameters: words}})
+		c.Qdiscs = append(c.Qdiscs, host.Qdisc{Interface: q.Interface, Kind: q.Kind, Handle: q.Handle, Parent: q.Parent,
+			QdiscState: host.QdiscState{Parameters: words}})
 	}
 	for i := range c.Interfaces {
 		dev := &c.Interfaces[i]
@@ -267,7 +275,8 @@ func agree(t *testing.T) error {
 			t.Errorf("(-host +report):\n%s", diff)
 		}
 		if len(got.Settings) < 30 || len(got.Routes) < 2 || len(got.Interfaces) < 2 {
-			t.Errorf("%d settings, %d routes and %d interfaces are no comparison", len(got.Settings), len(got.Routes), len(got.Interfaces))
+			t.Errorf("%d settings, %d routes and %d interfaces are no comparison", len(got.Settings), len(got.Routes),
+				len(got.Interfaces))
 		}
 		return nil
 	}
@@ -312,9 +321,12 @@ func TestGuestAgreesWithTools(t *testing.T) {
 	}
 	parent := guesttest.Interface(t, "e1000e")
 	for _, command := range []string{
-		"ip address add 192.168.77.1/24 dev " + parent, "ip link add link " + parent + " name " + parent + ".100 type vlan id 100",
-		"ip link set " + parent + ".100 up", "ip link add bond9 type bond mode 802.3ad", "ip route add default via 192.168.77.254",
-		"tc qdisc replace dev " + parent + " root fq_codel", "tc qdisc replace dev " + guesttest.Interface(t, "vmxnet3") + " root fq maxrate 1gbit",
+		"ip address add 192.168.77.1/24 dev " + parent, "ip link add link " + parent + " name " + parent +
+			".100 type vlan id 100",
+		"ip link set " + parent + ".100 up", "ip link add bond9 type bond mode 802.3ad",
+		"ip route add default via 192.168.77.254",
+		"tc qdisc replace dev " + parent + " root fq_codel",
+		"tc qdisc replace dev " + guesttest.Interface(t, "vmxnet3") + " root fq maxrate 1gbit",
 	} {
 		run(command)
 	}
@@ -415,7 +427,8 @@ func TestNetnsCounters(t *testing.T) {
 func counted(text string) int {
 	n := 0
 	for line := range strings.Lines(text) {
-		if strings.HasPrefix(line, "    ") && !strings.HasPrefix(line, "        ") && strings.ContainsAny(line, "0123456789") {
+		if strings.HasPrefix(line, "    ") && !strings.HasPrefix(line, "        ") &&
+			strings.ContainsAny(line, "0123456789") {
 			n++
 		}
 	}
@@ -425,7 +438,8 @@ func counted(text string) int {
 // kernelCounters are those of the calling thread's namespace that nstat and netstat print.
 func kernelCounters() (map[string]uint64, error) {
 	set := procfs.NewCounts(512)
-	for name, parse := range map[string]func([]byte, *procfs.Counts) error{"snmp": procfs.ParseSNMP, "netstat": procfs.ParseSNMP, "snmp6": procfs.ParseSNMP6} {
+	for name, parse := range map[string]func([]byte, *procfs.Counts) error{"snmp": procfs.ParseSNMP,
+		"netstat": procfs.ParseSNMP, "snmp6": procfs.ParseSNMP6} {
 		b, err := os.ReadFile("/proc/thread-self/net/" + name)
 		if err == nil {
 			err = parse(b, set)
@@ -562,14 +576,18 @@ var sameAddress = gocmp.Comparer(func(a, b netip.AddrPort) bool { return a == b 
 func kernelSockets() (map[uint64]printed.Socket, error) {
 	all := make(map[uint64]printed.Socket)
 	for protocol, states := range map[sockdiag.Protocol][]sockdiag.State{
-		sockdiag.TCP: {sockdiag.Established, sockdiag.FinWait1, sockdiag.CloseWait, sockdiag.Listen}, sockdiag.UDP: {sockdiag.Established, sockdiag.Closed},
+		sockdiag.TCP: {sockdiag.Established, sockdiag.FinWait1, sockdiag.CloseWait, sockdiag.Listen},
+		sockdiag.UDP: {sockdiag.Established, sockdiag.Closed},
 	} {
 		err := sockdiag.Each(sockdiag.Query{Protocol: protocol, States: states}, func(s *sockdiag.Socket) bool {
 			m := s.Memory
 			all[s.Cookie] = printed.Socket{
-				Protocol: protocol.String(), ReceiveQueue: s.ReceiveQueue, SendQueue: s.SendQueue, Local: s.Local, Remote: s.Remote, Cookie: s.Cookie, Memory: printed.SocketMemory{
-					ReceiveBytes: int64(m.Receive), ReceiveLimitBytes: int64(m.ReceiveLimit), SendBytes: int64(m.Send), SendLimitBytes: int64(m.SendLimit),
-					ForwardBytes: int64(m.Forward), QueuedBytes: int64(m.Queued), OptionBytes: int64(m.Option), BacklogBytes: int64(m.Backlog), Drops: uint64(m.Drops),
+				Protocol: protocol.String(), ReceiveQueue: s.ReceiveQueue, SendQueue: s.SendQueue, Local: s.Local,
+				Remote: s.Remote, Cookie: s.Cookie, Memory: printed.SocketMemory{
+					ReceiveBytes: int64(m.Receive), ReceiveLimitBytes: int64(m.ReceiveLimit), SendBytes: int64(m.Send),
+					SendLimitBytes: int64(m.SendLimit),
+					ForwardBytes:   int64(m.Forward), QueuedBytes: int64(m.Queued), OptionBytes: int64(m.Option),
+					BacklogBytes: int64(m.Backlog), Drops: uint64(m.Drops),
 				},
 			}
 			return true

@@ -13,13 +13,18 @@ import (
 // Whatever an output holds, a report is made of it, and a host of that.
 func FuzzReport(f *testing.F) {
 	names := slices.Sorted(maps.Keys(map[string]bool{
-		"sos_commands/networking/ip_-d_address": true, "sos_commands/networking/ip_-s_-d_link": true, "sos_commands/networking/ip_route_show_table_all": true,
-		"sos_commands/networking/ethtool_-i_eth0": true, "sos_commands/networking/ethtool_-l_eth0": true, "sos_commands/networking/ethtool_-S_eth0": true,
-		"sos_commands/networking/tc_-s_qdisc_show": true, "sos_commands/kernel/sysctl_-a": true, "sos_commands/networking/netstat_-s": true,
-		"sos_commands/pci/lspci_-nnvv": true, "sos_commands/date/date": true, "proc/interrupts": true, "proc/bus/pci/00/03.0": true, "proc/net/dev": true, "proc/12/status": true,
+		"sos_commands/networking/ip_-d_address": true, "sos_commands/networking/ip_-s_-d_link": true,
+		"sos_commands/networking/ip_route_show_table_all": true,
+		"sos_commands/networking/ethtool_-i_eth0":         true, "sos_commands/networking/ethtool_-l_eth0": true,
+		"sos_commands/networking/ethtool_-S_eth0":  true,
+		"sos_commands/networking/tc_-s_qdisc_show": true, "sos_commands/kernel/sysctl_-a": true,
+		"sos_commands/networking/netstat_-s": true,
+		"sos_commands/pci/lspci_-nnvv":       true, "sos_commands/date/date": true, "proc/interrupts": true,
+		"proc/bus/pci/00/03.0": true, "proc/net/dev": true, "proc/12/status": true,
 		"etc/localtime": true, "proc/stat": true,
 	}))
-	f.Add(0, []byte("2: eth0: <UP> mtu 1500\n    link/ether 02:00:00:00:00:01\n"), "../../devices/pci0000:00/0000:00:03.0/net/eth0")
+	f.Add(0, []byte("2: eth0: <UP> mtu 1500\n    link/ether 02:00:00:00:00:01\n"),
+		"../../devices/pci0000:00/0000:00:03.0/net/eth0")
 	f.Add(3, []byte("driver: x\nbus-info: ../../../etc\n"), "/etc")
 	entries := render(f, tiny(), sos4)
 	f.Fuzz(func(t *testing.T, which int, content []byte, target string) {

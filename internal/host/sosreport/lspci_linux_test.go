@@ -40,7 +40,8 @@ func TestLiveAgreesWithLspci(t *testing.T) {
 		same("vendor", d.Vendor, file("vendor"))
 		same("device", d.Device, file("device"))
 		if d.SubsystemVendor != "" {
-			same("subsystem", d.SubsystemVendor+" "+d.SubsystemDevice, file("subsystem_vendor")+" "+file("subsystem_device"))
+			same("subsystem", d.SubsystemVendor+" "+d.SubsystemDevice, file("subsystem_vendor")+" "+
+				file("subsystem_device"))
 		}
 		if d.NUMANode >= 0 {
 			same("node", strconv.Itoa(d.NUMANode), file("numa_node"))
@@ -74,14 +75,19 @@ func TestLspciOfCaptures(t *testing.T) {
 			}
 			compared++
 			d := devices[dev.Bus.Address]
-			if id := strings.TrimPrefix(d.Vendor, "0x") + ":" + strings.TrimPrefix(d.Device, "0x"); id != dev.Card.PCIID {
+			if id := strings.TrimPrefix(d.Vendor, "0x") + ":" +
+				strings.TrimPrefix(d.Device, "0x"); id != dev.Card.PCIID {
 				t.Errorf("%s %s: id %s, want %s", name, dev.Name, id, dev.Card.PCIID)
 			}
-			if dev.Card.PayloadBytes != d.PayloadBytes || dev.Card.PayloadSupportedBytes != d.PayloadSupportedBytes || dev.Card.ReadRequestBytes != d.ReadRequestBytes {
-				t.Errorf("%s %s: %+v, want payload %d of %d, requests of %d bytes", name, dev.Name, d, dev.Card.PayloadBytes, dev.Card.PayloadSupportedBytes, dev.Card.ReadRequestBytes)
+			if dev.Card.PayloadBytes != d.PayloadBytes || dev.Card.PayloadSupportedBytes != d.PayloadSupportedBytes ||
+				dev.Card.ReadRequestBytes != d.ReadRequestBytes {
+				t.Errorf("%s %s: %+v, want payload %d of %d, requests of %d bytes", name, dev.Name, d,
+					dev.Card.PayloadBytes, dev.Card.PayloadSupportedBytes, dev.Card.ReadRequestBytes)
 			}
-			if dev.Bus.Kind == "pcie" && (d.Width != dev.Bus.Width || d.Speed != fmt.Sprintf("%.1f GT/s PCIe", dev.Bus.SpeedGigatransfers)) {
-				t.Errorf("%s %s: %s x%d, want %v x%d", name, dev.Name, d.Speed, d.Width, dev.Bus.SpeedGigatransfers, dev.Bus.Width)
+			if dev.Bus.Kind == "pcie" &&
+				(d.Width != dev.Bus.Width || d.Speed != fmt.Sprintf("%.1f GT/s PCIe", dev.Bus.SpeedGigatransfers)) {
+				t.Errorf("%s %s: %s x%d, want %v x%d", name, dev.Name, d.Speed, d.Width, dev.Bus.SpeedGigatransfers,
+					dev.Bus.Width)
 			}
 		}
 	}

@@ -24,15 +24,23 @@ import (
 func tiny() *hostfs.Memory {
 	file := func(name, content string) hostfs.Entry { return hostfs.Entry{Name: name, Content: []byte(content)} }
 	return hostfs.NewMemory([]hostfs.Entry{
-		file("proc/sys/kernel/hostname", "tiny\n"), file("proc/sys/kernel/osrelease", "6.1.0\n"), file("proc/sys/net/ipv4/tcp_rmem", "4096\t131072\t6291456\n"),
-		file("proc/stat", "cpu  1 2 3 4\ncpu0 1 2 3 4\nbtime 1700000000\n"), file("proc/cpuinfo", "processor\t: 0\nmodel name\t: CPU\n"),
-		file("proc/meminfo", "MemTotal: 1024 kB\n"), file("proc/net/dev", "a\nb\n  eth0: 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16\n"),
-		file("proc/net/snmp", "Tcp: RetransSegs\nTcp: 7\n"), file("proc/net/netstat", "TcpExt: TCPTimeouts\nTcpExt: 3\n"), file("proc/net/softnet_stat", "1 2 3 0 0 0 0 0 0\n"),
-		file("proc/net/sockstat", "TCP: inuse 1 mem 2\n"), file("proc/interrupts", "  CPU0\n 24:  5  PCI-MSI 1-edge  eth0\n"),
+		file("proc/sys/kernel/hostname", "tiny\n"), file("proc/sys/kernel/osrelease", "6.1.0\n"),
+		file("proc/sys/net/ipv4/tcp_rmem", "4096\t131072\t6291456\n"),
+		file("proc/stat", "cpu  1 2 3 4\ncpu0 1 2 3 4\nbtime 1700000000\n"),
+		file("proc/cpuinfo", "processor\t: 0\nmodel name\t: CPU\n"),
+		file("proc/meminfo", "MemTotal: 1024 kB\n"),
+		file("proc/net/dev", "a\nb\n  eth0: 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16\n"),
+		file("proc/net/snmp", "Tcp: RetransSegs\nTcp: 7\n"),
+		file("proc/net/netstat", "TcpExt: TCPTimeouts\nTcpExt: 3\n"),
+		file("proc/net/softnet_stat", "1 2 3 0 0 0 0 0 0\n"),
+		file("proc/net/sockstat", "TCP: inuse 1 mem 2\n"),
+		file("proc/interrupts", "  CPU0\n 24:  5  PCI-MSI 1-edge  eth0\n"),
 		file("linerate/host.json", `{"time":"2023-12-25T00:00:00Z","arch":"amd64"}`),
-		file("linerate/links.json", `[{"index":2,"name":"eth0","mac":"02:00:00:00:00:01","mtu_bytes":1500,"up":true,"carrier":true,"qdisc":"fq_codel"}]`),
+		file("linerate/links.json",
+			`[{"index":2,"name":"eth0","mac":"02:00:00:00:00:01","mtu_bytes":1500,"up":true,"carrier":true,"qdisc":"fq_codel"}]`),
 		file("linerate/addresses.json", `[{"index":2,"cidr":"192.0.2.1/24"}]`),
-		file("linerate/ethtool.json", `{"eth0":{"driver":"e1000e","bus":"0000:00:03.0","speed_bits_per_second":1e9,"duplex":"full","rings":{"rx":{"current":256,"max":4096},"tx":{"current":256,"max":4096}},"statistics":{"rx_missed_errors":3}}}`),
+		file("linerate/ethtool.json",
+			`{"eth0":{"driver":"e1000e","bus":"0000:00:03.0","speed_bits_per_second":1e9,"duplex":"full","rings":{"rx":{"current":256,"max":4096},"tx":{"current":256,"max":4096}},"statistics":{"rx_missed_errors":3}}}`),
 	})
 }
 
@@ -100,8 +108,10 @@ func write(t testing.TB, name string, b []byte) string {
 
 func TestMangle(t *testing.T) {
 	for command, want := range map[string]string{
-		"ethtool -S eth0": "ethtool_-S_eth0", "ip -o addr": "ip_-o_addr", "ip route show table all": "ip_route_show_table_all", "ethtool eth0.100": "ethtool_eth0.100",
-		"ethtool eth0:1": "ethtool_eth0_1", "lsof +M -c ''": "lsof_M_-c", "cat /etc/x": "cat_.etc.x", "date --utc": "date_--utc", "ethtool __wlp3s0": "ethtool___wlp3s0",
+		"ethtool -S eth0": "ethtool_-S_eth0", "ip -o addr": "ip_-o_addr",
+		"ip route show table all": "ip_route_show_table_all", "ethtool eth0.100": "ethtool_eth0.100",
+		"ethtool eth0:1": "ethtool_eth0_1", "lsof +M -c ''": "lsof_M_-c", "cat /etc/x": "cat_.etc.x",
+		"date --utc": "date_--utc", "ethtool __wlp3s0": "ethtool___wlp3s0",
 	} {
 		if got := mangle(command); got != want {
 			t.Errorf("%q: %q, want %q", command, got, want)
@@ -111,7 +121,8 @@ func TestMangle(t *testing.T) {
 
 func TestNamed(t *testing.T) {
 	for text, want := range map[string]bool{
-		"eth1": true, "i40e-eth1-TxRx-0": true, "eth1-rx-0": true, "ide0, eth1": true, "eth10": false, "veth1": false, "eth1x, eth1": true, "": false,
+		"eth1": true, "i40e-eth1-TxRx-0": true, "eth1-rx-0": true, "ide0, eth1": true, "eth10": false, "veth1": false,
+		"eth1x, eth1": true, "": false,
 	} {
 		if named(text, "eth1") != want {
 			t.Errorf("%q: not %v", text, want)
@@ -184,7 +195,8 @@ func TestOpenRefuses(t *testing.T) {
 		{"nothing", write(t, "a.tar", nil), "neither proc nor sos_commands"},
 		{"broken gzip", write(t, "a.tar.gz", []byte("\x1f\x8b\x08")), "unpack gzip"},
 		{"cut off", write(t, "cut.tar.gz", whole[:len(whole)/2]), "read tar"},
-		{"a tar of something else", write(t, "b.tar", tarred(t, "a/", []hostfs.Entry{{Name: "usr/bin/true"}})), "neither proc nor sos_commands"},
+		{"a tar of something else", write(t, "b.tar", tarred(t, "a/", []hostfs.Entry{{Name: "usr/bin/true"}})),
+			"neither proc nor sos_commands"},
 		{"two reports in one tar", write(t, "c.tar", several), "several directories, a and b"},
 		{"zeros", write(t, "z.tar.gz", zeros), "neither proc nor sos_commands"},
 	} {
@@ -214,20 +226,24 @@ func TestOpenRefuses(t *testing.T) {
 func TestHostileReport(t *testing.T) {
 	outside := write(t, "secret", []byte("driver: stolen\nbus-info: 0000:00:00.0\n"))
 	hostile := []hostfs.Entry{
-		{Name: "sos_commands/networking/ip_-d_address", Content: []byte("2: eth0: <UP> mtu 1500\n3: ../../x: <UP> mtu 1\n4: a/b: <UP> mtu 1\n5: ..: <UP> mtu 1\n")},
+		{Name: "sos_commands/networking/ip_-d_address",
+			Content: []byte("2: eth0: <UP> mtu 1500\n3: ../../x: <UP> mtu 1\n4: a/b: <UP> mtu 1\n5: ..: <UP> mtu 1\n")},
 		{Name: "sos_commands/networking/ethtool_-i_eth0", Target: outside},
 		{Name: "sos_commands/networking/ethtool_-g_eth0", Target: "../../../../../../../../../../../" + outside},
 		{Name: "sos_commands/networking/ethtool_-S_eth0", Target: "ethtool_-S_eth0"},
-		{Name: "sos_commands/networking/ethtool_-l_eth0", Content: []byte("Current hardware settings:\nRX: 4294967295\nTX: 4294967295\nCombined: 4294967295\n")},
+		{Name: "sos_commands/networking/ethtool_-l_eth0",
+			Content: []byte("Current hardware settings:\nRX: 4294967295\nTX: 4294967295\nCombined: 4294967295\n")},
 		{Name: "sys/class/net/eth0", Target: "../../../../etc"},
 		{Name: "proc/sys/kernel/hostname", Target: "/etc/hostname"},
 		{Name: "sys/class/net/eth1", Target: "eth2"}, {Name: "sys/class/net/eth2", Target: "eth1"},
-		{Name: "sos_commands/pci/lspci", Content: []byte("00:01.0 X [0604]: Y [8086:0c01]\n\tBus: primary=00, secondary=01\n01:00.0 X [0604]: Y [8086:0c02]\n\tBus: primary=01, secondary=00\n")},
+		{Name: "sos_commands/pci/lspci",
+			Content: []byte("00:01.0 X [0604]: Y [8086:0c01]\n\tBus: primary=00, secondary=01\n01:00.0 X [0604]: Y [8086:0c02]\n\tBus: primary=01, secondary=00\n")},
 		{Name: "../../../tmp/escaped", Content: []byte("x")}, {Name: "/absolute", Content: []byte("x")},
 		{Name: "proc/" + strings.Repeat("9", 2000) + "/status", Content: []byte("Name: x\n")},
 	}
 	dir := t.TempDir()
-	unpacked(t, dir, slices.DeleteFunc(slices.Clone(hostile), func(e hostfs.Entry) bool { return strings.HasPrefix(e.Name, "../") || len(e.Name) > 1000 }))
+	unpacked(t, dir, slices.DeleteFunc(slices.Clone(hostile),
+		func(e hostfs.Entry) bool { return strings.HasPrefix(e.Name, "../") || len(e.Name) > 1000 }))
 	for _, name := range []string{dir, write(t, "a.tar", tarred(t, "a/", hostile))} {
 		r, err := Open(t.Context(), name)
 		if err != nil {
@@ -237,7 +253,8 @@ func TestHostileReport(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if len(s.Interfaces) != 1 || s.Interfaces[0].Driver != "" || s.Interfaces[0].Rings != nil || s.Name != "" || len(s.Interfaces[0].Queues) > 8192 {
+		if len(s.Interfaces) != 1 || s.Interfaces[0].Driver != "" || s.Interfaces[0].Rings != nil || s.Name != "" ||
+			len(s.Interfaces[0].Queues) > 8192 {
 			t.Errorf("%s: %+v", name, s)
 		}
 		if !slices.ContainsFunc(r.Warnings, func(w string) bool { return strings.Contains(w, `"../../x"`) }) {
@@ -249,7 +266,8 @@ func TestHostileReport(t *testing.T) {
 // One file too many, one byte too many: a report ends, a file is left out.
 func TestBounds(t *testing.T) {
 	c := newCollector()
-	if err := c.file("proc/stat", maxFile+1, strings.NewReader("x")); err != nil || len(c.entries) != 0 || len(c.said) != 1 {
+	if err := c.file("proc/stat", maxFile+1, strings.NewReader("x")); err != nil || len(c.entries) != 0 ||
+		len(c.said) != 1 {
 		t.Errorf("a file that says it is large: %v %v %q", err, c.entries, c.said)
 	}
 	endless := &repeated{left: maxFile + 1}
@@ -292,7 +310,9 @@ func (r *repeated) Read(p []byte) (int, error) {
 
 // What a report lacks is said and is no failure.
 func TestPoorReport(t *testing.T) {
-	r := collected(t, []hostfs.Entry{{Name: "sos_commands/networking/ip_-o_addr", Content: []byte("1: lo    inet 127.0.0.1/8 scope host lo\n")}, {Name: "proc/cpuinfo", Content: []byte("processor : 0\n")}})
+	r := collected(t, []hostfs.Entry{{Name: "sos_commands/networking/ip_-o_addr",
+		Content: []byte("1: lo    inet 127.0.0.1/8 scope host lo\n")},
+		{Name: "proc/cpuinfo", Content: []byte("processor : 0\n")}})
 	s, err := r.Root().Snapshot(t.Context())
 	if err != nil {
 		t.Fatal(err)
@@ -300,7 +320,8 @@ func TestPoorReport(t *testing.T) {
 	if len(s.Interfaces) != 1 || s.Interfaces[0].Addresses[0] != "127.0.0.1/8" || !s.Time.IsZero() {
 		t.Errorf("%+v", s)
 	}
-	for _, want := range []string{"settings: not there", "counters of /proc/net/snmp: not there", "when the report was made", "queueing disciplines"} {
+	for _, want := range []string{"settings: not there", "counters of /proc/net/snmp: not there",
+		"when the report was made", "queueing disciplines"} {
 		if !slices.ContainsFunc(r.Warnings, func(w string) bool { return strings.HasPrefix(w, want) }) {
 			t.Errorf("nothing said of %q: %q", want, r.Warnings)
 		}
@@ -311,8 +332,10 @@ func TestPoorReport(t *testing.T) {
 // of their own process. Tables that are missing there go there too.
 func TestLinkedTables(t *testing.T) {
 	r := collected(t, []hostfs.Entry{
-		{Name: "proc/net", Target: "self/net"}, {Name: "proc/self", Target: "4711"}, {Name: "proc/4711/net/snmp", Content: []byte("Tcp: RetransSegs\nTcp: 7\n")},
-		{Name: "sos_commands/networking/nstat_-zas", Content: []byte("#kernel\nTcpRetransSegs 99 0.0\nTcpExtTCPTimeouts 3 0.0\n")},
+		{Name: "proc/net", Target: "self/net"}, {Name: "proc/self", Target: "4711"},
+		{Name: "proc/4711/net/snmp", Content: []byte("Tcp: RetransSegs\nTcp: 7\n")},
+		{Name: "sos_commands/networking/nstat_-zas",
+			Content: []byte("#kernel\nTcpRetransSegs 99 0.0\nTcpExtTCPTimeouts 3 0.0\n")},
 		{Name: "proc/4711/status", Content: []byte("Name:\ttuned\n")},
 	})
 	c, err := r.Root().Counters()
@@ -324,10 +347,12 @@ func TestLinkedTables(t *testing.T) {
 	}
 	// Some who pack a report anew lose the links.
 	r = collected(t, []hostfs.Entry{
-		{Name: "proc/4711/net/snmp", Content: []byte("Tcp: RetransSegs\nTcp: 7\n")}, {Name: "proc/4711/net/dev", Content: []byte("a\nb\n  lo: 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16\n")},
+		{Name: "proc/4711/net/snmp", Content: []byte("Tcp: RetransSegs\nTcp: 7\n")},
+		{Name: "proc/4711/net/dev", Content: []byte("a\nb\n  lo: 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16\n")},
 		{Name: "proc/4711/status", Content: []byte("Name:\ttuned\n")},
 	})
-	if c, err = r.Root().Counters(); err != nil || c.Values["Tcp.RetransSegs"] != 7 || c.Values["nic.lo.tx_bytes"] != 9 {
+	if c, err = r.Root().Counters(); err != nil || c.Values["Tcp.RetransSegs"] != 7 ||
+		c.Values["nic.lo.tx_bytes"] != 9 {
 		t.Errorf("without links: %+v %v", c, err)
 	}
 	s, err := r.Root().Snapshot(t.Context())
@@ -339,13 +364,16 @@ func TestLinkedTables(t *testing.T) {
 // What a card is the link of its interface tells where ethtool did not run: that of a guest of
 // Hyper-V is on its bus.
 func TestBusOfTheLink(t *testing.T) {
-	address := hostfs.Entry{Name: "sos_commands/networking/ip_-d_address", Content: []byte("2: eth0: <UP,LOWER_UP> mtu 1500 qdisc mq state UP\n    link/ether 00:15:5d:b7:25:12 brd ff:ff:ff:ff:ff:ff\n")}
+	address := hostfs.Entry{Name: "sos_commands/networking/ip_-d_address",
+		Content: []byte("2: eth0: <UP,LOWER_UP> mtu 1500 qdisc mq state UP\n    link/ether 00:15:5d:b7:25:12 brd ff:ff:ff:ff:ff:ff\n")}
 	for target, want := range map[string]string{
 		"../../devices/LNXSYSTM:00/LNXSYBUS:00/ACPI0004:00/VMBUS:00/d21ff526-bca3-4828-bb22-07322cfd6f93/net/eth0": "vmbus",
 		"../../devices/vif-0/net/eth0": "xen", "../../devices/pci0000:00/0000:00:03.0/net/eth0": "pci",
-		"../../devices/pci0000:00/0000:00:03.0/virtio0/net/eth0": "virtio", "../../devices/pci0000:00/0000:00:14.0/usb1/1-1/1-1:1.0/net/eth0": "usb",
+		"../../devices/pci0000:00/0000:00:03.0/virtio0/net/eth0":          "virtio",
+		"../../devices/pci0000:00/0000:00:14.0/usb1/1-1/1-1:1.0/net/eth0": "usb",
 	} {
-		s, err := collected(t, []hostfs.Entry{address, {Name: "sys/class/net/eth0", Target: target}}).Root().Snapshot(t.Context())
+		s, err := collected(t, []hostfs.Entry{address, {Name: "sys/class/net/eth0", Target: target}}).Root().Snapshot(
+			t.Context())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -353,7 +381,8 @@ func TestBusOfTheLink(t *testing.T) {
 			t.Errorf("%s: %+v, bus %+v, want %s", target, dev, dev.Bus, want)
 		}
 	}
-	s, err := collected(t, []hostfs.Entry{address, {Name: "sys/class/net/eth0", Target: "../../devices/virtual/net/eth0"}}).Root().Snapshot(t.Context())
+	s, err := collected(t,
+		[]hostfs.Entry{address, {Name: "sys/class/net/eth0", Target: "../../devices/virtual/net/eth0"}}).Root().Snapshot(t.Context())
 	if err != nil || !s.Interfaces[0].Virtual {
 		t.Errorf("software: %+v %v", s.Interfaces, err)
 	}
@@ -364,10 +393,11 @@ func TestBusOfTheLink(t *testing.T) {
 func TestMoments(t *testing.T) {
 	const stat, up = "cpu 1 2 3 4\nbtime 1700000000\n", " 22:13:20 up 41 days, 0:00,  1 user,"
 	for name, files := range map[string]map[string]string{
-		"boot and uptime":  {"proc/stat": stat, "sos_commands/host/uptime": up},
-		"boot and /proc":   {"proc/stat": stat, "proc/uptime": "3542400.00 1.0\n"},
-		"date and boot":    {"proc/stat": stat, "sos_commands/date/date_--utc": "Mon Dec 25 22:13:20 UTC 2023\n"},
-		"date and uptime":  {"sos_commands/general/date": "Mon Dec 25 22:13:20 UTC 2023\n", "sos_commands/general/uptime": up},
+		"boot and uptime": {"proc/stat": stat, "sos_commands/host/uptime": up},
+		"boot and /proc":  {"proc/stat": stat, "proc/uptime": "3542400.00 1.0\n"},
+		"date and boot":   {"proc/stat": stat, "sos_commands/date/date_--utc": "Mon Dec 25 22:13:20 UTC 2023\n"},
+		"date and uptime": {"sos_commands/general/date": "Mon Dec 25 22:13:20 UTC 2023\n",
+			"sos_commands/general/uptime": up},
 		"links at the top": {"date": "Mon Dec 25 22:13:20 UTC 2023\n", "uptime": up},
 	} {
 		var entries []hostfs.Entry

@@ -185,7 +185,8 @@ func uncounted(name string, a age) bool {
 	if a != sos3 {
 		return strings.HasSuffix(name, ".carrier_changes")
 	}
-	if _, statistic, ok := strings.Cut(strings.TrimPrefix(name, "nic."), "."); ok && slices.Contains(sysfsOnly, statistic) {
+	if _, statistic, ok := strings.Cut(strings.TrimPrefix(name, "nic."), "."); ok &&
+		slices.Contains(sysfsOnly, statistic) {
 		return true
 	}
 	return name == "Tcp.CurrEstab" // A level, which nstat leaves out.

@@ -148,7 +148,8 @@ func (c *collector) say(format string, args ...any) {
 }
 
 // errTooMuch ends the reading of a report that is beyond any honest one.
-var errTooMuch = fmt.Errorf("more than %d files or %d MiB of what is looked at: %w", maxEntries, maxBytes>>20, ErrFormat)
+var errTooMuch = fmt.Errorf("more than %d files or %d MiB of what is looked at: %w", maxEntries,
+	maxBytes>>20, ErrFormat)
 
 // full tells that nothing more is taken.
 func (c *collector) full() bool { return len(c.entries) >= maxEntries || c.bytes >= maxBytes }
@@ -165,7 +166,8 @@ func (c *collector) file(name string, size int64, in io.Reader) error {
 		return nil
 	}
 	if size > maxFile {
-		c.say("%s: left out: it has %d MiB, and no file that is read here has more than %d", name, size>>20, maxFile>>20)
+		c.say("%s: left out: it has %d MiB, and no file that is read here has more than %d", name, size>>20,
+			maxFile>>20)
 		return nil
 	}
 	// One byte more than is allowed tells a file of the limit from one that grew.

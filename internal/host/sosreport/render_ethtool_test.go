@@ -39,7 +39,8 @@ func renderRings(name string, c card) string {
 		return "netlink error: Operation not supported\n"
 	}
 	const form = "RX:\t\t%d\nRX Mini:\tn/a\nRX Jumbo:\tn/a\nTX:\t\t%d\n"
-	return fmt.Sprintf("Ring parameters for %s:\nPre-set maximums:\n"+form+"Current hardware settings:\n"+form+"RX Buf Len:\t\tn/a\nCQE Size:\t\tn/a\nTX Push:\toff\n",
+	return fmt.Sprintf("Ring parameters for %s:\nPre-set maximums:\n"+form+"Current hardware settings:\n"+form+
+		"RX Buf Len:\t\tn/a\nCQE Size:\t\tn/a\nTX Push:\toff\n",
 		name, c.Rings.Rx.Max, c.Rings.Tx.Max, c.Rings.Rx.Current, c.Rings.Tx.Current)
 }
 
@@ -49,7 +50,8 @@ func renderChannels(name string, c card) string {
 	}
 	const form = "RX:\t\t%d\nTX:\t\t%d\nOther:\t\tn/a\nCombined:\t%d\n"
 	ch := c.Channels
-	return fmt.Sprintf("Channel parameters for %s:\nPre-set maximums:\n"+form+"Current hardware settings:\n"+form, name, ch.MaxRx, ch.MaxTx, ch.MaxCombined, ch.Rx, ch.Tx, ch.Combined)
+	return fmt.Sprintf("Channel parameters for %s:\nPre-set maximums:\n"+form+"Current hardware settings:\n"+form, name,
+		ch.MaxRx, ch.MaxTx, ch.MaxCombined, ch.Rx, ch.Tx, ch.Combined)
 }
 
 func renderCoalesce(name string, c card) string {
@@ -65,10 +67,13 @@ func renderCoalesce(name string, c card) string {
 		}
 		return "on"
 	}
-	b := fmt.Sprintf("Coalesce parameters for %s:\nAdaptive RX: %s  TX: %s\n", name, word("adaptive-rx"), word("adaptive-tx"))
+	b := fmt.Sprintf("Coalesce parameters for %s:\nAdaptive RX: %s  TX: %s\n", name, word("adaptive-rx"),
+		word("adaptive-tx"))
 	for _, key := range []string{
-		"stats-block-usecs", "sample-interval", "pkt-rate-low", "pkt-rate-high", "", "rx-usecs", "rx-frames", "rx-usecs-irq", "rx-frames-irq", "", "tx-usecs", "tx-frames",
-		"tx-usecs-irq", "tx-frames-irq", "", "rx-usecs-low", "rx-frames-low", "tx-usecs-low", "tx-frames-low", "", "rx-usecs-high", "rx-frames-high", "tx-usecs-high", "tx-frames-high",
+		"stats-block-usecs", "sample-interval", "pkt-rate-low", "pkt-rate-high", "", "rx-usecs", "rx-frames",
+		"rx-usecs-irq", "rx-frames-irq", "", "tx-usecs", "tx-frames",
+		"tx-usecs-irq", "tx-frames-irq", "", "rx-usecs-low", "rx-frames-low", "tx-usecs-low", "tx-frames-low", "",
+		"rx-usecs-high", "rx-frames-high", "tx-usecs-high", "tx-frames-high",
 	} {
 		if key == "" {
 			b += "\n"
@@ -111,10 +116,13 @@ func renderFeatures(name string, c card) string {
 	}
 	group("tx-checksumming", func(k string) bool { return strings.HasPrefix(k, "tx-checksum-") })
 	group("scatter-gather", func(k string) bool { return strings.HasPrefix(k, "tx-scatter-gather") })
-	group("tcp-segmentation-offload", func(k string) bool { return strings.HasPrefix(k, "tx-tcp") && strings.HasSuffix(k, "-segmentation") })
+	group("tcp-segmentation-offload",
+		func(k string) bool { return strings.HasPrefix(k, "tx-tcp") && strings.HasSuffix(k, "-segmentation") })
 	for old, name := range map[string]string{
-		"rx-checksumming": "rx-checksum", "generic-segmentation-offload": "tx-generic-segmentation", "generic-receive-offload": "rx-gro",
-		"large-receive-offload": "rx-lro", "rx-vlan-offload": "rx-vlan-hw-parse", "tx-vlan-offload": "tx-vlan-hw-insert", "ntuple-filters": "rx-ntuple-filter",
+		"rx-checksumming": "rx-checksum", "generic-segmentation-offload": "tx-generic-segmentation",
+		"generic-receive-offload": "rx-gro",
+		"large-receive-offload":   "rx-lro", "rx-vlan-offload": "rx-vlan-hw-parse",
+		"tx-vlan-offload": "tx-vlan-hw-insert", "ntuple-filters": "rx-ntuple-filter",
 		"receive-hashing": "rx-hashing",
 	} {
 		if f, ok := left[name]; ok {
@@ -162,7 +170,8 @@ func renderSettings(name string, c card) string {
 		if c.Card.Modes != nil {
 			m = *c.Card.Modes
 		}
-		if text, ok := map[string]string{"twisted-pair": "Twisted Pair", "fibre": "FIBRE", "direct-attach": "Direct Attach Copper", "mii": "MII"}[c.Card.Port]; ok {
+		if text, ok := map[string]string{"twisted-pair": "Twisted Pair", "fibre": "FIBRE",
+			"direct-attach": "Direct Attach Copper", "mii": "MII"}[c.Card.Port]; ok {
 			port = text
 		}
 	}
@@ -179,7 +188,8 @@ func renderSettings(name string, c card) string {
 	if m.Lanes > 0 {
 		b += fmt.Sprintf("\tLanes: %d\n", m.Lanes)
 	}
-	return b + fmt.Sprintf("\tDuplex: %s\n\tAuto-negotiation: %s\n\tPort: %s\n\tPHYAD: 0\n\tTransceiver: internal\n\tMDI-X: Unknown\n\tSupports Wake-on: d\n\tLink detected: yes\n",
+	return b + fmt.Sprintf(
+		"\tDuplex: %s\n\tAuto-negotiation: %s\n\tPort: %s\n\tPHYAD: 0\n\tTransceiver: internal\n\tMDI-X: Unknown\n\tSupports Wake-on: d\n\tLink detected: yes\n",
 		duplex, onOff(m.Autoneg), port)
 }
 
@@ -188,7 +198,8 @@ func renderCard(networking func(command, text string), name string, c card) {
 		return
 	}
 	if p := c.Card.Pause; p != nil {
-		networking("ethtool -a "+name, fmt.Sprintf("Pause parameters for %s:\nAutonegotiate:\t%s\nRX:\t\t%s\nTX:\t\t%s\nRX negotiated: on\nTX negotiated: off\n\n", name, onOff(p.Autoneg), onOff(p.Rx), onOff(p.Tx)))
+		networking("ethtool -a "+name,
+			fmt.Sprintf("Pause parameters for %s:\nAutonegotiate:\t%s\nRX:\t\t%s\nTX:\t\t%s\nRX negotiated: on\nTX negotiated: off\n\n", name, onOff(p.Autoneg), onOff(p.Rx), onOff(p.Tx)))
 	}
 	if e := c.Card.EEE; e != nil {
 		status, timer := "disabled", "disabled"
@@ -201,7 +212,8 @@ func renderCard(networking func(command, text string), name string, c card) {
 		if e.TxLPI {
 			timer = fmt.Sprintf("%.0f (us)", e.TxLPITimerInSeconds*1e6)
 		}
-		networking("ethtool --show-eee "+name, fmt.Sprintf("EEE settings for %s:\n\tEEE status: %s\n\tTx LPI: %s\n\tSupported EEE link modes:  100baseT/Full\n", name, status, timer))
+		networking("ethtool --show-eee "+name,
+			fmt.Sprintf("EEE settings for %s:\n\tEEE status: %s\n\tTx LPI: %s\n\tSupported EEE link modes:  100baseT/Full\n", name, status, timer))
 	}
 	if len(c.Card.PrivateFlags) > 0 {
 		b := "Private flags for " + name + ":\n"

@@ -33,7 +33,8 @@ func readTold(t testing.TB, fsys fs.FS) told {
 	t.Helper()
 	var out told
 	for name, into := range map[string]any{
-		"host.json": &out, "links.json": &out.links, "addresses.json": &out.addresses, "routes.json": &out.routes, "ethtool.json": &out.cards, "qdiscs.json": &out.qdiscs,
+		"host.json": &out, "links.json": &out.links, "addresses.json": &out.addresses, "routes.json": &out.routes,
+		"ethtool.json": &out.cards, "qdiscs.json": &out.qdiscs,
 	} {
 		b, err := fs.ReadFile(fsys, "linerate/"+name)
 		if err != nil {
@@ -100,7 +101,8 @@ func render(t testing.TB, fsys fs.ReadLinkFS, a age) []hostfs.Entry {
 	files[general+"hostname"] = read("proc/sys/kernel/hostname")
 	machine := map[string]string{"amd64": "x86_64", "386": "i686", "arm64": "aarch64"}[h.Arch]
 	files["sos_commands/kernel/uname_-a"] = fmt.Sprintf("Linux %s %s #1 SMP Thu Jan 1 00:00:00 UTC 1970 %s GNU/Linux\n",
-		strings.TrimSpace(read("proc/sys/kernel/hostname")), strings.TrimSpace(read("proc/sys/kernel/osrelease")), machine)
+		strings.TrimSpace(read("proc/sys/kernel/hostname")),
+		strings.TrimSpace(read("proc/sys/kernel/osrelease")), machine)
 	entries = append(entries, hostfs.Entry{Name: "uname", Target: "sos_commands/kernel/uname_-a"})
 	if a == sos3 {
 		files[general+"date"] = h.Time.UTC().Format("Mon Jan _2 15:04:05 MST 2006") + "\n"
@@ -111,7 +113,8 @@ func render(t testing.TB, fsys fs.ReadLinkFS, a age) []hostfs.Entry {
 	if a == sos3 {
 		files["sos_commands/kernel/sysctl_-a"] = renderSysctls(t, fsys)
 		files["sos_commands/networking/netstat_-s"] = ""
-		files["sos_commands/networking/nstat_-zas"] = renderNstat(read("proc/net/snmp"), read("proc/net/netstat"), read("proc/net/snmp6"))
+		files["sos_commands/networking/nstat_-zas"] = renderNstat(read("proc/net/snmp"), read("proc/net/netstat"),
+			read("proc/net/snmp6"))
 	}
 	networking := func(command, text string) { files["sos_commands/networking/"+mangle(command)] = text }
 	networking("ip -d address", renderAddresses(h))
@@ -155,17 +158,21 @@ func render(t testing.TB, fsys fs.ReadLinkFS, a age) []hostfs.Entry {
 func copied(name string, a age) bool {
 	if a == sos3 {
 		return slices.Contains([]string{
-			"proc/cpuinfo", "proc/stat", "proc/meminfo", "proc/interrupts", "proc/net/dev", "proc/net/softnet_stat", "proc/net/sockstat", "proc/mounts",
-			"proc/net/stat/arp_cache", "proc/net/stat/ndisc_cache", "proc/softirqs", "proc/pressure/cpu", "proc/pressure/memory", "proc/pressure/irq",
+			"proc/cpuinfo", "proc/stat", "proc/meminfo", "proc/interrupts", "proc/net/dev", "proc/net/softnet_stat",
+			"proc/net/sockstat", "proc/mounts",
+			"proc/net/stat/arp_cache", "proc/net/stat/ndisc_cache", "proc/softirqs", "proc/pressure/cpu",
+			"proc/pressure/memory", "proc/pressure/irq",
 		}, name) || strings.HasPrefix(name, "proc/irq/") || strings.HasPrefix(name, "sys/devices/system/")
 	}
 	switch {
 	case strings.HasPrefix(name, "proc/"):
 		return true
-	case path.Dir(name) == "sys/class/net", strings.Contains(name, "/dmi/id"), strings.HasPrefix(name, "sys/devices/system/"):
+	case path.Dir(name) == "sys/class/net", strings.Contains(name, "/dmi/id"),
+		strings.HasPrefix(name, "sys/devices/system/"):
 		return true
 	case strings.HasPrefix(name, "sys/devices/"):
-		return strings.Contains(name, "/net/") && (path.Base(name) == "flags" || path.Base(path.Dir(name)) == "statistics" || path.Base(name) == "device") ||
+		return strings.Contains(name, "/net/") &&
+			(path.Base(name) == "flags" || path.Base(path.Dir(name)) == "statistics" || path.Base(name) == "device") ||
 			path.Base(name) == "numa_node"
 	}
 	return false
@@ -198,7 +205,8 @@ func renderNstat(snmp, netstat, snmp6 string) string {
 		for j := 1; j < len(names) && j < len(numbers); j++ {
 			// nstat leaves out what does not count up (useless_numbers).
 			switch name := strings.TrimSuffix(names[0], ":") + names[j]; name {
-			case "IpForwarding", "IpDefaultTTL", "TcpRtoAlgorithm", "TcpRtoMin", "TcpRtoMax", "TcpMaxConn", "TcpCurrEstab":
+			case "IpForwarding", "IpDefaultTTL", "TcpRtoAlgorithm", "TcpRtoMin", "TcpRtoMax", "TcpMaxConn",
+				"TcpCurrEstab":
 			default:
 				b += fmt.Sprintf("%-32s%-16s 0.0\n", name, numbers[j])
 			}
@@ -247,7 +255,8 @@ func head(h told, l *printed.Link, mode string) string {
 	if l.Qdisc != "" {
 		qdisc = " qdisc " + l.Qdisc
 	}
-	return fmt.Sprintf("%d: %s: <%s> mtu %d%s%s state %s %sgroup default%s\n", l.Index, name, strings.Join(flags, ","), l.MTUBytes, qdisc, master, state, mode, qlen)
+	return fmt.Sprintf("%d: %s: <%s> mtu %d%s%s state %s %sgroup default%s\n", l.Index, name, strings.Join(flags, ","),
+		l.MTUBytes, qdisc, master, state, mode, qlen)
 }
 
 // detail are the lines that -d adds.
@@ -266,7 +275,8 @@ func detail(l *printed.Link) string {
 	case "":
 		return text + numbers
 	case "vlan":
-		return text + fmt.Sprintf("\n    vlan protocol %s id %d <REORDER_HDR> addrgenmode eui64 ", l.VLANProtocol, l.VLANID) + numbers
+		return text + fmt.Sprintf("\n    vlan protocol %s id %d <REORDER_HDR> addrgenmode eui64 ", l.VLANProtocol,
+			l.VLANID) + numbers
 	case "bond":
 		return text + "\n    bond mode " + l.BondMode + " miimon 100 updelay 0 downdelay 0 use_carrier 1 " + numbers
 	}
@@ -279,7 +289,8 @@ func renderAddresses(h told) string {
 		b.WriteString(head(h, l, "") + detail(l))
 		for _, a := range h.addresses {
 			if a.Index == l.Index {
-				b.WriteString("    " + inet(a.CIDR) + " scope global " + l.Name + "\n       valid_lft forever preferred_lft forever\n")
+				b.WriteString("    " + inet(a.CIDR) + " scope global " + l.Name +
+					"\n       valid_lft forever preferred_lft forever\n")
 			}
 		}
 	}
@@ -298,11 +309,13 @@ func renderLinks(h told, statistic func(name, statistic string) string) string {
 	for _, l := range h.links {
 		b.WriteString(head(h, l, "mode DEFAULT ") + detail(l))
 		b.WriteString("    RX:  bytes packets errors dropped  missed   mcast           \n    ")
-		for _, name := range []string{"rx_bytes", "rx_packets", "rx_errors", "rx_dropped", "rx_missed_errors", "multicast"} {
+		for _, name := range []string{"rx_bytes", "rx_packets", "rx_errors", "rx_dropped", "rx_missed_errors",
+			"multicast"} {
 			fmt.Fprintf(&b, "%8s", " "+statistic(l.Name, name))
 		}
 		b.WriteString(" \n    TX:  bytes packets errors dropped carrier collsns           \n    ")
-		for _, name := range []string{"tx_bytes", "tx_packets", "tx_errors", "tx_dropped", "tx_carrier_errors", "collisions"} {
+		for _, name := range []string{"tx_bytes", "tx_packets", "tx_errors", "tx_dropped", "tx_carrier_errors",
+			"collisions"} {
 			fmt.Fprintf(&b, "%8s", " "+statistic(l.Name, name))
 		}
 		b.WriteString(" \n")
@@ -315,7 +328,8 @@ func renderShort(h told) string {
 	for _, a := range h.addresses {
 		for _, l := range h.links {
 			if a.Index == l.Index {
-				fmt.Fprintf(&b, "%d: %s    %s scope global %s\\       valid_lft forever preferred_lft forever\n", l.Index, l.Name, inet(a.CIDR), l.Name)
+				fmt.Fprintf(&b, "%d: %s    %s scope global %s\\       valid_lft forever preferred_lft forever\n",
+					l.Index, l.Name, inet(a.CIDR), l.Name)
 			}
 		}
 	}
@@ -330,7 +344,8 @@ func renderRoutes(routes []host.Route) string {
 		if strings.Contains(r.Destination, ":") {
 			b = &six
 		}
-		b.WriteString(strings.TrimSuffix(strings.TrimSuffix(strings.Replace(r.Destination, "::/0", "default", 1), "/32"), "/128"))
+		b.WriteString(strings.TrimSuffix(strings.TrimSuffix(strings.Replace(r.Destination, "::/0", "default", 1),
+			"/32"), "/128"))
 		word := func(key string, value any) {
 			if value != "" && value != 0 && value != false {
 				fmt.Fprintf(b, " %s %v", key, value)
@@ -378,7 +393,8 @@ func renderRoutes(routes []host.Route) string {
 		}
 		b.WriteString(" \n")
 	}
-	return four.String() + "blackhole 198.51.100.128/25 \nlocal 127.0.0.1 dev lo table local proto kernel scope host src 127.0.0.1 \n" +
+	return four.String() +
+		"blackhole 198.51.100.128/25 \nlocal 127.0.0.1 dev lo table local proto kernel scope host src 127.0.0.1 \n" +
 		six.String() + "local ::1 dev lo table local proto kernel metric 0 pref medium\n"
 }
 
@@ -414,7 +430,8 @@ func renderFirmware(read func(string) string) string {
 	id := func(name string) string { return strings.TrimSpace(read("sys/class/dmi/id/" + name)) }
 	return fmt.Sprintf("# dmidecode 3.4\nGetting SMBIOS data from sysfs.\n\nHandle 0x0000, DMI type 0, 24 bytes\nBIOS Information\n\tVendor: %s\n\tVersion: 1\n\n"+
 		"Handle 0x0100, DMI type 1, 27 bytes\nSystem Information\n\tManufacturer: %s\n\tProduct Name: %s\n\n"+
-		"Handle 0x0200, DMI type 2, 8 bytes\nBase Board Information\n\tManufacturer: %s\n", id("bios_vendor"), id("sys_vendor"), id("product_name"), id("board_vendor"))
+		"Handle 0x0200, DMI type 2, 8 bytes\nBase Board Information\n\tManufacturer: %s\n", id("bios_vendor"),
+		id("sys_vendor"), id("product_name"), id("board_vendor"))
 }
 
 // renderPCI writes what lspci -nnvv shows of every function that a capture has the attributes of.
@@ -429,12 +446,14 @@ func renderPCI(fsys fs.FS) string {
 			return strings.TrimSpace(string(content))
 		}
 		id := func(vendor, device string) string {
-			return fmt.Sprintf("[%s:%s]", strings.TrimPrefix(file(vendor), "0x"), strings.TrimPrefix(file(device), "0x"))
+			return fmt.Sprintf("[%s:%s]", strings.TrimPrefix(file(vendor), "0x"),
+				strings.TrimPrefix(file(device), "0x"))
 		}
 		if file("vendor") == "" {
 			return nil
 		}
-		fmt.Fprintf(&b, "%s Ethernet controller [0200]: Maker Model %s (rev 01)\n", strings.TrimPrefix(path.Base(dir), "0000:"), id("vendor", "device"))
+		fmt.Fprintf(&b, "%s Ethernet controller [0200]: Maker Model %s (rev 01)\n",
+			strings.TrimPrefix(path.Base(dir), "0000:"), id("vendor", "device"))
 		if file("subsystem_vendor") != "" {
 			fmt.Fprintf(&b, "\tSubsystem: Maker Board %s\n", id("subsystem_vendor", "subsystem_device"))
 		}
@@ -448,13 +467,15 @@ func renderPCI(fsys fs.FS) string {
 		below, _ := fs.ReadDir(fsys, dir)
 		for _, e := range below {
 			if isPCIAddress(e.Name()) {
-				fmt.Fprintf(&b, "\tBus: primary=00, secondary=%s, subordinate=%s, sec-latency=0\n", e.Name()[5:7], e.Name()[5:7])
+				fmt.Fprintf(&b, "\tBus: primary=00, secondary=%s, subordinate=%s, sec-latency=0\n", e.Name()[5:7],
+					e.Name()[5:7])
 				break
 			}
 		}
 		link := func(key, speed, width string) {
 			if file(speed) != "" {
-				fmt.Fprintf(&b, "\t\t%s:\tSpeed %s, Width x%s (ok)\n", key, strings.TrimSuffix(strings.Replace(file(speed), ".0 GT/s PCIe", "GT/s", 1), " PCIe"), file(width))
+				fmt.Fprintf(&b, "\t\t%s:\tSpeed %s, Width x%s (ok)\n", key,
+					strings.TrimSuffix(strings.Replace(file(speed), ".0 GT/s PCIe", "GT/s", 1), " PCIe"), file(width))
 			}
 		}
 		link("LnkCap", "max_link_speed", "max_link_width")

@@ -59,7 +59,8 @@ func (s *source) config(d *printed.PCIDevice, dir string) {
 	if len(b) < 64 || len(b) > 4096 {
 		return
 	}
-	ids := fmt.Sprintf("0x%04x 0x%04x", binary.LittleEndian.Uint16([]byte(b)), binary.LittleEndian.Uint16([]byte(b[2:])))
+	ids := fmt.Sprintf("0x%04x 0x%04x", binary.LittleEndian.Uint16([]byte(b)),
+		binary.LittleEndian.Uint16([]byte(b[2:])))
 	if ids == d.Vendor+" "+d.Device {
 		s.put(dir+"/config", b)
 	}
@@ -131,7 +132,8 @@ func (s *source) sysfs(l *printed.Link, c *card, devices []*printed.PCIDevice, i
 	s.value(dir+"/mtu", strconv.Itoa(l.MTUBytes))
 	// sysfs names the interface that a VLAN or its like is made on, and ip does, unless that is in
 	// another network namespace.
-	if l.Peer != "" && l.Kind != "veth" && namesInterface(l.Peer) && l.ParentIndex != 0 && !strings.HasPrefix(l.Peer, "if"+strconv.Itoa(l.ParentIndex)) {
+	if l.Peer != "" && l.Kind != "veth" && namesInterface(l.Peer) && l.ParentIndex != 0 &&
+		!strings.HasPrefix(l.Peer, "if"+strconv.Itoa(l.ParentIndex)) {
 		s.putLink(dir+"/lower_"+l.Peer, "sys/class/net/"+l.Peer)
 	}
 	s.statistics(dir+"/statistics", l)
@@ -160,9 +162,11 @@ func (s *source) sysfs(l *printed.Link, c *card, devices []*printed.PCIDevice, i
 			s.putLink(device+"/driver", "sys/bus/"+bus+"/drivers/"+c.Driver)
 		}
 	}
-	if i := slices.IndexFunc(devices, func(d *printed.PCIDevice) bool { return d.Address == path.Base(function) }); i >= 0 && c.Card != nil {
+	if i := slices.IndexFunc(devices,
+		func(d *printed.PCIDevice) bool { return d.Address == path.Base(function) }); i >= 0 && c.Card != nil {
 		d := devices[i]
-		c.Card.PayloadBytes, c.Card.PayloadSupportedBytes, c.Card.ReadRequestBytes, c.Card.ASPM = d.PayloadBytes, d.PayloadSupportedBytes, d.ReadRequestBytes, d.ASPM
+		c.Card.PayloadBytes, c.Card.PayloadSupportedBytes, c.Card.ReadRequestBytes, c.Card.ASPM = d.PayloadBytes,
+			d.PayloadSupportedBytes, d.ReadRequestBytes, d.ASPM
 	}
 	s.queues(dir+"/queues/", *c)
 	s.interrupts(l.Name, device, function, interrupts)
@@ -192,7 +196,8 @@ func (s *source) statistics(dir string, l *printed.Link) {
 // place gives the directory of an interface and of the device below it; no device: it is software.
 func (s *source) place(l *printed.Link, c card) (dir, device string) {
 	class := "sys/class/net/" + l.Name
-	if real, ok := s.resolve(class); ok && strings.HasPrefix(real, "sys/devices/") && path.Base(path.Dir(real)) == "net" {
+	if real, ok := s.resolve(class); ok && strings.HasPrefix(real, "sys/devices/") &&
+		path.Base(path.Dir(real)) == "net" {
 		if strings.HasPrefix(real, "sys/devices/virtual/") {
 			return real, ""
 		}
@@ -263,7 +268,8 @@ func (s *source) interrupts(name, device, function string, table map[int]procfs.
 		return
 	}
 	for _, irq := range slices.Sorted(maps.Keys(table)) {
-		if i := table[irq]; named(i.Name, name) || named(i.Name, path.Base(device)) || named(i.Name, path.Base(function)) {
+		if i := table[irq]; named(i.Name, name) || named(i.Name, path.Base(device)) ||
+			named(i.Name, path.Base(function)) {
 			s.put(fmt.Sprintf("%s/msi_irqs/%d", function, irq), "")
 		}
 	}

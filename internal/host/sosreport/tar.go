@@ -119,7 +119,8 @@ func (c *collector) readTar(ctx context.Context, t *tar.Reader) (top string, err
 		// anew from within.
 		if first, rest, below := strings.Cut(name, "/"); !known(first) {
 			if top != "" && first != top {
-				return "", fmt.Errorf("it holds several directories, %s and %s among them; a report has one: %w", top, first, ErrFormat)
+				return "", fmt.Errorf("it holds several directories, %s and %s among them; a report has one: %w", top,
+					first, ErrFormat)
 			}
 			if top = first; !below {
 				continue
@@ -157,7 +158,8 @@ func (c *collector) readTar(ctx context.Context, t *tar.Reader) (top string, err
 // known tells the directories that can stand at the top of a report.
 func known(first string) bool {
 	switch first {
-	case "proc", "sys", "etc", "run", "sos_commands", "sos_strings", "sos_logs", "sos_reports", "var", "boot", "usr", "lib", "environment", "version.txt":
+	case "proc", "sys", "etc", "run", "sos_commands", "sos_strings", "sos_logs", "sos_reports", "var", "boot", "usr",
+		"lib", "environment", "version.txt":
 		return true
 	}
 	return topLevel(first)

@@ -24,13 +24,15 @@ func counts(name string) bool {
 // marks are what other programs that manage hosts leave behind; all but the name of a profile is
 // asked for by its being there.
 var marks = []string{
-	"etc/netplan", "etc/tuned", "run/tuned", "run/NetworkManager", "run/systemd/netif", "run/cloud-init", "run/network", "run/irqbalance.pid",
+	"etc/netplan", "etc/tuned", "run/tuned", "run/NetworkManager", "run/systemd/netif", "run/cloud-init", "run/network",
+	"run/irqbalance.pid",
 }
 
 // namesOnly tells what is kept by name alone: configuration files hold passwords, and nobody here
 // reads them.
 func namesOnly(name string) bool {
-	return strings.HasPrefix(name, "etc/netplan/") || strings.HasPrefix(name, "run/") || strings.HasPrefix(name, "etc/tuned/") && path.Base(name) != "active_profile"
+	return strings.HasPrefix(name, "etc/netplan/") || strings.HasPrefix(name, "run/") ||
+		strings.HasPrefix(name, "etc/tuned/") && path.Base(name) != "active_profile"
 }
 
 // wanted tells whether a file or link of a report is taken, by its path below the report's own
@@ -48,11 +50,13 @@ func wanted(name string) bool {
 	case "sos_commands", "sos_strings":
 		plugin, command, deeper := strings.Cut(rest, "/")
 		// What is deeper are outputs from other network namespaces and containers.
-		return deeper && slices.Contains(plugins, plugin) && !strings.Contains(command, "/") && !strings.HasPrefix(command, "journalctl") &&
+		return deeper && slices.Contains(plugins, plugin) && !strings.Contains(command, "/") &&
+			!strings.HasPrefix(command, "journalctl") &&
 			!strings.HasPrefix(command, "modinfo")
 	case "etc", "run":
 		// The zone is what makes a moment of the local time that date prints.
-		return name == "etc/localtime" || slices.ContainsFunc(marks, func(m string) bool { return name == m || strings.HasPrefix(name, m+"/") })
+		return name == "etc/localtime" ||
+			slices.ContainsFunc(marks, func(m string) bool { return name == m || strings.HasPrefix(name, m+"/") })
 	}
 	return false
 }
@@ -74,7 +78,8 @@ func wantedProc(name string) bool {
 		return true
 	case !below:
 		switch first {
-		case "stat", "interrupts", "cpuinfo", "meminfo", "mounts", "uptime", "version", "cmdline", "net", "self", "thread-self":
+		case "stat", "interrupts", "cpuinfo", "meminfo", "mounts", "uptime", "version", "cmdline", "net", "self",
+			"thread-self":
 			return true
 		}
 		return false
@@ -91,7 +96,8 @@ func wantedProc(name string) bool {
 	case first == "sys":
 		return strings.HasPrefix(rest, "net/") || strings.HasPrefix(rest, "kernel/") || strings.HasPrefix(rest, "vm/")
 	}
-	return first == "irq" || first == "bus" && strings.HasPrefix(rest, "pci/") || first == "xen" || name == "device-tree/hypervisor/compatible"
+	return first == "irq" || first == "bus" && strings.HasPrefix(rest, "pci/") || first == "xen" ||
+		name == "device-tree/hypervisor/compatible"
 }
 
 // wantedSys has devices and interfaces, and of the processors' many files those on clocks and
@@ -101,7 +107,8 @@ func wantedSys(name string) bool {
 		return true // a link, mostly
 	}
 	for _, dir := range []string{
-		"class/net/", "bus/pci/", "class/dmi/id/", "hypervisor/", "devices/system/node/", "devices/system/clocksource/", "devices/system/cpu/cpuidle/",
+		"class/net/", "bus/pci/", "class/dmi/id/", "hypervisor/", "devices/system/node/", "devices/system/clocksource/",
+		"devices/system/cpu/cpuidle/",
 	} {
 		if strings.HasPrefix(name, dir) {
 			return true
@@ -109,7 +116,8 @@ func wantedSys(name string) bool {
 	}
 	// A processor has some two hundred files, and a server hundreds of processors.
 	if strings.HasPrefix(name, "devices/system/") {
-		return strings.HasPrefix(name, "devices/system/cpu/") && (strings.Contains(name, "/cpufreq") || strings.Contains(name, "/cpuidle/"))
+		return strings.HasPrefix(name, "devices/system/cpu/") &&
+			(strings.Contains(name, "/cpufreq") || strings.Contains(name, "/cpuidle/"))
 	}
 	return strings.HasPrefix(name, "devices/") && !strings.Contains(name, "/block/")
 }
@@ -121,9 +129,11 @@ func mayHold(dir string) bool {
 	switch first {
 	case "proc":
 		plain, _, _ := strings.Cut(rest, "/")
-		return !below || number(plain) || slices.Contains([]string{"net", "self", "sys", "irq", "bus", "xen", "device-tree", "pressure"}, plain)
+		return !below || number(plain) ||
+			slices.Contains([]string{"net", "self", "sys", "irq", "bus", "xen", "device-tree", "pressure"}, plain)
 	case "sys":
-		return !below || slices.Contains([]string{"class", "bus", "devices", "hypervisor"}, strings.SplitN(rest, "/", 2)[0])
+		return !below || slices.Contains([]string{"class", "bus", "devices", "hypervisor"},
+			strings.SplitN(rest, "/", 2)[0])
 	case "sos_commands", "sos_strings":
 		return !below || slices.Contains(plugins, rest)
 	case "etc", "run":

@@ -199,7 +199,8 @@ func (f *Flow) Report(sender bool) TCPInfo {
 	if f.count > 0 {
 		t.MeanRTTSeconds, t.MeanCwndBytes = f.rttSum/float64(f.count), f.cwndSum/float64(f.count)
 	}
-	t.SndBufBytes, t.RcvBufBytes, t.CongestionControl = f.buffers.SendBytes, f.buffers.ReceiveBytes, f.buffers.Congestion
+	t.SndBufBytes, t.RcvBufBytes, t.CongestionControl = f.buffers.SendBytes, f.buffers.ReceiveBytes,
+		f.buffers.Congestion
 	t.UnsentLimitBytes = f.buffers.UnsentBytes
 	return t
 }

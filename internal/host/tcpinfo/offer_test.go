@@ -21,7 +21,9 @@ func TestClamped(t *testing.T) {
 		{"of jumbo frames", 8948, 1448, 9000, true, 65160, true},
 		{"not told", 0, 1448, 1500, true, 65160, false},
 	} {
-		if got := Clamped(TCPInfo{AdvMSSBytes: c.adv}, TCPInfo{SndMSSBytes: c.snd, PMTUBytes: c.pmtu, TimestampsOK: c.timestamps, MaxSndWndBytes: c.window}); got != c.want {
+		if got := Clamped(TCPInfo{AdvMSSBytes: c.adv},
+			TCPInfo{SndMSSBytes: c.snd, PMTUBytes: c.pmtu, TimestampsOK: c.timestamps,
+				MaxSndWndBytes: c.window}); got != c.want {
 			t.Errorf("%s: %v", c.name, got)
 		}
 	}

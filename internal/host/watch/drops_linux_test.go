@@ -28,7 +28,8 @@ func TestDroppedOnce(t *testing.T) {
 		}
 		defer c.Close()
 		// A link behind a bucket that lets a few packets through at once and then next to none.
-		err = errors.Join(c.AddVeth("near0", "far0", -1), c.SetUp("far0"), c.SetUp("near0"), c.AddAddress("near0", "192.0.2.1/24"),
+		err = errors.Join(c.AddVeth("near0", "far0", -1), c.SetUp("far0"), c.SetUp("near0"),
+			c.AddAddress("near0", "192.0.2.1/24"),
 			c.ReplaceTBF("near0", nl.TBF{RateBitsPerSecond: 8000, BurstBytes: 5000, LimitBytes: 10_000}))
 		if err != nil {
 			return err
@@ -56,11 +57,13 @@ func TestDroppedOnce(t *testing.T) {
 	v := s.Counters.Values
 	lost := v["qdisc.near0.drops"]
 	if lost == 0 || v["Ip.OutDiscards"] != lost || v["Udp.SndbufErrors"] != lost {
-		t.Errorf("of %d the discipline dropped %d, IP discarded %d, UDP missed %d: this kernel counts in another way", sent, lost, v["Ip.OutDiscards"], v["Udp.SndbufErrors"])
+		t.Errorf("of %d the discipline dropped %d, IP discarded %d, UDP missed %d: this kernel counts in another way",
+			sent, lost, v["Ip.OutDiscards"], v["Udp.SndbufErrors"])
 	}
 	for _, d := range s.Drops {
 		// Neighbours, softnet and the like are of the whole machine, where others are at work.
-		if d.Stage == drops.IP || d.Stage == drops.Socket || d.Stage == drops.Qdisc && (d.Place != "qdisc.near0.drops" || d.Total != lost) {
+		if d.Stage == drops.IP || d.Stage == drops.Socket || d.Stage == drops.Qdisc &&
+			(d.Place != "qdisc.near0.drops" || d.Total != lost) {
 			t.Errorf("told as well: %+v", d)
 		}
 	}

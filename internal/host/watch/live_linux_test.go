@@ -116,10 +116,13 @@ func TestReceiveWindow(t *testing.T) {
 			if acked := int64(c.TCP.BytesAcked) + c.UnackedBytes; acked != during || !c.TCP.Sender || c.New {
 				t.Errorf("the sender moved %d bytes: %+v", acked, c)
 			}
-			if limited := c.TCP.RwndLimitedSeconds; limited <= 0 || limited < c.TCP.SndbufLimitedSeconds || limited > c.TCP.BusySeconds {
-				t.Errorf("held by the window for %v s, by the send buffer for %v s, of %v s", limited, c.TCP.SndbufLimitedSeconds, c.TCP.BusySeconds)
+			if limited := c.TCP.RwndLimitedSeconds; limited <= 0 || limited < c.TCP.SndbufLimitedSeconds ||
+				limited > c.TCP.BusySeconds {
+				t.Errorf("held by the window for %v s, by the send buffer for %v s, of %v s", limited,
+					c.TCP.SndbufLimitedSeconds, c.TCP.BusySeconds)
 			}
-		case c.TCP.BytesReceived != during || c.TCP.Sender || c.TCP.RcvBufBytes != 8192 || c.TCP.CongestionControl == "":
+		case c.TCP.BytesReceived != during || c.TCP.Sender || c.TCP.RcvBufBytes != 8192 ||
+			c.TCP.CongestionControl == "":
 			t.Errorf("the receiver %+v", c)
 		}
 	}
@@ -193,7 +196,8 @@ func TestOverflows(t *testing.T) {
 	if s.Sockets == nil || len(s.Sockets.Datagrams) != 1 || s.Sockets.DatagramsSeen != 2 {
 		t.Fatalf("sockets %+v, warnings %q", s.Sockets, s.Warnings)
 	}
-	if d := s.Sockets.Datagrams[0]; d.Local.Port() != 5004 || d.Memory.Drops != uint64(sent-got) || got == 0 || got == sent || d.New {
+	if d := s.Sockets.Datagrams[0]; d.Local.Port() != 5004 || d.Memory.Drops != uint64(sent-got) || got == 0 ||
+		got == sent || d.New {
 		t.Errorf("%d of %d came: %+v", got, sent, d)
 	}
 	told := make(map[drops.Stage]uint64)
@@ -203,7 +207,8 @@ func TestOverflows(t *testing.T) {
 	if told[drops.TCP] != s.Counters.Values["TcpExt.ListenDrops"] || told[drops.Socket] != uint64(sent-got) {
 		t.Errorf("told by stage %v of %+v", told, s.Drops)
 	}
-	if l := s.Sockets.Listeners; len(l) != 1 || l[0].Queued != 2 || l[0].Limit != 1 || l[0].Drops == 0 || l[0].Drops != s.Counters.Values["TcpExt.ListenDrops"] {
+	if l := s.Sockets.Listeners; len(l) != 1 || l[0].Queued != 2 || l[0].Limit != 1 || l[0].Drops == 0 ||
+		l[0].Drops != s.Counters.Values["TcpExt.ListenDrops"] {
 		t.Errorf("listeners %+v, counted %d", l, s.Counters.Values["TcpExt.ListenDrops"])
 	}
 }

@@ -41,21 +41,22 @@ func destinations(values map[string]uint64) ([]Destination, error) {
 	}
 	counts := make(map[Destination]Destination)
 	seen := 0
-	err := sockdiag.Each(sockdiag.Query{Protocol: sockdiag.TCP, States: portStates[:], Limit: socketTime}, func(s *sockdiag.Socket) bool {
-		seen++
-		// The local port of a connection that came in is that of a listener, mostly below the
-		// range.
-		if p := uint64(s.Local.Port()); p >= first && p <= last {
-			key := Destination{Local: s.Local.Addr(), Remote: s.Remote}
-			d := counts[key]
-			d.Ports++
-			if s.State == timeWait {
-				d.Waiting++
+	err := sockdiag.Each(sockdiag.Query{Protocol: sockdiag.TCP, States: portStates[:], Limit: socketTime},
+		func(s *sockdiag.Socket) bool {
+			seen++
+			// The local port of a connection that came in is that of a listener, mostly below the
+			// range.
+			if p := uint64(s.Local.Port()); p >= first && p <= last {
+				key := Destination{Local: s.Local.Addr(), Remote: s.Remote}
+				d := counts[key]
+				d.Ports++
+				if s.State == timeWait {
+					d.Waiting++
+				}
+				counts[key] = d
 			}
-			counts[key] = d
-		}
-		return seen < maxSockets
-	})
+			return seen < maxSockets
+		})
 	if err != nil && !errors.Is(err, sockdiag.ErrLimit) {
 		return nil, err
 	}

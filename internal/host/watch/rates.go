@@ -66,7 +66,8 @@ func interruptRates(s *host.Snapshot, before, after interrupts) {
 			for _, c := range late.Counts {
 				n := counted(old.Counts, c)
 				sum += n
-				irq.Counts = append(irq.Counts, host.CPUCount{CPU: c.CPU, Total: c.Total, PerSec: perSecond(n, seconds)})
+				irq.Counts = append(irq.Counts,
+					host.CPUCount{CPU: c.CPU, Total: c.Total, PerSec: perSecond(n, seconds)})
 			}
 			irq.PerSec = perSecond(sum, seconds)
 		}

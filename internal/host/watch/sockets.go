@@ -42,9 +42,11 @@ func markOf(s *sockdiag.Socket) mark {
 // info is the marked part of the tcp_info.
 func (m mark) info() sys.TCPInfo {
 	return sys.TCPInfo{
-		Length: int(m.length), BusyMicros: m.busyMicros, RwndLimitedMicros: m.rwndMicros, SndbufLimitedMicros: m.sndbufMicros,
-		BytesAcked: m.bytesAcked, BytesReceived: m.bytesReceived, BytesRetrans: m.bytesRetrans,
-		SegsOut: m.segsOut, SegsIn: m.segsIn, TotalRetrans: m.totalRetrans, ReordSeen: m.reordSeen, DSACKDups: m.dsacks, TotalRTO: m.timeouts,
+		Length: int(m.length), BusyMicros: m.busyMicros, RwndLimitedMicros: m.rwndMicros,
+		SndbufLimitedMicros: m.sndbufMicros,
+		BytesAcked:          m.bytesAcked, BytesReceived: m.bytesReceived, BytesRetrans: m.bytesRetrans,
+		SegsOut: m.segsOut, SegsIn: m.segsIn, TotalRetrans: m.totalRetrans, ReordSeen: m.reordSeen, DSACKDups: m.dsacks,
+		TotalRTO: m.timeouts,
 	}
 }
 
@@ -81,8 +83,10 @@ func each(listener, datagram, connection func(*sockdiag.Socket)) (cut, told bool
 		visit func(*sockdiag.Socket)
 	}{
 		{sockdiag.Query{Protocol: sockdiag.TCP, States: []sockdiag.State{sockdiag.Listen}}, listener},
-		{sockdiag.Query{Protocol: sockdiag.UDP, States: []sockdiag.State{sockdiag.Closed, sockdiag.Established}}, datagram},
-		{sockdiag.Query{Protocol: sockdiag.TCP, States: []sockdiag.State{sockdiag.Established, sockdiag.FinWait1, sockdiag.CloseWait}, TCPInfo: true}, connection},
+		{sockdiag.Query{Protocol: sockdiag.UDP, States: []sockdiag.State{sockdiag.Closed, sockdiag.Established}},
+			datagram},
+		{sockdiag.Query{Protocol: sockdiag.TCP, States: []sockdiag.State{sockdiag.Established, sockdiag.FinWait1,
+			sockdiag.CloseWait}, TCPInfo: true}, connection},
 	} {
 		n := 0
 		kind.query.Limit = socketTime
@@ -117,7 +121,8 @@ func (m *marks) since(n int) (*Sockets, error) {
 	}
 	s := &Sockets{
 		Seconds:   max(0, at.Sub(m.at).Seconds()),
-		Listeners: g.listeners.kept, Datagrams: g.datagrams.kept, Connections: make([]Connection, 0, len(g.connections.kept)),
+		Listeners: g.listeners.kept, Datagrams: g.datagrams.kept,
+		Connections:   make([]Connection, 0, len(g.connections.kept)),
 		ListenersSeen: g.seen[0], DatagramsSeen: g.seen[1], ConnectionsSeen: g.seen[2], Cut: m.cut || cut,
 	}
 	for _, c := range g.connections.kept {
@@ -182,7 +187,8 @@ func (g *gathering) connection(s *sockdiag.Socket) {
 	}
 	// Counters of a connection never go back; min() guards against one that was not readable at the
 	// first reading.
-	moved := s.Info.BytesAcked - min(s.Info.BytesAcked, was.bytesAcked) + s.Info.BytesReceived - min(s.Info.BytesReceived, was.bytesReceived)
+	moved := s.Info.BytesAcked - min(s.Info.BytesAcked, was.bytesAcked) +
+		s.Info.BytesReceived - min(s.Info.BytesReceived, was.bytesReceived)
 	c := candidate{bytes: moved + uint64(s.ReceiveQueue) + uint64(s.SendQueue)}
 	// Idle connections are most of those of a large server, and nobody asks for them.
 	if c.bytes == 0 || !g.connections.wants(c) {
@@ -213,7 +219,8 @@ func (c candidate) report() Connection {
 	flow := tcpinfo.Flow{Last: c.was.info()}
 	flow.Open()
 	flow.Add(s.Info, true)
-	flow.Shut(tcpinfo.Buffers{SendBytes: int64(s.Memory.SendLimit), ReceiveBytes: int64(s.Memory.ReceiveLimit), Congestion: s.Congestion})
+	flow.Shut(tcpinfo.Buffers{SendBytes: int64(s.Memory.SendLimit), ReceiveBytes: int64(s.Memory.ReceiveLimit),
+		Congestion: s.Congestion})
 	tcp := flow.Report(false)
 	tcp.Sender = tcp.BytesAcked >= tcp.BytesReceived
 	return Connection{
@@ -229,9 +236,11 @@ func (c candidate) report() Connection {
 // the kernel.
 func memory(m sockdiag.Memory, drops uint32) Memory {
 	return Memory{
-		ReceiveBytes: int64(m.Receive), ReceiveLimitBytes: int64(m.ReceiveLimit), SendBytes: int64(m.Send), SendLimitBytes: int64(m.SendLimit),
-		ForwardBytes: int64(m.Forward), QueuedBytes: int64(m.Queued), OptionBytes: int64(m.Option), BacklogBytes: int64(m.Backlog),
-		Drops: uint64(m.Drops - drops),
+		ReceiveBytes: int64(m.Receive), ReceiveLimitBytes: int64(m.ReceiveLimit), SendBytes: int64(m.Send),
+		SendLimitBytes: int64(m.SendLimit),
+		ForwardBytes:   int64(m.Forward), QueuedBytes: int64(m.Queued), OptionBytes: int64(m.Option),
+		BacklogBytes: int64(m.Backlog),
+		Drops:        uint64(m.Drops - drops),
 	}
 }
 
@@ -243,7 +252,8 @@ func byFullness(a, b Listener) int {
 
 // byDrops puts UDP sockets that dropped first, then the fullest.
 func byDrops(a, b Datagram) int {
-	return cmp.Or(cmp.Compare(b.Memory.Drops, a.Memory.Drops), cmp.Compare(b.Memory.ReceiveBytes, a.Memory.ReceiveBytes), a.Local.Compare(b.Local))
+	return cmp.Or(cmp.Compare(b.Memory.Drops, a.Memory.Drops),
+		cmp.Compare(b.Memory.ReceiveBytes, a.Memory.ReceiveBytes), a.Local.Compare(b.Local))
 }
 
 // best keeps the n values that come first, in order.

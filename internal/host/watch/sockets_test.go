@@ -32,10 +32,12 @@ func TestConnections(t *testing.T) {
 	g.marks.connections[3] = markOf(connection(3, 0, 0))
 	now := connection(1, 1e9+600, 50)
 	now.Memory.Drops, now.Info.TotalRTO, now.Info.TotalRetrans = 1, 1, 7
-	now.Info.BusyMicros, now.Info.RwndLimitedMicros, now.Info.LastDataSentMillis, now.Info.LastDataRecvMillis = 2_000_000, 1_920_000, 40, 9000
+	now.Info.BusyMicros, now.Info.RwndLimitedMicros, now.Info.LastDataSentMillis,
+		now.Info.LastDataRecvMillis = 2_000_000, 1_920_000, 40, 9000
 	stalled := connection(3, 0, 0)
 	stalled.SendQueue, stalled.Info.NotSentBytes = 9000, 8000
-	for _, s := range []*sockdiag.Socket{now, connection(2, 5e9, 0), stalled, connection(4, 10, 700), connection(5, 1, 0)} {
+	for _, s := range []*sockdiag.Socket{now, connection(2, 5e9, 0), stalled, connection(4, 10, 700),
+		connection(5, 1, 0)} {
 		g.connection(s)
 	}
 	var got []string
@@ -53,7 +55,8 @@ func TestConnections(t *testing.T) {
 		t.Errorf("%d seen (-want +got):\n%s", g.seen[2], d)
 	}
 	r := g.connections.kept[2].report()
-	if r.Memory.Drops != 3 || r.Timeouts != 2 || r.TCP.RetransSegs != 10 || r.TCP.BusySeconds != 2 || r.TCP.RwndLimitedSeconds != 1.92 || r.IdleSeconds != 0.04 {
+	if r.Memory.Drops != 3 || r.Timeouts != 2 || r.TCP.RetransSegs != 10 || r.TCP.BusySeconds != 2 ||
+		r.TCP.RwndLimitedSeconds != 1.92 || r.IdleSeconds != 0.04 {
 		t.Errorf("through zero: %+v", r)
 	}
 }
@@ -94,7 +97,8 @@ func TestListenersAndDatagrams(t *testing.T) {
 	} {
 		g.datagram(&s)
 	}
-	wantUDP := []Datagram{{Cookie: 6, Local: at(6), New: true, Memory: Memory{Drops: 1}}, {Cookie: 5, Local: at(5), New: true, Memory: Memory{ReceiveBytes: 900}}}
+	wantUDP := []Datagram{{Cookie: 6, Local: at(6), New: true, Memory: Memory{Drops: 1}},
+		{Cookie: 5, Local: at(5), New: true, Memory: Memory{ReceiveBytes: 900}}}
 	if d := cmp.Diff(wantUDP, g.datagrams.kept, compare); d != "" {
 		t.Errorf("datagram sockets (-want +got):\n%s", d)
 	}

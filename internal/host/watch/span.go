@@ -42,7 +42,8 @@ func (r interrupts) byNumber() map[line]host.Interrupt {
 // Its columns are in ascending order, and a CPU that never served the interrupt has none.
 func counted(before []host.CPUCount, now host.CPUCount) uint64 {
 	was := uint64(0)
-	if i, ok := slices.BinarySearchFunc(before, now.CPU, func(c host.CPUCount, cpu int) int { return cmp.Compare(c.CPU, cpu) }); ok {
+	if i, ok := slices.BinarySearchFunc(before, now.CPU,
+		func(c host.CPUCount, cpu int) int { return cmp.Compare(c.CPU, cpu) }); ok {
 		was = before[i].Total
 	}
 	return uint64(uint32(now.Total - was))
@@ -116,8 +117,9 @@ func processors(d *host.Counters, interrupts []CardInterrupt) []CPU {
 		cpus = append(cpus, CPU{
 			CPUTimes: t,
 			NetRx:    d.Values["softirq.NET_RX."+id], NetTx: d.Values["softirq.NET_TX."+id],
-			Packets: softnet("processed"), Dropped: softnet("dropped"), Squeezed: softnet("time_squeeze"), ReceivedRPS: softnet("received_rps"),
-			Interrupts: served[t.CPU],
+			Packets: softnet("processed"), Dropped: softnet("dropped"), Squeezed: softnet("time_squeeze"),
+			ReceivedRPS: softnet("received_rps"),
+			Interrupts:  served[t.CPU],
 		})
 	}
 	return cpus

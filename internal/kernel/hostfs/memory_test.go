@@ -40,7 +40,8 @@ func TestMemory(t *testing.T) {
 	sound := NewMemory(slices.DeleteFunc(sample(), func(e Entry) bool {
 		return strings.HasPrefix(e.Name, "sys/loop") || e.Name == "sys/up" || e.Name == "sys/absolute"
 	}))
-	if err := fstest.TestFS(sound, "proc/stat", "proc/empty", "sys/bus/pci", "sys/class/net/eth0", "sys/devices/pci0000:00/0000:00:03.0/net/eth0/mtu"); err != nil {
+	if err := fstest.TestFS(sound, "proc/stat", "proc/empty", "sys/bus/pci", "sys/class/net/eth0",
+		"sys/devices/pci0000:00/0000:00:03.0/net/eth0/mtu"); err != nil {
 		t.Error(err)
 	}
 	dir := t.TempDir()
@@ -62,8 +63,10 @@ func TestMemory(t *testing.T) {
 	inMemory, err := Of(m)
 	must(t, err)
 	for _, name := range []string{
-		"proc", "proc/stat", "proc/empty", "proc/none", "proc/stat/below", "sys/class/net/eth0", "sys/class/net/eth0/mtu", "sys/class/net/eth0/device",
-		"sys/class/net/eth0/device/net/eth0/mtu", "sys/class/net/eth0/below", "sys/bus/pci", "sys/loop/a", "sys/up", "sys/up/x", "sys/absolute", "outside", "sys/../proc/stat",
+		"proc", "proc/stat", "proc/empty", "proc/none", "proc/stat/below", "sys/class/net/eth0",
+		"sys/class/net/eth0/mtu", "sys/class/net/eth0/device",
+		"sys/class/net/eth0/device/net/eth0/mtu", "sys/class/net/eth0/below", "sys/bus/pci", "sys/loop/a", "sys/up",
+		"sys/up/x", "sys/absolute", "outside", "sys/../proc/stat",
 	} {
 		if diff := cmp.Diff(answers(onDisk, name), answers(inMemory, name)); diff != "" {
 			t.Errorf("%s (-directory +memory):\n%s", name, diff)
@@ -95,7 +98,8 @@ func must(t testing.TB, err error) {
 // TestRecord: what was read is in the copy at its real place, with the links that lead to it, and
 // what was not is not.
 func TestRecord(t *testing.T) {
-	entries := append(sample(), Entry{Name: "proc/1/environ", Content: []byte("PASSWORD=x\x00container=lxc\x00")}, Entry{Name: "proc/self/net/dev", Content: []byte("lo\n")},
+	entries := append(sample(), Entry{Name: "proc/1/environ", Content: []byte("PASSWORD=x\x00container=lxc\x00")},
+		Entry{Name: "proc/self/net/dev", Content: []byte("lo\n")},
 		Entry{Name: "proc/mounts", Content: []byte("secret\n")}, Entry{Name: "run/mark", Content: []byte("secret\n")})
 	tree, err := Of(NewMemory(entries))
 	must(t, err)
@@ -134,7 +138,8 @@ func FuzzMemory(f *testing.F) {
 	f.Add("proc/x", "../../..", "proc/x/etc")
 	f.Add("proc/x", "/", "proc/x/proc/x")
 	f.Fuzz(func(t *testing.T, link, target, name string) {
-		m := NewMemory([]Entry{{Name: "proc/stat", Content: []byte("inside")}, {Name: link, Target: target}, {Name: name, Content: []byte("inside")}})
+		m := NewMemory([]Entry{{Name: "proc/stat", Content: []byte("inside")}, {Name: link, Target: target},
+			{Name: name, Content: []byte("inside")}})
 		tree, err := Of(m)
 		must(t, err)
 		tree.Record()

@@ -68,9 +68,10 @@ func (t *Tree) recorded(name string, content []byte) {
 	// The environment of the first process is where containers are given their passwords. One of
 	// its variables is looked at.
 	if path.Base(name) == "environ" {
-		content = slices.Concat(slices.DeleteFunc(bytes.SplitAfter(bytes.Clone(content), []byte{0}), func(variable []byte) bool {
-			return !bytes.HasPrefix(variable, []byte("container="))
-		})...)
+		content = slices.Concat(slices.DeleteFunc(bytes.SplitAfter(bytes.Clone(content), []byte{0}),
+			func(variable []byte) bool {
+				return !bytes.HasPrefix(variable, []byte("container="))
+			})...)
 	}
 	for _, own := range ownNet {
 		if rest, ok := strings.CutPrefix(name, own); ok {

@@ -54,8 +54,10 @@ func (c *Client) Family(name string) (uint16, error) {
 
 // Generic sends a command to a generic family and gives the messages of the answer. The version in
 // its header is 1, as all families have it that are spoken to here.
-func (c *Client) Generic(family uint16, command uint8, flags netlink.HeaderFlags, data []byte) ([]genetlink.Message, error) {
-	msgs, err := c.k.generic.Execute(genetlink.Message{Header: genetlink.Header{Command: command, Version: 1}, Data: data}, family, flags)
+func (c *Client) Generic(family uint16, command uint8, flags netlink.HeaderFlags,
+	data []byte) ([]genetlink.Message, error) {
+	msgs, err := c.k.generic.Execute(genetlink.Message{Header: genetlink.Header{Command: command, Version: 1},
+		Data: data}, family, flags)
 	return msgs, cause(err)
 }
 

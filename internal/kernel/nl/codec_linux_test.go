@@ -40,8 +40,9 @@ func TestParseLink(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := Link{
-		Index: 7, Name: "eth0.100", Kind: "vlan", MAC: "02:00:00:00:00:01", MTU: 9000, TxQueueLen: 1000, Up: true, Carrier: true,
-		Qdisc: "mq", ParentIndex: 3, MasterIndex: 9,
+		Index: 7, Name: "eth0.100", Kind: "vlan", MAC: "02:00:00:00:00:01", MTU: 9000, TxQueueLen: 1000, Up: true,
+		Carrier: true,
+		Qdisc:   "mq", ParentIndex: 3, MasterIndex: 9,
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
@@ -76,8 +77,10 @@ func TestParseAddress(t *testing.T) {
 		ok   bool
 	}{
 		{"plain", addressMessage(t, 24, []byte{10, 0, 0, 1}, []byte{10, 0, 0, 1}), "10.0.0.1/24", true},
-		{"point to point: the local one counts", addressMessage(t, 32, []byte{10, 0, 0, 1}, []byte{10, 0, 0, 2}), "10.0.0.1/32", true},
-		{"IPv6 has no local attribute", addressMessage(t, 64, nil, netip.MustParseAddr("fd00::1").AsSlice()), "fd00::1/64", true},
+		{"point to point: the local one counts", addressMessage(t, 32, []byte{10, 0, 0, 1}, []byte{10, 0, 0, 2}),
+			"10.0.0.1/32", true},
+		{"IPv6 has no local attribute", addressMessage(t, 64, nil, netip.MustParseAddr("fd00::1").AsSlice()),
+			"fd00::1/64", true},
 		{"other family", addressMessage(t, 8, nil, []byte{1, 2, 3}), "", false},
 		{"impossible length", addressMessage(t, 33, nil, []byte{10, 0, 0, 1}), "", false},
 	} {
@@ -160,13 +163,17 @@ func TestParseLinkInfo(t *testing.T) {
 		data []byte
 		want func(*Link)
 	}{
-		{"vlan", vlanMessage(t, unix.ETH_P_8021Q), func(l *Link) { l.Kind, l.VLANID, l.VLANProtocol = "vlan", 4094, "802.1Q" }},
-		{"service tag", vlanMessage(t, unix.ETH_P_8021AD), func(l *Link) { l.Kind, l.VLANID, l.VLANProtocol = "vlan", 4094, "802.1ad" }},
-		{"tag of the vendor", vlanMessage(t, 0x9100), func(l *Link) { l.Kind, l.VLANID, l.VLANProtocol = "vlan", 4094, "0x9100" }},
+		{"vlan", vlanMessage(t, unix.ETH_P_8021Q),
+			func(l *Link) { l.Kind, l.VLANID, l.VLANProtocol = "vlan", 4094, "802.1Q" }},
+		{"service tag", vlanMessage(t, unix.ETH_P_8021AD),
+			func(l *Link) { l.Kind, l.VLANID, l.VLANProtocol = "vlan", 4094, "802.1ad" }},
+		{"tag of the vendor", vlanMessage(t, 0x9100),
+			func(l *Link) { l.Kind, l.VLANID, l.VLANProtocol = "vlan", 4094, "0x9100" }},
 		{"bond", bondMessage(t, 4), func(l *Link) { l.Kind, l.BondMode = "bond", "802.3ad" }},
 		{"bond of a mode to come", bondMessage(t, 7), func(l *Link) { l.Kind = "bond" }},
 		// IFLA_BOND_MODE and IFLA_VLAN_ID have the same number: only the kind tells them apart.
-		{"another kind", infoMessage(t, "ipvlan", func(d *netlink.AttributeEncoder) { d.Uint16(1, 2) }), func(l *Link) { l.Kind = "ipvlan" }},
+		{"another kind", infoMessage(t, "ipvlan", func(d *netlink.AttributeEncoder) { d.Uint16(1, 2) }),
+			func(l *Link) { l.Kind = "ipvlan" }},
 	} {
 		want := sizes
 		tc.want(&want)
@@ -215,7 +222,8 @@ func TestErrorAnswers(t *testing.T) {
 	// Which of several requests failed stays in the text.
 	second := fmt.Errorf("read back: %w", &Error{Kernel: "a sentence", Err: syscall.ENODEV})
 	err := Wrap("set feature rx-gro of", "eth0", second)
-	if got := err.Error(); got != "set feature rx-gro of eth0: read back: no such device: a sentence" || !errors.Is(err, fs.ErrNotExist) {
+	if got := err.Error(); got != "set feature rx-gro of eth0: read back: no such device: a sentence" ||
+		!errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("%v, missing: %v", got, errors.Is(err, fs.ErrNotExist))
 	}
 }

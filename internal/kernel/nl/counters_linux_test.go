@@ -18,14 +18,16 @@ func TestParseLinkState(t *testing.T) {
 		ae.Bytes(iflaPermanent, []byte{2, 0, 0, 0, 0, 0xab})
 	})
 	want := LinkCounters{
-		Index: 7, Name: "eth0.100", Kind: "vlan", MTU: 9000, Up: true, Carrier: true, ParentIndex: 3, MasterIndex: 9, CarrierChanges: 3, PermanentMAC: "02:00:00:00:00:ab",
+		Index: 7, Name: "eth0.100", Kind: "vlan", MTU: 9000, Up: true, Carrier: true, ParentIndex: 3, MasterIndex: 9,
+		CarrierChanges: 3, PermanentMAC: "02:00:00:00:00:ab",
 	}
 	got, err := parseLinkState(message, LinkCounters{})
 	if diff := cmp.Diff(want, got); err != nil || diff != "" {
 		t.Errorf("%v (-want +got):\n%s", err, diff)
 	}
 	// With what was told before, of the same link or another one, the answer is the same.
-	for _, was := range []LinkCounters{got, {Index: 7, Name: "eth1", Kind: "bond", PermanentMAC: "02:00:00:00:00:aa"}, {Index: 7, PermanentMAC: "02"}} {
+	for _, was := range []LinkCounters{got, {Index: 7, Name: "eth1", Kind: "bond", PermanentMAC: "02:00:00:00:00:aa"},
+		{Index: 7, PermanentMAC: "02"}} {
 		got, err := parseLinkState(message, was)
 		if diff := cmp.Diff(want, got); err != nil || diff != "" {
 			t.Errorf("after %+v: %v (-want +got):\n%s", was, err, diff)
@@ -58,7 +60,8 @@ func TestParseStats64(t *testing.T) {
 		n         int
 		last      uint64 // rx_nohandler, the place of the last that is known
 		malformed bool
-	}{{int(LinkCounts) + 3, 123, false}, {int(LinkCounts), 123, false}, {int(RxNoHandler), 0, false}, {int(TxWindowErrors), 0, true}} {
+	}{{int(LinkCounts) + 3, 123, false}, {int(LinkCounts), 123, false}, {int(RxNoHandler), 0, false},
+		{int(TxWindowErrors), 0, true}} {
 		got := [LinkCounts]uint64{RxNoHandler: 9}
 		found, err := parseStats64(counters(c.n), &got)
 		if c.malformed {
@@ -78,7 +81,8 @@ func TestParseStats64(t *testing.T) {
 
 func TestParseQdiscCounters(t *testing.T) {
 	got, err := parseQdiscCounters(qdiscMessage(t), "")
-	want := QdiscCounters{Index: 4, Kind: "fq", Parent: rootHandle, Handle: 0x10000, BacklogPackets: 1, BacklogBytes: 2, Drops: 3, Requeues: 4, Overlimits: 5}
+	want := QdiscCounters{Index: 4, Kind: "fq", Parent: rootHandle, Handle: 0x10000, BacklogPackets: 1, BacklogBytes: 2,
+		Drops: 3, Requeues: 4, Overlimits: 5}
 	if diff := cmp.Diff(want, got); err != nil || diff != "" {
 		t.Errorf("%v (-want +got):\n%s", err, diff)
 	}

@@ -29,8 +29,10 @@ func agree(t *testing.T, c *nl.Client, name string) (n int) {
 	l, err := c.LinkByName(name)
 	nltest.Must(t, err)
 	for key, v := range map[string]any{
-		"ifindex": l.Index, "mtu": l.MTU, "min_mtu": l.MinMTU, "max_mtu": l.MaxMTU, "txqlen": l.TxQueueLen, "address": l.MAC, "qdisc": l.Qdisc,
-		"num_tx_queues": l.TxQueues, "num_rx_queues": l.RxQueues, "gro_max_size": l.GROMaxBytes, "gso_max_size": l.GSOMaxBytes,
+		"ifindex": l.Index, "mtu": l.MTU, "min_mtu": l.MinMTU, "max_mtu": l.MaxMTU, "txqlen": l.TxQueueLen,
+		"address": l.MAC, "qdisc": l.Qdisc,
+		"num_tx_queues": l.TxQueues, "num_rx_queues": l.RxQueues, "gro_max_size": l.GROMaxBytes,
+		"gso_max_size":      l.GSOMaxBytes,
 		"gro_ipv4_max_size": l.GROIPv4MaxBytes, "gso_ipv4_max_size": l.GSOIPv4MaxBytes,
 	} {
 		if theirs, ok := links[0][key]; ok {

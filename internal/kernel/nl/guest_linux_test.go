@@ -106,8 +106,10 @@ func TestGuestAgreesWithTc(t *testing.T) {
 			continue // without a number of its own it is one of several
 		}
 		high := after[key]
-		if !ok || q.Bytes < low.Bytes || q.Bytes > high.Bytes || q.Packets < low.Packets || q.Packets > high.Packets || q.Drops < low.Drops ||
-			q.Drops > high.Drops || q.Overlimits < low.Overlimits || q.Overlimits > high.Overlimits || q.Requeues < low.Requeues || q.Requeues > high.Requeues {
+		if !ok || q.Bytes < low.Bytes || q.Bytes > high.Bytes || q.Packets < low.Packets || q.Packets > high.Packets ||
+			q.Drops < low.Drops ||
+			q.Drops > high.Drops || q.Overlimits < low.Overlimits || q.Overlimits > high.Overlimits ||
+			q.Requeues < low.Requeues || q.Requeues > high.Requeues {
 			t.Errorf("%s: %+v and then %+v here, %+v there", key, low, high, q)
 		}
 		dropped = dropped || q.Drops > 0 && q.Dev == name

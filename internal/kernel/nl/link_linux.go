@@ -40,7 +40,8 @@ const extSkipStats = 1 << 3
 
 // links dumps all interfaces. They are sorted because the kernel does not promise an order.
 func (k *kernel) links() ([]Link, error) {
-	req, err := Encode(ifInfo(0, 0, 0), func(ae *netlink.AttributeEncoder) { ae.Uint32(unix.IFLA_EXT_MASK, extSkipStats) })
+	req, err := Encode(ifInfo(0, 0, 0),
+		func(ae *netlink.AttributeEncoder) { ae.Uint32(unix.IFLA_EXT_MASK, extSkipStats) })
 	if err != nil {
 		return nil, err
 	}
@@ -187,7 +188,8 @@ func (l *Link) parseInfo(ad *netlink.AttributeDecoder) error {
 }
 
 // bondModes are BOND_MODE_* of linux/if_bonding.h in the words of ip-link(8).
-var bondModes = []string{"balance-rr", "active-backup", "balance-xor", "broadcast", "802.3ad", "balance-tlb", "balance-alb"}
+var bondModes = []string{"balance-rr", "active-backup", "balance-xor", "broadcast", "802.3ad", "balance-tlb",
+	"balance-alb"}
 
 // vlanProtocol gives a tag that ip-link(8) has no word for by its number, so that a report still
 // says which it is.

@@ -114,8 +114,10 @@ func (q *Qdisc) parseStats(ad *netlink.AttributeDecoder) {
 // which is the loss that a full link shows.
 func (k *kernel) replaceTBF(name string, t TBF) error {
 	rate := t.RateBitsPerSecond / 8
-	if !(rate >= 1) || t.BurstBytes <= 0 || t.LimitBytes <= 0 || t.BurstBytes > math.MaxInt32 || t.LimitBytes > math.MaxInt32 {
-		return fmt.Errorf("token bucket of %g bit/s, burst %d, limit %d bytes: want positive values", t.RateBitsPerSecond, t.BurstBytes, t.LimitBytes)
+	if !(rate >= 1) || t.BurstBytes <= 0 || t.LimitBytes <= 0 || t.BurstBytes > math.MaxInt32 ||
+		t.LimitBytes > math.MaxInt32 {
+		return fmt.Errorf("token bucket of %g bit/s, burst %d, limit %d bytes: want positive values",
+			t.RateBitsPerSecond, t.BurstBytes, t.LimitBytes)
 	}
 	// struct tc_tbf_qopt: two tc_ratespec of 12 bytes (cell log, link layer, overhead, cell align,
 	// mpu, rate), then limit, buffer, mtu. The burst goes into its own attribute in bytes (3.14),

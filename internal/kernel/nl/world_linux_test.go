@@ -35,11 +35,14 @@ func TestNetnsVeth(t *testing.T) {
 		l, err := c.LinkByName("near.100")
 		nltest.Must(t, err)
 		want := nl.Link{
-			Index: l.Index, Name: "near.100", Kind: "veth", MAC: "02:00:00:00:00:01", MTU: 9000, MinMTU: 68, MaxMTU: 65535, TxQueueLen: 77,
-			TxQueues: l.TxQueues, RxQueues: l.RxQueues, Up: true, Carrier: true, Qdisc: l.Qdisc, ParentIndex: l.ParentIndex,
+			Index: l.Index, Name: "near.100", Kind: "veth", MAC: "02:00:00:00:00:01", MTU: 9000, MinMTU: 68,
+			MaxMTU: 65535, TxQueueLen: 77,
+			TxQueues: l.TxQueues, RxQueues: l.RxQueues, Up: true, Carrier: true, Qdisc: l.Qdisc,
+			ParentIndex: l.ParentIndex,
 			// GSO_LEGACY_MAX_SIZE and GRO_LEGACY_MAX_SIZE of linux/netdevice.h; the others are
 			// younger than some kernels.
-			GSOMaxBytes: 65536, GROMaxBytes: l.GROMaxBytes, GROIPv4MaxBytes: l.GROIPv4MaxBytes, GSOIPv4MaxBytes: l.GSOIPv4MaxBytes,
+			GSOMaxBytes: 65536, GROMaxBytes: l.GROMaxBytes, GROIPv4MaxBytes: l.GROIPv4MaxBytes,
+			GSOIPv4MaxBytes: l.GSOIPv4MaxBytes,
 		}
 		if diff := cmp.Diff(want, l); diff != "" {
 			t.Errorf("link (-want +got):\n%s", diff)
@@ -124,7 +127,8 @@ func TestNetnsErrors(t *testing.T) {
 			{"unknown kind", c.AddLink("x", "no-such-kind"), nl.ErrNotSupported, "Unknown device type"},
 			{"bad address", c.AddAddress("v0", "10.0.0.1"), nil, "no '/'"},
 		} {
-			if tc.err == nil || tc.is != nil && !errors.Is(tc.err, tc.is) || !strings.Contains(tc.err.Error(), tc.text) {
+			if tc.err == nil || tc.is != nil && !errors.Is(tc.err, tc.is) ||
+				!strings.Contains(tc.err.Error(), tc.text) {
 				t.Errorf("%s: %v; want %v with %q", tc.name, tc.err, tc.is, tc.text)
 			}
 			var e *nl.Error
@@ -246,7 +250,8 @@ func TestNetnsQdiscCounters(t *testing.T) {
 		}
 		after := root()
 		sent, dropped := after.Packets-before.Packets, after.Drops-before.Drops
-		if dropped == 0 || sent == 0 || sent > 10 || after.Overlimits == 0 || after.BacklogBytes == 0 || after.BacklogPackets == 0 {
+		if dropped == 0 || sent == 0 || sent > 10 || after.Overlimits == 0 || after.BacklogBytes == 0 ||
+			after.BacklogPackets == 0 {
 			t.Errorf("of %d datagrams %d sent, %d dropped; %+v", datagrams, sent, dropped, after)
 		}
 		// beyond 32 bits of bytes per second

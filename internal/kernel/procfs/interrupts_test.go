@@ -46,7 +46,8 @@ old:/x /y nfs rw,vers=3 0 0
 short nfs
 `
 	want := []Mount{
-		{"192.0.2.9:/srv/my data", `/mnt/a\b`, "nfs4", "rw,relatime,vers=4.2,rsize=262144,wsize=262144,nconnect=4,proto=tcp"},
+		{"192.0.2.9:/srv/my data", `/mnt/a\b`, "nfs4",
+			"rw,relatime,vers=4.2,rsize=262144,wsize=262144,nconnect=4,proto=tcp"},
 		{"old:/x", "/y", "nfs", "rw,vers=3"},
 	}
 	if diff := cmp.Diff(want, ParseNFSMounts([]byte(in))); diff != "" {
@@ -55,7 +56,8 @@ short nfs
 }
 
 func TestParseNeighbourEntries(t *testing.T) {
-	n, err := ParseNeighbourEntries([]byte("entries  allocs   destroys\n0000001f 0000037e 00000399\n0000001f 00000453 00000432\n"))
+	n, err := ParseNeighbourEntries(
+		[]byte("entries  allocs   destroys\n0000001f 0000037e 00000399\n0000001f 00000453 00000432\n"))
 	if n != 31 || err != nil {
 		t.Errorf("%d %v", n, err)
 	}

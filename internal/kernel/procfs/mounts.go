@@ -25,7 +25,8 @@ func ParseNFSMounts(b []byte) []Mount {
 		if len(fields) < 4 || (fields[2] != "nfs" && fields[2] != "nfs4") {
 			continue
 		}
-		mounts = append(mounts, Mount{Source: unescape(fields[0]), Path: unescape(fields[1]), Type: fields[2], Options: unescape(fields[3])})
+		mounts = append(mounts, Mount{Source: unescape(fields[0]), Path: unescape(fields[1]), Type: fields[2],
+			Options: unescape(fields[3])})
 	}
 	return mounts
 }

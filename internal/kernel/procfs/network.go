@@ -211,8 +211,10 @@ const DevColumns = len(devColumns)
 // "rx_dropped" holds rx_missed_errors as well and "frame" and "carrier" are sums
 // (dev_seq_printf_stats), so those two keep a name of their own.
 var devColumns = [...]string{
-	"rx_bytes", "rx_packets", "rx_errors", "rx_dropped", "rx_fifo_errors", "rx_frame_all_errors", "rx_compressed", "multicast",
-	"tx_bytes", "tx_packets", "tx_errors", "tx_dropped", "tx_fifo_errors", "collisions", "tx_carrier_all_errors", "tx_compressed",
+	"rx_bytes", "rx_packets", "rx_errors", "rx_dropped", "rx_fifo_errors", "rx_frame_all_errors", "rx_compressed",
+	"multicast",
+	"tx_bytes", "tx_packets", "tx_errors", "tx_dropped", "tx_fifo_errors", "collisions", "tx_carrier_all_errors",
+	"tx_compressed",
 }
 
 // ParseDev reads /proc/net/dev (dev_seq_show in net/core/net-procfs.c): two title lines, then

@@ -136,7 +136,8 @@ const TickSeconds = userTick
 // EachStat reads /proc/stat ([ParseStat]): the ticks of each processor, how often each numbered
 // interrupt came, on all processors together, and the context switches. Any of the three may be
 // nil. The array is used again.
-func EachStat(b []byte, cpu func(id int, ticks *[StatModes]uint64), interrupt func(number int, n uint64), switches func(n uint64)) error {
+func EachStat(b []byte, cpu func(id int, ticks *[StatModes]uint64), interrupt func(number int, n uint64),
+	switches func(n uint64)) error {
 	var ticks [StatModes]uint64
 	for len(b) > 0 {
 		var line []byte
@@ -209,7 +210,8 @@ func EachSoftnet(b []byte, each func(line *SoftnetLine)) error {
 	return eachSoftnetRow(b, func(cpu int, values []uint64) {
 		var all [softnetMost]uint64
 		copy(all[:], values)
-		each(&SoftnetLine{CPU: cpu, Processed: all[0], Dropped: all[1], TimeSqueeze: all[2], ReceivedRPS: all[9], FlowLimit: all[10]})
+		each(&SoftnetLine{CPU: cpu, Processed: all[0], Dropped: all[1], TimeSqueeze: all[2], ReceivedRPS: all[9],
+			FlowLimit: all[10]})
 	})
 }
 

@@ -11,7 +11,8 @@ import (
 )
 
 // The names that the tests pick; the last is in no file.
-var picked = []string{"Tcp.CurrEstab", "Tcp.RetransSegs", "Udp.InErrors", "TcpExt.TCPTimeouts", "Udp6.RcvbufErrors", "Tcp.Nothing"}
+var picked = []string{"Tcp.CurrEstab", "Tcp.RetransSegs", "Udp.InErrors", "TcpExt.TCPTimeouts", "Udp6.RcvbufErrors",
+	"Tcp.Nothing"}
 
 // quick reads by the quick readers, under the names of the slow ones.
 func quick(which int, c *Columns, in []byte) (map[string]uint64, error) {
@@ -172,10 +173,12 @@ func TestColumnsFollowTheFile(t *testing.T) {
 func TestRows(t *testing.T) {
 	c := NewColumns("MemTotal", "Udp6InErrors")
 	values, known := make([]uint64, 2), make([]bool, 2)
-	if err := c.ReadRows([]byte("MemTotal:       24684084 kB\nMemFree: x\n"), values, known); err != nil || values[0] != 24684084 || !known[0] || known[1] {
+	if err := c.ReadRows([]byte("MemTotal:       24684084 kB\nMemFree: x\n"), values, known); err != nil ||
+		values[0] != 24684084 || !known[0] || known[1] {
 		t.Errorf("%v %v %v", values, known, err)
 	}
-	if err := c.ReadRows([]byte("Udp6InErrors                    \t7\n"), values, known); err != nil || values[1] != 7 || known[0] {
+	if err := c.ReadRows([]byte("Udp6InErrors                    \t7\n"), values, known); err != nil ||
+		values[1] != 7 || known[0] {
 		t.Errorf("%v %v %v", values, known, err)
 	}
 	if err := c.ReadRows([]byte("MemTotal: much\n"), values, known); !errors.Is(err, ErrFormat) {

@@ -77,7 +77,8 @@ func ParseRoutes(b []byte, bigEndian bool) ([]Route, error) {
 		for m := binary.BigEndian.Uint32(mask[:]); m&(1<<31) != 0; m <<= 1 {
 			bits++
 		}
-		r := Route{Interface: f[0], WindowBytes: max(0, window), Destination: netip.PrefixFrom(netip.AddrFrom4(to), bits)}
+		r := Route{Interface: f[0], WindowBytes: max(0, window),
+			Destination: netip.PrefixFrom(netip.AddrFrom4(to), bits)}
 		if flags&routeGateway != 0 {
 			r.Gateway = netip.AddrFrom4(via)
 		}

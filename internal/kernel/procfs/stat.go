@@ -26,7 +26,8 @@ const userTick = 0.01
 
 // softirqNames are the columns of the softirq line after its total, in the order of the kernel's
 // enum since 2.6.32. IRQ_POLL was called BLOCK_IOPOLL before 4.5; the place is the same.
-var softirqNames = [...]string{"HI", "TIMER", "NET_TX", "NET_RX", "BLOCK", "IRQ_POLL", "TASKLET", "SCHED", "HRTIMER", "RCU"}
+var softirqNames = [...]string{"HI", "TIMER", "NET_TX", "NET_RX", "BLOCK", "IRQ_POLL", "TASKLET", "SCHED",
+	"HRTIMER", "RCU"}
 
 // ParseStat reads /proc/stat (show_stat in fs/proc/stat.c): time per CPU and the sums over all CPUs
 // of every numbered interrupt and softirq. Those are the same as in /proc/interrupts and

@@ -91,7 +91,8 @@ func Connect(fd int, to *Address) error {
 // never sleeps, so the scheduler of Go does not hear of it.
 func Disconnect(fd int) error {
 	var none [unix.SizeofSockaddrInet4]byte // AF_UNSPEC is zero
-	if _, _, errno := unix.RawSyscall(unix.SYS_CONNECT, uintptr(fd), uintptr(unsafe.Pointer(&none)), uintptr(len(none))); errno != 0 {
+	if _, _, errno := unix.RawSyscall(unix.SYS_CONNECT, uintptr(fd), uintptr(unsafe.Pointer(&none)),
+		uintptr(len(none))); errno != 0 {
 		return errno
 	}
 	return nil
@@ -130,7 +131,8 @@ func LocalPort(fd int) (uint16, error) {
 func Accept(fd int, from *Address) (int, error) {
 	for {
 		from.length = uint32(len(from.raw))
-		conn, _, errno := unix.Syscall6(unix.SYS_ACCEPT4, uintptr(fd), uintptr(unsafe.Pointer(&from.raw)), uintptr(unsafe.Pointer(&from.length)), unix.SOCK_CLOEXEC, 0, 0)
+		conn, _, errno := unix.Syscall6(unix.SYS_ACCEPT4, uintptr(fd), uintptr(unsafe.Pointer(&from.raw)),
+			uintptr(unsafe.Pointer(&from.length)), unix.SOCK_CLOEXEC, 0, 0)
 		switch errno {
 		case 0:
 			return int(conn), nil

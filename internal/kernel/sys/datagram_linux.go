@@ -187,7 +187,8 @@ const (
 func SetFragmentation(fd int, f Fragmentation) error {
 	// The numbers of IPv6 are the same (include/uapi/linux/in6.h).
 	mode := map[Fragmentation]int{
-		FragmentAsNeeded: unix.IP_PMTUDISC_DONT, FragmentNever: unix.IP_PMTUDISC_DO, FragmentProbe: unix.IP_PMTUDISC_PROBE,
+		FragmentAsNeeded: unix.IP_PMTUDISC_DONT, FragmentNever: unix.IP_PMTUDISC_DO,
+		FragmentProbe: unix.IP_PMTUDISC_PROBE,
 	}[f]
 	return setIP(fd, unix.IP_MTU_DISCOVER, unix.IPV6_MTU_DISCOVER, mode, "mtu_discover")
 }
@@ -330,7 +331,8 @@ func DrainErrors(fd int, scratch []byte) (fromNetwork int) {
 	for range maxQueuedErrors {
 		h := unix.Msghdr{Control: &scratch[0]}
 		h.SetControllen(len(scratch))
-		n, _, errno := unix.Syscall(unix.SYS_RECVMSG, uintptr(fd), uintptr(unsafe.Pointer(&h)), unix.MSG_ERRQUEUE|unix.MSG_DONTWAIT)
+		n, _, errno := unix.Syscall(unix.SYS_RECVMSG, uintptr(fd), uintptr(unsafe.Pointer(&h)),
+			unix.MSG_ERRQUEUE|unix.MSG_DONTWAIT)
 		if errno == unix.EINTR {
 			continue
 		}
@@ -343,7 +345,8 @@ func DrainErrors(fd int, scratch []byte) (fromNetwork int) {
 			if int(c.Len) < unix.SizeofCmsghdr || at+int(c.Len) > len(used) {
 				break
 			}
-			isError := c.Level == unix.IPPROTO_IP && c.Type == unix.IP_RECVERR || c.Level == unix.IPPROTO_IPV6 && c.Type == unix.IPV6_RECVERR
+			isError := c.Level == unix.IPPROTO_IP && c.Type == unix.IP_RECVERR || c.Level == unix.IPPROTO_IPV6 &&
+				c.Type == unix.IPV6_RECVERR
 			if isError && at+unix.CmsgLen(0)+int(unsafe.Sizeof(unix.SockExtendedErr{})) <= len(used) {
 				e := (*unix.SockExtendedErr)(unsafe.Pointer(&used[at+unix.CmsgLen(0)]))
 				if e.Origin == unix.SO_EE_ORIGIN_ICMP || e.Origin == unix.SO_EE_ORIGIN_ICMP6 {
@@ -406,7 +409,8 @@ func acceptOnly(fd int, remote netip.AddrPort) error {
 	program := []unix.SockFilter{{Code: load16, K: 0}, {Code: equal, K: uint32(remote.Port())}}
 	for i := 0; i < len(address); i += 4 {
 		word := uint32(address[i])<<24 | uint32(address[i+1])<<16 | uint32(address[i+2])<<8 | uint32(address[i+3])
-		program = append(program, unix.SockFilter{Code: load32, K: at + uint32(i)}, unix.SockFilter{Code: equal, K: word})
+		program = append(program, unix.SockFilter{Code: load32, K: at + uint32(i)},
+			unix.SockFilter{Code: equal, K: word})
 	}
 	program = append(program, unix.SockFilter{Code: give, K: 0xffffffff}, unix.SockFilter{Code: give, K: 0})
 	for i := range program {

@@ -272,7 +272,8 @@ func TestDatagramOptions(t *testing.T) {
 				t.Errorf("tos %#x, %v", v, err)
 			}
 			for f, want := range map[Fragmentation]int{
-				FragmentAsNeeded: unix.IP_PMTUDISC_DONT, FragmentNever: unix.IP_PMTUDISC_DO, FragmentProbe: unix.IP_PMTUDISC_PROBE,
+				FragmentAsNeeded: unix.IP_PMTUDISC_DONT, FragmentNever: unix.IP_PMTUDISC_DO,
+				FragmentProbe: unix.IP_PMTUDISC_PROBE,
 			} {
 				if err := SetFragmentation(fd, f); err != nil {
 					t.Error(err)
@@ -284,7 +285,8 @@ func TestDatagramOptions(t *testing.T) {
 			if err := SetPacingRate(fd, 125_000_000); err != nil {
 				t.Error(err)
 			}
-			if v, err := unix.GetsockoptUint64(fd, unix.SOL_SOCKET, unix.SO_MAX_PACING_RATE); v != 125_000_000 || err != nil {
+			if v, err := unix.GetsockoptUint64(fd, unix.SOL_SOCKET, unix.SO_MAX_PACING_RATE); v != 125_000_000 ||
+				err != nil {
 				t.Errorf("pacing rate %d, %v", v, err)
 			}
 			if err := RefreshRoute(fd); err != nil {

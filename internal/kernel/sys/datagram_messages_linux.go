@@ -21,7 +21,8 @@ var segmentSpace = unix.CmsgSpace(2)
 
 // NewOutbox makes room for n messages.
 func NewOutbox(n int) *Outbox {
-	b := &Outbox{headers: make([]unix.Mmsghdr, n), vectors: make([]unix.Iovec, n), control: make([]byte, n*segmentSpace)}
+	b := &Outbox{headers: make([]unix.Mmsghdr, n), vectors: make([]unix.Iovec, n),
+		control: make([]byte, n*segmentSpace)}
 	for i := range b.headers {
 		c := (*unix.Cmsghdr)(unsafe.Pointer(&b.control[i*segmentSpace]))
 		c.Level, c.Type = unix.IPPROTO_UDP, unix.UDP_SEGMENT
@@ -157,7 +158,8 @@ type Message struct {
 // Message takes message i of the last Receive apart.
 func (b *Inbox) Message(i int) Message {
 	h := &b.headers[i]
-	m := Message{Payload: b.payload[i*b.bytes : i*b.bytes+min(int(h.Len), b.bytes)], Truncated: h.Hdr.Flags&unix.MSG_TRUNC != 0}
+	m := Message{Payload: b.payload[i*b.bytes : i*b.bytes+min(int(h.Len), b.bytes)],
+		Truncated: h.Hdr.Flags&unix.MSG_TRUNC != 0}
 	control := b.control[i*inboxControl : i*inboxControl+min(int(h.Hdr.Controllen), inboxControl)]
 	for at := 0; at+unix.SizeofCmsghdr <= len(control); {
 		c := (*unix.Cmsghdr)(unsafe.Pointer(&control[at]))
@@ -167,7 +169,8 @@ func (b *Inbox) Message(i int) Message {
 		}
 		data := unsafe.Add(unsafe.Pointer(c), unix.CmsgLen(0))
 		switch {
-		case c.Level == unix.SOL_SOCKET && c.Type == unix.SO_TIMESTAMPNS && n >= unix.CmsgLen(int(unsafe.Sizeof(unix.Timespec{}))):
+		case c.Level == unix.SOL_SOCKET && c.Type == unix.SO_TIMESTAMPNS &&
+			n >= unix.CmsgLen(int(unsafe.Sizeof(unix.Timespec{}))):
 			m.ArrivedNanos = (*unix.Timespec)(data).Nano()
 		case c.Level == unix.SOL_SOCKET && c.Type == unix.SO_RXQ_OVFL && n >= unix.CmsgLen(4):
 			m.Drops = *(*uint32)(data)

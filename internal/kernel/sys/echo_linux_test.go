@@ -25,7 +25,9 @@ func TestEchoRefused(t *testing.T) {
 		if errors.As(err, &told) {
 			hint = told.Hint()
 		}
-		if errors.Is(err, fs.ErrPermission) != c.permission || strings.Contains(hint, "net.ipv4.ping_group_range") != c.permission || errors.Is(err, ErrNotSupported) == c.supported {
+		if errors.Is(err, fs.ErrPermission) != c.permission ||
+			strings.Contains(hint, "net.ipv4.ping_group_range") != c.permission ||
+			errors.Is(err, ErrNotSupported) == c.supported {
 			t.Errorf("%v: %v, hint %q", c.raw, err, hint)
 		}
 	}

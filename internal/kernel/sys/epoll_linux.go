@@ -50,7 +50,8 @@ func (p *Poller) Remove(fd int) error {
 func (p *Poller) Wait(d time.Duration) (int, error) {
 	// Not by package unix, whose call is the same, only because epoll_wait does not exist on every
 	// architecture.
-	n, _, errno := unix.Syscall6(unix.SYS_EPOLL_PWAIT, uintptr(p.fd), uintptr(unsafe.Pointer(unsafe.SliceData(p.events))), uintptr(len(p.events)), uintptr(d.Milliseconds()), 0, 0)
+	n, _, errno := unix.Syscall6(unix.SYS_EPOLL_PWAIT, uintptr(p.fd),
+		uintptr(unsafe.Pointer(unsafe.SliceData(p.events))), uintptr(len(p.events)), uintptr(d.Milliseconds()), 0, 0)
 	switch errno {
 	case 0:
 		return int(n), nil

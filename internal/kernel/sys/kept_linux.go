@@ -23,7 +23,8 @@ import (
 
 // ReadKept is [Read] that keeps its logical processor; [ErrTimeout] also after a signal.
 func ReadKept(fd int, p []byte) (int, error) {
-	n, _, errno := unix.RawSyscall(unix.SYS_READ, uintptr(fd), uintptr(unsafe.Pointer(unsafe.SliceData(p))), uintptr(len(p)))
+	n, _, errno := unix.RawSyscall(unix.SYS_READ, uintptr(fd), uintptr(unsafe.Pointer(unsafe.SliceData(p))),
+		uintptr(len(p)))
 	switch {
 	case errno == 0 && n == 0 && len(p) > 0:
 		return 0, io.EOF
@@ -35,7 +36,8 @@ func ReadKept(fd int, p []byte) (int, error) {
 
 // WriteKept is [Write] that keeps its logical processor; [ErrTimeout] also after a signal.
 func WriteKept(fd int, p []byte) (int, error) {
-	n, _, errno := unix.RawSyscall(unix.SYS_WRITE, uintptr(fd), uintptr(unsafe.Pointer(unsafe.SliceData(p))), uintptr(len(p)))
+	n, _, errno := unix.RawSyscall(unix.SYS_WRITE, uintptr(fd), uintptr(unsafe.Pointer(unsafe.SliceData(p))),
+		uintptr(len(p)))
 	if errno == 0 {
 		return int(n), nil
 	}
@@ -57,7 +59,8 @@ func ReadTruncatedKept(fd, n int) (int, error) {
 
 // SpliceKept is [Splice] that keeps its logical processor; [ErrTimeout] also after a signal.
 func SpliceKept(pipe, socket, n int) (int, error) {
-	moved, _, errno := unix.RawSyscall6(unix.SYS_SPLICE, uintptr(pipe), 0, uintptr(socket), 0, uintptr(n), unix.SPLICE_F_MOVE)
+	moved, _, errno := unix.RawSyscall6(unix.SYS_SPLICE, uintptr(pipe), 0, uintptr(socket), 0, uintptr(n),
+		unix.SPLICE_F_MOVE)
 	if errno == 0 {
 		return int(moved), nil
 	}
@@ -68,7 +71,8 @@ func SpliceKept(pipe, socket, n int) (int, error) {
 // connection that was reset while it waited.
 func AcceptKept(fd int, from *Address) (int, error) {
 	from.length = uint32(len(from.raw))
-	conn, _, errno := unix.RawSyscall6(unix.SYS_ACCEPT4, uintptr(fd), uintptr(unsafe.Pointer(&from.raw)), uintptr(unsafe.Pointer(&from.length)), unix.SOCK_CLOEXEC, 0, 0)
+	conn, _, errno := unix.RawSyscall6(unix.SYS_ACCEPT4, uintptr(fd), uintptr(unsafe.Pointer(&from.raw)),
+		uintptr(unsafe.Pointer(&from.length)), unix.SOCK_CLOEXEC, 0, 0)
 	switch errno {
 	case 0:
 		return int(conn), nil

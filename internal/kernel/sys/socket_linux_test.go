@@ -181,7 +181,8 @@ func TestSocketOptions(t *testing.T) {
 	if err := sys.SetReceiveBufferBytes(fd, 10_000); err != nil {
 		t.Error(err)
 	}
-	for name, read := range map[string]func(int) (int, error){"send": sys.SendBufferBytes, "receive": sys.ReceiveBufferBytes} {
+	for name, read := range map[string]func(int) (int,
+		error){"send": sys.SendBufferBytes, "receive": sys.ReceiveBufferBytes} {
 		if n, err := read(fd); n != 20_000 || err != nil {
 			t.Errorf("%s buffer of %d bytes, %v: the kernel keeps twice what was asked for", name, n, err)
 		}

@@ -82,7 +82,8 @@ func SetReceiveLowWater(fd, bytes int) error {
 // (TCP_DEFER_ACCEPT): one wakeup instead of two. d is how long the kernel waits for them, counted
 // in retransmissions of its SYN-ACK.
 func SetDeferAccept(fd int, d time.Duration) error {
-	if err := unix.SetsockoptInt(fd, unix.IPPROTO_TCP, unix.TCP_DEFER_ACCEPT, int(max(d, time.Second)/time.Second)); err != nil {
+	if err := unix.SetsockoptInt(fd, unix.IPPROTO_TCP, unix.TCP_DEFER_ACCEPT,
+		int(max(d, time.Second)/time.Second)); err != nil {
 		return fmt.Errorf("set tcp_defer_accept to %v: %w", d, err)
 	}
 	return nil

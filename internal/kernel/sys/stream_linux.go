@@ -15,7 +15,8 @@ import (
 // Such a call is over within microseconds, so the Go scheduler is not told of it; telling it costs
 // as much as the call itself.
 func ReadNow(fd int, p []byte) (int, error) {
-	n, _, errno := unix.RawSyscall6(unix.SYS_RECVFROM, uintptr(fd), uintptr(unsafe.Pointer(unsafe.SliceData(p))), uintptr(len(p)), unix.MSG_DONTWAIT, 0, 0)
+	n, _, errno := unix.RawSyscall6(unix.SYS_RECVFROM, uintptr(fd), uintptr(unsafe.Pointer(unsafe.SliceData(p))),
+		uintptr(len(p)), unix.MSG_DONTWAIT, 0, 0)
 	switch {
 	case errno == 0 && n == 0 && len(p) > 0:
 		return 0, io.EOF
@@ -30,7 +31,8 @@ func ReadNow(fd int, p []byte) (int, error) {
 // WriteNow is a write that never sleeps: it takes what fits, and [ErrTimeout] means that nothing
 // did.
 func WriteNow(fd int, p []byte) (int, error) {
-	n, _, errno := unix.RawSyscall6(unix.SYS_SENDTO, uintptr(fd), uintptr(unsafe.Pointer(unsafe.SliceData(p))), uintptr(len(p)), unix.MSG_DONTWAIT|unix.MSG_NOSIGNAL, 0, 0)
+	n, _, errno := unix.RawSyscall6(unix.SYS_SENDTO, uintptr(fd), uintptr(unsafe.Pointer(unsafe.SliceData(p))),
+		uintptr(len(p)), unix.MSG_DONTWAIT|unix.MSG_NOSIGNAL, 0, 0)
 	switch errno {
 	case 0:
 		return int(n), nil
@@ -79,7 +81,8 @@ func CreateMemoryFile(name string, content []byte) (fd int, err error) {
 		rest = rest[max(n, 0):]
 	}
 	// Its pages travel by reference, so what changes one after it was sent changes what arrives.
-	if _, err := unix.FcntlInt(uintptr(fd), unix.F_ADD_SEALS, unix.F_SEAL_WRITE|unix.F_SEAL_SHRINK|unix.F_SEAL_GROW|unix.F_SEAL_SEAL); err != nil {
+	if _, err := unix.FcntlInt(uintptr(fd), unix.F_ADD_SEALS,
+		unix.F_SEAL_WRITE|unix.F_SEAL_SHRINK|unix.F_SEAL_GROW|unix.F_SEAL_SEAL); err != nil {
 		_ = unix.Close(fd) // as above
 		return -1, fmt.Errorf("seal memory file: %w", err)
 	}

@@ -232,11 +232,16 @@ func TestTCPInfoOffsets(t *testing.T) {
 	for name, c := range map[string][2]uint64{
 		"rto": {uint64(i.RTOMicros), 8}, "snd_mss": {uint64(i.SndMSSBytes), 16}, "rcv_mss": {uint64(i.RcvMSSBytes), 20},
 		"unacked": {uint64(i.UnackedPackets), 24}, "pmtu": {uint64(i.PMTUBytes), 60}, "rtt": {uint64(i.RTTMicros), 68},
-		"snd_cwnd": {uint64(i.SndCwndPackets), 80}, "rcv_space": {uint64(i.RcvSpaceBytes), 96}, "total_retrans": {uint64(i.TotalRetrans), 100},
-		"segs_out": {uint64(i.SegsOut), 136}, "min_rtt": {uint64(i.MinRTTMicros), 148}, "data_segs_out": {uint64(i.DataSegsOut), 156},
-		"delivered": {uint64(i.Delivered), 192}, "dsack_dups": {uint64(i.DSACKDups), 216}, "reord_seen": {uint64(i.ReordSeen), 220},
-		"snd_wnd": {uint64(i.SndWndBytes), 228}, "rcv_wnd": {uint64(i.RcvWndBytes), 232}, "rehash": {uint64(i.Rehash), 236},
-		"total_rto_time": {uint64(i.TotalRTOTimeMillis), 244}, "received_ce": {uint64(i.ReceivedCE), 248}, "last": {uint64(i.ReceivedCEBy), 272},
+		"snd_cwnd": {uint64(i.SndCwndPackets), 80}, "rcv_space": {uint64(i.RcvSpaceBytes), 96},
+		"total_retrans": {uint64(i.TotalRetrans), 100},
+		"segs_out":      {uint64(i.SegsOut), 136}, "min_rtt": {uint64(i.MinRTTMicros), 148},
+		"data_segs_out": {uint64(i.DataSegsOut), 156},
+		"delivered":     {uint64(i.Delivered), 192}, "dsack_dups": {uint64(i.DSACKDups), 216},
+		"reord_seen": {uint64(i.ReordSeen), 220},
+		"snd_wnd":    {uint64(i.SndWndBytes), 228}, "rcv_wnd": {uint64(i.RcvWndBytes), 232},
+		"rehash":         {uint64(i.Rehash), 236},
+		"total_rto_time": {uint64(i.TotalRTOTimeMillis), 244}, "received_ce": {uint64(i.ReceivedCE), 248},
+		"last": {uint64(i.ReceivedCEBy), 272},
 	} {
 		if c[0] != c[1] {
 			t.Errorf("%s: read at %d, want %d", name, c[0], c[1])
@@ -244,9 +249,12 @@ func TestTCPInfoOffsets(t *testing.T) {
 	}
 	wide := func(at int) uint64 { return binary.NativeEndian.Uint64(b[at:]) }
 	for name, c := range map[string][2]uint64{
-		"pacing_rate": {i.PacingRateBytes, wide(104)}, "bytes_acked": {i.BytesAcked, wide(120)}, "bytes_received": {i.BytesReceived, wide(128)},
-		"delivery_rate": {i.DeliveryRateBytes, wide(160)}, "busy_time": {i.BusyMicros, wide(168)}, "rwnd_limited": {i.RwndLimitedMicros, wide(176)},
-		"sndbuf_limited": {i.SndbufLimitedMicros, wide(184)}, "bytes_sent": {i.BytesSent, wide(200)}, "bytes_retrans": {i.BytesRetrans, wide(208)},
+		"pacing_rate": {i.PacingRateBytes, wide(104)}, "bytes_acked": {i.BytesAcked, wide(120)},
+		"bytes_received": {i.BytesReceived, wide(128)},
+		"delivery_rate":  {i.DeliveryRateBytes, wide(160)}, "busy_time": {i.BusyMicros, wide(168)},
+		"rwnd_limited":   {i.RwndLimitedMicros, wide(176)},
+		"sndbuf_limited": {i.SndbufLimitedMicros, wide(184)}, "bytes_sent": {i.BytesSent, wide(200)},
+		"bytes_retrans": {i.BytesRetrans, wide(208)},
 	} {
 		if c[0] != c[1] {
 			t.Errorf("%s: %#x, want %#x", name, c[0], c[1])
@@ -260,7 +268,8 @@ func TestTCPInfoOfOlderKernels(t *testing.T) {
 	for _, c := range []struct {
 		length                   int
 		chronographs, sndWnd, ok bool
-	}{{92, false, false, false}, {104, false, false, true}, {192, true, false, true}, {224, true, false, true}, {232, true, true, true}, {300, true, true, true}} {
+	}{{92, false, false, false}, {104, false, false, true}, {192, true, false, true}, {224, true, false, true},
+		{232, true, true, true}, {300, true, true, true}} {
 		i, err := sys.DecodeTCPInfo(kernelTCPInfo(c.length))
 		if (err == nil) != c.ok {
 			t.Errorf("%d bytes: %v", c.length, err)
@@ -299,7 +308,8 @@ func FuzzDecodeTCPInfo(f *testing.F) {
 			t.Fatal(err)
 		}
 		// A field that was cut in the middle is zero in the shorter answer; whole ones agree.
-		if i.TotalRetrans != longer.TotalRetrans || i.State != longer.State || i.Has(sys.TCPInfoSndWnd) && i.SndWndBytes != longer.SndWndBytes {
+		if i.TotalRetrans != longer.TotalRetrans || i.State != longer.State || i.Has(sys.TCPInfoSndWnd) &&
+			i.SndWndBytes != longer.SndWndBytes {
 			t.Fatalf("%+v became %+v", i, longer)
 		}
 	})

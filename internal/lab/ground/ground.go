@@ -18,7 +18,8 @@ type Options = guest.Options
 // drivers are the modules of the cards that QEMU emulates and that come in pairs, by the model
 // without its properties.
 var drivers = map[string]string{
-	"e1000": "e1000", "e1000-82540em": "e1000", "e1000-82544gc": "e1000", "e1000-82545em": "e1000", "e1000e": "e1000e", "rtl8139": "8139cp",
+	"e1000": "e1000", "e1000-82540em": "e1000", "e1000-82544gc": "e1000", "e1000-82545em": "e1000", "e1000e": "e1000e",
+	"rtl8139":        "8139cp",
 	"virtio-net-pci": "virtio_net", "vmxnet3": "vmxnet3",
 }
 
@@ -96,7 +97,8 @@ func (g *Ground) Linerate(ctx context.Context, stdout, stderr io.Writer, args ..
 	if len(args) == 0 {
 		return -1, errors.New("run linerate in guest: no command")
 	}
-	status, err = g.guest.Run(ctx, guest.Command{Args: append([]string{"/init"}, args...), As: "linerate"}, stdout, stderr)
+	status, err = g.guest.Run(ctx, guest.Command{Args: append([]string{"/init"}, args...), As: "linerate"},
+		stdout, stderr)
 	if err != nil {
 		return status, fmt.Errorf("linerate %s: %w", args[0], err)
 	}

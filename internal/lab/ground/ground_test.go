@@ -25,20 +25,23 @@ func TestComplete(t *testing.T) {
 		}
 		return n
 	}
-	if count(got.Modules, "8139cp") != 1 || count(got.Modules, "veth") != 1 || got.Modules[len(got.Modules)-1] != "bonding miimon=100" {
+	if count(got.Modules, "8139cp") != 1 || count(got.Modules, "veth") != 1 ||
+		got.Modules[len(got.Modules)-1] != "bonding miimon=100" {
 		t.Errorf("modules %q", got.Modules)
 	}
 	if !slices.Contains(got.Programs, "nft") || got.Programs[len(got.Programs)-1] != "ethtool" {
 		t.Errorf("programs %q", got.Programs)
 	}
-	if again := Complete(Options{Cards: pair, Modules: []string{"bonding miimon=100"}, Programs: []string{"ethtool"}}); !cmp.Equal(got, again) {
+	if again := Complete(Options{Cards: pair, Modules: []string{"bonding miimon=100"},
+		Programs: []string{"ethtool"}}); !cmp.Equal(got, again) {
 		t.Errorf("differs the second time:\n%s", cmp.Diff(got, again))
 	}
 }
 
 // Parameters are given with a module's name, which must then not be loaded before without them.
 func TestCompleteKeepsParameters(t *testing.T) {
-	got := Complete(Options{Counted: true, Cards: []guest.Card{{Model: "e1000"}}, Modules: []string{"e1000 InterruptThrottleRate=8000"}})
+	got := Complete(Options{Counted: true, Cards: []guest.Card{{Model: "e1000"}},
+		Modules: []string{"e1000 InterruptThrottleRate=8000"}})
 	if slices.Contains(got.Modules, "e1000") || got.CPUs != 1 {
 		t.Errorf("%d processors, modules %q", got.CPUs, got.Modules)
 	}

@@ -97,16 +97,19 @@ func findImage(ctx context.Context, s System) (image string, err error) {
 // aptOptions make apt-get plan for a machine on which nothing is installed, and keep what it
 // downloads in a directory.
 func aptOptions(work string) []string {
-	return []string{"-q", "-y", "-o", "Dir::State::status=" + filepath.Join(work, "status"), "-o", "Dir::Cache::archives=" + filepath.Join(work, "archives"),
+	return []string{"-q", "-y", "-o", "Dir::State::status=" + filepath.Join(work, "status"), "-o",
+		"Dir::Cache::archives=" + filepath.Join(work, "archives"),
 		"-o", "APT::Sandbox::User=root", "-o", "APT::Install-Recommends=false", "-o", "Debug::NoLocking=true"}
 }
 
 // closure asks apt which packages, and of which version, come with some; without the network.
 func closure(ctx context.Context, work string, packages []string) (list string, err error) {
-	if err := errors.Join(os.WriteFile(filepath.Join(work, "status"), nil, 0o644), os.MkdirAll(filepath.Join(work, "archives", "partial"), 0o755)); err != nil {
+	if err := errors.Join(os.WriteFile(filepath.Join(work, "status"), nil, 0o644),
+		os.MkdirAll(filepath.Join(work, "archives", "partial"), 0o755)); err != nil {
 		return "", err
 	}
-	out, err := output(ctx, work, "apt-get", append(append(aptOptions(work), "--print-uris", "install"), packages...)...)
+	out, err := output(ctx, work, "apt-get",
+		append(append(aptOptions(work), "--print-uris", "install"), packages...)...)
 	if err != nil {
 		return "", fmt.Errorf("%w (is the list of packages fresh? apt-get update)", err)
 	}
@@ -126,7 +129,8 @@ func closure(ctx context.Context, work string, packages []string) (list string, 
 // makeImage downloads and unpacks. Files belong to root, which in the user namespace of an ordinary
 // user is that user.
 func makeImage(ctx context.Context, work, image string, k kernel, s System) error {
-	if _, err := output(ctx, work, "apt-get", append(append(aptOptions(work), "--download-only", "install"), s.Packages...)...); err != nil {
+	if _, err := output(ctx, work, "apt-get", append(append(aptOptions(work), "--download-only", "install"),
+		s.Packages...)...); err != nil {
 		return fmt.Errorf("%w (the packages of a Debian mirror are needed once)", err)
 	}
 	order, err := loadOrder(s.Modules, k.depends)
@@ -142,7 +146,8 @@ func makeImage(ctx context.Context, work, image string, k kernel, s System) erro
 			return err
 		}
 	}
-	if err := copyFile(filepath.Join(k.dir, "modules.builtin"), filepath.Join(work, "modules.builtin"), 0o644); err != nil {
+	if err := copyFile(filepath.Join(k.dir, "modules.builtin"), filepath.Join(work, "modules.builtin"),
+		0o644); err != nil {
 		return err
 	}
 	release := strings.TrimPrefix(filepath.Base(k.dir), "linux-image-")

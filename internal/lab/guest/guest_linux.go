@@ -135,7 +135,8 @@ func arguments(o Options, image, initramfs string) []string {
 		// and the guest ends there.
 		"-append", "console=ttyS0 loglevel=4 panic=-1 mitigations=off i8042.noaux i8042.nokbd tsc=reliable no_timer_check rcupdate.rcu_expedited=1" + systemArguments(o),
 		"-chardev", "stdio,id=console,signal=off", "-serial", "chardev:console",
-		"-chardev", "socket,id=talk,fd=3", "-device", "virtio-serial-pci", "-device", "virtserialport,chardev=talk,name=" + portName,
+		"-chardev", "socket,id=talk,fd=3", "-device", "virtio-serial-pci", "-device",
+		"virtserialport,chardev=talk,name=" + portName,
 	}
 	if o.Counted {
 		// shift=0: 2^0 ns each. Without sleep an idle guest goes on to its next timer at once.

@@ -124,19 +124,22 @@ func TestGuest(t *testing.T) {
 		return
 	}
 	g := required(t, Options{
-		Cards:   []Card{{Model: "e1000"}, {Model: "e1000", Wire: 1}, {Model: "e1000e", Wire: 1}, {Model: "e1000", Wire: 2}},
+		Cards: []Card{{Model: "e1000"}, {Model: "e1000", Wire: 1}, {Model: "e1000e", Wire: 1},
+			{Model: "e1000", Wire: 2}},
 		Modules: []string{"e1000 debug=0", "e1000e", "af_packet"}, Programs: []string{"ip"},
 	})
 	t.Run("output and status", func(t *testing.T) {
 		var out bytes.Buffer
-		status, err := g.Run(t.Context(), Command{Args: []string{"/init", "act", "speak"}, Env: []string{"WORD=word"}}, &out, nil)
+		status, err := g.Run(t.Context(), Command{Args: []string{"/init", "act", "speak"}, Env: []string{"WORD=word"}},
+			&out, nil)
 		if err != nil || status != 7 || out.String() != "out err word\n" {
 			t.Errorf("status %d, %v, output %q", status, err, &out)
 		}
 	})
 	t.Run("two outputs apart", func(t *testing.T) {
 		var out, complaints bytes.Buffer
-		status, err := g.Run(t.Context(), Command{Args: []string{"/init", "act", "speak"}, Env: []string{"WORD=word"}}, &out, &complaints)
+		status, err := g.Run(t.Context(), Command{Args: []string{"/init", "act", "speak"}, Env: []string{"WORD=word"}},
+			&out, &complaints)
 		if err != nil || status != 7 || out.String() != "out " || complaints.String() != "err word\n" {
 			t.Errorf("status %d, %v, output %q, complaints %q", status, err, &out, &complaints)
 		}
@@ -176,7 +179,8 @@ func TestGuest(t *testing.T) {
 		if b, err = g.ReadFile(t.Context(), "/proc/sys/kernel/hostname"); err != nil || string(b) != "guest\n" {
 			t.Errorf("%q, %v", b, err)
 		}
-		if _, err = g.ReadFile(t.Context(), "/nowhere"); err == nil || !strings.Contains(err.Error(), "read /nowhere in guest: ") {
+		if _, err = g.ReadFile(t.Context(), "/nowhere"); err == nil ||
+			!strings.Contains(err.Error(), "read /nowhere in guest: ") {
 			t.Error(err)
 		}
 	})
@@ -187,7 +191,8 @@ func TestGuest(t *testing.T) {
 		if !errors.Is(err, context.Canceled) || status != 128+9 {
 			t.Errorf("status %d, %v", status, err)
 		}
-		if _, err := g.Run(ctx, Command{Args: []string{"/init", "act", "speak"}}, &bytes.Buffer{}, nil); !errors.Is(err, context.Canceled) {
+		if _, err := g.Run(ctx, Command{Args: []string{"/init", "act", "speak"}}, &bytes.Buffer{}, nil); !errors.Is(err,
+			context.Canceled) {
 			t.Errorf("run under a context that is over: %v", err)
 		}
 	})

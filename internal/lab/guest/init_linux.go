@@ -29,7 +29,8 @@ const (
 
 // mounts are the file systems of a guest.
 var mounts = []struct{ kind, at string }{
-	{"proc", "/proc"}, {"sysfs", "/sys"}, {"devtmpfs", "/dev"}, {"tmpfs", "/dev/shm"}, {"tmpfs", "/tmp"}, {"tmpfs", "/run"},
+	{"proc", "/proc"}, {"sysfs", "/sys"}, {"devtmpfs", "/dev"}, {"tmpfs", "/dev/shm"}, {"tmpfs", "/tmp"},
+	{"tmpfs", "/run"},
 }
 
 // Init does nothing in an ordinary process. In the first one of a guest it sets the guest up,
@@ -248,7 +249,8 @@ func (s *server) start(c Command, apart bool) (*exec.Cmd, error) {
 	if c.As != "" {
 		cmd.Args[0] = c.As
 	}
-	cmd.Env = append([]string{"PATH=" + searchPath, "HOME=/root", "TMPDIR=/tmp", "LC_ALL=C.UTF-8", insideMark}, c.Env...)
+	cmd.Env = append([]string{"PATH=" + searchPath, "HOME=/root", "TMPDIR=/tmp", "LC_ALL=C.UTF-8", insideMark},
+		c.Env...)
 	if cmd.Dir = c.Dir; cmd.Dir == "" {
 		cmd.Dir = "/root"
 	}

@@ -25,8 +25,10 @@ const metapackage = "linux-image-amd64"
 // kept are the directories of modules, and single modules, that go into the cache: what a guest for
 // networks can ask for, a quarter of the whole.
 var kept = []string{
-	"arch", "crypto", "lib", "net", "drivers/char", "drivers/net", "drivers/pps", "drivers/ptp", "drivers/usb/common", "drivers/usb/core",
-	"drivers/usb/host", "drivers/virtio", "drivers/block/virtio_blk", "fs/ext4", "fs/jbd2", "fs/mbcache", "fs/9p", "fs/netfs", "fs/nfs", "fs/nfs_common",
+	"arch", "crypto", "lib", "net", "drivers/char", "drivers/net", "drivers/pps", "drivers/ptp", "drivers/usb/common",
+	"drivers/usb/core",
+	"drivers/usb/host", "drivers/virtio", "drivers/block/virtio_blk", "fs/ext4", "fs/jbd2", "fs/mbcache", "fs/9p",
+	"fs/netfs", "fs/nfs", "fs/nfs_common",
 	"fs/nfsd", "fs/lockd", "fs/fscache",
 }
 
@@ -198,12 +200,14 @@ func fetch(ctx context.Context, cache, name, version, dir string) (err error) {
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(work)) }()
 	// The sandbox user of apt has no way into a cache directory of root's.
-	if _, err := output(ctx, work, "apt-get", "-q", "-o", "APT::Sandbox::User=root", "download", name+"="+version); err != nil {
+	if _, err := output(ctx, work, "apt-get", "-q", "-o", "APT::Sandbox::User=root", "download",
+		name+"="+version); err != nil {
 		return fmt.Errorf("%w (a guest needs the kernel of a Debian mirror once: is there a network, and is the list of packages fresh? apt-get update)", err)
 	}
 	packages, err := filepath.Glob(filepath.Join(work, "*.deb"))
 	if err != nil || len(packages) != 1 {
-		return fmt.Errorf("apt-get download %s: %d packages came: %w", name, len(packages), errors.Join(err, fs.ErrNotExist))
+		return fmt.Errorf("apt-get download %s: %d packages came: %w", name, len(packages),
+			errors.Join(err, fs.ErrNotExist))
 	}
 	tree := filepath.Join(work, "tree")
 	if err := os.MkdirAll(filepath.Join(tree, "modules"), 0o755); err != nil {

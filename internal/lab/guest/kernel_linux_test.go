@@ -10,8 +10,10 @@ import (
 
 func TestParseOffer(t *testing.T) {
 	for _, tc := range []struct{ text, name, version string }{
-		{"Package: linux-image-amd64\nVersion: 6.1.192-2\nDepends: linux-image-6.1.0-56-amd64 (= 6.1.192-2)\n", "linux-image-6.1.0-56-amd64", "6.1.192-2"},
-		{"Depends: initramfs-tools | linux-initramfs-tool, linux-image-6.12.1-amd64 (= 1:6.12.1-1) | linux-image-x\n", "linux-image-6.12.1-amd64", "1:6.12.1-1"},
+		{"Package: linux-image-amd64\nVersion: 6.1.192-2\nDepends: linux-image-6.1.0-56-amd64 (= 6.1.192-2)\n",
+			"linux-image-6.1.0-56-amd64", "6.1.192-2"},
+		{"Depends: initramfs-tools | linux-initramfs-tool, linux-image-6.12.1-amd64 (= 1:6.12.1-1) | linux-image-x\n",
+			"linux-image-6.12.1-amd64", "1:6.12.1-1"},
 		{"Depends: linux-base (>= 4.3)\n", "", ""},
 		{"", "", ""},
 	} {
@@ -26,7 +28,8 @@ func FuzzParseOffer(f *testing.F) {
 	f.Add("Depends: ,|(= \n")
 	f.Fuzz(func(t *testing.T, text string) {
 		// The name becomes an argument and the name of a directory.
-		if name, _ := parseOffer(text); name != "" && (!strings.HasPrefix(name, "linux-image-") || strings.Contains(name, " ")) {
+		if name, _ := parseOffer(text); name != "" &&
+			(!strings.HasPrefix(name, "linux-image-") || strings.Contains(name, " ")) {
 			t.Fatalf("package %q", name)
 		}
 	})
@@ -90,7 +93,8 @@ func TestProgramFiles(t *testing.T) {
 		t.Fatal(err)
 	}
 	all := strings.Join(paths, " ")
-	if !strings.Contains(all, "/sh ") || strings.Count(all, "libc.so.6") != 1 || !strings.Contains(all, "/ld-linux-x86-64.so.2") {
+	if !strings.Contains(all, "/sh ") || strings.Count(all, "libc.so.6") != 1 ||
+		!strings.Contains(all, "/ld-linux-x86-64.so.2") {
 		t.Errorf("files of sh: %q", paths)
 	}
 	if _, err := programFiles("no-such-program"); err == nil {

@@ -11,7 +11,8 @@ import (
 )
 
 func TestModuleInfo(t *testing.T) {
-	info := parseModuleInfo([]byte("license=GPL v2\x00alias=pci:v8086\x00alias=pci:v1af4\x00depends=virtio-ring,virtio,\x00\x00name=virtio_net\x00junk"))
+	info := parseModuleInfo(
+		[]byte("license=GPL v2\x00alias=pci:v8086\x00alias=pci:v1af4\x00depends=virtio-ring,virtio,\x00\x00name=virtio_net\x00junk"))
 	if got, want := info.depends(), []string{"virtio_ring", "virtio"}; !cmp.Equal(got, want) {
 		t.Errorf("depends %q; want %q", got, want)
 	}
@@ -45,7 +46,8 @@ func TestLoadOrder(t *testing.T) {
 	if err != nil || !cmp.Equal(got, want) {
 		t.Errorf("order %q, %v; want %q", got, err, want)
 	}
-	if _, err := loadOrder([]string{"no-such"}, depends); !errors.Is(err, fs.ErrNotExist) || !strings.Contains(err.Error(), "no_such") {
+	if _, err := loadOrder([]string{"no-such"}, depends); !errors.Is(err, fs.ErrNotExist) ||
+		!strings.Contains(err.Error(), "no_such") {
 		t.Errorf("missing module: %v", err)
 	}
 	if _, err := loadOrder([]string{"a"}, depends); err == nil {

@@ -12,7 +12,8 @@ import (
 )
 
 // libraryPath is where ld.so(8) of Debian looks without a cache, the multiarch directories first.
-var libraryPath = []string{"/lib/x86_64-linux-gnu", "/usr/lib/x86_64-linux-gnu", "/lib64", "/usr/lib64", "/lib", "/usr/lib"}
+var libraryPath = []string{"/lib/x86_64-linux-gnu", "/usr/lib/x86_64-linux-gnu", "/lib64", "/usr/lib64",
+	"/lib", "/usr/lib"}
 
 // programFiles gives a program of this machine and the shared libraries that it names, at the
 // places where they are here. A program may be given as a path or as a name; those of the

@@ -83,7 +83,8 @@ func startSystem() error {
 	if err := errors.Join(unix.Chroot("."), os.Chdir("/")); err != nil {
 		return err
 	}
-	return fmt.Errorf("start the system on the disk: %w", unix.Exec("/sbin/init", []string{"/sbin/init"}, []string{"PATH=" + searchPath}))
+	return fmt.Errorf("start the system on the disk: %w",
+		unix.Exec("/sbin/init", []string{"/sbin/init"}, []string{"PATH=" + searchPath}))
 }
 
 // answer serves requests as the agent. The first message says that the system has come to it, not

@@ -136,20 +136,23 @@ func segment(super []byte, i int) []byte {
 
 func TestSplitAgainstReference(t *testing.T) {
 	for _, kind := range []byte{tcp4, tcp6, udp4, udp6} {
-		for _, size := range []struct{ payload, gso int }{{1, 1}, {2, 1}, {100, 33}, {99, 33}, {1448 * 3, 1448}, {64_000, 1428}} {
+		for _, size := range []struct{ payload, gso int }{{1, 1}, {2, 1}, {100, 33}, {99, 33}, {1448 * 3, 1448},
+			{64_000, 1428}} {
 			super := superFrame(kind, size.payload, size.gso)
 			f, err := Parse(super)
 			if err != nil {
 				t.Fatalf("kind %d: %v", kind, err)
 			}
 			if want := (size.payload + size.gso - 1) / size.gso; f.Segments() != want {
-				t.Fatalf("kind %d payload %d by %d: %d segments, want %d", kind, size.payload, size.gso, f.Segments(), want)
+				t.Fatalf("kind %d payload %d by %d: %d segments, want %d", kind, size.payload, size.gso,
+					f.Segments(), want)
 			}
 			var sum int64
 			for i := range f.Segments() {
 				got, want := f.Append(nil, i, i+1), segment(super, i)
 				if !bytes.Equal(finish(got), want) {
-					t.Fatalf("kind %d payload %d by %d segment %d:\n got %x\nwant %x", kind, size.payload, size.gso, i, head(finish(got)), head(want))
+					t.Fatalf("kind %d payload %d by %d segment %d:\n got %x\nwant %x", kind, size.payload, size.gso, i,
+						head(finish(got)), head(want))
 				}
 				if len(want) != f.segmentLen(i) {
 					t.Fatalf("segment %d has %d bytes, told %d", i, len(want), f.segmentLen(i))

@@ -92,7 +92,8 @@ func TestLineIdleWireForgetsNothingButTime(t *testing.T) {
 func TestLineDelayJitterAndOrder(t *testing.T) {
 	const delay, jitter = 10 * time.Millisecond, 4 * time.Millisecond
 	for _, reorder := range []bool{false, true} {
-		l := newLine(t, Params{DelaySeconds: delay.Seconds(), JitterSeconds: jitter.Seconds(), Reorder: reorder, Seed: 7})
+		l := newLine(t, Params{DelaySeconds: delay.Seconds(), JitterSeconds: jitter.Seconds(),
+			Reorder: reorder, Seed: 7})
 		const n = 20_000
 		sent := make([]time.Duration, n)
 		for i := range n {
@@ -148,7 +149,8 @@ func TestLineLossFraction(t *testing.T) {
 // conserved checks that every segment that went in is accounted for.
 func conserved(t *testing.T, c Counters) {
 	t.Helper()
-	if out := c.OutPackets + c.WaitingPackets + c.DroppedLoss + c.DroppedQueue + c.DroppedTooLong + c.DroppedPolicer + c.DroppedInvalid; out != c.InPackets {
+	if out := c.OutPackets + c.WaitingPackets + c.DroppedLoss + c.DroppedQueue + c.DroppedTooLong + c.DroppedPolicer +
+		c.DroppedInvalid; out != c.InPackets {
 		t.Errorf("%d segments in, %d accounted for: %+v", c.InPackets, out, c)
 	}
 }
@@ -338,10 +340,12 @@ func TestLineKeepsContentAndReusesBuffers(t *testing.T) {
 
 func TestParamsCheck(t *testing.T) {
 	for _, p := range []Params{
-		{RateBitsPerSec: -1}, {RateBitsPerSec: 10}, {RateBitsPerSec: math.NaN()}, {DelaySeconds: -1}, {DelaySeconds: math.Inf(1)},
+		{RateBitsPerSec: -1}, {RateBitsPerSec: 10}, {RateBitsPerSec: math.NaN()}, {DelaySeconds: -1},
+		{DelaySeconds: math.Inf(1)},
 		{JitterSeconds: 0.1}, {LossRatio: 1.1}, {LossRatio: math.NaN()}, {QueueBytes: -1}, {MTUBytes: 10},
 		{LossBurst: 0.5}, {LossBurst: math.NaN()}, {HoleBytes: -1}, {HoleBytes: 20},
-		{PoliceBitsPerSec: 10}, {PoliceBitsPerSec: 1e6}, {PoliceBitsPerSec: 1e6, PoliceBurstBytes: 1000}, {PoliceBurstBytes: 1000},
+		{PoliceBitsPerSec: 10}, {PoliceBitsPerSec: 1e6}, {PoliceBitsPerSec: 1e6, PoliceBurstBytes: 1000},
+		{PoliceBurstBytes: 1000},
 	} {
 		if _, err := NewLine(p); err == nil {
 			t.Errorf("%+v accepted", p)
@@ -353,7 +357,8 @@ func TestParamsCheck(t *testing.T) {
 }
 
 func BenchmarkLine(b *testing.B) {
-	for name, buf := range map[string][]byte{"frame=1514": plain(1514, 0), "frame=64k": superFrame(tcp4, 44*1448, 1448)} {
+	for name, buf := range map[string][]byte{"frame=1514": plain(1514, 0),
+		"frame=64k": superFrame(tcp4, 44*1448, 1448)} {
 		b.Run(name, func(b *testing.B) {
 			l := newLine(b, Params{RateBitsPerSec: 1e9, DelaySeconds: 0.001, QueueBytes: 1 << 40})
 			b.SetBytes(int64(len(buf)))

@@ -45,7 +45,8 @@ func inNamespace(t *testing.T, f func(t *testing.T, c *nl.Client)) {
 }
 
 // ends makes outer0 – link0 (emulated) link1 – outer1 and gives the sockets of the outer ends.
-func ends(t *testing.T, c *nl.Client, out, back Params, opt Options) (l *Link, send *writer, receive reader, fds [2]int) {
+func ends(t *testing.T, c *nl.Client, out, back Params, opt Options) (l *Link, send *writer, receive reader,
+	fds [2]int) {
 	t.Helper()
 	// Nothing but the test may speak here.
 	_ = os.WriteFile("/proc/sys/net/ipv6/conf/default/disable_ipv6", []byte("1"), 0)

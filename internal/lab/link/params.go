@@ -45,7 +45,8 @@ const (
 func (p Params) Check() error {
 	switch {
 	case p.RateBitsPerSec != 0 && !(p.RateBitsPerSec >= minRate && p.RateBitsPerSec <= maxRate):
-		return fmt.Errorf("link rate %v bits per second: want 0 (no limit) or %g to %g", p.RateBitsPerSec, minRate, maxRate)
+		return fmt.Errorf("link rate %v bits per second: want 0 (no limit) or %g to %g", p.RateBitsPerSec,
+			minRate, maxRate)
 	case !(p.DelaySeconds >= 0 && p.DelaySeconds <= maxDelay):
 		return fmt.Errorf("link delay %v seconds: want 0 to %d", p.DelaySeconds, maxDelay)
 	case !(p.JitterSeconds >= 0 && p.JitterSeconds <= p.DelaySeconds):
@@ -57,9 +58,11 @@ func (p Params) Check() error {
 	case p.HoleBytes < 0 || p.HoleBytes != 0 && p.HoleBytes < minMTU:
 		return fmt.Errorf("link hole above %d bytes: want 0 (none) or at least %d", p.HoleBytes, minMTU)
 	case p.PoliceBitsPerSec != 0 && !(p.PoliceBitsPerSec >= minRate && p.PoliceBitsPerSec <= maxRate):
-		return fmt.Errorf("link policer of %v bits per second: want 0 (none) or %g to %g", p.PoliceBitsPerSec, minRate, maxRate)
+		return fmt.Errorf("link policer of %v bits per second: want 0 (none) or %g to %g", p.PoliceBitsPerSec,
+			minRate, maxRate)
 	case p.PoliceBitsPerSec != 0 && p.PoliceBurstBytes < int64(p.MTU()+ethernetLen):
-		return fmt.Errorf("link policer burst of %d bytes: want at least one frame, %d", p.PoliceBurstBytes, p.MTU()+ethernetLen)
+		return fmt.Errorf("link policer burst of %d bytes: want at least one frame, %d", p.PoliceBurstBytes,
+			p.MTU()+ethernetLen)
 	case p.PoliceBitsPerSec == 0 && p.PoliceBurstBytes != 0:
 		return fmt.Errorf("link policer burst of %d bytes without a rate", p.PoliceBurstBytes)
 	case p.QueueBytes < 0:

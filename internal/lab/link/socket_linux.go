@@ -148,7 +148,8 @@ func newMultiReader(fd int) *multiReader {
 }
 
 func (r *multiReader) read(each func([]byte)) (n, cut int, err error) {
-	got, _, errno := unix.Syscall6(unix.SYS_RECVMMSG, uintptr(r.fd), uintptr(unsafe.Pointer(&r.m.msgs[0])), batch, unix.MSG_DONTWAIT, 0, 0)
+	got, _, errno := unix.Syscall6(unix.SYS_RECVMMSG, uintptr(r.fd), uintptr(unsafe.Pointer(&r.m.msgs[0])), batch,
+		unix.MSG_DONTWAIT, 0, 0)
 	switch errno {
 	case 0:
 	case unix.EAGAIN, unix.EINTR:
@@ -187,7 +188,8 @@ func (w *writer) write(bufs [][]byte) (refused int, err error) {
 		w.m.point(i, b)
 	}
 	for done := 0; done < len(bufs); {
-		n, _, errno := unix.Syscall6(unix.SYS_SENDMMSG, uintptr(w.fd), uintptr(unsafe.Pointer(&w.m.msgs[done])), uintptr(len(bufs)-done), unix.MSG_DONTWAIT, 0, 0)
+		n, _, errno := unix.Syscall6(unix.SYS_SENDMMSG, uintptr(w.fd), uintptr(unsafe.Pointer(&w.m.msgs[done])),
+			uintptr(len(bufs)-done), unix.MSG_DONTWAIT, 0, 0)
 		switch {
 		case errno == 0:
 			done += int(n)

@@ -51,7 +51,8 @@ func TunesInGuests(status func(what string), budget time.Duration, trials int) G
 	return guestPlayer[report.TuneMatrixCase]{
 		status: status, patience: 3*budget + guestPatience, unplayed: Untuned,
 		args: func(runs int) []string {
-			return []string{"lab", "tune", "--runs", strconv.Itoa(runs), "--budget", budget.String(), "--max-trials", strconv.Itoa(trials)}
+			return []string{"lab", "tune", "--runs", strconv.Itoa(runs), "--budget", budget.String(), "--max-trials",
+				strconv.Itoa(trials)}
 		},
 		read: func(b []byte) ([]report.TuneMatrixCase, error) {
 			var d report.TuneMatrixDocument
@@ -91,7 +92,8 @@ func sameGuest(cases []Case) (groups [][]Case) {
 
 // groundOf is the guest that a scenario asks for, whole.
 func groundOf(m scenario.Machine) ground.Options {
-	o := ground.Options{CPUs: m.CPUs, MemoryBytes: m.MemoryBytes, Counted: m.Counted, Modules: m.Modules, Programs: m.Programs}
+	o := ground.Options{CPUs: m.CPUs, MemoryBytes: m.MemoryBytes, Counted: m.Counted, Modules: m.Modules,
+		Programs: m.Programs}
 	for _, c := range m.Cards {
 		o.Cards = append(o.Cards, guest.Card{Model: c.Model, Queues: c.Queues, Wire: c.Wire})
 	}
@@ -145,7 +147,8 @@ func (p guestPlayer[T]) boot(ctx context.Context, c Case) (*ground.Ground, error
 func (p guestPlayer[T]) play(ctx context.Context, g *ground.Ground, c Case, runs int) ([]T, error) {
 	ctx, cancel := context.WithTimeout(ctx, time.Duration(runs)*p.patience)
 	defer cancel()
-	args := append(p.args(runs), "--inside", "--json", "--progress", "off", "--only", "^"+regexp.QuoteMeta(c.Scenario.Name)+"$")
+	args := append(p.args(runs), "--inside", "--json", "--progress", "off", "--only",
+		"^"+regexp.QuoteMeta(c.Scenario.Name)+"$")
 	if c.Level != "" {
 		args = append(args, "--level", string(c.Level))
 	}
@@ -156,7 +159,8 @@ func (p guestPlayer[T]) play(ctx context.Context, g *ground.Ground, c Case, runs
 	}
 	cases, err := p.read(out.Bytes())
 	if err != nil {
-		return nil, fmt.Errorf("linerate in the guest: exit status %d: %w: %s", status, err, strings.TrimSpace(said.String()))
+		return nil, fmt.Errorf("linerate in the guest: exit status %d: %w: %s", status, err,
+			strings.TrimSpace(said.String()))
 	}
 	if len(cases) == 0 {
 		return nil, errors.New("linerate in the guest played nothing")
@@ -167,7 +171,8 @@ func (p guestPlayer[T]) play(ctx context.Context, g *ground.Ground, c Case, runs
 // RunInGuest boots the guest that a scenario needs and plays it there whole. What the command
 // inside says goes to log. The document inside is that of the guest; nil with a reason: this
 // machine cannot have the guest.
-func RunInGuest(ctx context.Context, s scenario.Scenario, budget time.Duration, log io.Writer) (doc *report.LabDocument, reason string, err error) {
+func RunInGuest(ctx context.Context, s scenario.Scenario, budget time.Duration, log io.Writer) (doc *report.LabDocument,
+	reason string, err error) {
 	// Its own time goes by many times slower than ours.
 	inner, cancel := context.WithTimeout(ctx, 10*budget+2*guestPatience)
 	defer cancel()
@@ -180,13 +185,15 @@ func RunInGuest(ctx context.Context, s scenario.Scenario, budget time.Duration, 
 	}
 	defer g.Close()
 	var out, said bytes.Buffer
-	status, err := g.Linerate(inner, &out, io.MultiWriter(&said, log), "lab", "run", s.Name, "--inside", "--json", "--progress", "all", "--budget", budget.String())
+	status, err := g.Linerate(inner, &out, io.MultiWriter(&said, log), "lab", "run", s.Name, "--inside", "--json",
+		"--progress", "all", "--budget", budget.String())
 	if err != nil {
 		return nil, "", err
 	}
 	doc = &report.LabDocument{}
 	if err := json.Unmarshal(out.Bytes(), doc); err != nil {
-		return nil, "", fmt.Errorf("linerate in the guest: exit status %d: %w: %s", status, err, strings.TrimSpace(said.String()))
+		return nil, "", fmt.Errorf("linerate in the guest: exit status %d: %w: %s", status, err,
+			strings.TrimSpace(said.String()))
 	}
 	return doc, "", nil
 }

@@ -28,7 +28,8 @@ func names(cases []Case) (all []string) {
 func TestSelect(t *testing.T) {
 	scenarios := []scenario.Scenario{
 		{Name: "sound", Short: true},
-		{Name: "old", Faults: map[string][]scenario.Setting{"far": {{Knob: "sysctl:x", Value: "1"}}}, Levels: map[scenario.Level]scenario.Fault{scenario.Mild: {}}},
+		{Name: "old", Faults: map[string][]scenario.Setting{"far": {{Knob: "sysctl:x", Value: "1"}}},
+			Levels: map[scenario.Level]scenario.Fault{scenario.Mild: {}}},
 		{Name: "new", Levels: map[scenario.Level]scenario.Fault{scenario.Gross: {}, scenario.Plain: {}}, Short: true},
 		{Name: "card", Ground: scenario.Guest, Levels: map[scenario.Level]scenario.Fault{scenario.Gross: {}}},
 	}

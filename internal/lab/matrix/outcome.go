@@ -28,12 +28,15 @@ func replayed(r *lab.Result) (*report.LabReplay, string) {
 	if w == nil {
 		return nil, ""
 	}
-	d := &report.LabReplay{Row: w.Row, Source: w.Source, Before: w.Before, After: w.After, Needed: w.Ratio, Trials: []report.LabReplayTrial{}}
+	d := &report.LabReplay{Row: w.Row, Source: w.Source, Before: w.Before, After: w.After, Needed: w.Ratio,
+		Trials: []report.LabReplayTrial{}}
 	if g := r.Gain; g != nil {
-		d.Confirmed = &report.LabGain{Pairs: g.Pairs, Ratio: g.Ratio, Low: g.Low, High: g.High, Confidence: g.Confidence}
+		d.Confirmed = &report.LabGain{Pairs: g.Pairs, Ratio: g.Ratio, Low: g.Low, High: g.High,
+			Confidence: g.Confidence}
 	}
 	for _, t := range r.Tried {
-		d.Trials = append(d.Trials, report.LabReplayTrial{Change: t.Side + " " + t.Knob, From: t.From, To: t.To, Verdict: t.Verdict, Reason: t.Reason})
+		d.Trials = append(d.Trials, report.LabReplayTrial{Change: t.Side + " " + t.Knob, From: t.From, To: t.To,
+			Verdict: t.Verdict, Reason: t.Reason})
 	}
 	return d, w.Unit
 }

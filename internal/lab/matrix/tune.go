@@ -49,12 +49,18 @@ const nullScenario = "healthy"
 // they are about datagrams, fragments, names of hosts, listeners, the ends of connections, losses
 // and what a connection leaves behind. Each is one candidate at either end.
 var nullKnobs = []string{
-	"sysctl:net.ipv4.udp_rmem_min", "sysctl:net.ipv4.tcp_base_mss", "sysctl:net.ipv4.tcp_fin_timeout", "sysctl:net.ipv4.tcp_max_tw_buckets",
-	"sysctl:net.ipv4.tcp_slow_start_after_idle", "sysctl:net.ipv4.ipfrag_high_thresh", "sysctl:net.ipv4.tcp_max_syn_backlog", "sysctl:net.core.somaxconn",
-	"sysctl:net.ipv4.tcp_frto", "sysctl:net.ipv4.tcp_thin_linear_timeouts", "sysctl:net.ipv4.tcp_rto_max_ms", "sysctl:net.ipv4.tcp_max_reordering",
-	"sysctl:net.ipv4.tcp_early_retrans", "sysctl:net.ipv4.tcp_tw_reuse", "sysctl:net.ipv4.tcp_no_ssthresh_metrics_save", "sysctl:net.ipv4.tcp_comp_sack_nr",
-	"sysctl:net.ipv6.ip6frag_high_thresh", "sysctl:net.ipv4.neigh.*.unres_qlen_bytes", "sysctl:net.ipv6.neigh.*.unres_qlen_bytes", "sysctl:net.core.txrehash",
-	"sysctl:net.ipv4.tcp_fastopen", "sysctl:net.ipv4.ip_no_pmtu_disc", "ethtool:*/feature.tx-tcp6-segmentation", "ethtool:*/feature.tx-udp-segmentation",
+	"sysctl:net.ipv4.udp_rmem_min", "sysctl:net.ipv4.tcp_base_mss", "sysctl:net.ipv4.tcp_fin_timeout",
+	"sysctl:net.ipv4.tcp_max_tw_buckets",
+	"sysctl:net.ipv4.tcp_slow_start_after_idle", "sysctl:net.ipv4.ipfrag_high_thresh",
+	"sysctl:net.ipv4.tcp_max_syn_backlog", "sysctl:net.core.somaxconn",
+	"sysctl:net.ipv4.tcp_frto", "sysctl:net.ipv4.tcp_thin_linear_timeouts", "sysctl:net.ipv4.tcp_rto_max_ms",
+	"sysctl:net.ipv4.tcp_max_reordering",
+	"sysctl:net.ipv4.tcp_early_retrans", "sysctl:net.ipv4.tcp_tw_reuse", "sysctl:net.ipv4.tcp_no_ssthresh_metrics_save",
+	"sysctl:net.ipv4.tcp_comp_sack_nr",
+	"sysctl:net.ipv6.ip6frag_high_thresh", "sysctl:net.ipv4.neigh.*.unres_qlen_bytes",
+	"sysctl:net.ipv6.neigh.*.unres_qlen_bytes", "sysctl:net.core.txrehash",
+	"sysctl:net.ipv4.tcp_fastopen", "sysctl:net.ipv4.ip_no_pmtu_disc", "ethtool:*/feature.tx-tcp6-segmentation",
+	"ethtool:*/feature.tx-udp-segmentation",
 }
 
 // Nulls is the case in which knobs without an effect are tried.
@@ -130,7 +136,8 @@ func tuneOne(ctx context.Context, c Case, run int, o TuneOptions) (report.TuneMa
 func Untuned(c Case, run int, kernel, reason string, skipped bool) report.TuneMatrixCase {
 	m := report.TuneMatrixCase{
 		Scenario: c.Scenario.Name, Level: string(c.Level), Ground: string(c.Scenario.On()), Kernel: kernel, Run: run,
-		Goal: cmp.Or(c.Scenario.Tuning.Goal, "throughput"), Skipped: skipped, Reason: reason, Kept: []report.TuneRemoval{}, Warnings: []string{},
+		Goal: cmp.Or(c.Scenario.Tuning.Goal, "throughput"), Skipped: skipped, Reason: reason,
+		Kept: []report.TuneRemoval{}, Warnings: []string{},
 	}
 	if skipped || reason != "" {
 		m.Judge()

@@ -44,13 +44,16 @@ func TestRepairable(t *testing.T) {
 }
 
 func TestTuneAsksGuests(t *testing.T) {
-	cases := []Case{{scenario.Scenario{Name: "card", Ground: scenario.Guest, Tuning: scenario.Tuning{Goal: "latency"}}, scenario.Gross}}
+	cases := []Case{{scenario.Scenario{Name: "card", Ground: scenario.Guest, Tuning: scenario.Tuning{Goal: "latency"}},
+		scenario.Gross}}
 	all, err := Tune(t.Context(), cases, TuneOptions{})
-	if err != nil || len(all) != 1 || !all[0].Skipped || all[0].Tuned || all[0].Goal != "latency" || all[0].Reason != "it needs a guest" {
+	if err != nil || len(all) != 1 || !all[0].Skipped || all[0].Tuned || all[0].Goal != "latency" ||
+		all[0].Reason != "it needs a guest" {
 		t.Errorf("without guests: %v %+v", err, all)
 	}
 	dir, heard := filepath.Join(t.TempDir(), "tunes"), 0
-	all, err = Tune(t.Context(), cases, TuneOptions{Runs: 2, Guest: tuner{}, Out: dir, Done: func(report.TuneMatrixCase) { heard++ }})
+	all, err = Tune(t.Context(), cases,
+		TuneOptions{Runs: 2, Guest: tuner{}, Out: dir, Done: func(report.TuneMatrixCase) { heard++ }})
 	if err != nil || len(all) != 2 || heard != 2 || all[1].Run != 2 || all[1].Reason != "" || all[0].Document != nil {
 		t.Errorf("%v %+v", err, all)
 	}
@@ -70,7 +73,8 @@ func TestNullKnobs(t *testing.T) {
 	}
 	seen := map[string]bool{}
 	for _, name := range nullKnobs {
-		d, ok := knob.Catalogue().Lookup(knob.ID(strings.NewReplacer("ethtool:*", "ethtool:eth0", "neigh.*", "neigh.eth0").Replace(name)))
+		d, ok := knob.Catalogue().Lookup(
+			knob.ID(strings.NewReplacer("ethtool:*", "ethtool:eth0", "neigh.*", "neigh.eth0").Replace(name)))
 		if !ok || d.Advise || d.Disturbance > knob.DisturbsNewSockets || seen[name] {
 			t.Errorf("%s: known %v, disturbs %v, twice %v", name, ok, d.Disturbance, seen[name])
 		}

@@ -90,7 +90,8 @@ func (f Fault) check(w World, g Ground) error {
 	known := func(name string) bool { return slices.Contains(hosts, name) }
 	for name, rules := range f.Firewall {
 		if !known(name) || rules.Rules < 0 || rules.Rules > maxRules {
-			return fmt.Errorf("firewall of host %q with %d rules: want a host of the world, and at most %d rules", name, rules.Rules, maxRules)
+			return fmt.Errorf("firewall of host %q with %d rules: want a host of the world, and at most %d rules", name,
+				rules.Rules, maxRules)
 		}
 	}
 	for _, k := range f.Work {

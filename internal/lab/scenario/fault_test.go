@@ -45,7 +45,10 @@ func TestMatrixPartRefuses(t *testing.T) {
 			s.Levels = map[Level]Fault{Gross: {Settings: map[string][]Setting{AllOfMachine: {}}}}
 		},
 		"card outside": func(s *Scenario) { s.World.Card = "e1000" },
-		"unknown host": func(s *Scenario) { s.Levels = map[Level]Fault{Gross: {Firewall: map[string]Firewall{"router": {}}}} },
+		"unknown host": func(
+			s *Scenario) {
+			s.Levels = map[Level]Fault{Gross: {Firewall: map[string]Firewall{"router": {}}}}
+		},
 		"many rules": func(s *Scenario) {
 			s.Levels = map[Level]Fault{Gross: {Firewall: map[string]Firewall{"far": {Rules: 1 << 20}}}}
 		},

@@ -12,7 +12,8 @@ import (
 // What is promised of each write-up: the lower bound of the confirmed gain, or a change that is
 // taken back.
 var promised = map[string]float64{
-	"replay-burst": 0, "replay-moderation": 3.66, "replay-polling": 2.75, "replay-windows-2.4": 2.4, "replay-windows-3.9": 3.9,
+	"replay-burst": 0, "replay-moderation": 3.66, "replay-polling": 2.75, "replay-windows-2.4": 2.4,
+	"replay-windows-3.9": 3.9,
 }
 
 func TestReplays(t *testing.T) {

@@ -66,7 +66,8 @@ var ErrNoScenario = errors.New("no such scenario")
 
 // order is how scenarios are listed: by what limits, from the hosts to the path, and at last those
 // with nothing to do.
-var order = []string{"receive-window", "send-buffer", "window-scaling-off", "route-window", "offloads-off", "path-loss", "link-rate", "healthy"}
+var order = []string{"receive-window", "send-buffer", "window-scaling-off", "route-window", "offloads-off", "path-loss",
+	"link-rate", "healthy"}
 
 // The directories of scenarios: those that are played whole, and those of the matrix alone.
 const (

@@ -41,7 +41,8 @@ func Renew(bus string) (name string, err error) {
 	}
 	// Drivers reset their card as they know it, which leaves counters in those of QEMU; a reset of
 	// the bus leaves nothing.
-	for _, step := range [][2]string{{filepath.Join(driver, "unbind"), bus}, {filepath.Join(device, "reset"), "1"}, {filepath.Join(driver, "bind"), bus}} {
+	for _, step := range [][2]string{{filepath.Join(driver, "unbind"), bus}, {filepath.Join(device, "reset"), "1"},
+		{filepath.Join(driver, "bind"), bus}} {
 		if err := os.WriteFile(step[0], []byte(step[1]), 0); err != nil {
 			return "", fmt.Errorf("renew card %s: %w", bus, err)
 		}
@@ -73,7 +74,8 @@ func Rename(old, name string) error {
 	}
 	copy(request.old[:], old)
 	copy(request.name[:], name)
-	if _, _, errno := unix.Syscall(unix.SYS_IOCTL, uintptr(fd), unix.SIOCSIFNAME, uintptr(unsafe.Pointer(&request))); errno != 0 {
+	if _, _, errno := unix.Syscall(unix.SYS_IOCTL, uintptr(fd), unix.SIOCSIFNAME,
+		uintptr(unsafe.Pointer(&request))); errno != 0 {
 		return fmt.Errorf("rename %s to %s: %w", old, name, errno)
 	}
 	return nil

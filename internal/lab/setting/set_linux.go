@@ -39,7 +39,8 @@ func Set(c *nl.Client, name, value string) error {
 		return ethtool.New(c).SetFeature(rest[:cut], strings.TrimPrefix(rest[cut+1:], "feature."), on)
 	case kind == "queue":
 		// sysfs is mounted anew in each host, so this is the host's own device.
-		queue := filepath.Join("/sys/class/net", filepath.Dir(rest[:cut]), "queues", filepath.Base(rest[:cut]), rest[cut+1:])
+		queue := filepath.Join("/sys/class/net", filepath.Dir(rest[:cut]), "queues", filepath.Base(rest[:cut]),
+			rest[cut+1:])
 		if err := os.WriteFile(queue, []byte(value), 0); err != nil {
 			return fmt.Errorf("set %s to %q: %w", name, value, err)
 		}

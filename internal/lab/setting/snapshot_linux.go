@@ -60,7 +60,8 @@ func Snapshot(c *nl.Client, w io.Writer) error {
 	if err != nil {
 		return err
 	}
-	metrics := []route.Metric{route.MetricWindow, route.MetricMTU, route.MetricAdvMSS, route.MetricInitCwnd, route.MetricInitRwnd, route.MetricQuickack}
+	metrics := []route.Metric{route.MetricWindow, route.MetricMTU, route.MetricAdvMSS, route.MetricInitCwnd,
+		route.MetricInitRwnd, route.MetricQuickack}
 	for _, r := range routes {
 		b, err := json.Marshal(r)
 		if err != nil {

@@ -114,7 +114,8 @@ func (d *Teller) step(text string) {
 
 // End shows the page and the proof.
 func (d *Teller) End(r *lab.Result, page string) {
-	d.say("\nundone on both hosts; %d settings compared with the original, %d differ", r.Proof.Compared, len(r.Proof.Left))
+	d.say("\nundone on both hosts; %d settings compared with the original, %d differ", r.Proof.Compared,
+		len(r.Proof.Left))
 	for _, v := range r.Proof.Turned {
 		back := "back"
 		if v.AfterUndo != v.Before {

@@ -142,7 +142,10 @@ func (j *job) buffered(_, _ string, c syscall.RawConn) error {
 		return nil
 	}
 	var err error
-	if e := c.Control(func(fd uintptr) { err = unix.SetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_RCVBUF, j.Buffer) }); e != nil {
+	if e := c.Control(func(
+		fd uintptr) {
+		err = unix.SetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_RCVBUF, j.Buffer)
+	}); e != nil {
 		return e
 	}
 	return err

@@ -166,7 +166,8 @@ func (j *job) udpFlows(ctx context.Context) error {
 		start, n := time.Now(), 0.0
 		for _, c := range sockets {
 			for port := range j.Count {
-				if _, err := c.WriteToUDPAddrPort(datagram, netip.AddrPortFrom(to, uint16(j.Port+port))); err != nil && !refused(err) {
+				if _, err := c.WriteToUDPAddrPort(datagram, netip.AddrPortFrom(to, uint16(j.Port+port))); err != nil &&
+					!refused(err) {
 					return err
 				}
 				n++

@@ -63,7 +63,8 @@ const (
 )
 
 var kinds = []Kind{
-	CPUHog, TCPSink, TCPSource, RPCServer, RPCClient, SlowListener, Connector, Churn, UDPSink, UDPSource, UDPEcho, UDPFlows, Neighbours,
+	CPUHog, TCPSink, TCPSource, RPCServer, RPCClient, SlowListener, Connector, Churn, UDPSink, UDPSource, UDPEcho,
+	UDPFlows, Neighbours,
 }
 
 // Work is one background program. Which of the figures count, and what they mean, is said with its
@@ -111,7 +112,8 @@ func (w Work) Check() error {
 	case !(w.Fill >= 0 && w.Fill <= 1.1):
 		return fmt.Errorf("work %s: fill ratio %v: want 0 to 1.1", w.Kind, w.Fill)
 	}
-	talks := w.Kind == TCPSource || w.Kind == RPCClient || w.Kind == Connector || w.Kind == Churn || w.Kind == UDPSource || w.Kind == UDPFlows || w.Kind == Neighbours
+	talks := w.Kind == TCPSource || w.Kind == RPCClient || w.Kind == Connector || w.Kind == Churn ||
+		w.Kind == UDPSource || w.Kind == UDPFlows || w.Kind == Neighbours
 	if talks != (w.To != "") {
 		return fmt.Errorf("work %s: to %q: clients talk to somebody, others to nobody", w.Kind, w.To)
 	}

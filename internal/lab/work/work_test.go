@@ -5,16 +5,20 @@ import "testing"
 func TestCheck(t *testing.T) {
 	negative, ninth := -1, 9
 	for _, w := range []Work{
-		{Kind: TCPSink, Host: "far"}, {Kind: TCPSource, Host: "near", To: "far", Rate: 1e6}, {Kind: CPUHog, Host: "near", CPU: &ninth, Busy: 0.5},
+		{Kind: TCPSink, Host: "far"}, {Kind: TCPSource, Host: "near", To: "far", Rate: 1e6},
+		{Kind: CPUHog, Host: "near", CPU: &ninth, Busy: 0.5},
 	} {
 		if err := w.Check(); err != nil {
 			t.Errorf("%+v: %v", w, err)
 		}
 	}
 	for _, w := range []Work{
-		{}, {Kind: "nap", Host: "near"}, {Kind: TCPSink}, {Kind: TCPSink, Host: "far", To: "near"}, {Kind: TCPSource, Host: "near"},
-		{Kind: CPUHog, Host: "near", CPU: &negative}, {Kind: CPUHog, Host: "near", Busy: 2}, {Kind: CPUHog, Host: "near", Count: 5000},
-		{Kind: UDPSink, Host: "far", Port: 65000}, {Kind: UDPSink, Host: "far", Buffer: -1}, {Kind: UDPSink, Host: "far", Packets: -1},
+		{}, {Kind: "nap", Host: "near"}, {Kind: TCPSink}, {Kind: TCPSink, Host: "far", To: "near"},
+		{Kind: TCPSource, Host: "near"},
+		{Kind: CPUHog, Host: "near", CPU: &negative}, {Kind: CPUHog, Host: "near", Busy: 2},
+		{Kind: CPUHog, Host: "near", Count: 5000},
+		{Kind: UDPSink, Host: "far", Port: 65000}, {Kind: UDPSink, Host: "far", Buffer: -1},
+		{Kind: UDPSink, Host: "far", Packets: -1},
 		{Kind: UDPEcho, Host: "far", Fill: 2}, {Kind: SlowListener, Host: "far", Interval: 1e9},
 	} {
 		if w.Check() == nil {

@@ -32,13 +32,16 @@ func stateWith(t *testing.T) string {
 	dir := filepath.Join(t.TempDir(), "state")
 	j := openJournal(t, dir)
 	defer j.Close()
-	if _, err := j.Apply(t.Context(), journal.Request{Reason: "because"}, knob.Setting{Knob: "sysctl:net.core.rmem_max", Value: "300000"}); err != nil {
+	if _, err := j.Apply(t.Context(), journal.Request{Reason: "because"},
+		knob.Setting{Knob: "sysctl:net.core.rmem_max", Value: "300000"}); err != nil {
 		t.Fatal(err)
 	}
-	if err := runs.In(durable.OS(), dir, runs.Tunes, 0).Save(runID, []byte("{\n  \"schema\": \"linerate.tune/1\",\n  \"n\": 1e400\n}\n")); err != nil {
+	if err := runs.In(durable.OS(), dir, runs.Tunes, 0).Save(runID,
+		[]byte("{\n  \"schema\": \"linerate.tune/1\",\n  \"n\": 1e400\n}\n")); err != nil {
 		t.Fatal(err)
 	}
-	if err := runs.In(durable.OS(), dir, runs.Measurements, 0).Save(measurementID, []byte(`{"schema":"linerate.measure/1"}`)); err != nil {
+	if err := runs.In(durable.OS(), dir, runs.Measurements, 0).Save(measurementID,
+		[]byte(`{"schema":"linerate.measure/1"}`)); err != nil {
 		t.Fatal(err)
 	}
 	return dir
@@ -47,7 +50,8 @@ func stateWith(t *testing.T) string {
 func openJournal(t *testing.T, dir string) *journal.Journal {
 	t.Helper()
 	j, err := journal.Open(journal.Options{
-		Dir: dir, Unguarded: true, BootID: "boot", Backend: knob.NewMemory(map[knob.ID]knob.Value{"sysctl:net.core.rmem_max": "200000"}),
+		Dir: dir, Unguarded: true, BootID: "boot",
+		Backend:  knob.NewMemory(map[knob.ID]knob.Value{"sysctl:net.core.rmem_max": "200000"}),
 		Identify: func(knob.ID) journal.Identity { return journal.Identity{} },
 	})
 	if err != nil {
@@ -331,7 +335,8 @@ func TestBadServer(t *testing.T) {
 			}()
 		}
 	}()
-	for _, text := range []string{"nonsense\n", "{}\n", "[]\n", `{"runs":["../x"]}` + "\n", `{"version":"v"`, strings.Repeat(" ", maxAnswer+10) + "\n"} {
+	for _, text := range []string{"nonsense\n", "{}\n", "[]\n", `{"runs":["../x"]}` + "\n", `{"version":"v"`,
+		strings.Repeat(" ", maxAnswer+10) + "\n"} {
 		say <- text
 		if c, err := connect(t.Context(), socket); err == nil {
 			t.Errorf("%.20q: believed", text)
@@ -347,7 +352,8 @@ func TestBadServer(t *testing.T) {
 }
 
 func FuzzQuestion(f *testing.F) {
-	for _, seed := range []string{`{"ask":"hello"}`, `{"ask":"run","id":"20261122-120000-0001"}`, `{"ask":"run","id":"../x"}`, `{"ask":"file"}`, `{}`, `null`, ``, `{"ask":"hello"}x`} {
+	for _, seed := range []string{`{"ask":"hello"}`, `{"ask":"run","id":"20261122-120000-0001"}`,
+		`{"ask":"run","id":"../x"}`, `{"ask":"file"}`, `{}`, `null`, ``, `{"ask":"hello"}x`} {
 		f.Add([]byte(seed))
 	}
 	f.Fuzz(func(t *testing.T, line []byte) {
@@ -363,7 +369,8 @@ func FuzzQuestion(f *testing.F) {
 
 func FuzzAnswer(f *testing.F) {
 	for _, seed := range []string{
-		`{"version":"v","state":"/s"}`, `{"runs":["20261122-120000-0001"]}`, `{"runs":["x"]}`, `{"document":{"a":[1e999]}}`, `{"error":"x","missing":true}`,
+		`{"version":"v","state":"/s"}`, `{"runs":["20261122-120000-0001"]}`, `{"runs":["x"]}`,
+		`{"document":{"a":[1e999]}}`, `{"error":"x","missing":true}`,
 		`{"changes":[{"id":"0001","time":"2026-11-22T12:00:00Z"}]}`, `{}`, ``,
 	} {
 		f.Add([]byte(seed))

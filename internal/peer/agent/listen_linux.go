@@ -171,7 +171,8 @@ func safeDirectory(dir string) error {
 	}
 	owner, ok := info.Sys().(*syscall.Stat_t)
 	if !ok || owner.Uid != 0 && owner.Uid != uint32(os.Geteuid()) {
-		return fmt.Errorf("directory %s: belongs to user %d, who could put another socket in place of ours: %w", dir, owner.Uid, fs.ErrPermission)
+		return fmt.Errorf("directory %s: belongs to user %d, who could put another socket in place of ours: %w", dir,
+			owner.Uid, fs.ErrPermission)
 	}
 	if info.Mode().Perm()&0o022 != 0 {
 		return fmt.Errorf("directory %s: others can write to it (mode %04o) and could put another socket in place of ours: %w", dir, info.Mode().Perm(), fs.ErrPermission)

@@ -57,13 +57,16 @@ type server struct {
 	done    bool
 }
 
-func newServer(c Config, listener net.Listener, identify func(net.Conn) (peer, error), uid uint32, group int64) *server {
+func newServer(c Config, listener net.Listener, identify func(net.Conn) (peer, error), uid uint32,
+	group int64) *server {
 	if c.Log == nil {
 		c.Log = func(string) {}
 	}
 	return &server{
-		Config: c, listener: listener, identify: identify, uid: uid, group: group, answering: make(chan struct{}, maxAnswering),
-		silent: silentFor, reading: readWithin, now: time.Now, users: make(map[uint32]int), open: make(map[net.Conn]bool),
+		Config: c, listener: listener, identify: identify, uid: uid, group: group,
+		answering: make(chan struct{}, maxAnswering),
+		silent:    silentFor, reading: readWithin, now: time.Now, users: make(map[uint32]int),
+		open: make(map[net.Conn]bool),
 	}
 }
 

@@ -102,11 +102,13 @@ func TestSocket(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		if err := start(filepath.Join(t.TempDir(), strings.Repeat("x", 120))); err == nil || !strings.Contains(err.Error(), "at most 107") {
+		if err := start(filepath.Join(t.TempDir(), strings.Repeat("x", 120))); err == nil ||
+			!strings.Contains(err.Error(), "at most 107") {
 			t.Errorf("a long name: %v", err)
 		}
 		var none *GroupError
-		if err := Serve(t.Context(), Config{Socket: socket, Group: "no-such-group"}, nil); !errors.As(err, &none) || !strings.Contains(none.Hint(), "groupadd") {
+		if err := Serve(t.Context(), Config{Socket: socket, Group: "no-such-group"}, nil); !errors.As(err, &none) ||
+			!strings.Contains(none.Hint(), "groupadd") {
 			t.Errorf("no such group: %v", err)
 		}
 	})
@@ -125,7 +127,8 @@ func TestSocket(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		cmd := exec.Command("/bin/sh", "-c", `LISTEN_PID=$$ LISTEN_FDS=1 exec "$0" -test.run=^TestHelperServe$`, os.Args[0])
+		cmd := exec.Command("/bin/sh", "-c", `LISTEN_PID=$$ LISTEN_FDS=1 exec "$0" -test.run=^TestHelperServe$`,
+			os.Args[0])
 		cmd.Env = append(os.Environ(), "AGENT_TEST_SERVE="+dir)
 		cmd.ExtraFiles = []*os.File{f}
 		cmd.Stderr = os.Stderr
@@ -150,7 +153,8 @@ func TestSocket(t *testing.T) {
 // as one.
 func TestHelperServe(t *testing.T) {
 	if dir := os.Getenv("AGENT_TEST_SERVE"); dir != "" {
-		t.Fatal(Serve(context.Background(), Config{Local: Local{Dir: dir}, Version: "v", Socket: "/nonexistent/agent.sock"}, nil))
+		t.Fatal(Serve(context.Background(),
+			Config{Local: Local{Dir: dir}, Version: "v", Socket: "/nonexistent/agent.sock"}, nil))
 	}
 }
 

@@ -35,7 +35,8 @@ func TestUnits(t *testing.T) {
 		t.Errorf("verify: %v\n%s", err, out)
 	}
 	// 1.3 is what systemd 252 gives: the network namespace has to be the host's, and the user root.
-	if out, err := exec.Command("systemd-analyze", "security", "--offline=true", "--threshold=15", files[0]).CombinedOutput(); err != nil {
+	if out, err := exec.Command("systemd-analyze", "security", "--offline=true", "--threshold=15",
+		files[0]).CombinedOutput(); err != nil {
 		t.Errorf("security: %v\n%s", err, out)
 	}
 	for name, want := range map[string]string{

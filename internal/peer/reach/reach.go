@@ -106,7 +106,8 @@ func echoes(name, own string) Runner {
 	o := icmp.ClientOptions{Sample: host.Root{}.Counters, HostName: own}
 	return func(ctx context.Context, spec traffic.Spec, _ func(traffic.Interval)) (*traffic.Result, error) {
 		if spec.Test != traffic.Ping && spec.Test != traffic.MTU {
-			return nil, fmt.Errorf("%w: icmp://%s answers echo requests and nothing else: ping and mtu can be measured", traffic.ErrBadSpec, name)
+			return nil, fmt.Errorf("%w: icmp://%s answers echo requests and nothing else: ping and mtu can be measured",
+				traffic.ErrBadSpec, name)
 		}
 		return icmp.Run(ctx, name, spec, o)
 	}
@@ -132,7 +133,8 @@ func Suite(scheme string, streams int, duration, interval time.Duration) []traff
 // All measures tests one after the other. One of several that gets no answer (echoes are often
 // filtered), or that the far end does not want to run, must not hide the others: it is missing. Any
 // other error breaks off. Without any result there is always an error.
-func All(specs []traffic.Spec, measure func(traffic.Spec) (*traffic.Result, error)) (results []traffic.Result, missing []string, broken error) {
+func All(specs []traffic.Spec, measure func(traffic.Spec) (*traffic.Result, error)) (results []traffic.Result,
+	missing []string, broken error) {
 	var first error
 	for _, spec := range specs {
 		r, err := measure(spec)

@@ -23,7 +23,8 @@ func TestHost(t *testing.T) {
 			t.Errorf("%s: %q, %v; want %q", c.target, got, err, c.want)
 		}
 	}
-	for _, target := range []string{"", "icmp://", "icmp://ssh://far", "iperf3://:5201", "ftp://far", "iperf3://me@far", "ssh://", "a b"} {
+	for _, target := range []string{"", "icmp://", "icmp://ssh://far", "iperf3://:5201", "ftp://far", "iperf3://me@far",
+		"ssh://", "a b"} {
 		if got, err := Host(target); !errors.Is(err, peer.ErrTarget) {
 			t.Errorf("%q: %q, %v; want %v", target, got, err, peer.ErrTarget)
 		}
@@ -33,7 +34,8 @@ func TestHost(t *testing.T) {
 // TestSuiteKeepsWhatItHas checks that a test of the suite that cannot run takes nothing from those
 // that did.
 func TestSuiteKeepsWhatItHas(t *testing.T) {
-	specs := []traffic.Spec{{Test: traffic.Ping, Direction: traffic.Up}, {Test: traffic.Stream, Direction: traffic.Up}, {Test: traffic.Stream, Direction: traffic.Down}}
+	specs := []traffic.Spec{{Test: traffic.Ping, Direction: traffic.Up}, {Test: traffic.Stream, Direction: traffic.Up},
+		{Test: traffic.Stream, Direction: traffic.Down}}
 	refused := fmt.Errorf("%w: too fast", traffic.ErrRefused)
 	silent := fmt.Errorf("ping: %w", traffic.ErrNoAnswer)
 	gone := fmt.Errorf("stream: %w", traffic.ErrPeerGone)
@@ -60,7 +62,8 @@ func TestSuiteKeepsWhatItHas(t *testing.T) {
 				n++
 				return &traffic.Result{Test: s.Test}, tc.errs[n-1]
 			})
-			if len(results) != tc.wantResults || len(missing) != tc.wantMissing || !errors.Is(err, tc.wantErr) || n != len(tc.errs) {
+			if len(results) != tc.wantResults || len(missing) != tc.wantMissing || !errors.Is(err, tc.wantErr) ||
+				n != len(tc.errs) {
 				t.Errorf("%d results, missing %q, %v after %d tests", len(results), missing, err, n)
 			}
 		})

@@ -49,25 +49,31 @@ func newLadder(d *report.TuneDocument) *ladder {
 	}
 	for i, t := range d.Trials {
 		r := rung{
-			Number: strconv.Itoa(i + 1), Side: string(t.Side), Knob: string(t.Knob), From: words.Value(t.From), To: words.Value(t.To), Why: t.Why, Reason: t.Reason,
-			Effect: words.Times(t.Ratio), Interval: words.Interval(t.Effect), Pairs: words.Count(t.Pairs), Verdict: words.Trial(t),
-			Class: string(t.Verdict), Shape: shape(t.Verdict),
+			Number: strconv.Itoa(i + 1), Side: string(t.Side), Knob: string(t.Knob), From: words.Value(t.From),
+			To: words.Value(t.To), Why: t.Why, Reason: t.Reason,
+			Effect: words.Times(t.Ratio), Interval: words.Interval(t.Effect), Pairs: words.Count(t.Pairs),
+			Verdict: words.Trial(t),
+			Class:   string(t.Verdict), Shape: shape(t.Verdict),
 		}
 		r.place(t.Effect, scale)
 		l.Rows = append(l.Rows, r)
 	}
 	if len(d.Kept) > 0 && d.Final != nil && d.Final.Ratio > 0 {
 		r := rung{
-			Number: "Σ", Knob: "all kept changes together", Reason: "measured anew against the original settings", Effect: words.Times(d.Final.Ratio),
-			Interval: words.Interval(*d.Final), Pairs: words.Count(d.Final.Pairs), Verdict: "proved", Class: "kept total", Shape: shape(tune.Kept),
+			Number: "Σ", Knob: "all kept changes together", Reason: "measured anew against the original settings",
+			Effect:   words.Times(d.Final.Ratio),
+			Interval: words.Interval(*d.Final), Pairs: words.Count(d.Final.Pairs), Verdict: "proved",
+			Class: "kept total", Shape: shape(tune.Kept),
 		}
 		r.place(*d.Final, scale)
 		l.Rows = append(l.Rows, r)
 	}
 	if k := d.Soak; k != nil {
 		r := rung{
-			Number: "⧗", Knob: "the same after " + unit.FormatSeconds(k.Waited) + " in force", Reason: k.Reason, Effect: words.Times(k.Ratio),
-			Interval: words.Interval(k.Effect), Pairs: words.Count(k.Pairs), Verdict: "taken back", Class: string(tune.RevertedUnproven), Shape: shape(tune.RevertedUnproven),
+			Number: "⧗", Knob: "the same after " + unit.FormatSeconds(k.Waited) + " in force", Reason: k.Reason,
+			Effect:   words.Times(k.Ratio),
+			Interval: words.Interval(k.Effect), Pairs: words.Count(k.Pairs), Verdict: "taken back",
+			Class: string(tune.RevertedUnproven), Shape: shape(tune.RevertedUnproven),
 		}
 		switch {
 		case k.Untested:
@@ -164,7 +170,8 @@ func ladderScale(d *report.TuneDocument) logScale {
 // Candidates are in order of importance, so that the ones that matter take their places before
 // others come too close.
 func (s logScale) ticks() []tick {
-	candidates := []float64{1, 2, 0.5, 4, 10, 0.1, 0.25, 1.1, 0.9, 1.5, 3, 0.8, 1.25, 1.05, 0.95, 5, 8, 20, 50, 100, 1000, 0.01}
+	candidates := []float64{1, 2, 0.5, 4, 10, 0.1, 0.25, 1.1, 0.9, 1.5, 3, 0.8, 1.25, 1.05, 0.95, 5, 8, 20, 50,
+		100, 1000, 0.01}
 	var chosen []float64
 	for _, c := range candidates {
 		if at := stretched(c); at < s.low || at > s.high {

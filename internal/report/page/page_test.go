@@ -38,7 +38,8 @@ func document(t testing.TB, name string) *report.TuneDocument {
 // is missing.
 func harmless(t *testing.T, page string) {
 	t.Helper()
-	for _, bad := range []string{"<script", "http://", "https://", "url(", "@import", "<link", "<img", "<iframe", "NaN", "Inf%", "ZgotmplZ", "%!", "\x1b", "\u202e"} {
+	for _, bad := range []string{"<script", "http://", "https://", "url(", "@import", "<link", "<img", "<iframe", "NaN",
+		"Inf%", "ZgotmplZ", "%!", "\x1b", "\u202e"} {
 		if strings.Contains(page, bad) {
 			t.Errorf("the page has %q", bad)
 		}
@@ -47,7 +48,8 @@ func harmless(t *testing.T, page string) {
 		t.Errorf("the page has a handler: %s", on)
 	}
 	for _, tag := range []string{"section", "svg", "table", "details", "div", "ul"} {
-		if open, closed := strings.Count(page, "<"+tag+">")+strings.Count(page, "<"+tag+" "), strings.Count(page, "</"+tag+">"); open != closed {
+		if open, closed := strings.Count(page, "<"+tag+">")+strings.Count(page, "<"+tag+" "),
+			strings.Count(page, "</"+tag+">"); open != closed {
 			t.Errorf("%d times <%s>, %d times </%s>", open, tag, closed, tag)
 		}
 	}
@@ -55,7 +57,8 @@ func harmless(t *testing.T, page string) {
 
 // TestPages: every kind of run has its golden page.
 func TestPages(t *testing.T) {
-	for _, name := range []string{"tune", "tune-nothing", "tune-latency", "tune-hostile", "tune-soak", "tune-soak-lost", "tune-from-nothing", "report", "report-stricter", "report-unfinished"} {
+	for _, name := range []string{"tune", "tune-nothing", "tune-latency", "tune-hostile", "tune-soak", "tune-soak-lost",
+		"tune-from-nothing", "report", "report-stricter", "report-unfinished"} {
 		t.Run(name, func(t *testing.T) {
 			d := document(t, name)
 			var b bytes.Buffer
@@ -123,7 +126,8 @@ func TestMarks(t *testing.T) {
 			t.Errorf("%d marks of class %s, want %d", got, class, n)
 		}
 	}
-	for _, want := range []string{"does not count: 7 % of the CPU time", "<td>7 % of the CPU time", "needed: ×", `class="need"`, "linerate undo --all", "The seed of the coin was 7"} {
+	for _, want := range []string{"does not count: 7 % of the CPU time", "<td>7 % of the CPU time", "needed: ×",
+		`class="need"`, "linerate undo --all", "The seed of the coin was 7"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("the page lacks %q", want)
 		}

@@ -36,7 +36,8 @@ func (s *sheet) ladder(l *ladder) {
     <tr><th></th><th>side</th><th>knob</th><th>from</th><th>to</th><th class="r">pairs</th><th class="r">effect</th><th>interval</th><th>verdict</th></tr>
     `)
 	for _, r := range l.Rows {
-		s.put(`<tr><td>{}</td><td>{}</td><td class="mono">{}</td><td class="mono">{}</td><td class="mono">{}</td>`, r.Number, r.Side, r.Knob, r.From, r.To)
+		s.put(`<tr><td>{}</td><td>{}</td><td class="mono">{}</td><td class="mono">{}</td><td class="mono">{}</td>`,
+			r.Number, r.Side, r.Knob, r.From, r.To)
 		s.put(`<td class="r">{}</td><td class="r strong">{}</td><td>{}</td><td>{}</td></tr>
     `, r.Pairs, r.Effect, r.Interval, r.Verdict)
 	}

@@ -179,7 +179,8 @@ func (s *sheet) ablation(all []ablationView) {
   <div class="scroll"><table><tr><th>side</th><th>knob</th><th class="r">effect</th><th>interval</th><th></th></tr>
   `)
 	for _, a := range all {
-		s.put(`<tr><td>{}</td><td class="mono">{}</td><td class="r">{}</td><td>{}</td><td>{}</td></tr>`, a.Side, a.Knob, a.Effect, a.Interval, a.Result)
+		s.put(`<tr><td>{}</td><td class="mono">{}</td><td class="r">{}</td><td>{}</td><td>{}</td></tr>`, a.Side, a.Knob,
+			a.Effect, a.Interval, a.Result)
 	}
 	s.put(`
   </table></div>

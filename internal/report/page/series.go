@@ -80,7 +80,8 @@ func newSeries(d *report.TuneDocument) *series {
 	if len(d.Segments) == 0 || first < 0 || end <= 0 || top <= 0 || math.IsInf(end, 0) || math.IsInf(top*1.08, 0) {
 		return nil
 	}
-	t := &series{Height: stripHeight + plotHeight + axisHeight, PlotTop: stripHeight, PlotBottom: stripHeight + plotHeight}
+	t := &series{Height: stripHeight + plotHeight + axisHeight, PlotTop: stripHeight,
+		PlotBottom: stripHeight + plotHeight}
 	base := 0.0
 	if bottom > top*2/3 {
 		t.Cut = true
@@ -99,16 +100,21 @@ func newSeries(d *report.TuneDocument) *series {
 	}
 	for i, anchor := range []string{"start", "middle", "middle", "middle", "end"} {
 		share := float64(i) / 4
-		t.Times = append(t.Times, tick{At: percentOf(share), Label: unit.FormatSeconds(math.Round(axis.seconds(share))), Anchor: anchor})
+		t.Times = append(t.Times, tick{At: percentOf(share), Label: unit.FormatSeconds(math.Round(axis.seconds(share))),
+			Anchor: anchor})
 	}
 	for _, s := range d.Segments {
-		p := point{X: percentOf(x(s.StartSeconds + s.DurationSeconds/2)), Y: pixels(height(s.Objective)), Class: "a", Shape: circle,
-			Title: fmt.Sprintf("%s, pair %d, %s: %s", partName(s), s.Pair+1, armName(s), words.Quantity(d, s.Objective))}
+		p := point{X: percentOf(x(s.StartSeconds + s.DurationSeconds/2)), Y: pixels(height(s.Objective)), Class: "a",
+			Shape: circle,
+			Title: fmt.Sprintf("%s, pair %d, %s: %s", partName(s), s.Pair+1, armName(s),
+				words.Quantity(d, s.Objective))}
 		switch {
 		case s.Discard != "":
 			p.Class, p.Shape = "discarded", cross
 			p.Title += " — does not count: " + s.Discard
-			t.Discarded = append(t.Discarded, discarded{unit.FormatSeconds(s.StartSeconds), partName(s) + ", " + armName(s), words.Quantity(d, s.Objective), s.Discard})
+			t.Discarded = append(t.Discarded,
+				discarded{unit.FormatSeconds(s.StartSeconds), partName(s) + ", " + armName(s),
+					words.Quantity(d, s.Objective), s.Discard})
 		case s.Phase == tune.PhaseLevels:
 			p.Class, p.Shape, t.Searched = "level", square, true
 		case s.Arm == "B":
@@ -123,7 +129,8 @@ func newSeries(d *report.TuneDocument) *series {
 	}{{d.Baseline, "a", "before"}, {d.After, "b", "after"}} {
 		if f.figure != nil && f.figure.Objective >= base && f.figure.Objective <= top {
 			at := height(f.figure.Objective)
-			t.Levels = append(t.Levels, levelLine{pixels(at), pixels(at - 9), f.class, f.name + " " + words.Quantity(d, f.figure.Objective)})
+			t.Levels = append(t.Levels,
+				levelLine{pixels(at), pixels(at - 9), f.class, f.name + " " + words.Quantity(d, f.figure.Objective)})
 		}
 	}
 	return t
@@ -222,7 +229,8 @@ func bands(d *report.TuneDocument, x func(float64) float64) []band {
 			j++
 		}
 		from, to := d.Segments[i].StartSeconds, d.Segments[j-1].StartSeconds+d.Segments[j-1].DurationSeconds
-		b := band{X: percentOf(x(from)), Width: percentOf(x(max(to-from, 0))), Middle: percentOf(x((from + to) / 2)), Odd: len(all)%2 == 1}
+		b := band{X: percentOf(x(from)), Width: percentOf(x(max(to-from, 0))), Middle: percentOf(x((from + to) / 2)),
+			Odd: len(all)%2 == 1}
 		switch this.phase {
 		case tune.PhasePilot:
 			b.Label, b.Title = "noise", "the same settings twice, to see the noise"

@@ -82,7 +82,8 @@ func TestOnlyConstantsAreMarkup(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if !strings.HasSuffix(file, "_test.go") && (strings.Contains(string(b), "markup(") || strings.Count(string(b), ".b.Write") > 0 && file != "sheet.go") {
+		if !strings.HasSuffix(file, "_test.go") &&
+			(strings.Contains(string(b), "markup(") || strings.Count(string(b), ".b.Write") > 0 && file != "sheet.go") {
 			t.Errorf("%s makes markup of a value, or writes past put", file)
 		}
 	}

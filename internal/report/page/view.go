@@ -84,7 +84,8 @@ func newView(d *report.TuneDocument, again *tune.Reanalysis) view {
 		Verdict: verdict, Sentence: sentence, Tone: "quiet", Run: d.Run,
 		Host: cmp.Or(d.Host.Name, "near"), Target: d.Target, Goal: d.Goal,
 		Made: d.Time.Format("2 January 2006, 15:04 MST"), Version: d.Linerate, State: string(d.State),
-		Bars: bars(d), Rows: rows(d), Series: newSeries(d), Ladder: newLadder(d), Method: method(d), Warnings: d.Warnings,
+		Bars: bars(d), Rows: rows(d), Series: newSeries(d), Ladder: newLadder(d), Method: method(d),
+		Warnings: d.Warnings,
 	}
 	if d.Seconds > 0 {
 		v.Took = unit.FormatSeconds(d.Seconds)
@@ -103,7 +104,8 @@ func newView(d *report.TuneDocument, again *tune.Reanalysis) view {
 		v.Findings = append(v.Findings, viewFinding(f))
 	}
 	for _, a := range d.Ablation {
-		v.Ablation = append(v.Ablation, ablationView{string(a.Side), string(a.Knob), words.Times(a.Ratio), words.Interval(a.Effect), words.Needed(a)})
+		v.Ablation = append(v.Ablation, ablationView{string(a.Side), string(a.Knob), words.Times(a.Ratio),
+			words.Interval(a.Effect), words.Needed(a)})
 	}
 	if d.Interaction != nil {
 		v.Together = words.Together(d.Interaction)
@@ -112,7 +114,8 @@ func newView(d *report.TuneDocument, again *tune.Reanalysis) view {
 		v.Soaked = words.Soaked(d.Soak)
 	}
 	for _, c := range d.Changes {
-		v.Changes = append(v.Changes, changeView{c.ID, c.Side, string(c.Knob), words.Value(c.From), words.Value(c.To), string(c.State)})
+		v.Changes = append(v.Changes, changeView{c.ID, c.Side, string(c.Knob), words.Value(c.From), words.Value(c.To),
+			string(c.State)})
 	}
 	if again != nil {
 		v.Again = viewAgain(again)
@@ -193,7 +196,8 @@ func viewAgain(r *tune.Reanalysis) *againView {
 		return v
 	}
 	for _, c := range r.Comparisons {
-		row := againRow{What: words.Comparison(c), Pairs: words.Count(c.Again.Pairs), Effect: words.Times(c.Again.Ratio), Interval: words.Interval(c.Again),
+		row := againRow{What: words.Comparison(c), Pairs: words.Count(c.Again.Pairs),
+			Effect: words.Times(c.Again.Ratio), Interval: words.Interval(c.Again),
 			Now: words.Verdict(c.Judged), Differs: c.Differs}
 		if c.Decided != "" {
 			row.Was = words.Verdict(c.Decided)
@@ -213,11 +217,14 @@ func viewAgain(r *tune.Reanalysis) *againView {
 func method(d *report.TuneDocument) []string {
 	var all []string
 	if p := d.Pilot; p != nil {
-		all = append(all, fmt.Sprintf("First %d pairs were measured without any change. Such a pair scatters by %s here, so gains from %s on can be proven.",
+		all = append(all, fmt.Sprintf(
+			"First %d pairs were measured without any change. Such a pair scatters by %s here, so gains from %s on can be proven.",
 			p.Pairs, unit.FormatPercent(p.PairNoise), unit.FormatPercent(p.ResolvableEffect)))
 	}
 	if len(d.Segments) > 0 {
-		text := fmt.Sprintf("%d segments were measured, each with new connections, in pairs whose order a coin decided.", len(d.Segments))
+		text := fmt.Sprintf(
+			"%d segments were measured, each with new connections, in pairs whose order a coin decided.",
+			len(d.Segments))
 		switch {
 		case d.Discarded == 1:
 			text += " One was disturbed from outside and does not count."
@@ -228,14 +235,17 @@ func method(d *report.TuneDocument) []string {
 			"A change is kept only when the lower end of its interval beats the smallest useful effect and no guard-rail is proven worse than its bound. Everything else is taken back.")
 	}
 	if d.Final != nil && d.Final.Pairs > 0 && len(d.Kept) > 0 {
-		all = append(all, fmt.Sprintf("The kept set was then measured anew against the original settings, %d pairs; that is the number at the top.", d.Final.Pairs))
+		all = append(all, fmt.Sprintf(
+			"The kept set was then measured anew against the original settings, %d pairs; that is the number at the top.", d.Final.Pairs))
 	}
 	if d.Partial {
 		all = append(all, "The time ran out before every candidate was tried.")
 	}
 	if r := d.Design; r != nil {
-		all = append(all, fmt.Sprintf("Decisions were taken after %s pairs only, with the chance of a false one spread over these looks: %s confidence in all. The seed of the coin was %s.",
-			strings.Trim(strings.ReplaceAll(fmt.Sprint(r.Looks), " ", ", "), "[]"), unit.FormatPercent(r.Confidence), r.Seed))
+		all = append(all, fmt.Sprintf(
+			"Decisions were taken after %s pairs only, with the chance of a false one spread over these looks: %s confidence in all. The seed of the coin was %s.",
+			strings.Trim(strings.ReplaceAll(fmt.Sprint(r.Looks), " ", ", "), "[]"),
+			unit.FormatPercent(r.Confidence), r.Seed))
 	}
 	return all
 }

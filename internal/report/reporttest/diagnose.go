@@ -14,7 +14,8 @@ func diagnosis() *report.DiagnoseDocument {
 	limit.Remedy.Proof = "Measure with the new value and with the old one by turns: the rate must grow by as much as the window does, and the idle round trip must stay."
 	limit.Evidence = append(limit.Evidence, []diagnose.Evidence{
 		{Name: "congestion window, mean", Value: 812e3, Unit: "bytes", Source: "tcp_info tcpi_snd_cwnd (near)"},
-		{Name: "rate that this window allows", Value: 231.3e6, Unit: "bits_per_second", Source: "window / round trip under load"},
+		{Name: "rate that this window allows", Value: 231.3e6, Unit: "bits_per_second",
+			Source: "window / round trip under load"},
 		{Name: "receive buffer", Value: 1048576.0, Unit: "bytes", Source: "SO_RCVBUF (far)"},
 		{Name: "net.ipv4.tcp_rmem", Value: "4096 87380 1048576", Source: "sysctl (far)"},
 	}...)
@@ -23,13 +24,16 @@ func diagnosis() *report.DiagnoseDocument {
 		"Not the congestion window (bbr): it stood at 793 KiB, and 575 KiB were in flight.")
 	second := diagnose.Finding{
 		Code: evidence.UDPSocketOverflow, Severity: diagnose.Warning, Confidence: 0.8, Where: "far",
-		Title:    "Of the datagrams for port 514 of the far host 1.2 % found no room in the socket.",
-		Evidence: []diagnose.Evidence{{Name: "refused", Value: 5210.0, Unit: "packets", Source: "Udp.RcvbufErrors (far)"}},
-		Remedy:   diagnose.Remedy{Text: "Let the program read faster, or raise net.core.rmem_max and what it asks for."},
+		Title: "Of the datagrams for port 514 of the far host 1.2 % found no room in the socket.",
+		Evidence: []diagnose.Evidence{{Name: "refused", Value: 5210.0, Unit: "packets",
+			Source: "Udp.RcvbufErrors (far)"}},
+		Remedy: diagnose.Remedy{
+			Text: "Let the program read faster, or raise net.core.rmem_max and what it asks for."},
 	}
 	blind := []diagnose.Blind{
 		{What: "the probe mtu", Why: "icmp echo: no answer to 3 packets", Lowers: 0.1},
-		{What: "eth0 rings, eth0 coalesce (far)", Why: "not permitted: ethtool rings: operation not permitted", Lowers: 0.1, Of: []diagnose.Code{evidence.Healthy}},
+		{What: "eth0 rings, eth0 coalesce (far)", Why: "not permitted: ethtool rings: operation not permitted",
+			Lowers: 0.1, Of: []diagnose.Code{evidence.Healthy}},
 		{What: "eth0 pause (near)", Why: "not supported: operation not supported", Lowers: 0.05},
 		{What: "eth0 pause (far)", Why: "not supported: operation not supported", Lowers: 0.05},
 	}
@@ -42,16 +46,18 @@ func diagnosis() *report.DiagnoseDocument {
 		Probes:  map[diagnose.Probe]traffic.Result{evidence.ProbeStreams: streams, evidence.ProbePaced: paced},
 		Refused: map[diagnose.Probe]string{evidence.ProbeMTU: "icmp echo: no answer to 3 packets"},
 	}
-	return report.NewDiagnose(Envelope(), "192.0.2.7:7070", c, []diagnose.Finding{findings[0], second, findings[1]}, blind)
+	return report.NewDiagnose(Envelope(), "192.0.2.7:7070", c,
+		[]diagnose.Finding{findings[0], second, findings[1]}, blind)
 }
 
 // passive is a verdict on a host that nobody loads.
 func passive() *report.DiagnoseDocument {
 	quiet := diagnose.Finding{
 		Code: evidence.Healthy, Severity: diagnose.Info, Confidence: 0.6, Where: "near",
-		Title:    "No fault showed in 3.00 s, in which this host moved 412 Mb/s in both directions together.",
-		Evidence: []diagnose.Evidence{{Name: "moved by the interfaces, both directions", Value: 412e6, Unit: "bits_per_second", Source: "rx_bytes + tx_bytes (near)"}},
-		Remedy:   diagnose.Remedy{Text: "Run `linerate diagnose TARGET` to see what limits a path."},
+		Title: "No fault showed in 3.00 s, in which this host moved 412 Mb/s in both directions together.",
+		Evidence: []diagnose.Evidence{{Name: "moved by the interfaces, both directions", Value: 412e6,
+			Unit: "bits_per_second", Source: "rx_bytes + tx_bytes (near)"}},
+		Remedy: diagnose.Remedy{Text: "Run `linerate diagnose TARGET` to see what limits a path."},
 	}
 	c := diagnose.Case{Watched: []evidence.Span{{Side: "near", Seconds: 3.0004}}}
 	return report.NewDiagnose(Envelope(), "", c, []diagnose.Finding{quiet}, nil)
@@ -60,10 +66,13 @@ func passive() *report.DiagnoseDocument {
 // entries are one code with a rule and one without.
 func entries() (rule, reserved diagnose.Entry) {
 	rule = diagnose.Entry{
-		Code: evidence.PathLoss, Title: "the path loses packets", Meaning: "Segments are lost outside of both hosts, and the sender slows down for each of them.",
-		Shows: "Segments sent again and no local counter that explains them.", ConfusedWith: "A full bottleneck, whose queue drops what does not fit.",
-		Remedy: "Repair the path, or use a congestion control that does not take each loss for congestion.",
-		Proof:  "Send datagrams at half of the rate: the same part of them is lost.", Rule: true,
+		Code: evidence.PathLoss, Title: "the path loses packets",
+		Meaning:      "Segments are lost outside of both hosts, and the sender slows down for each of them.",
+		Shows:        "Segments sent again and no local counter that explains them.",
+		ConfusedWith: "A full bottleneck, whose queue drops what does not fit.",
+		Remedy:       "Repair the path, or use a congestion control that does not take each loss for congestion.",
+		Proof:        "Send datagrams at half of the rate: the same part of them is lost.", Rule: true,
 	}
-	return rule, diagnose.Entry{Code: evidence.PauseFrames, Title: "the other end of the cable says stop", Meaning: "Pause frames hold the card."}
+	return rule, diagnose.Entry{Code: evidence.PauseFrames, Title: "the other end of the cable says stop",
+		Meaning: "Pause frames hold the card."}
 }

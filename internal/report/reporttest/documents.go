@@ -31,21 +31,27 @@ func Documents(t testing.TB) []Document {
 	severalHere := report.NewKnobs(Envelope(), knobs(), knobsNow())
 	several := report.NewKnobs(Envelope(), knobs(), nil)
 	scenarios := report.NewLabList(Envelope(), []report.LabEntry{
-		{Scenario: "receive-window", Title: "The receiver's buffers are those of an old default", About: "A long story.", Expected: "receive-window-limited", Tunable: true, Knobs: []string{"sysctl:net.ipv4.tcp_rmem"}},
-		{Scenario: "path-loss", Title: "The path loses packets and the sender's congestion control takes each loss for congestion", About: "Another.", Expected: "path-loss", Tunable: true},
+		{Scenario: "receive-window", Title: "The receiver's buffers are those of an old default",
+			About: "A long story.", Expected: "receive-window-limited", Tunable: true,
+			Knobs: []string{"sysctl:net.ipv4.tcp_rmem"}},
+		{Scenario: "path-loss",
+			Title: "The path loses packets and the sender's congestion control takes each loss for congestion",
+			About: "Another.", Expected: "path-loss", Tunable: true},
 		{Scenario: "healthy", Title: "Nothing is wrong", About: "No fault.", Expected: "healthy"},
 	})
 	matrix := report.NewMatrix(Envelope(), Matrix())
 	tuned := report.NewTuneMatrix(Envelope(), TuneMatrix())
 	serve := report.NewServe(Envelope())
-	serve.Listen, serve.Port, serve.Key, serve.Command = "[::]:7070", 7070, "HHEV-S9H6-89S6-T420-9RK6-RFAV-GW1Z", "linerate measure THIS-HOST:7070 --key HHEV-S9H6-89S6-T420-9RK6-RFAV-GW1Z"
+	serve.Listen, serve.Port, serve.Key, serve.Command = "[::]:7070", 7070, "HHEV-S9H6-89S6-T420-9RK6-RFAV-GW1Z",
+		"linerate measure THIS-HOST:7070 --key HHEV-S9H6-89S6-T420-9RK6-RFAV-GW1Z"
 	serve.Accepting = []report.ServeDialect{{Dialect: "iperf3", Listen: "[::]:5201"}}
 	all := []Document{
 		{"serve", serve},
 		{"export", exported(t)},
 		{"boot-recovery", bootRecovery()},
 		{"hub-check", report.NewHubCheck(Envelope(), report.HubCheckDocument{
-			File: "/etc/linerate-hub/hub.yaml", Listen: "127.0.0.1:7071", Data: "/var/lib/linerate-hub", RetentionSeconds: 1296000, MaxSizeBytes: 4e9,
+			File: "/etc/linerate-hub/hub.yaml", Listen: "127.0.0.1:7071", Data: "/var/lib/linerate-hub",
+			RetentionSeconds: 1296000, MaxSizeBytes: 4e9,
 			Schedules: []string{"to-backup"}, Alerts: []string{"link-down"},
 		})},
 		{"agent", report.NewAgent(Envelope(), "/run/linerate/agent.sock", "linerate", "/var/lib/linerate")},
@@ -67,13 +73,17 @@ func Documents(t testing.TB) []Document {
 		{"lab-list", scenarios},
 		{"lab-matrix", matrix},
 		{"lab-tune", tuned},
-		{"error", report.NewError("connect 192.0.2.7:7070: connection refused", "run `linerate serve` on the other host", 12)},
+		{"error", report.NewError("connect 192.0.2.7:7070: connection refused",
+			"run `linerate serve` on the other host", 12)},
 	}
 	all = append(all, persistDocuments()...)
 	all = append(all, topDocuments()...)
-	all = append(all, Document{"check-advice", judgedAdvice()}, Document{"check-advice-empty", report.NewCheckAdvice(Envelope(), "empty.conf", 1, advice.Windows, nil, nil)})
-	for name, run := range map[string]report.TuneRun{"tune": Run(), "tune-nothing": nothingRun(), "tune-latency": latencyRun(), "tune-hostile": hostileRun(),
-		"tune-soak": soakedRun(true), "tune-soak-lost": soakedRun(false), "tune-from-nothing": brokenPathRun(), "tune-short": shortRun()} {
+	all = append(all, Document{"check-advice", judgedAdvice()},
+		Document{"check-advice-empty", report.NewCheckAdvice(Envelope(), "empty.conf", 1, advice.Windows, nil, nil)})
+	for name, run := range map[string]report.TuneRun{"tune": Run(), "tune-nothing": nothingRun(),
+		"tune-latency": latencyRun(), "tune-hostile": hostileRun(),
+		"tune-soak": soakedRun(true), "tune-soak-lost": soakedRun(false), "tune-from-nothing": brokenPathRun(),
+		"tune-short": shortRun()} {
 		doc := report.NewTune(Envelope(), run)
 		all = append(all, Document{name, doc})
 	}

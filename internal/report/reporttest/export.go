@@ -18,7 +18,8 @@ func exported(t testing.TB) *report.ExportDocument {
 		Proof: &export.Proof{Run: "20261120-120000-7f3a", Target: "192.0.2.7", Goal: "throughput",
 			Effect: export.Effect{Ratio: 3.97, Low: 3.91, High: 4.03, Confidence: 0.95, Pairs: 10}},
 		Changes: []export.Change{
-			{ID: "0001", Knob: "sysctl:net.ipv4.conf.eth0.rp_filter", From: "1", To: "2", State: "committed", Why: "receive-window-limited",
+			{ID: "0001", Knob: "sysctl:net.ipv4.conf.eth0.rp_filter", From: "1", To: "2", State: "committed",
+				Why:   "receive-window-limited",
 				Proof: &export.Effect{Ratio: 3.91, Low: 3.84, High: 3.98, Confidence: 0.95, Pairs: 6}},
 			{ID: "0002", Knob: "irq:45/affinity", From: "0-3", To: "2", State: "persisted"},
 		},

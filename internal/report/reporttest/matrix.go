@@ -26,8 +26,10 @@ func Matrix() []report.MatrixCase {
 	}
 	return []report.MatrixCase{
 		with("policer", "mild", func(c *report.MatrixCase) { c.Found = found("healthy info") }),
-		with("policer", "plain", func(c *report.MatrixCase) { c.Found, c.Rank = found("path-loss warning", "policer notice"), 2 }),
-		with("policer", "gross", func(c *report.MatrixCase) { c.Found, c.Rank, c.Right = found("policer warning"), 1, true }),
+		with("policer", "plain",
+			func(c *report.MatrixCase) { c.Found, c.Rank = found("path-loss warning", "policer notice"), 2 }),
+		with("policer", "gross",
+			func(c *report.MatrixCase) { c.Found, c.Rank, c.Right = found("policer warning"), 1, true }),
 		with("bufferbloat", "gross", func(c *report.MatrixCase) {
 			c.Found = found("link-rate-reached info")
 			c.Warnings = []string{"this machine was 93 % busy with other work before the world was made"}
@@ -54,12 +56,16 @@ func Matrix() []report.MatrixCase {
 // TuneMatrix has a case of each sort: tuned, by transactions, not minimal, out of reach, broken
 // off, and not played.
 func TuneMatrix() []report.TuneMatrixCase {
-	rmem := report.NewTuneRemoval("sysctl:net.ipv4.tcp_rmem", "far", "4096 87380 174760", "4096 131072 8388608", 21, 19.5, 22.25)
-	spare := report.NewTuneRemoval("sysctl:net.ipv4.tcp_wmem", "near", "4096 16384 4194304", "4096 16384 8388608", 1.001, 0.99, 1.012)
+	rmem := report.NewTuneRemoval("sysctl:net.ipv4.tcp_rmem", "far", "4096 87380 174760", "4096 131072 8388608", 21,
+		19.5, 22.25)
+	spare := report.NewTuneRemoval("sysctl:net.ipv4.tcp_wmem", "near", "4096 16384 4194304", "4096 16384 8388608",
+		1.001, 0.99, 1.012)
 	with := func(scenario string, change func(c *report.TuneMatrixCase)) report.TuneMatrixCase {
 		c := report.TuneMatrixCase{
-			Scenario: scenario, Level: "gross", Ground: "namespace", Kernel: "6.18.1", Run: 1, Goal: "throughput", Found: "receive-window-limited",
-			Healthy: new(920e6), Before: new(43.4e6), After: new(941e6), Trials: 1, Seconds: 83.2, Ended: "confirmed", Undone: true, Warnings: []string{},
+			Scenario: scenario, Level: "gross", Ground: "namespace", Kernel: "6.18.1", Run: 1, Goal: "throughput",
+			Found:   "receive-window-limited",
+			Healthy: new(920e6), Before: new(43.4e6), After: new(941e6), Trials: 1, Seconds: 83.2, Ended: "confirmed",
+			Undone: true, Warnings: []string{},
 		}
 		change(&c)
 		c.Judge()
@@ -81,10 +87,12 @@ func TuneMatrix() []report.TuneMatrixCase {
 		}),
 		with("guest-napi-budget", func(c *report.TuneMatrixCase) { c.Ground, c.Before = "guest", new(915e6) }),
 		with("healthy", func(c *report.TuneMatrixCase) {
-			c.Level, c.Null, c.Found, c.Before, c.Trials, c.Ended = "", true, "healthy", new(920e6), 40, "no candidate was proven to help"
+			c.Level, c.Null, c.Found, c.Before, c.Trials, c.Ended = "", true, "healthy", new(920e6), 40,
+				"no candidate was proven to help"
 		}),
 		with("guest-rx-ring", func(c *report.TuneMatrixCase) {
-			c.Ground, c.Healthy, c.Before, c.After, c.Skipped, c.Reason = "guest", nil, nil, nil, true, "it needs a guest"
+			c.Ground, c.Healthy, c.Before, c.After, c.Skipped, c.Reason = "guest", nil, nil, nil, true,
+				"it needs a guest"
 		}),
 	}
 }

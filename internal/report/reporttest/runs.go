@@ -10,48 +10,63 @@ import (
 // spread is a distribution around a median.
 func spread(median float64) *traffic.Distribution {
 	return &traffic.Distribution{
-		Count: 100, Min: 0.9 * median, Mean: 1.05 * median, P50: median, P90: 1.3 * median, P99: 2 * median, P999: 3 * median, Max: 3 * median, StdDev: 0.2 * median,
+		Count: 100, Min: 0.9 * median, Mean: 1.05 * median, P50: median, P90: 1.3 * median, P99: 2 * median,
+		P999: 3 * median, Max: 3 * median, StdDev: 0.2 * median,
 	}
 }
 
 // measured are single tests, each with all that its kind can tell.
 func measured() map[string]traffic.Result {
 	cost := traffic.Ends{
-		Local: traffic.End{Host: "near", CPUSeconds: 1.5, UserSeconds: 0.1, SystemSeconds: 1.1, SoftIRQSeconds: 0.2, IRQSeconds: 0.1,
-			CPUSecondsPerGigabyte: 0.41, CPUSecondsPerMillion: 0.6, Placement: []traffic.Placement{{Stream: 0, CPU: 0}, {Stream: 1, CPU: 2}, {Stream: 2, CPU: 0}}},
+		Local: traffic.End{Host: "near", CPUSeconds: 1.5, UserSeconds: 0.1, SystemSeconds: 1.1, SoftIRQSeconds: 0.2,
+			IRQSeconds:            0.1,
+			CPUSecondsPerGigabyte: 0.41, CPUSecondsPerMillion: 0.6,
+			Placement: []traffic.Placement{{Stream: 0, CPU: 0}, {Stream: 1, CPU: 2}, {Stream: 2, CPU: 0}}},
 		Remote: traffic.End{Host: "far", CPUSeconds: 1.2, SystemSeconds: 1.2, CPUSecondsPerGigabyte: 0.33},
 	}
 	base := func(test traffic.Test) traffic.Result {
-		return traffic.Result{Test: test, Direction: traffic.Up, StartTime: Noon, DurationSeconds: 2, Streams: 1, Ends: cost}
+		return traffic.Result{Test: test, Direction: traffic.Up, StartTime: Noon, DurationSeconds: 2,
+			Streams: 1, Ends: cost}
 	}
 	udp := base(traffic.UDP)
-	udp.Direction, udp.Method, udp.ThroughputBitsPerSec, udp.PacketsPerSec, udp.LossRatio = traffic.Bidir, "udp", 200e6, 17857, new(0.0125)
+	udp.Direction, udp.Method, udp.ThroughputBitsPerSec, udp.PacketsPerSec, udp.LossRatio = traffic.Bidir, "udp", 200e6,
+		17857, new(0.0125)
 	udp.UpBitsPerSec, udp.DownBitsPerSec = 100e6, 100e6
-	one := traffic.DatagramCounts{Sent: 20000, Received: 19750, Lost: 250, Duplicates: new(uint64(3)), Reordered: new(uint64(7)), JitterSeconds: 12e-6, DelayVariation: spread(80e-6)}
-	udp.UDP = &traffic.Datagrams{DatagramCounts: traffic.DatagramCounts{Sent: 40000, Received: 39500, Lost: 500, Duplicates: new(uint64(6)), Reordered: new(uint64(14)), JitterSeconds: 12e-6},
+	one := traffic.DatagramCounts{Sent: 20000, Received: 19750, Lost: 250, Duplicates: new(uint64(3)),
+		Reordered: new(uint64(7)), JitterSeconds: 12e-6, DelayVariation: spread(80e-6)}
+	udp.UDP = &traffic.Datagrams{DatagramCounts: traffic.DatagramCounts{Sent: 40000, Received: 39500, Lost: 500,
+		Duplicates: new(uint64(6)), Reordered: new(uint64(14)), JitterSeconds: 12e-6},
 		Batch: "gso", Up: &one, Down: &one}
-	udp.Pacing = &traffic.Pacing{TargetBitsPerSec: 100e6, AchievedBitsPerSec: 99.9e6, Gaps: spread(112e-6), Method: "own"}
+	udp.Pacing = &traffic.Pacing{TargetBitsPerSec: 100e6, AchievedBitsPerSec: 99.9e6, Gaps: spread(112e-6),
+		Method: "own"}
 	udp.Losses = []drops.Loss{
-		{Place: drops.ReceiverSocket, Packets: 300, Source: "SO_RXQ_OVFL"}, {Place: drops.SenderQdisc, Packets: 50, Source: "qdisc.eth0.drops"},
+		{Place: drops.ReceiverSocket, Packets: 300, Source: "SO_RXQ_OVFL"},
+		{Place: drops.SenderQdisc, Packets: 50, Source: "qdisc.eth0.drops"},
 		{Place: drops.OnPath, Packets: 150},
 	}
 	mtu := base(traffic.MTU)
-	mtu.Method, mtu.MTU = "icmp echo", &traffic.PathMTU{UpBytes: 1400, BlackHoleUp: true, LocalMTUBytes: 1500, RemoteMTUBytes: 9000, ReportedMTUBytes: 1400, MSSBytes: 1348, LocalMSSBytes: 1460, RemoteMSSBytes: 8960, MSSClampedUp: true}
+	mtu.Method, mtu.MTU = "icmp echo", &traffic.PathMTU{UpBytes: 1400, BlackHoleUp: true, LocalMTUBytes: 1500,
+		RemoteMTUBytes: 9000, ReportedMTUBytes: 1400, MSSBytes: 1348, LocalMSSBytes: 1460, RemoteMSSBytes: 8960,
+		MSSClampedUp: true}
 	// its own packets that were too large: told of the path, not as lost
 	mtu.Ends.Local.Drops = []drops.Drop{{Place: "Ip.OutDiscards", Total: 24}}
 	load := base(traffic.Load)
 	load.Method, load.RTT = "icmp echo", spread(0.02)
-	load.Load = &traffic.LoadResult{Idle: spread(0.02), Up: spread(0.12), Down: spread(0.04), Both: spread(0.1), BothBitsPerSec: 100e6, UpBitsPerSec: 20e6, DownBitsPerSec: 90e6, AddedSeconds: 0.1, RoundTripsPerMinute: 500}
+	load.Load = &traffic.LoadResult{Idle: spread(0.02), Up: spread(0.12), Down: spread(0.04), Both: spread(0.1),
+		BothBitsPerSec: 100e6, UpBitsPerSec: 20e6, DownBitsPerSec: 90e6, AddedSeconds: 0.1, RoundTripsPerMinute: 500}
 	for i := range 200 {
 		phase, rtt := "idle", 0.02
 		if i >= 100 {
 			phase, rtt = "up", 0.02+0.1*math.Min(1, float64(i-100)/50)
 		}
-		load.Load.Curve = append(load.Load.Curve, traffic.LoadPoint{AtSeconds: float64(i) / 10, Phase: phase, RTTSeconds: rtt})
+		load.Load.Curve = append(load.Load.Curve,
+			traffic.LoadPoint{AtSeconds: float64(i) / 10, Phase: phase, RTTSeconds: rtt})
 	}
 	stream := base(traffic.Stream)
-	stream.Method, stream.SendMethod, stream.ReceiveMethod, stream.VerifiedBytes = "tcp, blocking, pinned", "sendfile", "truncate", 64<<20
-	stream.ThroughputBitsPerSec, stream.Bytes, stream.CongestionControl, stream.MSSBytes, stream.MTUBytes = 41e9, 10e9, "cubic", 1448, 1500
+	stream.Method, stream.SendMethod, stream.ReceiveMethod, stream.VerifiedBytes = "tcp, blocking, pinned", "sendfile",
+		"truncate", 64<<20
+	stream.ThroughputBitsPerSec, stream.Bytes, stream.CongestionControl, stream.MSSBytes, stream.MTUBytes = 41e9, 10e9,
+		"cubic", 1448, 1500
 	stream.Confidence = &traffic.Confidence{Rounds: 30, Mean: 40.8e9, Low: 38e9, High: 43e9, HalfWidthRatio: 0.061}
 	stream.Pacing = &traffic.Pacing{TargetBitsPerSec: 50e9, AchievedBitsPerSec: 41e9, Method: "SO_MAX_PACING_RATE"}
 	// A few kilobytes to another program's server: nothing can be said of the cost of a gigabyte,
@@ -66,16 +81,21 @@ func measured() map[string]traffic.Result {
 	slow.Ends.Local.CPUSecondsPerGigabyte, slow.Ends.Local.CPUSecondsPerMillion = 753.19, 28437.5
 	crr := base(traffic.CRR)
 	crr.TransactionsPerSec, crr.RTT = 9800, spread(100e-6)
-	crr.Confidence = &traffic.Confidence{Rounds: 4, Mean: 9800, Low: 9700, High: 9900, HalfWidthRatio: 0.0102, Reached: true}
+	crr.Confidence = &traffic.Confidence{Rounds: 4, Mean: 9800, Low: 9700, High: 9900, HalfWidthRatio: 0.0102,
+		Reached: true}
 	// A reflector that counts, with clocks that are known to be right on the way up only; and it
 	// tells nothing of its own host.
 	ping := base(traffic.Ping)
-	ping.Method, ping.RTT, ping.LossRatio, ping.Ends.Remote = "stamp, unauthenticated", spread(0.02), new(0.02), traffic.End{Drops: []drops.Drop{}}
-	ping.UDP = &traffic.Datagrams{DatagramCounts: traffic.DatagramCounts{Sent: 100, Received: 98, Lost: 2, JitterSeconds: 12e-6}}
+	ping.Method, ping.RTT, ping.LossRatio, ping.Ends.Remote = "stamp, unauthenticated", spread(0.02), new(0.02),
+		traffic.End{Drops: []drops.Drop{}}
+	ping.UDP = &traffic.Datagrams{DatagramCounts: traffic.DatagramCounts{Sent: 100, Received: 98, Lost: 2,
+		JitterSeconds: 12e-6}}
 	ping.OneWay = &traffic.OneWayResult{
-		Up:   traffic.OneWay{Delay: spread(0.01), DelayErrorSeconds: 2e-6, DelayVariation: spread(80e-6), Lost: new(uint64(2))},
+		Up: traffic.OneWay{Delay: spread(0.01), DelayErrorSeconds: 2e-6, DelayVariation: spread(80e-6),
+			Lost: new(uint64(2))},
 		Down: traffic.OneWay{DelayVariation: spread(90e-6), Lost: new(uint64(0))},
 	}
 	ping.Hops = &traffic.HopCounts{Up: 5}
-	return map[string]traffic.Result{"ping": ping, "udp": udp, "mtu": mtu, "load": load, "stream": stream, "crr": crr, "few": few, "slow": slow}
+	return map[string]traffic.Result{"ping": ping, "udp": udp, "mtu": mtu, "load": load, "stream": stream, "crr": crr,
+		"few": few, "slow": slow}
 }

@@ -15,7 +15,8 @@ func StoredRun(t testing.TB) *report.TuneDocument {
 	t.Helper()
 	r := Run()
 	r.ID = "20261120-120000-7f3a"
-	r.Outcome.Design = &tune.Design{Confidence: 0.95, MinUsefulEffect: 0.01, PilotPairs: 6, Looks: []int{6, 10, 16}, Seed: "7"}
+	r.Outcome.Design = &tune.Design{Confidence: 0.95, MinUsefulEffect: 0.01, PilotPairs: 6,
+		Looks: []int{6, 10, 16}, Seed: "7"}
 	again, err := tune.Reanalyse(r.Outcome, tune.Rules{})
 	if err != nil {
 		t.Fatal(err)
@@ -52,7 +53,8 @@ func Reports(t testing.TB) map[string]*report.ReportDocument {
 	forged.Design = nil
 	add("report-forged", forged, tune.Rules{})
 	short := StoredRun(t)
-	short.Segments, short.Trials, short.Kept, short.Final, short.After = short.Segments[:17], short.Trials[:0], short.Kept[:0], nil, nil
+	short.Segments, short.Trials, short.Kept, short.Final, short.After = short.Segments[:17], short.Trials[:0],
+		short.Kept[:0], nil, nil
 	short.Changes, short.State, short.Unfinished = short.Changes[:0], tune.StateUndone, "interrupted"
 	add("report-unfinished", short, tune.Rules{})
 	return all
@@ -66,7 +68,8 @@ func runList(t testing.TB) *report.RunsDocument {
 	return report.NewRuns(Envelope(), "/var/lib/linerate/runs", []report.RunEntry{
 		report.NewRunEntry("20261120-120400-00ff", reports["report-unfinished"].Run),
 		report.NewRunEntry("20261120-120300-0003", latency),
-		report.UnreadableRun("20261120-120200-0002", errors.New("not the document of a run: unexpected end of JSON input")),
+		report.UnreadableRun("20261120-120200-0002",
+			errors.New("not the document of a run: unexpected end of JSON input")),
 		report.NewRunEntry("20261120-120100-0001", report.NewTune(Envelope(), nothingRun())),
 		report.NewRunEntry("20261120-120000-7f3a", reports["report"].Run),
 	})

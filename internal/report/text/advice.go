@@ -89,7 +89,8 @@ func adviceCounts(c report.AdviceCounts, s Style) string {
 	for _, x := range []struct {
 		n       int
 		verdict advice.Verdict
-	}{{c.Harmful, advice.Harmful}, {c.Removed, advice.Removed}, {c.Ignored, advice.Ignored}, {c.NowDefault, advice.NowDefault},
+	}{{c.Harmful, advice.Harmful}, {c.Removed, advice.Removed}, {c.Ignored, advice.Ignored},
+		{c.NowDefault, advice.NowDefault},
 		{c.StillRight, advice.StillRight}, {c.Unknown, advice.Unknown}} {
 		if x.n > 0 {
 			parts = append(parts, adviceColour(s, x.verdict)(fmt.Sprintf("%d %s", x.n, adviceWords[x.verdict])))

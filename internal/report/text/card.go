@@ -91,7 +91,8 @@ func busText(b *host.Bus) string {
 		text += fmt.Sprintf(", %d bits", b.Width)
 	}
 	if b.CapacityBitsPerSec > 0 && b.MaxCapacityBitsPerSec > b.CapacityBitsPerSec {
-		text += fmt.Sprintf(" (%s; card and slot could do %s)", unit.BitRate(b.CapacityBitsPerSec), unit.BitRate(b.MaxCapacityBitsPerSec))
+		text += fmt.Sprintf(" (%s; card and slot could do %s)", unit.BitRate(b.CapacityBitsPerSec),
+			unit.BitRate(b.MaxCapacityBitsPerSec))
 	}
 	return text
 }
@@ -153,11 +154,13 @@ func interruptText(interrupts []host.Interrupt) string {
 	if total == 0 {
 		return text
 	}
-	busiest := slices.MaxFunc(slices.Sorted(maps.Keys(counts)), func(a, b int) int { return cmp.Compare(counts[a], counts[b]) })
+	busiest := slices.MaxFunc(slices.Sorted(maps.Keys(counts)),
+		func(a, b int) int { return cmp.Compare(counts[a], counts[b]) })
 	if len(counts) == 1 {
 		return fmt.Sprintf("%s, all on CPU %d", text, busiest)
 	}
-	return fmt.Sprintf("%s on %d CPUs, %.0f %% of them on CPU %d", text, len(counts), 100*float64(counts[busiest])/float64(total), busiest)
+	return fmt.Sprintf("%s on %d CPUs, %.0f %% of them on CPU %d", text, len(counts),
+		100*float64(counts[busiest])/float64(total), busiest)
 }
 
 // interruptRate is the rate of all interrupts of a card together. False: nobody watched them.
@@ -199,7 +202,8 @@ func steeringText(i host.Interface) string {
 			parts = append(parts, "polls in threads")
 		}
 		if n.DeferHardIRQs > 0 {
-			parts = append(parts, fmt.Sprintf("interrupts deferred %d rounds of %s", n.DeferHardIRQs, unit.FormatSeconds(n.GROFlushTimeoutSeconds)))
+			parts = append(parts, fmt.Sprintf("interrupts deferred %d rounds of %s", n.DeferHardIRQs,
+				unit.FormatSeconds(n.GROFlushTimeoutSeconds)))
 		}
 	}
 	return strings.Join(parts, ", ")

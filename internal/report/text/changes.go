@@ -29,7 +29,8 @@ func History(w io.Writer, d *report.HistoryDocument, s Style) error {
 func (p *printer) changes(changes []journal.Change) {
 	t := newTable("id", "time", "side", "knob", "from", "to", "state", "note")
 	for _, c := range changes {
-		t.row(c.ID, c.Time.Local().Format("2006-01-02 15:04:05"), c.Side, c.Knob, words.Value(c.From), words.Value(c.To), p.state(c.State), c.Note)
+		t.row(c.ID, c.Time.Local().Format("2006-01-02 15:04:05"), c.Side, c.Knob, words.Value(c.From),
+			words.Value(c.To), p.state(c.State), c.Note)
 	}
 	t.print(p, "  ")
 }

@@ -57,10 +57,12 @@ func (p *printer) cpuTable(t *processors.Triage) {
 		return
 	}
 	p.line("")
-	table := newTable(">CPU", "mostly", ">user", ">system", ">softirq", ">irq", ">steal", ">idle", ">interrupts/s", ">packets/s", ">dropped")
+	table := newTable(">CPU", "mostly", ">user", ">system", ">softirq", ">irq", ">steal", ">idle", ">interrupts/s",
+		">packets/s", ">dropped")
 	share := func(r float64) string { return strconv.FormatFloat(100*r, 'f', 0, 64) + "%" }
 	for _, c := range t.CPUs[:min(len(t.CPUs), cpuLines)] {
-		table.row(strconv.Itoa(c.CPU), c.Class, share(c.User), share(c.System), share(c.SoftIRQ), share(c.IRQ), share(c.Steal), share(c.Idle),
+		table.row(strconv.Itoa(c.CPU), c.Class, share(c.User), share(c.System), share(c.SoftIRQ), share(c.IRQ),
+			share(c.Steal), share(c.Idle),
 			unit.FormatCount(c.Interrupts), unit.FormatCount(c.Packets), unit.FormatCount(float64(c.DroppedTotal)))
 	}
 	table.print(p, "")
@@ -77,7 +79,8 @@ func (p *printer) interruptTable(t *processors.Triage) {
 	p.line("")
 	table := newTable(">IRQ", "name", "interface", "driver", ">CPU", ">per second", ">frames each")
 	for _, i := range t.Interrupts[:min(len(t.Interrupts), interruptLines)] {
-		table.row(strconv.Itoa(i.IRQ), i.Name, i.Interface, i.Driver, strconv.Itoa(i.CPU), unit.FormatCount(i.PerSec), unit.FormatCount(i.Frames))
+		table.row(strconv.Itoa(i.IRQ), i.Name, i.Interface, i.Driver, strconv.Itoa(i.CPU), unit.FormatCount(i.PerSec),
+			unit.FormatCount(i.Frames))
 	}
 	table.print(p, "")
 	if more := len(t.Interrupts) - interruptLines; more > 0 {

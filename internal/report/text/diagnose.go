@@ -105,7 +105,8 @@ func (p *printer) finding(f diagnose.Finding, verbose bool) {
 //
 // Confidence is printed as a whole percentage: it is a judgement and has no tenths.
 func (p *printer) title(f diagnose.Finding) {
-	p.line("%s  %s", p.severity(f.Severity, string(f.Code)), p.s.dim(fmt.Sprintf("%s · %s · %.0f %% sure", f.Severity, f.Where, 100*f.Confidence)))
+	p.line("%s  %s", p.severity(f.Severity, string(f.Code)),
+		p.s.dim(fmt.Sprintf("%s · %s · %.0f %% sure", f.Severity, f.Where, 100*f.Confidence)))
 	p.wrapped("  ", f.Title)
 }
 
@@ -186,7 +187,8 @@ func Explain(w io.Writer, d *report.ExplainDocument, s Style) error {
 	p.line("")
 	p.wrapped("  ", d.Meaning)
 	for _, part := range []struct{ title, text string }{
-		{"how it shows", d.Shows}, {"easily confused with", d.ConfusedWith}, {"what to do", d.Remedy}, {"how to prove it", d.Proof},
+		{"how it shows", d.Shows}, {"easily confused with", d.ConfusedWith}, {"what to do", d.Remedy},
+		{"how to prove it", d.Proof},
 	} {
 		if part.text != "" {
 			p.line("")

@@ -32,9 +32,11 @@ func Inspect(w io.Writer, d *report.InspectDocument, s Style) error {
 
 	p.line("")
 	p.head("INTERFACES")
-	t := newTable("name", "driver", "state", "link", ">mtu", "qdisc", "rings rx/tx", "offloads off", "carries", "addresses")
+	t := newTable("name", "driver", "state", "link", ">mtu", "qdisc", "rings rx/tx", "offloads off", "carries",
+		"addresses")
 	for _, l := range layers(d.Interfaces) {
-		t.row(l.name(), l.driver(), l.each(state), l.each(linkText), l.each(mtuText), l.each(qdiscText), ringText(l.members[0].Rings),
+		t.row(l.name(), l.driver(), l.each(state), l.each(linkText), l.each(mtuText), l.each(qdiscText),
+			ringText(l.members[0].Rings),
 			offText(l.members[0].Features), carries(l.members[0], d.Interfaces), l.addresses())
 	}
 	t.print(p, "  ")
@@ -92,7 +94,8 @@ func inspectTroubles(p *printer, d *report.InspectDocument) {
 	// One row for all processors: which of them it was is in the document.
 	var taken host.Softnet
 	for _, c := range d.Softnet {
-		taken.Dropped, taken.TimeSqueeze, taken.FlowLimit = taken.Dropped+c.Dropped, taken.TimeSqueeze+c.TimeSqueeze, taken.FlowLimit+c.FlowLimit
+		taken.Dropped, taken.TimeSqueeze, taken.FlowLimit = taken.Dropped+c.Dropped, taken.TimeSqueeze+c.TimeSqueeze,
+			taken.FlowLimit+c.FlowLimit
 	}
 	for _, s := range []struct {
 		name    string
@@ -100,7 +103,8 @@ func inspectTroubles(p *printer, d *report.InspectDocument) {
 		meaning string
 	}{
 		{"dropped", taken.Dropped, "the backlog of a processor was full (netdev_max_backlog)"},
-		{"time_squeeze", taken.TimeSqueeze, "rounds of the receive softirq that ended with work left (netdev_budget, netdev_budget_usecs)"},
+		{"time_squeeze", taken.TimeSqueeze,
+			"rounds of the receive softirq that ended with work left (netdev_budget, netdev_budget_usecs)"},
 		{"flow_limit", taken.FlowLimit, "dropped of flows that had most of a backlog to themselves"},
 	} {
 		if s.n > 0 {
@@ -110,7 +114,8 @@ func inspectTroubles(p *printer, d *report.InspectDocument) {
 	for _, q := range d.Qdiscs {
 		// A parent repeats what its children dropped.
 		if q.Drops > 0 && q.Parent == "root" {
-			t.row(q.Interface, "qdisc "+q.Kind, q.Drops, "dropped by the queueing discipline before the card: its limit, or its way to keep queues short")
+			t.row(q.Interface, "qdisc "+q.Kind, q.Drops,
+				"dropped by the queueing discipline before the card: its limit, or its way to keep queues short")
 		}
 	}
 	if len(t.rows) > 0 {
@@ -270,7 +275,8 @@ func ringText(r *host.Rings) string {
 func offText(features map[string]host.Feature) string {
 	var off []string
 	for _, f := range []struct{ feature, word string }{
-		{"tx-tcp-segmentation", "tso"}, {"tx-generic-segmentation", "gso"}, {"rx-gro", "gro"}, {"tx-scatter-gather", "sg"},
+		{"tx-tcp-segmentation", "tso"}, {"tx-generic-segmentation", "gso"}, {"rx-gro", "gro"},
+		{"tx-scatter-gather", "sg"},
 	} {
 		if v, ok := features[f.feature]; ok && !v.On && !v.Fixed {
 			off = append(off, f.word)

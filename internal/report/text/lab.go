@@ -17,7 +17,8 @@ const labColumns = "%-20s %-24s %-24s %11s %11s %11s %6s  %s\n"
 
 // LabHeader writes the heading over the lines of Lab.
 func LabHeader(w io.Writer, s Style) error {
-	_, err := fmt.Fprint(w, s.dim(fmt.Sprintf(labColumns, "scenario", "expected", "found", "healthy", "before", "after", "", "kept")))
+	_, err := fmt.Fprint(w,
+		s.dim(fmt.Sprintf(labColumns, "scenario", "expected", "found", "healthy", "before", "after", "", "kept")))
 	return err
 }
 
@@ -30,7 +31,8 @@ func Lab(w io.Writer, d *report.LabDocument, s Style) error {
 	case !d.Pass:
 		verdict, paint = "FAIL", s.red
 	}
-	line := fmt.Sprintf(labColumns, d.Scenario, d.Expected, d.Found, figureOr(d.Healthy, d.Unit), figureOr(d.Before, d.Unit), figureOr(d.After, d.Unit), verdict, strings.Join(d.Kept, " "))
+	line := fmt.Sprintf(labColumns, d.Scenario, d.Expected, d.Found, figureOr(d.Healthy, d.Unit),
+		figureOr(d.Before, d.Unit), figureOr(d.After, d.Unit), verdict, strings.Join(d.Kept, " "))
 	line = strings.TrimRight(line, " \n")
 	// Colour comes last, since its bytes would count as columns before. The first match is the
 	// verdict: no code or name of a scenario begins with one of its words.
@@ -78,7 +80,8 @@ func replay(r *report.LabReplay) string {
 		fmt.Fprintf(&b, ": ×%.3g there", r.After/r.Before)
 	}
 	if g := r.Confirmed; g != nil && g.Ratio > 0 {
-		fmt.Fprintf(&b, "; ×%.3g here, ×%.3g to ×%.3g with %.0f %% confidence", g.Ratio, g.Low, g.High, 100*g.Confidence)
+		fmt.Fprintf(&b, "; ×%.3g here, ×%.3g to ×%.3g with %.0f %% confidence", g.Ratio, g.Low, g.High,
+			100*g.Confidence)
 	}
 	for _, t := range r.Trials {
 		fmt.Fprintf(&b, "\n    %s: %s: %s", t.Change, t.Verdict, t.Reason)

@@ -41,7 +41,8 @@ func layers(interfaces []host.Interface) []layer {
 			rows = append(rows, layer{depth, []host.Interface{i}})
 		}
 		for _, above := range interfaces {
-			if !printed[above.Name] && slices.Contains(above.Below, i.Name) && !slices.ContainsFunc(above.Below, func(b string) bool { return !printed[b] }) {
+			if !printed[above.Name] && slices.Contains(above.Below, i.Name) &&
+				!slices.ContainsFunc(above.Below, func(b string) bool { return !printed[b] }) {
 				put(above, depth+1)
 			}
 		}

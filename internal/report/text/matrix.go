@@ -112,7 +112,8 @@ func (p *printer) wrongCases(d *report.MatrixDocument) {
 			p.line("%s", p.s.dim("WRONG"))
 			headed = true
 		}
-		p.line("  %s  %s", caseName(c.Scenario, c.Level), p.s.dim(fmt.Sprintf("run %d, expected %s", c.Run, strings.Join(c.Expected, " or "))))
+		p.line("  %s  %s", caseName(c.Scenario, c.Level),
+			p.s.dim(fmt.Sprintf("run %d, expected %s", c.Run, strings.Join(c.Expected, " or "))))
 		if c.Reason != "" {
 			p.wrapped("    ", c.Reason)
 		}
@@ -140,7 +141,8 @@ func (p *printer) matrixCost(d *report.MatrixDocument) {
 		modes[c.Mode] = cost{max(m.seconds, c.Seconds), max(m.share, c.CPU/c.Seconds)}
 	}
 	for _, mode := range slices.Sorted(maps.Keys(modes)) {
-		p.line("%s", p.s.dim(fmt.Sprintf("slowest verdict, %s: %.1f s; most processor time of one: %.1f %%", mode, modes[mode].seconds, 100*modes[mode].share)))
+		p.line("%s", p.s.dim(fmt.Sprintf("slowest verdict, %s: %.1f s; most processor time of one: %.1f %%", mode,
+			modes[mode].seconds, 100*modes[mode].share)))
 	}
 	if d.Sounds > 0 {
 		p.line("%s", p.s.dim(fmt.Sprintf("sound worlds with a warning: %d of %d", d.FalseAlarm, d.Sounds)))

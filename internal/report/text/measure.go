@@ -36,7 +36,8 @@ func nameOr(name, other string) string {
 // Columns that no test fills (resent without TCP_INFO, cost without /proc/stat) vanish with their
 // heading.
 func (p *printer) tests(tests []traffic.Result) {
-	t := newTable("test", "direction", ">streams", ">time", ">result", ">rtt p50", ">p99", ">resent", ">CPU s/GB near", ">far")
+	t := newTable("test", "direction", ">streams", ">time", ">result", ">rtt p50", ">p99", ">resent",
+		">CPU s/GB near", ">far")
 	for _, r := range tests {
 		streams := ""
 		if r.Test == traffic.Stream || r.Streams > 1 {
@@ -50,7 +51,8 @@ func (p *printer) tests(tests []traffic.Result) {
 		if r.RetransmitsTotal != nil {
 			resent = unit.FormatCount(float64(*r.RetransmitsTotal))
 		}
-		t.row(r.Test, directionText(r), streams, unit.FormatSeconds(r.DurationSeconds), cell{resultText(r), p.s.bold}, p50, p99, resent,
+		t.row(r.Test, directionText(r), streams, unit.FormatSeconds(r.DurationSeconds), cell{resultText(r), p.s.bold},
+			p50, p99, resent,
 			costText(r, r.Ends.Local), costText(r, r.Ends.Remote))
 	}
 	t.print(p, "  ")

@@ -84,7 +84,9 @@ func (p *printer) newFile(f report.PersistFile) {
 func (p *printer) persistRemarks(c report.PersistChange) {
 	var remarks []string
 	for _, l := range c.Conflicts {
-		remarks = append(remarks, p.s.yellow(fmt.Sprintf("%s:%d wins at the next start: it sets %s (%s)", l.File, l.Number, words.Value(l.Value), l.By)))
+		remarks = append(remarks,
+			p.s.yellow(fmt.Sprintf("%s:%d wins at the next start: it sets %s (%s)", l.File, l.Number,
+				words.Value(l.Value), l.By)))
 	}
 	if c.ByHand != "" {
 		remarks = append(remarks, "by hand: "+clean(c.ByHand))

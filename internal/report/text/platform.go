@@ -79,7 +79,8 @@ func processorText(cpus []host.CPU, idle *host.Idle) string {
 		}
 	}
 	if most.StealRatio >= 0.01 {
-		parts = append(parts, fmt.Sprintf("up to %.0f %% stolen by the hypervisor (CPU %d)", 100*most.StealRatio, most.ID))
+		parts = append(parts, fmt.Sprintf("up to %.0f %% stolen by the hypervisor (CPU %d)",
+			100*most.StealRatio, most.ID))
 	}
 	return strings.Join(slices.DeleteFunc(parts, func(s string) bool { return s == "" }), "; ")
 }
@@ -119,7 +120,8 @@ func tablesText(tables []host.Table) string {
 }
 
 // nfsOptions are those of a mount that bear on its speed.
-var nfsOptions = []string{"vers", "proto", "rsize", "wsize", "nconnect", "max_connect", "sync", "noac", "timeo", "retrans", "lookupcache", "fsc", "xprtsec"}
+var nfsOptions = []string{"vers", "proto", "rsize", "wsize", "nconnect", "max_connect", "sync", "noac", "timeo",
+	"retrans", "lookupcache", "fsc", "xprtsec"}
 
 // mountText gives those options of a mount that bear on its speed, in the kernel's order.
 func mountText(options string) string {

@@ -64,7 +64,8 @@ func describeDatagrams(add describer, d traffic.Datagrams, up, down float64) {
 			text = unit.BitRate(rate).String() + ": "
 		}
 		// Counts in full: whoever compares them with the counters of a switch needs every digit.
-		text += fmt.Sprintf("%d sent, %d received, %d lost (%s)", c.Sent, c.Received, c.Lost, unit.FormatPercent(ratio(c.Lost, c.Sent)))
+		text += fmt.Sprintf("%d sent, %d received, %d lost (%s)", c.Sent, c.Received, c.Lost,
+			unit.FormatPercent(ratio(c.Lost, c.Sent)))
 		if c.Duplicates != nil {
 			text += fmt.Sprintf(", %d duplicates", *c.Duplicates)
 		}
@@ -106,7 +107,8 @@ func describeOneWay(add describer, o traffic.OneWayResult, hops *traffic.HopCoun
 		var parts []string
 		if d := w.Delay; d != nil {
 			parts = append(parts, fmt.Sprintf("delay p50 %s, p99 %s, max %s (±%s by the clocks)",
-				unit.FormatSeconds(d.P50), unit.FormatSeconds(d.P99), unit.FormatSeconds(d.Max), unit.FormatSeconds(w.DelayErrorSeconds)))
+				unit.FormatSeconds(d.P50), unit.FormatSeconds(d.P99), unit.FormatSeconds(d.Max),
+				unit.FormatSeconds(w.DelayErrorSeconds)))
 		}
 		if v := w.DelayVariation; v != nil {
 			parts = append(parts, fmt.Sprintf("over the smallest p50 %s, p99 %s, max %s",
@@ -164,12 +166,14 @@ func describeMTU(add describer, m traffic.PathMTU) {
 }
 
 func describeLoad(add describer, l traffic.LoadResult) {
-	add("under load", "%s more than idle at the 90th percentile, %s round trips a minute", unit.FormatSeconds(l.AddedSeconds), unit.FormatCount(math.Round(l.RoundTripsPerMinute)))
+	add("under load", "%s more than idle at the 90th percentile, %s round trips a minute",
+		unit.FormatSeconds(l.AddedSeconds), unit.FormatCount(math.Round(l.RoundTripsPerMinute)))
 	one := func(name string, d *traffic.Distribution, load float64) {
 		if d == nil {
 			return
 		}
-		text := fmt.Sprintf("p50 %s, p90 %s, p99 %s", unit.FormatSeconds(d.P50), unit.FormatSeconds(d.P90), unit.FormatSeconds(d.P99))
+		text := fmt.Sprintf("p50 %s, p90 %s, p99 %s", unit.FormatSeconds(d.P50), unit.FormatSeconds(d.P90),
+			unit.FormatSeconds(d.P99))
 		if load > 0 {
 			text += " at " + unit.BitRate(load).String()
 		}
@@ -234,7 +238,8 @@ func describePacing(add describer, c traffic.Pacing) {
 	}
 	add("pacing", "%s", text)
 	if g := c.Gaps; g != nil {
-		add("", "between sends p50 %s, p99 %s, max %s", unit.FormatSeconds(g.P50), unit.FormatSeconds(g.P99), unit.FormatSeconds(g.Max))
+		add("", "between sends p50 %s, p99 %s, max %s", unit.FormatSeconds(g.P50), unit.FormatSeconds(g.P99),
+			unit.FormatSeconds(g.Max))
 	}
 }
 

@@ -26,7 +26,8 @@ func Runs(w io.Writer, d *report.RunsDocument, s Style) error {
 			kept = fmt.Sprintf("%s and %d more", r.Kept[0], n-1)
 		}
 		e := tune.Effect{Ratio: r.Ratio, Low: r.Low, High: r.High}
-		t.row(r.Run, p.result(r.Result), words.Times(r.Ratio), words.Interval(e), shortened(r.Goal, 12), shortened(r.Target, 30), kept)
+		t.row(r.Run, p.result(r.Result), words.Times(r.Ratio), words.Interval(e), shortened(r.Goal, 12),
+			shortened(r.Target, 30), kept)
 	}
 	t.print(p, "")
 	for _, r := range d.Runs {
@@ -39,7 +40,8 @@ func Runs(w io.Writer, d *report.RunsDocument, s Style) error {
 }
 
 func (p *printer) result(result string) cell {
-	return cell{result, map[string]func(string) string{"proved": p.s.green, "not finished": p.s.yellow, "unreadable": p.s.red}[result]}
+	return cell{result, map[string]func(string) string{"proved": p.s.green, "not finished": p.s.yellow,
+		"unreadable": p.s.red}[result]}
 }
 
 // Report writes a run as its tune did, and what its segments say when they are judged again.
@@ -68,7 +70,8 @@ func Report(w io.Writer, d *report.ReportDocument, s Style) error {
 		if c.Decided != "" {
 			was = words.Verdict(c.Decided)
 		}
-		t.row(words.Times(c.Again.Ratio), words.Interval(c.Again), words.Count(c.Again.Pairs), was, now, words.Comparison(c))
+		t.row(words.Times(c.Again.Ratio), words.Interval(c.Again), words.Count(c.Again.Pairs), was, now,
+			words.Comparison(c))
 	}
 	t.print(p, "  ")
 	for _, c := range d.Again.Comparisons {

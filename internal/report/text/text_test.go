@@ -103,7 +103,8 @@ func TestTexts(t *testing.T) {
 	for _, d := range reporttest.Documents(t) {
 		t.Run(d.Name, func(t *testing.T) {
 			var plain, coloured bytes.Buffer
-			if err := show(&plain, d.Name, d.Doc, text.Style{}); errors.Is(err, errNoText) && slices.Contains(withoutText, d.Name) {
+			if err := show(&plain, d.Name, d.Doc, text.Style{}); errors.Is(err, errNoText) &&
+				slices.Contains(withoutText, d.Name) {
 				return
 			} else if err != nil {
 				t.Fatal(err)
@@ -178,11 +179,14 @@ func TestHostileText(t *testing.T) {
 // TestLastLines: what scripts read of the matrices is their last line.
 func TestLastLines(t *testing.T) {
 	var verdicts, tunes bytes.Buffer
-	if err := errors.Join(text.Matrix(&verdicts, report.NewMatrix(reporttest.Envelope(), reporttest.Matrix()), text.Style{}),
-		text.TuneMatrix(&tunes, report.NewTuneMatrix(reporttest.Envelope(), reporttest.TuneMatrix()), text.Style{})); err != nil {
+	if err := errors.Join(text.Matrix(&verdicts, report.NewMatrix(reporttest.Envelope(), reporttest.Matrix()),
+		text.Style{}),
+		text.TuneMatrix(&tunes, report.NewTuneMatrix(reporttest.Envelope(), reporttest.TuneMatrix()),
+			text.Style{})); err != nil {
 		t.Fatal(err)
 	}
-	for got, want := range map[string]string{verdicts.String(): "first-right-percent=40.0 cases=5", tunes.String(): "tuned-percent=50.0 cases=6"} {
+	for got, want := range map[string]string{verdicts.String(): "first-right-percent=40.0 cases=5",
+		tunes.String(): "tuned-percent=50.0 cases=6"} {
 		if !strings.HasSuffix(got, "\n"+want+"\n") {
 			t.Errorf("ends in %q", got[max(0, len(got)-80):])
 		}

@@ -110,7 +110,8 @@ func (p *printer) ladder(trials []tune.Trial) {
 	t := newTable(">effect", "interval", ">pairs", "verdict", "change")
 	t.wrap = true
 	for _, x := range trials {
-		t.row(words.Times(x.Ratio), words.Interval(x.Effect), words.Count(x.Pairs), p.verdict(x), fmt.Sprintf("%s %s %s → %s", x.Side, x.Knob, words.Value(x.From), words.Value(x.To)))
+		t.row(words.Times(x.Ratio), words.Interval(x.Effect), words.Count(x.Pairs), p.verdict(x),
+			fmt.Sprintf("%s %s %s → %s", x.Side, x.Knob, words.Value(x.From), words.Value(x.To)))
 	}
 	t.print(p, "  ")
 	for _, x := range trials {
@@ -125,12 +126,14 @@ func (p *printer) left(changes []journal.Change) {
 	t := newTable("id", "state", "change")
 	t.wrap = true
 	for _, c := range changes {
-		t.row(c.ID, p.state(c.State), fmt.Sprintf("%s %s %s → %s", c.Side, c.Knob, words.Value(c.From), words.Value(c.To)))
+		t.row(c.ID, p.state(c.State), fmt.Sprintf("%s %s %s → %s", c.Side, c.Knob, words.Value(c.From),
+			words.Value(c.To)))
 	}
 	t.print(p, "  ")
 }
 
 // verdict colours what became of a trial.
 func (p *printer) verdict(t tune.Trial) cell {
-	return cell{words.Trial(t), map[tune.Verdict]func(string) string{tune.Kept: p.s.green, tune.RevertedWorse: p.s.red, tune.Refused: p.s.yellow}[t.Verdict]}
+	return cell{words.Trial(t), map[tune.Verdict]func(string) string{tune.Kept: p.s.green, tune.RevertedWorse: p.s.red,
+		tune.Refused: p.s.yellow}[t.Verdict]}
 }

@@ -42,7 +42,9 @@ func FuzzRun(f *testing.F) {
 		if err := text.Tune(&out, d, text.Style{}); err != nil {
 			t.Fatal(err)
 		}
-		if err := text.Runs(&out, report.NewRuns(reporttest.Envelope(), "", []report.RunEntry{report.NewRunEntry("x", d)}), text.Style{}); err != nil {
+		if err := text.Runs(&out,
+			report.NewRuns(reporttest.Envelope(), "", []report.RunEntry{report.NewRunEntry("x", d)}),
+			text.Style{}); err != nil {
 			t.Fatal(err)
 		}
 		if err := report.SegmentsCSV(io.Discard, d); err != nil {
@@ -65,7 +67,8 @@ func TestTuneWidth(t *testing.T) {
 		t.Fatal(err)
 	}
 	for line := range strings.Lines(b.String()) {
-		if n := utf8.RuneCountInString(strings.TrimSuffix(line, "\n")); n > 100 && !strings.Contains(line, "tx-udp_tnl") {
+		if n := utf8.RuneCountInString(strings.TrimSuffix(line, "\n")); n > 100 &&
+			!strings.Contains(line, "tx-udp_tnl") {
 			t.Errorf("%d columns: %s", n, line)
 		}
 	}
@@ -80,7 +83,8 @@ func TestHostileTune(t *testing.T) {
 	r.ID, r.Target, r.Goal = evil, evil, evil
 	r.Findings[0].Title, r.Findings[0].Code = evil, diagnose.Code(evil)
 	r.Outcome.Trials[0].Knob, r.Outcome.Trials[0].To = knob.ID(evil), knob.Value(evil)
-	r.Outcome.Trials[0].Ratio, r.Outcome.Baseline.Objective, r.Outcome.Baseline.Guards["rtt_loaded_seconds"] = 1e300, 1e300, 1e300
+	r.Outcome.Trials[0].Ratio, r.Outcome.Baseline.Objective, r.Outcome.Baseline.Guards["rtt_loaded_seconds"] = 1e300,
+		1e300, 1e300
 	r.Outcome.Warnings, r.Outcome.Reason = []string{evil}, evil
 	for i := range r.Changes {
 		r.Changes[i].ID = evil
@@ -90,11 +94,13 @@ func TestHostileTune(t *testing.T) {
 	for _, colour := range []bool{false, true} {
 		var b bytes.Buffer
 		s := text.Style{Colour: colour}
-		if err := errors.Join(text.Tune(&b, d, s), text.Runs(&b, report.NewRuns(reporttest.Envelope(), evil, []report.RunEntry{entry}), s)); err != nil {
+		if err := errors.Join(text.Tune(&b, d, s),
+			text.Runs(&b, report.NewRuns(reporttest.Envelope(), evil, []report.RunEntry{entry}), s)); err != nil {
 			t.Fatal(err)
 		}
 		text := escapes.ReplaceAllString(b.String(), "")
-		if strings.ContainsAny(text, "\x1b\x07\u202e\u2028") || strings.Contains(text, "\nProved  ×99") || strings.Contains(text, "000000000") {
+		if strings.ContainsAny(text, "\x1b\x07\u202e\u2028") || strings.Contains(text, "\nProved  ×99") ||
+			strings.Contains(text, "000000000") {
 			t.Errorf("colour %v: %q", colour, text)
 		}
 	}

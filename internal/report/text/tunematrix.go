@@ -42,7 +42,8 @@ func TuneMatrix(w io.Writer, d *report.TuneMatrixDocument, s Style) error {
 		if c.Share != nil {
 			share = fmt.Sprintf("%.0f %%", 100**c.Share)
 		}
-		t.row(caseName(c.Scenario, c.Level), figureOr(c.Healthy, c.Unit), figureOr(c.Before, c.Unit), figureOr(c.After, c.Unit), cell{share, paint},
+		t.row(caseName(c.Scenario, c.Level), figureOr(c.Healthy, c.Unit), figureOr(c.Before, c.Unit),
+			figureOr(c.After, c.Unit), cell{share, paint},
 			c.Trials, fmt.Sprintf("%.0f", c.Seconds), minimal, strings.Join(c.KeptNames(), ", "))
 	}
 	t.print(p, "")

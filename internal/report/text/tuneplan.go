@@ -28,12 +28,14 @@ func TunePlan(w io.Writer, d *report.TuneDocument, plan *report.TunePlan, s Styl
 	}
 	p.line("")
 	p.head("PLAN")
-	p.line("  %s, in segments of %s after a start of %s; %s or more in all", clean(plan.Objective), unit.FormatSeconds(plan.SegmentSeconds),
+	p.line("  %s, in segments of %s after a start of %s; %s or more in all", clean(plan.Objective),
+		unit.FormatSeconds(plan.SegmentSeconds),
 		unit.FormatSeconds(plan.WarmUpSeconds), unit.FormatSeconds(plan.EstimateSeconds))
 	t := newTable("side", "knob", "from", "levels", "class", ">at least")
 	for _, c := range plan.Candidates {
 		if c.Refused == "" {
-			t.row(c.Side, c.Knob, words.Value(c.From), levelsText(c.Levels), "d"+string('0'+rune(c.Disturbance)), unit.FormatSeconds(c.EstimateSeconds))
+			t.row(c.Side, c.Knob, words.Value(c.From), levelsText(c.Levels), "d"+string('0'+rune(c.Disturbance)),
+				unit.FormatSeconds(c.EstimateSeconds))
 		}
 	}
 	t.print(p, "  ")
@@ -61,7 +63,8 @@ func levelsText(levels []knob.Value) string {
 			continue
 		}
 		first, own := strings.Fields(string(levels[0])), strings.Fields(string(v))
-		if n := len(own) - 1; n > 0 && len(first) == len(own) && strings.Join(first[:n], " ") == strings.Join(own[:n], " ") {
+		if n := len(own) - 1; n > 0 && len(first) == len(own) &&
+			strings.Join(first[:n], " ") == strings.Join(own[:n], " ") {
 			texts[i] = "… " + own[n]
 		}
 	}

@@ -24,7 +24,8 @@ func Headline(d *report.TuneDocument) (verdict, sentence string) {
 	case result == report.Proved && stats.FromNothing(d.Final.Ratio):
 		sentence = fmt.Sprintf("From nothing to %s with %s.", Quantity(d, d.After.Objective), changes(len(d.Kept)))
 	case result == report.Proved:
-		sentence = fmt.Sprintf("%s → %s, %s with %s.", Quantity(d, d.Baseline.Objective), Quantity(d, d.After.Objective), effect(*d.Final), changes(len(d.Kept)))
+		sentence = fmt.Sprintf("%s → %s, %s with %s.", Quantity(d, d.Baseline.Objective),
+			Quantity(d, d.After.Objective), effect(*d.Final), changes(len(d.Kept)))
 	case result == report.NothingToTune:
 		sentence = Sentence(strings.TrimPrefix(d.Reason, "nothing to tune: "), "No change was worth trying.")
 	case d.Unreliable:
@@ -52,7 +53,8 @@ func Together(i *tune.Interaction) string {
 	if i.Ratio == 0 || i.Product == 0 || stats.FromNothing(i.Product) {
 		return sentence + "."
 	}
-	return fmt.Sprintf("%s: their trials promised %s, and the whole is %s of that.", sentence, Times(i.Product), effect(tune.Effect{Ratio: i.Ratio, Low: i.Low, High: i.High}))
+	return fmt.Sprintf("%s: their trials promised %s, and the whole is %s of that.", sentence, Times(i.Product),
+		effect(tune.Effect{Ratio: i.Ratio, Low: i.Low, High: i.High}))
 }
 
 // Soaked says what the test came to that was made after the changes had been in force for a while.

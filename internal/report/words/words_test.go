@@ -19,8 +19,10 @@ func TestHeadlineWithoutTrials(t *testing.T) {
 		wantVerdict, wantSentence string
 	}{
 		{tune.Outcome{Reason: "nothing to tune: the link is full"}, "Nothing to tune", "The link is full."},
-		{tune.Outcome{Partial: true, Reason: "the time budget ran out before a confirmation"}, "Not proved", "The time budget ran out before a confirmation."},
-		{tune.Outcome{Unreliable: true, Reason: "×1.2 where there is nothing"}, "Not proved", "×1.2 where there is nothing."},
+		{tune.Outcome{Partial: true, Reason: "the time budget ran out before a confirmation"}, "Not proved",
+			"The time budget ran out before a confirmation."},
+		{tune.Outcome{Unreliable: true, Reason: "×1.2 where there is nothing"}, "Not proved",
+			"×1.2 where there is nothing."},
 		{tune.Outcome{Reason: "überall voll"}, "Nothing to tune", "Überall voll."},
 	} {
 		d := report.NewTune(reporttest.Envelope(), report.TuneRun{Goal: "throughput", Outcome: &tc.outcome})
@@ -49,7 +51,8 @@ func TestEffects(t *testing.T) {
 		{tune.Effect{Ratio: 1, Low: 1 / all, High: all}, "×1.000", ""},
 		{tune.Effect{Ratio: 2e6, Low: 1.5e6, High: 3e6}, "×2.00 M", "×1.50 M to ×3.00 M"},
 	} {
-		if times, interval := words.Times(tc.effect.Ratio), words.Interval(tc.effect); times != tc.times || interval != tc.interval {
+		if times, interval := words.Times(tc.effect.Ratio), words.Interval(tc.effect); times != tc.times ||
+			interval != tc.interval {
 			t.Errorf("%+v: %q, %q; want %q, %q", tc.effect, times, interval, tc.times, tc.interval)
 		}
 	}
@@ -59,9 +62,12 @@ func TestEffects(t *testing.T) {
 func TestSoaked(t *testing.T) {
 	effect := tune.Effect{Pairs: 6, Ratio: 3.9, Low: 3.8, High: 4}
 	for want, soak := range map[string]tune.Soak{
-		"After 1 h 00 min in force the gain is still there, ×3.90 (×3.80 to ×4.00): they stay.":           {Effect: effect, Waited: 3600, Held: true, Reason: "gains"},
-		"After 1 h 00 min in force they could not be tested again, and stay: cross traffic.":              {Waited: 3600, Held: true, Untested: true, Reason: "cross traffic"},
-		"After 1 h 00 min in force they did not stand the test (not proven: +0.2 %) and were taken back.": {Effect: effect, Waited: 3600, Reason: "not proven: +0.2 %"},
+		"After 1 h 00 min in force the gain is still there, ×3.90 (×3.80 to ×4.00): they stay.": {
+			Effect: effect, Waited: 3600, Held: true, Reason: "gains"},
+		"After 1 h 00 min in force they could not be tested again, and stay: cross traffic.": {
+			Waited: 3600, Held: true, Untested: true, Reason: "cross traffic"},
+		"After 1 h 00 min in force they did not stand the test (not proven: +0.2 %) and were taken back.": {
+			Effect: effect, Waited: 3600, Reason: "not proven: +0.2 %"},
 	} {
 		if got := words.Soaked(&soak); got != want {
 			t.Errorf("%q, want %q", got, want)
@@ -84,7 +90,8 @@ func TestTogether(t *testing.T) {
 
 // TestBudget: what is printed is what the flag takes.
 func TestBudget(t *testing.T) {
-	for want, seconds := range map[string]float64{"40s": 40, "1m30s": 90, "5m": 300, "1h": 3600, "1h0m30s": 3630, "1h10m": 4200, "10m": 600} {
+	for want, seconds := range map[string]float64{"40s": 40, "1m30s": 90, "5m": 300, "1h": 3600, "1h0m30s": 3630,
+		"1h10m": 4200, "10m": 600} {
 		if got := words.Budget(seconds); got != want {
 			t.Errorf("%v s: %q, want %q", seconds, got, want)
 		}

@@ -91,7 +91,8 @@ func (b *buckets) take(who source, packets, bytes int, now time.Duration) bool {
 	// A single packet passes a full bucket however slow the rate is; else rates below one per
 	// second would mean never.
 	full := place.debt() <= now && packets == 1
-	if !full && (packetsAt-now > bucketSpan || bytesAt-now > bucketSpan) || allAt-float64(now) > float64(max(bucketSpan, time.Duration(b.allCost))) {
+	if !full && (packetsAt-now > bucketSpan || bytesAt-now > bucketSpan) ||
+		allAt-float64(now) > float64(max(bucketSpan, time.Duration(b.allCost))) {
 		return false
 	}
 	place.packets, place.bytes, b.all = packetsAt, bytesAt, allAt

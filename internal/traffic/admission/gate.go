@@ -121,21 +121,25 @@ func (g *Gate) enter(from netip.Addr, as class) (*Visit, error) {
 	defer g.mu.Unlock()
 	now := g.now()
 	if n := g.clients[as]; n >= g.limits.Clients {
-		return nil, &BusyError{From: from, Reason: fmt.Sprintf("%s being served, the most this host allows", are(n, "test is", "tests are"))}
+		return nil, &BusyError{From: from, Reason: fmt.Sprintf("%s being served, the most this host allows",
+			are(n, "test is", "tests are"))}
 	}
 	a := g.accountOf(key, now)
 	if n := a.visits[as]; n >= g.limits.ClientsPerSource {
-		return nil, &BusyError{From: from, Reason: fmt.Sprintf("%s of this source being served, the most this host allows", are(n, "test", "tests"))}
+		return nil, &BusyError{From: from,
+			Reason: fmt.Sprintf("%s of this source being served, the most this host allows", are(n, "test", "tests"))}
 	}
 	if a.moved >= g.limits.SourceBytes {
 		wait := a.until - now
 		return nil, &BusyError{From: from, RetryAfter: wait, Reason: fmt.Sprintf(
-			"this source has moved the %s that this host allows per %v; again in %v", bytesText(g.limits.SourceBytes), g.limits.SourceWindow, wait.Round(time.Second),
+			"this source has moved the %s that this host allows per %v; again in %v", bytesText(g.limits.SourceBytes),
+			g.limits.SourceWindow, wait.Round(time.Second),
 		)}
 	}
 	g.clients[as]++
 	a.visits[as]++
-	return &Visit{gate: g, from: from, deadline: deadline(g.limits.Duration), account: a, class: as, key: key, began: now, paid: now}, nil
+	return &Visit{gate: g, from: from, deadline: deadline(g.limits.Duration), account: a, class: as, key: key,
+		began: now, paid: now}, nil
 }
 
 // deadline is d from now, or the zero time when that is beyond what a time can hold or anybody will
@@ -235,7 +239,8 @@ func (v *Visit) Spend(n int64) error {
 	case v.moved > g.limits.Bytes:
 		return refuse("the %s that this host allows per test are used up", bytesText(g.limits.Bytes))
 	case a.moved > g.limits.SourceBytes:
-		return refuse("the %s that this host allows a source per %v are used up", bytesText(g.limits.SourceBytes), g.limits.SourceWindow)
+		return refuse("the %s that this host allows a source per %v are used up", bytesText(g.limits.SourceBytes),
+			g.limits.SourceWindow)
 	case now-v.began >= g.limits.Duration:
 		return refuse("the %v that this host allows per test are over", g.limits.Duration)
 	}

@@ -92,7 +92,8 @@ func TestSpendEndsAVisit(t *testing.T) {
 		t.Errorf("exactly the bytes of a test: %v, %d left", err, v.Left())
 	}
 	var over *BudgetError
-	if err := v.Spend(1); !errors.As(err, &over) || !strings.Contains(err.Error(), "100 bytes that this host allows per test") {
+	if err := v.Spend(1); !errors.As(err, &over) ||
+		!strings.Contains(err.Error(), "100 bytes that this host allows per test") {
 		t.Errorf("one more: %v", err)
 	}
 	v.Leave()
@@ -148,12 +149,14 @@ func TestPauseKeepsTheRate(t *testing.T) {
 
 func TestLimitsHaveDefaultsAndCanBeLifted(t *testing.T) {
 	d := New(Limits{}).Limits()
-	if d.Clients != 16 || d.ClientsPerSource != 8 || d.Duration != 10*time.Minute || d.Bytes != 1e12 || d.SourceBytes != 4e12 ||
+	if d.Clients != 16 || d.ClientsPerSource != 8 || d.Duration != 10*time.Minute || d.Bytes != 1e12 ||
+		d.SourceBytes != 4e12 ||
 		d.SourceWindow != time.Hour || !math.IsInf(d.BitsPerSecond, 1) || d.PacketsPerSecond != 200_000 {
 		t.Errorf("defaults %+v", d)
 	}
 	g, c := newTestGate(Limits{
-		Clients: Unlimited, ClientsPerSource: Unlimited, Duration: Unlimited, Bytes: Unlimited, SourceBytes: Unlimited, PacketsPerSecond: Unlimited,
+		Clients: Unlimited, ClientsPerSource: Unlimited, Duration: Unlimited, Bytes: Unlimited, SourceBytes: Unlimited,
+		PacketsPerSecond: Unlimited,
 	})
 	for range 1000 {
 		v := mustEnter(t, g, alice)
@@ -170,7 +173,8 @@ func TestLimitsHaveDefaultsAndCanBeLifted(t *testing.T) {
 			t.Fatal("unlimited packets refused")
 		}
 	}
-	if d := mustEnter(t, New(Limits{Duration: time.Hour}), alice).Deadline(); time.Until(d) > time.Hour || time.Until(d) < 59*time.Minute {
+	if d := mustEnter(t, New(Limits{Duration: time.Hour}), alice).Deadline(); time.Until(d) > time.Hour ||
+		time.Until(d) < 59*time.Minute {
 		t.Errorf("deadline %v", d)
 	}
 }
@@ -188,7 +192,8 @@ func TestStrangersTakeNoPlaceOfKeyHolders(t *testing.T) {
 		visits = append(visits, v)
 	}
 	var busy *BusyError
-	if _, err := g.EnterKnown(alice); !errors.As(err, &busy) || !strings.Contains(err.Error(), "2 tests of this source") {
+	if _, err := g.EnterKnown(alice); !errors.As(err, &busy) ||
+		!strings.Contains(err.Error(), "2 tests of this source") {
 		t.Errorf("a third one with the key: %v", err)
 	}
 	// Bytes have no class: the address has moved them.
@@ -325,7 +330,8 @@ func TestGateUnderRace(t *testing.T) {
 }
 
 func TestBytesText(t *testing.T) {
-	for n, want := range map[int64]string{0: "0 bytes", 999: "999 bytes", 1000: "1 kB", 1_500_000: "1.5 MB", 4e12: "4 TB", 999_999: "1 MB", math.MaxInt64: "9.223 EB"} {
+	for n, want := range map[int64]string{0: "0 bytes", 999: "999 bytes", 1000: "1 kB", 1_500_000: "1.5 MB",
+		4e12: "4 TB", 999_999: "1 MB", math.MaxInt64: "9.223 EB"} {
 		if got := bytesText(n); got != want {
 			t.Errorf("%d: %q, want %q", n, got, want)
 		}

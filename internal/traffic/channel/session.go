@@ -56,7 +56,8 @@ type Timing struct {
 // Patience is that of every real test; a longer silence than it allows is the end of the other
 // side.
 var Patience = Timing{
-	Setup: 10 * time.Second, Silence: 10 * time.Second, Grace: 2 * time.Second, Slack: 15 * time.Second, Beat: time.Second,
+	Setup: 10 * time.Second, Silence: 10 * time.Second, Grace: 2 * time.Second, Slack: 15 * time.Second,
+	Beat: time.Second,
 }
 
 // Session is one side's use of the control channel for one test: a reader, a writer, and one

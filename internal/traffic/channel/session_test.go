@@ -45,7 +45,8 @@ func (c *scripted) say(typ, body string) {
 	c.said <- wire.Message{Type: typ, Body: json.RawMessage(body)}
 }
 
-var brief = Timing{Setup: time.Second, Silence: time.Second, Grace: 50 * time.Millisecond, Slack: time.Second, Beat: time.Second}
+var brief = Timing{Setup: time.Second, Silence: time.Second, Grace: 50 * time.Millisecond, Slack: time.Second,
+	Beat: time.Second}
 
 func open(t *testing.T, limit time.Duration) (*Session, *scripted) {
 	t.Helper()
@@ -68,7 +69,8 @@ func TestAwait(t *testing.T) {
 		t.Errorf("broken body: %v", err)
 	}
 	c.say(Mark, ``)
-	if err := s.Await(t.Context(), time.Minute, Ready, nil); !errors.Is(err, ErrProtocol) || !strings.Contains(err.Error(), Mark) {
+	if err := s.Await(t.Context(), time.Minute, Ready, nil); !errors.Is(err, ErrProtocol) ||
+		!strings.Contains(err.Error(), Mark) {
 		t.Errorf("out of place: %v", err)
 	}
 	if err := s.Await(t.Context(), time.Millisecond, Ready, nil); !errors.Is(err, ErrPeerGone) {

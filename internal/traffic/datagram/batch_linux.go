@@ -35,7 +35,8 @@ func (s *Socket) sendBatch(o SendOptions) (Batch, int, error) {
 			err = Probe().Send
 		}
 		if err == nil && segments < 2 {
-			err = fmt.Errorf("datagrams of %d bytes over a path MTU of %d: %w", o.Bytes, s.PathMTU(), sys.ErrNotSupported)
+			err = fmt.Errorf("datagrams of %d bytes over a path MTU of %d: %w", o.Bytes, s.PathMTU(),
+				sys.ErrNotSupported)
 		}
 		switch {
 		case err == nil:

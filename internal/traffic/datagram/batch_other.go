@@ -62,7 +62,8 @@ func (o *outbox) plain() {}
 // judge tells what an error of send means.
 func (o *outbox) judge(err error) judgement {
 	switch {
-	case errors.Is(err, syscall.ENOBUFS), errors.Is(err, syscall.EPERM), errors.Is(err, syscall.EHOSTUNREACH), errors.Is(err, syscall.ENETUNREACH):
+	case errors.Is(err, syscall.ENOBUFS), errors.Is(err, syscall.EPERM), errors.Is(err, syscall.EHOSTUNREACH),
+		errors.Is(err, syscall.ENETUNREACH):
 		return dropped
 	case errors.Is(err, syscall.ECONNREFUSED):
 		return again

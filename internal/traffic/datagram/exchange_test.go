@@ -73,7 +73,8 @@ func TestExchangeIsExact(t *testing.T) {
 		if sent == nil || sent.Packets != packets || sent.Bytes != 200*packets || sent.Gaps.Count == 0 {
 			t.Errorf("end %d sent %+v", i, sent)
 		}
-		if received == nil || received.Sent != packets || received.Packets+received.Lost != packets || received.Bytes != 200*received.Packets {
+		if received == nil || received.Sent != packets || received.Packets+received.Lost != packets ||
+			received.Bytes != 200*received.Packets {
 			t.Errorf("end %d received %+v", i, received)
 		}
 		if n := x.Missing(); n < 0 || n > received.Lost {
@@ -98,7 +99,8 @@ func TestExchangeGivesUp(t *testing.T) {
 		w.Close()
 	}()
 	x := NewExchange([]*engine.Worker{w}, []Port{{Receiver: r}})
-	for _, bad := range [][]Tally{nil, {{}, {}}, {{Packets: -1}}, {{Packets: 2, AllPackets: 1}}, {{AllPackets: mostPackets + 1}}} {
+	for _, bad := range [][]Tally{nil, {{}, {}}, {{Packets: -1}}, {{Packets: 2, AllPackets: 1}},
+		{{AllPackets: mostPackets + 1}}} {
 		if err := x.Hear(bad); !errors.Is(err, ErrOutOfPlace) {
 			t.Errorf("%+v: %v", bad, err)
 		}

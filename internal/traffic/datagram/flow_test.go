@@ -113,7 +113,8 @@ func TestEveryPacketArrivesOnce(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			a, b := socketPair(t, SocketOptions{WindowBytes: 2 << 20})
 			packets := c.packets
-			f := newFlow(t, a, b, SendOptions{Bytes: c.bytes, Batch: c.batch, PacketRate: 20000, Packets: packets, First: 1},
+			f := newFlow(t, a, b, SendOptions{Bytes: c.bytes, Batch: c.batch, PacketRate: 20000,
+				Packets: packets, First: 1},
 				ReceiveOptions{Batch: c.batch, Verify: true})
 			f.phase.Set(engine.Measured)
 			f.start()

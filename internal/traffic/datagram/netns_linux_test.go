@@ -116,7 +116,8 @@ func TestLossAtTheReceiverIsWhatTheKernelCounts(t *testing.T) {
 			inNamespace(t, func(t *testing.T) {
 				a, b := socketPair(t, SocketOptions{WindowBytes: 2048})
 				before := udpCounters(t)
-				sent, got := flood(t, a, b, SendOptions{Bytes: 64, Batch: batch, Packets: 200_000}, ReceiveOptions{Batch: batch, Verify: true})
+				sent, got := flood(t, a, b, SendOptions{Bytes: 64, Batch: batch, Packets: 200_000},
+					ReceiveOptions{Batch: batch, Verify: true})
 				after := udpCounters(t)
 				lost := sent.AllPackets - got.UniquePackets
 				if lost == 0 {
@@ -132,7 +133,8 @@ func TestLossAtTheReceiverIsWhatTheKernelCounts(t *testing.T) {
 					t.Errorf("%d packets lost, the socket counts %d", lost, got.SocketDrops)
 				}
 				if got.SocketDrops != got.MeasuredSocketDrops {
-					t.Errorf("%d drops, %d of them measured, and nothing else was sent", got.SocketDrops, got.MeasuredSocketDrops)
+					t.Errorf("%d drops, %d of them measured, and nothing else was sent", got.SocketDrops,
+						got.MeasuredSocketDrops)
 				}
 				if n := after["OutDatagrams"] - before["OutDatagrams"]; batch != BatchGSO && n != sent.AllPackets {
 					t.Errorf("the kernel sent %d, %d counted", n, sent.AllPackets)
@@ -173,15 +175,18 @@ func TestLossInTheWindowIsToldApart(t *testing.T) {
 func TestLossOnThePathIsWhatTheFirewallCounts(t *testing.T) {
 	inNamespace(t, func(t *testing.T) {
 		a, b := socketPair(t, SocketOptions{WindowBytes: 4 << 20})
-		rules := fmt.Sprintf(`table ip lossy { chain in { type filter hook input priority 0; udp dport %d numgen inc mod 10 == 3 counter drop; }; }`,
+		rules := fmt.Sprintf(
+			`table ip lossy { chain in { type filter hook input priority 0; udp dport %d numgen inc mod 10 == 3 counter drop; }; }`,
 			b.LocalAddr().Port())
 		if out, ok := run(t, "nft", rules); !ok {
 			skip(t, "nft", out)
 		}
-		sent, got := flood(t, a, b, SendOptions{Bytes: 64, Batch: BatchMMsg, Packets: 20_000, PacketRate: 50_000}, ReceiveOptions{})
+		sent, got := flood(t, a, b, SendOptions{Bytes: 64, Batch: BatchMMsg, Packets: 20_000, PacketRate: 50_000},
+			ReceiveOptions{})
 		dropped := filterCounter(t, "lossy")
 		if lost := sent.Packets - got.Packets; lost != dropped+got.LostAtSocket(sent) || dropped == 0 {
-			t.Errorf("%d packets lost, %d dropped by the filter and %d by the socket", lost, dropped, got.LostAtSocket(sent))
+			t.Errorf("%d packets lost, %d dropped by the filter and %d by the socket", lost, dropped,
+				got.LostAtSocket(sent))
 		}
 		if sent.SocketErrors != 0 {
 			t.Errorf("%d errors of a sender whose packets all went", sent.SocketErrors)
@@ -194,12 +199,14 @@ func TestLossOnThePathIsWhatTheFirewallCounts(t *testing.T) {
 func TestLossAtTheSenderIsToldApart(t *testing.T) {
 	inNamespace(t, func(t *testing.T) {
 		a, b := socketPair(t, SocketOptions{WindowBytes: 4 << 20})
-		rules := fmt.Sprintf(`table ip strict { chain out { type filter hook output priority 0; udp dport %d numgen inc mod 5 == 0 counter drop; }; }`,
+		rules := fmt.Sprintf(
+			`table ip strict { chain out { type filter hook output priority 0; udp dport %d numgen inc mod 5 == 0 counter drop; }; }`,
 			b.LocalAddr().Port())
 		if out, ok := run(t, "nft", rules); !ok {
 			skip(t, "nft", out)
 		}
-		sent, got := flood(t, a, b, SendOptions{Bytes: 64, Batch: BatchMMsg, Packets: 20_000, PacketRate: 50_000}, ReceiveOptions{})
+		sent, got := flood(t, a, b, SendOptions{Bytes: 64, Batch: BatchMMsg, Packets: 20_000, PacketRate: 50_000},
+			ReceiveOptions{})
 		dropped := filterCounter(t, "strict")
 		if sent.SocketErrors != dropped || sent.MeasuredSocketErrors != dropped || dropped == 0 {
 			t.Errorf("%d errors, the filter counts %d", sent.SocketErrors, dropped)
@@ -242,11 +249,13 @@ func filterCounter(t *testing.T, table string) (packets int64) {
 // the calls say so.
 func TestLossInTheQueueIsReported(t *testing.T) {
 	inNamespace(t, func(t *testing.T) {
-		if out, ok := run(t, "tc", "qdisc", "add", "dev", "lo", "root", "tbf", "rate", "20mbit", "burst", "3000", "limit", "6000"); !ok {
+		if out, ok := run(t, "tc", "qdisc", "add", "dev", "lo", "root", "tbf", "rate", "20mbit", "burst", "3000",
+			"limit", "6000"); !ok {
 			skip(t, "netns", out)
 		}
 		a, b := socketPair(t, SocketOptions{WindowBytes: 4 << 20})
-		f := newFlow(t, a, b, SendOptions{Bytes: 500, Batch: BatchMMsg, Packets: 5000, PacketRate: 20_000}, ReceiveOptions{})
+		f := newFlow(t, a, b, SendOptions{Bytes: 500, Batch: BatchMMsg, Packets: 5000, PacketRate: 20_000},
+			ReceiveOptions{})
 		f.phase.Set(engine.Measured)
 		f.start()
 		<-f.sender.Idle()
@@ -380,7 +389,8 @@ func TestOnePortServesManyPeers(t *testing.T) {
 		t.Fatal(err)
 	}
 	buf := make([]byte, 20)
-	if n, from, err := server.ReadFromUDPAddrPort(buf); err != nil || string(buf[:n]) != "noise" || from != noise.LocalAddr() {
+	if n, from, err := server.ReadFromUDPAddrPort(buf); err != nil || string(buf[:n]) != "noise" ||
+		from != noise.LocalAddr() {
 		t.Errorf("%q from %v, %v", buf[:n], from, err)
 	}
 }
@@ -411,7 +421,8 @@ func TestLocalPort(t *testing.T) {
 	a, b := socketPair(t, SocketOptions{})
 	port := int(a.LocalAddr().Port())
 	a.Close()
-	c, err := Dial(netip.AddrPortFrom(loopback, b.LocalAddr().Port()), SocketOptions{LocalPort: port, WindowBytes: 100_000, BusyPoll: true})
+	c, err := Dial(netip.AddrPortFrom(loopback, b.LocalAddr().Port()),
+		SocketOptions{LocalPort: port, WindowBytes: 100_000, BusyPoll: true})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -447,7 +458,8 @@ func TestTotalsBlameTheSocketForWhatItDropped(t *testing.T) {
 	f.stop()
 	sent, _ := out.Totals()
 	_, got := in.Totals()
-	if got.Sent != sent.Packets || got.Lost != got.SocketDrops || got.Lost != sent.Packets-got.Packets || got.Lost == 0 {
+	if got.Sent != sent.Packets || got.Lost != got.SocketDrops || got.Lost != sent.Packets-got.Packets ||
+		got.Lost == 0 {
 		t.Errorf("sent %+v, received %+v", sent, got)
 	}
 }

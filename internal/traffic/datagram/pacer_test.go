@@ -7,7 +7,8 @@ import (
 
 // drive plays a sender against a simulated clock: a call takes so long, and now and then the thread
 // is gone for a while.
-func drive(p *pacer, span, call time.Duration, away func(at time.Duration) time.Duration) (packets int, bursts []time.Duration) {
+func drive(p *pacer, span, call time.Duration, away func(at time.Duration) time.Duration) (packets int,
+	bursts []time.Duration) {
 	for now := time.Duration(0); now < span; {
 		n, wait := p.take(now)
 		if n == 0 {
@@ -37,7 +38,8 @@ func TestPacerKeepsTheRate(t *testing.T) {
 		{"1 Gb/s of 1448 bytes", 1448 * 8 / 1e9 * 1e9, 64, nil},
 		{"three million packets a second", 1e9 / 3e6, 256, nil},
 		{"one packet a second", 1e9, 1, nil},
-		{"sleeps that end late", 1448 * 8 / 10e6 * 1e9, 1, func(time.Duration) time.Duration { return 300 * time.Microsecond }},
+		{"sleeps that end late", 1448 * 8 / 10e6 * 1e9, 1,
+			func(time.Duration) time.Duration { return 300 * time.Microsecond }},
 		{"a thread that is taken away", 1e9 / 1e5, 1, func(at time.Duration) time.Duration {
 			if at%(100*time.Millisecond) < 3*time.Microsecond {
 				return 20 * time.Millisecond

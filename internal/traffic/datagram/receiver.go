@@ -166,7 +166,8 @@ type Receiver struct {
 // NewReceiver makes the worker that receives datagrams on s, in all phases but Stopped.
 func NewReceiver(p *engine.Phase, s *Socket, o ReceiveOptions) (*engine.Worker, *Receiver, error) {
 	if o.Bytes < 0 || o.Bytes > MaxBytes {
-		return nil, nil, fmt.Errorf("%w: %d bytes of payload, where at most %d are possible", ErrBadOptions, o.Bytes, MaxBytes)
+		return nil, nil, fmt.Errorf("%w: %d bytes of payload, where at most %d are possible", ErrBadOptions,
+			o.Bytes, MaxBytes)
 	}
 	if o.Bytes == 0 {
 		o.Bytes = MaxBytes

@@ -133,7 +133,8 @@ func TestFaultsAreCountedToThePacket(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			const packets = 4000
 			r, a, b := newRelay(t, script)
-			f := newFlow(t, a, b, SendOptions{Bytes: 100, PacketRate: 20000, Packets: packets, First: 1}, ReceiveOptions{Verify: true})
+			f := newFlow(t, a, b, SendOptions{Bytes: 100, PacketRate: 20000, Packets: packets, First: 1},
+				ReceiveOptions{Verify: true})
 			f.phase.Set(engine.Measured)
 			f.start()
 			<-f.sender.Idle()
@@ -171,7 +172,8 @@ func TestFaultsAreCountedToThePacket(t *testing.T) {
 			if d := cmp.Diff(want, have); d != "" {
 				t.Errorf("(-passed on +counted):\n%s%+v", d, got)
 			}
-			if got.AllPackets != int64(len(r.passed)) || got.UniquePackets != want.Packets || got.Bytes != want.Packets*100 {
+			if got.AllPackets != int64(len(r.passed)) || got.UniquePackets != want.Packets ||
+				got.Bytes != want.Packets*100 {
 				t.Errorf("%d passed on, received %+v", len(r.passed), got)
 			}
 			if got.SocketDrops != 0 || got.Strays != 0 || got.Late != 0 {

@@ -139,7 +139,8 @@ const kernelBurst = time.Millisecond
 func (o SendOptions) gap(h Header) (float64, error) {
 	switch {
 	case o.Bytes < h.Bytes() || o.Bytes > MaxBytes:
-		return 0, fmt.Errorf("%w: %d bytes of payload, where %d to %d are possible", ErrBadOptions, o.Bytes, h.Bytes(), MaxBytes)
+		return 0, fmt.Errorf("%w: %d bytes of payload, where %d to %d are possible", ErrBadOptions, o.Bytes,
+			h.Bytes(), MaxBytes)
 	case o.Packets < 0 || o.PayloadBytes < 0:
 		return 0, fmt.Errorf("%w: negative amount", ErrBadOptions)
 	case !(o.BitRate >= 0) || !(o.PacketRate >= 0): // so put that NaN is refused too
@@ -328,7 +329,8 @@ func (s *Sender) refused(err error, at, n int) (lost int, _ error) {
 			return 0, nil
 		}
 	case tooLong:
-		return 0, fmt.Errorf("send datagrams of %d bytes to %s: %w: %w", s.bytes, s.socket.RemoteAddr(), ErrTooLong, err)
+		return 0, fmt.Errorf("send datagrams of %d bytes to %s: %w: %w", s.bytes, s.socket.RemoteAddr(),
+			ErrTooLong, err)
 	}
 	return 0, fmt.Errorf("send datagrams to %s: %w", s.socket.RemoteAddr(), err)
 }

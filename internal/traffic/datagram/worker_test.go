@@ -78,7 +78,8 @@ func TestOnlyTheWindowIsMeasured(t *testing.T) {
 	if got.LastAt <= got.FirstAt || sent.Gaps.Count != uint64(sent.Packets-1) {
 		t.Errorf("sent %+v, received %+v", sent, got)
 	}
-	if f.ws.Packets.Load() != sent.AllPackets || f.wr.Packets.Load() != got.AllPackets || f.wr.Bytes.Load() != 200*got.AllPackets {
+	if f.ws.Packets.Load() != sent.AllPackets || f.wr.Packets.Load() != got.AllPackets ||
+		f.wr.Bytes.Load() != 200*got.AllPackets {
 		t.Errorf("tallies %d and %d packets", f.ws.Packets.Load(), f.wr.Packets.Load())
 	}
 }
@@ -137,7 +138,8 @@ func TestLongerDatagramsAreStrays(t *testing.T) {
 			continue
 		}
 		a, b := socketPair(t, SocketOptions{})
-		f := newFlow(t, a, b, SendOptions{Bytes: 500, Packets: 10}, ReceiveOptions{Bytes: 64, Batch: batch, Verify: true})
+		f := newFlow(t, a, b, SendOptions{Bytes: 500, Packets: 10},
+			ReceiveOptions{Bytes: 64, Batch: batch, Verify: true})
 		f.phase.Set(engine.Measured)
 		f.start()
 		f.settle(func(r Received) bool { return r.Strays == 10 })
@@ -310,13 +312,15 @@ func FuzzPacket(f *testing.F) {
 		r := &Receiver{header: NativeHeader{}, longest: 100, ended: make(chan struct{}), check: newChecker(100, 16)}
 		w := engine.New(engine.Receiver, &engine.Phase{}, r)
 		for _, drops := range []uint32{0, 1, 1 << 31} {
-			_, err := r.message(w, message{payload: p, segmentBytes: int(segment), drops: drops}, time.Now(), time.Second)
+			_, err := r.message(w, message{payload: p, segmentBytes: int(segment), drops: drops}, time.Now(),
+				time.Second)
 			if err != nil && !errors.Is(err, ErrCorrupt) {
 				t.Fatal(err)
 			}
 		}
 		got := r.finish(r.got, &r.delays)
-		if got.Packets > got.UniquePackets || got.UniquePackets > got.AllPackets || got.DelayVariation.Count > uint64(got.Packets) {
+		if got.Packets > got.UniquePackets || got.UniquePackets > got.AllPackets ||
+			got.DelayVariation.Count > uint64(got.Packets) {
 			t.Fatalf("%+v", got)
 		}
 	})

@@ -31,7 +31,8 @@ func replyTo(e icmpEcho, request []byte) []byte {
 func TestEchoRoundTrip(t *testing.T) {
 	token := Token{1, 2, 3}
 	for _, e := range []icmpEcho{
-		{kind: sys.EchoPing}, {kind: sys.EchoPing, v6: true}, {kind: sys.EchoRaw, id: 0xbeef}, {kind: sys.EchoRaw, v6: true, id: 7},
+		{kind: sys.EchoPing}, {kind: sys.EchoPing, v6: true}, {kind: sys.EchoRaw, id: 0xbeef},
+		{kind: sys.EchoRaw, v6: true, id: 7},
 	} {
 		request := make([]byte, icmpHeaderBytes+56)
 		putPing(request[icmpHeaderBytes:], token, 1<<40+5)
@@ -52,7 +53,8 @@ func TestEchoRoundTrip(t *testing.T) {
 		if e.kind == sys.EchoRaw {
 			other := e
 			other.id++
-			if _, ok := e.payload(replyTo(e, func() []byte { p := bytes.Clone(request); other.finish(p, 5); return p }())); ok {
+			if _, ok := e.payload(
+				replyTo(e, func() []byte { p := bytes.Clone(request); other.finish(p, 5); return p }())); ok {
 				t.Errorf("%+v: reply to another identifier accepted", e)
 			}
 		}
@@ -88,7 +90,8 @@ func TestChecksumAgainstReference(t *testing.T) {
 
 // FuzzEchoReply feeds what a raw socket may deliver.
 func FuzzEchoReply(f *testing.F) {
-	for _, e := range []icmpEcho{{kind: sys.EchoPing}, {kind: sys.EchoRaw, id: 9}, {kind: sys.EchoRaw, v6: true, id: 9}} {
+	for _, e := range []icmpEcho{{kind: sys.EchoPing}, {kind: sys.EchoRaw, id: 9},
+		{kind: sys.EchoRaw, v6: true, id: 9}} {
 		request := make([]byte, icmpHeaderBytes+echoHeaderBytes)
 		putPing(request[icmpHeaderBytes:], Token{1}, 77)
 		e.finish(request, 77)

@@ -147,7 +147,8 @@ func (q *errorQueue) next(fd int) *notice {
 	var at int64
 	q.message.controls(func(level, typ int32, data []byte) {
 		switch {
-		case level == unix.SOL_SOCKET && typ == unix.SCM_TIMESTAMPING && len(data) >= int(unsafe.Sizeof(unix.Timespec{})):
+		case level == unix.SOL_SOCKET && typ == unix.SCM_TIMESTAMPING &&
+			len(data) >= int(unsafe.Sizeof(unix.Timespec{})):
 			at = (*unix.Timespec)(unsafe.Pointer(unsafe.SliceData(data))).Nano()
 		case level == unix.SOL_IP && typ == unix.IP_RECVERR, level == unix.SOL_IPV6 && typ == unix.IPV6_RECVERR:
 			q.found.extended(data)

@@ -206,7 +206,8 @@ func (s *Pinger) clock() string {
 }
 
 func newPinger(p *engine.Phase, socket *echoSocket, token Token, o PingOptions) (*engine.Worker, *Pinger) {
-	s := &Pinger{socket: socket, token: token, gap: o.Gap, ping: engine.Pattern(o.Bytes), ring: make([]pingSent, pingRing)}
+	s := &Pinger{socket: socket, token: token, gap: o.Gap, ping: engine.Pattern(o.Bytes),
+		ring: make([]pingSent, pingRing)}
 	w := engine.New(engine.Pinger, p, s)
 	w.RTT = stats.NewHistogram()
 	return w, s

@@ -50,7 +50,8 @@ func parseAnswer(p []byte, token Token) (a probeAnswer, ok bool) {
 		return probeAnswer{}, false
 	}
 	return probeAnswer{
-		id: sequence & (1<<56 - 1), size: int(binary.BigEndian.Uint32(p[24:])), hop: int(binary.BigEndian.Uint32(p[28:])),
+		id: sequence & (1<<56 - 1), size: int(binary.BigEndian.Uint32(p[24:])),
+		hop:    int(binary.BigEndian.Uint32(p[28:])),
 		status: int(binary.BigEndian.Uint32(p[32:])), farLocal: int(binary.BigEndian.Uint32(p[36:])),
 	}, true
 }

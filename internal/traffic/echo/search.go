@@ -246,7 +246,8 @@ func (d *side) plan() {
 		return
 	}
 	add := func(size int) {
-		if size > d.low && size < d.high && !slices.ContainsFunc(d.probes, func(p probe) bool { return p.size == size }) {
+		if size > d.low && size < d.high &&
+			!slices.ContainsFunc(d.probes, func(p probe) bool { return p.size == size }) {
 			d.probes = append(d.probes, probe{size: size})
 		}
 	}
@@ -356,7 +357,8 @@ func (s *search) round(ctx context.Context) {
 // passed.
 func (d *side) open(i int) bool {
 	p := d.probes[i]
-	return p.state == waiting && !slices.ContainsFunc(d.probes, func(q probe) bool { return q.state == passed && q.size > p.size })
+	return p.state == waiting &&
+		!slices.ContainsFunc(d.probes, func(q probe) bool { return q.state == passed && q.size > p.size })
 }
 
 // decided tells whether nothing of the round matters any more.
@@ -473,7 +475,8 @@ func (d *side) find(id uint64) *probe {
 }
 
 func (s *search) result(method string) PathMTU {
-	return PathMTU{Method: method, Up: s.up.result(), Down: s.down.result(), RoundTrip: s.trip, Troubles: s.troubles.list()}
+	return PathMTU{Method: method, Up: s.up.result(), Down: s.down.result(), RoundTrip: s.trip,
+		Troubles: s.troubles.list()}
 }
 
 func (d *side) result() PathSide {

@@ -42,7 +42,8 @@ func TestSearchOverARouter(t *testing.T) {
 			var err error
 			started := time.Now()
 			h.near.do(t, func() {
-				got, err = SearchPathMTU(t.Context(), SearchOptions{UDP: netip.AddrPortFrom(far, uint16(s.Port())), Token: token})
+				got, err = SearchPathMTU(t.Context(), SearchOptions{UDP: netip.AddrPortFrom(far, uint16(s.Port())),
+					Token: token})
 			})
 			if err != nil {
 				t.Fatal(err)
@@ -65,7 +66,8 @@ func TestSearchOverARouter(t *testing.T) {
 				t.Fatal(err)
 			}
 			// The far kernel may cut its answers to pieces, which is what Linux does for IPv4.
-			if got.Method != "icmp echo" || got.Up.Bytes != c.up && got.Up.Bytes != min(c.up, c.down) || got.Down != (PathSide{}) {
+			if got.Method != "icmp echo" || got.Up.Bytes != c.up && got.Up.Bytes != min(c.up, c.down) ||
+				got.Down != (PathSide{}) {
 				t.Errorf("%+v", got)
 			}
 		})
@@ -75,7 +77,8 @@ func TestSearchOverARouter(t *testing.T) {
 // TestPingsTellWhatTheNetworkSays asks hosts that the router does not let through to.
 func TestPingsTellWhatTheNetworkSays(t *testing.T) {
 	for _, c := range []struct{ route, want string }{
-		{"unreachable", "10.0.1.254 says: host unreachable"}, {"prohibit", "10.0.1.254 says: administratively prohibited"},
+		{"unreachable", "10.0.1.254 says: host unreachable"},
+		{"prohibit", "10.0.1.254 says: administratively prohibited"},
 	} {
 		t.Run(c.route, func(t *testing.T) {
 			t.Parallel()
@@ -84,7 +87,8 @@ func TestPingsTellWhatTheNetworkSays(t *testing.T) {
 			var err error
 			h.near.do(t, func() {
 				var w *engine.Worker
-				w, _, err = NewPinger(t.Context(), &engine.Phase{}, PingOptions{IP: netip.MustParseAddr("10.0.3.1"), Bytes: 56, Gap: time.Millisecond})
+				w, _, err = NewPinger(t.Context(), &engine.Phase{},
+					PingOptions{IP: netip.MustParseAddr("10.0.3.1"), Bytes: 56, Gap: time.Millisecond})
 				if err == nil {
 					w.Close()
 				}
@@ -117,7 +121,8 @@ func TestPingsTellTheHopThatIsTooNarrow(t *testing.T) {
 		}
 		troubles = s.Troubles()
 	})
-	if len(troubles) != 1 || troubles[0].MTU != 1000 || troubles[0].By != netip.MustParseAddr("10.0.1.254") || troubles[0].Text != "fragmentation needed" {
+	if len(troubles) != 1 || troubles[0].MTU != 1000 || troubles[0].By != netip.MustParseAddr("10.0.1.254") ||
+		troubles[0].Text != "fragmentation needed" {
 		t.Errorf("%+v", troubles)
 	}
 }
@@ -127,7 +132,8 @@ func TestPingsTellTheHopThatIsTooNarrow(t *testing.T) {
 func TestPingsUseTheKernelsTimes(t *testing.T) {
 	s := listen(t, "127.0.0.1:0")
 	token := register(t, s, "127.0.0.1")
-	w, _, err := NewPinger(t.Context(), &engine.Phase{}, PingOptions{UDP: s.local, Token: token, Bytes: 56, Gap: time.Millisecond})
+	w, _, err := NewPinger(t.Context(), &engine.Phase{},
+		PingOptions{UDP: s.local, Token: token, Bytes: 56, Gap: time.Millisecond})
 	if err != nil {
 		t.Fatal(err)
 	}

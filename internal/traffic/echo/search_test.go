@@ -56,7 +56,8 @@ func (f *fakePath) send(p []byte, _ uint64) error {
 	case f.lost():
 	case size > f.up:
 		if f.reports {
-			f.comes(f.trip/2, event{payload: append([]byte(nil), p[:min(len(p), 100)]...), trouble: Trouble{MTU: hop(f.up), Count: 1}, tooBig: true})
+			f.comes(f.trip/2, event{payload: append([]byte(nil), p[:min(len(p), 100)]...),
+				trouble: Trouble{MTU: hop(f.up), Count: 1}, tooBig: true})
 		}
 	default:
 		f.server.from = loopback
@@ -121,15 +122,17 @@ func TestSearchFindsEveryPath(t *testing.T) {
 	}
 	random := rand.New(rand.NewPCG(1, 2))
 	for range 60 {
-		p := path{local: 1280 + random.IntN(9000), far: 1280 + random.IntN(9000), reports: random.IntN(2) == 0, trip: time.Duration(random.IntN(100)) * time.Millisecond}
+		p := path{local: 1280 + random.IntN(9000), far: 1280 + random.IntN(9000), reports: random.IntN(2) == 0,
+			trip: time.Duration(random.IntN(100)) * time.Millisecond}
 		p.up, p.down = 600+random.IntN(p.local-600), 600+random.IntN(p.far-600)
 		paths = append(paths, p)
 	}
 	for i, p := range paths {
 		t.Run(fmt.Sprint(i), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				f := &fakePath{headers: 28, local: p.local, far: p.far, up: p.up, down: p.down, reports: p.reports, unnamed: p.unnamed,
-					loss: p.loss, trip: p.trip, random: rand.New(rand.NewPCG(uint64(i), 3))}
+				f := &fakePath{headers: 28, local: p.local, far: p.far, up: p.up, down: p.down, reports: p.reports,
+					unnamed: p.unnamed,
+					loss:    p.loss, trip: p.trip, random: rand.New(rand.NewPCG(uint64(i), 3))}
 				if p.v6 {
 					f.headers = 48
 				}
@@ -176,7 +179,8 @@ func TestSearchBearsLoss(t *testing.T) {
 	const runs = 200
 	for i := range runs {
 		synctest.Test(t, func(t *testing.T) {
-			f := &fakePath{headers: 28, local: 1500, far: 1500, up: 1450, down: 1387, loss: 0.1, trip: 10 * time.Millisecond, random: rand.New(rand.NewPCG(uint64(i), 9))}
+			f := &fakePath{headers: 28, local: 1500, far: 1500, up: 1450, down: 1387, loss: 0.1,
+				trip: 10 * time.Millisecond, random: rand.New(rand.NewPCG(uint64(i), 9))}
 			s := newSearch(f, Token{1}, false, true)
 			if err := s.run(t.Context()); err != nil {
 				wrong++

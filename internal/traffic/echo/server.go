@@ -196,7 +196,8 @@ func (s *Server) answer(p []byte, from, to netip.AddrPort, now time.Time) reply 
 		}
 		if i := uint32(sequence); int64(i) < int64(len(r.expect.seen)) && !r.expect.seen[i] {
 			r.expect.seen[i] = true
-			r.expect.arrivals <- Arrival{Index: int(i), From: netip.AddrPortFrom(from.Addr().Unmap(), from.Port()), To: to}
+			r.expect.arrivals <- Arrival{Index: int(i),
+				From: netip.AddrPortFrom(from.Addr().Unmap(), from.Port()), To: to}
 		}
 		return reply{}
 	case kindHeard, kindSend:

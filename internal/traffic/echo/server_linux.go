@@ -163,7 +163,8 @@ func (s *serverSocket) receive() (int, unix.Errno) {
 		s.in[i] = multiMessage{header: s.messages[i].header}
 	}
 	// MSG_WAITFORONE: sleep for the first packet, take what else is there.
-	n, _, errno := unix.Syscall6(unix.SYS_RECVMMSG, uintptr(s.fd), uintptr(unsafe.Pointer(&s.in)), serverBatch, unix.MSG_WAITFORONE, 0, 0)
+	n, _, errno := unix.Syscall6(unix.SYS_RECVMMSG, uintptr(s.fd), uintptr(unsafe.Pointer(&s.in)), serverBatch,
+		unix.MSG_WAITFORONE, 0, 0)
 	return int(n), errno
 }
 
@@ -222,7 +223,8 @@ func (m *message) answerFromAsked(fallback netip.Addr) netip.Addr {
 func (s *serverSocket) send(n int) {
 	again := false
 	for at := 0; at < n; {
-		sent, _, errno := unix.Syscall6(unix.SYS_SENDMMSG, uintptr(s.fd), uintptr(unsafe.Pointer(&s.out[at])), uintptr(n-at), 0, 0, 0)
+		sent, _, errno := unix.Syscall6(unix.SYS_SENDMMSG, uintptr(s.fd), uintptr(unsafe.Pointer(&s.out[at])),
+			uintptr(n-at), 0, 0, 0)
 		switch {
 		case errno == 0 && sent > 0:
 			at += int(sent)

@@ -15,12 +15,14 @@ import (
 // socket takes answers of the asked one only.
 func TestServerAnswersFromTheAddressAsked(t *testing.T) {
 	for _, c := range []struct{ listen, ask, from string }{
-		{"0.0.0.0", "127.0.0.1", "127.0.0.1"}, {"0.0.0.0", "127.0.0.9", "127.0.0.1"}, {"", "127.0.0.9", "127.0.0.1"}, {"", "::1", "::1"},
+		{"0.0.0.0", "127.0.0.1", "127.0.0.1"}, {"0.0.0.0", "127.0.0.9", "127.0.0.1"}, {"", "127.0.0.9", "127.0.0.1"},
+		{"", "::1", "::1"},
 	} {
 		s := listen(t, net.JoinHostPort(c.listen, "0"))
 		token := register(t, s, c.from)
 		from := netip.MustParseAddr(c.from)
-		conn, err := net.DialUDP("udp", net.UDPAddrFromAddrPort(netip.AddrPortFrom(from, 0)), &net.UDPAddr{IP: net.ParseIP(c.ask), Port: s.Port()})
+		conn, err := net.DialUDP("udp", net.UDPAddrFromAddrPort(netip.AddrPortFrom(from, 0)),
+			&net.UDPAddr{IP: net.ParseIP(c.ask), Port: s.Port()})
 		if err != nil {
 			t.Skipf("no %s here: %v", c.ask, err)
 		}
@@ -37,7 +39,8 @@ func TestServerAnswersFromTheAddressAsked(t *testing.T) {
 			t.Fatal(err)
 		}
 		a := <-e.Arrivals()
-		want := Arrival{From: conn.LocalAddr().(*net.UDPAddr).AddrPort(), To: netip.AddrPortFrom(netip.MustParseAddr(c.ask), uint16(s.Port()))}
+		want := Arrival{From: conn.LocalAddr().(*net.UDPAddr).AddrPort(),
+			To: netip.AddrPortFrom(netip.MustParseAddr(c.ask), uint16(s.Port()))}
 		if a != want {
 			t.Errorf("asked at %s: arrival %+v, want %+v", c.ask, a, want)
 		}
@@ -149,7 +152,8 @@ func TestServerSendsProbesWhole(t *testing.T) {
 		for _, size := range []int{probeHeaderBytes, 1400, 65000} {
 			putProbe(p, token, kindSend, uint64(size), size)
 			got := exchange(t, c, p)
-			if a, ok := parseAnswer(got, token); !ok || len(got) != size || a.id != uint64(size) || a.status != probeOK {
+			if a, ok := parseAnswer(got, token); !ok || len(got) != size || a.id != uint64(size) ||
+				a.status != probeOK {
 				t.Errorf("%s: %d bytes asked, %d came, %+v", at, size, len(got), a)
 			}
 		}

@@ -127,7 +127,8 @@ func (s *echoSocket) next(wait time.Duration) event {
 	}
 	s.message.controls(func(level, typ int32, data []byte) {
 		// Both begin with the time as the kernel's software saw it, in the width of this machine.
-		if level == unix.SOL_SOCKET && (typ == unix.SCM_TIMESTAMPING || typ == unix.SCM_TIMESTAMPNS) && len(data) >= int(unsafe.Sizeof(unix.Timespec{})) {
+		if level == unix.SOL_SOCKET && (typ == unix.SCM_TIMESTAMPING || typ == unix.SCM_TIMESTAMPNS) &&
+			len(data) >= int(unsafe.Sizeof(unix.Timespec{})) {
 			e.received = (*unix.Timespec)(unsafe.Pointer(unsafe.SliceData(data))).Nano()
 		}
 	})
@@ -143,10 +144,12 @@ func (s *echoSocket) noticed(n *notice) event {
 		return event{} // a timestamp without a time
 	// A raw socket hears of the echoes of every other program as well; the identifier is in the
 	// packet that came back.
-	case s.icmp != nil && s.icmp.kind == sys.EchoRaw && !n.local && n.bytes >= icmpHeaderBytes && binary.BigEndian.Uint16(s.queue.payload[4:]) != s.icmp.id:
+	case s.icmp != nil && s.icmp.kind == sys.EchoRaw && !n.local && n.bytes >= icmpHeaderBytes &&
+		binary.BigEndian.Uint16(s.queue.payload[4:]) != s.icmp.id:
 		return event{}
 	}
-	e := event{trouble: Trouble{Text: n.text(), By: n.by, MTU: n.mtu, Count: 1}, tooBig: n.errno == unix.EMSGSIZE, local: n.local}
+	e := event{trouble: Trouble{Text: n.text(), By: n.by, MTU: n.mtu, Count: 1}, tooBig: n.errno == unix.EMSGSIZE,
+		local: n.local}
 	// The ICMP message brought the beginning of our packet back, from behind its IP header on.
 	head := 0
 	if s.icmp != nil {

@@ -13,7 +13,8 @@ import (
 func TestSlowRequestIsAnswered(t *testing.T) {
 	p := &Phase{}
 	at := netip.MustParseAddr("127.0.0.1")
-	far, a, err := NewAcceptor(p, AcceptOptions{Address: at, From: at, Prefix: []byte("token"), RequestBytes: 4, ResponseBytes: 3})
+	far, a, err := NewAcceptor(p, AcceptOptions{Address: at, From: at, Prefix: []byte("token"), RequestBytes: 4,
+		ResponseBytes: 3})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -49,12 +50,14 @@ func TestZoneOfTheAskedIsNoMatter(t *testing.T) {
 	at := netip.MustParseAddr("::1")
 	p := &Phase{}
 	p.Set(Measured)
-	far, a, err := NewAcceptor(p, AcceptOptions{Address: at, From: at.WithZone("lo"), RequestBytes: 1, ResponseBytes: 1})
+	far, a, err := NewAcceptor(p, AcceptOptions{Address: at, From: at.WithZone("lo"), RequestBytes: 1,
+		ResponseBytes: 1})
 	if err != nil {
 		t.Skipf("no ipv6 here: %v", err)
 	}
 	defer far.Close()
-	near, err := NewConnector(p, ConnectOptions{To: netip.AddrPortFrom(at, a.Port()), RequestBytes: 1, ResponseBytes: 1})
+	near, err := NewConnector(p, ConnectOptions{To: netip.AddrPortFrom(at, a.Port()), RequestBytes: 1,
+		ResponseBytes: 1})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -13,7 +13,8 @@ import (
 // connectPair is a connector and the acceptor it talks to.
 func connectPair(tb testing.TB, p *Phase, prefix, expected []byte) (near, far *Worker) {
 	tb.Helper()
-	far, a, err := NewAcceptor(p, AcceptOptions{Address: netip.MustParseAddr("127.0.0.1"), From: netip.MustParseAddr("127.0.0.1"), Prefix: expected, RequestBytes: 1, ResponseBytes: 3})
+	far, a, err := NewAcceptor(p, AcceptOptions{Address: netip.MustParseAddr("127.0.0.1"),
+		From: netip.MustParseAddr("127.0.0.1"), Prefix: expected, RequestBytes: 1, ResponseBytes: 3})
 	if errors.Is(err, sys.ErrNotSupported) {
 		tb.Skip(err)
 	}
@@ -21,7 +22,8 @@ func connectPair(tb testing.TB, p *Phase, prefix, expected []byte) (near, far *W
 		tb.Fatal(err)
 	}
 	tb.Cleanup(far.Close)
-	near, err = NewConnector(p, ConnectOptions{To: netip.AddrPortFrom(netip.MustParseAddr("127.0.0.1"), a.Port()), Prefix: prefix, RequestBytes: 1, ResponseBytes: 3})
+	near, err = NewConnector(p, ConnectOptions{To: netip.AddrPortFrom(netip.MustParseAddr("127.0.0.1"), a.Port()),
+		Prefix: prefix, RequestBytes: 1, ResponseBytes: 3})
 	if err != nil {
 		tb.Fatal(err)
 	}
@@ -81,5 +83,7 @@ func TestStrangersAreNotAnswered(t *testing.T) {
 // isReset tells a connection that was closed with something unread.
 func isReset(err error) bool {
 	var op *net.OpError
-	return err != nil && !errors.As(err, &op) && slices.Contains([]string{"receive response: connection reset by peer", "receive response: broken pipe"}, err.Error())
+	return err != nil && !errors.As(err, &op) &&
+		slices.Contains([]string{"receive response: connection reset by peer", "receive response: broken pipe"},
+			err.Error())
 }

@@ -28,7 +28,8 @@ const (
 // second with a receive buffer, where all streams of the thread together have the rate all; 1 is
 // none.
 func gatherBytes(rate, all float64, bufferBytes, most int) int {
-	n := int(min(all*gatherTime.Seconds(), rate*mostGatherTime.Seconds(), float64(bufferBytes/gatherShare), float64(most)))
+	n := int(min(all*gatherTime.Seconds(), rate*mostGatherTime.Seconds(), float64(bufferBytes/gatherShare),
+		float64(most)))
 	if n < minGatherBytes {
 		return 1
 	}

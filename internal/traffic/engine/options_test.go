@@ -29,7 +29,8 @@ func TestOptionsBeforeTheHandshake(t *testing.T) {
 	port := free.Addr().(*net.TCPAddr).Port
 	_ = free.Close() // its port is what we wanted
 
-	o := ConnOptions{MSSBytes: 1000, WindowBytes: 50_000, TOS: 0x28, Congestion: "reno", LocalPort: port, NoDelay: true, PacingBytesPerSec: 1e9}
+	o := ConnOptions{MSSBytes: 1000, WindowBytes: 50_000, TOS: 0x28, Congestion: "reno", LocalPort: port, NoDelay: true,
+		PacingBytesPerSec: 1e9}
 	d := net.Dialer{Control: DialControl(o)}
 	raw, err := d.DialContext(t.Context(), "tcp", l.Addr().String())
 	if errors.Is(err, sys.ErrNotSupported) {
@@ -56,7 +57,8 @@ func TestOptionsBeforeTheHandshake(t *testing.T) {
 	}
 	defer far.Close()
 	// Twice what was asked for, as socket(7) says; and ten milliseconds of the pacing rate.
-	if d := cmp.Diff(tcpinfo.Buffers{SendBytes: 100_000, ReceiveBytes: 100_000, Congestion: "reno", UnsentBytes: int64(o.PacingBytesPerSec / 100)}, near.Buffers()); d != "" {
+	if d := cmp.Diff(tcpinfo.Buffers{SendBytes: 100_000, ReceiveBytes: 100_000, Congestion: "reno",
+		UnsentBytes: int64(o.PacingBytesPerSec / 100)}, near.Buffers()); d != "" {
 		t.Errorf("near (-want +got):\n%s", d)
 	}
 	if b := far.Buffers(); b.SendBytes != 200_000 || b.ReceiveBytes != 200_000 {
@@ -159,9 +161,11 @@ func TestExchangesAreBounded(t *testing.T) {
 	} {
 		if w, err := NewConnector(&Phase{}, o); err == nil {
 			w.Close()
-			t.Errorf("%d bytes after a prefix of %d, answered by %d, were accepted", o.RequestBytes, len(o.Prefix), o.ResponseBytes)
+			t.Errorf("%d bytes after a prefix of %d, answered by %d, were accepted", o.RequestBytes, len(o.Prefix),
+				o.ResponseBytes)
 		}
-		if w, _, err := NewAcceptor(&Phase{}, AcceptOptions{Prefix: o.Prefix, RequestBytes: o.RequestBytes, ResponseBytes: o.ResponseBytes}); err == nil {
+		if w, _, err := NewAcceptor(&Phase{}, AcceptOptions{Prefix: o.Prefix, RequestBytes: o.RequestBytes,
+			ResponseBytes: o.ResponseBytes}); err == nil {
 			w.Close()
 			t.Errorf("an acceptor of the same was made")
 		}

@@ -28,8 +28,10 @@ func probeMethods(send SendMethod, receive ReceiveMethod) error {
 func probeSource(from source, call int, near, far *Conn, receive ReceiveMethod) error {
 	p := &Phase{}
 	quota := NewQuota(probeBytes)
-	sender := New(Sender, p, &streamSender{conn: near, from: from, call: call, limit: quota, woken: make(chan struct{}, 1)})
-	r := &streamReceiver{conn: far, call: truncateBytes, in: make([]byte, sampleBytes), check: newVerifier(false), truncate: receive == ReceiveTruncate, gather: lowWater{off: true}}
+	sender := New(Sender, p, &streamSender{conn: near, from: from, call: call, limit: quota,
+		woken: make(chan struct{}, 1)})
+	r := &streamReceiver{conn: far, call: truncateBytes, in: make([]byte, sampleBytes), check: newVerifier(false),
+		truncate: receive == ReceiveTruncate, gather: lowWater{off: true}}
 	receiver := New(Receiver, p, r)
 
 	ended := make(chan error, 1)
@@ -99,7 +101,8 @@ func raceLap(send SendMethod) (nanosPerByte float64) {
 		return 0
 	}
 	defer sender.Close()
-	r := &streamReceiver{conn: far, call: truncateBytes, in: make([]byte, copyBytes), check: newVerifier(true), truncate: true, gather: lowWater{conn: far}}
+	r := &streamReceiver{conn: far, call: truncateBytes, in: make([]byte, copyBytes), check: newVerifier(true),
+		truncate: true, gather: lowWater{conn: far}}
 	receiver := New(Receiver, p, r)
 	used := cpuTime()
 	ended := make(chan struct{})

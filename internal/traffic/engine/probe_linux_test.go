@@ -42,7 +42,8 @@ func TestProbeOfWhatIsRefused(t *testing.T) {
 			t.Errorf("%s: waited all of its %v, though nothing could come", receive, waited)
 		}
 		near, far = connPair(t, ConnOptions{})
-		if err := probeSource(&changingSource{near, make([]byte, copyBytes)}, copyBytes, near, far, receive); !errors.Is(err, ErrCorrupt) {
+		if err := probeSource(&changingSource{near, make([]byte, copyBytes)}, copyBytes, near, far,
+			receive); !errors.Is(err, ErrCorrupt) {
 			t.Errorf("%s: a changed payload: %v", receive, err)
 		}
 	}

@@ -93,7 +93,8 @@ func newStreamSender(p *Phase, conn *Conn, method SendMethod, o StreamOptions) (
 		call = min(call, max(minPacedCall, int(rate*pacedCall.Seconds())))
 	}
 	short := shortQueue{conn: conn, off: method != SendCopy || conn.pacing > 0 || !conn.mayShorten()}
-	w := New(Sender, p, &streamSender{conn: conn, from: from, call: call, limit: o.Limit, woken: make(chan struct{}, 1), short: short})
+	w := New(Sender, p, &streamSender{conn: conn, from: from, call: call, limit: o.Limit, woken: make(chan struct{}, 1),
+		short: short})
 	w.Conn, w.Method = conn, string(method)
 	return w, nil
 }
@@ -106,7 +107,8 @@ func NewStreamReceiver(p *Phase, conn *Conn, o StreamOptions) (*Worker, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := &streamReceiver{conn: conn, check: newVerifier(o.Foreign), truncate: method == ReceiveTruncate, gather: lowWater{conn: conn, off: conn.window}}
+	r := &streamReceiver{conn: conn, check: newVerifier(o.Foreign), truncate: method == ReceiveTruncate,
+		gather: lowWater{conn: conn, off: conn.window}}
 	r.call = copyBytes
 	if r.truncate {
 		r.call = truncateBytes

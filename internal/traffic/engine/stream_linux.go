@@ -37,7 +37,8 @@ func newSource(m SendMethod, conn *Conn) (source, int, error) {
 		}
 		return &pipeSource{conn: conn, ring: ring(), read: read, write: write}, call, nil
 	}
-	return &copySource{conn: conn, ring: sys.NewRing(ring()[:patternPeriod], max(copySendBytes, maxCallBytes))}, copySendBytes, nil
+	return &copySource{conn: conn, ring: sys.NewRing(ring()[:patternPeriod], max(copySendBytes, maxCallBytes))},
+		copySendBytes, nil
 }
 
 // copySource is sendmsg(2) from memory.

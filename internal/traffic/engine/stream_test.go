@@ -65,7 +65,8 @@ func TestStreamMethods(t *testing.T) {
 					p := &Phase{}
 					p.Set(Measured)
 					ws, wr := streamPair(t, p, StreamOptions{Send: send, Receive: receive, BufferBytes: call})
-					if send != SendAuto && ws.Method != string(send) || receive != ReceiveAuto && wr.Method != string(receive) || ws.Method == "" || wr.Method == "" {
+					if send != SendAuto && ws.Method != string(send) || receive != ReceiveAuto &&
+						wr.Method != string(receive) || ws.Method == "" || wr.Method == "" {
 						t.Errorf("methods %q and %q", ws.Method, wr.Method)
 					}
 					size := call
@@ -175,7 +176,8 @@ func TestQuota(t *testing.T) {
 				a, b := streamPair(t, p, StreamOptions{Send: c.method, Limit: q})
 				ws, wr = append(ws, a), append(wr, b)
 			}
-			if threads := Multiplex(ws, 1); c.streams > receiversPerThread && threads >= c.streams && Name == "tcp, blocking, pinned" {
+			if threads := Multiplex(ws, 1); c.streams > receiversPerThread && threads >= c.streams &&
+				Name == "tcp, blocking, pinned" {
 				t.Errorf("%d threads for %d streams", threads, c.streams)
 			}
 			Multiplex(wr, 2)

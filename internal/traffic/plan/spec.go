@@ -160,7 +160,8 @@ func checkAmounts(s Spec) string {
 func checkMessages(s Spec) string {
 	switch s.Test {
 	case RR, CRR:
-		if s.RequestBytes < 1 || s.RequestBytes > maxMessageBytes || s.ResponseBytes < 1 || s.ResponseBytes > maxMessageBytes {
+		if s.RequestBytes < 1 || s.RequestBytes > maxMessageBytes || s.ResponseBytes < 1 ||
+			s.ResponseBytes > maxMessageBytes {
 			return fmt.Sprintf("request and response must be within 1 to %d bytes", maxMessageBytes)
 		}
 		if s.Gap > s.Duration {
@@ -168,7 +169,8 @@ func checkMessages(s Spec) string {
 		}
 	case Stream:
 		if s.RequestBytes != 0 && (s.ProbeGap == 0 || s.RequestBytes < MinPingBytes || s.RequestBytes > maxPingBytes) {
-			return fmt.Sprintf("pings of %d bytes beside a stream are not within %d to %d, or there are none", s.RequestBytes, MinPingBytes, maxPingBytes)
+			return fmt.Sprintf("pings of %d bytes beside a stream are not within %d to %d, or there are none",
+				s.RequestBytes, MinPingBytes, maxPingBytes)
 		}
 	case Ping, Load:
 		if s.RequestBytes < MinPingBytes || s.RequestBytes > maxPingBytes {
@@ -179,7 +181,8 @@ func checkMessages(s Spec) string {
 		}
 	case UDP:
 		if s.PacketBytes < MinPacketBytes || s.PacketBytes > MaxPacketBytes {
-			return fmt.Sprintf("datagrams of %d bytes are not within %d to %d", s.PacketBytes, MinPacketBytes, MaxPacketBytes)
+			return fmt.Sprintf("datagrams of %d bytes are not within %d to %d", s.PacketBytes, MinPacketBytes,
+				MaxPacketBytes)
 		}
 	}
 	switch {
@@ -233,7 +236,8 @@ func checkSocket(s Spec) string {
 		return fmt.Sprintf("a type of service of %d is not within 0 to 255", s.TOS)
 	case s.SourcePort != 0 && (s.Test == Ping || s.Test == CRR):
 		return fmt.Sprintf("%s has no choice of ports", s.Test) // crr needs a new one for every connection
-	case s.SourcePort != 0 && (s.SourcePort < lowestSourcePort || s.SourcePort+max(s.Connections(), s.Sockets()) > 1<<16):
+	case s.SourcePort != 0 &&
+		(s.SourcePort < lowestSourcePort || s.SourcePort+max(s.Connections(), s.Sockets()) > 1<<16):
 		return fmt.Sprintf("source ports from %d on are not within %d to 65535", s.SourcePort, lowestSourcePort)
 	}
 	for _, list := range [][]int{s.NearCPUs, s.FarCPUs} {

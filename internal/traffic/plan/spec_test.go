@@ -27,19 +27,23 @@ func TestNormalizeFillsIn(t *testing.T) {
 		},
 		{
 			Spec{Test: RR, WarmUp: -1, Streams: 3},
-			Spec{Test: RR, Direction: Up, Streams: 3, Duration: 10 * time.Second, WarmUp: -1, Interval: time.Second, RequestBytes: 1, ResponseBytes: 1},
+			Spec{Test: RR, Direction: Up, Streams: 3, Duration: 10 * time.Second, WarmUp: -1, Interval: time.Second,
+				RequestBytes: 1, ResponseBytes: 1},
 		},
 		{
 			Spec{Test: Stream, Bytes: 1 << 20, WarmUp: -1},
-			Spec{Test: Stream, Direction: Up, Streams: 1, Duration: 10 * time.Minute, Interval: time.Second, Bytes: 1 << 20},
+			Spec{Test: Stream, Direction: Up, Streams: 1, Duration: 10 * time.Minute, Interval: time.Second,
+				Bytes: 1 << 20},
 		},
 		{
 			Spec{Test: UDP, WarmUp: -1},
-			Spec{Test: UDP, Direction: Up, Streams: 1, Duration: 10 * time.Second, Interval: time.Second, PacketBytes: 1400},
+			Spec{Test: UDP, Direction: Up, Streams: 1, Duration: 10 * time.Second, Interval: time.Second,
+				PacketBytes: 1400},
 		},
 		{
 			Spec{Test: Ping, WarmUp: -1, Duration: time.Second},
-			Spec{Test: Ping, Direction: Up, Streams: 1, Duration: time.Second, Interval: time.Second, RequestBytes: 56, Gap: 10 * time.Millisecond},
+			Spec{Test: Ping, Direction: Up, Streams: 1, Duration: time.Second, Interval: time.Second, RequestBytes: 56,
+				Gap: 10 * time.Millisecond},
 		},
 	} {
 		got, err := c.in.Normalize()
@@ -134,18 +138,25 @@ func TestLimits(t *testing.T) {
 	}{
 		{Limits{}, Spec{Test: Stream}, ""},
 		{Limits{}, Spec{Test: Stream, Streams: 128, Direction: Bidir}, ""},
-		{Limits{}, Spec{Test: Stream, Duration: 11 * time.Minute}, "a test of 11m0s is longer than the 10m0s this host allows"},
-		{Limits{}, Spec{Test: Ping, Gap: 200 * time.Microsecond}, "a ping every 200µs is more often than every 1ms, which this host allows"},
-		{narrow, Spec{Test: Stream, Duration: 50 * time.Second, WarmUp: 11 * time.Second}, "a test of 1m1s is longer than the 1m0s this host allows"},
+		{Limits{}, Spec{Test: Stream, Duration: 11 * time.Minute},
+			"a test of 11m0s is longer than the 10m0s this host allows"},
+		{Limits{}, Spec{Test: Ping, Gap: 200 * time.Microsecond},
+			"a ping every 200µs is more often than every 1ms, which this host allows"},
+		{narrow, Spec{Test: Stream, Duration: 50 * time.Second, WarmUp: 11 * time.Second},
+			"a test of 1m1s is longer than the 1m0s this host allows"},
 		{narrow, Spec{Test: Stream, Streams: 5}, "5 streams are more than the 4 this host allows"},
-		{narrow, Spec{Test: RR, ResponseBytes: 1001}, "messages of 1001 bytes are larger than the 1000 this host allows"},
+		{narrow, Spec{Test: RR, ResponseBytes: 1001},
+			"messages of 1001 bytes are larger than the 1000 this host allows"},
 		{narrow, Spec{Test: Ping}, "a ping every 10ms is more often than every 20ms, which this host allows"},
 		{narrow, Spec{Test: Ping, Gap: 20 * time.Millisecond}, ""},
-		{narrow, Spec{Test: RR, ProbeGap: 10 * time.Millisecond}, "a ping every 10ms is more often than every 20ms, which this host allows"},
+		{narrow, Spec{Test: RR, ProbeGap: 10 * time.Millisecond},
+			"a ping every 10ms is more often than every 20ms, which this host allows"},
 		{Limits{}, Spec{Test: Stream, Bytes: 9 << 40}, "9 TiB are more than the 8 TiB this host allows"},
 		{slow, Spec{Test: Stream}, "this host allows 1.00 Mb/s: ask for that rate or less"},
-		{slow, Spec{Test: UDP, RatePacketsPerSec: 90, PacketBytes: 1400}, "1.01 Mb/s are more than the 1.00 Mb/s this host allows"},
-		{slow, Spec{Test: UDP, RateBitsPerSec: 1e6, PacketBytes: 100}, "1250 packets per second are more than the 100 this host allows"},
+		{slow, Spec{Test: UDP, RatePacketsPerSec: 90, PacketBytes: 1400},
+			"1.01 Mb/s are more than the 1.00 Mb/s this host allows"},
+		{slow, Spec{Test: UDP, RateBitsPerSec: 1e6, PacketBytes: 100},
+			"1250 packets per second are more than the 100 this host allows"},
 		{slow, Spec{Test: UDP, RateBitsPerSec: 1e6}, ""},
 		{slow, Spec{Test: RR}, ""},
 	} {
@@ -189,7 +200,8 @@ func FuzzSpec(f *testing.F) {
 		if n := s.Connections(); n < 0 || n > 2*MaxStreams {
 			t.Fatalf("%+v: %d connections", s, n)
 		}
-		if n := s.Sockets(); n < 0 || n > 2*MaxStreams || s.SteadyBound() <= 0 || s.RequestBytes < 0 || s.ResponseBytes < 0 {
+		if n := s.Sockets(); n < 0 || n > 2*MaxStreams || s.SteadyBound() <= 0 || s.RequestBytes < 0 ||
+			s.ResponseBytes < 0 {
 			t.Fatalf("%+v", s)
 		}
 		if !(s.BitRate() >= 0 && s.PacketRate() >= 0) {

@@ -163,7 +163,8 @@ func TestListenFindsAPortForBoth(t *testing.T) {
 		refuse    int
 		wantCalls int
 	}{{"127.0.0.1:0", tries, tries}, {taken, 1, 1}} {
-		if _, err := Listen(t.Context(), c.address, refuse(c.refuse)); !errors.Is(err, syscall.EADDRINUSE) || refusals != c.wantCalls {
+		if _, err := Listen(t.Context(), c.address, refuse(c.refuse)); !errors.Is(err, syscall.EADDRINUSE) ||
+			refusals != c.wantCalls {
 			t.Errorf("%s: %v after %d tries", c.address, err, refusals)
 		}
 	}

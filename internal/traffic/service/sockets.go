@@ -21,7 +21,8 @@ const tries = 10
 
 // Listen opens TCP and UDP at one port. Port 0 is any port that is free for both. udp opens the
 // second one; nil is the plain way.
-func Listen(ctx context.Context, address string, udp func(ctx context.Context, network, address string) (*net.UDPConn, error)) (*Sockets, error) {
+func Listen(ctx context.Context, address string, udp func(ctx context.Context, network, address string) (*net.UDPConn,
+	error)) (*Sockets, error) {
 	host, port, err := net.SplitHostPort(address)
 	if err != nil {
 		return nil, err

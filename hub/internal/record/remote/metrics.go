@@ -12,7 +12,8 @@ func metric(name string, kind sample.Kind, help string) *sample.Metric {
 
 var (
 	metricSent    = metric("sent_samples_total", sample.Counter, "Samples that the receiver of remote write has taken.")
-	metricDropped = metric("dropped_samples_total", sample.Counter, "Samples that were dropped because the receiver was away for too long.")
+	metricDropped = metric("dropped_samples_total", sample.Counter,
+		"Samples that were dropped because the receiver was away for too long.")
 	metricRefused = metric("refused_samples_total", sample.Counter, "Samples that the receiver refused for good.")
 	metricFailed  = metric("failed_requests_total", sample.Counter, "Requests that failed and were tried again.")
 	metricQueued  = metric("queued_samples", sample.Gauge, "Samples that wait to be sent.")
@@ -32,7 +33,8 @@ func (w *Writer) Own() []sample.Point {
 	if !s.Since.IsZero() {
 		failing = time.Since(s.Since).Seconds()
 	}
-	values := []float64{float64(s.SentSamples), float64(s.DroppedSamples), float64(s.RefusedSamples), float64(s.Failures), float64(s.QueuedSamples), failing}
+	values := []float64{float64(s.SentSamples), float64(s.DroppedSamples), float64(s.RefusedSamples),
+		float64(s.Failures), float64(s.QueuedSamples), failing}
 	points := make([]sample.Point, len(values))
 	for i, v := range values {
 		points[i] = sample.Point{Series: w.own[i], Value: v}

@@ -34,7 +34,8 @@ func TestPrometheus(t *testing.T) {
 	l.Close()
 	dir := t.TempDir()
 	ctx, cancel := context.WithCancel(t.Context())
-	cmd := exec.CommandContext(ctx, path, "--config.file=/dev/null", "--storage.tsdb.path="+filepath.Join(dir, "data"), "--web.listen-address="+address, "--web.enable-remote-write-receiver")
+	cmd := exec.CommandContext(ctx, path, "--config.file=/dev/null", "--storage.tsdb.path="+filepath.Join(dir, "data"),
+		"--web.listen-address="+address, "--web.enable-remote-write-receiver")
 	var log strings.Builder
 	cmd.Stderr = &log
 	if err := cmd.Start(); err != nil {

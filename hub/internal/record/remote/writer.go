@@ -102,7 +102,8 @@ func New(o Options) (*Writer, error) {
 		return nil, fmt.Errorf("remote write: %w", err)
 	}
 	ctx, cancel := context.WithCancel(context.Background())
-	w := &Writer{o: o, client: client, packer: newPacker(o.Host), wake: make(chan struct{}, 1), cancel: cancel, done: make(chan struct{})}
+	w := &Writer{o: o, client: client, packer: newPacker(o.Host), wake: make(chan struct{}, 1), cancel: cancel,
+		done: make(chan struct{})}
 	for _, m := range Metrics() {
 		w.own = append(w.own, &sample.Series{Metric: m})
 	}

@@ -37,7 +37,8 @@ type receiver struct {
 	news    chan struct{}
 }
 
-func newReceiver(t *testing.T, start func(http.Handler) *httptest.Server, answers ...func(http.ResponseWriter)) *receiver {
+func newReceiver(t *testing.T, start func(http.Handler) *httptest.Server,
+	answers ...func(http.ResponseWriter)) *receiver {
 	t.Helper()
 	r := &receiver{answers: answers, news: make(chan struct{}, 1000)}
 	r.Server = start(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
@@ -57,7 +58,8 @@ func newReceiver(t *testing.T, start func(http.Handler) *httptest.Server, answer
 		}
 		got, err := unpack(body)
 		if err != nil || req.Method != http.MethodPost || req.Header.Get("Content-Encoding") != "snappy" ||
-			req.Header.Get("Content-Type") != "application/x-protobuf" || req.Header.Get("X-Prometheus-Remote-Write-Version") != "0.1.0" {
+			req.Header.Get("Content-Type") != "application/x-protobuf" ||
+			req.Header.Get("X-Prometheus-Remote-Write-Version") != "0.1.0" {
 			http.Error(w, fmt.Sprint("bad request: ", err), http.StatusBadRequest)
 			return
 		}
@@ -179,10 +181,12 @@ func start(t *testing.T, o remote.Options) *remote.Writer {
 	return w
 }
 
-var eth0, eth1 = &sample.Series{Metric: received, Values: []string{"eth0"}}, &sample.Series{Metric: received, Values: []string{"eth1"}}
+var eth0, eth1 = &sample.Series{Metric: received, Values: []string{"eth0"}},
+	&sample.Series{Metric: received, Values: []string{"eth1"}}
 
 func reading(second int) *sample.Reading {
-	return &sample.Reading{Time: noon.Add(time.Duration(second) * time.Second), Points: []sample.Point{{Series: eth0, Value: float64(second)}, {Series: eth1, Value: 0.5}}}
+	return &sample.Reading{Time: noon.Add(time.Duration(second) * time.Second),
+		Points: []sample.Point{{Series: eth0, Value: float64(second)}, {Series: eth1, Value: 0.5}}}
 }
 
 func want(seconds ...int) (out []string) {
@@ -218,7 +222,8 @@ func TestTriesAgain(t *testing.T) {
 		t.Errorf("samples (-want +got):\n%s", diff)
 	}
 	s := w.Status()
-	if s.SentSamples != 6 || s.Failures != 3 || s.QueuedSamples != 0 || s.QueuedBytes != 0 || !s.Since.IsZero() || !s.NewestDelivered.Equal(noon.Add(2*time.Second)) {
+	if s.SentSamples != 6 || s.Failures != 3 || s.QueuedSamples != 0 || s.QueuedBytes != 0 || !s.Since.IsZero() ||
+		!s.NewestDelivered.Equal(noon.Add(2*time.Second)) {
 		t.Errorf("status %+v", s)
 	}
 }
@@ -235,7 +240,8 @@ func TestGathers(t *testing.T) {
 	if err := w.Close(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	all := []string{"eth0 0 0", "eth0 1000 1", "eth0 2000 2", "eth1 0 0.5", "eth1 1000 0.5", "eth1 2000 0.5", "eth0 3000 3", "eth1 3000 NaN"}
+	all := []string{"eth0 0 0", "eth0 1000 1", "eth0 2000 2", "eth1 0 0.5", "eth1 1000 0.5", "eth1 2000 0.5",
+		"eth0 3000 3", "eth1 3000 NaN"}
 	if diff := cmp.Diff(all, r.taken()); diff != "" {
 		t.Errorf("samples (-want +got):\n%s", diff)
 	}

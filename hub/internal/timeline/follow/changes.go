@@ -40,8 +40,10 @@ func (f *Follower) lookAtChanges(ctx context.Context, now time.Time) error {
 // change puts one change, in its present state.
 func (f *Follower) change(c journal.Change, state string, now time.Time) error {
 	e := timeline.Event{
-		ID: f.changeID(c), Kind: timeline.Change, Time: ms(c.Time), Host: f.o.Host, Subject: string(c.Knob), Interface: c.Knob.Interface(),
-		Title: fmt.Sprintf("%s: %s → %s", c.Knob, value(string(c.From)), value(string(c.To))), Severity: "info", State: string(c.State),
+		ID: f.changeID(c), Kind: timeline.Change, Time: ms(c.Time), Host: f.o.Host, Subject: string(c.Knob),
+		Interface: c.Knob.Interface(),
+		Title:     fmt.Sprintf("%s: %s → %s", c.Knob, value(string(c.From)), value(string(c.To))), Severity: "info",
+		State: string(c.State),
 	}
 	if c.State == journal.Undone {
 		if c.Note != "" {
@@ -68,7 +70,8 @@ func (f *Follower) change(c journal.Change, state string, now time.Time) error {
 	}
 	before, put := f.changes[e.ID]
 	e.Document = have.Document
-	if known && have == e && have.Document && (!put || before == string(doc)) || put && before == string(doc) && !known {
+	if known && have == e && have.Document && (!put || before == string(doc)) ||
+		put && before == string(doc) && !known {
 		f.changes[e.ID] = string(doc)
 		return nil // the second: it was put, and was too old to stay
 	}
@@ -86,7 +89,8 @@ func (f *Follower) changeID(c journal.Change) string {
 	if _, ok := f.o.Store.Get(other); ok {
 		return other
 	}
-	if have, ok := f.o.Store.Get(id); ok && (have.Kind != timeline.Change || have.Host != f.o.Host || !have.Time.Equal(ms(c.Time))) {
+	if have, ok := f.o.Store.Get(id); ok && (have.Kind != timeline.Change || have.Host != f.o.Host ||
+		!have.Time.Equal(ms(c.Time))) {
 		return other
 	}
 	return id

@@ -64,7 +64,8 @@ func (f *Follower) finding(at time.Time, x diagnose.Finding) error {
 	h := f.opened[k]
 	if h == nil {
 		h = &held{event: timeline.Event{
-			ID: idOf("finding", string(x.Code), x.Where, fmt.Sprint(at.Unix())), Kind: timeline.Finding, Time: ms(at), Open: true, Subject: string(x.Code), State: x.Where,
+			ID: idOf("finding", string(x.Code), x.Where, fmt.Sprint(at.Unix())), Kind: timeline.Finding, Time: ms(at),
+			Open: true, Subject: string(x.Code), State: x.Where,
 		}}
 		f.opened[k] = h
 	}
@@ -113,7 +114,8 @@ func (f *Follower) resumeFindings(last time.Time) error {
 	if last.IsZero() || last.After(now) {
 		last = now
 	}
-	lasting, _ := f.o.Store.Between(now, now, timeline.Query{Kinds: []timeline.Kind{timeline.Finding, timeline.Link}, Host: f.o.Host, Limit: timeline.MaxLimit})
+	lasting, _ := f.o.Store.Between(now, now, timeline.Query{Kinds: []timeline.Kind{timeline.Finding, timeline.Link},
+		Host: f.o.Host, Limit: timeline.MaxLimit})
 	var errs []error
 	for _, e := range lasting {
 		k := key{diagnose.Code(e.Subject), e.State}

@@ -101,7 +101,8 @@ func New(o Options) (*Follower, error) {
 		}
 	}
 	return &Follower{
-		o: o, links: make(map[string]*flapping), opened: make(map[key]*held), changes: make(map[string]string), runs: make(map[string]seenRun),
+		o: o, links: make(map[string]*flapping), opened: make(map[key]*held), changes: make(map[string]string),
+		runs: make(map[string]seenRun),
 	}, nil
 }
 

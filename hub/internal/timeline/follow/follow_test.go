@@ -86,7 +86,8 @@ type host struct {
 
 func newHost(t *testing.T) *host {
 	mem := durable.NewMem()
-	h := &host{t: t, disk: mem, fsys: mem, source: &source{state: "/var/lib/linerate", docs: map[string]string{}}, now: noon, boot: "boot-a", booted: noon.Add(-time.Hour)}
+	h := &host{t: t, disk: mem, fsys: mem, source: &source{state: "/var/lib/linerate", docs: map[string]string{}},
+		now: noon, boot: "boot-a", booted: noon.Add(-time.Hour)}
 	h.start(time.Time{})
 	return h
 }
@@ -126,7 +127,8 @@ func (h *host) look(d time.Duration) {
 
 // events are those of a kind, a line each.
 func (h *host) events(kind timeline.Kind) []string {
-	events, _ := h.store.Between(time.Time{}, time.Time{}, timeline.Query{Kinds: []timeline.Kind{kind}, Limit: timeline.MaxLimit})
+	events, _ := h.store.Between(time.Time{}, time.Time{},
+		timeline.Query{Kinds: []timeline.Kind{kind}, Limit: timeline.MaxLimit})
 	lines := []string{}
 	for _, e := range events {
 		line := fmt.Sprintf("%s %s", e.ID, e.Time.Format("15:04:05"))
@@ -156,9 +158,12 @@ func TestChanges(t *testing.T) {
 	h.look(time.Second)
 	h.want(timeline.Change)
 	h.source.changes = []journal.Change{
-		{ID: "0001", Time: noon, Knob: "sysctl:net.ipv4.tcp_rmem", From: "4096 131072 6291456", To: "4096 131072 16777216", State: journal.Trial, BootID: "boot-a", Reason: "because"},
-		{ID: "0002", Time: noon.Add(-24 * time.Hour), Knob: "ethtool:eth0/ring.rx", From: "256", To: "1024", State: journal.Committed, BootID: "boot-before"},
-		{ID: "0003", Time: noon.Add(-24 * time.Hour), Knob: "link:eth0/mtu", From: "1500", To: "9000", State: journal.Persisted, Persisted: true, BootID: "boot-before"},
+		{ID: "0001", Time: noon, Knob: "sysctl:net.ipv4.tcp_rmem", From: "4096 131072 6291456",
+			To: "4096 131072 16777216", State: journal.Trial, BootID: "boot-a", Reason: "because"},
+		{ID: "0002", Time: noon.Add(-24 * time.Hour), Knob: "ethtool:eth0/ring.rx", From: "256", To: "1024",
+			State: journal.Committed, BootID: "boot-before"},
+		{ID: "0003", Time: noon.Add(-24 * time.Hour), Knob: "link:eth0/mtu", From: "1500", To: "9000",
+			State: journal.Persisted, Persisted: true, BootID: "boot-before"},
 	}
 	const (
 		rmem = `sysctl:net.ipv4.tcp_rmem: "4096 131072 6291456" → "4096 131072 16777216"`
@@ -200,7 +205,8 @@ func TestChanges(t *testing.T) {
 	h.source.changes[0].State, h.source.changes[0].Note = journal.Undone, "undone by guard (writer died)"
 	h.source.stamp++
 	h.look(time.Minute)
-	gone := fmt.Sprintf("0001 12:00:00-%s | %s (undone by guard (writer died)) | undone | ", h.now.Format("15:04:05"), rmem)
+	gone := fmt.Sprintf("0001 12:00:00-%s | %s (undone by guard (writer died)) | undone | ",
+		h.now.Format("15:04:05"), rmem)
 	h.want(timeline.Change, old, kept, gone)
 	h.source.stamp++
 	h.look(time.Hour) // the end stays where it was
@@ -208,7 +214,8 @@ func TestChanges(t *testing.T) {
 
 	doc, err := h.store.Document("0001")
 	var d report.HistoryDocument
-	if err := errors.Join(err, json.Unmarshal(doc, &d)); err != nil || d.Schema != report.SchemaHistory || len(d.Changes) != 1 || !cmp.Equal(d.Changes[0], h.source.changes[0]) {
+	if err := errors.Join(err, json.Unmarshal(doc, &d)); err != nil || d.Schema != report.SchemaHistory ||
+		len(d.Changes) != 1 || !cmp.Equal(d.Changes[0], h.source.changes[0]) {
 		t.Errorf("document %s, %v", doc, err)
 	}
 	if err := report.Validate(doc); err != nil {
@@ -217,24 +224,28 @@ func TestChanges(t *testing.T) {
 
 	// The state was made anew: its first change is another one than the first of before, also after
 	// a restart.
-	h.source.changes = []journal.Change{{ID: "0001", Time: noon.Add(2 * time.Hour), Knob: "sysctl:x.y", From: "", To: "a'b", State: journal.Committed, BootID: "boot-a"}}
+	h.source.changes = []journal.Change{{ID: "0001", Time: noon.Add(2 * time.Hour), Knob: "sysctl:x.y", From: "",
+		To: "a'b", State: journal.Committed, BootID: "boot-a"}}
 	h.source.state = "/root/it's here"
 	for range 2 {
 		h.source.stamp++
 		h.look(time.Second)
-		h.want(timeline.Change, old, kept, gone, "0001-1795356000 14:00:00 | sysctl:x.y: \"\" → a'b | committed | linerate undo 0001 --state '/root/it'\\''s here'")
+		h.want(timeline.Change, old, kept, gone,
+			"0001-1795356000 14:00:00 | sysctl:x.y: \"\" → a'b | committed | linerate undo 0001 --state '/root/it'\\''s here'")
 		h.start(time.Time{})
 	}
 }
 
 func TestRuns(t *testing.T) {
 	h := newHost(t)
-	const one, two, three, four = "20261122-110000-0001", "20261122-120000-0002", "20261121-100000-0003", "20261120-100000-0004"
+	const one, two, three, four = "20261122-110000-0001", "20261122-120000-0002", "20261121-100000-0003",
+		"20261120-100000-0004"
 	doc := func(at time.Time, rest string) string {
 		return fmt.Sprintf(`{"schema":"linerate.tune/1","time":%q,"target":"far","goal":"throughput","trials":[],"kept":[{"side":"near","knob":"sysctl:x"}],`+
 			`"segments":[],%s}`, at.Format(time.RFC3339), rest)
 	}
-	h.source.docs["runs/"+one] = doc(noon.Add(-time.Minute), `"state":"committed","duration_seconds":600.5,"final":{"pairs":8,"effect_ratio":1.342,"effect_low_ratio":1.3,"effect_high_ratio":1.4}`)
+	h.source.docs["runs/"+one] = doc(noon.Add(-time.Minute),
+		`"state":"committed","duration_seconds":600.5,"final":{"pairs":8,"effect_ratio":1.342,"effect_low_ratio":1.3,"effect_high_ratio":1.4}`)
 	h.source.docs["runs/"+two] = doc(noon.Add(30*time.Second), `"state":"trial","unfinished":"still under way"`)
 	h.source.docs["runs/"+three] = `{"schema":"linerate.inspect/1"}`
 	h.source.docs["runs/"+four] = ""
@@ -244,7 +255,8 @@ func TestRuns(t *testing.T) {
 		three + " 10:00:00 | tune, whose document cannot be read | unreadable | ",
 		one + " 11:00:00-11:10:00 | tune for throughput to far: +34.2 % (+30.0 to +40.0 %), 1 kept | committed | ",
 	}
-	h.want(timeline.Run, append(first, two+" 12:00:00-open | tune for throughput to far, 1 kept: still under way | unfinished | ")...)
+	h.want(timeline.Run,
+		append(first, two+" 12:00:00-open | tune for throughput to far, 1 kept: still under way | unfinished | ")...)
 	if got, err := h.store.Document(one); err != nil || string(got) != h.source.docs["runs/"+one] {
 		t.Errorf("document: %s, %v", got, err)
 	}
@@ -257,28 +269,34 @@ func TestRuns(t *testing.T) {
 	h.want(timeline.Run, append(first, gone)...)
 	h.source.docs["runs/"+two] = doc(h.now, `"state":"undone","duration_seconds":1300`)
 	h.look(time.Minute)
-	h.want(timeline.Run, append(first, two+" 12:00:00-12:21:40 | tune for throughput to far: nothing to tune, 1 kept | undone | ")...)
+	h.want(timeline.Run,
+		append(first, two+" 12:00:00-12:21:40 | tune for throughput to far: nothing to tune, 1 kept | undone | ")...)
 }
 
 // TestMeasurements: one that was typed by hand is an event with its document, and is read once.
 func TestMeasurements(t *testing.T) {
 	h := newHost(t)
-	const one, two, three, four = "20261122-110000-0001", "20261122-110500-0002", "20261122-111000-0003", "20261122-112000-0004"
-	h.source.docs["measurements/"+one] = `{"schema":"linerate.measure/1","time":"2026-11-22T11:00:20Z","target":"far","later_key":1,"tests":[` +
+	const one, two, three, four = "20261122-110000-0001", "20261122-110500-0002", "20261122-111000-0003",
+		"20261122-112000-0004"
+	h.source.docs["measurements/"+
+		one] = `{"schema":"linerate.measure/1","time":"2026-11-22T11:00:20Z","target":"far","later_key":1,"tests":[` +
 		`{"test":"stream","direction":"up","throughput_bits_per_second":9.4e9},{"test":"rr","direction":"up","transactions_per_second":12000},{"test":"load","direction":"down"}]}`
-	h.source.docs["measurements/"+two] = `{"schema":"linerate.measure/1","time":"2026-11-22T11:05:03Z","target":"iperf3://far","tests":[{"test":"udp","direction":"down",` +
+	h.source.docs["measurements/"+
+		two] = `{"schema":"linerate.measure/1","time":"2026-11-22T11:05:03Z","target":"iperf3://far","tests":[{"test":"udp","direction":"down",` +
 		`"throughput_bits_per_second":1e8,"loss_ratio":0.02}],"warnings":["the rest is missing"]}`
 	h.source.docs["measurements/"+three] = `{"schema":"linerate.tune/1"}`
 	h.source.docs["measurements/"+four] = ""
 	want := []string{
-		"measurement-" + one + " 11:00:00-11:00:20 | suite to far: stream up 9.40 Gb/s · rr up 12.0 k transactions/s | done | ",
+		"measurement-" + one +
+			" 11:00:00-11:00:20 | suite to far: stream up 9.40 Gb/s · rr up 12.0 k transactions/s | done | ",
 		"measurement-" + two + " 11:05:00-11:05:03 | udp down to iperf3://far: 100 Mb/s, 2.00 % lost | done | ",
 		"measurement-" + three + " 11:10:00 | measurement, whose document cannot be read | unreadable | ",
 		"measurement-" + four + " 11:20:00 | measurement, whose document is larger than 16 MiB | unreadable | ",
 	}
 	h.look(time.Minute)
 	h.want(timeline.Measurement, want...)
-	if got, err := h.store.Document("measurement-" + one); err != nil || string(got) != h.source.docs["measurements/"+one] {
+	if got, err := h.store.Document("measurement-" + one); err != nil ||
+		string(got) != h.source.docs["measurements/"+one] {
 		t.Errorf("document: %s, %v", got, err)
 	}
 	if e, _ := h.store.Get("measurement-" + two); e.Severity != "notice" || e.Subject != "iperf3://far" {
@@ -305,14 +323,16 @@ func TestPresence(t *testing.T) {
 	h.want(timeline.Gap) // five seconds are none
 	h.now = h.now.Add(10 * time.Minute)
 	h.start(h.now.Add(-9 * time.Minute)) // the history has a later sample
-	h.want(timeline.Gap, "gap-1795348985 12:03:05-12:12:05 | nothing recorded for 9 min: the recorder was not running |  | ")
+	h.want(timeline.Gap,
+		"gap-1795348985 12:03:05-12:12:05 | nothing recorded for 9 min: the recorder was not running |  | ")
 	h.now = h.now.Add(time.Hour)
 	h.boot, h.booted = "boot-b", h.now.Add(-time.Minute)
 	h.start(time.Time{})
 	h.want(timeline.Gap,
 		"gap-1795348985 12:03:05-12:12:05 | nothing recorded for 9 min: the recorder was not running |  | ",
 		"gap-1795349525 12:12:05-13:12:05 | nothing recorded for 60 min: the host was restarted |  | ")
-	h.want(timeline.Reboot, "boot-boot-a 11:00:00 | the host was started |  | ", "boot-boot-b 13:11:05 | the host was restarted; it was last seen 59 min before |  | ")
+	h.want(timeline.Reboot, "boot-boot-a 11:00:00 | the host was started |  | ",
+		"boot-boot-b 13:11:05 | the host was restarted; it was last seen 59 min before |  | ")
 	h.booted = h.booted.Add(time.Second) // clocks drift
 	h.start(time.Time{})
 	if n := len(h.events(timeline.Reboot)); n != 2 {
@@ -369,12 +389,14 @@ func TestFlapping(t *testing.T) {
 	for i := range 7200 {
 		h.now = h.now.Add(time.Second)
 		change := []sample.Change{sample.LinkUp, sample.LinkDown}[i%2]
-		h.f.Happened(&sample.Reading{Time: h.now, SinceBoot: time.Duration(i) * time.Second, Happened: []sample.Happening{{Time: h.now, Change: change, Interface: "eth0"}}})
+		h.f.Happened(&sample.Reading{Time: h.now, SinceBoot: time.Duration(i) * time.Second,
+			Happened: []sample.Happening{{Time: h.now, Change: change, Interface: "eth0"}}})
 		h.look(0)
 	}
 	h.look(11 * time.Minute)
 	lines := h.events(timeline.Link)
-	if want := "flaps-1795348821-eth0 12:00:21-14:00:00 | eth0 comes and goes: 7180 changes | flapping | "; len(lines) != manyChanges+1 || lines[manyChanges] != want {
+	if want := "flaps-1795348821-eth0 12:00:21-14:00:00 | eth0 comes and goes: 7180 changes | flapping | "; len(
+		lines) != manyChanges+1 || lines[manyChanges] != want {
 		t.Errorf("%d events, the last %q", len(lines), lines[len(lines)-1])
 	}
 	if len(h.f.links) != 0 {
@@ -383,7 +405,8 @@ func TestFlapping(t *testing.T) {
 	// While it flaps, the hub ends.
 	for i := range 30 {
 		h.now = h.now.Add(time.Second)
-		h.f.Happened(&sample.Reading{Time: h.now, SinceBoot: time.Duration(i) * time.Second, Happened: []sample.Happening{{Time: h.now, Change: sample.LinkUp, Interface: "eth1"}}})
+		h.f.Happened(&sample.Reading{Time: h.now, SinceBoot: time.Duration(i) * time.Second,
+			Happened: []sample.Happening{{Time: h.now, Change: sample.LinkUp, Interface: "eth1"}}})
 	}
 	h.look(0)
 	h.start(time.Time{})
@@ -423,7 +446,8 @@ func TestFindings(t *testing.T) {
 		"finding-softnet-backlog-drops-near-1795349520 12:12:00-open | backlog | near | ")
 	doc, err := h.store.Document("finding-rx-ring-overrun-near-1795348980")
 	var d report.DiagnoseDocument
-	if err := errors.Join(err, json.Unmarshal(doc, &d)); err != nil || d.Limit != "rx-ring-overrun" || d.Findings[0].Title != "9 lost" {
+	if err := errors.Join(err, json.Unmarshal(doc, &d)); err != nil || d.Limit != "rx-ring-overrun" ||
+		d.Findings[0].Title != "9 lost" {
 		t.Errorf("document %s, %v", doc, err)
 	}
 	if err := report.Validate(doc); err != nil {
@@ -476,7 +500,8 @@ func TestHysteresis(t *testing.T) {
 			}
 		}
 		for _, at := range reports {
-			if !slices.ContainsFunc(events, func(e timeline.Event) bool { return !at.Before(e.Time) && !at.After(e.End) }) {
+			if !slices.ContainsFunc(events,
+				func(e timeline.Event) bool { return !at.Before(e.Time) && !at.After(e.End) }) {
 				t.Fatalf("the report of %v is in no event", at)
 			}
 		}
@@ -539,7 +564,8 @@ func TestRealHost(t *testing.T) {
 	h := newHost(t)
 	h.f.o.Source = agent.Local{Dir: dir}
 	j, err := journal.Open(journal.Options{
-		Dir: dir, Unguarded: true, BootID: "boot-a", Backend: knob.NewMemory(map[knob.ID]knob.Value{"sysctl:net.core.rmem_max": "200000"}),
+		Dir: dir, Unguarded: true, BootID: "boot-a",
+		Backend:  knob.NewMemory(map[knob.ID]knob.Value{"sysctl:net.core.rmem_max": "200000"}),
 		Identify: func(knob.ID) journal.Identity { return journal.Identity{} },
 		Now:      func() time.Time { return noon },
 	})
@@ -548,7 +574,8 @@ func TestRealHost(t *testing.T) {
 	}
 	defer j.Close()
 	h.look(time.Second)
-	if _, err := j.Apply(t.Context(), journal.Request{}, knob.Setting{Knob: "sysctl:net.core.rmem_max", Value: "300000"}); err != nil {
+	if _, err := j.Apply(t.Context(), journal.Request{},
+		knob.Setting{Knob: "sysctl:net.core.rmem_max", Value: "300000"}); err != nil {
 		t.Fatal(err)
 	}
 	h.look(time.Second)
@@ -559,7 +586,8 @@ func TestRealHost(t *testing.T) {
 	}
 	h.look(time.Second)
 	h.want(timeline.Change, title+"committed | linerate undo 0001 --state "+dir)
-	if err := runs.In(durable.OS(), dir, runs.Tunes, 0).Save("20261122-110000-0001", []byte(`{"schema":"linerate.tune/1","time":"2026-11-22T11:20:00Z","goal":"latency","state":"undone"}`)); err != nil {
+	if err := runs.In(durable.OS(), dir, runs.Tunes, 0).Save("20261122-110000-0001",
+		[]byte(`{"schema":"linerate.tune/1","time":"2026-11-22T11:20:00Z","goal":"latency","state":"undone"}`)); err != nil {
 		t.Fatal(err)
 	}
 	h.look(time.Second)

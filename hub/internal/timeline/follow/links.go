@@ -57,7 +57,8 @@ func (f *Follower) link(h sample.Happening) error {
 		return f.flaps(h.Interface, l, time.Time{})
 	}
 	e := timeline.Event{
-		ID: idOf("link", fmt.Sprint(h.Time.UnixMilli()), h.Interface, string(h.Change)), Kind: timeline.Link, Time: ms(h.Time),
+		ID: idOf("link", fmt.Sprint(h.Time.UnixMilli()), h.Interface, string(h.Change)), Kind: timeline.Link,
+		Time:    ms(h.Time),
 		Subject: h.Interface, Interface: h.Interface, Title: h.Text, Severity: "info", State: string(h.Change),
 	}
 	if h.Change == sample.LinkDown || h.Change == sample.LinkGone {
@@ -69,7 +70,8 @@ func (f *Follower) link(h sample.Happening) error {
 // flaps puts the event of an interface that changes again and again.
 func (f *Follower) flaps(name string, l *flapping, end time.Time) error {
 	return f.putNew(timeline.Event{
-		ID: idOf("flaps", fmt.Sprint(l.since.Unix()), name), Kind: timeline.Link, Time: ms(l.since), End: ms(end), Open: end.IsZero(),
+		ID: idOf("flaps", fmt.Sprint(l.since.Unix()), name), Kind: timeline.Link, Time: ms(l.since), End: ms(end),
+		Open:    end.IsZero(),
 		Subject: name, Interface: name, Severity: "warning", State: "flapping",
 		Title: fmt.Sprintf("%s comes and goes: %d changes", name, l.count),
 	}, nil)

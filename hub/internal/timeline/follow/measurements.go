@@ -42,7 +42,8 @@ func (f *Follower) measurement(ctx context.Context, id string) error {
 	if have, known := f.o.Store.Get(event); !ok || known && have.Document {
 		return nil
 	}
-	e := timeline.Event{ID: event, Kind: timeline.Measurement, Time: began, Host: f.o.Host, Severity: "info", Title: "measurement", State: "unreadable"}
+	e := timeline.Event{ID: event, Kind: timeline.Measurement, Time: began, Host: f.o.Host, Severity: "info",
+		Title: "measurement", State: "unreadable"}
 	doc, err := f.o.Source.Run(ctx, runs.Measurements, id)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):

@@ -65,7 +65,8 @@ func (f *Follower) started(boot string, at time.Time, before seen) error {
 	if !before.Time.IsZero() && before.Time.Before(at) {
 		title = fmt.Sprintf("the host was restarted; it was last seen %s before", span(at.Sub(before.Time)))
 	}
-	return f.putNew(timeline.Event{ID: id, Kind: timeline.Reboot, Time: ms(at), Severity: timeline.Severity("notice"), Title: title}, nil)
+	return f.putNew(timeline.Event{ID: id, Kind: timeline.Reboot, Time: ms(at), Severity: timeline.Severity("notice"),
+		Title: title}, nil)
 }
 
 func (f *Follower) gap(from, to time.Time, why string) error {

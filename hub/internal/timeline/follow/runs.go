@@ -73,7 +73,8 @@ func (f *Follower) run(ctx context.Context, id string, before seenRun, now time.
 	if !ok {
 		return over, nil // not one of ours
 	}
-	e := timeline.Event{ID: id, Kind: timeline.Run, Time: began, Host: f.o.Host, Severity: "info", Title: "tune", State: "unreadable"}
+	e := timeline.Event{ID: id, Kind: timeline.Run, Time: began, Host: f.o.Host, Severity: "info", Title: "tune",
+		State: "unreadable"}
 	doc, err := f.o.Source.Run(ctx, runs.Tunes, id)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):

@@ -111,7 +111,10 @@ func (a *api) routed(path string) (route, bool) {
 	}
 	if rest, ok := strings.CutPrefix(path, "/api/v1/label/"); ok {
 		if name, ok := strings.CutSuffix(rest, "/values"); ok && name != "" && !strings.Contains(name, "/") {
-			return route{false, func(w http.ResponseWriter, r *http.Request) error { return a.labelValues(w, r, name) }}, true
+			return route{false, func(w http.ResponseWriter,
+				r *http.Request) error {
+				return a.labelValues(w, r, name)
+			}}, true
 		}
 	}
 	if id, ok := strings.CutPrefix(path, "/api/linerate/v1/documents/"); ok {
@@ -190,7 +193,8 @@ func told(err error) *problem {
 	case errors.As(err, &p):
 		return p
 	case errors.Is(err, record.ErrBadQuery):
-		return &problem{http.StatusBadRequest, "bad_data", `invalid parameter "query": ` + strings.TrimPrefix(err.Error(), record.ErrBadQuery.Error()+": ")}
+		return &problem{http.StatusBadRequest, "bad_data", `invalid parameter "query": ` +
+			strings.TrimPrefix(err.Error(), record.ErrBadQuery.Error()+": ")}
 	case errors.Is(err, record.ErrTooMuch):
 		return &problem{http.StatusUnprocessableEntity, "execution", err.Error()}
 	case errors.Is(err, record.ErrTimeout), errors.As(err, &late), errors.Is(err, context.DeadlineExceeded):
@@ -249,7 +253,8 @@ func (a *api) alerts(w http.ResponseWriter, _ *http.Request) error {
 			if active.State == alert.Resolved {
 				continue
 			}
-			all = append(all, told{active.Labels, map[string]string{"summary": active.Text}, active.State, active.ActiveAt, strconv.FormatFloat(active.Value, 'e', -1, 64)})
+			all = append(all, told{active.Labels, map[string]string{"summary": active.Text}, active.State,
+				active.ActiveAt, strconv.FormatFloat(active.Value, 'e', -1, 64)})
 		}
 	}
 	return success(w, map[string]any{"alerts": all}, nil)

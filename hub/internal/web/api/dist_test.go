@@ -27,7 +27,8 @@ func everyMetric() []*sample.Metric {
 // words are the values that labels have in a real history, as far as queries of ours name them.
 // What is not here is one word of its own.
 var words = map[string][]string{
-	"mode": {"user", "nice", "system", "irq", "softirq", "iowait", "steal", "idle"}, "direction": {"receive", "transmit"}, "place": {"ring", "unwanted"}, "quantile": {"min", "0.5", "0.9", "0.99"},
+	"mode":      {"user", "nice", "system", "irq", "softirq", "iowait", "steal", "idle"},
+	"direction": {"receive", "transmit"}, "place": {"ring", "unwanted"}, "quantile": {"min", "0.5", "0.9", "0.99"},
 }
 
 // wordsOf are the values of a label of a metric.
@@ -69,7 +70,8 @@ func whole(t *testing.T) *record.Store {
 		for j := range points {
 			points[j].Value = float64(i + 1)
 		}
-		if err := s.Append(&sample.Reading{Time: noon.Add(time.Duration(i-599) * time.Second), Points: points}); err != nil {
+		if err := s.Append(&sample.Reading{Time: noon.Add(time.Duration(i-599) * time.Second),
+			Points: points}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -211,7 +213,8 @@ func rules(t *testing.T) []string {
 // TestPromtoolTestsTheRules runs the unit tests of the rules: each alert fires for what it is for
 // and leaves the rest alone.
 func TestPromtoolTestsTheRules(t *testing.T) {
-	for _, args := range [][]string{{"check", "rules", "linerate.rules.yml"}, {"test", "rules", "linerate.rules.test.yml"}} {
+	for _, args := range [][]string{{"check", "rules", "linerate.rules.yml"},
+		{"test", "rules", "linerate.rules.test.yml"}} {
 		c := exec.Command("promtool", args...)
 		c.Dir = "../../../../dist/prometheus"
 		if out, err := c.CombinedOutput(); err != nil {

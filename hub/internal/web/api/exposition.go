@@ -23,7 +23,8 @@ func (a *api) metrics(w http.ResponseWriter, _ *http.Request) error {
 		}
 	}
 	// Series of one metric have to stand together.
-	slices.SortStableFunc(points, func(x, y sample.Point) int { return cmp.Compare(x.Series.Metric.Name, y.Series.Metric.Name) })
+	slices.SortStableFunc(points,
+		func(x, y sample.Point) int { return cmp.Compare(x.Series.Metric.Name, y.Series.Metric.Name) })
 	w.Header().Set("Content-Type", "text/plain; version=0.0.4; charset=utf-8")
 	out := bufio.NewWriterSize(w, 32<<10)
 	var b []byte

@@ -40,9 +40,12 @@ func request(method, path, query, body string) *http.Request {
 // (TestAttacks has the bounds), so nothing here looks at a clock.
 func FuzzQuery(f *testing.F) {
 	for _, query := range []string{
-		"up", "1+1", `"text"`, `rate(linerate_interface_receive_bytes_total{interface=~"eth.*"}[30s])`, `sum by (interface) ({__name__=~".+"})`, "max_over_time(vector(1)[10m:1s])",
-		`label_replace({__name__=~".+"}, "a", "$1", "interface", "(.*)")`, "topk(1, {__name__=~\".+\"}) offset 1m @ end()", "histogram_quantile(0.9, {__name__=~\".+\"})", "absent(none)",
-		"count_values(\"v\", {__name__=~\".+\"})", "predict_linear(linerate_interface_receive_bytes_total[1m], 1e300)", "holt_winters(a[1m],0.5,0.5)", "time() % 0", "(-1) ^ 0.5", "limitk(1, up)",
+		"up", "1+1", `"text"`, `rate(linerate_interface_receive_bytes_total{interface=~"eth.*"}[30s])`,
+		`sum by (interface) ({__name__=~".+"})`, "max_over_time(vector(1)[10m:1s])",
+		`label_replace({__name__=~".+"}, "a", "$1", "interface", "(.*)")`,
+		"topk(1, {__name__=~\".+\"}) offset 1m @ end()", "histogram_quantile(0.9, {__name__=~\".+\"})", "absent(none)",
+		"count_values(\"v\", {__name__=~\".+\"})", "predict_linear(linerate_interface_receive_bytes_total[1m], 1e300)",
+		"holt_winters(a[1m],0.5,0.5)", "time() % 0", "(-1) ^ 0.5", "limitk(1, up)",
 	} {
 		f.Add(query, "1793534400", "1793534300", "1", "")
 	}
@@ -54,9 +57,11 @@ func FuzzQuery(f *testing.F) {
 			return
 		}
 		sound(t, h, request("GET", "/api/v1/query", q("query", query, "time", end, "limit", limit), ""))
-		sound(t, h, request("POST", "/api/v1/query_range", "", q("query", query, "start", start, "end", end, "step", step, "limit", limit)))
+		sound(t, h, request("POST", "/api/v1/query_range", "",
+			q("query", query, "start", start, "end", end, "step", step, "limit", limit)))
 		sound(t, h, request("GET", "/api/v1/format_query", q("query", query), ""))
-		sound(t, h, request("GET", "/api/v1/series", q("match[]", query, "start", start, "end", end, "limit", limit), ""))
+		sound(t, h, request("GET", "/api/v1/series", q("match[]", query, "start", start, "end", end, "limit", limit),
+			""))
 		sound(t, h, request("GET", "/api/v1/label/interface/values", q("match[]", query, "limit", limit), ""))
 	})
 }
@@ -67,10 +72,13 @@ func FuzzPath(f *testing.F) {
 	for path := range a.routes {
 		f.Add("GET", path, "start=0&end=1&limit=1&match[]=up&query=1")
 	}
-	for _, path := range []string{"/api/v1/label/__name__/values", "/api/v1/label/U__a_2e_/values", "/api/linerate/v1/documents/c1", "/api/linerate/v1/documents/../secret", "/api/linerate/v1/documents/%2e%2e", "//", "/\x00", "/api/v1/label/\xff/values"} {
+	for _, path := range []string{"/api/v1/label/__name__/values", "/api/v1/label/U__a_2e_/values",
+		"/api/linerate/v1/documents/c1", "/api/linerate/v1/documents/../secret", "/api/linerate/v1/documents/%2e%2e",
+		"//", "/\x00", "/api/v1/label/\xff/values"} {
 		f.Add("HEAD", path, "")
 	}
-	f.Add("GET", "/api/linerate/v1/compare", "before_start=1793534280&before_end=1793534330&after_start=1793534340&after_end=1793534400&interface=eth0&host=here")
+	f.Add("GET", "/api/linerate/v1/compare",
+		"before_start=1793534280&before_end=1793534330&after_start=1793534340&after_end=1793534400&interface=eth0&host=here")
 	h := served(f, func(o *Options) { o.Timeline = happened(f) })
 	f.Fuzz(func(t *testing.T, method, path, query string) { sound(t, h, request(method, path, query, "")) })
 }
@@ -79,12 +87,14 @@ func FuzzPath(f *testing.F) {
 func FuzzForm(f *testing.F) {
 	f.Add("application/x-www-form-urlencoded", "query=up&time=1&timeout=1s&lookback_delta=5m&limit=1&stats=all")
 	f.Add("application/x-www-form-urlencoded; charset=utf-16", "query=%ff&query=up&start=1&end=2&step=1")
-	f.Add("multipart/form-data; boundary=b", "--b\r\nContent-Disposition: form-data; name=\"query\"\r\n\r\n1\r\n--b--\r\n")
+	f.Add("multipart/form-data; boundary=b",
+		"--b\r\nContent-Disposition: form-data; name=\"query\"\r\n\r\n1\r\n--b--\r\n")
 	f.Add("application/json", `{"query":"up"}`)
 	f.Add(";", "match[]=up&match[]={a=~\".+\"}")
 	h := served(f, func(o *Options) { o.Timeline = happened(f) })
 	f.Fuzz(func(t *testing.T, contentType, body string) {
-		for _, path := range []string{"/api/v1/query", "/api/v1/query_range", "/api/v1/series", "/api/v1/labels", "/api/v1/format_query", "/api/v1/query_exemplars"} {
+		for _, path := range []string{"/api/v1/query", "/api/v1/query_range", "/api/v1/series", "/api/v1/labels",
+			"/api/v1/format_query", "/api/v1/query_exemplars"} {
 			r := request("POST", path, "", body)
 			r.Header.Set("Content-Type", contentType)
 			sound(t, h, r)

@@ -35,7 +35,8 @@ func TestAttacks(t *testing.T) {
 		{"step NaN", rng + q("query", all, "start", "0", "end", "10", "step", "NaN"), 400},
 		{"step Inf", rng + q("query", all, "start", "0", "end", "10", "step", "Inf"), 400},
 		{"step of 1e308", rng + q("query", all, "start", "0", "end", "10", "step", "1e308"), 400},
-		{"step too long for its number", rng + q("query", all, "start", "0", "end", "10", "step", "10000000000000y"), 400},
+		{"step too long for its number", rng + q("query", all, "start", "0", "end", "10", "step", "10000000000000y"),
+			400},
 		{"long step", rng + q("query", all, "start", "0", "end", "10", "step", "9223372036"), 200},
 		{"no step", rng + q("query", all, "start", "0", "end", "10"), 400},
 		{"time NaN", query + q("query", "vector(1)", "time", "NaN"), 400},
@@ -45,8 +46,10 @@ func TestAttacks(t *testing.T) {
 		{"time in hexadecimal", query + q("query", "vector(1)", "time", "0x1p10"), 200},
 		{"the first second", query + q("query", all, "time", "0001-01-01T00:00:00Z"), 200},
 		{"the last second", query + q("query", all, "time", "9999-12-31T23:59:59Z"), 200},
-		{"ten thousand years", rng + q("query", "vector(1)", "start", "0001-01-01T00:00:00Z", "end", "9999-12-31T23:59:59Z", "step", "366d"), 200},
-		{"ten thousand years by the second", rng + q("query", all, "start", "0001-01-01T00:00:00Z", "end", "9999-12-31T23:59:59Z", "step", "1"), 400},
+		{"ten thousand years", rng + q("query", "vector(1)", "start", "0001-01-01T00:00:00Z", "end",
+			"9999-12-31T23:59:59Z", "step", "366d"), 200},
+		{"ten thousand years by the second", rng + q("query", all, "start", "0001-01-01T00:00:00Z", "end",
+			"9999-12-31T23:59:59Z", "step", "1"), 400},
 		{"end before start", rng + q("query", all, "start", "10", "end", "0", "step", "1"), 400},
 		{"timeout 0", query + q("query", all, "timeout", "0"), 400},
 		{"timeout of a nanosecond", query + q("query", all, "timeout", "0.000000001"), 503},
@@ -57,7 +60,8 @@ func TestAttacks(t *testing.T) {
 
 		{"subquery by the millisecond over years", query + q("query", "max_over_time(vector(1)[10y:1ms])"), 422},
 		{"subqueries in subqueries", query + q("query", "max_over_time(max_over_time(vector(1)[1d:1s])[11d:1s])"), 422},
-		{"subquery under a long range", rng + q("query", "max_over_time(vector(1)[1s:1ms])", "start", "0", "end", "100000", "step", "1000"), 422},
+		{"subquery under a long range", rng + q("query", "max_over_time(vector(1)[1s:1ms])", "start", "0", "end",
+			"100000", "step", "1000"), 422},
 		{"subquery at a far time", query + q("query", "max_over_time(vector(1)[10m:1s] @ 1e300)"), 400},
 		{"offset too long", query + q("query", "up offset 99999999999y"), 400},
 		{"offset of a century", query + q("query", all+" offset 100y"), 200},
@@ -76,7 +80,8 @@ func TestAttacks(t *testing.T) {
 		{"expression that repeats within bounds", query + q("query", `{__name__=~"(x{1,10}){1,100}"}`), 200},
 		{"expression of many words", query + q("query", `{__name__=~"`+strings.Repeat("(a|b|c|d)", 500)+`"}`), 200},
 		{"expression that is none", query + q("query", `{__name__=~"["}`), 400},
-		{"everything times everything", query + q("query", all+" * ignoring(__name__,interface,host) group_left "+all), 422},
+		{"everything times everything", query + q("query", all+" * ignoring(__name__,interface,host) group_left "+all),
+			422},
 		{"everything and everything", query + q("query", all+" or "+all+" or "+all), 200},
 		{"bad UTF-8", query + "query=%ff%fe%80", 400},
 		{"bad UTF-8 in a matcher", query + q("query", "{a=\"\xff\"}"), 400},
@@ -91,7 +96,8 @@ func TestAttacks(t *testing.T) {
 		{"topk of infinity", query + q("query", "topk(Inf, "+all+")"), 422},
 		{"topk of much", query + q("query", "topk(1e300, "+all+")"), 422},
 		{"topk of a name", query + q("query", `count_values("a b", `+all+")"), 200},
-		{"label to nothing", query + q("query", `label_replace(linerate_interface_speed_bits_per_second, "__name__", "", "", "")`), 200},
+		{"label to nothing",
+			query + q("query", `label_replace(linerate_interface_speed_bits_per_second, "__name__", "", "", "")`), 200},
 		{"labels alike", query + q("query", `label_replace(`+all+`, "interface", "", "", "")`), 422},
 		{"string that is long", query + q("query", `"`+strings.Repeat("a", 30_000)+`"`), 200},
 
@@ -121,11 +127,16 @@ func TestAttacks(t *testing.T) {
 		{"document lock", docs + "../lock", 404},
 		{"document with a device's name", docs + "CON", 404},
 		{"events of a host that is a path", of + "events?" + q("host", "../../etc"), 200},
-		{"compare years", of + "compare?" + q("before_start", "0", "before_end", "1e9", "after_start", "1.1e9", "after_end", "1.2e9"), 400},
-		{"compare the same", of + "compare?" + q("before_start", "0", "before_end", "100", "after_start", "50", "after_end", "150"), 400},
-		{"compare with a host that is PromQL", of + "compare?" + q("before_start", "0", "before_end", "100", "after_start", "100", "after_end", "200", "host", `"} or vector(1) or {a="`), 200},
-		{"compare with bad UTF-8", of + "compare?before_start=0&before_end=100&after_start=100&after_end=200&interface=%ff", 200},
-		{"compare with a long host", of + "compare?" + q("before_start", "0", "before_end", "100", "after_start", "100", "after_end", "200", "host", strings.Repeat("a", 5000)), 400},
+		{"compare years", of + "compare?" + q("before_start", "0", "before_end", "1e9", "after_start", "1.1e9",
+			"after_end", "1.2e9"), 400},
+		{"compare the same", of + "compare?" + q("before_start", "0", "before_end", "100", "after_start", "50",
+			"after_end", "150"), 400},
+		{"compare with a host that is PromQL", of + "compare?" + q("before_start", "0", "before_end", "100",
+			"after_start", "100", "after_end", "200", "host", `"} or vector(1) or {a="`), 200},
+		{"compare with bad UTF-8",
+			of + "compare?before_start=0&before_end=100&after_start=100&after_end=200&interface=%ff", 200},
+		{"compare with a long host", of + "compare?" + q("before_start", "0", "before_end", "100", "after_start", "100",
+			"after_end", "200", "host", strings.Repeat("a", 5000)), 400},
 
 		{"nothing", "/", 404},
 		{"slashes", "//api/v1/query", 404},
@@ -152,9 +163,11 @@ func TestAttacks(t *testing.T) {
 	}{
 		{"large form", "POST", "/api/v1/query", form, strings.NewReader("query=" + strings.Repeat("a", 10<<20)), 413},
 		{"form of many names", "POST", "/api/v1/query", form, strings.NewReader(strings.Repeat("a=&", 300_000)), 400},
-		{"form with files", "POST", "/api/v1/query", "Content-Type: multipart/form-data; boundary=b", strings.NewReader("--b\r\nContent-Disposition: form-data; name=\"query\"; filename=\"x\"\r\n\r\n1\r\n--b--\r\n"), 400},
+		{"form with files", "POST", "/api/v1/query", "Content-Type: multipart/form-data; boundary=b",
+			strings.NewReader("--b\r\nContent-Disposition: form-data; name=\"query\"; filename=\"x\"\r\n\r\n1\r\n--b--\r\n"), 400},
 		{"form of no type", "POST", "/api/v1/query", "Content-Type: ;;;", strings.NewReader("query=1"), 400},
-		{"form as JSON", "POST", "/api/v1/query", "Content-Type: application/json", strings.NewReader(`{"query":"1"}`), 400},
+		{"form as JSON", "POST", "/api/v1/query", "Content-Type: application/json",
+			strings.NewReader(`{"query":"1"}`), 400},
 		{"form and query", "POST", "/api/v1/query?query=rate(", form, strings.NewReader("query=1"), 200},
 		{"head", "HEAD", "/api/v1/query?query=1", "", nil, 200},
 		{"put", "PUT", "/api/v1/query?query=1", "", nil, 405},
@@ -182,8 +195,10 @@ func TestAttacks(t *testing.T) {
 // TestWhoLeavesEndsTheQuery asks and is gone.
 func TestWhoLeavesEndsTheQuery(t *testing.T) {
 	h := served(t)
-	for _, target := range []string{"/api/v1/query?" + q("query", "sum(rate({__name__=~\".+\"}[1m]))"), "/api/v1/series?" + q("match[]", `{__name__=~".+"}`),
-		"/api/linerate/v1/compare?" + q("before_start", "0", "before_end", "100", "after_start", "100", "after_end", "200")} {
+	for _, target := range []string{"/api/v1/query?" + q("query", "sum(rate({__name__=~\".+\"}[1m]))"),
+		"/api/v1/series?" + q("match[]", `{__name__=~".+"}`),
+		"/api/linerate/v1/compare?" + q("before_start", "0", "before_end", "100", "after_start", "100",
+			"after_end", "200")} {
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
 		r := httptest.NewRequest("GET", "http://localhost"+target, nil).WithContext(ctx)
@@ -202,7 +217,8 @@ func TestAnswersAreBounded(t *testing.T) {
 	for i := range 190 {
 		many = append(many, fmt.Sprintf(`label_replace(vector(1),"l","%d","","")`, i))
 	}
-	w := ask(h, "POST", "/api/v1/query_range", strings.NewReader(q("query", strings.Join(many, " or "), "start", "0", "end", "10000", "step", "1")), form)
+	w := ask(h, "POST", "/api/v1/query_range",
+		strings.NewReader(q("query", strings.Join(many, " or "), "start", "0", "end", "10000", "step", "1")), form)
 	if n := w.Body.Len(); n > maxBytes || w.Code != 200 && w.Code != 422 && w.Code != 503 {
 		t.Errorf("%d with %d bytes", w.Code, n)
 	}
@@ -212,8 +228,10 @@ func TestAnswersAreBounded(t *testing.T) {
 func TestSubqueriesAreCounted(t *testing.T) {
 	a := New(Options{}).(*api)
 	for query, fine := range map[string]bool{
-		"max_over_time(up[30d:])": true, "max_over_time(up[10y:])": false, "max_over_time(up[11d:1s])": true, "max_over_time(up[12d:1s])": false,
-		"max_over_time(max_over_time(up[1h:1s])[12d:1h])": false, "max_over_time(max_over_time(up[1h:1s])[11d:1h])": true,
+		"max_over_time(up[30d:])": true, "max_over_time(up[10y:])": false, "max_over_time(up[11d:1s])": true,
+		"max_over_time(up[12d:1s])":                       false,
+		"max_over_time(max_over_time(up[1h:1s])[12d:1h])": false,
+		"max_over_time(max_over_time(up[1h:1s])[11d:1h])": true,
 	} {
 		if err := a.bounded(query, 0); (err == nil) != fine {
 			t.Errorf("%s: %v", query, err)
@@ -224,7 +242,8 @@ func TestSubqueriesAreCounted(t *testing.T) {
 // TestMomentsAreExact reads times back as Prometheus does.
 func TestMomentsAreExact(t *testing.T) {
 	for text, want := range map[string]time.Time{
-		"1.5": time.Unix(1, 500e6), "0": time.Unix(0, 0), "-1.25": time.Unix(-1, -250e6), "1793534400.001": time.Unix(1793534400, 1e6),
+		"1.5": time.Unix(1, 500e6), "0": time.Unix(0, 0), "-1.25": time.Unix(-1, -250e6),
+		"1793534400.001":              time.Unix(1793534400, 1e6),
 		"2026-11-01T12:00:00.5+01:00": time.Date(2026, 11, 1, 11, 0, 0, 500e6, time.UTC),
 	} {
 		got, err := parseMoment(text)
@@ -232,7 +251,8 @@ func TestMomentsAreExact(t *testing.T) {
 			t.Errorf("%s is %v, %v; want %v", text, got, err, want)
 		}
 	}
-	for _, text := range []string{"", "now", "NaN", "+Inf", fmt.Sprint(math.MaxFloat64), "-62135596801", "10000-01-01T00:00:00Z", "0000-01-01T00:00:00Z"} {
+	for _, text := range []string{"", "now", "NaN", "+Inf", fmt.Sprint(math.MaxFloat64), "-62135596801",
+		"10000-01-01T00:00:00Z", "0000-01-01T00:00:00Z"} {
 		if got, err := parseMoment(text); err == nil {
 			t.Errorf("%q is %v", text, got)
 		}

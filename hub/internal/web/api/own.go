@@ -52,7 +52,8 @@ type Disk struct {
 
 // DiskOf tells of a store's disk what a status tells.
 func DiskOf(s record.Status) Disk {
-	d := Disk{Bytes: s.Bytes, FreeBytes: s.FreeBytes, State: string(s.State), Cause: s.Cause, KeptInMemorySeconds: s.KeptInMemory.Seconds()}
+	d := Disk{Bytes: s.Bytes, FreeBytes: s.FreeBytes, State: string(s.State), Cause: s.Cause,
+		KeptInMemorySeconds: s.KeptInMemory.Seconds()}
 	if !s.Since.IsZero() {
 		d.Since = &s.Since
 	}
@@ -175,7 +176,8 @@ func (a *api) matrix(w http.ResponseWriter, _ *http.Request) error {
 }
 
 // kinds are what events can be asked for by.
-var kinds = []timeline.Kind{timeline.Change, timeline.Run, timeline.Measurement, timeline.Reboot, timeline.Link, timeline.Finding, timeline.Alert, timeline.Gap}
+var kinds = []timeline.Kind{timeline.Change, timeline.Run, timeline.Measurement, timeline.Reboot, timeline.Link,
+	timeline.Finding, timeline.Alert, timeline.Gap}
 
 func (a *api) events(w http.ResponseWriter, r *http.Request) error {
 	start, end, err := a.between(r, "start", "end", true)
@@ -256,7 +258,8 @@ func (a *api) stored(w http.ResponseWriter, id string) error {
 }
 
 func (a *api) compare(w http.ResponseWriter, r *http.Request) error {
-	o := compare.Options{Host: r.Form.Get("host"), Interface: r.Form.Get("interface"), Metrics: a.Metrics, Every: a.Every}
+	o := compare.Options{Host: r.Form.Get("host"), Interface: r.Form.Get("interface"), Metrics: a.Metrics,
+		Every: a.Every}
 	if o.Host == "" {
 		o.Host = a.Host
 	}

@@ -47,8 +47,10 @@ func happened(t testing.TB) *timeline.Store {
 	opened = true
 	t.Cleanup(func() { _ = s.Close() })
 	for _, e := range []timeline.Event{
-		{ID: "c1", Kind: timeline.Change, Time: noon.Add(-time.Hour), Host: "here", Subject: "net.core.rmem_max", Title: "net.core.rmem_max to 16 MiB", State: "committed", Undo: "linerate undo c1"},
-		{ID: "m1", Kind: timeline.Measurement, Time: noon.Add(-time.Minute), Host: "here", Subject: "far", Title: "940 Mbit/s to far"},
+		{ID: "c1", Kind: timeline.Change, Time: noon.Add(-time.Hour), Host: "here", Subject: "net.core.rmem_max",
+			Title: "net.core.rmem_max to 16 MiB", State: "committed", Undo: "linerate undo c1"},
+		{ID: "m1", Kind: timeline.Measurement, Time: noon.Add(-time.Minute), Host: "here", Subject: "far",
+			Title: "940 Mbit/s to far"},
 	} {
 		var doc []byte
 		if e.Kind == timeline.Change {
@@ -66,22 +68,28 @@ func TestOwnAnswers(t *testing.T) {
 	h := served(t, func(o *Options) {
 		o.Timeline = happened(t)
 		o.Status = func() Status {
-			return Status{Host: "here", Started: noon, Now: noon, RetentionSeconds: 86400, Disk: DiskOf(record.Status{State: record.DiskFull, Since: noon, FreeBytes: 5, Cause: "no room"}), Series: 4}
+			return Status{Host: "here", Started: noon, Now: noon, RetentionSeconds: 86400,
+				Disk:   DiskOf(record.Status{State: record.DiskFull, Since: noon, FreeBytes: 5, Cause: "no room"}),
+				Series: 4}
 		}
 		o.Hosts = func() []Host {
-			return []Host{{Host: "here", Interfaces: []Interface{{Name: "eth0", Kind: "ethernet", Up: true, Speed: 1e9, MTU: 1500}}}, {Host: "other"}}
+			return []Host{{Host: "here",
+				Interfaces: []Interface{{Name: "eth0", Kind: "ethernet", Up: true, Speed: 1e9, MTU: 1500}}},
+				{Host: "other"}}
 		}
 		o.Findings = func() Findings {
 			return Findings{Time: noon, Findings: []diagnose.Finding{{Code: "drops.ring", Title: "drops"}}}
 		}
 		o.Matrix = func() []Cell {
-			return []Cell{{From: "here", To: "far", Test: "stream", Direction: "up", Time: noon, Throughput: &rate, Event: "m1"}, {From: "here", To: "off", Test: "ping", Direction: "up", Time: noon, Error: "no answer"}}
+			return []Cell{{From: "here", To: "far", Test: "stream", Direction: "up", Time: noon, Throughput: &rate,
+				Event: "m1"}, {From: "here", To: "off", Test: "ping", Direction: "up", Time: noon, Error: "no answer"}}
 		}
 	})
 	change := `{"id":"c1","kind":"change","time":"2026-11-01T11:00:00Z","host":"here","subject":"net.core.rmem_max","title":"net.core.rmem_max to 16 MiB","state":"committed","undo":"linerate undo c1","has_document":true}`
 	run := `{"id":"m1","kind":"measurement","time":"2026-11-01T11:59:00Z","host":"here","subject":"far","title":"940 Mbit/s to far"}`
 	events := func(truncated string, list ...string) string {
-		return `{"schema":"linerate.hub.events/1","linerate":"1.2.3","events":[` + strings.Join(list, ",") + `],"truncated":` + truncated + "}\n"
+		return `{"schema":"linerate.hub.events/1","linerate":"1.2.3","events":[` + strings.Join(list, ",") +
+			`],"truncated":` + truncated + "}\n"
 	}
 	const root = "/api/linerate/v1/"
 	for _, c := range []struct {
@@ -120,7 +128,8 @@ func TestOwnAnswers(t *testing.T) {
 			t.Errorf("%s: type %q", c.target, got)
 		}
 	}
-	if w := ask(h, "GET", root+"findings", nil); !strings.HasPrefix(w.Body.String(), `{"schema":"linerate.hub.findings/1","linerate":"1.2.3","time":"2026-11-01T12:00:00Z","findings":[{"code":"drops.ring",`) {
+	if w := ask(h, "GET", root+"findings", nil); !strings.HasPrefix(w.Body.String(),
+		`{"schema":"linerate.hub.findings/1","linerate":"1.2.3","time":"2026-11-01T12:00:00Z","findings":[{"code":"drops.ring",`) {
 		t.Errorf("findings: %s", w.Body)
 	}
 }
@@ -128,8 +137,10 @@ func TestOwnAnswers(t *testing.T) {
 // TestNothingIsThere asks a hub that has no sources.
 func TestNothingIsThere(t *testing.T) {
 	h := served(t)
-	for path, want := range map[string]string{"hosts": `"hosts":[]`, "events": `"events":[]`, "findings": `"findings":[]`, "matrix": `"cells":[]`, "status": `"warnings":[]`} {
-		if w := ask(h, "GET", "/api/linerate/v1/"+path, nil); w.Code != 200 || !strings.Contains(w.Body.String(), want) {
+	for path, want := range map[string]string{"hosts": `"hosts":[]`, "events": `"events":[]`,
+		"findings": `"findings":[]`, "matrix": `"cells":[]`, "status": `"warnings":[]`} {
+		if w := ask(h, "GET", "/api/linerate/v1/"+path, nil); w.Code != 200 ||
+			!strings.Contains(w.Body.String(), want) {
 			t.Errorf("%s: %d %s", path, w.Code, w.Body)
 		}
 	}
@@ -155,7 +166,8 @@ func TestCompareAnswers(t *testing.T) {
 	}
 	h := served(t, func(o *Options) { o.Store = store })
 	at := func(s int) string { return noon.Add(time.Duration(s) * time.Second).Format(time.RFC3339) }
-	w := ask(h, "GET", "/api/linerate/v1/compare?"+q("before_start", at(-390), "before_end", at(-200), "after_start", at(-190), "after_end", at(0), "interface", "eth0"), nil)
+	w := ask(h, "GET", "/api/linerate/v1/compare?"+q("before_start", at(-390), "before_end", at(-200), "after_start",
+		at(-190), "after_end", at(0), "interface", "eth0"), nil)
 	var d struct {
 		Schema string
 		Rows   []struct {
@@ -167,7 +179,8 @@ func TestCompareAnswers(t *testing.T) {
 	if err := json.Unmarshal(w.Body.Bytes(), &d); err != nil || w.Code != 200 {
 		t.Fatalf("%d %v %s", w.Code, err, w.Body)
 	}
-	if d.Schema != "linerate.compare/1" || len(d.Rows) != 1 || !d.Rows[0].Moved || d.Rows[0].Ratio < 0.49 || d.Rows[0].Ratio > 0.52 {
+	if d.Schema != "linerate.compare/1" || len(d.Rows) != 1 || !d.Rows[0].Moved || d.Rows[0].Ratio < 0.49 ||
+		d.Rows[0].Ratio > 0.52 {
 		t.Errorf("%+v", d)
 	}
 }
@@ -209,7 +222,8 @@ func TestGeneratedDescription(t *testing.T) {
 	if !slices.Equal(want, got) {
 		t.Errorf("described: %q\nrouted: %q", got, want)
 	}
-	if w := ask(served(t), "GET", "/api/linerate/v1/openapi.json", nil); w.Code != http.StatusOK || !bytes.Equal(w.Body.Bytes(), openapi) {
+	if w := ask(served(t), "GET", "/api/linerate/v1/openapi.json", nil); w.Code != http.StatusOK ||
+		!bytes.Equal(w.Body.Bytes(), openapi) {
 		t.Errorf("served: %d", w.Code)
 	}
 }

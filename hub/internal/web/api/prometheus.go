@@ -93,7 +93,8 @@ func (a *api) queryRange(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	if step < time.Millisecond {
-		return invalid("step", errors.New("zero or negative query resolution step widths are not accepted. Try a positive integer"))
+		return invalid("step",
+			errors.New("zero or negative query resolution step widths are not accepted. Try a positive integer"))
 	}
 	// In milliseconds, because a difference of thousands of years is no time.Duration.
 	length := end.UnixMilli() - start.UnixMilli()
@@ -237,7 +238,8 @@ func (a *api) selection(r *http.Request) (selection, error) {
 
 // querier opens the store for a selection, for as long as a request may take, with how much of it
 // may be listed. done ends both.
-func (a *api) querier(r *http.Request, s selection, most int) (ctx context.Context, q storage.Querier, limit int, done func(), err error) {
+func (a *api) querier(r *http.Request, s selection, most int) (ctx context.Context, q storage.Querier, limit int,
+	done func(), err error) {
 	if q, err = a.Store.Querier(s.start, s.end); err != nil {
 		return nil, nil, 0, nil, err
 	}
@@ -292,7 +294,8 @@ func (a *api) series(w http.ResponseWriter, r *http.Request) error {
 }
 
 func (a *api) labelNames(w http.ResponseWriter, r *http.Request) error {
-	return a.listed(w, r, func(ctx context.Context, q storage.Querier, hints *storage.LabelHints, m ...*labels.Matcher) ([]string, error) {
+	return a.listed(w, r, func(ctx context.Context, q storage.Querier, hints *storage.LabelHints,
+		m ...*labels.Matcher) ([]string, error) {
 		names, _, err := q.LabelNames(ctx, hints, m...)
 		return names, err
 	})
@@ -305,13 +308,15 @@ func (a *api) labelValues(w http.ResponseWriter, r *http.Request, name string) e
 	if !model.UTF8Validation.IsValidLabelName(name) {
 		return bad("invalid label name: %q", name)
 	}
-	return a.listed(w, r, func(ctx context.Context, q storage.Querier, hints *storage.LabelHints, m ...*labels.Matcher) ([]string, error) {
+	return a.listed(w, r, func(ctx context.Context, q storage.Querier, hints *storage.LabelHints,
+		m ...*labels.Matcher) ([]string, error) {
 		values, _, err := q.LabelValues(ctx, name, hints, m...)
 		return values, err
 	})
 }
 
-func (a *api) listed(w http.ResponseWriter, r *http.Request, ask func(context.Context, storage.Querier, *storage.LabelHints, ...*labels.Matcher) ([]string, error)) error {
+func (a *api) listed(w http.ResponseWriter, r *http.Request,
+	ask func(context.Context, storage.Querier, *storage.LabelHints, ...*labels.Matcher) ([]string, error)) error {
 	s, err := a.selection(r)
 	if err != nil {
 		return err

@@ -56,8 +56,11 @@ func startBrowser() {
 		return
 	}
 	options := append(chromedp.DefaultExecAllocatorOptions[:],
-		chromedp.ExecPath(path), chromedp.NoSandbox, chromedp.DisableGPU, chromedp.UserDataDir(home), chromedp.WindowSize(1440, 1000),
-		chromedp.Flag("disable-dev-shm-usage", true), chromedp.Flag("host-resolver-rules", "MAP * ~NOTFOUND , EXCLUDE 127.0.0.1"), chromedp.Flag("no-proxy-server", true),
+		chromedp.ExecPath(path), chromedp.NoSandbox, chromedp.DisableGPU, chromedp.UserDataDir(home),
+		chromedp.WindowSize(1440, 1000),
+		chromedp.Flag("disable-dev-shm-usage", true),
+		chromedp.Flag("host-resolver-rules", "MAP * ~NOTFOUND , EXCLUDE 127.0.0.1"),
+		chromedp.Flag("no-proxy-server", true),
 		chromedp.Env("TZ=Europe/Berlin", "HOME="+home, "TMPDIR="+home, "LANG=C.UTF-8"))
 	allocator, stopAllocator := chromedp.NewExecAllocator(context.Background(), options...)
 	ctx, stop := chromedp.NewContext(allocator)
@@ -90,7 +93,8 @@ func open(t *testing.T, f *fake) *tab {
 	ctx, stop := chromedp.NewContext(browser.ctx)
 	t.Cleanup(stop)
 	tb := &tab{T: t, ctx: ctx, base: f.serve(t)}
-	for _, err := range []error{chromedp.Listen(ctx, tb.heard), called(ctx, network.Enable, network.EnableParams{}), called(ctx, log.Enable, cdp.Empty{}), called(ctx, runtime.Enable, cdp.Empty{}),
+	for _, err := range []error{chromedp.Listen(ctx, tb.heard), called(ctx, network.Enable, network.EnableParams{}),
+		called(ctx, log.Enable, cdp.Empty{}), called(ctx, runtime.Enable, cdp.Empty{}),
 		called(ctx, emulation.SetFocusEmulationEnabled, emulation.SetFocusEmulationEnabledParams{Enabled: true})} {
 		if err != nil {
 			t.Fatalf("open tab: %v", err)
@@ -141,7 +145,8 @@ func (t *tab) heard(event any) {
 			t.errors = append(t.errors, "log: "+e.Entry.Text+" "+e.Entry.URL)
 		}
 	case *network.EventRequestWillBeSent:
-		if u, err := url.Parse(e.Request.URL); err == nil && u.Scheme != "data" && u.Scheme != "blob" && !strings.HasPrefix(e.Request.URL, t.base+"/") {
+		if u, err := url.Parse(e.Request.URL); err == nil && u.Scheme != "data" && u.Scheme != "blob" &&
+			!strings.HasPrefix(e.Request.URL, t.base+"/") {
 			t.foreign = append(t.foreign, e.Request.URL)
 		}
 	}
@@ -177,7 +182,8 @@ func (t *tab) must(err error) {
 	if err != nil {
 		more, cancel := context.WithTimeout(t.ctx, 5*time.Second)
 		defer cancel()
-		text, wrong := chromedp.Run(more, chromedp.Evaluate[string](`location.hash + " " + document.body.innerText.slice(0, 1500)`))
+		text, wrong := chromedp.Run(more,
+			chromedp.Evaluate[string](`location.hash + " " + document.body.innerText.slice(0, 1500)`))
 		t.Logf("the page: %s %v", text, wrong)
 		t.mu.Lock()
 		t.Logf("the browser: %q", t.errors)
@@ -195,7 +201,8 @@ func (t *tab) visit(address string) {
 // wait waits until an expression of JavaScript is true, looking each time that the browser paints.
 func (t *tab) wait(expression string) {
 	t.Helper()
-	get[bool](t, "new Promise((done) => { const look = () => ("+expression+") ? done(true) : requestAnimationFrame(look); look(); })")
+	get[bool](t, "new Promise((done) => { const look = () => ("+expression+
+		") ? done(true) : requestAnimationFrame(look); look(); })")
 }
 
 // get evaluates an expression, or waits for what it promises.
@@ -228,7 +235,10 @@ func (t *tab) dark(on bool) {
 	if on {
 		value = "dark"
 	}
-	t.must(called(t.ctx, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: value}, {Name: "prefers-reduced-motion", Value: "reduce"}}}))
+	t.must(called(t.ctx, emulation.SetEmulatedMedia,
+		emulation.SetEmulatedMediaParams{
+			Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: value},
+				{Name: "prefers-reduced-motion", Value: "reduce"}}}))
 }
 
 // keys presses keys as they are typed.
@@ -247,8 +257,10 @@ func (t *tab) drag(graph string, from, to float64, modifiers int64) {
 		kind    input.DispatchMouseEventType
 		part    float64
 		buttons int64
-	}{{chromedp.MouseMoved, from, 0}, {chromedp.MousePressed, from, 1}, {chromedp.MouseMoved, (from + to) / 2, 1}, {chromedp.MouseMoved, to, 1}, {chromedp.MouseReleased, to, 0}} {
-		p := input.DispatchMouseEventParams{Type: step.kind, X: box.X + box.W*step.part, Y: box.Y + box.H/2, Modifiers: modifiers, Buttons: step.buttons}
+	}{{chromedp.MouseMoved, from, 0}, {chromedp.MousePressed, from, 1}, {chromedp.MouseMoved, (from + to) / 2, 1},
+		{chromedp.MouseMoved, to, 1}, {chromedp.MouseReleased, to, 0}} {
+		p := input.DispatchMouseEventParams{Type: step.kind, X: box.X + box.W*step.part, Y: box.Y + box.H/2,
+			Modifiers: modifiers, Buttons: step.buttons}
 		if step.kind != chromedp.MouseMoved {
 			p.Button, p.ClickCount = "left", 1
 		} else if step.buttons != 0 {
@@ -263,7 +275,8 @@ type rectangle struct{ X, Y, W, H float64 }
 // box is where an element is in the window, after it was scrolled into it.
 func (t *tab) box(selector string) rectangle {
 	t.Helper()
-	return get[rectangle](t, `(() => { const e = document.querySelector(`+strconv.Quote(selector)+`); e.scrollIntoView({block: "center"}); const r = e.getBoundingClientRect(); return {X: r.left, Y: r.top, W: r.width, H: r.height}; })()`)
+	return get[rectangle](t, `(() => { const e = document.querySelector(`+strconv.Quote(selector)+
+		`); e.scrollIntoView({block: "center"}); const r = e.getBoundingClientRect(); return {X: r.left, Y: r.top, W: r.width, H: r.height}; })()`)
 }
 
 // picture keeps what is seen: in the directory of LINERATE_SCREENSHOTS, or with go test -artifacts

@@ -19,7 +19,8 @@ func themes(t *testing.T) []map[string]string {
 		t.Fatal(err)
 	}
 	var found []map[string]string
-	for _, block := range regexp.MustCompile(`(?s):root[^{]*\{([^}]*--paper[^}]*)\}`).FindAllStringSubmatch(string(sheet), -1) {
+	for _, block := range regexp.MustCompile(`(?s):root[^{]*\{([^}]*--paper[^}]*)\}`).FindAllStringSubmatch(
+		string(sheet), -1) {
 		colours := make(map[string]string)
 		for _, d := range regexp.MustCompile(`--([a-z0-9-]+): (#[0-9a-f]+)`).FindAllStringSubmatch(block[1], -1) {
 			colours[d[1]] = d[2]
@@ -103,7 +104,8 @@ func oklab(c [3]float64) [3]float64 {
 	l := math.Cbrt(0.4122214708*c[0] + 0.5363325363*c[1] + 0.0514459929*c[2])
 	m := math.Cbrt(0.2119034982*c[0] + 0.6806995451*c[1] + 0.1073969566*c[2])
 	s := math.Cbrt(0.0883024619*c[0] + 0.2817188376*c[1] + 0.6299787005*c[2])
-	return [3]float64{0.2104542553*l + 0.7936177850*m - 0.0040720468*s, 1.9779984951*l - 2.4285922050*m + 0.4505937099*s, 0.0259040371*l + 0.7827717662*m - 0.8086757660*s}
+	return [3]float64{0.2104542553*l + 0.7936177850*m - 0.0040720468*s, 1.9779984951*l - 2.4285922050*m +
+		0.4505937099*s, 0.0259040371*l + 0.7827717662*m - 0.8086757660*s}
 }
 
 func seen(t *testing.T, hex string, by [3][3]float64) [3]float64 {
@@ -124,7 +126,8 @@ func TestColourBlind(t *testing.T) {
 		for name, by := range dichromat {
 			for _, p := range pairs {
 				x, y := seen(t, c[p[0]], by), seen(t, c[p[1]], by)
-				if d := math.Sqrt((x[0]-y[0])*(x[0]-y[0]) + (x[1]-y[1])*(x[1]-y[1]) + (x[2]-y[2])*(x[2]-y[2])); d < 0.06 {
+				if d := math.Sqrt((x[0]-y[0])*(x[0]-y[0]) + (x[1]-y[1])*(x[1]-y[1]) +
+					(x[2]-y[2])*(x[2]-y[2])); d < 0.06 {
 					t.Errorf("theme %d, %s: %s and %s are %.3f apart, under 0.06", i, name, p[0], p[1], d)
 				}
 			}

@@ -56,9 +56,11 @@ func (f *fake) serve(t *testing.T) string {
 	mux := http.NewServeMux()
 	mux.Handle("/", handler())
 	api := map[string]func(r *http.Request) any{
-		"/api/linerate/v1/status": f.statusDocument, "/api/linerate/v1/hosts": f.hosts, "/api/linerate/v1/events": f.events, "/api/linerate/v1/findings": f.findings,
-		"/api/linerate/v1/compare": f.compare, "/api/linerate/v1/matrix": f.matrix, "/api/linerate/v1/documents/{id}": f.document,
-		"/api/v1/query": f.query, "/api/v1/query_range": f.query,
+		"/api/linerate/v1/status": f.statusDocument, "/api/linerate/v1/hosts": f.hosts,
+		"/api/linerate/v1/events": f.events, "/api/linerate/v1/findings": f.findings,
+		"/api/linerate/v1/compare": f.compare, "/api/linerate/v1/matrix": f.matrix,
+		"/api/linerate/v1/documents/{id}": f.document,
+		"/api/v1/query":                   f.query, "/api/v1/query_range": f.query,
 	}
 	for path, answer := range api {
 		mux.HandleFunc("GET "+path, func(w http.ResponseWriter, r *http.Request) {
@@ -75,7 +77,8 @@ func (f *fake) serve(t *testing.T) string {
 				status = http.StatusNotFound
 			}
 			w.WriteHeader(status)
-			json.NewEncoder(w).Encode(map[string]string{"status": "error", "errorType": "fake", "error": "it was told to"})
+			json.NewEncoder(w).Encode(map[string]string{"status": "error", "errorType": "fake",
+				"error": "it was told to"})
 		})
 	}
 	if f.password != "" {
@@ -157,9 +160,11 @@ func (f *fake) names() []string {
 func (f *fake) statusDocument(*http.Request) any {
 	disk := object{"bytes": 1 << 30, "free_bytes": 5 << 30, "state": "ok", "kept_in_memory_seconds": 0}
 	if f.disk != "" {
-		disk = object{"bytes": 1 << 30, "free_bytes": 0, "state": f.disk, "since": fakeNow.Add(-3 * time.Minute), "kept_in_memory_seconds": 180}
+		disk = object{"bytes": 1 << 30, "free_bytes": 0, "state": f.disk, "since": fakeNow.Add(-3 * time.Minute),
+			"kept_in_memory_seconds": 180}
 	}
-	return object{"schema": "linerate.hub.status/1", "linerate": "test", "host": "alpha", "started": fakeNow.Add(-33 * time.Hour), "now": fakeNow, "retention_seconds": 30 * 86400,
+	return object{"schema": "linerate.hub.status/1", "linerate": "test", "host": "alpha",
+		"started": fakeNow.Add(-33 * time.Hour), "now": fakeNow, "retention_seconds": 30 * 86400,
 		"disk": disk, "series": 900, "samples_per_second": 900.0, "loading": f.loading, "warnings": []string{}}
 }
 
@@ -169,7 +174,8 @@ func (f *fake) hosts(*http.Request) any {
 	}
 	var list []any
 	for i, name := range f.names() {
-		one := object{"name": name, "kind": "ethernet", "driver": "e1000e", "parent": "", "up": i != 3, "speed_bits_per_second": 1e9, "mtu_bytes": 1500}
+		one := object{"name": name, "kind": "ethernet", "driver": "e1000e", "parent": "", "up": i != 3,
+			"speed_bits_per_second": 1e9, "mtu_bytes": 1500}
 		switch {
 		case i == 1:
 			one["driver"], one["speed_bits_per_second"] = "ixgbe", 10e9
@@ -181,7 +187,9 @@ func (f *fake) hosts(*http.Request) any {
 		list = append(list, one)
 	}
 	return object{"schema": "linerate.hub.hosts/1", "hosts": []any{object{"host": "alpha", "interfaces": list},
-		object{"host": "beta", "interfaces": []any{object{"name": "enp3s0", "kind": "ethernet", "driver": "r8169", "parent": "", "up": true, "speed_bits_per_second": 2.5e9, "mtu_bytes": 9000}}}}}
+		object{"host": "beta",
+			"interfaces": []any{object{"name": "enp3s0", "kind": "ethernet", "driver": "r8169", "parent": "",
+				"up": true, "speed_bits_per_second": 2.5e9, "mtu_bytes": 9000}}}}}
 }
 
 // happened is the whole timeline.
@@ -190,23 +198,39 @@ func (f *fake) happened() []object {
 		return []object{}
 	}
 	at := func(d time.Duration) time.Time { return fakeNow.Add(-d) }
-	gap := object{"id": "gap-1", "kind": "gap", "time": gapFrom, "end": gapTo, "host": "alpha", "title": "The hub was not running"}
+	gap := object{"id": "gap-1", "kind": "gap", "time": gapFrom, "end": gapTo, "host": "alpha",
+		"title": "The hub was not running"}
 	all := []object{
-		{"id": "link-1", "kind": "link", "time": at(46 * time.Hour), "host": "alpha", "subject": f.name(0), "title": f.name(0) + " came up at 1 Gb/s"},
+		{"id": "link-1", "kind": "link", "time": at(46 * time.Hour), "host": "alpha", "subject": f.name(0),
+			"title": f.name(0) + " came up at 1 Gb/s"},
 		gap,
-		{"id": "boot-1", "kind": "reboot", "time": gapTo.Add(-time.Minute), "host": "alpha", "title": "alpha was restarted"},
-		{"id": "finding-1", "kind": "finding", "time": at(30 * time.Hour), "end": changed, "host": "alpha", "subject": f.name(0), "title": "The receive ring of " + f.name(0) + " overflows", "severity": "warning", "has_document": true},
-		{"id": "run-1", "kind": "run", "time": changed.Add(-25 * time.Minute), "end": changed.Add(2 * time.Minute), "host": "alpha", "subject": "beta", "title": "Tuned the path to beta for throughput", "state": "committed", "has_document": true},
-		{"id": "change-1", "kind": "change", "time": changed, "host": "alpha", "subject": "ethtool:" + f.name(0) + "/ring.rx", "title": "ethtool:" + f.name(0) + "/ring.rx: 256 → 4096", "state": "committed", "undo": "linerate undo change-1", "has_document": true},
-		{"id": "alert-1", "kind": "alert", "time": at(9 * time.Hour), "end": at(8 * time.Hour), "host": "alpha", "title": "More than 0.1 % of segments are sent again", "severity": "critical"},
-		{"id": "change-2", "kind": "change", "time": at(3 * time.Hour), "host": "alpha", "subject": "sysctl:net.ipv4.tcp_rmem", "title": "sysctl:net.ipv4.tcp_rmem", "state": "trial", "undo": "linerate undo change-2", "has_document": true},
+		{"id": "boot-1", "kind": "reboot", "time": gapTo.Add(-time.Minute), "host": "alpha",
+			"title": "alpha was restarted"},
+		{"id": "finding-1", "kind": "finding", "time": at(30 * time.Hour), "end": changed, "host": "alpha",
+			"subject": f.name(0), "title": "The receive ring of " + f.name(0) + " overflows", "severity": "warning",
+			"has_document": true},
+		{"id": "run-1", "kind": "run", "time": changed.Add(-25 * time.Minute), "end": changed.Add(2 * time.Minute),
+			"host": "alpha", "subject": "beta", "title": "Tuned the path to beta for throughput", "state": "committed",
+			"has_document": true},
+		{"id": "change-1", "kind": "change", "time": changed, "host": "alpha", "subject": "ethtool:" + f.name(0) +
+			"/ring.rx", "title": "ethtool:" + f.name(0) + "/ring.rx: 256 → 4096", "state": "committed",
+			"undo": "linerate undo change-1", "has_document": true},
+		{"id": "alert-1", "kind": "alert", "time": at(9 * time.Hour), "end": at(8 * time.Hour), "host": "alpha",
+			"title": "More than 0.1 % of segments are sent again", "severity": "critical"},
+		{"id": "change-2", "kind": "change", "time": at(3 * time.Hour), "host": "alpha",
+			"subject": "sysctl:net.ipv4.tcp_rmem", "title": "sysctl:net.ipv4.tcp_rmem", "state": "trial",
+			"undo": "linerate undo change-2", "has_document": true},
 	}
 	for i := range 16 {
-		all = append(all, object{"id": fmt.Sprintf("measurement-%d", i), "kind": "measurement", "time": at(time.Duration(47-3*i) * time.Hour), "host": "alpha", "subject": "beta", "title": "alpha to beta: 937 Mb/s", "has_document": true})
+		all = append(all, object{"id": fmt.Sprintf("measurement-%d", i), "kind": "measurement",
+			"time": at(time.Duration(47-3*i) * time.Hour), "host": "alpha", "subject": "beta",
+			"title": "alpha to beta: 937 Mb/s", "has_document": true})
 	}
 	if f.crowded {
 		for i := range 100 {
-			all = append(all, object{"id": fmt.Sprintf("crowd-%d", i), "kind": "change", "time": at(5*time.Hour + time.Duration(i)*30*time.Second), "host": "alpha", "subject": "sysctl:net.core.somaxconn", "title": "sysctl:net.core.somaxconn", "state": "undone"})
+			all = append(all, object{"id": fmt.Sprintf("crowd-%d", i), "kind": "change",
+				"time": at(5*time.Hour + time.Duration(i)*30*time.Second), "host": "alpha",
+				"subject": "sysctl:net.core.somaxconn", "title": "sysctl:net.core.somaxconn", "state": "undone"})
 		}
 	}
 	if f.hostile {
@@ -232,7 +256,8 @@ func (f *fake) events(r *http.Request) any {
 			to = float64(t.Unix())
 		}
 		kind := r.FormValue("kind")
-		if to >= start && from <= end && (kind == "" || strings.Contains(","+kind+",", ","+e["kind"].(string)+",")) && (r.FormValue("host") == "" || r.FormValue("host") == e["host"]) {
+		if to >= start && from <= end && (kind == "" || strings.Contains(","+kind+",", ","+e["kind"].(string)+",")) &&
+			(r.FormValue("host") == "" || r.FormValue("host") == e["host"]) {
 			found = append(found, e)
 		}
 	}
@@ -243,21 +268,31 @@ func (f *fake) document(r *http.Request) any {
 	id := r.PathValue("id")
 	switch {
 	case strings.HasPrefix(id, "change-1"):
-		return object{"id": id, "time": changed, "knob": "ethtool:" + f.name(0) + "/ring.rx", "side": "near", "from": "256", "to": "4096", "state": "committed", "persisted": false, "reason": "the receive ring overflows"}
+		return object{"id": id, "time": changed, "knob": "ethtool:" + f.name(0) + "/ring.rx", "side": "near",
+			"from": "256", "to": "4096", "state": "committed", "persisted": false,
+			"reason": "the receive ring overflows"}
 	case strings.HasPrefix(id, "change-2"):
 		to := "4096 131072 33554432"
 		if f.hostile {
 			to = hostile
 		}
-		return object{"id": id, "time": fakeNow, "knob": "sysctl:net.ipv4.tcp_rmem", "side": "near", "from": "4096 131072 6291456", "to": to, "state": "trial", "persisted": false}
+		return object{"id": id, "time": fakeNow, "knob": "sysctl:net.ipv4.tcp_rmem", "side": "near",
+			"from": "4096 131072 6291456", "to": to, "state": "trial", "persisted": false}
 	case strings.HasPrefix(id, "measurement"):
-		return object{"schema": "linerate.measure/1", "linerate": "test", "time": fakeNow, "target": "beta", "tests": []any{
-			object{"test": "stream", "direction": "transmit", "duration_seconds": 10, "streams": 4, "throughput_bits_per_second": 937.2e6, "retransmits_total": 12, "rtt": object{"min_seconds": 0.0002, "p50_seconds": 0.00041, "p99_seconds": 0.0031}},
-			object{"test": "ping", "direction": "both", "duration_seconds": 5, "loss_ratio": 0.0, "rtt": object{"min_seconds": 0.00019, "p50_seconds": 0.0002, "p99_seconds": 0.0009}}}}
+		return object{"schema": "linerate.measure/1", "linerate": "test", "time": fakeNow, "target": "beta",
+			"tests": []any{
+				object{"test": "stream", "direction": "transmit", "duration_seconds": 10, "streams": 4,
+					"throughput_bits_per_second": 937.2e6, "retransmits_total": 12,
+					"rtt": object{"min_seconds": 0.0002, "p50_seconds": 0.00041, "p99_seconds": 0.0031}},
+				object{"test": "ping", "direction": "both", "duration_seconds": 5, "loss_ratio": 0.0,
+					"rtt": object{"min_seconds": 0.00019, "p50_seconds": 0.0002, "p99_seconds": 0.0009}}}}
 	case id == "run-1":
 		return object{"schema": "linerate.tune/1", "goal": "throughput", "state": "committed", "trials": []any{
-			object{"knob": "ethtool:eth0/ring.rx", "from": "256", "to": "4096", "side": "near", "pairs": 12, "effect_ratio": 1.58, "effect_low_ratio": 1.51, "effect_high_ratio": 1.66, "verdict": "kept"},
-			object{"knob": "sysctl:net.core.netdev_budget", "from": "300", "to": "600", "side": "near", "pairs": 12, "effect_ratio": 1.002, "effect_low_ratio": 0.99, "effect_high_ratio": 1.01, "verdict": "reverted-unproven"}}}
+			object{"knob": "ethtool:eth0/ring.rx", "from": "256", "to": "4096", "side": "near", "pairs": 12,
+				"effect_ratio": 1.58, "effect_low_ratio": 1.51, "effect_high_ratio": 1.66, "verdict": "kept"},
+			object{"knob": "sysctl:net.core.netdev_budget", "from": "300", "to": "600", "side": "near", "pairs": 12,
+				"effect_ratio": 1.002, "effect_low_ratio": 0.99, "effect_high_ratio": 1.01,
+				"verdict": "reverted-unproven"}}}
 	case strings.HasPrefix(id, "finding"):
 		return f.findings(r).(object)["findings"].([]object)[0]
 	}
@@ -271,12 +306,18 @@ func (f *fake) findings(*http.Request) any {
 		if f.hostile {
 			title = hostile
 		}
-		list = append(list, object{"code": "path-loss", "severity": "warning", "confidence_ratio": 0.9, "title": title, "where": "alpha → beta",
-			"evidence": []object{{"name": "retransmit_ratio", "value": 0.0043, "unit": "ratio", "source": "TcpExt"}, {"name": "rtt_p50_seconds", "value": 0.00041, "source": "ping"}},
-			"rejected": []string{"the receive ring of alpha: no packet was dropped there", "the queueing discipline of alpha: its queue was short"},
-			"remedy":   object{"text": "Look at the cable and the switch between the hosts: packets are lost on the way, not in them.", "knobs": []string{}}},
-			object{"code": "rss-imbalance", "severity": "notice", "confidence_ratio": 0.7, "title": "One queue of eth0 takes most of what comes in", "where": "eth0",
-				"evidence": []object{}, "rejected": []string{}, "remedy": object{"text": "Spread the queues over more processors.", "knobs": []string{"ethtool:eth0/rss.indirection"}}})
+		list = append(list, object{"code": "path-loss", "severity": "warning", "confidence_ratio": 0.9, "title": title,
+			"where": "alpha → beta",
+			"evidence": []object{{"name": "retransmit_ratio", "value": 0.0043, "unit": "ratio", "source": "TcpExt"},
+				{"name": "rtt_p50_seconds", "value": 0.00041, "source": "ping"}},
+			"rejected": []string{"the receive ring of alpha: no packet was dropped there",
+				"the queueing discipline of alpha: its queue was short"},
+			"remedy": object{"text": "Look at the cable and the switch between the hosts: packets are lost on the way, not in them.", "knobs": []string{}}},
+			object{"code": "rss-imbalance", "severity": "notice", "confidence_ratio": 0.7,
+				"title": "One queue of eth0 takes most of what comes in", "where": "eth0",
+				"evidence": []object{}, "rejected": []string{},
+				"remedy": object{"text": "Spread the queues over more processors.",
+					"knobs": []string{"ethtool:eth0/rss.indirection"}}})
 	}
 	return object{"schema": "linerate.hub.findings/1", "time": fakeNow, "findings": list}
 }
@@ -284,17 +325,24 @@ func (f *fake) findings(*http.Request) any {
 func (f *fake) compare(r *http.Request) any {
 	side := func(median, p99 float64) object { return object{"median": median, "p99": p99, "samples": 60} }
 	row := func(metric, unit string, labels object, before, after object, ratio, low, high float64, moved bool) object {
-		return object{"metric": metric, "labels": labels, "unit": unit, "before": before, "after": after, "ratio": ratio, "ratio_low": low, "ratio_high": high, "moved": moved}
+		return object{"metric": metric, "labels": labels, "unit": unit, "before": before, "after": after,
+			"ratio": ratio, "ratio_low": low, "ratio_high": high, "moved": moved}
 	}
 	eth := object{"interface": r.FormValue("interface")}
 	rows := []object{
-		row("linerate_interface_drops_total", "packets_per_second", object{"interface": "eth0", "direction": "receive", "place": "ring"}, side(41, 260), side(0.2, 3), 0.005, 0.002, 0.011, true),
-		row("linerate_interface_transmit_bytes_total", "bytes_per_second", eth, side(38e6, 61e6), side(61e6, 88e6), 1.6, 1.52, 1.69, true),
-		row("linerate_cpu_seconds_total", "ratio", object{"mode": "softirq", "cpu": "1"}, side(0.11, 0.31), side(0.14, 0.36), 1.27, 1.18, 1.37, true),
-		row("linerate_tcp_retransmits_total", "per_second", object{}, side(3.1, 9), side(3, 9.2), 0.97, 0.85, 1.11, false),
+		row("linerate_interface_drops_total", "packets_per_second", object{"interface": "eth0", "direction": "receive",
+			"place": "ring"}, side(41, 260), side(0.2, 3), 0.005, 0.002, 0.011, true),
+		row("linerate_interface_transmit_bytes_total", "bytes_per_second", eth, side(38e6, 61e6), side(61e6, 88e6), 1.6,
+			1.52, 1.69, true),
+		row("linerate_cpu_seconds_total", "ratio", object{"mode": "softirq", "cpu": "1"}, side(0.11, 0.31),
+			side(0.14, 0.36), 1.27, 1.18, 1.37, true),
+		row("linerate_tcp_retransmits_total", "per_second", object{}, side(3.1, 9), side(3, 9.2), 0.97, 0.85,
+			1.11, false),
 	}
-	rows = append(rows, object{"metric": "linerate_interface_errors_total", "labels": eth, "unit": "packets_per_second", "before": side(0, 0), "after": side(0, 0), "moved": false})
-	return object{"schema": "linerate.compare/1", "before": object{"start": fakeNow, "end": fakeNow}, "after": object{"start": fakeNow, "end": fakeNow}, "rows": rows}
+	rows = append(rows, object{"metric": "linerate_interface_errors_total", "labels": eth, "unit": "packets_per_second",
+		"before": side(0, 0), "after": side(0, 0), "moved": false})
+	return object{"schema": "linerate.compare/1", "before": object{"start": fakeNow, "end": fakeNow},
+		"after": object{"start": fakeNow, "end": fakeNow}, "rows": rows}
 }
 
 func (f *fake) matrix(*http.Request) any {
@@ -305,8 +353,12 @@ func (f *fake) matrix(*http.Request) any {
 			if from == to || f.empty {
 				continue
 			}
-			cells = append(cells, object{"from": from, "to": to, "test": "stream", "direction": "transmit", "time": fakeNow.Add(-time.Hour), "throughput_bits_per_second": 1e8 * float64(1+i+3*k), "rtt_p50_seconds": 0.0002 * float64(1+i+k), "loss_ratio": 0.003 * float64(i*k), "event": "measurement-1"},
-				object{"from": from, "to": to, "test": "ping", "direction": "", "time": fakeNow.Add(-time.Hour), "rtt_p50_seconds": 0.0002 * float64(1+i+k), "loss_ratio": 0.0})
+			cells = append(cells, object{"from": from, "to": to, "test": "stream", "direction": "transmit",
+				"time": fakeNow.Add(-time.Hour), "throughput_bits_per_second": 1e8 * float64(1+i+3*k),
+				"rtt_p50_seconds": 0.0002 * float64(1+i+k), "loss_ratio": 0.003 * float64(i*k),
+				"event": "measurement-1"},
+				object{"from": from, "to": to, "test": "ping", "direction": "", "time": fakeNow.Add(-time.Hour),
+					"rtt_p50_seconds": 0.0002 * float64(1+i+k), "loss_ratio": 0.0})
 		}
 	}
 	return object{"schema": "linerate.hub.matrix/1", "from": names, "to": names, "cells": cells}
@@ -325,7 +377,9 @@ func (f *fake) query(r *http.Request) any {
 	if r.FormValue("step") == "" {
 		result := []any{}
 		for _, s := range f.evaluate(e, number(r, "time")) {
-			result = append(result, object{"metric": s.labels, "value": []any{number(r, "time"), strconv.FormatFloat(s.value, 'g', 10, 64)}})
+			result = append(result,
+				object{"metric": s.labels,
+					"value": []any{number(r, "time"), strconv.FormatFloat(s.value, 'g', 10, 64)}})
 		}
 		return object{"status": "success", "data": object{"resultType": "vector", "result": result}}
 	}
@@ -361,5 +415,6 @@ func noise(name string, t float64) float64 {
 
 // wave is a day with its night, and some noise.
 func wave(name string, t float64) float64 {
-	return (0.5 + 0.3*math.Sin((t/86400-0.3)*2*math.Pi)) * (0.55 + 0.6*noise(name, t) + 0.5*math.Pow(noise(name+"burst", t), 8))
+	return (0.5 + 0.3*math.Sin((t/86400-0.3)*2*math.Pi)) * (0.55 + 0.6*noise(name, t) +
+		0.5*math.Pow(noise(name+"burst", t), 8))
 }

@@ -17,7 +17,8 @@ type sampled struct {
 }
 
 // names of labels, in the order in which they make a series' key.
-var labelNames = []string{"host", "interface", "direction", "place", "kind", "queue", "cpu", "mode", "target", "quantile", "test", "q"}
+var labelNames = []string{"host", "interface", "direction", "place", "kind", "queue", "cpu", "mode", "target",
+	"quantile", "test", "q"}
 
 // key tells series apart; made by hand, because it is made for each point of each graph of each
 // test.
@@ -81,7 +82,8 @@ func (f *fake) of(metric string, t float64) []sampled {
 		case "linerate_queue_interrupts_total":
 			if i < 2 {
 				for q := range 12 {
-					add(6000*wave(name+strconv.Itoa(q), t)/float64(q+1), "interface", name, "queue", fmt.Sprintf("rx-%d", q))
+					add(6000*wave(name+strconv.Itoa(q), t)/float64(q+1), "interface", name, "queue",
+						fmt.Sprintf("rx-%d", q))
 				}
 			}
 		}
@@ -120,8 +122,10 @@ func (f *fake) of(metric string, t float64) []sampled {
 		for i, target := range []string{"beta", "gamma"} {
 			switch metric {
 			case "linerate_measurement_rtt_seconds":
-				add(0.0004*float64(i+1)*wave(target, t), "target", target, "quantile", "0.5", "test", "ping", "direction", "both")
-				add(0.0011*float64(i+1)*wave(target, t), "target", target, "quantile", "0.99", "test", "ping", "direction", "both")
+				add(0.0004*float64(i+1)*wave(target, t), "target", target, "quantile", "0.5", "test", "ping",
+					"direction", "both")
+				add(0.0011*float64(i+1)*wave(target, t), "target", target, "quantile", "0.99", "test", "ping",
+					"direction", "both")
 			case "linerate_measurement_throughput_bits_per_second":
 				add(9.4e8*(0.9+0.1*noise(target, t)), "target", target, "test", "stream", "direction", "transmit")
 			case "linerate_measurement_loss_ratio":
@@ -142,7 +146,8 @@ func (f *fake) evaluate(e parser.Expr, t float64) []sampled {
 		at := t - e.OriginalOffset.Seconds()
 		var found []sampled
 		for _, s := range f.of(e.Name, at) {
-			if slices.ContainsFunc(e.LabelMatchers, func(m *labels.Matcher) bool { return m.Name != "__name__" && !m.Matches(s.labels[m.Name]) }) {
+			if slices.ContainsFunc(e.LabelMatchers,
+				func(m *labels.Matcher) bool { return m.Name != "__name__" && !m.Matches(s.labels[m.Name]) }) {
 				continue
 			}
 			if strings.HasSuffix(e.Name, "_total") {

@@ -15,8 +15,10 @@ func TestViews(t *testing.T) {
 		{"interface", "#/interface/alpha/eth0?" + marked, `document.querySelector(".mark")`},
 		{"compare", "#/compare/alpha/eth0?" + marked, `document.querySelector(".compared .moved")`},
 		{"changes", "#/changes", `document.querySelector(".from-to .to")`},
-		{"findings", "#/findings", `document.querySelector("article.finding") && document.querySelector(".event-list button")`},
-		{"measurements", "#/measurements?pair=[%22alpha%22,%22beta%22]", `document.querySelector(".matrix .cell") && document.querySelector(".graph")`},
+		{"findings", "#/findings",
+			`document.querySelector("article.finding") && document.querySelector(".event-list button")`},
+		{"measurements", "#/measurements?pair=[%22alpha%22,%22beta%22]",
+			`document.querySelector(".matrix .cell") && document.querySelector(".graph")`},
 		{"event", "#/interface/alpha/eth0?event=run-1", `document.querySelector("#event[open] .terms table")`},
 	}
 	looks := []struct {

@@ -31,7 +31,8 @@ const (
 // headers of every answer. Trusted types are asked for without a policy that makes them: no string
 // becomes HTML, whatever a script tries.
 var headers = [][2]string{
-	{"Content-Security-Policy", "default-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; object-src 'none'; require-trusted-types-for 'script'; trusted-types 'none'"},
+	{"Content-Security-Policy",
+		"default-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; object-src 'none'; require-trusted-types-for 'script'; trusted-types 'none'"},
 	{"X-Content-Type-Options", "nosniff"},
 	{"Referrer-Policy", "same-origin"},
 	{"Cross-Origin-Opener-Policy", "same-origin"},
@@ -147,7 +148,8 @@ func files() map[string]*file {
 		}
 	}
 	slices.Sort(modules)
-	first := strings.NewReplacer(assets, version, preload, strings.Join(modules, "\n")).Replace(string(bodies[document]))
+	first := strings.NewReplacer(assets, version, preload,
+		strings.Join(modules, "\n")).Replace(string(bodies[document]))
 	served["/"] = newFile(document, []byte(first), "no-cache")
 	return served
 }

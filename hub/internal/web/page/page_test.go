@@ -41,7 +41,8 @@ func TestHandler(t *testing.T) {
 	plain := ask(t, "GET", "/")
 	text := body(t, plain)
 	script := regexp.MustCompile(`assets/[0-9a-f]{16}/js/main\.js`).FindString(text)
-	if plain.StatusCode != 200 || script == "" || strings.Contains(text, "{assets}") || strings.Contains(text, "{preload}") {
+	if plain.StatusCode != 200 || script == "" || strings.Contains(text, "{assets}") ||
+		strings.Contains(text, "{preload}") {
 		t.Fatalf("the document: status %d, its script %q", plain.StatusCode, script)
 	}
 	if got := plain.Header.Get("Cache-Control"); got != "no-cache" {
@@ -85,13 +86,16 @@ func TestHandler(t *testing.T) {
 			t.Errorf("%s %s: has a body", c.method, c.path)
 		}
 		policy := r.Header.Get("Content-Security-Policy")
-		for _, part := range []string{"default-src 'self'", "frame-ancestors 'none'", "require-trusted-types-for 'script'"} {
+		for _, part := range []string{"default-src 'self'", "frame-ancestors 'none'",
+			"require-trusted-types-for 'script'"} {
 			if !strings.Contains(policy, part) || strings.Contains(policy, "unsafe") {
 				t.Errorf("%s %s: policy %q, want %q in it", c.method, c.path, policy, part)
 			}
 		}
 	}
-	if r := ask(t, "GET", "/"+script); r.Header.Get("Content-Encoding") != "" || !strings.Contains(r.Header.Get("Cache-Control"), "immutable") || r.Header.Get("Content-Type") != "text/javascript; charset=utf-8" {
+	if r := ask(t, "GET", "/"+script); r.Header.Get("Content-Encoding") != "" ||
+		!strings.Contains(r.Header.Get("Cache-Control"), "immutable") ||
+		r.Header.Get("Content-Type") != "text/javascript; charset=utf-8" {
 		t.Errorf("the script: %v", r.Header)
 	}
 }
@@ -110,7 +114,8 @@ func TestFiles(t *testing.T) {
 		if f.packed.body == nil {
 			packed += len(f.plain.body)
 		}
-		if strings.HasSuffix(path, ".js") && strings.Contains(path, "/js/") && !strings.Contains(first, strings.TrimPrefix(path, "/")) {
+		if strings.HasSuffix(path, ".js") && strings.Contains(path, "/js/") &&
+			!strings.Contains(first, strings.TrimPrefix(path, "/")) {
 			t.Errorf("%s is not loaded ahead", path)
 		}
 	}
@@ -118,7 +123,8 @@ func TestFiles(t *testing.T) {
 	if packed > 120_000 {
 		t.Errorf("the page is %d bytes packed: over what a phone loads at once", packed)
 	}
-	forbidden := regexp.MustCompile(`innerHTML|outerHTML|insertAdjacentHTML|document\.write|\beval\(|new Function|setAttribute\("style|https?://`)
+	forbidden := regexp.MustCompile(
+		`innerHTML|outerHTML|insertAdjacentHTML|document\.write|\beval\(|new Function|setAttribute\("style|https?://`)
 	err := fs.WalkDir(embedded, "files", func(name string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() || strings.Contains(name, "/vendor/") {
 			return err
@@ -130,7 +136,8 @@ func TestFiles(t *testing.T) {
 		if n := bytes.Count(b, []byte("\n")); n > 600 {
 			t.Errorf("%s has %d lines, over 600: split it by idea", name, n)
 		}
-		for _, found := range forbidden.FindAllString(strings.ReplaceAll(string(b), "http://www.w3.org/2000/svg", ""), -1) {
+		for _, found := range forbidden.FindAllString(strings.ReplaceAll(string(b), "http://www.w3.org/2000/svg", ""),
+			-1) {
 			t.Errorf("%s has %s", name, found)
 		}
 		return nil

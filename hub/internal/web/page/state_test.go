@@ -13,22 +13,29 @@ func TestStates(t *testing.T) {
 		address string
 		want    []string // in the text of the page
 	}{
-		{"empty", &fake{empty: true}, "#/", []string{"No interface has been sampled yet", "Nothing was changed yet", "Nothing is found"}},
+		{"empty", &fake{empty: true}, "#/", []string{"No interface has been sampled yet", "Nothing was changed yet",
+			"Nothing is found"}},
 		{"empty changes", &fake{empty: true}, "#/changes", []string{"linerate set", "appears here"}},
 		{"empty measurements", &fake{empty: true}, "#/measurements", []string{"Nothing was measured yet", "schedule"}},
-		{"empty interface", &fake{empty: true}, eth0, []string{"No traffic was recorded in this time", "The hub has no such interface now", "Nothing happened in this time"}},
+		{"empty interface", &fake{empty: true}, eth0,
+			[]string{"No traffic was recorded in this time", "The hub has no such interface now",
+				"Nothing happened in this time"}},
 		{"empty comparison", &fake{interfaces: 1}, "#/compare/alpha/eth0", []string{"Mark two times"}},
-		{"loading", &fake{interfaces: 2, loading: true}, "#/", []string{"still loading its history", "nothing is lost"}},
-		{"disk full", &fake{interfaces: 2, disk: "full"}, "#/", []string{"The disk is full since Fri 20 Nov 15:27:00", "last 3 min are kept in memory", "Make room"}},
+		{"loading", &fake{interfaces: 2, loading: true}, "#/",
+			[]string{"still loading its history", "nothing is lost"}},
+		{"disk full", &fake{interfaces: 2, disk: "full"}, "#/",
+			[]string{"The disk is full since Fri 20 Nov 15:27:00", "last 3 min are kept in memory", "Make room"}},
 		{"disk failing", &fake{interfaces: 2, disk: "failing"}, "#/", []string{"The disk fails"}},
 		{"silent", &fake{interfaces: 2, silent: true}, "#/", []string{"alpha is silent", "3.3 min old"}},
-		{"gap", &fake{interfaces: 2}, "#/", []string{"gap in the history", "from Thu 19 Nov 04:30:00 to Thu 19 Nov 06:30:00 (2 h)"}},
+		{"gap", &fake{interfaces: 2}, "#/",
+			[]string{"gap in the history", "from Thu 19 Nov 04:30:00 to Thu 19 Nov 06:30:00 (2 h)"}},
 		{"not logged in", &fake{interfaces: 2, status: 401}, "#/", []string{"not logged in", "Reload the page"}},
 		{"refused", &fake{interfaces: 2, status: 403}, "#/", []string{"refuses this browser"}},
 		{"busy", &fake{interfaces: 2, status: 503}, eth0, []string{"asks to wait", "tries again by itself"}},
 		{"failing", &fake{interfaces: 2, status: 500}, eth0, []string{"The hub failed: it was told to"}},
 		{"no such view", &fake{interfaces: 2}, "#/nowhere/%E0%A4%A", []string{"alpha", "12", "Overview"}},
-		{"no such event", &fake{interfaces: 2}, "#/?event=never-was", []string{"The hub knows no event of this name any more"}},
+		{"no such event", &fake{interfaces: 2}, "#/?event=never-was",
+			[]string{"The hub knows no event of this name any more"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			tb := open(t, c.hub)
@@ -125,10 +132,12 @@ func TestAccessible(t *testing.T) {
 	for _, view := range []struct{ address, ready string }{
 		{"#/", `document.querySelector(".interface-row") && document.querySelector(".finding") && document.querySelector(".event-row")`},
 		{eth0, `document.querySelector("#graph-rtt[data-state=drawn]") && document.querySelector(".events .event-row")`},
-		{"#/compare/alpha/eth0?a=2026-11-19T16:30:00Z/2026-11-19T18:00:00Z&b=2026-11-19T19:00:00Z/2026-11-19T20:30:00Z", `document.querySelector(".compared")`},
+		{"#/compare/alpha/eth0?a=2026-11-19T16:30:00Z/2026-11-19T18:00:00Z&b=2026-11-19T19:00:00Z/2026-11-19T20:30:00Z",
+			`document.querySelector(".compared")`},
 		{"#/changes", `document.querySelector(".change .to")`},
 		{"#/findings", `document.querySelector("article.finding")`},
-		{"#/measurements?pair=[%22alpha%22,%22beta%22]", `document.querySelector(".matrix") && document.querySelector(".graph")`},
+		{"#/measurements?pair=[%22alpha%22,%22beta%22]",
+			`document.querySelector(".matrix") && document.querySelector(".graph")`},
 		{eth0 + "?event=run-1", `document.querySelector("#event[open] table")`},
 	} {
 		tb.visit(view.address)

@@ -51,7 +51,8 @@ func TestUnits(t *testing.T) {
 		{`marks.group([{kind: "run", start: -5, end: 9}, {kind: "run", start: -5, end: -1}, {kind: "finding", start: -9, open: true}, {kind: "change", start: -5, end: 9}], (t) => t, 400).map((g) => g.x + ":" + g.events.length).join()`, "0:2"},
 		{`marks.spans([{kind: "run", start: -5, end: 50}, {kind: "finding", start: 20, open: true}, {kind: "alert", start: 60, end: 90}, {kind: "change", start: 1, end: 90}, {kind: "gap", start: 1, end: 90}, {kind: "measurement", start: 70, end: 73}], (t) => t, 100).map((b) => [b.kind, b.from, b.to, b.lane].join(" ")).join()`,
 			"run 0 50 0,finding 20 100 1,alert 60 90 0"},
-		{`["near", "far", "path", "eth0", undefined].map((state) => kinds.stateOf({kind: "finding", state})).join()`, ",far,path,eth0,"},
+		{`["near", "far", "path", "eth0", undefined].map((state) => kinds.stateOf({kind: "finding", state})).join()`,
+			",far,path,eth0,"},
 		{`kinds.stateOf({kind: "change", state: "near"})`, "near"},
 		{`marks.spans(Array(9).fill({kind: "run", start: 0, end: 50}), (t) => t, 100).length`, "4"},
 	} {

@@ -54,7 +54,8 @@ func TestGaps(t *testing.T) {
 		g.element.remove();
 		return inked;
 	})()`
-	if got, want := fmt.Sprint(get[[]bool](tb, script)), "[true true false false false false false false true true]"; got != want {
+	if got, want := fmt.Sprint(get[[]bool](tb, script)),
+		"[true true false false false false false false true true]"; got != want {
 		t.Errorf("line seen in the tenths of a graph whose middle is a gap: %s, want %s", got, want)
 	}
 }
@@ -92,7 +93,9 @@ func TestZoomAndPan(t *testing.T) {
 	twice := func() {
 		for _, n := range []int64{1, 2} {
 			for _, kind := range []input.DispatchMouseEventType{chromedp.MousePressed, chromedp.MouseReleased} {
-				tb.must(called(tb.ctx, input.DispatchMouseEvent, input.DispatchMouseEventParams{Type: kind, X: over.X + over.W/2, Y: over.Y + over.H/2, Button: "left", ClickCount: n}))
+				tb.must(called(tb.ctx, input.DispatchMouseEvent,
+					input.DispatchMouseEventParams{Type: kind, X: over.X + over.W/2, Y: over.Y + over.H/2,
+						Button: "left", ClickCount: n}))
 			}
 		}
 	}
@@ -140,13 +143,15 @@ func TestEvent(t *testing.T) {
 func TestKinds(t *testing.T) {
 	f := &fake{interfaces: 2, crowded: true}
 	tb := watched(t, f)
-	many := get[string](tb, `[...document.querySelectorAll("#graph-throughput .mark")].map((m) => m.textContent).find((text) => /^C\+\d{2,}$/.test(text)) ?? ""`)
+	many := get[string](tb,
+		`[...document.querySelectorAll("#graph-throughput .mark")].map((m) => m.textContent).find((text) => /^C\+\d{2,}$/.test(text)) ?? ""`)
 	if many == "" {
 		t.Error("a hundred changes within an hour have no marker with their count")
 	}
 	before := len(f.asked("events"))
 	get[bool](tb, `[...document.querySelectorAll(".chip")].find((c) => c.textContent.includes("Changes")).click() ?? true`)
-	tb.wait(query("kinds") + ` !== "" && ![...document.querySelectorAll("#graph-throughput .mark")].some((m) => m.dataset.ids.includes("crowd"))`)
+	tb.wait(query("kinds") +
+		` !== "" && ![...document.querySelectorAll("#graph-throughput .mark")].some((m) => m.dataset.ids.includes("crowd"))`)
 	if after := len(f.asked("kind=gap")); len(f.asked("events"))-before > after {
 		t.Error("filtering asked the hub for events")
 	}
@@ -216,10 +221,12 @@ func TestCompareByKeyboard(t *testing.T) {
 func TestCursor(t *testing.T) {
 	tb := watched(t, &fake{interfaces: 2})
 	over := tb.box("#graph-throughput .u-over")
-	tb.must(called(tb.ctx, input.DispatchMouseEvent, input.DispatchMouseEventParams{Type: chromedp.MouseMoved, X: over.X + over.W*0.8, Y: over.Y + over.H/2}))
+	tb.must(called(tb.ctx, input.DispatchMouseEvent,
+		input.DispatchMouseEventParams{Type: chromedp.MouseMoved, X: over.X + over.W*0.8, Y: over.Y + over.H/2}))
 	tb.wait(`document.querySelector("#graph-throughput .when").textContent.includes("UTC")`)
 	tb.wait(`document.querySelector("#graph-throughput .at:not(th)").textContent.includes("b/s")`)
-	if whens := get[[]string](tb, `[...new Set([...document.querySelectorAll(".graph[data-state=drawn] .when")].map((w) => w.textContent))]`); len(whens) != 1 || !strings.Contains(whens[0], "Fri 20 Nov 05:54:00 · 2026-11-20 04:54:00 UTC") && !strings.Contains(whens[0], "Fri 20 Nov 05:5") {
+	if whens := get[[]string](tb,
+		`[...new Set([...document.querySelectorAll(".graph[data-state=drawn] .when")].map((w) => w.textContent))]`); len(whens) != 1 || !strings.Contains(whens[0], "Fri 20 Nov 05:54:00 · 2026-11-20 04:54:00 UTC") && !strings.Contains(whens[0], "Fri 20 Nov 05:5") {
 		t.Errorf("the graphs show the moments %q, want one", whens)
 	}
 }
@@ -259,7 +266,8 @@ func TestKeys(t *testing.T) {
 	tb.picture("keys")
 	tb.keys(kb.Escape)
 	tb.wait(`!document.querySelector("#keys[open]")`)
-	for key, view := range map[string]string{"f": "findings", "c": "changes", "m": "measurements", "d": "compare", "o": "overview"} {
+	for key, view := range map[string]string{"f": "findings", "c": "changes", "m": "measurements", "d": "compare",
+		"o": "overview"} {
 		tb.keys(key)
 		tb.wait(`document.querySelector("main").dataset.view === "` + view + `"`)
 	}

@@ -73,9 +73,11 @@ func askSystemd(name, before string) error {
 	defer stop()
 	unit := groupPrefix + name + ".scope"
 	out, err := exec.CommandContext(ctx, "busctl", "call", "--quiet",
-		"org.freedesktop.systemd1", "/org/freedesktop/systemd1", "org.freedesktop.systemd1.Manager", "StartTransientUnit",
+		"org.freedesktop.systemd1", "/org/freedesktop/systemd1", "org.freedesktop.systemd1.Manager",
+		"StartTransientUnit",
 		"ssa(sv)a(sa(sv))", unit, "fail",
-		"3", "PIDs", "au", "1", strconv.Itoa(os.Getpid()), "Description", "s", "linerate: takes trial changes back", "CollectMode", "s", "inactive-or-failed",
+		"3", "PIDs", "au", "1", strconv.Itoa(os.Getpid()), "Description", "s", "linerate: takes trial changes back",
+		"CollectMode", "s", "inactive-or-failed",
 		"0").CombinedOutput()
 	if err != nil {
 		return fmt.Errorf("ask systemd for a scope: %w: %s", err, bytes.TrimSpace(out))

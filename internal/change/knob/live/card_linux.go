@@ -78,7 +78,8 @@ func writeRSS(c ethtool.Client, name, key string, v knob.Value) error {
 		}
 		return refusedByDriver(v, "a key as long as the present one, in hexadecimal digits", c.SetRSSKey(name, b))
 	case "function":
-		return refusedByDriver(v, "toeplitz, xor or crc32, as far as the card has it", c.SetRSSFunction(name, string(v)))
+		return refusedByDriver(v, "toeplitz, xor or crc32, as far as the card has it",
+			c.SetRSSFunction(name, string(v)))
 	case "indirection":
 		r, err := c.RSS(name)
 		if err != nil {
@@ -88,7 +89,8 @@ func writeRSS(c ethtool.Client, name, key string, v knob.Value) error {
 		if err != nil {
 			return &knob.RangeError{Value: v, Allowed: indirectionForms, Err: err}
 		}
-		return refusedByDriver(v, "queues that the card has, each entry of the table naming one", c.SetRSSIndirection(name, table))
+		return refusedByDriver(v, "queues that the card has, each entry of the table naming one",
+			c.SetRSSIndirection(name, table))
 	}
 	return errNoKey("rss", key)
 }
@@ -202,7 +204,8 @@ func writeHashFields(c ethtool.Client, name, key string, v knob.Value) error {
 	if fields == noFields {
 		fields = ""
 	}
-	return refusedByDriver(v, "letters of mvtsdfnr that the card can hash together: sd or sdfn, mostly", c.SetHashFields(name, key, fields))
+	return refusedByDriver(v, "letters of mvtsdfnr that the card can hash together: sd or sdfn, mostly",
+		c.SetHashFields(name, key, fields))
 }
 
 // readFEC gives the configured modes; auto is one of them.
@@ -225,7 +228,8 @@ func writeFEC(c ethtool.Client, name, _ string, v knob.Value) error {
 	modes := strings.Split(string(v), ",")
 	auto := slices.Contains(modes, "auto")
 	modes = slices.DeleteFunc(modes, func(m string) bool { return m == "auto" })
-	return refusedByDriver(v, "auto, off, rs, baser, llrs, or several parted by commas, as far as the link has them", c.SetFEC(name, auto, modes))
+	return refusedByDriver(v, "auto, off, rs, baser, llrs, or several parted by commas, as far as the link has them",
+		c.SetFEC(name, auto, modes))
 }
 
 // readMode gives how the link comes to its speed: "auto" when it offers all that it can, "auto
@@ -258,7 +262,8 @@ func readMode(c ethtool.Client, name, key string) (knob.Value, error) {
 	case err != nil:
 		return "", err
 	case speed == 0 || duplex == "":
-		return "", fmt.Errorf("%w: the mode is forced, and the driver tells it only while the link is up", knob.ErrNotSupported)
+		return "", fmt.Errorf("%w: the mode is forced, and the driver tells it only while the link is up",
+			knob.ErrNotSupported)
 	}
 	const mega = 1e6
 	return knob.Value(strconv.FormatFloat(speed/mega, 'f', -1, 64) + "/" + duplex), nil
@@ -319,7 +324,8 @@ func forceMode(c ethtool.Client, name string, v knob.Value, want ethtool.LinkMod
 		return nil
 	}
 	if speed, _, err := c.LinkMode(name); err != nil || speed == 0 {
-		return errors.Join(fmt.Errorf("%w: the link is down, and whether it would come up so cannot be seen", knob.ErrNotSupported), err)
+		return errors.Join(fmt.Errorf("%w: the link is down, and whether it would come up so cannot be seen",
+			knob.ErrNotSupported), err)
 	}
 	if err := c.SetLinkMode(name, want); err != nil {
 		return refused(err)
@@ -335,7 +341,8 @@ func forceMode(c ethtool.Client, name string, v knob.Value, want ethtool.LinkMod
 			return nil
 		}
 	}
-	err = fmt.Errorf("%w: the link did not come up with %s within %s; it has its old mode again", knob.ErrNotSupported, v, linkPatience)
+	err = fmt.Errorf("%w: the link did not come up with %s within %s; it has its old mode again", knob.ErrNotSupported,
+		v, linkPatience)
 	return errors.Join(err, writeMode(c, name, "mode", before))
 }
 

@@ -200,7 +200,8 @@ func TestGuestKernelsOwnMQ(t *testing.T) {
 	if len(before) != 3 || before[0].Kind != "mq" || before[0].Handle != 0 || before[1].Kind != "fq_codel" {
 		t.Fatalf("want the kernel's own mq over two fq_codel: %+v", before)
 	}
-	for parameter, values := range map[knob.ID][2]knob.Value{"target": {"7000", "4999"}, "quantum": {"300", "1514"}, "flows": {"256", "1024"}} {
+	for parameter, values := range map[knob.ID][2]knob.Value{"target": {"7000", "4999"}, "quantum": {"300", "1514"},
+		"flows": {"256", "1024"}} {
 		id := knob.ID("qdisc:"+name+"/fq_codel.") + parameter
 		for i, v := range values {
 			if err := b.Write(t.Context(), id, v); err != nil {
@@ -211,7 +212,8 @@ func TestGuestKernelsOwnMQ(t *testing.T) {
 			}
 			same := len(tree()) == len(before)
 			for j, n := range tree() {
-				same = same && n.Kind == before[j].Kind && n.Handle == 0 && string(n.Options) == string(before[j].Options)
+				same = same && n.Kind == before[j].Kind && n.Handle == 0 &&
+					string(n.Options) == string(before[j].Options)
 			}
 			if same != (i == 1) {
 				t.Errorf("%s=%s: the kernel's own: %v; %+v", id, v, same, tree())

@@ -188,7 +188,8 @@ func writeNumber(c ethtool.Client, name, group, key string, v knob.Value) error 
 	switch {
 	case errors.Is(err, nl.ErrNotApplied):
 		// The driver rounds to what is set already, its maximum mostly.
-		return &knob.RangeError{Value: v, Allowed: "a number that the driver does not round to the present one", Err: err}
+		return &knob.RangeError{Value: v, Allowed: "a number that the driver does not round to the present one",
+			Err: err}
 	case errors.Is(err, syscall.EINVAL) || errors.Is(err, syscall.ERANGE):
 		// The catalogue's range is that of the kernel's family and would mislead here. Some drivers
 		// tell their maximum; a number below it is refused for what the kernel's sentence says: the

@@ -103,8 +103,10 @@ func TestNetnsEthtoolSuite(t *testing.T) {
 			},
 			ReadOnly: knob.Setting{Knob: "sysctl:net.ipv4.tcp_available_congestion_control", Value: "reno"},
 			Missing: []knob.ID{
-				"ethtool:eth9/ring.rx", "ethtool:eth9/channels.combined", "ethtool:eth9/coalesce.rx-usecs", "ethtool:eth9/coalesce.adaptive-rx",
-				"ethtool:eth9/pause.rx", "ethtool:eth9/eee", "ethtool:eth9/flag.legacy-rx", "ethtool:tap0/coalesce.rx-moons",
+				"ethtool:eth9/ring.rx", "ethtool:eth9/channels.combined", "ethtool:eth9/coalesce.rx-usecs",
+				"ethtool:eth9/coalesce.adaptive-rx",
+				"ethtool:eth9/pause.rx", "ethtool:eth9/eee", "ethtool:eth9/flag.legacy-rx",
+				"ethtool:tap0/coalesce.rx-moons",
 				"ethtool:v0/channels.sideways",
 			},
 			Unsupported: "ethtool:tap0/ring.rx",
@@ -145,8 +147,10 @@ func TestNetnsEthtoolRefusals(t *testing.T) {
 		is    error
 		text  []string
 	}{
-		{"ethtool:v0/channels.rx", "1000000", knob.ErrInvalid, []string{"at most ", "maximum of this driver", "exceeds maximum"}},
-		{"ethtool:v0/channels.rx", "0", knob.ErrInvalid, []string{"that goes with the other settings", "no RX or TX channel"}},
+		{"ethtool:v0/channels.rx", "1000000", knob.ErrInvalid,
+			[]string{"at most ", "maximum of this driver", "exceeds maximum"}},
+		{"ethtool:v0/channels.rx", "0", knob.ErrInvalid,
+			[]string{"that goes with the other settings", "no RX or TX channel"}},
 		{"ethtool:v0/channels.combined", "1", knob.ErrNotSupported, nil},
 		{"ethtool:v0/pause.rx", "on", knob.ErrNotSupported, []string{"pause of v0"}},
 		{"ethtool:v0/eee", "off", knob.ErrNotSupported, nil},
@@ -207,7 +211,8 @@ func TestNetnsEveryEthtoolKnobAnswers(t *testing.T) {
 			case errors.Is(err, knob.ErrNotSupported),
 				// A feature may be younger than the kernel, and the invented flag is one that no
 				// driver has.
-				errors.Is(err, fs.ErrNotExist) && (strings.HasPrefix(attribute, "feature.") || strings.HasPrefix(attribute, "flag.")):
+				errors.Is(err, fs.ErrNotExist) &&
+					(strings.HasPrefix(attribute, "feature.") || strings.HasPrefix(attribute, "flag.")):
 				refusals++
 			default:
 				t.Errorf("%s: %v", id, err)

@@ -15,12 +15,14 @@ import (
 func TestEveryKnobAnswers(t *testing.T) {
 	host := live.New()
 	madeUp := map[string]string{
-		knob.KindRoute: "198.51.100.0/24", knob.KindIRQ: "99999", knob.KindNFS: "/nowhere", knob.KindPCI: "ffff:ff:1f.7", knob.KindBlock: "sdzz", knob.KindCPU: "99999",
+		knob.KindRoute: "198.51.100.0/24", knob.KindIRQ: "99999", knob.KindNFS: "/nowhere",
+		knob.KindPCI: "ffff:ff:1f.7", knob.KindBlock: "sdzz", knob.KindCPU: "99999",
 		knob.KindQueue: "eth-none/rx-0",
 	}
 	for _, d := range knob.Catalogue().All() {
 		ids, err := host.Instances(t.Context(), d)
-		if err != nil && !errors.Is(err, knob.ErrNotSupported) && !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, fs.ErrPermission) {
+		if err != nil && !errors.Is(err, knob.ErrNotSupported) && !errors.Is(err, fs.ErrNotExist) &&
+			!errors.Is(err, fs.ErrPermission) {
 			t.Errorf("list %s: %v", d.Pattern, err)
 		}
 		if len(ids) == 0 {

@@ -74,7 +74,8 @@ func fileFixture(t *testing.T) knobtest.Fixture {
 		},
 		ReadOnly: knob.Setting{Knob: "module:tcp_cubic/bic_scale", Value: "42"},
 		Missing: []knob.ID{
-			"queue:eth9/rx-0/rps_cpus", "queue:v0.100/rx-77/rps_cpus", "queue:v0.100/tx-77/xps_cpus", "queue:v0.100/other/rps_cpus",
+			"queue:eth9/rx-0/rps_cpus", "queue:v0.100/rx-77/rps_cpus", "queue:v0.100/tx-77/xps_cpus",
+			"queue:v0.100/other/rps_cpus",
 			"link:eth9/threaded", "qdisc:eth9/root",
 		},
 		Unsupported: "queue:v0.100/tx-0/rps_cpus",
@@ -144,9 +145,11 @@ func TestNetnsForeignSysfs(t *testing.T) {
 		}
 	})
 	b := ns.Backend(t, live.New())
-	for _, id := range []knob.ID{"queue:lo/rx-0/rps_cpus", "queue:v1/rx-0/rps_cpus", "link:lo/threaded", "link:v1/gro_flush_timeout"} {
+	for _, id := range []knob.ID{"queue:lo/rx-0/rps_cpus", "queue:v1/rx-0/rps_cpus", "link:lo/threaded",
+		"link:v1/gro_flush_timeout"} {
 		_, err := b.Read(t.Context(), id)
-		if !errors.Is(err, knob.ErrNotSupported) || errors.Is(err, fs.ErrNotExist) || !strings.Contains(err.Error(), "another network namespace") {
+		if !errors.Is(err, knob.ErrNotSupported) || errors.Is(err, fs.ErrNotExist) ||
+			!strings.Contains(err.Error(), "another network namespace") {
 			t.Errorf("read %s: %v", id, err)
 		}
 		if err := b.Write(t.Context(), id, "0"); !errors.Is(err, knob.ErrNotSupported) {

@@ -44,10 +44,12 @@ var driverCards = []card{
 		// REQ_TX_DESCRIPTOR_MULTIPLE in e1000.h); no coalescing before the 82545.
 		model: "e1000",
 		writable: [][3]string{
-			{"ring.rx", "512", "256"}, {"ring.tx", "128", "256"}, {"feature.tx-tcp-segmentation", "off", "on"}, {"feature.rx-gro", "off", "on"}, {"link/mtu", "9000", "1500"},
+			{"ring.rx", "512", "256"}, {"ring.tx", "128", "256"}, {"feature.tx-tcp-segmentation", "off", "on"},
+			{"feature.rx-gro", "off", "on"}, {"link/mtu", "9000", "1500"},
 		},
-		rounded:     [][3]string{{"ring.rx", "100", "104"}, {"ring.tx", "5", "48"}},
-		invalid:     [][2]string{{"ring.rx", "4097"}, {"ring.rx", "many"}, {"link/mtu", "16111"}, {"feature.rx-gro", "perhaps"}},
+		rounded: [][3]string{{"ring.rx", "100", "104"}, {"ring.tx", "5", "48"}},
+		invalid: [][2]string{{"ring.rx", "4097"}, {"ring.rx", "many"}, {"link/mtu", "16111"},
+			{"feature.rx-gro", "perhaps"}},
 		missing:     []string{"feature.no-such-feature"},
 		unsupported: "coalesce.rx-usecs",
 		device:      "ring.rx",
@@ -55,10 +57,12 @@ var driverCards = []card{
 	{
 		// The interrupt rate is kept as a number of interrupts per second with its two lowest bits
 		// cleared (e1000_set_coalesce), and read back as microseconds.
-		model:       "e1000-82545em",
-		writable:    [][3]string{{"coalesce.rx-usecs", "1000", "3"}, {"ring.tx", "4096", "256"}},
-		rounded:     [][3]string{{"coalesce.rx-usecs", "7000", "7142"}, {"coalesce.rx-usecs", "999", "1000"}, {"ring.rx", "4095", "4096"}},
-		invalid:     [][2]string{{"coalesce.rx-usecs", "10001"}, {"coalesce.rx-usecs", "5"}, {"coalesce.rx-usecs", "-1"}},
+		model:    "e1000-82545em",
+		writable: [][3]string{{"coalesce.rx-usecs", "1000", "3"}, {"ring.tx", "4096", "256"}},
+		rounded: [][3]string{{"coalesce.rx-usecs", "7000", "7142"}, {"coalesce.rx-usecs", "999", "1000"},
+			{"ring.rx", "4095", "4096"}},
+		invalid: [][2]string{{"coalesce.rx-usecs", "10001"}, {"coalesce.rx-usecs", "5"},
+			{"coalesce.rx-usecs", "-1"}},
 		missing:     []string{"coalesce.rx-moons"},
 		unsupported: "channels.combined",
 		device:      "coalesce.rx-usecs",
@@ -67,18 +71,22 @@ var driverCards = []card{
 		// The 82574. As above, with 64 descriptors at least, and private flags.
 		model: "e1000e",
 		writable: [][3]string{
-			{"coalesce.rx-usecs", "1000", "3"}, {"ring.rx", "512", "256"}, {"ring.tx", "4096", "256"}, {"feature.rx-checksum", "off", "on"}, {"link/mtu", "9000", "1500"},
+			{"coalesce.rx-usecs", "1000", "3"}, {"ring.rx", "512", "256"}, {"ring.tx", "4096", "256"},
+			{"feature.rx-checksum", "off", "on"}, {"link/mtu", "9000", "1500"},
 		},
-		rounded:     [][3]string{{"coalesce.rx-usecs", "7000", "7142"}, {"ring.rx", "100", "104"}, {"ring.rx", "1", "64"}},
-		invalid:     [][2]string{{"coalesce.rx-usecs", "10001"}, {"coalesce.rx-usecs", "2"}, {"ring.tx", "5000"}, {"link/mtu", "9213"}},
+		rounded: [][3]string{{"coalesce.rx-usecs", "7000", "7142"}, {"ring.rx", "100", "104"},
+			{"ring.rx", "1", "64"}},
+		invalid: [][2]string{{"coalesce.rx-usecs", "10001"}, {"coalesce.rx-usecs", "2"}, {"ring.tx", "5000"},
+			{"link/mtu", "9213"}},
 		missing:     []string{"flag.no-such-flag"},
 		unsupported: "eee",
 		device:      "coalesce.rx-usecs",
 	},
 	{
 		// Its queues are its channels.
-		model:       "virtio-net-pci",
-		writable:    [][3]string{{"channels.combined", "1", "2"}, {"ring.rx", "128", "256"}, {"feature.tx-tcp-segmentation", "off", "on"}, {"link/mtu", "9000", "1500"}},
+		model: "virtio-net-pci",
+		writable: [][3]string{{"channels.combined", "1", "2"}, {"ring.rx", "128", "256"},
+			{"feature.tx-tcp-segmentation", "off", "on"}, {"link/mtu", "9000", "1500"}},
 		invalid:     [][2]string{{"channels.combined", "3"}, {"channels.combined", "0"}, {"link/mtu", "65536"}},
 		unsupported: "pause.rx",
 		device:      "channels.combined",
@@ -86,8 +94,9 @@ var driverCards = []card{
 	{
 		// Descriptors in steps of 32 (VMXNET3_RING_SIZE_ALIGN), for receiving in steps of 32 ×
 		// buffers per packet: see TestGuestRoundingFollowsMTU.
-		model:       "vmxnet3",
-		writable:    [][3]string{{"ring.rx", "512", "1024"}, {"ring.tx", "1024", "512"}, {"feature.rx-lro", "off", "on"}, {"link/mtu", "1400", "1500"}},
+		model: "vmxnet3",
+		writable: [][3]string{{"ring.rx", "512", "1024"}, {"ring.tx", "1024", "512"},
+			{"feature.rx-lro", "off", "on"}, {"link/mtu", "1400", "1500"}},
 		rounded:     [][3]string{{"ring.tx", "100", "128"}, {"ring.rx", "1000", "1024"}},
 		invalid:     [][2]string{{"ring.tx", "4097"}, {"link/mtu", "9001"}},
 		unsupported: "coalesce.rx-usecs",
@@ -126,7 +135,8 @@ func (c card) fixture(t *testing.T) knobtest.Fixture {
 		f.Writable = append(f.Writable, knobtest.Pair{Knob: on(name, w[0]), A: knob.Value(w[1]), B: knob.Value(w[2])})
 	}
 	for _, r := range c.rounded {
-		f.Messy = append(f.Messy, knobtest.Messy{Knob: on(name, r[0]), Text: knob.Value(r[1]), ReadBack: knob.Value(r[2])})
+		f.Messy = append(f.Messy, knobtest.Messy{Knob: on(name, r[0]), Text: knob.Value(r[1]),
+			ReadBack: knob.Value(r[2])})
 	}
 	for _, v := range c.invalid {
 		f.Invalid = append(f.Invalid, knob.Setting{Knob: on(name, v[0]), Value: knob.Value(v[1])})
@@ -177,10 +187,12 @@ func TestGuestRoundingFollowsMTU(t *testing.T) {
 	for _, tc := range []struct{ mtu, ask, want knob.Value }{
 		{"1500", "500", "512"}, {"9000", "500", "576"}, {"1500", "500", "512"},
 	} {
-		err := errors.Join(b.Write(t.Context(), on(name, "link/mtu"), tc.mtu), b.Write(t.Context(), on(name, "ring.rx"), "1024"),
+		err := errors.Join(b.Write(t.Context(), on(name, "link/mtu"), tc.mtu),
+			b.Write(t.Context(), on(name, "ring.rx"), "1024"),
 			b.Write(t.Context(), on(name, "ring.rx"), tc.ask))
 		if got, readErr := b.Read(t.Context(), on(name, "ring.rx")); err != nil || readErr != nil || got != tc.want {
-			t.Errorf("MTU %s: asked for %s descriptors, got %s, %v, %v; want %s", tc.mtu, tc.ask, got, err, readErr, tc.want)
+			t.Errorf("MTU %s: asked for %s descriptors, got %s, %v, %v; want %s", tc.mtu, tc.ask, got, err,
+				readErr, tc.want)
 		}
 	}
 }
@@ -246,12 +258,16 @@ func TestGuestVLANNames(t *testing.T) {
 		theirs   []string // what says the same
 		selector string   // in front of the value there
 	}{
-		{"sysctl:net.ipv4.conf." + slashed + ".rp_filter", "1", "2", []string{"sysctl", "net.ipv4.conf." + slashed + ".rp_filter"}, "= "},
-		{"sysctl:net/ipv6/conf/" + vlan + "/accept_ra", "0", "1", []string{"sysctl", "net/ipv6/conf/" + vlan + "/accept_ra"}, "= "},
-		{"sysctl:net.ipv4.neigh." + slashed + ".gc_stale_time", "120", "60", []string{"sysctl", "net.ipv4.neigh." + slashed + ".gc_stale_time"}, "= "},
+		{"sysctl:net.ipv4.conf." + slashed + ".rp_filter", "1", "2",
+			[]string{"sysctl", "net.ipv4.conf." + slashed + ".rp_filter"}, "= "},
+		{"sysctl:net/ipv6/conf/" + vlan + "/accept_ra", "0", "1",
+			[]string{"sysctl", "net/ipv6/conf/" + vlan + "/accept_ra"}, "= "},
+		{"sysctl:net.ipv4.neigh." + slashed + ".gc_stale_time", "120", "60",
+			[]string{"sysctl", "net.ipv4.neigh." + slashed + ".gc_stale_time"}, "= "},
 		{"link:" + vlan + "/mtu", "1400", "1500", []string{"ip", "link", "show", vlan}, "mtu "},
 		{"link:" + vlan + "/txqueuelen", "77", "1000", []string{"ip", "link", "show", vlan}, "qlen "},
-		{"ethtool:" + vlan + "/feature.rx-gro", "off", "on", []string{"ethtool", "-k", vlan}, "generic-receive-offload: "},
+		{"ethtool:" + vlan + "/feature.rx-gro", "off", "on", []string{"ethtool", "-k", vlan},
+			"generic-receive-offload: "},
 		{"queue:" + vlan + "/rx-0/rps_cpus", "1", "0", nil, ""},
 		{"qdisc:" + vlan + "/root", "pfifo", "noqueue", []string{"ip", "link", "show", vlan}, "qdisc "},
 		{"route:10.9.0.0/24/initcwnd", "20", "0", nil, ""},

@@ -45,14 +45,17 @@ func TestGuestAgreesWithTc(t *testing.T) {
 		theirs string                // in those of tc(8)
 	}{
 		{"fq", map[string]knob.Value{
-			"limit": "5000", "flow_limit": "50", "quantum": "3000", "initial_quantum": "6000", "maxrate": "8000000", "buckets": "512", "refill_delay": "20000",
+			"limit": "5000", "flow_limit": "50", "quantum": "3000", "initial_quantum": "6000", "maxrate": "8000000",
+			"buckets": "512", "refill_delay": "20000",
 			"low_rate_threshold": "1000000", "timer_slack": "20000", "horizon": "5000000",
 		}, "limit 6000 flow_limit 60 maxrate 2mbit low_rate_threshold 800kbit horizon 3s horizon_drop"},
 		{"fq_codel", map[string]knob.Value{
-			"limit": "2000", "target": "10000", "interval": "200000", "ecn": "off", "quantum": "300", "drop_batch": "32", "memory_limit": "1048576", "ce_threshold": "3000",
+			"limit": "2000", "target": "10000", "interval": "200000", "ecn": "off", "quantum": "300",
+			"drop_batch": "32", "memory_limit": "1048576", "ce_threshold": "3000",
 		}, "limit 3000 target 2ms interval 20ms quantum 600 noecn memory_limit 2mb"},
 		{"cake", map[string]knob.Value{
-			"bandwidth": "100000000", "diffserv": "besteffort", "flowmode": "dual-srchost", "rtt": "50000", "nat": "off", "wash": "on", "ingress": "on",
+			"bandwidth": "100000000", "diffserv": "besteffort", "flowmode": "dual-srchost", "rtt": "50000",
+			"nat": "off", "wash": "on", "ingress": "on",
 			"ack-filter": "ack-filter", "split-gso": "off", "overhead": "18", "mpu": "64",
 		}, "bandwidth 20mbit diffserv4 flows rtt 30ms nowash ack-filter-aggressive overhead 38 atm no-split-gso"},
 		{"pfifo", map[string]knob.Value{"limit": "77"}, "limit 88"},
@@ -64,7 +67,8 @@ func TestGuestAgreesWithTc(t *testing.T) {
 			write(d.kind+"."+parameter, v)
 		}
 		compare(d.kind)
-		program(t, "tc", append([]string{"qdisc", "replace", "dev", name, "root", d.kind}, strings.Fields(d.theirs)...)...)
+		program(t, "tc", append([]string{"qdisc", "replace", "dev", name, "root", d.kind},
+			strings.Fields(d.theirs)...)...)
 		compare(d.kind)
 		// The next kind would lose what somebody else has set, which is refused.
 		program(t, "tc", "qdisc", "delete", "dev", name, "root")

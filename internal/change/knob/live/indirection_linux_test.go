@@ -37,7 +37,8 @@ func TestIndirection(t *testing.T) {
 		t.Errorf("default: %v, %v", got, err)
 	}
 	for _, bad := range []string{
-		"", "equal", "equal 0", "equal 5", "equal x", "equal 2 start", "weight", "weight 0 0", "weight -1 2", "0,1,2", "0,1,2,x", "0,1,2,70000", "same 4",
+		"", "equal", "equal 0", "equal 5", "equal x", "equal 2 start", "weight", "weight 0 0", "weight -1 2", "0,1,2",
+		"0,1,2,x", "0,1,2,70000", "same 4",
 	} {
 		if got, err := indirectionTable(bad, 4); err == nil {
 			t.Errorf("%q: %v", bad, got)

@@ -59,7 +59,8 @@ func (l *Host) instances(pattern knob.ID) ([]knob.ID, error) {
 		}
 		return of(to), err
 	case knob.KindCPU, knob.KindPCI, knob.KindBlock:
-		parts, err := map[string]hostKnobs{knob.KindCPU: cpuKnobs(cpuRoot), knob.KindPCI: pciKnobs(pciRoot), knob.KindBlock: blockKnobs(blockRoot)}[pattern.Kind()].subjects()
+		parts, err := map[string]hostKnobs{knob.KindCPU: cpuKnobs(cpuRoot), knob.KindPCI: pciKnobs(pciRoot),
+			knob.KindBlock: blockKnobs(blockRoot)}[pattern.Kind()].subjects()
 		return of(parts), err
 	case knob.KindIRQ:
 		numbers, err := interrupts("/proc/irq")

@@ -61,13 +61,16 @@ func TestNetnsInstances(t *testing.T) {
 	ns := world(t)
 	host := live.New()
 	for pattern, want := range map[knob.ID][]knob.ID{
-		"sysctl:net.ipv4.tcp_rmem":                 {"sysctl:net.ipv4.tcp_rmem"},
-		"link:*/mtu":                               {"link:lo/mtu", "link:v0.100/mtu", "link:v1/mtu"},
-		"queue:*/rx-*/rps_cpus":                    {"queue:lo/rx-0/rps_cpus", "queue:v0.100/rx-0/rps_cpus", "queue:v1/rx-0/rps_cpus"},
-		"sysctl:net.ipv4.conf.*.rp_filter":         {"sysctl:net.ipv4.conf.v0/100.rp_filter", "sysctl:net.ipv4.conf.lo.rp_filter"},
+		"sysctl:net.ipv4.tcp_rmem": {"sysctl:net.ipv4.tcp_rmem"},
+		"link:*/mtu":               {"link:lo/mtu", "link:v0.100/mtu", "link:v1/mtu"},
+		"queue:*/rx-*/rps_cpus": {"queue:lo/rx-0/rps_cpus", "queue:v0.100/rx-0/rps_cpus",
+			"queue:v1/rx-0/rps_cpus"},
+		"sysctl:net.ipv4.conf.*.rp_filter": {"sysctl:net.ipv4.conf.v0/100.rp_filter",
+			"sysctl:net.ipv4.conf.lo.rp_filter"},
 		"sysctl:net.ipv4.neigh.*.unres_qlen_bytes": {"sysctl:net.ipv4.neigh.v1.unres_qlen_bytes"},
-		"route:*/window":                           {"route:default/window", "route:10.20.0.0/16/window", "route:::/0/window"},
-		"nfs:*/rsize":                              nil,
+		"route:*/window": {"route:default/window", "route:10.20.0.0/16/window",
+			"route:::/0/window"},
+		"nfs:*/rsize": nil,
 	} {
 		d, ok := knob.Catalogue().Lookup(pattern)
 		if !ok {

@@ -51,7 +51,8 @@ func (k irqKnobs) write(number, attribute string, v knob.Value) error {
 	}
 	err = writePseudo(unix.AT_FDCWD, file, v)
 	if errors.Is(err, unix.EIO) || errors.Is(err, unix.EPERM) {
-		return fmt.Errorf("%w: the kernel places this interrupt itself, or its controller cannot move it: %w", knob.ErrReadOnly, err)
+		return fmt.Errorf("%w: the kernel places this interrupt itself, or its controller cannot move it: %w",
+			knob.ErrReadOnly, err)
 	}
 	return err
 }

@@ -237,7 +237,8 @@ func (l *Host) fail(op string, id knob.ID, err error) error {
 	inContainer := place.Known && !place.InitialNetNS
 	switch {
 	case errors.Is(err, knob.ErrGlobal),
-		known && d.Scope == knob.ScopeGlobal && inContainer && (errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission)):
+		known && d.Scope == knob.ScopeGlobal && inContainer &&
+			(errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission)):
 		hint = knob.HintGlobal
 	case errors.Is(err, knob.ErrReadOnly) && errors.Is(err, syscall.EROFS) && id.Kind() == knob.KindSysctl:
 		hint = "/proc/sys is mounted read-only here, as in an unprivileged container: change it on the host"

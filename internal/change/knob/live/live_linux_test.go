@@ -144,7 +144,8 @@ func otherAlgorithm(t *testing.T) knob.Value {
 // foreignWrite does what another tool would, by its own way.
 func foreignWrite(t *testing.T, s knob.Setting) {
 	if path := s.Knob.Path(); path != nil {
-		if err := os.WriteFile(filepath.Join(append([]string{"/proc/sys"}, path...)...), []byte(s.Value), 0); err != nil {
+		if err := os.WriteFile(filepath.Join(append([]string{"/proc/sys"}, path...)...), []byte(s.Value),
+			0); err != nil {
 			t.Error(err)
 		}
 		return
@@ -215,7 +216,8 @@ func dryRunOver(t *testing.T, fixture func(t *testing.T) knobtest.Fixture) {
 		}
 		f.Invalid = foreseeable
 		// A dry run reads back what was written and does not know how a driver rounds.
-		f.Messy = slices.DeleteFunc(f.Messy, func(m knobtest.Messy) bool { return m.Knob.Attribute() == "rps_flow_cnt" })
+		f.Messy = slices.DeleteFunc(f.Messy,
+			func(m knobtest.Messy) bool { return m.Knob.Attribute() == "rps_flow_cnt" })
 		return f
 	})
 }
@@ -272,7 +274,8 @@ func TestNetnsRouteInUse(t *testing.T) {
 				got[r.Priority] = r
 			}
 		}
-		if got[5].InitCwnd != 30 || got[5].MTU != 1300 || got[5].Gateway != "10.9.0.2" || got[50].InitCwnd != 77 || got[50].Gateway != "10.9.0.3" {
+		if got[5].InitCwnd != 30 || got[5].MTU != 1300 || got[5].Gateway != "10.9.0.2" || got[50].InitCwnd != 77 ||
+			got[50].Gateway != "10.9.0.3" {
 			t.Errorf("routes: %+v", got)
 		}
 	})
@@ -288,7 +291,8 @@ func TestNetnsGlobalSettings(t *testing.T) {
 		"sysctl:vm.zone_reclaim_mode",        // could be written, for the whole host
 	} {
 		err := b.Write(t.Context(), id, "4")
-		if !errors.Is(err, knob.ErrGlobal) || !errors.Is(err, fs.ErrPermission) || !strings.Contains(hint(err), "on the host") {
+		if !errors.Is(err, knob.ErrGlobal) || !errors.Is(err, fs.ErrPermission) ||
+			!strings.Contains(hint(err), "on the host") {
 			t.Errorf("write %s: %v, hint %q", id, err, hint(err))
 		}
 	}
@@ -385,7 +389,8 @@ func TestNetnsCatalogueRangesAreTaken(t *testing.T) {
 		case d.Form == knob.FormInt && d.Min != nil && d.Max != nil:
 			ends = []knob.Value{knob.Value(strconv.FormatInt(*d.Min, 10)), knob.Value(strconv.FormatInt(*d.Max, 10))}
 		case d.Form == knob.FormInts && d.Min != nil && d.Max != nil:
-			ends = []knob.Value{knob.Value(strings.TrimSpace(strings.Repeat(strconv.FormatInt(*d.Max, 10)+" ", d.Count)))}
+			ends = []knob.Value{
+				knob.Value(strings.TrimSpace(strings.Repeat(strconv.FormatInt(*d.Max, 10)+" ", d.Count)))}
 		}
 		for _, v := range append(ends, original) {
 			tried++

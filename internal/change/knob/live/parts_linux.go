@@ -42,7 +42,8 @@ func pciKnobs(root string) hostKnobs {
 }
 
 func blockKnobs(root string) hostKnobs {
-	return hostKnobs{root: root, files: map[string]string{"read_ahead_kb": "queue/read_ahead_kb"}, parts: func(string) bool { return true }}
+	return hostKnobs{root: root, files: map[string]string{"read_ahead_kb": "queue/read_ahead_kb"},
+		parts: func(string) bool { return true }}
 }
 
 func decimal(s string) bool { return s != "" && strings.Trim(s, "0123456789") == "" }
@@ -127,7 +128,8 @@ const dmaLatency = "dma_latency"
 // that it was written to is closed, so that some process would have to hold the file for as long as
 // the change is to last, across the end of this program, of its guard and of the machine's next
 // start.
-var errHeld = fmt.Errorf("%w: the kernel keeps it only while a process holds the file open; cpu:N/resume_latency sets the same for one processor, and stays", knob.ErrReadOnly)
+var errHeld = fmt.Errorf(
+	"%w: the kernel keeps it only while a process holds the file open; cpu:N/resume_latency sets the same for one processor, and stays", knob.ErrReadOnly)
 
 func (k processorKnobs) read(subject, attribute string) (knob.Value, error) {
 	if subject != "all" || attribute != dmaLatency {

@@ -18,7 +18,8 @@ func TestHostKnobs(t *testing.T) {
 		"block/sda/queue/read_ahead_kb": "128\n", "latency": "\x00\x94\x35\x77",
 	})
 	cpus := processorKnobs{cpuKnobs(filepath.Join(root, "cpu")), filepath.Join(root, "latency")}
-	kinds := map[string]accessor{"cpu": cpus, "pci": pciKnobs(filepath.Join(root, "pci")), "block": blockKnobs(filepath.Join(root, "block"))}
+	kinds := map[string]accessor{"cpu": cpus, "pci": pciKnobs(filepath.Join(root, "pci")),
+		"block": blockKnobs(filepath.Join(root, "block"))}
 	for _, tc := range []struct{ kind, subject, attribute, want, answer string }{
 		{"cpu", "0", "resume_latency", "0", "ok"},
 		{"cpu", "10", "resume_latency", "n/a", "ok"},
@@ -43,7 +44,8 @@ func TestHostKnobs(t *testing.T) {
 			t.Errorf("%s:%s/%s: %q, %v; want %q and %s", tc.kind, tc.subject, tc.attribute, v, err, tc.want, tc.answer)
 		}
 	}
-	for kind, write := range map[string][3]string{"cpu": {"0", "resume_latency", "20"}, "pci": {"0000:03:00.0", "l1_aspm", "0"}, "block": {"sda", "read_ahead_kb", "4096"}} {
+	for kind, write := range map[string][3]string{"cpu": {"0", "resume_latency", "20"},
+		"pci": {"0000:03:00.0", "l1_aspm", "0"}, "block": {"sda", "read_ahead_kb", "4096"}} {
 		if err := kinds[kind].write(write[0], write[1], knob.Value(write[2])); err != nil {
 			t.Errorf("%s: %v", kind, err)
 		}
@@ -53,7 +55,8 @@ func TestHostKnobs(t *testing.T) {
 	}
 	// The shared latency is for reading, and the reason is said.
 	for _, err := range []error{cpus.write("all", "dma_latency", "0"), cpus.check("all", "dma_latency", "0")} {
-		if !errors.Is(err, knob.ErrReadOnly) || !strings.Contains(err.Error(), "only while a process holds the file open") {
+		if !errors.Is(err, knob.ErrReadOnly) ||
+			!strings.Contains(err.Error(), "only while a process holds the file open") {
 			t.Errorf("write of the shared latency: %v", err)
 		}
 	}

@@ -22,7 +22,10 @@ const pseudoBuffer = 64 << 10
 // file means nothing here (xps_cpus of a card with one queue); a device that goes away at this
 // moment is ENODEV.
 func readPseudo(dir int, path string) (knob.Value, error) {
-	fd, err := retry(func() (int, error) { return unix.Openat(dir, path, unix.O_RDONLY|unix.O_CLOEXEC|unix.O_NONBLOCK, 0) })
+	fd, err := retry(func() (int,
+		error) {
+		return unix.Openat(dir, path, unix.O_RDONLY|unix.O_CLOEXEC|unix.O_NONBLOCK, 0)
+	})
 	if err != nil {
 		return "", pseudoError(dir, path, err, false)
 	}
@@ -37,7 +40,10 @@ func readPseudo(dir int, path string) (knob.Value, error) {
 
 // writePseudo sets such a file with one call: every write is a value of its own for the kernel.
 func writePseudo(dir int, path string, v knob.Value) error {
-	fd, err := retry(func() (int, error) { return unix.Openat(dir, path, unix.O_WRONLY|unix.O_CLOEXEC|unix.O_NONBLOCK, 0) })
+	fd, err := retry(func() (int,
+		error) {
+		return unix.Openat(dir, path, unix.O_WRONLY|unix.O_CLOEXEC|unix.O_NONBLOCK, 0)
+	})
 	if err != nil {
 		return pseudoError(dir, path, err, true)
 	}
@@ -50,7 +56,8 @@ func writePseudo(dir int, path string, v knob.Value) error {
 	case err != nil:
 		return deviceError(err)
 	case n < len(text)-1:
-		return &knob.RangeError{Value: v, Allowed: fmt.Sprintf("a value that the kernel takes whole; it took %d of %d bytes", n, len(text))}
+		return &knob.RangeError{Value: v,
+			Allowed: fmt.Sprintf("a value that the kernel takes whole; it took %d of %d bytes", n, len(text))}
 	}
 	return nil
 }

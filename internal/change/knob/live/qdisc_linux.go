@@ -94,7 +94,8 @@ func (k *qdiscKnobs) write(name, attribute string, v knob.Value) error {
 	// The link was there a moment ago and would have been ENODEV: this is the kind. The errno stays
 	// out of the chain, in which it would read as a knob that is not there.
 	if errors.Is(err, syscall.ENOENT) {
-		return &knob.RangeError{Value: v, Allowed: "a discipline that the running kernel has or can load (" + err.Error() + ")"}
+		return &knob.RangeError{Value: v, Allowed: "a discipline that the running kernel has or can load (" +
+			err.Error() + ")"}
 	}
 	return err
 }
@@ -148,7 +149,8 @@ func checkRoot(name string, now knob.Value, v string) error {
 			return err
 		}
 		if len(custom) > 0 {
-			return fmt.Errorf("%w: %s is the root, and what somebody set of it would be lost: %s", knob.ErrNotSupported, n.Kind, strings.Join(custom, ", "))
+			return fmt.Errorf("%w: %s is the root, and what somebody set of it would be lost: %s", knob.ErrNotSupported,
+				n.Kind, strings.Join(custom, ", "))
 		}
 	}
 	return nil
@@ -235,7 +237,8 @@ func alike(a, b []nl.QdiscNode) bool {
 	shown := func(nodes []nl.QdiscNode) []nl.QdiscNode {
 		return slices.DeleteFunc(slices.Clone(nodes), func(n nl.QdiscNode) bool { return n.Kind == "noqueue" })
 	}
-	return slices.EqualFunc(shown(a), shown(b), func(x, y nl.QdiscNode) bool { return x.Kind == y.Kind && slices.Equal(x.Options, y.Options) })
+	return slices.EqualFunc(shown(a), shown(b),
+		func(x, y nl.QdiscNode) bool { return x.Kind == y.Kind && slices.Equal(x.Options, y.Options) })
 }
 
 // rebuild makes a root, and the children of mq, as they were.
@@ -262,7 +265,8 @@ func rebuild(c *nl.Client, name string, nodes []nl.QdiscNode) error {
 		if err != nil {
 			return err
 		}
-		if err := putChild(c, name, nl.QdiscNode{Kind: n.Kind, Parent: again.Handle | n.Parent&0xffff, Options: options}); err != nil {
+		if err := putChild(c, name, nl.QdiscNode{Kind: n.Kind, Parent: again.Handle | n.Parent&0xffff,
+			Options: options}); err != nil {
 			return err
 		}
 	}

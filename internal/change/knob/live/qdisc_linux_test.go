@@ -22,24 +22,33 @@ var qdiscPairs = map[string][]knobtest.Pair{
 	"pfifo": {{Knob: "limit", A: "77", B: "500"}},
 	"bfifo": {{Knob: "limit", A: "77000", B: "500000"}},
 	"fq": {
-		{Knob: "flow_limit", A: "50", B: "100"}, {Knob: "limit", A: "5000", B: "10000"}, {Knob: "quantum", A: "4000", B: "3028"},
-		{Knob: "initial_quantum", A: "20000", B: "15140"}, {Knob: "pacing", A: "off", B: "on"}, {Knob: "maxrate", A: "800000000", B: "0"},
-		{Knob: "buckets", A: "512", B: "1024"}, {Knob: "refill_delay", A: "20000", B: "40000"}, {Knob: "orphan_mask", A: "511", B: "1023"},
+		{Knob: "flow_limit", A: "50", B: "100"}, {Knob: "limit", A: "5000", B: "10000"},
+		{Knob: "quantum", A: "4000", B: "3028"},
+		{Knob: "initial_quantum", A: "20000", B: "15140"}, {Knob: "pacing", A: "off", B: "on"},
+		{Knob: "maxrate", A: "800000000", B: "0"},
+		{Knob: "buckets", A: "512", B: "1024"}, {Knob: "refill_delay", A: "20000", B: "40000"},
+		{Knob: "orphan_mask", A: "511", B: "1023"},
 		{Knob: "low_rate_threshold", A: "1000000", B: "550000"}, {Knob: "ce_threshold", A: "4000", B: "4294967295"},
-		{Knob: "timer_slack", A: "20000", B: "10000"}, {Knob: "horizon", A: "5000000", B: "10000000"}, {Knob: "horizon_drop", A: "off", B: "on"},
+		{Knob: "timer_slack", A: "20000", B: "10000"}, {Knob: "horizon", A: "5000000", B: "10000000"},
+		{Knob: "horizon_drop", A: "off", B: "on"},
 	},
 	"fq_codel": {
-		{Knob: "limit", A: "1000", B: "10240"}, {Knob: "target", A: "7000", B: "4999"}, {Knob: "interval", A: "150000", B: "99999"},
-		{Knob: "quantum", A: "300", B: "1514"}, {Knob: "ecn", A: "off", B: "on"}, {Knob: "ce_threshold", A: "2000", B: "4294967295"},
+		{Knob: "limit", A: "1000", B: "10240"}, {Knob: "target", A: "7000", B: "4999"},
+		{Knob: "interval", A: "150000", B: "99999"},
+		{Knob: "quantum", A: "300", B: "1514"}, {Knob: "ecn", A: "off", B: "on"},
+		{Knob: "ce_threshold", A: "2000", B: "4294967295"},
 		{Knob: "memory_limit", A: "8388608", B: "33554432"}, {Knob: "drop_batch", A: "32", B: "64"},
 		{Knob: "flows", A: "256", B: "1024"}, // only by making it again
 	},
 	"cake": {
-		{Knob: "bandwidth", A: "95000000", B: "0"}, {Knob: "diffserv", A: "besteffort", B: "diffserv3"}, {Knob: "atm", A: "ptm", B: "noatm"},
-		{Knob: "flowmode", A: "dual-srchost", B: "triple-isolate"}, {Knob: "overhead", A: "44", B: "raw"}, {Knob: "rtt", A: "50000", B: "100000"},
+		{Knob: "bandwidth", A: "95000000", B: "0"}, {Knob: "diffserv", A: "besteffort", B: "diffserv3"},
+		{Knob: "atm", A: "ptm", B: "noatm"},
+		{Knob: "flowmode", A: "dual-srchost", B: "triple-isolate"}, {Knob: "overhead", A: "44", B: "raw"},
+		{Knob: "rtt", A: "50000", B: "100000"},
 		{Knob: "target", A: "2500", B: "5000"}, {Knob: "memlimit", A: "8388608", B: "0"},
 		{Knob: "wash", A: "on", B: "off"}, {Knob: "mpu", A: "84", B: "0"}, {Knob: "ingress", A: "on", B: "off"},
-		{Knob: "ack-filter", A: "ack-filter", B: "no-ack-filter"}, {Knob: "split-gso", A: "off", B: "on"}, {Knob: "fwmark", A: "255", B: "0"},
+		{Knob: "ack-filter", A: "ack-filter", B: "no-ack-filter"}, {Knob: "split-gso", A: "off", B: "on"},
+		{Knob: "fwmark", A: "255", B: "0"},
 	},
 }
 
@@ -117,7 +126,8 @@ func qdiscFixture(t *testing.T, kind string) knobtest.Fixture {
 		Writable: pairs,
 		Messy:    []knobtest.Messy{{Knob: pairs[0].Knob, Text: " " + pairs[0].A + "\n", ReadBack: pairs[0].A}},
 		Invalid: []knob.Setting{
-			{Knob: pairs[0].Knob, Value: "-1"}, {Knob: pairs[0].Knob, Value: "many"}, {Knob: pairs[0].Knob, Value: "99999999999999999999"},
+			{Knob: pairs[0].Knob, Value: "-1"}, {Knob: pairs[0].Knob, Value: "many"},
+			{Knob: pairs[0].Knob, Value: "99999999999999999999"},
 		},
 		ReadOnly:    knob.Setting{Knob: "sysctl:net.ipv4.tcp_available_congestion_control", Value: "reno"},
 		Missing:     []knob.ID{"qdisc:eth9/" + knob.ID(kind) + "." + qdiscPairs[kind][0].Knob},
@@ -188,7 +198,8 @@ func TestNetnsKernelsOwnQdiscComesBack(t *testing.T) {
 			continue
 		}
 		for i := range before {
-			if before[i].Kind != after[i].Kind || after[i].Handle != 0 || !slices.Equal(before[i].Options, after[i].Options) {
+			if before[i].Kind != after[i].Kind || after[i].Handle != 0 ||
+				!slices.Equal(before[i].Options, after[i].Options) {
 				t.Errorf("%s: %+v became %+v", name, before[i], after[i])
 			}
 		}
@@ -210,7 +221,8 @@ func TestNetnsQdiscParameterUnderMQ(t *testing.T) {
 	for i := range uint32(2) {
 		ns.Do(t, func() {
 			client(t, func(c *nl.Client) error {
-				return c.PutQdisc("v1", nl.QdiscNode{Kind: "pfifo", Handle: (i + 2) << 16, Parent: 1<<16 | (i + 1), Options: []byte{100, 0, 0, 0}})
+				return c.PutQdisc("v1", nl.QdiscNode{Kind: "pfifo", Handle: (i + 2) << 16, Parent: 1<<16 | (i + 1),
+					Options: []byte{100, 0, 0, 0}})
 			})
 		})
 	}
@@ -236,10 +248,12 @@ func TestNetnsQdiscParameterUnderMQ(t *testing.T) {
 	// bring the difference back.
 	ns.Do(t, func() {
 		client(t, func(c *nl.Client) error {
-			return c.PutQdisc("v1", nl.QdiscNode{Kind: "pfifo", Handle: 9 << 16, Parent: 1<<16 | 1, Options: []byte{9, 0, 0, 0}})
+			return c.PutQdisc("v1", nl.QdiscNode{Kind: "pfifo", Handle: 9 << 16, Parent: 1<<16 | 1,
+				Options: []byte{9, 0, 0, 0}})
 		})
 	})
-	if _, err := b.Read(t.Context(), id); !errors.Is(err, knob.ErrNotSupported) || !strings.Contains(err.Error(), "differ") {
+	if _, err := b.Read(t.Context(), id); !errors.Is(err, knob.ErrNotSupported) ||
+		!strings.Contains(err.Error(), "differ") {
 		t.Errorf("queues that differ: %v", err)
 	}
 	if err := b.Write(t.Context(), id, "70"); !errors.Is(err, knob.ErrNotSupported) || slices.Contains(children(), 70) {
@@ -269,7 +283,8 @@ func TestNetnsShapersStay(t *testing.T) {
 		if v, err := b.Read(t.Context(), id+"/root"); err != nil || string(v) != kind {
 			t.Errorf("root of %s: %q, %v", name, v, err)
 		}
-		if err := b.Write(t.Context(), id+"/root", "pfifo"); !errors.Is(err, knob.ErrNotSupported) || !strings.Contains(err.Error(), "would be lost") {
+		if err := b.Write(t.Context(), id+"/root", "pfifo"); !errors.Is(err, knob.ErrNotSupported) ||
+			!strings.Contains(err.Error(), "would be lost") {
 			t.Errorf("replace %s: %v", kind, err)
 		}
 		for _, attribute := range []knob.ID{"/pfifo.limit", "/fq.limit", knob.ID("/" + kind + ".limit")} {

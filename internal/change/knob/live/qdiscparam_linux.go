@@ -43,7 +43,8 @@ func leaves(c *nl.Client, name, kind, parameter string) (root nl.QdiscNode, out 
 	out = leavesOf(nodes)
 	for _, n := range out {
 		if n.Kind != kind {
-			return root, nil, fmt.Errorf("%w: the discipline is %s, which has no %s.%s", knob.ErrNotSupported, n.Kind, kind, parameter)
+			return root, nil, fmt.Errorf("%w: the discipline is %s, which has no %s.%s", knob.ErrNotSupported, n.Kind,
+				kind, parameter)
 		}
 	}
 	if len(out) == 0 {
@@ -135,7 +136,8 @@ func writeParameter(c *nl.Client, name, kind, parameter, v string) error {
 // become others, and no undo could bring the old ones back.
 func standFor(c *nl.Client, name, kind string) error {
 	if b, err := os.ReadFile("/proc/sys/net/core/default_qdisc"); err == nil && strings.TrimSpace(string(b)) != kind {
-		return fmt.Errorf("%w: the queues carry %s, and net.core.default_qdisc would now make %s", knob.ErrNotSupported, kind, strings.TrimSpace(string(b)))
+		return fmt.Errorf("%w: the queues carry %s, and net.core.default_qdisc would now make %s", knob.ErrNotSupported,
+			kind, strings.TrimSpace(string(b)))
 	}
 	return c.PutQdisc(name, nl.QdiscNode{Kind: "mq", Parent: nl.RootParent, Handle: ownHandles[0]})
 }

@@ -70,5 +70,6 @@ func (k queueKnobs) explain(name, file string, err error) error {
 	if dirErr := k.sysfs.hasDirectory(name, path.Join("queues", queue)); dirErr != nil {
 		return dirErr
 	}
-	return fmt.Errorf("%w: %s has no %s: the kernel is built without it, or the device cannot do it", knob.ErrNotSupported, queue, rest)
+	return fmt.Errorf("%w: %s has no %s: the kernel is built without it, or the device cannot do it",
+		knob.ErrNotSupported, queue, rest)
 }

@@ -23,8 +23,10 @@ const noCongctl = "none"
 
 // routeMetrics are the attributes that are numbers.
 var routeMetrics = map[string]route.Metric{
-	"window": route.MetricWindow, "mtu": route.MetricMTU, "advmss": route.MetricAdvMSS, "initcwnd": route.MetricInitCwnd, "initrwnd": route.MetricInitRwnd,
-	"quickack": route.MetricQuickack, "rto_min": route.MetricRTOMin, "ecn": route.MetricECN, "mtu_lock": route.MetricMTULock, "congctl_lock": route.MetricCongctlLock,
+	"window": route.MetricWindow, "mtu": route.MetricMTU, "advmss": route.MetricAdvMSS,
+	"initcwnd": route.MetricInitCwnd, "initrwnd": route.MetricInitRwnd,
+	"quickack": route.MetricQuickack, "rto_min": route.MetricRTOMin, "ecn": route.MetricECN,
+	"mtu_lock": route.MetricMTULock, "congctl_lock": route.MetricCongctlLock,
 }
 
 // Of several routes to one destination it is the one in use, with the lowest priority value.

@@ -106,7 +106,8 @@ func (l *Host) writeSysctlOnce(id knob.ID, v knob.Value) error {
 	case err != nil:
 		return l.sysctlError(id, err, true)
 	case n < len(text)-1:
-		return &knob.RangeError{Value: v, Allowed: fmt.Sprintf("a value that the kernel takes whole; it took %d of %d bytes", n, len(text))}
+		return &knob.RangeError{Value: v,
+			Allowed: fmt.Sprintf("a value that the kernel takes whole; it took %d of %d bytes", n, len(text))}
 	}
 	return nil
 }

@@ -47,7 +47,8 @@ func (s sysfs) openInterface(name string, toWrite bool) (dir int, err error) {
 				continue
 			}
 		}
-		dir, err := unix.Open(filepath.Join(string(s), "class/net", name), unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+		dir, err := unix.Open(filepath.Join(string(s), "class/net", name),
+			unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
 		if err != nil {
 			continue // gone since it was asked for: rtnetlink will say so
 		}
@@ -56,7 +57,8 @@ func (s sysfs) openInterface(name string, toWrite bool) (dir int, err error) {
 		}
 		_ = unix.Close(dir) // a path only: nothing to lose
 	}
-	return -1, fmt.Errorf("%w: %s shows the interfaces of another network namespace, or is no sysfs", knob.ErrNotSupported, s)
+	return -1, fmt.Errorf("%w: %s shows the interfaces of another network namespace, or is no sysfs",
+		knob.ErrNotSupported, s)
 }
 
 // sameNames tells whether rtnetlink and sysfs name the same interfaces.

@@ -41,7 +41,8 @@ func answer(t *testing.T, err error) string {
 	t.Helper()
 	var kinds []string
 	for name, kind := range map[string]error{
-		"not there": fs.ErrNotExist, "not permitted": fs.ErrPermission, "not supported": knob.ErrNotSupported, "invalid": knob.ErrInvalid,
+		"not there": fs.ErrNotExist, "not permitted": fs.ErrPermission, "not supported": knob.ErrNotSupported,
+		"invalid": knob.ErrInvalid,
 	} {
 		if errors.Is(err, kind) {
 			kinds = append(kinds, name)
@@ -143,8 +144,9 @@ func TestModules(t *testing.T) {
 // What a driver answers behind an open file is one of the package's answers, and one only.
 func TestDeviceErrors(t *testing.T) {
 	for errno, want := range map[unix.Errno]string{
-		unix.ENODEV: "not there", unix.EOPNOTSUPP: "not supported", unix.ENOENT: "not supported", unix.EOVERFLOW: "invalid",
-		unix.EPERM: "not permitted",
+		unix.ENODEV: "not there", unix.EOPNOTSUPP: "not supported", unix.ENOENT: "not supported",
+		unix.EOVERFLOW: "invalid",
+		unix.EPERM:     "not permitted",
 	} {
 		if got := answer(t, deviceError(errno)); got != want {
 			t.Errorf("%v: %s; want %s", errno, got, want)
@@ -156,9 +158,10 @@ func TestDeviceErrors(t *testing.T) {
 // interface is "not there".
 func TestSysfsThatIsNotOurs(t *testing.T) {
 	for name, root := range map[string]string{
-		"none":    t.TempDir(),
-		"foreign": tree(t, map[string]string{"class/net/lo/ifindex": "77\n", "class/net/lo/address": "00:00:00:00:00:00\n"}),
-		"empty":   tree(t, map[string]string{"class/net/bonding_masters": "\n"}),
+		"none": t.TempDir(),
+		"foreign": tree(t, map[string]string{"class/net/lo/ifindex": "77\n",
+			"class/net/lo/address": "00:00:00:00:00:00\n"}),
+		"empty": tree(t, map[string]string{"class/net/bonding_masters": "\n"}),
 	} {
 		_, err := sysfs(root).readAttribute("lo", "threaded")
 		if got := answer(t, err); got != "not supported" {
@@ -233,7 +236,8 @@ func TestPermissionsOfFiles(t *testing.T) {
 		{"secret", false, "not permitted"}, {"secret", true, "read-only"},
 		{"nowhere", false, "not permitted"},
 	} {
-		if got := answer(t, pseudoError(unix.AT_FDCWD, filepath.Join(root, tc.file), unix.EACCES, tc.writing)); got != tc.want {
+		if got := answer(t, pseudoError(unix.AT_FDCWD, filepath.Join(root, tc.file), unix.EACCES,
+			tc.writing)); got != tc.want {
 			t.Errorf("%s, writing %v: %s; want %s", tc.file, tc.writing, got, tc.want)
 		}
 	}

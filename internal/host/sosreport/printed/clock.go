@@ -9,7 +9,8 @@ import (
 
 // dateForms are those of date(1) in the locales that reports come from: C, which sos asks for, and
 // those of en_US.
-var dateForms = []string{"Mon Jan 2 15:04:05 MST 2006", "Mon Jan 2 03:04:05 PM MST 2006", "Mon 2 Jan 2006 03:04:05 PM MST", "Mon 2 Jan 2006 15:04:05 MST"}
+var dateForms = []string{"Mon Jan 2 15:04:05 MST 2006", "Mon Jan 2 03:04:05 PM MST 2006",
+	"Mon 2 Jan 2006 03:04:05 PM MST", "Mon 2 Jan 2006 15:04:05 MST"}
 
 // ParseDate reads the first line of date(1). zone is where the host is; nil: not known, and then
 // UTC alone can be believed, since the letters of a zone are those of several (CST is in America
@@ -94,6 +95,7 @@ func ParseUname(text string) (name, release, machine string) {
 // machines are the words of uname -m. The processor and the platform behind the machine are
 // "unknown" or of the same words.
 var machines = map[string]bool{
-	"x86_64": true, "i386": true, "i486": true, "i586": true, "i686": true, "aarch64": true, "armv6l": true, "armv7l": true, "ppc64": true, "ppc64le": true,
+	"x86_64": true, "i386": true, "i486": true, "i586": true, "i686": true, "aarch64": true, "armv6l": true,
+	"armv7l": true, "ppc64": true, "ppc64le": true,
 	"s390x": true, "riscv64": true, "loongarch64": true, "mips64": true,
 }

@@ -76,7 +76,8 @@ func ParsePrivateFlags(text string) map[string]bool {
 // ParsePermanent reads "ethtool -P NIC". Empty: none, as software has ("not set", all zeros).
 func ParsePermanent(text string) string {
 	for line := range lines(text) {
-		if mac, ok := strings.CutPrefix(line, "Permanent address: "); ok && isMAC(mac) && strings.Trim(mac, "0:") != "" {
+		if mac, ok := strings.CutPrefix(line, "Permanent address: "); ok && isMAC(mac) &&
+			strings.Trim(mac, "0:") != "" {
 			return mac
 		}
 	}

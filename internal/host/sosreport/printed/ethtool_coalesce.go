@@ -5,7 +5,8 @@ import "strings"
 // coalesceNames are the parameters whose lines some versions call otherwise than the options that
 // set them: the netlink half of ethtool (5.7) lost a letter of what the ioctl half prints.
 var coalesceNames = map[string]string{
-	"rx-frame-low": "rx-frames-low", "tx-frame-low": "tx-frames-low", "rx-frame-high": "rx-frames-high", "tx-frame-high": "tx-frames-high",
+	"rx-frame-low": "rx-frames-low", "tx-frame-low": "tx-frames-low", "rx-frame-high": "rx-frames-high",
+	"tx-frame-high": "tx-frames-high",
 }
 
 // ParseCoalesce reads "ethtool -c NIC": "NAME: NUMBER", and two lines with both directions in one:

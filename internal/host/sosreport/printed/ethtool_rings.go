@@ -38,7 +38,8 @@ func ParseRings(text string) *host.Rings {
 	if _, told := now["RX"]; !told && now["TX"] == 0 {
 		return nil
 	}
-	return &host.Rings{Rx: host.Ring{Current: now["RX"], Max: most["RX"]}, Tx: host.Ring{Current: now["TX"], Max: most["TX"]}}
+	return &host.Rings{Rx: host.Ring{Current: now["RX"], Max: most["RX"]},
+		Tx: host.Ring{Current: now["TX"], Max: most["TX"]}}
 }
 
 // ParseChannels reads "ethtool -l NIC". Nil: the driver has no say in its queues.
@@ -48,6 +49,7 @@ func ParseChannels(text string) *host.Channels {
 		return nil
 	}
 	return &host.Channels{
-		Combined: now["Combined"], MaxCombined: most["Combined"], Rx: now["RX"], MaxRx: most["RX"], Tx: now["TX"], MaxTx: most["TX"],
+		Combined: now["Combined"], MaxCombined: most["Combined"], Rx: now["RX"], MaxRx: most["RX"], Tx: now["TX"],
+		MaxTx: most["TX"],
 	}
 }

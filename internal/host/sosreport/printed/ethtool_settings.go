@@ -19,7 +19,8 @@ type Settings struct {
 // ports are ethtool's words for how the medium is attached, and ours. What is neither ("Other",
 // "None") is not worth telling.
 var ports = map[string]string{
-	"Twisted Pair": "twisted-pair", "AUI": "aui", "MII": "mii", "FIBRE": "fibre", "BNC": "bnc", "Direct Attach Copper": "direct-attach",
+	"Twisted Pair": "twisted-pair", "AUI": "aui", "MII": "mii", "FIBRE": "fibre", "BNC": "bnc",
+	"Direct Attach Copper": "direct-attach",
 }
 
 // ParseSettings reads "ethtool NIC". Lists of modes go on over further lines, which have no colon;
@@ -52,7 +53,8 @@ func ParseSettings(text string) Settings {
 		case "Speed":
 			// -1 in 32 bits, and in the 16 that the field once had, stand for unknown; old versions
 			// print them as they are.
-			if mbps, err := strconv.ParseFloat(strings.TrimSuffix(value, "Mb/s"), 64); err == nil && mbps > 0 && mbps < 1<<32-1 && mbps != 65535 {
+			if mbps, err := strconv.ParseFloat(strings.TrimSuffix(value, "Mb/s"), 64); err == nil && mbps > 0 &&
+				mbps < 1<<32-1 && mbps != 65535 {
 				s.SpeedBitsPerSec = mbps * 1e6
 			}
 		case "Duplex":

@@ -151,14 +151,17 @@ func (l *Link) readLine(line string, columns []string) []string {
 
 // notKinds begin other lines that stand where the kind does.
 var notKinds = map[string]bool{
-	"altname": true, "alias": true, "vf": true, "prog": true, "link-netns": true, "link-netnsid": true, "xdp": true, "promiscuity": true,
-	"addrgenmode": true, "numtxqueues": true, "inet": true, "inet6": true, "openvswitch_slave": true, "altnames": true, "qdisc": true, "new": true,
+	"altname": true, "alias": true, "vf": true, "prog": true, "link-netns": true, "link-netnsid": true, "xdp": true,
+	"promiscuity": true,
+	"addrgenmode": true, "numtxqueues": true, "inet": true, "inet6": true, "openvswitch_slave": true, "altnames": true,
+	"qdisc": true, "new": true,
 }
 
 // isKind tells the kernel's word for what an interface is from other words and from numbers. What a
 // port tells of its bridge or bond ends in _slave.
 func isKind(word string) bool {
-	return word[0] >= 'a' && word[0] <= 'z' && !notKinds[word] && !strings.HasSuffix(word, "_slave") && strings.Trim(word, "abcdefghijklmnopqrstuvwxyz0123456789_") == ""
+	return word[0] >= 'a' && word[0] <= 'z' && !notKinds[word] && !strings.HasSuffix(word, "_slave") &&
+		strings.Trim(word, "abcdefghijklmnopqrstuvwxyz0123456789_") == ""
 }
 
 // readKind reads "vlan protocol 802.1Q id 100 <REORDER_HDR>" and "bond mode 802.3ad …". Before
@@ -208,8 +211,10 @@ func (l *Link) readAddress(words []string) {
 // receiver is rx_dropped without rx_missed_errors, as there; the column behind it, "overrun" before
 // iproute2 5.11 and "missed" since, is not the same counter in both.
 var totalNames = map[string]string{
-	"RX: bytes": "rx_bytes", "RX: packets": "rx_packets", "RX: errors": "rx_errors", "RX: dropped": "rx_dropped", "RX: missed": "rx_missed_errors",
-	"RX: overrun": "rx_over_errors", "RX: mcast": "multicast", "TX: bytes": "tx_bytes", "TX: packets": "tx_packets", "TX: errors": "tx_errors",
+	"RX: bytes": "rx_bytes", "RX: packets": "rx_packets", "RX: errors": "rx_errors", "RX: dropped": "rx_dropped",
+	"RX: missed":  "rx_missed_errors",
+	"RX: overrun": "rx_over_errors", "RX: mcast": "multicast", "TX: bytes": "tx_bytes", "TX: packets": "tx_packets",
+	"TX: errors":  "tx_errors",
 	"TX: dropped": "tx_dropped", "TX: carrier": "tx_carrier_errors", "TX: collsns": "collisions",
 }
 

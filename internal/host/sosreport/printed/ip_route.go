@@ -12,13 +12,15 @@ import (
 // protocols are the names that iproute2 gives to who made a route and package host does not: it has
 // the numbers of rt_protos there.
 var protocols = map[string]string{
-	"gated": "8", "mrt": "10", "dnrouted": "13", "xorp": "14", "ntk": "15", "keepalived": "18", "babel": "42", "openr": "99",
-	"isis": "187", "rip": "189", "eigrp": "192",
+	"gated": "8", "mrt": "10", "dnrouted": "13", "xorp": "14", "ntk": "15", "keepalived": "18", "babel": "42",
+	"openr": "99",
+	"isis":  "187", "rip": "189", "eigrp": "192",
 }
 
 // otherTypes begin routes that carry no packets anywhere.
 var otherTypes = map[string]bool{
-	"local": true, "broadcast": true, "multicast": true, "anycast": true, "blackhole": true, "unreachable": true, "prohibit": true, "throw": true, "nat": true,
+	"local": true, "broadcast": true, "multicast": true, "anycast": true, "blackhole": true, "unreachable": true,
+	"prohibit": true, "throw": true, "nat": true,
 	"xresolve": true, "cache": true,
 }
 

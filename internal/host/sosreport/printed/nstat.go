@@ -39,7 +39,8 @@ func ParseNstat(text string) Counters {
 		}
 		// Where a word of one group begins with the name of another (Ip6InReceives, IpInReceives)
 		// the order of the list decides.
-		i := slices.IndexFunc(nstatGroups, func(group string) bool { return strings.HasPrefix(words[0], group) && len(words[0]) > len(group) })
+		i := slices.IndexFunc(nstatGroups,
+			func(group string) bool { return strings.HasPrefix(words[0], group) && len(words[0]) > len(group) })
 		if i >= 0 {
 			found.put(nstatGroups[i], strings.TrimPrefix(words[0], nstatGroups[i]), n)
 		}

@@ -22,7 +22,8 @@ func equal(t *testing.T, name string, want, got any) {
 func TestParseDriver(t *testing.T) {
 	equal(t, "e1000", Driver{"e1000", "7.3.21-k8-NAPI", "N/A", "0000:00:03.0"},
 		ParseDriver("driver: e1000\r\nversion: 7.3.21-k8-NAPI\r\nfirmware-version: N/A\r\nbus-info: 0000:00:03.0\r\nsupports-statistics: yes\r\n"))
-	equal(t, "tap", Driver{Name: "tun", Version: "1.6"}, ParseDriver("driver: tun\nversion: 1.6\nfirmware-version: \nbus-info: tap\n"))
+	equal(t, "tap", Driver{Name: "tun", Version: "1.6"},
+		ParseDriver("driver: tun\nversion: 1.6\nfirmware-version: \nbus-info: tap\n"))
 	equal(t, "none", Driver{}, ParseDriver("Cannot get driver information: Operation not supported\n"))
 }
 
@@ -38,11 +39,14 @@ func TestParseStatistics(t *testing.T) {
 }
 
 func TestParseRings(t *testing.T) {
-	equal(t, "ethtool 6.1", &host.Rings{Rx: host.Ring{Current: 256, Max: 4096}, Tx: host.Ring{Current: 128, Max: 4096}}, ParseRings(
-		"Ring parameters for eth0:\nPre-set maximums:\nRX:\t\t4096\nRX Mini:\tn/a\nRX Jumbo:\tn/a\nTX:\t\t4096\nCurrent hardware settings:\nRX:\t\t256\nRX Mini:\tn/a\nRX Jumbo:\tn/a\nTX:\t\t128\nRX Buf Len:\t\tn/a\nTX Push:\toff\n"))
-	equal(t, "ethtool 4.8", &host.Rings{Rx: host.Ring{Current: 512, Max: 512}, Tx: host.Ring{Current: 512, Max: 512}}, ParseRings(
-		"Ring parameters for em1:\nPre-set maximums:\nRX:\t\t512\nRX Mini:\t0\nRX Jumbo:\t0\nTX:\t\t512\nCurrent hardware settings:\nRX:\t\t512\nRX Mini:\t0\nRX Jumbo:\t0\nTX:\t\t512\n\n"))
-	for _, none := range []string{"", "netlink error: Operation not supported\n", "Ring parameters for lo:\nCannot get device ring settings: Operation not supported\n"} {
+	equal(t, "ethtool 6.1", &host.Rings{Rx: host.Ring{Current: 256, Max: 4096}, Tx: host.Ring{Current: 128, Max: 4096}},
+		ParseRings(
+			"Ring parameters for eth0:\nPre-set maximums:\nRX:\t\t4096\nRX Mini:\tn/a\nRX Jumbo:\tn/a\nTX:\t\t4096\nCurrent hardware settings:\nRX:\t\t256\nRX Mini:\tn/a\nRX Jumbo:\tn/a\nTX:\t\t128\nRX Buf Len:\t\tn/a\nTX Push:\toff\n"))
+	equal(t, "ethtool 4.8", &host.Rings{Rx: host.Ring{Current: 512, Max: 512}, Tx: host.Ring{Current: 512, Max: 512}},
+		ParseRings(
+			"Ring parameters for em1:\nPre-set maximums:\nRX:\t\t512\nRX Mini:\t0\nRX Jumbo:\t0\nTX:\t\t512\nCurrent hardware settings:\nRX:\t\t512\nRX Mini:\t0\nRX Jumbo:\t0\nTX:\t\t512\n\n"))
+	for _, none := range []string{"", "netlink error: Operation not supported\n",
+		"Ring parameters for lo:\nCannot get device ring settings: Operation not supported\n"} {
 		if got := ParseRings(none); got != nil {
 			t.Errorf("%q: %v", none, got)
 		}
@@ -59,12 +63,15 @@ func TestParseChannels(t *testing.T) {
 
 func TestParseFeatures(t *testing.T) {
 	equal(t, "ethtool 6.1", map[string]host.Feature{
-		"rx-checksum": {On: true}, "tx-checksum-ipv4": {Fixed: true}, "tx-checksum-ip-generic": {On: true}, "tx-scatter-gather": {On: true},
-		"tx-tcp-segmentation": {}, "tx-generic-segmentation": {On: true}, "rx-gro": {On: true}, "rx-lro": {Fixed: true}, "highdma": {On: true, Fixed: true},
+		"rx-checksum": {On: true}, "tx-checksum-ipv4": {Fixed: true}, "tx-checksum-ip-generic": {On: true},
+		"tx-scatter-gather":   {On: true},
+		"tx-tcp-segmentation": {}, "tx-generic-segmentation": {On: true}, "rx-gro": {On: true}, "rx-lro": {Fixed: true},
+		"highdma": {On: true, Fixed: true},
 	}, ParseFeatures("Features for eth0:\nrx-checksumming: on\ntx-checksumming: on\n\ttx-checksum-ipv4: off [fixed]\n\ttx-checksum-ip-generic: on\nscatter-gather: on\n\ttx-scatter-gather: on\n"+
 		"tcp-segmentation-offload: off\n\ttx-tcp-segmentation: off [requested on]\ngeneric-segmentation-offload: on\ngeneric-receive-offload: on\nlarge-receive-offload: off [fixed]\nhighdma: on [fixed]\n"))
 	equal(t, "ethtool 2.6", map[string]host.Feature{
-		"rx-checksum": {On: true}, "tx-scatter-gather": {On: true}, "tx-tcp-segmentation": {On: true}, "tx-udp-fragmentation": {},
+		"rx-checksum": {On: true}, "tx-scatter-gather": {On: true}, "tx-tcp-segmentation": {On: true},
+		"tx-udp-fragmentation":    {},
 		"tx-generic-segmentation": {On: true}, "rx-gro": {}, "rx-lro": {},
 	}, ParseFeatures("Offload parameters for eth0:\nrx-checksumming: on\ntx-checksumming: on\nscatter-gather: on\ntcp-segmentation-offload: on\nudp-fragmentation-offload: off\n"+
 		"generic-segmentation-offload: on\ngeneric-receive-offload: off\nlarge-receive-offload: off\n"))
@@ -74,7 +81,8 @@ func TestParseFeatures(t *testing.T) {
 }
 
 func TestParseCoalesce(t *testing.T) {
-	equal(t, "ethtool 6.1", map[string]uint32{"adaptive-rx": 1, "adaptive-tx": 0, "rx-usecs": 3, "rx-frames-low": 9, "cqe-mode-rx": 0, "tx-frames": 64}, ParseCoalesce(
+	equal(t, "ethtool 6.1", map[string]uint32{"adaptive-rx": 1, "adaptive-tx": 0, "rx-usecs": 3, "rx-frames-low": 9,
+		"cqe-mode-rx": 0, "tx-frames": 64}, ParseCoalesce(
 		"Coalesce parameters for eth0:\nAdaptive RX: on  TX: off\nstats-block-usecs:\tn/a\n\nrx-usecs:\t3\nrx-frames:\tn/a\n\ntx-frames:\t64\n\nrx-frame-low:\t9\n\nCQE mode RX: off  TX: n/a\n\n"))
 	if got := ParseCoalesce("netlink error: Operation not supported\n"); got != nil {
 		t.Errorf("no coalescing: %v", got)
@@ -82,26 +90,34 @@ func TestParseCoalesce(t *testing.T) {
 }
 
 func TestParseSettings(t *testing.T) {
-	equal(t, "a gigabit link", Settings{SpeedBitsPerSec: 1e9, Duplex: "full", Port: "twisted-pair", Modes: &host.LinkModes{
-		Autoneg: true, Supported: []string{"1000baseT/Full", "100baseT/Full", "10baseT/Half"}, Advertised: []string{"1000baseT/Full"},
-		Partner: []string{"1000baseT/Full", "100baseT/Full"}, Lanes: 1,
-	}}, ParseSettings("Settings for eth0:\n\tSupported ports: [ TP ]\n\tSupported link modes:   10baseT/Half 100baseT/Full \n\t                        1000baseT/Full \n"+
+	equal(t, "a gigabit link", Settings{SpeedBitsPerSec: 1e9, Duplex: "full", Port: "twisted-pair",
+		Modes: &host.LinkModes{
+			Autoneg: true, Supported: []string{"1000baseT/Full", "100baseT/Full", "10baseT/Half"},
+			Advertised: []string{"1000baseT/Full"},
+			Partner:    []string{"1000baseT/Full", "100baseT/Full"}, Lanes: 1,
+		}}, ParseSettings("Settings for eth0:\n\tSupported ports: [ TP ]\n\tSupported link modes:   10baseT/Half 100baseT/Full \n\t                        1000baseT/Full \n"+
 		"\tSupported pause frame use: No\n\tAdvertised link modes:  1000baseT/Full \n\tLink partner advertised link modes:  100baseT/Full\n\t                                     1000baseT/Full\n"+
 		"\tSpeed: 1000Mb/s\n\tLanes: 1\n\tDuplex: Full\n\tAuto-negotiation: on\n\tPort: Twisted Pair\n\tLink detected: yes\n"))
-	equal(t, "no link", Settings{Port: "fibre", Modes: &host.LinkModes{Supported: []string{"10000baseSR/Full"}}}, ParseSettings(
-		"Settings for p1p1:\n\tSupported link modes:   10000baseSR/Full \n\tAdvertised link modes:  Not reported\n\tSpeed: Unknown!\n\tDuplex: Unknown! (255)\n\tPort: FIBRE\n\tAuto-negotiation: off\n"))
-	equal(t, "the old unknown", Settings{}, ParseSettings("Settings for eth0:\n\tSpeed: 65535Mb/s\n\tDuplex: Unknown!\n\tSpeed: 4294967295Mb/s\n\tPort: Other\n"))
+	equal(t, "no link", Settings{Port: "fibre", Modes: &host.LinkModes{Supported: []string{"10000baseSR/Full"}}},
+		ParseSettings(
+			"Settings for p1p1:\n\tSupported link modes:   10000baseSR/Full \n\tAdvertised link modes:  Not reported\n\tSpeed: Unknown!\n\tDuplex: Unknown! (255)\n\tPort: FIBRE\n\tAuto-negotiation: off\n"))
+	equal(t, "the old unknown", Settings{},
+		ParseSettings("Settings for eth0:\n\tSpeed: 65535Mb/s\n\tDuplex: Unknown!\n\tSpeed: 4294967295Mb/s\n\tPort: Other\n"))
 }
 
 func TestParseCard(t *testing.T) {
-	equal(t, "pause", &host.Pause{Autoneg: true, Tx: true}, ParsePause("Pause parameters for eth0:\nAutonegotiate:\ton\nRX:\t\toff\nTX:\t\ton\nRX negotiated: on\nTX negotiated: on\n"))
+	equal(t, "pause", &host.Pause{Autoneg: true, Tx: true},
+		ParsePause("Pause parameters for eth0:\nAutonegotiate:\ton\nRX:\t\toff\nTX:\t\ton\nRX negotiated: on\nTX negotiated: on\n"))
 	equal(t, "no pause", (*host.Pause)(nil), ParsePause("netlink error: Operation not supported\n"))
-	equal(t, "EEE", &host.EEE{Enabled: true, Active: true, TxLPI: true, TxLPITimerInSeconds: 17e-6}, ParseEEE("EEE settings for eth0:\n\tEEE status: enabled - active\n\tTx LPI: 17 (us)\n"))
+	equal(t, "EEE", &host.EEE{Enabled: true, Active: true, TxLPI: true, TxLPITimerInSeconds: 17e-6},
+		ParseEEE("EEE settings for eth0:\n\tEEE status: enabled - active\n\tTx LPI: 17 (us)\n"))
 	equal(t, "EEE off", &host.EEE{}, ParseEEE("EEE Settings for eth0:\n\tEEE status: disabled\n\tTx LPI: disabled\n"))
 	equal(t, "no EEE", (*host.EEE)(nil), ParseEEE("EEE Settings for eth0:\n\tEEE status: not supported\n"))
-	equal(t, "flags", map[string]bool{"legacy-rx": false, "vf-true-promisc": true}, ParsePrivateFlags("Private flags for eth0:\nlegacy-rx      : off\nvf-true-promisc: on\n"))
+	equal(t, "flags", map[string]bool{"legacy-rx": false, "vf-true-promisc": true},
+		ParsePrivateFlags("Private flags for eth0:\nlegacy-rx      : off\nvf-true-promisc: on\n"))
 	for text, want := range map[string]string{
-		"Permanent address: 52:54:00:00:00:01\n": "52:54:00:00:00:01", "Permanent address: not set\n": "", "Permanent address: 00:00:00:00:00:00\n": "", "": "",
+		"Permanent address: 52:54:00:00:00:01\n": "52:54:00:00:00:01", "Permanent address: not set\n": "",
+		"Permanent address: 00:00:00:00:00:00\n": "", "": "",
 	} {
 		if got := ParsePermanent(text); got != want {
 			t.Errorf("%q: %q", text, got)
@@ -140,23 +156,29 @@ func TestParseLinks(t *testing.T) {
 `
 	got := ParseLinks(text)
 	equal(t, "links", []*Link{
-		{Index: 1, Name: "lo", MAC: "00:00:00:00:00:00", MTUBytes: 65536, TxQueueLen: 1000, Up: true, Carrier: true, Qdisc: "noqueue", Addresses: []string{"127.0.0.1/8"}},
+		{Index: 1, Name: "lo", MAC: "00:00:00:00:00:00", MTUBytes: 65536, TxQueueLen: 1000, Up: true, Carrier: true,
+			Qdisc: "noqueue", Addresses: []string{"127.0.0.1/8"}},
 		{
 			Index: 2, Name: "eth0", MAC: "02:00:00:00:00:01", MTUBytes: 1500, TxQueueLen: 1000, Up: true, Qdisc: "mq",
 			Master: "bond0", Totals: map[string]uint64{
-				"rx_bytes": 110, "rx_packets": 1, "rx_errors": 2, "rx_dropped": 3, "rx_missed_errors": 4, "multicast": 5,
-				"tx_bytes": 90, "tx_packets": 6, "tx_errors": 7, "tx_dropped": 8, "tx_carrier_errors": 9, "collisions": 10,
+				"rx_bytes": 110, "rx_packets": 1, "rx_errors": 2, "rx_dropped": 3, "rx_missed_errors": 4,
+				"multicast": 5,
+				"tx_bytes":  90, "tx_packets": 6, "tx_errors": 7, "tx_dropped": 8, "tx_carrier_errors": 9,
+				"collisions": 10,
 			}, ParentDev: "virtio1",
 		},
 		{
-			Index: 5, Name: "bond0.100", Kind: "vlan", MAC: "02:00:00:00:00:01", MTUBytes: 9000, Up: true, Carrier: true, Qdisc: "noqueue", VLANID: 100, VLANProtocol: "802.1Q",
+			Index: 5, Name: "bond0.100", Kind: "vlan", MAC: "02:00:00:00:00:01", MTUBytes: 9000, Up: true,
+			Carrier: true, Qdisc: "noqueue", VLANID: 100, VLANProtocol: "802.1Q",
 			Peer: "bond0", Addresses: []string{"10.0.0.1/32", "fe80::1/64"},
-			Totals: map[string]uint64{"rx_bytes": 110, "rx_packets": 1, "rx_errors": 0, "rx_dropped": 0, "rx_over_errors": 11, "multicast": 0},
+			Totals: map[string]uint64{"rx_bytes": 110, "rx_packets": 1, "rx_errors": 0, "rx_dropped": 0,
+				"rx_over_errors": 11, "multicast": 0},
 		},
 		{Index: 7, Name: "veth0", Kind: "veth", MAC: "02:00:00:00:00:07", MTUBytes: 1500, Qdisc: "noop", Peer: "if9"},
 		{Index: 8, Name: "sit0", Kind: "sit", MTUBytes: 1480, Qdisc: "noop", Peer: "NONE"},
 	}, got)
-	short := ParseLinks("1: lo    inet 127.0.0.1/8 scope host lo\\       valid_lft forever preferred_lft forever\n1: lo    inet6 ::1/128 scope host \\ valid_lft forever\n")
+	short := ParseLinks(
+		"1: lo    inet 127.0.0.1/8 scope host lo\\       valid_lft forever preferred_lft forever\n1: lo    inet6 ::1/128 scope host \\ valid_lft forever\n")
 	equal(t, "ip -o addr", []*Link{{Index: 1, Name: "lo", Addresses: []string{"127.0.0.1/8", "::1/128"}}}, short)
 }
 
@@ -179,19 +201,23 @@ unreachable default dev lo metric 4294967295 error -101 pref medium
 		{Destination: "default", Gateway: "192.0.2.254", Interface: "v0", Priority: 100, Protocol: "boot"},
 		{Destination: "192.0.2.0/24", Interface: "v0", Source: "192.0.2.1", Protocol: "kernel"},
 		{
-			Destination: "198.51.100.0/24", Gateway: "192.0.2.9", Interface: "v0", Protocol: "boot", MTUBytes: 1400, WindowBytes: 65535, InitCwnd: 20, ECN: true,
+			Destination: "198.51.100.0/24", Gateway: "192.0.2.9", Interface: "v0", Protocol: "boot", MTUBytes: 1400,
+			WindowBytes: 65535, InitCwnd: 20, ECN: true,
 			RTOMinSec: 0.2, Quickack: true, Congestion: "cubic", Locked: []string{"congctl_lock", "mtu_lock"},
 		},
 		{Destination: "203.0.113.0/24", Protocol: "18"},
 		{
-			Destination: "203.0.113.9/32", Gateway: "fe80::9", Interface: "v0", Protocol: "18", AdvMSSBytes: 1000, InitRwnd: 30, Congestion: "bbr", RTOMinSec: 1, MTUBytes: 1300,
+			Destination: "203.0.113.9/32", Gateway: "fe80::9", Interface: "v0", Protocol: "18", AdvMSSBytes: 1000,
+			InitRwnd: 30, Congestion: "bbr", RTOMinSec: 1, MTUBytes: 1300,
 		},
 		{Destination: "2001:db8::/64", Interface: "v0", Protocol: "kernel", Priority: 256},
 		{Destination: "::/0", Gateway: "2001:db8::ff", Interface: "v0", Protocol: "ra", Priority: 1024},
 	}
 	equal(t, "both versions", want, ParseRoutes(text, false))
-	equal(t, "IPv6 alone", []host.Route{{Destination: "::/0", Interface: "tun0", Protocol: "boot"}}, ParseRoutes("default dev tun0\n", true))
-	equal(t, "IPv4 alone", []host.Route{{Destination: "default", Interface: "tun0", Protocol: "boot"}}, ParseRoutes("unicast default dev tun0 scope link\n", false))
+	equal(t, "IPv6 alone", []host.Route{{Destination: "::/0", Interface: "tun0", Protocol: "boot"}},
+		ParseRoutes("default dev tun0\n", true))
+	equal(t, "IPv4 alone", []host.Route{{Destination: "default", Interface: "tun0", Protocol: "boot"}},
+		ParseRoutes("unicast default dev tun0 scope link\n", false))
 }
 
 func TestParseQdiscs(t *testing.T) {
@@ -214,22 +240,29 @@ qdisc broken
 	equal(t, "qdiscs", []Qdisc{
 		{Interface: "lo", Kind: "noqueue", Parent: root},
 		{Interface: "eth0", Kind: "mq", Parent: root, Handle: 0x80010000, QdiscState: host.QdiscState{
-			Bytes: 1234567, Packets: 890, Drops: 5, Overlimits: 6, Requeues: 7, BacklogBytes: 12 << 10, BacklogPackets: 8}},
-		{Interface: "eth0", Kind: "fq_codel", Parent: 0x8001001f, QdiscState: host.QdiscState{Bytes: 1, Packets: 2, Drops: 3, BacklogBytes: 1514, BacklogPackets: 1,
-			Parameters: map[string]string{
-				"limit": "10240", "flows": "1024", "quantum": "1514", "target": "5000", "interval": "100000", "memory_limit": "33554432", "ecn": "on", "drop_batch": "64",
+			Bytes: 1234567, Packets: 890, Drops: 5, Overlimits: 6, Requeues: 7, BacklogBytes: 12 << 10,
+			BacklogPackets: 8}},
+		{Interface: "eth0", Kind: "fq_codel", Parent: 0x8001001f,
+			QdiscState: host.QdiscState{Bytes: 1, Packets: 2, Drops: 3, BacklogBytes: 1514, BacklogPackets: 1,
+				Parameters: map[string]string{
+					"limit": "10240", "flows": "1024", "quantum": "1514", "target": "5000", "interval": "100000",
+					"memory_limit": "33554432", "ecn": "on", "drop_batch": "64",
+				}}},
+		{Interface: "eth1", Kind: "fq", Parent: root, Handle: 0x80020000,
+			QdiscState: host.QdiscState{Parameters: map[string]string{
+				"limit": "10000", "flow_limit": "100", "buckets": "1024", "orphan_mask": "1023", "quantum": "3028",
+				"initial_quantum": "15140", "low_rate_threshold": "550000",
+				"refill_delay": "40000", "horizon": "10000000", "horizon_drop": "on", "pacing": "on",
 			}}},
-		{Interface: "eth1", Kind: "fq", Parent: root, Handle: 0x80020000, QdiscState: host.QdiscState{Parameters: map[string]string{
-			"limit": "10000", "flow_limit": "100", "buckets": "1024", "orphan_mask": "1023", "quantum": "3028", "initial_quantum": "15140", "low_rate_threshold": "550000",
-			"refill_delay": "40000", "horizon": "10000000", "horizon_drop": "on", "pacing": "on",
-		}}},
-		{Interface: "eth1", Kind: "ingress", Parent: 0xfffffff1, Handle: 0xffff0000, QdiscState: host.QdiscState{Bytes: 9, Packets: 1}},
+		{Interface: "eth1", Kind: "ingress", Parent: 0xfffffff1, Handle: 0xffff0000,
+			QdiscState: host.QdiscState{Bytes: 9, Packets: 1}},
 	}, ParseQdiscs(text))
 }
 
 func TestParseSysctls(t *testing.T) {
 	equal(t, "sysctl -a", map[string]string{
-		"net/ipv4/tcp_rmem": "4096\t131072\t6291456", "net/ipv4/conf/eth0.100/rp_filter": "1", "net/core/empty": "", "dev/cdrom/info": "", "kernel/x": "a = b",
+		"net/ipv4/tcp_rmem": "4096\t131072\t6291456", "net/ipv4/conf/eth0.100/rp_filter": "1", "net/core/empty": "",
+		"dev/cdrom/info": "", "kernel/x": "a = b",
 	}, ParseSysctls("net.ipv4.tcp_rmem = 4096\t131072\t6291456\nnet.ipv4.conf.eth0/100.rp_filter = 1\nnet.core.empty =\nsysctl: reading key \"net.ipv6.conf.all.stable_secret\"\n"+
 		"sysctl: permission denied on key 'kernel.y' = 3\ndev.cdrom.info = \ndev.cdrom.info = CD-ROM information\nkernel.x = a = b\n"))
 }
@@ -238,7 +271,8 @@ func TestParseNstat(t *testing.T) {
 	got := ParseNstat("#kernel\nIpInReceives                    5                  0.0\nIp6InReceives 6 0.0\nIpExtInOctets 7 0.0\nTcpExtTCPTimeouts 8 0.0\nTcpRetransSegs 9 0.0\nIcmpMsgInType8 1 0.0\n" +
 		"Icmp6InMsgs 2 0.0\nUdpLite6InErrors 3 0.0\nUdpRcvbufErrors 4 0.0\nSctpInPackets 5 0.0\nTcpBroken x 0.0\nTcp 1 0.0\n")
 	equal(t, "nstat", Counters{
-		"Ip": {"InReceives": 5}, "Ip6": {"InReceives": 6}, "IpExt": {"InOctets": 7}, "TcpExt": {"TCPTimeouts": 8}, "Tcp": {"RetransSegs": 9}, "IcmpMsg": {"InType8": 1},
+		"Ip": {"InReceives": 5}, "Ip6": {"InReceives": 6}, "IpExt": {"InOctets": 7}, "TcpExt": {"TCPTimeouts": 8},
+		"Tcp": {"RetransSegs": 9}, "IcmpMsg": {"InType8": 1},
 		"Icmp6": {"InMsgs": 2}, "UdpLite6": {"InErrors": 3}, "Udp": {"RcvbufErrors": 4},
 	}, got)
 	equal(t, "tables", map[string]string{
@@ -277,8 +311,10 @@ Whatever:
     Name: 1
 `
 	equal(t, "net-tools", Counters{
-		"Ip": {"Forwarding": 2, "InReceives": 1021, "InAddrErrors": 8}, "Icmp": {"InMsgs": 1147}, "Tcp": {"ActiveOpens": 1420, "RetransSegs": 17},
-		"Udp": {"RcvbufErrors": 1525, "MemErrors": 3}, "TcpExt": {"DelayedACKLost": 1770, "ListenOverflows": 1777, "TCPSACKReorder": 1833, "TCPTimeouts": 12, "TCPLossProbes": 1931},
+		"Ip": {"Forwarding": 2, "InReceives": 1021, "InAddrErrors": 8}, "Icmp": {"InMsgs": 1147},
+		"Tcp": {"ActiveOpens": 1420, "RetransSegs": 17},
+		"Udp": {"RcvbufErrors": 1525, "MemErrors": 3}, "TcpExt": {"DelayedACKLost": 1770, "ListenOverflows": 1777,
+			"TCPSACKReorder": 1833, "TCPTimeouts": 12, "TCPLossProbes": 1931},
 		"IpExt": {"InOctets": 2715},
 	}, ParseNetstat(text))
 	// Each sentence has one number and no name that another sentence of the group means by other
@@ -318,15 +354,18 @@ func TestParsePCI(t *testing.T) {
 	equal(t, "lspci", []*PCIDevice{
 		{Address: "0000:00:01.0", Vendor: "0x8086", Device: "0x0c01", IRQ: 26, NUMANode: -1, SecondaryBus: 1},
 		{
-			Address: "0000:01:00.0", Vendor: "0x8086", Device: "0x1572", SubsystemVendor: "0x8086", SubsystemDevice: "0x0007", IRQ: 16, NUMANode: 1, Speed: "5.0 GT/s PCIe",
-			MaxSpeed: "8.0 GT/s PCIe", Width: 4, MaxWidth: 8, PayloadBytes: 256, PayloadSupportedBytes: 2048, ReadRequestBytes: 512, ASPM: []string{"l0s", "l1"},
+			Address: "0000:01:00.0", Vendor: "0x8086", Device: "0x1572", SubsystemVendor: "0x8086",
+			SubsystemDevice: "0x0007", IRQ: 16, NUMANode: 1, Speed: "5.0 GT/s PCIe",
+			MaxSpeed: "8.0 GT/s PCIe", Width: 4, MaxWidth: 8, PayloadBytes: 256, PayloadSupportedBytes: 2048,
+			ReadRequestBytes: 512, ASPM: []string{"l0s", "l1"},
 		},
 		{Address: "0001:02:00.1", Vendor: "0x1234", Device: "0x5678", NUMANode: -1},
 	}, ParsePCI(text))
 }
 
 func TestParseFirmware(t *testing.T) {
-	equal(t, "dmidecode", map[string]string{"bios_vendor": "SeaBIOS", "sys_vendor": "QEMU", "product_name": "Standard PC", "board_vendor": "First"}, ParseFirmware(
+	equal(t, "dmidecode", map[string]string{"bios_vendor": "SeaBIOS", "sys_vendor": "QEMU",
+		"product_name": "Standard PC", "board_vendor": "First"}, ParseFirmware(
 		"# dmidecode 3.4\nHandle 0x0000, DMI type 0, 24 bytes\nBIOS Information\n\tVendor: SeaBIOS\n\nSystem Information\n\tManufacturer: QEMU\n\tProduct Name: Standard PC\n\tSerial Number: 12\n"+
 			"Base Board Information\n\tManufacturer: First\nBase Board Information\n\tManufacturer: Second\nChassis Information\n\tManufacturer: Other\n"))
 }
@@ -362,11 +401,12 @@ func TestParseDate(t *testing.T) {
 func TestParseUptime(t *testing.T) {
 	const day = 24 * time.Hour
 	for text, want := range map[string]time.Duration{
-		" 12:03:04 up 41 days,  3:02,  2 users,  load average: 0.00, 0.01, 0.05\n": 41*day + 3*time.Hour + 2*time.Minute,
-		" 12:03:04 up 1 day, 12 min,  1 user,  load average: 0.00":                 day + 12*time.Minute,
-		" 12:03:04 up 3:02,  2 users":                                              3*time.Hour + 2*time.Minute,
-		" 12:03:04 up 5 min,  0 users,":                                            5 * time.Minute,
-		"up 2 hours, x":                                                            2 * time.Hour,
+		" 12:03:04 up 41 days,  3:02,  2 users,  load average: 0.00, 0.01, 0.05\n": 41*day + 3*time.Hour +
+			2*time.Minute,
+		" 12:03:04 up 1 day, 12 min,  1 user,  load average: 0.00": day + 12*time.Minute,
+		" 12:03:04 up 3:02,  2 users":                              3*time.Hour + 2*time.Minute,
+		" 12:03:04 up 5 min,  0 users,":                            5 * time.Minute,
+		"up 2 hours, x":                                            2 * time.Hour,
 	} {
 		if got, ok := ParseUptime(text); !ok || got != want {
 			t.Errorf("%q: %v %v, want %v", text, got, ok, want)
@@ -389,8 +429,10 @@ func TestParseUptime(t *testing.T) {
 
 func TestParseUname(t *testing.T) {
 	for text, want := range map[string][3]string{
-		"Linux web1 5.14.0-427.el9.x86_64 #1 SMP PREEMPT_DYNAMIC Wed Apr 24 x86_64 x86_64 x86_64 GNU/Linux\n": {"web1", "5.14.0-427.el9.x86_64", "x86_64"},
-		"Linux web1 6.1.0-9-arm64 #1 SMP Debian 6.1.27-1 (2023-05-08) aarch64 GNU/Linux\n":                    {"web1", "6.1.0-9-arm64", "aarch64"},
+		"Linux web1 5.14.0-427.el9.x86_64 #1 SMP PREEMPT_DYNAMIC Wed Apr 24 x86_64 x86_64 x86_64 GNU/Linux\n": {"web1",
+			"5.14.0-427.el9.x86_64", "x86_64"},
+		"Linux web1 6.1.0-9-arm64 #1 SMP Debian 6.1.27-1 (2023-05-08) aarch64 GNU/Linux\n": {"web1",
+			"6.1.0-9-arm64", "aarch64"},
 		"SunOS web1 5.11 x i86pc\n": {},
 		"":                          {},
 	} {
@@ -432,12 +474,17 @@ func FuzzParsers(f *testing.F) {
 		func(s string) int { ParseDate(s, nil); ParseUptime(s); ParseSeconds(s); ParseUname(s); return 0 },
 	}
 	for which, seed := range []string{
-		"driver: e1000\nbus-info: 0000:00:03.0\n", "NIC statistics:\n     a: 1\n", "Pre-set maximums:\nRX: 4\nCurrent hardware settings:\nRX: 2\nTX: 1\nCombined: 3\n",
-		"Features for e:\nscatter-gather: on\n\ttx-scatter-gather: on [fixed]\n", "Adaptive RX: on  TX: off\nrx-usecs: 3\n",
-		"\tSupported link modes:   10baseT/Half\n\t   100baseT/Full\n\tSpeed: 100Mb/s\n", "Autonegotiate: on\nEEE status: enabled - active\nTx LPI: 4 (us)\nx : on\n",
+		"driver: e1000\nbus-info: 0000:00:03.0\n", "NIC statistics:\n     a: 1\n",
+		"Pre-set maximums:\nRX: 4\nCurrent hardware settings:\nRX: 2\nTX: 1\nCombined: 3\n",
+		"Features for e:\nscatter-gather: on\n\ttx-scatter-gather: on [fixed]\n",
+		"Adaptive RX: on  TX: off\nrx-usecs: 3\n",
+		"\tSupported link modes:   10baseT/Half\n\t   100baseT/Full\n\tSpeed: 100Mb/s\n",
+		"Autonegotiate: on\nEEE status: enabled - active\nTx LPI: 4 (us)\nx : on\n",
 		"2: v@w: <UP> mtu 1 qdisc x\n    link/ether 02:00:00:00:00:01\n    vlan id 3\n    RX: bytes\n    1\n    inet 1.2.3.4/8\n", "default via 1.2.3.4 dev x mtu lock 3\n2001::/3 dev y\n",
-		"qdisc fq 1: dev e root limit 3p\n Sent 1 bytes 2 pkt (dropped 3, overlimits 4 requeues 5)\n backlog 1Kb 2p\n", "net.ipv4.x = 1\n",
-		"#k\nIpInReceives 5 0.0\nIp6X 3 0.0\n", "Tcp:\n    3 resets sent\n    X: 4\n", "00:01.0 X [0604]: Y [8086:0c01]\n\tBus: primary=00, secondary=01\n\t\tLnkSta: Speed 5GT/s, Width x4\n",
+		"qdisc fq 1: dev e root limit 3p\n Sent 1 bytes 2 pkt (dropped 3, overlimits 4 requeues 5)\n backlog 1Kb 2p\n",
+		"net.ipv4.x = 1\n",
+		"#k\nIpInReceives 5 0.0\nIp6X 3 0.0\n", "Tcp:\n    3 resets sent\n    X: 4\n",
+		"00:01.0 X [0604]: Y [8086:0c01]\n\tBus: primary=00, secondary=01\n\t\tLnkSta: Speed 5GT/s, Width x4\n",
 		"System Information\n\tManufacturer: QEMU\n", "Sat Jun  1 12:00:09 UTC 2024\n up 3 days, 1:02,",
 	} {
 		f.Add(which, seed)

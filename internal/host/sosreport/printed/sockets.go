@@ -114,7 +114,8 @@ func parseEndpoint(text string) (netip.AddrPort, bool) {
 func parseMemory(text string) SocketMemory {
 	var m SocketMemory
 	into := map[string]*int64{
-		"r": &m.ReceiveBytes, "rb": &m.ReceiveLimitBytes, "t": &m.SendBytes, "tb": &m.SendLimitBytes, "f": &m.ForwardBytes, "w": &m.QueuedBytes,
+		"r": &m.ReceiveBytes, "rb": &m.ReceiveLimitBytes, "t": &m.SendBytes, "tb": &m.SendLimitBytes,
+		"f": &m.ForwardBytes, "w": &m.QueuedBytes,
 		"o": &m.OptionBytes, "bl": &m.BacklogBytes,
 	}
 	for part := range strings.SplitSeq(text, ",") {

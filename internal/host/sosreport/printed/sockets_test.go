@@ -22,14 +22,18 @@ tcp   LISTEN   x      128               *:23             *:*
 `
 	at := netip.MustParseAddrPort
 	want := []Socket{
-		{Protocol: "udp", State: "UNCONN", ReceiveQueue: 3840, Local: at("127.0.0.53:53"), Cookie: 0x7175, Memory: SocketMemory{
-			ReceiveBytes: 3840, ReceiveLimitBytes: 4608, SendLimitBytes: 212992, ForwardBytes: 256, Drops: 27}},
-		{Protocol: "tcp", State: "LISTEN", ReceiveQueue: 2, SendQueue: 1, Local: at("127.0.0.1:5000"), Cookie: 0x7176, Memory: SocketMemory{
-			ReceiveLimitBytes: 131072, SendLimitBytes: 16384, Drops: 2}},
-		{Protocol: "tcp", State: "ESTAB", SendQueue: 7, Local: at("[fe80::1]:5000"), Remote: at("192.0.2.7:53388"), Cookie: 0x1ffffffff},
+		{Protocol: "udp", State: "UNCONN", ReceiveQueue: 3840, Local: at("127.0.0.53:53"), Cookie: 0x7175,
+			Memory: SocketMemory{
+				ReceiveBytes: 3840, ReceiveLimitBytes: 4608, SendLimitBytes: 212992, ForwardBytes: 256, Drops: 27}},
+		{Protocol: "tcp", State: "LISTEN", ReceiveQueue: 2, SendQueue: 1, Local: at("127.0.0.1:5000"), Cookie: 0x7176,
+			Memory: SocketMemory{
+				ReceiveLimitBytes: 131072, SendLimitBytes: 16384, Drops: 2}},
+		{Protocol: "tcp", State: "ESTAB", SendQueue: 7, Local: at("[fe80::1]:5000"), Remote: at("192.0.2.7:53388"),
+			Cookie: 0x1ffffffff},
 		{Protocol: "tcp", State: "LISTEN", SendQueue: 128, Local: at("[::]:22")},
 	}
-	if diff := cmp.Diff(want, ParseSockets(text), cmp.Comparer(func(a, b netip.AddrPort) bool { return a == b })); diff != "" {
+	if diff := cmp.Diff(want, ParseSockets(text),
+		cmp.Comparer(func(a, b netip.AddrPort) bool { return a == b })); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 }

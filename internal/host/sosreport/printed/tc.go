@@ -149,13 +149,17 @@ var parameters = map[string][]struct {
 	"pfifo": {{"limit", "limit", plain}},
 	"bfifo": {{"limit", "limit", plain}},
 	"fq_codel": {
-		{"limit", "limit", plain}, {"flows", "flows", plain}, {"quantum", "quantum", plain}, {"target", "target", micros}, {"interval", "interval", micros},
-		{"ce_threshold", "ce_threshold", micros}, {"memory_limit", "memory_limit", plain}, {"drop_batch", "drop_batch", plain}, {"ecn", "ecn", present},
+		{"limit", "limit", plain}, {"flows", "flows", plain}, {"quantum", "quantum", plain},
+		{"target", "target", micros}, {"interval", "interval", micros},
+		{"ce_threshold", "ce_threshold", micros}, {"memory_limit", "memory_limit", plain},
+		{"drop_batch", "drop_batch", plain}, {"ecn", "ecn", present},
 	},
 	"fq": {
-		{"limit", "limit", plain}, {"flow_limit", "flow_limit", plain}, {"buckets", "buckets", plain}, {"orphan_mask", "orphan_mask", plain},
+		{"limit", "limit", plain}, {"flow_limit", "flow_limit", plain}, {"buckets", "buckets", plain},
+		{"orphan_mask", "orphan_mask", plain},
 		{"quantum", "quantum", plain}, {"initial_quantum", "initial_quantum", plain}, {"maxrate", "maxrate", rate},
-		{"low_rate_threshold", "low_rate_threshold", rate}, {"refill_delay", "refill_delay", micros}, {"timer_slack", "timer_slack", plain},
+		{"low_rate_threshold", "low_rate_threshold", rate}, {"refill_delay", "refill_delay", micros},
+		{"timer_slack", "timer_slack", plain},
 		{"horizon", "horizon", micros}, {"horizon_drop", "horizon_drop", present}, {"nopacing", "pacing", absent},
 	},
 }

@@ -44,7 +44,8 @@ func featuresMessage(t testing.TB) []byte {
 			nae.Uint32(unix.ETHTOOL_A_HEADER_DEV_INDEX, 4)
 			return nil
 		})
-		ae.Nested(unix.ETHTOOL_A_FEATURES_HW, bitset(all, map[string]bool{"rx-gro": true, "tx-tcp-segmentation": true, "highdma": true}))
+		ae.Nested(unix.ETHTOOL_A_FEATURES_HW,
+			bitset(all, map[string]bool{"rx-gro": true, "tx-tcp-segmentation": true, "highdma": true}))
 		ae.Nested(unix.ETHTOOL_A_FEATURES_WANTED, bitset([]string{"rx-gro", "tx-tcp-segmentation"}, nil))
 		ae.Nested(unix.ETHTOOL_A_FEATURES_ACTIVE, bitset([]string{"rx-gro", "highdma"}, nil))
 		ae.Nested(unix.ETHTOOL_A_FEATURES_NOCHANGE, bitset(all, map[string]bool{"highdma": true}))
@@ -87,7 +88,8 @@ func TestIoctlReplies(t *testing.T) {
 	binary.NativeEndian.PutUint32(b[8:], 2)
 	copy(b[12:], "rx_queue_0_drops")
 	copy(b[12+stringLength:], "  a_name_that_fills_its_32_bytes")
-	if got, err := parseStrings(b, 2); err != nil || !cmp.Equal(got, []string{"rx_queue_0_drops", "a_name_that_fills_its_32_bytes"}) {
+	if got, err := parseStrings(b, 2); err != nil ||
+		!cmp.Equal(got, []string{"rx_queue_0_drops", "a_name_that_fills_its_32_bytes"}) {
 		t.Errorf("%q %v", got, err)
 	}
 	if _, err := parseStrings(b, 1); err == nil {
@@ -126,8 +128,10 @@ func TestParseFEC(t *testing.T) {
 		data []byte
 		want FEC
 	}{
-		{"chosen by the driver", fecMessage(t, 1, unix.ETHTOOL_LINK_MODE_FEC_RS_BIT, "RS", "BASER"), FEC{Auto: true, Modes: []string{"baser", "rs"}, Active: "rs"}},
-		{"off", fecMessage(t, 0, unix.ETHTOOL_LINK_MODE_FEC_NONE_BIT, "None"), FEC{Modes: []string{"off"}, Active: "off"}},
+		{"chosen by the driver", fecMessage(t, 1, unix.ETHTOOL_LINK_MODE_FEC_RS_BIT, "RS", "BASER"),
+			FEC{Auto: true, Modes: []string{"baser", "rs"}, Active: "rs"}},
+		{"off", fecMessage(t, 0, unix.ETHTOOL_LINK_MODE_FEC_NONE_BIT, "None"),
+			FEC{Modes: []string{"off"}, Active: "off"}},
 		{"no link", fecMessage(t, 0, 0, "LLRS"), FEC{Modes: []string{"llrs"}}},
 		{"a mode to come", fecMessage(t, 0, 200, "XYZ"), FEC{Modes: []string{"XYZ"}}},
 		{"nothing told", nil, FEC{}},
@@ -137,7 +141,8 @@ func TestParseFEC(t *testing.T) {
 			t.Errorf("%s: %v (-want +got):\n%s", tc.name, err, diff)
 		}
 	}
-	if fecBits[unix.ETHTOOL_LINK_MODE_FEC_BASER_BIT] != "baser" || fecBits[unix.ETHTOOL_LINK_MODE_FEC_LLRS_BIT] != "llrs" {
+	if fecBits[unix.ETHTOOL_LINK_MODE_FEC_BASER_BIT] != "baser" ||
+		fecBits[unix.ETHTOOL_LINK_MODE_FEC_LLRS_BIT] != "llrs" {
 		t.Errorf("numbers of link modes: %v", fecBits)
 	}
 }
@@ -173,7 +178,8 @@ func TestParseRSS(t *testing.T) {
 		queues   []uint32
 		want     RSS
 	}{
-		{"usual", 1, 40, []uint32{0, 1, 2, 3, 0, 1}, RSS{HashFunction: "toeplitz", KeyBytes: 40, Indirection: []uint32{0, 1, 2, 3, 0, 1}}},
+		{"usual", 1, 40, []uint32{0, 1, 2, 3, 0, 1},
+			RSS{HashFunction: "toeplitz", KeyBytes: 40, Indirection: []uint32{0, 1, 2, 3, 0, 1}}},
 		{"one entry is no number", 2, 0, []uint32{5}, RSS{HashFunction: "xor", Indirection: []uint32{5}}},
 		{"virtio without steering", 1, 0, nil, RSS{HashFunction: "toeplitz"}},
 		{"nothing told", 0, 0, nil, RSS{}},
@@ -200,14 +206,16 @@ func TestParseRSS(t *testing.T) {
 
 func privateFlagsMessage(t testing.TB) []byte {
 	return nltest.Encoded(t, nil, func(ae *netlink.AttributeEncoder) {
-		ae.Nested(unix.ETHTOOL_A_PRIVFLAGS_FLAGS, bitset([]string{"rx_cqe_compress", "rx_striding_rq"}, map[string]bool{"rx_striding_rq": true}))
+		ae.Nested(unix.ETHTOOL_A_PRIVFLAGS_FLAGS,
+			bitset([]string{"rx_cqe_compress", "rx_striding_rq"}, map[string]bool{"rx_striding_rq": true}))
 		nltest.Unknown(ae)
 	})
 }
 
 func TestParsePrivateFlags(t *testing.T) {
 	got, err := parsePrivateFlags(privateFlagsMessage(t))
-	if diff := cmp.Diff(map[string]bool{"rx_cqe_compress": false, "rx_striding_rq": true}, got); err != nil || diff != "" {
+	if diff := cmp.Diff(map[string]bool{"rx_cqe_compress": false, "rx_striding_rq": true}, got); err != nil ||
+		diff != "" {
 		t.Errorf("%v (-want +got):\n%s", err, diff)
 	}
 }
@@ -216,7 +224,8 @@ func TestParsePrivateFlags(t *testing.T) {
 // mask, and the value told.
 func TestOneBit(t *testing.T) {
 	for _, on := range []bool{true, false} {
-		got, err := parsePrivateFlags(nltest.Encoded(t, nil, func(ae *netlink.AttributeEncoder) { oneBit(ae, unix.ETHTOOL_A_PRIVFLAGS_FLAGS, "legacy-rx", on) }))
+		got, err := parsePrivateFlags(nltest.Encoded(t, nil,
+			func(ae *netlink.AttributeEncoder) { oneBit(ae, unix.ETHTOOL_A_PRIVFLAGS_FLAGS, "legacy-rx", on) }))
 		if diff := cmp.Diff(map[string]bool{"legacy-rx": on}, got); err != nil || diff != "" {
 			t.Errorf("%v %v (-want +got):\n%s", on, err, diff)
 		}
@@ -259,7 +268,8 @@ func FuzzPrivateFlags(f *testing.F) {
 func FuzzGroup(f *testing.F) {
 	f.Add(words(unix.ETHTOOL_GPAUSEPARAM, 1, 0, 1))
 	f.Add(nltest.Encoded(f, nil, func(ae *netlink.AttributeEncoder) {
-		groupCoalesce.encode(ae, map[uint16]uint32{unix.ETHTOOL_A_COALESCE_RX_USECS: 50, unix.ETHTOOL_A_COALESCE_USE_ADAPTIVE_RX: 1})
+		groupCoalesce.encode(ae,
+			map[uint16]uint32{unix.ETHTOOL_A_COALESCE_RX_USECS: 50, unix.ETHTOOL_A_COALESCE_USE_ADAPTIVE_RX: 1})
 	}))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		if got := byAttribute(data); len(got) > len(data)/4 {

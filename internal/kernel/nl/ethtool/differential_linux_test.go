@@ -37,7 +37,8 @@ func agree(t *testing.T, c world, name string) (n int) {
 	if out, ok := nltest.OtherSays(t, "ethtool", "-g", name); ok && rerr == nil {
 		most, now, _ := strings.Cut(out, "Current")
 		for key, v := range map[string][2]uint32{"RX": {rx.Max, rx.Current}, "TX": {tx.Max, tx.Current}} {
-			same("ring "+key, v, [2]uint32{nltest.Number(nltest.Pairs(most)[key]), nltest.Number(nltest.Pairs(now)[key])})
+			same("ring "+key, v,
+				[2]uint32{nltest.Number(nltest.Pairs(most)[key]), nltest.Number(nltest.Pairs(now)[key])})
 		}
 	} else if !ok && rerr == nil {
 		t.Errorf("rings of %s: %v %v here, nothing there", name, rx, tx)
@@ -46,9 +47,11 @@ func agree(t *testing.T, c world, name string) (n int) {
 	if out, ok := nltest.OtherSays(t, "ethtool", "-l", name); ok && cerr == nil {
 		most, now, _ := strings.Cut(out, "Current")
 		for key, v := range map[string][2]uint32{
-			"RX": {ch.MaxRx, ch.Rx}, "TX": {ch.MaxTx, ch.Tx}, "Other": {ch.MaxOther, ch.Other}, "Combined": {ch.MaxCombined, ch.Combined},
+			"RX": {ch.MaxRx, ch.Rx}, "TX": {ch.MaxTx, ch.Tx}, "Other": {ch.MaxOther, ch.Other},
+			"Combined": {ch.MaxCombined, ch.Combined},
 		} {
-			same("channels "+key, v, [2]uint32{nltest.Number(nltest.Pairs(most)[key]), nltest.Number(nltest.Pairs(now)[key])})
+			same("channels "+key, v,
+				[2]uint32{nltest.Number(nltest.Pairs(most)[key]), nltest.Number(nltest.Pairs(now)[key])})
 		}
 	} else if ok != (cerr == nil) {
 		t.Errorf("channels of %s: %v here, %q there", name, cerr, out)

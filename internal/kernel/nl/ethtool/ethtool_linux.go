@@ -364,7 +364,8 @@ func (k kernel) setFeature(name, feature string, on bool) error {
 	// Even when the bit has the wanted value already the request is sent: what is wanted and what
 	// is active may differ. The reply is left out: it would come as a second message besides the
 	// acknowledgement, and says less than a read-back.
-	_, err = k.ethtoolRequest(unix.ETHTOOL_MSG_FEATURES_SET, name, unix.ETHTOOL_FLAG_OMIT_REPLY, netlink.Request|netlink.Acknowledge,
+	_, err = k.ethtoolRequest(unix.ETHTOOL_MSG_FEATURES_SET, name, unix.ETHTOOL_FLAG_OMIT_REPLY,
+		netlink.Request|netlink.Acknowledge,
 		func(ae *netlink.AttributeEncoder) {
 			oneBit(ae, unix.ETHTOOL_A_FEATURES_WANTED, feature, on)
 		})
@@ -379,7 +380,8 @@ func (k kernel) setFeature(name, feature string, on bool) error {
 	// wish. The wish alone changes no packet, so that this is reported as a failure; it comes true
 	// by itself when the other feature is switched on.
 	if after[feature].On != on {
-		return fmt.Errorf("%w: it is wanted now and takes effect when the features it depends on allow", nl.ErrNotApplied)
+		return fmt.Errorf("%w: it is wanted now and takes effect when the features it depends on allow",
+			nl.ErrNotApplied)
 	}
 	return nil
 }

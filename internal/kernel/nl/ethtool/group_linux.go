@@ -33,7 +33,8 @@ var (
 	groupRings = group{
 		get: unix.ETHTOOL_MSG_RINGS_GET, set: unix.ETHTOOL_MSG_RINGS_SET,
 		oldGet: unix.ETHTOOL_GRINGPARAM, oldSet: unix.ETHTOOL_SRINGPARAM, oldWords: 9,
-		bytes: []uint16{unix.ETHTOOL_A_RINGS_TCP_DATA_SPLIT, unix.ETHTOOL_A_RINGS_TX_PUSH, unix.ETHTOOL_A_RINGS_RX_PUSH},
+		bytes: []uint16{unix.ETHTOOL_A_RINGS_TCP_DATA_SPLIT, unix.ETHTOOL_A_RINGS_TX_PUSH,
+			unix.ETHTOOL_A_RINGS_RX_PUSH},
 	}
 	groupChannels = group{
 		get: unix.ETHTOOL_MSG_CHANNELS_GET, set: unix.ETHTOOL_MSG_CHANNELS_SET,
@@ -128,7 +129,8 @@ func (k kernel) changeGroup(g group, name string, want map[uint16]uint32) error 
 	if k.predatesNetlink() {
 		err = k.writeOld(g, name, change)
 	} else {
-		_, err = k.ethtoolRequest(g.set, name, 0, netlink.Request|netlink.Acknowledge, func(ae *netlink.AttributeEncoder) { g.encode(ae, change) })
+		_, err = k.ethtoolRequest(g.set, name, 0, netlink.Request|netlink.Acknowledge,
+			func(ae *netlink.AttributeEncoder) { g.encode(ae, change) })
 	}
 	if err != nil {
 		return err
@@ -213,7 +215,8 @@ func (k kernel) setRing(name, direction string, descriptors uint32) error {
 // table uses, and says which.
 func (k kernel) setChannel(name, kind string, n uint32) error {
 	attr, ok := map[string]uint16{
-		"rx": unix.ETHTOOL_A_CHANNELS_RX_COUNT, "tx": unix.ETHTOOL_A_CHANNELS_TX_COUNT, "combined": unix.ETHTOOL_A_CHANNELS_COMBINED_COUNT,
+		"rx": unix.ETHTOOL_A_CHANNELS_RX_COUNT, "tx": unix.ETHTOOL_A_CHANNELS_TX_COUNT,
+		"combined": unix.ETHTOOL_A_CHANNELS_COMBINED_COUNT,
 	}[kind]
 	if !ok {
 		return errNoWord("kind of channels", kind)
@@ -246,7 +249,8 @@ func (k kernel) pause(name string) (Pause, error) {
 		return Pause{}, err
 	}
 	return Pause{
-		Autoneg: v[unix.ETHTOOL_A_PAUSE_AUTONEG] != 0, Rx: v[unix.ETHTOOL_A_PAUSE_RX] != 0, Tx: v[unix.ETHTOOL_A_PAUSE_TX] != 0,
+		Autoneg: v[unix.ETHTOOL_A_PAUSE_AUTONEG] != 0, Rx: v[unix.ETHTOOL_A_PAUSE_RX] != 0,
+		Tx: v[unix.ETHTOOL_A_PAUSE_TX] != 0,
 	}, nil
 }
 
@@ -254,7 +258,8 @@ func (k kernel) pause(name string) (Pause, error) {
 // offer; others take it and offer what they always do, which the read-back shows.
 func (k kernel) setPause(name string, p Pause) error {
 	return k.changeGroup(groupPause, name, map[uint16]uint32{
-		unix.ETHTOOL_A_PAUSE_AUTONEG: digit(p.Autoneg), unix.ETHTOOL_A_PAUSE_RX: digit(p.Rx), unix.ETHTOOL_A_PAUSE_TX: digit(p.Tx),
+		unix.ETHTOOL_A_PAUSE_AUTONEG: digit(p.Autoneg), unix.ETHTOOL_A_PAUSE_RX: digit(p.Rx),
+		unix.ETHTOOL_A_PAUSE_TX: digit(p.Tx),
 	})
 }
 

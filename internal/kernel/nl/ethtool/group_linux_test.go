@@ -30,15 +30,19 @@ func TestByAttribute(t *testing.T) {
 		at   map[uint16]int // attribute: word of the struct
 	}{
 		{"ethtool_ringparam", groupRings, map[uint16]int{
-			unix.ETHTOOL_A_RINGS_RX_MAX: 1, unix.ETHTOOL_A_RINGS_TX_MAX: 4, unix.ETHTOOL_A_RINGS_RX: 5, unix.ETHTOOL_A_RINGS_TX: 8,
+			unix.ETHTOOL_A_RINGS_RX_MAX: 1, unix.ETHTOOL_A_RINGS_TX_MAX: 4, unix.ETHTOOL_A_RINGS_RX: 5,
+			unix.ETHTOOL_A_RINGS_TX: 8,
 		}},
 		{"ethtool_channels", groupChannels, map[uint16]int{
-			unix.ETHTOOL_A_CHANNELS_RX_MAX: 1, unix.ETHTOOL_A_CHANNELS_COMBINED_MAX: 4, unix.ETHTOOL_A_CHANNELS_RX_COUNT: 5,
+			unix.ETHTOOL_A_CHANNELS_RX_MAX: 1, unix.ETHTOOL_A_CHANNELS_COMBINED_MAX: 4,
+			unix.ETHTOOL_A_CHANNELS_RX_COUNT:       5,
 			unix.ETHTOOL_A_CHANNELS_COMBINED_COUNT: 8,
 		}},
 		{"ethtool_coalesce", groupCoalesce, map[uint16]int{
-			unix.ETHTOOL_A_COALESCE_RX_USECS: 1, unix.ETHTOOL_A_COALESCE_TX_MAX_FRAMES: 6, unix.ETHTOOL_A_COALESCE_STATS_BLOCK_USECS: 9,
-			unix.ETHTOOL_A_COALESCE_USE_ADAPTIVE_RX: 10, unix.ETHTOOL_A_COALESCE_PKT_RATE_LOW: 12, unix.ETHTOOL_A_COALESCE_PKT_RATE_HIGH: 17,
+			unix.ETHTOOL_A_COALESCE_RX_USECS: 1, unix.ETHTOOL_A_COALESCE_TX_MAX_FRAMES: 6,
+			unix.ETHTOOL_A_COALESCE_STATS_BLOCK_USECS: 9,
+			unix.ETHTOOL_A_COALESCE_USE_ADAPTIVE_RX:   10, unix.ETHTOOL_A_COALESCE_PKT_RATE_LOW: 12,
+			unix.ETHTOOL_A_COALESCE_PKT_RATE_HIGH:        17,
 			unix.ETHTOOL_A_COALESCE_RATE_SAMPLE_INTERVAL: 22,
 		}},
 		{"ethtool_pauseparam", groupPause, map[uint16]int{
@@ -66,9 +70,12 @@ func TestMoved(t *testing.T) {
 		{"as asked", map[uint16]uint32{1: 50}, map[uint16]uint32{1: 100}, map[uint16]uint32{1: 100}, nil},
 		{"rounded", map[uint16]uint32{1: 50}, map[uint16]uint32{1: 128}, map[uint16]uint32{1: 100}, nil},
 		{"swallowed", map[uint16]uint32{1: 50}, map[uint16]uint32{1: 50}, map[uint16]uint32{1: 100}, nl.ErrNotApplied},
-		{"another one moved", map[uint16]uint32{1: 50, 2: 7}, map[uint16]uint32{1: 50, 2: 8}, map[uint16]uint32{1: 100}, nl.ErrNotApplied},
-		{"one of two", map[uint16]uint32{1: 0, 2: 0}, map[uint16]uint32{1: 1, 2: 0}, map[uint16]uint32{1: 1, 2: 1}, nil},
-		{"set meanwhile by somebody else", map[uint16]uint32{1: 100}, map[uint16]uint32{1: 100}, map[uint16]uint32{1: 100}, nil},
+		{"another one moved", map[uint16]uint32{1: 50, 2: 7}, map[uint16]uint32{1: 50, 2: 8}, map[uint16]uint32{1: 100},
+			nl.ErrNotApplied},
+		{"one of two", map[uint16]uint32{1: 0, 2: 0}, map[uint16]uint32{1: 1, 2: 0},
+			map[uint16]uint32{1: 1, 2: 1}, nil},
+		{"set meanwhile by somebody else", map[uint16]uint32{1: 100}, map[uint16]uint32{1: 100},
+			map[uint16]uint32{1: 100}, nil},
 	} {
 		if err := moved(tc.before, tc.after, tc.want); !errors.Is(err, tc.err) {
 			t.Errorf("%s: %v, want %v", tc.name, err, tc.err)

@@ -57,7 +57,8 @@ func TestGuestAgreesAboutCards(t *testing.T) {
 			t.Errorf("pause of %s: %v here, %q there", model, err, out)
 		}
 		if ok {
-			same("pause", fmt.Sprint(onOff(p.Autoneg), onOff(p.Rx), onOff(p.Tx)), fmt.Sprint(nltest.Pairs(out)["Autonegotiate"], nltest.Pairs(out)["RX"], nltest.Pairs(out)["TX"]))
+			same("pause", fmt.Sprint(onOff(p.Autoneg), onOff(p.Rx), onOff(p.Tx)),
+				fmt.Sprint(nltest.Pairs(out)["Autonegotiate"], nltest.Pairs(out)["RX"], nltest.Pairs(out)["TX"]))
 		}
 		flags, err := c.PrivateFlags(name)
 		out, ok = nltest.OtherSays(t, "ethtool", "--show-priv-flags", name)
@@ -101,7 +102,8 @@ func agreeAboutSpeed(t *testing.T, c world, model, name string) (n int) {
 		said := nltest.Pairs(out)
 		theirs, _ := strconv.ParseFloat(strings.TrimSuffix(said["Speed"], "Mb/s"), 64) // 0 for "Unknown!"
 		if speed != theirs*1e6 || theirs != 0 && !strings.EqualFold(duplex, said["Duplex"]) {
-			t.Errorf("link of %s: %v bit/s %s, %v here, %s %s there", model, speed, duplex, err, said["Speed"], said["Duplex"])
+			t.Errorf("link of %s: %v bit/s %s, %v here, %s %s there", model, speed, duplex, err, said["Speed"],
+				said["Duplex"])
 		}
 		return 2
 	}

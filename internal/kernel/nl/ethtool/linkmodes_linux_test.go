@@ -20,7 +20,8 @@ func linkModesMessage(t testing.TB) []byte {
 	return nltest.Encoded(t, nil, func(ae *netlink.AttributeEncoder) {
 		nltest.Unknown(ae)
 		ae.Uint8(unix.ETHTOOL_A_LINKMODES_AUTONEG, 1)
-		ae.Nested(unix.ETHTOOL_A_LINKMODES_OURS, bitset([]string{"1000baseT/Full", "Autoneg", "10000baseT/Full"}, map[string]bool{"1000baseT/Full": true, "Autoneg": true}))
+		ae.Nested(unix.ETHTOOL_A_LINKMODES_OURS, bitset([]string{"1000baseT/Full", "Autoneg", "10000baseT/Full"},
+			map[string]bool{"1000baseT/Full": true, "Autoneg": true}))
 		ae.Nested(unix.ETHTOOL_A_LINKMODES_PEER, bitset([]string{"100baseT/Full", "1000baseT/Full"}, nil))
 		ae.Uint32(linkModesLanes, 1)
 	})
@@ -36,8 +37,9 @@ func permanentMessage(size uint32, address ...byte) []byte {
 func TestParseLinkModes(t *testing.T) {
 	got, err := parseLinkModes(linkModesMessage(t))
 	want := LinkModes{
-		Autoneg: true, Lanes: 1, Supported: []string{"10000baseT/Full", "1000baseT/Full", "Autoneg"}, Advertised: []string{"1000baseT/Full", "Autoneg"},
-		Partner: []string{"1000baseT/Full", "100baseT/Full"},
+		Autoneg: true, Lanes: 1, Supported: []string{"10000baseT/Full", "1000baseT/Full", "Autoneg"},
+		Advertised: []string{"1000baseT/Full", "Autoneg"},
+		Partner:    []string{"1000baseT/Full", "100baseT/Full"},
 	}
 	if diff := cmp.Diff(want, got); err != nil || diff != "" {
 		t.Errorf("%v (-want +got):\n%s", err, diff)
@@ -100,9 +102,11 @@ func TestNetnsModesAgreeWithEthtool(t *testing.T) {
 			return
 		}
 		base := func(mode string) bool { return strings.Contains(mode, "base") }
-		for heading, modes := range map[string][]string{"Supported link modes:": m.Supported, "Advertised link modes:": m.Advertised} {
+		for heading, modes := range map[string][]string{"Supported link modes:": m.Supported,
+			"Advertised link modes:": m.Advertised} {
 			ours := slices.DeleteFunc(slices.Clone(modes), func(mode string) bool { return !base(mode) })
-			theirs := slices.DeleteFunc(strings.Fields(section(out, heading)), func(mode string) bool { return !base(mode) })
+			theirs := slices.DeleteFunc(strings.Fields(section(out, heading)),
+				func(mode string) bool { return !base(mode) })
 			slices.Sort(theirs)
 			if !slices.Equal(ours, theirs) {
 				t.Errorf("%s of %s: %q here, %q there", heading, name, ours, theirs)
@@ -138,7 +142,8 @@ func TestNetnsDriverAgreesWithEthtool(t *testing.T) {
 			d, err := c.Driver(name)
 			nltest.Must(t, err)
 			said := nltest.Pairs(out)
-			for key, ours := range map[string]string{"driver": d.Driver, "version": d.Version, "firmware-version": d.Firmware, "bus-info": d.Bus} {
+			for key, ours := range map[string]string{"driver": d.Driver, "version": d.Version,
+				"firmware-version": d.Firmware, "bus-info": d.Bus} {
 				theirs := said[key]
 				if theirs == "N/A" {
 					theirs = ""

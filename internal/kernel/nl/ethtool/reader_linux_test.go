@@ -12,7 +12,8 @@ import (
 // A reader says what one question says, and follows a driver that has more counters than before.
 func TestNetnsStatisticsReader(t *testing.T) {
 	inNetNS(t, func(c world) {
-		if out, ok := nltest.OtherSays(t, "ip", "link", "add", "v0", "numtxqueues", "4", "numrxqueues", "4", "type", "veth", "peer", "name", "v1"); !ok {
+		if out, ok := nltest.OtherSays(t, "ip", "link", "add", "v0", "numtxqueues", "4", "numrxqueues", "4", "type",
+			"veth", "peer", "name", "v1"); !ok {
 			t.Fatal(out)
 		}
 		var r StatisticsReader

@@ -81,7 +81,8 @@ func parseRxfh(b []byte) (RSS, error) {
 	if int64(len(b)-sizeRxfh) < 4*entries+key {
 		return RSS{}, fmt.Errorf("rss: table of %d entries and key of %d bytes in %d", entries, key, len(b)-sizeRxfh)
 	}
-	return RSS{HashFunction: hashFunction(uint32(b[16])), KeyBytes: int(key), Indirection: table(b[sizeRxfh:][:4*entries])}, nil
+	return RSS{HashFunction: hashFunction(uint32(b[16])), KeyBytes: int(key),
+		Indirection: table(b[sizeRxfh:][:4*entries])}, nil
 }
 
 // parseRSS does not go through uint32s: a table of one entry would be taken for a number there.

@@ -138,7 +138,8 @@ var flowTypes = map[string]uint32{"tcp4": 1, "udp4": 2, "sctp4": 3, "tcp6": 5, "
 var hashLetters = []struct {
 	letter string
 	bit    uint64
-}{{"m", 1 << 1}, {"v", 1 << 2}, {"t", 1 << 3}, {"s", 1 << 4}, {"d", 1 << 5}, {"f", 1 << 6}, {"n", 1 << 7}, {"r", 1 << 31}}
+}{{"m", 1 << 1}, {"v", 1 << 2}, {"t", 1 << 3}, {"s", 1 << 4}, {"d", 1 << 5}, {"f", 1 << 6}, {"n", 1 << 7},
+	{"r", 1 << 31}}
 
 // sizeRxnfc is struct ethtool_rxnfc: u32 command, u32 flow type, u64 data, and a rule that is not
 // used here.

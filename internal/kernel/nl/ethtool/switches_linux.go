@@ -37,9 +37,10 @@ func (k kernel) setEEE(name string, on bool) error {
 	if err != nil || before.Enabled == on {
 		return err
 	}
-	_, err = k.ethtoolRequest(unix.ETHTOOL_MSG_EEE_SET, name, 0, netlink.Request|netlink.Acknowledge, func(ae *netlink.AttributeEncoder) {
-		ae.Uint8(unix.ETHTOOL_A_EEE_ENABLED, uint8(digit(on)))
-	})
+	_, err = k.ethtoolRequest(unix.ETHTOOL_MSG_EEE_SET, name, 0, netlink.Request|netlink.Acknowledge,
+		func(ae *netlink.AttributeEncoder) {
+			ae.Uint8(unix.ETHTOOL_A_EEE_ENABLED, uint8(digit(on)))
+		})
 	if err != nil {
 		return err
 	}
@@ -164,9 +165,10 @@ func (k kernel) setPrivateFlag(name, flag string, on bool) error {
 	case was == on:
 		return nil
 	}
-	_, err = k.ethtoolRequest(unix.ETHTOOL_MSG_PRIVFLAGS_SET, name, 0, netlink.Request|netlink.Acknowledge, func(ae *netlink.AttributeEncoder) {
-		oneBit(ae, unix.ETHTOOL_A_PRIVFLAGS_FLAGS, flag, on)
-	})
+	_, err = k.ethtoolRequest(unix.ETHTOOL_MSG_PRIVFLAGS_SET, name, 0, netlink.Request|netlink.Acknowledge,
+		func(ae *netlink.AttributeEncoder) {
+			oneBit(ae, unix.ETHTOOL_A_PRIVFLAGS_FLAGS, flag, on)
+		})
 	if err != nil {
 		return err
 	}

@@ -104,7 +104,8 @@ func TestNetnsErrors(t *testing.T) {
 			{"missing link, ethtool", nltest.Second(c.Features("nope")), fs.ErrNotExist, ""},
 			{"missing link, ioctl", nltest.Second(c.Statistics("nope")), fs.ErrNotExist, ""},
 		} {
-			if tc.err == nil || tc.is != nil && !errors.Is(tc.err, tc.is) || !strings.Contains(tc.err.Error(), tc.text) {
+			if tc.err == nil || tc.is != nil && !errors.Is(tc.err, tc.is) ||
+				!strings.Contains(tc.err.Error(), tc.text) {
 				t.Errorf("%s: %v; want %v with %q", tc.name, tc.err, tc.is, tc.text)
 			}
 			var e *nl.Error

@@ -55,10 +55,11 @@ func (k kernel) setFEC(name string, auto bool, modes []string) error {
 	if before.Auto == auto && slices.Equal(before.Modes, want) {
 		return nil
 	}
-	_, err = k.ethtoolRequest(unix.ETHTOOL_MSG_FEC_SET, name, 0, netlink.Request|netlink.Acknowledge, func(ae *netlink.AttributeEncoder) {
-		names(ae, fecModes, kernelNames)
-		ae.Uint8(fecAuto, uint8(digit(auto)))
-	})
+	_, err = k.ethtoolRequest(unix.ETHTOOL_MSG_FEC_SET, name, 0, netlink.Request|netlink.Acknowledge,
+		func(ae *netlink.AttributeEncoder) {
+			names(ae, fecModes, kernelNames)
+			ae.Uint8(fecAuto, uint8(digit(auto)))
+		})
 	if err != nil {
 		return err
 	}
@@ -109,7 +110,8 @@ func (k kernel) setLinkMode(name string, m LinkMode) error {
 	// The speed of a link that comes up is not known yet. A driver may make of a forced 1000/full
 	// what it comes to, a negotiation that offers nothing else: that is rounding, and for the
 	// caller to read.
-	if m.Autoneg == before.Autoneg && m.Autoneg && slices.Equal(after.Advertised, before.Advertised) || m.Autoneg != before.Autoneg && after.same(before) {
+	if m.Autoneg == before.Autoneg && m.Autoneg && slices.Equal(after.Advertised, before.Advertised) ||
+		m.Autoneg != before.Autoneg && after.same(before) {
 		return nl.ErrNotApplied
 	}
 	return nil
@@ -138,7 +140,8 @@ func (m LinkModes) request(want LinkMode) (func(*netlink.AttributeEncoder), erro
 	}
 	half := slices.Index([]string{"half", "full"}, want.Duplex)
 	if half < 0 || want.SpeedMegabits == 0 {
-		return nil, fmt.Errorf("forced mode of %d Mb/s, duplex %q: want a speed and half or full: %w", want.SpeedMegabits, want.Duplex, unix.EINVAL)
+		return nil, fmt.Errorf("forced mode of %d Mb/s, duplex %q: want a speed and half or full: %w",
+			want.SpeedMegabits, want.Duplex, unix.EINVAL)
 	}
 	return func(ae *netlink.AttributeEncoder) {
 		ae.Uint8(unix.ETHTOOL_A_LINKMODES_AUTONEG, 0)
@@ -236,9 +239,11 @@ func (k kernel) setTunable(name, which string, v uint32) error {
 // ringWords are the attributes of the rings message that are no lengths: rx-buf-len since 5.17,
 // cqe-size 5.18, tcp-data-split and tx-push 6.1, rx-push and tx-push-buf-len 6.4, hds-thresh 6.14.
 var ringWords = map[string]uint16{
-	"rx-buf-len": unix.ETHTOOL_A_RINGS_RX_BUF_LEN, "tcp-data-split": unix.ETHTOOL_A_RINGS_TCP_DATA_SPLIT, "cqe-size": unix.ETHTOOL_A_RINGS_CQE_SIZE,
-	"tx-push": unix.ETHTOOL_A_RINGS_TX_PUSH, "rx-push": unix.ETHTOOL_A_RINGS_RX_PUSH, "tx-push-buf-len": unix.ETHTOOL_A_RINGS_TX_PUSH_BUF_LEN,
-	"hds-thresh": unix.ETHTOOL_A_RINGS_HDS_THRESH,
+	"rx-buf-len": unix.ETHTOOL_A_RINGS_RX_BUF_LEN, "tcp-data-split": unix.ETHTOOL_A_RINGS_TCP_DATA_SPLIT,
+	"cqe-size": unix.ETHTOOL_A_RINGS_CQE_SIZE,
+	"tx-push":  unix.ETHTOOL_A_RINGS_TX_PUSH, "rx-push": unix.ETHTOOL_A_RINGS_RX_PUSH,
+	"tx-push-buf-len": unix.ETHTOOL_A_RINGS_TX_PUSH_BUF_LEN,
+	"hds-thresh":      unix.ETHTOOL_A_RINGS_HDS_THRESH,
 }
 
 // ringParameters has nothing to say on kernels that only have the ioctl, whose struct ends with the

@@ -36,8 +36,10 @@ func TestBitsetsComeBack(t *testing.T) {
 
 // A wished mode is checked against the card, and what is no speed is never asked about.
 func TestLinkModeRequests(t *testing.T) {
-	card := LinkModes{Autoneg: true, Supported: []string{"1000baseT/Full", "100baseT/Full", "Autoneg", "Pause", "TP"}, Advertised: []string{"100baseT/Full", "Pause", "TP"}}
-	if supported, offered := card.Speeds(); !slices.Equal(supported, []string{"1000baseT/Full", "100baseT/Full"}) || !slices.Equal(offered, []string{"100baseT/Full"}) {
+	card := LinkModes{Autoneg: true, Supported: []string{"1000baseT/Full", "100baseT/Full", "Autoneg", "Pause", "TP"},
+		Advertised: []string{"100baseT/Full", "Pause", "TP"}}
+	if supported, offered := card.Speeds(); !slices.Equal(supported, []string{"1000baseT/Full", "100baseT/Full"}) ||
+		!slices.Equal(offered, []string{"100baseT/Full"}) {
 		t.Errorf("speeds: %v, %v", supported, offered)
 	}
 	for _, c := range []struct {

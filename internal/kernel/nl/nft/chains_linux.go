@@ -103,8 +103,9 @@ func dump(c *netlink.Conn, kind uint16, family byte, filter []byte) ([]netlink.M
 	request := binary.BigEndian.AppendUint16([]byte{family, 0}, 0) // struct nfgenmsg
 	for range attempts {
 		messages, err := c.Execute(netlink.Message{
-			Header: netlink.Header{Type: netlink.HeaderType(unix.NFNL_SUBSYS_NFTABLES<<8 | kind), Flags: netlink.Request | netlink.Dump},
-			Data:   append(request, filter...),
+			Header: netlink.Header{Type: netlink.HeaderType(unix.NFNL_SUBSYS_NFTABLES<<8 | kind),
+				Flags: netlink.Request | netlink.Dump},
+			Data: append(request, filter...),
 		})
 		if errors.Is(err, unix.EINTR) {
 			continue
@@ -125,7 +126,8 @@ func dump(c *netlink.Conn, kind uint16, family byte, filter []byte) ([]netlink.M
 
 // unsupported gives the kernel's ways of saying that it has no nftables one name.
 func unsupported(err error) error {
-	if errors.Is(err, unix.EPROTONOSUPPORT) || errors.Is(err, unix.EAFNOSUPPORT) || errors.Is(err, unix.EOPNOTSUPP) || errors.Is(err, unix.EINVAL) {
+	if errors.Is(err, unix.EPROTONOSUPPORT) || errors.Is(err, unix.EAFNOSUPPORT) || errors.Is(err, unix.EOPNOTSUPP) ||
+		errors.Is(err, unix.EINVAL) {
 		return fmt.Errorf("%w: %w", errors.ErrUnsupported, err)
 	}
 	return err

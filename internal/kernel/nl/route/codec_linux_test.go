@@ -37,13 +37,15 @@ func routeMessage(t testing.TB, family byte, dst netip.Prefix, flags uint32) []b
 }
 
 func TestParseRoute(t *testing.T) {
-	raw, err := parseRawRoute(routeMessage(t, unix.AF_INET, netip.MustParsePrefix("10.0.0.0/8"), unix.RTNH_F_ONLINK|unix.RTNH_F_LINKDOWN))
+	raw, err := parseRawRoute(routeMessage(t, unix.AF_INET, netip.MustParsePrefix("10.0.0.0/8"),
+		unix.RTNH_F_ONLINK|unix.RTNH_F_LINKDOWN))
 	if err != nil {
 		t.Fatal(err)
 	}
 	got, ok := raw.route(map[int]string{4: "eth0"})
 	want := Route{
-		Destination: "10.0.0.0/8", Gateway: "fe80::1", Interface: "eth0", Priority: 100, Protocol: "dhcp", Window: 65535, Quickack: true,
+		Destination: "10.0.0.0/8", Gateway: "fe80::1", Interface: "eth0", Priority: 100, Protocol: "dhcp",
+		Window: 65535, Quickack: true,
 		Congestion: "bbr", Locked: []Metric{MetricMTULock},
 	}
 	if diff := cmp.Diff(want, got); !ok || diff != "" {
@@ -83,7 +85,8 @@ func TestCleanMultipath(t *testing.T) {
 
 func TestParseDestination(t *testing.T) {
 	for in, want := range map[string]string{
-		"default": "0.0.0.0/0", "0.0.0.0/0": "0.0.0.0/0", "::/0": "::/0", "10.1.2.3": "10.1.2.3/32", "10.1.2.3/8": "10.0.0.0/8", "fd00::1": "fd00::1/128",
+		"default": "0.0.0.0/0", "0.0.0.0/0": "0.0.0.0/0", "::/0": "::/0", "10.1.2.3": "10.1.2.3/32",
+		"10.1.2.3/8": "10.0.0.0/8", "fd00::1": "fd00::1/128",
 	} {
 		if got, err := parseDestination(in); err != nil || got.String() != want {
 			t.Errorf("%s: %v %v, want %s", in, got, err, want)

@@ -14,7 +14,8 @@ import (
 // Addresses to ask for lie inside the prefix, spread over it, and never name this host or a group.
 func TestProbes(t *testing.T) {
 	for _, s := range []string{
-		"0.0.0.0/0", "::/0", "10.0.0.0/8", "10.20.0.0/15", "192.0.2.0/24", "192.0.2.64/27", "192.0.2.1/32", "128.0.0.0/1", "2001:db8::/32", "2001:db8::1/128", "fd00::/7",
+		"0.0.0.0/0", "::/0", "10.0.0.0/8", "10.20.0.0/15", "192.0.2.0/24", "192.0.2.64/27", "192.0.2.1/32",
+		"128.0.0.0/1", "2001:db8::/32", "2001:db8::1/128", "fd00::/7",
 	} {
 		p := netip.MustParsePrefix(s).Masked()
 		all := probes(p)
@@ -57,11 +58,13 @@ func TestNetnsRouteLookup(t *testing.T) {
 			r.Window = 1000 + i
 			nltest.Must(t, c.routes.Add(r))
 			got, err := c.routes.Get(r.Destination)
-			if err != nil || got.Destination != r.Destination || got.Window != r.Window || got.Gateway != r.Gateway || got.Interface != "v0" {
+			if err != nil || got.Destination != r.Destination || got.Window != r.Window || got.Gateway != r.Gateway ||
+				got.Interface != "v0" {
 				t.Errorf("%s: %+v, %v", r.Destination, got, err)
 			}
 		}
-		for destination, hidden := range map[string]bool{"default": false, "::/0": false, "10.64.0.0/10": false, "172.16.0.0/12": true, "2001:db8::/32": false} {
+		for destination, hidden := range map[string]bool{"default": false, "::/0": false, "10.64.0.0/10": false,
+			"172.16.0.0/12": true, "2001:db8::/32": false} {
 			p, err := parseDestination(destination)
 			nltest.Must(t, err)
 			if _, ok := c.routes.k.probe(p); ok == hidden {

@@ -67,7 +67,8 @@ func parseNeighbourTable(data []byte) (t NeighbourTable, ok bool, err error) {
 				}
 				return binary.NativeEndian.Uint64(b[at:])
 			}
-			t.ResolutionsFailed, t.ForcedCollections, t.Fulls = counter(statsFailed), counter(statsForced), counter(statsFulls)
+			t.ResolutionsFailed, t.ForcedCollections, t.Fulls = counter(statsFailed), counter(statsForced),
+				counter(statsFulls)
 			ok = true
 		}
 	}

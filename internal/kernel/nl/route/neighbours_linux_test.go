@@ -35,7 +35,8 @@ func neighbourMessage(t testing.TB, figures int) []byte {
 }
 
 func TestParseNeighbourTable(t *testing.T) {
-	want := NeighbourTable{Name: "arp_cache", Entries: 77, Thresholds: [3]uint32{128, 512, 1024}, ResolutionsFailed: 103, ForcedCollections: 109, Fulls: 110}
+	want := NeighbourTable{Name: "arp_cache", Entries: 77, Thresholds: [3]uint32{128, 512, 1024},
+		ResolutionsFailed: 103, ForcedCollections: 109, Fulls: 110}
 	got, ok, err := parseNeighbourTable(neighbourMessage(t, 11))
 	if d := cmp.Diff(want, got); d != "" || !ok || err != nil {
 		t.Errorf("%v %v (-want +got):\n%s", ok, err, d)

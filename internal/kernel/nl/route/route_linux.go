@@ -240,7 +240,8 @@ func protocolName(p byte) string {
 // by itself. Local, broadcast and unreachable routes are other types than RTN_UNICAST and never
 // carry a flow of ours.
 func (r rawRoute) wanted() bool {
-	return r.table() == unix.RT_TABLE_MAIN && r.header[7] == unix.RTN_UNICAST && u32(r.header[8:])&unix.RTM_F_CLONED == 0
+	return r.table() == unix.RT_TABLE_MAIN && r.header[7] == unix.RTN_UNICAST &&
+		u32(r.header[8:])&unix.RTM_F_CLONED == 0
 }
 
 // rawRoutes dumps the routes that are wanted of some families.

@@ -25,10 +25,12 @@ func TestNetnsRoutes(t *testing.T) {
 		nltest.Must(t, c.AddAddress("v0", "10.9.0.1/24"))
 		nltest.Must(t, c.AddAddress("v0", "fd00:9::1/64"))
 		full := Route{
-			Destination: "10.20.0.0/16", Gateway: "10.9.0.2", Interface: "v0", Source: "10.9.0.1", Priority: 7, Protocol: "static",
-			Window: 65536, MTU: 1400, InitCwnd: 20, InitRwnd: 30, AdvMSS: 1300, Quickack: true, Congestion: "cubic",
+			Destination: "10.20.0.0/16", Gateway: "10.9.0.2", Interface: "v0", Source: "10.9.0.1", Priority: 7,
+			Protocol: "static",
+			Window:   65536, MTU: 1400, InitCwnd: 20, InitRwnd: 30, AdvMSS: 1300, Quickack: true, Congestion: "cubic",
 		}
-		six := Route{Destination: "fd00:20::/32", Gateway: "fd00:9::2", Interface: "v0", Priority: 1024, Protocol: "static", InitCwnd: 16}
+		six := Route{Destination: "fd00:20::/32", Gateway: "fd00:9::2", Interface: "v0", Priority: 1024,
+			Protocol: "static", InitCwnd: 16}
 		nltest.Must(t, c.routes.Add(full))
 		nltest.Must(t, c.routes.Add(six))
 		nltest.Must(t, c.routes.Add(Route{Destination: "default", Gateway: "10.9.0.2"}))
@@ -62,12 +64,14 @@ func TestNetnsRoutes(t *testing.T) {
 		if diff := cmp.Diff(full, r); diff != "" {
 			t.Errorf("route to 10.20.3.4 (-want +got):\n%s", diff)
 		}
-		if r, err := c.routes.To("fd00:9::5"); err != nil || r.Destination != "fd00:9::/64" || r.Interface != "v0" || r.Source != "fd00:9::1" {
+		if r, err := c.routes.To("fd00:9::5"); err != nil || r.Destination != "fd00:9::/64" || r.Interface != "v0" ||
+			r.Source != "fd00:9::1" {
 			t.Errorf("route to fd00:9::5: %+v %v", r, err)
 		}
 
 		// One metric is changed and cleared, everything else stays.
-		for m, value := range map[Metric]int{MetricWindow: 20000, MetricInitCwnd: 33, MetricInitRwnd: 44, MetricMTU: 1280, MetricAdvMSS: 900} {
+		for m, value := range map[Metric]int{MetricWindow: 20000, MetricInitCwnd: 33, MetricInitRwnd: 44,
+			MetricMTU: 1280, MetricAdvMSS: 900} {
 			for _, v := range []int{value, 0, full.Metric(m)} {
 				nltest.Must(t, c.routes.SetMetric(full.Destination, m, v))
 				if got := find(full.Destination).Metric(m); got != v {
@@ -82,7 +86,8 @@ func TestNetnsRoutes(t *testing.T) {
 		}
 		nltest.Must(t, c.routes.SetMetric("::/0", MetricInitCwnd, 40))
 		nltest.Must(t, c.routes.SetMetric("fd00:9::/64", MetricInitRwnd, 41)) // made by the kernel
-		if a, b := find("::/0"), find("fd00:9::/64"); a.InitCwnd != 40 || a.Gateway != "fd00:9::2" || b.InitRwnd != 41 || b.Protocol != "kernel" {
+		if a, b := find("::/0"), find("fd00:9::/64"); a.InitCwnd != 40 || a.Gateway != "fd00:9::2" ||
+			b.InitRwnd != 41 || b.Protocol != "kernel" {
 			t.Errorf("IPv6: %+v %+v", a, b)
 		}
 		// made by the kernel with a source address
@@ -97,7 +102,8 @@ func TestNetnsRoutes(t *testing.T) {
 		if diff := cmp.Diff(changed, find(full.Destination)); diff != "" {
 			t.Errorf("replaced (-want +got):\n%s", diff)
 		}
-		fresh := Route{Destination: "10.30.0.0/16", Gateway: "10.9.0.2", Interface: "v0", Protocol: "static", InitCwnd: 11}
+		fresh := Route{Destination: "10.30.0.0/16", Gateway: "10.9.0.2", Interface: "v0", Protocol: "static",
+			InitCwnd: 11}
 		nltest.Must(t, c.routes.Replace(fresh))
 		if diff := cmp.Diff(fresh, find(fresh.Destination)); diff != "" {
 			t.Errorf("made by replace (-want +got):\n%s", diff)
@@ -160,7 +166,8 @@ func TestNetnsRouteKeepsTheRest(t *testing.T) {
 			attrs []netlink.Attribute
 		}{
 			"locks and further metrics": {"10.40.0.0/16", []netlink.Attribute{
-				{Type: unix.RTA_GATEWAY, Data: []byte{10, 9, 0, 2}}, {Type: unix.RTA_METRICS | netlink.Nested, Data: odd},
+				{Type: unix.RTA_GATEWAY, Data: []byte{10, 9, 0, 2}},
+				{Type: unix.RTA_METRICS | netlink.Nested, Data: odd},
 			}},
 			"several next hops": {"10.41.0.0/16", []netlink.Attribute{
 				{Type: unix.RTA_MULTIPATH, Data: append(hop([]byte{10, 9, 0, 2}, 3), hop([]byte{10, 9, 0, 3}, 0)...)},
@@ -222,9 +229,11 @@ func TestNetnsErrors(t *testing.T) {
 				"set window of route 10.99.0.0/16: file does not exist: no such route in the main table",
 			},
 			{"bad destination", c.routes.Add(Route{Destination: "10.0.0/8"}), nil, "10.0.0/8"},
-			{"no such link", c.routes.Add(Route{Destination: "10.0.0.0/8", Interface: "nope"}), fs.ErrNotExist, "read link nope: no such device"},
+			{"no such link", c.routes.Add(Route{Destination: "10.0.0.0/8", Interface: "nope"}), fs.ErrNotExist,
+				"read link nope: no such device"},
 		} {
-			if tc.err == nil || tc.is != nil && !errors.Is(tc.err, tc.is) || !strings.Contains(tc.err.Error(), tc.text) {
+			if tc.err == nil || tc.is != nil && !errors.Is(tc.err, tc.is) ||
+				!strings.Contains(tc.err.Error(), tc.text) {
 				t.Errorf("%s: %v; want %v with %q", tc.name, tc.err, tc.is, tc.text)
 			}
 			var e *nl.Error

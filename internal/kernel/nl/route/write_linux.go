@@ -89,7 +89,8 @@ func probes(dst netip.Prefix) []netip.Addr {
 		if dst.Addr().Is4() {
 			return []netip.Addr{netip.AddrFrom4([4]byte{251, 89, 173, 37}), netip.AddrFrom4([4]byte{243, 201, 94, 11})}
 		}
-		return []netip.Addr{netip.AddrFrom16([16]byte{0x5a, 0x93, 0xc7, 15: 0x35}), netip.AddrFrom16([16]byte{0x47, 0x1e, 0x6b, 15: 0x99})}
+		return []netip.Addr{netip.AddrFrom16([16]byte{0x5a, 0x93, 0xc7, 15: 0x35}),
+			netip.AddrFrom16([16]byte{0x47, 0x1e, 0x6b, 15: 0x99})}
 	}
 	first := dst.Addr().AsSlice()
 	var out []netip.Addr
@@ -117,7 +118,8 @@ func kernelPriority(dst netip.Prefix, priority int) uint32 {
 
 // errAdvertised: the kernel keeps such a route by flags that netlink cannot set, so that a
 // replacement would stand beside the next refresh.
-var errAdvertised = fmt.Errorf("%w: the route comes from router advertisements and is renewed by the kernel", nl.ErrNotSupported)
+var errAdvertised = fmt.Errorf("%w: the route comes from router advertisements and is renewed by the kernel",
+	nl.ErrNotSupported)
 
 // sendable drops from a reported route what the kernel computes itself and does not take back.
 func (r rawRoute) sendable() (rawRoute, error) {
@@ -143,7 +145,8 @@ func (r rawRoute) sendable() (rawRoute, error) {
 	if out.uint32(rtaNextHopID) != 0 {
 		// A route over a nexthop object is reported with the object's content as well, and refused
 		// with both.
-		for _, a := range []uint16{unix.RTA_OIF, unix.RTA_GATEWAY, unix.RTA_VIA, unix.RTA_MULTIPATH, unix.RTA_ENCAP, unix.RTA_ENCAP_TYPE} {
+		for _, a := range []uint16{unix.RTA_OIF, unix.RTA_GATEWAY, unix.RTA_VIA, unix.RTA_MULTIPATH, unix.RTA_ENCAP,
+			unix.RTA_ENCAP_TYPE} {
 			out.set(a, nil)
 		}
 	}

@@ -36,7 +36,8 @@ func Each(q Query, visit func(*Socket) bool) error {
 	// ENOENT: nobody answers for this family and protocol; the others: the kernel, or a sandbox,
 	// has no such netlink.
 	case errors.Is(err, unix.ENOENT), errors.Is(err, unix.EPROTONOSUPPORT), errors.Is(err, unix.EAFNOSUPPORT):
-		return fmt.Errorf("list %s sockets: %w: the kernel has no sock_diag for them: %w", q.Protocol, errors.ErrUnsupported, err)
+		return fmt.Errorf("list %s sockets: %w: the kernel has no sock_diag for them: %w", q.Protocol,
+			errors.ErrUnsupported, err)
 	}
 	return fmt.Errorf("list %s sockets: %w", q.Protocol, err)
 }

@@ -47,7 +47,8 @@ func world(t *testing.T) {
 	// The first is made by hand, since package net has no say in the backlog.
 	fd := must[int](t)(unix.Socket(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0))
 	t.Cleanup(func() { _ = unix.Close(fd) })
-	if err := errors.Join(unix.Bind(fd, &unix.SockaddrInet4{Port: 5000, Addr: [4]byte{127, 0, 0, 1}}), unix.Listen(fd, 5)); err != nil {
+	if err := errors.Join(unix.Bind(fd, &unix.SockaddrInet4{Port: 5000, Addr: [4]byte{127, 0, 0, 1}}),
+		unix.Listen(fd, 5)); err != nil {
 		t.Fatal(err)
 	}
 	dial := func(network, address string) net.Conn {
@@ -99,7 +100,8 @@ func TestEach(t *testing.T) {
 		for _, s := range all(t, Query{Protocol: TCP, States: []State{Listen}}) {
 			listeners[s.Local.Port()] = s
 		}
-		if l := listeners[5000]; len(listeners) != 4 || l.ReceiveQueue != 2 || l.SendQueue != 5 || l.Remote.IsValid() || l.Info.Length != 0 {
+		if l := listeners[5000]; len(listeners) != 4 || l.ReceiveQueue != 2 || l.SendQueue != 5 || l.Remote.IsValid() ||
+			l.Info.Length != 0 {
 			t.Errorf("%d listeners, that with two waiting is %+v", len(listeners), l)
 		}
 		unread, unmapped := 0, 0
@@ -135,7 +137,8 @@ func TestEachEnds(t *testing.T) {
 	inNetNS(t, func() {
 		world(t)
 		n := 0
-		if err := Each(Query{Protocol: TCP, States: connections}, func(*Socket) bool { n++; return n < 3 }); err != nil || n != 3 {
+		if err := Each(Query{Protocol: TCP, States: connections},
+			func(*Socket) bool { n++; return n < 3 }); err != nil || n != 3 {
 			t.Errorf("%d sockets of three wanted: %v", n, err)
 		}
 		err := Each(Query{Protocol: UDP, States: connections, Limit: 1}, func(*Socket) bool { return true })
@@ -143,7 +146,8 @@ func TestEachEnds(t *testing.T) {
 			t.Errorf("no time: %v", err)
 		}
 		// Nothing answers for protocol 250.
-		if err := Each(Query{Protocol: 250, States: connections}, func(*Socket) bool { return true }); !errors.Is(err, errors.ErrUnsupported) || !errors.Is(err, unix.ENOENT) {
+		if err := Each(Query{Protocol: 250, States: connections}, func(*Socket) bool { return true }); !errors.Is(err,
+			errors.ErrUnsupported) || !errors.Is(err, unix.ENOENT) {
 			t.Errorf("an unknown protocol: %v", err)
 		}
 	})
@@ -233,16 +237,19 @@ func agree(t *testing.T, s Socket, line string) (n int) {
 		}
 	}
 	m := s.Memory
-	ours := fmt.Sprintf("(r%d,rb%d,t%d,tb%d,f%d,w%d,o%d,bl%d,d%d)", m.Receive, m.ReceiveLimit, m.Send, m.SendLimit, m.Forward, m.Queued, m.Option, m.Backlog, m.Drops)
+	ours := fmt.Sprintf("(r%d,rb%d,t%d,tb%d,f%d,w%d,o%d,bl%d,d%d)", m.Receive, m.ReceiveLimit, m.Send, m.SendLimit,
+		m.Forward, m.Queued, m.Option, m.Backlog, m.Drops)
 	same("memory", ours, word(line, "skmem:"))
 	n += 8
 	if s.Info.Length == 0 {
 		return n
 	}
 	for start, ours := range map[string]any{
-		"mss:": s.Info.SndMSSBytes, "rcvmss:": s.Info.RcvMSSBytes, "advmss:": s.Info.AdvMSSBytes, "pmtu:": s.Info.PMTUBytes, "cwnd:": s.Info.SndCwndPackets,
-		"bytes_sent:": s.Info.BytesSent, "bytes_acked:": s.Info.BytesAcked, "bytes_received:": s.Info.BytesReceived, "segs_out:": s.Info.SegsOut,
-		"segs_in:": s.Info.SegsIn, "rcv_space:": s.Info.RcvSpaceBytes, "snd_wnd:": s.Info.SndWndBytes,
+		"mss:": s.Info.SndMSSBytes, "rcvmss:": s.Info.RcvMSSBytes, "advmss:": s.Info.AdvMSSBytes,
+		"pmtu:": s.Info.PMTUBytes, "cwnd:": s.Info.SndCwndPackets,
+		"bytes_sent:": s.Info.BytesSent, "bytes_acked:": s.Info.BytesAcked, "bytes_received:": s.Info.BytesReceived,
+		"segs_out:": s.Info.SegsOut,
+		"segs_in:":  s.Info.SegsIn, "rcv_space:": s.Info.RcvSpaceBytes, "snd_wnd:": s.Info.SndWndBytes,
 		"wscale:": fmt.Sprintf("%d,%d", s.Info.SndWScale, s.Info.RcvWScale),
 	} {
 		if theirs := word(line, start); theirs != "" {
@@ -280,7 +287,8 @@ func FuzzCut(f *testing.F) {
 
 func BenchmarkEach(b *testing.B) {
 	for b.Loop() {
-		if err := Each(Query{Protocol: TCP, States: connections, TCPInfo: true}, func(*Socket) bool { return true }); err != nil {
+		if err := Each(Query{Protocol: TCP, States: connections, TCPInfo: true},
+			func(*Socket) bool { return true }); err != nil {
 			b.Fatal(err)
 		}
 	}

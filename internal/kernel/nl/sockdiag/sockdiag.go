@@ -174,7 +174,8 @@ func (s *Socket) decode(b []byte, known names) error {
 }
 
 func (m *Memory) decode(b []byte) {
-	for _, field := range []*uint32{&m.Receive, &m.ReceiveLimit, &m.Send, &m.SendLimit, &m.Forward, &m.Queued, &m.Option, &m.Backlog, &m.Drops} {
+	for _, field := range []*uint32{&m.Receive, &m.ReceiveLimit, &m.Send, &m.SendLimit, &m.Forward, &m.Queued,
+		&m.Option, &m.Backlog, &m.Drops} {
 		if len(b) < 4 {
 			return
 		}

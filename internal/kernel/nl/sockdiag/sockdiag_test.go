@@ -64,13 +64,19 @@ func TestDecode(t *testing.T) {
 		{"a listener without a peer", told(familyIPv4, Listen, four, none),
 			Socket{Cookie: 1<<32 | 7, State: Listen, Local: four, ReceiveQueue: 3, SendQueue: 4096}},
 		{"a connection with all that is known", told(familyIPv6, Established, six, mapped,
-			attribute(attrInfo, info), attribute(attrCongestion, []byte("bbr\x00")), attribute(attrMemory, numbers(1, 2, 3, 4, 5, 6, 7, 8, 9)), attribute(99, nil)),
-			Socket{Cookie: 1<<32 | 7, State: Established, Local: six, Remote: netip.MustParseAddrPort("198.51.100.9:5000"), ReceiveQueue: 3, SendQueue: 4096, Congestion: "bbr",
-				Info:   sys.TCPInfo{Length: 104, State: 1},
-				Memory: Memory{Receive: 1, ReceiveLimit: 2, Send: 3, SendLimit: 4, Forward: 5, Queued: 6, Option: 7, Backlog: 8, Drops: 9}}},
-		{"a kernel before 4.7, without drops", told(familyIPv4, Closed, four, none, attribute(attrMemory, numbers(1, 2, 3, 4, 5, 6, 7, 8))),
+			attribute(attrInfo, info), attribute(attrCongestion, []byte("bbr\x00")),
+			attribute(attrMemory, numbers(1, 2, 3, 4, 5, 6, 7, 8, 9)), attribute(99, nil)),
+			Socket{Cookie: 1<<32 | 7, State: Established, Local: six,
+				Remote: netip.MustParseAddrPort("198.51.100.9:5000"), ReceiveQueue: 3, SendQueue: 4096,
+				Congestion: "bbr",
+				Info:       sys.TCPInfo{Length: 104, State: 1},
+				Memory: Memory{Receive: 1, ReceiveLimit: 2, Send: 3, SendLimit: 4, Forward: 5, Queued: 6, Option: 7,
+					Backlog: 8, Drops: 9}}},
+		{"a kernel before 4.7, without drops",
+			told(familyIPv4, Closed, four, none, attribute(attrMemory, numbers(1, 2, 3, 4, 5, 6, 7, 8))),
 			Socket{Cookie: 1<<32 | 7, State: Closed, Local: four, ReceiveQueue: 3, SendQueue: 4096,
-				Memory: Memory{Receive: 1, ReceiveLimit: 2, Send: 3, SendLimit: 4, Forward: 5, Queued: 6, Option: 7, Backlog: 8}}},
+				Memory: Memory{Receive: 1, ReceiveLimit: 2, Send: 3, SendLimit: 4, Forward: 5, Queued: 6, Option: 7,
+					Backlog: 8}}},
 		{"an empty tcp_info", told(familyIPv4, Established, four, four, attribute(attrInfo, nil)),
 			Socket{Cookie: 1<<32 | 7, State: Established, Local: four, Remote: four, ReceiveQueue: 3, SendQueue: 4096}},
 	} {
@@ -95,7 +101,8 @@ func TestDecode(t *testing.T) {
 func TestDecodeIsFrugal(t *testing.T) {
 	addr := netip.MustParseAddrPort("[2001:db8::1]:443")
 	in := told(familyIPv6, Established, addr, addr,
-		attribute(attrInfo, make([]byte, sys.TCPInfoBytes)), attribute(attrCongestion, []byte("cubic\x00")), attribute(attrMemory, numbers(1, 2, 3, 4, 5, 6, 7, 8, 9)))
+		attribute(attrInfo, make([]byte, sys.TCPInfoBytes)), attribute(attrCongestion, []byte("cubic\x00")),
+		attribute(attrMemory, numbers(1, 2, 3, 4, 5, 6, 7, 8, 9)))
 	known := names{}
 	var s Socket
 	if n := testing.AllocsPerRun(100, func() { _ = s.decode(in, known) }); n > 0 {
@@ -115,7 +122,8 @@ func FuzzDecode(f *testing.F) {
 	addr := netip.MustParseAddrPort("[2001:db8::1]:443")
 	f.Add(told(familyIPv4, Listen, netip.MustParseAddrPort("192.0.2.1:80"), netip.AddrPort{}))
 	f.Add(told(familyIPv6, Established, addr, addr,
-		attribute(attrInfo, make([]byte, 120)), attribute(attrCongestion, []byte("cubic\x00")), attribute(attrMemory, numbers(1, 2, 3))))
+		attribute(attrInfo, make([]byte, 120)), attribute(attrCongestion, []byte("cubic\x00")),
+		attribute(attrMemory, numbers(1, 2, 3))))
 	f.Fuzz(func(t *testing.T, in []byte) {
 		var s Socket
 		if err := s.decode(in, names{}); err != nil && !errors.Is(err, errShort) {

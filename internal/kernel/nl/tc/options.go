@@ -118,12 +118,14 @@ func Whole(kind string, options []byte, name, value string) ([]byte, error) {
 	// Unknown attributes stay: what a later kernel tells of a discipline it also takes.
 	out := slices.DeleteFunc(all, func(a netlink.Attribute) bool {
 		off := len(a.Data) >= 4 && binary.NativeEndian.Uint32(a.Data) == 0
-		return kind == "fq" && a.Type == fqDefaultRate || kind == "cake" && (a.Type == cakePad || a.Type == cakeNAT && off)
+		return kind == "fq" && a.Type == fqDefaultRate || kind == "cake" &&
+			(a.Type == cakePad || a.Type == cakeNAT && off)
 	})
 	for i, a := range out {
 		for _, p := range kinds[kind] {
 			if p.typ == a.Type && (p.form == codel || p.form == never) && len(a.Data) >= 4 {
-				out[i] = netlink.Attribute{Type: a.Type, Data: u32(codelMicroseconds(binary.NativeEndian.Uint32(a.Data)))}
+				out[i] = netlink.Attribute{Type: a.Type,
+					Data: u32(codelMicroseconds(binary.NativeEndian.Uint32(a.Data)))}
 			}
 		}
 	}

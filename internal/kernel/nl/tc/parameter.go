@@ -85,7 +85,8 @@ var kinds = map[string][]parameter{
 	},
 	"cake": {
 		{name: "bandwidth", typ: 2, form: rate64, standard: "0"},
-		{name: "diffserv", typ: 3, form: word, standard: "diffserv3", words: []string{"diffserv3", "diffserv4", "diffserv8", "besteffort", "precedence"}},
+		{name: "diffserv", typ: 3, form: word, standard: "diffserv3",
+			words: []string{"diffserv3", "diffserv4", "diffserv8", "besteffort", "precedence"}},
 		{name: "atm", typ: 4, form: word, standard: "noatm", words: []string{"noatm", "atm", "ptm"}},
 		{name: "flowmode", typ: 5, form: word, standard: "triple-isolate", words: []string{
 			"flowblind", "srchost", "dsthost", "hosts", "flows", "dual-srchost", "dual-dsthost", "triple-isolate",
@@ -99,7 +100,8 @@ var kinds = map[string][]parameter{
 		{name: "wash", typ: 13, form: onOff, standard: "off"},
 		{name: "mpu", typ: 14, standard: "0"},
 		{name: "ingress", typ: 15, form: onOff, standard: "off"},
-		{name: "ack-filter", typ: 16, form: word, standard: "no-ack-filter", words: []string{"no-ack-filter", "ack-filter", "ack-filter-aggressive"}},
+		{name: "ack-filter", typ: 16, form: word, standard: "no-ack-filter",
+			words: []string{"no-ack-filter", "ack-filter", "ack-filter-aggressive"}},
 		{name: "split-gso", typ: 17, form: onOff, standard: "on"},
 		{name: "fwmark", typ: 18, standard: "0"},
 	},

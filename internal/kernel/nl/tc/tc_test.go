@@ -26,9 +26,11 @@ var recorded = []struct {
 		"08000800090000000800010088130000080002003200000008000300a00f000008000400204e000008000500000000000800070000e1f50508000b0048e80100" +
 			"080009003075000008000a00ff01000008000c00a00f000008000d00204e000008000e00404b4c0005000f0000000000",
 		map[string]string{
-			"limit": "5000", "flow_limit": "50", "quantum": "4000", "initial_quantum": "20000", "pacing": "off", "maxrate": "800000000", "buckets": "512",
-			"refill_delay": "30000", "orphan_mask": "511", "low_rate_threshold": "1000000", "ce_threshold": "4000", "timer_slack": "20000",
-			"horizon": "5000000", "horizon_drop": "off",
+			"limit": "5000", "flow_limit": "50", "quantum": "4000", "initial_quantum": "20000", "pacing": "off",
+			"maxrate": "800000000", "buckets": "512",
+			"refill_delay": "30000", "orphan_mask": "511", "low_rate_threshold": "1000000", "ce_threshold": "4000",
+			"timer_slack": "20000",
+			"horizon":     "5000000", "horizon_drop": "off",
 		},
 	},
 	{
@@ -36,7 +38,8 @@ var recorded = []struct {
 		"08000200e80300000800050000010000080006002c01000008000300f049020008000100581b0000080004000000000008000700d00700000800090000008000" +
 			"0800080020000000",
 		map[string]string{
-			"limit": "1000", "flows": "256", "target": "7000", "interval": "150000", "quantum": "300", "ecn": "off", "ce_threshold": "2000",
+			"limit": "1000", "flows": "256", "target": "7000", "interval": "150000", "quantum": "300", "ecn": "off",
+			"ce_threshold": "2000",
 			"memory_limit": "8388608", "drop_batch": "32",
 		},
 	},
@@ -47,9 +50,11 @@ var recorded = []struct {
 			"c4090000080009000100000008000a000000800008001200ff00000008000b000100000008000d0001000000080011000000000008000f000100000008001000" +
 			"01000000",
 		map[string]string{
-			"bandwidth": "95000000", "diffserv": "diffserv4", "atm": "atm", "flowmode": "dual-srchost", "overhead": "44", "rtt": "50000", "target": "2500",
-			"autorate-ingress": "on", "memlimit": "8388608", "nat": "on", "wash": "on", "mpu": "84", "ingress": "on", "ack-filter": "ack-filter",
-			"split-gso": "off", "fwmark": "255",
+			"bandwidth": "95000000", "diffserv": "diffserv4", "atm": "atm", "flowmode": "dual-srchost",
+			"overhead": "44", "rtt": "50000", "target": "2500",
+			"autorate-ingress": "on", "memlimit": "8388608", "nat": "on", "wash": "on", "mpu": "84", "ingress": "on",
+			"ack-filter": "ack-filter",
+			"split-gso":  "off", "fwmark": "255",
 		},
 	},
 	{
@@ -57,7 +62,8 @@ var recorded = []struct {
 		"0c0002000000000000000000080003000300000008000400000000000800050000000000080006000000000008000c0000000000080009000000000008000b00" +
 			"0000000008000d0000000000080011000100000008000f00000000000800100000000000",
 		map[string]string{
-			"bandwidth": "0", "diffserv": "besteffort", "atm": "noatm", "flowmode": "flowblind", "overhead": "raw", "autorate-ingress": "off", "nat": "off",
+			"bandwidth": "0", "diffserv": "besteffort", "atm": "noatm", "flowmode": "flowblind", "overhead": "raw",
+			"autorate-ingress": "off", "nat": "off",
 			"wash": "off", "split-gso": "on", "ingress": "off", "ack-filter": "no-ack-filter",
 		},
 	},
@@ -149,7 +155,8 @@ func TestCodelTimesComeBack(t *testing.T) {
 		}
 	}
 	if drifted > 200000/40 {
-		t.Errorf("%d of 200000 times read otherwise than they were written; only one of 42 has no number of units", drifted)
+		t.Errorf("%d of 200000 times read otherwise than they were written; only one of 42 has no number of units",
+			drifted)
 	}
 }
 
@@ -164,7 +171,8 @@ func TestWholeKeepsAll(t *testing.T) {
 		t.Fatal(err)
 	}
 	got := hex.EncodeToString(b)
-	if !strings.Contains(got, "10001100010000000200000003000000") || strings.Contains(got, "080006") || !strings.Contains(got, "0800010070170000") {
+	if !strings.Contains(got, "10001100010000000200000003000000") || strings.Contains(got, "080006") ||
+		!strings.Contains(got, "0800010070170000") {
 		t.Errorf("fq: %s", got)
 	}
 	// cake as a kernel without connection tracking tells it: nat off must not be sent, nor the
@@ -191,7 +199,8 @@ func TestWholeKeepsAll(t *testing.T) {
 
 // A discipline as the kernel makes it has nothing custom; one changed parameter is named.
 func TestCustom(t *testing.T) {
-	for kind, changed := range map[string][2]string{"fq": {"flow_limit", "50"}, "fq_codel": {"ecn", "off"}, "cake": {"bandwidth", "8000000"}} {
+	for kind, changed := range map[string][2]string{"fq": {"flow_limit", "50"}, "fq_codel": {"ecn", "off"},
+		"cake": {"bandwidth", "8000000"}} {
 		b, err := tc.Change(kind, changed[0], changed[1])
 		if err != nil {
 			t.Fatal(err)

@@ -26,7 +26,8 @@ var options = guest.Options{
 	CPUs:        2,
 	MemoryBytes: 768 << 20,
 	Cards: []guest.Card{
-		{Model: "e1000"}, {Model: "e1000-82545em"}, {Model: "e1000e"}, {Model: "virtio-net-pci,mq=on,vectors=6", Queues: 2}, {Model: "vmxnet3"},
+		{Model: "e1000"}, {Model: "e1000-82545em"}, {Model: "e1000e"},
+		{Model: "virtio-net-pci,mq=on,vectors=6", Queues: 2}, {Model: "vmxnet3"},
 		{Model: "usb-net"},
 	},
 	Modules: []string{
@@ -89,8 +90,9 @@ func run(t *testing.T, pattern, except string) {
 	var out bytes.Buffer
 	started := time.Now()
 	status, err := g.Run(ctx, guest.Command{
-		Args: []string{"/init", "-test.run", pattern, "-test.skip", except, "-test.v", "-test.count=1", "-test.parallel=2"},
-		Env:  []string{"LINERATE_REQUIRE=netns,peers"},
+		Args: []string{"/init", "-test.run", pattern, "-test.skip", except, "-test.v", "-test.count=1",
+			"-test.parallel=2"},
+		Env: []string{"LINERATE_REQUIRE=netns,peers"},
 	}, &out, nil)
 	if err != nil {
 		t.Fatalf("%v\n%s", err, &out)
@@ -166,7 +168,8 @@ func Interface(t testing.TB, model string) (name string) {
 // a VLAN has that of its card and no device.
 func find(t testing.TB, model string) (name string) {
 	t.Helper()
-	i := slices.IndexFunc(options.Cards, func(c guest.Card) bool { m, _, _ := strings.Cut(c.Model, ","); return m == model })
+	i := slices.IndexFunc(options.Cards,
+		func(c guest.Card) bool { m, _, _ := strings.Cut(c.Model, ","); return m == model })
 	if i < 0 {
 		t.Fatalf("the guest was made without a card %s", model)
 	}
