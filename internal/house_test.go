@@ -1,0 +1,351 @@
+package internal_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+const module = "github.com/linerate/linerate"
+
+// wing is one part of the house: a directory of internal, or a module of its own.
+type wing struct {
+	name string
+	what string // one line, for ARCHITECTURE.md
+}
+
+// wings is the house, from the ground up. A package imports its own wing and lower ones, never a
+// higher one. A directory that is not in this table fails the test: choose its place, and say why in
+// docs/design.
+var wings = []wing{
+	{"base", "units, statistics, files that survive power loss; knows nothing of networks or of linerate"},
+	{"kernel", "system calls, netlink, /proc and /sys as text and bytes; the only importer of netlink libraries"},
+	{"host", "the model of one host, its NICs and their ceilings, what watches and captures it, reports of it by others"},
+	{"change", "knobs, journal and guard, what persists and exports a change, old advice"},
+	{"wire", "the authenticated control channel between two hosts"},
+	{"traffic", "our own tests, one type each, and the engine that moves the bytes"},
+	{"dialect", "what other programs speak: iperf3, iperf, ttcp, nuttcp, sockperf, STAMP, ICMP echo"},
+	{"peer", "a host at the other end, the way to it, and the agent that answers what only root may read"},
+	{"diagnose", "evidence to findings: rules, muted symptoms, the verdict"},
+	{"experiment", "goal, design, trials, the whole loop of one tune"},
+	{"report", "every document as JSON, as text and as a page"},
+	{"top", "the live view"},
+	{"lab", "worlds to practise in: namespaces, emulated links, guests, scenarios, the matrix"},
+	{"cli", "one file per command: flags, one call, one document"},
+}
+
+// hub is the module of the hub. It stands above the report wing and knows neither the lab nor the
+// command line.
+const hub = "hub"
+
+var hubMayNotImport = []string{"top", "lab", "cli"}
+
+// strangers are rooms of one wing, or of several, that must not import each other: what they have in
+// common is joined above them.
+var strangers = [][]string{
+	{"internal/diagnose", "internal/experiment/tune", "internal/peer"}, // the loop joins them
+	{"internal/diagnose/cards", "internal/diagnose/flows", "internal/diagnose/processors", "internal/diagnose/tables"},
+	{"internal/dialect/iperf2", "internal/dialect/iperf3", "internal/dialect/nuttcp", "internal/dialect/sockperf",
+		"internal/dialect/stamp", "internal/dialect/ttcp", "internal/dialect/icmp"},
+	{"internal/report/text", "internal/report/page"},
+}
+
+// testOnly packages may be imported by tests alone.
+var testOnly = map[string]bool{
+	"internal":                      true,
+	"internal/base/testenv":         true,
+	"internal/cli/clitest":          true,
+	"internal/change/knob/knobtest": true,
+	"internal/lab/guest/guesttest":  true,
+	"internal/kernel/nl/nltest":     true,
+	"internal/report/reporttest":    true,
+	"internal/traffic/traffictest":  true,
+}
+
+// mayExec lists who may start other programs: our own binary as a world's host or as the guard, and
+// the user's ssh.
+var mayExec = map[string]bool{
+	"internal/lab":                   true, // hosts of a practice world are our own binary in namespaces
+	"internal/lab/guest":             true, // QEMU, and Debian's tools that bring a kernel
+	"internal/change/journal":        true, // the guard is our own binary outside the writer
+	"internal/change/journal/cgroup": true, // systemd is asked for a scope by its busctl
+	"internal/wire":                  true, // ssh:// targets go through the user's own ssh
+	"hub/internal/alert":             true, // a program of the user's own receives alerts
+	"dev/bench":                      true, // the other tools, and ours, as typed
+}
+
+// onlyIn holds imports that belong to few rooms, by the prefix of their paths.
+var onlyIn = map[string][]string{
+	"github.com/mdlayher/netlink":   {"internal/kernel/nl"},
+	"github.com/mdlayher/genetlink": {"internal/kernel/nl"},
+	"github.com/spf13/cobra":        {"internal/cli", "hub/internal/daemon"},
+	"charm.land":                    {"internal/top"},
+
+	// The hub alone has a database and a web server; see also TestTheProgramLinksNoServer.
+	"github.com/prometheus": {"hub/internal/record", "hub/internal/web/api"},
+	"net/http":              {"hub/internal"},
+
+	// Of no room: they call methods by name, so that the linker keeps every exported method of the
+	// program (1.9 MB).
+	"html/template": {},
+	"text/template": {},
+}
+
+var systems = []string{"linux", "freebsd", "illumos", "solaris", "windows"}
+
+type listed struct {
+	ImportPath string
+	GoFiles    []string
+	Dir        string
+	Imports    []string
+}
+
+// list returns the packages of the module in a directory.
+func list(t *testing.T, goos, dir string) []listed {
+	t.Helper()
+	cmd := exec.Command("go", "list", "-e", "-json=ImportPath,GoFiles,Dir,Imports", "./...")
+	cmd.Dir = dir
+	cmd.Env = append(os.Environ(), "GOOS="+goos, "GOARCH=amd64", "CGO_ENABLED=0")
+	var stderr bytes.Buffer
+	cmd.Stderr = &stderr
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatalf("go list for %s: %v\n%s", goos, err, stderr.String())
+	}
+	var all []listed
+	for dec := json.NewDecoder(bytes.NewReader(out)); ; {
+		var p listed
+		if err := dec.Decode(&p); errors.Is(err, io.EOF) {
+			return all
+		} else if err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, p)
+	}
+}
+
+// TestWings holds the direction of imports, once per operating system because build tags choose files.
+func TestWings(t *testing.T) {
+	for _, goos := range systems {
+		t.Run(goos, func(t *testing.T) {
+			t.Parallel()
+			for _, p := range append(list(t, goos, ".."), list(t, goos, "../hub")...) {
+				name := strings.TrimPrefix(p.ImportPath, module+"/")
+				if len(p.GoFiles) == 0 || testOnly[name] {
+					continue
+				}
+				for _, problem := range edges(name, p.Imports) {
+					t.Error(problem)
+				}
+			}
+		})
+	}
+}
+
+// place is where a package stands: the number of its wing, counted from the ground. The programs and
+// what serves development stand above all wings.
+func place(name string) (floor int, ok bool) {
+	switch first, _, _ := strings.Cut(name, "/"); first {
+	case hub, "cmd", "dev":
+		return len(wings), true
+	}
+	rest, _ := strings.CutPrefix(name, "internal/")
+	first, _, _ := strings.Cut(rest, "/")
+	floor = slices.IndexFunc(wings, func(w wing) bool { return w.name == first })
+	return floor, floor >= 0
+}
+
+// within reports whether a package is one of the rooms, or a room below one.
+func within(name string, rooms []string) bool {
+	return slices.ContainsFunc(rooms, func(room string) bool {
+		return name == room || strings.HasPrefix(name, room+"/")
+	})
+}
+
+// edges returns what is wrong with the imports of one package, a sentence each.
+func edges(name string, imports []string) []string {
+	floor, ok := place(name)
+	if !ok {
+		return []string{fmt.Sprintf("%s is in no wing: add its wing to the table in internal/house_test.go", name)}
+	}
+	var problems []string
+	for _, imp := range imports {
+		if imp == "os/exec" && !mayExec[name] {
+			problems = append(problems, fmt.Sprintf("%s imports os/exec: only %v may start programs", name, keys(mayExec)))
+		}
+		for prefix, rooms := range onlyIn {
+			if within(imp, []string{prefix}) && !within(name, rooms) {
+				problems = append(problems, fmt.Sprintf("%s imports %s: it belongs to %v", name, imp, rooms))
+			}
+		}
+		other, ours := strings.CutPrefix(imp, module+"/")
+		if !ours {
+			continue
+		}
+		if testOnly[other] {
+			problems = append(problems, fmt.Sprintf("%s imports %s, which is for tests alone", name, other))
+			continue
+		}
+		if above, known := place(other); known && above > floor {
+			problems = append(problems, fmt.Sprintf("%s imports %s: imports go down only", name, other))
+		}
+		if strings.HasPrefix(name, hub+"/") && slices.ContainsFunc(hubMayNotImport,
+			func(w string) bool { return within(other, []string{"internal/" + w}) }) {
+			problems = append(problems, fmt.Sprintf("%s imports %s: the hub knows none of %v", name, other, hubMayNotImport))
+		}
+		for _, group := range strangers {
+			if slices.Contains(group, name) && name != other && slices.Contains(group, other) {
+				problems = append(problems, fmt.Sprintf("%s imports %s: they are strangers", name, other))
+			}
+		}
+	}
+	return problems
+}
+
+// TestWingsCanFail shows that each rule bites.
+func TestWingsCanFail(t *testing.T) {
+	for _, c := range []struct{ name, imp, want string }{
+		{"internal/base/stats", module + "/internal/cli", "imports go down only"},
+		{"internal/host/watch", module + "/internal/traffic/engine", "imports go down only"},
+		{"internal/experiment/tune", module + "/internal/diagnose", "strangers"},
+		{"internal/dialect/iperf3", module + "/internal/dialect/iperf2", "strangers"},
+		{"internal/change/knob/live", "os/exec", "may start programs"},
+		{"internal/host", "github.com/mdlayher/netlink", "belongs to"},
+		{"internal/host", "github.com/mdlayher/netlink/nlenc", "belongs to"},
+		{"internal/report/page", "html/template", "belongs to"},
+		{"internal/change/journal", module + "/internal/change/knob/knobtest", "for tests alone"},
+		{"internal/base/runs", module + "/hub/internal/record", "imports go down only"},
+		{"hub/internal/record", module + "/internal/lab", "the hub knows none"},
+		{"internal/nowhere", "fmt", "is in no wing"},
+	} {
+		if got := edges(c.name, []string{c.imp}); len(got) != 1 || !strings.Contains(got[0], c.want) {
+			t.Errorf("edge %s → %s: got %q, want one problem with %q", c.name, c.imp, got, c.want)
+		}
+	}
+}
+
+// TestWingsAreFew keeps the first look at internal small, and every wing in use.
+func TestWingsAreFew(t *testing.T) {
+	const most = 14
+	if len(wings) > most {
+		t.Errorf("%d wings, want at most %d", len(wings), most)
+	}
+	for _, w := range wings {
+		if info, err := os.Stat(w.name); err != nil || !info.IsDir() {
+			t.Errorf("wing %s: %v", w.name, err)
+		}
+	}
+}
+
+// TestTheProgramLinksNoServer holds what the privileged program may not carry, by what it links and
+// not by what it imports itself: a dependency of a dependency counts. The hub is the counterpart,
+// so that the test cannot pass for want of names.
+func TestTheProgramLinksNoServer(t *testing.T) {
+	links := func(dir, program string) map[string]bool {
+		cmd := exec.Command("go", "list", "-deps", "./cmd/"+program)
+		cmd.Dir = dir
+		out, err := cmd.Output()
+		if err != nil {
+			t.Fatalf("go list of %s: %v", program, err)
+		}
+		all := make(map[string]bool)
+		for line := range strings.Lines(string(out)) {
+			all[strings.TrimSpace(line)] = true
+		}
+		return all
+	}
+	near, hub := links("..", "linerate"), links("../hub", "linerate-hub")
+	for _, name := range []string{"net/http", "github.com/prometheus/prometheus/tsdb"} {
+		if near[name] {
+			t.Errorf("cmd/linerate links %s", name)
+		}
+		if !hub[name] {
+			t.Errorf("hub/cmd/linerate-hub does not link %s: is it renamed?", name)
+		}
+	}
+}
+
+// TestPackageDocs asks every package for exactly one package comment, in doc.go (commands:
+// main.go).
+func TestPackageDocs(t *testing.T) {
+	for _, p := range append(list(t, "linux", ".."), list(t, "linux", "../hub")...) {
+		if len(p.GoFiles) == 0 {
+			continue
+		}
+		var with []string
+		for _, f := range p.GoFiles {
+			b, err := os.ReadFile(filepath.Join(p.Dir, f))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if hasPackageComment(b) {
+				with = append(with, f)
+			}
+		}
+		if len(with) != 1 || (with[0] != "doc.go" && with[0] != "main.go") {
+			t.Errorf("%s: package comment in %v, want it once, in doc.go", p.ImportPath, with)
+		}
+	}
+}
+
+func hasPackageComment(src []byte) bool {
+	previous := ""
+	for line := range strings.Lines(string(src)) {
+		line = strings.TrimRight(line, "\r\n")
+		if strings.HasPrefix(line, "package ") {
+			return (strings.HasPrefix(previous, "//") && !strings.HasPrefix(previous, "//go:")) ||
+				strings.HasSuffix(previous, "*/")
+		}
+		previous = line
+	}
+	return false
+}
+
+// TestFileSizes keeps every file readable in one sitting.
+func TestFileSizes(t *testing.T) {
+	const limit = 600
+	root, err := filepath.Abs("..")
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = filepath.WalkDir(root, func(path string, d os.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if d.IsDir() && strings.HasPrefix(d.Name(), ".") && path != root {
+			return filepath.SkipDir
+		}
+		if !strings.HasSuffix(path, ".go") {
+			return nil
+		}
+		b, err := os.ReadFile(path)
+		if err != nil {
+			return err
+		}
+		if n := bytes.Count(b, []byte("\n")); n > limit {
+			rel, _ := filepath.Rel(root, path)
+			t.Errorf("%s has %d lines, over %d: split it by idea", rel, n, limit)
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func keys(m map[string]bool) []string {
+	var k []string
+	for name := range m {
+		k = append(k, name)
+	}
+	slices.Sort(k)
+	return k
+}
