@@ -9,7 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/linerate/linerate/internal/diagnose"
+	"github.com/linerate/linerate/internal/diagnose/evidence"
 	"github.com/linerate/linerate/internal/host/watch"
 	"github.com/linerate/linerate/internal/report"
 	"github.com/linerate/linerate/internal/report/text"
@@ -110,7 +110,7 @@ func (f *diagnoseFlags) check(cmd *cobra.Command, args []string) error {
 	if err := f.load.check(); err != nil {
 		return err
 	}
-	if f.failOn != "" && severityRank(diagnose.Severity(f.failOn)) < 0 {
+	if f.failOn != "" && severityRank(evidence.Severity(f.failOn)) < 0 {
 		return usagef("--fail-on %q: not one of info, notice, warning, critical", f.failOn)
 	}
 	if err := cmp.Or(f.cpu.check(args), f.sent.check(cmd, args)); err != nil {
@@ -133,7 +133,7 @@ func (f *diagnoseFlags) check(cmd *cobra.Command, args []string) error {
 }
 
 func (a *app) explain(code string) error {
-	entry, ok := diagnose.Explain(diagnose.Code(code))
+	entry, ok := evidence.Explain(evidence.Code(code))
 	if !ok {
 		return usagef("no finding has the code %q; `linerate diagnose --explain healthy` shows the form", code)
 	}
@@ -142,17 +142,17 @@ func (a *app) explain(code string) error {
 }
 
 // Their order is that of severityRank.
-var severities = []diagnose.Severity{diagnose.Info, diagnose.Notice, diagnose.Warning, diagnose.Critical}
+var severities = []evidence.Severity{evidence.Info, evidence.Notice, evidence.Warning, evidence.Critical}
 
-func severityRank(s diagnose.Severity) int { return slices.Index(severities, s) }
+func severityRank(s evidence.Severity) int { return slices.Index(severities, s) }
 
 // failOnSeverity gives exit status 4 when a finding is bad enough; the document has said which.
-func failOnSeverity(failOn string, findings []diagnose.Finding) error {
+func failOnSeverity(failOn string, findings []evidence.Finding) error {
 	if failOn == "" {
 		return nil
 	}
 	for _, f := range findings {
-		if severityRank(f.Severity) >= severityRank(diagnose.Severity(failOn)) {
+		if severityRank(f.Severity) >= severityRank(evidence.Severity(failOn)) {
 			return statusError{status: exitFinding}
 		}
 	}

@@ -12,8 +12,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/linerate/linerate/internal/base/progress"
-	"github.com/linerate/linerate/internal/diagnose"
 	"github.com/linerate/linerate/internal/diagnose/casefile"
+	"github.com/linerate/linerate/internal/diagnose/evidence"
 	"github.com/linerate/linerate/internal/experiment/loop"
 	"github.com/linerate/linerate/internal/host/capture"
 	"github.com/linerate/linerate/internal/host/snapshot"
@@ -83,7 +83,7 @@ func (f *sentFlags) judge(ctx context.Context, a *app) (*loop.Verdict, error) {
 
 // keep writes the case beside its place and moves it there, so that a full disk leaves no half of
 // one, and nothing that is there is lost. It is for its owner alone until they send it.
-func (f *sentFlags) keep(c diagnose.Case, p *progress.Line) (err error) {
+func (f *sentFlags) keep(c evidence.Case, p *progress.Line) (err error) {
 	if f.save == "" {
 		return nil
 	}

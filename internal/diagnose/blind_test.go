@@ -15,7 +15,7 @@ import (
 )
 
 // fixtureCase is a copy of one recorded case, so that a test may take things away from it.
-func fixtureCase(t *testing.T, name string) diagnose.Case {
+func fixtureCase(t *testing.T, name string) evidence.Case {
 	t.Helper()
 	all, err := fixtures()
 	if err != nil {
@@ -25,7 +25,7 @@ func fixtureCase(t *testing.T, name string) diagnose.Case {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var c diagnose.Case
+	var c evidence.Case
 	if err := json.Unmarshal(b, &c); err != nil {
 		t.Fatal(err)
 	}
@@ -33,10 +33,10 @@ func fixtureCase(t *testing.T, name string) diagnose.Case {
 }
 
 // first is the first finding of a code; false: there is none.
-func first(v diagnose.Verdict, code diagnose.Code) (diagnose.Finding, bool) {
-	i := slices.IndexFunc(v.Findings, func(f diagnose.Finding) bool { return f.Code == code })
+func first(v diagnose.Verdict, code evidence.Code) (evidence.Finding, bool) {
+	i := slices.IndexFunc(v.Findings, func(f evidence.Finding) bool { return f.Code == code })
 	if i < 0 {
-		return diagnose.Finding{}, false
+		return evidence.Finding{}, false
 	}
 	return v.Findings[i], true
 }
@@ -109,7 +109,7 @@ func TestBlindWithoutPermission(t *testing.T) {
 		"eth0 rings: not permitted: ethtool rings: operation not permitted", // said twice, as two readings do
 		"eth0 pause: not supported: operation not supported", "a sentence of another kind",
 	}
-	c.Refused = map[diagnose.Probe]string{"ping": "icmp echo: permission denied", evidence.ProbeMTU: "no time"}
+	c.Refused = map[evidence.Probe]string{"ping": "icmp echo: permission denied", evidence.ProbeMTU: "no time"}
 	c.Runs = c.Runs[1:]
 	v := diagnose.Examine(c)
 	b := blindness(v, "eth0 rings, eth0 coalesce, eth1 rings and 1 more (near)")
@@ -132,7 +132,7 @@ func TestBlindOnAKernelWithoutCounters(t *testing.T) {
 		near := &host.Snapshot{Name: "old"}
 		span := &watch.Span{Seconds: 3, Counters: &host.Counters{Values: values}, Sockets: &watch.Sockets{}}
 		span.CPUs = []watch.CPU{{CPUTimes: host.CPUTimes{CPU: 0, Idle: 3}}}
-		return diagnose.Examine(diagnose.Case{Near: near,
+		return diagnose.Examine(evidence.Case{Near: near,
 			Watched: []evidence.Span{evidence.Watched("near", near, span)}})
 	}
 	all := map[string]uint64{
@@ -167,7 +167,7 @@ func TestBlindOnAKernelWithoutCounters(t *testing.T) {
 func TestEchoesAlone(t *testing.T) {
 	lost := 0.0
 	near := &host.Snapshot{Name: "near"}
-	c := diagnose.Case{Near: near, Refused: map[diagnose.Probe]string{"stream": "answers nothing but echo requests",
+	c := evidence.Case{Near: near, Refused: map[evidence.Probe]string{"stream": "answers nothing but echo requests",
 		"rr": "answers nothing but echo requests"}}
 	c.Runs = []traffic.Result{{Test: traffic.Ping, Method: "icmp echo", DurationSeconds: 1, LossRatio: &lost,
 		RTT: &traffic.Distribution{Count: 20, Min: 0.0001, P50: 0.0002, P99: 0.0004}}}
@@ -194,7 +194,7 @@ func TestSinceBootIsNoClaimAboutNow(t *testing.T) {
 	span := evidence.Watched("near", near,
 		&watch.Span{Seconds: 86400, Counters: &host.Counters{Values: map[string]uint64{"Tcp.InSegs": 1e6}}})
 	span.SinceBoot = true
-	v := diagnose.Examine(diagnose.Case{Near: near, Watched: []evidence.Span{span}})
+	v := diagnose.Examine(evidence.Case{Near: near, Watched: []evidence.Span{span}})
 	checkShape(t, v.Findings)
 	if f := v.Findings[0]; f.Code != evidence.Healthy || !strings.Contains(f.Title, "has counted since boot") ||
 		f.Confidence > 0.3 {

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/linerate/linerate/internal/diagnose"
+	"github.com/linerate/linerate/internal/diagnose/evidence"
 )
 
 // FuzzJudge: whatever two hosts report, the answer is not empty, most important first, and can be
@@ -23,7 +24,7 @@ func FuzzJudge(f *testing.F) {
 		f.Add(b, 1.0, 1.0)
 	}
 	f.Fuzz(func(t *testing.T, b []byte, rate, window float64) {
-		var c diagnose.Case
+		var c evidence.Case
 		if json.Unmarshal(b, &c) != nil || math.IsNaN(rate) || math.IsInf(rate, 0) || math.IsNaN(window) ||
 			math.IsInf(window, 0) {
 			return

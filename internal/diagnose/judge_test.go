@@ -16,6 +16,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/linerate/linerate/internal/diagnose"
+	"github.com/linerate/linerate/internal/diagnose/evidence"
 )
 
 var update = flag.Bool("update", false, "write golden files anew")
@@ -24,11 +25,11 @@ var update = flag.Bool("update", false, "write golden files anew")
 // same shape.
 type fixture struct {
 	Why    string          `json:"why"`             // what the case is, one sentence
-	Expect diagnose.Code   `json:"expect"`          // first finding
+	Expect evidence.Code   `json:"expect"`          // first finding
 	Where  string          `json:"where,omitempty"` // of the first finding
-	Then   []diagnose.Code `json:"then,omitempty"`  // the findings after it, in order; empty: not checked
-	Never  []diagnose.Code `json:"never,omitempty"` // look-alikes that must not fire
-	Case   diagnose.Case   `json:"case"`
+	Then   []evidence.Code `json:"then,omitempty"`  // the findings after it, in order; empty: not checked
+	Never  []evidence.Code `json:"never,omitempty"` // look-alikes that must not fire
+	Case   evidence.Case   `json:"case"`
 }
 
 // fixtures reads every case, by name.
@@ -68,7 +69,7 @@ func TestJudge(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			found := diagnose.Judge(f.Case)
 			checkShape(t, found)
-			var codes []diagnose.Code
+			var codes []evidence.Code
 			for _, x := range found {
 				codes = append(codes, x.Code)
 			}
@@ -105,13 +106,13 @@ var (
 )
 
 // checkShape holds what is promised of every finding.
-func checkShape(t *testing.T, found []diagnose.Finding) {
+func checkShape(t *testing.T, found []evidence.Finding) {
 	t.Helper()
 	if len(found) == 0 {
 		t.Fatal("no finding at all")
 	}
 	for _, f := range found {
-		if _, ok := diagnose.Explain(f.Code); !ok {
+		if _, ok := evidence.Explain(f.Code); !ok {
 			t.Errorf("%s is not in the registry", f.Code)
 		}
 		if f.Confidence <= 0 || f.Confidence >= 1 {

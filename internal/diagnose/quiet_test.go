@@ -190,7 +190,7 @@ func ordinaryHistory(h quietHost) *watch.Span {
 }
 
 // calm fails the test for every finding that says more than notice.
-func calm(t testing.TB, c diagnose.Case) {
+func calm(t testing.TB, c evidence.Case) {
 	t.Helper()
 	for _, x := range diagnose.Judge(c) {
 		if x.Severity == evidence.Warning || x.Severity == evidence.Critical {
@@ -199,10 +199,10 @@ func calm(t testing.TB, c diagnose.Case) {
 	}
 }
 
-func passive(h quietHost, span *watch.Span, sinceBoot bool) diagnose.Case {
+func passive(h quietHost, span *watch.Span, sinceBoot bool) evidence.Case {
 	w := evidence.Watched("near", h.snapshot, span)
 	w.SinceBoot = sinceBoot
-	return diagnose.Case{Near: h.snapshot, Watched: []evidence.Span{w}}
+	return evidence.Case{Near: h.snapshot, Watched: []evidence.Span{w}}
 }
 
 func TestQuietHosts(t *testing.T) {

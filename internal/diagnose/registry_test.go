@@ -23,10 +23,10 @@ func TestGeneratedPages(t *testing.T) {
 	want := []string{"README.md"}
 	var index strings.Builder
 	index.WriteString("# Findings\n\nEvery code that `linerate diagnose` may give, also from `linerate diagnose --explain CODE`. Codes never change meaning.\n\n| code | in short | rule |\n|---|---|---|\n")
-	for _, e := range diagnose.Registry() {
+	for _, e := range evidence.Registry() {
 		file := string(e.Code) + ".md"
 		want = append(want, file)
-		golden(t, filepath.Join(pages, file), []byte(diagnose.Page(e)))
+		golden(t, filepath.Join(pages, file), []byte(evidence.Page(e)))
 		rule := "yes"
 		if !e.Rule {
 			rule = "reserved"
@@ -48,12 +48,12 @@ func TestGeneratedPages(t *testing.T) {
 // TestRegistry holds the form of the registry: unique codes, whole sentences, and every code of a
 // rule explained in full.
 func TestRegistry(t *testing.T) {
-	rules := []diagnose.Code{evidence.LinkRateReached, evidence.MeasurementUnreliable, evidence.Healthy}
+	rules := []evidence.Code{evidence.LinkRateReached, evidence.MeasurementUnreliable, evidence.Healthy}
 	for _, r := range diagnose.Rules() {
 		rules = append(rules, r.Code)
 	}
-	seen := map[diagnose.Code]bool{}
-	for _, e := range diagnose.Registry() {
+	seen := map[evidence.Code]bool{}
+	for _, e := range evidence.Registry() {
 		if seen[e.Code] {
 			t.Errorf("%s is there twice", e.Code)
 		}
@@ -73,7 +73,7 @@ func TestRegistry(t *testing.T) {
 			t.Errorf("%s is not in the registry", code)
 		}
 	}
-	if _, ok := diagnose.Explain("no-such-code"); ok {
+	if _, ok := evidence.Explain("no-such-code"); ok {
 		t.Error("explained a code that does not exist")
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/linerate/linerate/internal/diagnose"
+	"github.com/linerate/linerate/internal/diagnose/evidence"
 	"github.com/linerate/linerate/internal/diagnose/processors"
 	"github.com/linerate/linerate/internal/traffic"
 )
@@ -16,8 +17,8 @@ import (
 type DiagnoseDocument struct {
 	Envelope
 	Target   string             `json:"target,omitempty"` // absent: this host alone
-	Limit    diagnose.Code      `json:"limit"`            // code of the first finding
-	Findings []diagnose.Finding `json:"findings"`
+	Limit    evidence.Code      `json:"limit"`            // code of the first finding
+	Findings []evidence.Finding `json:"findings"`
 	Blind    []diagnose.Blind   `json:"blind,omitempty"`   // what could not be seen; the confidence of the findings is lowered by it already
 	CPU      *processors.Triage `json:"cpu,omitempty"`     // where processor time went, where that was asked for
 	Watched  []Watched          `json:"watched,omitempty"` // the hosts that were looked at without a run
@@ -29,12 +30,12 @@ type DiagnoseDocument struct {
 // DiagnoseTest is one run that a verdict rests on.
 type DiagnoseTest struct {
 	traffic.Result
-	Probe diagnose.Probe `json:"probe,omitempty"` // that a rule asked for; absent: every verdict has this run
+	Probe evidence.Probe `json:"probe,omitempty"` // that a rule asked for; absent: every verdict has this run
 }
 
 // RefusedTest is a run that was wanted and could not be made.
 type RefusedTest struct {
-	Probe diagnose.Probe `json:"probe"`
+	Probe evidence.Probe `json:"probe"`
 	Why   string         `json:"why"`
 }
 
@@ -48,7 +49,7 @@ type Watched struct {
 
 // NewDiagnose makes a diagnose document of a case and what it came to. Findings are in order of
 // importance, as diagnose.Examine gives them.
-func NewDiagnose(e Envelope, target string, c diagnose.Case, findings []diagnose.Finding,
+func NewDiagnose(e Envelope, target string, c evidence.Case, findings []evidence.Finding,
 	blind []diagnose.Blind) *DiagnoseDocument {
 	d := &DiagnoseDocument{Envelope: e.of(SchemaDiagnose), Target: target, Findings: cleanFindings(findings),
 		Blind: slices.Clone(blind)}
@@ -62,7 +63,7 @@ func NewDiagnose(e Envelope, target string, c diagnose.Case, findings []diagnose
 		d.Tests = append(d.Tests, DiagnoseTest{Result: r})
 	}
 	// In the order in which they were run, which is that of asking.
-	probes := slices.SortedFunc(maps.Keys(c.Probes), func(a, b diagnose.Probe) int {
+	probes := slices.SortedFunc(maps.Keys(c.Probes), func(a, b evidence.Probe) int {
 		return c.Probes[a].StartTime.Compare(c.Probes[b].StartTime)
 	})
 	for _, p := range probes {

@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/linerate/linerate/internal/change/journal"
-	"github.com/linerate/linerate/internal/diagnose"
+	"github.com/linerate/linerate/internal/diagnose/evidence"
 	"github.com/linerate/linerate/internal/host"
 	"github.com/linerate/linerate/internal/host/ceiling"
 	"github.com/linerate/linerate/internal/traffic"
@@ -258,10 +258,10 @@ func positive(x float64) *float64 {
 //
 // encoding/json answers a NaN with an error for the whole document, and one odd number from a far
 // host must not cost the reader everything else.
-func cleanFindings(in []diagnose.Finding) []diagnose.Finding {
-	out := make([]diagnose.Finding, 0, len(in))
+func cleanFindings(in []evidence.Finding) []evidence.Finding {
+	out := make([]evidence.Finding, 0, len(in))
 	for _, f := range in {
-		f.Evidence = slices.DeleteFunc(slices.Clone(f.Evidence), func(e diagnose.Evidence) bool {
+		f.Evidence = slices.DeleteFunc(slices.Clone(f.Evidence), func(e evidence.Evidence) bool {
 			x, ok := e.Value.(float64)
 			return ok && known(x) == nil
 		})

@@ -7,7 +7,7 @@ import (
 	"github.com/linerate/linerate/internal/change/bootconf"
 	"github.com/linerate/linerate/internal/change/journal"
 	"github.com/linerate/linerate/internal/change/knob"
-	"github.com/linerate/linerate/internal/diagnose"
+	"github.com/linerate/linerate/internal/diagnose/evidence"
 	"github.com/linerate/linerate/internal/host"
 	"github.com/linerate/linerate/internal/host/ceiling"
 )
@@ -90,10 +90,10 @@ func NewKnobs(e Envelope, definitions []knob.Definition, now map[knob.ID][]KnobN
 // ExplainDocument is linerate.explain/1: one entry of the registry of findings.
 type ExplainDocument struct {
 	Envelope
-	diagnose.Entry
+	evidence.Entry
 }
 
 // NewExplain makes a document of one registry entry.
-func NewExplain(e Envelope, entry diagnose.Entry) *ExplainDocument {
+func NewExplain(e Envelope, entry evidence.Entry) *ExplainDocument {
 	return &ExplainDocument{Envelope: e.of(SchemaExplain), Entry: entry}
 }

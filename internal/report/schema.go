@@ -11,8 +11,8 @@ import (
 
 	"github.com/linerate/linerate/internal/change/advice"
 	"github.com/linerate/linerate/internal/change/journal"
-	"github.com/linerate/linerate/internal/diagnose"
 	"github.com/linerate/linerate/internal/diagnose/casefile"
+	"github.com/linerate/linerate/internal/diagnose/evidence"
 	"github.com/linerate/linerate/internal/experiment/tune"
 )
 
@@ -75,8 +75,8 @@ var documents = []struct {
 // A closed set is a promise: readers may switch over it without a default. Codes of findings are
 // not here, because new ones come with new rules.
 var enums = map[reflect.Type][]string{
-	reflect.TypeFor[diagnose.Severity](): {string(diagnose.Info), string(diagnose.Notice), string(diagnose.Warning),
-		string(diagnose.Critical)},
+	reflect.TypeFor[evidence.Severity](): {string(evidence.Info), string(evidence.Notice), string(evidence.Warning),
+		string(evidence.Critical)},
 	reflect.TypeFor[advice.Verdict](): {string(advice.Harmful), string(advice.Removed), string(advice.Ignored),
 		string(advice.NowDefault),
 		string(advice.StillRight), string(advice.Unknown)},

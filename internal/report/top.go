@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/linerate/linerate/internal/change/journal"
-	"github.com/linerate/linerate/internal/diagnose"
+	"github.com/linerate/linerate/internal/diagnose/evidence"
 )
 
 // SchemaTop is the document of the live view.
@@ -16,14 +16,14 @@ const SchemaTop = "linerate.top/1"
 type TopDocument struct {
 	Envelope
 	Readings []TopReading       `json:"readings"`                    // one for each interval, oldest first
-	Findings []diagnose.Finding `json:"findings,omitempty"`          // of the host by itself, without any load of ours; absent: it was not judged
+	Findings []evidence.Finding `json:"findings,omitempty"`          // of the host by itself, without any load of ours; absent: it was not judged
 	Changes  []journal.Change   `json:"changes"`                     // the latest of the journal, newest first
 	Warnings []string           `json:"warnings,omitempty"`          // what could not be read, one sentence each
 	Hidden   int                `json:"hidden_interfaces,omitempty"` // left out by a filter or a limit
 }
 
 // NewTop makes a document of the live view. Findings nil: nobody judged.
-func NewTop(e Envelope, readings []TopReading, findings []diagnose.Finding, changes []journal.Change,
+func NewTop(e Envelope, readings []TopReading, findings []evidence.Finding, changes []journal.Change,
 	warnings []string) *TopDocument {
 	d := &TopDocument{Envelope: e.of(SchemaTop), Readings: slices.Clone(readings), Changes: slices.Clone(changes),
 		Warnings: slices.Clone(warnings)}

@@ -6,7 +6,7 @@ import (
 
 	"github.com/linerate/linerate/internal/base/stats"
 	"github.com/linerate/linerate/internal/change/journal"
-	"github.com/linerate/linerate/internal/diagnose"
+	"github.com/linerate/linerate/internal/diagnose/evidence"
 	"github.com/linerate/linerate/internal/experiment/tune"
 )
 
@@ -20,7 +20,7 @@ type TuneDocument struct {
 	Unit     string             `json:"objective_unit"`     // of every objective: bits_per_second, transactions_per_second or packets_per_second
 	Baseline *Figure            `json:"baseline,omitempty"` // the original settings, in the pilot
 	After    *Figure            `json:"after,omitempty"`    // the kept set, in the last confirmation
-	Findings []diagnose.Finding `json:"findings"`           // the diagnosis before, most important first
+	Findings []evidence.Finding `json:"findings"`           // the diagnosis before, most important first
 	Plan     *TunePlan          `json:"plan,omitempty"`     // what it set out to do; absent: there was nothing to try
 	tune.Outcome
 	Changes []journal.Change `json:"changes"` // what the run left in force, as the journals of both hosts know it
@@ -49,7 +49,7 @@ type TuneRun struct {
 	ID       string // empty: not stored
 	Target   string
 	Goal     string             // throughput, latency or packets
-	Findings []diagnose.Finding // before
+	Findings []evidence.Finding // before
 	Outcome  *tune.Outcome      // nil: nothing was tried
 	Changes  []journal.Change   // of both hosts
 	Duration time.Duration

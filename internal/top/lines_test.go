@@ -15,7 +15,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/linerate/linerate/internal/change/journal"
-	"github.com/linerate/linerate/internal/diagnose"
+	"github.com/linerate/linerate/internal/diagnose/evidence"
 	"github.com/linerate/linerate/internal/report"
 	"github.com/linerate/linerate/internal/report/reporttest"
 	"github.com/linerate/linerate/internal/top"
@@ -161,7 +161,7 @@ func TestNothingCommandsTheTerminal(t *testing.T) {
 			r.Warnings, r.Drops[0].Place, r.Events[0].Text, r.Events[0].Interface = []string{name}, name, name, name
 			s.Reading(r)
 			s.Judged(top.Verdict{Time: r.Time,
-				Findings: []diagnose.Finding{{Code: "x", Title: name, Severity: diagnose.Warning}},
+				Findings: []evidence.Finding{{Code: "x", Title: name, Severity: evidence.Warning}},
 				Err:      fmt.Errorf("%s", name)})
 			s.Changed(top.Journal{Changes: []journal.Change{{ID: "1", To: "\x1b[2J", From: "1"}},
 				Err: fmt.Errorf("%s", name)})
@@ -239,9 +239,9 @@ func TestNeverTooLarge(t *testing.T) {
 		if rng.IntN(2) == 0 {
 			v := top.Verdict{Time: at}
 			for range rng.IntN(9) {
-				v.Findings = append(v.Findings, diagnose.Finding{Code: "some-code", Severity: diagnose.Warning,
+				v.Findings = append(v.Findings, evidence.Finding{Code: "some-code", Severity: evidence.Warning,
 					Title:  strings.Repeat(name()+" ", 9),
-					Remedy: diagnose.Remedy{Text: strings.Repeat(name()+" ", 30)}})
+					Remedy: evidence.Remedy{Text: strings.Repeat(name()+" ", 30)}})
 			}
 			s.Judged(v)
 			var changes []journal.Change

@@ -7,7 +7,7 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"github.com/linerate/linerate/internal/diagnose"
+	"github.com/linerate/linerate/internal/diagnose/evidence"
 	"github.com/linerate/linerate/internal/report"
 )
 
@@ -427,21 +427,21 @@ func (s *State) findingLines(width int, age string) []Line {
 	for _, f := range s.verdict.Findings {
 		lines = append(lines, s.finding(f))
 	}
-	if len(lines) == 2 && len(s.verdict.Findings) > 0 && s.verdict.Findings[0].Severity == diagnose.Info {
+	if len(lines) == 2 && len(s.verdict.Findings) > 0 && s.verdict.Findings[0].Severity == evidence.Info {
 		// One line that says little is put beside the head.
 		return []Line{append(head.add(0, "  "), lines[1][1:]...)}
 	}
 	return lines
 }
 
-func (s *State) finding(f diagnose.Finding) Line {
+func (s *State) finding(f evidence.Finding) Line {
 	mark, look := "  ", Look(0)
 	switch f.Severity {
-	case diagnose.Critical:
+	case evidence.Critical:
 		mark, look = "!!", worst
-	case diagnose.Warning:
+	case evidence.Warning:
 		mark, look = "! ", Bold|Yellow
-	case diagnose.Notice:
+	case evidence.Notice:
 		mark = "* "
 	}
 	return Line{{mark + " ", look}}.add(look|Bold, string(f.Code)).add(0, "  "+s.glyphs.inert(f.Title))

@@ -8,7 +8,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/linerate/linerate/internal/base/unit"
-	"github.com/linerate/linerate/internal/diagnose"
+	"github.com/linerate/linerate/internal/diagnose/evidence"
 	"github.com/linerate/linerate/internal/report"
 )
 
@@ -269,7 +269,7 @@ func (s *State) verdicts(width int) []Line {
 		lines = []Line{{{"FINDINGS", Bold}, {"  " + s.age() + ", of this host by itself", Dim}}}
 		for _, f := range s.verdict.Findings {
 			lines = append(lines, s.wrapped(s.finding(f), width, 3)...)
-			if f.Remedy.Text != "" && f.Severity != diagnose.Info {
+			if f.Remedy.Text != "" && f.Severity != evidence.Info {
 				lines = append(lines, s.wrapped(Line{{"   remedy: " + g.inert(f.Remedy.Text), Dim}}, width, 5)...)
 			}
 		}

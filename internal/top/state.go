@@ -7,7 +7,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/linerate/linerate/internal/change/journal"
-	"github.com/linerate/linerate/internal/diagnose"
+	"github.com/linerate/linerate/internal/diagnose/evidence"
 	"github.com/linerate/linerate/internal/report"
 )
 
@@ -29,7 +29,7 @@ const remembered = 120
 // Verdict is what was found on the host when it was last judged.
 type Verdict struct {
 	Time     time.Time // zero: not yet
-	Findings []diagnose.Finding
+	Findings []evidence.Finding
 	Err      error
 }
 

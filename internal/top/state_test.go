@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/linerate/linerate/internal/diagnose"
+	"github.com/linerate/linerate/internal/diagnose/evidence"
 	"github.com/linerate/linerate/internal/report"
 	"github.com/linerate/linerate/internal/report/reporttest"
 	"github.com/linerate/linerate/internal/top"
@@ -135,7 +135,7 @@ func TestVerdicts(t *testing.T) {
 		t.Error("a host that cannot be judged")
 	}
 	s.Judged(top.Verdict{Time: reporttest.Noon.Add(-30 * time.Second),
-		Findings: []diagnose.Finding{{Code: "crc-errors", Severity: diagnose.Critical, Title: "The cable is broken."}}})
+		Findings: []evidence.Finding{{Code: "crc-errors", Severity: evidence.Critical, Title: "The cable is broken."}}})
 	if !shows(s, "FINDINGS  30 s ago") || !shows(s, "!! crc-errors  The cable is broken.") {
 		t.Errorf("a verdict:\n%s", text(s.Lines(120, 40)))
 	}

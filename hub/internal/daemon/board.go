@@ -6,7 +6,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/linerate/linerate/internal/diagnose"
+	"github.com/linerate/linerate/internal/diagnose/evidence"
 	"github.com/linerate/linerate/internal/host/sample"
 )
 
@@ -14,7 +14,7 @@ import (
 type board struct {
 	mu       sync.RWMutex
 	sources  map[string]*latest
-	findings []diagnose.Finding
+	findings []evidence.Finding
 	judged   time.Time
 	problems map[string]string // of parts of the hub, one line each, by the part
 }
@@ -79,13 +79,13 @@ func (b *board) last(source string) *sample.Reading {
 	return nil
 }
 
-func (b *board) judge(at time.Time, findings []diagnose.Finding) {
+func (b *board) judge(at time.Time, findings []evidence.Finding) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.judged, b.findings = at, findings
 }
 
-func (b *board) verdict() (time.Time, []diagnose.Finding) {
+func (b *board) verdict() (time.Time, []evidence.Finding) {
 	b.mu.RLock()
 	defer b.mu.RUnlock()
 	return b.judged, b.findings

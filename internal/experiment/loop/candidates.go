@@ -9,7 +9,6 @@ import (
 	"strings"
 
 	"github.com/linerate/linerate/internal/change/knob"
-	"github.com/linerate/linerate/internal/diagnose"
 	"github.com/linerate/linerate/internal/diagnose/evidence"
 	"github.com/linerate/linerate/internal/experiment/tune"
 	"github.com/linerate/linerate/internal/host"
@@ -28,11 +27,11 @@ type target struct {
 // are made for that one. A notice proposes nothing, as it was not shown to cost anything: a trial
 // would cost minutes, and of many useless trials some pass by chance. Whoever names knobs has them
 // tried all the same.
-func candidatesOf(findings []diagnose.Finding, wanted func(knob.ID) bool) []tune.Candidate {
+func candidatesOf(findings []evidence.Finding, wanted func(knob.ID) bool) []tune.Candidate {
 	seen := map[target]bool{}
 	var all []tune.Candidate
 	for _, f := range findings {
-		if wanted == nil && f.Severity != diagnose.Warning && f.Severity != diagnose.Critical {
+		if wanted == nil && f.Severity != evidence.Warning && f.Severity != evidence.Critical {
 			continue
 		}
 		for _, s := range f.Remedy.Settings {

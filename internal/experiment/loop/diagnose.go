@@ -34,15 +34,15 @@ type Far interface {
 // The case is kept beside the findings: a document shows the runs, a tune takes its figures before
 // from them, and who does not believe the verdict can have the same case judged again.
 type Verdict struct {
-	diagnose.Case
-	Findings []diagnose.Finding // most important first; never empty
+	evidence.Case
+	Findings []evidence.Finding // most important first; never empty
 	Blind    []diagnose.Blind   // what could not be seen
 }
 
 // Limit is the most important finding.
 //
 // There always is one, because diagnose.Examine never answers with nothing.
-func (v *Verdict) Limit() diagnose.Finding { return v.Findings[0] }
+func (v *Verdict) Limit() evidence.Finding { return v.Findings[0] }
 
 // echoes tells whether the path answered pings.
 func (v *Verdict) echoes() bool {
@@ -196,7 +196,7 @@ func Diagnose(ctx context.Context, far Far, o DiagnoseOptions) (*Verdict, error)
 // length and not by a search, since how long a flow of this path needs is known as well.
 func (d *diagnosis) again(ctx context.Context) error {
 	d.v.Refused = maps.Clone(d.o.Known.Refused)
-	maps.DeleteFunc(d.v.Refused, func(p diagnose.Probe, _ string) bool { return p != runPing && p != runTransactions })
+	maps.DeleteFunc(d.v.Refused, func(p evidence.Probe, _ string) bool { return p != runPing && p != runTransactions })
 	for _, r := range d.o.Known.Runs {
 		if r.Test != traffic.Stream {
 			d.v.Runs = append(d.v.Runs, r)
@@ -264,12 +264,12 @@ func (d *diagnosis) load(ctx context.Context, spec traffic.Spec) error {
 	return d.probe(ctx, evidence.ProbeMTU)
 }
 
-// The runs that every verdict has beside the loaded one, as [diagnose.Case.Refused] names them
+// The runs that every verdict has beside the loaded one, as [evidence.Case.Refused] names them
 // where they could not be made.
 const (
-	runPing         diagnose.Probe = "ping"
-	runTransactions diagnose.Probe = "rr"
-	runStream       diagnose.Probe = "stream"
+	runPing         evidence.Probe = "ping"
+	runTransactions evidence.Probe = "rr"
+	runStream       evidence.Probe = "stream"
 )
 
 // diagnosis is one verdict under way.
@@ -284,7 +284,7 @@ type diagnosis struct {
 
 // light runs what sharpens a verdict and is not needed for one: a firewall that drops echoes is no
 // reason to stop, and no reason to keep silent about it.
-func (d *diagnosis) light(ctx context.Context, name diagnose.Probe, spec traffic.Spec) (made bool, err error) {
+func (d *diagnosis) light(ctx context.Context, name evidence.Probe, spec traffic.Spec) (made bool, err error) {
 	r, err := d.far.Run(ctx, spec, nil)
 	switch {
 	case err == nil:
@@ -301,11 +301,11 @@ func (d *diagnosis) light(ctx context.Context, name diagnose.Probe, spec traffic
 }
 
 // refuse notes why a run could not be made.
-func (d *diagnosis) refuse(name diagnose.Probe, why string) {
+func (d *diagnosis) refuse(name evidence.Probe, why string) {
 	// The mark of a test that makes no sense is for errors.Is; who reads it needs the reason alone.
 	why = strings.TrimPrefix(why, traffic.ErrBadSpec.Error()+": ")
 	if d.v.Refused == nil {
-		d.v.Refused = make(map[diagnose.Probe]string)
+		d.v.Refused = make(map[evidence.Probe]string)
 	}
 	d.v.Refused[name] = why
 }

@@ -12,7 +12,7 @@ import (
 
 	"github.com/linerate/linerate/internal/change/journal"
 	"github.com/linerate/linerate/internal/change/knob"
-	"github.com/linerate/linerate/internal/diagnose"
+	"github.com/linerate/linerate/internal/diagnose/evidence"
 	"github.com/linerate/linerate/internal/experiment/goal"
 	"github.com/linerate/linerate/internal/experiment/tune"
 	"github.com/linerate/linerate/internal/host"
@@ -101,19 +101,19 @@ func TestDisturbed(t *testing.T) {
 }
 
 func TestCandidatesOnceEachInOrder(t *testing.T) {
-	rmem := diagnose.Candidate{Knob: "sysctl:net.ipv4.tcp_rmem", Side: "far", Levels: []knob.Value{"1 2 3"},
+	rmem := evidence.Candidate{Knob: "sysctl:net.ipv4.tcp_rmem", Side: "far", Levels: []knob.Value{"1 2 3"},
 		Why: "first"}
 	again := rmem
 	again.Why = "second"
-	wmem := diagnose.Candidate{Knob: "sysctl:net.ipv4.tcp_wmem", Side: "near"}
+	wmem := evidence.Candidate{Knob: "sysctl:net.ipv4.tcp_wmem", Side: "near"}
 	near := rmem
 	near.Side = "near"
-	seen := diagnose.Candidate{Knob: "sysctl:net.core.netdev_budget", Side: "near", Levels: []knob.Value{"600"},
+	seen := evidence.Candidate{Knob: "sysctl:net.core.netdev_budget", Side: "near", Levels: []knob.Value{"600"},
 		Why: "seen, and not shown to cost anything"}
-	findings := []diagnose.Finding{
-		{Severity: diagnose.Critical, Remedy: diagnose.Remedy{Settings: []diagnose.Candidate{rmem, wmem}}},
-		{Severity: diagnose.Warning, Remedy: diagnose.Remedy{Settings: []diagnose.Candidate{again, near}}},
-		{Severity: diagnose.Notice, Remedy: diagnose.Remedy{Settings: []diagnose.Candidate{seen}}},
+	findings := []evidence.Finding{
+		{Severity: evidence.Critical, Remedy: evidence.Remedy{Settings: []evidence.Candidate{rmem, wmem}}},
+		{Severity: evidence.Warning, Remedy: evidence.Remedy{Settings: []evidence.Candidate{again, near}}},
+		{Severity: evidence.Notice, Remedy: evidence.Remedy{Settings: []evidence.Candidate{seen}}},
 	}
 	var got []string
 	for _, c := range candidatesOf(findings, nil) {
@@ -135,7 +135,7 @@ func TestCandidatesOnceEachInOrder(t *testing.T) {
 
 func TestSegmentLengthsFollowTheRoundTrip(t *testing.T) {
 	at := func(rtt float64) *Verdict {
-		return &Verdict{Case: diagnose.Case{
+		return &Verdict{Case: evidence.Case{
 			Runs: []traffic.Result{{Test: traffic.Ping, RTT: &traffic.Distribution{P50: rtt}}}}}
 	}
 	for _, c := range []struct {
@@ -150,7 +150,7 @@ func TestSegmentLengthsFollowTheRoundTrip(t *testing.T) {
 			t.Errorf("round trip %v s: warm-up %v, segment %v; want %v, %v", c.rtt, w, s, c.warmUp, c.segment)
 		}
 	}
-	noPing := &Verdict{Case: diagnose.Case{Runs: []traffic.Result{*streamResult(nil)}}}
+	noPing := &Verdict{Case: evidence.Case{Runs: []traffic.Result{*streamResult(nil)}}}
 	if got := roundTrip(noPing); got != 20*time.Millisecond {
 		t.Errorf("without a ping the round trip is %v, want the stream's least, 20ms", got)
 	}
@@ -188,8 +188,8 @@ func TestSegmentsFitTheBudget(t *testing.T) {
 
 func TestNothingToTune(t *testing.T) {
 	v := &Verdict{
-		Case:     diagnose.Case{Runs: []traffic.Result{*streamResult(nil)}},
-		Findings: []diagnose.Finding{{Code: "link-rate-reached", Title: "the path delivers a steady 94 Mb/s"}},
+		Case:     evidence.Case{Runs: []traffic.Result{*streamResult(nil)}},
+		Findings: []evidence.Finding{{Code: "link-rate-reached", Title: "the path delivers a steady 94 Mb/s"}},
 	}
 	o := nothingToTune(v, goal.Throughput)
 	if o.State != tune.StateUndone || len(o.Kept) != 0 || o.Baseline.Objective != 8e8 ||

@@ -6,7 +6,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/linerate/linerate/internal/diagnose"
 	"github.com/linerate/linerate/internal/diagnose/evidence"
 	"github.com/linerate/linerate/internal/experiment/goal"
 	"github.com/linerate/linerate/internal/experiment/tune"
@@ -41,20 +40,20 @@ func TestGuardsFor(t *testing.T) {
 }
 
 // path is a verdict on a path of 20 ms with links of 1 Gb/s, at a rate.
-func path(rate float64, codes ...diagnose.Code) *Verdict {
+func path(rate float64, codes ...evidence.Code) *Verdict {
 	near := &host.Snapshot{Name: "near",
 		Interfaces: []host.Interface{{Name: "eth0", Driver: "ixgbe", SpeedBitsPerSec: 1e9,
 			Addresses: []string{"192.0.2.1/24"}}}}
 	far := &host.Snapshot{Name: "far",
 		Interfaces: []host.Interface{{Name: "eth1", Driver: "ixgbe", SpeedBitsPerSec: 1e9,
 			Addresses: []string{"192.0.2.2/24"}}}}
-	v := &Verdict{Case: diagnose.Case{Near: near, Far: far, NearAddress: "192.0.2.1", FarAddress: "192.0.2.2",
+	v := &Verdict{Case: evidence.Case{Near: near, Far: far, NearAddress: "192.0.2.1", FarAddress: "192.0.2.2",
 		Runs: []traffic.Result{
 			{Test: traffic.Ping, RTT: &traffic.Distribution{Min: 0.020, P50: 0.0201}},
 			*streamResult(func(r *traffic.Result) { r.ThroughputBitsPerSec = rate }),
 		}}}
 	for _, c := range codes {
-		v.Findings = append(v.Findings, diagnose.Finding{Code: c, Severity: diagnose.Warning})
+		v.Findings = append(v.Findings, evidence.Finding{Code: c, Severity: evidence.Warning})
 	}
 	return v
 }

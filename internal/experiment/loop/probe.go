@@ -50,7 +50,7 @@ func (d *diagnosis) examine(ctx context.Context) error {
 
 // probe runs one probe. One that does not fit into what is left of the time, or that fails, is
 // refused with the reason; the error is ctx's alone.
-func (d *diagnosis) probe(ctx context.Context, p diagnose.Probe) error {
+func (d *diagnosis) probe(ctx context.Context, p evidence.Probe) error {
 	spec, why, err := d.specOf(p)
 	if err != nil {
 		d.refuse(p, err.Error())
@@ -70,7 +70,7 @@ func (d *diagnosis) probe(ctx context.Context, p diagnose.Probe) error {
 	switch {
 	case err == nil:
 		if d.v.Probes == nil {
-			d.v.Probes = make(map[diagnose.Probe]traffic.Result)
+			d.v.Probes = make(map[evidence.Probe]traffic.Result)
 		}
 		d.v.Probes[p] = *r
 	case ctx.Err() != nil:
@@ -86,7 +86,7 @@ func (d *diagnosis) probe(ctx context.Context, p diagnose.Probe) error {
 // specOf says what a probe runs and, in words for somebody who waits, why.
 //
 // All go the way of the slowest flow, because that is the one that is asked about.
-func (d *diagnosis) specOf(p diagnose.Probe) (spec traffic.Spec, why string, err error) {
+func (d *diagnosis) specOf(p evidence.Probe) (spec traffic.Spec, why string, err error) {
 	stream := d.stream()
 	stream.Duration, stream.WarmUp = probeDuration, d.warmUp()
 	var rate float64

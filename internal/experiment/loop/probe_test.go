@@ -10,7 +10,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/linerate/linerate/internal/diagnose"
 	"github.com/linerate/linerate/internal/diagnose/evidence"
 	"github.com/linerate/linerate/internal/host"
 	"github.com/linerate/linerate/internal/traffic"
@@ -22,7 +21,7 @@ func underWay(far Far) *diagnosis {
 	o.defaults()
 	loaded := streamResult(func(r *traffic.Result) { r.Direction = traffic.Down })
 	return &diagnosis{far: far, o: o, until: time.Now().Add(5 * time.Second),
-		v: &Verdict{Case: diagnose.Case{Runs: []traffic.Result{*loaded}}}}
+		v: &Verdict{Case: evidence.Case{Runs: []traffic.Result{*loaded}}}}
 }
 
 func TestProbesAreTestsThatThereAre(t *testing.T) {

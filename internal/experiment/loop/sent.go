@@ -8,7 +8,6 @@ import (
 	"io"
 	"os"
 
-	"github.com/linerate/linerate/internal/diagnose"
 	"github.com/linerate/linerate/internal/diagnose/casefile"
 	"github.com/linerate/linerate/internal/diagnose/evidence"
 	"github.com/linerate/linerate/internal/host/snapshot"
@@ -55,13 +54,13 @@ func Sent(ctx context.Context, in io.Reader, names ...string) (*Verdict, error) 
 	host.Warnings = append(host.Warnings, span.Warnings...)
 	watched := evidence.Watched("near", host, span)
 	watched.SinceBoot = sinceBoot
-	v := &Verdict{Case: diagnose.Case{Near: host, Watched: []evidence.Span{watched}}}
+	v := &Verdict{Case: evidence.Case{Near: host, Watched: []evidence.Span{watched}}}
 	v.judge()
 	return v, nil
 }
 
 // open reads one file: a case, or a host at one moment.
-func open(ctx context.Context, in io.Reader, name string) (*snapshot.Moment, *diagnose.Case, error) {
+func open(ctx context.Context, in io.Reader, name string) (*snapshot.Moment, *evidence.Case, error) {
 	if name != "-" {
 		if info, err := os.Stat(name); err == nil && info.IsDir() {
 			f, err := snapshot.Open(ctx, name)

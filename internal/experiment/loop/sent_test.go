@@ -72,8 +72,8 @@ func TestSentTwoMoments(t *testing.T) {
 
 func TestSentCase(t *testing.T) {
 	near := &host.Snapshot{Name: "near", OS: "linux"}
-	c := diagnose.Case{Near: near, Runs: []traffic.Result{*streamResult(nil)},
-		Refused: map[diagnose.Probe]string{evidence.ProbeMTU: "no time"}}
+	c := evidence.Case{Near: near, Runs: []traffic.Result{*streamResult(nil)},
+		Refused: map[evidence.Probe]string{evidence.ProbeMTU: "no time"}}
 	var b bytes.Buffer
 	if err := casefile.Write(&b, "v1", c); err != nil {
 		t.Fatal(err)

@@ -39,7 +39,7 @@ func Watch(ctx context.Context, o WatchOptions) (*Verdict, error) {
 	// What could not be watched is as good as what could not be read: both leave a gap in the
 	// verdict.
 	near.Warnings = append(near.Warnings, span.Warnings...)
-	v := &Verdict{Case: diagnose.Case{Near: near, Watched: []evidence.Span{evidence.Watched("near", near, span)}}}
+	v := &Verdict{Case: evidence.Case{Near: near, Watched: []evidence.Span{evidence.Watched("near", near, span)}}}
 	v.judge()
 	return v, nil
 }

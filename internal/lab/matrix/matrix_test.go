@@ -12,7 +12,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/linerate/linerate/internal/diagnose"
 	"github.com/linerate/linerate/internal/diagnose/evidence"
 	"github.com/linerate/linerate/internal/lab/scenario"
 	"github.com/linerate/linerate/internal/report"
@@ -152,7 +151,7 @@ func TestScenariosNameFindings(t *testing.T) {
 		}
 		seen[s.Name] = true
 		for _, code := range slices.Concat([]string{s.Expect.Finding}, s.Expect.Also, s.Expect.Both) {
-			if _, ok := diagnose.Explain(evidence.Code(code)); !ok {
+			if _, ok := evidence.Explain(evidence.Code(code)); !ok {
 				t.Errorf("%s: no finding has the code %q", s.Name, code)
 			}
 		}

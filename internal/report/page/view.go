@@ -6,7 +6,7 @@ import (
 	"strings"
 
 	"github.com/linerate/linerate/internal/base/unit"
-	"github.com/linerate/linerate/internal/diagnose"
+	"github.com/linerate/linerate/internal/diagnose/evidence"
 	"github.com/linerate/linerate/internal/experiment/tune"
 	"github.com/linerate/linerate/internal/report"
 	"github.com/linerate/linerate/internal/report/words"
@@ -177,7 +177,7 @@ func rows(d *report.TuneDocument) []row {
 }
 
 // viewFinding puts a finding into words.
-func viewFinding(f diagnose.Finding) findingView {
+func viewFinding(f evidence.Finding) findingView {
 	v := findingView{
 		Code: string(f.Code), Title: f.Title, Where: f.Where, Sure: fmt.Sprintf("%.0f %% sure", 100*f.Confidence),
 		Class: string(f.Severity), Rejected: f.Rejected, Remedy: f.Remedy.Text,

@@ -1,7 +1,6 @@
 package reporttest
 
 import (
-	"github.com/linerate/linerate/internal/diagnose"
 	"github.com/linerate/linerate/internal/diagnose/evidence"
 	"github.com/linerate/linerate/internal/diagnose/processors"
 	"github.com/linerate/linerate/internal/host"
@@ -29,7 +28,7 @@ func triage() *report.DiagnoseDocument {
 			Number: 45, Name: "eth0-rx-0", Counts: []host.CPUCount{{CPU: 0, Total: 243_000}},
 		}}},
 	}
-	c := diagnose.Case{Near: span.Host, Watched: []evidence.Span{span}}
+	c := evidence.Case{Near: span.Host, Watched: []evidence.Span{span}}
 	d := report.NewDiagnose(Envelope(), "", c, findings()[:1], nil)
 	d.CPU = processors.Examine(&span)
 	return d

@@ -12,7 +12,7 @@ func diagnosis() *report.DiagnoseDocument {
 	findings := findings()
 	limit := &findings[0]
 	limit.Remedy.Proof = "Measure with the new value and with the old one by turns: the rate must grow by as much as the window does, and the idle round trip must stay."
-	limit.Evidence = append(limit.Evidence, []diagnose.Evidence{
+	limit.Evidence = append(limit.Evidence, []evidence.Evidence{
 		{Name: "congestion window, mean", Value: 812e3, Unit: "bytes", Source: "tcp_info tcpi_snd_cwnd (near)"},
 		{Name: "rate that this window allows", Value: 231.3e6, Unit: "bits_per_second",
 			Source: "window / round trip under load"},
@@ -22,18 +22,18 @@ func diagnosis() *report.DiagnoseDocument {
 	limit.Rejected = append(limit.Rejected, "Not the processors: the busiest (CPU 0 at near) worked 12 % of the time.",
 		"Not a slower link with a queue: the round trip under load is 20.4 ms, empty 20.1 ms.",
 		"Not the congestion window (bbr): it stood at 793 KiB, and 575 KiB were in flight.")
-	second := diagnose.Finding{
-		Code: evidence.UDPSocketOverflow, Severity: diagnose.Warning, Confidence: 0.8, Where: "far",
+	second := evidence.Finding{
+		Code: evidence.UDPSocketOverflow, Severity: evidence.Warning, Confidence: 0.8, Where: "far",
 		Title: "Of the datagrams for port 514 of the far host 1.2 % found no room in the socket.",
-		Evidence: []diagnose.Evidence{{Name: "refused", Value: 5210.0, Unit: "packets",
+		Evidence: []evidence.Evidence{{Name: "refused", Value: 5210.0, Unit: "packets",
 			Source: "Udp.RcvbufErrors (far)"}},
-		Remedy: diagnose.Remedy{
+		Remedy: evidence.Remedy{
 			Text: "Let the program read faster, or raise net.core.rmem_max and what it asks for."},
 	}
 	blind := []diagnose.Blind{
 		{What: "the probe mtu", Why: "icmp echo: no answer to 3 packets", Lowers: 0.1},
 		{What: "eth0 rings, eth0 coalesce (far)", Why: "not permitted: ethtool rings: operation not permitted",
-			Lowers: 0.1, Of: []diagnose.Code{evidence.Healthy}},
+			Lowers: 0.1, Of: []evidence.Code{evidence.Healthy}},
 		{What: "eth0 pause (near)", Why: "not supported: operation not supported", Lowers: 0.05},
 		{What: "eth0 pause (far)", Why: "not supported: operation not supported", Lowers: 0.05},
 	}
@@ -41,31 +41,31 @@ func diagnosis() *report.DiagnoseDocument {
 	streams.Streams, streams.StartTime = 8, Noon.Add(5e9)
 	paced := Tests()[2]
 	paced.StartTime = Noon.Add(3e9)
-	c := diagnose.Case{
+	c := evidence.Case{
 		Runs:    Tests(),
-		Probes:  map[diagnose.Probe]traffic.Result{evidence.ProbeStreams: streams, evidence.ProbePaced: paced},
-		Refused: map[diagnose.Probe]string{evidence.ProbeMTU: "icmp echo: no answer to 3 packets"},
+		Probes:  map[evidence.Probe]traffic.Result{evidence.ProbeStreams: streams, evidence.ProbePaced: paced},
+		Refused: map[evidence.Probe]string{evidence.ProbeMTU: "icmp echo: no answer to 3 packets"},
 	}
 	return report.NewDiagnose(Envelope(), "192.0.2.7:7070", c,
-		[]diagnose.Finding{findings[0], second, findings[1]}, blind)
+		[]evidence.Finding{findings[0], second, findings[1]}, blind)
 }
 
 // passive is a verdict on a host that nobody loads.
 func passive() *report.DiagnoseDocument {
-	quiet := diagnose.Finding{
-		Code: evidence.Healthy, Severity: diagnose.Info, Confidence: 0.6, Where: "near",
+	quiet := evidence.Finding{
+		Code: evidence.Healthy, Severity: evidence.Info, Confidence: 0.6, Where: "near",
 		Title: "No fault showed in 3.00 s, in which this host moved 412 Mb/s in both directions together.",
-		Evidence: []diagnose.Evidence{{Name: "moved by the interfaces, both directions", Value: 412e6,
+		Evidence: []evidence.Evidence{{Name: "moved by the interfaces, both directions", Value: 412e6,
 			Unit: "bits_per_second", Source: "rx_bytes + tx_bytes (near)"}},
-		Remedy: diagnose.Remedy{Text: "Run `linerate diagnose TARGET` to see what limits a path."},
+		Remedy: evidence.Remedy{Text: "Run `linerate diagnose TARGET` to see what limits a path."},
 	}
-	c := diagnose.Case{Watched: []evidence.Span{{Side: "near", Seconds: 3.0004}}}
-	return report.NewDiagnose(Envelope(), "", c, []diagnose.Finding{quiet}, nil)
+	c := evidence.Case{Watched: []evidence.Span{{Side: "near", Seconds: 3.0004}}}
+	return report.NewDiagnose(Envelope(), "", c, []evidence.Finding{quiet}, nil)
 }
 
 // entries are one code with a rule and one without.
-func entries() (rule, reserved diagnose.Entry) {
-	rule = diagnose.Entry{
+func entries() (rule, reserved evidence.Entry) {
+	rule = evidence.Entry{
 		Code: evidence.PathLoss, Title: "the path loses packets",
 		Meaning:      "Segments are lost outside of both hosts, and the sender slows down for each of them.",
 		Shows:        "Segments sent again and no local counter that explains them.",
@@ -73,6 +73,6 @@ func entries() (rule, reserved diagnose.Entry) {
 		Remedy:       "Repair the path, or use a congestion control that does not take each loss for congestion.",
 		Proof:        "Send datagrams at half of the rate: the same part of them is lost.", Rule: true,
 	}
-	return rule, diagnose.Entry{Code: evidence.PauseFrames, Title: "the other end of the cable says stop",
+	return rule, evidence.Entry{Code: evidence.PauseFrames, Title: "the other end of the cable says stop",
 		Meaning: "Pause frames hold the card."}
 }

@@ -4,7 +4,6 @@ import (
 	"time"
 
 	"github.com/linerate/linerate/internal/change/journal"
-	"github.com/linerate/linerate/internal/diagnose"
 	"github.com/linerate/linerate/internal/diagnose/evidence"
 	"github.com/linerate/linerate/internal/report"
 )
@@ -49,12 +48,12 @@ func TopReadings() []report.TopReading {
 }
 
 // TopFindings are what such a host is judged for.
-func TopFindings() []diagnose.Finding {
-	return []diagnose.Finding{
-		{Code: evidence.RXRingOverrun, Severity: diagnose.Warning, Confidence: 0.9, Where: "near",
+func TopFindings() []evidence.Finding {
+	return []evidence.Finding{
+		{Code: evidence.RXRingOverrun, Severity: evidence.Warning, Confidence: 0.9, Where: "near",
 			Title:  "The receive ring of eth0 was full for 120 packets/s.",
-			Remedy: diagnose.Remedy{Text: "Make the ring larger, or give its interrupts a processor that has time."}},
-		{Code: evidence.SoftirqCPUSaturated, Severity: diagnose.Notice, Confidence: 0.7, Where: "near",
+			Remedy: evidence.Remedy{Text: "Make the ring larger, or give its interrupts a processor that has time."}},
+		{Code: evidence.SoftirqCPUSaturated, Severity: evidence.Notice, Confidence: 0.7, Where: "near",
 			Title: "CPU 0 spends 84 % of its time in softirqs."},
 	}
 }

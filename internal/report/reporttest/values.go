@@ -8,7 +8,6 @@ import (
 	"github.com/linerate/linerate/internal/change/bootconf"
 	"github.com/linerate/linerate/internal/change/journal"
 	"github.com/linerate/linerate/internal/change/knob"
-	"github.com/linerate/linerate/internal/diagnose"
 	"github.com/linerate/linerate/internal/diagnose/evidence"
 	"github.com/linerate/linerate/internal/experiment/tune"
 	"github.com/linerate/linerate/internal/host"
@@ -100,11 +99,11 @@ func Tests() []traffic.Result {
 	}
 }
 
-func findings() []diagnose.Finding {
-	return []diagnose.Finding{{
-		Code: evidence.ReceiveWindowLimited, Severity: diagnose.Warning, Confidence: 0.97, Where: "far",
+func findings() []evidence.Finding {
+	return []evidence.Finding{{
+		Code: evidence.ReceiveWindowLimited, Severity: evidence.Warning, Confidence: 0.97, Where: "far",
 		Title: "The receive window of the far host holds the flow at 231 Mb/s: 576 KiB per round trip of 20.4 ms.",
-		Evidence: []diagnose.Evidence{
+		Evidence: []evidence.Evidence{
 			{Name: "throughput", Value: 231e6, Unit: "bits_per_second",
 				Source: "payload counted at the receiver (far)"},
 			{Name: "round trip under load", Value: 0.0204, Unit: "seconds", Source: "tcp_info tcpi_rtt (near)"},
@@ -117,16 +116,16 @@ func findings() []diagnose.Finding {
 		},
 		Rejected: []string{"Not the send buffer: it held the sender for 0 % of its busy time.",
 			"Not loss: 0 of 59.8 k segments were sent again (0 %)."},
-		Remedy: diagnose.Remedy{
+		Remedy: evidence.Remedy{
 			Text:  "Raise the third field of net.ipv4.tcp_rmem at the far host to 9 MiB or more.",
 			Knobs: []string{"sysctl:net.ipv4.tcp_rmem"},
-			Settings: []diagnose.Candidate{{Knob: "sysctl:net.ipv4.tcp_rmem", Side: "far",
+			Settings: []evidence.Candidate{{Knob: "sysctl:net.ipv4.tcp_rmem", Side: "far",
 				Levels: []knob.Value{"4096 87380 9437184", "4096 87380 18874368"},
 				Why:    "the receiver's buffer bounds the window"}},
 		},
-		Causes: []diagnose.Code{evidence.SendBufferLimited},
+		Causes: []evidence.Code{evidence.SendBufferLimited},
 	}, {
-		Code: evidence.MeasurementUnreliable, Severity: diagnose.Info, Confidence: 0.6, Where: "path",
+		Code: evidence.MeasurementUnreliable, Severity: evidence.Info, Confidence: 0.6, Where: "path",
 		Title: "The figures are less certain than usual at 231 Mb/s: 7 % of the processor time of the near host was stolen.",
 	}}
 }
@@ -209,7 +208,7 @@ func Run() report.TuneRun {
 func nothingRun() report.TuneRun {
 	return report.TuneRun{
 		Target: "10.77.0.2:7070", Goal: "throughput", Duration: 6 * time.Second,
-		Findings: []diagnose.Finding{{Code: evidence.LinkRateReached, Severity: diagnose.Info, Confidence: 0.9,
+		Findings: []evidence.Finding{{Code: evidence.LinkRateReached, Severity: evidence.Info, Confidence: 0.9,
 			Where: "path",
 			Title: "The path delivers a steady 95.5 Mb/s and neither host holds it back; nothing to tune here."}},
 		Outcome: &tune.Outcome{State: tune.StateUndone, Final: &tune.Effect{Ratio: 1},

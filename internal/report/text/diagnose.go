@@ -8,6 +8,7 @@ import (
 	"github.com/linerate/linerate/internal/base/unit"
 	"github.com/linerate/linerate/internal/change/knob"
 	"github.com/linerate/linerate/internal/diagnose"
+	"github.com/linerate/linerate/internal/diagnose/evidence"
 	"github.com/linerate/linerate/internal/report"
 	"github.com/linerate/linerate/internal/report/words"
 )
@@ -61,7 +62,7 @@ func watchedFor(watched []report.Watched) string {
 
 // finding prints one finding: verdict, evidence, what was ruled out, what to do and how to prove
 // it. Empty parts are left out; of long ones the beginning is enough, unless everything is wanted.
-func (p *printer) finding(f diagnose.Finding, verbose bool) {
+func (p *printer) finding(f evidence.Finding, verbose bool) {
 	p.title(f)
 	evidence, rejected := f.Evidence, f.Rejected
 	if !verbose {
@@ -104,16 +105,16 @@ func (p *printer) finding(f diagnose.Finding, verbose bool) {
 // title prints what every finding begins with.
 //
 // Confidence is printed as a whole percentage: it is a judgement and has no tenths.
-func (p *printer) title(f diagnose.Finding) {
+func (p *printer) title(f evidence.Finding) {
 	p.line("%s  %s", p.severity(f.Severity, string(f.Code)),
 		p.s.dim(fmt.Sprintf("%s · %s · %.0f %% sure", f.Severity, f.Where, 100*f.Confidence)))
 	p.wrapped("  ", f.Title)
 }
 
 // brief prints a finding that is not the first: what it is, and what to do where something costs.
-func (p *printer) brief(f diagnose.Finding) {
+func (p *printer) brief(f evidence.Finding) {
 	p.title(f)
-	if f.Severity != diagnose.Info && f.Remedy.Text != "" {
+	if f.Severity != evidence.Info && f.Remedy.Text != "" {
 		p.list("what to do", []string{f.Remedy.Text})
 	}
 }
@@ -161,11 +162,11 @@ func (p *printer) list(title string, sentences []string) {
 }
 
 // severity colours a code after how much it matters.
-func (p *printer) severity(s diagnose.Severity, text string) string {
+func (p *printer) severity(s evidence.Severity, text string) string {
 	switch s {
-	case diagnose.Critical, diagnose.Warning:
+	case evidence.Critical, evidence.Warning:
 		return p.s.bold(p.s.red(text))
-	case diagnose.Notice:
+	case evidence.Notice:
 		return p.s.bold(p.s.yellow(text))
 	}
 	return p.s.bold(p.s.green(text))

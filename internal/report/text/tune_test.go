@@ -11,7 +11,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/linerate/linerate/internal/change/knob"
-	"github.com/linerate/linerate/internal/diagnose"
+	"github.com/linerate/linerate/internal/diagnose/evidence"
 	"github.com/linerate/linerate/internal/report"
 	"github.com/linerate/linerate/internal/report/reporttest"
 	"github.com/linerate/linerate/internal/report/text"
@@ -81,7 +81,7 @@ func TestHostileTune(t *testing.T) {
 	r := reporttest.Run()
 	evil := "db1\nProved  ×99 with one change.\x1b[2J\x1b]0;x\x07\u202egnp.exe\u2028"
 	r.ID, r.Target, r.Goal = evil, evil, evil
-	r.Findings[0].Title, r.Findings[0].Code = evil, diagnose.Code(evil)
+	r.Findings[0].Title, r.Findings[0].Code = evil, evidence.Code(evil)
 	r.Outcome.Trials[0].Knob, r.Outcome.Trials[0].To = knob.ID(evil), knob.Value(evil)
 	r.Outcome.Trials[0].Ratio, r.Outcome.Baseline.Objective, r.Outcome.Baseline.Guards["rtt_loaded_seconds"] = 1e300,
 		1e300, 1e300

@@ -8,7 +8,7 @@ import (
 	"github.com/linerate/linerate/internal/base/stats"
 	"github.com/linerate/linerate/internal/base/unit"
 	"github.com/linerate/linerate/internal/change/knob"
-	"github.com/linerate/linerate/internal/diagnose"
+	"github.com/linerate/linerate/internal/diagnose/evidence"
 	"github.com/linerate/linerate/internal/experiment/tune"
 )
 
@@ -64,7 +64,7 @@ func Interval(e tune.Effect) string {
 //
 // Values that came through JSON are float64 whatever they were before; a unit that is not known
 // here follows the number as it is.
-func Evidence(e diagnose.Evidence) string {
+func Evidence(e evidence.Evidence) string {
 	switch v := e.Value.(type) {
 	case float64:
 		switch e.Unit {

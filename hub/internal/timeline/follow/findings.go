@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/linerate/linerate/hub/internal/timeline"
-	"github.com/linerate/linerate/internal/diagnose"
 	"github.com/linerate/linerate/internal/diagnose/evidence"
 	"github.com/linerate/linerate/internal/report"
 )
@@ -21,7 +20,7 @@ const (
 
 // key is what makes two findings the same: a verdict at a place.
 type key struct {
-	code  diagnose.Code
+	code  evidence.Code
 	where string
 }
 
@@ -33,7 +32,7 @@ type held struct {
 }
 
 // severities in their order.
-var severities = []diagnose.Severity{diagnose.Info, diagnose.Notice, diagnose.Warning, diagnose.Critical}
+var severities = []evidence.Severity{evidence.Info, evidence.Notice, evidence.Warning, evidence.Critical}
 
 func rank(s timeline.Severity) int {
 	for i, known := range severities {
@@ -46,8 +45,8 @@ func rank(s timeline.Severity) int {
 
 // Findings takes in what was found at a time; an empty list says that nothing was. That the host is
 // healthy is no event.
-func (f *Follower) Findings(at time.Time, found []diagnose.Finding) {
-	found = append([]diagnose.Finding(nil), found...)
+func (f *Follower) Findings(at time.Time, found []evidence.Finding) {
+	found = append([]evidence.Finding(nil), found...)
 	f.later(func() error {
 		var errs []error
 		for _, x := range found {
@@ -59,7 +58,7 @@ func (f *Follower) Findings(at time.Time, found []diagnose.Finding) {
 	})
 }
 
-func (f *Follower) finding(at time.Time, x diagnose.Finding) error {
+func (f *Follower) finding(at time.Time, x evidence.Finding) error {
 	k := key{x.Code, x.Where}
 	h := f.opened[k]
 	if h == nil {
@@ -81,7 +80,7 @@ func (f *Follower) finding(at time.Time, x diagnose.Finding) error {
 		return nil // the words for the worst of it stay
 	}
 	h.event.Title = x.Title
-	doc, err := encoded(report.NewDiagnose(f.envelope(at), "", diagnose.Case{}, []diagnose.Finding{x}, nil))
+	doc, err := encoded(report.NewDiagnose(f.envelope(at), "", evidence.Case{}, []evidence.Finding{x}, nil))
 	if err != nil {
 		return fmt.Errorf("finding %s: %w", x.Code, err)
 	}
@@ -118,7 +117,7 @@ func (f *Follower) resumeFindings(last time.Time) error {
 		Host: f.o.Host, Limit: timeline.MaxLimit})
 	var errs []error
 	for _, e := range lasting {
-		k := key{diagnose.Code(e.Subject), e.State}
+		k := key{evidence.Code(e.Subject), e.State}
 		switch {
 		case !e.Open:
 		case e.Kind == timeline.Link, f.opened[k] != nil, now.Sub(last) > pauseOf, !strings.HasPrefix(e.ID, "finding-"):

@@ -20,7 +20,7 @@ import (
 	"github.com/linerate/linerate/internal/base/runs"
 	"github.com/linerate/linerate/internal/change/journal"
 	"github.com/linerate/linerate/internal/change/knob"
-	"github.com/linerate/linerate/internal/diagnose"
+	"github.com/linerate/linerate/internal/diagnose/evidence"
 	"github.com/linerate/linerate/internal/host/sample"
 	"github.com/linerate/linerate/internal/peer/agent"
 	"github.com/linerate/linerate/internal/report"
@@ -417,30 +417,30 @@ func TestFlapping(t *testing.T) {
 	}
 }
 
-func finding(code diagnose.Code, severity diagnose.Severity, title string) diagnose.Finding {
-	return diagnose.Finding{Code: code, Severity: severity, Confidence: 0.9, Where: "near", Title: title}
+func finding(code evidence.Code, severity evidence.Severity, title string) evidence.Finding {
+	return evidence.Finding{Code: code, Severity: severity, Confidence: 0.9, Where: "near", Title: title}
 }
 
 func TestFindings(t *testing.T) {
 	h := newHost(t)
-	minute := func(n int, found ...diagnose.Finding) {
+	minute := func(n int, found ...evidence.Finding) {
 		for range n {
-			h.f.Findings(h.now, append(found, finding("healthy", diagnose.Info, "healthy")))
+			h.f.Findings(h.now, append(found, finding("healthy", evidence.Info, "healthy")))
 			h.look(time.Minute)
 		}
 	}
-	overrun := func(severity diagnose.Severity, title string) diagnose.Finding {
+	overrun := func(severity evidence.Severity, title string) evidence.Finding {
 		return finding("rx-ring-overrun", severity, title)
 	}
 	minute(3)
 	h.want(timeline.Finding)
 	// It flickers, gets worse and better, and is one event.
-	minute(1, overrun(diagnose.Warning, "3 lost"))
+	minute(1, overrun(evidence.Warning, "3 lost"))
 	h.want(timeline.Finding, "finding-rx-ring-overrun-near-1795348980 12:03:00-open | 3 lost | near | ")
 	minute(3)
-	minute(1, overrun(diagnose.Critical, "9 lost"))
+	minute(1, overrun(evidence.Critical, "9 lost"))
 	minute(4)
-	minute(1, overrun(diagnose.Notice, "1 lost"), finding("softnet-backlog-drops", diagnose.Warning, "backlog"))
+	minute(1, overrun(evidence.Notice, "1 lost"), finding("softnet-backlog-drops", evidence.Warning, "backlog"))
 	h.want(timeline.Finding,
 		"finding-rx-ring-overrun-near-1795348980 12:03:00-open | 9 lost | near | ",
 		"finding-softnet-backlog-drops-near-1795349520 12:12:00-open | backlog | near | ")
@@ -455,16 +455,16 @@ func TestFindings(t *testing.T) {
 	}
 	// The hub ends and comes back soon: it goes on.
 	h.start(time.Time{})
-	minute(1, overrun(diagnose.Notice, "1 lost"))
+	minute(1, overrun(evidence.Notice, "1 lost"))
 	minute(7)
 	h.want(timeline.Finding,
 		"finding-rx-ring-overrun-near-1795348980 12:03:00-12:13:00 | 9 lost | near | ",
 		"finding-softnet-backlog-drops-near-1795349520 12:12:00-12:13:00 | backlog | near | ")
 	// It comes back late: what was open ended when the hub was last there, and another begins.
-	minute(1, overrun(diagnose.Notice, "again"))
+	minute(1, overrun(evidence.Notice, "again"))
 	h.now = h.now.Add(time.Hour)
 	h.start(time.Time{})
-	minute(1, overrun(diagnose.Notice, "again"))
+	minute(1, overrun(evidence.Notice, "again"))
 	h.want(timeline.Finding,
 		"finding-rx-ring-overrun-near-1795348980 12:03:00-12:13:00 | 9 lost | near | ",
 		"finding-softnet-backlog-drops-near-1795349520 12:12:00-12:13:00 | backlog | near | ",
@@ -481,7 +481,7 @@ func TestHysteresis(t *testing.T) {
 		var reports []time.Time
 		p := random.Float64()
 		for range 200 {
-			var found []diagnose.Finding
+			var found []evidence.Finding
 			if random.Float64() < p*p {
 				found = append(found, finding("cpu-steal", severitiesAt(random), "stolen"))
 				reports = append(reports, h.now)
@@ -508,7 +508,7 @@ func TestHysteresis(t *testing.T) {
 	}
 }
 
-func severitiesAt(random *rand.Rand) diagnose.Severity {
+func severitiesAt(random *rand.Rand) evidence.Severity {
 	return severities[random.IntN(len(severities))]
 }
 

@@ -13,7 +13,7 @@ import (
 	"github.com/linerate/linerate/hub/internal/record"
 	"github.com/linerate/linerate/hub/internal/schedule"
 	"github.com/linerate/linerate/hub/internal/timeline"
-	"github.com/linerate/linerate/internal/diagnose"
+	"github.com/linerate/linerate/internal/diagnose/evidence"
 )
 
 // envelope begins every document of a hub.
@@ -81,7 +81,7 @@ type Interface struct {
 // linerate.diagnose/1, made clean by report.NewDiagnose.
 type Findings struct {
 	Time     time.Time          `json:"time"`
-	Findings []diagnose.Finding `json:"findings"`
+	Findings []evidence.Finding `json:"findings"`
 }
 
 // Cell is the last measurement from one host to another: a part of linerate.hub.matrix/1.
@@ -148,7 +148,7 @@ func (a *api) findings(w http.ResponseWriter, _ *http.Request) error {
 		f = a.Findings()
 	}
 	if f.Findings == nil {
-		f.Findings = []diagnose.Finding{}
+		f.Findings = []evidence.Finding{}
 	}
 	return document(w, struct {
 		envelope

@@ -17,7 +17,7 @@ import (
 	"github.com/linerate/linerate/hub/internal/record"
 	"github.com/linerate/linerate/hub/internal/timeline"
 	"github.com/linerate/linerate/internal/base/durable"
-	"github.com/linerate/linerate/internal/diagnose"
+	"github.com/linerate/linerate/internal/diagnose/evidence"
 	"github.com/linerate/linerate/internal/host/sample"
 )
 
@@ -78,7 +78,7 @@ func TestOwnAnswers(t *testing.T) {
 				{Host: "other"}}
 		}
 		o.Findings = func() Findings {
-			return Findings{Time: noon, Findings: []diagnose.Finding{{Code: "drops.ring", Title: "drops"}}}
+			return Findings{Time: noon, Findings: []evidence.Finding{{Code: "drops.ring", Title: "drops"}}}
 		}
 		o.Matrix = func() []Cell {
 			return []Cell{{From: "here", To: "far", Test: "stream", Direction: "up", Time: noon, Throughput: &rate,
