@@ -3,7 +3,7 @@ package report
 // LabReplay is the part of linerate.lab/1 that tells what a recreated write-up had and what was
 // proven here. Figures of the write-up are in the document's unit.
 type LabReplay struct {
-	Row       string           `json:"row"`    // of the list in docs/replay.md
+	Row       string           `json:"row"`    // of the list in docs/evidence/replay.md
 	Source    string           `json:"source"` // title and year of the write-up
 	Before    float64          `json:"before,omitempty"`
 	After     float64          `json:"after,omitempty"`

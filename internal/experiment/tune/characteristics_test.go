@@ -220,12 +220,12 @@ func TestOperatingCharacteristics(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		page, err := os.ReadFile(filepath.Join("..", "..", "..", "docs", "experiments.md"))
+		page, err := os.ReadFile(filepath.Join("..", "..", "..", "docs", "evidence", "experiments.md"))
 		if err != nil {
 			t.Fatal(err)
 		}
 		if !strings.Contains(string(page), string(table)) {
-			t.Error("docs/experiments.md does not have the table of the golden file")
+			t.Error("docs/evidence/experiments.md does not have the table of the golden file")
 		}
 		return
 	}

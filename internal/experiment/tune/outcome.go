@@ -75,7 +75,7 @@ type Baseline struct {
 // Pilot is the A/A comparison.
 //
 // ResolvableEffect is the promise of this run, told before anything is changed: of gains of that
-// size nine in ten are kept, confirmed and committed (docs/experiments.md has the rates measured).
+// size nine in ten are kept, confirmed and committed (docs/evidence/experiments.md has the rates measured).
 // Without it "nothing was proven" would be no information.
 type Pilot struct {
 	Effect

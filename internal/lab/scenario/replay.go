@@ -17,7 +17,7 @@ const replays = "scenarios/replay"
 // Replay says which write-up a scenario recreates and what must come of it. Figures are the
 // write-up's own, in Unit.
 type Replay struct {
-	Row    string  `json:"row"`    // of the list in docs/replay.md: "S3"
+	Row    string  `json:"row"`    // of the list in docs/evidence/replay.md: "S3"
 	Source string  `json:"source"` // title and year of the write-up
 	Unit   string  `json:"unit"`   // bits_per_second, transactions_per_second, packets_per_second
 	Before float64 `json:"before,omitempty"`
