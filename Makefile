@@ -1,8 +1,8 @@
 # linerate: `make demo` and `make test` work on a fresh Debian machine that has Go and make.
 GO      ?= go
-VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
-MODULE  := github.com/linerate/linerate
-STRIP   := -s -w
+# A build names its revision; a tree without git has none.
+REVISION ?= $(shell git describe --always --dirty --exclude '*' 2>/dev/null)
+LDFLAGS  := -s -w -X github.com/linerate/linerate/internal/base/release.revision=$(REVISION)
 export CGO_ENABLED := 0
 
 # What the whole suite relies on. Guests run Debian's kernel for amd64.
@@ -10,10 +10,10 @@ REQUIRE := $(if $(filter amd64,$(shell $(GO) env GOARCH)),all,netns,peers,sshd,b
 
 .PHONY: build program demo check test matrix bench race fuzz gen cross setup
 build: program ## two static binaries in bin/: the program, and the hub with its history and page
-	$(GO) -C hub build -trimpath -ldflags '$(STRIP) -X $(MODULE)/hub/internal/daemon.version=$(VERSION)' -o ../bin/ ./cmd/linerate-hub
+	$(GO) -C hub build -trimpath -ldflags '$(LDFLAGS)' -o ../bin/ ./cmd/linerate-hub
 
 program: ## linerate alone, which is all that a host needs
-	$(GO) build -trimpath -ldflags '$(STRIP) -X $(MODULE)/internal/cli.version=$(VERSION)' -o bin/ ./cmd/linerate
+	$(GO) build -trimpath -ldflags '$(LDFLAGS)' -o bin/ ./cmd/linerate
 
 demo: program ## the whole loop in a private world on this machine; needs nothing but the binary
 	./bin/linerate demo

@@ -11,12 +11,13 @@ import (
 	"strings"
 	"syscall"
 
+	"github.com/linerate/linerate/internal/base/release"
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
 )
 
-// version is set by the build (see Makefile); a plain `go build` says "devel".
-var version = "devel"
+// version is printed by `linerate version` and written into every document.
+var version = release.Version()
 
 // app is what a command knows of the world around it.
 //

@@ -18,12 +18,13 @@ import (
 
 	"github.com/linerate/linerate/hub/internal/web"
 	"github.com/linerate/linerate/internal/base/durable"
+	"github.com/linerate/linerate/internal/base/release"
 	"github.com/linerate/linerate/internal/base/unit"
 	"github.com/linerate/linerate/internal/report"
 )
 
-// version is set by the build (see Makefile); a plain `go build` says "devel".
-var version = "devel"
+// version is printed by `linerate-hub version` and written into every document.
+var version = release.Version()
 
 // Where the hub listens, and where it looks for `linerate agent`.
 const (
