@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"flag"
 	"fmt"
 	"io"
 	"os"
@@ -208,6 +209,50 @@ func edges(name string, imports []string) []string {
 		}
 	}
 	return problems
+}
+
+var update = flag.Bool("update", false, "write the generated table into ARCHITECTURE.md")
+
+// TestGeneratedMap holds ARCHITECTURE.md to the table of wings.
+func TestGeneratedMap(t *testing.T) {
+	const path, from, to = "../ARCHITECTURE.md", "<!-- wings -->\n", "<!-- /wings -->\n"
+	page, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	before, rest, ok := strings.Cut(string(page), from)
+	_, after, ended := strings.Cut(rest, to)
+	if !ok || !ended {
+		t.Fatalf("%s has no place for the table: want the lines %q and %q", path, from, to)
+	}
+	want := before + from + wingTable(t) + to + after
+	if *update {
+		err = os.WriteFile(path, []byte(want), 0o644)
+	} else if want != string(page) {
+		t.Errorf("%s does not show the wings as they are; run make gen", path)
+	}
+	if err != nil {
+		t.Error(err)
+	}
+}
+
+// wingTable draws the wings from the top down, each with its rooms.
+func wingTable(t *testing.T) string {
+	t.Helper()
+	rooms := make(map[string][]string)
+	for _, p := range list(t, "linux", "..") {
+		name := strings.TrimPrefix(p.ImportPath, module+"/")
+		rest, ok := strings.CutPrefix(name, "internal/")
+		if wing, room, below := strings.Cut(rest, "/"); ok && below && len(p.GoFiles) > 0 && !testOnly[name] {
+			rooms[wing] = append(rooms[wing], "`"+room+"`")
+		}
+	}
+	table := "| wing | what it is | its rooms |\n|---|---|---|\n" +
+		"| `cmd/linerate` · `dev/bench` | one call into cli, one os.Exit · the comparison with other tools | |\n"
+	for _, w := range slices.Backward(wings) {
+		table += fmt.Sprintf("| `%s` | %s | %s |\n", w.name, w.what, strings.Join(rooms[w.name], " "))
+	}
+	return table
 }
 
 // TestWingsCanFail shows that each rule bites.
