@@ -7,7 +7,6 @@ import (
 	"net"
 
 	"github.com/linerate/linerate/internal/traffic"
-	"github.com/linerate/linerate/internal/traffic/channel"
 	"github.com/linerate/linerate/internal/wire"
 )
 
@@ -31,7 +30,7 @@ func (c *Client) Run(ctx context.Context, spec traffic.Spec, progress func(traff
 	}
 	var opened runAnswer
 	// This call may wait for other clients' tests.
-	opening, _, cancel := channel.Heed(ctx, c.options.Curtail)
+	opening, _, cancel := traffic.Heed(ctx, c.options.Curtail)
 	defer cancel()
 	if err := c.call(opening, msgRunOpen, runCall{spec}, &opened, runOpenBound); err != nil {
 		return nil, err

@@ -7,7 +7,6 @@ import (
 
 	"github.com/linerate/linerate/internal/base/unit"
 	"github.com/linerate/linerate/internal/kernel/sys"
-	"github.com/linerate/linerate/internal/traffic/channel"
 	"github.com/linerate/linerate/internal/traffic/engine"
 )
 
@@ -61,7 +60,7 @@ func (c *conductor) cutShort() error {
 		lasted := c.now() - c.window.open.at
 		c.warn("interrupted: measured for %v of %v", lasted.Round(10*time.Millisecond), c.spec.Duration)
 		c.spec.Duration = lasted
-		c.session.Post(channel.Curtail, nil)
+		c.session.post(msgCurtail, nil)
 	}
 	return nil
 }
@@ -76,7 +75,7 @@ func (c *conductor) look(now time.Duration) {
 	got := r.bytes - c.first.bytes // what the far side sent before this one opened its window is part of it
 	if got >= c.spec.Bytes {
 		c.window.full = r.at
-		c.session.Post(channel.Full, nil)
+		c.session.post(msgFull, nil)
 		return
 	}
 	wait := longestLook
@@ -106,7 +105,7 @@ func (c *conductor) tellSent() bool {
 	if !c.told && c.udp.Idle() {
 		c.told = true
 		if c.udp.Sends() {
-			c.session.Post(channel.Sent, sentBody{c.udp.Tell()})
+			c.session.post(msgSent, sentBody{c.udp.Tell()})
 		}
 	}
 	return c.told

@@ -10,14 +10,13 @@ import (
 	"testing"
 	"time"
 
-	"github.com/linerate/linerate/internal/traffic/channel"
 	"github.com/linerate/linerate/internal/traffic/datagram"
 	"github.com/linerate/linerate/internal/traffic/echo"
 	"github.com/linerate/linerate/internal/wire"
 )
 
 // impatient is for tests in which somebody says nothing.
-var impatient = channel.Timing{
+var impatient = timing{
 	Setup: 500 * time.Millisecond, Silence: 400 * time.Millisecond, Grace: 200 * time.Millisecond, Slack: time.Second,
 	Beat: 50 * time.Millisecond,
 }
@@ -47,7 +46,7 @@ func (s script) expect(typ string) wire.Message {
 		if m.Type == typ {
 			return m
 		}
-		if m.Type != channel.Beat && m.Type != channel.Interval {
+		if m.Type != msgBeat && m.Type != msgInterval {
 			s.t.Errorf("script: %s instead of %s", m.Type, typ)
 			return m
 		}
@@ -77,7 +76,7 @@ func (w *world) playFar(t *testing.T, spec Spec, then func(script, []*net.TCPCon
 		defer close(done)
 		s := script{t, w.farControl}
 		s.expect(MsgStart)
-		s.send(channel.Accept, acceptBody{})
+		s.send(msgAccept, acceptBody{})
 		var conns []*net.TCPConn
 		for range spec.Connections() {
 			c, _, err := w.accept(t.Context())
@@ -88,8 +87,8 @@ func (w *world) playFar(t *testing.T, spec Spec, then func(script, []*net.TCPCon
 			defer c.Close()
 			conns = append(conns, c)
 		}
-		s.send(channel.Ready, nil)
-		s.expect(channel.Go)
+		s.send(msgReady, nil)
+		s.expect(msgGo)
 		then(s, conns)
 	}()
 	return done
@@ -123,20 +122,20 @@ func TestFarEndBreaks(t *testing.T) {
 		{"says why", upWithData, func(s script, conns []*net.TCPConn) {
 			_ = conns[0].Close()
 			_ = conns[1].Close()
-			s.send(channel.Error, channel.ErrorBody{Message: "out of coffee"})
-			s.expect(channel.Stop)
+			s.send(msgError, errorBody{Message: "out of coffee"})
+			s.expect(msgStop)
 		}, ErrFar, "out of coffee"},
 		{"talks nonsense", upWithData, func(s script, _ []*net.TCPConn) {
 			s.send("test.nonsense", nil)
-			s.expect(channel.Stop)
+			s.expect(msgStop)
 		}, ErrProtocol, "test.nonsense"},
 		{"sends a broken interval", upWithData, func(s script, _ []*net.TCPConn) {
-			s.send(channel.Interval, "not an interval")
-			s.expect(channel.Stop)
+			s.send(msgInterval, "not an interval")
+			s.expect(msgStop)
 		}, ErrProtocol, "test.interval"},
 		{"sends a result too early", upWithData, func(s script, _ []*net.TCPConn) {
-			s.send(channel.Result, resultBody{})
-			s.expect(channel.Stop)
+			s.send(msgResult, resultBody{})
+			s.expect(msgStop)
 		}, ErrProtocol, "test.result"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -168,11 +167,11 @@ func TestStalledStreamEndsOnTime(t *testing.T) {
 	w := newWorld(t)
 	spec := shortSpec(Stream)
 	done := w.playFar(t, spec, func(s script, _ []*net.TCPConn) {
-		s.expect(channel.Mark)
-		s.send(channel.Opened, nil)
-		s.send(channel.Done, nil)
-		s.expect(channel.Stop)
-		s.send(channel.Result, resultBody{Seconds: 0.3})
+		s.expect(msgMark)
+		s.send(msgOpened, nil)
+		s.send(msgDone, nil)
+		s.expect(msgStop)
+		s.send(msgResult, resultBody{Seconds: 0.3})
 	})
 	r, err := Run(t.Context(), w.link, spec, nil)
 	if err != nil {
@@ -205,74 +204,74 @@ func TestNearEndBreaks(t *testing.T) {
 		text string
 	}{
 		{"goes before it connects", func(s script, w *world) {
-			s.expect(channel.Accept)
+			s.expect(msgAccept)
 			_ = s.control.Close()
 		}, ErrPeerGone, ""},
 		{"never connects", func(s script, _ *world) {
-			s.expect(channel.Accept)
-			s.expect(channel.Error)
-			s.send(channel.Stop, nil)
+			s.expect(msgAccept)
+			s.expect(msgError)
+			s.send(msgStop, nil)
 		}, ErrPeerGone, "accept data connections"},
 		{"changes its mind", func(s script, _ *world) {
-			s.expect(channel.Accept)
-			s.send(channel.Stop, nil)
-			s.expect(channel.Error)
-		}, channel.ErrStopped, ""},
+			s.expect(msgAccept)
+			s.send(msgStop, nil)
+			s.expect(msgError)
+		}, errStopped, ""},
 		{"connects twice", func(s script, w *world) {
-			s.expect(channel.Accept)
+			s.expect(msgAccept)
 			c, err := w.dial(s.t.Context(), 1, wire.DataOptions{})
 			if err != nil {
 				s.t.Error(err)
 			}
 			defer c.Close()
-			s.expect(channel.Error)
-			s.send(channel.Stop, nil)
+			s.expect(msgError)
+			s.send(msgStop, nil)
 		}, ErrProtocol, "data connection 1 is out of place"},
 		{"never starts", func(s script, w *world) {
-			s.expect(channel.Accept)
+			s.expect(msgAccept)
 			dialAll(w, s.t, 1)
-			s.expect(channel.Ready)
-			s.expect(channel.Error)
-			s.send(channel.Stop, nil)
+			s.expect(msgReady)
+			s.expect(msgError)
+			s.send(msgStop, nil)
 		}, ErrPeerGone, "wait for test.go"},
 		{"dies while sending", func(s script, w *world) {
-			s.expect(channel.Accept)
+			s.expect(msgAccept)
 			conns := dialAll(w, s.t, 1)
-			s.expect(channel.Ready)
-			s.send(channel.Go, nil)
-			s.expect(channel.Beat)
+			s.expect(msgReady)
+			s.send(msgGo, nil)
+			s.expect(msgBeat)
 			_ = conns[0].SetLinger(0)
 			_ = conns[0].Close()
 			_ = s.control.Close()
 		}, ErrPeerGone, ""},
 		{"hangs", func(s script, w *world) {
-			s.expect(channel.Accept)
+			s.expect(msgAccept)
 			dialAll(w, s.t, 1)
-			s.expect(channel.Ready)
-			s.send(channel.Go, nil)
-			s.expect(channel.Error)
-			s.send(channel.Stop, nil)
+			s.expect(msgReady)
+			s.send(msgGo, nil)
+			s.expect(msgError)
+			s.send(msgStop, nil)
 		}, ErrPeerGone, "silent for"},
 		{"stops before its time", func(s script, w *world) {
-			s.expect(channel.Accept)
+			s.expect(msgAccept)
 			dialAll(w, s.t, 1)
-			s.expect(channel.Ready)
-			s.send(channel.Go, nil)
-			s.send(channel.Mark, nil)
-			s.expect(channel.Opened)
-			s.send(channel.Stop, nil)
-			s.expect(channel.Error)
-		}, channel.ErrStopped, ""},
+			s.expect(msgReady)
+			s.send(msgGo, nil)
+			s.send(msgMark, nil)
+			s.expect(msgOpened)
+			s.send(msgStop, nil)
+			s.expect(msgError)
+		}, errStopped, ""},
 		{"opens the window twice", func(s script, w *world) {
-			s.expect(channel.Accept)
+			s.expect(msgAccept)
 			dialAll(w, s.t, 1)
-			s.expect(channel.Ready)
-			s.send(channel.Go, nil)
-			s.send(channel.Mark, nil)
-			s.expect(channel.Opened)
-			s.send(channel.Mark, nil)
-			s.expect(channel.Error)
-			s.send(channel.Stop, nil)
+			s.expect(msgReady)
+			s.send(msgGo, nil)
+			s.send(msgMark, nil)
+			s.expect(msgOpened)
+			s.send(msgMark, nil)
+			s.expect(msgError)
+			s.send(msgStop, nil)
 		}, ErrProtocol, "test.mark"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -299,14 +298,14 @@ func TestBadSpecIsRefused(t *testing.T) {
 	done := make(chan error, 1)
 	go func() { done <- w.far.Respond(t.Context(), Spec{Test: "quantum"}) }()
 	s := script{t, w.nearControl}
-	var body channel.ErrorBody
-	if err := channel.Decode(s.expect(channel.Error), &body); err != nil {
+	var body errorBody
+	if err := decode(s.expect(msgError), &body); err != nil {
 		t.Fatal(err)
 	}
 	if !body.Refused || !strings.Contains(body.Message, `no test "quantum"`) {
 		t.Errorf("%+v", body)
 	}
-	s.send(channel.Stop, nil)
+	s.send(msgStop, nil)
 	if err := <-done; !errors.Is(err, ErrBadSpec) {
 		t.Errorf("far: %v", err)
 	}
@@ -329,7 +328,7 @@ func TestDialFails(t *testing.T) {
 	if _, err := Run(t.Context(), w.link, spec, nil); !errors.Is(err, refused) {
 		t.Errorf("near: %v", err)
 	}
-	if err := <-done; !errors.Is(err, channel.ErrStopped) {
+	if err := <-done; !errors.Is(err, errStopped) {
 		t.Errorf("far: %v", err)
 	}
 	if after := openDescriptors(); after > before {
@@ -411,7 +410,7 @@ func TestStrangersGetNothing(t *testing.T) {
 	go func() { done <- w.far.Respond(t.Context(), shortSpec(UDP)) }()
 	s := script{t, w.nearControl}
 	var accepted acceptBody
-	if err := channel.Decode(s.expect(channel.Accept), &accepted); err != nil {
+	if err := decode(s.expect(msgAccept), &accepted); err != nil {
 		t.Fatal(err)
 	}
 	socket, err := datagram.Dial(netip.AddrPortFrom(loopback, uint16(accepted.EchoPort)), datagram.SocketOptions{})
@@ -429,8 +428,8 @@ func TestStrangersGetNothing(t *testing.T) {
 	if n, err := socket.Receive(p[:], 200*time.Millisecond); err == nil {
 		t.Errorf("%d bytes for a stranger", n)
 	}
-	s.expect(channel.Error)
-	s.send(channel.Stop, nil)
+	s.expect(msgError)
+	s.send(msgStop, nil)
 	if err := <-done; !errors.Is(err, ErrPeerGone) {
 		t.Errorf("far: %v", err)
 	}

@@ -9,7 +9,6 @@ import (
 	"github.com/linerate/linerate/internal/host"
 	"github.com/linerate/linerate/internal/host/tcpinfo"
 	"github.com/linerate/linerate/internal/kernel/sys"
-	"github.com/linerate/linerate/internal/traffic/channel"
 	"github.com/linerate/linerate/internal/traffic/datagram"
 	"github.com/linerate/linerate/internal/traffic/echo"
 	"github.com/linerate/linerate/internal/traffic/engine"
@@ -98,7 +97,7 @@ type window struct {
 type conductor struct {
 	spec    Spec
 	near    bool
-	session *channel.Session
+	session *session
 	sample  func() (*host.Counters, error)
 	workers []*engine.Worker
 	pinger  *echo.Pinger // body of one of them; nil: none
@@ -145,7 +144,7 @@ type conductor struct {
 	warnings []string
 }
 
-func newConductor(spec Spec, near bool, s *channel.Session, sample func() (*host.Counters, error), side cast,
+func newConductor(spec Spec, near bool, s *session, sample func() (*host.Counters, error), side cast,
 	p *engine.Phase) *conductor {
 	return &conductor{
 		spec: spec, near: near, session: s, sample: sample, workers: side.workers, pinger: side.pinger, udp: side.udp,
@@ -174,7 +173,7 @@ func (c *conductor) run(ctx context.Context) error {
 	// it is, is in no interval.
 	c.first = c.read()
 	c.last, c.binEdge = c.first, c.first
-	c.nextBeat, c.nextBin, c.nextPart = c.session.Timing.Beat, binLength, c.spec.Interval
+	c.nextBeat, c.nextBin, c.nextPart = c.session.timing.Beat, binLength, c.spec.Interval
 	c.start(func(i int) bool { return !c.held(i) })
 	timer := time.NewTimer(0)
 	defer timer.Stop()
@@ -182,15 +181,15 @@ func (c *conductor) run(ctx context.Context) error {
 		select {
 		case <-ctx.Done():
 			return context.Cause(ctx)
-		case <-c.session.Done():
-			return c.session.Cause()
+		case <-c.session.done():
+			return c.session.cause()
 		case err := <-c.failed:
 			return c.explain(ctx, err)
 		case <-c.curtail:
 			if err := c.cutShort(); err != nil {
 				return err
 			}
-		case m := <-c.session.In:
+		case m := <-c.session.in:
 			c.heard = c.now()
 			if over, err := c.handle(m); over || err != nil {
 				return err
@@ -246,7 +245,7 @@ func (c *conductor) start(which func(i int) bool) {
 		cpu := placeOf(c.spec, w, i, c.near, allowed)
 		go func() {
 			if err := w.Run(cpu); err != nil {
-				c.failed <- channel.Gone(err)
+				c.failed <- asGone(err)
 			}
 		}()
 	}
@@ -273,15 +272,15 @@ func (c *conductor) settled() bool {
 // explain waits a moment for the other side's own account of a connection that broke: "connection
 // reset" is only its shadow.
 func (c *conductor) explain(ctx context.Context, broken error) error {
-	patient := time.NewTimer(c.session.Timing.Grace / 4)
+	patient := time.NewTimer(c.session.timing.Grace / 4)
 	defer patient.Stop()
 	for {
 		select {
-		case m := <-c.session.In:
-			if m.Type == channel.Error || m.Type == channel.Stop {
-				return channel.Unexpected(m)
+		case m := <-c.session.in:
+			if m.Type == msgError || m.Type == msgStop {
+				return unexpected(m)
 			}
-		case <-c.session.Done():
+		case <-c.session.done():
 			return broken
 		case <-ctx.Done():
 			return context.Cause(ctx)
@@ -294,46 +293,46 @@ func (c *conductor) explain(ctx context.Context, broken error) error {
 // handle acts on one message of the other side; over means that this side's part is played.
 func (c *conductor) handle(m wire.Message) (over bool, err error) {
 	switch {
-	case m.Type == channel.Beat:
-	case m.Type == channel.Interval && c.near:
+	case m.Type == msgBeat:
+	case m.Type == msgInterval && c.near:
 		var p part
-		if err := channel.Decode(m, &p); err != nil {
+		if err := decode(m, &p); err != nil {
 			return false, err
 		}
 		if !p.plausible() {
-			return false, fmt.Errorf("%w: %s message with impossible figures", ErrProtocol, channel.Interval)
+			return false, fmt.Errorf("%w: %s message with impossible figures", ErrProtocol, msgInterval)
 		}
 		c.farParts(p)
-	case m.Type == channel.Steady && c.near:
+	case m.Type == msgSteady && c.near:
 		c.farSteady = true
-	case m.Type == channel.Done && c.near:
+	case m.Type == msgDone && c.near:
 		c.farDone = true
 	// The phase is part of each rule: a second mark would open the window anew and throw away what
 	// was measured.
-	case m.Type == channel.Mark && !c.near && c.phase.Is() == engine.Warm:
+	case m.Type == msgMark && !c.near && c.phase.Is() == engine.Warm:
 		c.window.before = c.counters()
 		c.open()
-		c.session.Post(channel.Opened, nil)
-	case m.Type == channel.Opened && c.near && c.marked && c.phase.Is() == engine.Warm:
+		c.session.post(msgOpened, nil)
+	case m.Type == msgOpened && c.near && c.marked && c.phase.Is() == engine.Warm:
 		c.warmUp = c.now()
 		c.open()
-	case m.Type == channel.Full && c.spec.Bytes > 0 && c.spec.Test == Stream && c.phase.Is() >= engine.Measured:
+	case m.Type == msgFull && c.spec.Bytes > 0 && c.spec.Test == Stream && c.phase.Is() >= engine.Measured:
 		c.peerFull = true
-	case m.Type == channel.Curtail && !c.near && c.phase.Is() == engine.Measured:
+	case m.Type == msgCurtail && !c.near && c.phase.Is() == engine.Measured:
 		c.spec.Duration = c.now() - c.window.open.at
-	case m.Type == channel.Curtail && !c.near && c.phase.Is() == engine.Tail: // its time was over anyway
-	case m.Type == channel.Sent && c.udp != nil && c.phase.Is() >= engine.Measured:
+	case m.Type == msgCurtail && !c.near && c.phase.Is() == engine.Tail: // its time was over anyway
+	case m.Type == msgSent && c.udp != nil && c.phase.Is() >= engine.Measured:
 		var b sentBody
-		if err := channel.Decode(m, &b); err != nil {
+		if err := decode(m, &b); err != nil {
 			return false, err
 		}
 		if err := c.udp.Hear(b.Streams); err != nil {
 			return false, fmt.Errorf("%w: %w", ErrProtocol, err)
 		}
-	case m.Type == channel.Stop && !c.near && c.phase.Is() == engine.Tail:
+	case m.Type == msgStop && !c.near && c.phase.Is() == engine.Tail:
 		return true, nil
 	default:
-		return false, channel.Unexpected(m)
+		return false, unexpected(m)
 	}
 	return false, nil
 }
@@ -363,11 +362,11 @@ func (c *conductor) wakeAt() time.Duration {
 // tick does what is due at now.
 func (c *conductor) tick(now time.Duration) error {
 	if now >= c.nextBeat {
-		c.nextBeat = now + c.session.Timing.Beat
+		c.nextBeat = now + c.session.timing.Beat
 		// A beat that finds 64 messages waiting is not missed: the channel is what is slow, and
 		// they are signs of life too.
-		c.session.TryPost(channel.Beat, nil)
-		if quiet := now - c.heard; quiet > c.session.Timing.Silence+Silence(c.spec)+
+		c.session.tryPost(msgBeat, nil)
+		if quiet := now - c.heard; quiet > c.session.timing.Silence+Silence(c.spec)+
 			time.Duration(len(c.workers))*crowding {
 			return fmt.Errorf("%w: silent for %v", ErrPeerGone, quiet.Round(time.Millisecond))
 		}
@@ -386,7 +385,7 @@ func (c *conductor) tick(now time.Duration) error {
 			// first packet of the window.
 			c.marked, c.markedAt = true, now
 			c.window.before = c.counters()
-			c.session.Post(channel.Mark, nil)
+			c.session.post(msgMark, nil)
 			return nil
 		}
 	case engine.Measured:
@@ -451,7 +450,7 @@ func (c *conductor) bin() error {
 	if c.phase.Is() == engine.Warm && c.spec.WarmUp < 0 && !c.ownSteady && stats.IsSteady(c.series) {
 		c.ownSteady = true
 		if !c.near {
-			c.session.Post(channel.Steady, nil)
+			c.session.post(msgSteady, nil)
 		}
 	}
 	return nil
@@ -539,6 +538,6 @@ func (c *conductor) finish() {
 	c.window.after = c.counters()
 	c.over = true
 	if !c.near {
-		c.session.Post(channel.Done, nil)
+		c.session.post(msgDone, nil)
 	}
 }

@@ -8,7 +8,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/linerate/linerate/internal/traffic/channel"
 	"github.com/linerate/linerate/internal/traffic/datagram"
 	"github.com/linerate/linerate/internal/traffic/echo"
 	"github.com/linerate/linerate/internal/traffic/engine"
@@ -149,16 +148,16 @@ func hello(ctx context.Context, s *datagram.Socket, token echo.Token, index int)
 // hearHellos takes in the sockets of the far side: one for each near end that has proved its
 // address, on the port of the echo server. It answers hellos until stop is called, because an
 // answer can be lost; stop waits until nobody reads from the sockets any more.
-func (r *Responder) hearHellos(ctx context.Context, s *channel.Session, spec Spec,
+func (r *Responder) hearHellos(ctx context.Context, s *session, spec Spec,
 	token echo.Token) (sockets []*datagram.Socket, stop func(), err error) {
 	expected, err := r.Echo.Expect(token, spec.Sockets())
 	if err != nil {
 		return nil, nil, err
 	}
 	defer expected.Close()
-	ctx, cancel := context.WithTimeoutCause(ctx, s.Timing.Setup,
+	ctx, cancel := context.WithTimeoutCause(ctx, s.timing.Setup,
 		fmt.Errorf("wait for hellos over udp: %w: not all of %d within %v", ErrPeerGone, spec.Sockets(),
-			s.Timing.Setup))
+			s.timing.Setup))
 	defer cancel()
 	var answering greeter
 	stop = answering.start(token)
@@ -177,12 +176,12 @@ func (r *Responder) hearHellos(ctx context.Context, s *channel.Session, spec Spe
 			}
 			sockets[a.Index] = socket
 			answering.add(socket, a.Index)
-		case m := <-s.In:
-			if m.Type != channel.Beat {
-				return fail(channel.Unexpected(m))
+		case m := <-s.in:
+			if m.Type != msgBeat {
+				return fail(unexpected(m))
 			}
-		case <-s.Done():
-			return fail(s.Cause())
+		case <-s.done():
+			return fail(s.cause())
 		case <-ctx.Done():
 			return fail(context.Cause(ctx))
 		}

@@ -8,7 +8,6 @@ import (
 	"net/netip"
 
 	"github.com/linerate/linerate/internal/host"
-	"github.com/linerate/linerate/internal/traffic/channel"
 	"github.com/linerate/linerate/internal/traffic/datagram"
 	"github.com/linerate/linerate/internal/traffic/echo"
 	"github.com/linerate/linerate/internal/traffic/engine"
@@ -30,7 +29,7 @@ type Responder struct {
 	// pings are not in it. Nil: nobody counts.
 	Spend func(bytes int64) error
 
-	timing *channel.Timing // tests only; nil: that of every real test
+	timing *timing // tests only; nil: that of every real test
 }
 
 // Respond plays the far side of one test, from the message that the near side sent with [MsgStart]
@@ -39,7 +38,7 @@ type Responder struct {
 // [ErrPeerGone]. A test that the near side stopped early is an error as well, but not
 // [ErrPeerGone].
 func (r *Responder) Respond(ctx context.Context, spec Spec) error {
-	t := channel.Patience
+	t := patience
 	if r.timing != nil {
 		t = *r.timing
 	}
@@ -51,8 +50,8 @@ func (r *Responder) Respond(ctx context.Context, spec Spec) error {
 	if err == nil {
 		limit = longest(spec, t)
 	}
-	s := channel.New(ctx, r.Control, t, limit, channel.Stop)
-	defer s.Close()
+	s := newSession(ctx, r.Control, t, limit, msgStop)
+	defer s.close()
 	var body resultBody
 	refused := err != nil
 	if err == nil {
@@ -64,14 +63,14 @@ func (r *Responder) Respond(ctx context.Context, spec Spec) error {
 		}
 	}
 	if err == nil {
-		s.Post(channel.Result, body)
+		s.post(msgResult, body)
 		return nil
 	}
 	// The near side answers every error with a stop. Without waiting for it, it would be the first
 	// message of the next test.
-	s.Post(channel.Error, channel.ErrorBody{Message: plainReason(err), Refused: refused})
-	if !errors.Is(err, channel.ErrStopped) {
-		s.Farewell(channel.Stop)
+	s.post(msgError, errorBody{Message: plainReason(err), Refused: refused})
+	if !errors.Is(err, errStopped) {
+		s.farewell(msgStop)
 	}
 	if errors.Is(err, errRefusing) {
 		return fmt.Errorf("%s test refused: %w", spec.Test, err)
@@ -93,12 +92,12 @@ func plainReason(err error) string {
 }
 
 // play is Respond between a Spec that was found good and the result.
-func (r *Responder) play(ctx context.Context, s *channel.Session, spec Spec) (resultBody, error) {
+func (r *Responder) play(ctx context.Context, s *session, spec Spec) (resultBody, error) {
 	if reason := engine.Unusable(spec.FarCPUs); reason != "" {
 		return resultBody{}, fmt.Errorf("%w: %s", errRefusing, reason)
 	}
 	p := &engine.Phase{}
-	accepted, revoke, err := r.admitEchoes(spec, s.Timing)
+	accepted, revoke, err := r.admitEchoes(spec, s.timing)
 	if err != nil {
 		return resultBody{}, err
 	}
@@ -110,7 +109,7 @@ func (r *Responder) play(ctx context.Context, s *channel.Session, spec Spec) (re
 		}
 	}
 	remembered := forget(spec, r.PeerIP)
-	s.Post(channel.Accept, accepted)
+	s.post(msgAccept, accepted)
 	quiet := func() {} // ends the answering of hellos
 	switch {
 	case spec.Test == UDP:
@@ -131,8 +130,8 @@ func (r *Responder) play(ctx context.Context, s *channel.Session, spec Spec) (re
 	if err != nil {
 		return resultBody{}, err
 	}
-	s.Post(channel.Ready, nil)
-	if err := s.Await(ctx, s.Timing.Setup, channel.Go, nil); err != nil {
+	s.post(msgReady, nil)
+	if err := s.await(ctx, s.timing.Setup, msgGo, nil); err != nil {
 		quiet()
 		closeWorkers(side.workers)
 		return resultBody{}, err
@@ -141,7 +140,7 @@ func (r *Responder) play(ctx context.Context, s *channel.Session, spec Spec) (re
 	c := newConductor(spec, false, s, r.Sample, side, p)
 	c.limits, c.spend = r.Limits.Filled(), r.Spend
 	c.warnings = append(c.warnings, remembered...)
-	c.onPart = func(p part) { s.TryPost(channel.Interval, p) }
+	c.onPart = func(p part) { s.tryPost(msgInterval, p) }
 	if err := c.run(ctx); err != nil {
 		return resultBody{}, err
 	}
@@ -150,7 +149,7 @@ func (r *Responder) play(ctx context.Context, s *channel.Session, spec Spec) (re
 
 // admitEchoes lets the echo server answer the near host for the time of the test, where the test
 // may need it.
-func (r *Responder) admitEchoes(spec Spec, t channel.Timing) (accepted acceptBody, revoke func(), err error) {
+func (r *Responder) admitEchoes(spec Spec, t timing) (accepted acceptBody, revoke func(), err error) {
 	revoke = func() {}
 	if spec.Test != Ping && spec.Test != UDP && spec.Test != MTU && spec.ProbeGap == 0 {
 		return accepted, revoke, nil
@@ -201,11 +200,11 @@ func (r *Responder) newAcceptors(spec Spec, p *engine.Phase, accepted *acceptBod
 
 // collect takes in the data connections. The near side may give up meanwhile, so the channel is
 // watched.
-func (r *Responder) collect(ctx context.Context, s *channel.Session, spec Spec,
+func (r *Responder) collect(ctx context.Context, s *session, spec Spec,
 	p *engine.Phase) ([]*engine.Worker, error) {
 	n := spec.Connections()
-	actx, cancel := context.WithTimeoutCause(ctx, s.Timing.Setup,
-		fmt.Errorf("accept data connections: %w: nothing within %v", ErrPeerGone, s.Timing.Setup))
+	actx, cancel := context.WithTimeoutCause(ctx, s.timing.Setup,
+		fmt.Errorf("accept data connections: %w: nothing within %v", ErrPeerGone, s.timing.Setup))
 	defer cancel()
 	type arrival struct {
 		conn  *net.TCPConn
@@ -264,12 +263,12 @@ func (r *Responder) collect(ctx context.Context, s *channel.Session, spec Spec,
 			}
 			workers[a.index] = w
 			got++
-		case m := <-s.In:
-			if m.Type != channel.Beat {
-				return fail(channel.Unexpected(m))
+		case m := <-s.in:
+			if m.Type != msgBeat {
+				return fail(unexpected(m))
 			}
-		case <-s.Done():
-			return fail(s.Cause())
+		case <-s.done():
+			return fail(s.cause())
 		case <-actx.Done():
 			return fail(context.Cause(actx))
 		}

@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"github.com/linerate/linerate/internal/host"
-	"github.com/linerate/linerate/internal/traffic/channel"
 	"github.com/linerate/linerate/internal/traffic/traffictest"
 	"github.com/linerate/linerate/internal/wire"
 )
@@ -29,7 +28,7 @@ type world struct {
 }
 
 // shortPatience keeps the tests of broken peers fast.
-var shortPatience = channel.Timing{
+var shortPatience = timing{
 	Setup: 5 * time.Second, Silence: 2 * time.Second, Grace: time.Second, Slack: 5 * time.Second,
 	Beat: 50 * time.Millisecond,
 }
@@ -110,7 +109,7 @@ func (w *world) serve(ctx context.Context) <-chan error {
 			return
 		}
 		var start StartBody
-		if err := channel.Decode(m, &start); err != nil {
+		if err := decode(m, &start); err != nil {
 			done <- err
 			return
 		}

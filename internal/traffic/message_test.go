@@ -8,7 +8,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/linerate/linerate/internal/traffic/channel"
 	"github.com/linerate/linerate/internal/traffic/datagram"
 	"github.com/linerate/linerate/internal/traffic/engine"
 	"github.com/linerate/linerate/internal/wire"
@@ -32,8 +31,8 @@ func stillConductor(t testing.TB, spec Spec, near bool, stage engine.Stage) *con
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := channel.New(t.Context(), nowhere{}, impatient, time.Hour)
-	t.Cleanup(s.Close)
+	s := newSession(t.Context(), nowhere{}, impatient, time.Hour)
+	t.Cleanup(s.close)
 	p := &engine.Phase{}
 	p.Set(stage)
 	side := cast{}
@@ -57,43 +56,43 @@ func TestMessagesOutOfPlace(t *testing.T) {
 		body  string
 		want  bool // in place
 	}{
-		{"near opens unasked", stream, true, engine.Warm, channel.Opened, ``, false},
-		{"far is told that it opened", stream, false, engine.Warm, channel.Opened, ``, false},
-		{"mark to the near side", stream, true, engine.Warm, channel.Mark, ``, false},
-		{"mark in the window", stream, false, engine.Measured, channel.Mark, ``, false},
-		{"full of no amount", stream, true, engine.Measured, channel.Full, ``, false},
-		{"full of an amount", amount, true, engine.Measured, channel.Full, ``, true},
-		{"full before the window", amount, false, engine.Warm, channel.Full, ``, false},
-		{"sent of a stream", stream, true, engine.Measured, channel.Sent, `{"streams":[]}`, false},
-		{"sent", udp, false, engine.Measured, channel.Sent, `{"streams":[{"packets":1,"all_packets":2},{}]}`, true},
-		{"sent before the window", udp, false, engine.Warm, channel.Sent, `{"streams":[{},{}]}`, false},
-		{"sent of too few streams", udp, false, engine.Tail, channel.Sent, `{"streams":[{}]}`, false},
-		{"sent of too many streams", udp, false, engine.Tail, channel.Sent, `{"streams":[{},{},{}]}`, false},
-		{"sent less than nothing", udp, false, engine.Tail, channel.Sent, `{"streams":[{"packets":-1},{}]}`, false},
-		{"sent more in the window than at all", udp, false, engine.Tail, channel.Sent,
+		{"near opens unasked", stream, true, engine.Warm, msgOpened, ``, false},
+		{"far is told that it opened", stream, false, engine.Warm, msgOpened, ``, false},
+		{"mark to the near side", stream, true, engine.Warm, msgMark, ``, false},
+		{"mark in the window", stream, false, engine.Measured, msgMark, ``, false},
+		{"full of no amount", stream, true, engine.Measured, msgFull, ``, false},
+		{"full of an amount", amount, true, engine.Measured, msgFull, ``, true},
+		{"full before the window", amount, false, engine.Warm, msgFull, ``, false},
+		{"sent of a stream", stream, true, engine.Measured, msgSent, `{"streams":[]}`, false},
+		{"sent", udp, false, engine.Measured, msgSent, `{"streams":[{"packets":1,"all_packets":2},{}]}`, true},
+		{"sent before the window", udp, false, engine.Warm, msgSent, `{"streams":[{},{}]}`, false},
+		{"sent of too few streams", udp, false, engine.Tail, msgSent, `{"streams":[{}]}`, false},
+		{"sent of too many streams", udp, false, engine.Tail, msgSent, `{"streams":[{},{},{}]}`, false},
+		{"sent less than nothing", udp, false, engine.Tail, msgSent, `{"streams":[{"packets":-1},{}]}`, false},
+		{"sent more in the window than at all", udp, false, engine.Tail, msgSent,
 			`{"streams":[{"packets":2,"all_packets":1},{}]}`, false},
-		{"sent garbage", udp, false, engine.Tail, channel.Sent, `"all of it"`, false},
-		{"an interval", stream, true, engine.Measured, channel.Interval,
+		{"sent garbage", udp, false, engine.Tail, msgSent, `"all of it"`, false},
+		{"an interval", stream, true, engine.Measured, msgInterval,
 			`{"measured":true,"start_seconds":1,"end_seconds":2,"bytes":5}`, true},
-		{"an interval of no length", stream, true, engine.Measured, channel.Interval,
+		{"an interval of no length", stream, true, engine.Measured, msgInterval,
 			`{"start_seconds":1,"end_seconds":1}`, false},
-		{"an interval of less than nothing", stream, true, engine.Measured, channel.Interval,
+		{"an interval of less than nothing", stream, true, engine.Measured, msgInterval,
 			`{"end_seconds":1,"bytes":-1}`, false},
-		{"stop before the end", stream, false, engine.Measured, channel.Stop, ``, false},
-		{"a result on the way", stream, true, engine.Measured, channel.Result, `{}`, false},
+		{"stop before the end", stream, false, engine.Measured, msgStop, ``, false},
+		{"a result on the way", stream, true, engine.Measured, msgResult, `{}`, false},
 	} {
 		con := stillConductor(t, c.spec, c.near, c.stage)
 		_, err := con.handle(wire.Message{Type: c.typ, Body: json.RawMessage(c.body)})
 		if c.want != (err == nil) {
 			t.Errorf("%s: %v", c.name, err)
 		}
-		if err != nil && !errors.Is(err, ErrProtocol) && !errors.Is(err, channel.ErrStopped) {
+		if err != nil && !errors.Is(err, ErrProtocol) && !errors.Is(err, errStopped) {
 			t.Errorf("%s: %v is no broken protocol", c.name, err)
 		}
 	}
 	con := stillConductor(t, udp, false, engine.Tail)
 	for i, want := range []bool{true, false} {
-		_, err := con.handle(wire.Message{Type: channel.Sent, Body: json.RawMessage(`{"streams":[{},{}]}`)})
+		_, err := con.handle(wire.Message{Type: msgSent, Body: json.RawMessage(`{"streams":[{},{}]}`)})
 		if want != (err == nil) {
 			t.Errorf("sent, time %d: %v", i+1, err)
 		}
@@ -102,8 +101,8 @@ func TestMessagesOutOfPlace(t *testing.T) {
 
 // messageTypes are all types that a fuzzer should try, one that does not exist included.
 var messageTypes = []string{
-	channel.Accept, channel.Ready, channel.Go, channel.Steady, channel.Mark, channel.Opened, channel.Interval,
-	channel.Beat, channel.Full, channel.Sent, channel.Done, channel.Stop, channel.Result, channel.Error,
+	msgAccept, msgReady, msgGo, msgSteady, msgMark, msgOpened, msgInterval,
+	msgBeat, msgFull, msgSent, msgDone, msgStop, msgResult, msgError,
 	"test.nonsense",
 }
 
@@ -127,7 +126,7 @@ func FuzzHandle(f *testing.F) {
 			}}
 			c.farParts = line.addFar
 			_, err := c.handle(wire.Message{Type: messageTypes[int(typ)%len(messageTypes)], Body: body})
-			if err != nil && !errors.Is(err, ErrProtocol) && !errors.Is(err, channel.ErrStopped) &&
+			if err != nil && !errors.Is(err, ErrProtocol) && !errors.Is(err, errStopped) &&
 				!errors.Is(err, ErrFar) && !errors.Is(err, ErrRefused) {
 				t.Fatal(err)
 			}
@@ -160,7 +159,7 @@ func TestFiguresThatContradictThemselves(t *testing.T) {
 		{`{"seconds":-1}`, false},
 	} {
 		var far resultBody
-		if err := channel.Decode(wire.Message{Type: channel.Result, Body: []byte(c.raw)}, &far); err != nil {
+		if err := decode(wire.Message{Type: msgResult, Body: []byte(c.raw)}, &far); err != nil {
 			t.Fatal(err)
 		}
 		if err := far.check(); c.want != (err == nil) {
@@ -181,7 +180,7 @@ func FuzzFarResult(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, raw []byte) {
 		var far resultBody
-		if channel.Decode(wire.Message{Type: channel.Result, Body: raw}, &far) != nil || far.check() != nil {
+		if decode(wire.Message{Type: msgResult, Body: raw}, &far) != nil || far.check() != nil {
 			return
 		}
 		for _, spec := range []Spec{
@@ -213,7 +212,7 @@ func FuzzAccept(f *testing.F) {
 	f.Add([]byte(`{"echo_port":-1}`))
 	f.Fuzz(func(t *testing.T, raw []byte) {
 		var a acceptBody
-		if channel.Decode(wire.Message{Type: channel.Accept, Body: raw}, &a) != nil {
+		if decode(wire.Message{Type: msgAccept, Body: raw}, &a) != nil {
 			return
 		}
 		link := Link{PeerIP: "127.0.0.1"}

@@ -1,20 +1,42 @@
 package traffic
 
 import (
+	"context"
 	"fmt"
 	"time"
 
-	"github.com/linerate/linerate/internal/traffic/channel"
 	"github.com/linerate/linerate/internal/traffic/datagram"
-	"github.com/linerate/linerate/internal/traffic/plan"
+	"github.com/linerate/linerate/internal/wire"
 )
 
 // Control is the channel that a test is driven over; *wire.Conn is one. Send may be called while
 // Receive is.
-type Control = channel.Control
+type Control interface {
+	Send(ctx context.Context, typ string, body any) error
+	Receive(ctx context.Context) (wire.Message, error)
+}
 
-// MsgStart is the type of the message that opens a test; all types are of package channel.
-const MsgStart = channel.Start
+// MsgStart is the type of the message that opens a test.
+const MsgStart = "test.start"
+
+// Types of the other messages; the comment of the package has their order and meaning.
+const (
+	msgAccept   = "test.accept"
+	msgReady    = "test.ready"
+	msgGo       = "test.go"
+	msgSteady   = "test.steady"
+	msgMark     = "test.mark"
+	msgOpened   = "test.opened"
+	msgInterval = "test.interval"
+	msgBeat     = "test.beat"
+	msgFull     = "test.full"
+	msgSent     = "test.sent"
+	msgCurtail  = "test.curtail"
+	msgDone     = "test.done"
+	msgStop     = "test.stop"
+	msgResult   = "test.result"
+	msgError    = "test.error"
+)
 
 // StartBody is the body of the message that opens a test, MsgStart.
 type StartBody struct {
@@ -81,17 +103,17 @@ func (d *Distribution) plausible() bool {
 // check refuses figures of a far side that cannot be, and that would make infinities of sums and
 // rates.
 func (b *resultBody) check() error {
-	plausible := b.Bytes >= 0 && b.Bytes <= plan.MaxAmount && b.Transactions >= 0 && b.Verified >= 0 &&
-		b.Verified <= plan.MaxAmount
+	plausible := b.Bytes >= 0 && b.Bytes <= MaxAmount && b.Transactions >= 0 && b.Verified >= 0 &&
+		b.Verified <= MaxAmount
 	for _, seconds := range []float64{b.Seconds, b.Window} {
 		plausible = plausible && (seconds == 0 || seconds >= time.Nanosecond.Seconds() && seconds < longestDelay)
 	}
 	if u := b.UDPReceived; u != nil {
-		plausible = plausible && u.Bytes >= 0 && u.Bytes <= plan.MaxAmount && u.Seconds >= 0 &&
+		plausible = plausible && u.Bytes >= 0 && u.Bytes <= MaxAmount && u.Seconds >= 0 &&
 			u.Seconds < longestDelay && u.plausible()
 	}
 	if u := b.UDPSent; u != nil {
-		plausible = plausible && u.Bytes >= 0 && u.Bytes <= plan.MaxAmount && u.Packets >= 0 &&
+		plausible = plausible && u.Bytes >= 0 && u.Bytes <= MaxAmount && u.Packets >= 0 &&
 			u.Packets < mostPackets &&
 			u.SocketErrors >= 0 && u.SocketErrors <= u.Packets && u.Gaps.plausible()
 	}
@@ -102,7 +124,7 @@ func (b *resultBody) check() error {
 		plausible = plausible && p.plausible()
 	}
 	if !plausible {
-		return fmt.Errorf("%w: %s message with impossible figures", ErrProtocol, channel.Result)
+		return fmt.Errorf("%w: %s message with impossible figures", ErrProtocol, msgResult)
 	}
 	return nil
 }

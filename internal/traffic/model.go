@@ -3,46 +3,7 @@ package traffic
 import (
 	"time"
 
-	"github.com/linerate/linerate/internal/traffic/channel"
 	"github.com/linerate/linerate/internal/traffic/engine"
-	"github.com/linerate/linerate/internal/traffic/plan"
-)
-
-// What a test can be asked for is in package plan; these are its names for everybody who runs one.
-type (
-	// Spec is one test to run.
-	Spec = plan.Spec
-	// Test names what is measured.
-	Test = plan.Test
-	// Direction is seen from the near side: up is near to far.
-	Direction = plan.Direction
-	// Limits are what a far side grants to anybody who may run tests at all.
-	Limits = plan.Limits
-)
-
-// The tests.
-const (
-	Stream = plan.Stream
-	RR     = plan.RR
-	CRR    = plan.CRR
-	UDP    = plan.UDP
-	Ping   = plan.Ping
-	MTU    = plan.MTU
-	Load   = plan.Load
-)
-
-// The directions.
-const (
-	Up    = plan.Up
-	Down  = plan.Down
-	Bidir = plan.Bidir
-)
-
-// Bounds of a Spec that hold on every host.
-const (
-	MaxStreams     = plan.MaxStreams
-	MinPacketBytes = plan.MinPacketBytes
-	MaxPacketBytes = plan.MaxPacketBytes
 )
 
 // Silence is how much longer than else the control channel of a test may be silent because of what
@@ -67,7 +28,7 @@ func warmUpOf(s Spec) time.Duration {
 }
 
 // longest is how long a test may take from start to result when nothing is wrong.
-func longest(s Spec, t channel.Timing) time.Duration {
+func longest(s Spec, t timing) time.Duration {
 	return 2*t.Setup + warmUpOf(s) + s.Duration + t.Slack + Silence(s) + time.Duration(2*s.Streams)*crowding
 }
 

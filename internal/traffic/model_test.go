@@ -4,11 +4,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/linerate/linerate/internal/traffic/channel"
 	"github.com/linerate/linerate/internal/traffic/datagram"
 	"github.com/linerate/linerate/internal/traffic/echo"
 	"github.com/linerate/linerate/internal/traffic/engine"
-	"github.com/linerate/linerate/internal/traffic/plan"
 )
 
 func TestConnectionsAndRoles(t *testing.T) {
@@ -42,11 +40,11 @@ func TestConnectionsAndRoles(t *testing.T) {
 	}
 }
 
-// TestBoundsFitTheHeaders: package plan knows neither pings nor datagrams, but what it lets through
-// must hold their headers.
+// TestBoundsFitTheHeaders checks that the smallest ping and datagram that a Spec may ask for hold
+// their headers.
 func TestBoundsFitTheHeaders(t *testing.T) {
-	if plan.MinPingBytes != echo.HeaderBytes {
-		t.Errorf("a ping of %d bytes for a header of %d", plan.MinPingBytes, echo.HeaderBytes)
+	if MinPingBytes != echo.HeaderBytes {
+		t.Errorf("a ping of %d bytes for a header of %d", MinPingBytes, echo.HeaderBytes)
 	}
 	if n := (datagram.NativeHeader{}).Bytes(); MinPacketBytes != n || MaxPacketBytes != datagram.MaxBytes {
 		t.Errorf("datagrams of %d to %d bytes, where %d to %d are possible", MinPacketBytes, MaxPacketBytes, n,
@@ -62,7 +60,7 @@ func TestEveryTestEnds(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if longest(s, channel.Patience) <= s.Duration+max(0, s.WarmUp) {
+		if longest(s, patience) <= s.Duration+max(0, s.WarmUp) {
 			t.Errorf("%+v", s)
 		}
 	}

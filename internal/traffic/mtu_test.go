@@ -11,7 +11,6 @@ import (
 
 	"github.com/linerate/linerate/internal/host/tcpinfo"
 	"github.com/linerate/linerate/internal/kernel/sys"
-	"github.com/linerate/linerate/internal/traffic/channel"
 	"github.com/linerate/linerate/internal/traffic/echo"
 )
 
@@ -49,7 +48,7 @@ func TestMTUWithoutAnswer(t *testing.T) {
 		t.Errorf("near: %v", err)
 	}
 	// The search may fail before the window of the far side is over, which then is stopped in it.
-	if err := <-done; err != nil && !errors.Is(err, channel.ErrStopped) {
+	if err := <-done; err != nil && !errors.Is(err, errStopped) {
 		t.Errorf("far: %v", err)
 	}
 }

@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"github.com/linerate/linerate/internal/host"
-	"github.com/linerate/linerate/internal/traffic/channel"
 	"github.com/linerate/linerate/internal/traffic/datagram"
 	"github.com/linerate/linerate/internal/traffic/echo"
 	"github.com/linerate/linerate/internal/traffic/engine"
@@ -36,7 +35,7 @@ type Link struct {
 	// Nil: nothing does.
 	Curtail <-chan struct{}
 
-	timing *channel.Timing // tests only; nil: that of every real test
+	timing *timing // tests only; nil: that of every real test
 }
 
 // Run drives one test and returns its result. progress, when not nil, is called with every finished
@@ -50,7 +49,7 @@ func Run(ctx context.Context, link Link, spec Spec, progress func(Interval)) (*R
 	if progress == nil {
 		progress = func(Interval) {}
 	}
-	t := channel.Patience
+	t := patience
 	if link.timing != nil {
 		t = *link.timing
 	}
@@ -60,10 +59,10 @@ func Run(ctx context.Context, link Link, spec Spec, progress func(Interval)) (*R
 	if reason := engine.Unusable(spec.NearCPUs); reason != "" {
 		return nil, fmt.Errorf("%w: %s", ErrBadSpec, reason)
 	}
-	ctx, begin, cancel := channel.Heed(ctx, link.Curtail)
+	ctx, begin, cancel := Heed(ctx, link.Curtail)
 	defer cancel()
-	s := channel.New(ctx, link.Control, t, longest(spec, t), channel.Result, channel.Error)
-	defer s.Close()
+	s := newSession(ctx, link.Control, t, longest(spec, t), msgResult, msgError)
+	defer s.close()
 	result, err := drive(ctx, s, link, spec, begin, progress)
 	if err != nil {
 		return nil, fmt.Errorf("%s test: %w", spec.Test, err)
@@ -73,20 +72,20 @@ func Run(ctx context.Context, link Link, spec Spec, progress func(Interval)) (*R
 
 // drive is Run between the opening of the session and its end; it calls begin when the workers
 // start. Whatever happens, test.stop is the last message it posts.
-func drive(ctx context.Context, s *channel.Session, link Link, spec Spec, begin func(),
+func drive(ctx context.Context, s *session, link Link, spec Spec, begin func(),
 	progress func(Interval)) (*Result, error) {
-	stopOnce := sync.OnceFunc(func() { s.Post(channel.Stop, nil) })
+	stopOnce := sync.OnceFunc(func() { s.post(msgStop, nil) })
 	over := false // the far side has sent its last message
 	defer func() {
 		stopOnce()
 		if !over {
-			s.Farewell(channel.Result, channel.Error)
+			s.farewell(msgResult, msgError)
 		}
 	}()
 	remembered := forget(spec, link.PeerIP)
-	s.Post(MsgStart, StartBody{Spec: spec})
+	s.post(MsgStart, StartBody{Spec: spec})
 	var accepted acceptBody
-	if err := s.Await(ctx, s.Timing.Setup, channel.Accept, &accepted); err != nil {
+	if err := s.await(ctx, s.timing.Setup, msgAccept, &accepted); err != nil {
 		over = errors.Is(err, ErrRefused) || errors.Is(err, ErrFar)
 		return nil, err
 	}
@@ -97,7 +96,7 @@ func drive(ctx context.Context, s *channel.Session, link Link, spec Spec, begin 
 		over = errors.Is(err, ErrRefused) || errors.Is(err, ErrFar)
 		return nil, err
 	}
-	if err := s.Await(ctx, s.Timing.Setup, channel.Ready, nil); err != nil {
+	if err := s.await(ctx, s.timing.Setup, msgReady, nil); err != nil {
 		closeWorkers(side.workers)
 		over = errors.Is(err, ErrRefused) || errors.Is(err, ErrFar)
 		return nil, err
@@ -109,7 +108,7 @@ func drive(ctx context.Context, s *channel.Session, link Link, spec Spec, begin 
 	started := time.Now()
 	// The far side starts half a round trip later. That is inside the warm-up, or, without one, a
 	// start that the result shows as it was.
-	s.Post(channel.Go, nil)
+	s.post(msgGo, nil)
 	begin()
 	if err := c.run(ctx); err != nil {
 		over = errors.Is(err, ErrFar)
@@ -120,7 +119,7 @@ func drive(ctx context.Context, s *channel.Session, link Link, spec Spec, begin 
 	}
 	stopOnce()
 	var far resultBody
-	if err := s.Await(ctx, s.Timing.Setup+Silence(spec), channel.Result, &far); err != nil {
+	if err := s.await(ctx, s.timing.Setup+Silence(spec), msgResult, &far); err != nil {
 		over = errors.Is(err, ErrFar)
 		return nil, err
 	}
@@ -167,21 +166,21 @@ type cast struct {
 }
 
 // connect opens what the near side of a test needs.
-func (l Link) connect(ctx context.Context, s *channel.Session, spec Spec, p *engine.Phase, accepted acceptBody,
+func (l Link) connect(ctx context.Context, s *session, spec Spec, p *engine.Phase, accepted acceptBody,
 	ends *endpoints) (side cast, err error) {
 	asked := ctx
-	ctx, cancel := context.WithTimeoutCause(ctx, s.Timing.Setup,
-		fmt.Errorf("open data connections: %w: nothing within %v", ErrPeerGone, s.Timing.Setup))
+	ctx, cancel := context.WithTimeoutCause(ctx, s.timing.Setup,
+		fmt.Errorf("open data connections: %w: nothing within %v", ErrPeerGone, s.timing.Setup))
 	defer cancel()
 	defer func() {
 		if err != nil && asked.Err() == nil {
 			// what was cancelled because the far side had gone or given up tells only that it was
 			// cancelled
-			err = s.InsteadOf(err)
+			err = s.insteadOf(err)
 		}
 	}()
 	// The far side may give up meanwhile, and then there is nothing to open any more.
-	defer context.AfterFunc(s.Spoken, cancel)()
+	defer context.AfterFunc(s.spoken, cancel)()
 	switch spec.Test {
 	case Ping:
 	case UDP:
@@ -238,7 +237,7 @@ func (l Link) openConnections(ctx context.Context, spec Spec, p *engine.Phase,
 }
 
 // openDatagrams opens the sockets of a udp test.
-func (l Link) openDatagrams(ctx context.Context, s *channel.Session, spec Spec, p *engine.Phase, accepted acceptBody,
+func (l Link) openDatagrams(ctx context.Context, s *session, spec Spec, p *engine.Phase, accepted acceptBody,
 	ends *endpoints) (cast, error) {
 	to, ok := l.echoAddress(ctx, accepted)
 	if !ok || len(accepted.EchoToken) != echo.TokenBytes {

@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"github.com/linerate/linerate/internal/kernel/sys"
-	"github.com/linerate/linerate/internal/traffic/channel"
 	"github.com/linerate/linerate/internal/traffic/echo"
 )
 
@@ -190,7 +189,7 @@ func TestPingWithoutAnswer(t *testing.T) {
 	if err == nil || !errors.Is(err, ErrNoAnswer) {
 		t.Errorf("near: %v", err)
 	}
-	if err := <-done; !errors.Is(err, channel.ErrStopped) {
+	if err := <-done; !errors.Is(err, errStopped) {
 		t.Errorf("far: %v", err)
 	}
 }
@@ -218,7 +217,7 @@ func TestChannelStaysInStep(t *testing.T) {
 	if !errors.Is(err, context.Canceled) {
 		t.Errorf("cancelled: %v", err)
 	}
-	if err := <-done; !errors.Is(err, channel.ErrStopped) || errors.Is(err, ErrPeerGone) {
+	if err := <-done; !errors.Is(err, errStopped) || errors.Is(err, ErrPeerGone) {
 		t.Errorf("far: %v", err)
 	}
 

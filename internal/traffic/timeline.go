@@ -1,7 +1,5 @@
 package traffic
 
-import "github.com/linerate/linerate/internal/traffic/plan"
-
 // timeline pairs the intervals of both sides and hands them on in order. The near side's clock
 // rules; a far part that is late is waited for until a later one shows that it will not come, or
 // the test is over.
@@ -54,9 +52,9 @@ func (t *timeline) put(p part) {
 		t.far = make(map[partKey]part)
 	}
 	k := partKey{p.Measured, p.Index}
-	// No test has more than plan.MaxIntervals (package plan); what is far beyond that is a far side
+	// No test has more than MaxIntervals; what is far beyond that is a far side
 	// that makes them up to fill our memory.
-	if _, known := t.far[k]; !known && len(t.far) >= 2*plan.MaxIntervals {
+	if _, known := t.far[k]; !known && len(t.far) >= 2*MaxIntervals {
 		return
 	}
 	t.far[k] = p

@@ -1,4 +1,4 @@
-package plan
+package traffic
 
 import (
 	"time"

@@ -1,4 +1,4 @@
-package channel
+package traffic
 
 import (
 	"context"
@@ -11,41 +11,14 @@ import (
 	"github.com/linerate/linerate/internal/wire"
 )
 
-// Control is the channel that a test is driven over; *wire.Conn is one. Send may be called while
-// Receive is.
-type Control interface {
-	Send(ctx context.Context, typ string, body any) error
-	Receive(ctx context.Context) (wire.Message, error)
-}
-
-// Types of messages; package traffic says in which order they come and what they mean.
-const (
-	Start    = "test.start"
-	Accept   = "test.accept"
-	Ready    = "test.ready"
-	Go       = "test.go"
-	Steady   = "test.steady"
-	Mark     = "test.mark"
-	Opened   = "test.opened"
-	Interval = "test.interval"
-	Beat     = "test.beat"
-	Full     = "test.full"
-	Sent     = "test.sent"
-	Curtail  = "test.curtail"
-	Done     = "test.done"
-	Stop     = "test.stop"
-	Result   = "test.result"
-	Error    = "test.error"
-)
-
-// ErrorBody is the body of an Error message: a reason in words, for people.
-type ErrorBody struct {
+// errorBody is the body of an Error message: a reason in words, for people.
+type errorBody struct {
 	Message string `json:"message"`
 	Refused bool   `json:"refused,omitempty"` // the far side does not want to, it did not fail
 }
 
-// Timing is the patience of one side.
-type Timing struct {
+// timing is the patience of one side.
+type timing struct {
 	Setup   time.Duration // for each step before the data flows
 	Silence time.Duration // without any message; a beat comes every second
 	Grace   time.Duration // for the last messages of a test that was cancelled or broke
@@ -53,27 +26,27 @@ type Timing struct {
 	Beat    time.Duration
 }
 
-// Patience is that of every real test; a longer silence than it allows is the end of the other
+// patience is that of every real test; a longer silence than it allows is the end of the other
 // side.
-var Patience = Timing{
+var patience = timing{
 	Setup: 10 * time.Second, Silence: 10 * time.Second, Grace: 2 * time.Second, Slack: 15 * time.Second,
 	Beat: time.Second,
 }
 
-// Session is one side's use of the control channel for one test: a reader, a writer, and one
+// session is one side's use of the control channel for one test: a reader, a writer, and one
 // context that dies with the channel and carries the reason as its cause. It outlives the caller's
 // context, so that a cancelled test can still say goodbye.
-type Session struct {
+type session struct {
 	control Control
 	ctx     context.Context
 	fail    context.CancelCauseFunc
-	In      chan wire.Message // what the other side says, in order
-	Spoken  context.Context   // ends when the other side's last message of the test has come
+	in      chan wire.Message // what the other side says, in order
+	spoken  context.Context   // ends when the other side's last message of the test has come
 	end     context.CancelFunc
 	out     chan outgoing
 	sent    chan struct{} // closed when the writer has ended
 	limit   *time.Timer   // whole-test watchdog
-	Timing  Timing
+	timing  timing
 }
 
 type outgoing struct {
@@ -83,30 +56,30 @@ type outgoing struct {
 
 // New starts reader and writer. The reader ends by itself after a message of one of the types in
 // last, so that nothing that belongs to whatever comes after the test is read.
-func New(ctx context.Context, control Control, t Timing, limit time.Duration, last ...string) *Session {
+func newSession(ctx context.Context, control Control, t timing, limit time.Duration, last ...string) *session {
 	// 64 messages of room each way. A test sends some per second, so a full queue means a peer that
 	// has stopped reading.
 	sctx, fail := context.WithCancelCause(context.WithoutCancel(ctx))
-	s := &Session{
-		control: control, ctx: sctx, fail: fail, Timing: t,
-		In: make(chan wire.Message, 64), out: make(chan outgoing, 64), sent: make(chan struct{}),
+	s := &session{
+		control: control, ctx: sctx, fail: fail, timing: t,
+		in: make(chan wire.Message, 64), out: make(chan outgoing, 64), sent: make(chan struct{}),
 	}
-	s.Spoken, s.end = context.WithCancel(sctx)
+	s.spoken, s.end = context.WithCancel(sctx)
 	s.limit = time.AfterFunc(limit, func() { fail(fmt.Errorf("%w: still running after %v", ErrStalled, limit)) })
 	go s.read(last)
 	go s.write()
 	return s
 }
 
-func (s *Session) read(last []string) {
+func (s *session) read(last []string) {
 	for {
 		m, err := s.control.Receive(s.ctx)
 		if err != nil {
-			s.fail(Gone(err))
+			s.fail(asGone(err))
 			return
 		}
 		select {
-		case s.In <- m:
+		case s.in <- m:
 		case <-s.ctx.Done():
 			return
 		}
@@ -117,20 +90,20 @@ func (s *Session) read(last []string) {
 	}
 }
 
-func (s *Session) write() {
+func (s *session) write() {
 	defer close(s.sent)
 	for o := range s.out {
 		if s.ctx.Err() != nil {
 			continue // the channel is dead; let the others pass
 		}
 		if err := s.control.Send(s.ctx, o.typ, o.body); err != nil {
-			s.fail(Gone(err))
+			s.fail(asGone(err))
 		}
 	}
 }
 
 // Post queues a message. It waits only while 64 others do, and gives up with the session.
-func (s *Session) Post(typ string, body any) {
+func (s *session) post(typ string, body any) {
 	select {
 	case s.out <- outgoing{typ, body}:
 	case <-s.ctx.Done():
@@ -139,7 +112,7 @@ func (s *Session) Post(typ string, body any) {
 
 // TryPost queues a message that may be lost on a congested path: what it says is said again in the
 // result.
-func (s *Session) TryPost(typ string, body any) {
+func (s *session) tryPost(typ string, body any) {
 	select {
 	case s.out <- outgoing{typ, body}:
 	default:
@@ -148,12 +121,12 @@ func (s *Session) TryPost(typ string, body any) {
 
 // Close sends what is queued, for the time of grace at most, and ends reader and writer. No post
 // may follow.
-func (s *Session) Close() {
+func (s *session) close() {
 	// The writer sends what is queued, so that the last message (a result, a stop) goes out; only
 	// then is the session's context ended, which also frees the reader when the other side's last
 	// message never came.
 	close(s.out)
-	patient := time.AfterFunc(s.Timing.Grace, func() { s.fail(ErrStalled) })
+	patient := time.AfterFunc(s.timing.Grace, func() { s.fail(ErrStalled) })
 	<-s.sent
 	patient.Stop()
 	s.limit.Stop()
@@ -162,7 +135,7 @@ func (s *Session) Close() {
 
 // Await waits for a message of type want, letting beats pass, and decodes its body into body when
 // that is not nil.
-func (s *Session) Await(ctx context.Context, patience time.Duration, want string, body any) error {
+func (s *session) await(ctx context.Context, patience time.Duration, want string, body any) error {
 	timeout := time.NewTimer(patience)
 	defer timeout.Stop()
 	for {
@@ -170,16 +143,16 @@ func (s *Session) Await(ctx context.Context, patience time.Duration, want string
 		case <-ctx.Done():
 			return context.Cause(ctx)
 		case <-s.ctx.Done():
-			return s.Cause()
+			return s.cause()
 		case <-timeout.C:
 			return fmt.Errorf("wait for %s message: %w: nothing within %v", want, ErrPeerGone, patience)
-		case m := <-s.In:
+		case m := <-s.in:
 			switch m.Type {
 			case want:
-				return Decode(m, body)
-			case Beat, Interval, Steady, Done, Full, Sent:
+				return decode(m, body)
+			case msgBeat, msgInterval, msgSteady, msgDone, msgFull, msgSent:
 			default:
-				return Unexpected(m)
+				return unexpected(m)
 			}
 		}
 	}
@@ -188,12 +161,12 @@ func (s *Session) Await(ctx context.Context, patience time.Duration, want string
 // Farewell reads on until the other side's last message, for the time of grace at most, so that the
 // channel is in step for the next test. When it does not come, the channel is out of step; closing
 // the session then breaks the pending read.
-func (s *Session) Farewell(last ...string) {
-	patient := time.NewTimer(s.Timing.Grace)
+func (s *session) farewell(last ...string) {
+	patient := time.NewTimer(s.timing.Grace)
 	defer patient.Stop()
 	for {
 		select {
-		case m := <-s.In:
+		case m := <-s.in:
 			if slices.Contains(last, m.Type) {
 				return
 			}
@@ -206,8 +179,8 @@ func (s *Session) Farewell(last ...string) {
 }
 
 // InsteadOf is err, or what the other side said when it gave up, which explains more.
-func (s *Session) InsteadOf(err error) error {
-	if s.Spoken.Err() == nil {
+func (s *session) insteadOf(err error) error {
+	if s.spoken.Err() == nil {
 		return err
 	}
 	if s.ctx.Err() != nil {
@@ -217,19 +190,19 @@ func (s *Session) InsteadOf(err error) error {
 }
 
 // Done is closed when the channel is dead or the session over.
-func (s *Session) Done() <-chan struct{} { return s.ctx.Done() }
+func (s *session) done() <-chan struct{} { return s.ctx.Done() }
 
 // Cause tells why the session died. What the other side still managed to say explains more than the
 // broken channel after it.
-func (s *Session) Cause() error { return s.said(context.Cause(s.ctx)) }
+func (s *session) cause() error { return s.said(context.Cause(s.ctx)) }
 
 // said is the other side's own account among the messages that wait, or else err.
-func (s *Session) said(err error) error {
+func (s *session) said(err error) error {
 	for {
 		select {
-		case m := <-s.In:
-			if m.Type == Error || m.Type == Stop {
-				return Unexpected(m)
+		case m := <-s.in:
+			if m.Type == msgError || m.Type == msgStop {
+				return unexpected(m)
 			}
 		default:
 			return err
@@ -237,8 +210,8 @@ func (s *Session) said(err error) error {
 	}
 }
 
-// Decode reads the body of a message into v; nil takes no body.
-func Decode(m wire.Message, v any) error {
+// decode reads the body of a message into v; nil takes no body.
+func decode(m wire.Message, v any) error {
 	if v == nil {
 		return nil
 	}
@@ -248,21 +221,21 @@ func Decode(m wire.Message, v any) error {
 	return nil
 }
 
-// Unexpected turns a message that does not belong here into an error; the far side's own words are
+// unexpected turns a message that does not belong here into an error; the far side's own words are
 // the best of all.
-func Unexpected(m wire.Message) error {
+func unexpected(m wire.Message) error {
 	switch m.Type {
-	case Error:
-		var body ErrorBody
-		if err := Decode(m, &body); err != nil {
+	case msgError:
+		var body errorBody
+		if err := decode(m, &body); err != nil {
 			return err
 		}
 		if body.Refused {
 			return fmt.Errorf("%w: %s", ErrRefused, body.Message)
 		}
 		return fmt.Errorf("%w: %s", ErrFar, body.Message)
-	case Stop:
-		return ErrStopped
+	case msgStop:
+		return errStopped
 	}
 	return fmt.Errorf("%w: %q message out of place", ErrProtocol, m.Type)
 }

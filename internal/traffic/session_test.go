@@ -1,4 +1,4 @@
-package channel
+package traffic
 
 import (
 	"context"
@@ -45,50 +45,50 @@ func (c *scripted) say(typ, body string) {
 	c.said <- wire.Message{Type: typ, Body: json.RawMessage(body)}
 }
 
-var brief = Timing{Setup: time.Second, Silence: time.Second, Grace: 50 * time.Millisecond, Slack: time.Second,
+var brief = timing{Setup: time.Second, Silence: time.Second, Grace: 50 * time.Millisecond, Slack: time.Second,
 	Beat: time.Second}
 
-func open(t *testing.T, limit time.Duration) (*Session, *scripted) {
+func open(t *testing.T, limit time.Duration) (*session, *scripted) {
 	t.Helper()
 	c := &scripted{said: make(chan wire.Message, 8), heard: make(chan string, 8)}
-	return New(t.Context(), c, brief, limit, Result, Error), c
+	return newSession(t.Context(), c, brief, limit, msgResult, msgError), c
 }
 
 func TestAwait(t *testing.T) {
 	s, c := open(t, time.Minute)
-	defer s.Close()
-	c.say(Beat, ``)
-	c.say(Interval, `{}`)
-	c.say(Accept, `{"port":7}`)
+	defer s.close()
+	c.say(msgBeat, ``)
+	c.say(msgInterval, `{}`)
+	c.say(msgAccept, `{"port":7}`)
 	var body struct{ Port int }
-	if err := s.Await(t.Context(), time.Minute, Accept, &body); err != nil || body.Port != 7 {
+	if err := s.await(t.Context(), time.Minute, msgAccept, &body); err != nil || body.Port != 7 {
 		t.Errorf("%v, port %d", err, body.Port)
 	}
-	c.say(Ready, `[]`)
-	if err := s.Await(t.Context(), time.Minute, Ready, &body); !errors.Is(err, ErrProtocol) {
+	c.say(msgReady, `[]`)
+	if err := s.await(t.Context(), time.Minute, msgReady, &body); !errors.Is(err, ErrProtocol) {
 		t.Errorf("broken body: %v", err)
 	}
-	c.say(Mark, ``)
-	if err := s.Await(t.Context(), time.Minute, Ready, nil); !errors.Is(err, ErrProtocol) ||
-		!strings.Contains(err.Error(), Mark) {
+	c.say(msgMark, ``)
+	if err := s.await(t.Context(), time.Minute, msgReady, nil); !errors.Is(err, ErrProtocol) ||
+		!strings.Contains(err.Error(), msgMark) {
 		t.Errorf("out of place: %v", err)
 	}
-	if err := s.Await(t.Context(), time.Millisecond, Ready, nil); !errors.Is(err, ErrPeerGone) {
+	if err := s.await(t.Context(), time.Millisecond, msgReady, nil); !errors.Is(err, ErrPeerGone) {
 		t.Errorf("silence: %v", err)
 	}
 	ctx, cancel := context.WithCancelCause(t.Context())
 	cancel(io.ErrNoProgress)
-	if err := s.Await(ctx, time.Minute, Ready, nil); !errors.Is(err, io.ErrNoProgress) {
+	if err := s.await(ctx, time.Minute, msgReady, nil); !errors.Is(err, io.ErrNoProgress) {
 		t.Errorf("cancelled: %v", err)
 	}
 	for body, want := range map[string]error{
 		`{"message":"too long","refused":true}`: ErrRefused, `{"message":"no memory"}`: ErrFar, `7`: ErrProtocol,
 	} {
-		if err := Unexpected(wire.Message{Type: Error, Body: json.RawMessage(body)}); !errors.Is(err, want) {
+		if err := unexpected(wire.Message{Type: msgError, Body: json.RawMessage(body)}); !errors.Is(err, want) {
 			t.Errorf("%s: %v", body, err)
 		}
 	}
-	if err := Unexpected(wire.Message{Type: Stop}); !errors.Is(err, ErrStopped) {
+	if err := unexpected(wire.Message{Type: msgStop}); !errors.Is(err, errStopped) {
 		t.Errorf("stop: %v", err)
 	}
 }
@@ -97,17 +97,17 @@ func TestAwait(t *testing.T) {
 // broken channel.
 func TestLastWordsExplain(t *testing.T) {
 	s, c := open(t, time.Minute)
-	defer s.Close()
-	if err := s.InsteadOf(io.ErrShortWrite); !errors.Is(err, io.ErrShortWrite) {
+	defer s.close()
+	if err := s.insteadOf(io.ErrShortWrite); !errors.Is(err, io.ErrShortWrite) {
 		t.Errorf("nothing said yet: %v", err)
 	}
-	c.say(Error, `{"message":"out of coffee"}`)
-	<-s.Spoken.Done()
-	if err := s.InsteadOf(io.ErrShortWrite); !errors.Is(err, ErrFar) {
+	c.say(msgError, `{"message":"out of coffee"}`)
+	<-s.spoken.Done()
+	if err := s.insteadOf(io.ErrShortWrite); !errors.Is(err, ErrFar) {
 		t.Errorf("said: %v", err)
 	}
 	// The reader has ended: what comes now belongs to whatever follows the test.
-	c.say(Accept, ``)
+	c.say(msgAccept, ``)
 	if len(c.said) != 1 {
 		t.Error("read beyond the last message")
 	}
@@ -115,25 +115,25 @@ func TestLastWordsExplain(t *testing.T) {
 
 func TestBrokenChannel(t *testing.T) {
 	s, c := open(t, time.Minute)
-	defer s.Close()
+	defer s.close()
 	close(c.said)
-	<-s.Done()
-	if err := s.Cause(); !errors.Is(err, ErrPeerGone) || !errors.Is(err, io.EOF) {
+	<-s.done()
+	if err := s.cause(); !errors.Is(err, ErrPeerGone) || !errors.Is(err, io.EOF) {
 		t.Errorf("%v", err)
 	}
 	// What was cancelled because of that is the end of the channel as well.
-	if err := s.InsteadOf(context.Canceled); !errors.Is(err, ErrPeerGone) {
+	if err := s.insteadOf(context.Canceled); !errors.Is(err, ErrPeerGone) {
 		t.Errorf("%v", err)
 	}
-	s.Post(Go, nil) // returns
-	s.Farewell(Result)
+	s.post(msgGo, nil) // returns
+	s.farewell(msgResult)
 }
 
 func TestWatchdog(t *testing.T) {
 	s, _ := open(t, time.Millisecond)
-	defer s.Close()
-	<-s.Done()
-	if err := s.Cause(); !errors.Is(err, ErrStalled) {
+	defer s.close()
+	<-s.done()
+	if err := s.cause(); !errors.Is(err, ErrStalled) {
 		t.Errorf("%v", err)
 	}
 }
@@ -141,10 +141,10 @@ func TestWatchdog(t *testing.T) {
 func TestCloseSendsWhatIsQueued(t *testing.T) {
 	s, c := open(t, time.Minute)
 	for range 3 {
-		s.Post(Beat, nil)
+		s.post(msgBeat, nil)
 	}
-	s.Post(Stop, nil)
-	s.Close()
+	s.post(msgStop, nil)
+	s.close()
 	close(c.heard)
 	var last string
 	n := 0
@@ -152,7 +152,7 @@ func TestCloseSendsWhatIsQueued(t *testing.T) {
 		last = typ
 		n++
 	}
-	if n != 4 || last != Stop {
+	if n != 4 || last != msgStop {
 		t.Errorf("%d messages, the last is %q", n, last)
 	}
 }
@@ -160,23 +160,23 @@ func TestCloseSendsWhatIsQueued(t *testing.T) {
 // TestCloseDoesNotHang has a channel that takes nothing any more.
 func TestCloseDoesNotHang(t *testing.T) {
 	c := &scripted{said: make(chan wire.Message), stuck: true}
-	s := New(t.Context(), c, brief, time.Minute, Result)
+	s := newSession(t.Context(), c, brief, time.Minute, msgResult)
 	for range 100 {
-		s.TryPost(Beat, nil) // more than there is room for
+		s.tryPost(msgBeat, nil) // more than there is room for
 	}
-	s.Close()
-	if err := s.Cause(); !errors.Is(err, ErrStalled) {
+	s.close()
+	if err := s.cause(); !errors.Is(err, ErrStalled) {
 		t.Errorf("%v", err)
 	}
 }
 
 func TestGone(t *testing.T) {
 	for _, err := range []error{io.EOF, io.ErrUnexpectedEOF, syscall.ECONNRESET, syscall.EPIPE} {
-		if !errors.Is(Gone(err), ErrPeerGone) || !errors.Is(Gone(err), err) {
-			t.Errorf("%v: %v", err, Gone(err))
+		if !errors.Is(asGone(err), ErrPeerGone) || !errors.Is(asGone(err), err) {
+			t.Errorf("%v: %v", err, asGone(err))
 		}
 	}
-	if Gone(nil) != nil || errors.Is(Gone(syscall.EINVAL), ErrPeerGone) {
+	if asGone(nil) != nil || errors.Is(asGone(syscall.EINVAL), ErrPeerGone) {
 		t.Error("taken for the end of the other side")
 	}
 }
