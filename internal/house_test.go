@@ -49,6 +49,12 @@ const hub = "hub"
 
 var hubMayNotImport = []string{"top", "lab", "cli"}
 
+// apart holds pairs of wings of which the first must not import the second, although it stands
+// above it.
+var apart = [][2]string{
+	{"internal/experiment", "internal/dialect"}, // package reach runs tests in every dialect
+}
+
 // strangers are rooms of one wing, or of several, that must not import each other: what they have in
 // common is joined above them.
 var strangers = [][]string{
@@ -202,6 +208,11 @@ func edges(name string, imports []string) []string {
 			func(w string) bool { return within(other, []string{"internal/" + w}) }) {
 			problems = append(problems, fmt.Sprintf("%s imports %s: the hub knows none of %v", name, other, hubMayNotImport))
 		}
+		for _, pair := range apart {
+			if within(name, pair[:1]) && within(other, pair[1:]) {
+				problems = append(problems, fmt.Sprintf("%s imports %s: they are kept apart", name, other))
+			}
+		}
 		for _, group := range strangers {
 			if slices.Contains(group, name) && name != other && slices.Contains(group, other) {
 				problems = append(problems, fmt.Sprintf("%s imports %s: they are strangers", name, other))
@@ -262,6 +273,7 @@ func TestWingsCanFail(t *testing.T) {
 		{"internal/host/watch", module + "/internal/traffic/engine", "imports go down only"},
 		{"internal/experiment/tune", module + "/internal/diagnose", "strangers"},
 		{"internal/dialect/iperf3", module + "/internal/dialect/iperf2", "strangers"},
+		{"internal/experiment/loop", module + "/internal/dialect/icmp", "kept apart"},
 		{"internal/change/knob/live", "os/exec", "may start programs"},
 		{"internal/host", "github.com/mdlayher/netlink", "belongs to"},
 		{"internal/host", "github.com/mdlayher/netlink/nlenc", "belongs to"},

@@ -67,19 +67,14 @@ func (a *app) diagnosed(ctx context.Context, target string, f diagnoseFlags, p *
 
 // stranger is the far end of a target that runs no linerate: icmp://HOST, or another program's
 // server.
-func stranger(target string) (far loop.Stranger, ok bool, err error) {
+func stranger(target string) (far reach.Stranger, ok bool, err error) {
 	scheme, address, foreign := reach.Foreign(target)
-	if scheme != "icmp" && !foreign {
+	if scheme != reach.Echo && !foreign {
 		return far, false, nil
 	}
-	// The form of an address is that of our own targets.
-	at, err := peer.ParseTarget(address)
+	name, err := reach.Host(target)
 	if err != nil {
 		return far, false, err
-	}
-	name, _, err := net.SplitHostPort(at.Addr)
-	if err != nil || at.SSH != nil {
-		return far, false, usagef("%s: after %s:// comes HOST", target, scheme)
 	}
 	far = echoes(name)
 	if foreign {
@@ -90,7 +85,7 @@ func stranger(target string) (far loop.Stranger, ok bool, err error) {
 
 // silent says of a host that answers no echo what it is, with the status of a peer that cannot be
 // reached. What other programs' servers leave unanswered has its own words, see foreignError.
-func silent(ctx context.Context, far loop.Stranger, err error) error {
+func silent(ctx context.Context, far reach.Stranger, err error) error {
 	if err == nil || ctx.Err() != nil || far.Speak != nil || !errors.Is(err, traffic.ErrNoAnswer) {
 		return err
 	}
@@ -99,9 +94,9 @@ func silent(ctx context.Context, far loop.Stranger, err error) error {
 }
 
 // echoes is a far end whose kernel answers echo requests, and nothing else does.
-func echoes(name string) loop.Stranger {
+func echoes(name string) reach.Stranger {
 	own, _ := os.Hostname() // a host without a name goes unnamed in the result
-	return loop.Stranger{Host: name, Sample: host.Root{}.Counters, Name: own}
+	return reach.Stranger{Host: name, Sample: host.Root{}.Counters, Name: own}
 }
 
 // reachable tells the host of a target whose port could not be connected to, although its name

@@ -13,7 +13,7 @@ import (
 )
 
 // foreignRunner runs tests against another program's server, and says what keeps it from answering.
-func foreignRunner(scheme, address string) testRunner {
+func foreignRunner(scheme, address string) traffic.Runner {
 	speak := reach.Speak(scheme, address)
 	return func(ctx context.Context, spec traffic.Spec, progress func(traffic.Interval)) (*traffic.Result, error) {
 		r, err := speak(ctx, spec, progress)

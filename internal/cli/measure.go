@@ -136,11 +136,8 @@ func specsFor(target string, t testFlags, l loadFlags) ([]traffic.Spec, error) {
 	return loop.Suite(min(l.duration, 3*time.Second), l.interval, l.parallel), nil
 }
 
-// testRunner runs one test against the target of a command.
-type testRunner func(ctx context.Context, spec traffic.Spec, progress func(traffic.Interval)) (*traffic.Result, error)
-
 // runner opens the way to a target.
-func (a *app) runner(ctx context.Context, target string, flags targetFlags, p *progress.Line) (testRunner,
+func (a *app) runner(ctx context.Context, target string, flags targetFlags, p *progress.Line) (traffic.Runner,
 	func(), error) {
 	if scheme, address, ok := reach.Foreign(target); ok {
 		if err := reach.Check(target); err != nil {
@@ -176,7 +173,7 @@ func lastWords(ctx context.Context) (context.Context, func()) {
 }
 
 // measured runs one test, or repeats it until the figure is sure.
-func (a *app) measured(ctx context.Context, run testRunner, spec traffic.Spec, confident bool,
+func (a *app) measured(ctx context.Context, run traffic.Runner, spec traffic.Spec, confident bool,
 	p *progress.Line) (*traffic.Result, error) {
 	once := func(ctx context.Context) (*traffic.Result, error) {
 		r, err := loop.Measure(ctx, run, spec, func(i traffic.Interval) { a.interim(p, spec, i) })

@@ -19,7 +19,7 @@ import (
 )
 
 // Far is the host at the other end as this package needs it; package peer has the real one, and
-// [Stranger] those that run other programs.
+// package reach the one that runs another program.
 //
 // It is as small as a diagnosis needs, so that tests of the loop play a far host in a few lines.
 // Run means a whole test: the near end does its half by itself.

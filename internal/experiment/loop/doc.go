@@ -4,8 +4,8 @@
 // # Model
 //
 // A Far is the host at the other end of the control channel, a Near is this one; for the experiment
-// engine both are just ends whose knobs can be turned. A Stranger is a far end that runs another
-// program, or nothing but its kernel.
+// engine both are just ends whose knobs can be turned. A far end may run another
+// program, or nothing but its kernel: see reach.Stranger.
 //
 // Diagnose takes a snapshot of both, an idle round trip, single transactions and a loaded stream
 // with pings beside it, and hands them to the rules; what those want beyond that is run as a probe,

@@ -8,16 +8,12 @@ import (
 	"github.com/linerate/linerate/internal/traffic"
 )
 
-// Runner runs one test against some far end, as peer.Client.Run and the clients of other dialects
-// do.
-type Runner = func(ctx context.Context, spec traffic.Spec, progress func(traffic.Interval)) (*traffic.Result, error)
-
 // Measure runs one test, of whatever kind: those that consist of several are run one after the
 // other and put together. progress, which may be nil, gets all intervals on one time line.
 //
 // A part that nothing answers, as pings through a filter, is missing from the result and named in
 // its warnings; every other error ends the whole.
-func Measure(ctx context.Context, run Runner, spec traffic.Spec,
+func Measure(ctx context.Context, run traffic.Runner, spec traffic.Spec,
 	progress func(traffic.Interval)) (*traffic.Result, error) {
 	if spec.Test != traffic.Load {
 		return run(ctx, spec, progress)

@@ -145,8 +145,8 @@ func (d *diagnosis) timeOf(spec traffic.Spec) time.Duration {
 		return t + mtuTime
 	}
 	if d.v.Far == nil {
-		// Other programs know whole seconds, and cut off one of the start.
-		return t + (spec.Duration + time.Second - 1).Truncate(time.Second) + strangerWarmUp
+		// Other programs count whole seconds, and some omit the first one.
+		return t + (spec.Duration + time.Second - 1).Truncate(time.Second) + time.Second
 	}
 	return t + spec.Duration + max(spec.WarmUp, 0)
 }

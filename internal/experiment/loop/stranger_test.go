@@ -8,11 +8,12 @@ import (
 	"time"
 
 	"github.com/linerate/linerate/internal/diagnose/evidence"
+	"github.com/linerate/linerate/internal/peer/reach"
 	"github.com/linerate/linerate/internal/traffic"
 )
 
 // speaker plays a program that has streams and nothing else.
-func speaker(asked *[]traffic.Spec) Runner {
+func speaker(asked *[]traffic.Spec) traffic.Runner {
 	return func(_ context.Context, spec traffic.Spec, _ func(traffic.Interval)) (*traffic.Result, error) {
 		*asked = append(*asked, spec)
 		if spec.Test != traffic.Stream {
@@ -26,7 +27,7 @@ func speaker(asked *[]traffic.Spec) Runner {
 
 func TestStrangerIsJudgedByWhatThereIs(t *testing.T) {
 	var asked []traffic.Spec
-	v, err := Diagnose(t.Context(), Stranger{Host: "nobody.invalid", Speak: speaker(&asked)}, DiagnoseOptions{})
+	v, err := Diagnose(t.Context(), reach.Stranger{Host: "nobody.invalid", Speak: speaker(&asked)}, DiagnoseOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -47,7 +48,7 @@ func TestStrangerIsJudgedByWhatThereIs(t *testing.T) {
 }
 
 func TestStrangerThatOnlyEchoes(t *testing.T) {
-	v, err := Diagnose(t.Context(), Stranger{Host: "127.0.0.1"}, DiagnoseOptions{})
+	v, err := Diagnose(t.Context(), reach.Stranger{Host: "127.0.0.1"}, DiagnoseOptions{})
 	if errors.Is(err, traffic.ErrNoAnswer) || errors.Is(err, errors.ErrUnsupported) {
 		return // a host that lets nobody ping; what is told then is the other test's
 	}
@@ -66,7 +67,7 @@ func TestStrangerThatOnlyEchoes(t *testing.T) {
 }
 
 func TestStrangerThatIsSilent(t *testing.T) {
-	_, err := Diagnose(t.Context(), Stranger{Host: "nobody.invalid"}, DiagnoseOptions{})
+	_, err := Diagnose(t.Context(), reach.Stranger{Host: "nobody.invalid"}, DiagnoseOptions{})
 	if err == nil || !strings.Contains(err.Error(), "nobody.invalid") {
 		t.Errorf("a verdict on nobody: %v", err)
 	}
@@ -74,7 +75,7 @@ func TestStrangerThatIsSilent(t *testing.T) {
 	broken := func(context.Context, traffic.Spec, func(traffic.Interval)) (*traffic.Result, error) {
 		return nil, traffic.ErrPeerGone
 	}
-	if _, err := Diagnose(t.Context(), Stranger{Host: "nobody.invalid", Speak: broken},
+	if _, err := Diagnose(t.Context(), reach.Stranger{Host: "nobody.invalid", Speak: broken},
 		DiagnoseOptions{}); !errors.Is(err, traffic.ErrPeerGone) {
 		t.Errorf("a program that hung up: %v", err)
 	}

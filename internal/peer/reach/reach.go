@@ -21,9 +21,6 @@ import (
 // requests: icmp://HOST.
 const Echo = "icmp"
 
-// Runner runs one test against some far end.
-type Runner = func(ctx context.Context, spec traffic.Spec, progress func(traffic.Interval)) (*traffic.Result, error)
-
 // Foreign takes a target of another program's dialect apart: scheme://HOST[:PORT].
 func Foreign(target string) (scheme, address string, ok bool) {
 	scheme, address, ok = strings.Cut(target, "://")
@@ -32,7 +29,7 @@ func Foreign(target string) (scheme, address string, ok bool) {
 
 // Speak runs tests against another program's server. There is nothing to open: each test is a
 // conversation of its own, and the server needs no key.
-func Speak(scheme, address string) Runner {
+func Speak(scheme, address string) traffic.Runner {
 	name, _ := os.Hostname() // a host without a name goes unnamed in the result
 	o := dialect.ClientOptions{Sample: host.Root{}.Counters, HostName: name}
 	return func(ctx context.Context, spec traffic.Spec, progress func(traffic.Interval)) (*traffic.Result, error) {
@@ -75,8 +72,8 @@ func Host(target string) (string, error) {
 
 // Way is an open way to a target.
 type Way struct {
-	Run   Runner // one test after the other
-	Close func() // after the last
+	Run   traffic.Runner // one test after the other
+	Close func()         // after the last
 }
 
 // Open opens the way to a target. The options are for targets where a linerate is; another
@@ -102,7 +99,7 @@ func Open(ctx context.Context, target string, o peer.ConnectOptions) (*Way, erro
 }
 
 // echoes runs the tests for which a kernel is enough.
-func echoes(name, own string) Runner {
+func echoes(name, own string) traffic.Runner {
 	o := icmp.ClientOptions{Sample: host.Root{}.Counters, HostName: own}
 	return func(ctx context.Context, spec traffic.Spec, _ func(traffic.Interval)) (*traffic.Result, error) {
 		if spec.Test != traffic.Ping && spec.Test != traffic.MTU {

@@ -1,4 +1,4 @@
-package loop
+package reach
 
 import (
 	"context"
@@ -10,21 +10,23 @@ import (
 	"github.com/linerate/linerate/internal/traffic"
 )
 
-// Stranger is a far host that runs the server of another program, or nothing but its kernel, which
-// answers echo requests. What is known of a flow is what this end of it knows: its TCP_INFO where
-// it sends, and its counters.
+// Stranger is a far host that runs the server of another program, or only a kernel that answers
+// echo requests. All that is known of a flow is what the near end knows: its TCP_INFO where it
+// sends, and its counters.
+//
+// A Stranger can be diagnosed like a host that runs linerate: it has the same two methods.
 type Stranger struct {
-	Host   string                         // name or address, to which echo requests go
-	Speak  Runner                         // runs a test in the dialect of its program; nil: it runs none
+	Host   string                         // name or address to which echo requests go
+	Speak  traffic.Runner                 // runs a test in the program's dialect; nil: the host runs none
 	Sample func() (*host.Counters, error) // of this host
 	Name   string                         // of this host
 }
 
-// Snapshot knows nothing of a stranger.
+// Snapshot returns nil: a Stranger does not report its configuration.
 func (s Stranger) Snapshot(context.Context) (*host.Snapshot, error) { return nil, nil }
 
-// Run runs what the far program has words for, and echoes without it. Anything else is
-// traffic.ErrBadSpec, with a sentence that says why.
+// Run runs pings and path MTU searches with echo requests, and every other test in the program's
+// dialect. A test that neither can carry returns traffic.ErrBadSpec with the reason.
 func (s Stranger) Run(ctx context.Context, spec traffic.Spec,
 	progress func(traffic.Interval)) (*traffic.Result, error) {
 	switch {
@@ -33,7 +35,7 @@ func (s Stranger) Run(ctx context.Context, spec traffic.Spec,
 		if err == nil || spec.Test == traffic.MTU || s.Speak == nil || ctx.Err() != nil {
 			return r, err
 		}
-		// Programs of its own answer where kernels must not.
+		// A program such as sockperf answers where a filter drops echo requests.
 		spoken, spokenErr := s.speak(ctx, spec, progress)
 		if spokenErr == nil {
 			return spoken, nil
@@ -52,8 +54,8 @@ func (s Stranger) echoOptions() icmp.ClientOptions {
 	return icmp.ClientOptions{Sample: s.Sample, HostName: s.Name}
 }
 
-// speak leaves to the far program what a Spec of ours has beyond its words: how bytes are copied,
-// and how long the start is that is cut off.
+// speak runs a test in the program's dialect. It clears what no other program's protocol can
+// express: how bytes are copied, and the length of the warm-up.
 func (s Stranger) speak(ctx context.Context, spec traffic.Spec,
 	progress func(traffic.Interval)) (*traffic.Result, error) {
 	spec.SendMethod, spec.ReceiveMethod, spec.ProbeGap = "", "", 0
@@ -63,9 +65,12 @@ func (s Stranger) speak(ctx context.Context, spec traffic.Spec,
 	return s.Speak(ctx, spec, progress)
 }
 
-// loaded runs a stream with echoes beside it: the program has none, but the kernel that it runs on
-// does. They begin when programs that cut off their start have done so, and end while those that do
-// not still send, so that none of them finds the path idle.
+// strangerWarmUp is the warm-up that other programs omit from their results, if they have one.
+const strangerWarmUp = time.Second
+
+// loaded runs a stream and sends echo requests beside it, because the program sends none but its
+// kernel answers them. The requests begin after the warm-up and end before the stream does, so that
+// none of them finds the path idle.
 func (s Stranger) loaded(ctx context.Context, spec traffic.Spec,
 	progress func(traffic.Interval)) (*traffic.Result, error) {
 	long := spec.Duration - strangerWarmUp
@@ -79,7 +84,7 @@ func (s Stranger) loaded(ctx context.Context, spec traffic.Spec,
 		echoes := traffic.Spec{Test: traffic.Ping, Duration: long, Interval: long, Gap: spec.ProbeGap, RequestBytes: 56}
 		r, err := icmp.Run(beside, s.Host, echoes, icmp.ClientOptions{HostName: s.Name})
 		if err != nil {
-			r = nil // the stream is what counts; that round trips under load are missing shows in its result
+			r = nil // the stream is the test; its result shows that it has no round trips under load
 		}
 		answered <- r
 	})
@@ -87,7 +92,7 @@ func (s Stranger) loaded(ctx context.Context, spec traffic.Spec,
 	if err != nil {
 		cancel()
 	}
-	// What has not begun by now would ping an idle path.
+	// Requests that have not begun by now would measure an idle path.
 	if begin.Stop() {
 		return r, err
 	}
@@ -96,6 +101,3 @@ func (s Stranger) loaded(ctx context.Context, spec traffic.Spec,
 	}
 	return r, err
 }
-
-// strangerWarmUp is what other programs cut off their start, if they do.
-const strangerWarmUp = time.Second
