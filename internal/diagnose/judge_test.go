@@ -11,6 +11,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -32,8 +33,10 @@ type fixture struct {
 	Case   evidence.Case   `json:"case"`
 }
 
-// fixtures reads every case, by name.
-func fixtures() (map[string]fixture, error) {
+// fixtures returns every case by name. Tests share the cases and must not change them.
+var fixtures = sync.OnceValues(readFixtures)
+
+func readFixtures() (map[string]fixture, error) {
 	files, err := filepath.Glob("testdata/cases/*.json")
 	if err != nil {
 		return nil, err

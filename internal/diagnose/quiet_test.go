@@ -35,7 +35,7 @@ type quietHost struct {
 // there is a rule for.
 func quietHosts(t testing.TB) map[string]quietHost {
 	t.Helper()
-	files, err := filepath.Glob("../capture/testdata/hosts/*.capture")
+	files, err := filepath.Glob("../host/capture/testdata/hosts/*.capture")
 	if err != nil || len(files) == 0 {
 		t.Fatalf("no fixture hosts: %v", err)
 	}

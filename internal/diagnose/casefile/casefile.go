@@ -53,17 +53,21 @@ func Looks(begin []byte) bool {
 	return bytes.HasPrefix(bytes.TrimLeft(begin, " \t\r\n"), []byte("{"))
 }
 
-// Read reads a case from anybody.
-func Read(r io.Reader) (*evidence.Case, error) {
-	b, err := io.ReadAll(io.LimitReader(r, maxBytes+1))
+// Read reads a case that may come from anywhere. It reads at most 64 MiB. The error wraps
+// [ErrFormat] where the content is not a case.
+func Read(r io.Reader) (*evidence.Case, error) { return read(r, maxBytes) }
+
+// read is Read with a limit in bytes.
+func read(r io.Reader, limit int64) (*evidence.Case, error) {
+	b, err := io.ReadAll(io.LimitReader(r, limit+1))
 	switch {
 	case err != nil:
 		return nil, fmt.Errorf("read case: %w", err)
-	case len(b) > maxBytes:
-		return nil, fmt.Errorf("read case: more than %d MiB: %w", maxBytes>>20, ErrFormat)
+	case int64(len(b)) > limit:
+		return nil, fmt.Errorf("read case: larger than %d bytes: %w", limit, ErrFormat)
 	}
-	// The name of the form first: another document of ours is told as what it is, whatever its
-	// fields hold.
+	// Check the schema first, so that the error names another linerate document by its schema even
+	// if its fields do not decode.
 	var head struct {
 		Schema string `json:"schema"`
 	}

@@ -125,15 +125,24 @@ func TestReadRefuses(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	if _, err := Read(&endless{}); !errors.Is(err, ErrFormat) {
+	const limit = 1 << 10
+	if _, err := read(endless{}, limit); !errors.Is(err, ErrFormat) || !strings.Contains(err.Error(), "larger") {
 		t.Errorf("endless: %v", err)
+	}
+	whole := `{"schema":"linerate.case/1","case":{"runs":[{}]}}`
+	whole += strings.Repeat(" ", limit-len(whole))
+	if _, err := read(strings.NewReader(whole), limit); err != nil {
+		t.Errorf("exactly the limit: %v", err)
+	}
+	if _, err := read(strings.NewReader(whole+" "), limit); !errors.Is(err, ErrFormat) {
+		t.Errorf("one byte above the limit: %v", err)
 	}
 }
 
-// endless is a file of blanks that does not end.
+// endless is a file of blanks without an end.
 type endless struct{}
 
-func (*endless) Read(p []byte) (int, error) {
+func (endless) Read(p []byte) (int, error) {
 	for i := range p {
 		p[i] = ' '
 	}

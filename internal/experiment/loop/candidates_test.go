@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
@@ -192,14 +193,16 @@ func TestPlan(t *testing.T) {
 
 // TestJudgingAgainIsLighter: after a keep the idle path is not measured anew, and its round trip is
 // still known to the rules.
-func TestJudgingAgainIsLighter(t *testing.T) {
+func TestJudgingAgainIsLighter(t *testing.T) { synctest.Test(t, judgingAgainIsLighter) }
+
+func judgingAgainIsLighter(t *testing.T) {
 	far := &fakeFar{rtt: 0.020}
-	first, err := Diagnose(t.Context(), far, DiagnoseOptions{})
+	first, err := Diagnose(t.Context(), far, DiagnoseOptions{Root: elsewhere})
 	if err != nil {
 		t.Fatal(err)
 	}
 	far.runs = nil
-	again, err := Diagnose(t.Context(), far, DiagnoseOptions{}.after(first, "throughput"))
+	again, err := Diagnose(t.Context(), far, DiagnoseOptions{Root: elsewhere}.after(first, "throughput"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -215,7 +218,7 @@ func TestJudgingAgainIsLighter(t *testing.T) {
 		t.Error("the round trip is not known any more")
 	}
 	far.runs = nil
-	if _, err := Diagnose(t.Context(), far, DiagnoseOptions{}.after(first, "latency")); err != nil ||
+	if _, err := Diagnose(t.Context(), far, DiagnoseOptions{Root: elsewhere}.after(first, "latency")); err != nil ||
 		far.runs[0].Test != traffic.Ping {
 		t.Errorf("where waiting is the goal, it is measured anew: %v, %+v", err, far.runs[0].Test)
 	}

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"strings"
 	"testing"
+	"testing/fstest"
+	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
@@ -20,6 +22,9 @@ import (
 	"github.com/linerate/linerate/internal/host/tcpinfo"
 	"github.com/linerate/linerate/internal/traffic"
 )
+
+// elsewhere is a near host with nothing but a processor, so that no test depends on the machine it runs on.
+var elsewhere = host.Root{FS: fstest.MapFS{"proc/stat": {Data: []byte("cpu0 100 0 0 100\nbtime 1700000000\n")}}}
 
 func streamResult(edit func(*traffic.Result)) *traffic.Result {
 	r := &traffic.Result{
@@ -233,9 +238,11 @@ func (f *fakeFar) Run(_ context.Context, s traffic.Spec, _ func(traffic.Interval
 	return r, nil
 }
 
-func TestDiagnoseGoesOnWithoutEcho(t *testing.T) {
+func TestDiagnoseGoesOnWithoutEcho(t *testing.T) { synctest.Test(t, diagnoseGoesOnWithoutEcho) }
+
+func diagnoseGoesOnWithoutEcho(t *testing.T) {
 	far := &fakeFar{ping: errors.New("echo filtered")}
-	v, err := Diagnose(t.Context(), far, DiagnoseOptions{Direction: traffic.Down})
+	v, err := Diagnose(t.Context(), far, DiagnoseOptions{Root: elsewhere, Direction: traffic.Down})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/linerate/linerate/internal/experiment/goal"
@@ -74,9 +75,11 @@ func TestMeasureWithoutAnswers(t *testing.T) {
 
 // TestJudgementsCopy keeps diagnosing and tuning with the copies that programs make, whatever the
 // engine can do without.
-func TestJudgementsCopy(t *testing.T) {
+func TestJudgementsCopy(t *testing.T) { synctest.Test(t, judgementsCopy) }
+
+func judgementsCopy(t *testing.T) {
 	far := &fakeFar{}
-	if _, err := Diagnose(t.Context(), far, DiagnoseOptions{}); err != nil {
+	if _, err := Diagnose(t.Context(), far, DiagnoseOptions{Root: elsewhere}); err != nil {
 		t.Fatal(err)
 	}
 	specs := append(far.runs,

@@ -5,6 +5,7 @@ import (
 	"math"
 	"strings"
 	"testing"
+	"testing/synctest"
 
 	"github.com/linerate/linerate/internal/diagnose/evidence"
 	"github.com/linerate/linerate/internal/experiment/goal"
@@ -98,10 +99,13 @@ func TestUnmet(t *testing.T) {
 
 // TestUnreachableGoalWritesNothing: the error comes with the measured number, before any host is
 // asked to change.
-func TestUnreachableGoalWritesNothing(t *testing.T) {
+func TestUnreachableGoalWritesNothing(t *testing.T) { synctest.Test(t, unreachableGoalWritesNothing) }
+
+func unreachableGoalWritesNothing(t *testing.T) {
 	far := &fakeHost{fakeFar: fakeFar{rtt: 0.020}}
 	near := &fakeHost{}
-	_, err := Tune(t.Context(), near, far, TuneOptions{Objective: objectiveOf(t, "throughput where p99_rtt<1ms")})
+	_, err := Tune(t.Context(), near, far,
+		TuneOptions{Root: elsewhere, Objective: objectiveOf(t, "throughput where p99_rtt<1ms")})
 	var unreachable *goal.UnreachableError
 	if !errors.As(err, &unreachable) || !strings.Contains(err.Error(), "20.0 ms when it is idle") {
 		t.Errorf("error %v", err)

@@ -6,6 +6,7 @@ import (
 	"runtime"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
@@ -68,7 +69,9 @@ func TestProbesAreTestsThatThereAre(t *testing.T) {
 	}
 }
 
-func TestProbesWithoutARate(t *testing.T) {
+func TestProbesWithoutARate(t *testing.T) { synctest.Test(t, probesWithoutARate) }
+
+func probesWithoutARate(t *testing.T) {
 	d := underWay(nil)
 	d.v.Runs[0].ThroughputBitsPerSec = 0
 	for _, p := range []evidence.Probe{evidence.ProbeUDP, evidence.ProbePaced} {
@@ -78,7 +81,9 @@ func TestProbesWithoutARate(t *testing.T) {
 	}
 }
 
-func TestProbeIsKeptOrRefused(t *testing.T) {
+func TestProbeIsKeptOrRefused(t *testing.T) { synctest.Test(t, probeIsKeptOrRefused) }
+
+func probeIsKeptOrRefused(t *testing.T) {
 	far := &fakeFar{}
 	d := underWay(far)
 	if err := d.probe(t.Context(), evidence.ProbeReverse); err != nil {

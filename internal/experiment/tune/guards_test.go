@@ -56,7 +56,7 @@ func TestGuardLimit(t *testing.T) {
 			}
 			c := configFor(w)
 			c.Guards = map[string]Guard{tt.guard: tt.g}
-			out, err := Run(t.Context(), c, w, w.tuneHosts(),
+			out, err := runDefault(t.Context(), c, w,
 				[]Candidate{{Knob: rmem, Side: Far, Levels: []knob.Value{"640"}}}, nil)
 			if err != nil {
 				t.Fatal(err)
@@ -81,7 +81,7 @@ func TestGuardsRefused(t *testing.T) {
 		w := longFatPath()
 		c := configFor(w)
 		c.Guards = map[string]Guard{"rtt_p99_seconds": g}
-		if _, err := Run(t.Context(), c, w, w.tuneHosts(), longFatCandidates(), nil); err == nil || w.calls != 0 {
+		if _, err := runDefault(t.Context(), c, w, longFatCandidates(), nil); err == nil || w.calls != 0 {
 			t.Errorf("%s: error %v after %d calls", name, err, w.calls)
 		}
 	}

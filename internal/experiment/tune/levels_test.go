@@ -12,7 +12,7 @@ import (
 // larger.
 func TestLevels(t *testing.T) {
 	levels := []knob.Value{"128", "512", "2048", "3072", "6144", "12288"}
-	plan, err := DefaultConfig().plan()
+	plan, err := defaultPlan()
 	if err != nil {
 		t.Fatal(err)
 	}

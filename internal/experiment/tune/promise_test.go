@@ -36,7 +36,7 @@ func TestBudgetTooSmall(t *testing.T) {
 			w := longFatPath()
 			c := configFor(w)
 			c.Budget = tt.budget
-			out, err := Run(t.Context(), c, w, w.tuneHosts(), longFatCandidates()[:1], nil)
+			out, err := runDefault(t.Context(), c, w, longFatCandidates()[:1], nil)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -58,7 +58,7 @@ func TestBudgetTooSmall(t *testing.T) {
 			if tt.small {
 				w, c := longFatPath(), c
 				c.Now, c.Budget = configFor(w).Now, time.Duration(out.BudgetNeeded*float64(time.Second))
-				if again, err := Run(t.Context(), c, w, w.tuneHosts(), longFatCandidates()[:1], nil); err != nil ||
+				if again, err := runDefault(t.Context(), c, w, longFatCandidates()[:1], nil); err != nil ||
 					again.BudgetTooSmall {
 					t.Errorf("with %v: %v, %s", c.Budget, err, again.Reason)
 				}
@@ -89,7 +89,7 @@ func TestBudgetSpent(t *testing.T) {
 			w := longFatPath()
 			c := configFor(w)
 			c.Budget, c.Spent, c.Asked = budget, spent, 7*time.Second
-			out, err := Run(t.Context(), c, w, w.tuneHosts(), longFatCandidates()[:1], nil)
+			out, err := runDefault(t.Context(), c, w, longFatCandidates()[:1], nil)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -110,7 +110,7 @@ func TestPilotLength(t *testing.T) {
 		w := longFatPath()
 		random := rand.New(rand.NewPCG(3, 3))
 		w.noise = func(int) float64 { return sigma * random.NormFloat64() }
-		out, err := Run(t.Context(), configFor(w), w, w.tuneHosts(), nil, nil)
+		out, err := runDefault(t.Context(), configFor(w), w, nil, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -129,7 +129,7 @@ func TestVetoFallsBack(t *testing.T) {
 	}
 	c := configFor(w)
 	c.Guards = map[string]Guard{"rtt_p99_seconds": {Bound: math.Inf(1), Limit: 0.02}}
-	out, err := Run(t.Context(), c, w, w.tuneHosts(),
+	out, err := runDefault(t.Context(), c, w,
 		[]Candidate{{Knob: rmem, Side: Far, Levels: []knob.Value{"128", "900", "1500", "2400"}}}, nil)
 	if err != nil {
 		t.Fatal(err)
@@ -163,7 +163,7 @@ func TestBackedOff(t *testing.T) {
 		{"300", []knob.Value{"150"}, Kept, "150", "gains"},
 	} {
 		w := newWorld(map[Side]map[knob.ID]knob.Value{Near: {burst: tt.from}}, budget)
-		out, err := Run(t.Context(), configFor(w), w, w.tuneHosts(),
+		out, err := runDefault(t.Context(), configFor(w), w,
 			[]Candidate{{Knob: burst, Side: Near, Levels: tt.levels}}, nil)
 		if err != nil {
 			t.Fatal(err)
@@ -179,7 +179,7 @@ func TestBackedOff(t *testing.T) {
 	c.Refill = func(context.Context, []Change) ([]Candidate, bool, error) {
 		return []Candidate{{Knob: burst, Side: Near, Levels: []knob.Value{"300"}}}, false, nil
 	}
-	out, err := Run(t.Context(), c, w, w.tuneHosts(),
+	out, err := runDefault(t.Context(), c, w,
 		[]Candidate{{Knob: burst, Side: Near, Levels: []knob.Value{"150"}}}, nil)
 	if err != nil {
 		t.Fatal(err)
@@ -252,7 +252,7 @@ func TestMinimal(t *testing.T) {
 func TestSharedRisk(t *testing.T) {
 	w := longFatPath()
 	w.hosts[Near].values[wmem], w.hosts[Near].original[wmem] = "64", "64"
-	out, err := Run(t.Context(), configFor(w), w, w.tuneHosts(), longFatCandidates(), nil)
+	out, err := runDefault(t.Context(), configFor(w), w, longFatCandidates(), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -285,7 +285,7 @@ func TestSoak(t *testing.T) {
 			}
 			return wait
 		}
-		out, err := Run(t.Context(), c, w, w.tuneHosts(), longFatCandidates()[:1], nil)
+		out, err := runDefault(t.Context(), c, w, longFatCandidates()[:1], nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -342,7 +342,7 @@ func TestSoak(t *testing.T) {
 			w.failAt, w.failure = w.calls+5, errInjected
 			return nil
 		}
-		out, err := Run(t.Context(), c, w, w.tuneHosts(), longFatCandidates()[:1], nil)
+		out, err := runDefault(t.Context(), c, w, longFatCandidates()[:1], nil)
 		if !errors.Is(err, errInjected) || out.State != StateUndone {
 			t.Errorf("error %v, state %s", err, out.State)
 		}
@@ -360,7 +360,7 @@ func TestDiscards(t *testing.T) {
 			}
 			return ""
 		}
-		out, err := Run(t.Context(), configFor(w), w, w.tuneHosts(), longFatCandidates()[:1], nil)
+		out, err := runDefault(t.Context(), configFor(w), w, longFatCandidates()[:1], nil)
 		if err != nil {
 			t.Fatal(err)
 		}

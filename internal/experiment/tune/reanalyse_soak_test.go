@@ -53,7 +53,7 @@ func TestReanalyseSoak(t *testing.T) {
 				}
 				return nil
 			}
-			out, err := Run(t.Context(), c, w, w.tuneHosts(), longFatCandidates()[:1], nil)
+			out, err := runDefault(t.Context(), c, w, longFatCandidates()[:1], nil)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -125,7 +125,7 @@ func TestReanalyseReproduces(t *testing.T) {
 // stands.
 func TestReanalyseOtherRules(t *testing.T) {
 	w := longFatPath()
-	out, err := Run(t.Context(), configFor(w), w, w.tuneHosts(), longFatCandidates(), nil)
+	out, err := runDefault(t.Context(), configFor(w), w, longFatCandidates(), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -165,7 +165,7 @@ func TestReanalyseOtherRules(t *testing.T) {
 // gives.
 func TestReanalyseRefuses(t *testing.T) {
 	w := longFatPath()
-	good, err := Run(t.Context(), configFor(w), w, w.tuneHosts(), longFatCandidates(), nil)
+	good, err := runDefault(t.Context(), configFor(w), w, longFatCandidates(), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -210,7 +210,7 @@ func TestReanalyseRefuses(t *testing.T) {
 // FuzzReanalyse: no document makes it panic, and what it gives can be written as a document.
 func FuzzReanalyse(f *testing.F) {
 	w := longFatPath()
-	out, err := Run(f.Context(), configFor(w), w, w.tuneHosts(), candidatesWithLevels(), nil)
+	out, err := runDefault(f.Context(), configFor(w), w, candidatesWithLevels(), nil)
 	if err != nil {
 		f.Fatal(err)
 	}

@@ -24,7 +24,7 @@ func TestRefill(t *testing.T) {
 			{Knob: tso, Side: Near, Levels: []knob.Value{"off"}},
 		}, false, nil
 	}
-	out, err := Run(t.Context(), c, w, w.tuneHosts(), []Candidate{
+	out, err := runDefault(t.Context(), c, w, []Candidate{
 		{Knob: wmem, Side: Near, Levels: []knob.Value{"4096"}},
 		{Knob: rmem, Side: Far, Levels: []knob.Value{"6144"}},
 	}, nil)
@@ -46,7 +46,7 @@ near ethtool:eth0/feature.tx-tcp-segmentation on→off reverted-unproven
 	w = longFatPath()
 	c = configFor(w)
 	c.Refill = func(context.Context, []Change) ([]Candidate, bool, error) { return nil, false, errInjected }
-	if _, err := Run(t.Context(), c, w, w.tuneHosts(), longFatCandidates(), nil); !errors.Is(err, errInjected) {
+	if _, err := runDefault(t.Context(), c, w, longFatCandidates(), nil); !errors.Is(err, errInjected) {
 		t.Errorf("error %v, want the refill's", err)
 	}
 	w.pristine(t, "refill failed")
@@ -60,7 +60,7 @@ func TestRefillGoesFurther(t *testing.T) {
 	c.Refill = func(context.Context, []Change) ([]Candidate, bool, error) {
 		return []Candidate{{Knob: rmem, Side: Far, Levels: []knob.Value{"128", "6144"}}}, false, nil
 	}
-	out, err := Run(t.Context(), c, w, w.tuneHosts(), []Candidate{{Knob: rmem, Side: Far, Levels: []knob.Value{"128"}}},
+	out, err := runDefault(t.Context(), c, w, []Candidate{{Knob: rmem, Side: Far, Levels: []knob.Value{"128"}}},
 		nil)
 	if err != nil {
 		t.Fatal(err)
@@ -79,7 +79,7 @@ func TestRefillSaysEnough(t *testing.T) {
 	w := longFatPath()
 	c := configFor(w)
 	c.Refill = func(context.Context, []Change) ([]Candidate, bool, error) { return nil, true, nil }
-	out, err := Run(t.Context(), c, w, w.tuneHosts(), []Candidate{
+	out, err := runDefault(t.Context(), c, w, []Candidate{
 		{Knob: rmem, Side: Far, Levels: []knob.Value{"6144"}},
 		{Knob: tso, Side: Near, Levels: []knob.Value{"off"}},
 	}, nil)

@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"math"
 	"math/rand/v2"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -38,8 +39,8 @@ func longFatPath() *world {
 }
 
 func number(v knob.Value) float64 {
-	var f float64
-	if _, err := fmt.Sscan(string(v), &f); err != nil {
+	f, err := strconv.ParseFloat(string(v), 64)
+	if err != nil {
 		panic(err)
 	}
 	return f
@@ -71,7 +72,7 @@ func verdicts(out *Outcome) string {
 func TestWholeTune(t *testing.T) {
 	w := longFatPath()
 	var lines []string
-	out, err := Run(t.Context(), configFor(w), w, w.tuneHosts(), longFatCandidates(), func(e Event) {
+	out, err := runDefault(t.Context(), configFor(w), w, longFatCandidates(), func(e Event) {
 		if e.Text != "" && e.Kind != EventEstimate {
 			lines = append(lines, e.Text)
 		}
@@ -145,7 +146,7 @@ func TestDocument(t *testing.T) {
 	}
 	candidates := append(longFatCandidates(),
 		Candidate{Knob: "link:eth1/mtu", Side: Near, Levels: []knob.Value{"9000"}})
-	out, err := Run(t.Context(), configFor(w), w, w.tuneHosts(), candidates, nil)
+	out, err := runDefault(t.Context(), configFor(w), w, candidates, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -259,7 +260,7 @@ func TestVerdicts(t *testing.T) {
 			if tt.prepare != nil {
 				tt.prepare(w, &c)
 			}
-			out, err := Run(t.Context(), c, w, w.tuneHosts(), tt.candidate, nil)
+			out, err := runDefault(t.Context(), c, w, tt.candidate, nil)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -291,7 +292,7 @@ func TestAblation(t *testing.T) {
 	})
 	random := rand.New(rand.NewPCG(1, 2))
 	w.noise = func(int) float64 { return 0.01 * random.NormFloat64() }
-	out, err := Run(t.Context(), configFor(w), w, w.tuneHosts(), []Candidate{
+	out, err := runDefault(t.Context(), configFor(w), w, []Candidate{
 		{Knob: mtu, Side: Near, Levels: []knob.Value{"1"}},
 		{Knob: wmem, Side: Near, Levels: []knob.Value{"1"}},
 		{Knob: tso, Side: Near, Levels: []knob.Value{"1"}},
@@ -324,7 +325,7 @@ func TestUnconfirmed(t *testing.T) {
 		}
 		return 1e9
 	}
-	out, err := Run(t.Context(), configFor(w), w, w.tuneHosts(),
+	out, err := runDefault(t.Context(), configFor(w), w,
 		[]Candidate{{Knob: mtu, Side: Near, Levels: []knob.Value{"1"}}}, nil)
 	if err != nil {
 		t.Fatal(err)
@@ -359,7 +360,7 @@ func TestPilot(t *testing.T) {
 			}
 			return 0.001 * float64(segment%3)
 		}
-		out, err := Run(t.Context(), c, w, w.tuneHosts(), longFatCandidates(), nil)
+		out, err := runDefault(t.Context(), c, w, longFatCandidates(), nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -372,7 +373,7 @@ func TestPilot(t *testing.T) {
 	t.Run("disturbed", func(t *testing.T) {
 		w := longFatPath()
 		w.discard = func(int) string { return "cross traffic" }
-		out, err := Run(t.Context(), configFor(w), w, w.tuneHosts(), longFatCandidates(), nil)
+		out, err := runDefault(t.Context(), configFor(w), w, longFatCandidates(), nil)
 		if err != nil || !out.Unreliable || out.Discarded != 4 || len(out.Segments) != 4 {
 			t.Errorf("err %v, unreliable %v, %d of %d segments discarded", err, out.Unreliable, out.Discarded,
 				len(out.Segments))
@@ -386,14 +387,14 @@ func TestPilot(t *testing.T) {
 			}
 			return ""
 		}
-		out, err := Run(t.Context(), configFor(w), w, w.tuneHosts(), longFatCandidates(), nil)
+		out, err := runDefault(t.Context(), configFor(w), w, longFatCandidates(), nil)
 		if err != nil || out.State != StateCommitted || out.Discarded == 0 {
 			t.Errorf("err %v, state %s, %d discarded", err, out.State, out.Discarded)
 		}
 	})
 	t.Run("resolution", func(t *testing.T) {
 		w := longFatPath()
-		out, err := Run(t.Context(), configFor(w), w, w.tuneHosts(), nil, nil)
+		out, err := runDefault(t.Context(), configFor(w), w, nil, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -415,7 +416,7 @@ func TestBudget(t *testing.T) {
 		start := w.clock
 		c := configFor(w)
 		c.Budget = budget
-		out, err := Run(t.Context(), c, w, w.tuneHosts(), longFatCandidates(), nil)
+		out, err := runDefault(t.Context(), c, w, longFatCandidates(), nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -450,7 +451,7 @@ func TestBudgetKnowsSlowChanges(t *testing.T) {
 		w.slow = 4 * time.Second
 		c := configFor(w)
 		c.Budget = budget
-		out, err := Run(t.Context(), c, w, w.tuneHosts(), longFatCandidates(), nil)
+		out, err := runDefault(t.Context(), c, w, longFatCandidates(), nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -476,7 +477,7 @@ func TestHoldCommit(t *testing.T) {
 	w := longFatPath()
 	c := configFor(w)
 	c.HoldCommit = true
-	out, err := Run(t.Context(), c, w, w.tuneHosts(), longFatCandidates(), nil)
+	out, err := runDefault(t.Context(), c, w, longFatCandidates(), nil)
 	if err != nil || out.State != StateTrial || len(out.Kept) != 2 || out.Kept[0].ID == "" {
 		t.Fatalf("err %v, state %s, kept %v", err, out.State, out.Kept)
 	}
@@ -496,7 +497,7 @@ func TestMaxTrials(t *testing.T) {
 	w := longFatPath()
 	c := configFor(w)
 	c.MaxTrials = 1
-	out, err := Run(t.Context(), c, w, w.tuneHosts(), longFatCandidates(), nil)
+	out, err := runDefault(t.Context(), c, w, longFatCandidates(), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -512,7 +513,7 @@ func TestSeed(t *testing.T) {
 		w := longFatPath()
 		c := configFor(w)
 		c.Seed = seed
-		out, err := Run(t.Context(), c, w, w.tuneHosts(), longFatCandidates(), nil)
+		out, err := runDefault(t.Context(), c, w, longFatCandidates(), nil)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -9,9 +9,11 @@ import (
 	"math"
 	"math/rand/v2"
 	"slices"
+	"sync"
 	"testing"
 	"time"
 
+	"github.com/linerate/linerate/internal/base/stats"
 	"github.com/linerate/linerate/internal/change/knob"
 )
 
@@ -75,6 +77,24 @@ func (w *world) tuneHosts() map[Side]Host {
 func (w *world) now() time.Time { return w.clock }
 
 func (w *world) near(id knob.ID) knob.Value { return w.hosts[Near].values[id] }
+
+// defaultPlan is the plan of the default configuration: enumerating it takes longer than a
+// simulated experiment, so that all tests share one.
+var defaultPlan = sync.OnceValues(func() (*stats.Boundary, error) { return DefaultConfig().plan() })
+
+// runDefault is Run for a configuration with the default looks and confidence.
+func runDefault(ctx context.Context, cfg Config, w *world, candidates []Candidate, progress func(Event)) (*Outcome,
+	error) {
+	plan, err := defaultPlan()
+	if err != nil {
+		return nil, err
+	}
+	cfg, err = cfg.complete()
+	if err != nil {
+		return nil, err
+	}
+	return run(ctx, cfg, plan, w, w.tuneHosts(), candidates, progress)
+}
 
 var errInjected = errors.New("injected fault")
 

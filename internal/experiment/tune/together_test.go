@@ -11,7 +11,7 @@ import (
 func TestTogether(t *testing.T) {
 	w := longFatPath()
 	w.hosts[Near].values[wmem], w.hosts[Near].original[wmem] = "64", "64"
-	out, err := Run(t.Context(), configFor(w), w, w.tuneHosts(), []Candidate{
+	out, err := runDefault(t.Context(), configFor(w), w, []Candidate{
 		{Knob: rmem, Side: Far, Levels: []knob.Value{"1024", "6144"}, Why: "the receive window limits"},
 		{Knob: mtu, Side: Near, Levels: []knob.Value{"1400"}, Why: "a null knob"},
 		{Knob: wmem, Side: Near, Levels: []knob.Value{"4096"}, Why: "the send buffer limits"},
@@ -34,7 +34,7 @@ func TestTogether(t *testing.T) {
 
 	// With nothing to find, all together find nothing either.
 	w = longFatPath()
-	out, err = Run(t.Context(), configFor(w), w, w.tuneHosts(), []Candidate{
+	out, err = runDefault(t.Context(), configFor(w), w, []Candidate{
 		{Knob: mtu, Side: Near, Levels: []knob.Value{"1400"}},
 		{Knob: tso, Side: Near, Levels: []knob.Value{"off"}},
 	}, nil)
