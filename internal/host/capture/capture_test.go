@@ -55,6 +55,7 @@ var fixtures = sync.OnceValues(func() (map[string]*Capture, error) {
 func TestHosts(t *testing.T) {
 	for name, c := range hosts(t) {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			s, err := c.Snapshot(t.Context())
 			if err != nil {
 				t.Fatal(err)
@@ -99,6 +100,7 @@ func TestScrubbedDocument(t *testing.T) {
 	roots["planted"] = planted(t)
 	for name, c := range roots {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			s := newScrubber([keyBytes]byte{1, 2, 3})
 			before, err := c.Root().Snapshot(t.Context())
 			if err != nil {
@@ -207,6 +209,7 @@ func TestNothingLeaks(t *testing.T) {
 func TestAgain(t *testing.T) {
 	for name, c := range hosts(t) {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			again, err := Take(t.Context(), c.Root())
 			if err != nil {
 				t.Fatal(err)
