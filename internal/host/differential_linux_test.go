@@ -15,6 +15,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/linerate/linerate/internal/base/testenv"
 	"github.com/linerate/linerate/internal/host"
 )
 
@@ -38,19 +39,11 @@ func otherSays(name string, args ...string) ([]byte, error) {
 	return out, nil
 }
 
-// needTools ends a test that has nobody to compare with.
+// needTools ends a test when a program that it compares with is missing.
 func needTools(t *testing.T, names ...string) {
 	t.Helper()
 	for _, name := range names {
-		_, err := exec.LookPath(name)
-		_, err2 := exec.LookPath("/usr/sbin/" + name)
-		if err == nil || err2 == nil {
-			continue
-		}
-		if strings.Contains(os.Getenv("LINERATE_REQUIRE"), "peers") {
-			t.Fatalf("%s is required: %v", name, err)
-		}
-		t.Skipf("%s is not installed: %v", name, err)
+		testenv.Program(t, name)
 	}
 }
 

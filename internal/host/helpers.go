@@ -6,7 +6,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/linerate/linerate/internal/host/hypervisor"
 )
 
 // Setting gives the value of a knob ("sysctl:net.ipv4.tcp_rmem"), fields separated by single
@@ -130,7 +129,7 @@ func (s *Snapshot) Uptime() (time.Duration, bool) {
 
 // VirtualMachine tells that a hypervisor is below this host, a container alone is not one.
 func (s *Snapshot) VirtualMachine() bool {
-	return s.Virtualization != "" && s.Virtualization != hypervisor.Container
+	return s.Virtualization != "" && s.Virtualization != inContainer
 }
 
 // Triple reads a "min default max" value such as that of tcp_rmem, in whatever unit the setting has

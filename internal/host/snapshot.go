@@ -4,7 +4,6 @@ import (
 	"context"
 	"runtime"
 
-	"github.com/linerate/linerate/internal/host/hypervisor"
 	"github.com/linerate/linerate/internal/kernel/hostfs"
 	"github.com/linerate/linerate/internal/kernel/procfs"
 )
@@ -41,7 +40,7 @@ func (src *source) snapshot(ctx context.Context) (*Snapshot, error) {
 	}
 	readIdentity(src, s, &said)
 	s.CPUs = readCPUs(src, &said)
-	s.Virtualization = hypervisor.Find(hypervisor.Tree{Text: src.Optional, Exists: src.Exists})
+	s.Virtualization = virtualization(evidence{Text: src.Optional, Exists: src.Exists})
 	s.Settings = readSettings(src, &said)
 
 	// One dump for each family of facts, all before the first interface is looked at: so few

@@ -5,9 +5,12 @@ import (
 	"encoding/json"
 	"errors"
 	"flag"
+	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -18,32 +21,41 @@ import (
 
 var update = flag.Bool("update", false, "write the golden files anew")
 
-// hosts are the fixture hosts, by name.
+// hosts returns the fixture hosts by name.
 func hosts(t testing.TB) map[string]*Capture {
 	t.Helper()
+	all, err := fixtures()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return maps.Clone(all)
+}
+
+var fixtures = sync.OnceValues(func() (map[string]*Capture, error) {
 	files, err := filepath.Glob(filepath.Join("testdata", "hosts", "*.capture"))
 	if err != nil || len(files) == 0 {
-		t.Fatalf("no fixture hosts: %v", err)
+		return nil, fmt.Errorf("no fixture hosts: %w", err)
 	}
 	all := make(map[string]*Capture)
 	for _, name := range files {
 		b, err := os.ReadFile(name)
 		if err != nil {
-			t.Fatal(err)
+			return nil, err
 		}
 		c, err := Read(bytes.NewReader(b))
 		if err != nil {
-			t.Fatalf("%s: %v", name, err)
+			return nil, fmt.Errorf("%s: %w", name, err)
 		}
 		all[strings.TrimSuffix(filepath.Base(name), ".capture")] = c
 	}
-	return all
-}
+	return all, nil
+})
 
 // TestHosts: what is made of each fixture host is what its golden file says.
 func TestHosts(t *testing.T) {
 	for name, c := range hosts(t) {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			s, err := c.Snapshot(t.Context())
 			if err != nil {
 				t.Fatal(err)
@@ -88,6 +100,7 @@ func TestScrubbedDocument(t *testing.T) {
 	roots["planted"] = planted(t)
 	for name, c := range roots {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			s := newScrubber([keyBytes]byte{1, 2, 3})
 			before, err := c.Root().Snapshot(t.Context())
 			if err != nil {
@@ -196,6 +209,7 @@ func TestNothingLeaks(t *testing.T) {
 func TestAgain(t *testing.T) {
 	for name, c := range hosts(t) {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			again, err := Take(t.Context(), c.Root())
 			if err != nil {
 				t.Fatal(err)

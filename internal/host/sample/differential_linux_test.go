@@ -10,6 +10,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/linerate/linerate/internal/base/testenv"
 	"github.com/linerate/linerate/internal/host"
 	"github.com/linerate/linerate/internal/host/sample"
 	"github.com/linerate/linerate/internal/kernel/nl"
@@ -74,6 +75,7 @@ func chatter(t *testing.T) {
 
 // What ip(8) says of all interfaces, with traffic that is counted, dropped and unwanted.
 func TestAgreesWithIP(t *testing.T) {
+	testenv.Need(t, testenv.NetNS, testenv.Peers)
 	inWorld(t, func(w *world) {
 		w.pair("a", "a1")
 		w.pair("b", "b1")
@@ -262,6 +264,7 @@ func broadcast(t *testing.T, to string, datagrams int) {
 // What tc(8) says of a shaper that drops, also when another one takes its place: its counters begin
 // at zero, and ours go on.
 func TestAgreesWithTc(t *testing.T) {
+	testenv.Need(t, testenv.NetNS, testenv.Peers)
 	inWorld(t, func(w *world) {
 		w.pair("a", "a1")
 		shape := func() { // to nearly nothing: what waits is to wait for as long as a slow machine takes to look

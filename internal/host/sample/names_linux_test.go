@@ -12,6 +12,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/linerate/linerate/internal/base/testenv"
 	"github.com/linerate/linerate/internal/host/sample"
 	"github.com/linerate/linerate/internal/kernel/nl"
 	"github.com/linerate/linerate/internal/kernel/nl/nltest"
@@ -36,6 +37,7 @@ type world struct {
 // inWorld runs f in a namespace of its own.
 func inWorld(t *testing.T, f func(w *world)) {
 	t.Helper()
+	testenv.Need(t, testenv.NetNS)
 	nltest.InNetNS(t, func() {
 		// Nothing but the test is to send: no neighbour discovery.
 		for _, which := range []string{"all", "default"} {
@@ -192,6 +194,7 @@ func (w *world) quietly(names ...string) {
 }
 
 func TestNamesComeGoAndChange(t *testing.T) {
+	testenv.Need(t, testenv.Peers)
 	inWorld(t, func(w *world) {
 		w.pair("a", "a1")
 		w.pair("b", "b1")
@@ -314,6 +317,7 @@ func otherNamespace(t *testing.T) int {
 
 // The queues of an interface go with its name.
 func TestQueuesFollowTheName(t *testing.T) {
+	testenv.Need(t, testenv.Peers)
 	inWorld(t, func(w *world) {
 		for _, pair := range [][2]string{{"a", "a1"}, {"b", "b1"}} {
 			if out, ok := nltest.OtherSays(t, "ip", "link", "add", "name", pair[0], "numtxqueues", "3", "numrxqueues",

@@ -10,6 +10,7 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/linerate/linerate/internal/base/testenv"
 	"github.com/linerate/linerate/internal/host/sample"
 	"github.com/linerate/linerate/internal/kernel/nl/nltest"
 )
@@ -29,6 +30,7 @@ func names(r *sample.Reading) []string {
 // An ordinary user reads what root reads, but for the queues of programs that judge packets, whose
 // file is root's.
 func TestOrdinaryUser(t *testing.T) {
+	testenv.Need(t, testenv.NetNS, testenv.Peers)
 	inWorld(t, func(w *world) {
 		w.pair("a", "a1")
 		if out, ok := nltest.OtherSays(t, "ip", "link", "add", "q", "numtxqueues", "3", "numrxqueues", "3", "type",

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/linerate/linerate/internal/base/testenv"
 	"github.com/linerate/linerate/internal/host"
 	"github.com/linerate/linerate/internal/host/sample"
 	"github.com/linerate/linerate/internal/kernel/nl/nltest"
@@ -95,6 +96,7 @@ func TestRefusals(t *testing.T) {
 // A host with 40 VLANs and a card of 64 queues stays within the series that a history is made for,
 // and of more interfaces than are wanted the oldest are told.
 func TestLargeHostIsBounded(t *testing.T) {
+	testenv.Need(t, testenv.NetNS, testenv.Peers)
 	inWorld(t, func(w *world) {
 		if out, ok := nltest.OtherSays(t, "ip", "link", "add", "q", "numtxqueues", "64", "numrxqueues", "64", "type",
 			"veth", "peer", "name", "q1"); !ok {

@@ -20,6 +20,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 	"golang.org/x/sys/unix"
 
+	"github.com/linerate/linerate/internal/base/testenv"
 	"github.com/linerate/linerate/internal/host"
 	"github.com/linerate/linerate/internal/host/sosreport/printed"
 	"github.com/linerate/linerate/internal/kernel/hostfs"
@@ -47,19 +48,11 @@ func prints(command string) (string, bool) {
 	return string(out), true
 }
 
-// needTools ends a test that has nobody to compare with.
+// needTools ends a test when a program that it compares with is missing.
 func needTools(t *testing.T, names ...string) {
 	t.Helper()
 	for _, name := range names {
-		_, err := exec.LookPath(name)
-		_, err2 := exec.LookPath("/usr/sbin/" + name)
-		switch {
-		case err == nil || err2 == nil:
-		case strings.Contains(os.Getenv("LINERATE_REQUIRE"), "peers"):
-			t.Fatalf("%s is required: %v", name, err)
-		default:
-			t.Skipf("%s is not installed: %v", name, err)
-		}
+		testenv.Program(t, name)
 	}
 }
 
@@ -67,6 +60,7 @@ func needTools(t *testing.T, names ...string) {
 // is not given back.
 func inNamespace(t *testing.T, f func() error) {
 	t.Helper()
+	testenv.Need(t, testenv.NetNS)
 	done := make(chan error, 1)
 	refused := false
 	go func() {
@@ -84,8 +78,8 @@ func inNamespace(t *testing.T, f func() error) {
 		done <- f()
 	}()
 	err := <-done
-	if refused && !strings.Contains(os.Getenv("LINERATE_REQUIRE"), "netns") {
-		t.Skipf("network namespaces need root here: %v", err)
+	if refused {
+		testenv.Missing(t, testenv.NetNS, err)
 	}
 	if err != nil {
 		t.Fatal(err)
@@ -252,7 +246,7 @@ func steady(s *host.Snapshot) *host.Snapshot {
 // agree holds a report of the calling thread's namespace against what package host reads there.
 func agree(t *testing.T) error {
 	t.Helper()
-	for range 10 {
+	for range 200 {
 		before, err := host.Root{}.Snapshot(t.Context())
 		if err != nil {
 			return err
@@ -378,7 +372,7 @@ func TestNetnsCounters(t *testing.T) {
 			if maps.Equal(before, want) {
 				break
 			}
-			if tries == 50 {
+			if tries == 1000 {
 				return errors.New("the counters never stood still")
 			}
 		}
@@ -537,7 +531,7 @@ func TestNetnsSockets(t *testing.T) {
 
 		// The acknowledgement of a connection may still be on its way: what is compared is what did
 		// not change meanwhile.
-		for range 50 {
+		for range 1000 {
 			before, err := kernelSockets()
 			if err != nil {
 				return err

@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// TestDestinations makes connections to one destination, of which some were closed by the client
-// first. In a namespace of its own, where nobody else connects.
+// TestDestinations makes connections to one destination, in a namespace of its own where no other
+// program connects. The client closes some of them first.
 func TestDestinations(t *testing.T) {
 	inNetNS(t, func() error {
 		l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -41,12 +41,16 @@ func TestDestinations(t *testing.T) {
 		}
 		// The gauge says that ports are short; which are looked at is what the range says.
 		values := map[string]uint64{"sockets.port_first": 1024, "sockets.port_last": 65535, "sockets.tcp_tw": 60000}
-		found, err := destinations(values)
 		remote := netip.MustParseAddrPort(l.Addr().String())
 		want := Destination{Local: remote.Addr(), Remote: remote, Ports: open + closed, Waiting: closed}
 		// The ends that were accepted have the port of the listener, which is of the range here,
 		// towards a destination each.
-		if err != nil || len(found) == 0 || found[0] != want {
+		var found []Destination
+		err = eventually("the clients never reach TIME-WAIT", func() (bool, error) {
+			found, err = destinations(values)
+			return len(found) > 0 && found[0].Waiting == closed, err
+		})
+		if err != nil || found[0] != want {
 			return fmt.Errorf("%+v, %w, want %+v first", found, err, want)
 		}
 		values["sockets.tcp_tw"] = 20000
