@@ -76,7 +76,7 @@ func (h *history) fired(name string) []Active {
 	if err != nil {
 		h.t.Fatal(err)
 	}
-	for range 100 {
+	for range 30 { // seven and a half minutes: the longest time for which a rule must hold is five
 		w.Evaluate(h.t.Context())
 		if warnings := w.Warnings(); len(warnings) > 0 {
 			h.t.Fatal(warnings)

@@ -23,7 +23,7 @@ func TestBusy(t *testing.T) {
 	}
 	in := &sample.Series{Metric: metrics["linerate_interface_receive_bytes_total"], Values: []string{"eth0"}}
 	out := &sample.Series{Metric: metrics["linerate_interface_transmit_bytes_total"], Values: []string{"eth0"}}
-	now := time.Now().Truncate(time.Second)
+	now := time.Unix(1_700_006_400, 0)
 	for i := range 11 {
 		r := &sample.Reading{Time: now.Add(time.Duration(i-10) * time.Second),
 			Points: []sample.Point{{Series: in, Value: float64(i) * 1e6}, {Series: out, Value: float64(i) * 5e6}}}
@@ -31,10 +31,10 @@ func TestBusy(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if rate, known := d.busy(t.Context(), "eth0"); !known || rate < 39e6 || rate > 41e6 {
+	if rate, known := d.busyAt(t.Context(), "eth0", now); !known || rate < 39e6 || rate > 41e6 {
 		t.Errorf("eth0 carries %v, %v; want 40 Mb/s", rate, known)
 	}
-	if rate, known := d.busy(t.Context(), "eth1"); known {
+	if rate, known := d.busyAt(t.Context(), "eth1", now); known {
 		t.Errorf("eth1 carries %v", rate)
 	}
 }

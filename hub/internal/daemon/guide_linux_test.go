@@ -8,11 +8,14 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/linerate/linerate/internal/base/testenv"
 )
 
 // TestGuide types the commands of docs/guide/hub.md while a hub runs: they must succeed, print
 // something, and get what they ask for.
 func TestGuide(t *testing.T) {
+	testenv.Need(t, testenv.Long, testenv.Peers) // curl
 	page, err := os.ReadFile("../../../docs/guide/hub.md")
 	if err != nil {
 		t.Fatal(err)

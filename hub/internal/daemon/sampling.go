@@ -62,10 +62,15 @@ func (d *daemon) append(r *sample.Reading) {
 // busy is what an interface of this host carries in its busier direction, in bits per second, by
 // the last ten seconds of the history. False: that is not known.
 func (d *daemon) busy(ctx context.Context, name string) (bitsPerSecond float64, known bool) {
+	return d.busyAt(ctx, name, time.Now())
+}
+
+// busyAt is busy at a given time.
+func (d *daemon) busyAt(ctx context.Context, name string, at time.Time) (bitsPerSecond float64, known bool) {
 	for _, direction := range []string{"receive", "transmit"} {
 		found, err := d.store.Vector(ctx,
 			fmt.Sprintf("8 * rate(linerate_interface_%s_bytes_total{host=%q,interface=%q}[10s])", direction,
-				d.config.Host, name), time.Now())
+				d.config.Host, name), at)
 		if err != nil || len(found) != 1 {
 			return 0, false
 		}

@@ -15,6 +15,7 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"github.com/linerate/linerate/hub/internal/daemon"
+	"github.com/linerate/linerate/internal/base/testenv"
 )
 
 // asHub makes a process of this test binary the hub.
@@ -31,9 +32,18 @@ func TestMain(m *testing.M) {
 	})
 }
 
-func TestScripts(t *testing.T) {
+// TestScripts runs commands that end by themselves.
+func TestScripts(t *testing.T) { scripts(t, "testdata/script") }
+
+// TestHub runs whole hubs, each of which samples for some seconds.
+func TestHub(t *testing.T) {
+	testenv.Need(t, testenv.Long)
+	scripts(t, "testdata/hub")
+}
+
+func scripts(t *testing.T, dir string) {
 	testscript.Run(t, testscript.Params{
-		Dir:                 "testdata/script",
+		Dir:                 dir,
 		UpdateScripts:       os.Getenv("LINERATE_UPDATE") != "",
 		RequireExplicitExec: true,
 		Setup: func(e *testscript.Env) error {
@@ -55,7 +65,7 @@ func fetch() {
 	status := flag.Int("status", http.StatusOK, "")
 	flag.Parse()
 	client := &http.Client{
-		Timeout:       5 * time.Second,
+		Timeout:       time.Minute,
 		Transport:     &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, DisableKeepAlives: true},
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}

@@ -9,15 +9,13 @@ import (
 	"testing"
 
 	"github.com/linerate/linerate/hub/internal/daemon"
+	"github.com/linerate/linerate/internal/base/testenv"
 )
 
 // TestUnit has systemd itself read the unit and say how much of the host it leaves open, from 0
 // (nothing) to 10 (all of it, as without a sandbox).
 func TestUnit(t *testing.T) {
-	analyze, err := exec.LookPath("systemd-analyze")
-	if err != nil {
-		t.Fatalf("%v; dev/setup installs it", err)
-	}
+	analyze := testenv.Program(t, "systemd-analyze")
 	name := filepath.Join(t.TempDir(), "linerate-hub.service")
 	if err := os.WriteFile(name, []byte(daemon.Unit("/bin/true")), 0o600); err != nil {
 		t.Fatal(err)

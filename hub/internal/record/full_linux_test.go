@@ -17,6 +17,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/linerate/linerate/hub/internal/record"
+	"github.com/linerate/linerate/internal/base/testenv"
 	"github.com/linerate/linerate/internal/host/sample"
 )
 
@@ -24,8 +25,9 @@ import (
 // and dies.
 const diskLeave = "LINERATE_DISK_LEAVE"
 
-// TestFullDisk lives through full disks, on one of 64 MB that only a process started for it sees.
+// TestFullDisk fills disks of 64 MB that only a process started for the test sees.
 func TestFullDisk(t *testing.T) {
+	testenv.Need(t, testenv.NetNS, testenv.Long)
 	cmd := exec.CommandContext(t.Context(), os.Args[0])
 	cmd.Env = append(os.Environ(), diskHelper+"="+t.TempDir())
 	cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: unix.CLONE_NEWNS}
@@ -35,8 +37,8 @@ func TestFullDisk(t *testing.T) {
 		cmd.SysProcAttr.GidMappings = []syscall.SysProcIDMap{{HostID: os.Getgid(), Size: 1}}
 	}
 	out, err := cmd.CombinedOutput()
-	if errors.Is(err, fs.ErrPermission) && !strings.Contains(os.Getenv("LINERATE_REQUIRE"), "netns") {
-		t.Skipf("no private mount: %v", err)
+	if errors.Is(err, fs.ErrPermission) {
+		testenv.Missing(t, testenv.NetNS, "no private mount: ", err)
 	}
 	t.Logf("%s", out)
 	if err != nil {

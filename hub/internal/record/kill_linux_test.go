@@ -20,6 +20,7 @@ import (
 	"github.com/prometheus/prometheus/tsdb/chunkenc"
 
 	"github.com/linerate/linerate/hub/internal/record"
+	"github.com/linerate/linerate/internal/base/testenv"
 	"github.com/linerate/linerate/internal/host/sample"
 )
 
@@ -168,6 +169,7 @@ func verify(s *record.Store, from, to int) error {
 // TestKill kills a process that appends and answers, at random moments. Each start must find all
 // but the last seconds, whole, and soon.
 func TestKill(t *testing.T) {
+	testenv.Need(t, testenv.Long)
 	rounds := killRounds
 	if v := os.Getenv("LINERATE_KILL_ROUNDS"); v != "" {
 		n, err := strconv.Atoi(v)

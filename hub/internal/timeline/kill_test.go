@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/linerate/linerate/internal/base/durable"
+	"github.com/linerate/linerate/internal/base/testenv"
 )
 
 const killMark = "TIMELINE_TEST_KILL"
@@ -40,6 +41,7 @@ func TestKillChild(t *testing.T) {
 // TestKill ends a writer at a blow, again and again in one directory: what it said was put is
 // there, and nothing is damaged.
 func TestKill(t *testing.T) {
+	testenv.Need(t, testenv.Long)
 	random := rand.New(rand.NewPCG(8, 8))
 	dir := t.TempDir()
 	for range 6 {

@@ -17,15 +17,13 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/linerate/linerate/hub/internal/record/remote"
+	"github.com/linerate/linerate/internal/base/testenv"
 	"github.com/linerate/linerate/internal/host/sample"
 )
 
 // TestPrometheus sends to Debian's, and asks it what it got.
 func TestPrometheus(t *testing.T) {
-	path, err := exec.LookPath("prometheus")
-	if err != nil {
-		t.Fatal("there is no prometheus to send to: run dev/setup")
-	}
+	path := testenv.Program(t, "prometheus")
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -62,7 +60,7 @@ func TestPrometheus(t *testing.T) {
 		}
 		w.Append(r)
 	}
-	closing, stop := context.WithTimeout(t.Context(), 60*time.Second)
+	closing, stop := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer stop()
 	if err := w.Close(closing); err != nil {
 		t.Fatalf("%v: %+v", err, w.Status())

@@ -16,6 +16,7 @@ import (
 
 	"github.com/linerate/linerate/hub/internal/record"
 	"github.com/linerate/linerate/hub/internal/schedule"
+	"github.com/linerate/linerate/internal/base/testenv"
 	"github.com/linerate/linerate/internal/host/sample"
 )
 
@@ -213,9 +214,10 @@ func rules(t *testing.T) []string {
 // TestPromtoolTestsTheRules runs the unit tests of the rules: each alert fires for what it is for
 // and leaves the rest alone.
 func TestPromtoolTestsTheRules(t *testing.T) {
+	promtool := testenv.Program(t, "promtool")
 	for _, args := range [][]string{{"check", "rules", "linerate.rules.yml"},
 		{"test", "rules", "linerate.rules.test.yml"}} {
-		c := exec.Command("promtool", args...)
+		c := exec.Command(promtool, args...)
 		c.Dir = "../../../../dist/prometheus"
 		if out, err := c.CombinedOutput(); err != nil {
 			t.Errorf("promtool %v: %v\n%s", args, err, out)

@@ -1,12 +1,15 @@
-package page
+package browsertest
 
 import (
 	"strings"
 	"testing"
+
+	"github.com/linerate/linerate/internal/base/testenv"
 )
 
 // TestStates puts the hub into every state that it can be in, and reads what the page says of it.
 func TestStates(t *testing.T) {
+	testenv.Need(t, testenv.Browser)
 	for _, c := range []struct {
 		name    string
 		hub     *fake

@@ -1,4 +1,4 @@
-package page
+package browsertest
 
 import (
 	"context"
@@ -17,6 +17,7 @@ import (
 	"github.com/prometheus/prometheus/promql/parser"
 
 	"github.com/linerate/linerate/hub/internal/web"
+	"github.com/linerate/linerate/hub/internal/web/page"
 )
 
 // fakeNow is when the fake hub lives. The page goes by the hub's clock, so a fixed one shows that,
@@ -54,7 +55,7 @@ type fake struct {
 func (f *fake) serve(t *testing.T) string {
 	t.Helper()
 	mux := http.NewServeMux()
-	mux.Handle("/", handler())
+	mux.Handle("/", page.Handler())
 	api := map[string]func(r *http.Request) any{
 		"/api/linerate/v1/status": f.statusDocument, "/api/linerate/v1/hosts": f.hosts,
 		"/api/linerate/v1/events": f.events, "/api/linerate/v1/findings": f.findings,

@@ -1,8 +1,8 @@
-package page
+package browsertest
 
 import (
 	"context"
-	"errors"
+	"fmt"
 	"net/url"
 	"os"
 	"os/exec"
@@ -20,6 +20,8 @@ import (
 	"github.com/chromedp/cdproto/network"
 	"github.com/chromedp/cdproto/runtime"
 	"github.com/chromedp/chromedp"
+
+	"github.com/linerate/linerate/internal/base/testenv"
 )
 
 // patience is how long a condition is waited for: no measure of speed, only an end to a wait for
@@ -47,7 +49,7 @@ func TestMain(m *testing.M) {
 func startBrowser() {
 	path, err := exec.LookPath("chromium")
 	if err != nil {
-		browser.err = errors.New("there is no chromium to test the page with: run dev/setup")
+		browser.err = fmt.Errorf("%w: run dev/setup", err)
 		return
 	}
 	home, err := os.MkdirTemp("", "linerate-page-")
@@ -85,10 +87,10 @@ type tab struct {
 // believes that its own has the focus.
 func open(t *testing.T, f *fake) *tab {
 	t.Helper()
+	testenv.Need(t, testenv.Browser)
 	t.Parallel()
-	browser.once.Do(startBrowser)
-	if browser.err != nil {
-		t.Fatalf("start browser: %v", browser.err)
+	if browser.once.Do(startBrowser); browser.err != nil {
+		testenv.Missing(t, testenv.Browser, "start Chromium: ", browser.err)
 	}
 	ctx, stop := chromedp.NewContext(browser.ctx)
 	t.Cleanup(stop)
