@@ -43,8 +43,8 @@ func TestAskHubChild(t *testing.T) {
 func hubProgram(t *testing.T) guest.File {
 	t.Helper()
 	name := filepath.Join(t.TempDir(), "linerate-hub")
-	cmd := exec.CommandContext(t.Context(), "go", "build", "-trimpath", "-ldflags", "-s -w", "-o", name,
-		"../linerate-hub")
+	cmd := exec.CommandContext(t.Context(), "go", "build", "-C", "../../hub", "-trimpath", "-ldflags", "-s -w",
+		"-o", name, "./cmd/linerate-hub")
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("build: %v\n%s", err, out)

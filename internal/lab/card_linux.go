@@ -16,7 +16,7 @@ import (
 
 // comeBack is how long cards may take to return from the namespace of a world that has ended: the
 // kernel dissolves it in the background.
-const comeBack = 10 * time.Second
+const comeBack = time.Minute
 
 // moveCards puts the two cards of a driver into two network namespaces, the one with the lower bus
 // address into the first, and gives their names. By driver and address and not by name: a card that

@@ -10,7 +10,7 @@ import (
 	"github.com/linerate/linerate/internal/lab/work"
 )
 
-// The test binary is also the agent of its worlds, and a stand-in for linerate in them.
+// The test binary is also the agent of its worlds, and plays linerate in them.
 func TestMain(m *testing.M) {
 	if os.Args[0] != "linerate" {
 		os.Exit(m.Run())

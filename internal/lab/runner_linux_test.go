@@ -13,11 +13,12 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/linerate/linerate/internal/base/testenv"
 	"github.com/linerate/linerate/internal/lab/scenario"
 )
 
-// fake plays the ordinary commands in the worlds of the runner's tests, with a knob of its own host
-// for real: what is measured follows from tcp_wmem, tune raises it, undo puts it back.
+// fake plays the ordinary commands in the worlds of the runner's tests. One knob of its host is real:
+// measure computes its figure from tcp_wmem, tune raises tcp_wmem, and undo puts it back.
 func fake(args []string) (handled bool, status int) {
 	const wmem = "/proc/sys/net/ipv4/tcp_wmem"
 	var state string
@@ -69,14 +70,9 @@ func fake(args []string) (handled bool, status int) {
 	return true, 0
 }
 
-// playable skips where there are no worlds.
-func playable(t *testing.T) {
-	t.Helper()
-	up(t, scenario.World{Topology: scenario.Pair})
-}
 
 func TestNetnsRun(t *testing.T) {
-	playable(t)
+	testenv.Need(t, testenv.NetNS)
 	s, err := scenario.Load("send-buffer")
 	if err != nil {
 		t.Fatal(err)
@@ -111,7 +107,7 @@ func TestNetnsRun(t *testing.T) {
 }
 
 func TestNetnsRunThatFails(t *testing.T) {
-	playable(t)
+	testenv.Need(t, testenv.NetNS)
 	s, err := scenario.Load("send-buffer")
 	if err != nil {
 		t.Fatal(err)

@@ -9,11 +9,12 @@ import (
 	"testing"
 	"time"
 
+	"github.com/linerate/linerate/internal/base/testenv"
 	"github.com/linerate/linerate/internal/lab/scenario"
 	"github.com/linerate/linerate/internal/lab/work"
 )
 
-// ofMatrix gives one of the matrix.
+// ofMatrix returns a scenario of the matrix.
 func ofMatrix(t *testing.T, name string) scenario.Scenario {
 	t.Helper()
 	all, err := scenario.Matrix()
@@ -31,7 +32,7 @@ func ofMatrix(t *testing.T, name string) scenario.Scenario {
 
 func stage(t *testing.T, s scenario.Scenario, l scenario.Level) *Staged {
 	t.Helper()
-	playable(t)
+	testenv.Need(t, testenv.NetNS)
 	staged, err := Stage(t.Context(), s, l, t.TempDir())
 	if err != nil {
 		t.Fatal(err)
@@ -44,7 +45,7 @@ func stage(t *testing.T, s scenario.Scenario, l scenario.Level) *Staged {
 	return staged
 }
 
-// counter reads one of the kernel's in a host: GROUP.NAME of /proc/net/snmp, netstat or sockstat.
+// counter reads a kernel counter in a host: GROUP.NAME of /proc/net/snmp, netstat or sockstat.
 func counter(t *testing.T, h *Host, name string) int {
 	t.Helper()
 	group, field, _ := strings.Cut(name, ".")
@@ -56,8 +57,8 @@ func counter(t *testing.T, h *Host, name string) int {
 		if key != group {
 			continue
 		}
-		// snmp and netstat have a line of names over one of numbers; sockstat has name and number
-		// by turns.
+		// snmp and netstat have a line of names above a line of numbers; in sockstat names and
+		// numbers alternate.
 		pairs := len(words)%2 == 0 && len(words) > 1 && !numeric(words[0]) && numeric(words[1])
 		for i, w := range words {
 			switch {
@@ -80,8 +81,8 @@ func numeric(s string) bool {
 	return err == nil
 }
 
-// TestNetnsFaultsHold asks the kernel whether worlds hold the faults that they say: each counter
-// must come to move.
+// TestNetnsFaultsHold asks the kernel whether the worlds have the faults that their scenarios name:
+// each counter must rise.
 func TestNetnsFaultsHold(t *testing.T) {
 	for _, c := range []struct {
 		scenario, host, counter string
@@ -99,8 +100,7 @@ func TestNetnsFaultsHold(t *testing.T) {
 			t.Parallel()
 			s := stage(t, ofMatrix(t, c.scenario), scenario.Gross)
 			h := s.Host(c.host)
-			deadline := time.Now().Add(30 * time.Second)
-			for {
+			for deadline := time.Now().Add(patience); ; time.Sleep(50 * time.Millisecond) {
 				n := counter(t, h, c.counter)
 				if n >= c.atLeast {
 					return
@@ -113,7 +113,7 @@ func TestNetnsFaultsHold(t *testing.T) {
 	}
 }
 
-// The levels of a fault are planted as the file says, and nothing of them in a sound world.
+// A staged world has the settings of its level, and a sound world has none of them.
 func TestNetnsStage(t *testing.T) {
 	const wmem = "sysctl:net.ipv4.tcp_wmem"
 	for _, c := range []struct {
@@ -132,7 +132,7 @@ func TestNetnsStage(t *testing.T) {
 	}
 	stage(t, ofMatrix(t, "healthy"), "")
 	if _, err := Stage(t.Context(), ofMatrix(t, "offloads-off"), scenario.Plain, t.TempDir()); err == nil {
-		t.Error("a level that the scenario has not")
+		t.Error("a level that the scenario does not have was staged")
 	}
 	lacks := ofMatrix(t, "path-loss")
 	lacks.Needs.CongestionControl = "no-such-control"
@@ -149,10 +149,10 @@ func TestNetnsStagePassive(t *testing.T) {
 	}
 }
 
-// What cannot be set or started is told, with the host and the kernel's or the program's words, and
-// leaves no world behind.
+// A setting or a program that fails is an error that names the host and quotes the kernel or the
+// program, and leaves no world behind.
 func TestNetnsStageThatFails(t *testing.T) {
-	playable(t)
+	testenv.Need(t, testenv.NetNS)
 	plain := ofMatrix(t, "shaper-left-behind")
 	for name, c := range map[string]struct {
 		fault scenario.Fault
@@ -181,7 +181,7 @@ func TestNetnsStageThatFails(t *testing.T) {
 	}
 }
 
-// Settings of the kinds that only faults use.
+// Only faults use settings of these kinds.
 func TestNetnsFaultSettings(t *testing.T) {
 	s := stage(t, ofMatrix(t, "sound-quiet"), "")
 	err := s.Near().Set(t.Context(),
@@ -199,7 +199,7 @@ func TestNetnsFaultSettings(t *testing.T) {
 	}
 }
 
-// A work ends when its context does, without an error, having said once that it is ready.
+// Work ends without an error when its context ends, and has printed once that it is ready.
 func TestRunWorkEnds(t *testing.T) {
 	for _, w := range []work.Work{
 		{Kind: work.CPUHog, Host: "near", Busy: 0.01},
@@ -207,23 +207,23 @@ func TestRunWorkEnds(t *testing.T) {
 		{Kind: work.SlowListener, Host: "near", Port: 19001, Interval: 0.01},
 	} {
 		ctx, cancel := context.WithCancel(t.Context())
-		out := &firstWord{said: cancel}
+		out := &firstWord{wrote: cancel}
 		if err := work.Run(ctx, w, out); err != nil {
 			t.Errorf("%s: %v", w.Kind, err)
 		}
 		if got := out.String(); got != work.Ready+"\n" {
-			t.Errorf("%s said %q", w.Kind, got)
+			t.Errorf("%s printed %q", w.Kind, got)
 		}
 	}
 }
 
-// firstWord calls said at the first write.
+// firstWord calls wrote at each write.
 type firstWord struct {
 	bytes.Buffer
-	said func()
+	wrote func()
 }
 
 func (f *firstWord) Write(b []byte) (int, error) {
-	defer f.said()
+	defer f.wrote()
 	return f.Buffer.Write(b)
 }

@@ -18,9 +18,9 @@ import (
 	"github.com/linerate/linerate/internal/lab/scenario"
 )
 
-// killAfter is how long an interrupted command has to end, and output to arrive from processes that
-// outlive their command.
-const killAfter = 5 * time.Second
+// killAfter is how long an interrupted command may take to end before it is killed, and how long
+// Wait waits for output from processes that outlive their command.
+const killAfter = 15 * time.Second
 
 func after() <-chan time.Time { return time.After(killAfter) }
 

@@ -29,9 +29,13 @@ import (
 // emulator is the program that makes the machine.
 const emulator = "qemu-system-x86_64"
 
-// killGrace is how long a program, and then a guest, may take to end when it is told to, before the
-// next harder means.
-const killGrace = 10 * time.Second
+// killGrace is how long a guest may take to report the end of a program that it was asked to kill,
+// before the guest itself is killed. It guards against guests that hang: QEMU may have a fifth of a
+// processor.
+const killGrace = time.Minute
+
+// lastWords is how long the end of QEMU may come after the end of its socket.
+const lastWords = time.Minute
 
 // plan is what the guest's first process does before it listens.
 type plan struct {
@@ -106,7 +110,7 @@ func boot(ctx context.Context, o Options) (g *Guest, err error) {
 	case err != nil:
 		err = g.died(err)
 	case hello.Error != "":
-		err = g.died(errors.New(hello.Error))
+		err = g.withConsole(errors.New(hello.Error))
 	default:
 		// QEMU has read its files; so a test that is killed later leaves nothing behind.
 		err = os.RemoveAll(g.dir)
@@ -237,12 +241,18 @@ func ownUser(a *syscall.SysProcAttr) {
 	a.GidMappings = []syscall.SysProcIDMap{{ContainerID: 0, HostID: os.Getegid(), Size: 1}}
 }
 
-// died says why the guest no longer answers, in the words of its console.
+// died explains a broken connection to the guest by the end of its console. It waits for the end of
+// QEMU, because the kernel's last lines come after the socket is closed.
 func (g *Guest) died(err error) error {
 	select {
 	case <-g.ended:
-	case <-time.After(time.Second): // QEMU's last words come after its socket is closed
+	case <-time.After(lastWords): // the guest's agent alone has ended
 	}
+	return g.withConsole(err)
+}
+
+// withConsole adds the end of the console to an error.
+func (g *Guest) withConsole(err error) error {
 	return fmt.Errorf("%w; the console ends with:\n%s", err, g.console)
 }
 
@@ -337,7 +347,7 @@ func (g *Guest) Wait(ctx context.Context) error {
 	case <-g.ended:
 		return nil
 	case <-ctx.Done():
-		return g.died(fmt.Errorf("wait for the end of a guest: %w", context.Cause(ctx)))
+		return g.withConsole(fmt.Errorf("wait for the end of a guest: %w", context.Cause(ctx)))
 	}
 }
 

@@ -13,7 +13,12 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/linerate/linerate/internal/base/testenv"
 )
+
+// patience guards against a guest that hangs. QEMU may have a fifth of a processor.
+const patience = 10 * time.Minute
 
 // The test binary is the first process of its guest, and a program in it.
 func TestMain(m *testing.M) {
@@ -34,7 +39,7 @@ func act(what string) {
 	case "shout":
 		_, _ = os.Stdout.Write(bytes.Repeat([]byte{0, 255}, 1<<20))
 	case "crash":
-		// Only a guest has this kernel to lose.
+		// Only in a guest: this crashes the kernel.
 		if Inside() {
 			_ = os.WriteFile("/proc/sysrq-trigger", []byte("c"), 0)
 		}
@@ -50,13 +55,13 @@ func act(what string) {
 	os.Exit(0)
 }
 
-// wire sends a frame from the second card and tells whose receive it.
+// wire sends a frame from the second card and prints the addresses of the cards that receive it.
 func wire() error {
 	all, err := net.Interfaces()
 	if err != nil {
 		return err
 	}
-	// Of the EtherType that is for local experiments (IEEE 802).
+	// The EtherType for local experiments (IEEE 802).
 	const etherType = 0x88b5
 	sockets := make(map[string]int)
 	for _, i := range all {
@@ -81,7 +86,7 @@ func wire() error {
 	}
 	frame := append(bytes.Repeat([]byte{0xff}, 12), etherType>>8, etherType&0xff)
 	frame = append(frame, make([]byte, 64)...)
-	heard, deadline := false, time.Now().Add(time.Minute)
+	heard, deadline := false, time.Now().Add(patience)
 	for !heard {
 		// A card whose link is not up yet drops the frame, which is therefore sent again.
 		if _, err := unix.Write(sockets[CardAddress(1)], frame); err != nil {
@@ -94,36 +99,30 @@ func wire() error {
 			}
 		}
 		if time.Now().After(deadline) {
-			return errors.New("heard by nobody")
+			return errors.New("no card received the frame")
 		}
 	}
 	return nil
 }
 
-// required boots a guest, or ends the test.
-func required(t *testing.T, o Options) *Guest {
+// booted boots a guest, or ends the test.
+func booted(t *testing.T, o Options) *Guest {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	started := time.Now()
 	g, err := Boot(ctx, o)
-	switch {
-	case err == nil:
-	case strings.Contains(os.Getenv("LINERATE_REQUIRE"), "guest"):
-		t.Fatalf("a guest is required: %v", err)
-	default:
-		t.Skipf("needs a guest: %v", err)
+	if err != nil {
+		testenv.Missing(t, testenv.Guest, err)
 	}
 	t.Logf("Linux %s up in %.1f s", g.Release, time.Since(started).Seconds())
 	return g
 }
 
-// One guest for all, as it takes seconds to boot.
+// One guest serves all subtests, because a boot takes seconds.
 func TestGuest(t *testing.T) {
-	if Inside() {
-		return
-	}
-	g := required(t, Options{
+	testenv.Need(t, testenv.Guest)
+	g := booted(t, Options{
 		Cards: []Card{{Model: "e1000"}, {Model: "e1000", Wire: 1}, {Model: "e1000e", Wire: 1},
 			{Model: "e1000", Wire: 2}},
 		Modules: []string{"e1000 debug=0", "e1000e", "af_packet"}, Programs: []string{"ip"},
@@ -158,7 +157,7 @@ func TestGuest(t *testing.T) {
 			t.Errorf("status %d, %v, output %q", status, err, &out)
 		}
 	})
-	t.Run("cards of one wire hear each other and nobody else", func(t *testing.T) {
+	t.Run("cards of one wire hear each other and no other card", func(t *testing.T) {
 		var out bytes.Buffer
 		status, err := g.Run(t.Context(), Command{Args: []string{"/init", "act", "wire"}}, &out, nil)
 		if err != nil || status != 0 || out.String() != "heard by 52:54:00:00:00:03\n" {
@@ -193,10 +192,10 @@ func TestGuest(t *testing.T) {
 		}
 		if _, err := g.Run(ctx, Command{Args: []string{"/init", "act", "speak"}}, &bytes.Buffer{}, nil); !errors.Is(err,
 			context.Canceled) {
-			t.Errorf("run under a context that is over: %v", err)
+			t.Errorf("run under a context that has ended: %v", err)
 		}
 	})
-	t.Run("a guest that dies says its last words", func(t *testing.T) {
+	t.Run("a guest that crashes shows its last lines", func(t *testing.T) {
 		_, err := g.Run(t.Context(), Command{Args: []string{"/init", "act", "crash"}}, &bytes.Buffer{}, nil)
 		if err == nil || !strings.Contains(err.Error(), "Kernel panic - not syncing: sysrq triggered crash") {
 			t.Error(err)
@@ -207,7 +206,7 @@ func TestGuest(t *testing.T) {
 	}
 }
 
-// onWrite is called when something is written.
+// onWrite is called at each write.
 type onWrite func()
 
 func (f onWrite) Write(b []byte) (int, error) {
@@ -215,30 +214,33 @@ func (f onWrite) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// A module that is not there and a program that is not there end the boot before QEMU starts, and
-// are named.
+// Impossible options end the boot before QEMU starts, with an error that names the cause.
 func TestBootRefuses(t *testing.T) {
-	if Inside() {
-		return
+	for _, tc := range []struct {
+		o    Options
+		want string
+	}{
+		{Options{CPUs: 2, Counted: true}, "want one"},
+		{Options{Cards: []Card{{Model: "virtio-net-pci", Queues: 2, Wire: 1}}}, "on wire 1"},
+	} {
+		if _, err := Boot(t.Context(), tc.o); err == nil || !strings.Contains(err.Error(), tc.want) {
+			t.Errorf("%v; want %s", err, tc.want)
+		}
 	}
+}
+
+// A missing module and a missing program end the boot before QEMU starts, and the error names them.
+func TestBootNamesWhatIsMissing(t *testing.T) {
+	testenv.Need(t, testenv.Guest)
 	for _, tc := range []struct {
 		o    Options
 		want string
 	}{
 		{Options{Modules: []string{"no-such-module x=1"}}, "module no_such_module"},
 		{Options{Programs: []string{"no-such-program"}}, "program no-such-program"},
-		{Options{CPUs: 2, Counted: true}, "want one"},
-		{Options{Cards: []Card{{Model: "virtio-net-pci", Queues: 2, Wire: 1}}}, "on wire 1"},
 	} {
-		_, err := Boot(t.Context(), tc.o)
-		if err == nil {
-			t.Errorf("%+v boots", tc.o)
-		} else if !strings.Contains(err.Error(), tc.want) {
-			if strings.Contains(os.Getenv("LINERATE_REQUIRE"), "guest") {
-				t.Errorf("%v; want %s", err, tc.want)
-			} else {
-				t.Skipf("needs a guest: %v", err)
-			}
+		if _, err := Boot(t.Context(), tc.o); err == nil || !strings.Contains(err.Error(), tc.want) {
+			t.Errorf("%v; want %s", err, tc.want)
 		}
 	}
 }

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/linerate/linerate/internal/base/testenv"
 )
 
 func TestParseOffer(t *testing.T) {
@@ -60,7 +62,7 @@ func TestPlace(t *testing.T) {
 	}
 }
 
-// A package that apt does not have is an error with the words of apt.
+// The error quotes the program: for a package that apt does not have, the words of apt.
 func TestOutput(t *testing.T) {
 	_, err := output(t.Context(), "", "sh", "-c", "echo first >&2; echo E: no such package >&2; exit 100")
 	if err == nil || !strings.HasSuffix(err.Error(), "exit status 100: E: no such package") {
@@ -72,7 +74,7 @@ func TestOutput(t *testing.T) {
 }
 
 func TestUncompressed(t *testing.T) {
-	pack := exec.Command("xz", "-c")
+	pack := exec.Command(testenv.Program(t, "xz"), "-c")
 	pack.Stdin = strings.NewReader("a module")
 	b, err := pack.Output()
 	if err != nil {
@@ -86,8 +88,9 @@ func TestUncompressed(t *testing.T) {
 	}
 }
 
-// The libraries of a program come with it, each once, the loader among them.
+// A program comes with its libraries, each once, and with the loader.
 func TestProgramFiles(t *testing.T) {
+	testenv.Need(t, testenv.Guest) // only Debian on amd64 has these paths
 	paths, err := programFiles("sh")
 	if err != nil {
 		t.Fatal(err)
@@ -98,15 +101,15 @@ func TestProgramFiles(t *testing.T) {
 		t.Errorf("files of sh: %q", paths)
 	}
 	if _, err := programFiles("no-such-program"); err == nil {
-		t.Error("a program that is not here has files")
+		t.Error("a missing program has files")
 	}
 }
 
-// What looks like a stream and is none is passed over, and what follows the stream belongs to the
-// boot loader.
+// payload passes over bytes that only look like the beginning of a stream, and ignores the bytes
+// after the stream, which belong to the boot loader.
 func TestPayload(t *testing.T) {
 	elf := append([]byte("\x7fELF"), bytes.Repeat([]byte("kernel"), 1000)...)
-	cmd := exec.Command("xz", "-c")
+	cmd := exec.Command(testenv.Program(t, "xz"), "-c")
 	cmd.Stdin = bytes.NewReader(elf)
 	packed, err := cmd.Output()
 	if err != nil {

@@ -18,7 +18,7 @@ type Link struct {
 	rings [2]reader
 }
 
-// lane is one direction: the thread that moves it, its Line, and what others may see of it.
+// lane is one direction: the thread that moves frames, its Line, and what other threads may read.
 type lane struct {
 	name  string
 	line  *Line
@@ -26,6 +26,7 @@ type lane struct {
 	from  reader
 	to    *writer
 	wake  int // eventfd: parameters have changed, or the link closes
+	clock func() time.Duration
 	ended chan struct{}
 
 	mu     sync.Mutex
@@ -35,15 +36,15 @@ type lane struct {
 	err    error
 }
 
-// Start joins interfaces a and b, which must exist and be up in this thread's network namespace:
-// out is what happens to frames from a to b, back to those from b to a. It needs CAP_NET_RAW in the
-// namespace. Only the inner ends of veth pairs make sense: an interface with a host's own addresses
-// would be answered by both the host and the link.
+// Start joins interfaces a and b, which must exist and be up in this thread's network namespace.
+// The link treats frames from a to b by out, and frames from b to a by back. Start needs CAP_NET_RAW
+// in the namespace. Join only the inner ends of veth pairs: to packets for an interface with
+// addresses of its own both the host and the link would reply.
 func Start(a, b string, out, back Params, opt Options) (*Link, error) {
 	l := &Link{fds: [2]int{-1, -1}}
 	lines := [2]*Line{}
 	for i, p := range [2]Params{out, back} {
-		// Each direction rolls its own dice.
+		// Each direction draws its own random numbers.
 		p.Seed = p.Seed*2 + uint64(i)
 		line, err := NewLine(p)
 		if err != nil {
@@ -59,14 +60,13 @@ func Start(a, b string, out, back Params, opt Options) (*Link, error) {
 		}
 		l.fds[i], l.rings[i] = fd, r
 	}
-	// Whatever can fail comes before the first lane: Close waits for the thread of every lane there
-	// is.
+	// Every step that can fail precedes the first lane: Close waits for the thread of every lane.
 	wakes := [2]int{-1, -1}
 	for i := range wakes {
 		wake, err := unix.Eventfd(0, unix.EFD_CLOEXEC|unix.EFD_NONBLOCK)
 		if err != nil {
 			if i > 0 {
-				_ = unix.Close(wakes[0]) // nothing was told through it
+				_ = unix.Close(wakes[0]) // no lane has it yet
 			}
 			_ = l.Close()
 			return nil, fmt.Errorf("start link: %w", err)
@@ -77,7 +77,7 @@ func Start(a, b string, out, back Params, opt Options) (*Link, error) {
 		l.lanes[i] = &lane{
 			name: [2]string{a + " to " + b, b + " to " + a}[i],
 			line: lines[i], in: l.fds[i], from: l.rings[i], to: &writer{fd: l.fds[1-i], m: newMessages()},
-			wake: wakes[i], ended: make(chan struct{}),
+			wake: wakes[i], ended: make(chan struct{}), clock: opt.clock,
 		}
 	}
 	for _, d := range l.lanes {
@@ -86,14 +86,14 @@ func Start(a, b string, out, back Params, opt Options) (*Link, error) {
 	return l, nil
 }
 
-// change is new parameters for a lane; done is closed when they hold.
+// change holds new parameters for a lane. The lane closes done when it has applied them.
 type change struct {
 	params Params
 	done   chan struct{}
 }
 
-// Set changes the parameters of both directions, and returns when every frame sent from then on
-// meets them.
+// Set changes the parameters of both directions. When it returns, every frame sent from then on
+// meets the new ones.
 func (l *Link) Set(out, back Params) error {
 	if err := errors.Join(out.Check(), back.Check()); err != nil {
 		return err
@@ -106,7 +106,7 @@ func (l *Link) Set(out, back Params) error {
 		d.set = c
 		d.mu.Unlock()
 		if overtaken != nil {
-			close(overtaken.done) // by this change, which holds instead
+			close(overtaken.done) // this change replaces it
 		}
 		d.poke()
 		select {
@@ -118,7 +118,7 @@ func (l *Link) Set(out, back Params) error {
 	return nil
 }
 
-// Counters gives the totals of both directions.
+// Counters returns the totals of both directions.
 func (l *Link) Counters() Counts {
 	var c [2]Counters
 	for i, d := range l.lanes {
@@ -129,8 +129,8 @@ func (l *Link) Counters() Counts {
 	return Counts{Out: c[0], Back: c[1]}
 }
 
-// Close ends the link. Frames on the way are lost. The error is what ended a direction before, if
-// anything did.
+// Close ends the link. Frames on the way are lost. The error is the one that ended a direction
+// earlier, if any.
 func (l *Link) Close() error {
 	var errs []error
 	for _, d := range l.lanes {
@@ -141,8 +141,8 @@ func (l *Link) Close() error {
 		d.stop = true
 		d.mu.Unlock()
 		d.poke()
-		// Descriptors are closed below, after both threads: each sends through the socket that the
-		// other reads.
+		// The descriptors are closed below, after both threads: each thread sends through the socket
+		// that the other reads.
 		<-d.ended
 		errs = append(errs, d.err, unix.Close(d.wake))
 	}
@@ -158,11 +158,12 @@ func (l *Link) Close() error {
 }
 
 func (d *lane) poke() {
-	_, _ = unix.Write(d.wake, []byte{1, 0, 0, 0, 0, 0, 0, 0}) // any number but zero; fails only when it is set already
+	// Any number but zero will do; the write fails only when the counter is set already.
+	_, _ = unix.Write(d.wake, []byte{1, 0, 0, 0, 0, 0, 0, 0})
 }
 
-// run moves the lane. The thread is its own so that neither the scheduler of the runtime nor a
-// neighbour's work delays a frame.
+// run moves the lane on a thread of its own, so that neither the scheduler of the Go runtime nor
+// another goroutine delays a frame.
 func (d *lane) run() {
 	// never unlocked: the thread ends with the goroutine, and with it its timer slack and priority
 	runtime.LockOSThread()
@@ -175,14 +176,14 @@ func (d *lane) run() {
 	}
 }
 
-// sharpen asks for timers without slack and, where allowed (CAP_SYS_NICE of the machine), for the
-// processor before anything else: a card does not wait for the host's other work either. A lane
-// sleeps most of the time; were it to run away, the kernel's limit on real-time threads
-// (kernel.sched_rt_runtime_us) leaves the rest a share. Refusal costs precision on a busy machine
-// only.
+// sharpen asks the kernel for timers without slack. Where it is allowed (CAP_SYS_NICE of the
+// machine) it also asks for real-time scheduling: a NIC does not wait for the host's other work
+// either. A lane sleeps most of the time; if it ran away, the kernel's limit on real-time threads
+// (kernel.sched_rt_runtime_us) would leave other programs a share. A refusal costs precision on a
+// busy machine only.
 func sharpen() {
-	// The default slack of 50 µs (prctl(2)) is the serialisation of four full frames at 1 Gb/s. The
-	// unit is nanoseconds; 0 would mean the default.
+	// The default slack of 50 µs (prctl(2)) is the time that four full frames take at 1 Gb/s. The
+	// unit is nanoseconds; 0 would select the default.
 	_ = unix.Prctl(unix.PR_SET_TIMERSLACK, 1, 0, 0, 0)
 	attr := unix.SchedAttr{Size: unix.SizeofSchedAttr, Policy: unix.SCHED_RR, Priority: 1}
 	if unix.SchedSetAttr(0, &attr, 0) != nil {
@@ -190,17 +191,20 @@ func sharpen() {
 	}
 }
 
-// tick is the finest step in which a busy lane wakes: frames that come due within it go together,
-// as a card with interrupt moderation delivers them. It bounds the cost of many small frames; times
-// are not rounded to it.
+// tick is the shortest sleep of a busy lane: frames that come due within it leave together, as a
+// NIC with interrupt moderation delivers them. It bounds the cost of many small frames. Departure
+// times are not rounded to it.
 const tick = 50 * time.Microsecond
 
 func (d *lane) loop() error {
-	start := time.Now()
+	if d.clock == nil {
+		start := time.Now()
+		d.clock = func() time.Duration { return time.Since(start) }
+	}
 	var now time.Duration
-	// One reading of the clock for everything that a round finds: what came while the thread slept
-	// counts as come now, late by the wake-up at most, and a call per frame would cost more than
-	// the frame.
+	// One reading of the clock for all frames of a round. A frame that arrived while the thread slept
+	// counts as arrived now, late by at most the wake-up. A reading per frame would cost more than the
+	// frame.
 	push := func(buf []byte) { d.line.Push(now, buf) }
 	out := make([][]byte, 0, batch)
 	fds := []unix.PollFd{{Fd: int32(d.in), Events: unix.POLLIN}, {Fd: int32(d.wake), Events: unix.POLLIN}}
@@ -208,11 +212,11 @@ func (d *lane) loop() error {
 	var statistics time.Duration
 
 	for {
-		now = time.Since(start)
+		now = d.clock()
 		for {
 			n, cut, err := d.from.read(push)
 			cutTotal += uint64(cut)
-			// An interface that is down may come up again, as a pulled cable does; one that is gone
+			// An interface that is down may come up again, as after a pulled cable. One that is gone
 			// ends the lane at the next frame for it (ENXIO).
 			if err != nil && !errors.Is(err, unix.ENETDOWN) {
 				return err
@@ -243,15 +247,14 @@ func (d *lane) loop() error {
 			}
 		}
 
-		if now >= statistics { // the kernel's count is cheap to read, but not per frame
+		if now >= statistics { // reading the kernel's count is fast, but too slow per frame
 			overrunTotal += overruns(d.in)
 			statistics = now + 10*time.Millisecond
 		}
 		d.mu.Lock()
 		d.counts = d.line.Counters()
 		d.counts.Overruns, d.counts.Refused = overrunTotal+cutTotal, refusedTotal
-		// Taken away under the lock: whoever comes next with parameters sees that these are no
-		// longer his to overtake.
+		// Taken under the lock, so that a later Set sees that it can no longer replace this change.
 		set, stop := d.set, d.stop
 		d.set = nil
 		d.mu.Unlock()
@@ -264,13 +267,13 @@ func (d *lane) loop() error {
 			}
 			close(set.done)
 		}
-		if err := d.wait(fds, time.Since(start)); err != nil {
+		if err := d.wait(fds, d.clock()); err != nil {
 			return err
 		}
 	}
 }
 
-// wait sleeps until the next frame is due or one arrives.
+// wait sleeps until the next frame is due or arrives.
 func (d *lane) wait(fds []unix.PollFd, now time.Duration) error {
 	var timeout *unix.Timespec
 	if due, ok := d.line.Next(); ok {
@@ -282,14 +285,15 @@ func (d *lane) wait(fds []unix.PollFd, now time.Duration) error {
 		return fmt.Errorf("wait for frames: %w", err)
 	}
 	if fds[0].Revents&unix.POLLERR != 0 {
-		// An interface that goes down leaves ENETDOWN on its socket, and poll returns at once until
-		// somebody takes it. Reading a ring makes no system call that would, and this thread may
-		// run before all others: it must not spin.
-		_, _ = unix.GetsockoptInt(int(fds[0].Fd), unix.SOL_SOCKET, unix.SO_ERROR) // its content is known
+		// An interface that goes down leaves ENETDOWN on its socket, and poll returns at once until a
+		// system call takes that error. Reading a ring makes none, and this thread may have real-time
+		// priority: it must not spin.
+		_, _ = unix.GetsockoptInt(int(fds[0].Fd), unix.SOL_SOCKET, unix.SO_ERROR) // ENETDOWN
 	}
 	if fds[1].Revents != 0 {
 		var b [8]byte
-		_, _ = unix.Read(d.wake, b[:]) // cleared; another poke meanwhile is seen by the next look at the lane
+		// Another poke before this read is not lost: the lane looks at its state after every wait.
+		_, _ = unix.Read(d.wake, b[:])
 	}
 	return nil
 }

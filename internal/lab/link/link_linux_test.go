@@ -5,27 +5,31 @@ import (
 	"errors"
 	"os"
 	"runtime"
-	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"golang.org/x/sys/unix"
 
+	"github.com/linerate/linerate/internal/base/testenv"
 	"github.com/linerate/linerate/internal/kernel/nl"
 )
 
-// inNamespace runs f on a thread in a new network namespace; the thread is thrown away. It skips
-// without the right to do so, except where namespaces are required.
+// patience bounds every wait for a frame. It guards against a hang and decides nothing else.
+const patience = 2 * time.Minute
+
+// inNamespace runs f on a thread in a new network namespace and discards the thread afterwards.
 func inNamespace(t *testing.T, f func(t *testing.T, c *nl.Client)) {
 	t.Helper()
-	type outcome struct{ skip, fail error }
+	testenv.Need(t, testenv.NetNS)
+	type outcome struct{ missing, fail error }
 	done := make(chan outcome)
 	go func() {
-		runtime.LockOSThread() // never unlocked: the thread must not come back to the others
+		runtime.LockOSThread() // never unlocked: no other goroutine may run on this thread
 		var o outcome
 		defer func() { done <- o }()
 		if err := unix.Unshare(unix.CLONE_NEWNET); err != nil {
-			o.skip = err
+			o.missing = err
 			return
 		}
 		c, err := nl.Dial()
@@ -37,18 +41,18 @@ func inNamespace(t *testing.T, f func(t *testing.T, c *nl.Client)) {
 		f(t, c)
 	}()
 	switch o := <-done; {
-	case o.skip != nil && !strings.Contains(os.Getenv("LINERATE_REQUIRE"), "netns"):
-		t.Skipf("new network namespace: %v", o.skip)
-	case o.skip != nil || o.fail != nil:
-		t.Fatal(errors.Join(o.skip, o.fail))
+	case o.missing != nil:
+		testenv.Missing(t, testenv.NetNS, "new network namespace: ", o.missing)
+	case o.fail != nil:
+		t.Fatal(o.fail)
 	}
 }
 
-// ends makes outer0 – link0 (emulated) link1 – outer1 and gives the sockets of the outer ends.
+// ends makes outer0 – link0 (emulated) link1 – outer1 and returns the sockets of the outer ends.
 func ends(t *testing.T, c *nl.Client, out, back Params, opt Options) (l *Link, send *writer, receive reader,
 	fds [2]int) {
 	t.Helper()
-	// Nothing but the test may speak here.
+	// Only the test may send packets here.
 	_ = os.WriteFile("/proc/sys/net/ipv6/conf/default/disable_ipv6", []byte("1"), 0)
 	var readers [2]reader
 	for i, pair := range [][2]string{{"outer0", "link0"}, {"outer1", "link1"}} {
@@ -77,12 +81,11 @@ func ends(t *testing.T, c *nl.Client, out, back Params, opt Options) (l *Link, s
 	return l, &writer{fd: fds[0], m: newMessages()}, readers[1], fds
 }
 
-// collect reads what arrives until enough of the wanted kind have come or a second passes without
-// any.
+// collect reads until n frames of the wanted kind have arrived.
 func collect(fd int, r reader, n int, wanted func([]byte) bool) (got [][]byte) {
 	fdset := []unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}
 	for len(got) < n {
-		if ready, _ := unix.Poll(fdset, 1000); ready == 0 {
+		if ready, _ := unix.Poll(fdset, int(patience/time.Millisecond)); ready == 0 {
 			return got
 		}
 		_, _, err := r.read(func(b []byte) {
@@ -109,7 +112,7 @@ func TestNetnsLinkCarriesFrames(t *testing.T) {
 				if l == nil {
 					return
 				}
-				const n = 2000 // several times round the ring
+				const n = 2*ringSlots + batch // more than two turns of the ring
 				var sent, got [][]byte
 				for i := range n {
 					sent = append(sent, plain(60+i*7%1455, i))
@@ -123,7 +126,7 @@ func TestNetnsLinkCarriesFrames(t *testing.T) {
 					}
 					now := collect(fds[1], receive, min(batch, n-from), isTest)
 					if len(now) == 0 {
-						t.Errorf("nothing more after %d frames: %+v", from, l.Counters())
+						t.Errorf("no frame after the first %d: %+v", from, l.Counters())
 						break
 					}
 					got = append(got, now...)
@@ -145,7 +148,7 @@ func TestNetnsLinkCarriesFrames(t *testing.T) {
 	}
 }
 
-// A super-frame goes through whole, with what is still to be done to it told in the header.
+// A super-frame passes whole, and its header still says which segmentation remains to be done.
 func TestNetnsLinkCarriesSuperFrames(t *testing.T) {
 	for name, opt := range map[string]Options{"recvmmsg": {}, "ring": {ForceRing: true}} {
 		t.Run(name, func(t *testing.T) {
@@ -174,6 +177,53 @@ func TestNetnsLinkCarriesSuperFrames(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestNetnsLinkKeepsTheDelay moves real frames on a clock that only the test turns, so that the
+// delay is judged to the nanosecond on a machine of any speed.
+func TestNetnsLinkKeepsTheDelay(t *testing.T) {
+	inNamespace(t, func(t *testing.T, c *nl.Client) {
+		const delay = 20 * time.Millisecond
+		var now atomic.Int64
+		p := Params{DelaySeconds: delay.Seconds()}
+		l, send, receive, fds := ends(t, c, p, Params{},
+			Options{clock: func() time.Duration { return time.Duration(now.Load()) }})
+		if l == nil {
+			return
+		}
+		defer func() {
+			if err := l.Close(); err != nil {
+				t.Error(err)
+			}
+		}()
+		if _, err := send.write([][]byte{plain(100, 1)}); err != nil {
+			t.Error(err)
+		}
+		for deadline := time.Now().Add(patience); l.Counters().Out.InPackets == 0; time.Sleep(time.Millisecond) {
+			if time.Now().After(deadline) {
+				t.Error("the link never read the frame")
+				return
+			}
+		}
+		now.Store(int64(delay) - 1)
+		// A lane applies a change at the end of a round. The second of two changes therefore ends a
+		// round that began after the clock was turned.
+		for range 2 {
+			if err := l.Set(p, Params{}); err != nil {
+				t.Error(err)
+			}
+		}
+		if c := l.Counters().Out; c.OutPackets != 0 || c.WaitingPackets != 1 {
+			t.Errorf("one nanosecond before the frame is due: %+v", c)
+		}
+		now.Store(int64(delay))
+		if err := l.Set(p, Params{}); err != nil {
+			t.Error(err)
+		}
+		if got := collect(fds[1], receive, 1, isTest); len(got) != 1 {
+			t.Errorf("%d frames when the frame is due: %+v", len(got), l.Counters())
+		}
+	})
 }
 
 func TestNetnsLinkChangeAndVanishingInterface(t *testing.T) {
@@ -207,22 +257,22 @@ func TestNetnsLinkChangeAndVanishingInterface(t *testing.T) {
 		if _, err := send.write(frame); err != nil {
 			t.Error(err)
 		}
-		// Whatever the lanes make of the missing interface, closing must end them.
+		// Close must end both lanes although an interface is missing.
 		_ = l.Close()
 	})
 }
 
 func TestStartRefuses(t *testing.T) {
 	if _, err := Start("no-such-a", "no-such-b", Params{}, Params{}, Options{}); err == nil {
-		t.Error("interfaces that are not there were joined")
+		t.Error("missing interfaces were joined")
 	}
 	if _, err := Start("lo", "lo", Params{LossRatio: -1}, Params{}, Options{}); err == nil {
 		t.Error("a negative loss was accepted")
 	}
 }
 
-// TestStartWithoutDescriptors: a start that runs out of descriptors at its last step gives an error
-// and what it had back.
+// TestStartWithoutDescriptors lets Start run out of descriptors at its last step: it returns an
+// error and closes the descriptors that it has opened.
 func TestStartWithoutDescriptors(t *testing.T) {
 	inNamespace(t, func(t *testing.T, c *nl.Client) {
 		if err := c.AddVeth("link0", "link1", -1); err != nil {
@@ -274,7 +324,7 @@ func TestStartWithoutDescriptors(t *testing.T) {
 	})
 }
 
-// TestInterfaceDown: a lane whose interface went down sleeps, whichever way it reads.
+// TestInterfaceDown checks that a lane sleeps after its interface went down, with either reader.
 func TestInterfaceDown(t *testing.T) {
 	for name, opt := range map[string]Options{"recvmmsg": {}, "ring": {ForceRing: true}} {
 		t.Run(name, func(t *testing.T) {
@@ -305,7 +355,7 @@ func TestInterfaceDown(t *testing.T) {
 					return
 				}
 				for {
-					n, _, err := r.read(func([]byte) {}) // what came before
+					n, _, err := r.read(func([]byte) {}) // frames from before
 					if n == 0 || err != nil {
 						break
 					}

@@ -2,16 +2,16 @@
 
 package link
 
-// Link is an emulated link; there is none on this OS.
+// Link is an emulated link. This operating system has none.
 type Link struct{}
 
-// Start answers ErrNotSupported.
+// Start returns ErrNotSupported.
 func Start(string, string, Params, Params, Options) (*Link, error) { return nil, ErrNotSupported }
 
-// Set answers ErrNotSupported.
+// Set returns ErrNotSupported.
 func (*Link) Set(Params, Params) error { return ErrNotSupported }
 
-// Counters gives zeros.
+// Counters returns zeros.
 func (*Link) Counters() Counts { return Counts{} }
 
 // Close does nothing.

@@ -1,30 +1,31 @@
-// Package guesttest runs tests in a guest with the real drivers, by the name that they have on the
-// host.
+// Package guesttest runs tests in a guest with real drivers. Each test has the same name in the guest
+// and on the host.
 //
 // # Model
 //
 // A test package calls [Main] in its TestMain. A test that belongs in a guest begins with
 //
 //	if !guesttest.In(t) {
-//		return // it ran in the guest, and what it said is the result
+//		return // the test ran in the guest, and its result is this test's result
 //	}
 //
-// On the host In boots the one guest of the package, at the first test that asks, runs the test of
-// the same name there with the very test binary, and fails this one if that one failed or was
-// skipped. In the guest it returns true. [Others] runs tests of the package that know nothing of
-// guests, on the guest's kernel.
+// On the host, the first call of In boots the one guest of the package. In then runs the test of the
+// same name there, with the same test binary, and fails the calling test if that test fails or is
+// skipped. In the guest it returns true. [Others] runs tests of the package that do not know about
+// guests on the guest's kernel.
 //
-// A line that a test logs in the guest and that begins with "note: " is logged here too, whatever
-// the result: what a driver made of a number is worth seeing also where it is right.
+// A line that a test logs in the guest and that begins with "note: " is also logged on the host, even
+// where the test passes: it shows what a driver made of a number.
 //
 // # Cards
 //
-// The guest has an e1000 as the 82540EM and as the 82545EM, which takes coalescing parameters, an
-// e1000e, a virtio card with two pairs of queues, a vmxnet3, and on USB one that can be powered
-// down while it is not used.
+// The guest has two e1000 cards, an 82540EM and an 82545EM, of which the second takes coalescing
+// parameters. It also has an e1000e, a virtio card with two pairs of queues, a vmxnet3, and a USB
+// card that can be powered down while it is not used.
 //
 // # Limits
 //
-// For tests only. Needs QEMU and the kernel of a Debian mirror; without them tests are skipped, or
-// fail when LINERATE_REQUIRE names guest.
+// For tests only. It needs QEMU and the kernel of a Debian mirror. Package testenv decides whether a
+// test that lacks them is skipped or fails: its things Guest and, in the guest, NetNS, Peers, Network
+// and Long.
 package guesttest

@@ -13,15 +13,16 @@ import (
 	"testing"
 	"time"
 
+	"github.com/linerate/linerate/internal/base/testenv"
 	"github.com/linerate/linerate/internal/lab/guest"
 )
 
-// patience bounds the boot and each test. It is for guests that hang: a boot takes some seconds,
-// the longest test some tens of them, and ten times as long where the machine has other things to
-// do.
-const patience = 5 * time.Minute
+// patience bounds the boot and each test. It guards against guests that hang: a boot takes some
+// seconds and the longest test some tens of seconds, and many times as long where QEMU gets a fifth
+// of a processor.
+const patience = 10 * time.Minute
 
-// options is the one guest of all test packages.
+// options describes the guest, which is the same in all test packages.
 var options = guest.Options{
 	CPUs:        2,
 	MemoryBytes: 768 << 20,
@@ -32,22 +33,22 @@ var options = guest.Options{
 	},
 	Modules: []string{
 		"e1000", "e1000e", "virtio_net", "vmxnet3", "xhci_pci", "cdc_ether",
-		// What kernels load by themselves where there is a modprobe(8).
+		// The guest has no modprobe(8), so modules that a kernel would load on demand are listed too.
 		"8021q", "bonding", "bridge", "dummy", "ifb", "tun", "veth", "tcp_bbr", "tcp_htcp",
 		"sch_cake", "sch_fq", "sch_fq_codel", "sch_htb", "sch_ingress", "sch_netem", "sch_tbf",
 	},
 	Programs: []string{"ip", "tc", "ethtool", "sysctl"},
 }
 
-// world is the guest of this test binary, booted once.
+// world holds the guest of this test binary, which is booted once.
 var world struct {
 	once sync.Once
 	g    *guest.Guest
 	err  error
 }
 
-// Main is for TestMain: it is the guest's first process where it has to be, and otherwise runs the
-// tests and ends the guest.
+// Main is for TestMain: in the guest's first process it serves the guest, elsewhere it runs the
+// tests and then ends the guest.
 func Main(m *testing.M) {
 	guest.Init()
 	status := m.Run()
@@ -60,9 +61,9 @@ func Main(m *testing.M) {
 	os.Exit(status)
 }
 
-// In says whether the calling test is in the guest. On the host it runs the test there, makes its
-// result that of the calling test, and returns false. Tests that call it may be parallel, so that
-// the guest boots beside others; in the guest they run one after another.
+// In reports whether the calling test runs in the guest. On the host it runs the test of the same
+// name there, makes its result that of the calling test, and returns false. Tests that call it may be
+// parallel, so that the guest boots beside other tests; in the guest they run one after another.
 func In(t *testing.T) bool {
 	t.Helper()
 	if guest.Inside() {
@@ -72,8 +73,8 @@ func In(t *testing.T) bool {
 	return false
 }
 
-// Others runs on the kernel of the guest the tests of this package whose names match pattern and
-// not one of except. In the guest it does nothing.
+// Others runs, on the kernel of the guest, the tests of this package whose names match pattern and
+// none of except. In the guest it does nothing.
 func Others(t *testing.T, pattern string, except ...string) {
 	t.Helper()
 	if !guest.Inside() {
@@ -81,9 +82,14 @@ func Others(t *testing.T, pattern string, except ...string) {
 	}
 }
 
+// inGuest lists the things of package testenv that the guest provides.
+var inGuest = []string{string(testenv.NetNS), string(testenv.Guest), string(testenv.Peers), string(testenv.Network),
+	string(testenv.Long)}
+
 // run runs tests in the guest; an empty except excludes none.
 func run(t *testing.T, pattern, except string) {
 	t.Helper()
+	testenv.Need(t, testenv.Guest)
 	g := booted(t)
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
@@ -92,19 +98,19 @@ func run(t *testing.T, pattern, except string) {
 	status, err := g.Run(ctx, guest.Command{
 		Args: []string{"/init", "-test.run", pattern, "-test.skip", except, "-test.v", "-test.count=1",
 			"-test.parallel=2"},
-		Env: []string{"LINERATE_REQUIRE=netns,peers"},
+		Env: []string{testenv.Variable + "=" + strings.Join(inGuest, ",")},
 	}, &out, nil)
 	if err != nil {
 		t.Fatalf("%v\n%s", err, &out)
 	}
-	passed, skipped, told, notes := read(out.String())
+	passed, skipped, rest, notes := read(out.String())
 	switch {
 	case status != 0:
-		t.Errorf("exit status %d in the guest:\n%s", status, told)
+		t.Errorf("exit status %d in the guest:\n%s", status, rest)
 	case skipped > 0:
-		t.Errorf("%d tests skipped in the guest, which has all that a test can ask for:\n%s", skipped, told)
+		t.Errorf("%d tests skipped in the guest, which provides everything that a test may need:\n%s", skipped, rest)
 	case passed == 0:
-		t.Errorf("no test in the guest matches %s:\n%s", pattern, told)
+		t.Errorf("no test in the guest matches %s:\n%s", pattern, rest)
 	}
 	t.Logf("%d tests passed in a guest with Linux %s in %.1f s", passed, g.Release, time.Since(started).Seconds())
 	for _, n := range notes {
@@ -112,10 +118,10 @@ func run(t *testing.T, pattern, except string) {
 	}
 }
 
-// read takes the output of a test binary apart: how many tests passed and were skipped, what is
-// worth telling when it failed, and the notes.
-func read(output string) (passed, skipped int, told string, notes []string) {
-	var rest strings.Builder
+// read parses the output of a test binary: how many tests passed and were skipped, the notes, and
+// the lines that explain a failure.
+func read(output string) (passed, skipped int, rest string, notes []string) {
+	var lines strings.Builder
 	for line := range strings.Lines(output) {
 		word := strings.TrimSpace(line)
 		switch {
@@ -131,12 +137,12 @@ func read(output string) (passed, skipped int, told string, notes []string) {
 			notes = append(notes, note)
 			continue
 		}
-		rest.WriteString(line)
+		lines.WriteString(line)
 	}
-	return passed, skipped, rest.String(), notes
+	return passed, skipped, lines.String(), notes
 }
 
-// booted is the guest, or the end of the test.
+// booted returns the guest, or ends the test.
 func booted(t *testing.T) *guest.Guest {
 	t.Helper()
 	world.once.Do(func() {
@@ -145,33 +151,30 @@ func booted(t *testing.T) *guest.Guest {
 		world.g, world.err = guest.Boot(ctx, options)
 	})
 	if world.err != nil {
-		if strings.Contains(os.Getenv("LINERATE_REQUIRE"), "guest") {
-			t.Fatalf("a guest is required: %v", world.err)
-		}
-		t.Skipf("needs a guest: %v", world.err)
+		testenv.Missing(t, testenv.Guest, world.err)
 	}
 	return world.g
 }
 
-// Interface gives the name that a card has at this moment, by the model that it was asked for with:
-// "e1000", "e1000-82545em", "e1000e", "virtio-net-pci", "vmxnet3", "usb-net". The test fails when
-// it is not there.
+// Interface returns the present name of a card. The model is the one in the guest's options:
+// "e1000", "e1000-82545em", "e1000e", "virtio-net-pci", "vmxnet3" or "usb-net". A missing card fails
+// the test.
 func Interface(t testing.TB, model string) (name string) {
 	t.Helper()
 	if name = find(t, model); name == "" {
-		t.Fatalf("no interface of a card %s", model)
+		t.Fatalf("the guest has no interface of a card %s", model)
 	}
 	return name
 }
 
-// find is Interface, with "" for a card that is not there. QEMU numbers the addresses of its cards;
-// a VLAN has that of its card and no device.
+// find is Interface, with "" for a missing card. QEMU numbers the addresses of its cards. A VLAN has
+// the address of its card, but no device.
 func find(t testing.TB, model string) (name string) {
 	t.Helper()
 	i := slices.IndexFunc(options.Cards,
 		func(c guest.Card) bool { m, _, _ := strings.Cut(c.Model, ","); return m == model })
 	if i < 0 {
-		t.Fatalf("the guest was made without a card %s", model)
+		t.Fatalf("the guest's options have no card %s", model)
 	}
 	devices, err := filepath.Glob("/sys/class/net/*/device")
 	if err != nil {
@@ -186,8 +189,8 @@ func find(t testing.TB, model string) (name string) {
 	return ""
 }
 
-// PCIDevice is the directory in /sys of the device that carries an interface: of a virtio card the
-// one below virtio.
+// PCIDevice returns the directory in /sys of the PCI device that carries an interface. For a virtio
+// card that is the device below the virtio one.
 func PCIDevice(t testing.TB, name string) (dir string) {
 	t.Helper()
 	dir, err := filepath.EvalSymlinks(filepath.Join("/sys/class/net", name, "device"))
@@ -199,12 +202,12 @@ func PCIDevice(t testing.TB, name string) (dir string) {
 			return dir
 		}
 	}
-	t.Fatalf("%s is on no PCI device", name)
+	t.Fatalf("%s has no PCI device", name)
 	return ""
 }
 
-// Unplug takes the card that carries an interface out of the machine, as a hand would: the driver
-// is not asked. [Plug] brings it back.
+// Unplug removes the card that carries an interface from the machine without asking the driver, as
+// pulling the card would. [Plug] brings it back.
 func Unplug(t testing.TB, name string) {
 	t.Helper()
 	if err := os.WriteFile(filepath.Join(PCIDevice(t, name), "remove"), []byte("1"), 0); err != nil {
@@ -212,14 +215,14 @@ func Unplug(t testing.TB, name string) {
 	}
 }
 
-// Plug gives the name of a card, which it brings back first if it was unplugged. A card that comes
-// back has forgotten all its settings.
+// Plug returns the name of a card, and brings the card back first if it was unplugged. A card that
+// comes back has lost all its settings.
 func Plug(t testing.TB, model string) (name string) {
 	t.Helper()
 	if name = find(t, model); name != "" {
 		return name
 	}
-	// The drivers here probe at once, so that the interface is there when the write returns.
+	// The drivers here probe at once, so the interface exists when the write returns.
 	if err := os.WriteFile("/sys/bus/pci/rescan", []byte("1"), 0); err != nil {
 		t.Fatal(err)
 	}

@@ -6,7 +6,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// What a test binary prints with -test.v.
+// sample is what a test binary prints with -test.v.
 const sample = `=== RUN   TestA
     a_test.go:7: note: asked for 100, got 104
     a_test.go:9: something odd
@@ -21,12 +21,12 @@ FAIL
 `
 
 func TestRead(t *testing.T) {
-	passed, skipped, told, notes := read(sample)
+	passed, skipped, rest, notes := read(sample)
 	if passed != 2 || skipped != 1 || !cmp.Equal(notes, []string{"asked for 100, got 104"}) {
 		t.Errorf("%d passed, %d skipped, notes %q", passed, skipped, notes)
 	}
 	want := "    a_test.go:9: something odd\n--- FAIL: TestB (0.00s)\n    --- SKIP: TestB/one (0.00s)\nFAIL\n"
-	if diff := cmp.Diff(want, told); diff != "" {
-		t.Errorf("told (-want +got):\n%s", diff)
+	if diff := cmp.Diff(want, rest); diff != "" {
+		t.Errorf("lines that explain a failure (-want +got):\n%s", diff)
 	}
 }
