@@ -14,6 +14,9 @@ import (
 	"github.com/linerate/linerate/internal/base/release"
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
+
+	"github.com/linerate/linerate/internal/experiment/loop"
+	"github.com/linerate/linerate/internal/peer"
 )
 
 // version is printed by `linerate version` and written into every document.
@@ -31,6 +34,9 @@ type app struct {
 	json     bool
 	state    string
 	progress string
+
+	// path replaces the path to the far host in an experiment; nil: the real one. Only tests set it.
+	path func(*peer.Client) loop.FarHost
 }
 
 // Main runs the command line args (args[0] is the program's name) and returns the exit status.
@@ -39,11 +45,15 @@ type app struct {
 // to go back then as well. A second Ctrl-C is not waited for, as undoing has a deadline of its own
 // and a killed process is cleaned up by its guard.
 func Main(args []string, in io.Reader, out, errw io.Writer) int {
+	return (&app{in: in, out: out, err: errw, env: os.Getenv}).run(args[1:])
+}
+
+// run runs one command line until it ends or a signal arrives, and returns the exit status.
+func (a *app) run(args []string) int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	defer stop()
-	a := &app{in: in, out: out, err: errw, env: os.Getenv}
 	root := a.rootCommand()
-	root.SetArgs(args[1:])
+	root.SetArgs(args)
 	err := root.ExecuteContext(ctx)
 	// An interruption is told only when it made the command fail: `serve` and `lab up` are ended
 	// with Ctrl-C in the normal way, and that is success.

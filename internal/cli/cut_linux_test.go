@@ -9,19 +9,22 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/linerate/linerate/internal/base/testenv"
 	"github.com/linerate/linerate/internal/lab"
 	"github.com/linerate/linerate/internal/lab/link"
 	"github.com/linerate/linerate/internal/lab/scenario"
 )
 
-// TestWireIsCut cuts the wire without a word, no reset and no end of a connection, while settings
-// of both hosts are in trial: both go back by themselves, tune ends with the status of an
-// unreachable peer and one sentence, and both journals tell what happened.
+// TestWireIsCut cuts the wire without a reset or the end of a connection while a far change is in
+// trial: every setting goes back, tune ends with the status of an unreachable peer and one sentence,
+// and the journals record what happened.
 func TestWireIsCut(t *testing.T) {
+	testenv.Need(t, testenv.NetNS)
 	for name, reach := range map[string]func(t *testing.T, k *killWorld) string{
 		"serve": func(_ *testing.T, k *killWorld) string { return k.Far().Address },
 		"ssh":   serveSSH,
@@ -31,42 +34,19 @@ func TestWireIsCut(t *testing.T) {
 			k := newKillWorld(t, true)
 			target := reach(t, k)
 			k.before = k.settings(t)
-			// The far window is the fault; what is tried at the near host beside it may put both in
-			// trial.
-			tune := k.command(t.Context(), k.Near(), "tune", target, "--knobs",
-				"sysctl:net.ipv4.tcp_rmem,sysctl:net.ipv4.tcp_wmem", "--thorough",
-				"--duration", "100ms", "--warm-up", "60ms", "--progress", "lines")
-			tune.Env = append(tune.Env, "PATH="+filepath.Join(k.state, "bin")+string(os.PathListSeparator)+
-				os.Getenv("PATH"))
-			said := &syncBuffer{}
-			tune.Stderr = said
-			if err := tune.Start(); err != nil {
-				t.Fatal(err)
+			tune, said := k.tune(t, target, farWindow+","+nearBuffer)
+			if !k.freeze(t, tune, said, far) {
+				t.Fatalf("tune ended before a far change was in force\n%s", said)
 			}
-			ended := make(chan error, 1)
-			go func() { ended <- tune.Wait() }()
-			lives := func() bool {
-				if len(ended) > 0 {
-					t.Fatalf("tune ended: %v\n%s", <-ended, said)
-				}
-				return true
-			}
-			await(t, "the path to be measured",
-				func() bool { return lives() && strings.Contains(said.String(), "try far") })
-			// How long both are is a matter of the machine: on a slow one the near trial is over
-			// before anybody looks.
-			await(t, "the far setting to be in trial", func() bool {
-				return lives() && !cmp.Equal(k.before[1], k.settings(t)[1])
-			})
 			if err := k.SetLink(t.Context(), scenario.Link{ToFar: link.Params{LossRatio: 1}}); err != nil {
 				t.Fatal(err)
 			}
+			signal(t, tune, syscall.SIGCONT)
 			var exit *lab.ExitError
-			if err := <-ended; !errors.As(err, &exit) || exit.Code != 12 {
+			if err := tune.Wait(); !errors.As(err, &exit) || exit.Code != 12 {
 				t.Errorf("tune ended with %v, want exit status 12", err)
 			}
-			// Which bound of the silence is reached first is a matter of moments: that of the
-			// kernel or our own.
+			// The kernel's bound on the silence and our own are close: either can come first.
 			sentence := regexp.MustCompile(
 				`(?m)^linerate: the other host is gone \((nothing heard for 8s|connection timed out)\): ` +
 					`what was in trial here was taken back, and that host takes its own trials back by itself$`)
@@ -77,7 +57,7 @@ func TestWireIsCut(t *testing.T) {
 			for _, h := range []*lab.Host{k.Near(), k.Far()} {
 				k.recovers(t, h)
 				if h == k.Far() { // the near host need not have changed anything yet
-					k.tellsUndone(t, h)
+					k.showsUndone(t, h)
 				}
 				if _, err := k.command(t.Context(), h, "undo", "--all").Output(); err != nil {
 					t.Errorf("undo --all at %s: %v", h.Name, err)
@@ -90,8 +70,8 @@ func TestWireIsCut(t *testing.T) {
 	}
 }
 
-// tellsUndone wants the history of a host to have changes, and all of them undone.
-func (k *killWorld) tellsUndone(t *testing.T, h *lab.Host) {
+// showsUndone checks that the history of a host has changes, and that all of them are undone.
+func (k *killWorld) showsUndone(t *testing.T, h *lab.Host) {
 	t.Helper()
 	out, err := k.command(t.Context(), h, "history", "--json").Output()
 	if err != nil {
@@ -101,7 +81,7 @@ func (k *killWorld) tellsUndone(t *testing.T, h *lab.Host) {
 		Changes []struct{ Knob, State string } `json:"changes"`
 	}
 	if err := json.Unmarshal(out, &doc); err != nil || len(doc.Changes) == 0 {
-		t.Errorf("%s tells no change (%v): %s", h.Name, err, out)
+		t.Errorf("%s shows no change (%v): %s", h.Name, err, out)
 	}
 	for _, c := range doc.Changes {
 		if c.State != "undone" {
@@ -114,6 +94,7 @@ func (k *killWorld) tellsUndone(t *testing.T, h *lab.Host) {
 // the state directory's bin. The far linerate has the same journal as the world's own.
 func serveSSH(t *testing.T, k *killWorld) string {
 	t.Helper()
+	testenv.Need(t, testenv.SSHD)
 	at := func(name string) string { return filepath.Join(k.state, name) }
 	for _, key := range []string{"hostkey", "userkey"} {
 		if out, err := exec.Command("ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f",
@@ -125,7 +106,7 @@ func serveSSH(t *testing.T, k *killWorld) string {
 		t.Fatal(err)
 	}
 	if os.Geteuid() == 0 {
-		if err := os.MkdirAll("/run/sshd", 0o755); err != nil { // else made by the service at boot
+		if err := os.MkdirAll("/run/sshd", 0o755); err != nil { // where no service has made it at boot
 			t.Fatal(err)
 		}
 	}

@@ -11,8 +11,8 @@ import (
 )
 
 // TestFloodDrownsTheChannel floods a path that carries one datagram in two hundred, for longer than
-// a silent peer is waited for else: what the hosts have to say to each other shares that path, and
-// none of it gets through while the flood lasts.
+// linerate otherwise waits for a silent peer. The control channel shares that path, and none of its
+// messages get through during the flood.
 func TestFloodDrownsTheChannel(t *testing.T) {
 	t.Parallel()
 	k := newKillWorld(t, true)

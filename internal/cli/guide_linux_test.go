@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/linerate/linerate/internal/base/testenv"
 	"github.com/linerate/linerate/internal/lab"
 	"github.com/linerate/linerate/internal/lab/link"
 	"github.com/linerate/linerate/internal/lab/scenario"
@@ -16,7 +17,7 @@ import (
 
 var consoleBlock = regexp.MustCompile("(?ms)^```console\n(.*?)^```$")
 
-// commandsOf gives the lines that a page tells the reader to type.
+// commandsOf returns the lines that a page asks the reader to type.
 func commandsOf(page []byte) []string {
 	var commands []string
 	for _, block := range consoleBlock.FindAllSubmatch(page, -1) {
@@ -30,8 +31,10 @@ func commandsOf(page []byte) []string {
 }
 
 // TestGuide types every command of every guide page, page by page, into the near host of a fresh
-// world, so that the pages cannot go stale. Each must succeed.
+// world, so that the pages cannot go stale. Each must succeed. The shell script that a page exports
+// and runs needs ethtool.
 func TestGuide(t *testing.T) {
+	testenv.Need(t, testenv.NetNS, testenv.Peers)
 	pages, err := filepath.Glob("../../docs/guide/*.md")
 	if err != nil || len(pages) < 5 {
 		t.Fatalf("guide pages: %v, %v", pages, err)
@@ -72,8 +75,8 @@ func typeAll(t *testing.T, commands []string) {
 		t.Fatal(err)
 	}
 	defer stop()
-	// The shell takes each line apart as the reader's does; the test binary, called linerate, is
-	// the program.
+	// The shell splits each line as the reader's shell does; the test binary, under the name
+	// linerate, is the program.
 	bin := t.TempDir()
 	self, err := os.Executable()
 	if err != nil {

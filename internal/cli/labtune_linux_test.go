@@ -4,53 +4,71 @@ import (
 	"bytes"
 	"encoding/json"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
+	"github.com/linerate/linerate/internal/base/testenv"
 	"github.com/linerate/linerate/internal/cli"
+	"github.com/linerate/linerate/internal/lab/story"
 	"github.com/linerate/linerate/internal/report"
 )
 
-// TestLabTune tunes one fault whole, and tries a few knobs without an effect. What fails by chance
-// of the machine fails once, what is wrong fails twice; the long forms, all faults and forty knobs,
-// are `linerate lab tune` itself.
+// TestLabTune tunes the world of the demo whole, and tries a few knobs without an effect in a sound
+// one. The long forms, every fault and forty such knobs, are `linerate lab tune` itself.
+//
+// A real machine is part of these worlds, so the test checks what does not depend on its speed. What
+// repairs the fault is among the kept changes. Of knobs without an effect at most one in twenty may
+// be kept, so two of three show a bias and one is chance. Every setting is back at the end. A tune
+// that refused its bench kept nothing and says why; it is asked again.
 func TestLabTune(t *testing.T) {
-	for name, args := range map[string][]string{
-		"fault": {"--only", "^" + tunedElsewhere + "$", "--out", filepath.Join(t.TempDir(), "tunes")},
-		"nulls": {"--null", "3"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			d, _ := labTune(t, args...)
-			if !d.Pass || d.Skips > 0 {
-				t.Logf("once: %+v", d.Cases)
-				d, _ = labTune(t, args...)
+	testenv.Need(t, testenv.NetNS, testenv.Long)
+	t.Run("fault", func(t *testing.T) {
+		for range 3 {
+			c := labTune(t, "--only", "^"+story.Scenario+"$", "--out", filepath.Join(t.TempDir(), "tunes"))
+			if !c.Undone || c.Ended == "" {
+				t.Fatalf("%+v", c)
 			}
-			c := d.Cases[0]
-			if !d.Pass || d.Skips > 0 || !c.Undone || c.Trials == 0 {
-				t.Errorf("%+v", c)
+			if len(c.Kept) == 0 {
+				t.Logf("nothing was proven: %s", c.Ended)
+				continue
 			}
-			if name == "nulls" && (c.Trials != 3 || len(c.Kept) > 0) {
-				t.Errorf("%d knobs without an effect tried, kept: %v", c.Trials, c.Kept)
+			if !slices.ContainsFunc(c.Kept, func(k report.TuneRemoval) bool {
+				return k.Side == "far" && k.Knob == "sysctl:net.ipv4.tcp_rmem"
+			}) {
+				t.Errorf("the fault was not repaired: %+v", c)
 			}
-		})
-	}
+			return
+		}
+		t.Skip("this machine was too disturbed for a tune, three times")
+	})
+	t.Run("nulls", func(t *testing.T) {
+		c := labTune(t, "--null", "3")
+		if !c.Undone || c.Trials != 3 || len(c.Kept) > 1 {
+			t.Errorf("%+v", c)
+		}
+	})
 }
 
-func labTune(t *testing.T, args ...string) (d report.TuneMatrixDocument, status int) {
+// labTune runs one case of `linerate lab tune`. The exit status also judges figures that depend on
+// the machine, so it does not count.
+func labTune(t *testing.T, args ...string) report.TuneMatrixCase {
 	t.Helper()
 	var out, errw bytes.Buffer
-	status = cli.Main(append([]string{"linerate", "lab", "tune", "--json"}, args...), strings.NewReader(""),
+	status := cli.Main(append([]string{"linerate", "lab", "tune", "--json"}, args...), strings.NewReader(""),
 		&out, &errw)
 	if err := report.Validate(out.Bytes()); err != nil {
 		t.Fatalf("exit status %d, %v\n%s%s", status, err, &out, &errw)
 	}
+	var d report.TuneMatrixDocument
 	if err := json.Unmarshal(out.Bytes(), &d); err != nil {
 		t.Fatal(err)
 	}
-	if len(d.Cases) != 1 {
-		t.Fatalf("%d cases, want one\n%s", len(d.Cases), &out)
+	if len(d.Cases) != 1 || d.Cases[0].Skipped {
+		t.Fatalf("%d cases, want one that was played\n%s", len(d.Cases), &out)
 	}
-	return d, status
+	t.Logf("exit status %d: %+v", status, d.Cases[0])
+	return d.Cases[0]
 }
 
 func TestLabTuneFlags(t *testing.T) {

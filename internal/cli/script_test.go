@@ -1,13 +1,16 @@
 package cli_test
 
 import (
+	"fmt"
 	"net"
 	"os"
+	"slices"
 	"testing"
 	"time"
 
 	"github.com/rogpeppe/go-internal/testscript"
 
+	"github.com/linerate/linerate/internal/base/testenv"
 	"github.com/linerate/linerate/internal/cli"
 	"github.com/linerate/linerate/internal/lab/guest"
 )
@@ -17,16 +20,25 @@ import (
 func TestMain(m *testing.M) {
 	guest.Init() // does nothing, except in a guest that a test has booted
 	testscript.Main(m, map[string]func(){
-		"linerate":   func() { os.Exit(cli.Main(os.Args, os.Stdin, os.Stdout, os.Stderr)) },
+		"linerate":   func() { os.Exit(cli.MainOverSimulatedPath()) },
 		"await-port": awaitPort,
 	})
 }
 
+// TestScripts runs the scripts. A script that needs more than Go begins with a line for each thing,
+// as in "[!netns] skip": the name of a testenv.Thing is a condition that holds where the run
+// provides the thing.
 func TestScripts(t *testing.T) {
 	testscript.Run(t, testscript.Params{
 		Dir:                 "testdata/script",
 		UpdateScripts:       os.Getenv("LINERATE_UPDATE") != "",
 		RequireExplicitExec: true,
+		Condition: func(name string) (bool, error) {
+			if thing := testenv.Thing(name); slices.Contains(testenv.Things(), thing) {
+				return testenv.Provided(thing), nil
+			}
+			return false, fmt.Errorf("unknown condition %q", name)
+		},
 		Setup: func(e *testscript.Env) error {
 			e.Setenv("XDG_STATE_HOME", e.WorkDir+"/state")
 			e.Setenv("LINERATE_STATE", e.WorkDir+"/state/linerate") // root would use the host's own
@@ -36,8 +48,8 @@ func TestScripts(t *testing.T) {
 	})
 }
 
-// awaitPort returns when somebody listens at the address in os.Args[1]; it gives up when the
-// script's own deadline ends it.
+// awaitPort returns when a program listens at the address in os.Args[1]; the deadline of the script
+// bounds the wait.
 func awaitPort() {
 	for {
 		c, err := net.Dial("tcp", os.Args[1])

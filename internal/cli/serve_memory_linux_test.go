@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/linerate/linerate/internal/base/testenv"
 	"github.com/linerate/linerate/internal/peer"
 	"github.com/linerate/linerate/internal/traffic"
 	"github.com/linerate/linerate/internal/wire"
@@ -21,10 +22,12 @@ import (
 // TestServeHoldsAThousandClients connects a thousand clients from this process to a `linerate
 // serve` in another, and asks the kernel what they cost it.
 func TestServeHoldsAThousandClients(t *testing.T) {
+	testenv.Need(t, testenv.Long)
 	const clients, bound = 1000, 20_000_000
 	var files syscall.Rlimit
 	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &files); err != nil || files.Max < clients+200 {
-		t.Skipf("needs %d descriptors, the hard limit is %d (%v)", clients+200, files.Max, err)
+		testenv.Missing(t, testenv.Long, fmt.Sprintf("%d descriptors; the hard limit is %d (%v)", clients+200,
+			files.Max, err))
 	}
 	key := wire.NewKey().String()
 	exe, err := os.Executable()
@@ -95,7 +98,7 @@ func TestServeHoldsAThousandClients(t *testing.T) {
 	if cost > bound {
 		t.Errorf("%d idle clients cost %d bytes, more than %d", clients, cost, bound)
 	}
-	// It is still of use, to the last one that came.
+	// It still serves the last client.
 	spec := traffic.Spec{Test: traffic.RR, Duration: 100 * time.Millisecond, Interval: 100 * time.Millisecond}
 	if _, err := all[clients-1].Run(t.Context(), spec, nil); err != nil {
 		t.Error(err)

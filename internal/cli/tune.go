@@ -206,6 +206,10 @@ func (a *app) tune(cmd *cobra.Command, target string, f tuneFlags) error {
 		return err
 	}
 	defer client.Close()
+	var far loop.FarHost = client
+	if a.path != nil {
+		far = a.path(client)
+	}
 
 	if !client.Info().AllowTuning {
 		o.FarFixed = fmt.Sprintf("nothing is changed on %s: its `linerate serve` runs without --allow-tuning",
@@ -216,14 +220,14 @@ func (a *app) tune(cmd *cobra.Command, target string, f tuneFlags) error {
 	o.Progress = tuneProgress(p, o.Objective.Goal)
 	near := loop.Near{Journal: j, Backend: live.New(), For: leaseFor(f.budget)}
 	if o.DryRun {
-		return a.tunePlan(ctx, near, client, target, o, p)
+		return a.tunePlan(ctx, near, far, target, o, p)
 	}
 	record, err := a.recordRun(target, string(o.Objective.Goal))
 	if err != nil {
 		return err
 	}
 	o.Checkpoint = record.checkpoint
-	t, err := loop.Tune(ctx, near, client, o)
+	t, err := loop.Tune(ctx, near, far, o)
 	p.Done()
 	if err != nil {
 		if t != nil && t.Outcome != nil {

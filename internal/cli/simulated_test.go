@@ -1,0 +1,93 @@
+package cli
+
+import (
+	"context"
+	"math/rand/v2"
+	"os"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/linerate/linerate/internal/change/knob"
+	"github.com/linerate/linerate/internal/change/knob/live"
+	"github.com/linerate/linerate/internal/experiment/loop"
+	"github.com/linerate/linerate/internal/host/tcpinfo"
+	"github.com/linerate/linerate/internal/peer"
+	"github.com/linerate/linerate/internal/traffic"
+)
+
+// SimulatedPath is the environment variable that gives the commands of a test a simulated path:
+// "fast", or "real-time" for tests that take as long as real ones.
+const SimulatedPath = "LINERATE_TEST_PATH"
+
+// MainOverSimulatedPath is Main with a simulated path where [SimulatedPath] is set: a tune then
+// reads, changes and restores the settings of two real hosts, over a real control channel and with
+// real journals and guards, but no test of it sends traffic.
+func MainOverSimulatedPath() int {
+	a := &app{in: os.Stdin, out: os.Stdout, err: os.Stderr, env: os.Getenv}
+	if pace := os.Getenv(SimulatedPath); pace != "" {
+		a.path = func(far *peer.Client) loop.FarHost { return simulatedPath{far, pace == "real-time"} }
+	}
+	return a.run(os.Args[1:])
+}
+
+// simulatedPath is a path of 200 Mb/s and 10 ms whose flow is limited by the buffers of the two
+// hosts, as their settings are at the moment of the test.
+type simulatedPath struct {
+	*peer.Client
+	realTime bool
+}
+
+const (
+	simulatedRate  = 200e6 // bits per second
+	simulatedRTT   = 0.01  // seconds
+	simulatedNoise = 0.01  // of a segment's rate, up and down
+)
+
+// Run returns what a test would have measured. It asks the far host for its window each time, so
+// that a far host that is gone ends the test as it ends a real one.
+func (p simulatedPath) Run(ctx context.Context, s traffic.Spec, _ func(traffic.Interval)) (*traffic.Result, error) {
+	sender, err := bufferLimit(ctx, live.New(), "sysctl:net.ipv4.tcp_wmem")
+	if err != nil {
+		return nil, err
+	}
+	receiver, err := bufferLimit(ctx, p.Client, "sysctl:net.ipv4.tcp_rmem")
+	if err != nil {
+		return nil, err
+	}
+	pause := 10 * time.Millisecond // in which a test can kill the tune
+	if p.realTime {
+		pause = s.Duration + max(s.WarmUp, 0)
+	}
+	select {
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	case <-time.After(pause):
+	}
+	rate := min(simulatedRate, 8*min(sender, receiver)/2/simulatedRTT) * (1 + simulatedNoise*(2*rand.Float64()-1))
+	r := &traffic.Result{
+		Test: s.Test, Direction: s.Direction, Streams: 1, StartTime: time.Now(), DurationSeconds: s.Duration.Seconds(),
+		RTT: &traffic.Distribution{Count: 20, Min: simulatedRTT, Mean: simulatedRTT, P50: simulatedRTT, P90: simulatedRTT,
+			P99: simulatedRTT, P999: simulatedRTT, Max: simulatedRTT},
+	}
+	switch s.Test {
+	case traffic.Stream:
+		r.ThroughputBitsPerSec, r.Bytes = rate, int64(rate/8*r.DurationSeconds)
+		r.Ends.Local.TCP = []tcpinfo.TCPInfo{{Sender: true, MinRTTSeconds: simulatedRTT, RTTSeconds: simulatedRTT}}
+	case traffic.RR:
+		r.TransactionsPerSec = 1 / simulatedRTT
+	}
+	return r, nil
+}
+
+// bufferLimit reads the largest buffer, bytes, that a setting of three numbers allows.
+func bufferLimit(ctx context.Context, h interface {
+	Read(ctx context.Context, id knob.ID) (knob.Value, error)
+}, id knob.ID) (float64, error) {
+	v, err := h.Read(ctx, id)
+	if err != nil {
+		return 0, err
+	}
+	fields := strings.Fields(string(v))
+	return strconv.ParseFloat(fields[len(fields)-1], 64)
+}
