@@ -82,8 +82,7 @@ var testOnly = map[string]bool{
 var mayExec = map[string]bool{
 	"internal/lab":                   true, // hosts of a practice world are our own binary in namespaces
 	"internal/lab/guest":             true, // QEMU, and Debian's tools that bring a kernel
-	"internal/change/journal":        true, // the guard is our own binary outside the writer
-	"internal/change/journal/cgroup": true, // systemd is asked for a scope by its busctl
+	"internal/change/journal":        true, // the guard is our own binary; busctl asks systemd for its scope
 	"internal/wire":                  true, // ssh:// targets go through the user's own ssh
 	"hub/internal/alert":             true, // a program of the user's own receives alerts
 	"dev/bench":                      true, // the other tools, and ours, as typed

@@ -2,6 +2,7 @@ package journal_test
 
 import (
 	"context"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"maps"
@@ -80,6 +81,21 @@ func newHost() *knobs {
 	return k
 }
 
+// crashes remembers which states after a crash a test has checked. Many crash points leave the same
+// disk and the same knobs, and recovery of the same state does the same.
+type crashes map[[sha256.Size]byte]bool
+
+// first reports whether a state is new: the disk, the knobs, and the conditions of the check.
+func (c crashes) first(t *testing.T, disk *durable.Mem, k *knobs, conditions ...any) bool {
+	t.Helper()
+	key := sha256.Sum256(fmt.Append(nil, tree(t, disk, "/"), k.values, conditions))
+	if c[key] {
+		return false
+	}
+	c[key] = true
+	return true
+}
+
 // checkRecovery recovers what a crash has left, and checks the promises. Each knob must then hold
 // its value in one of the allowed hosts.
 func checkRecovery(t *testing.T, crashed *durable.Mem, k *knobs, bootID string, allowed ...values) {
@@ -137,6 +153,7 @@ func checkRecovery(t *testing.T, crashed *durable.Mem, k *knobs, bootID string, 
 // TestCrashAtEveryOperation cuts the power before every operation on the file system and on the
 // knobs.
 func TestCrashAtEveryOperation(t *testing.T) {
+	t.Parallel()
 	for _, keep := range []float64{0, 0.5, 1} {
 		t.Run(fmt.Sprintf("keep %v", keep), func(t *testing.T) {
 			rng := rand.New(rand.NewPCG(11, uint64(keep*10)))
@@ -144,8 +161,13 @@ func TestCrashAtEveryOperation(t *testing.T) {
 			if err := mem.Mkdir("/state", 0o755); err != nil { // Without a sync: it may be gone after the crash.
 				t.Fatal(err)
 			}
-			points := 0
+			points, checked := 0, crashes{}
 			allowed := []values{host().values}
+			check := func(disk *durable.Mem, k *knobs, bootID string, allowed ...values) {
+				if checked.first(t, disk, k, bootID, allowed) {
+					checkRecovery(t, disk, k, bootID, allowed...)
+				}
+			}
 			crash := func() {
 				points++
 				repeat := 1
@@ -155,11 +177,11 @@ func TestCrashAtEveryOperation(t *testing.T) {
 				for range repeat {
 					// The process died, the kernel and its knobs live on. Or only the disk lost
 					// power, as that of a virtual machine may.
-					checkRecovery(t, mem.CrashClone(keep, rng), k.cloneLocked(), "boot-1", allowed...)
+					check(mem.CrashClone(keep, rng), k.cloneLocked(), "boot-1", allowed...)
 				}
 				// The host restarted, so the knobs are as they were at first.
 				restarted := newHost()
-				checkRecovery(t, mem.CrashClone(keep, rng), restarted, "boot-2", host().values)
+				check(mem.CrashClone(keep, rng), restarted, "boot-2", host().values)
 			}
 			k.before = func(string, knobID) error { crash(); return nil }
 			fsys := durable.NewFaulty(mem, func(durable.Op) error { crash(); return nil })
@@ -179,7 +201,7 @@ func TestCrashAtEveryOperation(t *testing.T) {
 			if points < 100 {
 				t.Errorf("only %d crash points", points)
 			}
-			t.Logf("%d crash points", points)
+			t.Logf("%d crash points, %d different states", points, len(checked))
 		})
 	}
 }
@@ -192,15 +214,23 @@ func (k *knobs) cloneLocked() *knobs {
 
 // TestCrashWhileRecovering cuts the power at every operation of the recovery from every crash.
 func TestCrashWhileRecovering(t *testing.T) {
+	t.Parallel()
 	rng := rand.New(rand.NewPCG(17, 4))
 	mem, k := durable.NewMem(), newHost()
 	allowed := []values{host().values}
-	points := 0
+	points, checked, recovered := 0, crashes{}, crashes{}
 	recover := func(keep float64) {
 		disk, machine := mem.CrashClone(keep, rng), k.cloneLocked()
+		// With half of the unsynced data kept, another draw of the same state shows something new.
+		if keep != 0.5 && !recovered.first(t, disk, machine, keep, allowed) {
+			return
+		}
 		again := func() {
 			points++
-			checkRecovery(t, disk.CrashClone(keep, rng), machine.cloneLocked(), "boot-1", allowed...)
+			crashed, k := disk.CrashClone(keep, rng), machine.cloneLocked()
+			if checked.first(t, crashed, k, allowed) {
+				checkRecovery(t, crashed, k, "boot-1", allowed...)
+			}
 		}
 		machine.before = func(string, knobID) error { again(); return nil }
 		fsys := durable.NewFaulty(disk, func(durable.Op) error { again(); return nil })
@@ -229,11 +259,12 @@ func TestCrashWhileRecovering(t *testing.T) {
 		}
 		allowed, safe = []values{s.safe}, s.safe
 	}
-	t.Logf("%d crash points", points)
+	t.Logf("%d crash points, %d different states", points, len(checked))
 }
 
 // TestCrashWhileCompacting cuts the power while an old journal is rewritten.
 func TestCrashWhileCompacting(t *testing.T) {
+	t.Parallel()
 	mem, k := durable.NewMem(), newHost()
 	j := open(t, options(mem, k, &clock{}))
 	committed := apply(t, j, journal.Request{}, mtu, "9000")[0]
@@ -255,11 +286,13 @@ func TestCrashWhileCompacting(t *testing.T) {
 	for _, keep := range []float64{0, 0.5, 1} {
 		rng := rand.New(rand.NewPCG(5, uint64(keep*10)))
 		disk := mem.CrashClone(0, nil)
-		replaced := false
+		replaced, checked := false, crashes{}
 		fsys := durable.NewFaulty(disk, func(op durable.Op) error {
 			replaced = replaced || op.Kind == durable.OpRename
 			safe := values{rmem: "A", mtu: "9000", ring: "256"}
-			checkRecovery(t, disk.CrashClone(keep, rng), k.clone(), "boot-1", safe)
+			if crashed, k := disk.CrashClone(keep, rng), k.clone(); checked.first(t, crashed, k) {
+				checkRecovery(t, crashed, k, "boot-1", safe)
+			}
 			return nil
 		})
 		j, err := journal.Open(options(fsys, k.clone(), &clock{}))
@@ -294,6 +327,7 @@ func TestCrashWhileCompacting(t *testing.T) {
 // fails leaves the knobs as they were before it, or as they were to be; the next process, on a disk
 // that is well, finds everything it needs.
 func TestFaultAtEveryOperation(t *testing.T) {
+	t.Parallel()
 	faults := map[string]func(n int) func(durable.Op) error{
 		"EIO once":    func(n int) func(durable.Op) error { return durable.FailAt(n, syscall.EIO) },
 		"ENOSPC once": func(n int) func(durable.Op) error { return durable.FailAt(n, syscall.ENOSPC) },
@@ -382,6 +416,7 @@ func checkAfterFault(t *testing.T, mem *durable.Mem, k *knobs, allowed []values)
 
 // TestKnobFaults lets the system refuse every access to the knobs in turn, for good or once.
 func TestKnobFaults(t *testing.T) {
+	t.Parallel()
 	for _, fault := range []error{errBusy, syscall.EIO, syscall.EPERM, syscall.EOPNOTSUPP, syscall.ENETDOWN} {
 		t.Run(fault.Error(), func(t *testing.T) { knobFaults(t, fault) })
 	}

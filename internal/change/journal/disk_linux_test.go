@@ -14,12 +14,14 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/linerate/linerate/internal/base/durable"
+	"github.com/linerate/linerate/internal/base/testenv"
 	"github.com/linerate/linerate/internal/change/journal"
 )
 
 // TestFullDisk fills a real file system under a journal: nothing is changed any more, what was
 // changed can be taken back, and with room again all is told.
 func TestFullDisk(t *testing.T) {
+	testenv.Need(t, testenv.NetNS)
 	dir := t.TempDir()
 	mounted := make(chan error)
 	go func() {
@@ -35,15 +37,12 @@ func TestFullDisk(t *testing.T) {
 	err := <-mounted
 	<-mounted // The end.
 	switch {
-	case errors.Is(err, fs.ErrPermission) && !required():
-		t.Skipf("no private mount: %v", err)
+	case errors.Is(err, fs.ErrPermission):
+		testenv.Missing(t, testenv.NetNS, err)
 	case err != nil:
 		t.Fatalf("private mount: %v", err)
 	}
 }
-
-// required tells whether a test that needs privilege must not be skipped.
-func required() bool { return strings.Contains(os.Getenv("LINERATE_REQUIRE"), "netns") }
 
 // privateDisk puts a file system of 64 KiB in a directory, for this thread only.
 func privateDisk(dir string) error {

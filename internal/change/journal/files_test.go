@@ -15,6 +15,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/linerate/linerate/internal/base/durable"
+	"github.com/linerate/linerate/internal/base/testenv"
 	"github.com/linerate/linerate/internal/change/journal"
 	"github.com/linerate/linerate/internal/change/knob"
 )
@@ -191,28 +192,38 @@ func checkFiles(t *testing.T, disk *durable.Mem, k *knobs, boot string, before m
 // TestCrashWhilePersisting cuts the power before every operation of a life with files, and at every
 // operation of the recovery from half of them.
 func TestCrashWhilePersisting(t *testing.T) {
+	t.Parallel()
 	for _, keep := range []float64{0, 0.5, 1} {
 		t.Run(fmt.Sprintf("keep %v", keep), func(t *testing.T) {
 			rng := rand.New(rand.NewPCG(23, uint64(keep*10)))
 			mem, k := durable.NewMem(), newHost()
 			etc(t, mem)
 			before := tree(t, mem, "/etc")
-			points := 0
+			points, checked, recovered := 0, crashes{}, crashes{}
+			check := func(disk *durable.Mem, k *knobs, boot string) {
+				if checked.first(t, disk, k, boot) {
+					checkFiles(t, disk, k, boot, before)
+				}
+			}
 			crash := func() {
 				points++
-				checkFiles(t, mem.CrashClone(keep, rng), k.cloneLocked(), "boot-1", before)
+				check(mem.CrashClone(keep, rng), k.cloneLocked(), "boot-1")
 				disk := mem.CrashClone(keep, rng)
-				checkFiles(t, disk, restart(t, disk), "boot-2", before)
-				if points%2 == 0 {
+				check(disk, restart(t, disk), "boot-2")
+				// Every second point also crashes while recovering; a short run takes a sample.
+				if points%2 == 0 || points%32 != 1 && !testenv.Provided(testenv.Long) {
 					return
 				}
 				disk = mem.CrashClone(keep, rng)
 				machine := restart(t, disk)
+				if keep != 0.5 && !recovered.first(t, disk, machine) {
+					return
+				}
 				again := func() {
 					half := disk.CrashClone(keep, rng)
-					checkFiles(t, half, machine.cloneLocked(), "boot-2", before)
+					check(half, machine.cloneLocked(), "boot-2")
 					half = disk.CrashClone(keep, rng)
-					checkFiles(t, half, restart(t, half), "boot-3", before)
+					check(half, restart(t, half), "boot-3")
 				}
 				machine.before = func(string, knobID) error { again(); return nil }
 				o := options(durable.NewFaulty(disk, func(durable.Op) error { again(); return nil }), machine, &clock{})
@@ -240,7 +251,7 @@ func TestCrashWhilePersisting(t *testing.T) {
 			if points < 100 {
 				t.Errorf("only %d crash points", points)
 			}
-			t.Logf("%d crash points", points)
+			t.Logf("%d crash points, %d different states", points, len(checked))
 		})
 	}
 }
@@ -248,6 +259,7 @@ func TestCrashWhilePersisting(t *testing.T) {
 // TestFaultWhilePersisting lets each operation of the disk fail, once or from then on: a persist
 // that fails leaves no file.
 func TestFaultWhilePersisting(t *testing.T) {
+	t.Parallel()
 	for name, fault := range map[string]func(n int) func(durable.Op) error{
 		"EIO once":       func(n int) func(durable.Op) error { return durable.FailAt(n, syscall.EIO) },
 		"read-only once": func(n int) func(durable.Op) error { return durable.FailAt(n, syscall.EROFS) },
@@ -354,7 +366,8 @@ func TestUndoWhereFilesAreReadOnly(t *testing.T) {
 // TestPersistUndoProperty: whatever is persisted and undone in whatever order, over restarts, the
 // tree ends as it began.
 func TestPersistUndoProperty(t *testing.T) {
-	for seed := range uint64(60) {
+	t.Parallel()
+	for seed := range lives() {
 		rng := rand.New(rand.NewPCG(seed, 99))
 		mem, k := durable.NewMem(), newHost()
 		etc(t, mem)

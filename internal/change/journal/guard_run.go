@@ -12,8 +12,6 @@ import (
 	"strconv"
 	"strings"
 	"time"
-
-	"github.com/linerate/linerate/internal/change/journal/cgroup"
 )
 
 // GuardConfig is what the guard command was started with. Journal, Mode, Session and For are
@@ -43,6 +41,10 @@ const watchStep = time.Second
 // writerGrace is how long a writer past its deadline gets to end by itself after a polite signal.
 const writerGrace = 5 * time.Second
 
+// systemdPatience is how long systemd may take to move the guard to a control group of its own,
+// while the writer waits. It usually takes some 20 ms. Only Linux uses it, and tests change it.
+var systemdPatience = 2 * time.Second
+
 // RunGuard is the guard process. In Lease mode it waits until the writer is gone or its deadline
 // passes, in Deadline mode also, but when the writer ended as it should, it waits until the trials
 // of its session end: by their deadline or because somebody committed them or took them back. Then
@@ -60,7 +62,7 @@ func RunGuard(ctx context.Context, config GuardConfig) error {
 		}
 		ctx = cutLoose(ctx) // Before the answer: from then on no terminal can end this process.
 		var leave func()
-		leave, group = cgroup.Own(config.Session)
+		leave, group = ownGroup(config.Session)
 		defer leave()
 	}
 	// The answer goes out only when the journal was read and the watch is set up: the writer turns

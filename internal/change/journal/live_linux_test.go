@@ -11,6 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/linerate/linerate/internal/base/durable"
+	"github.com/linerate/linerate/internal/base/testenv"
 	"github.com/linerate/linerate/internal/change/journal"
 	"github.com/linerate/linerate/internal/change/knob"
 	"github.com/linerate/linerate/internal/change/knob/live"
@@ -19,6 +20,7 @@ import (
 // TestLiveNamespace changes real knobs, in a network namespace of its own, and checks that nobody
 // outside takes them for his.
 func TestLiveNamespace(t *testing.T) {
+	testenv.Need(t, testenv.NetNS)
 	o := journal.Options{
 		Dir: filepath.Join(t.TempDir(), "state"), FS: durable.OS(), Backend: live.New(), Catalog: knob.Catalogue(),
 		Unguarded: true,
@@ -39,8 +41,8 @@ func TestLiveNamespace(t *testing.T) {
 	}()
 	err := <-entered
 	<-entered // The end.
-	if errors.Is(err, unix.EPERM) && !required() {
-		t.Skipf("no network namespace: %v", err)
+	if errors.Is(err, unix.EPERM) {
+		testenv.Missing(t, testenv.NetNS, err)
 	}
 	if err != nil || t.Failed() {
 		t.Fatalf("network namespace: %v", err)

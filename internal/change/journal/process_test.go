@@ -23,6 +23,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/linerate/linerate/internal/base/durable"
+	"github.com/linerate/linerate/internal/base/testenv"
 	"github.com/linerate/linerate/internal/change/journal"
 	"github.com/linerate/linerate/internal/change/knob"
 	"github.com/linerate/linerate/internal/change/knob/live"
@@ -53,14 +54,21 @@ func finish(err error) {
 	os.Exit(0)
 }
 
-// processOptions opens the journal of the processes. They have the real clocks, and a boot id of
-// their own, which not every system has.
+// processOptions opens the journal of the processes. Those with files as
+// knobs share a clock that the test can put forward, and a boot id, which not every system has.
 func processOptions(knobs, state string) journal.Options {
 	if knobs == "live" {
 		return journal.Options{Dir: state, Backend: live.New(), Catalog: knob.Catalogue()}
 	}
-	return journal.Options{Dir: state, Backend: fileKnobs{knobs}, BootID: "this boot"}
+	return journal.Options{Dir: state, Backend: fileKnobs{knobs}, BootID: "this boot", Boottime: func() time.Duration {
+		ahead, _ := os.ReadFile(filepath.Join(knobs, aheadName)) // Absent until a test turns the clock.
+		hours, _ := strconv.Atoi(string(ahead))
+		return time.Duration(time.Now().UnixNano()) + time.Duration(hours)*time.Hour
+	}}
 }
+
+// aheadName is a file among the knobs: how many hours the clock of all processes is ahead.
+const aheadName = "clock ahead"
 
 // mortal makes a process kill itself by SIGKILL, right before its Nth access to the disk or to a
 // knob, when the environment says PART=N. A part that gets so far that there is no Nth lives.
@@ -100,6 +108,9 @@ func (m mortalKnobs) Write(ctx context.Context, id knob.ID, v knob.Value) error 
 	m.die()
 	return m.Backend.Write(ctx, id, v)
 }
+
+// patience is how long a guard of the tests may take to answer: it only ends a test that hangs.
+const patience = 5 * time.Minute
 
 // aliveName is a file that a guard of the tests keeps locked as long as it lives: it is nobody's
 // child that could be waited for.
@@ -153,6 +164,7 @@ func guardProcess(knobs string, args []string) error {
 		return err
 	}
 	defer alive.Close() // Or whenever and however this process ends.
+	journal.WaitForSystemd(patience)
 	return journal.RunGuard(context.Background(), journal.GuardConfig{
 		Journal: mortal("GUARD", processOptions(knobs, flags["--state"])),
 		Mode:    journal.Mode(flags["--mode"]), Session: flags["--session"], For: deadline,
@@ -163,7 +175,7 @@ func guardProcess(knobs string, args []string) error {
 func writerProcess(knobs, state, mode string) error {
 	ctx := context.Background()
 	o := mortal("WRITER", processOptions(knobs, state))
-	o.Guard = &journal.GuardOptions{Args: []string{knobs}}
+	o.Guard = &journal.GuardOptions{Args: []string{knobs}, Handshake: patience}
 	mode, o.Unguarded = strings.CutSuffix(mode, " unguarded")
 	if mode == "set" {
 		o.Mode = journal.Deadline
@@ -178,14 +190,14 @@ func writerProcess(knobs, state, mode string) error {
 	request := journal.Request{Reason: "a test"}
 	switch mode {
 	case "set":
-		request.For = 700 * time.Millisecond
+		request.For = time.Hour
 		if _, err := j.Apply(ctx, request, settings(rmem, "tuned", mtu, "9000")...); err != nil {
 			return err
 		}
 		fmt.Println("applied")
 		return j.Close()
 	case "hang":
-		request.For = 300 * time.Millisecond
+		request.For = time.Hour
 		if _, err := j.Apply(ctx, request, settings(rmem, "tuned", mtu, "9000")...); err != nil {
 			return err
 		}
@@ -358,6 +370,14 @@ func (s stage) settled() *journal.Journal {
 	}
 }
 
+// hourPasses puts the clock of all processes forward, past every deadline of the tests.
+func (s stage) hourPasses() {
+	s.t.Helper()
+	if err := os.WriteFile(filepath.Join(s.knobs, aheadName), []byte("2"), 0o600); err != nil {
+		s.t.Fatal(err)
+	}
+}
+
 func (s stage) guardLog() string {
 	data, _ := os.ReadFile(filepath.Join(s.state, "guard.log")) // For messages only.
 	return string(data)
@@ -366,8 +386,13 @@ func (s stage) guardLog() string {
 // TestKillWriter kills a writer at a random moment, again and again. The guard brings every knob
 // back; what was committed stays.
 func TestKillWriter(t *testing.T) {
+	t.Parallel()
 	var slowest time.Duration
-	for round := range 24 {
+	rounds := 4
+	if testenv.Provided(testenv.Long) {
+		rounds = 24
+	}
+	for round := range rounds {
 		mode := []string{"trial", "commit"}[round%2]
 		s := newStage(t)
 		command, out := s.start(mode)
@@ -437,6 +462,7 @@ func TestKillWriter(t *testing.T) {
 
 // TestStoppedWriter: a writer that hangs past its lease is ended by its guard.
 func TestStoppedWriter(t *testing.T) {
+	t.Parallel()
 	s := newStage(t)
 	command, out := s.start("hang")
 	if line, err := out.ReadString('\n'); err != nil || line != "applied\n" {
@@ -445,8 +471,9 @@ func TestStoppedWriter(t *testing.T) {
 	if err := command.Process.Signal(syscall.SIGSTOP); err != nil {
 		t.Fatal(err)
 	}
+	s.hourPasses()
 	var exit *exec.ExitError
-	if err := command.Wait(); !errors.As(err, &exit) || exit.Sys().(syscall.WaitStatus).Signal() != syscall.SIGTERM {
+	if err := command.Wait(); !errors.As(err, &exit) || !exit.Sys().(syscall.WaitStatus).Signaled() {
 		t.Errorf("the writer ended by %v", err)
 	}
 	j := s.settled()
@@ -465,15 +492,17 @@ func TestStoppedWriter(t *testing.T) {
 
 // TestTrialOutlivesItsWriter: set ends, its trial stays until the deadline.
 func TestTrialOutlivesItsWriter(t *testing.T) {
+	t.Parallel()
 	s := newStage(t)
 	command, _ := s.start("set")
 	if err := command.Wait(); err != nil {
 		t.Fatal(err)
 	}
 	changes, err := journal.History(durable.OS(), s.state)
-	if err != nil || len(changes) != 2 {
+	if err != nil || len(changes) != 2 || changes[0].State != journal.Trial || changes[1].State != journal.Trial {
 		t.Fatalf("%+v, %v", changes, err)
 	}
+	s.hourPasses()
 	j := s.settled()
 	if diff := cmp.Diff(host().values, s.values()); diff != "" {
 		t.Error(diff)
@@ -488,9 +517,10 @@ func TestTrialOutlivesItsWriter(t *testing.T) {
 // TestGuardIsOutOfReach: no terminal and none of its signals can end a guard, and one that was
 // killed is replaced.
 func TestGuardIsOutOfReach(t *testing.T) {
+	t.Parallel()
 	s := newStage(t)
 	o := processOptions(s.knobs, s.state)
-	o.Guard = &journal.GuardOptions{Exe: os.Args[0], Args: []string{s.knobs}}
+	o.Guard = &journal.GuardOptions{Exe: os.Args[0], Args: []string{s.knobs}, Handshake: patience}
 	j := open(t, o)
 	apply(t, j, journal.Request{For: time.Hour}, rmem, "B")
 	first := guardOf(t, j)
@@ -528,6 +558,7 @@ func TestGuardIsOutOfReach(t *testing.T) {
 
 // TestGuardDoesNotStart: without a guard no knob is touched.
 func TestGuardDoesNotStart(t *testing.T) {
+	t.Parallel()
 	script := func(text string) string {
 		path := filepath.Join(t.TempDir(), "guard")
 		if err := os.WriteFile(path, []byte("#!/bin/sh\n"+text+"\n"), 0o755); err != nil {
@@ -537,8 +568,8 @@ func TestGuardDoesNotStart(t *testing.T) {
 	}
 	for name, guard := range map[string]*journal.GuardOptions{
 		"no such program": {Exe: "/no/such/program"},
-		"ends at once":    {Exe: script("exit 0")},
-		"says no":         {Exe: script("echo no memory >&4; exit 1")},
+		"ends at once":    {Exe: script("exit 0"), Handshake: patience},
+		"says no":         {Exe: script("echo no memory >&4; exit 1"), Handshake: patience},
 		"says nothing":    {Exe: script("exec sleep 60"), Handshake: 100 * time.Millisecond},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/linerate/linerate/internal/base/durable"
+	"github.com/linerate/linerate/internal/base/testenv"
 	"github.com/linerate/linerate/internal/change/journal"
 	"github.com/linerate/linerate/internal/change/knob"
 )
@@ -22,10 +23,18 @@ type layer struct {
 	committed bool
 }
 
+// lives is how many random lives a property is tried over.
+func lives() uint64 {
+	if testenv.Provided(testenv.Long) {
+		return 60
+	}
+	return 15
+}
+
 // TestRandomLives compares journals with a model that is a stack of layers per knob, over random
 // lives with crashes in between.
 func TestRandomLives(t *testing.T) {
-	for seed := range uint64(60) {
+	for seed := range lives() {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			rng := rand.New(rand.NewPCG(seed, 1))
 			mem, k := durable.NewMem(), host()

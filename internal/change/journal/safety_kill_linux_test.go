@@ -17,9 +17,10 @@ import (
 	"github.com/linerate/linerate/internal/change/journal"
 )
 
-// randomKills is how often each kind of writer is killed at random; LINERATE_KILL_ROUNDS asks for
-// another number.
-const randomKills = 100
+// randomKills is how often each kind of writer is killed at random; LINERATE_KILL_ROUNDS sets
+// another number. TestKillAtEveryStep is the complete sweep; random kills add the moments between
+// its steps.
+const randomKills = 40
 
 // lane is one world in which writers of live knobs are killed, one after the other.
 type lane struct {
@@ -181,17 +182,15 @@ func TestThousandKills(t *testing.T) {
 			inWorld(t, func() {
 				l := newLane(t)
 				random := rand.New(rand.NewPCG(6, uint64(rounds)))
-				for i := range rounds {
+				// A kill while nothing is in force shows little, so it does not count fully: the test
+				// goes on until a quarter of the rounds hit a change.
+				for i := 0; i < rounds || kind != "" && l.inForce < rounds/4; i++ {
 					l.randomKill([]string{"trial", "commit"}[i%2]+kind, random)
 				}
 				t.Logf("%d kills, slowest recovery %v, nothing unaccounted for", l.kills,
 					l.slowest.Round(time.Millisecond))
 				if kind != "" {
-					t.Logf("%d kills while something was in force", l.inForce)
-					if l.inForce < rounds/4 {
-						t.Errorf("only %d of %d kills fell while something was in force: the test shows little",
-							l.inForce, rounds)
-					}
+					t.Logf("%d kills while a change was in force", l.inForce)
 				}
 			})
 		})

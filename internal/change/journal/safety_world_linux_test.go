@@ -16,12 +16,15 @@ import (
 	"unsafe"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/linerate/linerate/internal/base/testenv"
 )
 
 // inWorld runs a test in a network and mount namespace of its own, on a thread that ends with them.
 // In it stand a veth pair a0 and b0, both up, with an address and a route, and a /sys of its own.
 func inWorld(t *testing.T, f func()) {
 	t.Helper()
+	testenv.Need(t, testenv.NetNS)
 	var setUp error
 	done := make(chan struct{})
 	go func() {
@@ -33,8 +36,8 @@ func inWorld(t *testing.T, f func()) {
 		}
 	}()
 	<-done
-	if errors.Is(setUp, unix.EPERM) && !required() {
-		t.Skipf("no namespaces: %v", setUp)
+	if errors.Is(setUp, unix.EPERM) {
+		testenv.Missing(t, testenv.NetNS, setUp)
 	}
 	if setUp != nil {
 		t.Fatalf("private world: %v", setUp)

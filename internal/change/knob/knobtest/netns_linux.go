@@ -2,14 +2,13 @@ package knobtest
 
 import (
 	"context"
-	"os"
 	"runtime"
-	"strings"
 	"syscall"
 	"testing"
 
 	"golang.org/x/sys/unix"
 
+	"github.com/linerate/linerate/internal/base/testenv"
 	"github.com/linerate/linerate/internal/change/knob"
 )
 
@@ -38,6 +37,7 @@ func NewNetNSWithSysfs(t *testing.T) *NetNS {
 
 func newNetNS(t *testing.T, sysfs bool) *NetNS {
 	t.Helper()
+	testenv.Need(t, testenv.NetNS)
 	n := &NetNS{fd: -1, mounts: -1}
 	var err error
 	onThread(func() {
@@ -49,10 +49,7 @@ func newNetNS(t *testing.T, sysfs bool) *NetNS {
 		}
 	})
 	if err != nil {
-		if strings.Contains(os.Getenv("LINERATE_REQUIRE"), "netns") {
-			t.Fatalf("network namespace required: %v", err)
-		}
-		t.Skipf("needs a network namespace: %v", err)
+		testenv.Missing(t, testenv.NetNS, err)
 	}
 	t.Cleanup(func() {
 		_ = syscall.Close(n.fd)

@@ -1,4 +1,4 @@
-package cgroup
+package journal
 
 import (
 	"bytes"
@@ -18,20 +18,23 @@ import (
 // groupPrefix begins the name of a guard's control group.
 const groupPrefix = "linerate-guard-"
 
-// Own moves this process into a control group of its own, so that it does not end with the session
+// ownGroup moves this process into a control group of its own, so that the guard outlives the session
 // that it watches: `systemctl stop`, KillUserProcesses and cgroup.kill end a whole group at once
-// (cgroups(7)). systemd is asked where it runs, because groups are its to give; elsewhere, or when
-// it does not answer, the group is made as high up as is permitted. It returns what to do at the
-// end, and what was done in words. Without one the guard still has its own session: what it cannot
-// survive then is the end of the group.
-func Own(name string) (leave func(), told string) {
+// (cgroups(7)). On a host with systemd, which manages the groups, it asks systemd for a transient
+// scope (sd_booted(3)). Elsewhere, or when systemd does not answer, it creates a group as high in
+// the hierarchy as permissions allow, because a group below the writer's would end with it.
+//
+// It returns a function to call before the process exits, and a sentence for the log of the guard.
+// If every attempt fails, the guard still has a session of its own and survives everything but the
+// end of the group. It uses version 2 of control groups only (Documentation/admin-guide/cgroup-v2.rst).
+func ownGroup(name string) (leave func(), done string) {
 	leave = func() {}
 	before, err := unifiedGroup()
 	if err != nil {
 		return leave, fmt.Sprintf("shares the control group of its writer: %v", err)
 	}
 	if before == "/" {
-		return leave, "is in the root control group already, which nobody ends"
+		return leave, "is in the root control group already, which nothing ends"
 	}
 	var asked error
 	if _, err := os.Stat("/run/systemd/system"); err == nil { // sd_booted(3)
@@ -62,12 +65,8 @@ func unifiedGroup() (string, error) {
 	return "", errors.New("no control groups of version 2")
 }
 
-// systemdPatience is how long systemd may take to move the guard. It takes some 20 ms; the writer
-// waits meanwhile.
-const systemdPatience = 2 * time.Second
-
-// askSystemd has this process put into a transient scope, which belongs to no session
-// (org.freedesktop.systemd1(5), StartTransientUnit).
+// askSystemd asks systemd, through busctl(1), to move this process into a transient scope, which
+// belongs to no session (org.freedesktop.systemd1(5), StartTransientUnit).
 func askSystemd(name, before string) error {
 	ctx, stop := context.WithTimeout(context.Background(), systemdPatience)
 	defer stop()
@@ -82,7 +81,7 @@ func askSystemd(name, before string) error {
 	if err != nil {
 		return fmt.Errorf("ask systemd for a scope: %w: %s", err, bytes.TrimSpace(out))
 	}
-	// The answer names a job; the move follows.
+	// The answer names a job; systemd moves the process later.
 	for ctx.Err() == nil {
 		if now, err := unifiedGroup(); err == nil && now != before {
 			return nil
@@ -92,8 +91,8 @@ func askSystemd(name, before string) error {
 	return fmt.Errorf("ask systemd for a scope: %s did not come up", unit)
 }
 
-// makeGroup makes a group beside or above the present one and moves this process there. A group
-// below would end with its parent.
+// makeGroup creates a group beside or above the present one and moves this process there. A group
+// below the present one would end with its parent.
 func makeGroup(name, before string) (string, error) {
 	mount, err := unifiedMount()
 	if err != nil {
@@ -121,7 +120,7 @@ func makeGroup(name, before string) (string, error) {
 	}
 }
 
-// unifiedMount returns where control groups of version 2 are mounted from their root on.
+// unifiedMount returns where the root of the control groups of version 2 is mounted.
 func unifiedMount() (string, error) {
 	data, err := os.ReadFile("/proc/self/mountinfo")
 	if err != nil {
@@ -142,8 +141,8 @@ func enterGroup(dir string) error {
 	return os.WriteFile(filepath.Join(dir, "cgroup.procs"), []byte(strconv.Itoa(os.Getpid())), 0)
 }
 
-// sweepGroups removes groups of guards that were killed. The kernel keeps those in which somebody
-// is.
+// sweepGroups removes groups of guards that were killed. The kernel refuses to remove a group that
+// has processes.
 func sweepGroups(parent string) {
 	old, _ := filepath.Glob(filepath.Join(parent, groupPrefix+"*")) // The pattern is well formed.
 	for _, dir := range old {
@@ -151,8 +150,8 @@ func sweepGroups(parent string) {
 	}
 }
 
-// leaveGroup moves this process, which is about to end, out of its group, and removes that. A group
-// that stays is swept by the next guard.
+// leaveGroup moves this process, which is about to exit, out of its group and removes the group. The
+// next guard removes a group that stays.
 func leaveGroup(dir string) {
 	if enterGroup(filepath.Dir(dir)) == nil {
 		_ = os.Remove(dir)
