@@ -11,17 +11,13 @@ import (
 // Bounds that hold on every host, whatever its [Limits].
 const (
 	MaxStreams       = 1024
-	MaxPacketBytes   = 65507   // largest payload of UDP over IPv4: 65535 less 20 and 8 bytes of headers
-	MinPacketBytes   = 16      // what a datagram says about itself must fit; 18 fill the shortest Ethernet frame
 	maxMessageBytes  = 1 << 20 // of one request or response
 	minInterval      = 100 * time.Millisecond
 	maxInterval      = 24 * time.Hour // as long as the longest test; sums with the clock must not overflow
-	MinPingBytes     = 24             // a token of 16 bytes and a sequence number of 8
-	maxPingBytes     = 65000          // under the 65507 of UDP over IPv4
 	minGap           = 100 * time.Microsecond
 	maxSteadyWait    = 5 * time.Second // longest search for a steady state
-	MaxIntervals     = 20_000          // they all travel in one message at the end
-	MaxAmount        = 1 << 50         // bytes of one direction: a day at 100 Gb/s
+	maxIntervals     = 20_000          // they all travel in one message at the end
+	maxAmount        = 1 << 50         // bytes of one direction: a day at 100 Gb/s
 	maxRate          = 1e13            // bits or packets per second; above it the gap of a schedule has no digits left
 	minRate          = 1               // one bit or packet per second
 	maxWindowBytes   = 1 << 30         // the largest window that TCP can announce (RFC 7323 §2.2)
@@ -36,6 +32,10 @@ const (
 // pings every 10 ms, datagrams of 1400 bytes. A test of an amount may take 10 min. It is
 // idempotent.
 func (s Spec) Normalize() (Spec, error) {
+	k, ok := kindOf(s.Test)
+	if !ok {
+		return s, noSuchTest(s.Test)
+	}
 	if s.Direction == "" {
 		s.Direction = Up
 	}
@@ -58,44 +58,13 @@ func (s Spec) Normalize() (Spec, error) {
 		// told every n seconds.
 		s.Interval = time.Second * max(1, (max(s.WarmUp, 0)+s.Duration+time.Hour-1)/time.Hour)
 	}
-	switch s.Test {
-	case Stream:
-	case RR, CRR:
-		if s.RequestBytes == 0 {
-			s.RequestBytes = 1
-		}
-		if s.ResponseBytes == 0 {
-			s.ResponseBytes = 1
-		}
-	case UDP:
-		if s.PacketBytes == 0 {
-			s.PacketBytes = 1400 // fits every path that carries IPv6 in a tunnel or two
-		}
-		// Datagrams have no ramp to wait for. Without a warm-up the first packet of the test is the
-		// first of the window, and the counters of both hosts hold no others.
-		s.WarmUp = max(s.WarmUp, 0)
-	case Ping, Load:
-		if s.RequestBytes == 0 {
-			s.RequestBytes = 56
-		}
-		if s.Gap == 0 {
-			s.Gap = 10 * time.Millisecond
-		}
-		// The round trips that find out who answers warm the path up; there is no ramp to wait for.
-		s.WarmUp = max(s.WarmUp, 0)
-	case MTU:
-		// It ends when it knows; the window only shows what both hosts counted at its beginning.
-		s.WarmUp, s.Duration = 0, minInterval
-	default:
-		return s, fmt.Errorf("%w: no test %q: there are stream, rr, crr, udp, ping, mtu and load", ErrBadSpec, s.Test)
-	}
-	return s, s.check()
+	k.fill(&s)
+	return s, s.check(k)
 }
 
-// check is Normalize without the filling in: what every test has first, then what each of them has
-// of its own.
-func (s Spec) check() error {
-	for _, check := range []func(Spec) string{checkCommon, checkAmounts, checkMessages, checkSocket} {
+// check refuses a filled Spec that no host can run.
+func (s Spec) check(k kind) error {
+	for _, check := range []func(Spec) string{checkCommon, checkOptions, checkAmounts, k.check, checkPings, checkSocket} {
 		if problem := check(s); problem != "" {
 			return fmt.Errorf("%w: %s", ErrBadSpec, problem)
 		}
@@ -111,11 +80,9 @@ func checkCommon(s Spec) string {
 		return fmt.Sprintf("no direction %q", s.Direction)
 	}
 	switch {
-	case !s.Bulk() && s.Direction != Up:
-		return fmt.Sprintf("%s has no direction: the near side always asks", s.Test)
 	case s.Streams < 1 || s.Streams > MaxStreams:
 		return fmt.Sprintf("%d streams are not within 1 to %d", s.Streams, MaxStreams)
-	case (s.Test == Ping || s.Test == MTU) && s.Streams != 1:
+	case s.Streams != 1 && s.traits().takes&manyStreams == 0:
 		return fmt.Sprintf("%s runs one stream, not %d", s.Test, s.Streams)
 	case s.Duration < minInterval || s.Duration > 24*time.Hour:
 		return fmt.Sprintf("duration %v is not within %v to 24h", s.Duration, minInterval)
@@ -124,8 +91,8 @@ func checkCommon(s Spec) string {
 	case s.Interval < minInterval || s.Interval > maxInterval:
 		return fmt.Sprintf("interval %v is not within %v to %v", s.Interval, minInterval, maxInterval)
 	}
-	if n := (max(s.WarmUp, 0) + s.Duration) / s.Interval; n > MaxIntervals {
-		return fmt.Sprintf("%d intervals of %v (--interval) are more than %d", n, s.Interval, MaxIntervals)
+	if n := (max(s.WarmUp, 0) + s.Duration) / s.Interval; n > maxIntervals {
+		return fmt.Sprintf("%d intervals of %v (--interval) are more than %d", n, s.Interval, maxIntervals)
 	}
 	return ""
 }
@@ -140,58 +107,21 @@ func checkAmounts(s Spec) string {
 		return ""
 	}
 	switch {
-	case s.Bytes < 0 || s.Bytes > MaxAmount:
-		return fmt.Sprintf("an amount of %d bytes is not within 1 to %d", s.Bytes, int64(MaxAmount))
-	case s.Bytes > 0 && !s.Bulk():
-		return fmt.Sprintf("%s runs for a time, not for an amount", s.Test)
+	case s.Bytes < 0 || s.Bytes > maxAmount:
+		return fmt.Sprintf("an amount of %d bytes is not within 1 to %d", s.Bytes, int64(maxAmount))
 	case s.Bytes > 0 && s.Bytes < int64(s.Streams):
 		return fmt.Sprintf("%d bytes are not enough for %d streams", s.Bytes, s.Streams)
-	case s.RateBitsPerSec != 0 && !s.Bulk():
-		return fmt.Sprintf("%s runs at no rate", s.Test)
-	case s.RatePacketsPerSec != 0 && s.Test != UDP:
-		return fmt.Sprintf("%s runs at no packet rate", s.Test)
 	case s.RateBitsPerSec != 0 && s.RatePacketsPerSec != 0:
 		return "a rate is in bits or in packets, not in both"
 	}
 	return cmp.Or(rate(s.RateBitsPerSec, "bits"), rate(s.RatePacketsPerSec, "packets"))
 }
 
-// checkMessages is about the sizes and gaps of what is sent.
-func checkMessages(s Spec) string {
-	switch s.Test {
-	case RR, CRR:
-		if s.RequestBytes < 1 || s.RequestBytes > maxMessageBytes || s.ResponseBytes < 1 ||
-			s.ResponseBytes > maxMessageBytes {
-			return fmt.Sprintf("request and response must be within 1 to %d bytes", maxMessageBytes)
-		}
-		if s.Gap > s.Duration {
-			return fmt.Sprintf("a pause of %v before each request is longer than the duration", s.Gap)
-		}
-	case Stream:
-		if s.RequestBytes != 0 && (s.ProbeGap == 0 || s.RequestBytes < MinPingBytes || s.RequestBytes > maxPingBytes) {
-			return fmt.Sprintf("pings of %d bytes beside a stream are not within %d to %d, or there are none",
-				s.RequestBytes, MinPingBytes, maxPingBytes)
-		}
-	case Ping, Load:
-		if s.RequestBytes < MinPingBytes || s.RequestBytes > maxPingBytes {
-			return fmt.Sprintf("a ping of %d bytes is not within %d to %d", s.RequestBytes, MinPingBytes, maxPingBytes)
-		}
-		if s.Gap < minGap || s.Gap > s.Duration {
-			return fmt.Sprintf("gap %v is not within %v and the duration", s.Gap, minGap)
-		}
-	case UDP:
-		if s.PacketBytes < MinPacketBytes || s.PacketBytes > MaxPacketBytes {
-			return fmt.Sprintf("datagrams of %d bytes are not within %d to %d", s.PacketBytes, MinPacketBytes,
-				MaxPacketBytes)
-		}
-	}
+// checkPings is about the pings beside a test, and the signs of what a test checks itself.
+func checkPings(s Spec) string {
 	switch {
 	case s.RequestBytes < 0 || s.ResponseBytes < 0 || s.Gap < 0:
 		return "sizes and gaps are not negative"
-	case s.PacketBytes != 0 && s.Test != UDP:
-		return fmt.Sprintf("%s sends no datagrams of a chosen size", s.Test)
-	case s.ProbeGap != 0 && (s.Test == Ping || s.Test == MTU || s.Test == Load):
-		return fmt.Sprintf("no pings run beside %s", s.Test)
 	case s.ProbeGap != 0 && (s.ProbeGap < minGap || s.ProbeGap > s.Duration):
 		return fmt.Sprintf("gap %v of the pings is not within %v and the duration", s.ProbeGap, minGap)
 	}
@@ -216,28 +146,15 @@ func checkSocket(s Spec) string {
 		return fmt.Sprintf("no batch %q", s.Batch)
 	}
 	switch {
-	case (s.SendMethod != "" || s.ReceiveMethod != "") && s.Test != Stream && s.Test != Load:
-		return fmt.Sprintf("%s has no choice of how to send and receive", s.Test)
-	case s.Batch != "" && s.Test != UDP:
-		return fmt.Sprintf("%s sends no batches of datagrams", s.Test)
-	case s.DontFragment && s.Test != UDP:
-		return fmt.Sprintf("%s has no choice about fragments", s.Test)
-	case s.BusyPoll && s.Test != RR && s.Test != UDP:
-		return fmt.Sprintf("%s does not busy-poll", s.Test)
 	case len(s.Congestion) > 15:
 		return fmt.Sprintf("congestion control %q is longer than the kernel's 15 letters", s.Congestion)
-	case (s.Congestion != "" || s.MSSBytes != 0 || s.NoDelay != nil) && !s.overTCP():
-		return fmt.Sprintf("%s does not run over TCP", s.Test)
 	case s.WindowBytes < 0 || s.WindowBytes > maxWindowBytes:
 		return fmt.Sprintf("a window of %d bytes is not within 0 to %d", s.WindowBytes, maxWindowBytes)
 	case s.MSSBytes != 0 && (s.MSSBytes < minMSSBytes || s.MSSBytes > maxMSSBytes):
 		return fmt.Sprintf("a segment size of %d bytes is not within %d to %d", s.MSSBytes, minMSSBytes, maxMSSBytes)
 	case s.TOS < 0 || s.TOS > 255:
 		return fmt.Sprintf("a type of service of %d is not within 0 to 255", s.TOS)
-	case s.SourcePort != 0 && (s.Test == Ping || s.Test == CRR):
-		return fmt.Sprintf("%s has no choice of ports", s.Test) // crr needs a new one for every connection
-	case s.SourcePort != 0 &&
-		(s.SourcePort < lowestSourcePort || s.SourcePort+max(s.Connections(), s.Sockets()) > 1<<16):
+	case s.SourcePort != 0 && (s.SourcePort < lowestSourcePort || s.SourcePort+s.channels() > 1<<16):
 		return fmt.Sprintf("source ports from %d on are not within %d to 65535", s.SourcePort, lowestSourcePort)
 	}
 	for _, list := range [][]int{s.NearCPUs, s.FarCPUs} {
@@ -253,44 +170,58 @@ func checkSocket(s Spec) string {
 	return ""
 }
 
-// Bulk tells the tests that push data one way or both.
-func (s Spec) Bulk() bool { return s.Test == Stream || s.Test == UDP }
+// Bulk reports whether the test pushes data in the Spec's direction. In all other tests the near
+// end asks and the far end answers.
+func (s Spec) Bulk() bool { return s.traits().bulk }
 
-// overTCP tells the tests whose data go over TCP connections.
-func (s Spec) overTCP() bool {
-	return s.Test == Stream || s.Test == RR || s.Test == CRR || s.Test == Load
-}
-
-// Connections is the number of TCP data connections that a normalized Spec needs beside the control
-// channel. Tests over other sockets need none, and crr opens its own. Up connections have the lower
-// indexes.
+// Connections returns the number of TCP data connections that a normalized Spec needs beside the
+// control channel. Tests over other sockets need none, and crr opens its own. Up connections have
+// the lower indexes.
 func (s Spec) Connections() int {
-	switch {
-	case s.Test == Stream && s.Direction == Bidir:
-		return 2 * s.Streams
-	case s.Test == Stream || s.Test == RR:
-		return s.Streams
-	case s.Test == MTU:
-		return 1 // its handshake tells the segment sizes
+	if !s.traits().dials {
+		return 0
 	}
-	return 0
+	return s.channels()
 }
 
-// Sockets is the number of UDP sockets that each side needs. Each carries one direction, as
-// connections do, and up ones come first.
-func (s Spec) Sockets() int {
-	switch {
-	case s.Test != UDP:
-		return 0
-	case s.Direction == Bidir:
+// channels returns the number of data connections or sockets of each end: one for each stream and
+// direction.
+func (s Spec) channels() int {
+	if s.Direction == Bidir {
 		return 2 * s.Streams
 	}
 	return s.Streams
 }
 
-// NearSends tells whether connection index carries its bulk data from near to far. For rr it is the
-// near side that asks.
-func (s Spec) NearSends(index int) bool {
+// receives reports whether one end counts what the test is about: payload that arrives there, or
+// the answers to its requests.
+func (s Spec) receives(near bool) bool {
+	if near {
+		return !s.Bulk() || s.Direction != Up
+	}
+	return s.Bulk() && s.Direction != Down
+}
+
+// sends reports whether one end sends bulk data.
+func (s Spec) sends(near bool) bool {
+	return s.Bulk() && (near && s.Direction != Down || !near && s.Direction != Up)
+}
+
+// role returns what one end does on connection index.
+func (s Spec) role(near bool, index int) engine.Role {
+	switch {
+	case !s.Bulk() && near:
+		return engine.Requester
+	case !s.Bulk():
+		return engine.Responder
+	case s.nearSends(index) == near:
+		return engine.Sender
+	}
+	return engine.Receiver
+}
+
+// nearSends reports whether connection index carries bulk data from near to far.
+func (s Spec) nearSends(index int) bool {
 	return s.Direction == Up || s.Direction == Bidir && index < s.Streams
 }
 
@@ -298,4 +229,30 @@ func (s Spec) NearSends(index int) bool {
 // than it measures.
 func (s Spec) SteadyBound() time.Duration {
 	return min(maxSteadyWait, max(s.Duration, time.Second))
+}
+
+// warmUpBound returns how long the warm-up may last.
+func (s Spec) warmUpBound() time.Duration {
+	if s.WarmUp < 0 {
+		return s.SteadyBound()
+	}
+	return s.WarmUp
+}
+
+// Silence returns how much longer than usual the control channel may be silent because of what the
+// test itself sends. Datagrams at full speed leave no share of the path to other traffic, and TCP
+// doubles the wait before each retransmission, so a message lost in a flood may arrive as long
+// after the flood as the flood lasted. The bound is two minutes, because a lost peer is noticed
+// that much later. Zero for tests that make room for other traffic. Package traffic adds it to its
+// own bounds; the owner of the channel must add it to those of the channel.
+func Silence(s Spec) time.Duration {
+	if !s.traits().floods {
+		return 0
+	}
+	return 2 * min(s.Duration+s.warmUpBound(), time.Minute)
+}
+
+// longest returns how long a test may take from start to result when nothing is wrong.
+func longest(s Spec, t timing) time.Duration {
+	return 2*t.Setup + s.warmUpBound() + s.Duration + t.Slack + Silence(s) + time.Duration(2*s.Streams)*crowding
 }

@@ -19,15 +19,15 @@ const (
 )
 
 // end sums up what this side saw and spent inside the window.
-func (c *conductor) end(name string) End {
+func (s *sampler) end(name string) End {
 	e := End{Host: name, Drops: []drops.Drop{}}
-	if c.window.before != nil && c.window.after != nil {
-		d := host.Sub(c.window.before, c.window.after)
+	if s.window.before != nil && s.window.after != nil {
+		d := host.Sub(s.window.before, s.window.after)
 		e.CPUs = d.CPUs
 		// The counters are read around the window, on a busy host well around it. What they say of
 		// the time outside is taken off.
 		share := 1.0
-		if inside := (c.window.shut.at - c.window.open.at).Seconds(); inside > 0 && d.Seconds > inside {
+		if inside := (s.window.shut.at - s.window.open.at).Seconds(); inside > 0 && d.Seconds > inside {
 			share = inside / d.Seconds
 		}
 		e.spend(d.CPUs, share)
@@ -39,9 +39,9 @@ func (c *conductor) end(name string) End {
 		}
 		e.Drops = drops.Find(e.Counters, d.Drivers)
 	}
-	for i, w := range c.workers {
-		if w.Conn != nil && c.flows[i].Known() {
-			e.TCP = append(e.TCP, c.flows[i].Report(w.Role == engine.Sender))
+	for i, w := range s.workers {
+		if w.Conn != nil && s.flows[i].Known() {
+			e.TCP = append(e.TCP, s.flows[i].Report(w.Role == engine.Sender))
 		}
 		if w.CPU >= 0 {
 			e.Placement = append(e.Placement, Placement{Stream: i, CPU: w.CPU})
@@ -78,8 +78,8 @@ func (e *End) perUnit(bytes int64, packets uint64, scale float64) {
 }
 
 // doubts lists what makes this side's numbers doubtful, one sentence each.
-func (c *conductor) doubts(e End, name string) []string {
-	out := slices.Clone(c.warnings)
+func (s *sampler) doubts(e End, name string) []string {
+	out := slices.Clone(s.warnings)
 	if name == "" {
 		name = "this host"
 	}
@@ -98,19 +98,19 @@ func (c *conductor) doubts(e End, name string) []string {
 				100*(1-free)))
 		}
 	}
-	return append(out, c.unsteady(name)...)
+	return append(out, s.unsteady(name)...)
 }
 
 // unsteady looks at the series of the measured window in steps of half a second and more, where the
 // jitter of single bins averages out.
-func (c *conductor) unsteady(name string) []string {
+func (s *sampler) unsteady(name string) []string {
 	const step, fewest = 10, 5
-	if c.spec.Test == Ping || len(c.series) < step*fewest || stats.Mean(c.series) == 0 {
+	if s.scheduled || len(s.series) < step*fewest || stats.Mean(s.series) == 0 {
 		return nil // too short to be judged, or this side only sends
 	}
 	var coarse []float64
-	for i := 0; i+step <= len(c.series); i += step {
-		coarse = append(coarse, stats.Mean(c.series[i:i+step]))
+	for i := 0; i+step <= len(s.series); i += step {
+		coarse = append(coarse, stats.Mean(s.series[i:i+step]))
 	}
 	var out []string
 	for _, w := range stats.CheckSeries(coarse, 0) {

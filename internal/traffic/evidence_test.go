@@ -12,9 +12,9 @@ import (
 )
 
 // windowed is a conductor after its window, with one sender whose kernel said nothing.
-func windowed(before, after *host.Counters) *conductor {
+func windowed(before, after *host.Counters) *nearConductor {
 	w := &engine.Worker{Role: engine.Sender, Conn: &engine.Conn{}}
-	c := newConductor(Spec{Test: Stream}, true, nil, nil, cast{workers: []*engine.Worker{w}}, &engine.Phase{})
+	c := newNearConductor(Spec{Test: Stream}, nil, &engine.Phase{}, cast{workers: []*engine.Worker{w}})
 	c.window = window{
 		open: reading{at: time.Second}, shut: reading{at: 3 * time.Second}, before: before, after: after,
 	}
@@ -63,7 +63,7 @@ func TestTimelinePairsBothSides(t *testing.T) {
 		return part{Measured: measured, Index: index, Start: 10, End: 12, Bytes: bytes}
 	}
 	var live []Interval
-	line := timeline{spec: Spec{Test: Stream, Direction: Up}, emit: func(i Interval) { live = append(live, i) }}
+	line := newTimeline(Spec{Test: Stream, Direction: Up}, func(i Interval) { live = append(live, i) })
 
 	line.addOwn(own(false, 0, 0))
 	line.addOwn(own(true, 0, 1))

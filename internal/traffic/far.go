@@ -8,10 +8,8 @@ import (
 	"net/netip"
 
 	"github.com/linerate/linerate/internal/host"
-	"github.com/linerate/linerate/internal/traffic/datagram"
 	"github.com/linerate/linerate/internal/traffic/echo"
 	"github.com/linerate/linerate/internal/traffic/engine"
-	"github.com/linerate/linerate/internal/wire"
 )
 
 // Responder is what the far side of a test has. It serves one test at a time.
@@ -58,7 +56,8 @@ func (r *Responder) Respond(ctx context.Context, spec Spec) error {
 		if reason := r.Limits.Refuse(spec); reason != "" {
 			refused, err = true, fmt.Errorf("%w: %s", errRefusing, reason)
 		} else {
-			body, err = r.play(ctx, s, spec)
+			f := &farEnd{Responder: r, session: s, spec: spec, phase: &engine.Phase{}, revoke: func() {}}
+			body, err = f.play(ctx)
 			refused = errors.Is(err, errRefusing)
 		}
 	}
@@ -91,118 +90,84 @@ func plainReason(err error) string {
 	return text
 }
 
-// play is Respond between a Spec that was found good and the result.
-func (r *Responder) play(ctx context.Context, s *session, spec Spec) (resultBody, error) {
-	if reason := engine.Unusable(spec.FarCPUs); reason != "" {
+// farEnd is the far end of one test.
+type farEnd struct {
+	*Responder
+	session    *session
+	spec       Spec
+	phase      *engine.Phase
+	offer      acceptBody // what test.accept names
+	revoke     func()     // ends what admitEchoes has admitted
+	remembered []string   // warnings about what the kernel did not forget
+}
+
+// play is Respond between a Spec within the limits and the result.
+func (f *farEnd) play(ctx context.Context) (resultBody, error) {
+	if reason := engine.Unusable(f.spec.FarCPUs); reason != "" {
 		return resultBody{}, fmt.Errorf("%w: %s", errRefusing, reason)
 	}
-	p := &engine.Phase{}
-	accepted, revoke, err := r.admitEchoes(spec, s.timing)
+	defer func() { f.revoke() }()
+	k, _ := kindOf(f.spec.Test) // known, because the Spec is normalized
+	side, err := k.far(ctx, f)
 	if err != nil {
 		return resultBody{}, err
 	}
-	defer revoke()
-	var side cast
-	if spec.Test == CRR {
-		if side.workers, err = r.newAcceptors(spec, p, &accepted); err != nil {
-			return resultBody{}, err
-		}
-	}
-	remembered := forget(spec, r.PeerIP)
-	s.post(msgAccept, accepted)
-	quiet := func() {} // ends the answering of hellos
-	switch {
-	case spec.Test == UDP:
-		var sockets []*datagram.Socket
-		if sockets, quiet, err = r.hearHellos(ctx, s, spec, echo.Token(accepted.EchoToken)); err != nil {
-			break
-		}
-		var ports []datagram.Port
-		if side.workers, ports, err = newDatagramWorkers(spec, p, sockets, false); err != nil {
-			quiet() // before the sockets that it reads are closed
-			closeSockets(sockets)
-			break
-		}
-		side.udp = datagram.NewExchange(side.workers, ports)
-	case spec.Connections() > 0:
-		side.workers, err = r.collect(ctx, s, spec, p)
+	f.session.post(msgReady, nil)
+	err = f.session.await(ctx, f.session.timing.Setup, msgGo, nil)
+	if side.begun != nil {
+		side.begun()
 	}
 	if err != nil {
-		return resultBody{}, err
-	}
-	s.post(msgReady, nil)
-	if err := s.await(ctx, s.timing.Setup, msgGo, nil); err != nil {
-		quiet()
 		closeWorkers(side.workers)
 		return resultBody{}, err
 	}
-	quiet()
-	c := newConductor(spec, false, s, r.Sample, side, p)
-	c.limits, c.spend = r.Limits.Filled(), r.Spend
-	c.warnings = append(c.warnings, remembered...)
-	c.onPart = func(p part) { s.tryPost(msgInterval, p) }
+	c := newFarConductor(f.spec, f.session, f.phase, side, f.Limits)
+	c.sample, c.spend = f.Sample, f.Spend
+	c.warnings = f.remembered
+	c.onPart = func(p part) { f.session.tryPost(msgInterval, p) }
 	if err := c.run(ctx); err != nil {
 		return resultBody{}, err
 	}
-	return c.body(r.HostName), nil
+	return c.body(f.HostName), nil
 }
 
-// admitEchoes lets the echo server answer the near host for the time of the test, where the test
-// may need it.
-func (r *Responder) admitEchoes(spec Spec, t timing) (accepted acceptBody, revoke func(), err error) {
-	revoke = func() {}
-	if spec.Test != Ping && spec.Test != UDP && spec.Test != MTU && spec.ProbeGap == 0 {
-		return accepted, revoke, nil
-	}
-	ip, err := netip.ParseAddr(r.PeerIP)
-	switch {
-	case r.Echo != nil && err == nil:
-	case spec.Test == UDP:
-		return accepted, revoke, fmt.Errorf("%w: this host listens on no udp port for you", errRefusing)
-	default:
-		return accepted, revoke, nil // the kernel may answer pings
-	}
-	// For this address only, which the control channel's TCP handshake has proved to be its
-	// client's.
-	token, err := r.Echo.Register(ip, longest(spec, t))
-	if err != nil {
-		return accepted, revoke, err
-	}
-	return acceptBody{EchoToken: token[:], EchoPort: r.Echo.Port()}, func() { r.Echo.Revoke(token) }, nil
-}
-
-// newAcceptors makes the workers of a crr test and names their ports and the token that requests
-// must show.
-func (r *Responder) newAcceptors(spec Spec, p *engine.Phase, accepted *acceptBody) ([]*engine.Worker, error) {
-	from, err := netip.ParseAddr(r.PeerIP)
-	if err != nil {
-		return nil, fmt.Errorf("%w: this host does not know your address, and answers connections of nobody else",
-			errRefusing)
-	}
-	token := wire.NewToken()
-	accepted.AcceptToken = token[:]
-	workers := make([]*engine.Worker, 0, spec.Streams)
-	for range spec.Streams {
-		w, acceptor, err := engine.NewAcceptor(p, engine.AcceptOptions{
-			From: from, Prefix: accepted.AcceptToken, RequestBytes: spec.RequestBytes,
-			ResponseBytes: spec.ResponseBytes,
-			Conn:          connOptions(spec, true),
-		})
-		if err != nil {
-			closeWorkers(workers)
-			return nil, err
+// accept tells the near end what it must know. From then on it may connect.
+func (f *farEnd) accept() error {
+	if f.spec.ProbeGap != 0 {
+		if _, err := f.admitEchoes(); err != nil {
+			return err
 		}
-		accepted.AcceptPorts = append(accepted.AcceptPorts, acceptor.Port())
-		workers = append(workers, w)
 	}
-	return workers, nil
+	f.remembered = forget(f.spec, f.PeerIP)
+	f.session.post(msgAccept, f.offer)
+	return nil
+}
+
+// admitEchoes lets the echo server answer the near host during the test, and reports whether there
+// is such a server. Without one the kernel may still answer pings.
+func (f *farEnd) admitEchoes() (admitted bool, err error) {
+	if f.offer.EchoToken != nil {
+		return true, nil
+	}
+	// For this address only, which the control channel's TCP handshake has proved to be that of its
+	// client.
+	ip, err := netip.ParseAddr(f.PeerIP)
+	if f.Echo == nil || err != nil {
+		return false, nil
+	}
+	token, err := f.Echo.Register(ip, longest(f.spec, f.session.timing))
+	if err != nil {
+		return false, err
+	}
+	f.offer.EchoToken, f.offer.EchoPort = token[:], f.Echo.Port()
+	f.revoke = func() { f.Echo.Revoke(token) }
+	return true, nil
 }
 
 // collect takes in the data connections. The near side may give up meanwhile, so the channel is
 // watched.
-func (r *Responder) collect(ctx context.Context, s *session, spec Spec,
-	p *engine.Phase) ([]*engine.Worker, error) {
-	n := spec.Connections()
+func (f *farEnd) collect(ctx context.Context, worker makeWorker) ([]*engine.Worker, error) {
+	n, s := f.spec.Connections(), f.session
 	actx, cancel := context.WithTimeoutCause(ctx, s.timing.Setup,
 		fmt.Errorf("accept data connections: %w: nothing within %v", ErrPeerGone, s.timing.Setup))
 	defer cancel()
@@ -218,7 +183,7 @@ func (r *Responder) collect(ctx context.Context, s *session, spec Spec,
 	go func() {
 		defer close(arrivals)
 		for range n {
-			conn, index, err := r.Accept(actx)
+			conn, index, err := f.Accept(actx)
 			select {
 			case arrivals <- arrival{conn, index, err}:
 			case <-actx.Done():
@@ -232,7 +197,7 @@ func (r *Responder) collect(ctx context.Context, s *session, spec Spec,
 			}
 		}
 	}()
-	workers, quota := make([]*engine.Worker, n), quotaOf(spec)
+	workers := make([]*engine.Worker, n)
 	fail := func(err error) ([]*engine.Worker, error) {
 		cancel()
 		for a := range arrivals {
@@ -240,7 +205,7 @@ func (r *Responder) collect(ctx context.Context, s *session, spec Spec,
 				_ = a.conn.Close() // as above
 			}
 		}
-		closeWorkers(present(workers))
+		closeWorkers(workers)
 		return nil, err
 	}
 	for got := 0; got < n; {
@@ -257,7 +222,7 @@ func (r *Responder) collect(ctx context.Context, s *session, spec Spec,
 				_ = a.conn.Close() // refused
 				return fail(fmt.Errorf("%w: data connection %d is out of place", ErrProtocol, a.index))
 			}
-			w, err := newWorker(spec, p, a.conn, false, a.index, quota)
+			w, err := worker(a.conn, a.index)
 			if err != nil {
 				return fail(fmt.Errorf("accept data connection %d: %w", a.index, err))
 			}
@@ -274,14 +239,4 @@ func (r *Responder) collect(ctx context.Context, s *session, spec Spec,
 		}
 	}
 	return workers, nil
-}
-
-func present(workers []*engine.Worker) []*engine.Worker {
-	var out []*engine.Worker
-	for _, w := range workers {
-		if w != nil {
-			out = append(out, w)
-		}
-	}
-	return out
 }

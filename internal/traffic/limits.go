@@ -46,8 +46,8 @@ func (l Limits) Filled() Limits {
 // Refuse gives the reason, one plain sentence, why a normalized Spec is over the limits; empty: it
 // is not.
 func (l Limits) Refuse(s Spec) string {
-	if s.Test == Load {
-		return "a load test is several tests, which the near side runs one after the other"
+	if s.traits().composed {
+		return composedText
 	}
 	l = l.Filled()
 	switch d := max(s.WarmUp, 0) + s.Duration; {
@@ -83,7 +83,7 @@ func (l Limits) refuseRate(s Spec) string {
 			return fmt.Sprintf("%v are more than the %v this host allows", unit.BitRate(r), unit.BitRate(most))
 		}
 	}
-	if most := l.MaxPacketsPerSecond; most > 0 && s.Test == UDP {
+	if most := l.MaxPacketsPerSecond; most > 0 && s.traits().takes&packetRates != 0 {
 		switch r := s.PacketRate(); {
 		case r == 0:
 			return fmt.Sprintf("this host allows %.6g packets per second: ask for a rate", most)
@@ -104,7 +104,7 @@ func (s Spec) BitRate() float64 {
 
 // PacketRate is the datagrams per second that each direction asks for; 0: as fast as it goes.
 func (s Spec) PacketRate() float64 {
-	if s.RatePacketsPerSec == 0 && s.Test == UDP {
+	if s.RatePacketsPerSec == 0 && s.PacketBytes > 0 {
 		return s.RateBitsPerSec / float64(s.PacketBytes*8)
 	}
 	return s.RatePacketsPerSec

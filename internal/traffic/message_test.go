@@ -1,6 +1,7 @@
 package traffic
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -23,9 +24,9 @@ func (nowhere) Receive(ctx context.Context) (wire.Message, error) {
 	return wire.Message{}, ctx.Err()
 }
 
-// stillConductor is a conductor in the middle of a test that moves nothing, on a channel that leads
-// nowhere.
-func stillConductor(t testing.TB, spec Spec, near bool, stage engine.Stage) *conductor {
+// stillSide is what one end of a test has opened, in the middle of a test that moves nothing, on a
+// channel that leads nowhere.
+func stillSide(t testing.TB, spec Spec, near bool, stage engine.Stage) (Spec, *session, *engine.Phase, cast) {
 	t.Helper()
 	spec, err := spec.Normalize()
 	if err != nil {
@@ -35,11 +36,33 @@ func stillConductor(t testing.TB, spec Spec, near bool, stage engine.Stage) *con
 	t.Cleanup(s.close)
 	p := &engine.Phase{}
 	p.Set(stage)
-	side := cast{}
-	if spec.Test == UDP {
-		side.udp = datagram.NewExchange(nil, make([]datagram.Port, spec.Sockets()))
+	var side cast
+	switch spec.Test {
+	case UDP:
+		side.ending = &datagramEnding{exchange: datagram.NewExchange(nil, make([]datagram.Port, spec.channels()))}
+	case Stream:
+		side = streamTest{}.cast(spec, near, nil)
 	}
-	c := newConductor(spec, near, s, nil, side, p)
+	return spec, s, p, side
+}
+
+func stillNear(t testing.TB, spec Spec, stage engine.Stage) (*nearConductor, *nearEnd) {
+	t.Helper()
+	spec, s, p, side := stillSide(t, spec, true, stage)
+	c := newNearConductor(spec, s, p, side)
+	c.base = time.Now()
+	return c, &nearEnd{Link: Link{HostName: "near"}, spec: spec}
+}
+
+// still returns either end as its conductor sees it.
+func still(t testing.TB, spec Spec, near bool, stage engine.Stage) role {
+	t.Helper()
+	if near {
+		c, _ := stillNear(t, spec, stage)
+		return c
+	}
+	spec, s, p, side := stillSide(t, spec, false, stage)
+	c := newFarConductor(spec, s, p, side, Limits{})
 	c.base = time.Now()
 	return c
 }
@@ -81,7 +104,7 @@ func TestMessagesOutOfPlace(t *testing.T) {
 		{"stop before the end", stream, false, engine.Measured, msgStop, ``, false},
 		{"a result on the way", stream, true, engine.Measured, msgResult, `{}`, false},
 	} {
-		con := stillConductor(t, c.spec, c.near, c.stage)
+		con := still(t, c.spec, c.near, c.stage)
 		_, err := con.handle(wire.Message{Type: c.typ, Body: json.RawMessage(c.body)})
 		if c.want != (err == nil) {
 			t.Errorf("%s: %v", c.name, err)
@@ -90,7 +113,7 @@ func TestMessagesOutOfPlace(t *testing.T) {
 			t.Errorf("%s: %v is no broken protocol", c.name, err)
 		}
 	}
-	con := stillConductor(t, udp, false, engine.Tail)
+	con := still(t, udp, false, engine.Tail)
 	for i, want := range []bool{true, false} {
 		_, err := con.handle(wire.Message{Type: msgSent, Body: json.RawMessage(`{"streams":[{},{}]}`)})
 		if want != (err == nil) {
@@ -117,14 +140,16 @@ func FuzzHandle(f *testing.F) {
 	f.Fuzz(func(t *testing.T, typ, stage byte, near bool, body []byte) {
 		for _, spec := range []Spec{{Test: Stream, Direction: Bidir}, {Test: UDP}, {Test: Stream, Bytes: 10},
 			{Test: RR}} {
-			c := stillConductor(t, spec, near, engine.Stage(stage%3))
-			c.marked = true
-			line := timeline{spec: c.spec, emit: func(i Interval) {
+			spec.Direction = cmp.Or(spec.Direction, Up)
+			line := newTimeline(spec, func(i Interval) {
 				if _, err := json.Marshal(i); err != nil {
 					t.Fatal(err)
 				}
-			}}
-			c.farParts = line.addFar
+			})
+			c := still(t, spec, near, engine.Stage(stage%3))
+			if near, ok := c.(*nearConductor); ok {
+				near.marked, near.farParts = true, line.addFar
+			}
 			_, err := c.handle(wire.Message{Type: messageTypes[int(typ)%len(messageTypes)], Body: body})
 			if err != nil && !errors.Is(err, ErrProtocol) && !errors.Is(err, errStopped) &&
 				!errors.Is(err, ErrFar) && !errors.Is(err, ErrRefused) {
@@ -187,10 +212,10 @@ func FuzzFarResult(f *testing.F) {
 			{Test: Stream, Direction: Bidir, RateBitsPerSec: 1e6}, {Test: UDP, RateBitsPerSec: 1e6},
 			{Test: UDP, Direction: Bidir}, {Test: RR}, {Test: Stream, Bytes: 10},
 		} {
-			c := stillConductor(t, spec, true, engine.Stopped)
-			line := timeline{spec: c.spec, emit: func(Interval) {}}
+			c, n := stillNear(t, spec, engine.Stopped)
+			line := newTimeline(n.spec, func(Interval) {})
 			line.finish(far.Parts)
-			r := assemble(c, Link{HostName: "near"}, "fuzz", time.Now(), far, line.intervals)
+			r := assemble(c, n, time.Now(), far, line.intervals)
 			if _, err := json.Marshal(r); err != nil {
 				t.Fatal(err)
 			}
@@ -216,7 +241,7 @@ func FuzzAccept(f *testing.F) {
 			return
 		}
 		link := Link{PeerIP: "127.0.0.1"}
-		if to, ok := link.echoAddress(t.Context(), a); ok &&
+		if to, ok := link.echoAddress(t.Context(), a.EchoPort); ok &&
 			(to.Port() == 0 || !strings.HasPrefix(to.String(), "127.0.0.1:")) {
 			t.Fatalf("%+v leads to %v", a, to)
 		}

@@ -103,17 +103,17 @@ func (d *Distribution) plausible() bool {
 // check refuses figures of a far side that cannot be, and that would make infinities of sums and
 // rates.
 func (b *resultBody) check() error {
-	plausible := b.Bytes >= 0 && b.Bytes <= MaxAmount && b.Transactions >= 0 && b.Verified >= 0 &&
-		b.Verified <= MaxAmount
+	plausible := b.Bytes >= 0 && b.Bytes <= maxAmount && b.Transactions >= 0 && b.Verified >= 0 &&
+		b.Verified <= maxAmount
 	for _, seconds := range []float64{b.Seconds, b.Window} {
 		plausible = plausible && (seconds == 0 || seconds >= time.Nanosecond.Seconds() && seconds < longestDelay)
 	}
 	if u := b.UDPReceived; u != nil {
-		plausible = plausible && u.Bytes >= 0 && u.Bytes <= MaxAmount && u.Seconds >= 0 &&
+		plausible = plausible && u.Bytes >= 0 && u.Bytes <= maxAmount && u.Seconds >= 0 &&
 			u.Seconds < longestDelay && u.plausible()
 	}
 	if u := b.UDPSent; u != nil {
-		plausible = plausible && u.Bytes >= 0 && u.Bytes <= MaxAmount && u.Packets >= 0 &&
+		plausible = plausible && u.Bytes >= 0 && u.Bytes <= maxAmount && u.Packets >= 0 &&
 			u.Packets < mostPackets &&
 			u.SocketErrors >= 0 && u.SocketErrors <= u.Packets && u.Gaps.plausible()
 	}

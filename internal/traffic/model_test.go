@@ -33,8 +33,8 @@ func TestConnectionsAndRoles(t *testing.T) {
 			t.Errorf("%+v: %d connections", c.spec, got)
 		}
 		for i := range c.near {
-			if roleOf(s, true, i) != c.near[i] || roleOf(s, false, i) != c.far[i] {
-				t.Errorf("%+v: connection %d is %v to %v", c.spec, i, roleOf(s, true, i), roleOf(s, false, i))
+			if s.role(true, i) != c.near[i] || s.role(false, i) != c.far[i] {
+				t.Errorf("%+v: connection %d is %v to %v", c.spec, i, s.role(true, i), s.role(false, i))
 			}
 		}
 	}
@@ -43,8 +43,8 @@ func TestConnectionsAndRoles(t *testing.T) {
 // TestBoundsFitTheHeaders checks that the smallest ping and datagram that a Spec may ask for hold
 // their headers.
 func TestBoundsFitTheHeaders(t *testing.T) {
-	if MinPingBytes != echo.HeaderBytes {
-		t.Errorf("a ping of %d bytes for a header of %d", MinPingBytes, echo.HeaderBytes)
+	if minPingBytes != echo.HeaderBytes {
+		t.Errorf("a ping of %d bytes for a header of %d", minPingBytes, echo.HeaderBytes)
 	}
 	if n := (datagram.NativeHeader{}).Bytes(); MinPacketBytes != n || MaxPacketBytes != datagram.MaxBytes {
 		t.Errorf("datagrams of %d to %d bytes, where %d to %d are possible", MinPacketBytes, MaxPacketBytes, n,

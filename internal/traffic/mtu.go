@@ -3,6 +3,7 @@ package traffic
 import (
 	"context"
 	"fmt"
+	"net"
 	"net/netip"
 
 	"github.com/linerate/linerate/internal/host/tcpinfo"
@@ -10,24 +11,67 @@ import (
 	"github.com/linerate/linerate/internal/traffic/engine"
 )
 
-// openSearch opens what the near side of a test of the path MTU needs: one TCP connection, whose
-// handshake tells the segment sizes, and the search.
-func (l Link) openSearch(ctx context.Context, spec Spec, p *engine.Phase, accepted acceptBody,
-	ends *endpoints) (cast, error) {
-	workers, err := l.openConnections(ctx, spec, p, ends)
+// MTU is the largest packet that passes unfragmented, each way.
+const MTU Test = "mtu"
+
+// mtuTest searches by a worker of the near end alone. One idle TCP connection beside it shows the
+// segment sizes that both handshakes offered.
+type mtuTest struct{}
+
+func (mtuTest) traits() traits { return traits{dials: true, takes: sourcePorts} }
+
+// fill leaves the test no time to choose: it ends when the search does, and the window only shows
+// what both hosts counted at its beginning.
+func (mtuTest) fill(s *Spec) { s.WarmUp, s.Duration = 0, minInterval }
+
+func (mtuTest) check(Spec) string { return "" }
+
+func (t mtuTest) near(ctx context.Context, n *nearEnd) (cast, error) {
+	workers, err := n.dial(ctx, t.holder(n.spec, n.phase, engine.Requester))
 	if err != nil {
 		return cast{}, err
 	}
 	var o echo.SearchOptions
-	if ip, err := netip.ParseAddr(l.PeerIP); err == nil {
+	if ip, err := netip.ParseAddr(n.PeerIP); err == nil {
 		o.IP = ip
 	}
-	if to, ok := l.echoAddress(ctx, accepted); ok && len(accepted.EchoToken) == echo.TokenBytes {
-		o.UDP, o.Token = to, echo.Token(accepted.EchoToken)
+	if to, token, ok := n.echoes(ctx); ok {
+		o.UDP, o.Token = to, token
 	}
-	w, search := echo.NewSearch(p, o)
-	return cast{workers: append(workers, w), search: search}, nil
+	w, search := echo.NewSearch(n.phase, o)
+	return cast{workers: append(workers, w), beside: w, report: func(r *Result) error {
+		if search.Err == nil {
+			r.searched(search.Found)
+		}
+		return search.Err
+	}}, nil
 }
+
+func (t mtuTest) far(ctx context.Context, f *farEnd) (cast, error) {
+	if _, err := f.admitEchoes(); err != nil {
+		return cast{}, err
+	}
+	if err := f.accept(); err != nil {
+		return cast{}, err
+	}
+	workers, err := f.collect(ctx, t.holder(f.spec, f.phase, engine.Responder))
+	return cast{workers: workers}, err
+}
+
+// holder returns a function that makes a worker that keeps a connection open.
+func (mtuTest) holder(s Spec, p *engine.Phase, role engine.Role) makeWorker {
+	return func(conn *net.TCPConn, _ int) (*engine.Worker, error) {
+		c, err := engine.Adopt(conn, s.connOptions(true, true))
+		if err != nil {
+			return nil, err
+		}
+		return engine.NewHolder(role, p, c), nil
+	}
+}
+
+func (mtuTest) interval(*Interval, Direction, part, part) {}
+
+func (mtuTest) result(*Result, outcome) (packets uint64) { return 0 }
 
 // searched fills in what the search found and what the handshake of the data connection says of it.
 // Ends must be known.
@@ -66,7 +110,7 @@ func (r *Result) searched(found echo.PathMTU) {
 					echo.SearchBound, d.side.Bytes))
 		}
 	}
-	r.troubles(found.Troubles)
+	r.warnOf(found.Troubles)
 }
 
 // smaller is the smaller of two sizes of which either may be not known.
@@ -75,11 +119,4 @@ func smaller(a, b int) int {
 		return max(a, b)
 	}
 	return min(a, b)
-}
-
-// troubles tells what the network said of single packets.
-func (r *Result) troubles(all []echo.Trouble) {
-	for _, t := range all {
-		r.Warnings = append(r.Warnings, t.String())
-	}
 }

@@ -34,7 +34,7 @@ func TestRateNotKept(t *testing.T) {
 			r := &Result{}
 			near := resultBody{Seconds: 1, UDPSent: &udpSent{Packets: tc.bytes / 1000, Bytes: tc.bytes}}
 			far := resultBody{Seconds: 1, UDPReceived: &udpReceived{Bytes: tc.bytes, Seconds: 1}}
-			r.datagrams(s, near, far)
+			udpTest{}.datagrams(r, s, near, far)
 			if diff := cmp.Diff(tc.want, r.Warnings); diff != "" {
 				t.Errorf("warnings (-want +got):\n%s", diff)
 			}

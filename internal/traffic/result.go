@@ -1,249 +1,212 @@
 package traffic
 
 import (
-	"cmp"
-	"fmt"
-	"slices"
 	"time"
 
-	"github.com/linerate/linerate/internal/base/stats"
+	"github.com/linerate/linerate/internal/host"
 	"github.com/linerate/linerate/internal/host/drops"
 	"github.com/linerate/linerate/internal/host/tcpinfo"
-	"github.com/linerate/linerate/internal/traffic/engine"
 )
 
-// smallerSegments says that segments of the size asked for did not come about: TCP_MAXSEG only ever
-// lowers what the path and the hosts agree on. Timestamps take their bytes out of what was asked
-// for, which is no news; 0 is not asked, or not known.
-func smallerSegments(asked, got int) string {
-	if got == 0 || got >= asked-tcpinfo.TimestampBytes {
-		return ""
-	}
-	return fmt.Sprintf("segments of %d bytes were asked for, and %d is the most that this path and both hosts take",
-		asked, got)
+// Result is one entry of tests[] in linerate.measure/1. Throughput is payload counted at the
+// receiver.
+type Result struct {
+	Test                 Test          `json:"test"`
+	Direction            Direction     `json:"direction"`
+	Method               string        `json:"method,omitempty"` // "tcp, blocking, pinned", "icmp echo", "udp echo"
+	StartTime            time.Time     `json:"start_time"`
+	DurationSeconds      float64       `json:"duration_seconds"`
+	WarmUpSeconds        float64       `json:"warm_up_seconds"`
+	Streams              int           `json:"streams"`
+	Bytes                int64         `json:"bytes,omitempty"` // payload received in DurationSeconds
+	ThroughputBitsPerSec float64       `json:"throughput_bits_per_second,omitempty"`
+	TransactionsPerSec   float64       `json:"transactions_per_second,omitempty"`
+	PacketsPerSec        float64       `json:"packets_per_second,omitempty"`
+	LossRatio            *float64      `json:"loss_ratio,omitempty"`
+	RTT                  *Distribution `json:"rtt,omitempty"`               // of transactions or pings; of the pings beside the load where there were some
+	RetransmitsTotal     *uint64       `json:"retransmits_total,omitempty"` // segments, from the sender's TCP_INFO
+	MTUBytes             int           `json:"mtu_bytes,omitempty"`
+	MSSBytes             int           `json:"mss_bytes,omitempty"`
+	CongestionControl    string        `json:"congestion_control,omitempty"`
+	LocalAddress         string        `json:"local_address,omitempty"` // IP of the data connections at the near end
+	RemoteAddress        string        `json:"remote_address,omitempty"`
+	SendMethod           string        `json:"send_method,omitempty"`    // how a stream was handed to the kernel
+	ReceiveMethod        string        `json:"receive_method,omitempty"` // and taken from it
+	VerifiedBytes        int64         `json:"verified_bytes,omitempty"` // of Bytes: compared with what was sent
+	UDP                  *Datagrams    `json:"udp,omitempty"`
+	Pacing               *Pacing       `json:"pacing,omitempty"`     // where a rate was asked for
+	Losses               []drops.Loss  `json:"losses,omitempty"`     // where packets died; together they are UDP.Lost, to the packet
+	MTU                  *PathMTU      `json:"mtu,omitempty"`        // mtu
+	Load                 *LoadResult   `json:"load,omitempty"`       // load
+	OneWay               *OneWayResult `json:"one_way,omitempty"`    // ping of a far end that timestamps and numbers what it answers
+	Hops                 *HopCounts    `json:"hops,omitempty"`       // ping of a far end that tells the TTL of what came
+	Confidence           *Confidence   `json:"confidence,omitempty"` // where the test was repeated
+	Intervals            []Interval    `json:"intervals"`
+	Ends                 Ends          `json:"ends"`
+	Warnings             []string      `json:"warnings,omitempty"` // noise: steal, cross traffic, non-steady series
+	// Bidir: Throughput is the sum; these are the parts.
+	UpBitsPerSec   float64 `json:"up_bits_per_second,omitempty"`
+	DownBitsPerSec float64 `json:"down_bits_per_second,omitempty"`
 }
 
-// assemble makes the result out of what both sides counted.
-func assemble(c *conductor, link Link, method string, started time.Time, far resultBody, intervals []Interval) *Result {
-	near := c.body(link.HostName)
-	r := &Result{
-		Test: c.spec.Test, Direction: c.spec.Direction, Method: method,
-		StartTime: started, WarmUpSeconds: c.warmUp.Seconds(), Streams: c.spec.Streams,
-		Intervals: intervals, Ends: Ends{Local: near.End, Remote: far.End},
-		Warnings: joined(near.Warnings, far.Warnings),
-	}
-	if r.Intervals == nil {
-		r.Intervals = []Interval{}
-	}
-	if r.Ends.Remote.Drops == nil {
-		r.Ends.Remote.Drops = []drops.Drop{}
-	}
-	r.DurationSeconds = near.Seconds
-	r.RTT = c.distribution()
-	switch c.spec.Test {
-	case Stream:
-		r.bulk(near, far)
-		r.SendMethod, r.ReceiveMethod = cmp.Or(near.SendMethod, far.SendMethod),
-			cmp.Or(far.ReceiveMethod, near.ReceiveMethod)
-		r.VerifiedBytes = near.Verified + far.Verified
-		r.pace(c.spec, near, far)
-	case UDP:
-		r.datagrams(c.spec, near, far)
-		r.MTUBytes = c.pathMTU
-		r.VerifiedBytes = near.Verified + far.Verified
-	case RR, CRR:
-		r.TransactionsPerSec = perSecond(near.Transactions, near.Seconds)
-	case Ping:
-		r.pings(c)
-	}
-	r.path()
-	if w := smallerSegments(c.spec.MSSBytes, r.MSSBytes); w != "" {
-		r.Warnings = append(r.Warnings, w)
-	}
-	r.cost(near, far)
-	if c.pinger != nil {
-		r.troubles(c.pinger.Troubles())
-	}
-	return r
+// Distribution is a round-trip time distribution in seconds.
+type Distribution struct {
+	Count  uint64  `json:"count_total"`
+	Min    float64 `json:"min_seconds"`
+	Mean   float64 `json:"mean_seconds"`
+	P50    float64 `json:"p50_seconds"`
+	P90    float64 `json:"p90_seconds"`
+	P99    float64 `json:"p99_seconds"`
+	P999   float64 `json:"p999_seconds"`
+	Max    float64 `json:"max_seconds"`
+	StdDev float64 `json:"stddev_seconds"`
 }
 
-// joined are the sentences of both ends, each once: two ends of one name, as in two namespaces of a
-// host, doubt the same thing.
-func joined(near, far []string) []string {
-	all := slices.Clone(near)
-	for _, w := range far {
-		if !slices.Contains(all, w) {
-			all = append(all, w)
-		}
-	}
-	return all
+// Datagrams is what became of the datagrams of a udp test: all of them together and, when both
+// directions ran, each by itself.
+type Datagrams struct {
+	DatagramCounts
+	Batch string          `json:"batch,omitempty"` // how they were handed to the kernel and taken from it: "gso", "mmsg", "single"
+	Up    *DatagramCounts `json:"up,omitempty"`    // bidir only
+	Down  *DatagramCounts `json:"down,omitempty"`
 }
 
-// bulk fills in what the receivers counted.
-func (r *Result) bulk(near, far resultBody) {
-	// The far side counts from the moment it opens its window, and an amount may have come in
-	// before that. Where so little time is left that this matters, the time counts in which the
-	// near side sent and heard that all had come: too long by a way back, never too short.
-	upSeconds := far.Seconds
-	if upSeconds < shortAmount.Seconds() {
-		upSeconds = max(upSeconds, near.Window)
-	}
-	down, up := perSecond(near.Bytes, near.Seconds)*8, perSecond(far.Bytes, upSeconds)*8
-	switch r.Direction {
-	case Up:
-		r.Bytes, r.DurationSeconds, r.ThroughputBitsPerSec = far.Bytes, upSeconds, up
-	case Down:
-		r.Bytes, r.DurationSeconds, r.ThroughputBitsPerSec = near.Bytes, near.Seconds, down
-	case Bidir:
-		// Two windows that overlap but for half a round trip; the sum is what both hosts carried at
-		// the same time.
-		r.Bytes, r.DurationSeconds, r.ThroughputBitsPerSec = near.Bytes+far.Bytes, near.Seconds, up+down
-		r.UpBitsPerSec, r.DownBitsPerSec = up, down
-	}
+// DatagramCounts are exact: the sender flags the datagrams of the measured window, and the receiver
+// waits for the last of them.
+type DatagramCounts struct {
+	Sent           uint64        `json:"sent_packets_total"`
+	Received       uint64        `json:"received_packets_total"` // each once
+	Lost           uint64        `json:"lost_packets_total"`
+	Duplicates     *uint64       `json:"duplicate_packets_total,omitempty"` // nil: the receiver does not tell
+	Reordered      *uint64       `json:"reordered_packets_total,omitempty"` // came after one that was sent later (RFC 4737 §3); nil: the receiver does not tell
+	JitterSeconds  float64       `json:"jitter_seconds"`                    // RFC 3550 §6.4.1, mean over the streams
+	DelayVariation *Distribution `json:"delay_variation,omitempty"`         // of one-way delay over its smallest (RFC 5481 §4.2)
 }
 
-// cost spreads the processor time of both ends over what was carried: payload, and packets. Those
-// are datagrams, segments that the senders sent, or the messages of transactions.
-func (r *Result) cost(near, far resultBody) {
-	var packets uint64
-	switch {
-	case r.UDP != nil:
-		packets = r.UDP.Received
-	case r.Test == Stream:
-		for _, t := range slices.Concat(r.Ends.Local.TCP, r.Ends.Remote.TCP) {
-			if t.Sender {
-				packets += t.SegsOut
-			}
-		}
-	default:
-		packets = 2 * uint64(max(0, near.Transactions))
-	}
-	// Each end's time is of its own window, and the windows are not the same where the ends wait
-	// for each other: what counts is the share.
-	for _, e := range []struct {
-		end    *End
-		window float64
-	}{{&r.Ends.Local, near.Window}, {&r.Ends.Remote, far.Window}} {
-		if e.window > 0 {
-			e.end.perUnit(r.Bytes, packets, r.DurationSeconds/e.window)
-		}
-	}
+// Pacing tells how well a rate was kept.
+type Pacing struct {
+	TargetBitsPerSec   float64       `json:"target_bits_per_second"`
+	AchievedBitsPerSec float64       `json:"achieved_bits_per_second"` // sent, not received
+	Gaps               *Distribution `json:"gaps,omitempty"`           // between the starts of successive sends, of all streams
+	Method             string        `json:"method,omitempty"`         // "user" (our own schedule) or "kernel" (SO_MAX_PACING_RATE)
 }
 
-// pings fills in what came back.
-func (r *Result) pings(c *conductor) {
-	if c.pinger == nil || c.pinger.Sent() == 0 {
-		return
-	}
-	// A ping in flight at the end of the window is not lost: the pinger waits a second for those.
-	sent := c.pinger.Sent()
-	loss := 1 - float64(min(c.pinger.Answered(), sent))/float64(sent)
-	r.LossRatio = &loss
-	r.PacketsPerSec = perSecond(sent, r.DurationSeconds)
+// PathMTU is the largest IP packet that passes unfragmented, found by trying.
+type PathMTU struct {
+	UpBytes          int  `json:"up_bytes,omitempty"`
+	DownBytes        int  `json:"down_bytes,omitempty"`
+	BlackHoleUp      bool `json:"black_hole_up,omitempty"` // larger packets vanish without a word from the path
+	BlackHoleDown    bool `json:"black_hole_down,omitempty"`
+	LocalMTUBytes    int  `json:"local_mtu_bytes,omitempty"` // of the interface that the packets leave by
+	RemoteMTUBytes   int  `json:"remote_mtu_bytes,omitempty"`
+	MSSBytes         int  `json:"mss_bytes,omitempty"`          // that TCP uses on this path
+	ReportedMTUBytes int  `json:"reported_mtu_bytes,omitempty"` // by the path, in an ICMP message
+	LocalMSSBytes    int  `json:"local_mss_bytes,omitempty"`    // that the near handshake offered
+	RemoteMSSBytes   int  `json:"remote_mss_bytes,omitempty"`   // that the far one did
+	MSSClampedUp     bool `json:"mss_clamped_up,omitempty"`     // somebody on the path lowered the near offer
+	MSSClampedDown   bool `json:"mss_clamped_down,omitempty"`   // or the far one
 }
 
-// path fills in what the kernel says of the connections, from the side that sent.
-func (r *Result) path() {
-	var retransmits uint64
-	senders := 0
-	for _, t := range slices.Concat(r.Ends.Local.TCP, r.Ends.Remote.TCP) {
-		if !t.Sender && r.Test == Stream {
-			continue
-		}
-		senders++
-		retransmits += t.RetransSegs
-		r.MSSBytes = max(r.MSSBytes, t.SndMSSBytes)
-		// The smallest, because it is the one that a path with several routes would hide.
-		if r.MTUBytes == 0 || t.PMTUBytes < r.MTUBytes {
-			r.MTUBytes = t.PMTUBytes
-		}
-		if r.CongestionControl == "" {
-			r.CongestionControl = t.CongestionControl
-		}
-	}
-	if senders > 0 {
-		r.RetransmitsTotal = &retransmits
-	}
+// LoadResult is the round-trip time idle and while each direction, or both, are full. The worse
+// load is the one with the larger 90th percentile.
+type LoadResult struct {
+	Idle                *Distribution `json:"idle,omitempty"`
+	Up                  *Distribution `json:"up,omitempty"`
+	Down                *Distribution `json:"down,omitempty"`
+	Both                *Distribution `json:"both,omitempty"`
+	UpBitsPerSec        float64       `json:"up_bits_per_second,omitempty"` // of the load
+	DownBitsPerSec      float64       `json:"down_bits_per_second,omitempty"`
+	BothBitsPerSec      float64       `json:"both_bits_per_second,omitempty"` // sum of the directions
+	AddedSeconds        float64       `json:"added_seconds"`                  // 90th percentile under the worse load less median idle: the one figure
+	RoundTripsPerMinute float64       `json:"round_trips_per_minute"`         // one minute over the mean under the worse load
+	Curve               []LoadPoint   `json:"curve,omitempty"`
 }
 
-// distribution merges the round trips of all workers; nil when there are none. Those of pings
-// beside a test of transactions are told per interval only: two kinds of round trips in one
-// distribution would be neither. The workers must have ended.
-func (c *conductor) distribution() *Distribution {
-	all := stats.NewHistogram()
-	for _, w := range c.workers {
-		if w.RTT != nil && (w.Role != engine.Pinger || c.spec.Test == Ping || c.spec.Bulk()) {
-			all.Merge(w.RTT)
-		}
-	}
-	return DistributionOf(all.Snapshot())
+// LoadPoint is one step of the curve of a load test.
+type LoadPoint struct {
+	AtSeconds            float64 `json:"at_seconds"` // from the start of the test
+	Phase                string  `json:"phase"`      // idle, up, down, both
+	RTTSeconds           float64 `json:"rtt_seconds,omitempty"`
+	ThroughputBitsPerSec float64 `json:"throughput_bits_per_second,omitempty"`
 }
 
-// DistributionOf is a summary in plain words; nil when it is of nothing.
-func DistributionOf(l stats.Latencies) *Distribution {
-	if l.Count == 0 {
-		return nil
-	}
-	return &Distribution{
-		Count: l.Count, Min: l.Min, Mean: l.Mean, P50: l.P50, P90: l.P90, P99: l.P99, P999: l.P999, Max: l.Max,
-		StdDev: l.StdDev,
-	}
+// OneWayResult is each direction of a ping by itself.
+type OneWayResult struct {
+	Up   OneWay `json:"up"`
+	Down OneWay `json:"down"`
 }
 
-// body is what one side reports of its window.
-func (c *conductor) body(name string) resultBody {
-	open, shut := c.window.open, c.window.shut
-	b := resultBody{
-		End: c.end(name), Bytes: c.arrived(), Transactions: shut.transactions - open.transactions,
-		Verified: shut.verified - open.verified, Seconds: (shut.at - open.at).Seconds(),
-		Window: (shut.at - open.at).Seconds(), Parts: c.parts,
-	}
-	for _, w := range c.workers {
-		switch w.Role {
-		case engine.Sender:
-			b.SendMethod = w.Method
-		case engine.Receiver:
-			b.ReceiveMethod = w.Method
-		}
-	}
-	switch {
-	case c.window.full > 0:
-		// The near side asks for what it receives, so its time begins when it asks: what came on
-		// the way back was sent in that time.
-		b.Seconds = max(0, (c.window.full - cmp.Or(c.markedAt, open.at)).Seconds())
-	case c.spec.Bytes > 0 && c.spec.Test == Stream && c.receives():
-		c.warn("only %d of %d bytes came within %v", b.Bytes, c.spec.Bytes, c.spec.Duration)
-	}
-	if c.udp != nil {
-		b.UDPSent, b.UDPReceived = accountOf(c.udp)
-	}
-	b.Warnings = c.doubts(b.End, name)
-	return b
+// OneWay is what is known of one direction; all of it may be unknown.
+type OneWay struct {
+	Delay             *Distribution `json:"delay,omitempty"`               // nil: not both clocks are known to be right
+	DelayErrorSeconds float64       `json:"delay_error_seconds,omitempty"` // by which every value of Delay may be wrong, as both ends say of their clocks
+	DelayVariation    *Distribution `json:"delay_variation,omitempty"`     // of delay over its smallest (RFC 5481 §4.2), for which clocks need not be right
+	Lost              *uint64       `json:"lost_packets_total,omitempty"`  // nil: nobody can tell which way lost them
 }
 
-// arrived is the payload that this side received inside its window.
-func (c *conductor) arrived() int64 {
-	if c.spec.Bytes > 0 {
-		return c.window.shut.bytes - c.first.bytes
-	}
-	counted := c.window.shut.bytes - c.window.open.bytes
-	var exact int64
-	for i, w := range c.workers {
-		if w.Role != engine.Receiver {
-			continue
-		}
-		n, ok := c.flows[i].ReceivedBytes()
-		if !ok {
-			return counted
-		}
-		exact += n
-	}
-	return exact
+// HopCounts is how many routers packets passed on their way; 0: not known.
+type HopCounts struct {
+	Up   int `json:"up,omitempty"`
+	Down int `json:"down,omitempty"`
 }
 
-func perSecond(n int64, seconds float64) float64 {
-	if seconds <= 0 {
-		return 0
-	}
-	return float64(n) / seconds
+// Confidence is how sure the mean of a repeated test is: an interval of 95 % confidence, in the
+// unit of the test's first figure.
+type Confidence struct {
+	Rounds         int     `json:"rounds"`
+	Mean           float64 `json:"mean"`
+	Low            float64 `json:"low"`
+	High           float64 `json:"high"`
+	HalfWidthRatio float64 `json:"half_width_ratio"` // of the mean
+	Reached        bool    `json:"reached"`          // it became narrow enough before the last round
+}
+
+// Interval is one interim result. Of stream, the kernel's view of the connections is the sender's:
+// means over the connections where they are times or shares, sums where they are bytes or packets.
+type Interval struct {
+	StartSeconds           float64 `json:"start_seconds"`
+	EndSeconds             float64 `json:"end_seconds"`
+	ThroughputBitsPerSec   float64 `json:"throughput_bits_per_second,omitempty"`
+	TransactionsPerSec     float64 `json:"transactions_per_second,omitempty"`
+	PacketsPerSec          float64 `json:"packets_per_second,omitempty"`    // received
+	LostPacketsTotal       uint64  `json:"lost_packets_total,omitempty"`    // missing so far among those sent in the interval; udp
+	RTTSeconds             float64 `json:"rtt_seconds,omitempty"`           // smoothed (stream) or mean (rr, crr, ping)
+	RTTVarSeconds          float64 `json:"rtt_variation_seconds,omitempty"` // tcpi_rttvar
+	CwndBytes              float64 `json:"cwnd_bytes,omitempty"`
+	SsthreshBytes          float64 `json:"ssthresh_bytes,omitempty"` // absent: slow start has not ended
+	DeliveryRateBitsPerSec float64 `json:"delivery_rate_bits_per_second,omitempty"`
+	RwndLimitedRatio       float64 `json:"rwnd_limited_ratio,omitempty"`   // of the interval's time
+	SndbufLimitedRatio     float64 `json:"sndbuf_limited_ratio,omitempty"` // of the interval's time
+	RetransmitsTotal       uint64  `json:"retransmits_total,omitempty"`
+	ProbeRTTSeconds        float64 `json:"probe_rtt_seconds,omitempty"` // mean of the pings beside the load
+	Omitted                bool    `json:"omitted,omitempty"`           // warm-up
+}
+
+// Ends are the two hosts of a test: local is where the command runs.
+type Ends struct {
+	Local  End `json:"local"`
+	Remote End `json:"remote"`
+}
+
+// End is what one host saw and spent during the test.
+type End struct {
+	Host                  string            `json:"host,omitempty"`
+	CPUSeconds            float64           `json:"cpu_seconds,omitempty"` // whole host in the measured window, all classes but idle and steal; absent: not told
+	CPUSecondsPerGigabyte float64           `json:"cpu_seconds_per_gigabyte,omitempty"`
+	CPUSecondsPerMillion  float64           `json:"cpu_seconds_per_million_packets,omitempty"` // packets of the test's payload: datagrams, segments, transactions' messages
+	UserSeconds           float64           `json:"user_seconds,omitempty"`                    // CPUSeconds by class, as the kernel's tick sees them
+	SystemSeconds         float64           `json:"system_seconds,omitempty"`
+	SoftIRQSeconds        float64           `json:"softirq_seconds,omitempty"`
+	IRQSeconds            float64           `json:"irq_seconds,omitempty"`
+	Placement             []Placement       `json:"placement,omitempty"` // where the workers ran; absent: nowhere in particular
+	CPUs                  []host.CPUTimes   `json:"cpus,omitempty"`
+	Drops                 []drops.Drop      `json:"drops"`
+	Counters              map[string]uint64 `json:"counters,omitempty"` // differences over the test, zero ones left out
+	TCP                   []tcpinfo.TCPInfo `json:"tcp,omitempty"`      // one per stream, last reading, differences over the measured part where cumulative
+}
+
+// Placement is the CPU that one stream's worker was pinned to.
+type Placement struct {
+	Stream int `json:"stream"` // index of the data connection
+	CPU    int `json:"cpu"`
 }

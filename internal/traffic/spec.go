@@ -6,20 +6,8 @@ import (
 	"github.com/linerate/linerate/internal/traffic/engine"
 )
 
-// Test names what is measured.
+// Test names what is measured. The constants of this type are in the files of the tests.
 type Test string
-
-// The tests of this version.
-const (
-	Stream Test = "stream" // bulk TCP
-	RR     Test = "rr"     // TCP request/response, one in flight per connection
-	CRR    Test = "crr"    // connect, request, response, close, again and again
-	// datagrams in bulk: rate, loss, reordering, delay variation, and where each lost packet died
-	UDP  Test = "udp"
-	Ping Test = "ping" // round trip of single packets, ICMP echo or a UDP echo of our own
-	MTU  Test = "mtu"  // largest packet that passes unfragmented, each way
-	Load Test = "load" // round trip idle, and while each direction is full
-)
 
 // Direction is seen from the near side: up is near to far.
 type Direction string

@@ -200,7 +200,7 @@ func FuzzSpec(f *testing.F) {
 		if n := s.Connections(); n < 0 || n > 2*MaxStreams {
 			t.Fatalf("%+v: %d connections", s, n)
 		}
-		if n := s.Sockets(); n < 0 || n > 2*MaxStreams || s.SteadyBound() <= 0 || s.RequestBytes < 0 ||
+		if n := s.channels(); n < 0 || n > 2*MaxStreams || s.SteadyBound() <= 0 || s.RequestBytes < 0 ||
 			s.ResponseBytes < 0 {
 			t.Fatalf("%+v", s)
 		}

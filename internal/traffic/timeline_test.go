@@ -7,11 +7,11 @@ import (
 // TestTimelineIsBounded: intervals that a far side makes up do not fill the near side's memory.
 func TestTimelineIsBounded(t *testing.T) {
 	var emitted int
-	line := timeline{spec: Spec{Test: Stream, Direction: Up}, emit: func(Interval) { emitted++ }}
-	for i := range 3 * MaxIntervals {
+	line := newTimeline(Spec{Test: Stream, Direction: Up}, func(Interval) { emitted++ })
+	for i := range 3 * maxIntervals {
 		line.addFar(part{Measured: true, Index: i, End: 1, Bytes: 1})
 	}
-	if n := len(line.far); n > 2*MaxIntervals {
+	if n := len(line.far); n > 2*maxIntervals {
 		t.Errorf("%d intervals kept", n)
 	}
 	line.addOwn(part{Measured: true, End: 1})

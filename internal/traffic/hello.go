@@ -10,7 +10,6 @@ import (
 
 	"github.com/linerate/linerate/internal/traffic/datagram"
 	"github.com/linerate/linerate/internal/traffic/echo"
-	"github.com/linerate/linerate/internal/traffic/engine"
 )
 
 const (
@@ -23,70 +22,12 @@ const (
 	answerEvery = 20 * time.Millisecond
 )
 
-// socketOptions are those of both ends of socket index.
-func socketOptions(s Spec, index int, near bool) datagram.SocketOptions {
-	o := datagram.SocketOptions{WindowBytes: s.WindowBytes, TOS: s.TOS, DontFragment: s.DontFragment,
-		BusyPoll: s.BusyPoll}
-	if near && s.SourcePort != 0 {
-		o.LocalPort = s.SourcePort + index
-	}
-	return o
-}
-
-// sendOptions share rate and amount among the streams of a direction: what does not divide goes to
-// the first ones.
-func sendOptions(s Spec, index int) datagram.SendOptions {
-	n := int64(s.Streams)
-	o := datagram.SendOptions{
-		Bytes: s.PacketBytes, Batch: datagram.Batch(s.Batch),
-		BitRate: s.RateBitsPerSec / float64(n), PacketRate: s.RatePacketsPerSec / float64(n),
-	}
-	if s.Bytes > 0 {
-		o.PayloadBytes = s.Bytes / n
-		if int64(index)%n < s.Bytes%n {
-			o.PayloadBytes++
-		}
-	}
-	return o
-}
-
-// newDatagramWorkers makes the workers of one side on sockets; when it fails they stay the
-// caller's.
-func newDatagramWorkers(spec Spec, p *engine.Phase, sockets []*datagram.Socket, near bool) ([]*engine.Worker,
-	[]datagram.Port, error) {
-	workers, ports := make([]*engine.Worker, len(sockets)), make([]datagram.Port, len(sockets))
-	for i, socket := range sockets {
-		var err error
-		if spec.NearSends(i) == near {
-			workers[i], ports[i].Sender, err = datagram.NewSender(p, socket, sendOptions(spec, i))
-		} else {
-			o := datagram.ReceiveOptions{Bytes: spec.PacketBytes, Batch: datagram.Batch(spec.Batch), Verify: true}
-			workers[i], ports[i].Receiver, err = datagram.NewReceiver(p, socket, o)
-		}
-		if err != nil {
-			if errors.Is(err, datagram.ErrBadOptions) {
-				err = fmt.Errorf("%w: %w", ErrBadSpec, err)
-			}
-			return nil, nil, err
-		}
-	}
-	return workers, ports, nil
-}
-
-func closeSockets(sockets []*datagram.Socket) {
-	for _, s := range sockets {
-		if s != nil {
-			s.Close()
-		}
-	}
-}
-
 // sayHello opens the near sockets and proves their addresses to the far side, which answers each
 // hello from the socket that will carry the stream. Every router and firewall on the way has then
 // seen packets in both directions.
-func (l Link) sayHello(ctx context.Context, spec Spec, to netip.AddrPort,
-	token echo.Token) ([]*datagram.Socket, error) {
-	sockets, errs := make([]*datagram.Socket, spec.Sockets()), make([]error, spec.Sockets())
+func sayHello(ctx context.Context, to netip.AddrPort, token echo.Token,
+	options []datagram.SocketOptions) ([]*datagram.Socket, error) {
+	sockets, errs := make([]*datagram.Socket, len(options)), make([]error, len(options))
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	free := make(chan struct{}, helloThreads)
@@ -96,7 +37,7 @@ func (l Link) sayHello(ctx context.Context, spec Spec, to netip.AddrPort,
 			free <- struct{}{}
 			defer func() { <-free }()
 			var err error
-			if sockets[i], err = datagram.Dial(to, socketOptions(spec, i, true)); err == nil {
+			if sockets[i], err = datagram.Dial(to, options[i]); err == nil {
 				err = hello(ctx, sockets[i], token, i)
 			}
 			if err != nil {
@@ -148,20 +89,20 @@ func hello(ctx context.Context, s *datagram.Socket, token echo.Token, index int)
 // hearHellos takes in the sockets of the far side: one for each near end that has proved its
 // address, on the port of the echo server. It answers hellos until stop is called, because an
 // answer can be lost; stop waits until nobody reads from the sockets any more.
-func (r *Responder) hearHellos(ctx context.Context, s *session, spec Spec,
-	token echo.Token) (sockets []*datagram.Socket, stop func(), err error) {
-	expected, err := r.Echo.Expect(token, spec.Sockets())
+func hearHellos(ctx context.Context, s *session, server *echo.Server, token echo.Token,
+	options []datagram.SocketOptions) (sockets []*datagram.Socket, stop func(), err error) {
+	expected, err := server.Expect(token, len(options))
 	if err != nil {
 		return nil, nil, err
 	}
 	defer expected.Close()
 	ctx, cancel := context.WithTimeoutCause(ctx, s.timing.Setup,
-		fmt.Errorf("wait for hellos over udp: %w: not all of %d within %v", ErrPeerGone, spec.Sockets(),
+		fmt.Errorf("wait for hellos over udp: %w: not all of %d within %v", ErrPeerGone, len(options),
 			s.timing.Setup))
 	defer cancel()
 	var answering greeter
 	stop = answering.start(token)
-	sockets = make([]*datagram.Socket, spec.Sockets())
+	sockets = make([]*datagram.Socket, len(options))
 	fail := func(err error) ([]*datagram.Socket, func(), error) {
 		stop()
 		closeSockets(sockets)
@@ -170,7 +111,7 @@ func (r *Responder) hearHellos(ctx context.Context, s *session, spec Spec,
 	for range sockets {
 		select {
 		case a := <-expected.Arrivals():
-			socket, err := datagram.Connected(a.To, a.From, socketOptions(spec, a.Index, false))
+			socket, err := datagram.Connected(a.To, a.From, options[a.Index])
 			if err != nil {
 				return fail(fmt.Errorf("answer stream %d over udp: %w", a.Index, err))
 			}
