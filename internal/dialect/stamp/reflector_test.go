@@ -157,8 +157,8 @@ func TestAllowanceAndReasons(t *testing.T) { synctest.Test(t, testAllowanceAndRe
 func testAllowanceAndReasons(t *testing.T) {
 	var lines []string
 	r := newTestReflector(nil, func(s string) { lines = append(lines, s) })
-	r.gate = admission.New(admission.Limits{PacketsPerSecond: 3})
-	for i := range uint32(5) {
+	r.gate = admission.New(admission.Limits{PacketsPerSecond: 4})
+	for i := range uint32(6) {
 		r.answer(packetOf(44, i), 44, arrival{from: stranger}, 1)
 	}
 	r.answer(packetOf(20, 0), 20, arrival{from: stranger}, 1)
@@ -166,7 +166,7 @@ func testAllowanceAndReasons(t *testing.T) {
 	r.sweep(2*sessionQuiet, false)
 	all := strings.Join(lines, "\n")
 	for _, want := range []string{
-		": 3 packets reflected", "2 packets not reflected: over what this host answers",
+		": 4 packets reflected", "2 packets not reflected: over what this host answers",
 		"1 packets not reflected: shorter than any answer", "1 packets not reflected: too short",
 	} {
 		if !strings.Contains(all, want) {
