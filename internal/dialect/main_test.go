@@ -33,7 +33,7 @@ func freePort(t *testing.T) int {
 // output can be read when it has ended.
 func start(t *testing.T, port int, name string, args ...string) *traffictest.Process {
 	t.Helper()
-	p := traffictest.Start(t, 20*time.Second, name, args...)
+	p := traffictest.Start(t, time.Minute, name, args...)
 	traffictest.AwaitListener(t, port)
 	return p
 }

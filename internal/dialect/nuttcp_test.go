@@ -7,13 +7,13 @@ import (
 	"testing"
 	"time"
 
+	"github.com/linerate/linerate/internal/base/testenv"
 	"github.com/linerate/linerate/internal/traffic"
-	"github.com/linerate/linerate/internal/traffic/traffictest"
 )
 
 // TestNuttcpRealServer runs our client against nuttcp.
 func TestNuttcpRealServer(t *testing.T) {
-	traffictest.Program(t, "nuttcp")
+	testenv.Program(t, "nuttcp")
 	for _, c := range []struct {
 		name string
 		spec traffic.Spec

@@ -72,7 +72,7 @@ func TestOneSharedPort(t *testing.T) {
 		for i := range 6 {
 			scheme := []string{"iperf2", "ttcp", "nuttcp"}[i%3]
 			go func() {
-				spec := traffic.Spec{Test: traffic.Stream, Duration: 200 * time.Millisecond}
+				spec := traffic.Spec{Test: traffic.Stream, Duration: 100 * time.Millisecond}
 				_, err := Run(t.Context(), scheme, target(scheme), spec, ClientOptions{DataPort: int(port)}, nil)
 				failed <- err
 			}()

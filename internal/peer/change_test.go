@@ -23,6 +23,7 @@ const (
 )
 
 func TestChangesFromAfar(t *testing.T) {
+	t.Parallel()
 	f := serve(t, nil)
 	c := f.connect(f.addr, peer.ConnectOptions{})
 	ctx := t.Context()
@@ -71,6 +72,7 @@ func TestTrialsEndWithTheConnection(t *testing.T) {
 		"serve ends":      func(f *far, _ *network, _ *peer.Client) { f.stop() },
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			f := serve(t, nil)
 			n := forward(t, f.addr)
 			c := f.connect(n.addr, peer.ConnectOptions{})
@@ -147,6 +149,7 @@ func TestCommitThatWasGivenUp(t *testing.T) {
 }
 
 func TestTuningMustBeAllowed(t *testing.T) {
+	t.Parallel()
 	f := serve(t, func(o *peer.ServerOptions) { o.AllowTuning = false })
 	c := f.connect(f.addr, peer.ConnectOptions{})
 	if c.Info().AllowTuning {
@@ -176,6 +179,7 @@ func TestTuningMustBeAllowed(t *testing.T) {
 }
 
 func TestOneTunerAtATime(t *testing.T) {
+	t.Parallel()
 	f := serve(t, nil)
 	first, second := f.connect(f.addr, peer.ConnectOptions{}), f.connect(f.addr, peer.ConnectOptions{})
 	if _, err := first.Apply(t.Context(), "mine", knob.Setting{Knob: rmem, Value: larger}); err != nil {
@@ -193,6 +197,7 @@ func TestOneTunerAtATime(t *testing.T) {
 }
 
 func TestErrorsKeepTheirIdentity(t *testing.T) {
+	t.Parallel()
 	f := serve(t, nil)
 	c := f.connect(f.addr, peer.ConnectOptions{})
 	ctx := t.Context()

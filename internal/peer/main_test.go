@@ -36,7 +36,7 @@ func TestMain(m *testing.M) {
 		os.Exit(0)
 	}
 	code := m.Run()
-	if left := leaked(10 * time.Second); code == 0 && left != "" {
+	if left := leaked(time.Minute); code == 0 && left != "" {
 		fmt.Fprintf(os.Stderr, "goroutines left behind:\n%s\n", left)
 		code = 1
 	}

@@ -33,17 +33,20 @@ func start(t *testing.T, c *peer.Client, spec traffic.Spec) (end func() error) {
 	return func() error { cancel(); return <-done }
 }
 
+// ping is a light test for a moment.
+var ping = traffic.Spec{Test: traffic.Ping, Duration: brief, Interval: brief}
+
 func TestSeveralTestsAtOnce(t *testing.T) {
 	t.Parallel()
 	f := serve(t, func(o *peer.ServerOptions) { o.AtOnce = 2 })
 	first, second := f.connect(f.addr, peer.ConnectOptions{}), f.connect(f.addr, peer.ConnectOptions{})
 	endFirst, endSecond := start(t, first, long), start(t, second, long)
-	// The third has to wait, and a ping need not.
+	// The third has to wait, but a ping does not. Whether it is answered depends on the host: what
+	// matters is that the far end admits it.
 	waits := make(chan string, 8)
 	third := f.connect(f.addr, peer.ConnectOptions{Notify: func(text string) { waits <- text }})
-	if _, err := third.Run(t.Context(),
-		traffic.Spec{Test: traffic.Ping, Duration: short.Duration, Interval: short.Interval}, nil); err != nil {
-		t.Errorf("ping beside two tests: %v", err)
+	if _, err := third.Run(t.Context(), ping, nil); err != nil || len(waits) > 0 {
+		t.Errorf("ping beside two tests: %v, %d notices", err, len(waits))
 	}
 	done := make(chan error, 1)
 	go func() {
@@ -51,7 +54,7 @@ func TestSeveralTestsAtOnce(t *testing.T) {
 		done <- err
 	}()
 	if text := <-waits; !strings.Contains(text, "2 before you") {
-		t.Errorf("told %q", text)
+		t.Errorf("notice %q", text)
 	}
 	if err := endFirst(); !errors.Is(err, context.Canceled) {
 		t.Error(err)
@@ -69,8 +72,7 @@ func TestOptionsOfTheListener(t *testing.T) {
 	f := serve(t, nil)
 	c := f.connect(f.addr, peer.ConnectOptions{})
 	for _, spec := range []traffic.Spec{
-		{Test: traffic.Stream, Duration: short.Duration, Interval: short.Interval, WindowBytes: 64 << 10,
-			MSSBytes: 1000},
+		{Test: traffic.Stream, Bytes: 256 << 10, WindowBytes: 64 << 10, MSSBytes: 1000},
 		short, // as if nothing had been
 	} {
 		if _, err := c.Run(t.Context(), spec, nil); err != nil {
@@ -79,7 +81,8 @@ func TestOptionsOfTheListener(t *testing.T) {
 	}
 }
 
-func TestLimitsAreToldAtTheNearEnd(t *testing.T) {
+func TestLimitsReachTheNearEnd(t *testing.T) {
+	t.Parallel()
 	f := serve(t, func(o *peer.ServerOptions) {
 		o.Limits = traffic.Limits{MaxDuration: time.Second, MaxBitsPerSecond: 1e9}
 		o.Gate = admission.New(admission.Limits{ClientsPerSource: 1})
@@ -87,7 +90,7 @@ func TestLimitsAreToldAtTheNearEnd(t *testing.T) {
 	c := f.connect(f.addr, peer.ConnectOptions{})
 	for name, spec := range map[string]traffic.Spec{
 		"longer than the 1s": {Test: traffic.RR, Duration: 2 * time.Second},
-		"ask for that rate":  {Test: traffic.Stream, Duration: short.Duration, Interval: short.Interval},
+		"ask for that rate":  {Test: traffic.Stream, Duration: brief, Interval: brief},
 	} {
 		if _, err := c.Run(t.Context(), spec, nil); !errors.Is(err, traffic.ErrRefused) ||
 			!strings.Contains(err.Error(), name) {
@@ -95,10 +98,9 @@ func TestLimitsAreToldAtTheNearEnd(t *testing.T) {
 		}
 	}
 	// The gate's places are for all servers of this host together.
-	end := start(t, c, traffic.Spec{Test: traffic.Ping, Duration: time.Second, Interval: 100 * time.Millisecond})
+	end := start(t, c, traffic.Spec{Test: traffic.Ping, Duration: time.Second, Interval: brief})
 	other := f.connect(f.addr, peer.ConnectOptions{})
-	_, err := other.Run(t.Context(),
-		traffic.Spec{Test: traffic.Ping, Duration: short.Duration, Interval: short.Interval}, nil)
+	_, err := other.Run(t.Context(), ping, nil)
 	if !errors.Is(err, peer.ErrBusy) || !strings.Contains(err.Error(), "of this source") {
 		t.Errorf("a second test of one source: %v", err)
 	}
@@ -122,7 +124,8 @@ func TestBytesAreChargedToTheirSource(t *testing.T) {
 	}
 	// Another connection of the same source is the same source.
 	other := f.connect(f.addr, peer.ConnectOptions{})
-	_, err := other.Run(t.Context(), short, nil)
+	unbounded := traffic.Spec{Test: traffic.Stream, Duration: time.Minute}
+	_, err := other.Run(t.Context(), unbounded, nil)
 	if !errors.Is(err, traffic.ErrRefused) ||
 		!strings.HasSuffix(err.Error(), "the 3 MB that this host allows a source per 1h0m0s are used up") {
 		t.Errorf("a test that uses up the budget: %v", err)
@@ -165,6 +168,7 @@ func TestPlacesForOtherSources(t *testing.T) {
 // TestHoldersOfTheKeyMisbehave sends what no client of ours does. Each must lose its connection,
 // and an honest one not notice.
 func TestHoldersOfTheKeyMisbehave(t *testing.T) {
+	t.Parallel()
 	f := serve(t, nil)
 	hello := func(c *wire.Conn) error { return c.Send(t.Context(), "hello", raw(`{"id":1,"body":{"protocol":1}}`)) }
 	open := func(c *wire.Conn, test string) error {
@@ -224,7 +228,7 @@ func TestHoldersOfTheKeyMisbehave(t *testing.T) {
 			}
 			select {
 			case <-c.Done():
-			case <-time.After(30 * time.Second):
+			case <-time.After(time.Minute):
 				t.Errorf("%s: still connected", name)
 			}
 			c.Close()

@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/linerate/linerate/internal/base/testenv"
 	"github.com/linerate/linerate/internal/change/knob"
 	"github.com/linerate/linerate/internal/peer"
 	"github.com/linerate/linerate/internal/wire"
@@ -29,13 +30,11 @@ type sshHost struct {
 // own configuration, too.
 func startSSH(t *testing.T) *sshHost {
 	t.Helper()
+	testenv.Need(t, testenv.SSHD)
 	sshd := "/usr/sbin/sshd"
 	for _, program := range []string{sshd, "ssh", "ssh-keygen"} {
 		if _, err := exec.LookPath(program); err != nil {
-			if os.Getenv("LINERATE_REQUIRE") != "" {
-				t.Fatal(err)
-			}
-			t.Skipf("needs an OpenSSH server and client: %v", err)
+			testenv.Missing(t, testenv.SSHD, err)
 		}
 	}
 	// Started by root, sshd insists on its directory for privilege separation, which else the
@@ -109,7 +108,7 @@ PermitRootLogin yes
 			t.Logf("sshd said:\n%s", log.String())
 		}
 	})
-	for end := time.Now().Add(20 * time.Second); ; time.Sleep(20 * time.Millisecond) {
+	for end := time.Now().Add(time.Minute); ; time.Sleep(20 * time.Millisecond) {
 		conn, err := net.Dial("tcp", fmt.Sprintf("127.0.0.1:%d", port))
 		if err == nil {
 			conn.Close()
@@ -135,7 +134,7 @@ func (h *sshHost) knob() string { return filepath.Join(h.dir, "net.ipv4.tcp_rmem
 func (h *sshHost) awaitKnob(t *testing.T, want knob.Value) {
 	t.Helper()
 	var got string
-	for end := time.Now().Add(30 * time.Second); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
+	for end := time.Now().Add(time.Minute); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
 		if got = strings.TrimSpace(read(t, h.knob())); got == string(want) {
 			return
 		}

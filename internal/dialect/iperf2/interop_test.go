@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/linerate/linerate/internal/base/testenv"
 	"github.com/linerate/linerate/internal/traffic/admission"
 	"github.com/linerate/linerate/internal/traffic/traffictest"
 )
@@ -73,7 +74,7 @@ func realClient(t *testing.T, args ...string) (string, *traffictest.Log) {
 // TestServerWithRealClient compares what iperf says of its tests, connection by connection, with
 // what the server counted.
 func TestServerWithRealClient(t *testing.T) {
-	traffictest.Program(t, "iperf")
+	testenv.Program(t, "iperf")
 	for _, streams := range []int{1, 4} {
 		for _, amount := range []string{"-n 1M", "-t 0.3"} {
 			for _, way := range []string{"", "-R"} {

@@ -8,9 +8,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/linerate/linerate/internal/base/testenv"
 	"github.com/linerate/linerate/internal/traffic"
 	"github.com/linerate/linerate/internal/traffic/admission"
-	"github.com/linerate/linerate/internal/traffic/traffictest"
 )
 
 // printed is what is looked at of the program's -J.
@@ -38,7 +38,7 @@ type sum struct {
 // TestRealClients runs the program against our server: protocols, directions, numbers of streams,
 // forms of output and ways to end.
 func TestRealClients(t *testing.T) {
-	traffictest.Program(t, "iperf3")
+	testenv.Program(t, "iperf3")
 	directions := map[string][]string{"up": nil, "reverse": {"-R"}, "bidir": {"--bidir"}}
 	kinds := map[string][]string{"tcp": nil, "udp": {"-u", "-b", "5M", "-l", "200"}}
 	var cases [][]string
@@ -119,7 +119,7 @@ func concat(lists ...[]string) (all []string) {
 
 // TestRealServers runs our client against the program.
 func TestRealServers(t *testing.T) {
-	traffictest.Program(t, "iperf3")
+	testenv.Program(t, "iperf3")
 	for _, test := range []traffic.Test{traffic.Stream, traffic.UDP} {
 		for _, direction := range []traffic.Direction{traffic.Up, traffic.Down, traffic.Bidir} {
 			for _, streams := range []int{1, 4} {
@@ -152,6 +152,7 @@ func TestRealServers(t *testing.T) {
 
 // TestRealServerOverIPv6 and with every option of the connections.
 func TestRealServerOverIPv6(t *testing.T) {
+	testenv.Program(t, "iperf3")
 	t.Parallel()
 	addr, _ := realServer(t, "-1")
 	noDelay := true

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/linerate/linerate/internal/base/testenv"
 	"github.com/linerate/linerate/internal/traffic/admission"
 	"github.com/linerate/linerate/internal/traffic/traffictest"
 )
@@ -22,12 +23,16 @@ func TestMain(m *testing.M) {
 }
 
 // ourServer is a server of ours for one test; it must have ended cleanly by the end of it.
-func ourServer(t *testing.T, address string, limits admission.Limits) (netip.AddrPort, *traffictest.Log) {
+func ourServer(t *testing.T, address string, limits admission.Limits, change ...func(*Server)) (netip.AddrPort,
+	*traffictest.Log) {
 	t.Helper()
 	said := new(traffictest.Log)
 	s, err := Listen(t.Context(), ServerOptions{Address: address, Gate: admission.New(limits), Log: said.Add})
 	if err != nil {
 		t.Fatal(err)
+	}
+	for _, c := range change {
+		c(s)
 	}
 	stop := traffictest.Serve(t, s)
 	t.Cleanup(func() {
@@ -53,8 +58,8 @@ func ourServer(t *testing.T, address string, limits admission.Limits) (netip.Add
 // realClient runs the program as a client of addr to its end and gives what it printed.
 func realClient(t *testing.T, addr netip.AddrPort, args ...string) (string, error) {
 	t.Helper()
-	traffictest.Program(t, "iperf3")
-	return traffictest.Output(t, 20*time.Second, "iperf3",
+	testenv.Program(t, "iperf3")
+	return traffictest.Output(t, time.Minute, "iperf3",
 		append([]string{"-c", addr.Addr().String(), "-p", strconv.Itoa(int(addr.Port()))}, args...)...)
 }
 

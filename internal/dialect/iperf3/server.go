@@ -56,7 +56,8 @@ type Server struct {
 	clients sync.WaitGroup   // every goroutine of the server
 	arrived uint64           // connections so far; of the goroutine that accepts
 
-	strangers *admission.Anteroom
+	cookieWithin time.Duration // shorter in tests
+	strangers    *admission.Anteroom
 	// A hello says nothing of the test that it belongs to, so of each address one test at a time
 	// opens its UDP streams.
 	openers admission.Turns[netip.Addr]
@@ -77,7 +78,7 @@ func Listen(ctx context.Context, o ServerOptions) (*Server, error) {
 		return nil, fmt.Errorf("listen for iperf3: %w", err)
 	}
 	return &Server{
-		options: o, away: away, sockets: sockets,
+		options: o, away: away, sockets: sockets, cookieWithin: cookieWithin,
 		sessions: make(map[cookie]*session), strangers: admission.NewAnteroom(maxStrangers, maxStrangersPerSource),
 	}, nil
 }
@@ -134,7 +135,7 @@ type arrival struct {
 func (s *Server) serve(ctx context.Context, a arrival) {
 	defer a.known()
 	conn, from := a.conn, a.from
-	_ = conn.SetReadDeadline(time.Now().Add(cookieWithin)) // the connection is new; if it is broken, the read says so
+	_ = conn.SetReadDeadline(time.Now().Add(s.cookieWithin)) // the connection is new; if it is broken, the read says so
 	// After the deadline above, which could come behind this one otherwise and be waited for.
 	stop := context.AfterFunc(ctx, func() { _ = conn.SetReadDeadline(time.Unix(1, 0)) })
 	c, err := readCookie(conn)
@@ -147,7 +148,7 @@ func (s *Server) serve(ctx context.Context, a arrival) {
 		case errors.As(err, &stranger):
 			s.turn(from, "turned away: %v", stranger)
 		default:
-			s.turn(from, "turned away: no whole cookie of iperf3 within %v", cookieWithin)
+			s.turn(from, "turned away: no whole cookie of iperf3 within %v", s.cookieWithin)
 		}
 		return
 	}

@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/linerate/linerate/internal/base/testenv"
 	"github.com/linerate/linerate/internal/host"
 	"github.com/linerate/linerate/internal/traffic"
 	"github.com/linerate/linerate/internal/traffic/admission"
@@ -59,6 +60,13 @@ func TestOverIPv6(t *testing.T) {
 			checkRun(t, net.JoinHostPort(target, strconv.Itoa(int(addr.Port()))), s)
 		}
 	}
+}
+
+// TestRealClientsOverBothVersions asks a server that listens on every address over IPv4 and IPv6.
+func TestRealClientsOverBothVersions(t *testing.T) {
+	testenv.Program(t, "iperf3")
+	t.Parallel()
+	addr, _ := ourServer(t, ":0", admission.Limits{})
 	for _, version := range []string{"-4", "-6"} {
 		to := netip.AddrPortFrom(netip.IPv6Loopback(), addr.Port())
 		if version == "-4" {
@@ -74,9 +82,9 @@ func TestOverIPv6(t *testing.T) {
 
 // TestManyClientsAtOnce has more clients than the program serves, which is one.
 func TestManyClientsAtOnce(t *testing.T) {
+	testenv.Program(t, "iperf3")
 	t.Parallel()
 	addr, _ := ourServer(t, "127.0.0.1:0", admission.Limits{})
-	traffictest.Program(t, "iperf3")
 	done := make(chan error, 6)
 	for i := range cap(done) {
 		go func() {
@@ -103,6 +111,7 @@ func TestManyClientsAtOnce(t *testing.T) {
 }
 
 func TestBusyServersSayNo(t *testing.T) {
+	testenv.Program(t, "iperf3")
 	t.Parallel()
 	addr, said := ourServer(t, "127.0.0.1:0", admission.Limits{Clients: 1})
 	first := dialParams(t, addr, `{"tcp":true,"time":1,"parallel":1}`)
@@ -145,6 +154,7 @@ func TestBusyServersSayNo(t *testing.T) {
 
 // TestLimitsAreKept asks for more than is granted and sees what the program prints.
 func TestLimitsAreKept(t *testing.T) {
+	testenv.Program(t, "iperf3")
 	t.Parallel()
 	addr, said := ourServer(t, "127.0.0.1:0",
 		admission.Limits{Duration: 5 * time.Second, Bytes: 3 << 20, BitsPerSecond: 1e12})
@@ -168,6 +178,7 @@ func TestLimitsAreKept(t *testing.T) {
 
 // TestRateLimit ends what comes in too fast and paces what goes out.
 func TestRateLimit(t *testing.T) {
+	testenv.Program(t, "iperf3")
 	t.Parallel()
 	addr, said := ourServer(t, "127.0.0.1:0", admission.Limits{BitsPerSecond: 20e6})
 	if out, err := realClient(t, addr, "-t", "5"); err == nil || !strings.Contains(out, "error") {
@@ -205,24 +216,20 @@ func TestDatagramsThatGetNoAnswer(t *testing.T) {
 	}
 }
 
-// TestClientsThatGoAway are killed in the middle of a test: by the client, by us, and the server by
-// us.
+// TestClientsThatGoAway kills the program in the middle of a test: as a client of our server in every
+// direction, and as a server of our client.
 func TestClientsThatGoAway(t *testing.T) {
+	testenv.Program(t, "iperf3")
 	t.Parallel()
-	path := traffictest.Program(t, "iperf3")
 	addr, said := ourServer(t, "127.0.0.1:0", admission.Limits{})
 	for _, args := range [][]string{{"-b", "10M"}, {"-b", "10M", "-R"}, {"-u", "-b", "1M"}, {"-u", "-b", "1M", "-R"}} {
-		ctx, kill := context.WithCancel(t.Context())
-		cmd := exec.CommandContext(ctx, path,
-			append(args, "-t", "30", "-c", "127.0.0.1", "-p", strconv.Itoa(int(addr.Port())), "-J")...)
-		if err := cmd.Start(); err != nil {
-			t.Fatal(err)
+		p := traffictest.Start(t, time.Minute, "iperf3", append(args, "-t", "60", "-i", "0.1", "--forceflush",
+			"-c", "127.0.0.1", "-p", strconv.Itoa(int(addr.Port())))...)
+		if !p.Says("0.00-", "sec") {
+			t.Fatalf("no interval of a running test:\n%s", p)
 		}
-		// It runs as soon as the server has streams; the program itself prints nothing before its
-		// end.
-		time.Sleep(300 * time.Millisecond)
-		kill()
-		_ = cmd.Wait() // killed, as was the plan
+		_ = p.OS.Kill()
+		p.Wait()
 	}
 	said.Await(t, 4, "broken off")
 	if out, err := realClient(t, addr, "-n", "1K"); err != nil {
@@ -232,11 +239,9 @@ func TestClientsThatGoAway(t *testing.T) {
 	ended := make(chan error, 1)
 	go func() {
 		_, err := Run(t.Context(), real.String(), traffic.Spec{
-			Test: traffic.Stream, Duration: 30 * time.Second, Interval: 100 * time.Millisecond, RateBitsPerSec: 10e6,
+			Test: traffic.Stream, Duration: 5 * time.Minute, Interval: 100 * time.Millisecond, RateBitsPerSec: 10e6,
 		}, ClientOptions{}, func(i traffic.Interval) {
-			if i.StartSeconds == 0 || i.StartSeconds < 0.15 {
-				_ = process.OS.Kill() // its parent waits for it
-			}
+			_ = process.OS.Kill() // in the first interval; later calls find no process
 		})
 		ended <- err
 	}()

@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/linerate/linerate/internal/traffic"
 	"github.com/linerate/linerate/internal/traffic/admission"
 )
 
@@ -50,7 +51,7 @@ func TestByteByByte(t *testing.T) {
 	expectState(t, c, exchangeResults)
 	results := `{"cpu_util_total":0,"cpu_util_user":0,"cpu_util_system":0,"sender_has_retransmits":-1,"streams":[{"id":1,"bytes":5000,"retransmits":-1,"jitter":0,"errors":0,"packets":0}]}`
 	slowly(string(binary.BigEndian.AppendUint32(nil, uint32(len(results)))) + results)
-	body, err := (control{conn: c}).readMessage(1<<20, 10*time.Second)
+	body, err := (control{conn: c}).readMessage(1<<20, time.Minute)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -73,7 +74,7 @@ func TestScanDoesNotFloodTheLog(t *testing.T) {
 		if _, err := conn.Write([]byte("GET / HTTP/1.1\r\n\r\n")); err != nil {
 			t.Fatal(err)
 		}
-		_ = conn.SetReadDeadline(time.Now().Add(20 * time.Second))
+		_ = conn.SetReadDeadline(time.Now().Add(time.Minute))
 		if _, err := conn.Read(make([]byte, 1)); err == nil || errors.Is(err, os.ErrDeadlineExceeded) {
 			t.Fatalf("not turned away: %v", err)
 		}
@@ -91,7 +92,7 @@ func TestScanDoesNotFloodTheLog(t *testing.T) {
 // clients are served meanwhile.
 func TestStrangers(t *testing.T) {
 	t.Parallel()
-	addr, said := ourServer(t, "127.0.0.1:0", admission.Limits{})
+	addr, said := ourServer(t, "127.0.0.1:0", admission.Limits{}, func(s *Server) { s.cookieWithin = time.Second })
 	var open []net.Conn
 	say := func(s string) net.Conn {
 		c, err := net.Dial("tcp", addr.String())
@@ -113,8 +114,9 @@ func TestStrangers(t *testing.T) {
 	// a length of datagrams is missing
 	say(strings.Replace(seenCookie, "q", "c", 1) + "\x00\x00\x00\x0f{\"udp\":true}   ")
 	dialParams(t, addr, `{"tcp":true,"parallel":128}`) // opens no stream
-	if out, err := realClient(t, addr, "-n", "100K"); err != nil {
-		t.Errorf("a client beside them: %v:\n%s", err, out)
+	if _, err := Run(t.Context(), addr.String(), traffic.Spec{Test: traffic.Stream, Bytes: 100_000}, ClientOptions{},
+		nil); err != nil {
+		t.Errorf("a client beside them: %v", err)
 	}
 	for _, want := range []string{"speaks HTTP", "speaks iperf2", "speaks something unknown", "are more than 8192",
 		"parameters: json", "datagrams of 0 bytes"} {
@@ -123,7 +125,7 @@ func TestStrangers(t *testing.T) {
 	said.Await(t, 2, "no whole cookie")
 	// Closed from the far side, all but those that may still open streams.
 	for _, c := range open[2:7] {
-		_ = c.SetReadDeadline(time.Now().Add(10 * time.Second))
+		_ = c.SetReadDeadline(time.Now().Add(time.Minute))
 		if _, err := io.Copy(io.Discard, c); errors.Is(err, os.ErrDeadlineExceeded) {
 			t.Error("a stranger is still connected")
 		}
@@ -166,7 +168,7 @@ func TestHellosFromNowhere(t *testing.T) {
 	defer u.Close()
 	answered := make([]byte, 10)
 	fmt.Fprint(u, "9876")
-	_ = u.SetReadDeadline(time.Now().Add(5 * time.Second))
+	_ = u.SetReadDeadline(time.Now().Add(time.Minute))
 	if n, err := u.Read(answered); err != nil || string(answered[:n]) != "6789" {
 		t.Errorf("%q, %v", answered[:n], err)
 	}
@@ -212,7 +214,7 @@ func TestUDPTestsOfOneAddressTakeTurns(t *testing.T) {
 	}
 	// Each gets datagrams at the port that it has opened.
 	for i, u := range ports {
-		_ = u.SetReadDeadline(time.Now().Add(10 * time.Second))
+		_ = u.SetReadDeadline(time.Now().Add(time.Minute))
 		p := make([]byte, 200)
 		for n := 0; n != 100; {
 			var err error
@@ -236,7 +238,7 @@ func TestLostAnswers(t *testing.T) {
 	defer u.Close()
 	for range 3 {
 		fmt.Fprint(u, "9876")
-		_ = u.SetReadDeadline(time.Now().Add(5 * time.Second))
+		_ = u.SetReadDeadline(time.Now().Add(time.Minute))
 		p := make([]byte, 10)
 		if n, err := u.Read(p); err != nil || string(p[:n]) != "6789" {
 			t.Errorf("%q, %v", p[:n], err)
@@ -302,7 +304,7 @@ func dialParams(t *testing.T, addr netip.AddrPort, params string) net.Conn {
 
 func expectState(t *testing.T, c net.Conn, want state) {
 	t.Helper()
-	if s, err := (control{conn: c}).readState(10 * time.Second); err != nil || s != want {
+	if s, err := (control{conn: c}).readState(time.Minute); err != nil || s != want {
 		t.Fatalf("the server says %v, %v; want %v", s, err, want)
 	}
 }

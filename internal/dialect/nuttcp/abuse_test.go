@@ -21,7 +21,7 @@ func ask(t *testing.T, s *Server, line string) (*net.TCPConn, *bufio.Reader, str
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = c.Close() })
-	_ = c.SetDeadline(time.Now().Add(10 * time.Second))
+	_ = c.SetDeadline(time.Now().Add(time.Minute))
 	in := bufio.NewReader(c)
 	_, _ = io.WriteString(c, hello)
 	if got, err := in.ReadString('\n'); err != nil || got != hello {
@@ -33,7 +33,7 @@ func ask(t *testing.T, s *Server, line string) (*net.TCPConn, *bufio.Reader, str
 }
 
 func TestStrangersAreNamed(t *testing.T) {
-	s, j := serve(t, admission.Limits{}, func(s *Server) { s.timing.ask = 300 * time.Millisecond })
+	s, j := serve(t, admission.Limits{}, func(s *Server) { s.timing.ask = time.Second })
 	for _, c := range []struct{ sends, want string }{
 		{"GET / HTTP/1.1\r\nHost: example.net\r\n\r\n", "speaks HTTP"},
 		{"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03", "speaks TLS"},
@@ -46,17 +46,20 @@ func TestStrangersAreNamed(t *testing.T) {
 		{"HELO nuttcp " + strings.Repeat("v", 5000), "greeting"},
 		{hello + "nonsense\n", "is no key = value"},
 	} {
-		conn, err := net.Dial("tcp", s.Addr().String())
-		if err != nil {
-			t.Fatal(err)
-		}
-		_, _ = io.WriteString(conn, c.sends)
-		j.Await(t, 1, c.want)
-		_ = conn.SetReadDeadline(time.Now().Add(5 * time.Second))
-		if _, err := io.Copy(io.Discard, conn); err != nil && !strings.Contains(err.Error(), "reset") {
-			t.Errorf("%q: the connection is not closed: %v", c.sends, err)
-		}
-		_ = conn.Close()
+		t.Run(c.want, func(t *testing.T) {
+			t.Parallel()
+			conn, err := net.Dial("tcp", s.Addr().String())
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer conn.Close()
+			_, _ = io.WriteString(conn, c.sends)
+			j.Await(t, 1, c.want)
+			_ = conn.SetReadDeadline(time.Now().Add(time.Minute))
+			if _, err := io.Copy(io.Discard, conn); err != nil && !strings.Contains(err.Error(), "reset") {
+				t.Errorf("%q: the connection is not closed: %v", c.sends, err)
+			}
+		})
 	}
 }
 
@@ -206,7 +209,7 @@ func TestDataOfStrangers(t *testing.T) {
 // sending to an address at which nobody waits.
 func TestWhoIsGoneIsSentNothingMore(t *testing.T) {
 	for _, udp := range []bool{false, true} {
-		s, j := serve(t, admission.Limits{}, nil)
+		s, j := serve(t, admission.Limits{}, func(s *Server) { s.timing.silent = 200 * time.Millisecond })
 		port := traffictest.FreePorts(t, 1)
 		p := params{blockBytes: 500, blocks: unlimitedBlock, seconds: 60, streams: 1, rateKbit: 100,
 			port: port, udp: udp}

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/linerate/linerate/internal/base/testenv"
 	"github.com/linerate/linerate/internal/traffic/admission"
 	"github.com/linerate/linerate/internal/traffic/traffictest"
 )
@@ -28,7 +29,7 @@ var loggedBytes = regexp.MustCompile(`(?:received|sent) (\d+) bytes`)
 
 // TestServerWithRealClient compares what nuttcp says of its tests with what the server counted.
 func TestServerWithRealClient(t *testing.T) {
-	traffictest.Program(t, "nuttcp")
+	testenv.Program(t, "nuttcp")
 	for _, c := range []struct{ name, args string }{
 		{"tcp", "-n 64"}, {"tcp", "-T 0.3"}, {"tcp", "-T 0.5 -i 0.1"}, {"tcp", "-N 4 -n 63"}, {"tcp", "-N 4 -T 0.3"},
 		{"tcp", "-F -n 64"},

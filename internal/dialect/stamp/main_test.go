@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/linerate/linerate/internal/base/testenv"
 	"github.com/linerate/linerate/internal/traffic/admission"
 	"github.com/linerate/linerate/internal/traffic/traffictest"
 )
@@ -28,6 +29,9 @@ func startServer(t testing.TB, o ServerOptions) (s *Server, stop func()) {
 		o.Gate = admission.New(admission.Limits{PacketsPerSecond: 1e6})
 	}
 	s, err := Listen(t.Context(), o)
+	if err != nil && strings.HasPrefix(o.Address, "[::1]") {
+		testenv.Missing(t, testenv.Network, err)
+	}
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -38,7 +42,7 @@ func startServer(t testing.TB, o ServerOptions) (s *Server, stop func()) {
 func pythonReflector(t *testing.T, args ...string) string {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
-	cmd := exec.CommandContext(ctx, traffictest.Program(t, "python3"),
+	cmd := exec.CommandContext(ctx, testenv.Program(t, "python3"),
 		append([]string{"testdata/peer.py", "reflect"}, args...)...)
 	in, err := cmd.StdinPipe()
 	if err != nil {
@@ -86,11 +90,11 @@ type answer struct {
 // pythonSender runs the sender of the other side and gives what it got.
 func pythonSender(t *testing.T, mode string, s *Server, count int, args ...string) []answer {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	args = append([]string{"testdata/peer.py", "send", mode, "127.0.0.1", fmt.Sprint(s.Addr().Port()),
 		fmt.Sprint(count)}, args...)
-	cmd := exec.CommandContext(ctx, traffictest.Program(t, "python3"), args...)
+	cmd := exec.CommandContext(ctx, testenv.Program(t, "python3"), args...)
 	var stderr strings.Builder
 	cmd.Stderr = &stderr
 	out, err := cmd.Output()

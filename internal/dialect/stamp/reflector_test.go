@@ -7,6 +7,7 @@ import (
 	"net/netip"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/linerate/linerate/internal/traffic/admission"
@@ -36,6 +37,7 @@ func packetOf(n int, sequence uint32) []byte {
 func TestAnswersDoNotGrow(t *testing.T) {
 	r := newTestReflector(nil, nil)
 	r.trusted = []netip.Prefix{netip.MustParsePrefix("198.51.100.0/24")}
+	buf := packetOf(200, 1)
 	for n := range 200 {
 		for from, want := range map[string]int{
 			"192.0.2.7:4000": n, "192.0.2.7:862": n, "198.51.100.9:4000": max(n, baseBytes),
@@ -45,7 +47,10 @@ func TestAnswersDoNotGrow(t *testing.T) {
 			if n < shortRequest || n < shortReply && want == n {
 				want = 0
 			}
-			if got := r.answer(packetOf(n, 1), n, arrival{from: netip.MustParseAddrPort(from)}, 1); got != want {
+			copy(buf, make([]byte, 200))
+			(&request{sequence: 1, estimate: 1, timestamp: [8]byte{0xe1, 0xb6}}).put(buf, &openLayout)
+			clear(buf[n:200])
+			if got := r.answer(buf, n, arrival{from: netip.MustParseAddrPort(from)}, 1); got != want {
 				t.Errorf("%d bytes from %s answered with %d, want %d", n, from, got, want)
 			}
 		}
@@ -146,11 +151,14 @@ func TestSessionsAreBounded(t *testing.T) {
 	}
 }
 
-func TestAllowanceAndReasons(t *testing.T) {
+// TestAllowanceAndReasons runs on a clock that stands still, because allowances grow with time.
+func TestAllowanceAndReasons(t *testing.T) { synctest.Test(t, testAllowanceAndReasons) }
+
+func testAllowanceAndReasons(t *testing.T) {
 	var lines []string
 	r := newTestReflector(nil, func(s string) { lines = append(lines, s) })
-	r.gate = admission.New(admission.Limits{PacketsPerSecond: 3})
-	for i := range uint32(5) {
+	r.gate = admission.New(admission.Limits{PacketsPerSecond: 4})
+	for i := range uint32(6) {
 		r.answer(packetOf(44, i), 44, arrival{from: stranger}, 1)
 	}
 	r.answer(packetOf(20, 0), 20, arrival{from: stranger}, 1)
@@ -158,7 +166,7 @@ func TestAllowanceAndReasons(t *testing.T) {
 	r.sweep(2*sessionQuiet, false)
 	all := strings.Join(lines, "\n")
 	for _, want := range []string{
-		": 3 packets reflected", "2 packets not reflected: over what this host answers",
+		": 4 packets reflected", "2 packets not reflected: over what this host answers",
 		"1 packets not reflected: shorter than any answer", "1 packets not reflected: too short",
 	} {
 		if !strings.Contains(all, want) {

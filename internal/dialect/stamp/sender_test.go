@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/linerate/linerate/internal/base/testenv"
 	"github.com/linerate/linerate/internal/host"
 	"github.com/linerate/linerate/internal/traffic"
 )
@@ -231,6 +232,9 @@ func TestBothEndsOfOurs(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			s, err := Listen(t.Context(), ServerOptions{Address: c.listen, Key: c.key})
+			if err != nil && c.name == "ipv6" {
+				testenv.Missing(t, testenv.Network, err)
+			}
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -251,7 +255,7 @@ func TestBothEndsOfOurs(t *testing.T) {
 				return &host.Counters{Time: time.Now(), Values: map[string]uint64{"Udp.InDatagrams": n},
 					CPUs: []host.CPUTimes{{CPU: -1, User: float64(n)}}}, nil
 			}
-			spec := traffic.Spec{Test: traffic.Ping, Duration: 300 * time.Millisecond, WarmUp: 100 * time.Millisecond,
+			spec := traffic.Spec{Test: traffic.Ping, Duration: 100 * time.Millisecond, WarmUp: 50 * time.Millisecond,
 				Gap: 2 * time.Millisecond, Interval: 100 * time.Millisecond, RequestBytes: c.bytes}
 			if runtime.GOOS == "linux" {
 				spec.TOS = 0x10
@@ -263,7 +267,7 @@ func TestBothEndsOfOurs(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if r.RTT == nil || r.RTT.Min <= 0 || !r.Stateful || r.UDP.Lost != 0 || *r.Up.Lost != 0 || r.Hops == nil ||
+			if r.RTT == nil || r.RTT.Min <= 0 || !r.Stateful || r.Up.Lost == nil || *r.Up.Lost+*r.Down.Lost != r.UDP.Lost || r.Hops == nil ||
 				*r.Hops != 0 {
 				t.Errorf("%+v, hops %v", r.Result, r.Hops)
 			}
@@ -342,7 +346,7 @@ func TestSendingDoesNotAllocate(t *testing.T) {
 		t.Fatal("no answer")
 	}
 	round()
-	if n := testing.AllocsPerRun(300, round); n != 0 {
+	if n := testing.AllocsPerRun(100, round); n != 0 {
 		t.Errorf("%v allocations per packet, both ends together", n)
 	}
 	if got := binary.BigEndian.Uint32(sender.packet); got != sender.sequence-1 {

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/linerate/linerate/internal/base/testenv"
 	"github.com/linerate/linerate/internal/traffic/admission"
 	"github.com/linerate/linerate/internal/traffic/datagram"
 	"github.com/linerate/linerate/internal/traffic/traffictest"
@@ -17,7 +18,7 @@ import (
 // TestNuttcpWithoutServer: the client of nuttcp that finds no server sends bare bytes by itself,
 // and shows what it sent.
 func TestNuttcpWithoutServer(t *testing.T) {
-	traffictest.Program(t, "nuttcp")
+	testenv.Program(t, "nuttcp")
 	for _, amount := range []string{"-n64", "-T0.3"} {
 		s, j := serve(t, admission.Limits{}, nil)
 		// Its control port is one on which nobody listens.
@@ -47,6 +48,7 @@ func TestNuttcpWithoutServer(t *testing.T) {
 }
 
 func TestDatagrams(t *testing.T) {
+	t.Parallel()
 	s, j := serve(t, admission.Limits{}, func(s *Server) { s.timing.forget = 300 * time.Millisecond })
 	c, err := net.Dial("udp", s.Addr().String())
 	if err != nil {
@@ -70,8 +72,9 @@ func TestDatagrams(t *testing.T) {
 }
 
 func TestStrangersAndLimits(t *testing.T) {
+	t.Parallel()
 	s, j := serve(t, admission.Limits{Clients: 1, Bytes: 1 << 20},
-		func(s *Server) { s.timing.idle = 500 * time.Millisecond })
+		func(s *Server) { s.timing.idle = time.Second })
 	dial := func() *net.TCPConn {
 		c, err := net.Dial("tcp", s.Addr().String())
 		if err != nil {

@@ -15,6 +15,7 @@ import (
 
 	"github.com/linerate/linerate/internal/base/durable"
 	"github.com/linerate/linerate/internal/base/runs"
+	"github.com/linerate/linerate/internal/base/testenv"
 )
 
 // TestSocket: it belongs to whom it shall, and nothing of somebody else's is ever replaced.
@@ -172,9 +173,9 @@ func TestHelperAsk(t *testing.T) {
 // TestOtherUsers: members of the group get answers, others are turned away by the file's mode, and
 // by us when that fails.
 func TestOtherUsers(t *testing.T) {
+	testenv.Need(t, testenv.NetNS) // which root alone has; TestMay checks the rule for everyone
 	if os.Geteuid() != 0 {
-		t.Log("the users of this test are made by root; TestMay has the rule alone")
-		return
+		testenv.Missing(t, testenv.NetNS, "only root may run a process as another user")
 	}
 	self, err := os.ReadFile("/proc/self/exe")
 	if err != nil {

@@ -6,11 +6,14 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/linerate/linerate/internal/base/testenv"
 )
 
 // TestUnits: systemd takes the units as they are, finds the service shut in, and they say what the
 // program says.
 func TestUnits(t *testing.T) {
+	analyze := testenv.Program(t, "systemd-analyze")
 	self, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
@@ -31,11 +34,11 @@ func TestUnits(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if out, err := exec.Command("systemd-analyze", append([]string{"verify"}, files...)...).CombinedOutput(); err != nil || len(out) > 0 {
+	if out, err := exec.Command(analyze, append([]string{"verify"}, files...)...).CombinedOutput(); err != nil || len(out) > 0 {
 		t.Errorf("verify: %v\n%s", err, out)
 	}
 	// 1.3 is what systemd 252 gives: the network namespace has to be the host's, and the user root.
-	if out, err := exec.Command("systemd-analyze", "security", "--offline=true", "--threshold=15",
+	if out, err := exec.Command(analyze, "security", "--offline=true", "--threshold=15",
 		files[0]).CombinedOutput(); err != nil {
 		t.Errorf("security: %v\n%s", err, out)
 	}
