@@ -5,7 +5,6 @@ import (
 	"strconv"
 	"strings"
 	"time"
-
 )
 
 // Setting gives the value of a knob ("sysctl:net.ipv4.tcp_rmem"), fields separated by single

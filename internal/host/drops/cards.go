@@ -10,32 +10,32 @@ import (
 	"github.com/linerate/linerate/internal/host/nicstat"
 )
 
-// trouble is one kind of loss of one interface. Cards tell it at several places, standard and their
-// own, of which the largest is believed.
-type trouble struct {
+// loss is one kind of loss of one interface. NICs count it in several counters, standard ones
+// and their own; the largest one is used.
+type loss struct {
 	card     string
 	outbound bool
 	class    nicstat.Class
 }
 
-// tale is what one counter, or those of all queues together, says of a trouble.
-type tale struct {
+// report is what one counter, or the sum over all queues, says about a loss.
+type report struct {
 	place string
 	total uint64
-	own   bool // of the driver's own words, and not of the kernel's standard ones
+	own   bool // from the driver's own counters, not from the kernel's standard ones
 }
 
-// cards tells what died in cards and their drivers. rx_dropped and tx_dropped come last: drivers
-// and kernel put into them what other counters tell exactly.
+// cards lists what NICs and their drivers dropped. rx_dropped and tx_dropped come last: drivers and
+// the kernel add to them what other counters report exactly.
 func (l *ledger) cards() {
-	tales := l.tales()
-	own := make(map[string]map[bool]uint64) // by interface and direction, what its driver alone tells
-	for _, t := range slices.SortedFunc(maps.Keys(tales), func(a, b trouble) int {
+	reports := l.reports()
+	own := make(map[string]map[bool]uint64) // by interface and direction: what only the driver counts
+	for _, t := range slices.SortedFunc(maps.Keys(reports), func(a, b loss) int {
 		return cmp.Or(cmp.Compare(a.card, b.card), cmp.Compare(a.class, b.class))
 	}) {
-		worst := tales[t][0]
-		for _, other := range tales[t][1:] {
-			// Of two that say the same the standard one is told.
+		worst := reports[t][0]
+		for _, other := range reports[t][1:] {
+			// Of two equal counters the standard one is reported.
 			if other.total > worst.total || other.total == worst.total && !other.own {
 				worst = other
 			}
@@ -55,10 +55,10 @@ func (l *ledger) cards() {
 	l.dropped(own)
 }
 
-// dropped tells rx_dropped and tx_dropped of all interfaces, less what is told elsewhere: what the
-// driver tells in its own words, what the backlog refused, which counts for the device it came by
-// (enqueue_to_backlog), and for the other end of a veth, which is told that its packet was not
-// taken (veth_xmit).
+// dropped lists rx_dropped and tx_dropped of all interfaces, less what other counters report: the
+// driver's own counters, the packets that the backlog refused, which count for the receiving device
+// (enqueue_to_backlog), and those of the other end of a veth, which counts a packet that its peer
+// did not take (veth_xmit).
 func (l *ledger) dropped(own map[string]map[bool]uint64) {
 	type side struct {
 		name     string
@@ -68,7 +68,7 @@ func (l *ledger) dropped(own map[string]map[bool]uint64) {
 	var sides []side
 	for name, n := range l.counters {
 		card, column, ok := standard(name)
-		// A bond adds up what its members tell.
+		// A bond sums the counters of its members.
 		if !ok || l.drivers[card] == "bonding" || column != "rx_dropped" && column != "tx_dropped" {
 			continue
 		}
@@ -79,25 +79,25 @@ func (l *ledger) dropped(own map[string]map[bool]uint64) {
 		func(a, b side) int { return cmp.Or(cmp.Compare(b.total, a.total), cmp.Compare(a.name, b.name)) })
 	backlog := map[bool]uint64{false: l.counters["softnet.dropped"], true: l.counters["softnet.dropped"]}
 	for _, s := range sides {
-		told := uint64(0)
+		counted := uint64(0)
 		card, _, _ := standard(s.name)
 		if !s.outbound || l.drivers[card] == "veth" {
-			told = min(s.total, backlog[s.outbound])
-			backlog[s.outbound] -= told
+			counted = min(s.total, backlog[s.outbound])
+			backlog[s.outbound] -= counted
 		}
-		l.put(Card, s.name, s.total, told)
+		l.put(Card, s.name, s.total, counted)
 	}
 }
 
-// tales gathers what the counters of all interfaces say of packets that died, but for rx_dropped
+// reports gathers what the counters of all interfaces report of dropped packets, except rx_dropped
 // and tx_dropped.
-func (l *ledger) tales() map[trouble][]tale {
-	tales := make(map[trouble][]tale)
+func (l *ledger) reports() map[loss][]report {
+	reports := make(map[loss][]report)
 	type pattern struct {
-		trouble
+		loss
 		name string
 	}
-	queues := make(map[pattern]int) // where the tale of all queues together is
+	queues := make(map[pattern]int) // index of the sum over all queues
 	for _, name := range slices.Sorted(maps.Keys(l.counters)) {
 		n := l.counters[name]
 		card, counter, isStandard := standard(name)
@@ -113,19 +113,19 @@ func (l *ledger) tales() map[trouble][]tale {
 		if !ok || !e.Drop {
 			continue
 		}
-		t := trouble{card, outboundName.MatchString(counter), e.Class}
+		t := loss{card, outboundName.MatchString(counter), e.Class}
 		if !isStandard {
 			queue := pattern{t, "ethtool." + card + "." + number.ReplaceAllString(counter, "#")}
 			if i, ok := queues[queue]; ok {
-				tales[t][i].place = queue.name
-				tales[t][i].total += n
+				reports[t][i].place = queue.name
+				reports[t][i].total += n
 				continue
 			}
-			queues[queue] = len(tales[t])
+			queues[queue] = len(reports[t])
 		}
-		tales[t] = append(tales[t], tale{name, n, !isStandard})
+		reports[t] = append(reports[t], report{name, n, !isStandard})
 	}
-	return tales
+	return reports
 }
 
 var (
@@ -133,7 +133,7 @@ var (
 	outboundName = regexp.MustCompile(`(^|[^a-z])tx([^a-z]|$)`)
 )
 
-// standard takes nic.eth0.100.rx_dropped apart. The columns have no dots, and the interface may.
+// standard splits nic.eth0.100.rx_dropped. The columns have no dots; the interface may have some.
 func standard(name string) (card, column string, ok bool) {
 	rest, ok := strings.CutPrefix(name, "nic.")
 	i := strings.LastIndexByte(rest, '.')
@@ -143,8 +143,8 @@ func standard(name string) (card, column string, ok bool) {
 	return rest[:i], rest[i+1:], true
 }
 
-// own takes ethtool.eth0.port.rx_dropped apart. Both parts may have dots, so that the interface is
-// the longest known one.
+// own splits ethtool.eth0.port.rx_dropped. Both parts may have dots, so the interface is the
+// longest known one.
 func (l *ledger) own(name string) (card, counter string) {
 	rest, ok := strings.CutPrefix(name, "ethtool.")
 	if !ok {

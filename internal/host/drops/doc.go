@@ -1,10 +1,10 @@
-// Package drops says where packets died on one host, each packet once.
+// Package drops finds where one host dropped packets, and counts each packet once.
 //
 // # Model
 //
-// [Find] lists the places of a host where packets died, from the difference of its counters
+// [Find] lists the places of a host that dropped packets, from the difference of its counters
 // over a time. [Losses] explains the loss of one test, packet by packet, from the counters of both
-// hosts. Where two counters count the same packet, the more exact one is believed.
+// hosts. Where two counters count the same packet, the more exact one is used.
 //
 // # Units
 //

@@ -7,38 +7,38 @@ import (
 	"strings"
 )
 
-// Loss is one place where packets of the test died.
+// Loss is one place that lost packets of the test.
 type Loss struct {
 	Place   string `json:"place"`
 	Packets uint64 `json:"packets_total"`
-	Source  string `json:"source,omitempty"` // the counter that says so; empty: what no counter explains
+	Source  string `json:"source,omitempty"` // the counter; empty for what no counter explains
 }
 
-// The places of a [Loss], along the way of a packet.
+// The places of a [Loss], in the order of a packet's path.
 const (
 	SenderSocket      = "sender-socket"      // the sending socket had no room
-	SenderConntrack   = "sender-conntrack"   // the table of connections had no room
-	SenderNeighbour   = "sender-neighbour"   // the next hop had no link address yet, or the table of neighbours no room
-	SenderQdisc       = "sender-qdisc"       // the queue before the card overflowed
-	SenderCard        = "sender-card"        // the card or its driver refused
-	OnPath            = "path"               // what no counter of either host explains
-	ReceiverRing      = "receiver-ring"      // the card found no descriptor
-	ReceiverCard      = "receiver-card"      // the card's driver or the kernel's entry dropped
+	SenderConntrack   = "sender-conntrack"   // the connection tracking table was full
+	SenderNeighbour   = "sender-neighbour"   // the next hop had no link address yet, or the neighbour table was full
+	SenderQdisc       = "sender-qdisc"       // the queue before the NIC overflowed
+	SenderCard        = "sender-card"        // the NIC or its driver dropped the packet
+	OnPath            = "path"               // no counter of either host explains the loss
+	ReceiverRing      = "receiver-ring"      // the NIC found no descriptor
+	ReceiverCard      = "receiver-card"      // the NIC's driver or the kernel's entry dropped the packet
 	ReceiverSoftnet   = "receiver-softnet"   // net.core.netdev_max_backlog or the flow limit
-	ReceiverConntrack = "receiver-conntrack" // the table of connections had no room
-	ReceiverNFQueue   = "receiver-nfqueue"   // a program that judges packets did not keep up
+	ReceiverConntrack = "receiver-conntrack" // the connection tracking table was full
+	ReceiverNFQueue   = "receiver-nfqueue"   // a program that gives verdicts on packets did not keep up
 	ReceiverSocket    = "receiver-socket"    // the receiving socket's buffer was full
 )
 
-// SocketDrops are what the test's own sockets counted; of all that is known of a loss they alone
-// are certain.
+// SocketDrops holds the counts of the test's own sockets, the only certain ones among all counters
+// of a loss.
 type SocketDrops struct {
 	Sent     uint64 // datagrams that the sending sockets refused and the test counts as sent
 	Received uint64 // datagrams that did not fit into the receiving sockets' buffers (SO_RXQ_OVFL)
 }
 
-// suspects are the counters of a host that can explain a loss, in the order in which they are
-// believed: those that count one packet for one come before those that mix several reasons.
+// The suspects are the counters of a host that can explain a loss, in order of trust: counters of
+// exactly one packet each come before those that mix several reasons.
 var (
 	senderSuspects = []struct{ place, prefix, suffix string }{
 		{SenderQdisc, "qdisc.", ".drops"},
@@ -60,7 +60,7 @@ var (
 		{ReceiverConntrack, "conntrack.drop", ""},
 		{ReceiverNFQueue, "nfqueue.dropped", ""},
 		{ReceiverNFQueue, "nfqueue.user_dropped", ""},
-		{ReceiverSoftnet, "softnet.dropped", ""}, // what the flow limit refused is in it
+		{ReceiverSoftnet, "softnet.dropped", ""}, // includes what the flow limit refused
 		{ReceiverRing, "nic.", ".rx_missed_errors"},
 		{ReceiverRing, "nic.", ".rx_fifo_errors"},
 		{ReceiverRing, "nic.", ".rx_over_errors"},
@@ -68,10 +68,11 @@ var (
 	}
 )
 
-// Losses explains a loss of lost packets by what the test's own sockets counted and by the counters
-// of the sending and the receiving host (differences over the test; nil: not known). The packets of
-// all places together are lost, exactly: the sockets' own counts first, then the hosts' counters as
-// far as anything is missing, and the rest died on the path. The order is that of a packet's way.
+// Losses explains the loss of lost packets from the counts of the test's own sockets and from the
+// counters of the sending and the receiving host (differences over the test; nil: not known). The
+// packets of all places add up to lost exactly: first the sockets' own counts, then the hosts'
+// counters as far as packets are missing; the path lost the rest. The places are in the order of a
+// packet's path.
 func Losses(lost uint64, own SocketDrops, sender, receiver map[string]uint64) []Loss {
 	if lost == 0 {
 		return nil
@@ -86,10 +87,10 @@ func Losses(lost uint64, own SocketDrops, sender, receiver map[string]uint64) []
 	}
 	put(SenderSocket, own.Sent, "send errors")
 	put(ReceiverSocket, own.Received, "SO_RXQ_OVFL")
-	// Some counters count a packet once more that another has already, and that much is taken off
-	// them: Udp.RcvbufErrors what the own sockets dropped; a card's rx_dropped what the backlog
-	// behind it dropped (enqueue_to_backlog); Udp.SndbufErrors what the qdisc refused
-	// (udp_send_skb); a send that failed may have failed in the table of connections (EPERM).
+	// Some counters count again a packet that another one has counted, and are reduced by that
+	// much: Udp.RcvbufErrors by what the test's own sockets dropped; a NIC's rx_dropped by what the
+	// backlog behind it dropped (enqueue_to_backlog); Udp.SndbufErrors by what the qdisc refused
+	// (udp_send_skb). A send that failed may have failed in the connection tracking table (EPERM).
 	counted := map[string]uint64{
 		ReceiverSocket: own.Received, ReceiverCard: receiver["softnet.dropped"],
 		SenderSocket: own.Sent + total(sender, "qdisc.", ".drops"), SenderConntrack: own.Sent,
@@ -108,8 +109,8 @@ func Losses(lost uint64, own SocketDrops, sender, receiver map[string]uint64) []
 			}
 		}
 	}
-	// The receiver before the sender: what its counters hold arrived at it for certain, and the
-	// sender's qdisc may have dropped other traffic.
+	// The receiver comes before the sender: its counters hold packets that certainly arrived,
+	// whereas the sender's qdisc may have dropped other traffic.
 	blame(receiverSuspects, receiver)
 	blame(senderSuspects, sender)
 	put(OnPath, left, "")
@@ -117,7 +118,7 @@ func Losses(lost uint64, own SocketDrops, sender, receiver map[string]uint64) []
 	return found
 }
 
-// total sums the counters whose names start and end so.
+// total sums the counters with the prefix and the suffix.
 func total(counters map[string]uint64, prefix, suffix string) uint64 {
 	var sum uint64
 	for name, n := range counters {
@@ -128,7 +129,7 @@ func total(counters map[string]uint64, prefix, suffix string) uint64 {
 	return sum
 }
 
-// station numbers the places along the way.
+// station returns the position of a place on the path.
 func station(place string) int {
 	return slices.Index([]string{
 		SenderSocket, SenderConntrack, SenderNeighbour, SenderQdisc, SenderCard, OnPath,
@@ -136,7 +137,7 @@ func station(place string) int {
 	}, place)
 }
 
-// Merge joins the losses of both directions, those of the same place and source into one.
+// Merge joins the losses of both directions; it sums losses with the same place and source.
 func Merge(up, down []Loss) []Loss {
 	for _, d := range down {
 		i := slices.IndexFunc(up, func(u Loss) bool { return u.Place == d.Place && u.Source == d.Source })

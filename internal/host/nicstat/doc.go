@@ -1,15 +1,16 @@
-// Package nicstat is the dictionary of the counters in which network cards and their drivers
-// confess: what was lost, damaged or held back, and why.
+// Package nicstat is the dictionary of the counters in which NICs and their drivers report what
+// they lost, received damaged or held back, and why.
 //
 // # Model
 //
 // [Lookup] takes a driver and the name of one counter, as /sys/class/net/X/statistics or ethtool -S
-// have it, and answers with an [Entry]: its [Class], what it means, and where that is written. The
-// dictionary is data (counters.json), a group for each family of drivers. A driver's own entry goes
-// before the common one: the kernel lets each driver decide what it puts into rx_missed_errors.
+// shows it. It returns an [Entry]: the counter's [Class], its meaning, and the source of that
+// meaning. The dictionary is data (counters.json), with a group for each family of drivers. A
+// driver's own entry takes precedence over the common one, because the kernel lets each driver
+// decide what it counts in rx_missed_errors.
 //
-// [Queue] and [InterruptQueue] tell which queue a counter or an interrupt belongs to, by the ways
-// in which drivers name them.
+// [Queue] and [InterruptQueue] find the queue of a counter or an interrupt in the forms that
+// drivers use for such names.
 //
 // # Names
 //
@@ -18,14 +19,14 @@
 //
 // # Sources
 //
-// Documentation/networking/statistics.rst and include/uapi/linux/if_link.h for the common ones; of
-// each driver the file that names its counters, in drivers/net, and its page in
+// Documentation/networking/statistics.rst and include/uapi/linux/if_link.h for the common counters;
+// for each driver the file in drivers/net that names its counters, and its page in
 // Documentation/networking/device_drivers; data sheets where the register has one. Each entry names
-// its own.
+// its source.
 //
 // # Limits
 //
-// Counters that count good traffic are not in it, nor those that repeat another one. What is not in
-// it is not known, which is no proof of its being harmless. Some counters count events and not
-// packets; their meaning says so.
+// The dictionary leaves out counters of good traffic and counters that repeat another one. A
+// counter without an entry may still count a loss. Some counters count events instead of packets;
+// their meaning says so.
 package nicstat

@@ -9,49 +9,49 @@ import (
 	"sync"
 )
 
-// Class sorts counters by what can be done about them.
+// Class groups counters by the remedy.
 type Class string
 
 // The classes.
 const (
 	RingFull   Class = "ring-full"   // no free descriptor: the host was too slow for the burst, or the ring too short
 	NoMemory   Class = "no-memory"   // the kernel had no buffer to give
-	Bus        Class = "bus"         // the way between card and memory was too slow
+	Bus        Class = "bus"         // the path between NIC and memory was too slow
 	Damaged    Class = "damaged"     // broken on the wire: cable, connector, transceiver
-	Size       Class = "size"        // too long or too short: two ends that disagree about the MTU
-	HalfDuplex Class = "half-duplex" // collisions and what comes of them
-	Link       Class = "link"        // the link went away
-	Unwanted   Class = "unwanted"    // nobody here was waiting for it
-	Held       Class = "held"        // not lost but kept waiting
+	Size       Class = "size"        // too long or too short: the two ends disagree about the MTU
+	HalfDuplex Class = "half-duplex" // collisions and their consequences
+	Link       Class = "link"        // the link was lost
+	Unwanted   Class = "unwanted"    // no program on this host waited for it
+	Held       Class = "held"        // delayed, not lost
 	Allowance  Class = "allowance"   // the cloud's limit for this machine
-	Reset      Class = "reset"       // the driver gave up on the card and started it anew
-	Software   Class = "software"    // the kernel or the driver would not have it
+	Reset      Class = "reset"       // the driver reset the NIC
+	Software   Class = "software"    // the kernel or the driver dropped it
 )
 
-// classes are all there are; the data is checked against them.
+// classes lists every class; the data is checked against it.
 var classes = []Class{RingFull, NoMemory, Bus, Damaged, Size, HalfDuplex, Link, Unwanted, Held, Allowance,
 	Reset, Software}
 
-// dropClasses are those whose counters are of lost packets, unless they say otherwise. Damaged and
-// unwanted packets are not missed by anybody on this host.
+// dropClasses are the classes whose counters count lost packets, unless an entry says otherwise. No
+// program on this host misses damaged and unwanted packets.
 var dropClasses = []Class{RingFull, NoMemory, Bus, Allowance, Software}
 
-// eventMark ends the meaning of a counter that counts events and not packets.
+// eventMark ends the meaning of a counter that counts events instead of packets.
 const eventMark = "(an event)"
 
-// Entry is what one counter means.
+// Entry is the meaning of one counter.
 type Entry struct {
 	Class   Class
-	Meaning string // one line that can stand behind the number
+	Meaning string // one line that can follow the number
 	Source  string
-	// Drop: each count is a packet that came whole, was wanted, and was lost here. Other counters
-	// are of broken or unwanted packets, of packets that only waited, or of events.
+	// Drop reports that each count is a packet that arrived whole, was wanted, and was lost here.
+	// Other counters count damaged or unwanted packets, packets that only waited, or events.
 	Drop bool
 }
 
 // group is one family of drivers in counters.json.
 type group struct {
-	Drivers  []string  `json:"drivers"` // "*": all that have no entry of their own
+	Drivers  []string  `json:"drivers"` // "*": every driver without an entry of its own
 	Source   string    `json:"source"`
 	Counters []counter `json:"counters"`
 }
@@ -62,19 +62,18 @@ type counter struct {
 	Class   Class  `json:"class"`
 	Meaning string `json:"meaning"`
 	Source  string `json:"source,omitempty"`
-	Kept    bool   `json:"kept,omitempty"` // of a class of drops, and what it counts need not be lost
+	Kept    bool   `json:"kept,omitempty"` // the class is one of drops, but the counted packets need not be lost
 }
 
 //go:embed counters.json
 var data []byte
 
-// dictionary is by driver and then by pattern. It is read at first use: most runs of the program
-// never need it.
+// dictionary maps driver and pattern to an entry. It is parsed at first use, because most runs of
+// the program never need it.
 var dictionary = sync.OnceValue(func() map[string]map[string]Entry {
 	d, err := parse(data)
 	if err != nil {
-		// The data is part of the program and tested with it; a program without it would answer
-		// "not known" to everything.
+		// The data is embedded and tested; without it every lookup would return "not known".
 		panic(err)
 	}
 	return d
@@ -111,8 +110,8 @@ func parse(b []byte) (map[string]map[string]Entry, error) {
 	return d, nil
 }
 
-// Lookup tells what a counter of a driver means. False: it is not in the dictionary, as most are
-// not.
+// Lookup returns what a counter of a driver means. ok is false if the dictionary has no entry, as
+// for most counters.
 func Lookup(driver, name string) (Entry, bool) {
 	d := dictionary()
 	for _, of := range []string{driver, "*"} {
@@ -126,7 +125,7 @@ func Lookup(driver, name string) (Entry, bool) {
 	return Entry{}, false
 }
 
-// Drivers lists those that have entries of their own, sorted.
+// Drivers lists the drivers that have entries of their own, sorted.
 func Drivers() []string {
 	var names []string
 	for name := range dictionary() {
@@ -138,7 +137,7 @@ func Drivers() []string {
 	return names
 }
 
-// pattern puts a number sign for every run of digits.
+// pattern replaces every run of digits with a number sign.
 func pattern(name string) string {
 	if !strings.ContainsAny(name, "0123456789") {
 		return name

@@ -13,7 +13,7 @@ func TestLookup(t *testing.T) {
 		part         string
 	}{
 		{"e1000", "rx_missed_errors", RingFull, "MPC"},
-		{"never heard of", "rx_missed_errors", RingFull, "receive ring was full"},
+		{"never heard of", "rx_missed_errors", RingFull, "receive ring"},
 		{"ixgbe", "rx_no_dma_resources", RingFull, "descriptor"},
 		{"ixgbe", "rx_crc_errors", Damaged, "checksum"}, // the common one
 		{"igb", "rx_queue_17_drops", RingFull, "RQDPC"},
@@ -33,8 +33,8 @@ func TestLookup(t *testing.T) {
 	}
 }
 
-// TestDictionary: meanings stand behind a number on one line, so they begin small, end without a
-// full stop and are not long.
+// TestDictionary holds meanings to one line that can follow a number: they begin in lower case, end
+// without a full stop, and are short.
 func TestDictionary(t *testing.T) {
 	d, err := parse(data)
 	if err != nil {
@@ -73,7 +73,7 @@ func TestParseRefuses(t *testing.T) {
 	}
 }
 
-// TestDrop: events, packets that only waited, and packets that nobody misses are no drops.
+// TestDrop: events, packets that only waited, and packets that no program misses are no drops.
 func TestDrop(t *testing.T) {
 	for _, c := range []struct {
 		driver, name string
@@ -126,7 +126,7 @@ func TestInterruptQueue(t *testing.T) {
 	}
 }
 
-// FuzzNames: a queue's name is what sysfs would call it, and nothing that is looked up is invented.
+// FuzzNames: a queue's name has the form of sysfs, and a lookup never invents an entry.
 func FuzzNames(f *testing.F) {
 	for _, seed := range []string{"rx_queue_0_drops", "rx0_packets", "[1]: tx_bytes", "rx-1.x", "queue_1_rx_cnt",
 		"rx_a[1]", "rx_missed_errors"} {
@@ -146,7 +146,7 @@ func FuzzNames(f *testing.F) {
 	})
 }
 
-// FuzzDictionary: a dictionary is taken whole with every entry sound, or refused.
+// FuzzDictionary: parse accepts a dictionary only if every entry is sound.
 func FuzzDictionary(f *testing.F) {
 	f.Add([]byte(`[{"drivers":["x","*"],"source":"s","counters":[{"name":"a_#","class":"bus","meaning":"m"}]}]`))
 	f.Add([]byte(`[{}]`))

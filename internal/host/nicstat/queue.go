@@ -5,12 +5,12 @@ import (
 	"strings"
 )
 
-// queueForms are the ways in which drivers name the counters of one queue, with an example each.
-// The driver's name is of no help: it changes the form from one kernel to the next, as virtio_net
-// did.
+// queueForms are the forms in which drivers name the counters of one queue, with an example each.
+// The driver's name does not decide: a driver changes its form from one kernel to the next, as
+// virtio_net did.
 var queueForms = [...]struct {
 	form                       *regexp.Regexp
-	direction, number, counter int // which part is which
+	direction, number, counter int // submatches
 }{
 	{regexp.MustCompile(`^(rx|tx)_queue_(\d{1,5})_(.+)$`), 1, 2, 3}, // rx_queue_0_packets: igb, ixgbe, ice, hv_netvsc, veth
 	{regexp.MustCompile(`^(rx|tx)(\d{1,5})_(.+)$`), 1, 2, 3},        // rx0_packets: mlx5, mlx4, virtio_net since Linux 6.8
@@ -20,11 +20,10 @@ var queueForms = [...]struct {
 	{regexp.MustCompile(`^\[(\d{1,5})\]: (rx|tx)_(.+)$`), 2, 1, 3},  // [0]: rx_ucast_packets: bnxt_en
 }
 
-// Queue takes the name of a counter apart that belongs to one queue: "rx_queue_3_drops" is "drops"
-// of "rx-3", by the name that sysfs has for the queue. False: it is no queue's, or of a driver with
-// a form of its own.
+// Queue splits the name of a counter that belongs to one queue: "rx_queue_3_drops" is "drops" of
+// "rx-3", the queue's name in sysfs. ok is false for a counter of no queue and for an unknown form.
 func Queue(name string) (queue, counter string, ok bool) {
-	// Most names have no digit, and this is asked of hundreds.
+	// Most names have no digit, and callers ask for hundreds of them.
 	if !strings.ContainsAny(name, "0123456789") {
 		return "", "", false
 	}

@@ -6,24 +6,24 @@ import (
 	"strings"
 )
 
-// claim is what a running program writes again by itself, by the names of knobs in which * stands
-// for anything.
+// claim describes what a running program writes again on its own, by names of knobs in which *
+// matches any text.
 type claim struct {
 	knobs []string
 	when  string // a clause: when it writes
 }
 
-// mtu is written by everything that configures addresses: a lease, an advertisement or a file holds
-// one.
+// mtu is written by every program that configures addresses: a lease, an advertisement or a file
+// may carry an MTU.
 var mtu = []string{"link:*/mtu"}
 
-// claims are those of running programs whose knobs are known beforehand; those of TuneD depend on
-// its profile and are in Owner.Sets.
+// claims lists the running programs whose knobs are known beforehand; those of TuneD depend on its
+// profile and are in Owner.Sets.
 //
-// A program that only writes at boot makes none: what it will overwrite is a question of persisting
-// a change, and a trial is over long before.
+// A program that only writes at boot has no claim: it matters when a change is persisted, and a
+// trial ends long before the next boot.
 var claims = map[string]claim{
-	"irqbalance": {[]string{"irq:*/affinity"}, "spreads interrupts anew every ten seconds"},
+	"irqbalance": {[]string{"irq:*/affinity"}, "redistributes interrupts every ten seconds"},
 	"power-profiles-daemon": {[]string{"cpu:*/scaling_governor", "cpu:*/energy_performance_preference"},
 		"sets it with each power profile"},
 	"bpftune": {[]string{
@@ -35,7 +35,7 @@ var claims = map[string]claim{
 		"sysctl:net.core.netdev_max_backlog",
 		"sysctl:net.core.netdev_budget*", "sysctl:net.core.flow_limit_cpu_bitmap",
 		"sysctl:net.core.high_order_alloc_disable", "sysctl:net.core.rmem_*",
-	}, "changes it whenever it sees a limit near"},
+	}, "changes it whenever it detects that a limit is near"},
 	"NetworkManager":   {mtu, "sets it whenever a connection comes up"},
 	"systemd-networkd": {mtu, "sets it whenever the link comes up"},
 	"wicked":           {mtu, "sets it whenever the link comes up"},
@@ -43,8 +43,8 @@ var claims = map[string]claim{
 	"dhclient":         {mtu, "sets it with each lease"},
 }
 
-// Reapplies says in a clause, with the program's name, that it writes this knob again by itself;
-// empty: it does not. knob is its full name: sysctl:net.ipv4.tcp_rmem, link:eth0/mtu.
+// Reapplies returns a clause, with the program's name, that says when the program writes this knob
+// again; empty if it does not. knob is the full name: sysctl:net.ipv4.tcp_rmem, link:eth0/mtu.
 func (o Owner) Reapplies(knob string) string {
 	fits := func(pattern string) bool { return glob(pattern, knob) }
 	if slices.ContainsFunc(o.Sets, fits) {
@@ -56,7 +56,7 @@ func (o Owner) Reapplies(knob string) string {
 	return ""
 }
 
-// glob is a match in which * stands for any text, also for none.
+// glob reports whether s matches the pattern, in which * matches any text, also an empty one.
 func glob(pattern, s string) bool {
 	parts := strings.Split(pattern, "*")
 	if len(parts) == 1 {
@@ -77,12 +77,12 @@ func glob(pattern, s string) bool {
 	return true
 }
 
-// tunedDirs hold the profiles of TuneD: the administrator's first, and the new place of each before
-// the old one (2.23 made profiles/).
+// tunedDirs hold the profiles of TuneD: the administrator's first, and each new directory before
+// the old one (2.23 introduced profiles/).
 var tunedDirs = [...]string{"etc/tuned/profiles/", "etc/tuned/", "usr/lib/tuned/profiles/", "usr/lib/tuned/"}
 
-// tunedSets are the knobs that profiles of TuneD write, with those that they include, sorted. names
-// are parted by blanks, as in its file of the active profile.
+// tunedSets returns the sorted names of the knobs that profiles of TuneD write, including those of
+// included profiles. names are separated by blanks, as in the file of the active profile.
 func tunedSets(t Tree, names string) []string {
 	var sets []string
 	seen := map[string]bool{}
@@ -108,8 +108,8 @@ func tunedSets(t Tree, names string) []string {
 	return slices.Compact(sets)
 }
 
-// plugins are the options of TuneD's plugins that are knobs of ours. A section is called like its
-// plugin, or says by type= which it is.
+// plugins maps the options of TuneD's plugins to knobs. A section has the name of its plugin, or
+// names the plugin with type=.
 var plugins = map[string]map[string]string{
 	"net": {"mtu": "link:*/mtu", "txqueuelen": "link:*/txqueuelen", "coalesce": "ethtool:*/coalesce.*",
 		"features": "ethtool:*/feature.*", "pause": "ethtool:*/pause.*",
@@ -118,7 +118,8 @@ var plugins = map[string]map[string]string{
 		"energy_performance_preference": "cpu:*/energy_performance_preference", "force_latency": "cpu:*/dma_latency"},
 }
 
-// profileSets are the knobs of one profile; include is called for those that it builds on.
+// profileSets returns the knobs of one profile; it calls include for each profile that this one
+// includes.
 func profileSets(text string, include func(name string)) []string {
 	var sets []string
 	section, plugin := "", ""

@@ -1,12 +1,12 @@
-// Package owner tells who else manages a host: programs that write the same knobs, and take a
-// change back at the next link event, boot or run of theirs.
+// Package owner finds the other programs that manage a host: they write the same knobs, and undo a
+// change at their next link event, boot or run.
 //
 // # Model
 //
-// [Find] looks at the marks that such programs leave (a directory below /run, a file below /etc)
-// and at the names of the running processes, through a [Tree], and answers with an [Owner] for
-// each. No program is started and nobody is asked over D-Bus: looking must not change what is
-// looked at, and some of these services start when somebody talks to them.
+// [Find] looks through a [Tree] for the marks that such programs leave (a directory below /run, a
+// file below /etc) and for the names of the running processes. It returns an [Owner] for each
+// program. It starts no program and sends no D-Bus message: some of these services start when they
+// receive one, and a look must not change the host.
 //
 // # Units
 //
@@ -20,7 +20,7 @@
 //
 // # Limits
 //
-// Linux. Processes of other PID namespaces are not seen: inside of a container the host's
-// irqbalance is invisible and nonetheless at work. A program that is configured and not running
-// (netplan, ifupdown, cloud-init) is an owner as well: it writes at boot.
+// Linux. Processes of other PID namespaces are invisible: inside a container the host's irqbalance
+// works unseen. A program that is configured but not running (netplan, ifupdown, cloud-init) is an
+// owner as well, because it writes at boot.
 package owner

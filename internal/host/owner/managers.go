@@ -6,8 +6,8 @@ import (
 	"path/filepath"
 )
 
-// Managers lists the programs that bring interfaces up. In an image none is running, so those count
-// that are installed.
+// Managers lists the programs that bring interfaces up. In an image no program runs, so it lists
+// those that are installed.
 func Managers(root fs.FS, live bool) []string {
 	tree := Tree{
 		Exists: func(name string) bool { _, err := fs.Stat(root, name); return err == nil },
@@ -31,7 +31,7 @@ func Managers(root fs.FS, live bool) []string {
 	return names
 }
 
-// runningPrograms lists the names of processes that Find asks about.
+// runningPrograms returns the names of the processes that Find looks for.
 func runningPrograms(live bool) map[string]bool {
 	wanted, running := Processes(), make(map[string]bool)
 	if !live {
@@ -41,7 +41,7 @@ func runningPrograms(live bool) map[string]bool {
 	for _, name := range names {
 		text, err := os.ReadFile(name)
 		if err != nil {
-			continue // It ended meanwhile.
+			continue // The process has ended.
 		}
 		if program := string(text[:max(len(text)-1, 0)]); wanted[program] {
 			running[program] = true

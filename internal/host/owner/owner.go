@@ -2,41 +2,41 @@ package owner
 
 import "strings"
 
-// Tree is how the host is read; names are slash-separated and relative ("run/tuned"). All three are
-// needed.
+// Tree reads the host; names are slash-separated and relative ("run/tuned"). All three functions
+// are required.
 type Tree struct {
 	Exists func(name string) bool
-	Text   func(name string) string   // a small file without blanks around it; empty where there is none
+	Text   func(name string) string   // a small file without blanks around it; empty if it does not exist
 	List   func(name string) []string // the names in a directory, sorted
 }
 
 // Owner is one program that manages something of the host.
 type Owner struct {
 	Name    string `json:"name"`    // irqbalance, tuned, NetworkManager, systemd-networkd, …
-	Running bool   `json:"running"` // has a process now; the others write when the host boots or a link comes
-	// Manages is what it may write, in a few words: "interrupt affinity".
+	Running bool   `json:"running"` // has a process now; others write when the host boots or a link comes up
+	// Manages names what the program may write: "interrupt affinity".
 	Manages string `json:"manages"`
-	// Profile is its choice of settings, where it has one: the active profile of TuneD. Empty:
-	// none, or not known.
+	// Profile is the program's choice of settings: the active profile of TuneD. Empty if the
+	// program has no profile or it is not known.
 	Profile string `json:"profile,omitempty"`
-	// Sets are the knobs that this choice writes, by name, with * for "any": those of TuneD's
-	// profile. Empty: none, or not known.
+	// Sets are the knobs that the profile writes, by name, with * for "any". Empty if there are
+	// none or they are not known.
 	Sets  []string `json:"sets,omitempty"`
-	Marks string   `json:"marks"` // what it was known by: paths and the process's name, with ", " between them
+	Marks string   `json:"marks"` // the evidence: paths and the process's name, separated by ", "
 }
 
-// known is one program: process names (cut to 15 bytes as the kernel has them), and marks of which
-// any one is enough.
+// known is one program: process names (cut to 15 bytes, as the kernel keeps them), and marks, any
+// of which is sufficient.
 type known struct {
 	name, manages string
 	processes     []string
-	marks         []string // a path; one that ends in "/*.EXT" is there when a file of that kind is
+	marks         []string // a path; one that ends in "/*.EXT" matches any file with that extension
 	profile       string   // a file with one word
 }
 
-// programs are those that write knobs of the network, in the order in which they are told. Marks
-// are of something active: a package that is merely installed leaves files in /usr, at which nobody
-// looks.
+// programs lists the programs that write knobs of the network, in the order of the output. A mark
+// shows something active: a package that is merely installed leaves files in /usr, which Find
+// ignores.
 var programs = [...]known{
 	{name: "irqbalance", manages: "interrupt affinity", processes: []string{"irqbalance"},
 		marks: []string{"run/irqbalance.pid"}},
@@ -59,7 +59,7 @@ var programs = [...]known{
 	{name: "dhclient", manages: "addresses, routes and MTU", processes: []string{"dhclient"}},
 	{name: "netplan", manages: "the configuration of NetworkManager or systemd-networkd, at boot",
 		marks: []string{"etc/netplan/*.yaml"}},
-	{name: "cloud-init", manages: "the network's configuration, at boot",
+	{name: "cloud-init", manages: "the network configuration, at boot",
 		marks: []string{"run/cloud-init/result.json", "run/cloud-init/status.json"}},
 	{name: "ifupdown", manages: "addresses, routes and MTU, at boot", marks: []string{"run/network/ifstate"}},
 	{name: "firewalld", manages: "packet filters", processes: []string{"firewalld"}},
@@ -68,8 +68,8 @@ var programs = [...]known{
 	{name: "openvswitch", manages: "the ports and queues of its switches", processes: []string{"ovs-vswitchd"}},
 }
 
-// Processes gives every process name that Find asks about, so that a reader of /proc need keep no
-// others.
+// Processes returns every process name that Find looks for, so that a reader of /proc can ignore
+// all others.
 func Processes() map[string]bool {
 	names := make(map[string]bool)
 	for _, p := range programs {
@@ -80,8 +80,8 @@ func Processes() map[string]bool {
 	return names
 }
 
-// Find tells who else manages the host. running has the names of processes that are there
-// (/proc/PID/comm); Processes lists those that matter.
+// Find returns the other programs that manage the host. running holds the names of the running
+// processes (/proc/PID/comm); Processes lists the relevant ones.
 func Find(t Tree, running map[string]bool) []Owner {
 	var owners []Owner
 	for _, p := range programs {
@@ -98,7 +98,7 @@ func Find(t Tree, running map[string]bool) []Owner {
 				marks = append(marks, "/"+mark)
 			}
 		}
-		// The file of the active profile outlives its program; alone it says nothing.
+		// The file of the active profile outlives its program, so it is no evidence on its own.
 		if len(marks) == 0 {
 			continue
 		}

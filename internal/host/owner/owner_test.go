@@ -50,7 +50,7 @@ func TestFind(t *testing.T) {
 				Marks: "process systemd-network, /run/systemd/netif/state"},
 			{Name: "netplan", Manages: "the configuration of NetworkManager or systemd-networkd, at boot",
 				Marks: "/etc/netplan/*.yaml"},
-			{Name: "cloud-init", Manages: "the network's configuration, at boot", Marks: "/run/cloud-init/result.json"},
+			{Name: "cloud-init", Manages: "the network configuration, at boot", Marks: "/run/cloud-init/result.json"},
 		}},
 		{"netplan's directory alone", map[string]string{"etc/netplan/README": ""}, nil, nil},
 	} {

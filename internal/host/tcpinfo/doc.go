@@ -1,11 +1,11 @@
-// Package tcpinfo says what the kernel reports of one TCP connection, in plain units.
+// Package tcpinfo holds what the kernel reports about one TCP connection, in plain units.
 //
 // # Model
 //
 // A [Flow] collects the readings of struct tcp_info of one connection: at both edges of a window,
-// at the end of every interval, and in between. [Flow.Report] turns them into a [TCPInfo]: counters
-// as differences over the window, smoothed values as means over the readings. [Clamped] compares
-// both ends of a connection and reports whether a middlebox lowered the segment size.
+// at the end of every interval, and between them. [Flow.Report] turns them into a [TCPInfo]:
+// counters as differences over the window, smoothed values as means over the readings. [Clamped]
+// compares both ends of a connection and reports whether a middlebox lowered the segment size.
 //
 // # Units
 //

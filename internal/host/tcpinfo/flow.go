@@ -11,24 +11,24 @@ const (
 	dataSegsEnd      = 160
 )
 
-// TCPInfo is what the kernel says of one connection (struct tcp_info and socket options), in plain
-// units.
+// TCPInfo is what the kernel reports about one connection (struct tcp_info and socket options), in
+// plain units.
 type TCPInfo struct {
 	Sender               bool    `json:"sender"`                 // this end sent the bulk data
 	BusySeconds          float64 `json:"busy_seconds"`           // tcpi_busy_time: had unacknowledged data
 	RwndLimitedSeconds   float64 `json:"rwnd_limited_seconds"`   // tcpi_rwnd_limited
 	SndbufLimitedSeconds float64 `json:"sndbuf_limited_seconds"` // tcpi_sndbuf_limited; 0 with UnsentLimitBytes
 	AppLimited           bool    `json:"app_limited"`            // false with UnsentLimitBytes
-	// The sender was kept from queueing more than this before the congestion window admits it
-	// (TCP_NOTSENT_LOWAT). What the kernel says of time limited by the send buffer, and of an
-	// application with nothing to send, tells only of that then, so it is left out.
+	// The sender may not queue more than this before the congestion window admits it
+	// (TCP_NOTSENT_LOWAT). The kernel's times limited by the send buffer and by the application
+	// then reflect only that limit, so they are left out.
 	UnsentLimitBytes       int64   `json:"unsent_limit_bytes,omitempty"`
 	RTTSeconds             float64 `json:"rtt_seconds"`     // smoothed, at the end
 	MinRTTSeconds          float64 `json:"min_rtt_seconds"` // kernel's windowed minimum
 	CwndBytes              float64 `json:"cwnd_bytes"`
 	SndMSSBytes            int     `json:"snd_mss_bytes"`
 	RcvMSSBytes            int     `json:"rcv_mss_bytes"`
-	AdvMSSBytes            int     `json:"adv_mss_bytes,omitempty"`     // that this end's handshake offered, less what options take of every segment
+	AdvMSSBytes            int     `json:"adv_mss_bytes,omitempty"`     // offered in this end's handshake, less the options of every segment
 	SndWndBytes            int64   `json:"snd_wnd_bytes,omitempty"`     // peer's advertised window, kernel ≥ 5.4
 	MaxSndWndBytes         int64   `json:"max_snd_wnd_bytes,omitempty"` // largest seen in the samples
 	RcvWndBytes            int64   `json:"rcv_wnd_bytes,omitempty"`     // window this end advertises, kernel ≥ 6.2
@@ -56,7 +56,7 @@ type TCPInfo struct {
 	MeanCwndBytes          float64 `json:"mean_cwnd_bytes,omitempty"`
 }
 
-// Flow gathers the readings of one connection. The zero value is one without readings.
+// Flow gathers the readings of one connection. The zero value has no readings.
 type Flow struct {
 	Last       sys.TCPInfo // latest reading
 	open, shut sys.TCPInfo // at the edges of the measured window
@@ -68,12 +68,12 @@ type Flow struct {
 	maxSndWnd       uint32
 }
 
-// Add takes one reading. Smoothed values of the kernel are averaged over the window, because the
-// one at its end says little about a connection whose window saws up and down.
+// Add records one reading. Smoothed values of the kernel are averaged over the window, because the
+// last one says little about a connection whose window oscillates.
 func (f *Flow) Add(info sys.TCPInfo, inWindow bool) {
 	f.Last = info
 	if f.cut.Length == 0 {
-		f.cut = info // the first: whatever came before it is in no interval
+		f.cut = info // the first reading: earlier data belong to no interval
 	}
 	if !inWindow {
 		return
@@ -87,25 +87,26 @@ func (f *Flow) Add(info sys.TCPInfo, inWindow bool) {
 // Open makes the latest reading the opening edge of the window.
 func (f *Flow) Open() { *f = Flow{Last: f.Last, open: f.Last, cut: f.Last} }
 
-// Shut makes the latest reading the closing edge of the window; b is what the socket options say by
+// Shut makes the latest reading the closing edge of the window; b is what the socket options report
 // then.
 func (f *Flow) Shut(b Buffers) { f.shut, f.buffers = f.Last, b }
 
-// Known tells whether the connection could be read at both edges.
+// Known reports whether the connection was readable at both edges.
 func (f *Flow) Known() bool { return f.open.Length > 0 && f.shut.Length > 0 }
 
-// TellsReceived tells whether the kernel counts received payload (tcpi_bytes_received, Linux 4.1).
+// TellsReceived reports whether the kernel counts received payload (tcpi_bytes_received, Linux
+// 4.1).
 func (f *Flow) TellsReceived() bool { return f.Last.Has(bytesReceivedEnd) }
 
-// ReceivedBytes is the payload that arrived inside the window. ok is false where the kernel does
-// not count it.
+// ReceivedBytes returns the payload in bytes that arrived inside the window. ok is false if the
+// kernel does not count it.
 //
-// tcpi_bytes_received counts what is in order, whether a program has read it or not. When a lost
-// segment is sent again, everything that waited behind the hole counts at that moment, although it
-// came earlier: a window that opens while a hole is open would get it all. So it is bounded by what
-// the segments that arrived inside the window can have carried, where the kernel counts them truly:
-// behind a virtio card that merges segments it does not, and then the whole connection's count is
-// too small as well, which gives it away.
+// tcpi_bytes_received counts the data in order, read by a program or not. When a lost segment is
+// retransmitted, all the data that waited behind the hole count at that moment, although they
+// arrived earlier: a window that opens while a hole is open would get all of them. So the result is
+// bounded by what the segments that arrived inside the window can have carried, if the kernel
+// counts them correctly. Behind a virtio NIC that merges segments it does not. Then the count of
+// the whole connection is too small as well, which reveals the case.
 func (f *Flow) ReceivedBytes() (n int64, ok bool) {
 	a, b := f.open, f.shut
 	if !f.Known() || !b.Has(bytesReceivedEnd) {
@@ -118,11 +119,11 @@ func (f *Flow) ReceivedBytes() (n int64, ok bool) {
 	return int64(received), true
 }
 
-// carried is the most that all segments with data of a connection can have brought;
-// tcpi_data_segs_in has 32 bits, and a count that went round says nothing.
+// carried returns the most bytes that all segments with data of a connection can have carried.
+// tcpi_data_segs_in has 32 bits; a count that wrapped is useless.
 func carried(t sys.TCPInfo) uint64 { return uint64(t.DataSegsIn) * uint64(t.RcvMSSBytes) }
 
-// Part is what one connection did in one interval.
+// Part is the activity of one connection in one interval.
 type Part struct {
 	RTTSeconds, RTTVarSeconds                float64 // smoothed
 	CwndBytes, SsthreshBytes                 float64 // SsthreshBytes 0: slow start has not ended
@@ -134,8 +135,8 @@ type Part struct {
 // infiniteSsthresh is TCP_INFINITE_SSTHRESH of Linux: no loss has set one yet.
 const infiniteSsthresh = 0x7fffffff
 
-// Cut ends the running interval at the latest reading and tells what the kernel said of it. ok is
-// false without a reading.
+// Cut ends the running interval at the latest reading and returns its Part. ok is false without a
+// reading.
 func (f *Flow) Cut() (p Part, ok bool) {
 	a, b := f.cut, f.Last
 	if b.Length == 0 {
@@ -156,10 +157,10 @@ func (f *Flow) Cut() (p Part, ok bool) {
 	return p, true
 }
 
-// Report is the evidence of the connection: differences over the window where the kernel counts,
-// the last reading where it shows a state.
+// Report returns the evidence of the connection: differences over the window for counters, the last
+// reading for states.
 func (f *Flow) Report(sender bool) TCPInfo {
-	// Counters of the kernel never go back on one connection; min() guards against a socket that
+	// Counters of the kernel never decrease on one connection; min() guards against a socket that
 	// was not readable at the first edge.
 	a, b := f.open, f.shut
 	t := TCPInfo{
@@ -188,7 +189,7 @@ func (f *Flow) Report(sender bool) TCPInfo {
 		BytesAcked:             b.BytesAcked - min(b.BytesAcked, a.BytesAcked),
 		BytesReceived:          b.BytesReceived - min(b.BytesReceived, a.BytesReceived),
 		BytesRetransmitted:     b.BytesRetrans - min(b.BytesRetrans, a.BytesRetrans),
-		// These wrap at 32 bits, so the subtraction must as well.
+		// These wrap at 32 bits, so the subtraction must wrap as well.
 		SegsOut:     uint64(b.SegsOut - a.SegsOut),
 		SegsIn:      uint64(b.SegsIn - a.SegsIn),
 		RetransSegs: uint64(b.TotalRetrans - a.TotalRetrans),
@@ -207,10 +208,10 @@ func (f *Flow) Report(sender bool) TCPInfo {
 
 func cwndBytes(t sys.TCPInfo) float64 { return float64(t.SndCwndPackets) * float64(t.SndMSSBytes) }
 
-// seconds is the growth of a counter of microseconds.
+// seconds returns the growth of a counter of microseconds, in seconds.
 func seconds(after, before uint64) float64 { return float64(after-min(after, before)) / 1e6 }
 
-// minRTT is tcpi_min_rtt in seconds; the kernel says ~0 when it has none yet.
+// minRTT returns tcpi_min_rtt in seconds; the kernel reports ~0 before the first sample.
 func minRTT(micros uint32) float64 {
 	if micros == ^uint32(0) {
 		return 0

@@ -1,11 +1,11 @@
 package tcpinfo
 
-// TimestampBytes is what the timestamps option takes of every segment, RFC 7323 §3.2 and its
-// padding.
+// TimestampBytes is the length of the timestamps option with its padding, in every segment
+// (RFC 7323 §3.2).
 const TimestampBytes = 12
 
-// OfferedMSS is the segment size in bytes that this end's handshake offered; 0: not told. The
-// kernel takes the timestamps off its own offer once both ends use them.
+// OfferedMSS returns the segment size in bytes that this end offered in its handshake; 0: not
+// known. The kernel subtracts the timestamps from its own offer once both ends use them.
 func (t TCPInfo) OfferedMSS() int {
 	if t.AdvMSSBytes > 0 && t.TimestampsOK {
 		return t.AdvMSSBytes + TimestampBytes
@@ -13,14 +13,14 @@ func (t TCPInfo) OfferedMSS() int {
 	return t.AdvMSSBytes
 }
 
-// Clamped tells that somebody on the path lowered the segment size which from offered: to sends
-// smaller segments than from offered, than its own path MTU allows, and than half the window that
-// from opened, which is all that else bounds them (net/ipv4/tcp_output.c, tcp_sync_mss).
+// Clamped reports whether a middlebox on the path lowered the segment size that from offered. It
+// did if to sends segments smaller than from offered, than its own path MTU allows, and than half
+// the window that from opened: nothing but these bounds them (net/ipv4/tcp_output.c, tcp_sync_mss).
 func Clamped(from, to TCPInfo) bool {
 	if from.AdvMSSBytes == 0 || to.SndMSSBytes == 0 || to.PMTUBytes == 0 {
 		return false
 	}
-	headers := 20 + 20 // of IPv4 and TCP
+	headers := 20 + 20 // IPv4 and TCP
 	if to.TimestampsOK {
 		headers += TimestampBytes
 	}
