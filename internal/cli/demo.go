@@ -11,7 +11,6 @@ import (
 
 	"github.com/linerate/linerate/internal/lab"
 	"github.com/linerate/linerate/internal/lab/scenario"
-	"github.com/linerate/linerate/internal/lab/story"
 	"github.com/linerate/linerate/internal/report"
 	"github.com/linerate/linerate/internal/report/text"
 )
@@ -31,7 +30,7 @@ It takes about two minutes and touches nothing outside that world. Root is not n
 users make namespaces. --json prints the linerate.tune/1 document of the run.`,
 		Example: "  linerate demo\n  linerate demo --json | jq .final",
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			scenario, err := scenario.Load(story.Scenario)
+			scenario, err := scenario.Load(demoScenario)
 			if err != nil {
 				return err
 			}
@@ -50,22 +49,22 @@ users make namespaces. --json prints the linerate.tune/1 document of the run.`,
 				return err
 			}
 			probe.discard()
-			teller := &story.Teller{Out: a.out, Progress: p, Scenario: scenario}
+			story := &teller{out: a.out, progress: p, scenario: scenario}
 			if a.json {
-				teller.Out = io.Discard
+				story.out = io.Discard
 			}
-			teller.Verdict = func(d *report.DiagnoseDocument) error {
-				return text.Diagnose(teller.Out, d, text.Style{Colour: a.colour(a.out)}, false)
+			story.verdict = func(d *report.DiagnoseDocument) error {
+				return text.Diagnose(story.out, d, text.Style{Colour: a.colour(a.out)}, false)
 			}
-			teller.Begin()
+			story.begin()
 			result, err := lab.Run(cmd.Context(), scenario, lab.Options{
-				Progress: teller.Event, Verdict: true, HTML: page, Tune: story.Tune(),
+				Progress: story.event, Verdict: true, HTML: page, Tune: demoTune(),
 			})
 			p.Done()
 			if err != nil {
 				return err
 			}
-			return a.demoResult(teller, result, page)
+			return a.demoResult(story, result, page)
 		},
 	}
 	c.Flags().StringVar(&page, "html", "linerate-demo.html", "where to write the page with the plots")
@@ -76,7 +75,7 @@ users make namespaces. --json prints the linerate.tune/1 document of the run.`,
 //
 // A document that was measured is printed also when the loop did not close: the figures are what
 // tells why.
-func (a *app) demoResult(teller *story.Teller, r *lab.Result, page string) error {
+func (a *app) demoResult(story *teller, r *lab.Result, page string) error {
 	if a.json && len(r.Tune) > 0 {
 		if _, err := fmt.Fprintf(a.out, "%s\n", strings.TrimSpace(string(r.Tune))); err != nil {
 			return err
@@ -89,10 +88,10 @@ func (a *app) demoResult(teller *story.Teller, r *lab.Result, page string) error
 		if err := text.Tune(a.out, &doc, text.Style{Colour: a.colour(a.out)}); err != nil {
 			return err
 		}
-		teller.End(r, page)
+		story.end(r, page)
 	}
 	if !r.Pass {
 		return statusError{status: exitFailed, message: "demo: " + r.Reason}
 	}
-	return teller.Err()
+	return story.err()
 }

@@ -16,7 +16,6 @@ import (
 	"github.com/linerate/linerate/internal/kernel/nl"
 	"github.com/linerate/linerate/internal/kernel/nl/route"
 	"github.com/linerate/linerate/internal/lab/link"
-	"github.com/linerate/linerate/internal/lab/setting"
 )
 
 const (
@@ -112,7 +111,7 @@ func (a *agent) answer(q request, files []*os.File) {
 	case q.Signal != nil:
 		r.fail(a.runs.signal(q.Signal.Run, syscall.Signal(q.Signal.Signal)))
 	case q.Snapshot && len(files) == 1:
-		r.fail(setting.Snapshot(a.client, files[0]))
+		r.fail(snapshot(a.client, files[0]))
 	default:
 		r.fail(errors.New("lab agent: request not understood"))
 	}
@@ -273,7 +272,7 @@ func (a *agent) configure(q configureRequest) error {
 	// MTU before up: IPv6 takes a device below 1280 bytes for unusable when it comes up. Addresses
 	// before routes, whose gateways they make reachable.
 	for old, name := range q.Rename {
-		if err := setting.Rename(old, name); err != nil {
+		if err := renameDevice(old, name); err != nil {
 			return err
 		}
 	}
@@ -299,12 +298,12 @@ func (a *agent) configure(q configureRequest) error {
 		}
 	}
 	for _, s := range q.Settings {
-		if err := setting.Set(a.client, s.Knob, s.Value); err != nil {
+		if err := apply(a.client, s.Knob, s.Value); err != nil {
 			return err
 		}
 	}
 	for _, device := range q.Await {
-		if err := setting.AwaitCarrier(device); err != nil {
+		if err := awaitCarrier(device); err != nil {
 			return err
 		}
 	}

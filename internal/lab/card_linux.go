@@ -11,7 +11,6 @@ import (
 
 	"github.com/linerate/linerate/internal/kernel/nl"
 	"github.com/linerate/linerate/internal/kernel/nl/ethtool"
-	"github.com/linerate/linerate/internal/lab/setting"
 )
 
 // comeBack is how long cards may take to return from the namespace of a world that has ended: the
@@ -55,14 +54,14 @@ func moveCards(ctx context.Context, driver string, spaces ...*os.File) (names [2
 	}
 	slices.SortFunc(cards, func(a, b card) int { return cmp.Compare(a.bus, b.bus) })
 	for i := range cards {
-		if cards[i].name, err = setting.Renew(cards[i].bus); err != nil {
+		if cards[i].name, err = renewCard(cards[i].bus); err != nil {
 			return names, err
 		}
 	}
 	for i, card := range cards {
 		// By a name that no host has: it may have another device by the kernel's.
 		names[i] = "card" + strconv.Itoa(i)
-		if err := setting.Rename(card.name, names[i]); err != nil {
+		if err := renameDevice(card.name, names[i]); err != nil {
 			return names, err
 		}
 		if err := c.MoveToNetNS(names[i], int(spaces[i].Fd())); err != nil {

@@ -70,7 +70,6 @@ func fake(args []string) (handled bool, status int) {
 	return true, 0
 }
 
-
 func TestNetnsRun(t *testing.T) {
 	testenv.Need(t, testenv.NetNS)
 	s, err := scenario.Load("send-buffer")

@@ -17,7 +17,6 @@ import (
 	"time"
 
 	"github.com/linerate/linerate/internal/lab/scenario"
-	"github.com/linerate/linerate/internal/lab/setting"
 	"github.com/linerate/linerate/internal/lab/work"
 	"github.com/linerate/linerate/internal/wire"
 )
@@ -90,7 +89,7 @@ func (s *Staged) plant(ctx context.Context, f scenario.Fault) error {
 	}
 	// Put back at the end: the next case may be played in the same guest.
 	for _, m := range f.Settings[scenario.AllOfMachine] {
-		undo, err := setting.Here(m.Knob, m.Value)
+		undo, err := applyToMachine(m.Knob, m.Value)
 		if err != nil {
 			return fmt.Errorf("the machine: %w", err)
 		}

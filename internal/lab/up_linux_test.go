@@ -11,6 +11,7 @@ import (
 	"net"
 	"os"
 	"os/exec"
+	"os/signal"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -29,12 +30,21 @@ import (
 // patience bounds every wait for an event. It guards against a hang and decides nothing else.
 const patience = 2 * time.Minute
 
+// interrupted is the exit status of a command that was interrupted.
+const interrupted = 130
+
 // standIn is what "linerate" does in the worlds of these tests.
 func standIn(args []string) int {
 	if handled, status := fake(args); handled {
 		return status
 	}
 	switch args[0] {
+	case "wait": // waits for an interrupt, also where the shell that began the test ignores it
+		asked := make(chan os.Signal, 1)
+		signal.Notify(asked, os.Interrupt)
+		fmt.Println("ready")
+		<-asked
+		return interrupted
 	case "echo":
 		_, _ = io.Copy(os.Stdout, os.Stdin)
 	case "fail":
@@ -102,20 +112,24 @@ func standIn(args []string) int {
 			}
 			_, _ = c.WriteTo(buf[:n], from)
 		}
-	case "trip": // sends one datagram to reflect and waits for it to come back
+	case "trip": // sends datagrams to reflect until one comes back
 		c, err := net.Dial("udp", net.JoinHostPort(args[1], "5001"))
 		if err != nil {
 			fmt.Println(err)
 			return 1
 		}
-		_ = c.SetDeadline(time.Now().Add(patience))
-		if _, err := c.Write([]byte("trip")); err != nil {
-			fmt.Println(err)
-			return 1
-		}
-		if _, err := c.Read(make([]byte, 16)); err != nil {
-			fmt.Println(err)
-			return 1
+		// A datagram may be lost while addresses are still tentative, so it is sent again.
+		for end := time.Now().Add(patience); ; {
+			_ = c.SetReadDeadline(time.Now().Add(time.Second))
+			if _, err = c.Write([]byte("trip")); err == nil {
+				if _, err = c.Read(make([]byte, 16)); err == nil {
+					break
+				}
+			}
+			if time.Now().After(end) {
+				fmt.Println(err)
+				return 1
+			}
 		}
 		fmt.Println("back")
 	case "terminal": // lends its terminal to a command in a world, then reads from the terminal itself
@@ -216,13 +230,9 @@ func TestNetnsCommands(t *testing.T) {
 		}
 	}
 	ended, stop := context.WithCancel(ctx)
-	c = r.Near().Exec(ended, "sleep", "60")
-	if err := c.Start(); err != nil {
-		t.Fatal(err)
-	}
-	stop()
-	if err := c.Wait(); !errors.Is(err, context.Canceled) || !errors.As(err, &exit) ||
-		exit.Signal != int(syscall.SIGINT) {
+	c = r.Near().Command(ended, "wait")
+	c.Stdout = &firstWord{wrote: stop}
+	if err := c.Run(); !errors.Is(err, context.Canceled) || !errors.As(err, &exit) || exit.Code != interrupted {
 		t.Errorf("cancelled command: %v", err)
 	}
 }

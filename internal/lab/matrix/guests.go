@@ -12,7 +12,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/linerate/linerate/internal/lab/ground"
 	"github.com/linerate/linerate/internal/lab/guest"
 	"github.com/linerate/linerate/internal/lab/scenario"
 	"github.com/linerate/linerate/internal/report"
@@ -91,21 +90,21 @@ func sameGuest(cases []Case) (groups [][]Case) {
 }
 
 // groundOf is the guest that a scenario asks for, whole.
-func groundOf(m scenario.Machine) ground.Options {
-	o := ground.Options{CPUs: m.CPUs, MemoryBytes: m.MemoryBytes, Counted: m.Counted, Modules: m.Modules,
+func groundOf(m scenario.Machine) guest.Options {
+	o := guest.Options{CPUs: m.CPUs, MemoryBytes: m.MemoryBytes, Counted: m.Counted, Modules: m.Modules,
 		Programs: m.Programs}
 	for _, c := range m.Cards {
 		o.Cards = append(o.Cards, guest.Card{Model: c.Model, Queues: c.Queues, Wire: c.Wire})
 	}
-	return ground.Complete(o)
+	return complete(o)
 }
 
 // group plays cases that share a guest.
 func (p guestPlayer[T]) group(ctx context.Context, cases []Case, runs int, each func(T)) error {
-	var g *ground.Ground
+	var g *ground
 	defer func() {
 		if g != nil {
-			_ = g.Close() // nothing in it can be lost
+			_ = g.close() // nothing in it can be lost
 		}
 	}()
 	for _, c := range cases {
@@ -129,22 +128,22 @@ func (p guestPlayer[T]) group(ctx context.Context, cases []Case, runs int, each 
 			each(m)
 		}
 		if err != nil {
-			each(p.unplayed(c, len(played)+1, g.Release(), err.Error(), false))
-			_ = g.Close()
+			each(p.unplayed(c, len(played)+1, g.release(), err.Error(), false))
+			_ = g.close()
 			g = nil // the next case gets a new one
 		}
 	}
 	return nil
 }
 
-func (p guestPlayer[T]) boot(ctx context.Context, c Case) (*ground.Ground, error) {
+func (p guestPlayer[T]) boot(ctx context.Context, c Case) (*ground, error) {
 	ctx, cancel := context.WithTimeout(ctx, guestPatience)
 	defer cancel()
-	return ground.Boot(ctx, groundOf(c.Scenario.Guest))
+	return bootGround(ctx, groundOf(c.Scenario.Guest))
 }
 
 // play runs one case inside and reads its document.
-func (p guestPlayer[T]) play(ctx context.Context, g *ground.Ground, c Case, runs int) ([]T, error) {
+func (p guestPlayer[T]) play(ctx context.Context, g *ground, c Case, runs int) ([]T, error) {
 	ctx, cancel := context.WithTimeout(ctx, time.Duration(runs)*p.patience)
 	defer cancel()
 	args := append(p.args(runs), "--inside", "--json", "--progress", "off", "--only",
@@ -153,7 +152,7 @@ func (p guestPlayer[T]) play(ctx context.Context, g *ground.Ground, c Case, runs
 		args = append(args, "--level", string(c.Level))
 	}
 	var out, said bytes.Buffer
-	status, err := g.Linerate(ctx, &out, &said, args...)
+	status, err := g.linerate(ctx, &out, &said, args...)
 	if err != nil {
 		return nil, err
 	}
@@ -176,16 +175,16 @@ func RunInGuest(ctx context.Context, s scenario.Scenario, budget time.Duration, 
 	// Its own time goes by many times slower than ours.
 	inner, cancel := context.WithTimeout(ctx, 10*budget+2*guestPatience)
 	defer cancel()
-	g, err := ground.Boot(inner, groundOf(s.Guest))
+	g, err := bootGround(inner, groundOf(s.Guest))
 	if ctx.Err() != nil {
 		return nil, "", ctx.Err()
 	}
 	if err != nil {
 		return nil, err.Error(), nil
 	}
-	defer g.Close()
+	defer g.close()
 	var out, said bytes.Buffer
-	status, err := g.Linerate(inner, &out, io.MultiWriter(&said, log), "lab", "run", s.Name, "--inside", "--json",
+	status, err := g.linerate(inner, &out, io.MultiWriter(&said, log), "lab", "run", s.Name, "--inside", "--json",
 		"--progress", "all", "--budget", budget.String())
 	if err != nil {
 		return nil, "", err

@@ -1,4 +1,4 @@
-package setting
+package lab
 
 import (
 	"context"
@@ -18,7 +18,7 @@ import (
 
 // Set makes one setting true in this process's namespaces; c is a client of the network namespace,
 // which sysctls do without.
-func Set(c *nl.Client, name, value string) error {
+func apply(c *nl.Client, name, value string) error {
 	kind, rest, _ := strings.Cut(name, ":")
 	// The parameter is what follows the last slash: a route's destination has one of its own.
 	cut := strings.LastIndexByte(rest, '/')
@@ -60,16 +60,16 @@ func Set(c *nl.Client, name, value string) error {
 		case parameter == "txqueuelen":
 			return c.SetTxQueueLen(rest[:cut], n)
 		}
-		return write(name, value)
+		return writeKnob(name, value)
 	case kind == "ethtool":
-		return write(name, value)
+		return writeKnob(name, value)
 	}
 	return fmt.Errorf("set %s: the lab knows no such setting", name)
 }
 
 // write sets what only some cards have (rings, coalescing, pause, link modes, limits of
 // segmentation), by the catalogue's names and forms.
-func write(name, value string) error {
+func writeKnob(name, value string) error {
 	return live.New().Write(context.Background(), knob.ID(name), knob.Value(value))
 }
 
@@ -139,7 +139,7 @@ func sysctlPath(name string) string {
 }
 
 // Here makes a sysctl true in the namespaces of the calling process and gives what puts it back.
-func Here(name, value string) (undo func(), err error) {
+func applyToMachine(name, value string) (undo func(), err error) {
 	file, ok := strings.CutPrefix(name, "sysctl:")
 	if !ok {
 		return nil, fmt.Errorf("set %s: of the machine itself only sysctls can be set", name)
@@ -150,8 +150,8 @@ func Here(name, value string) (undo func(), err error) {
 	if err != nil {
 		return nil, fmt.Errorf("read %s: %w", name, err)
 	}
-	if err := Set(nil, name, value); err != nil {
+	if err := apply(nil, name, value); err != nil {
 		return nil, err
 	}
-	return func() { _ = Set(nil, name, strings.TrimSpace(string(old))) }, nil // it was accepted before
+	return func() { _ = apply(nil, name, strings.TrimSpace(string(old))) }, nil // it was accepted before
 }

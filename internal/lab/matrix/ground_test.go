@@ -1,4 +1,4 @@
-package ground
+package matrix
 
 import (
 	"slices"
@@ -9,12 +9,12 @@ import (
 	"github.com/linerate/linerate/internal/lab/guest"
 )
 
-// One guest serves scenarios that ask for the same, so equal wishes must give equal options, in
-// whatever order the package keeps its lists.
+// Scenarios with equal options share one guest, so complete must return equal options for them.
 func TestComplete(t *testing.T) {
 	pair := []guest.Card{{Model: "rtl8139,x=1", Wire: 1}, {Model: "rtl8139", Wire: 1}}
-	got := Complete(Options{Cards: pair, Modules: []string{"bonding miimon=100"}, Programs: []string{"ethtool"}})
-	if got.CPUs != 2 || got.MemoryBytes != defaultMemory {
+	options := guest.Options{Cards: pair, Modules: []string{"bonding miimon=100"}, Programs: []string{"ethtool"}}
+	got := complete(options)
+	if got.CPUs != 2 || got.MemoryBytes != groundMemory {
 		t.Errorf("%d processors, %d bytes", got.CPUs, got.MemoryBytes)
 	}
 	count := func(list []string, what string) (n int) {
@@ -32,15 +32,14 @@ func TestComplete(t *testing.T) {
 	if !slices.Contains(got.Programs, "nft") || got.Programs[len(got.Programs)-1] != "ethtool" {
 		t.Errorf("programs %q", got.Programs)
 	}
-	if again := Complete(Options{Cards: pair, Modules: []string{"bonding miimon=100"},
-		Programs: []string{"ethtool"}}); !cmp.Equal(got, again) {
-		t.Errorf("differs the second time:\n%s", cmp.Diff(got, again))
+	if again := complete(options); !cmp.Equal(got, again) {
+		t.Errorf("the second call returns other options:\n%s", cmp.Diff(got, again))
 	}
 }
 
-// Parameters are given with a module's name, which must then not be loaded before without them.
+// A module named with parameters must not be loaded earlier without them.
 func TestCompleteKeepsParameters(t *testing.T) {
-	got := Complete(Options{Counted: true, Cards: []guest.Card{{Model: "e1000"}},
+	got := complete(guest.Options{Counted: true, Cards: []guest.Card{{Model: "e1000"}},
 		Modules: []string{"e1000 InterruptThrottleRate=8000"}})
 	if slices.Contains(got.Modules, "e1000") || got.CPUs != 1 {
 		t.Errorf("%d processors, modules %q", got.CPUs, got.Modules)

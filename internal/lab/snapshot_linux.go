@@ -1,4 +1,4 @@
-package setting
+package lab
 
 import (
 	"encoding/json"
@@ -31,7 +31,7 @@ var volatile = []string{"netfilter/nf_conntrack_count", "ipv4/route/flush", "ipv
 // Snapshot writes every setting of this host that anybody could change as one JSON object: all of
 // /proc/sys/net, the routes with their metrics, and MTU, queue length and features of all
 // interfaces. Two snapshots are equal if and only if every value is back.
-func Snapshot(c *nl.Client, w io.Writer) error {
+func snapshot(c *nl.Client, w io.Writer) error {
 	all := map[string]string{}
 	const base = "/proc/sys/net"
 	// Everything and not only what the catalogue knows: the proof is that nothing has changed, also

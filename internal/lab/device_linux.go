@@ -1,4 +1,4 @@
-package setting
+package lab
 
 import (
 	"errors"
@@ -17,7 +17,7 @@ import (
 const comeUp = 30 * time.Second
 
 // AwaitCarrier waits until a device of this namespace has a link.
-func AwaitCarrier(device string) error {
+func awaitCarrier(device string) error {
 	file := filepath.Join("/sys/class/net", device, "carrier")
 	for deadline := time.Now().Add(comeUp); ; time.Sleep(20 * time.Millisecond) {
 		b, err := os.ReadFile(file)
@@ -33,7 +33,7 @@ func AwaitCarrier(device string) error {
 // Renew takes the driver off a card, resets the card and puts the driver back, so that nothing is
 // left of the last world, and gives the new device's name. bus is the PCI address; a virtio card is
 // named by that of the device that carries it. The drivers here probe before the write returns.
-func Renew(bus string) (name string, err error) {
+func renewCard(bus string) (name string, err error) {
 	device := filepath.Join("/sys/bus/pci/devices", bus)
 	driver, err := filepath.EvalSymlinks(filepath.Join(device, "driver"))
 	if err != nil {
@@ -58,7 +58,7 @@ func Renew(bus string) (name string, err error) {
 }
 
 // Rename gives a device of this namespace that is down another name (netdevice(7), SIOCSIFNAME).
-func Rename(old, name string) error {
+func renameDevice(old, name string) error {
 	if len(old) >= unix.IFNAMSIZ || len(name) >= unix.IFNAMSIZ {
 		return fmt.Errorf("rename %s to %s: %w", old, name, errors.New("a name is too long"))
 	}

@@ -1,6 +1,6 @@
 //go:build !linux
 
-package setting
+package lab
 
 import (
 	"errors"
@@ -8,6 +8,6 @@ import (
 )
 
 // Here answers errors.ErrUnsupported.
-func Here(name, _ string) (func(), error) {
+func applyToMachine(name, _ string) (func(), error) {
 	return nil, fmt.Errorf("set %s: %w", name, errors.ErrUnsupported)
 }
