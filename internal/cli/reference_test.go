@@ -5,11 +5,15 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/linerate/linerate/internal/change/knob"
 	"github.com/linerate/linerate/internal/cli/clitest"
+	"github.com/linerate/linerate/internal/report"
+	"github.com/linerate/linerate/internal/top"
 )
 
 var update = flag.Bool("update", false, "write generated pages and goldens instead of comparing them")
@@ -31,4 +35,30 @@ func TestGeneratedReference(t *testing.T) {
 			int(d.Disturbance), clitest.Cell(d.Default))
 	}
 	clitest.Generated(t, "../../docs/reference/knobs.md", knobs.Bytes(), *update)
+}
+
+// documents are those of the wings above report; report lists its own.
+var documents = []report.Described{
+	{Name: top.Schema, Value: top.Document{}},
+}
+
+// TestGeneratedSchemas holds docs/schema to the document types; `make gen` writes it.
+func TestGeneratedSchemas(t *testing.T) {
+	const dir = "../../docs/schema"
+	files, err := report.SchemaFiles(documents...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, content := range files {
+		clitest.Generated(t, filepath.Join(dir, name), content, *update)
+	}
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range entries {
+		if _, ours := files[e.Name()]; !ours && strings.HasSuffix(e.Name(), ".json") {
+			t.Errorf("%s/%s belongs to no document", dir, e.Name())
+		}
+	}
 }

@@ -57,7 +57,7 @@ func (a *app) top(ctx context.Context, f top.Asked) error {
 	if !a.json && !f.Once && f.Count == 0 {
 		fmt.Fprintln(a.err, "linerate: no terminal that can show a screen: one table, as with --once")
 	}
-	got, err := top.Collect(ctx, f, source, func(r report.TopReading) error {
+	got, err := top.Collect(ctx, f, source, func(r top.Reading) error {
 		if a.json {
 			return nil
 		}

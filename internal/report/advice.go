@@ -47,7 +47,7 @@ type AdviceSetting struct {
 // NewCheckAdvice makes a document of judged settings, in the order of the text.
 func NewCheckAdvice(e Envelope, file string, lines int, os advice.OS, releases map[string]string,
 	judged []advice.Judgement) *AdviceDocument {
-	d := &AdviceDocument{Envelope: e.of(SchemaCheckAdvice), File: file, OS: string(os), Releases: releases,
+	d := &AdviceDocument{Envelope: e.Of(SchemaCheckAdvice), File: file, OS: string(os), Releases: releases,
 		Lines: lines}
 	for _, j := range judged {
 		d.Settings = append(d.Settings, AdviceSetting{
@@ -69,6 +69,6 @@ func NewCheckAdvice(e Envelope, file string, lines int, os advice.OS, releases m
 			d.Verdicts.Unknown++
 		}
 	}
-	fillSlices(d)
+	FillSlices(d)
 	return d
 }

@@ -13,5 +13,5 @@ type AgentDocument struct {
 
 // NewAgent makes an agent document.
 func NewAgent(e Envelope, socket, group, state string) *AgentDocument {
-	return &AgentDocument{e.of(SchemaAgent), socket, group, state}
+	return &AgentDocument{e.Of(SchemaAgent), socket, group, state}
 }

@@ -16,7 +16,7 @@ type BootRecoveryDocument struct {
 
 // NewBootRecovery makes a boot recovery document of the file's content.
 func NewBootRecovery(e Envelope, content string) *BootRecoveryDocument {
-	d := &BootRecoveryDocument{Envelope: e.of(SchemaBootRecovery), Content: content}
-	fillSlices(d)
+	d := &BootRecoveryDocument{Envelope: e.Of(SchemaBootRecovery), Content: content}
+	FillSlices(d)
 	return d
 }

@@ -51,7 +51,7 @@ type Watched struct {
 // importance, as diagnose.Examine gives them.
 func NewDiagnose(e Envelope, target string, c evidence.Case, findings []evidence.Finding,
 	blind []diagnose.Blind) *DiagnoseDocument {
-	d := &DiagnoseDocument{Envelope: e.of(SchemaDiagnose), Target: target, Findings: cleanFindings(findings),
+	d := &DiagnoseDocument{Envelope: e.Of(SchemaDiagnose), Target: target, Findings: CleanFindings(findings),
 		Blind: slices.Clone(blind)}
 	if c.Near != nil && c.Near.OS != "" {
 		d.Envelope = d.describe(c.Near) // of an archive the host is another than this one
@@ -75,6 +75,6 @@ func NewDiagnose(e Envelope, target string, c evidence.Case, findings []evidence
 	for _, s := range c.Watched {
 		d.Watched = append(d.Watched, Watched{Side: s.Side, Seconds: s.Seconds, SinceBoot: s.SinceBoot})
 	}
-	fillSlices(d)
+	FillSlices(d)
 	return d
 }

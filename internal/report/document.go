@@ -70,8 +70,8 @@ func NewEnvelope(version, hostName string) Envelope {
 	}
 }
 
-// of gives the envelope the schema of its document.
-func (e Envelope) of(schema string) Envelope {
+// Of returns the envelope with the schema of its document.
+func (e Envelope) Of(schema string) Envelope {
 	e.Schema = schema
 	return e
 }
@@ -110,8 +110,8 @@ type MeasureDocument struct {
 
 // NewMeasure makes a measure document of the tests that were run.
 func NewMeasure(e Envelope, target string, tests []traffic.Result) *MeasureDocument {
-	d := &MeasureDocument{Envelope: e.of(SchemaMeasure), Target: target, Tests: slices.Clone(tests)}
-	fillSlices(d)
+	d := &MeasureDocument{Envelope: e.Of(SchemaMeasure), Target: target, Tests: slices.Clone(tests)}
+	FillSlices(d)
 	return d
 }
 
@@ -124,8 +124,8 @@ type HistoryDocument struct {
 
 // NewHistory makes a history document.
 func NewHistory(e Envelope, changes []journal.Change) *HistoryDocument {
-	d := &HistoryDocument{Envelope: e.of(SchemaHistory), Changes: slices.Clone(changes)}
-	fillSlices(d)
+	d := &HistoryDocument{Envelope: e.Of(SchemaHistory), Changes: slices.Clone(changes)}
+	FillSlices(d)
 	return d
 }
 
@@ -174,14 +174,14 @@ type LabOutcome struct {
 // NewLab makes a lab document.
 func NewLab(e Envelope, o LabOutcome) *LabDocument {
 	d := &LabDocument{
-		Envelope: e.of(SchemaLab),
+		Envelope: e.Of(SchemaLab),
 		Scenario: o.Scenario, Expected: o.Expected, Found: o.Found,
 		Healthy: positive(o.Healthy), Before: positive(o.Before), After: positive(o.After),
 		Unit: cmp.Or(o.Unit, "bits_per_second"), Pass: o.Pass, Skipped: o.Skipped, Disturbed: o.Disturbed,
 		Reason: o.Reason, Kept: slices.Clone(o.Kept), Seconds: o.Duration.Seconds(),
 		Replay: o.Replay, Document: o.Document,
 	}
-	fillSlices(d)
+	FillSlices(d)
 	return d
 }
 
@@ -204,7 +204,7 @@ type ServeDialect struct {
 }
 
 // NewServe makes a serve document; the caller fills in the rest.
-func NewServe(e Envelope) *ServeDocument { return &ServeDocument{Envelope: e.of(SchemaServe)} }
+func NewServe(e Envelope) *ServeDocument { return &ServeDocument{Envelope: e.Of(SchemaServe)} }
 
 // ErrorDocument is linerate.error/1: one object on standard error when a command with --json fails.
 //
@@ -253,12 +253,12 @@ func positive(x float64) *float64 {
 	return known(x)
 }
 
-// cleanFindings copies findings without evidence that JSON cannot carry: a number that is NaN or
-// infinite is not evidence.
+// CleanFindings returns findings without the evidence that JSON cannot carry: a number that is NaN
+// or infinite is not evidence.
 //
 // encoding/json answers a NaN with an error for the whole document, and one odd number from a far
 // host must not cost the reader everything else.
-func cleanFindings(in []evidence.Finding) []evidence.Finding {
+func CleanFindings(in []evidence.Finding) []evidence.Finding {
 	out := make([]evidence.Finding, 0, len(in))
 	for _, f := range in {
 		f.Evidence = slices.DeleteFunc(slices.Clone(f.Evidence), func(e evidence.Evidence) bool {

@@ -31,10 +31,10 @@ func encode(w io.Writer, doc any, indent string) error {
 	return err
 }
 
-// fillSlices makes every nil slice that its key promises (no omitempty) an empty one, so that
-// readers find [] and never null. It works in place on a pointer, through structs, slices and
-// pointers.
-func fillSlices(doc any) { fill(reflect.ValueOf(doc)) }
+// FillSlices makes every nil slice that its key promises (no omitempty) an empty one, so that
+// readers find [] and never null. It works in place on a pointer to a document, through structs,
+// slices and pointers. Every constructor of a document ends with it.
+func FillSlices(doc any) { fill(reflect.ValueOf(doc)) }
 
 // Reflection is the price for saying the rule once: a new list in any document keeps the promise
 // without anybody thinking of it. Unexported fields and maps are left alone.

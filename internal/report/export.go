@@ -17,7 +17,7 @@ type ExportDocument struct {
 
 // NewExport makes an export document.
 func NewExport(e Envelope, set export.Set, bundle export.Bundle) *ExportDocument {
-	d := &ExportDocument{Envelope: e.of(SchemaExport), Set: set, Bundle: bundle}
-	fillSlices(d)
+	d := &ExportDocument{Envelope: e.Of(SchemaExport), Set: set, Bundle: bundle}
+	FillSlices(d)
 	return d
 }

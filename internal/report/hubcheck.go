@@ -19,7 +19,7 @@ type HubCheckDocument struct {
 
 // NewHubCheck makes a hub-check document of what d has besides its envelope.
 func NewHubCheck(e Envelope, d HubCheckDocument) *HubCheckDocument {
-	d.Envelope = e.of(SchemaHubCheck)
+	d.Envelope = e.Of(SchemaHubCheck)
 	for _, list := range []*[]string{&d.Schedules, &d.Alerts, &d.RemoteWrites} {
 		if *list == nil {
 			*list = []string{} // JSON: a list without members, and not null

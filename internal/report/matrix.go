@@ -66,7 +66,7 @@ const FirstThree = 3
 
 // NewMatrix makes a matrix document and counts.
 func NewMatrix(e Envelope, cases []MatrixCase) *MatrixDocument {
-	d := &MatrixDocument{Envelope: e.of(SchemaMatrix), Cases: slices.Clone(cases)}
+	d := &MatrixDocument{Envelope: e.Of(SchemaMatrix), Cases: slices.Clone(cases)}
 	var first, three int
 	mute := false // a sound world without a verdict: no alarm, and no proof either
 	for i := range d.Cases {
@@ -93,6 +93,6 @@ func NewMatrix(e Envelope, cases []MatrixCase) *MatrixDocument {
 		d.FirstRight, d.FirstThree = known(float64(first)/float64(d.Judged)), known(float64(three)/float64(d.Judged))
 	}
 	d.Pass = d.FalseAlarm == 0 && !mute && (d.FirstRight == nil || *d.FirstRight >= matrixPasses)
-	fillSlices(d)
+	FillSlices(d)
 	return d
 }

@@ -23,7 +23,7 @@ func DecodeMeasure(doc []byte) (*MeasureDocument, error) {
 	if d.Schema != SchemaMeasure {
 		return nil, fmt.Errorf("%w: schema %.40q", ErrNotAMeasurement, d.Schema)
 	}
-	fillSlices(&d)
+	FillSlices(&d)
 	return &d, nil
 }
 

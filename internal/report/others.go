@@ -22,12 +22,12 @@ const (
 // host becomes the snapshot's.
 func NewInspect(e Envelope, s *host.Snapshot) *InspectDocument {
 	d := &InspectDocument{
-		Envelope: e.of(SchemaInspect).describe(s), Interfaces: slices.Clone(s.Interfaces), CPUs: slices.Clone(s.CPUs),
+		Envelope: e.Of(SchemaInspect).describe(s), Interfaces: slices.Clone(s.Interfaces), CPUs: slices.Clone(s.CPUs),
 		Settings: slices.Clone(s.Settings), Routes: slices.Clone(s.Routes), Platform: s.Platform,
 		Ceilings: ceiling.All(s), Moderation: ceiling.Moderation(s),
 		Warnings: slices.Clone(s.Warnings),
 	}
-	fillSlices(d)
+	FillSlices(d)
 	return d
 }
 
@@ -39,8 +39,8 @@ type UndoDocument struct {
 
 // NewUndo makes an undo document.
 func NewUndo(e Envelope, outcomes []journal.Outcome) *UndoDocument {
-	d := &UndoDocument{Envelope: e.of(SchemaUndo), Outcomes: slices.Clone(outcomes)}
-	fillSlices(d)
+	d := &UndoDocument{Envelope: e.Of(SchemaUndo), Outcomes: slices.Clone(outcomes)}
+	FillSlices(d)
 	return d
 }
 
@@ -72,7 +72,7 @@ type KnobNow struct {
 // NewKnobs makes a document of catalogue entries. Now has the values of the host by the name of the
 // definition; nil where nobody asked.
 func NewKnobs(e Envelope, definitions []knob.Definition, now map[knob.ID][]KnobNow) *KnobsDocument {
-	d := &KnobsDocument{Envelope: e.of(SchemaKnobs)}
+	d := &KnobsDocument{Envelope: e.Of(SchemaKnobs)}
 	for _, def := range definitions {
 		current := slices.Clone(now[def.Pattern])
 		for i, k := range current {
@@ -83,7 +83,7 @@ func NewKnobs(e Envelope, definitions []knob.Definition, now map[knob.ID][]KnobN
 		}
 		d.Knobs = append(d.Knobs, KnobEntry{Definition: def, Current: current})
 	}
-	fillSlices(d)
+	FillSlices(d)
 	return d
 }
 
@@ -95,5 +95,5 @@ type ExplainDocument struct {
 
 // NewExplain makes a document of one registry entry.
 func NewExplain(e Envelope, entry evidence.Entry) *ExplainDocument {
-	return &ExplainDocument{Envelope: e.of(SchemaExplain), Entry: entry}
+	return &ExplainDocument{Envelope: e.Of(SchemaExplain), Entry: entry}
 }

@@ -65,7 +65,7 @@ type PersistFile struct {
 // NewPersist makes a document of planned or persisted changes. The steps of a state that is not
 // refused share it, but for those by hand.
 func NewPersist(e Envelope, root string, state PersistState, steps []persist.Step) *PersistDocument {
-	d := &PersistDocument{Envelope: e.of(SchemaPersist), Root: root}
+	d := &PersistDocument{Envelope: e.Of(SchemaPersist), Root: root}
 	seen := map[string]bool{}
 	for _, s := range steps {
 		c := PersistChange{ID: s.Change.ID, Knob: s.Change.Knob, Value: s.Change.To, State: state,
@@ -85,14 +85,14 @@ func NewPersist(e Envelope, root string, state PersistState, steps []persist.Ste
 		}
 		d.Changes = append(d.Changes, c)
 	}
-	fillSlices(d)
+	FillSlices(d)
 	return d
 }
 
 // NewPersistCheck makes a document of what became of persisted changes.
 func NewPersistCheck(e Envelope, root string, findings []persist.Finding,
 	kept map[string]journal.Kept) *PersistDocument {
-	d := &PersistDocument{Envelope: e.of(SchemaPersist), Root: root}
+	d := &PersistDocument{Envelope: e.Of(SchemaPersist), Root: root}
 	for _, f := range findings {
 		c := PersistChange{ID: f.Change.ID, Knob: f.Change.Knob, Value: f.Change.To, State: PersistState(f.Result),
 			Present: f.Present,
@@ -109,6 +109,6 @@ func NewPersistCheck(e Envelope, root string, findings []persist.Finding,
 		}
 		d.Changes = append(d.Changes, c)
 	}
-	fillSlices(d)
+	FillSlices(d)
 	return d
 }

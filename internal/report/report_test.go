@@ -62,27 +62,6 @@ func TestDocuments(t *testing.T) {
 	}
 }
 
-// TestGeneratedSchemas keeps docs/schema current; -update writes it.
-func TestGeneratedSchemas(t *testing.T) {
-	const dir = "../../docs/schema"
-	files, err := report.SchemaFiles()
-	if err != nil {
-		t.Fatal(err)
-	}
-	for name, content := range files {
-		golden(t, filepath.Join(dir, name), content)
-	}
-	entries, err := os.ReadDir(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, e := range entries {
-		if _, ours := files[e.Name()]; !ours && strings.HasSuffix(e.Name(), ".json") {
-			t.Errorf("%s/%s belongs to no document", dir, e.Name())
-		}
-	}
-}
-
 // TestEncodeRefuses: a number that JSON cannot carry is an error and writes nothing, instead of
 // half a document.
 func TestEncodeRefuses(t *testing.T) {

@@ -39,7 +39,7 @@ func DecodeTune(doc []byte) (*TuneDocument, error) {
 		if err := json.Unmarshal(doc, &r); err != nil || r.Run == nil || r.Run.Schema != SchemaTune {
 			return nil, fmt.Errorf("%w: a %s document without its run", ErrNotARun, SchemaReport)
 		}
-		fillSlices(r.Run)
+		FillSlices(r.Run)
 		return r.Run, nil
 	case !strings.HasPrefix(is.Schema, "linerate."):
 		return nil, fmt.Errorf("%w: it is JSON, and no document of linerate", ErrNotARun)
@@ -50,7 +50,7 @@ func DecodeTune(doc []byte) (*TuneDocument, error) {
 	if err := json.Unmarshal(doc, &d); err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrNotARun, err)
 	}
-	fillSlices(&d)
+	FillSlices(&d)
 	return &d, nil
 }
 
@@ -104,8 +104,8 @@ func UnreadableRun(id string, problem error) RunEntry {
 
 // NewRuns makes the list of stored runs.
 func NewRuns(e Envelope, directory string, runs []RunEntry) *RunsDocument {
-	d := &RunsDocument{Envelope: e.of(SchemaRuns), Directory: directory, Runs: slices.Clone(runs)}
-	fillSlices(d)
+	d := &RunsDocument{Envelope: e.Of(SchemaRuns), Directory: directory, Runs: slices.Clone(runs)}
+	FillSlices(d)
 	return d
 }
 
@@ -124,7 +124,7 @@ func NewReport(e Envelope, source string, run *TuneDocument, rules tune.Rules) (
 	if err != nil {
 		return nil, err
 	}
-	d := &ReportDocument{Envelope: e.of(SchemaReport), Source: source, Run: run, Again: again}
-	fillSlices(d)
+	d := &ReportDocument{Envelope: e.Of(SchemaReport), Source: source, Run: run, Again: again}
+	FillSlices(d)
 	return d, nil
 }

@@ -23,7 +23,7 @@ type LabListDocument struct {
 
 // NewLabList makes a document of the scenarios.
 func NewLabList(e Envelope, entries []LabEntry) *LabListDocument {
-	d := &LabListDocument{Envelope: e.of(SchemaScenarios), Scenarios: slices.Clone(entries)}
-	fillSlices(d)
+	d := &LabListDocument{Envelope: e.Of(SchemaScenarios), Scenarios: slices.Clone(entries)}
+	FillSlices(d)
 	return d
 }

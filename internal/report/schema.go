@@ -38,12 +38,16 @@ type Schema struct {
 	Defs                 map[string]*Schema `json:"$defs,omitempty"`
 }
 
-// documents lists every document with its schema name; a new one must be added here to get its file
-// and its checks.
-var documents = []struct {
-	name  string
-	value any
-}{
+// Described is a document type and the name of its schema.
+type Described struct {
+	Name  string
+	Value any // the zero value of the type
+}
+
+// documents lists the documents of this package and of the wings below. A new one is added here to
+// get its schema file and its checks. A wing above report owns its documents, and passes them to the
+// functions that take further ones.
+var documents = []Described{
 	{SchemaInspect, InspectDocument{}},
 	{SchemaMeasure, MeasureDocument{}},
 	{SchemaDiagnose, DiagnoseDocument{}},
@@ -64,7 +68,6 @@ var documents = []struct {
 	{SchemaMatrix, MatrixDocument{}},
 	{SchemaTuneMatrix, TuneMatrixDocument{}},
 	{SchemaServe, ServeDocument{}},
-	{SchemaTop, TopDocument{}},
 	{SchemaAgent, AgentDocument{}},
 	{SchemaHubCheck, HubCheckDocument{}},
 	{SchemaError, ErrorDocument{}},
@@ -112,11 +115,11 @@ var unitsOfKeys = []struct{ suffix, unit string }{
 	{"_total", "a count"},
 }
 
-// Schemas gives the JSON Schema of every document by its schema name.
-func Schemas() map[string]*Schema {
+// Schemas returns the JSON Schema of every document, and of further ones, by schema name.
+func Schemas(further ...Described) map[string]*Schema {
 	all := map[string]*Schema{}
-	for _, d := range documents {
-		all[d.name] = schemaOf(d.name, reflect.TypeOf(d.value))
+	for _, d := range slices.Concat(documents, further) {
+		all[d.Name] = schemaOf(d.Name, reflect.TypeOf(d.Value))
 	}
 	return all
 }
@@ -125,10 +128,10 @@ func Schemas() map[string]*Schema {
 // linerate.tune.1.json.
 func SchemaFile(name string) string { return strings.ReplaceAll(name, "/", ".") + ".json" }
 
-// SchemaFiles gives the content of every file of docs/schema.
-func SchemaFiles() (map[string][]byte, error) {
+// SchemaFiles returns the content of every file of docs/schema, by file name.
+func SchemaFiles(further ...Described) (map[string][]byte, error) {
 	files := map[string][]byte{}
-	for name, s := range Schemas() {
+	for name, s := range Schemas(further...) {
 		b, err := json.MarshalIndent(s, "", "  ")
 		if err != nil {
 			return nil, fmt.Errorf("encode schema %s: %w", name, err)

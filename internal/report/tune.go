@@ -64,8 +64,8 @@ type TuneRun struct {
 // always has the same shape.
 func NewTune(e Envelope, r TuneRun) *TuneDocument {
 	d := &TuneDocument{
-		Envelope: e.of(SchemaTune), Run: r.ID, Target: r.Target, Goal: r.Goal, Unit: "bits_per_second",
-		Findings: cleanFindings(r.Findings), Changes: slices.Clone(r.Changes), Seconds: r.Duration.Seconds(),
+		Envelope: e.Of(SchemaTune), Run: r.ID, Target: r.Target, Goal: r.Goal, Unit: "bits_per_second",
+		Findings: CleanFindings(r.Findings), Changes: slices.Clone(r.Changes), Seconds: r.Duration.Seconds(),
 		Unfinished: r.Unfinished,
 	}
 	switch r.Goal {
@@ -85,7 +85,7 @@ func NewTune(e Envelope, r TuneRun) *TuneDocument {
 	// The outer one is what encoding/json writes; without the inner one there is no doubt.
 	d.Outcome.Baseline = nil
 	d.After = d.confirmed()
-	fillSlices(d)
+	FillSlices(d)
 	return d
 }
 

@@ -131,7 +131,7 @@ type TuneMatrixDocument struct {
 
 // NewTuneMatrix makes the document and counts.
 func NewTuneMatrix(e Envelope, cases []TuneMatrixCase) *TuneMatrixDocument {
-	d := &TuneMatrixDocument{Envelope: e.of(SchemaTuneMatrix), Cases: slices.Clone(cases)}
+	d := &TuneMatrixDocument{Envelope: e.Of(SchemaTuneMatrix), Cases: slices.Clone(cases)}
 	for _, c := range d.Cases {
 		switch {
 		case c.Skipped:
@@ -149,7 +149,7 @@ func NewTuneMatrix(e Envelope, cases []TuneMatrixCase) *TuneMatrixDocument {
 		d.Share = known(float64(d.Tuned) / float64(d.Judged))
 	}
 	d.Pass = d.Tuned == d.Judged
-	fillSlices(d)
+	FillSlices(d)
 	return d
 }
 

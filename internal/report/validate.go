@@ -12,13 +12,13 @@ import (
 	"time"
 )
 
-// Validate checks one JSON document against the schema that it names itself: every promised key is
-// there, no other is, no key is given twice, types and closed sets of values hold. The error names
-// the place, as in findings[0].severity.
+// Validate checks one JSON document against the schema that it names: every promised key is present,
+// no other key is, no key is given twice, types and closed sets of values hold. Further documents
+// are those of wings above this one. The error names the place, as in findings[0].severity.
 //
 // It knows as much of JSON Schema as [Schema] does, which spares the program a library that only
 // its tests would use.
-func Validate(doc []byte) error {
+func Validate(doc []byte, further ...Described) error {
 	value, err := decodeStrict(doc)
 	if err != nil {
 		return fmt.Errorf("read document: %w", err)
@@ -28,7 +28,7 @@ func Validate(doc []byte) error {
 		return errors.New("read document: not a JSON object")
 	}
 	name, _ := object["schema"].(string)
-	s, ok := Schemas()[name]
+	s, ok := Schemas(further...)[name]
 	if !ok {
 		return fmt.Errorf("read document: no schema %q", name)
 	}

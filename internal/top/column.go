@@ -4,8 +4,6 @@ import (
 	"cmp"
 	"slices"
 	"strings"
-
-	"github.com/linerate/linerate/internal/report"
 )
 
 // Column is what interfaces can be sorted by.
@@ -15,8 +13,8 @@ type Column struct {
 	Help  string
 
 	width int
-	value func(*report.TopInterface) float64 // nil: the name
-	cell  func(*glyphs, *report.TopInterface) Span
+	value func(*Interface) float64 // nil: the name
+	cell  func(*glyphs, *Interface) Span
 }
 
 // worst is what makes a number in the table stand out.
@@ -25,24 +23,24 @@ const worst = Bold | Red
 // Columns lists them in the order of the screen. The first of what is shown when there is little
 // room are name, in, out and drops.
 func Columns() []Column {
-	number := func(value func(*report.TopInterface) float64) func(*glyphs, *report.TopInterface) Span {
-		return func(_ *glyphs, i *report.TopInterface) Span { return figure(value(i)) }
+	number := func(value func(*Interface) float64) func(*glyphs, *Interface) Span {
+		return func(_ *glyphs, i *Interface) Span { return figure(value(i)) }
 	}
-	bad := func(value func(*report.TopInterface) float64) func(*glyphs, *report.TopInterface) Span {
-		return func(g *glyphs, i *report.TopInterface) Span { return alarm(g, value(i)) }
+	bad := func(value func(*Interface) float64) func(*glyphs, *Interface) Span {
+		return func(g *glyphs, i *Interface) Span { return alarm(g, value(i)) }
 	}
-	in := func(i *report.TopInterface) float64 { return i.Receive }
-	out := func(i *report.TopInterface) float64 { return i.Transmit }
-	packetsIn := func(i *report.TopInterface) float64 { return i.ReceivePackets }
-	packetsOut := func(i *report.TopInterface) float64 { return i.TransmitPackets }
-	speed := func(i *report.TopInterface) float64 { return valueOr(i.Speed, 0) }
+	in := func(i *Interface) float64 { return i.Receive }
+	out := func(i *Interface) float64 { return i.Transmit }
+	packetsIn := func(i *Interface) float64 { return i.ReceivePackets }
+	packetsOut := func(i *Interface) float64 { return i.TransmitPackets }
+	speed := func(i *Interface) float64 { return valueOr(i.Speed, 0) }
 	return []Column{
 		{Name: "name", Title: "INTERFACE", Help: "the interface; > marks the one that enter opens", width: 9},
 		{Name: "in", Title: "IN b/s", Help: "received, bits each second", width: 8, value: in, cell: number(in)},
 		{Name: "out", Title: "OUT b/s", Help: "sent, bits each second", width: 8, value: out, cell: number(out)},
 		{Name: "link", Title: "LINK",
 			Help: "share of the link's speed, in the busier direction; ! from 95 %; down: no carrier", width: 6,
-			value: func(i *report.TopInterface) float64 { return valueOr(i.Share, -1) }, cell: shareOf},
+			value: func(i *Interface) float64 { return valueOr(i.Share, -1) }, cell: shareOf},
 		{Name: "packets-in", Title: "IN p/s", Help: "packets received each second", width: 7, value: packetsIn,
 			cell: number(packetsIn)},
 		{Name: "packets-out", Title: "OUT p/s", Help: "packets sent each second", width: 8, value: packetsOut,
@@ -53,14 +51,14 @@ func Columns() []Column {
 		{Name: "errors", Title: "ERR/s", Help: "broken packets each second", width: 6, value: errorRate,
 			cell: bad(errorRate)},
 		{Name: "speed", Title: "SPEED", Help: "negotiated speed of the link, bits each second", width: 6, value: speed,
-			cell: func(g *glyphs, i *report.TopInterface) Span {
+			cell: func(g *glyphs, i *Interface) Span {
 				if i.Speed == nil {
 					return Span{g.absent, Dim}
 				}
 				return Span{short(*i.Speed), 0}
 			}},
 		{Name: "traffic", Help: "received and sent together; no column of its own",
-			value: func(i *report.TopInterface) float64 { return i.Receive + i.Transmit }},
+			value: func(i *Interface) float64 { return i.Receive + i.Transmit }},
 	}
 }
 
@@ -99,7 +97,7 @@ func alarm(g *glyphs, x float64) Span {
 // nearlyFull is the share of a link from which on it stands out.
 const nearlyFull = 0.95
 
-func shareOf(g *glyphs, i *report.TopInterface) Span {
+func shareOf(g *glyphs, i *Interface) Span {
 	switch {
 	case !i.Up:
 		return Span{"down", Dim}
@@ -117,7 +115,7 @@ func shareOf(g *glyphs, i *report.TopInterface) Span {
 const unwanted = "unwanted"
 
 // dropRate is how many packets died at the interface each second.
-func dropRate(i *report.TopInterface) float64 {
+func dropRate(i *Interface) float64 {
 	sum := 0.0
 	for _, d := range i.Drops {
 		if d.Place != unwanted {
@@ -127,7 +125,7 @@ func dropRate(i *report.TopInterface) float64 {
 	return sum
 }
 
-func errorRate(i *report.TopInterface) float64 {
+func errorRate(i *Interface) float64 {
 	sum := 0.0
 	for _, d := range i.Errors {
 		sum += d.Rate
@@ -137,8 +135,8 @@ func errorRate(i *report.TopInterface) float64 {
 
 // arrange gives the interfaces that a filter leaves, sorted: numbers from the largest, names from
 // the first letter; reversed the other way about.
-func arrange(all []report.TopInterface, filter, by string, reversed, busyOnly bool) []report.TopInterface {
-	var kept []report.TopInterface
+func arrange(all []Interface, filter, by string, reversed, busyOnly bool) []Interface {
+	var kept []Interface
 	for _, i := range all {
 		if matches(&i, filter) && (!busyOnly || i.ReceivePackets+i.TransmitPackets+dropRate(&i)+errorRate(&i) > 0) {
 			kept = append(kept, i)
@@ -146,7 +144,7 @@ func arrange(all []report.TopInterface, filter, by string, reversed, busyOnly bo
 	}
 	columns := Columns()
 	at := slices.IndexFunc(columns, func(c Column) bool { return c.Name == by })
-	slices.SortStableFunc(kept, func(a, b report.TopInterface) int {
+	slices.SortStableFunc(kept, func(a, b Interface) int {
 		order := natural(a.Name, b.Name)
 		if at >= 0 && columns[at].value != nil {
 			order = cmp.Or(cmp.Compare(columns[at].value(&b), columns[at].value(&a)), order)
@@ -161,7 +159,7 @@ func arrange(all []report.TopInterface, filter, by string, reversed, busyOnly bo
 
 // matches tells whether an interface has text in its name, driver, kind or parent; capitals do not
 // matter.
-func matches(i *report.TopInterface, text string) bool {
+func matches(i *Interface, text string) bool {
 	text = strings.ToLower(text)
 	for _, s := range []string{i.Name, i.Driver, i.Kind, i.Parent} {
 		if strings.Contains(strings.ToLower(s), text) {

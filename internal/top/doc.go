@@ -3,7 +3,7 @@
 //
 // # Model
 //
-// A [Meter] turns readings of package sample into rates (report.TopReading). A [State] is all that
+// A [Meter] turns readings of package sample into rates (Reading). A [State] is all that
 // the screen depends on; it changes by a reading, a key, a verdict, a journal, and by nothing else.
 // [State.Lines] lays it out for a width and a height, and knows no terminal: a [Line] is text with
 // a [Look]. [Run] joins the two to a terminal; it alone knows bubbletea.

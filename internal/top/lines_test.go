@@ -16,7 +16,6 @@ import (
 
 	"github.com/linerate/linerate/internal/change/journal"
 	"github.com/linerate/linerate/internal/diagnose/evidence"
-	"github.com/linerate/linerate/internal/report"
 	"github.com/linerate/linerate/internal/report/reporttest"
 	"github.com/linerate/linerate/internal/top"
 )
@@ -57,15 +56,15 @@ func golden(t *testing.T, name, got string) {
 func busy(b top.Begin) *top.State {
 	b.Host, b.Interval = "near", time.Second
 	s := top.NewState(b)
-	readings := reporttest.TopReadings()
+	both := readings()
 	for i := range 30 {
-		r := readings[min(i, 1)]
+		r := both[min(i, 1)]
 		r.Time = r.Time.Add(time.Duration(i) * time.Second)
-		r.Interfaces = append([]report.TopInterface(nil), r.Interfaces...)
+		r.Interfaces = append([]top.Interface(nil), r.Interfaces...)
 		r.Interfaces[0].Receive *= float64(i%10) / 9
 		s.Reading(r)
 	}
-	s.Judged(top.Verdict{Time: reporttest.Noon.Add(17 * time.Second), Findings: reporttest.TopFindings()})
+	s.Judged(top.Verdict{Time: reporttest.Noon.Add(17 * time.Second), Findings: findings()})
 	changes := reporttest.Changes()
 	s.Changed(top.Journal{Changes: []journal.Change{changes[2], changes[1], changes[0]}})
 	s.Counted(top.Moved{Interface: "eth0", Counters: []top.Counter{{Name: "nic rx_bytes", Rate: 117e6},
@@ -155,7 +154,7 @@ func TestNothingCommandsTheTerminal(t *testing.T) {
 		for _, ascii := range []bool{false, true} {
 			b := top.Begin{Host: name, Interval: time.Second, ASCII: ascii, Interface: name, Filter: name}
 			s := top.NewState(b)
-			r := reporttest.TopReadings()[0]
+			r := readings()[0]
 			r.Interfaces[0].Name, r.Interfaces[0].Driver, r.Interfaces[0].Parent = name, name, name
 			r.Interfaces[0].Queues[0].Queue, r.Interfaces[0].Drops[0].Place = name, name
 			r.Warnings, r.Drops[0].Place, r.Events[0].Text, r.Events[0].Interface = []string{name}, name, name, name
@@ -208,28 +207,28 @@ func TestNeverTooLarge(t *testing.T) {
 		at := reporttest.Noon
 		for range rng.IntN(4) {
 			at = at.Add(time.Duration(rng.Int64N(int64(time.Hour))))
-			r := report.TopReading{Time: at, Seconds: 1}
+			r := top.Reading{Time: at, Seconds: 1}
 			for range rng.IntN(60) {
-				i := report.TopInterface{Name: name(), Kind: name(), Up: rng.IntN(2) == 0, Receive: number(),
+				i := top.Interface{Name: name(), Kind: name(), Up: rng.IntN(2) == 0, Receive: number(),
 					Transmit: number(), ReceivePackets: number(), CarrierChanges: number(), MTU: 1500}
 				for range rng.IntN(3) {
 					x := number()
 					i.Speed, i.Share = &x, &x
-					i.Drops = append(i.Drops, report.TopDrop{Place: name(), Direction: name(), Rate: number(),
+					i.Drops = append(i.Drops, top.Drop{Place: name(), Direction: name(), Rate: number(),
 						Total: number()})
-					i.Errors = append(i.Errors, report.TopDrop{Place: name(), Rate: number(), Total: number()})
-					i.Queues = append(i.Queues, report.TopQueue{Queue: name(), Packets: &x})
-					i.Qdisc = &report.TopQdisc{Backlog: number(), Drops: number()}
+					i.Errors = append(i.Errors, top.Drop{Place: name(), Rate: number(), Total: number()})
+					i.Queues = append(i.Queues, top.Queue{Queue: name(), Packets: &x})
+					i.Qdisc = &top.Qdisc{Backlog: number(), Drops: number()}
 				}
 				r.Interfaces = append(r.Interfaces, i)
 			}
 			for n := range rng.IntN(70) {
-				r.CPUs = append(r.CPUs, report.TopCPU{CPU: n, Busy: number(), Softirq: number(), Squeezes: number(),
+				r.CPUs = append(r.CPUs, top.CPU{CPU: n, Busy: number(), Softirq: number(), Squeezes: number(),
 					Packets: number()})
 			}
 			for range rng.IntN(3) {
-				r.Drops = append(r.Drops, report.TopDrop{Place: name(), Rate: number()})
-				r.Events = append(r.Events, report.TopEvent{Time: at, Text: strings.Repeat(name()+" ", 9),
+				r.Drops = append(r.Drops, top.Drop{Place: name(), Rate: number()})
+				r.Events = append(r.Events, top.Event{Time: at, Text: strings.Repeat(name()+" ", 9),
 					Interface: name()})
 				r.Warnings = append(r.Warnings, strings.Repeat(name()+" ", 9))
 			}

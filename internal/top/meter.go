@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/linerate/linerate/internal/host/sample"
-	"github.com/linerate/linerate/internal/report"
 )
 
 // Meter makes rates of readings that follow one another, put in the order of a host. What it knows
@@ -20,10 +19,10 @@ type Meter struct {
 	clock      float64       // seconds since the first reading
 	series     map[*sample.Series]*gauge
 	interfaces map[string]*card
-	cpus       map[int]*report.TopCPU
+	cpus       map[int]*CPU
 	modes      map[int]map[string]float64 // of each processor, seconds each second
-	tcp        report.TopTCP
-	udp        report.TopUDP
+	tcp        TCP
+	udp        UDP
 	drops      places
 }
 
@@ -39,30 +38,30 @@ type gauge struct {
 
 // card is an interface, with its parts by name until they are put in order.
 type card struct {
-	report.TopInterface
+	Interface
 	drops, errors places
-	queues        map[string]*report.TopQueue
+	queues        map[string]*Queue
 	series        int
 }
 
 // places are drops by direction and place.
-type places map[[2]string]*report.TopDrop
+type places map[[2]string]*Drop
 
-func (p places) at(direction, place string) *report.TopDrop {
+func (p places) at(direction, place string) *Drop {
 	key := [2]string{direction, place}
 	if p[key] == nil {
-		p[key] = &report.TopDrop{Place: place, Direction: direction}
+		p[key] = &Drop{Place: place, Direction: direction}
 	}
 	return p[key]
 }
 
 // list gives copies, the worst first.
-func (p places) list() []report.TopDrop {
-	list := make([]report.TopDrop, 0, len(p))
+func (p places) list() []Drop {
+	list := make([]Drop, 0, len(p))
 	for _, d := range p {
 		list = append(list, *d)
 	}
-	slices.SortFunc(list, func(a, b report.TopDrop) int {
+	slices.SortFunc(list, func(a, b Drop) int {
 		return cmp.Or(cmp.Compare(b.Rate, a.Rate), cmp.Compare(b.Total, a.Total), cmp.Compare(a.Direction, b.Direction),
 			cmp.Compare(a.Place, b.Place))
 	})
@@ -71,20 +70,20 @@ func (p places) list() []report.TopDrop {
 
 // NewMeter makes a meter that has seen nothing.
 func NewMeter() *Meter {
-	return &Meter{series: map[*sample.Series]*gauge{}, interfaces: map[string]*card{}, cpus: map[int]*report.TopCPU{},
+	return &Meter{series: map[*sample.Series]*gauge{}, interfaces: map[string]*card{}, cpus: map[int]*CPU{},
 		modes: map[int]map[string]float64{}, drops: places{}}
 }
 
 // Take gives what happened between the reading before and this one. False for the first, and for
 // one that is not later than the one before: there is no interval then. The reading is not kept.
-func (m *Meter) Take(r *sample.Reading) (report.TopReading, bool) {
+func (m *Meter) Take(r *sample.Reading) (Reading, bool) {
 	seconds := r.Time.Sub(m.at).Seconds()
 	if m.up > 0 && r.SinceBoot > 0 {
 		seconds = (r.SinceBoot - m.up).Seconds()
 	}
 	first := m.at.IsZero()
 	if !first && seconds <= 0 {
-		return report.TopReading{}, false
+		return Reading{}, false
 	}
 	m.at, m.up = r.Time, r.SinceBoot
 	if !first {
@@ -116,7 +115,7 @@ func (m *Meter) Take(r *sample.Reading) (report.TopReading, bool) {
 		g.before, g.at, g.known = p.Value, m.clock, true
 	}
 	if first {
-		return report.TopReading{}, false
+		return Reading{}, false
 	}
 	return m.reading(r, seconds), true
 }
@@ -159,7 +158,7 @@ func per(value, seconds float64) float64 {
 	return value
 }
 
-func lost(d *report.TopDrop) func(value, seconds, total float64) {
+func lost(d *Drop) func(value, seconds, total float64) {
 	return func(value, seconds, total float64) { d.Rate, d.Total = per(value, seconds), total }
 }
 
@@ -183,7 +182,7 @@ func (m *Meter) meetInterface(g *gauge, name string, labels map[string]string) {
 	key := labels["interface"]
 	c := m.interfaces[key]
 	if c == nil {
-		c = &card{drops: places{}, errors: places{}, queues: map[string]*report.TopQueue{}}
+		c = &card{drops: places{}, errors: places{}, queues: map[string]*Queue{}}
 		c.Name = key
 		m.interfaces[key] = c
 	}
@@ -233,7 +232,7 @@ func (m *Meter) meetInterface(g *gauge, name string, labels map[string]string) {
 		}
 	case "qdisc_drops_total", "qdisc_requeues_total", "qdisc_overlimits_total", "qdisc_backlog_bytes":
 		if c.Qdisc == nil {
-			c.Qdisc = &report.TopQdisc{}
+			c.Qdisc = &Qdisc{}
 		}
 		g.take = rate(map[string]*float64{"qdisc_drops_total": &c.Qdisc.Drops,
 			"qdisc_requeues_total":   &c.Qdisc.Requeues,
@@ -248,7 +247,7 @@ func (m *Meter) meetInterface(g *gauge, name string, labels map[string]string) {
 func (c *card) queue(label, name string) func(value, seconds, total float64) {
 	q := c.queues[label]
 	if q == nil {
-		q = &report.TopQueue{Queue: label}
+		q = &Queue{Queue: label}
 		c.queues[label] = q
 	}
 	into := new(float64)
@@ -273,7 +272,7 @@ func (m *Meter) meetCPU(g *gauge, name string, labels map[string]string) {
 	}
 	c := m.cpus[number]
 	if c == nil {
-		c = &report.TopCPU{CPU: number}
+		c = &CPU{CPU: number}
 		m.cpus[number], m.modes[number] = c, map[string]float64{}
 	}
 	modes, mode := m.modes[number], labels["mode"]
@@ -301,10 +300,10 @@ func (m *Meter) meetCPU(g *gauge, name string, labels map[string]string) {
 }
 
 // reading puts copies in order: what the meter keeps changes with the next reading.
-func (m *Meter) reading(r *sample.Reading, seconds float64) report.TopReading {
-	out := report.TopReading{Time: r.Time.UTC().Truncate(time.Millisecond), Seconds: seconds, TCP: m.tcp, UDP: m.udp,
+func (m *Meter) reading(r *sample.Reading, seconds float64) Reading {
+	out := Reading{Time: r.Time.UTC().Truncate(time.Millisecond), Seconds: seconds, TCP: m.tcp, UDP: m.udp,
 		Drops: m.drops.list(), Warnings: slices.Clone(r.Warnings),
-		Interfaces: make([]report.TopInterface, 0, len(m.interfaces)), CPUs: make([]report.TopCPU, 0, len(m.cpus))}
+		Interfaces: make([]Interface, 0, len(m.interfaces)), CPUs: make([]CPU, 0, len(m.cpus))}
 	if m.tcp.Sent > 0 {
 		out.TCP.Retransmitted = min(m.tcp.Retransmits/m.tcp.Sent, 1)
 	}
@@ -312,10 +311,10 @@ func (m *Meter) reading(r *sample.Reading, seconds float64) report.TopReading {
 		out.Interfaces = append(out.Interfaces, c.copied())
 	}
 	for _, h := range r.Happened {
-		out.Events = append(out.Events, report.TopEvent{Time: h.Time.UTC(), Change: string(h.Change),
+		out.Events = append(out.Events, Event{Time: h.Time.UTC(), Change: string(h.Change),
 			Interface: h.Interface, Text: h.Text})
 	}
-	slices.SortFunc(out.Interfaces, func(a, b report.TopInterface) int { return natural(a.Name, b.Name) })
+	slices.SortFunc(out.Interfaces, func(a, b Interface) int { return natural(a.Name, b.Name) })
 	for number, c := range m.cpus {
 		one, times := *c, m.modes[number]
 		// The kernel's clock of processors ticks; a share is one of what it counted, not of our
@@ -331,12 +330,12 @@ func (m *Meter) reading(r *sample.Reading, seconds float64) report.TopReading {
 		}
 		out.CPUs = append(out.CPUs, one)
 	}
-	slices.SortFunc(out.CPUs, func(a, b report.TopCPU) int { return cmp.Compare(a.CPU, b.CPU) })
+	slices.SortFunc(out.CPUs, func(a, b CPU) int { return cmp.Compare(a.CPU, b.CPU) })
 	return out
 }
 
-func (c *card) copied() report.TopInterface {
-	one := c.TopInterface
+func (c *card) copied() Interface {
+	one := c.Interface
 	one.Drops, one.Errors = c.drops.list(), c.errors.list()
 	one.Speed = copied(c.Speed)
 	if c.Speed != nil && *c.Speed > 0 {
@@ -347,12 +346,12 @@ func (c *card) copied() report.TopInterface {
 		q := *c.Qdisc
 		one.Qdisc = &q
 	}
-	one.Queues = make([]report.TopQueue, 0, len(c.queues))
+	one.Queues = make([]Queue, 0, len(c.queues))
 	for _, q := range c.queues {
-		one.Queues = append(one.Queues, report.TopQueue{Queue: q.Queue, Packets: copied(q.Packets),
+		one.Queues = append(one.Queues, Queue{Queue: q.Queue, Packets: copied(q.Packets),
 			Bits: copied(q.Bits), Drops: copied(q.Drops), Interrupts: copied(q.Interrupts)})
 	}
-	slices.SortFunc(one.Queues, func(a, b report.TopQueue) int { return natural(a.Queue, b.Queue) })
+	slices.SortFunc(one.Queues, func(a, b Queue) int { return natural(a.Queue, b.Queue) })
 	return one
 }
 

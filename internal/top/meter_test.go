@@ -10,7 +10,6 @@ import (
 
 	hostmodel "github.com/linerate/linerate/internal/host"
 	"github.com/linerate/linerate/internal/host/sample"
-	"github.com/linerate/linerate/internal/report"
 	"github.com/linerate/linerate/internal/report/reporttest"
 	"github.com/linerate/linerate/internal/top"
 )
@@ -69,9 +68,9 @@ func (h *host) reading(after time.Duration) *sample.Reading {
 	return r
 }
 
-func find(t *testing.T, r report.TopReading, name string) report.TopInterface {
+func find(t *testing.T, r top.Reading, name string) top.Interface {
 	t.Helper()
-	at := slices.IndexFunc(r.Interfaces, func(i report.TopInterface) bool { return i.Name == name })
+	at := slices.IndexFunc(r.Interfaces, func(i top.Interface) bool { return i.Name == name })
 	if at < 0 {
 		t.Fatalf("%s is not there: %+v", name, r.Interfaces)
 	}

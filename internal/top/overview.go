@@ -8,7 +8,6 @@ import (
 	"unicode/utf8"
 
 	"github.com/linerate/linerate/internal/diagnose/evidence"
-	"github.com/linerate/linerate/internal/report"
 )
 
 // maxExtent bounds what is drawn, whatever a terminal says of itself.
@@ -24,7 +23,7 @@ func (s *State) Lines(width, height int) []Line {
 	switch {
 	case s.view == Overview:
 		lines = s.overview(width, height)
-	case s.view == Interface:
+	case s.view == Detail:
 		lines = s.paged(s.detail(width), width, height)
 	case s.view == Processors:
 		lines = s.paged(s.processors(width), width, height)
@@ -172,7 +171,7 @@ func (s *State) foot(width int) Line {
 	}
 	keys := map[View]string{
 		Overview:   "? help  q quit  enter open  / filter  < > sort  r reverse  space pause  c CPUs  f findings",
-		Interface:  "? help  q quit  esc back  up/down scroll  space pause",
+		Detail:     "? help  q quit  esc back  up/down scroll  space pause",
 		Processors: "? help  q quit  esc back  up/down scroll  space pause  f findings",
 		Verdicts:   "? help  q quit  esc back  up/down scroll  c CPUs",
 		Help:       "q quit  esc back  up/down scroll",
@@ -216,7 +215,7 @@ func level(x, strong float64) Span {
 
 func (s *State) cpuLine(width int) Line {
 	var busy, softirq, steal, squeezes, dropped, netRX, interrupts float64
-	most := report.TopCPU{}
+	most := CPU{}
 	for _, c := range s.shown.CPUs {
 		busy, softirq, steal = busy+c.Busy, softirq+c.Softirq, steal+c.Steal
 		squeezes, dropped, netRX, interrupts = squeezes+c.Squeezes, dropped+c.Dropped, netRX+c.NetRX,
@@ -279,7 +278,7 @@ func layout(width, name int) []Column {
 }
 
 // nameWidth is what the longest name needs, within reason.
-func (s *State) nameWidth(rows []report.TopInterface, width int) int {
+func (s *State) nameWidth(rows []Interface, width int) int {
 	n := utf8.RuneCountInString("INTERFACE") + 2
 	for _, i := range rows {
 		n = max(n, utf8.RuneCountInString(s.glyphs.inert(i.Name)))
@@ -291,7 +290,7 @@ func right(text string, width int) string {
 	return strings.Repeat(" ", max(width-utf8.RuneCountInString(text), 0)) + text
 }
 
-func (s *State) tableHead(rows []report.TopInterface, width int) Line {
+func (s *State) tableHead(rows []Interface, width int) Line {
 	mark := s.glyphs.down
 	if s.reversed {
 		mark = s.glyphs.up
@@ -320,7 +319,7 @@ func (s *State) tableHead(rows []report.TopInterface, width int) Line {
 }
 
 // table gives n rows, those around the selected one.
-func (s *State) table(rows []report.TopInterface, width, n int) []Line {
+func (s *State) table(rows []Interface, width, n int) []Line {
 	if len(rows) == 0 {
 		text := "no interfaces"
 		if s.filter != "" || s.busyOnly {
@@ -342,7 +341,7 @@ func (s *State) table(rows []report.TopInterface, width, n int) []Line {
 	return lines
 }
 
-func (s *State) row(i *report.TopInterface, columns []Column, name, width int, selected bool) Line {
+func (s *State) row(i *Interface, columns []Column, name, width int, selected bool) Line {
 	look, mark := Look(0), "  "
 	if selected {
 		look, mark = Bold, s.glyphs.pick+" "
@@ -364,7 +363,7 @@ func (s *State) row(i *report.TopInterface, columns []Column, name, width int, s
 
 // rest fills what a wide screen has left: the curve of what was carried, the places of drops, what
 // the interface is.
-func (s *State) rest(i *report.TopInterface, width int) Line {
+func (s *State) rest(i *Interface, width int) Line {
 	n := min(max(width/2, 10), 40)
 	if s.bare {
 		n = 0
@@ -468,7 +467,7 @@ func (s *State) latestLines(width, n int) []Line {
 }
 
 // when prints the moment of a change: its time, and its day when that is another than today.
-func when(t time.Time, now *report.TopReading) string {
+func when(t time.Time, now *Reading) string {
 	layout := "15:04:05"
 	if now != nil && t.Local().Format(time.DateOnly) != now.Time.Local().Format(time.DateOnly) {
 		layout = "2006-01-02 15:04"
@@ -482,7 +481,7 @@ func (s *State) cpuTable(width, n int) []Line {
 		return nil
 	}
 	cpus := slices.Clone(s.shown.CPUs)
-	slices.SortStableFunc(cpus, func(a, b report.TopCPU) int {
+	slices.SortStableFunc(cpus, func(a, b CPU) int {
 		switch d := (b.Softirq + b.IRQ) - (a.Softirq + a.IRQ); {
 		case d > 0:
 			return 1
@@ -495,25 +494,25 @@ func (s *State) cpuTable(width, n int) []Line {
 }
 
 // cpuRows is a table of processors.
-func (s *State) cpuRows(cpus []report.TopCPU, width int) []Line {
+func (s *State) cpuRows(cpus []CPU, width int) []Line {
 	type cpuColumn struct {
 		title string
 		width int
-		cell  func(*report.TopCPU) Span
+		cell  func(*CPU) Span
 	}
 	columns := []cpuColumn{
-		{"BUSY", 6, func(c *report.TopCPU) Span { return level(c.Busy, 0.95) }},
-		{"SOFTIRQ", 7, func(c *report.TopCPU) Span { return level(c.Softirq, 0.8) }},
-		{"IRQ/s", 6, func(c *report.TopCPU) Span { return figure(c.CardInterrupts) }},
-		{"NET_RX/s", 8, func(c *report.TopCPU) Span { return figure(c.NetRX) }},
-		{"PACKETS/s", 9, func(c *report.TopCPU) Span { return figure(c.Packets) }},
-		{"SQUEEZE/s", 9, func(c *report.TopCPU) Span { return alarm(s.glyphs, c.Squeezes) }},
-		{"DROP/s", 7, func(c *report.TopCPU) Span { return alarm(s.glyphs, c.Dropped) }},
-		{"USER", 6, func(c *report.TopCPU) Span { return level(c.User, 2) }},
-		{"SYSTEM", 6, func(c *report.TopCPU) Span { return level(c.System, 2) }},
-		{"IRQ", 6, func(c *report.TopCPU) Span { return level(c.IRQ, 0.5) }},
-		{"STEAL", 6, func(c *report.TopCPU) Span { return level(c.Steal, 0.05) }},
-		{"RPS/s", 6, func(c *report.TopCPU) Span { return figure(c.RPS) }},
+		{"BUSY", 6, func(c *CPU) Span { return level(c.Busy, 0.95) }},
+		{"SOFTIRQ", 7, func(c *CPU) Span { return level(c.Softirq, 0.8) }},
+		{"IRQ/s", 6, func(c *CPU) Span { return figure(c.CardInterrupts) }},
+		{"NET_RX/s", 8, func(c *CPU) Span { return figure(c.NetRX) }},
+		{"PACKETS/s", 9, func(c *CPU) Span { return figure(c.Packets) }},
+		{"SQUEEZE/s", 9, func(c *CPU) Span { return alarm(s.glyphs, c.Squeezes) }},
+		{"DROP/s", 7, func(c *CPU) Span { return alarm(s.glyphs, c.Dropped) }},
+		{"USER", 6, func(c *CPU) Span { return level(c.User, 2) }},
+		{"SYSTEM", 6, func(c *CPU) Span { return level(c.System, 2) }},
+		{"IRQ", 6, func(c *CPU) Span { return level(c.IRQ, 0.5) }},
+		{"STEAL", 6, func(c *CPU) Span { return level(c.Steal, 0.05) }},
+		{"RPS/s", 6, func(c *CPU) Span { return figure(c.RPS) }},
 	}
 	head := Line{{"CPU   ", Bold}}
 	fit := 0

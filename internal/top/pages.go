@@ -9,7 +9,6 @@ import (
 
 	"github.com/linerate/linerate/internal/base/unit"
 	"github.com/linerate/linerate/internal/diagnose/evidence"
-	"github.com/linerate/linerate/internal/report"
 )
 
 // detail is everything about one interface.
@@ -19,7 +18,7 @@ func (s *State) detail(width int) []Line {
 	if s.shown == nil {
 		return []Line{{{name + ": reading this host; rates come with the second reading", 0}}}
 	}
-	at := slices.IndexFunc(s.shown.Interfaces, func(i report.TopInterface) bool { return i.Name == s.name })
+	at := slices.IndexFunc(s.shown.Interfaces, func(i Interface) bool { return i.Name == s.name })
 	if at < 0 {
 		return []Line{{{name, Bold}, {"  is not here; esc shows those that are", 0}}}
 	}
@@ -59,7 +58,7 @@ func (s *State) detail(width int) []Line {
 }
 
 // curves are what came in and went out, and what was lost, over the last readings.
-func (s *State) curves(i *report.TopInterface, width int) []Line {
+func (s *State) curves(i *Interface, width int) []Line {
 	t := s.trails[i.Name]
 	if t == nil {
 		t = &trail{}
@@ -107,7 +106,7 @@ func (s *State) curves(i *report.TopInterface, width int) []Line {
 }
 
 // losses are the places where packets died, broken packets, and what the queueing discipline did.
-func (s *State) losses(i *report.TopInterface) []Line {
+func (s *State) losses(i *Interface) []Line {
 	g := s.glyphs
 	lines := []Line{{{"LOST", Bold}, {"  packets each second, and since the start of this view", Dim}}}
 	quiet := true
@@ -148,7 +147,7 @@ func (s *State) losses(i *report.TopInterface) []Line {
 }
 
 // queues is a table of the card's queues.
-func (s *State) queues(i *report.TopInterface, width int) []Line {
+func (s *State) queues(i *Interface, width int) []Line {
 	if len(i.Queues) == 0 {
 		return []Line{{{"QUEUES", Bold}, {"  the driver counts none apart", Dim}}}
 	}
@@ -163,7 +162,7 @@ func queueHead(name string) Line {
 	return Line{{fmt.Sprintf("%-24s%9s%9s%9s%9s", name, "b/s", "p/s", "DROP/s", "IRQ/s"), Bold}}
 }
 
-func (s *State) queue(name string, q report.TopQueue) Line {
+func (s *State) queue(name string, q Queue) Line {
 	l := Line{{s.glyphs.inert(name), 0}}.cut(23, s.glyphs.more).pad(24, 0)
 	for k, x := range []*float64{q.Bits, q.Packets, q.Drops, q.Interrupts} {
 		cell := Span{s.glyphs.absent, Dim}
@@ -234,7 +233,7 @@ func (s *State) processors(width int) []Line {
 	lines := s.cpuRows(s.shown.CPUs, width)
 	type named struct {
 		name string
-		report.TopQueue
+		Queue
 	}
 	var all []named
 	for _, i := range s.shown.Interfaces {
@@ -255,7 +254,7 @@ func (s *State) processors(width int) []Line {
 	}
 	lines = append(lines, queueHead("QUEUE, busiest first"))
 	for _, q := range all {
-		lines = append(lines, s.queue(q.name, q.TopQueue))
+		lines = append(lines, s.queue(q.name, q.Queue))
 	}
 	return lines
 }

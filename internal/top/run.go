@@ -16,7 +16,6 @@ import (
 	"github.com/linerate/linerate/internal/host"
 	"github.com/linerate/linerate/internal/host/sample"
 	"github.com/linerate/linerate/internal/kernel/sys"
-	"github.com/linerate/linerate/internal/report"
 )
 
 // How often the host is judged while the view is open, for how long it is watched for it, and what
@@ -43,7 +42,7 @@ type Source struct {
 
 // readings takes a reading each interval and gives what happened in between, until ctx ends or give
 // says false. A reading that comes late does not make the next ones late.
-func (o Source) readings(ctx context.Context, sampler *sample.Sampler, give func(report.TopReading) bool) error {
+func (o Source) readings(ctx context.Context, sampler *sample.Sampler, give func(Reading) bool) error {
 	meter := NewMeter()
 	tick := time.NewTicker(o.Interval)
 	defer tick.Stop()
@@ -171,10 +170,10 @@ func Run(ctx context.Context, t Terminal, begin Begin, source Source) error {
 	}
 	defer sampler.Close()
 	begin.Interval = source.Interval
-	queue := make(chan report.TopReading, queued)
+	queue := make(chan Reading, queued)
 	return Show(ctx, t, NewState(begin),
 		func(ctx context.Context, _ *Handle) error {
-			return source.readings(ctx, sampler, func(r report.TopReading) bool { return put(queue, r) })
+			return source.readings(ctx, sampler, func(r Reading) bool { return put(queue, r) })
 		},
 		func(ctx context.Context, h *Handle) error {
 			for {
@@ -193,7 +192,7 @@ func openSampler() (*sample.Sampler, error) { return sample.New(sample.Options{T
 
 // put adds a reading to a queue that nobody may have looked at for long. It never waits: the oldest
 // goes.
-func put(queue chan report.TopReading, r report.TopReading) bool {
+func put(queue chan Reading, r Reading) bool {
 	for {
 		select {
 		case queue <- r:

@@ -8,7 +8,6 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/linerate/linerate/internal/report/reporttest"
 	"github.com/linerate/linerate/internal/top"
 )
 
@@ -23,7 +22,7 @@ func screenOfTest() {
 	var err error
 	fake := func(breaks func(h *top.Handle) error) error {
 		return top.Show(ctx, terminal, top.NewState(begin), func(ctx context.Context, h *top.Handle) error {
-			for _, r := range reporttest.TopReadings() {
+			for _, r := range readings() {
 				h.Change(func(s *top.State) { s.Reading(r) })
 			}
 			// A key of the test says when.

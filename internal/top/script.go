@@ -53,7 +53,7 @@ func SortNames() string { return strings.Join(columnNames(), ", ") }
 
 // Collected is what a script gets.
 type Collected struct {
-	Readings []report.TopReading
+	Readings []Reading
 	Verdict  Verdict
 	Journal  Journal
 	Hidden   int // interfaces that were there in the last reading and are not told
@@ -65,7 +65,7 @@ var ErrNoInterface = errors.New("no such interface")
 // Collect takes as many readings as were asked for, one at least, and judges the host meanwhile if
 // there is time for it. each gets every reading as it comes and may end it with an error. What was
 // collected is given also with an error: a context that has ended most often.
-func Collect(ctx context.Context, a Asked, source Source, each func(report.TopReading) error) (Collected, error) {
+func Collect(ctx context.Context, a Asked, source Source, each func(Reading) error) (Collected, error) {
 	var c Collected
 	sampler, err := openSampler()
 	if err != nil {
@@ -84,7 +84,7 @@ func Collect(ctx context.Context, a Asked, source Source, each func(report.TopRe
 		judged <- Verdict{Err: errors.New("it takes a second or more to judge a host")}
 	}
 	var failed error
-	err = source.readings(ctx, sampler, func(r report.TopReading) bool {
+	err = source.readings(ctx, sampler, func(r Reading) bool {
 		all := len(r.Interfaces)
 		if r.Interfaces, failed = a.choose(r.Interfaces); failed != nil {
 			return false
@@ -102,14 +102,14 @@ func Collect(ctx context.Context, a Asked, source Source, each func(report.TopRe
 	return c, err
 }
 
-func (a *Asked) choose(all []report.TopInterface) ([]report.TopInterface, error) {
+func (a *Asked) choose(all []Interface) ([]Interface, error) {
 	if a.Interface == "" {
 		chosen := arrange(all, a.Filter, a.sorted(), false, false)
-		return append([]report.TopInterface{}, chosen...), nil
+		return append([]Interface{}, chosen...), nil
 	}
 	for _, i := range all {
 		if i.Name == a.Interface {
-			return []report.TopInterface{i}, nil
+			return []Interface{i}, nil
 		}
 	}
 	return nil, fmt.Errorf("show interface %q: %w", a.Interface, ErrNoInterface)
@@ -123,14 +123,14 @@ func (a *Asked) sorted() string {
 }
 
 // Document makes linerate.top/1 of it.
-func (c Collected) Document(e report.Envelope) *report.TopDocument {
+func (c Collected) Document(e report.Envelope) *Document {
 	var warnings []string
 	for _, err := range []error{c.Verdict.Err, c.Journal.Err} {
 		if err != nil {
 			warnings = append(warnings, err.Error())
 		}
 	}
-	d := report.NewTop(e, c.Readings, c.Verdict.Findings, c.Journal.Changes, warnings)
+	d := NewDocument(e, c.Readings, c.Verdict.Findings, c.Journal.Changes, warnings)
 	d.Hidden = c.Hidden
 	return d
 }
@@ -147,7 +147,7 @@ func ASCII(env func(string) string) bool {
 }
 
 // Table prints a reading for people and scripts: as the screen has it, without its frame.
-func (a *Asked) Table(w io.Writer, r report.TopReading) error {
+func (a *Asked) Table(w io.Writer, r Reading) error {
 	s := NewState(a.Begin)
 	s.bare, s.view = true, Overview
 	s.Reading(r)

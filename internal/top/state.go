@@ -8,7 +8,6 @@ import (
 
 	"github.com/linerate/linerate/internal/change/journal"
 	"github.com/linerate/linerate/internal/diagnose/evidence"
-	"github.com/linerate/linerate/internal/report"
 )
 
 // View is a page of the screen.
@@ -17,7 +16,7 @@ type View int
 // The views.
 const (
 	Overview View = iota
-	Interface
+	Detail
 	Processors
 	Verdicts
 	Help
@@ -74,11 +73,11 @@ type State struct {
 	glyphs   *glyphs
 	bare     bool // a table for scripts: no row is marked, nothing is curved
 
-	last   *report.TopReading // the newest
-	shown  *report.TopReading // what is drawn: the newest, unless paused
+	last   *Reading // the newest
+	shown  *Reading // what is drawn: the newest, unless paused
 	paused bool
 	trails map[string]*trail
-	events []report.TopEvent // newest first
+	events []Event // newest first
 
 	verdict Verdict
 	journal Journal
@@ -101,7 +100,7 @@ type State struct {
 // trail is what an interface did in the last readings, oldest first.
 type trail struct{ in, out, drops []float64 }
 
-func (t *trail) add(i *report.TopInterface) {
+func (t *trail) add(i *Interface) {
 	add := func(s []float64, x float64) []float64 {
 		if len(s) >= remembered {
 			s = s[:copy(s, s[1:])]
@@ -132,20 +131,20 @@ func NewState(b Begin) *State {
 		s.sort = b.Sort
 	}
 	if b.Interface != "" {
-		s.view = Interface
+		s.view = Detail
 	}
 	return s
 }
 
 // Reading takes what happened in one more interval. A pause keeps what is shown, and not what is
 // remembered.
-func (s *State) Reading(r report.TopReading) {
+func (s *State) Reading(r Reading) {
 	s.last = &r
 	if !s.paused {
 		s.shown = &r
 	}
 	for name := range s.trails {
-		if !slices.ContainsFunc(r.Interfaces, func(i report.TopInterface) bool { return i.Name == name }) {
+		if !slices.ContainsFunc(r.Interfaces, func(i Interface) bool { return i.Name == name }) {
 			delete(s.trails, name)
 		}
 	}
@@ -182,14 +181,14 @@ func (s *State) Counted(m Moved) {
 
 // Watched is the interface whose counters are wanted; empty: none.
 func (s *State) Watched() string {
-	if s.view == Interface {
+	if s.view == Detail {
 		return s.name
 	}
 	return ""
 }
 
 // rows are the interfaces of the overview.
-func (s *State) rows() []report.TopInterface {
+func (s *State) rows() []Interface {
 	if s.shown == nil {
 		return nil
 	}
@@ -237,11 +236,11 @@ func (s *State) Key(key string) (quit bool) {
 	case "enter":
 		if s.view == Overview && s.selected() != nil {
 			s.name = s.selected().Name
-			s.open(Interface)
+			s.open(Detail)
 		}
 	case "tab":
 		s.open(map[View]View{Overview: Processors, Processors: Verdicts, Verdicts: Overview,
-			Interface: Overview}[s.view])
+			Detail: Overview}[s.view])
 	default:
 		s.move(key)
 	}
@@ -253,7 +252,7 @@ func (s *State) open(v View) {
 		s.before = s.view
 	}
 	s.view, s.scroll = v, 0
-	if v != Interface {
+	if v != Detail {
 		s.moved = Moved{}
 	}
 }
@@ -315,7 +314,7 @@ func (s *State) typeFilter(key string) {
 
 // selected is the row that is marked; nil: there is none. A row that is gone is replaced by the
 // first.
-func (s *State) selected() *report.TopInterface {
+func (s *State) selected() *Interface {
 	rows := s.rows()
 	if len(rows) == 0 {
 		return nil
@@ -323,8 +322,8 @@ func (s *State) selected() *report.TopInterface {
 	return &rows[max(s.index(rows), 0)]
 }
 
-func (s *State) index(rows []report.TopInterface) int {
-	return slices.IndexFunc(rows, func(i report.TopInterface) bool { return i.Name == s.name })
+func (s *State) index(rows []Interface) int {
+	return slices.IndexFunc(rows, func(i Interface) bool { return i.Name == s.name })
 }
 
 // move goes through the rows of the table, or scrolls a page.

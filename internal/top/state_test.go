@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/linerate/linerate/internal/diagnose/evidence"
-	"github.com/linerate/linerate/internal/report"
 	"github.com/linerate/linerate/internal/report/reporttest"
 	"github.com/linerate/linerate/internal/top"
 )
@@ -30,15 +29,15 @@ func order(s *top.State) string {
 }
 
 // four are interfaces that each column sorts in another order.
-func four() report.TopReading {
+func four() top.Reading {
 	speed := 1e9
 	share := 0.5
-	return report.TopReading{Time: reporttest.Noon, Seconds: 1, Interfaces: []report.TopInterface{
+	return top.Reading{Time: reporttest.Noon, Seconds: 1, Interfaces: []top.Interface{
 		{Name: "a", Up: true, Receive: 1, Transmit: 30, ReceivePackets: 2},
 		{Name: "b", Up: true, Receive: 20, Transmit: 2, Speed: &speed, Share: &share, TransmitPackets: 9},
 		{Name: "c10", Up: true, Receive: 3, Transmit: 3, ReceivePackets: 1,
-			Drops: []report.TopDrop{{Place: "ring", Rate: 2}}},
-		{Name: "c9", Drops: []report.TopDrop{{Place: "unwanted", Rate: 9}}},
+			Drops: []top.Drop{{Place: "ring", Rate: 2}}},
+		{Name: "c9", Drops: []top.Drop{{Place: "unwanted", Rate: 9}}},
 	}}
 }
 
@@ -153,10 +152,10 @@ func TestVerdicts(t *testing.T) {
 // first row when its interface is gone.
 func TestSelectionStays(t *testing.T) {
 	s := top.NewState(top.Begin{Interval: time.Second, Sort: "name"})
-	r := report.TopReading{Time: reporttest.Noon}
+	r := top.Reading{Time: reporttest.Noon}
 	for n := range 200 {
 		r.Interfaces = append(r.Interfaces,
-			report.TopInterface{Name: "eth" + string(rune('0'+n/100)) + string(rune('0'+n/10%10)) +
+			top.Interface{Name: "eth" + string(rune('0'+n/100)) + string(rune('0'+n/10%10)) +
 				string(rune('0'+n%10)), Up: true})
 	}
 	s.Reading(r)

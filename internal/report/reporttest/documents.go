@@ -77,7 +77,6 @@ func Documents(t testing.TB) []Document {
 			"run `linerate serve` on the other host", 12)},
 	}
 	all = append(all, persistDocuments()...)
-	all = append(all, topDocuments()...)
 	all = append(all, Document{"check-advice", judgedAdvice()},
 		Document{"check-advice-empty", report.NewCheckAdvice(Envelope(), "empty.conf", 1, advice.Windows, nil, nil)})
 	for name, run := range map[string]report.TuneRun{"tune": Run(), "tune-nothing": nothingRun(),

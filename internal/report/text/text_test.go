@@ -95,7 +95,7 @@ var errNoText = errors.New("no text")
 
 // withoutText are the documents whose commands print something of their own: a line to paste, a
 // file, an error, a screen.
-var withoutText = []string{"serve", "export", "boot-recovery", "error", "top", "top-blind", "agent", "hub-check"}
+var withoutText = []string{"serve", "export", "boot-recovery", "error", "agent", "hub-check"}
 
 // TestTexts: the text of every document is that of its golden file, colour changes nothing but
 // colour, and a pipe that breaks is told.

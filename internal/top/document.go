@@ -1,4 +1,4 @@
-package report
+package top
 
 import (
 	"slices"
@@ -6,65 +6,67 @@ import (
 
 	"github.com/linerate/linerate/internal/change/journal"
 	"github.com/linerate/linerate/internal/diagnose/evidence"
+	"github.com/linerate/linerate/internal/report"
 )
 
-// SchemaTop is the document of the live view.
-const SchemaTop = "linerate.top/1"
+// Schema names the document of the live view.
+const Schema = "linerate.top/1"
 
-// TopDocument is linerate.top/1: what a host carried, dropped and worked for, in one interval or
+// Document is linerate.top/1: what a host carried, dropped and worked for, in one interval or
 // several that follow one another.
-type TopDocument struct {
-	Envelope
-	Readings []TopReading       `json:"readings"`                    // one for each interval, oldest first
-	Findings []evidence.Finding `json:"findings,omitempty"`          // of the host by itself, without any load of ours; absent: it was not judged
+type Document struct {
+	report.Envelope
+	Readings []Reading          `json:"readings"`                    // one for each interval, oldest first
+	Findings []evidence.Finding `json:"findings,omitempty"`          // of the host under its own load; absent: it was not judged
 	Changes  []journal.Change   `json:"changes"`                     // the latest of the journal, newest first
 	Warnings []string           `json:"warnings,omitempty"`          // what could not be read, one sentence each
 	Hidden   int                `json:"hidden_interfaces,omitempty"` // left out by a filter or a limit
 }
 
-// NewTop makes a document of the live view. Findings nil: nobody judged.
-func NewTop(e Envelope, readings []TopReading, findings []evidence.Finding, changes []journal.Change,
-	warnings []string) *TopDocument {
-	d := &TopDocument{Envelope: e.of(SchemaTop), Readings: slices.Clone(readings), Changes: slices.Clone(changes),
+// NewDocument makes a document of the live view. Findings that are nil mean that the host was not
+// judged.
+func NewDocument(e report.Envelope, readings []Reading, findings []evidence.Finding, changes []journal.Change,
+	warnings []string) *Document {
+	d := &Document{Envelope: e.Of(Schema), Readings: slices.Clone(readings), Changes: slices.Clone(changes),
 		Warnings: slices.Clone(warnings)}
 	if findings != nil {
-		d.Findings = cleanFindings(findings)
+		d.Findings = report.CleanFindings(findings)
 	}
-	fillSlices(d)
+	report.FillSlices(d)
 	return d
 }
 
-// TopReading is what happened on a host in one interval. Rates are means over it.
-type TopReading struct {
-	Time       time.Time      `json:"time"` // the end of the interval
-	Seconds    float64        `json:"interval_seconds"`
-	Interfaces []TopInterface `json:"interfaces"`
-	CPUs       []TopCPU       `json:"cpus"`
-	TCP        TopTCP         `json:"tcp"`
-	UDP        TopUDP         `json:"udp"`
-	// Drops are those behind the cards, on the way to the program.
-	Drops    []TopDrop  `json:"drops"`
-	Events   []TopEvent `json:"events"`             // what came, went or changed in the interval
-	Warnings []string   `json:"warnings,omitempty"` // what could not be read
+// Reading is what happened on a host in one interval. Rates are means over it.
+type Reading struct {
+	Time       time.Time   `json:"time"` // the end of the interval
+	Seconds    float64     `json:"interval_seconds"`
+	Interfaces []Interface `json:"interfaces"`
+	CPUs       []CPU       `json:"cpus"`
+	TCP        TCP         `json:"tcp"`
+	UDP        UDP         `json:"udp"`
+	// Drops are those between the NICs and the programs.
+	Drops    []Drop   `json:"drops"`
+	Events   []Event  `json:"events"`             // what came, went or changed in the interval
+	Warnings []string `json:"warnings,omitempty"` // what could not be read
 }
 
-// TopEvent is what happened to an interface, or to the host.
-type TopEvent struct {
+// Event is a change of an interface, or of the host.
+type Event struct {
 	Time      time.Time `json:"time"`
 	Change    string    `json:"change"` // link-up, link-down, link-speed, link-renamed, link-came, link-gone, rebooted
 	Interface string    `json:"interface,omitempty"`
 	Text      string    `json:"text"`
 }
 
-// TopInterface is one interface in one interval.
-type TopInterface struct {
+// Interface is one interface in one interval.
+type Interface struct {
 	Name   string `json:"name"`
 	Driver string `json:"driver,omitempty"`
 	Kind   string `json:"kind,omitempty"`   // ethernet, vlan, bond, bridge, veth, …
 	Parent string `json:"parent,omitempty"` // the interface below
 	Up     bool   `json:"up"`               // and has a carrier
 
-	Speed    *float64 `json:"speed_bits_per_second,omitempty"` // of the link; absent: it has none, or it is not known
+	Speed    *float64 `json:"speed_bits_per_second,omitempty"` // of the link; absent: the interface has none, or it is not known
 	MTU      int64    `json:"mtu_bytes,omitempty"`
 	Receive  float64  `json:"receive_bits_per_second"`
 	Transmit float64  `json:"transmit_bits_per_second"`
@@ -74,32 +76,32 @@ type TopInterface struct {
 	TransmitPackets  float64 `json:"transmit_packets_per_second"`
 	ReceiveMulticast float64 `json:"receive_multicast_packets_per_second"`
 
-	Drops  []TopDrop  `json:"drops"`
-	Errors []TopDrop  `json:"errors"` // place is the kind: crc, length, frame, …
-	Qdisc  *TopQdisc  `json:"qdisc,omitempty"`
-	Queues []TopQueue `json:"queues"`
+	Drops  []Drop  `json:"drops"`
+	Errors []Drop  `json:"errors"` // place is the kind: crc, length, frame, …
+	Qdisc  *Qdisc  `json:"qdisc,omitempty"`
+	Queues []Queue `json:"queues"`
 	// CarrierChanges is how often the link came or went since the first reading.
 	CarrierChanges float64 `json:"carrier_changes_total"`
 }
 
-// TopDrop is one place where packets died.
-type TopDrop struct {
+// Drop is one place where packets were lost.
+type Drop struct {
 	Place     string  `json:"place"`
 	Direction string  `json:"direction,omitempty"` // receive, transmit
 	Rate      float64 `json:"packets_per_second"`
 	Total     float64 `json:"packets_total"` // since the first reading
 }
 
-// TopQdisc is what the queueing disciplines of one interface did.
-type TopQdisc struct {
+// Qdisc is what the queueing disciplines of one interface did.
+type Qdisc struct {
 	Drops     float64 `json:"drops_packets_per_second"`
 	Requeues  float64 `json:"requeues_packets_per_second"`
 	Overlimit float64 `json:"overlimits_per_second"`
 	Backlog   float64 `json:"backlog_bytes"`
 }
 
-// TopQueue is one queue of a card. Absent: the driver does not count it.
-type TopQueue struct {
+// Queue is one queue of a NIC. A figure is absent where the driver does not count it.
+type Queue struct {
 	Queue      string   `json:"queue"` // rx-0, tx-0; 0 where one interrupt serves both directions
 	Packets    *float64 `json:"packets_per_second,omitempty"`
 	Bits       *float64 `json:"bits_per_second,omitempty"`
@@ -107,8 +109,8 @@ type TopQueue struct {
 	Interrupts *float64 `json:"interrupts_per_second,omitempty"`
 }
 
-// TopCPU is one processor: shares of the interval, and what it did for the network.
-type TopCPU struct {
+// CPU is one processor: shares of the interval, and what it did for the network.
+type CPU struct {
 	CPU     int     `json:"cpu"`
 	Busy    float64 `json:"busy_ratio"` // all but idle and waiting for disks
 	User    float64 `json:"user_ratio"` // nice among it
@@ -126,8 +128,8 @@ type TopCPU struct {
 	RPS            float64 `json:"rps_wakeups_per_second"`
 }
 
-// TopTCP is what TCP did in one interval.
-type TopTCP struct {
+// TCP is what TCP did in one interval.
+type TCP struct {
 	Sent            float64 `json:"segments_sent_per_second"`
 	Received        float64 `json:"segments_received_per_second"`
 	Retransmits     float64 `json:"retransmits_per_second"`
@@ -139,8 +141,8 @@ type TopTCP struct {
 	Connections     float64 `json:"connections"`
 }
 
-// TopUDP is what UDP did in one interval.
-type TopUDP struct {
+// UDP is what UDP did in one interval.
+type UDP struct {
 	Received            float64 `json:"datagrams_received_per_second"`
 	Sent                float64 `json:"datagrams_sent_per_second"`
 	ReceiveBufferErrors float64 `json:"receive_buffer_errors_per_second"`
