@@ -38,7 +38,7 @@ fuzz: ## every fuzz target for ten seconds
 	dev/fuzz 10s
 
 gen: ## everything generated from the code: schemas, finding pages, reference pages, the map in ARCHITECTURE.md
-	$(GO) test -count=1 ./internal ./internal/report ./internal/diagnose ./internal/cli -run 'Generated' -update
+	$(GO) test -count=1 ./internal ./internal/diagnose ./internal/cli -run 'Generated' -update
 	$(GO) -C hub test -count=1 ./internal/daemon ./internal/web/api -run 'Generated' -update
 
 cross: ## every system builds, and vets with its tests

@@ -10,7 +10,6 @@ import (
 
 	"github.com/linerate/linerate/internal/base/testenv"
 	"github.com/linerate/linerate/internal/cli"
-	"github.com/linerate/linerate/internal/lab/story"
 	"github.com/linerate/linerate/internal/report"
 )
 
@@ -25,7 +24,7 @@ func TestLabTune(t *testing.T) {
 	testenv.Need(t, testenv.NetNS, testenv.Long)
 	t.Run("fault", func(t *testing.T) {
 		for range 3 {
-			c := labTune(t, "--only", "^"+story.Scenario+"$", "--out", filepath.Join(t.TempDir(), "tunes"))
+			c := labTune(t, "--only", "^receive-window$", "--out", filepath.Join(t.TempDir(), "tunes"))
 			if !c.Undone || c.Ended == "" {
 				t.Fatalf("%+v", c)
 			}
