@@ -7,11 +7,11 @@ import (
 	"net"
 	"os"
 	"runtime"
-	"strings"
 	"testing"
 
 	"golang.org/x/sys/unix"
 
+	"github.com/linerate/linerate/internal/base/testenv"
 	"github.com/linerate/linerate/internal/kernel/sys"
 	"github.com/linerate/linerate/internal/wire"
 )
@@ -20,6 +20,7 @@ import (
 // is never given back to the scheduler.
 func inNetns(t *testing.T, fn func()) {
 	t.Helper()
+	testenv.Need(t, testenv.NetNS)
 	done := make(chan error)
 	go func() {
 		runtime.LockOSThread()
@@ -34,8 +35,8 @@ func inNetns(t *testing.T, fn func()) {
 	}()
 	err := <-done
 	switch {
-	case errors.Is(err, unix.EPERM) && !strings.Contains(os.Getenv("LINERATE_REQUIRE"), "netns"):
-		t.Skipf("needs a network namespace: %v", err)
+	case errors.Is(err, unix.EPERM):
+		testenv.Missing(t, testenv.NetNS, err)
 	case err != nil:
 		t.Fatal(err)
 	}

@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/linerate/linerate/internal/base/stats"
+	"github.com/linerate/linerate/internal/base/testenv"
 )
 
 func TestBoundaryDefault(t *testing.T) {
@@ -39,7 +40,10 @@ func TestBoundaryDefault(t *testing.T) {
 // TestBoundarySpending compares the planned spending with a simulation that knows nothing of sign
 // patterns: the same while it is enumerated, and no more than planned, but not much less, beyond.
 func TestBoundarySpending(t *testing.T) {
-	const repeats = 30_000
+	repeats := 3_000
+	if testenv.Provided(testenv.Long) {
+		repeats = 30_000
+	}
 	for _, looks := range [][]int{{8}, {4, 7, 12}, {6, 10, 16, 24, 32}, {6, 12, 30}} {
 		b, err := stats.NewBoundary(looks, 0.9)
 		if err != nil {
@@ -62,8 +66,8 @@ func TestBoundarySpending(t *testing.T) {
 		total := 0
 		for i, l := range b.Looks {
 			total += crossed[i]
-			got := float64(total) / repeats
-			sigma := math.Sqrt(l.Spent * (1 - l.Spent) / repeats)
+			got := float64(total) / float64(repeats)
+			sigma := math.Sqrt(l.Spent * (1 - l.Spent) / float64(repeats))
 			least := l.Spent
 			if l.Pairs > 12 {
 				least *= 0.95

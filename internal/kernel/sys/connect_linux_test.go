@@ -8,6 +8,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/linerate/linerate/internal/base/testenv"
 	"github.com/linerate/linerate/internal/kernel/sys"
 )
 
@@ -16,7 +17,7 @@ import (
 func TestListenEverywhere(t *testing.T) {
 	fd, err := sys.OpenStream(netip.IPv6Unspecified())
 	if errors.Is(err, sys.ErrNotSupported) {
-		t.Skip(err)
+		testenv.Missing(t, testenv.Network, err)
 	}
 	if err != nil {
 		t.Fatal(err)
@@ -74,7 +75,7 @@ func TestConnectGivesUpEveryTime(t *testing.T) {
 		}
 	}
 	if !errors.Is(err, sys.ErrTimeout) {
-		t.Skipf("the queue of the listener does not fill up: %v", err)
+		testenv.Missing(t, testenv.Network, "the queue of the listener does not fill up: ", err)
 	}
 	fd := open()
 	ended := make(chan error, 3)
@@ -89,7 +90,7 @@ func TestConnectGivesUpEveryTime(t *testing.T) {
 			if !errors.Is(err, sys.ErrTimeout) {
 				t.Errorf("call %d: %v", i, err)
 			}
-		case <-time.After(20 * time.Second):
+		case <-time.After(time.Minute):
 			t.Fatalf("call %d still sleeps", i)
 		}
 	}

@@ -6,12 +6,12 @@ import (
 	"io/fs"
 	"net"
 	"net/netip"
-	"os"
 	"testing"
 	"time"
 
 	"golang.org/x/sys/unix"
 
+	"github.com/linerate/linerate/internal/base/testenv"
 	"github.com/linerate/linerate/internal/kernel/sys"
 )
 
@@ -250,8 +250,8 @@ func TestDatagrams(t *testing.T) {
 
 func TestEchoSocket(t *testing.T) {
 	fd, kind, err := sys.OpenEcho(netip.MustParseAddr("127.0.0.1"))
-	if errors.Is(err, fs.ErrPermission) && os.Getenv("LINERATE_REQUIRE") == "" {
-		t.Skipf("neither ping socket nor raw socket: %v", err)
+	if errors.Is(err, fs.ErrPermission) {
+		testenv.Missing(t, testenv.Network, "neither ping socket nor raw socket: ", err)
 	}
 	if err != nil {
 		t.Fatal(err)

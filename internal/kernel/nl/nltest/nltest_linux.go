@@ -1,13 +1,13 @@
 package nltest
 
 import (
-	"os"
 	"os/exec"
 	"runtime"
 	"strconv"
 	"strings"
 	"testing"
 
+	"github.com/linerate/linerate/internal/base/testenv"
 	"github.com/mdlayher/netlink"
 	"golang.org/x/sys/unix"
 )
@@ -17,6 +17,7 @@ import (
 // together with its namespace.
 func InNetNS(t *testing.T, f func()) {
 	t.Helper()
+	testenv.Need(t, testenv.NetNS)
 	var unshareErr error
 	done := make(chan struct{})
 	go func() {
@@ -29,10 +30,7 @@ func InNetNS(t *testing.T, f func()) {
 	}()
 	<-done
 	if unshareErr != nil {
-		if strings.Contains(os.Getenv("LINERATE_REQUIRE"), "netns") {
-			t.Fatalf("network namespace required: %v", unshareErr)
-		}
-		t.Skipf("needs a network namespace: %v", unshareErr)
+		testenv.Missing(t, testenv.NetNS, unshareErr)
 	}
 	if t.Failed() {
 		t.FailNow()
@@ -67,17 +65,7 @@ func AddTap(t *testing.T, name string) {
 // ethtool(8) does for what a driver has not.
 func OtherSays(t *testing.T, name string, args ...string) (out string, ok bool) {
 	t.Helper()
-	path, err := exec.LookPath(name)
-	if err != nil {
-		path, err = exec.LookPath("/usr/sbin/" + name) // not in the path of ordinary users
-	}
-	if err != nil {
-		if strings.Contains(os.Getenv("LINERATE_REQUIRE"), "peers") {
-			t.Fatalf("%s is required: %v", name, err)
-		}
-		t.Skipf("%s is not installed: %v", name, err)
-	}
-	b, err := exec.CommandContext(t.Context(), path, args...).Output()
+	b, err := exec.CommandContext(t.Context(), testenv.Program(t, name), args...).Output()
 	return string(b), err == nil
 }
 

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
-	"os"
 	"os/exec"
 	"strconv"
 	"strings"
@@ -14,6 +13,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/linerate/linerate/internal/base/testenv"
 	"github.com/linerate/linerate/internal/kernel/nl"
 	"github.com/linerate/linerate/internal/kernel/nl/nltest"
 )
@@ -155,13 +155,7 @@ func TestEachEnds(t *testing.T) {
 
 // TestDifferential: what ss(8) says of the same sockets.
 func TestDifferential(t *testing.T) {
-	ss, err := exec.LookPath("ss")
-	if err != nil {
-		if strings.Contains(os.Getenv("LINERATE_REQUIRE"), "peers") {
-			t.Fatalf("ss is required: %v", err)
-		}
-		t.Skipf("ss is not installed: %v", err)
-	}
+	ss := testenv.Program(t, "ss")
 	inNetNS(t, func() {
 		world(t)
 		compared := 0
