@@ -152,11 +152,11 @@ func (j *Journal) applyOne(ctx context.Context, request Request, setting knob.Se
 	case writeErr != nil:
 		return nil, j.failed(e, writeErr)
 	case present == from:
-		return nil, j.failed(e, fmt.Errorf("%w: asked for %s, still %s", ErrNoEffect, to, from))
+		return nil, j.failed(e, fmt.Errorf("%w: requested %s, still %s", ErrNoEffect, to, from))
 	}
 	note := ""
 	if present != to {
-		note = fmt.Sprintf("asked for %s, the system made it %s", to, present)
+		note = fmt.Sprintf("requested %s, the system set %s", to, present)
 	}
 	if err := j.write(record{Kind: kindApplied, ID: e.ID, To: present, Note: note}); err != nil {
 		// Undo by hand and a later Recover compare with To, which has to be what the knob really

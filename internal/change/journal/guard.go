@@ -218,7 +218,7 @@ func (g *Guard) send(message string) error {
 	// Best effort: without a deadline the writer waits as long as it takes.
 	_ = g.life.SetWriteDeadline(time.Now().Add(sendPatience))
 	if _, err := io.WriteString(g.life, message+"\n"); err != nil {
-		return fmt.Errorf("tell guard %d: %w", g.pid, err)
+		return fmt.Errorf("write to guard %d: %w", g.pid, err)
 	}
 	return nil
 }

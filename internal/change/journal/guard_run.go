@@ -50,7 +50,7 @@ var systemdPatience = 2 * time.Second
 // of its session end: by their deadline or because somebody committed them or took them back. Then
 // it takes back what is left and returns.
 //
-// A context that ends means that the guard was told to end: one that watches trials without a
+// A context that ends means that the guard was asked to stop: one that watches trials without a
 // writer takes them back first, one whose writer lives goes on, because only that writer's end is
 // safe. An error means that something could not be taken back; the next Recover will try again.
 func RunGuard(ctx context.Context, config GuardConfig) error {
@@ -173,7 +173,7 @@ func (g *watch) run(ctx context.Context) error {
 			}
 		case <-told:
 			stop()
-			g.say("told to end, but the writer lives: staying")
+			g.say("asked to stop, but the writer still runs: staying")
 			// A channel that is closed would be ready in every round; nil never is.
 			told = nil
 		}
@@ -308,7 +308,7 @@ func (g *watch) watchTrials(ctx context.Context) error {
 		case <-timer.C:
 		case <-ctx.Done():
 			timer.Stop()
-			return g.takeBack("the guard was told to end")
+			return g.takeBack("the guard was asked to stop")
 		}
 	}
 }
@@ -351,7 +351,7 @@ func (g *watch) takeBack(cause string) error {
 	if err == nil && len(left) == 0 {
 		return nil // The usual end: the writer has tidied up.
 	}
-	g.say("%s: taking back what is in trial", cause)
+	g.say("%s: taking trials back", cause)
 	return g.act(cause)
 }
 
@@ -406,7 +406,7 @@ func (g *watch) announce(outcomes []Outcome) {
 		return
 	}
 	if err := g.screen.tell(lines); err != nil {
-		g.say("nobody to tell at the terminal: %v", err)
+		g.say("no terminal to notify: %v", err)
 	}
 }
 

@@ -333,7 +333,7 @@ func TestGuardDeadlineMode(t *testing.T) {
 			}
 			b.say("detach")
 			b.die()
-			b.end("undone by guard: the guard was told to end", "undone by guard: the guard was told to end")
+			b.end("undone by guard: the guard was asked to stop", "undone by guard: the guard was asked to stop")
 		})
 	})
 	t.Run("waits for whoever has the journal", func(t *testing.T) {

@@ -263,7 +263,7 @@ func TestUndoLeavesForeignValuesAlone(t *testing.T) {
 		if foreign != (o.Foreign == "X") || foreign == o.Restored || o.Change.State != journal.Undone {
 			t.Errorf("%+v", o)
 		}
-		if foreign && o.Change.Note != "undone; changed by someone else to X and left alone" {
+		if foreign && o.Change.Note != "undone; changed by another program to X and left alone" {
 			t.Error(o.Change.Note)
 		}
 	}

@@ -185,7 +185,7 @@ func (j *Journal) takeBack(ctx context.Context, e *entry, why string) (Outcome, 
 		return outcome, errors.Join(err, backErr)
 	}
 	if len(left) > 0 {
-		why += "; edited by someone else and left alone: " + strings.Join(left, ", ")
+		why += "; edited outside linerate and left alone: " + strings.Join(left, ", ")
 	}
 	outcome, backErr := j.putBack(ctx, e, why, true)
 	outcome.FilesLeft = left
@@ -264,7 +264,7 @@ func (j *Journal) putBack(ctx context.Context, e *entry, why string, ends bool) 
 	// A driver was unloaded or an interface went away; what comes back later comes with its own
 	// defaults.
 	if errors.Is(err, fs.ErrNotExist) {
-		return over(false, record{Note: why + "; the knob is not there any more"})
+		return over(false, record{Note: why + "; the knob no longer exists"})
 	}
 	if err != nil {
 		return stays(err)
@@ -287,7 +287,7 @@ func (j *Journal) putBack(ctx context.Context, e *entry, why string, ends bool) 
 	asked := j.same(id, present, e.To)
 	if !asked && !j.rounded(e) {
 		outcome, err := over(false,
-			record{Note: fmt.Sprintf("%s; changed by someone else to %s and left alone", why, present)})
+			record{Note: fmt.Sprintf("%s; changed by another program to %s and left alone", why, present)})
 		outcome.Foreign = present
 		return outcome, err
 	}
@@ -295,7 +295,7 @@ func (j *Journal) putBack(ctx context.Context, e *entry, why string, ends bool) 
 		// Most likely the driver's rounding, perhaps somebody else's choice of the last ten
 		// seconds. It is about to be overwritten, so the history must name it: To keeps it as well,
 		// but the note is what people read.
-		why += fmt.Sprintf("; it held %s, neither %s nor %s, and was taken for what the system made of our write",
+		why += fmt.Sprintf("; it held %s, neither %s nor %s, and was treated as the driver's rounding of our write",
 			present, e.From, e.To)
 	}
 	// The intent to undo tells a later Recover to finish it. If it cannot be recorded the old value

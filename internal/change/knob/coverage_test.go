@@ -14,7 +14,7 @@ import (
 // has, and gives a reason where it names none; and the catalogue has no kind of knob of which the
 // table does not speak.
 func TestCoverageTable(t *testing.T) {
-	b, err := os.ReadFile("../../docs/concept/knobs.md")
+	b, err := os.ReadFile("../../../docs/concept/knobs.md")
 	if err != nil {
 		t.Fatal(err)
 	}
