@@ -156,7 +156,7 @@ func TestGuardWriterDies(t *testing.T) {
 		}
 		b.die()
 		b.end("undone by guard: writer died", "undone by guard: writer died", "undone by guard: writer died")
-		if !strings.Contains(b.log.String(), "writer died: taking back") {
+		if !strings.Contains(b.log.String(), "writer died: taking trials back") {
 			t.Errorf("log:\n%s", b.log.String())
 		}
 	})
