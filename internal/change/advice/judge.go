@@ -97,7 +97,7 @@ func (t Target) judge(s Setting, usual OS) Judgement {
 	// wants to know what to do instead.
 	if s.OS != "" && !o.covers(s.OS) {
 		j.Verdict, j.Source = Ignored, "the names of the settings of both systems"
-		j.Why = fmt.Sprintf("A setting of %s; %s has none of that name.", s.OS.name(), o.name())
+		j.Why = fmt.Sprintf("A setting of %s; %s has no setting of that name.", s.OS.name(), o.name())
 		j.Today = elsewhere(s, o)
 		return j
 	}

@@ -31,7 +31,7 @@ var (
 	ErrNoInit = errors.New("no init system that linerate knows")
 	// ErrNotOurs says that a file of that name is there and was written, or edited, by somebody
 	// else.
-	ErrNotOurs = errors.New("somebody else has written or edited it; left alone")
+	ErrNotOurs = errors.New("another program or a user has written or edited it; left alone")
 )
 
 // Options say what is installed where.

@@ -11,7 +11,7 @@ package atboot
 // which is no failure of the start.
 var bodies = map[Init]string{
 	Systemd: `[Unit]
-Description=Finish what a crash left of linerate's changes
+Description=Finish linerate's changes that a crash interrupted
 DefaultDependencies=no
 After=local-fs.target systemd-udev-trigger.service
 Before=systemd-sysctl.service network-pre.target sysinit.target shutdown.target
@@ -54,7 +54,7 @@ WantedBy=sysinit.target
 # X-Start-Before:    procps networking
 # Default-Start:     S
 # Default-Stop:
-# Short-Description: Finish what a crash left of linerate's changes
+# Short-Description: Finish linerate's changes that a crash interrupted
 ### END INIT INFO
 
 case "${1:-}" in
@@ -74,7 +74,7 @@ stop | restart | force-reload | status) ;;
 esac
 `,
 	OpenRC: `
-description="Finish what a crash left of linerate's changes"
+description="Finish linerate's changes that a crash interrupted"
 
 depend() {
 	need localmount
@@ -84,7 +84,7 @@ depend() {
 
 start() {
 	[ -e @STATE@/journal.log ] && [ -x @PROGRAM@ ] || return 0
-	ebegin "Finishing what a crash left of linerate's changes"
+	ebegin "Finishing linerate's changes that a crash interrupted"
 	@COMMAND@
 	status=$?
 	# 3: something was left alone because somebody else had changed it.

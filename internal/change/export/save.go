@@ -29,7 +29,7 @@ func (b Bundle) Save(output string, force bool) error {
 		case err != nil:
 			return fmt.Errorf("write export: %w", err)
 		case !info.Mode().IsRegular():
-			return fmt.Errorf("write export %s: it is there and is no file", b.Place(output, file))
+			return fmt.Errorf("write export %s: it exists and is not a regular file", b.Place(output, file))
 		case !force:
 			return fmt.Errorf("write export %s: %w", b.Place(output, file), fs.ErrExist)
 		}

@@ -27,7 +27,7 @@ func (d *draft) script(settings []setting) string {
 // environment says, TuneD's variable, or that of the origin.
 func (d *draft) program(settings []setting) string {
 	var b strings.Builder
-	b.WriteString("#!/bin/sh\n# linerate-export apply | check | undo; --help tells more.\nset -eu\n\n")
+	b.WriteString("#!/bin/sh\n# linerate-export apply | check | undo; see --help.\nset -eu\n\n")
 	for _, i := range d.interfaces {
 		if !slices.ContainsFunc(settings, func(s setting) bool { return s.uses(i.Variable) }) {
 			continue

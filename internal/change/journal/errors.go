@@ -33,7 +33,7 @@ var (
 	// ErrExpired says that a change to commit has passed its deadline and is being taken back.
 	ErrExpired = errors.New("deadline has passed")
 	// ErrForeign says that somebody else has set the knob of a trial since.
-	ErrForeign = errors.New("changed by someone else since")
+	ErrForeign = errors.New("changed by another program since")
 	// ErrOtherNamespace says that a change was made in another network namespace, where alone it
 	// can be taken back.
 	ErrOtherNamespace = errors.New("made in another network namespace")

@@ -63,7 +63,7 @@ var (
 	// ErrNotCommitted says that a change to persist is a trial, or over.
 	ErrNotCommitted = errors.New("not committed")
 	// ErrInTheWay says that a file of somebody else has the name of one to be written.
-	ErrInTheWay = errors.New("a file of that name is there and is not ours")
+	ErrInTheWay = errors.New("a file with that name exists and is not linerate's")
 )
 
 // Persist writes the files of committed changes below a root directory ("/" for this host) and

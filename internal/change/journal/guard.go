@@ -17,20 +17,20 @@ import (
 	"github.com/linerate/linerate/internal/kernel/sys"
 )
 
-// GuardOptions say how to start a guard process. Apply fills in Dir, Mode, Session and For; a
-// caller gives at most the rest.
+// GuardOptions are how to start a guard process. Apply fills in Dir, Mode, Session and For; a
+// caller sets at most the other fields.
 type GuardOptions struct {
-	// Exe is the program, which understands the guard command; empty: this program itself.
+	// Exe is the program that implements the guard command; empty means this program.
 	Exe string
-	// Args stand before the guard command.
+	// Args precede the guard command.
 	Args []string
-	// Handshake is how long the guard may take to answer; 0: 10 s.
+	// Handshake is how long the guard may take to answer; 0 means 10 s.
 	Handshake time.Duration
 
 	Dir     string
 	Mode    Mode
 	Session string
-	// For is the first deadline of a Lease, counted from now; 0: none.
+	// For is the time from now to the first deadline of a Lease; 0 sets none.
 	For time.Duration
 }
 
@@ -47,14 +47,14 @@ const (
 type Guard struct {
 	mode   Mode
 	pid    int
-	life   *os.File      // write end; its closing, by any means, tells the guard that the writer is gone
+	life   *os.File      // write end; when it closes, for any reason, the guard knows that the writer is gone
 	exited chan struct{} // closed when the process has ended
 }
 
-// StartGuard starts `EXE ARGS… guard --state DIR --mode MODE --session SESSION --deadline FOR` in a
-// session of its own, and returns when it has answered. The process lives on when this one ends, by
-// whatever means. It inherits two pipes: on descriptor 3 it is told that the writer lives, on
-// descriptor 4 it answers. What it prints goes to guard.log in the state directory.
+// StartGuard starts `EXE ARGS… guard --state DIR --mode MODE --session SESSION --deadline FOR` in
+// its own session, and returns when the guard has answered. The process outlives this one, however
+// this one ends. It inherits two pipes: descriptor 3 reports whether the writer lives, and the
+// guard answers on descriptor 4. Its output goes to guard.log in the state directory.
 func StartGuard(ctx context.Context, o GuardOptions) (*Guard, error) {
 	guard, err := startGuard(ctx, o)
 	if err != nil {
@@ -75,9 +75,9 @@ func startGuard(ctx context.Context, o GuardOptions) (*Guard, error) {
 	command := exec.Command(exe, append(append([]string{}, o.Args...), "guard",
 		"--state", dir, "--mode", string(o.Mode), "--session", o.Session, "--deadline", o.For.String())...)
 	if o.Exe == "" {
-		command.Args[0] = os.Args[0] // a program that goes by several names is asked by the one it has now
+		command.Args[0] = os.Args[0] // a program with several names is called by the name of this process
 	}
-	command.Dir = "/" // So that no mount is kept busy.
+	command.Dir = "/" // Keeps no mount busy.
 	if err := ownSession(command); err != nil {
 		return nil, err
 	}
@@ -85,8 +85,8 @@ func startGuard(ctx context.Context, o GuardOptions) (*Guard, error) {
 		defer log.Close() // Only the guard writes to it.
 		command.Stdout, command.Stderr = log, log
 	}
-	// Go makes both ends close-on-exec, so no other child of this process, forked at the same
-	// moment even, holds the write end and keeps the guard believing that we live.
+	// Go makes both ends close-on-exec, so no other child of this process, even one forked at the
+	// same moment, holds the write end and makes the guard believe that the writer lives.
 	theirLife, life, err := os.Pipe()
 	if err != nil {
 		return nil, err
@@ -98,16 +98,16 @@ func startGuard(ctx context.Context, o GuardOptions) (*Guard, error) {
 	defer ready.Close()
 	command.ExtraFiles = []*os.File{theirLife, theirReady}
 	err = command.Start()
-	_ = theirLife.Close() // The guard has its own.
+	_ = theirLife.Close() // The guard has its own copy.
 	_ = theirReady.Close()
 	if err != nil {
-		_ = life.Close() // Nobody is at its other end.
+		_ = life.Close() // The other end has no reader.
 		return nil, err
 	}
 	guard := &Guard{mode: o.Mode, pid: command.Process.Pid, life: life, exited: make(chan struct{})}
 	go func() {
 		defer close(guard.exited)
-		_ = command.Wait() // Collects the process; how it ended is in its log.
+		_ = command.Wait() // Reaps the process; its log has the reason why it ended.
 	}()
 	if err := handshake(ctx, ready, o.Handshake); err != nil {
 		_ = command.Process.Kill()
@@ -116,13 +116,13 @@ func startGuard(ctx context.Context, o GuardOptions) (*Guard, error) {
 		return nil, err
 	}
 	if err := guard.send(messageWriter + " " + strconv.Itoa(os.Getpid())); err != nil {
-		// A guard that does not listen is none. With the pipe closed it finds its writer gone, has
-		// nothing to take back, and ends.
+		// A guard that does not answer is useless. When the pipe closes, it finds its writer gone,
+		// has nothing to take back, and exits.
 		_ = life.Close()
 		return nil, err
 	}
 	if path := ownTerminal(); path != "" {
-		_ = guard.send(messageScreen + " " + path) // For a message that people may also find elsewhere.
+		_ = guard.send(messageScreen + " " + path) // The user can also find this message elsewhere.
 	}
 	return guard, nil
 }
@@ -132,13 +132,13 @@ func handshake(ctx context.Context, ready *os.File, patience time.Duration) erro
 	if patience <= 0 {
 		patience = 10 * time.Second
 	}
-	// Ten seconds are for a host that swaps; a guard answers in some milliseconds. Waiting costs
-	// nothing, since no knob is turned yet.
+	// Ten seconds allow for a host that swaps; a guard answers within milliseconds. Waiting costs
+	// nothing, since no knob has been written yet.
 	if err := ready.SetReadDeadline(time.Now().Add(patience)); err != nil {
 		return err
 	}
 	defer context.AfterFunc(ctx, func() {
-		_ = ready.SetReadDeadline(time.Unix(0, 0)) // Ends the reading below; the pipe may be closed by now.
+		_ = ready.SetReadDeadline(time.Unix(0, 0)) // Ends the read below; the pipe may be closed by now.
 	})()
 	line, err := bufio.NewReader(ready).ReadString('\n')
 	switch line = strings.TrimSpace(line); {
@@ -161,7 +161,8 @@ func guardProgram(exe string) (string, error) {
 		return exe, nil
 	}
 	if runtime.GOOS == "linux" {
-		// The very file that runs, even when an upgrade has replaced or removed its name.
+		// The file that this process runs from, even if an upgrade has replaced or removed its
+		// name.
 		if _, err := os.Stat("/proc/self/exe"); err == nil {
 			return "/proc/self/exe", nil
 		}
@@ -169,10 +170,11 @@ func guardProgram(exe string) (string, error) {
 	return os.Executable()
 }
 
-// guardLogLimit is the size in bytes from which the log of the guards is begun anew.
+// guardLogLimit is the size in bytes above which the guards start a new log.
 const guardLogLimit = 64 << 10
 
-// openGuardLog returns nil when there can be no log: a guard without one is better than none.
+// openGuardLog returns nil when it cannot open a log: a guard without a log is better than no
+// guard.
 func openGuardLog(path string) *os.File {
 	flag := os.O_WRONLY | os.O_CREATE | os.O_APPEND
 	if info, err := os.Stat(path); err == nil && info.Size() > guardLogLimit {
@@ -191,7 +193,7 @@ func (g *Guard) PID() int { return g.pid }
 // Exited is closed when the guard process has ended.
 func (g *Guard) Exited() <-chan struct{} { return g.exited }
 
-// Extend gives a lease a new deadline, counted from now; 0 takes the deadline away.
+// Extend sets a new deadline of the lease, counted from now; 0 removes the deadline.
 func (g *Guard) Extend(d time.Duration) error {
 	var deadline time.Duration
 	if d > 0 {
@@ -200,9 +202,9 @@ func (g *Guard) Extend(d time.Duration) error {
 	return g.send(messageExtend + " " + strconv.FormatInt(int64(deadline), 10))
 }
 
-// Release tells the guard that the writer ends as it should. In Lease mode the guard takes back
-// what trials are left, of which there should be none, and ends; in Deadline mode it stays with
-// them. Release does not wait for that.
+// Release reports to the guard that the writer ends normally. In Lease mode the guard takes back
+// remaining trials, of which there should be none, and exits; in Deadline mode it stays with them.
+// Release does not wait for that.
 func (g *Guard) Release() error {
 	var err error
 	if g.mode == Deadline {
@@ -211,19 +213,20 @@ func (g *Guard) Release() error {
 	return errors.Join(err, g.life.Close())
 }
 
-// sendPatience is how long a guard may leave its pipe full, that is, be stopped by someone.
+// sendPatience is how long the pipe to the guard may stay full, that is, how long the guard may be
+// stopped.
 const sendPatience = 2 * time.Second
 
 func (g *Guard) send(message string) error {
-	// Best effort: without a deadline the writer waits as long as it takes.
+	// Best effort: without a deadline the writer waits indefinitely.
 	_ = g.life.SetWriteDeadline(time.Now().Add(sendPatience))
 	if _, err := io.WriteString(g.life, message+"\n"); err != nil {
-		return fmt.Errorf("tell guard %d: %w", g.pid, err)
+		return fmt.Errorf("write to guard %d: %w", g.pid, err)
 	}
 	return nil
 }
 
-// alive tells whether the guard process runs.
+// alive reports whether the guard process runs.
 func (g *Guard) alive() bool {
 	select {
 	case <-g.exited:
@@ -233,7 +236,7 @@ func (g *Guard) alive() bool {
 	}
 }
 
-// ensureGuard has a guard running, and extends its lease.
+// ensureGuard makes sure that a guard runs, and extends its lease.
 func (j *Journal) ensureGuard(ctx context.Context, d time.Duration) error {
 	if j.options.Unguarded {
 		return nil
@@ -250,8 +253,8 @@ func (j *Journal) ensureGuard(ctx context.Context, d time.Duration) error {
 		}
 	}
 	if j.guard != nil {
-		// It ended, or does not listen any more: someone killed it. Another one takes over what is
-		// in trial.
+		// The guard ended or no longer reads its pipe: it was killed or stopped. Another one takes
+		// over the trials.
 		_ = j.guard.life.Close()
 		j.guard = nil
 	}
@@ -265,9 +268,9 @@ func (j *Journal) ensureGuard(ctx context.Context, d time.Duration) error {
 	return nil
 }
 
-// Extend gives the lease of this journal a new deadline, counted from now; 0 takes the deadline
-// away. Without a guard there is nothing to extend. An error means that the guard is gone: the next
-// Apply starts another one.
+// Extend sets a new deadline of this journal's lease, counted from now; 0 removes the deadline.
+// Without a guard it does nothing. An error means that the guard is gone: the next Apply starts
+// another one.
 func (j *Journal) Extend(d time.Duration) error {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -277,7 +280,7 @@ func (j *Journal) Extend(d time.Duration) error {
 	return j.guard.Extend(d)
 }
 
-// Guard returns the guard process of this journal, nil as long as no trial needed one.
+// Guard returns the guard process of this journal, or nil while no trial has needed one.
 func (j *Journal) Guard() *Guard {
 	j.mu.Lock()
 	defer j.mu.Unlock()

@@ -14,45 +14,44 @@ import (
 	"time"
 )
 
-// GuardConfig is what the guard command was started with. Journal, Mode, Session and For are
-// needed.
+// GuardConfig is how the guard command was started. Journal, Mode, Session and For are required.
 type GuardConfig struct {
-	Journal Options       // of the state directory; Mode, Guard and Unguarded in it do not matter
+	Journal Options       // of the state directory; its Mode, Guard and Unguarded are ignored
 	Mode    Mode          // --mode
 	Session string        // --session
 	For     time.Duration // --deadline
 
-	// Life, Ready and Log are for tests. Life ends when the writer is gone, nil: descriptor 3.
-	// Ready takes the answer, nil: descriptor 4. Log takes one line for each event, nil: standard
-	// error. Without Life the process is also cut loose from its terminal.
+	// Life, Ready and Log are for tests. Life ends when the writer is gone; nil means descriptor 3.
+	// Ready takes the answer; nil means descriptor 4. Log takes one line per event; nil means
+	// standard error. Without Life the process also detaches from its terminal.
 	Life  io.Reader
 	Ready io.WriteCloser
 	Log   io.Writer
-	// EndWriter ends a writer that outlives its deadline: politely, then by force. nil: signals to
-	// the parent process.
+	// EndWriter ends a writer that outlives its deadline: first politely, then by force. nil sends
+	// signals to the parent process.
 	EndWriter func(force bool)
 }
 
-// watchStep is how often a guard with a deadline looks at the clock and the journal. Go's timers
-// stand still while the host is suspended, CLOCK_BOOTTIME does not: after waking up the guard is
-// late by this at most.
+// watchStep is how often a guard with a deadline checks the clock and the journal. Go's timers stop
+// while the host is suspended, CLOCK_BOOTTIME does not: after a resume the guard is late by at most
+// this time.
 const watchStep = time.Second
 
-// writerGrace is how long a writer past its deadline gets to end by itself after a polite signal.
+// writerGrace is how long a writer past its deadline may take to exit after SIGTERM.
 const writerGrace = 5 * time.Second
 
 // systemdPatience is how long systemd may take to move the guard to a control group of its own,
 // while the writer waits. It usually takes some 20 ms. Only Linux uses it, and tests change it.
 var systemdPatience = 2 * time.Second
 
-// RunGuard is the guard process. In Lease mode it waits until the writer is gone or its deadline
-// passes, in Deadline mode also, but when the writer ended as it should, it waits until the trials
-// of its session end: by their deadline or because somebody committed them or took them back. Then
-// it takes back what is left and returns.
+// RunGuard is the guard process. It waits until the writer is gone or its deadline passes. In
+// Deadline mode, after a normal end of the writer, it waits until the trials of its session end: at
+// their deadline, or because a command committed them or took them back. Then it takes back what is
+// left and returns.
 //
-// A context that ends means that the guard was told to end: one that watches trials without a
-// writer takes them back first, one whose writer lives goes on, because only that writer's end is
-// safe. An error means that something could not be taken back; the next Recover will try again.
+// The end of the context asks the guard to stop. A guard that watches trials without a writer takes
+// them back first; one whose writer lives continues, because only the end of that writer is safe.
+// An error means that something could not be taken back; the next Recover tries again.
 func RunGuard(ctx context.Context, config GuardConfig) error {
 	var group string
 	if config.Life == nil {
@@ -65,14 +64,14 @@ func RunGuard(ctx context.Context, config GuardConfig) error {
 		leave, group = ownGroup(config.Session)
 		defer leave()
 	}
-	// The answer goes out only when the journal was read and the watch is set up: the writer turns
-	// no knob before it has it.
+	// The answer goes out only after the journal was read and the watch is set up: the writer
+	// writes no knob before it has the answer.
 	g, err := newWatch(config)
 	answer := messageReady
 	if err != nil {
 		answer = strings.ReplaceAll(err.Error(), "\n", "; ")
 	}
-	// Whether anyone listens does not matter: a writer that is gone shows at the other pipe.
+	// It does not matter whether the writer reads this: the other pipe shows a writer that is gone.
 	_, _ = fmt.Fprintln(config.Ready, answer)
 	_ = config.Ready.Close()
 	if err == nil {
@@ -95,9 +94,9 @@ type watch struct {
 	options  Options
 	messages chan string   // closed when the writer is gone
 	deadline time.Duration // of the lease, CLOCK_BOOTTIME; 0: none
-	detached bool          // the writer ended as it should
-	writer   int           // its process id; 0: it has not said
-	screen   *terminal     // where it was started; nil: at no terminal
+	detached bool          // the writer ended normally
+	writer   int           // its process id; 0: not received yet
+	screen   *terminal     // where it was started; nil: without a terminal
 
 	seen  fs.FileInfo // the log when it was last read
 	cared []*entry    // what was found then
@@ -120,15 +119,15 @@ func newWatch(config GuardConfig) (*watch, error) {
 	if g.config.EndWriter == nil {
 		g.config.EndWriter = func(force bool) { endParent(g.writer, force) }
 	}
-	// A journal that cannot be read is better found now than when it is needed.
+	// Better to find an unreadable journal now than when it is needed.
 	if _, err := g.left(); err != nil {
 		return nil, err
 	}
 	switch {
 	case config.Mode == Deadline:
-		// Trials come with times of their own, so the journal is looked at in every step: a `set`
-		// that hangs before it has let go of the journal (stopped by Ctrl-Z, blocked at a terminal
-		// that takes no more) must not keep its trial in force.
+		// Trials carry their own deadlines, so the guard reads the journal at every step: a `set`
+		// that hangs before it releases the journal (stopped by Ctrl-Z, blocked at a terminal that
+		// accepts no more output) must not keep its trial in force.
 		g.deadline = options.Boottime() + watchStep
 	case config.For > 0:
 		g.deadline = options.Boottime() + config.For
@@ -137,18 +136,18 @@ func newWatch(config GuardConfig) (*watch, error) {
 	return g, nil
 }
 
-// listen passes the writer's messages on until there is no writer. It ends with the pipe.
+// listen passes on the messages of the writer until the pipe ends.
 func (g *watch) listen() {
 	defer close(g.messages)
 	scanner := bufio.NewScanner(g.config.Life)
 	for scanner.Scan() {
-		// Unbuffered, so a message is not taken from the pipe before the loop can act on it; the
-		// pipe itself holds 64 KiB (pipe(7)) of them.
+		// Unbuffered, so that a message stays in the pipe until the loop can act on it; the pipe
+		// itself holds 64 KiB (pipe(7)).
 		g.messages <- scanner.Text()
 	}
 }
 
-// run waits for what comes first.
+// run waits for the first of the events that end the guard.
 func (g *watch) run(ctx context.Context) error {
 	told := ctx.Done()
 	for {
@@ -160,9 +159,9 @@ func (g *watch) run(ctx context.Context) error {
 				g.hear(message)
 				continue
 			}
-			// The end of the pipe is the kernel's word: it comes with SIGKILL, with the OOM killer
-			// and with a panic alike, and only when no process holds the write end any more, which
-			// is close-on-exec and so inherited by none.
+			// The kernel closes the pipe, after SIGKILL, an OOM kill or a panic, and only when no
+			// process holds the write end any longer. The write end is close-on-exec, so no child
+			// inherits it.
 			if !g.detached {
 				return g.takeBack("writer died")
 			}
@@ -173,15 +172,14 @@ func (g *watch) run(ctx context.Context) error {
 			}
 		case <-told:
 			stop()
-			g.say("told to end, but the writer lives: staying")
-			// A channel that is closed would be ready in every round; nil never is.
+			g.say("asked to stop, but the writer still runs: staying")
+			// A closed channel would be ready in every round; nil never is.
 			told = nil
 		}
 	}
 }
 
-// timer returns a channel that speaks when it is time to look at the clock, nil when there is no
-// deadline.
+// timer returns a channel that is ready when the clock must be checked, nil without a deadline.
 func (g *watch) timer() (<-chan time.Time, func() bool) {
 	if g.deadline == 0 {
 		return nil, func() bool { return true }
@@ -192,24 +190,24 @@ func (g *watch) timer() (<-chan time.Time, func() bool) {
 
 func (g *watch) overdue() bool { return g.deadline != 0 && g.options.Boottime() >= g.deadline }
 
-// mustEnd tells whether a writer that lives has to be ended for the sake of a trial: its deadline
-// has passed and something of its session is still in trial or half done. A writer with nothing in
-// trial may idle past its deadline as long as it likes; for `serve`, whose client measures for an
-// hour after it has taken its last trial back, that is the ordinary case. The deadline is not
-// forgotten then, only looked at again after a step: a writer that was stopped between telling a
-// new deadline and writing its intent shows its trial when it goes on.
+// mustEnd reports whether a living writer must be ended to end a trial: its deadline has passed and
+// a change of its session is still in trial or half done. A writer with nothing in trial may idle
+// past its deadline; for `serve`, whose client measures for an hour after its last trial, that is
+// the normal case. The deadline stays, and the guard checks it again after a step: a writer that
+// was stopped between sending a new deadline and writing its intent shows its trial when it
+// continues.
 func (g *watch) mustEnd() bool {
 	if !g.overdue() {
 		return false
 	}
 	trials, err := g.left()
 	if err != nil {
-		return true // What cannot be read may hold a trial, and a trial too many taken back is the smaller harm.
+		return true // An unreadable journal may hold a trial; taking back one trial too many is the smaller harm.
 	}
 	now := g.options.Boottime()
 	for _, e := range trials {
-		// In Deadline mode each trial has a time of its own, which a lease has not: there the one
-		// deadline counts for all.
+		// In Deadline mode each trial has its own deadline. In Lease mode the one deadline applies
+		// to all.
 		if g.config.Mode == Lease || e.Expires != 0 && now >= e.Expires {
 			return true
 		}
@@ -224,7 +222,7 @@ func (g *watch) hear(message string) {
 	case messageDetach:
 		g.detached = true
 	case messageWriter:
-		g.writer, _ = strconv.Atoi(rest) // 0 when it makes no sense: then it is not killed.
+		g.writer, _ = strconv.Atoi(rest) // 0 when it is not a number: then no process is killed.
 	case messageScreen:
 		g.screen = atTerminal(rest)
 	case messageExtend:
@@ -239,12 +237,12 @@ func (g *watch) hear(message string) {
 	}
 }
 
-// endWriter deals with a writer that lives but has let its deadline pass: it hangs, is stopped, or
-// slept with the host. It holds the journal's lock, so nothing can be taken back before it ends.
+// endWriter ends a writer that lives but has passed its deadline: it hangs, is stopped, or slept
+// with the host. It holds the lock of the journal, so nothing can be taken back before it ends.
 func (g *watch) endWriter() error {
 	g.say("deadline passed, and the writer lives: asking it to end")
-	// The polite signal lets a writer take its trials back itself and say so to its user; that is
-	// faster than our waiting for its lock.
+	// After SIGTERM a writer takes its trials back itself and reports that to its user, which is
+	// faster than waiting for its lock.
 	g.config.EndWriter(false)
 	timer := time.NewTimer(writerGrace)
 	defer timer.Stop()
@@ -260,8 +258,8 @@ func (g *watch) endWriter() error {
 		case <-timer.C:
 			g.say("the writer does not end: killing it")
 			g.config.EndWriter(true)
-			// A process that sleeps uninterruptibly in a driver (state D) outlives even SIGKILL
-			// until the driver returns, and the lock with it.
+			// A process that sleeps uninterruptibly in a driver (state D) survives even SIGKILL
+			// until the driver returns, and holds the lock until then.
 			for range g.messages { // Until it is gone.
 			}
 			return g.takeBack("deadline passed")
@@ -269,7 +267,7 @@ func (g *watch) endWriter() error {
 	}
 }
 
-// watchTrials stays with Deadline trials whose writer ended as it should.
+// watchTrials stays with Deadline trials whose writer ended normally.
 func (g *watch) watchTrials(ctx context.Context) error {
 	failures, overdue := 0, false
 	for {
@@ -284,18 +282,18 @@ func (g *watch) watchTrials(ctx context.Context) error {
 		}
 		wait := watchStep
 		for _, e := range trials {
-			// Expires is 0 for what is committed and half undone: that is overdue at once, which is
-			// right, it wants to be finished.
+			// Expires is 0 for a committed change that is half undone: it is overdue at once, as it
+			// should be, because it must be finished.
 			wait = min(wait, e.Expires-g.options.Boottime())
 		}
 		if wait <= 0 {
-			// Those past their deadline only; the others are still to be watched.
-			// act has tried five times by now, so a failure here is one that trying does not mend.
+			// Only trials past their deadline; the guard keeps watching the rest. act has tried
+			// five times by now, so another attempt would not help.
 			if err := g.act(""); err != nil {
 				return err
 			}
-			// Acting succeeded and yet something is overdue: a trial of another network namespace,
-			// which recover leaves alone. Acting again at once would spin.
+			// act succeeded and yet a trial is overdue: it belongs to another network namespace,
+			// and recover leaves it. Acting again at once would spin.
 			if overdue {
 				return errors.New("a trial past its deadline is out of reach")
 			}
@@ -308,17 +306,17 @@ func (g *watch) watchTrials(ctx context.Context) error {
 		case <-timer.C:
 		case <-ctx.Done():
 			timer.Stop()
-			return g.takeBack("the guard was told to end")
+			return g.takeBack("the guard was asked to stop")
 		}
 	}
 }
 
-// left returns the changes of the session that a guard still has to care for. Nothing is locked for
-// that, and a log that has not grown since the last look is not read again.
+// left returns the changes of the session that still need the guard. It takes no lock, and does not
+// read again a log that has not grown since the last time.
 func (g *watch) left() ([]*entry, error) {
 	path := logPath(g.options.Dir)
-	// Size and time tell every change of the log: a record makes it longer, and compaction puts a
-	// new file in its place.
+	// Size and time show every change of the log: a record makes it longer, and compaction replaces
+	// the file.
 	info, err := g.options.FS.Stat(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
@@ -345,21 +343,22 @@ func (g *watch) left() ([]*entry, error) {
 	return g.cared, nil
 }
 
-// takeBack takes back everything of the session that is in trial or half done.
+// takeBack takes back every change of the session that is in trial or half done.
 func (g *watch) takeBack(cause string) error {
 	left, err := g.left()
 	if err == nil && len(left) == 0 {
-		return nil // The usual end: the writer has tidied up.
+		return nil // The usual end: the writer has taken its trials back.
 	}
-	g.say("%s: taking back what is in trial", cause)
+	g.say("%s: taking trials back", cause)
 	return g.act(cause)
 }
 
-// attempts is how often a guard tries what the system refuses, with watchStep in between.
+// attempts is how often a guard retries what the system refuses, at intervals of watchStep.
 const attempts = 5
 
-// act recovers the journal; with a cause also the trials of the session whose time is not over. An
-// end of the guard's context must not stop this: it is what the guard is for.
+// act recovers the journal; with a cause also the trials of the session whose deadline has not
+// passed. The end of the guard's context must not stop this, because it is the purpose of the
+// guard.
 func (g *watch) act(cause string) error {
 	for attempt := 1; ; attempt++ {
 		err := g.actOnce(cause)
@@ -390,9 +389,9 @@ func (g *watch) actOnce(cause string) error {
 	return errors.Join(err, j.Close())
 }
 
-// announce tells people that their settings went back without them: at the terminal where they made
-// them, and by the next command. Whoever does not hear of it believes for hours in a change that is
-// no more.
+// announce reports to the user that settings went back without a command: at the terminal where
+// they were made, and through the next command. Otherwise the user would believe for hours in a
+// change that no longer exists.
 func (g *watch) announce(outcomes []Outcome) {
 	if len(outcomes) == 0 {
 		return
@@ -406,15 +405,15 @@ func (g *watch) announce(outcomes []Outcome) {
 		return
 	}
 	if err := g.screen.tell(lines); err != nil {
-		g.say("nobody to tell at the terminal: %v", err)
+		g.say("no terminal to notify: %v", err)
 	}
 }
 
-// open takes the journal. It waits as long as another process has it, without limit: the lock dies
-// with its holder, and a guard that gives up is none.
+// open takes the journal. It waits without limit while another process has it: the lock ends with
+// its holder, and a guard that gives up is useless.
 func (g *watch) open() (*Journal, error) {
-	// The writer died just now and the kernel is still closing its descriptors, so the first tries
-	// come quickly.
+	// The writer ended just now and the kernel is still closing its descriptors, so the first
+	// attempts come quickly.
 	pause := 5 * time.Millisecond
 	for {
 		j, err := Open(g.options)
@@ -433,7 +432,7 @@ func (g *watch) open() (*Journal, error) {
 
 // say writes a line to the log.
 func (g *watch) say(format string, args ...any) {
-	// Best effort: a guard whose disk is full still has its work to do.
+	// Best effort: a guard whose disk is full must still do its work.
 	_, _ = fmt.Fprintf(g.config.Log, "%s guard %d: %s\n", g.options.Now().UTC().Format(time.RFC3339), os.Getpid(),
 		fmt.Sprintf(format, args...))
 }

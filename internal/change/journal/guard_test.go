@@ -156,7 +156,7 @@ func TestGuardWriterDies(t *testing.T) {
 		}
 		b.die()
 		b.end("undone by guard: writer died", "undone by guard: writer died", "undone by guard: writer died")
-		if !strings.Contains(b.log.String(), "writer died: taking back") {
+		if !strings.Contains(b.log.String(), "writer died: taking trials back") {
 			t.Errorf("log:\n%s", b.log.String())
 		}
 	})
@@ -333,7 +333,7 @@ func TestGuardDeadlineMode(t *testing.T) {
 			}
 			b.say("detach")
 			b.die()
-			b.end("undone by guard: the guard was told to end", "undone by guard: the guard was told to end")
+			b.end("undone by guard: the guard was asked to stop", "undone by guard: the guard was asked to stop")
 		})
 	})
 	t.Run("waits for whoever has the journal", func(t *testing.T) {

@@ -14,15 +14,15 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// ownSession gives the guard a session, so it has no terminal that could hang up on it.
+// ownSession gives the guard its own session, so that no terminal can hang up on it.
 func ownSession(command *exec.Cmd) error {
 	command.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	return nil
 }
 
-// inheritedPipes returns the descriptors that StartGuard passes on. What they are is asked before
-// they become files: in a process started otherwise they belong to someone else, perhaps the Go
-// runtime, and a file closes its descriptor when it is collected.
+// inheritedPipes returns the descriptors that StartGuard passes on. It checks them before they
+// become files: in a process started differently they belong to other code, perhaps the Go runtime,
+// and a file closes its descriptor when it is collected.
 func inheritedPipes() (io.Reader, io.WriteCloser, error) {
 	const life, ready = 3, 4
 	for _, fd := range []int{life, ready} {
@@ -31,8 +31,7 @@ func inheritedPipes() (io.Reader, io.WriteCloser, error) {
 			return nil, nil, errNoPipes
 		}
 	}
-	// Not for children, should there ever be any: the writer counts as dead when the pipe has no
-	// holder.
+	// Not for children: the writer counts as gone when no process holds the pipe.
 	unix.CloseOnExec(life)
 	unix.CloseOnExec(ready)
 	return os.NewFile(life, "life"), os.NewFile(ready, "ready"), nil
@@ -41,8 +40,8 @@ func inheritedPipes() (io.Reader, io.WriteCloser, error) {
 var errNoPipes = errors.New(
 	"descriptors 3 and 4 are not the pipes to a writer: this command is started by linerate itself")
 
-// cutLoose makes the process deaf to terminals and hard to kill by chance. SIGTERM, which a host
-// sends when it goes down, ends the context returned.
+// cutLoose makes the process ignore terminals and their signals. SIGTERM, which a host sends when
+// it shuts down, ends the returned context.
 func cutLoose(ctx context.Context) context.Context {
 	signal.Ignore(syscall.SIGHUP, syscall.SIGINT, syscall.SIGQUIT, syscall.SIGPIPE, syscall.SIGTSTP, syscall.SIGTTIN,
 		syscall.SIGTTOU)
@@ -51,17 +50,17 @@ func cutLoose(ctx context.Context) context.Context {
 	return ctx
 }
 
-// endParent ends the writer if it still is the parent of this process. Once it is gone the parent
-// is another, and the number of the writer may be anyone's.
+// endParent ends the writer if it is still the parent of this process. Once the writer is gone, the
+// parent is another process, and the writer's process id may be reused.
 func endParent(writer int, force bool) {
 	if writer <= 1 || os.Getppid() != writer {
 		return
 	}
-	// Errors mean that it has just gone, which the pipe tells.
+	// An error means that it has just ended, which the pipe shows.
 	if force {
 		_ = syscall.Kill(writer, syscall.SIGKILL)
 		return
 	}
 	_ = syscall.Kill(writer, syscall.SIGTERM)
-	_ = syscall.Kill(writer, syscall.SIGCONT) // A stopped process hears no SIGTERM.
+	_ = syscall.Kill(writer, syscall.SIGCONT) // A stopped process does not handle SIGTERM.
 }

@@ -7,33 +7,33 @@ import (
 	"github.com/linerate/linerate/internal/change/knob"
 )
 
-// Identity tells which object of the host a knob belonged to when it was written. Empty fields are
-// not compared: not to know is no reason to leave a tuned value standing.
+// Identity is the object of the host that a knob belonged to when it was written. Empty fields are
+// not compared: missing knowledge is no reason to leave a tuned value in place.
 //
-// It is a necessary condition only, and the comparison of values has the last word. The kernel
-// hands the inode number of a dead network namespace to the next one, so two namespaces of one boot
-// may have the same name; a change of the first is then put back in the second only if the knob
-// there holds exactly what the change wrote. Interface indexes are counted per namespace and go up,
-// but whoever makes an interface may ask for a number (ip link add index N).
+// Equal identities are necessary but not sufficient; the comparison of values decides. The kernel
+// reuses the inode number of a destroyed network namespace, so two namespaces of one boot may have
+// the same name; a change of the first is then put back in the second only if the knob there holds
+// exactly what the change wrote. Interface indexes are counted up per namespace, but a program that
+// creates an interface may request a number (ip link add index N).
 type Identity struct {
-	// Namespace is the network namespace, as the kernel writes it: net:[4026531840]. Empty also for
-	// what belongs to the whole host.
+	// Namespace is the network namespace, as the kernel writes it: net:[4026531840]. It is empty
+	// for knobs of the whole host.
 	Namespace string `json:"namespace,omitempty"`
-	Device    string `json:"device,omitempty"` // interface index: a name goes to another interface easily, an index only on request
+	Device    string `json:"device,omitempty"` // interface index: a name moves to another interface easily, an index only on request
 }
 
-// differs tells whether two identities are for sure those of different objects.
+// differs reports whether two identities certainly denote different objects.
 func (i Identity) differs(other Identity) bool {
 	return i.elsewhere(other) || (i.Device != other.Device && i.Device != "" && other.Device != "")
 }
 
-// elsewhere tells whether two identities are for sure in different network namespaces.
+// elsewhere reports whether two identities are certainly in different network namespaces.
 func (i Identity) elsewhere(other Identity) bool {
 	return i.Namespace != other.Namespace && i.Namespace != "" && other.Namespace != ""
 }
 
-// inNamespace tells whether network namespaces have a knob each of that name. Interrupts, modules,
-// processors, cards on the bus and disks belong to the host, from wherever they are written; so do
+// inNamespace reports whether each network namespace has its own knob of that name. Interrupts,
+// modules, CPUs, PCI devices and disks belong to the host, wherever they are written from; so do
 // the sysctls outside net.
 func inNamespace(id knob.ID) bool {
 	switch id.Kind() {
@@ -46,8 +46,8 @@ func inNamespace(id knob.ID) bool {
 	return false
 }
 
-// onInterface gives the same knob of an interface with another name. A knob of no interface stays
-// what it is.
+// onInterface returns the same knob of an interface with another name. A knob without an interface
+// is returned unchanged.
 func onInterface(id knob.ID, name string) knob.ID {
 	old := id.Interface()
 	if old == "" || old == name {
@@ -61,8 +61,8 @@ func onInterface(id knob.ID, name string) knob.ID {
 	return knob.ID(kind + ":" + name + strings.TrimPrefix(rest, old))
 }
 
-// present is what a change is to be found under now: an interface may have got another name since,
-// its index stays.
+// present returns the name of the knob of a change now: an interface may have been renamed since,
+// but its index stays.
 func (j *Journal) present(e *entry) knob.ID {
 	if e.Identity.Device == "" {
 		return e.Knob

@@ -8,21 +8,20 @@ import (
 	"github.com/linerate/linerate/internal/change/knob"
 )
 
-// identify asks the kernel. What it cannot tell stays empty: then the comparison of values has to
-// do.
+// identify asks the kernel. Unknown fields stay empty; then the comparison of values must suffice.
 func identify(id knob.ID) Identity {
 	var found Identity
 	if !inNamespace(id) {
 		return found
 	}
-	// The namespace of this thread: the writer may have moved it (setns(2)) away from that of the
-	// process.
+	// The namespace of this thread: the writer may have moved the thread (setns(2)) out of the
+	// namespace of the process.
 	if link, err := os.Readlink("/proc/thread-self/ns/net"); err == nil {
 		found.Namespace = link
 	}
 	if name := id.Interface(); name != "" {
-		// An interface that is not there leaves the index empty, which compares with everything;
-		// reading the knob then says fs.ErrNotExist.
+		// A missing interface leaves the index empty, which equals every index; reading the knob
+		// then returns fs.ErrNotExist.
 		if link, err := net.InterfaceByName(name); err == nil {
 			found.Device = strconv.Itoa(link.Index)
 		}
@@ -30,8 +29,8 @@ func identify(id knob.ID) Identity {
 	return found
 }
 
-// locate asks the kernel for the present name of an interface; empty when there is none with that
-// index here.
+// locate returns the present name of an interface, or "" when this namespace has no interface with
+// that index.
 func locate(i Identity) string {
 	index, err := strconv.Atoi(i.Device)
 	if err != nil {

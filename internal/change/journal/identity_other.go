@@ -4,10 +4,10 @@ package journal
 
 import "github.com/linerate/linerate/internal/change/knob"
 
-// identify knows no identities here: the comparison of values has to do.
+// identify returns no identity on this system: the comparison of values must suffice.
 func identify(knob.ID) Identity { return Identity{} }
 
 func locate(Identity) string { return "" }
 
-// namespaceGone knows no namespaces here.
+// namespaceGone returns false: this system has no network namespaces.
 func namespaceGone(string) bool { return false }

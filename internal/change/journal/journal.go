@@ -19,56 +19,57 @@ import (
 	"github.com/linerate/linerate/internal/kernel/sys"
 )
 
-// Mode says what keeps a trial alive.
+// Mode is what keeps a trial in force.
 type Mode string
 
 // The modes.
 const (
-	// Lease trials live as long as the journal that made them is open: tune, serve.
+	// Lease trials last as long as the journal that made them is open: tune, serve.
 	Lease Mode = "lease"
-	// Deadline trials outlive the journal, and end at a time of their own: set.
+	// Deadline trials outlive the journal and end at their own time: set.
 	Deadline Mode = "deadline"
 )
 
-// DefaultTrial is how long a Deadline trial lasts when the request does not say. It is enough for a
-// sysctl; a change that makes the link renegotiate wants two minutes, one that makes a switch port
-// learn again three.
+// DefaultTrial is how long a Deadline trial lasts when the request does not set a time. It suffices
+// for a sysctl; a change that makes the link renegotiate needs two minutes, one that makes a switch
+// port relearn needs three.
 const DefaultTrial = 60 * time.Second
 
-// Options say how to open a journal. Dir and Backend are needed, the rest has defaults.
+// Options are how to open a journal. Dir and Backend are required, the other fields have defaults.
 type Options struct {
-	Dir     string     // state directory; made when it is not there
+	Dir     string     // state directory; created when missing
 	FS      durable.FS // nil: the operating system's
 	Backend knob.Backend
-	// Catalog gives the canonical form of values, in which they are compared, and refuses what is
-	// out of range. Knobs that it does not have, and all knobs when it is nil, have their white
-	// space folded and nothing refused.
+	// Catalog provides the canonical form of values, in which they are compared, and refuses values
+	// out of range. For knobs that it lacks, and for all knobs when it is nil, white space is
+	// folded and nothing is refused.
 	Catalog *knob.Catalog
-	// Normalize is asked instead of the catalogue when it is not nil.
+	// Normalize replaces the catalogue when it is not nil.
 	Normalize func(knob.ID, knob.Value) (knob.Value, error)
 
 	Side  string // for Change.Side; empty: near
 	Mode  Mode   // of trials; empty: Lease
 	Guard *GuardOptions
-	// Unguarded allows trials without a guard process: for backends whose values die with the
-	// process, and tests.
+	// Unguarded allows trials without a guard process: for backends whose values end with the
+	// process, and for tests.
 	Unguarded bool
 
 	BootID   string               // empty: sys.BootID
-	Boottime func() time.Duration // nil: sys.Boottime; goes on while the host is suspended
-	Now      func() time.Time     // nil: time.Now; for people only
-	// Identify tells which object of the host a knob belongs to, so that a value is never put back
-	// on another one that has its name. nil: network namespace and interface index on Linux.
+	Boottime func() time.Duration // nil: sys.Boottime; keeps running while the host is suspended
+	Now      func() time.Time     // nil: time.Now; only for display
+	// Identify returns the object of the host that a knob belongs to, so that a value is never
+	// restored on another object of the same name. nil means network namespace and interface index
+	// on Linux.
 	Identify func(knob.ID) Identity
-	// Locate gives the name that an interface has now, by its index; empty: there is none. nil:
-	// asks the kernel, on Linux; with an Identify of one's own, none has another name.
+	// Locate returns the present name of an interface, by its index, or "" when it does not exist.
+	// nil asks the kernel, on Linux; with a custom Identify, no interface has another name.
 	Locate func(Identity) string
-	// NamespaceGone tells whether a network namespace is over for sure. nil: looks at all
+	// NamespaceGone reports whether a network namespace has certainly ended. nil checks all
 	// processes, on Linux.
 	NamespaceGone func(name string) bool
 }
 
-// defaults fills in what was left out.
+// defaults fills in missing options.
 func (o Options) defaults() (Options, error) {
 	if o.Dir == "" || o.Backend == nil {
 		return o, errors.New("open journal: a directory and a backend are needed")
@@ -113,7 +114,7 @@ func (o Options) defaults() (Options, error) {
 	return o, nil
 }
 
-// normalize asks the catalogue.
+// normalize returns the canonical form of a value.
 func (o Options) normalize(id knob.ID, v knob.Value) (knob.Value, error) {
 	if o.Catalog != nil {
 		if definition, ok := o.Catalog.Lookup(id); ok {
@@ -124,7 +125,7 @@ func (o Options) normalize(id knob.ID, v knob.Value) (knob.Value, error) {
 }
 
 // fold makes every run of white space one space: the kernel separates the numbers of a sysctl by
-// tabs, people by spaces.
+// tabs, users by spaces.
 func fold(v knob.Value) knob.Value { return knob.Value(strings.Join(strings.Fields(string(v)), " ")) }
 
 func logPath(dir string) string  { return filepath.Join(dir, "journal.log") }
@@ -144,9 +145,9 @@ type Journal struct {
 	closed  bool
 }
 
-// Open takes the journal in a directory, with its exclusive lock, until Close. A journal held by
-// another process is ErrLocked, one that makes no sense is ErrCorrupt. Open recovers nothing by
-// itself: call Recover.
+// Open opens the journal in a directory and holds its exclusive lock until Close. It returns
+// ErrLocked when another process has the journal, and ErrCorrupt when the journal is inconsistent.
+// Open recovers nothing: call Recover.
 func Open(options Options) (*Journal, error) {
 	options, err := options.defaults()
 	if err != nil {
@@ -155,21 +156,21 @@ func Open(options Options) (*Journal, error) {
 	if err := durable.MkdirAll(options.FS, options.Dir, 0o755); err != nil {
 		return nil, fmt.Errorf("open journal: %w", err)
 	}
-	// The lock comes before the first look at the log: OpenLog cuts a torn tail, which in a journal
-	// that somebody is appending to would be the record being written.
+	// Take the lock before the first look at the log: OpenLog cuts a torn tail, which could be the
+	// record that another process is just appending.
 	lock, err := options.FS.Lock(lockPath(options.Dir))
 	if err != nil {
 		return nil, fmt.Errorf("open journal: %w", err)
 	}
 	j := &Journal{options: options, session: newSession(), lock: lock}
 	if err := j.load(); err != nil {
-		_ = lock.Close() // The error in hand is the one to tell.
+		_ = lock.Close() // The first error is the one to return.
 		return nil, fmt.Errorf("open journal: %w", err)
 	}
 	return j, nil
 }
 
-// load opens the log, and rewrites it first when it has grown old.
+// load opens the log, after rewriting it if it has grown large.
 func (j *Journal) load() error {
 	path := logPath(j.options.Dir)
 	log, records, err := durable.OpenLog(j.options.FS, path)
@@ -182,8 +183,8 @@ func (j *Journal) load() error {
 		return err
 	}
 	j.log, j.history = log, h
-	// Only here, under a fresh lock and with nothing in progress: compaction replaces the file
-	// under the name, and a guard reads by name.
+	// Only here, under a fresh lock and with nothing in progress: compaction replaces the file, and
+	// a guard opens it by name.
 	return j.compact()
 }
 
@@ -194,18 +195,18 @@ func newSession() string {
 	return hex.EncodeToString(b[:])
 }
 
-// Session names this open journal; the guard is told it.
+// Session is the name of this open journal, which the guard receives.
 func (j *Journal) Session() string { return j.session }
 
-// Changes returns all changes the journal remembers, oldest first.
+// Changes returns all changes that the journal remembers, oldest first.
 func (j *Journal) Changes() []Change {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	return j.history.changes()
 }
 
-// Close gives the journal free. Lease trials that are left then end: the guard takes them back, or
-// else the next Recover. Deadline trials live on under their guard.
+// Close releases the journal. Remaining Lease trials then end: the guard takes them back, or the
+// next Recover does. Deadline trials stay in force under their guard.
 func (j *Journal) Close() error {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -213,19 +214,19 @@ func (j *Journal) Close() error {
 		return nil
 	}
 	j.closed = true
-	// Log before lock, so that whoever gets the lock finds no descriptor of ours that could still
-	// write.
+	// Log before lock, so that the next holder of the lock finds no descriptor of ours that could
+	// still write.
 	err := errors.Join(j.log.Close(), j.lock.Close())
 	if j.guard != nil {
-		// After the lock is free, so that a guard with work to do finds it so.
+		// After the lock is free, so that a guard with work to do can take it.
 		err = errors.Join(err, j.guard.Release())
 	}
 	return err
 }
 
 // History returns all changes of the journal in a directory, oldest first, without a lock and
-// without writing anything. A directory without a journal has an empty history. A change that
-// another process is making right now may show as a trial.
+// without writing. A directory without a journal has an empty history. A change that another
+// process is just making may appear as a trial.
 func History(fsys durable.FS, dir string) ([]Change, error) {
 	h, err := load(fsys, logPath(dir))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -237,24 +238,23 @@ func History(fsys durable.FS, dir string) ([]Change, error) {
 	return h.changes(), nil
 }
 
-// write puts a record on disk, then takes it in.
+// write puts a record on disk, then applies it in memory.
 func (j *Journal) write(r record) error {
 	r.Time = j.options.Now().UTC()
 	data, err := json.Marshal(r)
 	if err != nil {
 		return err
 	}
-	// Disk first, memory second. A record that memory has and the disk lacks would be denied by the
-	// next process; the other way about, the next process knows more than we do, which Recover is
-	// made for.
+	// Disk first, memory second. The next process would not know of a record that only memory has;
+	// in the other order it knows more than this one, which Recover handles.
 	if err := j.log.Append(data); err != nil {
 		return fmt.Errorf("%w: %w", ErrUnwritable, err)
 	}
 	return j.history.add(r)
 }
 
-// writeOrRemember puts a record on disk, and takes it in even when that fails: for what has
-// happened to a knob already. What the disk then lacks the next Recover sees at the knob itself.
+// writeOrRemember puts a record on disk, and applies it in memory even if that fails: for what has
+// already happened to a knob. The next Recover sees at the knob what the disk lacks.
 func (j *Journal) writeOrRemember(r record) error {
 	err := j.write(r)
 	if errors.Is(err, ErrUnwritable) {
@@ -263,7 +263,7 @@ func (j *Journal) writeOrRemember(r record) error {
 	return err
 }
 
-// ready tells why nothing may be changed, if so.
+// ready returns the reason why nothing may be changed, or nil.
 func (j *Journal) ready() error {
 	if j.closed {
 		return fmt.Errorf("journal: %w", fs.ErrClosed)
@@ -274,8 +274,8 @@ func (j *Journal) ready() error {
 	return nil
 }
 
-// canonical is the form of a value that is recorded and compared. The host may hold one that the
-// catalogue thinks out of range; what has no canonical form at all is compared as it is.
+// canonical returns the form of a value that is recorded and compared. The host may hold a value
+// that the catalogue considers out of range; a value without a canonical form is compared as it is.
 func (j *Journal) canonical(id knob.ID, v knob.Value) knob.Value {
 	if normal, err := j.options.Normalize(id, v); err == nil {
 		return normal
@@ -290,8 +290,8 @@ func (j *Journal) canonical(id knob.ID, v knob.Value) knob.Value {
 	return fold(v)
 }
 
-// same compares two values of a knob. Both are made canonical, also those from the log: an older
-// version may have had another form.
+// same reports whether two values of a knob are equal. It makes both canonical, also those from the
+// log: an older version may have used another form.
 func (j *Journal) same(id knob.ID, a, b knob.Value) bool {
 	return a == b || j.canonical(id, a) == j.canonical(id, b)
 }

@@ -181,7 +181,7 @@ func TestDriverRounds(t *testing.T) {
 	}
 	j := open(t, options(durable.NewMem(), k, &clock{}))
 	c := apply(t, j, journal.Request{}, ring, "1000")[0]
-	if c.To != "1024" || c.Asked != "1000" || c.From != "256" || c.Note != "asked for 1000, the system made it 1024" {
+	if c.To != "1024" || c.Asked != "1000" || c.From != "256" || c.Note != "requested 1000, the system set 1024" {
 		t.Errorf("%+v", c)
 	}
 	if out, err := j.Undo(t.Context(), c.ID); err != nil || !out[0].Restored || k.values[ring] != "256" {
@@ -263,7 +263,7 @@ func TestUndoLeavesForeignValuesAlone(t *testing.T) {
 		if foreign != (o.Foreign == "X") || foreign == o.Restored || o.Change.State != journal.Undone {
 			t.Errorf("%+v", o)
 		}
-		if foreign && o.Change.Note != "undone; changed by someone else to X and left alone" {
+		if foreign && o.Change.Note != "undone; changed by another program to X and left alone" {
 			t.Error(o.Change.Note)
 		}
 	}

@@ -11,12 +11,13 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// namespaceGone tells whether a network namespace, named as the kernel does (net:[4026531840]), is
-// over for sure, and every setting in it with it. A namespace lives as long as a process is in it,
-// or holds it open, or has it mounted (namespaces(7)); who may not look everywhere does not know.
+// namespaceGone reports whether a network namespace, by its kernel name (net:[4026531840]), has
+// certainly ended, and every setting in it. A namespace lives as long as a process is in it, holds
+// it open, or has it mounted (namespaces(7)). A process without permission to look everywhere
+// cannot know, so the result is false.
 func namespaceGone(name string) bool {
-	// In a process namespace of our own the others do not show: only the one that holds the
-	// kernel's own threads has all of them.
+	// Inside a PID namespace the other processes are invisible: only the namespace that holds the
+	// kernel's threads shows all of them.
 	if threads, err := os.ReadFile("/proc/2/comm"); err != nil || string(threads) != "kthreadd\n" {
 		return false
 	}
@@ -29,7 +30,7 @@ func namespaceGone(name string) bool {
 			continue
 		}
 		held, err := holds(filepath.Join("/proc", p.Name()), name)
-		// A process that ended while it was looked at holds nothing.
+		// A process that ended during the check holds nothing.
 		if held || err != nil && !ended(err) {
 			return false
 		}
@@ -37,11 +38,11 @@ func namespaceGone(name string) bool {
 	return true
 }
 
-// holds tells whether a process, given by its directory in /proc, keeps a namespace alive.
+// holds reports whether a process, given by its directory in /proc, keeps a namespace alive.
 func holds(process, name string) (bool, error) {
 	mounts, err := os.ReadFile(filepath.Join(process, "mountinfo"))
 	if errors.Is(err, unix.EINVAL) {
-		return false, nil // It is dead and not collected yet: it has no mounts any more, and no namespace.
+		return false, nil // A zombie has no mounts and no namespace.
 	}
 	if err != nil {
 		return false, err
@@ -72,5 +73,5 @@ func holds(process, name string) (bool, error) {
 	return false, nil
 }
 
-// ended tells whether an error of a file in /proc means that the process is no more.
+// ended reports whether an error of a file in /proc means that the process has ended.
 func ended(err error) bool { return errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ESRCH) }

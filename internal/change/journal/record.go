@@ -11,25 +11,25 @@ import (
 	"github.com/linerate/linerate/internal/change/knob"
 )
 
-// phase is how far the latest step of a change got. Between two phases of a step lies a moment in
-// which only the knob itself can tell.
+// phase is how far the latest step of a change got. Between two phases of a step, only the knob
+// itself shows which one applies.
 type phase string
 
 const (
 	phaseIntent  phase = "intent"  // about to be written, or just written
 	phaseApplied phase = "applied" // written and read back
 	phaseUndoing phase = "undoing" // about to be put back, or just put back
-	phaseDone    phase = "done"    // nothing more will happen; State is Undone
+	phaseDone    phase = "done"    // final; State is Undone
 )
 
-// entry is a change with what only the journal needs to know.
+// entry is a change with the fields that only the journal needs.
 type entry struct {
 	Change
 	Session string `json:"session"` // of the Journal that made it
-	Lease   bool   `json:"lease"`   // reverts when that session is gone
+	Lease   bool   `json:"lease"`   // reverts when that session ends
 	// Began is CLOCK_BOOTTIME when the intent was recorded.
 	Began time.Duration `json:"began_boottime_nanoseconds"`
-	// Expires is CLOCK_BOOTTIME at the end of the trial, 0: only the lease counts.
+	// Expires is CLOCK_BOOTTIME at the end of the trial; 0: only the lease counts.
 	Expires  time.Duration `json:"expires_boottime_nanoseconds,omitempty"`
 	Identity Identity      `json:"identity,omitzero"`
 	Phase    phase         `json:"phase"`
@@ -37,22 +37,22 @@ type entry struct {
 	Saved    *saved        `json:"saved,omitempty"`
 }
 
-// kind says what a record tells.
+// kind is the meaning of a record.
 type kind string
 
 const (
 	kindIntent      kind = "intent"      // Entry is about to be written
 	kindApplied     kind = "applied"     // ID is in force, holding To
 	kindFailed      kind = "failed"      // ID never came into force
-	kindCommit      kind = "commit"      // IDs are no trials any more
+	kindCommit      kind = "commit"      // IDs are no longer trials
 	kindUndo        kind = "undo"        // ID, holding To, is about to be put back
-	kindUndone      kind = "undone"      // ID is over; its From passes to Heir when one stands on top
+	kindUndone      kind = "undone"      // ID is over; its From passes to Heir if one stands on top
 	kindPersist     kind = "persist"     // files of ID, in Saved, are about to be written
 	kindPersisted   kind = "persisted"   // they are in place
-	kindUnpersist   kind = "unpersist"   // they are about to be taken out
+	kindUnpersist   kind = "unpersist"   // they are about to be removed
 	kindUnpersisted kind = "unpersisted" // none of them is left
-	kindKept        kind = "kept"        // compaction: Entry as it stood
-	kindBase        kind = "base"        // compaction: numbers below Next are used up, Originals were seen
+	kindKept        kind = "kept"        // compaction: Entry as it was
+	kindBase        kind = "base"        // compaction: numbers below Next are used, Originals were seen
 )
 
 // record is one record of the log, as JSON.
@@ -70,8 +70,8 @@ type record struct {
 	Originals []original `json:"originals,omitempty"`
 }
 
-// object is one knob of one host as it runs: the same name after a restart, in another network
-// namespace or on a new interface is another.
+// object is one knob of one host in one boot: the same name after a restart, in another network
+// namespace or on a new interface is another object.
 type object struct {
 	BootID   string   `json:"boot_id"`
 	Knob     knob.ID  `json:"knob"`
@@ -83,13 +83,13 @@ func (o object) same(other object) bool {
 		return false
 	}
 	if o.Identity.Device != "" && other.Identity.Device != "" {
-		// One interface, whatever it was called at the time.
+		// One interface, regardless of its name at the time.
 		return onInterface(o.Knob, "*") == onInterface(other.Knob, "*")
 	}
 	return o.Knob == other.Knob
 }
 
-// object returns what the change is a change of.
+// object returns the object that the change applies to.
 func (e *entry) object() object { return object{e.BootID, e.Knob, e.Identity} }
 
 // original is the first value seen on an object.
@@ -98,12 +98,12 @@ type original struct {
 	Value knob.Value `json:"value"`
 }
 
-// history is what the records of a log add up to. Live writes and replay go through the same add,
-// so memory cannot disagree with the disk.
+// history is the sum of the records of a log. Live writes and replay use the same add, so memory
+// cannot disagree with the disk.
 type history struct {
 	entries   []*entry // ordered by number
 	last      int      // number of the newest entry
-	next      int      // number of the next change, above all that were ever given
+	next      int      // number of the next change, above all numbers ever assigned
 	originals []original
 }
 
@@ -122,7 +122,7 @@ func replay(path string, records [][]byte) (*history, error) {
 	return h, nil
 }
 
-// load reads the history in a directory without changing anything there. Nothing there is an empty
+// load reads the history in a directory without changing anything there. A missing log is an empty
 // history.
 func load(fsys durable.FS, path string) (*history, error) {
 	records, _, err := durable.ReadLog(fsys, path)
@@ -132,8 +132,8 @@ func load(fsys durable.FS, path string) (*history, error) {
 	return replay(path, records)
 }
 
-// add takes one record in. An error means that the record does not fit to those before it; nothing
-// is changed then.
+// add applies one record. An error means that the record does not fit the earlier ones; nothing is
+// changed then.
 func (h *history) add(r record) error {
 	switch r.Kind {
 	case kindIntent, kindKept:
@@ -152,8 +152,8 @@ func (h *history) add(r record) error {
 		}
 		for _, id := range r.IDs {
 			e := h.find(id)
-			// Everything that could end it by itself goes at once. Undo by hand still works: From
-			// and To stay.
+			// Everything that could end it automatically is cleared at once. Undo by hand still
+			// works: From and To stay.
 			e.State, e.Deadline, e.Expires, e.Lease = Committed, nil, 0, false
 		}
 		return nil
@@ -193,7 +193,7 @@ func (h *history) add(r record) error {
 	return nil
 }
 
-// holds notes what the knob really held under this change.
+// holds records what the knob really held under this change.
 func (e *entry) holds(v knob.Value) {
 	if v != e.To {
 		e.Asked, e.To = e.To, v
@@ -208,7 +208,7 @@ func (h *history) addEntry(r record) error {
 	if err != nil || number < 1 || r.Entry.ID != formatID(number) {
 		return fmt.Errorf("change with the id %q", r.Entry.ID)
 	}
-	// Order in the log is order of writing, on which undo from the top down rests.
+	// The order in the log is the order of writing, which top-down undo relies on.
 	if number <= h.last {
 		return fmt.Errorf("change %q is out of order", r.Entry.ID)
 	}
@@ -219,8 +219,8 @@ func (h *history) addEntry(r record) error {
 	return nil
 }
 
-// see remembers an original, unless there is one already: the first one counts, a later one may be
-// a tuned value.
+// see records an original, unless one exists: the first one counts, a later one may be a tuned
+// value.
 func (h *history) see(o original) {
 	if _, ok := h.original(o.object); !ok {
 		h.originals = append(h.originals, o)
@@ -237,8 +237,7 @@ func (h *history) original(of object) (knob.Value, bool) {
 	return "", false
 }
 
-// find returns the change with an id, nil when there is none. People may leave the leading zeros
-// out.
+// find returns the change with an id, or nil. Users may omit leading zeros.
 func (h *history) find(id string) *entry {
 	number, err := strconv.Atoi(id)
 	if err != nil {
@@ -253,8 +252,8 @@ func (h *history) find(id string) *entry {
 	return nil
 }
 
-// above returns the next change on top of e: the oldest later one of the same object that is not
-// over. A change that outlives its boot lies under those of later boots as well.
+// above returns the next change on top of e: the oldest later change of the same object that is not
+// over. A change that outlives its boot is below those of later boots.
 func (h *history) above(e *entry) *entry {
 	i := slices.Index(h.entries, e)
 	for _, later := range h.entries[i+1:] {

@@ -93,7 +93,7 @@ func TestRecover(t *testing.T) {
 		fsys, k, c := setUp(t, journal.Lease)
 		delete(k.values, rmem)
 		notes := recoverTwice(t, options(fsys, k, c))
-		if diff := cmp.Diff([]string{"0001 undone by recovery: writer died; the knob is not there any more"},
+		if diff := cmp.Diff([]string{"0001 undone by recovery: writer died; the knob no longer exists"},
 			notes); diff != "" {
 			t.Error(diff)
 		}
@@ -131,11 +131,11 @@ func TestInterruptedWrite(t *testing.T) {
 		"not written": {"256", time.Hour, "256", "", "undone by recovery: interrupted half way"},
 		"written":     {"1000", time.Hour, "256", "", "undone by recovery: interrupted half way"},
 		"rounded": {"1024", time.Second, "256", "",
-			"undone by recovery: interrupted half way; it held 1024, neither 256 nor 1000, and was taken for what the system made of our write"},
+			"undone by recovery: interrupted half way; it held 1024, neither 256 nor 1000, and was treated as the driver's rounding of our write"},
 		"of another clock": {"1024", -time.Minute, "1024", "1024",
-			"undone by recovery: interrupted half way; changed by someone else to 1024 and left alone"},
+			"undone by recovery: interrupted half way; changed by another program to 1024 and left alone"},
 		"by whom, so late": {"1024", time.Hour, "1024", "1024",
-			"undone by recovery: interrupted half way; changed by someone else to 1024 and left alone"},
+			"undone by recovery: interrupted half way; changed by another program to 1024 and left alone"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			mem, k, c := durable.NewMem(), host(), &clock{}
@@ -306,7 +306,7 @@ func TestCommitNoticesForeignValues(t *testing.T) {
 	k.set(mtu, "1400")
 	err := j.Commit(t.Context(), "1", "2")
 	if !errors.Is(err, journal.ErrForeign) ||
-		err.Error() != "commit change 0002 of link:eth0/mtu: nothing was committed: changed by someone else since: it holds 1400, not 9000" {
+		err.Error() != "commit change 0002 of link:eth0/mtu: nothing was committed: changed by another program since: it holds 1400, not 9000" {
 		t.Error(err)
 	}
 	for _, c := range j.Changes() {

@@ -110,7 +110,7 @@ func TestInterfaceIsRemoved(t *testing.T) {
 			inWorld(t, func() {
 				j := liveJournal(t, t.TempDir())
 				apply(t, j, journal.Request{}, ofInterface...)
-				want := "undone; the knob is not there any more"
+				want := "undone; the knob no longer exists"
 				must(t, "ip link del a0")
 				if again {
 					must(t, "ip link add a0 mtu 9000 txqueuelen 500 type veth peer name b0")

@@ -9,15 +9,15 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// terminal is the one at which a writer was started, as a guard remembers it. It is not kept open:
-// whoever waits for the end of a session would wait for us.
+// terminal is where a writer was started, as a guard remembers it. The guard does not keep it open,
+// because a program that waits for the end of the session would wait for the guard.
 type terminal struct {
 	path string
 	stat unix.Stat_t
 }
 
-// ownTerminal returns the path of the terminal of this process, empty when it has none: that of its
-// standard streams, whichever is one.
+// ownTerminal returns the path of the terminal of this process: the first of its standard streams
+// that is a terminal, or "".
 func ownTerminal() string {
 	for _, fd := range []int{2, 1, 0} {
 		if _, err := unix.IoctlGetTermios(fd, unix.TCGETS); err != nil {
@@ -30,7 +30,7 @@ func ownTerminal() string {
 	return ""
 }
 
-// atTerminal remembers a terminal; nil when it is none.
+// atTerminal records a terminal; nil when the path is not one.
 func atTerminal(path string) *terminal {
 	t := &terminal{path: path}
 	if !strings.HasPrefix(path, "/dev/") || unix.Stat(path, &t.stat) != nil || t.stat.Mode&unix.S_IFMT != unix.S_IFCHR {
@@ -39,8 +39,9 @@ func atTerminal(path string) *terminal {
 	return t
 }
 
-// tell writes lines to the terminal, if it still is the same: the number of one that was closed is
-// given to the next session, of whomever. It never waits for a terminal that takes nothing.
+// tell writes lines to the terminal, if it is still the same: the kernel gives the number of a
+// closed terminal to the next session of any user. It never waits for a terminal that accepts no
+// output.
 func (t *terminal) tell(lines []string) error {
 	file, err := os.OpenFile(t.path, os.O_WRONLY|unix.O_NOCTTY|unix.O_NONBLOCK, 0)
 	if err != nil {
@@ -51,8 +52,7 @@ func (t *terminal) tell(lines []string) error {
 	if err := unix.Stat(t.path, &now); err != nil {
 		return err
 	}
-	// A terminal that is made anew has another time of its last change of state, and often another
-	// owner.
+	// A new terminal has another time of its last status change, and often another owner.
 	if now.Dev != t.stat.Dev || now.Ino != t.stat.Ino || now.Uid != t.stat.Uid || now.Ctim != t.stat.Ctim {
 		return fmt.Errorf("%s is another terminal now", t.path)
 	}

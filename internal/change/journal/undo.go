@@ -12,10 +12,11 @@ import (
 	"github.com/linerate/linerate/internal/change/knob"
 )
 
-// Commit makes trials stay until they are undone or the host restarts. All or nothing.
+// Commit makes trials stay until they are undone or the host restarts. It commits all of them or
+// none.
 //
-// A trial whose knob holds something else by now is ErrForeign: what was measured, or looked at, is
-// not what would stay.
+// It returns ErrForeign for a trial whose knob now holds another value: that value is not the one
+// that was measured or looked at.
 func (j *Journal) Commit(ctx context.Context, ids ...string) error {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -29,13 +30,13 @@ func (j *Journal) Commit(ctx context.Context, ids ...string) error {
 	var trials []string
 	for _, e := range entries {
 		switch {
-		// A client that lost the answer asks again.
+		// A client that lost the answer repeats its request.
 		case e.State == Committed || e.State == Persisted:
-			continue // Saying it twice does no harm.
+			continue // Committing twice does no harm.
 		case e.State != Trial || e.Phase != phaseApplied || e.BootID != j.options.BootID:
 			return fmt.Errorf("commit change %s of %s: %w", e.ID, e.Knob, ErrNotTrial)
 		case j.expired(e):
-			// The guard may be at it this very moment, waiting for our lock. Its right is older.
+			// The guard may be acting on it right now, waiting for our lock. It has precedence.
 			return fmt.Errorf("commit change %s of %s: %w", e.ID, e.Knob, ErrExpired)
 		}
 		if err := j.holds(ctx, e); err != nil {
@@ -46,16 +47,16 @@ func (j *Journal) Commit(ctx context.Context, ids ...string) error {
 	if len(trials) == 0 {
 		return nil
 	}
-	// One record for all of them: after a crash either every trial of a tune stays or none does,
-	// never half a set that was never measured.
+	// One record for all changes: after a crash either every trial of a tune stays or none, never
+	// half a set that was never measured.
 	if err := j.write(record{Kind: kindCommit, IDs: trials}); err != nil {
 		return fmt.Errorf("commit: %w", err)
 	}
 	return nil
 }
 
-// holds tells whether the knob of a trial still holds what the change wrote. Nobody can say of a
-// change with another one on top, nor from another network namespace.
+// holds returns nil if the knob of a trial still holds what the change wrote. It cannot check a
+// change with another one on top, nor one of another network namespace.
 func (j *Journal) holds(ctx context.Context, e *entry) error {
 	if j.history.above(e) != nil || e.Identity.elsewhere(j.options.Identify(e.Knob)) {
 		return nil
@@ -74,15 +75,15 @@ func (j *Journal) holds(ctx context.Context, e *entry) error {
 	return nil
 }
 
-// Undo takes changes back, newest first whatever the order given. Each old value is put back only
-// if the knob still holds what the change wrote; a value that somebody else has set since is left
-// alone and told in Outcome.Foreign. When a later change of the same knob stands on top, nothing is
-// written: that change then goes back to the older value. A change that is over already is returned
-// as it is.
+// Undo takes changes back, newest first regardless of the given order. It restores an old value
+// only if the knob still holds what the change wrote; it leaves a value that another program has
+// set since, and reports it in Outcome.Foreign. When a later change of the same knob stands on top,
+// Undo writes nothing: that change then goes back to the older value. A change that is already over
+// is returned unchanged.
 //
-// An outcome that has an Error is part of the error too; the others are done all the same. A
-// journal that cannot be written does not keep old values from being put back; the error then tells
-// that it does not know.
+// The error includes the Error of each outcome; the other changes are taken back all the same. A
+// journal that cannot be written does not stop Undo from restoring old values; the error then
+// reports that the journal lacks them.
 func (j *Journal) Undo(ctx context.Context, ids ...string) ([]Outcome, error) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -96,7 +97,7 @@ func (j *Journal) Undo(ctx context.Context, ids ...string) ([]Outcome, error) {
 	return j.takeAllBack(ctx, entries, func(*entry) string { return "undone" })
 }
 
-// UndoAll takes every change back that is a trial or committed.
+// UndoAll takes back every trial and every committed change.
 func (j *Journal) UndoAll(ctx context.Context) ([]Outcome, error) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -112,8 +113,8 @@ func (j *Journal) UndoAll(ctx context.Context) ([]Outcome, error) {
 	return j.takeAllBack(ctx, entries, func(*entry) string { return "undone" })
 }
 
-// UndoTrials takes back every trial that this Journal made and that is still one: what an
-// interrupted command does before it closes.
+// UndoTrials takes back every remaining trial of this Journal; an interrupted command calls it
+// before it closes.
 func (j *Journal) UndoTrials(ctx context.Context) ([]Outcome, error) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -144,7 +145,7 @@ func (j *Journal) lookUp(ids []string) ([]*entry, error) {
 	return entries, nil
 }
 
-// takeAllBack takes changes back in reverse order. A context that ends stops it between two
+// takeAllBack takes changes back in reverse order. The end of the context stops it between two
 // changes.
 func (j *Journal) takeAllBack(ctx context.Context, entries []*entry, why func(*entry) string) ([]Outcome, error) {
 	position := func(e *entry) int { return slices.Index(j.history.entries, e) }
@@ -152,7 +153,7 @@ func (j *Journal) takeAllBack(ctx context.Context, entries []*entry, why func(*e
 	var outcomes []Outcome
 	var errs []error
 	for _, e := range entries {
-		// Between two changes only: a single one is never left half way for the sake of a context.
+		// Between two changes only: the end of a context never leaves one half done.
 		if err := ctx.Err(); err != nil {
 			errs = append(errs, err)
 			break
@@ -168,8 +169,8 @@ func (j *Journal) takeAllBack(ctx context.Context, entries []*entry, why func(*e
 	return outcomes, errors.Join(errs...)
 }
 
-// takeBack ends one change: its files go first, because a host that starts again in between shall
-// come up without it. It can be repeated after any crash.
+// takeBack ends one change. Its files go first, so that a host that restarts in between comes up
+// without the change. It can be repeated after any crash.
 func (j *Journal) takeBack(ctx context.Context, e *entry, why string) (Outcome, error) {
 	outOfReach := e.BootID == j.options.BootID && e.Identity.elsewhere(j.options.Identify(e.Knob)) &&
 		!j.options.NamespaceGone(e.Identity.Namespace)
@@ -178,14 +179,14 @@ func (j *Journal) takeBack(ctx context.Context, e *entry, why string) (Outcome, 
 	}
 	left, err := j.removeFiles(e, why)
 	if err != nil && !errors.Is(err, ErrUnwritable) {
-		// The value in force does not wait for files that cannot be taken out. The change stays
-		// open for their sake; who takes it back again finds the old value at the knob.
+		// The value in force does not wait for files that cannot be removed. The change stays open
+		// because of them; the next attempt finds the old value at the knob.
 		outcome, backErr := j.putBack(ctx, e, why, false)
 		outcome.FilesLeft = left
 		return outcome, errors.Join(err, backErr)
 	}
 	if len(left) > 0 {
-		why += "; edited by someone else and left alone: " + strings.Join(left, ", ")
+		why += "; edited outside linerate and left alone: " + strings.Join(left, ", ")
 	}
 	outcome, backErr := j.putBack(ctx, e, why, true)
 	outcome.FilesLeft = left
@@ -195,8 +196,8 @@ func (j *Journal) takeBack(ctx context.Context, e *entry, why string) (Outcome, 
 	return outcome, backErr
 }
 
-// putBack ends one change at its knob: it looks there and does what is left to do. Where something
-// else of the change is left, ends is false, and the change stays open.
+// putBack ends one change at its knob: it reads the knob and does what remains to be done. If
+// another part of the change remains, ends is false, and the change stays open.
 func (j *Journal) putBack(ctx context.Context, e *entry, why string, ends bool) (Outcome, error) {
 	over := func(restored bool, r record) (Outcome, error) {
 		if !ends {
@@ -264,7 +265,7 @@ func (j *Journal) putBack(ctx context.Context, e *entry, why string, ends bool) 
 	// A driver was unloaded or an interface went away; what comes back later comes with its own
 	// defaults.
 	if errors.Is(err, fs.ErrNotExist) {
-		return over(false, record{Note: why + "; the knob is not there any more"})
+		return over(false, record{Note: why + "; the knob no longer exists"})
 	}
 	if err != nil {
 		return stays(err)
@@ -287,7 +288,7 @@ func (j *Journal) putBack(ctx context.Context, e *entry, why string, ends bool) 
 	asked := j.same(id, present, e.To)
 	if !asked && !j.rounded(e) {
 		outcome, err := over(false,
-			record{Note: fmt.Sprintf("%s; changed by someone else to %s and left alone", why, present)})
+			record{Note: fmt.Sprintf("%s; changed by another program to %s and left alone", why, present)})
 		outcome.Foreign = present
 		return outcome, err
 	}
@@ -295,7 +296,7 @@ func (j *Journal) putBack(ctx context.Context, e *entry, why string, ends bool) 
 		// Most likely the driver's rounding, perhaps somebody else's choice of the last ten
 		// seconds. It is about to be overwritten, so the history must name it: To keeps it as well,
 		// but the note is what people read.
-		why += fmt.Sprintf("; it held %s, neither %s nor %s, and was taken for what the system made of our write",
+		why += fmt.Sprintf("; it held %s, neither %s nor %s, and was treated as the driver's rounding of our write",
 			present, e.From, e.To)
 	}
 	// The intent to undo tells a later Recover to finish it. If it cannot be recorded the old value

@@ -101,7 +101,7 @@ func (c Checker) one(ctx context.Context, change journal.Change, later []journal
 	}
 	switch {
 	case len(f.Missing) > 0:
-		f.Result, f.Why = Lost, "not there any more: "+strings.Join(f.Missing, ", ")
+		f.Result, f.Why = Lost, "no longer there: "+strings.Join(f.Missing, ", ")
 	case change.BootID == c.BootID:
 		f.Result = Waiting
 		if len(f.Edited) > 0 {

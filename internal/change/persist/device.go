@@ -122,7 +122,7 @@ func (p *Planner) link(s *Step, d bootconf.Device, setting string) bool {
 	s.only(Link, "/etc/systemd/network/"+base+".d/90-linerate-"+s.Change.ID+".conf", "[Link]\n"+setting)
 	s.Files = append(shared, s.Files...)
 	for _, file := range winner.Doubtful {
-		s.Notes = append(s.Notes, file+" comes first and may apply instead: its [Match] asks what cannot be known here")
+		s.Notes = append(s.Notes, file+" comes first and may apply instead: its [Match] has conditions that linerate cannot check here")
 	}
 	if p.exists("usr/sbin/update-initramfs", "usr/bin/dracut", "usr/bin/mkinitcpio") {
 		s.Notes = append(s.Notes,

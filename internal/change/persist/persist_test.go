@@ -422,7 +422,7 @@ func TestCheck(t *testing.T) {
 		"refused": {map[string]string{file[1:]: ours}, values{"sysctl:net.ipv4.tcp_sack": "1"}, "2", nil,
 			persist.Lost, "at work here: tuned", file},
 		"file gone": {nil, values{"sysctl:net.ipv4.tcp_sack": "0"}, "1", nil, persist.Lost,
-			"not there any more: " + file, ""},
+			"no longer there: " + file, ""},
 		"file edited": {map[string]string{file[1:]: "net.ipv4.tcp_sack = 1\n"},
 			values{"sysctl:net.ipv4.tcp_sack": "1"}, "2", nil, persist.Lost, "edited since: " + file, file},
 		"knob gone": {map[string]string{file[1:]: ours}, nil, "2", nil, persist.Lost, "file does not exist", file},

@@ -132,7 +132,7 @@ func (p *Planner) sysctl(s *Step) {
 	s.only(Sysctl, "/etc/sysctl.d/90-linerate-"+s.Change.ID+".conf", id.Attribute()+" = "+string(s.Change.To)+"\n")
 	if path := id.Path(); len(path) > 1 && path[1] == "netfilter" {
 		s.Notes = append(s.Notes,
-			"it is there only when nf_conntrack is loaded: name that module in /etc/modules-load.d, so that it is loaded before the sysctls are set")
+			"it exists only while nf_conntrack is loaded: list that module in /etc/modules-load.d, so that it loads before sysctl.d is read")
 	}
 }
 

@@ -66,7 +66,7 @@ func readRSS(c ethtool.Client, name, key string) (knob.Value, error) {
 	case key == "function" && r.HashFunction != "":
 		return knob.Value(r.HashFunction), nil
 	}
-	return "", fmt.Errorf("%w: the driver tells no %s", knob.ErrNotSupported, key)
+	return "", fmt.Errorf("%w: the driver does not report %s", knob.ErrNotSupported, key)
 }
 
 func writeRSS(c ethtool.Client, name, key string, v knob.Value) error {
@@ -262,7 +262,7 @@ func readMode(c ethtool.Client, name, key string) (knob.Value, error) {
 	case err != nil:
 		return "", err
 	case speed == 0 || duplex == "":
-		return "", fmt.Errorf("%w: the mode is forced, and the driver tells it only while the link is up",
+		return "", fmt.Errorf("%w: the mode is forced, and the driver reports it only while the link is up",
 			knob.ErrNotSupported)
 	}
 	const mega = 1e6
@@ -373,7 +373,7 @@ func readRingWord(c ethtool.Client, name, key string) (knob.Value, error) {
 	_, known := knob.Catalogue().Lookup(knob.ID(knob.KindEthtool + ":" + name + "/ring." + key))
 	switch {
 	case !ok && known:
-		return "", fmt.Errorf("%w: the driver has no %s, or the kernel does not tell it", knob.ErrNotSupported, key)
+		return "", fmt.Errorf("%w: the driver has no %s, or the kernel does not report it", knob.ErrNotSupported, key)
 	case !ok:
 		return "", errNoKey("ring", key)
 	case key == "tx-push" || key == "rx-push":

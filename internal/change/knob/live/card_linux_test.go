@@ -63,38 +63,40 @@ func TestGuestLinkMode(t *testing.T) {
 	if !guesttest.In(t) {
 		return
 	}
-	c, err := nl.Dial()
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = c.Close() }()
-	b := live.New()
 	for _, driver := range []string{"e1000", "e1000e"} {
-		name := byDriver(t, c, driver)[0]
-		id := knob.ID("ethtool:" + name + "/link.mode")
-		carrier(t, c, name)
-		for _, step := range []struct {
-			write, read knob.Value
-			is          error
-		}{
-			{"auto 100baseT/Full", "auto 100baseT/Full", nil},
-			{"auto", "auto", nil},
-			{"1000/full", "auto 1000baseT/Full", nil}, // what the driver makes of it
-			{"auto", "auto", nil},
-			{"10000/full", "auto", knob.ErrInvalid},
-			{"1000/half", "auto", knob.ErrInvalid}, // the driver gives up negotiating before it looks
-			{"auto no/Such", "auto", knob.ErrInvalid},
-			{"fast", "auto", knob.ErrInvalid},
-		} {
-			if strings.Contains(string(step.write), "/") {
-				carrier(t, c, name)
-			}
-			if err := b.Write(t.Context(), id, step.write); !errors.Is(err, step.is) {
-				t.Errorf("%s=%s: %v, want %v", id, step.write, err, step.is)
-			}
-			if v, err := b.Read(t.Context(), id); err != nil || v != step.read {
-				t.Errorf("%s after %s reads %q, %v; want %q", id, step.write, v, err, step.read)
-			}
+		t.Run(driver, func(t *testing.T) {
+			t.Parallel() // A link takes seconds to negotiate.
+			client(t, func(c *nl.Client) error { linkMode(t, c, byDriver(t, c, driver)[0]); return nil })
+		})
+	}
+}
+
+func linkMode(t *testing.T, c *nl.Client, name string) {
+	t.Helper()
+	b := live.New()
+	id := knob.ID("ethtool:" + name + "/link.mode")
+	carrier(t, c, name)
+	for _, step := range []struct {
+		write, read knob.Value
+		is          error
+	}{
+		{"auto 100baseT/Full", "auto 100baseT/Full", nil},
+		{"auto", "auto", nil},
+		{"1000/full", "auto 1000baseT/Full", nil}, // what the driver makes of it
+		{"auto", "auto", nil},
+		{"10000/full", "auto", knob.ErrInvalid},
+		{"1000/half", "auto", knob.ErrInvalid}, // the driver gives up negotiating before it looks
+		{"auto no/Such", "auto", knob.ErrInvalid},
+		{"fast", "auto", knob.ErrInvalid},
+	} {
+		if strings.Contains(string(step.write), "/") {
+			carrier(t, c, name)
+		}
+		if err := b.Write(t.Context(), id, step.write); !errors.Is(err, step.is) {
+			t.Errorf("%s=%s: %v, want %v", id, step.write, err, step.is)
+		}
+		if v, err := b.Read(t.Context(), id); err != nil || v != step.read {
+			t.Errorf("%s after %s reads %q, %v; want %q", id, step.write, v, err, step.read)
 		}
 	}
 }
@@ -170,7 +172,8 @@ func TestGuestRSS(t *testing.T) {
 
 // What is held of disciplines is held on a kernel that has all of them.
 func TestGuestQdiscs(t *testing.T) {
-	guesttest.Others(t, "^TestNetnsQdiscParameters$|^TestNetnsKernelsOwnQdiscComesBack$|^TestNetnsQdiscParameterUnderMQ$|^TestNetnsShapersStay$")
+	guesttest.Others(t, "^TestNetnsQdiscParameters$|^TestNetnsKernelsOwnQdiscComesBack$|"+
+		"^TestNetnsQdiscParameterUnderMQ$|^TestNetnsShapersStay$", "//concurrent")
 }
 
 // The kernel's own mq of a card with two queues takes a parameter on both, and is the kernel's own

@@ -149,7 +149,7 @@ func checkRoot(name string, now knob.Value, v string) error {
 			return err
 		}
 		if len(custom) > 0 {
-			return fmt.Errorf("%w: %s is the root, and what somebody set of it would be lost: %s", knob.ErrNotSupported,
+			return fmt.Errorf("%w: %s is the root discipline, and its parameters would be lost: %s", knob.ErrNotSupported,
 				n.Kind, strings.Join(custom, ", "))
 		}
 	}

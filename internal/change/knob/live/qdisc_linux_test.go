@@ -81,6 +81,7 @@ func qdiscTree(t *testing.T, ns *knobtest.NetNS, name string) (nodes []nl.QdiscN
 func TestNetnsQdiscParameters(t *testing.T) {
 	for _, kind := range tc.Kinds() {
 		t.Run(kind, func(t *testing.T) {
+			t.Parallel() // Each check has a namespace of its own.
 			ns := world(t)
 			if err := put(t, ns, "v1", nl.QdiscNode{Kind: kind}); errors.Is(err, syscall.ENOENT) {
 				qdiscIsAbsent(t, ns.Backend(t, live.New()), kind)

@@ -71,7 +71,7 @@ func (l *Host) writeSysctl(id knob.ID, v knob.Value) error {
 		return err
 	}
 	if back := l.writeSysctlOnce(id, before.Squeeze()); back != nil {
-		return fmt.Errorf("%w; and what was stored of it could not be taken back: %w", err, back)
+		return fmt.Errorf("%w; and the stored part could not be taken back: %w", err, back)
 	}
 	return err
 }

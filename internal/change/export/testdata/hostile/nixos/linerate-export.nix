@@ -49,7 +49,7 @@ in
     serviceConfig = let
       script = pkgs.writeText "linerate-export" ''
         #!/bin/sh
-        # linerate-export apply | check | undo; --help tells more.
+        # linerate-export apply | check | undo; see --help.
         set -eu
 
         if1=''${LINERATE_IF1:-''${TUNED_if1:-}}
@@ -67,8 +67,8 @@ in
 
         squeeze() { tr -s '[:space:]' ' ' | sed 's/^ //; s/ $//'; }
 
-        # record and recall keep what a setting held: boot, old value, value asked for, value that came of it. The first old value of a boot stays:
-        # a second run must not take its own work for the original.
+        # record and recall keep the state of a setting: boot, old value, requested value, resulting value. The first old value of a boot stays:
+        # a second run must not mistake its own value for the original.
         record() {
         	mkdir -p "$saved" && printf '%s\n' "$boot" "$1" "$2" "$3" >"$saved/$key.new" && mv "$saved/$key.new" "$saved/$key"
         }
@@ -83,7 +83,7 @@ in
         	fi
         }
 
-        # one VERB KNOB WANT WAY ARGUMENT... does one thing with one setting.
+        # one VERB KNOB WANT WAY ARGUMENT... applies, checks or undoes one setting.
         one() {
         	verb=$1 knob=$2 want=$3 way=$4
         	shift 4
@@ -111,7 +111,7 @@ in
         	held=$("get_$way" "$@" 2>/dev/null) || held='?'
         	record "$old" "$want" "$held" || :
         	if [ "$held" = "$now" ]; then
-        		complain "write $knob: asked for $want, still $now''${said:+ ($said)}"
+        		complain "write $knob: requested $want, still $now''${said:+ ($said)}"
         		[ "$now" != "$old" ] || rm -f "$saved/$key"
         		failed=$((failed + 1))
         		return 0
@@ -120,7 +120,7 @@ in
         	if [ "$held" = "$want" ]; then
         		printf 'changed %s: %s -> %s\n' "$knob" "$now" "$held"
         	else
-        		printf 'changed %s: %s -> %s, where %s was asked for\n' "$knob" "$now" "$held" "$want"
+        		printf 'changed %s: %s -> %s, where %s was requested\n' "$knob" "$now" "$held" "$want"
         	fi
         }
 
@@ -139,7 +139,7 @@ in
         		return 0
         	fi
         	if [ "$now" != "$old" ] && [ "$now" != "$held" ] && [ "$now" != "$asked" ]; then
-        		complain "undo $knob: somebody else set it to $now; left alone"
+        		complain "undo $knob: another program set it to $now; left alone"
         		foreign=$((foreign + 1))
         		rm -f "$saved/$key"
         		return 0
@@ -161,15 +161,15 @@ in
         	cat <<'END'
         usage: linerate-export [apply | check | undo]
 
-        apply   put the settings in force and save what was there before; the default
-        check   tell what differs; change nothing
-        undo    put back what was there before, last setting first; what somebody
-                else has changed meanwhile is left alone
+        apply   set the values and save the previous ones; the default
+        check   show the differences; change nothing
+        undo    restore the previous values, last setting first; a value that
+                another program has changed meanwhile stays as it is
 
         The settings last until the host restarts, unless this runs at every start.
 
         EXIT STATUS
-          0 done, 2 usage, 3 in part or not at all, 4 check: something differs
+          0 done, 2 usage, 3 partly or not done, 4 check: a value differs
         END
         }
 

@@ -34,13 +34,13 @@
 #   on -> off, change 0013
 # ethtool:eth0/feature.rx-gro: Merge received packets (GRO)
 #   off -> on, change 0014
-# ethtool:eth0/feature.tx-tcp-segmentation: TCP segmentation in the card (TSO)
+# ethtool:eth0/feature.tx-tcp-segmentation: TCP segmentation in the NIC (TSO)
 #   off -> on, change 0015
 # ethtool:eth0/flag.legacy rx: Private flag of a driver
 #   on -> off, change 0016
 # ethtool:eth0/tunable.rx-copybreak: Received packets that are copied
 #   256 -> 0, change 0017
-# queue:eth0/rx-0/rps_cpus: Processors that work for a receive queue (RPS)
+# queue:eth0/rx-0/rps_cpus: CPUs that process packets of a receive queue (RPS)
 #   0 -> f, change 0019
 # queue:eth0/tx-0/bql_limit_max: Upper end of the byte queue limit
 #   1879048192 -> 500000, change 0020
@@ -52,7 +52,7 @@
 #   0 -> 30, change 0024
 # route:2001:db8::/32/congctl: Congestion control of a route
 #   none -> bbr, change 0025
-# cpu:3/scaling_governor: Frequency governor of a processor
+# cpu:3/scaling_governor: Frequency governor of a CPU
 #   powersave -> performance, change 0028
 # module:tcp_cubic/hystart: CUBIC leaves slow start early (HyStart)
 #   1 -> 0, change 0031
@@ -73,7 +73,7 @@
 # CAUTION: it was proven there, under that load and on that path, and not on the host that reads this.
 # Measure before and after (linerate measure), or let linerate tune prove it here as well.
 #
-# linerate-export apply | check | undo; --help tells more.
+# linerate-export apply | check | undo; see --help.
 set -eu
 
 if1=${LINERATE_IF1:-${TUNED_if1:-}}
@@ -94,8 +94,8 @@ complain() { printf 'linerate-export: %s\n' "$*" >&2; }
 
 squeeze() { tr -s '[:space:]' ' ' | sed 's/^ //; s/ $//'; }
 
-# record and recall keep what a setting held: boot, old value, value asked for, value that came of it. The first old value of a boot stays:
-# a second run must not take its own work for the original.
+# record and recall keep the state of a setting: boot, old value, requested value, resulting value. The first old value of a boot stays:
+# a second run must not mistake its own value for the original.
 record() {
 	mkdir -p "$saved" && printf '%s\n' "$boot" "$1" "$2" "$3" >"$saved/$key.new" && mv "$saved/$key.new" "$saved/$key"
 }
@@ -110,7 +110,7 @@ recall() {
 	fi
 }
 
-# one VERB KNOB WANT WAY ARGUMENT... does one thing with one setting.
+# one VERB KNOB WANT WAY ARGUMENT... applies, checks or undoes one setting.
 one() {
 	verb=$1 knob=$2 want=$3 way=$4
 	shift 4
@@ -138,7 +138,7 @@ apply_one() {
 	held=$("get_$way" "$@" 2>/dev/null) || held='?'
 	record "$old" "$want" "$held" || :
 	if [ "$held" = "$now" ]; then
-		complain "write $knob: asked for $want, still $now${said:+ ($said)}"
+		complain "write $knob: requested $want, still $now${said:+ ($said)}"
 		[ "$now" != "$old" ] || rm -f "$saved/$key"
 		failed=$((failed + 1))
 		return 0
@@ -147,7 +147,7 @@ apply_one() {
 	if [ "$held" = "$want" ]; then
 		printf 'changed %s: %s -> %s\n' "$knob" "$now" "$held"
 	else
-		printf 'changed %s: %s -> %s, where %s was asked for\n' "$knob" "$now" "$held" "$want"
+		printf 'changed %s: %s -> %s, where %s was requested\n' "$knob" "$now" "$held" "$want"
 	fi
 }
 
@@ -166,7 +166,7 @@ undo_one() {
 		return 0
 	fi
 	if [ "$now" != "$old" ] && [ "$now" != "$held" ] && [ "$now" != "$asked" ]; then
-		complain "undo $knob: somebody else set it to $now; left alone"
+		complain "undo $knob: another program set it to $now; left alone"
 		foreign=$((foreign + 1))
 		rm -f "$saved/$key"
 		return 0
@@ -188,15 +188,15 @@ usage() {
 	cat <<'END'
 usage: linerate-export [apply | check | undo]
 
-apply   put the settings in force and save what was there before; the default
-check   tell what differs; change nothing
-undo    put back what was there before, last setting first; what somebody
-        else has changed meanwhile is left alone
+apply   set the values and save the previous ones; the default
+check   show the differences; change nothing
+undo    restore the previous values, last setting first; a value that
+        another program has changed meanwhile stays as it is
 
 The settings last until the host restarts, unless this runs at every start.
 
 EXIT STATUS
-  0 done, 2 usage, 3 in part or not at all, 4 check: something differs
+  0 done, 2 usage, 3 partly or not done, 4 check: a value differs
 END
 }
 
