@@ -21,7 +21,8 @@ import (
 const header = "linerate capture 1"
 
 // explanation follows the header, for a user who opens a capture in an editor.
-const explanation = `# What one host said of its network side. Addresses, names, serial numbers and identifiers are replaced, the same one by the same.
+const explanation = `# The network side of one host. Addresses, names, serial numbers and identifiers are replaced,
+# equal ones by equal replacements.
 # Read it with: linerate inspect --from FILE`
 
 // The bounds of a capture. A host with 64 queues and 40 VLANs has 0.4 MiB in 3,500 entries; the
