@@ -321,7 +321,7 @@ func TestPoorReport(t *testing.T) {
 		t.Errorf("%+v", s)
 	}
 	for _, want := range []string{"settings: not there", "counters of /proc/net/snmp: not there",
-		"has no time of its making", "queueing disciplines"} {
+		"the report has no time of its making", "queueing disciplines"} {
 		if !slices.ContainsFunc(r.Warnings, func(w string) bool { return strings.HasPrefix(w, want) }) {
 			t.Errorf("no warning with %q: %q", want, r.Warnings)
 		}
