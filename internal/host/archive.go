@@ -11,16 +11,16 @@ import (
 	"github.com/linerate/linerate/internal/kernel/hostfs"
 )
 
-// WarningsFile is where an archive keeps what the host did not answer when it was made: the files
-// that could not be read are not there to be refused again. A list of sentences as JSON;
-// [Root.Snapshot] of an archive does not look at it.
+// WarningsFile lists what the host did not answer when the archive was made: files that could not
+// be read are missing from it, so reading them again yields no reason. It is a JSON list of
+// sentences; [Root.Snapshot] of an archive does not read it.
 const WarningsFile = "linerate/warnings.json"
 
-// Copy gives everything that a Snapshot and a reading of the Counters look at, as an archive sorted
-// by name: hostfs.NewMemory makes a Root of it. It is in memory because whoever takes it must not
-// leave the host's own names and addresses on a disk before they are replaced. What could not be
-// read is not in it. It holds host name, addresses and hardware addresses of the host; it holds no
-// keys, no contents of connections and no serial numbers.
+// Copy returns everything that a Snapshot and a reading of the Counters read, as an archive sorted
+// by name; hostfs.NewMemory makes a Root of it. It stays in memory, because the host's own names
+// and addresses must not reach a disk before they are replaced. Unreadable files are left out. The
+// archive contains host name, addresses and hardware addresses of the host; it contains no keys, no
+// contents of connections and no serial numbers.
 func (r Root) Copy(ctx context.Context) ([]hostfs.Entry, error) {
 	if r.live() && !hostfs.LiveSupported {
 		return nil, fmt.Errorf("copy host: %w", errors.ErrUnsupported)
@@ -30,18 +30,18 @@ func (r Root) Copy(ctx context.Context) ([]hostfs.Entry, error) {
 		return nil, err
 	}
 	defer src.close()
-	// From here on, so that the copy has what the readers look at and nothing that they do not.
+	// Recording starts here, so that the copy has exactly what the readers read.
 	rec := src.Record()
 	s, err := src.snapshot(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("copy host: %w", err)
 	}
-	// A copy of /proc/sys alone is worth a Snapshot though it has no counters: there is then
-	// nothing more to copy.
+	// An archive of /proc/sys alone yields a Snapshot but no counters; then there is nothing more
+	// to copy.
 	if _, err := src.counters(); err != nil && src.Live() {
 		return nil, fmt.Errorf("copy host: %w", err)
 	}
-	src.Stop() // What follows is written by name, not copied.
+	src.Stop() // The files below are written by name, not copied.
 	if err := src.copyTold(ctx, rec, s); err != nil {
 		return nil, fmt.Errorf("copy host: %w", err)
 	}
@@ -60,15 +60,15 @@ func (src *source) copyTold(ctx context.Context, rec *hostfs.Recorder, s *Snapsh
 		e.Statistics, _ = src.driverStatistics(l.Name) // Most drivers have none.
 		all[l.Name] = e
 	}
-	// Asked again and not taken from the snapshot: that has them in words, and the archive has the
-	// numbers of the tree.
+	// Asked again instead of taken from the snapshot, which has them in words; the archive keeps
+	// the numbers of the tree.
 	qdiscs, qdiscErr := src.qdiscs()
 	warnings := s.Warnings
 	if !src.Live() {
 		warnings = nil
 		_ = src.decode(path.Base(WarningsFile), &warnings) // An archive that was copied by hand has none.
 	}
-	// No file where there is nothing to say.
+	// No file without content.
 	var warningsErr error
 	if len(warnings) == 0 {
 		warningsErr = errNotTold
@@ -88,7 +88,7 @@ func (src *source) copyTold(ctx context.Context, rec *hostfs.Recorder, s *Snapsh
 	}
 	for _, p := range parts {
 		if p.err != nil {
-			continue // What was not told stays absent, as it is here.
+			continue // What was not reported stays absent.
 		}
 		b, err := json.MarshalIndent(p.body, "", "\t")
 		if err != nil {

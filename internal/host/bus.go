@@ -5,8 +5,8 @@ import (
 	"github.com/linerate/linerate/internal/kernel/procfs"
 )
 
-// machine is what package bus is told of this host. It reads through src, so an archive is never
-// left and a copy being made has every file that was looked at.
+// machine returns what package bus needs to know about this host. It reads through src, so it never
+// leaves an archive, and a copy contains every file that was read.
 func machine(src *source, s *Snapshot) bus.Machine {
 	return bus.Machine{
 		Tree:  bus.Tree{Read: src.wakeful, List: src.List, Link: src.Link, Resolve: src.Resolve},
@@ -16,9 +16,9 @@ func machine(src *source, s *Snapshot) bus.Machine {
 	}
 }
 
-// readBus tells where the card of an interface sits; nil: on no bus, or nobody says where. address
-// is what the driver tells. own: sysfs shows this network namespace; where it shows another one,
-// the address is looked for in /sys/bus, which is not divided by them.
+// readBus finds the bus of an interface; nil if it is on no bus or the bus is not known. address is
+// what the driver reports. own: sysfs shows this network namespace. If it shows another one,
+// readBus searches for the address in /sys/bus, which namespaces do not divide.
 func readBus(src *source, m bus.Machine, name, address string, own bool) *Bus {
 	var device string
 	if own {

@@ -14,26 +14,26 @@ import (
 	"github.com/linerate/linerate/internal/kernel/nl/ethtool"
 )
 
-// errAsleep is what is answered instead of asking what would wake a device.
+// errAsleep is returned instead of asking for what would wake a device.
 var errAsleep = errors.New("the device is asleep (power/runtime_status), and asking would wake it")
 
-// asleep tells that the device behind an interface, or a bridge above it, is powered down until
-// somebody needs it (Documentation/ABI/testing/sysfs-devices-power: runtime_status). Asking ethtool
-// or reading the configuration space would wake it, since the kernel powers it up for the answer
-// (ethnl_ops_begin, pci_config_pm_runtime_get). What looks at a host must not change it.
+// asleep reports whether the device behind an interface, or a bridge above it, is powered down
+// until it is needed (Documentation/ABI/testing/sysfs-devices-power: runtime_status). Asking
+// ethtool or reading the configuration space would wake it, since the kernel powers it up for the
+// answer (ethnl_ops_begin, pci_config_pm_runtime_get). Inspecting a host must not change it.
 func (src *source) asleep(name string) bool {
-	// /sys shows one network namespace only. What it does not show is not known to sleep, and
-	// doc.go says what is done then.
+	// /sys shows one network namespace only. A device that it does not show is not known to sleep;
+	// doc.go says what happens then.
 	device, ok := src.Resolve("sys/class/net/" + name + "/device")
 	return ok && src.suspended(device)
 }
 
-// suspended asks the device and everything above it: what is below a sleeping bridge cannot be
-// reached without waking it.
+// suspended checks the device and everything above it: a device below a sleeping bridge cannot be
+// reached without waking the bridge.
 func (src *source) suspended(device string) bool {
 	for dir := device; strings.HasPrefix(dir, "sys/devices/"); dir = path.Dir(dir) {
-		// An interface of a USB device has a state of its own, which says nothing of the power of
-		// the device above it.
+		// An interface of a USB device has a state of its own, which does not show the power state
+		// of the device above it.
 		if src.Optional(dir+"/bInterfaceNumber") != "" {
 			continue
 		}
@@ -45,8 +45,8 @@ func (src *source) suspended(device string) bool {
 	return false
 }
 
-// wakeful reads for package bus, and refuses what would wake a sleeping device: its configuration
-// space and the attributes that are computed from it.
+// wakeful reads for package bus, and refuses to read what would wake a sleeping device: its
+// configuration space and the attributes computed from it.
 func (src *source) wakeful(name string) ([]byte, error) {
 	switch path.Base(name) {
 	case "config", "current_link_speed", "current_link_width", "max_link_speed", "max_link_width":
@@ -57,8 +57,8 @@ func (src *source) wakeful(name string) ([]byte, error) {
 	return src.Read(name)
 }
 
-// readCard adds what sysfs tells of the hardware to what ethtool told (sysfs-bus-pci). Of a virtio
-// card the PCI function is one directory up.
+// readCard adds the hardware facts of sysfs to those of ethtool (sysfs-bus-pci). The PCI function
+// of a virtio card is one directory up.
 func readCard(src *source, m bus.Machine, device string, told *Card) *Card {
 	var c Card
 	if told != nil {
@@ -89,8 +89,8 @@ func readCard(src *source, m bus.Machine, device string, told *Card) *Card {
 		if physical, ok := src.Resolve(device + "/physfn"); ok {
 			c.VirtualFunction = path.Base(physical)
 		}
-		// Both ends of a link have to agree, so the card's own directory says enough; the files are
-		// there where the kernel may decide (since Linux 5.5).
+		// Both ends of a link must agree, so the card's own directory is sufficient. The files
+		// exist where the kernel may decide (since Linux 5.5).
 		names, _ := src.List(function + "/link")
 		for _, name := range names {
 			state, isState := strings.CutSuffix(name, "_aspm")
@@ -105,7 +105,7 @@ func readCard(src *source, m bus.Machine, device string, told *Card) *Card {
 	return &c
 }
 
-// empty tells that there is nothing to say, so that documents have no empty object.
+// empty reports whether the card has no facts, so that documents have no empty object.
 func (c *Card) empty() bool {
 	return c.FirmwareVersion == "" && c.DriverVersion == "" && c.PCIID == "" && c.VirtualFunction == "" &&
 		c.PayloadBytes == 0 && len(c.ASPM) == 0 &&
@@ -113,11 +113,11 @@ func (c *Card) empty() bool {
 		c.PermanentMAC == "" && c.Port == "" && c.Modes == nil && c.AER == nil
 }
 
-// spread summarises an indirection table: how many of its entries each queue has.
+// spread summarises an indirection table: the number of entries of each queue.
 func spread(r ethtool.RSS) *RSS {
 	s := &RSS{HashFunction: r.HashFunction, KeyBytes: r.KeyBytes, Entries: len(r.Indirection)}
-	// Counted by queue, since the order of the entries says nothing: the hash spreads flows over
-	// all of them alike.
+	// Counted by queue: the order of the entries does not matter, because the hash spreads flows
+	// evenly over all of them.
 	entries := make(map[uint32]int)
 	for _, queue := range r.Indirection {
 		entries[queue]++
@@ -129,10 +129,10 @@ func spread(r ethtool.RSS) *RSS {
 	return s
 }
 
-// countQueues gives each queue those of the driver's counters that are its own.
+// countQueues assigns the driver's per-queue counters to the queues.
 func countQueues(queues []Queue, statistics map[string]uint64) {
-	// By name and only to queues that sysfs has: a counter with a number in its name that is no
-	// queue's ("rx_64_byte_packets") has nowhere to go.
+	// By name, and only to queues that sysfs has: a counter of no queue with a number in its name
+	// ("rx_64_byte_packets") matches none.
 	position := make(map[string]int, len(queues))
 	for i, q := range queues {
 		position[q.Name] = i
@@ -150,14 +150,14 @@ func countQueues(queues []Queue, statistics map[string]uint64) {
 	}
 }
 
-// Where the meaning of errors of the bus is written.
+// sourceAER is the source for the meaning of bus errors.
 const sourceAER = "PCIe 5.0 §6.2; Documentation/PCI/pcieaer-howto.rst"
 
-// readSymptoms looks up every counter that is not zero, the driver's own among them, and adds the
+// readSymptoms looks up every counter that is not zero, including the driver's own, and adds the
 // errors of the bus.
 func readSymptoms(dev *Interface, statistics map[string]uint64) []Symptom {
 	counters := maps.Clone(dev.Counters)
-	// A driver that repeats the common ones under their names means the same by them.
+	// A driver that repeats the common counters under their names gives them the same meaning.
 	if counters == nil {
 		counters = statistics
 	} else {
@@ -165,16 +165,17 @@ func readSymptoms(dev *Interface, statistics map[string]uint64) []Symptom {
 	}
 	var found []Symptom
 	if dev.Card != nil && dev.Card.AER != nil {
-		// Beside the counters of the card: an error of the bus shows in no statistic of the
-		// interface, and is what to look for when a card is slow for no reason.
+		// Besides the NIC's counters: no statistic of the interface shows a bus error, and a bus
+		// error is a reason for a card that is slow without another reason.
 		for _, e := range []struct {
 			class, meaning string
 			n              uint64
 		}{
-			{"correctable", "packets broken between card and slot and sent again: a bad contact, a riser, a slot too fast for it", dev.Card.AER.Correctable},
-			{"nonfatal", "transactions between card and memory that were lost; the link went on",
+			{"correctable", "packets damaged between card and slot and sent again: a bad contact, a riser, a slot too fast for it",
+				dev.Card.AER.Correctable},
+			{"nonfatal", "transactions between card and memory that were lost; the link stayed up",
 				dev.Card.AER.NonFatal},
-			{"fatal", "times that the card's link to the slot became unreliable and had to be made anew",
+			{"fatal", "times that the card's link to the slot became unreliable and had to be re-established",
 				dev.Card.AER.Fatal},
 		} {
 			if e.n > 0 {

@@ -16,10 +16,10 @@ import (
 	"github.com/linerate/linerate/internal/kernel/procfs"
 )
 
-// Counters takes one reading. It is made to be called around every test: one read of each file of
-// /proc, no per-interface files but for cards on a bus, no per-CPU tables of /proc/interrupts.
-// Absent names are not known, or (irq.N only) never counted. The error is for a host that tells
-// nothing at all; single files that cannot be read are warnings of the reading.
+// Counters takes one reading. It is made to run around every test: it reads each file of /proc
+// once, no per-interface files except for cards on a bus, and no per-CPU tables of
+// /proc/interrupts. Absent names are not known, or (irq.N only) never counted. The error is for a
+// host that reports nothing at all; single unreadable files are warnings of the reading.
 func (r Root) Counters() (*Counters, error) {
 	if r.live() && !hostfs.LiveSupported {
 		return nil, fmt.Errorf("read counters: %w", errors.ErrUnsupported)
@@ -35,8 +35,8 @@ func (r Root) Counters() (*Counters, error) {
 func (src *source) counters() (*Counters, error) {
 	now := src.time()
 	var said notes
-	// The list of interfaces comes first: it tells how much there will be, and a map that grows
-	// costs more than all parsing. The rest of a host is some 700 names and a few for each CPU.
+	// The list of interfaces comes first: it shows the size of the reading, and growing a map costs
+	// more than all parsing. The rest of a host is some 700 names and a few for each CPU.
 	dev, err := src.Net("dev")
 	set := procfs.NewCounts(896 + procfs.DevColumns*bytes.Count(dev, []byte{'\n'}))
 	c := &Counters{Time: now, Values: set.Values}
@@ -54,8 +54,8 @@ func (src *source) counters() (*Counters, error) {
 		if err == nil {
 			err = f.Parse(b, set)
 		}
-		// What many kernels do not have, or not for everybody, is missed in silence; what is there
-		// and cannot be understood is told.
+		// A file that many kernels lack or restrict is skipped silently; a file that exists but
+		// cannot be parsed is reported.
 		if err != nil && (!f.Optional || errors.Is(err, procfs.ErrFormat)) {
 			said.add("counters of /proc/"+f.Name, err)
 		}
@@ -75,8 +75,8 @@ func (src *source) counters() (*Counters, error) {
 	countQdiscs(src, set, &said)
 	c.Drivers = countCards(src, set, &said)
 
-	// Time and limits alone are no reading: two of them would differ by nothing and look like a
-	// quiet host.
+	// Time and limits alone are no reading: two of them would not differ and look like a quiet
+	// host.
 	if len(c.CPUs) == 0 && !counts(c.Values) {
 		return nil, fmt.Errorf("read counters: %w", errors.Join(said.causes...))
 	}
@@ -84,7 +84,7 @@ func (src *source) counters() (*Counters, error) {
 	return c, nil
 }
 
-// counts tells whether anything among them is counted, rather than a level or a limit.
+// counts reports whether any of the values is a counter, rather than a level or a limit.
 func counts(values map[string]uint64) bool {
 	for name := range values {
 		if !procfs.Gauge(name) {
@@ -94,10 +94,10 @@ func counts(values map[string]uint64) bool {
 	return false
 }
 
-// countNeighbours fills in what /proc tells in the first network namespace alone: the tables of
-// neighbours, which are one for all namespaces, so that a container can fill them for its host and
-// the other way round. The names are those of the columns in /proc/net/stat. A host that tells them
-// there is not asked twice, and what a sandbox refuses is missed in silence, like the file.
+// countNeighbours adds what /proc shows in the first network namespace only: the neighbour tables.
+// All namespaces share them, so that a container can fill them for its host and vice versa. The
+// names are those of the columns in /proc/net/stat. A host that has these files is not asked twice;
+// what a sandbox refuses is skipped silently, like the files.
 func countNeighbours(src *source, set *procfs.Counts) {
 	if _, told := set.Values["neigh.ipv4.entries"]; told || !src.Live() {
 		return
@@ -113,7 +113,7 @@ func countNeighbours(src *source, set *procfs.Counts) {
 	for _, t := range tables {
 		group := map[string]string{"arp_cache": "neigh.ipv4.", "ndisc_cache": "neigh.ipv6."}[t.Name]
 		if group == "" {
-			continue // of DECnet, once
+			continue // DECnet's table, on some kernels
 		}
 		set.Put(uint64(t.Entries), group, "entries")
 		for i, n := range t.Thresholds {
@@ -125,8 +125,8 @@ func countNeighbours(src *source, set *procfs.Counts) {
 	}
 }
 
-// countQdiscs gives one figure per interface. Which discipline of a tree dropped is for tc(8) to
-// say; a test asks whether this host dropped at all before the card.
+// countQdiscs adds one figure per interface. tc(8) shows which discipline of a tree dropped; a test
+// only needs to know whether this host dropped packets before the NIC.
 func countQdiscs(src *source, set *procfs.Counts, said *notes) {
 	qdiscs, err := src.qdiscs()
 	if err != nil {
@@ -141,9 +141,9 @@ func countQdiscs(src *source, set *procfs.Counts, said *notes) {
 	}
 }
 
-// qdiscTotals takes the largest figure of an interface's disciplines. A sum would count one drop at
-// every level: a parent is told of its children's drops (qdisc_tree_reduce_backlog), and mq and
-// mqprio report the sum of theirs (mq_dump).
+// qdiscTotals takes the largest figure among an interface's disciplines. A sum would count one drop
+// at every level: the kernel adds children's drops to the parent (qdisc_tree_reduce_backlog), and
+// mq and mqprio report the sum of theirs (mq_dump).
 func qdiscTotals(qdiscs []toldQdisc) map[string]toldQdisc {
 	totals := make(map[string]toldQdisc)
 	for _, q := range qdiscs {
@@ -157,24 +157,24 @@ func qdiscTotals(qdiscs []toldQdisc) map[string]toldQdisc {
 	return totals
 }
 
-// cardErrors are the statistics that /proc/net/dev mixes together ("drop" there is rx_dropped +
-// rx_missed_errors, "frame" the sum of four), or has not at all.
+// cardErrors are the statistics that /proc/net/dev combines ("drop" there is rx_dropped +
+// rx_missed_errors, "frame" the sum of four) or lacks.
 // Documentation/networking/statistics.rst.
 var cardErrors = [...]string{
-	// The card had no descriptor or no room for the packet: the ring was empty because the host was
-	// too slow, or the bus was.
+	// The NIC had no descriptor or no room for the packet: the ring was empty because the host or
+	// the bus was too slow.
 	"rx_missed_errors", "rx_over_errors",
-	// The packet came broken: cable, connector, transceiver, or two ends that disagree about duplex
-	// or MTU.
+	// The packet arrived damaged: cable, connector, transceiver, or two ends that disagree about
+	// duplex or MTU.
 	"rx_crc_errors", "rx_length_errors", "rx_frame_errors",
-	// Nobody wanted it: an inactive member of a bond, mostly (since Linux 4.6).
+	// No handler wanted it: mostly an inactive member of a bond (since Linux 4.6).
 	"rx_nohandler",
-	// The packet could not be sent: of half duplex all of them, but for the loss of the carrier.
+	// The packet could not be sent. All but the loss of the carrier belong to half duplex.
 	"tx_aborted_errors", "tx_carrier_errors", "tx_heartbeat_errors", "tx_window_errors",
 }
 
-// countCards adds, for interfaces with hardware below, the statistics that /proc/net/dev does not
-// tell apart and those of the driver, and gives the drivers.
+// countCards adds, for interfaces with hardware, the statistics that /proc/net/dev combines and
+// those of the driver. It returns the drivers by interface.
 func countCards(src *source, set *procfs.Counts, said *notes) map[string]string {
 	drivers := make(map[string]string)
 	cards := slices.DeleteFunc(slices.Clone(set.Interfaces), func(name string) bool {
@@ -197,13 +197,13 @@ func countCards(src *source, set *procfs.Counts, said *notes) map[string]string 
 				set.Put(n, "nic.", name, ".", stat)
 			}
 		}
-		// How often the link came or went, since Linux 3.15: a test during which it did is no test
-		// of the link.
+		// How often the link came or went, since Linux 3.15: a test in which it did is no test of
+		// the link.
 		if n, ok := procfs.ParseUint([]byte(src.Optional(dir + "/carrier_changes"))); ok {
 			set.Put(n, "nic.", name, ".carrier_changes")
 		}
-		// Now that both are known, rx_dropped gets back the meaning that it has in sysfs: dropped
-		// by the kernel and not by the card.
+		// Now that both are known, rx_dropped gets its meaning of sysfs back: dropped by the
+		// kernel, not by the NIC.
 		if missed, drop := set.Values["nic."+name+".rx_missed_errors"],
 			set.Values["nic."+name+".rx_dropped"]; drop >= missed {
 			set.Values["nic."+name+".rx_dropped"] = drop - missed
@@ -222,11 +222,10 @@ func countCards(src *source, set *procfs.Counts, said *notes) map[string]string 
 	return drivers
 }
 
-// Sub gives what was counted between two readings. Gauges keep their later value. A counter that
-// went backwards wrapped if it is one of those that the kernel keeps in 32 bits; otherwise it was
-// reset (driver reloaded, interface made anew) and counts from zero. A name that is in after only
-// is new and counts whole; one in before only is gone and is left out. Nil counts as an empty
-// reading.
+// Sub returns the difference of two readings. Gauges keep their later value. A counter that went
+// backwards wrapped if the kernel keeps it in 32 bits; otherwise it was reset (driver reloaded,
+// interface created again) and counts from zero. A name only in after is new and counts in full; a
+// name only in before is left out. Nil is an empty reading.
 func Sub(before, after *Counters) *Counters {
 	if after == nil {
 		return &Counters{Values: map[string]uint64{}}
@@ -243,7 +242,7 @@ func Sub(before, after *Counters) *Counters {
 		Warnings: slices.Clone(after.Warnings),
 	}
 	for name, now := range after.Values {
-		// Absent is 0 in a map, which is what a counter that is new began with.
+		// A map returns 0 for an absent name, the value with which a new counter began.
 		d.Values[name] = procfs.Difference(name, before.Values[name], now)
 	}
 	was := make(map[int]CPUTimes, len(before.CPUs))
@@ -267,16 +266,16 @@ func Sub(before, after *Counters) *Counters {
 	return d
 }
 
-// Names gives the names of the reading, sorted: the order in which to print it.
+// Names returns the names of the reading, sorted for printing.
 func (c *Counters) Names() []string { return slices.Sorted(maps.Keys(c.Values)) }
 
-// Busy is the time in seconds that the CPU was neither idle nor stolen by the hypervisor.
+// Busy returns the time in seconds that the CPU was neither idle nor stolen by the hypervisor.
 func (t CPUTimes) Busy() float64 { return t.User + t.System + t.IRQ + t.SoftIRQ }
 
-// Total is all the time in seconds that is accounted for.
+// Total returns all accounted time in seconds.
 func (t CPUTimes) Total() float64 { return t.Busy() + t.Steal + t.Idle }
 
-// time is now, or when the archive was taken; zero where it does not say.
+// time returns now, or when the archive was taken; zero if the archive does not record it.
 func (src *source) time() time.Time {
 	if src.Live() {
 		return time.Now()

@@ -9,9 +9,9 @@ import (
 	"github.com/linerate/linerate/internal/kernel/procfs"
 )
 
-// readCPUs reads the online processors: /proc/cpuinfo for number, model and clock, sysfs for node,
+// readCPUs reads the online CPUs: /proc/cpuinfo for number, model and clock, sysfs for node,
 // governor and limits. Where cpuinfo does not name the model (arm64), the implementer and part
-// numbers stand in for it.
+// numbers replace it.
 func readCPUs(src *source, said *notes) []CPU {
 	b, err := src.Read("proc/cpuinfo")
 	if err != nil {
@@ -43,15 +43,15 @@ func readCPUs(src *source, said *notes) []CPU {
 	return cpus
 }
 
-// readSteal gives the share of its time since boot that each CPU was kept from running, from
-// /proc/stat; what is lower than one in a thousand is left out.
+// readSteal returns for each CPU the share of the time since boot that the hypervisor kept it from
+// running, from /proc/stat. Shares below one in a thousand are left out.
 func readSteal(src *source) map[int]float64 {
 	ratios := make(map[int]float64)
 	b, err := src.Read("proc/stat")
 	if err != nil {
-		return ratios // Counters says so.
+		return ratios // Counters reports the error.
 	}
-	times, _ := procfs.ParseStat(b, procfs.NewCounts(0)) // What it has is used.
+	times, _ := procfs.ParseStat(b, procfs.NewCounts(0)) // A partial result is used.
 	for _, t := range times {
 		if total := CPUTimes(t).Total(); total > 0 && t.Steal >= total/1000 {
 			ratios[t.CPU] = math.Round(t.Steal/total*1e4) / 1e4
@@ -60,10 +60,10 @@ func readSteal(src *source) map[int]float64 {
 	return ratios
 }
 
-// readNodes gives the NUMA node of each CPU, from /sys/devices/system/node/node*/cpulist.
+// readNodes returns the NUMA node of each CPU, from /sys/devices/system/node/node*/cpulist.
 func readNodes(src *source) map[int]int {
 	nodes := make(map[int]int)
-	names, _ := src.List("sys/devices/system/node") // A kernel without NUMA has no such directory; all is node 0.
+	names, _ := src.List("sys/devices/system/node") // A kernel without NUMA lacks the directory; all is node 0.
 	for _, name := range names {
 		number, isNode := strings.CutPrefix(name, "node")
 		node, err := strconv.Atoi(number)

@@ -1,31 +1,29 @@
-// Package host is the model of one host's network side, read only: what is there, how it is set,
-// and what it has counted.
+// Package host is the read-only model of one host's network side: its hardware, its settings and
+// its counters.
 //
 // # Model
 //
-// A [Root] says where to read: the zero value is the running system, a Root with a directory or a
-// file system is an archived one. [Root.Snapshot] gives a [Snapshot]: interfaces, processors,
-// settings, routes. [Root.Counters] gives one reading of every counter, flat and cheap; [Sub] gives
-// what happened between two. What could not be read is absent and has a sentence in Warnings that
-// keeps the kernel's words; "not there", "not permitted" and "not supported" are different
-// sentences.
+// A [Root] selects what to read: the zero value is the running system, a Root with a directory or a
+// file system is an archived one. [Root.Snapshot] returns a [Snapshot]: interfaces, CPUs, settings,
+// routes. [Root.Counters] returns one reading of every counter, flat and fast; [Sub] returns the
+// difference of two. What could not be read is absent, and Warnings has a sentence with the
+// kernel's error text. "not there", "not permitted" and "not supported" are different sentences.
 //
 // Network facts are those of the network namespace of the calling thread: /proc/thread-self/net,
-// /proc/sys/net and netlink sockets follow it by themselves. sysfs does not: it shows the namespace
-// it was mounted in. So /sys/class/net is believed only when its interfaces are the same ones that
-// rtnetlink tells, and is left aside with a warning otherwise. A caller in a namespace of its own
-// keeps its thread (runtime.LockOSThread) from before the call until after it; nothing here starts
-// another goroutine.
+// /proc/sys/net and netlink sockets follow it. sysfs does not: it shows the namespace in which it
+// was mounted. So /sys/class/net is used only if its interfaces are those that rtnetlink reports,
+// and is ignored with a warning otherwise. A caller in a namespace of its own keeps its thread
+// (runtime.LockOSThread) from before the call until after it; this package starts no goroutine.
 //
-// The files come from package hostfs, the text formats of /proc are those of package procfs, the
-// judgement of slots is package bus, netlink is package nl: this package alone knows where the four
-// come from, how they agree and what is said when they do not. What the counters of a driver mean
-// is package nicstat, who else manages the host package owner.
+// Package hostfs supplies the files, procfs parses the formats of /proc, bus judges slots, nl
+// speaks netlink. Only this package knows where the four come from, how they agree and what to
+// report when they do not. Package nicstat knows the meaning of a driver's counters, package owner
+// the other programs that manage the host.
 //
 // # Archive
 //
-// DIR/proc and DIR/sys are plain copies (symbolic links of /sys kept: they say which device is
-// whose), as much of them as there is. DIR/linerate holds what only netlink tells, each file
+// DIR/proc and DIR/sys are plain copies, possibly incomplete. Symbolic links of /sys are kept: they
+// show which device belongs to which. DIR/linerate holds what only netlink reports; each file is
 // optional:
 //
 //	linerate/host.json       {"time":"RFC 3339","arch":"GOARCH"}
@@ -38,17 +36,17 @@
 //	linerate/qdiscs.json     [{"interface","kind","parent","handle","drops_total","requeues_total","overlimits_total","backlog_bytes",
 //	                         "backlog_packets","bytes_total","packets_total","parameters"}]
 //
-// Two things are copied in part: of /proc/mounts the NFS mounts alone, of the processes' names
-// those of programs that manage hosts.
+// Two things are copied in part: only the NFS mounts of /proc/mounts, and only the process names of
+// programs that manage hosts.
 //
-// [Root.Copy] makes such an archive in memory; cp -a of the same files makes one in a directory. An
-// archive is never followed out of itself, whatever its links say: it may come from anybody.
+// [Root.Copy] makes such an archive in memory; cp -a of the same files makes one in a directory.
+// Links of an archive never lead out of it, because archives come from untrusted sources.
 //
 // # Sleep
 //
-// A device that is runtime-suspended is not woken: what would need it awake (ethtool, configuration
-// space, speed) stays unknown and the interface says Asleep. /sys tells, so where it shows another
-// network namespace nothing is known of sleep and the card is asked.
+// A runtime-suspended device is not woken: facts that need it awake (ethtool, configuration space,
+// speed) stay unknown and the interface is Asleep. /sys shows this state; where it shows another
+// network namespace, the state is not known and the card is asked.
 //
 // # Units
 //
@@ -65,8 +63,8 @@
 //
 // # Limits
 //
-// Linux in full. Elsewhere a live Snapshot has only what Go itself tells, and says so; archives are
-// read on every system. sysfs does not tell the clock of a conventional PCI bus; what is known is
-// taken from the slot and the configuration space (package bus). A Snapshot is not atomic:
-// interfaces may come and go while it is taken.
+// Linux in full. On other systems a live Snapshot has only what Go itself reports, and warns about
+// the rest; archives are readable on every system. sysfs does not show the clock of a conventional
+// PCI bus; what is known comes from the slot and the configuration space (package bus). A Snapshot
+// is not atomic: interfaces may come and go while it is taken.
 package host

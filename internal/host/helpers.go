@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// Setting gives the value of a knob ("sysctl:net.ipv4.tcp_rmem"), fields separated by single
-// blanks. False: not known on this host.
+// Setting returns the value of a knob ("sysctl:net.ipv4.tcp_rmem"), fields separated by single
+// blanks. ok is false if it is not known on this host.
 func (s *Snapshot) Setting(knob string) (string, bool) {
 	for _, set := range s.Settings {
 		if set.Knob == knob {
@@ -18,8 +18,8 @@ func (s *Snapshot) Setting(knob string) (string, bool) {
 	return "", false
 }
 
-// SysctlNumber gives a setting that is one decimal number, by its name without the class
-// ("net.core.netdev_budget"). False: it is not known, or has several numbers or a word in it.
+// SysctlNumber returns a setting that is one decimal number, by its name without the class
+// ("net.core.netdev_budget"). ok is false if it is not known or is not a single number.
 func (s *Snapshot) SysctlNumber(name string) (int64, bool) {
 	v, ok := s.Setting("sysctl:" + name)
 	if !ok {
@@ -29,7 +29,7 @@ func (s *Snapshot) SysctlNumber(name string) (int64, bool) {
 	return n, err == nil
 }
 
-// Interface gives the interface of that name.
+// Interface returns the interface with that name.
 func (s *Snapshot) Interface(name string) (Interface, bool) {
 	for _, i := range s.Interfaces {
 		if i.Name == name {
@@ -39,13 +39,13 @@ func (s *Snapshot) Interface(name string) (Interface, bool) {
 	return Interface{}, false
 }
 
-// InterfaceTo tells by which interface and route packets to ip leave: an own address is reached
-// over lo, else the longest matching prefix among the routes and the networks of the interfaces'
-// addresses decides; of equal routes the first one listed wins. It knows the main table only:
-// policy rules are the kernel's to judge. False: ip is not an address, or nothing leads there.
+// InterfaceTo returns the interface and route by which packets to ip leave. An own address is
+// reached over lo; otherwise the longest matching prefix among the routes and the networks of the
+// interfaces' addresses decides, and among equal routes the first listed one. It uses the main
+// table only and ignores policy rules. ok is false if ip is not an address or no route leads there.
 //
-// A snapshot of a far host is asked just like the near one, which is why this is arithmetic on a
-// document and not a question to the kernel.
+// It computes on the document and does not ask the kernel, so that it works for snapshots of far
+// hosts too.
 func (s *Snapshot) InterfaceTo(ip string) (Interface, Route, bool) {
 	// A link-local address names its interface itself (RFC 4007: fe80::1%eth0).
 	if i := strings.IndexByte(ip, '%'); i >= 0 {
@@ -58,7 +58,7 @@ func (s *Snapshot) InterfaceTo(ip string) (Interface, Route, bool) {
 	if err != nil {
 		return Interface{}, Route{}, false
 	}
-	to = to.Unmap() // ::ffff:192.0.2.1, as sockets for both versions print IPv4 peers, is routed as IPv4.
+	to = to.Unmap() // sockets for both versions print IPv4 peers as ::ffff:192.0.2.1, which is routed as IPv4
 
 	best := -1
 	var route Route
@@ -78,8 +78,8 @@ func (s *Snapshot) InterfaceTo(ip string) (Interface, Route, bool) {
 			offer(p.Bits(), r)
 		}
 	}
-	// The kernel has a route for the network of each address, but archives without routes have
-	// addresses more often than not.
+	// The kernel has a route for the network of each address, but archives without routes usually
+	// have addresses.
 	for _, dev := range s.Interfaces {
 		for _, cidr := range dev.Addresses {
 			p, err := netip.ParsePrefix(cidr)
@@ -103,7 +103,7 @@ func (s *Snapshot) InterfaceTo(ip string) (Interface, Route, bool) {
 	return dev, route, ok
 }
 
-// parsePrefix reads "10.0.0.0/8" or a bare address.
+// parsePrefix parses "10.0.0.0/8" or a bare address.
 func parsePrefix(text string) (netip.Prefix, bool) {
 	if p, err := netip.ParsePrefix(text); err == nil {
 		return p, true
@@ -115,9 +115,9 @@ func parsePrefix(text string) (netip.Prefix, bool) {
 	return netip.PrefixFrom(a, a.BitLen()), true
 }
 
-// Uptime is how long the system had been up at the moment of the snapshot: what its counters were
-// counted in. False: one of the two moments is not known, or they contradict each other, as in an
-// archive that was put together by hand.
+// Uptime returns how long the system had been up at the moment of the snapshot, the period of its
+// counters. ok is false if one of the two moments is not known, or if they contradict each other,
+// as in an archive assembled by hand.
 func (s *Snapshot) Uptime() (time.Duration, bool) {
 	if s.Time.IsZero() || s.BootTime.IsZero() {
 		return 0, false
@@ -126,13 +126,13 @@ func (s *Snapshot) Uptime() (time.Duration, bool) {
 	return up, up > 0
 }
 
-// VirtualMachine tells that a hypervisor is below this host, a container alone is not one.
+// VirtualMachine reports whether the host runs on a hypervisor. A container alone does not count.
 func (s *Snapshot) VirtualMachine() bool {
 	return s.Virtualization != "" && s.Virtualization != inContainer
 }
 
-// Triple reads a "min default max" value such as that of tcp_rmem, in whatever unit the setting has
-// (bytes; pages for tcp_mem). False: not exactly three decimal numbers.
+// Triple parses a "min default max" value such as tcp_rmem, in the unit of the setting (bytes;
+// pages for tcp_mem). ok is false unless it has exactly three decimal numbers.
 func Triple(value string) (min, def, max int64, ok bool) {
 	fields := strings.Fields(value)
 	if len(fields) != 3 {

@@ -15,9 +15,9 @@ import (
 	"github.com/linerate/linerate/internal/kernel/procfs"
 )
 
-// readInterfaces joins what netlink and sysfs tell about each interface. Netlink follows the
-// network namespace of the thread, so it says which interfaces there are; sysfs has queues, buses
-// and all the statistics, and is used where it shows the same ones.
+// readInterfaces joins what netlink and sysfs report about each interface. Netlink follows the
+// network namespace of the thread, so it decides which interfaces exist. sysfs has queues, buses
+// and all the statistics; it is used where it shows the same interfaces.
 func readInterfaces(ctx context.Context, src *source, t *told, m bus.Machine, said *notes) ([]Interface, error) {
 	said.add("interfaces by netlink", t.linksErr)
 	said.add("addresses by netlink", t.addressesErr)
@@ -26,33 +26,34 @@ func readInterfaces(ctx context.Context, src *source, t *told, m bus.Machine, sa
 	if len(links) > 0 {
 		own = sysfsIsOurs(src, links)
 		if !own && src.Live() {
-			// An interface that came or went between the two lists looks the same as another
-			// namespace; the next look tells.
+			// An interface that came or went between the two lists looks like another namespace, so
+			// compare once more.
 			if again, err := src.askLinks(); err == nil && sysfsIsOurs(src, again) {
 				links, own = again, true
 			}
 		}
 		if !own {
-			said.say("/sys/class/net shows another network namespace than the one asked about: queues, bus and statistics of its interfaces are left out")
+			said.say("/sys/class/net shows another network namespace than the calling thread's: " +
+				"queues, bus and statistics of its interfaces are left out")
 		}
 	} else {
 		links = linksFromSysfs(src, said)
 	}
-	// What all cards share is read once and up front: the table of interrupts has a line for each
-	// of them and a column for each processor, and /proc/net/dev has the counters of those
-	// interfaces of which sysfs shows nothing.
+	// What all NICs share is read once and first: the table of interrupts has a line for each of
+	// them and a column for each CPU, and /proc/net/dev has the counters of interfaces that sysfs
+	// does not show.
 	table := readInterruptTable(src, said)
 	counters := procfs.NewCounts(procfs.DevColumns * len(links))
 	if b, err := src.Net("dev"); err == nil {
-		_ = procfs.ParseDev(b, counters) // What it has is used; Counters reports a broken file.
+		_ = procfs.ParseDev(b, counters) // A partial result is used; Counters reports a broken file.
 	}
 	var interfaces []Interface
 	for _, l := range links {
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
-		// Netlink first and sysfs on top of it: where both speak, the later one stays (model.go
-		// says why).
+		// Netlink first and sysfs after it: where both have a value, sysfs wins (for the reason see
+		// model.go).
 		e := src.ethtool(l.Name)
 		dev := fromTold(l, e)
 		for _, a := range t.addresses {
@@ -63,8 +64,8 @@ func readInterfaces(ctx context.Context, src *source, t *told, m bus.Machine, sa
 		if own {
 			fromSysfs(src, &dev)
 		} else {
-			// The driver says its bus, and software has none: all there is to tell hardware by when
-			// sysfs is somebody else's.
+			// The driver reports its bus, and software has none: the only evidence of hardware if
+			// sysfs shows another namespace.
 			dev.Virtual = e.Bus == ""
 		}
 		if !dev.Virtual {
@@ -77,8 +78,8 @@ func readInterfaces(ctx context.Context, src *source, t *told, m bus.Machine, sa
 			dev.Interrupts = readInterrupts(src, table, l.Name, device)
 		}
 		if own {
-			// Only cards on a bus are asked for counters of their own: see askStatistics. That
-			// there are none is Counters' to say.
+			// Only cards on a bus are asked for counters of their own: see askStatistics. Counters
+			// reports missing ones.
 			var statistics map[string]uint64
 			if !dev.Virtual {
 				statistics, _ = src.driverStatistics(l.Name)
@@ -87,14 +88,14 @@ func readInterfaces(ctx context.Context, src *source, t *told, m bus.Machine, sa
 			dev.Symptoms = readSymptoms(&dev, statistics)
 		}
 		if dev.Counters == nil {
-			// Fewer columns than sysfs has, and those of this network namespace by all means.
+			// Fewer columns than sysfs has, but certainly those of this network namespace.
 			dev.Counters = counters.OfInterface(l.Name)
 		}
 		sayRefusals(&dev, e.refused, said)
 		interfaces = append(interfaces, dev)
 	}
-	// A copy that somebody made with tar has no answers of netlink in it.
-	// An archive without addresses.json: half of them are better than none.
+	// An archive without addresses.json, such as a copy made with tar: IPv6 addresses alone are
+	// better than none.
 	if len(t.addresses) == 0 {
 		addFrom6(src, interfaces, said)
 	}
@@ -104,8 +105,8 @@ func readInterfaces(ctx context.Context, src *source, t *told, m bus.Machine, sa
 }
 
 // sayRefusals reports what a driver did not answer. Software interfaces have no rings and no
-// coalescing by nature, so only a lack of permission is worth a word for them, and only other
-// answers than "not supported" for hardware's lesser facts.
+// coalescing, so for them only a lack of permission is reported. For lesser facts of hardware, "not
+// supported" is not reported.
 func sayRefusals(dev *Interface, refused []refusal, said *notes) {
 	for _, r := range refused {
 		unsupported := errors.Is(r.err, nl.ErrNotSupported)
@@ -113,42 +114,42 @@ func sayRefusals(dev *Interface, refused []refusal, said *notes) {
 			continue
 		}
 		if errors.Is(r.err, fs.ErrNotExist) && dev.Virtual {
-			continue // gone between two questions
+			continue // the interface is gone
 		}
 		said.add(r.what+" of "+dev.Name, r.err)
 	}
 }
 
-// fromTold begins an interface with what netlink said of it.
+// fromTold starts an interface with what netlink reports.
 func fromTold(l toldLink, e toldEthtool) Interface {
 	dev := Interface{
 		Name: l.Name, Index: l.Index, MAC: l.MAC, Up: l.Up, Carrier: l.Carrier, MTUBytes: l.MTUBytes,
 		TxQueueLen: l.TxQueueLen,
 		Qdisc:      l.Qdisc, Driver: e.Driver, SpeedBitsPerSec: e.SpeedBitsPerSec, Duplex: e.Duplex,
 		Rings: e.Rings, Coalesce: e.Coalesce, Features: e.Features, Channels: e.Channels,
-		// Without sysfs: a kind (veth, bridge, …) or the loopback is software.
+		// Without sysfs: an interface with a kind (veth, bridge, …) and the loopback are software.
 		Virtual: l.Kind != "" || l.Name == "lo",
 	}
-	// A VLAN's driver calls itself "802.1Q VLAN Support"; the word that ip(8) has for it is the one
-	// people know.
+	// A VLAN's driver has the name "802.1Q VLAN Support"; users know the word that ip(8) has for
+	// it.
 	if l.Kind != "" && (dev.Driver == "" || strings.Contains(dev.Driver, " ")) {
 		dev.Driver = l.Kind
 	}
 	return dev
 }
 
-// sysfsIsOurs tells whether /sys/class/net shows the same interfaces as netlink: sysfs shows the
-// network namespace that it was mounted in, and a container's eth0 with index 2 looks much like its
-// host's.
+// sysfsIsOurs reports whether /sys/class/net shows the same interfaces as netlink. sysfs shows the
+// network namespace in which it was mounted, and a container's eth0 with index 2 looks much like
+// its host's.
 func sysfsIsOurs(src *source, links []toldLink) bool {
 	names, err := src.List("sys/class/net")
 	if err != nil {
 		return false
 	}
-	// Every name, index and hardware address has to agree, in both directions: indexes are small
-	// numbers that begin at 1 in each namespace, and a veth's address is random, so it is the
-	// address that tells two namespaces apart in practice. Counted, because a namespace whose
-	// interfaces are a part of ours would agree name by name.
+	// Every name, index and hardware address must agree, in both directions. Indexes are small
+	// numbers that begin at 1 in each namespace; in practice the random address of a veth
+	// distinguishes two namespaces. The count catches a namespace whose interfaces are a subset of
+	// ours.
 	seen := 0
 	for _, name := range names {
 		if !src.Exists("sys/class/net/" + name + "/ifindex") {
@@ -171,8 +172,8 @@ func sysfsIsOurs(src *source, links []toldLink) bool {
 	return seen == len(links)
 }
 
-// sysfsShows tells the same of one interface, which is cheaper on a host with many: number and
-// hardware address are those that the calling thread's own namespace has under that name.
+// sysfsShows reports the same for one interface, which costs less on a host with many: number and
+// hardware address are those that the calling thread's namespace has under that name.
 func (src *source) sysfsShows(name string) bool {
 	if !src.Live() {
 		return true
@@ -185,8 +186,8 @@ func (src *source) sysfsShows(name string) bool {
 	return ok && int(index) == link.Index && src.Optional("sys/class/net/"+name+"/address") == link.MAC
 }
 
-// linksFromSysfs stands in for netlink where an archive has no links.json: a plain copy of /sys,
-// made with cp or tar, is worth reading. The queueing discipline is not in it.
+// linksFromSysfs replaces netlink for an archive without links.json, such as a plain copy of /sys
+// made with cp or tar. It does not know the queueing discipline.
 func linksFromSysfs(src *source, said *notes) []toldLink {
 	names, err := src.List("sys/class/net")
 	if err != nil {
@@ -217,8 +218,8 @@ func linksFromSysfs(src *source, said *notes) []toldLink {
 	return links
 }
 
-// ueventKind reads DEVTYPE, which bridges, bonds, VLANs and their like have. So do wireless cards
-// and modems, which are hardware; a kind would make software of them.
+// ueventKind reads DEVTYPE, which bridges, bonds, VLANs and similar interfaces have. So do wireless
+// cards and modems, which are hardware; a kind would make them software.
 func ueventKind(text string) string {
 	for line := range strings.Lines(text) {
 		if kind, ok := strings.CutPrefix(strings.TrimSpace(line), "DEVTYPE="); ok && kind != "wlan" && kind != "wwan" {
@@ -228,12 +229,12 @@ func ueventKind(text string) string {
 	return ""
 }
 
-// fromSysfs adds what /sys/class/net/NAME tells (Documentation/ABI/testing/sysfs-class-net).
-// Reading speed and duplex answers EINVAL while the link is down or the device has no such thing.
+// fromSysfs adds what /sys/class/net/NAME shows (Documentation/ABI/testing/sysfs-class-net).
+// Reading speed and duplex returns EINVAL while the link is down or the device has neither.
 func fromSysfs(src *source, dev *Interface) {
 	dir := "sys/class/net/" + dev.Name + "/"
 	device, hasDevice := src.Resolve(dir + "device")
-	// Asked of a file that every interface has: an archive without this one's directory says
+	// The test uses a file that every interface has: an archive without this one's directory says
 	// nothing about its hardware.
 	if _, isLink := src.Resolve(dir + "ifindex"); isLink {
 		dev.Virtual = !hasDevice
@@ -242,7 +243,7 @@ func fromSysfs(src *source, dev *Interface) {
 		if driver, ok := src.Link(device + "/driver"); ok {
 			dev.Driver = driver[strings.LastIndexByte(driver, '/')+1:]
 		}
-		// -1 says that the machine has one node only.
+		// -1 means that the machine has only one node.
 		if node, ok := src.Number(device + "/numa_node"); ok && node >= 0 {
 			n := int(node)
 			dev.NUMANode = &n
@@ -250,8 +251,8 @@ func fromSysfs(src *source, dev *Interface) {
 	}
 	dev.NAPI = readNAPI(src, dir)
 	dev.Asleep = hasDevice && src.suspended(device)
-	// In Mb/s. -1 and 65535 (before Linux 3.1 the field had 16 bits) both say unknown.
-	// Both are asked of the driver, which a sleeping card must be spared.
+	// In Mb/s. -1 and 65535 (before Linux 3.1 the field had 16 bits) both mean unknown.
+	// Both files ask the driver, which must not happen to a sleeping card.
 	if !dev.Asleep {
 		if mbps, ok := src.Number(dir + "speed"); ok && mbps > 0 && mbps != 65535 && mbps != 1<<32-1 {
 			dev.SpeedBitsPerSec = float64(mbps) * 1e6
@@ -261,8 +262,8 @@ func fromSysfs(src *source, dev *Interface) {
 		}
 	}
 	dev.Queues = readQueues(src, dir+"queues")
-	// Whatever is in the directory: kernels add statistics, and one that nobody here knows yet is
-	// still one that a person may.
+	// All files in the directory: kernels add statistics, and a reader may know one that this
+	// program does not.
 	if stats, err := src.List(dir + "statistics"); err == nil {
 		dev.Counters = make(map[string]uint64, len(stats))
 		for _, name := range stats {
@@ -274,7 +275,7 @@ func fromSysfs(src *source, dev *Interface) {
 }
 
 // readQueues reads the steering of each queue (networking/scaling.rst), receive before transmit.
-// xps_cpus answers ENOENT for a device with one queue.
+// xps_cpus returns ENOENT for a device with one queue.
 func readQueues(src *source, dir string) []Queue {
 	names, err := src.List(dir)
 	if err != nil {
@@ -297,7 +298,7 @@ func readQueues(src *source, dir string) []Queue {
 		}
 		queues = append(queues, q)
 	}
-	// By number, so that tx-10 is behind tx-9.
+	// By number, so that tx-10 follows tx-9.
 	number := func(name string) int {
 		n, _ := strconv.Atoi(name[3:]) // The kernel numbers its queues.
 		return n
@@ -308,12 +309,12 @@ func readQueues(src *source, dir string) []Queue {
 	return queues
 }
 
-// addFrom6 reads the IPv6 addresses from /proc/net/if_inet6; IPv4 addresses with their prefix are
-// in no file of /proc.
+// addFrom6 reads the IPv6 addresses from /proc/net/if_inet6. No file of /proc has IPv4 addresses
+// with their prefix.
 func addFrom6(src *source, interfaces []Interface, said *notes) {
 	b, err := src.Net("if_inet6")
 	if err != nil {
-		return // No IPv6 in this kernel, or not archived.
+		return // The kernel lacks IPv6, or the file is not archived.
 	}
 	addresses, err := procfs.ParseIfInet6(b)
 	said.add("IPv6 addresses", err)

@@ -38,13 +38,13 @@ func TestNotes(t *testing.T) {
 	}
 }
 
-// TestPortableSnapshot: what Go tells anywhere, and the sentence about the rest.
+// TestPortableSnapshot: what Go reports on any system, and the warning about the rest.
 func TestPortableSnapshot(t *testing.T) {
 	s := portableSnapshot()
 	if s.OS != runtime.GOOS || s.Name == "" || len(s.CPUs) != runtime.NumCPU() || len(s.Interfaces) == 0 {
 		t.Errorf("snapshot %+v", s)
 	}
-	if n := len(s.Warnings); n == 0 || !strings.Contains(s.Warnings[n-1], "linux only") {
+	if n := len(s.Warnings); n == 0 || !strings.Contains(s.Warnings[n-1], "only on linux") {
 		t.Errorf("warnings %q", s.Warnings)
 	}
 }

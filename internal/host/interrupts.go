@@ -12,9 +12,9 @@ import (
 	"github.com/linerate/linerate/internal/kernel/procfs"
 )
 
-// readInterruptTable reads /proc/interrupts once for all cards. The kernel takes a while over it on
-// large hosts (a line for each interrupt, a column for each CPU), which is why readings of the
-// counters leave it alone.
+// readInterruptTable reads /proc/interrupts once for all NICs. The kernel takes long to print it on
+// large hosts (a line for each interrupt, a column for each CPU), so readings of the counters do
+// not include it.
 func readInterruptTable(src *source, said *notes) map[int]procfs.Interrupt {
 	b, err := src.Read("proc/interrupts")
 	if err != nil {
@@ -28,16 +28,15 @@ func readInterruptTable(src *source, said *notes) map[int]procfs.Interrupt {
 	return table
 }
 
-// readInterrupts gives the interrupts of one card, by number. Which they are: msi_irqs of its PCI
-// function (sysfs-bus-pci, since Linux 3.2), for a virtio card one directory up; else the one line
-// of its slot, and on buses without either those that bear its name.
+// readInterrupts returns the interrupts of one card, by number. The numbers come from msi_irqs of
+// its PCI function (sysfs-bus-pci, since Linux 3.2), for a virtio card one directory up; without
+// it, from the one line of its slot; on buses without either, from the lines that bear its name.
 func readInterrupts(src *source, table map[int]procfs.Interrupt, name, device string) []Interrupt {
 	if len(table) == 0 || device == "" {
 		return nil
 	}
-	// Asked of the device and not read out of the names of the lines: drivers name their interrupts
-	// as they like, after the interface as it was called when the driver was loaded, after the bus,
-	// or after nothing at all.
+	// The device decides, not the names of the lines: drivers name their interrupts after the
+	// interface as it was named when the driver was loaded, after the bus, or after nothing.
 	var numbers []int
 	for _, dir := range []string{device, path.Dir(device)} {
 		names, _ := src.List(dir + "/msi_irqs")
@@ -50,8 +49,8 @@ func readInterrupts(src *source, table map[int]procfs.Interrupt, name, device st
 			break
 		}
 	}
-	// A card without message-signalled interrupts has the one line of its slot, which it may share;
-	// 0 is none.
+	// A card without message-signalled interrupts has the one line of its slot, possibly shared; 0
+	// means no line.
 	if line, ok := src.Number(device + "/irq"); ok && line > 0 && len(numbers) == 0 {
 		numbers = append(numbers, int(line))
 	}
@@ -71,8 +70,8 @@ func readInterrupts(src *source, table map[int]procfs.Interrupt, name, device st
 		if !ok {
 			continue
 		}
-		// Two files for each interrupt: 256 on a host with two cards of 64 queues. Only those of
-		// cards are asked.
+		// Two files for each interrupt: 256 on a host with two cards of 64 queues. So only those of
+		// cards are read.
 		dir := fmt.Sprintf("proc/irq/%d/", irq)
 		i := Interrupt{Number: irq, Name: line.Name, Affinity: src.Optional(dir + "smp_affinity_list"),
 			EffectiveAffinity: src.Optional(dir + "effective_affinity_list")}
@@ -84,16 +83,16 @@ func readInterrupts(src *source, table map[int]procfs.Interrupt, name, device st
 	return found
 }
 
-// belongs tells whether an interrupt named after interfaces is that of this one: eth1 has eth1 and
-// eth1-rx-0, and not eth10.
+// belongs reports whether an interrupt named after interfaces belongs to this one: eth1 has eth1
+// and eth1-rx-0, but not eth10.
 func belongs(action, name string) bool {
 	rest, ok := strings.CutPrefix(action, name)
 	return ok && (rest == "" || rest[0] == '-' || rest[0] == ':')
 }
 
 // readNAPI reads how an interface polls (sysfs-class-net: napi_defer_hard_irqs, gro_flush_timeout
-// in nanoseconds, threaded). Nil: no interface here has a say in it, or the kernel is older than
-// 5.9, which had the timeout alone.
+// in nanoseconds, threaded). Nil: the interface has no such settings, or the kernel is older than
+// 5.9, which had only the timeout.
 func readNAPI(src *source, dir string) *NAPI {
 	rounds, ok := src.Number(dir + "napi_defer_hard_irqs")
 	if !ok {
@@ -106,16 +105,16 @@ func readNAPI(src *source, dir string) *NAPI {
 	return n
 }
 
-// CardInterrupts is what one network card asked the processors for.
+// CardInterrupts holds the interrupts of one NIC.
 type CardInterrupts struct {
 	Interface  string
 	Interrupts []Interrupt // by number, counts since boot
 }
 
-// CardInterrupts reads the interrupts of the network cards by CPU. It is a reading like that of
-// [Root.Counters] and apart from it, because the kernel prints the interrupts of all devices for
-// it. Interfaces that are functions of one device (representors of a switch) may have the same
-// interrupts. On other systems than Linux a live root gives errors.ErrUnsupported.
+// CardInterrupts reads the interrupts of the NICs by CPU. It is a reading like [Root.Counters], but
+// separate, because the kernel prints the interrupts of all devices for it. Interfaces that are
+// functions of one device (representors of a switch) may have the same interrupts. On systems other
+// than Linux a live root returns errors.ErrUnsupported.
 func (r Root) CardInterrupts() ([]CardInterrupts, error) {
 	if r.live() && !hostfs.LiveSupported {
 		return nil, fmt.Errorf("read interrupts: %w", errors.ErrUnsupported)

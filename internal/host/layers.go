@@ -5,19 +5,19 @@ import (
 	"strings"
 )
 
-// readLayers fills in what each interface is made of, once all are known. Two sources tell it, and
-// neither all of it:
+// readLayers sets what each interface is made of, once all are known. Two sources are needed,
+// because neither is complete:
 //
 // sysfs has a link lower_NAME or upper_NAME for every pair that the kernel keeps together (since
 // Linux 3.13: VLANs, bonds, bridges, teams, macvlans; netdev_adjacent_sysfs_add in net/core/dev.c).
 // rtnetlink has the master of a port (IFLA_MASTER) and the interface that one was made on
-// (IFLA_LINK), which is the only word on tunnels.
+// (IFLA_LINK), which is the only source for tunnels.
 func readLayers(src *source, interfaces []Interface, links []toldLink, own bool) {
 	position := make(map[int]int, len(interfaces)) // by interface index
 	for i, dev := range interfaces {
 		position[dev.Index] = i
 	}
-	// sysfs first, because it names both ends and cannot be wrong about a namespace that it shows.
+	// sysfs first: it names both ends and is never wrong about a namespace that it shows.
 	if own {
 		layersFromSysfs(src, interfaces)
 	}
@@ -35,7 +35,7 @@ func readLayers(src *source, interfaces []Interface, links []toldLink, own bool)
 		if parent, ok := position[l.ParentIndex]; ok && l.ParentIndex != 0 && parent != i {
 			switch {
 			case l.Kind == "veth":
-				// The index may be one of another namespace; the two ends name each other.
+				// The index may belong to another namespace; the two ends name each other.
 				if slices.ContainsFunc(links,
 					func(p toldLink) bool {
 						return p.Index == l.ParentIndex && p.Kind == "veth" &&
@@ -43,9 +43,9 @@ func readLayers(src *source, interfaces []Interface, links []toldLink, own bool)
 					}) {
 					dev.Peer = interfaces[parent].Name
 				}
-			// What a VLAN or macvlan that was moved into this namespace was made on is in another
-			// one, and its index may be anybody's here. sysfs knows; where it cannot be asked the
-			// index is believed.
+			// A VLAN or macvlan that was moved into this namespace has its lower interface in
+			// another one, whose index may belong to any interface here. sysfs knows; where it is
+			// not available the index is used.
 			case !own || len(dev.Below) == 0 && !adjacent[l.Kind]:
 				join(interfaces, i, parent)
 			}
@@ -64,8 +64,8 @@ func readLayers(src *source, interfaces []Interface, links []toldLink, own bool)
 	}
 }
 
-// adjacent are the kinds that sysfs tells about: where it shows nothing below one of these, what it
-// was made on is in another namespace.
+// adjacent are the kinds whose lower interface sysfs shows: if it shows none, the lower interface
+// is in another namespace.
 var adjacent = map[string]bool{"vlan": true, "macvlan": true, "macvtap": true, "ipvlan": true, "ipvtap": true,
 	"macsec": true, "vrf": true}
 
@@ -84,7 +84,7 @@ func layersFromSysfs(src *source, interfaces []Interface) {
 	}
 }
 
-// join notes once that one interface rests on another.
+// join records, once, that one interface rests on another.
 func join(interfaces []Interface, above, below int) {
 	up, down := &interfaces[above], &interfaces[below]
 	if !slices.Contains(up.Below, down.Name) {
@@ -95,8 +95,8 @@ func join(interfaces []Interface, above, below int) {
 	}
 }
 
-// readKind says what an interface is, in the word that ip(8) has for it. tun and tap are one
-// driver: bit 1 of its flags is IFF_TAP (linux/if_tun.h).
+// readKind returns the kind of an interface, in the words of ip(8). tun and tap are one driver: bit
+// 1 of its flags is IFF_TAP (linux/if_tun.h).
 func readKind(src *source, dev *Interface, l toldLink, own bool) string {
 	switch {
 	case l.Kind == "tun" || l.Kind == "" && dev.Driver == "tun":
@@ -117,11 +117,11 @@ func readKind(src *source, dev *Interface, l toldLink, own bool) string {
 	return ""
 }
 
-// carriers takes all layers off: what is left of an interface are the cards below it. Rings of
-// interfaces, which a kernel refuses and an archive may claim, end at what has been seen.
+// carriers removes all layers: it returns the cards below an interface. Cycles of interfaces, which
+// a kernel refuses but an archive may contain, end at interfaces already seen.
 func carriers(interfaces []Interface, position map[string]int, top int) []string {
 	var found []string
-	// Breadth first, with what has been seen left out: two VLANs of one bond come to the same two
+	// Breadth first, skipping interfaces already seen: two VLANs of one bond lead to the same two
 	// cards.
 	seen := map[int]bool{top: true}
 	for next := []int{top}; len(next) > 0; {

@@ -2,53 +2,54 @@ package host
 
 import "time"
 
-// Snapshot is what one host is at one moment, read only. It travels between hosts and is the body
-// of linerate.inspect/1. The moment is not a point: files are read one after the other, and nothing
-// on Linux holds a host still.
+// Snapshot is the state of one host at one moment, read only. It travels between hosts and is the
+// body of linerate.inspect/1. The moment is not a point: files are read one after the other, and
+// Linux cannot freeze a host.
 type Snapshot struct {
 	Name   string `json:"name"`
 	OS     string `json:"os"`                // GOOS
 	Kernel string `json:"kernel"`            // release, as uname -r
 	Arch   string `json:"arch"`              // GOARCH word: amd64, arm64, …
-	BootID string `json:"boot_id,omitempty"` // random, made anew at every start: counters of two boots have nothing in common
-	// Virtualization is kvm, vmware, xen, container, vm (a hypervisor that does not say its name),
-	// kvm+container, … ; empty: none seen.
+	BootID string `json:"boot_id,omitempty"` // random, new at every start: counters of two boots cannot be compared
+	// Virtualization is kvm, vmware, xen, container, vm (a hypervisor that hides its name),
+	// kvm+container, … ; empty: none found.
 	Virtualization string    `json:"virtualization,omitempty"`
-	MemoryBytes    int64     `json:"memory_bytes,omitempty"` // what firmware and the kernel's image left over (MemTotal)
+	MemoryBytes    int64     `json:"memory_bytes,omitempty"` // without what firmware and the kernel image occupy (MemTotal)
 	Time           time.Time `json:"time"`
-	// BootTime is when the system started, to the second: what everything that is counted since
-	// then is to be divided by, see [Snapshot.Uptime].
+	// BootTime is when the system started, to the second. Counters since boot are divided by the
+	// time since then, see [Snapshot.Uptime].
 	BootTime   time.Time   `json:"boot_time,omitzero"`
 	Interfaces []Interface `json:"interfaces"`
 	CPUs       []CPU       `json:"cpus"`
 	Settings   []Setting   `json:"settings"`
 	Routes     []Route     `json:"routes,omitempty"`
 	Platform
-	Warnings []string `json:"warnings,omitempty"` // what could not be read, one sentence each, with the kernel's words
+	Warnings []string `json:"warnings,omitempty"` // what could not be read, one sentence each, with the kernel's error text
 }
 
 // Interface is one network interface. A nil pointer or empty field means not known; it never means
 // zero.
 //
-// Where netlink and sysfs tell the same thing, speed and duplex among them, sysfs has the last word
-// if it shows the namespace asked about: it is the driver's own answer, and there on every kernel,
-// while the netlink family of ethtool came with Linux 5.6.
+// Where netlink and sysfs report the same fact, such as speed and duplex, sysfs wins if it shows
+// the calling thread's namespace: it is the driver's own answer and exists on every kernel, while
+// the netlink family of ethtool came with Linux 5.6.
 type Interface struct {
 	Name   string `json:"name"`
 	Index  int    `json:"index"`            // unique in one network namespace only
 	Driver string `json:"driver,omitempty"` // veth, e1000e, virtio_net, …
 	MAC    string `json:"mac,omitempty"`
-	// Up is what somebody asked for (IFF_UP), Carrier what the card sees of the cable.
+	// Up is the administrative state (IFF_UP), Carrier the state of the link.
 	Up         bool `json:"up"`
 	Carrier    bool `json:"carrier"`
-	Virtual    bool `json:"virtual"` // no bus below it: its speed is a number somebody typed, not a fact
+	Virtual    bool `json:"virtual"` // no bus below it: its speed is a configured number, not a fact
 	MTUBytes   int  `json:"mtu_bytes"`
 	TxQueueLen int  `json:"tx_queue_length_packets,omitempty"`
-	// SpeedBitsPerSec and Duplex (full, half) are as negotiated, so there are none without carrier.
+	// SpeedBitsPerSec and Duplex (full, half) are as negotiated, so they are absent without
+	// carrier.
 	SpeedBitsPerSec float64            `json:"speed_bits_per_second,omitempty"`
 	Duplex          string             `json:"duplex,omitempty"`
 	Bus             *Bus               `json:"bus,omitempty"`
-	NUMANode        *int               `json:"numa_node,omitempty"` // node whose memory the card is near; nil: the machine has one, or does not say
+	NUMANode        *int               `json:"numa_node,omitempty"` // node whose memory is near the card; nil: the machine has one, or it is not known
 	Rings           *Rings             `json:"rings,omitempty"`
 	Coalesce        map[string]uint32  `json:"coalesce,omitempty"` // ethtool names: rx-usecs, rx-frames, tx-usecs, adaptive-rx (0/1), …
 	Features        map[string]Feature `json:"features,omitempty"` // kernel names: tx-tcp-segmentation, rx-gro, …
@@ -58,8 +59,8 @@ type Interface struct {
 	Qdisc           string             `json:"qdisc,omitempty"`
 	Counters        map[string]uint64  `json:"counters,omitempty"` // /sys/class/net/X/statistics names
 	Layers
-	// Asleep: the device is powered down for as long as nobody needs it. It was not woken to be
-	// asked, so little is known of it.
+	// Asleep: the device is powered down until it is needed. It was not woken, so little is known
+	// about it.
 	Asleep     bool        `json:"asleep,omitempty"`
 	Card       *Card       `json:"card,omitempty"` // nil: software, or nothing is known
 	Interrupts []Interrupt `json:"interrupts,omitempty"`
@@ -67,32 +68,32 @@ type Interface struct {
 	Symptoms   []Symptom   `json:"symptoms,omitempty"` // most frequent first
 }
 
-// Bus is where a card sits and what the slot carries. Capacities are nominal, after line coding and
-// before any protocol of the bus: per direction for pcie, for both together for pci, pci-x and usb
-// 2. It has the fields of bus.Slot in their order, with the names that documents have for them.
+// Bus is the bus of a card and the capacity of its slot. Capacities are nominal, after line coding
+// and before any protocol of the bus: per direction for pcie, for both together for pci, pci-x and
+// usb 2. It has the fields of bus.Slot in their order, with the key names of documents.
 type Bus struct {
-	Kind                  string  `json:"kind"` // pci, pci-x, pcie, virtio, usb, isa, or the kernel's own word (xen, vmbus, platform, …)
+	Kind                  string  `json:"kind"` // pci, pci-x, pcie, virtio, usb, isa, or the kernel's name (xen, vmbus, platform, …)
 	Address               string  `json:"address,omitempty"`
 	CapacityBitsPerSec    float64 `json:"capacity_bits_per_second,omitempty"`     // as negotiated now
-	MaxCapacityBitsPerSec float64 `json:"max_capacity_bits_per_second,omitempty"` // what card and slot could do
+	MaxCapacityBitsPerSec float64 `json:"max_capacity_bits_per_second,omitempty"` // what card and slot support
 	Width                 int     `json:"width,omitempty"`                        // PCIe lanes or PCI bits
 	SpeedGigatransfers    float64 `json:"speed_gigatransfers_per_second,omitempty"`
 	// LimitedBy is the address of the bridge above the card whose link is narrower than the card's
-	// own; empty: the card's own link is the narrowest.
+	// own; empty if the card's own link is the narrowest.
 	LimitedBy string `json:"limited_by,omitempty"`
 	// SharedWith are the addresses of the other devices that share this capacity: neighbours on a
 	// conventional bus, other functions of the card.
 	SharedWith []string `json:"shared_with,omitempty"`
-	// What card and slot could do: lanes or bits, and the speed of a lane of PCIe. Of a parallel
-	// bus the transfers, which are its clock, or up to four times that on PCI-X 2.0.
+	// What card and slot support: lanes or bits, and the speed of a PCIe lane. For a parallel bus
+	// the transfers: its clock, or up to four times that on PCI-X 2.0.
 	MaxWidth              int     `json:"max_width,omitempty"`
 	MaxSpeedGigatransfers float64 `json:"max_speed_gigatransfers_per_second,omitempty"`
 	Megatransfers         float64 `json:"megatransfers_per_second,omitempty"`
 	MaxMegatransfers      float64 `json:"max_megatransfers_per_second,omitempty"`
 }
 
-// Rings are the descriptor rings of a card. All receive rings have one size, and all transmit
-// rings.
+// Rings are the descriptor rings of a card. All receive rings have one size, and so have all
+// transmit rings.
 type Rings struct {
 	Rx Ring `json:"rx"`
 	Tx Ring `json:"tx"`
@@ -105,32 +106,32 @@ type Ring struct {
 	Max     uint32 `json:"max"`
 }
 
-// Feature is one offload of an interface. Fixed means that the driver does not let anybody change
-// it. Off and not fixed may still be out of reach: some features need others (segmentation needs
-// checksums and scatter-gather).
+// Feature is one offload of an interface. Fixed means that the driver does not allow a change. A
+// feature that is off and not fixed may still be unavailable: some features need others
+// (segmentation needs checksums and scatter-gather).
 type Feature struct {
 	On    bool `json:"on"`
 	Fixed bool `json:"fixed,omitempty"`
 }
 
 // Queue is one hardware or software queue with its steering (networking/scaling.rst). Masks are
-// groups of eight digits with commas between them, the highest CPUs first; all zeros: no steering.
+// groups of eight digits separated by commas, the highest CPUs first; all zeros: no steering.
 type Queue struct {
 	Name    string `json:"name"`               // rx-0, tx-0
 	RPSCPUs string `json:"rps_cpus,omitempty"` // hex mask as the kernel prints it
 	XPSCPUs string `json:"xps_cpus,omitempty"`
-	// RFSEntries is how many flows of this queue the kernel follows to the CPU of their reader; 0:
-	// none (RFS is off).
+	// RFSEntries is the number of flows of this queue that the kernel steers to the CPU of their
+	// reader; 0: RFS is off.
 	RFSEntries  uint32 `json:"rfs_entries,omitempty"`
-	XPSRxQueues string `json:"xps_rxqs,omitempty"` // hex mask: packets go out where the flow's came in (since Linux 4.18)
+	XPSRxQueues string `json:"xps_rxqs,omitempty"` // hex mask: packets leave by the queue of the flow's arrivals (since Linux 4.18)
 	// Counters are the driver's own for this queue, without the queue in their names: packets,
-	// bytes, drops, … Nil: it keeps none, or in a form that is not known here.
+	// bytes, drops, … Nil: the driver keeps none, or in an unknown form.
 	Counters map[string]uint64 `json:"counters,omitempty"`
 }
 
 // Channels are the queue counts of a card: queues that serve both directions are combined. A
-// channel is an interrupt and the queues that it serves, so there is little use in more of them
-// than CPUs.
+// channel is an interrupt and the queues that it serves, so more channels than CPUs are of little
+// use.
 type Channels struct {
 	Combined    uint32 `json:"combined"`
 	MaxCombined uint32 `json:"max_combined"`
@@ -140,8 +141,8 @@ type Channels struct {
 	MaxTx       uint32 `json:"max_tx"`
 }
 
-// CPU is one logical processor that is online. Clocks are those of the moment of reading and of the
-// governor's limits; virtual machines tell the first alone, arm64 none without a frequency driver.
+// CPU is one online logical processor. Its clocks are the present one and the governor's limits;
+// virtual machines report only the first, arm64 none without a frequency driver.
 type CPU struct {
 	ID         int    `json:"id"`
 	Model      string `json:"model,omitempty"`
@@ -149,30 +150,30 @@ type CPU struct {
 	CurrentMHz int    `json:"current_megahertz,omitempty"`
 	MaxMHz     int    `json:"max_megahertz,omitempty"`
 	Governor   string `json:"governor,omitempty"`
-	// LimitMHz is the highest clock that somebody allows (scaling_max_freq), FrequencyDriver who
-	// sets it.
+	// LimitMHz is the highest clock that the policy allows (scaling_max_freq), FrequencyDriver the
+	// driver that sets it.
 	LimitMHz        int    `json:"limit_megahertz,omitempty"`
 	FrequencyDriver string `json:"frequency_driver,omitempty"`
-	// StealRatio is the share of the time since boot in which the hypervisor let others run here
-	// though there was work.
+	// StealRatio is the share of the time since boot in which the hypervisor ran other guests here
+	// although this one had work.
 	StealRatio float64 `json:"steal_ratio,omitempty"`
 }
 
-// Setting is one tunable as read: the knob's name (design §5) and its value in canonical form
-// (fields separated by one blank).
+// Setting is one tunable as read: the knob's name and its value in canonical form (fields separated
+// by one blank).
 type Setting struct {
 	Knob  string `json:"knob"`
 	Value string `json:"value"`
 }
 
-// Route is one route of the main table with the metrics that bear on speed (ip-route(8)). Zero
-// means not set: the kernel then goes by its settings. Windows are those of one connection;
-// initcwnd and initrwnd count segments of full size.
+// Route is one route of the main table with the metrics that affect speed (ip-route(8)). Zero means
+// not set: the kernel then uses its settings. Windows are those of one connection; initcwnd and
+// initrwnd count segments of full size.
 type Route struct {
 	Destination string   `json:"destination"`        // CIDR; "default" for IPv4's 0.0.0.0/0, "::/0" for IPv6's
-	Source      string   `json:"source,omitempty"`   // the address that packets get which have none yet
-	Priority    int      `json:"metric,omitempty"`   // of routes to one destination the lowest is used
-	Protocol    string   `json:"protocol,omitempty"` // who made it: kernel, boot, static, ra, dhcp, …
+	Source      string   `json:"source,omitempty"`   // the source address of packets that have none yet
+	Priority    int      `json:"metric,omitempty"`   // the lowest among routes to one destination is used
+	Protocol    string   `json:"protocol,omitempty"` // the origin: kernel, boot, static, ra, dhcp, …
 	Gateway     string   `json:"gateway,omitempty"`
 	Interface   string   `json:"interface"`
 	WindowBytes int      `json:"window_bytes,omitempty"`
@@ -184,7 +185,7 @@ type Route struct {
 	Congestion  string   `json:"congestion_control,omitempty"`
 	RTOMinSec   float64  `json:"rto_min_seconds,omitempty"` // lower bound of the retransmission timeout
 	ECN         bool     `json:"ecn,omitempty"`             // new connections ask for explicit congestion notification
-	Locked      []string `json:"locked,omitempty"`          // metrics that the kernel does not overrule by what it learns: mtu_lock, congctl_lock
+	Locked      []string `json:"locked,omitempty"`          // metrics that the kernel does not adapt: mtu_lock, congctl_lock
 }
 
 // Counters is one reading of everything the kernel counts, flat, so that any two readings can be
@@ -194,57 +195,57 @@ type Route struct {
 //
 //	Tcp.RetransSegs, TcpExt.TCPTimeouts, Udp.RcvbufErrors   /proc/net/snmp and netstat, the kernel's words
 //	Udp6.RcvbufErrors, Icmp6.InPktTooBigs                   /proc/net/snmp6; TCP counts both versions in the first
-//	IcmpMsg.InType3, .OutType3                              destination unreachable, "fragmentation needed" among them: the kernel does not count the codes
-//	softnet.dropped, softnet.0.dropped                      all CPUs, and CPU 0: processed, dropped, time_squeeze, received_rps, flow_limit
+//	IcmpMsg.InType3, .OutType3                              destination unreachable of any code, also "fragmentation needed"
+//	softnet.dropped, softnet.0.dropped                      all CPUs, and CPU 0; also processed, time_squeeze, flow_limit
 //	nic.eth0.rx_bytes                                       the names of /sys/class/net/X/statistics
 //	nic.eth0.carrier_changes                                of cards on a bus: how often the link came or went
-//	ethtool.eth0.NAME                                       of cards on a bus, as the driver calls it
+//	ethtool.eth0.NAME                                       of cards on a bus, by the driver's name
 //	qdisc.eth0.drops, .requeues, .overlimits                packets; the largest figure among the interface's disciplines
 //	irq.45, softirq.NET_RX, ctxt                            numbered interrupts only; context switches
 //	softirq.NET_RX.3, softirq.NET_TX.3                      on CPU 3, if it ever ran one
-//	conntrack.drop, .early_drop, .insert_failed, .found, …  /proc/net/stat/nf_conntrack, all CPUs, the kernel's words; of the network namespace
-//	neigh.ipv4.table_fulls, .unresolved_discards, …         /proc/net/stat/arp_cache, and neigh.ipv6 ndisc_cache; of all namespaces together
-//	nfqueue.dropped, .user_dropped                          packets that a program should have judged and could not take (root alone)
-//	pressure.cpu.some_microseconds, pressure.memory.full_…  time during which some or all tasks waited: cpu, memory, irq (since Linux 4.20)
+//	conntrack.drop, .early_drop, .insert_failed, .found, …  /proc/net/stat/nf_conntrack, all CPUs; of the network namespace
+//	neigh.ipv4.table_fulls, .unresolved_discards, …         /proc/net/stat/{arp,ndisc}_cache; of all namespaces together
+//	nfqueue.dropped, .user_dropped                          packets that a verdict program could not take (root only)
+//	pressure.cpu.some_microseconds, pressure.memory.full_…  time in which some or all tasks waited (since Linux 4.20)
 //
-// Gauges, of which only the later reading means something:
+// Gauges, of which only the later reading matters:
 //
-//	Tcp.CurrEstab, conntrack.count                          connections; conntrack.max is the most that are followed
+//	Tcp.CurrEstab, conntrack.count                          connections; conntrack.max is the limit
 //	tcpmem.pages, udpmem.pages                              pages of memory, of the whole machine
 //	tcpmem.low_pages, .pressure_pages, .max_pages           net.ipv4.tcp_mem, and udpmem.* udp_mem
 //	sockets.tcp_inuse, .tcp_orphan, .tcp_tw, .tcp_alloc, sockets.udp_inuse
 //	sockets.tcp_orphan_max, .tcp_tw_max                     net.ipv4.tcp_max_orphans, tcp_max_tw_buckets
 //	sockets.port_first, .port_last                          net.ipv4.ip_local_port_range
 //	neigh.ipv4.entries, .gc_thresh1, .gc_thresh2, .gc_thresh3
-//	nfqueue.waiting                                         packets that wait for a program's judgement
+//	nfqueue.waiting                                         packets that wait for a program's verdict
 //	qdisc.eth0.backlog_bytes                                waiting to be sent
 //
-// What is the first network namespace's is absent in others: the neighbours' counters and limits,
-// tcp_mem, udp_mem. Left out: MPTCP, UDP-Lite, other types of ICMP by number, and what snmp lists
-// that is no count.
+// Values of the first network namespace are absent in others: the neighbours' counters and limits,
+// tcp_mem, udp_mem. Left out are MPTCP, UDP-Lite, other types of ICMP by number, and entries of
+// snmp that are not counts.
 type Counters struct {
 	Time time.Time `json:"time"` // of the reading; in a difference, of the later one
 	// Seconds is the time between the two readings of a difference; 0 in a reading.
 	Seconds float64 `json:"interval_seconds,omitempty"`
-	// Values are as the kernel counts them, by the names above; gauges are in it as well, see
+	// Values are as the kernel counts them, by the names above; they include the gauges, see
 	// [Sub].
 	Values map[string]uint64 `json:"values"`
 	CPUs   []CPUTimes        `json:"cpus"`
-	// Drivers are those of cards and bonds by interface: what the names of ethtool mean is theirs
-	// to say, and a bond adds up its members.
+	// Drivers maps cards and bonds to their drivers, which define the names of ethtool; a bond sums
+	// the counters of its members.
 	Drivers map[string]string `json:"drivers,omitempty"`
 	// Warnings are what could not be read, one sentence each.
 	Warnings []string `json:"warnings,omitempty"`
 }
 
-// CPUTimes is the time one CPU spent in each class since boot (or, in a difference, in the
-// interval), in seconds. The kernel counts in steps of 10 ms, and without
-// CONFIG_IRQ_TIME_ACCOUNTING it gives the whole step to whatever the timer interrupted: shares of
-// an interval of less than a second are rough, and IRQ is then mostly 0.
+// CPUTimes is the time that one CPU spent in each class since boot (or, in a difference, in the
+// interval), in seconds. The kernel counts in steps of 10 ms. Without CONFIG_IRQ_TIME_ACCOUNTING it
+// assigns the whole step to the class that the timer interrupted: shares of an interval of less
+// than a second are rough, and IRQ is then mostly 0.
 type CPUTimes struct {
 	CPU     int     `json:"cpu"` // -1: all together
 	User    float64 `json:"user_seconds"`
-	Nice    float64 `json:"nice_seconds,omitempty"` // of User: programs of a lower priority, which are in the way of no other
+	Nice    float64 `json:"nice_seconds,omitempty"` // part of User: programs of a lower priority, which delay no other
 	System  float64 `json:"system_seconds"`
 	IRQ     float64 `json:"irq_seconds"`
 	SoftIRQ float64 `json:"softirq_seconds"`

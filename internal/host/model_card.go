@@ -1,75 +1,76 @@
 package host
 
-// Layers says what an interface is made of. Names are those of other interfaces of the same
-// snapshot; what is in another network namespace is not among them. Directly above and below only;
-// Carriers are what is left when all layers are taken off.
+// Layers describes what an interface is made of. Names are those of other interfaces of the same
+// snapshot; interfaces in other network namespaces are not included. Above and Below are the direct
+// neighbours; Carriers are the cards below all layers.
 type Layers struct {
 	// Kind is physical, loopback, tun, tap, or the kernel's word: vlan, bond, bridge, veth, dummy,
-	// vxlan, gre, macvlan, …; empty: software that does not say what it is.
+	// vxlan, gre, macvlan, …; empty: software of unknown kind.
 	Kind         string   `json:"kind,omitempty"`
 	VLANID       int      `json:"vlan_id,omitempty"`
 	VLANProtocol string   `json:"vlan_protocol,omitempty"` // 802.1Q or 802.1ad
 	BondMode     string   `json:"bond_mode,omitempty"`     // balance-rr, active-backup, 802.3ad, …
 	Peer         string   `json:"peer,omitempty"`          // the other end of a veth
-	Below        []string `json:"below,omitempty"`         // of a bond its members, of a VLAN the interface that carries it
+	Below        []string `json:"below,omitempty"`         // a bond's members, the interface that carries a VLAN
 	Above        []string `json:"above,omitempty"`
-	Carriers     []string `json:"carriers,omitempty"` // the physical cards that everything goes through in the end; none for a card itself
+	Carriers     []string `json:"carriers,omitempty"` // the physical cards that carry all its packets; none for a card itself
 }
 
-// Card is what only hardware has. Each part may be missing by itself: drivers implement what they
-// like.
+// Card holds the facts of hardware. Each part may be missing, because drivers choose what they
+// implement.
 type Card struct {
 	FirmwareVersion string `json:"firmware_version,omitempty"`
-	DriverVersion   string `json:"driver_version,omitempty"` // of drivers in the kernel's tree it is the kernel's release
-	// PCIID is vendor:device as lspci -n prints it (sysfs-bus-pci: vendor, device); Subsystem tells
-	// the boards of one chip apart.
+	DriverVersion   string `json:"driver_version,omitempty"` // the kernel's release for drivers of the kernel's tree
+	// PCIID is vendor:device as lspci -n prints it (sysfs-bus-pci: vendor, device); Subsystem
+	// distinguishes the boards of one chip.
 	PCIID     string `json:"pci_id,omitempty"`
 	Subsystem string `json:"pci_subsystem_id,omitempty"`
-	// VirtualFunction is the address of the physical function that this one is a part of (SR-IOV):
-	// rates and queues are shared with it.
+	// VirtualFunction is the address of the physical function to which this one belongs (SR-IOV):
+	// they share rates and queues.
 	VirtualFunction string `json:"virtual_function_of,omitempty"`
-	// The largest payload of a packet on PCIe as set (MPS) and as the card could do it, and how
-	// much it asks for at once when it reads memory (MRRS). Root alone may read them.
+	// The largest payload of a PCIe packet as set (MPS) and as the card supports it, and how much
+	// it requests at once when it reads memory (MRRS). Only root may read them.
 	PayloadBytes          int             `json:"payload_bytes,omitempty"`
 	PayloadSupportedBytes int             `json:"payload_supported_bytes,omitempty"`
 	ReadRequestBytes      int             `json:"read_request_bytes,omitempty"`
-	ASPM                  []string        `json:"aspm,omitempty"` // link states that save power and cost microseconds to leave: l0s, l1, l1.1, … ; those enabled
+	ASPM                  []string        `json:"aspm,omitempty"` // enabled link states that save power and take microseconds to leave: l0s, l1, l1.1, …
 	Pause                 *Pause          `json:"pause,omitempty"`
 	EEE                   *EEE            `json:"eee,omitempty"`
 	FEC                   *FEC            `json:"fec,omitempty"`
 	RSS                   *RSS            `json:"rss,omitempty"`
-	PrivateFlags          map[string]bool `json:"private_flags,omitempty"` // the driver's own switches, by its own names
-	PermanentMAC          string          `json:"permanent_mac,omitempty"` // as the maker gave it; a bond gives all of its cards one address
+	PrivateFlags          map[string]bool `json:"private_flags,omitempty"` // the driver's own switches, by its names
+	PermanentMAC          string          `json:"permanent_mac,omitempty"` // as manufactured; a bond gives all of its cards one address
 	Port                  string          `json:"port,omitempty"`          // twisted-pair, fibre, direct-attach, …
 	Modes                 *LinkModes      `json:"link_modes,omitempty"`
-	AER                   *AER            `json:"aer,omitempty"` // nil: the card or the kernel does not report errors of the bus
+	AER                   *AER            `json:"aer,omitempty"` // nil: the card or the kernel does not report bus errors
 }
 
-// LinkModes are speed, medium and duplex in the words of ethtool(8): "1000baseT/Full". A link below
-// its card shows here why: the mode is not advertised by this end, or not by the other one.
+// LinkModes are speed, medium and duplex in the words of ethtool(8): "1000baseT/Full". They show
+// why a link is slower than its card: one of the two ends does not advertise the mode.
 type LinkModes struct {
 	Autoneg    bool     `json:"autonegotiated"`
 	Supported  []string `json:"supported,omitempty"`
 	Advertised []string `json:"advertised,omitempty"`
-	Partner    []string `json:"partner,omitempty"` // of the other end; absent: no link, no negotiation, or the driver does not tell
+	Partner    []string `json:"partner,omitempty"` // of the other end; absent: no link, no negotiation, or not reported by the driver
 	Lanes      int      `json:"lanes,omitempty"`
 }
 
-// AER are the errors of the card's PCIe link since the kernel found it (Advanced Error Reporting).
-// A correctable one costs a repetition, the others the packet, a fatal one the link.
+// AER holds the errors of the card's PCIe link since the kernel found it (Advanced Error
+// Reporting). A correctable error costs a repetition, a nonfatal one the packet, a fatal one the
+// link.
 type AER struct {
 	Correctable uint64            `json:"correctable_total"`
 	NonFatal    uint64            `json:"nonfatal_total"`
 	Fatal       uint64            `json:"fatal_total"`
-	Kinds       map[string]uint64 `json:"kinds,omitempty"` // those that happened, by the kernel's names: BadTLP, Timeout, …
+	Kinds       map[string]uint64 `json:"kinds,omitempty"` // counts by the kernel's names: BadTLP, Timeout, …
 }
 
-// Pause is flow control by pause frames (IEEE 802.3 annex 31B) as configured; what was negotiated
+// Pause is flow control by pause frames (IEEE 802.3 annex 31B) as configured; the negotiated result
 // depends on the other end too.
 type Pause struct {
 	Autoneg bool `json:"autonegotiated"`
-	Rx      bool `json:"rx"` // stops sending when told to
-	Tx      bool `json:"tx"` // tells the other end to stop
+	Rx      bool `json:"rx"` // stops sending when asked to
+	Tx      bool `json:"tx"` // asks the other end to stop
 }
 
 // EEE is Energy-Efficient Ethernet (IEEE 802.3az): the transmitter sleeps between packets and takes
@@ -89,17 +90,17 @@ type FEC struct {
 	Active string   `json:"active,omitempty"`
 }
 
-// RSS is how a card spreads flows over its receive queues. The table has a few hundred entries that
-// say the same few numbers; how many of them each queue has is what matters.
+// RSS describes how a card spreads flows over its receive queues. Its table has a few hundred
+// entries with the same few numbers; only the number of entries per queue matters.
 type RSS struct {
 	HashFunction string     `json:"hash_function,omitempty"`
 	KeyBytes     int        `json:"key_bytes,omitempty"`
 	Entries      int        `json:"indirection_entries,omitempty"`
-	Shares       []RSSShare `json:"shares,omitempty"` // of the queues that get anything, by number
+	Shares       []RSSShare `json:"shares,omitempty"` // of the queues with entries, by number
 }
 
 // RSSShare is one receive queue's part of the table. Flows fall evenly on entries, so it is the
-// queue's share of many flows.
+// queue's share of a large number of flows.
 type RSSShare struct {
 	Queue   uint32 `json:"queue"`
 	Entries int    `json:"entries"`
@@ -109,39 +110,39 @@ type RSSShare struct {
 type Interrupt struct {
 	Number int    `json:"irq"`
 	Name   string `json:"name,omitempty"` // eth0-TxRx-3; empty: not in use now
-	// Affinity is what was asked for, EffectiveAffinity what the interrupt controller made of it
+	// Affinity is the requested set, EffectiveAffinity the interrupt controller's choice from it
 	// (since Linux 4.15): mostly one CPU.
 	Affinity          string     `json:"affinity_cpus,omitempty"`
 	EffectiveAffinity string     `json:"effective_affinity_cpus,omitempty"`
 	Counts            []CPUCount `json:"counts,omitempty"` // of the CPUs that served it since boot
-	// PerSec is its rate over all CPUs while the host was watched; nil: nobody watched, since a
-	// rate takes time.
+	// PerSec is the rate over all CPUs while the host was watched; nil: not watched, since a rate
+	// takes time.
 	PerSec *float64 `json:"interrupts_per_second,omitempty"`
 }
 
-// CPUCount is what was counted on one CPU since boot.
+// CPUCount is the count of one CPU since boot.
 type CPUCount struct {
 	CPU    int      `json:"cpu"`
 	Total  uint64   `json:"interrupts_total"`
-	PerSec *float64 `json:"interrupts_per_second,omitempty"` // as that of the interrupt
+	PerSec *float64 `json:"interrupts_per_second,omitempty"` // as for the interrupt
 }
 
-// NAPI is how an interface polls (Documentation/networking/napi.rst): after a poll that found
-// little it may leave its interrupt off for a number of rounds, looking again by timer, which
-// trades latency for interrupts.
+// NAPI describes how an interface polls (Documentation/networking/napi.rst): after a poll that
+// found little it may keep its interrupt off for a number of rounds and poll by timer, which trades
+// latency for interrupts.
 type NAPI struct {
 	DeferHardIRQs          uint64  `json:"defer_hard_irqs"` // rounds; since Linux 5.9
 	GROFlushTimeoutSeconds float64 `json:"gro_flush_timeout_seconds"`
 	Threaded               bool    `json:"threaded"` // polls in threads of its own instead of the softirq; since Linux 5.12
 }
 
-// Symptom is one counter of an interface that stands for packets lost, damaged or held back and is
-// not zero, with what its driver means by it. Counts are since the driver was loaded. Two counters
-// may count the same packets: cards tell their troubles at several places.
+// Symptom is one non-zero counter of an interface that counts packets lost, damaged or held back,
+// with its driver's meaning. Counts are since the driver was loaded. Two counters may count the
+// same packets, because NICs count one loss in several places.
 type Symptom struct {
 	Counter string `json:"counter"`     // as in /sys/class/net/X/statistics or ethtool -S
 	Total   uint64 `json:"count_total"` // packets, or events where the meaning says so
 	Class   string `json:"class"`       // ring-full, no-memory, bus, damaged, …; package nicstat
 	Meaning string `json:"meaning"`
-	Source  string `json:"source"` // where the meaning is written
+	Source  string `json:"source"` // the source of the meaning
 }

@@ -2,19 +2,19 @@ package host
 
 import "github.com/linerate/linerate/internal/host/owner"
 
-// Platform is what surrounds the cards and bears on their speed: queues in front of them,
-// processors' sleep, tables that can be full, file systems that come over the network, and other
-// programs that turn the same knobs.
+// Platform is what surrounds the NICs and affects their speed: queues before them, sleep states of
+// the CPUs, kernel tables that can fill, network file systems, and other programs that change the
+// same knobs.
 type Platform struct {
 	Qdiscs []Qdisc `json:"qdiscs,omitempty"`
-	// Softnet is what each CPU took in by softirq. It is the whole machine's, also in a container.
+	// Softnet counts what each CPU received by softirq, for the whole machine, even in a container.
 	Softnet []Softnet `json:"softnet,omitempty"`
 	Idle    *Idle     `json:"idle,omitempty"`
 	Tables  []Table   `json:"tables,omitempty"`
-	// Firewall are the chains of nftables that packets are led through. Nil: there are none, or
-	// nobody was allowed to ask; archives have none.
+	// Firewall lists the nftables chains that packets pass. Nil: no chains, or not permitted to
+	// read them; archives have none.
 	Firewall []FirewallChain `json:"firewall,omitempty"`
-	Mounts   []Mount         `json:"mounts,omitempty"` // NFS alone
+	Mounts   []Mount         `json:"mounts,omitempty"` // NFS only
 	Owners   []owner.Owner   `json:"owners,omitempty"`
 }
 
@@ -22,20 +22,20 @@ type Platform struct {
 type Qdisc struct {
 	Interface string `json:"interface"`
 	Kind      string `json:"kind"`
-	Handle    string `json:"handle,omitempty"` // as tc writes it: "8001:"; empty: the kernel's own, which has none
-	Parent    string `json:"parent"`           // "root", or the class it hangs on: "8001:1"
+	Handle    string `json:"handle,omitempty"` // as tc prints it: "8001:"; empty: the kernel's own, which has none
+	Parent    string `json:"parent"`           // "root", or the class that holds it: "8001:1"
 	QdiscState
 }
 
-// QdiscState is what a discipline has counted and how it is set. The kernel counts losses in 32
-// bits, so the figures of a busy host wrap; a parent counts its children's drops as well.
+// QdiscState holds a discipline's counters and settings. The kernel counts losses in 32 bits, so
+// the figures of a busy host wrap. A parent counts its children's drops as well.
 type QdiscState struct {
 	Drops        uint64 `json:"drops_total"`
-	Requeues     uint64 `json:"requeues_total"`   // taken back because the card's ring was full
-	Overlimits   uint64 `json:"overlimits_total"` // had to wait, which is a shaper's work and no fault
+	Requeues     uint64 `json:"requeues_total"`   // returned to the queue because the NIC's ring was full
+	Overlimits   uint64 `json:"overlimits_total"` // delayed, which is a shaper's work and no fault
 	BacklogBytes uint64 `json:"backlog_bytes"`
-	// The figures below are not in archives that are older than they; absent is then not known, and
-	// zero else.
+	// Older archives lack the figures below: there absent means not known, otherwise it means
+	// zero.
 	BacklogPackets uint64 `json:"backlog_packets,omitempty"`
 	Bytes          uint64 `json:"bytes_total,omitempty"` // sent
 	Packets        uint64 `json:"packets_total,omitempty"`
@@ -52,51 +52,51 @@ type Softnet struct {
 	Dropped     uint64 `json:"dropped_packets_total"`              // the backlog was full (netdev_max_backlog)
 	TimeSqueeze uint64 `json:"time_squeeze_total"`                 // rounds that ended with work left (netdev_budget, netdev_budget_usecs)
 	ReceivedRPS uint64 `json:"received_rps_total,omitempty"`       // times that another CPU woke this one for steered packets
-	FlowLimit   uint64 `json:"flow_limit_packets_total,omitempty"` // of flows that had most of the backlog
+	FlowLimit   uint64 `json:"flow_limit_packets_total,omitempty"` // of flows that occupied most of the backlog
 }
 
-// Idle is how the processors sleep (Documentation/admin-guide/pm/cpuidle.rst). A packet that
-// arrives waits for the processor to wake up.
+// Idle describes how the CPUs sleep (Documentation/admin-guide/pm/cpuidle.rst). An arriving packet
+// waits until its CPU wakes up.
 type Idle struct {
 	Driver   string      `json:"driver,omitempty"` // intel_idle, acpi_idle, haltpoll, …
 	Governor string      `json:"governor,omitempty"`
 	States   []IdleState `json:"states"` // lightest first
 }
 
-// IdleState is one way to sleep, as the first processor has it.
+// IdleState is one sleep state, as on the first CPU.
 type IdleState struct {
 	Name           string  `json:"name"` // POLL, C1, C1E, C6, …
 	LatencySeconds float64 `json:"exit_latency_seconds"`
-	// Disabled are the processors that may not use it, as a list: "0-3,8". Empty: all may.
+	// Disabled lists the CPUs that may not use it: "0-3,8". Empty: all may.
 	Disabled string `json:"disabled_cpus,omitempty"`
 }
 
-// Table is something of the kernel's that can be full: what comes then is dropped or refused.
+// Table is a kernel table that can fill; the kernel drops or refuses what exceeds it.
 type Table struct {
 	// Name is conntrack, neighbours-ipv4, neighbours-ipv6, tcp-sockets, tcp-orphans, tcp-time-wait,
 	// udp-sockets, tcp-memory or udp-memory; memory is counted in pages.
 	Name    string `json:"name"`
 	Entries uint64 `json:"entries"`
-	Limit   uint64 `json:"limit,omitempty"` // 0: none, or not known
+	Limit   uint64 `json:"limit,omitempty"` // 0: no limit, or not known
 }
 
-// FirewallChain is a base chain of nftables, with how many rules it holds. It has the fields of
+// FirewallChain is a base chain of nftables with the number of its rules. It has the fields of
 // nft.Chain in their order.
 type FirewallChain struct {
 	Family   string `json:"family"` // ip, ip6, inet, arp, bridge, netdev
 	Table    string `json:"table"`
 	Name     string `json:"chain"`
-	Type     string `json:"type"` // filter, route, or nat, which only the first packet of a connection sees
+	Type     string `json:"type"` // filter, route, or nat, which sees only the first packet of a connection
 	Hook     string `json:"hook"` // prerouting, input, forward, output, postrouting, ingress, egress
 	Priority int32  `json:"priority"`
 	Rules    int    `json:"rules"`
-	// Compared is how many rules a packet of a connection that exists is compared with if it fits
-	// none of them.
+	// Compared is the number of rules that the kernel evaluates for a packet of an existing
+	// connection that matches none of them.
 	Compared int `json:"compared_rules"`
 }
 
-// Mount is an NFS mount with the options that are in force, which are what client and server agreed
-// on and not what fstab says.
+// Mount is an NFS mount with the options in force, as client and server agreed; fstab may have
+// others.
 type Mount struct {
 	Source  string `json:"source"`
 	Path    string `json:"path"`

@@ -8,26 +8,26 @@ import (
 	"github.com/linerate/linerate/internal/kernel/nl"
 )
 
-// errNotTold marks what an archive does not hold: nobody was asked, so there is nothing to complain
-// about.
+// errNotTold marks what an archive does not hold. The host was not asked, so it is no error to
+// report.
 var errNotTold = errors.New("not in the archive")
 
-// notes are the sentences about what could not be read. They are for people and stay whole, with
-// path and the kernel's own words; causes keeps the errors for the one case where nothing at all
-// could be read and the caller needs to tell why.
+// notes are the sentences about what could not be read, for users, with the path and the kernel's
+// error text. causes keeps the errors for the case that nothing could be read and the caller must
+// report why.
 type notes struct {
 	sentences []string
 	causes    []error
 }
 
-// add says that something is not known and why, each sentence once. Missing, not permitted and not
-// supported are different answers.
+// add records that something is not known and why, each sentence once. Missing, not permitted and
+// not supported are different answers.
 func (n *notes) add(what string, err error) {
 	if err == nil || errors.Is(err, errNotTold) {
 		return
 	}
-	// The order matters where an error is several things at once: what a user can do something
-	// about comes first.
+	// The order matters if an error is several things at once: the reasons that a user can remove
+	// come first.
 	class := "not readable"
 	switch {
 	case errors.Is(err, fs.ErrPermission):
@@ -41,8 +41,8 @@ func (n *notes) add(what string, err error) {
 	n.causes = append(n.causes, err)
 }
 
-// say adds a sentence once: a host with forty interfaces of one driver would say the same thing
-// forty times.
+// say adds a sentence once: a host with forty interfaces of one driver would repeat the same
+// sentence forty times.
 func (n *notes) say(sentence string) {
 	if !slices.Contains(n.sentences, sentence) {
 		n.sentences = append(n.sentences, sentence)

@@ -11,7 +11,7 @@ import (
 	"github.com/linerate/linerate/internal/kernel/procfs"
 )
 
-// readPlatform reads what surrounds the cards.
+// readPlatform reads what surrounds the NICs.
 func readPlatform(src *source, s *Snapshot, said *notes) Platform {
 	return Platform{
 		Qdiscs: readQdiscs(src, said), Softnet: readSoftnet(src), Idle: readIdle(src, s.CPUs),
@@ -30,8 +30,8 @@ func readQdiscs(src *source, said *notes) []Qdisc {
 	return qdiscs
 }
 
-// readSoftnet gives the lines of softnet_stat by CPU. That the file is broken is for Counters to
-// say, which reads it as well.
+// readSoftnet returns the lines of softnet_stat by CPU. Counters, which reads it as well, reports a
+// broken file.
 func readSoftnet(src *source) []Softnet {
 	b, err := src.Net("softnet_stat")
 	if err != nil {
@@ -44,8 +44,8 @@ func readSoftnet(src *source) []Softnet {
 	return lines
 }
 
-// handleText writes a handle as tc(8) does: major and minor in hexadecimal, the minor of a
-// discipline's own handle left out.
+// handleText formats a handle as tc(8) does: major and minor in hexadecimal, without the minor of a
+// discipline's own handle.
 func handleText(h uint32) string {
 	const root = 0xffffffff // TC_H_ROOT
 	major, minor := h>>16, h&0xffff
@@ -62,8 +62,8 @@ func handleText(h uint32) string {
 	return fmt.Sprintf("%x:%x", major, minor)
 }
 
-// readIdle reads the idle states of the first processor, and of each processor which of them it may
-// not use. They are the same for all but on machines with two kinds of core. Nil: the kernel has no
+// readIdle reads the idle states of the first CPU, and for each CPU which of them it may not use.
+// All CPUs have the same states, except on machines with two kinds of core. Nil: the kernel has no
 // cpuidle here, as in most virtual machines.
 func readIdle(src *source, cpus []CPU) *Idle {
 	if len(cpus) == 0 {
@@ -74,8 +74,8 @@ func readIdle(src *source, cpus []CPU) *Idle {
 	if idle.Governor = src.Optional(dir + "current_governor"); idle.Governor == "" {
 		idle.Governor = src.Optional(dir + "current_governor_ro") // before Linux 5.9
 	}
-	// By number until there is none: the directory has other things in it too, and its order is
-	// that of a hash.
+	// By number up to the first missing one: the directory has other entries too, in the order of a
+	// hash.
 	for n := 0; ; n++ {
 		state := fmt.Sprintf("sys/devices/system/cpu/cpu%d/cpuidle/state%d/", cpus[0].ID, n)
 		name := src.Optional(state + "name")
@@ -102,10 +102,10 @@ func readIdle(src *source, cpus []CPU) *Idle {
 	return idle
 }
 
-// readFirewall asks the running kernel for the chains of nftables. To be asked is what makes it
-// load the module, so that a host which has not loaded it is not asked; one without /proc/modules
-// can load none, and has it built in or not at all. That an ordinary user is not told is no news,
-// and no warning.
+// readFirewall asks the running kernel for the chains of nftables. The question itself makes the
+// kernel load the module, so a host that has not loaded it is not asked. A kernel without
+// /proc/modules cannot load any, and has it built in or not at all. The refusal to an ordinary user
+// is expected, so it gives no warning.
 func readFirewall(src *source) []FirewallChain {
 	if !src.Live() || !src.Exists("sys/module/nf_tables") && src.Exists("proc/modules") {
 		return nil
@@ -127,9 +127,9 @@ func readFirewall(src *source) []FirewallChain {
 func readTables(src *source, s *Snapshot) []Table {
 	var tables []Table
 	add := func(name string, entries uint64, limit string) {
-		// The limits are among the settings that have been read already.
+		// The limits are among the settings already read.
 		l, known := s.SysctlNumber(limit)
-		// Memory has three thresholds, of which the last is where sockets starve.
+		// Memory has three thresholds; at the last one sockets get no more.
 		if triple, ok := s.Setting("sysctl:" + limit); ok && !known {
 			_, _, l, _ = Triple(triple)
 		}
@@ -144,7 +144,7 @@ func readTables(src *source, s *Snapshot) []Table {
 	} {
 		b, err := src.Net(neighbours.file)
 		if err != nil {
-			continue // There in the first network namespace alone.
+			continue // exists only in the first network namespace
 		}
 		if n, err := procfs.ParseNeighbourEntries(b); err == nil {
 			add(neighbours.name, n, neighbours.limit)
@@ -152,7 +152,7 @@ func readTables(src *source, s *Snapshot) []Table {
 	}
 	set := procfs.NewCounts(16)
 	if b, err := src.Net("sockstat"); err == nil {
-		_ = procfs.ParseSockstat(b, set) // What it has is used; Counters reports a broken file.
+		_ = procfs.ParseSockstat(b, set) // A partial result is used; Counters reports a broken file.
 	}
 	for _, sockets := range []struct{ name, count, limit string }{
 		{"tcp-sockets", "sockets.tcp_inuse", ""},
@@ -169,19 +169,18 @@ func readTables(src *source, s *Snapshot) []Table {
 	return tables
 }
 
-// readMounts reads the NFS mounts that this process sees. Of the list of all mounts nothing but
-// these is kept, in an archive neither.
+// readMounts reads the NFS mounts that this process sees. It keeps no other mounts, not even in an
+// archive.
 func readMounts(src *source) []Mount {
 	b, err := src.Aside("proc/self/mounts")
 	if err != nil {
 		b, err = src.Aside("proc/mounts")
 	}
 	if err != nil {
-		return nil // Not archived: there is no Linux without the file.
+		return nil // Not archived: every Linux has the file.
 	}
 	var mounts []Mount
-	// Line by line, so that what is kept for a copy is what the kernel printed, and only of those
-	// mounts.
+	// Line by line, so that a copy keeps what the kernel printed, but only of those mounts.
 	var kept strings.Builder
 	for line := range strings.Lines(string(b)) {
 		for _, m := range procfs.ParseNFSMounts([]byte(line)) {
@@ -195,16 +194,16 @@ func readMounts(src *source) []Mount {
 	return mounts
 }
 
-// maxProcesses bounds the search for programs. Those that manage a host are started when it boots,
-// so they are among the first.
+// maxProcesses bounds the search for programs. Programs that manage a host start when it boots, so
+// they are among the first.
 const maxProcesses = 4096
 
-// readOwners finds who else manages the host. Of the processes' names none is kept but those that
-// are looked for.
+// readOwners finds the other programs that manage the host. It keeps no process names other than
+// those it looks for.
 func readOwners(src *source) []owner.Owner {
 	wanted, running := owner.Processes(), make(map[string]bool)
-	names, _ := src.List("proc") // An archive may hold sys alone.
-	// In the order of their numbers, which begins with those that were started at boot.
+	names, _ := src.List("proc") // An archive may hold only sys.
+	// In numeric order, which begins with the processes started at boot.
 	var pids []int
 	for _, name := range names {
 		if pid, err := strconv.Atoi(name); err == nil {
@@ -216,7 +215,7 @@ func readOwners(src *source) []owner.Owner {
 		file := fmt.Sprintf("proc/%d/comm", pid) // since Linux 2.6.33
 		b, err := src.Aside(file)
 		if err != nil {
-			continue // gone, or hidden (hidepid)
+			continue // The process is gone, or hidden (hidepid).
 		}
 		if name := strings.TrimSpace(string(b)); wanted[name] {
 			running[name] = true

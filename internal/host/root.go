@@ -7,25 +7,24 @@ import (
 	"github.com/linerate/linerate/internal/kernel/nl"
 )
 
-// Root says where a host is read from. The zero value is the running system, seen from the network
-// namespace of the calling thread.
+// Root selects where a host is read from. The zero value is the running system, seen from the
+// network namespace of the calling thread.
 type Root struct {
-	Dir string // an archived tree with proc, sys and linerate below it (format: package comment); empty: FS says
+	Dir string // an archived tree with proc, sys and linerate below it (format: package comment); if empty, FS counts
 	FS  fs.FS  // such a tree in any file system, with its links if it is an fs.ReadLinkFS; nil as well: live
 }
 
-// live tells that the running system is meant.
+// live reports whether the Root is the running system.
 func (r Root) live() bool { return r.Dir == "" && r.FS == nil }
 
-// source is one opened Root: its files, and netlink where it is the running system. It belongs to
-// one goroutine.
+// source is one opened Root: its files, and netlink for the running system. One goroutine uses it.
 type source struct {
 	*hostfs.Tree
 
 	client    *nl.Client // dialled at first use, on the running system only
 	clientErr error
 
-	archived map[string]toldEthtool // of an archive, once it has been decoded
+	archived map[string]toldEthtool // decoded from an archive
 }
 
 func (r Root) open() (*source, error) {
@@ -40,10 +39,10 @@ func (r Root) open() (*source, error) {
 	return &source{Tree: hostfs.Running()}, nil
 }
 
-// close ends the use of the root and of the netlink socket that was opened on the way.
+// close ends the use of the root and of the netlink socket, if one was opened.
 func (src *source) close() {
 	src.Close()
 	if src.client != nil {
-		_ = src.client.Close() // Nothing was written.
+		_ = src.client.Close() // It has only read.
 	}
 }

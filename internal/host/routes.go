@@ -6,8 +6,8 @@ import (
 	"github.com/linerate/linerate/internal/kernel/procfs"
 )
 
-// readRoutes takes the routes from netlink; where nobody asked it, /proc tells less: no initial
-// windows, no congestion control.
+// readRoutes takes the routes from netlink, or from /proc if netlink was not asked. /proc lacks
+// initial windows and congestion control.
 func readRoutes(src *source, t *told, arch string, said *notes) []Route {
 	if t.routesErr == nil {
 		return t.routes
@@ -34,8 +34,8 @@ func readRoutes(src *source, t *told, arch string, said *notes) []Route {
 	return routes
 }
 
-// appendRoutes puts routes of /proc into the words of the model. A route's own MTU is not among
-// them: the column of that name in /proc is another one.
+// appendRoutes converts routes of /proc to the model. A route's own MTU is not among them: the
+// column of that name in /proc is a different value.
 func appendRoutes(routes []Route, more []procfs.Route) []Route {
 	for _, r := range more {
 		route := Route{Destination: destination(r.Destination), Interface: r.Interface, WindowBytes: r.WindowBytes,
@@ -48,7 +48,7 @@ func appendRoutes(routes []Route, more []procfs.Route) []Route {
 	return routes
 }
 
-// destination writes a prefix as ip(8) does: IPv4's default route by that name, IPv6's as ::/0.
+// destination formats a prefix as ip(8) does: IPv4's default route as "default", IPv6's as ::/0.
 func destination(to netip.Prefix) string {
 	if to.Bits() == 0 && to.Addr().Is4() {
 		return "default"

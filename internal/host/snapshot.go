@@ -9,8 +9,8 @@ import (
 )
 
 // Snapshot reads the host as it is now. What could not be read is absent and has a sentence in
-// Warnings. An error is returned only when the Root cannot be opened or ctx ends. Interfaces are in
-// the order of their index, CPUs of their number, settings by name.
+// Warnings. Snapshot returns an error only if the Root cannot be opened or ctx ends. Interfaces are
+// in the order of their index, CPUs of their number, settings by name.
 //
 // A caller whose thread is in a network namespace of its own must have locked it
 // (runtime.LockOSThread).
@@ -32,19 +32,19 @@ func (r Root) Snapshot(ctx context.Context) (*Snapshot, error) {
 func (src *source) snapshot(ctx context.Context) (*Snapshot, error) {
 	var err error
 	var said notes
-	// What others go by comes first: virtualization decides what a bus is worth, the architecture
-	// how addresses are printed.
+	// What later readers depend on comes first: virtualization decides whether the figures of a bus
+	// count, the architecture how addresses are printed.
 	s := &Snapshot{OS: "linux", Time: src.time()}
 	if s.Time.IsZero() {
-		said.say("the archive does not say when it was taken (linerate/host.json)")
+		said.say("the archive has no time of its making (linerate/host.json)")
 	}
 	readIdentity(src, s, &said)
 	s.CPUs = readCPUs(src, &said)
 	s.Virtualization = virtualization(evidence{Text: src.Optional, Exists: src.Exists})
 	s.Settings = readSettings(src, &said)
 
-	// One dump for each family of facts, all before the first interface is looked at: so few
-	// moments as possible.
+	// One dump for each family of facts, all before the first interface is read: as few moments as
+	// possible.
 	t := src.tell()
 	s.Interfaces, err = readInterfaces(ctx, src, t, machine(src, s), &said)
 	if err != nil {
@@ -56,8 +56,8 @@ func (src *source) snapshot(ctx context.Context) (*Snapshot, error) {
 	return s, nil
 }
 
-// readIdentity reads who the host is. The files of /proc/sys/kernel follow the UTS namespace of the
-// reader, as uname(2) does.
+// readIdentity reads the host's names. The files of /proc/sys/kernel follow the UTS namespace of
+// the reader, as uname(2) does.
 func readIdentity(src *source, s *Snapshot, said *notes) {
 	var err error
 	if s.Name, err = src.Text("proc/sys/kernel/hostname"); err != nil {
@@ -70,7 +70,7 @@ func readIdentity(src *source, s *Snapshot, said *notes) {
 		said.add("boot id", err)
 	}
 	s.Arch = readArch(src)
-	// A failure is for Counters to tell, which needs more of the file than this.
+	// Counters reports a failure, because it needs more of the file.
 	if stat, err := src.Read("proc/stat"); err == nil {
 		s.BootTime, _ = procfs.ParseBootTime(stat)
 	}
@@ -83,16 +83,16 @@ func readIdentity(src *source, s *Snapshot, said *notes) {
 	}
 }
 
-// goArch turns the machine names of uname(2) into the words of GOARCH. The others (riscv64, s390x,
-// ppc64le, mips64) are the same in both.
+// goArch maps the machine names of uname(2) to GOARCH. The remaining names (riscv64, s390x,
+// ppc64le, mips64) are equal.
 var goArch = map[string]string{
 	"x86_64": "amd64", "i386": "386", "i486": "386", "i586": "386", "i686": "386", "aarch64": "arm64", "armv6l": "arm",
 	"armv7l":      "arm",
 	"loongarch64": "loong64",
 }
 
-// readArch reads /proc/sys/kernel/arch (since Linux 6.1), else believes the archive's note or our
-// own build. A 32-bit build on a 64-bit kernel is told apart by the file only.
+// readArch reads /proc/sys/kernel/arch (since Linux 6.1), or falls back to the archive's note or
+// this build. Only the file reveals a 32-bit build on a 64-bit kernel.
 func readArch(src *source) string {
 	if machine := src.Optional("proc/sys/kernel/arch"); machine != "" {
 		if word, ok := goArch[machine]; ok {

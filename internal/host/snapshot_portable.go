@@ -7,10 +7,10 @@ import (
 	"time"
 )
 
-// portableSnapshot is what Go itself tells on any system: names, addresses, MTUs and the number of
-// processors. It is enough to be the far end of a measurement, and its last warning keeps anybody
-// from taking absence for a fact: no driver is named because none was asked, not because there is
-// none. Processors are numbered as Go counts them, since their real numbers are not known.
+// portableSnapshot returns what Go itself reports on any system: names, addresses, MTUs and the
+// number of CPUs. It is enough for the far end of a measurement. Its last warning explains that the
+// missing facts were not read: a missing driver does not mean that the host has none. CPUs are
+// numbered as Go counts them, since their real numbers are not known.
 func portableSnapshot() *Snapshot {
 	var said notes
 	s := &Snapshot{OS: runtime.GOOS, Arch: runtime.GOARCH, Time: time.Now()}
@@ -34,7 +34,8 @@ func portableSnapshot() *Snapshot {
 		}
 		s.Interfaces = append(s.Interfaces, dev)
 	}
-	said.say("drivers, buses, offloads, settings, routes and counters: not supported: linerate reads them on linux only, this is " + runtime.GOOS)
+	said.say("drivers, buses, offloads, settings, routes and counters: not supported: " +
+		"linerate reads them only on linux; this system is " + runtime.GOOS)
 	s.Warnings = said.sentences
 	return s
 }

@@ -8,15 +8,15 @@ import (
 	"time"
 )
 
-// told is what only netlink tells, from the kernel or from the archive's linerate directory. The
-// two give the same types, so that everything above cannot know which it was, and every golden test
-// of an archive is one of the code that reads a living host.
+// told is what only netlink reports, from the kernel or from the archive's linerate directory. Both
+// give the same types, so that the code above treats them the same way and every golden test of an
+// archive also tests the code that reads a live host.
 type told struct {
 	links     []toldLink
 	addresses []toldAddress
 	routes    []Route
 
-	// Why a part is empty; nil where it was told.
+	// The reason for an empty part; nil if it was reported.
 	linksErr, addressesErr, routesErr error
 }
 
@@ -32,7 +32,7 @@ type toldLink struct {
 	Carrier    bool   `json:"carrier"`
 	Qdisc      string `json:"qdisc,omitempty"`
 
-	ParentIndex  int    `json:"parent_index,omitempty"` // IFLA_LINK: what it was made on, or the other end of a veth
+	ParentIndex  int    `json:"parent_index,omitempty"` // IFLA_LINK: the lower interface, or the other end of a veth
 	MasterIndex  int    `json:"master_index,omitempty"` // IFLA_MASTER
 	VLANID       int    `json:"vlan_id,omitempty"`
 	VLANProtocol string `json:"vlan_protocol,omitempty"`
@@ -45,8 +45,8 @@ type toldAddress struct {
 	CIDR  string `json:"cidr"`
 }
 
-// toldEthtool is one interface of linerate/ethtool.json. Every part may be missing by itself; a
-// driver that has no rings is as good as one that nobody asked.
+// toldEthtool is one interface of linerate/ethtool.json. Every part may be missing: a driver
+// without rings looks like one that was not asked.
 type toldEthtool struct {
 	Driver          string             `json:"driver,omitempty"`
 	Bus             string             `json:"bus,omitempty"` // the device's address on its bus; empty for software
@@ -57,22 +57,21 @@ type toldEthtool struct {
 	Features        map[string]Feature `json:"features,omitempty"`
 	Channels        *Channels          `json:"channels,omitempty"`
 	Statistics      map[string]uint64  `json:"statistics,omitempty"`
-	// Card has what inspect says of the hardware alone, in the same words.
+	// Card holds the hardware facts in the form of inspect.
 	Card *Card `json:"card,omitempty"`
 
-	refused []refusal // what the kernel or the driver answered no to
+	refused []refusal // the questions that the kernel or the driver refused
 }
 
-// refusal is one question that got no answer, with the kernel's word for it (EOPNOTSUPP, EPERM,
-// ENODEV).
+// refusal is one question without an answer, with the kernel's error (EOPNOTSUPP, EPERM, ENODEV).
 type refusal struct {
 	what string
 	err  error
 }
 
 // toldQdisc is one queueing discipline of linerate/qdiscs.json. Parent and handle are tc's 32-bit
-// numbers, major in the upper half; they make the tree, and are kept though only totals are
-// computed, since an archive is taken once and read by later versions.
+// numbers, major in the upper half. They make the tree; they are kept although only totals are
+// computed now, since later versions also read an archive.
 type toldQdisc struct {
 	Interface string `json:"interface"`
 	Kind      string `json:"kind"`
@@ -81,21 +80,21 @@ type toldQdisc struct {
 	QdiscState
 }
 
-// hostFile is linerate/host.json: what a copy of files cannot say of itself. Before Linux 6.1 no
-// file has the machine's architecture.
+// hostFile is linerate/host.json: what copied files do not contain. Before Linux 6.1 no file has
+// the machine's architecture.
 type hostFile struct {
 	Time time.Time `json:"time"`
 	Arch string    `json:"arch,omitempty"`
 }
 
-// hostFile reads it; a missing or broken one is empty.
+// hostFile reads the file; a missing or broken one is empty.
 func (src *source) hostFile() hostFile {
 	var h hostFile
 	_ = src.decode("host.json", &h) // Everything in it may be absent.
 	return h
 }
 
-// decode reads one JSON file of the archive. A missing one is errNotTold.
+// decode reads one JSON file of the archive. It returns errNotTold for a missing file.
 func (src *source) decode(name string, into any) error {
 	b, err := src.Read("linerate/" + name)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -110,13 +109,13 @@ func (src *source) decode(name string, into any) error {
 	return nil
 }
 
-// tell gives all that netlink told.
+// tell returns everything that netlink reported.
 func (src *source) tell() *told {
 	if src.Live() {
 		return src.askKernel()
 	}
 	t := &told{}
-	// ethtool.json without links.json is of no use, so one sentence about the links is enough.
+	// ethtool.json is useless without links.json, so one sentence about the links is enough.
 	t.linksErr = src.decode("links.json", &t.links)
 	t.addressesErr = src.decode("addresses.json", &t.addresses)
 	t.routesErr = src.decode("routes.json", &t.routes)
@@ -126,8 +125,8 @@ func (src *source) tell() *told {
 	return t
 }
 
-// decodeEthtool reads what an archive holds of all interfaces, once: it is asked for interface by
-// interface, and on a large host the file is too.
+// decodeEthtool decodes an archive's file of all interfaces, once: callers ask interface by
+// interface, and on a large host the file is large.
 func (src *source) decodeEthtool() error {
 	if src.archived != nil {
 		return nil
@@ -140,7 +139,7 @@ func (src *source) decodeEthtool() error {
 	return nil
 }
 
-// ethtool gives what ethtool's netlink family tells about one interface.
+// ethtool returns what ethtool's netlink family reports about one interface.
 func (src *source) ethtool(name string) toldEthtool {
 	if src.Live() {
 		if src.asleep(name) {
@@ -151,7 +150,7 @@ func (src *source) ethtool(name string) toldEthtool {
 	return src.archived[name]
 }
 
-// qdiscs gives the queueing disciplines with their totals.
+// qdiscs returns the queueing disciplines with their totals.
 func (src *source) qdiscs() ([]toldQdisc, error) {
 	if src.Live() {
 		return src.askQdiscs()
@@ -160,7 +159,7 @@ func (src *source) qdiscs() ([]toldQdisc, error) {
 	return q, src.decode("qdiscs.json", &q)
 }
 
-// driverStatistics gives the driver's own counters of one interface.
+// driverStatistics returns the driver's own counters of one interface.
 func (src *source) driverStatistics(name string) (map[string]uint64, error) {
 	if src.Live() {
 		if src.asleep(name) {

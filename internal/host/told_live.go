@@ -12,20 +12,20 @@ import (
 )
 
 // dial opens netlink once per source, in the network namespace of the calling thread. A socket
-// stays in the namespace that it was opened in, so a client must not outlive the source: the next
-// reading may be made on another thread. A refusal is kept as well, or a host without netlink would
-// be asked again for every interface.
+// stays in the namespace in which it was opened, so a client must not outlive the source: the next
+// reading may run on another thread. A refusal is kept as well, so that a host without netlink is
+// not asked again for every interface.
 func (src *source) dial() (*nl.Client, error) {
-	// Once for each source and not once for the program: a goroutine's thread may be in another
-	// namespace at the next reading.
+	// Once per source and not once per program: a goroutine's thread may be in another namespace at
+	// the next reading.
 	if src.client == nil && src.clientErr == nil {
 		src.client, src.clientErr = nl.Dial()
 	}
 	return src.client, src.clientErr
 }
 
-// askLinks lists the interfaces, by one dump (RTM_GETLINK), which is as near to one moment as Linux
-// comes.
+// askLinks lists the interfaces with one dump (RTM_GETLINK), the closest that Linux comes to one
+// moment.
 func (src *source) askLinks() ([]toldLink, error) {
 	client, err := src.dial()
 	if err != nil {
@@ -42,8 +42,8 @@ func (src *source) askLinks() ([]toldLink, error) {
 	return all, nil
 }
 
-// askLink reads one interface. Asking for it by name spares a host with thousands of them the whole
-// list in every reading.
+// askLink reads one interface. Asking by name avoids listing thousands of interfaces in every
+// reading.
 func (src *source) askLink(name string) (toldLink, error) {
 	client, err := src.dial()
 	if err != nil {
@@ -53,8 +53,7 @@ func (src *source) askLink(name string) (toldLink, error) {
 	return fromLink(l), err
 }
 
-// fromLink takes out of nl's answer what an archive holds of it: the archive's format must not
-// change when nl learns more.
+// fromLink converts nl's answer to the archive's format, which must not change when nl learns more.
 func fromLink(l nl.Link) toldLink {
 	return toldLink{
 		Index: l.Index, Name: l.Name, Kind: l.Kind, MAC: l.MAC, MTUBytes: l.MTU, TxQueueLen: l.TxQueueLen,
@@ -63,9 +62,9 @@ func fromLink(l nl.Link) toldLink {
 	}
 }
 
-// askKernel asks netlink for everything that has one answer for all interfaces. The parts fail one
-// by one: a sandbox may allow links and refuse routes. Routes of the main table only, which is
-// where people and DHCP put them.
+// askKernel asks netlink for everything that has one answer for all interfaces. Each part can fail
+// alone: a sandbox may allow links and refuse routes. It reads only the main routing table, which
+// administrators and DHCP use.
 func (src *source) askKernel() *told {
 	t := &told{}
 	client, err := src.dial()
@@ -97,17 +96,17 @@ func (src *source) askKernel() *told {
 	return t
 }
 
-// askEthtool asks for one interface. Each part may be refused alone: drivers implement what they
-// like. A refusal is kept and judged by sayRefusals, where it is known whether the interface is
-// hardware; here nothing is said.
+// askEthtool asks about one interface. Each part may be refused alone, because drivers choose what
+// they implement. It keeps refusals for sayRefusals, which knows whether the interface is hardware,
+// and reports nothing itself.
 func (src *source) askEthtool(name string) toldEthtool {
 	var e toldEthtool
 	client, err := src.dial()
 	if err != nil {
-		return e // readInterfaces has said so already.
+		return e // readInterfaces has reported it.
 	}
-	// Kept and not said: whether a refusal is news depends on what the interface is, which sysfs
-	// tells later.
+	// Kept for later: whether a refusal is reported depends on the kind of the interface, which
+	// sysfs shows later.
 	refuse := func(what string, err error) bool {
 		if err != nil {
 			e.refused = append(e.refused, refusal{what, err})
@@ -117,8 +116,8 @@ func (src *source) askEthtool(name string) toldEthtool {
 	card := ethtool.New(client)
 	if d, err := card.Driver(name); refuse("driver", err) {
 		e.Driver, e.Bus = d.Driver, d.Bus
-		// The driver of tun and tap, which is no hardware, says which of the two it is where others
-		// say their bus (tun_get_drvinfo).
+		// The driver of tun and tap, which is no hardware, reports which of the two it is in the
+		// field of the bus (tun_get_drvinfo).
 		if d.Bus == "tun" || d.Bus == "tap" {
 			e.Bus = ""
 		}
@@ -126,8 +125,8 @@ func (src *source) askEthtool(name string) toldEthtool {
 			e.Card = askCard(card, name, d, refuse)
 		}
 	}
-	// Each of these is a question to the driver, and any of them may be refused while the others
-	// are answered.
+	// Each of these is a question to the driver, which may refuse any of them and answer the
+	// others.
 	if speed, duplex, err := card.LinkMode(name); refuse("speed", err) {
 		e.SpeedBitsPerSec, e.Duplex = speed, duplex
 	}
@@ -151,9 +150,8 @@ func (src *source) askEthtool(name string) toldEthtool {
 	return e
 }
 
-// askCard asks for what only hardware has. Nothing is said of what a driver does not support: most
-// have none of some of these. What this reader is not permitted to know is another answer, and so
-// is what failed.
+// askCard asks for what only hardware has. Facts that a driver does not support are not reported,
+// because most drivers lack some. A lack of permission and a failure are reported.
 func askCard(card ethtool.Client, name string, d ethtool.DriverInfo, refuse func(what string, err error) bool) *Card {
 	c := &Card{FirmwareVersion: d.Firmware, DriverVersion: d.Version}
 	told := func(what string, err error) bool {
@@ -190,8 +188,8 @@ func askCard(card ethtool.Client, name string, d ethtool.DriverInfo, refuse func
 	return c
 }
 
-// fromModes leaves out of the kernel's set what is no mode of the wire: ports, pause and the rest
-// have facts of their own. Nil: the device has no modes.
+// fromModes leaves out entries of the kernel's set that are no modes of the wire: ports, pause and
+// the rest have facts of their own. Nil: the device has no modes.
 func fromModes(m ethtool.LinkModes) *LinkModes {
 	wire := func(modes []string) []string {
 		return slices.DeleteFunc(modes, func(mode string) bool { return !strings.Contains(mode, "base") })
@@ -204,8 +202,8 @@ func fromModes(m ethtool.LinkModes) *LinkModes {
 	return out
 }
 
-// askQdiscs lists the queueing disciplines of all interfaces (RTM_GETQDISC), inner ones too. Their
-// statistics are in the same answer, so a reading of the counters costs one dump.
+// askQdiscs lists the queueing disciplines of all interfaces (RTM_GETQDISC), inner ones too. The
+// same answer has their statistics, so a reading of the counters needs only one dump.
 func (src *source) askQdiscs() ([]toldQdisc, error) {
 	client, err := src.dial()
 	if err != nil {
@@ -228,10 +226,10 @@ func (src *source) askQdiscs() ([]toldQdisc, error) {
 	return all, nil
 }
 
-// parameters puts the options of a discipline into words. Those that this kernel does not have are
-// not there, as those of kinds that package tc does not know.
+// parameters converts the options of a discipline to words. Options that this kernel lacks and
+// those of kinds that package tc does not know are absent.
 func parameters(q nl.Qdisc) map[string]string {
-	// As words, in an archive too: the bytes of the options are those of one kernel on one
+	// As words, even in an archive: the bytes of the options depend on the kernel and the
 	// architecture.
 	words := make(map[string]string)
 	for _, name := range tc.Parameters(q.Kind) {
@@ -243,8 +241,8 @@ func parameters(q nl.Qdisc) map[string]string {
 }
 
 // askStatistics reads the driver's own counters (ethtool -S). Some drivers ask the card's firmware
-// for them, which takes milliseconds and a lock that the configuration of the card takes as well;
-// that is why only cards on a bus are asked.
+// for them, which takes milliseconds and a lock that the configuration of the card needs as well;
+// so only cards on a bus are asked.
 func (src *source) askStatistics(name string) (map[string]uint64, error) {
 	client, err := src.dial()
 	if err != nil {

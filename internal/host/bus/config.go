@@ -5,8 +5,8 @@ import (
 	"slices"
 )
 
-// Where the configuration space of a PCI device keeps what we read, as byte offsets (PCI Local Bus
-// 3.0 §6.1, PCI-X 2.0 §7.2, PCIe 5.0 §7.5). All numbers in it are little-endian on every machine.
+// Byte offsets of the fields read from a PCI device's configuration space (PCI Local Bus 3.0 §6.1,
+// PCI-X 2.0 §7.2, PCIe 5.0 §7.5). All numbers in it are little-endian on every machine.
 const (
 	configStatus          = 0x06
 	configSecondaryStatus = 0x1e // of a bridge: the status of the bus below it
@@ -19,13 +19,13 @@ const (
 	capabilityPCIe = 0x10
 )
 
-// headerSize is the standard header in bytes: what the kernel shows to readers without
-// CAP_SYS_ADMIN.
+// headerSize is the length of the standard header in bytes: the part that the kernel shows to
+// readers without CAP_SYS_ADMIN.
 const headerSize = 64
 
-// readConfig reads the configuration space: 64 bytes for everybody, all of it for root. Reading may
-// wake the device from power saving; it changes nothing. Copied, because other files are read while
-// it is looked at.
+// readConfig reads the configuration space: 64 bytes for ordinary users, all of it for root.
+// Reading may wake the device from power saving; it changes nothing. The result is a copy, because
+// the caller reads other files while it uses it.
 func (m Machine) readConfig(device string) []byte {
 	b, err := m.Tree.Read(device + "/config")
 	if err != nil || len(b) < headerSize {
@@ -38,16 +38,16 @@ func (m Machine) readConfig(device string) []byte {
 	return slices.Clone(b)
 }
 
-// capability finds a capability in the linked list of a configuration space and gives it from its
-// first byte on. The list lies behind the header; the two low bits of its pointers are reserved and
-// have to be masked (PCI Local Bus 3.0 §6.7).
+// capability finds a capability in the linked list of a configuration space and returns the space
+// from the capability's first byte on. The list lies behind the header; the two low bits of its
+// pointers are reserved and must be masked (PCI Local Bus 3.0 §6.7).
 func capability(config []byte, id byte) []byte {
 	if len(config) <= headerSize || binary.LittleEndian.Uint16(config[configStatus:])&statusCapabilities == 0 {
 		return nil
 	}
 	at := int(config[configCapabilities] &^ 3)
-	// A list of more than 48 entries cannot fit and is a loop: 192 bytes, 4 for each. The kernel
-	// has the same limit (PCI_FIND_CAP_TTL).
+	// More than 48 entries cannot fit (192 bytes, 4 for each), so a longer list is a loop. The
+	// kernel has the same limit (PCI_FIND_CAP_TTL).
 	for range 48 {
 		if at < headerSize || at+2 > len(config) {
 			return nil
@@ -60,7 +60,7 @@ func capability(config []byte, id byte) []byte {
 	return nil
 }
 
-// linkSpeeds are the codes of the PCI Express link registers, in GT/s: generations 1 to 6.
+// linkSpeeds maps the codes of the PCI Express link registers to GT/s: generations 1 to 6.
 var linkSpeeds = [...]float64{1: 2.5, 2: 5, 3: 8, 4: 16, 5: 32, 6: 64}
 
 // linkFromConfig reads Link Capabilities (at 0x0c) and Link Status (at 0x12) of the PCI Express
@@ -83,11 +83,10 @@ func linkFromConfig(config []byte) (link, bool) {
 	return l, l.speed > 0 && l.width > 0
 }
 
-// secondaryTransfers reads bits 9:6 of the secondary status in a PCI-X bridge's capability
-// (PCI_X_SSTATUS_FREQ in pci_regs.h): the mode that its lower bus runs in, as transfers per second.
-// The low two bits are the clock, 66, 100 or 133 MHz, of which 0 is conventional PCI; the high two
-// are plain, with error correction, two or four transfers in each clock (pcix_bus_speed in
-// drivers/pci/probe.c).
+// secondaryTransfers returns the transfers per second of a PCI-X bridge's lower bus, from bits 9:6
+// of the secondary status in its capability (PCI_X_SSTATUS_FREQ in pci_regs.h). The low two bits
+// are the clock, 66, 100 or 133 MHz; 0 is conventional PCI. The high two bits are the mode: plain,
+// with error correction, two or four transfers per clock (pcix_bus_speed in drivers/pci/probe.c).
 func secondaryTransfers(bridge []byte) (transfers float64, ok bool) {
 	x := capability(bridge, capabilityPCIX)
 	if len(x) < 4 {
@@ -113,16 +112,16 @@ func secondaryTransfers(bridge []byte) (transfers float64, ok bool) {
 	return transfers, true
 }
 
-// pcix64Bits is the bit of the PCI-X status, of a device (PCI_X_STATUS_64BIT) and of the upper side
-// of a bridge alike, that tells of 64 data lines.
+// pcix64Bits is the bit of the PCI-X status that shows 64 data lines, both of a device
+// (PCI_X_STATUS_64BIT) and of the upper side of a bridge.
 const pcix64Bits = 1 << 16
 
-// secondaryBus reads what a bridge could do on the bus below it: width in bits, 0 where it does not
-// tell, and transfers per second at best. A PCI-X bridge says both in its secondary status
-// (PCI_X_SSTATUS_* in pci_regs.h). A conventional one has a bit for 66 MHz and none for its width:
-// one without that bit is taken for the 32 bits of desktops, as 64 bits came with 66 MHz on nearly
-// all boards; of one with it nothing is known. False: no configuration, or its capabilities are
-// beyond what this reader may see.
+// secondaryBus returns what a bridge supports on the bus below it: the width in bits, 0 if unknown,
+// and the highest transfers per second. A PCI-X bridge shows both in its secondary status
+// (PCI_X_SSTATUS_* in pci_regs.h). A conventional bridge has a bit for 66 MHz and none for its
+// width. Without that bit the bus is taken for the 32 bits of desktops, because 64 bits came with
+// 66 MHz on nearly all boards; with it the width is unknown. ok is false without a configuration
+// space, or if this reader may not see its capabilities.
 func secondaryBus(bridge []byte) (width int, best float64, ok bool) {
 	if bridge == nil {
 		return 0, 0, false

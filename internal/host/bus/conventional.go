@@ -9,16 +9,16 @@ import (
 	"strings"
 )
 
-// pciClock is the clock of conventional PCI in hertz: 33⅓ MHz, doubled and so on for 66 and 133
+// pciClock is the clock of conventional PCI in hertz: 33⅓ MHz, with multiples of it for 66 and 133
 // MHz.
 const pciClock = 100e6 / 3
 
-// readConventional tells the capacity of a shared parallel bus. sysfs has no clock for it, so in
-// this order: the slot driver's word ("66 MHz PCI-X" in /sys/bus/pci/slots/*/cur_bus_speed); the
-// PCI-X capability; the 66 MHz bits of bridge and all neighbours, since one slow card pulls the
-// whole bus down (M66EN, PCI Local Bus 3.0, chapter 7). A device that is on the root bus of a PCIe
-// machine without a link is part of the chipset, where none of these figures holds: it gets no
-// capacity.
+// readConventional finds the capacity of a shared parallel bus. sysfs has no clock for it, so the
+// sources are, in this order: the slot driver ("66 MHz PCI-X" in
+// /sys/bus/pci/slots/*/cur_bus_speed); the PCI-X capability; the 66 MHz bits of the bridge and all
+// neighbours, since one slow card slows the whole bus (M66EN, PCI Local Bus 3.0, chapter 7). A
+// device without a link on the root bus of a PCIe machine is part of the chipset, where none of
+// these figures holds: it gets no capacity.
 func (m Machine) readConventional(device string, config []byte, s *Slot) {
 	bridge := parent(device)
 	behind := isPCIAddress(path.Base(bridge))
@@ -26,7 +26,7 @@ func (m Machine) readConventional(device string, config []byte, s *Slot) {
 	if hasLink || !m.provenConventional(config) || !behind && m.hasExpress() {
 		return
 	}
-	// What every PCI bus can do, unless something below says more: width in bits, transfers per
+	// What every PCI bus supports, unless a source below says more: width in bits, transfers per
 	// second now and at best.
 	width, now, best := 32, pciClock, pciClock
 	fast := func(c []byte, at int) bool {
@@ -38,9 +38,8 @@ func (m Machine) readConventional(device string, config []byte, s *Slot) {
 			now = best
 		}
 	}
-	// PCI-X status of a device: bit 16 says that it has 64 data lines, bit 17 that it can do 133
-	// MHz, bits 30 and 31 that it can take two and four transfers in a clock (PCI_X_STATUS in
-	// pci_regs.h).
+	// PCI-X status of a device: bit 16 shows 64 data lines, bit 17 that it supports 133 MHz, bits
+	// 30 and 31 two and four transfers per clock (PCI_X_STATUS in pci_regs.h).
 	if x := capability(config, capabilityPCIX); len(x) >= 8 {
 		status := binary.LittleEndian.Uint32(x[4:])
 		if status&pcix64Bits != 0 {
@@ -69,8 +68,7 @@ func (m Machine) readConventional(device string, config []byte, s *Slot) {
 			s.Kind = "pci-x"
 		}
 	}
-	// A card of 64 bits runs with 32 of them in the short slots of a desktop: both ends of the bus
-	// have a say.
+	// In the short slots of a desktop a 64-bit card uses 32 bits: both ends limit the width.
 	if behind {
 		if below, fastest, ok := secondaryBus(m.readConfig(bridge)); ok {
 			width, best = min(width, positive(below, width)), min(best, fastest)
@@ -84,20 +82,20 @@ func (m Machine) readConventional(device string, config []byte, s *Slot) {
 	m.narrow(bridge, s)
 }
 
-// millions turns transfers per second into millions of them, to the kilohertz that their names
-// have: 33.333.
+// millions converts transfers per second to millions of them, rounded to kilohertz as in their
+// names: 33.333.
 func millions(transfers float64) float64 { return math.Round(transfers/1e3) / 1e3 }
 
-// narrow takes the buses above the one that a card sits on into account, up to the root or to where
-// they become PCIe: data pass them all, so the narrowest of them is what arrives. What a bridge
-// does not tell narrows nothing.
+// narrow includes the buses above the card's own, up to the root or to where they become PCIe. Data
+// pass all of them, so the narrowest one is the limit. A bridge that reports nothing narrows
+// nothing.
 func (m Machine) narrow(bridge string, s *Slot) {
 	for at := bridge; isPCIAddress(path.Base(at)); at = parent(at) {
 		config := m.readConfig(at)
-		// A bridge from PCIe has its own link. The figure is that of one direction, where a
-		// parallel bus has one for both together: cards that only send or only receive get no more.
-		// Of PCI-X alone, which loses as little of its rate as PCIe: what conventional PCI leaves
-		// of its own passes any such link.
+		// A bridge from PCIe has its own link. Its figure is for one direction, whereas that of a
+		// parallel bus is for both together: NICs that only send or only receive get no more. It
+		// counts only for PCI-X, which loses as little of its rate as PCIe does: what conventional
+		// PCI delivers passes any such link.
 		if l, ok := m.readLink(at, config); ok {
 			if s.Kind == "pci-x" {
 				s.limit(laneRate(l.speed)*float64(l.width), at)
@@ -124,14 +122,14 @@ func (m Machine) narrow(bridge string, s *Slot) {
 	}
 }
 
-// limit notes that a bridge carries less than what has been found so far. 0 is not known.
+// limit records that a bridge carries less than the limit so far. 0 means not known.
 func (s *Slot) limit(bitsPerSecond float64, bridge string) {
 	if bitsPerSecond > 0 && bitsPerSecond < s.CapacityBitsPerSec {
 		s.CapacityBitsPerSec, s.LimitedBy = bitsPerSecond, path.Base(bridge)
 	}
 }
 
-// clockHertz is the clock that a name in MHz stands for: 33, 66 and 133 are thirds of 100 MHz.
+// clockHertz returns the clock in hertz for a name in MHz: 33, 66 and 133 are thirds of 100 MHz.
 func clockHertz(mhz float64) float64 {
 	switch mhz {
 	case 33:
@@ -144,7 +142,7 @@ func clockHertz(mhz float64) float64 {
 	return mhz * 1e6
 }
 
-// hasExpress tells whether anything in this machine has a PCIe link.
+// hasExpress reports whether any device of this machine has a PCIe link.
 func (m Machine) hasExpress() bool {
 	names, _ := m.Tree.List("sys/bus/pci/devices") // An unreadable list proves nothing either way.
 	for _, name := range names {
@@ -159,9 +157,10 @@ func (m Machine) hasExpress() bool {
 	return false
 }
 
-// provenConventional asks for more than the absence of a PCIe link in sysfs, which a kernel before
-// 4.13 does not show, or of its capability, which 64 bytes of configuration space do not reach. A
-// PCIe device always has a list of capabilities, so one without any is not PCIe.
+// provenConventional reports whether a device is proven not to be PCIe. A missing link in sysfs
+// proves nothing before Linux 4.13, and 64 bytes of configuration space do not reach the PCIe
+// capability. But a PCIe device always has a list of capabilities, so a device without one is not
+// PCIe.
 func (m Machine) provenConventional(config []byte) bool {
 	if config == nil || capability(config, capabilityPCIe) != nil {
 		return false
@@ -170,8 +169,8 @@ func (m Machine) provenConventional(config []byte) bool {
 	return none || len(config) > headerSize || m.ShowsLinks
 }
 
-// allFast tells whether every other device on the bus can do 66 MHz. One whose configuration cannot
-// be read counts as slow: the lower figure is the one that promises nothing.
+// allFast reports whether every other device on the bus supports 66 MHz. A device with unreadable
+// configuration counts as slow: the lower figure promises nothing.
 func (m Machine) allFast(device string, fast func([]byte, int) bool) bool {
 	for _, name := range m.neighbours(device) {
 		if !fast(m.readConfig(parent(device)+"/"+name), configStatus) {
@@ -184,14 +183,14 @@ func (m Machine) allFast(device string, fast func([]byte, int) bool) bool {
 // neighbours lists the other devices on the same parallel bus.
 func (m Machine) neighbours(device string) []string {
 	self := path.Base(device)
-	names, _ := m.Tree.List(parent(device)) // Without a list nobody is known to share the bus.
+	names, _ := m.Tree.List(parent(device)) // Without a list no device is known to share the bus.
 	return slices.DeleteFunc(names, func(name string) bool { return name == self || !isPCIAddress(name) })
 }
 
-// slotTransfers looks the device up among the slots that a hot-plug or slot driver knows
-// (/sys/bus/pci/slots/NAME/address is "0000:02:01", without a function: a slot holds the whole
-// card). Most machines have no such driver for their parallel bus. Answers are transfers per
-// second.
+// slotTransfers searches for the device among the slots that a hot-plug or slot driver knows
+// (/sys/bus/pci/slots/NAME/address is "0000:02:01", without a function, because a slot holds the
+// whole card). Most machines have no such driver for their parallel bus. The results are transfers
+// per second.
 func (m Machine) slotTransfers(device string) (now, best float64, isX, ok bool) {
 	slot, _, _ := strings.Cut(path.Base(device), ".")
 	names, err := m.Tree.List("sys/bus/pci/slots")
@@ -211,9 +210,9 @@ func (m Machine) slotTransfers(device string) (now, best float64, isX, ok bool) 
 	return 0, 0, false, false
 }
 
-// parseSlotSpeed reads "33 MHz PCI", "133 MHz PCI-X", "133 MHz PCI-X 266" (drivers/pci/slot.c) in
-// transfers per second. The second number is that of PCI-X 2.0: 266 is two transfers in each clock,
-// 533 is four. PCIe and AGP answer in other words and are refused.
+// parseSlotSpeed returns transfers per second for "33 MHz PCI", "133 MHz PCI-X", "133 MHz PCI-X
+// 266" (drivers/pci/slot.c). The second number is that of PCI-X 2.0: 266 is two transfers per
+// clock, 533 is four. ok is false for the forms of PCIe and AGP.
 func parseSlotSpeed(text string) (transfers float64, isX, ok bool) {
 	number, rest, found := strings.Cut(text, " MHz PCI")
 	if !found {

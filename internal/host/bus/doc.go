@@ -1,26 +1,25 @@
-// Package bus tells where a card sits and what its slot carries: PCI Express, PCI-X, conventional
-// PCI, EISA, ISA, USB, virtio.
+// Package bus finds the bus of a card and the capacity of its slot: PCI Express, PCI-X,
+// conventional PCI, EISA, ISA, USB, virtio.
 //
 // # Model
 //
-// A [Machine] is a [Tree] to read (sysfs, of the running system or of an archive) and what has to
-// be known of the computer to believe it. [Machine.Slot] answers for one device with a [Slot]: kind
-// of bus, address, capacity now and at best, and who shares it. The device is named by its real
-// path in the tree of buses ("sys/devices/pci0000:00/0000:00:1c.0/0000:03:00.0"), in which every
-// directory above it is the bridge that its data go through; [Machine.Locate] finds that path from
-// an address.
+// A [Machine] is a [Tree] to read (sysfs, of the running system or of an archive) with the facts
+// about the computer that decide what to trust. [Machine.Slot] returns the [Slot] of one device:
+// kind of bus, address, capacity now and at best, and the devices that share it. The device is
+// named by its real path in the tree of buses ("sys/devices/pci0000:00/0000:00:1c.0/0000:03:00.0"),
+// in which every directory above it is a bridge that its data pass. [Machine.Locate] finds that
+// path from an address.
 //
-// A capacity is given only where something says it. sysfs does not tell the clock of a parallel
-// bus, and hypervisors imitate buses that carry whatever the processor copies; there the capacity
-// stays 0, which means not known and never nothing.
+// A capacity is given only with evidence. sysfs does not show the clock of a parallel bus, and
+// hypervisors emulate buses that carry as much as the processor copies. In these cases the capacity
+// is 0, which always means not known.
 //
 // # Units
 //
 // Capacities are nominal bits per second, after line coding and before any protocol of the bus
-// (packet headers, arbitration, descriptors): what a card gets out of it is less, and
-// [Slot.Efficiency] says how much less. They are per direction for PCIe, for both directions
-// together for PCI, PCI-X and USB 2. Speeds of PCIe are gigatransfers per second and lane, clocks
-// are megahertz.
+// (packet headers, arbitration, descriptors). A card gets less, and [Slot.Efficiency] returns how
+// much less. Capacities are per direction for PCIe, for both directions together for PCI, PCI-X and
+// USB 2. Speeds of PCIe are gigatransfers per second and lane, clocks are megahertz.
 //
 // # Sources
 //
@@ -30,7 +29,7 @@
 //
 // # Limits
 //
-// Linux only, as sysfs is. Before Linux 4.13, and for a conventional bus always, the configuration
-// space is needed, of which everybody may read 64 bytes and only root the capabilities behind them.
-// Reading it changes nothing, though it may wake a sleeping device.
+// Linux only, because sysfs is. Before Linux 4.13, and always for a conventional bus, the
+// configuration space is needed: ordinary users may read 64 bytes of it, and only root the
+// capabilities behind them. Reading it changes nothing, but may wake a sleeping device.
 package bus

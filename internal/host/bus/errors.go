@@ -5,19 +5,19 @@ import (
 	"strconv"
 )
 
-// Errors are what a PCIe device saw go wrong on its link since the kernel found it (Advanced Error
-// Reporting, PCIe 5.0 §6.2). Correctable ones cost time, since the packet is sent again; the others
-// cost the packet, and fatal ones the link.
+// Errors holds the errors that a PCIe device has reported on its link since the kernel found it
+// (Advanced Error Reporting, PCIe 5.0 §6.2). A correctable error costs time, since the packet is
+// sent again; a nonfatal one costs the packet, a fatal one the link.
 type Errors struct {
 	Correctable, NonFatal, Fatal uint64
-	// Kinds are those that happened, of all three together, by the kernel's names: BadTLP, Timeout,
-	// CmpltTO, … Nil: none did.
+	// Kinds counts each kind that occurred, over all three classes, by the kernel's names: BadTLP,
+	// Timeout, CmpltTO, … Nil: no errors.
 	Kinds map[string]uint64
 }
 
 // Errors reads aer_dev_{correctable,nonfatal,fatal} (sysfs-bus-pci-devices-aer, since Linux 4.19).
-// The counts are the kernel's own, so that no device is asked or woken. False: the device does not
-// report errors, or the kernel or firmware keeps them to itself.
+// The counts are the kernel's own, so reading them wakes no device. ok is false if the device does
+// not report errors, or the kernel or firmware does not expose them.
 func (m Machine) Errors(device string) (Errors, bool) {
 	var e Errors
 	told := false
@@ -36,12 +36,12 @@ func (m Machine) Errors(device string) (Errors, bool) {
 }
 
 // parseErrors reads lines of a name and a count (aer_stats_dev_attr in drivers/pci/pcie/aer.c) and
-// gives their sum. The last line is the kernel's own sum under a name that begins with TOTAL_,
-// which would count everything twice.
+// returns their sum. It skips the last line, the kernel's own sum under a name that begins with
+// TOTAL_, which would count everything twice.
 func parseErrors(b []byte, into *Errors) (sum uint64) {
 	for line := range bytes.Lines(b) {
 		line = bytes.TrimSpace(line)
-		// The last one: the first kernels wrote "Bad TLP" where later ones write BadTLP.
+		// The last blank: the first kernels wrote "Bad TLP" where later ones write BadTLP.
 		at := bytes.LastIndexByte(line, ' ')
 		if at <= 0 {
 			continue

@@ -6,16 +6,16 @@ import (
 	"strings"
 )
 
-// link is one PCIe link, transfers per second and lanes, as negotiated and as its lower end could
-// do it.
+// link is one PCIe link: transfers per second and lanes, as negotiated and as its lower end
+// supports them.
 type link struct {
 	speed, maxSpeed float64 // GT/s; 0: unknown
 	width, maxWidth int
 }
 
-// readLink reads {current,max}_link_{speed,width} (sysfs since Linux 4.13), or else the PCI Express
-// capability of the configuration space, which root may read. False: not PCIe, or without a link
-// (integrated in the root complex), or one that says nothing.
+// readLink reads {current,max}_link_{speed,width} (sysfs since Linux 4.13), or the PCI Express
+// capability of the configuration space, which root may read. ok is false for a device that is not
+// PCIe, has no link (integrated in the root complex), or shows none.
 func (m Machine) readLink(device string, config []byte) (link, bool) {
 	var l link
 	l.speed = parseTransfers(m.Tree.text(device + "/current_link_speed"))
@@ -32,8 +32,8 @@ func (m Machine) readLink(device string, config []byte) (link, bool) {
 	return linkFromConfig(config)
 }
 
-// laneCount refuses the numbers that a device off the bus answers (all ones: 63, and 255 in sysfs)
-// and link widths that do not exist.
+// laneCount returns 0 for the numbers that a device off the bus returns (all ones: 63, and 255 in
+// sysfs) and for link widths that do not exist.
 func laneCount(n int64) int {
 	if n < 1 || n > 32 {
 		return 0
@@ -55,8 +55,8 @@ func parseTransfers(text string) float64 {
 	return gt
 }
 
-// laneRate is what one lane carries in bits per second after line coding: 8b/10b up to 5 GT/s,
-// 128b/130b from 8 to 32 GT/s; from 64 GT/s on (PCIe 6.0) flits of 256 bytes of which 242 are
+// laneRate returns what one lane carries in bits per second after line coding: 8b/10b up to 5 GT/s,
+// 128b/130b from 8 to 32 GT/s; from 64 GT/s on (PCIe 6.0) flits of 256 bytes, 242 of them for
 // packets.
 func laneRate(gigatransfers float64) float64 {
 	switch {
@@ -68,12 +68,12 @@ func laneRate(gigatransfers float64) float64 {
 	return gigatransfers * 1e9 * 242 / 256
 }
 
-// readPath finds the narrowest link between card and root, now and at best. A link has two ends:
-// what it could do is what both can.
+// readPath finds the narrowest link between card and root, now and at best. A link has two ends; it
+// supports what both support.
 //
-// Cards are put into slots that are wider than they are wired, and behind switches whose upper link
-// is shared; only the way as a whole says what arrives. A link may also run slower than it could,
-// because it was trained badly or saves power, which is why the best is told beside the present.
+// Slots can be wider than they are wired, and a switch shares its upper link, so only the whole
+// path shows what arrives. A link may also run slower than it could, because it was trained badly
+// or saves power; so the best is reported beside the present.
 func (m Machine) readPath(device string, card link, s *Slot) {
 	s.Width, s.SpeedGigatransfers = card.width, card.speed
 	s.CapacityBitsPerSec = laneRate(card.speed) * float64(card.width)
@@ -94,14 +94,14 @@ func (m Machine) readPath(device string, card link, s *Slot) {
 			s.MaxCapacityBitsPerSec = best
 		}
 		// The port at the upper end of the link below repeats that link's figures; an upstream port
-		// of a switch has one of its own.
+		// of a switch has its own.
 		if now := laneRate(port.speed) * float64(port.width); now < s.CapacityBitsPerSec {
 			s.CapacityBitsPerSec, s.LimitedBy = now, path.Base(up)
 		}
 		below = port
 	}
-	// Without a readable port above, as in a guest that was given the card alone, the card's own
-	// word is all there is.
+	// Without a readable port above, as in a guest with a passed-through card, only the card's own
+	// figures are available.
 	if s.MaxCapacityBitsPerSec == 0 && card.maxSpeed > 0 && card.maxWidth > 0 {
 		s.MaxCapacityBitsPerSec = laneRate(card.maxSpeed) * float64(card.maxWidth)
 		s.MaxWidth, s.MaxSpeedGigatransfers = card.maxWidth, card.maxSpeed
@@ -109,7 +109,7 @@ func (m Machine) readPath(device string, card link, s *Slot) {
 	s.MaxCapacityBitsPerSec = max(s.MaxCapacityBitsPerSec, s.CapacityBitsPerSec)
 }
 
-// positive gives a unless it is unknown.
+// positive returns a unless it is unknown.
 func positive[T int | float64](a, otherwise T) T {
 	if a > 0 {
 		return a
@@ -117,15 +117,15 @@ func positive[T int | float64](a, otherwise T) T {
 	return otherwise
 }
 
-// isPCIAddress tells "0000:03:00.0" (domain:bus:device.function) from "pci0000:00", the root, and
-// "virtio2".
+// isPCIAddress reports whether name is an address like "0000:03:00.0" (domain:bus:device.function),
+// in contrast to "pci0000:00", the root, and "virtio2".
 func isPCIAddress(name string) bool {
 	return strings.Count(name, ":") == 2 && strings.Count(name, ".") == 1
 }
 
-// functions lists the other functions of the same card: two ports of a card share its link. Virtual
-// functions beyond the eighth have other device numbers and are not found; they are the same card's
-// and no surprise.
+// functions lists the other functions of the same card: two ports of a card share its link. It does
+// not find virtual functions beyond the eighth, which have other device numbers; they belong to the
+// same card.
 func (m Machine) functions(device string) []string {
 	self := path.Base(device)
 	slot, _, _ := strings.Cut(self, ".")

@@ -13,8 +13,8 @@ import (
 // keyBytes is the length of a scrubber's key.
 const keyBytes = 32
 
-// replacer gives replacements that follow from a key and from nothing else: the same for the same,
-// whatever came before it. Whoever does not have the key cannot go back, and nobody keeps it.
+// replacer computes replacements from a key alone: equal inputs get equal replacements, in any
+// order. Without the key they cannot be reversed, and the key is never stored.
 type replacer struct {
 	key    [keyBytes]byte
 	first  [256]byte           // of public IPv4 addresses
@@ -24,14 +24,14 @@ type replacer struct {
 
 func newReplacer(key [keyBytes]byte) *replacer {
 	r := &replacer{key: key, second: make(map[byte]*[256]byte), cache: make(map[netip.Addr]netip.Addr)}
-	// Public first octets change places among themselves, so that a public address stays public.
-	// Those of special blocks (10, 127, 224 and up) are fixed points: an address that became
-	// private by replacement would turn a diagnosis upside down.
+	// Public first octets are permuted among themselves, so that a public address stays public.
+	// Those of special blocks (10, 127, 224 and up) are fixed points: a replacement that turned an
+	// address private would mislead a diagnosis.
 	r.first = r.shuffle("first", func(octet byte) bool {
 		return octet >= 1 && octet < 224 && octet != 10 && octet != 127 && !mixed(octet)
 	})
-	// Below these six the second octet decides, so it is moved in a table of its own and the first
-	// stays. That tells a reader that an address was one of 192/8, which is 1/256 of the Internet;
+	// For these six the second octet decides, so it has a permutation of its own and the first
+	// stays. That reveals that an address was in, say, 192/8, which is 1/256 of the Internet;
 	// keeping 192.168 private is worth that.
 	for _, octet := range []byte{100, 169, 172, 192, 198, 203} {
 		table := r.shuffle("second"+string(rune(octet)), func(second byte) bool { return !special(octet, second) })
@@ -40,11 +40,11 @@ func newReplacer(key [keyBytes]byte) *replacer {
 	return r
 }
 
-// sum is the keyed hash that everything is taken from. kind keeps, say, a name and a serial number
-// with the same text apart.
+// sum is the keyed hash from which every replacement is derived. kind separates, say, a name and a
+// serial number with the same text.
 func (r *replacer) sum(kind, value string) [sha256.Size]byte {
-	// Without the key nobody can test a guess, which is what keeps the replacements: there are no
-	// more than 2³² IPv4 addresses to try, and of a maker's cards no more than 2²⁴.
+	// Guesses cannot be tested without the key. This matters, because there are only 2³² IPv4
+	// addresses to try, and only 2²⁴ for the cards of one vendor.
 	h := hmac.New(sha256.New, r.key[:])
 	h.Write([]byte(kind + "\x00" + value))
 	var out [sha256.Size]byte
@@ -52,8 +52,8 @@ func (r *replacer) sum(kind, value string) [sha256.Size]byte {
 	return out
 }
 
-// shuffle gives a permutation of the octets that moves those with the property among themselves and
-// leaves the others where they are.
+// shuffle returns a permutation of the octets that permutes those with the property among
+// themselves and leaves the others in place.
 func (r *replacer) shuffle(kind string, moves func(byte) bool) [256]byte {
 	var table [256]byte
 	var from []byte
@@ -63,9 +63,9 @@ func (r *replacer) shuffle(kind string, moves func(byte) bool) [256]byte {
 			from = append(from, byte(i))
 		}
 	}
-	// Sorted by a keyed hash: every order is as likely as any other, and the key decides. A
-	// Fisher-Yates shuffle would need a stream of random numbers; ranks need nothing but the hash
-	// that everything else is made of.
+	// Sorted by a keyed hash: every order is equally likely, and the key decides. A Fisher-Yates
+	// shuffle would need a stream of random numbers; ranks need only the hash that all replacements
+	// use.
 	rank := make(map[byte]uint64, len(from))
 	for _, octet := range from {
 		sum := r.sum(kind, string(rune(octet)))
@@ -86,11 +86,11 @@ func (r *replacer) shuffle(kind string, moves func(byte) bool) [256]byte {
 	return table
 }
 
-// mixed are the first octets below which some second octets are special and others public (RFC
+// mixed reports whether below a first octet some second octets are special and others public (RFC
 // 6890, the registry of special-purpose addresses).
 //
-// The registry grows by small blocks; one that comes after this table was written is treated as
-// public, which replaces more than is needed.
+// The registry grows by small blocks. A block newer than this table is treated as public, which
+// replaces more than necessary.
 func mixed(first byte) bool {
 	switch first {
 	case 100, 169, 172, 192, 198, 203:
@@ -99,8 +99,8 @@ func mixed(first byte) bool {
 	return false
 }
 
-// special tells the second octets that keep their meaning: shared (100.64/10), link-local
-// (169.254/16), private (172.16/12, 192.168/16), and those that hold the blocks for protocols,
+// special reports whether a second octet keeps its meaning: shared (100.64/10), link-local
+// (169.254/16), private (172.16/12, 192.168/16), and the octets of the blocks for protocols,
 // benchmarks and documentation.
 func special(first, second byte) bool {
 	switch first {
@@ -120,18 +120,18 @@ func special(first, second byte) bool {
 	return false
 }
 
-// documentation are the blocks that belong to nobody (RFC 5737); their third octet says so and
-// stays.
+// documentation lists the blocks for documentation (RFC 5737); their third octet identifies them
+// and stays.
 var documentation = [...]netip.Prefix{
 	netip.MustParsePrefix("192.0.2.0/24"), netip.MustParsePrefix("198.51.100.0/24"),
 	netip.MustParsePrefix("203.0.113.0/24"),
 }
 
-// addr replaces an address; the zone, which is an interface, stays. What has a meaning of its own
-// stays whole: unspecified, loopback, multicast, broadcast and the masks that look like addresses.
-// Two addresses that share a prefix share one of the same length afterwards: each bit is turned or
-// not by a hash of the bits before it (Xu et al., "Prefix-preserving IP address anonymization",
-// ICNP 2002), once the leading octets have been moved within their class.
+// addr replaces an address; the zone, which is an interface, stays. Addresses with a meaning of
+// their own stay whole: unspecified, loopback, multicast, broadcast and masks that look like
+// addresses. Two addresses that share a prefix share one of the same length afterwards: each bit is
+// flipped or not by a hash of the bits before it (Xu et al., "Prefix-preserving IP address
+// anonymization", ICNP 2002), after the leading octets have been permuted within their class.
 func (r *replacer) addr(a netip.Addr) netip.Addr {
 	if zone := a.Zone(); zone != "" {
 		return r.addr(a.WithZone("")).WithZone(zone)
@@ -139,15 +139,15 @@ func (r *replacer) addr(a netip.Addr) netip.Addr {
 	if to, ok := r.cache[a]; ok {
 		return to
 	}
-	// The cache is for speed alone: a table of a thousand neighbours has the same few networks in
-	// it, and each bit of each address costs a hash. The answer would be the same without it.
+	// The cache only saves time: a table of a thousand neighbours has the same few networks, and
+	// each bit of each address costs a hash.
 	to := a
 	switch {
 	case a.IsUnspecified(), a.IsLoopback():
 	case a.Is4():
 		to = r.addr4(a)
-		// A socket for both versions prints IPv4 peers in this form. They have to stay the same
-		// hosts as in the tables that print them plainly.
+		// A socket for both versions prints IPv4 peers in this form. They must get the replacements
+		// that the tables with plain addresses get.
 	case a.Is4In6():
 		v4 := r.addr(a.Unmap()).As4()
 		b := a.As16()
@@ -160,15 +160,15 @@ func (r *replacer) addr(a netip.Addr) netip.Addr {
 	return to
 }
 
-// addr4 replaces an address that is neither unspecified nor loopback. How many leading bits are
-// settled by its class is in fixed.
+// addr4 replaces an address that is neither unspecified nor loopback. fixed is the number of
+// leading bits that its class settles.
 func (r *replacer) addr4(a netip.Addr) netip.Addr {
 	b := a.As4()
 	from := b
 	fixed := 8
 	switch first := from[0]; {
-	// 0/8 is "this network", 127/8 this host, 224/4 groups: none of them says whose host it is.
-	// What begins with 255 is a netmask or a broadcast, and 0.0.0.0 a gateway that nobody set.
+	// 0/8 is "this network", 127/8 this host, 224/4 groups: none of them identifies a host. An
+	// address that begins with 255 is a netmask or a broadcast, and 0.0.0.0 an unset gateway.
 	case first == 0, first == 127, first == 255, a.IsMulticast():
 		return a
 	case mixed(first):
@@ -198,21 +198,21 @@ var keeps6 = [...]netip.Prefix{
 	netip.MustParsePrefix("2000::/3"), solicited,
 }
 
-// embeds are the prefixes behind which an IPv4 address stands: NAT64 (RFC 6052) and 6to4 (RFC
+// embeds are the prefixes that are followed by an IPv4 address: NAT64 (RFC 6052) and 6to4 (RFC
 // 3056).
 var embeds = [...]struct {
 	block netip.Prefix
 	at    int // byte
 }{{netip.MustParsePrefix("64:ff9b::/96"), 12}, {netip.MustParsePrefix("2002::/16"), 2}}
 
-// addr6 does the same for IPv6. Embedded addresses of IPv4 are replaced as such, so that they still
-// are the same ones.
+// addr6 is addr4 for IPv6. Embedded IPv4 addresses get their IPv4 replacements, so that both forms
+// stay the same host.
 func (r *replacer) addr6(a netip.Addr) netip.Addr {
 	b := a.As16()
 	from := b
 	fixed := 0
-	// First of all, because an embedded address is worth more than the block around it: 6to4 has
-	// the router's public IPv4 address in it.
+	// First of all, because an embedded address matters more than the block around it: 6to4
+	// contains the router's public IPv4 address.
 	for _, e := range embeds {
 		if e.block.Contains(a) {
 			v4 := r.addr(netip.AddrFrom4([4]byte(from[e.at:]))).As4()
@@ -228,21 +228,21 @@ func (r *replacer) addr6(a netip.Addr) netip.Addr {
 	if a.IsMulticast() && fixed == 0 {
 		return a
 	}
-	// What is in no block is given to nobody; it must not be moved into one that has a meaning.
+	// An address in no block is unassigned; it must not move into a block with a meaning.
 	if fixed == 0 {
 		fixed = 16
 	}
-	// The eighth bit of an address in fc00::/7 says who gave the prefix (RFC 4193 §3.1): fd stays
-	// fd.
+	// The eighth bit of an address in fc00::/7 shows who assigned the prefix (RFC 4193 §3.1): fd
+	// stays fd.
 	if from[0]&0xfe == 0xfc {
 		fixed = 8
 	}
 	r.turn("6", from[:], b[:], fixed)
-	// An interface identifier made of a hardware address (RFC 4291, appendix A) is made of the
-	// replaced one afterwards. Turned bit by bit it would be another card's, and a reader could no
-	// longer see which neighbour is which. The mark ff:fe in the middle is all that tells such an
-	// identifier from a random one, which has it once in 65,536 times; nothing is lost by taking
-	// that for a card's.
+	// An interface identifier made from a hardware address (RFC 4291, appendix A) is made from the
+	// replaced one afterwards. Flipped bit by bit it would become another card's, and a reader
+	// could no longer match neighbours. Only the mark ff:fe in the middle distinguishes such an
+	// identifier from a random one, which has it once in 65,536 times; mistaking that one for a
+	// card's does no harm.
 	if from[11] == 0xff && from[12] == 0xfe && !a.IsMulticast() {
 		hardware := r.mac([]byte{from[8] ^ 2, from[9], from[10], from[13], from[14], from[15]})
 		copy(b[8:], []byte{hardware[0] ^ 2, hardware[1], hardware[2], 0xff, 0xfe, hardware[3], hardware[4],
@@ -251,29 +251,28 @@ func (r *replacer) addr6(a netip.Addr) netip.Addr {
 	return netip.AddrFrom16(b)
 }
 
-// turn turns the bits of to from number fixed on, each by a hash of the bits of from in front of
-// it.
+// turn flips the bits of to from number fixed on, each by a hash of the bits of from before it.
 func (r *replacer) turn(kind string, from, to []byte, fixed int) {
 	for bit := fixed; bit < len(from)*8; bit++ {
-		// The bits in front of this one, the rest of the last byte cleared: two addresses that
-		// agree up to here get the same answer, and their first different bit stays different
-		// because it is turned in both or in neither.
+		// The bits before this one, the rest of the last byte cleared. Two addresses that agree up
+		// to here get the same result, and their first different bit stays different because it is
+		// flipped in both or in neither.
 		prefix := slices.Clone(from[:bit/8+1])
 		prefix[bit/8] &^= 0xff >> (bit % 8)
-		// The number of the bit is part of what is hashed, since 10.0 as eight bits and as sixteen
+		// The number of the bit is part of the hash input, since 10.0 as eight bits and as sixteen
 		// are different prefixes of the same bytes.
 		sum := r.sum(kind+string(rune(bit)), string(prefix))
 		to[bit/8] ^= sum[0] & 1 << (7 - bit%8)
 	}
 }
 
-// prefix replaces an address with a prefix length. A network stays a network: the bits behind its
-// length stay zero. Prefixes that are shorter than what is kept of every address stay whole: halves
-// of everything are nobody's.
+// prefix replaces an address with a prefix length. A network stays a network: the bits after its
+// length stay zero. Prefixes shorter than what every address keeps stay whole, because they
+// identify no one.
 func (r *replacer) prefix(p netip.Prefix) netip.Prefix {
 	a := p.Addr()
-	// 0.0.0.0/1 and 128.0.0.0/1 are how VPNs take over the default route: a reader has to see that,
-	// and they name nobody.
+	// VPNs take over the default route with 0.0.0.0/1 and 128.0.0.0/1. A reader has to see that,
+	// and they identify no one.
 	if p.Bits() < 8 && p == p.Masked() {
 		return p
 	}
@@ -284,14 +283,14 @@ func (r *replacer) prefix(p netip.Prefix) netip.Prefix {
 	return to
 }
 
-// mac replaces a hardware address of any length by one that no maker gave: locally administered,
-// and multicast where it was. All zeros and all ones stay.
+// mac replaces a hardware address of any length by a locally administered one, multicast if it was.
+// All zeros and all ones stay.
 func (r *replacer) mac(b []byte) []byte {
 	if !slices.ContainsFunc(b, func(octet byte) bool { return octet != b[0] }) && (b[0] == 0 || b[0] == 0xff) {
 		return b
 	}
-	// The maker's half goes too. It would tell the card, which driver and PCI id tell better, and
-	// with a date of purchase it narrows the serial half down to a few thousand.
+	// The vendor's half is replaced too. It would show the card's vendor, which driver and PCI id
+	// show better, and with a date of purchase it narrows the serial half to a few thousand.
 	sum := r.sum("mac", string(b))
 	to := slices.Clone(sum[:len(b)]) // InfiniBand's 20 bytes are the longest.
 	// The two low bits of the first octet (IEEE 802): group and local.
@@ -299,17 +298,17 @@ func (r *replacer) mac(b []byte) []byte {
 	return to
 }
 
-// identifier replaces a run of hexadecimal digits by another one of the same length and case,
-// whatever stands between the digits. All zeros stay.
+// identifier replaces a run of hexadecimal digits by another one of the same length and case, and
+// keeps the characters between the digits. All zeros stay.
 func (r *replacer) identifier(text string) string {
 	if strings.Trim(text, "0-") == "" {
 		return text
 	}
 	sum := r.sum("identifier", strings.ToLower(text))
 	digits := hex.EncodeToString(sum[:])
-	digits += digits // Longer ones than 64 digits are not asked for; see hexadecimal.
+	digits += digits // More than 64 digits never occur; see hexadecimal.
 	out := []byte(text)
-	// Hyphens stay where they are: a UUID has to stay one for the programs that read it.
+	// Hyphens stay where they are: a UUID must stay valid for the programs that read it.
 	next := 0
 	for i, c := range out {
 		if c == '-' {
@@ -324,7 +323,7 @@ func (r *replacer) identifier(text string) string {
 	return string(out)
 }
 
-// name gives a word in place of a name: "host-3f9a0c".
+// name returns a word that replaces a name: "host-3f9a0c".
 func (r *replacer) name(kind, value string) string {
 	sum := r.sum(kind, value)
 	return kind + "-" + hex.EncodeToString(sum[:3])

@@ -12,14 +12,14 @@ import (
 	"github.com/linerate/linerate/internal/kernel/hostfs"
 )
 
-// Capture is what one host said of itself, scrubbed, in memory. It is not changed once it is made.
+// Capture is the scrubbed content of one host, in memory. It is immutable.
 type Capture struct {
 	entries []hostfs.Entry
 }
 
-// Take reads a host, or an archive of one, and replaces what is nobody else's business, by a key
-// that is random and forgotten. The error says what could not be read; it is errors.ErrUnsupported
-// where the running system is none that can be read.
+// Take reads a host, or an archive of one, and replaces everything private, with a random key that
+// is then forgotten. The error names what could not be read; it is errors.ErrUnsupported if the
+// running system cannot be read.
 func Take(ctx context.Context, root host.Root) (*Capture, error) {
 	var key [keyBytes]byte
 	rand.Read(key[:]) // Never fails (Go 1.24).
@@ -28,7 +28,7 @@ func Take(ctx context.Context, root host.Root) (*Capture, error) {
 
 func take(ctx context.Context, root host.Root, s *scrubber) (*Capture, error) {
 	// In memory all the way: the unscrubbed copy is never a file that a crash could leave behind or
-	// a backup could find.
+	// a backup could contain.
 	entries, err := root.Copy(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("capture: %w", err)
@@ -36,16 +36,16 @@ func take(ctx context.Context, root host.Root, s *scrubber) (*Capture, error) {
 	return &Capture{entries: s.scrub(entries)}, nil
 }
 
-// Len is how many files, links and empty directories are in it.
+// Len returns the number of files, links and empty directories in it.
 func (c *Capture) Len() int { return len(c.entries) }
 
-// Root is the capture as a host to read, in memory: a few thousand files of one line each, that are
-// read once. A directory of them would have to be made and taken away again, on systems that have
-// links and colons in names, and would be left behind by a program that is killed.
+// Root returns the capture as a host to read, in memory: a few thousand files of one line each,
+// read once. A directory would have to be created and removed, on systems that support links and
+// colons in names, and a killed program would leave it behind.
 func (c *Capture) Root() host.Root { return host.Root{FS: hostfs.NewMemory(c.entries)} }
 
-// Snapshot gives what host.Root.Snapshot would have given on the host itself, but for what was
-// replaced.
+// Snapshot returns what host.Root.Snapshot would have returned on the host itself, except for the
+// replacements.
 func (c *Capture) Snapshot(ctx context.Context) (*host.Snapshot, error) {
 	s, err := c.Root().Snapshot(ctx)
 	if err != nil {
@@ -61,8 +61,7 @@ func (c *Capture) Snapshot(ctx context.Context) (*host.Snapshot, error) {
 			return nil, fmt.Errorf("read capture: %s: %w: %w", e.Name, err, ErrFormat)
 		}
 		for _, sentence := range s.Warnings {
-			// The capture may be read by a later version, which misses files that were not copied
-			// in its day.
+			// A later version may read the capture and miss files that were not copied at the time.
 			if !slices.Contains(said, sentence) {
 				said = append(said, sentence)
 			}
@@ -72,10 +71,10 @@ func (c *Capture) Snapshot(ctx context.Context) (*host.Snapshot, error) {
 	return s, nil
 }
 
-// Bytes is the text form in one piece. It is bounded by what a host has: half a megabyte for 64
-// queues and 40 VLANs.
+// Bytes returns the text form. It is bounded by what a host has: half a megabyte for 64 queues and
+// 40 VLANs.
 func (c *Capture) Bytes() []byte {
 	var b bytes.Buffer
-	_, _ = c.WriteTo(&b) // A buffer takes everything.
+	_, _ = c.WriteTo(&b) // Writing to a buffer never fails.
 	return b.Bytes()
 }

@@ -11,35 +11,34 @@ import (
 	"strings"
 )
 
-// shownConfig is how much of a device's configuration space is kept, in bytes: the lists of
-// capabilities that are read lie in it (PCI Local Bus 3.0). What is behind belongs to PCI Express
-// and has the device's serial number, which network cards make of their hardware address.
+// shownConfig is how much of a device's configuration space is kept, in bytes. It contains the
+// lists of capabilities that are read (PCI Local Bus 3.0). The rest belongs to PCI Express and
+// contains the device's serial number, which NICs derive from their hardware address.
 const shownConfig = 256
 
-// content replaces what has to be in one file, by what the kernel has in a file of that name.
+// content replaces the private parts of one file, by the format that the kernel uses for its name.
 func (s *scrubber) content(name string, in []byte) []byte {
 	base := path.Base(name)
 	switch {
-	// The order is that of how sure a rule is: a file whose whole content is one name, then files
-	// in which something would be replaced wrongly, then those that hold nothing but a secret, then
-	// tables whose columns are known. What is left is text.
+	// The order is that of certainty: a file whose whole content is one name, then files in which
+	// text rules would replace too much, then those that hold only a secret, then tables with known
+	// columns. The rest is text.
 	case name == "proc/sys/kernel/hostname", name == "proc/sys/kernel/domainname":
 		return []byte(s.trimmed(in, s.hostName))
 	case name == "proc/version":
 		// "Linux version 6.1.0-28-amd64 (debian-kernel@lists.debian.org) (gcc …": a kernel of one's
 		// own making has a user and a host there.
-		release, _, _ := bytes.Cut(in, []byte(" (")) // Who built the kernel, and where, stands in brackets.
+		release, _, _ := bytes.Cut(in, []byte(" (")) // The parentheses contain the kernel's builder and host.
 		return append(bytes.TrimRight(release, "\n"), '\n')
 	case name == "proc/sys/kernel/osrelease", base == "version", base == "firmware_version":
-		return in // Four numbers with dots between them are a version here.
-		// Cut before it is looked at as text: it is binary, and four bytes that look like letters
-		// would be replaced.
+		return in // Four numbers separated by dots are a version here.
+		// Cut before the rules for text: it is binary, and four bytes that look like letters would
+		// be replaced.
 	case base == "config" && strings.HasPrefix(name, "sys/"):
 		return in[:min(len(in), shownConfig)]
 	case secret(base):
 		return []byte(s.trimmed(in, s.serial))
-		// Once more, after host.Root.Copy has done the same: this archive may be one that somebody
-		// made with cp -a.
+		// Again, although host.Root.Copy has done it: this archive may have been made with cp -a.
 	case base == "environ":
 		return environment(in)
 	case base == "cgroup":
@@ -60,19 +59,19 @@ func (s *scrubber) content(name string, in []byte) []byte {
 	return []byte(s.text(string(in)))
 }
 
-// trimmed replaces a value and leaves the blanks around it, as long as there is a value.
+// trimmed replaces a value and keeps the blanks around it; an empty value stays.
 func (s *scrubber) trimmed(in []byte, replace func(string) string) string {
 	value := strings.TrimSpace(string(in))
 	if value == "" {
 		return string(in)
 	}
 	// The blanks stay, so that a file without a newline at its end still has none: readers of the
-	// kernel's files are that particular.
+	// kernel's files depend on it.
 	before, after, _ := strings.Cut(string(in), value)
 	return before + replace(value) + after
 }
 
-// lines replaces a table line by line. The last one may lack its newline, and then still does.
+// lines replaces a table line by line. A last line without a newline still has none.
 func (s *scrubber) lines(in []byte, replace func(string) string) string {
 	var out strings.Builder
 	for line := range strings.Lines(string(in)) {
@@ -82,13 +81,12 @@ func (s *scrubber) lines(in []byte, replace func(string) string) string {
 	return out.String()
 }
 
-// secret tells the attributes that name one single thing and nothing else (sysfs-class-net,
-// /sys/class/dmi/id).
+// secret reports whether an attribute identifies one single thing and has no other use
+// (sysfs-class-net, /sys/class/dmi/id).
 func secret(base string) bool {
 	switch base {
-	// These are made of hardware addresses, and are printed without colons, so that the rule for
-	// those would not know them. vpd is the vital product data of a card, with its serial number as
-	// text.
+	// These derive from hardware addresses, and are printed without colons, so the rule for those
+	// would miss them. vpd is the vital product data of a card, with its serial number as text.
 	case "phys_port_id", "phys_switch_id", "wwid", "unique_id", "machine-id", "vpd":
 		return true
 	}
@@ -107,12 +105,11 @@ func (s *scrubber) serial(text string) string {
 // tableLine replaces the addresses of one line of /proc/net/route, ipv6_route and if_inet6, which
 // are hexadecimal.
 func (s *scrubber) tableLine(table, line string) string {
-	// The kernel prints these addresses as bare hexadecimal digits, which as text are no addresses
-	// at all: without these rules they would go out as they are.
+	// The kernel prints these addresses as bare hexadecimal digits, which the rules for text do not
+	// recognise: without these rules they would leak.
 	fields := strings.FieldsFunc(line, func(r rune) bool { return r == ' ' || r == '\t' })
-	// The fields are put back where they were: the columns are of a fixed width. A replacement of
-	// another length would be a fault of ours, and what was there is then no address as it should
-	// be.
+	// Each replacement has the place of its field: the columns have a fixed width. A replacement of
+	// another length would be a bug; what was there is then not a valid address.
 	replaceField := func(i int, to string) {
 		if i < len(fields) && len(to) == len(fields[i]) {
 			line = put(line, i, to)
@@ -120,8 +117,8 @@ func (s *scrubber) tableLine(table, line string) string {
 	}
 	switch {
 	case table == "route" && len(fields) >= 8:
-		// The length of a prefix is needed to keep a network a network; the number of set bits is
-		// the same in either byte order.
+		// The prefix length is needed to keep a network a network; the number of set bits is the
+		// same in either byte order.
 		mask, err := strconv.ParseUint(fields[7], 16, 32)
 		if err != nil {
 			return s.text(line) // The heading.
@@ -138,10 +135,10 @@ func (s *scrubber) tableLine(table, line string) string {
 	return s.interfaceName(line)
 }
 
-// put replaces the field with that number by one of the same length.
+// put replaces the field with that number by a text of the same length.
 func put(line string, number int, to string) string {
 	at := 0
-	// By hand, as strings.Fields loses the blanks that hold the columns.
+	// By hand, because strings.Fields loses the blanks between the columns.
 	for i := 0; ; i++ {
 		at += len(line[at:]) - len(strings.TrimLeft(line[at:], " \t"))
 		if i == number {
@@ -156,14 +153,14 @@ func put(line string, number int, to string) string {
 }
 
 // number4 replaces an IPv4 address printed as one number of the machine (%08X). length is that of
-// its prefix, -1: an address.
+// its prefix, -1 for an address.
 func (s *scrubber) number4(text string, length int) string {
 	b, err := hex.DecodeString(text)
 	if err != nil || len(b) != 4 {
 		return text
 	}
-	// %08X of a number in network order shows the bytes backwards on most machines. To replace them
-	// so would keep the wrong prefixes.
+	// %08X of a number in network order shows the bytes backwards on most machines. Replacing them
+	// in that order would keep the wrong prefixes.
 	if !s.bigEndian {
 		b = []byte{b[3], b[2], b[1], b[0]}
 	}
@@ -175,7 +172,7 @@ func (s *scrubber) number4(text string, length int) string {
 }
 
 // digits6 replaces an IPv6 address of 32 digits; length is the hexadecimal text of its prefix
-// length, empty: an address.
+// length, empty for an address.
 func (s *scrubber) digits6(text, length string) string {
 	b, err := hex.DecodeString(text)
 	if err != nil || len(b) != 16 {
@@ -189,22 +186,22 @@ func (s *scrubber) digits6(text, length string) string {
 	return hex.EncodeToString(to[:])
 }
 
-// sized replaces an address whose prefix length is known from another field; negative: there is
-// none, it is a host's.
+// sized replaces an address whose prefix length is known from another field; negative: an address
+// of a host, without a prefix length.
 func (s *scrubber) sized(a netip.Addr, length int) netip.Addr {
-	// An address of a host, on the other hand, has no bits that have to be zero.
+	// An address of a host has no bits that must be zero.
 	if length < 0 {
 		return s.replace.addr(a)
 	}
 	return s.replace.prefix(netip.PrefixFrom(a, length)).Addr()
 }
 
-// environment keeps of a process's environment what says that it is in a container.
+// environment keeps the part of a process's environment that shows a container.
 func environment(in []byte) []byte {
 	var kept []byte
 	for variable := range bytes.SplitSeq(in, []byte{0}) {
-		// systemd and the makers of containers set it for the first process; its value is docker,
-		// lxc, podman or the like.
+		// systemd and container runtimes set it for the first process; its value is docker, lxc,
+		// podman or similar.
 		if bytes.HasPrefix(variable, []byte("container=")) {
 			kept = append(append(kept, variable...), 0)
 		}
@@ -212,8 +209,8 @@ func environment(in []byte) []byte {
 	return kept
 }
 
-// groupWords begin the elements of a control group's path that say what made it. What follows them
-// is the name or the number of one container.
+// groupWords begin the elements of a control group's path that show its origin. The name or the
+// number of one container follows them.
 var groupWords = []string{
 	"docker", "lxc", "kubepods", "libpod", "containerd", "machine.slice", "system.slice", "user.slice", "init.scope",
 	"burstable", "besteffort",
@@ -235,8 +232,8 @@ func (s *scrubber) groupLine(line string) string {
 			}
 		}
 		switch {
-		// A slice of systemd's has the same name on every host; what hangs on it has one of
-		// somebody's choice.
+		// A slice of systemd has the same name on every host; a group below it may have a chosen
+		// name.
 		case p == word, p == "..":
 		case word != "":
 			parts[i] = word + "-" + s.replace.name("group", p)
@@ -247,10 +244,10 @@ func (s *scrubber) groupLine(line string) string {
 	return fields[0] + ":" + fields[1] + ":" + strings.Join(parts, "/")
 }
 
-// processorLine keeps all of /proc/cpuinfo but the serial number that some boards have there.
+// processorLine keeps all of /proc/cpuinfo except the serial number that some boards have there.
 func (s *scrubber) processorLine(line string) string {
 	key, value, ok := strings.Cut(line, ":")
-	// Raspberry Pi and some of its kind. The rest of the file is the same for every machine of one
+	// Raspberry Pi and similar boards. The rest of the file is the same for every machine of one
 	// model.
 	if ok && strings.EqualFold(strings.TrimSpace(key), "serial") && strings.TrimSpace(value) != "" {
 		return key + ": " + s.serial(strings.TrimSpace(value))
@@ -267,8 +264,8 @@ func (s *scrubber) document(in []byte) []byte {
 	if err := d.Decode(&body); err != nil {
 		return []byte(s.text(string(in)))
 	}
-	// Keys come out sorted, which is not their order in the file; readers of JSON do not care, and
-	// two captures can be compared.
+	// Keys are sorted, unlike in the file; readers of JSON do not depend on the order, and two
+	// captures can be compared.
 	out, err := json.MarshalIndent(s.value("", body), "", "\t")
 	if err != nil {
 		return []byte(s.text(string(in)))
@@ -287,8 +284,8 @@ func (s *scrubber) value(key string, v any) any {
 		}
 	case map[string]any:
 		to := make(map[string]any, len(v))
-		// Of all objects only a mount has options. Its path and source are no addresses and would
-		// stay as they are by the rule for text.
+		// Only a mount has options. The rule for text would keep its path and source, which are no
+		// addresses.
 		if _, mount := v["options"].(string); mount {
 			return s.mount(v)
 		}
@@ -312,13 +309,13 @@ func (s *scrubber) mount(v map[string]any) map[string]any {
 	return v
 }
 
-// keyed replaces a text by what its key says that it is.
+// keyed replaces a text according to its key.
 func (s *scrubber) keyed(key, text string) string {
 	switch {
 	case text == "":
 		return ""
-		// 5.10.0.7 is an address by its form. Versions are what a reader asks for first, so they
-		// are told apart by the key, which is ours.
+		// 5.10.0.7 has the form of an address. A reader needs versions first, so the key, which is
+		// ours, identifies them.
 	case strings.HasSuffix(key, "version"), strings.HasPrefix(key, "firmware"), key == "kernel":
 		return text
 	case key == "alias", key == "ssid":

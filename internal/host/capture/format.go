@@ -16,16 +16,17 @@ import (
 	"github.com/linerate/linerate/internal/kernel/hostfs"
 )
 
-// header is the first line of every capture. A later format changes the number and nothing else in
-// it, so that a program of today can tell a file of tomorrow from a file that is none.
+// header is the first line of every capture. A later format changes only the number, so that this
+// version can distinguish a later capture from an unrelated file.
 const header = "linerate capture 1"
 
-// explanation stands below the header, for whoever opens a capture in an editor.
-const explanation = `# What one host said of its network side. Addresses, names, serial numbers and identifiers are replaced, the same one by the same.
+// explanation follows the header, for a user who opens a capture in an editor.
+const explanation = `# The network side of one host. Addresses, names, serial numbers and identifiers are replaced,
+# equal ones by equal replacements.
 # Read it with: linerate inspect --from FILE`
 
-// What a capture may be at most. A host with 64 queues and 40 VLANs has 0.4 MiB in 3,500 entries;
-// the bounds are for files that somebody made to be large.
+// The bounds of a capture. A host with 64 queues and 40 VLANs has 0.4 MiB in 3,500 entries; the
+// bounds stop files that were made large on purpose.
 const (
 	maxBytes   = 64 << 20
 	maxEntries = 100_000
@@ -33,27 +34,26 @@ const (
 	maxDepth   = 40   // elements of a path; the kernel's own device paths have about twenty
 )
 
-// ErrFormat is in every error of Read that says that a file is no capture, or a damaged or
-// dishonest one.
+// ErrFormat reports that a file is no capture, or a damaged or malicious one.
 var ErrFormat = errors.New("not a usable capture")
 
-// operators stand between the name of an entry and what it is.
+// operators separate the name of an entry from its content.
 const (
 	opLine   = "="  // a file of one line
 	opQuoted = "==" // a file of exactly these bytes, as a Go string literal
 	opLines  = ":"  // a file of the lines below, each behind a tab
 	opLink   = "->" // a symbolic link
-	opEmpty  = "/"  // a directory with nothing in it
+	opEmpty  = "/"  // an empty directory
 )
 
-// WriteTo writes the capture in its text form; package comment: the format. It implements
+// WriteTo writes the capture in its text form, which the package comment describes. It implements
 // io.WriterTo.
 func (c *Capture) WriteTo(w io.Writer) (int64, error) {
 	var b bytes.Buffer
 	fmt.Fprintf(&b, "%s\n%s\n", header, explanation)
-	// Sorted, so that the same host gives the same text: captures are compared, and are kept in
-	// version control. A directory's own entries stay together below one heading, so it is the
-	// directory that is sorted by first.
+	// Sorted, so that the same host gives the same text: users compare captures and keep them in
+	// version control. A directory's own entries stay together below one heading, so the directory
+	// is the first sort key.
 	entries := slices.SortedFunc(slices.Values(c.entries), func(a, b hostfs.Entry) int {
 		if byDirectory := strings.Compare(path.Dir(a.Name), path.Dir(b.Name)); byDirectory != 0 {
 			return byDirectory
@@ -67,8 +67,8 @@ func (c *Capture) WriteTo(w io.Writer) (int64, error) {
 		writeEntry(&b, e)
 	}
 	b.WriteString("\nend\n")
-	// In one piece: a writer that fails halfway has then at most a file without its last line,
-	// which Read refuses.
+	// In one write: a writer that fails halfway leaves at most a file without its last line, which
+	// Read refuses.
 	n, err := b.WriteTo(w)
 	if err != nil {
 		return n, fmt.Errorf("write capture: %w", err)
@@ -76,9 +76,8 @@ func (c *Capture) WriteTo(w io.Writer) (int64, error) {
 	return n, nil
 }
 
-// writeEntry takes the shortest form that gives every byte back. The order of the cases is that of
-// what rules the others out: a quoted text can be anything, so it stands before the plain forms
-// that could not hold it.
+// writeEntry takes the shortest form that preserves every byte. A quoted text can hold anything, so
+// that case comes before the plain forms that could not hold it.
 func writeEntry(b *bytes.Buffer, e hostfs.Entry) {
 	name := word(path.Base(e.Name))
 	text := string(e.Content)
@@ -88,20 +87,18 @@ func writeEntry(b *bytes.Buffer, e hostfs.Entry) {
 		fmt.Fprintf(b, "%s %s\n", name, opEmpty)
 	case e.Target != "":
 		fmt.Fprintf(b, "%s %s %s\n", name, opLink, word(e.Target))
-		// No newline at the end, or something unprintable: nothing but a quoted text gives that
-		// back.
+		// No newline at the end, or something unprintable: only a quoted text preserves that.
 	case !whole || !plain(text):
 		fmt.Fprintf(b, "%s %s %s\n", name, opQuoted, strconv.Quote(text))
 	case body == "":
 		fmt.Fprintf(b, "%s %s\n", name, opLine)
-		// A tab in front of every line, so that none of them can look like an entry, a heading or
-		// the end.
+		// A tab before every line, so that none of them looks like an entry, a heading or the end.
 	case strings.Contains(body, "\n"):
 		fmt.Fprintf(b, "%s %s\n", name, opLines)
 		for line := range strings.Lines(text) {
 			b.WriteString("\t" + line)
 		}
-	// Blanks at the ends of a line are what editors and mail programs take away.
+	// Editors and mail programs remove blanks at the ends of a line.
 	case strings.TrimSpace(body) != body:
 		fmt.Fprintf(b, "%s %s %s\n", name, opQuoted, strconv.Quote(text))
 	default:
@@ -109,8 +106,8 @@ func writeEntry(b *bytes.Buffer, e hostfs.Entry) {
 	}
 }
 
-// plain tells whether text survives as itself: what an editor or a mail program would change goes
-// in quotes.
+// plain reports whether text survives unquoted: text that an editor or a mail program would change
+// is quoted.
 func plain(text string) bool {
 	if !utf8.ValidString(text) {
 		return false
@@ -118,9 +115,9 @@ func plain(text string) bool {
 	return !strings.ContainsFunc(text, func(r rune) bool { return r != '\n' && r != '\t' && !unicode.IsPrint(r) })
 }
 
-// word gives a name as itself, or quoted where it would be taken for something else.
+// word returns a name, quoted if it would be misread.
 func word(name string) string {
-	// Whatever the reader would take for something else at the place of a name.
+	// Names that the reader would misread.
 	if name == "" || name == "end" || !plain(name) || strings.ContainsAny(name, " \t\n\"\\]") ||
 		strings.ContainsAny(name[:1], "#[") {
 		return strconv.Quote(name)
@@ -128,12 +125,12 @@ func word(name string) string {
 	return name
 }
 
-// Read reads a capture that anybody may have made. It refuses, with the number of the line and
-// ErrFormat, whatever WriteTo could not have written: a file that ends early, paths and links that
+// Read reads a capture from an untrusted source. It refuses, with the line number and ErrFormat,
+// everything that WriteTo could not have written: a file that ends early, paths and links that
 // leave the archive, entries below a link or twice, more than 64 MiB or 100,000 entries. The error
-// does not name the file: whoever opened it does.
+// does not name the file; the caller does.
 func Read(r io.Reader) (*Capture, error) {
-	// One byte more than is allowed, so that a file of exactly the limit is told from a longer one.
+	// One byte more than the limit, to distinguish a file of exactly that size from a longer one.
 	// The whole text at once: the parser cuts its lines out of it without copying, and it is
 	// bounded.
 	b, err := io.ReadAll(io.LimitReader(r, maxBytes+1))
@@ -162,19 +159,18 @@ const (
 	isDirectory
 )
 
-// parser reads the lines of a capture one by one. All of the text is in memory already, bounded by
-// Read; what it builds is of the same order, since every entry has taken at least three bytes of
-// it.
+// parser reads the lines of a capture one by one. The whole text is in memory, bounded by Read. The
+// result is of the same order, since every entry takes at least three bytes of text.
 type parser struct {
 	rest    string
-	number  int // of the line that was taken last, from 1
+	number  int // of the latest line, from 1
 	dir     string
 	entries []hostfs.Entry
-	kind    map[string]kind // of every path so far, directories in between included
+	kind    map[string]kind // of every path so far, including directories between
 }
 
-// next takes a line without its newline. A last line without one is a sign of a file cut off, and
-// is not taken.
+// next returns a line without its newline. A last line without a newline shows an incomplete file,
+// and is not returned.
 func (p *parser) next() (string, bool) {
 	line, rest, ok := strings.Cut(p.rest, "\n")
 	if !ok {
@@ -187,11 +183,11 @@ func (p *parser) next() (string, bool) {
 	return strings.TrimSuffix(line, "\r"), true
 }
 
-// parse reads the whole file. Its errors are the second half of a sentence that begins with the
-// line; Read makes the first.
+// parse reads the whole file. Its errors are the second half of a sentence; Read adds the line
+// number before them.
 func (p *parser) parse() error {
-	// A file of another kind, be it of gigabytes without a newline, is recognised by its first line
-	// and told so in the words of the user.
+	// The first line identifies a file of another kind, even gigabytes without a newline, and the
+	// error says so.
 	first, ok := p.next()
 	if first != header {
 		if ok && strings.HasPrefix(first, strings.TrimSuffix(header, "1")) {
@@ -204,7 +200,7 @@ func (p *parser) parse() error {
 		line, ok := p.next()
 		switch {
 		case !ok:
-			return errors.New("it is cut off: the line \"end\" is missing")
+			return errors.New("the file is incomplete: the line \"end\" is missing")
 		case line == "end":
 			if strings.TrimSpace(p.rest) != "" {
 				return errors.New("something follows the line \"end\"")
@@ -214,7 +210,7 @@ func (p *parser) parse() error {
 		case line[0] == '[':
 			dir, closed := strings.CutSuffix(line[1:], "]")
 			if !closed {
-				return errors.New("a heading without its bracket")
+				return errors.New("a heading without its closing bracket")
 			}
 			var err error
 			if p.dir, err = unword(dir); err != nil {
@@ -252,14 +248,14 @@ func (p *parser) entry(line string) (hostfs.Entry, error) {
 	case opQuoted:
 		text, err := strconv.Unquote(value)
 		if err != nil {
-			return e, errors.New("a quoted text that does not end as it should")
+			return e, errors.New("a quoted text without a valid end")
 		}
 		e.Content = []byte(text)
 	case opLines:
 		e.Content = p.lines()
 	case opLink:
 		if e.Target, err = unword(value); err == nil && e.Target == "" {
-			err = errors.New("a link to nowhere")
+			err = errors.New("a link without a target")
 		}
 	case opEmpty:
 		e.Directory = true
@@ -269,20 +265,20 @@ func (p *parser) entry(line string) (hostfs.Entry, error) {
 	return e, err
 }
 
-// lines takes the lines behind a tab.
+// lines takes the lines that begin with a tab.
 func (p *parser) lines() []byte {
 	var b []byte
 	for strings.HasPrefix(p.rest, "\t") {
 		line, ok := p.next()
 		if !ok {
-			break // The missing end is found by whoever asks for the next line.
+			break // The caller finds the missing end when it asks for the next line.
 		}
 		b = append(append(b, line[1:]...), '\n')
 	}
 	return b
 }
 
-// cutWord takes a name, quoted or not, off the front of a line.
+// cutWord cuts a name, quoted or not, off the front of a line.
 func cutWord(line string) (name, rest string, err error) {
 	if !strings.HasPrefix(line, `"`) {
 		name, rest, _ = strings.Cut(line, " ")
@@ -296,7 +292,7 @@ func cutWord(line string) (name, rest string, err error) {
 	return name, strings.TrimPrefix(line[len(quoted):], " "), err
 }
 
-// unword undoes word for what takes the rest of a line.
+// unword undoes word for a name that takes the rest of a line.
 func unword(text string) (string, error) {
 	if !strings.HasPrefix(text, `"`) {
 		return text, nil
@@ -308,22 +304,21 @@ func unword(text string) (string, error) {
 	return name, nil
 }
 
-// add takes an entry in after having asked whether it can be what it says, beside all the others.
+// add adds an entry after checking it against all the others.
 func (p *parser) add(e hostfs.Entry) error {
-	// The bounds are asked before anything is kept, so that the memory taken is theirs whatever the
-	// file says.
+	// The bounds are checked before anything is kept, so that they limit memory for any file.
 	if len(p.entries) >= maxEntries {
 		return fmt.Errorf("more than %d entries", maxEntries)
 	}
 	if !inside(e.Name) {
-		return fmt.Errorf("the path %.80q is none inside a capture", e.Name)
+		return fmt.Errorf("the path %.80q is not valid inside a capture", e.Name)
 	}
 	if p.kind[e.Name] != 0 {
-		return fmt.Errorf("%.80q is there twice, or is a directory too", e.Name)
+		return fmt.Errorf("%.80q occurs twice, or is also a directory", e.Name)
 	}
-	// What is above an entry is a directory and nothing else: an entry below a link would be
-	// written wherever the link leads. Asked in both orders: a file cannot become a directory
-	// later, nor a directory a file, because every directory above an entry is noted here.
+	// Everything above an entry must be a directory: an entry below a link would be written
+	// wherever the link leads. This is checked in both orders: a file cannot become a directory
+	// later, nor a directory a file, because every directory above an entry is recorded here.
 	for dir := path.Dir(e.Name); dir != "."; dir = path.Dir(dir) {
 		switch p.kind[dir] {
 		case isFile, isLink:
@@ -334,8 +329,8 @@ func (p *parser) add(e hostfs.Entry) error {
 	switch {
 	case e.Directory:
 		p.kind[e.Name] = isDirectory
-		// The reader of a capture follows no link out of it either. This refuses the file at once
-		// and says so, as nobody honest makes one.
+		// The reader of a capture follows no link out of it either. This check refuses the file at
+		// once, since no genuine capture has such a link.
 	case e.Target != "":
 		if !linkInside(e) {
 			return fmt.Errorf("the link %.80q leads out of the capture", e.Name)
@@ -348,17 +343,17 @@ func (p *parser) add(e hostfs.Entry) error {
 	return nil
 }
 
-// inside tells whether a path is one below an archive: clean, relative and of a sane size.
+// inside reports whether a path is below an archive: clean, relative and of a sane size.
 func inside(name string) bool {
 	// ValidPath refuses "..", empty elements and a slash at either end. A backslash is a separator
-	// where Windows unpacks, and a zero byte ends a name where C does.
+	// on Windows, and a zero byte ends a name in C.
 	return fs.ValidPath(name) && name != "." && len(name) <= maxName && strings.Count(name, "/") < maxDepth &&
 		!strings.ContainsAny(name, "\x00\\")
 }
 
-// linkInside tells whether the target of a link, seen from where the link is, stays below the
-// archive by its text. Links through other links could still lead elsewhere; whoever reads follows
-// none out of the directory (os.Root).
+// linkInside reports whether the target of a link, seen from the link's place, stays below the
+// archive by its text. Links through other links could still lead out; the reader follows none out
+// of the directory (os.Root).
 func linkInside(e hostfs.Entry) bool {
 	if path.IsAbs(e.Target) || len(e.Target) > maxName || strings.ContainsAny(e.Target, "\x00\\") {
 		return false

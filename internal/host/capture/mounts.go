@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// mounts tells the tables of mounted file systems.
+// mounts reports whether a file is a table of mounted file systems.
 func mounts(name string) bool {
 	if !strings.HasPrefix(name, "proc/") {
 		return false
@@ -39,7 +39,7 @@ func mountFields(fields []string) (source int, paths []int) {
 	return -1, nil
 }
 
-// mountNames gives the names of the servers in a table.
+// mountNames returns the names of the servers in a table.
 func mountNames(table string) []string {
 	var names []string
 	for line := range strings.Lines(table) {
@@ -55,27 +55,26 @@ func mountNames(table string) []string {
 
 // remote splits server:/path (NFS, Ceph) and //server/share (SMB).
 func remote(source string) (server, rest string, ok bool) {
-	// The name of a server says whose it is more plainly than most host names do, and so does the
-	// path behind it.
+	// A server's name often identifies its owner more clearly than a host name, and so does the
+	// path after it.
 	if after, ok := strings.CutPrefix(source, "//"); ok {
 		server, _, _ = strings.Cut(after, "/")
 		return server, after[len(server):], server != ""
 	}
-	// A slash before the colon makes it a local path that has a colon in it, as those of devices on
-	// a bus have.
+	// A slash before the colon makes it a local path with a colon, such as that of a device on a
+	// bus.
 	if i := strings.Index(source, ":/"); i > 0 && !strings.Contains(source[:i], "/") {
 		return source[:i], source[i+1:], true
 	}
 	return "", "", false
 }
 
-// address tells a numeric server from a named one; brackets are those of IPv6.
+// address reports whether a server is numeric rather than named; IPv6 has brackets.
 func address(server string) bool {
 	return strings.ContainsAny(server, "[]:") || strings.Trim(server, "0123456789.") == ""
 }
 
-// mountLine replaces source, paths and options of one mount, and the addresses in whatever else is
-// there.
+// mountLine replaces source, paths and options of one mount, and addresses in its other fields.
 func (s *scrubber) mountLine(line string) string {
 	fields := strings.Split(line, " ")
 	source, paths := mountFields(fields)
@@ -84,8 +83,7 @@ func (s *scrubber) mountLine(line string) string {
 	}
 	isPath := make(map[int]bool, len(paths))
 	for _, i := range paths {
-		// Split at each single blank and joined by one: a line of a form that nobody foresaw keeps
-		// its form.
+		// Split at each single blank and joined by one: a line of unknown form keeps its form.
 		isPath[i] = true
 	}
 	for i, f := range fields {
@@ -101,7 +99,7 @@ func (s *scrubber) mountLine(line string) string {
 	return strings.Join(fields, " ")
 }
 
-// source replaces what a file system is mounted from.
+// source replaces the source of a mount.
 func (s *scrubber) source(text string) string {
 	server, rest, ok := remote(text)
 	switch {
@@ -113,8 +111,8 @@ func (s *scrubber) source(text string) string {
 	return s.server(server) + ":" + s.directories(rest)
 }
 
-// server replaces the server of a mount: as an address if it is one, so that it stays the one in
-// addr=, else as the name of a host.
+// server replaces the server of a mount: as an address if it is one, so that it matches the one in
+// addr=, otherwise as the name of a host.
 func (s *scrubber) server(name string) string {
 	if address(name) {
 		return s.text(name)
@@ -122,8 +120,8 @@ func (s *scrubber) server(name string) string {
 	return s.hostName(name)
 }
 
-// usual are the parts of paths that every system has (Filesystem Hierarchy Standard, and what Linux
-// itself mounts): they say nothing, and a reader needs them to see what is what.
+// usual are the parts of paths that every system has (Filesystem Hierarchy Standard, and the mounts
+// of Linux itself): they reveal nothing, and a reader needs them.
 var usual = map[string]bool{
 	"": true, ".": true, "..": true, "bin": true, "boot": true, "cgroup": true, "dev": true, "efi": true, "etc": true,
 	"fs": true, "home": true,
@@ -137,7 +135,7 @@ var usual = map[string]bool{
 	"fusectl": true, "hugetlbfs": true,
 }
 
-// directories replaces the elements of a path that somebody chose: shares, users' homes, projects.
+// directories replaces the elements of a path that users chose: shares, homes, projects.
 func (s *scrubber) directories(text string) string {
 	parts := strings.Split(text, "/")
 	for i, p := range parts {
@@ -148,8 +146,8 @@ func (s *scrubber) directories(text string) string {
 	return strings.Join(parts, "/")
 }
 
-// options replaces the values of mount options: by their key where that is a name, as a path where
-// it looks like one, else as any text.
+// options replaces the values of mount options: by their key if that is a name, as a path if it
+// looks like one, otherwise as text.
 func (s *scrubber) options(text string) string {
 	parts := strings.Split(text, ",")
 	for i, p := range parts {
@@ -159,8 +157,8 @@ func (s *scrubber) options(text string) string {
 		// addresses.
 		case !ok || value == "":
 			parts[i] = s.text(p)
-			// What an administrator has typed. A password is here only where a file system prints
-			// its own, which is once too often.
+			// Values typed by an administrator. A password is here only if a file system prints its
+			// own.
 		case key == "username" || key == "user" || key == "domain" || key == "cruid" || key == "name" ||
 			key == "password" || key == "pass":
 			parts[i] = key + "=" + s.replace.name("user", value)
@@ -177,7 +175,7 @@ func (s *scrubber) options(text string) string {
 	return strings.Join(parts, ",")
 }
 
-// tuning are the parameters of the kernel's command line whose values say how the machine runs and
+// tuning are the parameters of the kernel's command line whose values show how the machine runs and
 // not whose it is.
 var tuning = map[string]bool{
 	"isolcpus": true, "nohz": true, "nohz_full": true, "rcu_nocbs": true, "rcu_nocb_poll": true, "mitigations": true,
@@ -196,16 +194,16 @@ var tuning = map[string]bool{
 	"workqueue.power_efficient": true,
 }
 
-// commandLine keeps the parameters that bear on speed and the bare names of the others: a root file
-// system or a key has its value there.
+// commandLine keeps the parameters that affect speed, and only the names of the others, whose
+// values may contain a root file system or a key.
 func (s *scrubber) commandLine(text string) string {
 	fields := strings.Fields(text)
 	for i, f := range fields {
 		key, _, ok := strings.Cut(f, "=")
-		// The key alone stays: that a parameter was given is worth knowing, and what it is called
-		// is the kernel's or a module's word.
+		// Only the key stays: it is useful to know that a parameter was given, and its name is the
+		// kernel's or a module's word.
 		switch {
-		// Kept with their values, since isolcpus=2-7 is what explains where the interrupts go.
+		// Kept with their values, since isolcpus=2-7 explains where the interrupts go.
 		case tuning[key]:
 		case ok:
 			fields[i] = key + "=" + "x"
@@ -216,7 +214,7 @@ func (s *scrubber) commandLine(text string) string {
 	return strings.Join(fields, " ")
 }
 
-// bigEndian tells the machines that print their numbers with the first byte first, in the words of
+// bigEndian reports whether a machine stores the most significant byte first, by the names of
 // uname(2) and of Go.
 func bigEndian(arch string) bool {
 	switch arch {

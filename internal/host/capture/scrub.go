@@ -10,23 +10,22 @@ import (
 	"github.com/linerate/linerate/internal/kernel/hostfs"
 )
 
-// scrubber replaces what is nobody else's business in one archive, and what is the same by the
-// same.
+// scrubber replaces everything private in one archive; equal values get equal replacements.
 type scrubber struct {
 	replace   *replacer
 	bigEndian bool              // of the host: /proc/net/route prints addresses as the machine's numbers
-	names     map[string]string // words that are names of hosts, domains and users, with what stands for them
+	names     map[string]string // words that are names of hosts, domains and users, with their replacements
 }
 
 func newScrubber(key [keyBytes]byte) *scrubber {
 	return &scrubber{replace: newReplacer(key), names: make(map[string]string)}
 }
 
-// scrub gives the archive with everything replaced. It reads it twice: a name has to be known
-// before it can be found elsewhere.
+// scrub returns the archive with everything private replaced. It reads the archive twice: a name
+// must be known before it can be found elsewhere.
 func (s *scrubber) scrub(entries []hostfs.Entry) []hostfs.Entry {
-	// Names first. A host is called by its name in its own file, and again in the middle of lines
-	// of which nobody knows the form; only who has read the first can see the second.
+	// Names first. A host's name is in its own file, and also in the middle of lines of unknown
+	// form, where it can only be recognised once it is known.
 	s.learn(entries)
 	parents := make(map[string]bool)
 	for _, e := range entries {
@@ -35,20 +34,20 @@ func (s *scrubber) scrub(entries []hostfs.Entry) []hostfs.Entry {
 	out := make([]hostfs.Entry, 0, len(entries))
 	for _, e := range entries {
 		if e.Directory && parents[e.Name] {
-			// Made of a listing and of files alike, so most directories are in the archive twice
-			// over. A capture is read by people.
-			continue // What is in it says that it is there.
+			// Made from a listing and from files, so most directories are in the archive twice. A
+			// capture is read by people.
+			continue // Its entries imply it.
 		}
 		to := hostfs.Entry{Name: s.path(e.Name), Directory: e.Directory}
 		switch {
 		case e.Directory:
 		case e.Target != "":
-			// A link is replaced by the same rules as the path that it leads to, element by
+			// A link's target follows the same rules as the path that it leads to, element by
 			// element, so it still leads there afterwards.
 			to.Target = s.path(e.Target)
 		default:
 			to.Content = s.content(e.Name, e.Content)
-			// Of files that somebody named it matters that there is one of its kind.
+			// For files with chosen names only their existence matters.
 			if len(e.Content) == 0 && strings.HasPrefix(e.Name, "etc/") {
 				to.Name = path.Join(path.Dir(to.Name), s.replace.name("file", path.Base(e.Name))+path.Ext(e.Name))
 			}
@@ -58,12 +57,13 @@ func (s *scrubber) scrub(entries []hostfs.Entry) []hostfs.Entry {
 	return out
 }
 
-// path replaces identifiers in a path. Names of hosts are left alone here: a host called vm must
-// not move /proc/sys/vm. So are numbers with dots, which are places on a USB bus and not addresses.
+// path replaces identifiers in a path. It leaves names of hosts alone: a host named vm must not
+// move /proc/sys/vm. The same holds for numbers with dots, which are places on a USB bus and not
+// addresses.
 func (s *scrubber) path(name string) string {
 	parts := strings.Split(name, "/")
-	// Element by element: what stands between two slashes is one name, and no rule for text could
-	// tell where it ends.
+	// Element by element: the text between two slashes is one name, and no rule for text could find
+	// its end.
 	for i, p := range parts {
 		if to, ok := s.identifier(p); ok {
 			parts[i] = to
@@ -74,14 +74,13 @@ func (s *scrubber) path(name string) string {
 	return strings.Join(parts, "/")
 }
 
-// learn finds the names that stand in their known places, and the byte order of the host.
+// learn finds the names in their known places, and the byte order of the host.
 func (s *scrubber) learn(entries []hostfs.Entry) {
 	var found []string
 	for _, e := range entries {
 		switch e.Name {
-		// Two files of a line each are all that names a host for certain. What the resolver or a
-		// mail server calls it is in files that no reader looks at, and what is not read is not in
-		// the archive.
+		// Two files of one line each are the only certain names of a host. Its names in a resolver
+		// or a mail server are in files that are not read, and so are not in the archive.
 		case "proc/sys/kernel/hostname", "proc/sys/kernel/domainname":
 			found = append(found, strings.TrimSpace(string(e.Content)))
 		case "proc/sys/kernel/arch":
@@ -100,8 +99,8 @@ func (s *scrubber) learn(entries []hostfs.Entry) {
 	}
 	for _, name := range found {
 		for _, word := range s.wordsOf(name) {
-			// A name of one or two letters is in every second word of a table. It is replaced where
-			// it stands as a name, and nowhere else.
+			// A name of one or two letters occurs in every second word of a table. It is replaced
+			// only in the place of a name.
 			if len(word) >= 3 && !kernelWord(word, entries) {
 				s.names[word] = s.hostName(word)
 			}
@@ -109,17 +108,17 @@ func (s *scrubber) learn(entries []hostfs.Entry) {
 	}
 }
 
-// wordsOf are the words by which a host may be called elsewhere: with its domain, without it, and
-// the domain alone.
+// wordsOf returns the words by which a host may be named elsewhere: with its domain, without it,
+// and the domain alone.
 func (s *scrubber) wordsOf(name string) []string {
 	if known(name) {
 		return nil
 	}
-	// The whole name is first, and each form is replaced as itself: db7 and db7.acme.example are
+	// The whole name is first, and each form is replaced separately: db7 and db7.acme.example are
 	// two words in a log.
 	words := []string{name}
-	// The domain alone counts as a name only if it has a dot itself: of db7.acme the second half
-	// may be a word of its own, of db7.acme.example the second half is somebody.
+	// The domain alone counts as a name only if it has a dot itself: the second half of db7.acme
+	// may be an ordinary word, that of db7.acme.example identifies an owner.
 	if label, domain, ok := strings.Cut(name, "."); ok && strings.Contains(domain, ".") {
 		return append(words, label, domain)
 	} else if ok {
@@ -128,18 +127,18 @@ func (s *scrubber) wordsOf(name string) []string {
 	return words
 }
 
-// known are names that say nothing about anybody.
+// known reports whether a name identifies no one.
 func known(name string) bool {
 	switch name {
-	// "(none)" is what the kernel says before anybody has given a name.
+	// "(none)" is the kernel's name before one is set.
 	case "", "(none)", "localhost", "localhost.localdomain":
 		return true
 	}
 	return false
 }
 
-// hostName replaces the name of a host. Labels are replaced one by one, from the whole domain
-// behind each: two hosts of one domain are that afterwards.
+// hostName replaces the name of a host. Labels are replaced one by one, from the whole domain after
+// each, so that two hosts of one domain stay in one domain.
 func (s *scrubber) hostName(name string) string {
 	if known(name) {
 		return name
@@ -150,13 +149,11 @@ func (s *scrubber) hostName(name string) string {
 	return s.replace.name("host", name)
 }
 
-// kernelWord tells whether the kernel uses a word for something of its own in this archive: then it
-// is replaced only where it stands as a name. A host called cubic must not change what the
-// congestion control is called.
+// kernelWord reports whether the kernel uses a word in this archive: then it is replaced only in
+// the place of a name. A host named cubic must not change the name of the congestion control.
 func kernelWord(word string, entries []hostfs.Entry) bool {
 	for _, e := range entries {
-		// Names of files in these trees are the kernel's own, and a path that is changed is a
-		// setting that is lost.
+		// Names of files in these trees are the kernel's own, and a changed path loses a setting.
 		if slices.Contains(strings.Split(e.Name, "/"), word) {
 			return true
 		}
@@ -168,7 +165,7 @@ func kernelWord(word string, entries []hostfs.Entry) bool {
 		if !ours || !bytes.Contains(e.Content, []byte(word)) {
 			continue
 		}
-		// Whole words only, cut as token cuts them: a host called "eth" does not stand in "eth0".
+		// Whole words only, cut as token cuts them: a host named "eth" does not match "eth0".
 		for _, field := range strings.FieldsFunc(string(e.Content),
 			func(r rune) bool { return r > 0x7f || !tokenByte(byte(r)) }) {
 			if strings.TrimRight(field, ".:") == word {

@@ -2,14 +2,14 @@ package capture
 
 import "crypto/rand"
 
-// Scrubber replaces in texts that are in no archive what [Take] replaces in one: the same by the
-// same, by a key that is random and forgotten.
+// Scrubber replaces in other texts what [Take] replaces in an archive: equal values by equal
+// replacements, with a random key that is then forgotten.
 type Scrubber struct {
 	named *scrubber // knows the hosts
 	bare  *scrubber // the same replacements, and no names
 }
 
-// NewScrubber makes one that knows hosts by their names.
+// NewScrubber returns a Scrubber that knows hosts by their names.
 func NewScrubber(hosts ...string) *Scrubber {
 	var key [keyBytes]byte
 	rand.Read(key[:]) // Never fails (Go 1.24).
@@ -23,12 +23,12 @@ func NewScrubber(hosts ...string) *Scrubber {
 	return &Scrubber{named: named, bare: bare}
 }
 
-// Text replaces addresses and identifiers. Names of hosts stay: one may be a word of the kernel's,
-// as vm or cubic are.
+// Text replaces addresses and identifiers. Names of hosts stay: one may be a word of the kernel,
+// such as vm or cubic.
 func (s *Scrubber) Text(in string) string { return s.bare.text(in) }
 
-// Sentence is Text for words of people, in which names of the hosts are replaced too.
+// Sentence is Text for prose, in which names of the hosts are replaced too.
 func (s *Scrubber) Sentence(in string) string { return s.named.text(in) }
 
-// Host replaces what stands as the name of a host.
+// Host replaces the name of a host.
 func (s *Scrubber) Host(name string) string { return s.named.hostName(name) }

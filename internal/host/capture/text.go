@@ -7,21 +7,21 @@ import (
 	"strings"
 )
 
-// tokenByte tells the bytes that addresses, identifiers and names are made of. The percent sign is
-// that of a zone.
+// tokenByte reports whether addresses, identifiers and names contain a byte. The percent sign
+// precedes a zone.
 func tokenByte(c byte) bool {
 	return c >= '0' && c <= '9' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c == '.' || c == ':' || c == '-' ||
 		c == '_' || c == '%'
 }
 
-// text replaces whatever looks like an address or an identifier, and the learned names, in text of
-// any kind. It is applied to everything that no closer rule is known for: to be replaced without
-// need is the smaller harm.
+// text replaces everything that looks like an address or an identifier, and the learned names, in
+// text of any kind. It applies where no closer rule is known: replacing too much is the smaller
+// harm.
 func (s *scrubber) text(in string) string {
 	var out strings.Builder
 	for i := 0; i < len(in); {
-		// By bytes and not by runes: what is looked for is ASCII, and no byte of a longer rune is a
-		// token byte, so those pass through untouched.
+		// By bytes and not by runes: all targets are ASCII, and no byte of a longer rune is a token
+		// byte, so those pass unchanged.
 		if !tokenByte(in[i]) {
 			out.WriteByte(in[i])
 			i++
@@ -31,9 +31,9 @@ func (s *scrubber) text(in string) string {
 		for end < len(in) && tokenByte(in[end]) {
 			end++
 		}
-		// A prefix length belongs to the address before it: what is replaced must stay a network.
-		// The slash is no token byte, as it parts the elements of paths; so the length has to be
-		// looked for behind the token.
+		// A prefix length belongs to the address before it: a replaced network must stay a network.
+		// The slash is no token byte, because it separates the elements of paths; so the length is
+		// searched for after the token.
 		if length := end + digits(in, end+1); end < len(in) && in[end] == '/' && length > end {
 			if p, err := netip.ParsePrefix(in[i : length+1]); err == nil {
 				out.WriteString(s.replace.prefix(p).String())
@@ -47,7 +47,7 @@ func (s *scrubber) text(in string) string {
 	return out.String()
 }
 
-// digits counts the decimal digits in text from at on.
+// digits counts the decimal digits in text starting at at.
 func digits(text string, at int) int {
 	n := 0
 	for at+n < len(text) && text[at+n] >= '0' && text[at+n] <= '9' {
@@ -58,9 +58,9 @@ func digits(text string, at int) int {
 
 // token replaces one run of token bytes.
 func (s *scrubber) token(in string) string {
-	// Sentences and tables put their own punctuation behind. A full stop behind an address ends a
-	// sentence, a colon introduces something. Both may stand inside a token as well, so only those
-	// at its end are taken off, and are put back.
+	// Sentences and tables append their own punctuation: a full stop after an address ends a
+	// sentence, a colon introduces something. Both may also occur inside a token, so only those at
+	// its end are removed, and added again.
 	core := strings.TrimRight(in, ".:-%")
 	if strings.HasSuffix(in, "::") && !strings.HasSuffix(in, ":::") {
 		core = in // "fe80::" ends with its own colons.
@@ -74,7 +74,7 @@ func (s *scrubber) token(in string) string {
 	if a, err := netip.ParseAddr(core); err == nil {
 		return s.replace.addr(a).String() + tail
 	}
-	// The port says which service it is and stays.
+	// The port shows the service and stays.
 	if ap, err := netip.ParseAddrPort(core); err == nil {
 		return netip.AddrPortFrom(s.replace.addr(ap.Addr()), ap.Port()).String() + tail
 	}
@@ -86,19 +86,19 @@ func (s *scrubber) token(in string) string {
 			return s.replace.addr(from).String() + "-" + s.replace.addr(to).String() + tail
 		}
 	}
-	// Behind the addresses: a host may be named after its address, and then the address is the
-	// better rule.
+	// After the addresses: if a host is named after its address, the rule for the address is
+	// better.
 	if to, ok := s.names[core]; ok {
 		return to + tail
 	}
 	return s.interfaceName(core) + tail
 }
 
-// identifier replaces a token that is one by its form: UUID, hardware address, or 32, 40 or 64
-// hexadecimal digits, which are machines, commits and containers.
+// identifier replaces a token with the form of an identifier: UUID, hardware address, or 32, 40 or
+// 64 hexadecimal digits, which are machines, commits and containers.
 func (s *scrubber) identifier(core string) (string, bool) {
 	// Forms with a fixed length only. Shorter runs of hexadecimal digits are masks, counters and
-	// features, on which a diagnosis rests.
+	// features, which a diagnosis needs.
 	if len(core) == 36 && core[8] == '-' && core[13] == '-' && core[18] == '-' && core[23] == '-' &&
 		hexadecimal(strings.ReplaceAll(core, "-", "")) {
 		return s.replace.identifier(core), true
@@ -116,7 +116,7 @@ func (s *scrubber) identifier(core string) (string, bool) {
 	return "", false
 }
 
-// colons writes a hardware address as the kernel does (%pM).
+// colons formats a hardware address as the kernel does (%pM).
 func colons(b []byte) string {
 	var out strings.Builder
 	for i, octet := range b {
@@ -128,28 +128,27 @@ func colons(b []byte) string {
 	return out.String()
 }
 
-// hexadecimal tells whether there is nothing but hexadecimal digits in a text; none at all counts
-// as well.
+// hexadecimal reports whether a text has only hexadecimal digits; an empty text counts too.
 func hexadecimal(text string) bool {
 	return !strings.ContainsFunc(text, func(r rune) bool {
 		return !(r >= '0' && r <= '9' || r >= 'a' && r <= 'f' || r >= 'A' && r <= 'F')
 	})
 }
 
-// byAddress finds the names that systemd gives to cards by their hardware address: Ethernet,
+// byAddress matches the names that systemd derives from a card's hardware address: Ethernet,
 // wireless LAN, modem (systemd.net-naming-scheme).
 var byAddress = regexp.MustCompile(`(en|wl|ww)x[0-9a-f]{12}`)
 
-// interfaceName replaces a hardware address in the name of an interface, wherever in the token the
-// name stands: a setting has it between dots.
+// interfaceName replaces a hardware address in the name of an interface, anywhere in the token: a
+// setting has it between dots.
 func (s *scrubber) interfaceName(in string) string {
-	// Nearly every token of a capture comes by here, and hardly any has that letter; the expression
+	// Nearly every token of a capture passes here, and hardly any has that letter; the expression
 	// is slow.
 	if !strings.Contains(in, "x") {
 		return in
 	}
-	// The name follows the address wherever that is replaced, so a reader still sees that
-	// interface, neighbour entry and sysctl are of one card.
+	// The name follows the address everywhere, so a reader still sees that interface, neighbour
+	// entry and sysctl are of one card.
 	return byAddress.ReplaceAllStringFunc(in, func(name string) string {
 		b, err := hex.DecodeString(name[len("enx"):])
 		if err != nil {

@@ -9,9 +9,9 @@ import (
 	"github.com/linerate/linerate/internal/host/bus"
 )
 
-// ofBus is what a card gets out of its slot. The figure for PCIe is per direction, the others are
-// for both together. A card that shares the bus is told about and not divided by: nobody knows what
-// the neighbours do.
+// ofBus returns the rate that a card gets in its slot. The figure for PCIe is per direction, the
+// others are for both together. A shared bus is reported but not divided, because the load of the
+// neighbours is not known.
 func ofBus(s *host.Snapshot, dev *host.Interface) (Rate, bool) {
 	b := dev.Bus
 	if b == nil || NominalSpeed(s, dev) {
@@ -19,8 +19,7 @@ func ofBus(s *host.Snapshot, dev *host.Interface) (Rate, bool) {
 	}
 	nominal, width := b.CapacityBitsPerSec, b.Width
 	if b.Kind == "isa" && nominal == 0 {
-		// Nothing on the bus tells width or clock. The most that the standard has is a bound for
-		// every card.
+		// The bus shows neither width nor clock. The maximum of the standard bounds every card.
 		width = 16
 		nominal = bus.ISARate(width, bus.ISAClock)
 	}

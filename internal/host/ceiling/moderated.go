@@ -9,21 +9,21 @@ import (
 	"github.com/linerate/linerate/internal/host/moderation"
 )
 
-// Moderated is what the throttle of one card of the e1000 family makes of questions and answers,
-// and what is known beforehand to go wrong with its settings.
+// Moderated describes how the throttle of one NIC of the e1000 family limits requests and answers,
+// and the known hazards of its settings.
 type Moderated struct {
 	Interface  string `json:"interface"`
 	Controller string `json:"controller,omitempty"` // 82547, …; absent: not one of e1000's, or not known
 	Throttle   string `json:"throttle"`             // in words
-	// The most that the card interrupts, and that one connection gets answered which asks again as
-	// soon as it is; absent: the throttle bounds neither.
+	// The highest interrupt rate of the card, and the highest rate at which one connection gets
+	// answers to consecutive requests; absent: the throttle bounds neither.
 	InterruptsPerSec   float64  `json:"interrupts_per_second,omitempty"`
 	TransactionsPerSec float64  `json:"transactions_per_second,omitempty"`
 	Why                string   `json:"why"`
 	Hazards            []Hazard `json:"hazards,omitempty"`
 }
 
-// Hazard is one of moderation.Hazards, with the names that documents have for its parts.
+// Hazard is one of moderation.Hazards, with the key names of documents.
 type Hazard struct {
 	Parameter string              `json:"parameter"`
 	Value     uint32              `json:"value"`
@@ -32,9 +32,9 @@ type Hazard struct {
 	Source    string              `json:"source"`
 }
 
-// Moderation judges every card of the e1000 family whose throttle ethtool tells. Other cards have
-// none: of their timers it is not known when they start. An imitation of such a card in a virtual
-// machine keeps to its throttle as the card would, so it is judged too.
+// Moderation judges every card of the e1000 family whose throttle ethtool shows. For other cards it
+// is not known when their timers start. An emulated card of this family respects its throttle as
+// the real one would, so it is judged too.
 func Moderation(s *host.Snapshot) []Moderated {
 	ports := make(map[string]int)
 	for i := range s.Interfaces {
@@ -62,11 +62,12 @@ func Moderation(s *host.Snapshot) []Moderated {
 			_, m.TransactionsPerSec = moderation.TransactionRate(0, interval, 0)
 			m.InterruptsPerSec = float64(most)
 			m.Why = fmt.Sprintf(
-				"ethtool -c %s: rx-usecs %d, at least %s from one interrupt to the next; a request and its answer take one at this end (1 / interval)",
+				"ethtool -c %s: rx-usecs %d, at least %s from one interrupt to the next; "+
+					"a request and its answer take one at this end (1 / interval)",
 				dev.Name, usecs, unit.FormatSeconds(interval.Seconds()))
 		}
-		// What is not given has the module's default, which says nothing of a running card; the
-		// parameters that ethtool shows are given.
+		// A missing parameter would mean the module's default, which says nothing about a running
+		// card; so the parameters that ethtool shows are given.
 		given := map[string]uint32{"InterruptThrottleRate": throttle.Parameter()}
 		if f, ok := dev.Features["rx-checksum"]; ok && !f.On {
 			given["XsumRX"] = 0

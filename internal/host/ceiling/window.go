@@ -10,34 +10,34 @@ import (
 	"github.com/linerate/linerate/internal/kernel/procfs"
 )
 
-// Side names the end of a flow whose buffer is asked for.
+// Side names the end of a flow whose buffer is meant.
 type Side string
 
-// The two ends of a flow: what this host can take in, and what it can have under way.
+// The two ends of a flow: what this host can receive, and what it can have in flight.
 const (
 	Receive Side = "receive"
 	Send    Side = "send"
 )
 
-// judgedRTTs are the round trips that All judges the buffers at: a building, a country, an ocean.
+// judgedRTTs are the round trips for which All judges the buffers: a building, a country, an ocean.
 var judgedRTTs = [...]time.Duration{time.Millisecond, 20 * time.Millisecond, 100 * time.Millisecond}
 
-// maxUnscaled is the largest window in bytes that a TCP header can tell without the window scale
+// maxUnscaled is the largest window in bytes that a TCP header can express without the window scale
 // option (RFC 7323 §2.3).
 const maxUnscaled = 65535
 
-// maxScaled is the largest window in bytes that it can tell with it: a shift of at most 14.
+// maxScaled is the largest window in bytes with that option: a shift of at most 14.
 const maxScaled = maxUnscaled << 14
 
-// UsableWindow is how many bytes of payload one flow can have under way by this host's buffer
-// limits, for sockets that leave sizing to the kernel: of tcp_rmem when it receives, of tcp_wmem
-// when it sends. Why gives the formula. False: the setting is not known.
+// UsableWindow returns how many bytes of payload one flow can have in flight under this host's
+// buffer limits, for sockets that leave sizing to the kernel: tcp_rmem when it receives, tcp_wmem
+// when it sends. why is the formula. ok is false if the setting is not known.
 //
-// For sending and for a receiver without window scaling it is a bound. For a receiver it is what a
-// new flow gets: since Linux 6.6 the share is measured as payload per memory of the packets that
-// arrive, and ends between 0.6 (single 1500-byte frames) and 0.9 (packets merged by GRO; seen on a
-// veth with Linux 6.18). A route's window clamp and SO_RCVBUF/SO_SNDBUF of a program come on top
-// and are not looked at here.
+// For sending, and for a receiver without window scaling, it is a bound. For other receivers it is
+// what a new flow gets: since Linux 6.6 the kernel measures the share as payload per memory of the
+// arriving packets, and the share ends between 0.6 (single 1500-byte frames) and 0.9 (packets
+// merged by GRO; seen on a veth with Linux 6.18). A route's window clamp and a program's
+// SO_RCVBUF/SO_SNDBUF are further limits that are not considered here.
 func UsableWindow(s *host.Snapshot, side Side) (bytes int64, why string, ok bool) {
 	switch side {
 	case Receive:
@@ -48,19 +48,19 @@ func UsableWindow(s *host.Snapshot, side Side) (bytes int64, why string, ok bool
 	if !ok || bytes <= 0 {
 		return 0, "", false
 	}
-	// Window scaling is agreed by both ends, so a host without it neither offers nor uses more than
-	// the 16 bits of the header.
+	// Both ends agree on window scaling, so a host without it neither offers nor uses more than the
+	// 16 bits of the header.
 	if n, known := s.SysctlNumber("net.ipv4.tcp_window_scaling"); known && n == 0 && bytes > maxUnscaled {
 		return maxUnscaled, "tcp_window_scaling=0 leaves the 16-bit window of the TCP header, 65535 bytes (RFC 7323)",
 			true
 	}
 	if bytes > maxScaled {
-		return maxScaled, why + ", of which the header can tell 1 GiB (RFC 7323)", true
+		return maxScaled, why + ", of which the header can express 1 GiB (RFC 7323)", true
 	}
 	return bytes, why, true
 }
 
-// receiveWindow is UsableWindow of a receiver, before the bounds of the header.
+// receiveWindow is UsableWindow for a receiver, before the bounds of the header.
 func receiveWindow(s *host.Snapshot) (int64, string, bool) {
 	value, ok := s.Setting("sysctl:net.ipv4.tcp_rmem")
 	if !ok {
@@ -103,9 +103,9 @@ func receiveWindow(s *host.Snapshot) (int64, string, bool) {
 		unit.Bytes(space), scale, unit.Bytes(window)), true
 }
 
-// sendWindow is UsableWindow of a sender, before the bounds of the header. The overhead of the
-// kernel is in the space as well (sk_wmem_queued counts whole buffers), but with segmentation
-// offload it is a few percent, so the maximum stands as the bound that it is.
+// sendWindow is UsableWindow for a sender, before the bounds of the header. The space includes the
+// kernel's overhead as well (sk_wmem_queued counts whole buffers), but with segmentation offload
+// that is a few percent, so the maximum serves as the bound.
 func sendWindow(s *host.Snapshot) (int64, string, bool) {
 	value, ok := s.Setting("sysctl:net.ipv4.tcp_wmem")
 	if !ok {
@@ -119,15 +119,15 @@ func sendWindow(s *host.Snapshot) (int64, string, bool) {
 		true
 }
 
-// Window is the rate that this host's socket buffers carry over a path of that round trip: usable
-// window / RTT. False: the setting is not known, or rtt is not positive.
+// Window returns the rate that this host's socket buffers carry over a path of that round trip:
+// usable window / RTT. ok is false if the setting is not known or rtt is not positive.
 func Window(s *host.Snapshot, rtt time.Duration, side Side) (Rate, bool) {
 	window, why, ok := UsableWindow(s, side)
 	if !ok || rtt <= 0 {
 		return Rate{}, false
 	}
-	// A window per round trip, in bits: the sender has to wait for the acknowledgement before the
-	// next one.
+	// One window per round trip, in bits: the sender must wait for the acknowledgement before it
+	// sends the next one.
 	rate := float64(window) * 8 / rtt.Seconds()
 	if math.IsInf(rate, 0) {
 		return Rate{}, false

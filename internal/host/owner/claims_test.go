@@ -39,7 +39,7 @@ func TestReapplies(t *testing.T) {
 		owner      Owner
 		knob, want string
 	}{
-		{Owner{Name: "irqbalance", Running: true}, "irq:45/affinity", "irqbalance spreads interrupts"},
+		{Owner{Name: "irqbalance", Running: true}, "irq:45/affinity", "irqbalance redistributes interrupts"},
 		{Owner{Name: "irqbalance"}, "irq:45/affinity", ""}, // a file it left behind turns nothing
 		{Owner{Name: "irqbalance", Running: true}, "irq:45/effective_affinity", ""},
 		{Owner{Name: "NetworkManager", Running: true}, "link:eth0/mtu", "NetworkManager sets it"},

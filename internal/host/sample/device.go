@@ -11,8 +11,8 @@ import (
 	"github.com/linerate/linerate/internal/kernel/nl/ethtool"
 )
 
-// driverOf names the driver. /sys tells it without waking the device; where /sys shows another
-// namespace, ethtool is asked.
+// driverOf returns the name of the driver. /sys shows it without waking the device; if /sys shows
+// another namespace, ethtool is asked.
 func (s *Sampler) driverOf(k *link, n *nl.LinkCounters) string {
 	if !k.hardware {
 		return n.Kind
@@ -32,8 +32,8 @@ func (s *Sampler) driverOf(k *link, n *nl.LinkCounters) string {
 	return d.Driver
 }
 
-// speedOf asks for the speed of a link. Without a link there is none, and a device that sleeps has
-// no link.
+// speedOf asks for the speed of a link. Without a link the speed is 0, and a sleeping device has no
+// link.
 func (s *Sampler) speedOf(k *link, n *nl.LinkCounters) float64 {
 	if !k.up || n.Loopback || s.asleep(n) {
 		return 0
@@ -45,17 +45,17 @@ func (s *Sampler) speedOf(k *link, n *nl.LinkCounters) float64 {
 	return speed
 }
 
-// shows tells that /sys shows this interface, and not one of the same name in another network
-// namespace.
+// shows reports whether /sys shows this interface, and not one with the same name in another
+// network namespace.
 func (s *Sampler) shows(n *nl.LinkCounters) bool {
 	b, err := os.ReadFile("/sys/class/net/" + n.Name + "/ifindex")
 	return err == nil && strings.TrimSpace(string(b)) == strconv.Itoa(n.Index)
 }
 
-// asleep tells that the device behind an interface, one below it or a bridge above it is powered
-// down until somebody needs it (package host, "Sleep"): asking would wake it.
+// asleep reports whether the device behind an interface, one below it or a bridge above it is
+// powered down until it is needed (package host, "Sleep"): asking would wake it.
 func (s *Sampler) asleep(n *nl.LinkCounters) bool {
-	for range 8 { // a VLAN of a bond of cards; rings are refused by the kernel
+	for range 8 { // a VLAN of a bond of cards; the kernel refuses cycles
 		k := s.links.byIndex[n.Index]
 		if !k.powerKnown {
 			k.power, k.powerKnown = powerOf(n.Name), true
@@ -89,8 +89,8 @@ func (l *links) find(index int) *nl.LinkCounters {
 	return nil
 }
 
-// powerOf gives the files that say whether the device behind an interface sleeps, or one above it.
-// A name of another network namespace gives files of another device, or none.
+// powerOf returns the files that show whether the device behind an interface sleeps, or one above
+// it. For a name of another network namespace they are those of another device, or none.
 func powerOf(name string) []string {
 	device, err := filepath.EvalSymlinks("/sys/class/net/" + name + "/device")
 	if err != nil {
@@ -98,8 +98,8 @@ func powerOf(name string) []string {
 	}
 	var files []string
 	for dir := device; strings.HasPrefix(dir, "/sys/devices/"); dir = filepath.Dir(dir) {
-		// An interface of a USB device has a state of its own, which says nothing of the power of
-		// the device above it.
+		// An interface of a USB device has a state of its own, which does not show the power state
+		// of the device above it.
 		if _, err := os.Stat(dir + "/bInterfaceNumber"); err == nil {
 			continue
 		}

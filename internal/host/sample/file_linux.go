@@ -2,14 +2,14 @@ package sample
 
 import "golang.org/x/sys/unix"
 
-// file is a file of the kernel that stays open: a reading is then a read and no walk through names,
-// and goes on in the network namespace in which it was opened.
+// file is a kernel file that stays open: a reading is then one read without a path lookup, and
+// stays in the network namespace in which the file was opened.
 type file struct {
 	name string
 	fd   int
 }
 
-// openFile opens one below the root of the running system.
+// openFile opens a file below the root of the running system.
 func openFile(name string) (*file, error) {
 	fd, err := unix.Open(name, unix.O_RDONLY|unix.O_CLOEXEC|unix.O_NOCTTY, 0)
 	if err != nil {
@@ -18,8 +18,8 @@ func openFile(name string) (*file, error) {
 	return &file{name, fd}, nil
 }
 
-// read reads all of it into buf, which grows. Every read begins at the start, where the kernel
-// prints anew.
+// read reads the whole file into buf, which grows. Every read begins at the start, where the kernel
+// prints it again.
 func (f *file) read(buf []byte) ([]byte, error) {
 	buf = buf[:0]
 	for {

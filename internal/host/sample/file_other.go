@@ -4,7 +4,7 @@ package sample
 
 import "errors"
 
-// file is never opened here: New has refused before.
+// file is never opened on these systems: New returns an error first.
 type file struct{ name string }
 
 func openFile(string) (*file, error) { return nil, errors.ErrUnsupported }

@@ -15,22 +15,22 @@ import (
 	"github.com/linerate/linerate/internal/kernel/sys"
 )
 
-// interrupts follows those of the network cards.
+// interrupts follows the interrupts of the NICs.
 type interrupts struct {
 	pace    pace
 	learned time.Duration // since boot
-	seen    int           // which interfaces there were, by links.changed
+	seen    int           // the set of interfaces, by links.changed
 
 	lines  []*line
 	queues []*queueLines
-	base   []uint64 // by processor, of lines that are no more
+	base   []uint64 // by processor, of lines that no longer exist
 	series []*Series
 	sums   []uint64
 	buf    []byte
 	row    []uint64
 }
 
-// line is one interrupt of a card and what each processor took of it.
+// line is one interrupt of a card with its count on each processor.
 type line struct {
 	number int
 	tally  *tally
@@ -60,7 +60,7 @@ func (s *Sampler) readInterrupts(r *Reading) {
 	for _, l := range t.lines {
 		row, ok := t.readLine(l.number)
 		if !ok {
-			continue // gone, or of a kernel that does not tell
+			continue // the line is gone, or the kernel does not report it
 		}
 		if l.tally == nil || len(l.tally.was) != len(row) {
 			l.tally = newTally(len(row), 0, bits32)
@@ -98,7 +98,7 @@ func (t *interrupts) readLine(number int) ([]uint64, bool) {
 	return t.row, len(t.row) > 0
 }
 
-// addTo adds what was counted on each processor to sums of them.
+// addTo adds the counts of each processor to sums.
 func (l *line) addTo(sums []uint64) []uint64 {
 	if l.tally == nil {
 		return sums
@@ -112,7 +112,7 @@ func (l *line) addTo(sums []uint64) []uint64 {
 	return sums
 }
 
-// tellProcessors adds up by processor.
+// tellProcessors adds the points of each processor.
 func (t *interrupts) tellProcessors(s *Sampler, r *Reading) {
 	t.sums = append(t.sums[:0], t.base...)
 	for _, l := range t.lines {
@@ -135,7 +135,7 @@ func (t *interrupts) tellProcessors(s *Sampler, r *Reading) {
 	}
 }
 
-// tellQueues tells how often each queue's interrupts came.
+// tellQueues adds the points of each queue's interrupts.
 func (t *interrupts) tellQueues(s *Sampler, r *Reading) {
 	for _, q := range t.queues {
 		for i, number := range q.numbers {
@@ -155,7 +155,7 @@ func (t *interrupts) tellQueues(s *Sampler, r *Reading) {
 	}
 }
 
-// learnInterrupts asks which interrupts are whose. What was counted so far stays counted.
+// learnInterrupts finds which interrupts belong to which interface. Previous counts are kept.
 func (s *Sampler) learnInterrupts(r *Reading) {
 	t := &s.interrupts
 	t.learned, t.seen = r.SinceBoot, s.links.changed
@@ -176,7 +176,7 @@ func (s *Sampler) learnInterrupts(r *Reading) {
 			actions, err := os.ReadFile("/sys/kernel/irq/" + strconv.Itoa(number) + "/actions")
 			name := strings.TrimSpace(string(actions))
 			if err == nil && name == "" {
-				continue // a vector that nobody uses
+				continue // an unused vector
 			}
 			queue, ok := nicstat.InterruptQueue(name)
 			if !ok {
@@ -203,8 +203,7 @@ func (s *Sampler) learnInterrupts(r *Reading) {
 	t.lines, t.queues = kept, queues
 }
 
-// queuesOf gives the queues of an interface, those that are as they were with what they have
-// counted.
+// queuesOf returns the queues of an interface; unchanged ones keep their counts.
 func (t *interrupts) queuesOf(k *link, byQueue map[string][]int) []*queueLines {
 	var found []*queueLines
 	for queue, numbers := range byQueue {
@@ -213,7 +212,7 @@ func (t *interrupts) queuesOf(k *link, byQueue map[string][]int) []*queueLines {
 		}); i >= 0 {
 			q := t.queues[i]
 			if !slices.Equal(q.numbers, numbers) {
-				// Counted under other numbers: what these have counted before is not news.
+				// Under other numbers, earlier counts are not news.
 				q.numbers, q.now = numbers, make([]uint64, len(numbers))
 				sums := q.tally.sum
 				q.tally = newTally(len(numbers), 0, bits32)
@@ -237,8 +236,8 @@ func (t *interrupts) queuesOf(k *link, byQueue map[string][]int) []*queueLines {
 	return found
 }
 
-// numbersOf gives the interrupts of a card, as package host finds them: msi_irqs of its PCI
-// function (sysfs-bus-pci), for a virtio card one directory up; else the one line of its slot.
+// numbersOf returns the interrupts of a card, as package host finds them: msi_irqs of its PCI
+// function (sysfs-bus-pci), for a virtio card one directory up; otherwise the one line of its slot.
 func numbersOf(name string) []int {
 	device, err := filepath.EvalSymlinks("/sys/class/net/" + name + "/device")
 	if err != nil {

@@ -11,8 +11,8 @@ import (
 	"github.com/linerate/linerate/internal/kernel/nl"
 )
 
-// slowEvery is how often is asked again what hardly ever changes and costs a question to each
-// driver: speed, driver, interrupts.
+// slowEvery is the interval for facts that hardly ever change and cost a question to each driver:
+// speed, driver, interrupts.
 const slowEvery = 30 * time.Second
 
 // links follows the interfaces of the namespace.
@@ -26,19 +26,19 @@ type links struct {
 	seen    int // readings
 	changed int // how often an interface came, went or was renamed
 
-	// interfaces whose drivers were asked at the reading before, and are at this one
+	// interfaces whose drivers were asked at the previous reading, and at this one
 	queued, queuedNow                 int
-	softwareQueued, softwareQueuedNow int // those of them that are software
+	softwareQueued, softwareQueuedNow int // the software interfaces among them
 }
 
-// identity tells one interface from another that has its name or its number later.
+// identity distinguishes an interface from a later one with its name or its number.
 type identity struct {
 	index int
 	mac   string // of the hardware
 	kind  string
 }
 
-// link is one interface, from the reading in which it came until it is gone.
+// link is one interface, from the reading in which it appeared until it is gone.
 type link struct {
 	identity
 	name       string
@@ -51,8 +51,8 @@ type link struct {
 	seen       int
 	power      []string // files that say whether the device sleeps
 	powerKnown bool
-	// the reading in which another interface of this name ended: one point of two series would be
-	// too many
+	// the reading in which another interface of this name ended: a point in it would give two
+	// series one name
 	quiet int
 
 	flaps   uint32 // changes of the carrier, at the reading before
@@ -74,18 +74,18 @@ type link struct {
 	queues  queues
 	waiting [4]*Series
 	dropped *Series   // place qdisc
-	told    [6]uint64 // drops, which may not fall
+	told    [6]uint64 // drops, which must not decrease
 	worst   [2]uint64 // other errors, likewise
 }
 
-// qdiscIdentity is what stands at the root of an interface.
+// qdiscIdentity identifies the root discipline of an interface.
 type qdiscIdentity struct {
 	kind   string
 	handle uint32
 }
 
-// The places and kinds of the labels, in the order of link.drops and link.errors. Software has the
-// first of each alone: it has no ring and no wire.
+// The places and kinds of the labels, in the order of link.drops and link.errors. Software has only
+// the first of each: it has no ring and no wire.
 var (
 	dropPlaces = [...]struct{ direction, place string }{
 		{"receive", "kernel"}, {"transmit", "kernel"}, {"receive", "ring"}, {"receive", "unwanted"},
@@ -141,8 +141,8 @@ func (s *Sampler) readLinks(r *Reading, elapsed time.Duration) {
 	l.begun = true
 }
 
-// bound keeps the number of interfaces within that of the options: hardware before software, and
-// the older before the younger.
+// bound limits the number of interfaces to that of the options: it keeps hardware before software,
+// and older before younger ones.
 func (s *Sampler) bound(r *Reading, now []nl.LinkCounters) []nl.LinkCounters {
 	if len(now) <= s.maxInterfaces {
 		return now
@@ -164,15 +164,14 @@ func (s *Sampler) bound(r *Reading, now []nl.LinkCounters) []nl.LinkCounters {
 		kept = append(kept, n)
 	}
 	r.Warnings = append(r.Warnings,
-		fmt.Sprintf("there are %d interfaces, of which %d are sampled: cards, and of the others the oldest",
+		fmt.Sprintf("%d interfaces exist, of which %d are sampled: the NICs, and the oldest of the rest",
 			len(now), len(kept)))
 	return kept
 }
 
 func isHardware(n *nl.LinkCounters) bool { return n.Kind == "" && !n.Loopback }
 
-// leave ends the interfaces that are no more or have another name, and gives the names that they
-// had.
+// leave ends the interfaces that are gone or renamed, and returns the names that they had.
 func (s *Sampler) leave(r *Reading) (free map[string]bool) {
 	l := &s.links
 	l.seen++
@@ -183,7 +182,7 @@ func (s *Sampler) leave(r *Reading) (free map[string]bool) {
 			if k.name == n.Name {
 				continue
 			}
-			r.happened(LinkRenamed, n.Name, fmt.Sprintf("%s is now called %s", k.name, n.Name))
+			r.happened(LinkRenamed, n.Name, fmt.Sprintf("%s is now named %s", k.name, n.Name))
 			free = freed(free, k.name)
 			k.owned.end(r)
 			k.queues.rename(r)
@@ -217,7 +216,7 @@ func freed(free map[string]bool, name string) map[string]bool {
 	return free
 }
 
-// arrive takes up an interface that is new, or has a new name.
+// arrive adds an interface that is new, or has a new name.
 func (s *Sampler) arrive(r *Reading, n *nl.LinkCounters, free map[string]bool) {
 	l := &s.links
 	k := l.byIndex[n.Index]
@@ -237,7 +236,7 @@ func (s *Sampler) arrive(r *Reading, n *nl.LinkCounters, free map[string]bool) {
 	}
 	k.makeSeries()
 	k.asked = 0
-	// What is told under a name begins at zero, whatever was told under it before.
+	// Counters under a name begin at zero, even if the name had counters before.
 	k.counts.forget()
 	k.carrier.forget()
 	k.qdisc.forget()
@@ -271,7 +270,7 @@ func (k *link) makeSeries() {
 	k.waiting = [4]*Series{}
 }
 
-// followLink tells what an interface has counted and how it stands.
+// followLink adds the points of an interface's counters and state.
 func (s *Sampler) followLink(r *Reading, k *link, n *nl.LinkCounters, elapsed time.Duration) {
 	k.counts.add(n.Counts[:], k.most(elapsed))
 	k.carrier.add([]uint64{uint64(n.CarrierChanges)}, nil)
@@ -289,8 +288,8 @@ func (s *Sampler) followLink(r *Reading, k *link, n *nl.LinkCounters, elapsed ti
 		r.put(k.plain[i], float64(sum[c]))
 	}
 	ring := max(sum[nl.RxMissedErrors], sum[nl.RxFIFOErrors], sum[nl.RxOverErrors])
-	// What the driver tells in its own words is in the common figures of many drivers as well, and
-	// is told once.
+	// In many drivers the common figures include what the driver's own counters report, so it is
+	// counted once.
 	ownRing, received, sent := k.queues.lost()
 	for i, n := range [...]uint64{
 		less(sum[nl.RxDropped], ownRing+received), less(sum[nl.TxDropped], sent), max(ring, ownRing),
@@ -301,8 +300,8 @@ func (s *Sampler) followLink(r *Reading, k *link, n *nl.LinkCounters, elapsed ti
 			r.put(k.drops[i], float64(k.told[i]))
 		}
 	}
-	// A difference of sums may fall where a driver counts the parts before the whole; what was told
-	// is not taken back.
+	// A difference of sums may decrease where a driver counts the parts before the whole; the
+	// series must not.
 	k.worst[0] = max(k.worst[0],
 		less(sum[nl.RxErrors], sum[nl.RxCRCErrors]+sum[nl.RxLengthErrors]+sum[nl.RxFrameErrors]+ring))
 	k.worst[1] = max(k.worst[1], less(sum[nl.TxErrors],
@@ -338,11 +337,11 @@ func (s *Sampler) followLink(r *Reading, k *link, n *nl.LinkCounters, elapsed ti
 	k.tellQdiscs(r, s.links.seen)
 }
 
-// less is a - b, or 0.
+// less returns a - b, or 0 if that is negative.
 func less(a, b uint64) uint64 { return a - min(a, b) }
 
-// most is what a card can have counted: four times what its speed allows, and that for a second
-// longer, as some cards bring their figures up to date once a second. Software has no such limit.
+// most returns what a card can have counted: four times what its speed allows, over one more
+// second, since some cards update their figures once a second. Software has no such limit.
 func (k *link) most(elapsed time.Duration) func(i int) uint64 {
 	if !k.hardware || k.speed == 0 {
 		return nil
@@ -360,13 +359,13 @@ func (k *link) most(elapsed time.Duration) func(i int) uint64 {
 	}
 }
 
-// watchCarrier tells of links that came and went.
+// watchCarrier reports links that came and went.
 func (k *link) watchCarrier(r *Reading, n *nl.LinkCounters, flaps uint32) {
 	up := n.Up && n.Carrier
 	switch {
 	case up == k.up && up && flaps >= 2:
 		r.happened(LinkDown, k.name,
-			fmt.Sprintf("%s lost its link and has it again: %d changes of the carrier since the reading before",
+			fmt.Sprintf("%s lost its link and has it again: %d changes of the carrier since the previous reading",
 				k.name, flaps))
 		r.happened(LinkUp, k.name, k.name+" has a link again")
 	case up == k.up:
@@ -380,10 +379,10 @@ func (k *link) watchCarrier(r *Reading, n *nl.LinkCounters, flaps uint32) {
 	k.up = up
 }
 
-// countQdiscs adds up what the disciplines of each interface dropped and held.
+// countQdiscs sums what the disciplines of each interface dropped and hold.
 func (s *Sampler) countQdiscs() {
 	l := &s.links
-	// Where there is no queue nothing waits and nothing is dropped.
+	// Without a queue nothing waits and nothing is dropped.
 	l.qdiscs = slices.DeleteFunc(l.qdiscs, func(q nl.QdiscCounters) bool { return q.Kind == "noqueue" })
 	slices.SortStableFunc(l.qdiscs, func(a, b nl.QdiscCounters) int { return a.Index - b.Index })
 	for i := 0; i < len(l.qdiscs); {
@@ -398,8 +397,8 @@ func (s *Sampler) countQdiscs() {
 	}
 }
 
-// countQdiscs takes the largest figure of the tree, as a sum would count one drop at every level
-// (package host says why). Whenever another discipline stands at the root, the counters began anew.
+// countQdiscs takes the largest figure of the tree, because a sum would count one drop at every
+// level (see package host). When the root discipline changes, the counters begin again.
 func (k *link) countQdiscs(tree []nl.QdiscCounters) {
 	var now [3]uint64
 	var root qdiscIdentity
@@ -446,7 +445,7 @@ func (r *Reading) happened(c Change, name, text string) {
 	r.Happened = append(r.Happened, Happening{Time: r.Time, Change: c, Interface: name, Text: text})
 }
 
-// kindOf is the word for what an interface is.
+// kindOf returns the word for the kind of an interface.
 func kindOf(n *nl.LinkCounters) string {
 	const etherType, infiniband = 1, 32 // linux/if_arp.h
 	switch {
@@ -462,7 +461,7 @@ func kindOf(n *nl.LinkCounters) string {
 	return "other"
 }
 
-// parents names what carries an interface.
+// parentOf returns the name of the interface that carries this one.
 func (s *Sampler) parentOf(n *nl.LinkCounters) string {
 	// The other end of a veth is a peer and carries nothing; its number may be of another
 	// namespace.
@@ -472,8 +471,8 @@ func (s *Sampler) parentOf(n *nl.LinkCounters) string {
 	return s.links.names[n.ParentIndex]
 }
 
-// askSlowly asks for what is not in the dump: when the interface is new, when its link changed, and
-// now and then.
+// askSlowly asks for what the dump lacks: when the interface is new, when its link changed, and
+// every slowEvery.
 func (s *Sampler) askSlowly(r *Reading, k *link, n *nl.LinkCounters, changed bool) {
 	due := k.asked == 0 || changed || r.SinceBoot-k.asked >= slowEvery
 	parent := s.parentOf(n)
@@ -487,7 +486,7 @@ func (s *Sampler) askSlowly(r *Reading, k *link, n *nl.LinkCounters, changed boo
 	driver := s.driverOf(k, n)
 	speed := s.speedOf(k, n)
 	if !first && k.speed > 0 && speed > 0 && speed != k.speed {
-		r.happened(LinkSpeed, k.name, fmt.Sprintf("%s runs at %s and ran at %s", k.name, rateText(speed),
+		r.happened(LinkSpeed, k.name, fmt.Sprintf("%s runs at %s and ran at %s before", k.name, rateText(speed),
 			rateText(k.speed)))
 	}
 	if speed > 0 {
@@ -500,7 +499,7 @@ func (s *Sampler) askSlowly(r *Reading, k *link, n *nl.LinkCounters, changed boo
 	}
 }
 
-// rateText writes a speed as people say it.
+// rateText formats a speed in its usual unit.
 func rateText(bitsPerSecond float64) string {
 	text := fmt.Sprintf("%.4g Mb/s", bitsPerSecond/1e6)
 	if bitsPerSecond >= 1e9 {

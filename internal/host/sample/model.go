@@ -2,23 +2,23 @@ package sample
 
 import "time"
 
-// Kind tells what may be done with the values of a metric.
+// Kind is the meaning of a metric's values.
 type Kind uint8
 
 const (
-	// Counter never falls while its series exists, except to zero when the sampler starts: what it
-	// grew by is what happened.
+	// Counter never decreases while its series exists, except to zero when the sampler starts: its
+	// growth is what happened.
 	Counter Kind = iota
 	// Gauge is a level.
 	Gauge
 )
 
-// Metric is what is known of many things of one sort.
+// Metric describes one kind of figure, which many things may have.
 type Metric struct {
 	Name   string   // as Prometheus has it, with the unit: linerate_interface_receive_bytes_total
 	Kind   Kind     //
 	Help   string   // one sentence: what is counted and where it is read
-	Labels []string // names of what tells the series of this metric apart, in a fixed order
+	Labels []string // names of the labels that distinguish the series of this metric, in a fixed order
 }
 
 // Series is one metric of one thing. Its pointer is its identity.
@@ -35,22 +35,22 @@ type Point struct {
 
 // Reading is a host at one moment.
 type Reading struct {
-	// Time is what the points are filed under. It is the tick that was asked for when the reading
-	// came soon enough after it, so that times in a history are regular and cost next to nothing.
+	// Time is what the points are filed under: the requested tick if the reading came soon enough
+	// after it, so that times in a history are regular and take almost no space.
 	Time time.Time
-	// SinceBoot is when the reading was taken, with the time asleep counted and whatever the clock
-	// was set to: rates are over differences of it.
+	// SinceBoot is when the reading was taken, including time asleep and independent of the clock's
+	// setting: rates are over its differences.
 	SinceBoot time.Duration
-	Points    []Point // the sampler uses them again for the next reading but one
-	// were told before and are no more: the thing is gone, or is another one under the same name.
-	// No point here has the same labels
+	Points    []Point // the sampler reuses them for the next reading but one
+	// Ended are series of earlier readings that no longer exist: the thing is gone, or another one
+	// has its name. No point here has the same labels.
 	Ended []*Series
-	// Happened is what came, went or changed since the reading before.
+	// Happened lists what came, went or changed since the previous reading.
 	Happened []Happening
 	Warnings []string // what could not be read, one sentence each
 }
 
-// Change says what happened to an interface.
+// Change is what happened to an interface.
 type Change string
 
 // What can happen between two readings.
@@ -63,10 +63,10 @@ const (
 	LinkGone    Change = "link-gone"
 )
 
-// Happening is one of them.
+// Happening is one change.
 type Happening struct {
 	Time      time.Time
 	Change    Change
 	Interface string // empty: of the host
-	Text      string // one line for people
+	Text      string // one line for users
 }

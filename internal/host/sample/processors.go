@@ -6,7 +6,7 @@ import (
 	"github.com/linerate/linerate/internal/kernel/procfs"
 )
 
-// processors follows time, softirqs and packets of each processor.
+// processors follows times, softirqs and packets of each processor.
 type processors struct {
 	stat, softirqs, softnet *file
 
@@ -16,7 +16,7 @@ type processors struct {
 	switchesOf *Series
 	interrupts []uint64 // by number, of the present reading
 	haveIRQs   bool
-	gone       uint64 // dropped by processors that were taken out of the system
+	gone       uint64 // dropped by processors that went offline
 	dropsOf    *Series
 }
 
@@ -29,10 +29,10 @@ type cpu struct {
 	kinds   [2]*Series
 	softnet *tally
 	columns [4]*Series
-	seen    int // the last reading that it was in
+	seen    int // the last reading that contained it
 }
 
-// modeNames are the words of the label mode, in the order of the file.
+// modeNames are the values of the label mode, in the order of the file.
 var modeNames = [procfs.StatModes]string{"user", "nice", "system", "idle", "iowait", "irq", "softirq", "steal"}
 
 func (p *processors) open() {
@@ -50,7 +50,7 @@ func (p *processors) close() {
 	p.softnet.close()
 }
 
-// of gives a processor, which comes with its first line.
+// of returns a processor; its first line creates it.
 func (p *processors) of(id int) *cpu {
 	for len(p.cpus) <= id {
 		p.cpus = append(p.cpus, nil)
@@ -73,7 +73,7 @@ func (p *processors) of(id int) *cpu {
 
 func (p *processors) read(s *Sampler, r *Reading) {
 	if p.readStat(s, r); !p.haveIRQs {
-		return // who is there is not known
+		return // the online processors are not known
 	}
 	p.readSoftirqs(s, r)
 	for id, c := range p.cpus {
@@ -121,7 +121,7 @@ func (p *processors) readSoftirqs(s *Sampler, r *Reading) {
 	var err error
 	if s.buf, err = p.softirqs.read(s.buf); err == nil {
 		p.columns, err = procfs.EachSoftIRQ(s.buf, p.columns, func(receive bool, id int, n uint64) {
-			// Columns are of processors that are possible, not of those that are there.
+			// Columns are for possible processors, not only for online ones.
 			if !p.has(id, s.count) {
 				return
 			}
@@ -163,7 +163,7 @@ func (p *processors) readSoftnet(s *Sampler, r *Reading) {
 	}
 }
 
-// has tells whether a processor was there in a reading.
+// has reports whether a processor was online in a reading.
 func (p *processors) has(id, reading int) bool {
 	return id < len(p.cpus) && p.cpus[id] != nil && p.cpus[id].seen == reading
 }

@@ -6,17 +6,17 @@ import (
 	"github.com/linerate/linerate/internal/kernel/procfs"
 )
 
-// protocols follows what files without a line for each interface or processor tell.
+// protocols follows the files without a line for each interface or processor.
 type protocols struct {
 	sources []*source
 	derived []derived
 }
 
-// source is one such file and the counters that are picked out of it.
+// source is one such file with the counters taken from it.
 type source struct {
 	file   *file
 	path   string
-	names  []string // as the file calls them
+	names  []string // as in the file
 	parse  func(b []byte, into []uint64, known []bool) error
 	values []uint64
 	known  []bool
@@ -37,8 +37,8 @@ type ref struct {
 	at     int
 }
 
-// add makes a source of a file. A file that is not there, or not for everybody, is left out without
-// a word: many kernels lack some.
+// add makes a source of a file. A file that is missing or restricted is skipped silently: many
+// kernels lack some.
 func (p *protocols) add(path string, w width, parse func(names []string) func([]byte, []uint64, []bool) error,
 	names ...string) *source {
 	s := &source{path: path, names: names, values: make([]uint64, len(names)), known: make([]bool, len(names)),
@@ -61,7 +61,7 @@ func rows(names []string) func([]byte, []uint64, []bool) error {
 	return procfs.NewColumns(names...).ReadRows
 }
 
-// parsed reads by a parser of package procfs; for short files.
+// parsed reads with a parser of package procfs; for short files.
 func parsed(parse func([]byte, *procfs.Counts) error) func([]string) func([]byte, []uint64, []bool) error {
 	return func(names []string) func([]byte, []uint64, []bool) error {
 		return func(b []byte, into []uint64, known []bool) error {
@@ -79,7 +79,7 @@ func parsed(parse func([]byte, *procfs.Counts) error) func([]string) func([]byte
 	}
 }
 
-// of gives the counters of the source by name.
+// of returns the counters of the source by name.
 func (s *source) of(names ...string) []ref {
 	var refs []ref
 	for _, name := range names {
@@ -176,14 +176,14 @@ func (p *protocols) open() {
 	}
 }
 
-// counterFile gives the parser that package procfs has for a file.
+// counterFile returns the parser of package procfs for a file.
 func counterFile(name string) func([]byte, *procfs.Counts) error {
 	for _, f := range procfs.CounterFiles() {
 		if f.Name == name {
 			return f.Parse
 		}
 	}
-	panic("no counter file " + name) // the names are those of this file, and a test opens them
+	panic("no counter file " + name) // the names are constants of this file, and a test opens them
 }
 
 func (p *protocols) close() {
@@ -212,8 +212,8 @@ func (p *protocols) read(s *Sampler, r *Reading) {
 	}
 }
 
-// value is the sum of what is known. False: nothing is, or a part could not be read this time and
-// was before, which would look like a step back.
+// value returns the sum of the known parts. ok is false if no part is known, or if a part could not
+// be read this time but was before, which would look like a decrease.
 func (d *derived) value() (float64, bool) {
 	total, found := 0.0, false
 	for _, f := range d.of {

@@ -16,19 +16,19 @@ import (
 	"github.com/linerate/linerate/internal/kernel/sys"
 )
 
-// Bounds on what drivers tell.
+// Bounds on what is read from drivers.
 const (
 	maxQueues         = 256 // of one interface, both directions together
-	maxSoftwareQueued = 8   // interfaces without hardware whose queues are told
+	maxSoftwareQueued = 8   // interfaces without hardware whose queues are read
 )
 
-// queues follows what a driver tells in its own words (ethtool -S): its queues, and what it lost.
+// queues follows the driver's own counters (ethtool -S): its queues, and its losses.
 type queues struct {
 	reader ethtool.StatisticsReader
 	pace   pace
 	read   time.Duration // since boot
-	names  time.Duration // when the names were asked for, since boot
-	none   bool          // the driver has nothing of the sort
+	names  time.Duration // when the names were read, since boot
+	none   bool          // the driver has no such counters
 
 	queues []string // rx-0, rx-1, …
 	parts  []part
@@ -41,7 +41,7 @@ type queues struct {
 	quiet  int
 }
 
-// part says to which figure a counter of the driver is added.
+// part assigns a counter of the driver to a figure.
 type part struct{ counter, figure int }
 
 // ownDrop is a figure of lost packets.
@@ -50,14 +50,14 @@ type ownDrop struct {
 	outbound bool
 }
 
-// What drivers call the figures of a queue. Those of the second list stand for the first where that
-// is missing: veth counts what it handles by NAPI alone.
+// The drivers' names for the figures of a queue. Those of the second list replace missing ones of
+// the first: veth counts only what it handles by NAPI.
 var queueFigures = [2][2][]string{
 	{{"packets", "cnt", "pkts", "ucast_packets", "mcast_packets", "bcast_packets"}, {"xdp_packets"}},
 	{{"bytes", "ucast_bytes", "mcast_bytes", "bcast_bytes"}, {"xdp_bytes"}},
 }
 
-// dropNames are words for a loss that need no dictionary.
+// dropNames are names of a loss that need no dictionary.
 var dropNames = []string{"drops", "dropped", "drop"}
 
 var (
@@ -65,7 +65,7 @@ var (
 	outboundName = regexp.MustCompile(`(^|[^a-z])tx([^a-z]|$)`)
 )
 
-// plan decides what is kept of a driver's counters.
+// plan selects the driver's counters to keep.
 func (q *queues) plan(driver, link string, names []string, hardware bool) {
 	q.owned, q.queues, q.parts, q.own = nil, nil, nil, nil
 	type found struct {
@@ -88,8 +88,8 @@ func (q *queues) plan(driver, link string, names []string, hardware bool) {
 		if !drop || !hardware || slices.Contains(standardNames, name) {
 			continue
 		}
-		// Those of all queues together are one figure, and so is that of the whole card beside
-		// them: the larger is believed.
+		// The counters of all queues make one figure, and so does that of the whole card beside
+		// them: the larger one counts.
 		pattern := digits.ReplaceAllString(name, "#")
 		figure, ok := patterns[pattern]
 		if !ok {
@@ -154,8 +154,8 @@ func (q *queues) plan(driver, link string, names []string, hardware bool) {
 	q.tally = newTally(len(q.now), n, bitsUnknown)
 }
 
-// most is that of the card, for each queue: a question that came to another card, while the two
-// were changing names, brings no spike.
+// most applies the card's limit to each queue: a read that reached another card, while two were
+// changing names, must not cause a spike.
 func (q *queues) most(k *link, now time.Duration) func(i int) uint64 {
 	of := k.most(now - q.read)
 	if of == nil {
@@ -180,7 +180,7 @@ func queueNumber(queue string) int {
 	return n
 }
 
-// readQueues reads what the driver of an interface tells, if it is time.
+// readQueues reads the driver's counters of an interface, if it is time.
 func (s *Sampler) readQueues(r *Reading, k *link, n *nl.LinkCounters) {
 	q := &k.queues
 	if q.none && (r.SinceBoot-q.names < slowEvery || !k.hardware) || !q.pace.due(r.SinceBoot) {
@@ -198,7 +198,7 @@ func (s *Sampler) readQueues(r *Reading, k *link, n *nl.LinkCounters) {
 		return
 	}
 	if q.tally == nil && !k.hardware {
-		// Names take room, and hosts of containers have hundreds with one queue.
+		// Names take memory, and hosts of containers have hundreds of interfaces with one queue.
 		if c, err := ethtool.New(s.client).Channels(n.Name); err != nil || c.Rx+c.Combined < 2 {
 			q.none = true
 			return
@@ -254,8 +254,8 @@ func (s *Sampler) readQueues(r *Reading, k *link, n *nl.LinkCounters) {
 	}
 }
 
-// lost gives the packets that the driver itself says it lost for want of descriptors, and
-// otherwise; of counters that may count the same packets the largest.
+// lost returns the packets that the driver counts as lost for lack of descriptors, and for other
+// reasons; of counters that may count the same packets the largest.
 func (q *queues) lost() (ring, received, sent uint64) {
 	if q.tally == nil {
 		return 0, 0, 0
@@ -277,7 +277,7 @@ func (q *queues) lost() (ring, received, sent uint64) {
 	return ring, received, sent
 }
 
-// rename has the series made anew under another name.
+// rename ends the series, so that new ones begin under another name.
 func (q *queues) rename(r *Reading) {
 	q.owned.end(r)
 	q.tally = nil
@@ -285,7 +285,7 @@ func (q *queues) rename(r *Reading) {
 	q.pace = pace{}
 }
 
-// interruptKey sorts the interrupts of a queue: by direction and number.
+// interruptKey returns a sort key for the interrupts of a queue: direction and number.
 func interruptKey(queue string) (string, int) {
 	direction, number, both := strings.Cut(queue, "-")
 	if !both {

@@ -15,25 +15,25 @@ import (
 	"github.com/linerate/linerate/internal/kernel/sys"
 )
 
-// DefaultTolerance is how far from its tick a reading may be and still be filed under it: at a
-// reading each second a rate is then wrong by a twentieth at worst.
+// DefaultTolerance is how far from its tick a reading may be and still be filed under it: with a
+// reading each second a rate is then off by at most a twentieth.
 const DefaultTolerance = 25 * time.Millisecond
 
-// DefaultMaxInterfaces is how many interfaces are followed at most if nothing else is said.
+// DefaultMaxInterfaces is the default limit for the number of sampled interfaces.
 const DefaultMaxInterfaces = 256
 
 // Options of a sampler. The zero value samples the running system.
 type Options struct {
 	Root      host.Root     // the running system; an archive is one moment and is refused
 	Tolerance time.Duration // 0: DefaultTolerance; below 0: every reading has its own time
-	// MaxInterfaces bounds how many interfaces are followed, with some 15 series each; 0:
-	// DefaultMaxInterfaces. All cards are, and what is left out is told as a warning: a host of
+	// MaxInterfaces limits the number of sampled interfaces, with some 15 series each; 0:
+	// DefaultMaxInterfaces. All NICs are sampled. A warning gives the number left out: a host of
 	// containers may have thousands.
 	MaxInterfaces int
 }
 
-// Sampler reads a host again and again. It belongs to one goroutine at a time. It stays in the
-// network namespace of the thread that made it, whichever thread reads later.
+// Sampler reads a host repeatedly. One goroutine at a time may use it. It stays in the network
+// namespace of the thread that made it, for reads from any thread.
 type Sampler struct {
 	tolerance     time.Duration
 	maxInterfaces int
@@ -42,10 +42,10 @@ type Sampler struct {
 	client *nl.Client
 
 	buf      []byte
-	readings [2]Reading // in turn, so that two in a row can be compared
+	readings [2]Reading // used alternately, so that two in a row can be compared
 	turn     int
-	last     time.Duration // since boot, of the reading before
-	took     time.Duration // of the reading before
+	last     time.Duration // since boot, of the previous reading
+	took     time.Duration // of the previous reading
 	count    int           // readings so far
 
 	links      links
@@ -55,7 +55,7 @@ type Sampler struct {
 	self       [2]*Series
 }
 
-// New opens what is read. What a kernel lacks is left out; the error is for a host that cannot be
+// New opens the sources. It skips those that a kernel lacks; it fails for a host that cannot be
 // sampled at all.
 func New(o Options) (*Sampler, error) {
 	if o.Root.Dir != "" || o.Root.FS != nil {
@@ -71,7 +71,7 @@ func New(o Options) (*Sampler, error) {
 	if s.maxInterfaces <= 0 {
 		s.maxInterfaces = DefaultMaxInterfaces
 	}
-	// All sockets and files are opened by one thread, and are then of its network namespace.
+	// One thread opens all sockets and files, which then belong to its network namespace.
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	client, err := nl.Dial()
@@ -85,7 +85,7 @@ func New(o Options) (*Sampler, error) {
 	return s, nil
 }
 
-// Close gives back sockets and files.
+// Close releases sockets and files.
 func (s *Sampler) Close() error {
 	if s.closed {
 		return nil
@@ -96,10 +96,10 @@ func (s *Sampler) Close() error {
 	return s.client.Close()
 }
 
-// Read takes a reading. tick is the moment it is for, a full second most often; the zero time
-// stands for now. The reading and its points are the caller's until the next but one is taken.
-// Parts that could not be read are missing in it and have a sentence in Warnings; the error is for
-// a host of which nothing can be read, and for a closed sampler.
+// Read takes a reading. tick is the moment that it is for, usually a full second; zero means now.
+// The caller may use the reading and its points until the next but one is taken. Unreadable parts
+// are missing and have a sentence in Warnings. Read fails for a host without any readable part, and
+// for a closed sampler.
 func (s *Sampler) Read(tick time.Time) (*Reading, error) {
 	if s.closed {
 		return nil, fmt.Errorf("sample this host: %w", os.ErrClosed)
@@ -131,12 +131,12 @@ func (s *Sampler) Read(tick time.Time) (*Reading, error) {
 	return r, nil
 }
 
-// align gives the time that a reading is filed under.
+// align returns the time under which a reading is filed.
 func align(tick, now time.Time, tolerance time.Duration) time.Time {
 	if d := now.Sub(tick); !tick.IsZero() && tolerance >= 0 && d <= tolerance && d >= -tolerance {
 		return tick.Round(0)
 	}
-	// Without the monotonic part, which stands still while the host sleeps and would come into
+	// Without the monotonic part, which stands still while the host sleeps and would distort
 	// differences of times.
 	return now.Round(0)
 }
@@ -158,13 +158,13 @@ func (o *owned) add(m *Metric, values ...string) *Series {
 	return s
 }
 
-// end tells that all of them are over.
+// end ends all of them.
 func (o *owned) end(r *Reading) {
 	r.Ended = append(r.Ended, *o...)
 	*o = nil
 }
 
-// drop ends one of them; nil is none. It gives nil, for the place that held it.
+// drop ends one of them, unless it is nil. It returns nil, for the place that held it.
 func (o *owned) drop(r *Reading, s *Series) *Series {
 	if s != nil {
 		*o = slices.DeleteFunc(*o, func(other *Series) bool { return other == s })

@@ -11,23 +11,23 @@ const (
 	bits64
 )
 
-// tally adds up what a group of counters counts while somebody looks: counters of one thing, which
-// begin anew together. It is arithmetic alone.
+// tally sums the counts of a group of counters during observation: counters of one thing, which are
+// reset together. It is pure arithmetic.
 //
-// What it adds for a reading is what was counted since the one before, or nothing; never more. A
-// counter that went back
+// For each reading it adds what was counted since the previous one, or nothing; never more. A
+// counter that decreased
 //
-//   - by a 64th of its value at most is taken to waver (sums over processors, iowait, statistics of
-//     firmware): nothing is added until it has passed its old value;
-//   - went through zero if it has, or may have, 32 bits, it alone of the leading counters went
-//     back, and it came no further than most allows;
-//   - otherwise began anew: a driver was loaded again, an interface was made anew. Then nothing is
-//     added; if it is one of the leading counters, for the whole group, since the others began anew
-//     as well, and one that has passed its old value already does not show it.
+//   - by at most a 64th of its value wavers (sums over processors, iowait, statistics of firmware):
+//     nothing is added until it has passed its old value;
+//   - has wrapped if it has, or may have, 32 bits, is the only leading counter that decreased, and
+//     advanced no further than most allows;
+//   - otherwise was reset: a driver was reloaded or an interface created again. Then nothing is
+//     added; for a leading counter that holds for the whole group, since the others were reset as
+//     well, and one that has already passed its old value does not show it.
 //
-// A counter that had been above 32 bits is known to be wider and never goes through zero.
+// A counter that was ever above 2³² is wider than 32 bits and never wraps.
 type tally struct {
-	lead  int // the first so many are those that every use of the thing moves
+	lead  int // the number of leading counters, which every use of the thing moves
 	width width
 
 	begun bool
@@ -37,15 +37,15 @@ type tally struct {
 	held  []uint8
 }
 
-// waverReadings is for how many readings a counter may waver before the lower value is believed.
+// waverReadings is for how many readings a counter may waver before the lower value counts.
 const waverReadings = 8
 
-// wrapEvents is the most that a counter of 32 bits may have come since the reading before when
+// wrapEvents is the most that a 32-bit counter may have advanced since the previous reading if
 // nothing better is known: an eighth of its range.
 const wrapEvents = 1 << 29
 
-// implausible is how much faster than its link a counter may be: cards that are emulated do not
-// keep to the speed that they claim.
+// implausible is how much faster than its link a counter may be: emulated cards exceed the speed
+// that they report.
 const implausible = 16
 
 func newTally(n, lead int, w width) *tally {
@@ -53,10 +53,9 @@ func newTally(n, lead int, w width) *tally {
 		held: make([]uint8, n)}
 }
 
-// add takes a reading. most, if not nil, tells the most that counter i is likely to have come since
-// the reading before: what is beyond implausible times that is no count, and not added. It is 0
-// where nothing is known. The answer is false for the first reading and for one at which the group
-// began anew.
+// add takes a reading. most, if not nil, returns the most that counter i is likely to have advanced
+// since the previous reading, 0 if not known; an advance beyond implausible times that is not
+// added. add returns false for the first reading and for one at which the group was reset.
 func (t *tally) add(now []uint64, most func(i int) uint64) bool {
 	if !t.begun {
 		t.begun = true
@@ -71,7 +70,7 @@ func (t *tally) add(now []uint64, most func(i int) uint64) bool {
 		}
 		return most(i)
 	}
-	// Who went back, and not by wavering?
+	// Which counters decreased by more than wavering?
 	leading, other := 0, 0
 	for i, n := range now {
 		if n < t.was[i] && !t.wavers(i, n) {
@@ -125,8 +124,8 @@ func (t *tally) wavers(i int, n uint64) bool {
 	return t.held[i] < waverReadings && t.was[i]-n <= t.was[i]/64
 }
 
-// round gives how far a counter of 32 bits came that went through zero. False: it has more bits, or
-// came too far for that.
+// round returns the advance of a 32-bit counter that wrapped. ok is false if it has more bits, or
+// advanced too far.
 func (t *tally) round(i int, n, most uint64) (uint64, bool) {
 	if t.width == bits64 || t.wide[i] {
 		return 0, false
@@ -138,7 +137,7 @@ func (t *tally) round(i int, n, most uint64) (uint64, bool) {
 	return d, d <= min(most, math.MaxUint32/2)
 }
 
-// forget begins the sums at zero; the next reading is the first.
+// forget resets the sums to zero; the next reading is the first.
 func (t *tally) forget() {
 	t.begun = false
 	clear(t.sum)

@@ -11,10 +11,10 @@ import (
 	"github.com/linerate/linerate/internal/host/watch"
 )
 
-// ErrNotTogether is in the errors of [Between] for two moments that have no difference.
+// ErrNotTogether reports that two moments have no difference; see [Between].
 var ErrNotTogether = errors.New("the two do not belong together")
 
-// Moment is one host at one moment with all that it had counted until then.
+// Moment is one host at one moment, with all that it had counted until then.
 type Moment struct {
 	File *File
 	Host *host.Snapshot
@@ -22,7 +22,7 @@ type Moment struct {
 	reading *watch.Reading
 }
 
-// Moment reads host and counters. The error is for a file without any counters.
+// Moment reads host and counters. It fails for a file without any counters.
 func (f *File) Moment(ctx context.Context) (*Moment, error) {
 	s, err := f.Snapshot(ctx)
 	if err != nil {
@@ -35,22 +35,22 @@ func (f *File) Moment(ctx context.Context) (*Moment, error) {
 	return &Moment{File: f, Host: s, reading: r}, nil
 }
 
-// narrowSeconds is the time in which a counter of 32 bits goes through zero at some 1.2 million
-// packets a second, which one processor can take in.
+// narrowSeconds is the time in which a 32-bit counter wraps at some 1.2 million packets per second,
+// which one CPU can receive.
 const narrowSeconds = 3600
 
-// sayNarrow adds what is to be said of a long span.
+// sayNarrow adds a warning to a long span.
 func sayNarrow(s *watch.Span) *watch.Span {
 	if s.Seconds > narrowSeconds {
 		s.Warnings = append(s.Warnings,
-			"counters of 32 bits (softnet_stat, queueing disciplines, interrupts) may have gone through zero within "+
+			"counters of 32 bits (softnet_stat, queueing disciplines, interrupts) may have wrapped within "+
 				duration(s.Seconds)+
 				": theirs are lower bounds")
 	}
 	return s
 }
 
-// SinceBoot gives what the host has counted since it was started. Seconds is 0 where one of the two
+// SinceBoot returns what the host has counted since it started. Seconds is 0 if one of the two
 // moments is not known.
 func (m *Moment) SinceBoot() *watch.Span {
 	var boot time.Time
@@ -62,14 +62,14 @@ func (m *Moment) SinceBoot() *watch.Span {
 		s.Warnings = append(s.Warnings,
 			"how long the host had been up is not known, so counters since its start have no rates")
 	}
-	// A socket is younger than the host: there is no time that its drops could be divided by.
+	// A socket is younger than the host, so its drops have no time to be divided by.
 	s.Sockets = sockets(m.File.sockets, nil, 0)
 	return s
 }
 
-// Between gives the earlier and the later of two moments, and what happened from one to the other.
-// The error is ErrNotTogether for moments of different hosts or different boots, for two at the
-// same time, and for one of which the time is not known.
+// Between returns the earlier and the later of two moments, and the span from one to the other. It
+// returns ErrNotTogether for moments of different hosts or different boots, for two at the same
+// time, and for one without a known time.
 func Between(a, b *Moment) (earlier, later *Moment, span *watch.Span, err error) {
 	refuse := func(format string, args ...any) (*Moment, *Moment, *watch.Span, error) {
 		return nil, nil, nil,
@@ -78,7 +78,7 @@ func Between(a, b *Moment) (earlier, later *Moment, span *watch.Span, err error)
 	}
 	for _, m := range []*Moment{a, b} {
 		if m.Host.Time.IsZero() {
-			return refuse("when %s was taken is not known", m.File.Name)
+			return refuse("it is not known when %s was taken", m.File.Name)
 		}
 	}
 	earlier, later = a, b
@@ -92,26 +92,26 @@ func Between(a, b *Moment) (earlier, later *Moment, span *watch.Span, err error)
 	if what, one, other := different(a.Host, b.Host, scrubbed); what != "" {
 		return refuse("%s %s and %s: another host", what, one, other)
 	}
-	// A start between the two: the counters of both are since different moments. In a capture the
-	// boot id is replaced, and in an old report it may be missing.
+	// If the host started between the two, their counters begin at different times. A capture
+	// replaces the boot id, and an old report may lack it.
 	switch boot := later.Host.BootTime; {
 	case boot.After(earlier.Host.Time):
-		return refuse("the host was started anew in between, at %s", boot.UTC().Format(time.RFC3339))
+		return refuse("the host restarted between the two, at %s", boot.UTC().Format(time.RFC3339))
 	case !scrubbed && a.Host.BootID != b.Host.BootID && a.Host.BootID != "" && b.Host.BootID != "":
-		return refuse("the host was started anew in between: boot id %s, then %s", earlier.Host.BootID,
+		return refuse("the host restarted between the two: boot id %s, then %s", earlier.Host.BootID,
 			later.Host.BootID)
 	}
 	span = sayNarrow(later.reading.Since(earlier.reading))
-	// Without sockets at the beginning those at the end would have dropped all that they ever did
-	// in between.
+	// Without sockets of the first moment, those of the second would appear to have dropped all
+	// their lifetime's drops in the span.
 	if before := earlier.File.sockets; len(before) > 0 {
 		span.Sockets = sockets(later.File.sockets, before, span.Seconds)
 	}
 	return earlier, later, span, nil
 }
 
-// different tells two hosts apart: by what a host keeps over its life, and by names only where
-// nobody replaced them. Empty: they may be one.
+// different distinguishes two hosts: by what a host keeps over its life, and by names only if
+// neither file is scrubbed. Empty results: they may be one host.
 func different(a, b *host.Snapshot, scrubbed bool) (what, one, other string) {
 	if a.Arch != b.Arch && a.Arch != "" && b.Arch != "" {
 		return "architecture", a.Arch, b.Arch
@@ -129,7 +129,7 @@ func different(a, b *host.Snapshot, scrubbed bool) (what, one, other string) {
 	return "", "", ""
 }
 
-// processors is their model.
+// processors returns their model.
 func processors(s *host.Snapshot) string {
 	if len(s.CPUs) == 0 {
 		return ""
@@ -137,8 +137,8 @@ func processors(s *host.Snapshot) string {
 	return s.CPUs[0].Model
 }
 
-// cards are the interfaces with hardware below: their drivers and buses stay, where a name may be
-// replaced in a capture (enx…).
+// cards lists the interfaces with hardware: their drivers and buses stay, while a capture may
+// replace a name (enx…).
 func cards(s *host.Snapshot) []string {
 	var all []string
 	for _, dev := range s.Interfaces {
@@ -149,7 +149,7 @@ func cards(s *host.Snapshot) []string {
 	return all
 }
 
-// duration writes a long time in the unit that people count it in.
+// duration formats a long time in its usual unit.
 func duration(seconds float64) string {
 	switch {
 	case seconds >= 2*86400:

@@ -26,19 +26,19 @@ const (
 	Archive   Kind = "archive"   // a copy of /proc and /sys
 )
 
-// File is one host as somebody sent it.
+// File is one host as it was sent.
 type File struct {
 	Kind Kind
 	Name string // as it was opened; "-" is standard input
 
 	root     host.Root
 	snapshot func(context.Context) (*host.Snapshot, error)
-	told     []string // what the file lacks by itself
+	told     []string // what the file itself lacks
 	sockets  []printed.Socket
 }
 
-// Open reads a file or directory. The error is capture.ErrFormat or sosreport.ErrFormat for what is
-// none that is known; an error with a method Hint says what can be done.
+// Open reads a file or directory. The error is capture.ErrFormat or sosreport.ErrFormat for an
+// unknown format; an error with a method Hint has advice for the user.
 func Open(ctx context.Context, name string) (*File, error) {
 	info, err := os.Stat(name)
 	if err != nil {
@@ -55,7 +55,7 @@ func Open(ctx context.Context, name string) (*File, error) {
 	return Read(ctx, name, f)
 }
 
-// Read reads what comes in a stream; name is for errors.
+// Read reads a stream; name is for errors.
 func Read(ctx context.Context, name string, in io.Reader) (*File, error) {
 	b := bufio.NewReaderSize(in, 4096)
 	begin, err := b.Peek(512)
@@ -69,7 +69,7 @@ func Read(ctx context.Context, name string, in io.Reader) (*File, error) {
 		}
 		return fromReport(name, r), nil
 	}
-	// What is nothing of all this is told what a capture looks like.
+	// A file of no known format gets the error of a capture, which describes one.
 	c, err := capture.Read(b)
 	if err != nil {
 		return nil, fmt.Errorf("read capture %s: %w", name, err)
@@ -77,7 +77,7 @@ func Read(ctx context.Context, name string, in io.Reader) (*File, error) {
 	return &File{Kind: Capture, Name: name, root: c.Root(), snapshot: c.Snapshot}, nil
 }
 
-// openDir reads a report, or a copy of /proc and /sys.
+// openDir reads an unpacked report, or a copy of /proc and /sys.
 func openDir(ctx context.Context, name string) (*File, error) {
 	r, err := sosreport.Open(ctx, name)
 	if err == nil {
@@ -99,10 +99,10 @@ func fromReport(name string, r *sosreport.Report) *File {
 		sockets: r.Sockets()}
 }
 
-// Root is the host to read.
+// Root returns the host to read.
 func (f *File) Root() host.Root { return f.root }
 
-// Snapshot gives the host. Its warnings are those of the file as well.
+// Snapshot returns the host. Its warnings include those of the file.
 func (f *File) Snapshot(ctx context.Context) (*host.Snapshot, error) {
 	s, err := f.snapshot(ctx)
 	if err != nil {

@@ -221,7 +221,7 @@ func TestBetweenRefuses(t *testing.T) {
 		"another host: name":       func(m *moment) { m.name = "web2" },
 		"another host: processors": func(m *moment) { m.model = "EPYC" },
 		"another host: cards":      func(m *moment) { m.bus = "0000:05:00.0" },
-		"started anew":             func(m *moment) { m.boot = noon.Add(5 * time.Minute) },
+		"restarted between":        func(m *moment) { m.boot = noon.Add(5 * time.Minute) },
 		"boot id":                  func(m *moment) { m.id = "0002" },
 		"both were taken at":       func(m *moment) { m.at = noon },
 	} {

@@ -8,13 +8,13 @@ import (
 	"github.com/linerate/linerate/internal/host/watch"
 )
 
-// keptSockets is how many of each kind are told, as many as of a host that is watched.
+// keptSockets is how many of each kind are kept, as many as when a host is watched.
 const keptSockets = 32
 
-// sockets gives what a report says of listeners and of UDP sockets: those that refused, dropped or
-// hold something, the worst first. before are those of an earlier report of the same boot; nil:
-// drops are of the socket's whole life. Connections are counted and not told: what they did has no
-// time that belongs to it. Nil: the report has no sockets.
+// sockets returns what a report contains about listeners and UDP sockets: those that refused,
+// dropped or hold something, the worst first. before are those of an earlier report of the same
+// boot; nil: drops are of the socket's whole life. Connections are only counted, because their
+// activity belongs to no known time. Nil: the report has no sockets.
 func sockets(now, before []printed.Socket, seconds float64) *watch.Sockets {
 	if len(now) == 0 {
 		return nil
@@ -47,7 +47,7 @@ func sockets(now, before []printed.Socket, seconds float64) *watch.Sockets {
 			all.DatagramsSeen++
 			m := watch.Memory(s.Memory)
 			if m.Drops == 0 && m.ReceiveBytes == 0 && m.SendBytes == 0 {
-				continue // It may be the busiest or idle for years: the kernel counts no packets of it.
+				continue // It may be the busiest, or idle for years: the kernel counts no packets of it.
 			}
 			all.Datagrams = append(all.Datagrams, watch.Datagram{Cookie: s.Cookie, Local: s.Local, Remote: s.Remote,
 				New: before != nil && !known, Memory: m})

@@ -15,7 +15,7 @@ import (
 	"github.com/linerate/linerate/internal/kernel/procfs"
 )
 
-// address is one of linerate/addresses.json.
+// address is one entry of linerate/addresses.json.
 type address struct {
 	Index int    `json:"index"`
 	CIDR  string `json:"cidr"`
@@ -35,23 +35,22 @@ type card struct {
 	Card            *host.Card              `json:"card,omitempty"`
 }
 
-// archive makes what the report does not hold as files of the kernel.
+// archive derives what the report does not hold as files of the kernel.
 func (s *source) archive() []hostfs.Entry {
 	if s.process != "" {
 		s.putLink("proc/self", s.process)
 	}
-	// The order is that of need: what is made first is looked up by what follows.
+	// In order of need: later steps look up what earlier ones derive.
 	s.settings()
 	s.counters()
 	now, boot := s.moments()
 	if now.IsZero() {
-		s.say("when the report was made is not in it (date, uptime)")
+		s.say("the report has no time of its making (date, uptime)")
 	} else {
 		s.told("host.json", map[string]time.Time{"time": now})
 	}
 	if !boot.IsZero() {
-		// The one line of the file that is known; without the others processor times are not known,
-		// which is what they are.
+		// The only known line of the file; without the others the CPU times are not known.
 		s.put("proc/stat", "btime "+strconv.FormatInt(boot.Unix(), 10)+"\n")
 	}
 	s.processes()
@@ -64,7 +63,7 @@ func (s *source) archive() []hostfs.Entry {
 	}
 	devices := printed.ParsePCI(s.output("lspci -nnvv", "lspci -nvv", "lspci"))
 	s.pci(devices)
-	// What it has is used; package host says what is wrong with it.
+	// A partial result is used; package host reports errors.
 	interrupts, _ := procfs.ParseInterrupts([]byte(s.text("proc/interrupts")))
 	for _, l := range links {
 		c := cards[l.Name]
@@ -72,7 +71,8 @@ func (s *source) archive() []hostfs.Entry {
 		cards[l.Name] = c
 	}
 	s.tell(links, cards)
-	// Kernels with the module list their bonds here; a reading of the counters looks nowhere else.
+	// Kernels with the module list their bonds here, the only place where a reading of the counters
+	// looks.
 	var bonds []string
 	for _, l := range links {
 		if l.Kind == "bond" {
@@ -83,7 +83,7 @@ func (s *source) archive() []hostfs.Entry {
 	return s.made
 }
 
-// tell writes what netlink would have told.
+// tell writes what netlink would have reported.
 func (s *source) tell(links []*printed.Link, cards map[string]card) {
 	if len(links) > 0 {
 		var addresses []address
@@ -96,10 +96,10 @@ func (s *source) tell(links []*printed.Link, cards map[string]card) {
 		s.told("addresses.json", addresses)
 		s.told("ethtool.json", cards)
 	} else {
-		s.say("interfaces: not there: ip address and ip link printed nothing, so cards, links and addresses are not known")
+		s.say("interfaces: not there: ip address and ip link printed nothing, " +
+			"so cards, links and addresses are not known")
 	}
-	// ip shows both versions of IP where no table is named; whether it did shows in what it
-	// printed.
+	// Without a named table ip shows both versions of IP; the output shows whether it did.
 	routes := printed.ParseRoutes(s.output("ip route show table all", "ip route show"), false)
 	if !slices.ContainsFunc(routes, func(r host.Route) bool { return strings.Contains(r.Destination, ":") }) {
 		routes = append(routes, printed.ParseRoutes(s.output("ip -6 route show table all"), true)...)
@@ -114,22 +114,23 @@ func (s *source) tell(links []*printed.Link, cards map[string]card) {
 	}
 }
 
-// told writes one file of the linerate directory. Nothing of a report has that name by itself: it
-// is not among what is wanted.
+// told writes one file of the linerate directory. A report has no file of that name: wanted does
+// not accept it.
 func (s *source) told(name string, body any) {
 	b, err := json.Marshal(body)
 	if err != nil {
-		s.say(fmt.Sprintf("%s: %v", name, err)) // A type of ours that cannot be written; no content can do that.
+		s.say(fmt.Sprintf("%s: %v", name, err)) // A type that cannot be marshalled; contents never cause this.
 		return
 	}
 	s.put("linerate/"+name, string(b)+"\n")
 }
 
-// settings puts those of sysctl -a where the copy of /proc/sys has none. Beside settings it has the
-// names of host, kernel and boot.
+// settings adds those of sysctl -a that the copy of /proc/sys lacks, with the names of host, kernel
+// and boot.
 func (s *source) settings() {
 	all := printed.ParseSysctls(s.output("sysctl -a"))
-	// The rest (dev, fs, user, …) is of no use to a network and in some reports thousands of lines.
+	// The rest (dev, fs, user, …) does not concern a network, and some reports have thousands of
+	// lines.
 	for _, name := range slices.Sorted(maps.Keys(all)) {
 		if first, _, _ := strings.Cut(name, "/"); first == "net" || first == "vm" || first == "kernel" {
 			s.put("proc/sys/"+name, all[name]+"\n")
@@ -141,21 +142,20 @@ func (s *source) settings() {
 	}
 	s.value("proc/sys/kernel/hostname", name)
 	s.value("proc/sys/kernel/osrelease", release)
-	s.value("proc/sys/kernel/arch", machine) // A file since Linux 6.1 alone.
+	s.value("proc/sys/kernel/arch", machine) // A file only since Linux 6.1.
 	if !s.kernel("proc/sys/net/ipv4/tcp_rmem") {
 		s.say("settings: not there: neither /proc/sys nor sysctl -a")
 	}
 }
 
-// counters puts the tables of protocols where the copy of /proc/net has none.
+// counters adds the tables of protocols that the copy of /proc/net lacks.
 func (s *source) counters() {
 	found := printed.ParseNstat(s.output("nstat -zas"))
 	if len(found) == 0 {
 		found = printed.ParseNetstat(s.output("netstat -s"))
 	}
 	tables := found.Tables()
-	// Newer versions of sos keep the link that it is, to the directory of the process that copied
-	// it.
+	// Newer versions of sos keep it as a link to the directory of the process that copied it.
 	dir, ok := s.resolve("proc/net")
 	if !ok {
 		dir = "proc/net"
@@ -172,8 +172,8 @@ func (s *source) counters() {
 	}
 }
 
-// firmware puts what dmidecode says of the machine where sysfs has it: it tells what a guest runs
-// on.
+// firmware writes what dmidecode prints about the machine as files of sysfs: it shows what a guest
+// runs on.
 func (s *source) firmware() {
 	if s.any("sys/class/dmi/id/sys_vendor") {
 		return
@@ -183,7 +183,7 @@ func (s *source) firmware() {
 	}
 }
 
-// processes gives the names of programs, which sos has in /proc/N/status, as /proc/N/comm.
+// processes writes the names of programs, which sos has in /proc/N/status, as /proc/N/comm.
 func (s *source) processes() {
 	entries, err := s.tree.ReadDir("proc")
 	if err != nil {
@@ -200,12 +200,12 @@ func (s *source) processes() {
 	}
 }
 
-// links merges what the forms of ip print of each interface, in the order of their numbers.
+// links merges what the forms of ip print about each interface, in the order of their numbers.
 func (s *source) links() []*printed.Link {
 	var all []*printed.Link
 	byIndex := make(map[int]*printed.Link)
-	// Three outputs of one thing, each with something that the others lack; of each the richest
-	// form that was run.
+	// Three outputs about one thing, each with something that the others lack; of each the richest
+	// form in the report.
 	for _, commands := range [][]string{
 		{"ip -d address", "ip address"}, {"ip -s -d link", "ip -d link", "ip -s link", "ip link"},
 		{"ip -o addr", "ip_addr"},
@@ -213,7 +213,7 @@ func (s *source) links() []*printed.Link {
 		for _, l := range printed.ParseLinks(s.output(commands...)) {
 			switch known, ok := byIndex[l.Index]; {
 			case !namesInterface(l.Name):
-				s.say(fmt.Sprintf("interface %.40q: left out: no kernel takes such a name", l.Name))
+				s.say(fmt.Sprintf("interface %.40q: left out: not a valid name for the kernel", l.Name))
 			case !ok:
 				byIndex[l.Index] = l
 				all = append(all, l)
@@ -226,7 +226,7 @@ func (s *source) links() []*printed.Link {
 	for _, l := range all {
 		byName[l.Name] = l
 	}
-	// Names become numbers once all interfaces are known: a bond comes behind its members.
+	// Names become numbers once all interfaces are known: a bond follows its members.
 	for _, l := range all {
 		l.MasterIndex = indexOf(byName, l.Master)
 		l.ParentIndex = indexOf(byName, l.Peer)
@@ -235,14 +235,14 @@ func (s *source) links() []*printed.Link {
 	return all
 }
 
-// namesInterface tells what the kernel takes for a name (dev_valid_name): such a name is an element
+// namesInterface reports whether the kernel accepts a name (dev_valid_name); the name is an element
 // of a path as well.
 func namesInterface(name string) bool {
 	return name != "" && name != "." && name != ".." && len(name) < 16 && !strings.ContainsAny(name, "/: \t\x00\\")
 }
 
-// indexOf gives the number of an interface by its name, or as "if7", which is how ip writes one of
-// another network namespace; 0: none.
+// indexOf returns the number of an interface by its name, or by "if7", ip's form for one of another
+// network namespace; 0 if unknown.
 func indexOf(byName map[string]*printed.Link, name string) int {
 	if l, ok := byName[name]; ok {
 		return l.Index
@@ -251,9 +251,9 @@ func indexOf(byName map[string]*printed.Link, name string) int {
 	return max(n, 0)
 }
 
-// merge adds to an interface what another output tells of it.
+// merge adds to an interface what another output has about it.
 func merge(l, more *printed.Link) {
-	if l.MTUBytes == 0 { // Of a form without heads, as ip -o: all that a head has is missing.
+	if l.MTUBytes == 0 { // A form without heads, such as ip -o, lacks everything in a head.
 		addresses, totals := l.Addresses, l.Totals
 		*l = *more
 		l.Addresses, l.Totals = addresses, totals
@@ -275,7 +275,7 @@ func merge(l, more *printed.Link) {
 	}
 }
 
-// card reads what ethtool printed of one interface.
+// card reads what ethtool printed about one interface.
 func (s *source) card(name string) card {
 	option := func(o string) string { return s.output("ethtool " + o + " " + name) }
 	d, link := printed.ParseDriver(option("-i")), printed.ParseSettings(s.output("ethtool "+name))
@@ -286,8 +286,8 @@ func (s *source) card(name string) card {
 		Features: printed.ParseFeatures(option("-k")), Channels: printed.ParseChannels(option("-l")),
 		Statistics: printed.ParseStatistics(option("-S")),
 	}
-	// Of software package host takes none of it, whatever a driver answers; what is hardware sysfs
-	// may know better than a driver that does not tell its bus.
+	// For software, package host ignores all of this. sysfs may know hardware better than a driver
+	// that does not report its bus.
 	c.Card = &host.Card{
 		FirmwareVersion: d.Firmware, DriverVersion: d.Version, Pause: printed.ParsePause(option("-a")),
 		EEE:          printed.ParseEEE(option("--show-eee")),

@@ -187,7 +187,7 @@ func TestOpenRefuses(t *testing.T) {
 	whole := gzipped(t, tarred(t, "a/", render(t, tiny(), sos4)))
 	zeros := gzipped(t, make([]byte, 1<<20))
 	for _, c := range []struct{ way, name, says string }{
-		{"an empty directory", t.TempDir(), "no sos_commands"},
+		{"an empty directory", t.TempDir(), "not contain sos_commands"},
 		{"two reports", two, "name one of them (a, b)"},
 		{"xz", write(t, "a.tar.xz", []byte("\xfd7zXZ\x00\x00\x04")), "packed with xz"},
 		{"zstd", write(t, "a.tar.zst", []byte("\x28\xb5\x2f\xfd\x00")), "packed with zstd"},
@@ -321,9 +321,9 @@ func TestPoorReport(t *testing.T) {
 		t.Errorf("%+v", s)
 	}
 	for _, want := range []string{"settings: not there", "counters of /proc/net/snmp: not there",
-		"when the report was made", "queueing disciplines"} {
+		"the report has no time of its making", "queueing disciplines"} {
 		if !slices.ContainsFunc(r.Warnings, func(w string) bool { return strings.HasPrefix(w, want) }) {
-			t.Errorf("nothing said of %q: %q", want, r.Warnings)
+			t.Errorf("no warning with %q: %q", want, r.Warnings)
 		}
 	}
 }

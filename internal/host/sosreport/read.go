@@ -17,44 +17,43 @@ import (
 	"github.com/linerate/linerate/internal/kernel/hostfs"
 )
 
-// What is taken of one report. A report of a large server has some 40,000 files and a gigabyte, of
-// which perhaps 5,000 files and ten megabytes are looked at; the bounds are for reports that
-// somebody made to be large.
+// The bounds of one report. A report of a large server has some 40,000 files and a gigabyte, of
+// which perhaps 5,000 files and ten megabytes are read; the bounds stop reports that were made
+// large on purpose.
 const (
 	maxFile    = 16 << 20  // bytes of one file; /proc/interrupts of 512 CPUs and 2,000 interrupts has 11 MB
 	maxBytes   = 256 << 20 // of all files together
 	maxEntries = 200_000
-	maxStream  = 64 << 30 // bytes of an unpacked tar that are passed by in search of the files
+	maxStream  = 64 << 30 // bytes of an unpacked tar that are skipped in search of the files
 	maxName    = 1024
 )
 
-// ErrFormat is in every error of [Open] that says that something is no report, or one that cannot
-// be used.
+// ErrFormat reports that a file or directory is no report, or an unusable one.
 var ErrFormat = errors.New("not a usable sosreport")
 
-// Report is what one sosreport holds of a host's network side. It is not changed once it is made.
+// Report is the content of one sosreport about a host's network side. It is immutable.
 type Report struct {
-	// Name is that of the report's own directory, which has the host and the date in it; empty: it
-	// was opened by that directory.
+	// Name is that of the report's own directory, which contains the host and the date; empty if
+	// the report was opened by that directory.
 	Name string
-	// Warnings are what the report lacks and what was left out of it, one sentence each.
+	// Warnings name what the report lacks and what was left out of it, one sentence each.
 	Warnings []string
 
 	entries []hostfs.Entry
 }
 
-// Root is the report as a host to read, in memory. Package host says of it what it says of every
-// archive; Warnings come in addition.
+// Root returns the report as a host to read, in memory. Package host gives its usual warnings about
+// an archive; Warnings come in addition.
 func (r *Report) Root() host.Root { return host.Root{FS: hostfs.NewMemory(r.entries)} }
 
-// Sockets are those of TCP and UDP that ss showed; nil: it did not run, which sos avoids where it
-// would load a module.
+// Sockets returns the TCP and UDP sockets that ss showed; nil: it did not run, which sos avoids
+// where it would load a module.
 func (r *Report) Sockets() []printed.Socket {
 	return printed.ParseSockets(newSource(r.entries).output("ss -peaonmi", "ss -peaonmiZ", "ss -peaonm"))
 }
 
-// Open reads a report. name is its directory, a directory that holds nothing but it, or a tar file.
-// The error is ErrFormat for what is none.
+// Open reads a report. name is its directory, a directory that holds nothing else, or a tar file.
+// The error is ErrFormat for anything else.
 func Open(ctx context.Context, name string) (*Report, error) {
 	info, err := os.Stat(name)
 	if err != nil {
@@ -77,12 +76,12 @@ func Open(ctx context.Context, name string) (*Report, error) {
 
 // openDir reads an unpacked report.
 func openDir(ctx context.Context, name string) (*Report, error) {
-	// os.Root follows no link out of its directory, wherever in a name it stands.
+	// os.Root follows no link out of its directory, at any place of a name.
 	root, err := os.OpenRoot(name)
 	if err != nil {
 		return nil, fmt.Errorf("read sosreport: %w", err)
 	}
-	defer root.Close() // Opened for reading only: everything is in memory when this returns.
+	defer root.Close() // It is read-only, and everything is in memory when this returns.
 	fsys := root.FS()
 	top, err := topOf(fsys)
 	if err != nil {
@@ -100,14 +99,14 @@ func openDir(ctx context.Context, name string) (*Report, error) {
 	return c.report(strings.TrimPrefix(top, "."))
 }
 
-// holdsReport tells a report's own directory by what every version of sos makes in it.
+// holdsReport recognises a report's own directory by what every version of sos creates in it.
 func holdsReport(fsys fs.FS, dir string) bool {
 	info, err := fs.Stat(fsys, path.Join(dir, "sos_commands"))
 	return err == nil && info.IsDir()
 }
 
-// topOf finds the directory of the report: the one that was named, or the only one in it, as tar
-// leaves it.
+// topOf returns the directory of the report: the given one, or the only one in it, as tar leaves
+// it.
 func topOf(fsys fs.FS) (string, error) {
 	if holdsReport(fsys, ".") {
 		return ".", nil
@@ -124,14 +123,15 @@ func topOf(fsys fs.FS) (string, error) {
 	}
 	switch len(found) {
 	case 0:
-		return "", fmt.Errorf("it has no sos_commands in it: %w", ErrFormat)
+		return "", fmt.Errorf("it does not contain sos_commands: %w", ErrFormat)
 	case 1:
 		return found[0], nil
 	}
-	return "", fmt.Errorf("it holds several reports, name one of them (%s): %w", strings.Join(found, ", "), ErrFormat)
+	return "", fmt.Errorf("it contains several reports; name one of them (%s): %w",
+		strings.Join(found, ", "), ErrFormat)
 }
 
-// collector gathers what is wanted of a report, within bounds.
+// collector gathers the wanted files of a report, within bounds.
 type collector struct {
 	entries map[string]hostfs.Entry
 	bytes   int64
@@ -140,27 +140,27 @@ type collector struct {
 
 func newCollector() *collector { return &collector{entries: make(map[string]hostfs.Entry)} }
 
-// say notes a sentence for the reader of the report, once.
+// say records a sentence for the reader of the report, once.
 func (c *collector) say(format string, args ...any) {
 	if sentence := fmt.Sprintf(format, args...); !slices.Contains(c.said, sentence) {
 		c.said = append(c.said, sentence)
 	}
 }
 
-// errTooMuch ends the reading of a report that is beyond any honest one.
+// errTooMuch ends the reading of a report larger than any genuine one.
 var errTooMuch = fmt.Errorf("more than %d files or %d MiB of what is looked at: %w", maxEntries,
 	maxBytes>>20, ErrFormat)
 
-// full tells that nothing more is taken.
+// full reports whether the bounds are reached.
 func (c *collector) full() bool { return len(c.entries) >= maxEntries || c.bytes >= maxBytes }
 
-// file takes one file. size is what its header or directory entry claims; not more than maxFile is
-// read whatever that says.
+// file takes one file. size is what its header or directory entry claims; at most maxFile is read
+// in any case.
 func (c *collector) file(name string, size int64, in io.Reader) error {
 	if c.full() {
 		return errTooMuch
 	}
-	// Without its content, which need not even be read.
+	// Without its content, which need not be read.
 	if namesOnly(name) {
 		c.entries[name] = hostfs.Entry{Name: name}
 		return nil
@@ -170,7 +170,7 @@ func (c *collector) file(name string, size int64, in io.Reader) error {
 			maxFile>>20)
 		return nil
 	}
-	// One byte more than is allowed tells a file of the limit from one that grew.
+	// One byte more than the limit distinguishes a file of that size from one that grew.
 	b, err := io.ReadAll(io.LimitReader(in, maxFile+1))
 	if err != nil {
 		return err
@@ -184,7 +184,7 @@ func (c *collector) file(name string, size int64, in io.Reader) error {
 	return nil
 }
 
-// link takes a symbolic link. Where it leads is not asked here: hostfs.Memory follows none out of
+// link takes a symbolic link. Its target is not checked here: hostfs.Memory follows none out of
 // itself.
 func (c *collector) link(name, target string) error {
 	if c.full() {
@@ -196,7 +196,7 @@ func (c *collector) link(name, target string) error {
 	return nil
 }
 
-// walk takes what is wanted of a directory. Links are taken as links, not followed; devices,
+// walk takes the wanted files of a directory. Links are taken as links, not followed; devices,
 // sockets and pipes are never opened.
 func (c *collector) walk(ctx context.Context, fsys fs.FS) error {
 	return fs.WalkDir(fsys, ".", func(name string, d fs.DirEntry, err error) error {
@@ -204,7 +204,7 @@ func (c *collector) walk(ctx context.Context, fsys fs.FS) error {
 			return ctx.Err()
 		}
 		if err != nil {
-			// What sos could not copy readable for us is as good as not copied.
+			// A file that sos copied without read permission counts as not copied.
 			c.say("%s: not readable: %v", name, errors.Unwrap(err))
 			if d != nil && d.IsDir() {
 				return fs.SkipDir
@@ -213,7 +213,7 @@ func (c *collector) walk(ctx context.Context, fsys fs.FS) error {
 		}
 		switch {
 		case d.IsDir():
-			// Most of a report are logs: what is not listed costs nothing.
+			// Most of a report is logs: a directory that is not listed costs nothing.
 			if name != "." && !mayHold(name) {
 				return fs.SkipDir
 			}
@@ -223,10 +223,10 @@ func (c *collector) walk(ctx context.Context, fsys fs.FS) error {
 		case d.Type()&fs.ModeSymlink != 0:
 			target, err := fs.ReadLink(fsys, name)
 			if err != nil {
-				return nil // Gone since it was listed.
+				return nil // Removed since it was listed.
 			}
 			return c.link(name, strings.ReplaceAll(target, `\`, "/"))
-		// Opening a pipe would wait for a writer that never comes.
+		// Opening a pipe would wait for a writer forever.
 		case !d.Type().IsRegular():
 			return nil
 		}
@@ -244,14 +244,14 @@ func (c *collector) walk(ctx context.Context, fsys fs.FS) error {
 	})
 }
 
-// report ends the collection: from the files that were taken the archive is made.
+// report ends the collection: it makes the archive from the collected files.
 func (c *collector) report(name string) (*Report, error) {
 	entries := make([]hostfs.Entry, 0, len(c.entries))
 	for _, e := range c.entries {
 		entries = append(entries, e)
 	}
-	// Sorted, so that which of two contradictory entries wins does not depend on the order of a
-	// map.
+	// Sorted, so that the choice between two contradictory entries does not depend on the order of
+	// a map.
 	slices.SortFunc(entries, func(a, b hostfs.Entry) int { return strings.Compare(a.Name, b.Name) })
 	s := newSource(entries)
 	if !s.any("proc") && !s.any("sos_commands") {
@@ -259,12 +259,12 @@ func (c *collector) report(name string) (*Report, error) {
 	}
 	made := s.archive()
 	warnings := slices.Concat(c.said, s.said)
-	// Where a copy of the archive has them too: a capture that is made of a report says what the
+	// Where a copy of the archive has them too, so that a capture made from a report shows what the
 	// report lacked.
 	if b, err := json.Marshal(warnings); err == nil && len(warnings) > 0 {
 		made = append(made, hostfs.Entry{Name: host.WarningsFile, Content: append(b, '\n')})
 	}
-	// Of two entries with one name the later counts: what was made replaces no copy of a file, but
-	// links that sysfs must have.
+	// The later of two entries with one name counts: derived entries replace no copy of a file, but
+	// links that sysfs needs.
 	return &Report{Name: name, Warnings: warnings, entries: slices.Concat(entries, made)}, nil
 }

@@ -11,15 +11,15 @@ import (
 	"github.com/linerate/linerate/internal/kernel/procfs"
 )
 
-// source is the files of one report, and what is made of them.
+// source is the files of one report, and what is derived from them.
 type source struct {
 	tree  *hostfs.Memory
 	made  []hostfs.Entry
 	has   map[string]bool   // names of made
 	paths map[string]string // of PCI devices through the tree of buses, by address
 	dev   *procfs.Counts    // /proc/net/dev
-	// process is the directory in which sos copied its own /proc/self/net, where the links to it
-	// are lost; empty: they are there, or there is none.
+	// process is the directory in which sos copied its own /proc/self/net, if the links to it are
+	// lost; empty: the links exist, or there is no copy.
 	process string
 	said    []string
 }
@@ -27,18 +27,18 @@ type source struct {
 func newSource(entries []hostfs.Entry) *source {
 	s := &source{tree: hostfs.NewMemory(entries), has: make(map[string]bool), dev: procfs.NewCounts(64)}
 	s.findTables()
-	// What it has is used; package host says what is wrong with it.
+	// A partial result is used; package host reports errors.
 	_ = procfs.ParseDev([]byte(s.netText("dev")), s.dev)
 	return s
 }
 
-// any tells whether something has that name.
+// any reports whether an entry has that name.
 func (s *source) any(name string) bool {
 	_, err := fs.Stat(s.tree, name)
 	return err == nil
 }
 
-// text gives a file; empty where there is none. Links are followed as far as they stay in the
+// text returns a file, empty if it does not exist. Links are followed as long as they stay in the
 // report.
 func (s *source) text(name string) string {
 	b, err := fs.ReadFile(s.tree, name)
@@ -48,12 +48,11 @@ func (s *source) text(name string) string {
 	return string(b)
 }
 
-// kernel tells whether the report has a file of the running kernel, be it made here.
+// kernel reports whether the report has a file of the running kernel, copied or derived.
 func (s *source) kernel(name string) bool { return s.has[name] || s.any(name) }
 
-// findTables finds the copy of /proc/net where sos put it: into the directory of its own process,
-// since that is where the link leads. Whoever packed or unpacked the report may have lost the
-// links.
+// findTables finds the copy of /proc/net where sos put it: in the directory of its own process,
+// where the link leads. Packing or unpacking the report may have lost the links.
 func (s *source) findTables() {
 	if s.net("dev") || s.net("snmp") {
 		return
@@ -67,8 +66,8 @@ func (s *source) findTables() {
 	}
 }
 
-// netText gives a table of /proc/net from the first of the directories that package hostfs looks
-// in; empty: the report has it in none.
+// netText returns a table of /proc/net from the first of the directories in which package hostfs
+// looks; empty if the report has none.
 func (s *source) netText(table string) string {
 	for _, dir := range []string{"proc/thread-self/net/", "proc/self/net/", "proc/net/", s.process + "/net/"} {
 		if text := s.text(dir + table); text != "" {
@@ -78,21 +77,21 @@ func (s *source) netText(table string) string {
 	return ""
 }
 
-// net tells whether the report has a table of /proc/net.
+// net reports whether the report has a table of /proc/net.
 func (s *source) net(table string) bool { return s.netText(table) != "" }
 
-// output gives what the first of the commands printed that has printed anything. It looks where the
-// versions of sos put it.
+// output returns the output of the first of the commands that printed anything. It looks in the
+// directories of all versions of sos.
 func (s *source) output(commands ...string) string {
 	for _, command := range commands {
 		name := mangle(command)
-		// A command that failed left an empty file, or none; then an older form of it may be there.
+		// A command that failed left an empty file, or none; then an older form may exist.
 		for _, plugin := range plugins {
 			if text := s.text("sos_commands/" + plugin + "/" + name); strings.TrimSpace(text) != "" {
 				return text
 			}
 		}
-		// The first word alone is what the links at the top are called.
+		// The links at the top have the name of the first word.
 		if text := s.text(name); topLevel(name) && strings.TrimSpace(text) != "" {
 			return text
 		}
@@ -100,9 +99,9 @@ func (s *source) output(commands ...string) string {
 	return ""
 }
 
-// mangle is how sos makes a file name of a command: whatever is no letter, digit, underscore,
-// hyphen, dot or slash becomes an underscore, several in a row one, and a slash a dot; blanks and
-// signs at both ends are cut (_mangle_command in its plugins).
+// mangle converts a command to a file name as sos does: any character that is no letter, digit,
+// underscore, hyphen, dot or slash becomes an underscore, several in a row one, and a slash a dot;
+// blanks and signs at both ends are cut (_mangle_command in its plugins).
 func mangle(command string) string {
 	var b strings.Builder
 	gap := false
@@ -124,7 +123,7 @@ func mangle(command string) string {
 	return strings.Trim(b.String(), " ._-")
 }
 
-// put adds a file that the report does not have; one that it has stays.
+// put adds a file that the report does not have; an existing one stays.
 func (s *source) put(name, content string) {
 	if !s.kernel(name) && fs.ValidPath(name) {
 		s.has[name] = true
@@ -132,15 +131,15 @@ func (s *source) put(name, content string) {
 	}
 }
 
-// value puts a file of one line; an empty value is not told.
+// value writes a file of one line; an empty value is not written.
 func (s *source) value(name, value string) {
 	if value != "" {
 		s.put(name, value+"\n")
 	}
 }
 
-// putLink adds a symbolic link in place of whatever has that name. Both are below the root of the
-// report.
+// putLink adds a symbolic link and replaces any entry of that name. Both paths are below the root
+// of the report.
 func (s *source) putLink(name, to string) {
 	if !fs.ValidPath(name) || !fs.ValidPath(to) {
 		return
@@ -149,10 +148,10 @@ func (s *source) putLink(name, to string) {
 	s.made = append(s.made, hostfs.Entry{Name: name, Target: strings.Repeat("../", strings.Count(name, "/")) + to})
 }
 
-// say notes what the report lacks.
+// say records what the report lacks.
 func (s *source) say(sentence string) { s.said = append(s.said, sentence) }
 
-// moments are when the report was made and when the host had been started. Zero: not told.
+// moments returns when the report was made and when the host started. Zero: not known.
 func (s *source) moments() (now, boot time.Time) {
 	up, upKnown := printed.ParseSeconds(s.text("proc/uptime"))
 	if !upKnown {
@@ -167,8 +166,7 @@ func (s *source) moments() (now, boot time.Time) {
 		}
 		now, nowKnown = printed.ParseDate(s.output("date"), zone)
 	}
-	// Of the three any two give the third. uptime is exact to the minute alone, so that it is asked
-	// last.
+	// Any two of the three give the third. uptime is exact only to the minute, so it is used last.
 	switch {
 	case nowKnown && !bootKnown && upKnown:
 		boot = now.Add(-up)
@@ -178,9 +176,9 @@ func (s *source) moments() (now, boot time.Time) {
 	return now, boot
 }
 
-// resolve follows the links of a name by their text, also where nothing is at their end: a report
-// has the link of an interface without the files behind it. It gives false where they lead out of
-// the report or in a ring.
+// resolve follows the links of a name by their text, even if the end does not exist: a report has
+// the link of an interface without the files behind it. ok is false if they lead out of the report
+// or form a cycle.
 func (s *source) resolve(name string) (string, bool) {
 	for range 40 {
 		target, at := "", ""

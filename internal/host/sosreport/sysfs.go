@@ -15,8 +15,7 @@ import (
 	"github.com/linerate/linerate/internal/kernel/procfs"
 )
 
-// pci puts every device that lspci shows where sysfs has it, with the attributes that lspci says
-// the same as.
+// pci writes every device that lspci shows as in sysfs, with the attributes that lspci shows too.
 func (s *source) pci(devices []*printed.PCIDevice) {
 	s.paths = s.pciPaths(devices)
 	for _, d := range devices {
@@ -45,7 +44,7 @@ func (s *source) pci(devices []*printed.PCIDevice) {
 	}
 }
 
-// config puts the configuration space that /proc/bus/pci has, if it is that of the device: some
+// config writes the configuration space that /proc/bus/pci has, if it is that of the device: some
 // versions of sos copy files as text, which damages it.
 func (s *source) config(d *printed.PCIDevice, dir string) {
 	domain, rest, _ := strings.Cut(d.Address, ":")
@@ -53,8 +52,8 @@ func (s *source) config(d *printed.PCIDevice, dir string) {
 	if domain != "0000" {
 		bus = domain + ":" + bus
 	}
-	// The name is that of the kernel (pci_proc_attach_device): the domain only where there are
-	// several.
+	// The name is that of the kernel (pci_proc_attach_device), which includes the domain only if
+	// there are several.
 	b := s.text("proc/bus/pci/" + bus + "/" + function)
 	if len(b) < 64 || len(b) > 4096 {
 		return
@@ -66,12 +65,12 @@ func (s *source) config(d *printed.PCIDevice, dir string) {
 	}
 }
 
-// pciPaths gives the path of each device through the tree of buses: that of a link or directory of
-// the report, else by the bridges' numbers of the buses below them.
+// pciPaths returns the path of each device through the tree of buses: that of a link or directory
+// of the report, or one derived from the bridges' numbers of the buses below them.
 func (s *source) pciPaths(devices []*printed.PCIDevice) map[string]string {
 	at := make(map[string]string, len(devices))
-	// Interfaces first: the paths that their links have are the kernel's own.
-	names, _ := s.tree.ReadDir("sys/class/net") // None where sos did not copy it.
+	// Interfaces first: the paths of their links are the kernel's own.
+	names, _ := s.tree.ReadDir("sys/class/net") // Empty where sos did not copy it.
 	for _, e := range names {
 		real, ok := s.resolve("sys/class/net/" + e.Name())
 		if !ok || !strings.HasPrefix(real, "sys/devices/") {
@@ -83,8 +82,8 @@ func (s *source) pciPaths(devices []*printed.PCIDevice) map[string]string {
 			}
 		}
 	}
-	// Where no interface leads, lspci's own word on the bridges is followed: a slot's capacity is
-	// that of the narrowest link above the card.
+	// For other devices lspci's output about the bridges decides: a slot's capacity is that of the
+	// narrowest link above the card.
 	bridges := make(map[string]*printed.PCIDevice) // by domain and number of the bus below
 	for _, d := range devices {
 		if d.SecondaryBus > 0 {
@@ -98,8 +97,7 @@ func (s *source) pciPaths(devices []*printed.PCIDevice) map[string]string {
 		}
 		bus := d.Address[:len(d.Address)-5] // 0000:03 of 0000:03:00.0
 		dir := "sys/devices/pci" + bus + "/" + d.Address
-		// Numbers that go round in a ring, which no machine has, end at a depth that no machine
-		// has.
+		// Cyclic numbers, which no machine has, end at a depth that no machine reaches.
 		if up, ok := bridges[bus]; ok && up != d && depth < 32 {
 			dir = place(up, depth+1) + "/" + d.Address
 		}
@@ -112,15 +110,15 @@ func (s *source) pciPaths(devices []*printed.PCIDevice) map[string]string {
 	return at
 }
 
-// isPCIAddress tells "0000:03:00.0" from other names of directories.
+// isPCIAddress reports whether a directory's name is an address such as "0000:03:00.0".
 func isPCIAddress(name string) bool {
 	domain, rest, _ := strings.Cut(name, ":")
 	bus, function, _ := strings.Cut(rest, ":")
 	return len(domain) >= 4 && len(bus) == 2 && len(function) == 4 && function[2] == '.'
 }
 
-// sysfs puts an interface where /sys/class/net has it, with its number and address, so that package
-// host believes what else the report has there.
+// sysfs writes an interface as in /sys/class/net, with its number and address, so that package host
+// uses the other facts of the report too.
 func (s *source) sysfs(l *printed.Link, c *card, devices []*printed.PCIDevice, interrupts map[int]procfs.Interrupt) {
 	class := "sys/class/net/" + l.Name
 	dir, device := s.place(l, *c)
@@ -130,7 +128,7 @@ func (s *source) sysfs(l *printed.Link, c *card, devices []*printed.PCIDevice, i
 	s.value(dir+"/ifindex", strconv.Itoa(l.Index))
 	s.value(dir+"/address", l.MAC)
 	s.value(dir+"/mtu", strconv.Itoa(l.MTUBytes))
-	// sysfs names the interface that a VLAN or its like is made on, and ip does, unless that is in
+	// sysfs names the lower interface of a VLAN or similar, and so does ip, unless that is in
 	// another network namespace.
 	if l.Peer != "" && l.Kind != "veth" && namesInterface(l.Peer) && l.ParentIndex != 0 &&
 		!strings.HasPrefix(l.Peer, "if"+strconv.Itoa(l.ParentIndex)) {
@@ -156,8 +154,8 @@ func (s *source) sysfs(l *printed.Link, c *card, devices []*printed.PCIDevice, i
 	}
 	if bus != "" {
 		s.putLink(device+"/subsystem", "sys/bus/"+bus)
-		// A reading of the counters has the driver from here: what the names of ethtool -S mean is
-		// its to say.
+		// A reading of the counters takes the driver from here, which defines the names of ethtool
+		// -S.
 		if c.Driver != "" && !strings.ContainsAny(c.Driver, "/ ") {
 			s.putLink(device+"/driver", "sys/bus/"+bus+"/drivers/"+c.Driver)
 		}
@@ -172,16 +170,16 @@ func (s *source) sysfs(l *printed.Link, c *card, devices []*printed.PCIDevice, i
 	s.interrupts(l.Name, device, function, interrupts)
 }
 
-// statistics puts the totals of ip -s where sysfs has them, and beside them those of /proc/net/dev
-// that mean the same in both.
+// statistics writes the totals of ip -s as in sysfs, and also those of /proc/net/dev with the same
+// meaning.
 func (s *source) statistics(dir string, l *printed.Link) {
 	if len(l.Totals) == 0 || s.any(dir) {
 		return
 	}
 	totals := maps.Clone(l.Totals)
 	for name, n := range s.dev.OfInterface(l.Name) {
-		// The last two are sums of what sysfs tells apart, and have names of their own; the first
-		// has rx_missed_errors in it.
+		// The last two are sums of what sysfs separates, and have names of their own; the first
+		// includes rx_missed_errors.
 		switch _, known := totals[name]; {
 		case known, name == "rx_dropped", name == "rx_frame_all_errors", name == "tx_carrier_all_errors":
 		default:
@@ -193,7 +191,7 @@ func (s *source) statistics(dir string, l *printed.Link) {
 	}
 }
 
-// place gives the directory of an interface and of the device below it; no device: it is software.
+// place returns the directories of an interface and of its device; an empty device: it is software.
 func (s *source) place(l *printed.Link, c card) (dir, device string) {
 	class := "sys/class/net/" + l.Name
 	if real, ok := s.resolve(class); ok && strings.HasPrefix(real, "sys/devices/") &&
@@ -203,10 +201,10 @@ func (s *source) place(l *printed.Link, c card) (dir, device string) {
 		}
 		return real, path.Dir(path.Dir(real))
 	}
-	// No link: ethtool tells hardware by its bus, and ip software by its kind.
+	// No link: ethtool identifies hardware by its bus, and ip software by its kind.
 	if c.Bus == "" || l.Kind != "" {
 		if s.any(class) {
-			return class, "" // copied as a directory, by versions of sos that did not know of links
+			return class, "" // copied as a directory, by versions of sos that did not keep links
 		}
 		return "sys/devices/virtual/net/" + l.Name, ""
 	}
@@ -215,10 +213,10 @@ func (s *source) place(l *printed.Link, c card) (dir, device string) {
 	case isPCIAddress(c.Bus) && !strings.Contains(c.Bus, "/"):
 		device = "sys/devices/pci" + c.Bus[:len(c.Bus)-5] + "/" + c.Bus
 	default:
-		// A bus of which the report tells nothing but the address.
+		// A bus about which the report has only the address.
 		device = "sys/devices/platform/" + strings.ReplaceAll(c.Bus, "/", "-")
 	}
-	// A virtio card is a device of its own on the PCI function that ethtool tells.
+	// A virtio card is a device of its own on the PCI function that ethtool reports.
 	if c.Driver == "virtio_net" && isPCIAddress(path.Base(device)) {
 		name := "virtio"
 		if strings.HasPrefix(l.ParentDev, "virtio") && !strings.Contains(l.ParentDev, "/") {
@@ -232,8 +230,8 @@ func (s *source) place(l *printed.Link, c card) (dir, device string) {
 	return device + "/net/" + l.Name, device
 }
 
-// queues puts the directory of each queue. How many are used ethtool -l tells; a driver that has no
-// word on it may have counters for each.
+// queues writes the directory of each queue. ethtool -l shows how many are used; a driver that does
+// not support it may have counters for each.
 func (s *source) queues(dir string, c card) {
 	if s.any(strings.TrimSuffix(dir, "/")) {
 		return
@@ -260,9 +258,9 @@ func (s *source) queues(dir string, c card) {
 	}
 }
 
-// interrupts puts the numbers of a card's interrupts where sysfs lists them (msi_irqs), found by
-// their names: drivers name them after the interface, its PCI address or the virtio device. A
-// shared line counts for each card on it.
+// interrupts writes the numbers of a card's interrupts as in sysfs (msi_irqs), found by their
+// names: drivers name them after the interface, its PCI address or the virtio device. A shared line
+// counts for each card on it.
 func (s *source) interrupts(name, device, function string, table map[int]procfs.Interrupt) {
 	if s.any(device+"/msi_irqs") || s.any(function+"/msi_irqs") {
 		return
@@ -275,7 +273,7 @@ func (s *source) interrupts(name, device, function string, table map[int]procfs.
 	}
 }
 
-// named tells whether a name stands in a text by itself: eth1 in "i40e-eth1-TxRx-0", not in
+// named reports whether a text contains a name as a whole word: eth1 in "i40e-eth1-TxRx-0", not in
 // "eth10".
 func named(text, name string) bool {
 	alphanumeric := func(c byte) bool {
@@ -286,7 +284,7 @@ func named(text, name string) bool {
 		if i < 0 || name == "" {
 			return false
 		}
-		// Both neighbours have to be signs: "eth1" is in "veth1" and in "eth10" too.
+		// Both neighbours must be signs: "veth1" and "eth10" contain "eth1" too.
 		i += from
 		end := i + len(name)
 		if (i == 0 || !alphanumeric(text[i-1])) && (end == len(text) || !alphanumeric(text[end])) {

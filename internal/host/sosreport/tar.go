@@ -15,11 +15,11 @@ import (
 	"strings"
 )
 
-// packings are how a tar file begins that is packed, and how it is unpacked. xz is what sos takes
-// by itself; the standard library has no reader for it.
+// packings are the first bytes of packed tar files, and how to unpack them. sos uses xz by default,
+// for which the standard library has no reader.
 var packings = []struct {
 	name, magic string
-	unpack      func(io.Reader) (io.Reader, error) // nil: cannot be read here
+	unpack      func(io.Reader) (io.Reader, error) // nil: not supported
 	hint        string
 }{
 	{name: "gzip", magic: "\x1f\x8b", unpack: func(r io.Reader) (io.Reader, error) { return gzip.NewReader(r) }},
@@ -28,36 +28,35 @@ var packings = []struct {
 	{name: "zstd", magic: "\x28\xb5\x2f\xfd", hint: "unpack it and name the directory: tar --zstd -xf FILE"},
 }
 
-// packedError says that a file is packed in a way that is not read here, and what to do.
+// packedError reports an unsupported packing, with advice.
 type packedError struct{ packing, hint string }
 
 func (e packedError) Error() string {
-	return "it is packed with " + e.packing + ", which is not read here"
+	return "it is packed with " + e.packing + ", which is not supported"
 }
 
 func (packedError) Unwrap() error { return ErrFormat }
 
-// Hint is what to do next.
+// Hint returns the advice for the user.
 func (e packedError) Hint() string { return e.hint }
 
-// Looks tells whether a file that begins like this can be a report: a tar file, packed or not. The
-// first 512 bytes decide; fewer will do for packed ones.
+// Looks reports whether a file that begins like this can be a report: a tar file, packed or not.
+// The first 512 bytes decide; fewer are enough for packed files.
 func Looks(begin []byte) bool {
 	for _, p := range packings {
 		if bytes.HasPrefix(begin, []byte(p.magic)) {
 			return true
 		}
 	}
-	// ustar, as POSIX and GNU write it, at the same place (tar(5)).
+	// ustar, in the same place for POSIX and GNU (tar(5)).
 	return len(begin) >= 262 && string(begin[257:262]) == "ustar"
 }
 
-// Read reads a report from its tar file. Nothing is unpacked to a disk; what is not wanted is
-// passed by.
+// Read reads a report from its tar file. It unpacks nothing to a disk and skips unwanted files.
 func Read(ctx context.Context, in io.Reader) (*Report, error) {
-	// By content and not by name: people rename what they send, and standard input has no name.
+	// By content and not by name: users rename what they send, and standard input has no name.
 	b := bufio.NewReaderSize(in, 64<<10)
-	begin, _ := b.Peek(512) // A shorter file is no tar file, which is said below.
+	begin, _ := b.Peek(512) // A shorter file is no tar file, which is reported below.
 	stream := io.Reader(b)
 	for _, p := range packings {
 		if !bytes.HasPrefix(begin, []byte(p.magic)) {
@@ -79,11 +78,11 @@ func Read(ctx context.Context, in io.Reader) (*Report, error) {
 	return c.report(top)
 }
 
-// errEndless is for archives that unpack to more than any report has: a few kilobytes of zeros can
-// be made to unpack to petabytes.
+// errEndless stops archives that unpack to more than any report has: a few kilobytes can unpack to
+// petabytes of zeros.
 var errEndless = fmt.Errorf("it unpacks to more than %d GiB: %w", maxStream>>30, ErrFormat)
 
-// bounded ends a stream by an error.
+// bounded ends a stream with an error.
 type bounded struct {
 	in   io.Reader
 	left int64
@@ -98,7 +97,7 @@ func (b *bounded) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// readTar takes what is wanted of a tar file and gives the name of the report's own directory.
+// readTar takes the wanted files of a tar file and returns the name of the report's own directory.
 func (c *collector) readTar(ctx context.Context, t *tar.Reader) (top string, err error) {
 	for {
 		if err := ctx.Err(); err != nil {
@@ -113,13 +112,13 @@ func (c *collector) readTar(ctx context.Context, t *tar.Reader) (top string, err
 		}
 		name := path.Clean(h.Name)
 		if !fs.ValidPath(name) || name == "." || len(name) > maxName || strings.ContainsAny(name, "\x00\\") {
-			continue // An honest archive has no such names, and none of them is one that is read.
+			continue // A genuine archive has no such names, and none of them is wanted.
 		}
-		// Everything is below one directory that bears the report's name, unless somebody packed it
-		// anew from within.
+		// Everything is below one directory with the report's name, unless the report was packed
+		// again from inside.
 		if first, rest, below := strings.Cut(name, "/"); !known(first) {
 			if top != "" && first != top {
-				return "", fmt.Errorf("it holds several directories, %s and %s among them; a report has one: %w", top,
+				return "", fmt.Errorf("it contains several directories, %s and %s among them; a report has one: %w", top,
 					first, ErrFormat)
 			}
 			if top = first; !below {
@@ -127,8 +126,7 @@ func (c *collector) readTar(ctx context.Context, t *tar.Reader) (top string, err
 			}
 			name = rest
 		}
-		// What is not wanted is passed by without being kept; a compressed stream has to be
-		// unpacked all the same.
+		// Unwanted files are skipped; a compressed stream must be unpacked all the same.
 		if !wanted(name) {
 			continue
 		}
@@ -138,7 +136,7 @@ func (c *collector) readTar(ctx context.Context, t *tar.Reader) (top string, err
 		case tar.TypeSymlink:
 			err = c.link(name, h.Linkname)
 		case tar.TypeLink:
-			// The same file under another name: it came before, or is not taken.
+			// The same file under another name: it came before, or is not wanted.
 			first, rest, _ := strings.Cut(path.Clean(h.Linkname), "/")
 			to := path.Clean(h.Linkname)
 			if first == top {
@@ -155,7 +153,7 @@ func (c *collector) readTar(ctx context.Context, t *tar.Reader) (top string, err
 	}
 }
 
-// known tells the directories that can stand at the top of a report.
+// known reports whether a directory can be at the top of a report.
 func known(first string) bool {
 	switch first {
 	case "proc", "sys", "etc", "run", "sos_commands", "sos_strings", "sos_logs", "sos_reports", "var", "boot", "usr",
@@ -165,7 +163,7 @@ func known(first string) bool {
 	return topLevel(first)
 }
 
-// tarError makes one sentence of what archive/tar and the unpackers say of damaged files.
+// tarError makes one sentence from the errors of archive/tar and the unpackers about damaged files.
 func tarError(err error) error {
 	if errors.Is(err, ErrFormat) {
 		return err

@@ -8,34 +8,34 @@ import (
 	"github.com/linerate/linerate/internal/kernel/procfs"
 )
 
-// plugins are the directories of sos_commands that outputs are looked for in: sos 3 and older had
+// plugins are the directories of sos_commands that are searched for outputs: sos 3 and older had
 // those of host and date in general.
 var plugins = []string{"networking", "kernel", "host", "general", "date", "pci", "hardware"}
 
-// tables are the files of /proc/net that package host reads beside those of counters. The directory
-// has lists of connections too, which can be larger than all the rest.
+// tables are the files of /proc/net that package host reads besides those of counters. The
+// directory also has lists of connections, which can be larger than all the rest.
 var tables = []string{"dev", "if_inet6", "route", "ipv6_route"}
 
-// counts tells the files of counters, by their names below /proc.
+// counts reports whether a file below /proc has counters.
 func counts(name string) bool {
 	return slices.ContainsFunc(procfs.CounterFiles(), func(f procfs.CounterFile) bool { return f.Name == name })
 }
 
-// marks are what other programs that manage hosts leave behind; all but the name of a profile is
-// asked for by its being there.
+// marks are what other programs that manage hosts leave behind; except for a profile's name, only
+// their existence matters.
 var marks = []string{
 	"etc/netplan", "etc/tuned", "run/tuned", "run/NetworkManager", "run/systemd/netif", "run/cloud-init", "run/network",
 	"run/irqbalance.pid",
 }
 
-// namesOnly tells what is kept by name alone: configuration files hold passwords, and nobody here
-// reads them.
+// namesOnly reports whether only the name of a file is kept: configuration files contain passwords,
+// and their contents are not needed.
 func namesOnly(name string) bool {
 	return strings.HasPrefix(name, "etc/netplan/") || strings.HasPrefix(name, "run/") ||
 		strings.HasPrefix(name, "etc/tuned/") && path.Base(name) != "active_profile"
 }
 
-// wanted tells whether a file or link of a report is taken, by its path below the report's own
+// wanted reports whether a file or link of a report is taken, by its path below the report's own
 // directory.
 func wanted(name string) bool {
 	first, rest, below := strings.Cut(name, "/")
@@ -49,19 +49,20 @@ func wanted(name string) bool {
 		return wantedSys(rest)
 	case "sos_commands", "sos_strings":
 		plugin, command, deeper := strings.Cut(rest, "/")
-		// What is deeper are outputs from other network namespaces and containers.
+		// Deeper files are outputs from other network namespaces and containers.
 		return deeper && slices.Contains(plugins, plugin) && !strings.Contains(command, "/") &&
 			!strings.HasPrefix(command, "journalctl") &&
 			!strings.HasPrefix(command, "modinfo")
 	case "etc", "run":
-		// The zone is what makes a moment of the local time that date prints.
+		// The zone converts the local time that date prints to a moment.
 		return name == "etc/localtime" ||
 			slices.ContainsFunc(marks, func(m string) bool { return name == m || strings.HasPrefix(name, m+"/") })
 	}
 	return false
 }
 
-// topLevel are the links from the top of a report to outputs, which older versions had as files.
+// topLevel reports whether a name is a link from the top of a report to an output; older versions
+// had files there.
 func topLevel(name string) bool {
 	switch name {
 	case "date", "uptime", "hostname", "uname", "ip_addr", "ip_route", "lspci", "proc", "sys":
@@ -91,7 +92,7 @@ func wantedProc(name string) bool {
 	case first == "self":
 		return rest == "mounts" || rest == "net"
 	case number(first):
-		// Of the first process, whether it is in a container; of the others, who they are.
+		// For the first process, whether it is in a container; for the others, their names.
 		return rest == "status" || rest == "comm" || rest == "net" || first == "1" && rest == "cgroup"
 	case first == "sys":
 		return strings.HasPrefix(rest, "net/") || strings.HasPrefix(rest, "kernel/") || strings.HasPrefix(rest, "vm/")
@@ -100,11 +101,11 @@ func wantedProc(name string) bool {
 		name == "device-tree/hypervisor/compatible"
 }
 
-// wantedSys has devices and interfaces, and of the processors' many files those on clocks and
+// wantedSys accepts devices and interfaces, and from the CPUs' many files those on clocks and
 // sleep.
 func wantedSys(name string) bool {
 	if name == "class/dmi" || name == "class/dmi/id" {
-		return true // a link, mostly
+		return true // mostly a link
 	}
 	for _, dir := range []string{
 		"class/net/", "bus/pci/", "class/dmi/id/", "hypervisor/", "devices/system/node/", "devices/system/clocksource/",
@@ -114,7 +115,7 @@ func wantedSys(name string) bool {
 			return true
 		}
 	}
-	// A processor has some two hundred files, and a server hundreds of processors.
+	// A CPU has some two hundred files, and a server hundreds of CPUs.
 	if strings.HasPrefix(name, "devices/system/") {
 		return strings.HasPrefix(name, "devices/system/cpu/") &&
 			(strings.Contains(name, "/cpufreq") || strings.Contains(name, "/cpuidle/"))
@@ -122,7 +123,7 @@ func wantedSys(name string) bool {
 	return strings.HasPrefix(name, "devices/") && !strings.Contains(name, "/block/")
 }
 
-// mayHold tells whether a directory can have anything wanted in it, so that the logs and package
+// mayHold reports whether a directory can contain wanted files, so that the logs and package
 // databases of a report are not even listed.
 func mayHold(dir string) bool {
 	first, rest, below := strings.Cut(dir, "/")
@@ -144,7 +145,7 @@ func mayHold(dir string) bool {
 	return false
 }
 
-// number tells a process's directory.
+// number reports whether a name is a process's directory.
 func number(name string) bool {
 	return name != "" && strings.Trim(name, "0123456789") == ""
 }

@@ -8,16 +8,16 @@ import (
 	"github.com/linerate/linerate/internal/host"
 )
 
-// Reading is what one archive of a host has counted until it was taken: one of the two moments that
-// a [Span] needs.
+// Reading is what one archive of a host has counted until it was taken: one of the two moments of a
+// [Span].
 type Reading struct {
 	counters   *host.Counters
 	interrupts interrupts
 	warnings   []string
 }
 
-// ReadArchive takes the reading of an archive. The error is for one that has no counters at all;
-// whatever else it lacks is a warning of the span.
+// ReadArchive takes the reading of an archive. It fails for an archive without any counters; other
+// missing parts are warnings of the span.
 func ReadArchive(root host.Root) (*Reading, error) {
 	c, err := root.Counters()
 	if err != nil {
@@ -30,22 +30,22 @@ func ReadArchive(root host.Root) (*Reading, error) {
 	return r, nil
 }
 
-// Since gives what happened between two archives of one boot of one host, which is for the caller
-// to know.
+// Since returns what happened between two archives. The caller ensures that they are of one boot of
+// one host.
 func (r *Reading) Since(before *Reading) *Span {
 	s := span(before.counters, r.counters, before.interrupts, r.interrupts)
 	s.Warnings = slices.Clone(r.warnings)
 	return s
 }
 
-// SinceBoot gives all that was counted since the host was started. Its rates are means over that
-// time, and those of a host that was busy for an hour of a year say nothing of the hour; what holds
-// is the share of one counter in another. boot zero: not known, and there are no rates.
+// SinceBoot returns everything counted since the host started. Its rates are means over that time:
+// for a host that was busy for one hour of a year they say nothing about that hour. The share of
+// one counter in another is reliable. A zero boot means not known, and gives no rates.
 func (r *Reading) SinceBoot(boot time.Time) *Span {
 	if boot.IsZero() {
 		boot = r.counters.Time
 	}
-	// A reading at the moment of the start: every counter that there is now began at zero.
+	// A reading at the moment of the start: every counter began at zero.
 	begin := interrupts{at: boot}
 	for _, card := range r.interrupts.cards {
 		zero := host.CardInterrupts{Interface: card.Interface}

@@ -9,19 +9,19 @@ import (
 	"github.com/linerate/linerate/internal/kernel/nl/sockdiag"
 )
 
-// Destination is one peer of outgoing connections, and how many local ports are taken towards it. A
-// port can be used towards each destination once, so that connecting fails (EADDRNOTAVAIL) when all
-// of net.ipv4.ip_local_port_range are taken, however many other ports and destinations there are.
+// Destination is one peer of outgoing connections, with the number of local ports taken towards it.
+// A port can be used once towards each destination, so connecting fails (EADDRNOTAVAIL) when all of
+// net.ipv4.ip_local_port_range are taken towards it, even if other ports are plentiful elsewhere.
 type Destination struct {
 	Local  netip.Addr     `json:"local"`
 	Remote netip.AddrPort `json:"remote"`
-	// Ports of the range that are taken, Waiting those of them that no program has any more: closed
-	// by this end a minute ago or less (TIME_WAIT).
+	// Ports are the taken ports of the range; Waiting is the part that no program owns any more:
+	// closed by this end a minute ago or less (TIME_WAIT).
 	Ports   int `json:"ports_taken"`
 	Waiting int `json:"ports_in_time_wait"`
 }
 
-// keptDestinations is how many are told: one that runs out of ports stands out by far.
+// keptDestinations is how many are kept: one that runs out of ports stands out clearly.
 const keptDestinations = 4
 
 // portStates are the states of a connection in which it holds its port (include/net/tcp_states.h):
@@ -30,10 +30,10 @@ var portStates = [...]sockdiag.State{1, 2, 3, 4, 5, timeWait, 8, 9, 11}
 
 const timeWait sockdiag.State = 6
 
-// destinations counts the local ports by destination where they may run short: connections in
-// TIME_WAIT are many, and listing them for nothing would cost a busy server more than all else that
-// is watched. The gauges tell: with fewer connections than half of the range no destination has
-// used it up.
+// destinations counts the local ports by destination if they may run short. Connections in
+// TIME_WAIT are many, and listing them needlessly would cost a busy server more than everything
+// else that is watched. The gauges decide: with fewer connections than half of the range no
+// destination has exhausted it.
 func destinations(values map[string]uint64) ([]Destination, error) {
 	first, last := values["sockets.port_first"], values["sockets.port_last"]
 	if last < first || 2*(values["sockets.tcp_tw"]+values["sockets.tcp_inuse"]) < last-first+1 {
@@ -44,7 +44,7 @@ func destinations(values map[string]uint64) ([]Destination, error) {
 	err := sockdiag.Each(sockdiag.Query{Protocol: sockdiag.TCP, States: portStates[:], Limit: socketTime},
 		func(s *sockdiag.Socket) bool {
 			seen++
-			// The local port of a connection that came in is that of a listener, mostly below the
+			// The local port of an incoming connection is that of a listener, mostly below the
 			// range.
 			if p := uint64(s.Local.Port()); p >= first && p <= last {
 				key := Destination{Local: s.Local.Addr(), Remote: s.Remote}

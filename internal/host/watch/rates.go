@@ -9,19 +9,18 @@ import (
 	"github.com/linerate/linerate/internal/host"
 )
 
-// Interrupts watches the interrupts of cards for an interval and puts their rates into s, a
-// snapshot of the running system: of each interrupt over all CPUs and on each, as sar -I and mpstat
-// -I have them. It is apart from a snapshot because a rate takes time. The error is
-// errors.ErrUnsupported for an archive, which is one moment, and that of ctx when it ends first; s
-// is then as it was.
+// Interrupts watches the interrupts of cards for an interval and adds their rates to s, a snapshot
+// of the running system: for each interrupt over all CPUs and on each, as in sar -I and mpstat -I.
+// It is separate from a snapshot because a rate takes time. It returns errors.ErrUnsupported for an
+// archive, which is one moment, and the error of ctx if that ends first; s is then unchanged.
 func Interrupts(ctx context.Context, root host.Root, s *host.Snapshot, interval time.Duration) error {
 	if root.Dir != "" || root.FS != nil {
 		return fmt.Errorf("interrupt rates: %w: an archive is one moment", errors.ErrUnsupported)
 	}
 	read := func() (interrupts, error) {
 		cards, err := root.CardInterrupts()
-		// Behind the read: on a large host the kernel takes a while over the file, at both readings
-		// alike.
+		// The time is taken after the read: on a large host the kernel takes long to print the
+		// file, at both readings.
 		return interrupts{at: time.Now(), cards: cards}, err
 	}
 	before, err := read()
@@ -31,8 +30,7 @@ func Interrupts(ctx context.Context, root host.Root, s *host.Snapshot, interval 
 	select {
 	case <-ctx.Done():
 		return ctx.Err()
-	// A clock and no ticker: what is divided by is the time that passed, so a late wake-up costs
-	// nothing.
+	// A clock and no ticker: rates divide by the time that passed, so a late wake-up does no harm.
 	case <-time.After(interval):
 	}
 	after, err := read()
@@ -43,7 +41,7 @@ func Interrupts(ctx context.Context, root host.Root, s *host.Snapshot, interval 
 	return nil
 }
 
-// interruptRates puts what came between two readings into s.
+// interruptRates adds the differences of two readings to s.
 func interruptRates(s *host.Snapshot, before, after interrupts) {
 	seconds := after.at.Sub(before.at).Seconds()
 	if !(seconds > 0) {
@@ -57,10 +55,10 @@ func interruptRates(s *host.Snapshot, before, after interrupts) {
 			old, known := was[line{card.Name, irq.Number}]
 			late, still := now[line{card.Name, irq.Number}]
 			if !known || !still {
-				continue // a driver that changes its vectors while one looks
+				continue // the driver changed its vectors between the readings
 			}
-			// The totals become those of the later reading, so that a CPU which served it for the
-			// first time just now is there as well.
+			// The totals become those of the later reading, so that a CPU which served the
+			// interrupt for the first time is included.
 			irq.Counts = nil
 			var sum uint64
 			for _, c := range late.Counts {

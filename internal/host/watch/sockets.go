@@ -12,16 +12,15 @@ import (
 )
 
 // The bounds of one reading of the sockets. A connection with its tcp_info takes some 5 µs
-// (measured with 15 000 of them, Linux 6.18), so that a host with a million would be busy for the
-// whole watch; what is marked takes 10 MB at most.
+// (measured with 15 000 of them, Linux 6.18), so a host with a million would be busy for the whole
+// watch. The marks take at most 10 MB.
 const (
 	maxSockets = 1 << 16
 	socketTime = 150 * time.Millisecond // for each kind
 )
 
-// mark is what is needed of a connection to subtract from it later: the counters of its tcp_info
-// that [tcpinfo.Flow] subtracts. It is a fourth of all of it, and a busy host has tens of
-// thousands.
+// mark holds what is needed to subtract a connection later: the counters of its tcp_info that
+// [tcpinfo.Flow] subtracts. It is a fourth of the whole, and a busy host has tens of thousands.
 type mark struct {
 	busyMicros, rwndMicros, sndbufMicros                    uint64
 	bytesAcked, bytesReceived, bytesRetrans                 uint64
@@ -39,7 +38,7 @@ func markOf(s *sockdiag.Socket) mark {
 	}
 }
 
-// info is the marked part of the tcp_info.
+// info returns the marked part of the tcp_info.
 func (m mark) info() sys.TCPInfo {
 	return sys.TCPInfo{
 		Length: int(m.length), BusyMicros: m.busyMicros, RwndLimitedMicros: m.rwndMicros,
@@ -58,8 +57,8 @@ type marks struct {
 	cut         bool              // there were more of one kind
 }
 
-// markSockets reads the sockets and keeps what [marks.since] needs. Of the three kinds some may be
-// told and others not; the error then says which.
+// markSockets reads the sockets and keeps what [marks.since] needs. The kernel may report some of
+// the three kinds and not others; the error names the missing ones.
 func markSockets() (*marks, error) {
 	m := &marks{at: time.Now(), connections: make(map[uint64]mark), drops: make(map[uint64]uint32)}
 	cut, told, err := each(
@@ -74,8 +73,8 @@ func markSockets() (*marks, error) {
 	return m, err
 }
 
-// each goes through listeners, UDP sockets and connections, within the bounds. Told is false where
-// the kernel says nothing of any kind.
+// each visits listeners, UDP sockets and connections, within the bounds. told is false if the
+// kernel reports none of the kinds.
 func each(listener, datagram, connection func(*sockdiag.Socket)) (cut, told bool, err error) {
 	var errs []error
 	for _, kind := range []struct {
@@ -104,17 +103,17 @@ func each(listener, datagram, connection func(*sockdiag.Socket)) (cut, told bool
 		case errors.Is(err, sockdiag.ErrLimit):
 			told, cut = true, true
 		default:
-			// A kernel may have been built with tcp_diag and without udp_diag.
+			// A kernel may be built with tcp_diag and without udp_diag.
 			errs = append(errs, err)
 		}
 	}
 	return cut, told, errors.Join(errs...)
 }
 
-// since reads the sockets again and gives what they did, of each kind the n that matter most.
+// since reads the sockets again and returns their activity, of each kind the n most important.
 func (m *marks) since(n int) (*Sockets, error) {
 	g := gather(m, n)
-	at := time.Now() // As in markSockets, before the reading, which takes as long both times.
+	at := time.Now() // As in markSockets, before the reading, which takes equally long both times.
 	cut, told, err := each(g.listener, g.datagram, g.connection)
 	if !told {
 		return nil, err
@@ -131,7 +130,7 @@ func (m *marks) since(n int) (*Sockets, error) {
 	return s, err
 }
 
-// gathering is a second reading under way.
+// gathering is a second reading in progress.
 type gathering struct {
 	marks       *marks
 	listeners   best[Listener]
@@ -140,8 +139,8 @@ type gathering struct {
 	seen        [3]int
 }
 
-// gather begins a second reading that keeps n of each kind. What is kept is never nil: that nothing
-// was found is another answer than that nobody looked.
+// gather starts a second reading that keeps n of each kind. The lists are never nil, so that "none
+// found" differs from "not read".
 func gather(m *marks, n int) *gathering {
 	return &gathering{
 		marks:       m,
@@ -151,8 +150,8 @@ func gather(m *marks, n int) *gathering {
 	}
 }
 
-// listener takes in one listener. Idle ones are kept too, as far as there is room: their limits say
-// something before there are drops.
+// listener adds one listener. Idle ones are kept too, as far as there is room: their limits are
+// informative before any drops.
 func (g *gathering) listener(s *sockdiag.Socket) {
 	g.seen[0]++
 	was, known := g.marks.drops[s.Cookie]
@@ -165,32 +164,32 @@ func (g *gathering) listener(s *sockdiag.Socket) {
 	})
 }
 
-// datagram takes in one UDP socket.
+// datagram adds one UDP socket.
 func (g *gathering) datagram(s *sockdiag.Socket) {
 	g.seen[1]++
 	was, known := g.marks.drops[s.Cookie]
 	d := Datagram{Cookie: s.Cookie, Local: s.Local, Remote: s.Remote, New: !known, Memory: memory(s.Memory, was)}
-	// The kernel counts no packets of a UDP socket, so that one which neither holds nor dropped any
-	// may be the busiest or idle for years.
+	// The kernel counts no packets of a UDP socket, so one that neither holds nor dropped any may
+	// be the busiest or idle for years.
 	if g.unknown(known) || d.Memory.Drops == 0 && d.Memory.ReceiveBytes == 0 && d.Memory.SendBytes == 0 {
 		return
 	}
 	g.datagrams.put(d)
 }
 
-// connection takes in one connection.
+// connection adds one connection.
 func (g *gathering) connection(s *sockdiag.Socket) {
 	g.seen[2]++
 	was, known := g.marks.connections[s.Cookie]
 	if g.unknown(known) {
 		return
 	}
-	// Counters of a connection never go back; min() guards against one that was not readable at the
-	// first reading.
+	// Counters of a connection never decrease; min() guards against one that was not readable at
+	// the first reading.
 	moved := s.Info.BytesAcked - min(s.Info.BytesAcked, was.bytesAcked) +
 		s.Info.BytesReceived - min(s.Info.BytesReceived, was.bytesReceived)
 	c := candidate{bytes: moved + uint64(s.ReceiveQueue) + uint64(s.SendQueue)}
-	// Idle connections are most of those of a large server, and nobody asks for them.
+	// Most connections of a large server are idle and of no interest.
 	if c.bytes == 0 || !g.connections.wants(c) {
 		return
 	}
@@ -198,13 +197,13 @@ func (g *gathering) connection(s *sockdiag.Socket) {
 	g.connections.put(c)
 }
 
-// unknown: the socket was not in the first reading, and that one was cut. It may be new or not, and
-// what it did cannot be told.
+// unknown reports whether the socket is missing in a first reading that was cut. It may be new or
+// not, so its activity is not known.
 func (g *gathering) unknown(known bool) bool { return !known && g.marks.cut }
 
-// candidate is a connection that may be among those told.
+// candidate is a connection that may be kept.
 type candidate struct {
-	bytes  uint64 // that moved or wait to move: a stalled connection is as interesting as a fast one
+	bytes  uint64 // that moved or wait to move: a stalled connection matters as much as a fast one
 	socket sockdiag.Socket
 	was    mark
 	isNew  bool
@@ -212,10 +211,11 @@ type candidate struct {
 
 func byBytes(a, b candidate) int { return cmp.Compare(b.bytes, a.bytes) }
 
-// report says what the connection did between the readings, as of a connection of a test.
+// report returns the activity of the connection between the readings, in the form of a test's
+// connection.
 func (c candidate) report() Connection {
 	s := &c.socket
-	// The two readings are the edges of the window in which [account] counts.
+	// The two readings are the edges of the counting window.
 	flow := tcpinfo.Flow{Last: c.was.info()}
 	flow.Open()
 	flow.Add(s.Info, true)
@@ -232,7 +232,7 @@ func (c candidate) report() Connection {
 	}
 }
 
-// memory gives what a socket holds, and its drops since there were so many. They have 32 bits in
+// memory returns what a socket holds, and its drops beyond the given count. Drops have 32 bits in
 // the kernel.
 func memory(m sockdiag.Memory, drops uint32) Memory {
 	return Memory{
@@ -244,33 +244,33 @@ func memory(m sockdiag.Memory, drops uint32) Memory {
 	}
 }
 
-// byFullness puts listeners that refused connections first, then those nearest to their limit.
+// byFullness orders listeners that refused connections first, then those nearest to their limit.
 func byFullness(a, b Listener) int {
 	share := func(l Listener) float64 { return float64(l.Queued) / float64(max(l.Limit, 1)) }
 	return cmp.Or(cmp.Compare(b.Drops, a.Drops), cmp.Compare(share(b), share(a)), a.Local.Compare(b.Local))
 }
 
-// byDrops puts UDP sockets that dropped first, then the fullest.
+// byDrops orders UDP sockets that dropped first, then the fullest.
 func byDrops(a, b Datagram) int {
 	return cmp.Or(cmp.Compare(b.Memory.Drops, a.Memory.Drops),
 		cmp.Compare(b.Memory.ReceiveBytes, a.Memory.ReceiveBytes), a.Local.Compare(b.Local))
 }
 
-// best keeps the n values that come first, in order.
+// best keeps the n first values of an order.
 type best[T any] struct {
 	n     int
 	order func(a, b T) int
 	kept  []T
 }
 
-// wants tells whether a value would be kept; it is asked before a large one is made.
+// wants reports whether a value would be kept; callers ask before they build a large one.
 func (b *best[T]) wants(v T) bool { return len(b.kept) < b.n || b.order(v, b.kept[len(b.kept)-1]) < 0 }
 
 func (b *best[T]) put(v T) {
 	if !b.wants(v) {
 		return
 	}
-	// A few dozen in order cost less to keep in order than a heap would to sort in the end.
+	// Keeping a few dozen in order costs less than sorting a heap at the end.
 	i, _ := slices.BinarySearchFunc(b.kept, v, b.order)
 	if len(b.kept) == b.n {
 		b.kept = b.kept[:b.n-1]

@@ -10,7 +10,7 @@ import (
 	"github.com/linerate/linerate/internal/host/nicstat"
 )
 
-// span gives what happened between two readings of one host, but for its sockets.
+// span returns the difference of two readings of one host, except its sockets.
 func span(before, after *host.Counters, then, now interrupts) *Span {
 	d := host.Sub(before, after)
 	d.Warnings = nil // They are those of the span.
@@ -26,7 +26,7 @@ type line struct {
 	number int
 }
 
-// byNumber gives the interrupts of a reading by their lines.
+// byNumber returns the interrupts of a reading by their lines.
 func (r interrupts) byNumber() map[line]host.Interrupt {
 	all := make(map[line]host.Interrupt)
 	for _, card := range r.cards {
@@ -37,9 +37,9 @@ func (r interrupts) byNumber() map[line]host.Interrupt {
 	return all
 }
 
-// counted is how often an interrupt came to one CPU since it had come as often as before says. The
-// kernel counts in 32 bits (kstat_irqs_cpu), so that a lower count is one that went through zero.
-// Its columns are in ascending order, and a CPU that never served the interrupt has none.
+// counted returns how often an interrupt came to one CPU since the reading before. The kernel
+// counts in 32 bits (kstat_irqs_cpu), so a lower count has wrapped. Its columns are in ascending
+// order, and a CPU that never served the interrupt has none.
 func counted(before []host.CPUCount, now host.CPUCount) uint64 {
 	was := uint64(0)
 	if i, ok := slices.BinarySearchFunc(before, now.CPU,
@@ -49,8 +49,8 @@ func counted(before []host.CPUCount, now host.CPUCount) uint64 {
 	return uint64(uint32(now.Total - was))
 }
 
-// subInterrupts leaves out what did not come in the span, and what a driver made anew meanwhile,
-// which its name tells.
+// subInterrupts leaves out interrupts that did not occur in the span, and those that a driver
+// allocated again meanwhile, which have a new name.
 func subInterrupts(before, after interrupts) []CardInterrupt {
 	seconds := after.at.Sub(before.at).Seconds()
 	was := before.byNumber()
@@ -58,14 +58,14 @@ func subInterrupts(before, after interrupts) []CardInterrupt {
 	for _, card := range after.cards {
 		for _, now := range card.Interrupts {
 			old, known := was[line{card.Interface, now.Number}]
-			// A number that was free at the first reading, or somebody else's, may have any count
-			// of before.
+			// A number that was free at the first reading, or another device's, may have any
+			// earlier count.
 			if !known || old.Name != now.Name {
 				continue
 			}
 			i := CardInterrupt{Interface: card.Interface, Interrupt: now}
 			i.Queue, _ = nicstat.InterruptQueue(now.Name)
-			i.Counts = nil // Those that were read are since boot.
+			i.Counts = nil // The counts read are since boot.
 			for _, c := range now.Counts {
 				if n := counted(old.Counts, c); n > 0 {
 					i.Total += n
@@ -81,7 +81,7 @@ func subInterrupts(before, after interrupts) []CardInterrupt {
 	return found
 }
 
-// perSecond is nil where no time passed.
+// perSecond returns nil if no time passed.
 func perSecond(n uint64, seconds float64) *float64 {
 	if !(seconds > 0) {
 		return nil
@@ -90,9 +90,9 @@ func perSecond(n uint64, seconds float64) *float64 {
 	return &rate
 }
 
-// processors puts what is counted by CPU together.
+// processors combines what is counted by CPU.
 func processors(d *host.Counters, interrupts []CardInterrupt) []CPU {
-	// Interfaces that are functions of one device have the same interrupts, which happened once.
+	// Interfaces that are functions of one device share interrupts, each of which occurred once.
 	served := make(map[int]uint64)
 	seen := make(map[int]bool)
 	for _, i := range interrupts {
@@ -110,8 +110,8 @@ func processors(d *host.Counters, interrupts []CardInterrupt) []CPU {
 		if t.CPU < 0 {
 			continue
 		}
-		// What is absent is zero: /proc/softirqs is told of CPUs that ever ran one, softnet_stat
-		// has those that are online.
+		// Absent means zero: /proc/softirqs lists CPUs that ever ran one, softnet_stat those that
+		// are online.
 		id := strconv.Itoa(t.CPU)
 		softnet := func(column string) uint64 { return d.Values["softnet."+id+"."+column] }
 		cpus = append(cpus, CPU{

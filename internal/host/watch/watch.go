@@ -15,12 +15,12 @@ const (
 	defaultSockets  = 32
 )
 
-// Watch is a host of which a first reading has been taken. It belongs to one goroutine.
+// Watch is a host after its first reading. One goroutine uses it.
 type Watch struct {
 	options    Options
 	counters   *host.Counters
 	interrupts interrupts
-	sockets    *marks // nil: not asked for, or not told
+	sockets    *marks // nil: not requested, or not reported by the kernel
 	warnings   []string
 }
 
@@ -30,17 +30,17 @@ type interrupts struct {
 	cards []host.CardInterrupts
 }
 
-// Begin takes the first reading, in the network namespace of the calling thread, which has to be
-// locked to its goroutine until [Watch.End] if it is not that of the process. The error is for a
-// host that tells no counters at all, and errors.ErrUnsupported for an archive, which is one
-// moment; whatever else cannot be read is a warning of the span.
+// Begin takes the first reading, in the network namespace of the calling thread. If that is not the
+// process's namespace, the caller keeps its thread locked until [Watch.End]. Begin fails for a host
+// without any counters, and with errors.ErrUnsupported for an archive, which is one moment; other
+// unreadable parts are warnings of the span.
 func Begin(root host.Root, o Options) (*Watch, error) {
 	if root.Dir != "" || root.FS != nil {
 		return nil, fmt.Errorf("watch host: %w: an archive is one moment", errors.ErrUnsupported)
 	}
 	w := &Watch{options: o}
-	// The counters come last here and first in End, so that the work of reading the others is
-	// outside of what they count.
+	// The counters come last here and first in End, so that they exclude the work of the other
+	// readings.
 	if o.Sockets >= 0 {
 		var err error
 		w.sockets, err = markSockets()
@@ -55,7 +55,7 @@ func Begin(root host.Root, o Options) (*Watch, error) {
 	return w, nil
 }
 
-// End takes another reading and gives what happened since [Begin]. It may be called again, for a
+// End takes another reading and returns the span since [Begin]. It may be called again, for a
 // longer span from the same beginning.
 func (w *Watch) End() (*Span, error) {
 	after, err := host.Root{}.Counters()
@@ -83,8 +83,8 @@ func (w *Watch) End() (*Span, error) {
 	return s, nil
 }
 
-// readInterrupts leaves out what cannot be told, with a warning. The time is taken behind it: on a
-// large host the kernel takes a while over the file, at both readings alike.
+// readInterrupts leaves out what cannot be read, with a warning. It takes the time after the read:
+// on a large host the kernel takes long to print the file, at both readings.
 func (w *Watch) readInterrupts() interrupts {
 	cards, err := host.Root{}.CardInterrupts()
 	w.warn(err)
@@ -97,8 +97,8 @@ func (w *Watch) warn(err error) {
 	}
 }
 
-// Host watches the running system for the duration of o. The errors are those of [Begin], and that
-// of ctx when it ends first.
+// Host watches the running system for the duration of o. It returns the errors of [Begin], and that
+// of ctx if that ends first.
 func Host(ctx context.Context, root host.Root, o Options) (*Span, error) {
 	if o.Duration <= 0 {
 		o.Duration = defaultDuration
@@ -110,8 +110,8 @@ func Host(ctx context.Context, root host.Root, o Options) (*Span, error) {
 	select {
 	case <-ctx.Done():
 		return nil, ctx.Err()
-	// Nothing is looked at in between: what costs nothing cannot disturb, and a peak between two
-	// readings is in their difference.
+	// Nothing is read during the pause: sleeping disturbs nothing, and the difference of the two
+	// readings includes any peak.
 	case <-time.After(min(o.Duration, MaxDuration)):
 	}
 	return w.End()
