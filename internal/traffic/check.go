@@ -8,7 +8,7 @@ import (
 	"github.com/linerate/linerate/internal/traffic/engine"
 )
 
-// Bounds that hold on every host, whatever its [Limits].
+// Bounds that hold on every host, independent of its [Limits].
 const (
 	MaxStreams       = 1024
 	maxMessageBytes  = 1 << 20 // of one request or response
@@ -27,10 +27,9 @@ const (
 	maxCPU           = 1 << 13         // NR_CPUS of the largest kernels
 )
 
-// Normalize fills in what was left empty and checks the rest; errors are [ErrBadSpec]. Defaults:
-// direction up, 1 stream, 10 s, no warm-up, 1 s intervals, 1-byte requests and responses, 56-byte
-// pings every 10 ms, datagrams of 1400 bytes. A test of an amount may take 10 min. It is
-// idempotent.
+// Normalize fills in empty fields and checks the rest; errors are [ErrBadSpec]. Defaults: direction
+// up, 1 stream, 10 s, no warm-up, 1 s intervals, 1-byte requests and responses, 56-byte pings every
+// 10 ms, datagrams of 1400 bytes. A test of an amount may take 10 min. Normalize is idempotent.
 func (s Spec) Normalize() (Spec, error) {
 	k, ok := kindOf(s.Test)
 	if !ok {
@@ -43,8 +42,7 @@ func (s Spec) Normalize() (Spec, error) {
 		s.Streams = 1
 	}
 	if s.Bytes > 0 {
-		// What was asked for is the whole of it: nothing is cut from the front, and the time is
-		// only a bound.
+		// The amount is all that is sent: no warm-up precedes it, and the time is only a bound.
 		s.WarmUp = 0
 		if s.Duration == 0 {
 			s.Duration = 10 * time.Minute
@@ -54,8 +52,8 @@ func (s Spec) Normalize() (Spec, error) {
 		s.Duration = 10 * time.Second
 	}
 	if s.Interval == 0 {
-		// Nobody reads hours of seconds, and they all travel in one message: a test of n hours is
-		// told every n seconds.
+		// A user does not read hours of seconds, and all intervals travel in one message: a test of
+		// n hours reports every n seconds.
 		s.Interval = time.Second * max(1, (max(s.WarmUp, 0)+s.Duration+time.Hour-1)/time.Hour)
 	}
 	k.fill(&s)
@@ -72,7 +70,7 @@ func (s Spec) check(k kind) error {
 	return nil
 }
 
-// checkCommon is about what every test has; it gives the problem in words, or nothing.
+// checkCommon is about what every test has; it returns the problem in words, or "".
 func checkCommon(s Spec) string {
 	switch s.Direction {
 	case Up, Down, Bidir:
@@ -128,7 +126,7 @@ func checkPings(s Spec) string {
 	return ""
 }
 
-// checkSocket is about how the sockets are made and used, and where.
+// checkSocket is about how the sockets are made and used, and on which CPUs.
 func checkSocket(s Spec) string {
 	switch s.SendMethod {
 	case engine.SendAuto, engine.SendCopy, engine.SendSendfile, engine.SendSplice:
@@ -225,8 +223,8 @@ func (s Spec) nearSends(index int) bool {
 	return s.Direction == Up || s.Direction == Bidir && index < s.Streams
 }
 
-// SteadyBound is how long a search for the steady state may last; a short test does not wait longer
-// than it measures.
+// SteadyBound returns how long a search for the steady state may last; a short test does not search
+// longer than it measures.
 func (s Spec) SteadyBound() time.Duration {
 	return min(maxSteadyWait, max(s.Duration, time.Second))
 }

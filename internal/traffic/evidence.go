@@ -10,22 +10,22 @@ import (
 	"github.com/linerate/linerate/internal/traffic/engine"
 )
 
-// Thresholds of the warnings about the bench itself. Two per cent of steal already moves a
-// throughput by more than the effects that are looked for, and a CPU that idled for less than two
-// per cent of the window had no room left.
+// Thresholds of the warnings about the hosts themselves. Two per cent of steal already moves a
+// throughput by more than the effects that a user looks for, and a CPU that idled for less than two
+// per cent of the window had no capacity left.
 const (
 	maxStealShare = 0.02 // of the time of all CPUs
 	minIdleShare  = 0.02 // of one CPU: below it the CPU may be what was measured
 )
 
-// end sums up what this side saw and spent inside the window.
+// end sums up what this end saw and spent inside the window.
 func (s *sampler) end(name string) End {
 	e := End{Host: name, Drops: []drops.Drop{}}
 	if s.window.before != nil && s.window.after != nil {
 		d := host.Sub(s.window.before, s.window.after)
 		e.CPUs = d.CPUs
-		// The counters are read around the window, on a busy host well around it. What they say of
-		// the time outside is taken off.
+		// The counters are read before and after the window, on a busy host well before and after.
+		// The share of the time outside is subtracted.
 		share := 1.0
 		if inside := (s.window.shut.at - s.window.open.at).Seconds(); inside > 0 && d.Seconds > inside {
 			share = inside / d.Seconds
@@ -50,8 +50,8 @@ func (s *sampler) end(name string) End {
 	return e
 }
 
-// spend fills in the time that all CPUs together spent on anything but idling, by class; steal is
-// time that this host did not get. Share is how much of it counts.
+// spend fills in the time that all CPUs together spent not idling, by class. Steal is time that
+// this host did not get. Only share of the time counts.
 func (e *End) spend(cpus []host.CPUTimes, share float64) {
 	var all host.CPUTimes
 	for _, c := range cpus {
@@ -67,7 +67,8 @@ func (e *End) spend(cpus []host.CPUTimes, share float64) {
 	e.CPUSeconds = all.Busy() * share
 }
 
-// perUnit spreads the cost over what was carried in scale times the time that it was counted in.
+// perUnit divides the CPU time by what was carried; the payload was carried in scale times the
+// window of the CPU time.
 func (e *End) perUnit(bytes int64, packets uint64, scale float64) {
 	if bytes > 0 {
 		e.CPUSecondsPerGigabyte = scale * e.CPUSeconds / (float64(bytes) / 1e9)
@@ -77,7 +78,7 @@ func (e *End) perUnit(bytes int64, packets uint64, scale float64) {
 	}
 }
 
-// doubts lists what makes this side's numbers doubtful, one sentence each.
+// doubts returns the reasons to doubt this end's numbers, one sentence each.
 func (s *sampler) doubts(e End, name string) []string {
 	out := slices.Clone(s.warnings)
 	if name == "" {
@@ -101,12 +102,12 @@ func (s *sampler) doubts(e End, name string) []string {
 	return append(out, s.unsteady(name)...)
 }
 
-// unsteady looks at the series of the measured window in steps of half a second and more, where the
+// unsteady checks the series of the measured window in steps of half a second or more, in which the
 // jitter of single bins averages out.
 func (s *sampler) unsteady(name string) []string {
 	const step, fewest = 10, 5
 	if s.scheduled || len(s.series) < step*fewest || stats.Mean(s.series) == 0 {
-		return nil // too short to be judged, or this side only sends
+		return nil // too short to judge, or this end only sends
 	}
 	var coarse []float64
 	for i := 0; i+step <= len(s.series); i += step {

@@ -12,38 +12,36 @@ import (
 	"github.com/linerate/linerate/internal/traffic/engine"
 )
 
-// Responder is what the far side of a test has. It serves one test at a time.
+// Responder is what the far end of a test has. It serves one test at a time.
 type Responder struct {
 	Control Control
-	// next data connection of this test; not called for ping
+	// Accept returns the next data connection of this test; not called for tests that need none.
 	Accept   func(ctx context.Context) (conn *net.TCPConn, index int, err error)
 	Sample   func() (*host.Counters, error) // counters of this host; nil: none
 	HostName string                         // of this host
 	Limits   Limits
 	Echo     *echo.Server // answers UDP pings; nil: ICMP only
 	PeerIP   string       // of the near host; the only address that Echo answers. Empty: ICMP only
-	// Spend is told the payload bytes that were moved since it was last told, sent and received
-	// together; its error ends the test and is the reason that the near side reads. Answers to
-	// pings are not in it. Nil: nobody counts.
+	// Spend takes the payload bytes that were moved since its last call, sent and received
+	// together. Its error ends the test and is the reason that the near end reads. Answers to pings
+	// are not included. Nil: there is no budget.
 	Spend func(bytes int64) error
 
 	timing *timing // tests only; nil: that of every real test
 }
 
-// Respond plays the far side of one test, from the message that the near side sent with [MsgStart]
-// on, whose Spec the caller hands over. When it returns, its last message is sent and the near
-// side's last one is read, so the channel is ready for the next test, unless the error is
-// [ErrPeerGone]. A test that the near side stopped early is an error as well, but not
-// [ErrPeerGone].
+// Respond runs the far end of one test, after the message that the near end sent with [MsgStart],
+// whose Spec the caller passes. When it returns, it has sent its last message and read the near
+// end's last one, so the channel is ready for the next test, unless the error is [ErrPeerGone]. A
+// test that the near end stopped early is an error as well, but not [ErrPeerGone].
 func (r *Responder) Respond(ctx context.Context, spec Spec) error {
 	t := patience
 	if r.timing != nil {
 		t = *r.timing
 	}
 	spec, err := spec.Normalize()
-	// The watchdog is over everything, whatever the other side says or leaves unsaid: a near side
-	// that only beats cannot keep the one place for tests, nor the threads and connections of this
-	// one.
+	// The watchdog covers everything: a near end that only sends beats cannot keep the one place
+	// for tests, nor the threads and connections of this one.
 	limit := 2 * t.Setup
 	if err == nil {
 		limit = longest(spec, t)
@@ -65,7 +63,7 @@ func (r *Responder) Respond(ctx context.Context, spec Spec) error {
 		s.post(msgResult, body)
 		return nil
 	}
-	// The near side answers every error with a stop. Without waiting for it, it would be the first
+	// The near end answers every error with a stop. Without this wait, that stop would be the first
 	// message of the next test.
 	s.post(msgError, errorBody{Message: plainReason(err), Refused: refused})
 	if !errors.Is(err, errStopped) {
@@ -77,10 +75,10 @@ func (r *Responder) Respond(ctx context.Context, spec Spec) error {
 	return fmt.Errorf("%s test: %w", spec.Test, err)
 }
 
-// errRefusing is a Spec that is over this host's limits.
+// errRefusing marks a Spec that is over this host's limits.
 var errRefusing = errors.New("over the limits")
 
-// plainReason is the sentence that the other side gets to read.
+// plainReason returns the sentence that the other end reads.
 func plainReason(err error) string {
 	var refusal = errRefusing.Error() + ": "
 	text := err.Error()
@@ -98,7 +96,7 @@ type farEnd struct {
 	phase      *engine.Phase
 	offer      acceptBody // what test.accept names
 	revoke     func()     // ends what admitEchoes has admitted
-	remembered []string   // warnings about what the kernel did not forget
+	remembered []string   // warnings about what the kernel remembers
 }
 
 // play is Respond between a Spec within the limits and the result.
@@ -131,7 +129,7 @@ func (f *farEnd) play(ctx context.Context) (resultBody, error) {
 	return c.body(f.HostName), nil
 }
 
-// accept tells the near end what it must know. From then on it may connect.
+// accept sends the near end what it must know. From then on it may connect.
 func (f *farEnd) accept() error {
 	if f.spec.ProbeGap != 0 {
 		if _, err := f.admitEchoes(); err != nil {
@@ -164,8 +162,8 @@ func (f *farEnd) admitEchoes() (admitted bool, err error) {
 	return true, nil
 }
 
-// collect takes in the data connections. The near side may give up meanwhile, so the channel is
-// watched.
+// collect takes the data connections. The near end may give up meanwhile, so it watches the
+// channel.
 func (f *farEnd) collect(ctx context.Context, worker makeWorker) ([]*engine.Worker, error) {
 	n, s := f.spec.Connections(), f.session
 	actx, cancel := context.WithTimeoutCause(ctx, s.timing.Setup,
@@ -176,7 +174,7 @@ func (f *farEnd) collect(ctx context.Context, worker makeWorker) ([]*engine.Work
 		index int
 		err   error
 	}
-	// A goroutine of its own, because Accept and the channel have to be waited for at once. It ends
+	// A goroutine of its own, because the test waits for Accept and the channel at once. It ends
 	// with actx and closes what it could not hand over, so no connection outlives a test that never
 	// began.
 	arrivals := make(chan arrival)
@@ -188,7 +186,7 @@ func (f *farEnd) collect(ctx context.Context, worker makeWorker) ([]*engine.Work
 			case arrivals <- arrival{conn, index, err}:
 			case <-actx.Done():
 				if err == nil {
-					_ = conn.Close() // nobody waits for it any more
+					_ = conn.Close() // nothing waits for it any more
 				}
 				return
 			}
@@ -216,8 +214,8 @@ func (f *farEnd) collect(ctx context.Context, worker makeWorker) ([]*engine.Work
 				return fail(context.Cause(actx))
 			case a.err != nil:
 				return fail(fmt.Errorf("accept data connection: %w", a.err))
-			// The token has let it in, so this is a near side of another mind, or somebody who has
-			// read the token on the path.
+			// Its token was right, so the near end is broken, or an attacker on the path has read
+			// the token.
 			case a.index < 0 || a.index >= n || workers[a.index] != nil:
 				_ = a.conn.Close() // refused
 				return fail(fmt.Errorf("%w: data connection %d is out of place", ErrProtocol, a.index))

@@ -10,12 +10,12 @@ import (
 )
 
 // NotForgotten begins the warning that a kernel still remembers earlier connections with the other
-// host, though a Spec asked it to forget.
+// host, although a Spec asked it to forget them.
 const NotForgotten = "what the kernel remembers of earlier connections with the other host stays"
 
-// forget is ForgetPeer at one end: the warnings of it, if any. What is forgotten is state that the
-// kernel keeps of its own accord, and no setting; only entries of the other end of this very test
-// are touched.
+// forget does what ForgetPeer asks at one end and returns warnings about what failed. The kernel
+// keeps this state on its own; it is no setting. Only entries of the other end of this test are
+// removed.
 func forget(spec Spec, peer string) []string {
 	if !spec.ForgetPeer {
 		return nil

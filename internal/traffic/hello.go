@@ -13,17 +13,17 @@ import (
 )
 
 const (
-	// helloEvery is how often a near socket says hello until it is heard. A round trip that takes
-	// longer costs some hellos more, no harm done.
+	// helloEvery is how often a near socket sends a hello until it hears one. A round trip that
+	// takes longer costs a few more hellos.
 	helloEvery = 100 * time.Millisecond
-	// helloThreads bounds how many sockets say hello at the same time: each wait holds a thread.
+	// helloThreads bounds how many sockets send hellos at the same time: each wait holds a thread.
 	helloThreads = 32
-	// answerEvery is how often the far side looks for hellos whose answer was lost.
+	// answerEvery is how often the far end looks for hellos whose answer was lost.
 	answerEvery = 20 * time.Millisecond
 )
 
-// sayHello opens the near sockets and proves their addresses to the far side, which answers each
-// hello from the socket that will carry the stream. Every router and firewall on the way has then
+// sayHello opens the near sockets and proves their addresses to the far end, which answers each
+// hello from the socket that will carry the stream. Every router and firewall on the path has then
 // seen packets in both directions.
 func sayHello(ctx context.Context, to netip.AddrPort, token echo.Token,
 	options []datagram.SocketOptions) ([]*datagram.Socket, error) {
@@ -42,7 +42,7 @@ func sayHello(ctx context.Context, to netip.AddrPort, token echo.Token,
 			}
 			if err != nil {
 				errs[i] = fmt.Errorf("open stream %d over udp: %w", i, err)
-				cancel() // one that is missing makes the others useless
+				cancel() // one missing socket makes the rest useless
 			}
 		})
 	}
@@ -54,7 +54,7 @@ func sayHello(ctx context.Context, to netip.AddrPort, token echo.Token,
 	return sockets, nil
 }
 
-// hello says hello on one socket until its answer comes or ctx ends.
+// hello sends hellos on one socket until its answer arrives or ctx ends.
 func hello(ctx context.Context, s *datagram.Socket, token echo.Token, index int) error {
 	var out, in [echo.HelloBytes]byte
 	echo.PutHello(out[:], token, index)
@@ -66,8 +66,8 @@ func hello(ctx context.Context, s *datagram.Socket, token echo.Token, index int)
 			return fmt.Errorf("%w to %d packets: does every firewall between let udp port %d of %s pass?", ErrNoAnswer,
 				said, s.RemoteAddr().Port(), s.RemoteAddr().Addr())
 		}
-		// What could not be sent, or what the network says of an earlier packet, is lost like any
-		// other.
+		// A packet that could not be sent, or an error that the network reports about an earlier
+		// one, counts as lost.
 		_ = s.Send(out[:])
 		for until := time.Now().Add(helloEvery); ; {
 			n, err := s.Receive(in[:], time.Until(until))
@@ -86,9 +86,9 @@ func hello(ctx context.Context, s *datagram.Socket, token echo.Token, index int)
 	}
 }
 
-// hearHellos takes in the sockets of the far side: one for each near end that has proved its
+// hearHellos opens the sockets of the far end: one for each near socket that has proved its
 // address, on the port of the echo server. It answers hellos until stop is called, because an
-// answer can be lost; stop waits until nobody reads from the sockets any more.
+// answer can be lost; stop waits until nothing reads from the sockets any more.
 func hearHellos(ctx context.Context, s *session, server *echo.Server, token echo.Token,
 	options []datagram.SocketOptions) (sockets []*datagram.Socket, stop func(), err error) {
 	expected, err := server.Expect(token, len(options))
@@ -138,7 +138,7 @@ type greeter struct {
 	indexes []int
 }
 
-// start begins to answer; the returned function ends it, and may be called again.
+// start begins to answer; the returned function ends it, and may be called more than once.
 func (g *greeter) start(token echo.Token) (stop func()) {
 	g.token = token
 	quit, done := make(chan struct{}), make(chan struct{})
@@ -162,7 +162,7 @@ func (g *greeter) start(token echo.Token) (stop func()) {
 	}
 }
 
-// add answers the hello that the echo server has heard, and those that will come on the socket
+// add answers the hello that the echo server has heard, and later ones that arrive on the socket
 // itself.
 func (g *greeter) add(s *datagram.Socket, index int) {
 	g.answer(s, index)
@@ -174,10 +174,10 @@ func (g *greeter) add(s *datagram.Socket, index int) {
 func (g *greeter) answer(s *datagram.Socket, index int) {
 	var out [echo.HelloBytes]byte
 	echo.PutHello(out[:], g.token, index)
-	_ = s.Send(out[:]) // one that is lost here is asked for again
+	_ = s.Send(out[:]) // if it is lost, the near end asks again
 }
 
-// repeat answers what has come since the last time, one hello of each socket.
+// repeat answers what has arrived since the last time, one hello of each socket.
 func (g *greeter) repeat() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -185,7 +185,7 @@ func (g *greeter) repeat() {
 	for i, s := range g.sockets {
 		n, err := s.Receive(in[:], 0)
 		if err != nil {
-			continue // nothing there, or the network's word on a packet of ours
+			continue // nothing there, or an error that the network reports about an earlier packet
 		}
 		if index, ok := echo.ParseHello(in[:n], g.token); ok && index == g.indexes[i] {
 			g.answer(s, index)

@@ -7,8 +7,8 @@ import (
 	"github.com/linerate/linerate/internal/base/unit"
 )
 
-// Limits are what a far side grants to anybody who may run tests at all. The zero value of a field
-// is its default.
+// Limits are what a far end grants to any client that may run tests at all. A zero field means its
+// default.
 //
 // The defaults bound what one test can cost a host: ten minutes of a full link, two threads per
 // stream when both directions run, and for rr with 1024 streams of 1 MiB messages each way 2 GiB of
@@ -23,7 +23,7 @@ type Limits struct {
 	MaxPacketsPerSecond float64       // datagrams of each direction of one test; default none
 }
 
-// Filled is l with its defaults in place.
+// Filled returns l with its defaults in place.
 func (l Limits) Filled() Limits {
 	if l.MaxDuration == 0 {
 		l.MaxDuration = 10 * time.Minute
@@ -43,8 +43,8 @@ func (l Limits) Filled() Limits {
 	return l
 }
 
-// Refuse gives the reason, one plain sentence, why a normalized Spec is over the limits; empty: it
-// is not.
+// Refuse returns the reason, in one plain sentence, why a normalized Spec is over the limits; "":
+// it is within them.
 func (l Limits) Refuse(s Spec) string {
 	if s.traits().composed {
 		return composedText
@@ -72,8 +72,8 @@ func (l Limits) Refuse(s Spec) string {
 	return l.refuseRate(s)
 }
 
-// refuseRate is the part of Refuse about speed. A test without a rate would go as fast as it can,
-// so it is asked for one.
+// refuseRate is the part of Refuse about speed. A test without a rate would run as fast as it can,
+// so the refusal asks for a rate.
 func (l Limits) refuseRate(s Spec) string {
 	if most := l.MaxBitsPerSecond; most > 0 && s.Bulk() {
 		switch r := s.BitRate(); {
@@ -94,7 +94,8 @@ func (l Limits) refuseRate(s Spec) string {
 	return ""
 }
 
-// BitRate is the payload in bits per second that each direction asks for; 0: as fast as it goes.
+// BitRate returns the payload in bits per second that each direction asks for; 0: as fast as
+// possible.
 func (s Spec) BitRate() float64 {
 	if s.RatePacketsPerSec > 0 {
 		return s.RatePacketsPerSec * float64(s.PacketBytes) * 8
@@ -102,7 +103,7 @@ func (s Spec) BitRate() float64 {
 	return s.RateBitsPerSec
 }
 
-// PacketRate is the datagrams per second that each direction asks for; 0: as fast as it goes.
+// PacketRate returns the datagrams per second that each direction asks for; 0: as fast as possible.
 func (s Spec) PacketRate() float64 {
 	if s.RatePacketsPerSec == 0 && s.PacketBytes > 0 {
 		return s.RateBitsPerSec / float64(s.PacketBytes*8)

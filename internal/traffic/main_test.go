@@ -2,11 +2,12 @@ package traffic
 
 import (
 	"context"
+	"flag"
 	"io"
 	"net"
 	"net/netip"
-	"os"
-	"strings"
+	"runtime"
+	"strconv"
 	"testing"
 	"time"
 
@@ -15,7 +16,15 @@ import (
 	"github.com/linerate/linerate/internal/wire"
 )
 
-func TestMain(m *testing.M) { traffictest.Main(m) }
+// TestMain also fails when the tests leave goroutines or descriptors behind. Most tests wait for a
+// window to pass, so many of them run at the same time.
+func TestMain(m *testing.M) {
+	flag.Parse()
+	if flag.Lookup("test.parallel").Value.String() == strconv.Itoa(runtime.GOMAXPROCS(0)) {
+		_ = flag.Set("test.parallel", "16")
+	}
+	traffictest.Main(m)
+}
 
 // world is two sides of a test in one process: a pipe as control channel and real TCP connections
 // over loopback.
@@ -27,10 +36,16 @@ type world struct {
 	listener                *net.TCPListener
 }
 
-// shortPatience keeps the tests of broken peers fast.
-var shortPatience = timing{
-	Setup: 5 * time.Second, Silence: 2 * time.Second, Grace: time.Second, Slack: 5 * time.Second,
-	Beat: 50 * time.Millisecond,
+// longPatience is that of tests in which no peer is silent: a slow machine is no silent peer.
+var longPatience = timing{
+	Setup: time.Minute, Silence: time.Minute, Grace: time.Minute, Slack: time.Minute, Beat: 50 * time.Millisecond,
+}
+
+// impatience is longPatience with some waits that a test must wait out.
+func impatience(change func(*timing)) *timing {
+	t := longPatience
+	change(&t)
+	return &t
 }
 
 func newWorld(t testing.TB) *world {
@@ -47,9 +62,9 @@ func newWorld(t testing.TB) *world {
 		_ = listener.Close()
 	})
 	w.link = Link{Control: w.nearControl, Dial: w.dial, PeerIP: "127.0.0.1", HostName: "near", Sample: counterOf(t),
-		timing: &shortPatience}
+		timing: &longPatience}
 	w.far = Responder{Control: w.farControl, Accept: w.accept, HostName: "far", PeerIP: "127.0.0.1",
-		Sample: counterOf(t), timing: &shortPatience}
+		Sample: counterOf(t), timing: &longPatience}
 	return w
 }
 
@@ -116,24 +131,6 @@ func (w *world) serve(ctx context.Context) <-chan error {
 		done <- w.far.Respond(ctx, start.Spec)
 	}()
 	return done
-}
-
-// skip skips a test for want of something, unless the run was told that it must be there.
-func skip(t *testing.T, format string, args ...any) {
-	t.Helper()
-	if strings.Contains(os.Getenv("LINERATE_REQUIRE"), "netns") {
-		t.Fatalf(format, args...)
-	}
-	t.Skipf(format, args...)
-}
-
-// openDescriptors counts this process's descriptors; -1 where that cannot be seen.
-func openDescriptors() int {
-	entries, err := os.ReadDir("/proc/self/fd")
-	if err != nil {
-		return -1
-	}
-	return len(entries)
 }
 
 var loopback = netip.AddrFrom4([4]byte{127, 0, 0, 1})

@@ -32,7 +32,7 @@ func stillSide(t testing.TB, spec Spec, near bool, stage engine.Stage) (Spec, *s
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := newSession(t.Context(), nowhere{}, impatient, time.Hour)
+	s := newSession(t.Context(), nowhere{}, longPatience, time.Hour)
 	t.Cleanup(s.close)
 	p := &engine.Phase{}
 	p.Set(stage)

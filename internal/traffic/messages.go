@@ -59,7 +59,7 @@ type resultBody struct {
 	Bytes         int64        `json:"bytes"`
 	Verified      int64        `json:"verified_bytes,omitempty"`
 	Transactions  int64        `json:"transactions"`
-	Seconds       float64      `json:"seconds"`        // of the far window, by the far clock; of an amount: until all of it was there
+	Seconds       float64      `json:"seconds"`        // of the far window, by the far clock; of an amount: until all of it had arrived
 	Window        float64      `json:"window_seconds"` // of the host's counters
 	SendMethod    string       `json:"send_method,omitempty"`
 	ReceiveMethod string       `json:"receive_method,omitempty"`
@@ -69,12 +69,12 @@ type resultBody struct {
 	Warnings      []string     `json:"warnings,omitempty"`
 }
 
-// mostPackets is above what a hundred days at a hundred million packets per second are, and far
-// below where sums of 64 bits wrap.
+// mostPackets is more than a hundred days at a hundred million packets per second, and far below
+// where 64-bit sums overflow.
 const mostPackets = 1 << 50
 
-// plausible refuses counts that contradict one another: what was lost and what came are together
-// what was sent.
+// plausible refuses counts that contradict one another: lost and received packets together are the
+// sent ones.
 func (u *udpReceived) plausible() bool {
 	counted := func(n *uint64) bool { return n == nil || *n < mostPackets }
 	return u.Sent < mostPackets && u.Received <= u.Sent && u.Lost <= u.Sent-u.Received && counted(u.Duplicates) &&
@@ -83,25 +83,25 @@ func (u *udpReceived) plausible() bool {
 		u.DelayVariation.plausible()
 }
 
-// longestDelay is what no delay or gap between packets of a test exceeds, in seconds: a hundred
-// days.
+// longestDelay is an upper bound of any delay or gap between packets of a test, in seconds: a
+// hundred days.
 const longestDelay = 1e7
 
-// plausible tells whether a far side's distribution can be one; nil is none, and that can be.
+// plausible reports whether a far end's distribution is possible; nil, which means none, is
+// possible.
 func (d *Distribution) plausible() bool {
 	if d == nil {
 		return true
 	}
 	for _, seconds := range []float64{d.Min, d.Mean, d.P50, d.P90, d.P99, d.P999, d.Max, d.StdDev} {
-		if !(seconds >= 0 && seconds < longestDelay) { // so that what is no number is none either
+		if !(seconds >= 0 && seconds < longestDelay) { // written so that NaN is refused as well
 			return false
 		}
 	}
 	return d.Count < mostPackets && d.Min <= d.Max
 }
 
-// check refuses figures of a far side that cannot be, and that would make infinities of sums and
-// rates.
+// check refuses impossible figures of a far end, which would make sums and rates infinite.
 func (b *resultBody) check() error {
 	plausible := b.Bytes >= 0 && b.Bytes <= maxAmount && b.Transactions >= 0 && b.Verified >= 0 &&
 		b.Verified <= maxAmount

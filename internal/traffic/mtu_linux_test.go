@@ -10,6 +10,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/linerate/linerate/internal/base/testenv"
 	"github.com/linerate/linerate/internal/host/tcpinfo"
 	"github.com/linerate/linerate/internal/traffic/engine"
 )
@@ -34,7 +35,7 @@ func inNetNS(t *testing.T, fd int, f func() error) int {
 	}()
 	<-done
 	if err != nil {
-		skip(t, "needs a network namespace: %v", err)
+		testenv.Missing(t, testenv.NetNS, err)
 	}
 	return fd
 }
@@ -54,10 +55,9 @@ func commands(text string) error {
 // TestClampedByAMiddlebox has the entrance of the far host lower the segment size in one
 // direction's handshake, as routers in front of tunnels do.
 func TestClampedByAMiddlebox(t *testing.T) {
+	testenv.Need(t, testenv.NetNS)
 	for _, tool := range []string{"ip", "nft"} {
-		if _, err := exec.LookPath(tool); err != nil {
-			skip(t, "needs %s: %v", tool, err)
-		}
+		testenv.Program(t, tool)
 	}
 	for _, c := range []struct {
 		hook     string

@@ -23,7 +23,7 @@ type Result struct {
 	TransactionsPerSec   float64       `json:"transactions_per_second,omitempty"`
 	PacketsPerSec        float64       `json:"packets_per_second,omitempty"`
 	LossRatio            *float64      `json:"loss_ratio,omitempty"`
-	RTT                  *Distribution `json:"rtt,omitempty"`               // of transactions or pings; of the pings beside the load where there were some
+	RTT                  *Distribution `json:"rtt,omitempty"`               // of transactions or pings; of the pings beside the load if there were any
 	RetransmitsTotal     *uint64       `json:"retransmits_total,omitempty"` // segments, from the sender's TCP_INFO
 	MTUBytes             int           `json:"mtu_bytes,omitempty"`
 	MSSBytes             int           `json:"mss_bytes,omitempty"`
@@ -32,15 +32,15 @@ type Result struct {
 	RemoteAddress        string        `json:"remote_address,omitempty"`
 	SendMethod           string        `json:"send_method,omitempty"`    // how a stream was handed to the kernel
 	ReceiveMethod        string        `json:"receive_method,omitempty"` // and taken from it
-	VerifiedBytes        int64         `json:"verified_bytes,omitempty"` // of Bytes: compared with what was sent
+	VerifiedBytes        int64         `json:"verified_bytes,omitempty"` // of Bytes: compared with the payload sent
 	UDP                  *Datagrams    `json:"udp,omitempty"`
-	Pacing               *Pacing       `json:"pacing,omitempty"`     // where a rate was asked for
-	Losses               []drops.Loss  `json:"losses,omitempty"`     // where packets died; together they are UDP.Lost, to the packet
+	Pacing               *Pacing       `json:"pacing,omitempty"`     // if the Spec asks for a rate
+	Losses               []drops.Loss  `json:"losses,omitempty"`     // where packets were dropped; together they are UDP.Lost, to the packet
 	MTU                  *PathMTU      `json:"mtu,omitempty"`        // mtu
 	Load                 *LoadResult   `json:"load,omitempty"`       // load
 	OneWay               *OneWayResult `json:"one_way,omitempty"`    // ping of a far end that timestamps and numbers what it answers
-	Hops                 *HopCounts    `json:"hops,omitempty"`       // ping of a far end that tells the TTL of what came
-	Confidence           *Confidence   `json:"confidence,omitempty"` // where the test was repeated
+	Hops                 *HopCounts    `json:"hops,omitempty"`       // ping of a far end that returns the TTL of what it received
+	Confidence           *Confidence   `json:"confidence,omitempty"` // if the test was repeated
 	Intervals            []Interval    `json:"intervals"`
 	Ends                 Ends          `json:"ends"`
 	Warnings             []string      `json:"warnings,omitempty"` // noise: steal, cross traffic, non-steady series
@@ -62,8 +62,8 @@ type Distribution struct {
 	StdDev float64 `json:"stddev_seconds"`
 }
 
-// Datagrams is what became of the datagrams of a udp test: all of them together and, when both
-// directions ran, each by itself.
+// Datagrams is what happened to the datagrams of a udp test: all of them together and, when both
+// directions ran, each direction separately.
 type Datagrams struct {
 	DatagramCounts
 	Batch string          `json:"batch,omitempty"` // how they were handed to the kernel and taken from it: "gso", "mmsg", "single"
@@ -77,13 +77,13 @@ type DatagramCounts struct {
 	Sent           uint64        `json:"sent_packets_total"`
 	Received       uint64        `json:"received_packets_total"` // each once
 	Lost           uint64        `json:"lost_packets_total"`
-	Duplicates     *uint64       `json:"duplicate_packets_total,omitempty"` // nil: the receiver does not tell
-	Reordered      *uint64       `json:"reordered_packets_total,omitempty"` // came after one that was sent later (RFC 4737 §3); nil: the receiver does not tell
+	Duplicates     *uint64       `json:"duplicate_packets_total,omitempty"` // nil: the receiver does not report it
+	Reordered      *uint64       `json:"reordered_packets_total,omitempty"` // arrived after a later one (RFC 4737 §3); nil: the receiver does not report it
 	JitterSeconds  float64       `json:"jitter_seconds"`                    // RFC 3550 §6.4.1, mean over the streams
 	DelayVariation *Distribution `json:"delay_variation,omitempty"`         // of one-way delay over its smallest (RFC 5481 §4.2)
 }
 
-// Pacing tells how well a rate was kept.
+// Pacing shows how well a rate was kept.
 type Pacing struct {
 	TargetBitsPerSec   float64       `json:"target_bits_per_second"`
 	AchievedBitsPerSec float64       `json:"achieved_bits_per_second"` // sent, not received
@@ -91,20 +91,20 @@ type Pacing struct {
 	Method             string        `json:"method,omitempty"`         // "user" (our own schedule) or "kernel" (SO_MAX_PACING_RATE)
 }
 
-// PathMTU is the largest IP packet that passes unfragmented, found by trying.
+// PathMTU is the largest IP packet that passes unfragmented, found by probing.
 type PathMTU struct {
 	UpBytes          int  `json:"up_bytes,omitempty"`
 	DownBytes        int  `json:"down_bytes,omitempty"`
-	BlackHoleUp      bool `json:"black_hole_up,omitempty"` // larger packets vanish without a word from the path
+	BlackHoleUp      bool `json:"black_hole_up,omitempty"` // larger packets are dropped without an ICMP message
 	BlackHoleDown    bool `json:"black_hole_down,omitempty"`
-	LocalMTUBytes    int  `json:"local_mtu_bytes,omitempty"` // of the interface that the packets leave by
+	LocalMTUBytes    int  `json:"local_mtu_bytes,omitempty"` // of the outgoing interface
 	RemoteMTUBytes   int  `json:"remote_mtu_bytes,omitempty"`
 	MSSBytes         int  `json:"mss_bytes,omitempty"`          // that TCP uses on this path
 	ReportedMTUBytes int  `json:"reported_mtu_bytes,omitempty"` // by the path, in an ICMP message
 	LocalMSSBytes    int  `json:"local_mss_bytes,omitempty"`    // that the near handshake offered
-	RemoteMSSBytes   int  `json:"remote_mss_bytes,omitempty"`   // that the far one did
-	MSSClampedUp     bool `json:"mss_clamped_up,omitempty"`     // somebody on the path lowered the near offer
-	MSSClampedDown   bool `json:"mss_clamped_down,omitempty"`   // or the far one
+	RemoteMSSBytes   int  `json:"remote_mss_bytes,omitempty"`   // that the far handshake offered
+	MSSClampedUp     bool `json:"mss_clamped_up,omitempty"`     // a middlebox lowered the near offer
+	MSSClampedDown   bool `json:"mss_clamped_down,omitempty"`   // a middlebox lowered the far offer
 }
 
 // LoadResult is the round-trip time idle and while each direction, or both, are full. The worse
@@ -117,7 +117,7 @@ type LoadResult struct {
 	UpBitsPerSec        float64       `json:"up_bits_per_second,omitempty"` // of the load
 	DownBitsPerSec      float64       `json:"down_bits_per_second,omitempty"`
 	BothBitsPerSec      float64       `json:"both_bits_per_second,omitempty"` // sum of the directions
-	AddedSeconds        float64       `json:"added_seconds"`                  // 90th percentile under the worse load less median idle: the one figure
+	AddedSeconds        float64       `json:"added_seconds"`                  // 90th percentile under the worse load less median idle: the headline figure
 	RoundTripsPerMinute float64       `json:"round_trips_per_minute"`         // one minute over the mean under the worse load
 	Curve               []LoadPoint   `json:"curve,omitempty"`
 }
@@ -130,18 +130,18 @@ type LoadPoint struct {
 	ThroughputBitsPerSec float64 `json:"throughput_bits_per_second,omitempty"`
 }
 
-// OneWayResult is each direction of a ping by itself.
+// OneWayResult is each direction of a ping separately.
 type OneWayResult struct {
 	Up   OneWay `json:"up"`
 	Down OneWay `json:"down"`
 }
 
-// OneWay is what is known of one direction; all of it may be unknown.
+// OneWay is what is known about one direction; all of it may be unknown.
 type OneWay struct {
-	Delay             *Distribution `json:"delay,omitempty"`               // nil: not both clocks are known to be right
-	DelayErrorSeconds float64       `json:"delay_error_seconds,omitempty"` // by which every value of Delay may be wrong, as both ends say of their clocks
-	DelayVariation    *Distribution `json:"delay_variation,omitempty"`     // of delay over its smallest (RFC 5481 §4.2), for which clocks need not be right
-	Lost              *uint64       `json:"lost_packets_total,omitempty"`  // nil: nobody can tell which way lost them
+	Delay             *Distribution `json:"delay,omitempty"`               // nil: the clocks are not both known to be right
+	DelayErrorSeconds float64       `json:"delay_error_seconds,omitempty"` // bound of the error of every value of Delay, as both ends report their clocks
+	DelayVariation    *Distribution `json:"delay_variation,omitempty"`     // of delay over its smallest (RFC 5481 §4.2), which needs no right clocks
+	Lost              *uint64       `json:"lost_packets_total,omitempty"`  // nil: the direction of the loss is unknown
 }
 
 // HopCounts is how many routers packets passed on their way; 0: not known.
@@ -162,7 +162,7 @@ type Confidence struct {
 }
 
 // Interval is one interim result. Of stream, the kernel's view of the connections is the sender's:
-// means over the connections where they are times or shares, sums where they are bytes or packets.
+// means over the connections for times and shares, sums for bytes and packets.
 type Interval struct {
 	StartSeconds           float64 `json:"start_seconds"`
 	EndSeconds             float64 `json:"end_seconds"`
@@ -191,7 +191,7 @@ type Ends struct {
 // End is what one host saw and spent during the test.
 type End struct {
 	Host                  string            `json:"host,omitempty"`
-	CPUSeconds            float64           `json:"cpu_seconds,omitempty"` // whole host in the measured window, all classes but idle and steal; absent: not told
+	CPUSeconds            float64           `json:"cpu_seconds,omitempty"` // whole host in the measured window, all classes but idle and steal; absent: not known
 	CPUSecondsPerGigabyte float64           `json:"cpu_seconds_per_gigabyte,omitempty"`
 	CPUSecondsPerMillion  float64           `json:"cpu_seconds_per_million_packets,omitempty"` // packets of the test's payload: datagrams, segments, transactions' messages
 	UserSeconds           float64           `json:"user_seconds,omitempty"`                    // CPUSeconds by class, as the kernel's tick sees them

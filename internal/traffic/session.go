@@ -11,37 +11,36 @@ import (
 	"github.com/linerate/linerate/internal/wire"
 )
 
-// errorBody is the body of an Error message: a reason in words, for people.
+// errorBody is the body of a test.error message: a reason in words, for people.
 type errorBody struct {
 	Message string `json:"message"`
-	Refused bool   `json:"refused,omitempty"` // the far side does not want to, it did not fail
+	Refused bool   `json:"refused,omitempty"` // the far end refuses the test; otherwise the test failed there
 }
 
-// timing is the patience of one side.
+// timing is how long one end waits.
 type timing struct {
 	Setup   time.Duration // for each step before the data flows
-	Silence time.Duration // without any message; a beat comes every second
-	Grace   time.Duration // for the last messages of a test that was cancelled or broke
+	Silence time.Duration // without any message; the peer sends a beat every second
+	Grace   time.Duration // for the last messages of a cancelled or broken test
 	Slack   time.Duration // of the whole-test watchdog
 	Beat    time.Duration
 }
 
-// patience is that of every real test; a longer silence than it allows is the end of the other
-// side.
+// patience is the timing of every real test; a longer silence means that the other end is gone.
 var patience = timing{
 	Setup: 10 * time.Second, Silence: 10 * time.Second, Grace: 2 * time.Second, Slack: 15 * time.Second,
 	Beat: time.Second,
 }
 
-// session is one side's use of the control channel for one test: a reader, a writer, and one
-// context that dies with the channel and carries the reason as its cause. It outlives the caller's
-// context, so that a cancelled test can still say goodbye.
+// session is one end's use of the control channel for one test: a reader, a writer, and one context
+// that ends with the channel and carries the reason as its cause. It outlives the caller's context,
+// so that a cancelled test can still send its last message.
 type session struct {
 	control Control
 	ctx     context.Context
 	fail    context.CancelCauseFunc
-	in      chan wire.Message // what the other side says, in order
-	spoken  context.Context   // ends when the other side's last message of the test has come
+	in      chan wire.Message // messages of the other end, in order
+	spoken  context.Context   // ends when the other end's last message of the test has arrived
 	end     context.CancelFunc
 	out     chan outgoing
 	sent    chan struct{} // closed when the writer has ended
@@ -54,11 +53,11 @@ type outgoing struct {
 	body any
 }
 
-// New starts reader and writer. The reader ends by itself after a message of one of the types in
-// last, so that nothing that belongs to whatever comes after the test is read.
+// newSession starts reader and writer. The reader ends after a message of one of the types in last,
+// so that it reads nothing that belongs to what follows the test.
 func newSession(ctx context.Context, control Control, t timing, limit time.Duration, last ...string) *session {
-	// 64 messages of room each way. A test sends some per second, so a full queue means a peer that
-	// has stopped reading.
+	// 64 messages of room each way. A test sends a few per second, so a full queue means a peer
+	// that has stopped reading.
 	sctx, fail := context.WithCancelCause(context.WithoutCancel(ctx))
 	s := &session{
 		control: control, ctx: sctx, fail: fail, timing: t,
@@ -85,7 +84,7 @@ func (s *session) read(last []string) {
 		}
 		if slices.Contains(last, m.Type) {
 			s.end()
-			return // one Receive too many would swallow the first message of whatever follows the test
+			return // one more Receive would take the first message of what follows the test
 		}
 	}
 }
@@ -94,7 +93,7 @@ func (s *session) write() {
 	defer close(s.sent)
 	for o := range s.out {
 		if s.ctx.Err() != nil {
-			continue // the channel is dead; let the others pass
+			continue // the channel is dead; drop the rest
 		}
 		if err := s.control.Send(s.ctx, o.typ, o.body); err != nil {
 			s.fail(asGone(err))
@@ -102,7 +101,7 @@ func (s *session) write() {
 	}
 }
 
-// Post queues a message. It waits only while 64 others do, and gives up with the session.
+// post queues a message. It waits only while 64 messages are queued, and gives up with the session.
 func (s *session) post(typ string, body any) {
 	select {
 	case s.out <- outgoing{typ, body}:
@@ -110,8 +109,7 @@ func (s *session) post(typ string, body any) {
 	}
 }
 
-// TryPost queues a message that may be lost on a congested path: what it says is said again in the
-// result.
+// tryPost queues a message that may be lost on a congested path, because the result repeats it.
 func (s *session) tryPost(typ string, body any) {
 	select {
 	case s.out <- outgoing{typ, body}:
@@ -119,12 +117,12 @@ func (s *session) tryPost(typ string, body any) {
 	}
 }
 
-// Close sends what is queued, for the time of grace at most, and ends reader and writer. No post
-// may follow.
+// close sends what is queued, for the time of grace at most, and ends reader and writer. Post
+// nothing after it.
 func (s *session) close() {
-	// The writer sends what is queued, so that the last message (a result, a stop) goes out; only
-	// then is the session's context ended, which also frees the reader when the other side's last
-	// message never came.
+	// The writer sends what is queued, so that the last message (a result, a stop) goes out. Only
+	// then does the session's context end, which also frees the reader when the other end's last
+	// message never arrived.
 	close(s.out)
 	patient := time.AfterFunc(s.timing.Grace, func() { s.fail(ErrStalled) })
 	<-s.sent
@@ -133,8 +131,8 @@ func (s *session) close() {
 	s.fail(context.Canceled)
 }
 
-// Await waits for a message of type want, letting beats pass, and decodes its body into body when
-// that is not nil.
+// await waits for a message of type want, skipping beats, and decodes its body into body when that
+// is not nil.
 func (s *session) await(ctx context.Context, patience time.Duration, want string, body any) error {
 	timeout := time.NewTimer(patience)
 	defer timeout.Stop()
@@ -158,9 +156,9 @@ func (s *session) await(ctx context.Context, patience time.Duration, want string
 	}
 }
 
-// Farewell reads on until the other side's last message, for the time of grace at most, so that the
-// channel is in step for the next test. When it does not come, the channel is out of step; closing
-// the session then breaks the pending read.
+// farewell reads on until the other end's last message, for the time of grace at most, so that the
+// channel is in step for the next test. Without that message the channel is out of step, and
+// closing the session breaks the pending read.
 func (s *session) farewell(last ...string) {
 	patient := time.NewTimer(s.timing.Grace)
 	defer patient.Stop()
@@ -178,25 +176,26 @@ func (s *session) farewell(last ...string) {
 	}
 }
 
-// InsteadOf is err, or what the other side said when it gave up, which explains more.
+// insteadOf returns err, or the reason that the other end gave when it gave up, which explains
+// more.
 func (s *session) insteadOf(err error) error {
 	if s.spoken.Err() == nil {
 		return err
 	}
 	if s.ctx.Err() != nil {
-		err = context.Cause(s.ctx) // the channel broke, and whatever else ended then is only its shadow
+		err = context.Cause(s.ctx) // the channel broke first, and err only follows from that
 	}
 	return s.said(err)
 }
 
-// Done is closed when the channel is dead or the session over.
+// done is closed when the channel is dead or the session over.
 func (s *session) done() <-chan struct{} { return s.ctx.Done() }
 
-// Cause tells why the session died. What the other side still managed to say explains more than the
-// broken channel after it.
+// cause returns why the session ended. A reason that the other end still sent explains more than
+// the broken channel after it.
 func (s *session) cause() error { return s.said(context.Cause(s.ctx)) }
 
-// said is the other side's own account among the messages that wait, or else err.
+// said returns the other end's reason among the waiting messages, or else err.
 func (s *session) said(err error) error {
 	for {
 		select {
@@ -221,8 +220,8 @@ func decode(m wire.Message, v any) error {
 	return nil
 }
 
-// unexpected turns a message that does not belong here into an error; the far side's own words are
-// the best of all.
+// unexpected turns a message that does not belong here into an error; a reason that the far end
+// gives is the best one.
 func unexpected(m wire.Message) error {
 	switch m.Type {
 	case msgError:
@@ -240,8 +239,8 @@ func unexpected(m wire.Message) error {
 	return fmt.Errorf("%w: %q message out of place", ErrProtocol, m.Type)
 }
 
-// Heed gives a context that is also cancelled when curtail, which may be nil, is closed, until
-// enough is called. Call cancel at the end, as that of context.WithCancel.
+// Heed returns a context that is also cancelled when curtail is closed, until enough is called.
+// Curtail may be nil. Call cancel at the end, as with context.WithCancel.
 func Heed(parent context.Context, curtail <-chan struct{}) (ctx context.Context, enough, cancel func()) {
 	ctx, stop := context.WithCancel(parent)
 	deaf := make(chan struct{})

@@ -9,7 +9,7 @@ import (
 // Test names what is measured. The constants of this type are in the files of the tests.
 type Test string
 
-// Direction is seen from the near side: up is near to far.
+// Direction is seen from the near end: up is near to far.
 type Direction string
 
 // The directions.
@@ -19,22 +19,22 @@ const (
 	Bidir Direction = "bidir"
 )
 
-// Spec is one test to run; it travels to the far end as JSON, so both ends know the same. What a
-// test has no use for must be zero, so that nobody believes to have set what was ignored;
-// [Spec.Normalize] checks.
+// Spec is one test to run. It travels to the far end as JSON, so both ends know the same. Fields
+// that a test does not use must be zero, so that no caller believes to have set what was ignored;
+// [Spec.Normalize] checks this.
 type Spec struct {
 	Test      Test          `json:"test"`
 	Direction Direction     `json:"direction"`
 	Streams   int           `json:"streams"`
-	Duration  time.Duration `json:"duration_nanoseconds"` // measured part, after the warm-up; with Bytes the longest that it may take
-	WarmUp    time.Duration `json:"warm_up_nanoseconds"`  // cut from the front; <0: find the steady state; with Bytes none
+	Duration  time.Duration `json:"duration_nanoseconds"` // measured part, after the warm-up; with Bytes the longest time
+	WarmUp    time.Duration `json:"warm_up_nanoseconds"`  // before the measured part; <0: until the rate is steady; with Bytes none
 	Interval  time.Duration `json:"interval_nanoseconds"` // of interim results
 
 	// Bytes makes a test of an amount instead of a time: payload of each direction, shared among
-	// its streams. 0: time decides. stream, udp.
+	// its streams. 0: time decides. For stream and udp.
 	Bytes int64 `json:"bytes,omitempty"`
-	// Rates are of the payload of each direction, shared among its streams; 0: as fast as it goes.
-	// Of stream and udp; packets of udp only.
+	// Rates are of the payload of each direction, shared among its streams; 0: as fast as possible.
+	// For stream and udp; packet rates for udp only.
 	RateBitsPerSec    float64 `json:"rate_bits_per_second,omitempty"`
 	RatePacketsPerSec float64 `json:"rate_packets_per_second,omitempty"`
 
@@ -50,17 +50,18 @@ type Spec struct {
 	BusyPoll      bool                 `json:"busy_poll,omitempty"`      // rr, udp: spin instead of sleeping
 
 	Congestion   string `json:"congestion_control,omitempty"` // of the sending ends; empty: the host's own
-	WindowBytes  int    `json:"window_bytes,omitempty"`       // socket buffers of both ends, as asked for; 0: tuned by the kernel
+	WindowBytes  int    `json:"window_bytes,omitempty"`       // socket buffers of both ends, as requested; 0: tuned by the kernel
 	MSSBytes     int    `json:"mss_bytes,omitempty"`          // TCP_MAXSEG before connecting; 0: the kernel's
 	NoDelay      *bool  `json:"no_delay,omitempty"`           // TCP_NODELAY; nil: on for rr and crr, off for stream
 	TOS          int    `json:"tos,omitempty"`                // IP TOS or IPv6 traffic class of all data packets
 	DontFragment bool   `json:"dont_fragment,omitempty"`      // udp
-	SourcePort   int    `json:"source_port,omitempty"`        // near port of the first data connection, plus its index for the others; 0: any
+	SourcePort   int    `json:"source_port,omitempty"`        // near port of the first data connection, plus its index for later ones; 0: any
 
-	// ForgetPeer makes both kernels forget what they remember of TCP connections with the other
-	// host, before the first one: a test is then not helped or held back by the one before it.
+	// ForgetPeer makes both kernels forget what they remember about TCP connections with the other
+	// host, before the first connection: then the test before this one neither helps it nor holds
+	// it back.
 	ForgetPeer bool `json:"forget_peer,omitempty"`
 
-	NearCPUs []int `json:"near_cpus,omitempty"` // for the workers of the near side, in turn; empty: chosen
-	FarCPUs  []int `json:"far_cpus,omitempty"`  // the same on the far side
+	NearCPUs []int `json:"near_cpus,omitempty"` // of the near end's workers, in turn; empty: chosen
+	FarCPUs  []int `json:"far_cpus,omitempty"`  // the same at the far end
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"net"
 	"runtime"
 	"slices"
@@ -18,12 +19,17 @@ import (
 // withEcho gives the far side of a world an echo server on loopback.
 func (w *world) withEcho(t *testing.T) {
 	t.Helper()
+	w.far.Echo = listenEcho(t)
+}
+
+func listenEcho(t *testing.T) *echo.Server {
+	t.Helper()
 	server, err := echo.Listen(t.Context(), "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = server.Close() })
-	w.far.Echo = server
+	return server
 }
 
 // onlyLinux skips what needs sockets that share a port.
@@ -37,6 +43,7 @@ func onlyLinux(t *testing.T) {
 // TestTransactionsWithAPause holds that the connection rests before each request, and that the rest
 // is in no round trip.
 func TestTransactionsWithAPause(t *testing.T) {
+	t.Parallel()
 	spec := shortSpec(RR)
 	spec.Duration, spec.Gap, spec.ResponseBytes = 300*time.Millisecond, 50*time.Millisecond, 64<<10
 	r := run(t, newWorld(t), spec, nil)
@@ -49,11 +56,12 @@ func TestTransactionsWithAPause(t *testing.T) {
 }
 
 func TestDatagramsAllWays(t *testing.T) {
+	t.Parallel()
 	onlyLinux(t)
-	before := openDescriptors()
 	for _, direction := range []Direction{Up, Down, Bidir} {
 		for _, streams := range []int{1, 5} {
 			t.Run(fmt.Sprintf("%s/%d", direction, streams), func(t *testing.T) {
+				t.Parallel()
 				spec := shortSpec(UDP)
 				spec.Direction, spec.Streams, spec.RatePacketsPerSec, spec.PacketBytes = direction, streams, 2000, 100
 				spec.WarmUp = 100 * time.Millisecond
@@ -94,14 +102,12 @@ func TestDatagramsAllWays(t *testing.T) {
 			})
 		}
 	}
-	if after := openDescriptors(); after > before+2 {
-		t.Errorf("%d descriptors open before, %d after", before, after)
-	}
 }
 
 // TestDatagramsOverrun floods a far socket whose buffer holds some packets only: the loss is exact,
 // and explained by the socket.
 func TestDatagramsOverrun(t *testing.T) {
+	t.Parallel()
 	onlyLinux(t)
 	w := newWorld(t)
 	w.withEcho(t)
@@ -122,6 +128,7 @@ func TestDatagramsOverrun(t *testing.T) {
 }
 
 func TestAmounts(t *testing.T) {
+	t.Parallel()
 	onlyLinux(t)
 	for _, spec := range []Spec{
 		{Test: Stream, Direction: Up, Bytes: 10_000_019, Streams: 3},
@@ -133,7 +140,8 @@ func TestAmounts(t *testing.T) {
 		t.Run(fmt.Sprintf("%s/%s", spec.Test, spec.Direction), func(t *testing.T) {
 			w := newWorld(t)
 			w.withEcho(t)
-			spec.Duration = 20 * time.Second
+			t.Parallel()
+			spec.Duration = 5 * time.Minute
 			r := run(t, w, spec, nil)
 			want := spec.Bytes
 			if spec.Direction == Bidir {
@@ -146,8 +154,8 @@ func TestAmounts(t *testing.T) {
 				t.Errorf("%d bytes instead of %d in %v s at %v bits/s", r.Bytes, want, r.DurationSeconds,
 					r.ThroughputBitsPerSec)
 			}
-			// Not a measure of speed: without an end of its own it would take all of its time.
-			if r.DurationSeconds <= 0 || r.DurationSeconds > 15 {
+			// An amount without an end of its own would take all of its time.
+			if r.DurationSeconds <= 0 || r.DurationSeconds >= spec.Duration.Seconds() {
 				t.Errorf("took %v s", r.DurationSeconds)
 			}
 		})
@@ -157,6 +165,7 @@ func TestAmounts(t *testing.T) {
 // TestChosenPortsAreFreeAgain repeats tests from one port at once: neither end may leave a
 // connection behind that is still remembered.
 func TestChosenPortsAreFreeAgain(t *testing.T) {
+	t.Parallel()
 	onlyLinux(t)
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -171,7 +180,7 @@ func TestChosenPortsAreFreeAgain(t *testing.T) {
 	} {
 		spec.Duration, spec.SourcePort = 100*time.Millisecond, port
 		if spec.Bytes > 0 {
-			spec.Duration = 10 * time.Second
+			spec.Duration = 5 * time.Minute
 		}
 		for range 3 {
 			r := run(t, w, spec, nil)
@@ -199,6 +208,7 @@ func TestSmallAmountsHaveARate(t *testing.T) {
 }
 
 func TestAmountThatTakesTooLong(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	spec := shortSpec(Stream)
 	spec.Bytes, spec.RateBitsPerSec = 1<<40, 8e6
@@ -209,6 +219,7 @@ func TestAmountThatTakesTooLong(t *testing.T) {
 }
 
 func TestConnections(t *testing.T) {
+	t.Parallel()
 	onlyLinux(t)
 	for _, streams := range []int{1, 3} {
 		w := newWorld(t)
@@ -225,9 +236,11 @@ func TestConnections(t *testing.T) {
 }
 
 func TestPingsBesideATest(t *testing.T) {
+	t.Parallel()
 	onlyLinux(t)
 	for _, test := range []Test{Stream, RR, UDP} {
 		t.Run(string(test), func(t *testing.T) {
+			t.Parallel()
 			w := newWorld(t)
 			w.withEcho(t)
 			w.link.PeerIP = "127.0.0.1"
@@ -244,8 +257,13 @@ func TestPingsBesideATest(t *testing.T) {
 			if !seen {
 				t.Errorf("no round trip in %+v", r.Intervals)
 			}
-			if test == RR && r.RTT.Count < 100 || test != RR && (r.RTT == nil || r.RTT.Count == 0) {
-				t.Errorf("round trips %+v", r.RTT)
+			if r.RTT == nil || r.RTT.Count == 0 {
+				t.Fatalf("round trips %+v", r.RTT)
+			}
+			// Those of a transaction test are of its transactions alone; the two readings of the
+			// window are microseconds apart.
+			if n := r.TransactionsPerSec * r.DurationSeconds; test == RR && math.Abs(float64(r.RTT.Count)-n) > 0.2*n {
+				t.Errorf("%d round trips of %.0f transactions", r.RTT.Count, n)
 			}
 		})
 	}
@@ -281,6 +299,7 @@ func TestOptionsReachTheSockets(t *testing.T) {
 }
 
 func TestRefusals(t *testing.T) {
+	t.Parallel()
 	noEcho := shortSpec(UDP)
 	foreign := shortSpec(Stream)
 	foreign.FarCPUs = []int{8191}
@@ -315,6 +334,7 @@ func TestRefusals(t *testing.T) {
 // TestEveryByteIsCharged compares what the far side charges with what the test is known to have
 // moved.
 func TestEveryByteIsCharged(t *testing.T) {
+	t.Parallel()
 	const amount = 3_000_000
 	for name, c := range map[string]struct {
 		spec Spec
@@ -361,6 +381,7 @@ func TestEveryByteIsCharged(t *testing.T) {
 // TestNoMoreThanThePurseHolds has a far side that pays until a sum is reached, and a near side that
 // gives up and is charged all the same.
 func TestNoMoreThanThePurseHolds(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	var charged int64
 	w.far.Spend = func(n int64) error {

@@ -1,8 +1,7 @@
 package traffic
 
-// timeline pairs the intervals of both sides and hands them on in order. The near side's clock
-// rules; a far part that is late is waited for until a later one shows that it will not come, or
-// the test is over.
+// timeline pairs the intervals of both ends and emits them in order. The near end's clock rules. It
+// waits for a late far part until a later one shows that it will not come, or the test is over.
 type timeline struct {
 	kind      kind
 	direction Direction
@@ -41,8 +40,8 @@ func (t *timeline) addFar(p part) {
 	t.flush(false)
 }
 
-// finish takes the far side's complete list, which repeats what came on the way and fills in what
-// did not.
+// finish takes the far end's complete list, which repeats what arrived during the test and fills
+// the gaps.
 func (t *timeline) finish(all []part) {
 	for _, p := range all {
 		t.put(p)
@@ -58,8 +57,8 @@ func (t *timeline) put(p part) {
 		t.far = make(map[partKey]part)
 	}
 	k := partKey{p.Measured, p.Index}
-	// No test has more than maxIntervals; what is far beyond that is a far side
-	// that makes them up to fill our memory.
+	// No test has more than maxIntervals; a far end that sends many more makes them up to fill this
+	// process's memory.
 	if _, known := t.far[k]; !known && len(t.far) >= 2*maxIntervals {
 		return
 	}
@@ -74,7 +73,7 @@ func (t *timeline) flush(all bool) {
 		own := t.own[len(t.intervals)]
 		k := partKey{own.Measured, own.Index}
 		far, ok := t.far[k]
-		// Messages of intervals may be lost (tryPost) but never overtake each other, so a later one
+		// Interval messages may be lost (tryPost) but never overtake each other, so a later one
 		// proves that this one will not come.
 		if !ok && !all && !(t.anyFar && t.newest.after(k)) {
 			return
@@ -85,7 +84,7 @@ func (t *timeline) flush(all bool) {
 	}
 }
 
-// join makes an interval of what both sides saw: the receiver's bytes over the receiver's time, the
+// join makes an interval of what both ends saw: the receiver's bytes over the receiver's time, the
 // sender's view of the connection.
 func (t *timeline) join(own, far part) Interval {
 	i := Interval{StartSeconds: own.Start, EndSeconds: own.End, Omitted: !own.Measured}

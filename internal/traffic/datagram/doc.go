@@ -1,28 +1,27 @@
-// Package datagram sends and receives UDP in bulk: at a rate or as fast as it goes, in batches,
-// with every packet accounted for.
+// Package datagram sends and receives UDP in bulk, at a rate or as fast as possible, in batches,
+// and accounts for every packet.
 //
 // # Model
 //
 // A [Socket] is one connected UDP socket. [NewSender] and [NewReceiver] make workers of package
 // engine around it. Every datagram starts with a [Header], which carries a [Mark]: its sequence
-// number, when it was sent, whether it belongs to the measured window. Foreign dialects bring
-// headers of their own. A [Batch] is how datagrams go through system calls: one by one, several per
-// call, or several per message that the kernel cuts and merges (GSO, GRO).
+// number, its send time, and whether it belongs to the measured window. Foreign dialects bring
+// their own headers. A [Batch] is how datagrams go through system calls: one per call, several per
+// call, or several per message that the kernel splits and merges (GSO, GRO).
 //
-// A sender with a rate follows a schedule in absolute time, so that lateness does not add up. What
-// is late is made up for at twice the rate at most, and only for as much as a twentieth of a
-// second; more is forgiven. So there are no bursts beyond those that the sender plans because
-// single packets would be closer together than system calls can be; the planned burst and the gaps
-// achieved are in [Sent].
+// A sender with a rate follows a schedule in absolute time, so that delays do not add up. It makes
+// up for a delay at twice the rate at most, and only for as much as a twentieth of a second; it
+// forgives more. So it sends no bursts beyond those it plans where single packets would be closer
+// together than system calls can be. [Sent] has the planned burst and the gaps achieved.
 //
-// A receiver counts by a window of the last 131072 sequence numbers, one bit each: what was
-// received once, twice, or after a later one is exact; what is older than the window is late, and
-// nobody can tell whether it came before. Loss is what the sender sent less what arrived; no
-// estimate is involved.
+// A receiver keeps a window of the last 131072 sequence numbers, one bit each. What arrived once,
+// twice, or after a later one is counted exactly; what is older than the window is late, and the
+// receiver cannot know whether it arrived before. Loss is what the sender sent minus what arrived;
+// no estimate is involved.
 //
 // # Units
 //
-// Payload bytes, so without headers of IP and UDP; bits and packets per second; durations. Clocks:
+// Payload bytes, without headers of IP and UDP; bits and packets per second; durations. Clocks:
 // [Mark.Sent] is sys.Monotonic of the sender.
 //
 // # Sources
@@ -34,10 +33,10 @@
 //
 // # Limits
 //
-// Batches, arrival times and drop counts of the kernel are Linux only; elsewhere datagrams go one
-// by one through package net, and [Connected] is not supported. A merged message has one arrival
-// time and one send time, so jitter of unpaced GSO traffic is that of messages. The kernel counts
-// the drop of a merged message as one, see [Received]. The pacer knows when the kernel took a
-// packet, not when the card sent it. Where packets are closer than 120 µs it spins, which takes a
-// CPU; else it sleeps.
+// Batches, and the kernel's arrival times and drop counts, are Linux only; elsewhere datagrams go
+// one by one through package net, and [Connected] is not supported. A merged message has one
+// arrival time and one send time, so the jitter of unpaced GSO traffic is that of messages. The
+// kernel counts the drop of a merged message as one, see [Received]. The pacer knows when the
+// kernel took a packet, not when the NIC sent it. Where packets are closer than 120 µs it spins,
+// which occupies a CPU; otherwise it sleeps.
 package datagram

@@ -131,7 +131,7 @@ func TestFaultsAreCountedToThePacket(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			const packets = 4000
+			const packets = 2000
 			r, a, b := newRelay(t, script)
 			f := newFlow(t, a, b, SendOptions{Bytes: 100, PacketRate: 20000, Packets: packets, First: 1},
 				ReceiveOptions{Verify: true})
@@ -146,7 +146,7 @@ func TestFaultsAreCountedToThePacket(t *testing.T) {
 			}
 			select {
 			case <-r.ended:
-			case <-time.After(10 * time.Second):
+			case <-time.After(time.Minute):
 				t.Fatal("the relay saw no end")
 			}
 			f.settle(arrived(int64(len(r.passed))))

@@ -75,7 +75,8 @@ func TestOnlyTheWindowIsMeasured(t *testing.T) {
 	if got.Packets != sent.Packets || got.AllPackets != sent.AllPackets || got.UniquePackets != sent.AllPackets {
 		t.Errorf("sent %+v, received %+v", sent, got)
 	}
-	if got.LastAt <= got.FirstAt || sent.Gaps.Count != uint64(sent.Packets-1) {
+	// The phase may change between the flagging of a packet and the recording of the gap before it.
+	if n := uint64(sent.Packets); got.LastAt <= got.FirstAt || sent.Gaps.Count < n-1 || sent.Gaps.Count > n {
 		t.Errorf("sent %+v, received %+v", sent, got)
 	}
 	if f.ws.Packets.Load() != sent.AllPackets || f.wr.Packets.Load() != got.AllPackets ||

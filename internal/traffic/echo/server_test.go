@@ -6,6 +6,8 @@ import (
 	"net/netip"
 	"testing"
 	"time"
+
+	"github.com/linerate/linerate/internal/base/testenv"
 )
 
 // exchange sends p from c and gives what comes back within ten seconds.
@@ -29,7 +31,7 @@ func listen(t *testing.T, address string) *Server {
 	t.Helper()
 	s, err := Listen(t.Context(), address)
 	if err != nil {
-		t.Skipf("no udp on %s: %v", address, err)
+		testenv.Missing(t, testenv.Network, "no UDP on ", address, ": ", err)
 	}
 	t.Cleanup(func() {
 		if err := s.Close(); err != nil {

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/linerate/linerate/internal/base/testenv"
 )
 
 // namespace is a network namespace that lives as long as its test. The descriptor alone keeps it.
@@ -17,10 +19,9 @@ type namespace struct{ fd int }
 
 func newNamespace(t *testing.T) namespace {
 	t.Helper()
+	testenv.Need(t, testenv.NetNS)
 	for _, tool := range []string{"ip", "nft"} {
-		if _, err := exec.LookPath(tool); err != nil {
-			skip(t, "needs %s: %v", tool, err)
-		}
+		testenv.Program(t, tool)
 	}
 	var fd int
 	var err error
@@ -30,19 +31,10 @@ func newNamespace(t *testing.T) namespace {
 		}
 	})
 	if err != nil {
-		skip(t, "needs a network namespace: %v", err)
+		testenv.Missing(t, testenv.NetNS, err)
 	}
 	t.Cleanup(func() { _ = unix.Close(fd) })
 	return namespace{fd}
-}
-
-// skip skips a test for want of something, unless the run was told that it must be there.
-func skip(t *testing.T, format string, args ...any) {
-	t.Helper()
-	if strings.Contains(os.Getenv("LINERATE_REQUIRE"), "netns") {
-		t.Fatalf(format, args...)
-	}
-	t.Skipf(format, args...)
 }
 
 // onThread runs f on a thread that ends with it and is never given back to other goroutines.
@@ -150,7 +142,7 @@ func (n namespace) set(t *testing.T, name, value string) {
 func (n namespace) settle(t *testing.T) {
 	t.Helper()
 	n.do(t, func() {
-		for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(5 * time.Millisecond) {
+		for deadline := time.Now().Add(time.Minute); ; time.Sleep(5 * time.Millisecond) {
 			out, err := exec.CommandContext(t.Context(), "ip", "link").CombinedOutput()
 			if err == nil && !strings.Contains(string(out), "state DOWN") {
 				return

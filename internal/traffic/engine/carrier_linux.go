@@ -8,14 +8,15 @@ import (
 	"github.com/linerate/linerate/internal/kernel/sys"
 )
 
-// Multiplex lets many stream workers share one thread per CPU, when there are more than a few per
-// CPU, and tells how many threads all workers then need. Call it before any of them runs, with all
-// workers of one side; each still has its own tally, connection, error and end. cpus is how many
-// CPUs they have.
+// Multiplex lets many stream workers share one thread per CPU when there are more than a few per
+// CPU, and returns how many threads all workers then need. Call it before any of them runs, with
+// all workers of one end; each still has its own tally, connection, error and end. cpus is the
+// number of CPUs they have.
 //
-// A thread per stream is the faster as long as threads mostly sleep. With hundreds that never do,
-// the kernel's slices of some milliseconds add up to a second until each stream has had its turn,
-// the buffers of those who wait run empty or full, and the rest of the program hardly gets a CPU.
+// A thread per stream is faster as long as threads mostly sleep. With hundreds that never sleep,
+// the kernel's time slices of some milliseconds add up to a second until each stream has had its
+// turn. Meanwhile the buffers of waiting streams run empty or full, and the rest of the program
+// hardly gets a CPU.
 func Multiplex(workers []*Worker, cpus int) (threads int) {
 	cpus = max(cpus, 1)
 	var senders, receivers []*Worker
@@ -29,22 +30,22 @@ func Multiplex(workers []*Worker, cpus int) (threads int) {
 			receivers = append(receivers, w)
 		}
 	}
-	// Never both on one thread: while a sender waits for room, a receiver could make some at the
+	// Never both on one thread: while a sender waits for space, a receiver could make some at the
 	// other end.
 	return len(workers) - share(senders, cpus, sendersPerThread) - share(receivers, cpus, receiversPerThread)
 }
 
 const (
 	// A thread that receives on more streams than this naps before it waits again, so that one
-	// wake-up by the network, which in a virtual machine costs the sender's CPU an exit to the
-	// hypervisor, finds several of them ready: with 256 connections between two network namespaces
-	// 50 Gb/s become 55. With fewer streams what a stream gathers by itself (see lowWater) is worth
-	// more, and a nap only keeps it waiting: with 8 connections 57 become 46.
+	// wake-up by the network finds several of them ready; in a virtual machine a wake-up costs the
+	// sender's CPU an exit to the hypervisor. With 256 connections between two network namespaces
+	// 50 Gb/s become 55. With fewer streams what a stream gathers on its own (see lowWater) is
+	// worth more, and a nap only delays it: with 8 connections 57 become 46.
 	napAbove = 64
 	nap      = 20 * time.Microsecond
 )
 
-// share puts streams on a thread per CPU if there are more than few for each, and tells how many
+// share puts streams on one thread per CPU if each CPU has more than few, and returns how many
 // threads that saves.
 func share(streams []*Worker, cpus, few int) (saved int) {
 	if len(streams) <= few*cpus {
@@ -54,8 +55,7 @@ func share(streams []*Worker, cpus, few int) (saved int) {
 	for i := range carriers {
 		carriers[i] = &carrier{naps: streams[0].Role == Receiver && len(streams) > napAbove*cpus}
 	}
-	// In turn, as CPUOf gives out CPUs, so that all of one carrier would have been pinned to the
-	// same.
+	// In turn, as CPUOf assigns CPUs, so that all streams of one carrier have the same CPU.
 	for i, w := range streams {
 		c := carriers[i%cpus]
 		w.carrier, w.seat = c, len(c.members)
@@ -68,16 +68,16 @@ func share(streams []*Worker, cpus, few int) (saved int) {
 type streamBody interface {
 	Body
 	round(w *Worker) error
-	// share prepares rounds that never sleep, unless linger allows it; moved is what all of the
-	// thread have moved. descriptor is what to wait for, until resting says that no more rounds are
-	// needed.
+	// share prepares rounds that never sleep, unless linger allows it; moved counts the bytes of
+	// all streams of the thread. descriptor is what to wait for, until resting reports that no more
+	// rounds are needed.
 	share(moved *int64) error
 	descriptor() (fd int, write bool)
-	// linger lets the next rounds sleep for as long as lingerTime, or not, and tells whether they
+	// linger lets the next rounds sleep for up to lingerTime, or not, and reports whether they
 	// will.
 	linger(on bool) bool
 	resting() bool
-	// more tells that the last round moved all it asked for, so that there is room or data for
+	// more reports that the last round moved all it asked for, so that there is space or data for
 	// another.
 	more() bool
 }
@@ -95,17 +95,17 @@ type carrier struct {
 type member struct {
 	w     *Worker
 	body  streamBody
-	ended chan error // gets one error, or nil, when the carrier will not touch the connection any more
+	ended chan error // gets one error, or nil, when the carrier no longer touches the connection
 	over  bool
 }
 
-// run is the life of one member: the first to come starts the thread for all.
+// run is the life of one member: the first one to arrive starts the thread for all.
 func (c *carrier) run(w *Worker, cpu int) error {
 	c.start.Do(func() { go c.carry(cpu) })
 	return <-c.members[w.seat].ended
 }
 
-// carry serves whoever is ready, one round each, until the test is over.
+// carry serves every ready member, one round each, until the test is over.
 func (c *carrier) carry(cpu int) {
 	runtime.LockOSThread() // never unlocked, as in Worker.Run
 	if cpu < 0 || sys.Pin(cpu) != nil {
@@ -114,14 +114,14 @@ func (c *carrier) carry(cpu int) {
 	p, err := sys.NewPoller(min(len(c.members), pollerEvents))
 	if err == nil {
 		err = c.loop(p, cpu)
-		p.Close() // first: whoever waits for the members finds no descriptor of ours left
+		p.Close() // first: a caller that waits for the members finds no descriptor of ours left
 	}
 	for i := range c.members {
 		c.end(&c.members[i], err)
 	}
 }
 
-// pollerEvents are taken at a time; more would only be older when their turn comes.
+// pollerEvents are taken at a time; with more, the last ones would be old when their turn comes.
 const pollerEvents = 64
 
 func (c *carrier) end(m *member, err error) {
@@ -170,8 +170,7 @@ func (c *carrier) round(p *sys.Poller) error {
 	if n > 0 {
 		return nil
 	}
-	// Silence: what is left below the low water mark of a stream that has ended would wait for
-	// ever.
+	// Silence: what is left below the low water mark of a stream that has ended would wait forever.
 	for i := range c.members {
 		m := &c.members[i]
 		if _, write := m.body.descriptor(); write || m.over {
@@ -184,8 +183,8 @@ func (c *carrier) round(p *sys.Poller) error {
 	return nil
 }
 
-// turn serves one stream, as long as it is in flow but for turnBytes at most. Its error is one of
-// the thread, not of the stream.
+// turn serves one stream, as long as its data flow, for turnBytes at most. Its error is one of the
+// thread, not of the stream.
 func (c *carrier) turn(p *sys.Poller, m *member) error {
 	var err error
 	lingers := m.body.linger(c.patience.left())
@@ -206,7 +205,8 @@ func (c *carrier) turn(p *sys.Poller, m *member) error {
 	if err := p.Remove(fd); err != nil {
 		return err
 	}
-	// One that has sent its share lives on until the test is over; one that failed is over now.
+	// A stream that has sent its share lives on until the test is over; one that failed is over
+	// now.
 	if err != nil {
 		c.end(m, err)
 	}
@@ -218,28 +218,28 @@ func (c *carrier) turn(p *sys.Poller, m *member) error {
 const turnBytes = 2 << 20
 
 // A sender that never sleeps leaves a stream as soon as the window is full, and comes back for
-// every few segments that were acknowledged. When the path is so short that the window opens again
-// within the turn, it is much cheaper to wait for that: with 16 connections between two network
-// namespaces 52 Gb/s become 57, with 256 31 become 52. On a longer path the others would starve
-// meanwhile, so patience is lost quickly and regained slowly.
+// every few acknowledged segments. If the path is so short that the window opens again within the
+// turn, waiting for that costs much less: with 16 connections between two network namespaces 52
+// Gb/s become 57, with 256 31 become 52. On a longer path the other streams would starve meanwhile,
+// so patience is lost quickly and regained slowly.
 const (
 	// lingerTime is the longest sleep; the kernel rounds it to its ticks of 1 to 10 ms.
 	lingerTime = 4 * time.Millisecond
-	// shortTurn is what a turn may take for the next one to linger too: turnBytes at 8 Gb/s.
+	// shortTurn is the longest turn after which the next one lingers too: turnBytes at 8 Gb/s.
 	shortTurn = 2 * time.Millisecond
-	// After a turn that took longer so many go by without lingering, after the next one twice as
-	// many, and so on: sleeping for nothing costs less than a thousandth in the end.
+	// After a longer turn this many turns pass without lingering, after the next one twice as many,
+	// and so on: in the end useless sleeps cost less than a thousandth.
 	firstHaste = 64
 	mostHaste  = 1 << 16
 )
 
-// patience tells a shared thread whether it may sleep for the one stream whose turn it is.
+// patience decides whether a shared thread may sleep for the one stream whose turn it is.
 type patience struct {
-	haste int // turns to take without
-	next  int // haste after the next turn that is too long
+	haste int // turns to take without lingering
+	next  int // haste after the next turn that takes too long
 }
 
-// left tells whether the next turn may linger, and counts it.
+// left reports whether the next turn may linger, and counts it.
 func (p *patience) left() bool {
 	if p.haste == 0 {
 		return true
@@ -284,7 +284,7 @@ func (r *streamReceiver) share(moved *int64) error {
 	return sys.SetBlocking(r.conn.fd, false)
 }
 
-// linger says no: data of others wait already.
+// linger refuses: data of other streams already wait.
 func (r *streamReceiver) linger(bool) bool { return false }
 
 func (r *streamReceiver) descriptor() (fd int, write bool) { return r.conn.fd, false }

@@ -2,11 +2,10 @@
 
 package engine
 
-// Multiplex leaves every worker its goroutine: package net waits for all connections together
-// anyway.
+// Multiplex leaves every worker its goroutine: package net waits for all connections together.
 func Multiplex(workers []*Worker, _ int) (threads int) { return len(workers) }
 
-// carrier never exists here.
+// carrier does not exist on this system.
 type carrier struct{}
 
 func (c *carrier) run(*Worker, int) error { return nil }

@@ -3,12 +3,12 @@ package engine
 import "time"
 
 // ConnOptions are socket options of one TCP connection. The zero value leaves everything to the
-// host. [Adopt] sets what a connection that stands still takes; MSSBytes and LocalPort, and a
-// window wider than the host's own buffers can announce, need [DialControl] or [ListenControl].
+// host. [Adopt] sets what an established connection accepts; MSSBytes and LocalPort, and a window
+// wider than the host's own buffers can announce, need [DialControl] or [ListenControl].
 type ConnOptions struct {
 	NoDelay           bool    // switch Nagle's algorithm off
 	Congestion        string  // congestion control of this end; empty: the host's own
-	WindowBytes       int     // SO_SNDBUF and SO_RCVBUF, as asked for (the kernel doubles it); 0: automatic tuning
+	WindowBytes       int     // SO_SNDBUF and SO_RCVBUF, as requested (the kernel doubles it); 0: automatic tuning
 	MSSBytes          int     // TCP_MAXSEG, only before connect: it bounds both directions; 0: the kernel's
 	TOS               int     // IP TOS or IPv6 traffic class, 0 to 255; TCP keeps the two ECN bits to itself
 	PacingBytesPerSec float64 // SO_MAX_PACING_RATE, in payload; 0: none

@@ -16,21 +16,21 @@ import (
 // Name is the Method of results of TCP tests.
 const Name = "tcp, blocking, pinned"
 
-// canSpin tells whether calls that never sleep exist.
+// canSpin reports whether this system has calls that never sleep.
 const canSpin = true
 
 // Conn is a data connection as a bare blocking descriptor.
 type Conn struct {
 	fd     int
 	pacing float64      // payload bytes per second; 0: none
-	window bool         // buffers were asked for by hand
-	unsent atomic.Int64 // the last bound that was set for what is queued before it is sent, bytes; 0: there was none
+	window bool         // the user asked for a buffer size
+	unsent atomic.Int64 // the last bound set for the unsent queue, bytes; 0: none
 
-	mu     sync.Mutex // between Wake and Close: a descriptor that is closed may be somebody else's the next moment
+	mu     sync.Mutex // between Wake and Close: a closed descriptor may belong to another file the next moment
 	closed bool
 }
 
-// Adopt takes a connection away from package net, which closes it, also when adopting fails.
+// Adopt takes a connection away from package net and closes package net's side, also when it fails.
 func Adopt(conn *net.TCPConn, o ConnOptions) (*Conn, error) {
 	fd, err := sys.TakeOver(conn)
 	if err != nil {
@@ -45,7 +45,7 @@ func Adopt(conn *net.TCPConn, o ConnOptions) (*Conn, error) {
 	return c, nil
 }
 
-// apply sets what a connection takes at any time.
+// apply sets what a connection accepts at any time.
 func (o ConnOptions) apply(fd int) error {
 	if err := sys.SetTimeout(fd, wakeEvery); err != nil {
 		return err
@@ -66,7 +66,7 @@ func (o ConnOptions) apply(fd int) error {
 }
 
 // unsentBytes bounds the queue of a paced connection, so that what was counted as sent has left; 0:
-// it is not paced.
+// the connection is not paced.
 func (o ConnOptions) unsentBytes() int {
 	if o.PacingBytesPerSec <= 0 {
 		return 0
@@ -77,7 +77,7 @@ func (o ConnOptions) unsentBytes() int {
 // minUnsentBytes keeps one segment of the largest offload ready to go on a paced connection.
 const minUnsentBytes = 64 << 10
 
-// applyShared sets what both a connection and one that is still to come take.
+// applyShared sets what both an established and a future connection accept.
 func (o ConnOptions) applyShared(fd int) error {
 	if o.WindowBytes > 0 {
 		if err := sys.SetSendBufferBytes(fd, o.WindowBytes); err != nil {
@@ -98,8 +98,8 @@ func (o ConnOptions) applyShared(fd int) error {
 	return nil
 }
 
-// applyEarly sets what has to be there before the handshake: the window scale follows from the
-// receive buffer, the segment size is announced, and some congestion controls negotiate ECN.
+// applyEarly sets what the handshake needs: the window scale follows from the receive buffer, the
+// handshake announces the segment size, and some congestion controls negotiate ECN.
 func (o ConnOptions) applyEarly(fd int) error {
 	if o.MSSBytes > 0 {
 		if err := sys.SetMaxSegmentBytes(fd, o.MSSBytes); err != nil {
@@ -109,15 +109,15 @@ func (o ConnOptions) applyEarly(fd int) error {
 	return o.applyShared(fd)
 }
 
-// DialControl is for the field Control of a net.Dialer: it sets the options that must be there
-// before connect, and binds LocalPort.
+// DialControl is for the field Control of a net.Dialer: it sets the options that connect needs, and
+// binds LocalPort.
 func DialControl(o ConnOptions) func(network, address string, c syscall.RawConn) error {
 	return control(func(fd int) error {
 		if err := o.applyEarly(fd); err != nil || o.LocalPort == 0 {
 			return err
 		}
-		// A port that an earlier test has used may still wait in TIME_WAIT, at the other end's side
-		// at least.
+		// A port that an earlier test has used may still be in TIME_WAIT, at least at the other
+		// end.
 		if err := sys.SetReuseAddress(fd); err != nil {
 			return err
 		}
@@ -125,8 +125,8 @@ func DialControl(o ConnOptions) func(network, address string, c syscall.RawConn)
 	})
 }
 
-// ListenControl is for the field Control of a net.ListenConfig: connections that it accepts inherit
-// the options. LocalPort means nothing there.
+// ListenControl is for the field Control of a net.ListenConfig: accepted connections inherit the
+// options. LocalPort has no effect there.
 func ListenControl(o ConnOptions) func(network, address string, c syscall.RawConn) error {
 	return control(o.applyEarly)
 }
@@ -144,7 +144,7 @@ func control(apply func(fd int) error) func(network, address string, c syscall.R
 func (c *Conn) read(p []byte) (int, error)  { return read(c.fd, p) }
 func (c *Conn) write(p []byte) (int, error) { return write(c.fd, p) }
 
-// discard takes up to n bytes without looking at them.
+// discard takes up to n bytes without copying them.
 func (c *Conn) discard(n int) (int, error) {
 	if scheduler.keep.Load() {
 		return sys.ReadTruncatedKept(c.fd, n)
@@ -172,8 +172,8 @@ func write(fd int, p []byte) (int, error) {
 func (c *Conn) readNow(p []byte) (int, error)  { return sys.ReadNow(c.fd, p) }
 func (c *Conn) writeNow(p []byte) (int, error) { return sys.WriteNow(c.fd, p) }
 
-// mayShorten tells whether the host has no lower bound of its own for what any connection queues
-// before it is sent.
+// mayShorten reports whether the host has no lower bound of its own for the unsent queue of every
+// connection.
 func (c *Conn) mayShorten() bool {
 	text, err := os.ReadFile("/proc/sys/net/ipv4/tcp_notsent_lowat")
 	if err != nil {
@@ -183,7 +183,7 @@ func (c *Conn) mayShorten() bool {
 	return err == nil && most > unsentBytes
 }
 
-// setUnsentLimit bounds what is queued before it is sent; 0 leaves it to the host again.
+// setUnsentLimit bounds the unsent queue; 0 leaves it to the host again.
 func (c *Conn) setUnsentLimit(bytes int) error {
 	if bytes > 0 {
 		c.unsent.Store(int64(bytes))
@@ -194,24 +194,24 @@ func (c *Conn) setUnsentLimit(bytes int) error {
 func (c *Conn) receiveBuffer() (int, error) { return sys.ReceiveBufferBytes(c.fd) }
 func (c *Conn) setLowWater(bytes int) error { return sys.SetReceiveLowWater(c.fd, bytes) }
 
-// CloseWrite tells the other end that nothing more comes, after all that was sent; dialects without
-// a control channel end a test with it.
+// CloseWrite sends a FIN after everything queued, so the other end knows that nothing more comes;
+// dialects without a control channel end a test with it.
 func (c *Conn) CloseWrite() error { return sys.ShutdownWrite(c.fd) }
 
-// Wake makes every blocked and every later call on the connection return: of readers at once, of
-// writers within wakeEvery. Only the reading direction is shut, because the end of the other one
-// would be a FIN, and the end that sends the first of them keeps its port for a minute (TIME_WAIT):
-// a test from chosen ports could not be repeated. After Close it does nothing.
+// Wake makes every blocked and every later call on the connection return: reads at once, writes
+// within wakeEvery. It shuts only the reading direction, because a shutdown of the other one sends
+// a FIN, and the end that sends the first FIN keeps its port for a minute (TIME_WAIT): a test from
+// chosen ports could not be repeated. After Close it does nothing.
 func (c *Conn) Wake() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if !c.closed {
-		// A connection that is gone already needs no waking, so the error says nothing new.
+		// A connection that is gone already needs no waking, so the error is of no use.
 		_ = sys.ShutdownRead(c.fd)
 	}
 }
 
-// Close drops what is still queued and closes; further calls do nothing.
+// Close discards what is still queued and closes; further calls do nothing.
 func (c *Conn) Close() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -219,13 +219,13 @@ func (c *Conn) Close() {
 		return
 	}
 	c.closed = true
-	_ = sys.SetAbortOnClose(c.fd) // best effort: without it the kernel only sends longer
-	_ = sys.Close(c.fd)           // on Linux the descriptor is free whatever close says
+	_ = sys.SetAbortOnClose(c.fd) // best effort: without it the kernel only sends for longer
+	_ = sys.Close(c.fd)           // Linux frees the descriptor even if close fails
 }
 
-// Info reads struct tcp_info. Where the queue of this end was kept short, what the kernel says of
-// time limited by the send buffer and of an application that has nothing to send is that bound's
-// doing, and left out.
+// Info reads struct tcp_info. Where the queue of this end was kept short, that bound causes what
+// the kernel reports about time limited by the send buffer and about an application with nothing to
+// send, so both are left out.
 func (c *Conn) Info() (sys.TCPInfo, error) {
 	info, err := sys.ReadTCPInfo(c.fd)
 	if c.unsent.Load() > 0 {
@@ -234,7 +234,7 @@ func (c *Conn) Info() (sys.TCPInfo, error) {
 	return info, err
 }
 
-// Buffers tells what socket options say; what cannot be read stays zero.
+// Buffers returns the socket's buffer sizes; what cannot be read is zero.
 func (c *Conn) Buffers() tcpinfo.Buffers {
 	b := tcpinfo.Buffers{UnsentBytes: c.unsent.Load()}
 	if n, err := sys.SendBufferBytes(c.fd); err == nil {

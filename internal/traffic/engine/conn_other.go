@@ -17,21 +17,20 @@ import (
 // Name is the Method of results of TCP tests.
 const Name = "tcp, net poller"
 
-// canSpin tells whether calls that never sleep exist.
+// canSpin reports whether this system has calls that never sleep.
 const canSpin = false
 
-// Conn is a data connection of package net: this system has no bare descriptors that we know to
-// handle.
+// Conn is a data connection of package net: the engine cannot use bare descriptors on this system.
 type Conn struct {
 	conn   *net.TCPConn
-	pacing float64 // always 0: there is no SO_MAX_PACING_RATE here
-	window bool    // of no meaning: there is no low water mark here
+	pacing float64 // always 0: no SO_MAX_PACING_RATE on this system
+	window bool    // unused: no low water mark on this system
 }
 
-// Adopt prepares a connection. It is closed when that fails.
+// Adopt prepares a connection, and closes it when that fails.
 func Adopt(conn *net.TCPConn, o ConnOptions) (*Conn, error) {
 	if err := o.apply(conn); err != nil {
-		_ = conn.Close() // the refusal is the error that tells
+		_ = conn.Close() // the refusal is the error that counts
 		return nil, err
 	}
 	return &Conn{conn: conn}, nil
@@ -59,13 +58,13 @@ func (o ConnOptions) apply(conn *net.TCPConn) error {
 	return nil
 }
 
-// mayShorten says no: package net has no such option.
+// mayShorten returns false: package net has no such option.
 func (c *Conn) mayShorten() bool { return false }
 
 func (c *Conn) setUnsentLimit(int) error { return sys.ErrNotSupported }
 
-// early refuses what package net cannot set before the handshake. A window is left to Adopt: it
-// takes effect later, but it does.
+// early refuses what package net cannot set before the handshake. Adopt sets the window, which
+// takes effect later.
 func (o ConnOptions) early() error {
 	switch {
 	case o.Congestion != "":
@@ -80,8 +79,8 @@ func (o ConnOptions) early() error {
 	return nil
 }
 
-// DialControl is for the field Control of a net.Dialer: it refuses the options that nothing here
-// can set before connect.
+// DialControl is for the field Control of a net.Dialer: it refuses the options that this system
+// cannot set before connect.
 func DialControl(o ConnOptions) func(network, address string, c syscall.RawConn) error {
 	return func(string, string, syscall.RawConn) error { return o.early() }
 }
@@ -96,17 +95,17 @@ func (c *Conn) read(p []byte) (int, error) { return mapTimeout(c.conn.Read(p)) }
 
 func (c *Conn) write(p []byte) (int, error) { return mapTimeout(c.conn.Write(p)) }
 
-// discard, readNow and writeNow are of bare descriptors; the constructors refuse what would need
-// them.
+// discard, readNow and writeNow need bare descriptors; the constructors refuse workers that would
+// call them.
 func (c *Conn) discard(int) (int, error)     { return 0, sys.ErrNotSupported }
 func (c *Conn) readNow([]byte) (int, error)  { return 0, sys.ErrNotSupported }
 func (c *Conn) writeNow([]byte) (int, error) { return 0, sys.ErrNotSupported }
 
-// receiveBuffer and setLowWater are, too; a receiver does without.
+// So do receiveBuffer and setLowWater; a receiver works without them.
 func (c *Conn) receiveBuffer() (int, error) { return 0, sys.ErrNotSupported }
 func (c *Conn) setLowWater(int) error       { return sys.ErrNotSupported }
 
-// CloseWrite tells the other end that nothing more comes, after all that was sent.
+// CloseWrite sends a FIN after everything queued.
 func (c *Conn) CloseWrite() error {
 	if err := c.conn.CloseWrite(); err != nil {
 		return fmt.Errorf("shut down sending: %w", err)
@@ -123,16 +122,16 @@ func mapTimeout(n int, err error) (int, error) {
 }
 
 // Wake makes every blocked and every later call on the connection return.
-func (c *Conn) Wake() { _ = c.conn.SetDeadline(time.Unix(1, 0)) } // only a closed connection refuses, and that is awake
+func (c *Conn) Wake() { _ = c.conn.SetDeadline(time.Unix(1, 0)) } // only a closed connection refuses, and it needs no waking
 
-// Close drops what is still queued and closes.
+// Close discards what is still queued and closes.
 func (c *Conn) Close() {
-	_ = c.conn.SetLinger(0) // best effort: without it the system only sends longer
-	_ = c.conn.Close()      // the second close of a connection is an error that nobody needs
+	_ = c.conn.SetLinger(0) // best effort: without it the system only sends for longer
+	_ = c.conn.Close()      // the error of a second close is of no use
 }
 
-// Info is not supported here.
+// Info is not supported on this system.
 func (c *Conn) Info() (sys.TCPInfo, error) { return sys.ReadTCPInfo(-1) }
 
-// Buffers knows nothing: package net shows no buffer sizes.
+// Buffers returns zeros: package net shows no buffer sizes.
 func (c *Conn) Buffers() tcpinfo.Buffers { return tcpinfo.Buffers{} }

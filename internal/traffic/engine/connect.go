@@ -11,35 +11,36 @@ const (
 	// maxPrefixBytes bounds what every request of a connection test starts with.
 	maxPrefixBytes = 64
 	// requestPatience is how long an acceptor waits for the prefix of a request, so that a stranger
-	// who sends it byte by byte cannot keep it, and after it for each further piece.
+	// cannot occupy it by sending byte by byte. After the prefix it is the longest wait for each
+	// further piece.
 	requestPatience = time.Second
 	// maxExchangeBytes bounds request and response of a connection test.
 	maxExchangeBytes = 1 << 20
 )
 
-// ErrRefused is a connection that the far end closed without an answer, as an acceptor does with
-// requests that lack its prefix.
+// ErrRefused reports a connection that the far end closed without an answer, as an acceptor does
+// with requests that lack its prefix.
 var ErrRefused = errors.New("closed without an answer")
 
-// ConnectOptions say what a connector does again and again.
+// ConnectOptions are what a connector does again and again.
 type ConnectOptions struct {
 	To netip.AddrPort
-	// what every request starts with, at most 64 bytes: it tells the acceptor that this is no
-	// stranger
+	// Prefix is the start of every request, at most 64 bytes: it proves to the acceptor that this
+	// is no stranger.
 	Prefix        []byte
 	RequestBytes  int // after the prefix; with it, 1 to 1 MiB
 	ResponseBytes int // 1 to 1 MiB
 	Conn          ConnOptions
 }
 
-// AcceptOptions say whom an acceptor answers, and how.
+// AcceptOptions are which clients an acceptor answers, and how.
 type AcceptOptions struct {
-	Address       netip.Addr // listen there; the zero value: everywhere
-	From          netip.Addr // answer this one only; the zero value: everybody who knows the prefix
+	Address       netip.Addr // address to listen on; the zero value: every address
+	From          netip.Addr // the only client to answer; the zero value: every client that knows the prefix
 	Prefix        []byte     // at most 64 bytes
 	RequestBytes  int        // after the prefix
 	ResponseBytes int
-	Conn          ConnOptions // of the listening socket: connections inherit it
+	Conn          ConnOptions // of the listening socket: connections inherit them
 }
 
 func checkExchange(prefix []byte, request, response int) error {

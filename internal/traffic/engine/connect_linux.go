@@ -15,10 +15,10 @@ import (
 // NewConnector makes the worker that opens a connection, asks, reads the answer and closes, again
 // and again, and times the whole of each.
 //
-// It closes by a reset as soon as it has the response. The end that closes first in good order
-// keeps the port for a minute (TIME_WAIT), so that after some 28 000 connections there would be
-// none left; a reset leaves nothing behind at either end and costs one packet instead of three. The
-// response is complete by then, so nothing is lost by it.
+// It resets the connection as soon as it has the response. The end that closes first in an orderly
+// way keeps the port for a minute (TIME_WAIT), so that some 28 000 connections would use up all
+// ports. A reset leaves nothing behind at either end and costs one packet instead of three. The
+// response is complete by then, so the reset loses nothing.
 func NewConnector(p *Phase, o ConnectOptions) (*Worker, error) {
 	if err := checkExchange(o.Prefix, o.RequestBytes, o.ResponseBytes); err != nil {
 		return nil, err
@@ -43,7 +43,7 @@ type connector struct {
 	fd      int
 }
 
-// open makes a socket with all its options, which connections one after the other then use.
+// open makes a socket with all its options, which successive connections then use.
 func (c *connector) open() error {
 	fd, err := sys.OpenStream(c.address.Addr())
 	if err != nil {
@@ -56,9 +56,9 @@ func (c *connector) open() error {
 	if err := c.options.applyEarly(fd); err != nil {
 		return err
 	}
-	// On a socket that connects, this holds the acknowledgement of the far end's SYN back until the
-	// request carries it (tcp_rcv_synsent_state_process() of the kernel): one packet less each, and
-	// the far end has no use for it before.
+	// On a connecting socket this holds the acknowledgement of the far end's SYN back until the
+	// request carries it (tcp_rcv_synsent_state_process() of the kernel): one packet less for each
+	// connection, and the far end has no use for it before.
 	if err := sys.SetDeferAccept(fd, requestPatience); err != nil {
 		return err
 	}
@@ -66,12 +66,12 @@ func (c *connector) open() error {
 }
 
 // Wake does nothing: no call of the loop sleeps longer than wakeEvery, and the connection changes
-// under a waker's hands.
+// while Wake would use it.
 func (c *connector) Wake() {}
 
 func (c *connector) Close() {
 	if c.fd >= 0 {
-		_ = sys.Close(c.fd) // by a reset, and the descriptor is free whatever close says
+		_ = sys.Close(c.fd) // by a reset; Linux frees the descriptor even if close fails
 		c.fd = -1
 	}
 }
@@ -85,7 +85,7 @@ func (c *connector) Loop(w *Worker) error {
 	return nil
 }
 
-// round is one connection, timed from before it is opened until after its response is read.
+// round is one connection, timed from before it opens until its response is read.
 func (c *connector) round(w *Worker) error {
 	start := w.Now()
 	for {
@@ -124,11 +124,11 @@ func (c *connector) round(w *Worker) error {
 func (c *connector) read(p []byte) (int, error)  { return read(c.fd, p) }
 func (c *connector) write(p []byte) (int, error) { return write(c.fd, p) }
 
-// Acceptor is the far side of a connection test: a listening socket of its own.
+// Acceptor is the far end of a connection test: a listening socket of its own.
 type Acceptor struct {
 	port    uint16
 	fd      int
-	from    netip.Addr // without a zone, which is a matter of the socket: accept does not tell it
+	from    netip.Addr // without a zone: accept does not return one
 	prefix  []byte
 	out, in []byte
 	peer    sys.Address
@@ -139,9 +139,9 @@ type Acceptor struct {
 
 // NewAcceptor listens on a port that the kernel chooses and makes the worker that answers there.
 //
-// accept returns a connection when its request is there already (TCP_DEFER_ACCEPT), which saves a
-// wakeup each. The acceptor leaves closing to the client and gives up a connection when the next
-// one has come, so that no farewell crosses the client's reset.
+// accept returns a connection when its request has already arrived (TCP_DEFER_ACCEPT), which saves
+// a wake-up each. The acceptor leaves closing to the client and gives up a connection when the next
+// one has arrived, so that no FIN crosses the client's reset.
 func NewAcceptor(p *Phase, o AcceptOptions) (*Worker, *Acceptor, error) {
 	if err := checkExchange(o.Prefix, o.RequestBytes, o.ResponseBytes); err != nil {
 		return nil, nil, err
@@ -189,19 +189,19 @@ func (a *Acceptor) listen(at netip.Addr, o ConnOptions) error {
 	return err
 }
 
-// acceptBacklog is what the kernel keeps for us at most; net.core.somaxconn may say less.
+// acceptBacklog is the most that the kernel queues; net.core.somaxconn may allow less.
 const acceptBacklog = 1024
 
-// Port is where it listens.
+// Port returns the port it listens on.
 func (a *Acceptor) Port() uint16 { return a.port }
 
 // Wake makes the acceptor look at its phase.
-func (a *Acceptor) Wake() { _ = sys.Shutdown(a.fd) } // a socket that is closed already needs no waking
+func (a *Acceptor) Wake() { _ = sys.Shutdown(a.fd) } // a closed socket needs no waking
 
-// Close gives up the listening socket and what was accepted last.
+// Close gives up the listening socket and the connections accepted last.
 func (a *Acceptor) Close() {
 	a.once.Do(func() {
-		_ = sys.Close(a.fd) // the descriptor is free whatever close says
+		_ = sys.Close(a.fd) // Linux frees the descriptor even if close fails
 		a.giveUp(&a.conn)
 		a.giveUp(&a.last)
 	})
@@ -224,13 +224,13 @@ func (a *Acceptor) Loop(w *Worker) error {
 	return nil
 }
 
-// round answers one connection. Only the listening socket can fail it: what a single client does is
-// that client's matter.
+// round answers one connection. Only the listening socket can make it fail: the errors of a single
+// client concern that client alone.
 func (a *Acceptor) round(w *Worker) error {
 	conn, err := accept(a.fd, &a.peer)
 	if errors.Is(err, sys.ErrTimeout) || w.Phase.Is() == Stopped {
 		if conn >= 0 {
-			_ = sys.Close(conn) // nobody waits for an answer any more
+			_ = sys.Close(conn) // nothing waits for an answer any more
 		}
 		return nil
 	}
@@ -248,9 +248,9 @@ func (a *Acceptor) round(w *Worker) error {
 	return nil
 }
 
-// request reads a whole request and tells whether it is one of ours. Who has shown the prefix is no
-// stranger any more, and may take as long as the path does, with nothing for requestPatience at
-// most; who has not is given requestPatience in all.
+// request reads a whole request and reports whether it is one of ours. A client that has sent the
+// prefix is no stranger any more, and may take as long as the path does, with up to requestPatience
+// between two pieces; any other has requestPatience in all.
 func (a *Acceptor) request(w *Worker) bool {
 	// As a rule all of it is there already.
 	n, err := read(a.conn, a.in)

@@ -6,6 +6,8 @@ import (
 	"net/netip"
 	"testing"
 	"time"
+
+	"github.com/linerate/linerate/internal/base/testenv"
 )
 
 // TestSlowRequestIsAnswered sends a request in two pieces with more between them than one read of
@@ -53,7 +55,7 @@ func TestZoneOfTheAskedIsNoMatter(t *testing.T) {
 	far, a, err := NewAcceptor(p, AcceptOptions{Address: at, From: at.WithZone("lo"), RequestBytes: 1,
 		ResponseBytes: 1})
 	if err != nil {
-		t.Skipf("no ipv6 here: %v", err)
+		testenv.Missing(t, testenv.Network, "no IPv6: ", err)
 	}
 	defer far.Close()
 	near, err := NewConnector(p, ConnectOptions{To: netip.AddrPortFrom(at, a.Port()), RequestBytes: 1,

@@ -2,15 +2,14 @@ package engine
 
 import "sync"
 
-// holder is the body of a worker that keeps a connection open and moves nothing on it.
+// holder is the body of a worker that keeps a connection open and moves nothing.
 type holder struct {
 	conn *Conn
 	wake chan struct{}
 	once sync.Once
 }
 
-// NewHolder makes that worker around a connection, whose struct tcp_info is all that is wanted of
-// it.
+// NewHolder makes that worker around a connection; a test wants only its struct tcp_info.
 func NewHolder(role Role, p *Phase, conn *Conn) *Worker {
 	w := New(role, p, &holder{conn: conn, wake: make(chan struct{})})
 	w.Conn = conn

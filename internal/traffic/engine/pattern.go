@@ -7,20 +7,19 @@ import (
 	"sync"
 )
 
-// ErrCorrupt is payload that arrived other than it was sent: some offload, driver or middlebox on
-// the path has lost, doubled or changed bytes that TCP took for good.
+// ErrCorrupt reports payload that arrived different from what was sent: an offload, driver or
+// middlebox on the path has lost, duplicated or changed bytes, and TCP did not notice.
 var ErrCorrupt = errors.New("payload differs from what was sent")
 
 const (
-	// patternPeriod is after how many bytes the payload of a stream repeats: byte n of every stream
-	// is byte n modulo patternPeriod of [Pattern]. That is all that two ends have to agree on,
-	// whatever their calls are. 17 pages, so that what goes lost or comes twice in the units of
-	// this trade (pages, 64 KiB of a large segment) shifts the pattern; only a multiple of 17 pages
-	// of 4 KiB would go unseen.
+	// patternPeriod is the number of bytes after which the payload of a stream repeats: byte n of
+	// every stream is byte n modulo patternPeriod of [Pattern]. The two ends need to agree on
+	// nothing more. It is 17 pages, so that a loss or duplicate in the usual units (pages, 64 KiB
+	// of a large segment) shifts the pattern; only a multiple of 17 pages of 4 KiB goes undetected.
 	patternPeriod = 17 * 4096
-	// sampleBytes are compared at a time, and a sample is due after every sampleEvery bytes: a
-	// third of a per cent of the payload is copied then, and every fault that shifts the stream is
-	// found within a millisecond at 40 Gb/s.
+	// A sample has sampleBytes, and one is due after every sampleEvery bytes: a third of a per cent
+	// of the payload is copied, and every fault that shifts the stream is found within a
+	// millisecond at 40 Gb/s.
 	sampleBytes = 8 << 10
 	sampleEvery = 2 << 20
 )
@@ -39,8 +38,8 @@ func Pattern(n int) []byte {
 	return b
 }
 
-// ring is the payload of streams for all workers of this process, which only read it: from every
-// position of the period on it holds one call of every size.
+// ring is the payload of streams for all workers of this process, which only read it: every
+// position of the period has one call of every size after it.
 var ring = sync.OnceValue(func() []byte {
 	one := Pattern(patternPeriod)
 	return bytes.Repeat(one, 1+(maxCallBytes+patternPeriod-1)/patternPeriod)
@@ -60,14 +59,14 @@ func newVerifier(foreign bool) verifier {
 	return verifier{want: ring()}
 }
 
-// due tells whether the next bytes should be copied and shown to check.
+// due reports whether the next bytes should be copied and given to check.
 func (v *verifier) due() bool { return v.want != nil && v.at >= v.dueAt }
 
-// skip passes over n bytes that nobody has seen.
+// skip passes over n bytes that were not copied.
 func (v *verifier) skip(n int) { v.at += int64(n) }
 
-// check compares the start of p, the next bytes of the stream, with what was sent there, and tells
-// how much it has compared.
+// check compares the start of p, the next bytes of the stream, with what was sent there, and
+// returns how many bytes it has compared.
 func (v *verifier) check(p []byte) (int, error) {
 	from := int(v.at % patternPeriod)
 	n := min(len(p), sampleBytes)

@@ -7,19 +7,19 @@ import (
 	"github.com/linerate/linerate/internal/kernel/sys"
 )
 
-// So many streams per CPU have threads of their own; more share them, where they can, see
-// Multiplex. A thread that sends on several streams in turn is as fast as one for each; receivers
-// gather more when each sleeps for itself.
+// This many streams per CPU have threads of their own; more share them, if they can, see Multiplex.
+// A thread that sends on several streams in turn is as fast as one thread for each; receivers
+// gather more when each sleeps on its own.
 const (
 	sendersPerThread   = 2
 	receiversPerThread = 4
 )
 
-// CPUOf spreads workers over the CPUs that this process may use. Senders count from the first CPU
-// on and receivers from the last, so that two ends on one machine, as in a practice world, copy on
-// different CPUs. The two ends of a transaction never run at the same time, so there they share a
-// CPU: waking an idle one costs an interrupt between CPUs, in a virtual machine 30 µs and more. -1:
-// do not pin.
+// CPUOf returns the CPU of a worker among those that this process may use. Senders count from the
+// first CPU on and receivers from the last, so that two ends on one machine, as in a practice
+// world, copy on different CPUs. The two ends of a transaction never run at the same time, so there
+// they share a CPU: waking an idle one costs an interrupt between CPUs, in a virtual machine 30 µs
+// and more. -1: do not pin.
 func CPUOf(cpus []int, r Role, index int) int {
 	if len(cpus) < 2 {
 		return -1
@@ -41,8 +41,8 @@ func (w *Worker) Place(cpus []int, index int) int {
 	return CPUOf(cpus, r, index)
 }
 
-// Unusable gives the reason, one plain sentence, why workers cannot be pinned to all of cpus here;
-// empty: they can.
+// Unusable returns the reason, one plain sentence, why workers cannot be pinned to all of cpus on
+// this host; "": they can.
 func Unusable(cpus []int) string {
 	if len(cpus) == 0 {
 		return ""

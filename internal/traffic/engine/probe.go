@@ -9,9 +9,9 @@ import (
 	"github.com/linerate/linerate/internal/kernel/sys"
 )
 
-// StreamSupport tells which ways to move a stream work on this host. Nil is yes,
-// [sys.ErrNotSupported] is no, [ErrCorrupt] is that the payload comes out other than it went in,
-// and every other error means that nobody could tell.
+// StreamSupport reports which ways to move a stream work on this host. Nil means that a way works,
+// [sys.ErrNotSupported] that it does not, [ErrCorrupt] that the payload arrives changed; any other
+// error means that the probe could not find out.
 type StreamSupport struct {
 	Sendfile error
 	Splice   error
@@ -19,16 +19,16 @@ type StreamSupport struct {
 	Fastest  SendMethod // what [SendAuto] takes
 }
 
-// ProbeStream moves some megabytes over loopback by each method and compares every byte, then lets
-// copying and the better of the ways by reference race each other; once per process, within a tenth
-// of a second.
+// ProbeStream moves some megabytes over loopback by each method and compares every byte. Then
+// copying races the better of the ways by reference. It runs once per process, within a tenth of a
+// second.
 func ProbeStream() StreamSupport { return probed() }
 
 var probed = sync.OnceValue(probeStream)
 
 const (
 	probeBytes = 4 << 20
-	// probePatience bounds a probe on a host that is so busy, or so broken, that nothing comes.
+	// probePatience bounds a probe on a host that is so busy, or so broken, that no data arrive.
 	probePatience = 5 * time.Second
 )
 
@@ -39,7 +39,7 @@ func probeStream() StreamSupport {
 		Truncate: probeMethods(SendCopy, ReceiveTruncate),
 		Fastest:  SendCopy,
 	}
-	rival := SendSplice // gathers pages of 64 KiB a segment without looking each one up in a file
+	rival := SendSplice // makes segments of 64 KiB of pages without looking each one up in a file
 	if s.Splice != nil {
 		rival = SendSendfile
 	}
@@ -47,20 +47,20 @@ func probeStream() StreamSupport {
 		return s
 	}
 	copying, referring := race(SendCopy, rival)
-	// Copying is what most programs do, so it takes more than noise to leave it.
+	// Most programs copy, so sending by reference must win by more than noise.
 	if referring > 0 && copying > clearlyCheaper*referring {
 		s.Fastest = rival
 	}
 	return s
 }
 
-// clearlyCheaper is how many times the CPU time of sending by reference copying has to take to be
-// left. Which way is the cheaper depends on the processor and its hypervisor: on one virtual
-// machine splice made 1.2 times what copying made, on another, where looking up pages is dear,
-// half. Single races on a busy machine differ by as much as 1.2.
+// clearlyCheaper is the factor by which the CPU time of copying must exceed that of sending by
+// reference. Which way costs less depends on the processor and its hypervisor: on one virtual
+// machine splice reached 1.2 times the rate of copying; on another, where page lookups are costly,
+// half of it. Single races on a busy machine differ by as much as 1.2.
 const clearlyCheaper = 1.3
 
-// chooseSend settles how to send, the asked way or the fastest.
+// chooseSend decides how to send: the requested way or the fastest.
 func chooseSend(m SendMethod) (SendMethod, error) {
 	if m == SendAuto {
 		return ProbeStream().Fastest, nil
@@ -83,7 +83,7 @@ func (s StreamSupport) sends(m SendMethod) error {
 	return sys.ErrNotSupported
 }
 
-// chooseReceive settles how to receive.
+// chooseReceive decides how to receive.
 func chooseReceive(m ReceiveMethod) (ReceiveMethod, error) {
 	switch m {
 	case ReceiveAuto:
@@ -102,5 +102,5 @@ func chooseReceive(m ReceiveMethod) (ReceiveMethod, error) {
 	return m, fmt.Errorf("receive by %s: %w", m, sys.ErrNotSupported)
 }
 
-// errUnverified is a probe that did not come to its end.
+// errUnverified reports a probe that did not finish.
 var errUnverified = errors.New("payload did not arrive in time to be compared")

@@ -24,7 +24,7 @@ func probeMethods(send SendMethod, receive ReceiveMethod) error {
 	return probeSource(from, call, near, far, receive)
 }
 
-// probeSource sends probeBytes out of one source and compares what comes at the other end.
+// probeSource sends probeBytes out of one source and compares what arrives at the other end.
 func probeSource(from source, call int, near, far *Conn, receive ReceiveMethod) error {
 	p := &Phase{}
 	quota := NewQuota(probeBytes)
@@ -38,14 +38,14 @@ func probeSource(from source, call int, near, far *Conn, receive ReceiveMethod) 
 	go func() {
 		err := sender.Run(-1)
 		if err != nil {
-			_ = near.CloseWrite() // a way to send that this host refuses is known at once: nobody waits for its data
+			_ = near.CloseWrite() // a way to send that this host refuses is known at once, without a wait for its data
 		}
 		ended <- err
 	}()
 	var err error
 	for i := 0; receiver.Bytes.Load() < probeBytes && err == nil && receiver.Now() < probePatience; i++ {
-		// Every byte is compared where all are copied; truncation has to be right about what it
-		// skips, so every other call is.
+		// Where all bytes are copied, every byte is compared; truncation must be right about what
+		// it skips, so every second call copies.
 		r.check.dueAt = 0
 		if r.truncate && i%2 == 1 {
 			r.check.dueAt = probeBytes
@@ -54,7 +54,7 @@ func probeSource(from source, call int, near, far *Conn, receive ReceiveMethod) 
 	}
 	p.Set(Stopped)
 	sender.Wake()
-	// Why the sender could not says more than that nothing came.
+	// The sender's error explains more than the missing data.
 	if sendErr := <-ended; sendErr != nil && !errors.Is(err, ErrCorrupt) {
 		return sendErr
 	}
@@ -64,16 +64,16 @@ func probeSource(from source, call int, near, far *Conn, receive ReceiveMethod) 
 	return err
 }
 
-// Of so many laps, of so much time each, the best counts: what else the machine does can only make
-// one dearer.
+// The best of this many laps, of this much time each, counts: other load on the machine can only
+// make a lap slower.
 const (
 	raceLaps = 5
 	raceTime = 8 * time.Millisecond
 )
 
-// race is what a byte costs by either method over loopback, in nanoseconds of this process's CPU
-// time for both ends; 0 if it fails. Time on the wall would say what else runs on the machine.
-// Where the CPU is the limit both rank the methods alike, and elsewhere only the cost matters.
+// race returns what a byte costs by either method over loopback, in nanoseconds of this process's
+// CPU time for both ends; 0 if it fails. Wall time would show the other load of the machine. Where
+// the CPU is the limit both rank the methods the same, and elsewhere only the cost matters.
 func race(one, other SendMethod) (costOne, costOther float64) {
 	best := func(so, lap float64) float64 {
 		if lap > 0 && (so == 0 || lap < so) {
@@ -107,7 +107,7 @@ func raceLap(send SendMethod) (nanosPerByte float64) {
 	used := cpuTime()
 	ended := make(chan struct{})
 	go func() {
-		_ = sender.Run(-1) // who fails sends nothing more
+		_ = sender.Run(-1) // an end that fails sends nothing more
 		_ = near.CloseWrite()
 		close(ended)
 	}()
@@ -116,7 +116,7 @@ func raceLap(send SendMethod) (nanosPerByte float64) {
 	}
 	used = cpuTime() - used
 	p.Set(Stopped)
-	far.Close() // the sender sleeps for room that nobody makes any more
+	far.Close() // the sender sleeps for space that the receiver no longer makes
 	<-ended
 	if n := receiver.Bytes.Load(); n > 0 {
 		return float64(used.Nanoseconds()) / float64(n)
@@ -129,7 +129,7 @@ func cpuTime() time.Duration {
 	return user + system
 }
 
-// loopback is one TCP connection of this host with itself.
+// loopback returns one TCP connection of this host with itself.
 func loopback() (near, far *Conn, err error) {
 	l, err := net.ListenTCP("tcp", &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1)})
 	if err != nil {

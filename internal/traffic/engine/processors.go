@@ -7,20 +7,20 @@ import (
 )
 
 // keepAtMost is how many workers may sleep in system calls without giving their logical processor
-// back. The scheduler wakes each of them a hundred times a second to see whether others should run,
-// which a few do not notice and hundreds would do little else than.
+// back. The scheduler wakes each of them a hundred times a second to see whether other goroutines
+// should run. A few do not notice; hundreds would hardly do anything else.
 const keepAtMost = 16
 
 // spareProcessors are left for the conductor, the control channel and the rest of the program.
 const spareProcessors = 2
 
-// scheduler is the one of this process. GOMAXPROCS belongs to the whole process, so tests that run
-// at the same time must share one count of what was lent.
+// scheduler is that of this process. GOMAXPROCS belongs to the whole process, so concurrent tests
+// must share one count of what was lent.
 var scheduler processors
 
-// processors lends workers a logical processor of the Go scheduler each. A thread that comes back
-// from a system call needs one to go on; with fewer than threads the scheduler, not the kernel,
-// decides who waits. With 64 connections on 2 CPUs that made the 99.9th percentile of a round trip
+// processors lends workers a logical processor of the Go scheduler each. A thread that returns from
+// a system call needs one to go on; with fewer than threads the scheduler, not the kernel, decides
+// which one waits. With 64 connections on 2 CPUs that made the 99.9th percentile of a round trip
 // 180 ms instead of 11 ms, while the median looked forty times better than it was. The CPUs do not
 // become more: the kernel shares them among the threads, fairly.
 type processors struct {
@@ -41,14 +41,14 @@ func (p *processors) lend(n int) (giveBack func()) {
 func (p *processors) change(by int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	// Asked anew whenever nothing is lent: the program, or a container's CPU limit (Go 1.25), may
-	// have changed it in between.
+	// Read again whenever nothing is lent: the program, or a container's CPU limit (Go 1.25), may
+	// have changed it.
 	if p.lent == 0 {
 		p.own = runtime.GOMAXPROCS(0)
 	}
 	p.lent += by
-	// Before there are fewer processors and after there are more: nobody must keep one that others
-	// wait for.
+	// Before there are fewer processors and after there are more: no worker must keep one that
+	// other goroutines wait for.
 	defer p.keep.Store(p.lent > 0 && p.lent <= keepAtMost)
 	if by < 0 {
 		p.keep.Store(false)
@@ -57,7 +57,7 @@ func (p *processors) change(by int) {
 	if p.lent > 0 {
 		want = max(p.own, p.lent+spareProcessors)
 	}
-	// Setting it stops the world for some microseconds, so not without need.
+	// A change stops the world for some microseconds, so only when needed.
 	if want != runtime.GOMAXPROCS(0) {
 		runtime.GOMAXPROCS(want)
 	}

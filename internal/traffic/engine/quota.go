@@ -2,8 +2,8 @@ package engine
 
 import "sync/atomic"
 
-// Quota is how much the senders of one direction have to send together. Each takes a call's worth
-// at a time, so fast streams send more of it than slow ones.
+// Quota is how much the senders of one direction send together. Each takes a call's worth at a
+// time, so fast streams send more of it than slow ones.
 type Quota struct {
 	unclaimed atomic.Int64
 	unsent    atomic.Int64
@@ -22,8 +22,8 @@ func NewQuota(bytes int64) *Quota {
 	return q
 }
 
-// Done is closed when the last byte was handed to the kernel, which has still to send it: who wants
-// the end of the transfer waits for the receiver.
+// Done is closed when the kernel has taken the last byte, which it has still to send: wait for the
+// receiver to know the end of the transfer.
 func (q *Quota) Done() <-chan struct{} { return q.done }
 
 // claim takes up to n bytes for one sender, which must send them all; 0 when none are left.
@@ -32,7 +32,7 @@ func (q *Quota) claim(n int) int {
 	if left >= 0 {
 		return n
 	}
-	// The last claim found less than it asked for, and those after it nothing.
+	// The last claim found less than it asked for, and later ones nothing.
 	return int(max(int64(n)+left, 0))
 }
 

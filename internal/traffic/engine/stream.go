@@ -10,21 +10,21 @@ import (
 
 // Sizes of one system call, in bytes.
 const (
-	// 136 KiB keep a receiver's copy inside a second-level cache and make the cost of the call
-	// itself vanish beside it
+	// 136 KiB keep a receiver's copy inside a second-level cache, and the cost of the call itself
+	// is negligible
 	copyBytes = 2 * patternPeriod
-	// A sender gives more at a time: acknowledgements that come while a call runs wait for its end
-	// and are then taken together, at the cost of one, and congestion controls that model the path
-	// (BBR) see what it can carry instead of how often the two ends wake each other. By reference,
-	// 544 KiB; 1 MiB are more than there is room for in the socket, and slower.
+	// A sender gives more at a time: acknowledgements that arrive during a call wait for its end
+	// and are then processed together, at the cost of one. And congestion controls that model the
+	// path (BBR) see what it can carry instead of how often the two ends wake each other. By
+	// reference, 544 KiB; 1 MiB is more than the socket has space for, and slower.
 	sendBytes = 8 * patternPeriod
-	// A fast copying sender keeps its queue short (see shortQueue), so that it is inside a call
-	// nearly all the time, and the longer the better. Between two network namespaces, one
-	// connection, BBR: 46 Gb/s with 544 KiB, 55 with 1 MiB, 60 with 2 MiB, 61 with 4.
+	// A fast copying sender keeps its queue short (see shortQueue), so it is inside a call nearly
+	// all the time; longer calls are faster. Between two network namespaces, one connection, BBR:
+	// 46 Gb/s with 544 KiB, 55 with 1 MiB, 60 with 2 MiB, 61 with 4.
 	copySendBytes = 31 * patternPeriod
 	maxCallBytes  = 1 << 20 // the most that StreamOptions.BufferBytes may ask for
-	// pacedCall is how much of a paced stream one call hands over: what is counted as sent then has
-	// left some milliseconds later.
+	// pacedCall is how much of a paced stream one call hands over: what is counted as sent then
+	// leaves within some milliseconds.
 	pacedCall    = 10 * time.Millisecond
 	minPacedCall = 4 << 10
 )
@@ -44,35 +44,35 @@ const (
 // ReceiveMethod is how a stream receiver takes bytes from the kernel.
 type ReceiveMethod string
 
-// The ways to receive. Auto is the cheapest that the kernel has.
+// The ways to receive. Auto is the one that costs least among those the kernel has.
 const (
 	ReceiveAuto ReceiveMethod = ""
-	ReceiveCopy ReceiveMethod = "copy" // read(2) into memory, as a program that wants its data does
-	// MSG_TRUNC (tcp(7)): the kernel drops the bytes where they are; samples are still copied and
+	ReceiveCopy ReceiveMethod = "copy" // read(2) into memory, as a program that needs its data does
+	// MSG_TRUNC (tcp(7)): the kernel drops the bytes in place; samples are still copied and
 	// compared
 	ReceiveTruncate ReceiveMethod = "truncate"
 )
 
-// StreamOptions say how a stream worker moves data. The zero value chooses by itself.
+// StreamOptions are how a stream worker moves data. The zero value lets the worker choose.
 type StreamOptions struct {
 	Send        SendMethod
 	Receive     ReceiveMethod
 	BufferBytes int    // of one call, at most 1 MiB; default: what is fastest for the method
 	Limit       *Quota // sender: send that much and no more, together with all that share it; nil: until the test ends
-	Foreign     bool   // receiver: the other end is not this program, so there is nothing to compare the payload with
+	Foreign     bool   // receiver: the other end is not this program, so the payload cannot be compared
 }
 
-// NewStreamSender makes the worker that sends bulk data on conn as fast as it goes: byte n of the
-// stream is byte n of the repeated [Pattern]. A method that this system does not have is
-// [sys.ErrNotSupported], one that harms the payload here [ErrCorrupt]; conn stays the caller's
-// then.
+// NewStreamSender makes the worker that sends bulk data on conn as fast as possible: byte n of the
+// stream is byte n of the repeated [Pattern]. It returns [sys.ErrNotSupported] for a method that
+// this system does not have, and [ErrCorrupt] for one that harms the payload here; then conn stays
+// the caller's.
 func NewStreamSender(p *Phase, conn *Conn, o StreamOptions) (*Worker, error) {
 	method, err := chooseSend(o.Send)
 	if err != nil {
 		return nil, err
 	}
 	w, err := newStreamSender(p, conn, method, o)
-	// What works in general may still be refused to one more worker: users are allowed so many
+	// The host may still refuse a working method to one more worker: a user may have only so many
 	// pages in pipes, and so many descriptors.
 	if err != nil && o.Send == SendAuto && method != SendCopy {
 		w, err = newStreamSender(p, conn, SendCopy, o)
@@ -80,7 +80,7 @@ func NewStreamSender(p *Phase, conn *Conn, o StreamOptions) (*Worker, error) {
 	return w, err
 }
 
-// newStreamSender does so by a method that is settled.
+// newStreamSender makes it with a chosen method.
 func newStreamSender(p *Phase, conn *Conn, method SendMethod, o StreamOptions) (*Worker, error) {
 	from, call, err := newSource(method, conn)
 	if err != nil {
@@ -127,13 +127,13 @@ func NewStreamReceiver(p *Phase, conn *Conn, o StreamOptions) (*Worker, error) {
 
 // source hands over payload by one method.
 type source interface {
-	// send hands over up to n bytes from position at of the pattern's period on and tells how many
-	// the kernel took.
+	// send hands over up to n bytes from position at of the pattern's period on and returns how
+	// many the kernel took.
 	send(at, n int) (int, error)
 	close()
 }
 
-// lingerer is a source that can be told for each call whether to sleep until the socket takes it.
+// lingerer is a source whose calls may or may not sleep until the socket takes the data.
 type lingerer interface{ linger(on bool) }
 
 type streamSender struct {
@@ -148,7 +148,7 @@ type streamSender struct {
 
 	shared   bool // with other streams on one thread: never sleep
 	finished bool // nothing is left to send
-	full     bool // the last call took all of what it was given
+	full     bool // the last call took all that it was given
 }
 
 func (s *streamSender) Wake() {
@@ -187,8 +187,8 @@ func (s *streamSender) round(w *Worker) error {
 		}
 		want = s.claimed
 	}
-	// A timeout is no failure: it is the chance to look at the phase, which a peer with a closed
-	// window would otherwise keep us from.
+	// A timeout is no failure: it lets the worker look at the phase, which a peer with a closed
+	// window would otherwise prevent.
 	n, err := s.from.send(s.at, want)
 	s.full = n == want
 	if n > 0 {
@@ -228,7 +228,7 @@ type streamReceiver struct {
 	truncate bool
 	check    verifier
 	gather   lowWater
-	full     bool // the last call brought as much as was asked for
+	full     bool // the last call returned as much as requested
 }
 
 func (r *streamReceiver) Wake()  { r.conn.Wake() }
@@ -243,7 +243,7 @@ func (r *streamReceiver) Loop(w *Worker) error {
 	return nil
 }
 
-// round is one call for whatever has arrived.
+// round is one call for what has arrived.
 func (r *streamReceiver) round(w *Worker) error {
 	due := r.check.due()
 	asked := len(r.in)

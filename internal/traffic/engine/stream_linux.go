@@ -8,15 +8,15 @@ import (
 )
 
 const (
-	// pipeBytes are as much as anybody may put into one pipe (fs.pipe-max-size). A user may have 64
-	// MiB in pipes altogether (fs.pipe-user-pages-soft); beyond that they get smallPipeBytes, or
-	// nothing and another method.
+	// pipeBytes is the most that an unprivileged user may put into one pipe (fs.pipe-max-size). A
+	// user may have 64 MiB in pipes altogether (fs.pipe-user-pages-soft); beyond that a pipe gets
+	// smallPipeBytes, or the method is unavailable.
 	pipeBytes      = 1 << 20
 	smallPipeBytes = 128 << 10
-	truncateBytes  = 1 << 20 // nothing is copied, so only what has come bounds the call
+	truncateBytes  = 1 << 20 // nothing is copied, so only what has arrived bounds the call
 )
 
-// newSource makes the source of a method and tells the size of its calls.
+// newSource makes the source of a method and returns the size of its calls.
 func newSource(m SendMethod, conn *Conn) (source, int, error) {
 	switch m {
 	case SendSendfile:
@@ -62,8 +62,8 @@ func (s *copySource) send(at, n int) (int, error) {
 func (s *copySource) linger(on bool) { s.now = !on }
 func (s *copySource) close()         {}
 
-// patternFile is the payload as a file in memory, of which one is enough for all senders of this
-// process: they read it at offsets of their own.
+// patternFile is the payload as a file in memory. One is enough for all senders of this process:
+// each reads it at its own offset.
 var patternFile sharedFile
 
 type sharedFile struct {
@@ -122,7 +122,8 @@ func (s *pipeSource) send(at, n int) (int, error) {
 		}
 		s.queued = queued
 	}
-	// What is queued goes first, whatever was asked for: it is the next piece of the stream.
+	// What is queued goes first, even if the caller asks for more: it is the next piece of the
+	// stream.
 	splice := sys.Splice
 	if scheduler.keep.Load() {
 		splice = sys.SpliceKept
@@ -134,6 +135,6 @@ func (s *pipeSource) send(at, n int) (int, error) {
 
 func (s *pipeSource) close() {
 	s.once.Do(func() {
-		_, _ = sys.Close(s.read), sys.Close(s.write) // nobody waits at either end
+		_, _ = sys.Close(s.read), sys.Close(s.write) // nothing waits at either end
 	})
 }

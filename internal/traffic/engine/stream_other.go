@@ -2,7 +2,7 @@
 
 package engine
 
-// truncateBytes is never used: there is no truncating receive here.
+// truncateBytes is never used: this system has no truncating receive.
 const truncateBytes = copyBytes
 
 // copySource is write(2).
@@ -14,7 +14,7 @@ type copySource struct {
 func (s *copySource) send(at, n int) (int, error) { return s.conn.write(s.ring[at : at+n]) }
 func (s *copySource) close()                      {}
 
-// newSource makes the one source there is.
+// newSource makes the only source of this system.
 func newSource(_ SendMethod, conn *Conn) (source, int, error) {
 	return &copySource{conn: conn, ring: ring()}, sendBytes, nil
 }

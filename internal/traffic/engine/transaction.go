@@ -9,19 +9,19 @@ import (
 	"github.com/linerate/linerate/internal/kernel/sys"
 )
 
-// TransactionOptions say what is asked and answered.
+// TransactionOptions are what one end asks and the other answers.
 type TransactionOptions struct {
 	RequestBytes  int
 	ResponseBytes int
 	// spin on the socket instead of sleeping in it; [sys.ErrNotSupported] where there are no bare
 	// descriptors
 	BusyPoll bool
-	// Pause is slept before each request, so that the connection is idle for as long; it is in no
+	// Pause is the sleep before each request, during which the connection is idle; it is in no
 	// round trip.
 	Pause time.Duration
 }
 
-// NewRequester makes the worker that asks on conn and times each answer, one at a time.
+// NewRequester makes the worker that sends requests on conn and times each answer, one at a time.
 func NewRequester(p *Phase, conn *Conn, o TransactionOptions) (*Worker, error) {
 	r := &requester{conn: conn, out: Pattern(o.RequestBytes), in: make([]byte, o.ResponseBytes), pause: o.Pause}
 	w := New(Requester, p, r)
@@ -48,7 +48,7 @@ type calls struct {
 	read, write func([]byte) (int, error)
 }
 
-// choose settles between sleeping and spinning, and names it.
+// choose decides between sleeping and spinning, and names the choice.
 func (c *calls) choose(w *Worker, conn *Conn, busyPoll bool) error {
 	if !busyPoll {
 		c.read, c.write, w.Method = conn.read, conn.write, "blocking"
@@ -83,8 +83,8 @@ func (r *requester) Loop(w *Worker) error {
 	return nil
 }
 
-// rest sleeps the pause. The phase is looked at in between, as the end of a test does not wait for
-// a long one.
+// rest sleeps the pause. It looks at the phase now and then, because the end of a test does not
+// wait for a long pause.
 func (r *requester) rest(w *Worker) {
 	for until := w.Now() + r.pause; w.Phase.Is() != Stopped; {
 		left := until - w.Now()
@@ -105,8 +105,8 @@ func (r *requester) round(w *Worker) error {
 	if err := transfer(w, r.calls.read, r.in); err != nil {
 		return endOr("receive response", err)
 	}
-	// Both readings come from the vDSO, some tens of nanoseconds each, and lie inside the time
-	// measured.
+	// Both clock readings come from the vDSO, some tens of nanoseconds each, and lie inside the
+	// time measured.
 	d := w.Now() - start
 	w.Transactions.Add(1)
 	w.RTTNanos.Add(int64(d))
@@ -146,11 +146,10 @@ func (r *responder) round(w *Worker) error {
 	return nil
 }
 
-// transfer moves all of p, sleeping on while the test runs.
+// transfer moves all of p, and sleeps as long as the test runs.
 func transfer(w *Worker, call func([]byte) (int, error), p []byte) error {
 	for {
-		// The whole of a small message goes in one call as a rule, so the common way through is one
-		// comparison.
+		// As a rule a small message goes in one call, so the common path is one comparison.
 		n, err := call(p)
 		if n == len(p) {
 			return nil

@@ -10,15 +10,15 @@ import (
 	"github.com/linerate/linerate/internal/kernel/sys"
 )
 
-// Tally is what one worker counts: it alone writes, the conductor of the test reads. It fills cache
-// lines that nobody else touches.
+// Tally is what one worker counts: the worker alone writes it, the conductor of the test reads it.
+// It fills cache lines of its own.
 type Tally struct {
 	_            [64]byte
 	Bytes        atomic.Int64 // payload: received by a receiver, sent by a sender
 	Packets      atomic.Int64 // datagrams, of the same payload; 0 for streams
 	Transactions atomic.Int64 // requester, connector: answered requests; pinger: answered packets
 	RTTNanos     atomic.Int64 // sum over transactions
-	Verified     atomic.Int64 // payload bytes that were compared with what was sent, of Bytes
+	Verified     atomic.Int64 // payload bytes compared with what was sent, of Bytes
 	_            [24]byte
 }
 
@@ -29,7 +29,7 @@ type Role int
 const (
 	Sender    Role = iota // bulk data, stream or datagrams
 	Receiver              // of them
-	Requester             // asks, times the answer; on one connection, or on a new one each time
+	Requester             // sends requests and times the answers; on one connection, or on a new one each time
 	Responder             // answers
 	Pinger                // single packets, see package echo
 )
@@ -42,8 +42,8 @@ type Body interface {
 	// Wake makes every blocked and every later call of Loop return soon. It may be called from any
 	// goroutine, before, during and after Loop.
 	Wake()
-	// Close gives up sockets; it is called when Loop has returned, or was never called, and more
-	// than once.
+	// Close gives up sockets. It is called after Loop has returned, or without a Loop, possibly
+	// more than once.
 	Close()
 }
 
@@ -53,12 +53,12 @@ type Worker struct {
 	Role  Role
 	Phase *Phase
 	Conn  *Conn            // nil where the body has no single TCP connection
-	RTT   *stats.Histogram // nanoseconds of transactions inside the measured window; nil where there are none
+	RTT   *stats.Histogram // nanoseconds of transactions inside the measured window; nil: the body has no transactions
 	// how the body moves data, for the result: "copy", "sendfile", "truncate", "sendmmsg+gso"; may
 	// be set until Loop starts
 	Method string
 	CPU    int  // where Run pinned it; -1: nowhere
-	Spins  bool // it never sleeps, so it needs a CPU that nothing else of the test needs, see Place
+	Spins  bool // it never sleeps, so it needs a CPU that no other worker of the test needs, see Place
 
 	body Body
 	done chan struct{}
@@ -73,17 +73,17 @@ func New(role Role, p *Phase, body Body) *Worker {
 	return &Worker{Role: role, Phase: p, CPU: -1, body: body, done: make(chan struct{}), base: time.Now()}
 }
 
-// Now is the monotonic time since the worker was made.
+// Now returns the monotonic time since the worker was made.
 func (w *Worker) Now() time.Duration { return time.Since(w.base) }
 
 // Run is the worker's whole life; call it once, in a goroutine of its own. It keeps its thread
-// until it ends, and the thread ends with it, so the pinning to cpu (-1: none) is never inherited.
-// The error is nil when the test ended first.
+// until it ends, and the thread ends with it, so no other goroutine inherits the pinning to cpu
+// (-1: none). It returns nil when the test ended first.
 func (w *Worker) Run(cpu int) error {
 	defer close(w.done)
 	err := w.run(cpu)
 	if w.Phase.Is() >= Tail {
-		return nil // whatever the other side did after its window is no failure of this one
+		return nil // what the other end did after its window is no failure of this one
 	}
 	return err
 }
@@ -94,7 +94,8 @@ func (w *Worker) run(cpu int) error {
 	}
 	// Never unlocked: the Go runtime ends a thread whose goroutine returns while it is locked.
 	runtime.LockOSThread()
-	// A CPU can go offline or leave our cpuset at any time. Unpinned is slower, not wrong.
+	// A CPU can go offline or leave the process's cpuset at any time. Unpinned is slower, not
+	// wrong.
 	if cpu >= 0 && sys.Pin(cpu) == nil {
 		w.CPU = cpu
 	}
@@ -110,5 +111,5 @@ func (w *Worker) Wake() { w.body.Wake() }
 // Close gives up the worker's sockets; it must not be running.
 func (w *Worker) Close() { w.body.Close() }
 
-// errEnded is a transfer that the end of the test cut short.
+// errEnded reports a transfer that the end of the test cut short.
 var errEnded = errors.New("test is over")

@@ -68,6 +68,7 @@ func TestAcceptEnds(t *testing.T) {
 func TestServe(t *testing.T) {
 	for _, address := range []string{"127.0.0.1:0", ":0"} {
 		t.Run(address, func(t *testing.T) {
+			t.Parallel() // each waits a second for its sweep
 			s, err := Listen(t.Context(), address, nil)
 			if err != nil {
 				t.Fatal(err)

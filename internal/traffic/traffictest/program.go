@@ -9,32 +9,24 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/linerate/linerate/internal/base/testenv"
 )
 
 // killWait is how long pipes of a program that was killed may stay open, which happens when it has
 // left children behind.
 const killWait = 5 * time.Second
 
-// Program finds a program of others. Without it the test is skipped, or fails when LINERATE_REQUIRE
-// names peers.
+// Program returns the path of a program of another project; see testenv.Program.
 func Program(t testing.TB, name string) (path string) {
 	t.Helper()
-	path, err := exec.LookPath(name)
-	if err != nil {
-		if strings.Contains(os.Getenv("LINERATE_REQUIRE"), "peers") {
-			t.Fatalf("%s is required: %v", name, err)
-		}
-		t.Skipf("%s is not installed: %v", name, err)
-	}
-	return path
+	return testenv.Program(t, name)
 }
 
-// Run runs a program to its end, which must come within ten seconds and be a good one, and gives
-// its output.
+// Run runs a program, which must succeed within a minute, and returns its output.
 func Run(t testing.TB, name string, args ...string) string {
 	t.Helper()
-	Program(t, name)
-	out, err := Output(t, patience, name, args...)
+	out, err := Output(t, patience, Program(t, name), args...)
 	if err != nil {
 		t.Fatalf("%s %s: %v\n%s", name, strings.Join(args, " "), err, out)
 	}
