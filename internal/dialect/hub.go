@@ -72,15 +72,14 @@ func openHub(ctx context.Context, address string, o Options) (*hub, error) {
 // Addr is where the hub listens, with TCP and UDP.
 func (h *hub) Addr() netip.AddrPort { return h.sockets.Addr() }
 
-// join makes the hub hand over to one more dialect. The servers share what the hub got: address,
-// gate and log.
-func (h *hub) join(name string) {
-	switch name {
-	case "iperf2":
-		h.iperf2 = iperf2.NewServer(iperf2.ServerOptions{Gate: h.o.Gate, Log: h.o.Log})
-	case "ttcp":
-		h.ttcp = ttcp.NewServer(ttcp.ServerOptions{Gate: h.o.Gate, Log: h.o.Log})
-	}
+// joinIperf2 and joinTTCP make the hub hand connections to one more dialect. The servers share the
+// hub's address, gate and log.
+func joinIperf2(h *hub) {
+	h.iperf2 = iperf2.NewServer(iperf2.ServerOptions{Gate: h.o.Gate, Log: h.o.Log})
+}
+
+func joinTTCP(h *hub) {
+	h.ttcp = ttcp.NewServer(ttcp.ServerOptions{Gate: h.o.Gate, Log: h.o.Log})
 }
 
 // Serve hands over until ctx ends; then everything is closed and the answer is nil.

@@ -78,8 +78,11 @@ func (b *builder) address(port uint16) string {
 
 // add opens what one acceptance needs.
 func (b *builder) add(ctx context.Context, a Acceptance) error {
-	switch a.Dialect {
-	case "iperf2", "ttcp":
+	d, ok := lookup(a.Dialect)
+	if !ok {
+		return errors.New("no such dialect")
+	}
+	if d.join != nil {
 		h := b.hubs[a.Port]
 		if h == nil || a.Port == 0 {
 			var err error
@@ -89,11 +92,11 @@ func (b *builder) add(ctx context.Context, a Acceptance) error {
 			b.hubs[a.Port] = h
 			b.servers = append(b.servers, h)
 		}
-		h.join(a.Dialect)
+		d.join(h)
 		b.places = append(b.places, Place{a.Dialect, h.Addr()})
 		return nil
 	}
-	s, err := b.open(ctx, a)
+	s, err := d.listen(ctx, b.address(a.Port), b)
 	if err != nil {
 		return err
 	}
@@ -102,22 +105,21 @@ func (b *builder) add(ctx context.Context, a Acceptance) error {
 	return nil
 }
 
-// open listens for a dialect that has a port of its own.
-func (b *builder) open(ctx context.Context, a Acceptance) (server, error) {
-	at := b.address(a.Port)
-	switch a.Dialect {
-	case "iperf3":
-		return iperf3.Listen(ctx, iperf3.ServerOptions{Address: at, Gate: b.o.Gate, Sample: b.o.Sample, Log: b.o.Log})
-	case "nuttcp":
-		return nuttcp.Listen(ctx, nuttcp.ServerOptions{Address: at, Gate: b.o.Gate, Sample: b.o.Sample, Log: b.o.Log,
-			Shared: b.arrivals})
-	case "sockperf":
-		return sockperf.Listen(ctx, sockperf.ServerOptions{Address: at, Gate: b.o.Gate, Sample: b.o.Sample,
-			Log: b.o.Log})
-	case "stamp":
-		return stamp.Listen(ctx, stamp.ServerOptions{Address: at, Gate: b.o.Gate, Sample: b.o.Sample, Log: b.o.Log})
-	}
-	return nil, errors.New("no such dialect")
+func listenIperf3(ctx context.Context, at string, b *builder) (server, error) {
+	return iperf3.Listen(ctx, iperf3.ServerOptions{Address: at, Gate: b.o.Gate, Sample: b.o.Sample, Log: b.o.Log})
+}
+
+func listenNuttcp(ctx context.Context, at string, b *builder) (server, error) {
+	return nuttcp.Listen(ctx, nuttcp.ServerOptions{Address: at, Gate: b.o.Gate, Sample: b.o.Sample, Log: b.o.Log,
+		Shared: b.arrivals})
+}
+
+func listenSockperf(ctx context.Context, at string, b *builder) (server, error) {
+	return sockperf.Listen(ctx, sockperf.ServerOptions{Address: at, Gate: b.o.Gate, Sample: b.o.Sample, Log: b.o.Log})
+}
+
+func listenSTAMP(ctx context.Context, at string, b *builder) (server, error) {
+	return stamp.Listen(ctx, stamp.ServerOptions{Address: at, Gate: b.o.Gate, Sample: b.o.Sample, Log: b.o.Log})
 }
 
 // arrivals are those of nuttcp on a port that a hub listens on; nil: none does. It is asked when

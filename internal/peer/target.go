@@ -5,9 +5,11 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
+	"slices"
 	"strconv"
 	"strings"
 
+	"github.com/linerate/linerate/internal/dialect"
 	"github.com/linerate/linerate/internal/wire"
 )
 
@@ -39,14 +41,14 @@ func ParseTarget(text string) (Target, error) {
 		return Target{}, fmt.Errorf("%w %q: %s", ErrTarget, text, fmt.Sprintf(format, args...))
 	}
 	if scheme, _, has := strings.Cut(text, "://"); has {
-		switch scheme {
-		case "ssh":
+		switch {
+		case scheme == "ssh":
 			t, err := wire.ParseSSHTarget(text)
 			if err != nil {
 				return Target{}, fmt.Errorf("%w: %w", ErrTarget, err)
 			}
 			return Target{SSH: &t}, nil
-		case "iperf3", "iperf", "iperf2", "ttcp", "nuttcp", "stamp", "sockperf":
+		case scheme == "iperf" || slices.Contains(dialect.Names(), scheme):
 			return bad("%s can be measured and diagnosed and nothing else; run `linerate serve` there, or use ssh://",
 				scheme)
 		}

@@ -110,21 +110,22 @@ func echoes(name, own string) traffic.Runner {
 	}
 }
 
-// Suite is what is measured of another program's server when no test is named: what its program is
-// for.
-func Suite(scheme string, streams int, duration, interval time.Duration) []traffic.Spec {
-	spec := traffic.Spec{Streams: streams, Duration: duration, Interval: interval, Direction: traffic.Up}
-	switch scheme {
-	case "sockperf", "stamp", Echo:
-		spec.Test, spec.Streams = traffic.Ping, 1
-		return []traffic.Spec{spec}
-	case "iperf3", "nuttcp":
-		up, down := spec, spec
-		up.Test, down.Test, down.Direction = traffic.Stream, traffic.Stream, traffic.Down
-		return []traffic.Spec{up, down}
+// Suite returns the tests to run against another program's server when the user names none: those
+// that the program is made for.
+func Suite(scheme string, streams int, duration, interval time.Duration) (specs []traffic.Spec) {
+	suite := dialect.Suite(scheme)
+	if scheme == Echo {
+		suite = []dialect.Measurement{{Test: traffic.Ping, Direction: traffic.Up}}
 	}
-	spec.Test = traffic.Stream
-	return []traffic.Spec{spec}
+	for _, m := range suite {
+		spec := traffic.Spec{Test: m.Test, Direction: m.Direction, Streams: streams, Duration: duration,
+			Interval: interval}
+		if m.Test == traffic.Ping {
+			spec.Streams = 1
+		}
+		specs = append(specs, spec)
+	}
+	return specs
 }
 
 // All measures tests one after the other. One of several that gets no answer (echoes are often
