@@ -49,6 +49,9 @@ const hub = "hub"
 
 var hubMayNotImport = []string{"top", "lab", "cli"}
 
+// estranged are wings whose rooms must not import each other, only the wing's own package may.
+var estranged = []string{"internal/dialect"}
+
 // apart holds pairs of wings of which the first must not import the second, although it stands
 // above it.
 var apart = [][2]string{
@@ -60,8 +63,6 @@ var apart = [][2]string{
 var strangers = [][]string{
 	{"internal/diagnose", "internal/experiment/tune", "internal/peer"}, // the loop joins them
 	{"internal/diagnose/cards", "internal/diagnose/flows", "internal/diagnose/processors", "internal/diagnose/tables"},
-	{"internal/dialect/iperf2", "internal/dialect/iperf3", "internal/dialect/nuttcp", "internal/dialect/sockperf",
-		"internal/dialect/stamp", "internal/dialect/ttcp", "internal/dialect/icmp"},
 	{"internal/report/text", "internal/report/page"},
 }
 
@@ -206,6 +207,11 @@ func edges(name string, imports []string) []string {
 		if strings.HasPrefix(name, hub+"/") && slices.ContainsFunc(hubMayNotImport,
 			func(w string) bool { return within(other, []string{"internal/" + w}) }) {
 			problems = append(problems, fmt.Sprintf("%s imports %s: the hub knows none of %v", name, other, hubMayNotImport))
+		}
+		for _, wing := range estranged {
+			if strings.HasPrefix(name, wing+"/") && strings.HasPrefix(other, wing+"/") && name != other {
+				problems = append(problems, fmt.Sprintf("%s imports %s: they are strangers", name, other))
+			}
 		}
 		for _, pair := range apart {
 			if within(name, pair[:1]) && within(other, pair[1:]) {

@@ -11,6 +11,7 @@ import (
 	"os"
 	"runtime/debug"
 	"strconv"
+	"strings"
 	"syscall"
 	"time"
 
@@ -73,7 +74,7 @@ through this host's own journal: when the other side vanishes, every trial is ta
 	c.Flags().BoolVar(&f.stdio, "stdio", false,
 		"speak over standard input and output; this is what ssh:// targets start")
 	c.Flags().StringVar(&f.accept, "accept", "",
-		"also answer these programs: NAME[=PORT],... of iperf3, iperf2, ttcp, nuttcp, sockperf, stamp")
+		"also answer these programs: NAME[=PORT],... of "+strings.Join(dialect.Names(), ", "))
 	c.Flags().DurationVar(&f.maxDuration, "max-duration", 10*time.Minute, "longest test")
 	c.Flags().StringVar(&f.maxBytes, "max-bytes", "", "most bytes of one test, such as 500G (default 1 TB)")
 	c.Flags().StringVar(&f.maxRate, "max-rate", "", "fastest test, such as 1Gb/s (default: as fast as it goes)")

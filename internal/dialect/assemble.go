@@ -10,7 +10,7 @@ import (
 	"github.com/linerate/linerate/internal/traffic/engine"
 )
 
-// assemble fills in all that this end knows; what the far end told is there already.
+// assemble adds what this end knows to the result, which already has what the far end reported.
 func (c *conductor) assemble(before, after *host.Counters) {
 	r := c.result
 	c.methods()
@@ -32,8 +32,8 @@ func (c *conductor) assemble(before, after *host.Counters) {
 			r.Ends.Local.Placement = append(r.Ends.Local.Placement, traffic.Placement{Stream: i, CPU: f.CPU})
 		}
 	}
-	// What the far end measured is the receiver's time; where it tells none, this end's is up to
-	// the last acknowledgement.
+	// The far end reports the receiver's time. Where it does not, this end's time up to the last
+	// acknowledgement is used.
 	if r.DurationSeconds == 0 {
 		r.DurationSeconds = c.stopped.Seconds()
 	}
@@ -47,8 +47,8 @@ func (c *conductor) assemble(before, after *host.Counters) {
 	c.path()
 	socket := c.datagrams()
 	c.cost(before, after)
-	// The far end's counters are nobody's to read, so what this end cannot explain has died on the
-	// path or over there.
+	// The far end's counters cannot be read, so packets that this end cannot explain were lost on
+	// the path or at the far end.
 	if r.UDP != nil && r.UDP.Lost > 0 {
 		sender, receiver := r.Ends.Local.Counters, map[string]uint64(nil)
 		if c.spec.Direction == traffic.Down {
@@ -68,7 +68,7 @@ func rate(bytes int64, seconds float64) float64 {
 	return float64(bytes) * 8 / seconds
 }
 
-// methods names the dialect and how the data moved.
+// methods records the dialect and how the data moved.
 func (c *conductor) methods() {
 	r := c.result
 	r.Method = c.name + ", tcp"
@@ -90,7 +90,7 @@ func (c *conductor) methods() {
 	}
 }
 
-// path fills in what the kernel says of the connections, from this side where it sends.
+// path adds what the kernel reports about the connections on which this end sends.
 func (c *conductor) path() {
 	r := c.result
 	var retransmits uint64
@@ -100,7 +100,7 @@ func (c *conductor) path() {
 			r.CongestionControl = t.CongestionControl
 		}
 		r.MSSBytes = max(r.MSSBytes, t.SndMSSBytes)
-		// The smallest, because it is the one that a path with several routes would hide.
+		// The smallest one: a path with several routes would otherwise hide it.
 		if r.MTUBytes == 0 || t.PMTUBytes < r.MTUBytes {
 			r.MTUBytes = t.PMTUBytes
 		}
@@ -114,7 +114,7 @@ func (c *conductor) path() {
 	}
 }
 
-// datagrams fills in what this end's senders say, and gives what their sockets dropped.
+// datagrams adds what this end's senders report, and returns what their sockets dropped.
 func (c *conductor) datagrams() (drops drops.SocketDrops) {
 	r := c.result
 	if r.UDP != nil {
@@ -136,14 +136,14 @@ func (c *conductor) datagrams() (drops drops.SocketDrops) {
 			r.UDP.Batch = string(sent.Batch)
 		}
 		if span := (sent.StoppedAt - sent.StartedAt).Seconds(); span > 0 && sent.Packets > 1 {
-			// Between n starts lie n-1 gaps.
+			// n packets have n-1 gaps between them.
 			bits += float64(sent.Bytes) * 8 * float64(sent.Packets-1) / float64(sent.Packets) / span
 		}
 		if sent.TargetGap > 0 {
 			target += float64(c.spec.PacketBytes) * 8 / sent.TargetGap.Seconds()
 			pacing = sent.Pacing
-			// Of several streams the one with the widest spread is shown: their distributions
-			// cannot be merged any more.
+			// Distributions of several streams cannot be merged afterwards, so the result has the
+			// one with the widest spread.
 			if sent.Gaps.StdDev >= gaps.StdDev {
 				gaps = sent.Gaps
 			}
@@ -159,7 +159,7 @@ func (c *conductor) datagrams() (drops drops.SocketDrops) {
 	return drops
 }
 
-// distribution is a distribution for the result; nil for an empty one.
+// distribution converts a distribution for the result; an empty one becomes nil.
 func distribution(l stats.Latencies) *traffic.Distribution {
 	if l.Count == 0 || math.IsNaN(l.Mean) {
 		return nil
@@ -170,7 +170,7 @@ func distribution(l stats.Latencies) *traffic.Distribution {
 	}
 }
 
-// cost fills in what the test cost this host.
+// cost records the CPU time and the drops of this host during the test.
 func (c *conductor) cost(before, after *host.Counters) {
 	if before == nil || after == nil {
 		return
@@ -186,7 +186,7 @@ func (c *conductor) cost(before, after *host.Counters) {
 		}
 	}
 	for _, cpu := range diff.CPUs {
-		// The kernel's own sum of all CPUs.
+		// CPU -1 is the kernel's own sum over all CPUs.
 		if cpu.CPU == -1 {
 			e.UserSeconds, e.SystemSeconds, e.SoftIRQSeconds, e.IRQSeconds = cpu.User, cpu.System, cpu.SoftIRQ, cpu.IRQ
 			e.CPUSeconds = cpu.User + cpu.System + cpu.SoftIRQ + cpu.IRQ

@@ -18,16 +18,16 @@ import (
 
 const (
 	dialPatience = 10 * time.Second
-	// farPatience is how long the far end may send on after the time it was asked for.
+	// farPatience is how long the far end may continue to send after the requested time.
 	farPatience = 5 * time.Second
 	// ackPatience is how long the last bytes may take to be acknowledged: three retransmission
 	// timeouts in a row are 1.4 s on Linux.
 	ackPatience = 5 * time.Second
-	// pollEvery is the step of waiting for that.
+	// pollEvery is the interval between looks at the acknowledgements.
 	pollEvery = 2 * time.Millisecond
 )
 
-// conductor runs one test of a dialect without phases of its own. One goroutine owns it.
+// conductor runs one test of a dialect that has no phases of its own. One goroutine owns it.
 type conductor struct {
 	name     string // of the dialect
 	host     string
@@ -35,7 +35,7 @@ type conductor struct {
 	spec     traffic.Spec
 	o        ClientOptions
 	progress func(traffic.Interval)
-	over     func(error) bool // tells the end of a stream from a failure
+	over     func(error) bool // distinguishes the end of a stream from a failure
 
 	out, in       engine.Phase
 	local, remote netip.Addr
@@ -44,13 +44,13 @@ type conductor struct {
 	flows     []*flow
 	failed    chan ended
 	started   time.Time
-	stopped   time.Duration // when all had arrived, since started
-	last      time.Duration // edge of the running interval
+	stopped   time.Duration // when everything had arrived, since started
+	last      time.Duration // end of the previous interval
 	lastBytes int64
 	result    *traffic.Result
 }
 
-// flow is one worker and what the kernel says of its connection.
+// flow is one worker and the TCP_INFO of its connection.
 type flow struct {
 	*engine.Worker
 	tcp     tcpinfo.Flow
@@ -96,16 +96,16 @@ func (c *conductor) note(local, remote net.Addr) {
 	}
 }
 
-// run opens a test and conducts it to its result. However it returns, all workers have ended and
-// everything is closed.
+// run opens a test and conducts it to its result. When it returns, with or without an error, all
+// workers have ended and everything is closed.
 func (c *conductor) run(ctx context.Context, open func(means) (test, error)) (*traffic.Result, error) {
 	t, err := open(means{Out: &c.out, In: &c.in, Dial: c.dial, Adopt: c.adopt, Socket: c.socket})
 	if err != nil {
 		return nil, err
 	}
 	c.test = t
-	// Deferred calls run last in first out: workers have ended before their connections are closed,
-	// and processors go back after both.
+	// Deferred calls run in reverse order: workers end before their connections are closed, and
+	// processors are returned after both.
 	defer t.Close()
 	for _, w := range t.Senders() {
 		c.flows = append(c.flows, &flow{Worker: w})
@@ -122,8 +122,8 @@ func (c *conductor) run(ctx context.Context, open func(means) (test, error)) (*t
 	if err != nil {
 		return nil, err
 	}
-	// The far end's report comes first and the counters second: what it cost to receive the last
-	// bytes belongs to the test.
+	// The far end's report comes before the counters: the CPU time that receiving the last bytes
+	// took belongs to the test.
 	finish := t.Finish(ctx, c.result)
 	after := c.counters()
 	if finish != nil {
@@ -133,11 +133,11 @@ func (c *conductor) run(ctx context.Context, open func(means) (test, error)) (*t
 	return c.result, nil
 }
 
-// start lets all workers go.
+// start releases all workers.
 func (c *conductor) start() {
 	cpus, err := sys.AllowedCPUs()
 	if err != nil {
-		cpus = nil // not on this system: run unpinned
+		cpus = nil // not supported on this system: run unpinned
 	}
 	if len(c.spec.NearCPUs) > 0 {
 		cpus = c.spec.NearCPUs
@@ -154,7 +154,7 @@ func (c *conductor) start() {
 	}
 }
 
-// conduct waits for the end of sending and of receiving.
+// conduct waits until sending and receiving have ended.
 func (c *conductor) conduct(ctx context.Context) error {
 	sending, receiving := len(c.test.Senders()), len(c.test.Receivers())
 	sendUntil := time.NewTimer(c.spec.Duration)
@@ -174,12 +174,12 @@ func (c *conductor) conduct(ctx context.Context) error {
 		case <-tick.C:
 			c.cut(c.elapsed())
 		case <-done:
-			// A closed channel would be chosen again and again.
+			// Otherwise select would choose the closed channel again and again.
 			done = nil
 			c.out.Set(engine.Stopped)
 		case <-sendUntil.C:
-			// Not woken: that would shut the connections, and a sender looks at its phase five
-			// times a second anyway.
+			// The workers are not woken: that would shut the connections, and a sender checks its
+			// phase five times a second.
 			c.out.Set(engine.Stopped)
 		case <-receiveUntil.C:
 			if receiving > 0 {
@@ -194,8 +194,8 @@ func (c *conductor) conduct(ctx context.Context) error {
 					return fmt.Errorf("%s: %w", c.name, gone(e.err))
 				}
 			default:
-				// A sender returns when its phase says so, or for a reason; one that has sent its
-				// amount waits for the phase.
+				// A sender returns when its phase is Stopped, or with an error. One that has sent
+				// its amount waits for the phase.
 				sending--
 				if e.err != nil {
 					return fmt.Errorf("%s: %w", c.name, gone(e.err))
@@ -213,7 +213,7 @@ func (c *conductor) conduct(ctx context.Context) error {
 	return nil
 }
 
-// gone marks the far end's disappearance as what it is.
+// gone marks an error as the disappearance of the far end.
 func gone(err error) error {
 	if errors.Is(err, context.Canceled) || errors.Is(err, traffic.ErrPeerGone) {
 		return err
@@ -221,8 +221,8 @@ func gone(err error) error {
 	return fmt.Errorf("%w: %w", traffic.ErrPeerGone, err)
 }
 
-// endSending says the end and waits until the far kernel has everything, as far as this kernel can
-// tell.
+// endSending announces the end of the data and waits until the far kernel has acknowledged
+// everything, as far as this kernel knows.
 func (c *conductor) endSending(ctx context.Context) error {
 	if err := c.test.EndSending(); err != nil {
 		return fmt.Errorf("%s: %w", c.name, gone(err))
@@ -250,8 +250,7 @@ func (c *conductor) endSending(ctx context.Context) error {
 	}
 }
 
-// TCP states of Linux (include/net/tcp_states.h) in which this end's FIN is on its way or not
-// acknowledged.
+// TCP states of Linux (include/net/tcp_states.h) in which this end's FIN is not acknowledged yet.
 const (
 	stateEstablished = 1
 	stateFinWait1    = 4
@@ -260,14 +259,14 @@ const (
 	stateClosing     = 11
 )
 
-// settled tells whether all that a sender sent, its end included, was acknowledged.
+// settled reports whether everything that a sender sent, including its FIN, was acknowledged.
 func settled(w *engine.Worker) bool {
 	if w.Conn == nil {
 		return true
 	}
 	info, err := w.Conn.Info()
 	if err != nil {
-		return true // not on this system, so there is no sense in asking on
+		return true // not supported on this system, so further calls would fail too
 	}
 	switch info.State {
 	case stateEstablished, stateFinWait1, stateCloseWait, stateLastAck, stateClosing:
@@ -280,8 +279,8 @@ func settled(w *engine.Worker) bool {
 func (c *conductor) halt() {
 	c.out.Set(engine.Stopped)
 	c.in.Set(engine.Stopped)
-	// Only those that did not end by themselves: waking shuts a connection in both directions,
-	// which would cut off what is still on its way.
+	// Only workers that are still running: waking one shuts its connection in both directions,
+	// which would cut off data in flight.
 	for _, f := range c.flows {
 		if f.running {
 			f.Wake()
@@ -294,21 +293,21 @@ func (c *conductor) halt() {
 
 func (c *conductor) elapsed() time.Duration { return time.Since(c.started) }
 
-// carried is what one worker's data have come to: received, acknowledged, or, where nobody can know
-// better, sent.
+// carried returns the bytes that one worker has moved: received, acknowledged, or, where the kernel
+// does not report acknowledgements, sent.
 func carried(w *engine.Worker) int64 {
 	n := w.Bytes.Load()
 	if w.Role == engine.Receiver || w.Conn == nil {
 		return n
 	}
 	if info, err := w.Conn.Info(); err == nil && info.BytesAcked > 0 {
-		// tcpi_bytes_acked counts the SYN of the end that connected, too, and later the FIN.
+		// tcpi_bytes_acked also counts the SYN of the connecting end, and later the FIN.
 		return min(n, int64(info.BytesAcked)-1)
 	}
 	return n
 }
 
-// observe takes a reading of one connection.
+// observe reads the TCP_INFO of one connection.
 func (c *conductor) observe(f *flow) {
 	if f.Conn == nil {
 		return
@@ -318,10 +317,10 @@ func (c *conductor) observe(f *flow) {
 	}
 }
 
-// shortestInterval keeps a rest of an interval that is only rounding from being reported as one.
+// shortestInterval keeps a remainder that is only rounding from being reported as an interval.
 const shortestInterval = 5 * time.Millisecond
 
-// cut ends the running interval.
+// cut ends the current interval.
 func (c *conductor) cut(now time.Duration) {
 	if now-c.last < shortestInterval {
 		return
@@ -349,8 +348,8 @@ func (c *conductor) cut(now time.Duration) {
 	c.progress(p)
 }
 
-// counters reads the host's counters; without them the test still has a result, so a failure is a
-// warning.
+// counters reads the host's counters. A failure is a warning, because the test has a result without
+// them.
 func (c *conductor) counters() *host.Counters {
 	if c.o.Sample == nil {
 		return nil

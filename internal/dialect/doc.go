@@ -1,28 +1,33 @@
-// Package dialect serves and asks in the protocols of other measuring programs, each by its name.
+// Package dialect runs servers and clients in the protocols of other measuring programs.
 //
 // # Model
 //
-// A dialect has a name, a port that its programs use when they are not told otherwise, and a
-// package of its own that knows its protocol. [ParseAccept] reads which ones a host answers,
-// [Listen] opens their ports, [Run] runs a test against somebody else's server.
+// A dialect has a name, the default port of its programs, and a package of its own that implements
+// its protocol. [ParseAccept] reads which dialects a host answers, [Listen] opens their ports, and
+// [Run] runs a test against another program's server.
 //
-// Several dialects may share a port, as iperf2, ttcp and the data of nuttcp share 5001. Then one
-// listener of this package looks at the first bytes of a connection without taking them (MSG_PEEK)
-// and hands it over:
+// Several dialects may share a port: iperf2, ttcp and the data of nuttcp share 5001. One listener
+// of this package then peeks at the first bytes of a connection (MSG_PEEK) and hands it over:
 //
-//	settings of iperf 2                                       iperf2
-//	from an address whose data a test of nuttcp waits for     nuttcp
-//	anything else                                             ttcp where it is accepted, else iperf2, whose server receives anything
+//	settings of iperf 2                                      iperf2
+//	from an address whose data a nuttcp test waits for       nuttcp
+//	anything else                                            ttcp where it is accepted, otherwise iperf2, whose server receives anything
 //
-// A datagram goes the same way, and stays with the dialect that its address began with.
+// Datagrams are handed over by the same rules. All datagrams of an address go to the dialect that
+// its first one was handed to.
 //
-// Who speaks something that is not served on a port is turned away, and the log names what it
-// spoke: an iperf3 client on the port of iperf 2, a web browser, a scanner.
+// A client that speaks a protocol not served on a port is refused, and the log names the protocol:
+// an iperf3 client on the port of iperf 2, a web browser, a scanner.
 //
 // iperf 2, ttcp and nuttcp have no phases that both ends go through, so their clients share one
-// conductor: it runs the workers that a dialect has opened, for the time or the amount asked for,
-// and puts together what this end counted and what the far end tells. What was sent over TCP counts
-// when the far kernel has acknowledged it.
+// conductor. It runs the workers that a dialect has opened, for the requested time or amount, and
+// combines what this end counted with what the far end reports. Data sent over TCP count once the
+// far kernel has acknowledged them.
+//
+// # Registration
+//
+// A dialect is one folder and one line of the table in names.go. Help texts, the --accept list and
+// the suites derive from that table.
 //
 // # Units
 //
@@ -34,8 +39,8 @@
 //
 // # Limits
 //
-// Data of nuttcp and of ttcp cannot be told apart when they come from one address at the same time.
-// Dialects that need a connection of their own kind from the first byte on (iperf3, sockperf,
-// stamp, the control connection of nuttcp) do not share a port. Where the system cannot peek,
-// iperf2 takes all connections of a shared port.
+// Data of nuttcp and data of ttcp look the same, so they cannot be distinguished when they come
+// from one address at the same time. Dialects whose connections follow a protocol from the first
+// byte on (iperf3, sockperf, stamp, the control connection of nuttcp) do not share a port. Where
+// the system cannot peek, iperf2 takes all connections of a shared port.
 package dialect

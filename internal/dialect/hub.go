@@ -19,37 +19,36 @@ import (
 )
 
 const (
-	// peekFor is how long the first bytes of a connection may take, and gatherFor how long the rest
-	// of the first peekBytes.
+	// peekFor is how long a connection may take to send its first bytes, and gatherFor how long it
+	// may take to complete the first peekBytes.
 	peekFor   = 10 * time.Second
 	gatherFor = 200 * time.Millisecond
-	// peekBytes is what is looked at: enough to tell settings of iperf 2.
+	// peekBytes is how much of a connection is examined: enough to recognize settings of iperf 2.
 	peekBytes = 24
-	// maxPeeking is how many connections that have said nothing are waited for at a time, a quarter
-	// of them of one source. Each is a descriptor and a goroutine of some kilobytes for peekFor at
-	// most.
+	// maxPeeking bounds the connections that have sent nothing yet; one source may have a quarter
+	// of them. Each costs a descriptor and a goroutine of some kilobytes for at most peekFor.
 	maxPeeking = 256
-	// maxBound is how many addresses of UDP senders are remembered with their dialect.
+	// maxBound is the number of UDP senders whose dialect is remembered.
 	maxBound = 512
-	// boundFor is how long a silent UDP sender is remembered.
+	// boundFor is how long the dialect of a silent UDP sender is remembered.
 	boundFor = 2 * time.Second
 )
 
-// hub is one port with one TCP and one UDP socket that several dialects share.
+// hub is one port, with one TCP and one UDP socket, that several dialects share.
 type hub struct {
 	o       Options
 	sockets *service.Sockets
 	iperf2  *iperf2.Server // nil: not accepted here
 	ttcp    *ttcp.Server
-	nuttcp  *nuttcp.Arrivals // of data; nobody waits there when nuttcp is not accepted at all
+	nuttcp  *nuttcp.Arrivals // of data; empty unless nuttcp is accepted
 	peeking *admission.Anteroom
-	// a log of those that are turned away, of which anybody can make any number
+	// logs refused clients at a limited rate, because anyone can cause any number of them
 	away func(format string, args ...any)
 
-	bound map[netip.AddrPort]binding // by the reader of the UDP socket alone
+	bound map[netip.AddrPort]binding // used by the reader of the UDP socket alone
 }
 
-// binding is the dialect that an address began with.
+// binding is the dialect to which the first datagram of an address was handed.
 type binding struct {
 	to    func([]byte, netip.AddrPort)
 	heard time.Time
@@ -72,18 +71,18 @@ func openHub(ctx context.Context, address string, o Options) (*hub, error) {
 // Addr is where the hub listens, with TCP and UDP.
 func (h *hub) Addr() netip.AddrPort { return h.sockets.Addr() }
 
-// join makes the hub hand over to one more dialect. The servers share what the hub got: address,
-// gate and log.
-func (h *hub) join(name string) {
-	switch name {
-	case "iperf2":
-		h.iperf2 = iperf2.NewServer(iperf2.ServerOptions{Gate: h.o.Gate, Log: h.o.Log})
-	case "ttcp":
-		h.ttcp = ttcp.NewServer(ttcp.ServerOptions{Gate: h.o.Gate, Log: h.o.Log})
-	}
+// joinIperf2 and joinTTCP make the hub hand connections to one more dialect. The servers share the
+// hub's address, gate and log.
+func joinIperf2(h *hub) {
+	h.iperf2 = iperf2.NewServer(iperf2.ServerOptions{Gate: h.o.Gate, Log: h.o.Log})
 }
 
-// Serve hands over until ctx ends; then everything is closed and the answer is nil.
+func joinTTCP(h *hub) {
+	h.ttcp = ttcp.NewServer(ttcp.ServerOptions{Gate: h.o.Gate, Log: h.o.Log})
+}
+
+// Serve hands over connections and datagrams until ctx ends. It then closes everything and returns
+// nil.
 func (h *hub) Serve(ctx context.Context) error {
 	if err := h.sockets.Serve(ctx, service.Handler{Conn: h.dispatch, Packet: h.packet, Sweep: h.sweep}); err != nil {
 		return fmt.Errorf("serve %s: %w", h.Addr(), err)
@@ -91,28 +90,28 @@ func (h *hub) Serve(ctx context.Context) error {
 	return nil
 }
 
-// dispatch finds out what a connection is and hands it over.
+// dispatch recognizes the protocol of a connection and hands it over.
 func (h *hub) dispatch(ctx context.Context, conn *net.TCPConn) {
-	// Who is waited for by nuttcp may be a client of iperf 2 all the same, at the same time; or it
-	// waits itself, for data from here.
+	// An address that nuttcp waits for may be a client of iperf 2 at the same time, or it may
+	// itself wait for data from here.
 	patience := peekFor
 	waited := h.nuttcp.Expects(conn)
 	if waited {
 		patience = gatherFor
 	} else if h.iperf2 == nil || h.ttcp == nil {
-		// Nothing to choose, and the server looks at the first bytes itself.
+		// There is no choice to make, and the server examines the first bytes itself.
 		h.serve(ctx, conn, h.iperf2 != nil)
 		return
 	}
-	// Who is waited for may say nothing at all, when the data of its test flow the other way: then
-	// silence is the answer.
+	// If the data of its test flow the other way, the client sends nothing: then silence identifies
+	// it.
 	head, err := h.peek(ctx, conn, patience)
 	switch {
 	case ctx.Err() != nil:
-		_ = conn.Close() // it is of no more use to anybody
+		_ = conn.Close() // the server is ending
 	case waited && !iperf2.LooksLike(head) && h.nuttcp.TakeConn(conn):
 	case errors.Is(err, sys.ErrNotSupported):
-		h.serve(ctx, conn, h.iperf2 != nil) // which receives anything
+		h.serve(ctx, conn, h.iperf2 != nil) // the server of iperf 2 receives anything
 	case err != nil:
 		h.away("port %d tcp from %s: turned away: %v", h.Addr().Port(), service.From(conn), err)
 		_ = conn.Close() // as above
@@ -121,7 +120,7 @@ func (h *hub) dispatch(ctx context.Context, conn *net.TCPConn) {
 	}
 }
 
-// serve hands a connection to one of the two that receive here.
+// serve hands a connection to iperf 2 or to ttcp.
 func (h *hub) serve(ctx context.Context, conn *net.TCPConn, toIperf2 bool) {
 	if toIperf2 {
 		h.iperf2.ServeConn(ctx, conn)
@@ -130,17 +129,18 @@ func (h *hub) serve(ctx context.Context, conn *net.TCPConn, toIperf2 bool) {
 	}
 }
 
-// peek waits for the first bytes of a connection and leaves them where they are.
+// peek waits for the first bytes of a connection and leaves them in the socket.
 func (h *hub) peek(ctx context.Context, conn *net.TCPConn, patience time.Duration) ([]byte, error) {
 	leave, ok := h.peeking.Enter(service.From(conn).Addr())
 	if !ok {
 		return nil, errors.New("too many connections that have said nothing are waiting already")
 	}
 	defer leave()
-	// Closed and not given a deadline that has passed: one of those below could come after it.
+	// The connection is closed instead of getting an expired deadline, because one of the calls
+	// below could overwrite a deadline.
 	stop := context.AfterFunc(ctx, func() { _ = conn.Close() })
 	defer stop()
-	_ = conn.SetReadDeadline(time.Now().Add(patience)) // only a closed connection refuses, as the read then does
+	_ = conn.SetReadDeadline(time.Now().Add(patience)) // fails only on a closed connection, as the read then does
 	p := make([]byte, peekBytes)
 	n, err := peek(conn, p, 1)
 	switch {
@@ -149,7 +149,7 @@ func (h *hub) peek(ctx context.Context, conn *net.TCPConn, patience time.Duratio
 	case errors.Is(err, io.EOF):
 		err = errors.New("closed before anything came")
 	case err == nil && n < peekBytes:
-		// What is no settings may be shorter, so there is no sense in waiting for long.
+		// Data that are no settings may be shorter, so a long wait would be useless.
 		_ = conn.SetReadDeadline(time.Now().Add(gatherFor)) // as above
 		if more, err := peek(conn, p, peekBytes); err == nil {
 			n = more
@@ -166,11 +166,11 @@ func (h *hub) packet(p []byte, from netip.AddrPort) {
 	}
 	now := time.Now()
 	b, ok := h.bound[from]
-	// Asked once per address and not per datagram: those in the middle of a test of ttcp look like
-	// anything, also like iperf 2.
+	// The choice is made once per address and not per datagram: datagrams in the middle of a ttcp
+	// test may look like anything, including iperf 2.
 	if !ok || now.Sub(b.heard) > boundFor {
 		if !ok && len(h.bound) >= maxBound {
-			// Whoever is forgotten is told by its next datagram again, as its first one was.
+			// The next datagram of a forgotten address decides again, as its first one did.
 			clear(h.bound)
 		}
 		b.to = h.choose(p)
@@ -180,7 +180,7 @@ func (h *hub) packet(p []byte, from netip.AddrPort) {
 	b.to(p, from)
 }
 
-// choose tells by a first datagram who shall have those of its address.
+// choose decides by the first datagram of an address which dialect gets all of them.
 func (h *hub) choose(p []byte) func([]byte, netip.AddrPort) {
 	if h.ttcp == nil || h.iperf2 != nil && iperf2.LooksLikeDatagram(p) {
 		return func(p []byte, from netip.AddrPort) { h.iperf2.ServePacket(h.sockets.UDP, p, from) }
@@ -188,7 +188,7 @@ func (h *hub) choose(p []byte) func([]byte, netip.AddrPort) {
 	return func(p []byte, from netip.AddrPort) { h.ttcp.TakePacket(len(p), from) }
 }
 
-// sweep makes the dialects forget who went silent.
+// sweep makes the dialects forget clients that went silent.
 func (h *hub) sweep() {
 	if h.iperf2 != nil {
 		h.iperf2.Sweep()

@@ -1,6 +1,7 @@
 package dialect
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"strconv"
@@ -12,27 +13,51 @@ import (
 	"github.com/linerate/linerate/internal/dialect/sockperf"
 	"github.com/linerate/linerate/internal/dialect/stamp"
 	"github.com/linerate/linerate/internal/dialect/ttcp"
+	"github.com/linerate/linerate/internal/traffic"
 )
 
 // known is one dialect.
 type known struct {
-	name   string
-	port   uint16
-	shares bool // its server can take what a listener of this package hands over
-	run    runner
+	name  string
+	port  uint16
+	suite []Measurement // what to measure when the user names no test
+	run   runner
+
+	// Exactly one of the two is set: listen opens a port of the dialect's own, join adds its server
+	// to a port that several dialects share.
+	listen func(ctx context.Context, at string, b *builder) (server, error)
+	join   func(h *hub)
 }
 
-// dialects are all there are, in the order in which they are shown.
+// Measurement is one test of a dialect's suite.
+type Measurement struct {
+	Test      traffic.Test
+	Direction traffic.Direction
+}
+
+var (
+	up        = []Measurement{{traffic.Stream, traffic.Up}}
+	upAndDown = []Measurement{{traffic.Stream, traffic.Up}, {traffic.Stream, traffic.Down}}
+	roundTrip = []Measurement{{traffic.Ping, traffic.Up}}
+)
+
+// dialects is the table of all dialects, in the order in which help texts list them.
 var dialects = []known{
-	{name: "iperf3", port: iperf3.DefaultPort, run: runIperf3},
-	{name: "iperf2", port: iperf2.DefaultPort, shares: true, run: runIperf2},
-	{name: "ttcp", port: ttcp.DefaultPort, shares: true, run: runTTCP},
-	{name: "nuttcp", port: nuttcp.DefaultPort, run: runNuttcp},
-	{name: "sockperf", port: sockperf.DefaultPort, run: runSockperf},
-	{name: "stamp", port: stamp.DefaultPort, run: runSTAMP},
+	{name: "iperf3", port: iperf3.DefaultPort, suite: upAndDown, run: runIperf3, listen: listenIperf3},
+	{name: "iperf2", port: iperf2.DefaultPort, suite: up, run: runIperf2, join: joinIperf2},
+	{name: "ttcp", port: ttcp.DefaultPort, suite: up, run: runTTCP, join: joinTTCP},
+	{name: "nuttcp", port: nuttcp.DefaultPort, suite: upAndDown, run: runNuttcp, listen: listenNuttcp},
+	{name: "sockperf", port: sockperf.DefaultPort, suite: roundTrip, run: runSockperf, listen: listenSockperf},
+	{name: "stamp", port: stamp.DefaultPort, suite: roundTrip, run: runSTAMP, listen: listenSTAMP},
 }
 
-// Names are the names of all dialects.
+// Suite returns what to measure in a dialect when the user names no test; nil for an unknown name.
+func Suite(name string) []Measurement {
+	d, _ := lookup(name)
+	return slices.Clone(d.suite)
+}
+
+// Names returns the names of all dialects.
 func Names() []string {
 	names := make([]string, len(dialects))
 	for i, d := range dialects {
@@ -41,7 +66,7 @@ func Names() []string {
 	return names
 }
 
-// lookup finds a dialect by its name.
+// lookup returns the dialect with a name.
 func lookup(name string) (known, bool) {
 	i := slices.IndexFunc(dialects, func(d known) bool { return d.name == name })
 	if i < 0 {
@@ -53,18 +78,18 @@ func lookup(name string) (known, bool) {
 // Acceptance is one dialect to answer on one port.
 type Acceptance struct {
 	Dialect string
-	Port    uint16 // TCP, UDP or both, as the dialect has it; 0: any that is free, never shared
+	Port    uint16 // TCP, UDP or both, as the dialect requires; 0: any free port, never shared
 }
 
-// ParseAccept reads a list like "iperf3,iperf2=5002": names, each with a port where it is not to be
-// the dialect's own. Every name may be there once.
+// ParseAccept reads a list such as "iperf3,iperf2=5002": names of dialects, each with a port unless
+// it is the dialect's default. A name may appear once.
 func ParseAccept(list string) ([]Acceptance, error) {
 	var accept []Acceptance
 	for item := range strings.SplitSeq(list, ",") {
 		name, port, given := strings.Cut(strings.TrimSpace(item), "=")
 		d, ok := lookup(name)
 		if !ok {
-			return nil, fmt.Errorf("accept %q: no such dialect; there are %s", name, strings.Join(Names(), ", "))
+			return nil, fmt.Errorf("accept %q: no such dialect; the names are %s", name, strings.Join(Names(), ", "))
 		}
 		a := Acceptance{Dialect: d.name, Port: d.port}
 		if given {
@@ -82,7 +107,7 @@ func ParseAccept(list string) ([]Acceptance, error) {
 	return accept, checkPorts(accept)
 }
 
-// checkPorts refuses dialects on one port that cannot share it.
+// checkPorts returns an error if two dialects that cannot share a port have the same one.
 func checkPorts(accept []Acceptance) error {
 	for i, a := range accept {
 		for _, b := range accept[:i] {
@@ -90,7 +115,7 @@ func checkPorts(accept []Acceptance) error {
 				continue
 			}
 			for _, name := range []string{a.Dialect, b.Dialect} {
-				if d, _ := lookup(name); !d.shares {
+				if d, _ := lookup(name); d.join == nil {
 					return fmt.Errorf("accept %s and %s on port %d: %s needs a port of its own", b.Dialect, a.Dialect,
 						a.Port, name)
 				}

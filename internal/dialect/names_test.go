@@ -69,3 +69,15 @@ func FuzzSplitTarget(f *testing.F) {
 		}
 	})
 }
+
+// TestTableIsComplete checks that every dialect can be measured, and served in exactly one way.
+func TestTableIsComplete(t *testing.T) {
+	for _, d := range dialects {
+		if d.port == 0 || d.run == nil || (d.listen == nil) == (d.join == nil) || len(Suite(d.name)) == 0 {
+			t.Errorf("%s: incomplete entry %+v", d.name, d)
+		}
+	}
+	if s := Suite("iperf9"); s != nil {
+		t.Errorf("the suite of an unknown dialect is %v", s)
+	}
+}

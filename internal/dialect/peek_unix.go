@@ -8,8 +8,9 @@ import (
 	"syscall"
 )
 
-// peek copies what has arrived on a connection into p without taking it, as soon as that are want
-// bytes, or with the connection's read deadline. At the end of a stream what is there has to do.
+// peek copies the first bytes of a connection into p and leaves them in the socket. It returns once
+// want bytes have arrived, or with the connection's read deadline. At the end of a stream it
+// returns what has arrived.
 func peek(conn *net.TCPConn, p []byte, want int) (n int, err error) {
 	raw, err := conn.SyscallConn()
 	if err != nil {
@@ -24,11 +25,11 @@ func peek(conn *net.TCPConn, p []byte, want int) (n int, err error) {
 		case failed == nil && n == 0:
 			failed = io.EOF
 		}
-		// With fewer bytes than wanted the poller waits for the next arrival.
+		// With fewer bytes than wanted, false makes the poller wait for more.
 		return failed != nil || n >= want
 	})
 	if err == nil {
 		err = failed
 	}
-	return max(n, 0), err // a call that fails says -1
+	return max(n, 0), err // a failed call returns -1
 }

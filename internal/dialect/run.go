@@ -21,18 +21,18 @@ import (
 	"github.com/linerate/linerate/internal/traffic/engine"
 )
 
-// ClientOptions say what a test tells of this host.
+// ClientOptions say what a result contains about this host.
 type ClientOptions struct {
 	Sample   func() (*host.Counters, error) // of this host; nil: no cost and no drops in the result
-	HostName string                         // of this host; empty: not told
-	// nuttcp: first port of the data, the client's to choose; 0: the program's own
+	HostName string                         // of this host; empty: left out
+	// nuttcp only: first port of the data, which the client chooses; 0: the program's default
 	DataPort int
 }
 
-// Run runs one test against the server of another program. The scheme is the name of its dialect,
-// the target HOST or HOST:PORT. Progress gets the interim results; it may be nil. What a dialect
-// cannot do is traffic.ErrBadSpec, with a sentence that says why; what its far end cannot tell is
-// absent in the result.
+// Run runs one test against the server of another program. scheme is the name of its dialect,
+// target is HOST or HOST:PORT, and progress, which may be nil, receives the interim results. A test
+// that the dialect cannot carry returns traffic.ErrBadSpec with the reason. The result lacks what
+// the far end cannot report.
 func Run(
 	ctx context.Context, scheme, target string, spec traffic.Spec, o ClientOptions, progress func(traffic.Interval),
 ) (*traffic.Result, error) {
@@ -47,32 +47,32 @@ func Run(
 	return d.run(ctx, target, spec, o, progress)
 }
 
-// runner is how a test in one dialect runs.
+// runner runs a test in one dialect.
 type runner func(ctx context.Context, target string, spec traffic.Spec, o ClientOptions,
 	progress func(traffic.Interval)) (*traffic.Result, error)
 
-// test is one open test of a dialect whose data go straight over workers, without a protocol of
+// test is one open test of a dialect whose workers exchange data directly, without a protocol of
 // phases.
 type test interface {
-	// Senders move data until their phase is Stopped, Receivers until the far end has sent
+	// Senders send until their phase is Stopped. Receivers receive until the far end has sent
 	// everything.
 	Senders() []*engine.Worker
 	Receivers() []*engine.Worker
-	// Datagrams are the bodies of the senders of a test by UDP, in their order, and Arrivals those
+	// Datagrams returns the bodies of the senders of a UDP test, in their order, and Arrivals those
 	// of its receivers.
 	Datagrams() []*datagram.Sender
 	Arrivals() []*datagram.Receiver
-	// Done is closed when the amount of the test was sent; nil: time ends it.
+	// Done is closed once the amount of the test was sent; nil if a time ends the test.
 	Done() <-chan struct{}
-	// EndSending says that nothing more comes, once the senders have returned.
+	// EndSending announces the end of the data, once the senders have returned.
 	EndSending() error
-	// Finish fills in what the far end tells at the end, when all workers have returned.
+	// Finish adds what the far end reports at the end, once all workers have returned.
 	Finish(ctx context.Context, r *traffic.Result) error
 	Close()
 }
 
-// means are what a test makes its connections with. Each dialect has a type of its own that is the
-// same.
+// means are the functions with which a test opens its connections. Each dialect declares an
+// identical type.
 type means struct {
 	Out, In *engine.Phase
 	Dial    func(ctx context.Context, index, port int) (*net.TCPConn, error)
@@ -139,7 +139,7 @@ func runSTAMP(ctx context.Context, target string, spec traffic.Spec, o ClientOpt
 func splitTarget(target string, port int) (string, int, error) {
 	h, p, err := net.SplitHostPort(target)
 	if err != nil {
-		// Without a port: a name, an IPv4 address, or a bare IPv6 one.
+		// No port: a name, an IPv4 address, or a bare IPv6 address.
 		h = strings.Trim(target, "[]")
 		if h == "" || strings.Contains(h, ":") && !isAddress(h) {
 			return "", 0, fmt.Errorf("target %q: not HOST or HOST:PORT", target)
@@ -158,7 +158,8 @@ func isAddress(s string) bool {
 	return err == nil
 }
 
-// connOptions are the socket options of data connection index. A rate is each connection's share.
+// connOptions returns the socket options of data connection index. Each connection gets its share
+// of a rate.
 func connOptions(spec traffic.Spec, index int) engine.ConnOptions {
 	o := engine.ConnOptions{WindowBytes: spec.WindowBytes, MSSBytes: spec.MSSBytes, TOS: spec.TOS}
 	if spec.NoDelay != nil {
@@ -170,7 +171,7 @@ func connOptions(spec traffic.Spec, index int) engine.ConnOptions {
 	return o
 }
 
-// dial connects a data connection by TCP.
+// dial opens a data connection over TCP.
 func (c *conductor) dial(ctx context.Context, index, port int) (*net.TCPConn, error) {
 	d := net.Dialer{Control: engine.DialControl(connOptions(c.spec, index)), Timeout: dialPatience}
 	conn, err := d.DialContext(ctx, "tcp", net.JoinHostPort(c.host, strconv.Itoa(port)))
@@ -179,14 +180,14 @@ func (c *conductor) dial(ctx context.Context, index, port int) (*net.TCPConn, er
 	}
 	tcp, ok := conn.(*net.TCPConn)
 	if !ok {
-		_ = conn.Close() // cannot be
+		_ = conn.Close() // unreachable: the network is tcp
 		return nil, errors.New("connect: not a tcp connection")
 	}
 	c.note(tcp.LocalAddr(), tcp.RemoteAddr())
 	return tcp, nil
 }
 
-// adopt makes a connection one for workers.
+// adopt wraps a connection for workers.
 func (c *conductor) adopt(conn *net.TCPConn, sends bool) (*engine.Conn, error) {
 	o := connOptions(c.spec, 0)
 	if sends {

@@ -17,22 +17,22 @@ import (
 	"github.com/linerate/linerate/internal/traffic/admission"
 )
 
-// Options say where to serve and whom.
+// Options say where to listen and which clients to admit.
 type Options struct {
 	Host string          // address to listen on; empty: all
-	Gate *admission.Gate // for all dialects together; nil: one with the default limits
-	// of this host, for dialects whose results have a place for its cost; nil: not told
+	Gate *admission.Gate // shared by all dialects; nil: one with the default limits
+	// of this host, for dialects that report its cost; nil: not reported
 	Sample func() (*host.Counters, error)
-	Log    func(string) // one plain sentence per client, from any goroutine; nil: nobody is told
+	Log    func(string) // receives one plain sentence per client, from any goroutine; nil: none is logged
 }
 
-// server is one listener and what answers on it.
+// server is one listener and the service behind it.
 type server interface {
 	Serve(ctx context.Context) error
 	Addr() netip.AddrPort
 }
 
-// Place is where one dialect is answered.
+// Place is the address at which one dialect is answered.
 type Place struct {
 	Dialect string
 	Address netip.AddrPort
@@ -44,7 +44,7 @@ type Servers struct {
 	places  []Place
 }
 
-// Listen opens the ports of all dialects, or none.
+// Listen opens the ports of all accepted dialects, or none if one of them fails.
 func Listen(ctx context.Context, accept []Acceptance, o Options) (*Servers, error) {
 	if err := checkPorts(accept); err != nil {
 		return nil, err
@@ -78,8 +78,11 @@ func (b *builder) address(port uint16) string {
 
 // add opens what one acceptance needs.
 func (b *builder) add(ctx context.Context, a Acceptance) error {
-	switch a.Dialect {
-	case "iperf2", "ttcp":
+	d, ok := lookup(a.Dialect)
+	if !ok {
+		return errors.New("no such dialect")
+	}
+	if d.join != nil {
 		h := b.hubs[a.Port]
 		if h == nil || a.Port == 0 {
 			var err error
@@ -89,11 +92,11 @@ func (b *builder) add(ctx context.Context, a Acceptance) error {
 			b.hubs[a.Port] = h
 			b.servers = append(b.servers, h)
 		}
-		h.join(a.Dialect)
+		d.join(h)
 		b.places = append(b.places, Place{a.Dialect, h.Addr()})
 		return nil
 	}
-	s, err := b.open(ctx, a)
+	s, err := d.listen(ctx, b.address(a.Port), b)
 	if err != nil {
 		return err
 	}
@@ -102,26 +105,25 @@ func (b *builder) add(ctx context.Context, a Acceptance) error {
 	return nil
 }
 
-// open listens for a dialect that has a port of its own.
-func (b *builder) open(ctx context.Context, a Acceptance) (server, error) {
-	at := b.address(a.Port)
-	switch a.Dialect {
-	case "iperf3":
-		return iperf3.Listen(ctx, iperf3.ServerOptions{Address: at, Gate: b.o.Gate, Sample: b.o.Sample, Log: b.o.Log})
-	case "nuttcp":
-		return nuttcp.Listen(ctx, nuttcp.ServerOptions{Address: at, Gate: b.o.Gate, Sample: b.o.Sample, Log: b.o.Log,
-			Shared: b.arrivals})
-	case "sockperf":
-		return sockperf.Listen(ctx, sockperf.ServerOptions{Address: at, Gate: b.o.Gate, Sample: b.o.Sample,
-			Log: b.o.Log})
-	case "stamp":
-		return stamp.Listen(ctx, stamp.ServerOptions{Address: at, Gate: b.o.Gate, Sample: b.o.Sample, Log: b.o.Log})
-	}
-	return nil, errors.New("no such dialect")
+func listenIperf3(ctx context.Context, at string, b *builder) (server, error) {
+	return iperf3.Listen(ctx, iperf3.ServerOptions{Address: at, Gate: b.o.Gate, Sample: b.o.Sample, Log: b.o.Log})
 }
 
-// arrivals are those of nuttcp on a port that a hub listens on; nil: none does. It is asked when
-// all ports are open, so nobody writes any more.
+func listenNuttcp(ctx context.Context, at string, b *builder) (server, error) {
+	return nuttcp.Listen(ctx, nuttcp.ServerOptions{Address: at, Gate: b.o.Gate, Sample: b.o.Sample, Log: b.o.Log,
+		Shared: b.arrivals})
+}
+
+func listenSockperf(ctx context.Context, at string, b *builder) (server, error) {
+	return sockperf.Listen(ctx, sockperf.ServerOptions{Address: at, Gate: b.o.Gate, Sample: b.o.Sample, Log: b.o.Log})
+}
+
+func listenSTAMP(ctx context.Context, at string, b *builder) (server, error) {
+	return stamp.Listen(ctx, stamp.ServerOptions{Address: at, Gate: b.o.Gate, Sample: b.o.Sample, Log: b.o.Log})
+}
+
+// arrivals returns the nuttcp arrivals of the hub that listens on a port; nil if no hub does. It is
+// called once all ports are open, when b.hubs no longer changes.
 func (b *builder) arrivals(port int) *nuttcp.Arrivals {
 	for _, h := range b.hubs {
 		if int(h.Addr().Port()) == port {
@@ -131,20 +133,20 @@ func (b *builder) arrivals(port int) *nuttcp.Arrivals {
 	return nil
 }
 
-// abandon closes what was opened: a server whose context has ended closes everything and returns.
+// abandon closes all opened servers: a server whose context has ended closes everything and
+// returns.
 func (b *builder) abandon() {
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
 	for _, s := range b.servers {
-		_ = s.Serve(ctx) // the error that abandoned is the one that tells
+		_ = s.Serve(ctx) // the caller returns the error that matters
 	}
 }
 
-// Places tells where the dialects are answered.
+// Places returns where the dialects are answered.
 func (s *Servers) Places() []Place { return s.places }
 
-// Serve answers until ctx ends, or until one of the servers cannot go on; then everything is
-// closed.
+// Serve answers until ctx ends or one of the servers fails. It then closes everything.
 func (s *Servers) Serve(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()

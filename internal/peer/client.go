@@ -16,22 +16,22 @@ import (
 	"github.com/linerate/linerate/internal/wire"
 )
 
-// How long the far side may take for each kind of call. Reading a snapshot of a host with hundreds
-// of queues takes seconds; a driver may re-initialise its card when a feature is turned.
+// Bounds on how long the far side may take for each kind of call. A snapshot of a host with
+// hundreds of queues takes seconds; a driver may reinitialize its NIC when a feature changes.
 const (
 	readBound     = 15 * time.Second
 	snapshotBound = 60 * time.Second
 	changeBound   = 90 * time.Second
-	runOpenBound  = 4 * retellEvery // from one note to the next; how long a test may wait in all is up to the far side
+	runOpenBound  = 4 * retellEvery // from one note to the next; the far side bounds the whole wait
 	closeBound    = 10 * time.Second
-	// cancelGrace is how long a call that its caller gave up may still bring its answer, so that a
-	// change that was made is known of.
+	// cancelGrace is how long the answer to a call may still take after the caller gave up, so that
+	// the client learns of a change that was made.
 	cancelGrace = 3 * time.Second
-	// sshBound is for people who type a passphrase.
+	// sshBound leaves time to type a passphrase.
 	sshBound = 2 * time.Minute
 )
 
-// ErrNoKey says that a running serve was named as the target, and no key was given for it.
+// ErrNoKey reports a running serve as the target without a key for it.
 var ErrNoKey error = noKey{}
 
 type noKey struct{}
@@ -41,30 +41,31 @@ func (noKey) Hint() string {
 	return "give --key (or LINERATE_KEY) what `linerate serve` printed on that host"
 }
 
-// ConnectOptions say how to reach a far host and what it is told. Zero values have defaults.
+// ConnectOptions say how to reach a far host and what to send it. Zero values have defaults.
 type ConnectOptions struct {
-	Key string // as people type it; not needed for ssh
-	// for connection and greeting; default 10 s. ssh gets 2 min or more, since it may ask for a
+	Key string // as users type it; not needed for ssh
+	// for connection and greeting; default 10 s. ssh gets at least 2 min, because it may ask for a
 	// passphrase
 	Timeout    time.Duration
-	SSHCommand []string  // what ssh runs at the far end; default wire.DefaultSSHCommand
-	Version    string    // of this linerate, for people
+	SSHCommand []string  // command that ssh runs at the far end; default wire.DefaultSSHCommand
+	Version    string    // of this linerate, for display
 	HostName   string    // of this host; default os.Hostname
-	Root       host.Root // where the counters of this host are read around tests; default live
-	// told while a call waits, for instance for another client's test; must not block; may be nil
+	Root       host.Root // source of this host's counters around tests; default live
+	// called while a call waits, for instance for another client's test; must not block; may be nil
 	Notify  func(message string)
-	Curtail <-chan struct{} // closed: tests end early, see traffic.Link
-	// how long the far guard lets a trial last without another change; default 15 min, 0 < TrialFor
-	// ≤ the far side's bound
+	Curtail <-chan struct{} // closing it ends tests early, see traffic.Link
+	// how long the far guard keeps a trial without another change; default 15 min, 0 < TrialFor ≤
+	// the far side's bound
 	TrialFor time.Duration
 }
 
-// defaultTrialFor must outlast the longest experiment with one setting; connection loss ends a
-// trial much sooner.
+// defaultTrialFor must outlast the longest experiment with one setting. The loss of the connection
+// ends a trial much sooner.
 const defaultTrialFor = 15 * time.Minute
 
-// Client is one far host. Its methods may be called from several goroutines; calls are answered one
-// after the other, and one test runs at a time. Trial changes made through it end with it.
+// Client is a connection to one far host. Its methods may be called from several goroutines. Calls
+// are answered one after another, and one test runs at a time. Trials made through a Client end
+// with it.
 type Client struct {
 	conn     *wire.Conn
 	target   Target
@@ -72,27 +73,27 @@ type Client struct {
 	peerIP   string
 	options  ConnectOptions
 	info     Info
-	testing  chan struct{} // one place: the test that runs, so that a second one waits here and not at the far side
+	testing  chan struct{} // one place: the running test holds it, so a second one waits here and not at the far side
 
-	// closed when the reader has ended; everything that came is delivered and cause is set by then
+	// closed when the reader has ended; all messages are delivered and cause is set by then
 	finished chan struct{}
 
 	mu      sync.Mutex
 	nextID  uint64
 	waiting map[uint64]inquiry // by the id of the call
-	box     *mailbox           // of the test that runs
-	cause   error              // why the channel has ended
+	box     *mailbox           // of the running test
+	cause   error              // why the channel ended
 }
 
 // inquiry is a call that waits for its answer.
 type inquiry struct {
-	answer chan answer   // has room for the one that comes, so that the reader never waits for a caller that has gone
-	note   chan struct{} // one place: the far side has said that it has not forgotten
+	answer chan answer   // has room for the one answer, so the reader never waits for a caller that has gone
+	note   chan struct{} // one place: the far side is still working on the call
 }
 
-// Connect reaches the far host that target names, and makes acquaintance. Errors: ErrTarget,
-// ErrNoKey and wire.ErrBadKey for what was typed wrong; wire.ErrUnreachable, ErrWrongKey,
-// ErrNotLinerate, ErrPeerGone; ErrVersion and ErrBusy from the far side.
+// Connect connects to the far host that target names and exchanges greetings. Errors: ErrTarget,
+// ErrNoKey and wire.ErrBadKey for what the user typed; wire.ErrUnreachable, ErrWrongKey,
+// ErrNotLinerate and ErrPeerGone from the connection; ErrVersion and ErrBusy from the far side.
 func Connect(ctx context.Context, target string, o ConnectOptions) (*Client, error) {
 	t, err := ParseTarget(target)
 	if err != nil {
@@ -101,14 +102,14 @@ func Connect(ctx context.Context, target string, o ConnectOptions) (*Client, err
 	o.Timeout = cmp.Or(o.Timeout, 10*time.Second)
 	o.TrialFor = cmp.Or(o.TrialFor, defaultTrialFor)
 	if o.HostName == "" {
-		// Without a name the far side's log has the address alone.
+		// Without a name, the far side's log has only the address.
 		o.HostName, _ = os.Hostname()
 	}
 	if o.Notify == nil {
 		o.Notify = func(string) {}
 	}
 	if t.SSH != nil {
-		// A user's own --timeout may lengthen it, but never cut off somebody who is typing a
+		// The user's --timeout may lengthen the bound, but must not interrupt a user who types a
 		// passphrase.
 		o.Timeout = max(o.Timeout, sshBound)
 	}
@@ -130,7 +131,7 @@ func Connect(ctx context.Context, target string, o ConnectOptions) (*Client, err
 }
 
 // reach opens the control channel to a running serve. Data connections then go to the address that
-// answered, not to the name again.
+// answered; the name is not resolved again.
 func (c *Client) reach(ctx context.Context) error {
 	if c.options.Key == "" {
 		return fmt.Errorf("connect to %s: %w", c.target.Addr, ErrNoKey)
@@ -156,8 +157,8 @@ func (c *Client) reachSSH(ctx context.Context) error {
 	c.conn, c.dataAddr = conn, dataAddr
 	name, port, err := net.SplitHostPort(dataAddr)
 	if err == nil {
-		// One address for everything that is measured; the resolver sorts those first that this
-		// host has a route to (RFC 6724).
+		// All measurements use one address. The resolver returns addresses that this host has a
+		// route to first (RFC 6724).
 		var addrs []netip.Addr
 		if addrs, err = net.DefaultResolver.LookupNetIP(ctx, "ip", name); err == nil && len(addrs) > 0 {
 			c.peerIP = addrs[0].Unmap().String()
@@ -177,7 +178,7 @@ func (c *Client) greet(ctx context.Context) (*Client, error) {
 	go c.read()
 	hello := helloCall{Protocol: Protocol, Linerate: c.options.Version, Host: c.options.HostName}
 	err := c.call(ctx, msgHello, hello, &c.info, c.options.Timeout)
-	// The far side compares as well; this is for one that is older than the comparison.
+	// The far side compares too; this check is for a version older than that comparison.
 	if err == nil && c.info.Protocol != Protocol {
 		err = fmt.Errorf("%s: %w: it speaks version %d of the protocol, this linerate %d", c.target, ErrVersion,
 			c.info.Protocol, Protocol)
@@ -193,14 +194,14 @@ func (c *Client) greet(ctx context.Context) (*Client, error) {
 	return nil, err
 }
 
-// Info gives what the far side said of itself.
+// Info returns what the far side reported about itself.
 func (c *Client) Info() Info { return c.info }
 
-// Done is closed when the connection has ended; by then, or soon after, the far host takes back the
-// trials made through it.
+// Done returns a channel that is closed when the connection has ended. The far host undoes the
+// trials made through the connection at about that time.
 func (c *Client) Done() <-chan struct{} { return c.conn.Done() }
 
-// Close ends the connection. The far host takes back every trial that was not committed.
+// Close ends the connection. The far host undoes every trial that was not committed.
 func (c *Client) Close() error { return c.conn.Close() }
 
 // Snapshot reads the far host.
@@ -212,7 +213,7 @@ func (c *Client) Snapshot(ctx context.Context) (*host.Snapshot, error) {
 	return &s, nil
 }
 
-// read is the goroutine that sorts what the far side sends.
+// read is the goroutine that sorts the far side's messages.
 func (c *Client) read() {
 	var told note
 	for {
@@ -237,7 +238,7 @@ func (c *Client) read() {
 		case m.Type == msgAnswer:
 			var a answer
 			if decode(m.Body, &a) != nil {
-				_ = c.conn.Close() // not this protocol; the call that waits is told that the peer is gone
+				_ = c.conn.Close() // not this protocol; the waiting call returns that the peer is gone
 				continue
 			}
 			c.mu.Lock()
@@ -255,11 +256,11 @@ func (c *Client) read() {
 			if in, ok := c.waiting[n.ID]; ok {
 				select {
 				case in.note <- struct{}{}:
-				default: // the caller has not seen the last one, and will find both
+				default: // the caller has not read the last note, and will find both
 				}
 			}
 			c.mu.Unlock()
-			if n != told { // what is only said again is for this program and not for people
+			if n != told { // a repeated note only shows this program that the far side is alive; the user has seen it
 				told = n
 				c.options.Notify(n.Text)
 			}
@@ -267,15 +268,16 @@ func (c *Client) read() {
 	}
 }
 
-// call asks the far side for something and waits no longer than bound for the answer, counted anew
-// from every note that the far side sends about it. An answer may have a body beside its fault.
+// call sends a call to the far side and waits for its answer at most bound, which starts anew with
+// every note that the far side sends about the call. An answer may have both a body and a fault.
 func (c *Client) call(ctx context.Context, typ string, body, into any, bound time.Duration) error {
 	raw, err := encode(body)
 	if err != nil {
 		return fmt.Errorf("ask %s for %s: %w", c.target, typ, err)
 	}
 	in := inquiry{make(chan answer, 1), make(chan struct{}, 1)}
-	// Known to the reader before it is sent: the answer may be faster than this goroutine.
+	// The reader must know the call before it is sent, because the answer may arrive before this
+	// goroutine continues.
 	c.mu.Lock()
 	c.nextID++
 	id := c.nextID
@@ -289,16 +291,16 @@ func (c *Client) call(ctx context.Context, typ string, body, into any, bound tim
 	if err := ctx.Err(); err != nil {
 		return c.failed(typ, err) // nothing was sent
 	}
-	// A context that ends while the message is on its way leaves open whether it went: the far side
-	// may answer (or tell that it waits) before this goroutine learns that the message was written.
-	// So it is then treated as sent, and called back below.
+	// If the context ends during the write, it is unknown whether the message was sent: the far
+	// side may answer before this goroutine learns that the write succeeded. The call is then
+	// treated as sent, and cancelled below.
 	if err := c.conn.Send(ctx, typ, call{ID: id, Body: raw}); err != nil && ctx.Err() == nil {
 		return c.failed(typ, err)
 	}
 	if err := c.await(ctx, in, bound); err != nil {
-		// A change may have been made at this very moment. Its answer has the ids by which it can
-		// be taken back, so it is worth three seconds; without them the end of the connection takes
-		// it back.
+		// A change may have been made at this very moment. Its answer has the ids with which it can
+		// be undone, so waiting three seconds is worthwhile. Without the ids, the end of the
+		// connection undoes it.
 		c.abandon(id)
 		if ctx.Err() != nil {
 			grace, cancel := context.WithTimeout(context.WithoutCancel(ctx), cancelGrace)
@@ -312,22 +314,22 @@ func (c *Client) call(ctx context.Context, typ string, body, into any, bound tim
 		}
 	}
 	select {
-	case a := <-in.answer: // the last thing that came, if the connection has ended
+	case a := <-in.answer: // the last message, if the connection has ended
 		return c.accept(a, into)
 	default:
 		return c.failed(typ, c.cause)
 	}
 }
 
-// await returns nil when the answer is there or none will ever come, and otherwise the error of
-// ctx, or that of a deadline when nothing was heard for bound.
+// await returns nil when the answer has arrived or the connection has ended. Otherwise it returns
+// the error of ctx, or a deadline error when nothing was heard for bound.
 func (c *Client) await(ctx context.Context, in inquiry, bound time.Duration) error {
 	timer := time.NewTimer(bound)
 	defer timer.Stop()
 	for {
 		select {
 		case a := <-in.answer:
-			in.answer <- a // for the caller; the room is free again
+			in.answer <- a // put back for the caller; the channel has room again
 			return nil
 		case <-c.finished:
 			return nil
@@ -341,15 +343,15 @@ func (c *Client) await(ctx context.Context, in inquiry, bound time.Duration) err
 	}
 }
 
-// abandon tells the far side that nobody waits for an answer any more. If that cannot be said
-// either, the connection is ending anyway.
+// abandon asks the far side to drop a call. If the request cannot be sent, the connection is ending
+// anyway.
 func (c *Client) abandon(id uint64) {
 	ctx, cancel := context.WithTimeout(context.Background(), cancelGrace)
 	defer cancel()
 	_ = c.conn.Send(ctx, msgCancel, cancelCall{Cancel: id})
 }
 
-// accept unpacks an answer.
+// accept decodes an answer.
 func (c *Client) accept(a answer, into any) error {
 	if err := decode(a.Body, into); err != nil {
 		return fmt.Errorf("answer of %s: %w", c.target, err)
@@ -360,7 +362,7 @@ func (c *Client) accept(a answer, into any) error {
 	return nil
 }
 
-// failed names the call and the host of a channel's error.
+// failed adds the call and the host to an error of the channel.
 func (c *Client) failed(typ string, err error) error {
 	return fmt.Errorf("ask %s for %s: %w", c.target, typ, err)
 }

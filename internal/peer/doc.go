@@ -1,40 +1,40 @@
-// Package peer is one host at the other end: its snapshot, tests against it, and changes on it.
+// Package peer connects to one host at the other end: it reads its snapshot, runs tests against it,
+// and changes its knobs.
 //
 // # Model
 //
-// [Serve] answers clients that come over a wire.Listener, [ServeStdio] one client at the other end
-// of ssh. [Connect] gives a [Client] for a target as users write it (see [ParseTarget]). A Client
-// has the far host's snapshot, runs tests by package traffic, and turns the far host's knobs: every
-// change there goes through that host's own journal as a trial under its own guard, so what package
-// tune sees of a far host and of the near one is alike.
+// [Serve] answers the clients of a wire.Listener, [ServeStdio] one client at the other end of ssh.
+// [Connect] returns a [Client] for a target that a user types (see [ParseTarget]). A Client reads
+// the far host's snapshot, runs tests of package traffic, and sets the far host's knobs. Every
+// change goes through that host's own journal as a trial under its own guard, so package tune
+// treats the near and the far host in the same way.
 //
 // # Rules of the far side
 //
-// Nothing below is reached without the key (or, for ssh, without a login): package wire
-// authenticates both ends before the first message. What remains are bounds on what a holder of the
-// key can take: clients, calls in waiting, time of a test, of a trial and of a wait, bytes of a
-// message. Reading (snapshot, history, knobs) needs no more than the key; tests are within
-// traffic.Limits; changing needs --allow-tuning, and a client takes back what was made from afar
-// and never what was changed on the host itself.
+// A client needs the key or, for ssh, a login: package wire authenticates both ends before the
+// first message. The rules below bound what a client with the key can take: connections, waiting
+// calls, the time of a test, of a trial and of a wait, the bytes of a message. Reading (snapshot,
+// history, knobs) needs only the key. Tests stay within traffic.Limits. Changes need
+// --allow-tuning. A client may undo changes made by remote clients, but never changes made on the
+// host itself.
 //
-// Heavy tests (all but ping and mtu) run one at a time unless ServerOptions.AtOnce says otherwise.
-// Who has to wait is told how many come first, for five minutes at most; sources share the places
-// evenly, and within that first come is first served. A test whose window or segment size the
-// listening socket must have is alone on the host. What would be refused in the end is refused
-// before it waits. One admission.Gate counts the tests of all programs that this host answers and
-// their bytes, and no test moves more than its source has left there; answers to pings alone are
-// bounded by their rate and not charged.
+// Heavy tests (all but ping and mtu) run one at a time unless ServerOptions.AtOnce allows more. A
+// waiting client is sent how many tests come first, and waits five minutes at most. Sources share
+// the places evenly; within that, first come, first served. A test whose window or segment size the
+// listening socket must have runs alone on the host. A test that would be refused is refused before
+// it waits. One admission.Gate counts the tests and their bytes for all dialects that this host
+// answers, and no test moves more than its source has left there. Answers to pings are bounded by
+// their rate only and are not charged.
 //
-// A client that is connected and does nothing has no goroutine but the sleeping reader of its
-// channel. It is closed after an hour without a word, and one source has at most 63 in 64 of the
-// places for clients. One client at a time may tune, and only where serve was started with
-// --allow-tuning. When a connection ends, for whatever reason, the trials made through it are taken
-// back before anything else; when serve itself dies, the journal's guard does the same. A client
-// that stays but forgets its trial has it taken back when its lease is over; the guard's own
-// deadline lies later by more than any call may take, because what it ends is all of serve.
+// An idle client costs no goroutine except the sleeping reader of its channel. It is closed after
+// an hour without a request, and one source may have at most 63 of 64 places. One client at a time
+// may tune. When a connection ends, its trials are undone first; if serve itself dies, the
+// journal's guard undoes them. A connected client that forgets its trial has it undone when the
+// lease is over. The guard's own deadline is later by more than any call may take, because the
+// guard ends all of serve.
 //
-// A call whose client gave it up, or went away while it was queued, changes nothing any more; one
-// that is under way is finished, because half a change helps nobody.
+// A call that its client gave up, or whose client left while it was queued, changes nothing. A call
+// that is already running is finished, because half a change is worse than either.
 //
 // # Control protocol, version 1
 //
@@ -50,12 +50,12 @@
 //	change.commit {ids}                       → {}
 //	run.open      {spec}                      → {token}, then package traffic's own test.* messages both ways
 //	run.close                                 → {}
-//	cancel        {cancel: id}                the call with that id is no longer wanted
+//	cancel        {cancel: id}                the client no longer wants the call with that id
 //
-// The far side sends "answer" {id, body, fault} and, while a call waits, "note" {id, text}, again
-// every ten seconds so that the client knows that it is not forgotten; a note without an id says
-// why the connection ends. A fault names the kinds of its error, so that errors.Is finds the same
-// sentinels on both hosts.
+// The far side sends "answer" {id, body, fault}. While a call waits, it also sends "note" {id,
+// text}, repeated every ten seconds so that the client knows that the far side is alive. A note
+// without an id gives the reason why the connection ends. A fault names the kinds of its error, so
+// that errors.Is finds the same sentinels on both hosts.
 //
 // # Units
 //
@@ -64,12 +64,12 @@
 // # Sources
 //
 // RFC 6724 for the order of a name's addresses; ssh(1) and ssh_config(5) for SSH_CONNECTION and
-// `ssh -G`; signal(7) and os/signal for SIGPIPE on descriptor 1. The sentinels that travel in a
-// fault are those of io/fs and of packages knob, journal and wire.
+// `ssh -G`; signal(7) and os/signal for SIGPIPE on descriptor 1. The sentinels that a fault carries
+// are those of io/fs and of packages knob, journal and wire.
 //
 // # Limits
 //
-// Data connections go to the address that the control channel reached, or for ssh to the host name
-// that `ssh -G` tells; behind a jump host they need a way of their own. Hosts that speak other
-// dialects are no Clients: package dialect measures them.
+// Data connections go to the address of the control channel, or for ssh to the host name that `ssh
+// -G` prints; behind a jump host they need a path of their own. Package dialect measures hosts that
+// speak other dialects.
 package peer

@@ -29,7 +29,7 @@ func (c *session) readKnob(ctx context.Context, raw json.RawMessage) (any, error
 	return readAnswer{v}, err
 }
 
-// mayTune makes this client the one that tunes, and opens the journal at its first change.
+// mayTune makes this client the tuning client, and opens the journal at its first change.
 func (c *session) mayTune(ctx context.Context) error {
 	if !c.AllowTuning {
 		return ErrTuningOff
@@ -40,8 +40,8 @@ func (c *session) mayTune(ctx context.Context) error {
 	if c.journal != nil {
 		return nil
 	}
-	// First among ourselves, then among processes: the journal's lock would refuse the second
-	// client too, but could only say that this very process holds it.
+	// Clients of this process compete first, then processes: the journal's lock would refuse the
+	// second client too, but could only report that this process holds it.
 	if err := c.becomeTuner(c); err != nil {
 		return err
 	}
@@ -50,8 +50,8 @@ func (c *session) mayTune(ctx context.Context) error {
 		c.stopTuning(c)
 		return err
 	}
-	// Trials that a linerate before us left behind must be gone before anything is measured against
-	// them.
+	// Trials that an earlier linerate left behind must be undone before anything is measured
+	// against them.
 	outcomes, err := j.Recover(ctx)
 	if err != nil {
 		err = errors.Join(err, j.Close())
@@ -63,7 +63,7 @@ func (c *session) mayTune(ctx context.Context) error {
 	return nil
 }
 
-// apply turns knobs of this host as trials.
+// apply sets knobs of this host as trials.
 func (c *session) apply(ctx context.Context, raw json.RawMessage) (any, error) {
 	var body applyCall
 	if err := decode(raw, &body); err != nil {
@@ -76,11 +76,12 @@ func (c *session) apply(ctx context.Context, raw json.RawMessage) (any, error) {
 	if body.For > 0 {
 		lease = min(body.For, maxTrialFor)
 	}
-	// The journal's guard ends a writer whose lease is over, which here is the whole of serve. So
-	// this session ends the trial itself at its time, and the guard only if it does not.
+	// The journal's guard ends a process whose lease is over, which here is all of serve. So this
+	// session ends its trials on time, and the guard acts only if the session does not.
 	request := journal.Request{Reason: body.Reason, For: lease + guardSlack}
-	// Before the change, so that a slow driver shortens the trial. It is one timer for all trials
-	// of the session: a new change is a sign that the client still works with the older ones.
+	// The lease is set before the change, so that a slow driver shortens the trial. All trials of
+	// the session share one lease: a new change shows that the client still works with the older
+	// ones.
 	c.leaseEnd = time.Now().Add(lease)
 	if c.lease == nil {
 		c.lease = time.AfterFunc(lease, func() { c.enqueue(pending{endLease: true}) })
@@ -98,8 +99,8 @@ func (c *session) apply(ctx context.Context, raw json.RawMessage) (any, error) {
 	return applyAnswer{ids}, err
 }
 
-// undo takes changes back: those of this client, and those that were made from afar before and
-// stayed. What was changed on this host itself is not its to end.
+// undo undoes changes of this client, and changes that other clients made and committed. It refuses
+// to undo changes made on this host itself.
 func (c *session) undo(ctx context.Context, raw json.RawMessage) (any, error) {
 	var body changesCall
 	if err := decode(raw, &body); err != nil {
@@ -108,8 +109,8 @@ func (c *session) undo(ctx context.Context, raw json.RawMessage) (any, error) {
 	if err := c.mayTune(ctx); err != nil {
 		return nil, err
 	}
-	// Asked of the journal and not of this session: a client may come back after its connection
-	// broke and take back what it had committed.
+	// The journal is the source and not this session: after a lost connection, a client may return
+	// and undo what it had committed.
 	fromAfar := make(map[string]bool)
 	for _, change := range c.journal.Changes() {
 		fromAfar[change.ID] = change.Side == FarSide
@@ -127,7 +128,7 @@ func (c *session) undo(ctx context.Context, raw json.RawMessage) (any, error) {
 	return undoAnswer{outcomes}, err
 }
 
-// commit makes trials of this client stay.
+// commit makes trials of this client permanent.
 func (c *session) commit(ctx context.Context, raw json.RawMessage) error {
 	var body changesCall
 	if err := decode(raw, &body); err != nil {
@@ -144,9 +145,9 @@ func (c *session) commit(ctx context.Context, raw json.RawMessage) error {
 	if len(body.IDs) == 0 {
 		return nil
 	}
-	// The journal does not look at the context once it commits. A commit that its client has given
-	// up, or whose connection has gone while it waited behind other calls, must not come into force
-	// behind the client's back: a trial that ends is the promise, one that stays is not.
+	// The journal ignores the context once it commits. If the client gave the call up, or its
+	// connection ended while the call waited behind others, the commit must not take effect: a
+	// trial is promised to end, a committed change is not.
 	if err := ctx.Err(); err != nil {
 		return fmt.Errorf("commit: nothing done: %w", err)
 	}
@@ -157,8 +158,8 @@ func (c *session) commit(ctx context.Context, raw json.RawMessage) error {
 	return nil
 }
 
-// takeBack ends what this client left on trial. It runs after everything else of the session has
-// ended.
+// takeBack undoes the trials that this client left. It runs after everything else of the session
+// has ended.
 func (c *session) takeBack() {
 	if c.lease != nil {
 		c.lease.Stop()
@@ -166,8 +167,8 @@ func (c *session) takeBack() {
 	if c.journal == nil {
 		return
 	}
-	// In this order: undone, then the journal closed and its lock with it, then the place free for
-	// another client. Closing also releases the guard, which takes back what undoTrials could not.
+	// The order matters: undo, then close the journal and release its lock, then let another client
+	// tune. Closing also releases the guard, which undoes what undoTrials could not.
 	defer c.stopTuning(c)
 	c.undoTrials()
 	if err := c.journal.Close(); err != nil {
@@ -175,8 +176,8 @@ func (c *session) takeBack() {
 	}
 }
 
-// undoTrials takes back what this client has on trial, under no context but its own, and gives how
-// many changes that were.
+// undoTrials undoes this client's trials under a context of its own, and returns how many there
+// were.
 func (c *session) undoTrials() int {
 	if c.journal == nil {
 		return 0
@@ -200,7 +201,7 @@ func (c *session) undoTrials() int {
 	return len(left)
 }
 
-// logOutcomes tells what was taken back.
+// logOutcomes logs what was undone.
 func (c *session) logOutcomes(whose string, outcomes []journal.Outcome) {
 	for _, o := range outcomes {
 		switch {

@@ -14,7 +14,7 @@ import (
 	"github.com/linerate/linerate/internal/wire"
 )
 
-// runState is the test that a client has open, if any. The reader starts it, the worker opens and
+// runState is the test that a client has open, if any. The reader starts it; the worker opens and
 // ends it.
 type runState struct {
 	mu      sync.Mutex
@@ -27,14 +27,14 @@ type farRun struct {
 	limits traffic.Limits
 	queue  *wire.DataQueue
 	box    *mailbox
-	start  *time.Timer // gives the place free when no test starts
+	start  *time.Timer // frees the place if no test starts
 	spend  func(bytes int64) error
-	free   func() // closes the queue and gives the place free, once
+	free   func() // closes the queue and frees the place, once
 	cancel context.CancelFunc
-	ended  chan struct{} // closed when the responder has returned; nil while none was started
+	ended  chan struct{} // closed when the responder has returned; nil while none has started
 }
 
-// openRun waits for a place, makes the listener take up changed defaults, and gives the token of
+// openRun waits for a place, makes the listener adopt changed defaults, and returns the token of
 // the test's data connections.
 func (c *session) openRun(ctx context.Context, opening call) (any, error) {
 	var body runCall
@@ -45,23 +45,23 @@ func (c *session) openRun(ctx context.Context, opening call) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	// Before it waits: what would be refused in the end need not stand in the queue.
+	// A test that would be refused need not wait for its refusal.
 	if reason := c.Limits.Refuse(spec); reason != "" {
 		return nil, fmt.Errorf("%w: %s", traffic.ErrRefused, reason)
 	}
-	// A client has one test at a time. One that opens the next without closing the last has given
-	// the last one up.
+	// A client has one test at a time. Opening the next one without closing the last gives the last
+	// one up.
 	c.endRun()
 	leave, err := c.tests.enter(ctx, c.source, weigh(spec), func(before int) {
-		// If the channel is gone, so is the wait.
+		// If the channel has ended, so does the wait.
 		_ = c.conn.Send(ctx, msgNote, note{ID: opening.ID, Text: c.standing(before)})
 	})
 	if err != nil {
 		return nil, err
 	}
-	// An address that is not known (ssh without one) is a source like any other to the gate.
+	// The gate treats an unknown address (ssh without one) as one source.
 	from, _ := netip.ParseAddr(c.ip)
-	visit, err := c.Gate.EnterKnown(from) // who comes this far has shown the key
+	visit, err := c.Gate.EnterKnown(from) // clients that come this far have shown the key
 	if err != nil {
 		leave()
 		var busy *admission.BusyError
@@ -76,16 +76,15 @@ func (c *session) openRun(ctx context.Context, opening call) (any, error) {
 		leave()
 		return nil, err
 	}
-	// No test moves more than its source has left.
+	// No test moves more bytes than its source has left.
 	r.limits = c.Limits
 	if left := visit.Left(); r.limits.MaxBytes == 0 || left < r.limits.MaxBytes {
 		r.limits.MaxBytes = left
 	}
 	r.spend = func(n int64) error {
 		err := visit.Spend(n)
-		// The gate's clock runs from the admission on, traffic's limits from the start of the test,
-		// and those hold here: a test of the longest time that is allowed must not be ended at its
-		// very end.
+		// The gate's clock starts at the admission, traffic's limits at the start of the test. Here
+		// the latter apply: a test of the longest allowed time must not be ended at its very end.
 		if err == nil || visit.Left() > 0 {
 			return nil
 		}
@@ -95,13 +94,13 @@ func (c *session) openRun(ctx context.Context, opening call) (any, error) {
 		}
 		return err
 	}
-	// The place is given free by whichever is first: the end of the test, its closing, or the
-	// client's not starting it. The queue goes first, since it may hold the listening port in a
-	// state that is for this test only.
+	// The first of three events frees the place: the test ends, the client closes it, or the client
+	// does not start it. The queue closes first, because it may hold the listening port in a state
+	// that is for this test only.
 	over := c.conn.Bear(traffic.Silence(spec))
 	r.free = sync.OnceFunc(func() {
 		over()
-		_ = r.queue.Close() // closes connections that nobody will use
+		_ = r.queue.Close() // closes connections that no test will use
 		visit.Leave()
 		leave()
 	})
@@ -112,7 +111,7 @@ func (c *session) openRun(ctx context.Context, opening call) (any, error) {
 	return runAnswer{r.queue.Token()}, nil
 }
 
-// expect makes the port ready for the data connections of a test.
+// expect prepares the port for the data connections of a test.
 func (c *session) expect(spec traffic.Spec) (*farRun, error) {
 	r := &farRun{spec: spec, box: newMailbox(c.conn)}
 	token, n := wire.NewToken(), max(spec.Connections(), 1)
@@ -122,14 +121,14 @@ func (c *session) expect(spec traffic.Spec) (*farRun, error) {
 			r.queue = queue
 			return r, nil
 		}
-		// Elsewhere than on Linux the options come after the handshake, which is the most that is
+		// On systems other than Linux the options are set after the handshake, which is the best
 		// possible there.
 		if !errors.Is(err, errors.ErrUnsupported) {
 			return nil, err
 		}
 	}
-	// Knobs may have been turned since the listener was made, and its accepted sockets must show
-	// it.
+	// Knobs may have changed since the listener was created, and the sockets that it accepts must
+	// have the new values.
 	if err := c.Listener.Renew(); err != nil && !errors.Is(err, errors.ErrUnsupported) {
 		return nil, err
 	}
@@ -137,7 +136,7 @@ func (c *session) expect(spec traffic.Spec) (*farRun, error) {
 	return r, nil
 }
 
-// weigh tells how much of a host a test takes.
+// weigh returns how much of a host a test takes.
 func weigh(spec traffic.Spec) weight {
 	switch {
 	case listenOptions(spec) != (wire.ListenOptions{}):
@@ -148,14 +147,14 @@ func weigh(spec traffic.Spec) weight {
 	return heavy
 }
 
-// listenOptions are the options of a test that the far end of a connection must have before it is
-// accepted: a window is scaled by what the listening socket has (RFC 7323 §2.2), and the segment
-// size goes into the answer to the first packet.
+// listenOptions returns the options of a test that the far end must set before it accepts a
+// connection: the listening socket's window determines the window scale (RFC 7323 §2.2), and the
+// segment size is sent in the answer to the first packet.
 func listenOptions(spec traffic.Spec) wire.ListenOptions {
 	return wire.ListenOptions{WindowBytes: spec.WindowBytes, MSSBytes: spec.MSSBytes}
 }
 
-// standing says to a client that waits where it stands.
+// standing is the message to a waiting client: how many tests come first.
 func (c *session) standing(before int) string {
 	if before == 0 {
 		return fmt.Sprintf("other tests run on %s; you are next", c.HostName)
@@ -187,34 +186,34 @@ func (c *session) endRun() {
 	}
 	r.start.Stop()
 	r.box.close()
-	// Nobody sets ended any more: testMessage does so under the lock and for the current test only,
-	// which this one ceased to be above.
+	// ended no longer changes: testMessage sets it under the lock and only for the current test,
+	// which this one no longer is.
 	if r.ended != nil {
 		r.cancel()
 		<-r.ended
 	}
-	// Again, in case no responder was started; one that was has given the place free at its own
-	// end, and free counts once.
+	// Needed if no responder was started. A responder frees the place at its own end, and free
+	// counts once.
 	r.free()
 }
 
-// testMessage takes a message of package traffic: the one that starts a test starts its far side
-// here, the others go to it.
+// testMessage handles a message of package traffic. The one that starts a test starts its far side
+// here; all others go to that far side.
 func (c *session) testMessage(ctx context.Context, m wire.Message) {
 	c.run.mu.Lock()
 	defer c.run.mu.Unlock()
 	r := c.run.current
 	if r == nil {
-		return // of a test that is over
+		return // of a test that has ended
 	}
 	if m.Type != traffic.MsgStart {
 		r.box.put(m)
 		return
 	}
 	var body traffic.StartBody
-	// What was admitted is what runs, or a heavy test could pass for a light one.
+	// Only the admitted test may run; otherwise a heavy test could pass for a light one.
 	if decode(m.Body, &body) != nil || r.ended != nil || !sameSpec(body.Spec, r.spec) {
-		go c.conn.Close() // not this protocol; not here, since closing may wait for the peer
+		go c.conn.Close() // not this protocol; in a goroutine, because closing may wait for the peer
 		return
 	}
 	r.start.Stop()
@@ -236,7 +235,7 @@ func (c *session) testMessage(ctx context.Context, m wire.Message) {
 		defer r.free()
 		err := responder.Respond(ctx, body.Spec)
 		select {
-		case <-c.conn.Done(): // the client is gone, which its session tells
+		case <-c.conn.Done(): // the client is gone, which its session logs
 		default:
 			if err != nil && ctx.Err() == nil {
 				c.Log(fmt.Sprintf("test of %s: %v", c.who, err))
@@ -245,7 +244,7 @@ func (c *session) testMessage(ctx context.Context, m wire.Message) {
 	}()
 }
 
-// sameSpec tells whether spec, once normalized, is the one that was admitted.
+// sameSpec reports whether spec, once normalized, is the one that was admitted.
 func sameSpec(spec, admitted traffic.Spec) bool {
 	spec, err := spec.Normalize()
 	return err == nil && reflect.DeepEqual(spec, admitted)

@@ -11,7 +11,7 @@ import (
 	"github.com/linerate/linerate/internal/wire"
 )
 
-// What the far side may answer apart from the errors of knob and journal.
+// Errors of the far side, beside those of packages knob and journal.
 var (
 	// ErrTuningOff: serve was started without --allow-tuning. It is an fs.ErrPermission.
 	ErrTuningOff error = tuningOff{}
@@ -37,8 +37,8 @@ func (tuningOff) Hint() string {
 	return "start serve on that host with --allow-tuning"
 }
 
-// faultKinds are the errors that keep their identity between hosts. Names never change meaning; a
-// name that this version does not know is left out on arrival.
+// faultKinds lists the errors that keep their identity between hosts. The meaning of a name never
+// changes; the receiver ignores a name that its version does not know.
 var faultKinds = []struct {
 	name string
 	err  error
@@ -70,18 +70,18 @@ var faultKinds = []struct {
 	{"canceled", context.Canceled},
 }
 
-// fault is an error on its way to the client.
+// fault is an error in the form in which it travels to the client.
 type fault struct {
 	Kinds []string `json:"kinds,omitempty"`
 	Text  string   `json:"text"`
 	Hint  string   `json:"hint,omitempty"`
 }
 
-// newFault packs an error.
+// newFault encodes an error.
 func newFault(err error) *fault {
 	f := &fault{Text: err.Error()}
-	// All that apply, not the first: "tuning is off" is a refusal of permission as well, and a
-	// caller may know only the wider one.
+	// All that apply, not only the first: ErrTuningOff is also a permission error, and a caller may
+	// know only the wider one.
 	for _, k := range faultKinds {
 		if errors.Is(err, k.err) {
 			f.Kinds = append(f.Kinds, k.name)
@@ -95,16 +95,16 @@ func newFault(err error) *fault {
 }
 
 // RemoteError is an error that happened on the far host. errors.Is finds the sentinels of fs, knob,
-// journal and this package that it was there.
+// journal and this package that the error wrapped there.
 type RemoteError struct {
 	Host   string // the far host's name
-	Text   string // as it reads there
-	Advice string // what to do, may be empty
+	Text   string // as it reads on the far host
+	Advice string // what the user can do; may be empty
 	kinds  []error
 }
 
-// newRemoteError unpacks a fault. Text and hint come from another host: they are shown to people
-// and never parsed.
+// newRemoteError decodes a fault. Text and hint come from another host: they are shown to users and
+// never parsed.
 func newRemoteError(host string, f *fault) *RemoteError {
 	e := &RemoteError{Host: host, Text: f.Text, Advice: f.Hint}
 	for _, name := range f.Kinds {
@@ -117,11 +117,11 @@ func newRemoteError(host string, f *fault) *RemoteError {
 	return e
 }
 
-// Error gives "host: text".
+// Error returns "host: text".
 func (e *RemoteError) Error() string { return e.Host + ": " + e.Text }
 
-// Unwrap gives the sentinels.
+// Unwrap returns the sentinels.
 func (e *RemoteError) Unwrap() []error { return e.kinds }
 
-// Hint says what the user can do; empty if nothing is known.
+// Hint returns what the user can do; empty if unknown.
 func (e *RemoteError) Hint() string { return e.Advice }

@@ -16,8 +16,8 @@ const (
 	maxMailboxBytes = 2 * wire.MaxMessageBytes // the far result of a long test is one large message
 )
 
-// mailbox holds the test.* messages of one running test; the rest of the channel goes on beside it.
-// It is traffic's Control together with the channel it stands for.
+// mailbox holds the test.* messages of one running test, while the rest of the channel continues.
+// It implements traffic's Control on top of the channel.
 type mailbox struct {
 	conn *wire.Conn
 
@@ -25,7 +25,7 @@ type mailbox struct {
 	queue []wire.Message
 	bytes int // of their bodies
 	over  bool
-	ready chan struct{} // one place: something new
+	ready chan struct{} // one place: a new message
 	ended chan struct{}
 }
 
@@ -33,12 +33,12 @@ func newMailbox(conn *wire.Conn) *mailbox {
 	return &mailbox{conn: conn, ready: make(chan struct{}, 1), ended: make(chan struct{})}
 }
 
-// put adds a message. One that comes too late or is too much is dropped; the test then runs into
-// its own bounds.
+// put adds a message. It drops a message that is too late or too much; the test then runs into its
+// own bounds.
 func (b *mailbox) put(m wire.Message) {
 	b.mu.Lock()
-	// Dropping, not waiting: the reader of the channel must go on, or it would miss the heartbeats
-	// and the end of the connection.
+	// It drops instead of waiting: the reader of the channel must continue, or it would miss
+	// heartbeats and the end of the connection.
 	if !b.over && len(b.queue) < maxMailbox && b.bytes+len(m.Body) <= maxMailboxBytes {
 		b.queue = append(b.queue, m)
 		b.bytes += len(m.Body)
@@ -50,7 +50,8 @@ func (b *mailbox) put(m wire.Message) {
 	}
 }
 
-// close ends the test's use of the channel; whoever reads the channel calls it when that has ended.
+// close ends the test's use of the channel. The reader of the channel calls it when the channel
+// ends.
 func (b *mailbox) close() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -60,18 +61,18 @@ func (b *mailbox) close() {
 	}
 }
 
-// Send passes a message of the test on.
+// Send sends a message of the test.
 func (b *mailbox) Send(ctx context.Context, typ string, body any) error {
 	return b.conn.Send(ctx, typ, body)
 }
 
-// Receive gives the next message of the test; those that came before the end of the channel are
-// given first.
+// Receive returns the next message of the test. It delivers all messages that came before the end
+// of the channel.
 func (b *mailbox) Receive(ctx context.Context) (wire.Message, error) {
 	const op = "receive message of the test"
 	for {
-		// Asked before the queue is looked at: put refuses once the box is closed, so what the
-		// queue then lacks never comes.
+		// Read before the queue is examined: put refuses once the box is closed, so the queue is
+		// complete by then.
 		over := false
 		select {
 		case <-b.ended:

@@ -32,45 +32,44 @@ const (
 	testPrefix = "test." // package traffic's own
 )
 
-// call is the body of every message to the far side but those of tests. The id is the client's own
-// choice and means nothing to the far side; it comes back in the answer.
+// call is the body of every message to the far side except those of tests. The client chooses the
+// id, which means nothing to the far side and comes back in the answer.
 type call struct {
 	ID   uint64          `json:"id"`
 	Body json.RawMessage `json:"body,omitempty"`
 }
 
-// answer is what the far side makes of a call: a body or a fault.
+// answer is the far side's response to a call: a body or a fault.
 type answer struct {
 	ID    uint64          `json:"id"`
 	Body  json.RawMessage `json:"body,omitempty"`
 	Fault *fault          `json:"fault,omitempty"`
 }
 
-// note tells a client what its call waits for.
+// note reports to a client what its call waits for.
 type note struct {
 	ID   uint64 `json:"id"`
 	Text string `json:"text"`
 }
 
-// helloCall is how a client introduces itself. The far side compares the protocol before anything
-// else is said.
+// helloCall is how a client introduces itself. The far side compares the protocol version first.
 type helloCall struct {
 	Protocol int    `json:"protocol"`
 	Linerate string `json:"linerate"`
 	Host     string `json:"host"`
 }
 
-// Info is what the far side says of itself.
+// Info is what the far side reports about itself.
 type Info struct {
 	Protocol    int    `json:"protocol"`
 	Linerate    string `json:"linerate"` // its version
-	Host        string `json:"host"`     // its name for itself
+	Host        string `json:"host"`     // as the host names itself
 	OS          string `json:"os"`       // GOOS
 	Arch        string `json:"arch"`     // GOARCH
 	AllowTuning bool   `json:"allow_tuning"`
 }
 
-// readCall and readAnswer ask for one knob.
+// readCall and readAnswer read one knob.
 type readCall struct {
 	Knob knob.ID `json:"knob"`
 }
@@ -79,25 +78,25 @@ type readAnswer struct {
 	Value knob.Value `json:"value"`
 }
 
-// applyCall asks for trials. For counts from this call on and is bounded by the far side; 0 asks
-// for its bound.
+// applyCall requests trials. For counts from this call on, and the far side bounds it; 0 requests
+// that bound.
 type applyCall struct {
 	Reason   string         `json:"reason"`
 	For      time.Duration  `json:"for_nanoseconds"`
 	Settings []knob.Setting `json:"settings"`
 }
 
-// applyAnswer may come together with a fault: the ids are those of changes in force.
+// applyAnswer may come with a fault: its ids are those of changes in force.
 type applyAnswer struct {
 	IDs []string `json:"ids"`
 }
 
-// changesCall names changes to take back or to make stay.
+// changesCall names changes to undo or to commit.
 type changesCall struct {
 	IDs []string `json:"ids"`
 }
 
-// undoAnswer tells what became of each change, also where a fault comes with it.
+// undoAnswer has the outcome of each change, even if a fault comes with it.
 type undoAnswer struct {
 	Outcomes []journal.Outcome `json:"outcomes"`
 }
@@ -107,23 +106,23 @@ type historyAnswer struct {
 	Changes []journal.Change `json:"changes"`
 }
 
-// runCall says what is going to run, so that it can be refused at once, or waits for as much of the
-// host as it needs.
+// runCall announces a test, so that the far side can refuse it at once, or make it wait for the
+// part of the host that it needs.
 type runCall struct {
 	Spec traffic.Spec `json:"spec"`
 }
 
-// runAnswer admits one test; its data connections show the token.
+// runAnswer admits one test. Its data connections present the token.
 type runAnswer struct {
 	Token wire.Token `json:"token"`
 }
 
-// cancelCall names the call that is given up. It has no id of its own because it gets no answer.
+// cancelCall names the call to drop. It has no id of its own because it gets no answer.
 type cancelCall struct {
 	Cancel uint64 `json:"cancel"`
 }
 
-// encode makes the body of a call or an answer.
+// encode encodes the body of a call or an answer.
 func encode(v any) (json.RawMessage, error) {
 	if v == nil {
 		return nil, nil
@@ -131,8 +130,8 @@ func encode(v any) (json.RawMessage, error) {
 	return json.Marshal(v)
 }
 
-// decode reads a body into v; an absent one leaves v as it is. Fields that this version does not
-// know are let pass, so that a newer peer of the same protocol version may say more.
+// decode decodes a body into v; without a body, v stays as it is. Unknown fields are ignored, so
+// that a newer peer of the same protocol version may send more.
 func decode(raw json.RawMessage, v any) error {
 	if v == nil || len(raw) == 0 {
 		return nil

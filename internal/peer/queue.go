@@ -13,18 +13,16 @@ import (
 
 const (
 	// admissionWait is how long a client waits for other clients' tests to end: some dozens of the
-	// default ten seconds. People do not wait in the dark for it: they are told how many are before
-	// them.
+	// default ten seconds. Meanwhile the client shows how many come first.
 	admissionWait = 5 * time.Minute
-	// retellEvery is how often a client that waits hears of it although nothing has changed, so
-	// that it knows that the far side has not forgotten it.
+	// retellEvery is how often a waiting client gets a note although nothing has changed, so that
+	// it knows that the far side is alive.
 	retellEvery = 10 * time.Second
-	// tellAfter is how long a client waits before it hears of it at all: the end of the last test
-	// and the beginning of the next one of the same user overlap by some milliseconds, which is not
-	// worth a word.
+	// tellAfter is how long a client waits before its first note. The end of one test and the
+	// beginning of the same user's next one overlap by some milliseconds, which deserve no note.
 	tellAfter = 250 * time.Millisecond
-	// maxLight is how many light tests may run at once. Each is some dozens of packets a second, so
-	// the bound is against mistakes.
+	// maxLight bounds the light tests that run at once. Each sends some dozens of packets a second,
+	// so the bound is against mistakes.
 	maxLight = 64
 )
 
@@ -32,58 +30,58 @@ const (
 type weight int
 
 const (
-	light weight = iota // some packets; may run beside others: ping, mtu
-	heavy               // fills a link or a processor: takes one of the places
-	// needs the listening port to itself, because its options hold for every connection that is
-	// accepted meanwhile
+	light weight = iota // some packets; may run beside any other test: ping, mtu
+	heavy               // fills a link or a CPU: takes one of the places
+	// needs the listening port to itself, because its options apply to every connection that the
+	// port accepts meanwhile
 	alone
 )
 
 // queue admits tests in turn. Two heavy tests at once measure each other, so there is one place
 // unless the user of this host asked for more.
 //
-// Whose turn it is: sources share the places evenly, and first come is first served within that.
-// This is start-time fair queueing (Goyal, Vin and Cheng, 1996) with every test of weight one: a
-// test gets as its tag the number of its source's last tag plus one, or the tag of the test that
-// was started last if that is more, and the lowest tag goes first. So a source that opens many
-// connections waits once for each of its tests while others pass between them, and nobody waits for
-// ever. A source is an address, or the /64 of an IPv6 one: whoever has one address of a /64 has
-// them all.
+// Sources share the places evenly; within that, first come, first served. This is start-time fair
+// queueing (Goyal, Vin and Cheng, 1996) with every test of weight one: a test's tag is the number
+// of its source's last tag plus one, or the tag of the test that started last if that is larger,
+// and the lowest tag goes first. So a source that opens many connections waits once for each of its
+// tests, others pass between them, and no test waits for ever. A source is an IPv4 address or the
+// /64 of an IPv6 address, because a host that has one address of a /64 has them all.
 type queue struct {
 	places int // for heavy tests
 
 	mu      sync.Mutex
-	tags    map[netip.Prefix]int // the next tag of sources that had a test, until nobody is here any more
+	tags    map[netip.Prefix]int // the next tag of each source that had a test; cleared when the host is idle
 	started int                  // tag of the test that was started last
-	heavies int                  // that run, alone or not
-	lights  int                  // that run
-	alone   bool                 // the one that runs needs the host to itself
+	heavies int                  // running, alone or not
+	lights  int                  // running
+	alone   bool                 // the running test needs the host to itself
 	waiting []*ticket            // in order of arrival
 }
 
-// ticket is one test that waits.
+// ticket is one waiting test.
 type ticket struct {
 	source netip.Prefix
 	weight weight
 	tag    int           // the lowest goes first
 	turn   chan struct{} // closed when it may run
 	moved  chan struct{} // one place: before has changed
-	before int           // tests that run or come first; under the queue's lock
+	before int           // tests that run or come first; protected by the queue's lock
 }
 
 func newQueue(places int) *queue {
 	return &queue{places: max(places, 1), tags: make(map[netip.Prefix]int)}
 }
 
-// enter waits for a place, for admissionWait at most, and gives what leaves it again, which counts
-// once. tell hears how many tests come first, soon if there are any and whenever that changes; it
-// may block, which holds up nobody else. Errors are ErrBusy or the context's.
+// enter waits for a place, at most admissionWait, and returns a function that frees it, which
+// counts once. tell is called with the number of tests that come first, soon if there are any and
+// whenever the number changes. It may block without delaying other clients. Errors are ErrBusy or
+// the context's.
 func (q *queue) enter(ctx context.Context, source netip.Prefix, w weight, tell func(before int)) (leave func(),
 	err error) {
 	t := &ticket{source: source, weight: w, turn: make(chan struct{}), moved: make(chan struct{}, 1)}
 	q.mu.Lock()
 	t.tag = q.started
-	if w != light { // a light one takes nothing that its source would have to account for
+	if w != light { // a light test takes nothing that is accounted to its source
 		t.tag = max(t.tag, q.tags[source])
 		q.tags[source] = t.tag + 1
 	}
@@ -117,7 +115,7 @@ func (q *queue) enter(ctx context.Context, source netip.Prefix, w weight, tell f
 	}
 }
 
-// giveUp takes a ticket out, or frees its place if its turn has come meanwhile.
+// giveUp removes a ticket, or frees its place if its turn has come meanwhile.
 func (q *queue) giveUp(t *ticket, why error) error {
 	q.mu.Lock()
 	i := slices.Index(q.waiting, t)
@@ -145,13 +143,14 @@ func (q *queue) leave(t *ticket) {
 	q.advance()
 }
 
-// advance starts whoever may start now, and tells the others where they stand. The caller holds the
-// lock.
+// advance starts every test that may start now, and updates the positions of the others. The caller
+// holds the lock.
 func (q *queue) advance() {
 	for {
 		order := q.order()
 		next := slices.IndexFunc(order, q.fits)
-		// Nobody passes a test that needs the host to itself, or it would never find it empty.
+		// No test passes one that needs the host to itself; otherwise that one would never find the
+		// host empty.
 		if first := slices.IndexFunc(order, func(t *ticket) bool { return t.weight == alone }); next < 0 ||
 			first >= 0 && first < next {
 			q.place(order)
@@ -168,14 +167,14 @@ func (q *queue) advance() {
 		}
 		close(t.turn)
 	}
-	// Whoever comes to an empty host is equal to all others.
+	// All sources are equal on an empty host.
 	if q.heavies == 0 && len(q.waiting) == 0 {
 		clear(q.tags)
 		q.started = 0
 	}
 }
 
-// fits tells whether a test may start beside those that run.
+// fits reports whether a test may start beside the running ones.
 func (q *queue) fits(t *ticket) bool {
 	switch {
 	case q.alone:
@@ -188,14 +187,14 @@ func (q *queue) fits(t *ticket) bool {
 	return q.heavies < q.places
 }
 
-// order gives those who wait in the order of their turns.
+// order returns the waiting tests in the order of their turns.
 func (q *queue) order() []*ticket {
 	order := slices.Clone(q.waiting)
 	slices.SortStableFunc(order, func(a, b *ticket) int { return a.tag - b.tag })
 	return order
 }
 
-// place notes how many come before each one that waits.
+// place updates how many tests come before each waiting one.
 func (q *queue) place(order []*ticket) {
 	running := q.heavies
 	for i, t := range order {
@@ -203,21 +202,21 @@ func (q *queue) place(order []*ticket) {
 			t.before = before
 			select {
 			case t.moved <- struct{}{}:
-			default: // it has not looked yet, and will find this
+			default: // the client has not read the last position, and will find this one
 			}
 		}
 	}
 }
 
-// ahead gives how many tests come before one that waits.
+// ahead returns how many tests come before a waiting one.
 func (q *queue) ahead(t *ticket) int {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	return t.before
 }
 
-// sourceOf is the source that a client at an address belongs to; clients whose address is not known
-// are one source.
+// sourceOf returns the source of a client's address. All clients with unknown addresses are one
+// source.
 func sourceOf(ip string) netip.Prefix {
 	a, _ := netip.ParseAddr(ip) // the zero address otherwise
 	return wire.Source(a)

@@ -11,18 +11,18 @@ import (
 )
 
 // Run runs one test against the far host; see traffic.Run for progress and errors. While other
-// clients' tests run there, it waits, tells through ConnectOptions.Notify how many come first, and
-// gives up with ErrBusy. A far end that goes away meanwhile is wire.ErrPeerGone, whatever its last
-// words were.
+// clients' tests run there, Run waits, reports through ConnectOptions.Notify how many come first,
+// and returns ErrBusy after five minutes. If the far end goes away meanwhile, the error is
+// wire.ErrPeerGone, whatever its last message was.
 func (c *Client) Run(ctx context.Context, spec traffic.Spec, progress func(traffic.Interval)) (result *traffic.Result,
 	err error) {
-	// The far side is told what it admits; what makes no sense anywhere is not even asked for.
+	// A specification that makes no sense fails here; the far side only sees valid ones.
 	spec, err = spec.Normalize()
 	if err != nil {
 		return nil, err
 	}
 	select {
-	// Test messages carry no id, so two tests on one channel could not be told apart.
+	// Test messages carry no id, so two tests on one channel could not be separated.
 	case c.testing <- struct{}{}:
 		defer func() { <-c.testing }()
 	case <-ctx.Done():
@@ -35,16 +35,16 @@ func (c *Client) Run(ctx context.Context, spec traffic.Spec, progress func(traff
 	if err := c.call(opening, msgRunOpen, runCall{spec}, &opened, runOpenBound); err != nil {
 		return nil, err
 	}
-	// Both ends make the load, so both know how long it may drown the channel.
+	// Both ends generate the load, so both know how long it may crowd out the channel.
 	defer c.conn.Bear(traffic.Silence(spec))()
 	// Attached before the test's first message goes out, so that no answer to it is missed.
 	box := newMailbox(c.conn)
 	c.attach(box)
 	defer func() {
 		c.attach(nil)
-		// The far side ends a test that nobody closes by itself. The outcome only tells whether it
-		// is still there: a server that is being ended may say of what, and that is a signal of its
-		// own host.
+		// The far side ends an unclosed test on its own. The outcome only shows whether the far
+		// side is still there: a server that is ending may send the signal that ended it as the
+		// reason, but that signal was its own host's.
 		closed := c.call(context.WithoutCancel(ctx), msgRunClose, nil, nil, closeBound)
 		if errors.Is(err, traffic.ErrFar) && errors.Is(closed, wire.ErrPeerGone) {
 			err = fmt.Errorf("%s test: %w", spec.Test, closed)
@@ -66,18 +66,18 @@ func (c *Client) Run(ctx context.Context, spec traffic.Spec, progress func(traff
 	return traffic.Run(ctx, link, spec, progress)
 }
 
-// gone is a far end that went away in the middle of a test. The cause is whatever broke first, most
-// often a read or a write.
+// gone reports that the far end went away in the middle of a test. The cause is whichever operation
+// failed first, most often a read or a write.
 type gone struct{ error }
 
 func (g gone) Unwrap() error { return g.error }
 
-// Hint says what the user can do.
+// Hint returns what the user can do.
 func (gone) Hint() string {
 	return "does `linerate serve` still run on the other host, and is the path to it still up?"
 }
 
-// attach makes box the one that test messages go to, until the connection ends.
+// attach makes box the receiver of test messages until the connection ends.
 func (c *Client) attach(box *mailbox) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -87,7 +87,7 @@ func (c *Client) attach(box *mailbox) {
 	}
 	select {
 	case <-c.finished:
-		box.close() // the reader may be gone already, and would not do it any more
+		box.close() // the reader may have ended already, and could not close it
 	default:
 	}
 }

@@ -27,94 +27,94 @@ import (
 )
 
 const (
-	// defaultMaxClients is how many clients may be connected at once. An idle one costs about 17
-	// KB; a test that runs more, so those come one after the other.
+	// defaultMaxClients is how many clients may be connected at once. An idle client costs about 17
+	// KB; a running test costs more, but tests run one after another.
 	defaultMaxClients = 1024
 	// othersShare is the part of the places that one source cannot take, so that a host which
-	// connects again and again in error does not lock everybody else out: 16 of 1024.
+	// reconnects endlessly by mistake does not lock out all others: 16 of 1024.
 	othersShare = 64
-	// maxRefused is how many clients that are not let in are told so at once.
+	// maxRefused is how many refused clients are sent the reason at once.
 	maxRefused = 64
-	// defaultIdleWait is how long a client may be connected without asking for anything: longer
-	// than a person looks at one result, and not so long that forgotten ones pile up.
+	// defaultIdleWait is how long a client may be connected without a request: longer than a user
+	// studies one result, and short enough that forgotten clients do not pile up.
 	defaultIdleWait = time.Hour
 	// greetingWait is how long a new client may take to say hello.
 	greetingWait = 10 * time.Second
-	// startWait is how long an admitted test may take to start; the place is another's afterwards.
-	// Between admission and start lies one round trip, so this only ends the claim of a client that
-	// has changed its mind without saying so.
+	// startWait is how long an admitted test may take to start; then its place goes to another. One
+	// round trip lies between admission and start, so this only affects a client that gave up
+	// without a message.
 	startWait = 20 * time.Second
-	// undoBound bounds the taking back of one client's trials; past it, the guard and the next
-	// recovery have them. Rings and features reset a card, which takes seconds each.
+	// undoBound bounds the undoing of one client's trials. Afterwards the guard and the next
+	// recovery undo the rest. Changes of rings and features reset a NIC, which takes seconds each.
 	undoBound = 2 * time.Minute
-	// maxTrialFor bounds how long a client may keep a trial alive without another change. It is for
-	// a client that lives and has forgotten its trial; one that is gone is noticed by its
-	// heartbeats within ten seconds.
+	// maxTrialFor bounds how long a client may keep a trial without another change. It is for a
+	// client that is alive but has forgotten its trial; heartbeats detect a lost client within ten
+	// seconds.
 	maxTrialFor = time.Hour
-	// guardSlack is how much later than this process the guard ends a trial, and with it the whole
-	// of serve. The worker of a session ends trials between two calls, and the longest call waits
+	// guardSlack is how much later than this process the guard ends a trial, and with it all of
+	// serve. A session's worker ends trials between two calls, and the longest call waits
 	// admissionWait for other clients' tests; the rest is for that call's own work.
 	guardSlack = admissionWait + 60*time.Second
-	// maxCalls bounds the calls of one client that wait to be answered.
+	// maxCalls bounds the waiting calls of one client.
 	maxCalls = 64
 	// maxCallBytes bounds their bodies.
 	maxCallBytes = 512 << 10
 )
 
-// FarSide is the Side of changes made from afar, in the journal of the host that was changed;
-// OpenJournal must give it to journal.Options.
+// FarSide is the Side of changes made by remote clients, in the journal of the changed host;
+// OpenJournal must pass it to journal.Options.
 const FarSide = "far"
 
-// ServerOptions say what a far side offers. Zero values have defaults, or offer nothing.
+// ServerOptions say what a far side offers. Zero values select defaults, or offer nothing.
 type ServerOptions struct {
-	// Listener brings clients and data connections. For ServeStdio it is made by itself when nil.
+	// Listener accepts clients and data connections. ServeStdio creates one when it is nil.
 	Listener *wire.Listener
-	// Root is what snapshots and counters are read from; default live.
+	// Root is the source of snapshots and counters; default live.
 	Root host.Root
-	// Backend reads knobs; nil: none can be read.
+	// Backend reads knobs; nil: knobs cannot be read.
 	Backend knob.Backend
-	// OpenJournal opens this host's journal (Side FarSide, Mode Lease, with its guard) when a
-	// client makes its first change; it is closed when that client goes. nil: nothing can be
-	// changed.
+	// OpenJournal opens this host's journal (Side FarSide, Mode Lease, with its guard) at a
+	// client's first change; the journal is closed when that client leaves. nil: changes are not
+	// possible.
 	OpenJournal func() (*journal.Journal, error)
-	// History reads the journal without its lock; nil: none to read.
+	// History reads the journal without its lock; nil: there is none.
 	History func() ([]journal.Change, error)
 	// AllowTuning lets clients change knobs.
 	AllowTuning bool
-	MaxClients  int           // connected at once; default 1024, of which one source may have all but a 64th
-	IdleWait    time.Duration // a client that asks for nothing for so long is told so and closed; default 1 h
-	// heavy tests that may run at the same time; default 1, since two measure each other
+	MaxClients  int           // connected at once; default 1024; one source may have all but a 64th
+	IdleWait    time.Duration // a client without a request for so long is notified and closed; default 1 h
+	// heavy tests that may run at once; default 1, because two measure each other
 	AtOnce int
 	Limits traffic.Limits // of one test
-	// what sources may take in all, shared with servers of other dialects; nil: one of its own with
-	// default limits
+	// bounds what sources may take in all, shared with the servers of other dialects; nil: a
+	// private one with default limits
 	Gate     *admission.Gate
-	Echo     *echo.Server // answers UDP pings; when nil, Serve and ServeStdio open one of their own
-	Version  string       // of this linerate, for people
+	Echo     *echo.Server // answers UDP pings; when nil, Serve and ServeStdio open one
+	Version  string       // of this linerate, for display
 	HostName string       // default os.Hostname
-	// one plain sentence each: who came, who was turned away, what was changed and taken back; may
-	// be nil
+	// receives one plain sentence per event: clients that connect or are refused, changes made and
+	// undone; may be nil
 	Log func(message string)
 }
 
-// server is what the sessions of one Serve share.
+// server is the state that the sessions of one Serve share.
 type server struct {
 	ServerOptions
 	tests    *queue
 	sessions sync.WaitGroup // connections in open
 
 	mu      sync.Mutex
-	open    map[*wire.Conn]*session // nil for those that are only told why they are not let in
+	open    map[*wire.Conn]*session // nil for those that are only sent why they are refused
 	sources map[netip.Prefix]int    // clients of each
 	clients int
-	tuner   *session // who holds the journal
+	tuner   *session // the session that holds the journal
 }
 
 func newServer(o ServerOptions) *server {
 	o.MaxClients = cmp.Or(o.MaxClients, defaultMaxClients)
 	o.IdleWait = cmp.Or(o.IdleWait, defaultIdleWait)
 	if o.HostName == "" {
-		o.HostName, _ = os.Hostname() // a host without a name is called by its address on the other side
+		o.HostName, _ = os.Hostname() // the other side then shows the address instead of a name
 	}
 	if o.Log == nil {
 		o.Log = func(string) {}
@@ -128,9 +128,8 @@ func newServer(o ServerOptions) *server {
 	}
 }
 
-// Serve answers clients of o.Listener until ctx ends, then takes back what they have on trial,
-// closes the listener and returns nil; or until the listener is closed otherwise, which is an
-// error.
+// Serve answers clients of o.Listener until ctx ends. It then undoes their trials, closes the
+// listener and returns nil. If the listener is closed otherwise, Serve returns an error.
 func Serve(ctx context.Context, o ServerOptions) error {
 	if o.Listener == nil {
 		return errors.New("serve: no listener")
@@ -140,7 +139,7 @@ func Serve(ctx context.Context, o ServerOptions) error {
 	defer s.openEcho(ctx)()
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	stop := context.AfterFunc(ctx, func() { _ = o.Listener.Close() }) // nothing more to learn from an old listener
+	stop := context.AfterFunc(ctx, func() { _ = o.Listener.Close() }) // an error of a listener that is no longer used does not matter
 	defer stop()
 	defer s.watchIdle()()
 	for {
@@ -149,23 +148,22 @@ func Serve(ctx context.Context, o ServerOptions) error {
 			ended := ctx.Err() != nil
 			cancel()
 			s.closeAll()
-			// Each session takes its trials back before it ends, so Serve returns with the host as
-			// it was. The listener is closed by now and nobody new comes meanwhile.
+			// Each session undoes its trials before it ends, so Serve leaves the host as it was.
+			// The listener is closed by now, so no client connects meanwhile.
 			s.sessions.Wait()
 			if ended {
 				return nil
 			}
 			return fmt.Errorf("serve: %w", err)
 		}
-		// A client that is let in has shown the key; what it may do is up to its session.
+		// A client that is let in has shown the key; the session decides what it may do.
 		s.start(ctx, conn, remoteIP(conn))
 	}
 }
 
-// ServeStdio answers one client over in and out (the far end of ssh), until it goes or ctx ends,
-// and then takes back what it has on trial. Data connections come to o.Listener, or to a listener
-// on a free port of its own if that is nil; the greeting on out tells which. Nothing else may be
-// written to out.
+// ServeStdio answers one client over in and out (the far end of ssh) until it leaves or ctx ends,
+// and then undoes its trials. Data connections come to o.Listener, or to a private listener on a
+// free port if that is nil; the greeting on out names the port. Nothing else may be written to out.
 func ServeStdio(ctx context.Context, in io.ReadCloser, out io.WriteCloser, o ServerOptions) error {
 	if o.Listener == nil {
 		l, err := wire.ListenData(ctx, ":0")
@@ -182,11 +180,11 @@ func ServeStdio(ctx context.Context, in io.ReadCloser, out io.WriteCloser, o Ser
 	s.watchRejections()
 	defer s.openEcho(ctx)()
 	// A write to a broken pipe on descriptor 1 would end this process (os/signal, SIGPIPE) before
-	// it has taken trials back.
+	// it has undone the trials.
 	broken := make(chan os.Signal, 1)
 	signal.Notify(broken, syscall.SIGPIPE)
 	defer signal.Stop(broken)
-	// sshd tells the client's address, which its connection has proved (ssh(1), ENVIRONMENT).
+	// sshd reports the client's address, which its connection has proved (ssh(1), ENVIRONMENT).
 	client, _, _ := strings.Cut(os.Getenv("SSH_CONNECTION"), " ")
 	conn := wire.NewConn(stdio{in, out})
 	s.start(ctx, conn, client)
@@ -196,24 +194,24 @@ func ServeStdio(ctx context.Context, in io.ReadCloser, out io.WriteCloser, o Ser
 	return nil
 }
 
-// openEcho opens the UDP echo on the listener's address and port if there is none yet, and gives
-// what closes it. Without one, pings are ICMP only.
+// openEcho opens the UDP echo on the listener's address and port if there is none yet, and returns
+// a function that closes it. Without it, pings use ICMP only.
 func (s *server) openEcho(ctx context.Context) (end func()) {
 	if s.Echo != nil {
 		return func() {}
 	}
-	// The same port number as TCP, so that a firewall needs one rule of a kind and people remember
-	// one number.
+	// The port number is that of TCP, so that a firewall needs one rule of a kind and users
+	// remember one number.
 	echo, err := echo.Listen(ctx, s.Listener.Addr().String())
 	if err != nil {
 		s.Log(fmt.Sprintf("no UDP echo, pings are ICMP only: %v", err))
 		return func() {}
 	}
 	s.Echo = echo
-	return func() { _ = echo.Close() } // nothing more to learn from it
+	return func() { _ = echo.Close() } // an error of a socket that is no longer used does not matter
 }
 
-// stdio makes one stream of two.
+// stdio combines two streams into one.
 type stdio struct {
 	io.ReadCloser
 	out io.WriteCloser
@@ -222,11 +220,11 @@ type stdio struct {
 func (s stdio) Write(b []byte) (int, error) { return s.out.Write(b) }
 func (s stdio) Close() error                { return errors.Join(s.out.Close(), s.ReadCloser.Close()) }
 
-// maxRejectionLines is how many strangers are logged one by one in a minute; a port scan shall not
-// fill the disk.
+// maxRejectionLines is how many refused connections are logged individually per minute, so that a
+// port scan does not fill the disk.
 const maxRejectionLines = 20
 
-// watchRejections logs who was turned away.
+// watchRejections logs refused connections.
 func (s *server) watchRejections() {
 	var (
 		mu      sync.Mutex
@@ -250,7 +248,7 @@ func (s *server) watchRejections() {
 	})
 }
 
-// rejected says in one sentence who was turned away.
+// rejected describes a refused connection in one sentence.
 func rejected(r wire.Rejection) string {
 	switch {
 	case errors.Is(r.Err, wire.ErrWrongKey):
@@ -263,7 +261,7 @@ func rejected(r wire.Rejection) string {
 	return fmt.Sprintf("%s turned away: it speaks %s: %v", r.Remote, r.Dialect, r.Err)
 }
 
-// admit counts a client in.
+// admit registers a client.
 func (s *server) admit(c *session) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -280,7 +278,7 @@ func (s *server) admit(c *session) error {
 	return nil
 }
 
-// dismiss counts a client out, when nothing of it is left.
+// dismiss unregisters a client once nothing of it is left.
 func (s *server) dismiss(c *session) {
 	s.mu.Lock()
 	s.clients--
@@ -291,7 +289,7 @@ func (s *server) dismiss(c *session) {
 	s.release(c.conn)
 }
 
-// hold counts a connection in that is told why it is not let in.
+// hold registers a connection that is sent why it is refused.
 func (s *server) hold(conn *wire.Conn) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -311,23 +309,22 @@ func (s *server) release(conn *wire.Conn) {
 	s.sessions.Done()
 }
 
-// closeAll ends every connection; who is counted in winds up by itself.
+// closeAll closes every connection; registered clients wind up on their own.
 func (s *server) closeAll() {
 	s.mu.Lock()
 	conns := slices.Collect(maps.Keys(s.open))
 	s.mu.Unlock()
 	for _, conn := range conns {
-		// Each on its own: one that does not read holds up the last record that TLS writes to it,
-		// for five seconds.
+		// In a goroutine each: a client that does not read delays the last record that TLS writes
+		// to it, for five seconds.
 		go conn.Close()
 	}
 }
 
-// watchIdle closes clients that ask for nothing for too long, until the function it gives is
+// watchIdle closes clients that send no request for too long, until the returned function is
 // called.
 func (s *server) watchIdle() (end func()) {
-	// One ticker for all, and not a timer each: a client that forgets to leave may as well stay an
-	// eighth longer.
+	// One ticker for all instead of a timer each: a forgotten client may stay an eighth longer.
 	every := time.NewTicker(max(s.IdleWait/8, time.Millisecond))
 	done, ended := make(chan struct{}), make(chan struct{})
 	go func() {
@@ -348,7 +345,7 @@ func (s *server) watchIdle() (end func()) {
 	}
 }
 
-// dropIdle closes the clients that are idle for too long.
+// dropIdle closes clients that have been idle for too long.
 func (s *server) dropIdle() {
 	var idle []*session
 	s.mu.Lock()
@@ -364,15 +361,15 @@ func (s *server) dropIdle() {
 	}
 }
 
-// goodbye tells a client why its connection ends, and ends it.
+// goodbye sends a client the reason and ends its connection.
 func (c *session) goodbye(why string) {
 	ctx, cancel := context.WithTimeout(c.ctx, greetingWait)
 	defer cancel()
-	_ = c.conn.Send(ctx, msgNote, note{Text: why}) // it ends with or without knowing why
+	_ = c.conn.Send(ctx, msgNote, note{Text: why}) // the connection ends even if the reason cannot be sent
 	_ = c.conn.Close()
 }
 
-// becomeTuner makes sure that only one client tunes this host.
+// becomeTuner makes sure that only one client at a time tunes this host.
 func (s *server) becomeTuner(who *session) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -383,7 +380,7 @@ func (s *server) becomeTuner(who *session) error {
 	return nil
 }
 
-// stopTuning gives the right to tune free.
+// stopTuning lets another client tune.
 func (s *server) stopTuning(who *session) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -392,7 +389,7 @@ func (s *server) stopTuning(who *session) {
 	}
 }
 
-// remoteIP gives the address of a client.
+// remoteIP returns the address of a client.
 func remoteIP(conn *wire.Conn) string {
 	if a, ok := conn.RemoteAddr().(*net.TCPAddr); ok {
 		return a.AddrPort().Addr().Unmap().String()

@@ -15,57 +15,57 @@ import (
 	"github.com/linerate/linerate/internal/wire"
 )
 
-// session is one client as the far side sees it. While nothing happens it has no goroutine of its
-// own: the channel's reader sorts its messages (see message), a worker answers calls in order and
-// ends when none is left, and while a test runs, another plays its far side.
+// session is one client as the far side sees it. An idle session has no goroutine: the channel's
+// reader sorts its messages (see message), a worker answers calls in order and ends when none is
+// left, and while a test runs, a third goroutine is its far side.
 type session struct {
 	*server
 	conn   *wire.Conn
-	who    string // for people: name and address; the worker's own once it has begun
+	who    string // for display: name and address; after the start it belongs to the worker
 	ip     string
 	source netip.Prefix
-	ctx    context.Context // of the server, shared by all sessions: what ends with the channel is cancelled by end
+	ctx    context.Context // of the server, shared by all sessions; end cancels what must end with the channel
 	run    runState        // shared by reader and worker
 
 	mu       sync.Mutex
-	greeting *time.Timer                   // ends a channel on which nothing is said; nil once something was
+	greeting *time.Timer                   // ends a silent channel; nil after the first message
 	heard    time.Time                     // when the last message came
 	calls    []pending                     // not yet begun, oldest first
 	current  pending                       // being answered
 	cancels  map[uint64]context.CancelFunc // of calls that are not yet answered
-	working  bool                          // there is a worker, which looks at calls before it ends
-	over     bool                          // the channel has ended; no worker is started any more
+	working  bool                          // there is a worker, which checks calls before it ends
+	over     bool                          // the channel has ended; no worker starts any more
 	workers  sync.WaitGroup                // the worker, if any
 
-	// The worker's own, until the channel has ended.
+	// These belong to the worker until the channel has ended.
 	greeted bool
 	journal *journal.Journal
-	trials  []string // ids that this client made
-	// asks the worker to end them when their client does not come back to them; nil before the
-	// first
+	trials  []string // ids of this client's trials
+	// makes the worker end the trials when the client does not renew them; nil before the first
+	// trial
 	lease    *time.Timer
 	leaseEnd time.Time
 }
 
-// pending is a call on its way to the worker.
+// pending is a call that waits for the worker.
 type pending struct {
 	ctx      context.Context
 	cancel   context.CancelFunc
 	typ      string
 	call     call
-	endLease bool // no call: the time of the trials is over
+	endLease bool // not a call: the lease of the trials is over
 }
 
-// start makes a session of a channel and returns at once; s.sessions counts it until nothing of it
-// is left. Its IP address is empty if it is not known.
+// start makes a channel a session and returns at once; s.sessions counts it until nothing of it is
+// left. ip is empty if it is unknown.
 func (s *server) start(ctx context.Context, conn *wire.Conn, ip string) {
 	c := &session{server: s, conn: conn, ctx: ctx, ip: ip, source: sourceOf(ip), who: "a client over ssh",
 		heard: time.Now()}
 	if a := conn.RemoteAddr(); a != nil {
 		c.who = a.String()
 	}
-	// Only who holds the key comes this far, so the bound is against mistakes and not against
-	// strangers; those are the listener's business.
+	// Only clients with the key come this far, so the bound is against mistakes. The listener
+	// handles everything else.
 	if err := s.admit(c); err != nil {
 		s.refuse(ctx, conn, c.who, err)
 		return
@@ -78,7 +78,7 @@ func (s *server) start(ctx context.Context, conn *wire.Conn, ip string) {
 func (s *server) refuse(ctx context.Context, conn *wire.Conn, who string, why error) {
 	s.Log(fmt.Sprintf("%s turned away: %v", who, why))
 	if !s.hold(conn) {
-		_ = conn.Close() // too many are being told already; this one just hears the line go dead
+		_ = conn.Close() // too many are being notified already; this one only sees the connection close
 		return
 	}
 	late := time.AfterFunc(greetingWait, func() { _ = conn.Close() })
@@ -91,7 +91,7 @@ func (s *server) refuse(ctx context.Context, conn *wire.Conn, who string, why er
 		go func() {
 			ctx, cancel := context.WithTimeout(ctx, greetingWait)
 			defer cancel()
-			// it is turned away with or without knowing why
+			// it is refused even if the reason cannot be sent
 			_ = conn.Send(ctx, msgAnswer, answer{ID: hello.ID, Fault: newFault(why)})
 			_ = conn.Close()
 		}()
@@ -101,12 +101,12 @@ func (s *server) refuse(ctx context.Context, conn *wire.Conn, who string, why er
 	})
 }
 
-// message sorts one message. It is called by the reader of the channel and must not wait for
-// anything, since that also brings the end of what is waited for.
+// message sorts one message. The reader of the channel calls it, so it must not wait: the reader
+// also delivers the end of whatever it would wait for.
 func (c *session) message(m wire.Message) {
 	c.mu.Lock()
 	if c.greeting != nil {
-		c.greeting.Stop() // heartbeats bound the silence of whoever has spoken once
+		c.greeting.Stop() // from now on heartbeats bound the silence
 		c.greeting = nil
 	}
 	c.heard = time.Now()
@@ -126,14 +126,14 @@ func (c *session) message(m wire.Message) {
 	default:
 		p := pending{typ: m.Type}
 		if decode(m.Body, &p.call) != nil {
-			_ = c.conn.Close() // what comes next cannot be trusted to be this protocol
+			_ = c.conn.Close() // later messages cannot be trusted to follow this protocol
 			return
 		}
 		c.enqueue(p)
 	}
 }
 
-// enqueue gives a call to the worker, which it starts if there is none.
+// enqueue passes a call to the worker, and starts one if there is none.
 func (c *session) enqueue(p pending) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -146,8 +146,8 @@ func (c *session) enqueue(p pending) {
 			waiting += len(q.call.Body)
 		}
 		if len(c.calls) >= maxCalls || waiting+len(p.call.Body) > maxCallBytes {
-			// no client of ours asks for so much at once; not under the lock, since closing writes
-			// a last record
+			// no correct client has so many calls; in a goroutine, because closing writes a last
+			// record while the lock is held
 			go c.conn.Close()
 			return
 		}
@@ -164,9 +164,9 @@ func (c *session) enqueue(p pending) {
 	}
 }
 
-// work answers calls in the order they came, until there is none. What was queued when the channel
-// ended still comes out here; its context has ended, which every call looks at before it changes
-// anything.
+// work answers calls in the order of their arrival until there is none. Calls that were queued when
+// the channel ended are still processed; their contexts have ended, which every call checks before
+// it changes anything.
 func (c *session) work() {
 	for {
 		c.mu.Lock()
@@ -181,20 +181,19 @@ func (c *session) work() {
 		switch {
 		case !p.endLease:
 			c.answer(p)
-		// Here and not in the timer's goroutine: the trials and the journal are the worker's, so no
-		// call can be half way through a change now. A call that came before has lengthened the
-		// lease.
+		// Here and not in the timer's goroutine: trials and journal belong to the worker, so no
+		// call can be half way through a change now. A call that came before has renewed the lease.
 		case !time.Now().Before(c.leaseEnd) && c.undoTrials() > 0:
 			c.Log(c.who + " left its trials standing for too long")
 		}
 	}
 }
 
-// end winds the session up when the channel has ended, or was never needed.
+// end winds the session up when the channel has ended, or was never used.
 func (c *session) end() {
 	defer c.dismiss(c)
-	// In this order: nothing new comes, what works on calls gives up, and only when nobody uses the
-	// journal any more it is wound up.
+	// The order matters: first no new calls, then the running calls give up, and the journal is
+	// wound up only when nothing uses it any more.
 	c.mu.Lock()
 	c.over = true
 	for _, p := range append(c.calls, c.current) {
@@ -214,7 +213,8 @@ func (c *session) end() {
 	}
 }
 
-// idleSince is when the last message came; the present while a call or a test is being worked on.
+// idleSince returns when the last message came, or the current time while a call or a test is
+// running.
 func (c *session) idleSince() time.Time {
 	c.run.mu.Lock()
 	testing := c.run.current != nil
@@ -237,22 +237,22 @@ func (c *session) answer(p pending) {
 	if a.Body, err = encode(body); err != nil {
 		a.Fault = newFault(fmt.Errorf("encode answer to %s: %w", p.typ, err))
 	}
-	// Its own, not the one that the map has: a client that gives one id to many calls must not
-	// leave a context behind with each.
+	// This call's own cancel and not the one in the map: a client that gives one id to many calls
+	// must not leave a context behind with each.
 	p.cancel()
 	c.mu.Lock()
 	delete(c.cancels, p.call.ID)
 	c.mu.Unlock()
 	if err := c.conn.Send(c.ctx, msgAnswer, a); err != nil {
-		// If the channel is whole, the answer itself cannot be sent: it is too long. Then its
-		// reason is sent.
+		// If the channel works, the answer is too long to be sent. The reason is sent instead.
 		_ = c.conn.Send(c.ctx, msgAnswer, answer{ID: p.call.ID, Fault: newFault(err)})
 	}
 }
 
-// handle makes the answer to one call.
+// handle computes the answer to one call.
 func (c *session) handle(p pending) (any, error) {
-	// Version first: a message of another version may mean another thing under the same name.
+	// The version comes first: in another version, a message of the same name may have another
+	// meaning.
 	if !c.greeted && p.typ != msgHello {
 		return nil, fmt.Errorf("%w: %s before hello", wire.ErrProtocol, p.typ)
 	}
@@ -277,12 +277,12 @@ func (c *session) handle(p pending) (any, error) {
 		c.endRun()
 		return nil, nil
 	}
-	// A newer client may ask for more than this version has; the connection stays of use for the
-	// rest.
+	// A newer client may request more than this version supports; the connection remains usable for
+	// the rest.
 	return nil, fmt.Errorf("%w: this linerate (%s) does not know the call %q", errors.ErrUnsupported, c.Version, p.typ)
 }
 
-// hello makes acquaintance.
+// hello answers a client's introduction.
 func (c *session) hello(raw json.RawMessage) (any, error) {
 	var hello helloCall
 	if err := decode(raw, &hello); err != nil {

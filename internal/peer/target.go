@@ -5,26 +5,28 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
+	"slices"
 	"strconv"
 	"strings"
 
+	"github.com/linerate/linerate/internal/dialect"
 	"github.com/linerate/linerate/internal/wire"
 )
 
-// DefaultPort is where `linerate serve` listens unless told otherwise.
+// DefaultPort is where `linerate serve` listens by default.
 const DefaultPort = 7070
 
-// ErrTarget says that a target is not written as one, or is of a kind that this version cannot
-// reach: a mistake in what was typed.
+// ErrTarget reports a target that is malformed, or of a kind that this version cannot reach: a
+// mistake in what the user typed.
 var ErrTarget = errors.New("bad target")
 
-// Target is a far host as users write it.
+// Target is a far host as users type it.
 type Target struct {
 	Addr string          // host:port of a running serve; empty for ssh
 	SSH  *wire.SSHTarget // nil for a running serve
 }
 
-// String gives the target as users write it.
+// String returns the target as users type it.
 func (t Target) String() string {
 	if t.SSH != nil {
 		return t.SSH.String()
@@ -32,21 +34,21 @@ func (t Target) String() string {
 	return t.Addr
 }
 
-// ParseTarget reads HOST[:PORT] (port 7070 if none is given; IPv6 addresses with or without
-// brackets) or ssh://[USER@]HOST[:PORT]. Errors are ErrTarget.
+// ParseTarget parses HOST[:PORT] (default port 7070; IPv6 addresses with or without brackets) or
+// ssh://[USER@]HOST[:PORT]. Errors are ErrTarget.
 func ParseTarget(text string) (Target, error) {
 	bad := func(format string, args ...any) (Target, error) {
 		return Target{}, fmt.Errorf("%w %q: %s", ErrTarget, text, fmt.Sprintf(format, args...))
 	}
 	if scheme, _, has := strings.Cut(text, "://"); has {
-		switch scheme {
-		case "ssh":
+		switch {
+		case scheme == "ssh":
 			t, err := wire.ParseSSHTarget(text)
 			if err != nil {
 				return Target{}, fmt.Errorf("%w: %w", ErrTarget, err)
 			}
 			return Target{SSH: &t}, nil
-		case "iperf3", "iperf", "iperf2", "ttcp", "nuttcp", "stamp", "sockperf":
+		case scheme == "iperf" || slices.Contains(dialect.Names(), scheme):
 			return bad("%s can be measured and diagnosed and nothing else; run `linerate serve` there, or use ssh://",
 				scheme)
 		}
@@ -57,8 +59,9 @@ func ParseTarget(text string) (Target, error) {
 	if strings.HasPrefix(text, "[") && strings.HasSuffix(text, "]") {
 		literal = text[1 : len(text)-1]
 	}
-	// An address first: the colons of a bare IPv6 address would be taken for a port's otherwise.
-	// The zone of an address may hold anything; a bracket in it means that it was no plain address.
+	// Addresses come first: otherwise the colons of a bare IPv6 address would separate a port. The
+	// zone of an address may contain anything; a bracket in it means that the text is no plain
+	// address.
 	if a, err := netip.ParseAddr(literal); err == nil && !strings.ContainsAny(literal, "[]") {
 		host = a.String()
 	} else if strings.Contains(text, ":") {

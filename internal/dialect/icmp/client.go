@@ -14,19 +14,19 @@ import (
 	"github.com/linerate/linerate/internal/traffic/engine"
 )
 
-// ClientOptions say what a test tells of this host.
+// ClientOptions say what a result contains about this host.
 type ClientOptions struct {
 	Sample   func() (*host.Counters, error) // of this host; nil: no counters in the result
-	HostName string                         // of this host; empty: not told
+	HostName string                         // of this host; empty: left out
 }
 
-// searchBound is the longest that a search for the path MTU may take: four rounds of three tries,
-// where everything large vanishes.
+// searchBound is the longest time that a search for the path MTU may take: four rounds of three
+// tries where every large packet is lost.
 const searchBound = 4 * time.Second
 
-// Run runs the test ping or mtu against a host, a name or an address. Any other test is
-// [traffic.ErrBadSpec], as nobody would answer it. The error is [traffic.ErrNoAnswer] where the
-// host is silent, and wraps sys.ErrNotSupported where echo requests cannot be sent.
+// Run runs the test ping or mtu against a host, given by name or address. For any other test it
+// returns [traffic.ErrBadSpec]. It returns [traffic.ErrNoAnswer] if the host is silent; if this
+// host cannot send echo requests, the error wraps sys.ErrNotSupported.
 func Run(ctx context.Context, name string, spec traffic.Spec, o ClientOptions) (*traffic.Result, error) {
 	spec, err := spec.Normalize()
 	if err != nil {
@@ -58,7 +58,7 @@ func Run(ctx context.Context, name string, spec traffic.Spec, o ClientOptions) (
 	return r, nil
 }
 
-// ping sends a packet per gap for the duration.
+// ping sends one packet per gap for the duration of the test.
 func ping(ctx context.Context, to netip.Addr, spec traffic.Spec, r *traffic.Result) error {
 	var phase engine.Phase
 	worker, pinger, err := echo.NewPinger(ctx, &phase,
@@ -83,7 +83,7 @@ func ping(ctx context.Context, to netip.Addr, spec traffic.Spec, r *traffic.Resu
 	case <-window.C:
 	}
 	r.DurationSeconds = time.Since(began).Seconds()
-	phase.Set(engine.Tail) // it ends by itself once the stragglers are in, within a second
+	phase.Set(engine.Tail) // the worker ends once the last answers are in, within a second
 	if err := <-failed; err != nil {
 		return err
 	}
@@ -123,14 +123,14 @@ func search(ctx context.Context, to netip.Addr, _ traffic.Spec, r *traffic.Resul
 	return nil
 }
 
-// tell notes what the network said of single packets.
+// tell adds the errors that the network reported for single packets to the warnings.
 func tell(r *traffic.Result, all []echo.Trouble) {
 	for _, t := range all {
 		r.Warnings = append(r.Warnings, t.String())
 	}
 }
 
-// resolve finds the first address of a host, in the order of RFC 6724.
+// resolve returns the first address of a host, in the order of RFC 6724.
 func resolve(ctx context.Context, name string) (netip.Addr, error) {
 	if a, err := netip.ParseAddr(name); err == nil {
 		return a.Unmap(), nil
@@ -142,8 +142,8 @@ func resolve(ctx context.Context, name string) (netip.Addr, error) {
 	return all[0].Unmap(), nil // an answer without addresses is an error
 }
 
-// sourceTo is the address that this host would send from; empty: it has no route. Connecting a UDP
-// socket asks the routes and sends nothing.
+// sourceTo returns the address that this host would send from; empty if it has no route. Connecting
+// a UDP socket looks up the route and sends nothing.
 func sourceTo(to netip.Addr) string {
 	c, err := net.DialUDP("udp", nil, net.UDPAddrFromAddrPort(netip.AddrPortFrom(to, 9)))
 	if err != nil {
@@ -157,7 +157,7 @@ func sourceTo(to netip.Addr) string {
 	return local.AddrPort().Addr().Unmap().WithZone("").String()
 }
 
-// mtuOf is the MTU of the interface with an address; 0: not known.
+// mtuOf returns the MTU of the interface that has an address; 0 if it is unknown.
 func mtuOf(address string) int {
 	all, err := net.Interfaces()
 	if err != nil {
@@ -177,7 +177,7 @@ func mtuOf(address string) int {
 	return 0
 }
 
-// sample reads this host's counters; a host that does not tell them has a result without.
+// sample reads this host's counters. If they cannot be read, the result has a warning instead.
 func sample(o ClientOptions, r *traffic.Result) *host.Counters {
 	if o.Sample == nil {
 		return nil
@@ -190,7 +190,7 @@ func sample(o ClientOptions, r *traffic.Result) *host.Counters {
 	return c
 }
 
-// count fills in what this host counted between two readings.
+// count records how much this host's counters grew between two readings.
 func count(r *traffic.Result, before, after *host.Counters) {
 	if before == nil || after == nil {
 		return

@@ -1,11 +1,12 @@
-// Package icmp measures a host that runs nothing of ours and answers echo requests, as nearly every
-// kernel does: its round trip, and the largest packets that the way there and back takes in one
-// piece.
+// Package icmp measures a host that runs no server but answers echo requests, as nearly every
+// kernel does. It measures the round trip, and the largest packet that passes in both directions
+// without fragmentation.
 //
 // # Model
 //
-// [Run] is one test, alone on this side: package echo sends and times, this host's counters are
-// read around it, and what only the far end could tell is absent in the result.
+// [Run] runs one test from this end alone. Package echo sends the requests and times the answers;
+// the counters of this host are read before and after. The result lacks everything that only the
+// far end could report.
 //
 // # Units
 //
@@ -17,8 +18,8 @@
 //
 // # Limits
 //
-// Linux, and a host that lets this user send echo requests (net.ipv4.ping_group_range, or
-// CAP_NET_RAW). An answer is as large as its request, so a path MTU is the smaller of both
-// directions, and a black hole may be in either. Kernels answer echo requests at a limited rate
-// (net.ipv4.icmp_msgs_per_sec), and firewalls often not at all.
+// Linux only, and only where this user may send echo requests (net.ipv4.ping_group_range or
+// CAP_NET_RAW). An answer is as large as its request, so the path MTU is the smaller one of the two
+// directions, and a black hole may be in either. Kernels limit the rate at which they answer echo
+// requests (net.ipv4.icmp_msgs_per_sec), and many firewalls drop them.
 package icmp

@@ -14,13 +14,13 @@ import (
 	"github.com/linerate/linerate/internal/traffic/engine"
 )
 
-// Means are what a client is given to make its connections with.
+// Means are the functions with which a client opens its connections.
 type Means struct {
-	Out, In *engine.Phase // of the workers that send and that receive
-	// Dial connects data connection index by TCP; Adopt makes it one for workers.
+	Out, In *engine.Phase // phases of the workers that send and that receive
+	// Dial opens data connection index over TCP; Adopt wraps it for workers.
 	Dial  func(ctx context.Context, index, port int) (*net.TCPConn, error)
 	Adopt func(conn *net.TCPConn, sends bool) (*engine.Conn, error)
-	// Socket is the UDP socket of a stream.
+	// Socket opens the UDP socket of a stream.
 	Socket func(ctx context.Context, index, port int) (*datagram.Socket, error)
 }
 
@@ -33,12 +33,12 @@ type Test struct {
 	sockets            []*datagram.Socket
 	header             *datagramHeader
 	packetBytes        int           // of a datagram, the last one included
-	done               chan struct{} // closed when all amounts are sent; nil: there are none
-	stop               chan struct{} // ends waiting for done
+	done               chan struct{} // closed when all amounts were sent; nil: there are none
+	stop               chan struct{} // ends the wait for done
 }
 
-// Open connects to a server of iperf 2 at port. The error is traffic.ErrBadSpec for what the
-// protocol cannot do.
+// Open connects to an iperf 2 server at port. A test that the protocol cannot carry returns
+// traffic.ErrBadSpec.
 func Open(ctx context.Context, spec traffic.Spec, port int, m Means) (*Test, error) {
 	if err := check(spec); err != nil {
 		return nil, err
@@ -57,13 +57,12 @@ func Open(ctx context.Context, spec traffic.Spec, port int, m Means) (*Test, err
 	return t, nil
 }
 
-// check refuses what cannot be said in this protocol.
+// check returns an error if the protocol cannot express spec.
 func check(spec traffic.Spec) error {
 	bad := func(format string, args ...any) error {
 		return fmt.Errorf("%w: iperf2 %s", traffic.ErrBadSpec, fmt.Sprintf(format, args...))
 	}
-	// Amounts of the protocol are of each stream, in a word of 32 bits whose negative half is for
-	// times.
+	// Amounts of the protocol are per stream, in a word of 32 bits whose negative half holds times.
 	each := spec.Bytes / int64(spec.Streams)
 	switch {
 	case spec.Test != traffic.Stream && spec.Test != traffic.UDP:
@@ -80,7 +79,7 @@ func check(spec traffic.Spec) error {
 	return nil
 }
 
-// settingsOf says a Spec in the words of the protocol. Amounts there are of each stream, rates too.
+// settingsOf expresses a Spec in the protocol, where amounts and rates are per stream.
 func settingsOf(spec traffic.Spec, port int) settings {
 	return settings{
 		streams: spec.Streams, port: port, writeBytes: spec.PacketBytes,
@@ -92,8 +91,8 @@ func settingsOf(spec traffic.Spec, port int) settings {
 
 func (t *Test) openTCP(ctx context.Context, spec traffic.Spec, port int, m Means) error {
 	sends, receives := spec.Direction != traffic.Down, spec.Direction != traffic.Up
-	// Shared, so a fast stream sends more of it than a slow one; the program gives each stream the
-	// same.
+	// The streams share the amount, so a fast one sends more than a slow one; the program gives
+	// each stream the same.
 	if sends && spec.Bytes > 0 {
 		t.quota = engine.NewQuota(spec.Bytes - int64(spec.Streams)*settingsBytes)
 	}
@@ -106,7 +105,7 @@ func (t *Test) openTCP(ctx context.Context, spec traffic.Spec, port int, m Means
 		}
 		// The settings are payload; the server waits for them before it does anything.
 		if _, err := conn.Write(head[:]); err != nil {
-			_ = conn.Close() // the write is the error that tells
+			_ = conn.Close() // the error of the write is the one to return
 			return fmt.Errorf("send settings: %w", err)
 		}
 		c, err := m.Adopt(conn, sends)
@@ -119,7 +118,7 @@ func (t *Test) openTCP(ctx context.Context, spec traffic.Spec, port int, m Means
 			if err != nil {
 				return err
 			}
-			// They are in what the server counts, and the kernel acknowledges them like the rest.
+			// The server counts them, and the kernel acknowledges them like other data.
 			w.Bytes.Add(settingsBytes)
 			t.senders = append(t.senders, w)
 		}
@@ -135,10 +134,10 @@ func (t *Test) openTCP(ctx context.Context, spec traffic.Spec, port int, m Means
 	return nil
 }
 
-// datagramHeader writes the front of datagrams: a mark and, always the same, the settings.
+// datagramHeader writes the front of datagrams: a mark, and settings that never change.
 type datagramHeader struct {
 	front [markBytes + settingsBytes]byte
-	wall  time.Duration // wall clock less the monotonic clock of the marks
+	wall  time.Duration // wall clock minus the monotonic clock of the marks
 }
 
 func newDatagramHeader(s settings, wall time.Duration) *datagramHeader {
@@ -147,7 +146,7 @@ func newDatagramHeader(s settings, wall time.Duration) *datagramHeader {
 	return h
 }
 
-// Bytes is the length of mark and settings.
+// Bytes returns the length of mark and settings.
 func (h *datagramHeader) Bytes() int { return markBytes + settingsBytes }
 
 // Put writes both.
@@ -156,7 +155,7 @@ func (h *datagramHeader) Put(p []byte, m datagram.Mark) {
 	mark{id: int64(m.Sequence), sent: m.Sent + h.wall}.put(p)
 }
 
-// Parse reads the mark of a datagram. The protocol does not tell a measured window from the rest.
+// Parse reads the mark of a datagram. The protocol does not mark the measured window.
 func (h *datagramHeader) Parse(p []byte) (datagram.Mark, bool) {
 	m, ok := parseMark(p)
 	if !ok || m.id == 0 {
@@ -169,19 +168,19 @@ func (h *datagramHeader) Parse(p []byte) (datagram.Mark, bool) {
 	return out, true
 }
 
-// Senders are the workers that send.
+// Senders returns the workers that send.
 func (t *Test) Senders() []*engine.Worker { return t.senders }
 
-// Receivers are the workers that receive until the server ends.
+// Receivers returns the workers that receive until the server ends the stream.
 func (t *Test) Receivers() []*engine.Worker { return t.receivers }
 
-// Datagrams are the bodies of the senders of a test by UDP.
+// Datagrams returns the bodies of the senders of a UDP test.
 func (t *Test) Datagrams() []*datagram.Sender { return t.datagrams }
 
-// Arrivals are none: datagrams only leave.
+// Arrivals returns nil: this client receives no datagrams.
 func (t *Test) Arrivals() []*datagram.Receiver { return nil }
 
-// Done is closed when the amount of the test was handed to the kernel; nil: time ends it.
+// Done is closed once the kernel has the whole amount of the test; nil if a time ends the test.
 func (t *Test) Done() <-chan struct{} {
 	if t.quota != nil {
 		return t.quota.Done()
@@ -189,7 +188,7 @@ func (t *Test) Done() <-chan struct{} {
 	return t.done
 }
 
-// EndSending says that nothing more comes, on streams. The senders must have returned.
+// EndSending announces the end of the data on streams. The senders must have returned.
 func (t *Test) EndSending() error {
 	if len(t.datagrams) > 0 || len(t.senders) == 0 {
 		return nil
@@ -201,7 +200,7 @@ func (t *Test) EndSending() error {
 	return failed
 }
 
-// Close gives up all connections.
+// Close closes all connections.
 func (t *Test) Close() {
 	select {
 	case <-t.stop:
@@ -222,5 +221,5 @@ func (t *Test) Close() {
 	}
 }
 
-// Over tells whether a receiver that ended with err has received all that the server sends.
+// Over reports whether a receiver that ended with err has received all data of the server.
 func Over(err error) bool { return errors.Is(err, io.EOF) }

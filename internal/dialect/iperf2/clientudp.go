@@ -11,7 +11,7 @@ import (
 	"github.com/linerate/linerate/internal/traffic/datagram"
 )
 
-// Asking for the report: the program asks every 10 ms for two seconds, this client less often.
+// Requests for the report: the program sends one every 10 ms for two seconds, this client fewer.
 const (
 	reportTries = 20
 	reportWait  = 100 * time.Millisecond
@@ -20,7 +20,7 @@ const (
 func (t *Test) openUDP(ctx context.Context, spec traffic.Spec, port int, m Means) error {
 	t.packetBytes = spec.PacketBytes
 	now := time.Now()
-	// Marks have the time of day, because a server may compare it with its own; workers stamp with
+	// Marks carry the time of day, because a server may compare it with its own; workers stamp with
 	// the monotonic clock.
 	t.header = newDatagramHeader(settingsOf(spec, port), time.Duration(now.UnixNano())-sys.Monotonic())
 	share := float64(spec.Streams)
@@ -60,7 +60,7 @@ func (t *Test) openUDP(ctx context.Context, spec traffic.Spec, port int, m Means
 	return nil
 }
 
-// Finish asks the server what arrived, and fills it in. Of a test by TCP the server tells nothing.
+// Finish requests the server's report and adds it to the result. There is none for TCP tests.
 func (t *Test) Finish(ctx context.Context, r *traffic.Result) error {
 	if len(t.datagrams) == 0 {
 		return nil
@@ -78,8 +78,8 @@ func (t *Test) Finish(ctx context.Context, r *traffic.Result) error {
 		if err != nil {
 			return err
 		}
-		// The datagram that ended the test is in the server's figures, though it is none of it.
-		// Duplicates are not in this protocol.
+		// The server counts the datagram that ended the test, which is no part of it. The protocol
+		// has no duplicates.
 		received := uint64(max(0, got.datagrams-got.lost-1))
 		r.UDP.Received += min(received, uint64(sent.AllPackets))
 		reordered += uint64(got.reordered)
@@ -94,19 +94,19 @@ func (t *Test) Finish(ctx context.Context, r *traffic.Result) error {
 	return nil
 }
 
-// ask says the end on a stream until the server reports.
+// ask sends the end of a stream until the server reports.
 func (t *Test) ask(ctx context.Context, s *datagram.Socket, next int64) (report, error) {
-	// As long as those before: a path that drops the long ones must not look as if it had let the
-	// test through.
+	// As long as the data: a path that drops long datagrams must not look as if it had let the test
+	// through.
 	out := make([]byte, t.packetBytes)
-	// More than the longest report of any version, so that nothing of it is cut.
+	// Longer than the longest report of any version, so that it is never truncated.
 	in := make([]byte, 2048)
 	for try := range reportTries {
 		if ctx.Err() != nil {
 			return report{}, context.Cause(ctx)
 		}
 		copy(out, t.header.front[:])
-		// Numbers go on while it is repeated, as the program's do.
+		// The numbers continue while it is repeated, as the program's do.
 		mark{id: -(next + int64(try)), sent: time.Duration(time.Now().UnixNano())}.put(out)
 		if err := s.Send(out); err != nil && try == reportTries-1 {
 			return report{}, err
@@ -116,8 +116,8 @@ func (t *Test) ask(ctx context.Context, s *datagram.Socket, next int64) (report,
 			if err != nil {
 				break // nothing yet, or "port unreachable" for what was sent before
 			}
-			// The server counts up to the first datagram that said the end and reports the same
-			// whenever it is asked.
+			// The server counts up to the first datagram that marks the end, and repeats the same
+			// report on request.
 			if r, ok := parseReport(in[:n]); ok {
 				return r, nil
 			}

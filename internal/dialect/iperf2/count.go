@@ -2,29 +2,28 @@ package iperf2
 
 import "time"
 
-// seenWindow is how many numbers behind the highest one are remembered, so that a datagram that
-// comes twice is not taken for one that comes late. Reordering beyond that is a path's that has
-// lost more than its order.
+// seenWindow is how many numbers below the highest are remembered, so that a duplicate does not
+// count as a late datagram. A path that reorders more than that has worse problems.
 const seenWindow = 1024
 
-// count is what arrived of one UDP test, counted as the program does but that duplicates are told
-// apart. The zero value is ready.
+// count is what arrived of one UDP test. It counts as the program does, except that it recognizes
+// duplicates. The zero value is ready to use.
 type count struct {
-	received   int64 // datagrams, each once
+	received   int64 // datagrams, without duplicates
 	bytes      int64
 	duplicates int64
-	reordered  int64 // came after one with a higher number
+	reordered  int64 // arrived after one with a higher number
 	highest    int64 // number
 	first      time.Duration
-	last       time.Duration // arrivals, by the receiver's monotonic clock
+	last       time.Duration // arrival, by the receiver's monotonic clock
 	jitter     float64       // nanoseconds
 
-	transit time.Duration // of the last datagram, plus the difference of the clocks
+	transit time.Duration // of the last datagram, plus the offset of the clocks
 	seen    [seenWindow / 64]uint64
 }
 
-// add counts a datagram of n bytes that arrived at now, and tells whether it is new. The numbers of
-// a test start at 1.
+// add counts a datagram of n bytes that arrived at now, and reports whether it is new. The numbers
+// of a test start at 1.
 func (c *count) add(m mark, n int, now time.Duration) bool {
 	if !c.mark(m.id) {
 		c.duplicates++
@@ -36,8 +35,8 @@ func (c *count) add(m mark, n int, now time.Duration) bool {
 	c.last = now
 	c.received++
 	c.bytes += int64(n)
-	// RFC 1889 §6.3.1; the clocks of the two hosts need not agree, only the difference of two
-	// transits matters.
+	// RFC 1889 §6.3.1. Only the difference of two transits matters, so the clocks of the hosts need
+	// not agree.
 	transit := now - m.sent
 	if c.received > 1 {
 		c.jitter += (float64((transit - c.transit).Abs()) - c.jitter) / 16
@@ -46,7 +45,7 @@ func (c *count) add(m mark, n int, now time.Duration) bool {
 	return true
 }
 
-// mark notes a number; false: it has been seen, or is too old to tell.
+// mark records a number; false if it is known, or too old to decide.
 func (c *count) mark(id int64) bool {
 	if id <= 0 {
 		return false
@@ -69,7 +68,7 @@ func (c *count) mark(id int64) bool {
 	return true
 }
 
-// report is what the peer is told when it has sent total datagrams.
+// report returns the report for a peer that has sent total datagrams.
 func (c *count) report(total int64) report {
 	total = max(total, c.received)
 	return report{

@@ -8,11 +8,11 @@ import (
 
 // Flags in word 0 of the settings.
 const (
-	flagExtended = 0x4000_0000 // words 6 and up are there
-	flagWide     = 0x0800_0000 // of datagrams: their numbers have 64 bits
+	flagExtended = 0x4000_0000 // words 6 and up are present
+	flagWide     = 0x0800_0000 // datagrams: their numbers have 64 bits
 	flagUpper    = 0x0400_0000 // word 8 is in use
-	flagConnect  = 0x8000_0000 // the server is to connect back: -d and -r of iperf 1
-	flagLength   = 0x0001_0000 // the low bits are twice the length of the settings
+	flagConnect  = 0x8000_0000 // the server shall connect back: -d and -r of iperf 1
+	flagLength   = 0x0001_0000 // the low bits hold twice the length of the settings
 	flagBounce   = 0x0080_0000 // --bounceback, a layout of its own
 )
 
@@ -22,7 +22,7 @@ const (
 	upperDuplex  = 0x0800 // both send
 )
 
-// version is what this package says it is: 2.1, 8.3, as the program that was watched.
+// The version that this package reports: 2.1, 8.3, like the program in the captures.
 const (
 	versionMajor = 0x0002_0001
 	versionMinor = 0x0008_0003
@@ -31,26 +31,25 @@ const (
 // settingsBytes is the length of the settings, fifteen words.
 const settingsBytes = 60
 
-// settings are what a client asks for.
+// settings are what a client requests.
 type settings struct {
-	extended bool // the client is an iperf 2 and the fields below mean something
-	connect  bool // the server is asked to connect back
-	bounce   bool // the client asks for --bounceback
-	reverse  bool // the server is asked to send
-	duplex   bool // the server is asked to send while it receives
+	extended bool // the client is an iperf 2 and the fields below are valid
+	connect  bool // the server shall connect back
+	bounce   bool // the client requests --bounceback
+	reverse  bool // the server shall send
+	duplex   bool // the server shall send while it receives
 	wide     bool // datagrams have numbers of 64 bits
 
 	streams     int
 	port        int
-	writeBytes  int           // of one write or datagram; 0: not said
-	bytes       int64         // to send, of each stream; 0: not said
-	duration    time.Duration // of the test; 0: not said
-	rateBitsSec float64       // 0: as fast as it goes
+	writeBytes  int           // of one write or datagram; 0: unknown
+	bytes       int64         // to send, per stream; 0: unknown
+	duration    time.Duration // of the test; 0: unknown
+	rateBitsSec float64       // 0: unlimited
 }
 
-// looksLikeSettings tells whether a stream that begins like this comes from an iperf 2 that sends
-// settings. The low 16 bits of the flags hold twice the length of the settings and, with -d, an odd
-// bit.
+// looksLikeSettings reports whether the head of a stream is that of an iperf 2 that sends settings.
+// The low 16 bits of the flags hold twice the length of the settings and, with -d, an odd bit.
 func looksLikeSettings(head []byte) bool {
 	if len(head) < 4 {
 		return false
@@ -63,9 +62,9 @@ func looksLikeSettings(head []byte) bool {
 	return flags&flagExtended != 0 && flags&flagLength != 0 && flags&0x0000_fe00 == 0 && length >= 24 && length%4 == 0
 }
 
-// parseSettings reads the settings at the head of p. What does not look like settings, or is too
-// short for them, asks for nothing: iperf versions before 2.0.10 and everything that is not iperf
-// begin with payload.
+// parseSettings parses the settings at the head of p. A head that is too short or no settings
+// returns empty settings: iperf before 2.0.10, and everything that is not iperf, begins with
+// payload.
 func parseSettings(p []byte) settings {
 	if !looksLikeSettings(p) {
 		return settings{}
@@ -84,7 +83,7 @@ func parseSettings(p []byte) settings {
 	}
 	s.streams, s.port = int(word(1)), int(word(2))
 	s.writeBytes = int(word(3))
-	// One word for both: bytes, or hundredths of a second below zero.
+	// One word for both: bytes, or below zero hundredths of a second.
 	if amount := int32(word(5)); amount < 0 {
 		s.duration = -time.Duration(amount) * 10 * time.Millisecond
 	} else {
@@ -99,7 +98,7 @@ func parseSettings(p []byte) settings {
 	return s
 }
 
-// put writes s to the first settingsBytes of p, for a stream, or for a datagram behind its mark.
+// put writes s to the first settingsBytes of p, for a stream, or for a datagram after its mark.
 func (s settings) put(p []byte, datagram bool) {
 	clear(p[:settingsBytes])
 	word := func(i int, v uint32) { binary.BigEndian.PutUint32(p[4*i:], v) }
@@ -124,7 +123,7 @@ func (s settings) put(p []byte, datagram bool) {
 	word(1, uint32(s.streams))
 	word(2, uint32(s.port))
 	word(3, uint32(s.writeBytes))
-	// Amounts beyond the word are left out: the end of the stream tells them better.
+	// Amounts that do not fit are left out: the end of the stream marks them anyway.
 	switch hundredths := s.duration / (10 * time.Millisecond); {
 	case s.bytes > 0 && s.bytes <= math.MaxInt32:
 		word(5, uint32(s.bytes))
@@ -142,8 +141,8 @@ func (s settings) put(p []byte, datagram bool) {
 // greetingBytes is the length of a greeting.
 const greetingBytes = 28
 
-// greeting is what a server of 2.1.8 sends when it has read the settings of a client that is going
-// to send.
+// greeting returns what a server of 2.1.8 sends after the settings of a client that is going to
+// send.
 func greeting() []byte {
 	p := make([]byte, greetingBytes)
 	binary.BigEndian.PutUint32(p[0:], 2) // acknowledges settings
@@ -161,13 +160,13 @@ const (
 
 // mark is the beginning of a datagram.
 type mark struct {
-	id   int64 // from 1 on; negative: the end, and how many there were with this one
+	id   int64 // from 1 on; negative: the last datagram, whose absolute value is their number
 	sent time.Duration
 	wide bool
 }
 
-// parseMark reads a datagram's mark. Wide is what the settings behind it say; a number of 32 bits
-// is widened by its sign.
+// parseMark parses a datagram's mark. wide comes from the settings after it; a number of 32 bits is
+// sign-extended.
 func parseMark(p []byte) (mark, bool) {
 	if len(p) < bareMarkBytes {
 		return mark{}, false
@@ -178,7 +177,7 @@ func parseMark(p []byte) (mark, bool) {
 	if len(p) >= markBytes+4 && looksLikeSettings(p[markBytes:]) &&
 		binary.BigEndian.Uint32(p[markBytes:])&flagWide != 0 {
 		m.wide = true
-		// The upper half stands behind the time, where older versions have nothing.
+		// The upper half follows the time, where older versions have nothing.
 		m.id = int64(uint64(binary.BigEndian.Uint32(p[12:]))<<32 | uint64(low))
 	}
 	return m, true
@@ -192,11 +191,10 @@ func (m mark) put(p []byte) {
 	binary.BigEndian.PutUint32(p[12:], uint32(uint64(m.id)>>32))
 }
 
-// reportBytes is the length of the shortest report that iperf 2.1.8 takes: as long as a mark, then
-// ten words.
+// reportBytes is the length of the shortest report that iperf 2.1.8 accepts: a mark and ten words.
 const reportBytes = 56
 
-// report is what a UDP server says at the end.
+// report is what a UDP server sends at the end.
 type report struct {
 	bytes      int64
 	duration   time.Duration // from the first to the last datagram, microseconds
@@ -204,7 +202,7 @@ type report struct {
 	reordered  int64
 	datagrams  int64 // received and lost
 	jitter     time.Duration
-	longCounts bool // lost, reordered and datagrams had their upper halves
+	longCounts bool // lost, reordered and datagrams were sent with their upper halves
 }
 
 // put writes a report of reportBytes.
@@ -223,8 +221,8 @@ func (r report) put(p []byte) {
 	word(9, uint32(r.jitter%time.Second/time.Microsecond))
 }
 
-// The upper halves of counts are the last words of the long report of 2.1.8, behind ten words of
-// the report, thirteen of transit times and two of gaps.
+// The upper halves of counts are the last words of the long report of 2.1.8, after ten words of the
+// report, thirteen of transit times and two of gaps.
 const (
 	lostHighAt      = markBytes + 4*25
 	reorderedHighAt = markBytes + 4*26
@@ -232,7 +230,7 @@ const (
 	longReportBytes = 128
 )
 
-// parseReport reads a report. It answers false for what is none, or cannot be meant seriously.
+// parseReport parses a report. It returns false for other data and for impossible counts.
 func parseReport(p []byte) (report, bool) {
 	if len(p) < reportBytes {
 		return report{}, false
@@ -261,11 +259,11 @@ func parseReport(p []byte) (report, bool) {
 	return r, true
 }
 
-// LooksLike tells whether a TCP stream that begins like this is a client of this dialect. 24 bytes
+// LooksLike reports whether the head of a TCP stream is that of a client of this dialect. 24 bytes
 // are enough.
 func LooksLike(head []byte) bool { return looksLikeSettings(head) }
 
-// LooksLikeDatagram tells whether a test by UDP begins with this datagram.
+// LooksLikeDatagram reports whether a datagram is the first one of a UDP test of this dialect.
 func LooksLikeDatagram(p []byte) bool {
 	return len(p) >= markBytes+4 && looksLikeSettings(p[markBytes:])
 }

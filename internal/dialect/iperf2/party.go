@@ -7,13 +7,13 @@ import (
 	"github.com/linerate/linerate/internal/traffic/admission"
 )
 
-// maxStreams is how many connections one test may have, whatever its client says.
+// maxStreams is how many connections one test may have, however many its client announces.
 const maxStreams = 128
 
-// parties are the tests that have several connections (-P): they visit together, because a test is
-// what the gate admits, and a gate that counts connections would take eight of sixteen. Nothing in
-// the protocol says which connections belong together, but that they come from one address and all
-// say the same number.
+// parties are the tests with several connections (-P). The connections of one test share a visit,
+// because the gate admits tests; a gate that counted connections would admit eight of sixteen. The
+// protocol does not say which connections belong together: they come from one address and announce
+// the same number.
 type parties struct {
 	mu   sync.Mutex
 	open map[partyKey]*party
@@ -27,22 +27,22 @@ type partyKey struct {
 // party is one test.
 type party struct {
 	visit  *admission.Visit
-	joined int // since it began
+	joined int // since the test began
 	inside int // now
 }
 
-// join admits one connection of a test with so many; leave must be called once.
+// join admits one connection of a test with that many streams; the caller calls leave once.
 func (ps *parties) join(gate *admission.Gate, from netip.Addr, streams int) (visit *admission.Visit, leave func(),
 	err error) {
-	// A number from a stranger; more than that would let any number of connections in for one
-	// visit.
+	// The client chooses the number. Without the bound, one visit could admit any number of
+	// connections.
 	streams = max(1, min(streams, maxStreams))
 	key := partyKey{from, streams}
 	ps.mu.Lock()
 	defer ps.mu.Unlock()
 	p := ps.open[key]
 	if p == nil || p.joined >= streams {
-		// A complete party stays with its own connections; the next connection begins another one.
+		// A complete party keeps its own connections; the next connection begins another one.
 		visit, err := gate.Enter(from)
 		if err != nil {
 			return nil, nil, err

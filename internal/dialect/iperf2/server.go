@@ -13,45 +13,45 @@ import (
 // DefaultPort is the port of both TCP and UDP.
 const DefaultPort = 5001
 
-// ServerOptions say where to serve and whom.
+// ServerOptions say where to listen and which clients to admit.
 type ServerOptions struct {
 	Address string          // host:port for both TCP and UDP
-	Gate    *admission.Gate // who may ask how much; nil: one with the default limits
-	Log     func(string)    // one plain sentence per client, from any goroutine; nil: nobody is told
+	Gate    *admission.Gate // admits clients within its limits; nil: one with the default limits
+	Log     func(string)    // receives one plain sentence per client, from any goroutine; may be nil
 }
 
 // Server answers clients of iperf 2.
 type Server struct {
 	o       ServerOptions
 	timing  timing
-	sockets *service.Sockets // nil when somebody else listens
+	sockets *service.Sockets // nil when another listener brings the connections
 	flows   *flowTable
 	parties parties
-	waiting *admission.Anteroom // holds one for every connection that has said nothing yet
+	waiting *admission.Anteroom // holds one place per connection that has sent nothing yet
 	started time.Time           // base of the monotonic clock of arrivals
 
-	// Sentences have bounds per minute. Anybody can be turned away any number of times, and anybody
-	// can forge sources of datagrams: neither may silence the others.
+	// Sentences are limited per minute, in separate logs: anyone can be refused any number of
+	// times, and anyone can forge sources of datagrams, and neither may silence the other logs.
 	log, logUDP, away func(format string, args ...any)
 }
 
-// maxWaiting is how many connections may be waited for at a time, of one source as many as two
-// tests have connections. Each is a goroutine of some kilobytes for timing.settings at most.
+// maxWaiting bounds the connections that have sent nothing; one source may have as many as two
+// tests have connections. Each costs a goroutine of some kilobytes for at most timing.settings.
 const maxWaiting = 4 * maxStreams
 
-// timing is how long a server waits; tests have less patience.
+// timing holds the server's timeouts, which tests shorten.
 type timing struct {
 	settings time.Duration // for the first bytes of a connection
 	idle     time.Duration // for the next bytes of one
-	reverse  time.Duration // how long a server sends when it was not told
+	reverse  time.Duration // how long a server sends if the client announced no time
 	forget   time.Duration // how long a UDP test may be silent
 }
 
 var patience = timing{settings: 10 * time.Second, idle: 30 * time.Second, reverse: 10 * time.Second,
 	forget: 2 * time.Second}
 
-// NewServer makes a server that listens nowhere: connections and datagrams are brought to it by
-// ServeConn and ServePacket.
+// NewServer returns a server that does not listen: another listener brings it connections and
+// datagrams through ServeConn and ServePacket.
 func NewServer(o ServerOptions) *Server {
 	if o.Gate == nil {
 		o.Gate = admission.New(admission.Limits{})
@@ -68,7 +68,7 @@ func NewServer(o ServerOptions) *Server {
 	return s
 }
 
-// Listen makes a server that listens on TCP and UDP. Port 0 is any port that is free for both.
+// Listen returns a server that listens on TCP and UDP. Port 0 selects a port that is free for both.
 func Listen(ctx context.Context, o ServerOptions) (*Server, error) {
 	sockets, err := service.Listen(ctx, o.Address, nil)
 	if err != nil {
@@ -79,7 +79,7 @@ func Listen(ctx context.Context, o ServerOptions) (*Server, error) {
 	return s, nil
 }
 
-// Addr is where the server listens, with TCP and UDP; the zero value for one that does not.
+// Addr returns where the server listens, with TCP and UDP; the zero value if it does not.
 func (s *Server) Addr() netip.AddrPort {
 	if s.sockets == nil {
 		return netip.AddrPort{}
@@ -87,22 +87,22 @@ func (s *Server) Addr() netip.AddrPort {
 	return s.sockets.Addr()
 }
 
-// Serve answers until ctx ends; then everything is closed and the answer is nil.
+// Serve answers until ctx ends, then closes everything and returns nil.
 func (s *Server) Serve(ctx context.Context) error {
 	err := s.sockets.Serve(ctx, service.Handler{
 		Conn:   s.ServeConn,
 		Packet: func(p []byte, from netip.AddrPort) { s.ServePacket(s.sockets.UDP, p, from) },
 		Sweep:  s.Sweep,
 	})
-	s.flows.sweep(s.now(), 0) // those that end with the server are told of
+	s.flows.sweep(s.now(), 0) // logs the tests that end with the server
 	if err != nil {
 		return fmt.Errorf("serve iperf2: %w", err)
 	}
 	return nil
 }
 
-// Sweep forgets UDP tests that have been silent for long. Who brings datagrams by ServePacket calls
-// it every second or so.
+// Sweep forgets UDP tests that have been silent for long. A caller of ServePacket calls it every
+// second or so.
 func (s *Server) Sweep() { s.flows.sweep(s.now(), s.timing.forget) }
 
 func (s *Server) now() time.Duration { return time.Since(s.started) }

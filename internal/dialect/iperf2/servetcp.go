@@ -19,11 +19,11 @@ import (
 // callBytes is how much one system call moves: it keeps the copy inside a second-level cache.
 const callBytes = 128 << 10
 
-// ServeConn serves one TCP connection until it is over, closes it, and tells the log.
+// ServeConn serves one TCP connection to its end, closes it, and logs it.
 func (s *Server) ServeConn(ctx context.Context, conn *net.TCPConn) {
 	from := service.From(conn)
-	// Closed and not given a deadline that has passed: the loops below set deadlines of their own,
-	// one of which could come after it.
+	// The connection is closed instead of getting an expired deadline, because the loops below set
+	// deadlines and could overwrite it.
 	stop := context.AfterFunc(ctx, func() { _ = conn.Close() })
 	defer stop()
 	defer conn.Close()
@@ -47,26 +47,25 @@ type transfer struct {
 	visit *admission.Visit // shared with the other connections of its party
 }
 
-// errDialect is a client that speaks something else.
+// errDialect reports a client that speaks another protocol.
 var errDialect = errors.New("another dialect")
 
-// head reads the first bytes of a connection. Until they are there the client is nobody's visitor,
-// so that who connects and says nothing takes no place from those who do; it takes one of the
-// places for waiting.
+// head reads the first bytes of a connection. Until they arrive, the client takes no place of the
+// gate, so silent connections keep no client out; it takes one of the places for waiting.
 func (s *Server) head(conn *net.TCPConn) ([]byte, error) {
 	leave, ok := s.waiting.Enter(service.From(conn).Addr())
 	if !ok {
 		return nil, errors.New("too many connections that have said nothing are waiting already")
 	}
 	defer leave()
-	// only a closed connection refuses, as the call then does
+	// fails only on a closed connection, as the read then does
 	_ = conn.SetReadDeadline(time.Now().Add(s.timing.settings))
 	head := make([]byte, 0, settingsBytes)
 	for len(head) < settingsBytes {
 		n, err := conn.Read(head[len(head):settingsBytes])
 		head = head[:len(head)+n]
-		// Somebody who speaks something else waits for an answer that will never come, so it is
-		// told by a closed connection, and the log says what it was.
+		// A client of another protocol waits for an answer that will never come. The closed
+		// connection ends its wait, and the log names the protocol.
 		if name := wire.Dialect(head); len(head) >= tellingBytes && foreign(name) {
 			return nil, fmt.Errorf("%w: the client speaks %s, not iperf2", errDialect, name)
 		}
@@ -84,11 +83,11 @@ func (s *Server) head(conn *net.TCPConn) ([]byte, error) {
 	return head, nil
 }
 
-// tellingBytes is how much of a beginning is enough to tell what it is.
+// tellingBytes is how many bytes are enough to recognize a protocol.
 const tellingBytes = 16
 
-// foreign tells whether who speaks like this is no client of ours. What nobody knows may be one:
-// older versions begin with payload.
+// foreign reports whether a protocol is certainly not iperf 2. An unknown one may be: older
+// versions begin with payload.
 func foreign(dialect string) bool {
 	switch dialect {
 	case "iperf2", "something unknown", "nothing but zeros":
@@ -97,7 +96,7 @@ func foreign(dialect string) bool {
 	return true
 }
 
-// transfer does what the client asks for.
+// transfer does what the client requests.
 func (s *Server) transfer(ctx context.Context, conn *net.TCPConn, from netip.AddrPort, start time.Time,
 	head []byte) error {
 	asked := parseSettings(head)
@@ -115,12 +114,12 @@ func (s *Server) transfer(ctx context.Context, conn *net.TCPConn, from netip.Add
 		return t.send(ctx, asked)
 	case asked.duplex:
 		sent := make(chan error, 1)
-		// Both at once on one connection, each half with its own end.
+		// Both directions run at once on one connection, each half with its own end.
 		go func() { sent <- t.send(ctx, asked) }()
 		return errors.Join(t.receive(ctx, start, len(head)), <-sent)
 	}
 	if asked.extended {
-		// only a closed connection refuses, as the call then does
+		// fails only on a closed connection, as the write then does
 		_ = t.conn.SetWriteDeadline(start.Add(t.timing.settings))
 		if _, err := t.conn.Write(greeting()); err != nil {
 			return fmt.Errorf("greet: %w", err)
@@ -133,8 +132,8 @@ func (s *Server) transfer(ctx context.Context, conn *net.TCPConn, from netip.Add
 	return t.receive(ctx, start, len(head))
 }
 
-// receive reads to the end of the stream; what came before counts as payload, as the program counts
-// it.
+// receive reads to the end of the stream. The bytes read before count as payload, as in the
+// program.
 func (t *transfer) receive(ctx context.Context, start time.Time, before int) error {
 	total, err := t.sink(ctx, int64(before))
 	seconds := time.Since(start).Seconds()
@@ -142,7 +141,7 @@ func (t *transfer) receive(ctx context.Context, start time.Time, before int) err
 	return err
 }
 
-// sink reads until the other side ends its half.
+// sink reads until the other end closes its half.
 func (t *transfer) sink(ctx context.Context, total int64) (int64, error) {
 	if err := t.visit.Spend(total); err != nil {
 		return total, err
@@ -151,10 +150,10 @@ func (t *transfer) sink(ctx context.Context, total int64) (int64, error) {
 	var renewed time.Time
 	for {
 		// Renewed once a second and not for every read, so the connection may be idle for up to a
-		// second less than it is told.
+		// second less than timing.idle.
 		if now := time.Now(); now.Sub(renewed) > time.Second {
 			renewed = now
-			// only a closed connection refuses, as the call then does
+			// fails only on a closed connection, as the read then does
 			_ = t.conn.SetReadDeadline(now.Add(t.timing.idle))
 		}
 		n, err := t.conn.Read(p)
@@ -173,7 +172,7 @@ func (t *transfer) sink(ctx context.Context, total int64) (int64, error) {
 	}
 }
 
-// spend counts bytes on the visit and rests as long as it wants.
+// spend charges bytes to the visit and pauses as long as it demands.
 func (t *transfer) spend(ctx context.Context, n int) error {
 	if err := t.visit.Spend(int64(n)); err != nil {
 		return err
@@ -181,7 +180,7 @@ func (t *transfer) spend(ctx context.Context, n int) error {
 	return service.Rest(ctx, t.visit.Pause())
 }
 
-// send writes what the client asked for and ends the half of this side.
+// send writes what the client requested and closes its half.
 func (t *transfer) send(ctx context.Context, asked settings) error {
 	duration := asked.duration
 	if duration == 0 && asked.bytes == 0 {
@@ -197,19 +196,19 @@ func (t *transfer) send(ctx context.Context, asked settings) error {
 	if err != nil || asked.duplex {
 		return err
 	}
-	// Closing with something unread would make the kernel reset the connection and drop what is
+	// If unread data were left at the close, the kernel would reset the connection and drop what is
 	// queued.
-	_ = t.conn.SetReadDeadline(time.Now().Add(t.timing.idle)) // only a closed connection refuses, as the call then does
+	_ = t.conn.SetReadDeadline(time.Now().Add(t.timing.idle)) // fails only on a closed connection, as the read then does
 	_, err = io.Copy(io.Discard, io.LimitReader(t.conn, callBytes))
 	return err
 }
 
-// source writes pattern until amount or time are reached, whichever is not zero.
+// source writes a pattern until the amount or the time is reached, whichever is not zero.
 func (t *transfer) source(ctx context.Context, amount int64, duration time.Duration,
 	bitsPerSecond float64) (total int64, err error) {
 	p := engine.Pattern(callBytes)
 	if bitsPerSecond > 0 {
-		// Writes of about ten milliseconds each, so that a low rate does not come in lumps.
+		// Each write takes about ten milliseconds, so that a low rate is smooth.
 		p = p[:max(1, min(len(p), int(bitsPerSecond/8/100)))]
 	}
 	start := time.Now()
@@ -228,7 +227,7 @@ func (t *transfer) source(ctx context.Context, amount int64, duration time.Durat
 		}
 		if now.Sub(renewed) > time.Second {
 			renewed = now
-			// only a closed connection refuses, as the call then does
+			// fails only on a closed connection, as the write then does
 			_ = t.conn.SetWriteDeadline(now.Add(t.timing.idle))
 		}
 		if err := t.spend(ctx, len(left)); err != nil {

@@ -9,27 +9,26 @@ import (
 	"github.com/linerate/linerate/internal/base/unit"
 )
 
-// maxFlows is how many UDP tests a server follows at a time. A newcomer that finds the table full
-// takes the place of the one that has received least: forged addresses, which send one datagram
-// each, only take places from one another.
+// maxFlows is how many UDP tests a server follows at a time. A new test that finds the table full
+// replaces the one that has received least: forged addresses, which send one datagram each, only
+// displace one another.
 const maxFlows = 256
 
-// firstIDs bounds the number that a bare datagram may begin a test with; those before it may have
-// been lost.
+// firstIDs bounds the number with which a bare datagram may begin a test; the ones before it may
+// have been lost.
 const firstIDs = 1 << 16
 
 // flow is one UDP test at the server.
 type flow struct {
 	count
-	heard  time.Duration // its last datagram, of whatever kind
+	heard  time.Duration // arrival of its last datagram of any kind
 	ended  bool
 	report report
-	// refused is a client that was turned away. It says the same first datagram again and again,
-	// and is told of once.
+	// a refused client repeats its first datagram, and is logged once
 	refused bool
 }
 
-// flowTable holds the UDP tests of a server by their addresses.
+// flowTable holds the UDP tests of a server by client address.
 type flowTable struct {
 	mu    sync.Mutex
 	flows map[netip.AddrPort]*flow
@@ -40,20 +39,20 @@ func newFlowTable(log func(string, ...any)) *flowTable {
 	return &flowTable{flows: make(map[netip.AddrPort]*flow), log: log}
 }
 
-// ServePacket takes one datagram that was received by pc; a report is sent back from there.
+// ServePacket processes one datagram that pc received, and sends a report through pc.
 func (s *Server) ServePacket(pc *net.UDPConn, p []byte, from netip.AddrPort) {
 	r, due := s.flows.take(p, from, s.now())
-	// The address may be forged. What goes back is no longer than what came, and the gate counts
-	// how much one source gets of it.
+	// The address may be forged. An answer is no longer than its request, and the gate bounds the
+	// answers to one source.
 	if !due || len(p) < reportBytes || !s.o.Gate.Allow(from.Addr(), 1, reportBytes) {
 		return
 	}
 	var out [reportBytes]byte
 	r.put(out[:])
-	_, _ = pc.WriteToUDPAddrPort(out[:], from) // the client asks again when it hears nothing
+	_, _ = pc.WriteToUDPAddrPort(out[:], from) // the client repeats its request if the answer is lost
 }
 
-// take counts a datagram; due tells that it asks for the report.
+// take counts a datagram; due reports whether it requests the report.
 func (t *flowTable) take(p []byte, from netip.AddrPort, now time.Duration) (r report, due bool) {
 	m, ok := parseMark(p)
 	if !ok {
@@ -67,17 +66,17 @@ func (t *flowTable) take(p []byte, from netip.AddrPort, now time.Duration) (r re
 		f.heard = now
 		return report{}, false
 	case f == nil && m.id < 0:
-		return report{}, false // of a test that is long over, or never was
+		return report{}, false // of a test that ended long ago or never existed
 	case f == nil || f.ended && m.id == 1:
-		// Without settings a beginning has to look like one: anything else can be anybody's
-		// datagram.
+		// Without settings, only a low number marks a beginning: any other datagram may be
+		// unrelated.
 		if !m.wide && m.id > firstIDs {
 			return report{}, false
 		}
 		if m.id > 0 && len(p) >= markBytes {
 			if s := parseSettings(p[markBytes:]); s.reverse || s.duplex {
-				// One sentence per client is what is promised: it goes on asking until it hears
-				// something.
+				// Each client is logged once, although it repeats its request until an answer
+				// comes.
 				t.refuse(from, now)
 				return report{}, false
 			}
@@ -95,9 +94,9 @@ func (t *flowTable) take(p []byte, from netip.AddrPort, now time.Duration) (r re
 		f.add(m, len(p), now)
 		return report{}, false
 	}
-	// The program counts the first datagram that says the end as one of the test. Its number is the
-	// count of all datagrams, itself included. It goes on counting when it is repeated, so a first
-	// one that was lost is in the total and in the loss.
+	// The program counts the first datagram that marks the end as one of the test. Its number is
+	// the count of all datagrams, including itself. The number grows when it is repeated, so a lost
+	// first one is in the total and in the loss.
 	total := -m.id
 	f.add(mark{id: total, sent: m.sent}, len(p), now)
 	f.ended, f.report = true, f.count.report(total)
@@ -105,14 +104,13 @@ func (t *flowTable) take(p []byte, from netip.AddrPort, now time.Duration) (r re
 	return f.report, true
 }
 
-// refuse notes a client that wants to be sent datagrams, so that it is told of once.
+// refuse records a client that requests datagrams from this server, so that it is logged once.
 func (t *flowTable) refuse(from netip.AddrPort, now time.Duration) {
 	t.insert(from, &flow{heard: now, refused: true})
 	t.log("iperf2 udp from %s: turned away: it asks for datagrams (-R or --full-duplex) and nothing proves that the address is its own", from)
 }
 
-// insert puts a flow into the table, in the place of another one if it must be. The caller holds
-// the lock.
+// insert adds a flow to the table, replacing another one if it is full. The caller holds the lock.
 func (t *flowTable) insert(from netip.AddrPort, f *flow) {
 	if len(t.flows) >= maxFlows {
 		var victim netip.AddrPort
@@ -127,8 +125,7 @@ func (t *flowTable) insert(from netip.AddrPort, f *flow) {
 	t.flows[from] = f
 }
 
-// sweep forgets flows that have been silent for the given time, and tells of those that never
-// ended.
+// sweep forgets flows that have been silent for the given time, and logs those that never ended.
 func (t *flowTable) sweep(now, silent time.Duration) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -146,7 +143,7 @@ func (t *flowTable) sweep(now, silent time.Duration) {
 	}
 }
 
-// tell says what a test was.
+// tell logs a test.
 func (t *flowTable) tell(from netip.AddrPort, f *flow) {
 	r := f.report
 	seconds := r.duration.Seconds()
@@ -157,7 +154,7 @@ func (t *flowTable) tell(from netip.AddrPort, f *flow) {
 		unit.FormatSeconds(r.jitter.Seconds()))
 }
 
-// rate is n bytes in so many seconds, for people.
+// rate converts n bytes in so many seconds for display.
 func rate(n int64, seconds float64) unit.BitRate {
 	if seconds <= 0 {
 		return 0

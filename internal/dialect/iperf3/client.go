@@ -19,29 +19,29 @@ import (
 	"github.com/linerate/linerate/internal/wire"
 )
 
-// Patience of the client with a server.
+// Timeouts of the client.
 const (
 	connectWithin = 10 * time.Second
 	// for each step before and after the run; another client's test may have to end first
 	answerWithin = 10 * time.Second
 	helloEvery   = 300 * time.Millisecond
 	helloTries   = 10
-	// Between the last byte on its way and TEST_END, on which the program closes its sockets with
-	// all that it has not read yet.
-	readStream    = 20 * time.Millisecond // TCP: the far kernel has it all, the program must only wake up
+	// Pause between the last byte in flight and TEST_END, on which the program closes its sockets
+	// and discards unread data.
+	readStream    = 20 * time.Millisecond // TCP: the far kernel has everything, and the program only has to wake up
 	readDatagrams = 100 * time.Millisecond
-	// quietDatagrams is how long a receiver waits for late datagrams after the server has said, on
-	// a path of the same length, that it stopped.
+	// quietDatagrams is how long a receiver waits for late datagrams after the server has
+	// announced, over a path of the same length, that it stopped.
 	quietDatagrams = 150 * time.Millisecond
 )
 
-// ClientOptions are what the near host lends to a test.
+// ClientOptions say what a result contains about this host.
 type ClientOptions struct {
 	Sample   func() (*host.Counters, error) // counters of this host; nil: none
 	HostName string                         // of this host
 }
 
-// client is one test from the near side.
+// client is one test at the near end.
 type client struct {
 	spec     traffic.Spec // normalized
 	o        ClientOptions
@@ -51,29 +51,29 @@ type client struct {
 	load     load
 	quota    *engine.Quota // of a TCP test of an amount
 	silent   int           // UDP streams whose hello was not answered
-	next     <-chan step   // what the server says during the run
+	next     <-chan step   // the next state from the server during the run
 
 	startedAt     time.Time
 	before, after *host.Counters // of this host; nil: not read
 	intervals     []traffic.Interval
-	last, marked  reading       // edges of the running interval and of the measured part
-	end           reading       // when the measured part was over
+	last, marked  reading       // start of the current interval and of the measured part
+	end           reading       // at the end of the measured part
 	settled       time.Duration // when the far kernels had everything, since the start
-	final         []tally       // of the streams, with what came late
+	final         []tally       // of the streams, including late data
 	far           results       // what the server reported
 	warnings      []string
 	local, remote netip.Addr // of the control connection, and so of the data
 }
 
-// Run tests against an iperf3 server, or one that speaks like it, at HOST or HOST:PORT; the port is
-// 5201 if none is given. Of the tests it has stream and udp; a Spec that the protocol has no words
-// for is [traffic.ErrBadSpec]. A warm-up is rounded up to whole seconds, and 1 s where the steady
-// state should be found, because both ends of the protocol cut it by their own clocks.
+// Run runs a test against an iperf3 server, or a compatible one, at HOST or HOST:PORT; the default
+// port is 5201. The tests are stream and udp; a Spec that the protocol cannot express returns
+// [traffic.ErrBadSpec]. A warm-up is rounded up to whole seconds, and is 1 s where the caller asks
+// for the steady state, because both ends of the protocol omit it by their own clocks.
 //
 // The throughput is what the receiving end counted. progress, when not nil, is called with every
-// finished interval, in order, from the goroutine of Run; what is sent from here shows there as the
-// far kernel acknowledges it. Cancelling ctx ends the test at both ends. Errors wrap one of package
-// traffic or the context's cause.
+// finished interval, in order, from the goroutine of Run; data sent from here appear in it once the
+// far kernel has acknowledged them. Cancelling ctx ends the test at both ends. Errors wrap one of
+// package traffic or the context's cause.
 func Run(
 	ctx context.Context, target string, spec traffic.Spec, o ClientOptions, progress func(traffic.Interval),
 ) (*traffic.Result, error) {
@@ -112,12 +112,13 @@ func address(target string) string {
 	return net.JoinHostPort(name, strconv.Itoa(DefaultPort))
 }
 
-// paramsOf puts a normalized Spec into the words of the protocol.
+// paramsOf expresses a normalized Spec in the protocol.
 func paramsOf(s traffic.Spec) (params, error) {
 	bad := func(format string, args ...any) (params, error) {
 		return params{}, fmt.Errorf("%w: %s", traffic.ErrBadSpec, fmt.Sprintf(format, args...))
 	}
-	// Up: the client ends the test by its own clock, and the server must not give up before.
+	// Rounded up: the client ends the test by its own clock, and the server must not give up
+	// earlier.
 	whole := func(d time.Duration) time.Duration { return (d + time.Second - 1).Truncate(time.Second) }
 	warm := whole(s.WarmUp)
 	if s.WarmUp < 0 {
@@ -137,14 +138,14 @@ func paramsOf(s traffic.Spec) (params, error) {
 	case len(s.FarCPUs) > 0:
 		return bad("iperf3 does not let us choose the processors of its workers")
 	}
-	// Rates are of each stream on the wire and of the whole direction in a Spec.
+	// The protocol's rate is per stream, a Spec's rate is for the whole direction.
 	p := params{
 		UDP: s.Test == traffic.UDP, Omit: warm, Time: whole(s.Duration), Bytes: s.Bytes, Streams: s.Streams,
 		Reverse: s.Direction == traffic.Down, Bidir: s.Direction == traffic.Bidir, BlockBytes: defaultBlock,
 		BitsPerSec: s.RateBitsPerSec / float64(s.Streams), WindowBytes: s.WindowBytes, MSSBytes: s.MSSBytes,
 		NoDelay: s.NoDelay != nil && *s.NoDelay, TOS: s.TOS, Congestion: s.Congestion, DontFragment: s.DontFragment,
 	}
-	// An amount has no time and, as it counts from its first byte, nothing to omit.
+	// An amount has no time. It counts from its first byte, so nothing is omitted.
 	if s.Bytes > 0 {
 		p.Time, p.Omit = 0, 0
 	}
@@ -157,7 +158,7 @@ func paramsOf(s traffic.Spec) (params, error) {
 	return p, nil
 }
 
-// run is the test from connecting to the result.
+// run runs the test from the first connection to the result.
 func (c *client) run(ctx context.Context, to string) (*traffic.Result, error) {
 	d := net.Dialer{Timeout: connectWithin}
 	conn, err := d.DialContext(ctx, "tcp", to)
@@ -172,8 +173,8 @@ func (c *client) run(ctx context.Context, to string) (*traffic.Result, error) {
 	defer func() {
 		c.load.halt()
 		if err != nil || ctx.Err() != nil {
-			// The server should not wait for our results; it may be gone, so nothing is made of an
-			// error.
+			// This keeps the server from waiting for our results. It may be gone, so an error does
+			// not matter.
 			_ = c.c.writeState(clientTerminate, time.Second)
 		}
 		_ = conn.Close()
@@ -221,13 +222,14 @@ func (c *client) prepare(ctx context.Context) error {
 	return c.expect(testRunning)
 }
 
-// greeting waits for the server's first word and says what answered if it is none of this protocol.
+// greeting waits for the server's first state, and names the protocol of a server that is no
+// iperf3.
 func (c *client) greeting() error {
 	s, err := c.c.readState(answerWithin)
 	switch {
-	case errors.Is(err, io.EOF): // as servers do that want 37 other bytes
+	case errors.Is(err, io.EOF): // a server that expects 37 other bytes does this
 		return fmt.Errorf("%w: connection closed without an answer to the cookie of iperf3", traffic.ErrPeerGone)
-	case errors.Is(err, os.ErrDeadlineExceeded): // as servers do that only listen
+	case errors.Is(err, os.ErrDeadlineExceeded): // a server that only listens does this
 		return fmt.Errorf("%w: no answer to the cookie of iperf3 within %v", traffic.ErrPeerGone, answerWithin)
 	case err != nil:
 		return gone(err)
@@ -236,11 +238,11 @@ func (c *client) greeting() error {
 	case s == accessDenied || s == serverError || s == serverTerminate:
 		return c.refused(s)
 	}
-	// A stranger has said more than one byte as a rule, and all at once.
+	// A server of another protocol usually sends more than one byte, all at once.
 	head := [64]byte{byte(s)}
 	n := 1
 	if c.c.readBy(500*time.Millisecond) == nil {
-		k, _ := c.c.conn.Read(head[1:]) // what came is all there is to say
+		k, _ := c.c.conn.Read(head[1:]) // whatever has arrived is enough
 		n += k
 	}
 	return fmt.Errorf("%w: no iperf3 server: %s answers there", traffic.ErrProtocol, wire.Dialect(head[:n]))
@@ -258,7 +260,7 @@ func (c *client) expect(want state) error {
 	return nil
 }
 
-// refused makes an error of a state that says no, or that has no place where it came.
+// refused converts a refusal, or a state out of place, to an error.
 func (c *client) refused(s state) error {
 	switch s {
 	case accessDenied:
@@ -278,11 +280,11 @@ func (c *client) refused(s state) error {
 	return fmt.Errorf("%w: the server says %s at the wrong time", traffic.ErrProtocol, s)
 }
 
-// gone marks what broke the control connection as the disappearance of the other side.
+// gone marks an error of the control connection as the disappearance of the far end.
 func gone(err error) error { return fmt.Errorf("%w: %w", traffic.ErrPeerGone, err) }
 
-// openStreams opens the data connections one after the other: the server tells their directions by
-// the order in which they come.
+// openStreams opens the data connections one after another: the server derives their directions
+// from their order.
 func (c *client) openStreams(ctx context.Context) error {
 	if c.spec.Bytes > 0 && !c.load.p.UDP {
 		c.quota = engine.NewQuota(c.spec.Bytes)
@@ -312,7 +314,7 @@ func (c *client) openTCP(ctx context.Context, to netip.AddrPort, i int, sends bo
 		return gone(err)
 	}
 	if _, err := conn.Write(c.cookie[:]); err != nil { // 37 bytes fit an empty send buffer
-		_ = conn.Close() // the first error is the one that tells
+		_ = conn.Close() // the first error is the one to return
 		return gone(err)
 	}
 	return c.load.addTCP(conn.(*net.TCPConn), sends, tcpOptions{send: c.spec.SendMethod, receive: c.spec.ReceiveMethod,
@@ -333,8 +335,8 @@ func (c *client) openUDP(ctx context.Context, to netip.AddrPort, i int, sends bo
 	if !answered {
 		c.silent++
 	}
-	// One answer may be lost; two are a firewall, and each further stream would cost three seconds
-	// more.
+	// One answer may be lost; two missing ones mean a firewall, and each further stream would take
+	// three seconds more.
 	if err == nil && c.silent == 2 {
 		err = c.unheard(traffic.ErrPeerGone)
 	}
@@ -344,7 +346,7 @@ func (c *client) openUDP(ctx context.Context, to netip.AddrPort, i int, sends bo
 	}
 	u := udpOptions{batch: datagram.Batch(c.spec.Batch), packets: c.spec.RatePacketsPerSec / float64(c.spec.Streams)}
 	if c.spec.Bytes > 0 {
-		// The first streams send the bytes that do not divide.
+		// The first streams send the remainder of the division.
 		n := int64(c.spec.Streams)
 		u.bytes = c.spec.Bytes / n
 		if int64(i%c.spec.Streams) < c.spec.Bytes%n {
@@ -354,7 +356,7 @@ func (c *client) openUDP(ctx context.Context, to netip.AddrPort, i int, sends bo
 	return c.load.addUDP(sock, sends, u)
 }
 
-// unheard adds to an error that datagrams were not answered, which is the cause as a rule.
+// unheard adds to an error that datagrams were not answered, which is usually the cause.
 func (c *client) unheard(err error) error {
 	if c.silent == 0 {
 		return err
@@ -362,14 +364,15 @@ func (c *client) unheard(err error) error {
 	return fmt.Errorf("%w: %d hellos over UDP were not answered: a firewall may let only TCP through", err, c.silent)
 }
 
-// greet says hello until the server answers. A server of the program answers once: if that one
-// answer is lost, nothing more will come, and whether the hello had come the control connection
-// tells when it goes on. So one stream without an answer is no error yet.
+// greet sends hello until the server answers. The program answers once: if that answer is lost, no
+// other comes, and only the progress of the control connection shows that the hello arrived. So one
+// stream without an answer is no error yet.
 func greet(ctx context.Context, sock *datagram.Socket) (answered bool, err error) {
-	// Larger than an answer, so that data that overtake it are not mistaken for one.
+	// Larger than an answer, so that overtaking data are not mistaken for one.
 	var p [64]byte
 	for range helloTries {
-		// An error here is of an earlier datagram as a rule: port unreachable. The next tries tell.
+		// An error here usually belongs to an earlier datagram: port unreachable. The next tries
+		// decide.
 		err := sock.Send(hello)
 		for until := time.Now().Add(helloEvery); err == nil && time.Now().Before(until); {
 			var n int
@@ -387,8 +390,8 @@ func greet(ctx context.Context, sock *datagram.Socket) (answered bool, err error
 	return false, nil
 }
 
-// sample reads the counters of this host; without them the test still has a result, so a failure is
-// a warning.
+// sample reads the counters of this host. A failure is a warning, because the test has a result
+// without them.
 func (c *client) sample() *host.Counters {
 	if c.o.Sample == nil {
 		return nil

@@ -13,10 +13,10 @@ import (
 // bytesAckedEnd is the length of struct tcp_info with tcpi_bytes_acked (Linux 4.1).
 const bytesAckedEnd = 128
 
-// reading is what had been moved at one moment, as far as this end can see it.
+// reading is what this end knows to have been moved at one moment.
 type reading struct {
 	at      time.Duration // since the start
-	up      int64         // TCP: acknowledged by the far kernels where ours counts that; otherwise handed to ours
+	up      int64         // TCP: acknowledged by the far kernels where the kernel reports that; otherwise handed to the kernel
 	down    int64         // received
 	packets int64         // received
 }
@@ -38,12 +38,12 @@ func (c *client) read() reading {
 	return r
 }
 
-// play lets the data flow until the time is over or the amount has gone through.
+// play lets the data flow until the time is over or the amount has been moved.
 func (c *client) play(ctx context.Context) error {
 	l := &c.load
 	c.startedAt = time.Now()
-	// Before anything moves: what comes in the moment between the start and a reading after it
-	// would be in no interval and in no result.
+	// Before anything moves: data that moved between the start and a later reading would be in no
+	// interval and in no result.
 	l.observe()
 	c.last = c.read()
 	c.last.at = 0
@@ -66,8 +66,8 @@ func (c *client) play(ctx context.Context) error {
 		}
 		now := l.now()
 		if !l.measuring && now >= l.p.Omit {
-			// The warm-up's last interval ends here, however short; the intervals of the measured
-			// part count from its edge.
+			// The warm-up's last interval ends here, however short it is; the intervals of the
+			// measured part start here.
 			l.observe()
 			c.cut()
 			l.measure()
@@ -75,7 +75,7 @@ func (c *client) play(ctx context.Context) error {
 			c.last = c.marked
 			nextCut = now + c.spec.Interval
 		}
-		// The measured part has its whole time, also where it begins late.
+		// The measured part has its full duration, even if it begins late.
 		end := l.marked + c.spec.Duration
 		if l.measuring && (now >= end || c.spec.Bytes > 0 && c.amountDone()) {
 			if c.spec.Bytes > 0 && now >= end {
@@ -85,8 +85,8 @@ func (c *client) play(ctx context.Context) error {
 			break
 		}
 		if now >= nextCut {
-			// From the last edge that was due, not from now: being late once does not shift all
-			// later intervals.
+			// From the last scheduled end, not from now: one late interval does not shift all
+			// following ones.
 			nextCut += c.spec.Interval
 			l.observe()
 			c.cut()
@@ -96,19 +96,18 @@ func (c *client) play(ctx context.Context) error {
 			due = min(nextCut, end)
 		}
 		if c.spec.Bytes > 0 {
-			// Nobody tells when an amount has arrived, so that is looked for.
+			// No event marks the arrival of an amount, so it is polled.
 			due = min(due, now+pollEvery)
 		}
 		timer.Reset(due - l.now())
 	}
-	// Before anything is stopped: what comes from here on is of the end of the test and not of its
-	// rate.
+	// Before anything is stopped: later data belong to the end of the test and not to its rate.
 	c.end = c.read()
 	return nil
 }
 
-// amountDone tells whether everything was handed to this kernel that is to be sent, and everything
-// has come that was to come.
+// amountDone reports whether the kernel has accepted everything to send, and everything to receive
+// has arrived.
 func (c *client) amountDone() bool {
 	var down int64
 	receives := false
@@ -123,7 +122,7 @@ func (c *client) amountDone() bool {
 			default:
 				return false
 			}
-		default: // one quota for all connections
+		default: // one quota covers all connections
 			select {
 			case <-c.quota.Done():
 			default:
@@ -134,11 +133,11 @@ func (c *client) amountDone() bool {
 	return !receives || down >= c.spec.Bytes
 }
 
-// cut ends the running interval.
+// cut ends the current interval.
 func (c *client) cut() {
 	r := c.read()
 	seconds := (r.at - c.last.at).Seconds()
-	// A rest that is only rounding is no interval, but a whole test may be as short.
+	// A remainder that is only rounding is no interval, but a whole test may be that short.
 	if seconds <= 0 || seconds < 0.005 && len(c.intervals) > 0 {
 		return
 	}
@@ -147,8 +146,8 @@ func (c *client) cut() {
 		ThroughputBitsPerSec: float64(r.up-c.last.up+r.down-c.last.down) * 8 / seconds,
 		PacketsPerSec:        float64(r.packets-c.last.packets) / seconds,
 	}
-	// What the kernel says is the sender's view: sums where it is bytes or packets, means where it
-	// is times or shares.
+	// The kernel reports the sender's view: bytes and packets are summed, times and shares are
+	// averaged.
 	flows := 0.0
 	for _, f := range c.load.flows {
 		if !f.sends || f.worker.Conn == nil {
@@ -179,10 +178,10 @@ func (c *client) cut() {
 	c.progress(i)
 }
 
-// unexpected makes an error of what the server said in the middle of the test.
+// unexpected converts a state that came in the middle of the test to an error.
 func (c *client) unexpected(st step) error {
 	switch {
-	// As when the program is killed there: it has no state for that.
+	// This happens when the program is killed: it has no state for that.
 	case st.err != nil && errors.Is(st.err, io.EOF):
 		return fmt.Errorf("%w: the server closed the control connection", traffic.ErrPeerGone)
 	case st.err != nil:
@@ -191,8 +190,8 @@ func (c *client) unexpected(st step) error {
 	return c.refused(st.state)
 }
 
-// explain waits a moment for the server's own account of a stream that broke: "connection reset" is
-// only its shadow.
+// explain waits a moment for the server's reason for a broken stream: "connection reset" is only
+// its consequence.
 func (c *client) explain(ctx context.Context, broken streamError) error {
 	wait := time.NewTimer(quietAfter)
 	defer wait.Stop()
@@ -214,10 +213,10 @@ func (c *client) finish(ctx context.Context) error {
 	c.settled = max(l.settle(ctx), c.end.at)
 	l.shut()
 	if c.spec.Bytes > 0 {
-		c.end = c.read() // of an amount, all of it counts
+		c.end = c.read() // all of an amount counts
 	}
-	// The last interval ends with the measured part; what the far kernel acknowledged since then is
-	// in the result.
+	// The last interval ends with the measured part; data acknowledged since then are in the
+	// result.
 	c.cut()
 	c.after = c.sample()
 	reads, quiet := readStream, quietAfter
@@ -230,7 +229,7 @@ func (c *client) finish(ctx context.Context) error {
 	if err := c.c.writeState(testEnd, writeWithin); err != nil {
 		return gone(err)
 	}
-	// The read that waited through the run gets the answer.
+	// The read that waited during the run receives the answer.
 	switch st := <-c.next; {
 	case st.err == nil && st.state == exchangeResults:
 		c.next = nil
@@ -252,8 +251,8 @@ func (c *client) finish(ctx context.Context) error {
 	if c.far, err = decodeResults(body, l.p.all()); err != nil {
 		return fmt.Errorf("%w: %w", traffic.ErrProtocol, err)
 	}
-	// By now the server has said what it sent, and what is still missing of it has had the time of
-	// a whole exchange.
+	// By now the server has reported what it sent, and missing data have had the time of a whole
+	// exchange to arrive.
 	c.final = l.tallies()
 	if err := c.expect(displayResults); err != nil {
 		return err
@@ -264,5 +263,5 @@ func (c *client) finish(ctx context.Context) error {
 	return nil
 }
 
-// sending tells whether the client sends on any stream.
+// sending reports whether the client sends on any stream.
 func (p params) sending() bool { return p.Bidir || !p.Reverse }

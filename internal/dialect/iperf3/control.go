@@ -12,23 +12,23 @@ import (
 	"github.com/linerate/linerate/internal/wire"
 )
 
-// DefaultPort is that of the control connection and of all data connections, TCP and UDP.
+// DefaultPort is the port of the control connection and of all data connections, TCP and UDP.
 const DefaultPort = 5201
 
 // state is one byte on the control connection.
 type state int8
 
-// The states that travel. The program knows some more that it keeps to itself.
+// The states that are transmitted. The program has others for internal use.
 const (
-	testStart       state = 1  // all streams are there
-	testRunning     state = 2  // go; follows at once
-	testEnd         state = 4  // by the client, as clientTerminate and iperfDone
+	testStart       state = 1  // all streams are open
+	testRunning     state = 2  // start sending; follows at once
+	testEnd         state = 4  // from the client, like clientTerminate and iperfDone
 	paramExchange   state = 9  // send me your parameters
-	createStreams   state = 10 // open your streams; the server waits for them already
+	createStreams   state = 10 // open your streams; the server is waiting
 	serverTerminate state = 11 // the server was stopped
 	clientTerminate state = 12 // the client was stopped
 	exchangeResults state = 13 // send me your results, then read mine
-	displayResults  state = 14 // that was all
+	displayResults  state = 14 // results are complete
 	iperfDone       state = 16 // both may close
 	accessDenied    state = -1 // busy with another test
 	serverError     state = -2 // followed by a code of the program and an errno, 4 bytes each
@@ -51,11 +51,11 @@ func (s state) String() string {
 // cookieBytes is the length of a cookie: 36 characters and a NUL.
 const cookieBytes = 37
 
-// cookie names one test to both ends.
+// cookie identifies one test at both ends.
 type cookie [cookieBytes]byte
 
-// newCookie draws a cookie of the letters that the program uses, those of RFC 4648 base 32 in lower
-// case.
+// newCookie returns a random cookie of the letters that the program uses, those of RFC 4648 base 32
+// in lower case.
 func newCookie() cookie {
 	const letters = "abcdefghijklmnopqrstuvwxyz234567"
 	var c cookie
@@ -68,9 +68,9 @@ func newCookie() cookie {
 	return c
 }
 
-// mayBeCookie tells whether a cookie can begin like this: up to 36 printable characters without
-// blanks and nothing but NULs behind them. Versions before 3.2 used a host name and the time, so
-// there is no narrower alphabet.
+// mayBeCookie reports whether head may be the beginning of a cookie: up to 36 printable characters
+// without blanks, followed only by NULs. Versions before 3.2 used a host name and the time, so the
+// alphabet cannot be narrower.
 func mayBeCookie(head []byte) bool {
 	ended := false
 	for i, b := range head[:min(len(head), cookieBytes)] {
@@ -84,7 +84,7 @@ func mayBeCookie(head []byte) bool {
 	return true
 }
 
-// strangerError is a peer that speaks something else.
+// strangerError reports a peer that speaks another protocol.
 type strangerError struct {
 	Head []byte // the first bytes that it sent
 }
@@ -93,15 +93,15 @@ func (e *strangerError) Error() string {
 	return fmt.Sprintf("not iperf3: the other end speaks %s", wire.Dialect(e.Head))
 }
 
-// readCookie reads the first bytes of a client. It stops at the first byte that no cookie has
-// there, with a *strangerError, so that a stranger who waits for an answer is not waited for.
+// readCookie reads the first bytes of a client. It returns a *strangerError at the first byte that
+// cannot belong to a cookie, because a client of another protocol may wait for an answer.
 func readCookie(r io.Reader) (cookie, error) {
-	// One more read may tell more about a stranger than a cookie has bytes; wire.Dialect looks at
-	// the first 64.
+	// One more read may reveal more about a stranger than a cookie's length; wire.Dialect examines
+	// the first 64 bytes.
 	var head [64]byte
 	n := 0
 	for n < cookieBytes {
-		// Not a byte more than the cookie: behind it the payload of a stream begins.
+		// Not one byte more than the cookie: the payload of a stream follows it.
 		k, err := r.Read(head[n:cookieBytes])
 		n += k
 		if !mayBeCookie(head[:n]) {
@@ -117,17 +117,17 @@ func readCookie(r io.Reader) (cookie, error) {
 	return cookie(head[:cookieBytes]), nil
 }
 
-// Bounds of the messages of JSON. The program of version 3.18 refuses parameters over 8 KiB.
-// Results have some 300 bytes for each stream, of which there are 256 at the most, and with
-// --get-server-output the text of a whole test.
+// Bounds of JSON messages. The program of version 3.18 refuses parameters over 8 KiB. Results have
+// some 300 bytes per stream, of at most 256 streams, and with --get-server-output the text of a
+// whole test.
 const (
 	maxParamsBytes        = 8 << 10
 	maxClientResultsBytes = 256 << 10
 	maxServerResultsBytes = 16 << 20
 )
 
-// control is one end of a control connection. Every call has its own time, and a message that comes
-// byte by byte has no more of it.
+// control is one end of a control connection. Every call has its own timeout, which also bounds a
+// message that comes byte by byte.
 type control struct {
 	conn net.Conn
 	done <-chan struct{} // closed when nothing more is to be read; nil: never
@@ -138,8 +138,8 @@ func (c control) readBy(within time.Duration) error {
 	if err := c.conn.SetReadDeadline(time.Now().Add(within)); err != nil {
 		return err
 	}
-	// Whoever closes done also puts the deadline into the past, which the line above may just have
-	// undone.
+	// The goroutine that closes done also sets a past deadline, which the line above may just have
+	// overwritten.
 	select {
 	case <-c.done:
 		return c.conn.SetReadDeadline(time.Unix(1, 0))
@@ -156,7 +156,7 @@ func (c control) writeState(s state, within time.Duration) error {
 	return nil
 }
 
-// readState reads one state; io.EOF is a connection that was closed between two messages.
+// readState reads one state; io.EOF means that the connection was closed between two messages.
 func (c control) readState(within time.Duration) (state, error) {
 	if err := c.readBy(within); err != nil {
 		return 0, fmt.Errorf("read state: %w", err)
@@ -168,14 +168,14 @@ func (c control) readState(within time.Duration) (state, error) {
 	return state(b[0]), nil
 }
 
-// writeMessage sends a length and that many bytes of JSON.
+// writeMessage sends a length and the JSON body.
 func (c control) writeMessage(body []byte, within time.Duration) error {
-	// One write, so that it is one segment where it fits: TCP_NODELAY is set.
+	// One write makes one segment if it fits: TCP_NODELAY is set.
 	out := binary.BigEndian.AppendUint32(make([]byte, 0, 4+len(body)), uint32(len(body)))
 	return c.write(append(out, body...), within)
 }
 
-// readMessage reads what writeMessage sent, of at most limit bytes.
+// readMessage reads a message of at most limit bytes.
 func (c control) readMessage(limit int, within time.Duration) ([]byte, error) {
 	if err := c.readBy(within); err != nil {
 		return nil, err
@@ -192,7 +192,7 @@ func readMessage(r io.Reader, limit int) ([]byte, error) {
 	if int64(n) > int64(limit) {
 		return nil, fmt.Errorf("length: %d bytes are more than %d", n, limit)
 	}
-	// ReadAll grows with what really comes: a length alone costs nothing.
+	// ReadAll allocates only for bytes that arrive: a claimed length alone costs nothing.
 	body, err := io.ReadAll(io.LimitReader(r, int64(n)))
 	if err != nil {
 		return nil, err
@@ -203,13 +203,13 @@ func readMessage(r io.Reader, limit int) ([]byte, error) {
 	return body, nil
 }
 
-// writeError tells a client why its test ends. Best effort: it may be gone.
+// writeError sends a client the reason why its test ends. Best effort: the client may be gone.
 func (c control) writeError(code serverCode) {
 	out := binary.BigEndian.AppendUint32([]byte{0xfe}, uint32(code)) // serverError
-	_ = c.write(binary.BigEndian.AppendUint32(out, 0), time.Second)  // no errno: it is a decision, not a failure
+	_ = c.write(binary.BigEndian.AppendUint32(out, 0), time.Second)  // no errno: the reason is a decision of this server
 }
 
-// readError reads what follows serverError.
+// readError reads the numbers after serverError.
 func (c control) readError(within time.Duration) (serverCode, int32, error) {
 	var b [8]byte
 	if err := c.readBy(within); err != nil {
@@ -229,11 +229,11 @@ func (c control) write(p []byte, within time.Duration) error {
 	return err
 }
 
-// serverCode is an error of the program (iperf_api.h), as it travels behind serverError. Its client
-// prints a sentence for each.
+// serverCode is an error of the program (iperf_api.h) as it follows serverError. The program's
+// client prints a sentence for each.
 type serverCode int32
 
-// The codes that this server sends, and those that it is most useful to know when another one does.
+// The codes that this server sends, and those of other servers that are most useful to know.
 const (
 	codeDuration    serverCode = 5   // IEDURATION
 	codeStreams     serverCode = 6   // IENUMSTREAMS
@@ -256,7 +256,7 @@ const (
 	codeStreamRead  serverCode = 206 // IESTREAMREAD
 )
 
-// String says what a code means.
+// String returns the meaning of a code.
 func (c serverCode) String() string {
 	text, ok := map[serverCode]string{
 		codeDuration:    "the test is longer than the server allows",

@@ -6,20 +6,20 @@ import (
 	"github.com/linerate/linerate/internal/kernel/sys"
 )
 
-// cpuTimes is the processor time that this process has used, and when.
+// cpuTimes is the CPU time that this process has used at one moment.
 type cpuTimes struct {
 	user, system time.Duration
 }
 
-// processTimes reads the clock. Where the system does not say, the results tell that the test cost
-// no processor time, a key that the protocol does not let us leave out.
+// processTimes reads the CPU time. Where the system does not report it, the results show zero,
+// because the protocol requires the key.
 func processTimes() cpuTimes {
 	user, system := sys.ProcessTimes()
 	return cpuTimes{user: user, system: system}
 }
 
-// share gives the processor time since an earlier reading in per cent of so many seconds of one
-// CPU, as the results of the protocol have it.
+// share returns the CPU time since an earlier reading in per cent of so many seconds of one CPU,
+// which is the unit of the protocol's results.
 func (c cpuTimes) share(since cpuTimes, seconds float64) (total, user, system float64) {
 	if seconds <= 0 {
 		return 0, 0, 0

@@ -9,22 +9,22 @@ import (
 )
 
 // The first datagram of a UDP stream and its answer. Until 3.11 they were the numbers 123456789 and
-// 987654321 in the byte order of the machine, so a server takes any 4 bytes for a hello.
+// 987654321 in the byte order of the machine, so a server accepts any 4 bytes as a hello.
 var (
 	hello = []byte("9876")
 	reply = []byte("6789")
 )
 
-// legacyReply is what servers until 3.11 answer.
+// legacyReply is the answer of servers until 3.11.
 const legacyReply = 987654321
 
-// isReply tells whether a datagram is the answer to a hello.
+// isReply reports whether a datagram is the answer to a hello.
 func isReply(p []byte) bool {
 	return len(p) == len(reply) && (bytes.Equal(p, reply) ||
 		binary.LittleEndian.Uint32(p) == legacyReply || binary.BigEndian.Uint32(p) == legacyReply)
 }
 
-// isHello tells whether a datagram asks for a stream.
+// isHello reports whether a datagram asks for a stream.
 func isHello(p []byte) bool { return len(p) == len(hello) }
 
 // header is the front of a datagram: seconds and microseconds of the sender's monotonic clock, and
@@ -33,7 +33,7 @@ type header struct {
 	wide bool // 8 bytes of sequence number instead of 4
 }
 
-// Bytes is the length of the header.
+// Bytes returns the length of the header.
 func (h header) Bytes() int {
 	if h.wide {
 		return 16
@@ -52,8 +52,8 @@ func (h header) Put(p []byte, m datagram.Mark) {
 	}
 }
 
-// Parse reads a header. It does not tell the omitted seconds from the others, so every datagram is
-// a measured one. Sequences count from 1; 0 is a datagram of something else.
+// Parse reads a header. It does not mark the omitted seconds, so every datagram counts as measured.
+// Sequence numbers start at 1; a datagram with 0 belongs to something else.
 func (h header) Parse(p []byte) (datagram.Mark, bool) {
 	if len(p) < h.Bytes() {
 		return datagram.Mark{}, false
@@ -71,8 +71,8 @@ func (h header) Parse(p []byte) (datagram.Mark, bool) {
 	return m, m.Sequence > 0
 }
 
-// receiving gives the header for one receiver: a short sequence number is made whole again, which
-// takes memory of those before.
+// receiving returns the header for one receiver. It restores short sequence numbers, which requires
+// memory of the earlier ones.
 func (h header) receiving() datagram.Header {
 	if h.wide {
 		return h
@@ -80,19 +80,19 @@ func (h header) receiving() datagram.Header {
 	return &unwrapped{header: h}
 }
 
-// unwrapped follows a sequence number of 32 bits over its end, which a million packets per second
-// reach after 72 minutes.
+// unwrapped extends a sequence number of 32 bits, which overflows after 72 minutes at a million
+// packets per second.
 type unwrapped struct {
 	header
 	highest uint64
 }
 
-// Parse reads a header; the sequence number is the one nearest to the highest so far.
+// Parse reads a header; the sequence number is the candidate nearest to the highest so far.
 func (u *unwrapped) Parse(p []byte) (datagram.Mark, bool) {
 	if len(p) < u.Bytes() {
 		return datagram.Mark{}, false
 	}
-	m, _ := u.header.Parse(p) // 0 is a good number here, after the first round
+	m, _ := u.header.Parse(p) // 0 is valid here, after the first overflow
 	ahead := int32(uint32(m.Sequence) - uint32(u.highest))
 	switch {
 	case ahead < 0 && uint64(-int64(ahead)) > u.highest:

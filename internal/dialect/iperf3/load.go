@@ -13,16 +13,16 @@ import (
 	"github.com/linerate/linerate/internal/traffic/engine"
 )
 
-// Patience at the end of a test.
+// Timeouts at the end of a test.
 const (
-	// quietAfter is how long a receiver may hear nothing before it takes the rest for lost. The
+	// quietAfter is how long a receiver hears nothing before it counts the rest as lost. The
 	// shortest retransmission timeout of Linux is 200 ms.
 	quietAfter = 400 * time.Millisecond
-	// drainLimit bounds the wait for what is still on its way, however steadily it comes.
+	// drainLimit bounds the wait for data in flight, however steadily they arrive.
 	drainLimit = 3 * time.Second
-	// pollEvery is the step of those waits.
+	// pollEvery is the interval of those waits.
 	pollEvery = 2 * time.Millisecond
-	// haltLimit is how long a sender may take to look at its phase: engine workers do so every 200
+	// haltLimit is how long a sender may take to check its phase: engine workers check every 200
 	// ms.
 	haltLimit = 500 * time.Millisecond
 )
@@ -30,25 +30,25 @@ const (
 // flow is one stream at this end.
 type flow struct {
 	index    int  // in the order of opening, from 0 on; the same at both ends
-	sends    bool // from here
+	sends    bool // this end sends
 	worker   *engine.Worker
 	sender   *datagram.Sender   // of UDP
 	receiver *datagram.Receiver // of UDP
 
-	tcp  tcpinfo.Flow // what the kernel says of the connection
+	tcp  tcpinfo.Flow // readings of the connection's TCP_INFO
 	mark tally        // what had been counted when the measured part began
 }
 
-// tally is what one stream counted since the start.
+// tally is what one stream has counted since the start.
 type tally struct {
-	bytes   int64 // payload; of datagrams each once
+	bytes   int64 // payload; duplicate datagrams count once
 	packets int64 // sent, or the highest sequence number received
-	lost    int64 // of packets, as far as the receiver knows
+	lost    int64 // of packets, as the receiver counts them
 	got     datagram.Received
 }
 
-// tally asks the stream. A receiver of datagrams takes up to 20 ms for its answer when nothing
-// comes.
+// tally reads the stream's counts. A receiver of datagrams takes up to 20 ms to answer when nothing
+// arrives.
 func (f *flow) tally() tally {
 	t := tally{bytes: f.worker.Bytes.Load(), packets: f.worker.Packets.Load()}
 	if f.receiver != nil {
@@ -64,9 +64,9 @@ func (f *flow) tally() tally {
 type load struct {
 	p        params
 	flows    []*flow
-	out, in  engine.Phase     // of the flows that send from here, that receive here: senders stop first
+	out, in  engine.Phase     // of the flows on which this end sends, and receives: senders stop first
 	failed   chan streamError // has room for all
-	giveBack func()           // the processors lent for the workers; nil: they do not run
+	giveBack func()           // returns the processors lent to the workers; nil while they do not run
 
 	started   time.Time     // when the workers were started
 	measuring bool          // the omitted seconds are over
@@ -74,7 +74,7 @@ type load struct {
 	cpu       cpuTimes      // of the process at that moment
 }
 
-// streamError is a worker that ended before the test.
+// streamError reports a worker that ended before the test.
 type streamError struct {
 	flow *flow
 	err  error
@@ -86,24 +86,24 @@ func (e streamError) Error() string {
 
 func (e streamError) Unwrap() error { return e.err }
 
-// tcpOptions are what one end chooses for its connections besides what the parameters say.
+// tcpOptions are what one end chooses for its connections beyond the parameters.
 type tcpOptions struct {
-	send    engine.SendMethod    // empty: the fastest that works here
+	send    engine.SendMethod    // empty: the fastest available
 	receive engine.ReceiveMethod // the same
 	quota   *engine.Quota        // shared by the senders of this end; nil: until the test ends
 }
 
-// udpOptions are the same for its sockets.
+// udpOptions are the same for sockets.
 type udpOptions struct {
-	batch   datagram.Batch // empty: the fastest that works here
+	batch   datagram.Batch // empty: the fastest available
 	bytes   int64          // to send on this stream; 0: until the test ends
-	packets float64        // per second, instead of the rate of the parameters; 0: that one
+	packets float64        // per second, instead of the rate of the parameters; 0: that rate
 }
 
-// addTCP makes the next stream of a connection, which it takes over.
+// addTCP adds a connection as the next stream and takes ownership of it.
 func (l *load) addTCP(conn *net.TCPConn, sends bool, o tcpOptions) error {
 	c := engine.ConnOptions{NoDelay: l.p.NoDelay, WindowBytes: l.p.WindowBytes, TOS: l.p.TOS}
-	if sends { // the receiving end has no say in either
+	if sends { // these affect only a sender
 		c.Congestion, c.PacingBytesPerSec = l.p.Congestion, l.p.pace()/8
 	}
 	adopted, err := engine.Adopt(conn, c)
@@ -111,7 +111,7 @@ func (l *load) addTCP(conn *net.TCPConn, sends bool, o tcpOptions) error {
 		return err
 	}
 	f := &flow{index: len(l.flows), sends: sends}
-	// Payload of strangers is not ours, so there is nothing to compare it with.
+	// The far end's payload is not our pattern, so it is not verified.
 	so := engine.StreamOptions{Send: o.send, Receive: o.receive, BufferBytes: l.p.writeBytes(), Limit: o.quota,
 		Foreign: true}
 	if sends {
@@ -127,7 +127,7 @@ func (l *load) addTCP(conn *net.TCPConn, sends bool, o tcpOptions) error {
 	return nil
 }
 
-// addUDP makes the next stream of a socket, which it takes over.
+// addUDP adds a socket as the next stream and takes ownership of it.
 func (l *load) addUDP(s *datagram.Socket, sends bool, o udpOptions) (err error) {
 	f := &flow{index: len(l.flows), sends: sends}
 	if sends {
@@ -152,8 +152,8 @@ func (l *load) addUDP(s *datagram.Socket, sends bool, o udpOptions) (err error) 
 	return nil
 }
 
-// writeBytes is the size of one call that the parameters ask for; 0: that of the program, for which
-// we take the size that suits us.
+// writeBytes returns the size of one call that the parameters request. 0 means the program's
+// default, for which this package uses its own.
 func (p params) writeBytes() int {
 	if p.BlockBytes == defaultBlock {
 		return 0
@@ -161,7 +161,7 @@ func (p params) writeBytes() int {
 	return p.BlockBytes
 }
 
-// pace is the rate of one TCP stream that the kernel is to keep, bits per second; 0: none.
+// pace returns the rate of one TCP stream that the kernel shall keep, bits per second; 0: none.
 func (p params) pace() float64 {
 	if p.PacingBits > 0 && (p.BitsPerSec == 0 || p.PacingBits < p.BitsPerSec) {
 		return p.PacingBits
@@ -169,8 +169,8 @@ func (p params) pace() float64 {
 	return p.BitsPerSec
 }
 
-// start lets the workers run on the given CPUs (none: unpinned). Receivers come first, so that
-// nothing arrives before there is somebody to take it.
+// start starts the workers on the given CPUs (none: unpinned). Receivers start first, so that no
+// data arrive before their receiver runs.
 func (l *load) start(cpus []int) {
 	l.failed = make(chan streamError, len(l.flows))
 	l.giveBack = engine.LendProcessors(len(l.flows))
@@ -179,7 +179,7 @@ func (l *load) start(cpus []int) {
 	if l.p.Omit == 0 {
 		l.measure()
 	}
-	for _, sends := range []bool{false, true} { // as promised: receivers first
+	for _, sends := range []bool{false, true} { // receivers first
 		for _, f := range l.flows {
 			if f.sends != sends {
 				continue
@@ -207,7 +207,7 @@ func (l *load) measure() {
 	}
 }
 
-// tallies asks all streams at once.
+// tallies reads the counts of all streams at once.
 func (l *load) tallies() []tally {
 	all := make([]tally, len(l.flows))
 	var wg sync.WaitGroup
@@ -222,21 +222,21 @@ func (l *load) tallies() []tally {
 	return all
 }
 
-// observe takes a reading of every connection.
+// observe reads TCP_INFO of every connection.
 func (l *load) observe() {
 	inWindow := l.in.Is() == engine.Measured
 	for _, f := range l.flows {
 		if f.worker.Conn == nil {
 			continue
 		}
-		// A connection that broke has no reading more; its last one stands.
+		// A broken connection has no further reading; its last one remains.
 		if info, err := f.worker.Conn.Info(); err == nil {
 			f.tcp.Add(info, inWindow)
 		}
 	}
 }
 
-// shut ends the measured part: what the connections say now is their last word.
+// shut ends the measured part with a last reading of every connection.
 func (l *load) shut() {
 	l.observe()
 	for _, f := range l.flows {
@@ -246,8 +246,8 @@ func (l *load) shut() {
 	}
 }
 
-// stopSending lets the senders of this end finish their last call. What they gave to the kernel is
-// still on its way.
+// stopSending lets this end's senders finish their last call. What they gave to the kernel is still
+// in flight.
 func (l *load) stopSending() {
 	l.out.Set(engine.Stopped)
 	patience := time.NewTimer(haltLimit)
@@ -264,18 +264,17 @@ func (l *load) stopSending() {
 	}
 }
 
-// endStreams tells the far receivers of TCP that no more will come, behind all that is still
-// queued.
+// endStreams announces the end to the far TCP receivers, after all queued data.
 func (l *load) endStreams() {
 	for _, f := range l.flows {
 		if f.sends && f.worker.Conn != nil {
-			_ = f.worker.Conn.CloseWrite() // a connection that is gone needs no end
+			_ = f.worker.Conn.CloseWrite() // a lost connection needs no end
 		}
 	}
 }
 
-// settle waits until the far kernels have acknowledged everything that was sent from here, and
-// gives the time of that.
+// settle waits until the far kernels have acknowledged everything that this end sent, and returns
+// the time of that.
 func (l *load) settle(ctx context.Context) time.Duration {
 	deadline := time.Now().Add(drainLimit)
 	for {
@@ -284,8 +283,8 @@ func (l *load) settle(ctx context.Context) time.Duration {
 			if !f.sends || f.worker.Conn == nil {
 				continue
 			}
-			// Nothing in the queue and nothing in flight; a connection that cannot be read is not
-			// waited for.
+			// Nothing queued and nothing in flight. A connection that cannot be read is not waited
+			// for.
 			if info, err := f.worker.Conn.Info(); err == nil && (info.NotSentBytes > 0 || info.UnackedPackets > 0) {
 				pending = true
 			}
@@ -297,10 +296,9 @@ func (l *load) settle(ctx context.Context) time.Duration {
 	}
 }
 
-// drain waits until every stream that is received here has what its sender says it sent, has ended,
-// or brings nothing more for as long as quiet. want gives the bytes and the datagrams of a stream
-// since its start; ok is false where the sender has not said. It gives the time of the last
-// arrival.
+// drain waits until every received stream has everything that its sender reports, has ended, or has
+// been silent for quiet. want returns the bytes and the datagrams of a stream since its start; ok
+// is false if the sender has not reported them. drain returns the time of the last arrival.
 func (l *load) drain(ctx context.Context, quiet time.Duration,
 	want func(*flow) (bytes, packets int64, ok bool)) time.Duration {
 	deadline := time.Now().Add(drainLimit)
@@ -331,9 +329,9 @@ func (l *load) drain(ctx context.Context, quiet time.Duration,
 	}
 }
 
-// expected is what the far end says it sent on a stream that is received here. Where seconds were
-// omitted, its count of bytes begins at a moment of its own, so for TCP there is nothing to compare
-// with; its count of datagrams is of all of them.
+// expected returns what the far end reports to have sent on a received stream. With omitted
+// seconds, its byte count begins at a moment of its own, so TCP has nothing to compare with; its
+// count of datagrams covers all of them.
 func (l *load) expected(f *flow, far results) (bytes, packets int64, ok bool) {
 	s := far.Streams[f.index]
 	if f.receiver != nil {
@@ -347,14 +345,14 @@ func (l *load) expected(f *flow, far results) (bytes, packets int64, ok bool) {
 func (l *load) halt() {
 	l.out.Set(engine.Stopped)
 	l.in.Set(engine.Stopped)
-	// The phase first: a worker that is woken finds the test over and takes the end of its
-	// connection for no failure.
+	// The phase comes first: a woken worker finds the test over and does not report the end of its
+	// connection as a failure.
 	for _, f := range l.flows {
 		f.worker.Wake()
 	}
 	for _, f := range l.flows {
-		// Closing only when the thread has ended: a descriptor that is closed under a blocked call
-		// may be somebody else's by then.
+		// The close comes after the thread has ended: a descriptor that is closed under a blocked
+		// call could already be reused.
 		if l.giveBack != nil {
 			<-f.worker.Done()
 		}
@@ -367,7 +365,7 @@ func (l *load) halt() {
 	l.flows = l.flows[:0]
 }
 
-// moved is the payload of both directions so far.
+// moved returns the payload of both directions so far.
 func (l *load) moved() (n int64) {
 	for _, f := range l.flows {
 		n += f.worker.Bytes.Load()
@@ -375,9 +373,9 @@ func (l *load) moved() (n int64) {
 	return n
 }
 
-// report is what this end tells the other: it sent until sentUntil, and the last of what it
-// received came at receivedUntil. sent gives the far sender's count of the datagrams of a stream,
-// so that those that were lost at the very end are counted; 0: not known.
+// report returns this end's results: it sent until sentUntil, and its last data arrived at
+// receivedUntil. sent returns the far sender's count of a stream's datagrams, so that losses at the
+// very end count; 0: unknown.
 func (l *load) report(sentUntil, receivedUntil time.Duration, sent func(*flow) int64) results {
 	r := results{HasRetransmits: -1}
 	r.CPUTotal, r.CPUUser, r.CPUSystem = processTimes().share(l.cpu, (l.now() - l.marked).Seconds())
@@ -410,8 +408,8 @@ func (l *load) report(sentUntil, receivedUntil time.Duration, sent func(*flow) i
 	return r
 }
 
-// allowedCPUs are the CPUs to spread workers over: those asked for, or all that this process may
-// use; none where that is not known.
+// allowedCPUs returns the CPUs to spread workers over: the chosen ones, or all that this process
+// may use; none if that is unknown.
 func allowedCPUs(chosen []int) []int {
 	if len(chosen) > 0 {
 		return chosen
@@ -423,7 +421,7 @@ func allowedCPUs(chosen []int) []int {
 	return cpus
 }
 
-// sleep waits and tells whether it could wait to the end.
+// sleep waits for d and reports whether it was not interrupted.
 func sleep(ctx context.Context, d time.Duration) bool {
 	t := time.NewTimer(d)
 	defer t.Stop()

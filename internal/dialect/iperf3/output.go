@@ -10,17 +10,17 @@ import (
 	"github.com/linerate/linerate/internal/host/drops"
 )
 
-// maxOutputLines bounds what is kept for clients that ask for the server's output: an hour of it.
+// maxOutputLines bounds the output kept for clients that request the server's output: one hour.
 const maxOutputLines = 3600
 
-// output is the server's own account of a test, in lines much like those of the program.
+// output is the server's log of a test, in lines similar to those of the program.
 type output struct {
 	lines []string
 	from  time.Duration // end of the last line, since the start of the workers
 	sum   [2]int64      // bytes received and sent until from
 }
 
-// line adds what was moved since the last one.
+// line adds what was moved since the last line.
 func (o *output) line(l *load, now time.Duration) {
 	var sum [2]int64
 	for _, f := range l.flows {
@@ -41,19 +41,19 @@ func (o *output) line(l *load, now time.Duration) {
 	}
 	for i, role := range []string{"received", "sent"} {
 		moved := sum[i] - o.sum[i]
-		// Of the two directions those that the test has: the other one would be a row of zeros.
+		// Only directions that the test has: the other one would be all zeros.
 		if i == 0 && l.p.Reverse && !l.p.Bidir || i == 1 && !l.p.Reverse && !l.p.Bidir {
 			continue
 		}
-		// All streams in one line, under the name that the program gives to sums: who reads its
-		// output for the rate finds it.
+		// All streams in one line, under the program's name for sums, so that parsers of its output
+		// find the rate.
 		o.lines = append(o.lines, fmt.Sprintf("[SUM] %6.2f-%-6.2f sec  %10s  %10s  %s%s\n",
 			o.from.Seconds(), now.Seconds(), unit.Bytes(moved), unit.BitRate(float64(moved)*8/seconds), role, omitted))
 	}
 	o.from, o.sum = now, sum
 }
 
-// finish is the whole text.
+// finish returns the whole text.
 func (o *output) finish(t *session, own, far results) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "linerate, answering iperf3 for %s\n", t.from)
@@ -64,7 +64,7 @@ func (o *output) finish(t *session, own, far results) string {
 	return b.String()
 }
 
-// summary says in one sentence what a test of this server was and what came of it.
+// summary describes a test of this server and its result in one sentence.
 func summary(p params, own, far results) string {
 	var b strings.Builder
 	kind := "tcp"
@@ -91,7 +91,7 @@ func summary(p params, own, far results) string {
 			seconds = max(seconds, s.EndSeconds)
 			retransmits += max(s.Retransmits, 0)
 			if !received {
-				// Of what we send the client alone knows what arrived.
+				// Only the client knows what arrived of the data that this end sent.
 				s = far.Streams[i]
 			}
 			packets += s.Packets - s.OmittedPackets
@@ -119,7 +119,7 @@ func summary(p params, own, far results) string {
 	return b.String()
 }
 
-// sample reads the host's counters; nil: they are not to be had, and the log says nothing of drops.
+// sample reads the host's counters; nil if they cannot be read, and then the log has no drops.
 func (t *session) sample() *host.Counters {
 	if t.server.options.Sample == nil {
 		return nil
@@ -131,7 +131,7 @@ func (t *session) sample() *host.Counters {
 	return c
 }
 
-// drops says what this host dropped during the test, all its traffic together.
+// drops describes what this host dropped during the test, over all its traffic.
 func (t *session) drops() string {
 	after := t.sample()
 	if t.before == nil || after == nil {
@@ -141,7 +141,7 @@ func (t *session) drops() string {
 	counted := host.Sub(t.before, after)
 	for i, d := range drops.Find(counted.Values, counted.Drivers) {
 		if i == 3 {
-			break // the worst are enough for one line
+			break // the worst ones are enough for one line
 		}
 		fmt.Fprintf(&b, "; this host dropped %d packets (%s)", d.Total, d.Place)
 	}

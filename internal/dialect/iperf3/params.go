@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// Bounds of the program, which its client keeps to and its server checks.
+// Bounds that the program's client keeps and its server checks.
 const (
 	maxStreams       = 128       // MAX_STREAMS, of each direction
 	maxOmitSeconds   = 600       // MAX_OMIT_TIME
@@ -16,22 +16,23 @@ const (
 	maxDatagramBytes = 65507     // MAX_UDP_BLOCKSIZE, the payload that IPv4 carries
 	maxBufferBytes   = 512 << 20 // MAX_TCP_BUFFER
 	defaultBlock     = 128 << 10 // DEFAULT_TCP_BLKSIZE
-	// version is what we say we are. Servers and clients of all versions only print it.
+	// version is the version that this package reports. Servers and clients of all versions only
+	// print it.
 	version = "3.12 (linerate)"
 )
 
-// params are what a client asks for, in the keys of the protocol. A rate is of one stream.
+// params are what a client requests, in the keys of the protocol. A rate is per stream.
 type params struct {
 	UDP           bool
-	Omit          time.Duration // whole seconds, as Time
+	Omit          time.Duration // whole seconds, like Time
 	Time          time.Duration // 0: bounded by Bytes or Blocks, or by the client's patience
-	Bytes         int64         // of all streams of one direction together; 0: not bounded by them
-	Blocks        int64         // writes or datagrams, as Bytes; only the client counts them
+	Bytes         int64         // of all streams of one direction together; 0: no bound
+	Blocks        int64         // writes or datagrams, like Bytes; only the client counts them
 	Streams       int           // of each direction
 	Reverse       bool          // the server sends
 	Bidir         bool          // both send, each on streams of its own
 	BlockBytes    int           // of one write, or of a datagram's payload
-	BitsPerSec    float64       // 0: as fast as it goes
+	BitsPerSec    float64       // 0: unlimited
 	PacingBits    float64       // fqrate: SO_MAX_PACING_RATE, bits per second
 	WindowBytes   int           // SO_SNDBUF and SO_RCVBUF; 0: the host's
 	MSSBytes      int           // TCP_MAXSEG, which the client sets for both directions
@@ -40,13 +41,13 @@ type params struct {
 	Congestion    string        // of the sending ends; empty: the host's
 	DontFragment  bool          // of datagrams
 	WideCounters  bool          // datagrams carry 8 bytes of sequence number
-	ServerOutput  bool          // the server's own words come with its results
+	ServerOutput  bool          // the server's output comes with its results
 	ClientVersion string        // for the log
 
-	sctp bool // asked for, and not to be had
+	sctp bool // requested, but not supported
 }
 
-// paramsJSON is what goes out. The order of keys and which are left out follow the program.
+// paramsJSON is the outgoing form. The order of keys and the omissions follow the program.
 type paramsJSON struct {
 	TCP           bool   `json:"tcp,omitempty"`
 	UDP           bool   `json:"udp,omitempty"`
@@ -72,7 +73,7 @@ type paramsJSON struct {
 	ClientVersion string `json:"client_version"`
 }
 
-// encode makes the message of the parameters.
+// encode returns the message of the parameters.
 func (p params) encode() ([]byte, error) {
 	one := map[bool]int{true: 1} // these flags are numbers in the protocol
 	return json.Marshal(paramsJSON{
@@ -86,8 +87,8 @@ func (p params) encode() ([]byte, error) {
 	})
 }
 
-// refusal is a reason not to run a test, for the log, and the code that makes the client's program
-// say much the same.
+// refusal is a reason not to run a test, for the log, and the code that makes the program's client
+// print a similar sentence.
 type refusal struct {
 	code serverCode
 	text string
@@ -99,8 +100,8 @@ func refuse(code serverCode, format string, args ...any) error {
 	return &refusal{code, fmt.Sprintf(format, args...)}
 }
 
-// decodeParams reads the parameters of a client. Unknown keys are ignored, and so is a value of the
-// wrong type, as versions from 3.18 on do; values out of the program's bounds are a *refusal.
+// decodeParams parses the parameters of a client. It ignores unknown keys, and values of the wrong
+// type as versions from 3.18 on do. Values outside the program's bounds return a *refusal.
 func decodeParams(body []byte) (params, error) {
 	var o object
 	if err := json.Unmarshal(body, &o); err != nil {
@@ -130,7 +131,7 @@ func decodeParams(body []byte) (params, error) {
 	return p, p.check(o.flag("tcp"))
 }
 
-// check holds the parameters against the bounds of the program.
+// check compares the parameters with the bounds of the program.
 func (p params) check(tcp bool) error {
 	switch {
 	case p.sctp:
@@ -162,8 +163,8 @@ func (p params) check(tcp bool) error {
 	return nil
 }
 
-// isCongestionName keeps what goes to the kernel, which would load a module of that name, to the
-// letters of its own names.
+// isCongestionName restricts names that are passed to the kernel, which would load a module of that
+// name, to the characters of the kernel's own names.
 func isCongestionName(s string) bool {
 	for _, c := range s {
 		if (c < 'a' || c > 'z') && (c < '0' || c > '9') && c != '_' && c != '-' {
@@ -173,10 +174,10 @@ func isCongestionName(s string) bool {
 	return len(s) <= 15 // TCP_CA_NAME_MAX with its NUL
 }
 
-// header is the form of the datagrams.
+// header returns the form of the datagrams.
 func (p params) header() header { return header{wide: p.WideCounters} }
 
-// each gives the number of streams, both directions together.
+// all returns the number of streams of both directions together.
 func (p params) all() int {
 	if p.Bidir {
 		return 2 * p.Streams
@@ -184,8 +185,8 @@ func (p params) all() int {
 	return p.Streams
 }
 
-// clientSends tells whether the client sends on the stream that was opened as number index, from 0
-// on.
+// clientSends reports whether the client sends on the stream that was opened as number index, from
+// 0 on.
 func (p params) clientSends(index int) bool {
 	if p.Bidir {
 		return index < p.Streams
@@ -193,8 +194,8 @@ func (p params) clientSends(index int) bool {
 	return !p.Reverse
 }
 
-// streamID is the id of a stream on the wire. Number 2 is left out; the program has done so from
-// its first version and relies on it.
+// streamID returns the id of a stream on the wire. Number 2 is skipped; the program has done so
+// since its first version and relies on it.
 func streamID(index int) int {
 	if index == 0 {
 		return 1
@@ -202,13 +203,13 @@ func streamID(index int) int {
 	return index + 2
 }
 
-// object is a JSON object whose values are looked at one by one, so that one of the wrong type
-// spoils nothing else.
+// object is a JSON object whose values are examined one by one, so that a value of the wrong type
+// does not affect the others.
 type object map[string]json.RawMessage
 
 func (o object) has(key string) bool { return len(o[key]) > 0 }
 
-// number gives a finite number; anything else is 0.
+// number returns a finite number; anything else becomes 0.
 func (o object) number(key string) float64 {
 	var n float64
 	if json.Unmarshal(o[key], &n) != nil {
@@ -217,7 +218,7 @@ func (o object) number(key string) float64 {
 	return n
 }
 
-// whole gives a number without its fraction, within -limit and limit.
+// whole returns a number without its fraction, clamped to -limit and limit.
 func (o object) whole(key string, limit int64) int64 {
 	var exact int64
 	if json.Unmarshal(o[key], &exact) == nil {
@@ -233,7 +234,7 @@ func (o object) whole(key string, limit int64) int64 {
 	return int64(n)
 }
 
-// flag is true, or a number that is not 0: the protocol has both kinds.
+// flag reports whether a value is true or a number other than 0: the protocol has both forms.
 func (o object) flag(key string) bool {
 	var on bool
 	if json.Unmarshal(o[key], &on) == nil {
@@ -242,7 +243,7 @@ func (o object) flag(key string) bool {
 	return o.number(key) != 0
 }
 
-// text gives a string, cut to at most limit bytes.
+// text returns a string, truncated to limit bytes.
 func (o object) text(key string, limit int) string {
 	var s string
 	if json.Unmarshal(o[key], &s) != nil {

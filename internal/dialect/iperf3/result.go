@@ -11,10 +11,11 @@ import (
 	"github.com/linerate/linerate/internal/traffic/datagram"
 )
 
-// maxStealShare of the time of all CPUs already moves a throughput by more than what is looked for.
+// maxStealShare is the share of the time of all CPUs above which steal noticeably changes a
+// throughput.
 const maxStealShare = 0.02
 
-// result puts together what both ends counted.
+// result combines what both ends counted.
 func (c *client) result() *traffic.Result {
 	s := c.spec
 	r := &traffic.Result{
@@ -26,9 +27,9 @@ func (c *client) result() *traffic.Result {
 	}
 	r.Warnings = c.warnings
 	if c.load.p.Omit == 0 {
-		r.WarmUpSeconds = 0 // some microseconds of our own work
+		r.WarmUpSeconds = 0 // only some microseconds of this program's own work
 	}
-	// An empty list, because a reader of the JSON must not find null in its place.
+	// An empty list, because a reader of the JSON expects a list and not null.
 	if r.Intervals == nil {
 		r.Intervals = []traffic.Interval{}
 	}
@@ -46,7 +47,7 @@ func (c *client) result() *traffic.Result {
 	return r
 }
 
-// methods names the dialect and what moved the data at this end.
+// methods records the dialect and how this end moved the data.
 func (c *client) methods(r *traffic.Result) {
 	kind := "tcp"
 	if c.load.p.UDP {
@@ -54,7 +55,7 @@ func (c *client) methods(r *traffic.Result) {
 	}
 	var used []string
 	for _, f := range c.load.flows {
-		// In both directions there are two of them, and one sentence tells of both.
+		// A test in both directions has two methods, and one sentence contains both.
 		m := f.worker.Method
 		if !slices.Contains(used, m) {
 			used = append(used, m)
@@ -70,11 +71,11 @@ func (c *client) methods(r *traffic.Result) {
 	r.Method = fmt.Sprintf("iperf3, %s, %s", kind, strings.Join(used, "+"))
 }
 
-// throughput is what the receivers counted: the far end all that came until it heard of the end,
-// this one what came while it measured. A stream that is sent from here took until the far kernel
-// had everything.
+// throughput records what the receivers counted: the far end counts everything until it learns of
+// the end, this end what came while it measured. A sending stream took until the far kernel had
+// everything.
 func (c *client) throughput(r *traffic.Result) {
-	var up, sent int64 // sent counts what this kernel was given
+	var up, sent int64 // sent counts what this kernel accepted
 	for _, f := range c.load.flows {
 		if f.sends {
 			up += c.far.Streams[f.index].Bytes
@@ -82,7 +83,7 @@ func (c *client) throughput(r *traffic.Result) {
 		}
 	}
 	down := c.end.down - c.marked.down
-	downSeconds := (c.end.at - c.marked.at).Seconds() // of the two readings that the bytes are of
+	downSeconds := (c.end.at - c.marked.at).Seconds() // between the two readings of the bytes
 	upSeconds := downSeconds
 	if !c.load.p.UDP {
 		upSeconds = (c.settled - c.load.marked).Seconds()
@@ -96,14 +97,14 @@ func (c *client) throughput(r *traffic.Result) {
 	r.UpBitsPerSec, r.DownBitsPerSec = rate(up, upSeconds), rate(down, downSeconds)
 	r.ThroughputBitsPerSec = r.UpBitsPerSec + r.DownBitsPerSec
 	r.Bytes = up + down
-	// With one direction the total is all there is to say.
+	// With one direction, the total is enough.
 	if c.spec.Direction != traffic.Bidir {
 		r.UpBitsPerSec, r.DownBitsPerSec = 0, 0
 	}
 	if c.spec.Direction == traffic.Up {
 		r.DurationSeconds = upSeconds
 	}
-	// Without omitted seconds only: with them both ends begin to count at moments of their own, and
+	// Only without omitted seconds: otherwise each end begins to count at a moment of its own, and
 	// a difference means nothing.
 	if !c.load.p.UDP && c.load.p.Omit == 0 && up < sent {
 		r.Warnings = append(r.Warnings, fmt.Sprintf(
@@ -111,32 +112,32 @@ func (c *client) throughput(r *traffic.Result) {
 	}
 }
 
-// connections is what the kernels say of TCP streams, from the side that sends.
+// connections records what the kernels report about TCP streams, from the sending side.
 func (c *client) connections(r *traffic.Result) {
 	var retransmits uint64
 	known := true
 	for _, f := range c.load.flows {
 		if !f.sends {
 			n := c.far.Streams[f.index].Retransmits
-			// Only the far kernel knows of what it had to send again, and a program that cannot ask
-			// it says -1, or that it has none.
+			// Only the far kernel knows its retransmissions. A program that cannot read them sends
+			// -1, or reports that it has none.
 			known = known && c.far.HasRetransmits == 1 && n >= 0
 			retransmits += uint64(max(n, 0))
 		}
 		if !f.tcp.Known() {
-			// Of a connection that only receives the kernel need not tell anything: the sum is of
-			// the senders.
+			// The kernel need not report anything for a connection that only receives: the sum
+			// covers the senders.
 			known = known && !f.sends
 			continue
 		}
 		t := f.tcp.Report(f.sends)
 		r.Ends.Local.TCP = append(r.Ends.Local.TCP, t)
 		if f.sends {
-			retransmits += t.RetransSegs // segments, as the far end counts its own
+			retransmits += t.RetransSegs // segments, as in the far end's count
 			r.MSSBytes = max(r.MSSBytes, t.SndMSSBytes)
 			r.CongestionControl = t.CongestionControl
 		}
-		// The smallest is the one that a path with several routes would hide.
+		// The smallest one: a path with several routes would otherwise hide it.
 		if r.MTUBytes == 0 || t.PMTUBytes < r.MTUBytes {
 			r.MTUBytes = t.PMTUBytes
 		}
@@ -144,14 +145,14 @@ func (c *client) connections(r *traffic.Result) {
 	if known {
 		r.RetransmitsTotal = &retransmits
 	}
-	// Nothing was sent from here, so it is the far end that has one.
+	// This end sent nothing, so the far end's congestion control applies.
 	if r.CongestionControl == "" {
 		r.CongestionControl = c.far.Congestion
 	}
 }
 
-// datagrams is what became of the datagrams. What is lost in the omitted seconds is left out where
-// the far end tells it apart.
+// datagrams records what became of the datagrams, without the losses of the omitted seconds where
+// the far end reports them separately.
 func (c *client) datagrams(r *traffic.Result) {
 	var up, down traffic.DatagramCounts
 	var duplicates, reordered uint64
@@ -163,12 +164,12 @@ func (c *client) datagrams(r *traffic.Result) {
 		if f.sends {
 			sent := f.sender.Sent()
 			batch = sent.Batch
-			// Of all that was ever sent, less what came and what was lost before the mark: what is
-			// lost at the very end has no gap behind it.
+			// All datagrams ever sent, less those received and those lost before the mark: no gap
+			// shows losses at the very end.
 			lost := sent.AllPackets - (far.Packets - far.Errors) - far.OmittedErrors
 			untold = untold || c.load.p.Omit > 0 && !c.far.TellsOmitted && lost > 0
-			// What was sent is of the measured part alone, and the loss as well as the far end lets
-			// it be told.
+			// The sent count covers the measured part alone; the loss does as far as the far end
+			// reports it.
 			add(&up, sent.Packets, lost)
 			up.JitterSeconds += far.JitterSeconds / float64(c.spec.Streams)
 			own[0].Sent += uint64(sent.MeasuredSocketErrors)
@@ -181,7 +182,7 @@ func (c *client) datagrams(r *traffic.Result) {
 		add(&down, all-f.mark.packets, all-got.UniquePackets-f.mark.lost)
 		duplicates += uint64(max(got.Duplicates-f.mark.got.Duplicates, 0))
 		reordered += uint64(max(got.Reordered-f.mark.got.Reordered, 0))
-		down.Duplicates, down.Reordered = &duplicates, &reordered // of what goes up, the far end tells neither
+		down.Duplicates, down.Reordered = &duplicates, &reordered // the far end reports neither for data that this end sends
 		down.JitterSeconds += got.JitterSeconds / float64(c.spec.Streams)
 		own[1].Received += uint64(max(dropped(got)-dropped(f.mark.got), 0))
 		if c.spec.Streams == 1 && got.DelayVariation.Count > 0 {
@@ -215,25 +216,24 @@ func (c *client) datagrams(r *traffic.Result) {
 		ratio := float64(total.Lost) / float64(total.Sent)
 		r.LossRatio = &ratio
 	}
-	// The far sender goes on until it hears of the end, so of what comes down only the window's
-	// packets make a rate.
+	// The far sender continues until it learns of the end, so the rate of received data uses only
+	// the window's packets.
 	if window := c.end.at - c.marked.at; window > 0 {
 		r.PacketsPerSec = float64(int64(up.Received)+c.end.packets-c.marked.packets) / window.Seconds()
 	}
 }
 
-// dropped is how many datagrams the receiving socket had no room for.
+// dropped returns how many datagrams the receiving socket had no room for.
 func dropped(got datagram.Received) int64 {
 	if got.Merged {
-		return got.GapsAtSocket // the socket counts what the kernel had merged as one
+		return got.GapsAtSocket // the socket counts packets that the kernel had merged as one
 	}
 	return got.SocketDrops
 }
 
-// add counts the datagrams of one stream. Those that arrive twice make iperf3 count less than
-// nothing as lost.
+// add adds the datagrams of one stream. Duplicates make iperf3 report a negative loss.
 func add(d *traffic.DatagramCounts, sent, lost int64) {
-	// The far end is believed only as far as it can be true.
+	// The far end's counts are clamped to what is possible.
 	sent = max(sent, 0)
 	lost = min(max(lost, 0), sent)
 	d.Sent += uint64(sent)
@@ -241,16 +241,14 @@ func add(d *traffic.DatagramCounts, sent, lost int64) {
 	d.Received += uint64(sent - lost)
 }
 
-// pacing tells how well this end kept a rate. That of the far end is only to be seen in what
-// arrives.
+// pacing records how well this end kept a rate. The far end's pacing only shows in the arrivals.
 func (c *client) pacing(r *traffic.Result) {
 	target := c.load.p.BitsPerSec * float64(c.spec.Streams)
 	seconds := (c.end.at - c.load.marked).Seconds()
 	if target == 0 || !c.load.p.sending() || seconds <= 0 {
 		return
 	}
-	// TCP is paced by the kernel (SO_MAX_PACING_RATE), datagrams by the worker, which then knows
-	// the gaps.
+	// The kernel paces TCP (SO_MAX_PACING_RATE). The worker paces datagrams, and knows the gaps.
 	p := &traffic.Pacing{TargetBitsPerSec: target, Method: "kernel"}
 	for _, f := range c.load.flows {
 		if !f.sends {
@@ -268,7 +266,7 @@ func (c *client) pacing(r *traffic.Result) {
 	r.Pacing = p
 }
 
-// localEnd is what this host spent and dropped.
+// localEnd returns this host's costs and drops.
 func (c *client) localEnd() traffic.End {
 	e := traffic.End{Host: c.o.HostName, Drops: []drops.Drop{}}
 	for _, f := range c.load.flows {
@@ -287,8 +285,8 @@ func (c *client) localEnd() traffic.End {
 		}
 	}
 	e.Drops = drops.Find(e.Counters, d.Drivers)
-	// The counters are read around the whole test. Of the time outside the measured part the same
-	// share is taken off.
+	// The counters are read around the whole test. The share of the time outside the measured part
+	// is subtracted.
 	share := 1.0
 	if inside := (c.end.at - c.load.marked).Seconds(); inside > 0 && d.Seconds > inside {
 		share = inside / d.Seconds

@@ -8,7 +8,7 @@ import (
 	"slices"
 )
 
-// results are what one end tells the other after a test. Keys are those of the protocol.
+// results are what one end reports to the other after a test. Keys are those of the protocol.
 type results struct {
 	CPUTotal       float64        `json:"cpu_util_total"` // of the process, per cent of one CPU over the test
 	CPUUser        float64        `json:"cpu_util_user"`
@@ -18,15 +18,15 @@ type results struct {
 	Output         string         `json:"server_output_text,omitempty"` // of the server, where the client asked for it
 	Streams        []streamResult `json:"streams"`                      // in the order in which they were opened
 
-	TellsOmitted bool `json:"-"` // read: the other end knows of omitted datagrams (3.14)
+	TellsOmitted bool `json:"-"` // when read: the other end reports omitted datagrams separately (3.14)
 }
 
-// streamResult is one stream as one end saw it. Of datagrams the counts are since the start, the
-// omitted seconds included.
+// streamResult is one stream as one end saw it. Counts of datagrams start with the stream and
+// include the omitted seconds.
 type streamResult struct {
 	ID             int     `json:"id"`              // see streamID
 	Bytes          int64   `json:"bytes"`           // payload in the measured part
-	Retransmits    int64   `json:"retransmits"`     // segments, of the sender; -1: not known
+	Retransmits    int64   `json:"retransmits"`     // segments, of the sender; -1: unknown
 	JitterSeconds  float64 `json:"jitter"`          // receiver of datagrams, RFC 1889
 	Errors         int64   `json:"errors"`          // datagrams lost
 	OmittedErrors  int64   `json:"omitted_errors"`  // of Errors: before the measured part (3.14)
@@ -36,9 +36,9 @@ type streamResult struct {
 	EndSeconds     float64 `json:"end_time"`        // when the sender stopped, or when the receiver had its last byte
 }
 
-// forOld gives the results for a program before 3.14, which takes its own count of the omitted
-// datagrams off Packets but nothing off Errors: its loss would otherwise be that of the whole test
-// over the datagrams of a part of it.
+// forOld converts the results for a program before 3.14. It subtracts its own count of the omitted
+// datagrams from Packets but nothing from Errors, so it would show the loss of the whole test
+// relative to a part of its datagrams.
 func (r results) forOld() results {
 	r.Streams = slices.Clone(r.Streams)
 	for i := range r.Streams {
@@ -48,12 +48,12 @@ func (r results) forOld() results {
 	return r
 }
 
-// encode makes the message of the results. -1 goes out as it is: 3.12 reads both that and its own
+// encode returns the message of the results. -1 is sent as such: 3.12 reads both that and its own
 // 2^64-1.
 func (r results) encode() ([]byte, error) { return json.Marshal(r) }
 
-// decodeResults reads the results of the other end of a test with the given number of streams.
-// Every stream must be there, once.
+// decodeResults parses the results of the other end of a test with that many streams. Every stream
+// must be present exactly once.
 func decodeResults(body []byte, streams int) (results, error) {
 	var o object
 	if err := json.Unmarshal(body, &o); err != nil {
@@ -96,7 +96,7 @@ func decodeResults(body []byte, streams int) (results, error) {
 	return r, nil
 }
 
-// count is a number that 3.12 and 3.13 print as an unsigned one of 64 bits: -1 is
+// count returns a number that 3.12 and 3.13 print as unsigned with 64 bits: -1 is
 // 18446744073709551615.
 func (o object) count(key string) int64 {
 	if n := o.number(key); n >= 1<<63 {

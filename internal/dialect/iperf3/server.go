@@ -15,7 +15,7 @@ import (
 	"github.com/linerate/linerate/internal/traffic/service"
 )
 
-// Patience of the server with what has not proved to be a client yet, and with clients between two
+// Timeouts for connections that have not proved to be clients yet, and for clients between two
 // steps of the protocol.
 const (
 	cookieWithin  = 3 * time.Second
@@ -26,44 +26,45 @@ const (
 	resultsWithin = 15 * time.Second // a client may read its own streams empty before it answers
 	doneWithin    = 5 * time.Second
 	writeWithin   = 5 * time.Second
-	// overtime is how long after its announced end a client may still say that its test is over.
+	// overtime is how long after its announced end a client may still announce the end of its test.
 	// The program itself waits for 40 s.
 	overtime = 30 * time.Second
-	// Connections that are no stream and no admitted client yet, in all and of one address. Each
-	// holds a descriptor and some 10 KB for as long as cookieWithin and paramsWithin together.
+	// Bounds of connections that are neither streams nor admitted clients, in all and per address.
+	// Each costs a descriptor and some 10 KB for at most cookieWithin and paramsWithin together.
 	maxStrangers          = 1024
 	maxStrangersPerSource = 300 // more than the 256 streams that a client may open at once
 )
 
-// ServerOptions say where a server listens, whom it serves and who hears of it.
+// ServerOptions say where a server listens, which clients it admits, and where it logs.
 type ServerOptions struct {
 	Address string          // HOST:PORT, TCP and UDP; ":5201" is every address
-	Gate    *admission.Gate // nil: one of its own with the default limits
-	// Sample reads the counters of this host; where given, the log says what this host dropped
-	// during a test.
+	Gate    *admission.Gate // nil: a private one with the default limits
+	// Sample reads the counters of this host; if set, the log names what this host dropped during a
+	// test.
 	Sample func() (*host.Counters, error)
-	// one plain sentence per client, without newline, with bounds per minute (see
-	// admission.LimitLines); called from several goroutines; nil: nobody listens
+	// receives one plain sentence per client, without newline, limited per minute (see
+	// admission.LimitLines), from several goroutines; may be nil
 	Log func(string)
 }
 
 // Server runs tests for iperf3 clients, several at a time.
 type Server struct {
 	options ServerOptions
-	// the log of those that are turned away or do not get far, of which anybody can make any number
+	// logs refused clients and those that fail early, at a limited rate, because anyone can cause
+	// any number of them
 	away    func(string)
-	sockets *service.Sockets // UDP hears hellos; streams have sockets of their own at the same port
+	sockets *service.Sockets // UDP receives hellos; streams have sockets of their own at the same port
 	clients sync.WaitGroup   // every goroutine of the server
-	arrived uint64           // connections so far; of the goroutine that accepts
+	arrived uint64           // connections so far; used by the accepting goroutine
 
 	cookieWithin time.Duration // shorter in tests
 	strangers    *admission.Anteroom
-	// A hello says nothing of the test that it belongs to, so of each address one test at a time
-	// opens its UDP streams.
+	// A hello does not identify its test, so per address only one test at a time opens its UDP
+	// streams.
 	openers admission.Turns[netip.Addr]
 
 	mu       sync.Mutex
-	sessions map[cookie]*session // also those that are no tests yet
+	sessions map[cookie]*session // including those that are no tests yet
 }
 
 // Listen opens the server's port, for TCP and for UDP. [Server.Serve] closes it.
@@ -83,18 +84,18 @@ func Listen(ctx context.Context, o ServerOptions) (*Server, error) {
 	}, nil
 }
 
-// Addr is where the server listens, with TCP and UDP alike.
+// Addr returns where the server listens, with TCP and UDP.
 func (s *Server) Addr() netip.AddrPort { return s.sockets.Addr() }
 
-// Serve runs until ctx ends and then returns nil, when every test has ended and every connection is
-// closed. Another error is of the listener.
+// Serve runs until ctx ends and returns nil once every test has ended and every connection is
+// closed. Any other error is that of the listener.
 func (s *Server) Serve(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	stop := context.AfterFunc(ctx, s.sockets.Close)
 	defer stop()
-	// Not by Sockets.Serve: connections have to be counted in the order of their coming, before
-	// each has its goroutine.
+	// Sockets.Serve does not fit: connections must be numbered in the order of their arrival,
+	// before each has its goroutine.
 	var heard error
 	s.clients.Go(func() {
 		defer cancel()
@@ -115,7 +116,7 @@ func (s *Server) accept(ctx context.Context, conn *net.TCPConn) {
 	from := service.From(conn)
 	known, ok := s.strangers.Enter(from.Addr())
 	if !ok {
-		_ = conn.Close() // too many that say nothing; a client tries again
+		_ = conn.Close() // too many silent connections; a client tries again
 		return
 	}
 	s.arrived++
@@ -128,15 +129,15 @@ type arrival struct {
 	conn   *net.TCPConn
 	from   netip.AddrPort
 	number uint64
-	known  func() // to be called when it is a stranger no more, or is closed; once is enough
+	known  func() // called once it is no longer a stranger, or closed; repeated calls have no effect
 }
 
-// serve finds out what a connection is: a stream of a test, or a new client.
+// serve distinguishes a stream of a running test from a new client.
 func (s *Server) serve(ctx context.Context, a arrival) {
 	defer a.known()
 	conn, from := a.conn, a.from
-	_ = conn.SetReadDeadline(time.Now().Add(s.cookieWithin)) // the connection is new; if it is broken, the read says so
-	// After the deadline above, which could come behind this one otherwise and be waited for.
+	_ = conn.SetReadDeadline(time.Now().Add(s.cookieWithin)) // fails only on a broken connection, as the read then does
+	// Registered after the deadline above, which could otherwise overwrite this one.
 	stop := context.AfterFunc(ctx, func() { _ = conn.SetReadDeadline(time.Unix(1, 0)) })
 	c, err := readCookie(conn)
 	stop()
@@ -158,8 +159,8 @@ func (s *Server) serve(ctx context.Context, a arrival) {
 	}
 }
 
-// enlist hands a connection to the test that its cookie names, or makes a new one of it; mine tells
-// the latter.
+// enlist hands a connection to the test that its cookie names, or creates a session for it; mine
+// reports the latter.
 func (s *Server) enlist(ctx context.Context, c cookie, a arrival) (t *session, mine bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -169,7 +170,7 @@ func (s *Server) enlist(ctx context.Context, c cookie, a arrival) (t *session, m
 			t.conns <- a // has room for as many as were missing
 			return t, false
 		}
-		// A stream too many, or too late: the program says so in the same way.
+		// A stream too many or too late: the program answers in the same way.
 		_ = control{conn: a.conn}.writeState(accessDenied, time.Second) // best effort, as is closing
 		_ = a.conn.Close()
 		return nil, false
@@ -185,24 +186,23 @@ func (s *Server) forget(t *session) {
 	delete(s.sessions, t.cookie)
 }
 
-// hear takes the first datagrams of UDP streams: the connected sockets of running streams take all
-// others. What no client sends is not worth a word, as anybody can forge it.
+// hear receives the first datagrams of UDP streams; the connected sockets of running streams
+// receive all others. Other datagrams are not logged, because anyone can forge them.
 func (s *Server) hear(p []byte, from netip.AddrPort) {
 	if isHello(p) {
 		s.route(from)
 	}
 }
 
-// route gives a hello to the test of that address that is opening streams; openers sees to it that
-// there is one at most. All others get no answer: whoever forges an address makes us send nothing
-// to it.
+// route passes a hello to the test of its address that is opening streams; openers allows one at a
+// time. Any other hello gets no answer, so forged addresses cause no traffic.
 func (s *Server) route(from netip.AddrPort) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	var opens *session
 	for _, t := range s.sessions {
 		if t.greeted[from] {
-			return // said twice, perhaps while the next test opens its streams; its answer is on the way
+			return // repeated, perhaps while the next test opens its streams; its answer is under way
 		}
 		if t.opening && t.p.UDP && t.from.Addr() == from.Addr() && t.missing > 0 {
 			opens = t
@@ -215,12 +215,12 @@ func (s *Server) route(from netip.AddrPort) {
 	}
 }
 
-// log tells of a test.
+// log logs a test.
 func (s *Server) log(from netip.AddrPort, format string, args ...any) {
 	s.options.Log(sentence(from, format, args...))
 }
 
-// turn tells of a client that came to no test.
+// turn logs a client that did not get as far as a test.
 func (s *Server) turn(from netip.AddrPort, format string, args ...any) {
 	s.away(sentence(from, format, args...))
 }

@@ -20,7 +20,7 @@ import (
 // session is one test at the server.
 type session struct {
 	server *Server
-	// admitted is to be called when the gate has let the client in.
+	// admitted is called once the gate has let the client in.
 	admitted func()
 	c        control
 	cookie   cookie
@@ -28,23 +28,23 @@ type session struct {
 	p        params
 	load     load
 	visit    *admission.Visit
-	spent    int64       // payload bytes, of what visit allows
+	spent    int64       // payload bytes, charged to visit
 	next     <-chan step // the client's next state
 	before   *host.Counters
 	text     output
-	// What the client has opened, until it has workers:
+	// What the client has opened and has no workers yet.
 	arrived []arrival
 	socks   []*datagram.Socket
 
-	// Of the server's lock:
+	// Protected by the server's lock.
 	opening   bool                    // streams may come
-	missing   int                     // how many have still to come
+	missing   int                     // how many are still to come
 	conns     chan arrival            // TCP streams that came
 	greetings chan netip.AddrPort     // UDP streams that said hello
-	greeted   map[netip.AddrPort]bool // the same, kept to the end of the test
+	greeted   map[netip.AddrPort]bool // the same addresses, kept until the end of the test
 }
 
-// step is what the other end said next.
+// step is the next message of the other end.
 type step struct {
 	state state
 	err   error
@@ -61,21 +61,21 @@ func (c control) listen(within time.Duration) <-chan step {
 	return next
 }
 
-// errors of a session that need no code: the client knows.
+// Errors of a session that need no code: the client knows the reason.
 var (
 	errClientGone = errors.New("the client went away")
 	errTerminated = errors.New("the client was stopped")
 	errClosing    = errors.New("the server stops")
 )
 
-// serve runs the test and says how it went.
+// serve runs the test and logs its outcome.
 func (t *session) serve(ctx context.Context) {
-	// The deadline reaches a read that is already waiting; reads to come look at ctx in their
-	// select, or have a short deadline of their own.
+	// The deadline ends a waiting read; later reads watch ctx in their select, or have a short
+	// deadline of their own.
 	stop := context.AfterFunc(ctx, func() { _ = t.c.conn.SetReadDeadline(time.Unix(1, 0)) })
 	defer stop()
 	err := t.run(ctx)
-	// In this order: workers first, so that nothing uses what is closed below.
+	// Workers end first, so that nothing uses what is closed below.
 	t.load.halt()
 	for _, s := range t.socks {
 		s.Close()
@@ -90,9 +90,9 @@ func (t *session) serve(ctx context.Context) {
 	if err != nil && ctx.Err() != nil {
 		err = errClosing
 	}
-	// What the client hears is the program's word for it, so that it prints a sentence; the log has
-	// ours.
-	tell := t.server.turn // who was not let in is one of any number
+	// The client receives the program's code, so that it prints a sentence; the log has this
+	// server's own sentence.
+	tell := t.server.turn // anyone can cause any number of refusals
 	if t.visit != nil {
 		tell = t.server.log
 	}
@@ -101,7 +101,7 @@ func (t *session) serve(ctx context.Context) {
 	switch {
 	case err == nil:
 	case errors.As(err, &busy):
-		_ = t.c.writeState(accessDenied, time.Second) // best effort: it is turned away either way
+		_ = t.c.writeState(accessDenied, time.Second) // best effort: it is refused either way
 		t.server.turn(t.from, "turned away: %s", busy.Reason)
 	case errors.As(err, &no):
 		t.c.writeError(no.code)
@@ -112,15 +112,15 @@ func (t *session) serve(ctx context.Context) {
 	default:
 		tell(t.from, "broken off: %v", err)
 	}
-	_ = t.c.conn.Close() // everything was said
+	_ = t.c.conn.Close() // nothing more will be sent
 	if t.next != nil {
 		<-t.next
 	}
 }
 
-// run is the test from the cookie to the end.
+// run runs the test from the cookie to the end.
 func (t *session) run(ctx context.Context) error {
-	_ = t.c.conn.(*net.TCPConn).SetNoDelay(true) // Go's default; said because the protocol needs it
+	_ = t.c.conn.(*net.TCPConn).SetNoDelay(true) // Go's default; explicit because the protocol needs it
 	if err := t.c.writeState(paramExchange, writeWithin); err != nil {
 		return err
 	}
@@ -158,7 +158,7 @@ func (t *session) say(states ...state) error {
 	return nil
 }
 
-// enter asks for admission and refuses in advance what the limits will not let through.
+// enter requests admission and refuses in advance what exceeds the limits.
 func (t *session) enter() error {
 	gate := t.server.options.Gate
 	visit, err := gate.Enter(t.from.Addr())
@@ -167,10 +167,9 @@ func (t *session) enter() error {
 	}
 	t.visit = visit
 	t.admitted()
-	// What is refused now the client is told in a sentence; what is found out later breaks its test
-	// off.
+	// A refusal now reaches the client as a sentence; later it would break the test off.
 	limits, p := gate.Limits(), t.p
-	// Without a time of its own a test is bounded by the visit's deadline alone.
+	// The visit's deadline alone bounds a test without a time.
 	if d := p.Omit + p.Time; d > limits.Duration {
 		return refuse(codeDuration, "a test of %v is longer than the %v this host allows", d, limits.Duration)
 	}
@@ -180,15 +179,15 @@ func (t *session) enter() error {
 	if left := visit.Left(); p.Bytes > left {
 		return refuse(codeTotalRate, "%d bytes are more than the %d this host still allows", p.Bytes, left)
 	}
-	// What is sent from here keeps to the limit by itself; what comes in is only counted.
+	// This end's sending keeps the limit by pacing; incoming data are only counted.
 	if share := limits.BitsPerSecond / float64(p.all()); p.BitsPerSec == 0 && !math.IsInf(share, 1) {
 		t.p.BitsPerSec = share
 	}
 	return nil
 }
 
-// openStreams asks the client for its streams and makes workers of them, in the order in which they
-// come.
+// openStreams asks the client for its streams and creates their workers, in the order in which the
+// streams arrive.
 func (t *session) openStreams(ctx context.Context) error {
 	t.next = t.c.listen(24 * time.Hour) // the run has its own end; this is only a bound
 	pass, err := t.takeTurn(ctx)
@@ -199,7 +198,7 @@ func (t *session) openStreams(ctx context.Context) error {
 	s := t.server
 	s.mu.Lock()
 	t.missing, t.opening = t.p.all(), true
-	// Room for all that may come, so that who hands over never waits with the lock of the server
+	// Room for all that may come, so that handing over never blocks while the server's lock is
 	// held.
 	t.conns = make(chan arrival, t.missing)
 	t.greetings, t.greeted = make(chan netip.AddrPort, t.missing), make(map[netip.AddrPort]bool)
@@ -240,9 +239,8 @@ func (t *session) openStreams(ctx context.Context) error {
 	return t.makeWorkers()
 }
 
-// takeTurn waits until no other test of the client's address opens UDP streams; those of TCP say in
-// their cookies whose they are. The next in turn comes after close has shut the door on what is
-// late.
+// takeTurn waits until no other test of the client's address opens UDP streams; TCP streams carry
+// their test's cookie. The next test's turn comes after close has refused late streams.
 func (t *session) takeTurn(ctx context.Context) (pass func(), err error) {
 	if !t.p.UDP {
 		return func() {}, nil
@@ -254,7 +252,7 @@ func (t *session) takeTurn(ctx context.Context) (pass func(), err error) {
 	heard := make(chan error, 1)
 	go func() {
 		select {
-		case st := <-t.next: // the only thing to say now is that it leaves
+		case st := <-t.next: // the only possible message now is that the client leaves
 			t.next = nil
 			err := st.unexpected()
 			stop(err)
@@ -272,10 +270,10 @@ func (t *session) takeTurn(ctx context.Context) (pass func(), err error) {
 	return pass, err
 }
 
-// makeWorkers turns what the client has opened into streams.
+// makeWorkers converts what the client has opened to streams.
 func (t *session) makeWorkers() error {
-	// The client tells directions by the order in which it connects, which is that of accept.
-	// Cookies may be read in another one.
+	// The client defines directions by the order in which it connects, which is that of accept.
+	// Cookies may be read in another order.
 	slices.SortFunc(t.arrived, func(a, b arrival) int { return cmp.Compare(a.number, b.number) })
 	for i := range t.p.all() {
 		var err error
@@ -293,21 +291,21 @@ func (t *session) makeWorkers() error {
 	return nil
 }
 
-// close turns away what else comes with the cookie of this test.
+// close refuses further connections with the cookie of this test.
 func (t *session) close() {
 	t.server.mu.Lock()
 	defer t.server.mu.Unlock()
 	t.opening = false
 	for len(t.conns) > 0 {
-		_ = (<-t.conns).conn.Close() // nobody will use it
+		_ = (<-t.conns).conn.Close() // no test will use it
 	}
 }
 
-// greet makes a socket for a UDP stream, connected to the client and at the server's port, and
-// answers the hello from it.
+// greet creates a socket for a UDP stream, connected to the client and bound to the server's port,
+// and answers the hello through it.
 func (t *session) greet(from netip.AddrPort) error {
-	// The address that the client knows us by: on a host with several the kernel might choose
-	// another one.
+	// The address that the client uses for this host: on a host with several addresses, the kernel
+	// might choose another one.
 	local := t.c.conn.LocalAddr().(*net.TCPAddr).AddrPort().Addr().Unmap()
 	sock, err := datagram.Connected(netip.AddrPortFrom(local, t.server.Addr().Port()), from, datagram.SocketOptions{
 		WindowBytes: t.p.WindowBytes, TOS: t.p.TOS, DontFragment: t.p.DontFragment,
@@ -319,17 +317,17 @@ func (t *session) greet(from netip.AddrPort) error {
 	return sock.Send(reply)
 }
 
-// greetAgain answers hellos that were said twice because the first answer was lost.
+// greetAgain answers hellos that the client repeated because the first answer was lost.
 func (t *session) greetAgain() {
 	var p [64]byte
 	for _, sock := range t.socks {
 		if n, err := sock.Receive(p[:], 0); err == nil && isHello(p[:n]) {
-			_ = sock.Send(reply) // the client asks again if this is lost as well
+			_ = sock.Send(reply) // the client repeats the hello if this one is lost too
 		}
 	}
 }
 
-// unexpected makes an error of a state that does not fit.
+// unexpected converts a state out of place to an error.
 func (s step) unexpected() error {
 	switch {
 	case s.err != nil && errors.Is(s.err, io.EOF):
@@ -342,11 +340,11 @@ func (s step) unexpected() error {
 	return fmt.Errorf("the client says %s at the wrong time", s.state)
 }
 
-// play lets the data flow until the client says that the test is over.
+// play lets the data flow until the client ends the test.
 func (t *session) play(ctx context.Context) error {
 	l := &t.load
-	// Ten times a second, or a fast client would be far over its bytes before it is stopped; a line
-	// per second, as the program writes them.
+	// Charged ten times a second, or a fast client would exceed its bytes by far before it is
+	// stopped; one line of output per second, as in the program.
 	nextSpend, nextLine := 100*time.Millisecond, time.Second
 	timer := time.NewTimer(0)
 	defer timer.Stop()
@@ -362,13 +360,12 @@ func (t *session) play(ctx context.Context) error {
 			return st.unexpected()
 		case broken := <-l.failed:
 			if errors.Is(broken, io.EOF) {
-				continue // it was closed; the control connection tells whether that is right
+				continue // the stream was closed; the control connection shows whether that is right
 			}
 			return t.explain(broken)
 		case <-timer.C:
 		}
-		// Whatever is due, in the order in which it matters; the timer is only the hint that
-		// something is.
+		// Everything that is due, in the order of importance; the timer only wakes this loop.
 		now := l.now()
 		if !l.measuring && now >= l.p.Omit {
 			l.measure()
@@ -384,15 +381,15 @@ func (t *session) play(ctx context.Context) error {
 			if err := t.spend(); err != nil {
 				return err
 			}
-			// The workers do not rest for the visit, so a debt of more than a second is not paid
-			// any more.
+			// The workers do not pause for the visit, so a debt of more than a second will not be
+			// paid.
 			if t.visit.Pause() > time.Second {
 				return refuse(codeTotalRate, "it goes faster than the %.3g b/s this host allows",
 					t.server.options.Gate.Limits().BitsPerSecond)
 			}
 		}
-		// The end is the client's to say, and one that forgets it would hold its place for as long
-		// as the gate lets it.
+		// The client ends the test. One that forgets to would hold its place for as long as the
+		// gate allows.
 		if l.p.Time > 0 && now > l.p.Omit+l.p.Time+overtime {
 			return refuse(codeDuration, "it did not end %v after its time", overtime)
 		}
@@ -404,7 +401,7 @@ func (t *session) play(ctx context.Context) error {
 	}
 }
 
-// spend takes what was moved since the last time from what the client may move.
+// spend charges the bytes moved since the last call to the visit.
 func (t *session) spend() error {
 	moved := t.load.moved()
 	err := t.visit.Spend(moved - t.spent)
@@ -416,14 +413,14 @@ func (t *session) spend() error {
 	return err
 }
 
-// explain waits a moment for what the client itself says of a stream that broke: it may just have
-// been killed.
+// explain waits a moment for the client's own reason for a broken stream: it may just have been
+// killed.
 func (t *session) explain(broken streamError) error {
 	select {
 	case st := <-t.next:
 		t.next = nil
 		if st.err == nil && st.state == testEnd {
-			return nil // it closed its streams a moment too early
+			return nil // the client closed its streams a moment too early
 		}
 		return st.unexpected()
 	case <-time.After(quietAfter):
@@ -440,10 +437,10 @@ func (t *session) finish(ctx context.Context) error {
 	l := &t.load
 	ended := l.now()
 	if !l.measuring {
-		l.measure() // over before it began: nothing was measured
+		l.measure() // the test ended before its measured part: nothing was measured
 	}
-	// A client that receives reads on until it sees the end of its streams, ours at least; that of
-	// the program is told by the state alone.
+	// A receiving client reads until the end of its streams, at least a linerate does; the program
+	// relies on the state alone.
 	l.stopSending()
 	l.shut()
 	l.endStreams()
@@ -459,9 +456,9 @@ func (t *session) finish(ctx context.Context) error {
 		return refuse(codeResults, "%v", err)
 	}
 	arrived := l.drain(ctx, quietAfter, func(f *flow) (int64, int64, bool) { return l.expected(f, far) })
-	t.spend() // it cannot be refused any more, but counts for the source's next test
+	t.spend() // it is too late to refuse, but the bytes count for the source's next test
 	own := l.report(ended, max(ended, arrived), func(f *flow) int64 { return far.Streams[f.index].Packets })
-	// Versions before 3.14 have no words for the losses of the omitted seconds, see forOld.
+	// Versions before 3.14 cannot express the losses of the omitted seconds, see forOld.
 	told := own
 	if !far.TellsOmitted {
 		told = own.forOld()
@@ -479,7 +476,7 @@ func (t *session) finish(ctx context.Context) error {
 	if err := t.say(displayResults); err != nil {
 		return err
 	}
-	// Programs say IPERF_DONE; some only close. The results are with them either way.
+	// The program sends IPERF_DONE; some clients only close. Either way they have the results.
 	_, _ = t.c.readState(doneWithin)
 	t.server.log(t.from, "%s%s", summary(t.p, own, far), t.drops())
 	return nil

@@ -9,8 +9,8 @@ import (
 	"github.com/linerate/linerate/internal/traffic/service"
 )
 
-// Arrivals are the tests that wait for their data on one port: the data say nothing of their test,
-// so their address has to do.
+// Arrivals are the tests that wait for their data on one port. Data do not identify their test, so
+// the address of the sender has to.
 type Arrivals struct {
 	mu      sync.Mutex
 	waiting []*arrival                  // oldest first
@@ -20,14 +20,14 @@ type Arrivals struct {
 // arrival is what a test waits for: one connection, or datagrams.
 type arrival struct {
 	from   netip.Addr
-	conn   func(*net.TCPConn) // nil: datagrams
+	conn   func(*net.TCPConn) // nil: the test waits for datagrams
 	packet func(p []byte)
 }
 
-// NewArrivals makes the arrivals of one port.
+// NewArrivals returns the arrivals of one port, without any test.
 func NewArrivals() *Arrivals { return &Arrivals{bound: make(map[netip.AddrPort]*arrival)} }
 
-// Expects tells whether a test waits for a connection of this one's address.
+// Expects reports whether a test waits for a connection from the address of conn.
 func (a *Arrivals) Expects(conn *net.TCPConn) bool {
 	from := service.From(conn).Addr()
 	a.mu.Lock()
@@ -35,8 +35,8 @@ func (a *Arrivals) Expects(conn *net.TCPConn) bool {
 	return slices.ContainsFunc(a.waiting, func(w *arrival) bool { return w.conn != nil && w.from == from })
 }
 
-// TakeConn hands a connection to the test that waits for it; false: none does, and the connection
-// is as it was. It does not block.
+// TakeConn hands a connection to the test that waits for it, and reports whether there is one. It
+// does not block. Without a waiting test, the connection is untouched.
 func (a *Arrivals) TakeConn(conn *net.TCPConn) bool {
 	from := service.From(conn).Addr()
 	a.mu.Lock()
@@ -48,21 +48,21 @@ func (a *Arrivals) TakeConn(conn *net.TCPConn) bool {
 	w := a.waiting[i]
 	a.waiting = slices.Delete(a.waiting, i, i+1)
 	a.mu.Unlock()
-	// Outside of the lock, since it is the code of a session.
+	// Without the lock, because it calls code of a session.
 	w.conn(conn)
 	return true
 }
 
-// TakePacket hands a datagram to the test that waits for it; false: none does. A test has the one
-// address that wrote to it first. One goroutine calls it at a time; it does not block and does not
-// keep p.
+// TakePacket hands a datagram to the test that waits for it, and reports whether there is one. A
+// test belongs to the address that wrote to it first. One goroutine at a time calls TakePacket; it
+// does not block and does not keep p.
 func (a *Arrivals) TakePacket(p []byte, from netip.AddrPort) bool {
 	addr := from.Addr().Unmap()
 	a.mu.Lock()
 	w := a.bound[from]
 	if w == nil {
-		// What comes late of a test that is over must not be taken for the next one, which begins
-		// with a mark.
+		// Late datagrams of a finished test must not be taken for the next test, which begins with
+		// a mark.
 		if !begins(p) {
 			a.mu.Unlock()
 			return false
@@ -74,7 +74,7 @@ func (a *Arrivals) TakePacket(p []byte, from netip.AddrPort) bool {
 		}
 		w = a.waiting[i]
 		a.waiting = slices.Delete(a.waiting, i, i+1)
-		// From here on by port as well: a second test of this address is another sender.
+		// From now on the port counts too: a second test of this address is another sender.
 		a.bound[from] = w
 	}
 	a.mu.Unlock()
@@ -82,7 +82,7 @@ func (a *Arrivals) TakePacket(p []byte, from netip.AddrPort) bool {
 	return true
 }
 
-// expect adds an arrival until forget is called, which may be more than once.
+// expect adds an arrival until forget is called; repeated calls have no effect.
 func (a *Arrivals) expect(w *arrival) (forget func()) {
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -20,13 +20,13 @@ import (
 	"github.com/linerate/linerate/internal/wire"
 )
 
-// Means are what a client is given to make its connections with.
+// Means are the functions with which a client opens its connections.
 type Means struct {
-	Out, In *engine.Phase // of the workers that send and that receive
-	// Dial connects data connection index by TCP; Adopt makes it one for workers.
+	Out, In *engine.Phase // phases of the workers that send and that receive
+	// Dial opens data connection index over TCP; Adopt wraps it for workers.
 	Dial  func(ctx context.Context, index, port int) (*net.TCPConn, error)
 	Adopt func(conn *net.TCPConn, sends bool) (*engine.Conn, error)
-	// Socket is the UDP socket of a stream.
+	// Socket opens the UDP socket of a stream.
 	Socket func(ctx context.Context, index, port int) (*datagram.Socket, error)
 }
 
@@ -45,27 +45,27 @@ type Test struct {
 	receiver           *datagram.Receiver
 }
 
-// Patience of a client.
+// Timeouts of a client.
 const (
 	askPatience    = 10 * time.Second // for each step before the data
-	reportPatience = 20 * time.Second // a server of the program waits up to 2.5 s for the marks of the end
+	reportPatience = 20 * time.Second // the program's server waits up to 2.5 s for the marks of the end
 	maxReport      = 1 << 20          // a line of 100 bytes per interval, of a day in steps of ten seconds
-	// A server of the program says OK a moment before it listens: refusals are taken for that
-	// moment, for so long and so often.
+	// The program's server says OK a moment before it listens, so the client repeats a refused
+	// connection for this long, at this interval.
 	listenPatience = 2 * time.Second
 	listenDelay    = 20 * time.Millisecond
 )
 
-// Open connects to a server of nuttcp whose control port is port; data go to dataPort and up. The
-// error is traffic.ErrBadSpec for what the protocol cannot do.
+// Open connects to a nuttcp server at target, its control port; data use dataPort and the following
+// ports. A test that the protocol cannot carry returns traffic.ErrBadSpec.
 func Open(ctx context.Context, spec traffic.Spec, target string, dataPort int, m Means) (*Test, error) {
 	p, err := paramsOf(spec, dataPort)
 	if err != nil {
 		return nil, err
 	}
 	t := &Test{p: p}
-	// Control comes first in either direction: the server listens for data, or sends them, when it
-	// has said OK.
+	// The control connection comes first in either direction: after its OK the server listens for
+	// data, or sends them.
 	if err := t.begin(ctx, target); err != nil {
 		t.Close()
 		return nil, err
@@ -87,10 +87,10 @@ func Open(ctx context.Context, spec traffic.Spec, target string, dataPort int, m
 	return t, nil
 }
 
-// blockBytes is the length of a write of a test by TCP, the program's own.
+// blockBytes is the length of a write of a TCP test, the program's default.
 const blockBytes = 64 << 10
 
-// paramsOf says a Spec in the words of the protocol, or refuses what cannot be said.
+// paramsOf expresses a Spec in the protocol, or returns an error.
 func paramsOf(spec traffic.Spec, dataPort int) (params, error) {
 	bad := func(format string, args ...any) (params, error) {
 		return params{}, fmt.Errorf("%w: nuttcp %s", traffic.ErrBadSpec, fmt.Sprintf(format, args...))
@@ -99,15 +99,15 @@ func paramsOf(spec traffic.Spec, dataPort int) (params, error) {
 		blockBytes: blockBytes, blocks: unlimitedBlock, windowBytes: spec.WindowBytes, streams: spec.Streams,
 		rateKbit: unlimitedRate, port: dataPort,
 		transmit: spec.Direction == traffic.Up, seconds: spec.Duration.Seconds(), udp: spec.Test == traffic.UDP,
-		// So that no connection comes in from outside: the receiver connects where that is us.
+		// No connection comes in from outside: the receiver connects if it is this client.
 		reverse: spec.Direction == traffic.Down && spec.Test == traffic.Stream,
 		format:  formatDefault, mssBytes: spec.MSSBytes, tos: spec.TOS, noDelay: spec.NoDelay != nil && *spec.NoDelay,
 	}
-	// The program takes one rate and one amount for all streams together, as a Spec does.
+	// The program has one rate and one amount for all streams together, like a Spec.
 	if p.udp {
 		p.blockBytes = spec.PacketBytes
-		// It makes datagrams say how many there were. The program ends a test in whose first
-		// interval nothing came, so it is a long one.
+		// Intervals make datagrams carry their counts. The program ends a test whose first interval
+		// has no data, so the interval is long.
 		p.interval = max(1, spec.Duration.Seconds())
 	}
 	switch {
@@ -121,7 +121,7 @@ func paramsOf(spec traffic.Spec, dataPort int) (params, error) {
 		return bad("needs datagrams of %d bytes and more to count them, not %d", countAt+countBytes, p.blockBytes)
 	}
 	// What this end sends may end within a block: the server counts to the end of the stream,
-	// whatever nbuf says.
+	// whatever nbuf is.
 	if spec.Bytes > 0 {
 		p.blocks = spec.Bytes / int64(p.blockBytes)
 		switch {
@@ -131,7 +131,7 @@ func paramsOf(spec traffic.Spec, dataPort int) (params, error) {
 			return bad("cannot count %d blocks", p.blocks)
 		}
 		p.blocks = max(1, p.blocks)
-		// A test of an amount has no time: whichever came first would end it.
+		// A test of an amount has no time, because the first bound to be reached would end it.
 		p.seconds = 0
 	}
 	if r := max(spec.RateBitsPerSec, spec.RatePacketsPerSec*float64(p.blockBytes)*8); r > 0 {
@@ -143,7 +143,7 @@ func paramsOf(spec traffic.Spec, dataPort int) (params, error) {
 	return p, p.check()
 }
 
-// begin connects to the control port, greets and asks.
+// begin connects to the control port, exchanges greetings and sends the parameters.
 func (t *Test) begin(ctx context.Context, target string) error {
 	d := net.Dialer{Timeout: askPatience}
 	conn, err := d.DialContext(ctx, "tcp", target)
@@ -151,10 +151,10 @@ func (t *Test) begin(ctx context.Context, target string) error {
 		return fmt.Errorf("connect to nuttcp: %w", err)
 	}
 	t.control = conn.(*net.TCPConn)
-	// ReadSlice below gives no line that is longer than this, so a server that is none cannot make
-	// it grow.
+	// ReadSlice below returns no longer line, so another kind of server cannot make the buffer
+	// grow.
 	t.in = bufio.NewReaderSize(t.control, 4096)
-	// only a closed connection refuses
+	// fails only on a closed connection
 	stop := context.AfterFunc(ctx, func() { _ = t.control.SetDeadline(time.Unix(1, 0)) })
 	defer stop()
 	_ = t.control.SetDeadline(time.Now().Add(askPatience)) // as above
@@ -183,7 +183,7 @@ func (t *Test) begin(ctx context.Context, target string) error {
 		return nil
 	case strings.HasPrefix(string(line), "KO"):
 		var f far
-		// The reason and the second KO, with room for versions that say more.
+		// The reason and the second KO, with room for versions that send more.
 		for range 4 {
 			line, err := t.in.ReadSlice('\n')
 			if err != nil {
@@ -203,7 +203,7 @@ func (t *Test) begin(ctx context.Context, target string) error {
 	return fmt.Errorf("%w: nuttcp says %q", traffic.ErrProtocol, clip(string(line)))
 }
 
-// dial connects a data connection. The server of the program says OK first and listens then.
+// dial opens a data connection. The program's server says OK first and listens afterwards.
 func (t *Test) dial(ctx context.Context, index int, m Means) (*net.TCPConn, error) {
 	for until := time.Now().Add(listenPatience); ; {
 		conn, err := m.Dial(ctx, index, t.p.port+index)
@@ -226,15 +226,14 @@ func (t *Test) sendTCP(ctx context.Context, spec traffic.Spec, m Means) error {
 		}
 		conns = append(conns, c)
 	}
-	// One connection gets the fastest sender there is. Several must be fed in turn: the program's
-	// server ends with the first that ends, so that streams which run ahead would lose what they
-	// are ahead by.
+	// One connection gets the fastest available sender. Several are fed in turn: the program's
+	// server ends with the first one that ends, so faster streams would lose their lead.
 	if len(conns) > 1 {
 		t.steps = newLockstep(conns, t.p)
 		t.steps.amount, t.steps.bitsPerSecond = spec.Bytes, spec.RateBitsPerSec
 		w := engine.New(engine.Sender, m.Out, t.steps)
-		// The result says how it was sent: this is not the fast way, and a figure of it must not be
-		// taken for one.
+		// The result names the method: it is slower, and the figure must not be taken for that of
+		// the fast one.
 		w.Method = "copy, in turn"
 		t.senders = []*engine.Worker{w}
 		return nil
@@ -245,8 +244,8 @@ func (t *Test) sendTCP(ctx context.Context, spec traffic.Spec, m Means) error {
 	}
 	t.conns = []*engine.Conn{c}
 	if spec.Bytes > 0 {
-		// nbuf bounds a server that sends; one that receives takes what comes, so the amount is
-		// kept here.
+		// nbuf bounds a server that sends. A receiving server takes everything, so this end
+		// enforces the amount.
 		t.quota = engine.NewQuota(spec.Bytes)
 	}
 	w, err := engine.NewStreamSender(m.Out, c, engine.StreamOptions{Send: spec.SendMethod, Limit: t.quota})
@@ -258,8 +257,8 @@ func (t *Test) sendTCP(ctx context.Context, spec traffic.Spec, m Means) error {
 }
 
 func (t *Test) receiveTCP(ctx context.Context, spec traffic.Spec, m Means) error {
-	// The server sends in turn; receiving on all of them at once never makes it wait for a
-	// connection that is not read.
+	// The server sends in turn. This end receives on all connections at once, so the server never
+	// waits for one that is not read.
 	for i := range t.p.streams {
 		conn, err := t.dial(ctx, i, m)
 		if err != nil {
@@ -270,8 +269,8 @@ func (t *Test) receiveTCP(ctx context.Context, spec traffic.Spec, m Means) error
 			return err
 		}
 		t.conns = append(t.conns, c)
-		// Foreign, because the program fills its blocks with a text of its own: there is no pattern
-		// of ours to compare samples with.
+		// Foreign, because the program fills its blocks with a text: there is no pattern of ours to
+		// compare with.
 		w, err := engine.NewStreamReceiver(m.In, c, engine.StreamOptions{Receive: spec.ReceiveMethod, Foreign: true})
 		if err != nil {
 			return err
@@ -281,13 +280,13 @@ func (t *Test) receiveTCP(ctx context.Context, spec traffic.Spec, m Means) error
 	return nil
 }
 
-// Senders are the workers that send.
+// Senders returns the workers that send.
 func (t *Test) Senders() []*engine.Worker { return t.senders }
 
-// Receivers are the workers that receive until the server ends.
+// Receivers returns the workers that receive until the server ends the streams.
 func (t *Test) Receivers() []*engine.Worker { return t.receivers }
 
-// Datagrams are the bodies of the senders of a test by UDP.
+// Datagrams returns the bodies of the senders of a UDP test.
 func (t *Test) Datagrams() []*datagram.Sender {
 	if t.sender == nil {
 		return nil
@@ -295,7 +294,7 @@ func (t *Test) Datagrams() []*datagram.Sender {
 	return []*datagram.Sender{t.sender}
 }
 
-// Arrivals are the bodies of its receivers.
+// Arrivals returns the bodies of its receivers.
 func (t *Test) Arrivals() []*datagram.Receiver {
 	if t.receiver == nil {
 		return nil
@@ -303,7 +302,7 @@ func (t *Test) Arrivals() []*datagram.Receiver {
 	return []*datagram.Receiver{t.receiver}
 }
 
-// Done is closed when the amount of the test was handed to the kernel; nil: time ends it.
+// Done is closed once the kernel has the whole amount of the test; nil if a time ends the test.
 func (t *Test) Done() <-chan struct{} {
 	switch {
 	case t.quota != nil:
@@ -311,13 +310,13 @@ func (t *Test) Done() <-chan struct{} {
 	case t.steps != nil && t.steps.amount > 0:
 		return t.steps.done
 	case t.sender != nil:
-		// Without an amount it is closed when the time is over, and says nothing new.
+		// Without an amount it is closed when the time is over, which ends the test anyway.
 		return t.sender.Idle()
 	}
 	return nil
 }
 
-// EndSending says that nothing more comes. The senders must have returned.
+// EndSending marks the end of the data. The senders must have returned.
 func (t *Test) EndSending() error {
 	switch {
 	case t.sender != nil:
@@ -330,7 +329,7 @@ func (t *Test) EndSending() error {
 	return nil
 }
 
-// Finish reads the server's report and fills it in.
+// Finish reads the server's report and adds it to the result.
 func (t *Test) Finish(ctx context.Context, r *traffic.Result) error {
 	f, err := t.readReport(ctx)
 	if err != nil {
@@ -343,26 +342,25 @@ func (t *Test) Finish(ctx context.Context, r *traffic.Result) error {
 	if t.p.transmit {
 		r.DurationSeconds = f.seconds
 		r.Bytes = f.bytes
-		// The report has four digits; what this end's kernel was acknowledged has all of them.
+		// The report has four digits; this end's acknowledged bytes are exact.
 		var sent int64
 		for _, w := range t.senders {
 			sent += w.Bytes.Load()
 		}
-		// Within what rounding explains, both ends mean the same bytes.
+		// Within the rounding error, both ends mean the same bytes.
 		if d := sent - f.bytes; d >= -reportError && d <= reportError {
 			r.Bytes = sent
 		} else {
 			r.Warnings = append(r.Warnings, fmt.Sprintf("%d bytes were sent and the server counted %d", sent, f.bytes))
 		}
-		// The receiver's time is the better one, since it does not hold what it took to open and to
-		// close. Two digits of a second are too few for short tests; the conductor's own time
-		// serves those.
+		// The receiver's time is better, because it excludes opening and closing. Two digits of a
+		// second are too few for short tests, which use the conductor's time.
 		if r.DurationSeconds < 1 {
 			r.DurationSeconds = 0
 		}
 		return nil
 	}
-	// Only a sender knows of retransmissions, and not every server can ask its system.
+	// Only a sender knows its retransmissions, and not every server can read them.
 	if f.retrans >= 0 {
 		n := uint64(f.retrans)
 		r.RetransmitsTotal = &n
@@ -370,17 +368,17 @@ func (t *Test) Finish(ctx context.Context, r *traffic.Result) error {
 	return nil
 }
 
-// reportError is by how much the figure of a report may be off: half of the last digit of a MB.
+// reportError is the rounding error of a report: half of the last digit of a MB.
 const reportError = megabyte/20_000 + 1
 
-// readReport reads the server's words to their end.
+// readReport reads the server's report to its end.
 func (t *Test) readReport(ctx context.Context) (far, error) {
-	// only a closed connection refuses
+	// fails only on a closed connection
 	stop := context.AfterFunc(ctx, func() { _ = t.control.SetDeadline(time.Unix(1, 0)) })
 	defer stop()
 	_ = t.control.SetReadDeadline(time.Now().Add(reportPatience)) // as above
 	f := far{retrans: -1}
-	// The report has no length and no last line: it ends when the server closes.
+	// The report has no length and no last line: the server closes the connection after it.
 	for left := maxReport; left > 0; {
 		line, err := t.in.ReadSlice('\n')
 		left -= len(line)
@@ -404,7 +402,7 @@ func (t *Test) readReport(ctx context.Context) (far, error) {
 	return f, nil
 }
 
-// Close gives up all connections.
+// Close closes all connections.
 func (t *Test) Close() {
 	for _, w := range t.senders {
 		w.Close()
@@ -419,9 +417,9 @@ func (t *Test) Close() {
 		t.socket.Close()
 	}
 	if t.control != nil {
-		_ = t.control.Close() // the second close of a connection is an error that nobody needs
+		_ = t.control.Close() // the error of a second close does not matter
 	}
 }
 
-// Over tells whether a receiver that ended with err has received all that the server sends.
+// Over reports whether a receiver that ended with err has received all data of the server.
 func Over(err error) bool { return errors.Is(err, io.EOF) }

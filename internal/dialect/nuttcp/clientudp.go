@@ -15,16 +15,16 @@ import (
 	"github.com/linerate/linerate/internal/traffic/service"
 )
 
-// sendUDP makes the sender and says the beginning.
+// sendUDP creates the sender and marks the beginning.
 func (t *Test) sendUDP(ctx context.Context, spec traffic.Spec, m Means) error {
 	s, err := m.Socket(ctx, 0, t.p.port)
 	if err != nil {
 		return err
 	}
 	t.socket = s
-	// Two, so that one may be lost. The clock of the server starts with the later one.
+	// Two, so that one may be lost. The server's clock starts with the later one.
 	for _, mark := range []string{"BOD0", "BOD1"} {
-		// The server says OK first and listens then.
+		// The server says OK first and listens afterwards.
 		gap := listenDelay
 		if mark == "BOD1" {
 			gap = beginGap
@@ -32,8 +32,8 @@ func (t *Test) sendUDP(ctx context.Context, spec traffic.Spec, m Means) error {
 		if err := service.Rest(ctx, gap); err != nil {
 			return err
 		}
-		// An error may be the network's word on the mark before; then this one was not sent, and
-		// the next attempt is the one that tells.
+		// The error may belong to the previous mark; then this one was not sent, and the next
+		// attempt decides.
 		if s.Send([]byte(mark)) != nil {
 			if err := s.Send([]byte(mark)); err != nil {
 				return fmt.Errorf("%w: %w", traffic.ErrPeerGone, err)
@@ -55,21 +55,20 @@ func (t *Test) sendUDP(ctx context.Context, spec traffic.Spec, m Means) error {
 	return nil
 }
 
-// endUDP says the end.
+// endUDP marks the end.
 func (t *Test) endUDP() error {
 	var failed error
 	for i := range endMarks {
-		// The last attempt is the one that tells: an error may be of an earlier datagram, reported
-		// by the network.
+		// The last attempt decides: the error may belong to an earlier datagram.
 		failed = t.socket.Send([]byte{'E', 'O', 'D', '0' + byte(i)})
-		// Not all at once: what drops the first, a queue that is full of data, would drop the
-		// others as well.
+		// Not all at once: a queue full of data that drops the first mark would drop the others
+		// too.
 		time.Sleep(endGap / endMarks)
 	}
 	return failed
 }
 
-// receiveUDP waits for the server's first mark and makes the receiver of what follows.
+// receiveUDP waits for the server's first mark and creates the receiver of the data.
 func (t *Test) receiveUDP(ctx context.Context, spec traffic.Spec, m Means) error {
 	to, ok := t.control.RemoteAddr().(*net.TCPAddr)
 	if !ok {
@@ -79,18 +78,18 @@ func (t *Test) receiveUDP(ctx context.Context, spec traffic.Spec, m Means) error
 	if !ok {
 		return errors.New("control connection without an address")
 	}
-	// On the address of the control connection, because that is where the server sends to.
+	// On the address of the control connection, because the server sends to it.
 	here := netip.AddrPortFrom(local.AddrPort().Addr().Unmap(), uint16(t.p.port))
 	l, err := datagram.Listen(ctx, "udp", here.String())
 	if err != nil {
 		return fmt.Errorf("listen for data: %w", err)
 	}
 	defer l.Close()
-	stop := context.AfterFunc(ctx, func() { _ = l.SetReadDeadline(time.Unix(1, 0)) }) // only a closed socket refuses
+	stop := context.AfterFunc(ctx, func() { _ = l.SetReadDeadline(time.Unix(1, 0)) }) // fails only on a closed socket
 	defer stop()
 	_ = l.SetReadDeadline(time.Now().Add(askPatience)) // as above
 	var from netip.AddrPort
-	// A mark has four bytes. What is longer is cut, which tells as well that it is none.
+	// A mark has four bytes. A longer datagram is truncated, which still shows that it is no mark.
 	for p := make([]byte, 64); ; {
 		n, a, err := l.ReadFromUDPAddrPort(p)
 		if ctx.Err() != nil {
@@ -100,8 +99,7 @@ func (t *Test) receiveUDP(ctx context.Context, spec traffic.Spec, m Means) error
 			return fmt.Errorf("%w: no datagram of nuttcp: %w", traffic.ErrPeerGone, err)
 		}
 		from = netip.AddrPortFrom(a.Addr().Unmap(), a.Port())
-		// Not from a port that could be known before: the server sends from any. Its address is
-		// what the control connection has proved.
+		// The server sends from an unknown port. The control connection has proved its address.
 		if from.Addr() == to.AddrPort().Addr().Unmap() && begins(p[:n]) {
 			break
 		}
@@ -110,7 +108,7 @@ func (t *Test) receiveUDP(ctx context.Context, spec traffic.Spec, m Means) error
 	// connected by then.
 	o := datagram.SocketOptions{WindowBytes: spec.WindowBytes, BusyPoll: spec.BusyPoll}
 	if o.WindowBytes == 0 {
-		o.WindowBytes = service.ReceiveBufferBytes // this end's buffer is no part of what is measured
+		o.WindowBytes = service.ReceiveBufferBytes // this end's buffer is not what is measured
 	}
 	s, err := datagram.Connected(here, from, o)
 	if err != nil {
@@ -124,8 +122,8 @@ func (t *Test) receiveUDP(ctx context.Context, spec traffic.Spec, m Means) error
 		return err
 	}
 	t.receivers, t.receiver = []*engine.Worker{w}, receiver
-	// The first mark of the end is the end, whatever the clock of this side says: the server stops
-	// when its own time is over.
+	// The first end mark ends the test, whatever this end's clock shows: the server stops by its
+	// own clock.
 	go func() {
 		select {
 		case <-receiver.Ended():
@@ -140,13 +138,13 @@ func (t *Test) receiveUDP(ctx context.Context, spec traffic.Spec, m Means) error
 func (t *Test) finishUDP(f far, r *traffic.Result) {
 	u := &traffic.Datagrams{}
 	r.UDP = u
-	// What only the far end knows is a number of MB with four digits.
+	// The far end's count is derived from MB with four digits.
 	theirs := uint64(math.Round(float64(f.bytes) / float64(t.p.blockBytes)))
 	exact := t.p.blockBytes > 2*reportError
 	if t.sender != nil {
 		sent := t.sender.Sent()
 		u.Sent = uint64(sent.AllPackets)
-		// The figure is rounded, and rounded up it would tell of datagrams that nobody sent.
+		// The figure is rounded, and could otherwise exceed the datagrams that were sent.
 		u.Received = min(theirs, u.Sent)
 		r.Bytes = int64(u.Received) * int64(t.p.blockBytes)
 		r.DurationSeconds = f.seconds
@@ -154,10 +152,10 @@ func (t *Test) finishUDP(f far, r *traffic.Result) {
 		got := t.receiver.Received()
 		duplicates, reordered := uint64(got.Duplicates), uint64(got.Reordered)
 		u.Received, u.Duplicates, u.Reordered = uint64(got.UniquePackets), &duplicates, &reordered
-		// As above, the other way round.
+		// Like above, in the other direction.
 		u.Sent = max(theirs, u.Received)
 		if !exact {
-			// The counts in the datagrams know better, but for what was lost at the very end.
+			// The counts in the datagrams are exact, except for losses at the very end.
 			u.Sent = max(u.Received, got.HighestSequence+1)
 		}
 		exact = true
@@ -165,7 +163,7 @@ func (t *Test) finishUDP(f far, r *traffic.Result) {
 		r.Bytes = got.Bytes
 		r.DurationSeconds = (got.LastAt - got.FirstAt).Seconds()
 	}
-	// Cannot wrap: the two are held to that above.
+	// Cannot underflow: the counts are clamped above.
 	u.Lost = u.Sent - u.Received
 	if !exact {
 		r.Warnings = append(r.Warnings, fmt.Sprintf(

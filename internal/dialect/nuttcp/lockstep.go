@@ -10,17 +10,17 @@ import (
 	"github.com/linerate/linerate/internal/traffic/engine"
 )
 
-// lookEvery bounds the sleep of a write and of the pacing, so that a sender sees the end of the
+// lookEvery bounds the sleep of a write and of the pacing, so that a sender notices the end of the
 // test.
 const lookEvery = 100 * time.Millisecond
 
-// lockstep is the body of a worker that sends on several connections in turn, a block on each: the
-// program reads them in this order and takes the first one that ends for the end of all.
+// lockstep is the body of a worker that sends on several connections in turn, one block on each.
+// The program reads them in this order and takes the first one that ends as the end of all.
 type lockstep struct {
 	conns         []*net.TCPConn
 	block         []byte
-	amount        int64   // to send, together; 0: until the phase says stop
-	bitsPerSecond float64 // together; 0: as fast as it goes
+	amount        int64   // to send, together; 0: until the phase is Stopped
+	bitsPerSecond float64 // together; 0: unlimited
 	done          chan struct{}
 	calls         int64
 }
@@ -32,10 +32,10 @@ func newLockstep(conns []*net.TCPConn, p params) *lockstep {
 	}
 }
 
-// Loop sends block after block.
+// Loop sends blocks until the test ends.
 func (l *lockstep) Loop(w *engine.Worker) error {
-	// Pacing is by what is due since the start and not by gaps: a write that took long is made up
-	// for, so the mean is what was asked for.
+	// Pacing follows what is due since the start and not gaps: after a slow write it catches up, so
+	// the mean is the requested rate.
 	start := w.Now()
 	var sent int64
 	for i := 0; w.Phase.Is() != engine.Stopped; i = (i + 1) % len(l.conns) {
@@ -51,8 +51,7 @@ func (l *lockstep) Loop(w *engine.Worker) error {
 			return fmt.Errorf("send data: %w", err)
 		}
 		sent += int64(len(p))
-		// In short sleeps, because a low rate may want a long one and the phase can end in the
-		// middle of it.
+		// In short sleeps, because a low rate may need a long one, and the phase may end during it.
 		for l.bitsPerSecond > 0 && w.Phase.Is() != engine.Stopped {
 			due := time.Duration(float64(sent)*8e9/l.bitsPerSecond) - (w.Now() - start)
 			if due <= 0 {
@@ -64,15 +63,15 @@ func (l *lockstep) Loop(w *engine.Worker) error {
 	return nil
 }
 
-// write writes all of p, or what it can until the phase says stop.
+// write writes all of p, or as much as possible until the phase is Stopped.
 func (l *lockstep) write(w *engine.Worker, conn *net.TCPConn, p []byte) error {
 	for len(p) > 0 && w.Phase.Is() != engine.Stopped {
-		// Fails on a closed connection only, as the write then does.
+		// Fails only on a closed connection, as the write then does.
 		_ = conn.SetWriteDeadline(time.Now().Add(lookEvery))
 		n, err := conn.Write(p)
 		l.calls++
 		w.Bytes.Add(int64(n))
-		// What was written before the deadline counts, and the rest is tried again: a deadline of
+		// Bytes written before the deadline count, and the rest is tried again: a deadline of
 		// package net loses nothing.
 		p = p[n:]
 		if err != nil && !errors.Is(err, os.ErrDeadlineExceeded) {
@@ -82,21 +81,21 @@ func (l *lockstep) write(w *engine.Worker, conn *net.TCPConn, p []byte) error {
 	return nil
 }
 
-// Wake does nothing: the loop looks at its phase often enough.
+// Wake does nothing: the loop checks its phase often enough.
 func (l *lockstep) Wake() {}
 
-// Close closes the connections; what is queued is still sent.
+// Close closes the connections; the kernel still sends what is queued.
 func (l *lockstep) Close() { closeAll(l.conns) }
 
 func closeAll(conns []*net.TCPConn) {
 	for _, c := range conns {
-		_ = c.Close() // the second close of a connection is an error that nobody needs
+		_ = c.Close() // the error of a second close does not matter
 	}
 }
 
-// closeWrite says the end on all connections, in their order.
+// closeWrite ends all connections, in their order.
 func (l *lockstep) closeWrite() error {
-	// Also after one has failed: the others still have data on their way.
+	// It continues after an error: the other connections still have data in flight.
 	var failed error
 	for _, c := range l.conns {
 		failed = errors.Join(failed, c.CloseWrite())

@@ -9,67 +9,67 @@ import (
 	"time"
 )
 
-// Ports that the program uses when it is not told otherwise.
+// Default ports of the program.
 const (
 	DefaultPort     = 5000 // of the control connection
 	DefaultDataPort = 5001 // of the first data connection
 )
 
-// version is what both ends of this package say they are: the one that was watched.
+// version is the version that both ends of this package report: that of the captures.
 const version = "6.1.2"
 
-// hello is the first line of both ends; greets is what it begins with in every version.
+// hello is the first line of both ends; greets is its beginning in every version.
 const (
 	hello  = greets + "v" + version + "\n"
 	greets = "HELO nuttcp "
 )
 
-// Bounds of what a server takes and a client asks for.
+// Bounds of what a server accepts and a client requests.
 const (
 	maxStreams     = 64              // each is a descriptor and a goroutine here
-	maxBlockBytes  = 8 << 20         // of TCP; the one number that memory is taken for
-	maxPacketBytes = 65507           // what UDP over IPv4 carries
-	lowestPort     = 1024            // those below belong to services
-	minInterval    = 0.05            // seconds; each is a line to write
-	unlimitedRate  = math.MaxUint32  // kbit/s; the program's word for as fast as it goes, over TCP
-	unlimitedBlock = math.MaxInt32   // blocks; its word for until the time is over
+	maxBlockBytes  = 8 << 20         // of TCP; the only number that determines memory
+	maxPacketBytes = 65507           // the UDP payload that IPv4 carries
+	lowestPort     = 1024            // lower ones belong to services
+	minInterval    = 0.05            // seconds; each interval is a line to write
+	unlimitedRate  = math.MaxUint32  // kbit/s; the program's value for unlimited, over TCP
+	unlimitedBlock = math.MaxInt32   // blocks; the program's value for "until the time is over"
 	maxSeconds     = 365 * 24 * 3600 // of timeout and interval
 )
 
 // Bits of format.
 const (
-	formatSent      = 1    // -fxmitstats: tell what was sent, too
+	formatSent      = 1    // -fxmitstats: include what was sent
 	formatTotals    = 4    // -frunningtotal
 	formatNoDrops   = 8    // -f-drops
 	formatNoPercent = 16   // -f-percentloss
 	formatParse     = 64   // -fparse: key=value
-	formatDefault   = 2048 // tell the round-trip time, which the client does by itself
+	formatDefault   = 2048 // include the round-trip time, which the client adds
 )
 
-// params are what a client asks for.
+// params are what a client requests.
 type params struct {
 	blockBytes  int     // buflen: of one write or datagram
-	blocks      int64   // nbuf; unlimitedBlock: time ends the test
+	blocks      int64   // nbuf; unlimitedBlock: a time ends the test
 	windowBytes int     // win
 	streams     int     // nstream
-	rateKbit    int64   // rate, of all streams together; unlimitedRate: none
+	rateKbit    int64   // rate, of all streams together; unlimitedRate: unlimited
 	port        int     // of the first data connection
 	transmit    bool    // trans: the client sends
 	seconds     float64 // timeout; 0: the amount ends the test
 	udp         bool
-	interval    float64 // seconds; 0: no reports while it runs
+	interval    float64 // seconds; 0: no interim reports
 	reverse     bool    // the receiver connects, not the sender
 	format      int     // bits, see above
-	traceroute  bool    // run traceroute to the client as well
-	thirdParty  bool    // run the test against some other host
+	traceroute  bool    // run traceroute to the client too
+	thirdParty  bool    // run the test against another host
 	multicast   bool    // send to a group
 	mssBytes    int     // datamss
 	tos         int     // of data sockets
 	noDelay     bool    // of data sockets
 }
 
-// line says the parameters as 6.1.2 does. That version's server takes them by scanf(3) with this
-// very text, so every blank counts.
+// line formats the parameters as 6.1.2 does. That version's server parses them with scanf(3) and
+// this very text, so every blank matters.
 func (p params) line() string {
 	b := func(v bool) int {
 		if v {
@@ -84,24 +84,24 @@ func (p params) line() string {
 		version, p.interval, b(p.reverse), p.format, p.mssBytes, p.tos, b(p.noDelay))
 }
 
-// errParams is a line that is none of parameters.
+// errParams reports a line that does not contain parameters.
 var errParams = errors.New("parameters")
 
-// parseParams reads the line of any version: older ones say less, and blanks do not matter. The
-// first eight and udp must be there.
+// parseParams parses the line of any version: older ones have fewer keys, and blanks do not matter.
+// The first eight keys and udp are required.
 func parseParams(line string) (params, error) {
-	// What an older version does not say is as if it had no bound there.
+	// A key that an older version does not send means no bound.
 	p := params{blocks: unlimitedBlock, rateKbit: unlimitedRate}
 	seen := make(map[string]bool)
-	// Keys are looked up by name and in any order. The program's own server reads by position;
-	// being more generous costs nothing, because what is taken is checked afterwards, all of it.
+	// Keys are identified by name, in any order. The program's own server reads by position. Being
+	// more generous is safe, because all values are checked afterwards.
 	for item := range strings.SplitSeq(strings.TrimSpace(line), ",") {
 		key, value, ok := strings.Cut(item, "=")
 		key, value = strings.TrimSpace(key), strings.TrimSpace(value)
 		if !ok || key == "" {
 			return params{}, fmt.Errorf("%w: %q is no key = value", errParams, clip(item))
 		}
-		// The second one would silently win over what a reader of the log believes was asked for.
+		// The second value would silently replace the one that a reader of the log sees first.
 		if seen[key] {
 			return params{}, fmt.Errorf("%w: %s is there twice", errParams, clip(key))
 		}
@@ -118,7 +118,7 @@ func parseParams(line string) (params, error) {
 	return p, p.check()
 }
 
-// clip keeps what a stranger sent short and readable in a message.
+// clip makes a stranger's text short and printable.
 func clip(s string) string {
 	const most = 40
 	if len(s) > most {
@@ -132,12 +132,12 @@ func clip(s string) string {
 	}, s)
 }
 
-// set takes one value; keys that do not matter here are ignored, whatever they say.
+// set sets one value; keys that do not matter here are ignored, whatever their values.
 func (p *params) set(key, value string) (err error) {
 	switch key {
 	case "buflen":
 		p.blockBytes, err = strconv.Atoi(value)
-	// It comes with the timeout as well: then it is the largest number there is, and the time ends
+	// Also sent together with a timeout: then it is the largest possible number, and the time ends
 	// the test.
 	case "nbuf":
 		p.blocks, err = strconv.ParseInt(value, 10, 64)
@@ -145,8 +145,7 @@ func (p *params) set(key, value string) (err error) {
 		p.windowBytes, err = strconv.Atoi(value)
 	case "nstream":
 		p.streams, err = strconv.Atoi(value)
-	// In units of 1000 bits per second. Over UDP the program says 1000, a megabit, where its user
-	// says nothing.
+	// In units of 1000 bits per second. Over UDP the program's default is 1000, one megabit.
 	case "rate":
 		p.rateKbit, err = strconv.ParseInt(value, 10, 64)
 	case "port":
@@ -161,14 +160,13 @@ func (p *params) set(key, value string) (err error) {
 		p.interval, err = parseSeconds(value)
 	case "reverse":
 		p.reverse, err = parseFlag(value)
-	// Unknown bits are of newer versions and change how lines look, not what is measured, so they
-	// are kept and do nothing.
+	// Unknown bits belong to newer versions and change how lines look, not what is measured, so
+	// they are kept and have no effect.
 	case "format":
 		p.format, err = strconv.Atoi(value)
 	case "traceroute":
 		p.traceroute, err = parseFlag(value)
-	// A host to run the test against on the client's behalf, which would lend this server's address
-	// to anybody.
+	// A host to test on the client's behalf, which would lend this server's address to anyone.
 	case "thirdparty":
 		p.thirdParty = value != "_NULL_"
 	case "multicast":
@@ -176,7 +174,7 @@ func (p *params) set(key, value string) (err error) {
 	case "datamss":
 		p.mssBytes, err = strconv.Atoi(value)
 	case "tos":
-		// Alone among the numbers it is written in base 16.
+		// The only number in base 16.
 		var n uint64
 		n, err = strconv.ParseUint(value, 16, 8)
 		p.tos = int(n)
@@ -201,20 +199,20 @@ func parseSeconds(s string) (float64, error) {
 	if err != nil {
 		return 0, err
 	}
-	// Written so that what is no number fails, too.
+	// Written so that NaN fails too.
 	if !(v >= 0 && v <= maxSeconds) {
 		return 0, errors.New("not a time")
 	}
 	return v, nil
 }
 
-// check refuses what no server should do.
+// check returns an error for parameters that no server should run.
 func (p params) check() error {
 	bad := func(format string, args ...any) error {
 		return fmt.Errorf("%w: %s", errParams, fmt.Sprintf(format, args...))
 	}
-	// Nothing is allocated by these numbers but a block to send; they are bounded so that sums and
-	// products of them cannot wrap.
+	// Only a block to send is allocated by these numbers. They are bounded so that sums and
+	// products cannot overflow.
 	most := maxBlockBytes
 	if p.udp {
 		most = maxPacketBytes
@@ -222,7 +220,7 @@ func (p params) check() error {
 	switch {
 	case p.blockBytes < 1 || p.blockBytes > most:
 		return bad("buflen %d is not within 1 to %d", p.blockBytes, most)
-	// A mark is recognised by its four bytes of length, see begins.
+	// A mark is recognized by its length of four bytes, see begins.
 	case p.udp && p.blockBytes <= tagBytes:
 		return bad("datagrams of %d bytes cannot be told from the marks of the test", p.blockBytes)
 	case p.blocks < 1:
@@ -233,14 +231,14 @@ func (p params) check() error {
 		return bad("nstream %d is not within 1 to %d", p.streams, maxStreams)
 	case p.udp && p.streams != 1:
 		return bad("nstream %d with udp", p.streams)
-	// All of the ports are listened on or connected to, one per stream.
+	// The server listens on, or connects to, all of the ports, one per stream.
 	case p.port < lowestPort || p.port+p.streams-1 > math.MaxUint16:
 		return bad("port %d with nstream %d is not within %d to %d", p.port, p.streams, lowestPort, math.MaxUint16)
 	case p.rateKbit < 0:
 		return bad("rate %d", p.rateKbit)
 	case p.interval != 0 && p.interval < minInterval:
 		return bad("interval %g is under %g s", p.interval, minInterval)
-	case p.mssBytes < 0 || p.mssBytes > math.MaxInt16: // TCP_MAXSEG takes no more, tcp(7)
+	case p.mssBytes < 0 || p.mssBytes > math.MaxInt16: // TCP_MAXSEG accepts no more, tcp(7)
 		return bad("datamss %d", p.mssBytes)
 	case p.traceroute:
 		return bad("traceroute is not served here")
@@ -252,9 +250,9 @@ func (p params) check() error {
 	return nil
 }
 
-// amount is how many bytes the sender is to send, nbuf blocks of buflen; 0: time ends the test. The
-// flag nbuf_bytes on the wire only says that the user had asked in bytes: the client has divided
-// already.
+// amount returns how many bytes the sender shall send, nbuf blocks of buflen; 0: a time ends the
+// test. The flag nbuf_bytes on the wire only means that the user gave bytes: the client has already
+// divided them.
 func (p params) amount() int64 {
 	if p.blocks >= unlimitedBlock {
 		return 0
@@ -262,10 +260,10 @@ func (p params) amount() int64 {
 	return p.blocks * int64(p.blockBytes)
 }
 
-// duration is how long the sender is to send; 0: the amount ends the test.
+// duration returns how long the sender shall send; 0: the amount ends the test.
 func (p params) duration() time.Duration { return time.Duration(p.seconds * float64(time.Second)) }
 
-// bitsPerSecond is the rate of all streams together; 0: as fast as it goes.
+// bitsPerSecond returns the rate of all streams together; 0: unlimited.
 func (p params) bitsPerSecond() float64 {
 	if p.rateKbit == 0 || p.rateKbit >= unlimitedRate {
 		return 0

@@ -11,7 +11,7 @@ import (
 	"github.com/linerate/linerate/internal/traffic/service"
 )
 
-// ports are the data ports that a server listens on while somebody waits there.
+// ports are the data ports on which a server listens while tests wait there.
 type ports struct {
 	mu   sync.Mutex
 	host string
@@ -25,19 +25,19 @@ type portKey struct {
 	udp  bool
 }
 
-// dataPort is one socket and how many tests use it.
+// dataPort is one socket and the number of its tests.
 type dataPort struct {
 	*Arrivals
 	close func()
 	users int
 }
 
-// use listens on a port, together with whoever does already; leave must be called once.
+// use listens on a port, together with the tests that already do; the caller calls leave once.
 func (ps *ports) use(ctx context.Context, key portKey) (a *Arrivals, leave func(), err error) {
 	ps.mu.Lock()
 	defer ps.mu.Unlock()
-	// Tests of several addresses share a port as a rule, the one by default; their arrivals are
-	// told apart by address.
+	// Tests of several addresses usually share the default port; the address separates their
+	// arrivals.
 	p := ps.open[key]
 	if p == nil {
 		p = &dataPort{Arrivals: NewArrivals()}
@@ -50,8 +50,8 @@ func (ps *ports) use(ctx context.Context, key portKey) (a *Arrivals, leave func(
 	return p.Arrivals, func() {
 		ps.mu.Lock()
 		defer ps.mu.Unlock()
-		// Closed with the lock held, so that a test which comes now finds either this socket or a
-		// free port.
+		// Closed while the lock is held, so that a new test finds either this socket or a free
+		// port.
 		if p.users--; p.users == 0 {
 			delete(ps.open, key)
 			p.close()
@@ -63,8 +63,8 @@ func (ps *ports) use(ctx context.Context, key portKey) (a *Arrivals, leave func(
 func (ps *ports) listen(ctx context.Context, key portKey, p *dataPort) error {
 	var lc net.ListenConfig
 	address := net.JoinHostPort(ps.host, strconv.Itoa(key.port))
-	// The socket is of all tests that use it, so it outlives the one that came first: close ends
-	// it, and has to be done with it when another test may want the port again.
+	// The socket belongs to all of its tests, so it outlives the first one. close must end it
+	// before another test may want the port.
 	serving, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	if key.udp {
 		pc, err := lc.ListenPacket(ctx, "udp", address)
@@ -72,13 +72,13 @@ func (ps *ports) listen(ctx context.Context, key portKey, p *dataPort) error {
 			cancel()
 			return fmt.Errorf("listen for data: %w", err)
 		}
-		// Strangers are not worth a word: anybody can send datagrams.
+		// Datagrams of strangers are not logged: anyone can send them.
 		take := func(b []byte, from netip.AddrPort) { p.TakePacket(b, from) }
-		// nobody but close ends it, which is no error
+		// only close ends it, which is no error
 		ps.all.Go(func() { _ = service.Receive(serving, pc.(*net.UDPConn), take, nil) })
 		p.close = func() {
 			cancel()
-			_ = pc.Close() // nothing is held back
+			_ = pc.Close() // nothing is queued
 		}
 		return nil
 	}
@@ -91,7 +91,7 @@ func (ps *ports) listen(ctx context.Context, key portKey, p *dataPort) error {
 		if !p.TakeConn(conn) {
 			ps.log("nuttcp data from %s: turned away: no test of this address waits for a connection",
 				service.From(conn))
-			_ = conn.Close() // it is of no use to anybody
+			_ = conn.Close() // no test uses it
 		}
 	}
 	ps.all.Go(func() { _ = service.Accept(serving, l.(*net.TCPListener).AcceptTCP, take) }) // as above

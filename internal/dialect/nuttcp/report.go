@@ -8,33 +8,32 @@ import (
 	"time"
 )
 
-// What the protocol calls MB and KB.
+// The protocol's MB and KB.
 const (
 	megabyte = 1 << 20
 	kilobyte = 1 << 10
 )
 
-// figures are what a server tells of a test, or of a part of it.
+// figures are what a server reports about a test, or about a part of it.
 type figures struct {
 	bytes   int64         // of payload, at this end
-	elapsed time.Duration // of the data alone, without what it took to arrange for them
-	calls   int64         // of the system, to read or to write; UDP: datagrams
+	elapsed time.Duration // of the data alone, without the setup
+	calls   int64         // system calls that read or write; UDP: datagrams
 
-	// Of UDP, where the sender says how much it sent: sentBytes is how much that is, 0 where it
-	// does not.
+	// UDP only: sentBytes is how much the sender announced to have sent; 0 if it does not.
 	packets, sentBytes int64
 
 	cpu     float64 // seconds of user and system time
 	user    float64
 	system  float64
-	retrans int64 // of a sender; <0: not known
+	retrans int64 // of a sender; <0: unknown
 }
 
 func (f figures) megabytes() float64 { return float64(f.bytes) / megabyte }
 
 func (f figures) mbps() float64 { return over(float64(f.bytes)*8/1e6, f.elapsed.Seconds()) }
 
-// over divides, and makes nothing of a division by nothing.
+// over divides; a division by zero returns 0.
 func over(a, b float64) float64 {
 	if b <= 0 {
 		return 0
@@ -42,16 +41,17 @@ func over(a, b float64) float64 {
 	return a / b
 }
 
-// drops are how many datagrams are missing, and of how many.
+// drops returns how many datagrams are missing, and of how many.
 func (f figures) drops(packetBytes int) (missing, sent int64) {
 	sent = f.sentBytes / int64(packetBytes)
 	return max(0, sent-f.packets), sent
 }
 
-// The lines below are as 6.1.2 writes them, to the blank: its client passes the lines of intervals
-// on to its user, or to a script, and finds the figures of the report by their places in a line.
+// The lines below match those of 6.1.2 to the blank: its client passes the lines of intervals on to
+// its user, or to a script, and finds the figures of the report by their position in a line.
 
-// intervalLine tells of one interval as the format asks; total is everything since the start.
+// intervalLine returns the line of one interval in the requested format; total covers everything
+// since the start.
 func intervalLine(p params, part, total figures) string {
 	var b strings.Builder
 	one := func(f figures, before string) {
@@ -61,8 +61,9 @@ func intervalLine(p params, part, total figures) string {
 		} else {
 			fmt.Fprintf(&b, "%10.4f MB / %6.2f sec = %9.4f Mbps", f.megabytes(), f.elapsed.Seconds(), f.mbps())
 		}
-		// Of TCP the program adds "0 retrans" here: its own receiving socket's count, which says
-		// nothing of the sender's, so it is left out, as it is itself with several connections.
+		// For TCP the program adds "0 retrans" here: the count of its own receiving socket, which
+		// is unrelated to the sender's. This package omits it, as the program does with several
+		// connections.
 		if !p.udp || f.sentBytes == 0 {
 			return
 		}
@@ -80,8 +81,7 @@ func intervalLine(p params, part, total figures) string {
 			}
 		}
 	}
-	// The interval first and the running total behind it, on one line: that is how both formats of
-	// the program have it.
+	// The interval and then the running total, on one line, as in both formats of the program.
 	one(part, "")
 	if p.format&formatTotals != 0 {
 		if p.format&formatParse != 0 {
@@ -109,8 +109,7 @@ func intervalLine(p params, part, total figures) string {
 	return b.String()
 }
 
-// introduction is what a server says of itself at the head of its report: where the client is told
-// to be verbose it shows it.
+// introduction returns the head of a server's report, which a verbose client shows.
 func introduction(p params) string {
 	who, kind := "nuttcp-r", "tcp"
 	if !p.transmit {
@@ -127,7 +126,7 @@ func introduction(p params) string {
 		p.streams, p.port, kind)
 }
 
-// report is the end of what a server says, in the lines that the client of 6.1.2 looks for.
+// report returns the end of a server's report, in the lines that the client of 6.1.2 parses.
 func report(p params, f figures) string {
 	who := "nuttcp-r"
 	if !p.transmit {
@@ -137,9 +136,9 @@ func report(p params, f figures) string {
 	// KB/sec are of 1024 bytes and Mbps of a million bits, side by side in one line.
 	kilobytes := float64(f.bytes) / kilobyte
 	perCall, calls := over(seconds*1000, float64(f.calls)), over(float64(f.calls), seconds)
-	// What the client shows as %RX or %TX.
+	// The client shows it as %RX or %TX.
 	share := int(math.Round(100 * over(f.cpu, seconds)))
-	// The last line is as csh(1) tells of a command's time, with minutes and seconds.
+	// The last line has the form of csh(1) for a command's time, with minutes and seconds.
 	minutes, rest := int(seconds)/60, int(seconds)%60
 	var b strings.Builder
 	say := func(format string, args ...any) { fmt.Fprintf(&b, who+": "+format+"\n", args...) }
@@ -162,32 +161,32 @@ func report(p params, f figures) string {
 		say("retrans = %d", f.retrans)
 	}
 	say("%d I/O calls, msec/call = %.2f, calls/sec = %.2f", f.calls, perCall, calls)
-	// Memory, faults and context switches would be of a process that serves one client; this one
-	// serves many, so they say 0.
+	// Memory, faults and context switches would be those of a process that serves one client. This
+	// server serves many, so they are 0.
 	say("%.1fuser %.1fsys %d:%02dreal %d%% 0i+0d 0maxrss 0+0pf 0+0csw", f.user, f.system, minutes, rest, share)
 	return b.String()
 }
 
-// far is what a client reads out of a server's report.
+// far is what a client reads from a server's report.
 type far struct {
 	known   bool
 	bytes   int64 // exact to 53
 	seconds float64
 	cpu     float64
-	retrans int64 // <0: not told
+	retrans int64 // <0: unknown
 	refusal string
 }
 
-// read takes one line of a server's report; those that it does not know say nothing that is needed.
+// read parses one line of a server's report, and ignores lines that it does not know.
 func (r *far) read(line string) {
-	// "nuttcp-r: …" of a server that receives and "nuttcp-t: …" of one that transmits; lines of
-	// intervals have no such front.
+	// "nuttcp-r: …" of a receiving server and "nuttcp-t: …" of a sending one; lines of intervals
+	// have no such prefix.
 	_, text, ok := strings.Cut(line, ": ")
 	if !ok || !strings.HasPrefix(line, "nuttcp-") {
 		return
 	}
 	fields := strings.Fields(text)
-	// Bounded so that no sum or conversion of what a stranger writes can overflow.
+	// Bounded so that no sum or conversion of a stranger's number can overflow.
 	number := func(i int) float64 {
 		if i >= len(fields) {
 			return math.NaN()
@@ -215,7 +214,7 @@ func (r *far) read(line string) {
 		if v := number(2); !math.IsNaN(v) {
 			r.retrans = int64(v)
 		}
-	// "v6.1.2: Error: …", which comes between the two KO of a refusal, or alone when a test breaks
+	// "v6.1.2: Error: …", between the two KO of a refusal, or alone when a test breaks off
 	case strings.Contains(text, "Error: "):
 		_, r.refusal, _ = strings.Cut(text, "Error: ")
 		r.refusal = clip(r.refusal)

@@ -19,16 +19,16 @@ import (
 	"github.com/linerate/linerate/internal/wire"
 )
 
-// ServerOptions say where to serve and whom.
+// ServerOptions say where to listen and which clients to admit.
 type ServerOptions struct {
-	Address string                         // host:port of the control connection; data ports are on the same host
-	Gate    *admission.Gate                // who may ask how much; nil: one with the default limits
-	Sample  func() (*host.Counters, error) // for the CPU time in reports; nil: they say 0
-	// one plain sentence per client, with bounds per minute (see admission.LimitLines), from any
-	// goroutine; nil: nobody is told
+	Address string                         // host:port of the control connection; data use ports of the same host
+	Gate    *admission.Gate                // admits clients within its limits; nil: one with the default limits
+	Sample  func() (*host.Counters, error) // for the CPU time in reports; nil: they show 0
+	// receives one plain sentence per client, limited per minute (see admission.LimitLines), from
+	// any goroutine; may be nil
 	Log func(string)
-	// Shared gives the arrivals of a port that somebody else listens on with TCP and UDP; nil, or a
-	// nil answer: nobody does.
+	// Shared returns the arrivals of a port on which another listener has TCP and UDP; nil, or a
+	// nil result: there is none.
 	Shared func(port int) *Arrivals
 }
 
@@ -36,44 +36,44 @@ type ServerOptions struct {
 type Server struct {
 	o       ServerOptions
 	timing  timing
-	sockets service.Sockets // of control, which is TCP alone
+	sockets service.Sockets // of the control connections, TCP only
 	ports   ports
-	waiting *admission.Anteroom // holds one for every control connection that has not asked yet
+	waiting *admission.Anteroom // holds one place per control connection that has sent no parameters yet
 
-	// Sentences have bounds per minute. Anybody can be turned away any number of times, which must
-	// not silence the others.
+	// Sentences are limited per minute, in separate logs: anyone can be refused any number of
+	// times, which must not silence the other log.
 	log, away func(format string, args ...any)
 
-	turns admission.Turns[turnKey] // taken while a test waits for its data
+	turns admission.Turns[turnKey] // held while a test waits for its data
 }
 
-// turnKey is what tests must take turns for.
+// turnKey identifies the tests that must take turns.
 type turnKey struct {
 	from netip.Addr
 	port int
 }
 
-// timing is how long a server waits; tests have less patience.
+// timing holds the server's timeouts, which tests shorten.
 type timing struct {
-	ask    time.Duration // for what a client asks, which takes it two round trips
-	arrive time.Duration // for the data to begin, also for its turn
-	// for the next bytes of a connection: longer than a path takes to come back, less than a
-	// forgotten test may hold its place
+	ask    time.Duration // for a client's parameters, which take it two round trips
+	arrive time.Duration // for the data to begin, including the wait for the turn
+	// for the next bytes of a connection: longer than an interrupted path takes to recover, shorter
+	// than a forgotten test may hold its place
 	idle time.Duration
-	// for the next datagram: after the client's last mark none is to come, so this is what a lost
-	// end costs
+	// for the next datagram: no datagram follows the client's last mark, so this is the cost of a
+	// lost end
 	silent  time.Duration
-	longest time.Duration // how long a server sends that was told neither a time nor an amount
+	longest time.Duration // how long a server sends without a requested time or amount
 }
 
 var patience = timing{ask: 10 * time.Second, arrive: 10 * time.Second, idle: 30 * time.Second, silent: 5 * time.Second,
 	longest: 10 * time.Second}
 
-// maxWaiting is how many control connections may be waited for at a time, a quarter of them of one
-// source. Each is a goroutine of some kilobytes for timing.ask at most.
+// maxWaiting bounds the control connections that have sent no parameters; one source may have a
+// quarter of them. Each costs a goroutine of some kilobytes for at most timing.ask.
 const maxWaiting = 256
 
-// maxLine is the longest line that a client may send; its parameters are some 400 bytes.
+// maxLine is the longest line of a client; its parameters take some 400 bytes.
 const maxLine = 1024
 
 // Listen opens the control port.
@@ -100,10 +100,10 @@ func Listen(ctx context.Context, o ServerOptions) (*Server, error) {
 	return s, nil
 }
 
-// Addr is where the server listens.
+// Addr returns where the server listens.
 func (s *Server) Addr() netip.AddrPort { return s.sockets.Addr() }
 
-// Serve answers until ctx ends; then everything is closed and the answer is nil.
+// Serve answers until ctx ends, then closes everything and returns nil.
 func (s *Server) Serve(ctx context.Context) error {
 	err := s.sockets.Serve(ctx, service.Handler{Conn: s.serve})
 	s.ports.all.Wait() // their sockets were closed with the tests that used them
@@ -113,13 +113,13 @@ func (s *Server) Serve(ctx context.Context) error {
 	return nil
 }
 
-// serve answers one client, closes its connection, and tells the log.
+// serve answers one client, closes its connection, and logs it.
 func (s *Server) serve(serving context.Context, conn *net.TCPConn) {
 	from := service.From(conn)
 	ctx, cancel := context.WithCancelCause(serving)
 	defer cancel(nil)
-	// A deadline and no close: a test that fails because its server ends is still told so, see say.
-	// only a closed connection refuses, and that is over
+	// A deadline instead of a close: if the server ends, the client still receives the reason, see
+	// say. Setting it fails only on a closed connection.
 	stop := context.AfterFunc(ctx, func() { _ = conn.SetDeadline(time.Unix(1, 0)) })
 	defer stop()
 	defer conn.Close()
@@ -133,8 +133,8 @@ func (s *Server) serve(serving context.Context, conn *net.TCPConn) {
 	}
 	visit, err := s.o.Gate.Enter(from.Addr())
 	if err == nil {
-		// Asked for before it begins, because the client can be told so now: later it would see its
-		// data break off.
+		// Checked before the test begins, because the client can be told the reason now; later it
+		// would only see its data break off.
 		err = s.affordable(p)
 	}
 	if err != nil {
@@ -150,13 +150,13 @@ func (s *Server) serve(serving context.Context, conn *net.TCPConn) {
 	watched := make(chan struct{})
 	go func() {
 		defer close(watched)
-		// Nothing is to come; what ends is the connection, and with it the test. A client that is
-		// gone must not be sent to for as long as it had asked.
+		// The client sends nothing more; the end of its connection ends the test. Otherwise this
+		// end would continue to send to a client that is gone, for as long as it had requested.
 		_, _ = io.Copy(io.Discard, in)
 		cancel(errGone)
 	}()
 	defer func() {
-		_ = conn.Close() // wakes the watch; everything was said
+		_ = conn.Close() // wakes the watcher; everything was sent
 		<-watched
 	}()
 	t := &session{Server: s, conn: conn, p: p, from: from.Addr(), visit: visit}
@@ -165,12 +165,12 @@ func (s *Server) serve(serving context.Context, conn *net.TCPConn) {
 		return
 	}
 	if err != nil && errors.Is(context.Cause(ctx), errGone) {
-		err = errGone // whatever came of it
+		err = errGone // whatever error that caused
 	}
 	s.log("nuttcp from %s: %s%s", from, t.sentence(), suffix(err))
 }
 
-// errGone is a client that left before its test was over.
+// errGone reports a client that left before its test was over.
 var errGone = errors.New("the client closed its control connection")
 
 func suffix(err error) string {
@@ -180,8 +180,8 @@ func suffix(err error) string {
 	return fmt.Sprintf("; ended early: %v", err)
 }
 
-// ask reads what a client asks for. Until then it is nobody's visitor, so that who connects and
-// says nothing takes no place from those who do; it takes one of the places for waiting.
+// ask reads a client's parameters. Until then the client takes no place of the gate, so silent
+// connections keep no client out; it takes one of the places for waiting.
 func (s *Server) ask(conn *net.TCPConn, in *bufio.Reader) (params, error) {
 	leave, ok := s.waiting.Enter(service.From(conn).Addr())
 	if !ok {
@@ -189,9 +189,9 @@ func (s *Server) ask(conn *net.TCPConn, in *bufio.Reader) (params, error) {
 	}
 	defer leave()
 	_ = conn.SetDeadline(time.Now().Add(s.timing.ask)) // as in serve
-	// The first bytes tell; who speaks something else may never send the end of a line.
+	// The first bytes are enough; a client of another protocol may never send the end of a line.
 	_, err := in.Peek(1)
-	first, _ := in.Peek(in.Buffered()) // cannot fail: they are there
+	first, _ := in.Peek(in.Buffered()) // cannot fail: the bytes are buffered
 	switch {
 	case len(first) > 0 && !strings.HasPrefix(string(first), greets[:min(len(greets), len(first))]):
 		return params{}, fmt.Errorf("the client speaks %s, not nuttcp", wire.Dialect(first[:min(len(first), 64)]))
@@ -214,8 +214,7 @@ func (s *Server) ask(conn *net.TCPConn, in *bufio.Reader) (params, error) {
 	}
 	line, err := in.ReadSlice('\n')
 	switch {
-	// The reader has no more room than this, so what has no end is known by then and takes no
-	// memory.
+	// The buffer has no more room, so an endless line is detected here and takes no more memory.
 	case errors.Is(err, bufio.ErrBufferFull):
 		return params{}, fmt.Errorf("line longer than %d bytes", maxLine)
 	case errors.Is(err, os.ErrDeadlineExceeded):
@@ -230,18 +229,18 @@ func (s *Server) ask(conn *net.TCPConn, in *bufio.Reader) (params, error) {
 	return p, err
 }
 
-// refuse tells a client why not. Its program shows no more than that there was an error; with -v
-// and by other eyes it can be read.
+// refuse sends a client the reason. Its program only prints that there was an error; the text shows
+// with -v or in a capture.
 func refuse(conn *net.TCPConn, p params, err error) {
 	who := "nuttcp-r"
 	if !p.transmit {
 		who = "nuttcp-t"
 	}
-	// the connection is closed next, whatever comes of it
+	// the connection is closed next, whether the write fails or not
 	_, _ = fmt.Fprintf(conn, "KO\n%s: v%s: Error: %v\nKO\n", who, version, err)
 }
 
-// affordable refuses what would be over the gate's limits for sure.
+// affordable returns an error for a test that would certainly exceed the gate's limits.
 func (s *Server) affordable(p params) error {
 	l := s.o.Gate.Limits()
 	if d := p.duration(); d > l.Duration {
@@ -253,9 +252,9 @@ func (s *Server) affordable(p params) error {
 	return nil
 }
 
-// takeTurn waits until no other test of this address waits for data on the port: nothing but the
-// address and the port tells whose they are. done must be called when they have begun to arrive,
-// and may be more than once.
+// takeTurn waits until no other test of this address waits for data on the port, because only
+// address and port identify the data. The caller calls done when they have begun to arrive;
+// repeated calls have no effect.
 func (s *Server) takeTurn(ctx context.Context, key turnKey) (done func(), err error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, s.timing.arrive,
 		fmt.Errorf("another test of this address waits for its data on port %d", key.port))
@@ -263,7 +262,7 @@ func (s *Server) takeTurn(ctx context.Context, key turnKey) (done func(), err er
 	return s.turns.Take(ctx, key)
 }
 
-// rate is n bytes in so much time, for people.
+// rate converts n bytes in so much time for display.
 func rate(n int64, d time.Duration) unit.BitRate {
 	return unit.BitRate(over(float64(n)*8, d.Seconds()))
 }

@@ -24,20 +24,20 @@ import (
 // session is one test at the server.
 type session struct {
 	*Server
-	conn  *net.TCPConn // of control
+	conn  *net.TCPConn // the control connection
 	p     params
 	from  netip.Addr
 	visit *admission.Visit
 
 	bytes, calls atomic.Int64 // so far, of all connections
-	got          figures      // in the end
-	introduced   bool         // the client has read who we are, which comes before the first line of whatever kind
+	got          figures      // final figures
+	introduced   bool         // the client has received the introduction, which precedes the first line of any kind
 }
 
-// run runs the test and sends the report. It returns when everything but the control connection is
+// run runs the test and sends the report. When it returns, everything but the control connection is
 // closed.
 func (t *session) run(ctx context.Context) error {
-	// Around everything, so that the cost is never less than what the test was.
+	// Read around everything, so that the cost is never less than that of the test.
 	before := t.sample()
 	var err error
 	switch {
@@ -50,7 +50,8 @@ func (t *session) run(ctx context.Context) error {
 	default:
 		err = t.sendTCP(ctx)
 	}
-	// With data, the client gets a report of what there was, and the log says why it is short.
+	// If data came, the client gets a report of them, and the log has the reason why they are
+	// short.
 	if err != nil && t.got.bytes == 0 {
 		t.say(fmt.Sprintf("KO\nnuttcp-r: v%s: Error: %v\nKO\n", version, err))
 		return err
@@ -61,7 +62,7 @@ func (t *session) run(ctx context.Context) error {
 		out = introduction(t.p)
 	}
 	if t.p.interval > 0 && t.p.transmit {
-		// It ends the lines of intervals. A client that receives counts them by itself.
+		// Ends the lines of intervals. A receiving client counts intervals itself.
 		out += "DONE\n"
 	}
 	return errors.Join(err, t.say(out+report(t.p, t.got)))
@@ -69,9 +70,8 @@ func (t *session) run(ctx context.Context) error {
 
 // say writes to the client.
 func (t *session) say(text string) error {
-	// Lines are some hundred bytes: a client whose socket has no room for one does not read any
-	// more.
-	// only a closed connection refuses, as the write then does
+	// Lines have some hundred bytes: a client whose socket has no room for one no longer reads.
+	// Setting the deadline fails only on a closed connection, as the write then does.
 	_ = t.conn.SetWriteDeadline(time.Now().Add(t.timing.ask))
 	if _, err := t.conn.Write([]byte(text)); err != nil {
 		return fmt.Errorf("report: %w", err)
@@ -85,19 +85,19 @@ func (t *session) sample() *host.Counters {
 	}
 	c, err := t.o.Sample()
 	if err != nil {
-		return nil // the report then says 0, which is what it says where nobody counts
+		return nil // the report then shows 0, its value for unknown
 	}
 	return c
 }
 
-// cost is the CPU time of the whole host.
+// cost records the CPU time of the whole host.
 func (t *session) cost(before, after *host.Counters) {
 	if before == nil || after == nil {
 		return
 	}
 	for _, c := range host.Sub(before, after).CPUs {
-		// The sum of all processors. Interrupts are system time here: receiving is done in them for
-		// the most part.
+		// CPU -1 is the sum of all CPUs. Interrupts count as system time: most of receiving happens
+		// in them.
 		if c.CPU == -1 {
 			t.got.user, t.got.system = c.User, c.System+c.SoftIRQ+c.IRQ
 			t.got.cpu = t.got.user + t.got.system
@@ -105,7 +105,7 @@ func (t *session) cost(before, after *host.Counters) {
 	}
 }
 
-// sentence tells what the test was.
+// sentence describes the test for the log.
 func (t *session) sentence() string {
 	verb, proto := "sent", "tcp"
 	if t.p.transmit {
@@ -126,25 +126,25 @@ func (t *session) sentence() string {
 	return s
 }
 
-// bitsPerSecond is what this end sends at, all together: what was asked for, and no more than the
-// gate allows; 0: as fast as it goes.
+// bitsPerSecond returns the rate at which this end sends, all streams together: the requested one,
+// at most what the gate allows; 0: unlimited.
 func (t *session) bitsPerSecond() float64 {
 	asked, most := t.p.bitsPerSecond(), t.o.Gate.Limits().BitsPerSecond
-	// Above any link there is, the bound is infinite or as good as that; asking for a rate at all
-	// would pace.
+	// A bound above any link is no bound; requesting a rate at all would enable pacing.
 	if most < 1e15 && (asked == 0 || asked > most) {
 		return most
 	}
 	return asked
 }
 
-// okay tells the client to begin.
+// okay lets the client begin.
 func (t *session) okay() error { return t.say("OK v" + version + "\n") }
 
-// connections brings the data connections about, this end listening or connecting as the client has
-// it, and says OK when it is time to.
+// connections opens the data connections: this end listens or connects, as the client requests. It
+// sends OK at the right moment.
 func (t *session) connections(ctx context.Context, listen bool) (conns []*net.TCPConn, err error) {
-	// The turn first: who got it late has all of the time for its connections still.
+	// The turn comes first, so that a client that waited for it still has all of the time for its
+	// connections.
 	if listen {
 		done, err := t.takeTurn(ctx, turnKey{t.from, t.p.port})
 		if err != nil {
@@ -157,13 +157,13 @@ func (t *session) connections(ctx context.Context, listen bool) (conns []*net.TC
 	defer cancel()
 	defer func() {
 		if err != nil {
-			// Those that came before the error are of no test.
+			// Connections opened before the error belong to no test.
 			closeAll(conns)
 			conns = nil
 		}
 	}()
-	// Who is connected to listens first: the client begins with its sockets when it reads OK, and
-	// so it is told before this end connects and after it listens.
+	// The end that is connected to must listen first. The client opens its sockets when it reads
+	// OK, so OK is sent before this end connects, and after it listens.
 	if !listen {
 		if err := t.okay(); err != nil {
 			return nil, err
@@ -179,7 +179,7 @@ func (t *session) connections(ctx context.Context, listen bool) (conns []*net.TC
 	}
 	arrived := make([]chan *net.TCPConn, t.p.streams)
 	for i := range arrived {
-		// One connection is all that an arrival takes, so handing over never blocks.
+		// An arrival takes one connection, so handing over never blocks.
 		arrived[i] = make(chan *net.TCPConn, 1)
 		forget, err := t.expect(ctx, t.p.port+i, &arrival{from: t.from, conn: func(c *net.TCPConn) { arrived[i] <- c }})
 		if err != nil {
@@ -187,7 +187,7 @@ func (t *session) connections(ctx context.Context, listen bool) (conns []*net.TC
 		}
 		defer func() {
 			forget()
-			// It may have come too late for us.
+			// The connection may have come after the wait ended.
 			select {
 			case c := <-arrived[i]:
 				_ = c.Close()
@@ -210,10 +210,10 @@ func (t *session) connections(ctx context.Context, listen bool) (conns []*net.TC
 	return conns, nil
 }
 
-// expect waits on a data port, together with whoever listens there already.
+// expect waits on a data port, together with the tests that already listen there.
 func (t *session) expect(ctx context.Context, port int, w *arrival) (forget func(), err error) {
 	if t.o.Shared != nil {
-		// The kernel gives a port to one listener, so on one that somebody has already the data
+		// The kernel gives a port to one listener. On a port that another listener has, the data
 		// come from there.
 		if a := t.o.Shared(port); a != nil {
 			return a.expect(w), nil
@@ -230,9 +230,9 @@ func (t *session) expect(ctx context.Context, port int, w *arrival) (forget func
 	}), nil
 }
 
-// prepare sets the socket options that the client asked for.
+// prepare sets the socket options that the client requested.
 func (t *session) prepare(c *net.TCPConn) {
-	// Best effort, as the program does it: what the kernel grants is its affair.
+	// Best effort, like the program: the kernel decides what it grants.
 	_ = c.SetNoDelay(t.p.noDelay)
 	if t.p.windowBytes > 0 {
 		_ = c.SetReadBuffer(t.p.windowBytes)
@@ -240,11 +240,11 @@ func (t *session) prepare(c *net.TCPConn) {
 	}
 }
 
-// connect connects to a port of the client, which begins to listen only after it was told OK.
+// connect connects to a port of the client, which listens only after it has read OK.
 func (t *session) connect(ctx context.Context, port int) (*net.TCPConn, error) {
 	o := engine.ConnOptions{WindowBytes: t.p.windowBytes, MSSBytes: t.p.mssBytes, TOS: t.p.tos}
-	// Some options must be set before the handshake, which says them: the window scale and the
-	// segment size.
+	// The window scale and the segment size are part of the handshake, so they must be set before
+	// it.
 	d := net.Dialer{Control: engine.DialControl(o)}
 	for {
 		c, err := d.DialContext(ctx, "tcp", net.JoinHostPort(t.from.String(), strconv.Itoa(port)))
@@ -256,7 +256,7 @@ func (t *session) connect(ctx context.Context, port int) (*net.TCPConn, error) {
 		if ctx.Err() != nil {
 			return nil, fmt.Errorf("%w: %w", context.Cause(ctx), err)
 		}
-		// Any other error will not go by: there is no way, or somebody refuses for good.
+		// Other errors do not pass: there is no route, or the connection is refused for good.
 		if !errors.Is(err, syscall.ECONNREFUSED) {
 			return nil, err
 		}
@@ -268,7 +268,7 @@ func (t *session) connect(ctx context.Context, port int) (*net.TCPConn, error) {
 
 // receiveTCP receives until all connections have ended.
 func (t *session) receiveTCP(ctx context.Context) error {
-	// Who sends connects, so this end listens, unless the client has turned it round.
+	// The sending end connects, so this end listens, unless the client requested reverse.
 	conns, err := t.connections(ctx, !t.p.reverse)
 	if err != nil {
 		return err
@@ -276,11 +276,10 @@ func (t *session) receiveTCP(ctx context.Context) error {
 	defer closeAll(conns)
 	stop := context.AfterFunc(ctx, func() { wakeAll(conns) })
 	defer stop()
-	// One goroutine per connection instead of one for all in turn: a connection that is held up
-	// does not hold up the others, and when all have ended everything that was sent has been
-	// counted.
+	// One goroutine per connection, instead of one that reads them in turn: a stalled connection
+	// does not stall the others, and when all have ended every byte has been counted.
 	start := time.Now()
-	// Room for all, so that none of them is left behind waiting to tell.
+	// Room for all, so that no goroutine waits to report its end.
 	ended := make(chan error, len(conns))
 	for _, c := range conns {
 		go func() { ended <- t.sink(ctx, c) }()
@@ -309,7 +308,7 @@ func (t *session) receiveTCP(ctx context.Context) error {
 	return err
 }
 
-// reportUntil runs a wait with a line to the client per interval, and takes the figures at its end.
+// reportUntil runs wait, sends the client a line per interval, and records the final figures.
 func (t *session) reportUntil(start time.Time, now func() figures,
 	wait func(tick <-chan time.Time, line func() error) error) error {
 	var tick <-chan time.Time
@@ -320,8 +319,8 @@ func (t *session) reportUntil(start time.Time, now func() figures,
 	}
 	var last figures
 	err := wait(tick, func() error {
-		// Differences of running totals, so that the intervals add up to the total whatever the
-		// clock of the ticker does.
+		// Differences of running totals, so that the intervals add up to the total however late the
+		// ticker is.
 		total := now()
 		part := total
 		part.bytes -= last.bytes
@@ -336,7 +335,7 @@ func (t *session) reportUntil(start time.Time, now func() figures,
 		}
 		return t.say(out)
 	})
-	// Whatever ended the wait: a test that broke off is reported for as far as it came.
+	// After any end: a test that broke off is reported as far as it came.
 	t.got = now()
 	return err
 }
@@ -350,10 +349,10 @@ func (t *session) sink(ctx context.Context, conn *net.TCPConn) error {
 	var renewed time.Time
 	for {
 		// Renewed once a second and not for every read, so the connection may be idle for up to a
-		// second less than it is told.
+		// second less than timing.idle.
 		if now := time.Now(); now.Sub(renewed) > time.Second {
 			renewed = now
-			_ = conn.SetReadDeadline(now.Add(t.timing.idle)) // only a closed connection refuses, as the read then does
+			_ = conn.SetReadDeadline(now.Add(t.timing.idle)) // fails only on a closed connection, as the read then does
 		}
 		n, err := conn.Read(p)
 		t.calls.Add(1)
@@ -378,14 +377,14 @@ func (t *session) sink(ctx context.Context, conn *net.TCPConn) error {
 // wakeAll ends blocked and later calls on connections.
 func wakeAll(conns []*net.TCPConn) {
 	for _, c := range conns {
-		_ = c.SetDeadline(time.Unix(1, 0)) // only a closed connection refuses, and that is awake
-		_ = c.CloseRead()                  // for good, whatever deadline comes next
+		_ = c.SetDeadline(time.Unix(1, 0)) // fails only on a closed connection, whose calls have ended
+		_ = c.CloseRead()                  // permanently, whatever deadline is set later
 	}
 }
 
-// sendTCP sends what was asked for.
+// sendTCP sends what the client requested.
 func (t *session) sendTCP(ctx context.Context) error {
-	// As in receiveTCP, with the roles exchanged.
+	// Like receiveTCP, with the roles exchanged.
 	conns, err := t.connections(ctx, t.p.reverse)
 	if err != nil {
 		return err
@@ -400,8 +399,8 @@ func (t *session) sendTCP(ctx context.Context) error {
 	if err == nil {
 		err = body.closeWrite()
 	}
-	// The other end closes when it has read everything, so the time up to then is what the bytes
-	// took, and not what it took to queue them.
+	// The other end closes when it has read everything, so this is the time that the bytes took,
+	// and not the time to queue them.
 	for _, c := range conns {
 		_ = c.SetReadDeadline(time.Now().Add(t.timing.silent)) // as in sink
 		_, _ = io.Copy(io.Discard, io.LimitReader(c, callBytes))
@@ -410,12 +409,12 @@ func (t *session) sendTCP(ctx context.Context) error {
 	return err
 }
 
-// drive runs a sending worker until its time or its amount is over, and charges the visit for what
-// it sends.
+// drive runs a sending worker until its time or its amount is reached, and charges its bytes to the
+// visit.
 func (t *session) drive(ctx context.Context, phase *engine.Phase, w *engine.Worker, done <-chan struct{}) error {
-	// A test without an end would be a gift to whoever wants to load this host; the gate's own
-	// limit comes on top of all. An amount alone may take as long as the gate allows, because the
-	// path sets its pace.
+	// A test without an end would let anyone load this host, so it is bounded; the gate's own limit
+	// applies to all. A test of an amount may take as long as the gate allows, because the path
+	// sets its pace.
 	limit := t.p.duration()
 	if limit == 0 && t.p.amount() == 0 {
 		limit = t.timing.longest
@@ -425,14 +424,14 @@ func (t *session) drive(ctx context.Context, phase *engine.Phase, w *engine.Work
 	}
 	over := time.NewTimer(limit)
 	defer over.Stop()
-	// Often enough that a fast sender is not far over its bytes when it is stopped: at 100 Gbit/s a
-	// quarter of a GB.
+	// Often enough that a fast sender does not exceed its bytes by much before it is stopped: at
+	// 100 Gbit/s by a quarter of a GB.
 	charge := time.NewTicker(20 * time.Millisecond)
 	defer charge.Stop()
-	// There is no warm-up in the protocol: everything counts.
+	// The protocol has no warm-up: everything counts.
 	phase.Set(engine.Measured)
 	result := make(chan error, 1)
-	// On no processor in particular: a server does not know who else needs one.
+	// Unpinned: a server does not know which other tests need a CPU.
 	go func() { result <- w.Run(-1) }()
 	var charged int64
 	spend := func() error {
@@ -449,14 +448,13 @@ func (t *session) drive(ctx context.Context, phase *engine.Phase, w *engine.Work
 			failed = spend()
 		case <-over.C:
 			phase.Set(engine.Stopped)
-		// The worker would see that it has nothing to send; nil, so that a closed channel is not
-		// taken again and again.
+		// The worker stops when it sees its phase. done becomes nil, so that select does not choose
+		// the closed channel again.
 		case <-done:
 			done = nil
 			phase.Set(engine.Stopped)
 		case err := <-result:
-			// What was sent since the last look is charged as well, or many short tests would be
-			// free.
+			// Bytes sent since the last charge count too, or many short tests would be free.
 			return errors.Join(failed, err, spend())
 		}
 		if failed != nil {
@@ -474,7 +472,7 @@ func (t *session) receiveUDP(ctx context.Context) error {
 	}
 	defer done()
 	got := newTally(t.p)
-	// The socket is there before OK is said: the program sends its first mark at once.
+	// The socket exists before OK is sent, because the program sends its first mark at once.
 	forget, err := t.expect(ctx, t.p.port, &arrival{from: t.from, packet: got.take})
 	if err != nil {
 		return err
@@ -485,13 +483,13 @@ func (t *session) receiveUDP(ctx context.Context) error {
 	}
 	select {
 	case <-got.begun:
-		done() // from here on they are known by their port, and the next test of this address may begin
+		done() // from now on the port identifies the data, and the next test of this address may begin
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	case <-time.After(t.timing.arrive):
 		return fmt.Errorf("no datagram within %v", t.timing.arrive)
 	}
-	// The end may be lost, all five of it, or the client may be gone: silence ends a test, too.
+	// All five end marks may be lost, or the client may be gone, so silence also ends a test.
 	look := time.NewTicker(100 * time.Millisecond)
 	defer look.Stop()
 	var charged int64
@@ -528,20 +526,18 @@ func (t *session) sendUDP(ctx context.Context) error {
 	if err := t.okay(); err != nil {
 		return err
 	}
-	// To the address of the control connection and no other: a handshake has proved that whoever
-	// asked is there.
+	// Only to the address of the control connection, where a handshake has proved the client to be.
 	s, err := datagram.Dial(netip.AddrPortFrom(t.from, uint16(t.p.port)),
 		datagram.SocketOptions{WindowBytes: t.p.windowBytes, TOS: t.p.tos})
 	if err != nil {
 		return err
 	}
 	defer s.Close()
-	// The client opens its socket only after it was told OK; the program gives it some ten
-	// milliseconds, too. A rest before each mark and none behind the last: the data follow it at
-	// once.
+	// The client opens its socket after it has read OK; the program waits some ten milliseconds
+	// too. The pause comes before each mark and not after the last: the data follow it at once.
 	for _, mark := range []string{"", "BOD0", "BOD1"} {
 		if mark != "" {
-			_ = s.Send([]byte(mark)) // lost or refused, what counts is the next one
+			_ = s.Send([]byte(mark)) // if a mark is lost or refused, the next one counts
 		}
 		if mark != "BOD1" {
 			if err := service.Rest(ctx, beginGap/2); err != nil {
@@ -549,7 +545,7 @@ func (t *session) sendUDP(ctx context.Context) error {
 			}
 		}
 	}
-	// From here on a worker with its pacing and batches, as in a test of our own.
+	// From here on a worker with pacing and batches, as in linerate's own tests.
 	h := headerOf(t.p)
 	var phase engine.Phase
 	w, sender, err := datagram.NewSender(&phase, s, datagram.SendOptions{
@@ -562,7 +558,7 @@ func (t *session) sendUDP(ctx context.Context) error {
 	err = t.drive(ctx, &phase, w, sender.Idle())
 	sent := sender.Sent()
 	t.got = figures{
-		// What the kernel refused was never on the wire, and the client counts the difference to
+		// Datagrams that the kernel refused never left, and the client counts the difference to
 		// what it received as loss.
 		bytes: (sent.AllPackets - sent.SocketErrors) * int64(t.p.blockBytes), packets: sent.AllPackets,
 		calls:   sent.AllPackets,

@@ -12,27 +12,26 @@ import (
 const (
 	// tagBytes is the length of the marks BOD0 and BOD1, EOD0 to EOD4.
 	tagBytes = 4
-	// countAt is where a datagram says how many bytes were sent, where intervals are reported.
+	// countAt is the offset of the count of bytes sent, in datagrams of tests with intervals.
 	countAt    = 24
 	countBytes = 8
-	// lastTag is in front of all data: that of the mark before them.
+	// lastTag begins all data: it is that of the mark before them.
 	lastTag = "BOD1\x00"
-	// beginGap lies between the marks of the beginning; the clock of the test starts with the
-	// second.
+	// beginGap separates the marks of the beginning; the clock of the test starts with the second.
 	beginGap = 250 * time.Millisecond
-	// endMarks of the end are sent, endGap apart, in case that some are lost.
+	// endMarks is the number of end marks, endGap apart, in case some are lost.
 	endMarks = 5
 	endGap   = 100 * time.Millisecond
 )
 
-// begins tells whether a datagram is a mark of the beginning.
+// begins reports whether a datagram is a mark of the beginning.
 func begins(p []byte) bool { return len(p) == tagBytes && strings.HasPrefix(string(p), "BOD") }
 
-// ends tells whether it is one of the end.
+// ends reports whether it is an end mark.
 func ends(p []byte) bool { return len(p) == tagBytes && strings.HasPrefix(string(p), "EOD") }
 
 // header is the front of a datagram: the last mark of the beginning and, where there is room, how
-// many bytes were sent with it.
+// many bytes were sent up to and including it.
 type header struct {
 	packetBytes int
 	counted     bool
@@ -42,7 +41,7 @@ func headerOf(p params) header {
 	return header{packetBytes: p.blockBytes, counted: p.interval > 0 && p.blockBytes >= countAt+countBytes}
 }
 
-// Bytes is the length of the header.
+// Bytes returns the length of the header.
 func (h header) Bytes() int {
 	if h.counted {
 		return countAt + countBytes
@@ -55,14 +54,13 @@ func (h header) Put(p []byte, m datagram.Mark) {
 	copy(p, lastTag)
 	if h.counted {
 		clear(p[len(lastTag):countAt])
-		// The count is of what was sent with this datagram and not before it, so the first one says
-		// its own length.
+		// The count includes this datagram, so the first one contains its own length.
 		binary.LittleEndian.PutUint64(p[countAt:], (m.Sequence+1)*uint64(h.packetBytes))
 	}
 }
 
-// Parse reads a datagram. Without counts all numbers are 0, so that nothing but the first datagram
-// is new: who has no counts must not ask.
+// Parse reads a datagram. Without counts all numbers are 0, so that only the first datagram counts
+// as new: a receiver without counts must not rely on them.
 func (h header) Parse(p []byte) (datagram.Mark, bool) {
 	switch {
 	case ends(p):
@@ -74,8 +72,8 @@ func (h header) Parse(p []byte) (datagram.Mark, bool) {
 	case len(p) < countAt+countBytes:
 		return datagram.Mark{}, false
 	}
-	// All datagrams of a test are of one length, so bytes sent tell the number of this one. What
-	// does not divide is none of the test.
+	// All datagrams of a test have one length, so the bytes sent determine the number of this one.
+	// A remainder shows that it does not belong to the test.
 	sent := binary.LittleEndian.Uint64(p[countAt:])
 	if sent == 0 || sent%uint64(h.packetBytes) != 0 {
 		return datagram.Mark{}, false
@@ -83,12 +81,12 @@ func (h header) Parse(p []byte) (datagram.Mark, bool) {
 	return datagram.Mark{Sequence: sent/uint64(h.packetBytes) - 1, Measured: true}, true
 }
 
-// tally is what arrived of one test by UDP at a server.
+// tally is what a server received of one UDP test.
 type tally struct {
-	mu      sync.Mutex // the port takes datagrams, the session asks how many
+	mu      sync.Mutex // the port's reader adds datagrams, the session reads the counts
 	header  header
-	started time.Time     // last mark of the beginning, or first data
-	last    time.Time     // arrival, of whatever kind
+	started time.Time     // time of the last mark of the beginning, or of the first data
+	last    time.Time     // arrival of a datagram of any kind
 	begun   chan struct{} // closed with the first mark
 	ended   chan struct{} // closed with the first mark of the end
 	isBegun bool
@@ -105,8 +103,7 @@ func (t *tally) take(p []byte) {
 	now := time.Now()
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	// Marks of the end are repeated, and data that they overtook would have to be told from those
-	// of the next test.
+	// End marks are repeated, and data that they overtook would look like those of the next test.
 	if t.isEnded {
 		return
 	}
@@ -116,7 +113,7 @@ func (t *tally) take(p []byte) {
 	}
 	t.calls++
 	switch {
-	// The clock starts with the last mark before the data; one that comes later has been overtaken.
+	// The clock starts with the last mark before the data; a later mark was overtaken.
 	case begins(p):
 		if t.packets == 0 {
 			t.started, t.last = now, now
@@ -130,8 +127,8 @@ func (t *tally) take(p []byte) {
 		t.packets++
 		t.bytes += int64(len(p))
 		if t.header.counted && len(p) >= countAt+countBytes {
-			// The largest, because datagrams may overtake one another. Bounded, because anybody may
-			// have written it.
+			// The largest count, because datagrams may overtake one another. Bounded, because
+			// anyone may have written it.
 			if n := binary.LittleEndian.Uint64(p[countAt:]); n < 1<<62 {
 				t.sentBytes = max(t.sentBytes, int64(n))
 			}
@@ -139,13 +136,13 @@ func (t *tally) take(p []byte) {
 	}
 }
 
-// now is what has arrived so far, and when the last datagram did. Elapsed is up to that.
+// now returns what has arrived so far, and the time of the last datagram, which Elapsed ends with.
 func (t *tally) now() (figures, time.Time) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	f := t.figures
-	// Not up to now: a client that is gone would make its rate fall for as long as its silence is
-	// borne.
+	// Not the current time: the rate of a client that is gone would fall for as long as its silence
+	// is tolerated.
 	f.elapsed = t.last.Sub(t.started)
 	return f, t.last
 }

@@ -14,19 +14,19 @@ import (
 	"github.com/linerate/linerate/internal/traffic/engine"
 )
 
-// asker keeps one message under way over TCP.
+// asker keeps one message in flight over TCP.
 type asker struct {
 	end      *endpoint
 	message  []byte
-	answer   []byte // as long as a message: over TCP nothing but the length says where the next begins
+	answer   []byte // as long as a message: over TCP only the length shows where the next one begins
 	sequence uint64 // of the last message
 }
 
-// Wake and Close are of [engine.Body].
+// Wake and Close implement [engine.Body].
 func (a *asker) Wake()  { a.end.wake() }
 func (a *asker) Close() { a.end.close() }
 
-// Loop asks until the test is over.
+// Loop sends requests until the test is over.
 func (a *asker) Loop(w *engine.Worker) error {
 	for w.Phase.Is() != engine.Stopped {
 		if err := a.round(w, 0); err != nil {
@@ -39,7 +39,7 @@ func (a *asker) Loop(w *engine.Worker) error {
 	return nil
 }
 
-// greet is the first round trip, which finds out whether a server is there at all.
+// greet makes the first round trip, which shows whether there is a server.
 func (a *asker) greet(ctx context.Context, w *engine.Worker) error {
 	stop := context.AfterFunc(ctx, a.end.wake)
 	defer stop()
@@ -50,7 +50,8 @@ func (a *asker) greet(ctx context.Context, w *engine.Worker) error {
 	case err == nil || errors.Is(err, traffic.ErrProtocol):
 		return err
 	case a.answer[0] != 0:
-		// A greeting shorter than a message; a sequence number that small starts with zeros.
+		// The server's greeting is shorter than a message; a small sequence number starts with
+		// zeros.
 		return foreign(bytes.TrimRight(a.answer, "\x00"))
 	case errors.Is(err, io.EOF):
 		return noAnswer(nil, "the far end closed the connection")
@@ -60,12 +61,12 @@ func (a *asker) greet(ctx context.Context, w *engine.Worker) error {
 	return err
 }
 
-// round is one message and its answer, timed from before its first byte is written until after its
-// last byte is read. It gives up at until; 0: never, before the end of the test.
+// round sends one message and reads its answer, timed from before the first byte is written until
+// the last byte is read. It gives up at until; 0: at the end of the test.
 func (a *asker) round(w *engine.Worker, until time.Duration) error {
 	a.sequence++
 	binary.BigEndian.PutUint64(a.message, a.sequence)
-	// Before the write and not after: what the kernel takes to accept the message is part of what a
+	// Before the write: the time that the kernel takes to accept the message is part of what a
 	// program waits for.
 	start := w.Now()
 	if err := transfer(w, a.end.write, a.message, until); err != nil {
@@ -75,8 +76,8 @@ func (a *asker) round(w *engine.Worker, until time.Duration) error {
 		return fmt.Errorf("receive answer: %w", err)
 	}
 	d := w.Now() - start
-	// With one message under way any other number is an answer to nobody, and the stream cannot be
-	// trusted from there on.
+	// With one message in flight, any other number answers no request, and the rest of the stream
+	// cannot be trusted.
 	if h, ok := parseHeader(a.answer); !ok || !h.answers(a.sequence, len(a.message)) {
 		return foreign(a.answer)
 	}
@@ -93,7 +94,7 @@ func tally(w *engine.Worker, d time.Duration) {
 	}
 }
 
-// transfer moves all of p, sleeping on while the test runs.
+// transfer moves all of p, and repeats calls that time out while the test runs.
 func transfer(w *engine.Worker, call func([]byte) (int, error), p []byte, until time.Duration) error {
 	for {
 		n, err := call(p)
@@ -105,8 +106,8 @@ func transfer(w *engine.Worker, call func([]byte) (int, error), p []byte, until 
 		if err != nil && !errors.Is(err, sys.ErrTimeout) {
 			return err
 		}
-		// The end of a test is no failure of its last round trip; Loop looks at the phase as well
-		// and says nothing of it.
+		// The end of a test is no failure of its last round trip; Loop checks the phase too and
+		// reports nothing.
 		if w.Phase.Is() == engine.Stopped || until != 0 && w.Now() >= until {
 			return sys.ErrTimeout
 		}
@@ -114,22 +115,22 @@ func transfer(w *engine.Worker, call func([]byte) (int, error), p []byte, until 
 }
 
 const (
-	// underWay is how many messages may wait for their answers; an older one is lost. At the
+	// underWay is how many messages may wait for their answers; older ones are lost. At the
 	// shortest gap of 100 µs that is after 1.6 s. It is a power of two.
 	underWay = 1 << 14
-	// stragglers is how long answers are waited for after the last message.
+	// stragglers is how long the pinger waits for answers after the last message.
 	stragglers = time.Second
-	// lookEvery bounds the sleep between looks at the phase.
+	// lookEvery bounds the sleep between checks of the phase.
 	lookEvery = 100 * time.Millisecond
 )
 
-// pinger sends a message per gap over UDP and times the answers.
+// pinger sends one message per gap over UDP and times the answers.
 type pinger struct {
 	end     *endpoint
 	gap     time.Duration
 	message []byte
-	// as large as a datagram can be: an answer that is too long is no answer, and must be seen to
-	// be one
+	// as large as the largest datagram, so that an answer which is too long is recognized and
+	// refused
 	answer   []byte
 	sequence uint64 // of the last message
 	waiting  []sending
@@ -137,7 +138,7 @@ type pinger struct {
 	answered int64 // of those
 }
 
-// sending is a message that may still be answered.
+// sending is a message that waits for its answer.
 type sending struct {
 	sequence uint64 // 0: answered, or none yet
 	at       time.Duration
@@ -152,15 +153,14 @@ func newPinger(end *endpoint, bytes int, gap time.Duration) *pinger {
 // Wake does nothing: a pinger never sleeps for long.
 func (p *pinger) Wake() {}
 
-// Close is of [engine.Body].
+// Close implements [engine.Body].
 func (p *pinger) Close() { p.end.close() }
 
-// greet finds out whether a server answers at all.
+// greet shows whether a server answers at all.
 func (p *pinger) greet(ctx context.Context, w *engine.Worker) error {
 	var cause error
 	for range firstTries {
-		// A refusal of the message before comes back with this one, so an error here does not end
-		// the search.
+		// An error here may belong to the previous message, so it does not end the search.
 		sent := p.send(w)
 		for until := w.Now() + firstWaitUDP; w.Now() < until; {
 			if ctx.Err() != nil {
@@ -181,12 +181,12 @@ func (p *pinger) greet(ctx context.Context, w *engine.Worker) error {
 	return noAnswer(cause, fmt.Sprintf("%d messages stayed without", firstTries))
 }
 
-// Loop sends by the clock, not after the answer, so that a slow answer hides no others. What could
-// not be sent in time is left out: catching up in a burst would measure the burst. After the window
-// it waits for stragglers and ends by itself.
+// Loop sends by the clock and not after the answer, so that a slow answer does not delay other
+// messages. Messages that could not be sent in time are skipped: a burst to catch up would measure
+// itself. After the window it waits for late answers and ends.
 func (p *pinger) Loop(w *engine.Worker) error {
 	next := w.Now()
-	var quit time.Duration // when to stop waiting for stragglers
+	var quit time.Duration // when to stop waiting for late answers
 	for {
 		now := w.Now()
 		switch w.Phase.Is() {
@@ -197,18 +197,18 @@ func (p *pinger) Loop(w *engine.Worker) error {
 			if quit == 0 {
 				quit = now + stragglers
 			}
-			// All are in, or the rest is lost.
+			// All answers are in, or the rest is lost.
 			if now >= quit || p.answered == p.sent {
 				return nil
 			}
 			next = quit
 		default:
 			if now >= next {
-				_ = p.send(w) // what this host could not send is lost like any other
+				_ = p.send(w) // a message that this host could not send is lost like any other
 				next = max(next+p.gap, now)
 			}
 		}
-		// An error is the network's word on some message, which stays unanswered.
+		// An error is the network's report on some message, which stays unanswered.
 		if n, err := p.end.readWithin(p.answer, min(max(next-w.Now(), 0), lookEvery)); err == nil {
 			p.take(w, p.answer[:n])
 		}
@@ -219,8 +219,8 @@ func (p *pinger) Loop(w *engine.Worker) error {
 func (p *pinger) send(w *engine.Worker) error {
 	p.sequence++
 	binary.BigEndian.PutUint64(p.message, p.sequence)
-	// Whoever waited in this place has waited for underWay messages: it is lost, and its answer
-	// finds another number here.
+	// The message in this place has waited for underWay others: it is lost, and its answer will
+	// find another number here.
 	s := &p.waiting[p.sequence%underWay]
 	*s = sending{sequence: p.sequence, measured: w.Phase.Is() == engine.Measured, at: w.Now()}
 	if s.measured {
@@ -230,18 +230,17 @@ func (p *pinger) send(w *engine.Worker) error {
 	return err
 }
 
-// take looks at one datagram and counts it if it is the first answer to a message that still waits
-// for one.
+// take examines one datagram, and counts it if it is the first answer to a waiting message.
 func (p *pinger) take(w *engine.Worker, answer []byte) bool {
 	now := w.Now()
 	h, ok := parseHeader(answer)
-	// Number 0 is never sent, and would match a place where nothing waits.
+	// Number 0 is never sent, but would match a place without a message.
 	if !ok || len(answer) != len(p.message) || h.sequence == 0 || !h.answers(h.sequence, len(p.message)) {
 		return false
 	}
 	s := &p.waiting[h.sequence%underWay]
 	if s.sequence != h.sequence {
-		return false // doubled on the way, or too late
+		return false // a duplicate, or too late
 	}
 	s.sequence = 0
 	d := now - s.at
@@ -256,7 +255,7 @@ func (p *pinger) take(w *engine.Worker, answer []byte) bool {
 
 var _, _ engine.Body = (*asker)(nil), (*pinger)(nil)
 
-// perSecond is a rate; 0 where there was no time.
+// perSecond returns a rate; 0 if no time has passed.
 func perSecond(n int64, seconds float64) float64 {
 	if seconds <= 0 {
 		return 0
@@ -264,7 +263,7 @@ func perSecond(n int64, seconds float64) float64 {
 	return float64(n) / seconds
 }
 
-// distribution is what a result says of round trips; nil when there are none.
+// distribution returns the round trips for a result; nil if there are none.
 func distribution(workers []*engine.Worker) *traffic.Distribution {
 	all := newHistogram()
 	for _, w := range workers {

@@ -6,20 +6,20 @@ import (
 	"time"
 )
 
-// Bounds of the book. How much a flood from forged sources can write into a log is bounded by
-// admission.LimitLines.
+// Bounds of the book. admission.LimitLines bounds how much a flood from forged sources can write to
+// a log.
 const (
-	maxGuests  = 32              // sources with a page of their own; the others share the common one
-	guestQuiet = 5 * time.Second // after which a source is said to have gone
+	maxGuests  = 32              // sources with a page of their own; all others share one
+	guestQuiet = 5 * time.Second // silence after which a source counts as gone
 )
 
-// book keeps what each source did over UDP, where nobody says hello or goodbye, to tell it in one
-// sentence when the source has fallen silent. One goroutine owns it.
+// book records what each source did over UDP, which has no connections, and logs it in one sentence
+// when the source has fallen silent. One goroutine owns it.
 type book struct {
 	log    func(string)
 	guests map[netip.AddrPort]*guest
-	last   *guest // of the datagram before: most come in rows
-	others guest  // those for whom there was no page
+	last   *guest // of the previous datagram: most datagrams come in runs
+	others guest  // sources without a page of their own
 	swept  time.Duration
 }
 
@@ -37,9 +37,9 @@ func newBook(log func(string)) *book {
 	return &book{log: log, guests: make(map[netip.AddrPort]*guest, maxGuests)}
 }
 
-// page finds or opens the page of a source.
+// page finds or creates the page of a source.
 func (b *book) page(from netip.AddrPort, now time.Duration) *guest {
-	// A comparison instead of a look into the map, for every datagram of a burst but its first.
+	// A comparison instead of a map lookup, for every datagram of a burst but its first.
 	if b.last != nil && b.last.from == from {
 		b.last.seen = now
 		return b.last
@@ -51,7 +51,7 @@ func (b *book) page(from netip.AddrPort, now time.Duration) *guest {
 		g = &guest{from: from, began: now}
 		b.guests[from] = g
 	default:
-		// The clock that is handed in never says 0, so 0 is a page on which nothing stands yet.
+		// The clock never returns 0, so 0 marks an empty page.
 		if b.others.began == 0 {
 			b.others.began = now
 		}
@@ -63,7 +63,7 @@ func (b *book) page(from netip.AddrPort, now time.Duration) *guest {
 	return g
 }
 
-// count writes one message down.
+// count records one message.
 func (g *guest) count(sequence uint64, bytes int) {
 	if g.messages == 0 {
 		g.first, g.highest = sequence, sequence
@@ -73,7 +73,7 @@ func (g *guest) count(sequence uint64, bytes int) {
 	g.highest = max(g.highest, sequence)
 }
 
-// sweep tells of the sources that have gone; all of them when the server ends. It looks once a
+// sweep logs the sources that have gone, or all of them when the server ends. It acts once a
 // second.
 func (b *book) sweep(now time.Duration, end bool) {
 	if !end && now-b.swept < time.Second {
@@ -84,21 +84,20 @@ func (b *book) sweep(now time.Duration, end bool) {
 		if end || now-g.seen > guestQuiet {
 			b.log(g.sentence(from.String()))
 			delete(b.guests, from)
-			// Whoever it was, its page may be the one that is gone.
+			// It may point to a page that was removed.
 			b.last = nil
 		}
 	}
 	if b.others.began != 0 && (end || now-b.others.seen > guestQuiet) {
-		// As one sentence: there may be any number of them, and forged sources are most likely
-		// there.
+		// One sentence for all: there may be any number of them, and forged sources are most likely
+		// among them.
 		b.log(b.others.sentence("further sources"))
 		b.others = guest{}
 	}
 }
 
-// sentence is what is said of a source. Loss is what is missing between the first and the highest
-// sequence number; a source that began anew or several behind one page have none that could be
-// told.
+// sentence describes a source. Loss is what is missing between the first and the highest sequence
+// number; it is unknown for a source that started anew, and for sources that share a page.
 func (g *guest) sentence(who string) string {
 	seconds := (g.seen - g.began).Seconds()
 	text := fmt.Sprintf("sockperf %s over udp: %d messages of %d bytes in all, %d answered in %.1f s", who, g.messages,

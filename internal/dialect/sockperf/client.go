@@ -19,27 +19,27 @@ import (
 )
 
 const (
-	// firstTries and firstWaitUDP are how a server over UDP is looked for before the test.
+	// firstTries and firstWaitUDP bound the search for a UDP server before the test.
 	firstTries   = 3
 	firstWaitUDP = 500 * time.Millisecond
 	// firstWaitTCP is how long a connection and its first round trip may take.
 	firstWaitTCP = 5 * time.Second
-	// ownWarmUp is the warm-up of a test that is to find its own: as long as sockperf's. Ping-pong
-	// has no ramp, only cold caches.
+	// ownWarmUp is the warm-up of a test for which the caller requests an automatic one: as long as
+	// sockperf's. Ping-pong has no ramp, only cold caches.
 	ownWarmUp = 400 * time.Millisecond
 )
 
-// ClientOptions are what a client is besides its Spec.
+// ClientOptions say what a result contains about this host.
 type ClientOptions struct {
 	Sample   func() (*host.Counters, error) // counters of this host, taken around the measured window; nil: none
 	HostName string                         // of this host
 }
 
-// Run asks a sockperf server at HOST[:PORT]. Test rr keeps one message under way on each of
-// Spec.Streams connections over TCP; test ping sends one over UDP per Spec.Gap and has lost what is
-// not answered. A message is RequestBytes long, [HeaderBytes] at least, and so is its answer. What
-// else a Spec may ask for is a [traffic.ErrBadSpec]. progress, when not nil, gets every interval
-// from the goroutine of Run. [traffic.ErrNoAnswer] means that no server answers.
+// Run runs a test against a sockperf server at HOST[:PORT]. Test rr keeps one message in flight on
+// each of Spec.Streams TCP connections. Test ping sends one over UDP per Spec.Gap; messages without
+// an answer are lost. A message is RequestBytes long, at least [HeaderBytes], and so is its answer.
+// Other requests of a Spec return [traffic.ErrBadSpec]. progress, when not nil, receives every
+// interval from the goroutine of Run. [traffic.ErrNoAnswer] means that no server answers.
 func Run(ctx context.Context, target string, spec traffic.Spec, o ClientOptions,
 	progress func(traffic.Interval)) (*traffic.Result, error) {
 	spec, warnings, err := fit(spec)
@@ -57,7 +57,7 @@ func Run(ctx context.Context, target string, spec traffic.Spec, o ClientOptions,
 	return result, nil
 }
 
-// fit normalizes a Spec and refuses what sockperf cannot carry.
+// fit normalizes a Spec and returns an error for what sockperf cannot carry.
 func fit(spec traffic.Spec) (traffic.Spec, []string, error) {
 	spec, err := spec.Normalize()
 	if err != nil {
@@ -97,7 +97,7 @@ func fit(spec traffic.Spec) (traffic.Spec, []string, error) {
 	return spec, warnings, nil
 }
 
-// run is Run with a Spec that fits.
+// run runs a test whose Spec fits.
 func run(ctx context.Context, target string, spec traffic.Spec, o ClientOptions,
 	progress func(traffic.Interval)) (*traffic.Result, error) {
 	m := &meter{spec: spec, sample: o.Sample, phase: &engine.Phase{}, progress: progress}
@@ -118,7 +118,7 @@ func run(ctx context.Context, target string, spec traffic.Spec, o ClientOptions,
 	return r, m.pingPong(ctx, target, r)
 }
 
-// pingPong is test rr.
+// pingPong runs test rr.
 func (m *meter) pingPong(ctx context.Context, target string, r *traffic.Result) error {
 	r.Method = "sockperf, " + engine.Name
 	var ends []*endpoint
@@ -139,7 +139,7 @@ func (m *meter) pingPong(ctx context.Context, target string, r *traffic.Result) 
 	before := make([]sys.TCPInfo, len(ends))
 	m.opened = func() {
 		for i, end := range ends {
-			before[i], _ = end.info() // what is not to be had stays out of the result
+			before[i], _ = end.info() // missing values are left out of the result
 		}
 	}
 	m.shut = func() { describe(r, ends, before) }
@@ -150,16 +150,16 @@ func (m *meter) pingPong(ctx context.Context, target string, r *traffic.Result) 
 	return nil
 }
 
-// describe fills in what the kernel says of the connections.
+// describe records the TCP_INFO of the connections.
 func describe(r *traffic.Result, ends []*endpoint, before []sys.TCPInfo) {
 	var retransmits uint64
 	for i, end := range ends {
 		info, err := end.info()
-		// Not on this system: nothing is said rather than 0.
+		// Not supported on this system: the value is left out instead of 0.
 		if err != nil || before[i].Length == 0 {
 			return
 		}
-		// The counter wraps at 32 bits, so the subtraction must as well.
+		// The counter wraps at 32 bits, so the subtraction must too.
 		retransmits += uint64(info.TotalRetrans - before[i].TotalRetrans)
 		r.MSSBytes = max(r.MSSBytes, int(info.SndMSSBytes))
 		if r.MTUBytes == 0 || int(info.PMTUBytes) < r.MTUBytes {
@@ -180,8 +180,8 @@ func (m *meter) dial(ctx context.Context, target string, index int) (end *endpoi
 	if m.spec.SourcePort != 0 {
 		o.LocalPort = m.spec.SourcePort + index
 	}
-	// No Nagle, as the program has it: a message that waits for the acknowledgement of the one
-	// before would measure just that.
+	// No Nagle algorithm, like the program: a message that waits for the acknowledgement of the
+	// previous one would measure just that.
 	d := net.Dialer{Timeout: firstWaitTCP, Control: engine.DialControl(o)}
 	conn, err := d.DialContext(ctx, "tcp", address(target))
 	if err != nil {
@@ -193,14 +193,14 @@ func (m *meter) dial(ctx context.Context, target string, index int) (end *endpoi
 	return end, local, remote, err
 }
 
-// pings is test ping.
+// pings runs test ping.
 func (m *meter) pings(ctx context.Context, target string, r *traffic.Result) error {
 	r.Method = "sockperf, udp"
 	to, err := resolve(ctx, address(target))
 	if err != nil {
 		return err
 	}
-	// Connected, so that the kernel says when nobody listens there, and drops what others send.
+	// Connected, so that the kernel reports a closed port, and drops datagrams of other senders.
 	end, err := openUDP(to, m.spec.TOS)
 	if err != nil {
 		return err
@@ -223,19 +223,19 @@ func (m *meter) pings(ctx context.Context, target string, r *traffic.Result) err
 	return nil
 }
 
-// address adds the port where a target has none.
+// address adds the default port to a target without one.
 func address(target string) string {
 	if _, _, err := net.SplitHostPort(target); err == nil {
 		return target
 	}
-	// An IPv6 address may come in brackets or without.
+	// An IPv6 address may have brackets or not.
 	if n := len(target); n > 2 && target[0] == '[' && target[n-1] == ']' {
 		target = target[1 : n-1]
 	}
 	return net.JoinHostPort(target, strconv.Itoa(DefaultPort))
 }
 
-// resolve finds the address of HOST:PORT, over the family that the system prefers.
+// resolve resolves HOST:PORT, in the address family that the system prefers.
 func resolve(ctx context.Context, hostPort string) (netip.AddrPort, error) {
 	host, port, err := net.SplitHostPort(hostPort)
 	if err != nil {
@@ -257,23 +257,22 @@ func resolve(ctx context.Context, hostPort string) (netip.AddrPort, error) {
 
 func ipOf(a netip.AddrPort) netip.Addr { return a.Addr().Unmap().WithZone("") }
 
-// newMessage makes a message that asks; only its sequence number changes.
+// newMessage returns a message that requests an answer; only its sequence number changes.
 func newMessage(bytes int) []byte {
 	p := engine.Pattern(bytes)
-	// No warm-up flag, ever: a server does not answer those, and what this client leaves out it
-	// leaves out by its own clock.
+	// Never the warm-up flag: a server does not answer such messages, and this client measures its
+	// warm-up by its own clock.
 	header{flags: fromClient | wantsPong, length: uint32(bytes)}.put(p)
 	return p
 }
 
-// foreign says what answers instead of sockperf.
+// foreign names the protocol of a server that is not sockperf.
 func foreign(p []byte) error {
 	guess := wire.Dialect(p)
 	return fmt.Errorf("%w: the far end speaks %s, not sockperf", traffic.ErrProtocol, guess)
 }
 
-// noAnswer is the end of a search for a server; cause is what the network said, if it said
-// anything.
+// noAnswer returns the error of a failed search for a server; cause is the network's error, if any.
 func noAnswer(cause error, hint string) error {
 	cause = cmp.Or(cause, errors.New(hint))
 	return fmt.Errorf("%w: %w", traffic.ErrNoAnswer, cause)

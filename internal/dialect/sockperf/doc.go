@@ -1,21 +1,21 @@
-// Package sockperf speaks the protocol of sockperf: it answers its clients over UDP and TCP, and
-// asks its servers.
+// Package sockperf implements the protocol of sockperf: a server for its clients over UDP and TCP,
+// and a client for its servers.
 //
 // # Model
 //
-// A client sends messages, a [Server] sends those back that ask for it. There is no handshake, no
-// control connection and no result: all that is measured, the client measures. Ping-pong keeps one
-// message under way; under load, messages go out by the clock and every n-th asks for an answer.
+// A client sends messages, and a [Server] returns those that request it. There is no handshake, no
+// control connection and no result: the client measures everything. Ping-pong keeps one message in
+// flight. Under load, the client sends messages by the clock, and every n-th requests an answer.
 //
-// [Run] is a client: test rr is ping-pong over TCP, one message under way on each connection; test
-// ping sends messages over UDP by the clock, each of which asks for an answer.
+// [Run] is a client. Test rr is ping-pong over TCP, with one message in flight on each connection.
+// Test ping sends messages over UDP by the clock, each of which requests an answer.
 //
 // # Format
 //
 // A message has a header of 14 bytes, all of it big-endian, and padding:
 //
-//	 0  8  sequence number, from 1, of all messages, whether they ask or not
-//	 8  2  flags: 1 sent by a client · 2 asks for an answer · 4 warm-up, never answered
+//	 0  8  sequence number, from 1, of all messages, whether they request an answer or not
+//	 8  2  flags: 1 sent by a client · 2 requests an answer · 4 warm-up, never answered
 //	10  4  length of the message, header included: that of the datagram, or over TCP where the next begins
 //	14     padding
 //
@@ -24,9 +24,9 @@
 //
 // # Latency and round trip
 //
-// What sockperf prints as latency is half the round trip, unless it is told --full-rtt. Half a
-// round trip is neither way's delay, so results here are always whole round trips: twice sockperf's
-// number for the same path.
+// The latency that sockperf prints is half the round trip, unless --full-rtt is set. Half a round
+// trip is the delay of neither direction, so results here are always whole round trips: twice
+// sockperf's number for the same path.
 //
 // # Units
 //
@@ -34,14 +34,14 @@
 //
 // # Sources
 //
-// The messages that sockperf 3.7 of Debian sends and answers, byte by byte; recvmmsg(2),
+// The messages that Debian's sockperf 3.7 sends and answers, byte by byte; recvmmsg(2),
 // sendmmsg(2), ip(7) and ipv6(7) for IP_PKTINFO.
 //
 // # Limits
 //
-// Nothing proves a client's address over UDP, so answers are never longer than what asked for them
-// and their number is bounded by [admission.Gate.Allow]. Messages are not authenticated: who sits
-// on the path can forge them. Multicast, playback and checks of the padding by the server are not
-// offered. Batches of datagrams and bare descriptors are Linux only; elsewhere package net carries
-// them.
+// Over UDP nothing proves a client's address, so an answer is never longer than its request, and
+// [admission.Gate.Allow] bounds the number of answers. Messages are not authenticated: any host on
+// the path can forge them. Multicast, playback and server-side checks of the padding are not
+// implemented. Batches of datagrams and bare descriptors are Linux only; other systems use package
+// net.
 package sockperf

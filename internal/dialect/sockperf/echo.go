@@ -7,13 +7,13 @@ import (
 	"github.com/linerate/linerate/internal/traffic/admission"
 )
 
-// judge decides what becomes of one datagram, counts it, and turns it into its answer in place when
-// it is to be answered. The answer is the datagram itself, so it is never longer.
+// judge decides about one datagram and counts it. If the datagram is to be answered, judge turns it
+// into its answer in place, so the answer is never longer.
 func judge(p []byte, from netip.AddrPort, gate *admission.Gate, b *book, now time.Duration) (answer bool) {
 	g := b.page(from, now)
 	h, ok := parseHeader(p)
-	// sockperf takes a length that is not the datagram's for an error as well, where it says more
-	// than is there.
+	// sockperf also treats a length that is not the datagram's as an error, if it claims more than
+	// there is.
 	if !ok || int(h.length) != len(p) {
 		g.malformed++
 		return false

@@ -17,55 +17,55 @@ import (
 	"github.com/linerate/linerate/internal/traffic/admission"
 )
 
-// batch is how many datagrams one system call takes at most. A burst of them costs two calls then
-// instead of 128; a lone one is not kept waiting, because the kernel waits for the first only
+// batch is the largest number of datagrams per system call. A burst of that many costs two calls
+// instead of 128. A single datagram is not delayed, because the kernel waits for the first one only
 // (MSG_WAITFORONE).
 const batch = 64
 
-// slotBytes is room for the largest datagram. The pages of a slot that no datagram ever fills are
-// never touched, so they cost no memory.
+// slotBytes is room for the largest datagram. Pages that no datagram ever fills are never touched,
+// so they cost no memory.
 const slotBytes = 1 << 16
 
 // controlBytes is room for one IP_PKTINFO or IPV6_PKTINFO with its header: 32 or 40 bytes on 64-bit
 // machines.
 const controlBytes = 64
 
-// slot is what one datagram of a batch needs besides its bytes.
+// slot is the metadata of one datagram of a batch.
 type slot struct {
-	name    unix.RawSockaddrInet6 // the larger of both kinds
+	name    unix.RawSockaddrInet6 // large enough for both address families
 	iov     unix.Iovec
 	control [controlBytes]byte
 }
 
-// udpEcho answers datagrams in batches from a thread of its own. It is allocated once; the kernel's
-// structures point into it.
+// udpEcho answers datagrams in batches from a thread of its own. It is allocated once, because the
+// kernel's structures point into it.
 type udpEcho struct {
 	fd      int
-	anyAddr bool       // bound to all addresses: each answer must say which one it comes from
-	mu      sync.Mutex // of closed: a wake must not hit a descriptor that has become somebody else's
+	anyAddr bool       // bound to all addresses: each answer must name its source address
+	mu      sync.Mutex // protects closed: a wake must not hit a descriptor that was closed and reused
 	closed  bool
 	data    []byte
 	slots   [batch]slot
 	in, out [batch]unix.Mmsghdr
-	used    int           // of in, from the front: the kernel has written to them
-	want    int           // how many datagrams the next call asks for
-	full    int           // calls in a row that got as many as they asked for
-	base    time.Time     // of now
-	whose   [batch]*guest // of out
+	used    int           // slots of in, from the front, that the kernel has written to
+	want    int           // how many datagrams the next call requests
+	full    int           // successive calls that returned as many as requested
+	base    time.Time     // zero of now
+	whose   [batch]*guest // sources of out
 }
 
-// newUDPEcho takes a socket away from package net, also when that fails.
+// newUDPEcho takes a socket over from package net, even if it returns an error.
 func newUDPEcho(conn *net.UDPConn) (*udpEcho, error) {
 	local := conn.LocalAddr().(*net.UDPAddr).AddrPort().Addr()
 	fd, err := sys.TakeOverDatagram(conn)
 	if err != nil {
 		return nil, err
 	}
-	// 4 MiB of room for datagrams, of which only what was used is ever in memory.
+	// 4 MiB of room for datagrams, of which only used pages are in memory.
 	e := &udpEcho{fd: fd, anyAddr: local.IsUnspecified(), used: batch, want: batch, base: time.Now(),
 		data: make([]byte, batch*slotBytes)}
-	// So that the loop looks at its context even when the shutdown of wake came between its look
-	// and its call.
+	// So that the loop checks its context even if the shutdown of wake came between its check and
+	// its call.
 	err = sys.SetTimeout(fd, wakeEvery)
 	if err == nil && e.anyAddr {
 		err = wantPacketInfo(fd, local.Is4())
@@ -84,7 +84,7 @@ func newUDPEcho(conn *net.UDPConn) (*udpEcho, error) {
 	return e, nil
 }
 
-// wantPacketInfo asks for the address that each datagram was sent to.
+// wantPacketInfo requests the destination address of each datagram.
 func wantPacketInfo(fd int, v4 bool) error {
 	level, option := unix.IPPROTO_IPV6, unix.IPV6_RECVPKTINFO
 	if v4 {
@@ -96,8 +96,8 @@ func wantPacketInfo(fd int, v4 bool) error {
 	return nil
 }
 
-// wake makes run return. An unconnected socket calls the shutdown ENOTCONN and obeys it all the
-// same: inet_shutdown of Linux wakes its sleepers on purpose.
+// wake makes run return. The shutdown of an unconnected socket fails with ENOTCONN and still works:
+// inet_shutdown of Linux wakes its sleepers on purpose.
 func (e *udpEcho) wake() {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -106,13 +106,13 @@ func (e *udpEcho) wake() {
 	}
 }
 
-// close may be called again.
+// close may be called more than once.
 func (e *udpEcho) close() {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if !e.closed {
 		e.closed = true
-		_ = unix.Close(e.fd) // datagrams have nothing to lose
+		_ = unix.Close(e.fd) // an error of close loses no data of UDP
 	}
 }
 
@@ -125,8 +125,7 @@ func (e *udpEcho) run(ctx context.Context, gate *admission.Gate, b *book) error 
 		if ctx.Err() != nil {
 			return nil
 		}
-		// Any other error is a quiet 200 ms, a signal, or the ICMP error that some answer brought
-		// about.
+		// Other errors are the timeout of 200 ms, a signal, or an ICMP error that an answer caused.
 		if err == syscall.EBADF || err == syscall.ENOTSOCK {
 			return fmt.Errorf("receive sockperf messages: %w", err)
 		}
@@ -134,7 +133,7 @@ func (e *udpEcho) run(ctx context.Context, gate *admission.Gate, b *book) error 
 	}
 }
 
-// answer judges the n datagrams that came and sends the answers.
+// answer judges the n received datagrams and sends the answers.
 func (e *udpEcho) answer(n int, gate *admission.Gate, b *book) {
 	now := e.now()
 	b.sweep(now, false)
@@ -148,8 +147,8 @@ func (e *udpEcho) answer(n int, gate *admission.Gate, b *book) {
 		}
 		s.iov.SetLen(len(p))
 		out := &e.out[answers]
-		// The whole header of the request is that of the answer: its source is now the destination,
-		// its bytes are turned in place.
+		// The answer uses the whole header of its request: the source becomes the destination, and
+		// the bytes are changed in place.
 		out.Hdr = m.Hdr
 		e.answerFrom(out, s)
 		e.whose[answers] = b.page(from, now)
@@ -158,11 +157,11 @@ func (e *udpEcho) answer(n int, gate *admission.Gate, b *book) {
 	e.send(answers)
 }
 
-// receive waits for one datagram, for wakeEvery at most, and takes what else is there.
+// receive waits for one datagram, at most wakeEvery, and takes all that are queued.
 func (e *udpEcho) receive() (int, syscall.Errno) {
 	for i := range e.used {
 		s, hdr := &e.slots[i], &e.in[i].Hdr
-		// The kernel wrote true lengths here the last time, and the answer its own.
+		// The last call wrote true lengths here, and the answer its own.
 		s.iov.SetLen(slotBytes)
 		hdr.Namelen = unix.SizeofSockaddrInet6
 		hdr.Flags = 0
@@ -181,9 +180,9 @@ func (e *udpEcho) receive() (int, syscall.Errno) {
 	return int(n), errno
 }
 
-// adapt chooses how many datagrams to ask for. Looking in vain for a second one costs a ping-pong a
-// few hundred nanoseconds each time, so more are asked for only after four calls that got what they
-// asked for.
+// adapt chooses how many datagrams to request. A useless look for a second one costs a ping-pong a
+// few hundred nanoseconds each time, so more are requested only after four calls that returned as
+// many as requested.
 func (e *udpEcho) adapt(got int) {
 	if got < e.want {
 		e.want, e.full = max(got, 1), 0
@@ -194,21 +193,20 @@ func (e *udpEcho) adapt(got int) {
 	}
 }
 
-// now is a monotonic clock that costs no system call.
+// now is a monotonic clock without a system call.
 func (e *udpEcho) now() time.Duration { return time.Since(e.base) + 1 }
 
-// send sends the first n of out. A datagram that cannot be sent is skipped: over UDP that is loss,
-// which the client counts.
+// send sends the first n of out. A datagram that cannot be sent is skipped: that is loss, which the
+// client counts.
 func (e *udpEcho) send(n int) {
 	for at := 0; at < n; {
-		// It never sleeps, so the scheduler need not be told.
+		// It never sleeps, so the scheduler need not know.
 		sent, _, errno := unix.RawSyscall6(unix.SYS_SENDMMSG, uintptr(e.fd), uintptr(unsafe.Pointer(&e.out[at])),
 			uintptr(n-at), unix.MSG_DONTWAIT, 0, 0)
 		switch {
 		case errno == syscall.EINTR:
 		case errno != 0:
-			// The call reports an error only for its first datagram, so that is the one to leave
-			// out.
+			// The call reports an error only for its first datagram, so that one is skipped.
 			e.whose[at].unsent++
 			at++
 		default:
@@ -217,15 +215,15 @@ func (e *udpEcho) send(n int) {
 	}
 }
 
-// answerFrom lets an answer leave from the address that was asked. The interface is left to the
-// routes, but for link-local addresses, which mean nothing without it.
+// answerFrom makes an answer leave from the address that its request was sent to. The routes choose
+// the interface, except for link-local addresses, which mean nothing without it.
 func (e *udpEcho) answerFrom(out *unix.Mmsghdr, s *slot) {
 	if !e.anyAddr || out.Hdr.Controllen < unix.SizeofCmsghdr {
 		out.Hdr.Control = nil
 		out.Hdr.SetControllen(0)
 		return
 	}
-	// The first message is the only one that was asked for, and the kernel aligned it.
+	// Only one control message was requested, and the kernel aligned it.
 	h := (*unix.Cmsghdr)(unsafe.Pointer(&s.control[0]))
 	body := unsafe.Pointer(&s.control[unix.CmsgLen(0)])
 	switch {
@@ -243,8 +241,8 @@ func (e *udpEcho) answerFrom(out *unix.Mmsghdr, s *slot) {
 	}
 }
 
-// addressOf reads what the kernel wrote as a datagram's source. Zones are left out: they name our
-// interface, not the peer.
+// addressOf returns a datagram's source, as the kernel wrote it. Zones are left out: they name this
+// host's interface and not the peer.
 func addressOf(name *unix.RawSockaddrInet6) netip.AddrPort {
 	if name.Family == unix.AF_INET {
 		v4 := (*unix.RawSockaddrInet4)(unsafe.Pointer(name))
@@ -253,7 +251,7 @@ func addressOf(name *unix.RawSockaddrInet6) netip.AddrPort {
 	return netip.AddrPortFrom(netip.AddrFrom16(name.Addr).Unmap(), networkOrder(&name.Port))
 }
 
-// networkOrder reads a port, which lies in memory big-endian whatever the machine is.
+// networkOrder reads a port, which is big-endian in memory on every machine.
 func networkOrder(port *uint16) uint16 {
 	b := (*[2]byte)(unsafe.Pointer(port))
 	return uint16(b[0])<<8 | uint16(b[1])

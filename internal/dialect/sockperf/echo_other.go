@@ -13,16 +13,16 @@ import (
 	"github.com/linerate/linerate/internal/traffic/service"
 )
 
-// udpEcho answers datagrams one at a time through package net. On a host with several addresses it
-// answers from the one that its routes prefer.
+// udpEcho answers datagrams one at a time through package net. On a host with several addresses,
+// the routes choose the source of an answer.
 type udpEcho struct{ conn *net.UDPConn }
 
 func newUDPEcho(conn *net.UDPConn) (*udpEcho, error) { return &udpEcho{conn: conn}, nil }
 
 // wake makes run return.
-func (e *udpEcho) wake() { _ = e.conn.Close() } // datagrams have nothing to lose
+func (e *udpEcho) wake() { _ = e.conn.Close() } // an error of close loses no data of UDP
 
-// close may be called again.
+// close may be called more than once.
 func (e *udpEcho) close() { _ = e.conn.Close() }
 
 // run answers until ctx ends.
@@ -38,7 +38,7 @@ func (e *udpEcho) run(ctx context.Context, gate *admission.Gate, b *book) error 
 			b.page(from, now).unsent++
 		}
 	}
-	// The book wants to be looked at when nothing comes, too.
+	// The book also needs regular calls when nothing arrives.
 	err := service.Receive(ctx, e.conn, take, func() { b.sweep(sys.Monotonic(), false) })
 	if err != nil {
 		return fmt.Errorf("receive sockperf messages: %w", err)

@@ -10,19 +10,19 @@ import (
 	"github.com/linerate/linerate/internal/traffic/engine"
 )
 
-// wakeEvery bounds the sleep of a call, so that its thread looks at the clock and at the end of the
-// test even when a wake came too early.
+// wakeEvery bounds the sleep of a call, so that its thread checks the clock and the end of the test
+// even if a wake came too early.
 const wakeEvery = 200 * time.Millisecond
 
 // endpoint is a connected socket as a bare blocking descriptor.
 type endpoint struct {
 	fd     int
-	mu     sync.Mutex // of closed: a wake must not hit a descriptor that has become somebody else's
+	mu     sync.Mutex // protects closed: a wake must not hit a descriptor that was closed and reused
 	closed bool
 }
 
-// adoptTCP takes a connection away from package net, also when that fails. What must be set before
-// connecting has been.
+// adoptTCP takes a connection over from package net, even if it returns an error. Options that must
+// be set before the connect are already set.
 func adoptTCP(conn *net.TCPConn, o engine.ConnOptions) (*endpoint, error) {
 	fd, err := sys.TakeOver(conn)
 	if err != nil {
@@ -43,7 +43,7 @@ func adoptTCP(conn *net.TCPConn, o engine.ConnOptions) (*endpoint, error) {
 	return e, nil
 }
 
-// openUDP opens a socket that is connected to one address and sends with a type of service.
+// openUDP opens a socket that is connected to one address and sends with the given type of service.
 func openUDP(to netip.AddrPort, tos int) (*endpoint, error) {
 	fd, err := sys.OpenUDP(to)
 	if err != nil {
@@ -61,13 +61,12 @@ func openUDP(to netip.AddrPort, tos int) (*endpoint, error) {
 	return e, nil
 }
 
-// read waits for wakeEvery at most and then returns sys.ErrTimeout.
+// read waits at most wakeEvery and then returns sys.ErrTimeout.
 func (e *endpoint) read(p []byte) (int, error) { return sys.Read(e.fd, p) }
 
-// readWithin waits for d at most, to the microsecond.
+// readWithin waits at most d, to the microsecond.
 func (e *endpoint) readWithin(p []byte, d time.Duration) (int, error) {
-	// Not by the timeout of the socket, which the kernel rounds up to its ticks: up to 10 ms where
-	// they are longest.
+	// Not with the socket's timeout, which the kernel rounds up to its ticks: up to 10 ms.
 	ready, err := sys.Poll(e.fd, d)
 	if err != nil {
 		return 0, err
@@ -78,13 +77,13 @@ func (e *endpoint) readWithin(p []byte, d time.Duration) (int, error) {
 	return sys.Read(e.fd, p)
 }
 
-// write waits for wakeEvery at most; it may write less than all of p.
+// write waits at most wakeEvery; it may write only a part of p.
 func (e *endpoint) write(p []byte) (int, error) { return sys.Write(e.fd, p) }
 
-// info is what the kernel says of a TCP connection.
+// info returns the TCP_INFO of a connection.
 func (e *endpoint) info() (sys.TCPInfo, error) { return sys.ReadTCPInfo(e.fd) }
 
-// congestion is the congestion control of a TCP connection; empty: not known.
+// congestion returns the congestion control of a TCP connection; empty if unknown.
 func (e *endpoint) congestion() string {
 	name, err := sys.Congestion(e.fd)
 	if err != nil {
@@ -98,16 +97,16 @@ func (e *endpoint) wake() {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if !e.closed {
-		_ = sys.Shutdown(e.fd) // disconnected already is as good
+		_ = sys.Shutdown(e.fd) // an error means that it is disconnected already
 	}
 }
 
-// close may be called again.
+// close may be called more than once.
 func (e *endpoint) close() {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if !e.closed {
 		e.closed = true
-		_ = sys.Close(e.fd) // on Linux the descriptor is free whatever close says
+		_ = sys.Close(e.fd) // on Linux the descriptor is free whatever close returns
 	}
 }

@@ -13,22 +13,22 @@ import (
 	"github.com/linerate/linerate/internal/traffic/engine"
 )
 
-// wakeEvery bounds the sleep of a call, so that its goroutine looks at the clock and at the end of
-// the test.
+// wakeEvery bounds the sleep of a call, so that its goroutine checks the clock and the end of the
+// test.
 const wakeEvery = 200 * time.Millisecond
 
 // endpoint is a connected socket of package net.
 type endpoint struct{ conn net.Conn }
 
-// adoptTCP takes a connection over, also when that fails. The congestion control cannot be chosen
-// here.
+// adoptTCP takes a connection over, even if it returns an error. The congestion control cannot be
+// set on this system.
 func adoptTCP(conn *net.TCPConn, o engine.ConnOptions) (*endpoint, error) {
 	err := conn.SetNoDelay(o.NoDelay)
 	if err == nil && o.Congestion != "" {
 		err = &sys.UnsupportedError{Feature: "choice of congestion control"}
 	}
 	if err != nil {
-		_ = conn.Close() // the first error is the one that tells
+		_ = conn.Close() // the first error is the one to return
 		return nil, err
 	}
 	return &endpoint{conn: conn}, nil
@@ -46,10 +46,10 @@ func openUDP(to netip.AddrPort, tos int) (*endpoint, error) {
 	return &endpoint{conn: conn}, nil
 }
 
-// read waits for wakeEvery at most and then returns sys.ErrTimeout.
+// read waits at most wakeEvery and then returns sys.ErrTimeout.
 func (e *endpoint) read(p []byte) (int, error) { return e.readWithin(p, wakeEvery) }
 
-// readWithin waits for d at most.
+// readWithin waits at most d.
 func (e *endpoint) readWithin(p []byte, d time.Duration) (int, error) {
 	if err := e.conn.SetReadDeadline(time.Now().Add(d)); err != nil {
 		return 0, err
@@ -58,7 +58,7 @@ func (e *endpoint) readWithin(p []byte, d time.Duration) (int, error) {
 	return n, timeout(err)
 }
 
-// write waits for wakeEvery at most; it may write less than all of p.
+// write waits at most wakeEvery; it may write only a part of p.
 func (e *endpoint) write(p []byte) (int, error) {
 	if err := e.conn.SetWriteDeadline(time.Now().Add(wakeEvery)); err != nil {
 		return 0, err
@@ -67,7 +67,7 @@ func (e *endpoint) write(p []byte) (int, error) {
 	return n, timeout(err)
 }
 
-// timeout gives a deadline that passed the name it has on bare descriptors.
+// timeout converts a passed deadline to the error of bare descriptors.
 func timeout(err error) error {
 	if errors.Is(err, os.ErrDeadlineExceeded) {
 		return sys.ErrTimeout
@@ -75,16 +75,16 @@ func timeout(err error) error {
 	return err
 }
 
-// info is not to be had through package net.
+// info is not available through package net.
 func (e *endpoint) info() (sys.TCPInfo, error) {
 	return sys.TCPInfo{}, &sys.UnsupportedError{Feature: "tcp_info"}
 }
 
-// congestion is not known.
+// congestion returns "": the congestion control is unknown.
 func (e *endpoint) congestion() string { return "" }
 
 // wake ends every blocked and every later call.
-func (e *endpoint) wake() { _ = e.conn.Close() } // gone already is as good
+func (e *endpoint) wake() { _ = e.conn.Close() } // an error means that it is closed already
 
-// close may be called again.
+// close may be called more than once.
 func (e *endpoint) close() { _ = e.conn.Close() }

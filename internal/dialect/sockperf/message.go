@@ -2,10 +2,10 @@ package sockperf
 
 import "encoding/binary"
 
-// The bounds of a message.
+// Bounds of a message.
 const (
 	HeaderBytes     = 14    // sequence number, flags and length; also the shortest message
-	MaxMessageBytes = 65507 // the payload of the largest IPv4 datagram; sockperf keeps to it over TCP as well
+	MaxMessageBytes = 65507 // the payload of the largest IPv4 datagram; sockperf applies it over TCP too
 )
 
 // flags of a message.
@@ -13,7 +13,7 @@ type flags uint16
 
 const (
 	fromClient flags = 1 << iota // a request, not an answer
-	wantsPong                    // the client wants it back
+	wantsPong                    // requests an answer
 	warmUp                       // sent to warm caches, never answered
 )
 
@@ -24,9 +24,9 @@ type header struct {
 	length   uint32 // of the whole message, as the sender claims
 }
 
-// parseHeader reads the header of a message whose length can be true; ok is false for what is too
-// short to have one, and for lengths that no message has. The length is not compared with what is
-// there, for over TCP the rest may still be on its way.
+// parseHeader parses the header of a message. ok is false if p is too short for one, or if no
+// message may have the claimed length. The length is not compared with p: over TCP the rest may
+// still be in flight.
 func parseHeader(p []byte) (h header, ok bool) {
 	if len(p) < HeaderBytes {
 		return header{}, false
@@ -36,7 +36,7 @@ func parseHeader(p []byte) (h header, ok bool) {
 		flags:    flags(binary.BigEndian.Uint16(p[8:])),
 		length:   binary.BigEndian.Uint32(p[10:]),
 	}
-	// The field has 32 bits, so a length from a stranger could ask for 4 GB to be waited for.
+	// The field has 32 bits, so a stranger could claim 4 GB.
 	return h, h.length >= HeaderBytes && h.length <= MaxMessageBytes
 }
 
@@ -47,14 +47,14 @@ func (h header) put(p []byte) {
 	binary.BigEndian.PutUint32(p[10:], h.length)
 }
 
-// asks tells whether a server answers this message.
+// asks reports whether a server answers this message.
 func (h header) asks() bool { return h.flags&(fromClient|wantsPong|warmUp) == fromClient|wantsPong }
 
-// answers tells whether this is a server's answer to the message of that sequence number and
+// answers reports whether this is a server's answer to the message with that sequence number and
 // length.
 func (h header) answers(sequence uint64, length int) bool {
 	return h.sequence == sequence && int(h.length) == length && h.flags&(fromClient|wantsPong) == wantsPong
 }
 
-// turn makes the answer out of a message that asks, in place.
+// turn converts a request into its answer, in place.
 func turn(p []byte) { p[9] &^= byte(fromClient) }

@@ -14,21 +14,21 @@ import (
 )
 
 // meter conducts one test: it runs the workers through their phases and cuts the intervals. The far
-// side takes no part in it.
+// end takes no part in it.
 type meter struct {
 	spec         traffic.Spec
 	sample       func() (*host.Counters, error)
 	phase        *engine.Phase
 	progress     func(traffic.Interval)
 	workers      []*engine.Worker
-	opened, shut func() // at the edges of the measured window; nil: nothing to do
+	opened, shut func() // called at the start and the end of the measured window; may be nil
 
 	transactions int64         // inside the measured window
-	began        time.Duration // on the monotonic clock, as all instants here
+	began        time.Duration // on the monotonic clock, like all times here
 	cut          edge          // where the last interval ended
 }
 
-// edge is what the workers had counted at one instant.
+// edge is what the workers had counted at one moment.
 type edge struct {
 	at           time.Duration
 	transactions int64
@@ -37,18 +37,18 @@ type edge struct {
 
 func newHistogram() *stats.Histogram { return stats.NewHistogram() }
 
-// adopt completes worker i.
+// adopt prepares worker i.
 func (m *meter) adopt(i int) { m.workers[i].RTT = newHistogram() }
 
-// run measures and fills in the result. The error is the first worker's that could not go on, or
+// run measures and fills in the result. It returns the error of the first worker that failed, or
 // the context's cause.
 func (m *meter) run(ctx context.Context, r *traffic.Result) error {
 	defer engine.LendProcessors(len(m.workers))()
 	cpus := m.spec.NearCPUs
 	if len(cpus) == 0 {
-		cpus, _ = sys.AllowedCPUs() // unpinned is slower, not wrong
+		cpus, _ = sys.AllowedCPUs() // unpinned is slower, but not wrong
 	}
-	// Room for all: none must wait to tell when nobody listens any more.
+	// Room for all, so that no worker waits to report its end.
 	failed := make(chan error, len(m.workers))
 	var wg sync.WaitGroup
 	defer func() {
@@ -75,8 +75,8 @@ func (m *meter) run(ctx context.Context, r *traffic.Result) error {
 	if err := m.span(ctx, m.spec.WarmUp, failed, r, true); err != nil {
 		return err
 	}
-	// Read before the window opens and after it shuts, because reading takes milliseconds that must
-	// not lie inside.
+	// Read before the window opens and after it shuts, because a reading takes milliseconds that
+	// must not be inside.
 	before := m.counters(r)
 	if m.opened != nil {
 		m.opened()
@@ -85,7 +85,7 @@ func (m *meter) run(ctx context.Context, r *traffic.Result) error {
 	open := m.count()
 	m.cut = open
 	err := m.span(ctx, m.spec.Duration, failed, r, false)
-	// Nothing new is counted from here on; answers to what was sent inside still are.
+	// From here on nothing new is counted, only answers to messages sent inside the window.
 	m.phase.Set(engine.Tail)
 	shut := m.count()
 	if err != nil {
@@ -95,7 +95,7 @@ func (m *meter) run(ctx context.Context, r *traffic.Result) error {
 		m.shut()
 	}
 	after := m.counters(r)
-	// A pinger ends by itself when its stragglers are in; who only asks is told to.
+	// A pinger ends once its late answers are in; other workers are stopped.
 	if m.spec.Test != traffic.Ping {
 		m.phase.Set(engine.Stopped)
 	}
@@ -112,7 +112,7 @@ func (m *meter) run(ctx context.Context, r *traffic.Result) error {
 	return nil
 }
 
-// span lets d pass and cuts intervals.
+// span waits for d and cuts intervals.
 func (m *meter) span(ctx context.Context, d time.Duration, failed <-chan error, r *traffic.Result, omitted bool) error {
 	end := sys.Monotonic() + d
 	for {
@@ -121,8 +121,8 @@ func (m *meter) span(ctx context.Context, d time.Duration, failed <-chan error, 
 			return nil
 		}
 		next := m.cut.at + m.spec.Interval
-		// A remainder of less than a tenth of an interval belongs to the one before; its mean would
-		// be noise.
+		// A remainder of less than a tenth of an interval is added to the previous one; its own
+		// mean would be noise.
 		if end-next < m.spec.Interval/10 {
 			next = end
 		}
@@ -140,7 +140,7 @@ func (m *meter) span(ctx context.Context, d time.Duration, failed <-chan error, 
 	}
 }
 
-// interval reports what came since the last one.
+// interval reports the counts since the last one.
 func (m *meter) interval(r *traffic.Result, omitted bool) {
 	now := m.count()
 	seconds := (now.at - m.cut.at).Seconds()
@@ -156,7 +156,7 @@ func (m *meter) interval(r *traffic.Result, omitted bool) {
 	m.progress(i)
 }
 
-// count adds up the workers.
+// count sums the workers' counts.
 func (m *meter) count() edge {
 	e := edge{at: sys.Monotonic()}
 	for _, w := range m.workers {
@@ -166,7 +166,7 @@ func (m *meter) count() edge {
 	return e
 }
 
-// counters takes a reading of this host; without one the result says why.
+// counters reads the counters of this host. If they cannot be read, the result has the reason.
 func (m *meter) counters(r *traffic.Result) *host.Counters {
 	if m.sample == nil {
 		return nil
@@ -179,15 +179,14 @@ func (m *meter) counters(r *traffic.Result) *host.Counters {
 	return c
 }
 
-// fillEnd fills in what this host spent between two readings that lie around a window of so many
-// seconds.
+// fillEnd records what this host spent between two readings around a window of so many seconds.
 func fillEnd(e *traffic.End, before, after *host.Counters, inside float64) {
 	if before == nil || after == nil {
 		return
 	}
 	d := host.Sub(before, after)
 	e.CPUs = d.CPUs
-	// The readings lie around the window; what they say of the time outside is taken off.
+	// The readings lie around the window; the share of the time outside is subtracted.
 	share := 1.0
 	if d.Seconds > inside && inside > 0 {
 		share = inside / d.Seconds

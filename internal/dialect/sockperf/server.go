@@ -18,45 +18,44 @@ import (
 // DefaultPort is the port of sockperf, of UDP and of TCP.
 const DefaultPort = 11111
 
-// Patience with clients over TCP. A client that sends one message per second, the slowest that
-// sockperf can be told to be, is never cut off.
+// Timeouts of TCP clients. A client that sends one message per second, the slowest rate of
+// sockperf, is never cut off.
 const (
-	firstWait  = 10 * time.Second // for the first byte of a connection, and for a message once it has begun
+	firstWait  = 10 * time.Second // for the first byte of a connection, and for the rest of a message
 	idleWait   = 30 * time.Second // between messages
 	answerWait = 10 * time.Second // for the client to take an answer
-	// maxSilent is how many connections that have said nothing may be waited for at a time, and
-	// maxSilentPerSource how many of one source. Each is a descriptor and a goroutine of some
-	// kilobytes for firstWait at most.
+	// maxSilent bounds the connections that have sent nothing, and maxSilentPerSource those of one
+	// source. Each costs a descriptor and a goroutine of some kilobytes for at most firstWait.
 	maxSilent          = 256
 	maxSilentPerSource = 64
 )
 
-// ServerOptions say where a Server listens and what it grants.
+// ServerOptions say where a Server listens and which clients it admits.
 type ServerOptions struct {
-	// host:port, of UDP and TCP alike; an empty host is all addresses, port 0 a free one
+	// host:port for both UDP and TCP; an empty host means all addresses, port 0 any free port
 	Address string
-	Gate    *admission.Gate                // nil: one with the default limits, of this server alone
-	Sample  func() (*host.Counters, error) // not called: the protocol has no room for a server's evidence
-	// one sentence per client, with bounds per minute (see admission.LimitLines); may be called
-	// from several goroutines; nil: silence
+	Gate    *admission.Gate                // nil: a private one with the default limits
+	Sample  func() (*host.Counters, error) // not called: the protocol cannot carry a server's counters
+	// receives one sentence per client, limited per minute (see admission.LimitLines), from several
+	// goroutines; may be nil
 	Log func(string)
 
 	patience *patience // tests only; nil: the constants above
 }
 
-// patience is how long a Server waits for clients over TCP.
+// patience holds a Server's timeouts for TCP clients.
 type patience struct{ first, idle, answer time.Duration }
 
-// Server answers sockperf clients. Make one with [Listen].
+// Server answers sockperf clients. [Listen] creates one.
 type Server struct {
 	gate     *admission.Gate
-	log      func(string) // of clients over TCP
-	logUDP   func(string) // of sources over UDP, which prove nothing: they must not silence the others
-	away     func(string) // of those that are turned away
+	log      func(string) // TCP clients
+	logUDP   func(string) // UDP sources, which may be forged: they must not silence the other logs
+	away     func(string) // refused clients
 	patience patience
-	sockets  *service.Sockets // of which echo has taken over UDP
+	sockets  *service.Sockets // the echo has taken the UDP socket over
 	echo     *udpEcho
-	silent   *admission.Anteroom // connections that have said nothing yet
+	silent   *admission.Anteroom // connections that have sent nothing yet
 }
 
 // Listen opens both sockets. The Server answers once [Server.Serve] runs, which also closes it.
@@ -74,7 +73,7 @@ func Listen(ctx context.Context, o ServerOptions) (*Server, error) {
 	if o.patience != nil {
 		s.patience = *o.patience
 	}
-	// UDP and TCP at one port: a client is told one, whichever it uses.
+	// UDP and TCP share one port number, so a client needs only one.
 	sockets, err := service.Listen(ctx, o.Address, nil)
 	if err != nil {
 		return nil, fmt.Errorf("listen for sockperf: %w", err)
@@ -87,12 +86,12 @@ func Listen(ctx context.Context, o ServerOptions) (*Server, error) {
 	return s, nil
 }
 
-// Addr is where the server listens, over UDP and TCP.
+// Addr returns where the server listens, over UDP and TCP.
 func (s *Server) Addr() netip.AddrPort { return s.sockets.Addr() }
 
-// Close gives up a server that never came to serve. After Serve it does nothing.
+// Close closes a server that has not served. After Serve it does nothing.
 func (s *Server) Close() {
-	_ = s.sockets.TCP.Close() // neither socket has anything to lose
+	_ = s.sockets.TCP.Close() // an error of close loses no data of a listener
 	s.echo.close()
 }
 
@@ -103,10 +102,10 @@ func (s *Server) Serve(ctx context.Context) error {
 	defer cancel()
 	var wg sync.WaitGroup
 	var echoErr, acceptErr error
-	// Not by Sockets.Serve: its loop takes one datagram per call, and this server has a thread of
-	// its own for whole batches.
+	// Sockets.Serve does not fit: its loop takes one datagram per call, and this server has a
+	// thread of its own for whole batches.
 	stop := context.AfterFunc(ctx, func() {
-		_ = s.sockets.TCP.Close() // wakes Accept; it has nothing to lose
+		_ = s.sockets.TCP.Close() // wakes Accept; an error loses no data
 		s.echo.wake()
 	})
 	wg.Go(func() {
@@ -127,25 +126,24 @@ func (s *Server) Serve(ctx context.Context) error {
 	return errors.Join(echoErr, acceptErr)
 }
 
-// accept takes a connection, if there is room for one more that has said nothing. It is served in
-// wg.
+// accept serves a connection in wg, if there is room for one more that has sent nothing.
 func (s *Server) accept(ctx context.Context, conn *net.TCPConn, wg *sync.WaitGroup) {
 	from := service.From(conn)
 	met, ok := s.silent.Enter(from.Addr())
 	if !ok {
-		_ = conn.Close() // nobody has been promised anything
+		_ = conn.Close() // refused: too many silent connections
 		s.turnAway(from, errors.New("too many connections that have said nothing are waiting already"))
 		return
 	}
 	wg.Go(func() { s.serveConn(ctx, conn, from, met) })
 }
 
-// serveConn serves one connection to its end and closes it; met is to be called when it has said
-// something. Until its first bytes are there it is nobody's visitor, so that who connects and says
-// nothing takes no place from clients of this dialect or another.
+// serveConn serves one connection to its end and closes it; met is called when it has sent
+// something. Until then the client takes no place of the gate, so silent connections keep no client
+// of any dialect out.
 func (s *Server) serveConn(ctx context.Context, conn *net.TCPConn, from netip.AddrPort, met func()) {
 	head, err := s.head(ctx, conn)
-	// The head is there or never will be: either way it waits no more.
+	// The first bytes have come or never will: either way the connection no longer waits.
 	met()
 	var visit *admission.Visit
 	if err == nil {
@@ -164,11 +162,11 @@ func (s *Server) serveConn(ctx context.Context, conn *net.TCPConn, from netip.Ad
 
 // head reads the first bytes of a connection, without a thread of its own.
 func (s *Server) head(ctx context.Context, conn *net.TCPConn) ([]byte, error) {
-	// Only a closed connection refuses a deadline, as the read then does.
+	// Setting a deadline fails only on a closed connection, as the read then does.
 	_ = conn.SetReadDeadline(time.Now().Add(s.patience.first))
 	stop := context.AfterFunc(ctx, func() { _ = conn.SetReadDeadline(time.Unix(1, 0)) })
 	defer stop()
-	head := make([]byte, 256) // a whole message as a rule, and enough to tell another dialect
+	head := make([]byte, 256) // usually a whole message, and enough to recognize another protocol
 	n, err := conn.Read(head)
 	switch {
 	case errors.Is(err, os.ErrDeadlineExceeded):

@@ -18,7 +18,7 @@ import (
 	"github.com/linerate/linerate/internal/wire"
 )
 
-// errors that end a connection; their texts are for the log.
+// Errors that end a connection; their texts are for the log.
 var (
 	errSilent  = errors.New("nothing came")
 	errSlow    = errors.New("a message that had begun did not end")
@@ -33,16 +33,15 @@ type stream struct {
 	end      *endpoint
 	visit    *admission.Visit
 	patience patience
-	buf      []byte // filled up to have, from the start of a message on
+	buf      []byte // filled up to have, and begins with a message
 	have     int
-	base     time.Time     // of now
-	began    time.Duration // when the oldest byte in buf came, or the last message ended
+	base     time.Time     // zero of now
+	began    time.Duration // when the oldest byte in buf arrived, or the last message ended
 
 	messages, answered, in, out int64 // in and out: bytes
 }
 
-// serveStream serves one connection, of which head was read already, to its end and tells in a
-// sentence what became of it.
+// serveStream serves one connection to its end, and logs it in one sentence. head was already read.
 func serveStream(ctx context.Context, conn *net.TCPConn, from netip.AddrPort, visit *admission.Visit, p patience,
 	head []byte) string {
 	end, err := adoptTCP(conn, engine.ConnOptions{NoDelay: true})
@@ -53,7 +52,7 @@ func serveStream(ctx context.Context, conn *net.TCPConn, from netip.AddrPort, vi
 	stop := context.AfterFunc(ctx, end.wake)
 	defer stop()
 	defer engine.LendProcessors(1)()
-	// Raw blocking calls want a thread of their own; it goes back to the pool with the client.
+	// Raw blocking calls need a thread of their own, which returns to the pool with the client.
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	s := &stream{ctx: ctx, end: end, visit: visit, patience: p, buf: make([]byte, 2*MaxMessageBytes), base: time.Now()}
@@ -68,17 +67,17 @@ func serveStream(ctx context.Context, conn *net.TCPConn, from netip.AddrPort, vi
 	return text
 }
 
-// now is the time since the client came; it costs no system call.
+// now returns the time since the client came, without a system call.
 func (s *stream) now() time.Duration { return time.Since(s.base) }
 
-// serve returns nil when the client has closed its connection at the end of a message, or just
-// reset it, as sockperf does.
+// serve returns nil when the client has closed its connection at the end of a message, or has reset
+// it, as sockperf does.
 func (s *stream) serve(head []byte) error {
 	for {
 		var n int
 		var err error
 		if len(head) > 0 {
-			// The buffer is larger than any head, so nothing of it is left over.
+			// The buffer is larger than any head, so all of it fits.
 			n, head = copy(s.buf, head), nil
 		} else {
 			n, err = s.end.read(s.buf[s.have:])
@@ -112,7 +111,7 @@ func (s *stream) serve(head []byte) error {
 		if err != nil {
 			return err
 		}
-		// A trickle of bytes never sleeps long enough to time out in read.
+		// Bytes that trickle in never let a read time out.
 		if err := s.late(now); err != nil {
 			return err
 		}
@@ -123,7 +122,7 @@ func (s *stream) serve(head []byte) error {
 	}
 }
 
-// late tells what the client has been waited for too long.
+// late returns an error that names what the client took too long for.
 func (s *stream) late(now time.Duration) error {
 	waited := now - s.began
 	switch {
@@ -137,9 +136,9 @@ func (s *stream) late(now time.Duration) error {
 	return nil
 }
 
-// turnAll goes through the whole messages in buf. Afterwards buf starts with replies bytes of
-// answers, and the unfinished rest has been moved behind them: the answers are never longer than
-// what they answer, so there is room for both.
+// turnAll processes the whole messages in buf. Afterwards buf starts with replies bytes of answers,
+// and the unfinished rest follows them: answers are never longer than their requests, so there is
+// room for both.
 func (s *stream) turnAll(now time.Duration) (replies int, err error) {
 	at := 0
 	for s.have-at >= HeaderBytes {
@@ -151,8 +150,7 @@ func (s *stream) turnAll(now time.Duration) (replies int, err error) {
 		if s.have-at < length {
 			break
 		}
-		// Whole messages that do not ask are counted and forgotten: of those under load every n-th
-		// asks.
+		// Messages that request no answer are only counted: under load, every n-th requests one.
 		if h.asks() {
 			turn(s.buf[at:])
 			copy(s.buf[replies:], s.buf[at:at+length])
@@ -163,16 +161,16 @@ func (s *stream) turnAll(now time.Duration) (replies int, err error) {
 		at += length
 	}
 	if at > 0 {
-		s.began = now // of what is left, or of the wait for the next
+		s.began = now // of the rest, or of the wait for the next message
 	}
-	// Unfinished bytes move down to where the answers end; copy takes care of places that overlap.
+	// Unfinished bytes move down to the end of the answers; copy handles overlap.
 	s.have = replies + copy(s.buf[replies:], s.buf[at:s.have])
 	return replies, nil
 }
 
-// malformed names what else may have been spoken.
+// malformed returns an error that names the protocol, if it is a known one.
 func (s *stream) malformed(at int, h header) error {
-	// Only at the beginning: in the middle of a stream what looks like another dialect is chance.
+	// Only at the beginning: in the middle of a stream, a resemblance is coincidence.
 	if s.messages == 0 {
 		if guess := wire.Dialect(s.buf[:min(s.have, 64)]); guess != "something unknown" {
 			return fmt.Errorf("no sockperf: the client speaks %s", guess)
@@ -181,15 +179,14 @@ func (s *stream) malformed(at int, h header) error {
 	return fmt.Errorf("no sockperf: a message of %d bytes after %d", h.length, s.in-int64(s.have-at))
 }
 
-// shift drops the answers from the front of buf.
+// shift removes the answers from the front of buf.
 func (s *stream) shift(replies int) {
 	s.have = copy(s.buf, s.buf[replies:s.have])
 }
 
-// send writes all of p, as long as the client takes some of it now and then.
+// send writes all of p, as long as the client accepts some of it from time to time.
 func (s *stream) send(p []byte) error {
-	// Some progress is asked for and not all of it in time: a slow path takes a burst of answers
-	// slowly.
+	// Progress is required, not completion in time: a slow path takes a burst of answers slowly.
 	last := s.now()
 	for len(p) > 0 {
 		n, err := s.end.write(p)
@@ -211,7 +208,7 @@ func (s *stream) send(p []byte) error {
 	return nil
 }
 
-// account charges the client for n bytes and holds it to its rate.
+// account charges n bytes to the client and enforces its rate.
 func (s *stream) account(n int64) error {
 	if err := s.visit.Spend(n); err != nil {
 		return err
@@ -220,6 +217,6 @@ func (s *stream) account(n int64) error {
 	if service.Rest(s.ctx, pause) != nil {
 		return errStopped
 	}
-	s.began += pause // which was not the client's
+	s.began += pause // the pause was this server's
 	return nil
 }

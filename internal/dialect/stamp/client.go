@@ -17,51 +17,50 @@ import (
 )
 
 const (
-	// greetTries and greetWait are how a reflector is looked for before the test, and how the marks
-	// around the measured part are exchanged.
+	// greetTries and greetWait bound the search for a reflector before the test, and the exchange
+	// of the marks around the measured part.
 	greetTries = 3
 	greetWait  = 500 * time.Millisecond
-	// stragglers is how long answers are waited for after the last packet.
+	// stragglers is how long the sender waits for answers after the last packet.
 	stragglers = time.Second
-	// lookEvery bounds the sleep between looks at the context.
+	// lookEvery bounds the sleep between checks of the context.
 	lookEvery = 100 * time.Millisecond
 )
 
-// ClientOptions are what a sender is besides its Spec.
+// ClientOptions are what a sender needs besides its Spec.
 type ClientOptions struct {
 	Sample   func() (*host.Counters, error) // counters of this host, taken around the measured window; nil: none
 	HostName string                         // of this host
-	Key      []byte                         // of the HMAC, known to the reflector; empty: unauthenticated
+	Key      []byte                         // of the HMAC, shared with the reflector; empty: unauthenticated
 	PTP      bool                           // write timestamps in PTP's format instead of NTP's
 	SSID     uint16                         // session identifier; 0: none
 
 	query func() clockState // tests only; nil: the kernel
 }
 
-// Report is a result with what only STAMP can tell.
+// Report is a result with the values that only STAMP provides.
 type Report struct {
 	*traffic.Result
-	Stateful bool // the reflector counts: UpLost and DownLost may be known
-	// routers that the packets passed on their way up; nil: the reflector does not tell, or nobody
-	// can say
+	Stateful bool // the reflector counts: Up.Lost and Down.Lost may be known
+	// routers that the packets passed on their way up; nil: unknown
 	Hops     *int
 	Up, Down OneWay // of the measured part
 }
 
 // OneWay is one direction.
 type OneWay struct {
-	Lost  *uint64               // packets; nil: not known
-	Delay *traffic.Distribution // nil: not both clocks are known to be right
-	// seconds by which every value of Delay may be wrong, as both ends say of themselves
+	Lost  *uint64               // packets; nil: unknown
+	Delay *traffic.Distribution // nil: one of the clocks is not known to be right
+	// seconds by which every value of Delay may be wrong, as both ends report
 	DelayError     float64
-	DelayVariation *traffic.Distribution // delay over the smallest of the test (RFC 5481 §4.2)
-	// packets that came after one that was sent later (RFC 4737 §3); nil: the reflector does not
+	DelayVariation *traffic.Distribution // delay minus the smallest one of the test (RFC 5481 §4.2)
+	// packets that arrived after one that was sent later (RFC 4737 §3); nil: the reflector does not
 	// count
 	Reordered     *uint64
 	JitterSeconds float64 // RFC 3550 §6.4.1, at the end
 }
 
-// Run measures with the reflector at HOST[:PORT] and reports what fits a [traffic.Result]; see
+// Run measures with the reflector at HOST[:PORT] and returns what fits a [traffic.Result]; see
 // [Measure].
 func Run(ctx context.Context, target string, spec traffic.Spec, o ClientOptions,
 	progress func(traffic.Interval)) (*traffic.Result, error) {
@@ -72,13 +71,14 @@ func Run(ctx context.Context, target string, spec traffic.Spec, o ClientOptions,
 	return r.result(), nil
 }
 
-// Measure sends a packet per Spec.Gap to the reflector at HOST[:PORT], test ping. Spec.RequestBytes
-// is the length of a packet, 44 bytes (authenticated 112) at least: what is more is extra padding.
-// What else a Spec may ask for is a [traffic.ErrBadSpec]. progress, when not nil, gets every
-// interval from the goroutine of Measure. [traffic.ErrNoAnswer] means that no reflector answers.
+// Measure sends one packet per Spec.Gap to the reflector at HOST[:PORT], for test ping.
+// Spec.RequestBytes is the length of a packet, at least 44 bytes (authenticated 112); the rest is
+// extra padding. Other requests of a Spec return [traffic.ErrBadSpec]. progress, when not nil,
+// receives every interval from the goroutine of Measure. [traffic.ErrNoAnswer] means that no
+// reflector answers.
 //
-// RTT of the result is the round trip without the time in the reflector. UDP has the loss; Up and
-// Down of it are there if the reflector counts, and then each is exact, or absent.
+// RTT of the result is the round trip without the time in the reflector. UDP has the loss; its Up
+// and Down exist if the reflector counts, and are then exact.
 func Measure(ctx context.Context, target string, spec traffic.Spec, o ClientOptions,
 	progress func(traffic.Interval)) (*Report, error) {
 	spec, err := fit(spec, len(o.Key) > 0)
@@ -95,7 +95,7 @@ func Measure(ctx context.Context, target string, spec traffic.Spec, o ClientOpti
 	return r, nil
 }
 
-// fit normalizes a Spec and refuses what STAMP cannot carry.
+// fit normalizes a Spec and returns an error for what STAMP cannot carry.
 func fit(spec traffic.Spec, authenticated bool) (traffic.Spec, error) {
 	spec, err := spec.Normalize()
 	if err != nil {
@@ -116,14 +116,14 @@ func fit(spec traffic.Spec, authenticated bool) (traffic.Spec, error) {
 	if authenticated {
 		least = authBytes
 	}
-	// A TLV needs a header; a remainder without room for one would be malformed.
+	// A TLV needs a header; a remainder too short for one would be malformed.
 	if spec.RequestBytes < least+tlvHeaderBytes {
 		spec.RequestBytes = least
 	}
 	return spec, nil
 }
 
-// measure is Measure with a Spec that fits.
+// measure runs a test whose Spec fits.
 func measure(ctx context.Context, target string, spec traffic.Spec, o ClientOptions,
 	progress func(traffic.Interval)) (*Report, error) {
 	to, err := resolve(ctx, target)
@@ -157,7 +157,7 @@ func measure(ctx context.Context, target string, spec traffic.Spec, o ClientOpti
 	if err := s.span(ctx, spec.WarmUp, false); err != nil {
 		return nil, err
 	}
-	// The number that is never sent: see the package comment.
+	// This number is never sent: see the package comment.
 	s.sequence++
 	begin, err := s.mark(ctx)
 	if err != nil {
@@ -181,7 +181,7 @@ func measure(ctx context.Context, target string, spec traffic.Spec, o ClientOpti
 	return r, nil
 }
 
-// method says what was done, for the result.
+// method describes the method for the result.
 func (s *sender) method() string {
 	text := "stamp, unauthenticated"
 	if s.auth != nil {
@@ -193,7 +193,7 @@ func (s *sender) method() string {
 	return text
 }
 
-// noAnswer says what the network said, or what silence may mean.
+// noAnswer returns the network's error, or explains the silence.
 func (s *sender) noAnswer() error {
 	switch {
 	case s.network != nil:
@@ -207,12 +207,12 @@ func (s *sender) noAnswer() error {
 		traffic.ErrNoAnswer, greetTries)
 }
 
-// resolve finds the address of HOST[:PORT].
+// resolve resolves HOST[:PORT].
 func resolve(ctx context.Context, target string) (netip.AddrPort, error) {
 	name, port, err := net.SplitHostPort(target)
 	if err != nil {
 		name, port = target, strconv.Itoa(DefaultPort)
-		// An IPv6 address may come in brackets or without.
+		// An IPv6 address may have brackets or not.
 		if n := len(name); n > 2 && name[0] == '[' && name[n-1] == ']' {
 			name = name[1 : n-1]
 		}
@@ -231,7 +231,7 @@ func resolve(ctx context.Context, target string) (netip.AddrPort, error) {
 	return netip.AddrPortFrom(ips[0].Unmap(), uint16(n)), nil
 }
 
-// counters takes a reading of this host; without one the result says why.
+// counters reads the counters of this host. If they cannot be read, the result has the reason.
 func counters(sample func() (*host.Counters, error), r *traffic.Result) *host.Counters {
 	if sample == nil {
 		return nil
@@ -244,8 +244,7 @@ func counters(sample func() (*host.Counters, error), r *traffic.Result) *host.Co
 	return c
 }
 
-// fillEnd fills in what this host spent between two readings that lie around a window of so many
-// seconds.
+// fillEnd records what this host spent between two readings around a window of so many seconds.
 func fillEnd(e *traffic.End, before, after *host.Counters, inside float64) {
 	if before == nil || after == nil {
 		return
@@ -271,9 +270,9 @@ func fillEnd(e *traffic.End, before, after *host.Counters, inside float64) {
 	}
 }
 
-// newSender prepares everything that the loop needs, so that it allocates nothing.
+// newSender allocates everything that the loop needs, so that the loop allocates nothing.
 func newSender(sock *socket, spec traffic.Spec, o ClientOptions) *sender {
-	// One sample per packet, or, of very many, every n-th.
+	// One sample per packet, or every n-th of very many packets.
 	expected := int64(spec.Duration/spec.Gap) + 2
 	s := &sender{
 		socket: sock, spec: spec, auth: newAuthenticator(o.Key), format: format(o.PTP), ssid: o.SSID,
@@ -291,5 +290,5 @@ func newSender(sock *socket, spec traffic.Spec, o ClientOptions) *sender {
 	return s
 }
 
-// quiet tells the error of a wait that just was in vain.
+// quiet reports whether a wait ended without a packet.
 func quiet(err error) bool { return errors.Is(err, sys.ErrTimeout) }

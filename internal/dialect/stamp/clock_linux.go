@@ -6,7 +6,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// queryClock asks the kernel, which needs no privilege as long as nothing is set.
+// queryClock queries the kernel, which needs no privilege as long as nothing is set.
 func queryClock() clockState {
 	var t unix.Timex
 	state, err := unix.Adjtimex(&t)

@@ -2,5 +2,5 @@
 
 package stamp
 
-// queryClock knows nothing of the clock here, so it vouches for nothing.
+// queryClock reports an unsynchronised clock, because its state is unknown on this system.
 func queryClock() clockState { return clockState{maxError: unknownError} }

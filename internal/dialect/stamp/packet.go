@@ -9,24 +9,24 @@ import (
 
 // Sizes of packets.
 const (
-	baseBytes      = 44  // unauthenticated, both ways
-	authBytes      = 112 // authenticated, both ways
-	authCovered    = 96  // of which the HMAC is made
+	baseBytes      = 44  // unauthenticated, both directions
+	authBytes      = 112 // authenticated, both directions
+	authCovered    = 96  // the bytes that the HMAC covers
 	hmacBytes      = 16
 	shortRequest   = 14 // TWAMP Light's sender without padding
 	shortReply     = 38 // TWAMP Light's reflector without TTL
-	ttlReply       = 41 // and with it
+	ttlReply       = 41 // and with TTL
 	maxPacketBytes = 65507
 )
 
-// authenticator makes and checks HMACs. It is for one goroutine. A nil one is the unauthenticated
-// mode.
+// authenticator computes and checks HMACs. It is for one goroutine. A nil authenticator is the
+// unauthenticated mode.
 type authenticator struct {
 	mac hash.Hash
 	sum [sha256.Size]byte
 }
 
-// newAuthenticator makes one for a key; nil without.
+// newAuthenticator returns an authenticator for a key; nil for an empty one.
 func newAuthenticator(key []byte) *authenticator {
 	if len(key) == 0 {
 		return nil
@@ -34,28 +34,28 @@ func newAuthenticator(key []byte) *authenticator {
 	return &authenticator{mac: hmac.New(sha256.New, key)}
 }
 
-// of is the HMAC over the parts, valid until the next call.
+// of returns the HMAC over the parts, valid until the next call.
 func (a *authenticator) of(parts ...[]byte) []byte {
 	a.mac.Reset()
 	for _, p := range parts {
-		_, _ = a.mac.Write(p) // a hash takes everything
+		_, _ = a.mac.Write(p) // a write to a hash cannot fail
 	}
 	return a.mac.Sum(a.sum[:0])[:hmacBytes]
 }
 
-// sign writes the HMAC of an authenticated packet, the last thing that is written into it.
+// sign writes the HMAC of an authenticated packet, which must be complete.
 func (a *authenticator) sign(p []byte) { copy(p[authCovered:authBytes], a.of(p[:authCovered])) }
 
-// verifies tells whether a packet has the right HMAC, in constant time.
+// verifies reports whether a packet has the right HMAC, in constant time.
 func (a *authenticator) verifies(p []byte) bool {
 	return len(p) >= authBytes && hmac.Equal(p[authCovered:authBytes], a.of(p[:authCovered]))
 }
 
-// layout is where the fields are.
+// layout holds the offsets of the fields.
 type layout struct {
 	bytes                                       int
-	timestamp, estimate, ssid                   int // both ways
-	received, sequence, sent, sentEstimate, ttl int // the reflector's, of the sender's packet
+	timestamp, estimate, ssid                   int // both directions
+	received, sequence, sent, sentEstimate, ttl int // in the reflector's packets, about the sender's
 }
 
 var (
@@ -65,7 +65,7 @@ var (
 		sentEstimate: 72, ttl: 80}
 )
 
-// layoutOf is the layout of a mode.
+// layout returns the layout of a mode.
 func (a *authenticator) layout() *layout {
 	if a == nil {
 		return &openLayout
@@ -73,15 +73,15 @@ func (a *authenticator) layout() *layout {
 	return &authLayout
 }
 
-// request is what a sender says.
+// request is the content of a sender's packet.
 type request struct {
 	sequence  uint32
-	timestamp [8]byte // as it came: its format is the sender's own affair until it comes back
+	timestamp [8]byte // as it arrived; only the sender interprets its format
 	estimate  uint16
 	ssid      uint16
 }
 
-// put writes a request into p, but for the HMAC.
+// put writes a request into p, without the HMAC.
 func (r *request) put(p []byte, l *layout) {
 	clear(p[:l.bytes])
 	binary.BigEndian.PutUint32(p, r.sequence)
@@ -90,8 +90,8 @@ func (r *request) put(p []byte, l *layout) {
 	binary.BigEndian.PutUint16(p[l.ssid:], r.ssid)
 }
 
-// parseRequest reads a request of shortRequest bytes at least; what is not there is zero (RFC 8762
-// §4.6). The caller has checked the length and, of an authenticated one, the HMAC.
+// parseRequest parses a request of at least shortRequest bytes; missing fields are zero (RFC 8762
+// §4.6). The caller has checked the length and, if authenticated, the HMAC.
 func parseRequest(p []byte, l *layout) request {
 	r := request{sequence: binary.BigEndian.Uint32(p), timestamp: [8]byte(p[l.timestamp:]),
 		estimate: binary.BigEndian.Uint16(p[l.estimate:])}
@@ -101,8 +101,8 @@ func parseRequest(p []byte, l *layout) request {
 	return r
 }
 
-// putReply turns a request in p into its reply, but for the time it leaves and the HMAC. p may end
-// anywhere from shortReply on; what is behind the base packet stays.
+// putReply turns a request in p into its reply, without the time of departure and the HMAC. p may
+// end anywhere from shortReply on; bytes after the base packet stay.
 func putReply(p []byte, l *layout, r *request, sequence uint32, estimate uint16, received []byte, ttl uint8) {
 	clear(p[:min(len(p), l.bytes)])
 	binary.BigEndian.PutUint32(p, sequence)
@@ -117,7 +117,7 @@ func putReply(p []byte, l *layout, r *request, sequence uint32, estimate uint16,
 	}
 }
 
-// reply is what a reflector says.
+// reply is the content of a reflector's packet.
 type reply struct {
 	sequence       uint32
 	left, received []byte // T3 and T2, in the format of estimate
@@ -128,8 +128,8 @@ type reply struct {
 	hasTTL         bool
 }
 
-// parseReply reads a reply; ok is false for what is too short, or has the wrong HMAC. The
-// timestamps point into p.
+// parseReply parses a reply; ok is false if it is too short or has a wrong HMAC. The timestamps
+// point into p.
 func parseReply(p []byte, a *authenticator) (r reply, ok bool) {
 	l := a.layout()
 	if len(p) < shortReply || a != nil && !a.verifies(p) {

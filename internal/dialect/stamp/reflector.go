@@ -10,15 +10,15 @@ import (
 	"github.com/linerate/linerate/internal/traffic/admission"
 )
 
-// Bounds of what a reflector remembers. How much a flood from forged sources can write into a log
-// is bounded by admission.LimitLines.
+// Bounds of a reflector's memory. admission.LimitLines bounds how much a flood from forged sources
+// can write to a log.
 const (
 	maxSessions  = 1024
-	sessionQuiet = 60 * time.Second // after which a session is over; its sender starts anew at zero
+	sessionQuiet = 60 * time.Second // silence after which a session ends; its sender then starts at zero
 	sweepEvery   = time.Second
 )
 
-// why says why a packet was not reflected.
+// why is the reason why a packet was not reflected.
 type why int
 
 const (
@@ -42,21 +42,21 @@ var reasonTexts = [reasons]string{
 	overAllowance:   "over what this host answers a source or all of them",
 }
 
-// sessionKey tells sessions apart (RFC 8972 §3).
+// sessionKey identifies a session (RFC 8972 §3).
 type sessionKey struct {
 	from netip.AddrPort
 	ssid uint16
 }
 
-// session is what a stateful reflector knows of one sender.
+// session is what a stateful reflector knows about one sender.
 type session struct {
 	began, seen time.Duration
-	count       uint32 // packets reflected, the next one's sequence number
+	count       uint32 // packets reflected, which is the next sequence number
 	first, high uint32 // sender's sequence numbers
 	bytes       int64
 }
 
-// reflector decides on packets and makes their answers. One goroutine owns it.
+// reflector decides about packets and creates their answers. One goroutine owns it.
 type reflector struct {
 	gate      *admission.Gate
 	log       func(string)
@@ -64,23 +64,23 @@ type reflector struct {
 	clock     clock
 	trusted   []netip.Prefix
 	stateless bool
-	port      uint16 // our own
+	port      uint16 // this server's
 
-	// sequence numbers as HMACs cover them; here, not on the stack, because a hash is an interface
-	// and would move them to the heap
+	// sequence numbers as HMACs cover them; in the struct, because a hash is an interface and would
+	// move them to the heap
 	sent, answered [4]byte
 
 	sessions map[sessionKey]*session
-	lastKey  sessionKey // of last: packets mostly come in rows
+	lastKey  sessionKey // of last: most packets come in runs
 	last     *session
 	swept    time.Duration
 	refused  [reasons]int64
-	unkept   int64 // packets reflected without a session, for want of room
+	unkept   int64 // packets reflected without a session, because there was no room
 	told     time.Duration
 }
 
-// answer turns the packet in p[:n] into its answer and gives its length; p has room for baseBytes.
-// What is missing is the time it leaves and the HMAC: see leave. 0: no answer.
+// answer turns the packet in p[:n] into its answer and returns the length, or 0 for no answer; p
+// has room for baseBytes. The time of departure and the HMAC are still missing: see leave.
 func (r *reflector) answer(p []byte, n int, a arrival, now time.Duration) int {
 	length, reason := r.judge(p, n, a, now)
 	r.refused[reason]++
@@ -93,16 +93,15 @@ func (r *reflector) judge(p []byte, n int, a arrival, now time.Duration) (int, w
 	case n < shortRequest || r.auth != nil && n < authBytes:
 		return 0, tooShort
 	case a.from.Port() < 1024 && a.from.Port() != DefaultPort:
-		// An answer would hit somebody's DNS or NTP server, which may answer that in turn.
+		// An answer would hit a DNS or NTP server, which may answer it in turn.
 		return 0, reservedPort
 	case r.auth != nil && !r.auth.verifies(p[:n]):
 		return 0, unauthenticated
 	case n >= l.received+8 && !allZero(p[l.received:l.received+8]) &&
 		(a.from.Port() == DefaultPort || a.from.Port() == r.port || momentApart(p, l)):
-		// Two reflectors whose packets somebody forged would keep each other busy for ever. A
-		// sender of STAMP has zeros where a reflector writes T2; one of TWAMP Light may have random
-		// padding there, so from other ports, where a reflector may be as well, it has to look like
-		// a T2.
+		// Forged packets could make two reflectors answer each other for ever. A STAMP sender has
+		// zeros where a reflector writes T2. A TWAMP Light sender may have random padding there, so
+		// from other ports, where a reflector may be too, the field has to look like a T2.
 		return 0, looksReflected
 	}
 	length := n
@@ -124,7 +123,7 @@ func (r *reflector) judge(p []byte, n int, a arrival, now time.Duration) (int, w
 	}
 	binary.BigEndian.PutUint32(r.sent[:], req.sequence)
 	binary.BigEndian.PutUint32(r.answered[:], sequence)
-	// In the format the sender writes, which is the one it can read.
+	// In the sender's format, which is the one that it can read.
 	f := parseEstimate(req.estimate).format
 	state := r.clock.now()
 	var received [8]byte
@@ -136,16 +135,16 @@ func (r *reflector) judge(p []byte, n int, a arrival, now time.Duration) (int, w
 	return length, reflected
 }
 
-// momentApart tells whether T3 and T2 of what would be a reflector's packet lie within two seconds,
-// as they do when one clock wrote both. Random bytes do so five times in 2^32. The seconds come
-// first in either format of timestamps.
+// momentApart reports whether T3 and T2 of a possible reflector's packet lie within two seconds, as
+// they do when one clock wrote both. Random bytes do so five times in 2^32. The seconds come first
+// in either format of timestamps.
 func momentApart(p []byte, l *layout) bool {
 	apart := int32(binary.BigEndian.Uint32(p[l.timestamp:]) - binary.BigEndian.Uint32(p[l.received:]))
 	return apart >= -2 && apart <= 2
 }
 
-// leave writes the time into an answer at which it leaves, and the HMAC over all. It is the last
-// thing before the packet is sent.
+// leave writes the time of departure and the HMAC into an answer. It must be the last step before
+// the packet is sent.
 func (r *reflector) leave(p []byte) {
 	l := r.auth.layout()
 	putTimestamp(p[l.timestamp:], unixNanos(), parseEstimate(binary.BigEndian.Uint16(p[l.estimate:])).format,
@@ -155,14 +154,13 @@ func (r *reflector) leave(p []byte) {
 	}
 }
 
-// trusts tells whether a source may get more than it sent. This host itself always may: nobody
-// elsewhere can send from its loopback addresses.
+// trusts reports whether a source may receive more than it sent. This host always may: no other
+// host can send from its loopback addresses.
 func (r *reflector) trusts(from netip.Addr) bool {
 	return from.IsLoopback() || slices.ContainsFunc(r.trusted, func(p netip.Prefix) bool { return p.Contains(from) })
 }
 
-// session finds or begins a session; nil when the reflector keeps none, or has no room for one
-// more.
+// session finds or begins a session; nil if the reflector keeps none, or has no room for one more.
 func (r *reflector) session(key sessionKey, now time.Duration) *session {
 	if r.stateless {
 		return nil
@@ -183,12 +181,12 @@ func (r *reflector) session(key sessionKey, now time.Duration) *session {
 	return s
 }
 
-// next counts a packet and gives the sequence number of its answer.
+// next counts a packet and returns the sequence number of its answer.
 func (s *session) next(sent uint32, bytes int, now time.Duration) uint32 {
 	if s.count == 0 {
 		s.first, s.high = sent, sent
 	}
-	// Sequence numbers wrap; what is less than half of them ahead is later.
+	// Sequence numbers wrap; a number less than half of them ahead is later.
 	if int32(sent-s.high) > 0 {
 		s.high = sent
 	}
@@ -198,7 +196,7 @@ func (s *session) next(sent uint32, bytes int, now time.Duration) uint32 {
 	return s.count - 1
 }
 
-// sweep ends the sessions that have gone quiet and tells of them; all of them when the server ends.
+// sweep ends and logs the sessions that have been silent; all of them when the server ends.
 func (r *reflector) sweep(now time.Duration, end bool) {
 	if !end && now-r.swept < sweepEvery {
 		return
@@ -228,7 +226,7 @@ func (r *reflector) sweep(now time.Duration, end bool) {
 	}
 }
 
-// sentence tells what a sender did.
+// sentence describes what a sender did.
 func (s *session) sentence(key sessionKey) string {
 	text := fmt.Sprintf("stamp %s", key.from)
 	if key.ssid != 0 {

@@ -6,7 +6,7 @@ import (
 	"github.com/linerate/linerate/internal/traffic"
 )
 
-// fill makes the report out of what was counted.
+// fill computes the report from the counts.
 func (s *sender) fill(r *Report, greeting, begin, end mark) {
 	r.DurationSeconds = (s.shut - s.open).Seconds()
 	r.RTT = traffic.DistributionOf(s.rtt.Snapshot())
@@ -29,8 +29,8 @@ func (s *sender) fill(r *Report, greeting, begin, end mark) {
 		r.UDP.Up = counts(r.Up, uint64(s.sent), arrived)
 		r.UDP.Down = counts(r.Down, arrived, uint64(s.answered))
 	}
-	// Packets leave with 255, so what is missing of it are hops. A sender that starts with less
-	// shows more hops than there are, but ours does not.
+	// Packets leave with 255, so the difference is the number of hops. A sender that starts with
+	// less shows more hops than there are, but this one does not.
 	if s.hasTTL {
 		hops := wantedHops - int(s.ttl)
 		r.Hops = &hops
@@ -46,7 +46,7 @@ func (s *sender) fill(r *Report, greeting, begin, end mark) {
 	}
 }
 
-// result is what of the report fits a result of package traffic.
+// result returns the part of the report that fits a result of package traffic.
 func (r *Report) result() *traffic.Result {
 	way := func(w OneWay) traffic.OneWay {
 		return traffic.OneWay{Delay: w.Delay, DelayErrorSeconds: w.DelayError, DelayVariation: w.DelayVariation,
@@ -54,16 +54,16 @@ func (r *Report) result() *traffic.Result {
 	}
 	r.OneWay = &traffic.OneWayResult{Up: way(r.Up), Down: way(r.Down)}
 	if r.Hops != nil {
-		// answers come with a TTL that only the reflector knows the start of
+		// only the reflector knows the initial TTL of its answers
 		r.Result.Hops = &traffic.HopCounts{Up: *r.Hops}
 	}
 	return r.Result
 }
 
-// wantedHops is the TTL or hop limit that packets leave with.
+// wantedHops is the TTL or hop limit with which packets leave.
 const wantedHops = 255
 
-// counts is what is known of one way of a reflector that counts.
+// counts returns the counts of one direction, if the reflector counts.
 func counts(w OneWay, sent, received uint64) *traffic.DatagramCounts {
 	return &traffic.DatagramCounts{
 		Sent: sent, Received: received, Lost: sent - received, Reordered: w.Reordered, JitterSeconds: w.JitterSeconds,
@@ -71,15 +71,15 @@ func counts(w OneWay, sent, received uint64) *traffic.DatagramCounts {
 	}
 }
 
-// split tells which way lost what. The marks show the reflector's counter before and after the
-// measured part: it moved by as many packets as came to it. A mark that had to be sent again may
-// have been lost either way, and then nobody can tell.
+// split computes which direction lost packets. The marks show the reflector's counter before and
+// after the measured part: the difference is the number of packets that reached it. If a mark had
+// to be sent again, it may have been lost in either direction, and the split is unknown.
 func (s *sender) split(r *Report, greeting, begin, end mark, lost uint64) {
 	if !begin.answered {
 		return
 	}
-	// The number that was left out is between the first two marks, so a counter moves by less than
-	// the numbers do.
+	// The skipped number is between the first two marks, so a counter moves by less than the
+	// numbers do.
 	r.Stateful = begin.reflector-greeting.reflector < begin.sequence-greeting.sequence &&
 		begin.reflector != begin.sequence
 	if r.Stateful {
@@ -91,19 +91,20 @@ func (s *sender) split(r *Report, greeting, begin, end mark, lost uint64) {
 	passed, came := end.sequence-begin.sequence, end.reflector-begin.reflector-s.upDuplicates
 	up := uint64(passed - came)
 	if came > passed || up > lost {
-		return // a reflector that began anew, or answers that came without being counted
+		return // the reflector restarted, or sent answers that it did not count
 	}
 	down := lost - up
 	r.Up.Lost, r.Down.Lost = &up, &down
 }
 
-// delays gives the delays of each way where both clocks are known to be right.
+// delays computes the delays of each direction, if both clocks are known to be right.
 func (s *sender) delays(r *Report) {
 	if !s.trusted || s.answered == 0 {
 		return
 	}
 	r.Up.DelayError, r.Down.DelayError = s.clockError, s.clockError
-	// Who claims to be right and shows packets that come before they were sent is not.
+	// An end that reports a synchronised clock, but whose packets arrive before they were sent, is
+	// wrong.
 	if s.up.smallest < 0 || s.down.smallest < 0 {
 		r.Warnings = append(r.Warnings, fmt.Sprintf(
 			"no delays of one way: both ends call their clocks right to within %.3g s together, but packets came before they were sent", s.clockError,
@@ -113,12 +114,12 @@ func (s *sender) delays(r *Report) {
 	r.Up.Delay, r.Down.Delay = s.up.over(0), s.down.over(0)
 }
 
-// report is what can be said of a way without knowing the offset of the clocks.
+// report returns what is known of a direction without the offset of the clocks.
 func (w *way) report() OneWay {
 	return OneWay{DelayVariation: w.over(w.smallest), JitterSeconds: w.jitter / 1e9}
 }
 
-// over is the distribution of the samples less a base.
+// over returns the distribution of the samples minus a base.
 func (w *way) over(base int64) *traffic.Distribution {
 	h := newHistogram()
 	for _, v := range w.samples {

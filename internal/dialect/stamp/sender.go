@@ -10,10 +10,10 @@ import (
 )
 
 const (
-	// underWay is how many packets may wait for their answers; an older one is lost. At the
-	// shortest gap of 100 µs that is after 1.6 s. It is a power of two.
+	// underWay is how many packets may wait for their answers; older ones are lost. At the shortest
+	// gap of 100 µs that is after 1.6 s. It is a power of two.
 	underWay = 1 << 14
-	// maxSamples bounds what is kept of one direction: 2 MiB.
+	// maxSamples bounds the samples of one direction: 2 MiB.
 	maxSamples = 1 << 18
 )
 
@@ -25,44 +25,44 @@ type sender struct {
 	format format
 	ssid   uint16
 	clock  clock
-	packet []byte // the packet that is sent, padding in place
+	packet []byte // the outgoing packet, padding in place
 	in     []byte
 
 	sequence uint32 // of the next packet
 	waiting  []sending
-	network  error // the last thing the network said
+	network  error // the network's last error
 	foreign  int64 // packets that are no answers
 
 	// Of the measured packets.
 	sent, answered, duplicates int64
 	rtt                        *stats.Histogram
 	up, down, whole            way
-	upDuplicates               uint32 // packets that came twice to the reflector, since the first mark
+	upDuplicates               uint32 // packets that reached the reflector twice, since the first mark
 	ttl                        uint8
 	hasTTL                     bool
 	trusted                    bool // both clocks, in every answer so far
 	clockError                 float64
-	// round trips that contain the reflector's time, because its timestamps make no sense
+	// round trips that include the reflector's time, because its timestamps are inconsistent
 	noSplit int64
-	stepped int64 // round trips that were timed by the program, because a clock was set
+	stepped int64 // round trips timed by the program, because a clock was set
 
-	every int64 // which samples are kept
+	every int64 // every n-th sample is kept
 	emit  func(traffic.Interval)
-	base  time.Time     // of now
-	open  time.Duration // the measured part
+	base  time.Time     // zero of now
+	open  time.Duration // start of the measured part
 	shut  time.Duration
 	cut   edge
 	count edge
 }
 
-// edge is what had been counted at one instant.
+// edge is what had been counted at one moment.
 type edge struct {
 	at       time.Duration
 	answered int64
 	rttNanos int64
 }
 
-// sending is a packet that may still be answered.
+// sending is a packet that waits for its answer.
 type sending struct {
 	at        time.Duration // monotonic
 	unix      int64         // T1
@@ -82,7 +82,7 @@ const (
 
 // way collects the samples of one direction, or of both together.
 type way struct {
-	samples   []int64 // delays in nanoseconds, with the clocks' offset in them
+	samples   []int64 // delays in nanoseconds, including the offset of the clocks
 	smallest  int64
 	count     int64
 	last      int64
@@ -91,7 +91,7 @@ type way struct {
 	jitter    float64 // nanoseconds
 }
 
-// add takes one delay.
+// add adds one delay.
 func (w *way) add(delay, every int64) {
 	if w.count == 0 {
 		w.smallest = delay
@@ -106,7 +106,7 @@ func (w *way) add(delay, every int64) {
 	w.count++
 }
 
-// late tells whether a packet came after one with a higher sequence number.
+// late reports whether a packet arrived after one with a higher sequence number.
 func (w *way) late(sequence uint32) bool {
 	if w.count == 0 {
 		w.highest = sequence
@@ -119,8 +119,7 @@ func (w *way) late(sequence uint32) bool {
 	return false
 }
 
-// mark is a packet outside the measured part whose answer shows where the reflector's counter
-// stands.
+// mark is a packet outside the measured part, whose answer shows the reflector's counter.
 type mark struct {
 	answered  bool
 	tries     int
@@ -128,7 +127,7 @@ type mark struct {
 	reflector uint32
 }
 
-// mark sends packets until one is answered. An error is the context's.
+// mark sends packets until one is answered. Its error is the context's.
 func (s *sender) mark(ctx context.Context) (mark, error) {
 	var m mark
 	for m.tries < greetTries {
@@ -153,9 +152,9 @@ func (s *sender) mark(ctx context.Context) (mark, error) {
 	return m, nil
 }
 
-// span sends a packet per gap for d. It goes by the clock, not after the answers, so that a slow
-// answer hides no others. What could not be sent in time is left out: catching up in a burst would
-// measure the burst.
+// span sends one packet per gap for d. It follows the clock and not the answers, so that a slow
+// answer does not delay other packets. Packets that could not be sent in time are skipped: a burst
+// to catch up would measure itself.
 func (s *sender) span(ctx context.Context, d time.Duration, measured bool) error {
 	if d <= 0 {
 		return nil
@@ -170,8 +169,8 @@ func (s *sender) span(ctx context.Context, d time.Duration, measured bool) error
 	for {
 		now = s.now()
 		cut := s.cut.at + s.spec.Interval
-		// A remainder of less than a tenth of an interval belongs to the one before; its mean would
-		// be noise.
+		// A remainder of less than a tenth of an interval is added to the previous one; its own
+		// mean would be noise.
 		if end-cut < s.spec.Interval/10 {
 			cut = end
 		}
@@ -194,7 +193,7 @@ func (s *sender) span(ctx context.Context, d time.Duration, measured bool) error
 	}
 }
 
-// settle waits for the answers that are still under way.
+// settle waits for the answers in flight.
 func (s *sender) settle(ctx context.Context) error {
 	for until := s.now() + stragglers; s.answered < s.sent; {
 		left := until - s.now()
@@ -209,7 +208,7 @@ func (s *sender) settle(ctx context.Context) error {
 	return nil
 }
 
-// send sends the next packet. What this host could not send is lost like any other.
+// send sends the next packet. A packet that this host could not send is lost like any other.
 func (s *sender) send(measured bool) {
 	l, state := s.auth.layout(), s.clock.now()
 	r := request{sequence: s.sequence, estimate: state.estimate(s.format).bits(), ssid: s.ssid}
@@ -219,7 +218,7 @@ func (s *sender) send(measured bool) {
 	if measured {
 		s.sent++
 	}
-	// One reading of both clocks, so that they are of the same instant.
+	// One reading provides both clocks, so that they show the same moment.
 	at := time.Now()
 	w.at, w.unix = at.Sub(s.base), at.UnixNano()
 	putTimestamp(r.timestamp[:], w.unix, s.format, state.taiOffset)
@@ -239,11 +238,11 @@ func (s *sender) take(wait time.Duration) {
 	case err == nil:
 		s.judge(s.in[:n], a, s.now())
 	case !quiet(err):
-		s.network = err // the network's word on some packet, which stays unanswered
+		s.network = err // the network's report on some packet, which stays unanswered
 	}
 }
 
-// judge looks at one packet that came.
+// judge examines one received packet.
 func (s *sender) judge(p []byte, a arrival, now time.Duration) {
 	r, ok := parseReply(p, s.auth)
 	w := &s.waiting[r.sent.sequence%underWay]
@@ -259,8 +258,8 @@ func (s *sender) judge(p []byte, a arrival, now time.Duration) {
 		return
 	}
 	if w.state == answeredOnce {
-		// Two answers with numbers of their own are one packet that came twice; the same number
-		// twice is one answer that did.
+		// Two answers with different numbers mean that the packet arrived twice; two with the same
+		// number mean that the answer did.
 		if r.sequence != w.reflector {
 			s.upDuplicates++
 		}
@@ -280,13 +279,13 @@ func (s *sender) judge(p []byte, a arrival, now time.Duration) {
 		return
 	}
 	own := state.estimate(s.format)
-	// PTP's seconds of TAI can be compared with UTC only by who knows how far they are apart.
+	// PTP's seconds of TAI can be compared with UTC only if their offset is known.
 	comparable := r.estimate.format == ntpFormat || state.taiOffset != 0
 	s.trusted = (s.trusted || s.answered == 0) && own.trusted() && r.estimate.trusted() && comparable
 	s.clockError = max(s.clockError, own.seconds()+r.estimate.seconds())
 	s.answered++
 	s.rtt.Record(rtt)
-	// The reflector numbers answers as they leave. Among those that came in that order, the
+	// The reflector numbers answers as they leave. Among those that arrive in that order, the
 	// sender's own numbers show the order on the way up.
 	if !s.down.late(r.sequence) {
 		s.up.late(r.sent.sequence)
@@ -296,12 +295,12 @@ func (s *sender) judge(p []byte, a arrival, now time.Duration) {
 	s.whole.add(rtt, s.every)
 }
 
-// roundTrip is (T4 − T1) − (T3 − T2). Clocks may be set while a packet is under way, and a far end
-// may say what it likes: a difference that cannot be is left out, and the result says so.
+// roundTrip returns (T4 − T1) − (T3 − T2). Clocks may be set while a packet is in flight, and a far
+// end may send any time: an impossible difference is left out, and the result notes it.
 func (s *sender) roundTrip(w *sending, a arrival, now time.Duration, t2, t3 int64) int64 {
 	whole := a.at - w.unix
-	// The kernel saw the answer before we did, so by any clock that was not set this is an upper
-	// bound. A millisecond is more than steering moves a clock in a round trip.
+	// The kernel saw the answer before the program did, so unless a clock was set, this is an upper
+	// bound. Synchronisation moves a clock by less than a millisecond in a round trip.
 	if elapsed := int64(now - w.at); whole < 0 || whole > elapsed+int64(time.Millisecond) {
 		s.stepped++
 		whole = elapsed
@@ -314,10 +313,10 @@ func (s *sender) roundTrip(w *sending, a arrival, now time.Duration, t2, t3 int6
 	return whole - inside
 }
 
-// now is the monotonic time since the test began; it costs no system call.
+// now returns the monotonic time since the test began, without a system call.
 func (s *sender) now() time.Duration { return time.Since(s.base) }
 
-// interval reports what came since the last one.
+// interval reports the counts since the last one.
 func (s *sender) interval(now time.Duration, omitted bool) {
 	n := s.count.answered - s.cut.answered
 	i := traffic.Interval{StartSeconds: s.cut.at.Seconds(), EndSeconds: now.Seconds(), Omitted: omitted}

@@ -12,28 +12,29 @@ import (
 	"github.com/linerate/linerate/internal/traffic/admission"
 )
 
-// DefaultPort is the UDP port of STAMP reflectors (RFC 8762 §4.1). Below 1024, it needs the
-// privilege to be bound.
+// DefaultPort is the UDP port of STAMP reflectors (RFC 8762 §4.1). Listening on a port below 1024
+// needs a privilege.
 const DefaultPort = 862
 
-// ServerOptions say where a Server listens and whom it answers how.
+// ServerOptions say where a Server listens and how it answers.
 type ServerOptions struct {
-	Address string                         // host:port; an empty host is all addresses, port 0 a free one
-	Gate    *admission.Gate                // nil: one with the default limits, of this server alone
-	Sample  func() (*host.Counters, error) // not called: the protocol has no room for a reflector's evidence
-	// one sentence per session, when it has been quiet for a minute, and admission.ClientLines in a
-	// minute at most; nil: silence
+	Address string                         // host:port; an empty host means all addresses, port 0 any free port
+	Gate    *admission.Gate                // nil: a private one with the default limits
+	Sample  func() (*host.Counters, error) // not called: the protocol cannot carry a reflector's counters
+	// receives one sentence per session, when it has been silent for a minute, and at most
+	// admission.ClientLines per minute; may be nil
 	Log func(string)
 	// of the HMAC: only authenticated packets are reflected; empty: only unauthenticated ones
 	Key []byte
-	// copy sequence numbers instead of counting; senders cannot tell then which way lost packets
+	// copy sequence numbers instead of counting; senders then do not know which direction lost
+	// packets
 	Stateless bool
 	// sources that get a whole base packet in answer to a shorter one of TWAMP Light; loopback
 	// always does
 	Trusted []netip.Prefix
 }
 
-// Server is a reflector. Make one with [Listen].
+// Server is a reflector. [Listen] creates one.
 type Server struct {
 	socket *socket
 	addr   netip.AddrPort
@@ -64,10 +65,10 @@ func Listen(ctx context.Context, o ServerOptions) (*Server, error) {
 	return &Server{socket: s, addr: netip.AddrPortFrom(local.Addr().Unmap(), local.Port()), r: r}, nil
 }
 
-// Addr is where the server listens, over UDP.
+// Addr returns where the server listens, over UDP.
 func (s *Server) Addr() netip.AddrPort { return s.addr }
 
-// Close gives up a server that never came to serve. After Serve it does nothing.
+// Close closes a server that has not served. After Serve it does nothing.
 func (s *Server) Close() { s.socket.close() }
 
 // Serve reflects until ctx ends and then returns nil, with the socket closed. It must be called
@@ -78,7 +79,7 @@ func (s *Server) Serve(ctx context.Context) error {
 	defer stop()
 	done := make(chan error, 1)
 	go func() {
-		// Never unlocked: the thread waits in the kernel all its life, and the Go runtime ends it
+		// Never unlocked: the thread waits in the kernel all the time, and the Go runtime ends it
 		// with the goroutine.
 		runtime.LockOSThread()
 		done <- s.reflect(ctx)
@@ -89,7 +90,7 @@ func (s *Server) Serve(ctx context.Context) error {
 // reflect is the loop. It allocates for new sessions only.
 func (s *Server) reflect(ctx context.Context) error {
 	buf := make([]byte, 1<<16)
-	base := time.Now() // reading the time since then costs no system call
+	base := time.Now() // later readings relative to it cost no system call
 	defer func() { s.r.sweep(time.Since(base), true) }()
 	for {
 		n, a, err := s.socket.receive(buf, wakeEvery)
@@ -102,7 +103,7 @@ func (s *Server) reflect(ctx context.Context) error {
 			if s.socket.fatal(err) {
 				return fmt.Errorf("receive stamp packets: %w", err)
 			}
-			continue // a quiet 200 ms, a signal, or the ICMP error that some answer brought about
+			continue // the timeout of 200 ms, a signal, or an ICMP error that an answer caused
 		}
 		if n = s.r.answer(buf, n, a, now); n == 0 {
 			continue

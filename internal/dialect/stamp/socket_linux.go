@@ -15,21 +15,21 @@ import (
 	"github.com/linerate/linerate/internal/kernel/sys"
 )
 
-// controlBytes is room for what comes with a packet: a timestamp, a hop limit in two kinds, packet
-// info: 32 + 24 + 24 + 40 bytes on 64-bit machines.
+// controlBytes is room for a packet's control messages: a timestamp, a hop limit in two kinds,
+// packet info: 32 + 24 + 24 + 40 bytes on 64-bit machines.
 const controlBytes = 256
 
-// wantedTTL is what packets leave with, so that the other end sees how many hops they took (RFC
-// 8762 inherits it from RFC 4656 §4.1.2).
+// wantedTTL is the TTL with which packets leave, so that the other end knows their number of hops
+// (RFC 8762 inherits it from RFC 4656 §4.1.2).
 const wantedTTL = 255
 
-// socket is a blocking UDP socket and the structures in which one packet and what comes with it
-// lie. They are allocated once; the kernel's point into them. It is for one goroutine, but for
-// wake.
+// socket is a blocking UDP socket, with the structures of one packet and its metadata. They are
+// allocated once, because the kernel's structures point into them. Only wake may be called from
+// another goroutine.
 type socket struct {
 	fd        int
 	connected bool
-	mu        sync.Mutex // of closed: a wake must not hit a descriptor that has become somebody else's
+	mu        sync.Mutex // protects closed: a wake must not hit a descriptor that was closed and reused
 	closed    bool
 	name      unix.RawSockaddrInet6 // of the last packet's sender
 	nameLen   uint32
@@ -40,7 +40,7 @@ type socket struct {
 	infoLen   int
 }
 
-// adopt takes a listening socket away from package net, also when that fails.
+// adopt takes a listening socket over from package net, even if it returns an error.
 func adopt(conn *net.UDPConn) (*socket, error) {
 	fd, err := sys.TakeOverDatagram(conn)
 	if err != nil {
@@ -49,7 +49,7 @@ func adopt(conn *net.UDPConn) (*socket, error) {
 	return prepare(&socket{fd: fd})
 }
 
-// dial opens a socket that is connected to one address and sends with a type of service.
+// dial opens a socket that is connected to one address and sends with the given type of service.
 func dial(to netip.AddrPort, tos int) (*socket, error) {
 	fd, err := sys.OpenUDP(to)
 	if err != nil {
@@ -65,7 +65,7 @@ func dial(to netip.AddrPort, tos int) (*socket, error) {
 	return s, err
 }
 
-// prepare asks for all that a packet can tell.
+// prepare requests all metadata of packets.
 func prepare(s *socket) (*socket, error) {
 	s.hdr.Name = (*byte)(unsafe.Pointer(&s.name))
 	s.hdr.Iov = &s.iov
@@ -80,7 +80,7 @@ func prepare(s *socket) (*socket, error) {
 		name                 string
 	}{
 		{unix.SOL_SOCKET, unix.SO_TIMESTAMPNS, 1, "so_timestampns"},
-		// An IPv6 socket that takes IPv4 as well has the options of both.
+		// An IPv6 socket that accepts IPv4 too has the options of both.
 		{unix.IPPROTO_IP, unix.IP_RECVTTL, 1, "ip_recvttl"},
 		{unix.IPPROTO_IP, unix.IP_TTL, wantedTTL, "ip_ttl"},
 		{unix.IPPROTO_IPV6, unix.IPV6_RECVHOPLIMIT, 1, "ipv6_recvhoplimit"},
@@ -105,9 +105,9 @@ func prepare(s *socket) (*socket, error) {
 	return s, nil
 }
 
-// receive waits for a packet, for d at most; then the error is sys.ErrTimeout.
+// receive waits for a packet, at most d; then it returns sys.ErrTimeout.
 func (s *socket) receive(p []byte, d time.Duration) (int, arrival, error) {
-	// poll counts nanoseconds, SO_RCVTIMEO jiffies; a full wait does without the extra call.
+	// poll counts nanoseconds, SO_RCVTIMEO jiffies; a full wait needs no extra call.
 	if d < wakeEvery {
 		ready, err := sys.Poll(s.fd, d)
 		if err != nil {
@@ -142,7 +142,7 @@ func (s *socket) receive(p []byte, d time.Duration) (int, arrival, error) {
 	return int(n), a, nil
 }
 
-// read takes the control messages apart and keeps the packet info for the answer.
+// read parses the control messages and keeps the packet info for the answer.
 func (s *socket) read(control []byte) (a arrival) {
 	s.infoLen = 0
 	for at := 0; at+unix.SizeofCmsghdr <= len(control); {
@@ -150,7 +150,7 @@ func (s *socket) read(control []byte) (a arrival) {
 		h := (*unix.Cmsghdr)(unsafe.Pointer(&control[at]))
 		n := int(h.Len)
 		if n < unix.CmsgLen(0) || at+n > len(control) {
-			break // the kernel writes whole ones
+			break // impossible: the kernel writes whole messages
 		}
 		body := control[at+unix.CmsgLen(0) : at+n]
 		switch {
@@ -161,7 +161,7 @@ func (s *socket) read(control []byte) (a arrival) {
 			h.Type == unix.IPV6_HOPLIMIT) && len(body) >= 4:
 			a.ttl = uint8(*(*int32)(unsafe.Pointer(&body[0])))
 		case h.Level == unix.IPPROTO_IP && h.Type == unix.IP_PKTINFO && len(body) >= unix.SizeofInet4Pktinfo:
-			// Which way the answer leaves is left to the routes; where from, not.
+			// The routes choose the interface of the answer, but not its source address.
 			(*unix.Inet4Pktinfo)(unsafe.Pointer(&body[0])).Ifindex = 0
 			s.infoLen = copy(s.info[:], control[at:min(len(control), at+unix.CmsgSpace(unix.SizeofInet4Pktinfo))])
 		case h.Level == unix.IPPROTO_IPV6 && h.Type == unix.IPV6_PKTINFO && len(body) >= unix.SizeofInet6Pktinfo:
@@ -177,8 +177,8 @@ func (s *socket) read(control []byte) (a arrival) {
 	return a
 }
 
-// send sends to the address that the socket is connected to, or answers the packet that was
-// received last, from the address it was sent to.
+// send sends to the connected address, or answers the packet that was received last, from the
+// address that it was sent to.
 func (s *socket) send(p []byte) error {
 	s.iov.Base = unsafe.SliceData(p)
 	s.iov.SetLen(len(p))
@@ -203,13 +203,13 @@ func (s *socket) send(p []byte) error {
 	}
 }
 
-// fatal tells an error of receive after which there is nothing more to receive.
+// fatal reports whether nothing more can be received after an error.
 func (s *socket) fatal(err error) bool {
 	return errors.Is(err, syscall.EBADF) || errors.Is(err, syscall.ENOTSOCK)
 }
 
-// wake makes receive return, now and later. An unconnected socket calls the shutdown ENOTCONN and
-// obeys it all the same: inet_shutdown of Linux wakes its sleepers on purpose.
+// wake makes receive return, now and later. The shutdown of an unconnected socket fails with
+// ENOTCONN and still works: inet_shutdown of Linux wakes its sleepers on purpose.
 func (s *socket) wake() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -218,18 +218,18 @@ func (s *socket) wake() {
 	}
 }
 
-// close may be called again.
+// close may be called more than once.
 func (s *socket) close() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if !s.closed {
 		s.closed = true
-		_ = unix.Close(s.fd) // datagrams have nothing to lose
+		_ = unix.Close(s.fd) // an error of close loses no data of UDP
 	}
 }
 
-// addressOf reads what the kernel wrote as a packet's source. Zones are left out: they name our
-// interface, not the peer.
+// addressOf returns a packet's source, as the kernel wrote it. Zones are left out: they name this
+// host's interface and not the peer.
 func addressOf(name *unix.RawSockaddrInet6) netip.AddrPort {
 	if name.Family == unix.AF_INET {
 		v4 := (*unix.RawSockaddrInet4)(unsafe.Pointer(name))
@@ -238,7 +238,7 @@ func addressOf(name *unix.RawSockaddrInet6) netip.AddrPort {
 	return netip.AddrPortFrom(netip.AddrFrom16(name.Addr).Unmap(), networkOrder(&name.Port))
 }
 
-// networkOrder reads a port, which lies in memory big-endian whatever the machine is.
+// networkOrder reads a port, which is big-endian in memory on every machine.
 func networkOrder(port *uint16) uint16 {
 	b := (*[2]byte)(unsafe.Pointer(port))
 	return uint16(b[0])<<8 | uint16(b[1])

@@ -12,8 +12,8 @@ import (
 	"github.com/linerate/linerate/internal/kernel/sys"
 )
 
-// socket is a UDP socket of package net. On a host with several addresses it answers from the one
-// that its routes prefer.
+// socket is a UDP socket of package net. On a host with several addresses, the routes choose the
+// source of an answer.
 type socket struct {
 	conn      *net.UDPConn
 	connected bool
@@ -35,7 +35,7 @@ func dial(to netip.AddrPort, tos int) (*socket, error) {
 	return &socket{conn: conn, connected: true, peer: to}, nil
 }
 
-// receive waits for a packet, for d at most; then the error is sys.ErrTimeout.
+// receive waits for a packet, at most d; then it returns sys.ErrTimeout.
 func (s *socket) receive(p []byte, d time.Duration) (int, arrival, error) {
 	if err := s.conn.SetReadDeadline(time.Now().Add(d)); err != nil {
 		return 0, arrival{}, err
@@ -50,8 +50,7 @@ func (s *socket) receive(p []byte, d time.Duration) (int, arrival, error) {
 	return n, arrival{from: netip.AddrPortFrom(from.Addr().Unmap(), from.Port()), at: unixNanos()}, err
 }
 
-// send sends to the address that the socket is connected to, or answers the packet that was
-// received last.
+// send sends to the connected address, or answers the packet that was received last.
 func (s *socket) send(p []byte) error {
 	var err error
 	if s.connected {
@@ -62,11 +61,11 @@ func (s *socket) send(p []byte) error {
 	return err
 }
 
-// fatal tells an error of receive after which there is nothing more to receive.
+// fatal reports whether nothing more can be received after an error.
 func (s *socket) fatal(err error) bool { return errors.Is(err, net.ErrClosed) }
 
 // wake makes receive return, now and later.
-func (s *socket) wake() { _ = s.conn.Close() } // datagrams have nothing to lose
+func (s *socket) wake() { _ = s.conn.Close() } // an error of close loses no data of UDP
 
-// close may be called again.
+// close may be called more than once.
 func (s *socket) close() { _ = s.conn.Close() }

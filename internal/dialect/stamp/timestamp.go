@@ -9,7 +9,7 @@ import (
 // ntpEpoch is 1970 in seconds of NTP's first era, which began in 1900 (RFC 5905 §6).
 const ntpEpoch = 2208988800
 
-// format is how a timestamp is written.
+// format is the encoding of a timestamp.
 type format bool
 
 const (
@@ -18,7 +18,7 @@ const (
 )
 
 // putTimestamp writes nanoseconds since 1970, UTC, into the first 8 bytes of p. taiOffset is TAI
-// less UTC in seconds, of which PTP counts.
+// minus UTC in seconds; PTP counts TAI.
 func putTimestamp(p []byte, unixNanos int64, f format, taiOffset int64) {
 	seconds, nanos := unixNanos/1e9, unixNanos%1e9
 	if nanos < 0 {
@@ -29,15 +29,16 @@ func putTimestamp(p []byte, unixNanos int64, f format, taiOffset int64) {
 		binary.BigEndian.PutUint32(p[4:], uint32(nanos))
 		return
 	}
-	// Rounded to nearest: a fraction is 0.23 ns, so a time read back is the same nanosecond.
+	// Rounded to nearest: a fraction is 0.23 ns, so reading a time back returns the same
+	// nanosecond.
 	fraction := (uint64(nanos)<<32 + 5e8) / 1e9
 	binary.BigEndian.PutUint32(p, uint32(seconds+ntpEpoch))
 	binary.BigEndian.PutUint32(p[4:], uint32(fraction))
 }
 
 // parseTimestamp reads nanoseconds since 1970, UTC. Both formats have 32 bits of seconds, which
-// come around every 136 years (NTP's in 2036); of the times they can mean it is the one nearest to
-// now. ok is false for a fraction that is none.
+// overflow every 136 years (NTP's in 2036); the result is the possible time nearest to now. ok is
+// false for an invalid fraction.
 func parseTimestamp(p []byte, f format, taiOffset int64, now int64) (unixNanos int64, ok bool) {
 	seconds, low := int64(binary.BigEndian.Uint32(p)), uint64(binary.BigEndian.Uint32(p[4:]))
 	var nanos int64
@@ -49,13 +50,13 @@ func parseTimestamp(p []byte, f format, taiOffset int64, now int64) (unixNanos i
 	} else {
 		seconds, nanos = seconds-ntpEpoch, int64((low*1e9+1<<31)>>32)
 	}
-	// The difference in 32 bits, with its sign, is the way from now to the nearest time.
+	// The signed difference in 32 bits is the distance from now to the nearest time.
 	reference := now / 1e9
 	seconds = reference + int64(int32(uint32(seconds-reference)))
 	return seconds*1e9 + nanos, true
 }
 
-// errorEstimate is what an end says of its clock (RFC 4656 §4.1.2, RFC 8186 §2.3).
+// errorEstimate is what an end reports about its clock (RFC 4656 §4.1.2, RFC 8186 §2.3).
 type errorEstimate struct {
 	synchronised bool
 	format       format
@@ -63,11 +64,11 @@ type errorEstimate struct {
 	multiplier   uint8 // never 0 on the wire
 }
 
-// estimate makes the smallest error estimate that covers an error.
+// estimate returns the smallest error estimate that covers an error.
 func estimate(err time.Duration, synchronised bool, f format) errorEstimate {
 	e := errorEstimate{synchronised: synchronised, format: f}
-	// In units of 2^-32 s, rounded up; an hour of error is already more than anybody can use, and
-	// it keeps the product within 64 bits.
+	// In units of 2^-32 s, rounded up. An hour of error is useless anyway, and the bound keeps the
+	// product within 64 bits.
 	err = min(max(err, 1), time.Hour)
 	hi, lo := bits.Mul64(uint64(err), 1<<32)
 	units, rest := bits.Div64(hi, lo, 1e9)
@@ -82,13 +83,13 @@ func estimate(err time.Duration, synchronised bool, f format) errorEstimate {
 	return e
 }
 
-// parseEstimate reads an error estimate.
+// parseEstimate decodes an error estimate.
 func parseEstimate(v uint16) errorEstimate {
 	return errorEstimate{synchronised: v&0x8000 != 0, format: v&0x4000 != 0, scale: uint8(v >> 8 & 0x3f),
 		multiplier: uint8(v)}
 }
 
-// bits is the estimate as it is on the wire.
+// bits returns the encoded estimate.
 func (e errorEstimate) bits() uint16 {
 	v := uint16(e.scale&0x3f)<<8 | uint16(e.multiplier)
 	if e.synchronised {
@@ -100,7 +101,7 @@ func (e errorEstimate) bits() uint16 {
 	return v
 }
 
-// seconds is the error that the estimate stands for.
+// seconds returns the error that the estimate represents.
 func (e errorEstimate) seconds() float64 {
 	v := float64(e.multiplier) / (1 << 32)
 	for range e.scale {
@@ -109,6 +110,6 @@ func (e errorEstimate) seconds() float64 {
 	return v
 }
 
-// trusted tells whether the end vouches for its clock. A multiplier of zero says that the estimate
-// means nothing.
+// trusted reports whether the end vouches for its clock. A multiplier of zero makes the estimate
+// meaningless.
 func (e errorEstimate) trusted() bool { return e.synchronised && e.multiplier != 0 }

@@ -11,18 +11,18 @@ const (
 	tlvExtraPadding = 1
 	tlvHMAC         = 8
 
-	flagUnrecognised = 0x80 // a sender sets it, so that who does not know of TLVs leaves it set
+	flagUnrecognised = 0x80 // a sender sets it, and a reflector without TLVs leaves it set
 	flagMalformed    = 0x40
 	flagIntegrity    = 0x20
 )
 
-// reflectTLVs sets the flags of the TLVs behind the base packet, as a reflector must, and leaves
-// the rest a copy. sent is the sequence number as the sender wrote it and answered the reflector's:
-// HMACs cover them and the TLVs before. Zeros are padding of before there were TLVs.
+// reflectTLVs sets the flags of the TLVs after the base packet, as a reflector must, and leaves the
+// rest a copy. sent is the sequence number as the sender wrote it and answered the reflector's:
+// HMACs cover them and the TLVs before. Zeros are padding of senders without TLVs.
 func reflectTLVs(p []byte, a *authenticator, sent, answered []byte) {
-	var verified, useful bool // has an HMAC that is right; has something that wants one
+	var verified, useful bool // has a right HMAC; has a TLV that needs one
 	mac, end := -1, len(p)
-	broken := false // the rest is copied, and nobody looks into it
+	broken := false // the rest is copied without being examined
 	for at := 0; at < len(p); {
 		rest := p[at:]
 		if len(rest) < tlvHeaderBytes || len(rest) < tlvHeaderBytes+int(binary.BigEndian.Uint16(rest[2:])) {
@@ -44,14 +44,14 @@ func reflectTLVs(p []byte, a *authenticator, sent, answered []byte) {
 			rest[0] = flagMalformed
 			broken, end = true, at
 		case rest[1] == tlvHMAC && a != nil && mac < 0:
-			// What the sender covered are the bytes as it wrote them, so its flags have to be there
-			// still: they are written below.
+			// The sender covered the bytes as it wrote them, so its flags must still be in place:
+			// they are written below.
 			verified = hmac.Equal(rest[tlvHeaderBytes:length], a.of(sent, p[:at]))
 			mac = at
 		case rest[1] != tlvExtraPadding:
 			useful = true
 			if mac >= 0 {
-				verified = false // nothing but padding may follow the HMAC
+				verified = false // only padding may follow the HMAC
 			}
 		}
 		if broken {
@@ -86,8 +86,8 @@ func allZero(p []byte) bool {
 	return true
 }
 
-// putPadding fills p, which lies behind a base packet, with one extra padding TLV, or with zeros
-// where there is no room for one.
+// putPadding fills p, which follows a base packet, with one extra padding TLV, or with zeros if
+// there is no room for one.
 func putPadding(p, pattern []byte) {
 	clear(p)
 	if len(p) < tlvHeaderBytes {

@@ -11,13 +11,13 @@ import (
 	"github.com/linerate/linerate/internal/traffic/engine"
 )
 
-// Means are what a client is given to make its connections with.
+// Means are the functions with which a client opens its connections.
 type Means struct {
-	Out, In *engine.Phase // of the workers that send and that receive
-	// Dial connects data connection index by TCP; Adopt makes it one for workers.
+	Out, In *engine.Phase // phases of the workers that send and that receive
+	// Dial opens data connection index over TCP; Adopt wraps it for workers.
 	Dial  func(ctx context.Context, index, port int) (*net.TCPConn, error)
 	Adopt func(conn *net.TCPConn, sends bool) (*engine.Conn, error)
-	// Socket is the UDP socket of a stream.
+	// Socket opens the UDP socket of a stream.
 	Socket func(ctx context.Context, index, port int) (*datagram.Socket, error)
 }
 
@@ -32,8 +32,7 @@ type Test struct {
 	packetBytes int
 }
 
-// Open connects to a receiver at port. The error is traffic.ErrBadSpec for what cannot be done
-// without a protocol.
+// Open connects to a receiver at port. A test that needs a protocol returns traffic.ErrBadSpec.
 func Open(ctx context.Context, spec traffic.Spec, port int, m Means) (*Test, error) {
 	if err := check(spec); err != nil {
 		return nil, err
@@ -52,7 +51,7 @@ func Open(ctx context.Context, spec traffic.Spec, port int, m Means) (*Test, err
 	return t, nil
 }
 
-// check refuses what a receiver without a protocol cannot be asked for.
+// check returns an error if spec needs more than a receiver without a protocol.
 func check(spec traffic.Spec) error {
 	bad := func(format string, args ...any) error {
 		return fmt.Errorf("%w: ttcp %s", traffic.ErrBadSpec, fmt.Sprintf(format, args...))
@@ -89,17 +88,17 @@ func (t *Test) openTCP(ctx context.Context, spec traffic.Spec, port int, m Means
 	return nil
 }
 
-// bare is a header of nothing: a datagram is all payload. It is as long as the shortest datagram
-// that is none of the edges.
+// bare is an empty header: a datagram is all payload. Its length is that of the shortest datagram
+// that is no edge.
 type bare struct{}
 
-// Bytes is the length of the shortest datagram.
+// Bytes returns the length of the shortest datagram.
 func (bare) Bytes() int { return edgeBytes + 1 }
 
-// Put leaves the datagram as it is.
+// Put does nothing.
 func (bare) Put([]byte, datagram.Mark) {}
 
-// Parse knows data from edges and nothing else.
+// Parse reports whether a datagram is data and not an edge.
 func (bare) Parse(p []byte) (datagram.Mark, bool) {
 	return datagram.Mark{Measured: true, End: len(p) <= edgeBytes}, true
 }
@@ -128,45 +127,44 @@ func (t *Test) openUDP(ctx context.Context, spec traffic.Spec, port int, m Means
 	return nil
 }
 
-// edge says begin or end, several times in case that some are lost.
+// edge marks the beginning or the end, several times in case some are lost.
 func (t *Test) edge(times int) error {
 	var failed error
 	for range times {
-		// The last attempt is the one that tells: an error may be of an earlier datagram, reported
-		// by the network.
+		// The last attempt decides: the network may report the error of an earlier datagram.
 		failed = t.socket.Send(make([]byte, edgeBytes))
 	}
 	return failed
 }
 
-// Senders is the worker that sends.
+// Senders returns the one worker that sends.
 func (t *Test) Senders() []*engine.Worker { return t.senders }
 
-// Receivers are none.
+// Receivers returns nil.
 func (t *Test) Receivers() []*engine.Worker { return nil }
 
-// Datagrams is the body of the sender of a test by UDP.
+// Datagrams returns the body of the sender of a UDP test.
 func (t *Test) Datagrams() []*datagram.Sender { return t.datagrams }
 
-// Arrivals are none: datagrams only leave.
+// Arrivals returns nil: this client receives no datagrams.
 func (t *Test) Arrivals() []*datagram.Receiver { return nil }
 
-// Done is closed when the amount of the test was handed to the kernel; nil: time ends it.
+// Done is closed once the kernel has the whole amount of the test; nil if a time ends the test.
 func (t *Test) Done() <-chan struct{} {
 	switch {
 	case t.quota != nil:
 		return t.quota.Done()
 	case len(t.datagrams) > 0:
-		// Without an amount it is closed when the time is over, and says nothing new.
+		// Without an amount it is closed when the time is over, which ends the test anyway.
 		return t.datagrams[0].Idle()
 	}
 	return nil
 }
 
-// endTimes is how often ttcp says the end.
+// endTimes is how often ttcp marks the end.
 const endTimes = 5
 
-// EndSending says that nothing more comes. The sender must have returned.
+// EndSending marks the end of the data. The sender must have returned.
 func (t *Test) EndSending() error {
 	if t.socket != nil {
 		return t.edge(endTimes)
@@ -174,7 +172,8 @@ func (t *Test) EndSending() error {
 	return t.conn.CloseWrite()
 }
 
-// Finish says what nobody can know: a receiver tells nothing, and over UDP not even the kernels do.
+// Finish adds a warning about what is unknown: a receiver reports nothing, and over UDP neither do
+// the kernels.
 func (t *Test) Finish(_ context.Context, r *traffic.Result) error {
 	for _, d := range t.datagrams {
 		sent := d.Sent()
@@ -186,7 +185,7 @@ func (t *Test) Finish(_ context.Context, r *traffic.Result) error {
 	return nil
 }
 
-// Close gives up the connection.
+// Close closes the connection.
 func (t *Test) Close() {
 	for _, w := range t.senders {
 		w.Close()

@@ -1,15 +1,15 @@
-// Package ttcp moves bare bytes: it receives from anything that connects and sends (ttcp -t, nuttcp
-// without a server, nc), and sends to anything that receives (ttcp -r, nc -l).
+// Package ttcp moves bytes without a protocol: it receives from any program that connects and sends
+// (ttcp -t, nuttcp without a server, nc), and sends to any program that receives (ttcp -r, nc -l).
 //
 // # Model
 //
-// There is no protocol. On TCP the sender closes when it is done. On UDP a datagram of four bytes
-// and less says that the next ones are data, and when some have come, that they were all; ttcp
-// sends five at the end in case that some are lost. Nothing says how many datagrams there were, so
-// a receiver cannot tell what was lost.
+// On TCP the sender closes the connection when it is done. On UDP a datagram of at most four bytes
+// marks the beginning of the data, and, once data have come, their end; ttcp sends five at the end
+// in case some are lost. No message carries the number of datagrams, so a receiver cannot count
+// losses.
 //
-// A [Server] receives by TCP and UDP and sends nothing. [Run] is the sender; over TCP it tells how
-// much the far kernel has acknowledged, over UDP only what was sent.
+// A [Server] receives over TCP and UDP and sends nothing. [Open] is the sender. Over TCP its result
+// is what the far kernel has acknowledged, over UDP only what was sent.
 //
 // # Units
 //
@@ -22,6 +22,6 @@
 //
 // # Limits
 //
-// A server never answers, so it is no use to anybody who forges addresses. A table of fixed size
-// holds the UDP senders.
+// A server never answers, so forged addresses gain nothing. A table of fixed size holds the UDP
+// senders.
 package ttcp

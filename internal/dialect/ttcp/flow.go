@@ -6,12 +6,12 @@ import (
 	"time"
 )
 
-// maxFlows is how many UDP senders are followed at a time. A newcomer that finds the table full
-// takes the place of the one that has sent least: forged addresses, which send one datagram each,
-// only take places from one another.
+// maxFlows is how many UDP senders are followed at a time. A new sender that finds the table full
+// replaces the one that has sent least: forged addresses, which send one datagram each, only
+// displace one another.
 const maxFlows = 256
 
-// edgeBytes is the longest datagram that is no data but says where they begin or end.
+// edgeBytes is the length of the longest datagram that marks the beginning or the end of the data.
 const edgeBytes = 4
 
 // flow is one UDP sender.
@@ -20,7 +20,7 @@ type flow struct {
 	first, last, heard time.Duration
 }
 
-// flowTable holds the UDP senders by their addresses.
+// flowTable holds the UDP senders by address.
 type flowTable struct {
 	mu    sync.Mutex
 	flows map[netip.AddrPort]*flow
@@ -31,11 +31,11 @@ func newFlowTable(log func(string, ...any)) *flowTable {
 	return &flowTable{flows: make(map[netip.AddrPort]*flow), log: log}
 }
 
-// TakePacket counts a datagram of n bytes. Nothing is ever answered.
+// TakePacket counts a datagram of n bytes. It is never answered.
 func (s *Server) TakePacket(n int, from netip.AddrPort) { s.flows.take(n, from, s.now()) }
 
-// Sweep ends UDP senders that have been silent for long. Who brings datagrams by TakePacket calls
-// it every second or so.
+// Sweep ends UDP senders that have been silent for long. A caller of TakePacket calls it every
+// second or so.
 func (s *Server) Sweep() { s.flows.sweep(s.now(), s.timing.forget) }
 
 func (t *flowTable) take(n int, from netip.AddrPort, now time.Duration) {
@@ -43,8 +43,8 @@ func (t *flowTable) take(n int, from netip.AddrPort, now time.Duration) {
 	defer t.mu.Unlock()
 	f := t.flows[from]
 	if n <= edgeBytes {
-		// The same sign for both edges: whether data have come tells which one it is. Later ones of
-		// the end find no flow.
+		// Both edges look the same: it is the end if data have come. Repetitions of the end find no
+		// flow.
 		if f != nil && f.packets > 0 {
 			delete(t.flows, from)
 			t.tell(from, f, "")
@@ -60,8 +60,7 @@ func (t *flowTable) take(n int, from netip.AddrPort, now time.Duration) {
 	f.last, f.heard = now, now
 }
 
-// insert puts a flow into the table, in the place of another one if it must be. The caller holds
-// the lock.
+// insert adds a flow to the table, replacing another one if it is full. The caller holds the lock.
 func (t *flowTable) insert(from netip.AddrPort, f *flow) {
 	if len(t.flows) >= maxFlows {
 		var victim netip.AddrPort

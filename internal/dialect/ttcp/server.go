@@ -19,32 +19,32 @@ import (
 // DefaultPort is the port of both TCP and UDP.
 const DefaultPort = 5001
 
-// ServerOptions say where to serve and whom.
+// ServerOptions say where to listen and which senders to admit.
 type ServerOptions struct {
 	Address string          // host:port for both TCP and UDP
-	Gate    *admission.Gate // who may ask how much; nil: one with the default limits
-	Log     func(string)    // one plain sentence per sender, from any goroutine; nil: nobody is told
+	Gate    *admission.Gate // admits senders within its limits; nil: one with the default limits
+	Log     func(string)    // receives one plain sentence per sender, from any goroutine; may be nil
 }
 
-// Server receives from anybody.
+// Server receives from any sender.
 type Server struct {
 	o       ServerOptions
 	timing  timing
-	sockets *service.Sockets // nil when somebody else listens
+	sockets *service.Sockets // nil when another listener brings the connections
 	flows   *flowTable
-	waiting *admission.Anteroom // holds one for every connection that has sent nothing yet
+	waiting *admission.Anteroom // holds one place per connection that has sent nothing yet
 	started time.Time           // base of the monotonic clock of arrivals
 
-	// Sentences have bounds per minute. Anybody can be turned away any number of times, and anybody
-	// can forge sources of datagrams: neither may silence the others.
+	// Sentences are limited per minute, in separate logs: anyone can be refused any number of
+	// times, and anyone can forge sources of datagrams, and neither may silence the other logs.
 	log, logUDP, away func(format string, args ...any)
 }
 
-// maxWaiting is how many connections may be waited for at a time, a quarter of them of one source.
-// Each is a goroutine of some kilobytes for timing.idle at most.
+// maxWaiting bounds the connections that have sent nothing; one source may have a quarter of them.
+// Each costs a goroutine of some kilobytes for at most timing.idle.
 const maxWaiting = 256
 
-// timing is how long a server waits; tests have less patience.
+// timing holds the server's timeouts, which tests shorten.
 type timing struct {
 	idle   time.Duration // for the next bytes of a connection, the first ones included
 	forget time.Duration // how long a UDP sender may be silent
@@ -52,8 +52,8 @@ type timing struct {
 
 var patience = timing{idle: 30 * time.Second, forget: 2 * time.Second}
 
-// NewServer makes a server that listens nowhere: connections and datagrams are brought to it by
-// ServeConn and TakePacket.
+// NewServer returns a server that does not listen: another listener brings it connections and
+// datagrams through ServeConn and TakePacket.
 func NewServer(o ServerOptions) *Server {
 	if o.Gate == nil {
 		o.Gate = admission.New(admission.Limits{})
@@ -69,7 +69,7 @@ func NewServer(o ServerOptions) *Server {
 	return s
 }
 
-// Listen makes a server that listens on TCP and UDP. Port 0 is any port that is free for both.
+// Listen returns a server that listens on TCP and UDP. Port 0 selects a port that is free for both.
 func Listen(ctx context.Context, o ServerOptions) (*Server, error) {
 	sockets, err := service.Listen(ctx, o.Address, nil)
 	if err != nil {
@@ -80,7 +80,7 @@ func Listen(ctx context.Context, o ServerOptions) (*Server, error) {
 	return s, nil
 }
 
-// Addr is where the server listens, with TCP and UDP; the zero value for one that does not.
+// Addr returns where the server listens, with TCP and UDP; the zero value if it does not.
 func (s *Server) Addr() netip.AddrPort {
 	if s.sockets == nil {
 		return netip.AddrPort{}
@@ -88,25 +88,25 @@ func (s *Server) Addr() netip.AddrPort {
 	return s.sockets.Addr()
 }
 
-// Serve receives until ctx ends; then everything is closed and the answer is nil.
+// Serve receives until ctx ends, then closes everything and returns nil.
 func (s *Server) Serve(ctx context.Context) error {
 	err := s.sockets.Serve(ctx, service.Handler{
 		Conn:   s.ServeConn,
 		Packet: func(p []byte, from netip.AddrPort) { s.TakePacket(len(p), from) },
 		Sweep:  s.Sweep,
 	})
-	s.flows.sweep(s.now(), 0) // those that end with the server are told of
+	s.flows.sweep(s.now(), 0) // logs the senders that end with the server
 	if err != nil {
 		return fmt.Errorf("serve ttcp: %w", err)
 	}
 	return nil
 }
 
-// ServeConn receives from one TCP connection until it is over, closes it, and tells the log.
+// ServeConn receives from one TCP connection to its end, closes it, and logs it.
 func (s *Server) ServeConn(ctx context.Context, conn *net.TCPConn) {
 	from := service.From(conn)
-	// Closed and not given a deadline that has passed: the loops below set deadlines of their own,
-	// one of which could come after it.
+	// The connection is closed instead of getting an expired deadline, because the loops below set
+	// deadlines and could overwrite it.
 	stop := context.AfterFunc(ctx, func() { _ = conn.Close() })
 	defer stop()
 	defer conn.Close()
@@ -114,7 +114,7 @@ func (s *Server) ServeConn(ctx context.Context, conn *net.TCPConn) {
 	total, err := s.sink(ctx, conn, from.Addr())
 	if ctx.Err() != nil {
 		if total == 0 {
-			return // it had not begun, and nobody is to blame
+			return // the server ended before the connection began
 		}
 		err = nil
 	}
@@ -132,16 +132,15 @@ func (s *Server) ServeConn(ctx context.Context, conn *net.TCPConn) {
 // callBytes is how much one system call moves: it keeps the copy inside a second-level cache.
 const callBytes = 128 << 10
 
-// head reads the first bytes of a connection. Until they are there the sender is nobody's visitor,
-// so that who connects and says nothing takes no place from those who do; it takes one of the
-// places for waiting.
+// head reads the first bytes of a connection. Until they arrive, the sender takes no place of the
+// gate, so silent connections keep no sender out; it takes one of the places for waiting.
 func (s *Server) head(conn *net.TCPConn, p []byte) (int, error) {
 	leave, ok := s.waiting.Enter(service.From(conn).Addr())
 	if !ok {
 		return 0, errors.New("too many connections that have sent nothing are waiting already")
 	}
 	defer leave()
-	_ = conn.SetReadDeadline(time.Now().Add(s.timing.idle)) // only a closed connection refuses, as the call then does
+	_ = conn.SetReadDeadline(time.Now().Add(s.timing.idle)) // fails only on a closed connection, as the read then does
 	n, err := conn.Read(p)
 	switch name := wire.Dialect(p[:min(n, 64)]); {
 	case errors.Is(err, os.ErrDeadlineExceeded):
@@ -149,8 +148,8 @@ func (s *Server) head(conn *net.TCPConn, p []byte) (int, error) {
 	case err != nil:
 		return 0, err
 	case waits(name):
-		// Everything is data here, but who greets and waits for an answer has come to the wrong
-		// place.
+		// All bytes are data here, but a client that greets and waits for an answer wants another
+		// server.
 		return 0, fmt.Errorf("the client speaks %s, and nothing here answers that", name)
 	}
 	return n, nil
@@ -189,16 +188,16 @@ func (s *Server) sink(ctx context.Context, conn *net.TCPConn, from netip.Addr) (
 			return total, err
 		}
 		// Renewed once a second and not for every read, so the connection may be idle for up to a
-		// second less than it is told.
+		// second less than timing.idle.
 		if now := time.Now(); now.Sub(renewed) > time.Second {
 			renewed = now
-			_ = conn.SetReadDeadline(now.Add(s.timing.idle)) // only a closed connection refuses, as the call then does
+			_ = conn.SetReadDeadline(now.Add(s.timing.idle)) // fails only on a closed connection, as the read then does
 		}
 		n, err = conn.Read(p)
 	}
 }
 
-// waits tells whether somebody who speaks like this waits for an answer before it goes on.
+// waits reports whether a client of a protocol waits for an answer before it continues.
 func waits(dialect string) bool {
 	switch dialect {
 	case "something unknown", "nothing but zeros", "iperf2", "linerate data":
@@ -207,10 +206,10 @@ func waits(dialect string) bool {
 	return true
 }
 
-// now is the time since the server was made.
+// now returns the time since the server was created.
 func (s *Server) now() time.Duration { return time.Since(s.started) }
 
-// rate is n bytes in so many seconds, for people.
+// rate converts n bytes in so many seconds for display.
 func rate(n int64, seconds float64) unit.BitRate {
 	if seconds <= 0 {
 		return 0

@@ -19,11 +19,12 @@ import (
 // DefaultSocket is where the agent of a host listens.
 const DefaultSocket = "/run/linerate/agent.sock"
 
-// answerWithin is how long a client waits for an answer when its context does not say.
+// answerWithin is how long a client waits for an answer if its context has no deadline.
 const answerWithin = 10 * time.Second
 
-// Client asks a server. It connects with the first question, and again when a connection has ended.
-// Its methods may be called from any number of goroutines; questions are asked one after the other.
+// Client sends questions to a server. It connects with the first question, and again after a
+// connection has ended. Its methods may be called from any number of goroutines; it sends one
+// question at a time.
 type Client struct {
 	socket string
 
@@ -32,7 +33,7 @@ type Client struct {
 	in   *bufio.Reader
 }
 
-// NewClient gives a client of a server that need not be there yet.
+// NewClient returns a client of a server that need not run yet.
 func NewClient(socket string) *Client { return &Client{socket: socket} }
 
 // Close ends the connection.
@@ -51,8 +52,8 @@ func (c *Client) hangUp() error {
 	return err
 }
 
-// ask asks one question. A connection that the server has closed meanwhile (it may have been
-// started again) is made anew once.
+// ask sends one question. It reconnects once if the server has closed the connection meanwhile, for
+// instance because it was restarted.
 func (c *Client) ask(ctx context.Context, q question) (answer, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -67,15 +68,15 @@ func (c *Client) ask(ctx context.Context, q question) (answer, error) {
 	a, err := parseAnswer(line)
 	if err != nil {
 		if errors.Is(err, errNotAnAnswer) {
-			_ = c.hangUp() // whatever comes next would be half of something
+			_ = c.hangUp() // the next line would be the rest of this answer
 		}
 		return answer{}, fmt.Errorf("ask agent at %s: %w", c.socket, err)
 	}
 	return a, nil
 }
 
-// exchange sends a question and gives the line that comes back. After an error there is no
-// connection.
+// exchange sends a question and returns the line that comes back. After an error the connection is
+// closed.
 func (c *Client) exchange(ctx context.Context, q question) (line []byte, err error) {
 	if c.conn == nil {
 		var dialer net.Dialer
@@ -88,7 +89,7 @@ func (c *Client) exchange(ctx context.Context, q question) (line []byte, err err
 	conn := c.conn
 	defer func() {
 		if err != nil {
-			_ = c.hangUp() // the error above is the one that counts
+			_ = c.hangUp() // the error above is the one to return
 		}
 	}()
 	deadline, ok := ctx.Deadline()
@@ -98,7 +99,7 @@ func (c *Client) exchange(ctx context.Context, q question) (line []byte, err err
 	if err := conn.SetDeadline(deadline); err != nil {
 		return nil, err
 	}
-	stop := context.AfterFunc(ctx, func() { _ = conn.SetDeadline(time.Unix(1, 0)) }) // wakes whoever waits
+	stop := context.AfterFunc(ctx, func() { _ = conn.SetDeadline(time.Unix(1, 0)) }) // wakes a waiting read or write
 	defer stop()
 	text, err := json.Marshal(q)
 	if err != nil {
@@ -112,7 +113,7 @@ func (c *Client) exchange(ctx context.Context, q question) (line []byte, err err
 
 var errLongLine = errors.New("line is too long")
 
-// readLine gives the next line without its end, which has at most limit bytes.
+// readLine returns the next line without its end; it fails if the line is longer than limit bytes.
 func readLine(in *bufio.Reader, limit int) ([]byte, error) {
 	var line []byte
 	for {
@@ -138,32 +139,32 @@ func (c *Client) hello(ctx context.Context) (answer, error) {
 	return a, err
 }
 
-// State is the state directory of the host, as the server has it.
+// State returns the state directory of the host, as the server reports it.
 func (c *Client) State(ctx context.Context) (string, error) {
 	a, err := c.hello(ctx)
 	return a.State, err
 }
 
-// Stamp is as [Local.Stamp].
+// Stamp works like [Local.Stamp].
 func (c *Client) Stamp(ctx context.Context) (string, error) {
 	a, err := c.ask(ctx, question{Ask: askStamp})
 	return a.Stamp, err
 }
 
-// History is as [Local.History].
+// History works like [Local.History].
 func (c *Client) History(ctx context.Context) ([]journal.Change, error) {
 	a, err := c.ask(ctx, question{Ask: askHistory})
 	return a.Changes, err
 }
 
-// Runs is as [Local.Runs].
+// Runs works like [Local.Runs].
 func (c *Client) Runs(ctx context.Context, kind runs.Kind) ([]string, error) {
 	list, _ := asks(kind)
 	a, err := c.ask(ctx, question{Ask: list})
 	return a.Runs, err
 }
 
-// Run is as [Local.Run].
+// Run works like [Local.Run].
 func (c *Client) Run(ctx context.Context, kind runs.Kind, id string) ([]byte, error) {
 	if !runs.Name(id) {
 		return nil, fmt.Errorf("ask agent for run %.100q: %w", id, runs.ErrNoRun)

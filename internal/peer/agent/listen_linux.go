@@ -18,15 +18,16 @@ import (
 	"github.com/linerate/linerate/internal/kernel/sys"
 )
 
-// ErrInTheWay says that something else has the place of the socket.
+// ErrInTheWay reports that another file occupies the path of the socket.
 var ErrInTheWay = errors.New("is in the way")
 
 // maxSocketPath is what struct sockaddr_un has room for (unix(7)).
 const maxSocketPath = 107
 
-// Serve answers until ctx ends, which is no error. It makes the socket, and its directory where
-// there is none; ready is told its path once it takes connections. With a socket that systemd hands
-// over (LISTEN_FDS) it makes nothing. A second server at the same place is durable.ErrLocked.
+// Serve answers until ctx ends, and then returns nil. It creates the socket, and its directory if
+// it does not exist, and calls ready with the path once the socket accepts connections. If systemd
+// passes a socket (LISTEN_FDS), it creates nothing. A second server at the same path gets
+// durable.ErrLocked.
 func Serve(ctx context.Context, c Config, ready func(socket string)) error {
 	if c.Socket == "" {
 		c.Socket = DefaultSocket
@@ -54,7 +55,7 @@ func Serve(ctx context.Context, c Config, ready func(socket string)) error {
 	return s.serve(ctx)
 }
 
-// groupID finds a group; -1: none is wanted.
+// groupID returns the number of a group; -1 if no group is configured.
 func groupID(name string) (int64, error) {
 	if name == "" {
 		return -1, nil
@@ -73,7 +74,7 @@ func groupID(name string) (int64, error) {
 	return int64(n), nil
 }
 
-// handedOver is the socket that systemd has opened for us, nil when it has not.
+// handedOver returns the socket that systemd has opened for this process; nil if it has not.
 func handedOver() (net.Listener, error) {
 	if os.Getenv("LISTEN_PID") != strconv.Itoa(os.Getpid()) {
 		return nil, nil
@@ -82,7 +83,7 @@ func handedOver() (net.Listener, error) {
 		return nil, fmt.Errorf("take over the socket of systemd: %q sockets, want 1", n)
 	}
 	f := os.NewFile(3, "systemd socket") // SD_LISTEN_FDS_START
-	defer f.Close()                      // the listener has its own
+	defer f.Close()                      // the listener has a duplicate
 	l, err := net.FileListener(f)
 	if err != nil {
 		return nil, fmt.Errorf("take over the socket of systemd: %w", err)
@@ -94,7 +95,7 @@ func handedOver() (net.Listener, error) {
 	return l, nil
 }
 
-// listen makes the socket. It takes connections only when it belongs to whom it shall.
+// listen creates the socket. The socket accepts connections only once it has its owner and mode.
 func listen(path string, group int64) (release func(), _ net.Listener, err error) {
 	if len(path) > maxSocketPath {
 		return nil, nil, fmt.Errorf("name of %d bytes: a Unix socket's has at most %d", len(path), maxSocketPath)
@@ -103,15 +104,15 @@ func listen(path string, group int64) (release func(), _ net.Listener, err error
 	if err := safeDirectory(dir); err != nil {
 		return nil, nil, err
 	}
-	// Two servers that find the same dead socket must not both take it for theirs; the lock dies
-	// with its holder.
+	// Two servers that find the same dead socket must not both replace it. The lock ends with the
+	// process that holds it.
 	lock, err := durable.OS().Lock(path + ".lock")
 	if err != nil {
 		return nil, nil, err
 	}
 	defer func() {
 		if err != nil {
-			_ = lock.Close() // the error above is the one that counts
+			_ = lock.Close() // the error above is the one to return
 		}
 	}()
 	if err := removeDead(path); err != nil {
@@ -122,7 +123,7 @@ func listen(path string, group int64) (release func(), _ net.Listener, err error
 		return nil, nil, fmt.Errorf("make socket: %w", err)
 	}
 	f := os.NewFile(uintptr(fd), path)
-	defer f.Close() // the listener has its own
+	defer f.Close() // the listener has a duplicate
 	if err := unix.Bind(fd, &unix.SockaddrUnix{Name: path}); err != nil {
 		return nil, nil, fmt.Errorf("bind: %w", err)
 	}
@@ -131,7 +132,7 @@ func listen(path string, group int64) (release func(), _ net.Listener, err error
 			_ = os.Remove(path)
 		}
 	}()
-	// Whatever the umask was: until listen(2) below nobody can connect.
+	// Independent of the umask: no process can connect before listen(2) below.
 	mode := os.FileMode(0o600)
 	if group >= 0 {
 		if err := os.Lchown(path, -1, int(group)); err != nil {
@@ -150,13 +151,13 @@ func listen(path string, group int64) (release func(), _ net.Listener, err error
 		return nil, nil, err
 	}
 	return func() {
-		_ = os.Remove(path) // ours as long as the lock is; one that stays is dead, and the next server removes it
+		_ = os.Remove(path) // this process holds the lock, so the path is its own; the next server removes a dead one
 		_ = lock.Close()
 	}, listener, nil
 }
 
-// safeDirectory makes a directory for the socket, or sees to it that nobody else can put something
-// into one that is there.
+// safeDirectory creates a directory for the socket, or checks that only root can write to an
+// existing one.
 func safeDirectory(dir string) error {
 	err := os.Mkdir(dir, 0o755)
 	if err != nil && !errors.Is(err, fs.ErrExist) {
@@ -180,7 +181,7 @@ func safeDirectory(dir string) error {
 	return nil
 }
 
-// removeDead removes a socket at which nobody answers.
+// removeDead removes a socket that no process listens on.
 func removeDead(path string) error {
 	info, err := os.Lstat(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -197,15 +198,15 @@ func removeDead(path string) error {
 		_ = conn.Close() // nothing was said
 		return fmt.Errorf("%s %w: somebody answers there", path, ErrInTheWay)
 	}
-	// Only this says that no process has it open. A queue that is full, for one, is somebody who is
-	// busy.
+	// Only this error proves that no process listens. A full queue, for example, means a busy
+	// server.
 	if !errors.Is(err, unix.ECONNREFUSED) {
 		return fmt.Errorf("%s %w: %w", path, ErrInTheWay, err)
 	}
 	return os.Remove(path)
 }
 
-// identify asks the kernel who has connected.
+// identify returns the user and the groups of a connected process, as the kernel reports them.
 func identify(conn net.Conn) (peer, error) {
 	c, ok := conn.(*net.UnixConn)
 	if !ok {
@@ -224,8 +225,7 @@ func identify(conn net.Conn) (peer, error) {
 			return
 		}
 		who.uid = cred.Uid
-		// A kernel that cannot tell (before 4.13) knows of nobody else's groups than the primary
-		// one.
+		// A kernel before 4.13 reports only the primary group.
 		more, err := sys.PeerGroups(int(fd))
 		if err != nil && !errors.Is(err, unix.ENOPROTOOPT) {
 			askErr = err

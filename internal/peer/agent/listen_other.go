@@ -8,7 +8,7 @@ import (
 	"fmt"
 )
 
-// Serve works on Linux alone: elsewhere it is errors.ErrUnsupported.
+// Serve returns errors.ErrUnsupported on systems other than Linux.
 func Serve(context.Context, Config, func(socket string)) error {
 	return fmt.Errorf("agent: %w on this system", errors.ErrUnsupported)
 }

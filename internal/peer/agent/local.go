@@ -14,18 +14,18 @@ import (
 	"github.com/linerate/linerate/internal/change/journal"
 )
 
-// Local reads the answers on this host, as the user who runs it.
+// Local reads the data on this host, as the user who runs the program.
 type Local struct {
 	Dir string // the state directory, as of --state
 }
 
-// State is the state directory of the host.
+// State returns the state directory of the host.
 func (l Local) State(context.Context) (string, error) { return l.Dir, nil }
 
-// Stamp is a text that is another one whenever the journal, the runs or the measurements are
-// others: sizes and times of the files. It costs three looks at the file system and can be asked
-// for each second. The grain of its times is that of the file system, so what changes twice within
-// some milliseconds may show as one change.
+// Stamp returns a text that changes whenever the journal, the runs or the measurements change:
+// sizes and times of the files. It costs three stat calls, so it can be called every second. The
+// file system limits the resolution of the times: two changes within some milliseconds may appear
+// as one.
 func (l Local) Stamp(context.Context) (string, error) {
 	stamp := ""
 	for _, name := range []string{"journal.log", string(runs.Tunes), string(runs.Measurements)} {
@@ -42,17 +42,17 @@ func (l Local) Stamp(context.Context) (string, error) {
 	return stamp[:len(stamp)-1], nil
 }
 
-// History gives all changes of the journal, oldest first.
+// History returns all changes of the journal, oldest first.
 func (l Local) History(context.Context) ([]journal.Change, error) {
 	return journal.History(durable.OS(), l.Dir)
 }
 
-// Runs gives the ids of what is stored of a kind, newest first.
+// Runs returns the ids of all stored documents of a kind, newest first.
 func (l Local) Runs(_ context.Context, kind runs.Kind) ([]string, error) {
 	return runs.In(durable.OS(), l.Dir, kind, 0).List()
 }
 
-// Run gives a stored document. There being none is fs.ErrNotExist, one that is too large
+// Run returns a stored document. A missing document is fs.ErrNotExist, one that is too large is
 // ErrTooLarge.
 func (l Local) Run(_ context.Context, kind runs.Kind, id string) ([]byte, error) {
 	store := runs.In(durable.OS(), l.Dir, kind, 0)
@@ -64,22 +64,21 @@ func (l Local) Run(_ context.Context, kind runs.Kind, id string) ([]byte, error)
 	return store.Read(id)
 }
 
-// cached is the history as it was at a stamp, so that asking again and again costs no reading of
-// the journal.
+// cached is the history at one stamp, so that repeated questions do not read the journal again.
 type cached struct {
 	stamp   string
 	at      time.Time
 	changes []journal.Change
 }
 
-// history gives the changes, from before when nothing has changed since.
+// history returns the changes, from the cache if nothing has changed since.
 func (c *cached) history(ctx context.Context, l Local, now time.Time) ([]journal.Change, error) {
 	stamp, err := l.Stamp(ctx)
 	if err != nil {
 		return nil, err
 	}
-	// A second write within the grain of the file's times leaves the stamp as it is, so it is
-	// believed for a while only.
+	// A second write within the resolution of the file's times leaves the stamp unchanged, so the
+	// cache is valid for a limited time only.
 	if age := now.Sub(c.at); c.stamp == stamp && age >= 0 && age < 5*time.Second {
 		return c.changes, nil
 	}

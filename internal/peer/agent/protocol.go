@@ -12,7 +12,7 @@ import (
 	"github.com/linerate/linerate/internal/change/journal"
 )
 
-// What a line may have, in bytes.
+// Largest lines, in bytes.
 const (
 	maxQuestion = 256
 	maxDocument = 16 << 20
@@ -33,7 +33,7 @@ const (
 	askMeasurement  ask = "measurement"
 )
 
-// asks are the questions for the list of a kind, and for one of them.
+// asks returns the two questions about a kind: for the list, and for one document.
 func asks(kind runs.Kind) (list, one ask) {
 	if kind == runs.Measurements {
 		return askMeasurements, askMeasurement
@@ -41,13 +41,13 @@ func asks(kind runs.Kind) (list, one ask) {
 	return askRuns, askRun
 }
 
-// question is what a client says.
+// question is one line of a client.
 type question struct {
 	Ask ask    `json:"ask"`
 	ID  string `json:"id,omitempty"`
 }
 
-// kind is what a question about stored documents is about.
+// kind returns the kind of stored documents that a question is about.
 func (q question) kind() runs.Kind {
 	if q.Ask == askMeasurements || q.Ask == askMeasurement {
 		return runs.Measurements
@@ -55,7 +55,7 @@ func (q question) kind() runs.Kind {
 	return runs.Tunes
 }
 
-// answer is what a server says: the fields of one question, or an error.
+// answer is one line of a server: the fields for one question, or an error.
 type answer struct {
 	Version  string           `json:"version,omitempty"`
 	State    string           `json:"state,omitempty"`
@@ -64,7 +64,7 @@ type answer struct {
 	Runs     []string         `json:"runs,omitempty"`
 	Document json.RawMessage  `json:"document,omitempty"`
 	Error    string           `json:"error,omitempty"`
-	Missing  bool             `json:"missing,omitempty"` // with Error: there is no such thing
+	Missing  bool             `json:"missing,omitempty"` // with Error: the object does not exist
 }
 
 var (
@@ -72,10 +72,10 @@ var (
 	errNotAnAnswer = errors.New("not an answer of this protocol")
 )
 
-// ErrTooLarge says that a document is larger than what is handed on.
+// ErrTooLarge reports a document that is too large to be sent.
 var ErrTooLarge = fmt.Errorf("larger than %d MiB", maxDocument>>20)
 
-// parseQuestion reads one line, without its end.
+// parseQuestion parses one line, without its end.
 func parseQuestion(line []byte) (question, error) {
 	var q question
 	if len(line) > maxQuestion {
@@ -104,8 +104,8 @@ func parseQuestion(line []byte) (question, error) {
 	return q, nil
 }
 
-// parseAnswer reads one line, without its end. What the server could not do is an error;
-// fs.ErrNotExist where there is nothing of that name.
+// parseAnswer parses one line, without its end. It returns the server's error, which is
+// fs.ErrNotExist if no object has that name.
 func parseAnswer(line []byte) (answer, error) {
 	var a answer
 	if err := json.Unmarshal(line, &a); err != nil {
@@ -126,12 +126,12 @@ func parseAnswer(line []byte) (answer, error) {
 	return a, nil
 }
 
-// missingError makes errors.Is with fs.ErrNotExist true for what another process has said.
+// missingError makes errors.Is report fs.ErrNotExist for an error of another process.
 type missingError struct{ error }
 
 func (e *missingError) Is(target error) bool { return target == fs.ErrNotExist }
 
-// GroupError says that a group was not found.
+// GroupError reports a group that does not exist.
 type GroupError struct {
 	Group string
 	Err   error
@@ -141,7 +141,7 @@ func (e *GroupError) Error() string { return fmt.Sprintf("find group %q: %v", e.
 
 func (e *GroupError) Unwrap() error { return e.Err }
 
-// Hint is what to do next.
+// Hint returns what the user can do.
 func (e *GroupError) Hint() string {
 	return "make it with `groupadd --system " + e.Group + "`, or name another one with --group"
 }

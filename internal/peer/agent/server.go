@@ -14,7 +14,7 @@ import (
 	"time"
 )
 
-// What is granted at a time.
+// Limits of one server.
 const (
 	maxConnections = 16
 	maxOfOneUser   = 8
@@ -23,22 +23,22 @@ const (
 	readWithin     = 10 * time.Second
 )
 
-// Config says what a server answers, to whom, and where.
+// Config says what a server answers, to which group, and where.
 type Config struct {
 	Local   Local
 	Version string       // of the program
-	Socket  string       // path; empty: DefaultSocket. Not looked at when systemd hands a socket over
-	Group   string       // name or number of the group that may ask besides root; empty: none
-	Log     func(string) // told one line when somebody is turned away; nil: nobody is told. From several goroutines
+	Socket  string       // path; empty: DefaultSocket. Ignored if systemd passes a socket
+	Group   string       // name or number of the group that has access besides root; empty: none
+	Log     func(string) // receives one line per refused connection, from several goroutines; may be nil
 }
 
-// peer is who has connected.
+// peer is the user at the other end of a connection.
 type peer struct {
 	uid    uint32
 	groups []uint32 // the primary one first
 }
 
-// server is a running one.
+// server is a running server.
 type server struct {
 	Config
 	listener  net.Listener
@@ -70,7 +70,7 @@ func newServer(c Config, listener net.Listener, identify func(net.Conn) (peer, e
 	}
 }
 
-// serve answers until ctx ends, which is no error.
+// serve answers until ctx ends, and then returns nil.
 func (s *server) serve(ctx context.Context) error {
 	var talks sync.WaitGroup
 	defer talks.Wait()
@@ -88,7 +88,7 @@ func (s *server) serve(ctx context.Context) error {
 		who, err := s.admit(conn)
 		if err != nil {
 			s.Log(fmt.Sprintf("turned away: %v", err))
-			_ = conn.Close() // nothing was said
+			_ = conn.Close() // nothing was sent
 			continue
 		}
 		talks.Go(func() {
@@ -98,18 +98,18 @@ func (s *server) serve(ctx context.Context) error {
 	}
 }
 
-// end closes everything.
+// end closes the listener and all connections.
 func (s *server) end() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.done = true
-	_ = s.listener.Close() // twice is harmless
+	_ = s.listener.Close() // closing twice is harmless
 	for conn := range s.open {
 		_ = conn.Close()
 	}
 }
 
-// admit takes a connection in, or says why not.
+// admit registers a connection, or returns why it is refused.
 func (s *server) admit(conn net.Conn) (peer, error) {
 	who, err := s.identify(conn)
 	if err != nil {
@@ -143,7 +143,7 @@ func (s *server) release(conn net.Conn, who peer) {
 	}
 }
 
-// may tells whether somebody may ask.
+// may reports whether a user has access.
 func (s *server) may(who peer) bool {
 	if who.uid == 0 || who.uid == s.uid {
 		return true
@@ -172,7 +172,7 @@ func (s *server) talk(ctx context.Context, conn net.Conn) {
 			q, err = parseQuestion(line)
 		}
 		if err != nil {
-			_ = s.reply(conn, failure(err)) // the connection ends in any case
+			_ = s.reply(conn, failure(err)) // the connection ends even if the error cannot be sent
 			return
 		}
 		if s.answerTo(ctx, conn, q) != nil {
@@ -181,7 +181,7 @@ func (s *server) talk(ctx context.Context, conn net.Conn) {
 	}
 }
 
-// answerTo answers one question, when it is its turn.
+// answerTo answers one question when its turn has come.
 func (s *server) answerTo(ctx context.Context, conn net.Conn, q question) error {
 	select {
 	case s.answering <- struct{}{}:
@@ -200,7 +200,7 @@ func (s *server) reply(conn net.Conn, line []byte) error {
 	return err
 }
 
-// answer makes the line that answers a question.
+// answer returns the line that answers a question.
 func (s *server) answer(ctx context.Context, q question) []byte {
 	var a answer
 	var err error
@@ -234,10 +234,10 @@ func (s *server) answer(ctx context.Context, q question) []byte {
 	return append(line, '\n')
 }
 
-// document makes an answer of a stored document, whose numbers stay as they are written.
+// document returns an answer with a stored document, whose numbers keep their spelling.
 func document(doc []byte) []byte {
 	var b bytes.Buffer
-	_, _ = io.WriteString(&b, `{"document":`) // a buffer takes everything
+	_, _ = io.WriteString(&b, `{"document":`) // a write to a buffer cannot fail
 	if err := json.Compact(&b, doc); err != nil {
 		return failure(fmt.Errorf("the document is damaged: %w", err))
 	}

@@ -1,12 +1,12 @@
-// Package reach opens the way to a target, whatever its name says runs there: our own serve, our
-// own program over ssh, another program's server, or nothing but a kernel that answers echo
-// requests.
+// Package reach opens the way to any kind of target: `linerate serve`, linerate over ssh, another
+// program's server, or a kernel that only answers echo requests.
 //
 // # Model
 //
-// A target is text as people write it. [Open] gives a [Way], on which tests run one after the other
-// by the same call for all of them; [Suite] is what is measured there when no test is named, and
-// [All] runs several tests so that one that is not answered does not hide the others.
+// A target is the text that a user types. [Open] returns a [Way] to it, on which tests of every
+// kind of target run one after another through the same call. [Suite] returns the tests to run when
+// the user names none. [All] runs several tests, so that a test without an answer does not hide the
+// others. A [Stranger] is a far host without linerate, in the form in which it can be diagnosed.
 //
 // # Units
 //
@@ -14,10 +14,9 @@
 //
 // # Sources
 //
-// Packages peer, traffic/dialect and traffic/icmp.
+// Packages peer, dialect and dialect/icmp.
 //
 // # Limits
 //
-// A way to another program's server opens nothing by itself: each test there is a conversation of
-// its own.
+// A way to another program's server opens no connection in advance: each test makes its own.
 package reach

@@ -17,34 +17,35 @@ import (
 	"github.com/linerate/linerate/internal/traffic"
 )
 
-// Echo is the scheme of a target of which nothing is known but that its kernel answers echo
-// requests: icmp://HOST.
+// Echo is the scheme of a target that is only known to answer echo requests: icmp://HOST.
 const Echo = "icmp"
 
-// Foreign takes a target of another program's dialect apart: scheme://HOST[:PORT].
+// Foreign splits a target in another program's dialect, scheme://HOST[:PORT]. ok reports whether
+// the target is one.
 func Foreign(target string) (scheme, address string, ok bool) {
 	scheme, address, ok = strings.Cut(target, "://")
 	return scheme, address, ok && slices.Contains(dialect.Names(), scheme)
 }
 
-// Speak runs tests against another program's server. There is nothing to open: each test is a
-// conversation of its own, and the server needs no key.
+// Speak returns a Runner for another program's server. No connection is open between tests, and the
+// server needs no key.
 func Speak(scheme, address string) traffic.Runner {
-	name, _ := os.Hostname() // a host without a name goes unnamed in the result
+	name, _ := os.Hostname() // the result of a host without a name has no name
 	o := dialect.ClientOptions{Sample: host.Root{}.Counters, HostName: name}
 	return func(ctx context.Context, spec traffic.Spec, progress func(traffic.Interval)) (*traffic.Result, error) {
 		return dialect.Run(ctx, scheme, address, spec, o, progress)
 	}
 }
 
-// Check tells whether a target is written as one; errors are peer.ErrTarget.
+// Check returns an error that wraps peer.ErrTarget if a target is malformed.
 func Check(target string) error {
 	_, err := addressOf(target)
 	return err
 }
 
-// addressOf gives what stands behind the scheme of a target of which no linerate is asked, read in
-// the form of our own targets: without a host, the dialects would ask this one.
+// addressOf parses what follows the scheme of a target that is no linerate, by the rules for
+// linerate's own targets. It refuses an address without a host, which the dialects would take for
+// this host.
 func addressOf(target string) (peer.Target, error) {
 	scheme, address, foreign := Foreign(target)
 	if !foreign && scheme != Echo {
@@ -57,7 +58,7 @@ func addressOf(target string) (peer.Target, error) {
 	return at, err
 }
 
-// Host gives the name or address of the host that a target names.
+// Host returns the name or address of the host in a target.
 func Host(target string) (string, error) {
 	at, err := addressOf(target)
 	if err != nil {
@@ -72,12 +73,11 @@ func Host(target string) (string, error) {
 
 // Way is an open way to a target.
 type Way struct {
-	Run   traffic.Runner // one test after the other
-	Close func()         // after the last
+	Run   traffic.Runner // runs one test at a time
+	Close func()         // to be called after the last test
 }
 
-// Open opens the way to a target. The options are for targets where a linerate is; another
-// program's server needs none of them.
+// Open opens the way to a target. Only targets that run linerate use the options.
 func Open(ctx context.Context, target string, o peer.ConnectOptions) (*Way, error) {
 	if err := Check(target); err != nil {
 		return nil, err
@@ -95,10 +95,10 @@ func Open(ctx context.Context, target string, o peer.ConnectOptions) (*Way, erro
 	if err != nil {
 		return nil, err
 	}
-	return &Way{Run: client.Run, Close: func() { _ = client.Close() }}, nil // it has said all it had to say
+	return &Way{Run: client.Run, Close: func() { _ = client.Close() }}, nil // no call is under way
 }
 
-// echoes runs the tests for which a kernel is enough.
+// echoes returns a Runner for the tests that need only a kernel at the far end.
 func echoes(name, own string) traffic.Runner {
 	o := icmp.ClientOptions{Sample: host.Root{}.Counters, HostName: own}
 	return func(ctx context.Context, spec traffic.Spec, _ func(traffic.Interval)) (*traffic.Result, error) {
@@ -110,26 +110,27 @@ func echoes(name, own string) traffic.Runner {
 	}
 }
 
-// Suite is what is measured of another program's server when no test is named: what its program is
-// for.
-func Suite(scheme string, streams int, duration, interval time.Duration) []traffic.Spec {
-	spec := traffic.Spec{Streams: streams, Duration: duration, Interval: interval, Direction: traffic.Up}
-	switch scheme {
-	case "sockperf", "stamp", Echo:
-		spec.Test, spec.Streams = traffic.Ping, 1
-		return []traffic.Spec{spec}
-	case "iperf3", "nuttcp":
-		up, down := spec, spec
-		up.Test, down.Test, down.Direction = traffic.Stream, traffic.Stream, traffic.Down
-		return []traffic.Spec{up, down}
+// Suite returns the tests to run against another program's server when the user names none: those
+// that the program is made for.
+func Suite(scheme string, streams int, duration, interval time.Duration) (specs []traffic.Spec) {
+	suite := dialect.Suite(scheme)
+	if scheme == Echo {
+		suite = []dialect.Measurement{{Test: traffic.Ping, Direction: traffic.Up}}
 	}
-	spec.Test = traffic.Stream
-	return []traffic.Spec{spec}
+	for _, m := range suite {
+		spec := traffic.Spec{Test: m.Test, Direction: m.Direction, Streams: streams, Duration: duration,
+			Interval: interval}
+		if m.Test == traffic.Ping {
+			spec.Streams = 1
+		}
+		specs = append(specs, spec)
+	}
+	return specs
 }
 
-// All measures tests one after the other. One of several that gets no answer (echoes are often
-// filtered), or that the far end does not want to run, must not hide the others: it is missing. Any
-// other error breaks off. Without any result there is always an error.
+// All runs tests one after another. If one of several tests gets no answer (echo requests are often
+// filtered) or the far end refuses it, All lists it in missing and continues. Any other error ends
+// the run. If no test has a result, All returns an error.
 func All(specs []traffic.Spec, measure func(traffic.Spec) (*traffic.Result, error)) (results []traffic.Result,
 	missing []string, broken error) {
 	var first error
