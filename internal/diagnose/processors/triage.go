@@ -370,8 +370,7 @@ func (t *Triage) steering(card *host.Interface, c CPU) WayOut {
 		return w
 	}
 	w.Helps = true
-	w.Why = fmt.Sprintf("The rest of the %d CPUs are %s busy. A single flow cannot be spread.", len(t.CPUs),
-		evidence.Percent(rest))
+	w.Why = fmt.Sprintf("The other CPUs are %s busy. A single flow cannot be spread.", evidence.Percent(rest))
 	switch ch := card.Channels; {
 	case ch != nil && ch.Combined < ch.MaxCombined:
 		w.Knob, w.Present, w.Try = knob.ID("ethtool:"+card.Name+"/channels.combined"), fmt.Sprint(ch.Combined),
