@@ -11,43 +11,43 @@ import (
 	"github.com/linerate/linerate/internal/diagnose/evidence"
 )
 
-// Blind is something that a verdict could not see, and what that costs it.
+// Blind is a gap in a case and what it costs the verdict.
 type Blind struct {
-	What string `json:"what"` // that was not seen
-	Why  string `json:"why"`  // the kernel's, the network's or the case's reason
-	// Lowers is by which part of itself the confidence of the findings in Of is lowered. It is a
-	// judgement: how often the thing would have changed the mind of somebody who sees it.
+	What string `json:"what"` // what is missing
+	Why  string `json:"why"`  // why: the kernel, the network or the case itself
+	// Lowers is the share by which the gap lowers the confidence of the findings in Of. It is a
+	// judgement: how often the missing information would have changed the verdict.
 	Lowers float64         `json:"lowers_confidence_ratio"`
-	Of     []evidence.Code `json:"findings,omitempty"` // whose confidence it lowered
+	Of     []evidence.Code `json:"findings,omitempty"` // the findings with lowered confidence
 }
 
-// gap is a Blind in the making, with the findings that it concerns.
+// gap is a Blind before it is applied, with a filter for the findings that it concerns.
 type gap struct {
 	Blind
 	concerns func(evidence.Finding) bool
 }
 
-// The parts by which gaps lower confidence. A fault at a host that nobody sees is as likely as one
-// at the host that is seen, but most of them show in the flow as well; without the sender's account
-// little is left but rates.
+// The shares by which gaps lower confidence. A fault at an unknown host is as likely as one at a
+// known host, but most faults also show in the flow. Without the sender's TCP_INFO, little remains
+// but rates.
 const (
 	withoutFar     = 0.25
 	withoutTCPInfo = 0.30
 	withoutFigure  = 0.15 // one kind of evidence among several
-	withoutDetail  = 0.10 // sharpens a verdict, decides none
+	withoutDetail  = 0.10 // sharpens a verdict but never decides it
 	withoutTrifle  = 0.05
 )
 
-// dim lists what the case could not show, the largest first, and lowers the confidence of the
-// findings that would have rested on it.
+// dim returns the gaps of a case, largest first, and lowers the confidence of the findings that
+// depend on them.
 func dim(c *evidence.Case, loaded []*evidence.Flow, found []evidence.Finding) []Blind {
 	gaps := slices.Concat(farGaps(c), flowGaps(loaded), runGaps(c, loaded), hostGaps(c), readingGaps(c))
 	var all []Blind
 	for _, g := range gaps {
 		for i := range found {
-			// A doubt rests on what was seen.
+			// A doubt about the measurement depends on the data that exists.
 			if g.concerns(found[i]) && found[i].Code != evidence.MeasurementUnreliable {
-				// A judgement has no more than three digits.
+				// More than three digits would suggest a precision that a judgement does not have.
 				found[i].Confidence = math.Round(1000*found[i].Confidence*(1-g.Lowers)) / 1000
 				g.Of = append(g.Of, found[i].Code)
 			}
@@ -60,37 +60,37 @@ func dim(c *evidence.Case, loaded []*evidence.Flow, found []evidence.Finding) []
 	return all
 }
 
-// of concerns the findings of some codes. Healthy is always among them: "nothing found" is worth no
-// more than what was looked at.
+// of returns a filter for the findings of some codes. It always includes healthy, because "nothing
+// found" depends on everything that was examined.
 func of(codes ...evidence.Code) func(evidence.Finding) bool {
 	return func(f evidence.Finding) bool { return f.Code == evidence.Healthy || slices.Contains(codes, f.Code) }
 }
 
-// farGaps is the far host of a path that tells nothing of itself.
+// farGaps returns the gap that an unknown far host leaves.
 func farGaps(c *evidence.Case) []gap {
 	if c.Far != nil || len(c.Runs)+len(c.Probes) == 0 {
 		return nil
 	}
 	return []gap{{Blind{What: "the far host",
-		Why:    "it tells nothing of its settings, counters and processors; `linerate serve` there would",
+		Why:    "it reports no settings, counters or CPU times; run `linerate serve` there to see them",
 		Lowers: withoutFar},
 		func(f evidence.Finding) bool {
 			return f.Where != "near" || f.Code == evidence.LinkRateReached || f.Code == evidence.Healthy
 		}}}
 }
 
-// flowGaps is what the sender's kernel does not say of a flow.
+// flowGaps returns what the sender's kernel does not report about a flow.
 func flowGaps(loaded []*evidence.Flow) []gap {
 	var all []gap
 	for _, f := range loaded {
 		at := f.Sender.Name
 		switch {
 		case f.RateBitsPerSec <= 0:
-			// Where nothing moved there was nothing to say.
+			// A flow that moved nothing has nothing to report.
 		case f.Streams == 0:
-			all = append(all, gap{Blind{What: "windows, round trips and repetitions of the flow",
+			all = append(all, gap{Blind{What: "windows, round trips and retransmissions of the flow",
 				Lowers: withoutTCPInfo,
-				Why:    "the sender (" + at + ") does not tell them; Linux does, by TCP_INFO"},
+				Why:    "the sender (" + at + ") does not report them; Linux does, in TCP_INFO"},
 				of(evidence.PathLoss, evidence.CongestionControlMismatch, evidence.Bufferbloat, evidence.Policer,
 					evidence.Reordering, evidence.TimeoutsIncast,
 					evidence.ReceiveWindowLimited, evidence.SendBufferLimited, evidence.WindowScalingOff,
@@ -98,14 +98,14 @@ func flowGaps(loaded []*evidence.Flow) []gap {
 					evidence.ApplicationLimited, evidence.MTUSmall, evidence.LinkRateReached)})
 		default:
 			if f.BusySeconds <= 0 {
-				all = append(all, gap{Blind{What: "how long windows and buffers held the flow", Lowers: withoutFigure,
-					Why: "the kernel of the sender (" + at + ") keeps no account of it; Linux 4.10 and later do"},
+				all = append(all, gap{Blind{What: "how long windows and buffers limited the flow", Lowers: withoutFigure,
+					Why: "the kernel of the sender (" + at + ") does not record it; Linux 4.10 and later do"},
 					of(evidence.ReceiveWindowLimited, evidence.SendBufferLimited, evidence.ApplicationLimited,
 						evidence.LinkRateReached)})
 			}
 			if f.WindowBytes <= 0 {
-				all = append(all, gap{Blind{What: "the window that the receiver offered", Lowers: withoutFigure,
-					Why: "the kernel of the sender (" + at + ") does not tell it; Linux 5.4 and later do"},
+				all = append(all, gap{Blind{What: "the window that the receiver advertised", Lowers: withoutFigure,
+					Why: "the kernel of the sender (" + at + ") does not report it; Linux 5.4 and later do"},
 					of(evidence.ReceiveWindowLimited, evidence.LinkRateReached)})
 			}
 		}
@@ -113,7 +113,7 @@ func flowGaps(loaded []*evidence.Flow) []gap {
 	return all
 }
 
-// runGaps are runs that were wanted and could not be made.
+// runGaps returns a gap for every run that was wanted but could not be made.
 func runGaps(c *evidence.Case, loaded []*evidence.Flow) []gap {
 	var all []gap
 	for _, p := range slices.Sorted(maps.Keys(c.Refused)) {
@@ -127,11 +127,11 @@ func runGaps(c *evidence.Case, loaded []*evidence.Flow) []gap {
 			g.What, g.concerns = "single requests and responses",
 				of(evidence.InterruptModerationLatency, evidence.DelayedACKStall)
 		case "stream":
-			g.What, g.Lowers = "what the path carries", withoutTCPInfo
+			g.What, g.Lowers = "the rate of the path", withoutTCPInfo
 		}
 		all = append(all, g)
 	}
-	if _, told := c.Refused["ping"]; !told && len(loaded) > 0 && loaded[0].IdleRTTSeconds <= 0 {
+	if _, refused := c.Refused["ping"]; !refused && len(loaded) > 0 && loaded[0].IdleRTTSeconds <= 0 {
 		all = append(all, gap{Blind{What: "the idle round trip", Why: "no ping was run before the load",
 			Lowers: withoutDetail},
 			of(evidence.Bufferbloat, evidence.LinkRateReached, evidence.ReceiveWindowLimited,
@@ -140,21 +140,19 @@ func runGaps(c *evidence.Case, loaded []*evidence.Flow) []gap {
 	return all
 }
 
-// families are groups of counters that are never all zero on a host that moves packets, by how
-// their names begin.
+// families are groups of counters, by prefix, that are never all zero on a host that moves packets.
 var families = []struct {
 	prefix, what string
 	concerns     []evidence.Code
 }{
-	{"nic.", "what the interfaces count", []evidence.Code{evidence.PathLoss, evidence.TimeoutsIncast}},
-	{"softnet.", "what the backlogs of the processors count",
+	{"nic.", "the counters of the interfaces", []evidence.Code{evidence.PathLoss, evidence.TimeoutsIncast}},
+	{"softnet.", "the counters of the per-CPU backlogs",
 		[]evidence.Code{evidence.PathLoss, evidence.TimeoutsIncast}},
-	{"Tcp.", "what TCP counts", []evidence.Code{evidence.PathLoss, evidence.Reordering}},
-	{"TcpExt.", "what TCP counts in detail", []evidence.Code{evidence.Reordering, evidence.TimeoutsIncast}},
+	{"Tcp.", "the basic counters of TCP", []evidence.Code{evidence.PathLoss, evidence.Reordering}},
+	{"TcpExt.", "the detailed counters of TCP", []evidence.Code{evidence.Reordering, evidence.TimeoutsIncast}},
 }
 
-// hostGaps is what a host that was looked at does not count. One gap of a kind is enough for each
-// side.
+// hostGaps returns what an examined host does not count, each kind once per side.
 func hostGaps(c *evidence.Case) []gap {
 	var all []gap
 	seen := make(map[string]bool)
@@ -166,16 +164,16 @@ func hostGaps(c *evidence.Case) []gap {
 		}
 	}
 	for _, s := range evidence.SpansOf(c) {
-		// A host of which nothing is known is one gap, and not five.
+		// An unknown host is one gap and not five.
 		if s.Host == nil || s.Run != nil && !s.Loaded() {
 			continue
 		}
 		if len(s.CPUs) == 0 {
-			add(s.Side, "the processors", "their time was not told", withoutFigure, evidence.LinkRateReached)
+			add(s.Side, "the CPUs", "their times were not reported", withoutFigure, evidence.LinkRateReached)
 		}
 		if s.SinceBoot {
-			add(s.Side, "when it was counted",
-				"one moment has counters since the start of the host; two moments have what happened in between",
+			add(s.Side, "the time of the counts",
+				"one snapshot has counters since boot; two snapshots show what happened between them",
 				withoutFar)
 		}
 		if s.Run == nil && s.Sockets == nil {
@@ -183,14 +181,14 @@ func hostGaps(c *evidence.Case) []gap {
 				evidence.UDPSocketOverflow, evidence.ApplicationLimited)
 		}
 		if len(s.Counters) == 0 {
-			add(s.Side, "what the host counts", "no counters were told", withoutFigure, evidence.PathLoss,
+			add(s.Side, "the counters of the host", "none were reported", withoutFigure, evidence.PathLoss,
 				evidence.TimeoutsIncast, evidence.Reordering)
 			continue
 		}
 		for _, f := range families {
 			if !slices.ContainsFunc(slices.Collect(maps.Keys(s.Counters)),
 				func(name string) bool { return strings.HasPrefix(name, f.prefix) }) {
-				add(s.Side, f.what, "the host has no such counters, or does not tell them", withoutDetail,
+				add(s.Side, f.what, "the host does not have these counters, or does not report them", withoutDetail,
 					f.concerns...)
 			}
 		}
@@ -203,18 +201,19 @@ func hostGaps(c *evidence.Case) []gap {
 	return all
 }
 
-// aboutSockets is why none were told, where somebody said so.
+// aboutSockets returns the reason why no sockets were reported: the first warning about sockets, if
+// any.
 func aboutSockets(warnings []string) string {
 	for _, sentence := range warnings {
 		if strings.Contains(sentence, "socket") {
 			return sentence
 		}
 	}
-	return "none were told"
+	return "none were reported"
 }
 
-// lacking lists counters that rules look at and that old kernels do not have. Zeros are left out of
-// what a run counted, so that it can be asked of a watched host alone.
+// lacking lists counters that rules use and that old kernels do not have. It applies to watched
+// hosts only, because a run leaves out counters that are zero.
 func lacking(counters map[string]uint64) string {
 	var missing []string
 	for _, name := range []string{
@@ -222,14 +221,15 @@ func lacking(counters map[string]uint64) string {
 		"TcpExt.TCPReqQFullDrop", "TcpExt.TCPDSACKRecv",
 		"Udp.RcvbufErrors", "softnet.dropped", "softnet.time_squeeze",
 	} {
-		if _, there := counters[name]; !there {
+		if _, ok := counters[name]; !ok {
 			missing = append(missing, name)
 		}
 	}
 	return strings.Join(missing, ", ")
 }
 
-// classes are how the snapshot says that something could not be read, with what to make of it.
+// classes are the words by which a snapshot says that it could not read something, and how much
+// such a gap costs.
 var classes = []struct {
 	name   string
 	lowers float64
@@ -238,7 +238,7 @@ var classes = []struct {
 	{"not there", withoutTrifle},
 }
 
-// readingGaps is what the snapshots could not read, put together by reason: forty values that need
+// readingGaps returns what the snapshots could not read, grouped by reason: forty values that need
 // another user are one gap.
 func readingGaps(c *evidence.Case) []gap {
 	var all []gap
@@ -252,7 +252,7 @@ func readingGaps(c *evidence.Case) []gap {
 			for _, sentence := range h.Host.Warnings {
 				subject, reason, ok := strings.Cut(sentence, ": "+class.name+": ")
 				if !ok || slices.Contains(what, subject) {
-					continue // two readings of one host complain about the same things
+					continue // two readings of one host give the same warnings
 				}
 				if what = append(what, subject); first == "" {
 					first = reason

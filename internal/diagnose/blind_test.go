@@ -14,7 +14,7 @@ import (
 	"github.com/linerate/linerate/internal/traffic"
 )
 
-// fixtureCase is a copy of one recorded case, so that a test may take things away from it.
+// fixtureCase returns a copy of one recorded case, which a test may change.
 func fixtureCase(t *testing.T, name string) evidence.Case {
 	t.Helper()
 	all, err := fixtures()
@@ -32,7 +32,7 @@ func fixtureCase(t *testing.T, name string) evidence.Case {
 	return c
 }
 
-// first is the first finding of a code; false: there is none.
+// first returns the first finding of a code; false if there is none.
 func first(v diagnose.Verdict, code evidence.Code) (evidence.Finding, bool) {
 	i := slices.IndexFunc(v.Findings, func(f evidence.Finding) bool { return f.Code == code })
 	if i < 0 {
@@ -41,7 +41,7 @@ func first(v diagnose.Verdict, code evidence.Code) (evidence.Finding, bool) {
 	return v.Findings[i], true
 }
 
-// blindness is the gap whose What contains a text; nil: there is none.
+// blindness returns the gap whose What contains a text; nil if there is none.
 func blindness(v diagnose.Verdict, what string) *diagnose.Blind {
 	for i := range v.Blind {
 		if strings.Contains(v.Blind[i].What, what) {
@@ -51,7 +51,7 @@ func blindness(v diagnose.Verdict, what string) *diagnose.Blind {
 	return nil
 }
 
-func TestBlindOnAPeerThatTellsNothing(t *testing.T) {
+func TestBlindOnAnUnknownPeer(t *testing.T) {
 	whole := diagnose.Examine(fixtureCase(t, "path-loss"))
 	c := fixtureCase(t, "path-loss")
 	c.Far = nil
@@ -65,10 +65,10 @@ func TestBlindOnAPeerThatTellsNothing(t *testing.T) {
 	was, _ := first(whole, evidence.PathLoss)
 	is, ok := first(v, evidence.PathLoss)
 	if !ok || is.Confidence >= was.Confidence {
-		t.Errorf("path-loss is %v sure, and was %v with the far host known", is.Confidence, was.Confidence)
+		t.Errorf("path-loss has confidence %v, and had %v with the far host known", is.Confidence, was.Confidence)
 	}
 	if whole := blindness(whole, "the far host"); whole != nil {
-		t.Errorf("both hosts are known, and yet: %+v", whole)
+		t.Errorf("both hosts are known, but: %+v", whole)
 	}
 }
 
@@ -77,7 +77,7 @@ func TestBlindOnASenderWithoutTCPInfo(t *testing.T) {
 	if b := blindness(v, "windows, round trips"); b == nil || !strings.Contains(b.Why, "(near)") || len(b.Of) == 0 {
 		t.Errorf("blind %+v", v.Blind)
 	}
-	// An old kernel that says some of it.
+	// An old kernel that reports some of it.
 	c := fixtureCase(t, "receive-window")
 	for i := range c.Runs[1].Ends.Local.TCP {
 		tcp := &c.Runs[1].Ends.Local.TCP[i]
@@ -89,13 +89,13 @@ func TestBlindOnASenderWithoutTCPInfo(t *testing.T) {
 	}
 	v = diagnose.Examine(c)
 	for what, since := range map[string]string{"how long windows": "4.10",
-		"the window that the receiver offered": "5.4"} {
+		"the window that the receiver advertised": "5.4"} {
 		if b := blindness(v, what); b == nil || !strings.Contains(b.Why, since) {
 			t.Errorf("%s: %+v", what, v.Blind)
 		}
 	}
 	if b := blindness(v, "windows, round trips"); b != nil {
-		t.Errorf("a sender that tells round trips: %+v", b)
+		t.Errorf("a sender that reports round trips: %+v", b)
 	}
 }
 
@@ -106,7 +106,7 @@ func TestBlindWithoutPermission(t *testing.T) {
 		"eth0 coalesce: not permitted: ethtool coalesce: operation not permitted",
 		"eth1 rings: not permitted: ethtool rings: operation not permitted",
 		"eth1 coalesce: not permitted: ethtool coalesce: operation not permitted",
-		"eth0 rings: not permitted: ethtool rings: operation not permitted", // said twice, as two readings do
+		"eth0 rings: not permitted: ethtool rings: operation not permitted", // twice, as two readings report it
 		"eth0 pause: not supported: operation not supported", "a sentence of another kind",
 	}
 	c.Refused = map[evidence.Probe]string{"ping": "icmp echo: permission denied", evidence.ProbeMTU: "no time"}
@@ -118,12 +118,12 @@ func TestBlindWithoutPermission(t *testing.T) {
 	}
 	for _, what := range []string{"eth0 pause (near)", "the idle round trip", "the probe mtu"} {
 		if blindness(v, what) == nil {
-			t.Errorf("%s is not told: %+v", what, v.Blind)
+			t.Errorf("no gap about %s: %+v", what, v.Blind)
 		}
 	}
 	if !slices.IsSortedFunc(v.Blind,
 		func(a, b diagnose.Blind) int { return int(math.Copysign(1, b.Lowers-a.Lowers)) }) {
-		t.Errorf("not the largest first: %+v", v.Blind)
+		t.Errorf("the largest gap is not first: %+v", v.Blind)
 	}
 }
 
@@ -143,23 +143,23 @@ func TestBlindOnAKernelWithoutCounters(t *testing.T) {
 	}
 	whole := watched(all)
 	if len(whole.Blind) > 0 {
-		t.Errorf("everything is counted, and yet: %+v", whole.Blind)
+		t.Errorf("everything is counted, but: %+v", whole.Blind)
 	}
-	delete(all, "TcpExt.TCPReqQFullDrop") // Linux 2.6.32, with which RHEL 6 came
+	delete(all, "TcpExt.TCPReqQFullDrop") // Linux 2.6.32, the kernel of RHEL 6
 	v := watched(all)
 	if b := blindness(v, "TcpExt.TCPReqQFullDrop (near)"); b == nil || !strings.Contains(b.Why, "kernel") {
 		t.Errorf("blind %+v", v.Blind)
 	}
 	if v.Findings[0].Confidence >= whole.Findings[0].Confidence {
-		t.Errorf("healthy is %v sure, and was %v with all counters", v.Findings[0].Confidence,
+		t.Errorf("healthy has confidence %v, and had %v with all counters", v.Findings[0].Confidence,
 			whole.Findings[0].Confidence)
 	}
-	if v := watched(nil); blindness(v, "what the host counts (near)") == nil {
+	if v := watched(nil); blindness(v, "the counters of the host (near)") == nil {
 		t.Errorf("a host without counters: %+v", v.Blind)
 	}
 	if v := watched(map[string]uint64{"nic.eth0.rx_bytes": 1}); blindness(v,
-		"what TCP counts in detail (near)") == nil {
-		t.Errorf("a host that counts no TCP: %+v", v.Blind)
+		"the detailed counters of TCP (near)") == nil {
+		t.Errorf("a host without counters of TCP: %+v", v.Blind)
 	}
 }
 
@@ -178,17 +178,17 @@ func TestEchoesAlone(t *testing.T) {
 		f.Where != "path" {
 		t.Errorf("%s at %s: %s", f.Code, f.Where, f.Title)
 	}
-	for _, what := range []string{"what the path carries", "the far host", "single requests"} {
+	for _, what := range []string{"the rate of the path", "the far host", "single requests"} {
 		if blindness(v, what) == nil {
-			t.Errorf("%s is not told: %+v", what, v.Blind)
+			t.Errorf("no gap about %s: %+v", what, v.Blind)
 		}
 	}
 	if f.Confidence >= 0.3 {
-		t.Errorf("healthy is %v sure by pings alone", f.Confidence)
+		t.Errorf("healthy has confidence %v by pings alone", f.Confidence)
 	}
 }
 
-// TestSinceBootIsNoClaimAboutNow is a quiet host of which there is one moment.
+// TestSinceBootIsNoClaimAboutNow examines a single snapshot of a quiet host.
 func TestSinceBootIsNoClaimAboutNow(t *testing.T) {
 	near := &host.Snapshot{Name: "old", Warnings: []string{"list sockets of tcp: operation not permitted"}}
 	span := evidence.Watched("near", near,
@@ -196,12 +196,12 @@ func TestSinceBootIsNoClaimAboutNow(t *testing.T) {
 	span.SinceBoot = true
 	v := diagnose.Examine(evidence.Case{Near: near, Watched: []evidence.Span{span}})
 	checkShape(t, v.Findings)
-	if f := v.Findings[0]; f.Code != evidence.Healthy || !strings.Contains(f.Title, "has counted since boot") ||
+	if f := v.Findings[0]; f.Code != evidence.Healthy || !strings.Contains(f.Title, "counters of this host since boot") ||
 		f.Confidence > 0.3 {
-		t.Errorf("%s, %v sure: %s", f.Code, f.Confidence, f.Title)
+		t.Errorf("%s, confidence %v: %s", f.Code, f.Confidence, f.Title)
 	}
 	sockets := blindness(v, "sockets (near)")
-	if blindness(v, "when it was counted (near)") == nil || sockets == nil ||
+	if blindness(v, "the time of the counts (near)") == nil || sockets == nil ||
 		!strings.Contains(sockets.Why, "operation not permitted") {
 		t.Errorf("blind %+v", v.Blind)
 	}

@@ -1,17 +1,23 @@
-// Package diagnose turns what two hosts saw and counted into findings: what limits the path, with
+// Package diagnose turns what two hosts observed into findings: what limits the path, with
 // evidence.
 //
 // # Model
 //
-// [Examine] shows a case to every rule, lets causes mute their symptoms, and gives the findings
-// most important first, with the probes that rules want before they answer: who runs them examines
-// the case again. The rules live in rooms of their own: flows (TCP and the path), cards (what is
-// between a cable and the stack), processors, and tables (the kernel's tables and sockets, and the
-// program behind them). Three verdicts are made here, because they are about all the others:
-// link-rate-reached stands for "not the host", healthy for "nothing found", measurement-unreliable
-// for "too noisy to say".
+// [Examine] shows a case to every rule, lets causes mute their symptoms, and returns the findings,
+// most important first, with the probes that rules want before they decide. The caller runs these
+// probes and examines the case again. The rules live in four packages: flows (TCP and the path),
+// cards (from the cable to the network stack), processors, and tables (the kernel's tables and
+// sockets, and the program behind them). This package makes three verdicts itself, because they
+// depend on all others: link-rate-reached ("not the host"), healthy ("nothing found") and
+// measurement-unreliable ("too noisy for a verdict").
 //
 // A finding is a suspicion with reasons; only an experiment proves a remedy.
+//
+// # Adding a finding
+//
+// A finding needs a rule in one of the four packages with its line in rules.go, its text in
+// evidence/findings, its code in evidence/registry.go, and its place in the order of certainty in
+// judge.go. A test reports each one that is missing.
 //
 // # Units
 //
@@ -19,11 +25,11 @@
 //
 // # Sources
 //
-// The order of certainty: what the kernel states outright comes first, what follows from rates
+// The order of certainty: what the kernel states outright comes first, conclusions from rates come
 // last. Each rule names its own sources.
 //
 // # Limits
 //
-// Without a run only counters and settings are judged. One fault may hide another: what is behind
-// the first shows when it is gone.
+// Without a run, only counters and settings count. One fault may hide another, which shows once the
+// first is removed.
 package diagnose

@@ -9,8 +9,8 @@ import (
 	"github.com/linerate/linerate/internal/diagnose/evidence"
 )
 
-// FuzzJudge: whatever two hosts report, the answer is not empty, most important first, and can be
-// written as JSON. A far host may lie, so no combination of numbers may break the verdict.
+// FuzzJudge checks that for any report of two hosts the answer is not empty, most important first,
+// and valid JSON. A far host may lie, so no combination of numbers may break the verdict.
 func FuzzJudge(f *testing.F) {
 	seeds, err := fixtures()
 	if err != nil {
@@ -29,7 +29,7 @@ func FuzzJudge(f *testing.F) {
 			math.IsInf(window, 0) {
 			return
 		}
-		// Scaling two numbers reaches corners that mutated text seldom does.
+		// Scaling two numbers reaches corners that mutated text seldom reaches.
 		for i := range c.Runs {
 			c.Runs[i].ThroughputBitsPerSec *= rate
 			for j := range c.Runs[i].Ends.Local.TCP {

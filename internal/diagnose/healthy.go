@@ -9,13 +9,12 @@ import (
 	"github.com/linerate/linerate/internal/traffic"
 )
 
-// healthy is the verdict when no rule found a fault: what remains is the speed of the hosts
-// themselves, or something this version has no rule for. How sure it is depends on whether a full
-// processor explains the rate.
+// healthy returns the verdict when no rule found a fault: what remains is the speed of the hosts,
+// or something that this version has no rule for.
 //
-// It starts at one half, since "no rule fired" is weak evidence: a limit without a rule looks the
-// same. A full processor explains the rate and raises it; unexplained drops and a link that could
-// carry more lower it by factors, so that both together do so twice.
+// Confidence starts at one half, because "no rule fired" is weak evidence: a limit without a rule
+// looks the same. A saturated CPU explains the rate and raises it. Unexplained drops, and a link
+// that could carry more, each lower it by a factor.
 func healthy(f *evidence.Flow) evidence.Finding {
 	x := evidence.Finding{Code: evidence.Healthy, Severity: evidence.Info, Where: "path", Evidence: f.Common(),
 		Confidence: 0.5}
@@ -27,7 +26,7 @@ func healthy(f *evidence.Flow) evidence.Finding {
 		if busy >= evidence.FullProcessor {
 			x.Confidence = 0.85
 			x.Title = fmt.Sprintf(
-				"No fault was found at %s: CPU %d of the %s host is %s busy, so the hosts themselves set the pace.",
+				"No fault was found at %s: CPU %d of the %s host is %s busy, so the hosts themselves set the rate.",
 				evidence.Rate(f.RateBitsPerSec), cpu, e.Name, evidence.Percent(busy))
 		} else {
 			x.Rejected = append(x.Rejected, f.NotProcessor()...)
@@ -43,36 +42,35 @@ func healthy(f *evidence.Flow) evidence.Finding {
 			x.Rejected = append(x.Rejected, f.NotLoss())
 		}
 	} else {
-		// Packets died and no rule says that it matters: the reader must know, and the verdict is a
-		// weak one.
+		// Packets were dropped and no rule says that it matters: the verdict mentions it and is weak.
 		x.Evidence = append(x.Evidence,
 			evidence.Evidence{Name: "segments sent again", Value: f.Loss(), Unit: "ratio",
 				Source: f.TCPInfo("tcpi_total_retrans / tcpi_segs_out")},
 			evidence.Evidence{Name: "packets dropped inside the hosts", Value: lost, Unit: "packets",
 				Source: "counters of both ends"})
-		x.Title = strings.TrimSuffix(x.Title, ".") + fmt.Sprintf("; but %s segments were sent again.",
+		x.Title = strings.TrimSuffix(x.Title, ".") + fmt.Sprintf("; but %s segments were retransmitted.",
 			evidence.Count(f.Retransmits))
 		if lost > 0 {
 			x.Title = strings.TrimSuffix(x.Title, ".") + fmt.Sprintf(" and the hosts dropped %s packets (most: %s).",
 				evidence.Count(lost), where)
-			x.Remedy.Text = fmt.Sprintf("No rule of this version judges these drops; look at %s first.", where)
+			x.Remedy.Text = fmt.Sprintf("This version has no rule for these drops; look at %s first.", where)
 		}
 		x.Confidence *= 0.6
 	}
 	if link, at, ok := f.SlowestLink(); ok {
 		x.Rejected = append(x.Rejected, fmt.Sprintf("Not the link: %s at the %s host could carry %s of payload.",
 			link.Name, at.Name, evidence.Rate(evidence.Goodput(link))))
-		x.Confidence *= 0.7 // below a known link without a known reason
+		x.Confidence *= 0.7 // below the rate of a known link, without a known reason
 	}
 	return x
 }
 
-// judgeSettings looks at settings alone: without a loaded run only what is wrong on any path can be
-// said.
+// judgeSettings returns findings about settings alone, for a case without a loaded run: only
+// settings that are wrong on any path.
 //
-// Only two settings qualify, those that cap every window whatever the path is. Buffers do not:
-// whether 6 MiB are small depends on the round trip. Confidence stays low, as nothing shows that it
-// costs anything here.
+// Only two settings qualify, those that cap every window. Buffers do not: whether 6 MiB are small
+// depends on the round trip. Confidence stays low, because nothing shows that the setting costs
+// anything here.
 func judgeSettings(c evidence.Case) []evidence.Finding {
 	var all []evidence.Finding
 	near, far := evidence.End{Name: "near", Host: c.Near}, evidence.End{Name: "far", Host: c.Far}
@@ -80,13 +78,13 @@ func judgeSettings(c evidence.Case) []evidence.Finding {
 		if value, ok := e.Setting(evidence.TCPWindowScaling); ok && value == "0" {
 			x := evidence.Finding{Code: evidence.WindowScalingOff, Severity: evidence.Notice, Confidence: 0.7,
 				Where: e.Name,
-				Title: "Window scaling is off, so no TCP window of this host passes 65535 bytes.",
+				Title: "Window scaling is off, so no TCP window of this host exceeds 65535 bytes.",
 				Evidence: []evidence.Evidence{{Name: "net.ipv4.tcp_window_scaling", Value: value,
 					Source: "sysctl (" + e.Name + ")"}},
-				Rejected: []string{"Not measured: how much it costs depends on the round trips; `linerate diagnose TARGET` tells."}}
+				Rejected: []string{"Not measured: its cost depends on the round trip; run `linerate diagnose TARGET`."}}
 			x.Remedy.Text = "Set net.ipv4.tcp_window_scaling to 1."
 			x.Remedy.Add(evidence.Candidate{Knob: evidence.TCPWindowScaling, Side: e.Name, Levels: []knob.Value{"1"},
-				Why: "it is on by default and needed on every path longer than a rack"})
+				Why: "it is on by default, and every path longer than a rack needs it"})
 			all = append(all, x)
 		}
 		if e.Host == nil {
@@ -101,7 +99,8 @@ func judgeSettings(c evidence.Case) []evidence.Finding {
 					Evidence: []evidence.Evidence{{Name: "window metric of the route to " + r.Destination,
 						Value: float64(r.WindowBytes), Unit: "bytes",
 						Source: "rtnetlink RTAX_WINDOW (" + e.Name + ")"}},
-					Rejected: []string{"Not measured: whether it limits depends on the round trip; `linerate diagnose TARGET` tells."}}
+					Rejected: []string{"Not measured: whether it limits a flow depends on the round trip; " +
+						"run `linerate diagnose TARGET`."}}
 				x.Remedy.Text = "Remove the window metric unless something needs it."
 				x.Remedy.Add(evidence.Candidate{Knob: knob.ID("route:" + r.Destination + "/window"), Side: e.Name,
 					Levels: []knob.Value{"0"}, Why: "0 leaves the window to the socket buffer"})
@@ -112,13 +111,13 @@ func judgeSettings(c evidence.Case) []evidence.Finding {
 	return all
 }
 
-// quiet is the verdict when nobody loaded a path and no rule found a fault.
+// quiet returns the verdict when no test loaded a path and no rule found a fault.
 //
-// A quiet host shows no fault that only shows under load, so the less it moved the less the verdict
-// is worth; it is no fault to be quiet.
+// A quiet host does not show faults that appear only under load: the less it moved, the lower the
+// confidence. Being quiet is not a fault.
 func quiet(c *evidence.Case) evidence.Finding {
 	x := evidence.Finding{Code: evidence.Healthy, Severity: evidence.Info, Confidence: 0.3, Where: "near",
-		Title:    "No setting that is wrong on every path was found; nothing was measured.",
+		Title:    "No setting was found that is wrong on every path; nothing was measured.",
 		Evidence: []evidence.Evidence{{Name: "loaded runs", Value: 0.0, Unit: "runs", Source: "the case"}},
 		Remedy:   evidence.Remedy{Text: "Run `linerate diagnose TARGET` to see what limits a path."}}
 	for i := range c.Runs {
@@ -130,10 +129,11 @@ func quiet(c *evidence.Case) evidence.Finding {
 		s := &c.Watched[i]
 		if s.SinceBoot {
 			x.Where = s.Side
-			x.Title = fmt.Sprintf("No fault shows in what this host has counted %s, nor in its settings.", s.When())
+			x.Title = fmt.Sprintf("No fault shows in the counters of this host %s, nor in its settings.", s.When())
 			x.Evidence = []evidence.Evidence{{Name: "counters that were looked at", Value: float64(len(s.Counters)),
 				Unit: "counters", Source: "the snapshot (" + s.Side + ")"}}
-			x.Remedy.Text = "Take a second snapshot while it is slow: two have what happened in between."
+			x.Remedy.Text = "Take a second snapshot while the host is slow: two snapshots show what happened " +
+				"between them."
 		}
 		if s.SinceBoot || s.Seconds <= 0 {
 			continue
@@ -141,17 +141,19 @@ func quiet(c *evidence.Case) evidence.Finding {
 		moved := s.PerSecond(s.Bytes() * 8)
 		x.Where = s.Side
 		x.Title = fmt.Sprintf(
-			"No fault showed in %s, in which the interfaces of this host, loopback apart, moved %s in both directions together.", evidence.Seconds(s.Seconds), evidence.Rate(moved))
+			"No fault showed in %s, while the interfaces of this host, except loopback, "+
+				"moved %s in both directions together.",
+			evidence.Seconds(s.Seconds), evidence.Rate(moved))
 		x.Evidence = []evidence.Evidence{{Name: "moved by the interfaces, both directions", Value: moved,
 			Unit: "bits_per_second", Source: s.Source("rx_bytes + tx_bytes")}}
-		// No rule says what these segments cost, but whoever looks for a fault has to know of them.
+		// No rule judges the cost of these segments, but a user in search of a fault must see them.
 		if sent, again := s.Count("Tcp.OutSegs"), s.Count("Tcp.RetransSegs"); sent >= 1000 && again >= heavyLoss*sent {
-			x.Title = strings.TrimSuffix(x.Title, ".") + fmt.Sprintf("; but %s of %s TCP segments were sent again.",
+			x.Title = strings.TrimSuffix(x.Title, ".") + fmt.Sprintf("; but %s of %s TCP segments were retransmitted.",
 				evidence.Percent(again/sent), evidence.Count(sent))
 			x.Evidence = append(x.Evidence, evidence.Evidence{Name: "segments sent again", Value: again / sent,
 				Unit: "ratio", Source: s.Source("Tcp.RetransSegs / Tcp.OutSegs")})
 		}
-		// A megabit a second is more than the chatter of a host that does nothing.
+		// A megabit a second is more than the background traffic of an idle host.
 		if moved > 1e6 {
 			x.Confidence = 0.6
 		}
@@ -159,7 +161,7 @@ func quiet(c *evidence.Case) evidence.Finding {
 	return x
 }
 
-// echoed is what can be said of a path that carried echoes and nothing else: that they come back.
+// echoed describes a path that carried only echoes: that they come back.
 func echoed(x *evidence.Finding, r *evidence.Run) {
 	x.Where = "path"
 	x.Title = fmt.Sprintf("No fault showed in %s echoes, with a median of %s; what the path carries was not measured.",
@@ -172,5 +174,6 @@ func echoed(x *evidence.Finding, r *evidence.Run) {
 		x.Evidence = append(x.Evidence, evidence.Evidence{Name: "echoes lost", Value: *r.LossRatio, Unit: "ratio",
 			Source: r.Method})
 	}
-	x.Remedy.Text = "Run `linerate serve` on the other host, and `linerate diagnose` with its key, to see what limits the path."
+	x.Remedy.Text = "Run `linerate serve` on the other host, then `linerate diagnose` with its key, " +
+		"to see what limits the path."
 }

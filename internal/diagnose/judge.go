@@ -12,10 +12,10 @@ import (
 	"github.com/linerate/linerate/internal/diagnose/tables"
 )
 
-// certainty is the order in which findings of equal severity are told: first what is a fact of the
-// hardware, then what makes traffic fail outright, then where packets were counted dead, then what
-// the kernel says held the flow, then what follows from rates and round trips, then processors, and
-// at last what costs latency alone.
+// certainty is the order of findings of equal severity: first facts about the hardware, then what
+// makes traffic fail outright, then places with counted drops, then limits that the kernel itself
+// reports, then conclusions from rates and round trips, then CPUs, and last what costs only
+// latency.
 var certainty = []evidence.Code{
 	evidence.HalfDuplex, evidence.LinkNegotiatedLow, evidence.CRCErrors, evidence.BusLimited,
 
@@ -40,7 +40,7 @@ var certainty = []evidence.Code{
 	evidence.InterruptModerationLatency, evidence.DelayedACKStall, evidence.SlowStartAfterIdle,
 }
 
-// Rules are all that there are, in the order of certainty. The slice belongs to the caller.
+// Rules returns all rules in the order of certainty. The slice belongs to the caller.
 func Rules() []evidence.Rule {
 	all := slices.Concat(flows.Rules(), cards.Rules(), processors.Rules(), tables.Rules())
 	slices.SortStableFunc(all, func(a, b evidence.Rule) int {
@@ -49,35 +49,35 @@ func Rules() []evidence.Rule {
 	return all
 }
 
-// Verdict is what a case comes to.
+// Verdict is the result of examining a case.
 type Verdict struct {
 	Findings []evidence.Finding // most important first; never empty
-	Wanted   []evidence.Probe   // runs that rules ask for before they answer
-	// what could not be seen, the largest gap first; the findings' confidence is lowered by it
-	// already
+	Wanted   []evidence.Probe   // runs that rules ask for before they decide
+	// the gaps in the case, largest first; they have already lowered the confidence of the findings
 	Blind []Blind
 }
 
-// Judge says what limits the case, most important first. It never gives an empty answer: "nothing
-// found" and "too noisy to say" are findings.
+// Judge returns what limits the case, most important first. The answer is never empty: "nothing
+// found" and "too noisy for a verdict" are findings.
 func Judge(c evidence.Case) []evidence.Finding { return Examine(c).Findings }
 
-// Examine judges a case and tells which further runs would sharpen the verdict.
+// Examine judges a case and returns which further runs would sharpen the verdict.
 //
-// With several loaded runs the slowest direction is judged first, and a code found at one place in
-// several of them counts once.
+// If the case has several loaded runs, the slowest direction comes first, and a code found at one
+// place in several of them counts once.
 func Examine(c evidence.Case) Verdict {
 	loaded := evidence.FlowsOf(&c)
-	found, held := ask(&c, loaded)
+	rules := Rules()
+	found, held := ask(&c, rules, loaded)
 	if len(loaded) == 0 {
 		for _, x := range judgeSettings(c) {
 			found = add(found, &x)
 		}
 	}
-	found = mute(found)
+	found = mute(found, symptomsOf(rules))
 	for _, f := range loaded {
-		// Where a fault was found, a flat rate is no proof of a full path; a link whose speed is a
-		// fact needs no inference.
+		// If a fault was found, a flat rate does not prove a full path. A link of known speed needs
+		// no inference.
 		if x := linkRateReached(f); x != nil && (!held[f] || f.AtLinkRate()) {
 			found = add(found, x)
 		}
@@ -96,11 +96,12 @@ func Examine(c evidence.Case) Verdict {
 	return Verdict{Findings: arrange(found), Wanted: c.Wanted(), Blind: blind}
 }
 
-// ask puts the case to every rule, and tells which flows something was found to hold.
+// ask calls every rule, and returns the findings and the flows that at least one of them limits.
 //
-// A full link explains everything else that a flow may show, so rules on a flow are not asked about
-// one; rules on hosts are, as what they find need not be of our flow.
-func ask(c *evidence.Case, loaded []*evidence.Flow) (found []evidence.Finding, held map[*evidence.Flow]bool) {
+// A full link explains everything that a flow may show, so it calls no rule on such a flow. It
+// still calls rules on hosts, whose findings may concern other traffic.
+func ask(c *evidence.Case, rules []evidence.Rule, loaded []*evidence.Flow) (found []evidence.Finding,
+	held map[*evidence.Flow]bool) {
 	spans := evidence.SpansOf(c)
 	held = make(map[*evidence.Flow]bool)
 	take := func(x *evidence.Finding, of ...*evidence.Flow) {
@@ -109,7 +110,7 @@ func ask(c *evidence.Case, loaded []*evidence.Flow) (found []evidence.Finding, h
 			held[f] = held[f] || x != nil && severe(*x) <= severe(evidence.Finding{Severity: evidence.Warning})
 		}
 	}
-	for _, r := range Rules() {
+	for _, r := range rules {
 		switch {
 		case r.Flow != nil:
 			for _, f := range loaded {
@@ -128,8 +129,8 @@ func ask(c *evidence.Case, loaded []*evidence.Flow) (found []evidence.Finding, h
 	return found, held
 }
 
-// add takes a finding in, once for each code and place: the severest of several, and the first of
-// equals.
+// add adds a finding unless the list has its code and place already. Of several it keeps the most
+// severe one, and the first of equals.
 func add(all []evidence.Finding, x *evidence.Finding) []evidence.Finding {
 	if x == nil {
 		return all
@@ -144,25 +145,25 @@ func add(all []evidence.Finding, x *evidence.Finding) []evidence.Finding {
 	return all
 }
 
-// severe is 0 for the severest.
+// severe ranks severities: 0 is the most severe.
 func severe(f evidence.Finding) int {
 	return slices.Index([]evidence.Severity{evidence.Critical, evidence.Warning, evidence.Notice, evidence.Info},
 		f.Severity)
 }
 
-// arrange sorts by severity and keeps the order of certainty among equals, and makes every list
-// present. A full link comes before what is merely wrong, noise that was merely noticed after every
-// verdict, also after healthy.
+// arrange sorts findings by severity, keeps the order of certainty among equals, and replaces nil
+// lists by empty ones. A full link comes before notices, because it names the limit. Noise that is
+// only a remark comes last, even after healthy.
 //
-// It is also where what the far host has said is made safe for JSON: confidence is cut to 0…1, and
-// numbers that JSON cannot hold are dropped, here and not in the rules.
+// It also makes the report of a far host, which may contain anything, safe for JSON: it limits
+// confidence to 0…1 and drops numbers that JSON cannot represent, so that no rule has to.
 func arrange(all []evidence.Finding) []evidence.Finding {
 	rank := func(f evidence.Finding) float64 {
 		switch {
 		case f.Severity == evidence.Info && f.Code == evidence.MeasurementUnreliable:
 			return 4
 		case f.Code == evidence.LinkRateReached:
-			return 1.5 // it says what limits; a notice does not
+			return 1.5
 		}
 		return float64(severe(f))
 	}
@@ -173,7 +174,6 @@ func arrange(all []evidence.Finding) []evidence.Finding {
 			f.Confidence = 0
 		}
 		f.Confidence = min(max(f.Confidence, 0), 1)
-		// A far host may report anything; a number that is none is no evidence.
 		f.Evidence = slices.DeleteFunc(f.Evidence, func(e evidence.Evidence) bool {
 			x, ok := e.Value.(float64)
 			return ok && (math.IsNaN(x) || math.IsInf(x, 0))

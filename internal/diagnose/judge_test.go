@@ -20,16 +20,15 @@ import (
 	"github.com/linerate/linerate/internal/diagnose/evidence"
 )
 
-var update = flag.Bool("update", false, "write golden files anew")
+var update = flag.Bool("update", false, "rewrite the golden files")
 
-// fixture is one case with the verdict that a person gave it. Hand-made and recorded ones have the
-// same shape.
+// fixture is one case with the expected verdict. Hand-made and recorded cases have the same form.
 type fixture struct {
 	Why    string          `json:"why"`             // what the case is, one sentence
 	Expect evidence.Code   `json:"expect"`          // first finding
 	Where  string          `json:"where,omitempty"` // of the first finding
 	Then   []evidence.Code `json:"then,omitempty"`  // the findings after it, in order; empty: not checked
-	Never  []evidence.Code `json:"never,omitempty"` // look-alikes that must not fire
+	Never  []evidence.Code `json:"never,omitempty"` // look-alikes that must not appear
 	Case   evidence.Case   `json:"case"`
 }
 
@@ -61,8 +60,8 @@ func readFixtures() (map[string]fixture, error) {
 	return all, nil
 }
 
-// TestJudge holds the verdict on every case, and the whole findings as golden files so that a
-// change of words or numbers is seen.
+// TestJudge checks the verdict on every case, and compares the whole findings with golden files, so
+// that a change of words or numbers is visible.
 func TestJudge(t *testing.T) {
 	all, err := fixtures()
 	if err != nil {
@@ -81,7 +80,7 @@ func TestJudge(t *testing.T) {
 					found[0].Title)
 			}
 			if f.Where != "" && found[0].Where != f.Where {
-				t.Errorf("found at %s, want %s", found[0].Where, f.Where)
+				t.Errorf("the place is %s, want %s", found[0].Where, f.Where)
 			}
 			if len(f.Then) > 0 && !slices.Equal(codes[1:], f.Then) {
 				t.Errorf("then %v, want %v", codes[1:], f.Then)
@@ -100,15 +99,15 @@ func TestJudge(t *testing.T) {
 	}
 }
 
-// sentence is what every title, rejected alternative and remedy must be: it begins with a capital,
-// ends with a full stop, and does not print a number in a form that nobody reads.
+// sentence is the form of every title, rejected alternative and remedy: it begins with a capital
+// and ends with a full stop. unreadable matches numbers in a form that users do not read.
 var (
 	sentence   = regexp.MustCompile(`^[A-Z0-9].*\.$`)
 	unreadable = regexp.MustCompile(`NaN|Inf|%!|\d{7,}|e[+-]\d\d`)
 	anyNumber  = regexp.MustCompile(`[0-9]`)
 )
 
-// checkShape holds what is promised of every finding.
+// checkShape checks what every finding promises.
 func checkShape(t *testing.T, found []evidence.Finding) {
 	t.Helper()
 	if len(found) == 0 {

@@ -8,16 +8,17 @@ import (
 )
 
 const (
-	// steadyQueued is how much interim rates may scatter when a queue proves the bottleneck,
-	// steadyBare when flatness is all there is.
+	// steadyQueued is how much interim rates may scatter if a queue proves the bottleneck,
+	// steadyBare if flatness is the only evidence.
 	steadyQueued = 0.10
 	steadyBare   = 0.05
-	// heavyLoss is more than a sender at a full link causes by itself once it has left slow start:
-	// it says so, and claims nothing of where it comes from.
+	// heavyLoss is more than a sender at a full link causes once it has left slow start. The
+	// verdict then mentions the loss, without a claim about its origin.
 	heavyLoss = 0.01
 )
 
-// linkRateReached: the slowest link is full, by its known speed or by how the flow behaves.
+// linkRateReached returns the verdict that the slowest link is full, by its known speed or by the
+// behaviour of the flow; nil if it is not.
 func linkRateReached(f *evidence.Flow) *evidence.Finding {
 	if f.AtLinkRate() {
 		return knownLinkReached(f)
@@ -25,13 +26,14 @@ func linkRateReached(f *evidence.Flow) *evidence.Finding {
 	return pathRateReached(f)
 }
 
-// knownLinkReached is the verdict by speed: a real link whose rate is a fact is full.
+// knownLinkReached returns the verdict for a full physical link of known speed.
 func knownLinkReached(f *evidence.Flow) *evidence.Finding {
 	link, at, _ := f.SlowestLink()
 	ceiling := evidence.Goodput(link)
 	x := &evidence.Finding{
 		Code: evidence.LinkRateReached, Severity: evidence.Info, Where: at.Name,
-		Title: fmt.Sprintf("The link %s at the %s host carries %s, %s of the %s that it can carry as payload; nothing to tune here.",
+		Title: fmt.Sprintf("The link %s at the %s host carries %s, which is %s of its payload capacity of %s; "+
+			"nothing to tune here.",
 			link.Name, at.Name, evidence.Rate(f.RateBitsPerSec), evidence.Percent(f.RateBitsPerSec/ceiling),
 			evidence.Rate(ceiling)),
 		Evidence: append(f.Common(),
@@ -42,20 +44,20 @@ func knownLinkReached(f *evidence.Flow) *evidence.Finding {
 		Confidence: 0.97,
 	}
 	rejectHostLimits(f, x)
-	x.Remedy.Text = "Nothing to tune here. A faster link, a second one, or a larger MTU end to end is what would help."
+	x.Remedy.Text = "Nothing to tune here. A faster link, a second one, or a larger MTU end to end would help."
 	return x
 }
 
-// pathRateReached: no link speed is known, or no known link is full, and yet the flow behaves as
-// behind a bottleneck: always busy, held by no window, flat, and with a queue in front of it, or
-// paced to just the rate of the bottleneck with next to no loss.
+// pathRateReached returns the verdict for a flow that behaves as behind a bottleneck although no
+// known link is full: always busy, limited by no window, flat, and either with a queue in front of
+// the bottleneck, or paced to its rate with next to no loss.
 //
-// Inside one machine a flat rate means a full processor, so a short path needs a queue of several
-// milliseconds and idle processors.
+// Inside one machine a flat rate means a saturated CPU, so a short path needs a queue of several
+// milliseconds and idle CPUs.
 //
-// At least three intervals, as two rates are always "flat" within some margin; four where flatness
-// is the only witness. The limits of the windows are halved (limitedShare/2), because this verdict
-// says "nothing to tune" and a mistake ends the search.
+// It needs at least three intervals, because two rates are always "flat" within some margin, and
+// four if flatness is the only evidence. The limits of the windows are halved (limitedShare/2),
+// because this verdict says "nothing to tune" and a mistake ends the search.
 func pathRateReached(f *evidence.Flow) *evidence.Finding {
 	if f.Streams == 0 || f.RateBitsPerSec <= 0 || f.Base() <= 0 || f.Intervals < 3 {
 		return nil
@@ -79,7 +81,7 @@ func pathRateReached(f *evidence.Flow) *evidence.Finding {
 	}
 	x := &evidence.Finding{
 		Code: evidence.LinkRateReached, Severity: evidence.Info, Where: "path",
-		Title: fmt.Sprintf("The path delivers a steady %s and neither host holds it back; nothing to tune here.",
+		Title: fmt.Sprintf("The path delivers a steady %s and neither host limits it; nothing to tune here.",
 			evidence.Rate(f.RateBitsPerSec)),
 		Evidence: append(f.Common(),
 			evidence.Evidence{Name: "scatter of the interim rates", Value: f.ScatterRatio, Unit: "ratio",
@@ -96,13 +98,13 @@ func pathRateReached(f *evidence.Flow) *evidence.Finding {
 	}
 	if f.Loss() >= heavyLoss {
 		x.Title = fmt.Sprintf(
-			"The path delivers a steady %s and neither host holds it back, but %s of the segments were sent again.",
+			"The path delivers a steady %s and neither host limits it, but %s of the segments were retransmitted.",
 			evidence.Rate(f.RateBitsPerSec), evidence.Percent(f.Loss()))
 		x.Confidence *= 0.7
 	}
 	if queued {
 		x.Evidence = append(x.Evidence, evidence.Evidence{Name: "queueing delay under load", Value: f.Added(),
-			Unit: "seconds", Source: "loaded less smallest round trip"})
+			Unit: "seconds", Source: "loaded round trip less smallest"})
 	}
 	for _, e := range []evidence.End{f.Sender, f.Receiver} {
 		if e.Card != nil && slices.Contains([]string{"tbf", "htb", "hfsc", "cake"}, e.Card.Qdisc) {
@@ -111,14 +113,15 @@ func pathRateReached(f *evidence.Flow) *evidence.Finding {
 		}
 	}
 	rejectHostLimits(f, x)
-	x.Remedy.Text = "Nothing to tune here: the slowest link or a shaper between the hosts sets the rate. A faster path is what would help."
+	x.Remedy.Text = "Nothing to tune here: the slowest link or a shaper between the hosts sets the rate. " +
+		"A faster path would help."
 	return x
 }
 
-// opening tells a loss-based sender whose congestion window still grows from interval to interval
-// while nothing queues: a rate that is flat only because the window grows slowly, as that of reno
-// does on a long path, is no rate of a link. A twentieth over the run is more than readings of one
-// window differ.
+// opening reports whether the congestion window of a loss-based sender still grows from interval to
+// interval while nothing queues. A rate that is flat only because the window grows slowly, as that
+// of reno does on a long path, is not the rate of a link. Readings of a constant window differ by
+// less than a twentieth over the run.
 func opening(f *evidence.Flow) bool {
 	if f.ModelBased() || f.Queued() {
 		return false
@@ -138,13 +141,14 @@ func opening(f *evidence.Flow) bool {
 	return last > 1.05*first
 }
 
-// rejectHostLimits says why none of the limits inside the hosts is it.
+// rejectHostLimits adds why the limits inside the hosts are ruled out.
 func rejectHostLimits(f *evidence.Flow, x *evidence.Finding) {
 	if f.Streams > 0 {
 		x.Rejected = append(x.Rejected, f.NotReceiveWindow(), f.NotSendBuffer())
 		if f.Queued() && f.Loss() < heavyLoss {
 			x.Rejected = append(x.Rejected,
-				fmt.Sprintf("Not random loss: the queue at the bottleneck adds %s to the round trip, and %s of the segments were sent again.",
+				fmt.Sprintf("Not random loss: the queue at the bottleneck adds %s to the round trip, "+
+					"and %s of the segments were retransmitted.",
 					evidence.Seconds(f.Added()), evidence.Percent(f.Loss())))
 		} else {
 			x.Rejected = append(x.Rejected, f.NotLoss())

@@ -8,10 +8,10 @@ import (
 	"github.com/linerate/linerate/internal/diagnose/evidence"
 )
 
-// TestMute: a cause takes its symptoms with it and lists them; strangers stay.
+// TestMute checks that a cause mutes its symptoms and lists them, and that unrelated findings stay.
 func TestMute(t *testing.T) {
 	found := mute([]evidence.Finding{{Code: evidence.WindowScalingOff}, {Code: evidence.ReceiveWindowLimited},
-		{Code: evidence.PathLoss}, {Code: evidence.SendBufferLimited}})
+		{Code: evidence.PathLoss}, {Code: evidence.SendBufferLimited}}, symptomsOf(Rules()))
 	var codes []evidence.Code
 	for _, f := range found {
 		codes = append(codes, f.Code)

@@ -18,21 +18,21 @@ import (
 	"github.com/linerate/linerate/internal/host/watch"
 )
 
-// The property: a host that nobody complains about is never called ill by being watched. Notices
-// are allowed, as they say that something was seen; a warning says that something costs this host
+// These tests check a property: watching a host without faults never gives a warning. Notices are
+// allowed, because they report what a rule saw; a warning says that something costs this host
 // something now.
 
-// quietSeconds is how long such a host is watched.
+// quietSeconds is how long such a host is watched, in seconds.
 const quietSeconds = 3
 
-// quietHost is one fixture: the host, and what it had counted since it started.
+// quietHost is one fixture: the host, and its counters since boot.
 type quietHost struct {
 	snapshot *host.Snapshot
 	history  *watch.Span
 }
 
-// quietHosts are the recorded and written hosts of package capture, which have every kind of card
-// there is a rule for.
+// quietHosts returns the recorded and written hosts of package capture, which have every kind of
+// NIC that a rule covers.
 func quietHosts(t testing.TB) map[string]quietHost {
 	t.Helper()
 	files, err := filepath.Glob("../host/capture/testdata/hosts/*.capture")
@@ -54,12 +54,12 @@ func quietHosts(t testing.TB) map[string]quietHost {
 	return hosts
 }
 
-// quietSpan is three seconds of the host with these counters, each of its processors busy for these
-// parts of the time.
+// quietSpan returns three seconds of the host with these counters and these shares of CPU time on
+// each CPU.
 func quietSpan(h quietHost, counters map[string]uint64, user, system, softirq float64) *watch.Span {
 	s := &watch.Span{Seconds: quietSeconds, Counters: &host.Counters{Values: map[string]uint64{},
 		Seconds: quietSeconds}, Sockets: &watch.Sockets{Seconds: quietSeconds}}
-	// Levels and limits are what they were; all else begins at zero.
+	// Levels and limits keep their values; all other counters begin at zero.
 	for name, n := range host.Sub(h.history.Counters, h.history.Counters).Values {
 		s.Counters.Values[name] = n
 	}
@@ -73,9 +73,10 @@ func quietSpan(h quietHost, counters map[string]uint64, user, system, softirq fl
 	return s
 }
 
-// busySpan is a host that works and is well: its first card carries a third of what it can, in
-// frames of 1200 bytes on average, with an interrupt for each eight; of the processors a half is
-// left. Its servers, clients and resolvers talk, and losses are what the Internet has.
+// busySpan returns three seconds of a host that works without a fault. Its first NIC carries a
+// third of its capacity, in frames of 1200 bytes on average, with one interrupt per eight frames;
+// the CPUs are half idle. Its servers, clients and resolvers communicate, with the losses of the
+// Internet.
 func busySpan(h quietHost) *watch.Span {
 	s := quietSpan(h, nil, 0.25, 0.1, 0.1)
 	c := s.Counters.Values
@@ -88,7 +89,7 @@ func busySpan(h quietHost) *watch.Span {
 		if speed <= 0 {
 			speed = 1e9
 		}
-		// An old bus carries less than its card, and both directions together.
+		// An old bus carries less than its NIC, and that for both directions together.
 		if dev.Bus != nil && dev.Bus.CapacityBitsPerSec > 0 {
 			speed = min(speed, dev.Bus.CapacityBitsPerSec/2)
 		}
@@ -150,9 +151,9 @@ func busySpan(h quietHost) *watch.Span {
 	return s
 }
 
-// ordinaryHistory adds to what a host has counted since it started what every host has seen after
-// months: restarts of programs, bursts, a cable that was pulled, peers that went away. The figures
-// are those of a host that carried 3 TB in a hundred days.
+// ordinaryHistory adds to the counters since boot what every host counts in months: restarts of
+// programs, bursts, an unplugged cable, peers that disappear. The figures are those of a host that
+// carried 3 TB in a hundred days.
 func ordinaryHistory(h quietHost) *watch.Span {
 	s := *h.history
 	s.Seconds = 100 * 86400
@@ -164,7 +165,8 @@ func ordinaryHistory(h quietHost) *watch.Span {
 		if nic := "nic." + dev.Name + "."; dev.Kind != "loopback" && dev.Up {
 			c[nic+"rx_bytes"], c[nic+"tx_bytes"], c[nic+"rx_packets"], c[nic+"tx_packets"] = 3e12, 3e12,
 				packets, packets
-			// A protocol that nobody speaks (LLDP, a foreign VLAN) is a drop as well.
+			// A frame of a protocol that the host does not speak (LLDP, a foreign VLAN) is a drop
+			// as well.
 			c[nic+"rx_dropped"], c[nic+"rx_missed_errors"], c[nic+"carrier_changes"] = 9000, 5000, 6
 			c["qdisc."+dev.Name+".drops"], c["qdisc."+dev.Name+".requeues"] = 20_000, 40_000
 		}
@@ -189,7 +191,7 @@ func ordinaryHistory(h quietHost) *watch.Span {
 	return &s
 }
 
-// calm fails the test for every finding that says more than notice.
+// calm fails the test for every finding above notice.
 func calm(t testing.TB, c evidence.Case) {
 	t.Helper()
 	for _, x := range diagnose.Judge(c) {
@@ -219,9 +221,9 @@ func TestQuietHosts(t *testing.T) {
 	}
 }
 
-// TestQuietHostsCanFallIll: the property would hold of a judge that sleeps as well, so one more
-// movement must wake it.
-func TestQuietHostsCanFallIll(t *testing.T) {
+// TestQuietHostsCanShowAFault adds one more movement, which must give a warning: a judge that never
+// warns would pass the other tests as well.
+func TestQuietHostsCanShowAFault(t *testing.T) {
 	for name, h := range quietHosts(t) {
 		s := busySpan(h)
 		s.Counters.Values["Udp.RcvbufErrors"] = 900
@@ -232,14 +234,14 @@ func TestQuietHostsCanFallIll(t *testing.T) {
 	}
 }
 
-// ordinary are movements that a healthy host may show in three seconds, the largest of each that
-// its rule documents as no warning. Shares are of the packets that the host moved.
+// ordinary lists movements that a healthy host may show in three seconds, each with the largest
+// that its rule documents as no warning. Shares are of the packets that the host moved.
 var ordinary = []struct {
 	counter string  // of the first card that is up, where the name has a *
-	most    uint64  // by itself
-	share   float64 // of the packets, where that is more
+	most    uint64  // alone
+	share   float64 // of the packets, if that is more
 }{
-	// Accidents: one or two are no state, and of UDP less than ten a second.
+	// Accidents: one or two are not a state, and of UDP fewer than ten a second.
 	{"conntrack.drop", 2, 0}, {"conntrack.insert_failed", 100, 0}, {"conntrack.early_drop", 2, 0},
 	{"neigh.ipv4.table_fulls", 2, 0}, {"neigh.ipv6.table_fulls", 2, 0}, {"neigh.ipv4.res_failed", 500, 0},
 	{"TcpExt.ListenOverflows", 2, 0}, {"TcpExt.ListenDrops", 50, 0}, {"TcpExt.TCPReqQFullDoCookies", 1000, 0},
@@ -249,14 +251,14 @@ var ordinary = []struct {
 	{"TcpExt.TCPMemoryPressuresChrono", 140, 0}, {"TcpExt.TCPToZeroWindowAdv", 500, 0},
 	{"TcpExt.TCPFromZeroWindowAdv", 500, 0}, {"TcpExt.TCPTimeWaitOverflow", 100, 0},
 	{"sockets.tcp_tw", 200_000, 0},
-	// Losses that no flow feels.
+	// Losses that do not slow a flow.
 	{"softnet.dropped", 19, 0}, {"softnet.time_squeeze", 290, 0}, {"softnet.flow_limit", 19, 0},
 	{"nic.*.rx_missed_errors", 4, 0.9e-3}, {"nic.*.rx_dropped", 4, 0.9e-3}, {"nic.*.rx_fifo_errors", 4, 0},
 	{"nic.*.tx_dropped", 4, 0.9e-3}, {"nic.*.rx_crc_errors", 2,
 		0.9e-6},
 	{"qdisc.*.drops", 4, 0.9e-3}, {"qdisc.*.requeues", 500, 0}, {"nic.*.carrier_changes", 0, 0},
 	{"nic.*.multicast", 1000, 0},
-	// What the Internet does.
+	// Losses of the Internet.
 	{"Tcp.RetransSegs", 10, 0.9e-3}, {"TcpExt.TCPTimeouts", 2, 0}, {"TcpExt.TCPSpuriousRTOs", 2, 0},
 	{"TcpExt.TCPLossProbes", 100, 0}, {"TcpExt.TCPSACKReorder", 20, 0},
 	{"TcpExt.TCPDSACKRecv", 20, 0}, {"TcpExt.DelayedACKs", 5000, 0}, {"Tcp.InErrs", 2, 0}, {"Ip.InDiscards", 4, 0},
@@ -265,8 +267,8 @@ var ordinary = []struct {
 	{"TcpExt.TCPBacklogDrop", 10, 0}, {"TcpExt.TCPOFOQueue", 500, 0}, {"TcpExt.TCPAbortOnTimeout", 5, 0},
 }
 
-// FuzzQuiet moves the counters of idle and busy hosts by any mixture of what is ordinary. Each two
-// bytes of the input move one counter, from nothing to the most that is ordinary.
+// FuzzQuiet moves the counters of idle and busy hosts by any mixture of ordinary movements. Each
+// two bytes of the input move one counter, from nothing to its ordinary maximum.
 func FuzzQuiet(f *testing.F) {
 	hosts := quietHosts(f)
 	names := slices.Sorted(maps.Keys(hosts))
@@ -280,7 +282,7 @@ func FuzzQuiet(f *testing.F) {
 			f.Add(byte(i), busy, byte(255), most)
 		}
 	}
-	for j := range ordinary { // each by itself, on one host after the other
+	for j := range ordinary { // each alone, on one host after the other
 		one := make([]byte, len(most))
 		one[2*j], one[2*j+1] = 0xff, 0xff
 		f.Add(byte(j), j%2 == 0, byte(128), one)
@@ -306,7 +308,7 @@ func FuzzQuiet(f *testing.F) {
 			by := float64(binary.BigEndian.Uint16(moves[2*i:])) / 0xffff
 			s.Counters.Values[strings.Replace(o.counter, "*", card, 1)] += uint64(by * float64(limit))
 		}
-		// Programs of all kinds take up to six tenths of the processors.
+		// Programs use up to 60 % of the CPUs.
 		for i := range s.CPUs {
 			t := &s.CPUs[i].CPUTimes
 			more := min(quietSeconds*0.6*float64(work)/255-t.User, t.Idle)

@@ -13,7 +13,8 @@ import (
 
 const pages = "../../docs/findings"
 
-// TestGeneratedPages keeps one documentation page per code, and no others. -update writes them.
+// TestGeneratedPages checks that docs/findings has one page per code, and no others. -update writes
+// them.
 func TestGeneratedPages(t *testing.T) {
 	if *update {
 		if err := os.MkdirAll(pages, 0o755); err != nil {
@@ -22,7 +23,9 @@ func TestGeneratedPages(t *testing.T) {
 	}
 	want := []string{"README.md"}
 	var index strings.Builder
-	index.WriteString("# Findings\n\nEvery code that `linerate diagnose` may give, also from `linerate diagnose --explain CODE`. Codes never change meaning.\n\n| code | in short | rule |\n|---|---|---|\n")
+	index.WriteString("# Findings\n\nEvery code that `linerate diagnose` may give; " +
+		"`linerate diagnose --explain CODE` prints the same text. Codes never change meaning.\n\n| code | in " +
+		"short | rule |\n|---|---|---|\n")
 	for _, e := range evidence.Registry() {
 		file := string(e.Code) + ".md"
 		want = append(want, file)
@@ -45,8 +48,8 @@ func TestGeneratedPages(t *testing.T) {
 	}
 }
 
-// TestRegistry holds the form of the registry: unique codes, whole sentences, and every code of a
-// rule explained in full.
+// TestRegistry checks the form of the registry: unique codes, whole sentences, a full explanation
+// for every code with a rule, and a place for every rule in the order of certainty.
 func TestRegistry(t *testing.T) {
 	rules := []evidence.Code{evidence.LinkRateReached, evidence.MeasurementUnreliable, evidence.Healthy}
 	for _, r := range diagnose.Rules() {
@@ -55,7 +58,7 @@ func TestRegistry(t *testing.T) {
 	seen := map[evidence.Code]bool{}
 	for _, e := range evidence.Registry() {
 		if seen[e.Code] {
-			t.Errorf("%s is there twice", e.Code)
+			t.Errorf("the registry has %s twice", e.Code)
 		}
 		seen[e.Code] = true
 		if e.Title == "" || strings.HasSuffix(e.Title, ".") || !strings.HasSuffix(e.Meaning, ".") {
@@ -65,7 +68,7 @@ func TestRegistry(t *testing.T) {
 			t.Errorf("%s: rule is %v in the registry", e.Code, e.Rule)
 		}
 		if e.Rule && (e.Shows == "" || e.ConfusedWith == "" || e.Remedy == "") {
-			t.Errorf("%s has a rule and is not explained in full", e.Code)
+			t.Errorf("%s has a rule but no full explanation", e.Code)
 		}
 	}
 	for _, code := range rules {
@@ -73,7 +76,12 @@ func TestRegistry(t *testing.T) {
 			t.Errorf("%s is not in the registry", code)
 		}
 	}
+	for _, r := range diagnose.Rules() {
+		if !diagnose.Ordered(r.Code) {
+			t.Errorf("%s has no place in the order of certainty", r.Code)
+		}
+	}
 	if _, ok := evidence.Explain("no-such-code"); ok {
-		t.Error("explained a code that does not exist")
+		t.Error("Explain knows a code that does not exist")
 	}
 }

@@ -8,22 +8,22 @@ import (
 )
 
 const (
-	// noticedSteal makes figures doubtful, heavySteal useless.
+	// noticedSteal makes figures doubtful; heavySteal makes them useless.
 	noticedSteal, heavySteal = 0.05, 0.15
 	// maxScatter of the interim rates: beyond it a mean says little.
 	maxScatter = 0.30
 	// minRoundTrips is how long a run must be with its warm-up, in round trips, to have left slow
-	// start behind: it takes ten of them to go from ten segments to as many as 10 Gb/s have under
-	// way on a path of 10 ms, and as many again to settle after the first losses.
+	// start: it takes ten round trips from ten segments to the window of 10 Gb/s on a path of 10
+	// ms, and as many again to settle after the first losses.
 	minRoundTrips = 25
 )
 
-// measurementUnreliable collects what moved the figures that is not the path. What is merely
-// noticed comes last and asks for nothing; what makes the figures useless comes before every
-// verdict that rests on rates alone.
+// measurementUnreliable returns the reasons, other than the path, why the figures are doubtful; nil
+// if there are none. A minor reason comes last and needs no action. A reason that makes the figures
+// useless comes before every verdict that rests on rates alone.
 //
-// It accompanies the other verdicts and does not replace them: a reader with a noisy bench is still
-// helped by a cause, as long as the doubt stands beside it.
+// It accompanies the other verdicts and does not replace them: a cause still helps a reader with a
+// noisy bench, as long as the doubt is visible beside it.
 func measurementUnreliable(f *evidence.Flow) *evidence.Finding {
 	x := &evidence.Finding{Code: evidence.MeasurementUnreliable, Severity: evidence.Info, Where: "path"}
 	var reasons []string
@@ -42,7 +42,7 @@ func measurementUnreliable(f *evidence.Flow) *evidence.Finding {
 		if s := e.Stolen(); s > noticedSteal {
 			say(s > heavySteal, evidence.Evidence{Name: "stolen processor time", Value: s, Unit: "ratio",
 				Source: "/proc/stat steal (" + e.Name + ")"},
-				"%s of the processor time of the %s host was stolen", evidence.Percent(s), e.Name)
+				"the hypervisor took %s of the CPU time of the %s host", evidence.Percent(s), e.Name)
 		}
 	}
 	from, to, rising := rise(f)
@@ -50,11 +50,11 @@ func measurementUnreliable(f *evidence.Flow) *evidence.Finding {
 	case rising && f.ScatterRatio > maxScatter:
 		say(true, evidence.Evidence{Name: "rate at the end, of that at the beginning", Value: to / from, Unit: "times",
 			Source: fmt.Sprintf("%d intervals", f.Intervals)},
-			"the flow was still getting faster when the test ended, from %s to %s", evidence.Rate(from),
+			"the flow was still accelerating when the test ended, from %s to %s", evidence.Rate(from),
 			evidence.Rate(to))
 	case f.Intervals >= 3 && f.ScatterRatio > maxScatter:
-		// Inside one machine a full processor explains the scatter: whoever else runs on it takes
-		// turns with the flow.
+		// Inside one machine a saturated CPU explains the scatter: other programs share it with the
+		// flow.
 		_, _, busy, ok := f.BusiestOf()
 		explained := f.ShortPath() && ok && busy >= 0.95
 		say(!explained, evidence.Evidence{Name: "scatter of the interim rates", Value: f.ScatterRatio, Unit: "ratio",
@@ -89,14 +89,15 @@ func measurementUnreliable(f *evidence.Flow) *evidence.Finding {
 	if rising && f.ScatterRatio > maxScatter {
 		x.Title = fmt.Sprintf("The test was too short to trust %s: %s.", evidence.Rate(f.RateBitsPerSec), why)
 		x.Remedy.Text = fmt.Sprintf(
-			"Load the path for longer (--duration 20s): a round trip of %s takes slow start a while.",
+			"Load the path for longer (--duration 20s): with a round trip of %s, slow start takes a while.",
 			evidence.Seconds(f.Loaded()))
 	}
 	return x
 }
 
-// rise tells a flow whose rate grew from beginning to end: that scatters as much as a noisy one,
-// and only needs time. A tenth less than the interval before is noise on top of it.
+// rise reports whether the rate of a flow grew from beginning to end. Such a flow scatters as much
+// as a noisy one but only needs more time. A drop of up to a tenth between two intervals is noise
+// on top of the rise.
 func rise(f *evidence.Flow) (from, to float64, rising bool) {
 	var rates []float64
 	for _, i := range f.Run.Intervals {

@@ -8,7 +8,8 @@ import (
 	"github.com/linerate/linerate/internal/traffic"
 )
 
-// TestRise: a flow in slow start needs time, a noisy one a quieter host; both scatter alike.
+// TestRise checks that a flow in slow start asks for more time and a noisy one for a quieter host,
+// although both scatter.
 func TestRise(t *testing.T) {
 	for _, c := range []struct {
 		name  string

@@ -11,21 +11,21 @@ import (
 )
 
 const (
-	// busReached is the part of what a bus carries from which it is what holds the card. What a
-	// card gets out of a bus is known to a tenth.
+	// busReached is the share of the capacity of a bus from which on it limits the NIC: the
+	// capacity that a NIC reaches is known to about a tenth.
 	busReached = 0.85
-	// busShort is how much less than the link a bus must carry to be worth a word: less than that
-	// is within what its estimate is good for.
+	// busShort is the share of the link that a bus must carry to be unremarkable: a smaller deficit
+	// is within the accuracy of its estimate.
 	busShort = 0.9
 )
 
-// busLimited: the slot carries less than the link.
+// busLimited finds a slot that carries less than the link.
 //
-// What a bus carries follows from its kind, width and clock (package ceiling), so that a slot which
-// is too slow is known before anything is measured; then it is a notice. It is a warning where the
-// card moved nearly that much, alone or with the neighbours that share the bus. A slot that is
-// narrower than the card but not than the link costs nothing. In virtual machines nobody knows a
-// bus, and package ceiling says so by saying nothing.
+// The capacity of a bus follows from its kind, width and clock (package ceiling), so a slow slot is
+// known before any measurement; then the finding is a notice. It is a warning if the NIC moved
+// nearly that much, alone or together with the devices on the bus. A slot that is narrower than the
+// NIC supports but not than the link costs nothing. In virtual machines the bus is unknown, and
+// package ceiling returns no rate.
 func busLimited(s *evidence.Span) *evidence.Finding {
 	if s.Host == nil {
 		return nil
@@ -40,18 +40,15 @@ func busLimited(s *evidence.Span) *evidence.Finding {
 	})
 }
 
-// slot compares what one card's bus carries with what its link would bring, and with what the card
-// moved.
-//
-// What a bus carries already has its protocol taken off (package bus), so that frames of the card
-// are compared with it as they are.
+// slot compares the capacity of one NIC's bus with that of its link, and with what the NIC moved.
+// The capacity is already without protocol overhead (package bus), so it compares directly with the
+// frames.
 func slot(c card, usable ceiling.Rate) *evidence.Finding {
 	s, b := c.s, c.Bus
-	// PCIe has its rate in each direction, the older buses have one for all.
+	// PCIe has its rate in each direction; older buses share one.
 	shared := b.Kind != "pcie"
-	// Full duplex could need twice as much of a shared bus; but nobody who bought a gigabit card
-	// for such a slot hoped for both directions at once, and the rate in one direction is what a
-	// run shows.
+	// Full duplex could need twice as much of a shared bus. But a gigabit NIC in such a slot is not
+	// expected to fill both directions at once, and a run shows the rate of one.
 	needs := c.SpeedBitsPerSec
 	if needs <= 0 || usable.BitsPerSec <= 0 || usable.BitsPerSec >= busShort*needs &&
 		!(shared && len(b.SharedWith) > 0 && usable.BitsPerSec < 2*needs) {
@@ -63,17 +60,17 @@ func slot(c card, usable ceiling.Rate) *evidence.Finding {
 		moved, what = rx+tx, "moved in both directions"
 	}
 	if len(neighbours) > 0 {
-		what += ", with " + fmt.Sprint(len(neighbours)) + " cards beside it"
+		what += ", with " + fmt.Sprint(len(neighbours)) + " other NICs on the bus"
 	}
 	reached := !s.SinceBoot && moved >= busReached*usable.BitsPerSec
 	if usable.BitsPerSec >= busShort*needs && !reached {
-		return nil // enough for this card alone, and the neighbours leave it that
+		return nil // enough for this NIC, even with the others on the bus
 	}
-	// One per cent apart is rounding of the two capacities, not a narrower link.
+	// One per cent is rounding of the two capacities, not a narrower link.
 	below := b.MaxCapacityBitsPerSec > 1.01*b.CapacityBitsPerSec && b.CapacityBitsPerSec > 0
 	x := &evidence.Finding{
 		Code: evidence.BusLimited, Severity: evidence.Notice, Where: where(s),
-		Title: fmt.Sprintf("The slot of %s carries %s and its link %s.", c.Name, evidence.Rate(usable.BitsPerSec),
+		Title: fmt.Sprintf("The slot of %s carries %s, and its link carries %s.", c.Name, evidence.Rate(usable.BitsPerSec),
 			evidence.Rate(needs)),
 		Evidence: []evidence.Evidence{
 			{Name: "what the slot carries", Value: usable.BitsPerSec, Unit: "bits_per_second", Source: usable.Why},
@@ -89,13 +86,13 @@ func slot(c card, usable ceiling.Rate) *evidence.Finding {
 			Source: c.source("rx_bytes, tx_bytes")})
 		x.Rejected = append(x.Rejected, notProcessor(s)...)
 	}
-	// Some cards tell themselves that they waited for memory, which no look-alike does.
+	// Some NICs report that they waited for memory, which no look-alike does.
 	if bad := c.tallies(nicstat.Bus); len(bad) > 0 {
 		x.Evidence = append(x.Evidence, c.evidence(bad)...)
 		x.Confidence = evidence.Combine(x.Confidence, 0.4)
 	}
-	// Errors of the link to the slot are repaired by sending again, which costs rate and shows in
-	// no statistic of the interface.
+	// The bus repairs errors by sending again, which lowers the rate and shows in no statistic of
+	// the interface.
 	if aer := aerOf(c); aer != nil && aer.Correctable > 0 {
 		x.Evidence = append(x.Evidence,
 			evidence.Evidence{Name: "errors of the card's bus link that were repaired, since boot",
@@ -103,7 +100,7 @@ func slot(c card, usable ceiling.Rate) *evidence.Finding {
 				Source: c.source("aer_dev_correctable")})
 	}
 	if below {
-		x.Title += fmt.Sprintf(" Card and slot could do %s.", evidence.Rate(b.MaxCapacityBitsPerSec))
+		x.Title += fmt.Sprintf(" NIC and slot support %s.", evidence.Rate(b.MaxCapacityBitsPerSec))
 		x.Evidence = append(x.Evidence,
 			evidence.Evidence{Name: "nominal rate of the bus now, of what card and slot could do",
 				Value: b.CapacityBitsPerSec / b.MaxCapacityBitsPerSec, Unit: "ratio",
@@ -115,21 +112,24 @@ func slot(c card, usable ceiling.Rate) *evidence.Finding {
 		x.Rejected = append(x.Rejected, fmt.Sprintf("Not shown to cost anything now: %s of %s was used.",
 			evidence.Rate(moved), evidence.Rate(usable.BitsPerSec)))
 	}
-	x.Remedy.Text = "Move the card to a slot that carries its link: more lanes, a newer generation, or on a conventional bus one of its own."
+	x.Remedy.Text = "Move the NIC to a slot that carries its link: more lanes, a newer generation, " +
+		"or a conventional bus of its own."
 	if b.LimitedBy != "" {
-		x.Remedy.Text += " The narrowest link is above the card, at " + b.LimitedBy + "."
+		x.Remedy.Text += " The narrowest link is above the NIC, at " + b.LimitedBy + "."
 	}
 	if len(b.SharedWith) > 0 {
 		x.Remedy.Text += fmt.Sprintf(" %d other devices share it.", len(b.SharedWith))
 	}
 	if below {
-		x.Remedy.Text += " A link below what both can do may also be a card that is not seated well, a riser, or a setting of the firmware."
+		x.Remedy.Text += " A bus link below what both sides support may also come from a badly seated NIC, " +
+			"a riser, or a firmware setting."
 	}
-	x.Remedy.Proof = "The same run in another slot; and before that, both directions at once: a shared bus divides its rate between them, a link does not."
+	x.Remedy.Proof = "Repeat the run in another slot. Before that, run both directions at once: " +
+		"a shared bus divides its rate between them, a link does not."
 	return x
 }
 
-// aerOf are the errors of the card's link to its slot; nil: not told.
+// aerOf returns the errors of the NIC's link to its slot; nil if not reported.
 func aerOf(c card) *host.AER {
 	if c.Card == nil {
 		return nil
@@ -137,9 +137,9 @@ func aerOf(c card) *host.AER {
 	return c.Card.AER
 }
 
-// busRates is what this card and the cards that share its bus moved, bits per second. What has no
-// interface (a disk controller on the same bus) moves bytes that nobody counts here, so that the
-// sum is a lower bound.
+// busRates returns what this NIC and the NICs on the same bus moved, in bits per second. Devices
+// without an interface (a disk controller on the same bus) move bytes that no counter here shows,
+// so the sum is a lower bound.
 func (c card) busRates() (rx, tx float64, neighbours []string) {
 	rx, tx = c.rate("rx"), c.rate("tx")
 	for i := range c.s.Host.Interfaces {

@@ -11,20 +11,20 @@ import (
 	"github.com/linerate/linerate/internal/traffic"
 )
 
-// card is one interface of a host with what was counted of it in a span.
+// card is one interface of a host with its counters over a span.
 type card struct {
 	*host.Interface
 	s *evidence.Span
 }
 
-// cardsOf gives the cards of a span that are worth judging: real hardware, or what a hypervisor
-// shows as such. During a run of ours these are the card that carried it and those below it
-// (members of a bond, the carrier of a VLAN), as what happened on others had nothing to do with it.
+// cardsOf returns the NICs of a span to judge: physical ones, and what a hypervisor presents as
+// such. During a test run these are the NIC that carried it and those below it (members of a bond,
+// the carrier of a VLAN), because others had no part in it.
 func cardsOf(s *evidence.Span) []card {
 	return slices.DeleteFunc(interfacesOf(s), func(c card) bool { return c.Virtual || c.Asleep })
 }
 
-// interfacesOf is cardsOf with the interfaces that have no hardware below.
+// interfacesOf is [cardsOf] including interfaces without hardware.
 func interfacesOf(s *evidence.Span) []card {
 	if s.Host == nil {
 		return nil
@@ -40,8 +40,8 @@ func interfacesOf(s *evidence.Span) []card {
 	return all
 }
 
-// carries tells whether the run of a span went over that interface; true for all where there was no
-// run, or nobody knows.
+// carries reports whether the run of a span used that interface; true for all if there was no run,
+// or the interface is unknown.
 func carries(s *evidence.Span, name string) bool {
 	if s.End == nil || s.End.Card == nil {
 		return true
@@ -49,8 +49,8 @@ func carries(s *evidence.Span, name string) bool {
 	return name == s.End.Card.Name || slices.Contains(s.End.Card.Carriers, name)
 }
 
-// count is what a counter of /sys/class/net/X/statistics moved by. A host that nobody watched tells
-// it in its snapshot.
+// count returns the increase of a counter of /sys/class/net/X/statistics. Without an observation
+// the value comes from the snapshot.
 func (c card) count(name string) float64 {
 	if n, ok := c.s.Counters["nic."+c.Name+"."+name]; ok || !c.s.SinceBoot {
 		return float64(n)
@@ -58,40 +58,40 @@ func (c card) count(name string) float64 {
 	return float64(c.Counters[name])
 }
 
-// source names a counter of this card.
+// source returns a counter of this NIC as the source of a piece of evidence.
 func (c card) source(counter string) string { return counter + " of " + c.Name + " (" + c.s.Side + ")" }
 
-// rate is what the card moved in one direction ("rx" or "tx"), bits per second of frames; 0 where
-// the time is not known.
+// rate returns what the NIC moved in one direction ("rx" or "tx"), in bits per second of frames; 0
+// if the time is unknown.
 func (c card) rate(direction string) float64 { return c.s.PerSecond(c.count(direction+"_bytes")) * 8 }
 
-// frames is how many frames a card moved in one direction. Drivers count a bundle that the card
-// cuts up, or has put together, as one packet, some of them; then the bytes tell better.
+// frames returns how many frames the NIC moved in one direction. Some drivers count a bundle that
+// the NIC splits or merged as one packet; then the bytes give a better figure.
 func (c card) frames(direction string) float64 {
 	return max(c.count(direction+"_packets"), c.count(direction+"_bytes")/float64(max(c.MTUBytes, 1500)+ethernetHeader))
 }
 
-// ethernetHeader is what a driver counts of a frame beside its payload.
+// ethernetHeader is the size of the frame header that drivers count beside the payload.
 const ethernetHeader = 14
 
-// tally is one place in which a card counts trouble. Queues that have a counter each are one place.
+// tally is one place where a NIC counts losses or faults. Queues with a counter each are one place.
 type tally struct {
 	counter string
 	n       float64 // packets, or events
 	nicstat.Entry
 }
 
-// events tells that the counter counts what happened and not the packets that it happened to.
+// events reports whether the counter counts events and not the affected packets.
 func (t tally) events() bool { return strings.Contains(t.Meaning, "(an event)") }
 
-// tallies are the counters of this card that moved and are of one of the classes, largest first.
+// tallies returns the counters of this NIC of the given classes that increased, largest first.
 //
-// Drivers tell one loss at several places (sysfs and ethtool, port and queue), so that they must
-// not be added up: the largest is what is known to have happened. The queues of one direction are
-// different packets and are added up.
+// Drivers count one loss in several places (sysfs and ethtool, port and queue), which must not be
+// added up: the largest one is certain. The queues of one direction count different packets, so
+// they add up.
 func (c card) tallies(classes ...nicstat.Class) []tally {
 	places := make(map[string]tally)
-	// The two sources of a name are kept apart until their sums are known.
+	// The two sources of a name stay separate until their sums are known.
 	for _, source := range []string{"nic.", "ethtool."} {
 		sums := make(map[string]tally)
 		for name, n := range c.s.Counters {
@@ -117,7 +117,7 @@ func (c card) tallies(classes ...nicstat.Class) []tally {
 	return all
 }
 
-// gather adds a counter to the sum of its place if it is of one of the classes.
+// gather adds a counter to the sum of its place if it belongs to one of the classes.
 func (c card) gather(sums map[string]tally, name string, n uint64, classes []nicstat.Class) {
 	e, ok := nicstat.Lookup(c.Driver, name)
 	if !ok || n == 0 || !slices.Contains(classes, e.Class) {
@@ -130,7 +130,7 @@ func (c card) gather(sums map[string]tally, name string, n uint64, classes []nic
 	sums[name] = tally{counter: name, n: sums[name].n + float64(n), Entry: e}
 }
 
-// larger takes the sums into places where they are larger.
+// larger replaces places by sums that are larger.
 func larger(places, sums map[string]tally) {
 	for name, t := range sums {
 		if t.n > places[name].n {
@@ -139,12 +139,12 @@ func larger(places, sums map[string]tally) {
 	}
 }
 
-// lost is the tally of the place where most packets of these classes died; false: nowhere. Events
-// are not packets.
+// lost returns the place where most packets of these classes were dropped; false if none was.
+// Events are not packets.
 func (c card) lost(classes ...nicstat.Class) (tally, bool) {
 	all := slices.DeleteFunc(c.tallies(classes...), func(t tally) bool {
-		// Intel's rx_no_buffer_count is packets that had to wait in the card; those that died of it
-		// are missed as well.
+		// Intel's rx_no_buffer_count counts packets that waited in the NIC; those that were lost
+		// then count as missed as well.
 		return t.events() || t.counter == "rx_no_buffer_count"
 	})
 	if len(all) == 0 {
@@ -153,25 +153,25 @@ func (c card) lost(classes ...nicstat.Class) (tally, bool) {
 	return all[0], true
 }
 
-// evidence says the tallies as evidence, three at most.
+// evidence returns at most three tallies as evidence.
 func (c card) evidence(all []tally) []evidence.Evidence {
-	var said []evidence.Evidence
+	var listed []evidence.Evidence
 	for _, t := range all[:min(len(all), 3)] {
 		unit := "packets"
 		if t.events() {
 			unit = "events"
 		}
-		said = append(said, evidence.Evidence{Name: t.Meaning, Value: t.n, Unit: unit, Source: c.source(t.counter)})
+		listed = append(listed, evidence.Evidence{Name: t.Meaning, Value: t.n, Unit: unit, Source: c.source(t.counter)})
 	}
-	return said
+	return listed
 }
 
-// receives and sends tell what the host of a span did in its run: payload that came, payload that
-// went. Both where there was none.
+// receives and sends report whether the host of a span received or sent the payload of its run;
+// both are true without a run.
 func receives(s *evidence.Span) bool { return s.Run == nil || s.Run.Direction != sendingOf(s.Side) }
 func sends(s *evidence.Span) bool    { return s.Run == nil || s.Run.Direction != sendingOf(other(s.Side)) }
 
-// sendingOf is the direction in which that side sends alone.
+// sendingOf returns the direction in which only that side sends.
 func sendingOf(side string) traffic.Direction {
 	if side == "far" {
 		return traffic.Down
@@ -186,9 +186,9 @@ func other(side string) string {
 	return "far"
 }
 
-// repaired is what the flows of the span's run lost for good reason: segments sent again, less
-// those that the receiver had already (DSACK), and their share. Of datagrams it is those that never
-// came. Known is false without a run of ours, or where its senders tell nothing.
+// repaired returns what the flows of the span's run lost: retransmitted segments less those that
+// the receiver had already (DSACK), and their share; for datagrams, those that did not arrive.
+// known is false without a test run, or if its senders report nothing.
 func repaired(s *evidence.Span) (packets, ratio float64, known bool) {
 	if s.Run == nil {
 		return 0, 0, false
@@ -211,9 +211,9 @@ func repaired(s *evidence.Span) (packets, ratio float64, known bool) {
 	return packets, packets / segments, true
 }
 
-// linkFull tells that the run of the span filled the link of this card, so that nothing held it but
-// the link. The speed of an imitated card is no fact: a run that passes it proves that, and the
-// link is not full then.
+// linkFull reports whether the run of the span filled the link of this NIC, so that only the link
+// limited it. The speed of an emulated NIC is not a fact: a run above it proves that, and the link
+// is not full then.
 func (c card) linkFull() bool {
 	if !c.s.Loaded() || c.s.Run.Direction == traffic.Bidir || c.SpeedBitsPerSec <= 0 {
 		return false
@@ -222,31 +222,32 @@ func (c card) linkFull() bool {
 	return rate >= 0.94*evidence.Goodput(c.Interface) && rate <= c.SpeedBitsPerSec
 }
 
-// The shares of packets from which losses count, see weigh.
+// The thresholds for losses; see weigh.
 const (
-	// fewest losses are no accident of a moment: a link that comes up, a burst at start.
+	// Fewer than fewest losses are an accident of a moment: a link that comes up, a burst at start.
 	fewest = 5
-	// traceShare is where losses are worth a word: one frame in a hundred thousand, some eight in a
-	// second of a full gigabit.
+	// traceShare is the share from which on losses are worth a notice: one frame in a hundred
+	// thousand, about eight per second of a full gigabit.
 	traceShare = 1e-5
-	// feltShare of passing traffic is felt on any path: a loss-based sender with a round trip of 10
-	// ms gets 45 Mb/s at one in a thousand (Mathis).
+	// feltShare slows traffic on any path: a loss-based sender with a round trip of 10 ms reaches
+	// 45 Mb/s at one in a thousand (Mathis).
 	feltShare = 1e-3
-	// damningShare of everything since the host started cannot be one bad hour of a year.
+	// damningShare of all traffic since boot cannot come from one bad hour of a year.
 	damningShare = 1e-2
-	// perSecond is how often it has to happen in a watch of seconds to be going on.
+	// perSecond is the rate of losses that shows, in an observation of seconds, that they continue.
 	perSecond = 10
-	// ownShare of what the flow had to send again must have died here for this place to be the one
-	// that holds it.
+	// ownShare is the share of the flow's retransmissions that this place must have dropped to be
+	// the one that limits it.
 	ownShare = 0.2
 )
 
-// weigh judges packets that died at one place, out of those that passed it. False: too few to be
-// told.
+// weigh returns the severity of packets that were dropped at one place, compared with those that
+// passed it; false if too few were dropped.
 //
-// During a run of ours its sender knows best: it is a warning if the flow lost what congestion
-// controls feel, and a good part of it here, and the link was not full. Of a host that was watched
-// the share alone speaks; of one that was not, only a share that no past hour explains.
+// During a test run its sender is the best evidence: it is a warning if the flow lost enough to
+// slow its congestion control, lost a good part of that here, and the link was not full. For a
+// watched host only the share counts; for counters since boot, only a share that no past hour
+// explains.
 func (c card) weigh(lost, passed float64) (evidence.Severity, bool) {
 	s := c.s
 	share := lost / max(lost+passed, 1)
@@ -272,8 +273,8 @@ func (c card) weigh(lost, passed float64) (evidence.Severity, bool) {
 	return evidence.Notice, true
 }
 
-// busiest is the processor with the least idle time; Known is false where nothing was counted. Of a
-// history it says nothing.
+// busiest returns the CPU with the least idle time; Known is false if nothing was counted, or for
+// counters since boot, which say nothing about one CPU.
 func busiest(s *evidence.Span) evidence.ClassRatios {
 	if s.SinceBoot {
 		return evidence.ClassRatios{}
@@ -281,10 +282,10 @@ func busiest(s *evidence.Span) evidence.ClassRatios {
 	return s.BusiestBy(evidence.ClassRatios.Busy)
 }
 
-// where is the place of a finding on a host.
+// where returns the place of a finding on a host.
 func where(s *evidence.Span) string { return cmp.Or(s.Side, "near") }
 
-// worst keeps the severest finding of several cards, the first of equals.
+// worst returns the most severe finding for several NICs, the first of equals.
 func worst(all []card, rule func(card) *evidence.Finding) *evidence.Finding {
 	var found *evidence.Finding
 	for _, c := range all {

@@ -1,11 +1,11 @@
-// Package cards judges what is between the cable and the network stack: link, bus, rings, queues,
-// interrupts and offloads.
+// Package cards has the rules about everything between the cable and the network stack: link, bus,
+// rings, queues, interrupts and offloads.
 //
 // # Model
 //
-// One rule is one file: what it needs to see, its thresholds with their reason, the look-alikes it
-// must reject, and the settings worth trying. Most look at an [evidence.Span], one host over a
-// time, and so work with and without a run; all are pure.
+// Each rule has a file of its own with the evidence it needs, its thresholds and their reasons, the
+// look-alikes it rejects, and the settings to try. Most rules examine an [evidence.Span], one host
+// over a period, and so work with and without a run. All are pure functions.
 //
 // # Units
 //
@@ -13,10 +13,10 @@
 //
 // # Sources
 //
-// Documentation/networking/statistics.rst and scaling.rst; the counters of drivers by package
-// nicstat; what interrupts cost by package moderation.
+// Documentation/networking/statistics.rst and scaling.rst; the counters of drivers from package
+// nicstat; the cost of interrupts from package moderation.
 //
 // # Limits
 //
-// What a driver does not count is not seen.
+// The rules do not see what a driver does not count.
 package cards

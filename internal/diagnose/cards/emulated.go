@@ -9,36 +9,36 @@ import (
 	"github.com/linerate/linerate/internal/host"
 )
 
-// imitated are the drivers of cards of which hypervisors have imitations. The first are for cards
-// so old that nobody hands a real one to a virtual machine.
+// The drivers of NICs that hypervisors emulate. The NICs of oldImitated are so old that no virtual
+// machine gets a physical one.
 var (
 	oldImitated = []string{"e1000", "8139cp", "8139too", "pcnet32", "ne2k-pci", "tulip", "rtl8139"}
-	// dearest are those that touch several registers for each packet; later cards share a ring in
-	// memory with the driver and touch one for many.
+	// dearest access several registers for each packet; later NICs share a ring in memory with the
+	// driver and need one access for many packets.
 	dearest     = []string{"8139cp", "8139too", "rtl8139", "ne2k-pci"}
 	newImitated = []string{"e1000e", "igb"}
-	// boards are the numbers that hypervisors put on their imitations (PCI subsystem): those of Red
-	// Hat for QEMU, of VMware, of Oracle for VirtualBox, of Microsoft for Hyper-V; and the board 0
-	// of Intel, which QEMU's e1000e is and no real one.
+	// boards are the PCI subsystem numbers of emulated NICs: those of Red Hat for QEMU, of VMware,
+	// of Oracle for VirtualBox, of Microsoft for Hyper-V; and Intel's board 0, which QEMU's e1000e
+	// has and no physical NIC.
 	boards = []string{"1af4:", "15ad:", "80ee:", "1414:", "8086:0000"}
 )
 
 const (
-	// exitWork is the part of a processor's time in the kernel that goes with a card each of whose
-	// registers is a trap into the hypervisor.
+	// exitWork is the share of kernel time of a CPU that is typical for a NIC with a trap into the
+	// hypervisor at each register access.
 	exitWork = 0.5
-	// poorPackets is what a processor of today handles many times over with a paravirtual card, in
-	// frames per second.
+	// poorPackets, in frames per second, is many times less than a current CPU handles with a
+	// paravirtual NIC.
 	poorPackets = 150_000
 )
 
-// emulatedNIC: a virtual machine drives an imitation of a real card, of which each touch of a
-// register is a trap into the hypervisor.
+// emulatedNIC finds a virtual machine with an emulated NIC, where each register access is a trap
+// into the hypervisor.
 //
-// The imitation is a fact. Whether it matters shows the processor: full, mostly of kernel time, at
-// a rate that a paravirtual card passes with a fraction of it. A machine whose processor is
-// imitated as well (QEMU without hardware acceleration) is slow in everything, so nothing there
-// speaks against a card that is cheap to drive.
+// The emulation is a fact. Whether it matters depends on the CPU: saturated, mostly with kernel
+// time, at a rate that a paravirtual NIC reaches with a fraction of it. A machine with an emulated
+// CPU (QEMU without hardware acceleration) is slow in everything, so nothing there counts against a
+// NIC that needs few register accesses.
 func emulatedNIC(s *evidence.Span) *evidence.Finding {
 	if s.Host == nil || !s.Host.VirtualMachine() {
 		return nil
@@ -46,19 +46,19 @@ func emulatedNIC(s *evidence.Span) *evidence.Finding {
 	return worst(cardsOf(s), imitation)
 }
 
-// imitation looks at one card of a virtual machine.
+// imitation examines one NIC of a virtual machine.
 func imitation(c card) *evidence.Finding {
 	s := c.s
 	isOld, isBoard := slices.Contains(oldImitated, c.Driver), c.hypervisorsBoard()
-	// Of the newer ones a real card that was handed over is as likely, of igb more so: it makes
-	// parts of itself for that.
+	// The newer drivers are as likely to drive a physical NIC that is passed through, and igb more
+	// so: it provides virtual functions for that.
 	unsaid := c.Driver == "e1000e" && (c.Card == nil || c.Card.Subsystem == "")
 	if !isOld && !(slices.Contains(newImitated, c.Driver) && isBoard) && !unsaid {
 		return nil
 	}
 	x := &evidence.Finding{
 		Code: evidence.EmulatedNIC, Severity: evidence.Notice, Where: where(s),
-		Title: fmt.Sprintf("Card %s is an imitation of one for the driver %s, in a virtual machine (%s).", c.Name,
+		Title: fmt.Sprintf("NIC %s is emulated for the driver %s, in a virtual machine (%s).", c.Name,
 			c.Driver, s.Host.Virtualization),
 		Evidence: []evidence.Evidence{
 			{Name: "driver", Value: c.Driver, Source: c.source("ethtool -i")},
@@ -71,7 +71,7 @@ func imitation(c card) *evidence.Finding {
 			evidence.Evidence{Name: "board", Value: c.Card.Subsystem, Source: c.source("PCI subsystem")})
 	} else if !isOld {
 		x.Rejected = append(x.Rejected,
-			"Not measured: whether it is a real card that was handed to this machine; the board does not say.")
+			"Not measured: whether it is a physical NIC that is passed through; the board number does not show it.")
 	}
 	// By the driver's count and not by bytes: a bundle that goes down in one piece costs one trap.
 	frames := s.PerSecond(c.count("rx_packets") + c.count("tx_packets"))
@@ -90,32 +90,33 @@ func imitation(c card) *evidence.Finding {
 		switch {
 		case imitatedProcessor(s.Host) && !slices.Contains(dearest, c.Driver):
 			x.Rejected = append(x.Rejected,
-				fmt.Sprintf("Not shown to cost anything: the processor of this machine is imitated too, so that %s of its time say nothing of "+
-					"the card.", evidence.Percent(cpu.Busy())))
+				fmt.Sprintf("Not shown to cost anything: the CPU of this machine is emulated too, "+
+					"so its load of %s says nothing about the NIC.", evidence.Percent(cpu.Busy())))
 		case cpu.Known && cpu.Busy() >= evidence.FullProcessor && kernel >= exitWork && frames > 1000 &&
 			frames < poorPackets && !(s.Run != nil && !s.Loaded()):
 			x.Severity = evidence.Warning
-			x.Title += fmt.Sprintf(" CPU %d is full at %s frames per second.", cpu.CPU, evidence.Count(frames))
+			x.Title += fmt.Sprintf(" CPU %d is saturated at %s frames per second.", cpu.CPU, evidence.Count(frames))
 		default:
 			x.Rejected = append(x.Rejected,
-				fmt.Sprintf("Not shown to cost anything now: the busiest processor worked %s of the time.",
+				fmt.Sprintf("Not shown to cost anything now: the busiest CPU was busy for %s of the time.",
 					evidence.Percent(cpu.Busy())))
 		}
 	}
-	x.Remedy.Text = "Give the machine a paravirtual card (virtio-net, vmxnet3, netvsc) in the hypervisor's settings, or hand it a real one (SR-IOV). The interface " +
-		"gets another name or address, so plan for it."
-	x.Remedy.Proof = "The same run with both cards in the machine by turns: processor time for each gigabyte falls by several times."
+	x.Remedy.Text = "Give the machine a paravirtual NIC (virtio-net, vmxnet3, " +
+		"netvsc) in the settings of the hypervisor, or pass through a physical one (SR-IOV). Plan for it: " +
+		"the interface gets another name or address."
+	x.Remedy.Proof = "Repeat the run with each NIC alternately: CPU time per gigabyte falls several times."
 	return x
 }
 
-// hypervisorsBoard tells that the board says who made it: a hypervisor.
+// hypervisorsBoard reports whether the board number is that of a hypervisor.
 func (c card) hypervisorsBoard() bool {
 	return c.Card != nil &&
 		slices.ContainsFunc(boards, func(board string) bool { return strings.HasPrefix(c.Card.Subsystem, board) })
 }
 
-// imitatedProcessor tells a machine without hardware acceleration: QEMU that offers no clock of KVM
-// (package hypervisor).
+// imitatedProcessor reports whether the machine runs without hardware acceleration: QEMU that
+// offers no KVM clock (package hypervisor).
 func imitatedProcessor(h *host.Snapshot) bool {
 	return h.Virtualization == "qemu" || h.Virtualization == "qemu+container"
 }

@@ -12,27 +12,27 @@ import (
 	"github.com/linerate/linerate/internal/host/moderation"
 )
 
-// wait is how long a card or the kernel above it may hold back the interrupt of a frame, and which
+// wait is how long a NIC, or the kernel above it, may delay the interrupt of a frame, and which
 // setting says so.
 type wait struct {
-	// shortest and longest are the same where the setting is a number; where the driver chooses by
-	// traffic they are its range.
+	// shortest and longest are equal if the setting is a number, and the range if the driver adapts
+	// to traffic.
 	shortest, longest time.Duration
 	adaptive          bool
 	why               string // "rx-usecs 125 of eth0"
-	knob              string // what changes it, without the card's name: coalesce.rx-usecs; empty: nothing of the card
+	knob              string // what changes it, without the NIC's name: coalesce.rx-usecs; empty: no setting of the NIC
 }
 
-// String says how long, for sentences.
+// String returns the delay for use in a sentence.
 func (w wait) String() string {
 	if w.adaptive {
 		return evidence.Seconds(w.shortest.Seconds()) + " to " + evidence.Seconds(w.longest.Seconds()) +
-			" by the traffic"
+			" depending on traffic"
 	}
 	return evidence.Seconds(w.longest.Seconds())
 }
 
-// moderated tells the drivers whose moderation is known to the register.
+// moderated reports whether the moderation of a driver is known down to the register.
 func moderated(driver string) bool {
 	switch moderation.Driver(driver) {
 	case moderation.E1000, moderation.E1000E, moderation.IGB:
@@ -41,20 +41,20 @@ func moderated(driver string) bool {
 	return false
 }
 
-// longestBelieved is the longest interval that is taken for one: beyond a second it is a number
-// that means something else in its driver.
+// longestBelieved is the longest credible interval: a number beyond a second means something else
+// in its driver.
 const longestBelieved = time.Second
 
-// interval is how long this card holds back the interrupt of a received frame. False: it does not,
-// or its driver does not tell.
+// interval returns how long this NIC delays the interrupt of a received frame; false if it does
+// not, or if its driver does not report it.
 //
-// A wait for a number of frames (rx-frames above 1) ends sooner only where other frames come, which
-// a lone question has not. A driver that adapts goes by the traffic; what it does with little of it
-// is its own affair, so that only its bound is known.
+// A wait for a number of frames (rx-frames above 1) ends sooner only when other frames arrive,
+// which does not happen to a single request. An adaptive driver follows the traffic; its choice
+// under light traffic is unknown, so only its bound counts.
 func (c card) interval() (wait, bool) {
 	w, ok := waitOfCard(c.Interface)
-	// The kernel's own waits come on top of the card's, but only after a poll that found something
-	// (napi.rst): of the two the longer is what a lone frame meets.
+	// The kernel's own delays add to the NIC's, but only after a poll that found something
+	// (napi.rst): a single frame meets the longer of the two.
 	if n := c.NAPI; n != nil && n.DeferHardIRQs > 0 && n.GROFlushTimeoutSeconds > 0 {
 		timeout := time.Duration(n.GROFlushTimeoutSeconds * float64(time.Second))
 		if timeout <= longestBelieved && timeout > w.longest {
@@ -66,15 +66,14 @@ func (c card) interval() (wait, bool) {
 	return w, ok
 }
 
-// waitOfCard is what the card itself waits, by what its driver says.
+// waitOfCard returns the delay of the NIC itself, as its driver reports it.
 func waitOfCard(x *host.Interface) (wait, bool) {
-	usecs, told := x.Coalesce["rx-usecs"]
-	if !told {
+	usecs, ok := x.Coalesce["rx-usecs"]
+	if !ok {
 		return wait{}, false
 	}
 	why := fmt.Sprintf("rx-usecs %d of %s", usecs, x.Name)
-	// For these drivers the number is a mode as well as a time, and the time is rounded to what the
-	// register holds.
+	// For these drivers the number is a mode as well as a time, and the register rounds the time.
 	if moderated(x.Driver) {
 		t, err := moderation.FromUsecs(moderation.Driver(x.Driver), usecs)
 		if err != nil || t.Mode == moderation.Off {
@@ -95,7 +94,7 @@ func waitOfCard(x *host.Interface) (wait, bool) {
 	return w, true
 }
 
-// asBitRate is a speed as package unit has it, 0 for what is none.
+// asBitRate returns a speed as a unit.BitRate, and 0 for an invalid one.
 func asBitRate(bitsPerSecond float64) unit.BitRate {
 	if !(bitsPerSecond > 0) || math.IsInf(bitsPerSecond, 0) {
 		return 0
@@ -103,8 +102,8 @@ func asBitRate(bitsPerSecond float64) unit.BitRate {
 	return unit.BitRate(bitsPerSecond)
 }
 
-// shorterWaits are values of rx-usecs that hold interrupts back for less than now, the smallest
-// step first. None is offered that is known to stop the card.
+// shorterWaits returns values of rx-usecs with a shorter delay than now, the smallest step first.
+// It leaves out values that are known to hang the NIC.
 func (c card) shorterWaits() []knob.Value {
 	now := c.Coalesce["rx-usecs"]
 	if now == 0 {
@@ -112,8 +111,7 @@ func (c card) shorterWaits() []knob.Value {
 	}
 	candidates := []uint32{now / 4, 0}
 	if moderated(c.Driver) {
-		// The modes in which the driver goes by the traffic, the cautious one first, and no
-		// moderation at all.
+		// The adaptive modes, the cautious one first, and no moderation at all.
 		candidates = []uint32{3, 1, 0}
 	}
 	var levels []knob.Value
@@ -125,7 +123,7 @@ func (c card) shorterWaits() []knob.Value {
 	return levels
 }
 
-// stopsAt tells that this card is known to stop at that value of rx-usecs: the 82547 without a
+// stopsAt reports whether this NIC is known to hang at that value of rx-usecs: the 82547 without a
 // throttle, or with one above 75 000/s.
 func (c card) stopsAt(usecs uint32) bool {
 	t, err := moderation.FromUsecs(moderation.Driver(c.Driver), usecs)

@@ -26,20 +26,20 @@ func TestLinkNegotiatedLow(t *testing.T) {
 		want want
 	}{
 		{"quiet, both have more", watched(gigabit(modes(true, thousand, thousand, thousand)), nil),
-			want{evidence.Notice, "both ends of the cable have a faster mode"}},
+			want{evidence.Notice, "both ends of the cable support a faster mode"}},
 		{"full, both have more", watched(gigabit(modes(true, thousand, thousand, thousand)), busyLink),
-			want{evidence.Warning, "runs at 100 Mb/s and could run at 1.00 Gb/s"}},
+			want{evidence.Warning, "runs at 100 Mb/s and supports 1.00 Gb/s"}},
 		{"loaded", watched(gigabit(modes(true, thousand, thousand, thousand)), busyLink,
 			loadedBy(94e6, 0, traffic.Down)), want{evidence.Warning, ""}},
 		{"loaded and held by something else", watched(gigabit(modes(true, thousand, thousand, thousand)), nil,
 			loadedBy(20e6, 0, traffic.Down)), want{evidence.Notice, ""}},
 		{"not offered", watched(gigabit(modes(true, thousand, hundred, thousand)), busyLink),
-			want{evidence.Warning, "does not offer a faster mode that both have"}},
+			want{evidence.Warning, "does not advertise a faster mode that both support"}},
 		{"forced", watched(gigabit(modes(false, thousand, nil, nil)), busyLink), want{evidence.Warning, "forced"}},
 		{"not offered, partner unknown", watched(gigabit(modes(true, thousand, hundred, nil)), nil),
-			want{evidence.Notice, "does not offer all"}},
+			want{evidence.Notice, "does not advertise all"}},
 		{"offered, partner unknown", watched(gigabit(modes(true, thousand, thousand, nil)), nil),
-			want{evidence.Notice, "the other end does not tell"}},
+			want{evidence.Notice, "the other end does not report"}},
 		{"the partner has no more", watched(gigabit(modes(true, thousand, thousand, hundred)), busyLink), want{}},
 		{"the card has no more", watched(gigabit(modes(true, hundred, hundred, thousand)), busyLink), want{}},
 		{"a module that has no more", watched(gigabit(modes(false, thousand, nil, nil), fibre), busyLink), want{}},
@@ -118,9 +118,9 @@ func TestCRCErrors(t *testing.T) {
 		{"clean history", watched(gigabit(), counts{"rx_packets": 1e10, "rx_crc_errors": 1000}, sinceBoot), want{}},
 		{"wrong sums in good frames",
 			watched(gigabit(), passed.with(counts{"Tcp.InCsumErrors": 400, "Tcp.InSegs": 100_000})),
-			want{evidence.Warning, "400 came"}},
+			want{evidence.Warning, "400 arrived"}},
 		{"a few of them", watched(gigabit(), passed.with(counts{"Tcp.InCsumErrors": 6, "Tcp.InSegs": 100_000})),
-			want{evidence.Notice, "6 came"}},
+			want{evidence.Notice, "6 arrived"}},
 	} {
 		t.Run(c.name, func(t *testing.T) { check(t, crcErrors(c.span), c.want) })
 	}
@@ -154,7 +154,7 @@ func TestBusLimited(t *testing.T) {
 		want want
 	}{
 		{"ten gigabit in one lane, quiet", watched(gigabit(pcie(10e9, 1, 8)), nil),
-			want{evidence.Notice, "Card and slot could do 32.0 Gb/s"}},
+			want{evidence.Notice, "NIC and slot support 32.0 Gb/s"}},
 		{"ten gigabit in one lane, full", watched(gigabit(pcie(10e9, 1, 8)), rate(3.2e9)),
 			want{evidence.Warning, "The slot of eth0"}},
 		{"ten gigabit in one lane, held by something else", watched(gigabit(pcie(10e9, 1, 8)), rate(1e9)),
@@ -186,9 +186,9 @@ func TestEmulatedNIC(t *testing.T) {
 		want want
 	}{
 		{"quiet", watched(card("e1000", ""), nil, in("kvm")),
-			want{evidence.Notice, "imitation of one for the driver e1000"}},
+			want{evidence.Notice, "is emulated for the driver e1000"}},
 		{"full", watched(card("e1000", "1af4:1100"), load, in("kvm"), busy),
-			want{evidence.Warning, "CPU 1 is full at"}},
+			want{evidence.Warning, "CPU 1 is saturated at"}},
 		{"loaded, with time to spare", watched(card("e1000e", "15ad:07e0"), load, in("vmware")),
 			want{evidence.Notice, ""}},
 		{"the processor is imitated too", watched(card("e1000e", "1af4:1100"), load, in("qemu"), busy),

@@ -13,41 +13,39 @@ import (
 )
 
 const (
-	// feltWait is the shortest wait that is worth a word: drivers of today wait 1 to 50 µs as they
-	// come.
+	// feltWait is the shortest delay worth a finding: the defaults of current drivers are 1 to 50
+	// µs.
 	feltWait = 50 * time.Microsecond
-	// longWait is worth a word even where nothing was measured: longer than any driver waits by
-	// itself when there is little to do.
+	// longWait is worth a notice even without a measurement: it is longer than the default of any
+	// driver under light load.
 	longWait = 250 * time.Microsecond
-	// mostOfIt is the part of a transaction that the wait must make up to be what holds it: more
-	// than everything else together.
+	// mostOfIt is the share of a transaction that the delay must make up to dominate it.
 	mostOfIt = 0.5
-	// someOfIt is the part from which it is worth a word. On a path of milliseconds a wait is lost
-	// in the noise.
+	// someOfIt is the share from which on it is worth a notice. On a path of milliseconds the noise
+	// hides a delay.
 	someOfIt = 0.2
-	// withinWait is how much of a wait a transaction loses at least if anybody waits. Not all of
-	// it: an answer that comes while the driver still polls for the frame before it needs no
-	// interrupt, nor one that comes when the timer has run out. Seen are 1.00 on iron, and 0.36,
-	// 0.31 and 0.17 of 0.5, 2 and 10 ms on QEMU's e1000.
+	// withinWait is the share of a delay that a transaction loses at least if an end waits. It is
+	// not all of it: an answer needs no interrupt if it arrives while the driver still polls for
+	// the previous frame, or after the timer has run out. Measured values are 1.00 on physical
+	// NICs, and 0.36, 0.31 and 0.17 of 0.5, 2 and 10 ms on QEMU's e1000.
 	withinWait = 0.1
-	// onTheDot is how near a rate is to 1 / wait to be called a plateau. The field notes had 8003.6
-	// of 8004.6.
+	// onTheDot is how close a rate must be to 1 / delay to count as a plateau. A field measurement
+	// had 8003.6 for 8004.6.
 	onTheDot = 0.03
 )
 
-// moderationLatency: a card holds back its interrupts, and every question and its answer wait for
-// that.
+// moderationLatency finds a NIC that delays its interrupts, so that every request and its response
+// wait for it.
 //
-// What tells it from a long path, a processor that sleeps or one that is busy is arithmetic: the
-// wait is known from the setting, and transactions that follow one upon the other take that much
-// longer than the quickest echo, which met cards at rest, and hardly more. A transaction that takes
-// much longer than the waits of both ends is held by something else; one that is done in much less
-// proves that nobody waited.
+// Arithmetic distinguishes it from a long path and from a CPU that sleeps or is busy: the setting
+// gives the delay, and successive transactions take that much longer than the fastest echo, which
+// met idle NICs, and hardly more. If a transaction takes much longer than the delays of both ends,
+// something else limits it; if it takes much less, nothing waited.
 func moderationLatency(c *evidence.Case) *evidence.Finding {
 	var run, echo *evidence.Run
 	for i := range c.Runs {
-		// Transactions show it best, as one follows upon the other; an echo now and then meets a
-		// card at rest.
+		// Transactions show it best, because they follow each other; an occasional echo meets an
+		// idle NIC.
 		switch r := &c.Runs[i]; {
 		case r.Test == traffic.RR && r.TransactionsPerSec > 0:
 			run = r
@@ -81,31 +79,31 @@ func moderationLatency(c *evidence.Case) *evidence.Finding {
 	return waitsForTimer(run, base, ends["near"], ends["far"])
 }
 
-// moderatedEnd is one end of a run with the wait of its card.
+// moderatedEnd is one end of a run with the delay of its NIC.
 type moderatedEnd struct {
 	card
 	wait
 	waits bool
 }
 
-// spent is how a transaction spent its time, as far as the waits explain it.
+// spent is how long a transaction took, and how much of it the delays explain.
 type spent struct {
 	took   float64 // seconds
-	part   float64 // of it, waiting
+	part   float64 // share of it spent waiting
 	source string
 }
 
-// explained says how much of a transaction's time the waits of both ends make up. base is the
-// quickest echo, 0 where there was none. False: nobody waited.
+// explained returns how much of a transaction's time the delays of both ends make up; false if
+// nothing waited. base is the fastest echo, 0 if there was none.
 //
-// The median and the mean (1 / rate) are both looked at, and the one that is explained better
-// counts: a machine that stalls now and then moves the mean, and waits that not every transaction
-// meets leave the median alone.
+// It examines both the median and the mean (1 / rate), and the better explained one counts:
+// occasional stalls of a machine move the mean, and delays that not every transaction meets leave
+// the median unchanged.
 func explained(run *evidence.Run, base float64, longest, both time.Duration) (best spent, ok bool) {
 	for _, x := range transactionTimes(run) {
 		waited := min(longest.Seconds(), x.took)
 		if x.took >= (1-onTheDot)*both.Seconds() {
-			waited = both.Seconds() // the ends are not in step
+			waited = both.Seconds() // the ends do not synchronise
 		}
 		lost := x.took
 		if base > 0 && base < x.took {
@@ -120,15 +118,15 @@ func explained(run *evidence.Run, base float64, longest, both time.Duration) (be
 	return best, ok
 }
 
-// waitsForTimer compares what a transaction took with what the cards of both ends make it wait.
+// waitsForTimer compares what a transaction took with the delays of the NICs at both ends.
 func waitsForTimer(run *evidence.Run, base float64, near, far moderatedEnd) *evidence.Finding {
-	// The longer wait is the one to speak of; the other is told beside it.
+	// The title names the longer delay; the evidence has both.
 	e := near
 	if far.longest > near.longest {
 		e = far
 	}
-	// An adaptive driver goes for its shortest wait when there is little to do; that it does not is
-	// for a longer test to show.
+	// An adaptive driver uses its shortest delay under light load; only a longer test could show
+	// that it does not.
 	adaptive := e.adaptive
 	longest, both := e.longest, near.longest+far.longest
 	if adaptive {
@@ -144,7 +142,8 @@ func waitsForTimer(run *evidence.Run, base float64, near, far moderatedEnd) *evi
 		near1(run.TransactionsPerSec*longest.Seconds(), onTheDot)
 	x := &evidence.Finding{
 		Code: evidence.InterruptModerationLatency, Severity: evidence.Notice, Where: where(e.s),
-		Title: fmt.Sprintf("Card %s (%s) holds its interrupts back for %s, and a question and its answer take %s: %.1f a second.",
+		Title: fmt.Sprintf("NIC %s (%s) delays its interrupts by %s, and a request and its response take %s: "+
+			"%.1f a second.",
 			e.Name, e.s.Side, e.wait, evidence.Seconds(took), cmp.Or(run.TransactionsPerSec, 1/took)),
 		Evidence: []evidence.Evidence{
 			{Name: "time of one transaction", Value: took, Unit: "seconds", Source: how.source},
@@ -158,21 +157,22 @@ func waitsForTimer(run *evidence.Run, base float64, near, far moderatedEnd) *evi
 	if !adaptive && part >= mostOfIt {
 		x.Severity = evidence.Warning
 	}
-	// A card whose timer starts with each interrupt keeps to it; imitations and some others let
-	// what comes in time through, and pass it.
+	// A NIC whose timer starts with each interrupt keeps to this bound; emulated NICs and some
+	// others let timely interrupts through and exceed it.
 	if !adaptive && 1/took <= (1+onTheDot)*bound {
 		x.Evidence = append(x.Evidence,
 			evidence.Evidence{Name: "most transactions per second that this allows one connection", Value: bound,
 				Unit: "transactions_per_second", Source: "1 / longest wait"})
 	}
-	// One end changed alone leaves the other's wait: the field notes got from 8003 to 23 975
-	// transactions only with both.
+	// A change at one end leaves the other end's delay: a field measurement went from 8003 to 23
+	// 975 transactions only with both.
 	if o := otherEnd(e, near, far); o.waits {
 		x.Evidence = append(x.Evidence, evidence.Evidence{Name: "wait of the interrupt at the " + o.s.Side + " end",
 			Value: o.longest.Seconds(), Unit: "seconds",
 			Source: "ethtool -c: " + o.why})
 		x.Rejected = append(x.Rejected,
-			fmt.Sprintf("Not one end alone: the other waits up to %s, and the waits add up unless they fall into step.",
+			fmt.Sprintf("Not one end alone: the other one waits up to %s, and the delays add up unless they "+
+				"synchronise.",
 				evidence.Seconds(o.longest.Seconds())))
 	}
 	if base > 0 {
@@ -180,29 +180,29 @@ func waitsForTimer(run *evidence.Run, base float64, near, far moderatedEnd) *evi
 			Source: "ping before the load, smallest"})
 	}
 	x.Rejected = append(x.Rejected,
-		fmt.Sprintf("Not the path alone: the wait makes up %s of the %s that a transaction takes.",
+		fmt.Sprintf("Not the path alone: the delay makes up %s of the %s of a transaction.",
 			evidence.Percent(part),
 			evidence.Seconds(took)))
-	// A processor that is full answers late as well, though never at one and the same time.
+	// A saturated CPU answers late as well, but never at a constant time.
 	if cpu := e.s.BusiestBy(evidence.ClassRatios.Busy); cpu.Known {
 		if cpu.Busy() < evidence.FullProcessor {
 			x.Rejected = append(x.Rejected,
-				fmt.Sprintf("Not a busy processor: the busiest (CPU %d) worked %s of the time.", cpu.CPU,
+				fmt.Sprintf("Not a busy CPU: the busiest one (CPU %d) was busy for %s of the time.", cpu.CPU,
 					evidence.Percent(cpu.Busy())))
 		} else {
 			x.Confidence *= 0.8
 		}
 	}
-	// Waking up takes its time too, but less than what is left to explain.
+	// Waking up takes time too, but less than what remains to be explained.
 	if state, s := deepestSleep(e.s), longest.Seconds(); state > 0 && state < s/2 {
-		x.Rejected = append(x.Rejected, fmt.Sprintf("Not a sleeping processor: the deepest state takes %s to leave.",
+		x.Rejected = append(x.Rejected, fmt.Sprintf("Not a sleeping CPU: the deepest idle state takes %s to leave.",
 			evidence.Seconds(state)))
 	}
 	moderationRemedy(x, near, far)
 	return x
 }
 
-// longModeration is the notice of a host on which nothing was measured.
+// longModeration returns the notice for a host without a measurement.
 func longModeration(c card) *evidence.Finding {
 	w, ok := c.interval()
 	if !ok || w.adaptive || w.longest < longWait || !c.Carrier {
@@ -210,22 +210,24 @@ func longModeration(c card) *evidence.Finding {
 	}
 	x := &evidence.Finding{
 		Code: evidence.InterruptModerationLatency, Severity: evidence.Notice, Where: where(c.s), Confidence: 0.5,
-		Title: fmt.Sprintf("Card %s holds its interrupts back for %s, which every question and its answer may have to wait.", c.Name, evidence.Seconds(w.longest.Seconds())),
+		Title: fmt.Sprintf("NIC %s delays its interrupts by %s, and every request and its response may have to "+
+			"wait that long.", c.Name, evidence.Seconds(w.longest.Seconds())),
 		Evidence: []evidence.Evidence{{Name: "wait of the interrupt", Value: w.longest.Seconds(), Unit: "seconds",
 			Source: "ethtool -c: " + w.why + " (" + c.s.Side + ")"}},
-		Rejected: []string{"Not measured: how much of a round trip this is; `linerate diagnose TARGET` tells."},
+		Rejected: []string{"Not measured: its share of a round trip; run `linerate diagnose TARGET`."},
 	}
 	moderationRemedy(x, moderatedEnd{card: c, wait: w, waits: true})
 	return x
 }
 
-// moduleWaits are what no knob of a running card shows.
-const moduleWaits = " Modules of Intel's gigabit cards may have waits of their own (RxIntDelay, RxAbsIntDelay, TxAbsIntDelay), which ethtool does not show."
+// moduleWaits names delays that no knob of a running NIC shows.
+const moduleWaits = " The driver modules of Intel's gigabit NICs may have delays of their own (RxIntDelay, " +
+	"RxAbsIntDelay, TxAbsIntDelay), which ethtool does not show."
 
-// moderationRemedy offers shorter waits at every end that waits.
+// moderationRemedy proposes shorter delays at every end that waits.
 func moderationRemedy(x *evidence.Finding, ends ...moderatedEnd) {
-	x.Remedy.Text = "Let the cards interrupt sooner at every end that waits; one end alone leaves the other's wait in each transaction. Where bulk traffic matters " +
-		"as well, prefer a mode that adapts."
+	x.Remedy.Text = "Let the NICs interrupt sooner at every end that waits; a change at one end leaves the delay " +
+		"of the other in each transaction. If bulk traffic matters as well, prefer an adaptive mode."
 	for _, e := range ends {
 		if !e.waits {
 			continue
@@ -233,25 +235,25 @@ func moderationRemedy(x *evidence.Finding, ends ...moderatedEnd) {
 		if e.knob == "gro_flush_timeout" {
 			x.Remedy.Add(evidence.Candidate{Knob: knob.ID("link:" + e.Name + "/gro_flush_timeout"), Side: where(e.s),
 				Levels: []knob.Value{"0"},
-				Why:    "the kernel looks again only after this time"})
+				Why:    "the kernel polls again only after this time"})
 			continue
 		}
 		if v, ok := e.Coalesce["adaptive-rx"]; ok && v == 0 {
 			x.Remedy.Add(evidence.Candidate{Knob: e.ethtool("coalesce.adaptive-rx"), Side: where(e.s),
-				Levels: []knob.Value{"on"}, Why: "waits only while there is much to do"})
+				Levels: []knob.Value{"on"}, Why: "waits only under heavy load"})
 		}
 		x.Remedy.Add(evidence.Candidate{Knob: e.ethtool("coalesce.rx-usecs"), Side: where(e.s),
 			Levels: e.shorterWaits(), Why: e.why})
-		// igb never had these parameters; of two ends it is said once.
+		// igb never had these parameters; the sentence appears once for two ends.
 		if (e.Driver == "e1000" || e.Driver == "e1000e") && !strings.HasSuffix(x.Remedy.Text, moduleWaits) {
 			x.Remedy.Text += moduleWaits
 		}
 	}
-	x.Remedy.Proof = "Requests and responses with the old and the new value by turns: the rate moves with 1 / wait; the time of bulk frames on the wire as a " +
-		"control must not change."
+	x.Remedy.Proof = "Test requests and responses with the old and the new value alternately: " +
+		"the rate follows 1 / delay; the time of bulk frames on the wire, the control, must not change."
 }
 
-// otherEnd is the one of two that is not e.
+// otherEnd returns the end of the two that is not e.
 func otherEnd(e, near, far moderatedEnd) moderatedEnd {
 	if e.card == near.card {
 		return far
@@ -259,7 +261,7 @@ func otherEnd(e, near, far moderatedEnd) moderatedEnd {
 	return near
 }
 
-// transactionTimes are what a question and its answer took: the median, and the mean.
+// transactionTimes returns the median and the mean time of a request and its response.
 func transactionTimes(r *evidence.Run) []spent {
 	if r.Test != traffic.RR {
 		return []spent{{took: r.RTT.P50, source: "ping before the load, median"}}
@@ -272,8 +274,8 @@ func transactionTimes(r *evidence.Run) []spent {
 	return all
 }
 
-// deepestSleep is the time that the deepest state of sleep which processors may use takes to leave;
-// 0: not known.
+// deepestSleep returns the exit latency of the deepest idle state that CPUs may use, in seconds; 0
+// if unknown.
 func deepestSleep(s *evidence.Span) float64 {
 	if s.Host == nil || s.Host.Idle == nil {
 		return 0
@@ -287,5 +289,5 @@ func deepestSleep(s *evidence.Span) float64 {
 	return latency
 }
 
-// near1 tells that a ratio is 1 within a tolerance.
+// near1 reports whether a ratio is 1 within a tolerance.
 func near1(ratio, tolerance float64) bool { return ratio >= 1-tolerance && ratio <= 1+tolerance }

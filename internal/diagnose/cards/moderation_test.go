@@ -48,13 +48,13 @@ func TestModerationLatency(t *testing.T) {
 		{"the plateau of the field notes", transactions(moderatedBy("e1000", 125), moderatedBy("e1000", 125), 8003.6),
 			want{evidence.Warning, "8003.6 a second"}, "near"},
 		{"one end alone", transactions(plain, moderatedBy("e1000", 125), 8003.6),
-			want{evidence.Warning, "(far) holds its interrupts back for 125"}, "far"},
+			want{evidence.Warning, "(far) delays its interrupts by 125"}, "far"},
 		{"both waits one after the other", transactions(moderatedBy("e1000e", 1000), moderatedBy("e1000e", 1000), 498),
 			want{evidence.Warning, ""}, "near"},
 		{"gross, on a slow machine", transactions(moderatedBy("e1000", 2000), moderatedBy("e1000", 2000), 860),
 			want{evidence.Warning, ""}, "near"},
 		{"another driver", transactions(moderatedBy("tg3", 200), plain, 4500), want{evidence.Warning, ""}, "near"},
-		{"the kernel's own wait", transactions(deferred, plain, 4700), want{evidence.Warning, "for 200"}, "near"},
+		{"the kernel's own wait", transactions(deferred, plain, 4700), want{evidence.Warning, "by 200"}, "near"},
 		{"mild: a part of it", transactions(moderatedBy("tg3", 100), plain, 4000), want{evidence.Notice, ""}, "near"},
 		{"a path of 10 ms", transactions(moderatedBy("e1000", 250), moderatedBy("e1000", 250), 96), want{}, ""},
 		{"taken off: nobody waits", transactions(moderatedBy("e1000", 0), moderatedBy("e1000", 0), 23975), want{}, ""},
@@ -80,7 +80,7 @@ func TestModerationLatency(t *testing.T) {
 // TestModerationWithoutTransactions: an echo is the second best, and a setting alone a notice.
 func TestModerationWithoutTransactions(t *testing.T) {
 	c := transactions(moderatedBy("e1000", 125), moderatedBy("e1000", 125), 0)
-	check(t, moderationLatency(c), want{evidence.Warning, "and a question and its answer take 120"})
+	check(t, moderationLatency(c), want{evidence.Warning, "and a request and its response take 120"})
 	// Half of the time was lost to stalls: the median says what the others took.
 	c = transactions(moderatedBy("e1000", 2000), moderatedBy("e1000", 2000), 50)
 	c.Runs[1].RTT = &traffic.Distribution{Count: 50, Min: 1e-3, P50: 2.85e-3, Mean: 2e-2, Max: 0.3}
@@ -90,7 +90,7 @@ func TestModerationWithoutTransactions(t *testing.T) {
 	c = transactions(moderatedBy("e1000", 3), moderatedBy("e1000", 2000), 1541.7)
 	c.Runs[0].RTT.Min, c.Runs[1].RTT = 1.8e-5,
 		&traffic.Distribution{Count: 1541, Min: 4e-5, P50: 2.51e-4, Mean: 6.5e-4, Max: 4e-3}
-	check(t, moderationLatency(c), want{evidence.Warning, "Card eth0 (far) holds its interrupts back for 2.00 ms"})
+	check(t, moderationLatency(c), want{evidence.Warning, "NIC eth0 (far) delays its interrupts by 2.00 ms"})
 	// A delayed acknowledgement takes far longer than any of these waits.
 	c = transactions(moderatedBy("e1000", 125), moderatedBy("e1000", 125), 24.4)
 	check(t, moderationLatency(c), want{})
@@ -99,7 +99,7 @@ func TestModerationWithoutTransactions(t *testing.T) {
 		x    host.Interface
 		want want
 	}{
-		{moderatedBy("e1000", 1000), want{evidence.Notice, "holds its interrupts back for 1"}},
+		{moderatedBy("e1000", 1000), want{evidence.Notice, "delays its interrupts by 1"}},
 		{moderatedBy("e1000", 125), want{}},
 		{moderatedBy("e1000e", 3), want{}},
 	} {

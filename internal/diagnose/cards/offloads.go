@@ -10,43 +10,41 @@ import (
 )
 
 const (
-	// busyProcessor is how busy one processor must be before per-packet work can be what limits.
+	// busyProcessor is how busy one CPU must be before per-packet work can be the limit.
 	busyProcessor = 0.75
-	// costlyGigabyte is the processor time per gigabyte (both ends) that stands in where
-	// per-processor times are not known: with offloads a present-day core spends 0.1 to 0.4 s on a
-	// gigabyte, segment by segment 1 s and more.
+	// costlyGigabyte is the CPU time per gigabyte (both ends) that decides if per-CPU times are
+	// unknown: with offloads a current core spends 0.1 to 0.4 s on a gigabyte, without them 1 s and
+	// more.
 	costlyGigabyte = 0.8
-	// manySegments per second must be sent for per-packet work to be what fills a processor: one of
-	// the last fifteen years handles a hundred thousand and more. A processor that is full at fewer
-	// is full of something else.
+	// manySegments per second must be sent for per-packet work to saturate a CPU: one of the last
+	// fifteen years handles a hundred thousand and more. Otherwise other work saturates it.
 	manySegments = 30_000
-	// slowSegments are enough for a slow one (an old machine, an imitated processor) that spends
-	// kernelWork of its time in the kernel: then it is not full of a program.
+	// slowSegments suffice for a slow CPU (an old machine, an emulated CPU) that spends kernelWork
+	// of its time in the kernel: then no program saturates it.
 	slowSegments = 5000
 	kernelWork   = 0.7
-	// bundled is how many segments a packet inside the host holds on average when segmentation or
+	// bundled is how many segments a packet inside the host holds on average if segmentation or
 	// aggregation works at all.
 	bundled = 4
 )
 
-// The features that let many segments travel the kernel as one, in the order in which they depend
-// on each other: the kernel grants segmentation only with scatter-gather and checksums.
+// The features that move many segments through the kernel as one, in the order of their
+// dependences: the kernel enables segmentation only with scatter-gather and checksums.
 var (
 	senderFeatures = []string{"tx-scatter-gather", "tx-checksum-ipv4", "tx-checksum-ip-generic",
 		"tx-tcp-segmentation", "tx-generic-segmentation"}
 	receiverFeatures = []string{"rx-gro"}
 )
 
-// offloadsOff: features that may be on are off, packets inside the host are single segments, and a
-// processor has no time left.
+// offloadsOff finds features that are off but changeable, single segments inside the host, and a
+// CPU without time left.
 //
-// A feature that is off while the link is full costs some processor time and no throughput: Judge
-// does not ask then.
+// A feature that is off while the link is full costs some CPU time and no throughput, so Judge does
+// not call the rule then.
 //
-// Three facts have to come together, because each alone is harmless: a feature off that could be
-// on, so many segments that work per packet matters, and a processor (or the cost per gigabyte)
-// that shows it. 536 stands in for an unknown segment size (RFC 9293 §3.7.1, the least that any
-// host takes).
+// Three facts must come together, because each alone is harmless: a changeable feature that is off,
+// enough segments for per-packet work to matter, and a CPU (or the cost per gigabyte) that shows
+// it. 536 replaces an unknown segment size (RFC 9293 §3.7.1, the least that every host accepts).
 func offloadsOff(f *evidence.Flow) *evidence.Finding {
 	missing := missingOffloads(f)
 	segments := f.RateBitsPerSec / 8 / max(f.MSSBytes, 536)
@@ -61,9 +59,9 @@ func offloadsOff(f *evidence.Flow) *evidence.Finding {
 	}
 	size, source := packetSize(f, missing[0])
 	small := size > 0 && size < bundled*max(f.MSSBytes, 536)
-	// A feature that is off may do nothing here: veth has GRO off by default and passes bundles of
-	// its peer through unbroken. So where the size is known it decides, and where it is not, only
-	// missing segmentation is telling.
+	// A feature that is off may make no difference: veth has GRO off by default and passes bundles
+	// of its peer on unchanged. So a known packet size decides; without one, only missing
+	// segmentation is evidence.
 	if !small && (size > 0 || missing[0].at.Name != f.Sender.Name) {
 		return nil
 	}
@@ -73,7 +71,7 @@ func offloadsOff(f *evidence.Flow) *evidence.Finding {
 	}
 	x := &evidence.Finding{
 		Code: evidence.OffloadsOff, Severity: evidence.Warning, Where: missing[0].at.Name,
-		Title: fmt.Sprintf("Segment bundling is switched off (%s), so packet work holds the flow at %s.",
+		Title: fmt.Sprintf("Segment bundling is off (%s), so per-packet work limits the flow to %s.",
 			strings.Join(names, ", "), evidence.Rate(f.RateBitsPerSec)),
 		Evidence: f.Common(),
 		Rejected: []string{f.NotReceiveWindow(), f.NotSendBuffer(), f.NotLoss()},
@@ -103,10 +101,10 @@ func offloadsOff(f *evidence.Flow) *evidence.Finding {
 		x.Rejected = append(x.Rejected, fmt.Sprintf("Not the link: %s at the %s host could carry %s of payload.",
 			link.Name, at.Name, evidence.Rate(evidence.Goodput(link))))
 	}
-	x.Remedy.Text = "Switch bundling back on: segmentation at the sender, aggregation (rx-gro) at the receiver. If it was switched off to work around a fault of " +
-		"the driver, watch the error counters afterwards."
-	x.Remedy.Proof = "The same run with the feature on and off by turns: processor time for each gigabyte falls by several times, and the rate rises where a " +
-		"processor was full."
+	x.Remedy.Text = "Switch bundling back on: segmentation at the sender, aggregation (rx-gro) at the receiver. " +
+		"If it was off to work around a driver bug, watch the error counters afterwards."
+	x.Remedy.Proof = "Repeat the run with the feature on and off alternately: " +
+		"CPU time per gigabyte falls several times, and the rate rises if a CPU was saturated."
 	for _, m := range missing {
 		x.Remedy.Add(evidence.Candidate{Knob: knob.ID("ethtool:" + m.card.Name + "/feature." + m.feature),
 			Side: m.at.Name, Levels: []knob.Value{"on"},
@@ -115,7 +113,7 @@ func offloadsOff(f *evidence.Flow) *evidence.Finding {
 	return x
 }
 
-// kernelTime is the part of one processor's time that went into the kernel, packets among it.
+// kernelTime returns the share of one CPU's time in the kernel, packet work included.
 func kernelTime(e evidence.End, cpu int) float64 {
 	for _, t := range e.Run.CPUs {
 		if t.CPU == cpu && t.Total() > 0 {
@@ -125,10 +123,9 @@ func kernelTime(e evidence.End, cpu int) float64 {
 	return 0
 }
 
-// offloadsOffHere is the same of a host on which no run of ours was under way: a card takes in or
-// sends single segments at a rate that fills a processor, and what would bundle them is off. How
-// large packets are inside the host is not known then, so that only the features and the processor
-// speak.
+// offloadsOffHere is [offloadsOff] for a host without a test run: a NIC receives or sends single
+// segments at a rate that saturates a CPU, and the feature that would bundle them is off. The
+// packet size inside the host is unknown then, so only the features and the CPU count.
 func offloadsOffHere(s *evidence.Span) *evidence.Finding {
 	if s.Run != nil || s.SinceBoot {
 		return nil
@@ -153,7 +150,7 @@ func unbundled(c card) *evidence.Finding {
 	}
 	x := &evidence.Finding{
 		Code: evidence.OffloadsOff, Severity: evidence.Notice, Where: where(s),
-		Title: fmt.Sprintf("Feature %s is off on %s, which moves %s full packets a second one by one.", feature, c.Name,
+		Title: fmt.Sprintf("Feature %s is off on %s, which moves %s full packets a second one at a time.", feature, c.Name,
 			evidence.Count(rate)),
 		Evidence: []evidence.Evidence{
 			{Name: feature + " of " + c.Name, Value: "off, may be changed", Source: "ethtool features (" +
@@ -163,7 +160,7 @@ func unbundled(c card) *evidence.Finding {
 			{Name: "mean size of a packet", Value: c.large(direction) * float64(c.MTUBytes), Unit: "bytes",
 				Source: c.source(direction + "_bytes / " + direction + "_packets")},
 		},
-		Rejected: []string{fmt.Sprintf("Not small packets, which nothing bundles: they fill %s of the MTU.",
+		Rejected: []string{fmt.Sprintf("Not small packets, which no offload combines: they fill %s of the MTU.",
 			evidence.Percent(min(c.large(direction), 1)))},
 		Confidence: evidence.Combine(0.4, evidence.When(work >= evidence.FullProcessor, 0.5)),
 	}
@@ -180,20 +177,20 @@ func unbundled(c card) *evidence.Finding {
 					evidence.Percent(work)))
 		}
 	}
-	x.Remedy.Text = "Switch it on, unless it was switched off to work around a fault of the driver; then watch the error counters afterwards. A router may want it " +
-		"off for what it forwards at the lowest delay."
+	x.Remedy.Text = "Switch it on, unless it is off to work around a driver bug; " +
+		"then watch the error counters afterwards. A router may need it off for the lowest forwarding delay."
 	x.Remedy.Add(evidence.Candidate{Knob: c.ethtool("feature." + feature), Side: where(s), Levels: []knob.Value{"on"},
 		Why: featureReason[feature]})
-	x.Remedy.Proof = "The same load with the feature on and off by turns: processor time for each gigabyte falls by several times."
+	x.Remedy.Proof = "Run the same load with the feature on and off alternately: " +
+		"CPU time per gigabyte falls several times."
 	return x
 }
 
-// mostLarge is the part of the MTU that packets fill on average when they are those of bulk
-// traffic.
+// mostLarge is the share of the MTU that packets of bulk traffic fill on average.
 const mostLarge = 0.8
 
-// large is the mean size of a packet of one direction as a part of the MTU; above 1 the driver
-// counts bundles, and they are made.
+// large returns the mean packet size of one direction as a share of the MTU; 0 if the driver counts
+// bundles, which proves that bundling works.
 func (c card) large(direction string) float64 {
 	packets := c.count(direction + "_packets")
 	if packets == 0 || c.MTUBytes <= 0 {
@@ -206,32 +203,32 @@ func (c card) large(direction string) float64 {
 	return size
 }
 
-// off tells that a feature is off and may be switched on.
+// off reports whether a feature is off and changeable.
 func (c card) off(feature string) bool {
 	state, ok := c.Features[feature]
 	return ok && !state.On && !state.Fixed
 }
 
 var featureReason = map[string]string{
-	"tx-scatter-gather":       "segmentation needs it: a bundle is made of many pages",
+	"tx-scatter-gather":       "segmentation needs it: a bundle consists of many pages",
 	"tx-checksum-ipv4":        "segmentation needs it: every segment of a bundle gets its own checksum",
 	"tx-checksum-ip-generic":  "segmentation needs it: every segment of a bundle gets its own checksum",
 	"tx-tcp-segmentation":     "one pass through the stack for up to 64 KiB instead of one per segment",
-	"tx-generic-segmentation": "the same in software, cutting as late as possible",
+	"tx-generic-segmentation": "the same in software, splitting as late as possible",
 	"rx-gro":                  "the receiver's stack handles bundles instead of single segments",
 }
 
-// missingOffload is one feature that is off and may be switched on, where it matters for this flow.
+// missingOffload is a changeable feature that is off and matters for this flow.
 type missingOffload struct {
 	at      evidence.End
 	card    *host.Interface
 	feature string
 }
 
-// missingOffloads lists what is off and may be switched on, sender first. Generic segmentation
-// counts only next to missing TCP segmentation, because with the latter on the former has nothing
-// to do. TUN and TAP are left out: the program that holds the device decides about their offloads,
-// not the administrator.
+// missingOffloads returns the changeable features that are off, sender first. Generic segmentation
+// counts only if TCP segmentation is off too, because it has nothing to do otherwise. TUN and TAP
+// are left out: the program that holds the device decides about their offloads, not the
+// administrator.
 func missingOffloads(f *evidence.Flow) []missingOffload {
 	var missing []missingOffload
 	off := func(e evidence.End, feature string) bool {
@@ -255,12 +252,13 @@ func missingOffloads(f *evidence.Flow) []missingOffload {
 	return missing
 }
 
-// packetSize is how large packets are on average inside the end where the first feature is missing,
-// bytes; 0 when no counter tells. The counters of a virtual interface count packets as the kernel
-// sees them, and a pair of them hands over what it was given. Those of a real card count what its
-// driver was given, or frames on the wire: at a sender without segmentation these are the same, and
-// bundles would prove that it has some. At a receiver the packets handed to the protocols (softnet)
-// tell; acknowledgements of the other way are in them and make it err on the small side.
+// packetSize returns the mean packet size in bytes inside the end where the first feature is
+// missing, and its source; 0 if no counter shows it. The counters of a virtual interface count
+// packets as the kernel sees them, and a veth pair passes them on unchanged. Those of a physical
+// NIC count what its driver got, or frames on the wire: at a sender without segmentation these are
+// the same, and bundles would prove that it has some. At a receiver the packets handed to the
+// protocols (softnet) show it; they include acknowledgements of the other direction, so the result
+// is slightly too small.
 func packetSize(f *evidence.Flow, first missingOffload) (size float64, source string) {
 	at, direction := f.Receiver, "rx"
 	if sender := f.Sender.Card; first.at.Name == f.Sender.Name && sender != nil && !sender.Virtual {

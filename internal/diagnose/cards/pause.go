@@ -12,38 +12,38 @@ const (
 	// longestPause is how many bit times the longest pause frame stops a sender: 65 535 quanta of
 	// 512 (IEEE 802.3 annex 31B), 34 ms at 1 Gb/s.
 	longestPause = 65535 * 512
-	// pausedShare is the part of the time that pauses can have made up before they are worth a
-	// word. How long each was is not counted, so it is an upper bound.
+	// pausedShare is the share of the time that pauses may have taken before they are worth a
+	// finding. Their lengths are not counted, so it is an upper bound.
 	pausedShare = 0.01
-	// fewPauses a second are the flow control of any link that is full now and then.
+	// fewPauses per second are normal flow control of any link that is full at times.
 	fewPauses = 10
-	// manyPauses a second during a run that did not fill its link are no accident of it.
+	// manyPauses per second during a run that did not fill its link are not an accident.
 	manyPauses = 100
-	// heldRate is the part of a link's payload under which a run is held by something.
+	// heldRate is the share of a link's payload rate below which something limits a run.
 	heldRate = 0.8
 )
 
-// pauseFrames: one end of the cable tells the other to stop sending.
+// pauseFrames finds that one end of the cable asks the other to stop sending.
 //
-// A pause loses nothing, which is what it is for: it turns losses of a ring into waiting at the
-// other end, and stops everything that goes through that port. So the frames alone are a notice;
-// that they cost something shows where a run of ours did not fill the link that they kept empty. At
-// a full link they are the ordinary way in which two ends agree.
+// A pause loses nothing, which is its purpose: it turns losses of a ring into waiting at the other
+// end, and stops all traffic through that port. The frames alone are therefore a notice. They cost
+// something if a test did not fill a link that they kept idle. At a full link they are the ordinary
+// flow control of two ends.
 func pauseFrames(s *evidence.Span) *evidence.Finding { return worst(cardsOf(s), pauses) }
 
-// pauses weighs the flow control of one link by the direction that had more of it.
+// pauses weighs the flow control of one link by the direction with more pause frames.
 func pauses(c card) *evidence.Finding {
 	s := c.s
-	told, tells := c.paused("rx"), c.paused("tx")
-	t, heard := told, true
-	if tells.n > told.n {
-		t, heard = tells, false
+	received, sent := c.paused("rx"), c.paused("tx")
+	t, heard := received, true
+	if sent.n > received.n {
+		t, heard = sent, false
 	}
 	rate := s.PerSecond(t.n)
 	if t.n < fewest || rate < fewPauses && !s.SinceBoot || s.SinceBoot && rate < 1 {
 		return nil
 	}
-	// A pause may be cut short by the next frame (XON), so this is the most that it can have been.
+	// A later frame (XON) may shorten a pause, so this is an upper bound.
 	bound := 1.0
 	if c.SpeedBitsPerSec > 0 {
 		bound = min(rate*longestPause/c.SpeedBitsPerSec, 1)
@@ -52,22 +52,24 @@ func pauses(c card) *evidence.Finding {
 		return nil
 	}
 	severity := evidence.Notice
-	// The pauses of the direction in which the payload went: those of acknowledgements hold nothing
-	// that anybody waits for.
+	// Only pauses in the direction of the payload count: nothing waits for delayed
+	// acknowledgements.
 	onItsWay := heard && sends(s) || !heard && receives(s)
 	if s.Loaded() && onItsWay && rate >= manyPauses && c.SpeedBitsPerSec > 0 &&
 		s.Run.ThroughputBitsPerSec < heldRate*evidence.Goodput(c.Interface) {
 		severity = evidence.Warning
 	}
-	who := "the other end of its cable tells " + c.Name + " to stop sending"
-	cause := "What the other end of the cable cannot get rid of decides: a switch port towards something slower, or a host that does not empty its ring."
+	what := "the link partner asks " + c.Name + " to stop sending"
+	cause := "Find what the link partner cannot forward: a switch port towards a slower link, " +
+		"or a host that does not empty its ring."
 	if !heard {
-		who = c.Name + " tells the other end of its cable to stop sending"
-		cause = "This host does not empty its receive ring in time: look for a full processor, a ring that is short, interrupts that wait long, or a slow bus."
+		what = c.Name + " asks the link partner to stop sending"
+		cause = "This host does not empty its receive ring in time: look for a saturated CPU, a short ring, " +
+			"long interrupt delays, or a slow bus."
 	}
 	x := &evidence.Finding{
 		Code: evidence.PauseFrames, Severity: severity, Where: where(s),
-		Title: fmt.Sprintf("Pause frames: %s %s times a second.", who, evidence.Count(rate)),
+		Title: fmt.Sprintf("Pause frames: %s %s times a second.", what, evidence.Count(rate)),
 		Evidence: append(c.evidence([]tally{t}),
 			evidence.Evidence{Name: "part of the time that these pauses can have been at most", Value: bound,
 				Unit:   "ratio",
@@ -88,7 +90,7 @@ func pauses(c card) *evidence.Finding {
 	}
 	if again, ratio, known := repaired(s); known && ratio < evidence.MinLoss {
 		x.Rejected = append(x.Rejected,
-			fmt.Sprintf("Not losses: the flow sent %s segments again; pauses keep what they delay.",
+			fmt.Sprintf("Not losses: the flow retransmitted %s segments; pauses delay packets but keep them.",
 				evidence.Count(again)))
 	}
 	if !heard {
@@ -98,16 +100,17 @@ func pauses(c card) *evidence.Finding {
 		}
 	}
 	x.Remedy.Text = cause +
-		" Switching flow control off turns the waiting into losses and helps only where the pauses stop traffic that is not meant; it takes the " +
-		"link down for a moment."
+		" Switching off flow control turns the waiting into losses, and helps only if the pauses also stop " +
+		"unrelated traffic; it takes the link down for a moment."
 	x.Remedy.Knobs = []string{string(c.ethtool("pause.rx")), string(c.ethtool("pause.tx"))}
-	x.Remedy.Proof = "Count pauses and losses at both ends of the cable while the load is half as large: the pauses end before the rate does."
+	x.Remedy.Proof = "Count pauses and losses at both ends of the cable at half the load: " +
+		"the pauses end before the rate falls."
 	return x
 }
 
-// paused is the counter of pause frames of one direction that moved most: "rx" those that this card
-// heard. Drivers call them xoff or pause, each in a place of its own in the name; those with
-// priorities are counted by the priority.
+// paused returns the counter of pause frames of one direction that increased most; "rx" are those
+// that this NIC received. Drivers call them xoff or pause, anywhere in the name; those with
+// priorities count by priority.
 func (c card) paused(direction string) tally {
 	for _, t := range c.tallies(nicstat.Held) {
 		if (strings.Contains(t.counter, "xoff") || strings.Contains(t.counter, "pause")) &&

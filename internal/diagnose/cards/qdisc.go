@@ -12,33 +12,31 @@ import (
 )
 
 const (
-	// ownQueueShare is what loss-based senders lose by themselves at a queue that they fill: about
-	// 1.5 over the square of their window in packets, one in a thousand at a window of 40. What is
-	// lost beyond that at a link that is not full has another reason.
+	// ownQueueShare is what loss-based senders lose normally at a queue that they fill: about 1.5
+	// over the square of their window in packets, one in a thousand at a window of 40. Losses above
+	// that at a link that is not full have another reason.
 	ownQueueShare = 1e-3
-	// watchedQueueShare is the same where nobody knows what the flows are: many short ones lose
-	// more.
+	// watchedQueueShare is the same for unknown flows: many short ones lose more.
 	watchedQueueShare = 1e-2
-	// shapedShare is the part of the packets that had to wait for a shaper before it may be what
-	// holds the traffic, mostShaped that from which it is: a shaper that is not the bottleneck has
-	// tokens when a packet comes. One that is counts several for each packet, as it looks again and
-	// again.
+	// shapedShare is the share of packets that a shaper must have delayed before it may limit the
+	// traffic, mostShaped the share from which on it does: a shaper that is not the bottleneck has
+	// tokens when a packet arrives. A delayed packet counts several times, because the shaper
+	// checks again and again.
 	shapedShare = 0.05
 	mostShaped  = 0.5
 )
 
-// shapers are the disciplines that hold a rate below that of the link: it is what they are for, and
-// what they were left behind from.
+// shapers are the disciplines that keep the rate below that of the link.
 var shapers = []string{"tbf", "htb", "hfsc", "cbq", "cake"}
 
-// qdiscDrops: the host's own queue in front of a card drops packets, or a shaper in it holds them
-// back.
+// qdiscDrops finds that the host's own queue in front of a NIC drops packets, or that a shaper in
+// it delays them.
 //
-// A loss-based sender that fills its link fills this queue as well and loses packets in it: that is
-// how it finds the rate, so at a full link nothing is said. What is left is a queue too short for
-// the bursts of its flows (a few places, a limit for each flow), and a shaper. A shaper says itself
-// that it works (overlimits), not at what rate; that the traffic stays below the link and nothing
-// but the shaper made it wait tells it.
+// A loss-based sender that fills its link fills this queue as well and loses packets in it, which
+// is how it finds the rate; so the rule is silent at a full link. What remains is a queue too short
+// for the bursts of its flows (a small limit, or one per flow), and a shaper. A shaper reports that
+// it works (overlimits) but not at what rate; the evidence is that the traffic stays below the link
+// rate and that nothing but the shaper delayed it.
 func qdiscDrops(s *evidence.Span) *evidence.Finding {
 	if !sends(s) {
 		return nil
@@ -46,8 +44,8 @@ func qdiscDrops(s *evidence.Span) *evidence.Finding {
 	return worst(interfacesOf(s), queueDrops)
 }
 
-// queueDrops weighs what the disciplines of one interface dropped and held back. The counters are
-// those of the discipline of a tree that says most (package host).
+// queueDrops weighs what the disciplines of one interface dropped and delayed. The counters are
+// those of the most informative discipline of the tree (package host).
 func queueDrops(c card) *evidence.Finding {
 	s := c.s
 	q, shaped := c.qdisc()
@@ -57,7 +55,8 @@ func queueDrops(c card) *evidence.Finding {
 	}
 	sent := c.count("tx_packets")
 	share := drops / max(drops+sent, 1)
-	// Overlimits of a shaper that nothing presses are a few, of packets that came in one burst.
+	// A shaper that is not the bottleneck has a few overlimits, from packets that arrive in one
+	// burst.
 	holds := shaped && over >= shapedShare*(sent+drops) && over >= fewest
 	if drops < fewest && !holds || c.linkFull() || c.wireFull() {
 		return nil
@@ -82,13 +81,13 @@ func queueDrops(c card) *evidence.Finding {
 		x.Evidence = append(x.Evidence, evidence.Evidence{Name: "discipline", Value: q.Kind,
 			Source: "tc qdisc show dev " + c.Name + " (" + s.Side + ")"})
 	}
-	x.Title = fmt.Sprintf("The queue in front of %s dropped %s packets %s, %s of what was to be sent.", c.Name,
+	x.Title = fmt.Sprintf("The queue in front of %s dropped %s packets %s, %s of those to be sent.", c.Name,
 		evidence.Count(drops), s.When(), evidence.Percent(share))
 	if holds {
-		// Its rate is not read (tc(8) has it in classes and options of each kind): what passed it
-		// is as good a figure where it holds.
+		// The rule does not read the configured rate (tc(8) has it in classes and options of each
+		// kind): what passed the shaper is as good a figure if it limits the traffic.
 		rate := c.rate("tx")
-		x.Title = fmt.Sprintf("A shaper (%s) at %s holds the traffic at %s", q.Kind, c.Name, evidence.Rate(rate))
+		x.Title = fmt.Sprintf("A shaper (%s) at %s limits the traffic to %s", q.Kind, c.Name, evidence.Rate(rate))
 		if drops >= fewest {
 			x.Title += fmt.Sprintf(" and dropped %s packets", evidence.Count(drops))
 		}
@@ -105,12 +104,12 @@ func queueDrops(c card) *evidence.Finding {
 			Source: "tcpi_total_retrans, less tcpi_dsack_dups (sender)"})
 		if again > 0 {
 			x.Rejected = append(x.Rejected,
-				fmt.Sprintf("Not the path: of %s packets that the flow lost %s died in this queue.",
+				fmt.Sprintf("Not the path: of the %s packets that the flow lost, this queue dropped %s.",
 					evidence.Count(again),
 					evidence.Count(min(drops, again))))
 		}
 	}
-	// Of software the speed is a number that somebody typed, and no link is full there.
+	// The speed of a software interface is a configured number, so its link is never full.
 	if c.SpeedBitsPerSec > 0 && !c.Virtual && s.Seconds > 0 {
 		x.Rejected = append(x.Rejected, fmt.Sprintf("Not a full link: %s sent %s of %s.", c.Name,
 			evidence.Rate(c.rate("tx")), evidence.Rate(c.SpeedBitsPerSec)))
@@ -119,25 +118,25 @@ func queueDrops(c card) *evidence.Finding {
 	return x
 }
 
-// weighQueue says how much the drops, or the shaper, matter. False: they do not.
+// weighQueue returns the severity of the drops, or of the shaper; false if they do not matter.
 func (c card) weighQueue(drops, share float64, holds bool) (evidence.Severity, bool) {
 	s := c.s
 	again, ratio, known := repaired(s)
 	warn := false
 	switch {
 	case s.SinceBoot:
-		// A shaper that worked at some time is what somebody wanted.
+		// A shaper that worked at some time in the past may be intended.
 		if share < ownQueueShare {
 			return "", false
 		}
 	case s.Loaded():
-		// With several streams each has a window of its own, so that together they lose more at a
-		// queue that is theirs alone.
+		// Several streams have a window each, so that together they lose more at a queue of their
+		// own.
 		bound := ownQueueShare * max(float64(s.Run.Streams), 1)
 		felt := known && ratio >= evidence.MinLoss && drops >= ownShare*again
 		warn = felt && (share >= bound || holds && share >= ownQueueShare)
-		// Without drops a shaper holds the flow all the same: the small queues of TCP keep it from
-		// filling that of the shaper.
+		// A shaper limits the flow even without drops: TCP small queues keep the flow from filling
+		// the queue of the shaper.
 		warn = warn || holds && (c.mostWaited() || c.nothingElse())
 		if !warn && share < evidence.MinLoss && !holds {
 			return "", false
@@ -154,13 +153,13 @@ func (c card) weighQueue(drops, share float64, holds bool) (evidence.Severity, b
 	return evidence.Notice, true
 }
 
-// mostWaited tells that most packets found the shaper without tokens.
+// mostWaited reports whether most packets found the shaper without tokens.
 func (c card) mostWaited() bool {
 	return c.s.Count("qdisc."+c.Name+".overlimits") >= mostShaped*max(c.count("tx_packets"), 1)
 }
 
-// nothingElse tells that neither a processor nor a window of the run holds its flow, so that what
-// the shaper made wait is what holds it.
+// nothingElse reports whether neither a CPU nor a window limits the flow of the run, so that the
+// shaper does.
 func (c card) nothingElse() bool {
 	if cpu := busiest(c.s); cpu.Known && cpu.Busy() >= evidence.FullProcessor {
 		return false
@@ -176,14 +175,15 @@ func (c card) nothingElse() bool {
 	return busy > 0 && held < evidence.LimitedShare*busy
 }
 
-// wireFull tells that this interface sent at the rate of its link, whoever sent. Speeds of software
-// are numbers that somebody typed.
+// wireFull reports whether this interface sent at its link rate, with any traffic. The speed of a
+// software interface does not count.
 func (c card) wireFull() bool {
 	rate := c.rate("tx")
 	return !c.Virtual && rate >= 0.9*c.SpeedBitsPerSec && rate > 0 && rate <= 1.1*c.SpeedBitsPerSec
 }
 
-// qdisc is the discipline of this interface that dropped most, or shapes; shaped tells the latter.
+// qdisc returns the discipline of this interface that dropped most or shapes, and whether it
+// shapes.
 func (c card) qdisc() (found host.Qdisc, shaped bool) {
 	for _, q := range c.s.Host.Qdiscs {
 		if q.Interface != c.Name {
@@ -198,27 +198,29 @@ func (c card) qdisc() (found host.Qdisc, shaped bool) {
 	return found, shaped
 }
 
-// queueRemedy offers what the discipline at hand has: a longer queue, or its removal where it
-// shapes.
+// queueRemedy proposes what the discipline allows: a longer queue, or its removal if it shapes.
 func queueRemedy(c card, x *evidence.Finding, q host.Qdisc, holds bool) {
 	side := where(c.s)
-	x.Remedy.Proof = "The same load with the old and the new queue by turns: drops for each gigabyte go away; the round trip under load shows the price of a longer queue."
+	x.Remedy.Proof = "Run the same load with the old and the new queue alternately: the drops per gigabyte stop; " +
+		"the round trip under load shows the price of a longer queue."
 	if holds {
 		x.Remedy.Text = fmt.Sprintf(
-			"Find out who put the shaper at %s and whether it is still wanted (tc qdisc show dev %s, tc class show dev %s). `tc qdisc del dev "+
-				"%s root` takes it away, if nobody wants it.",
+			"Find out why %s has a shaper and whether it is still needed (tc qdisc show dev %s, "+
+				"tc class show dev %s). If not, remove it with `tc qdisc del dev %s root`.",
 			c.Name, c.Name, c.Name, c.Name)
 		x.Remedy.Knobs = []string{"qdisc:" + c.Name + "/root"}
-		x.Remedy.Proof = "The same load without the shaper and with it by turns: the rate follows; a flow by another interface as a control must not change."
+		x.Remedy.Proof = "Run the same load without and with the shaper alternately: the rate follows; " +
+			"a flow over another interface, the control, must not change."
 		return
 	}
 	if q.Kind == "netem" {
 		x.Remedy.Text = fmt.Sprintf(
-			"The emulator netem is there to harm traffic on purpose: `tc qdisc del dev %s root` takes it away when the test is over.", c.Name)
+			"The emulator netem impairs traffic on purpose: `tc qdisc del dev %s root` removes it after the test.", c.Name)
 		x.Remedy.Knobs = []string{"qdisc:" + c.Name + "/root"}
 		return
 	}
-	x.Remedy.Text = "Give the queue more places, the fewest that stop the drops, or a discipline that keeps flows apart (fq, fq_codel)."
+	x.Remedy.Text = "Lengthen the queue, by as little as stops the drops, or use a discipline that separates " +
+		"flows (fq, fq_codel)."
 	switch q.Kind {
 	case "fq":
 		x.Remedy.Add(evidence.Candidate{Knob: knob.ID("qdisc:" + c.Name + "/fq.flow_limit"), Side: side,
@@ -230,17 +232,17 @@ func queueRemedy(c card, x *evidence.Finding, q host.Qdisc, holds bool) {
 	case "pfifo_fast", "pfifo", "":
 		x.Remedy.Add(evidence.Candidate{Knob: knob.ID("link:" + c.Name + "/txqueuelen"), Side: side,
 			Levels: multiples(strconv.Itoa(c.TxQueueLen), 1000),
-			Why:    "places of pfifo_fast, and of a pfifo that was made without a limit of its own"})
+			Why:    "the limit of pfifo_fast, and of a pfifo without a limit of its own"})
 		fallthrough
 	default:
 		x.Remedy.Add(evidence.Candidate{Knob: knob.ID("qdisc:" + c.Name + "/root"), Side: side,
 			Levels: []knob.Value{"fq_codel"},
-			Why:    "10 240 places, and short queues for each flow"})
+			Why:    "10 240 packets, and short queues for each flow"})
 	}
 }
 
-// multiples are two and four times a number, or the kernel's default where somebody had set far
-// less. No more than that: each place is a packet that the next one may have to wait for.
+// multiples returns two and four times a number, or the kernel's default if the number is far below
+// it. It returns no more, because each packet in the queue delays the next one.
 func multiples(now string, otherwise int) []knob.Value {
 	n, err := strconv.Atoi(now)
 	if err != nil || n <= 0 {

@@ -20,7 +20,7 @@ func TestRXRingOverrun(t *testing.T) {
 		want want
 	}{
 		{"mild: a few of a watch", watched(gigabit(), halfGigabit.with(counts{"rx_missed_errors": 8})),
-			want{evidence.Notice, "8 frames died in the card in 3"}},
+			want{evidence.Notice, "the NIC dropped 8 frames in 3"}},
 		{"plain: one in a thousand", watched(gigabit(), halfGigabit.with(counts{"rx_missed_errors": 150})),
 			want{evidence.Warning, "150 frames"}},
 		{"gross: of another driver's counter", watched(gigabit(func(x *host.Interface) { x.Driver = "mlx5_core" }),
@@ -98,7 +98,7 @@ func TestTXQueueDrops(t *testing.T) {
 		{"a ring that was merely full",
 			watched(gigabit(), halfGigabit.with(counts{"ethtool.eth0.tx_queue_0_restart": 5000})), want{}},
 		{"reset while watched", watched(gigabit(), halfGigabit.with(counts{"ethtool.eth0.tx_timeout_count": 1})),
-			want{evidence.Warning, "started anew by its driver 1 times in 3"}},
+			want{evidence.Warning, "its driver restarted it 1 times in 3"}},
 		{"reset at some time", watched(gigabit(), counts{"ethtool.eth0.tx_timeout_count": 3}, sinceBoot),
 			want{evidence.Notice, "3 times since boot"}},
 		{"what came and was dropped", watched(gigabit(), halfGigabit.with(counts{"rx_dropped": 5000})), want{}},
@@ -138,7 +138,7 @@ func TestQdiscDrops(t *testing.T) {
 		{"a shaper that drops", 100e6, 4e-3,
 			slow.with(counts{"qdisc.eth0.drops": 100, "qdisc.eth0.overlimits": 24_000}),
 			[]func(*evidence.Span){with("tbf", nil)},
-			want{evidence.Warning, "shaper (tbf) at eth0 holds the traffic at 100 Mb/s"}},
+			want{evidence.Warning, "shaper (tbf) at eth0 limits the traffic to 100 Mb/s"}},
 		{"a shaper that only holds back", 100e6, 0, slow.with(counts{"qdisc.eth0.overlimits": 24_000}),
 			[]func(*evidence.Span){with("htb", nil)},
 			want{evidence.Warning, "shaper (htb)"}},
@@ -196,13 +196,13 @@ func TestPauseFrames(t *testing.T) {
 		want want
 	}{
 		{"watched", watched(gigabit(), halfGigabit.with(heard)),
-			want{evidence.Notice, "tells eth0 to stop sending 300 times"}},
+			want{evidence.Notice, "asks eth0 to stop sending 300 times"}},
 		{"a sender is held", watched(gigabit(), halfGigabit.with(heard), loadedBy(500e6, 0, traffic.Up)),
-			want{evidence.Warning, "tells eth0"}},
+			want{evidence.Warning, "asks eth0"}},
 		{"the link is full", watched(gigabit(), halfGigabit.with(heard), loadedBy(941e6, 0, traffic.Up)),
 			want{evidence.Notice, ""}},
 		{"a receiver that is too slow", watched(gigabit(), halfGigabit.with(said), loadedBy(500e6, 0, traffic.Down),
-			busy), want{evidence.Warning, "eth0 tells"}},
+			busy), want{evidence.Warning, "eth0 asks"}},
 		{"heard by a receiver", watched(gigabit(), halfGigabit.with(heard), loadedBy(500e6, 0, traffic.Down)),
 			want{evidence.Notice, ""}},
 		{"now and then", watched(gigabit(), halfGigabit.with(counts{"ethtool.eth0.rx_flow_control_xoff": 6})), want{}},

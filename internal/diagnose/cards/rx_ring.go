@@ -9,19 +9,18 @@ import (
 	"github.com/linerate/linerate/internal/host/nicstat"
 )
 
-// rxRingOverrun: the card had no descriptor, or no memory of its own, for frames that came, and
-// lost them.
+// rxRingOverrun finds a NIC that lost received frames because it had no descriptor, or no memory of
+// its own, for them.
 //
-// The counter is a fact; what has to be told apart is why nobody emptied the ring in time. A
-// processor without time to spare does the same to a ring of any length, so with one a ring that is
-// as long as it can be is only noticed; the rules on processors speak of the cause. A bus that is
-// too slow has counters of its own. What is left is a ring too short for the bursts that come, or
-// interrupts that wait too long.
+// The counter is a fact; the question is why the host did not empty the ring in time. A saturated
+// CPU overruns a ring of any length, so with one a ring at its maximum is only a notice, and the
+// rules on CPUs name the cause. A bus that is too slow has counters of its own. What remains is a
+// ring too short for the bursts, or interrupts with too long a delay.
 func rxRingOverrun(s *evidence.Span) *evidence.Finding {
 	return worst(cardsOf(s), ringOverrun)
 }
 
-// ringOverrun weighs the frames that one card lost for want of descriptors.
+// ringOverrun weighs the frames that one NIC lost for lack of descriptors.
 func ringOverrun(c card) *evidence.Finding {
 	s := c.s
 	t, ok := c.lost(nicstat.RingFull)
@@ -33,8 +32,8 @@ func ringOverrun(c card) *evidence.Finding {
 	if !ok {
 		return nil
 	}
-	// Any processor counts, not only that of the interrupt: softirqs, threads of NAPI and the
-	// reader move between them.
+	// Any CPU counts, not only that of the interrupt: softirqs, NAPI threads and the reader move
+	// between them.
 	cpu := busiest(s)
 	full := cpu.Known && cpu.Busy() >= evidence.FullProcessor
 	longest := c.Rings != nil && c.Rings.Rx.Max > 0 && c.Rings.Rx.Current >= c.Rings.Rx.Max
@@ -43,7 +42,7 @@ func ringOverrun(c card) *evidence.Finding {
 	}
 	x := &evidence.Finding{
 		Code: evidence.RXRingOverrun, Severity: severity, Where: where(s),
-		Title: fmt.Sprintf("The receive ring of %s overflowed: %s frames died in the card %s, %s of what came.",
+		Title: fmt.Sprintf("The receive ring of %s overflowed: the NIC dropped %s frames %s, %s of those received.",
 			c.Name, evidence.Count(t.n), s.When(), evidence.Percent(t.n/(t.n+frames))),
 		Evidence: append(c.evidence(c.tallies(nicstat.RingFull)),
 			c.lossEvidence(t.n, frames, "frames that died in the card", t.counter)...),
@@ -57,22 +56,22 @@ func ringOverrun(c card) *evidence.Finding {
 			Unit:   "descriptors",
 			Source: "ethtool rings of " + c.Name + " (" + s.Side + ")"})
 	}
-	// What the card handed over and a processor's backlog dropped is a place of its own.
+	// What the NIC handed over and a CPU's backlog dropped is a place of its own.
 	if backlog := s.Count("softnet.dropped"); backlog < fewest && !s.SinceBoot {
 		x.Rejected = append(x.Rejected,
-			fmt.Sprintf("Not the backlog of a processor behind the card: it dropped %s packets.",
+			fmt.Sprintf("Not the backlog of a CPU behind the NIC: it dropped %s packets.",
 				evidence.Count(backlog)))
 	}
-	// A bus that is too slow leaves descriptors unwritten, and the card's memory fills in the same
-	// way.
+	// A slow bus leaves descriptors unwritten, and the NIC's memory fills up in the same way.
 	if b, ok := c.lost(nicstat.Bus); ok {
 		x.Confidence *= 0.7
 		x.Evidence = append(x.Evidence, c.evidence([]tally{b})...)
 	} else {
-		x.Rejected = append(x.Rejected, "Not the bus: the card counted 0 packets that waited for it.")
+		x.Rejected = append(x.Rejected, "Not the bus: the NIC counted 0 packets that waited for it.")
 	}
 	if full {
-		// A lower confidence in the ring as the cause; that frames died there stays true.
+		// This lowers the confidence in the ring as the cause; that it dropped frames remains a
+		// fact.
 		x.Confidence *= 0.6
 		x.Evidence = append(x.Evidence, evidence.Evidence{Name: fmt.Sprintf("busiest processor, CPU %d", cpu.CPU),
 			Value: cpu.Busy(), Unit: "ratio",
@@ -82,12 +81,15 @@ func ringOverrun(c card) *evidence.Finding {
 	return x
 }
 
-// ringRemedy offers a longer ring, and shorter waits where frames of one wait do not fit.
+// ringRemedy proposes a longer ring, and a shorter interrupt delay if the frames of one delay do
+// not fit.
 func ringRemedy(c card, x *evidence.Finding, full bool) {
-	x.Remedy.Text = "Make the receive ring longer: the shortest that stops the losses, as each descriptor costs memory and cache."
+	x.Remedy.Text = "Lengthen the receive ring, by as little as stops the losses: " +
+		"each descriptor costs memory and cache."
 	if full {
 		x.Remedy.Text = fmt.Sprintf(
-			"CPU time is short on this host, so find what fills its processor first; a longer ring of %s helps with bursts alone.", c.Name)
+			"CPU time is short on this host, so first find what saturates its CPU; "+
+				"a longer ring of %s helps only with bursts.", c.Name)
 	}
 	if c.Rings != nil {
 		x.Remedy.Add(evidence.Candidate{Knob: c.ethtool("ring.rx"), Side: where(c.s),
@@ -95,22 +97,24 @@ func ringRemedy(c card, x *evidence.Finding, full bool) {
 			Why:    fmt.Sprintf("%d descriptors now, %d at most", c.Rings.Rx.Current, c.Rings.Rx.Max)})
 	}
 	if interval, ok := c.interval(); ok && c.Rings != nil && c.SpeedBitsPerSec > 0 {
-		// What a full link brings and not what came in the mean: losses are of bursts.
+		// The rate of a full link, not the mean rate: bursts cause the losses.
 		burst := moderation.LineRate(asBitRate(c.SpeedBitsPerSec), c.MTUBytes)
 		if moderation.Overruns(c.Rings.Rx.Current, burst, interval.longest) {
 			x.Remedy.Text += fmt.Sprintf(
-				" Between two interrupts up to %v pass, and %s fills its ring in %v: let it interrupt sooner.",
+				" Up to %v pass between two interrupts, and %s fills its ring in %v: let it interrupt sooner.",
 				interval.longest, c.Name, moderation.RingTime(c.Rings.Rx.Current, burst).Round(time.Microsecond))
 			x.Remedy.Add(evidence.Candidate{Knob: c.ethtool("coalesce.rx-usecs"), Side: where(c.s),
 				Levels: c.shorterWaits(),
-				Why:    "frames of one wait must fit into the ring"})
+				Why:    "the frames of one delay must fit into the ring"})
 		}
 	}
-	// Named and not offered as a candidate: it takes the link down, and others share the port on
-	// which the bursts would wait.
+	// Named but not proposed as a candidate: it takes the link down, and other hosts share the port
+	// where the bursts would wait.
 	if p := c.Card; p != nil && p.Pause != nil && !p.Pause.Tx {
-		x.Remedy.Text += " Flow control towards the switch is off; with it bursts wait there, at the price of all who share that port."
+		x.Remedy.Text += " Flow control towards the switch is off; with it, bursts wait in the switch, " +
+			"at the expense of all traffic through that port."
 		x.Remedy.Knobs = append(x.Remedy.Knobs, string(c.ethtool("pause.tx")))
 	}
-	x.Remedy.Proof = "The same load with rings of two lengths by turns: the losses per gigabyte follow the length; transmit rings as a control must not matter."
+	x.Remedy.Proof = "Run the same load with rings of two lengths alternately: " +
+		"losses per gigabyte follow the length; transmit rings, the control, must make no difference."
 }

@@ -11,28 +11,28 @@ import (
 )
 
 const (
-	// manyInterrupts of one vector in a second are more than a tuned card makes at any load: at 2
-	// to 5 µs each they are a tenth of a processor and more.
+	// manyInterrupts per second of one vector are more than a tuned NIC makes at any load: at 2 to
+	// 5 µs each they take at least a tenth of a CPU.
 	manyInterrupts = 20_000
-	// costlyInterrupts are enough where a processor is seen to be full of them: virtual machines
-	// pay ten times as much for one.
+	// costlyInterrupts suffice if they visibly saturate a CPU: in virtual machines each costs ten
+	// times as much.
 	costlyInterrupts = 2000
-	// fewFrames for each interrupt, both directions together: a poll takes up to 64, and a card
-	// that waits for company gets tens of them at such rates.
+	// fewFrames per interrupt, both directions together: a poll takes up to 64, and a NIC with
+	// moderation gathers tens of frames at such rates.
 	fewFrames = 4
-	// interruptWork is the part of a processor's time in interrupts and softirqs that is more than
-	// half of what it has.
+	// interruptWork is the share of a CPU's time in interrupts and softirqs from which on they take
+	// most of it.
 	interruptWork = 0.5
 )
 
-// interruptStorm: the card interrupts for nearly every frame, and the processor that serves it has
-// no time left.
+// interruptStorm finds a NIC that interrupts for nearly every frame, and a CPU that has no time
+// left because of it.
 //
-// Many interrupts alone are no fault: a host that answers small questions wants one each, and a
-// card with many queues has many. So frames must be few for each of them, and it is a warning only
-// with a processor that is full and spends its time on them. A processor that is full of packets
-// gathers them by itself, as no interrupt comes while it polls: then the frames for each are many,
-// and the rule is silent. Transactions are one frame for each by nature and are not asked.
+// Many interrupts alone are not a fault: a host that answers small requests needs one each, and a
+// NIC with many queues has many. So there must be few frames per interrupt, and a warning needs a
+// saturated CPU that spends its time on them. A CPU saturated with packets gathers them itself,
+// because no interrupt occurs while it polls: then there are many frames per interrupt, and the
+// rule is silent. Transactions have one frame per interrupt by nature, so the rule skips them.
 func interruptStorm(s *evidence.Span) *evidence.Finding {
 	if s.SinceBoot || s.Run != nil && !s.Loaded() {
 		return nil
@@ -40,7 +40,7 @@ func interruptStorm(s *evidence.Span) *evidence.Finding {
 	return worst(cardsOf(s), storm)
 }
 
-// storm weighs the interrupts of one card.
+// storm weighs the interrupts of one NIC.
 func storm(c card) *evidence.Finding {
 	s := c.s
 	all, busiestVector, known := c.interrupts()
@@ -50,11 +50,11 @@ func storm(c card) *evidence.Finding {
 	each := (c.frames("rx") + c.frames("tx")) / all
 	cpu := s.BusiestBy(func(r evidence.ClassRatios) float64 { return r.IRQ + r.SoftIRQ })
 	work := cpu.IRQ + cpu.SoftIRQ
-	// Interrupts that are handed to NAPI at once show as softirq and not as irq time, and without
+	// Interrupts that go to NAPI at once show as softirq and not as irq time, and without
 	// CONFIG_IRQ_TIME_ACCOUNTING the tick decides which: both count.
 	full := cpu.Known && cpu.Busy() >= evidence.FullProcessor && work >= interruptWork
-	// By vector, as each has a processor: thirty-two queues with a thousand interrupts each are
-	// nobody's burden.
+	// By vector, because each has a CPU: thirty-two queues with a thousand interrupts each are
+	// harmless.
 	rate := s.PerSecond(busiestVector)
 	if each >= fewFrames || rate < manyInterrupts && !(full && rate >= costlyInterrupts) {
 		return nil
@@ -65,7 +65,7 @@ func storm(c card) *evidence.Finding {
 	}
 	x := &evidence.Finding{
 		Code: evidence.InterruptStorm, Severity: severity, Where: where(s),
-		Title: fmt.Sprintf("Card %s interrupts %s times a second, once for every %.1f frames.", c.Name,
+		Title: fmt.Sprintf("NIC %s interrupts %s times a second, once for every %.1f frames.", c.Name,
 			evidence.Count(s.PerSecond(all)), each),
 		Evidence: []evidence.Evidence{
 			{Name: "interrupts of the card", Value: s.PerSecond(all), Unit: "per_second", Source: "/proc/interrupts (" +
@@ -74,7 +74,8 @@ func storm(c card) *evidence.Finding {
 				Source: c.source("rx_packets + tx_packets, or bytes / MTU")},
 		},
 		Rejected: []string{fmt.Sprintf(
-			"Not many packets alone: a processor that is full of those polls, and gets tens of frames for each interrupt instead of %.1f.", each)},
+			"Not many packets alone: a CPU saturated with those polls, and gets tens of frames per interrupt "+
+				"instead of %.1f.", each)},
 		Confidence: evidence.Combine(0.3, evidence.When(full, 0.5), evidence.When(each < 2, 0.3),
 			evidence.When(rate >= manyInterrupts, 0.3),
 			evidence.When(c.unmoderated(), 0.3)),
@@ -85,7 +86,7 @@ func storm(c card) *evidence.Finding {
 				Unit:   "ratio",
 				Source: "/proc/stat (" + s.Side + ")"})
 		if s.Run != nil {
-			x.Rejected = append(x.Rejected, fmt.Sprintf("Not the program: CPU %d spent %s of its time for programs.",
+			x.Rejected = append(x.Rejected, fmt.Sprintf("Not the program: CPU %d spent %s of its time in programs.",
 				cpu.CPU, evidence.Percent(cpu.User)))
 		}
 	}
@@ -98,9 +99,8 @@ func storm(c card) *evidence.Finding {
 	return x
 }
 
-// interrupts is how often this card interrupted in the span, all vectors together and the busiest
-// of them. False: not counted, or on a line that it shares with another device, which nobody can
-// tell apart.
+// interrupts returns how often this NIC interrupted in the span: all vectors together, and the
+// busiest one; false if that was not counted, or if the NIC shares its line with another device.
 func (c card) interrupts() (all, busiestVector float64, known bool) {
 	add := func(n float64, name string) {
 		// The kernel lists the handlers of a shared line with commas between them.
@@ -117,7 +117,7 @@ func (c card) interrupts() (all, busiestVector float64, known bool) {
 	if known {
 		return all, busiestVector, true
 	}
-	// During a run only the totals of each number are read: /proc/interrupts of a large host takes
+	// During a run only the totals per number are read: /proc/interrupts of a large host takes
 	// milliseconds.
 	for _, i := range c.Interrupts {
 		add(c.s.Count("irq."+strconv.Itoa(i.Number)), i.Name)
@@ -125,42 +125,44 @@ func (c card) interrupts() (all, busiestVector float64, known bool) {
 	return all, busiestVector, known
 }
 
-// unmoderated tells that the driver says that nothing holds its interrupts back.
+// unmoderated reports whether the driver reports that nothing delays its interrupts.
 func (c card) unmoderated() bool {
-	_, told := c.Coalesce["rx-usecs"]
+	_, reported := c.Coalesce["rx-usecs"]
 	_, waits := c.interval()
-	return told && !waits && c.Coalesce["rx-frames"] <= 1
+	return reported && !waits && c.Coalesce["rx-frames"] <= 1
 }
 
-// stormRemedy goes by what the driver can do: moderation of the card, that of the kernel, or larger
-// frames.
+// stormRemedy proposes what the driver supports: moderation of the NIC, moderation of the kernel,
+// or larger frames.
 func stormRemedy(c card, x *evidence.Finding) {
 	side := where(c.s)
-	x.Remedy.Proof = "The same load with the old and the new value by turns: processor time per gigabyte falls with the interrupts; the median round trip shows the price."
+	x.Remedy.Proof = "Run the same load with the old and the new value alternately: " +
+		"CPU time per gigabyte falls with the interrupts; the median round trip shows the price."
 	if _, can := c.Coalesce["rx-usecs"]; !can {
-		x.Remedy.Text = "The driver cannot hold interrupts back. The kernel can instead (napi_defer_hard_irqs with gro_flush_timeout); larger frames at both ends are " +
-			"the other way to fewer of them. Where processor time is plentiful, leave it."
+		x.Remedy.Text = "The driver cannot delay interrupts. The kernel can instead (napi_defer_hard_irqs with " +
+			"gro_flush_timeout); larger frames at both ends also mean fewer interrupts. " +
+			"Where CPU time is plentiful, leave it."
 		x.Remedy.Add(evidence.Candidate{Knob: knob.ID("link:" + c.Name + "/napi_defer_hard_irqs"), Side: side,
 			Levels: []knob.Value{"1", "2"},
-			Why:    "polls that find nothing before the card may interrupt again"})
+			Why:    "empty polls before the NIC may interrupt again"})
 		x.Remedy.Add(evidence.Candidate{Knob: knob.ID("link:" + c.Name + "/gro_flush_timeout"), Side: side,
 			Levels: []knob.Value{"20000", "50000", "100000"},
-			Why:    "nanoseconds until the next look; it does nothing without napi_defer_hard_irqs"})
+			Why:    "nanoseconds until the next poll; without napi_defer_hard_irqs it does nothing"})
 		x.Remedy.Knobs = append(x.Remedy.Knobs, "link:"+c.Name+"/mtu")
 		return
 	}
-	x.Remedy.Text = "Let the card wait for company before it interrupts; the shortest wait that frees the processor, as every question pays for it. Where processor " +
-		"time is plentiful, leave it."
+	x.Remedy.Text = "Let the NIC gather packets before it interrupts, with the shortest delay that relieves the " +
+		"CPU, because every request pays for it. Where CPU time is plentiful, leave it."
 	if v, ok := c.Coalesce["adaptive-rx"]; ok && v == 0 {
 		x.Remedy.Add(evidence.Candidate{Knob: c.ethtool("coalesce.adaptive-rx"), Side: side, Levels: []knob.Value{"on"},
-			Why: "waits only while there is much to do"})
+			Why: "waits only under heavy load"})
 	}
 	x.Remedy.Add(evidence.Candidate{Knob: c.ethtool("coalesce.rx-usecs"), Side: side, Levels: c.longerWaits(),
 		Why: "microseconds from one interrupt to the next"})
 }
 
-// longerWaits are values of rx-usecs above the present one, small steps first. Drivers whose
-// numbers are modes get the one that goes by the traffic first.
+// longerWaits returns values of rx-usecs above the present one, smallest first. Drivers whose
+// numbers are modes get the adaptive mode first.
 func (c card) longerWaits() []knob.Value {
 	now := c.Coalesce["rx-usecs"]
 	waits := []uint32{8, 32, 64, 128}

@@ -8,7 +8,7 @@ import (
 	"github.com/linerate/linerate/internal/diagnose/evidence"
 )
 
-// lossEvidence are the figures by which losses at one place are judged: how many, of how many, and
+// lossEvidence returns the figures that judge losses at one place: how many, out of how many, and
 // what the flow lost.
 func (c card) lossEvidence(lost, passed float64, what, counter string) []evidence.Evidence {
 	s := c.s
@@ -31,27 +31,26 @@ func (c card) lossEvidence(lost, passed float64, what, counter string) []evidenc
 	return all
 }
 
-// notProcessor rejects a full processor by its number; empty where it is full, or nothing is known
-// of it.
+// notProcessor rejects a saturated CPU with its number; empty if it is saturated or unknown.
 func notProcessor(s *evidence.Span) []string {
 	if c := busiest(s); c.Known && c.Busy() < evidence.FullProcessor {
-		return []string{fmt.Sprintf("Not the processors: the busiest (CPU %d) worked %s of the time.", c.CPU,
+		return []string{fmt.Sprintf("Not the CPUs: the busiest one (CPU %d) was busy for %s of the time.", c.CPU,
 			evidence.Percent(c.Busy()))}
 	}
 	return nil
 }
 
-// notMeasured says what a history cannot tell.
+// notMeasured says what counters since boot cannot show.
 func notMeasured(s *evidence.Span) []string {
 	if s.SinceBoot {
-		return []string{"Not measured: whether it still goes on. The counters are of all the time " + s.When() +
-			"; `linerate diagnose` without a target watches some seconds."}
+		return []string{"Not measured: whether it still happens. The counters cover all the time " + s.When() +
+			"; `linerate diagnose` without a target watches the host for some seconds."}
 	}
 	return nil
 }
 
-// doublings are the levels from a value up to a limit, each twice the one before, the limit itself
-// the last, five at most.
+// doublings returns at most five levels from a value up to a limit, each twice the one before, and
+// the limit itself as the last.
 func doublings(now, limit uint32) []knob.Value {
 	var levels []knob.Value
 	if now == 0 {
@@ -66,5 +65,5 @@ func doublings(now, limit uint32) []knob.Value {
 	return levels
 }
 
-// ethtool names a knob of this card.
+// ethtool returns the name of a knob of this NIC.
 func (c card) ethtool(name string) knob.ID { return knob.ID("ethtool:" + c.Name + "/" + name) }

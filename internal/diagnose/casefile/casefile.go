@@ -15,25 +15,25 @@ import (
 	"github.com/linerate/linerate/internal/traffic"
 )
 
-// Schema names the form of a file.
+// Schema is the value of the key schema in every file.
 const Schema = "linerate.case/1"
 
-// ErrFormat is in every error of [Read] that says that something is no such file.
-var ErrFormat = errors.New("not a case of linerate")
+// ErrFormat is in every error of [Read] for content that is not a case.
+var ErrFormat = errors.New("not a linerate case")
 
-// maxBytes bounds what is read: the case of two hosts with 64 queues and 40 VLANs has some two
-// megabytes.
+// maxBytes bounds what [Read] reads. The case of two hosts with 64 queues and 40 VLANs has about
+// two megabytes.
 const maxBytes = 64 << 20
 
-// File is one case as it is written.
+// File is the form of a stored case.
 type File struct {
 	Schema   string        `json:"schema"`
-	Linerate string        `json:"linerate"` // version of the program that wrote it
-	Time     time.Time     `json:"time"`     // when it did
+	Linerate string        `json:"linerate"` // version of the program that wrote the file
+	Time     time.Time     `json:"time"`     // when it was written
 	Case     evidence.Case `json:"case"`
 }
 
-// Write writes a case, scrubbed, as one document of JSON.
+// Write writes a case, scrubbed, as one JSON document.
 func Write(w io.Writer, version string, c evidence.Case) error {
 	c, err := scrubbed(c)
 	if err != nil {
@@ -48,7 +48,7 @@ func Write(w io.Writer, version string, c evidence.Case) error {
 	return err
 }
 
-// Looks tells whether a file that begins so may be a case.
+// Looks reports whether a file that begins with these bytes may be a case.
 func Looks(begin []byte) bool {
 	return bytes.HasPrefix(bytes.TrimLeft(begin, " \t\r\n"), []byte("{"))
 }
@@ -87,17 +87,17 @@ func read(r io.Reader, limit int64) (*evidence.Case, error) {
 	return &f.Case, nil
 }
 
-// untouched are the keys whose values look like addresses and are none: versions have four numbers
-// with dots between them as well.
+// untouched reports whether the value of a key may look like an address without being one: version
+// numbers also have four numbers with dots.
 func untouched(key string) bool {
 	return slices.Contains([]string{"kernel", "firmware_version", "driver_version", "knob", "time", "start_time",
 		"boot_time"}, key)
 }
 
-// scrubbed gives a copy of a case without what is nobody else's business.
+// scrubbed returns a copy of a case without private values.
 func scrubbed(c evidence.Case) (evidence.Case, error) {
 	s := capture.NewScrubber(names(&c)...)
-	// A copy through JSON, so that nothing of the caller's case is changed.
+	// A copy through JSON leaves the caller's case unchanged.
 	var tree any
 	if err := through(c, &tree); err != nil {
 		return c, err
@@ -127,7 +127,7 @@ func scrubbed(c evidence.Case) (evidence.Case, error) {
 	return clean, nil
 }
 
-// through puts one value into another by way of JSON. Numbers keep their digits.
+// through copies one value into another by way of JSON. Numbers keep their digits.
 func through(from, to any) error {
 	b, err := json.Marshal(from)
 	if err != nil {
@@ -138,8 +138,8 @@ func through(from, to any) error {
 	return d.Decode(to)
 }
 
-// replaced gives a tree of JSON with every text in it replaced, keys of maps included: those of
-// counters have the names of interfaces in them.
+// replaced returns a tree of JSON with every text replaced, including the keys of maps: those of
+// counters contain the names of interfaces.
 func replaced(tree any, key string, text func(string) string) any {
 	switch v := tree.(type) {
 	case string:
@@ -162,7 +162,7 @@ func replaced(tree any, key string, text func(string) string) any {
 	return tree
 }
 
-// names are those of the hosts of a case.
+// names returns the names of the hosts of a case.
 func names(c *evidence.Case) []string {
 	var all []string
 	eachHost(c, func(h *host.Snapshot) { all = append(all, h.Name) })

@@ -15,7 +15,7 @@ import (
 	"github.com/linerate/linerate/internal/traffic"
 )
 
-// private is a case with everything in it that is nobody else's business.
+// private is a case with a value of every private kind.
 func private() evidence.Case {
 	near := &host.Snapshot{
 		Name: "dbx.acme.example", Kernel: "4.18.0.305", BootID: "2f9b1c1e-5c1d-4c0e-9d0a-0123456789ab",
@@ -43,14 +43,14 @@ func private() evidence.Case {
 	}
 }
 
-func TestWriteSaysNothingOfWhoItWas(t *testing.T) {
+func TestWriteRemovesPrivateValues(t *testing.T) {
 	c := private()
 	before, err := json.Marshal(c)
 	if err != nil {
 		t.Fatal(err)
 	}
-	// Each writing has keys of its own. By one key in 256 the third octet of an address comes out
-	// as it was; what was not replaced at all is there every time.
+	// Each call of Write has keys of its own. With one key in 256 the third octet of an address
+	// maps to itself; a value that Write does not replace appears every time.
 	var b bytes.Buffer
 	found := make(map[string]int)
 	const writings = 5
@@ -67,13 +67,13 @@ func TestWriteSaysNothingOfWhoItWas(t *testing.T) {
 	}
 	for secret, times := range found {
 		if times == writings {
-			t.Errorf("%q is still in it:\n%s", secret, b.String())
+			t.Errorf("the file still contains %q:\n%s", secret, b.String())
 		}
 	}
 	for _, kept := range []string{`"kernel": "4.18.0.305"`, `"virtualization": "vm"`, `/24"`,
 		`"schema": "linerate.case/1"`, "9223372036854775815", "1152921504606846977"} {
 		if !strings.Contains(b.String(), kept) {
-			t.Errorf("%s is not in it:\n%s", kept, b.String())
+			t.Errorf("the file lacks %s:\n%s", kept, b.String())
 		}
 	}
 	after, err := json.Marshal(c)
@@ -84,19 +84,19 @@ func TestWriteSaysNothingOfWhoItWas(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// What is the same stays the same: the run still went from the host's own address over its own
+	// Equal values stay equal: the run still leaves from an address of the host over its own
 	// interface.
 	card := got.Near.Interfaces[0]
 	if !strings.HasPrefix(card.Addresses[0], got.Runs[0].LocalAddress+"/") ||
 		got.Near.Routes[0].Interface != card.Name || got.Runs[0].Ends.Local.Host != got.Near.Name {
-		t.Errorf("it does not hang together any more: %+v", got)
+		t.Errorf("values that were equal differ now: %+v", got)
 	}
 	if _, ok := got.Runs[0].Ends.Local.Counters["nic."+card.Name+".rx_bytes"]; !ok {
 		t.Errorf("counters %v of card %s", got.Runs[0].Ends.Local.Counters, card.Name)
 	}
 }
 
-func TestReadGivesWhatWasWritten(t *testing.T) {
+func TestReadReturnsWhatWasWritten(t *testing.T) {
 	rtt := traffic.Distribution{Count: 20, Min: 0.1}
 	c := evidence.Case{Near: &host.Snapshot{Name: "localhost"},
 		Runs: []traffic.Result{{Test: traffic.RR, RTT: &rtt, TransactionsPerSec: 8003.6}}}
@@ -149,7 +149,7 @@ func (endless) Read(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// FuzzRead: whatever is read is no crash, and what is accepted can be written again.
+// FuzzRead checks that no input crashes Read, and that Write accepts every case that Read accepts.
 func FuzzRead(f *testing.F) {
 	var b bytes.Buffer
 	if err := Write(&b, "v1", private()); err != nil {

@@ -1,18 +1,18 @@
-// Package casefile keeps everything that a verdict rests on in one file that can be sent to a
-// stranger, and reads it back to be judged again.
+// Package casefile stores everything that a verdict rests on in one file, which the user can send
+// to others, and reads it back to judge the case again.
 //
 // # Model
 //
 // [Write] writes a [File], linerate.case/1: one JSON document with the snapshots of the hosts, the
-// runs and probes between them, and what was watched. [Read] reads it. The verdict itself is not in
-// it, as it follows from the rest: a later version may judge the same case better.
+// runs and probes between them, and the observations. [Read] reads it. The file does not contain
+// the verdict, which follows from the rest: a later version may judge the same case better.
 //
-// # Replaced
+// # Replaced values
 //
-// There is no file that is not scrubbed. What package capture replaces is replaced here: addresses,
-// hardware addresses, identifiers and names of hosts, the same by the same, by a key that is random
-// and forgotten; sources and paths of network file systems too. Settings, counters, sizes, versions
-// and times are untouched.
+// Every file is scrubbed, with the same rules as package capture: addresses, hardware addresses,
+// identifiers and names of hosts, and sources and paths of network file systems. Equal values stay
+// equal, by a random key that is not stored. Settings, counters, sizes, versions and times do not
+// change.
 //
 // # Units
 //
@@ -20,6 +20,5 @@
 //
 // # Limits
 //
-// 64 MiB. Fields that a later version added are passed by. The names that people gave to interfaces
-// stay.
+// 64 MiB. Read ignores fields that a later version added. Names that users gave to interfaces stay.
 package casefile

@@ -12,49 +12,47 @@ import (
 // End is one host of a flow.
 type End struct {
 	Name   string         // near or far
-	Host   *host.Snapshot // nil: nothing known
+	Host   *host.Snapshot // nil: unknown
 	Run    traffic.End
-	Card   *host.Interface // that carries the flow; nil: not known
-	Routes []host.Route    // towards the other host, one for each of its addresses
+	Card   *host.Interface // the NIC that carries the flow; nil: unknown
+	Routes []host.Route    // to the other host, one per address
 }
 
-// Flow is one loaded direction of one run: who sends, who receives, and what the sender's kernel
-// said. Several streams are taken as one: bytes, segments, windows and buffers add up, round trips
-// are the mean.
+// Flow is one loaded direction of one run: the sender, the receiver, and what the sender's kernel
+// reported. It combines several streams into one: bytes, segments, windows and buffers add up,
+// round trips are the mean.
 type Flow struct {
-	Case      *Case // that it is of: probes are asked of it
+	Case      *Case // the case of the run; rules ask it for probes
 	Run       *traffic.Result
 	Direction traffic.Direction // up or down, never both
 	Sender    End
 	Receiver  End
 
 	RateBitsPerSec float64 // payload at the receiver
-	Streams        int     // senders with TCP_INFO; 0: the kernel said nothing
+	Streams        int     // senders with TCP_INFO; 0: the kernel reported none
 
 	BusySeconds, RwndLimitedSeconds, SndbufLimitedSeconds float64 // all streams
 
-	AppLimited               bool    // every stream's last reading
-	WindowBytes              float64 // largest receive window that the peer offered
+	AppLimited               bool    // according to the last reading of every stream
+	WindowBytes              float64 // largest receive window that the peer advertised
 	CwndBytes                float64 // mean congestion window
-	SndbufBytes, RcvbufBytes float64 // socket buffers as the kernels keep them
+	SndbufBytes, RcvbufBytes float64 // socket buffers as the kernels account for them
 	RTTSeconds               float64 // mean under load
 	MinRTTSeconds            float64 // smallest under load
 	IdleRTTSeconds           float64 // smallest of the idle ping; 0: no ping
-	IdleMedianSeconds        float64 // median of the idle ping: on a path that jitters far above the smallest
+	IdleMedianSeconds        float64 // median of the idle ping; on a path with jitter far above the smallest
 	Segments, Retransmits    float64
 	MSSBytes                 float64
 	Congestion               string // congestion control of the sender
-	WindowScaling            bool   // agreed on by every stream
-	WindowShift              int    // window scale that the receiver announced
+	WindowScaling            bool   // negotiated by every stream
+	WindowShift              int    // window scale that the receiver advertised
 
 	ScatterRatio float64 // coefficient of variation of the interim rates
-	Intervals    int     // interim results that count
+	Intervals    int     // interim results behind ScatterRatio
 }
 
-// FlowsOf gives the loaded directions, slowest first.
-//
-// The slowest direction comes first, because it is the one that somebody complains about. Tests
-// other than streams do not load a path and have no flow.
+// FlowsOf returns the loaded directions of a case, slowest first: the slowest one is the one that
+// users complain about. Tests other than streams do not load a path and have no flow.
 func FlowsOf(c *Case) []*Flow {
 	var flows []*Flow
 	for i := range c.Runs {
@@ -74,9 +72,8 @@ func FlowsOf(c *Case) []*Flow {
 	return flows
 }
 
-// newFlow gathers one direction of a run: d says who sends, rate is what that direction carried.
-//
-// Of several pings in the case the last one counts.
+// newFlow builds the flow of one direction of a run. The direction d determines the sender; rate is
+// what that direction carried. If the case has several pings, the last one counts.
 func newFlow(c *Case, r *traffic.Result, d traffic.Direction, rate float64) *Flow {
 	near, far := c.ends(r)
 	f := &Flow{Case: c, Run: r, Direction: d, Sender: near, Receiver: far, RateBitsPerSec: rate}
@@ -94,8 +91,8 @@ func newFlow(c *Case, r *traffic.Result, d traffic.Direction, rate float64) *Flo
 	return f
 }
 
-// readSender adds up what the sender's kernel said of every stream. Buffers and windows add up
-// because each stream has its own; round trips are the mean, because all streams share the path.
+// readSender adds up what the sender's kernel reported for every stream. Buffers and windows add up
+// because each stream has its own; round trips are the mean because all streams share the path.
 func (f *Flow) readSender() {
 	f.WindowScaling, f.AppLimited = true, true
 	var means int
@@ -128,17 +125,17 @@ func (f *Flow) readSender() {
 	if means > 0 {
 		f.RTTSeconds /= float64(means)
 	}
-	// A run without TCP_INFO of the sender (another operating system, an old peer) still names its
-	// congestion control and segment size once for the whole run.
+	// A run without TCP_INFO of the sender (another operating system, an old peer) still reports
+	// its congestion control and segment size once for the whole run.
 	f.Congestion = cmp.Or(f.Congestion, f.Run.CongestionControl)
 	f.MSSBytes = cmp.Or(f.MSSBytes, float64(f.Run.MSSBytes))
 }
 
-// readReceiver fills what only the receiving end knows. Kernels before 5.4 do not tell the sender's
-// view of the window, then the receiver's own (6.2) stands in.
+// readReceiver fills in what only the receiving end knows. Kernels before 5.4 do not report the
+// sender's view of the window; the receiver's own (6.2) replaces it.
 //
-// The receiver's buffer is what SO_RCVBUF reports, which is what the kernel accounts against and
-// about twice the payload that fits (tcp_adv_win_scale, or the learnt scaling ratio since 6.6).
+// The receiver's buffer is what SO_RCVBUF reports: the kernel accounts against it, and it is about
+// twice the payload that fits (tcp_adv_win_scale, or the learnt scaling ratio since 6.6).
 func (f *Flow) readReceiver() {
 	var offered float64
 	for _, t := range f.Receiver.Run.TCP {
@@ -153,11 +150,10 @@ func (f *Flow) readReceiver() {
 	}
 }
 
-// readSeries measures how steady the interim rates are. A last interval that was cut short says
-// nothing and is left out.
+// readSeries measures how steady the interim rates are. It leaves out a shortened last interval.
 //
-// The spread is the ordinary one and not a robust one: that a flow breaks down now and then is what
-// is asked about.
+// The spread is the ordinary one and not a robust one, because the rules look for a flow that
+// breaks down now and then.
 func (f *Flow) readSeries() {
 	var rates []float64
 	var full float64
@@ -187,11 +183,11 @@ func (f *Flow) readSeries() {
 	}
 }
 
-// share is a part of the busy time; 0 when the kernel kept no chronograph.
+// Share returns the given time as a part of the busy time, 0…1; 0 if the kernel kept no
+// chronograph.
 //
-// The chronographs of several streams are added up and so is their busy time, so that the share is
-// that of the mean stream. It is cut at 1, because the two are read one after the other by the
-// kernel.
+// The chronographs of several streams add up, and so does their busy time: the share is that of the
+// mean stream. It never exceeds 1, although the kernel reads the two one after the other.
 func (f *Flow) Share(seconds float64) float64 {
 	if f.BusySeconds <= 0 {
 		return 0
@@ -199,10 +195,11 @@ func (f *Flow) Share(seconds float64) float64 {
 	return min(seconds/f.BusySeconds, 1)
 }
 
-// base is the round trip of the empty path, as near as the runs can tell: seconds, 0 when unknown.
+// Base returns the round trip of the empty path in seconds, as near as the runs show it; 0 if
+// unknown.
 //
-// Both are upper bounds of the empty path: the ping for the time in which the program answers,
-// tcpi_min_rtt because it comes from a loaded connection. The smaller one is nearer to the truth.
+// Both sources are upper bounds: the ping includes the time in which the program answers, and
+// tcpi_min_rtt comes from a loaded connection. The smaller one is nearer to the truth.
 func (f *Flow) Base() float64 {
 	switch {
 	case f.IdleRTTSeconds == 0:
@@ -213,17 +210,15 @@ func (f *Flow) Base() float64 {
 	return min(f.IdleRTTSeconds, f.MinRTTSeconds)
 }
 
-// loaded is the round trip under load, seconds, 0 when unknown.
+// Loaded returns the round trip under load in seconds; 0 if unknown.
 func (f *Flow) Loaded() float64 { return cmp.Or(f.RTTSeconds, f.MinRTTSeconds) }
 
-// inFlight is how much is on its way on average, bytes: rate times loaded round trip (Little's
-// law).
+// InFlight returns the mean number of bytes in flight: rate times loaded round trip (Little's law).
 func (f *Flow) InFlight() float64 { return f.RateBitsPerSec / 8 * f.Loaded() }
 
-// UnderLoad is the round trip under load, seconds: of the flow's own segments and of the pings
-// beside them, where there were any, the smaller. A segment waits for a receiver that has no
-// processor to acknowledge it, a ping for a program that has none to send it; a queue on the path
-// holds both up. 0 when neither is known.
+// UnderLoad returns the round trip under load in seconds: the smaller of that of the flow's own
+// segments and that of pings beside them. A busy receiver delays the acknowledgement of a segment,
+// a busy sender delays a ping, but a queue on the path delays both. It is 0 if neither is known.
 func (f *Flow) UnderLoad() float64 {
 	own := f.Loaded()
 	if f.Run.RTT == nil || f.Run.RTT.P50 <= 0 {
@@ -232,24 +227,24 @@ func (f *Flow) UnderLoad() float64 {
 	return min(f.Run.RTT.P50, cmp.Or(own, f.Run.RTT.P50))
 }
 
-// Added is what the load adds to the round trip of the empty path, seconds. Medians are compared:
-// on a path that jitters the smallest round trip is the exception, loaded or not.
+// Added returns what the load adds to the round trip of the empty path, in seconds. It compares
+// medians: on a path with jitter the smallest round trip is an exception, loaded or not.
 func (f *Flow) Added() float64 { return max(f.UnderLoad()-f.idle(), 0) }
 
-// idle is the usual round trip of the empty path, seconds.
+// idle returns the usual round trip of the empty path in seconds.
 func (f *Flow) idle() float64 { return max(f.Base(), f.IdleMedianSeconds) }
 
-// Queued tells that a queue builds on the path: the round trip under load stands clearly over the
-// empty one. Half of the round trip, or five milliseconds on long paths, is more than scheduling on
-// a busy host adds; below one millisecond every host jitters.
+// Queued reports whether a queue builds on the path: the round trip under load is clearly longer
+// than the empty one. Half of the round trip, or five milliseconds on long paths, is more than
+// scheduling on a busy host adds; below one millisecond every host jitters.
 func (f *Flow) Queued() bool {
 	return f.Base() > 0 && (f.Added() >= 0.005 || f.Added() >= 0.001 && f.UnderLoad() >= 1.5*f.idle())
 }
 
-// fill is the part of the offered window that the rate would use on the empty path. Near 1 the
-// window limits. Far below 1 with a queue, something slower than the window limits and the window
-// merely bounds that queue; far below 1 without one, nothing waits for the window. 0 when window or
-// round trip are unknown.
+// Fill returns the part of the advertised window that the rate would use on the empty path; 0 if
+// the window or the round trip is unknown. Near 1 the window limits the flow. Far below 1 with a
+// queue, something slower than the window limits the flow, and the window merely bounds that queue.
+// Far below 1 without a queue, nothing waits for the window.
 func (f *Flow) Fill() float64 {
 	if f.WindowBytes <= 0 {
 		return 0
@@ -257,7 +252,7 @@ func (f *Flow) Fill() float64 {
 	return f.RateBitsPerSec / 8 * f.Base() / f.WindowBytes
 }
 
-// loss is the share of segments that were sent again.
+// Loss returns the share of segments that were retransmitted.
 func (f *Flow) Loss() float64 {
 	if f.Segments <= 0 {
 		return 0
@@ -265,12 +260,11 @@ func (f *Flow) Loss() float64 {
 	return f.Retransmits / f.Segments
 }
 
-// drops adds up the places of both ends where packets died on this flow's way, which is outbound at
-// the sender and inbound at the receiver; both directions are counted, because acknowledgements
-// that die are seldom and the sum is only compared.
+// Drops returns how many packets both ends dropped, and the place with the most drops. A place is a
+// counter, such as the qdisc of an interface or the backlog of a CPU; the run names it.
 //
-// A place is a counter, such as the qdisc of an interface or the backlog of a processor. Names of
-// places come with the run.
+// The flow is outbound at the sender and inbound at the receiver, but both directions count:
+// dropped acknowledgements are rare, and the callers only compare the sum.
 func (f *Flow) Drops() (total float64, where string) {
 	var worst uint64
 	for _, e := range []End{f.Sender, f.Receiver} {
@@ -284,12 +278,12 @@ func (f *Flow) Drops() (total float64, where string) {
 	return total, where
 }
 
-// busiest gives the busiest processor of an end during the run and the part of the time it worked.
-// ok is false when unknown.
+// Busiest returns the busiest CPU of an end during the run and the part of the time it worked. ok
+// is false if that is unknown.
 //
-// Programs of a lower priority (nice) count as rest: they give way to a flow. Steal counts as work
-// here: a processor that the hypervisor has taken away is not there for the flow either. CPU −1 is
-// the sum over all and says nothing about one flow, whose packets go through one or two processors.
+// Programs of a lower priority (nice) count as idle, because they give way to a flow. Steal counts
+// as work: a flow cannot use a CPU that the hypervisor has taken away. CPU −1 is the sum over all
+// and says nothing about one flow, whose packets use one or two CPUs.
 func (e End) Busiest() (cpu int, busy float64, ok bool) {
 	for _, t := range e.Run.CPUs {
 		all := t.User + t.System + t.IRQ + t.SoftIRQ + t.Steal + t.Idle
@@ -303,7 +297,7 @@ func (e End) Busiest() (cpu int, busy float64, ok bool) {
 	return cpu, busy, ok
 }
 
-// stolen is the part of an end's processor time that the hypervisor gave to others.
+// Stolen returns the part of an end's CPU time that the hypervisor took away.
 func (e End) Stolen() float64 {
 	var steal, all float64
 	for _, t := range e.Run.CPUs {
@@ -318,7 +312,7 @@ func (e End) Stolen() float64 {
 	return steal / all
 }
 
-// busiestOf gives the busier of the two ends.
+// BusiestOf returns the busiest CPU of the two ends and its end.
 func (f *Flow) BusiestOf() (e End, cpu int, busy float64, ok bool) {
 	for _, x := range []End{f.Sender, f.Receiver} {
 		if c, b, known := x.Busiest(); known && (!ok || b > busy) {
@@ -328,6 +322,6 @@ func (f *Flow) BusiestOf() (e End, cpu int, busy float64, ok bool) {
 	return e, cpu, busy, ok
 }
 
-// shortPath tells a path inside one machine or one rack row: below one millisecond the windows of
-// any default suffice.
+// ShortPath reports whether the path stays inside one machine or one row of racks: below one
+// millisecond the windows of any default suffice.
 func (f *Flow) ShortPath() bool { return f.Base() > 0 && f.Base() < 0.001 }

@@ -12,43 +12,41 @@ import (
 	"github.com/linerate/linerate/internal/host/ceiling"
 )
 
-// maxBuffer caps what a candidate may ask for: beyond 256 MiB per socket a mistake costs the host
-// its memory.
-//
-// That is about four times what a path of 10 Gb/s and 50 ms has in flight.
+// maxBuffer caps the socket buffer of a candidate in bytes. Beyond 256 MiB per socket a mistake
+// costs the host its memory; that is about four times what a path of 10 Gb/s and 50 ms has in
+// flight.
 const maxBuffer = 256 << 20
 
-// unknownHeadroom is how many times the present rate a path is assumed to carry when no link speed
-// is known, and unknownRate what it is assumed to carry at least: a flow that a tiny window holds
-// says little about its path, and a gigabit is what today's hosts have in common.
+// Assumptions about a path with no known link speed: it carries unknownHeadroom times the present
+// rate, and unknownRate at least. A flow limited by a tiny window says little about its path, and a
+// gigabit is what today's hosts have in common.
 const (
 	unknownHeadroom = 8
 	unknownRate     = 1e9
 )
 
-// target is the bandwidth-delay product worth aiming for, bytes: the slowest known link times the
-// empty round trip; with no link known, eight times the present rate or a gigabit, whichever is
-// more. why says which.
+// Target returns the bandwidth-delay product to aim for, in bytes, and how it was derived: the
+// slowest known link times the empty round trip. If no link speed is known, it is eight times the
+// present rate or a gigabit, whichever is more.
 func (f *Flow) Target() (size float64, why string) {
 	if link, _, ok := f.SlowestLink(); ok {
-		// A fault that costs little leaves the present rate near the link's: never aim below what
-		// flows already.
+		// A small fault leaves the present rate near the link's: never aim below the present rate.
 		speed := max(link.SpeedBitsPerSec, f.RateBitsPerSec)
 		return speed / 8 * f.Base(), fmt.Sprintf("%s of %s for a round trip of %s", Rate(link.SpeedBitsPerSec),
 			link.Name, Seconds(f.Base()))
 	}
 	if unknownHeadroom*f.RateBitsPerSec < unknownRate {
-		return unknownRate / 8 * f.Base(), fmt.Sprintf("%s for a round trip of %s, as no link speed is known",
+		return unknownRate / 8 * f.Base(), fmt.Sprintf("%s for a round trip of %s, because no link speed is known",
 			Rate(unknownRate), Seconds(f.Base()))
 	}
 	return unknownHeadroom * f.RateBitsPerSec / 8 * f.Base(),
-		fmt.Sprintf("%d times the present rate for a round trip of %s, as no link speed is known", unknownHeadroom,
+		fmt.Sprintf("%d times the present rate for a round trip of %s, because no link speed is known", unknownHeadroom,
 			Seconds(f.Base()))
 }
 
-// slowestLink finds the slower of the real links that carry the flow. The speed of a virtual
-// interface is a number that somebody typed, that of an imitated card bounds nothing, so neither
-// counts.
+// SlowestLink returns the slower of the physical links at the two ends, and its end. It skips
+// virtual interfaces, whose speed is a configured number, and emulated NICs, whose speed bounds
+// nothing.
 func (f *Flow) SlowestLink() (card *host.Interface, at End, ok bool) {
 	for _, e := range []End{f.Sender, f.Receiver} {
 		c := e.Card
@@ -62,13 +60,13 @@ func (f *Flow) SlowestLink() (card *host.Interface, at End, ok bool) {
 	return card, at, ok
 }
 
-// bufferLevels gives values for a "min default max" setting whose maximum makes 1, 2 and 4 times
-// the target usable, from small to large. usable is the part of the buffer that holds payload.
-// Levels that are not above the present value are left out.
+// BufferLevels returns values for a "min default max" setting, from small to large, whose maximum
+// makes 1, 2 and 4 times the target usable. usable is the part of the buffer that holds payload. It
+// leaves out levels that do not exceed the present value.
 //
-// Once is what arithmetic asks for; twice and four times are there because the usable part is an
-// estimate (newer kernels learn it from each flow) and the round trip grows under load. The
-// experiment takes the smallest level that is as good as the best.
+// Arithmetic asks for 1; 2 and 4 are there because the usable part is an estimate (newer kernels
+// learn it from each flow) and the round trip grows under load. The experiment takes the smallest
+// level that is as good as the best.
 func BufferLevels(present string, target, usable float64) []knob.Value {
 	fields := strings.Fields(present)
 	if len(fields) != 3 {
@@ -81,7 +79,7 @@ func BufferLevels(present string, target, usable float64) []knob.Value {
 	return levels
 }
 
-// bufferSizes is bufferLevels for the one number that changes.
+// BufferSizes is [BufferLevels] for the one number that changes.
 func BufferSizes(present string, target, usable float64) []int64 {
 	now, err := strconv.ParseInt(present, 10, 64)
 	if err != nil || target <= 0 || usable <= 0 {
@@ -98,11 +96,8 @@ func BufferSizes(present string, target, usable float64) []int64 {
 	return sizes
 }
 
-// roundUp makes a size a whole number of MiB, or of 64 KiB below one MiB, so that people can read
-// it.
-//
-// The rounding is upwards, since a buffer a little under the product of rate and round trip holds
-// the flow.
+// RoundUp rounds a size up to whole MiB, or to 64 KiB below one MiB, so that it is readable. It
+// never rounds down, because a buffer slightly below rate times round trip limits the flow.
 func RoundUp(size float64) int64 {
 	step := 64.0 * 1024
 	if size > 1<<20 {
@@ -111,12 +106,13 @@ func RoundUp(size float64) int64 {
 	return int64(math.Ceil(size/step) * step)
 }
 
-// usableWindow is the part of a receive buffer that is offered as window. Since Linux 6.6 the
-// kernel learns it from how full its packets are and starts at one half; before, tcp_adv_win_scale
-// fixed it, one half by default.
+// UsableWindow returns the part of a receive buffer that the kernel advertises as window. Since
+// Linux 6.6 the kernel learns it from how full its packets are, starting at one half. Before,
+// tcp_adv_win_scale fixed it, by default at one half.
 //
-// A positive scale s takes 1/2^s away for the kernel's own accounting, a value of 0 or less leaves
-// 2^s of it (ip-sysctl.rst, tcp_adv_win_scale; obsolete since 6.6, where the file is still there).
+// A positive scale s reserves 1/2^s for the kernel's own accounting; a value of 0 or less leaves
+// 2^s as window (ip-sysctl.rst, tcp_adv_win_scale; obsolete since 6.6, where the file still
+// exists).
 func UsableWindow(e End) float64 {
 	scale, ok := e.Number(TCPAdvWinScale, 0)
 	if !ok || e.Host == nil || KernelAtLeast(e.Host.Kernel, 6, 6) {
@@ -128,12 +124,13 @@ func UsableWindow(e End) float64 {
 	return math.Pow(2, scale)
 }
 
-// usableSendBuffer is the part of a send buffer that holds payload in flight in the worst case: the
-// kernel counts the memory of its packet descriptors and of the pages behind them, up to as much
-// again as the payload.
+// UsableSendBuffer is the part of a send buffer that holds payload in flight in the worst case. The
+// kernel also counts the memory of its packet descriptors and of the pages behind them, up to the
+// size of the payload.
 const UsableSendBuffer = 0.5
 
-// atLeast compares a kernel release such as "6.12.4-amd64".
+// KernelAtLeast reports whether a kernel release such as "6.12.4-amd64" is at least major.minor. A
+// release that it cannot parse is not.
 func KernelAtLeast(release string, major, minor int) bool {
 	var a, b int
 	if n, err := fmt.Sscanf(release, "%d.%d", &a, &b); err != nil || n != 2 {

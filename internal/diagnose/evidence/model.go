@@ -6,13 +6,13 @@ import (
 	"github.com/linerate/linerate/internal/traffic"
 )
 
-// Code names a finding (design §12). Codes never change meaning.
+// Code names a finding, such as path-loss. Codes never change meaning.
 type Code string
 
 // Severity orders findings.
 type Severity string
 
-// The severities. Info never asks for action.
+// The severities, as the package comment defines them.
 const (
 	Info     Severity = "info"
 	Notice   Severity = "notice"
@@ -20,25 +20,27 @@ const (
 	Critical Severity = "critical"
 )
 
-// Case is everything a verdict may rest on. Near is the host the command runs on. Far is nil when
-// nothing is known of it.
+// Case is everything that a verdict may rest on. Near is the host that runs the command. Far is nil
+// if nothing is known of it.
 type Case struct {
-	Near *host.Snapshot   `json:"near,omitempty"`
-	Far  *host.Snapshot   `json:"far,omitempty"`
-	Runs []traffic.Result `json:"runs"` // at least one loaded stream for a verdict with a target; may hold a ping (idle round trip) and others
+	Near *host.Snapshot `json:"near,omitempty"`
+	Far  *host.Snapshot `json:"far,omitempty"`
+	// Runs has at least one loaded stream for a verdict with a target; it may hold a ping (the idle
+	// round trip) and other tests.
+	Runs []traffic.Result `json:"runs"`
 
-	// NearAddress and FarAddress are the addresses of the control channel, when known. They tell on
-	// hosts with several interfaces which one carried the flow; without them the routes of both
-	// snapshots are searched.
+	// NearAddress and FarAddress are the addresses of the control channel, if known. On hosts with
+	// several interfaces they show which one carried the flow; otherwise the routes of both
+	// snapshots decide.
 	NearAddress string `json:"near_address,omitempty"`
 	FarAddress  string `json:"far_address,omitempty"`
 
-	// Watched are hosts that were looked at without a run of ours: passive verdicts, and snapshots
-	// from elsewhere.
+	// Watched holds hosts observed without a test run: passive verdicts, and snapshots that were
+	// sent.
 	Watched []Span `json:"watched,omitempty"`
 
-	// Probes are the further runs that rules asked for, and Refused those that could not be made,
-	// with the reason.
+	// Probes holds the results of the further runs that rules asked for, and Refused the reason for
+	// each run that could not be made.
 	Probes  map[Probe]traffic.Result `json:"probes,omitempty"`
 	Refused map[Probe]string         `json:"refused,omitempty"`
 
@@ -50,12 +52,12 @@ type Finding struct {
 	Code       Code       `json:"code"`
 	Severity   Severity   `json:"severity"`
 	Confidence float64    `json:"confidence_ratio"`
-	Title      string     `json:"title"` // one sentence, with the number that decides
+	Title      string     `json:"title"` // one sentence with the deciding number
 	Where      string     `json:"where"` // near, far, path
 	Evidence   []Evidence `json:"evidence"`
 	Rejected   []string   `json:"rejected"` // alternatives ruled out, each with its number
 	Remedy     Remedy     `json:"remedy"`
-	Causes     []Code     `json:"causes,omitempty"` // symptoms this finding explains; they are muted
+	Causes     []Code     `json:"causes,omitempty"` // symptoms that this finding explains and mutes
 }
 
 // Evidence is one fact behind a finding. Value is a float64, a string or a bool.
@@ -66,20 +68,19 @@ type Evidence struct {
 	Source string `json:"source"` // tcp_info tcpi_rwnd_limited (near), /proc/net/netstat TcpExt.TCPTimeouts (far), …
 }
 
-// Remedy is what to do. Settings are machine-readable candidates in the order to try them; Knobs
-// are their names.
+// Remedy is what to do about a finding. Settings are machine-readable candidates in the order to
+// try them; Knobs are their names.
 type Remedy struct {
 	Text     string      `json:"text"`
 	Knobs    []string    `json:"knobs"`
 	Settings []Candidate `json:"settings,omitempty"`
-	Proof    string      `json:"proof,omitempty"` // how to show that this is it, one sentence
+	Proof    string      `json:"proof,omitempty"` // the experiment that shows it, one sentence
 }
 
-// Candidate is one knob worth trying, on one side, with the levels worth trying from small to
-// large.
+// Candidate is one knob to try on one side, with the levels to try from small to large.
 //
-// Levels are whole values in the form of the knob, not factors: what is tried must be readable in
-// the document.
+// Levels are whole values in the form of the knob, not factors, so that the document shows what was
+// tried.
 type Candidate struct {
 	Knob   knob.ID      `json:"knob"`
 	Side   string       `json:"side"` // near, far

@@ -8,7 +8,8 @@ import (
 	"strings"
 )
 
-// The codes of design §12.
+// The codes, in the order of the registry: the path and its windows, losses, interrupts and queues,
+// CPUs, frames, hardware, tables, sockets, TCP behaviour, and the verdicts about the others.
 const (
 	LinkRateReached            Code = "link-rate-reached"
 	ReceiveWindowLimited       Code = "receive-window-limited"
@@ -58,7 +59,7 @@ const (
 	Healthy                    Code = "healthy"
 )
 
-// codes is the order of the registry, that of design §12.
+// codes is the order of the registry.
 var codes = []Code{
 	LinkRateReached, ReceiveWindowLimited, SendBufferLimited, WindowScalingOff, RouteWindowClamped,
 	PathLoss, CongestionControlMismatch, Bufferbloat, Policer, InterruptModerationLatency,
@@ -76,25 +77,25 @@ var codes = []Code{
 type Entry struct {
 	Code         Code   `json:"code"`
 	Title        string `json:"title"`                   // a few words
-	Meaning      string `json:"meaning"`                 // what the code says, in plain words
-	Shows        string `json:"shows,omitempty"`         // the evidence that the rule asks for
+	Meaning      string `json:"meaning"`                 // in plain words
+	Shows        string `json:"shows,omitempty"`         // the evidence that the rule needs
 	ConfusedWith string `json:"confused_with,omitempty"` // the look-alikes that the rule rejects
 	Remedy       string `json:"remedy,omitempty"`        // what to do
-	Proof        string `json:"proof,omitempty"`         // the experiment that shows it, with a control that must not matter
-	Rule         bool   `json:"rule"`                    // false: the code is reserved, this version never gives it
+	Proof        string `json:"proof,omitempty"`         // the experiment that shows it, and its control
+	Rule         bool   `json:"rule"`                    // false: the code is reserved and has no rule in this version
 }
 
-// Page is the path of the entry's documentation inside the source tree.
+// Page returns the path of the entry's documentation inside the source tree.
 func (e Entry) Page() string { return "docs/findings/" + string(e.Code) + ".md" }
 
 //go:embed findings/*.json
 var registryFiles embed.FS
 
-// Registry lists every code in the order of design §12. The slice belongs to the caller. It panics
-// when an embedded file is missing or broken, which the tests exclude.
+// Registry returns the entry of every code. The slice belongs to the caller. It panics if an
+// embedded file is missing or broken, which the tests exclude.
 //
-// It is parsed at each call, which takes microseconds and spares the package a variable that
-// somebody could change.
+// It parses the files at each call: that takes microseconds and avoids a package variable that any
+// caller could change.
 func Registry() []Entry {
 	all := make([]Entry, 0, len(codes))
 	for _, code := range codes {
@@ -111,7 +112,7 @@ func Registry() []Entry {
 	return all
 }
 
-// Explain finds one code; false: no such code.
+// Explain returns the entry of one code; false if the code does not exist.
 func Explain(code Code) (Entry, bool) {
 	all := Registry()
 	i := slices.IndexFunc(all, func(e Entry) bool { return e.Code == code })
@@ -121,10 +122,8 @@ func Explain(code Code) (Entry, bool) {
 	return all[i], true
 }
 
-// Page writes the documentation page of a code as Markdown.
-//
-// The files in docs/findings are written by it and compared with it by a test, so that page,
-// program and JSON say the same.
+// Page returns the documentation page of a code as Markdown. A test keeps the files in
+// docs/findings equal to it, so that page, program and JSON agree.
 func Page(e Entry) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "# %s\n\n*%s*\n\n%s\n", e.Code, e.Title, e.Meaning)

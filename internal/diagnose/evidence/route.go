@@ -6,13 +6,13 @@ import (
 	"github.com/linerate/linerate/internal/host"
 )
 
-// towards finds the interface of one host that carries packets to another, and the routes that may
-// say so: one for each address of the other host, as it is not known which of them was used unless
-// address tells. The interface is that of the most telling route: a default route leads everywhere,
-// so any prefix that really covers an address of the other host is better evidence.
+// towards returns the interface of one host that carries packets to another, and the routes to it:
+// one per address of the other host, because it is unknown which of them was used unless address
+// says so. The interface is that of the most specific route: a default route leads everywhere, so a
+// prefix that covers an address of the other host is better evidence.
 //
-// On a host with one interface all of this comes to the same; it matters where a management network
-// and a data network join the same two hosts.
+// On a host with one interface the choice makes no difference; it matters where a management
+// network and a data network join the same two hosts.
 func towards(from, to *host.Snapshot, address string) (card *host.Interface, routes []host.Route) {
 	if from == nil {
 		return nil, nil
@@ -31,8 +31,8 @@ func towards(from, to *host.Snapshot, address string) (card *host.Interface, rou
 	return card, routes
 }
 
-// targets lists the addresses that the other host may be reached at. Addresses that both hosts own
-// (a docker bridge, a loopback) lead nowhere and are left out.
+// targets returns the addresses at which the other host may be reached. It leaves out addresses
+// that both hosts own (a docker bridge, a loopback).
 func targets(from, to *host.Snapshot, address string) []netip.Addr {
 	if ap, err := netip.ParseAddrPort(address); err == nil {
 		return []netip.Addr{ap.Addr().Unmap()}
@@ -56,7 +56,7 @@ func targets(from, to *host.Snapshot, address string) []netip.Addr {
 	return all
 }
 
-// addresses lists every address of a host.
+// addresses returns every address of a host.
 func addresses(s *host.Snapshot) []netip.Addr {
 	var all []netip.Addr
 	for _, i := range s.Interfaces {
@@ -69,7 +69,7 @@ func addresses(s *host.Snapshot) []netip.Addr {
 	return all
 }
 
-// prefixShare ranks a route's destination by the part of an address that it fixes, so that IPv4 and
+// prefixShare returns the part of an address that a route's destination fixes, so that IPv4 and
 // IPv6 compare: the default route 0, a bare address 1.
 func prefixShare(destination string) float64 {
 	if p, err := netip.ParsePrefix(destination); err == nil {

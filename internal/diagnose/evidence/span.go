@@ -13,29 +13,29 @@ import (
 // Run is one test between the two hosts.
 type Run = traffic.Result
 
-// Span is one host over a time: while a run loaded it, or while it did whatever it does.
+// Span is one host over a period: while a run loaded it, or during its normal work.
 type Span struct {
 	Side     string            `json:"side"` // near or far
 	Host     *host.Snapshot    `json:"host,omitempty"`
-	Seconds  float64           `json:"seconds"`            // how long; 0: not known
-	Counters map[string]uint64 `json:"counters,omitempty"` // what was counted in it, zeros left out; gauges as at its end
-	CPUs     []host.CPUTimes   `json:"cpus,omitempty"`     // time by class in it
+	Seconds  float64           `json:"seconds"`            // length; 0: unknown
+	Counters map[string]uint64 `json:"counters,omitempty"` // increase over the span, without zeros; gauges as of its end
+	CPUs     []host.CPUTimes   `json:"cpus,omitempty"`     // time by class
 
-	// SinceBoot: nobody watched, and the counters are all that was counted since the host started,
-	// Seconds ago. A cause of long ago is in them as well as one of now.
+	// SinceBoot says that the counters cover the time since the host started, Seconds ago, instead
+	// of an observation. They include causes of long ago as well as present ones.
 	SinceBoot bool `json:"since_boot,omitempty"`
 
-	// What a watched host tells beside: interrupts of cards, and sockets. Sockets is nil where
-	// nobody asked for them.
+	// Only of a watched host: interrupts of NICs, and sockets. Sockets is nil if they were not
+	// read.
 	Interrupts []watch.CardInterrupt `json:"interrupts,omitempty"`
-	PerCPU     []watch.CPU           `json:"per_cpu,omitempty"` // with the network's share of each processor's work
+	PerCPU     []watch.CPU           `json:"per_cpu,omitempty"` // with the network's share of each CPU's work
 	Sockets    *watch.Sockets        `json:"sockets,omitempty"`
 
-	Run *Run `json:"-"` // that loaded the host; nil: none of ours
-	End *End `json:"-"` // of that run
+	Run *Run `json:"-"` // the test that loaded the host; nil: none
+	End *End `json:"-"` // the end of that run
 }
 
-// Watched makes a span of what a host did while it was watched without a run of ours.
+// Watched returns the span of a host that was observed without a test run.
 func Watched(side string, snapshot *host.Snapshot, w *watch.Span) Span {
 	s := Span{Side: side, Host: snapshot, Seconds: w.Seconds, Interrupts: w.Interrupts, PerCPU: w.CPUs,
 		Sockets: w.Sockets}
@@ -48,8 +48,8 @@ func Watched(side string, snapshot *host.Snapshot, w *watch.Span) Span {
 	return s
 }
 
-// SpansOf gives every host and every time of a case: those of the loaded runs first, then those of
-// other runs and probes, then what was watched.
+// SpansOf returns every host and period of a case: those of the loaded runs first, then those of
+// other runs and probes, then those that were watched.
 func SpansOf(c *Case) []*Span {
 	var loaded, others, watched []*Span
 	add := func(r *Run) {
@@ -78,7 +78,7 @@ func SpansOf(c *Case) []*Span {
 	return append(append(loaded, others...), watched...)
 }
 
-// ends are the two ends of a run, each with its card.
+// ends returns the two ends of a run, each with its NIC.
 func (c *Case) ends(r *Run) (near, far End) {
 	near = End{Name: "near", Host: c.Near, Run: r.Ends.Local}
 	far = End{Name: "far", Host: c.Far, Run: r.Ends.Remote}
@@ -87,14 +87,14 @@ func (c *Case) ends(r *Run) (near, far End) {
 	return near, far
 }
 
-// Loaded tells whether the span is that of a stream of ours.
+// Loaded reports whether a stream of a test loaded the host in this span.
 func (s *Span) Loaded() bool { return s.Run != nil && s.Run.Test == traffic.Stream }
 
-// Count is what one counter moved by; 0 also where the kernel has no such counter.
+// Count returns the increase of one counter; 0 also where the kernel does not have it.
 func (s *Span) Count(name string) float64 { return float64(s.Counters[name]) }
 
-// Sum adds up the counters of all names that begin and end so: Sum("nic.", ".rx_missed_errors") is
-// of all interfaces.
+// Sum adds up all counters with this prefix and suffix: Sum("nic.", ".rx_missed_errors") covers all
+// interfaces.
 func (s *Span) Sum(prefix, suffix string) float64 {
 	var sum float64
 	for name, n := range s.Counters {
@@ -105,7 +105,7 @@ func (s *Span) Sum(prefix, suffix string) float64 {
 	return sum
 }
 
-// PerSecond is a number of the span as a rate; 0 where the time is not known.
+// PerSecond returns n as a rate over the span; 0 if the length of the span is unknown.
 func (s *Span) PerSecond(n float64) float64 {
 	if s.Seconds <= 0 {
 		return 0
@@ -113,11 +113,11 @@ func (s *Span) PerSecond(n float64) float64 {
 	return n / s.Seconds
 }
 
-// Bytes is what the host moved in the span: the payload of the run, and without one what its
-// physical interfaces counted both ways.
+// Bytes returns what the host moved in the span: the payload of the run, or without a run the bytes
+// of its physical interfaces in both directions.
 //
-// Interfaces on top of others count the same bytes again, so that virtual ones are taken only where
-// the host has no other.
+// Interfaces stacked on top of others count the same bytes again, so virtual ones count only on a
+// host without physical ones.
 func (s *Span) Bytes() float64 {
 	if s.Run != nil {
 		return float64(s.Run.Bytes)
@@ -143,8 +143,8 @@ func (s *Span) Bytes() float64 {
 	return virtual
 }
 
-// PerGigabyte is a number of the span for every 10⁹ bytes that the host moved, the measure by which
-// losses are compared; 0 where nothing moved.
+// PerGigabyte returns n per 10⁹ bytes that the host moved, the measure for comparing losses; 0 if
+// nothing moved.
 func (s *Span) PerGigabyte(n float64) float64 {
 	if b := s.Bytes(); b > 0 {
 		return n / (b / 1e9)
@@ -152,19 +152,19 @@ func (s *Span) PerGigabyte(n float64) float64 {
 	return 0
 }
 
-// Source names a counter of this span as the source of a piece of evidence.
+// Source returns a counter of this span as the source of a piece of evidence.
 func (s *Span) Source(counter string) string { return counter + " (" + s.Side + ")" }
 
-// Setting reads one value of the host's snapshot.
+// Setting returns one value of the host's snapshot.
 func (s *Span) Setting(name string) (string, bool) { return End{Host: s.Host}.Setting(name) }
 
-// Number reads a setting, or the given field of one that holds several, as a number.
+// Number returns a setting, or the given field of a setting with several, as a number.
 func (s *Span) Number(name string, field int) (float64, bool) {
 	return End{Host: s.Host}.Number(name, field)
 }
 
-// When says over what time the numbers of the span are, for sentences: "during the test", "in 3.0
-// s", "since boot 41 d ago".
+// When returns the period of the span for use in a sentence: "during the test", "in 3.0 s", "since
+// boot 41 d ago".
 func (s *Span) When() string {
 	switch {
 	case s.SinceBoot && s.Seconds > 0:
@@ -179,8 +179,7 @@ func (s *Span) When() string {
 	return "while watched"
 }
 
-// ClassRatios are the parts of one processor's time in the span. Known is false where nothing was
-// counted.
+// ClassRatios are the parts of one CPU's time in the span. Known is false if nothing was counted.
 type ClassRatios struct {
 	CPU                                     int
 	User, System, IRQ, SoftIRQ, Steal, Idle float64
@@ -188,12 +187,12 @@ type ClassRatios struct {
 	Known                                   bool
 }
 
-// Busy is the part of the time in which the processor was not there for anything else; what the
-// hypervisor took away counts.
+// Busy returns the part of the time in which the CPU was not idle. Time that the hypervisor took
+// away counts as busy.
 func (c ClassRatios) Busy() float64 { return 1 - c.Idle }
 
-// Classes gives every processor's time by class, in the order of the kernel; the sum over all
-// processors (CPU −1) is left out.
+// Classes returns every CPU's time by class, in the order of the kernel. It leaves out the sum over
+// all CPUs (CPU −1).
 func (s *Span) Classes() []ClassRatios {
 	var all []ClassRatios
 	for _, t := range s.CPUs {
@@ -210,7 +209,7 @@ func (s *Span) Classes() []ClassRatios {
 	return all
 }
 
-// BusiestBy gives the processor of which part says most; Known is false where there is none.
+// BusiestBy returns the CPU for which part is largest; Known is false if the span has none.
 func (s *Span) BusiestBy(part func(ClassRatios) float64) ClassRatios {
 	var worst ClassRatios
 	for _, c := range s.Classes() {
@@ -221,6 +220,6 @@ func (s *Span) BusiestBy(part func(ClassRatios) float64) ClassRatios {
 	return worst
 }
 
-// sortedProbes are the names of the probes that were made, sorted, so that a verdict does not
-// depend on the order of a map.
+// sortedProbes returns the names of the probes in sorted order, so that a verdict does not depend
+// on the order of a map.
 func sortedProbes(m map[Probe]Run) []Probe { return slices.Sorted(maps.Keys(m)) }

@@ -8,12 +8,12 @@ import (
 	"github.com/linerate/linerate/internal/base/unit"
 )
 
-// combine gives the confidence that independent pieces of evidence make together: one minus the
+// Combine returns the confidence that independent pieces of evidence give together: one minus the
 // chance that all of them mislead. It never reaches certainty; only an experiment does.
 //
-// Strengths are judgements and not frequencies: 0.3 a hint, 0.5 to 0.6 a sign, 0.75 and more what
-// the kernel itself states. The cap of 0.98 leaves room for the one explanation that nobody has
-// thought of.
+// Strengths are judgements and not frequencies: 0.3 is a hint, 0.5 to 0.6 a sign, 0.75 and more
+// what the kernel itself states. The cap of 0.98 leaves room for an explanation that no rule
+// considers.
 func Combine(strengths ...float64) float64 {
 	doubt := 1.0
 	for _, s := range strengths {
@@ -22,7 +22,7 @@ func Combine(strengths ...float64) float64 {
 	return min(1-doubt, 0.98)
 }
 
-// when gives a strength if the fact holds.
+// When returns the strength if the fact holds, and 0 otherwise.
 func When(fact bool, strength float64) float64 {
 	if fact {
 		return strength
@@ -30,16 +30,15 @@ func When(fact bool, strength float64) float64 {
 	return 0
 }
 
-// rate, bytes, seconds, count and percent print numbers in sentences.
+// Rate, Bytes, Seconds, Count and Percent format numbers for sentences.
 func Rate(bitsPerSecond float64) string { return unit.BitRate(bitsPerSecond).String() }
 func Bytes(n float64) string            { return unit.Bytes(n).String() }
 func Seconds(s float64) string          { return unit.FormatSeconds(s) }
 
 func Count(n float64) string { return unit.FormatCount(n) }
 
-// percent prints a share with no more digits than a reader needs.
-//
-// Below one per cent two digits stay, because verdicts on loss are decided between 0.01 % and 1 %.
+// Percent formats a share with no more digits than a reader needs. Below one per cent it keeps two
+// digits, because verdicts on loss turn on values between 0.01 % and 1 %.
 func Percent(ratio float64) string {
 	if p := 100 * ratio; p >= 0.95 || p == 0 {
 		return strconv.FormatFloat(p, 'f', 0, 64) + " %"
@@ -47,7 +46,7 @@ func Percent(ratio float64) string {
 	return strconv.FormatFloat(100*ratio, 'g', 2, 64) + " %"
 }
 
-// setting reads one value of a host's snapshot.
+// Setting returns one value of the host's snapshot.
 func (e End) Setting(name string) (string, bool) {
 	if e.Host == nil {
 		return "", false
@@ -55,7 +54,7 @@ func (e End) Setting(name string) (string, bool) {
 	return e.Host.Setting(name)
 }
 
-// number reads a setting, or the given field of one that holds several, as a number.
+// Number returns a setting, or the given field of a setting with several, as a number.
 func (e End) Number(name string, field int) (float64, bool) {
 	text, ok := e.Setting(name)
 	if !ok {
@@ -83,7 +82,7 @@ const (
 	CoreWmemMax                   = "sysctl:net.core.wmem_max"
 )
 
-// common is the evidence that every verdict on a flow shows first.
+// Common returns the evidence with which every verdict on a flow begins.
 func (f *Flow) Common() []Evidence {
 	all := []Evidence{{Name: "throughput", Value: f.RateBitsPerSec, Unit: "bits_per_second",
 		Source: "payload counted at the receiver (" + f.Receiver.Name + ")"}}
@@ -101,10 +100,10 @@ func (f *Flow) Common() []Evidence {
 	return all
 }
 
-// tcpInfo names a field of the sender's tcp_info as a source.
+// TCPInfo returns a field of the sender's tcp_info as a source.
 func (f *Flow) TCPInfo(field string) string { return "tcp_info " + field + " (" + f.Sender.Name + ")" }
 
-// windowEvidence is what the windows and the chronographs say.
+// WindowEvidence returns what the windows and the chronographs show.
 func (f *Flow) WindowEvidence() []Evidence {
 	return []Evidence{
 		{Name: "largest receive window offered", Value: f.WindowBytes, Unit: "bytes",
@@ -117,8 +116,8 @@ func (f *Flow) WindowEvidence() []Evidence {
 	}
 }
 
-// windowRate is the rate that a window and a round trip allow, bits per second; 0 when the round
-// trip is unknown.
+// WindowRate returns the rate that a window and a round trip allow, in bits per second; 0 if the
+// round trip is unknown.
 func WindowRate(window, roundTrip float64) float64 {
 	if roundTrip <= 0 {
 		return 0
@@ -126,49 +125,54 @@ func WindowRate(window, roundTrip float64) float64 {
 	return window * 8 / roundTrip
 }
 
-// fullProcessor is the share of time beyond which a processor may be what a flow waits for.
+// FullProcessor is the share of busy time from which on a CPU may be what limits a flow.
 //
-// The counters of /proc/stat tick at 100 Hz and a run has seconds, so that the last per cents are
-// not to be had; and a thread that moves between processors leaves none of them at 100 %.
+// The counters of /proc/stat tick at 100 Hz and a run takes seconds, so the last few per cent are
+// not measurable; and a thread that moves between CPUs leaves none of them at 100 %.
 const FullProcessor = 0.85
 
-// The sentences with which findings reject their neighbours. Each names the number that rules the
-// neighbour out.
+// The Not methods return the sentences with which findings reject alternatives, each with the number
+// that rules the alternative out. They check nothing: the calling rule decides, and the number lets
+// the reader check the decision.
 
-// None of them checks anything: that the neighbour is out is for the calling rule to know, and the
-// number lets the reader check it.
+// NotReceiveWindow rejects receive-window-limited.
 func (f *Flow) NotReceiveWindow() string {
-	return fmt.Sprintf("Not the receive window: it held the sender for %s of its busy time, and the %s offered would allow %s on the empty path.",
+	return fmt.Sprintf("Not the receive window: it limited the sender for %s of its busy time, "+
+		"and the advertised %s would allow %s on the empty path.",
 		Percent(f.Share(f.RwndLimitedSeconds)), Bytes(f.WindowBytes), Rate(WindowRate(f.WindowBytes, f.Base())))
 }
 
+// NotSendBuffer rejects send-buffer-limited.
 func (f *Flow) NotSendBuffer() string {
-	return fmt.Sprintf("Not the send buffer: it held the sender for %s of its busy time.",
+	return fmt.Sprintf("Not the send buffer: it limited the sender for %s of its busy time.",
 		Percent(f.Share(f.SndbufLimitedSeconds)))
 }
 
+// NotLoss rejects path-loss.
 func (f *Flow) NotLoss() string {
-	return fmt.Sprintf("Not loss: %s of %s segments were sent again (%s).", Count(f.Retransmits), Count(f.Segments),
+	return fmt.Sprintf("Not loss: %s of %s segments were retransmitted (%s).", Count(f.Retransmits), Count(f.Segments),
 		Percent(f.Loss()))
 }
 
+// NotCongestionWindow rejects limits of the congestion control.
 func (f *Flow) NotCongestionWindow() string {
-	return fmt.Sprintf("Not the congestion window (%s): it stood at %s, and %s were in flight.", f.Congestion,
+	return fmt.Sprintf("Not the congestion window (%s): it was %s, and %s were in flight.", f.Congestion,
 		Bytes(f.CwndBytes), Bytes(f.InFlight()))
 }
 
+// NotQueue rejects a bottleneck with a queue.
 func (f *Flow) NotQueue() string {
-	return fmt.Sprintf("Not a slower link with a queue: the round trip under load is %s, empty %s.",
+	return fmt.Sprintf("Not a slower link with a queue: the round trip is %s under load and %s on the empty path.",
 		Seconds(f.UnderLoad()), Seconds(f.Base()))
 }
 
-// notProcessor is empty when the processors are not known, and when one is so busy that it cannot
-// be ruled out by that alone.
+// NotProcessor rejects a saturated CPU. It returns nothing if the CPU times are unknown, and if a
+// CPU is so busy that its load alone does not rule it out.
 func (f *Flow) NotProcessor() []string {
 	e, cpu, busy, ok := f.BusiestOf()
 	if !ok || busy >= FullProcessor {
 		return nil
 	}
-	return []string{fmt.Sprintf("Not the processors: the busiest (CPU %d at %s) worked %s of the time.", cpu, e.Name,
+	return []string{fmt.Sprintf("Not the CPUs: the busiest one (CPU %d at %s) was busy for %s of the time.", cpu, e.Name,
 		Percent(busy))}
 }

@@ -12,30 +12,31 @@ import (
 )
 
 const (
-	// shortRTT parts the paths on which a loss-based control needs a few round trips to fill a link
-	// from those on which it needs minutes; below it bbr is the one to doubt.
+	// shortRTT separates paths on which a loss-based control needs a few round trips to fill a link
+	// from those on which it needs minutes. Below it, bbr is the suspect.
 	shortRTT = 0.005
-	// filledWindow is the least part of the congestion window that must be in flight for the window
-	// to be what holds the flow.
+	// filledWindow is the part of the congestion window that must at least be in flight for the
+	// window to limit the flow.
 	filledWindow = 0.5
-	// betterRate is how much more the other control must get. Two runs of one control on a noisy
-	// bench differ by a fourth, and one of them had a queue to itself.
+	// betterRate is how many times faster the other control must be. Two runs of one control on a
+	// noisy bench differ by a quarter, and one of them had a queue to itself.
 	betterRate = 1.5
-	// soon, seconds, is how long a loss-based control may need to get where the other is: after a
-	// loss it takes a while on any path, and a run of three seconds sees no more than that while.
-	// What it takes minutes for it never gets, as the next loss comes first.
+	// soon is the time in seconds in which a loss-based control may catch up with the other: after
+	// a loss it needs a while on any path, and a run of three seconds sees only that while. If it
+	// needs minutes it never catches up, because the next loss comes first.
 	soon = 10
 )
 
-// congestionControlMismatch: another algorithm gets much more from the same path at the same time.
+// congestionControlMismatch finds that another algorithm is much faster on the same path at the
+// same time.
 //
-// A suspicion is what is needed to ask: the congestion window holds the flow, and neither a buffer,
-// nor a queue, nor a host does. Then one stream with another control is the proof by itself: the
-// sender sets it for that socket alone. A loss-based control on a long path is compared with bbr,
-// bbr on a short one with cubic.
+// The rule needs a suspicion before it asks for a probe: the congestion window limits the flow, and
+// no buffer, queue or host does. One stream with another control, which the sender sets for that
+// socket alone, is then the proof. The rule compares a loss-based control on a long path with bbr,
+// and bbr on a short path with cubic.
 //
-// The look-alikes have the same remedy for the moment and another cause: a path that loses, a
-// policer, reordering. Where one of them is found it mutes this.
+// The look-alikes have the same immediate remedy but another cause: a path that loses packets, a
+// policer, reordering. Each of them mutes this finding.
 func congestionControlMismatch(f *evidence.Flow) *evidence.Finding {
 	if f.Streams == 0 || f.RateBitsPerSec <= 0 || f.Base() <= 0 || f.Congestion == "" {
 		return nil
@@ -60,7 +61,8 @@ func congestionControlMismatch(f *evidence.Flow) *evidence.Finding {
 	p, _ := f.TrueLoss()
 	x := &evidence.Finding{
 		Code: evidence.CongestionControlMismatch, Severity: evidence.Warning, Where: f.Sender.Name,
-		Title: fmt.Sprintf("With %s the path carries %s, with %s, which the %s host uses, %s on a round trip of %s.",
+		Title: fmt.Sprintf("With %s the path carries %s; with %s, the control of the %s host, "+
+			"it carries %s on a round trip of %s.",
 			other, evidence.Rate(tried.RateBitsPerSec), f.Congestion, f.Sender.Name, evidence.Rate(f.RateBitsPerSec),
 			evidence.Seconds(f.Loaded())),
 		Evidence: append(f.Common(),
@@ -80,26 +82,26 @@ func congestionControlMismatch(f *evidence.Flow) *evidence.Finding {
 	}
 	if !f.ModelBased() {
 		x.Rejected = append(x.Rejected,
-			fmt.Sprintf("Not a start that was seen too early: %s needs %s more to open its window, if nothing is lost meanwhile.",
+			fmt.Sprintf("Not an early stage of the start: %s needs %s more to open its window, even without a loss.",
 				f.Congestion, evidence.Seconds(wait)))
 	}
 	x.Remedy.Text = fmt.Sprintf(
-		"Use %s at the %s host (the sender), for all connections or on the route alone (congctl). Where it is to go over the Internet, "+
-			"see first that its loss is one that you may cause others.",
+		"Use %s at the %s host (the sender), for all connections or for one route (congctl). "+
+			"Before you use it across the Internet, check that the loss it causes is acceptable to other traffic.",
 		other, f.Sender.Name)
 	x.Remedy.Add(evidence.Candidate{Knob: evidence.TCPCongestionControl, Side: f.Sender.Name,
 		Levels: []knob.Value{knob.Value(other)},
-		Why:    "the sender decides, and new connections begin with it"})
+		Why:    "the sender decides, and new connections start with it"})
 	x.Remedy.Proof = fmt.Sprintf(
-		"New connections with %s and with %s by turns: the rates must differ, and on a path of less than a millisecond they must not.",
+		"Open new connections with %s and with %s alternately: the rates must differ, "+
+			"and on a path of less than a millisecond they must not.",
 		other, f.Congestion)
 	return x
 }
 
-// catchUp is how long a loss-based window takes to become as large as wanted when nothing is lost,
-// seconds: reno adds a segment in a round trip, cubic is there after the third root of what is
-// missing over 0.4 (RFC 9438 §4.2). A window that was seen to grow faster, as in slow start, is
-// taken at its word.
+// catchUp returns how many seconds a loss-based window needs to grow to want bytes without a loss.
+// reno adds one segment per round trip; cubic needs the cube root of the missing segments over 0.4
+// (RFC 9438 §4.2). If the run shows faster growth, as in slow start, that growth counts.
 func catchUp(f *evidence.Flow, want float64) float64 {
 	var first, last traffic.Interval
 	for _, i := range f.Run.Intervals {
@@ -126,7 +128,7 @@ func catchUp(f *evidence.Flow, want float64) float64 {
 	return wait
 }
 
-// otherControl is what to compare with, empty where nothing promising is loaded.
+// otherControl returns the algorithm to compare with; empty if the kernel offers no promising one.
 func otherControl(f *evidence.Flow) string {
 	available := f.Sender.CongestionControls()
 	has := func(name string) bool { return slices.Contains(available, name) }

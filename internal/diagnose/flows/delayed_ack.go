@@ -10,26 +10,26 @@ import (
 )
 
 const (
-	// delackLeast and delackMost bound how long an acknowledgement is held back: 40 ms is
-	// TCP_DELACK_MIN of Linux, 200 ms its TCP_DELACK_MAX and what others use (RFC 1122 allows 500
-	// ms). A smoothed round trip has those that waited and those that did not, so that less than
-	// the half of 40 ms shows.
+	// delackLeast and delackMost bound the delay of an acknowledgement: 40 ms is TCP_DELACK_MIN of
+	// Linux; 200 ms is its TCP_DELACK_MAX and the delay of other systems (RFC 1122 allows 500 ms).
+	// A smoothed round trip mixes delayed and undelayed ones, so less than half of 40 ms remains
+	// visible.
 	delackLeast, delackMost = 0.015, 0.250
-	// stalledShare of the time must the connection have waited for an acknowledgement: a healthy
-	// exchange of small messages waits for its program.
+	// stalledShare is the part of the time that the connection must have waited for an
+	// acknowledgement. A healthy exchange of small messages waits for its program.
 	stalledShare = 0.5
 )
 
-// delayedACKWatched: a connection of the watched host sends small pieces, and waits with nearly
-// each of them for an acknowledgement that is held back at the other end.
+// delayedACKWatched finds a connection of the watched host that sends small pieces and waits after
+// nearly each of them for an acknowledgement that the other end delays.
 //
-// The sender's own numbers tell: its segments are far smaller than they may be, nothing is lost,
-// something is unacknowledged most of the time (tcpi_busy_time), and its smoothed round trip has 15
-// to 250 ms that the smallest has not. A piece that lies unsent behind it, with both windows open,
-// is Nagle's rule at work (RFC 896). Look-alikes: a queue on the path delays full segments too and
-// is no multiple of a timer; a peer that thinks answers with data, which acknowledges at once when
-// it comes, and lets nothing unacknowledged wait beyond 40 ms; on an idle connection nothing is
-// unacknowledged.
+// The sender's own numbers show it: its segments are far smaller than they may be, nothing is lost,
+// data is unacknowledged most of the time (tcpi_busy_time), and its smoothed round trip is 15 to
+// 250 ms longer than the smallest one. A piece that waits unsent behind it while both windows are
+// open shows Nagle's algorithm at work (RFC 896). Look-alikes: a queue on the path delays full
+// segments too and is not a multiple of a timer; a peer that computes answers with data, which
+// carries the acknowledgement, and leaves nothing unacknowledged beyond 40 ms; an idle connection
+// has no unacknowledged data.
 func delayedACKWatched(s *evidence.Span) *evidence.Finding {
 	if s.Sockets == nil || s.Run != nil {
 		return nil
@@ -57,7 +57,8 @@ func delayedACKWatched(s *evidence.Span) *evidence.Finding {
 	size := float64(t.BytesAcked) / float64(max(t.SegsOut, 1))
 	x := &evidence.Finding{
 		Code: evidence.DelayedACKStall, Severity: evidence.Warning, Where: s.Side,
-		Title: fmt.Sprintf("%s in small pieces and delayed acknowledgements keep it waiting: the round trip to %s is %s where the path takes %s.",
+		Title: fmt.Sprintf("%s in small pieces, and delayed acknowledgements keep it waiting: "+
+			"the round trip to %s is %s, while the path takes %s.",
 			sends(n, s.Side), worst.Remote, evidence.Seconds(t.RTTSeconds), evidence.Seconds(t.MinRTTSeconds)),
 		Evidence: []evidence.Evidence{
 			{Name: "round trip of " + named(worst), Value: t.RTTSeconds, Unit: "seconds",
@@ -74,9 +75,9 @@ func delayedACKWatched(s *evidence.Span) *evidence.Finding {
 				Source: s.Source("tcp_info tcpi_notsent_bytes")},
 		},
 		Rejected: []string{
-			fmt.Sprintf("Not a queue on the path: its segments have %s of payload of the %s that they may have.",
+			fmt.Sprintf("Not a queue on the path: its segments have %s of payload out of a possible %s.",
 				evidence.Bytes(size), evidence.Bytes(float64(t.SndMSSBytes))),
-			fmt.Sprintf("Not loss: %s of %s segments were sent again.", evidence.Count(float64(t.RetransSegs)),
+			fmt.Sprintf("Not loss: %s of %s segments were retransmitted.", evidence.Count(float64(t.RetransSegs)),
 				evidence.Count(float64(t.SegsOut))),
 		},
 		Confidence: evidence.Combine(0.6, evidence.When(held > 0, 0.6), evidence.When(t.MinRTTSeconds < 0.010, 0.3),
@@ -86,7 +87,7 @@ func delayedACKWatched(s *evidence.Span) *evidence.Finding {
 	return x
 }
 
-// stalledByACKs judges one connection over a time.
+// stalledByACKs reports whether delayed acknowledgements stall a connection.
 func stalledByACKs(c *watch.Connection, seconds float64) bool {
 	t := &c.TCP
 	extra := t.RTTSeconds - t.MinRTTSeconds
@@ -97,16 +98,19 @@ func stalledByACKs(c *watch.Connection, seconds float64) bool {
 		t.RTTSeconds < 3*t.MinRTTSeconds:
 		return false
 	}
-	// More than one message for each 20 ms of waiting is not waiting.
+	// A connection with more than one message per 20 ms of waiting does not wait.
 	return t.BytesAcked < t.SegsOut*uint64(t.SndMSSBytes)/2 && float64(t.SegsOut)/seconds < 150 &&
 		t.RetransSegs*50 < t.SegsOut
 }
 
-// delayedACKRemedy is a matter of the program; two knobs help those that cannot be changed.
+// delayedACKRemedy proposes a change of the program, and two knobs for programs that cannot be
+// changed.
 func delayedACKRemedy(s *evidence.Span, x *evidence.Finding) {
-	x.Remedy.Text = "Let the program write a message in one piece (writev, or TCP_CORK around it), or set TCP_NODELAY. Where it cannot be changed, `ip route " +
-		"change … quickack 1` at the host that acknowledges helps."
-	x.Remedy.Proof = "Set quickack on the route at the other end and take it back by turns: transactions per second rise manifold, and bulk throughput stays."
+	x.Remedy.Text = "Let the program write each message in one call (writev, or TCP_CORK around it), " +
+		"or set TCP_NODELAY. If it cannot be changed, `ip route change … quickack 1` at the host that " +
+		"acknowledges helps."
+	x.Remedy.Proof = "Set and remove quickack on the route at the other end alternately: " +
+		"transactions per second rise several times, and bulk throughput stays the same."
 	if on, ok := s.Setting("sysctl:net.ipv4.tcp_autocorking"); ok && on == "1" && s.Count("TcpExt.TCPAutoCorking") > 0 {
 		x.Evidence = append(x.Evidence, evidence.Evidence{Name: "segments held back to be merged in this host",
 			Value: s.Count("TcpExt.TCPAutoCorking"), Unit: "segments",
@@ -117,9 +121,9 @@ func delayedACKRemedy(s *evidence.Span, x *evidence.Finding) {
 	}
 }
 
-// delayedACKTransactions: our own small transactions, which ask for no delay, take a delayed
-// acknowledgement longer than a ping. Then somebody on the way, or an option of this test, holds
-// small segments back.
+// delayedACKTransactions finds that small transactions of a test, which ask for no delay, take
+// longer than a ping by the time of a delayed acknowledgement. Then a device on the path, or an
+// option of the test, holds small segments back.
 func delayedACKTransactions(c *evidence.Case) *evidence.Finding {
 	idle := 0.0
 	for i := range c.Runs {
@@ -141,7 +145,8 @@ func delayedACKTransactions(c *evidence.Case) *evidence.Finding {
 		}
 		x := &evidence.Finding{
 			Code: evidence.DelayedACKStall, Severity: evidence.Warning, Where: "path",
-			Title: fmt.Sprintf("A transaction takes %s where a ping takes %s, and with nearly each a delayed acknowledgement was sent: small pieces wait for it.",
+			Title: fmt.Sprintf("A transaction takes %s while a ping takes %s, and nearly each involved a delayed "+
+				"acknowledgement: small pieces wait for it.",
 				evidence.Seconds(r.RTT.P50), evidence.Seconds(idle)),
 			Evidence: []evidence.Evidence{
 				{Name: "transaction, median", Value: r.RTT.P50, Unit: "seconds",
@@ -155,25 +160,26 @@ func delayedACKTransactions(c *evidence.Case) *evidence.Finding {
 			Confidence: evidence.Combine(0.6, evidence.When(delayed >= 0.9*made, 0.4),
 				evidence.When(r.RTT.P90-r.RTT.P50 < 0.005, 0.3)),
 		}
-		x.Remedy.Text = "Look for a proxy or a tunnel between the hosts that gathers small segments; in programs of your own set TCP_NODELAY and write a message " +
-			"in one piece."
-		x.Remedy.Proof = "Set quickack on the route at the answering host and take it back by turns: transactions become as short as pings, bulk throughput stays."
+		x.Remedy.Text = "Look for a proxy or a tunnel between the hosts that merges small segments. " +
+			"In your own programs, set TCP_NODELAY and write each message in one call."
+		x.Remedy.Proof = "Set and remove quickack on the route at the answering host alternately: " +
+			"transactions become as short as pings, and bulk throughput stays the same."
 		return x
 	}
 	return nil
 }
 
-// timerSpread is how far transactions that wait for a timer may lie apart, seconds; those that wait
-// for a processor scatter over all of it.
+// timerSpread is how much the times of transactions that wait for a timer may differ, in seconds.
+// Those that wait for a CPU scatter over a wider range.
 const timerSpread = 0.015
 
-// timerWait tells the time of a delayed acknowledgement: 40 ms of Linux, or the 200 ms of others,
-// and what a busy host adds.
+// timerWait reports whether a delay is that of a delayed acknowledgement: the 40 ms of Linux or the
+// 200 ms of other systems, plus what a busy host adds.
 func timerWait(seconds float64) bool {
 	return seconds >= 0.030 && seconds <= 0.060 || seconds >= 0.180 && seconds <= 0.230
 }
 
-// socketSeconds is the time over which the sockets of a span were watched.
+// socketSeconds returns how long the sockets of a span were watched, in seconds.
 func socketSeconds(s *evidence.Span) float64 {
 	if s.Sockets != nil && s.Sockets.Seconds > 0 {
 		return s.Sockets.Seconds
@@ -181,10 +187,10 @@ func socketSeconds(s *evidence.Span) float64 {
 	return s.Seconds
 }
 
-// named is a connection in a sentence.
+// named returns a connection for use in a sentence.
 func named(c *watch.Connection) string { return fmt.Sprintf("%s to %s", c.Local, c.Remote) }
 
-// sends begins a sentence on so many connections of a host.
+// sends returns the beginning of a sentence about n connections of a host.
 func sends(n int, side string) string {
 	if n == 1 {
 		return fmt.Sprintf("A program of the %s host writes", side)

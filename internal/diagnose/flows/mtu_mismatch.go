@@ -8,15 +8,15 @@ import (
 	"github.com/linerate/linerate/internal/diagnose/evidence"
 )
 
-// mtuMismatch: two hosts on one segment disagree about the largest frame.
+// mtuMismatch finds two hosts on one segment that disagree about the largest frame.
 //
-// That they are on one segment is told by their routes to each other: without a gateway. TCP copes,
-// since each end names its own size in the handshake; datagrams, tunnels and NFS over UDP do not,
-// as no router is there to report anything: what is over the smaller MTU dies in the card of the
-// receiver. Whether it does is tried, as many cards take more than they are set to; and only then
-// is it more than a notice.
+// Their routes to each other, without a gateway, show that they share a segment. TCP copes, because
+// each end announces its own segment size in the handshake. Datagrams, tunnels and NFS over UDP do
+// not: no router can report anything, so the receiver's NIC drops what exceeds the smaller MTU. The
+// rule asks for a probe of that, because many NICs accept more than their MTU, and only then is the
+// finding more than a notice.
 //
-// The look-alike is a black hole behind a router, where the hosts may have any MTU.
+// The look-alike is a black hole behind a router, where hosts may have any MTU.
 func mtuMismatch(c *evidence.Case) *evidence.Finding {
 	near, far := ends(c)
 	if near.Card == nil || far.Card == nil || near.Card.MTUBytes <= 0 || far.Card.MTUBytes <= 0 ||
@@ -32,7 +32,8 @@ func mtuMismatch(c *evidence.Case) *evidence.Finding {
 	}
 	x := &evidence.Finding{
 		Code: evidence.MTUMismatch, Severity: evidence.Notice, Where: smaller.Name,
-		Title: fmt.Sprintf("The two ends of one segment have different MTUs: %d bytes at %s of the %s host, %d at %s of the %s host.",
+		Title: fmt.Sprintf("The two ends of one segment have different MTUs: %d bytes at %s of the %s host, "+
+			"%d at %s of the %s host.",
 			larger.Card.MTUBytes, larger.Card.Name, larger.Name, smaller.Card.MTUBytes, smaller.Card.Name,
 			smaller.Name),
 		Confidence: 0.85,
@@ -60,34 +61,37 @@ func mtuMismatch(c *evidence.Case) *evidence.Finding {
 		case passes <= 0:
 		case passes >= larger.Card.MTUBytes:
 			x.Rejected = append(x.Rejected,
-				fmt.Sprintf("Not shown to cost anything now: packets of %d bytes pass, so the card of the %s host takes more than it is set to.",
+				fmt.Sprintf("Not shown to cost anything now: packets of %d bytes pass, "+
+					"so the NIC of the %s host accepts more than its MTU.",
 					passes, smaller.Name))
 		case hole:
 			x.Severity = evidence.Warning
 			x.Title = fmt.Sprintf(
-				"The two ends of one segment have different MTUs, %d and %d bytes, and larger packets of the %s host than %d bytes vanish without a word.",
+				"The two ends of one segment have different MTUs, %d and %d bytes, "+
+					"and packets of the %s host above %d bytes vanish without a message.",
 				larger.Card.MTUBytes, smaller.Card.MTUBytes, larger.Name, passes)
 			x.Confidence = evidence.Combine(x.Confidence, 0.7)
 			x.Rejected = append(x.Rejected,
-				fmt.Sprintf("Not a black hole behind a router: both routes are without a gateway, and what passes (%d bytes) is what the "+
-					"smaller end is set to or less.",
+				fmt.Sprintf("Not a black hole behind a router: neither route has a gateway, "+
+					"and what passes (%d bytes) does not exceed the MTU of the smaller end.",
 					passes))
 		}
 	}
 	x.Remedy.Text = fmt.Sprintf(
-		"Give all hosts of the segment one MTU: that of the %s host, if switch and neighbours carry it, or %d bytes everywhere.",
+		"Give all hosts of the segment one MTU: that of the %s host, if the switch and the neighbours support "+
+			"it, or %d bytes everywhere.",
 		larger.Name, smaller.Card.MTUBytes)
 	x.Remedy.Add(evidence.Candidate{Knob: knob.ID("link:" + larger.Card.Name + "/mtu"), Side: larger.Name,
 		Levels: []knob.Value{knob.Value(strconv.Itoa(smaller.Card.MTUBytes))},
-		Why:    "the size that every host of the segment takes"})
+		Why:    "the size that every host of the segment accepts"})
 	x.Remedy.Proof = fmt.Sprintf(
-		"Ping with don't-fragment at %d bytes from the %s host, before and after: it must be answered or refused at once, never "+
-			"vanish. Smaller pings pass all the time.",
+		"Ping with don't-fragment at %d bytes from the %s host, before and after: "+
+			"it must be answered or refused at once and never vanish. Smaller pings pass throughout.",
 		larger.Card.MTUBytes, larger.Name)
 	return x
 }
 
-// onLink tells that the other host is reached without a gateway.
+// onLink reports whether the other host is reached without a gateway.
 func onLink(e evidence.End) bool {
 	if len(e.Routes) == 0 {
 		return false

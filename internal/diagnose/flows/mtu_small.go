@@ -9,25 +9,25 @@ import (
 )
 
 const (
-	// ethernetMTU is what every Ethernet carries (RFC 894), leastMTU what every link has to carry
-	// for IPv6 (RFC 8200 §5). Between the two are tunnels and what providers take for theirs, and
-	// nobody can tell from a host whether more would pass; below the second no link of today has a
-	// reason to be.
+	// ethernetMTU is what every Ethernet carries (RFC 894); leastMTU is what every link must carry
+	// for IPv6 (RFC 8200 §5). Between the two are tunnels, including those of providers, and a host
+	// cannot know whether more would pass. No current link has a reason to be below leastMTU.
 	ethernetMTU, leastMTU = 1500, 1280
-	// headerCost is the part of the payload that headers must take more than at 1500 bytes to be
-	// felt on a full link.
+	// headerCost is how much more of the payload headers must take than at 1500 bytes to matter on
+	// a full link.
 	headerCost = 0.08
 )
 
-// mtuSmall: an interface, or somebody on the way, makes packets much smaller than the path carries.
+// mtuSmall finds an interface, or a device on the path, that makes packets much smaller than the
+// path carries.
 //
-// Headers then take a larger part of the link, processors handle more packets for each byte, and a
-// loss-based sender, whose rate goes with the segment size, is slower on a path that loses. It is a
-// warning where one of the three is what holds the flow. Look-alikes: tunnels, whose MTU is small
-// with a reason and whose interfaces are no Ethernet; a black hole, where larger packets vanish.
+// Headers then take a larger part of the link, CPUs process more packets per byte, and a loss-based
+// sender, whose rate is proportional to the segment size, is slower on a lossy path. It is a
+// warning if one of the three limits the flow. Look-alikes: tunnels, whose MTU is small for a
+// reason and whose interfaces are not Ethernet; a black hole, where larger packets vanish.
 //
-// That jumbo frames would pass cannot be tried from interfaces of 1500 bytes, so nothing is said
-// about those.
+// Interfaces of 1500 bytes cannot test whether jumbo frames would pass, so the rule is silent about
+// those.
 func mtuSmall(c *evidence.Case) *evidence.Finding {
 	all := evidence.FlowsOf(c)
 	if len(all) == 0 {
@@ -45,20 +45,21 @@ func mtuSmall(c *evidence.Case) *evidence.Finding {
 	return nil
 }
 
-// ethernet tells an interface that makes Ethernet frames of its own, and no tunnel.
+// ethernet reports whether an interface makes Ethernet frames of its own and is not a tunnel.
 func ethernet(e evidence.End) bool {
 	return e.Card != nil && e.Card.MAC != "" && (!e.Card.Virtual || e.Card.Kind == "veth" || e.Card.Kind == "tap" ||
 		e.Card.Kind == "physical" ||
 		e.Card.Kind == "bridge" || e.Card.Kind == "vlan" || e.Card.Kind == "bond")
 }
 
-// smallInterface is the verdict on an interface that is set so.
+// smallInterface returns the finding about an interface with a small MTU.
 func smallInterface(f *evidence.Flow, e evidence.End) *evidence.Finding {
 	mtu := e.Card.MTUBytes
 	more := ceiling.GoodputRatio(ethernetMTU, false, true)/max(ceiling.GoodputRatio(mtu, false, true), 0.01) - 1
 	x := &evidence.Finding{
 		Code: evidence.MTUSmall, Severity: evidence.Notice, Where: e.Name,
-		Title: fmt.Sprintf("The MTU of %s at the %s host is %d bytes: with the usual %d the same link carries %s more payload, in %s times fewer packets.",
+		Title: fmt.Sprintf("The MTU of %s at the %s host is %d bytes: with the usual %d the same link carries %s "+
+			"more payload, in %s times fewer packets.",
 			e.Card.Name, e.Name, mtu, ethernetMTU, evidence.Percent(more),
 			ratio(float64(ethernetMTU-headerBytes)/float64(max(mtu-headerBytes, 1)))),
 		Evidence: append(f.Common(),
@@ -69,14 +70,14 @@ func smallInterface(f *evidence.Flow, e evidence.End) *evidence.Finding {
 			evidence.Evidence{Name: "more payload at 1500 bytes", Value: more, Unit: "ratio",
 				Source: "(MTU − 52) / (MTU + 38) of both sizes"}),
 		Rejected: []string{
-			fmt.Sprintf("Not a tunnel: %s is an Ethernet interface (%s), and IPv6 asks %d bytes of every link.",
+			fmt.Sprintf("Not a tunnel: %s is an Ethernet interface (%s), and IPv6 requires %d bytes of every link.",
 				e.Card.Name, kindOf(e), leastMTU)},
 		Confidence: 0.8,
 	}
 	if _, _, busy, known := f.BusiestOf(); more >= headerCost && (f.Plateau() || f.Queued() || f.AtLinkRate()) {
 		x.Severity = evidence.Warning
 		x.Rejected = append(x.Rejected,
-			fmt.Sprintf("Not a host that is too slow: the rate is steady (it scatters by %s), as that of a full link is.",
+			fmt.Sprintf("Not a slow host: the rate is steady (it scatters by %s), as on a full link.",
 				evidence.Percent(f.ScatterRatio)))
 		x.Confidence = 0.9
 	} else if p, _ := f.TrueLoss(); more >= headerCost &&
@@ -84,10 +85,10 @@ func smallInterface(f *evidence.Flow, e evidence.End) *evidence.Finding {
 		x.Severity = evidence.Warning
 	}
 	x.Remedy.Text = fmt.Sprintf(
-		"Set the MTU of %s at the %s host to %d, unless a device between the hosts needs less; `linerate measure TARGET --test mtu` "+
-			"tells what passes afterwards.",
+		"Set the MTU of %s at the %s host to %d, unless a device between the hosts needs less; "+
+			"`linerate measure TARGET --test mtu` shows what passes afterwards.",
 		e.Card.Name, e.Name, ethernetMTU)
-	// Each end offers segments of its own size, and the smaller offer counts: where both are small
+	// Each end announces its own segment size, and the smaller one counts: if both are small,
 	// neither remedy helps without the other.
 	for _, end := range []evidence.End{f.Sender, f.Receiver} {
 		if ethernet(end) && end.Card.MTUBytes > 0 && end.Card.MTUBytes < leastMTU {
@@ -96,7 +97,8 @@ func smallInterface(f *evidence.Flow, e evidence.End) *evidence.Finding {
 				Why:    "what every Ethernet carries"})
 		}
 	}
-	x.Remedy.Proof = "Raise it at both ends and take it back by turns: throughput of a full link and packets per second move as the sizes do; the idle round trip stays."
+	x.Remedy.Proof = "Raise and restore it at both ends alternately: the throughput of a full link and the " +
+		"packets per second follow the sizes; the idle round trip stays the same."
 	return x
 }
 
@@ -107,7 +109,7 @@ func kindOf(e evidence.End) string {
 	return e.Card.Driver
 }
 
-// clampedSegments is the verdict on segments that the path has no need of being so small.
+// clampedSegments returns the finding about segments that are smaller than the path requires.
 func clampedSegments(f *evidence.Flow) *evidence.Finding {
 	r, ok := f.Case.Ask(evidence.ProbeMTU)
 	if !ok || r.MTU == nil {
@@ -118,7 +120,7 @@ func clampedSegments(f *evidence.Flow) *evidence.Finding {
 		passes, hole, clamped = r.MTU.DownBytes, r.MTU.BlackHoleDown, r.MTU.MSSClampedDown
 	}
 	segment := int(f.MSSBytes)
-	// 200 bytes are more than any header that a tunnel adds and a clamp allows for.
+	// 200 bytes exceed any header that a tunnel adds and a clamp allows for.
 	if hole || passes < segment+headerBytes+200 {
 		return nil
 	}
@@ -140,8 +142,9 @@ func clampedSegments(f *evidence.Flow) *evidence.Finding {
 	if more >= 0.5 && (f.Plateau() || f.Queued()) {
 		x.Severity = evidence.Warning
 	}
-	x.Remedy.Text = "Look for a firewall or tunnel that rewrites the segment size of handshakes (TCPMSS --set-mss, mss-fix), or an advmss on a route, and let " +
-		"it clamp to the path MTU instead."
-	x.Remedy.Proof = "Open connections around that device and through it by turns: segment sizes differ, and payload of a full link with them."
+	x.Remedy.Text = "Look for a firewall or tunnel that rewrites the segment size of handshakes (TCPMSS " +
+		"--set-mss, mss-fix), or an advmss on a route, and let it clamp to the path MTU instead."
+	x.Remedy.Proof = "Open connections around that device and through it alternately: the segment sizes differ, " +
+		"and with them the payload rate of a full link."
 	return x
 }

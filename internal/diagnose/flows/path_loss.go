@@ -10,34 +10,35 @@ import (
 )
 
 const (
-	// minEvents keeps an accident or two of a short run from being called loss.
+	// minEvents keeps one or two accidents of a short run from counting as loss.
 	minEvents = 3
-	// harmlessGain is how much more eight streams must get at least for the loss to cost one stream
-	// anything worth the name.
+	// harmlessGain is how many times faster eight streams must at least be for the loss to cost one
+	// stream anything significant.
 	harmlessGain = 1.25
-	// fullGain and fullGrowth tell losses that come with the load: eight streams that get hardly
-	// more than twice as much, and lose five times the part, fill a queue.
+	// fullGain and fullGrowth identify losses that grow with the load: eight streams that are
+	// hardly more than twice as fast and lose five times the share fill a queue.
 	fullGain, fullGrowth = 2.5, 5
-	// lossyModelBased is the loss that a model-based congestion control (bbr) feels; it ignores
+	// lossyModelBased is the loss that slows a model-based congestion control (bbr); it ignores
 	// less by design.
 	lossyModelBased = 0.01
 )
 
-// pathLoss: segments die between the hosts and the congestion control takes that for congestion.
+// pathLoss finds segments that are lost between the hosts, which the congestion control takes for
+// congestion.
 //
-// The look-alike is a sender at a full bottleneck, which loses packets by itself: it shows an
-// inflated round trip, or a flat rate with little loss. Local drops are another: then the counters
-// of a host account for the retransmissions.
+// One look-alike is a sender at a full bottleneck, which causes losses itself: it shows an inflated
+// round trip, or a flat rate with little loss. Another is local drops: then the counters of a host
+// account for the retransmissions.
 //
 // Between a fifth and three times the bound of Mathis the loss explains the rate. The band is wide
 // because the formula is that of Reno: cubic, delayed acknowledgements and a run of seconds move a
-// sender off it by factors. Local drops of a fifth of the retransmissions are too many to call the
-// path the culprit.
+// sender away from it by factors. If local drops are a fifth of the retransmissions, the path is
+// not the main cause.
 //
-// A rate that is bounded on the way (a policer, a queue of a few packets) makes a loss-based sender
-// keep to that bound as well: [boundedRate] tells. Where more streams get no more and lose as much,
-// the loss costs nothing. Until the trial has run the verdict stands, with less confidence.
-// Segments that were merely overtaken, and sizes that vanish, are other findings.
+// A rate that is bounded on the path (by a policer, or a queue of a few packets) makes a loss-based
+// sender keep to that bound as well; [boundedRate] distinguishes the two. If more streams are no
+// faster and lose as much, the loss costs nothing. Until the trial has run the verdict stands, with
+// less confidence. Segments that others merely overtook, and sizes that vanish, are other findings.
 func pathLoss(f *evidence.Flow) *evidence.Finding {
 	p, repaired := f.TrueLoss()
 	if f.Streams == 0 || p < evidence.MinLoss || lossEvents(f, repaired) < minEvents || f.Base() <= 0 ||
@@ -48,7 +49,7 @@ func pathLoss(f *evidence.Flow) *evidence.Finding {
 		stalledStream(f) || probedMTU(f.Sender) > 0 {
 		return nil
 	}
-	// A short queue at the bottleneck inflates the round trip by less than a queue is told by, but
+	// A short queue at the bottleneck inflates the round trip too little to count as a queue, but
 	// keeps the rate flat.
 	if f.Plateau() && (p < 1e-3 || f.UnderLoad() >= 1.05*f.Base() && f.Added() >= 0.001) {
 		return nil
@@ -63,7 +64,7 @@ func pathLoss(f *evidence.Flow) *evidence.Finding {
 			return nil
 		}
 	} else if f.RateBitsPerSec > 3*bound || f.RateBitsPerSec < bound/5 {
-		// Far over the bound the losses are not what holds it; far under it something else is
+		// Far above the bound the losses do not limit the flow; far below it something else is
 		// slower.
 		return nil
 	}
@@ -71,15 +72,15 @@ func pathLoss(f *evidence.Flow) *evidence.Finding {
 	if bounded != nil && (bounded.bounded || bounded.harmless) {
 		return nil
 	}
-	// Between a queue and none: the flow's own delay says a full link, and only more streams can
-	// say that it is not.
+	// In the range between no queue and a clear one, the flow's own delay suggests a full link, and
+	// only more streams can refute that.
 	if swollen := f.UnderLoad() >= 1.25*f.Base() && f.Added() >= 0.001; swollen &&
 		(bounded == nil || bounded.gain < 2) {
 		return nil
 	}
 	x := &evidence.Finding{
 		Code: evidence.PathLoss, Severity: evidence.Warning, Where: "path",
-		Title: fmt.Sprintf("The path loses %s of the segments, which holds %s at %s on a round trip of %s.",
+		Title: fmt.Sprintf("The path loses %s of the segments, which limits %s to %s on a round trip of %s.",
 			evidence.Percent(p), f.CongestionName(), evidence.Rate(f.RateBitsPerSec), evidence.Seconds(f.Loaded())),
 		Evidence: append(f.Common(),
 			lossEvidence(f, p),
@@ -97,7 +98,8 @@ func pathLoss(f *evidence.Flow) *evidence.Finding {
 		),
 		Rejected: []string{
 			f.NotReceiveWindow(), f.NotSendBuffer(),
-			fmt.Sprintf("Not a full queue at a slower link: the round trip under load is %s, empty %s, and the interim rates scatter by %s.",
+			fmt.Sprintf("Not a full queue at a slower link: the round trip is %s under load and %s on the empty "+
+				"path, and the interim rates scatter by %s.",
 				evidence.Seconds(f.Loaded()), evidence.Seconds(f.Base()), evidence.Percent(f.ScatterRatio)),
 		},
 		Confidence: evidence.Combine(0.5, evidence.When(p >= 1e-3, 0.4), evidence.When(f.Loaded() < 1.15*f.Base(), 0.4),
@@ -107,29 +109,31 @@ func pathLoss(f *evidence.Flow) *evidence.Finding {
 	x.Rejected = append(x.Rejected, notLocalDrops(f, repaired))
 	if bounded != nil {
 		x.Evidence = append(x.Evidence, bounded.evidence()...)
-		x.Rejected = append(x.Rejected, "Not a policer nor a full link: "+bounded.says)
+		x.Rejected = append(x.Rejected, "Not a policer or a full link: "+bounded.says)
 		x.Confidence = evidence.Combine(x.Confidence, evidence.When(bounded.clear, 0.5))
 	} else if why, refused := f.Case.Refused[trialOf(f)]; refused {
 		x.Rejected = append(x.Rejected,
-			fmt.Sprintf("Not measured: whether a policer is what drops, as the probe %q could not be made (%s).",
+			fmt.Sprintf("Not measured: whether a policer drops the segments, because the probe %q could not be "+
+				"made (%s).",
 				trialOf(f), strings.TrimSuffix(why, ".")))
 		x.Confidence *= 0.8
 	}
 	if events, source := reorderings(f); events > 0 {
 		x.Rejected = append(x.Rejected,
-			fmt.Sprintf("Not reordering: %s segments were overtaken (%s), and %s sent again.",
+			fmt.Sprintf("Not reordering: %s segments were overtaken (%s), and %s retransmitted.",
 				evidence.Count(events), source, evidence.Count(repaired)))
 	}
 	pathLossRemedy(f, x)
 	return x
 }
 
-// pathLossRemedy names the repair, which no knob can do, and the relief that a knob can give where
-// the kernel offers it.
+// pathLossRemedy names the repair, which no knob can do, and the knob that helps meanwhile if the
+// kernel offers it.
 func pathLossRemedy(f *evidence.Flow, x *evidence.Finding) {
-	x.Remedy.Text = "Look for a bad cable, optic, radio link or a policer between the hosts: error counters of the switch ports on the way tell which."
-	x.Remedy.Proof = "Send datagrams at half of the rate: the same part of them is lost when the path is at fault, and none when it is a queue. A change of " +
-		"buffers must make no difference."
+	x.Remedy.Text = "Look for a bad cable, optic, radio link or a policer between the hosts: " +
+		"the error counters of the switch ports on the path show which."
+	x.Remedy.Proof = "Send datagrams at half the rate: if the path is at fault it loses the same share of them; " +
+		"if a queue is, none. A change of buffers must make no difference."
 	sackRemedy(f, x)
 	if f.ModelBased() {
 		return
@@ -137,18 +141,19 @@ func pathLossRemedy(f *evidence.Flow, x *evidence.Finding) {
 	available := f.Sender.CongestionControls()
 	if slices.Contains(available, "bbr") {
 		x.Remedy.Text += fmt.Sprintf(
-			" Meanwhile bbr at the %s host (the sender) does not take single losses for congestion.", f.Sender.Name)
+			" Meanwhile, bbr at the %s host (the sender) does not take single losses for congestion.", f.Sender.Name)
 		x.Remedy.Add(evidence.Candidate{Knob: evidence.TCPCongestionControl, Side: f.Sender.Name,
 			Levels: []knob.Value{"bbr"},
-			Why:    "the sender decides; bbr follows the delivery rate and not each loss"})
+			Why:    "the sender decides; bbr follows the delivery rate instead of each loss"})
 		return
 	}
 	x.Remedy.Text += fmt.Sprintf(
-		" A congestion control that tolerates loss (bbr) is not loaded at the %s host; `modprobe tcp_bbr` would offer it.", f.Sender.Name)
+		" A congestion control that tolerates loss (bbr) is not loaded at the %s host; "+
+			"`modprobe tcp_bbr` makes it available.", f.Sender.Name)
 }
 
-// sackRemedy mends what makes each loss cost more than it has to: without selective
-// acknowledgements a sender repairs one segment in a round trip.
+// sackRemedy proposes selective acknowledgements where they are off: without them a sender repairs
+// one segment per round trip.
 func sackRemedy(f *evidence.Flow, x *evidence.Finding) {
 	for _, t := range f.Sender.Run.TCP {
 		if t.Sender && t.SACKOK {
@@ -160,10 +165,11 @@ func sackRemedy(f *evidence.Flow, x *evidence.Finding) {
 			x.Evidence = append(x.Evidence,
 				evidence.Evidence{Name: "net.ipv4.tcp_sack", Value: on, Source: "sysctl (" + e.Name + ")"})
 			x.Remedy.Text += fmt.Sprintf(
-				" Selective acknowledgements are off at the %s host, so that each loss costs a round trip of its own: set net.ipv4.tcp_sack to 1.",
+				" Selective acknowledgements are off at the %s host, so each loss costs a round trip of its own: "+
+					"set net.ipv4.tcp_sack to 1.",
 				e.Name)
 			x.Remedy.Add(evidence.Candidate{Knob: tcpSACK, Side: e.Name, Levels: []knob.Value{"1"},
-				Why: "losses of one window are repaired in one round trip"})
+				Why: "repairs all losses of one window in one round trip"})
 		}
 	}
 }

@@ -9,31 +9,31 @@ import (
 )
 
 const (
-	// arithmeticTolerance is how closely window over round trip must meet the rate when the
-	// chronograph is silent.
+	// arithmeticTolerance is how closely window over round trip must match the rate if the
+	// chronograph shows nothing.
 	arithmeticTolerance = 0.25
-	// cleanLoss is the loss below which loss does not matter to a window argument.
+	// cleanLoss is the loss below which loss does not affect an argument about windows.
 	cleanLoss = 1e-4
 )
 
-// receiveWindowLimited: the receiver offers less than the path could hold, so rate = window / round
-// trip.
+// receiveWindowLimited finds a receiver that advertises less than the path could hold, so that rate
+// = window / round trip.
 //
-// The kernel's account (tcpi_rwnd_limited) is the first witness. A pacing sender (bbr) spreads its
-// packets and seldom touches the window, so the arithmetic is a second one: the rate is what the
-// window allows, the buffer behind it stands at its maximum, the congestion window is larger and
+// The kernel's chronograph (tcpi_rwnd_limited) is the first evidence. A pacing sender (bbr) spreads
+// its packets and seldom touches the window, so arithmetic is the second: the rate is what the
+// window allows, the buffer behind it is at its maximum, the congestion window is larger and
 // nothing is lost.
 //
-// AtCap asks whether autotuning has gone as far as it may: the window stands at 0.4 of the maximum
-// or more (half of it is usable, and the last window is seldom the largest), or the buffer itself
-// at 0.9 of it.
+// atCap says that autotuning has reached its limit: the window is at least 0.4 of the maximum (half
+// of it is usable, and the last window is seldom the largest), or the buffer itself at least 0.9 of
+// it.
 func receiveWindowLimited(f *evidence.Flow) *evidence.Finding {
 	if f.Streams == 0 || f.WindowBytes <= 0 || f.Base() <= 0 || f.RateBitsPerSec <= 0 {
 		return nil
 	}
 	share := f.Share(f.RwndLimitedSeconds)
 	rmem, rmemKnown := f.Receiver.Number(evidence.TCPRmem, 2)
-	// Without autotuning a buffer stays as it was made.
+	// Without autotuning a buffer keeps its initial size.
 	highest, _ := f.Receiver.Number(evidence.TCPRmem, autotuned(f.Receiver))
 	perStream := f.WindowBytes / float64(f.Streams)
 	atCap := rmemKnown && (perStream >= 0.4*highest || f.RcvbufBytes/float64(f.Streams) >= 0.9*highest)
@@ -46,15 +46,15 @@ func receiveWindowLimited(f *evidence.Flow) *evidence.Finding {
 	if !byKernel && !byArithmetic {
 		return nil
 	}
-	// Inside one machine a reader that is busier than its writer lets the window run full as well:
-	// then the processor is the limit.
+	// Inside one machine a reader that is busier than its writer lets the window fill up as well:
+	// then the CPU is the limit.
 	if _, busy, ok := f.Receiver.Busiest(); ok && busy >= 0.9 && f.ShortPath() {
 		return nil
 	}
 
 	x := &evidence.Finding{
 		Code: evidence.ReceiveWindowLimited, Severity: evidence.Warning, Where: f.Receiver.Name,
-		Title: fmt.Sprintf("The receive window of the %s host holds the flow at %s: %s per round trip of %s.",
+		Title: fmt.Sprintf("The receive window of the %s host limits the flow to %s: %s per round trip of %s.",
 			f.Receiver.Name, evidence.Rate(f.RateBitsPerSec), evidence.Bytes(f.WindowBytes),
 			evidence.Seconds(f.Loaded())),
 		Evidence: append(f.Common(), f.WindowEvidence()...),
@@ -86,8 +86,8 @@ func receiveWindowLimited(f *evidence.Flow) *evidence.Finding {
 	return x
 }
 
-// autotuned is the field of tcp_rmem up to which buffers grow: the largest, or where autotuning is
-// off the one that they begin with.
+// autotuned returns the field of tcp_rmem up to which buffers grow: the maximum, or the default if
+// autotuning is off.
 func autotuned(e evidence.End) int {
 	if moderate, ok := e.Setting(evidence.TCPModerateRcvbuf); ok && moderate == "0" {
 		return 1
@@ -95,49 +95,52 @@ func autotuned(e evidence.End) int {
 	return 2
 }
 
-// windowProof is how to show that a buffer of either end is the limit; the short path is what must
-// not change.
-const windowProof = "The larger value and the present one by turns, with new connections: the rate follows the buffer over the round trip up to the link; on " +
-	"a path of less than a millisecond it makes no difference."
+// windowProof is the proof that a buffer of either end is the limit; the short path is the control.
+const windowProof = "Open new connections with the larger and the present value alternately: " +
+	"up to the link rate, the rate follows the buffer divided by the round trip; " +
+	"on a path of less than a millisecond it makes no difference."
 
-// receiveWindowRemedy tells the three reasons of a small window apart: autotuning is off, the
-// maximum is too small, or a program has set the size itself, which no sysctl can mend.
+// receiveWindowRemedy distinguishes the three reasons for a small window: autotuning is off, the
+// maximum is too small, or a program set the size itself, which no sysctl changes.
 func receiveWindowRemedy(f *evidence.Flow, x *evidence.Finding, rmem float64, rmemKnown, atCap bool) {
 	target, why := f.Target()
 	usable := evidence.UsableWindow(f.Receiver)
 	need := evidence.RoundUp(target / usable)
 	if !rmemKnown {
 		x.Remedy.Text = fmt.Sprintf(
-			"Raise the third field of net.ipv4.tcp_rmem at the %s host to about %s (%s). Its settings are not known here, so no candidate "+
-				"is offered.",
+			"Raise the third field of net.ipv4.tcp_rmem at the %s host to about %s (%s). "+
+				"The settings of that host are unknown, so there is no candidate to try.",
 			f.Receiver.Name, evidence.Bytes(float64(need)), why)
 		return
 	}
 	if autotuned(f.Receiver) == 1 {
 		x.Remedy.Text = fmt.Sprintf(
-			"Switch receive buffer autotuning back on at the %s host; it is off, so the window stays at the default buffer.", f.Receiver.Name)
+			"Switch receive buffer autotuning back on at the %s host; it is off, "+
+				"so the window stays at the default buffer.", f.Receiver.Name)
 		x.Remedy.Settings = append(x.Remedy.Settings,
 			evidence.Candidate{Knob: evidence.TCPModerateRcvbuf, Side: f.Receiver.Name, Levels: []knob.Value{"1"},
 				Why: "autotuning is off, so the buffer cannot grow to its maximum"})
 	} else if !atCap {
 		x.Remedy.Text = fmt.Sprintf(
-			"The buffers of the %s host may grow to %s, far above the window in use: look for a program that sets SO_RCVBUF itself.",
+			"The buffers of the %s host may grow to %s, far above the window in use: "+
+				"look for a program that sets SO_RCVBUF itself.",
 			f.Receiver.Name, evidence.Bytes(rmem))
 		return
 	} else {
 		x.Remedy.Text = fmt.Sprintf(
-			"Raise the third field of net.ipv4.tcp_rmem at the %s host to %s or more: %s of it is usable as window, and the target is %s (%s).",
+			"Raise the third field of net.ipv4.tcp_rmem at the %s host to %s or more: "+
+				"%s of it is usable as window, and the target is %s (%s).",
 			f.Receiver.Name, evidence.Bytes(float64(need)), evidence.Percent(usable), evidence.Bytes(target), why)
 	}
 	present, _ := f.Receiver.Setting(evidence.TCPRmem)
 	x.Remedy.Add(evidence.Candidate{Knob: evidence.TCPRmem, Side: f.Receiver.Name,
 		Levels: evidence.BufferLevels(present, target, usable),
-		Why:    "the receiver's buffer bounds the window it can offer"})
+		Why:    "the receiver's buffer bounds the window it can advertise"})
 	lesserSuspects(f, x, target)
 }
 
-// lesserSuspects adds what advice on this symptom names as well. An experiment takes back those
-// that do nothing, and its record shows that they do nothing here.
+// lesserSuspects adds the settings that common advice on this symptom names as well. An experiment
+// reverts those that do nothing here, and its record shows that.
 //
 // Each gets its largest level only: if that does nothing, smaller ones do not either.
 func lesserSuspects(f *evidence.Flow, x *evidence.Finding, target float64) {

@@ -9,20 +9,20 @@ import (
 	"github.com/linerate/linerate/internal/host"
 )
 
-// routeWindowClamped: the receiver's route towards the sender has a window metric (RTAX_WINDOW),
-// and the window never passed what that metric allows.
+// routeWindowClamped finds a window metric (RTAX_WINDOW) on the receiver's route to the sender, and
+// a window that never exceeded what that metric allows.
 //
-// The metric alone is no fault: one above what the path needs changes nothing. Nor is it the exact
-// bound: the kernel chooses the window scale from it when the connection opens
-// (tcp_select_initial_window) and lets autotuning raise the window later, so the bound that stays
-// is 65 535 shifted by that scale. A metric of 16 KiB leaves no scale and 64 KiB at most.
+// The metric alone is not a fault: one above what the path needs changes nothing. Nor is it the
+// exact bound. The kernel chooses the window scale from it when the connection opens
+// (tcp_select_initial_window) and lets autotuning raise the window later, so the lasting bound is
+// 65 535 shifted by that scale. A metric of 16 KiB leaves no scale, and 64 KiB at most.
 func routeWindowClamped(f *evidence.Flow) *evidence.Finding {
 	if f.Streams == 0 || f.WindowBytes <= 0 || !f.WindowScaling || !f.FillsWindow() {
 		return nil
 	}
 	perStream := f.WindowBytes / float64(f.Streams)
 	for _, r := range f.Receiver.Routes {
-		// The announced scale tells whether this route's metric was in force when the connection
+		// The advertised scale shows whether this route's metric was in force when the connection
 		// opened.
 		if r.WindowBytes > 0 && f.WindowShift == metricScale(r.WindowBytes) && perStream <= metricBound(r.WindowBytes) {
 			return clampedBy(f, r, perStream)
@@ -31,13 +31,14 @@ func routeWindowClamped(f *evidence.Flow) *evidence.Finding {
 	return nil
 }
 
-// clampedBy writes the finding for the route that explains the window.
+// clampedBy returns the finding for the route that explains the window.
 func clampedBy(f *evidence.Flow, r host.Route, perStream float64) *evidence.Finding {
 	bound := metricBound(r.WindowBytes)
 	id := "route:" + r.Destination + "/window"
 	x := &evidence.Finding{
 		Code: evidence.RouteWindowClamped, Severity: evidence.Warning, Where: f.Receiver.Name,
-		Title: fmt.Sprintf("The route to %s at the %s host has a window metric of %s, so no window passed %s, which holds the flow at %s.",
+		Title: fmt.Sprintf("The route to %s at the %s host has a window metric of %s, so no window exceeded %s, "+
+			"which limits the flow to %s.",
 			r.Destination, f.Receiver.Name, evidence.Bytes(float64(r.WindowBytes)), evidence.Bytes(perStream),
 			evidence.Rate(f.RateBitsPerSec)),
 		Evidence: append(append(f.Common(),
@@ -61,18 +62,19 @@ func clampedBy(f *evidence.Flow, r host.Route, perStream float64) *evidence.Find
 		f.Receiver.Name)
 	x.Remedy.Add(evidence.Candidate{Knob: knob.ID(id), Side: f.Receiver.Name, Levels: []knob.Value{"0"},
 		Why: "0 leaves the window to the socket buffer"})
-	x.Remedy.Proof = "The route with and without the metric by turns, with new connections: the rate follows the window, and flows on other routes stay as they are."
+	x.Remedy.Proof = "Open new connections with and without the metric alternately: the rate follows the window, " +
+		"and flows on other routes stay the same."
 	return x
 }
 
-// metricScale is the window scale that the kernel announces for a connection whose route has this
-// window metric: the least that expresses the metric.
+// metricScale returns the window scale that the kernel advertises for a connection whose route has
+// this window metric: the smallest that can express the metric.
 //
-// It is ilog2(metric) − 15, cut to 0…14, as tcp_select_initial_window computes it (RFC 7323 §2.3
-// has the 14). Without a metric the same formula starts from the larger of tcp_rmem[2] and
+// It is ilog2(metric) − 15, limited to 0…14, as tcp_select_initial_window computes it (RFC 7323
+// §2.3 has the 14). Without a metric the same formula starts from the larger of tcp_rmem[2] and
 // rmem_max.
 func metricScale(metric int) int { return min(max(bits.Len(uint(metric))-1-15, 0), 14) }
 
-// metricBound is the largest window that such a connection can ever offer: all 16 bits of the
-// header at that scale.
+// metricBound returns the largest window in bytes that such a connection can ever advertise: all 16
+// bits of the header at that scale.
 func metricBound(metric int) float64 { return unscaledWindow * float64(uint64(1)<<metricScale(metric)) }

@@ -8,21 +8,21 @@ import (
 	"github.com/linerate/linerate/internal/diagnose/evidence"
 )
 
-// sendBufferFill is the least part of the send buffer that must be payload in flight. The kernel
+// sendBufferFill is the part of the send buffer that must at least be payload in flight. The kernel
 // counts descriptors and pages in the buffer as well, so a full one holds between a third and
 // nearly all of its size as payload.
 const sendBufferFill = 0.3
 
-// bufferGain is how much more eight buffers must carry than one for the one to have been too small:
-// less is what runs differ by.
+// bufferGain is how many times more eight buffers must carry than one for that one to be too small:
+// runs differ by less.
 const bufferGain = 1.25
 
-// sendBufferLimited: the socket buffer of the sender cannot hold what the path needs in flight.
+// sendBufferLimited finds a sender whose socket buffer cannot hold what the path needs in flight.
 //
-// The kernel counts tcpi_sndbuf_limited only at moments when a writer waits and nothing is left to
-// send, so a large share is hard evidence and a small one, even zero, is none against. The second
-// witness is the application-limited mark: our sender always has more to write, so a connection
-// that the kernel finds with nothing to send was kept from writing by its buffer. Either needs the
+// The kernel counts tcpi_sndbuf_limited only while a writer waits and nothing is left to send. A
+// large share is therefore hard evidence, and a small one, even zero, is no evidence against. The
+// second evidence is the application-limited mark: the test sender always has more to write, so if
+// the kernel finds nothing to send, the buffer kept the sender from writing. Both need the
 // arithmetic: the rate fills the buffer on the empty path, and both windows would allow more. With
 // a queue on the path the buffer merely bounds that queue, and the link is the limit.
 func sendBufferLimited(f *evidence.Flow) *evidence.Finding {
@@ -35,9 +35,9 @@ func sendBufferLimited(f *evidence.Flow) *evidence.Finding {
 		return nil
 	}
 	wmem, wmemKnown := f.Sender.Number(evidence.TCPWmem, 2)
-	// Rates on both sides of these comparisons are means over the run, so that "room" must be a
-	// margin and not a hair: 1.2 for the congestion window, which is sampled, 1.3 for the receive
-	// window, of which the largest counts.
+	// Both sides of these comparisons are means over the run, so "room" needs a margin: 1.2 for the
+	// congestion window, which is sampled, and 1.3 for the receive window, of which the largest
+	// counts.
 	atCap := wmemKnown && f.SndbufBytes/float64(f.Streams) >= 0.9*wmem
 	roomy := f.CwndBytes >= 1.2*inFlight && f.WindowBytes >= 1.3*inFlight
 	byKernel := share >= 0.3
@@ -46,9 +46,9 @@ func sendBufferLimited(f *evidence.Flow) *evidence.Finding {
 	if !byKernel && !byMark {
 		return nil
 	}
-	// A mark without the kernel's account is a suspicion: a sender that paces to a full link is
-	// found with nothing to send as well. Eight streams have eight buffers, and get no more of a
-	// link that is full. Where they cannot be asked the suspicion stays, and is worth less.
+	// Without the kernel's chronograph the mark is a suspicion: a sender that paces to a full link
+	// also has nothing to send at times. Eight streams have eight buffers, and are no faster on a
+	// full link. If the probe cannot run, the suspicion stays with less confidence.
 	var gain float64
 	if !byKernel && f.Streams <= fewStreams {
 		if run := probed(f, evidence.ProbeStreams); run != nil {
@@ -59,7 +59,8 @@ func sendBufferLimited(f *evidence.Flow) *evidence.Finding {
 	}
 	x := &evidence.Finding{
 		Code: evidence.SendBufferLimited, Severity: evidence.Warning, Where: f.Sender.Name,
-		Title: fmt.Sprintf("The send buffer of the %s host holds the flow at %s: %s of buffer for a round trip of %s.",
+		Title: fmt.Sprintf("The send buffer of the %s host limits the flow to %s: "+
+			"%s of buffer for a round trip of %s.",
 			f.Sender.Name, evidence.Rate(f.RateBitsPerSec), evidence.Bytes(f.SndbufBytes),
 			evidence.Seconds(f.Loaded())),
 		Evidence: append(f.Common(),
@@ -99,24 +100,25 @@ func sendBufferLimited(f *evidence.Flow) *evidence.Finding {
 	return x
 }
 
-// sendBufferRemedy raises the maximum where the buffer stands at it; elsewhere a program has set
-// the size itself.
+// sendBufferRemedy raises the maximum if the buffer has reached it; otherwise a program has set the
+// size itself.
 //
-// The receiver's buffer is proposed along with it, because a send buffer and a receive window of
-// one size hide each other: neither remedy alone shows a gain then.
+// It also proposes the receiver's buffer, because a send buffer and a receive window of one size
+// hide each other: neither remedy alone shows a gain then.
 func sendBufferRemedy(f *evidence.Flow, x *evidence.Finding, wmem float64, wmemKnown, atCap bool) {
 	target, why := f.Target()
 	need := evidence.Bytes(float64(evidence.RoundUp(target / evidence.UsableSendBuffer)))
 	switch {
 	case !wmemKnown:
 		x.Remedy.Text = fmt.Sprintf(
-			"Raise the third field of net.ipv4.tcp_wmem at the %s host to about %s (%s). Its settings are not known here, so no candidate "+
-				"is offered.",
+			"Raise the third field of net.ipv4.tcp_wmem at the %s host to about %s (%s). "+
+				"The settings of that host are unknown, so there is no candidate to try.",
 			f.Sender.Name, need, why)
 		return
 	case !atCap:
 		x.Remedy.Text = fmt.Sprintf(
-			"The send buffers of the %s host may grow to %s, far above the one in use: look for a program that sets SO_SNDBUF itself.",
+			"The send buffers of the %s host may grow to %s, far above the one in use: "+
+				"look for a program that sets SO_SNDBUF itself.",
 			f.Sender.Name, evidence.Bytes(wmem))
 		return
 	}
@@ -126,7 +128,7 @@ func sendBufferRemedy(f *evidence.Flow, x *evidence.Finding, wmem float64, wmemK
 	present, _ := f.Sender.Setting(evidence.TCPWmem)
 	x.Remedy.Add(evidence.Candidate{Knob: evidence.TCPWmem, Side: f.Sender.Name,
 		Levels: evidence.BufferLevels(present, target, evidence.UsableSendBuffer),
-		Why:    "the buffer must hold everything that is not acknowledged yet"})
+		Why:    "the buffer must hold all unacknowledged data"})
 	if rmem, ok := f.Receiver.Setting(evidence.TCPRmem); ok {
 		x.Remedy.Add(evidence.Candidate{Knob: evidence.TCPRmem, Side: f.Receiver.Name,
 			Levels: evidence.Last(evidence.BufferLevels(rmem, target, evidence.UsableWindow(f.Receiver))),

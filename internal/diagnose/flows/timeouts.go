@@ -8,29 +8,28 @@ import (
 )
 
 const (
-	// leastRTO is TCP_RTO_MIN of Linux: a sender whose last segments are lost is silent for that
-	// long, and a round trip more.
+	// leastRTO is TCP_RTO_MIN of Linux in seconds: a sender that loses its last segments is silent
+	// for that long plus a round trip.
 	leastRTO = 0.200
-	// stallNotice and stallWarning are the parts of their time that flows spent waiting for that
+	// stallNotice and stallWarning are the shares of their time that flows spent waiting for that
 	// timer.
 	stallNotice, stallWarning = 0.03, 0.10
-	// fewTimeouts are no habit: slow start ends with one on many sound paths. Below manyTimeouts a
-	// run of seconds is too short to warn of them.
+	// Fewer than fewTimeouts are normal: slow start ends with one on many sound paths. Below
+	// manyTimeouts a run of seconds is too short for a warning.
 	fewTimeouts, manyTimeouts = 3, 5
 )
 
-// timeoutsIncast: whole windows are lost at once, nothing is left in flight to tell of it, and the
-// sender waits for its timer.
+// timeoutsIncast finds whole windows that are lost at once, so that nothing in flight reveals the
+// loss and the sender waits for its timer.
 //
-// So it is with many senders that begin together in front of a shallow queue, each with a window of
-// a few segments. What it costs is told by how often the timer went off and how long it waits at
-// least. Its look-alikes are a path that loses by chance, where windows are large enough to be
-// repaired within a round trip (there this is a notice, and the loss the finding), and a bloated
-// queue, in which segments wait for longer than the timer: then the kernel finds that it fired for
-// nothing (TCPSpuriousRTOs), or the delay is a matter for another rule.
+// This happens when many senders begin together in front of a shallow queue, each with a window of
+// a few segments. The cost is the number of timeouts times the least timeout. Look-alikes: random
+// loss with windows large enough for a repair within a round trip (then this is a notice, and the
+// loss the finding); and a bloated queue, in which segments wait longer than the timer: then the
+// kernel finds that it fired needlessly (TCPSpuriousRTOs), or the delay belongs to another rule.
 func timeoutsIncast(f *evidence.Flow) *evidence.Finding {
-	// The counters are of the whole host. A timeout of the flow sent a segment of it again, and not
-	// as a fast retransmission: no more than those can be its own.
+	// The counters cover the whole host. A timeout of the flow retransmitted a segment of it, and
+	// not as a fast retransmission, which bounds the flow's own timeouts.
 	counters := f.Sender.Run.Counters
 	timeouts := min(dataTimeouts(counters), max(f.Retransmits-float64(counters["TcpExt.TCPFastRetrans"]), 0))
 	spent := f.Run.DurationSeconds * float64(f.Streams)
@@ -49,7 +48,8 @@ func timeoutsIncast(f *evidence.Flow) *evidence.Finding {
 	window := f.CwndBytes / float64(f.Streams)
 	x := &evidence.Finding{
 		Code: evidence.TimeoutsIncast, Severity: evidence.Notice, Where: "path",
-		Title: fmt.Sprintf("Retransmission timers went off %s times and kept %s waiting for about %s of the time: %s of the segments were lost.",
+		Title: fmt.Sprintf("Retransmission timers fired %s times and kept %s waiting for about %s of the time: "+
+			"%s of the segments were lost.",
 			evidence.Count(timeouts), streamsOf(f.Streams), evidence.Percent(share), evidence.Percent(f.Loss())),
 		Evidence: append(f.Common(),
 			evidence.Evidence{Name: "retransmission timeouts", Value: timeouts, Unit: "timeouts",
@@ -61,7 +61,8 @@ func timeoutsIncast(f *evidence.Flow) *evidence.Finding {
 			evidence.Evidence{Name: "congestion window of a stream, mean", Value: window, Unit: "bytes",
 				Source: f.TCPInfo("tcpi_snd_cwnd")}),
 		Rejected: []string{
-			fmt.Sprintf("Not a bloated queue, in which the timer fires for nothing: the round trip under load is %s, less than the timer's %s.",
+			fmt.Sprintf("Not a bloated queue, in which the timer fires needlessly: "+
+				"the round trip under load is %s, less than the %s of the timer.",
 				evidence.Seconds(f.Loaded()), evidence.Seconds(rto)),
 			f.NotReceiveWindow(), f.NotSendBuffer(), notLocalDrops(f, f.Retransmits),
 		},
@@ -71,24 +72,25 @@ func timeoutsIncast(f *evidence.Flow) *evidence.Finding {
 	if share >= stallWarning && full && timeouts >= manyTimeouts && !droppedHere(f, f.Retransmits) {
 		x.Severity = evidence.Warning
 		x.Rejected = append(x.Rejected,
-			fmt.Sprintf("Not loss by chance: the round trip grows from %s to %s, so packets die in a queue that is full.",
+			fmt.Sprintf("Not random loss: the round trip grows from %s to %s, so a full queue drops the packets.",
 				evidence.Seconds(f.Base()), evidence.Seconds(f.UnderLoad())))
 	}
-	x.Remedy.Text = "Fewer senders at one moment, a deeper queue where they meet, or marks in place of drops there (ECN, dctcp). Pacing (fq) spreads their " +
-		"bursts; a lower rto_min on the route shortens the wait inside a data centre."
-	x.Remedy.Proof = "Run with a quarter of the streams and with all by turns: timeouts vanish, and the sum of the rates stays. A change of buffers must make " +
-		"no difference."
+	x.Remedy.Text = "Use fewer simultaneous senders, a deeper queue where they meet, " +
+		"or marks instead of drops there (ECN, dctcp). Pacing (fq) spreads their bursts; " +
+		"a lower rto_min on the route shortens the wait inside a data centre."
+	x.Remedy.Proof = "Run with a quarter of the streams and with all of them alternately: the timeouts vanish, " +
+		"and the sum of the rates stays the same. A change of buffers must make no difference."
 	return x
 }
 
-// dataTimeouts are the timeouts of connections that were open: TCPTimeouts counts those of
-// handshakes too, and what is sent again in handshakes has a counter.
+// dataTimeouts returns the timeouts of established connections: TCPTimeouts includes those of
+// handshakes, whose retransmissions have a counter of their own.
 func dataTimeouts(counters map[string]uint64) float64 {
 	all, handshakes := counters["TcpExt.TCPTimeouts"], counters["TcpExt.TCPSynRetrans"]
 	return float64(all - min(all, handshakes))
 }
 
-// rtoMin is the least retransmission timeout of the sender towards the receiver, seconds.
+// rtoMin returns the least retransmission timeout of the sender towards the receiver, in seconds.
 func rtoMin(f *evidence.Flow) float64 {
 	for _, r := range f.Sender.Routes {
 		if r.RTOMinSec > 0 {
@@ -101,7 +103,7 @@ func rtoMin(f *evidence.Flow) float64 {
 	return leastRTO
 }
 
-// streamsOf names a number of streams.
+// streamsOf returns a number of streams in words.
 func streamsOf(n int) string {
 	if n == 1 {
 		return "one stream"
@@ -110,13 +112,13 @@ func streamsOf(n int) string {
 }
 
 const (
-	// passiveTimeouts in a second and among the segments sent: a server on the Internet always has
-	// some peers that went away, each with a few timeouts further and further apart. One in a
-	// thousand segments is far more than those make.
+	// passiveTimeouts per second, and timeoutsPerSegment of the segments sent: a server on the
+	// Internet always has some peers that disappeared, each with a few timeouts at growing
+	// distances. One in a thousand segments is far more than those cause.
 	passiveTimeouts, timeoutsPerSegment = 1.0, 1e-3
 )
 
-// timeoutsWatched is the same of a host that was watched while its own programs sent.
+// timeoutsWatched is [timeoutsIncast] for a host that was watched while its own programs sent.
 func timeoutsWatched(s *evidence.Span) *evidence.Finding {
 	if s.Run != nil || s.SinceBoot {
 		return nil
@@ -131,7 +133,8 @@ func timeoutsWatched(s *evidence.Span) *evidence.Finding {
 	stalled := s.PerSecond(timeouts) * leastRTO
 	x := &evidence.Finding{
 		Code: evidence.TimeoutsIncast, Severity: evidence.Notice, Where: s.Side,
-		Title: fmt.Sprintf("Connections of the %s host waited for the retransmission timer %s times %s, each time for %s or more.",
+		Title: fmt.Sprintf("Connections of the %s host waited for the retransmission timer %s times %s, "+
+			"each time for %s or more.",
 			s.Side, evidence.Count(timeouts), s.When(), evidence.Seconds(leastRTO)),
 		Evidence: []evidence.Evidence{
 			{Name: "retransmission timeouts", Value: timeouts, Unit: "timeouts",
@@ -142,21 +145,25 @@ func timeoutsWatched(s *evidence.Span) *evidence.Finding {
 			{Name: "segments sent again", Value: again, Unit: "segments", Source: s.Source("Tcp.RetransSegs")},
 		},
 		Rejected: []string{
-			fmt.Sprintf("Not single losses, which are repaired within a round trip: %s of the %s segments sent again were sent by the timer.",
+			fmt.Sprintf("Not single losses, which take a round trip to repair: "+
+				"the timer caused %s of the %s retransmissions.",
 				evidence.Count(timeouts), evidence.Count(again)),
-			fmt.Sprintf("Not handshakes without an answer: those sent %s segments again (TcpExt.TCPSynRetrans) and are not counted here.",
+			fmt.Sprintf("Not unanswered handshakes: those retransmitted %s segments (TcpExt.TCPSynRetrans), "+
+				"which do not count here.",
 				evidence.Count(s.Count("TcpExt.TCPSynRetrans"))),
 		},
 		Confidence: evidence.Combine(0.6, evidence.When(timeouts >= 0.01*sent, 0.4),
 			evidence.When(again >= 0.02*sent, 0.3)),
 	}
-	// Peers that are gone time out again and again and take nothing; senders whose windows die at
-	// once are heard again after each timeout and lose much beside it.
+	// Connections to peers that disappeared time out again and again and lose no other segments.
+	// Senders that lose whole windows receive answers after each timeout and lose much besides.
 	if stalled >= 1 && timeouts >= 0.003*sent && again >= 2*timeouts {
 		x.Severity = evidence.Warning
 	}
-	x.Remedy.Text = "Look where the senders meet: a switch port with a shallow queue in front of a slower link. Fewer of them at one moment, a deeper queue " +
-		"there, pacing (fq), or marks in place of drops (ECN, dctcp) help."
-	x.Remedy.Proof = "Let a quarter of the connections send at a time, and all by turns: the timeouts vanish while the sum of the rates stays."
+	x.Remedy.Text = "Look where the senders meet: a switch port with a shallow queue in front of a slower link. " +
+		"Fewer simultaneous senders, a deeper queue there, pacing (fq), or marks instead of drops (ECN, " +
+		"dctcp) help."
+	x.Remedy.Proof = "Let a quarter of the connections send at a time, and all of them, alternately: " +
+		"the timeouts vanish while the sum of the rates stays the same."
 	return x
 }

@@ -11,8 +11,8 @@ import (
 	"github.com/linerate/linerate/internal/traffic"
 )
 
-// flowOf makes a flow of one more run between the hosts of a case, with the idle round trip of that
-// case.
+// flowOf returns the flow of one more run between the hosts of a case, with the idle round trip of
+// that case; nil if the run has no flow.
 func flowOf(c *evidence.Case, r *evidence.Run) *evidence.Flow {
 	alone := *c
 	alone.Runs = slices.DeleteFunc(slices.Clone(c.Runs), func(x evidence.Run) bool { return x.Test == traffic.Stream })
@@ -23,7 +23,7 @@ func flowOf(c *evidence.Case, r *evidence.Run) *evidence.Flow {
 	return nil
 }
 
-// probed asks for a further stream and gives it as a flow; nil: it has not been made, or moved
+// probed asks for a further stream and returns it as a flow; nil if it has not run, or moved
 // nothing.
 func probed(f *evidence.Flow, p evidence.Probe) *evidence.Flow {
 	r, ok := f.Case.Ask(p)
@@ -37,16 +37,15 @@ func probed(f *evidence.Flow, p evidence.Probe) *evidence.Flow {
 	return other
 }
 
-// ends are the two hosts of a case with the cards that join them, also where no stream was run.
+// ends returns the two hosts of a case with the NICs that join them, even without a stream.
 func ends(c *evidence.Case) (near, far evidence.End) {
 	f := flowOf(c, &evidence.Run{Test: traffic.Stream, Direction: traffic.Up})
 	return f.Sender, f.Receiver
 }
 
-// lossEvents is how often the sender took a loss for congestion: recoveries and timeouts, as its
-// host counted them, and no more than were sent again. What a burst takes at one moment is one
-// event, and it is events that the bound of Mathis is made of. Where nothing is counted every
-// segment is one.
+// lossEvents returns how often the sender took a loss for congestion: the recoveries and timeouts
+// that its host counted, and at most as many as segments were retransmitted. A burst of losses is
+// one event, and the bound of Mathis counts events. If the host counts none, every segment is one.
 func lossEvents(f *evidence.Flow, repaired float64) float64 {
 	c := f.Sender.Run.Counters
 	events := float64(c["TcpExt.TCPSackRecovery"]+c["TcpExt.TCPRenoRecovery"]) + dataTimeouts(c)
@@ -56,8 +55,8 @@ func lossEvents(f *evidence.Flow, repaired float64) float64 {
 	return min(events, repaired)
 }
 
-// oneOvershoot: all that was sent again was sent in one of the interim results. A sender that
-// overshot once loses hundreds of segments at that moment, and that is no rate of loss.
+// oneOvershoot reports whether all retransmissions fall into one interim result. A sender that
+// overshoots once loses hundreds of segments at that moment, which is not a rate of loss.
 func oneOvershoot(f *evidence.Flow) bool {
 	n := 0
 	for _, i := range f.Run.Intervals {
@@ -68,23 +67,23 @@ func oneOvershoot(f *evidence.Flow) bool {
 	return n == 1 && f.Intervals >= 4
 }
 
-// windowHeld: a buffer of either host held the flow for so long that nothing else needs to be
-// looked for.
+// windowHeld reports whether a buffer of either host limited the flow for so long that it explains
+// the rate.
 func windowHeld(f *evidence.Flow) bool {
 	return f.Share(f.RwndLimitedSeconds) >= evidence.LimitedShare ||
 		f.Share(f.SndbufLimitedSeconds) >= evidence.LimitedShare
 }
 
-// droppedHere: the hosts themselves counted a fifth or more of what was sent again, so that the
-// path is not the one to blame.
+// droppedHere reports whether the hosts themselves counted drops of at least a fifth of the
+// retransmissions, so that the path is not the main cause.
 func droppedHere(f *evidence.Flow, repaired float64) bool {
 	local, _ := hostDrops(f)
 	return local > 0 && local >= 0.2*repaired
 }
 
-// hostDrops adds up the places of both hosts where segments of an open connection can have died,
-// and names the worst. Datagrams that found no room in their socket and handshakes that a listener
-// refused are other programs' trouble.
+// hostDrops returns how many segments of an open connection both hosts may have dropped, and the
+// place with the most drops. It leaves out datagrams without room in their socket and handshakes
+// that a listener refused, which belong to other programs.
 func hostDrops(f *evidence.Flow) (total float64, where string) {
 	var worst uint64
 	for _, e := range []evidence.End{f.Sender, f.Receiver} {
@@ -102,7 +101,7 @@ func hostDrops(f *evidence.Flow) (total float64, where string) {
 	return total, where
 }
 
-// reorderings is how often the sender's kernel found that segments had only been overtaken
+// reorderings returns how often the sender's kernel found that a segment was merely overtaken
 // (tcpi_reord_seen, Linux 4.19). Older kernels count it for the whole host.
 func reorderings(f *evidence.Flow) (events float64, source string) {
 	for _, t := range f.Sender.Run.TCP {
@@ -119,12 +118,14 @@ func reorderings(f *evidence.Flow) (events float64, source string) {
 		"TcpExt.TCPSACKReorder + TCPTSReorder + TCPRenoReorder (" + f.Sender.Name + ")"
 }
 
-// headerBytes are those of IPv4 and TCP with timestamps, which nearly all segments carry.
+// headerBytes is the size of the IPv4 and TCP headers with timestamps, which nearly all segments
+// carry.
 const headerBytes = 20 + 20 + 12
 
-// smallSegments tells that the sender cuts its segments smaller than its own path MTU and the
-// receiver's offer ask for, and by how much it might be more: somebody on the way lowered the
-// offer, or the kernel gave up on large ones (RFC 4821). 0: it does not, or that is not known.
+// smallSegments returns the segment size that the sender's path MTU and the receiver's announcement
+// allow, if the actual segments are smaller: a device on the path lowered the announcement, or the
+// kernel gave up on large segments (RFC 4821). It returns 0 if they are not smaller or that is
+// unknown.
 func smallSegments(f *evidence.Flow) (most int) {
 	for _, t := range f.Sender.Run.TCP {
 		if !t.Sender || t.SndMSSBytes <= 0 || t.PMTUBytes <= 0 {
@@ -148,7 +149,7 @@ func smallSegments(f *evidence.Flow) (most int) {
 	return 0
 }
 
-// candidateBBR offers bbr to the sender where its kernel has it; false: it has not.
+// candidateBBR proposes bbr at the sender and reports whether its kernel offers it.
 func candidateBBR(f *evidence.Flow, x *evidence.Finding, why string) bool {
 	if f.ModelBased() || !slices.Contains(f.Sender.CongestionControls(), "bbr") {
 		return false
@@ -158,13 +159,13 @@ func candidateBBR(f *evidence.Flow, x *evidence.Finding, why string) bool {
 	return true
 }
 
-// lossEvidence is the part of the segments that was lost.
+// lossEvidence returns the share of lost segments.
 func lossEvidence(f *evidence.Flow, p float64) evidence.Evidence {
 	return evidence.Evidence{Name: "segments sent again", Value: p, Unit: "ratio",
 		Source: f.TCPInfo("tcpi_total_retrans / tcpi_segs_out, less tcpi_dsack_dups")}
 }
 
-// dropsEvidence is what the hosts themselves dropped of the flow.
+// dropsEvidence returns what the hosts themselves dropped of the flow.
 func dropsEvidence(local float64) evidence.Evidence {
 	return evidence.Evidence{Name: "packets dropped inside the hosts", Value: local, Unit: "packets",
 		Source: "counters of both ends"}
@@ -174,8 +175,9 @@ func dropsEvidence(local float64) evidence.Evidence {
 func notLocalDrops(f *evidence.Flow, repaired float64) string {
 	local, where := hostDrops(f)
 	if local == 0 {
-		return "Not a queue of either host: no local counter of drops moved."
+		return "Not a queue of either host: no local counter of drops increased."
 	}
-	return fmt.Sprintf("Not a queue of either host: they dropped %s packets (%s), and %s segments were sent again.",
+	return fmt.Sprintf("Not a queue of either host: they dropped %s packets (%s), "+
+		"and %s segments were retransmitted.",
 		evidence.Count(local), where, evidence.Count(repaired))
 }

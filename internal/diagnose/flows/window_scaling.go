@@ -12,14 +12,15 @@ import (
 // window-scale option (RFC 7323).
 const unscaledWindow = 65535
 
-// windowScalingOff: the option was not agreed on, so no window passes 65 535 bytes.
+// windowScalingOff finds a connection that did not negotiate the window-scale option, so that no
+// window exceeds 65 535 bytes.
 //
-// It must cost something: on a path where 64 KiB per round trip is more than the rate, the missing
+// The finding needs a cost: on a path where 64 KiB per round trip exceed the rate, the missing
 // option is harmless.
 //
-// The option is offered in the SYN and answered in the SYN-ACK, never later (RFC 7323 §2.2), so
-// that both hosts must have it on when the connection opens, and a box in between that strips it
-// looks the same as a host that has it off.
+// The SYN offers the option and the SYN-ACK answers it; later segments cannot (RFC 7323 §2.2). Both
+// hosts must have it on when the connection opens, and a middlebox that strips it looks the same as
+// a host that has it off.
 func windowScalingOff(f *evidence.Flow) *evidence.Finding {
 	if f.Streams == 0 || f.WindowScaling || f.WindowBytes <= 0 || f.Base() <= 0 {
 		return nil
@@ -30,7 +31,8 @@ func windowScalingOff(f *evidence.Flow) *evidence.Finding {
 	}
 	x := &evidence.Finding{
 		Code: evidence.WindowScalingOff, Severity: evidence.Warning, Where: "path",
-		Title: fmt.Sprintf("Without window scaling no more than %d bytes fit into a round trip of %s, which holds the flow at %s.",
+		Title: fmt.Sprintf("Without window scaling at most %d bytes fit into a round trip of %s, "+
+			"which limits the flow to %s.",
 			unscaledWindow, evidence.Seconds(f.Loaded()), evidence.Rate(f.RateBitsPerSec)),
 		Evidence: append(f.Common(), evidence.Evidence{Name: "window scaling agreed on", Value: false,
 			Source: f.TCPInfo("tcpi_options TCPI_OPT_WSCALE")}),
@@ -48,7 +50,7 @@ func windowScalingOff(f *evidence.Flow) *evidence.Finding {
 		if value == "0" {
 			off = append(off, e.Name)
 			x.Remedy.Add(evidence.Candidate{Knob: evidence.TCPWindowScaling, Side: e.Name, Levels: []knob.Value{"1"},
-				Why: "the option is used only when both hosts offer it"})
+				Why: "the kernel uses the option only if both hosts offer it"})
 		}
 	}
 	if rmem, ok := f.Receiver.Number(evidence.TCPRmem, 2); ok {
@@ -56,12 +58,14 @@ func windowScalingOff(f *evidence.Flow) *evidence.Finding {
 			fmt.Sprintf("Not the size of the receive buffer: net.ipv4.tcp_rmem allows %s at the %s host.",
 				evidence.Bytes(rmem), f.Receiver.Name))
 	}
-	x.Remedy.Proof = "The option on and off by turns, with new connections: only without it the rate on this path is bounded by 65535 bytes per round trip; on " +
-		"one of less than a millisecond it makes no difference."
+	x.Remedy.Proof = "Open new connections with the option on and off alternately: only without it, " +
+		"65535 bytes per round trip bound the rate on this path; on a path of less than a millisecond it " +
+		"makes no difference."
 	switch len(off) {
 	case 0:
 		x.Confidence = evidence.Combine(0.6, 0.6)
-		x.Remedy.Text = "Both hosts seem to offer the option, so something between them strips it from the handshake: look for a firewall or a proxy."
+		x.Remedy.Text = "Both hosts offer the option, so a device between them removes it from the handshake: " +
+			"look for a firewall or a proxy."
 	default:
 		x.Confidence = evidence.Combine(0.9, 0.6)
 		x.Where = strings.Join(off, " and ")

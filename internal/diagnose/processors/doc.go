@@ -1,11 +1,12 @@
-// Package processors judges where the work of packets is done: which processors, in which class of
-// time, at which clock, near which memory.
+// Package processors has the rules about where packets are processed: on which CPUs, in which class
+// of time, at which clock, and near which memory.
 //
 // # Model
 //
-// One rule is one file: what it needs to see, its thresholds with their reason, the look-alikes it
-// must reject, and the settings worth trying. Most look at an [evidence.Span], one host over a
-// time, and so work with and without a run; all are pure.
+// Each rule has a file of its own with the evidence it needs, its thresholds and their reasons, the
+// look-alikes it rejects, and the settings to try. Most rules examine an [evidence.Span], one host
+// over a period, and so work with and without a run. All are pure functions. [Examine] is not a
+// rule: it answers an engineer's usual questions about a watched host.
 //
 // # Units
 //
@@ -17,5 +18,5 @@
 //
 // # Limits
 //
-// Counters are of a whole host or network namespace, whoever moved them.
+// Counters cover a whole host or network namespace, with the traffic of all programs.
 package processors

@@ -7,20 +7,17 @@ import (
 )
 
 const (
-	// full is the share of time at which a processor has nothing left to give. Processor time ticks
-	// at 100 Hz, so the last per cents of a run of seconds are not to be had; and 0.95 twice in a
-	// row is no accident.
+	// full is the share of busy time at which a CPU has nothing left. CPU time ticks at 100 Hz, so
+	// the last per cent of a run of seconds are not measurable.
 	full = 0.95
-	// idleEnough is how busy the other processors may be on average for work to have somewhere to
-	// go.
+	// idleEnough is how busy the other CPUs may be on average to take over work.
 	idleEnough = 0.60
-	// shortest is the least time, in seconds, that shares of processor time are taken from: fifty
-	// ticks.
+	// shortest is the least time, in seconds, for shares of CPU time: fifty ticks.
 	shortest = 0.5
 )
 
-// judged are the processors of a span whose shares mean something: none of a history since boot, in
-// which an hour's storm vanishes among idle days, and none of too short a time.
+// judged returns the CPUs of a span whose shares mean something: none for counters since boot, in
+// which an hour's storm vanishes among idle days, and none for too short a time.
 func judged(s *evidence.Span) []evidence.ClassRatios {
 	if s.SinceBoot || s.Seconds < shortest {
 		return nil
@@ -28,7 +25,7 @@ func judged(s *evidence.Span) []evidence.ClassRatios {
 	return s.Classes()
 }
 
-// others is how busy all processors but one are, on average; 0 where there is no other.
+// others returns how busy all CPUs but one are on average; 0 if there is no other.
 func others(all []evidence.ClassRatios, but int) float64 {
 	var sum float64
 	var n int
@@ -43,7 +40,7 @@ func others(all []evidence.ClassRatios, but int) float64 {
 	return sum / float64(n)
 }
 
-// mean is how much of all processors one class of time took.
+// mean returns the share of all CPUs that one class of time took.
 func mean(all []evidence.ClassRatios, part func(evidence.ClassRatios) float64) float64 {
 	var sum float64
 	for _, c := range all {
@@ -55,7 +52,7 @@ func mean(all []evidence.ClassRatios, part func(evidence.ClassRatios) float64) f
 	return sum / float64(len(all))
 }
 
-// most is the processor of which part says most; ok is false without processors.
+// most returns the CPU for which part is largest; ok is false without CPUs.
 func most(all []evidence.ClassRatios, part func(evidence.ClassRatios) float64) (worst evidence.ClassRatios, ok bool) {
 	for _, c := range all {
 		if !ok || part(c) > part(worst) {
@@ -65,14 +62,14 @@ func most(all []evidence.ClassRatios, part func(evidence.ClassRatios) float64) (
 	return worst, ok
 }
 
-// The parts of processor time that rules ask for. Programs of a lower priority (nice) give way to
-// whatever else there is to do, so they keep nothing busy.
+// The parts of CPU time that rules use. Programs of a lower priority (nice) give way to all other
+// work, so they do not count as load.
 func packetWork(c evidence.ClassRatios) float64 { return c.SoftIRQ + c.IRQ }
 func programs(c evidence.ClassRatios) float64   { return c.User - c.Nice }
 func stolen(c evidence.ClassRatios) float64     { return c.Steal }
 func busy(c evidence.ClassRatios) float64       { return c.Busy() - c.Nice }
 
-// classes tells how a processor spent its time.
+// classes returns how a CPU spent its time.
 func classes(s *evidence.Span, c evidence.ClassRatios) []evidence.Evidence {
 	source := s.Source("/proc/stat")
 	name := func(what string) string { return fmt.Sprintf("CPU %d, %s", c.CPU, what) }
@@ -85,12 +82,12 @@ func classes(s *evidence.Span, c evidence.ClassRatios) []evidence.Evidence {
 	}
 }
 
-// realCard is the physical card that carries the run of a span, or nil: where there is none,
-// packets move from memory to memory, a processor is always what limits, and that is no fault.
+// realCard reports whether a physical NIC carries the run of a span. Without one, packets move from
+// memory to memory, and a CPU always is the limit, which is not a fault.
 func realCard(s *evidence.Span) bool {
 	return s.End != nil && s.End.Card != nil && !s.End.Card.Virtual
 }
 
-// received are the packets that the host took in from cards and backlogs in the span; of a
-// container they are the whole machine's.
+// received returns the packets that the host took from NICs and backlogs in the span; a container
+// sees those of the whole machine.
 func received(s *evidence.Span) float64 { return s.Count("softnet.processed") }

@@ -8,27 +8,27 @@ import (
 )
 
 const (
-	// A round of polling ends after this many packets, or microseconds, whatever is left
+	// A round of polling ends after this many packets, or microseconds, even if work is left
 	// (net.core.netdev_budget, 300 by default, and netdev_budget_usecs, 2000, since Linux 4.12; two
-	// ticks before). One card may take dev_weight packets, 64, at a time.
+	// ticks before). One NIC may take dev_weight packets, 64, at a time.
 	budgetKnob, budgetTimeKnob, weightKnob = "sysctl:net.core.netdev_budget",
 		"sysctl:net.core.netdev_budget_usecs", "sysctl:net.core.dev_weight"
 	defaultBudget, defaultBudgetUsecs, defaultWeight = 300, 2000, 64
 
-	// squeezedOften is how many packets there are to a squeeze where polling ends early again and
-	// again: with the default budget there cannot be fewer than about as many, so twice as many
-	// leaves room for rounds of several processors, and for squeezes by time.
+	// squeezedOften is how many packets there are per squeeze if polling keeps ending early: with
+	// the default budget there cannot be much fewer than that budget, so twice as many leave room
+	// for rounds of several CPUs, and for squeezes by time.
 	squeezedOften = 2 * defaultBudget
-	// fewSqueezes per second are those of bursts: a round in ten milliseconds.
+	// fewSqueezes per second come from bursts: one round in ten milliseconds.
 	fewSqueezes = 100
 )
 
-// napiBudgetExhausted: rounds of polling end before the work does.
+// napiBudgetExhausted finds rounds of polling that end before the work does.
 //
-// A squeeze by itself costs little: the round is taken up again in the next softirq, or by
-// ksoftirqd, which has to wait for its turn among programs. So it is a notice with the default
-// budget, also where it is frequent. It is a warning where somebody has set the budget below its
-// default and rounds end for it all the time: then every few packets wait for the scheduler.
+// A squeeze alone costs little: the next softirq continues the round, or ksoftirqd does, which
+// waits for the scheduler. So it is a notice with the default budget, even if it is frequent. It is
+// a warning if the budget is set below its default and rounds keep ending because of it: then every
+// few packets wait for the scheduler.
 func napiBudgetExhausted(s *evidence.Span) *evidence.Finding {
 	squeezes, taken := s.Count("softnet.time_squeeze"), received(s)
 	if squeezes <= 0 || taken <= 0 || s.SinceBoot || s.Seconds < shortest {
@@ -42,13 +42,14 @@ func napiBudgetExhausted(s *evidence.Span) *evidence.Finding {
 	usecs, usecsKnown := s.Number(budgetTimeKnob, 0)
 	weight, weightKnown := s.Number(weightKnob, 0)
 	smallBudget := budgetKnown && budget < defaultBudget && per <= 3*max(budget, weight) ||
-		// A container is not shown the setting, but its work is the same as that of the machine.
+		// A container does not see the setting, but its work is that of the machine.
 		!budgetKnown && per < defaultBudget/3 && endedByPackets(s, squeezes)
 	smallTime := usecsKnown && usecs < defaultBudgetUsecs && !smallBudget
 	smallWeight := weightKnown && weight < defaultWeight
 	x := &evidence.Finding{
 		Code: evidence.NAPIBudgetExhausted, Severity: evidence.Notice, Where: s.Side,
-		Title: fmt.Sprintf("Polling of the %s host stopped early %s times a second, every %s packets, with work left.",
+		Title: fmt.Sprintf("Polling of the %s host stopped early %s times a second, every %s packets, "+
+			"with work left.",
 			s.Side, evidence.Count(s.PerSecond(squeezes)), evidence.Count(per)),
 		Evidence: []evidence.Evidence{
 			{Name: "rounds of polling that ended early", Value: squeezes, Unit: "rounds",
@@ -77,15 +78,17 @@ func napiBudgetExhausted(s *evidence.Span) *evidence.Finding {
 			Source: s.Source("/proc/stat")})
 		if packetWork(c) < full {
 			x.Rejected = append(x.Rejected,
-				fmt.Sprintf("Not a processor full of packets: CPU %d spent %s of its time on them.", c.CPU,
+				fmt.Sprintf("Not a CPU saturated with packets: CPU %d spent %s of its time on them.", c.CPU,
 					evidence.Percent(packetWork(c))))
 		}
 	}
 	drops := s.Count("softnet.dropped") + s.Sum("nic.", ".rx_missed_errors")
 	x.Rejected = append(x.Rejected,
-		fmt.Sprintf("Nothing was lost by it so far as counters tell: cards and backlogs dropped %s packets.",
+		fmt.Sprintf("Nothing was lost because of it, as far as counters show: NICs and backlogs dropped %s packets.",
 			evidence.Count(drops)))
-	x.Remedy.Proof = "Raise the one that binds four times and back by turns, with the rate and the 99th percentile of the round trip as measures: with the default budget expect no effect."
+	x.Remedy.Proof = "Quadruple the budget that binds and restore it, alternately; " +
+		"measure the rate and the 99th percentile of the round trip. With the default budget, " +
+		"expect no effect."
 	switch {
 	case smallBudget:
 		x.Severity = evidence.Warning
@@ -94,33 +97,36 @@ func napiBudgetExhausted(s *evidence.Span) *evidence.Finding {
 			evidence.Count(budget))
 		if !budgetKnown {
 			x.Remedy.Text = fmt.Sprintf(
-				"Look at net.core.netdev_budget of the machine, which this namespace does not show: rounds end after fewer packets than the default of %d "+
-					"allows, and long before their time is over.", defaultBudget)
+				"Check net.core.netdev_budget of the machine, which this namespace does not show: "+
+					"rounds end after fewer packets than the default of %d allows, "+
+					"long before their time is over.", defaultBudget)
 		}
 		x.Remedy.Add(evidence.Candidate{Knob: budgetKnob, Side: s.Side, Levels: []knob.Value{"300", "600"},
 			Why: "rounds of polling end at this number of packets"})
 	case smallTime:
 		x.Severity = evidence.Warning
 		x.Remedy.Text = fmt.Sprintf(
-			"Set net.core.netdev_budget_usecs back to %d: it is %s, and rounds end before the budget of packets is used.",
+			"Set net.core.netdev_budget_usecs back to %d: it is %s, and rounds end before the budget of packets "+
+				"is used.",
 			defaultBudgetUsecs, evidence.Count(usecs))
 		x.Remedy.Add(evidence.Candidate{Knob: budgetTimeKnob, Side: s.Side, Levels: []knob.Value{"2000", "8000"},
 			Why: "rounds of polling end at this time"})
 	default:
-		x.Remedy.Text = "Mostly harmless with the default budget. If latency matters, spread the packets over more processors before raising net.core.netdev_budget."
+		x.Remedy.Text = "Mostly harmless with the default budget. If latency matters, " +
+			"spread the packets over more CPUs before you raise net.core.netdev_budget."
 		x.Remedy.Add(evidence.Candidate{Knob: budgetKnob, Side: s.Side, Levels: []knob.Value{"600", "1200"},
-			Why: "expected to make no difference to throughput; the experiment tells"})
+			Why: "unlikely to change throughput; the experiment shows whether it does"})
 	}
 	if smallWeight {
 		x.Remedy.Add(evidence.Candidate{Knob: weightKnob, Side: s.Side, Levels: []knob.Value{"64"},
-			Why: "what a backlog may hand up in one go"})
+			Why: "how much a backlog may pass on at once"})
 	}
 	return x
 }
 
-// endedByPackets tells that rounds end for their number of packets: had they ended for their time,
-// each would have taken netdev_budget_usecs of softirq time, and the processors have not spent half
-// of that.
+// endedByPackets reports whether rounds end because of their number of packets. If they ended
+// because of their time, each would have taken netdev_budget_usecs of softirq time, but the CPUs
+// spent less than half of that.
 func endedByPackets(s *evidence.Span, squeezes float64) bool {
 	var spent float64
 	for _, c := range s.CPUs {

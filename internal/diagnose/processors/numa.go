@@ -11,15 +11,15 @@ import (
 	"github.com/linerate/linerate/internal/host"
 )
 
-// busyRemote is how busy a processor far from the card has to be for the distance to matter: below,
-// it has the time to wait for memory.
+// busyRemote is how busy a CPU far from the NIC must be for the distance to matter: below that, it
+// has time to wait for memory.
 const busyRemote = 0.80
 
-// numaMisplaced: the card's interrupts are served, or its data read, on another node than the one
-// that the card's memory is near to.
+// numaMisplaced finds interrupts of the NIC, or readers of its data, on another node than the
+// NIC's.
 //
-// Every packet then crosses the link between the sockets, twice at worst. A host of one node has no
-// such thing, and the kernel says so by −1.
+// Every packet then crosses the link between the sockets, at worst twice. On a host with one node
+// the kernel reports −1.
 func numaMisplaced(s *evidence.Span) *evidence.Finding {
 	if s.Host == nil || s.End == nil || s.End.Card == nil || s.End.Card.NUMANode == nil || *s.End.Card.NUMANode < 0 {
 		return nil
@@ -40,7 +40,7 @@ func numaMisplaced(s *evidence.Span) *evidence.Finding {
 	var served []int
 	for _, irq := range card.Interrupts {
 		for _, cpu := range cpuList(irq.EffectiveAffinity) {
-			// An interrupt that did not come in the span bothers nobody.
+			// An interrupt that did not occur in the span costs nothing.
 			if node, ok := nodes[cpu]; ok && node != home && s.Count("irq."+strconv.Itoa(irq.Number)) > 0 {
 				remote, served = append(remote, irq), append(served, cpu)
 				break
@@ -58,7 +58,8 @@ func numaMisplaced(s *evidence.Span) *evidence.Finding {
 	}
 	x := &evidence.Finding{
 		Code: evidence.NUMAMisplaced, Severity: evidence.Notice, Where: s.Side, Confidence: 0.6,
-		Title: fmt.Sprintf("%s of the %s host is on node %d, and %d of its interrupts and %d of the test's threads run on other nodes.",
+		Title: fmt.Sprintf("%s of the %s host is on node %d, but %d of its interrupts and %d threads of the test "+
+			"run on other nodes.",
 			card.Name, s.Side, home, len(remote), len(workers)),
 		Evidence: []evidence.Evidence{
 			{Name: "node of " + card.Name, Value: float64(home),
@@ -78,25 +79,27 @@ func numaMisplaced(s *evidence.Span) *evidence.Finding {
 	}
 	if x.Severity == evidence.Notice {
 		x.Rejected = append(x.Rejected,
-			fmt.Sprintf("Not shown to cost anything: no processor away from the card was busier than %s.",
+			fmt.Sprintf("Not shown to cost anything: no CPU away from the NIC was busier than %s.",
 				evidence.Percent(busyRemote)))
 	} else {
-		x.Rejected = append(x.Rejected, fmt.Sprintf("Not too few processors near the card: node %d has %d.", home,
+		x.Rejected = append(x.Rejected, fmt.Sprintf("Not too few CPUs near the NIC: node %d has %d.", home,
 			len(local)))
 	}
 	x.Remedy.Text = fmt.Sprintf(
-		"Serve the interrupts of %s on the processors of node %d, and run its programs there (numactl --cpunodebind=%d).", card.Name, home, home)
-	x.Remedy.Proof = "Pin interrupts and threads to the card's node and away from it by turns: the difference grows with the rate and vanishes at a tenth of it."
+		"Serve the interrupts of %s on the CPUs of node %d, and run its programs there (numactl "+
+			"--cpunodebind=%d).", card.Name, home, home)
+	x.Remedy.Proof = "Pin interrupts and threads to the NIC's node and away from it, alternately: " +
+		"the difference grows with the rate and vanishes at a tenth of it."
 	for i, irq := range remote[:min(len(remote), 5)] {
 		x.Remedy.Add(evidence.Candidate{Knob: knob.ID("irq:" + strconv.Itoa(irq.Number) + "/affinity"), Side: s.Side,
 			Levels: []knob.Value{knob.Value(strconv.Itoa(local[i%len(local)]))},
-			Why:    "memory of the card's node is near to this processor"})
+			Why:    "memory of the NIC's node is local to this CPU"})
 	}
 	return x
 }
 
-// cpuList reads a list of processors as the kernel prints it: "0-3,8". What is not one has no
-// processors; a range is cut at 1024.
+// cpuList parses a list of CPUs as the kernel prints it: "0-3,8". It ignores invalid parts and cuts
+// a range at 1024.
 func cpuList(text string) (cpus []int) {
 	for part := range strings.SplitSeq(text, ",") {
 		low, high, ranged := strings.Cut(strings.TrimSpace(part), "-")

@@ -11,24 +11,24 @@ import (
 )
 
 const (
-	// slowedClock is the part of its highest clock that a processor is allowed at most, from which
-	// on a limit is felt: the turbo range of processors makes up to a quarter.
+	// slowedClock is the share of the maximum clock below which a limit matters: turbo makes up as
+	// much as a quarter of it.
 	slowedClock = 0.70
-	// deepSleep is an exit latency, in seconds, that a round trip inside a building notices:
-	// switches and cards take some tens of microseconds.
+	// deepSleep is an exit latency, in seconds, that is noticeable in a round trip inside a
+	// building: switches and NICs take some tens of microseconds.
 	deepSleep = 50e-6
-	// quicker is the part of the idle round trip that one under load is, where load keeps
-	// processors from sleeping. Load adds delay to every other path.
+	// quicker is the share of the idle round trip that the loaded one reaches where load keeps CPUs
+	// from sleeping. On any other path load adds delay.
 	quicker = 0.70
 )
 
-// cpuPowerState: processors are kept slow, or sleep so deeply between packets that waking up is
-// most of a round trip.
+// cpuPowerState finds CPUs that are kept slow, or that sleep so deeply between packets that waking
+// up takes most of a round trip.
 //
-// Two facts tell. A clock limit below the highest clock while the processor has nothing left: then
-// time is clock. And a round trip that is shorter under load than idle, on a path where the exit
-// latency of an allowed sleep explains the difference: load keeps processors awake, and nothing
-// else makes a loaded path quicker than an empty one.
+// Two facts show it. One is a clock limit below the maximum while the CPU has no time left. The
+// other is a round trip that is shorter under load than idle, on a path where the exit latency of
+// an allowed idle state explains the difference: load keeps CPUs awake, and nothing else makes a
+// loaded path faster than an empty one.
 func cpuPowerState(c *evidence.Case) *evidence.Finding {
 	for _, s := range evidence.SpansOf(c) {
 		if x := slowed(s); x != nil {
@@ -38,7 +38,7 @@ func cpuPowerState(c *evidence.Case) *evidence.Finding {
 	return sleepy(c)
 }
 
-// slowed: the clock of a busy processor is limited.
+// slowed finds a busy CPU with a limited clock.
 func slowed(s *evidence.Span) *evidence.Finding {
 	if s.Host == nil || !s.Loaded() {
 		return nil
@@ -57,7 +57,7 @@ func slowed(s *evidence.Span) *evidence.Finding {
 	}
 	x := &evidence.Finding{
 		Code: evidence.CPUPowerState, Severity: evidence.Notice, Where: s.Side, Confidence: 0.75,
-		Title: fmt.Sprintf("CPU %d of the %s host is %s busy and may run at %d MHz at most, of the %d that it could.",
+		Title: fmt.Sprintf("CPU %d of the %s host is %s busy, but its clock is limited to %d MHz of %d MHz.",
 			p.ID, s.Side, evidence.Percent(busiest.Busy()), p.LimitMHz, p.MaxMHz),
 		Evidence: append([]evidence.Evidence{
 			{Name: "highest clock allowed", Value: float64(p.LimitMHz), Unit: "megahertz",
@@ -66,21 +66,22 @@ func slowed(s *evidence.Span) *evidence.Finding {
 				Source: s.Source("cpuinfo_max_freq")},
 			{Name: "governor", Value: p.Governor, Source: s.Source("scaling_governor")},
 		}, classes(s, busiest)...),
-		Rejected: []string{fmt.Sprintf("Not too little to do: the processor had %s idle.",
+		Rejected: []string{fmt.Sprintf("Not a lack of work: the CPU was idle for %s of the time.",
 			evidence.Percent(busiest.Idle))},
 	}
 	if realCard(s) {
 		x.Severity = evidence.Warning
 	}
-	x.Remedy.Text = "Lift the limit (scaling_max_freq, power profile, BIOS) or look for heat and power capping."
-	x.Remedy.Proof = "Throughput per busy processor follows the clock when the limit is moved; on an idle host nothing changes."
+	x.Remedy.Text = "Lift the limit (scaling_max_freq, power profile, BIOS), or look for heat and power capping."
+	x.Remedy.Proof = "Throughput per busy CPU follows the clock when the limit changes; " +
+		"on an idle host nothing changes."
 	x.Remedy.Add(evidence.Candidate{Knob: knob.ID(fmt.Sprintf("cpu:%d/scaling_governor", p.ID)), Side: s.Side,
 		Levels: []knob.Value{"performance"},
-		Why:    "asks for the highest clock that is allowed"})
+		Why:    "requests the highest clock that is allowed"})
 	return x
 }
 
-// sleepy: an empty path is slower than a loaded one.
+// sleepy finds an empty path that is slower than a loaded one.
 func sleepy(c *evidence.Case) *evidence.Finding {
 	var idle, loaded *traffic.Distribution
 	for i := range c.Runs {
@@ -104,7 +105,8 @@ func sleepy(c *evidence.Case) *evidence.Finding {
 		}
 		x := &evidence.Finding{
 			Code: evidence.CPUPowerState, Severity: evidence.Notice, Where: e.Name, Confidence: 0.6,
-			Title: fmt.Sprintf("The round trip is %s on the empty path and %s under load: processors sleep so deeply that waking up takes up to %s.",
+			Title: fmt.Sprintf("The round trip is %s on the empty path and %s under load: "+
+				"CPUs sleep so deeply that waking up takes up to %s.",
 				evidence.Seconds(idle.P50), evidence.Seconds(loaded.P50), evidence.Seconds(state.LatencySeconds)),
 			Evidence: []evidence.Evidence{
 				{Name: "idle round trip, median", Value: idle.P50, Unit: "seconds", Source: "ping before the load"},
@@ -113,26 +115,28 @@ func sleepy(c *evidence.Case) *evidence.Finding {
 				{Name: "deepest sleep allowed, " + state.Name, Value: state.LatencySeconds, Unit: "seconds",
 					Source: "cpuidle exit latency (" + e.Name + ")"},
 			},
-			Rejected: []string{fmt.Sprintf("Not a queue: load made the path quicker by %s.",
+			Rejected: []string{fmt.Sprintf("Not a queue: load made the path faster by %s.",
 				evidence.Seconds(idle.P50-loaded.P50))},
 		}
-		// Half of the round trip is what somebody who cares for latency came to find.
+		// Half of the round trip matters to any user who cares about latency.
 		if loaded.P50 <= 0.5*idle.P50 {
 			x.Severity = evidence.Warning
 		}
-		x.Remedy.Text = "Where latency matters more than power, forbid the deep states to the processors that serve the card (PM QoS, resume latency)."
-		x.Remedy.Proof = "Hold cpu_dma_latency low during every second segment: the idle round trip falls by the exit latency; the loaded one stays."
+		x.Remedy.Text = "If latency matters more than power, forbid deep idle states on the CPUs that serve the " +
+			"NIC (PM QoS, resume latency)."
+		x.Remedy.Proof = "Hold cpu_dma_latency low during every second segment: " +
+			"the idle round trip falls by the exit latency; the loaded one stays the same."
 		for _, p := range e.Host.CPUs[:min(len(e.Host.CPUs), 4)] {
 			x.Remedy.Add(evidence.Candidate{Knob: knob.ID(fmt.Sprintf("cpu:%d/resume_latency", p.ID)), Side: e.Name,
 				Levels: []knob.Value{"20"},
-				Why:    "the longest wake-up, in microseconds, that this processor may take"})
+				Why:    "the longest exit latency, in microseconds, that this CPU may have"})
 		}
 		return x
 	}
 	return nil
 }
 
-// deepest is the deepest sleep that any processor may use.
+// deepest returns the deepest idle state that any CPU may use.
 func deepest(s *host.Snapshot) (state host.IdleState, ok bool) {
 	if s == nil || s.Idle == nil {
 		return state, false

@@ -11,22 +11,22 @@ import (
 )
 
 const (
-	// skewed is how many times the mean the fullest queue has to get before its share is no chance:
+	// skewed is how many times the mean the fullest queue must get for its share not to be chance:
 	// with dozens of flows hashed over a few queues a factor of two is common.
 	skewed = 3
-	// manyPackets a second make a skew worth looking at: below, one processor serves them in a few
+	// manyPackets per second make a skew worth a finding: below that, one CPU serves them in a few
 	// per cent of its time.
 	manyPackets = 20e3
-	// manyStreams are needed before a run of ours says anything about spreading: a flow has one
-	// queue, by design.
+	// manyStreams are needed before a test run shows anything about spreading: a flow has one queue
+	// by design.
 	manyStreams = 8
 )
 
-// rssImbalance: a card with several receive queues gives most packets to one of them.
+// rssImbalance finds a NIC with several receive queues that puts most packets into one of them.
 //
-// The hash spreads flows and not packets, so few flows cannot be spread; tunnels whose outer header
-// is always the same, and fragments, look like one flow (udp4 hashing by addresses only). It costs
-// something when the processor of that queue is full and others are not.
+// The hash spreads flows and not packets, so a few flows cannot be spread. Tunnels with a constant
+// outer header, and fragments, look like one flow (udp4 hashing by addresses alone). It costs
+// something if the CPU of that queue is saturated and others are not.
 func rssImbalance(s *evidence.Span) *evidence.Finding {
 	if s.Host == nil || s.SinceBoot || s.Seconds < shortest {
 		return nil
@@ -42,7 +42,7 @@ func rssImbalance(s *evidence.Span) *evidence.Finding {
 	return nil
 }
 
-// imbalanceOf looks at one interface.
+// imbalanceOf examines one interface.
 func imbalanceOf(s *evidence.Span, card *host.Interface) *evidence.Finding {
 	queues := receiveQueues(s, card)
 	if len(queues) < 2 {
@@ -62,7 +62,8 @@ func imbalanceOf(s *evidence.Span, card *host.Interface) *evidence.Finding {
 	}
 	x := &evidence.Finding{
 		Code: evidence.RSSImbalance, Severity: evidence.Notice, Where: s.Side,
-		Title: fmt.Sprintf("Receive queue %d of %s at the %s host got %s of the packets, with %d queues to spread them over.",
+		Title: fmt.Sprintf("Receive queue %d of %s at the %s host got %s of the packets, "+
+			"with %d queues to spread them over.",
 			hot, card.Name, s.Side, evidence.Percent(worst/sum), len(queues)),
 		Evidence: []evidence.Evidence{
 			{Name: fmt.Sprintf("packets of queue %d", hot), Value: worst, Unit: "packets",
@@ -80,26 +81,29 @@ func imbalanceOf(s *evidence.Span, card *host.Interface) *evidence.Finding {
 		if packetWork(c) >= softirqFull && rest <= idleEnough {
 			x.Severity, x.Confidence = evidence.Warning, 0.9
 			x.Rejected = append(x.Rejected,
-				fmt.Sprintf("Not too few processors: CPU %d is full of packets, the others are %s busy.", c.CPU,
+				fmt.Sprintf("Not too few CPUs: CPU %d is saturated with packets, and the others are %s busy.", c.CPU,
 					evidence.Percent(rest)))
 		} else {
 			x.Rejected = append(x.Rejected,
-				fmt.Sprintf("Not shown to cost anything: the processor with most packet work, CPU %d, has %s of its time for other things.",
+				fmt.Sprintf("Not shown to cost anything: the CPU with the most packet work, CPU %d, "+
+					"has %s of its time left.",
 					c.CPU, evidence.Percent(1-packetWork(c))))
 		}
 	}
-	x.Remedy.Text = "Let the hash use ports as well (ethtool -N … rx-flow-hash udp4 sdfn), check the indirection table, or spread by software (RPS) where one tunnel carries everything."
-	x.Remedy.Proof = "Many UDP flows with other ports: with the ports in the hash they spread over the queues; one single flow stays on one queue either way."
+	x.Remedy.Text = "Include ports in the hash (ethtool -N … rx-flow-hash udp4 sdfn), " +
+		"check the indirection table, or spread by software (RPS) if one tunnel carries everything."
+	x.Remedy.Proof = "Send many UDP flows with different ports: with ports in the hash they spread over the " +
+		"queues. A single flow stays on one queue either way."
 	if card.Card != nil && card.Card.RSS != nil {
 		x.Remedy.Add(evidence.Candidate{Knob: knob.ID("ethtool:" + card.Name + "/rss.indirection"), Side: s.Side,
 			Levels: []knob.Value{knob.Value("equal " + strconv.Itoa(len(queues)))},
-			Why:    "an uneven table sends most flows to few queues"})
+			Why:    "an uneven table sends most flows to a few queues"})
 	}
 	return x
 }
 
-// receiveQueues are the packets of each receive queue in the span, by the names that drivers give
-// their counters.
+// receiveQueues returns the packets of each receive queue in the span, by the counter names of the
+// drivers.
 func receiveQueues(s *evidence.Span, card *host.Interface) map[int]float64 {
 	queues := make(map[int]float64)
 	prefix := "ethtool." + card.Name + "."
@@ -115,7 +119,7 @@ func receiveQueues(s *evidence.Span, card *host.Interface) map[int]float64 {
 	return queues
 }
 
-// queueNumber reads rx_queue_3_packets (igb, ixgbe, virtio_net), rx-3.packets (i40e, ice) and
+// queueNumber parses rx_queue_3_packets (igb, ixgbe, virtio_net), rx-3.packets (i40e, ice) and
 // rx3_packets (mlx5, bnx2x, ena).
 func queueNumber(name string) (q int, ok bool) {
 	rest, ok := strings.CutPrefix(name, "rx")

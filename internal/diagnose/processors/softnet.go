@@ -9,24 +9,25 @@ import (
 )
 
 const (
-	// backlogKnob bounds the queue in front of each processor, in packets: 1000 by default.
+	// backlogKnob bounds the queue in front of each CPU, in packets: 1000 by default.
 	backlogKnob    = "sysctl:net.core.netdev_max_backlog"
 	defaultBacklog = 1000
-	// seenDrops of the packets taken in are worth a word, one in ten thousand: the least loss that
-	// any congestion control feels on a long path. costlyDrops, one in a thousand, is felt on every
-	// path.
+	// seenDrops is the share of received packets from which on drops are worth a notice: one in ten
+	// thousand, the least loss that slows any congestion control on a long path. costlyDrops, one
+	// in a thousand, slows traffic on every path.
 	seenDrops, costlyDrops = 1e-4, 1e-3
-	// fewDrops is what an accident may drop.
+	// fewDrops is how many drops may be an accident.
 	fewDrops = 20
 )
 
-// softnetBacklogDrops: packets that one processor hands to another (RPS), to itself (loopback,
-// veth, tunnels), or that an old driver hands up, wait in a queue per processor, and what finds it
-// full dies there without a trace at the card.
+// softnetBacklogDrops finds drops at the per-CPU backlog. Packets wait there that one CPU hands to
+// another (RPS) or to itself (loopback, veth, tunnels), and those of drivers without polling. A
+// full backlog drops packets without a trace at the NIC.
 //
-// It is the second column of /proc/net/softnet_stat. A flow limit (net.core.flow_limit_cpu_bitmap)
-// drops earlier and counts by itself. A queue of the default length that runs over means that its
-// processor does not keep up, which is another rule's to say; a short one runs over by itself.
+// The counter is the second column of /proc/net/softnet_stat. A flow limit
+// (net.core.flow_limit_cpu_bitmap) drops earlier and has a counter of its own. If a queue of the
+// default length overflows, its CPU does not keep up, which is the subject of another rule; a short
+// one overflows even with a fast CPU.
 func softnetBacklogDrops(s *evidence.Span) *evidence.Finding {
 	dropped, taken := s.Count("softnet.dropped"), received(s)
 	if dropped < fewDrops || taken <= 0 {
@@ -40,7 +41,7 @@ func softnetBacklogDrops(s *evidence.Span) *evidence.Finding {
 	short := known && length < defaultBacklog
 	x := &evidence.Finding{
 		Code: evidence.SoftnetBacklogDrops, Severity: evidence.Notice, Where: s.Side,
-		Title: fmt.Sprintf("The queue in front of a processor of the %s host ran over: %s of %s packets were dropped there %s.",
+		Title: fmt.Sprintf("The backlog queue of a CPU of the %s host overflowed: it dropped %s of %s packets %s.",
 			s.Side, evidence.Percent(share), evidence.Count(taken+dropped), s.When()),
 		Evidence: []evidence.Evidence{
 			{Name: "packets dropped by full backlogs", Value: dropped, Unit: "packets",
@@ -65,20 +66,23 @@ func softnetBacklogDrops(s *evidence.Span) *evidence.Finding {
 		switch {
 		case c.Busy() < full:
 			x.Rejected = append(x.Rejected,
-				fmt.Sprintf("Not a full processor: the busiest, CPU %d, worked %s of the time, so the queue was too short for a burst.",
+				fmt.Sprintf("Not a saturated CPU: the busiest one, CPU %d, was busy for %s of the time, "+
+					"so the queue was too short for a burst.",
 					c.CPU, evidence.Percent(c.Busy())))
 		case !short:
 			x.Confidence *= 0.7
 		}
 	}
 	missed := s.Sum("nic.", ".rx_missed_errors") + s.Sum("nic.", ".rx_fifo_errors")
-	x.Rejected = append(x.Rejected, fmt.Sprintf("Not the ring of a card: cards missed %s packets.",
+	x.Rejected = append(x.Rejected, fmt.Sprintf("Not the ring of a NIC: NICs missed %s packets.",
 		evidence.Count(missed)))
 	if missed > dropped {
 		x.Confidence *= 0.8
 	}
-	x.Remedy.Text = "Make the queue longer (net.core.netdev_max_backlog), or spread the packets over more processors (RPS, more card queues) so that none falls behind."
-	x.Remedy.Proof = "Raise net.core.netdev_max_backlog four times and back by turns: the drops per gigabyte follow; with no drops left a further step must change nothing."
+	x.Remedy.Text = "Lengthen the queue (net.core.netdev_max_backlog), or spread the packets over more CPUs " +
+		"(RPS, more NIC queues) so that none falls behind."
+	x.Remedy.Proof = "Quadruple net.core.netdev_max_backlog and restore it, alternately: " +
+		"drops per gigabyte follow; once nothing drops, a further step must change nothing."
 	levels := []knob.Value{"1000", "4000", "16000"}
 	for len(levels) > 0 && known {
 		n, err := strconv.ParseFloat(string(levels[0]), 64)
@@ -88,6 +92,6 @@ func softnetBacklogDrops(s *evidence.Span) *evidence.Finding {
 		levels = levels[1:]
 	}
 	x.Remedy.Add(evidence.Candidate{Knob: backlogKnob, Side: s.Side, Levels: levels,
-		Why: "the queue that ran over is this long; it is global, so refused inside a container"})
+		Why: "the queue that overflowed has this length; the setting is global, so refused inside a container"})
 	return x
 }

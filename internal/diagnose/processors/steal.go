@@ -6,15 +6,15 @@ import (
 	"github.com/linerate/linerate/internal/diagnose/evidence"
 )
 
-// seenSteal of a processor's time is worth a word, costlySteal is what a flow feels: while one
-// processor in seven is away its queues fill.
+// seenSteal is the share of a CPU's time from which on steal is worth a notice. costlySteal slows a
+// flow: while one CPU in seven is away its queues fill.
 const seenSteal, costlySteal = 0.05, 0.15
 
-// cpuSteal: the hypervisor let others run while this host had work.
+// cpuSteal finds that the hypervisor ran other work while this host had work to do.
 //
-// /proc/stat counts it only where the hypervisor tells (KVM, Xen, some others), so none counted is
-// no proof. It is time that was wanted: an idle processor is not stolen from. The look-alike is a
-// processor that is full by itself: that one has no steal.
+// /proc/stat counts steal only if the hypervisor reports it (KVM, Xen, some others), so none
+// counted is no proof. It counts only time in which the CPU was needed: an idle CPU has no steal.
+// The look-alike is a CPU that the host itself saturates, which has no steal either.
 func cpuSteal(s *evidence.Span) *evidence.Finding {
 	all := judged(s)
 	c, ok := most(all, stolen)
@@ -36,7 +36,9 @@ func cpuSteal(s *evidence.Span) *evidence.Finding {
 	if c.Steal >= costlySteal {
 		x.Severity = evidence.Warning
 	}
-	x.Remedy.Text = "Nothing in this host helps: ask for less oversubscription, reserved or pinned processors, or a larger instance."
-	x.Remedy.Proof = "Measure at a quiet hour, or pin the virtual processors: throughput and steal move against each other, while settings of this host make no difference."
+	x.Remedy.Text = "No setting of this host helps: ask for less oversubscription, reserved or pinned CPUs, " +
+		"or a larger instance."
+	x.Remedy.Proof = "Measure at a quiet hour, or pin the virtual CPUs: throughput rises as steal falls, " +
+		"while settings of this host make no difference."
 	return x
 }

@@ -10,20 +10,20 @@ import (
 	"github.com/linerate/linerate/internal/host"
 )
 
-// Triage answers, for one host that was watched, what people ask vmstat, mpstat, sar and
-// /proc/interrupts one after the other: is the host busy, which processor, with what, for which
-// card, and what would help.
+// Triage answers, for one watched host, what an engineer finds out with vmstat, mpstat, sar and
+// /proc/interrupts: is the host busy, which CPU, with what work, for which NIC, and what would
+// help.
 type Triage struct {
 	Seconds    float64     `json:"seconds"`
 	CPUs       []CPU       `json:"cpus"`       // busiest first
-	Interrupts []Interrupt `json:"interrupts"` // of cards; most frequent first
-	Steps      []string    `json:"steps"`      // one sentence for each question, in the order in which people ask
-	Matters    bool        `json:"matters"`    // whether a processor is what holds something up
+	Interrupts []Interrupt `json:"interrupts"` // of NICs; most frequent first
+	Steps      []string    `json:"steps"`      // one sentence per question, in the usual order
+	Matters    bool        `json:"matters"`    // whether a CPU is a bottleneck
 	Verdict    string      `json:"verdict"`    // why it matters, or why not
-	WaysOut    []WayOut    `json:"ways_out"`   // those that help first
+	WaysOut    []WayOut    `json:"ways_out"`   // helpful ones first
 }
 
-// CPU is one processor in the time watched. Class is where most of its time went: idle, programs,
+// CPU is one CPU over the observed time. Class is where most of its time went: idle, programs,
 // kernel, packets, stolen.
 type CPU struct {
 	CPU           int     `json:"cpu"`
@@ -42,41 +42,40 @@ type CPU struct {
 	NetRxSoftirqs float64 `json:"net_rx_softirqs_per_second"`
 }
 
-// Interrupt is one interrupt of a card in the time watched.
+// Interrupt is one interrupt of a NIC over the observed time.
 type Interrupt struct {
 	IRQ       int     `json:"irq"`
 	Name      string  `json:"name,omitempty"`
 	Interface string  `json:"interface"`
 	Driver    string  `json:"driver,omitempty"`
-	CPU       int     `json:"cpu"` // that served most of them
+	CPU       int     `json:"cpu"` // the CPU that served most of them
 	PerSec    float64 `json:"interrupts_per_second"`
-	// Frames is how many frames the interface moved, both ways, for each of its interrupts: near
-	// one, every frame interrupts.
+	// Frames is how many frames the interface moved, in both directions, per interrupt: near one,
+	// every frame interrupts.
 	Frames float64 `json:"frames_per_interrupt,omitempty"`
 }
 
-// WayOut is one thing that could be done, and whether it helps here.
+// WayOut is one possible measure, and whether it helps here.
 type WayOut struct {
 	Way     string  `json:"way"` // coalescing, steering, mtu, offloads, programs, hypervisor
 	Helps   bool    `json:"helps"`
 	Why     string  `json:"why"`
 	Knob    knob.ID `json:"knob,omitempty"`
-	Present string  `json:"present,omitempty"` // its value now
+	Present string  `json:"present,omitempty"` // its present value
 	Try     string  `json:"try,omitempty"`
 }
 
 const (
-	// often is the rate of interrupts of one processor from which their handling, some microseconds
-	// each, is a good part of its time.
+	// often is the rate of interrupts of one CPU from which on their handling, some microseconds
+	// each, takes a good part of its time.
 	often = 20e3
-	// fewFrames for each interrupt: below four the cost of the interrupt is spread over next to
-	// nothing.
+	// fewFrames per interrupt: below four, next to nothing shares the cost of the interrupt.
 	fewFrames = 4
-	// calm is the busiest a processor may be for nobody to care.
+	// calm is how busy a CPU may be without a question.
 	calm = 0.50
 )
 
-// Examine makes the triage of a host that was watched.
+// Examine returns the triage of a watched host.
 func Examine(s *evidence.Span) *Triage {
 	t := &Triage{Seconds: s.Seconds, CPUs: []CPU{}, Interrupts: []Interrupt{}, WaysOut: []WayOut{}}
 	for _, c := range s.Classes() {
@@ -94,7 +93,7 @@ func Examine(s *evidence.Span) *Triage {
 	slices.SortStableFunc(t.CPUs, func(a, b CPU) int { return cmp.Compare(a.Idle+a.Nice, b.Idle+b.Nice) })
 	t.interrupts(s)
 	if len(t.CPUs) == 0 {
-		t.Verdict = "The kernel told nothing of its processors, so nothing can be said."
+		t.Verdict = "The kernel reported no CPU times, so no triage is possible."
 		t.Steps = []string{t.Verdict}
 		return t
 	}
@@ -104,7 +103,7 @@ func Examine(s *evidence.Span) *Triage {
 	return t
 }
 
-// class is where a processor's time went. Half of what it worked is enough to name it.
+// class returns where most of a CPU's busy time went.
 func class(c evidence.ClassRatios) string {
 	if c.Busy() < 0.05 {
 		return "idle"
@@ -121,7 +120,7 @@ func class(c evidence.ClassRatios) string {
 	return name
 }
 
-// interrupts are those of the cards, with the frames that each brought on average.
+// interrupts fills in the interrupts of the NICs, with the mean number of frames per interrupt.
 func (t *Triage) interrupts(s *evidence.Span) {
 	of := make(map[string]float64)
 	for _, i := range s.Interrupts {
@@ -147,12 +146,12 @@ func (t *Triage) interrupts(s *evidence.Span) {
 	slices.SortStableFunc(t.Interrupts, func(a, b Interrupt) int { return cmp.Compare(b.PerSec, a.PerSec) })
 }
 
-// frames are those that an interface moved, both ways.
+// frames returns how many frames an interface moved in both directions.
 func frames(s *evidence.Span, name string) float64 {
 	return s.Count("nic."+name+".rx_packets") + s.Count("nic."+name+".tx_packets")
 }
 
-// cardOf is an interface of the snapshot; nil where there is none, or no snapshot.
+// cardOf returns an interface of the snapshot; nil if it does not exist, or without a snapshot.
 func cardOf(s *evidence.Span, name string) *host.Interface {
 	if s.Host == nil {
 		return nil
@@ -165,36 +164,40 @@ func cardOf(s *evidence.Span, name string) *host.Interface {
 	return nil
 }
 
-// ask goes through the questions in the order in which people ask them, from the whole to the part.
+// ask answers the questions in their usual order, from the whole to the part.
 func (t *Triage) ask(s *evidence.Span) {
 	all := s.Classes()
 	t.Steps = append(t.Steps,
-		fmt.Sprintf("Is the host busy? All %d processors together worked %s of the time: programs %s, kernel %s, packets %s, stolen %s.",
+		fmt.Sprintf("Is the host busy? All %d CPUs together were busy for %s of the time: programs %s, "+
+			"kernel %s, packets %s, stolen %s.",
 			len(all), evidence.Percent(mean(all, evidence.ClassRatios.Busy)),
 			evidence.Percent(mean(all, func(c evidence.ClassRatios) float64 { return c.User })),
 			evidence.Percent(mean(all, func(c evidence.ClassRatios) float64 { return c.System })),
 			evidence.Percent(mean(all, packetWork)), evidence.Percent(mean(all, stolen))))
 	c := t.CPUs[0]
 	if c.Class == "idle" {
-		t.Steps = append(t.Steps, fmt.Sprintf("Which processor? None: the busiest, CPU %d, was %s idle.", c.CPU,
+		t.Steps = append(t.Steps, fmt.Sprintf("Which CPU? None: the busiest one, CPU %d, was %s idle.", c.CPU,
 			evidence.Percent(c.Idle)))
 	} else {
 		t.Steps = append(t.Steps,
-			fmt.Sprintf("Which processor? CPU %d, busy %s of the time, most of it with %s (%s in user mode, %s softirq and interrupts).",
+			fmt.Sprintf("Which CPU? CPU %d, busy for %s of the time, mostly with %s (%s in user mode, "+
+				"%s softirq and interrupts).",
 				c.CPU, evidence.Percent(1-c.Idle), c.Class, evidence.Percent(c.User),
 				evidence.Percent(c.SoftIRQ+c.IRQ)))
 	}
 	t.Steps = append(t.Steps,
-		fmt.Sprintf("How many packets? CPU %d took in %s packets and %s interrupts of cards a second.",
+		fmt.Sprintf("How many packets? CPU %d received %s packets and %s NIC interrupts a second.",
 			c.CPU, evidence.Count(c.Packets), evidence.Count(c.Interrupts)))
 	i, ok := t.culprit()
 	switch {
 	case !ok && len(t.Interrupts) == 0:
 		t.Steps = append(t.Steps,
-			"Which interrupt? No card interrupted: what moved came from this machine itself, or the card is shown to another namespace.")
+			"Which interrupt? No NIC interrupted: the traffic came from this machine itself, "+
+				"or the NIC belongs to another namespace.")
 	case !ok:
 		t.Steps = append(t.Steps,
-			fmt.Sprintf("Which interrupt? None of a card came to CPU %d; the most frequent, %d of %s, came %s times a second to CPU %d.",
+			fmt.Sprintf("Which interrupt? No NIC interrupted CPU %d; the most frequent interrupt, %d of %s, "+
+				"occurred %s times a second on CPU %d.",
 				c.CPU, t.Interrupts[0].IRQ, t.Interrupts[0].Interface, evidence.Count(t.Interrupts[0].PerSec),
 				t.Interrupts[0].CPU))
 	default:
@@ -205,7 +208,7 @@ func (t *Triage) ask(s *evidence.Span) {
 	}
 }
 
-// culprit is the most frequent interrupt that comes to the busiest processor.
+// culprit returns the most frequent interrupt of the busiest CPU.
 func (t *Triage) culprit() (Interrupt, bool) {
 	for _, i := range t.Interrupts {
 		if i.CPU == t.CPUs[0].CPU && i.PerSec > 0 {
@@ -215,48 +218,51 @@ func (t *Triage) culprit() (Interrupt, bool) {
 	return Interrupt{}, false
 }
 
-// judge says whether any of it matters: a busy processor is what one pays for, as long as nothing
-// waits for it.
+// judge decides whether any of it matters: a busy CPU is no problem as long as nothing waits for
+// it.
 func (t *Triage) judge(s *evidence.Span) {
 	c := t.CPUs[0]
 	lost := s.Count("softnet.dropped") + s.Sum("nic.", ".rx_missed_errors") + s.Sum("nic.", ".rx_fifo_errors")
-	worked := 1 - c.Idle - c.Nice // what is left to programs that give way is left to the network
+	worked := 1 - c.Idle - c.Nice // the network gets the time of programs that give way
 	switch {
 	case s.SinceBoot:
 		t.Verdict = fmt.Sprintf(
-			"Whether it matters one snapshot does not tell: these are means since the host was started, in which cards and backlogs dropped %s packets.", evidence.Count(lost))
+			"One snapshot does not show whether it matters: these are means since boot, "+
+				"in which NICs and backlogs dropped %s packets.", evidence.Count(lost))
 	case worked >= full && lost >= fewDrops:
 		t.Matters = true
 		t.Verdict = fmt.Sprintf(
-			"It matters: CPU %d has nothing left, and %s packets were dropped before the stack meanwhile.", c.CPU,
+			"It matters: CPU %d has no time left, and %s packets were dropped before the network stack meanwhile.", c.CPU,
 			evidence.Count(lost))
 	case worked >= softirqFull && c.Class == "packets":
 		t.Matters = true
 		t.Verdict = fmt.Sprintf(
-			"It matters: CPU %d does nothing but move packets, so one more flow on it makes all others slower.", c.CPU)
+			"It matters: CPU %d only moves packets, so one more flow on it slows down all others.", c.CPU)
 	case worked >= full && c.Class == "stolen":
 		t.Matters = true
-		t.Verdict = fmt.Sprintf("It matters: the hypervisor had %s of CPU %d.", evidence.Percent(c.Steal), c.CPU)
+		t.Verdict = fmt.Sprintf("It matters: the hypervisor took %s of CPU %d.", evidence.Percent(c.Steal), c.CPU)
 	case worked >= full:
-		t.Verdict = fmt.Sprintf("It may matter: CPU %d is full of %s, but no packet was dropped for it.",
+		t.Verdict = fmt.Sprintf("It may matter: CPU %d is saturated with %s, but no packet was dropped because "+
+			"of it.",
 			c.CPU, c.Class)
 	case worked >= calm:
 		t.Verdict = fmt.Sprintf(
-			"It does not matter yet: CPU %d still has %s of its time, and cards and backlogs dropped %s packets.",
+			"It does not matter yet: CPU %d still has %s of its time left, and NICs and backlogs dropped %s packets.",
 			c.CPU, evidence.Percent(c.Idle), evidence.Count(lost))
 	case c.Nice >= calm:
 		t.Verdict = fmt.Sprintf(
-			"It does not matter: %s of CPU %d goes to programs that give way (nice), and cards and backlogs dropped %s packets.",
+			"It does not matter: %s of CPU %d goes to programs that give way (nice), "+
+				"and NICs and backlogs dropped %s packets.",
 			evidence.Percent(c.Nice), c.CPU, evidence.Count(lost))
 	default:
 		t.Verdict = fmt.Sprintf(
-			"It does not matter: the busiest processor was %s idle, and cards and backlogs dropped %s packets.",
+			"It does not matter: the busiest CPU was %s idle, and NICs and backlogs dropped %s packets.",
 			evidence.Percent(c.Idle), evidence.Count(lost))
 	}
 }
 
-// waysOut says of each thing that people try whether it would help on this card, with the knob that
-// its driver has.
+// waysOut decides for each usual measure whether it would help with this NIC, and names the knob of
+// its driver.
 func (t *Triage) waysOut(s *evidence.Span) {
 	c := t.CPUs[0]
 	switch c.Class {
@@ -267,7 +273,7 @@ func (t *Triage) waysOut(s *evidence.Span) {
 	case "stolen":
 		t.WaysOut = append(t.WaysOut,
 			WayOut{Way: "hypervisor", Helps: true,
-				Why: fmt.Sprintf("%s of CPU %d was given to other machines: nothing in this host helps.",
+				Why: fmt.Sprintf("%s of CPU %d went to other machines: no setting of this host helps.",
 					evidence.Percent(c.Steal), c.CPU)})
 	}
 	i, ok := t.culprit()
@@ -290,8 +296,8 @@ func (t *Triage) waysOut(s *evidence.Span) {
 	})
 }
 
-// programs help where one processor is full of them and another has time; what gives way is in
-// nobody's way.
+// programs says whether moving programs helps: it does if they saturate one CPU and another has
+// time. Programs that give way do no harm.
 func (t *Triage) programs(c CPU) WayOut {
 	w := WayOut{Way: "programs"}
 	last := t.CPUs[len(t.CPUs)-1]
@@ -301,20 +307,20 @@ func (t *Triage) programs(c CPU) WayOut {
 			evidence.Percent(c.Nice), c.CPU)
 	case last.Idle+last.Nice < 1-idleEnough:
 		w.Why = fmt.Sprintf(
-			"%s of CPU %d is spent in programs, and no processor has time for them: there is too much to do.",
+			"Programs take %s of CPU %d, and no other CPU has time for them: the host has too much work.",
 			evidence.Percent(c.User), c.CPU)
 	default:
 		w.Helps = true
 		w.Why = fmt.Sprintf(
-			"%s of CPU %d is spent in programs: move them, or the card's interrupts, to another processor; CPU %d is %s idle.",
+			"Programs take %s of CPU %d: move them, or the interrupts of the NIC, to another CPU; CPU %d is %s idle.",
 			evidence.Percent(c.User), c.CPU, last.CPU, evidence.Percent(last.Idle))
 	}
 	return w
 }
 
-// coalescing helps where interrupts are many and bring little each. How it is asked for is the
-// driver's: by ethtool mostly, by a module parameter on cards of the e1000 family that have no such
-// call.
+// coalescing says whether fewer interrupts help: they do if there are many with few frames each.
+// The driver determines the knob: ethtool mostly, a module parameter for NICs of the e1000 family
+// without that call.
 func coalescing(card *host.Interface, c CPU, i Interrupt) WayOut {
 	w := WayOut{Way: "coalescing", Helps: c.Interrupts >= often && i.Frames < fewFrames}
 	switch usecs, ok := card.Coalesce["rx-usecs"]; {
@@ -326,7 +332,7 @@ func coalescing(card *host.Interface, c CPU, i Interrupt) WayOut {
 	}
 	w.Why = fmt.Sprintf("CPU %d has %s interrupts a second with %s frames each: %s",
 		c.CPU, evidence.Count(c.Interrupts), evidence.Count(i.Frames),
-		"gathering more would cost microseconds and save most of them.")
+		"gathering more frames per interrupt would cost microseconds and avoid most interrupts.")
 	switch {
 	case !w.Helps && c.Interrupts < often:
 		w.Why = fmt.Sprintf(
@@ -335,7 +341,7 @@ func coalescing(card *host.Interface, c CPU, i Interrupt) WayOut {
 	case !w.Helps:
 		w.Why = fmt.Sprintf("Each interrupt of %s already brings %s frames.", card.Name, evidence.Count(i.Frames))
 	case w.Knob == "":
-		w.Why += fmt.Sprintf(" The driver %s offers no way to ask for it.", cmp.Or(card.Driver, "of "+card.Name))
+		w.Why += fmt.Sprintf(" The driver %s has no setting for it.", cmp.Or(card.Driver, "of "+card.Name))
 	}
 	if !w.Helps {
 		w.Try = ""
@@ -343,8 +349,8 @@ func coalescing(card *host.Interface, c CPU, i Interrupt) WayOut {
 	return w
 }
 
-// steering helps where other processors have time: by more queues if the card has them, by RPS
-// otherwise.
+// steering says whether other CPUs can take over packets: by more queues if the NIC has them,
+// otherwise by RPS.
 func (t *Triage) steering(card *host.Interface, c CPU) WayOut {
 	w := WayOut{Way: "steering"}
 	var rest float64
@@ -353,10 +359,10 @@ func (t *Triage) steering(card *host.Interface, c CPU) WayOut {
 	}
 	switch {
 	case len(t.CPUs) < 2:
-		w.Why = "There is one processor."
+		w.Why = "The host has one CPU."
 		return w
 	case rest > idleEnough:
-		w.Why = fmt.Sprintf("The other processors are %s busy themselves.", evidence.Percent(rest))
+		w.Why = fmt.Sprintf("The other CPUs are %s busy themselves.", evidence.Percent(rest))
 		return w
 	case c.SoftIRQ+c.IRQ < calm:
 		w.Why = fmt.Sprintf("Packets take %s of CPU %d; moving them gains no more than that.",
@@ -364,8 +370,7 @@ func (t *Triage) steering(card *host.Interface, c CPU) WayOut {
 		return w
 	}
 	w.Helps = true
-	w.Why = fmt.Sprintf("The rest of the %d processors is %s busy. One flow alone cannot be spread.", len(t.CPUs),
-		evidence.Percent(rest))
+	w.Why = fmt.Sprintf("The other CPUs are %s busy. A single flow cannot be spread.", evidence.Percent(rest))
 	switch ch := card.Channels; {
 	case ch != nil && ch.Combined < ch.MaxCombined:
 		w.Knob, w.Present, w.Try = knob.ID("ethtool:"+card.Name+"/channels.combined"), fmt.Sprint(ch.Combined),
@@ -382,8 +387,9 @@ func (t *Triage) steering(card *host.Interface, c CPU) WayOut {
 	return w
 }
 
-// segmentSize helps where frames are full and the stack gets them one by one: merging them (GRO)
-// comes before larger frames (MTU), as it needs one host and not the whole path.
+// segmentSize says whether larger units help: they do if frames are full and the stack gets them
+// one at a time. Merging them (GRO) comes before larger frames (MTU), because it needs one host and
+// not the whole path.
 func segmentSize(s *evidence.Span, card *host.Interface, c CPU) WayOut {
 	n := frames(s, card.Name)
 	moved := s.Count("nic."+card.Name+".rx_bytes") + s.Count("nic."+card.Name+".tx_bytes")
@@ -397,19 +403,20 @@ func segmentSize(s *evidence.Span, card *host.Interface, c CPU) WayOut {
 	if gro, ok := card.Features["rx-gro"]; ok && !gro.On && !gro.Fixed {
 		return WayOut{Way: "offloads", Helps: true, Knob: knob.ID("ethtool:" + card.Name + "/feature.rx-gro"),
 			Present: "off", Try: "on",
-			Why: fmt.Sprintf("Received frames of %s on average are handed up one by one, because GRO is off.",
+			Why: fmt.Sprintf("The NIC passes on received frames of %s on average one at a time, because GRO is off.",
 				evidence.Bytes(size))}
 	}
 	// Acknowledgements are half of the frames of a bulk flow and small, so the mean of a full-size
 	// flow is about half of the MTU.
 	if size < 0.4*float64(card.MTUBytes) || card.MTUBytes > 1500 {
-		w.Why = fmt.Sprintf("Frames are %s on average at an MTU of %d: a larger one changes nothing for them.",
+		w.Why = fmt.Sprintf("Frames are %s on average at an MTU of %d: a larger MTU does not change them.",
 			evidence.Bytes(size), card.MTUBytes)
 		return w
 	}
 	w.Helps, w.Try = true, "9000"
 	w.Why = fmt.Sprintf(
-		"Frames are %s on average, as large as the MTU of %d makes them. Every device of the path has to take larger ones.",
+		"Frames are %s on average, as large as the MTU of %d allows. Every device on the path must support "+
+			"larger ones.",
 		evidence.Bytes(size), card.MTUBytes)
 	return w
 }

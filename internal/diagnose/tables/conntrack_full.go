@@ -8,19 +8,18 @@ import (
 
 const (
 	conntrackMax = "sysctl:net.netfilter.nf_conntrack_max"
-	// entryBytes is what one tracked connection takes of the kernel's memory: struct nf_conn and
-	// its extensions (accounting, NAT, time stamps), 320 bytes on 64 bits and up to half as much
-	// again.
+	// entryBytes is the kernel memory of one tracked connection: struct nf_conn and its extensions
+	// (accounting, NAT, timestamps), 320 bytes on 64 bits and up to half as much again.
 	entryBytes = 400
 )
 
-// conntrackFull: the table of tracked connections has no room, so that the first packet of a new
-// connection dies.
+// conntrackFull finds that the table of tracked connections has no room, so that the kernel drops
+// the first packet of a new connection.
 //
-// The counter "drop" alone does not tell: two packets of one new connection that race on two
-// processors clash, and what cannot be resolved is counted there as well (nf_ct_resolve_clash), at
-// any fill. So the table must be seen full, or entries must have been evicted early, which the
-// kernel does in a full table only (early_drop in net/netfilter/nf_conntrack_core.c).
+// The counter "drop" alone does not show it: if two packets of one new connection race on two CPUs
+// they clash, and an unresolved clash counts there as well (nf_ct_resolve_clash), however full the
+// table is. So the table must be full, or the kernel must have evicted entries early, which it does
+// only in a full table (early_drop in net/netfilter/nf_conntrack_core.c).
 func conntrackFull(s *evidence.Span) *evidence.Finding {
 	entries, limit := max(s.Count("conntrack.count"), s.Count("conntrack.entries")), s.Count("conntrack.max")
 	if limit == 0 {
@@ -47,38 +46,39 @@ func conntrackFull(s *evidence.Span) *evidence.Finding {
 		evidence.Count(limit))
 	switch {
 	case refused && lasting(s, dropped, 1):
-		// Each drop is a new connection that does not come about, until its program tries again a
-		// second later.
+		// Each drop is a new connection that fails until its program tries again a second later.
 		x.Severity = evidence.Critical
-		x.Title = fmt.Sprintf("New connections die: %s, and %s packets were dropped %s%s.", table,
+		x.Title = fmt.Sprintf("New connections fail: %s, and %s packets were dropped %s%s.", table,
 			evidence.Count(dropped), s.When(), perSecond(s, dropped))
 	case refused && fill >= full:
-		// It is full now, and it has refused: also of a counter since boot this is more than
-		// history.
+		// The table is full now and has refused connections: even counted since boot this is more
+		// than history.
 		x.Severity = evidence.Warning
-		x.Title = fmt.Sprintf("New connections die: %s, and %s packets were dropped %s.", table,
+		x.Title = fmt.Sprintf("New connections fail: %s, and %s packets were dropped %s.", table,
 			evidence.Count(dropped), s.When())
 	case refused || evicted > 0:
 		x.Title = fmt.Sprintf(
-			"Connection tracking ran out of room %s: %s entries were evicted and %s packets dropped; now %s.", s.When(),
+			"Connection tracking ran out of room %s: it evicted %s entries and dropped %s packets; now %s.", s.When(),
 			evidence.Count(evicted),
 			evidence.Count(dropped), table)
 	default:
-		x.Title = fmt.Sprintf("Connection tracking is close to its limit, and new connections die beyond it: %s.",
+		x.Title = fmt.Sprintf("Connection tracking is close to its limit, beyond which new connections fail: %s.",
 			table)
 	}
 	x.Rejected = []string{
-		fmt.Sprintf("Not clashes of simultaneous packets, which are dropped at any fill: %s entries could not be inserted, and the table is %s full.",
+		fmt.Sprintf("Not collisions of simultaneous packets, which are dropped however full the table is: "+
+			"%s entries could not be inserted, and the table is %s full.",
 			evidence.Count(s.Count("conntrack.insert_failed")), evidence.Percent(fill)),
-		fmt.Sprintf("Not the path: these %s packets had arrived at this host.", evidence.Count(dropped)),
+		fmt.Sprintf("Not the path: these %s packets had reached this host.", evidence.Count(dropped)),
 	}
 	x.Remedy.Text = fmt.Sprintf(
-		"Raise nf_conntrack_max (twice as many entries take %s of memory), let idle connections be forgotten sooner, or exempt traffic that "+
-			"needs no state (notrack). "+
-			"First see who owns the entries (conntrack -L): a flood or a leak fills any table.",
+		"First see which connections own the entries (conntrack -L): a flood or a leak fills any table. "+
+			"Then raise nf_conntrack_max (twice as many entries take %s of memory), "+
+			"shorten the timeouts of idle connections, or exempt traffic that needs no state (notrack).",
 		evidence.Bytes(limit*entryBytes))
-	x.Remedy.Proof = "With a larger table the drops stop at once and the count settles below the limit; packets of connections that existed before pass all the time."
+	x.Remedy.Proof = "With a larger table the drops stop at once and the count settles below the limit; " +
+		"packets of existing connections pass throughout."
 	x.Remedy.Add(evidence.Candidate{Knob: conntrackMax, Side: s.Side, Levels: multiples(limit, 2, 4),
-		Why: "a new connection needs an entry; the limit is a number and not memory that is set aside"})
+		Why: "a new connection needs an entry; the limit is only a number and reserves no memory"})
 	return x
 }

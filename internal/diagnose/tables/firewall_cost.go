@@ -9,34 +9,30 @@ import (
 )
 
 const (
-	// stackInRules is how many comparisons take as long as all the rest of a packet's way from the
-	// card to its socket: measured with Linux 6.18 on an AMD EPYC, 17 ns for a rule that compares
-	// an address and 5 µs for the way. Both scale with the processor, so that the ratio holds where
-	// the figures do not.
+	// stackInRules is how many comparisons take as long as the rest of a packet's way from the NIC
+	// to its socket: measured with Linux 6.18 on an AMD EPYC, 17 ns for a rule that compares an
+	// address and 5 µs for the way. Both scale with the CPU, so the ratio holds on other hosts.
 	stackInRules = 300
 	// manyRules take three quarters of the time that a packet costs.
 	manyRules = 1000
-	// fastestRule and slowestRule bound what one comparison can take, seconds: a few instructions
-	// on the fastest processor, and an emulated one. Packets that cost less were not compared with
-	// all these rules (another rule let them through before), and those that cost more have another
-	// reason.
+	// fastestRule and slowestRule bound the time of one comparison in seconds: a few instructions
+	// on the fastest CPU, and an emulated one. Packets that cost less skipped some of these rules
+	// (an earlier rule accepted them), and those that cost more have another reason.
 	fastestRule, slowestRule = 3e-9, 600e-9
-	// rulesShare of a processor's time spent on comparing is a cost: what it does not have for
-	// packets.
+	// rulesShare is the share of a CPU's time spent on comparisons from which on they cost
+	// something.
 	rulesShare = 0.25
 )
 
-// firewallCost: each packet is compared with so many rules, one after the other, that this is most
-// of what it costs, and the processor that does it is busy with it.
+// firewallCost finds that the kernel compares each packet with so many rules, one after the other,
+// that this is most of its cost, and that the CPU is busy with it.
 //
-// A long chain by itself is a notice: packets may leave it at an earlier rule, and few packets cost
-// little however many rules there are. So the time that the host spent for each packet must be what
-// that many comparisons take, and enough of a processor must go into it. The number of packets is
-// that after merging (GRO), as the chains see them.
+// A long chain alone is a notice: packets may leave it at an early rule, and few packets cost
+// little however many rules there are. So the CPU time per packet must match that many comparisons,
+// and enough of a CPU must go into it. Packets count after merging (GRO), as the chains see them.
 //
-// What cannot be told is whether most packets fit a rule that accepts them on the way: then fewer
-// comparisons take the time, each of which seems quicker than it is. The confidence has room for
-// that.
+// The rule cannot see whether an earlier rule accepts most packets: then fewer comparisons take the
+// time, each of which seems faster than it is. The confidence allows for that.
 func firewallCost(s *evidence.Span) *evidence.Finding {
 	w := firewallWay(s)
 	if w.rules < manyRules/2 {
@@ -56,7 +52,7 @@ func firewallCost(s *evidence.Span) *evidence.Finding {
 	fits := perRule >= fastestRule && perRule <= slowestRule
 	x := &evidence.Finding{
 		Code: evidence.FirewallCost, Severity: evidence.Notice, Where: s.Side,
-		Title: fmt.Sprintf("The firewall has %s rules for each packet to be compared with (%s).",
+		Title: fmt.Sprintf("The firewall compares each packet with %s rules (%s).",
 			evidence.Count(w.rules), w.chain),
 		Evidence: []evidence.Evidence{
 			{Name: "rules that a packet is compared with", Value: w.rules, Unit: "rules",
@@ -77,42 +73,44 @@ func firewallCost(s *evidence.Span) *evidence.Finding {
 		x.Confidence = evidence.Combine(0.5, evidence.When(w.rules >= 3000, 0.4), evidence.When(s.Loaded(), 0.3),
 			evidence.When(used >= 0.5, 0.3))
 		x.Title = fmt.Sprintf(
-			"Each packet is compared with %s firewall rules (%s) and costs %s of processor time, about %s of it for that.",
+			"The firewall compares each packet with %s rules (%s); a packet costs %s of CPU time, "+
+				"about %s of it for that.",
 			evidence.Count(w.rules), w.chain, evidence.Seconds(each), evidence.Percent(share))
 		x.Rejected = append(x.Rejected,
-			fmt.Sprintf("Not the network stack itself, which takes as long as some %d rules.", stackInRules))
+			fmt.Sprintf("Not the network stack itself, which takes as long as about %d rules.", stackInRules))
 	case w.packets > 0 && !fits:
 		x.Rejected = append(x.Rejected,
-			fmt.Sprintf("Not shown to cost anything: a packet took %s, which is not what %s comparisons take.",
+			fmt.Sprintf("Not shown to cost anything: a packet took %s, which does not match %s comparisons.",
 				evidence.Seconds(each),
 				evidence.Count(w.rules)))
 	default:
 		x.Rejected = append(x.Rejected,
-			fmt.Sprintf("Not shown to cost anything: the busiest processor spent %s of its time in the network stack.",
+			fmt.Sprintf("Not shown to cost anything: the busiest CPU spent %s of its time in the network stack.",
 				evidence.Percent(used)))
 	}
 	x.Rejected = append(x.Rejected,
-		fmt.Sprintf("Not a full table of connections: %s packets were dropped by it.",
+		fmt.Sprintf("Not a full connection table: it dropped %s packets.",
 			evidence.Count(s.Count("conntrack.drop"))))
-	x.Remedy.Text = "Let connections that exist pass in the first rule (ct state established,related accept), and put long lists of addresses or ports into one set " +
-		"(nft sets, ipset), which is asked once whatever its size."
-	x.Remedy.Proof = "The same run with the list in a set: the rate rises, and processor time for each packet falls to what the path takes without rules. Control: one " +
-		"rule more or less changes nothing."
+	x.Remedy.Text = "Accept packets of existing connections in the first rule (ct state established,related " +
+		"accept), and put long lists of addresses or ports into one set (nft sets, ipset), " +
+		"which costs one lookup whatever its size."
+	x.Remedy.Proof = "Repeat the run with the list in a set: the rate rises, and CPU time per packet falls to " +
+		"what the path takes without rules. Control: one rule more or less changes nothing."
 	return x
 }
 
-// way is the direction in which a host spends most on rules.
+// way is the direction in which a host spends more on rules.
 type way struct {
 	rules   float64 // compared with each packet
 	packets float64
-	seconds float64 // of processor time in the stack, for packets of that direction and whatever else there was
+	seconds float64 // of CPU time in the network stack, for packets of that direction and other work
 	chain   string  // the longest one
 	counter string  // of the packets
 	out     bool
 }
 
-// firewallWay weighs packets that come in against those that go out, by how many comparisons they
-// cost. What comes in is looked at by softirq; what goes out mostly by the program that sends it.
+// firewallWay compares incoming with outgoing packets by the number of comparisons they cost.
+// Softirqs process incoming packets; outgoing ones mostly run in the program that sends them.
 func firewallWay(s *evidence.Span) way {
 	if s.Host == nil {
 		return way{}
@@ -140,9 +138,9 @@ func firewallWay(s *evidence.Span) way {
 	return in
 }
 
-// compared adds up the chains at these hooks that every packet goes through. Chains of nat see the
-// first packet of a connection alone. A packet is of one version of IP, so that of the chains for
-// one of them the longer count.
+// compared adds up the chains at these hooks that every packet traverses. nat chains see only the
+// first packet of a connection. A packet has one IP version, so of the chains for a single version
+// the longer ones count.
 func compared(chains []host.FirewallChain, hooks []string) (rules float64, longest string) {
 	var both, ip, ip6, most int
 	for _, c := range chains {
@@ -157,7 +155,7 @@ func compared(chains []host.FirewallChain, hooks []string) (rules float64, longe
 		case "ip6":
 			ip6 += c.Compared
 		default:
-			continue // bridge and arp are not on the way of a packet to a socket
+			continue // packets to a socket do not pass bridge and arp
 		}
 		if c.Compared > most {
 			most, longest = c.Compared, fmt.Sprintf("%s %s %s", c.Family, c.Table, c.Name)

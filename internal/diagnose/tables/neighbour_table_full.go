@@ -7,16 +7,16 @@ import (
 	"github.com/linerate/linerate/internal/diagnose/evidence"
 )
 
-// neighbourTableFull: there are more hosts on the wire than the kernel may remember, so that
-// packets to one more of them cannot be sent (ENOBUFS).
+// neighbourTableFull finds more neighbours on the attached networks than the kernel may remember,
+// so that packets to a further one fail (ENOBUFS).
 //
-// Each table_fulls is one neighbour that was refused (neigh_alloc in net/core/neighbour.c, since
-// Linux 4.3). Entries above gc_thresh3 alone prove nothing: permanent ones and those of routing
-// daemons (EVPN) count among them and need no room, so that such a host is told as a notice.
+// Each table_fulls is one refused neighbour (neigh_alloc in net/core/neighbour.c, since Linux 4.3).
+// Entries above gc_thresh3 alone prove nothing: permanent ones and those of routing daemons (EVPN)
+// count among them and need no room, so such a host gets a notice.
 func neighbourTableFull(s *evidence.Span) *evidence.Finding {
 	var worst *evidence.Finding
 	for _, family := range [...]string{"ipv4", "ipv6"} {
-		// The table with more refusals speaks; the evidence of the other adds nothing.
+		// The worse table decides; the evidence of the other adds nothing.
 		if x := neighbourTable(s, family); x != nil &&
 			(worst == nil || worst.Severity == evidence.Notice && x.Severity == evidence.Critical) {
 			worst = x
@@ -49,27 +49,28 @@ func neighbourTable(s *evidence.Span, family string) *evidence.Finding {
 	switch {
 	case lasting(s, refused, 1):
 		x.Severity = evidence.Critical
-		x.Title = fmt.Sprintf("Packets to new neighbours fail: the %s table holds %s of %s, and %s were refused %s%s.",
+		x.Title = fmt.Sprintf("Packets to new neighbours fail: the %s table holds %s of %s, and refused %s %s%s.",
 			family, evidence.Count(entries), evidence.Count(limit), evidence.Count(refused), s.When(),
 			perSecond(s, refused))
 	case refused > 0:
-		x.Title = fmt.Sprintf("The %s table of neighbours had no room %s times %s; it holds %s of %s now.",
+		x.Title = fmt.Sprintf("The %s neighbour table had no room %s times %s; it holds %s of %s now.",
 			family, evidence.Count(refused), s.When(), evidence.Count(entries), evidence.Count(limit))
 	default:
 		x.Title = fmt.Sprintf(
-			"The %s table of neighbours holds %s of %s; packets to further ones fail when it is full.", family,
+			"The %s neighbour table holds %s of %s; packets to further neighbours fail once it is full.", family,
 			evidence.Count(entries),
 			evidence.Count(limit))
 	}
 	x.Rejected = []string{
-		fmt.Sprintf("Not neighbours that do not answer, whose packets are lost one by one: %s look-ups failed %s.",
+		fmt.Sprintf("Not unanswered look-ups, which lose packets one at a time: %s look-ups failed %s.",
 			evidence.Count(s.Count(group+"res_failed")), s.When()),
 	}
-	x.Remedy.Text = "Raise gc_thresh3 above the number of hosts on the attached networks, and gc_thresh2 with it; or divide the network. A scan of empty addresses " +
-		"fills the table as well: " +
-		"`ip neigh` shows it by its entries in state FAILED."
-	x.Remedy.Proof = "With a higher gc_thresh3 the counter table_fulls stands still; traffic to neighbours already known never changed."
+	x.Remedy.Text = "Raise gc_thresh3 above the number of hosts on the attached networks, " +
+		"and gc_thresh2 with it; or divide the network. A scan of unused addresses also fills the table: " +
+		"`ip neigh` shows its entries in state FAILED."
+	x.Remedy.Proof = "With a higher gc_thresh3, the counter table_fulls stops; " +
+		"traffic to known neighbours never changed."
 	x.Remedy.Add(evidence.Candidate{Knob: knob.ID(knobs + "gc_thresh3"), Side: s.Side, Levels: multiples(limit, 2, 4),
-		Why: "beyond it a neighbour is refused, and with it every packet to it"})
+		Why: "beyond it the kernel refuses a neighbour and every packet to it"})
 	return x
 }

@@ -15,21 +15,21 @@ const (
 	portRange = "sysctl:net.ipv4.ip_local_port_range"
 	twReuse   = "sysctl:net.ipv4.tcp_tw_reuse"
 
-	// portsShort is how many of the ports may be taken towards one destination before it is worth a
-	// word: from half on each connect has to try several.
+	// portsShort is the share of ports occupied towards one destination from which on it is worth a
+	// notice: from one half on each connect has to try several.
 	portsShort = 0.75
-	// noPort is what connect(2) says then (EADDRNOTAVAIL).
+	// noPort is the error text of connect(2) in this case (EADDRNOTAVAIL).
 	noPort = "cannot assign requested address"
 )
 
-// portExhaustion: outgoing connections to one destination have taken all local ports, so that the
-// next one cannot be made, and no packet shows it.
+// portExhaustion finds outgoing connections to one destination that occupy all local ports, so that
+// the next connect fails without any packet.
 //
 // One look-alike is a server that closes first: it may have any number of connections in TIME_WAIT,
-// all at its own port, and lacks nothing. So ports are counted by destination. Another is a client
-// whose ports in TIME_WAIT may be used again after a second (net.ipv4.tcp_tw_reuse, by default on
-// loopback alone): those are not taken. Where sockets are not told, their number alone makes a
-// notice.
+// all at its own port, without a shortage. So the rule counts ports by destination. Another is a
+// client whose ports in TIME_WAIT are reusable after a second (net.ipv4.tcp_tw_reuse, by default on
+// loopback alone): those do not count. Without a list of sockets, the number in TIME_WAIT alone
+// gives a notice.
 func portExhaustion(s *evidence.Span) *evidence.Finding {
 	first, last, ok := localPorts(s)
 	if !ok {
@@ -62,29 +62,32 @@ func portExhaustion(s *evidence.Span) *evidence.Finding {
 				Source: s.Source("sock_diag")},
 			evidence.Evidence{Name: "of these in TIME_WAIT", Value: float64(d.Waiting), Unit: "ports",
 				Source: s.Source("sock_diag")})
-		x.Title = fmt.Sprintf("Connections to %s have taken %d of the %s local ports, %d of them in TIME_WAIT.",
+		x.Title = fmt.Sprintf("Connections to %s occupy %d of the %s local ports, %d of them in TIME_WAIT.",
 			d.Remote, d.Ports, evidence.Count(room), d.Waiting)
 		x.Confidence = 0.7
 		if share >= full {
 			x.Severity, x.Confidence = evidence.Warning, 0.95
 			x.Title = fmt.Sprintf(
-				"Connections to %s fail for want of a local port: %d of %s are taken, %d of them in TIME_WAIT.",
+				"Connections to %s fail for lack of a local port: %d of %s are occupied, %d of them in TIME_WAIT.",
 				d.Remote, d.Ports, evidence.Count(room),
 				d.Waiting)
 		}
 		x.Rejected = []string{
-			fmt.Sprintf("Not a server whose clients left: these ports are of the range for outgoing connections (%s to %s), and towards 1 destination.", evidence.Count(first),
+			fmt.Sprintf("Not a server whose clients left: these ports are in the range for outgoing connections "+
+				"(%s to %s), and lead to 1 destination.", evidence.Count(first),
 				evidence.Count(last)),
-			fmt.Sprintf("Not a listener that refuses: no SYN is sent without a port, and %s connections were begun %s.",
+			fmt.Sprintf("Not a listener that refuses: without a port the kernel sends no SYN, "+
+				"and the host began %s connections %s.",
 				evidence.Count(s.Count("Tcp.ActiveOpens")), s.When()),
 		}
 	case s.Sockets == nil && waiting >= full*room && s.Count("Tcp.ActiveOpens") > s.Count("Tcp.PassiveOpens"):
 		x.Confidence = 0.3
 		x.Title = fmt.Sprintf(
-			"%s connections are in TIME_WAIT, as many as there are local ports (%s); if most went to one destination, further ones fail.",
+			"%s connections are in TIME_WAIT, as many as the host has local ports (%s); "+
+				"if most went to one destination, further ones fail.",
 			evidence.Count(waiting), evidence.Count(room))
 		x.Rejected = []string{
-			fmt.Sprintf("Not told apart from many destinations, each of which has %s ports of its own.",
+			fmt.Sprintf("Not distinguished from many destinations, each of which has %s ports of its own.",
 				evidence.Count(room))}
 	default:
 		return nil
@@ -93,19 +96,19 @@ func portExhaustion(s *evidence.Span) *evidence.Finding {
 	return x
 }
 
-// reused tells that the kernel gives ports in TIME_WAIT away again after a second: 1 to every
-// destination (where both ends use time stamps, as nearly all do), 2 on loopback alone, which is
-// the default since Linux 4.19 (tcp_twsk_unique in net/ipv4/tcp_ipv4.c).
+// reused reports whether the kernel reuses ports in TIME_WAIT after a second: mode 1 for every
+// destination (if both ends use timestamps, as nearly all do), mode 2 on loopback alone, the
+// default since Linux 4.19 (tcp_twsk_unique in net/ipv4/tcp_ipv4.c).
 func reused(s *evidence.Span, d *watch.Destination) bool {
 	mode, _ := s.Number(twReuse, 0)
 	return mode == 1 || mode == 2 && d.Remote.Addr().IsLoopback()
 }
 
-// portsRefused is the same, told by a test of ours that makes a connection for each transaction and
-// could not go on.
+// portsRefused is [portExhaustion] for a test that makes a connection per transaction and could not
+// continue.
 //
-// EADDRNOTAVAIL is also what connect(2) says to a host that has no address of the peer's family.
-// Then nothing gets through, so something must have.
+// connect(2) also returns EADDRNOTAVAIL on a host without an address of the peer's family. Then
+// nothing gets through, so the rule requires that something did.
 func portsRefused(c *evidence.Case) *evidence.Finding {
 	refused := []string{c.Refused[evidence.ProbeConnect]}
 	got := false
@@ -119,7 +122,7 @@ func portsRefused(c *evidence.Case) *evidence.Finding {
 	if i < 0 || !got {
 		return nil
 	}
-	said := refused[i]
+	reason := refused[i]
 	s := &evidence.Span{Side: "near", Host: c.Near}
 	first, last, ok := localPorts(s)
 	if !ok {
@@ -127,9 +130,9 @@ func portsRefused(c *evidence.Case) *evidence.Finding {
 	}
 	x := &evidence.Finding{
 		Code: evidence.PortExhaustion, Severity: evidence.Warning, Where: "near", Confidence: 0.9,
-		Title: fmt.Sprintf("Connections fail for want of a local port: the range has %s of them.",
+		Title: fmt.Sprintf("Connections fail for lack of a local port: the range has %s ports.",
 			evidence.Count(last-first+1)),
-		Evidence: []evidence.Evidence{{Name: "error of connect", Value: said, Source: "connect (near)"}},
+		Evidence: []evidence.Evidence{{Name: "error of connect", Value: reason, Source: "connect (near)"}},
 		Rejected: []string{fmt.Sprintf(
 			"Not a far end that refuses: the kernel had none of its %s ports left and sent nothing.",
 			evidence.Count(last-first+1))},
@@ -138,7 +141,7 @@ func portsRefused(c *evidence.Case) *evidence.Finding {
 	return x
 }
 
-// localPorts is the range that connections start from.
+// localPorts returns the range of local ports for outgoing connections.
 func localPorts(s *evidence.Span) (first, last float64, ok bool) {
 	first, last = s.Count("sockets.port_first"), s.Count("sockets.port_last")
 	if last == 0 {
@@ -165,20 +168,21 @@ func worstDestination(s *evidence.Span) *watch.Destination {
 	return worst
 }
 
-// portsRemedy: the program comes first, because a kept connection needs no port; then reuse, which
-// is safe with time stamps (RFC 6191); then a wider range.
+// portsRemedy proposes a change of the program first, because a kept connection needs no port; then
+// reuse, which is safe with timestamps (RFC 6191); then a wider range.
 func portsRemedy(s *evidence.Span, x *evidence.Finding) {
-	x.Remedy.Text = "Let the program keep its connections (keep-alive, a pool) instead of making one for each question. net.ipv4.tcp_tw_reuse=1 lets a connection take " +
-		"a port that has been in TIME_WAIT for a second, " +
-		"where both ends use time stamps; a wider ip_local_port_range gives more time. Further source addresses have ports of their own."
-	x.Remedy.Proof = "Connections at the same rate with tcp_tw_reuse=1: connect stops to fail while the rate is the same; a program that keeps its connections sees no " +
-		"difference."
+	x.Remedy.Text = "Let the program keep its connections (keep-alive, a pool) instead of making one per " +
+		"request. net.ipv4.tcp_tw_reuse=1 lets a connection take a port that has been in TIME_WAIT for a " +
+		"second, if both ends use timestamps. A wider ip_local_port_range gives more time, " +
+		"and additional source addresses have ports of their own."
+	x.Remedy.Proof = "Make connections at the same rate with tcp_tw_reuse=1: connect stops failing at the same " +
+		"rate; a program that keeps its connections sees no difference."
 	if value, ok := s.Setting(twReuse); ok && strings.TrimSpace(value) != "1" {
 		x.Remedy.Add(evidence.Candidate{Knob: twReuse, Side: s.Side, Levels: []knob.Value{"1"},
 			Why: "outgoing connections reuse ports in TIME_WAIT after a second"})
 	}
 	first, last, ok := localPorts(s)
-	// Ports below 1024 need a privilege, and those up to 9999 are where servers listen.
+	// Ports below 1024 need a privilege, and servers listen on those up to 9999.
 	if ok && (first > 10240 || last < 65535) {
 		x.Remedy.Add(evidence.Candidate{Knob: portRange, Side: s.Side, Levels: []knob.Value{"10240 65535"},
 			Why: "more ports towards each destination"})

@@ -9,24 +9,23 @@ import (
 )
 
 const (
-	// nearlyFull is how full a table may be before it is worth a word: what is left is used up by
-	// the next burst, not by the next year.
+	// nearlyFull is how full a table may be before it is worth a notice: the next burst takes the
+	// rest.
 	nearlyFull = 0.90
-	// full is a table that has no room for practical purposes. Entries come and go while it is
-	// read, so that one which refuses is seen a little below its limit.
+	// full is the fill of a table without practical room. Entries change while it is read, so a
+	// table that refuses entries may appear slightly below its limit.
 	full = 0.95
 )
 
-// lasting tells that something goes on in the span: at least three times, and at least so often a
-// second. One or two are an accident that a watch of three seconds happened to see.
+// lasting reports whether something keeps happening in the span: at least three times, and at least
+// perSecond times a second. One or two may be an accident in a watch of three seconds.
 //
-// What was counted since boot is never lasting: all of it may have happened in one bad minute of
-// last year.
+// Counts since boot are never lasting: all of them may come from one bad minute of last year.
 func lasting(s *evidence.Span, n, perSecond float64) bool {
 	return !s.SinceBoot && n >= 3 && s.PerSecond(n) >= perSecond
 }
 
-// part is a/b, 0 where b is not known.
+// part returns a/b; 0 if b is unknown.
 func part(a, b float64) float64 {
 	if b <= 0 {
 		return 0
@@ -34,12 +33,12 @@ func part(a, b float64) float64 {
 	return a / b
 }
 
-// counted is a counter as evidence, under the name that it has in package host.
+// counted returns a counter as evidence, under its name in package host.
 func counted(s *evidence.Span, name, counter, unit string) evidence.Evidence {
 	return evidence.Evidence{Name: name, Value: s.Count(counter), Unit: unit, Source: s.Source(counter)}
 }
 
-// multiples are levels of a limit: so many times what it is now.
+// multiples returns levels of a limit: the given multiples of its present value.
 func multiples(now float64, times ...float64) []knob.Value {
 	var levels []knob.Value
 	for _, t := range times {
@@ -50,8 +49,8 @@ func multiples(now float64, times ...float64) []knob.Value {
 	return levels
 }
 
-// perSecond is a number of the span as a rate in a sentence: " (12 a second)", or nothing where it
-// would say nothing.
+// perSecond returns a number of the span as a rate for use in a sentence, " (12 a second)", or
+// nothing if the rate is unknown.
 func perSecond(s *evidence.Span, n float64) string {
 	if s.SinceBoot || s.Seconds <= 0 {
 		return ""

@@ -140,7 +140,7 @@ func TestRules(t *testing.T) {
 			evidence.Critical, "900"},
 		{"conntrack plain, a few seconds in", conntrackFull,
 			watched(counters{"conntrack.count": 65400, "conntrack.max": 65536, "conntrack.drop": 2}),
-			evidence.Warning, "die"},
+			evidence.Warning, "fail"},
 		{"conntrack mild", conntrackFull, watched(counters{"conntrack.count": 60500, "conntrack.max": 65536}),
 			evidence.Notice, "close"},
 		{"conntrack evicts", conntrackFull,

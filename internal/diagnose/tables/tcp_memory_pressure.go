@@ -10,18 +10,19 @@ import (
 
 const (
 	tcpMem = "sysctl:net.ipv4.tcp_mem"
-	// underPressure is the share of the time in which the kernel was short of memory for TCP from
-	// which it costs something: buffers stop to grow at once, and are cut soon after.
+	// underPressure is the share of time short of memory for TCP from which on it costs something:
+	// buffers stop growing at once, and shrink soon after.
 	underPressure = 0.05
 )
 
-// tcpMemoryPressure: all TCP sockets together hold more than net.ipv4.tcp_mem allows, so that
-// buffers do not grow, queues are pruned, and beyond the last limit connections are closed.
+// tcpMemoryPressure finds that all TCP sockets together use more than net.ipv4.tcp_mem allows.
+// Buffers then do not grow, the kernel prunes queues, and beyond the last limit it closes
+// connections.
 //
-// PruneCalled and RcvPruned are its symptoms and no proof: the kernel prunes a single socket as
-// well whose own buffer is full, which happens on any host with a slow reader. So the rule asks for
-// the state itself: pages above the threshold, time spent in it (TCPMemoryPressuresChrono, since
-// Linux 4.15), or memory aborts.
+// PruneCalled and RcvPruned are symptoms and no proof: the kernel also prunes a single socket whose
+// own buffer is full, which happens on any host with a slow reader. So the rule needs the state
+// itself: pages above the threshold, time spent in it (TCPMemoryPressuresChrono, since Linux 4.15),
+// or memory aborts.
 func tcpMemoryPressure(s *evidence.Span) *evidence.Finding {
 	pages, pressure, limit := s.Count("tcpmem.pages"), s.Count("tcpmem.pressure_pages"), s.Count("tcpmem.max_pages")
 	if pressure == 0 {
@@ -29,13 +30,13 @@ func tcpMemoryPressure(s *evidence.Span) *evidence.Finding {
 		limit, _ = s.Number(tcpMem, 2)
 	}
 	entered, aborted := s.Count("TcpExt.TCPMemoryPressures"), s.Count("TcpExt.TCPAbortOnMemory")
-	// The chronograph counts in jiffies, printed as milliseconds, when a pressure ends: of one that
-	// lasts the whole span nothing has been counted yet.
+	// The chronograph counts in jiffies, printed as milliseconds, when a pressure ends: one that
+	// lasts the whole span has not been counted yet.
 	spent := part(s.Count("TcpExt.TCPMemoryPressuresChrono")/1e3, s.Seconds)
 	now := pressure > 0 && pages >= pressure
-	// Half way from pressure to the limit is no brush with the threshold: there every socket whose
-	// buffer is half full offers four segments and no more (tcp_adjust_rcv_ssthresh), also those of
-	// containers, whose counters are not in these.
+	// The midpoint between pressure and limit is clearly above the threshold: there every socket
+	// with a half-full buffer advertises at most four segments (tcp_adjust_rcv_ssthresh), including
+	// those of containers, whose counters are separate.
 	deep := now && 2*pages >= pressure+limit
 	if entered == 0 && !now && spent == 0 {
 		return nil // aborts alone come from orphans (tcp_max_orphans) as well
@@ -63,36 +64,37 @@ func tcpMemoryPressure(s *evidence.Span) *evidence.Finding {
 	}
 	state := fmt.Sprintf("all TCP sockets hold %s pages", evidence.Count(pages))
 	if pressure > 0 {
-		state += fmt.Sprintf(", pressure begins at %s and the end is at %s", evidence.Count(pressure),
+		state += fmt.Sprintf("; pressure begins at %s and the limit is %s", evidence.Count(pressure),
 			evidence.Count(limit))
 	}
 	switch {
 	case aborted > 0 && lasting(s, aborted, 1) && now:
 		x.Severity = evidence.Critical
-		x.Title = fmt.Sprintf("Connections are closed for want of memory, %s %s: %s.", evidence.Count(aborted),
+		x.Title = fmt.Sprintf("The kernel closed %s connections for lack of memory %s: %s.", evidence.Count(aborted),
 			s.When(), state)
 	case !s.SinceBoot && (deep || now && (pruned > 0 || entered > 0 || s.Loaded()) || spent >= underPressure),
 		s.SinceBoot && now && pruned > 0:
 		x.Severity = evidence.Warning
 		x.Title = fmt.Sprintf("TCP is short of memory: %s.", state)
 		if pruned > 0 {
-			x.Title = fmt.Sprintf("TCP is short of memory: %s; queues were pruned %s times %s.", state,
+			x.Title = fmt.Sprintf("TCP is short of memory: %s; the kernel pruned queues %s times %s.", state,
 				evidence.Count(pruned), s.When())
 		}
 	case now:
-		x.Title = fmt.Sprintf("TCP is at the memory it may have: %s.", state)
+		x.Title = fmt.Sprintf("TCP uses all the memory it may have: %s.", state)
 	default:
 		x.Title = fmt.Sprintf("TCP ran short of memory %s times %s; now %s.", evidence.Count(entered), s.When(), state)
 	}
 	x.Rejected = []string{
-		fmt.Sprintf("Not a single socket with a small buffer, for which queues are pruned too (%s times): the memory of all sockets passed its threshold %s times.",
+		fmt.Sprintf("Not a single socket with a small buffer, whose queue the kernel prunes too (%s times): "+
+			"the memory of all sockets exceeded its threshold %s times.",
 			evidence.Count(pruned), evidence.Count(entered)),
 	}
-	x.Remedy.Text = "Find the sockets that hold it (`ss -tm`): thousands of slow readers or a lowered tcp_mem are the usual reasons. Raise net.ipv4.tcp_mem if memory " +
-		"is there, " +
-		"or lower the largest buffers (tcp_rmem, tcp_wmem) if the sockets are many."
-	x.Remedy.Proof = "With tcp_mem doubled the counter TCPMemoryPressures stands still under the same load, and rates rise if pruning held them; a host with few " +
-		"sockets must not change."
+	x.Remedy.Text = "Find the sockets that hold it (`ss -tm`): thousands of slow readers or a lowered tcp_mem " +
+		"are the usual reasons. Raise net.ipv4.tcp_mem if the host has memory, " +
+		"or lower the largest buffers (tcp_rmem, tcp_wmem) if it has many sockets."
+	x.Remedy.Proof = "With tcp_mem doubled, the counter TCPMemoryPressures stops under the same load, " +
+		"and rates rise if pruning limited them; a host with few sockets must not change."
 	if text, ok := s.Setting(tcpMem); ok && len(strings.Fields(text)) == 3 {
 		low, _ := s.Number(tcpMem, 0)
 		second, _ := s.Number(tcpMem, 1)

@@ -4,20 +4,20 @@ import (
 	"strings"
 )
 
-// Goal is the one quantity that is to grow.
+// Goal is the quantity that a tune increases.
 type Goal string
 
 // The goals.
 const (
-	Throughput Goal = "throughput" // payload that arrives, bits per second
-	Latency    Goal = "latency"    // transactions per second, which is one over the time of one
-	Packets    Goal = "packets"    // small datagrams that arrive, packets per second
+	Throughput Goal = "throughput" // payload received, bits per second
+	Latency    Goal = "latency"    // transactions per second, the inverse of the time of one
+	Packets    Goal = "packets"    // small datagrams received, packets per second
 )
 
-// goals are those in the order in which they are told.
+// goals is the order of the goals in messages.
 var goals = [...]Goal{Throughput, Latency, Packets}
 
-// Unit is the unit of a goal's figures, as a key of a document ends: bits_per_second,
+// Unit returns the unit of a goal's figures, in the form of a document key: bits_per_second,
 // transactions_per_second or packets_per_second.
 func (g Goal) Unit() string {
 	switch g {
@@ -32,7 +32,7 @@ func (g Goal) Unit() string {
 // Op is a comparison.
 type Op string
 
-// The comparisons. Measured numbers have no last digit, so that an equals sign changes nothing.
+// The comparisons. Measured numbers have no last digit, so an equals sign changes nothing.
 const (
 	Less    Op = "<"
 	AtMost  Op = "<="
@@ -40,10 +40,10 @@ const (
 	AtLeast Op = ">="
 )
 
-// upper tells a bound that is not to be exceeded.
+// upper reports whether the bound is an upper limit.
 func (o Op) upper() bool { return o == Less || o == AtMost }
 
-// Bound is one condition that the result must meet.
+// Bound is one condition for the result.
 type Bound struct {
 	Term  string  // a name of Terms
 	Op    Op      // on the good side of the term
@@ -52,16 +52,16 @@ type Bound struct {
 	At    int     // byte in the objective's text at which the bound begins
 }
 
-// String is the bound as one writes it.
+// String returns the bound in the notation of Parse.
 func (b Bound) String() string { return b.Term + string(b.Op) + b.Text }
 
-// Objective is what a tune is asked for.
+// Objective is the request to a tune.
 type Objective struct {
 	Goal   Goal
 	Bounds []Bound // in the order given; of two on one term both hold
 }
 
-// String writes an objective so that Parse reads the same one.
+// String returns an objective in a form that Parse reads as the same one.
 func (o Objective) String() string {
 	if len(o.Bounds) == 0 {
 		return string(o.Goal)
@@ -73,14 +73,14 @@ func (o Objective) String() string {
 	return string(o.Goal) + " where " + strings.Join(texts, " and ")
 }
 
-// Limit is a bound by the name under which segments report the quantity.
+// Limit is a bound with the name under which segments report the quantity.
 type Limit struct {
 	Guard   string  // rtt_p99_seconds, retransmit_ratio, …
-	Value   float64 // the worst that may be, in the unit of the guard
+	Value   float64 // the worst allowed value, in the unit of the guard
 	AtLeast bool    // the quantity must not fall below Value; otherwise it must not exceed it
 }
 
-// Limits gives the tightest bound of each quantity, in the order in which they were first named.
+// Limits returns the tightest bound of each quantity, in the order of first mention.
 func (o Objective) Limits() []Limit {
 	var out []Limit
 	at := map[string]int{}
@@ -101,7 +101,7 @@ func (o Objective) Limits() []Limit {
 	return out
 }
 
-// Asks tells whether any bound is on a quantity, by the name under which segments report it.
+// Asks reports whether a bound limits a quantity, by the name under which segments report it.
 func (o Objective) Asks(guard string) bool {
 	for _, b := range o.Bounds {
 		if terms[b.Term].guard == guard {
@@ -111,10 +111,10 @@ func (o Objective) Asks(guard string) bool {
 	return false
 }
 
-// Guard is the name under which segments report what the bound is about.
+// Guard returns the name under which segments report the quantity of the bound.
 func (b Bound) Guard() string { return terms[b.Term].guard }
 
-// Holds tells whether a value is on the good side.
+// Holds reports whether a value meets the bound.
 func (b Bound) Holds(v float64) bool {
 	if b.Op.upper() {
 		return v <= b.Value
@@ -122,5 +122,5 @@ func (b Bound) Holds(v float64) bool {
 	return v >= b.Value
 }
 
-// Format writes a value of the bound's quantity for people, with its unit.
+// Format returns a value of the bound's quantity with its unit, for users.
 func (b Bound) Format(v float64) string { return terms[b.Term].written.format(v) }

@@ -71,15 +71,15 @@ func TestParsePoints(t *testing.T) {
 		{"throughput where p99_rtt<5ms and and", `"and"`, "not a quantity", ""},
 		{"throughput where cpu<180%", `"180%"`, "cpu is never above 100 %", ""},
 		{"throughput where p99_rtt<-5ms", `"-5ms"`, "never negative", ""},
-		{"throughput where p99_rtt<=0s", `"0s"`, "always more than nothing", ""},
-		{"latency where throughput>0b/s", `"0b/s"`, "asks for nothing", ""},
+		{"throughput where p99_rtt<=0s", `"0s"`, "always more than zero", ""},
+		{"latency where throughput>0b/s", `"0b/s"`, "has no effect", ""},
 		{"throughput where p99_rtt<1ms and p99_rtt>5ms", `at character 34, "p99_rtt>5ms"`,
-			"contradicts p99_rtt<1ms: nothing is both", "give one of them"},
-		{"throughput where p99_rtt>5ms", `at character 18, "p99_rtt>5ms"`, "asks for a p99_rtt that is worse",
+			"contradicts p99_rtt<1ms: no value is both", "give one of them"},
+		{"throughput where p99_rtt>5ms", `at character 18, "p99_rtt>5ms"`, "asks for a worse p99_rtt",
 			"p99_rtt<5ms"},
 		{"throughput where throughput<1Gb/s", `"throughput<1Gb/s"`, "contradicts the goal", "leave it out"},
 		{"latency where latency > 3ms", `"latency > 3ms"`, "contradicts the goal", ""},
-		{"latency where throughput<1Gb/s", `"throughput<1Gb/s"`, "asks for a throughput that is worse",
+		{"latency where throughput<1Gb/s", `"throughput<1Gb/s"`, "asks for a worse throughput",
 			"throughput>1Gb/s"},
 		{"packets where packets<10k/s", `"packets<10k/s"`, "contradicts the goal", ""},
 	} {
@@ -118,11 +118,11 @@ func TestUnreachable(t *testing.T) {
 	path := Path{IdleRTTSeconds: 0.020, CeilingBitsPerSec: 1e9, CeilingWhy: "eth0 of the far host is a 1 Gb/s link"}
 	for _, c := range []struct{ text, want string }{
 		{"throughput where p99_rtt<5ms",
-			"objective p99_rtt<5ms: cannot be reached on this path: its round trip is 20.0 ms when it is idle"},
+			"objective p99_rtt<5ms: cannot be reached on this path: its idle round trip is 20.0 ms"},
 		{"throughput where p99_rtt<50ms and throughput>2Gb/s",
 			"objective throughput>2Gb/s: cannot be reached on this path: eth0 of the far host is a 1 Gb/s link"},
 		{"latency where transactions>100/s", "a round trip of 20.0 ms allows 50 transactions/s"},
-		{"latency where latency<1ms", "its round trip is 20.0 ms"},
+		{"latency where latency<1ms", "its idle round trip is 20.0 ms"},
 		{"throughput where p99_rtt<50ms and throughput>900Mb/s and cpu<10%", ""},
 	} {
 		o, err := Parse(c.text)

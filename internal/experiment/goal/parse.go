@@ -8,7 +8,7 @@ import (
 	"unicode/utf8"
 )
 
-// Error is what is wrong with an objective, and where.
+// Error is a problem in an objective, with its place.
 type Error struct {
 	Text    string // the objective as typed
 	At, Len int    // bytes of Text that are wrong
@@ -16,7 +16,7 @@ type Error struct {
 	Advice  string // what to do next; may be empty
 }
 
-// Error is one sentence with the place, counted in characters from 1.
+// Error returns one sentence with the place, counted in characters from 1.
 func (e *Error) Error() string {
 	column := utf8.RuneCountInString(e.Text[:e.At]) + 1
 	if e.Len == 0 {
@@ -25,13 +25,13 @@ func (e *Error) Error() string {
 	return fmt.Sprintf("objective %q: at character %d, %q: %s", e.Text, column, e.Text[e.At:e.At+e.Len], e.Problem)
 }
 
-// Hint is what to do next.
+// Hint returns what to do next.
 func (e *Error) Hint() string { return e.Advice }
 
 // example is an objective that shows the whole grammar.
 const example = "throughput where p99_rtt<5ms and cpu<80%"
 
-// maxText bounds an objective: one that names every term twice is half as long.
+// maxText bounds an objective in bytes: one with every term twice has half of that.
 const maxText = 1000
 
 // token is a word, an operator or a value, with its place.
@@ -40,15 +40,14 @@ type token struct {
 	at   int
 }
 
-// parser walks over the text once.
+// parser reads the text once.
 type parser struct {
 	text string
 	at   int
 }
 
-// Parse reads an objective such as "throughput where p99_rtt<5ms and cpu<80%". Letters may be of
-// either case. The error is an *Error: what cannot be read, what is not known, and what contradicts
-// itself.
+// Parse parses an objective such as "throughput where p99_rtt<5ms and cpu<80%", in any letter case.
+// The error is an *Error: for syntax, unknown words, and contradictions.
 func Parse(text string) (Objective, error) {
 	if len(text) > maxText || !utf8.ValidString(text) || strings.ContainsFunc(text, unicode.IsControl) {
 		return Objective{}, &Error{Text: "…",
@@ -106,12 +105,12 @@ func (p *parser) objective() (Objective, error) {
 		if p.end() {
 			return o, nil
 		}
-		// A value ends where the next "and" begins, so that nothing else can stand here.
+		// A value ends where the next "and" begins, so the next word is "and".
 		p.word()
 	}
 }
 
-// second says what is wrong with something behind the goal: most often another goal.
+// second returns the error for text after the goal: most often another goal.
 func (p *parser) second(t token) error {
 	for _, w := range strings.FieldsFunc(p.text[t.at:],
 		func(r rune) bool { return unicode.IsSpace(r) || r == ',' || r == '+' }) {
@@ -155,7 +154,7 @@ func (p *parser) bound() (Bound, error) {
 	return b, p.sensible(b, t, value)
 }
 
-// good is the comparison that a bound on the term has.
+// good returns the comparison that a bound on the term has.
 func (t term) good() Op {
 	if t.more {
 		return More
@@ -163,24 +162,24 @@ func (t term) good() Op {
 	return Less
 }
 
-// sensible refuses values that no measurement can take.
+// sensible rejects values that no measurement can have.
 func (p *parser) sensible(b Bound, t term, value token) error {
 	switch {
 	case math.IsNaN(b.Value) || math.IsInf(b.Value, 0) || b.Value < 0:
 		return p.fail(value, "", "%s is never negative", b.Term)
 	case b.Value == 0 && b.Op == AtMost && !t.more && t.written.example == ratio.example:
-		return nil // none at all: of retransmits and losses that can be had
+		return nil // zero retransmits or losses are possible
 	case b.Value == 0 && b.Op.upper():
-		return p.fail(value, "", "%s is always more than nothing", b.Term)
+		return p.fail(value, "", "%s is always more than zero", b.Term)
 	case b.Value == 0:
-		return p.fail(value, "", "%s is never below nothing, so that this asks for nothing", b.Term)
+		return p.fail(value, "", "%s is never below zero, so this bound has no effect", b.Term)
 	case t.written.example == ratio.example && b.Value > 1:
 		return p.fail(value, "", "%s is never above 100 %%", b.Term)
 	}
 	return nil
 }
 
-// contradictions finds bounds that no result can meet, whatever the path.
+// contradictions rejects bounds that no result can meet on any path.
 func (p *parser) contradictions(o Objective) error {
 	for i, b := range o.Bounds {
 		for _, c := range o.Bounds[:i] {
@@ -189,7 +188,7 @@ func (p *parser) contradictions(o Objective) error {
 				low, high = c, b
 			}
 			if b.Term == c.Term && low.Op.upper() != high.Op.upper() && low.Value >= high.Value {
-				return p.fail(p.whole(b), "give one of them", "contradicts %s: nothing is both", c)
+				return p.fail(p.whole(b), "give one of them", "contradicts %s: no value is both", c)
 			}
 		}
 	}
@@ -199,16 +198,16 @@ func (p *parser) contradictions(o Objective) error {
 		case b.Op.upper() != t.more:
 		case t.goal == o.Goal:
 			return p.fail(p.whole(b), "leave it out",
-				"contradicts the goal: %s is to become better, and this forbids it", o.Goal)
+				"contradicts the goal: it forbids a better %s", o.Goal)
 		default:
 			return p.fail(p.whole(b), fmt.Sprintf("like %s%s%s", b.Term, t.good(), b.Text),
-				"asks for a %s that is worse", b.Term)
+				"asks for a worse %s", b.Term)
 		}
 	}
 	return nil
 }
 
-// whole is the place of a bound.
+// whole returns the place of a bound.
 func (p *parser) whole(b Bound) token {
 	end := b.At + len(b.Term)
 	end += strings.Index(p.text[end:], b.Text) + len(b.Text)
@@ -221,7 +220,7 @@ func (p *parser) space() {
 	}
 }
 
-// word takes letters, digits and underscores, as far as they go; none of them is an empty token.
+// word reads letters, digits and underscores; the token is empty if there are none.
 func (p *parser) word() token {
 	p.space()
 	from := p.at
@@ -235,13 +234,13 @@ func wordByte(c byte) bool {
 	return c == '_' || c >= '0' && c <= '9' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z'
 }
 
-// operators are the longest first; those of mathematics come from people who paste.
+// operators are ordered longest first; users paste the mathematical ones.
 var operators = [...]struct {
 	text string
 	op   Op
 }{{"<=", AtMost}, {">=", AtLeast}, {"≤", AtMost}, {"≥", AtLeast}, {"<", Less}, {">", More}}
 
-// op takes a comparison; an empty one is none.
+// op reads a comparison; the result is empty if there is none.
 func (p *parser) op() Op {
 	p.space()
 	for _, o := range operators {
@@ -253,7 +252,7 @@ func (p *parser) op() Op {
 	return ""
 }
 
-// value takes everything up to the next "and" that stands alone, or to the end.
+// value reads everything up to the next separate "and", or to the end.
 func (p *parser) value() token {
 	p.space()
 	from := p.at
@@ -268,7 +267,7 @@ func (p *parser) value() token {
 	return token{strings.TrimRight(p.text[from:p.at], " \t"), from}
 }
 
-// rest is what is left.
+// rest returns the remaining text.
 func (p *parser) rest() token {
 	p.space()
 	return token{strings.TrimRight(p.text[p.at:], " \t"), p.at}

@@ -6,36 +6,35 @@ import (
 	"github.com/linerate/linerate/internal/base/unit"
 )
 
-// Path is what was measured of a path before anything is changed. Zero values are not known and
-// bound nothing.
+// Path is what was measured of a path before any change. Zero values are unknown and bound nothing.
 type Path struct {
-	// IdleRTTSeconds is the least round trip of the idle path, with nothing at either end that a
-	// setting could shorten.
+	// IdleRTTSeconds is the smallest round trip of the idle path, unless a setting of either end
+	// could shorten it.
 	IdleRTTSeconds float64
-	// CeilingBitsPerSec is what the path can carry at the very most, and CeilingWhy the clause that
-	// says why: "eth0 of the far host is a 1 Gb/s link".
+	// CeilingBitsPerSec is the most that the path can carry, and CeilingWhy the reason as a clause:
+	// "eth0 of the far host is a 1 Gb/s link".
 	CeilingBitsPerSec float64
 	CeilingWhy        string
-	Streams           int // transactions under way at the same time; 0: one
+	Streams           int // concurrent transactions; 0: one
 }
 
-// UnreachableError is a bound that this path cannot meet, whatever is tuned.
+// UnreachableError reports a bound that no setting can meet on this path.
 type UnreachableError struct {
 	Bound  Bound
-	Reason string // with the number that was measured
+	Reason string // with the measured number
 }
 
-// Error is one sentence.
+// Error returns one sentence.
 func (e *UnreachableError) Error() string {
 	return fmt.Sprintf("objective %s: cannot be reached on this path: %s", e.Bound, e.Reason)
 }
 
-// Hint is what to do next.
+// Hint returns what to do next.
 func (e *UnreachableError) Hint() string {
-	return "ask for what the path can give, or leave the bound out"
+	return "ask for what the path can give, or omit the bound"
 }
 
-// Unreachable gives an *UnreachableError for the first bound that the path cannot meet, or nil.
+// Unreachable returns an *UnreachableError for the first bound that the path cannot meet, or nil.
 func (o Objective) Unreachable(p Path) error {
 	for _, b := range o.Bounds {
 		if reason := p.refuses(terms[b.Term], b); reason != "" {
@@ -49,7 +48,7 @@ func (p Path) refuses(t term, b Bound) string {
 	switch t.guard {
 	case GuardP50RTT, GuardP99RTT, GuardLoadedRTT, GuardLatency:
 		if p.IdleRTTSeconds > 0 && b.Value < p.IdleRTTSeconds {
-			return fmt.Sprintf("its round trip is %s when it is idle", unit.FormatSeconds(p.IdleRTTSeconds))
+			return fmt.Sprintf("its idle round trip is %s", unit.FormatSeconds(p.IdleRTTSeconds))
 		}
 	case GuardThroughput:
 		if p.CeilingBitsPerSec > 0 && b.Value > p.CeilingBitsPerSec {

@@ -9,7 +9,7 @@ import (
 	"github.com/linerate/linerate/internal/base/unit"
 )
 
-// The names under which segments report what terms are about.
+// The names under which segments report the quantities of terms.
 const (
 	GuardP50RTT       = "rtt_p50_seconds"
 	GuardP99RTT       = "rtt_p99_seconds"
@@ -26,7 +26,7 @@ const (
 	GuardPackets      = "packets_per_second"
 )
 
-// dimension is how the value of a term is written.
+// dimension is the notation of the values of a term.
 type dimension struct {
 	example string
 	parse   func(string) (float64, error)
@@ -47,7 +47,7 @@ var (
 	}, func(v float64) string { return unit.FormatSeconds(v) + "/GB" }}
 )
 
-// parseSeconds wants a unit: a bare 5 behind a round trip is hardly ever seconds.
+// parseSeconds requires a unit: a bare 5 for a round trip is hardly ever seconds.
 func parseSeconds(s string) (float64, error) {
 	if _, err := strconv.ParseFloat(s, 64); err == nil {
 		return 0, fmt.Errorf("time %q: %w: no unit", s, unit.ErrSyntax)
@@ -55,7 +55,7 @@ func parseSeconds(s string) (float64, error) {
 	return unit.ParseSeconds(s)
 }
 
-// counted reads a count with one of the endings behind it.
+// counted returns a parser for a count with one of the endings.
 func counted(endings ...string) func(string) (float64, error) {
 	return func(s string) (float64, error) { return unit.ParseCount(cutAny(s, endings...)) }
 }
@@ -74,45 +74,45 @@ func cutAny(s string, endings ...string) string {
 	return s
 }
 
-// term is one quantity that can be bounded.
+// term is one quantity that a bound may limit.
 type term struct {
 	guard   string
 	what    string
 	more    bool // more of it is better
-	goal    Goal // whose own quantity it is; empty: of none
+	goal    Goal // the goal with this quantity; empty: none
 	written dimension
 }
 
-// terms are the quantities by the names that people type.
+// terms are the quantities by the names that users type.
 var terms = map[string]term{
 	"p50_rtt":   {guard: GuardP50RTT, what: "median round trip under the load", written: seconds},
 	"p99_rtt":   {guard: GuardP99RTT, what: "99th percentile of round trips under the load", written: seconds},
 	"rtt":       {guard: GuardLoadedRTT, what: "mean round trip of the loaded flow itself", written: seconds},
-	"cpu":       {guard: GuardCPU, what: "share of the busiest processor of either host", written: ratio},
-	"cpu_total": {guard: GuardCPUTotal, what: "share of all processors of the busier host", written: ratio},
-	"cpu_per_gigabyte": {guard: GuardCPUPerGB, what: "processor time of both hosts for a gigabyte",
+	"cpu":       {guard: GuardCPU, what: "share of the busiest CPU of either host", written: ratio},
+	"cpu_total": {guard: GuardCPUTotal, what: "share of all CPUs of the busier host", written: ratio},
+	"cpu_per_gigabyte": {guard: GuardCPUPerGB, what: "CPU time of both hosts per gigabyte",
 		written: secondsPerGigabyte},
-	"retransmits": {guard: GuardRetransmits, what: "share of segments that were sent again", written: ratio},
-	"drops": {guard: GuardDrops, what: "packets that either host dropped, for a gigabyte",
+	"retransmits": {guard: GuardRetransmits, what: "share of retransmitted segments", written: ratio},
+	"drops": {guard: GuardDrops, what: "packets that either host dropped, per gigabyte",
 		written: perGigabyte},
 	"loss": {guard: GuardLoss, what: "share of datagrams that did not arrive", written: ratio},
-	"throughput": {guard: GuardThroughput, what: "payload that arrives", more: true, goal: Throughput,
+	"throughput": {guard: GuardThroughput, what: "received payload", more: true, goal: Throughput,
 		written: bitRate},
 	"latency": {guard: GuardLatency, what: "mean time of a transaction of one byte each way", goal: Latency,
 		written: seconds},
 	"transactions": {guard: GuardTransactions, what: "transactions of one byte each way", more: true, goal: Latency,
 		written: perSecond},
-	"packets": {guard: GuardPackets, what: "small datagrams that arrive", more: true, goal: Packets,
+	"packets": {guard: GuardPackets, what: "received small datagrams", more: true, goal: Packets,
 		written: perSecond},
 }
 
-// termOrder is the order in which terms are told.
+// termOrder is the order of the terms in messages.
 var termOrder = [...]string{
 	"p50_rtt", "p99_rtt", "rtt", "cpu", "cpu_total", "cpu_per_gigabyte", "retransmits", "drops", "loss", "throughput",
 	"latency", "transactions", "packets",
 }
 
-// Terms describes every term in a line: its name, how a bound on it is written, what it is.
+// Terms returns one line per term: the notation of a bound on it, and its meaning.
 func Terms() []string {
 	lines := make([]string, len(termOrder))
 	for i, name := range termOrder {
@@ -126,7 +126,7 @@ func Terms() []string {
 	return lines
 }
 
-// aliases are other words for terms and goals that people try first.
+// aliases are other words that users try for terms and goals.
 var aliases = map[string]string{
 	"p99": "p99_rtt", "p50": "p50_rtt", "rtt_p99": "p99_rtt", "rtt_p50": "p50_rtt", "loaded_rtt": "rtt",
 	"retransmit": "retransmits", "retrans": "retransmits",
@@ -135,7 +135,7 @@ var aliases = map[string]string{
 	"packet": "packets", "rr": "latency",
 }
 
-// nearest gives the known word that was probably meant; empty when none is near.
+// nearest returns the known word that is probably intended; empty if none is similar.
 func nearest(word string, known []string) string {
 	if a, ok := aliases[word]; ok && slices.Contains(known, a) {
 		return a
@@ -153,7 +153,7 @@ func nearest(word string, known []string) string {
 	return ""
 }
 
-// oneEdit tells words that differ by one letter, too many, too few or wrong.
+// oneEdit reports whether words differ by one letter: extra, missing or wrong.
 func oneEdit(a, b string) bool {
 	if len(a) > len(b) {
 		a, b = b, a

@@ -107,7 +107,7 @@ func unreachableGoalWritesNothing(t *testing.T) {
 	_, err := Tune(t.Context(), near, far,
 		TuneOptions{Root: elsewhere, Objective: objectiveOf(t, "throughput where p99_rtt<1ms")})
 	var unreachable *goal.UnreachableError
-	if !errors.As(err, &unreachable) || !strings.Contains(err.Error(), "20.0 ms when it is idle") {
+	if !errors.As(err, &unreachable) || !strings.Contains(err.Error(), "idle round trip is 20.0 ms") {
 		t.Errorf("error %v", err)
 	}
 	if near.writes+far.writes > 0 {

@@ -10,8 +10,8 @@ import (
 
 // placed is one setting on one side, with the value it replaced.
 //
-// From is the value before the first change of this knob, not before the last one: it is what the
-// host goes back to and what a report shows.
+// from is the value before the first change of this knob, not before the last one: the host goes
+// back to it, and a report shows it.
 type placed struct {
 	side    Side
 	setting knob.Setting
@@ -19,17 +19,17 @@ type placed struct {
 	why     string
 }
 
-// same tells whether two settings ask for the same.
+// same reports whether two settings are equal.
 func (p placed) same(q placed) bool { return p.side == q.side && p.setting == q.setting }
 
 // arm is a configuration under test: settings on top of the original, in the order of application.
 //
 // The order matters: one setting may need another (segmentation needs scatter-gather), and undoing
-// goes the same way backwards.
+// reverses it.
 type arm []placed
 
-// with gives the arm with one more setting. The same knob kept earlier is replaced, so that no arm
-// writes a knob twice, and its original value is remembered.
+// with returns the arm with one more setting. It replaces an earlier setting of the same knob and
+// keeps its original value, so that no arm writes a knob twice.
 func (a arm) with(p placed) arm {
 	out := make(arm, 0, len(a)+1)
 	for _, q := range a {
@@ -42,9 +42,8 @@ func (a arm) with(p placed) arm {
 	return append(out, p)
 }
 
-// without gives the arm without its i-th setting.
-//
-// The result shares nothing with the old arm, which the other half of a comparison still holds.
+// without returns the arm without its i-th setting. The result shares no memory with the old arm,
+// which the other half of a comparison still uses.
 func (a arm) without(i int) arm {
 	out := make(arm, 0, len(a))
 	return append(append(out, a[:i]...), a[i+1:]...)
@@ -56,12 +55,12 @@ type applied struct {
 	id string
 }
 
-// switchTo makes exactly the settings of the arm be in force. Changes are taken back newest first
-// and only as far as the two arms differ, so every undo finds the value that its own change wrote.
+// switchTo puts exactly the settings of the arm in force. It undoes changes newest first and only
+// as far as the two arms differ, so every undo finds the value that its own change wrote.
 //
-// Most comparisons differ from the present in one setting, so that a switch costs one undo or one
-// apply and not a rebuilding of everything. A change is made anew whenever arm B follows arm A;
-// that costs journal records, and proves each time that it can be undone.
+// Most comparisons differ from the present in one setting, so a switch usually costs one undo or
+// one apply. Each switch from arm A to arm B makes the change again; that costs journal records,
+// and proves each time that the change can be undone.
 func (s *session) switchTo(ctx context.Context, target arm) error {
 	common := 0
 	for common < len(target) && common < len(s.applied) && s.applied[common].same(target[common]) {
@@ -80,8 +79,8 @@ func (s *session) switchTo(ctx context.Context, target arm) error {
 	for _, p := range target[common:] {
 		s.changed++
 		ids, err := s.hosts[p.side].Apply(ctx, p.why, p.setting)
-		// A host that failed half-way tells what it has changed; it is on the list before anything
-		// else can go wrong.
+		// A host that failed half-way returns what it changed; record that before anything else can
+		// fail.
 		for _, id := range ids {
 			s.applied = append(s.applied, applied{p, id})
 		}
@@ -91,20 +90,19 @@ func (s *session) switchTo(ctx context.Context, target arm) error {
 		if len(ids) == 0 {
 			return &applyError{p, errAlready}
 		}
-		// One setting was asked for. A host that tells more changes leaves it open which id undoes
-		// it.
+		// The request had one setting. With several ids it would be unclear which one undoes it.
 		if len(ids) > 1 {
-			return fmt.Errorf("apply %s %s=%s: host told %d change ids, want 1", p.side, p.setting.Knob,
+			return fmt.Errorf("apply %s %s=%s: the host returned %d change ids, want 1", p.side, p.setting.Knob,
 				p.setting.Value, len(ids))
 		}
 	}
 	return nil
 }
 
-// errAlready says that a host had nothing to change.
+// errAlready reports that a host had nothing to change.
 var errAlready = errors.New("has that value already")
 
-// applyError is a setting that its host did not apply.
+// applyError reports a setting that its host did not apply.
 type applyError struct {
 	placed
 	err error
@@ -116,15 +114,14 @@ func (e *applyError) Error() string {
 
 func (e *applyError) Unwrap() error { return e.err }
 
-// unwind takes back everything, newest first, whatever has happened to the caller's context. A
-// change that cannot be undone is tried once more and then left to the host's guard, and the others
-// are still taken back.
+// unwind undoes everything, newest first, even if the caller's context has ended. It tries a change
+// that cannot be undone once more, then leaves it to the guard of its host, and still undoes the
+// others.
 //
-// The clean-up has a deadline of its own, Config.UndoTimeout, because the usual reason for it is a
-// caller whose context is over, and because a far host that no longer answers must not keep the
-// near one changed. Once more is enough: an error that stays is either a value that somebody else
-// has set, which must not be overwritten, or a host that is gone, whose own guard takes its trials
-// back.
+// The clean-up has a deadline of its own, Config.UndoTimeout: the usual reason for it is that the
+// caller's context has ended, and an unreachable far host must not keep the near one changed. One
+// more try is enough: a lasting error is either a value that another program has set, which must
+// not be overwritten, or an unreachable host, whose own guard reverts its trials.
 func (s *session) unwind(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.cfg.UndoTimeout)
 	defer cancel()
@@ -148,15 +145,14 @@ func (s *session) unwind(ctx context.Context) error {
 
 // commit makes everything in force stay.
 //
-// A commit is not atomic over two hosts. When the second one fails, the error makes the run end in
-// unwind, which takes back the committed changes of the first as well: journals undo committed
-// changes like any other.
+// It is not atomic over two hosts. If the second one fails, the run ends in unwind, which also
+// undoes the committed changes of the first: journals undo committed changes like any other.
 func (s *session) commit(ctx context.Context) error {
 	ids := map[Side][]string{}
 	for _, change := range s.applied {
 		ids[change.side] = append(ids[change.side], change.id)
 	}
-	// The far side first: it is the one that a lost connection would take back.
+	// The far side first: a lost connection would revert its changes.
 	for _, side := range []Side{Far, Near} {
 		if len(ids[side]) == 0 {
 			continue

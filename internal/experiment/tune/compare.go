@@ -9,43 +9,41 @@ import (
 	"github.com/linerate/linerate/internal/base/stats"
 )
 
-// decision is what a comparison came to.
+// decision is the result of a comparison.
 type decision int
 
 const (
 	undecided decision = iota
-	better             // the lower end beats what is asked and no guard-rail is worse
+	better             // the lower end beats the bar and no guard-rail is worse
 	worse              // the upper end is below no change, or a guard-rail is proven worse than its bound
-	unproven           // neither, after the last look or when going on was futile
+	unproven           // neither, after the last look or because more pairs were futile
 )
 
-// question is one comparison to make: does b beat a?
-//
-// A nil arm is the original: no setting on top of it.
+// question is one comparison: does b beat a? A nil arm is the original, without settings on top.
 type question struct {
 	phase  Phase
 	trial  int
 	about  placed
 	a, b   arm
-	within time.Duration // since the start; 0: no bound. A trial has its own
+	within time.Duration // since the start; 0: no bound; trials compute their own
 	bar    bar
 }
 
-// bar is what b must reach, in logarithms of the ratio, and the looks at which it is asked.
+// bar is what b must reach, in logarithms of the ratio, and the looks at which the comparison
+// decides.
 type bar struct {
 	plan     *stats.Boundary
 	low      float64 // the lower end must lie above
 	estimate float64 // the estimate must reach
-	futile   float64 // a truth below this is not worth looking for
+	futile   float64 // a true effect below this is not worth more pairs
 }
 
-// bar gives what a phase asks for. Of is by how many tests the risk is shared; 0 and 1: by none.
+// bar returns the bar of a phase. of is how many tests share the risk; 0 and 1 mean no sharing.
 //
-// A trial asks whether there is a gain worth having. Confirmation and ablation ask of what has
-// passed that once, with data that share nothing with the first, whether the gain stands: beyond
-// doubt above nothing, and still worth having by the estimate. A change must pass both, so that a
-// useless one stays with the product of the two risks, 1 in 1600 at 95 %. A soak asks only whether
-// the gain is still there.
+// A trial asks whether there is a useful gain. Confirmation and ablation test what has passed that
+// once, with independent data: the gain must be above nothing beyond doubt, and its estimate still
+// useful. A change must pass both tests, so that a useless one stays with the product of the two
+// risks, 1 in 1600 at 95 %. A soak asks only whether the gain still exists.
 func (s *session) bar(phase Phase, of int) bar {
 	b := bar{plan: s.plan, estimate: s.useful(), futile: s.promise}
 	switch phase {
@@ -61,22 +59,22 @@ func (s *session) bar(phase Phase, of int) bar {
 	return b
 }
 
-// useful is the logarithm of the smallest gain worth having.
+// useful returns the logarithm of the smallest useful gain.
 func (s *session) useful() float64 { return math.Log1p(s.cfg.MinUsefulEffect) }
 
-// answer is a comparison made.
+// answer is the result of a comparison with its evidence.
 type answer struct {
 	effect   Effect
 	decision decision
 	reason   string
 	guards   []GuardRun
-	vetoed   bool // worse by a guard-rail only: there is a gain
+	vetoed   bool // worse only because of a guard-rail: the objective gained
 }
 
 // pairs collects the observations of both arms.
 //
-// Guards hold only pairs in which both arms reported the guard-rail: a difference needs both, and a
-// guard that is sometimes missing (no ping came back) must not shift the pairing.
+// Guards hold only pairs in which both arms reported the guard-rail: a difference needs both, and
+// an occasionally missing guard (no ping answered) must not shift the pairing.
 type pairs struct {
 	a, b   []float64
 	guards map[string][2][]float64
@@ -96,18 +94,19 @@ func (p *pairs) add(a, b Observation) {
 	}
 }
 
-// compare measures pairs of a and b until a planned look decides. Errors leave the partial answer.
+// compare measures pairs of a and b until a planned look decides. Beside an error it returns the
+// partial answer.
 //
 // Looking after every pair and stopping at the first good moment would keep a useless knob in more
-// than a fifth of all tries (simulated for looks after each of 5 to 30 pairs at 5 %), so that
-// decisions are taken at the planned looks only, by the boundary that pays for all of them.
+// than a fifth of all tries (simulated for looks after each of 5 to 30 pairs at 5 %). So it decides
+// at the planned looks only, by the boundary that accounts for all of them.
 func (s *session) compare(ctx context.Context, q question) (answer, error) {
 	var got pairs
 	var out answer
 	for n := 1; ; n++ {
 		next := q.bar.nextLook(n)
 		if q.phase == PhaseTrial {
-			// the first pairs tell how long a change takes, and with it the confirmation
+			// the first pairs show how long a change takes, and so the confirmation
 			q.within = s.trialsEnd(len(q.b))
 		}
 		err := s.pair(ctx, q, n-1, next.Pairs, &got)
@@ -126,15 +125,15 @@ func (s *session) compare(ctx context.Context, q question) (answer, error) {
 	}
 }
 
-// weigh tells what the pairs so far say: an effect at any number of them, guard-rails and a
-// decision at a planned look only. It asks neither a clock nor a host, so that a stored run is
-// judged again by the code that judged it live.
+// weigh returns what the pairs so far show: an effect at any number of pairs, guard-rails and a
+// decision at a planned look only. It uses neither a clock nor a host, so that the same code judges
+// a stored run again.
 func (s *session) weigh(bar bar, got pairs) answer {
 	ratios := stats.PairedLogRatio(got.a, got.b)
 	n := len(ratios)
 	next := bar.nextLook(n)
 	if n != next.Pairs {
-		// For the eye only: an interval of this moment, which nothing is decided on.
+		// For display only: no decision rests on an interval between looks.
 		return answer{effect: effectOf(n, stats.SignedRank(ratios, s.cfg.Confidence))}
 	}
 	interval := bar.plan.Interval(ratios)
@@ -145,9 +144,9 @@ func (s *session) weigh(bar bar, got pairs) answer {
 
 // pair measures both arms, in an order that a coin decides.
 //
-// Both arms are measured directly after each other: what drifts slowly, as the load of a neighbour
-// does, is the same in both and falls out of the ratio. That is also why a pair whose second half
-// cannot be measured is dropped as a whole.
+// It measures the arms directly after each other: slow drift, such as the load of a neighbour, is
+// the same in both and cancels in the ratio. For the same reason it drops the whole pair if the
+// second half fails.
 func (s *session) pair(ctx context.Context, q question, index, planned int, into *pairs) error {
 	at := place{phase: q.phase, trial: q.trial, pair: index, pairs: planned, about: q.about, within: q.within}
 	arms := []struct {
@@ -171,9 +170,8 @@ func (s *session) pair(ctx context.Context, q question, index, planned int, into
 	return nil
 }
 
-// nextLook is the first planned look at n pairs or later.
-//
-// There always is one, because a comparison ends at the last look at the latest.
+// nextLook returns the first planned look at n pairs or later. There always is one, because a
+// comparison ends at the last look.
 func (b bar) nextLook(n int) stats.Look {
 	i, _ := b.plan.LookAt(n)
 	return b.plan.Looks[i]
@@ -181,10 +179,9 @@ func (b bar) nextLook(n int) stats.Look {
 
 // decide applies the rules at a look.
 //
-// The order of the cases is the order of strength. Worse is tested against no change at all and not
-// against the threshold: a change need not be proven to do great harm to be taken back. Guard-rails
-// are asked only for what would be kept, as everything else is taken back anyway. Intervals are of
-// logarithms, so 0 is no change.
+// The cases are in order of strength. Worse is tested against no change and not against the
+// threshold: a change need not be proven very harmful to be reverted. Guard-rails matter only for
+// what would be kept. Intervals are of logarithms, so 0 is no change.
 func (s *session) decide(bar bar, ratios []float64, interval stats.Interval, out *answer) {
 	effect, needed := out.effect, 100*math.Expm1(max(bar.low, bar.estimate))
 	ask, prospect := fmt.Sprintf(", %.1f %% needed", needed), fmt.Sprintf("the %.1f %% needed", needed)
@@ -213,18 +210,17 @@ func (s *session) decide(bar bar, ratios []float64, interval stats.Interval, out
 	}
 }
 
-// futileQuantile is how sure a comparison must be, in standard errors (99 %), that a gain worth
-// looking for is not there.
+// futileQuantile is how sure a comparison must be, in standard errors (99 %), that no useful gain
+// exists.
 const futileQuantile = 2.326
 
-// futile tells whether going on has no prospect: the gain that the pilot promised to find is ruled
-// out. Stopping for futility can only lower the rate of false keeps, so the boundary does not pay
-// for it; it costs a hundredth of the power.
+// futile reports whether more pairs have no prospect: the gain that the pilot promised to find is
+// ruled out. Stopping for futility can only lower the rate of false keeps, so the boundary need not
+// account for it; it costs a hundredth of the power.
 //
-// The spread is the larger of the pilot's and the one of these pairs: each is small by chance now
-// and then, and too small a one ends a comparison in which there still is something to prove. A
-// useless knob on a quiet bench ends at the first look by this rule, which is what makes trying
-// many of them affordable.
+// The spread is the larger one of the pilot and of these pairs: each is sometimes small by chance,
+// and too small a spread would end a comparison that can still prove something. On a quiet bench
+// this rule ends a useless knob at the first look, which makes many candidates affordable.
 func (s *session) futile(bar bar, ratios []float64, estimate float64) bool {
 	spread := max(s.spread, stats.SpreadAround(ratios, estimate))
 	return estimate+futileQuantile*spread/math.Sqrt(float64(len(ratios))) < bar.futile

@@ -11,89 +11,89 @@ import (
 )
 
 // LeastUsefulEffect is the smallest relative gain that is ever kept: below 1 % the differences
-// between two boots, two compilers or two hours of the day are larger than what a knob could prove.
+// between two boots, two compilers or two hours of the day exceed what a knob could prove.
 //
-// It is also what keeps a very quiet bench, such as a simulated one, from keeping changes whose
-// effect is real and irrelevant.
+// It also keeps a very quiet bench, such as a simulated one, from keeping changes with a real but
+// irrelevant effect.
 const LeastUsefulEffect = 0.01
 
-// Config says how to experiment. DefaultConfig is the usual start; zero numbers mean the default,
-// except where a field says otherwise.
+// Config configures an experiment. Start from DefaultConfig; zero numbers mean the default, except
+// where a field says otherwise.
 type Config struct {
-	MinUsefulEffect float64 // relative gain below which a change is not worth having; default and least 0.01
+	MinUsefulEffect float64 // smallest useful relative gain; default and least 0.01
 	Confidence      float64 // of every interval, two-sided; default 0.95
-	PilotPairs      int     // A/A pairs; default 6, and as many again where they show much noise
-	Looks           []int   // numbers of pairs at which a comparison may be decided; default 6, 10, 16, 24, 32
+	PilotPairs      int     // A/A pairs; default 6, doubled if they show much noise
+	Looks           []int   // numbers of pairs at which a comparison may decide; default 6, 10, 16, 24, 32
 	Seed            uint64  // of the coin that orders the arms; the same seed repeats the same order
-	MaxTrials       int     // trials that are measured; 0: as many as there are candidates
-	// how often a discarded segment is measured again before its comparison is given up; default 3
+	MaxTrials       int     // measured trials; 0: one per candidate
+	// how often a discarded segment is repeated before its comparison is abandoned; default 3
 	MaxRepeats int
 
-	// Budget bounds the time of the whole experiment. A part of it is set aside for the
-	// confirmation; a trial under way when the rest is used up is reverted, and the outcome says
-	// that it is partial. 0: no bound.
+	// Budget bounds the time of the whole experiment. It reserves a part for the confirmation. When
+	// the rest is used up, the trial in progress is reverted and the outcome is marked as partial.
+	// 0: no bound.
 	Budget time.Duration
-	// Asked is the caller's whole budget, of which Budget is left, and Spent what was used of it
-	// before Run. They are for words and for what to ask for: who gave 20 s is told of 20 s. 0:
-	// nothing came before.
+	// Asked is the caller's whole budget, of which Budget is left, and Spent is what was used
+	// before Run. They serve messages: a user who gave 20 s reads about 20 s. 0: nothing came
+	// before.
 	Asked, Spent time.Duration
 
 	// AllowedDisturbance is the highest class a candidate may have. Zero allows only changes that
 	// disturb nothing; DefaultConfig allows d1.
 	AllowedDisturbance knob.Disturbance
 
-	// Guards bound what a gain may cost, by the name of Observation.Guards. Nil: DefaultGuards.
-	// Others are recorded but veto nothing.
+	// Guards bound what a gain may cost, by the name of Observation.Guards; nil means
+	// DefaultGuards. Other guard-rails are recorded but veto nothing.
 	Guards map[string]Guard
 
-	// Lookup finds a knob's definition (knob.Catalog.Lookup): one that nobody knows, that may only
-	// be reported, or that disturbs too much is refused, and levels are brought into canonical
-	// form. Nil: no such checks.
+	// Lookup returns a knob's definition (knob.Catalog.Lookup). A knob that is unknown, only ever
+	// reported, or too disturbing is refused, and levels get their canonical form. Nil: no such
+	// checks.
 	Lookup func(knob.ID) (knob.Definition, bool)
 
-	// Refuse says in a clause why a candidate must not be tried here ("carries this session"), or
-	// nothing. Nil: refuses nothing.
+	// Refuse returns, as a clause, why a candidate must not be tried here ("carries this session"),
+	// or nothing. Nil: it refuses nothing.
 	Refuse func(Candidate) string
 
-	// Refill is called after each keep, with the kept settings in force: a limit removed uncovers
-	// the next. Its candidates are tried before those left over from an older verdict. A candidate
-	// that was unproven before the keep gets a second chance, one that was kept may come again with
-	// levels not yet tried, one that was refused or worse does not. When enough is true, nothing
-	// more can be gained and what is left over is not tried. Nil: no refill.
+	// Refill is called after each keep, with the kept settings in force, because removing one limit
+	// exposes the next. Its candidates come before those left from an older verdict. A candidate
+	// that was unproven before the keep gets a second chance; a kept one may return with untried
+	// levels; a refused or worse one may not. If enough is true, nothing more can be gained and the
+	// remaining candidates are not tried. Nil: no refill.
 	Refill func(ctx context.Context, kept []Change) (fresh []Candidate, enough bool, err error)
 
-	// Checkpoint is called with all that is known so far after each segment and each verdict, so
-	// that a run that is cut short is not lost. The outcome belongs to the run: it may be read and
-	// encoded during the call only. Nil: nobody is told.
+	// Checkpoint is called with everything known so far after each segment and each verdict, so
+	// that an interrupted run is not lost. The outcome belongs to the run: read and encode it
+	// during the call only. Nil: no checkpoints.
 	Checkpoint func(*Outcome)
 
-	// HoldCommit leaves a confirmed set as trial changes for the caller (or the guard) to decide
-	// about.
+	// HoldCommit leaves a confirmed set as trial changes, for the caller or the guard to decide.
 	HoldCommit bool
 
-	// Soak is how long a committed set is in force before it is compared with the original once
-	// more; when the gain is gone by then everything is taken back. 0, or with HoldCommit: no such
-	// test. It takes place after the budget.
+	// Soak is how long a committed set stays in force before it is compared with the original once
+	// more; if the gain has vanished, everything is undone. 0, or with HoldCommit: no soak. It
+	// takes place after the budget.
 	Soak time.Duration
 
-	// Wait passes the time of a soak and returns early with the cause when the context ends;
+	// Wait waits for the time of a soak and returns early, with the cause, when the context ends;
 	// default a timer.
 	Wait func(ctx context.Context, d time.Duration) error
 
-	// UndoTimeout bounds taking everything back after an interruption, when the caller's context is
-	// already over; default 30 s.
+	// UndoTimeout bounds undoing everything after an interruption, when the caller's context has
+	// already ended; default 30 s.
 	UndoTimeout time.Duration
 
 	// Now is the clock; default time.Now.
 	Now func() time.Time
 }
 
-// DefaultConfig is the design's default: 1 %, 95 %, looks at 6 to 32 pairs, changes up to class d1.
+// DefaultConfig returns the default configuration: 1 %, 95 %, looks at 6 to 32 pairs, changes up to
+// class d1.
 //
-// Six pairs are the fewest that can prove anything at 95 %: with five the most extreme outcome of
+// Six pairs are the fewest that can prove anything at 95 %: with five, the most extreme outcome of
 // the signed ranks has a probability of 2/32. A large effect and a useless knob end there. The late
-// looks are for what is small against the noise: 32 pairs resolve half of what 10 do, and only a
-// knob that may still be worth it takes that long.
+// looks are for effects that are small against the noise: 32 pairs resolve half of what 10 do, and
+// only a promising knob takes that long.
 func DefaultConfig() Config {
 	c, err := Config{AllowedDisturbance: knob.DisturbsNewSockets}.complete()
 	if err != nil {
@@ -102,13 +102,13 @@ func DefaultConfig() Config {
 	return c
 }
 
-// DefaultGuards are the guard-rails of the throughput goal. The bounds are wide on purpose: a flow
-// that carries twenty times more fills queues that were empty before, and only a proven, plain
-// worsening shall outweigh a proven gain.
+// DefaultGuards returns the guard-rails of the throughput goal. The bounds are wide on purpose: a
+// flow that carries twenty times more fills queues that were empty before, and only a clear, proven
+// worsening should outweigh a proven gain.
 //
-// Bounds are relative, so 1.0 allows twice as much. Floors lie where a user does not notice: 2 ms
-// of tail, 5 ms of loaded round trip, one segment in a hundred sent again, half a second of
-// processor time for a gigabyte (little more than two hosts with offloads spend).
+// Bounds are relative, so 1.0 allows twice as much. Floors are below what users notice: 2 ms of
+// tail, 5 ms of loaded round trip, one retransmitted segment in a hundred, half a second of CPU
+// time per gigabyte (little more than two hosts with offloads spend).
 func DefaultGuards() map[string]Guard {
 	return map[string]Guard{
 		"rtt_p99_seconds":          {Bound: 1.0, Floor: 0.002},
@@ -119,8 +119,8 @@ func DefaultGuards() map[string]Guard {
 	}
 }
 
-// complete fills in the defaults and refuses what could not give a verdict, before anything is
-// measured or changed.
+// complete fills in the defaults, and rejects settings that cannot give a verdict, before any
+// measurement or change.
 func (c Config) complete() (Config, error) {
 	if math.IsNaN(c.MinUsefulEffect) || c.MinUsefulEffect < 0 {
 		return c, fmt.Errorf("plan experiment: useful effect %v is not a positive ratio", c.MinUsefulEffect)
@@ -170,7 +170,7 @@ func (c Config) complete() (Config, error) {
 	return c, nil
 }
 
-// plan fixes the looks; computing it enumerates sign patterns, some milliseconds.
+// plan computes the looks; enumerating sign patterns takes some milliseconds.
 func (c Config) plan() (*stats.Boundary, error) {
 	b, err := stats.NewBoundary(c.Looks, c.Confidence)
 	if err != nil {

@@ -5,19 +5,18 @@ import (
 	"strconv"
 )
 
-// Design is what an experiment was decided by. It is stored with the outcome, so that the raw
-// segments can be judged again by the same rules ([Reanalyse]) long after the defaults of the
-// program have changed.
+// Design is the set of rules of an experiment. The outcome stores it, so that the same rules can
+// judge the raw segments again ([Reanalyse]) long after the defaults of the program have changed.
 type Design struct {
 	Confidence      float64                `json:"confidence_ratio"`        // of every interval, two-sided
-	MinUsefulEffect float64                `json:"min_useful_effect_ratio"` // relative gain asked for; the noise floor of the pilot may raise it
+	MinUsefulEffect float64                `json:"min_useful_effect_ratio"` // relative gain; the noise floor of the pilot may raise it
 	PilotPairs      int                    `json:"pilot_pairs"`
-	Looks           []int                  `json:"looks_pairs"` // numbers of pairs at which a comparison could be decided
+	Looks           []int                  `json:"looks_pairs"` // numbers of pairs at which a comparison could decide
 	Guards          map[string]DesignGuard `json:"guards,omitempty"`
-	Seed            string                 `json:"seed"` // decimal; a string, because most readers of JSON lose the end of 64 bits
+	Seed            string                 `json:"seed"` // decimal string, because most JSON readers lose the low digits of 64 bits
 }
 
-// DesignGuard is a [Guard] as a document can hold it.
+// DesignGuard is a [Guard] in the form of a document.
 type DesignGuard struct {
 	Bound        *float64 `json:"bound_ratio,omitempty"` // relative worsening allowed; absent: any
 	Floor        float64  `json:"floor,omitempty"`       // in the guard's own unit
@@ -25,7 +24,7 @@ type DesignGuard struct {
 	LowerIsWorse bool     `json:"lower_is_worse,omitempty"`
 }
 
-// designOf describes a complete configuration.
+// designOf returns the design of a complete configuration.
 func designOf(c Config) *Design {
 	d := &Design{
 		Confidence: c.Confidence, MinUsefulEffect: c.MinUsefulEffect, PilotPairs: c.PilotPairs, Looks: c.Looks,
@@ -41,8 +40,8 @@ func designOf(c Config) *Design {
 	return d
 }
 
-// config turns a design back into what decides; everything that only plans a live run keeps its
-// default.
+// config returns the configuration of a design; settings that only plan a live run keep their
+// defaults.
 func (d *Design) config() Config {
 	c := Config{Confidence: d.Confidence, MinUsefulEffect: d.MinUsefulEffect, PilotPairs: d.PilotPairs, Looks: d.Looks,
 		Guards: map[string]Guard{}}

@@ -9,22 +9,22 @@ import (
 	"github.com/linerate/linerate/internal/change/knob"
 )
 
-// EventKind tells events apart.
+// EventKind distinguishes events.
 type EventKind string
 
 // The kinds. A log prints the Text of all but EventSegment and EventEstimate; a terminal may redraw
-// one line with those two.
+// one line for those two.
 const (
 	EventPhase    EventKind = "phase"    // a phase or a candidate begins
 	EventSegment  EventKind = "segment"  // one segment is measured
 	EventEstimate EventKind = "estimate" // one pair is complete
-	EventResolve  EventKind = "resolve"  // the pilot says what this bench can resolve
+	EventResolve  EventKind = "resolve"  // the pilot knows what this bench can resolve
 	EventVerdict  EventKind = "verdict"  // a candidate, the kept set or one of its members is judged
 	EventWarning  EventKind = "warning"
 	EventState    EventKind = "state" // committed, held or undone
 )
 
-// Event is progress. Fields that do not apply are zero.
+// Event is a step of progress. Fields that do not apply are zero.
 type Event struct {
 	Kind      EventKind
 	Phase     Phase
@@ -37,15 +37,15 @@ type Event struct {
 	Pairs     int    // planned up to the next look
 	Objective float64
 	Discard   string
-	Effect    Effect // so far; provisional between looks: nothing is decided on it
+	Effect    Effect // so far; between looks it decides nothing
 	Verdict   Verdict
 	State     State
 	Segments  int           // measured so far, discarded ones included
 	Elapsed   time.Duration // since the start
 }
 
-// emit runs in the goroutine of the experiment: a slow listener delays the next segment, which is
-// better than events that overtake each other, and is not part of any measurement.
+// emit runs in the goroutine of the experiment. A slow listener delays the next segment, which is
+// better than events out of order, and is not part of any measurement.
 func (s *session) emit(e Event) {
 	if s.cfg.Checkpoint != nil && (e.Kind == EventSegment || e.Kind == EventVerdict) {
 		s.cfg.Checkpoint(s.out)
@@ -58,15 +58,16 @@ func (s *session) emit(e Event) {
 	s.progress(e)
 }
 
-// A warning is in the outcome as well, because a reader of the document has not seen the progress.
+// warn also adds the warning to the outcome, because a reader of the document has not seen the
+// progress.
 func (s *session) warn(format string, args ...any) {
 	text := fmt.Sprintf(format, args...)
 	s.out.Warnings = append(s.out.Warnings, text)
 	s.emit(Event{Kind: EventWarning, Text: text})
 }
 
-// String prints an effect as people read it: "×25.3 (×24.8…×25.9)" when it is large, "+3.2 % (+1.4
-// %…+5.1 %)" otherwise, and in words where one side was nothing.
+// String formats an effect for users: "×25.3 (×24.8…×25.9)" if it is large, "+3.2 % (+1.4 %…+5.1
+// %)" otherwise, and in words if one side was nothing.
 func (e Effect) String() string {
 	switch {
 	case e.Ratio == 0:

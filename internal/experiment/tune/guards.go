@@ -12,24 +12,24 @@ import (
 // Guard bounds what a gain may cost. It vetoes in two ways: the guard-rail worsened by more than
 // Bound, or it left Limit.
 //
-// The zero value of Bound forbids every proven worsening; a guard that is to hold its limit only
-// has math.Inf(1) there.
+// The zero Bound forbids every proven worsening; a guard that only enforces its limit has
+// math.Inf(1) there.
 type Guard struct {
 	Bound float64 // relative worsening allowed: 0.5 allows ×1.5; +Inf allows any
-	Floor float64 // in the guard's own unit: values better than it are all equally good, so tiny ones cannot veto
+	Floor float64 // in the guard's own unit: all better values count as equal, so tiny ones cannot veto
 
-	// Limit is the worst value that may be, in the guard's own unit (rtt_p99_seconds: 0.005). 0: no
-	// limit. A change is vetoed when the median under it is past the limit. Where it was past the
-	// limit before, a change is vetoed only if it makes that worse still. A gain under which the
-	// guard-rail was never seen is not proven.
+	// Limit is the worst allowed value, in the guard's own unit (rtt_p99_seconds: 0.005); 0 means
+	// no limit. It vetoes a change under which the median is past the limit. If the value was past
+	// the limit before, it vetoes a change only for making it worse. A gain without a value of the
+	// guard-rail is not proven.
 	Limit float64
 
-	// LowerIsWorse turns the guard round, for a rate that must not fall: Limit is then the least
-	// value that may be, and every ratio of the guard is A/B, so that above 1 still is worse.
+	// LowerIsWorse inverts the guard, for a rate that must not fall: Limit is then the least
+	// allowed value, and every ratio of the guard is A/B, so that above 1 is still worse.
 	LowerIsWorse bool
 }
 
-// past tells whether a value is on the bad side of the limit.
+// past reports whether a value is on the bad side of the limit.
 func (g Guard) past(v float64) bool {
 	if g.LowerIsWorse {
 		return v < g.Limit
@@ -37,10 +37,8 @@ func (g Guard) past(v float64) bool {
 	return v > g.Limit
 }
 
-// lift makes all values that are better than the floor equal to it.
-//
-// Below the floor a ratio says nothing: a retransmit ratio that goes from one segment to three is
-// three times as much and means nothing to anybody.
+// lift replaces all values better than the floor by the floor. Below the floor a ratio says
+// nothing: a change from one retransmitted segment to three is a factor of three and means nothing.
 func (g Guard) lift(x []float64) []float64 {
 	out := make([]float64, len(x))
 	for i, v := range x {
@@ -56,12 +54,12 @@ func (g Guard) lift(x []float64) []float64 {
 	return out
 }
 
-// judgeGuard compares a guard-rail under both arms. The interval is that of the look when the
-// guard-rail was seen in every pair.
+// judgeGuard compares a guard-rail under both arms. The interval is that of the look if every pair
+// has the guard-rail.
 //
-// A limit is asked of medians and not of an interval. It is the user's plain condition, and a
-// change under which half of the segments break it does not meet it. The present arm is the other
-// one of the same pairs, not the pilot's: what the hour did to both is no fault of the change.
+// A limit applies to medians and not to an interval. It is the user's plain condition, and a change
+// under which half of the segments break it does not meet it. The reference is the other arm of the
+// same pairs, not the pilot: what the hour did to both is not caused by the change.
 func (s *session) judgeGuard(plan *stats.Boundary, name string, g Guard, both [2][]float64, look stats.Look) GuardRun {
 	a, b := g.lift(both[0]), g.lift(both[1])
 	if g.LowerIsWorse {
@@ -90,13 +88,13 @@ func (s *session) judgeGuard(plan *stats.Boundary, name string, g Guard, both [2
 	return out
 }
 
-// judgeGuards gives the interval of every bounded guard-rail at a look. A guard-rail that was not
-// seen in every pair gets an interval of its own number of pairs, or none.
+// judgeGuards returns the interval of every bounded guard-rail at a look. A guard-rail that some
+// pairs lack gets an interval of its own number of pairs, or none.
 //
-// Guards are judged by the same rank intervals as the objective, but a bound vetoes only when even
-// the lower end of its interval is past it: "may have become worse" is no veto, or noise in a tail
-// latency would forbid every gain. Confidence is not divided among them, because more guards can
-// only make keeping rarer.
+// The same rank intervals judge guards and the objective, but a bound vetoes only if even the lower
+// end of its interval is past it: "may have become worse" is no veto, or noise in a tail latency
+// would forbid every gain. The guards do not share the confidence, because more guards can only
+// make keeping rarer.
 func (s *session) judgeGuards(plan *stats.Boundary, p pairs, look stats.Look) []GuardRun {
 	var out []GuardRun
 	for _, name := range slices.Sorted(maps.Keys(s.cfg.Guards)) {
@@ -108,7 +106,7 @@ func (s *session) judgeGuards(plan *stats.Boundary, p pairs, look stats.Look) []
 	return out
 }
 
-// veto gives the reason why guard-rails forbid a gain, or nothing.
+// veto returns the reason why guard-rails forbid a gain, or nothing.
 func veto(guards []GuardRun) string {
 	for _, g := range guards {
 		switch {
@@ -121,7 +119,7 @@ func veto(guards []GuardRun) string {
 	return ""
 }
 
-// unseen names a guard-rail with a limit that no pair has told anything about, or nothing.
+// unseen returns a guard-rail that has a limit but no value in any pair, or nothing.
 func unseen(guards []GuardRun) string {
 	for _, g := range guards {
 		if g.Unseen {
@@ -131,7 +129,7 @@ func unseen(guards []GuardRun) string {
 	return ""
 }
 
-// finite copies guards without what JSON cannot hold; nil when nothing is left.
+// finite copies guards without values that JSON cannot represent; nil if nothing is left.
 func finite(guards map[string]float64) map[string]float64 {
 	var out map[string]float64
 	for name, v := range guards {

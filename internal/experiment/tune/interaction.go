@@ -6,25 +6,24 @@ import (
 	"strings"
 )
 
-// Interaction compares what the kept changes do together with what each did in its own trial.
+// Interaction compares the combined effect of the kept changes with what each did in its own trial.
 //
-// Each trial stood on what was kept before it, so that the product of the trials is what the set
-// should give. Less means that the trials promised too much. The members tell the rest: one that is
-// worth more beside the others than in its trial needs them, and one that is worth less overlaps
-// with them.
+// Each trial built on what was kept before it, so the product of the trials is what the set should
+// give. Less means that the trials promised too much. The members show why: one worth more beside
+// the others than in its trial needs them, and one worth less overlaps with them.
 type Interaction struct {
 	Product float64 `json:"product_ratio"`          // of the effects of the trials
-	Ratio   float64 `json:"interaction_ratio"`      // confirmed effect over the product; 1: they act as they did one by one
+	Ratio   float64 `json:"interaction_ratio"`      // confirmed effect over the product; 1: they act independently
 	Low     float64 `json:"interaction_low_ratio"`  // with the widths of all the intervals
 	High    float64 `json:"interaction_high_ratio"` // taken together
-	Text    string  `json:"text,omitempty"`         // in a sentence; absent: nothing to say
+	Text    string  `json:"text,omitempty"`         // in a sentence; absent: nothing notable
 }
 
-// farFromOne is how far two effects must lie apart to be worth a sentence, however sure the
+// farFromOne is how far two effects must differ to be worth a sentence, however certain the
 // difference is.
 const farFromOne = 0.05
 
-// halfWidth is that of the logarithm of an effect; infinite when an end is not known.
+// halfWidth returns the half width of the logarithm of an effect; infinite if an end is unknown.
 func (e Effect) halfWidth() float64 {
 	if !(e.Low > 0) || !(e.High > 0) {
 		return math.Inf(1)
@@ -32,15 +31,15 @@ func (e Effect) halfWidth() float64 {
 	return math.Log(e.High/e.Low) / 2
 }
 
-// apart tells whether x differs from y by more than both intervals allow and by more than is worth
-// a sentence.
+// apart reports whether x differs from y by more than both intervals allow and by enough to be
+// worth a sentence.
 func apart(x, y Effect) bool {
 	gap := math.Abs(math.Log(x.Ratio / y.Ratio))
 	return gap > math.Log1p(farFromOne) && gap > math.Hypot(x.halfWidth(), y.halfWidth())
 }
 
-// interact compares the confirmed set with its trials. It is nil for fewer than two changes, and
-// when one of them had no trial of its own.
+// interact compares the confirmed set with its trials. It returns nil for fewer than two changes,
+// and if one of them had no trial of its own.
 func (s *session) interact() *Interaction {
 	if len(s.kept) < 2 || s.out.Final == nil {
 		return nil
@@ -72,7 +71,7 @@ func (s *session) interact() *Interaction {
 	half := math.Sqrt(squares + s.out.Final.halfWidth()*s.out.Final.halfWidth())
 	product.Low, product.High = product.Ratio*math.Exp(-math.Sqrt(squares)), product.Ratio*math.Exp(math.Sqrt(squares))
 	if apart(*s.out.Final, product) {
-		says = append([]string{fmt.Sprintf("together they give %s, and one by one they promised %s",
+		says = append([]string{fmt.Sprintf("together they give %s; their trials promised %s",
 			Effect{Ratio: s.out.Final.Ratio}, Effect{Ratio: product.Ratio})}, says...)
 	}
 	ratio := s.out.Final.Ratio / product.Ratio
@@ -83,7 +82,7 @@ func (s *session) interact() *Interaction {
 	}
 }
 
-// trialOf is the last trial that kept a change.
+// trialOf returns the last trial that kept a change.
 func (s *session) trialOf(p placed) *Trial {
 	for i := len(s.out.Trials) - 1; i >= 0; i-- {
 		if t := &s.out.Trials[i]; t.Knob == p.setting.Knob && t.Side == p.side && t.Verdict == Kept {

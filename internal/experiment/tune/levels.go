@@ -15,20 +15,18 @@ import (
 // contender is a level in the search.
 type contender struct {
 	value   knob.Value
-	scores  []float64 // logarithm of the objective, one a round
+	scores  []float64 // logarithm of the objective, one per round
 	refused string
 }
 
-// chooseLevel finds the level to put on trial by sequential halving: every round measures each
-// remaining level once, in random order, and the lesser half drops out. In the end the smallest
-// level that is as good as the best wins, because smaller buffers, rings and delays cost less
-// memory and latency. What it costs: about two segments a level. The choice is not proof of
-// anything: the trial that follows uses fresh pairs only.
+// chooseLevel returns the level to put on trial, by sequential halving: every round measures each
+// remaining level once, in random order, and drops the lower half. In the end the smallest level as
+// good as the best wins, because smaller buffers, rings and delays cost less memory and latency.
+// The choice proves nothing: the trial that follows uses fresh pairs only.
 //
-// A full comparison of every level would cost twelve segments each. Halving spends about two, and
-// its mistakes are cheap: a level that is a little worse than the best goes on trial, and the trial
-// finds out what it is worth. The order within a round is random for the same reason as that of a
-// pair.
+// A full comparison of every level would cost twelve segments each. Halving costs about two, and
+// its mistakes are minor: a level slightly worse than the best goes on trial, and the trial
+// measures its worth. The order within a round is random for the same reason as that of a pair.
 func (s *session) chooseLevel(ctx context.Context, c Candidate, from knob.Value, levels []knob.Value,
 	trial int) (knob.Value, []Level, error) {
 	all := make([]*contender, len(levels))
@@ -46,8 +44,7 @@ func (s *session) chooseLevel(ctx context.Context, c Candidate, from knob.Value,
 		if len(remaining) == 0 {
 			return "", report(all, nil), nil
 		}
-		// Two levels get a second round before the choice; after that there is nothing left to
-		// halve.
+		// Two levels get a second round before the choice; after that nothing is left to halve.
 		if len(remaining) <= 2 && (round > 0 || len(remaining) == 1) {
 			break
 		}
@@ -59,10 +56,8 @@ func (s *session) chooseLevel(ctx context.Context, c Candidate, from knob.Value,
 	return winner.value, report(all, winner), nil
 }
 
-// tryLevel measures one level once. A host that refuses the level takes it out of the search.
-//
-// A level whose host refuses it (out of the driver's range, not permitted) is not an error of the
-// experiment: the others are still worth trying.
+// tryLevel measures one level once. If the host refuses a level (out of the driver's range, not
+// permitted), the search goes on without it: that is not an error of the experiment.
 func (s *session) tryLevel(ctx context.Context, c Candidate, from knob.Value, l *contender, trial, round int) error {
 	p := placed{side: c.Side, setting: knob.Setting{Knob: c.Knob, Value: l.value}, from: from, why: c.Why}
 	if err := s.switchTo(ctx, s.kept.with(p)); err != nil {
@@ -77,13 +72,13 @@ func (s *session) tryLevel(ctx context.Context, c Candidate, from knob.Value, l 
 	if err != nil {
 		return err
 	}
-	// A segment through which nothing came has no logarithm; the smallest number makes it the worst
-	// of all levels and keeps the mean finite.
+	// A segment without any throughput has no logarithm; the smallest number makes it the worst of
+	// all levels and keeps the mean finite.
 	l.scores = append(l.scores, math.Log(max(o.Objective, math.SmallestNonzeroFloat64)))
 	return nil
 }
 
-// bestHalf keeps the better half, but at least two: the best, then those as good as it, small
+// bestHalf returns the better half, but at least two: the best, then those as good as it, small
 // before large, then the others by their means.
 func (s *session) bestHalf(remaining []*contender) []*contender {
 	best := slices.MaxFunc(remaining, byMean)
@@ -96,7 +91,7 @@ func (s *session) bestHalf(remaining []*contender) []*contender {
 		case y == best:
 			return 1
 		case nearX && nearY:
-			return 0 // stable: they are in order of size already
+			return 0 // stable: already in order of size
 		case nearX:
 			return -1
 		case nearY:
@@ -109,11 +104,9 @@ func (s *session) bestHalf(remaining []*contender) []*contender {
 	return slices.DeleteFunc(slices.Clone(remaining), func(l *contender) bool { return !slices.Contains(half, l) })
 }
 
-// smallestOfBest looks at every level measured, those that dropped out early too, each compared
-// over the rounds it took part in.
-//
-// Levels are in order from small to large, so the first one that is as good as the best is the
-// smallest.
+// smallestOfBest returns the smallest level that is as good as the best. It considers every
+// measured level, including early dropouts, each compared over its own rounds. Levels are in order
+// from small to large.
 func (s *session) smallestOfBest(all []*contender) *contender {
 	measured := slices.DeleteFunc(slices.Clone(all),
 		func(l *contender) bool { return l.refused != "" || len(l.scores) == 0 })
@@ -131,11 +124,11 @@ func (s *session) smallestOfBest(all []*contender) *contender {
 	return best
 }
 
-// asGood tells whether a level is inside the interval of the best one, or within the least useful
-// effect of it, over the rounds that both were measured in.
+// asGood reports whether a level is inside the interval of the best one, or within the least useful
+// effect of it, over the rounds that measured both.
 //
-// The pilot's noise is used and not that of the level's own scores, because one to three scores
-// have no spread worth the name.
+// It uses the pilot's noise and not that of the level's own scores, because one to three scores
+// have no meaningful spread.
 func (s *session) asGood(l, best *contender) bool {
 	rounds := min(len(l.scores), len(best.scores))
 	gap := stats.Mean(best.scores[:rounds]) - stats.Mean(l.scores[:rounds])
@@ -144,8 +137,8 @@ func (s *session) asGood(l, best *contender) bool {
 	return gap <= max(math.Log1p(s.cfg.MinUsefulEffect), half)
 }
 
-// tooMuch says of the next larger level that it was worse than the one chosen, as a clause; nothing
-// when it was not.
+// tooMuch returns, as a clause, that the next larger level was worse than the chosen one; nothing
+// if it was not.
 func (s *session) tooMuch(levels []Level) string {
 	at := slices.IndexFunc(levels, func(l Level) bool { return l.Chosen })
 	if at < 0 {
@@ -166,14 +159,14 @@ func (s *session) tooMuch(levels []Level) string {
 	return ""
 }
 
-// byMean orders by the mean logarithm, which is the geometric mean of the objective: one lucky
-// segment weighs less in it than in the arithmetic one.
+// byMean orders by the mean logarithm, which is the geometric mean of the objective: a lucky
+// segment weighs less in it than in the arithmetic mean.
 func byMean(x, y *contender) int {
 	return cmp.Compare(stats.Mean(x.scores), stats.Mean(y.scores))
 }
 
-// report lists every level, those that were refused too, with the reason: what was not tried is
-// part of the record.
+// report lists every level, including refused ones with the reason: what was not tried is part of
+// the record.
 func report(all []*contender, winner *contender) []Level {
 	out := make([]Level, len(all))
 	for i, l := range all {
@@ -185,7 +178,7 @@ func report(all []*contender, winner *contender) []Level {
 	return out
 }
 
-// describeLevels is one line for the log.
+// describeLevels returns one line for the log.
 func describeLevels(levels []Level) string {
 	tried, chosen := 0, knob.Value("")
 	for _, l := range levels {

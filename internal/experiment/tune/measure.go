@@ -8,10 +8,10 @@ import (
 	"time"
 )
 
-// errBudget ends whatever is under way when the time is used up.
+// errBudget ends the current step when the time is used up.
 var errBudget = errors.New("time budget used up")
 
-// disturbedError says that no clean segment could be had.
+// disturbedError reports that no try gave a clean segment.
 type disturbedError struct {
 	reason string
 	tries  int
@@ -21,24 +21,23 @@ func (e *disturbedError) Error() string {
 	return fmt.Sprintf("no clean segment in %d tries: %s", e.tries, e.reason)
 }
 
-// place says where in the experiment a segment belongs.
-//
-// Within bounds the time since the start of the run at which the segment must be over.
+// place is where in the experiment a segment belongs. within is the time since the start of the run
+// at which the segment must be over.
 type place struct {
 	phase  Phase
 	trial  int
 	pair   int // from 0
 	pairs  int // planned up to the next look
 	arm    string
-	about  placed // what the trial is about; zero in pilot and confirmation
+	about  placed // the subject of the trial; zero in pilot and confirmation
 	within time.Duration
 }
 
-// measure gets one clean segment under the present settings. A discarded one is recorded and
-// measured again, at most MaxRepeats times.
+// measure measures one clean segment under the present settings. It records a discarded one and
+// measures again, at most MaxRepeats times.
 //
-// A discarded segment stays in the record with its reason, and only the segment is repeated and not
-// its pair: its partner was measured on a quiet bench a moment ago. Repeating costs time and not
+// A discarded segment stays in the record with its reason. Only the segment is repeated and not its
+// pair: its partner was measured on a quiet bench a moment ago. Repeating costs time but no
 // correctness, as long as the reason for discarding does not depend on the arm; steal and link
 // events come from outside.
 func (s *session) measure(ctx context.Context, at place) (Observation, error) {
@@ -47,8 +46,8 @@ func (s *session) measure(ctx context.Context, at place) (Observation, error) {
 			return Observation{}, fmt.Errorf("measure: %w", context.Cause(ctx))
 		}
 		begin := s.cfg.Now()
-		// A segment that could not end in time is not begun: half a pair proves nothing, and the
-		// time is better left for undoing.
+		// Do not begin a segment that cannot end in time: half a pair proves nothing, and undoing
+		// needs the time.
 		if at.within > 0 && begin.Sub(s.started)+s.segmentTime() > at.within {
 			return Observation{}, errBudget
 		}
@@ -88,10 +87,8 @@ func (s *session) measure(ctx context.Context, at place) (Observation, error) {
 	}
 }
 
-// segmentTime is how long a segment takes on average, 0 before the first.
-//
-// The mean over all segments, discarded ones included, because they cost time as well. It counts
-// only time in the prober.
+// segmentTime returns how long a segment takes on average; 0 before the first. The mean covers all
+// segments, because discarded ones cost time as well, and only time in the prober.
 func (s *session) segmentTime() time.Duration {
 	if len(s.out.Segments) == 0 {
 		return 0
@@ -99,11 +96,9 @@ func (s *session) segmentTime() time.Duration {
 	return s.measuring / time.Duration(len(s.out.Segments))
 }
 
-// changeTime is how long it takes to put one setting in force or to take it back, on average; 0
-// before the first.
-//
-// Milliseconds for most, seconds for a ring that its driver has to set up again and a link that has
-// to come back.
+// changeTime returns how long it takes to apply or undo one setting on average; 0 before the first.
+// Most take milliseconds; a ring takes seconds, because its driver sets it up again and the link
+// must come back.
 func (s *session) changeTime() time.Duration {
 	if s.changed == 0 {
 		return 0
@@ -111,8 +106,8 @@ func (s *session) changeTime() time.Duration {
 	return s.changing / time.Duration(s.changed)
 }
 
-// pairsTime is how long so many pairs take of two arms that so many settings lie between, when each
-// segment has to change from one arm to the other.
+// pairsTime returns how long a number of pairs take if the two arms differ in a number of settings
+// and each segment switches between them.
 func (s *session) pairsTime(pairs, settings int) time.Duration {
 	return time.Duration(2*pairs) * (s.segmentTime() + time.Duration(settings)*s.changeTime())
 }

@@ -6,7 +6,7 @@ import (
 	"github.com/linerate/linerate/internal/change/knob"
 )
 
-// Side says at which end a knob is turned.
+// Side is the end at which a knob is turned.
 type Side string
 
 // The sides.
@@ -16,25 +16,24 @@ const (
 )
 
 // Host is one end whose knobs an experiment may turn. Implementations: near (over journal), far
-// (over the control channel, running that host's own journal and guard), simulated (tests). Every
+// (over the control channel, with that host's own journal and guard), simulated (tests). Every
 // change is a trial until Commit. An error that is fs.ErrNotExist, fs.ErrPermission,
-// knob.ErrNotSupported or knob.ErrInvalid is the host's answer about a knob; any other ends the
-// experiment.
+// knob.ErrNotSupported or knob.ErrInvalid is the host's answer about a knob; any other error ends
+// the experiment.
 type Host interface {
-	// Read gives the present value.
+	// Read returns the present value.
 	Read(ctx context.Context, id knob.ID) (knob.Value, error)
-	// Apply turns knobs as trial changes and returns their journal ids in order; a knob that has
-	// its value already gets none. Beside an error it returns the ids of what is changed
-	// nevertheless.
+	// Apply turns knobs as trial changes and returns their journal ids in order; a knob that
+	// already has its value gets none. Beside an error it returns the ids of the changes it made.
 	Apply(ctx context.Context, reason string, settings ...knob.Setting) ([]string, error)
-	// Undo takes changes back, newest first, verified by reading back. A change that is undone
-	// already is no error.
+	// Undo undoes changes, newest first, and verifies by reading back. A change that is already
+	// undone is not an error.
 	Undo(ctx context.Context, ids ...string) error
-	// Commit makes trial changes stay.
+	// Commit makes trial changes permanent until they are undone.
 	Commit(ctx context.Context, ids ...string) error
 }
 
-// Candidate is one knob to try on one side, levels from small to large.
+// Candidate is one knob to try on one side, with levels from small to large.
 type Candidate struct {
 	Knob   knob.ID
 	Side   Side
@@ -42,16 +41,14 @@ type Candidate struct {
 	Why    string
 }
 
-// Observation is one measured segment with new connections.
-//
-// Guards has only those guard-rails that this segment could tell; an absent one is not known, and
-// not zero.
+// Observation is one measured segment with new connections. Guards has only the guard-rails that
+// this segment could measure; an absent one is unknown, and not zero.
 type Observation struct {
 	Objective float64 // higher is better, in the unit of the goal
-	// higher is worse unless its Guard says otherwise: rtt_p99_seconds, retransmit_ratio,
+	// higher is worse unless the Guard inverts it: rtt_p99_seconds, retransmit_ratio,
 	// cpu_seconds_per_gigabyte, drops_per_gigabyte
 	Guards  map[string]float64
-	Discard string // not empty: why this segment must not count (steal, link event, cross traffic)
+	Discard string // why this segment must not count (steal, link event, cross traffic); empty: it counts
 	Label   string // for the record
 }
 
@@ -61,7 +58,7 @@ type Prober interface {
 	Measure(ctx context.Context) (Observation, error)
 }
 
-// Verdict is what became of a candidate.
+// Verdict is the result for a candidate.
 type Verdict string
 
 // The verdicts of linerate.tune/1.
@@ -69,6 +66,6 @@ const (
 	Kept             Verdict = "kept"
 	RevertedWorse    Verdict = "reverted-worse"
 	RevertedUnproven Verdict = "reverted-unproven"
-	// not permitted, not supported, not there, or of a disturbance class not allowed
+	// not permitted, not supported, missing on the host, or of a disturbance class not allowed
 	Refused Verdict = "refused"
 )

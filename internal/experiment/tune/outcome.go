@@ -7,7 +7,7 @@ import (
 	"github.com/linerate/linerate/internal/change/knob"
 )
 
-// State is what became of the host's settings.
+// State is the final state of the host's settings.
 type State string
 
 // The states of linerate.tune/1.
@@ -30,8 +30,8 @@ const (
 	PhaseSoak         Phase = "soak"
 )
 
-// Outcome is the whole experiment. It marshals into the keys of linerate.tune/1; every raw segment
-// is in it.
+// Outcome is the record of the whole experiment, with every raw segment. It marshals into the keys
+// of linerate.tune/1.
 type Outcome struct {
 	Baseline       *Baseline    `json:"baseline,omitempty"`
 	Pilot          *Pilot       `json:"pilot,omitempty"`
@@ -55,8 +55,8 @@ type Outcome struct {
 	Design         *Design      `json:"design,omitempty"` // what it was decided by
 }
 
-// Effect is an interval of the ratio B/A of the objective: 1 is no change. A zero field is not
-// known, and absent in JSON: an end of the interval is unknown while there are too few pairs.
+// Effect is an interval of the ratio B/A of the objective: 1 is no change. A zero field is unknown,
+// and absent in JSON: an end of the interval is unknown if there are too few pairs.
 type Effect struct {
 	Pairs      int     `json:"pairs"`
 	Ratio      float64 `json:"effect_ratio,omitempty"`
@@ -65,7 +65,7 @@ type Effect struct {
 	Confidence float64 `json:"confidence_ratio,omitempty"`
 }
 
-// Baseline is what the original settings gave in the pilot.
+// Baseline is what the pilot measured with the original settings.
 type Baseline struct {
 	Objective float64            `json:"objective"` // median, in the unit of the goal
 	Guards    map[string]float64 `json:"guards,omitempty"`
@@ -74,28 +74,28 @@ type Baseline struct {
 
 // Pilot is the A/A comparison.
 //
-// ResolvableEffect is the promise of this run, told before anything is changed: of gains of that
-// size nine in ten are kept, confirmed and committed (docs/evidence/experiments.md has the rates measured).
-// Without it "nothing was proven" would be no information.
+// ResolvableEffect is the promise of this run, made before any change: nine in ten gains of that
+// size are kept, confirmed and committed (docs/evidence/experiments.md has the measured rates).
+// Without it "nothing was proven" would carry no information.
 type Pilot struct {
 	Effect
 	PairNoise        float64 `json:"pair_noise_ratio"`        // robust standard deviation of ln(B/A) of one pair
 	NoiseFloor       float64 `json:"noise_floor_ratio"`       // one standard error of a full-length comparison
-	MinUsefulEffect  float64 `json:"min_useful_effect_ratio"` // what a lower end must beat in this run
+	MinUsefulEffect  float64 `json:"min_useful_effect_ratio"` // what the lower end of an interval must beat in this run
 	ResolvableEffect float64 `json:"resolvable_effect_ratio"` // the gain that is found nine times in ten
-	Attempts         int     `json:"attempts_total"`          // 2: the first attempt called nothing something
+	Attempts         int     `json:"attempts_total"`          // 2: the first attempt showed a difference without a change
 
-	Unhurried *Resolution `json:"unhurried,omitempty"` // what more time would resolve, where the budget shortened the comparisons
+	Unhurried *Resolution `json:"unhurried,omitempty"` // what more time would resolve, if the budget shortened the comparisons
 }
 
-// Resolution is what can be resolved in a time: the gain that is found nine times in ten, with one
-// candidate, and how long that run takes at most.
+// Resolution is the gain that a run of some length finds nine times in ten with one candidate, and
+// the longest time that this run takes.
 type Resolution struct {
 	Effect  float64 `json:"resolvable_effect_ratio"`
 	Seconds float64 `json:"duration_seconds"`
 }
 
-// Trial is one candidate and what became of it.
+// Trial is one candidate with its result.
 type Trial struct {
 	Knob knob.ID    `json:"knob"`
 	From knob.Value `json:"from,omitempty"`
@@ -105,7 +105,7 @@ type Trial struct {
 	Verdict Verdict    `json:"verdict"`
 	Reason  string     `json:"reason"`
 	Why     string     `json:"why,omitempty"`      // why it was tried
-	Joint   bool       `json:"together,omitempty"` // tried together with all others that say so; they share one comparison
+	Joint   bool       `json:"together,omitempty"` // tried together with all other joint trials; they share one comparison
 	Levels  []Level    `json:"levels,omitempty"`
 	Guards  []GuardRun `json:"guards,omitempty"`
 }
@@ -119,8 +119,8 @@ type Level struct {
 	Refused  string     `json:"refused,omitempty"`
 }
 
-// GuardRun is what happened to one guard-rail in a comparison. Above 1 is worse: B/A, or A/B where
-// lower is worse.
+// GuardRun is the result of one guard-rail in a comparison. Above 1 is worse: B/A, or A/B if lower
+// is worse.
 type GuardRun struct {
 	Name      string  `json:"name"`
 	Ratio     float64 `json:"ratio"`
@@ -129,9 +129,9 @@ type GuardRun struct {
 	Bound     float64 `json:"bound_ratio"`          // 0: none
 	Worse     bool    `json:"worse"`                // proven worse than its bound
 	Value     float64 `json:"value,omitempty"`      // median under B, in its own unit
-	Limit     float64 `json:"limit,omitempty"`      // the worst value that may be, in its own unit
+	Limit     float64 `json:"limit,omitempty"`      // the worst allowed value, in its own unit
 	PastLimit bool    `json:"past_limit,omitempty"` // B is past the limit, and A was not or B is proven worse
-	Unseen    bool    `json:"unseen,omitempty"`     // has a limit, and no pair told it
+	Unseen    bool    `json:"unseen,omitempty"`     // it has a limit but no pair measured it
 }
 
 // Ablation is the kept set compared with the kept set without one change.
@@ -140,11 +140,11 @@ type Ablation struct {
 	Side Side    `json:"side"`
 	Effect
 	Needed  bool `json:"needed"`
-	Sharing int  `json:"sharing_total,omitempty"` // by how many tests the risk was shared, the members of a set proven only together; absent: none
-	Reused  bool `json:"reused,omitempty"`        // the trial that kept it, the last one, had compared the same two sets
+	Sharing int  `json:"sharing_total,omitempty"` // number of tests that share the risk: the members of a set proven only together; absent: none
+	Reused  bool `json:"reused,omitempty"`        // its trial, the last one, compared the same two sets
 }
 
-// Change is one change that was kept.
+// Change is one kept change.
 type Change struct {
 	Knob knob.ID    `json:"knob"`
 	Side Side       `json:"side"`
@@ -153,9 +153,8 @@ type Change struct {
 	ID   string     `json:"id,omitempty"` // of the journal on its side, once committed or held
 }
 
-// Segment is one raw measurement.
-//
-// All of them are kept, because a verdict that cannot be recomputed from the record is an opinion.
+// Segment is one raw measurement. The outcome keeps all of them, because a verdict that cannot be
+// recomputed from the record is an opinion.
 type Segment struct {
 	Phase           Phase              `json:"phase"`
 	Trial           int                `json:"trial"` // index into trials[] (levels, trial; the first of a joint one) or ablation[]; else the attempt from 0
@@ -169,8 +168,7 @@ type Segment struct {
 	Label           string             `json:"label,omitempty"`
 }
 
-// effectOf makes a ratio of an interval of logarithms; what is infinite or not a number stays
-// unknown.
+// effectOf returns the ratio of an interval of logarithms; infinite values and NaN become unknown.
 func effectOf(pairs int, i stats.Interval) Effect {
 	r := i.Ratio()
 	e := Effect{Pairs: pairs, Ratio: known(r.Estimate), Low: known(r.Low), High: known(r.High)}
@@ -180,10 +178,10 @@ func effectOf(pairs int, i stats.Interval) Effect {
 	return e
 }
 
-// known replaces what JSON cannot hold by zero, which is left out.
+// known replaces values that JSON cannot represent by zero, which is left out.
 //
-// No ratio and no objective in these documents can be a true zero that matters: a ratio of zero has
-// no logarithm, and an objective of zero is a segment through which nothing came.
+// No ratio and no objective in these documents is a meaningful zero: a ratio of zero has no
+// logarithm, and an objective of zero is a segment without any throughput.
 func known(x float64) float64 {
 	if math.IsNaN(x) || math.IsInf(x, 0) {
 		return 0

@@ -26,10 +26,10 @@ func TestBudgetTooSmall(t *testing.T) {
 		says   string
 	}{
 		{"not even the pilot", 10 * time.Second, true, false,
-			"too small to measure the noise of this path: a segment takes 1.50 s; ask for 1 min 00 s at least"},
-		{"the pilot only", 30 * time.Second, true, true, "this path can resolve gains from "},
+			"too small to measure the noise of this path: a segment takes 1.50 s; ask for 1 min 00 s or more"},
+		{"the pilot only", 30 * time.Second, true, true, "this path can resolve gains of "},
 		{"one short trial", 60 * time.Second, false, true,
-			"the budget shortens the comparisons: this path can resolve gains from "},
+			"the budget shortens the comparisons: this path can resolve gains of "},
 		{"the whole plan", 300 * time.Second, false, false, ""},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

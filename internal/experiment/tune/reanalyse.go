@@ -9,25 +9,24 @@ import (
 	"github.com/linerate/linerate/internal/change/knob"
 )
 
-// Rules are what a stored run is judged by the second time. Zero fields are those of the run
-// itself.
+// Rules are the rules for judging a stored run again. Zero fields are those of the run itself.
 type Rules struct {
 	Confidence      float64 // of every interval, two-sided, 0…1
-	MinUsefulEffect float64 // relative gain below which a change is not worth having; at least LeastUsefulEffect
+	MinUsefulEffect float64 // smallest useful relative gain; at least LeastUsefulEffect
 }
 
 // Reanalysis is a stored run judged again from its raw segments.
 type Reanalysis struct {
 	Confidence      float64      `json:"confidence_ratio"`
-	MinUsefulEffect float64      `json:"min_useful_effect_ratio"`  // asked for; the noise may need more
-	OwnRules        bool         `json:"own_rules"`                // by the rules of the run itself
-	RulesUnknown    bool         `json:"rules_unknown,omitempty"`  // the run does not say its rules; those of this program were taken
-	Pilot           *Pilot       `json:"pilot,omitempty"`          // absent: it was not finished, and nothing can be judged
-	Comparisons     []Comparison `json:"comparisons"`              // in the order in which they were made
-	Disagreements   int          `json:"disagreements_total"`      // comparisons that would have been decided otherwise
-	Changed         int          `json:"changed_effects_total"`    // stored effects that the segments do not give; 0 by the run's own rules
-	Segments        int          `json:"segments_total"`           // that count
-	Discarded       int          `json:"discarded_segments_total"` // that do not
+	MinUsefulEffect float64      `json:"min_useful_effect_ratio"`  // as requested; the noise may require more
+	OwnRules        bool         `json:"own_rules"`                // judged by the rules of the run itself
+	RulesUnknown    bool         `json:"rules_unknown,omitempty"`  // the run does not record its rules; those of this program apply
+	Pilot           *Pilot       `json:"pilot,omitempty"`          // absent: it did not finish, and nothing can be judged
+	Comparisons     []Comparison `json:"comparisons"`              // in their original order
+	Disagreements   int          `json:"disagreements_total"`      // comparisons with another decision now
+	Changed         int          `json:"changed_effects_total"`    // stored effects that the segments do not reproduce; 0 by the run's own rules
+	Segments        int          `json:"segments_total"`           // valid ones
+	Discarded       int          `json:"discarded_segments_total"` // invalid ones
 }
 
 // Comparison is one comparison of two arms, judged again.
@@ -38,32 +37,31 @@ type Comparison struct {
 	Side    Side       `json:"side,omitempty"`
 	To      knob.Value `json:"to,omitempty"`
 	Joint   bool       `json:"together,omitempty"` // the first of several changes that were tried as one
-	Stored  *Effect    `json:"stored,omitempty"`   // as the run has it; absent: it kept none
+	Stored  *Effect    `json:"stored,omitempty"`   // as stored; absent: the run stored none
 	Again   Effect     `json:"again"`
-	Decided Verdict    `json:"decided,omitempty"` // by the run; absent: it decided nothing
+	Decided Verdict    `json:"decided,omitempty"` // decision of the run; absent: none
 	Judged  Verdict    `json:"judged"`            // now
-	Reason  string     `json:"reason"`            // of the judgement now
+	Reason  string     `json:"reason"`            // of the present judgement
 	Guards  []GuardRun `json:"guards,omitempty"`
-	Level   knob.Value `json:"level,omitempty"` // that the search would choose now, where it is another one
-	Differs bool       `json:"differs"`         // decided otherwise
+	Level   knob.Value `json:"level,omitempty"` // the level that the search would choose now, if different
+	Differs bool       `json:"differs"`         // decision differs
 }
 
-// maxLooks bounds the plan that a file may ask for: each look costs time, and no plan of ours has
-// more than a handful.
+// maxLooks bounds the plan in a file: each look costs time, and no plan of this program has more
+// than a handful.
 const maxLooks = 20
 
-// maxSharing bounds by how many tests a file may say that a risk was shared.
+// maxSharing bounds the number of tests that share a risk according to a file.
 const maxSharing = 100
 
-// Reanalyse judges a stored run again by the functions that judged it live, from its segments
-// alone. By the run's own rules it gives every effect that the run has, to the last bit. By others
-// it tells what would have been decided had each comparison gone through the same pairs: one that
-// the new rules decide earlier ends there, one that needs more pairs than were measured is not
-// proven. What is fixed is which comparisons were made: a change that would have been kept now has
-// no later trials built on it.
+// Reanalyse judges a stored run again, from its segments alone, with the functions that judged it
+// live. By the run's own rules it reproduces every effect to the last bit. By other rules it shows
+// what each comparison would have decided with the same pairs: one that the new rules decide
+// earlier ends there, and one that needs more pairs than were measured is not proven. The set of
+// comparisons is fixed: a change that the new rules would keep has no later trials built on it.
 //
-// It fails when the rules cannot decide anything, or when the segments are not those of an
-// experiment of ours.
+// It fails if the rules cannot decide anything, or if the segments are not those of a linerate
+// experiment.
 func Reanalyse(o *Outcome, rules Rules) (*Reanalysis, error) {
 	s, out, err := newJudge(o, rules)
 	if err != nil {
@@ -104,7 +102,7 @@ func Reanalyse(o *Outcome, rules Rules) (*Reanalysis, error) {
 	return out, nil
 }
 
-// newJudge is a session without hosts and prober: it can only judge.
+// newJudge returns a session without hosts and prober, which can only judge.
 func newJudge(o *Outcome, rules Rules) (*session, *Reanalysis, error) {
 	design := o.Design
 	out := &Reanalysis{RulesUnknown: design == nil, OwnRules: rules == Rules{}, Comparisons: []Comparison{}}
@@ -112,7 +110,7 @@ func newJudge(o *Outcome, rules Rules) (*session, *Reanalysis, error) {
 		design = designOf(DefaultConfig())
 	}
 	if len(design.Looks) > maxLooks {
-		return nil, nil, fmt.Errorf("the run plans %d looks, more than any of ours", len(design.Looks))
+		return nil, nil, fmt.Errorf("the run plans %d looks, more than linerate ever plans", len(design.Looks))
 	}
 	cfg := design.config()
 	if rules.Confidence != 0 {
@@ -121,8 +119,8 @@ func newJudge(o *Outcome, rules Rules) (*session, *Reanalysis, error) {
 	if rules.MinUsefulEffect != 0 {
 		cfg.MinUsefulEffect = rules.MinUsefulEffect
 	}
-	// A pilot too short for another confidence has open ends and still tells its noise, which is
-	// what it is for here. Checking a longer one takes longer.
+	// A pilot too short for another confidence has open ends but still shows its noise, which is
+	// all that is needed here. Checking a longer one takes longer.
 	cfg.PilotPairs = 64
 	cfg, err := cfg.complete()
 	if err != nil {
@@ -137,14 +135,14 @@ func newJudge(o *Outcome, rules Rules) (*session, *Reanalysis, error) {
 		nil
 }
 
-// group is the segments of one comparison.
+// group holds the segments of one comparison.
 type group struct {
 	phase Phase
 	trial int
-	both  [][2]Observation // A and B of each pair, in the order in which the pairs were completed
+	both  [][2]Observation // A and B of each pair, in order of completion
 }
 
-// first is what was known after n pairs.
+// first returns what was known after n pairs.
 func (g *group) first(n int) pairs {
 	var got pairs
 	for _, o := range g.both[:n] {
@@ -153,8 +151,8 @@ func (g *group) first(n int) pairs {
 	return got
 }
 
-// comparisonsOf sorts segments into the comparisons they belong to, in the order of their
-// beginning. A pair of which one half is missing does not count, as it did not live.
+// comparisonsOf groups segments by comparison, in order of their beginning. A pair with a missing
+// half does not count, just as it did not count live.
 func comparisonsOf(segments []Segment, most int) ([]*group, error) {
 	type part struct {
 		phase Phase
@@ -199,7 +197,7 @@ func comparisonsOf(segments []Segment, most int) ([]*group, error) {
 	return all, nil
 }
 
-// pilotAgain weighs one attempt of the pilot. Only a whole one counts; the last one stays.
+// pilotAgain evaluates one attempt of the pilot. Only complete attempts count; the last one stays.
 func (s *session) pilotAgain(o *Outcome, g *group, before *Pilot) *Pilot {
 	n := len(g.both)
 	if o.Pilot == nil || n < 2 || n < o.Pilot.Pairs || n > 1000 {
@@ -214,8 +212,7 @@ func (s *session) pilotAgain(o *Outcome, g *group, before *Pilot) *Pilot {
 	return p
 }
 
-// compareAgain goes through the pairs of one comparison as they came, and stops at the look that
-// decides.
+// compareAgain replays the pairs of one comparison and stops at the look that decides.
 func (s *session) compareAgain(o *Outcome, g *group) Comparison {
 	c := Comparison{Phase: g.phase, Trial: g.trial}
 	n := len(g.both)
@@ -239,7 +236,7 @@ func (s *session) compareAgain(o *Outcome, g *group) Comparison {
 	return c
 }
 
-// sharing is by how many tests an ablation shared its risk, as the run has it.
+// sharing returns how many tests shared the risk of an ablation, according to the run.
 func sharing(o *Outcome, g *group) int {
 	if g.phase != PhaseAblation || g.trial < 0 || g.trial >= len(o.Ablation) {
 		return 0
@@ -247,7 +244,7 @@ func sharing(o *Outcome, g *group) int {
 	return min(o.Ablation[g.trial].Sharing, maxSharing)
 }
 
-// verdictOf says a decision in the words of a document.
+// verdictOf returns the verdict of a decision.
 func verdictOf(d decision) Verdict {
 	switch d {
 	case better:
@@ -258,7 +255,7 @@ func verdictOf(d decision) Verdict {
 	return RevertedUnproven
 }
 
-// keptIf is the verdict of a test that asks only whether what was kept stays.
+// keptIf returns the verdict of a test that asks only whether kept changes stay.
 func keptIf(stays bool) Verdict {
 	if stays {
 		return Kept
@@ -266,7 +263,8 @@ func keptIf(stays bool) Verdict {
 	return RevertedUnproven
 }
 
-// recall finds what the run itself has of a comparison, and tells where the judgement differs.
+// recall finds what the run itself recorded about a comparison, and marks where the judgement
+// differs.
 func (s *session) recall(c *Comparison, o *Outcome) {
 	switch c.Phase {
 	case PhaseTrial:
@@ -275,8 +273,8 @@ func (s *session) recall(c *Comparison, o *Outcome) {
 		}
 		t := o.Trials[c.Trial]
 		c.Knob, c.Side, c.To, c.Joint, c.Stored, c.Decided = t.Knob, t.Side, t.To, t.Joint, &t.Effect, t.Verdict
-		// What a trial kept may have been taken back later, by the confirmation or by the ablation,
-		// which have comparisons of their own.
+		// The confirmation or the ablation, which have comparisons of their own, may have undone
+		// later what a trial kept.
 		later := o.RolledBack ||
 			slices.ContainsFunc(o.Ablation,
 				func(a Ablation) bool { return a.Knob == t.Knob && a.Side == t.Side && !a.Needed })
@@ -295,8 +293,8 @@ func (s *session) recall(c *Comparison, o *Outcome) {
 		if o.Final == nil || c.Trial != o.FinalAttempt() {
 			return
 		}
-		c.Stored, c.Decided = o.Final, keptIf(!o.RolledBack || o.Soak != nil) // only what was confirmed has soaked
-		// What comes after it may have taken the set back all the same.
+		c.Stored, c.Decided = o.Final, keptIf(!o.RolledBack || o.Soak != nil) // only a confirmed set soaks
+		// A later ablation may still have undone the set.
 		later := o.RolledBack && o.Soak == nil &&
 			slices.ContainsFunc(o.Segments, func(s Segment) bool { return s.Phase == PhaseAblation })
 		c.Differs = (c.Judged == Kept) != (c.Decided == Kept) && !later
@@ -313,8 +311,8 @@ func (s *session) recall(c *Comparison, o *Outcome) {
 	}
 }
 
-// levelAgain is the level that the search before a trial would choose by the present rules; empty
-// where there was none.
+// levelAgain returns the level that the search before a trial would choose by the present rules;
+// empty if there was no search.
 func (s *session) levelAgain(o *Outcome, trial int) knob.Value {
 	stored := o.Trials[trial].Levels
 	if !slices.ContainsFunc(stored, func(l Level) bool { return l.Chosen }) {
@@ -335,9 +333,9 @@ func (s *session) levelAgain(o *Outcome, trial int) knob.Value {
 	return s.smallestOfBest(all).value
 }
 
-// FinalAttempt is the number of the confirmation that Final tells of, as in Segment.Trial; −1:
-// there was none. It is the last one, which an ablation that drops something asks for anew, unless
-// the time ran out in it: then the whole set stays and the one before holds.
+// FinalAttempt returns the number of the confirmation behind Final, as in Segment.Trial; −1 if
+// there was none. It is the last one, which an ablation that drops a change repeats, unless the
+// time ran out in it: then the whole set stays and the previous one holds.
 func (o *Outcome) FinalAttempt() int {
 	attempt := -1
 	for _, s := range o.Segments {

@@ -14,10 +14,10 @@ import (
 	"github.com/linerate/linerate/internal/change/knob"
 )
 
-// Run experiments and returns everything it saw. The outcome is never nil; after an error every
-// change has been taken back, unless the error says otherwise and Outcome.State is StateTrial.
-// Running out of budget, an unreliable bench and a gain that is not confirmed are outcomes, not
-// errors. progress may be nil; it is called from this goroutine and should return soon.
+// Run runs an experiment and returns everything it saw. The outcome is never nil. After an error
+// every change has been undone, unless the error says otherwise and Outcome.State is StateTrial. An
+// exhausted budget, an unreliable bench and an unconfirmed gain are outcomes, not errors. progress
+// may be nil; Run calls it from its own goroutine, and it should return soon.
 func Run(ctx context.Context, cfg Config, prober Prober, hosts map[Side]Host, candidates []Candidate,
 	progress func(Event)) (*Outcome, error) {
 	cfg, err := cfg.complete()
@@ -31,10 +31,8 @@ func Run(ctx context.Context, cfg Config, prober Prober, hosts map[Side]Host, ca
 	return run(ctx, cfg, plan, prober, hosts, candidates, progress)
 }
 
-// session is one experiment under way.
-//
-// It is used by one goroutine only. Applied is the truth about the hosts, kept is what the
-// experiment wants to keep; switchTo makes the one the other.
+// session is one experiment in progress. One goroutine uses it. applied is the actual state of the
+// hosts, kept is what the experiment wants to keep; switchTo makes applied equal to an arm.
 type session struct {
 	cfg      Config
 	plan     *stats.Boundary
@@ -46,34 +44,34 @@ type session struct {
 
 	started   time.Time
 	measuring time.Duration // spent in the prober
-	changing  time.Duration // spent in putting settings in force and taking them back
-	changed   int           // how often one was
+	changing  time.Duration // spent in applying and undoing settings
+	changed   int           // number of settings applied or undone
 
 	queue    []Candidate
 	history  map[target]attempts
-	keeps    int // how many candidates were kept so far
-	measured int // how many trials were measured
+	keeps    int // candidates kept so far
+	measured int // trials measured
 
 	applied []applied // in force now, oldest first
 	kept    arm
-	vetoed  bool    // the last trial gained, and a guard-rail forbade it
-	joint   int     // how many members of kept were proven only together, 0 when each had a trial of its own
-	lastWin *answer // of the trial that kept the newest member of kept; nil when it was kept together with others
+	vetoed  bool    // the last trial gained but a guard-rail forbade it
+	joint   int     // members of kept that were proven only together; 0 if each had a trial of its own
+	lastWin *answer // of the trial that kept the newest member of kept; nil if it was kept together with others
 
 	pairNoise float64 // robust standard deviation of ln(B/A) of one pair without an effect
-	spread    float64 // the same with the wild ones counted in (stats.SpreadAround)
+	spread    float64 // the same including outliers (stats.SpreadAround)
 	threshold float64 // ln(1 + effect needed)
 	promise   float64 // ln(1 + effect found nine times in ten)
 	quantile  float64 // of the normal distribution at the confidence, for the search of levels only
 }
 
-// target is what a candidate turns, whatever the levels.
+// target is what a candidate turns, at any level.
 type target struct {
 	side Side
 	knob knob.ID
 }
 
-// attempts is what is known of a target.
+// attempts is the history of a target.
 type attempts struct {
 	count   int
 	verdict Verdict
@@ -81,30 +79,31 @@ type attempts struct {
 	levels  []knob.Value
 }
 
-// maxKeepsOfOne bounds how often one knob is turned further: a verdict under a narrow limit cannot
-// know how far the next one is.
+// maxKeepsOfOne bounds how often the experiment turns one knob further: a verdict under a narrow
+// limit cannot know how far the next one is.
 //
-// Levels go up to four times the target of their verdict, so that four keeps span more than two
-// orders of magnitude; a knob that wants more is a verdict gone wrong.
+// Levels go up to four times the target of their verdict, so four keeps span more than two orders
+// of magnitude; a knob that needs more points to a wrong verdict.
 const maxKeepsOfOne = 4
 
-// again tells whether a target that was tried before is worth another trial, after keeps candidates
-// were kept.
+// again reports whether a target that was tried before deserves another trial, after keeps
+// candidates were kept.
 func (a attempts) again(c Candidate, keeps int) bool {
 	switch a.verdict {
 	case RevertedUnproven:
-		// Each keep changes what limits, so what was unproven under the old limit is worth one more
-		// trial.
+		// Each keep changes what limits, so a candidate that was unproven under the old limit
+		// deserves one more trial.
 		return a.count == 1 && a.keeps < keeps
 	case Kept:
-		// It helped and the new verdict asks for a level that the old one did not think of.
+		// It helped, and the new verdict asks for a level that was not tried.
 		return a.count < maxKeepsOfOne &&
 			slices.ContainsFunc(c.Levels, func(v knob.Value) bool { return !slices.Contains(a.levels, v) })
 	}
 	return false
 }
 
-// emptyOutcome has empty lists and not nil ones: in JSON a promised list is [] and never null.
+// emptyOutcome returns an outcome with empty lists instead of nil ones: in JSON a promised list is
+// [] and never null.
 func emptyOutcome() *Outcome {
 	return &Outcome{Trials: []Trial{}, Kept: []Change{}, Segments: []Segment{}, State: StateUndone}
 }
@@ -132,7 +131,7 @@ func run(ctx context.Context, cfg Config, plan *stats.Boundary, prober Prober, h
 	if err != nil {
 		s.revoke("the experiment was broken off: " + err.Error())
 	}
-	// Everything is settled, held or to be taken back: nothing stays by accident.
+	// Every change is committed, held or undone here: nothing stays by accident.
 	if s.out.State == StateUndone {
 		if undo := s.unwind(ctx); undo != nil {
 			s.out.State = StateTrial
@@ -144,14 +143,12 @@ func run(ctx context.Context, cfg Config, plan *stats.Boundary, prober Prober, h
 	return s.out, err
 }
 
-// experiment goes through the phases. The state stays undone until the kept set is committed or
-// held.
+// experiment runs the phases. The state stays undone until the kept set is committed or held.
 //
 // The order of the phases is a promise to the reader of the record: nothing is tried before the
-// bench has been tested against itself, and nothing stays before the whole set has been proven with
-// pairs that took no part in choosing it. The effect of a chosen change is on average too high in
-// the trial that chose it, because it was chosen for being high; the confirmation's figure is the
-// one to quote.
+// bench has been tested against itself, and nothing stays before fresh pairs have proven the whole
+// set. The effect of a chosen change is on average too high in the trial that chose it, because it
+// was chosen for being high; the figure to quote is that of the confirmation.
 func (s *session) experiment(ctx context.Context) error {
 	if ok, err := s.pilot(ctx); err != nil || !ok {
 		return err
@@ -186,7 +183,7 @@ func (s *session) experiment(ctx context.Context) error {
 		return nil
 	}
 	if s.out.Interaction = s.interact(); s.out.Interaction != nil && s.out.Interaction.Text != "" {
-		s.warn("the changes do not act as they did one by one: %s", s.out.Interaction.Text)
+		s.warn("the changes do not act independently: %s", s.out.Interaction.Text)
 	}
 	if err := s.settle(ctx); err != nil {
 		return err
@@ -197,11 +194,11 @@ func (s *session) experiment(ctx context.Context) error {
 	return nil
 }
 
-// pilot compares the original with itself. It reports false when the bench cannot be trusted.
+// pilot compares the original with itself. It returns false if the bench cannot be trusted.
 //
-// A difference in the pilot can have no cause but the bench: a governor that speeds up, a cache
-// that warms, a neighbour. Whatever it is would also move the trials, so that a second failure ends
-// the run before anything was changed.
+// Only the bench can cause a difference in the pilot: a governor that speeds up, a cache that warms
+// up, a neighbour. The same cause would also move the trials, so a second failure ends the run
+// before any change.
 func (s *session) pilot(ctx context.Context) (bool, error) {
 	s.emit(Event{Kind: EventPhase, Phase: PhasePilot, Pairs: s.cfg.PilotPairs,
 		Text: fmt.Sprintf("measure the noise: %d pairs without any change", s.cfg.PilotPairs)})
@@ -222,11 +219,11 @@ func (s *session) pilot(ctx context.Context) (bool, error) {
 		if sound {
 			break
 		}
-		// One bench in thirty does this by chance; twice in a row is no chance.
-		s.warn("the pilot saw a difference where there is none: %s", p.Effect)
+		// One bench in thirty fails by chance; two failures in a row are not chance.
+		s.warn("the pilot saw a difference although nothing was changed: %s", p.Effect)
 		if p.Attempts == 2 {
 			s.out.Unreliable, s.out.Reason = true,
-				fmt.Sprintf("the bench sees differences where there are none: %s", p.Effect)
+				fmt.Sprintf("the bench shows differences although nothing was changed: %s", p.Effect)
 			return false, nil
 		}
 	}
@@ -234,7 +231,7 @@ func (s *session) pilot(ctx context.Context) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	text := fmt.Sprintf("noise of a pair %s; gains from %s on are found nine times in ten within %d pairs (%s)",
+	text := fmt.Sprintf("noise of a pair %s; gains of %s or more are found nine times in ten within %d pairs (%s)",
 		unit.FormatPercent(p.PairNoise),
 		unit.FormatPercent(p.ResolvableEffect), s.plan.MaxPairs(),
 		unit.FormatSeconds((s.segmentTime() * time.Duration(2*s.plan.MaxPairs())).Seconds()))
@@ -242,7 +239,7 @@ func (s *session) pilot(ctx context.Context) (bool, error) {
 	return enough, nil
 }
 
-// pilotAttempt measures the pairs of one pilot: the planned ones, and as many again where they show
+// pilotAttempt measures the pairs of one pilot: the planned ones, and as many again if they show
 // much noise.
 func (s *session) pilotAttempt(ctx context.Context, p *Pilot) (ratios []float64, sound bool, err error) {
 	var got pairs
@@ -256,11 +253,12 @@ func (s *session) pilotAttempt(ctx context.Context, p *Pilot) (ratios []float64,
 			return ratios, sound, nil
 		}
 		s.emit(Event{Kind: EventPhase, Phase: PhasePilot, Pairs: 2 * n,
-			Text: fmt.Sprintf("noise of a pair %s: measure it with %d pairs more", unit.FormatPercent(p.PairNoise), n)})
+			Text: fmt.Sprintf("noise of a pair %s: measure it with %d more pairs", unit.FormatPercent(p.PairNoise), n)})
 	}
 }
 
-// weighPilot tells what the pairs of a pilot say, and whether the bench calls nothing nothing.
+// weighPilot evaluates the pairs of a pilot and reports whether the bench shows no difference where
+// there is none.
 func (s *session) weighPilot(p *Pilot, ratios []float64) (sound bool) {
 	interval := stats.SignedRank(ratios, s.cfg.Confidence)
 	p.Effect = effectOf(len(ratios), interval)
@@ -268,7 +266,7 @@ func (s *session) weighPilot(p *Pilot, ratios []float64) (sound bool) {
 	return interval.Low <= s.useful() && interval.High >= -s.useful()
 }
 
-// pilotPairs brings the pairs of an attempt up to a number, and keeps the baseline.
+// pilotPairs measures the pairs of an attempt up to a number, and updates the baseline.
 func (s *session) pilotPairs(ctx context.Context, attempt, upTo int, got *pairs) ([]float64, error) {
 	q := question{phase: PhasePilot, trial: attempt, within: s.cfg.Budget}
 	for n := len(got.a); n < upTo; n++ {
@@ -288,15 +286,15 @@ func (s *session) pilotPairs(ctx context.Context, attempt, upTo int, got *pairs)
 
 // forward tries the candidates in their order, each on top of those kept before.
 //
-// Greedy and in the order of the findings: the first candidate is the one that the diagnosis thinks
-// most of, and each keep changes what the next ones are worth. Trying all subsets would need 2^n
+// It is greedy and follows the order of the findings: the diagnosis ranks the first candidate
+// highest, and each keep changes what the next ones are worth. Trying all subsets would need 2^n
 // comparisons.
 func (s *session) forward(ctx context.Context) error {
 	for len(s.queue) > 0 {
 		c := s.queue[0]
 		s.queue = s.queue[1:]
 		t, err := s.attempt(ctx, c)
-		// A gain that costs too much at one level may be had for less at a smaller one.
+		// A gain that costs too much at one level may cost less at a smaller one.
 		for smaller := below(t); err == nil && s.vetoed && len(smaller) > 0; smaller = smaller[1:] {
 			c.Levels = smaller[:1]
 			t, err = s.attempt(ctx, c)
@@ -318,7 +316,7 @@ func (s *session) forward(ctx context.Context) error {
 	return nil
 }
 
-// attempt makes one trial and records it.
+// attempt runs one trial and records it.
 func (s *session) attempt(ctx context.Context, c Candidate) (Trial, error) {
 	t, err := s.trial(ctx, c)
 	s.out.Trials = append(s.out.Trials, t)
@@ -339,7 +337,7 @@ func (s *session) attempt(ctx context.Context, c Candidate) (Trial, error) {
 	return t, err
 }
 
-// below gives the levels smaller than the one that was on trial, the largest first.
+// below returns the levels smaller than the one on trial, largest first.
 func below(t Trial) []knob.Value {
 	var out []knob.Value
 	for _, l := range t.Levels {
@@ -356,8 +354,8 @@ func below(t Trial) []knob.Value {
 
 // refill asks for new candidates after a keep.
 //
-// The hosts must stand at the kept set when the caller judges anew, because the next verdict is
-// about that path and not about the one of the last arm measured.
+// The hosts must have the kept set in force when the caller judges again, because the next verdict
+// is about that path and not about the arm measured last.
 func (s *session) refill(ctx context.Context) error {
 	if s.cfg.Refill == nil {
 		return nil
@@ -381,7 +379,7 @@ func (s *session) refill(ctx context.Context) error {
 		past, tried := s.history[target{c.Side, c.Knob}]
 		return tried && !past.again(c, s.keeps)
 	})
-	// New levels for a knob that is still waiting replace the old ones.
+	// New levels for a waiting knob replace the old ones.
 	s.queue = slices.DeleteFunc(s.queue, func(old Candidate) bool {
 		return slices.ContainsFunc(fresh, func(c Candidate) bool { return c.Side == old.Side && c.Knob == old.Knob })
 	})
@@ -389,10 +387,10 @@ func (s *session) refill(ctx context.Context) error {
 	return nil
 }
 
-// revoke says of every kept trial that it did not last.
+// revoke marks every kept trial as not lasting.
 //
-// The verdict of such a trial is "not proven" and never "worse": it was proven once, alone, and
-// only the whole did not hold.
+// The verdict of such a trial is "not proven" and never "worse": its own trial proved it, and only
+// the whole set failed.
 func (s *session) revoke(reason string) {
 	s.out.RolledBack = s.out.RolledBack || len(s.kept) > 0
 	s.kept = nil
@@ -407,7 +405,7 @@ func (s *session) revoke(reason string) {
 	}
 }
 
-// conclude sets the reason why it all ended as it did, behind the one why it ended early.
+// conclude sets the reason why the run ended as it did, after the reason why it ended early.
 func (s *session) conclude(reason string) {
 	if s.out.Partial && s.out.Reason != "" {
 		reason = s.out.Reason + "; " + reason
@@ -415,7 +413,7 @@ func (s *session) conclude(reason string) {
 	s.out.Reason = reason
 }
 
-// conclusion is the last line of the log.
+// conclusion returns the last line of the log.
 func (s *session) conclusion() string {
 	switch s.out.State {
 	case StateCommitted:
@@ -424,7 +422,7 @@ func (s *session) conclusion() string {
 		if len(s.out.Kept) > 0 {
 			return fmt.Sprintf("confirmed and held on trial %s: %s", changes(len(s.out.Kept)), s.out.Final)
 		}
-		return "some trial changes could not be taken back; the guard of their host will"
+		return "some trial changes could not be undone; the guard of their host will revert them"
 	}
 	if s.out.Reason == "" {
 		return "everything is as it was"
@@ -432,15 +430,14 @@ func (s *session) conclusion() string {
 	return "everything is as it was: " + s.out.Reason
 }
 
-// normalQuantile is Φ⁻¹(p).
-//
-// It serves the search for levels only. No verdict rests on a normal distribution.
+// normalQuantile returns Φ⁻¹(p). Only the search for levels uses it: no verdict assumes a normal
+// distribution.
 func normalQuantile(p float64) float64 { return math.Sqrt2 * math.Erfinv(2*p-1) }
 
-// changes counts changes in words.
+// changes returns a number of changes in words.
 func changes(n int) string { return counted(n, "change") }
 
-// counted is a number of things in words.
+// counted returns a number of things in words.
 func counted(n int, thing string) string {
 	if n != 1 {
 		thing += "s"

@@ -12,8 +12,8 @@ import (
 // confirm compares a set with the original, with fresh pairs. A bench too disturbed to measure
 // leaves it unproven.
 //
-// It goes by the same looks as a trial and asks whether the gain stands (bar), so that what passes
-// has been proven twice, with data that share nothing.
+// It uses the same looks as a trial and asks whether the gain stands (see bar), so that two
+// independent tests have proven what passes.
 func (s *session) confirm(ctx context.Context, set arm, attempt int) (answer, error) {
 	s.emit(Event{Kind: EventPhase, Phase: PhaseConfirmation, Pairs: s.plan.Looks[0].Pairs,
 		Text: fmt.Sprintf("confirm %s against the original", changes(len(set)))})
@@ -37,17 +37,17 @@ func (s *session) confirm(ctx context.Context, set arm, attempt int) (answer, er
 }
 
 // ablate drops every kept change that the others make unnecessary, oldest first, because later ones
-// were proven on top of it and not the other way round. The set that remains is confirmed afresh,
-// and false means that it was not: a change that is not needed does not stay for the sake of the
-// others' figures. Without the time for all that, the whole set stays, which was confirmed.
+// were proven on top of it and not vice versa. It then confirms the remaining set afresh, and
+// returns false if that fails: an unnecessary change does not stay to save the figures of the
+// others. Without time for all that, the whole confirmed set stays.
 //
-// Fewer changes on a production host are worth more than a slightly higher figure, so that the
-// burden of proof is on the change: "not proven to be needed" means that it goes.
+// Fewer changes on a production host are worth more than a slightly higher figure, so the burden of
+// proof is on the change: "not proven to be needed" means that it is dropped.
 func (s *session) ablate(ctx context.Context) (confirmed bool, err error) {
 	whole := s.kept
 	outOfTime := func() (bool, error) {
 		s.out.Partial, s.kept = true, whole
-		s.warn("the time budget ran out before it was known which of the kept changes are needed; all stay")
+		s.warn("the time budget ran out before the ablation showed which kept changes are needed; all stay")
 		return true, nil
 	}
 	var dropped []Ablation
@@ -87,7 +87,7 @@ func (s *session) ablate(ctx context.Context) (confirmed bool, err error) {
 	return true, nil
 }
 
-// dropTrial says of the trial that kept a change that it was not needed in the end.
+// dropTrial marks the trial of a change as unnecessary in the end.
 func (s *session) dropTrial(d Ablation) {
 	for i := range s.out.Trials {
 		if t := &s.out.Trials[i]; t.Knob == d.Knob && t.Side == d.Side && t.Verdict == Kept {
@@ -97,16 +97,15 @@ func (s *session) dropTrial(d Ablation) {
 	}
 }
 
-// needs asks whether the kept set is better than itself without its i-th member.
-//
-// Arm A is the kept set without the change and arm B the whole, so that an effect above 1 speaks
-// for the change, as everywhere.
+// needs tests whether the kept set is better than itself without its i-th member. Arm A is the set
+// without the change and arm B the whole set, so that an effect above 1 favours the change, as
+// everywhere.
 func (s *session) needs(ctx context.Context, i int, dropped bool) (Ablation, error) {
 	p := s.kept[i]
 	entry := Ablation{Knob: p.setting.Knob, Side: p.side, Sharing: s.joint}
-	// The newest member was kept by this very comparison, as long as the others are those it was
-	// tried on. It may stand for a fresh one while so few trials were made that none of them can be
-	// a lucky one.
+	// This very comparison kept the newest member, as long as the others are those it was tried on.
+	// It may replace a fresh one while so few trials were made that none of them is likely to be
+	// lucky.
 	if i == len(s.kept)-1 && s.lastWin != nil && !dropped && s.reusable() {
 		entry.Effect, entry.Needed, entry.Reused = s.lastWin.effect, true, true
 		return entry, nil
@@ -121,7 +120,7 @@ func (s *session) needs(ctx context.Context, i int, dropped bool) (Ablation, err
 	})
 	entry.Effect = got.effect
 	if disturbed := (*disturbedError)(nil); errors.As(err, &disturbed) {
-		// It was proven once; a disturbed bench proves nothing against it.
+		// The change was proven once; a disturbed bench proves nothing against it.
 		s.warn("ablation of %s %s: %v", p.side, p.setting.Knob, disturbed)
 		entry.Needed = true
 		return entry, nil
@@ -141,10 +140,8 @@ func (s *session) needs(ctx context.Context, i int, dropped bool) (Ablation, err
 	return entry, nil
 }
 
-// settle puts the kept set in force and makes it stay, or holds it.
-//
-// The context is asked once more in between, because a Ctrl-C during the last switch must still
-// mean "take it back".
+// settle puts the kept set in force and commits it, or holds it. It checks the context once more
+// after the switch, because a Ctrl-C during the last switch must still undo everything.
 func (s *session) settle(ctx context.Context) error {
 	if err := s.switchTo(ctx, s.kept); err != nil {
 		return err
@@ -169,7 +166,7 @@ func (s *session) settle(ctx context.Context) error {
 	return nil
 }
 
-// keptList gives the kept settings, with their ids where they are in force.
+// keptList returns the kept settings, with their ids if they are in force.
 func (s *session) keptList() []Change {
 	out := make([]Change, len(s.kept))
 	for i, p := range s.kept {

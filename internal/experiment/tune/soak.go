@@ -9,35 +9,33 @@ import (
 	"github.com/linerate/linerate/internal/base/unit"
 )
 
-// Soak is the second test of a committed set, after it has been in force for a while.
+// Soak is the second test of a committed set, after some time in force.
 type Soak struct {
 	Effect
 	Waited float64 `json:"waited_seconds"` // between commit and test
 	Held   bool    `json:"held"`           // the set stays
-	// Untested says that the bench was too disturbed for the test, so that the set stays for want
-	// of a reason against it.
+	// Untested says that the bench was too disturbed for the test, so the set stays because nothing
+	// speaks against it.
 	Untested bool       `json:"untested,omitempty"`
 	Reason   string     `json:"reason"`
 	Guards   []GuardRun `json:"guards,omitempty"`
 }
 
-// soak waits with the committed set in force, compares it with the original once more, and takes
-// everything back when the gain is no longer beyond doubt or a guard-rail is now worse than its
-// bound.
+// soak waits with the committed set in force, compares it with the original once more, and undoes
+// everything if the gain is no longer beyond doubt or a guard-rail is worse than its bound.
 //
-// A gain that was measured in a quiet hour may be gone in a busy one, and nobody looks at a setting
-// again once it is made. While the test runs the changes are trials again, so that a crash in it
-// leaves the host as it was at first.
+// A gain measured in a quiet hour may vanish in a busy one, and users rarely check a setting again.
+// During the test the changes are trials again, so that a crash leaves the host with its original
+// settings.
 func (s *session) soak(ctx context.Context) error {
 	begin := s.cfg.Now()
 	s.emit(Event{Kind: EventPhase, Phase: PhaseSoak,
 		Text: fmt.Sprintf("%s in force; the gain is tested again in %s", changes(len(s.kept)),
 			unit.FormatSeconds(s.cfg.Soak.Seconds()))})
 	if err := s.cfg.Wait(ctx, s.cfg.Soak); err != nil {
-		// The set is proven and committed; whoever does not want to wait has not asked for it to
-		// go.
+		// The set is proven and committed; a user who ends the wait has not asked to undo it.
 		s.out.Partial = true
-		s.warn("the soak was broken off (%v): the changes stay and were not tested again", err)
+		s.warn("the soak was interrupted (%v): the changes stay untested", err)
 		return nil
 	}
 	waited := s.cfg.Now().Sub(begin)
@@ -70,7 +68,7 @@ func (s *session) soak(ctx context.Context) error {
 	return s.settle(ctx)
 }
 
-// waitFor is Config.Wait on the clock of the machine.
+// waitFor is Config.Wait with the system clock.
 func waitFor(ctx context.Context, d time.Duration) error {
 	timer := time.NewTimer(d)
 	defer timer.Stop()

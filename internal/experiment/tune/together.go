@@ -10,13 +10,13 @@ import (
 )
 
 // together tries every unproven candidate at once, each at its largest level. Limits in series hide
-// each other: with a receive window and a send buffer of the same small size, which is what copied
-// advice leaves behind, neither remedy shows any gain alone. The ablation then drops those that
-// were not needed. It costs one comparison and is done only when nothing was kept.
+// each other: with a receive window and a send buffer of the same small size, which copied advice
+// leaves behind, neither remedy shows a gain alone. The ablation then drops what was not needed. It
+// costs one comparison and runs only if nothing was kept.
 //
-// It looks at candidates that were measured and not proven; those that were proven worse or refused
-// stay out. The joint result is one comparison that all members share, so that none of them may be
-// quoted alone; the document says so by Joint.
+// It uses candidates that were measured and not proven; those proven worse or refused stay out. All
+// members share the joint result, so no member may be quoted alone; Joint marks them in the
+// document.
 func (s *session) together(ctx context.Context) error {
 	var set arm
 	var members []Trial
@@ -26,8 +26,8 @@ func (s *session) together(ctx context.Context) error {
 		}
 		to := t.To
 		if n := len(t.Levels); n > 0 {
-			// With the other limit in force all levels looked alike and the smallest was chosen, so
-			// that choice says nothing here.
+			// Under the other limit all levels looked equal and the smallest was chosen, so that
+			// choice means nothing here.
 			for _, l := range slices.Backward(t.Levels) {
 				if l.Refused == "" {
 					to = l.Value

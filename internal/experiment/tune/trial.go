@@ -12,12 +12,12 @@ import (
 	"github.com/linerate/linerate/internal/change/knob"
 )
 
-// trial tries one candidate on top of what is kept. The trial is worth recording whenever its knob
-// is set, error or not.
+// trial tries one candidate on top of the kept ones. The caller records the trial even beside an
+// error.
 //
-// The checks come in the order of their price: rules that need no host, then one read, then
-// measuring. A refusal is a result with a reason and never an error: the user asked what can be
-// done, and "not permitted here" is part of the answer.
+// The checks come in order of cost: rules that need no host, then one read, then measurements. A
+// refusal is a result with a reason and never an error: "not permitted here" is part of the answer
+// to what can be done.
 func (s *session) trial(ctx context.Context, c Candidate) (Trial, error) {
 	s.vetoed = false
 	t := Trial{Knob: c.Knob, Side: c.Side, Why: c.Why, Verdict: Refused}
@@ -30,13 +30,13 @@ func (s *session) trial(ctx context.Context, c Candidate) (Trial, error) {
 	}
 	reason, levels := s.forbidden(c)
 	if reason != "" {
-		// For whoever reads it only, so that a host which cannot tell is no matter.
+		// Only for the record, so a failing read does not matter.
 		if h := s.hosts[c.Side]; h != nil {
 			t.From, _ = h.Read(ctx, c.Knob)
 		}
 		return refuse(reason)
 	}
-	// What the candidate is compared with, and builds on, is everything kept so far.
+	// The candidate is compared with, and builds on, everything kept so far.
 	if err := s.switchTo(ctx, s.kept); err != nil {
 		t.Verdict, t.Reason = RevertedUnproven, "not tried: "+err.Error()
 		return t, err
@@ -55,7 +55,7 @@ func (s *session) trial(ctx context.Context, c Candidate) (Trial, error) {
 	if len(levels) == 0 {
 		return refuse(fmt.Sprintf("is %s already", from))
 	}
-	// Counted are measured trials only, since refused ones cost nothing.
+	// Only measured trials count; refused ones cost nothing.
 	if s.cfg.MaxTrials > 0 && s.measured >= s.cfg.MaxTrials {
 		return refuse(fmt.Sprintf("not tried: the limit of %s is reached", counted(s.cfg.MaxTrials, "trial")))
 	}
@@ -71,7 +71,7 @@ func (s *session) trial(ctx context.Context, c Candidate) (Trial, error) {
 		return t, nil
 	}
 	if reason, ok := refusedApply(err); ok && t.Pairs == 0 {
-		// The host said no the first time it was asked to write: that is an answer, not a fault.
+		// The host refused the first write: that is an answer, not a fault.
 		return refuse(reason)
 	}
 	if err != nil {
@@ -80,7 +80,7 @@ func (s *session) trial(ctx context.Context, c Candidate) (Trial, error) {
 	return t, err
 }
 
-// judge chooses the level and compares it with the present.
+// judge chooses the level and compares it with the present settings.
 func (s *session) judge(ctx context.Context, t *Trial, c Candidate, levels []knob.Value) error {
 	index := len(s.out.Trials)
 	t.To = levels[0]
@@ -122,14 +122,14 @@ func (s *session) judge(ctx context.Context, t *Trial, c Candidate, levels []kno
 	return nil
 }
 
-// forbidden tells why a candidate must not even be looked at, and otherwise gives its levels in
-// canonical form.
+// forbidden returns why a candidate must not be tried at all, and otherwise its levels in canonical
+// form.
 //
-// Levels that the catalogue does not take are left out one by one; only when none is left the
-// candidate is refused, with the reason of the last.
+// It leaves out levels that the catalogue does not accept; if none is left, it refuses the
+// candidate with the reason of the last.
 func (s *session) forbidden(c Candidate) (reason string, levels []knob.Value) {
 	if s.hosts[c.Side] == nil {
-		return fmt.Sprintf("no host at the %s side that may be changed", c.Side), nil
+		return fmt.Sprintf("the %s side has no host that may be changed", c.Side), nil
 	}
 	if len(c.Levels) == 0 {
 		return "no level to try", nil
@@ -166,10 +166,10 @@ func (s *session) forbidden(c Candidate) (reason string, levels []knob.Value) {
 	return "", levels
 }
 
-// refusal tells a host that says no from a host that is broken: not there, not permitted, not
-// supported and not accepted are answers.
+// refusal reports whether an error is a refusal by the host, with its reason: missing, not
+// permitted, not supported and not accepted are answers.
 //
-// Everything else (a lost connection, a full disk under the journal) means that the host cannot be
+// Any other error (a lost connection, a full disk under the journal) means that the host cannot be
 // trusted to undo, and ends the experiment.
 func refusal(err error) (string, bool) {
 	for _, answer := range []error{fs.ErrNotExist, fs.ErrPermission, knob.ErrNotSupported, knob.ErrUnknown,
@@ -181,7 +181,7 @@ func refusal(err error) (string, bool) {
 	return "", false
 }
 
-// refusedApply tells whether a host refused to apply a setting.
+// refusedApply reports whether a host refused to apply a setting, with its reason.
 func refusedApply(err error) (string, bool) {
 	var apply *applyError
 	if !errors.As(err, &apply) {
@@ -190,21 +190,21 @@ func refusedApply(err error) (string, bool) {
 	return refusal(apply.err)
 }
 
-// equal compares values as the kernel does: the white space between numbers does not matter.
+// equal compares values as the kernel does: white space between numbers does not matter.
 func equal(a, b knob.Value) bool {
 	return slices.Equal(strings.Fields(string(a)), strings.Fields(string(b)))
 }
 
-// trialsEnd is when a trial of an arm with so many settings must be over, so that what is kept can
+// trialsEnd returns when a trial of an arm with so many settings must end, so that the kept set can
 // still be confirmed.
 //
-// The reserve is the shortest confirmation, one first look of pairs. A confirmation that needs more
-// looks and cannot have them is a run without a confirmed set, and everything goes back.
+// The reserve is the shortest confirmation, the pairs of the first look. A confirmation that needs
+// more looks without the time for them leaves no confirmed set, and everything is undone.
 func (s *session) trialsEnd(settings int) time.Duration {
 	if s.cfg.Budget <= 0 {
 		return 0
 	}
 	reserve := s.pairsTime(s.plan.Looks[0].Pairs, settings)
-	// Never zero or less: that would mean no bound.
+	// Never zero or less, which would mean no bound.
 	return max(s.cfg.Budget-reserve, 1)
 }
