@@ -81,7 +81,7 @@ func TestLabTuneFlags(t *testing.T) {
 		{[]string{"--level", ""}, 2, "mild plain gross"},
 		{[]string{"--ground", "moon"}, 2, "namespace"},
 		{[]string{"--only", "("}, 2, "--only"},
-		{[]string{"--only", "^policer$"}, 2, "that a knob can mend"},
+		{[]string{"--only", "^policer$"}, 2, "that a knob can repair"},
 		{[]string{"--runs", "0"}, 2, "--runs"},
 		{[]string{"--budget", "0s"}, 2, "--budget"},
 		{[]string{"--max-trials", "0"}, 2, "--max-trials"},
