@@ -134,7 +134,7 @@ func (a *app) labMatrix(ctx context.Context, cases []matrix.Case, f matrixFlags)
 	if err != nil && len(all) == 0 {
 		return err
 	}
-	doc := report.NewMatrix(e, all)
+	doc := matrix.NewVerdicts(e, all)
 	if printErr := a.print(doc, func(s text.Style) error { return text.Matrix(a.out, doc, s) }); printErr != nil {
 		return printErr
 	}

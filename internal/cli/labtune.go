@@ -148,7 +148,7 @@ func (a *app) labTune(ctx context.Context, cases []matrix.Case, f labTuneFlags) 
 	if err != nil && len(all) == 0 {
 		return err
 	}
-	doc := report.NewTuneMatrix(e, all)
+	doc := matrix.NewTunes(e, all)
 	if printErr := a.print(doc, func(s text.Style) error { return text.TuneMatrix(a.out, doc, s) }); printErr != nil {
 		return printErr
 	}

@@ -241,7 +241,7 @@ func TestTerminalThatTakesNothing(t *testing.T) {
 	p := start(t, "live", 120, 40)
 	p.await("the screen", has("INTERFACE", "q quit"))
 	p.mu.Lock() // the person looks away
-	for n, end := 0, time.Now().Add(3 * time.Minute); !p.writing(); n++ {
+	for n, end := 0, time.Now().Add(3*time.Minute); !p.writing(); n++ {
 		if n%20 == 0 && n < 2000 {
 			p.press("c") // another page fills it sooner
 		}
