@@ -22,10 +22,10 @@ import (
 // version is printed by `linerate version` and written into every document.
 var version = release.Version()
 
-// app is what a command knows of the world around it.
+// app holds the streams, the environment and the global flags of one command.
 //
-// A command gets all of the outside world from here, the environment included, and reads no package
-// variable: two commands in one test process do not disturb each other.
+// A command reads no package variable, so that two commands in one test process do not disturb each
+// other.
 type app struct {
 	in       io.Reader
 	out, err io.Writer
@@ -41,9 +41,9 @@ type app struct {
 
 // Main runs the command line args (args[0] is the program's name) and returns the exit status.
 //
-// SIGHUP is among the signals because a tune over ssh ends with the session: the trial changes have
-// to go back then as well. A second Ctrl-C is not waited for, as undoing has a deadline of its own
-// and a killed process is cleaned up by its guard.
+// SIGHUP is among the signals because a tune over ssh ends with the session, and its trial changes
+// must be undone then too. A second Ctrl-C kills the process: undo has a deadline of its own, and
+// the guard cleans up after a killed process.
 func Main(args []string, in io.Reader, out, errw io.Writer) int {
 	return (&app{in: in, out: out, err: errw, env: os.Getenv}).run(args[1:])
 }
@@ -55,26 +55,28 @@ func (a *app) run(args []string) int {
 	root := a.rootCommand()
 	root.SetArgs(args)
 	err := root.ExecuteContext(ctx)
-	// An interruption is told only when it made the command fail: `serve` and `lab up` are ended
-	// with Ctrl-C in the normal way, and that is success.
+	// An interruption is an error only when it made the command fail: Ctrl-C is the normal end of
+	// `serve` and `lab up`.
 	if ctx.Err() != nil && err != nil {
 		err = errors.Join(errInterrupted, err)
 	}
 	return a.finish(err)
 }
 
+// rootCommand builds the tree of commands. A new command adds one line to its list.
+//
 // Cobra prints neither errors nor usage: finish prints the one sentence, on the stream and in the
-// form that --json asks for. Typing errors in flags and arguments become usageError, so that their
-// exit status is 2 wherever they are found.
+// form that --json asks for. Mistakes in flags and arguments become usageError, so that their exit
+// status is always 2.
 func (a *app) rootCommand() *cobra.Command {
 	root := &cobra.Command{
 		Use:   "linerate",
 		Short: "Find what keeps a host from its line rate, prove the remedy, undo anything",
-		Long: `linerate measures what a path carries, names what limits it with evidence, tries one
-change at a time under a controlled experiment, keeps only what is proven to help,
-and can always undo it.
+		Long: `linerate measures what a network path carries, names what limits it with evidence,
+tries one change at a time in a controlled experiment, keeps only what is proven to
+help, and can always undo it.
 
-Start with ` + "`linerate demo`" + `: the whole loop in a private world on this machine.`,
+Start with ` + "`linerate demo`" + `, which runs the whole loop in a private world on this machine.`,
 		SilenceErrors: true,
 		SilenceUsage:  true,
 		Args:          unknownCommand,
@@ -89,11 +91,12 @@ Start with ` + "`linerate demo`" + `: the whole loop in a private world on this 
 	flags := root.PersistentFlags()
 	flags.BoolVar(&a.json, "json", false, "print one JSON document on standard output and nothing else")
 	flags.StringVar(&a.state, "state", "",
-		"directory for the journal and the runs (also LINERATE_STATE; default /var/lib/linerate for root, else $XDG_STATE_HOME/linerate)")
+		"directory of the journal and the stored runs (also LINERATE_STATE; default /var/lib/linerate for root, "+
+			"$XDG_STATE_HOME/linerate for other users)")
 	flags.StringVar(&a.progress, "progress", "auto",
-		"progress on standard error: auto (a terminal gets it), lines, all (what a terminal would rewrite as lines too), off")
+		"progress on standard error: auto (only on a terminal), lines, all (also what a terminal would rewrite), off")
 
-	// The order is that of the work on a host, from looking to changing to cleaning up.
+	// The order follows the work on a host: look, change, clean up.
 	for _, c := range []*cobra.Command{
 		a.inspectCommand(), a.topCommand(), a.serveCommand(), a.measureCommand(), a.diagnoseCommand(), a.tuneCommand(),
 		a.reportCommand(), a.setCommand(), a.undoCommand(), a.confirmCommand(), a.historyCommand(), a.persistCommand(),
@@ -115,8 +118,8 @@ Start with ` + "`linerate demo`" + `: the whole loop in a private world on this 
 	return root
 }
 
-// unknownCommand refuses a first word that is no command, and names the one that was probably
-// meant: by its letters, or by what other tools call it.
+// unknownCommand refuses a first word that is no command, and suggests one with a similar name or
+// the one that has this name in other tools.
 func unknownCommand(root *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return nil
@@ -138,10 +141,8 @@ func unknownCommand(root *cobra.Command, args []string) error {
 	return usageError{flagError{fmt.Errorf("unknown command %q", args[0]), hint}}
 }
 
-// finishHelp ends every command's help with the section that scripts need.
-//
-// It is added by code and not typed into each command, so that the table can never be missing or
-// old in one of them.
+// finishHelp ends a command's help with the table of exit statuses. Code adds it, so that no command
+// lacks it or has an old one.
 func finishHelp(c *cobra.Command) {
 	if c.Long == "" {
 		c.Long = c.Short + "."
@@ -149,9 +150,8 @@ func finishHelp(c *cobra.Command) {
 	c.Long += "\n\nEXIT STATUS\n" + exitStatusHelp
 }
 
-// asUsage marks a complaint about arguments as one of usage (exit status 2).
-//
-// A nil check of a command means "no arguments" by now; sub-commands without one take any.
+// asUsage turns an error about arguments into one of usage (exit status 2). A nil check accepts any
+// arguments.
 func asUsage(check cobra.PositionalArgs) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		if check == nil {
@@ -164,13 +164,13 @@ func asUsage(check cobra.PositionalArgs) cobra.PositionalArgs {
 	}
 }
 
-// stateDir is where this user's journal lives (design §4).
+// stateDir returns the directory of this user's journal and runs.
 //
-// The order is flag, environment, then the place that the system has for such data: /var/lib for
-// root (Filesystem Hierarchy Standard, variable state), XDG_STATE_HOME for a user (XDG Base
-// Directory Specification), because a journal is state that must survive a reboot, and neither
-// cache nor configuration. sudo keeps HOME on some systems, which is why root never looks there:
-// two directories would be two journals of one host.
+// The flag comes first, then the environment, then the system's directory for state: /var/lib for
+// root (Filesystem Hierarchy Standard), XDG_STATE_HOME for other users (XDG Base Directory
+// Specification). A journal is state that must survive a reboot, neither cache nor configuration.
+// sudo keeps HOME on some systems, so root never looks there: two directories would be two journals
+// of one host.
 func (a *app) stateDir() (string, error) {
 	if a.state != "" {
 		return filepath.Abs(a.state)
@@ -191,26 +191,24 @@ func (a *app) stateDir() (string, error) {
 	return filepath.Join(home, ".local", "state", "linerate"), nil
 }
 
-// terminal tells whether w is a terminal of a person.
-//
-// A buffer of a test and a pipe are none.
+// terminal reports whether w is a terminal; pipes and the buffers of tests are not.
 func terminal(w io.Writer) bool {
 	f, ok := w.(*os.File)
 	return ok && term.IsTerminal(int(f.Fd()))
 }
 
-// colour tells whether output on w may be coloured.
+// colour reports whether output on w may be coloured.
 //
-// NO_COLOR counts when it is set to anything (no-color.org); TERM=dumb is what editors and simple
-// consoles say.
+// NO_COLOR counts when it is set to anything (no-color.org). Editors and simple consoles set
+// TERM=dumb.
 func (a *app) colour(w io.Writer) bool {
 	return a.env("NO_COLOR") == "" && a.env("TERM") != "dumb" && terminal(w)
 }
 
-// key gives the one-time key: the flag first, then the environment.
+// key returns the one-time key: that of the flag, or that of the environment.
 //
-// The environment is the better place: a flag stands in the list of processes for everybody on the
-// host.
+// The environment is the better place, because every user of the host can read flags in the process
+// list.
 func (a *app) key(flag string) string {
 	if flag != "" {
 		return flag

@@ -16,9 +16,9 @@ import (
 	"github.com/linerate/linerate/internal/report/text"
 )
 
-// A change is a trial by default because the usual way to lose a remote host is a setting that cuts
-// the connection it was typed over. The minute is long enough to notice and short enough to wait
-// for.
+// setCommand changes settings. A change is a trial by default, because the usual way to lose a remote
+// host is a setting that cuts the connection it was typed over. A minute is long enough to notice and
+// short enough to wait.
 func (a *app) setCommand() *cobra.Command {
 	var (
 		trial  time.Duration
@@ -27,14 +27,14 @@ func (a *app) setCommand() *cobra.Command {
 	)
 	c := &cobra.Command{
 		Use:   "set KNOB=VALUE...",
-		Short: "Change settings on trial: they go back by themselves unless confirmed",
-		Long: `Change one or more settings of this host. Every change is written to the journal first, read back,
-and is a trial: a guard process puts the old values back when the time is over, unless
-` + "`linerate confirm`" + ` says that they may stay. --yes confirms at once. From afar, confirm over a new connection: one that is
-open already may live on where no new one comes through.
+		Short: "Change settings on trial: unconfirmed changes are undone",
+		Long: `Change one or more settings of this host. set records every change in the journal first, and reads
+it back. Each change is a trial: a guard process restores the old values when the time is over, unless
+` + "`linerate confirm`" + ` lets them stay. --yes confirms at once. On a remote host, confirm over a new connection: an
+open one may survive a change that blocks every new one.
 
-Values are in the unit that ` + "`linerate knobs NAME`" + ` tells (bytes, microseconds, packets), without a suffix;
-several numbers are one value, parted by blanks and quoted.`,
+Values are in the unit that ` + "`linerate knobs NAME`" + ` shows (bytes, microseconds, packets), without a suffix.
+A value of several numbers is quoted, with blanks between them.`,
 		Example: "  linerate set 'sysctl:net.ipv4.tcp_rmem=4096 131072 33554432'\n  linerate set --dry-run ethtool:eth0/ring.rx=4096\n" +
 			"  linerate set --for 5m link:eth0/mtu=9000\n  linerate confirm",
 		Args: cobra.MinimumNArgs(1),
@@ -44,7 +44,7 @@ several numbers are one value, parted by blanks and quoted.`,
 				return err
 			}
 			if trial <= 0 {
-				return usagef("--for %v: must be longer than nothing", trial)
+				return usagef("--for %v: must be longer than 0s", trial)
 			}
 			if dryRun {
 				return a.dryRun(cmd.Context(), settings)
@@ -54,8 +54,8 @@ several numbers are one value, parted by blanks and quoted.`,
 				return err
 			}
 			defer j.Close()
-			// The journal watches by deadline and not by lease: this process ends at once, and the
-			// trial has to outlive it.
+			// The guard watches a deadline and not a lease: this process ends at once, and the trial
+			// has to outlive it.
 			changes, err := j.Apply(cmd.Context(), journal.Request{Reason: "linerate set", For: trial}, settings...)
 			if err != nil {
 				return err
@@ -70,16 +70,14 @@ several numbers are one value, parted by blanks and quoted.`,
 		},
 	}
 	c.Flags().DurationVar(&trial, "for", time.Minute, "how long the trial lasts unless confirmed")
-	c.Flags().BoolVar(&yes, "yes", false, "confirm at once: the change stays until undone or reboot")
+	c.Flags().BoolVar(&yes, "yes", false, "confirm at once: the change stays until undo or reboot")
 	c.Flags().BoolVar(&dryRun, "dry-run", false, "show what would change; write nothing")
 	return c
 }
 
-// parseSettings reads KNOB=VALUE; the first '=' separates, because a value may hold one and a knob
-// may not.
-//
-// All arguments are read before the first is applied, so that a typing error in the third does not
-// leave two changes behind.
+// parseSettings reads KNOB=VALUE. The first '=' separates, because a value may contain one and a knob
+// may not. All arguments are read before the first is applied, so that a mistake in the third does
+// not leave two changes behind.
 func parseSettings(args []string) ([]knob.Setting, error) {
 	var settings []knob.Setting
 	for _, arg := range args {
@@ -100,10 +98,10 @@ func parseSettings(args []string) ([]knob.Setting, error) {
 	return settings, nil
 }
 
-// normalize checks a value against the catalogue. A knob that the catalogue does not know is
-// refused: nobody could say what changing it does.
+// normalize checks a value against the catalogue and returns its canonical form. It refuses a knob
+// that the catalogue does not have, because the effect of changing it is not known.
 //
-// The journal uses it as well (journalOptions), to compare what was written with what is read back.
+// The journal uses it too (journalOptions), to compare what was written with what is read back.
 func normalize(id knob.ID, v knob.Value) (knob.Value, error) {
 	d, ok := knob.Catalogue().Lookup(id)
 	if !ok {
@@ -116,8 +114,8 @@ func normalize(id knob.ID, v knob.Value) (knob.Value, error) {
 	return normal, nil
 }
 
-// It takes no journal: nothing is written, and looking must be possible while a tune holds the
-// lock.
+// dryRun prints what set would change. It does not open the journal: it writes nothing, and must work
+// while a tune holds the lock.
 func (a *app) dryRun(ctx context.Context, settings []knob.Setting) error {
 	system := live.New()
 	dry := knob.NewDryRun(system)
@@ -158,16 +156,16 @@ func (a *app) confirmCommand() *cobra.Command {
 					}
 				}
 				if len(args) == 0 {
-					// Not a success: whoever types confirm believes that something is on trial, and
-					// it may have gone back a second ago.
+					// Not a success: the user believes that a change is on trial, and it may have
+					// been undone a second ago.
 					return statusError{status: exitFailed, message: "confirm: no change is on trial",
-						hint: "linerate history, to see what happened to it"}
+						hint: "linerate history shows what happened to it"}
 				}
 			}
 			if err := j.Commit(cmd.Context(), args...); err != nil {
 				if errors.Is(err, journal.ErrForeign) {
 					err = flagError{err,
-						"linerate undo ID ends that trial and leaves the other value alone; then confirm the rest"}
+						"linerate undo ID ends that trial and keeps the other value; then confirm the rest"}
 				}
 				return err
 			}
@@ -179,13 +177,13 @@ func (a *app) confirmCommand() *cobra.Command {
 func (a *app) historyCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "history",
-		Short: "Show every change that linerate made to this host, and what became of it",
+		Short: "Show every change that linerate made to this host, and its state",
 		RunE: func(*cobra.Command, []string) error {
 			dir, err := a.stateDir()
 			if err != nil {
 				return err
 			}
-			a.tellNotices(dir)
+			a.printNotices(dir)
 			changes, err := a.history()
 			if err != nil {
 				return err
@@ -200,8 +198,8 @@ func (a *app) printHistory(changes []journal.Change) error {
 	return a.print(doc, func(s text.Style) error { return text.History(a.out, doc, s) })
 }
 
-// finishUndo tells what was put back before what went wrong: both matter to whoever has to repair
-// the rest.
+// finishUndo prints what was restored before it returns the error: the user who repairs the rest
+// needs both.
 func (a *app) finishUndo(none string, outcomes []journal.Outcome, err error) error {
 	if err != nil && len(outcomes) == 0 {
 		return err
@@ -212,11 +210,8 @@ func (a *app) finishUndo(none string, outcomes []journal.Outcome, err error) err
 	return err
 }
 
-// printOutcomes tells what was put back; exit status 3 when something had to be left alone or could
-// not be restored.
-//
-// The document comes before the status, so that a script that stops on a non-zero status has read
-// it already.
+// printOutcomes prints what was restored. The exit status is 3 when undo had to leave something alone
+// or could not restore it; the document is printed before, for scripts that stop on a status.
 func (a *app) printOutcomes(none string, outcomes []journal.Outcome) error {
 	doc := report.NewUndo(a.envelope(""), outcomes)
 	err := a.print(doc, func(s text.Style) error {
@@ -245,7 +240,7 @@ func ids(changes []journal.Change) []string {
 	return all
 }
 
-// The order is that of the ids, which is the order in which they were asked for.
+// byID returns the changes with the wanted ids, in the order of these.
 func byID(changes []journal.Change, want []string) []journal.Change {
 	var found []journal.Change
 	for _, id := range want {

@@ -17,12 +17,11 @@ import (
 	"github.com/linerate/linerate/internal/report/text"
 )
 
-// failingVerdicts are those that --fail-on takes: a check that failed for good advice would be
-// none.
+// failingVerdicts are the arguments of --fail-on; a check does not fail for advice that is right.
 var failingVerdicts = []advice.Verdict{advice.NowDefault, advice.Ignored, advice.Removed, advice.Harmful}
 
-// A text is judged as far as it is understood: what is not is a line of the document, and no error.
-// Only a file that cannot be read, or is no text, is one.
+// checkAdviceCommand judges old advice. A line that it does not understand is a line of the document
+// and no error; a file that cannot be read, or is no text, is one.
 func (a *app) checkAdviceCommand() *cobra.Command {
 	var (
 		system  string
@@ -32,15 +31,15 @@ func (a *app) checkAdviceCommand() *cobra.Command {
 	)
 	c := &cobra.Command{
 		Use:   "check-advice FILE",
-		Short: "Say which old tuning advice is still right",
-		Long: `Read tuning advice and say for each setting whether it is still right, the default by now, ignored,
-removed or harmful, why, since when, and what has its effect today. FILE is a sysctl.conf, lines of
+		Short: "Check which old tuning advice is still right",
+		Long: `Read tuning advice and show for each setting whether it is still right, the default by now, ignored,
+removed or harmful; why, since when, and what has its effect today. FILE is a sysctl.conf, lines of
 modprobe.d, a script or a page with commands (sysctl, ethtool, ip, ifconfig, route, tc, ndd, ipadm,
 dladm, netsh, PowerShell), FreeBSD's loader.conf or rc.conf, a .reg file, or any mixture, of at most
-1 MiB; "-" is standard input. Nothing in it is run.
+1 MiB; "-" is standard input. check-advice runs nothing of it.
 
-Each setting is judged for the system it belongs to: on Linux for this host's kernel, on others for
-their newest release. --os and --release choose another one.`,
+Each setting is judged for the system it belongs to: Linux for this host's kernel, other systems for
+their newest release. --os and --release select another one.`,
 		Example: "  linerate check-advice /etc/sysctl.conf\n  linerate check-advice --os windows tweaks.reg\n  linerate check-advice --fail-on ignored - < tuning.sh",
 		Args:    oneFile,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -63,11 +62,11 @@ their newest release. --os and --release choose another one.`,
 				target.Present = advice.FromBackend(cmd.Context(), live.New())
 			}
 			judged := target.Judge(file)
-			// A release that no line of the text is judged for was meant for another system:
-			// --release 7 of a .reg file.
+			// A release that no line of the text is judged for belongs to another system, as
+			// --release 7 with a .reg file does.
 			if release != "" && system == "" && len(judged) > 0 &&
 				!slices.ContainsFunc(judged, func(j advice.Judgement) bool { return j.For == advice.Linux }) {
-				return usagef("--release %s: %s has no setting of Linux; --os says whose release it is (%s)", release,
+				return usagef("--release %s: %s has no setting of Linux; --os selects the system (%s)", release,
 					args[0], judged[0].For)
 			}
 			doc := report.NewCheckAdvice(a.envelope(""), args[0], file.Lines, target.OS, releases, judged)
@@ -88,26 +87,26 @@ their newest release. --os and --release choose another one.`,
 		"release to judge for: a Linux kernel (5.15), or one of the system that --os names (14.1, 11.4, xp, 2003, 10)")
 	flags.StringVar(&failOn, "fail-on", "", "exit with 4 when a verdict is at or above this one: "+
 		words(failingVerdicts))
-	flags.BoolVar(&current, "current", false, "show the present values of this host beside the advice")
+	flags.BoolVar(&current, "current", false, "also show the present values of this host")
 	return c
 }
 
-// oneFile says what is missing in words of its own; "accepts 1 arg(s)" leaves open of what.
+// oneFile accepts one argument. Its errors name what is missing, unlike cobra's "accepts 1 arg(s)".
 func oneFile(_ *cobra.Command, args []string) error {
 	switch {
 	case len(args) == 0:
 		return errors.New("name a file, or - for standard input")
 	case len(args) > 1:
-		return fmt.Errorf("name one file, and not %d; cat FILE... | linerate check-advice - takes several", len(args))
+		return fmt.Errorf("name one file, not %d; cat FILE... | linerate check-advice - reads several", len(args))
 	case args[0] == "":
 		return errors.New("the name of the file is empty")
 	}
 	return nil
 }
 
-// adviceTarget finds what is judged for, and the releases for the document. Advice for Linux is for
-// this host's kernel unless another one is given; on other systems it is for the newest that is
-// known.
+// adviceTarget returns what to judge for, and the releases for the document. Advice for Linux is
+// judged for this host's kernel unless another release is given; for other systems it is judged for
+// the newest known release.
 func (a *app) adviceTarget(ctx context.Context, system advice.OS, release string) (advice.Target,
 	map[string]string, error) {
 	target := advice.Target{OS: system, Release: map[advice.OS]advice.Release{}}
@@ -119,8 +118,7 @@ func (a *app) adviceTarget(ctx context.Context, system advice.OS, release string
 		of = advice.Linux
 	}
 	if release == "" && of == advice.Linux {
-		// A host without such a file is no Linux host; the newest kernel is the best that can be
-		// said there.
+		// A host without this file does not run Linux; the newest kernel is the best choice there.
 		here, err := live.New().Read(ctx, "sysctl:kernel.osrelease")
 		if err != nil {
 			return target, nil, nil
@@ -138,7 +136,7 @@ func (a *app) adviceTarget(ctx context.Context, system advice.OS, release string
 	return target, map[string]string{string(of): release}, nil
 }
 
-// readText reads a file, or standard input for "-", as far as a text may be long and one byte more.
+// readText reads a file, or standard input for "-", up to one byte more than a text may have.
 func (a *app) readText(name string) ([]byte, error) {
 	in := a.in
 	if name != "-" {

@@ -48,8 +48,9 @@ func TestWireIsCut(t *testing.T) {
 			}
 			// The kernel's bound on the silence and our own are close: either can come first.
 			sentence := regexp.MustCompile(
-				`(?m)^linerate: the other host is gone \((nothing heard for 8s|connection timed out)\): ` +
-					`what was in trial here was taken back, and that host takes its own trials back by itself$`)
+				`(?m)^linerate: the connection to the other host is lost ` +
+					`\((nothing heard for 8s|connection timed out)\): ` +
+					`trials on this host were undone, and the guard on that host undoes its own$`)
 			if n := strings.Count(said.String(), "linerate: "); n != 1 || !sentence.MatchString(said.String()) {
 				t.Errorf("%d sentences, want only %s:\n%s", n, sentence, said)
 			}

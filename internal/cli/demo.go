@@ -15,19 +15,19 @@ import (
 	"github.com/linerate/linerate/internal/report/text"
 )
 
-// The demo plays a scenario of the lab with the ordinary commands inside the world; nothing in it
-// is staged, which is why it takes two minutes.
+// demoCommand plays a scenario of the lab with the ordinary commands inside the world. Nothing in it
+// is staged, so it takes two minutes.
 func (a *app) demoCommand() *cobra.Command {
 	var page string
 	c := &cobra.Command{
 		Use:   "demo",
 		Short: "The whole loop in a private world on this machine: measure, diagnose, tune, prove, undo",
-		Long: `Make two hosts in private namespaces, joined by an emulated 1 Gb/s link with a round trip of 20 ms, give
-the receiver the buffers of 2005, and let linerate find and repair it: it measures, names the limit, tries the
+		Long: `Make two hosts in private namespaces, joined by an emulated 1 Gb/s link with a round trip of 20 ms. Give the
+receiver the buffers of 2005, and let linerate find and repair the fault: it measures, names the limit, tries the
 remedies one by one, keeps what is proven, confirms the total, undoes everything and proves that every value is back.
 
-It takes about two minutes and touches nothing outside that world. Root is not needed where the kernel lets ordinary
-users make namespaces. --json prints the linerate.tune/1 document of the run.`,
+The demo takes about two minutes and touches nothing outside that world. It does not need root where the kernel lets
+ordinary users create namespaces. --json prints the linerate.tune/1 document of the run.`,
 		Example: "  linerate demo\n  linerate demo --json | jq .final",
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			scenario, err := scenario.Load(demoScenario)
@@ -42,8 +42,8 @@ users make namespaces. --json prints the linerate.tune/1 document of the run.`,
 			if page, err = filepath.Abs(page); err != nil {
 				return err
 			}
-			// The page is written by the tune inside the world, a minute from now; that it can be
-			// is found out at once.
+			// The tune inside the world writes the page a minute from now; a path that cannot be
+			// written is reported at once.
 			probe, err := newPage(page)
 			if err != nil {
 				return err
@@ -67,14 +67,12 @@ users make namespaces. --json prints the linerate.tune/1 document of the run.`,
 			return a.demoResult(story, result, page)
 		},
 	}
-	c.Flags().StringVar(&page, "html", "linerate-demo.html", "where to write the page with the plots")
+	c.Flags().StringVar(&page, "html", "linerate-demo.html", "file for the page with the plots")
 	return c
 }
 
 // demoResult prints the end of the story, or the document, and fails when the loop did not close.
-//
-// A document that was measured is printed also when the loop did not close: the figures are what
-// tells why.
+// The document is printed in that case too: its figures show why.
 func (a *app) demoResult(story *teller, r *lab.Result, page string) error {
 	if a.json && len(r.Tune) > 0 {
 		if _, err := fmt.Fprintf(a.out, "%s\n", strings.TrimSpace(string(r.Tune))); err != nil {

@@ -15,7 +15,7 @@ import (
 	"github.com/linerate/linerate/internal/report/text"
 )
 
-// diagnoseFlags say what is judged and what is told of it.
+// diagnoseFlags say what is judged and how much of it is printed.
 type diagnoseFlags struct {
 	target  targetFlags
 	load    loadFlags
@@ -26,28 +26,29 @@ type diagnoseFlags struct {
 	sent    sentFlags
 }
 
-// --fail-on makes it a check for scripts and monitoring: status 4 tells "something is wrong" from
-// 1, "could not look".
+// diagnoseCommand names limits. --fail-on makes it a check for scripts and monitoring: status 4 means
+// "a limit was found", status 1 "could not look".
 func (a *app) diagnoseCommand() *cobra.Command {
 	var f diagnoseFlags
 	c := &cobra.Command{
 		Use:   "diagnose [TARGET]",
 		Short: "Name what limits this host, or the path to another, with evidence",
-		Long: `Say what limits the path to TARGET, or without one what is wrong with this host: each finding with
-its numbers, where they came from, and the explanations that were ruled out. Changes nothing.
+		Long: `Name what limits the path to TARGET, or without one what is wrong with this host. Each finding shows its
+numbers, their sources, and the explanations that were ruled out. diagnose changes nothing.
 
-With a TARGET both hosts are read, the path is loaded once, and both ends are sampled around it; where
-a suspicion needs it, a few short probes follow. It takes at most 15 seconds.
+With a TARGET, diagnose reads both hosts, loads the path once, and samples both ends around the load. A
+few short probes follow where a suspicion needs them. All of this takes at most 15 seconds.
 
-iperf3://HOST[:PORT] and the other programs that measure knows are judged by what this end sees of them,
-and icmp://HOST by round trips and the path MTU alone; so is a host where nothing accepts the connection.
+iperf3://HOST[:PORT], and the other programs that measure knows, are judged by what this end sees of them.
+icmp://HOST is judged by round trips and the path MTU alone; so is a host where no server accepts the
+connection.
 
-Without a TARGET nothing is sent: this host's counters, processors, interrupts and sockets are watched while
-it does what it does, for --duration, which is then at most 5 seconds.
+Without a TARGET nothing is sent: diagnose watches the counters, processors, interrupts and sockets of this
+host during its normal work, for --duration, which is then at most 5 seconds.
 
---from judges a host that you cannot reach by what was sent of it: one snapshot by what the host has
-counted since its start, two by what happened in between. --save keeps everything that a verdict rests
-on, with addresses and names replaced, so that somebody else can judge it again.`,
+--from judges a host that you cannot reach, from the files it sent: one snapshot shows what the host has
+counted since its start, two show what happened between them. --save writes all evidence of a verdict,
+with addresses and names replaced, so that another person can judge it again.`,
 		Example: "  linerate diagnose\n  linerate diagnose 192.0.2.7 --key KEY\n  linerate diagnose iperf3://192.0.2.7\n  linerate diagnose --fail-on warning --json\n" +
 			"  linerate diagnose --from monday.capture --from tuesday.capture\n" +
 			"  linerate diagnose --explain receive-window-limited",
@@ -56,8 +57,8 @@ on, with addresses and names replaced, so that somebody else can judge it again.
 			if f.explain != "" {
 				return a.explain(f.explain)
 			}
-			// Flags are checked before anything is connected: a typing error must not cost a
-			// measurement, nor load a path for nothing.
+			// Flags are checked before anything is connected: a mistake in one must not load a path
+			// for nothing.
 			if err := f.check(cmd, args); err != nil {
 				return err
 			}
@@ -88,24 +89,25 @@ on, with addresses and names replaced, so that somebody else can judge it again.
 			if err := a.print(doc, func(s text.Style) error { return show(a.out, doc, s) }); err != nil {
 				return err
 			}
-			// A disk that is full does not take the verdict away.
+			// A full disk does not cost the verdict.
 			return cmp.Or(f.sent.keep(v.Case, p), failOnSeverity(f.failOn, v.Findings), short)
 		},
 	}
 	f.target.add(c)
 	f.load.add(c, 3*time.Second)
-	c.Flags().Lookup("duration").Usage = "how long the path is loaded, after its warm-up; without TARGET how long this host is watched, at most 5s"
+	c.Flags().Lookup("duration").Usage = "how long to load the path, after its warm-up; " +
+		"without TARGET how long to watch this host, at most 5s"
 	c.Flags().StringVar(&f.failOn, "fail-on", "",
 		"exit with 4 when a finding is at or above this severity: info, notice, warning, critical")
 	c.Flags().StringVar(&f.explain, "explain", "", "explain a finding's code instead of measuring")
 	c.Flags().BoolVarP(&f.verbose, "verbose", "v", false,
-		"print all evidence of all findings, and all that could not be seen")
+		"print all evidence of all findings, and everything that could not be seen")
 	f.cpu.add(c)
 	f.sent.add(c)
 	return c
 }
 
-// check refuses what cannot be meant.
+// check refuses flags that contradict each other or the arguments.
 func (f *diagnoseFlags) check(cmd *cobra.Command, args []string) error {
 	if err := f.load.check(); err != nil {
 		return err
@@ -141,12 +143,13 @@ func (a *app) explain(code string) error {
 	return a.print(doc, func(s text.Style) error { return text.Explain(a.out, doc, s) })
 }
 
-// Their order is that of severityRank.
+// severities are in the order of severityRank.
 var severities = []evidence.Severity{evidence.Info, evidence.Notice, evidence.Warning, evidence.Critical}
 
 func severityRank(s evidence.Severity) int { return slices.Index(severities, s) }
 
-// failOnSeverity gives exit status 4 when a finding is bad enough; the document has said which.
+// failOnSeverity returns exit status 4 when a finding is at or above a severity; the document shows
+// which.
 func failOnSeverity(failOn string, findings []evidence.Finding) error {
 	if failOn == "" {
 		return nil

@@ -16,14 +16,14 @@ import (
 	"github.com/linerate/linerate/internal/wire"
 )
 
-// diagnosed makes the verdict; without a target it is on this host alone, or on what was sent.
-// Short is why a verdict is by echoes alone where more was asked for; the command ends with it once
-// the verdict is printed.
+// diagnosed returns the verdict; without a target it is on this host alone, or on files from another
+// host. Short is the reason why a verdict rests on echoes alone although a connection was wanted; the
+// command ends with it once the verdict is printed.
 func (a *app) diagnosed(ctx context.Context, target string, f diagnoseFlags, p *progress.Line) (v *loop.Verdict, short,
 	err error) {
 	status := func(step string) { p.Status("%s", step) }
 	if p.Mode() == progress.Lines {
-		status = func(step string) { p.Step("%s", step) } // which runs a verdict took is worth a line of a log
+		status = func(step string) { p.Step("%s", step) } // a log shows which runs a verdict took
 	}
 	if len(f.sent.from) > 0 {
 		v, err = f.sent.judge(ctx, a)
@@ -51,22 +51,22 @@ func (a *app) diagnosed(ctx context.Context, target string, f diagnoseFlags, p *
 		v, err = judge(client)
 		return v, nil, err
 	}
-	// A host that is up and runs no serve still answers echoes. Who asked for another direction or
-	// for several streams wants no less.
+	// A host that is up and runs no serve still answers echoes. Echoes cannot answer a user who asked
+	// for another direction or for several streams.
 	name, resolved := reachable(target, err)
 	if !resolved || f.load.reverse || f.load.parallel > 1 {
 		return nil, nil, err
 	}
-	p.Status("nothing accepts the connection; echoes alone")
+	p.Status("no server accepts the connection; using echoes alone")
 	v, echoErr := judge(echoes(name))
 	if echoErr != nil {
-		return nil, nil, err // the reason why it cannot be reached is the one to tell
+		return nil, nil, err // the user needs the reason why the connection failed
 	}
 	return v, err, nil
 }
 
-// stranger is the far end of a target that runs no linerate: icmp://HOST, or another program's
-// server.
+// stranger returns the far end of a target that runs no linerate: icmp://HOST, or the server of
+// another program. Ok reports whether the target is one.
 func stranger(target string) (far reach.Stranger, ok bool, err error) {
 	scheme, address, foreign := reach.Foreign(target)
 	if scheme != reach.Echo && !foreign {
@@ -83,24 +83,24 @@ func stranger(target string) (far reach.Stranger, ok bool, err error) {
 	return far, true, nil
 }
 
-// silent says of a host that answers no echo what it is, with the status of a peer that cannot be
-// reached. What other programs' servers leave unanswered has its own words, see foreignError.
+// silent turns the error for a host that answers no echo into that of an unreachable peer. The
+// servers of other programs have foreignError.
 func silent(ctx context.Context, far reach.Stranger, err error) error {
 	if err == nil || ctx.Err() != nil || far.Speak != nil || !errors.Is(err, traffic.ErrNoAnswer) {
 		return err
 	}
 	return statusError{status: exitUnreachable, message: err.Error(),
-		hint: "is " + far.Host + " up, and does every firewall between let icmp echo requests pass?"}
+		hint: "is " + far.Host + " up, and does every firewall on the way let ICMP echo requests pass?"}
 }
 
-// echoes is a far end whose kernel answers echo requests, and nothing else does.
+// echoes returns a far end of which only the kernel answers, to echo requests.
 func echoes(name string) reach.Stranger {
-	own, _ := os.Hostname() // a host without a name goes unnamed in the result
+	own, _ := os.Hostname() // without a name the result does not name this host
 	return reach.Stranger{Host: name, Sample: host.Root{}.Counters, Name: own}
 }
 
-// reachable tells the host of a target whose port could not be connected to, although its name
-// means something. A wrong key, another program and a failed login are for the user to put right.
+// reachable returns the host of a target whose name resolves but whose port refused the connection.
+// A wrong key, another program and a failed login are for the user to correct.
 func reachable(target string, err error) (name string, ok bool) {
 	var dns *net.DNSError
 	if !errors.Is(err, wire.ErrUnreachable) || errors.As(err, &dns) || strings.Contains(target, "://") {

@@ -20,7 +20,7 @@ import (
 	"github.com/linerate/linerate/internal/host/sosreport"
 )
 
-// sentFlags are about cases in files: what somebody sent, and what is kept to be sent.
+// sentFlags are about evidence in files: read from another host, and written for another user.
 type sentFlags struct {
 	from []string
 	save string
@@ -29,24 +29,24 @@ type sentFlags struct {
 func (f *sentFlags) add(c *cobra.Command) {
 	c.Flags().StringArrayVar(&f.from, "from", nil,
 		"judge what is in `FILE` instead of this host: a capture, a sosreport, a copy of /proc and /sys, a saved case; "+
-			"twice: what happened between two snapshots of one host; - is standard input")
+			"given twice: what happened between two snapshots of one host; - is standard input")
 	c.Flags().StringVar(&f.save, "save", "",
-		"write all that the verdict rests on, scrubbed, into this new `FILE`; --from reads it")
+		"write all evidence of the verdict, with names and addresses replaced, to this new `FILE`; --from reads it")
 }
 
-// check refuses what cannot be meant, before anything is measured.
+// check refuses flags that contradict each other or the arguments, before anything is measured.
 func (f *sentFlags) check(cmd *cobra.Command, args []string) error {
-	// An empty name is a shell's variable that was not set.
+	// An empty name is an unset variable of a shell.
 	if slices.Contains(f.from, "") || cmd.Flags().Changed("save") && f.save == "" {
 		return usagef("--from and --save: name a file")
 	}
 	if len(f.from) > 0 {
 		if len(args) > 0 {
-			return usagef("--from: a TARGET has no place beside what was sent")
+			return usagef("--from: leave out the TARGET; the file is judged instead")
 		}
 		for _, name := range []string{"duration", "key", "connect-timeout", "parallel", "reverse"} {
 			if cmd.Flags().Changed(name) {
-				return usagef("--%s: what was sent is read, nothing is watched or loaded", name)
+				return usagef("--%s: --from only reads the file; no host is watched or loaded", name)
 			}
 		}
 	}
@@ -54,19 +54,19 @@ func (f *sentFlags) check(cmd *cobra.Command, args []string) error {
 		return nil
 	}
 	if f.save == "-" {
-		return usagef("--save -: standard output has the verdict; name a file")
+		return usagef("--save -: standard output carries the verdict; name a file")
 	}
 	if _, err := os.Lstat(f.save); err == nil {
 		return fmt.Errorf("save case %s: %w", f.save, fs.ErrExist)
 	}
-	// Minutes later is a bad time to find that there is no such place.
+	// A missing directory is reported now, not minutes later.
 	if _, err := os.Stat(filepath.Dir(f.save)); err != nil {
 		return fmt.Errorf("save case %s: %w", f.save, err)
 	}
 	return nil
 }
 
-// judge makes the verdict on what was sent.
+// judge returns the verdict on the files.
 func (f *sentFlags) judge(ctx context.Context, a *app) (*loop.Verdict, error) {
 	v, err := loop.Sent(ctx, a.in, f.from...)
 	switch {
@@ -75,14 +75,14 @@ func (f *sentFlags) judge(ctx context.Context, a *app) (*loop.Verdict, error) {
 	case errors.Is(err, capture.ErrFormat), errors.Is(err, casefile.ErrFormat), errors.Is(err, sosreport.ErrFormat):
 		if hintOf(err) == "" {
 			err = flagError{err,
-				"it reads what `linerate inspect --capture`, `linerate diagnose --save` and sos make, and copies of /proc and /sys"}
+				"it reads files of `linerate inspect --capture`, `linerate diagnose --save` and sos, and copies of /proc and /sys"}
 		}
 	}
 	return v, err
 }
 
-// keep writes the case beside its place and moves it there, so that a full disk leaves no half of
-// one, and nothing that is there is lost. It is for its owner alone until they send it.
+// keep writes the case to a temporary file and links that to its name, so that a full disk leaves no
+// half of a case and no existing file is lost. Only its owner can read the file.
 func (f *sentFlags) keep(c evidence.Case, p *progress.Line) (err error) {
 	if f.save == "" {
 		return nil
@@ -96,7 +96,7 @@ func (f *sentFlags) keep(c evidence.Case, p *progress.Line) (err error) {
 	if err = errors.Join(err, beside.Close()); err != nil {
 		return fmt.Errorf("save case: %w", err)
 	}
-	// A link cannot replace what somebody made meanwhile; a renaming would.
+	// A link cannot replace a file that another process made meanwhile; a rename would.
 	if err = os.Link(beside.Name(), f.save); err != nil {
 		return fmt.Errorf("save case %s: %w", f.save, err)
 	}

@@ -1,5 +1,5 @@
-// Package cli is the command line: one file per command, each no more than flags → one call → one
-// document printed.
+// Package cli is the command line: one file per command, and each command is flags, one call, one
+// document.
 //
 // # Model
 //
@@ -8,11 +8,11 @@
 // exactly one document: text by default, JSON with --json. Progress goes to standard error and
 // never mixes with a document.
 //
-// The manners of the terminal, stated once:
+// All commands follow the same rules:
 //   - standard output carries the result and nothing else; standard error carries progress,
 //     warnings and errors;
-//   - an error is one sentence `linerate: operation subject: cause`, and, where there is something
-//     to do, a second line that begins with "try:"; with --json it is one JSON object instead;
+//   - an error is one sentence `linerate: operation subject: cause`, and, where the user can act, a
+//     second line that begins with "try:"; with --json it is one JSON object instead;
 //   - a status line that rewrites itself is used only when standard error is a terminal;
 //     `--progress lines` asks for plain lines;
 //   - colour only on a terminal and never with NO_COLOR set (no-color.org).
@@ -25,7 +25,7 @@
 //
 // # Units
 //
-// Flags take what people type: times as Go durations (10s, 1m30s), rates and sizes as package unit
+// Flags take what users type: times as Go durations (10s, 1m30s), rates and sizes as package unit
 // reads them (1Gb/s, 256KiB), shares as ratios from 0 to 1. Documents carry the unit in every key,
 // text shows it behind every number.
 //
@@ -38,5 +38,5 @@
 //
 // # Limits
 //
-// Commands that change or watch a host work on Linux; elsewhere they say so in one sentence.
+// Commands that change or watch a host work on Linux; on other systems they fail with one sentence.
 package cli

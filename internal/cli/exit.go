@@ -16,7 +16,7 @@ import (
 	"github.com/linerate/linerate/internal/wire"
 )
 
-// The exit statuses are a contract (design §4): scripts act on them.
+// The exit statuses are a contract: scripts act on them.
 const (
 	exitOK           = 0
 	exitFailed       = 1
@@ -36,16 +36,14 @@ const exitStatusHelp = `  0 ok · 1 failed · 2 usage · 3 partial result · 4 f
 
 var errInterrupted = errors.New("interrupted")
 
-// usageError is a mistake in what was typed.
+// usageError is a mistake on the command line.
 type usageError struct{ error }
 
 func (e usageError) Unwrap() error { return e.error }
 
-// statusError ends the command with a given status after its document was printed; an empty message
-// prints nothing more.
-//
-// A command whose result is itself the bad news (a partial run, a finding) has said everything in
-// its document; repeating it as an error would put a second text on the screen.
+// statusError ends the command with a given status after its document was printed. An empty message
+// prints nothing more: a command whose result is the bad news (a partial run, a finding) has said
+// everything in its document.
 type statusError struct {
 	status  int
 	message string
@@ -54,11 +52,11 @@ type statusError struct {
 
 func (e statusError) Error() string { return e.message }
 
-// Hint is what to do next.
+// Hint returns what the user can do next.
 func (e statusError) Hint() string { return e.hint }
 
-// tuneError is what broke an experiment off after it had begun. Left says that not every trial
-// change could be taken back.
+// tuneError is the error that ended an experiment after it had begun. Left reports that some trial
+// change could not be undone.
 type tuneError struct {
 	error
 	left bool
@@ -66,12 +64,11 @@ type tuneError struct {
 
 func (e tuneError) Unwrap() error { return e.error }
 
-// exitStatus maps an error to its status; this switch is the only place that does.
+// exitStatus maps an error to its status; no other code does.
 //
-// The cases are in order of precedence: an interruption explains any error that came with it, a
-// status that a command has chosen beats what its cause would say, and usage comes before
-// permission, because a mistyped name may also not be permitted. A statusError in a chain that was
-// interrupted is an interruption.
+// The cases are in order of precedence. An interruption explains any error that came with it, even a
+// statusError. A status that a command has chosen beats that of its cause. Usage comes before
+// permission, because a mistyped name may also not be permitted.
 func exitStatus(err error) int {
 	var usage usageError
 	var unreachable *goal.UnreachableError
@@ -101,7 +98,7 @@ func exitStatus(err error) int {
 	}
 }
 
-// finish prints the error, if any, and gives the status.
+// finish prints the error, if there is one, and returns the status.
 func (a *app) finish(err error) int {
 	status := exitStatus(err)
 	if err == nil || err.Error() == "" {
@@ -112,32 +109,28 @@ func (a *app) finish(err error) int {
 	return status
 }
 
-// oneSentence keeps an error on one line.
-//
-// errors.Join puts its parts on lines of their own; log lines and the JSON text want one.
+// oneSentence returns the text of an error on one line: errors.Join puts its parts on several, and
+// logs and JSON need one.
 func oneSentence(err error) string {
 	if errors.Is(err, errInterrupted) {
-		// What an interruption left behind is said only where it is known: an undo or a set that
-		// was cut short must not claim that changes were taken back, and a tune that could not take
-		// them back must say which.
+		// Only a tune knows what its interruption left behind: an undo or a set that was cut short
+		// must not claim that changes were undone, and a tune that could not undo them says which.
 		var t tuneError
 		switch {
 		case !errors.As(err, &t):
 			return "interrupted"
 		case !t.left:
-			return "interrupted; trial changes were taken back"
+			return "interrupted; trial changes were undone"
 		}
 		return "interrupted: " + oneSentence(t.error)
 	}
-	// The mark of a test that makes no sense anywhere is for errors.Is; who typed it needs the
-	// reason alone.
+	// The mark of an impossible test is for errors.Is; the user needs only the reason.
 	text := strings.Replace(err.Error(), traffic.ErrBadSpec.Error()+": ", "", 1)
 	return strings.Join(strings.FieldsFunc(text, func(r rune) bool { return r == '\n' || r == '\r' }), "; ")
 }
 
-// hintOf finds what to do next in the chain of an error.
-//
-// The outermost hint wins: it was given by who knew most of what the user was about to do.
+// hintOf returns what to do next, from the chain of an error. The outermost hint wins: the outermost
+// code knows most about what the user was doing.
 func hintOf(err error) string {
 	var h interface{ Hint() string }
 	if errors.As(err, &h) {

@@ -22,7 +22,7 @@ func TestInterruptedSays(t *testing.T) {
 		want string
 	}{
 		{context.Canceled, "interrupted"},
-		{tuneError{context.Canceled, false}, "interrupted; trial changes were taken back"},
+		{tuneError{context.Canceled, false}, "interrupted; trial changes were undone"},
 		{tuneError{errors.Join(context.Canceled, undo), true}, "interrupted: context canceled; " + undo.Error()},
 	} {
 		err := errors.Join(errInterrupted, tc.err)

@@ -25,25 +25,25 @@ type exportFlags struct {
 	force                           bool
 }
 
-// It reads and asks for no privilege: whoever may read the journal may write a file of it.
+// exportCommand writes changes for other hosts. It needs no privilege beyond reading the journal.
 func (a *app) exportCommand() *cobra.Command {
 	var f exportFlags
 	c := &cobra.Command{
 		Use:   "export --format FORMAT [ID...]",
 		Short: "Write proven changes for other hosts: Ansible, TuneD, shell, NixOS",
-		Long: `Write what is committed on this host, or the changes named, for other hosts. Trials and what
-was undone are left out: confirm a change first. --run takes what a stored run kept instead of
-the journal (an id, the beginning of one, or last), --from a file that linerate tune --json
-has written, and --side says which end of its path.
+		Long: `Write the committed changes of this host, or the named ones, for other hosts. export leaves out
+trials and undone changes: confirm a change first. Instead of the journal, --run takes what a
+stored run kept (an id, the beginning of one, or last), and --from takes a file that
+linerate tune --json has written; --side selects the end of its path.
 
   ansible  one playbook: ansible.posix.sysctl, and a program with a unit for the rest
   tuned    the directory of a TuneD profile; needs --output
-  shell    one POSIX script with apply, check and undo, which saves what was there
+  shell    one POSIX script with apply, check and undo, which saves the previous values
   nixos    one module
 
-The files say who proved what and how much it brought, and that it was proven there and not on the
-host that reads them. Interfaces become variables (if1, if2). What only makes sense on one
-machine, such as an interrupt by its number, is left out with the reason; the status is then 3.`,
+The files state the proof: on which host, what gain, and that no other host has confirmed it.
+Interfaces become variables (if1, if2). export leaves out what only makes sense on one machine,
+such as an interrupt by its number, and prints the reason; the exit status is then 3.`,
 		Example: "  linerate export --format shell > tuned-host.sh\n  linerate export --format ansible --output site/linerate.yml 0003 0004\n" +
 			"  linerate export --format nixos --run last\n  linerate export --format tuned --output /etc/tuned/linerate-export",
 		Args: cobra.ArbitraryArgs,
@@ -53,15 +53,15 @@ machine, such as an interrupt by its number, is left out with the reason; the st
 	flags.StringVar(&f.format, "format", "", "ansible, tuned, shell or nixos")
 	flags.StringVar(&f.output, "output", "",
 		"write to this new `PATH` instead of standard output; for tuned a directory")
-	flags.StringVar(&f.run, "run", "", "take what a stored run kept: its `ID`, or last")
-	flags.StringVar(&f.from, "from", "", "take what a tune kept from its JSON document in `FILE`; - is standard input")
+	flags.StringVar(&f.run, "run", "", "export what a stored run kept: its `ID`, or last")
+	flags.StringVar(&f.from, "from", "", "export what a tune kept, from its JSON document in `FILE`; - is standard input")
 	flags.StringVar(&f.side, "side", "",
-		"with --run or --from: near (where tune was typed; default) or far (its target)")
+		"with --run or --from: near (where tune ran; the default) or far (its target)")
 	flags.BoolVar(&f.force, "force", false, "let --output replace files")
 	return c
 }
 
-// check refuses what makes no sense before anything is read.
+// check refuses flags that contradict each other before anything is read.
 func (f exportFlags) check(ids []string) error {
 	var names []string
 	for _, known := range export.Formats() {
@@ -69,19 +69,19 @@ func (f exportFlags) check(ids []string) error {
 	}
 	switch {
 	case f.format == "":
-		return usagef("export: say --format %s", strings.Join(names, "|"))
+		return usagef("export: give --format %s", strings.Join(names, "|"))
 	case !slices.Contains(names, f.format):
 		return usagef("--format %q: not one of %s", f.format, strings.Join(names, ", "))
 	case f.run != "" && f.from != "":
-		return usagef("--run and --from: one of them says which run")
+		return usagef("--run and --from: give only one of them")
 	case (f.run != "" || f.from != "") && len(ids) > 0:
 		return usagef("export: ids are changes of this host's journal; leave them out with --run and --from")
 	case f.side != "" && f.run == "" && f.from == "":
-		return usagef("--side: it is for --run and --from; the journal has the changes of this host alone")
+		return usagef("--side: needs --run or --from; the journal has only the changes of this host")
 	case f.side != "" && f.side != string(export.Near) && f.side != string(export.Far):
 		return usagef("--side %q: not one of near, far", f.side)
 	case f.force && f.output == "":
-		return usagef("--force: it is for --output, which is not there")
+		return usagef("--force: needs --output")
 	}
 	return nil
 }
@@ -117,14 +117,14 @@ func byHand(l export.LeftOut) string {
 	return "; by hand: " + l.ByHand
 }
 
-// exportTo writes the files, or the one file to standard output, or the document.
+// exportTo writes the files, or prints the only file or the document.
 func (a *app) exportTo(f exportFlags, b export.Bundle, set export.Set) error {
 	if f.output != "" {
 		if err := saved(b.Save(f.output, f.force)); err != nil {
 			return err
 		}
 	} else if !a.json && len(b.Files) > 1 {
-		return usagef("export: a TuneD profile of this set has %d files; say --output DIR", len(b.Files))
+		return usagef("export: a TuneD profile of this set has %d files; give --output DIR", len(b.Files))
 	}
 	doc := report.NewExport(a.envelope(""), set, b)
 	return a.print(doc, func(text.Style) error {
@@ -141,7 +141,7 @@ func (a *app) exportTo(f exportFlags, b export.Bundle, set export.Set) error {
 	})
 }
 
-// saved says what to do about a file that is in the way.
+// saved adds a hint to the error for a file that exists already.
 func saved(err error) error {
 	if errors.Is(err, fs.ErrExist) {
 		return existsError{err}
@@ -149,21 +149,21 @@ func saved(err error) error {
 	return err
 }
 
-// nothingToExport says what to do about an empty set.
+// nothingToExport adds a hint to the error for an empty set.
 func nothingToExport(err error) error {
 	switch {
 	case hintOf(err) != "":
-		return err // whoever found it knew more
+		return err // the inner hint is more specific
 	case errors.Is(err, export.ErrNothing):
 		return flagError{err,
-			"linerate tune TARGET finds and proves changes, linerate confirm lets a trial stay; linerate history lists them"}
+			"linerate tune TARGET finds and proves changes, linerate confirm lets a trial stay, linerate history lists both"}
 	case errors.Is(err, runs.ErrNoRun), errors.Is(err, runs.ErrAmbiguous):
 		return flagError{err, "linerate report lists the runs"}
 	}
 	return unknownChange(err)
 }
 
-// exportSet finds what is to be written.
+// exportSet returns the changes to write.
 func (a *app) exportSet(ctx context.Context, ids []string, f exportFlags) (export.Set, error) {
 	side := export.Near
 	if f.side != "" {
@@ -208,7 +208,7 @@ func (a *app) exportSet(ctx context.Context, ids []string, f exportFlags) (expor
 	return a.exportJournal(ctx, ids)
 }
 
-// reason is why a change was made, where somebody said more than that they made it.
+// reason returns why a change was made; empty where the journal only names the command.
 func reason(c journal.Change) string {
 	if strings.HasPrefix(c.Reason, "linerate ") {
 		return ""
@@ -224,15 +224,15 @@ func readTune(name string, doc []byte, side export.Side) (export.Set, error) {
 	return set, nil
 }
 
-// otherSide points to the other end, where a run kept something there alone.
+// otherSide adds a hint where a run kept changes at the other end only.
 func otherSide(set export.Set, err error) (export.Set, error) {
 	if errors.Is(err, export.ErrNothing) && set.Proof != nil && set.Proof.OtherEnd > 0 {
-		return set, flagError{err, "it kept something at the other end: --side far, or --side near if you said far"}
+		return set, flagError{err, "this run kept changes at the other end: --side far, or --side near if you gave far"}
 	}
 	return set, err
 }
 
-// storedRuns are the results that this user's tunes have left.
+// storedRuns returns the stored tunes of this user.
 func (a *app) storedRuns() (runs.Store, error) {
 	dir, err := a.stateDir()
 	if err != nil {
@@ -241,8 +241,7 @@ func (a *app) storedRuns() (runs.Store, error) {
 	return runs.In(durable.OS(), dir, runs.Tunes, 0), nil
 }
 
-// exportJournal takes what is in force on this host, and the proof of the stored runs that are
-// about it.
+// exportJournal returns the changes in force on this host, with the proof of the stored runs.
 func (a *app) exportJournal(ctx context.Context, ids []string) (export.Set, error) {
 	changes, err := a.history()
 	if err != nil {
@@ -260,14 +259,14 @@ func (a *app) exportJournal(ctx context.Context, ids []string) (export.Set, erro
 	}
 	for _, c := range changes {
 		named := slices.Contains(ids, c.ID)
-		// A committed change of an earlier boot is over, also when no command has noted it yet.
+		// A committed change of an earlier boot is over, even before a command has recorded that.
 		stays := c.State == journal.Persisted || c.State == journal.Committed && c.BootID == boot
 		switch {
 		case named && !stays && c.State == journal.Trial:
 			return set, flagError{fmt.Errorf("export change %s of %s: it is a trial", c.ID, c.Knob),
 				"linerate confirm " + c.ID}
 		case named && !stays:
-			return set, fmt.Errorf("export change %s of %s: it is not in force any more", c.ID, c.Knob)
+			return set, fmt.Errorf("export change %s of %s: it is no longer in force", c.ID, c.Knob)
 		case !stays || len(ids) > 0 && !named:
 			continue
 		}

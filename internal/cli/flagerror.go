@@ -8,7 +8,7 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// iperf3Flags are the flags of iperf3 that hands type unasked, and what they are called here.
+// iperf3Flags maps the flags of iperf3, which users type from habit, to those of linerate.
 var iperf3Flags = map[string]string{
 	"A": "--cpu", "affinity": "--cpu",
 	"b": "--rate", "bitrate": "--rate", "bandwidth": "--rate",
@@ -28,7 +28,7 @@ var iperf3Flags = map[string]string{
 	"w": "--window",
 }
 
-// flagError is a complaint about a flag, with what to do.
+// flagError is an error with a hint.
 type flagError struct {
 	error
 	hint string
@@ -36,18 +36,17 @@ type flagError struct {
 
 func (e flagError) Unwrap() error { return e.error }
 
-// Hint is what to do next.
+// Hint returns what the user can do next.
 func (e flagError) Hint() string { return e.hint }
 
-// explainFlag turns the words of the flag library into ours: what is wrong, and what there is
-// instead.
+// explainFlag turns an error of the flag library into a sentence of linerate with a hint.
 func explainFlag(c *cobra.Command, err error) error {
 	hint := fmt.Sprintf("`%s --help` lists the flags", c.CommandPath())
 	var unknown *pflag.NotExistError
 	var value *pflag.InvalidValueError
 	switch {
 	case errors.As(err, &unknown):
-		// For a group of letters the name is the first one that is unknown.
+		// For a group of letters the name is the first unknown one.
 		if ours, ok := iperf3Flags[unknown.GetSpecifiedName()]; ok && c.Name() == "measure" {
 			hint = fmt.Sprintf("it is %s here; `%s --help` lists the flags", ours, c.CommandPath())
 		}

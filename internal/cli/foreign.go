@@ -12,7 +12,7 @@ import (
 	"github.com/linerate/linerate/internal/wire"
 )
 
-// foreignRunner runs tests against another program's server, and says what keeps it from answering.
+// foreignRunner returns what runs tests against the server of another program.
 func foreignRunner(scheme, address string) traffic.Runner {
 	speak := reach.Speak(scheme, address)
 	return func(ctx context.Context, spec traffic.Spec, progress func(traffic.Interval)) (*traffic.Result, error) {
@@ -21,9 +21,9 @@ func foreignRunner(scheme, address string) traffic.Runner {
 	}
 }
 
-// foreignError says of whatever keeps a foreign server from answering what it is, with one status
-// for all dialects: whether it refuses the connection, is silent or hangs up is a matter of its
-// protocol.
+// foreignError turns the error of a foreign server that does not answer into that of an unreachable
+// peer, with one status for all dialects. Whether such a server refuses the connection, is silent or
+// hangs up depends on its protocol.
 func foreignError(ctx context.Context, scheme, address string, err error) error {
 	if err == nil || ctx.Err() != nil {
 		return err
@@ -37,12 +37,12 @@ func foreignError(ctx context.Context, scheme, address string, err error) error 
 	}
 	if errors.Is(err, traffic.ErrNoAnswer) || errors.Is(err, traffic.ErrPeerGone) {
 		return statusError{status: exitUnreachable, message: err.Error(),
-			hint: fmt.Sprintf("is it a server of %s that listens at %s, and is it free?", scheme, address)}
+			hint: fmt.Sprintf("does a server of %s listen at %s, and is it free?", scheme, address)}
 	}
 	return err
 }
 
-// innermost is the network's own error in the chain, without what was said around it.
+// innermost returns the error of the network in the chain, without the text around it.
 func innermost(err error) error {
 	var op *net.OpError
 	var dns *net.DNSError

@@ -16,39 +16,38 @@ import (
 
 // inspectFlags say where a host is read from and whether it is kept.
 type inspectFlags struct {
-	root, from string // at most one of them; neither: this host
+	root, from string // at most one is set; neither: this host
 	capture    string
 	force      bool
-	interval   time.Duration // how long interrupts are watched; 0: not at all
+	interval   time.Duration // for which interrupts are watched; 0: they are not
 }
 
-// --from and --root are how a host is looked at from afar and later: somebody sends a capture, a
-// sosreport, or a tarball of /proc and /sys.
+// inspectCommand shows this host. --from and --root show a remote one, or an earlier state: they
+// read a capture, a sosreport, or a copy of /proc and /sys.
 func (a *app) inspectCommand() *cobra.Command {
 	var f inspectFlags
 	c := &cobra.Command{
 		Use:   "inspect",
 		Short: "Show what this host has, and the ceilings that follow",
-		Long: `Show interfaces with driver, bus, link, rings, coalescing, features and queues; the TCP and
-core settings; the processors; and the rates that none of them lets you pass.
+		Long: `Show the interfaces with driver, bus, link, rings, coalescing, features and queues; the TCP and
+core settings; the processors; and the ceilings: the highest rates that these allow.
 
-Reads only, and takes some milliseconds. With --from it reads what somebody sent instead of
-this host: a capture, or a sosreport as a directory or as a tar file (one that is packed with xz
-has to be unpacked first: tar -xJf FILE). --root reads an unpacked copy of /proc and /sys.
-Interrupts are counts since boot; --interval watches them for that long and tells their rates,
-by CPU.
+inspect only reads, and takes some milliseconds. --from reads a file from another host instead of
+this one: a capture, or a sosreport as a directory or a tar file (unpack one that is packed with
+xz first: tar -xJf FILE). --root reads an unpacked copy of /proc and /sys. Interrupts are counts
+since boot; --interval watches them for that long and shows their rates, by CPU.
 
---capture writes what was read into one text file that can be sent to a stranger: addresses,
-names, serial numbers and identifiers are replaced, the same one by the same, by a key that is
-random and not kept; settings, counters and sizes are as they are. What is printed is then what
-the reader of the file will see. A file that exists is left alone unless --force is given.`,
+--capture writes what was read into one text file that can be sent to a stranger. It replaces
+addresses, names, serial numbers and identifiers by pseudonyms; the key is random and not kept.
+Settings, counters and sizes stay as they are. The output then shows what the reader of the
+file will see. --capture does not overwrite an existing file unless --force is given.`,
 		Example: "  linerate inspect\n  linerate inspect --json | jq .ceilings\n" +
 			"  linerate inspect --capture slow.capture\n  linerate inspect --from slow.capture\n" +
 			"  linerate inspect --from sosreport-web1-2024-06-11",
 		Args: wholeHost,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			// An empty name is a shell's variable that was not set: reading this host instead would
-			// be another answer to another question.
+			// An empty name is an unset variable of a shell; reading this host instead would answer
+			// another question.
 			for _, name := range []string{"from", "capture", "root"} {
 				if flag := cmd.Flags().Lookup(name); flag.Changed && flag.Value.String() == "" {
 					return usagef("--%s: name what to read or to write", name)
@@ -69,33 +68,33 @@ the reader of the file will see. A file that exists is left alone unless --force
 	}
 	flags := c.Flags()
 	flags.StringVar(&f.root, "root", "",
-		"directory `DIR` that holds copies of /proc and /sys to read instead of this host")
+		"read the copies of /proc and /sys in `DIR` instead of this host")
 	flags.StringVar(&f.from, "from", "", fromUsage)
-	flags.StringVar(&f.capture, "capture", "", "write what was read, scrubbed, into this new `FILE`")
-	flags.DurationVar(&f.interval, "interval", 0, "watch interrupts for this long and tell their rates, 10ms to 1h")
+	flags.StringVar(&f.capture, "capture", "", "write what was read, with names and addresses replaced, to a new `FILE`")
+	flags.DurationVar(&f.interval, "interval", 0, "watch interrupts for this long, 10ms to 1h, and show their rates")
 	flags.BoolVar(&f.force, "force", false, "let --capture replace a file")
 	return c
 }
 
-// inspected reads what the flags say, and keeps it if they say so.
+// inspected reads the host that the flags name, and writes a capture if they ask for one.
 func (a *app) inspected(ctx context.Context, f inspectFlags) (*host.Snapshot, error) {
 	switch {
 	case f.root != "" && f.from != "":
-		return nil, usagef("--from and --root: one of them says what is read")
+		return nil, usagef("--from and --root: give only one of them")
 	case f.interval != 0 && (f.interval < 10*time.Millisecond || f.interval > time.Hour):
-		return nil, usagef("--interval %s: 10ms to 1h", f.interval)
+		return nil, usagef("--interval %s: must be from 10ms to 1h", f.interval)
 	case f.interval != 0 && (f.root != "" || f.from != "" || f.capture != ""):
-		return nil, usagef("--interval: rates are of the running system; --root, --from and --capture are about one moment")
+		return nil, usagef("--interval: only the running system has rates; --root, --from and --capture show one moment")
 	case f.force && f.capture == "":
-		return nil, usagef("--force: it is for --capture, which is not there")
+		return nil, usagef("--force: needs --capture")
 	case f.capture == "-":
-		return nil, usagef("--capture -: standard output has the document; name a file")
+		return nil, usagef("--capture -: standard output carries the document; name a file")
 	}
 	progress, err := a.newProgress()
 	if err != nil {
 		return nil, err
 	}
-	// A file that is in the way is found before the work is done.
+	// An existing file is reported before the work is done.
 	if f.capture != "" {
 		if err := saved(capture.Free(f.capture, f.force)); err != nil {
 			return nil, err
@@ -135,19 +134,19 @@ func (a *app) inspected(ctx context.Context, f inspectFlags) (*host.Snapshot, er
 	return snapshot, nil
 }
 
-// wholeHost refuses a name behind inspect, which people type to see one interface.
+// wholeHost refuses an argument of inspect, which users type to see one interface.
 func wholeHost(_ *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return nil
 	}
-	return flagError{fmt.Errorf("inspect %s: it shows the whole host and takes no name", args[0]),
+	return flagError{fmt.Errorf("inspect %s: inspect shows the whole host and takes no name", args[0]),
 		fmt.Sprintf("linerate knobs --current 'ethtool:%s/*', or linerate inspect --json", args[0])}
 }
 
-// existsError says that a file is in the way, and what to do.
+// existsError reports that a file exists already, and what to do.
 type existsError struct{ error }
 
 func (e existsError) Unwrap() error { return e.error }
 
-// Hint is what to do next.
+// Hint returns what the user can do next.
 func (existsError) Hint() string { return "another name, or --force to replace the file" }

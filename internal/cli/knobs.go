@@ -18,23 +18,24 @@ import (
 	"github.com/linerate/linerate/internal/report/text"
 )
 
-// A pattern without a match is an error with a status of its own and never an empty document.
+// knobsCommand shows the catalogue. A pattern without a match is an error and never an empty
+// document.
 //
-// The host is read only on request. The catalogue is a book of reference, the same on every host
-// and every system; and one knob of a catalogue may be hundreds of a host with many queues.
+// The host is read only on request. The catalogue is a reference, the same on every host and every
+// system, and one knob of it may be hundreds on a host with many queues.
 func (a *app) knobsCommand() *cobra.Command {
 	var current bool
 	c := &cobra.Command{
 		Use:   "knobs [PATTERN]",
 		Short: "The catalogue of knobs: range, default, symptom, risk, source",
-		Long: `List the knobs that linerate knows, with what they do, the range, the default, when to touch
-them, what may go wrong, and where that is known from. PATTERN is a part of the name or a glob;
-it may name an interface, as in 'ethtool:eth0/*'.
+		Long: `List the knobs that linerate knows: what they do, their range, their default, when to change
+them, what may go wrong, and the source of that. PATTERN is a part of the name or a glob; it may
+name an interface, as in 'ethtool:eth0/*'.
 
-With --current also the values of this host, for each interface, queue, route and interrupt,
-and the line of sysctl.d, of TuneD's active profile or of modprobe.d that sets them when the
-host starts. What cannot be read says why. Numbers are in the unit that the entry names: bytes,
-microseconds, packets.`,
+--current adds the values of this host, for each interface, queue, route and interrupt, and the
+line of sysctl.d, of TuneD's active profile or of modprobe.d that sets them at a start. For a
+value that cannot be read it shows the reason. Numbers are in the unit that the entry names:
+bytes, microseconds, packets.`,
 		Example: "  linerate knobs rmem\n  linerate knobs 'ethtool:*'\n  linerate knobs --current 'ethtool:eth0/*'\n" +
 			"  linerate knobs --current sysctl:net.ipv4.tcp_rmem",
 		Args: cobra.MaximumNArgs(1),
@@ -61,26 +62,26 @@ microseconds, packets.`,
 			return a.print(doc, func(s text.Style) error { return text.Knobs(a.out, doc, s) })
 		},
 	}
-	c.Flags().BoolVar(&current, "current", false, "read the values of this host, and who sets them")
+	c.Flags().BoolVar(&current, "current", false, "also show the values of this host, and what sets them")
 	return c
 }
 
-// noKnob names what was probably meant.
+// noKnob is the error for a pattern without a match, with suggestions.
 func noKnob(pattern string) error {
 	hint := nearest(pattern)
-	// The name of an interface alone is what people type who want to see all of it.
+	// Users type the name of an interface to see all its knobs.
 	if _, err := net.InterfaceByName(pattern); err == nil {
 		hint = fmt.Sprintf("linerate knobs --current 'ethtool:%[1]s/*', or 'link:%[1]s/*', or 'queue:%[1]s/*'", pattern)
 	}
 	return statusError{status: exitUsage, message: fmt.Sprintf("no knob matches %q", pattern), hint: hint}
 }
 
-// nearest names the knobs that a name which is none may have meant, and else where all are.
+// nearest suggests knobs with a similar name, or the whole list.
 func nearest(name string) string {
 	const suggestions = 3
 	near := knob.Catalogue().Nearest(name, suggestions)
 	if len(near) == 0 {
-		return "linerate knobs, for the whole list"
+		return "linerate knobs prints the whole list"
 	}
 	names := make([]string, len(near))
 	for i, id := range near {
@@ -89,8 +90,7 @@ func nearest(name string) string {
 	return "did you mean " + strings.Join(names, " or ") + "?"
 }
 
-// asked is the one knob that a full name means, empty for a pattern: who asks for link:eth0/mtu
-// does not want to see the others.
+// asked returns the one knob that a full name stands for; empty for a pattern.
 func asked(pattern string) knob.ID {
 	if id, err := knob.ParseID(strings.TrimSpace(pattern)); err == nil && !strings.ContainsAny(pattern, "*?[") {
 		return id
@@ -98,11 +98,12 @@ func asked(pattern string) knob.ID {
 	return ""
 }
 
-// currentKnobs reads what this host has of some definitions.
+// currentKnobs reads the values of this host for some definitions. Of is a glob that the names have
+// to match, empty for all.
 //
-// A queue that is allocated and not in use, an interface that goes away in between: what a list
-// names and a read does not find is left out. A knob that has no star in its name was asked for and
-// says that it is not there. Of is a glob that the names have to fit, empty for all of them.
+// It leaves out what the host lists and cannot read: a queue that is allocated and not in use, an
+// interface that has just gone. A knob without a star in its name was asked for, and says that the
+// host does not have it.
 func currentKnobs(ctx context.Context, definitions []knob.Definition, only knob.ID,
 	of string) (map[knob.ID][]report.KnobNow, error) {
 	system, boot := live.New(), bootconf.Read(os.DirFS("/"))
@@ -133,7 +134,7 @@ func currentKnobs(ctx context.Context, definitions []knob.Definition, only knob.
 			}
 			now[d.Pattern] = append(now[d.Pattern], k)
 		}
-		// Interrupted: a document with half of the values would look like a whole one.
+		// After an interrupt, a document with half of the values would look complete.
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
@@ -141,7 +142,7 @@ func currentKnobs(ctx context.Context, definitions []knob.Definition, only knob.
 	return now, nil
 }
 
-// why gives the cause without operation and name, which stand beside it.
+// why returns the cause of an error without operation and name, which the document has already.
 func why(err error) string {
 	var e *knob.Error
 	if errors.As(err, &e) {

@@ -25,7 +25,7 @@ func (a *app) labCommand() *cobra.Command {
 		Use:   "lab",
 		Short: "Practice worlds on this machine, with known faults",
 		Long: `Make private worlds of network namespaces on this machine, joined by emulated links, plant a fault,
-and let linerate find and repair it. Nothing outside the world is touched.`,
+and let linerate find and repair it. The lab changes nothing outside the world.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
@@ -60,7 +60,7 @@ func labEntries(scenarios []scenario.Scenario) []report.LabEntry {
 	return entries
 }
 
-// labRunFlags say how scenarios are played.
+// labRunFlags are the flags of lab run.
 type labRunFlags struct {
 	budget time.Duration
 	out    string
@@ -72,15 +72,15 @@ func (a *app) labRunCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "run SCENARIO|all",
 		Short: "Play a scenario: plant the fault, let linerate find and repair it, undo, compare",
-		Long: `Measure a sound world like the scenario's, make the scenario's with its fault, measure, tune, measure again, undo at both
-hosts, and compare every setting with the original. With --json one document a line. A scenario passes when the first
-finding is the right one, tuning reaches 90 % of the healthy figure (or keeps nothing where there is nothing to tune), and
-every value is back. The exit status is 1 when one does not pass, and 3 when this machine could not play one,
-or is too disturbed to judge it.`,
+		Long: `Measure a healthy world like that of the scenario. Make the world with its fault, measure, tune, measure again, undo on
+both hosts, and compare every setting with the original. --json prints one document per line. A scenario passes when the
+first finding is the right one, tuning reaches 90 % of the healthy rate (or keeps nothing where nothing needs tuning), and
+every value is back. The exit status is 1 when a scenario does not pass, and 3 when this machine cannot play one or
+is too disturbed to judge it.`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if f.budget <= 0 {
-				return usagef("--budget %v: must be longer than nothing", f.budget)
+				return usagef("--budget %v: must be longer than 0s", f.budget)
 			}
 			scenarios, err := labScenarios(args[0])
 			if err != nil {
@@ -95,10 +95,10 @@ or is too disturbed to judge it.`,
 		},
 	}
 	c.Flags().DurationVar(&f.budget, "budget", 5*time.Minute, "time for the tune of one scenario")
-	c.Flags().StringVar(&f.out, "out", "", "keep every tune's document in this directory")
+	c.Flags().StringVar(&f.out, "out", "", "store the document of every tune in this directory")
 	c.Flags().BoolVar(&f.inside, "inside", false,
 		"this is the guest that the scenario needs; the tune's document goes into the output")
-	_ = c.Flags().MarkHidden("inside") // fails for no flag that exists
+	_ = c.Flags().MarkHidden("inside") // fails only for a flag that does not exist
 	return c
 }
 
@@ -108,22 +108,22 @@ func labScenarios(name string) ([]scenario.Scenario, error) {
 	}
 	s, err := scenario.Load(name)
 	if err != nil {
-		return nil, usageError{fmt.Errorf("%w; `linerate lab list` names them", err)}
+		return nil, usageError{fmt.Errorf("%w; `linerate lab list` shows the scenarios", err)}
 	}
 	return []scenario.Scenario{s}, nil
 }
 
-// The faults of the scenarios are gross, so short segments show them; a scenario is to take a
-// minute or so.
+// labTune are the flags of a scenario's tune. The faults are gross, so short segments show them, and
+// a scenario takes about a minute.
 var labTune = []string{"--duration", "600ms", "--warm-up", "400ms"}
 
-// labMeasure is how long healthy, before and after are measured, three times each: gross faults
-// show in a second.
+// labMeasure is how long healthy, before and after are measured, three times each: a second shows a
+// gross fault.
 const labMeasure = time.Second
 
-// The scenarios run one after the other, because two worlds on one machine would disturb each
-// other's figures. A scenario that does not pass does not end the suite; an error of the lab itself
-// does, as it would hit the next one too.
+// labRun plays scenarios one after the other, because two worlds on one machine would disturb each
+// other's measurements. A scenario that does not pass does not end the suite; an error of the lab
+// does, because it would hit the next scenario too.
 func (a *app) labRun(ctx context.Context, scenarios []scenario.Scenario, f labRunFlags) error {
 	p, err := a.newProgress()
 	if err != nil {
@@ -169,9 +169,8 @@ func (a *app) labRun(ctx context.Context, scenarios []scenario.Scenario, f labRu
 	return nil
 }
 
-// linkFlags describe an emulated link, both directions alike.
-//
-// One set of values for both directions: an asymmetric link needs a scenario file.
+// linkFlags describe an emulated link, with the same values in both directions. An asymmetric link
+// needs a scenario file.
 type linkFlags struct {
 	rate   string
 	delay  time.Duration
@@ -185,17 +184,17 @@ func (l *linkFlags) add(c *cobra.Command) {
 	c.Flags().StringVar(&l.rate, "rate", "",
 		"rate of an emulated link between the hosts, like 1Gb/s (default: a plain veth, as fast as the CPU)")
 	c.Flags().DurationVar(&l.delay, "delay", 0, "one-way delay of the emulated link")
-	c.Flags().DurationVar(&l.jitter, "jitter", 0, "how much the delay varies, up and down")
+	c.Flags().DurationVar(&l.jitter, "jitter", 0, "variation of the delay, up and down")
 	c.Flags().Float64Var(&l.loss, "loss", 0, "share of packets that the link loses, 0 to 1")
 	c.Flags().StringVar(&l.queue, "queue", "",
-		"what may wait for the link, like 256KiB (default: one bandwidth-delay product)")
+		"queue in front of the link, like 256KiB (default: one bandwidth-delay product)")
 	c.Flags().IntVar(&l.mtu, "mtu", 1500, "longest packet that passes, in bytes")
 }
 
-// link gives the link that the flags describe; nil when none was asked for.
+// link returns the link that the flags describe; nil when no flag was given.
 //
-// A link with all values at their defaults is not the same as no link: the emulated one goes
-// through a process, a plain veth does not. So flags that were typed decide, not their values.
+// A link with all values at their defaults is not the same as no link: the emulated one goes through
+// a process, a plain veth does not. So the presence of a flag decides, not its value.
 func (l *linkFlags) link(c *cobra.Command) (*scenario.Link, error) {
 	asked := false
 	for _, name := range []string{"rate", "delay", "jitter", "loss", "queue", "mtu"} {
@@ -231,9 +230,9 @@ func (a *app) labUpCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "up WORLD [-- COMMAND...]",
 		Short: "Make a world and wait, or run a command inside its near host",
-		Long: `Make a world — pair: near and far; router: a router between them — and say how to enter its hosts.
-It ends with Ctrl-C. With a command after --, run that inside the near host instead, end the world with it and give its
-exit status; ` + "`linerate`" + ` in it is this program, and the name far is the other host.`,
+		Long: `Make a world (pair: the hosts near and far; router: a router between them) and show how to enter its hosts.
+The world ends with Ctrl-C. With a command after --, run the command inside the near host, end the world with it and
+return its exit status. In that command ` + "`linerate`" + ` is this program, and the name far is the other host.`,
 		Example: "  linerate lab up pair --rate 1Gb/s --delay 10ms\n  linerate lab up pair -- ping -c 3 far",
 		Args:    cobra.MinimumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -252,11 +251,11 @@ exit status; ` + "`linerate`" + ` in it is this program, and the name far is the
 	return c
 }
 
-// labUp makes a world whose far host already answers, and either waits or runs a command in the
-// near one.
+// labUp makes a world whose far host already answers, and either waits or runs a command in the near
+// host.
 //
-// The far host serves from the start with a key of this world only, and the state of both hosts is
-// a directory that ends with it: what is tried there leaves no journal behind.
+// The far host serves from the start with a key of its own. The state of both hosts is a directory
+// that is removed with the world, so no journal is left behind.
 func (a *app) labUp(ctx context.Context, w scenario.World, command []string) error {
 	running, err := lab.Up(ctx, w)
 	if err != nil {
@@ -286,8 +285,8 @@ func (a *app) labUp(ctx context.Context, w scenario.World, command []string) err
 		<-ctx.Done()
 		return nil
 	}
-	// The environment carries key and state, so that `linerate measure far` works in the command as
-	// it is.
+	// The environment carries key and state, so that `linerate measure far` works in the command
+	// without flags.
 	c := running.Near().Exec(ctx, command...)
 	c.Env = []string{"LINERATE_KEY=" + key, "LINERATE_STATE=" + near}
 	c.Stdin, c.Stdout, c.Stderr = a.in, a.out, a.err
@@ -299,10 +298,8 @@ func (a *app) labUp(ctx context.Context, w scenario.World, command []string) err
 	return err
 }
 
-// labHostCommand is a host of a world: our own binary, started again in namespaces of its own.
-//
-// The program starts itself because nothing else is sure to be there: no ip(8), no unshare(1), no
-// shell in a minimal image.
+// labHostCommand is a host of a world: this binary, started again in namespaces of its own. It starts
+// itself because a minimal image may have no ip(8), no unshare(1) and no shell.
 func (a *app) labHostCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:    "lab-host",

@@ -3,6 +3,7 @@ package cli_test
 import (
 	"bytes"
 	"encoding/json"
+	"slices"
 	"strings"
 	"testing"
 
@@ -11,18 +12,27 @@ import (
 	"github.com/linerate/linerate/internal/report"
 )
 
-// TestLabRun plays a scenario in which there is nothing to tune as a user does: nothing is kept, and
-// the exit status, the reason and the document agree on whether the first finding is the expected
-// one. Which finding comes first depends on the machine; the matrix judges that, and TestLabTune
-// tunes a fault.
+// TestLabRun plays the world of the demo as a user does: plant the fault, tune, undo, compare.
+//
+// A real machine is part of that world, so the test checks what does not depend on its speed: what
+// repairs the fault is among the kept changes, every setting is back, and the exit status agrees
+// with the document. A tune that proved nothing on a disturbed machine says so and is asked again.
 func TestLabRun(t *testing.T) {
 	testenv.Need(t, testenv.NetNS, testenv.Long)
-	d, status := labRun(t, "link-rate")
-	right := d.Found == d.Expected
-	if d.Expected != "link-rate-reached" || d.Skipped || d.Healthy == nil || d.Before == nil || len(d.Kept) > 0 ||
-		d.Pass != right || (d.Reason == "") != right || (status == 0) != right {
-		t.Errorf("exit status %d", status)
+	for range 3 {
+		d, status := labRun(t, "receive-window")
+		if d.Skipped || (status == 0) != d.Pass || strings.Contains(d.Reason, "after undo") {
+			t.Fatalf("exit status %d: %s", status, d.Reason)
+		}
+		switch {
+		case slices.Contains(d.Kept, "far sysctl:net.ipv4.tcp_rmem"):
+			return
+		case len(d.Kept) > 0:
+			t.Fatalf("the fault was not repaired: kept %v", d.Kept)
+		}
+		t.Logf("nothing was proven: %s", d.Reason)
 	}
+	t.Skip("this machine was too disturbed for a tune, three times")
 }
 
 // labRun plays one scenario and returns its document.

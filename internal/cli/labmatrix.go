@@ -13,7 +13,7 @@ import (
 	"github.com/linerate/linerate/internal/report/text"
 )
 
-// matrixFlags say which cases are played, and how.
+// matrixFlags are the flags of lab matrix: which cases are played, and how.
 type matrixFlags struct {
 	only, level, ground, out string
 	runs                     int
@@ -24,15 +24,16 @@ func (a *app) labMatrixCommand() *cobra.Command {
 	var f matrixFlags
 	c := &cobra.Command{
 		Use:   "matrix",
-		Short: "Ask whether verdicts are right: plant every known fault, diagnose each, compare",
+		Short: "Check the verdicts: plant every known fault, diagnose it, compare",
 		Long: `Make the world of every scenario at every level of its fault, let linerate diagnose it, and compare the verdict with
-what is wrong there. What was found instead is printed as a table, then every case that is wrong. The last line is
+the planted fault. A table shows what was found, and each wrong case follows in detail. The last line is
 
   first-right-percent=NN.N cases=N
 
-of plain and gross cases. Nothing outside the worlds is touched. All of it takes about half an hour.
+and counts plain and gross cases. The matrix changes nothing outside the worlds. It takes about half an hour.
 
-The exit status is 1 when less than 95 % are right or a sound world was warned of, and 3 when this machine could not play all.`,
+The exit status is 1 when less than 95 % of the verdicts are right or a healthy world got a warning, and 3 when this
+machine could not play every case.`,
 		Example: "  linerate lab matrix --short\n  linerate lab matrix --only '^policer$' --level gross --out /tmp/verdicts",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -56,18 +57,18 @@ The exit status is 1 when less than 95 % are right or a sound world was warned o
 	}
 	c.Flags().StringVar(&f.only, "only", "", "only scenarios whose name matches this regular expression")
 	c.Flags().StringVar(&f.level, "level", "", "only this level: mild, plain, gross")
-	c.Flags().StringVar(&f.ground, "ground", "all", "only worlds made on this ground: namespace, guest")
-	c.Flags().IntVar(&f.runs, "runs", 1, "how often each case is played, in a fresh world each time")
-	c.Flags().StringVar(&f.out, "out", "", "keep every verdict's document in this directory")
-	c.Flags().BoolVar(&f.short, "short", false, "only a handful of gross faults and a sound world, in about a minute")
+	c.Flags().StringVar(&f.ground, "ground", "all", "only worlds on this ground: namespace, guest")
+	c.Flags().IntVar(&f.runs, "runs", 1, "how often each case is played, in a new world each time")
+	c.Flags().StringVar(&f.out, "out", "", "store the document of every verdict in this directory")
+	c.Flags().BoolVar(&f.short, "short", false, "only a few gross faults and a healthy world, in about a minute")
 	c.Flags().BoolVar(&f.list, "list", false, "list the scenarios instead of playing them")
 	c.Flags().BoolVar(&f.inside, "inside", false,
 		"this is the guest that the cases need; verdicts' documents go into the output")
-	_ = c.Flags().MarkHidden("inside") // fails for no flag that exists
+	_ = c.Flags().MarkHidden("inside") // fails only for a flag that does not exist
 	return c
 }
 
-// cases are those that the flags choose.
+// cases returns the cases that the flags select.
 func (f matrixFlags) cases() ([]matrix.Case, error) {
 	filter, err := matrixFilter(f.only, f.level, f.ground)
 	if err != nil {
@@ -83,12 +84,12 @@ func (f matrixFlags) cases() ([]matrix.Case, error) {
 	}
 	cases := matrix.Select(scenarios, filter)
 	if len(cases) == 0 {
-		return nil, usagef("no scenario is left with these flags; `linerate lab matrix --list` names them")
+		return nil, usagef("no scenario matches these flags; `linerate lab matrix --list` shows the scenarios")
 	}
 	return cases, nil
 }
 
-// matrixFilter reads the flags that choose cases.
+// matrixFilter reads the flags that select cases.
 func matrixFilter(only, level, ground string) (matrix.Filter, error) {
 	var filter matrix.Filter
 	var err error
@@ -108,8 +109,8 @@ func matrixFilter(only, level, ground string) (matrix.Filter, error) {
 
 // labMatrix plays the cases and prints one document.
 //
-// An interrupt ends it with what was played until then, as other tests do: half an hour of verdicts
-// is not thrown away.
+// An interrupt ends it with the document of what was played until then, so that half an hour of
+// verdicts is not lost.
 func (a *app) labMatrix(ctx context.Context, cases []matrix.Case, f matrixFlags) error {
 	p, err := a.newProgress()
 	if err != nil {
@@ -133,7 +134,7 @@ func (a *app) labMatrix(ctx context.Context, cases []matrix.Case, f matrixFlags)
 	if err != nil && len(all) == 0 {
 		return err
 	}
-	doc := report.NewMatrix(e, all)
+	doc := matrix.NewVerdicts(e, all)
 	if printErr := a.print(doc, func(s text.Style) error { return text.Matrix(a.out, doc, s) }); printErr != nil {
 		return printErr
 	}
@@ -148,8 +149,8 @@ func (a *app) labMatrix(ctx context.Context, cases []matrix.Case, f matrixFlags)
 	return nil
 }
 
-// labWorkCommand is what other programs do in a practice world: our own binary once more, as a
-// process with an account of its own.
+// labWorkCommand is a background program of a practice world: this binary again, as a process with
+// an account of its own.
 func (a *app) labWorkCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:    "lab-work DESCRIPTION",

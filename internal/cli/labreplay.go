@@ -13,7 +13,8 @@ import (
 	"github.com/linerate/linerate/internal/report"
 )
 
-// labPlay plays one scenario of `lab run`, in a guest when it needs one and this is none.
+// labPlay plays one scenario of `lab run`, in a guest when it needs one and does not run in one
+// already.
 func (a *app) labPlay(ctx context.Context, s scenario.Scenario, f labRunFlags,
 	p *progress.Line) (*report.LabDocument, error) {
 	if s.On() == scenario.Guest && !f.inside {
@@ -33,10 +34,10 @@ func (a *app) labPlay(ctx context.Context, s scenario.Scenario, f labRunFlags,
 }
 
 // labPlayInGuest boots the guest that a scenario needs and plays it there with the same command. A
-// machine that cannot have guests skips it.
+// machine that cannot run guests skips the scenario.
 func (a *app) labPlayInGuest(ctx context.Context, s scenario.Scenario, budget time.Duration,
 	p *progress.Line) (*report.LabDocument, error) {
-	p.Status("%s: boots a guest", s.Name)
+	p.Status("%s: booting a guest", s.Name)
 	doc, reason, err := matrix.RunInGuest(ctx, s, budget, a.progressOf(p, s.Name))
 	if err == nil && doc == nil {
 		doc = report.NewLab(a.envelope(""), report.LabOutcome{Scenario: s.Name, Expected: s.Expect.Finding,
@@ -45,7 +46,7 @@ func (a *app) labPlayInGuest(ctx context.Context, s scenario.Scenario, budget ti
 	return doc, err
 }
 
-// progressOf shows the last line that a command says.
+// progressOf returns a writer that shows the last line of a command's output.
 func (a *app) progressOf(p *progress.Line, name string) io.Writer {
 	return lineWriter(func(line string) { p.Status("%s: %s", name, strings.TrimPrefix(line, progress.StatusMark)) })
 }

@@ -14,7 +14,7 @@ import (
 	"github.com/linerate/linerate/internal/report/text"
 )
 
-// labTuneFlags say which cases are tuned, and with what means.
+// labTuneFlags are the flags of lab tune: which cases are tuned, and how.
 type labTuneFlags struct {
 	only, level, ground, out string
 	runs, trials, null       int
@@ -26,20 +26,21 @@ func (a *app) labTuneCommand() *cobra.Command {
 	var f labTuneFlags
 	c := &cobra.Command{
 		Use:   "tune",
-		Short: "Ask whether tuning repairs: plant every fault that a knob can mend, tune each, compare",
-		Long: `For every scenario whose fault a knob can mend: measure a sound world like it, make the world with its fault, measure, tune, measure
-again, take each kept change back and put it again in turns, undo, and compare every setting. A case is tuned when it reaches 90 % of the
-healthy figure within 20 trials, each kept change is worth more than the noise, and everything is back in the end. A case whose fault
-costs less than a tenth of it here, and for which nothing was kept, is named apart and does not count. The last line is
+		Short: "Check that tuning repairs: plant every fault that a knob can repair, tune it, compare",
+		Long: `For every scenario whose fault a knob can repair: measure a healthy world like it, make the world with its fault, measure,
+tune, measure again, alternately remove and restore each kept change, undo, and compare every setting. A case is tuned when
+it reaches 90 % of the healthy rate within 20 trials, each kept change gains more than the noise, and every setting is back.
+A case is listed separately and does not count when its fault costs less than a tenth of the rate on this machine and
+nothing was kept. The last line is
 
   tuned-percent=NN.N cases=N
 
-With --null N no fault is planted and no finding asked: N knobs that have no effect on the traffic are tried in a sound world, and of these
-no more than one in twenty may be kept.
+--null N plants no fault and diagnoses nothing: it tries N knobs without an effect on the traffic in a healthy world.
+No more than one in twenty of these may be kept.
 
-Nothing outside the worlds is touched. All of it takes about an hour, and 40 knobs without an effect ten minutes.
+lab tune changes nothing outside the worlds. All cases take about an hour, and 40 knobs without an effect ten minutes.
 
-The exit status is 1 when a case is not tuned, and 3 when this machine could not play all.`,
+The exit status is 1 when a case is not tuned, and 3 when this machine could not play every case.`,
 		Example: "  linerate lab tune --ground namespace\n  linerate lab tune --only '^receive-window$' --level plain --out /tmp/tunes\n" +
 			"  linerate lab tune --null 40 --budget 30m",
 		Args: cobra.NoArgs,
@@ -61,29 +62,28 @@ The exit status is 1 when a case is not tuned, and 3 when this machine could not
 	}
 	c.Flags().StringVar(&f.only, "only", "", "only scenarios whose name matches this regular expression")
 	c.Flags().StringVar(&f.level, "level", string(scenario.Gross), "how bad the fault is: mild, plain, gross")
-	c.Flags().StringVar(&f.ground, "ground", "all", "only worlds made on this ground: namespace, guest")
-	c.Flags().IntVar(&f.runs, "runs", 1, "how often each case is played, in fresh worlds each time")
+	c.Flags().StringVar(&f.ground, "ground", "all", "only worlds on this ground: namespace, guest")
+	c.Flags().IntVar(&f.runs, "runs", 1, "how often each case is played, in new worlds each time")
 	c.Flags().DurationVar(&f.budget, "budget", 5*time.Minute, "time for each tune")
-	c.Flags().IntVar(&f.trials, "max-trials", 20, "trials that each tune may measure")
+	c.Flags().IntVar(&f.trials, "max-trials", 20, "most trials of each tune")
 	c.Flags().IntVar(&f.null, "null", 0,
-		"instead of the scenarios, try so many knobs without an effect in a sound world")
-	c.Flags().StringVar(&f.out, "out", "", "keep every tune's document in this directory")
+		"instead of the scenarios, try this many knobs without an effect in a healthy world")
+	c.Flags().StringVar(&f.out, "out", "", "store the document of every tune in this directory")
 	c.Flags().BoolVar(&f.list, "list", false, "list the scenarios instead of playing them")
 	c.Flags().BoolVar(&f.inside, "inside", false,
 		"this is the guest that the cases need; the tunes' documents go into the output")
-	_ = c.Flags().MarkHidden("inside") // fails for no flag that exists
+	_ = c.Flags().MarkHidden("inside") // fails only for a flag that does not exist
 	return c
 }
 
-// maxNulls is how many candidates without an effect there are, at both ends together, on a recent
-// kernel.
+// maxNulls is the number of candidates without an effect, at both ends together, on a recent kernel.
 const maxNulls = 40
 
-// nullSegment is short: what a knob without an effect is tried for is chance, of which short
-// segments have more.
+// nullSegment are the flags of short segments. A knob without an effect is kept only by chance, and
+// short segments leave more to chance.
 var nullSegment = []string{"--duration", "400ms", "--warm-up", "100ms"}
 
-// cases are those that the flags choose.
+// cases returns the cases that the flags select.
 func (f labTuneFlags) cases() ([]matrix.Case, error) {
 	filter, err := matrixFilter(f.only, f.level, f.ground)
 	switch {
@@ -96,7 +96,7 @@ func (f labTuneFlags) cases() ([]matrix.Case, error) {
 	case f.trials < 1:
 		return nil, usagef("--max-trials %d: must be at least 1", f.trials)
 	case f.budget <= 0:
-		return nil, usagef("--budget %v: must be longer than nothing", f.budget)
+		return nil, usagef("--budget %v: must be longer than 0s", f.budget)
 	case f.null < 0 || f.null > maxNulls:
 		return nil, usagef("--null %d: must be from 1 to %d", f.null, maxNulls)
 	case f.null > 0:
@@ -109,12 +109,12 @@ func (f labTuneFlags) cases() ([]matrix.Case, error) {
 	}
 	cases := matrix.Repairable(matrix.Select(scenarios, filter))
 	if len(cases) == 0 {
-		return nil, usagef("no scenario is left with these flags; `linerate lab tune --list` names those that a knob can mend")
+		return nil, usagef("no scenario matches these flags; `linerate lab tune --list` shows those that a knob can repair")
 	}
 	return cases, nil
 }
 
-// labTune plays the cases and prints one document, also of what was played before an interrupt.
+// labTune plays the cases and prints one document, also after an interrupt.
 func (a *app) labTune(ctx context.Context, cases []matrix.Case, f labTuneFlags) error {
 	p, err := a.newProgress()
 	if err != nil {
@@ -148,7 +148,7 @@ func (a *app) labTune(ctx context.Context, cases []matrix.Case, f labTuneFlags) 
 	if err != nil && len(all) == 0 {
 		return err
 	}
-	doc := report.NewTuneMatrix(e, all)
+	doc := matrix.NewTunes(e, all)
 	if printErr := a.print(doc, func(s text.Style) error { return text.TuneMatrix(a.out, doc, s) }); printErr != nil {
 		return printErr
 	}

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"encoding/json"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 
@@ -13,40 +12,15 @@ import (
 	"github.com/linerate/linerate/internal/report"
 )
 
-// TestLabTune tunes the world of the demo whole, and tries a few knobs without an effect in a sound
-// one. The long forms, every fault and forty such knobs, are `linerate lab tune` itself.
-//
-// A real machine is part of these worlds, so the test checks what does not depend on its speed. What
-// repairs the fault is among the kept changes. Of knobs without an effect at most one in twenty may
-// be kept, so two of three show a bias and one is chance. Every setting is back at the end. A tune
-// that refused its bench kept nothing and says why; it is asked again.
-func TestLabTune(t *testing.T) {
+// TestLabTuneNulls tries knobs without an effect in a sound world. At most one in twenty of these may
+// be kept, so two of two would show a bias, and one is chance. `linerate lab tune --null 40` is the
+// long form.
+func TestLabTuneNulls(t *testing.T) {
 	testenv.Need(t, testenv.NetNS, testenv.Long)
-	t.Run("fault", func(t *testing.T) {
-		for range 3 {
-			c := labTune(t, "--only", "^receive-window$", "--out", filepath.Join(t.TempDir(), "tunes"))
-			if !c.Undone || c.Ended == "" {
-				t.Fatalf("%+v", c)
-			}
-			if len(c.Kept) == 0 {
-				t.Logf("nothing was proven: %s", c.Ended)
-				continue
-			}
-			if !slices.ContainsFunc(c.Kept, func(k report.TuneRemoval) bool {
-				return k.Side == "far" && k.Knob == "sysctl:net.ipv4.tcp_rmem"
-			}) {
-				t.Errorf("the fault was not repaired: %+v", c)
-			}
-			return
-		}
-		t.Skip("this machine was too disturbed for a tune, three times")
-	})
-	t.Run("nulls", func(t *testing.T) {
-		c := labTune(t, "--null", "3")
-		if !c.Undone || c.Trials != 3 || len(c.Kept) > 1 {
-			t.Errorf("%+v", c)
-		}
-	})
+	c := labTune(t, "--null", "2", "--out", filepath.Join(t.TempDir(), "tunes"))
+	if !c.Undone || c.Trials != 2 || len(c.Kept) > 1 {
+		t.Errorf("%+v", c)
+	}
 }
 
 // labTune runs one case of `linerate lab tune`. The exit status also judges figures that depend on
@@ -80,7 +54,7 @@ func TestLabTuneFlags(t *testing.T) {
 		{[]string{"--level", ""}, 2, "mild plain gross"},
 		{[]string{"--ground", "moon"}, 2, "namespace"},
 		{[]string{"--only", "("}, 2, "--only"},
-		{[]string{"--only", "^policer$"}, 2, "that a knob can mend"},
+		{[]string{"--only", "^policer$"}, 2, "that a knob can repair"},
 		{[]string{"--runs", "0"}, 2, "--runs"},
 		{[]string{"--budget", "0s"}, 2, "--budget"},
 		{[]string{"--max-trials", "0"}, 2, "--max-trials"},

@@ -18,7 +18,8 @@ import (
 	"github.com/linerate/linerate/internal/traffic"
 )
 
-// Ten seconds are what iperf3 and netperf take by default, so that figures can be put side by side.
+// measureCommand runs tests. A test lasts ten seconds by default, as those of iperf3 and netperf do,
+// so that their figures can be compared.
 func (a *app) measureCommand() *cobra.Command {
 	var (
 		target    targetFlags
@@ -30,25 +31,25 @@ func (a *app) measureCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "measure TARGET",
 		Short: "Measure what the path to another host carries",
-		Long: `Measure the path to a host that runs ` + "`linerate serve`" + `, or to ssh://[USER@]HOST, where it is started
-over your own ssh. Without --test a suite of all tests runs in under 20 seconds.
+		Long: `Measure the path to a host that runs ` + "`linerate serve`" + `, or to ssh://[USER@]HOST, where your own ssh
+starts it. Without --test a suite of all tests runs, in less than 20 seconds.
 
-  stream   bulk TCP: throughput, retransmissions, what held the flow
+  stream   bulk TCP: throughput, retransmissions, what limited the flow
   rr       request and response over one connection: transactions per second, percentiles
   crr      the same with a new connection each time
-  udp      datagrams at a rate: loss and where each packet died, reordering, delay variation
+  udp      datagrams at a rate: loss and where each packet was lost, reordering, delay variation
   ping     round trip of single packets
   mtu      largest packet that passes, each way; finds black holes
-  load     round trip idle, and while each direction is full
+  load     round trip when idle, and while each direction is full
 
-The figure is payload counted at the receiver, after the warm-up. Both ends are sampled around
-every test: where packets died and what the transfer cost in CPU time are part of the result.
+The result counts payload at the receiver, after the warm-up. linerate samples both ends around
+every test: the result shows where packets were lost, and the CPU time that the transfer cost.
 
-iperf3://HOST[:PORT] measures against another program's server; so do iperf2, ttcp, nuttcp,
-sockperf and stamp. No key is needed, and what the far end cannot tell is absent.
+iperf3://HOST[:PORT] measures against the server of another program; so do iperf2, ttcp, nuttcp,
+sockperf and stamp. These need no key, and the result lacks what the far end cannot report.
 
-The newest 200 results are kept below the state directory, where a hub on this host finds them for
-its graphs; --no-store leaves a result out.`,
+The newest 200 results stay below the state directory, where a hub on this host finds them for
+its graphs. --no-store does not store the result.`,
 		Example: "  linerate measure 192.0.2.7 --key KEY\n  linerate measure ssh://db2 --test stream --parallel 4 --reverse\n" +
 			"  linerate measure 192.0.2.7 --key KEY --test udp --rate 100M --length 200\n  linerate measure iperf3://192.0.2.7",
 		Args: cobra.ExactArgs(1),
@@ -72,7 +73,7 @@ its graphs; --no-store leaves a result out.`,
 			defer closeRun()
 			began := time.Now()
 			results, missing, broken := reach.All(specs, func(spec traffic.Spec) (*traffic.Result, error) {
-				// The one before may have been interrupted, and have a result all the same.
+				// An interrupted test has a result too; the next one does not begin.
 				if err := cmd.Context().Err(); err != nil {
 					return nil, err
 				}
@@ -83,7 +84,7 @@ its graphs; --no-store leaves a result out.`,
 			if len(results) == 0 {
 				return broken
 			}
-			// What broke the suite off is told after what it had found until then.
+			// The results so far come before the error that ended the suite.
 			doc := report.NewMeasure(a.envelope(""), args[0], results)
 			doc.Warnings = append(doc.Warnings, missing...)
 			if !noStore {
@@ -108,16 +109,14 @@ its graphs; --no-store leaves a result out.`,
 	load.addResults(c)
 	test.add(c)
 	c.Flags().BoolVar(&confident, "confidence", false,
-		"repeat the test until its 95 % interval is within ±2.5 %, 30 times at the most")
-	c.Flags().BoolVar(&noStore, "no-store", false, "do not keep the result")
+		"repeat the test until its 95 % interval is within ±2.5 %, at most 30 times")
+	c.Flags().BoolVar(&noStore, "no-store", false, "do not store the result")
 	return c
 }
 
-// specsFor turns flags into tests. The suite gives each test a short, fixed share, so that the
-// whole screen is there in under 20 s.
-//
-// The suite has directions and options of its own, so flags about those are refused rather than
-// ignored; of --duration each test takes three seconds at the most.
+// specsFor turns flags into tests. Each test of the suite lasts three seconds or less, so that the
+// whole suite takes less than 20 s. The suite has directions and options of its own; specsFor refuses
+// flags about those instead of ignoring them.
 func specsFor(target string, t testFlags, l loadFlags) ([]traffic.Spec, error) {
 	if t.test != "" {
 		spec, err := t.spec(l)
@@ -127,7 +126,7 @@ func specsFor(target string, t testFlags, l loadFlags) ([]traffic.Spec, error) {
 		return nil, usagef("--reverse and --bidir need --test: the suite measures both directions")
 	}
 	if name := t.named(); name != "" {
-		return nil, usagef("%s needs --test: the suite chooses for itself", name)
+		return nil, usagef("%s needs --test: the suite has options of its own", name)
 	}
 	if scheme, _, ok := reach.Foreign(target); ok {
 		l.duration = min(l.duration, 3*time.Second)
@@ -136,7 +135,7 @@ func specsFor(target string, t testFlags, l loadFlags) ([]traffic.Spec, error) {
 	return loop.Suite(min(l.duration, 3*time.Second), l.interval, l.parallel), nil
 }
 
-// runner opens the way to a target.
+// runner connects to a target and returns what runs tests against it, and what closes it.
 func (a *app) runner(ctx context.Context, target string, flags targetFlags, p *progress.Line) (traffic.Runner,
 	func(), error) {
 	if scheme, address, ok := reach.Foreign(target); ok {
@@ -154,13 +153,13 @@ func (a *app) runner(ctx context.Context, target string, flags targetFlags, p *p
 		defer cancel()
 		return client.Run(ctx, spec, progress)
 	}
-	return run, func() { _ = client.Close() }, nil // it has said all it had to say
+	return run, func() { _ = client.Close() }, nil // every result has arrived
 }
 
-// lastWordsTime is what a test that is interrupted has to hand over its result.
+// lastWordsTime is how long an interrupted test may take to return its result.
 const lastWordsTime = 3 * time.Second
 
-// lastWords is ctx, only that it ends a moment later.
+// lastWords returns a context that ends lastWordsTime after ctx.
 func lastWords(ctx context.Context) (context.Context, func()) {
 	later, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
 	stop := context.AfterFunc(ctx, func() {
@@ -172,13 +171,13 @@ func lastWords(ctx context.Context) (context.Context, func()) {
 	}
 }
 
-// measured runs one test, or repeats it until the figure is sure.
+// measured runs one test, or repeats it until its interval is narrow enough.
 func (a *app) measured(ctx context.Context, run traffic.Runner, spec traffic.Spec, confident bool,
 	p *progress.Line) (*traffic.Result, error) {
 	once := func(ctx context.Context) (*traffic.Result, error) {
 		r, err := loop.Measure(ctx, run, spec, func(i traffic.Interval) { a.interim(p, spec, i) })
 		if spec.Congestion != "" && errors.Is(err, fs.ErrNotExist) {
-			err = flagError{err, "net.ipv4.tcp_available_congestion_control lists what --cc can be on this host"}
+			err = flagError{err, "net.ipv4.tcp_available_congestion_control lists what this host accepts for --cc"}
 		}
 		return r, err
 	}
@@ -190,14 +189,12 @@ func (a *app) measured(ctx context.Context, run traffic.Runner, spec traffic.Spe
 	})
 }
 
-// interim tells one interval while a test runs.
-//
-// On a terminal an interim result rewrites the status line, in a log it is a line of its own: there
-// the run of the figures is what one looks for.
+// interim prints one interval of a running test: on a terminal it rewrites the status line, in a log
+// it is a line of its own.
 func (a *app) interim(p *progress.Line, spec traffic.Spec, i traffic.Interval) {
-	tell := p.Step
+	show := p.Step
 	if p.Mode() != progress.Lines {
-		tell = p.Status
+		show = p.Status
 	}
 	omitted := ""
 	if i.Omitted {
@@ -210,22 +207,22 @@ func (a *app) interim(p *progress.Line, spec traffic.Spec, i traffic.Interval) {
 		if i.ProbeRTTSeconds > 0 {
 			text += "  ping " + unit.FormatSeconds(i.ProbeRTTSeconds)
 		}
-		tell("%s%s", text, omitted)
+		show("%s%s", text, omitted)
 	case traffic.UDP:
-		tell("%s %s  %5.1f s  %s  %s packets/s  %d lost%s", spec.Test, spec.Direction, i.EndSeconds,
+		show("%s %s  %5.1f s  %s  %s packets/s  %d lost%s", spec.Test, spec.Direction, i.EndSeconds,
 			unit.BitRate(i.ThroughputBitsPerSec), unit.FormatCount(i.PacketsPerSec), i.LostPacketsTotal, omitted)
 	case traffic.RR, traffic.CRR:
-		tell("%s  %5.1f s  %s transactions/s%s", spec.Test, i.EndSeconds,
+		show("%s  %5.1f s  %s transactions/s%s", spec.Test, i.EndSeconds,
 			unit.FormatCount(i.TransactionsPerSec), omitted)
 	default:
 		text := fmt.Sprintf("%s  %5.1f s", spec.Test, i.EndSeconds)
 		if rtt := max(i.RTTSeconds, i.ProbeRTTSeconds); rtt > 0 {
 			text += "  round trip " + unit.FormatSeconds(rtt)
 		}
-		// Of the load test: what fills the path meanwhile.
+		// The load test fills the path at this rate meanwhile.
 		if i.ThroughputBitsPerSec > 0 {
 			text += " at " + unit.BitRate(i.ThroughputBitsPerSec).String()
 		}
-		tell("%s%s", text, omitted)
+		show("%s%s", text, omitted)
 	}
 }

@@ -15,10 +15,10 @@ import (
 	"github.com/linerate/linerate/internal/traffic/engine"
 )
 
-// testNames are the tests as people type them, in the order of the help.
+// testNames are the arguments of --test, in the order of the help.
 const testNames = "stream, rr, crr, udp, ping, mtu or load"
 
-// testFlags say how one test is run. Words that iperf3 has are iperf3's.
+// testFlags describe how one test runs. They have iperf3's names where iperf3 has the flag.
 type testFlags struct {
 	test             string
 	warmUp           time.Duration
@@ -40,53 +40,54 @@ type testFlags struct {
 	sourcePort       int
 	cpus             string
 
-	set *pflag.FlagSet // what was typed
+	set *pflag.FlagSet // knows which flags were given
 }
 
 func (t *testFlags) add(c *cobra.Command) {
 	f := c.Flags()
 	f.StringVar(&t.test, "test", "", "one test instead of the suite: "+testNames)
 	f.DurationVar(&t.warmUp, "warm-up", -1,
-		"cut this from the front of a test; default or negative: until the rate is steady")
-	f.Lookup("warm-up").DefValue = "0s" // no figure of the help: a negative one says nothing
+		"time to leave out at the start of a test; default or negative: until the rate is steady")
+	f.Lookup("warm-up").DefValue = "0s" // keeps the negative default out of the help
 	f.StringVar(&t.bytes, "bytes", "",
-		"stream, udp: move this much instead of running for a time, as in 900M; --duration is then the longest it may take")
+		"stream, udp: send this amount instead of running for a time, as in 900M; --duration is then the upper bound")
 	f.StringVar(&t.rate, "rate", "",
-		"stream, udp: payload bits per second of each direction, as in 100M or 1.5G; default as fast as it goes")
+		"stream, udp: payload bits per second in each direction, as in 100M or 1.5G (default: as fast as possible)")
 	f.StringVar(&t.packetRate, "packet-rate", "", "udp: datagrams per second instead, as in 50k")
 	f.StringVar(&t.length, "length", "",
-		"udp: payload of one datagram in bytes, 16 to 65507 (default 1400); ping, load: of one ping (default 56)")
+		"udp: payload of one datagram, 16 to 65507 bytes (default 1400); ping, load: of one ping (default 56)")
 	f.StringVar(&t.request, "request", "", "rr, crr: bytes of a request (default 1)")
 	f.StringVar(&t.respond, "response", "", "rr, crr: bytes of a response (default 1)")
 	f.DurationVar(&t.gap, "gap", 0, "ping, load: time between two pings (default 100ms, 10ms for load)")
-	f.DurationVar(&t.probe, "probe", 0, "ping at this gap beside the test, and show the round trip under its load")
+	f.DurationVar(&t.probe, "probe", 0, "send pings with this gap during the test, and show the round trip under load")
 	f.StringVar(&t.send, "send", "",
-		"stream: how bytes are handed to the kernel: copy, sendfile or splice; default the fastest on the sending host")
+		"stream: how bytes are passed to the kernel: copy, sendfile or splice (default: the fastest on the sending host)")
 	f.StringVar(&t.receive, "receive", "",
-		"stream: how they are taken from it: copy or truncate; default the cheapest that works")
+		"stream: how bytes are taken from the kernel: copy or truncate (default: the least expensive that works)")
 	f.BoolVar(&t.copying, "copy", false,
-		"stream: copy every byte at both ends, as most programs do; the same as --send copy --receive copy")
+		"stream: copy every byte at both ends, as most programs do; short for --send copy --receive copy")
 	f.StringVar(&t.batch, "batch", "",
-		"udp: datagrams per system call: gso, mmsg or single; default the fastest that works")
+		"udp: datagrams per system call: gso, mmsg or single (default: the fastest that works)")
 	f.BoolVar(&t.busyPoll, "busy-poll", false,
-		"rr, udp: spin on the socket instead of sleeping in it; costs a CPU at each end")
+		"rr, udp: poll the socket instead of sleeping; takes a whole CPU at each end")
 	f.StringVar(&t.congestion, "cc", "",
-		"congestion control of this test's connections, as in net.ipv4.tcp_available_congestion_control")
-	f.StringVar(&t.window, "window", "", "socket buffers at both ends, as in 4M; default tuned by the kernel")
-	f.IntVar(&t.mss, "mss", 0, "largest TCP segment, bytes; default the kernel's")
+		"congestion control of this test's connections, one of net.ipv4.tcp_available_congestion_control")
+	f.StringVar(&t.window, "window", "", "socket buffers at both ends, as in 4M (default: tuned by the kernel)")
+	f.IntVar(&t.mss, "mss", 0, "largest TCP segment in bytes (default: the kernel's)")
 	f.BoolVar(&t.noDelay, "no-delay", false,
-		"switch Nagle's algorithm off (or on, with =false); default off for rr and crr")
+		"switch Nagle's algorithm off, or on with =false (default: off for rr and crr)")
 	f.StringVar(&t.tos, "tos", "", "IP type of service or IPv6 traffic class of data packets, 0 to 255 or 0x…")
 	f.BoolVar(&t.dontFragment, "dont-fragment", false,
-		"udp: never cut datagrams up; those that do not fit are lost on the way, or end the test where this host knows it")
+		"udp: never fragment datagrams; the path drops those that do not fit, or the test ends where this host knows it")
 	f.IntVar(&t.sourcePort, "source-port", 0,
-		"local port of the first data connection, plus one for each other: the same ports meet the same receive queues")
+		"local port of the first data connection, plus one for each further one; the same ports use the same receive queues")
 	f.StringVar(&t.cpus, "cpu", "",
-		"CPUs of the test's threads, NEAR or NEAR/FAR, each a list as in 0-3,8; default chosen")
+		"CPUs of the test's threads, NEAR or NEAR/FAR, each a list as in 0-3,8 (default: chosen)")
 	t.set = f
 }
 
-// named tells whether a flag about a single test was typed, and which.
+// named returns the first given flag that is about a single test, with its dashes; empty: none was
+// given.
 func (t *testFlags) named() string {
 	var first string
 	t.set.Visit(func(f *pflag.Flag) {
@@ -102,8 +103,7 @@ func (t *testFlags) named() string {
 	return first
 }
 
-// spec makes the test that the flags ask for. What the test has no use for is refused by the Spec
-// itself, in its own words.
+// spec returns the test that the flags ask for. Normalize refuses what the test has no use for.
 func (t *testFlags) spec(l loadFlags) (traffic.Spec, error) {
 	s := traffic.Spec{
 		Test: traffic.Test(t.test), Direction: l.direction(), Streams: l.parallel, Interval: l.interval,
@@ -112,7 +112,7 @@ func (t *testFlags) spec(l loadFlags) (traffic.Spec, error) {
 		BusyPoll:   t.busyPoll,
 		Congestion: t.congestion, MSSBytes: t.mss, DontFragment: t.dontFragment, SourcePort: t.sourcePort,
 	}
-	// With an amount the time is only a bound; ten seconds of default would end most of them early.
+	// With an amount the time is only a bound; the default of ten seconds would end most early.
 	if t.bytes == "" || t.set.Changed("duration") {
 		s.Duration = l.duration
 	}
@@ -121,7 +121,7 @@ func (t *testFlags) spec(l loadFlags) (traffic.Spec, error) {
 	}
 	if t.copying {
 		if t.send != "" || t.receive != "" {
-			return s, usagef("--copy says both --send and --receive; give it or them")
+			return s, usagef("--copy sets both --send and --receive: leave those out")
 		}
 		s.SendMethod, s.ReceiveMethod = engine.SendCopy, engine.ReceiveCopy
 	}
@@ -143,7 +143,7 @@ func (t *testFlags) spec(l loadFlags) (traffic.Spec, error) {
 		if err != nil {
 			return s, err
 		}
-		*f.into = int(min(n, 1<<40)) // where an int has 64 bits; more is refused as too much just the same
+		*f.into = int(min(n, 1<<40)) // where an int has 64 bits; Normalize refuses that much
 	}
 	length, err := amount("--length", t.length)
 	if err != nil {
@@ -153,7 +153,7 @@ func (t *testFlags) spec(l loadFlags) (traffic.Spec, error) {
 	case traffic.Ping, traffic.Load:
 		s.RequestBytes = max(s.RequestBytes, int(length))
 		if t.gap == 0 && s.Test == traffic.Ping {
-			s.Gap = 100 * time.Millisecond // ten a second are no load on any path
+			s.Gap = 100 * time.Millisecond // ten a second load no path
 		}
 	default:
 		s.PacketBytes = int(length)
@@ -168,7 +168,7 @@ func (t *testFlags) spec(l loadFlags) (traffic.Spec, error) {
 		return s, err
 	}
 	if !t.set.Changed("warm-up") && s.Test != traffic.Stream && s.Test != traffic.RR && s.Test != traffic.CRR {
-		s.WarmUp = 0 // there is no ramp to wait for
+		s.WarmUp = 0 // these tests have no ramp
 	}
 	if _, err := s.Normalize(); err != nil {
 		return s, usageError{err}
@@ -176,7 +176,7 @@ func (t *testFlags) spec(l loadFlags) (traffic.Spec, error) {
 	return s, nil
 }
 
-// known refuses words that nothing goes by, with those that there are.
+// known refuses an unknown test or method, and lists the known ones.
 func (t *testFlags) known() error {
 	for _, w := range []struct {
 		flag, what, word string
@@ -189,7 +189,7 @@ func (t *testFlags) known() error {
 		{"receive", "way to receive", t.receive, []string{string(engine.ReceiveCopy), string(engine.ReceiveTruncate)}},
 	} {
 		if w.word != "" && !slices.Contains(w.words, w.word) {
-			return usagef("--%s: no %s %q; there are %s", w.flag, w.what, w.word, strings.Join(w.words, ", "))
+			return usagef("--%s: no %s %q; choose from %s", w.flag, w.what, w.word, strings.Join(w.words, ", "))
 		}
 	}
 	return nil
@@ -211,7 +211,7 @@ func (t *testFlags) rates() (bits, packets float64, err error) {
 	return bits, packets, nil
 }
 
-// amount reads a flag that is a number of bytes; an empty one is none.
+// amount reads a flag that is a number of bytes; an empty one is 0.
 func amount(name, text string) (int64, error) {
 	if text == "" {
 		return 0, nil
@@ -221,13 +221,12 @@ func amount(name, text string) (int64, error) {
 		return 0, usagef("%s: %w", name, err)
 	}
 	if n <= 0 {
-		return 0, usagef("%s %s: must be more than nothing", name, text)
+		return 0, usagef("%s %s: must be more than 0", name, text)
 	}
 	return int64(n), nil
 }
 
-// parseTOS reads a type of service as people write it, in any of the bases that a leading 0x or 0
-// tells.
+// parseTOS reads a type of service from 0 to 255, in decimal or in the base of a leading 0x or 0.
 func parseTOS(text string) (int, error) {
 	if text == "" {
 		return 0, nil

@@ -29,25 +29,26 @@ type persistOptions struct {
 	dryRun, check, force bool
 }
 
-// Only committed changes are taken: a trial has not shown yet that the host can live with it, and a
-// file that a reboot would bring back is no place to find out.
+// persistCommand writes configuration files for committed changes. It refuses trials: a trial has not
+// shown that the host works with it, and a file would bring it back at every boot.
 func (a *app) persistCommand() *cobra.Command {
 	var o persistOptions
 	c := &cobra.Command{
 		Use:   "persist [ID...]",
 		Short: "Make committed changes survive a reboot: all of them, or those named",
-		Long: `Write committed changes into the configuration of this host, in the format of whoever owns the setting:
-sysctl.d, modprobe.d, systemd .link files, NetworkManager, udev rules or ifupdown. Every change gets a
-file of its own that names it; no file of anybody else's is edited. ` + "`linerate undo`" + ` takes the file out
-again. What no file can hold is told with the line to write by hand.
+		Long: `Write committed changes into the configuration of this host, in the format of the program that owns the
+setting: sysctl.d, modprobe.d, systemd .link files, NetworkManager, udev rules or ifupdown. Every change
+gets a file of its own that names it; persist edits no other file. ` + "`linerate undo`" + ` removes the file.
+For a setting that no file can hold, persist prints the line to write by hand.
 
-A line of another file that would win at the next start is shown, and nothing is written then; --force
-writes all the same. After a restart, --check tells whether each change held, and who set it otherwise.`,
+persist shows a line of another file that would win at the next start, and writes nothing then; --force
+writes anyway. After a restart, --check shows whether each change held, and which file set another value.`,
 		Example: "  linerate persist --dry-run\n  linerate persist 0007\n  linerate persist --check\n  linerate persist --root /mnt/image",
 		Args:    cobra.ArbitraryArgs,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if o.check && (o.dryRun || o.force || len(args) > 0) {
-				return usagef("persist: --check looks at all persisted changes and writes nothing: it takes no ids, no --dry-run and no --force")
+				return usagef("persist: --check checks all persisted changes and writes nothing: " +
+					"it takes no ids, no --dry-run and no --force")
 			}
 			root, err := imageRoot(o.root)
 			if err != nil {
@@ -60,37 +61,37 @@ writes all the same. After a restart, --check tells whether each change held, an
 		},
 	}
 	flags := c.Flags()
-	flags.StringVar(&o.root, "root", "/", "write into this directory instead of /: an image, or an unpacked root")
+	flags.StringVar(&o.root, "root", "/", "write into this directory instead of /: an image or an unpacked root")
 	flags.BoolVar(&o.dryRun, "dry-run", false, "show the files as a diff; write nothing")
-	flags.BoolVar(&o.check, "check", false, "tell whether persisted changes held; exit with 4 when one did not")
-	flags.BoolVar(&o.force, "force", false, "write also what another file overrides at the next start")
-	flags.Bool("yes", false, "taken for scripts: persist asks nothing")
+	flags.BoolVar(&o.check, "check", false, "show whether persisted changes held; exit with 4 when one did not")
+	flags.BoolVar(&o.force, "force", false, "also write what another file overrides at the next start")
+	flags.Bool("yes", false, "accepted for scripts: persist never asks")
 	return c
 }
 
-// imageRoot gives the directory that is written to.
+// imageRoot returns the directory that persist writes to, without links.
 func imageRoot(name string) (string, error) {
 	root, err := filepath.Abs(name)
 	if err != nil {
 		return "", fmt.Errorf("persist: --root %s: %w", name, err)
 	}
-	// The names of files are compared and joined below it, so it has to be the real one.
+	// Names of files are compared and joined below it, so it must not contain links.
 	if root, err = filepath.EvalSymlinks(root); err != nil {
 		return "", fmt.Errorf("persist: --root %s: %w", name, err)
 	}
 	if info, err := os.Stat(filepath.Join(root, "etc")); err != nil || !info.IsDir() {
-		return "", usagef("persist: --root %s: it has no directory etc, so it is no root of a system", name)
+		return "", usagef("persist: --root %s: not the root of a system: it has no directory etc", name)
 	}
 	return root, nil
 }
 
-// persistHost is what a plan depends on. The files are those of the root; interfaces are this
-// host's wherever the files are.
+// host returns what a plan depends on. The files are those of the root; interfaces are always those
+// of this host.
 func (o persistOptions) host() (persist.Host, func(), error) {
 	h := persist.Host{Root: os.DirFS("/")}
 	done := func() {}
 	if o.root != "/" {
-		// An image must not make us read this host's files by links that lead out of it.
+		// Links that lead out of an image must not make persist read this host's files.
 		root, err := os.OpenRoot(o.root)
 		if err != nil {
 			return h, nil, fmt.Errorf("persist: %w", err)
@@ -102,7 +103,7 @@ func (o persistOptions) host() (persist.Host, func(), error) {
 	return h, done, nil
 }
 
-// persist plans for the changes asked for, and writes what it has planned.
+// persist plans files for the wanted changes and writes them.
 func (a *app) persist(ctx context.Context, o persistOptions, ids []string) error {
 	host, done, err := o.host()
 	if err != nil {
@@ -110,7 +111,7 @@ func (a *app) persist(ctx context.Context, o persistOptions, ids []string) error
 	}
 	defer done()
 	if o.dryRun {
-		// Without the lock, as history: looking must be possible while a tune runs.
+		// Without the lock, as history does: a tune may hold it.
 		changes, err := a.history()
 		if err != nil {
 			return err
@@ -154,7 +155,7 @@ func (a *app) persist(ctx context.Context, o persistOptions, ids []string) error
 	return a.printPersist(o, report.PersistDone, steps)
 }
 
-// planPersist chooses changes and plans for each.
+// planPersist selects changes and plans the files of each.
 func planPersist(host persist.Host, all []journal.Change, ids []string) ([]persist.Step, error) {
 	boot, err := sys.BootID()
 	if err != nil {
@@ -172,9 +173,9 @@ func planPersist(host persist.Host, all []journal.Change, ids []string) ([]persi
 	return steps, nil
 }
 
-// committed gives the changes to persist, oldest first: those named, or all that are committed. One
-// that is persisted already is left out, so that saying it twice does no harm, and so is one that a
-// restart has ended.
+// committed returns the changes to persist, oldest first: the named ones, or all that are committed.
+// It leaves out a change that is persisted already, so that a second persist does no harm, and one
+// that a restart has ended.
 func committed(all []journal.Change, ids []string, boot string) ([]journal.Change, error) {
 	var chosen []journal.Change
 	persisted, trials := 0, 0
@@ -187,7 +188,7 @@ func committed(all []journal.Change, ids []string, boot string) ([]journal.Chang
 		case over && len(ids) > 0:
 			return nil, flagError{fmt.Errorf("persist change %s of %s: nothing written: a restart has ended it: %w",
 				c.ID, c.Knob, journal.ErrNotCommitted),
-				"linerate set " + string(c.Knob) + "='" + string(c.To) + "' makes it anew"}
+				"linerate set " + string(c.Knob) + "='" + string(c.To) + "' makes it again"}
 		case over:
 		case c.State == journal.Committed:
 			chosen = append(chosen, c)
@@ -222,14 +223,14 @@ func committed(all []journal.Change, ids []string, boot string) ([]journal.Chang
 	return chosen, nil
 }
 
-// sameID compares ids; people may leave the leading zeros out.
+// sameID reports whether two ids are the same; the typed one may lack the leading zeros.
 func sameID(typed, id string) bool {
 	var number int
 	_, err := fmt.Sscanf(typed, "%d", &number)
 	return typed == id || err == nil && fmt.Sprintf("%04d", number) == id
 }
 
-// printPersist prints the document; exit status 3 when something is left for a person to write.
+// printPersist prints the document. The exit status is 3 when a line is left to write by hand.
 func (a *app) printPersist(o persistOptions, state report.PersistState, steps []persist.Step) error {
 	doc := report.NewPersist(a.envelope(""), o.root, state, steps)
 	err := a.print(doc, func(s text.Style) error {
@@ -248,7 +249,7 @@ func (a *app) printPersist(o persistOptions, state report.PersistState, steps []
 	return nil
 }
 
-// explainPersist says what to do about the usual refusals.
+// explainPersist adds hints to the usual errors.
 func explainPersist(err error) error {
 	switch {
 	case errors.Is(err, syscall.EROFS):
@@ -258,14 +259,14 @@ func explainPersist(err error) error {
 		return statusError{status: exitNotPermitted, message: err.Error(),
 			hint: "run it as root, or write into an image with --root DIR"}
 	case errors.Is(err, journal.ErrInTheWay):
-		return flagError{err, "move that file away; linerate overwrites nothing that it has not made"}
+		return flagError{err, "move that file away; linerate overwrites only its own files"}
 	case errors.Is(err, journal.ErrNeedsRecovery):
 		return flagError{err, "linerate recover"}
 	}
 	return unknownChange(err)
 }
 
-// persistCheck tells whether persisted changes held.
+// persistCheck prints whether persisted changes held.
 func (a *app) persistCheck(ctx context.Context, o persistOptions) error {
 	dir, err := a.stateDir()
 	if err != nil {

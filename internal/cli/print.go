@@ -10,19 +10,17 @@ import (
 	"github.com/linerate/linerate/internal/report/text"
 )
 
-// envelope begins a document of this program on this host.
-//
-// Commands that have a snapshot pass its name, which is the one in the rest of the document.
+// envelope returns the header of a document. Commands that have a snapshot pass its host name, which
+// the rest of the document has too.
 func (a *app) envelope(name string) report.Envelope {
 	if name == "" {
-		name, _ = os.Hostname() // an unknown host name is simply absent from the document
+		name, _ = os.Hostname() // an unknown host name is absent from the document
 	}
 	return report.NewEnvelope(version, name)
 }
 
-// print writes the one document of a command: JSON when asked, else text.
-//
-// One line of JSON, so that documents of several runs appended to one file are still one a line.
+// print writes the document of a command: as one line of JSON with --json, so that a file can collect
+// several, otherwise as text.
 func (a *app) print(doc any, show func(text.Style) error) error {
 	if a.json {
 		return report.Encode(a.out, doc)

@@ -21,21 +21,20 @@ type recoverFlags struct {
 	init, program, root      string
 }
 
-// A tune and a change from afar recover first as well, since they need a clean start. The other
-// commands do not: what a crash has left is for the operator to see.
+// recoverCommand cleans up after a crash. A tune and a remote change also recover first, because they
+// need a clean start. The other commands do not, so that the operator sees what a crash has left.
 func (a *app) recoverCommand() *cobra.Command {
 	var f recoverFlags
 	c := &cobra.Command{
 		Use:   "recover",
-		Short: "Finish what a crash interrupted: take back trials that nobody watches any more",
-		Long: `Bring the journal and the host into agreement after a crash, a kill or a power cut. Safe to run at
-any time and at every boot: when there is nothing to do it changes nothing.
+		Short: "Finish what a crash interrupted: undo trials that no guard watches any more",
+		Long: `Bring the journal and the host into agreement after a crash, a kill or a power cut. recover is safe at
+any time and at every boot: when the two agree it changes nothing.
 
---install makes it run at every start, before the network comes up: by a systemd unit, an init
-script or an OpenRC service, whichever the host has. Values of trials go with the old kernel by
-themselves; what matters at a start are files that a change was being made to survive it with.
---print shows the file and writes nothing, --uninstall takes it away. A file that somebody has
-edited is left alone.`,
+--install runs recover at every start, before the network comes up: with a systemd unit, an init
+script or an OpenRC service, as the host needs. The values of trials end with the old kernel; a
+start has to clean up the files that persist was writing when the power failed. --print shows the
+file and writes nothing, --uninstall removes it. recover does not touch a file that was edited.`,
 		Example: "  linerate recover\n  linerate recover --print\n  linerate recover --install\n  linerate recover --install --root /mnt/image --program /usr/bin/linerate",
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := f.check(cmd); err != nil {
@@ -54,8 +53,8 @@ edited is left alone.`,
 		},
 	}
 	flags := c.Flags()
-	flags.BoolVar(&f.install, "install", false, "run it at every start from now on")
-	flags.BoolVar(&f.uninstall, "uninstall", false, "do not run it at every start any more")
+	flags.BoolVar(&f.install, "install", false, "run recover at every start from now on")
+	flags.BoolVar(&f.uninstall, "uninstall", false, "no longer run recover at every start")
 	flags.BoolVar(&f.show, "print", false, "show the file that --install would write; write nothing")
 	flags.StringVar(&f.init, "init", "", "init system: systemd, sysvinit or openrc (default: what the host has)")
 	flags.StringVar(&f.program, "program", "", "`PATH` of linerate at the start (default: this one)")
@@ -63,8 +62,8 @@ edited is left alone.`,
 	return c
 }
 
-// recovered takes the status of a partial result away where nothing is left to do: what was not put
-// back was of an earlier boot, which ended with its kernel.
+// recovered drops the status of a partial result where nothing is left to do: the values that were
+// not restored belong to an earlier boot and ended with its kernel.
 func recovered(outcomes []journal.Outcome, err error) error {
 	var status statusError
 	if !errors.As(err, &status) || status.status != exitPartial {
@@ -79,7 +78,7 @@ func recovered(outcomes []journal.Outcome, err error) error {
 	return nil
 }
 
-// check refuses what makes no sense before anything is touched.
+// check refuses flags that contradict each other before anything is changed.
 func (f recoverFlags) check(cmd *cobra.Command) error {
 	asked := 0
 	for _, set := range []bool{f.install, f.uninstall, f.show} {
@@ -96,7 +95,7 @@ func (f recoverFlags) check(cmd *cobra.Command) error {
 	}
 	for _, name := range []string{"init", "program", "root"} {
 		if asked == 0 && cmd.Flags().Changed(name) {
-			return usagef("--%s: it is for --install, --uninstall and --print", name)
+			return usagef("--%s: needs --install, --uninstall or --print", name)
 		}
 	}
 	return nil
@@ -141,7 +140,7 @@ func (a *app) recoverAtBoot(f recoverFlags) error {
 			return err
 		}
 		if f.uninstall && doc.Changed && doc.Init == atboot.Systemd && filepath.Clean(o.Root) == "/" {
-			// Nothing starts it any more. Who wonders about `systemctl status` shall not have to.
+			// Nothing starts the unit any more, but `systemctl status` still shows it.
 			_, err := fmt.Fprintln(a.out, "systemd forgets it at the next start, or now by: systemctl daemon-reload")
 			return err
 		}
@@ -149,8 +148,8 @@ func (a *app) recoverAtBoot(f recoverFlags) error {
 	})
 }
 
-// atBoot says what is to run at a start. The state directory is named only where it is not the
-// default of root.
+// atBoot returns what runs at a start. It names the state directory only where that is not root's
+// default.
 func (a *app) atBoot(f recoverFlags) (atboot.Options, error) {
 	o := atboot.Options{Root: f.root, Init: atboot.Init(f.init), Program: f.program}
 	if a.state != "" || a.env("LINERATE_STATE") != "" {
@@ -168,7 +167,7 @@ func (a *app) atBoot(f recoverFlags) (atboot.Options, error) {
 		self, err = filepath.EvalSymlinks(self)
 	}
 	if err != nil {
-		return o, fmt.Errorf("find this program: %w; say --program PATH", err)
+		return o, fmt.Errorf("find this program: %w; give --program PATH", err)
 	}
 	o.Program = self
 	return o, nil
@@ -177,9 +176,9 @@ func (a *app) atBoot(f recoverFlags) (atboot.Options, error) {
 func bootHint(err error) error {
 	switch {
 	case errors.Is(err, atboot.ErrNoInit):
-		return flagError{err, "--init systemd, sysvinit or openrc says which, --print shows a file to install by hand"}
+		return flagError{err, "--init systemd, sysvinit or openrc selects one, --print shows a file to install by hand"}
 	case errors.Is(err, atboot.ErrNotOurs):
-		return flagError{err, "move it away, or look at the difference to `linerate recover --print`"}
+		return flagError{err, "move the file away, or compare it with `linerate recover --print`"}
 	}
 	return err
 }

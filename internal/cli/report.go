@@ -29,15 +29,15 @@ func (a *app) reportCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "report [RUN]",
 		Short: "Show a stored tune again, judge it again from its raw segments, draw its page",
-		Long: `Every tune is stored with all that it measured, also one that was interrupted. Without RUN: the list,
-newest first. RUN is the name of a run or its beginning, the word last, a file that another host has
-sent, or - for standard input.
+		Long: `linerate stores every tune with all its measurements, also an interrupted one. Without RUN, report
+lists them, newest first. RUN is the name of a run or its beginning, the word last, a file from
+another host, or - for standard input.
 
-A run is shown as its tune showed it, and judged again from its raw segments by the code that judged
-it live. --confidence and --min-effect ask what would have been decided by other rules. --html draws
-one page that needs no network; --raw prints the segments as comma-separated values.
+report shows a run as its tune showed it, and judges it again from its raw segments with the code that
+judged it live. --confidence and --min-effect show the decisions by other rules. --html draws one page
+that needs no network; --raw prints the segments as comma-separated values.
 
-The newest 200 runs are kept, in the directory of the state (--state).`,
+The newest 200 runs stay in the state directory (--state).`,
 		Example: "  linerate report\n  linerate report last --html result.html\n  linerate report 20261122-13 --confidence 0.99\n  linerate report last --raw > segments.csv",
 		Args:    cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -51,15 +51,15 @@ The newest 200 runs are kept, in the directory of the state (--state).`,
 		},
 	}
 	c.Flags().StringVar(&f.html, "html", "", "also write one self-contained page to this file")
-	c.Flags().BoolVar(&f.raw, "raw", false, "print every segment as comma-separated values, and nothing else")
+	c.Flags().BoolVar(&f.raw, "raw", false, "print only the segments, as comma-separated values")
 	c.Flags().Float64Var(&f.rules.Confidence, "confidence", 0,
-		"judge by this two-sided confidence, as 0.99 (default: the run's own)")
+		"judge with this two-sided confidence, such as 0.99 (default: the run's own)")
 	c.Flags().Float64Var(&f.rules.MinUsefulEffect, "min-effect", 0,
-		"judge by this least useful gain, as 0.05 for 5 % (default: the run's own)")
+		"judge with this minimum useful effect, such as 0.05 for 5 % (default: the run's own)")
 	return c
 }
 
-// check finds what makes no sense before any file is touched.
+// check refuses flags that contradict each other before any file is opened.
 func (f reportFlags) check(cmd *cobra.Command, jsonToo bool, args []string) error {
 	flags := cmd.Flags()
 	switch {
@@ -67,7 +67,7 @@ func (f reportFlags) check(cmd *cobra.Command, jsonToo bool, args []string) erro
 		return usageError{flagError{errors.New("report: which run?"),
 			"linerate report last, or a name that `linerate report` lists"}}
 	case f.raw && (jsonToo || f.html != ""):
-		return usagef("--raw prints segments and nothing else: not with --json or --html")
+		return usagef("--raw prints only segments: leave out --json and --html")
 	case flags.Changed("confidence") && !(f.rules.Confidence > 0.5 && f.rules.Confidence < 1):
 		return usagef("--confidence %v: must be more than 0.5 and less than 1", f.rules.Confidence)
 	case flags.Changed("min-effect") &&
@@ -77,7 +77,7 @@ func (f reportFlags) check(cmd *cobra.Command, jsonToo bool, args []string) erro
 	return nil
 }
 
-// runStore is where this user's runs are.
+// runStore returns the stored runs of this user, and their directory.
 func (a *app) runStore() (runs.Store, string, error) {
 	dir, err := a.stateDir()
 	if err != nil {
@@ -86,8 +86,7 @@ func (a *app) runStore() (runs.Store, string, error) {
 	return runs.In(durable.OS(), dir, runs.Tunes, 0), filepath.Join(dir, string(runs.Tunes)), nil
 }
 
-// listRuns prints the list. A run that cannot be read is a line of it, and makes the result a
-// partial one.
+// listRuns prints the list. A run that cannot be read is a line of it, and makes the result partial.
 func (a *app) listRuns() error {
 	store, dir, err := a.runStore()
 	if err != nil {
@@ -139,7 +138,7 @@ func (a *app) report(name string, f reportFlags) error {
 	doc, err := report.NewReport(a.envelope(""), source, run, f.rules)
 	if err != nil {
 		return flagError{fmt.Errorf("report %s: %w", name, err),
-			"linerate report RUN without --confidence judges by the run's own rules; --raw gives the segments"}
+			"linerate report RUN without --confidence judges by the run's own rules; --raw prints the segments"}
 	}
 	if err := a.print(doc, func(s text.Style) error { return text.Report(a.out, doc, s) }); err != nil {
 		return err
@@ -177,13 +176,13 @@ func (a *app) readRun(name string) (run *report.TuneDocument, source string, err
 	switch {
 	case errors.Is(err, runs.ErrNoRun), errors.Is(err, runs.ErrAmbiguous):
 		return nil, "", flagError{err,
-			"linerate report lists the runs; a file is named with its directory, as in ./run.json"}
+			"linerate report lists the runs; name a file with its directory, as in ./run.json"}
 	case err != nil:
 		return nil, "", err
 	}
 	if run, err = report.DecodeTune(doc); err != nil {
 		return nil, "", flagError{fmt.Errorf("read run %s: %w", source, err),
-			"linerate tune --json prints such documents, and stores each in the runs of the state directory"}
+			"linerate tune --json prints such documents, and stores each one in the state directory"}
 	}
 	return run, source, nil
 }

@@ -29,7 +29,7 @@ import (
 	"github.com/linerate/linerate/internal/wire"
 )
 
-// serveFlags are what `serve` was asked for.
+// serveFlags are the flags of serve.
 type serveFlags struct {
 	listen, key   string
 	tuning, stdio bool
@@ -41,26 +41,26 @@ type serveFlags struct {
 	atOnce        int
 }
 
-// Tuning is off unless it is asked for on this side: who may measure a host is a smaller question
-// than who may change it, and the answer belongs to whoever runs it.
+// serveCommand answers tests. Tuning is off unless this side allows it: permission to change a host
+// is more than permission to measure it, and its administrator grants it.
 func (a *app) serveCommand() *cobra.Command {
 	var f serveFlags
 	c := &cobra.Command{
 		Use:   "serve",
 		Short: "Answer tests from other hosts; print the line to paste on the other side",
-		Long: `Answer tests from other hosts that know the key. The key is made anew at every start and
-printed; both sides derive mutual TLS 1.3 authentication from it. Nobody without the key
-gets an answer. Caps on time, bytes and clients always apply.
+		Long: `Answer tests from other hosts that know the key. Every start makes and prints a new key, from
+which both sides derive mutual TLS 1.3 authentication. A client without the key gets no
+answer. Limits on time, bytes and clients always apply.
 
-Tests that fill the link run one after the other, first come, first served; who waits is
-told how many come first. --at-once lets several run together, to measure many senders
+Tests that fill the link run one after the other, first come, first served; a waiting client
+sees its place in the queue. --at-once lets several run together, to measure many senders
 into one host. ping and mtu run beside them.
 
-Other programs can be answered on their own ports with --accept; they know no key, and can
-run tests within the same caps and nothing else.
+--accept also answers other programs on their own ports. These have no key, and can only run
+tests, within the same limits.
 
-Nothing on this host can be changed from afar unless --allow-tuning is given, and then only
-through this host's own journal: when the other side vanishes, every trial is taken back.`,
+Without --allow-tuning no other host can change this one. With it, every change goes through
+this host's own journal: when the connection to the other side is lost, every trial is undone.`,
 		Example: `  linerate serve
   linerate serve --allow-tuning --listen 192.0.2.7:7070
   linerate serve --accept iperf3,iperf2=5002 --max-duration 1m --max-rate 1Gb/s`,
@@ -72,12 +72,12 @@ through this host's own journal: when the other side vanishes, every trial is ta
 	c.Flags().BoolVar(&f.tuning, "allow-tuning", false,
 		"let the other side change settings of this host, as trials in this host's journal")
 	c.Flags().BoolVar(&f.stdio, "stdio", false,
-		"speak over standard input and output; this is what ssh:// targets start")
+		"serve one client over standard input and output, as ssh:// targets do")
 	c.Flags().StringVar(&f.accept, "accept", "",
 		"also answer these programs: NAME[=PORT],... of "+strings.Join(dialect.Names(), ", "))
 	c.Flags().DurationVar(&f.maxDuration, "max-duration", 10*time.Minute, "longest test")
 	c.Flags().StringVar(&f.maxBytes, "max-bytes", "", "most bytes of one test, such as 500G (default 1 TB)")
-	c.Flags().StringVar(&f.maxRate, "max-rate", "", "fastest test, such as 1Gb/s (default: as fast as it goes)")
+	c.Flags().StringVar(&f.maxRate, "max-rate", "", "highest rate of a test, such as 1Gb/s (default: no limit)")
 	c.Flags().IntVar(&f.maxClients, "max-clients", 1024, "clients connected at once")
 	c.Flags().IntVar(&f.atOnce, "at-once", 1, "tests that may fill the link at the same time")
 	return c
@@ -100,9 +100,9 @@ func (a *app) serve(ctx context.Context, f serveFlags) error {
 	if err != nil {
 		return err
 	}
-	// An idle server of a thousand clients is mostly what the collector has not yet looked at. It
-	// allocates nothing while it measures, so collecting ten times as often costs a moment per
-	// client that comes, and saves a third of the memory.
+	// Most memory of an idle server with a thousand clients is garbage that is not collected yet. It
+	// allocates nothing while it measures, so collecting ten times as often costs a moment per new
+	// client and saves a third of the memory.
 	if os.Getenv("GOGC") == "" {
 		debug.SetGCPercent(10)
 	}
@@ -126,20 +126,20 @@ func (a *app) serve(ctx context.Context, f serveFlags) error {
 	return serveAll(ctx, servers...)
 }
 
-// listenError adds what to do about a port that cannot be had.
+// listenError adds what to do about a port that cannot be opened.
 func listenError(err error, flag string) error {
 	switch {
 	case errors.Is(err, syscall.EADDRINUSE):
-		return flagError{err, fmt.Sprintf("does another server run here already? %s takes another port", flag)}
+		return flagError{err, fmt.Sprintf("does another server run here already? %s opens another port", flag)}
 	case errors.Is(err, fs.ErrPermission):
-		return flagError{err, fmt.Sprintf("ports below 1024 are root's; %s takes another one", flag)}
+		return flagError{err, fmt.Sprintf("only root may open ports below 1024; %s opens another one", flag)}
 	case errors.Is(err, syscall.EADDRNOTAVAIL):
-		return flagError{err, "--listen wants an address of this host, or none"}
+		return flagError{err, "--listen needs an address of this host, or only a port"}
 	}
 	return err
 }
 
-// serveAll runs servers until ctx ends or one of them cannot go on; then all end.
+// serveAll runs servers until ctx ends or one of them fails; then all end.
 func serveAll(ctx context.Context, servers ...func(context.Context) error) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -167,7 +167,7 @@ func (a *app) listenDialects(ctx context.Context, f serveFlags, o peer.ServerOpt
 	}
 	host, _, err := net.SplitHostPort(f.listen)
 	if err != nil {
-		return nil, err // was looked at before
+		return nil, err // checked before
 	}
 	return dialect.Listen(ctx, accept, dialect.Options{Host: host, Gate: o.Gate, Sample: o.Root.Counters, Log: o.Log})
 }
@@ -183,18 +183,18 @@ func (a *app) serveKey(flag string) (wire.Key, error) {
 	return wire.NewKey(), nil
 }
 
-// serverOptions is what this host offers: tests always, its knobs only when allowed; and the limits
-// that hold for all who ask.
+// serverOptions returns what this host offers (tests always, its knobs only when allowed) and the
+// limits of all clients together.
 //
-// The journal is opened when the first client wants to change something and not at start, so that a
-// server that only answers tests does not lock out `linerate set` on its own host. Lease, since
-// trials live no longer than the connection that made them.
+// The journal is opened for the first client that changes something, not at start, so that a server
+// that only answers tests does not lock out `linerate set` on its own host. Its mode is Lease,
+// because a trial ends with the connection that made it.
 func (a *app) serverOptions(f serveFlags) (peer.ServerOptions, admission.Limits, error) {
 	native, all, err := f.limits()
 	if err != nil {
 		return peer.ServerOptions{}, all, usageError{err}
 	}
-	// A server that only answers tests has nothing to keep, and runs also where there is no home.
+	// A server that only answers tests stores nothing, and runs without a home directory.
 	dir, err := a.stateDir()
 	if err != nil && f.tuning {
 		return peer.ServerOptions{}, all, err
@@ -212,12 +212,12 @@ func (a *app) serverOptions(f serveFlags) (peer.ServerOptions, admission.Limits,
 	}, all, nil
 }
 
-// limits are what the flags allow: one test of ours, and all tests of all programs together.
+// limits returns what the flags allow one linerate test, and all tests of all programs together.
 func (f serveFlags) limits() (traffic.Limits, admission.Limits, error) {
 	native := traffic.Limits{MaxDuration: f.maxDuration}
 	all := admission.Limits{
 		Duration: f.maxDuration,
-		// Beside the heavy ones, light ones of ours and reflectors run.
+		// Light linerate tests and reflectors run beside the heavy tests.
 		Clients: f.atOnce + maxBeside, ClientsPerSource: f.atOnce + maxBeside/2,
 	}
 	_, port, err := net.SplitHostPort(f.listen)
@@ -258,10 +258,10 @@ const (
 	maxBeside = 32
 )
 
-// serveStdio answers the one client at the other end of ssh; its messages have standard output to
-// themselves.
+// serveStdio answers the one client at the other end of ssh. Standard output carries only its
+// messages.
 //
-// There is no key: ssh has authenticated the other side, and the process ends with the connection.
+// It needs no key: ssh has authenticated the other side, and the process ends with the connection.
 func (a *app) serveStdio(ctx context.Context, o peer.ServerOptions) error {
 	in, inOK := a.in.(io.ReadCloser)
 	out, outOK := a.out.(io.WriteCloser)
@@ -271,14 +271,14 @@ func (a *app) serveStdio(ctx context.Context, o peer.ServerOptions) error {
 	return peer.ServeStdio(ctx, in, out, o)
 }
 
-// announce prints what a person or a program needs on the other side. The first line is also what
-// scripts wait for; with --json there is one document and nothing else on standard output, and what
-// happens later is told on standard error.
+// announce prints what a user or a program needs on the other side. Scripts wait for the first line;
+// with --json standard output carries one document and nothing more. Later events are reported on
+// standard error.
 //
-// The key is printed in full, once, on the terminal of whoever started the server; it is worth
-// nothing when the server ends.
+// The key is printed in full, once, on the terminal that started the server; it is worthless when
+// the server ends.
 func (a *app) announce(l *wire.Listener, k wire.Key, f serveFlags, places []dialect.Place) error {
-	// A server that was told its address knows what the other side has to type.
+	// A server that listens on one address knows what the other side has to type.
 	host, _, _ := net.SplitHostPort(f.listen)
 	if ip, err := netip.ParseAddr(host); host == "" || err == nil && ip.IsUnspecified() {
 		host = "THIS-HOST"
@@ -290,9 +290,9 @@ func (a *app) announce(l *wire.Listener, k wire.Key, f serveFlags, places []dial
 		doc.Accepting = append(doc.Accepting, report.ServeDialect{Dialect: p.Dialect, Listen: fmt.Sprint(p.Address)})
 	}
 	return a.print(doc, func(text.Style) error {
-		allow := "tests only; --allow-tuning lets it tune this host too"
+		allow := "tests only; --allow-tuning also lets clients tune this host"
 		if f.tuning {
-			allow = "whoever has the key may also tune this host, on trial"
+			allow = "clients with the key may also tune this host, on trial"
 		}
 		if _, err := fmt.Fprintf(a.out, "listening on %s (%s)\non the other host:\n  %s\n", doc.Listen, allow,
 			doc.Command); err != nil {

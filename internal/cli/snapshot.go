@@ -10,9 +10,10 @@ import (
 )
 
 // fromUsage explains --from, which is the same in every command that has it.
-const fromUsage = "read `FILE` instead of this host: a capture, a sosreport (directory, tar, tar.gz or tar.bz2), a copy of /proc and /sys; - is standard input"
+const fromUsage = "read `FILE` instead of this host: a capture, a sosreport (directory, tar, tar.gz or tar.bz2), " +
+	"a copy of /proc and /sys; - is standard input"
 
-// openSnapshot reads what somebody sent of a host.
+// openSnapshot reads the file of another host.
 func (a *app) openSnapshot(ctx context.Context, name string) (*snapshot.File, error) {
 	var f *snapshot.File
 	var err error
@@ -21,12 +22,12 @@ func (a *app) openSnapshot(ctx context.Context, name string) (*snapshot.File, er
 	} else {
 		f, err = snapshot.Open(ctx, name)
 	}
-	var told interface{ Hint() string }
+	var hinted interface{ Hint() string }
 	switch {
-	case errors.As(err, &told): // what can be done about a packing that is not read
+	case errors.As(err, &hinted): // it says what to do about a compression that is not supported
 	case errors.Is(err, capture.ErrFormat), errors.Is(err, sosreport.ErrFormat):
 		err = flagError{err,
-			"linerate inspect --capture FILE makes a capture; a sosreport and an unpacked copy of /proc and /sys are read too"}
+			"linerate inspect --capture FILE makes a capture; a sosreport and an unpacked copy of /proc and /sys also work"}
 	}
 	return f, err
 }

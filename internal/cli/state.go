@@ -11,23 +11,24 @@ import (
 	"github.com/linerate/linerate/internal/change/knob/live"
 )
 
-// openJournal takes this host's journal: live knobs, values compared in canonical form, trials
-// watched by a guard process that is this very program.
+// openJournal opens this host's journal: live knobs, values compared in canonical form, trials
+// watched by a guard process of this program.
 //
-// The lock is exclusive; a second process is told the holder's process id and ends with status 11.
+// The lock is exclusive. A second process reports the process id of the holder and ends with status
+// 11.
 func (a *app) openJournal(mode journal.Mode, side string) (*journal.Journal, error) {
 	dir, err := a.stateDir()
 	if err != nil {
 		return nil, err
 	}
-	a.tellNotices(dir)
+	a.printNotices(dir)
 	return journal.Open(journalOptions(dir, mode, side))
 }
 
-// tellNotices tells what a guard has taken back since the last command: nobody may have been there
-// to see it. A program that reads JSON finds the same in the notes of the history; the notices are
-// kept for a person then.
-func (a *app) tellNotices(dir string) {
+// printNotices prints what a guard has undone since the last command, when no user may have been
+// there to see it. With --json the notices are kept for the next user: a program finds the same in
+// the notes of the history.
+func (a *app) printNotices(dir string) {
 	if a.json {
 		return
 	}
@@ -43,7 +44,7 @@ func journalOptions(dir string, mode journal.Mode, side string) journal.Options 
 	}
 }
 
-// history reads the journal without taking it, so that it can be looked at while a tune runs.
+// history reads the journal without its lock, so that it works while a tune runs.
 func (a *app) history() ([]journal.Change, error) {
 	dir, err := a.stateDir()
 	if err != nil {
@@ -53,10 +54,8 @@ func (a *app) history() ([]journal.Change, error) {
 }
 
 // guardCommand is the process that watches trials from outside their writer; journal.StartGuard
-// types this command line.
-//
-// It is a command of the same binary and not a thread, because a thread dies with the process whose
-// death it has to watch.
+// starts it. It is a process and not a thread, because a thread dies with the writer that it has to
+// watch.
 func (a *app) guardCommand() *cobra.Command {
 	var (
 		mode, session string

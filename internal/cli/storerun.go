@@ -32,8 +32,8 @@ func (a *app) recordRun(target, goal string) (*runRecord, error) {
 		recorder: store.Begin(runs.NewID(began, uint16(rand.Uint32())), time.Now)}, nil
 }
 
-// document makes the document of what is known of a tune; unfinished says why it has no end of its
-// own.
+// document returns the document of a tune so far; unfinished is the reason why the tune did not
+// complete.
 func (r *runRecord) document(t *loop.Tuning, unfinished string) *report.TuneDocument {
 	d := report.NewTune(r.app.envelope(t.Before.Near.Name), report.TuneRun{
 		ID: r.recorder.ID, Target: r.target, Goal: r.goal, Findings: t.Before.Findings, Outcome: t.Outcome,
@@ -44,26 +44,25 @@ func (r *runRecord) document(t *loop.Tuning, unfinished string) *report.TuneDocu
 	return d
 }
 
-// checkpoint stores a tune under way. Until its end is stored it counts as one that ended without a
-// word, with its changes on trial.
+// checkpoint stores an unfinished tune. Until its end is stored it counts as killed, with its changes
+// on trial.
 func (r *runRecord) checkpoint(t *loop.Tuning) {
 	r.recorder.Checkpoint(func() ([]byte, error) {
-		d := r.document(t, "still under way, or ended without a word; its trial changes are taken back by the guard")
+		d := r.document(t, "still running, or killed; the guard undoes its trial changes")
 		d.State = tune.StateTrial
 		return encoded(d)
 	})
 }
 
-// finish stores the end of a tune and gives its document, broken off by cause where that is not
-// nil. A run that cannot be stored is told of among its warnings: what the experiment came to
-// stands without its file.
+// finish stores the end of a tune and returns its document; a cause that is not nil ended the tune
+// early. A run that cannot be stored gets a warning, because its result is valid without the file.
 func (r *runRecord) finish(t *loop.Tuning, cause error) *report.TuneDocument {
 	unfinished := ""
 	switch {
 	case errors.Is(cause, errInterrupted), exitStatus(cause) == exitInterrupted:
 		unfinished = "interrupted"
 	case cause != nil:
-		unfinished = "broken off: " + oneSentence(cause)
+		unfinished = "ended early: " + oneSentence(cause)
 	}
 	d := r.document(t, unfinished)
 	if err := r.recorder.Finish(func() ([]byte, error) { return encoded(d) }); err != nil {
@@ -73,8 +72,8 @@ func (r *runRecord) finish(t *loop.Tuning, cause error) *report.TuneDocument {
 	return d
 }
 
-// storeMeasurement keeps a measurement that began at a moment. One that cannot be kept is told of
-// among its warnings.
+// storeMeasurement stores a measurement that began at a given time. One that cannot be stored gets a
+// warning.
 func (a *app) storeMeasurement(began time.Time, d *report.MeasureDocument) {
 	dir, err := a.stateDir()
 	if err == nil {

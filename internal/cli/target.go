@@ -13,18 +13,17 @@ import (
 	"github.com/linerate/linerate/internal/wire"
 )
 
-// targetFlags are the flags of every command that talks to another host; same word for the same
-// thing everywhere.
+// targetFlags are the flags of every command that connects to another host.
 type targetFlags struct {
 	key     string
 	timeout time.Duration
-	trial   time.Duration // not a flag: how long the far guard lets a trial of this command last; 0: its default
+	trial   time.Duration // not a flag: how long the far guard lets a trial last; 0: its default
 	tuning  bool          // not a flag: what ssh starts there may change that host
 }
 
 func (t *targetFlags) add(c *cobra.Command) {
 	c.Flags().StringVar(&t.key, "key", "",
-		"the key that 'linerate serve' printed on the other side (also LINERATE_KEY)")
+		"key that 'linerate serve' printed on the other side (also LINERATE_KEY)")
 	c.Flags().DurationVar(&t.timeout, "connect-timeout", 10*time.Second, "how long to wait for the other side")
 }
 
@@ -37,19 +36,18 @@ func (a *app) connectUntil(ctx context.Context, curtail <-chan struct{}, target 
 	p *progress.Line) (*peer.Client, error) {
 	var command []string // of ssh; the default one changes nothing
 	if t.tuning {
-		// Nobody has started a serve over there who could have allowed it: whoever may log in and
-		// run commands decides.
+		// No administrator has started that serve with the flag: the right to log in and run
+		// commands there is the permission.
 		command = append(slices.Clone(wire.DefaultSSHCommand), "--allow-tuning")
 	}
 	return peer.Connect(ctx, target, peer.ConnectOptions{
 		Curtail: curtail, SSHCommand: command,
-
 		Key: a.key(t.key), Timeout: t.timeout, Version: version, TrialFor: t.trial,
 		Notify: func(message string) { p.Step("%s", message) },
 	})
 }
 
-// loadFlags say how traffic is made.
+// loadFlags describe the traffic of a test.
 type loadFlags struct {
 	duration time.Duration
 	interval time.Duration
@@ -58,27 +56,28 @@ type loadFlags struct {
 	bidir    bool
 }
 
-// The words are those of iperf3 (--parallel, --reverse, --bidir), which most hands know.
+// add registers the flags. Their names are those of iperf3 (--parallel, --reverse, --bidir), which
+// most users know.
 func (l *loadFlags) add(c *cobra.Command, duration time.Duration) {
 	c.Flags().DurationVar(&l.duration, "duration", duration, "how long each test measures, after its warm-up")
 	c.Flags().IntVar(&l.parallel, "parallel", 1, "connections at the same time")
 	c.Flags().BoolVar(&l.reverse, "reverse", false, "the other side sends")
 }
 
-// addResults adds what only a command has that prints the results themselves.
+// addResults registers the flags of a command that prints the results themselves.
 func (l *loadFlags) addResults(c *cobra.Command) {
 	c.Flags().DurationVar(&l.interval, "interval", 0,
-		"how often to tell an interim result (default 1s; n seconds in a test of n hours)")
+		"time between interim results (default 1s; n seconds in a test of n hours)")
 	c.Flags().BoolVar(&l.bidir, "bidir", false, "both sides send at the same time")
 }
 
-// check refuses what no test can mean, before anything is connected.
+// check refuses what no test can do, before anything is connected.
 func (l *loadFlags) check() error {
 	switch {
 	case l.duration <= 0:
-		return usagef("--duration %v: must be longer than nothing", l.duration)
+		return usagef("--duration %v: must be longer than 0s", l.duration)
 	case l.interval < 0:
-		return usagef("--interval %v: must be longer than nothing", l.interval)
+		return usagef("--interval %v: must be longer than 0s", l.interval)
 	case l.reverse && l.bidir:
 		return usagef("--reverse and --bidir: give one of them; --bidir sends both ways already")
 	case l.parallel < 1 || l.parallel > traffic.MaxStreams:

@@ -19,11 +19,11 @@ func (a *app) topCommand() *cobra.Command {
 		Use:   "top",
 		Short: "Live view of this host: interfaces, drops by place, processors, retransmits, findings",
 		Long: `Show what this host carries, second by second: interfaces with their rates, packets and drops by place,
-processors and interrupts, retransmits, what limits the host by itself, and what was changed last. Nothing
-is sent and nothing is changed. ? explains keys and columns, q leaves.
+processors and interrupts, retransmits, what limits the host, and the latest changes. top sends nothing and
+changes nothing. ? explains keys and columns, q quits.
 
---once and --count print tables instead, and --json one document of as many readings. Without a terminal it
-prints one table. Ordinary users see the same, less what their kernel keeps from them.`,
+--once and --count print tables instead, --json one document with as many readings. Without a terminal top
+prints one table. Ordinary users see the same, except what the kernel hides from them.`,
 		Example: "  linerate top\n  linerate top --interval 2s --sort drops\n  linerate top --once --filter eth\n" +
 			"  linerate top --json | jq '.readings[0].interfaces[] | {name, receive_bits_per_second}'\n  linerate top --json --interface eth0 --count 60",
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -37,14 +37,14 @@ prints one table. Ordinary users see the same, less what their kernel keeps from
 	c.Flags().DurationVar(&f.Interval, "interval", time.Second, "time between readings, from 100ms to 1m")
 	c.Flags().BoolVar(&f.Once, "once", false, "print one table after one interval")
 	c.Flags().IntVar(&f.Count, "count", 0,
-		"print so many tables, one each interval; with --json so many readings in one document")
+		"print this many tables, one each interval; with --json this many readings in one document")
 	c.Flags().StringVar(&f.Sort, "sort", "", "sort interfaces by one of "+top.SortNames()+" (default traffic)")
 	c.Flags().StringVar(&f.Filter, "filter", "", "only interfaces with this text in name, driver, kind or parent")
-	c.Flags().StringVar(&f.Interface, "interface", "", "everything about this interface alone")
+	c.Flags().StringVar(&f.Interface, "interface", "", "only this interface, with all its details")
 	return c
 }
 
-// top is a screen on a terminal that has one, else tables or a document.
+// top shows a screen on a terminal, and otherwise prints tables or a document.
 func (a *app) top(ctx context.Context, f top.Asked) error {
 	f.Host, f.ASCII = a.envelope("").Host.Name, top.ASCII(a.env)
 	source := top.Source{Interval: f.Interval}
@@ -55,7 +55,7 @@ func (a *app) top(ctx context.Context, f top.Asked) error {
 			f.Begin, source)
 	}
 	if !a.json && !f.Once && f.Count == 0 {
-		fmt.Fprintln(a.err, "linerate: no terminal that can show a screen: one table, as with --once")
+		fmt.Fprintln(a.err, "linerate: this terminal cannot show a screen: printing one table, as with --once")
 	}
 	got, err := top.Collect(ctx, f, source, func(r top.Reading) error {
 		if a.json {
@@ -64,12 +64,12 @@ func (a *app) top(ctx context.Context, f top.Asked) error {
 		return f.Table(a.out, r)
 	})
 	if errors.Is(err, top.ErrNoInterface) {
-		return flagError{err, "linerate top --once shows those that are here"}
+		return flagError{err, "linerate top --once shows the interfaces of this host"}
 	}
 	if len(got.Readings) == 0 {
 		return err
 	}
-	// What was read before an interruption is not thrown away.
+	// Readings before an interruption are not lost.
 	if !a.json {
 		return errors.Join(f.Ending(a.out, got), err)
 	}

@@ -46,31 +46,30 @@ type tuneFlags struct {
 	seed      uint64
 }
 
-// d1 is the default of --allow: it may change what new connections get and leaves the traffic of
-// others on the host alone. Anything above it is the decision of a person who knows what else runs
+// tuneCommand runs an experiment. --allow defaults to d1: such a change affects new connections only
+// and leaves other traffic on the host alone. A higher class needs a user who knows what else runs
 // there.
 func (a *app) tuneCommand() *cobra.Command {
 	var f tuneFlags
 	c := &cobra.Command{
 		Use:   "tune TARGET",
 		Short: "Try remedies one at a time at both ends; keep only what is proven",
-		Long: `Diagnose the path, then try what the findings propose, one change at a time, near and far, in
-randomised pairs with new connections. A change is kept only when the lower end of its interval
-beats the minimum useful effect and nothing else gets worse. The kept set is confirmed as a
-whole, and what is no longer needed is dropped. Everything else is taken back; Ctrl-C, a lost
-peer or a killed process take all of it back.
+		Long: `Diagnose the path, then try the remedies that the findings propose: one change at a time, near and
+far, in randomised pairs of segments with new connections. A change is kept only when the lower end
+of its interval exceeds the minimum useful effect and nothing else gets worse. The kept set is
+confirmed as a whole, and changes that are no longer needed are dropped. All other changes are
+undone; after Ctrl-C, a lost peer or a killed process every change is.
 
-The other side must have been started with --allow-tuning, or only this side is changed; an ssh:// target
-is started so, as the user that ssh logs in. What another
-program on a host will write again (TuneD, irqbalance, NetworkManager, …) is told and left alone.
-The plan is told before anything is written; --dry-run ends there. A --budget that cannot prove
-anything on this path ends the run before anything is changed, with exit status 3 and with what to
-ask for. With --soak the changes are tested once more when they have been in force for so long;
-Ctrl-C while it waits leaves them in force, untested.
+The other side is only changed when its serve runs with --allow-tuning; an ssh:// target always
+starts it so, as the user that ssh logs in. tune reports and leaves alone the settings that another
+program on a host rewrites (TuneD, irqbalance, NetworkManager, …). It prints the plan before it
+writes anything; --dry-run ends there. A --budget too small to prove anything on this path ends the
+run before the first change, with exit status 3 and the budget to ask for. --soak tests the changes
+once more after they have been in force for that time; Ctrl-C during this wait leaves them in force.
 
---objective says what to improve and what it may not cost: GOAL where TERM<VALUE and …
-A change that breaks a bound is not kept, whatever it gains. The goals are throughput, latency
-and packets (small datagrams that arrive); the terms:
+--objective states what to improve and what it may not cost: GOAL where TERM<VALUE and …
+A change that breaks a bound is not kept, however large its gain. The goals are throughput, latency
+and packets (small datagrams that arrive). The terms are:
   ` + strings.Join(goal.Terms(), "\n  "),
 		Example: "  linerate tune 192.0.2.7 --key KEY\n  linerate tune ssh://root@db2 --goal latency --budget 5m --html result.html\n" +
 			"  linerate tune 192.0.2.7 --objective 'throughput where p99_rtt<5ms and cpu<80%'\n  linerate tune 192.0.2.7 --knobs 'ethtool:*/coalesce.*' --dry-run",
@@ -79,32 +78,32 @@ and packets (small datagrams that arrive); the terms:
 	}
 	f.target.add(c)
 	c.Flags().StringVar(&f.goal, "goal", "", "what to improve: throughput (the default), latency or packets")
-	c.Flags().StringVar(&f.objective, "objective", "", "the goal with bounds, as above")
+	c.Flags().StringVar(&f.objective, "objective", "", "goal with bounds, as above")
 	c.Flags().StringVar(&f.allow, "allow", "d1",
 		"highest disturbance of a change: d0 none, d1 new connections only, d2 short loss, d3 link down")
 	c.Flags().StringVar(&f.knobs, "knobs", "",
-		"try only knobs whose name matches one of these globs (with commas between), also those that no finding proposed")
+		"try only knobs that match one of these comma-separated globs, also those that no finding proposes")
 	c.Flags().StringVar(&f.html, "html", "", "also write the result as one self-contained page to this file")
-	c.Flags().DurationVar(&f.budget, "budget", 10*time.Minute, "time for everything, diagnoses included")
-	c.Flags().IntVar(&f.trials, "max-trials", 20, "how many candidates are tried at most")
+	c.Flags().DurationVar(&f.budget, "budget", 10*time.Minute, "time for the whole run, diagnoses included")
+	c.Flags().IntVar(&f.trials, "max-trials", 20, "most candidates to try")
 	c.Flags().DurationVar(&f.soak, "soak", 0,
-		"after the commit wait so long, test the changes once more, and take them back if the gain is gone")
+		"wait this long after the commit, test the changes again, and undo them if the gain is gone")
 	c.Flags().DurationVar(&f.load.duration, "duration", 0,
 		"measured part of one segment (default: from the round trip)")
-	c.Flags().DurationVar(&f.warmUp, "warm-up", 0, "cut from the front of one segment (default: from the round trip)")
+	c.Flags().DurationVar(&f.warmUp, "warm-up", 0, "time to leave out at the start of one segment (default: from the round trip)")
 	c.Flags().IntVar(&f.load.parallel, "parallel", 1, "connections at the same time")
 	c.Flags().BoolVar(&f.load.reverse, "reverse", false, "improve the direction in which the other side sends")
 	c.Flags().BoolVar(&f.thorough, "thorough", false,
-		"try every candidate, also when the path is full before the last one")
-	c.Flags().BoolVar(&f.dryRun, "dry-run", false, "tell the plan and end; nothing is written on either host")
-	c.Flags().BoolVar(&f.force, "force-owned", false, "try also what another program on the host will write again")
+		"try every candidate, even when the path is full before the last one")
+	c.Flags().BoolVar(&f.dryRun, "dry-run", false, "print the plan and end; write nothing on either host")
+	c.Flags().BoolVar(&f.force, "force-owned", false, "also try settings that another program on the host rewrites")
 	c.Flags().Uint64Var(&f.seed, "seed", 0, "seed of the random order (default: a new one)")
 	return c
 }
 
 // options checks the flags before anything is connected or opened.
 //
-// The budget ends at 50 minutes, because a far side grants a trial an hour at most and the lease
+// The budget is at most 50 minutes, because the far side grants a trial at most an hour and the lease
 // must outlast the experiment (leaseFor).
 func (f tuneFlags) options() (loop.TuneOptions, error) {
 	o := loop.TuneOptions{
@@ -118,7 +117,7 @@ func (f tuneFlags) options() (loop.TuneOptions, error) {
 	}
 	switch {
 	case f.budget <= 0 || f.budget > 50*time.Minute:
-		return o, usagef("--budget %v: must be longer than nothing and at most 50m", f.budget)
+		return o, usagef("--budget %v: must be longer than 0s and at most 50m", f.budget)
 	case f.load.duration < 0 || f.warmUp < 0:
 		return o, usagef("--duration and --warm-up must not be negative")
 	case f.soak < 0 || f.soak > 24*time.Hour:
@@ -141,18 +140,18 @@ func (f tuneFlags) options() (loop.TuneOptions, error) {
 			return o, usagef("--knobs %q: %v", f.knobs, err)
 		}
 		if o.Wide, o.Knobs = knob.Catalogue().Widened(f.knobs); len(o.Wide) == 0 {
-			return o, usageError{flagError{fmt.Errorf("--knobs %q: no knob of the catalogue is called so", f.knobs),
-				"linerate knobs PATTERN lists what there is"}}
+			return o, usageError{flagError{fmt.Errorf("--knobs %q: the catalogue has no knob with this name", f.knobs),
+				"linerate knobs PATTERN lists the knobs"}}
 		}
 	}
-	// The seed only orders the arms: by it alone a run is not repeatable, as the path is not.
+	// The seed only orders the arms. It does not make a run repeatable, because the path is not.
 	if o.Seed == 0 {
 		o.Seed = rand.Uint64()
 	}
 	return o, nil
 }
 
-// wanted is the objective of --goal or --objective.
+// wanted returns the objective of --goal or --objective.
 func (f tuneFlags) wanted() (goal.Objective, error) {
 	if f.objective == "" {
 		o, err := goal.Parse(cmp.Or(f.goal, string(goal.Throughput)))
@@ -188,7 +187,7 @@ func (a *app) tune(cmd *cobra.Command, target string, f tuneFlags) error {
 	defer page.discard()
 	ctx := cmd.Context()
 
-	// The near journal first: a second tune on this host must be told so before it makes any
+	// The near journal comes first, so that a second tune on this host is refused before it sends any
 	// traffic.
 	j, err := a.openJournal(journal.Lease, "near")
 	if err != nil {
@@ -216,7 +215,7 @@ func (a *app) tune(cmd *cobra.Command, target string, f tuneFlags) error {
 			cmp.Or(client.Info().Host, "the far host"))
 	}
 	o.Step = func(step string) { p.Status("%s", step) }
-	o.Planned = func(plan *loop.Plan) { tellPlan(p, plan) }
+	o.Planned = func(plan *loop.Plan) { showPlan(p, plan) }
 	o.Progress = tuneProgress(p, o.Objective.Goal)
 	near := loop.Near{Journal: j, Backend: live.New(), For: leaseFor(f.budget)}
 	if o.DryRun {
@@ -237,8 +236,8 @@ func (a *app) tune(cmd *cobra.Command, target string, f tuneFlags) error {
 		return err
 	}
 	doc := record.finish(t, nil)
-	// The result is told before the page is written: whatever becomes of the page, nobody has to
-	// wonder what was kept.
+	// The result is printed before the page is written, so that the user knows what was kept even if
+	// the page fails.
 	if err := a.print(doc, func(s text.Style) error { return text.Tune(a.out, doc, s) }); err != nil {
 		return err
 	}
@@ -250,8 +249,8 @@ func (a *app) tune(cmd *cobra.Command, target string, f tuneFlags) error {
 	return tuneStatus(t.Outcome)
 }
 
-// lostPeer is err, or where the peer went away in the middle, what that means for the changes that
-// were in trial at both ends. What each call to the other host met then says nothing more.
+// lostPeer returns err, or, when the peer was lost in the middle, what that means for the changes in
+// trial at both ends: the errors of the single calls to the other host say nothing more.
 func lostPeer(err error, here []journal.Change) error {
 	var gone *wire.Error
 	if !errors.As(err, &gone) || !errors.Is(err, wire.ErrPeerGone) || errors.Is(err, context.Canceled) {
@@ -259,28 +258,28 @@ func lostPeer(err error, here []journal.Change) error {
 	}
 	for _, c := range here {
 		if c.State == journal.Trial {
-			return err // not all is well here either, and the error names it
+			return err // a trial is left here too, and the error names it
 		}
 	}
 	why := gone.Cause()
 	if why != "" {
 		why = " (" + why + ")"
 	}
-	return statusError{exitUnreachable, "the other host is gone" + why +
-		": what was in trial here was taken back, and that host takes its own trials back by itself",
-		"is the path to it still up? `linerate history` there tells what it took back"}
+	return statusError{exitUnreachable, "the connection to the other host is lost" + why +
+		": trials on this host were undone, and the guard on that host undoes its own",
+		"is the path to it still up? `linerate history` there shows what was undone"}
 }
 
-// leaseFor is how long a guard lets an experiment go on. A writer that dies is noticed at once; the
-// lease is for one that hangs, so it need only outlast the budget. A far side grants an hour at
-// most, counted anew from every change there.
+// leaseFor returns how long a guard lets an experiment go on. The guard notices a writer that dies at
+// once; the lease is for a writer that hangs, so it need only outlast the budget. The far side grants
+// at most an hour, counted anew from every change there.
 func leaseFor(budget time.Duration) time.Duration { return min(budget+5*time.Minute, time.Hour) }
 
-// tuneStatus is 0 when the run came to its end, also when that end is "nothing to tune"; 3 when
-// time ran out; 5 when something had been kept and did not stand confirmation.
+// tuneStatus returns status 0 when the run was completed, also with "nothing to tune"; 3 when time
+// ran out; 5 when a change had been kept and confirmation failed.
 //
-// Partial comes before rolled back: a run that was out of time did not get the chance to confirm.
-// One that came as far as its soak did.
+// Partial comes before rolled back, because a run that is out of time could not confirm. A run that
+// reached its soak could.
 func tuneStatus(o *tune.Outcome) error {
 	switch {
 	case o.RolledBack && o.Soak != nil:
@@ -293,9 +292,8 @@ func tuneStatus(o *tune.Outcome) error {
 	return nil
 }
 
-// tuneProgress shows an experiment: what is decided stays on the screen, what is under way rewrites
-// one line. The line tells the last segment beside the estimate so far, so that something moves
-// every second or two.
+// tuneProgress shows an experiment: decisions stay on the screen, the current step rewrites one line.
+// That line shows the last segment beside the estimate so far, so it changes every second or two.
 func tuneProgress(p *progress.Line, g goal.Goal) func(tune.Event) {
 	estimate := ""
 	return func(e tune.Event) {
@@ -312,7 +310,7 @@ func tuneProgress(p *progress.Line, g goal.Goal) func(tune.Event) {
 	}
 }
 
-// segmentText tells one segment: which arm, which pair, and what it gave.
+// segmentText describes one segment: its arm, its pair and its result.
 func segmentText(e tune.Event, g goal.Goal) string {
 	if e.Discard != "" {
 		return e.Text
@@ -334,20 +332,20 @@ func segmentText(e tune.Event, g goal.Goal) string {
 // page is a result page that is still empty.
 type page struct{ file *os.File }
 
-// newPage opens the file of a page before the work begins: minutes later is a bad time to find that
-// it cannot be written.
+// newPage opens the file of a page before the work begins, so that a path that cannot be written is
+// reported at once.
 func newPage(name string) (*page, error) {
 	if name == "" {
 		return nil, nil
 	}
 	f, err := os.Create(name)
 	if err != nil {
-		return nil, statusError{exitFailed, "write page: " + err.Error(), "--html FILE, somewhere you may write"}
+		return nil, statusError{exitFailed, "write page: " + err.Error(), "--html FILE, in a directory you may write to"}
 	}
 	return &page{f}, nil
 }
 
-// write fills the page; one that was cut short is removed.
+// write fills the page, and removes one that could not be completed.
 func (p *page) write(render func(io.Writer) error) error {
 	err := render(p.file)
 	if closeErr := p.file.Close(); err == nil {
@@ -356,7 +354,7 @@ func (p *page) write(render func(io.Writer) error) error {
 	name := p.file.Name()
 	p.file = nil
 	if err != nil {
-		_ = os.Remove(name) // the error in hand is the one to tell
+		_ = os.Remove(name) // the first error is the one to report
 		return fmt.Errorf("write page %s: %w", name, err)
 	}
 	return nil

@@ -13,7 +13,7 @@ import (
 	"github.com/linerate/linerate/internal/report/text"
 )
 
-// tunePlan is the dry run: the same diagnosis and the same plan, and its end.
+// tunePlan is the dry run: it diagnoses and plans as a tune does, and ends there.
 func (a *app) tunePlan(ctx context.Context, near tune.Host, far loop.FarHost, target string, o loop.TuneOptions,
 	p *progress.Line) error {
 	began := time.Now()
@@ -30,8 +30,8 @@ func (a *app) tunePlan(ctx context.Context, near tune.Host, far loop.FarHost, ta
 	return a.print(doc, func(s text.Style) error { return text.TunePlan(a.out, doc, doc.Plan, s) })
 }
 
-// tellPlan says what is going to be tried and what is not, before anything is written.
-func tellPlan(p *progress.Line, plan *loop.Plan) {
+// showPlan prints which candidates will be tried and which not, before anything is written.
+func showPlan(p *progress.Line, plan *loop.Plan) {
 	for _, note := range plan.Notes {
 		p.Step("%s", note)
 	}
@@ -48,7 +48,7 @@ func tellPlan(p *progress.Line, plan *loop.Plan) {
 		unit.FormatSeconds((plan.Segment + plan.WarmUp).Seconds()), unit.FormatSeconds(plan.AtLeast.Seconds()))
 }
 
-// planDocument is a plan as documents have it; nil: there was nothing to plan.
+// planDocument returns a plan in the form of documents; nil for no plan.
 func planDocument(plan *loop.Plan) *report.TunePlan {
 	if plan == nil {
 		return nil

@@ -11,20 +11,20 @@ import (
 	"github.com/linerate/linerate/internal/change/journal"
 )
 
-// Without arguments it takes back one change, the newest, as undo does in an editor: typed once too
-// often it does no harm that --all would do.
+// undoCommand takes changes back. Without arguments it undoes the newest change only, as in an
+// editor: typing it once too often does little harm.
 //
-// It asks nothing, since what it does is put back what was there before. --yes is taken all the
-// same: scripts give it to every command that changes something (design §4, the same word
-// everywhere), and must not fail where the host is to be repaired.
+// It does not ask, because it only restores what was there before. It accepts --yes nevertheless:
+// scripts pass that flag to every command that changes something, and must not fail on a host that
+// has to be repaired.
 func (a *app) undoCommand() *cobra.Command {
 	var all, dryRun bool
 	c := &cobra.Command{
 		Use:   "undo [ID...]",
 		Short: "Take changes back: the newest, those named, or --all",
-		Long: `Put old values back, newest change first, each verified by reading it back. A setting that
-somebody else has changed meanwhile is left alone and reported. Files of linerate persist are taken
-out first, in a later boot too; one that somebody has edited stays. IDs are those of linerate history.`,
+		Long: `Restore old values, newest change first, and read each one back. undo reports a setting that another
+program has changed since, and does not overwrite it. It first removes the files of linerate persist,
+also in a later boot; a file that was edited stays. The IDs are those of linerate history.`,
 		Example: "  linerate undo\n  linerate undo 0007\n  linerate undo --all --dry-run\n  linerate undo --all",
 		Args:    cobra.ArbitraryArgs,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -56,14 +56,14 @@ out first, in a later boot too; one that somebody has edited stays. IDs are thos
 		},
 	}
 	c.Flags().BoolVar(&all, "all", false, "take back every change that is still in force")
-	c.Flags().BoolVar(&dryRun, "dry-run", false, "show what would go back; write nothing")
-	c.Flags().Bool("yes", false, "taken for scripts: undo asks nothing")
+	c.Flags().BoolVar(&dryRun, "dry-run", false, "show what undo would restore; write nothing")
+	c.Flags().Bool("yes", false, "accepted for scripts: undo never asks")
 	return c
 }
 
-// dryUndo shows what undo would put back, in its order. It reads the journal as history does,
-// without its lock: looking must be possible while a tune holds it. Whether somebody else has
-// changed a value meanwhile is found when it is put back.
+// dryUndo prints what undo would restore, in its order. It reads the journal without its lock, as
+// history does, because a tune may hold the lock. Only the real undo finds values that another
+// program has changed.
 func (a *app) dryUndo(all bool, ids []string) error {
 	changes, err := a.history()
 	if err != nil {
@@ -88,7 +88,7 @@ func (a *app) dryUndo(all bool, ids []string) error {
 	return a.printHistory(back)
 }
 
-// unknownChange tells where the ids are, to who typed one that there is not.
+// unknownChange adds a hint to the error for an id that does not exist.
 func unknownChange(err error) error {
 	if errors.Is(err, journal.ErrUnknownChange) {
 		return flagError{err, "linerate history lists the changes and their ids"}
@@ -96,9 +96,8 @@ func unknownChange(err error) error {
 	return err
 }
 
-// newestInForce finds the last change whose value is still ours to take back.
-//
-// Committed changes count too: confirm makes a change stay, not become irreversible.
+// newestInForce returns the id of the last change that is not undone. Committed changes count: confirm
+// makes a change stay, but not irreversible.
 func newestInForce(changes []journal.Change) (string, bool) {
 	for i := len(changes) - 1; i >= 0; i-- {
 		if changes[i].State != journal.Undone {

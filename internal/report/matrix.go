@@ -1,14 +1,11 @@
 package report
 
-import (
-	"encoding/json"
-	"slices"
-)
+import "encoding/json"
 
-// SchemaMatrix is the document of `lab matrix`.
+// SchemaMatrix is the document of `lab matrix`, which package lab/matrix fills and judges.
 const SchemaMatrix = "linerate.matrix/1"
 
-// MatrixFinding is one finding of a verdict, as much of it as tells whether it is right.
+// MatrixFinding is one finding of a verdict, as far as it matters for whether the verdict is right.
 type MatrixFinding struct {
 	Code     string `json:"code"`
 	Severity string `json:"severity"`
@@ -37,14 +34,14 @@ type MatrixCase struct {
 	Document json.RawMessage `json:"document,omitempty"`            // linerate.diagnose/1; with --inside
 }
 
-// Faulty tells whether the case counts for the share that is right: a fault that ought to be seen,
-// and was played.
+// Faulty reports whether the case counts for the share of right verdicts: it was played, and its
+// fault should be found.
 func (c *MatrixCase) Faulty() bool { return !c.Skipped && (c.Level == "plain" || c.Level == "gross") }
 
-// Sound tells whether nothing was wrong in the world.
+// Sound reports whether the world was played and had no fault.
 func (c *MatrixCase) Sound() bool { return !c.Skipped && c.Level == "" }
 
-// MatrixDocument is linerate.matrix/1: many worlds, and what was made of them.
+// MatrixDocument is linerate.matrix/1: many worlds, and the verdicts on them.
 type MatrixDocument struct {
 	Envelope
 	Cases []MatrixCase `json:"cases"`
@@ -58,41 +55,5 @@ type MatrixDocument struct {
 	Pass       bool     `json:"pass"` // at least enough is right, and no sound world was warned of
 }
 
-// matrixPasses is the share of plain and gross cases whose first finding must be right.
-const matrixPasses = 0.95
-
 // FirstThree is how many findings a reader looks at.
 const FirstThree = 3
-
-// NewMatrix makes a matrix document and counts.
-func NewMatrix(e Envelope, cases []MatrixCase) *MatrixDocument {
-	d := &MatrixDocument{Envelope: e.Of(SchemaMatrix), Cases: slices.Clone(cases)}
-	var first, three int
-	mute := false // a sound world without a verdict: no alarm, and no proof either
-	for i := range d.Cases {
-		switch c := &d.Cases[i]; {
-		case c.Skipped:
-			d.Skips++
-		case c.Sound():
-			d.Sounds++
-			if c.Warned {
-				d.FalseAlarm++
-			}
-			mute = mute || len(c.Found) == 0
-		case c.Faulty():
-			d.Judged++
-			if c.Right {
-				first++
-			}
-			if c.Rank >= 1 && c.Rank <= FirstThree {
-				three++
-			}
-		}
-	}
-	if d.Judged > 0 {
-		d.FirstRight, d.FirstThree = known(float64(first)/float64(d.Judged)), known(float64(three)/float64(d.Judged))
-	}
-	d.Pass = d.FalseAlarm == 0 && !mute && (d.FirstRight == nil || *d.FirstRight >= matrixPasses)
-	FillSlices(d)
-	return d
-}

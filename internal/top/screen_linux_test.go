@@ -15,6 +15,8 @@ import (
 	"unicode/utf8"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/linerate/linerate/internal/base/testenv"
 )
 
 // pty is a terminal of a test: what a person would see of it, and their keyboard.
@@ -31,7 +33,7 @@ type pty struct {
 	eof chan struct{}
 }
 
-// start runs the screen at a terminal of this size.
+// start runs the screen at a terminal of this size, in columns and lines.
 func start(t *testing.T, mode string, width, height int, env ...string) *pty {
 	t.Helper()
 	fd, err := unix.Open("/dev/ptmx", unix.O_RDWR|unix.O_NOCTTY|unix.O_NONBLOCK|unix.O_CLOEXEC, 0)
@@ -118,16 +120,16 @@ func (p *pty) screen() string {
 	return p.see.String()
 }
 
-// await looks until the screen is as it should be.
+// await polls until the screen is as it should be; the bound is there for a test that hangs.
 func (p *pty) await(what string, right func(screen string) bool) string {
 	p.t.Helper()
-	for end := time.Now().Add(time.Minute); ; {
+	for end := time.Now().Add(3 * time.Minute); ; {
 		s := p.screen()
 		if right(s) {
 			return s
 		}
 		if time.Now().After(end) {
-			p.t.Fatalf("%s: never came; standard error:\n%s\nthe screen shows\n%s", what, p.stderr.String(), s)
+			p.t.Fatalf("%s: did not come; standard error:\n%s\nthe screen shows\n%s", what, p.stderr.String(), s)
 		}
 		time.Sleep(5 * time.Millisecond)
 	}
@@ -144,7 +146,7 @@ func has(words ...string) func(string) bool {
 	}
 }
 
-// ended waits for the program and asks whether the terminal is as it was.
+// ended waits for the program to end and checks that the terminal is as it was.
 func (p *pty) ended(status int) {
 	p.t.Helper()
 	err := p.cmd.Wait()
@@ -152,7 +154,7 @@ func (p *pty) ended(status int) {
 		p.t.Errorf("exit status %d (%v), want %d; standard error:\n%s", got, err, status, p.stderr.String())
 	}
 	if after := p.termios(); after != p.before {
-		p.t.Errorf("the terminal's settings are others now: %+v, were %+v", after, p.before)
+		p.t.Errorf("the terminal's settings are %+v, were %+v", after, p.before)
 	}
 	p.await("the terminal as it was", func(string) bool { return !p.see.alternate && !p.see.hidden && p.see.wraps })
 	p.mu.Lock()
@@ -166,13 +168,14 @@ func (p *pty) ended(status int) {
 		p.t.Errorf("%d levels of keyboard protocol are left", p.see.keyboard)
 	}
 	if p.see.unknown != "" {
-		p.t.Errorf("the terminal was sent what it does not know: %q", p.see.unknown)
+		p.t.Errorf("the terminal was sent sequences that it does not know: %q", p.see.unknown)
 	}
 }
 
-// TestTerminal: at a terminal the live view of this host takes the screen, obeys keys, follows the
-// size, and gives all back.
+// TestTerminal checks that at a terminal the live view of this host takes the screen, obeys keys,
+// follows the size, and restores the terminal.
 func TestTerminal(t *testing.T) {
+	t.Parallel()
 	p := start(t, "live", 80, 24)
 	p.await("the first rates", has("linerate top", "INTERFACE", "IN b/s", "CPU ", "TCP ", "q quit", "lo "))
 	if !p.see.alternate || !p.see.hidden {
@@ -195,7 +198,7 @@ func TestTerminal(t *testing.T) {
 	p.await("a pause", has("PAUSED"))
 	p.press("\x7fc")
 	p.await("the processors", has("SOFTIRQ", "USER"))
-	p.press("\x1a") // nobody could let it go on: it stays
+	p.press("\x1a") // no shell could continue it: it stays
 	p.press("q")
 	p.ended(0)
 }
@@ -230,19 +233,21 @@ func TestTerminalIsGivenBack(t *testing.T) {
 	}
 }
 
-// TestTerminalThatTakesNothing, as at the end of a connection that hangs, does not keep the
-// program.
+// TestTerminalThatTakesNothing checks that a terminal that takes nothing, as at the end of a
+// connection that hangs, does not keep the program from ending. The program waits seconds for it.
 func TestTerminalThatTakesNothing(t *testing.T) {
+	testenv.Need(t, testenv.Long)
+	t.Parallel()
 	p := start(t, "live", 120, 40)
 	p.await("the screen", has("INTERFACE", "q quit"))
 	p.mu.Lock() // the person looks away
-	for n, end := 0, time.Now().Add(time.Minute); !p.writing(); n++ {
+	for n, end := 0, time.Now().Add(3*time.Minute); !p.writing(); n++ {
 		if n%20 == 0 && n < 2000 {
 			p.press("c") // another page fills it sooner
 		}
 		if time.Now().After(end) {
 			p.mu.Unlock()
-			t.Fatal("the terminal never was full")
+			t.Fatal("the terminal was never full")
 		}
 		time.Sleep(5 * time.Millisecond)
 	}
@@ -250,14 +255,14 @@ func TestTerminalThatTakesNothing(t *testing.T) {
 	err := p.cmd.Wait()
 	p.mu.Unlock()
 	if after := p.termios(); after != p.before {
-		t.Errorf("the terminal's settings are others now: %+v, were %+v", after, p.before)
+		t.Errorf("the terminal's settings are %+v, were %+v", after, p.before)
 	}
 	if p.cmd.ProcessState.ExitCode() != 1 || !strings.Contains(p.stderr.String(), "the terminal takes nothing more") {
 		t.Errorf("%v; standard error:\n%s", err, p.stderr.String())
 	}
 }
 
-// writing tells whether a thread of the program hangs in write to its terminal.
+// writing reports whether a thread of the program blocks in a write to its terminal.
 func (p *pty) writing() bool {
 	tasks, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/syscall", p.cmd.Process.Pid))
 	for _, name := range tasks {
@@ -269,8 +274,8 @@ func (p *pty) writing() bool {
 	return false
 }
 
-// vt is as much of a terminal (ECMA-48, xterm) as the live view needs. What it does not know it
-// remembers.
+// vt is as much of a terminal (ECMA-48, xterm) as the live view needs. It records the sequences that
+// it does not know.
 type vt struct {
 	width, height int
 	cells         [][]rune

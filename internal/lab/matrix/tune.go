@@ -128,7 +128,7 @@ func tuneOne(ctx context.Context, c Case, run int, o TuneOptions) (report.TuneMa
 	if r.Skipped || r.Proof.Compared == 0 {
 		m.Reason = r.Reason // it ended before everything was measured
 	}
-	m.Judge()
+	Judge(&m)
 	return m, nil
 }
 
@@ -140,7 +140,7 @@ func Untuned(c Case, run int, kernel, reason string, skipped bool) report.TuneMa
 		Kept: []report.TuneRemoval{}, Warnings: []string{},
 	}
 	if skipped || reason != "" {
-		m.Judge()
+		Judge(&m)
 	}
 	return m
 }

@@ -11,18 +11,17 @@ import (
 	"github.com/linerate/linerate/internal/report/words"
 )
 
-// ladder is the plot of every trial's effect with its interval, on an axis on which twice and half
-// are equally far.
+// ladder is the plot of the effect of every trial with its interval, on an axis on which twice and
+// half are equally far from one.
 type ladder struct {
 	Rows  []rung
 	Ticks []tick
 	One   string // where an effect of one is
-	Need  string // where the gain is that a lower end must beat; empty: not known
+	Need  string // where the gain is that a lower end must exceed; empty: not known
 	Needs string // that gain in words
 }
 
-// rung is one row of the ladder: what was tried, its effect as a number and as a bar, and what
-// became of it.
+// rung is one row of the ladder: a change, its effect as a number and as a bar, and its verdict.
 type rung struct {
 	Number, Side, Knob, From, To string
 	Why, Reason                  string
@@ -33,11 +32,11 @@ type rung struct {
 	OpenLow, OpenHigh            bool
 }
 
-// newLadder lays out the trials in their order, and the confirmation of everything kept below them,
-// with the test after the wait.
+// newLadder lays out the trials in their order; below them come the confirmation of the kept set and
+// the test after the wait.
 //
-// The order is that of the experiment and not of the effects, because each trial was made on top of
-// those kept before it.
+// The order is that of the experiment and not of the effects, because each trial was made with the
+// earlier kept changes in force.
 func newLadder(d *report.TuneDocument) *ladder {
 	if len(d.Trials) == 0 {
 		return nil
@@ -60,7 +59,7 @@ func newLadder(d *report.TuneDocument) *ladder {
 	}
 	if len(d.Kept) > 0 && d.Final != nil && d.Final.Ratio > 0 {
 		r := rung{
-			Number: "Σ", Knob: "all kept changes together", Reason: "measured anew against the original settings",
+			Number: "Σ", Knob: "all kept changes together", Reason: "measured again, against the original settings",
 			Effect:   words.Times(d.Final.Ratio),
 			Interval: words.Interval(*d.Final), Pairs: words.Count(d.Final.Pairs), Verdict: "proved",
 			Class: "kept total", Shape: shape(tune.Kept),
@@ -72,7 +71,7 @@ func newLadder(d *report.TuneDocument) *ladder {
 		r := rung{
 			Number: "⧗", Knob: "the same after " + unit.FormatSeconds(k.Waited) + " in force", Reason: k.Reason,
 			Effect:   words.Times(k.Ratio),
-			Interval: words.Interval(k.Effect), Pairs: words.Count(k.Pairs), Verdict: "taken back",
+			Interval: words.Interval(k.Effect), Pairs: words.Count(k.Pairs), Verdict: "undone",
 			Class: string(tune.RevertedUnproven), Shape: shape(tune.RevertedUnproven),
 		}
 		switch {
@@ -88,8 +87,8 @@ func newLadder(d *report.TuneDocument) *ladder {
 	return l
 }
 
-// shape is the mark of a verdict as an SVG path around 0,0: who cannot tell the colours apart, or
-// prints in black, reads the shape.
+// shape returns the mark of a verdict as an SVG path around 0,0, for readers who cannot distinguish
+// the colours or print in black.
 func shape(v tune.Verdict) string {
 	switch v {
 	case tune.Kept:
@@ -100,8 +99,8 @@ func shape(v tune.Verdict) string {
 	return "M-5 0A5 5 0 1 0 5 0 5 5 0 1 0-5 0Z" // ○, hollow by its style
 }
 
-// place puts the bar of an effect on the scale. An end that is not known runs to the edge and gets
-// an arrow: open is not the same as wide, and a reader must see that.
+// place puts the bar of an effect on the scale. An unknown end runs to the edge and gets an arrow,
+// because open is not the same as wide.
 func (r *rung) place(e tune.Effect, s logScale) {
 	if e.Ratio <= 0 {
 		return
@@ -121,28 +120,25 @@ func (r *rung) place(e tune.Effect, s logScale) {
 	r.Low, r.High, r.Point = percentOf(low), percentOf(high), percentOf(s.at(e.Ratio))
 }
 
-// nearOne is the logarithm of an effect up to which the axis is even: 5 %. Beyond it the axis is
-// logarithmic in the logarithm (the inverse hyperbolic sine joins the two smoothly), so that beside
-// a gain of ×25 the interval of a change that does nothing is still a bar and not a dot.
+// nearOne is the logarithm of the effect up to which the axis is even: 5 %. Beyond it the axis is
+// logarithmic in the logarithm (the inverse hyperbolic sine joins the two smoothly), so that beside a
+// gain of ×25 the interval of a change without an effect is still a bar and not a dot.
 const nearOne = 0.05
 
 // logScale maps effects to 0…1.
 type logScale struct{ low, high float64 }
 
-// stretched is the place of a factor on an axis without ends.
+// stretched returns the place of a factor on an axis without ends.
 func stretched(x float64) float64 { return math.Asinh(math.Log(x) / nearOne) }
 
-// at is the place of a factor as a share of the width, kept inside.
-//
-// The scale is never empty: it spans ×0.9 to ×1.1 at least.
+// at returns the place of a factor as a share of the width, from 0 to 1. The scale is never empty: it
+// spans at least ×0.9 to ×1.1.
 func (s logScale) at(x float64) float64 {
 	return min(max((stretched(x)-s.low)/(s.high-s.low), 0), 1)
 }
 
-// ladderScale covers every known end, ×0.9 to ×1.1 at least, and a margin.
-//
-// Without the least span a run in which nothing helped would fill the width with noise of a tenth
-// of a per cent.
+// ladderScale covers every known end, at least ×0.9 to ×1.1, and a margin. Without that minimum, a
+// run in which nothing helped would fill the width with noise of a tenth of a per cent.
 func ladderScale(d *report.TuneDocument) logScale {
 	low, high := stretched(0.9), stretched(1.1)
 	cover := func(e tune.Effect) {
@@ -165,10 +161,8 @@ func ladderScale(d *report.TuneDocument) logScale {
 	return logScale{low - margin, high + margin}
 }
 
-// ticks chooses round factors at least an eighth of the width apart; ×1 is always there.
-//
-// Candidates are in order of importance, so that the ones that matter take their places before
-// others come too close.
+// ticks returns round factors at least an eighth of the width apart, always with ×1. Candidates are
+// in order of importance, so that important ones take their places first.
 func (s logScale) ticks() []tick {
 	candidates := []float64{1, 2, 0.5, 4, 10, 0.1, 0.25, 1.1, 0.9, 1.5, 3, 0.8, 1.25, 1.05, 0.95, 5, 8, 20, 50,
 		100, 1000, 0.01}

@@ -127,7 +127,7 @@ func TestMarks(t *testing.T) {
 		}
 	}
 	for _, want := range []string{"does not count: 7 % of the CPU time", "<td>7 % of the CPU time", "needed: ×",
-		`class="need"`, "linerate undo --all", "The seed of the coin was 7"} {
+		`class="need"`, "linerate undo --all", "The seed of the random order was 7"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("the page lacks %q", want)
 		}

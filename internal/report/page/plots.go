@@ -2,8 +2,7 @@ package page
 
 import "strconv"
 
-// ladder is the section of the trials: a row with a bar for each, what the shapes mean, and all of
-// it as a table.
+// ladder writes the section of the trials: a row with a bar for each, the key, and a table.
 func (s *sheet) ladder(l *ladder) {
 	if l == nil {
 		return
@@ -47,7 +46,7 @@ func (s *sheet) ladder(l *ladder) {
 `)
 }
 
-// rung is one row of the ladder: what was tried, its bar, its number, its reason.
+// rung writes one row of the ladder: the change, its bar, its number, its reason.
 func (s *sheet) rung(l *ladder, r rung) {
 	s.put(`<div class="rung {}">
     <div class="n">{}</div>
@@ -93,8 +92,8 @@ func (s *sheet) rung(l *ladder, r rung) {
   `)
 }
 
-// series is the section of the segments: the plot in the order of measuring, what the marks mean,
-// and what does not count.
+// series writes the section of the segments: the plot in the order of measuring, the key, and the
+// segments that do not count.
 func (s *sheet) series(t *series) {
 	if t == nil {
 		return
@@ -139,8 +138,8 @@ func (s *sheet) series(t *series) {
 `)
 }
 
-// timeline is the plot itself with its left axis. What comes later lies above: bands, lines, marks,
-// the labels of the lines.
+// timeline writes the plot with its left axis. Later elements lie above earlier ones: bands, lines,
+// marks, labels of the lines.
 func (s *sheet) timeline(t *series) {
 	height, bottom := strconv.Itoa(t.Height), strconv.Itoa(t.PlotBottom)
 	s.put(`<div class="axis"><svg height="{}">`, height)
@@ -184,7 +183,7 @@ func (s *sheet) timeline(t *series) {
     </svg>`)
 }
 
-// band is one part of the experiment behind the marks, down to the bottom of the plot.
+// band writes one part of the experiment behind the marks, down to the bottom of the plot.
 func (s *sheet) band(b band, bottom string) {
 	class := b.Mark
 	if b.Odd {

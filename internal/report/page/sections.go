@@ -1,7 +1,6 @@
 package page
 
-// page is the whole page: one function for each section, in the order in which they are read. What
-// is between them are line ends alone.
+// page writes the whole page: one function for each section, in the order of reading.
 func (s *sheet) page(v view) {
 	s.head(v)
 	s.before(v)
@@ -16,7 +15,7 @@ func (s *sheet) page(v view) {
 	s.put("\n")
 	s.with(`
 <section>
-  <h2>Do the changes act together as they did one by one?</h2>
+  <h2>Do the changes together have the effect of their single trials?</h2>
   <p>{}</p>
 </section>
 `, v.Together)
@@ -30,13 +29,13 @@ func (s *sheet) page(v view) {
 	s.put("\n")
 	s.changes(v)
 	s.put("\n")
-	s.list("Take with care", v.Warnings)
+	s.list("Warnings", v.Warnings)
 	s.put("\n")
 	s.list("How this was proved", v.Method)
 	s.foot(v)
 }
 
-// head is all up to the verdict in its words.
+// head writes the page up to the verdict.
 func (s *sheet) head(v view) {
 	s.put(`<!doctype html>
 <html lang="en">
@@ -62,7 +61,7 @@ func (s *sheet) head(v view) {
 `, v.Tone, v.Verdict, v.Sentence)
 }
 
-// before is the number, the bars of before and after, and what else changed.
+// before writes the gain, the bars of before and after, and the guard-rails.
 func (s *sheet) before(v view) {
 	if len(v.Bars) == 0 {
 		return
@@ -106,7 +105,7 @@ func (s *sheet) before(v view) {
 `)
 }
 
-// gain is the effect of everything kept as one large number, with what it rests on.
+// gain writes the effect of the kept set as one large number, with its confidence.
 func (s *sheet) gain(v view) {
 	if v.Effect == "" {
 		s.put(`<div class="number quiet">no change</div><p class="soft">every setting is as it was</p>`)
@@ -120,11 +119,11 @@ func (s *sheet) gain(v view) {
 		}
 		s.put(`at {} confidence`, v.Confidence)
 	}
-	s.put(`, from {} pairs measured anew after all trials</p>
+	s.put(`, from {} pairs measured after all trials</p>
       `, v.Pairs)
 }
 
-// findings is the diagnosis before any change.
+// findings writes the diagnosis before the first change.
 func (s *sheet) findings(all []findingView) {
 	if len(all) == 0 {
 		return
@@ -132,7 +131,7 @@ func (s *sheet) findings(all []findingView) {
 	s.put(`
 <section>
   <h2>What limited it</h2>
-  <p class="soft">The diagnosis before any change, with the numbers it rests on.</p>
+  <p class="soft">The diagnosis before the first change, with its evidence.</p>
   `)
 	for _, f := range all {
 		s.put(`<div class="finding {}">
@@ -168,14 +167,14 @@ func (s *sheet) findings(all []findingView) {
 `)
 }
 
-// ablation is the table of the kept changes that were measured against the others without them.
+// ablation writes the table of the kept changes that were measured against the kept set without them.
 func (s *sheet) ablation(all []ablationView) {
 	if len(all) == 0 {
 		return
 	}
 	s.put(`
 <section>
-  <h2>Is each kept change still needed beside the others?</h2>
+  <h2>Is each kept change still needed beside the other changes?</h2>
   <div class="scroll"><table><tr><th>side</th><th>knob</th><th class="r">effect</th><th>interval</th><th></th></tr>
   `)
 	for _, a := range all {
@@ -188,7 +187,7 @@ func (s *sheet) ablation(all []ablationView) {
 `)
 }
 
-// again is what the segments say when they are judged again.
+// again writes the result of judging the segments again.
 func (s *sheet) again(v *againView) {
 	if v == nil {
 		return
@@ -217,15 +216,15 @@ func (s *sheet) again(v *againView) {
 `)
 }
 
-// changes is what stays on the hosts, and the commands that undo it.
+// changes writes what stays on the hosts, and the commands that undo it.
 func (s *sheet) changes(v view) {
 	s.put(`<section>
   <h2>What stays on the hosts, and how to undo it</h2>
   `)
 	if len(v.Changes) == 0 {
-		s.put(`<p class="soft">Nothing: every setting is what it was before.</p>`)
+		s.put(`<p class="soft">Nothing: every setting has its previous value.</p>`)
 	} else {
-		s.put(`<p class="soft">State: {}. Until the next boot, unless it is persisted. On each host:</p>
+		s.put(`<p class="soft">State: {}. The changes last until the next boot, unless they are persisted. On each host:</p>
   <div class="scroll"><table><tr><th>id</th><th>side</th><th>knob</th><th>from</th><th>to</th><th>state</th></tr>
   `, v.State)
 		for _, c := range v.Changes {
@@ -233,16 +232,16 @@ func (s *sheet) changes(v view) {
   `, c.ID, c.Side, c.Knob, c.From, c.To, c.State)
 		}
 		s.put(`</table></div>
-  <pre>linerate undo --all      # every value back, checked by reading it
-linerate undo ID         # one of them
-linerate persist         # keep them over a reboot</pre>
+  <pre>linerate undo --all      # restore every value and read it back
+linerate undo ID         # undo one change
+linerate persist         # keep the changes across reboots</pre>
   `)
 	}
 	s.put(`
 </section>`)
 }
 
-// list is a section of sentences.
+// list writes a section of sentences.
 func (s *sheet) list(title string, sentences []string) {
 	if len(sentences) == 0 {
 		return
@@ -252,7 +251,7 @@ func (s *sheet) list(title string, sentences []string) {
 	s.put(`</section>`)
 }
 
-// items is a list of sentences alone.
+// items writes a list of sentences.
 func (s *sheet) items(sentences []string) {
 	s.put(`<ul>`)
 	for _, text := range sentences {
@@ -261,7 +260,7 @@ func (s *sheet) items(sentences []string) {
 	s.put(`</ul>`)
 }
 
-// foot is the last line, with the name of the run in the store.
+// foot writes the last line, with the name of the stored run.
 func (s *sheet) foot(v view) {
 	s.put(`
 <footer>linerate {}`, v.Version)

@@ -43,7 +43,7 @@ type levelLine struct {
 	Class, Text string
 }
 
-// point is one segment; Shape is a path around its place, Title what a pointer resting on it shows.
+// point is one segment; Shape is a path around its place, Title the text under the pointer.
 type point struct{ X, Y, Class, Shape, Title string }
 
 // discarded is a segment that does not count, for the list below the plot.
@@ -64,12 +64,12 @@ const (
 	cross   = "M-4-4 4 4M-4 4 4-4"
 )
 
-// newSeries lays out every segment in the order of measuring, which is what shows a drift of the
-// bench that a summary hides. Nothing measured gives no plot.
+// newSeries lays out every segment in the order of measuring, which shows a drift that a summary
+// hides. Without segments it returns nil.
 //
 // The axis begins at zero, so that heights can be compared, unless all segments lie in its upper
-// third: there the differences that matter would be a line, and the page says that the axis is cut.
-// Discarded segments are drawn too, crossed out, as leaving them out would be choosing data.
+// third: there the differences would be too small to see, and the page says that the axis is cut.
+// Discarded segments are drawn too, crossed out: leaving them out would be a choice of data.
 func newSeries(d *report.TuneDocument) *series {
 	first, end, bottom, top := math.Inf(1), 0.0, math.Inf(1), 0.0
 	for _, s := range d.Segments {
@@ -136,12 +136,12 @@ func newSeries(d *report.TuneDocument) *series {
 	return t
 }
 
-// timeAxis maps seconds since the start to shares of the width. The wait before a soak is left out:
-// an hour in which nothing was measured would make a line of the minutes in which all was.
+// timeAxis maps seconds since the start to shares of the width. It leaves out the wait before a soak:
+// an hour without measurements would compress the minutes with them into a line.
 type timeAxis struct{ end, from, wait float64 }
 
-// newTimeAxis leaves out what lies between the last segment before the soak and its first, but for
-// a gap that can be seen.
+// newTimeAxis leaves out the time between the last segment before the soak and its first, except for
+// a visible gap.
 func newTimeAxis(segments []tune.Segment, end float64) timeAxis {
 	a := timeAxis{end: end}
 	for _, s := range segments {
@@ -171,7 +171,7 @@ func (a timeAxis) seconds(share float64) float64 {
 	return seconds
 }
 
-// partName says which part of the experiment a segment belongs to.
+// partName returns the part of the experiment that a segment belongs to.
 func partName(s tune.Segment) string {
 	switch s.Phase {
 	case tune.PhasePilot:
@@ -188,8 +188,8 @@ func partName(s tune.Segment) string {
 	return string(s.Phase)
 }
 
-// armName says which arm a segment belongs to; in a search for the level the arm is the level, and
-// in the pilot both are the same.
+// armName returns the arm of a segment. In a search for the level the arm is the level; in the pilot
+// both arms are the same.
 func armName(s tune.Segment) string {
 	switch {
 	case s.Phase == tune.PhasePilot:
@@ -206,9 +206,8 @@ func armName(s tune.Segment) string {
 	return s.Arm
 }
 
-// bands groups the segments into the parts of the experiment, and marks what became of each trial.
-//
-// Segments of one part stand together because the experiment does one thing at a time; a part ends
+// bands groups the segments into the parts of the experiment, and marks the verdict of each trial.
+// Segments of one part are adjacent, because the experiment does one thing at a time; a part ends
 // where phase or number changes.
 func bands(d *report.TuneDocument, x func(float64) float64) []band {
 	type part struct {
@@ -233,13 +232,13 @@ func bands(d *report.TuneDocument, x func(float64) float64) []band {
 			Odd: len(all)%2 == 1}
 		switch this.phase {
 		case tune.PhasePilot:
-			b.Label, b.Title = "noise", "the same settings twice, to see the noise"
+			b.Label, b.Title = "noise", "the same settings twice, to measure the noise"
 		case tune.PhaseConfirmation:
-			b.Label, b.Title = "proof", "everything kept against the original"
+			b.Label, b.Title = "proof", "the kept set against the original settings"
 		case tune.PhaseAblation:
 			b.Label, b.Title = "needed?", "the kept set without one change"
 		case tune.PhaseSoak:
-			b.Label, b.Title = "soak", "everything kept against the original, after a while in force"
+			b.Label, b.Title = "soak", "the kept set against the original settings, after a while in force"
 		case tune.PhaseTrial:
 			b.Label = strconv.Itoa(this.trial + 1)
 			if this.trial >= 0 && this.trial < len(d.Trials) {
@@ -263,10 +262,8 @@ func bands(d *report.TuneDocument, x func(float64) float64) []band {
 	return all
 }
 
-// niceTicks gives about four round values from base up to top.
-//
-// Steps are 1, 2, 2.5 or 5 times a power of ten. The tenth of a per mille at the end forgives
-// rounding when top itself is a multiple of the step.
+// niceTicks returns about four round values from base to top. Steps are 1, 2, 2.5 or 5 times a power
+// of ten. The tenth of a per mille at the end absorbs rounding when top is a multiple of the step.
 func niceTicks(base, top float64) []float64 {
 	raw := (top - base) / 4
 	magnitude := math.Pow(10, math.Floor(math.Log10(raw)))
@@ -288,8 +285,7 @@ func niceTicks(base, top float64) []float64 {
 	return all
 }
 
-// percentOf prints a share for an attribute of the page, with no more digits than a screen can
-// show.
+// percentOf returns a share for an attribute of the page, with as many digits as a screen can show.
 func percentOf(share float64) string {
 	if math.IsNaN(share) {
 		share = 0
@@ -304,5 +300,5 @@ func percentOf(share float64) string {
 	return text + "%"
 }
 
-// pixels prints a height for an attribute.
+// pixels returns a height for an attribute.
 func pixels(y float64) string { return strconv.FormatFloat(y, 'f', 1, 64) }

@@ -7,21 +7,21 @@ import (
 	"strings"
 )
 
-// markup is HTML written in this package. Constants become markup by themselves and strings do not,
-// so that what a host said cannot be taken for it.
+// markup is HTML written in this package. Constants convert to markup implicitly and strings do not,
+// so that text from a host is never taken for HTML.
 type markup string
 
-// sheet is a page as it grows. The first mistake in a layout stays and ends the page, as a mistake
-// there is one of ours and not of the document.
+// sheet is a page as it grows. The first error stays and ends the page: it is an error in a layout,
+// not in the document.
 type sheet struct {
 	b   bytes.Buffer
 	err error
 }
 
-// put adds a layout with a value at each {}. A layout is whole: it neither begins nor ends within a
-// tag. A value is escaped for the place where it stands, which is the text between tags or an
-// attribute in double quotes that [fit] knows; everywhere else a {} is a mistake. Elements whose
-// text is no text for people (style) get layouts of their own, without values.
+// put adds a layout with a value at each {}. A layout neither begins nor ends within a tag. put
+// escapes a value for its place: the text between tags, or an attribute in double quotes that [fit]
+// knows. A {} in any other place is an error. Elements with code (style) get layouts of their own,
+// without values.
 func (s *sheet) put(layout markup, values ...string) {
 	if s.err != nil {
 		return
@@ -54,14 +54,14 @@ func (s *sheet) put(layout markup, values ...string) {
 	}
 }
 
-// with adds a layout when its only value is there, and nothing when it is empty.
+// with adds a layout with one value; for an empty value it adds nothing.
 func (s *sheet) with(layout markup, value string) {
 	if value != "" {
 		s.put(layout, value)
 	}
 }
 
-// place is where in a layout a value would stand.
+// place is the position in a layout where a value would be written.
 type place struct {
 	tag       bool   // between < and >
 	quoted    bool   // in the quotes of an attribute
@@ -92,20 +92,20 @@ func (p *place) pass(m string) {
 	}
 }
 
-// fit escapes a value for the text between tags (no attribute) or for an attribute, and says
-// whether values may stand in that one at all: never in a handler, a style or an address. What is
-// no number is 0 where a number belongs, since one mark out of its place says more than no page.
+// fit escapes a value for the text between tags (no attribute) or for an attribute, and reports
+// whether that attribute may have values: a handler, a style or an address may not. A value that is
+// not a number becomes 0 where a number belongs: a misplaced mark is better than no page.
 func fit(attribute, value string) (string, bool) {
 	switch attribute {
 	case "", "aria-label", "class", "text-anchor":
-		// The plus is for readers that would take the page for UTF-7.
+		// The plus is escaped for browsers that would read the page as UTF-7.
 		return strings.ReplaceAll(html.EscapeString(value), "+", "&#43;"), true
 	case "height", "width", "x", "x1", "x2", "y", "y1", "y2":
 		if value == "" || strings.Trim(value, "-.0123456789%") != "" {
 			value = "0"
 		}
 		return value, true
-	case "d": // a path of ours: letters, numbers, spaces
+	case "d": // a path: letters, numbers, spaces
 		if strings.ContainsFunc(value, func(r rune) bool { return r == '"' || r == '&' || r == '<' || r == '>' }) {
 			value = ""
 		}

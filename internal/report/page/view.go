@@ -12,7 +12,7 @@ import (
 	"github.com/linerate/linerate/internal/report/words"
 )
 
-// view is what the page shows: plain strings and positions, nothing to decide any more.
+// view is what the page shows: plain strings and positions, with every decision taken.
 type view struct {
 	Verdict, Sentence   string
 	Tone                string // good, weak, quiet: the colour of the verdict
@@ -28,7 +28,7 @@ type view struct {
 	Series                  *series
 	Ladder                  *ladder
 	Ablation                []ablationView
-	Together, Soaked        string // a sentence each; empty: not asked for
+	Together, Soaked        string // a sentence each; empty: not tested
 	Changes                 []changeView
 	State                   string
 	Method                  []string
@@ -42,8 +42,8 @@ type view struct {
 // look large.
 type bar struct{ Label, Value, Class, Width string }
 
-// row is one line of before and after. Allowed and Kept are of guard-rails: what they could cost,
-// and whether that was held.
+// row is one line of before and after. Allowed and Held are of guard-rails: what they may cost, and
+// whether they stayed within that.
 type row struct{ Name, Before, After, Change, Allowed, Held string }
 
 // findingView is one finding of the diagnosis before; Class is its severity and chooses the colour.
@@ -57,13 +57,13 @@ type findingView struct {
 // evidenceView is one row of a finding's evidence, with the value in words.
 type evidenceView struct{ Name, Value, Source string }
 
-// ablationView is one kept change that was measured against the others without it.
+// ablationView is one kept change that was measured against the kept set without it.
 type ablationView struct{ Side, Knob, Effect, Interval, Result string }
 
 // changeView is one change that is still in force.
 type changeView struct{ ID, Side, Knob, From, To, State string }
 
-// againView is what the segments say when they are judged again.
+// againView is the result of judging the segments again.
 type againView struct {
 	Sentence string
 	Rows     []againRow
@@ -75,9 +75,8 @@ type againRow struct {
 	Differs                                      bool
 }
 
-// newView turns a document into what the page shows. Every decision about words, order and places
-// is taken here, so that the layouts stay free of logic and tests of the page can read its fields
-// in the golden file.
+// newView turns a document into what the page shows. It decides about words, order and places, so
+// that the layouts stay free of logic.
 func newView(d *report.TuneDocument, again *tune.Reanalysis) view {
 	verdict, sentence := words.Headline(d)
 	v := view{
@@ -123,10 +122,8 @@ func newView(d *report.TuneDocument, again *tune.Reanalysis) view {
 	return v
 }
 
-// bars gives the figure before, and the one after when something was kept. A rate of zero has
-// nothing to draw.
-//
-// Percentages need a positive longest bar to divide by.
+// bars returns the bar before, and the bar after when something was kept; none when both rates are
+// zero.
 func bars(d *report.TuneDocument) []bar {
 	if d.Baseline == nil {
 		return nil
@@ -148,7 +145,7 @@ func bars(d *report.TuneDocument) []bar {
 	return all
 }
 
-// rows is the table of before and after, with what each guard-rail could cost.
+// rows returns the table of before and after, with what each guard-rail may cost.
 func rows(d *report.TuneDocument) []row {
 	var all []row
 	for _, r := range words.Rows(d) {
@@ -188,8 +185,8 @@ func viewFinding(f evidence.Finding) findingView {
 	return v
 }
 
-// viewAgain puts a second judgement into words. Its rows are there only when something differs from
-// the first, or other rules were asked for.
+// viewAgain puts a second judgement into words. It has rows only when the judgement differs from the
+// first, or was made by other rules.
 func viewAgain(r *tune.Reanalysis) *againView {
 	v := &againView{Sentence: words.Again(r)}
 	if r.OwnRules && r.Disagreements == 0 && r.Changed == 0 {
@@ -210,40 +207,41 @@ func viewAgain(r *tune.Reanalysis) *againView {
 	return v
 }
 
-// method says in plain sentences how the verdicts came about, with the numbers of this run.
-//
-// It is on the page because the page is sent around without the program: who reads it must be able
-// to tell what "proved" means there.
+// method explains how the verdicts were reached, with the numbers of this run. The page is read by
+// people without the program, who need to know what "proved" means.
 func method(d *report.TuneDocument) []string {
 	var all []string
 	if p := d.Pilot; p != nil {
 		all = append(all, fmt.Sprintf(
-			"First %d pairs were measured without any change. Such a pair scatters by %s here, so gains from %s on can be proven.",
+			"First, %d pairs were measured without a change. Such a pair scatters by %s here, so the smallest provable gain is %s.",
 			p.Pairs, unit.FormatPercent(p.PairNoise), unit.FormatPercent(p.ResolvableEffect)))
 	}
 	if len(d.Segments) > 0 {
 		text := fmt.Sprintf(
-			"%d segments were measured, each with new connections, in pairs whose order a coin decided.",
+			"%d segments were measured, each with new connections, in pairs in random order.",
 			len(d.Segments))
 		switch {
 		case d.Discarded == 1:
-			text += " One was disturbed from outside and does not count."
+			text += " One was disturbed by other activity and does not count."
 		case d.Discarded > 1:
-			text += fmt.Sprintf(" %d were disturbed from outside and do not count.", d.Discarded)
+			text += fmt.Sprintf(" %d were disturbed by other activity and do not count.", d.Discarded)
 		}
 		all = append(all, text,
-			"A change is kept only when the lower end of its interval beats the smallest useful effect and no guard-rail is proven worse than its bound. Everything else is taken back.")
+			"A change is kept only when the lower end of its interval exceeds the minimum useful effect and no guard-rail "+
+				"is proven worse than its bound. All other changes are undone.")
 	}
 	if d.Final != nil && d.Final.Pairs > 0 && len(d.Kept) > 0 {
 		all = append(all, fmt.Sprintf(
-			"The kept set was then measured anew against the original settings, %d pairs; that is the number at the top.", d.Final.Pairs))
+			"The kept set was then measured again, in %d pairs against the original settings; "+
+				"that is the number at the top.", d.Final.Pairs))
 	}
 	if d.Partial {
 		all = append(all, "The time ran out before every candidate was tried.")
 	}
 	if r := d.Design; r != nil {
 		all = append(all, fmt.Sprintf(
-			"Decisions were taken after %s pairs only, with the chance of a false one spread over these looks: %s confidence in all. The seed of the coin was %s.",
+			"Decisions were taken only after %s pairs. The chance of a false decision is spread over these looks: "+
+				"%s confidence in all. The seed of the random order was %s.",
 			strings.Trim(strings.ReplaceAll(fmt.Sprint(r.Looks), " ", ", "), "[]"),
 			unit.FormatPercent(r.Confidence), r.Seed))
 	}

@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/linerate/linerate/internal/change/advice"
+	"github.com/linerate/linerate/internal/lab/matrix"
 	"github.com/linerate/linerate/internal/report"
 	"github.com/linerate/linerate/internal/traffic"
 )
@@ -39,8 +40,8 @@ func Documents(t testing.TB) []Document {
 			About: "Another.", Expected: "path-loss", Tunable: true},
 		{Scenario: "healthy", Title: "Nothing is wrong", About: "No fault.", Expected: "healthy"},
 	})
-	matrix := report.NewMatrix(Envelope(), Matrix())
-	tuned := report.NewTuneMatrix(Envelope(), TuneMatrix())
+	verdicts := matrix.NewVerdicts(Envelope(), Matrix())
+	tuned := matrix.NewTunes(Envelope(), TuneMatrix())
 	serve := report.NewServe(Envelope())
 	serve.Listen, serve.Port, serve.Key, serve.Command = "[::]:7070", 7070, "HHEV-S9H6-89S6-T420-9RK6-RFAV-GW1Z",
 		"linerate measure THIS-HOST:7070 --key HHEV-S9H6-89S6-T420-9RK6-RFAV-GW1Z"
@@ -71,7 +72,7 @@ func Documents(t testing.TB) []Document {
 		{"knobs-here", severalHere},
 		{"knobs", several},
 		{"lab-list", scenarios},
-		{"lab-matrix", matrix},
+		{"lab-matrix", verdicts},
 		{"lab-tune", tuned},
 		{"error", report.NewError("connect 192.0.2.7:7070: connection refused",
 			"run `linerate serve` on the other host", 12)},

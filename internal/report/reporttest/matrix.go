@@ -3,6 +3,7 @@ package reporttest
 import (
 	"strings"
 
+	"github.com/linerate/linerate/internal/lab/matrix"
 	"github.com/linerate/linerate/internal/report"
 )
 
@@ -68,7 +69,7 @@ func TuneMatrix() []report.TuneMatrixCase {
 			Undone: true, Warnings: []string{},
 		}
 		change(&c)
-		c.Judge()
+		matrix.Judge(&c)
 		return c
 	}
 	return []report.TuneMatrixCase{

@@ -11,16 +11,14 @@ import (
 	"github.com/linerate/linerate/internal/report/words"
 )
 
-// adviceWords are the verdicts as people read them.
+// adviceWords are the verdicts in words.
 var adviceWords = map[advice.Verdict]string{
 	advice.Harmful: "harmful", advice.Removed: "removed", advice.Ignored: "ignored",
 	advice.NowDefault: "now the default", advice.StillRight: "still right", advice.Unknown: "not judged",
 }
 
-// Advice writes judged advice: the counts, and then each setting, worst first.
-//
-// A reader acts on the worst and may stop at the first that is right; the numbers of the lines lead
-// back to the text. Settings of one verdict stay in its order.
+// Advice writes judged advice: the counts, then each setting, worst first. Settings with one verdict
+// stay in the order of the text.
 func Advice(w io.Writer, d *report.AdviceDocument, s Style) error {
 	p := &printer{w: w, s: s}
 	if len(d.Settings) == 0 {
@@ -49,8 +47,8 @@ func Advice(w io.Writer, d *report.AdviceDocument, s Style) error {
 	return p.err
 }
 
-// unjudged prints the settings that nobody judges, which come last: those with the same reason
-// together, since a page for servers has dozens that are none of the network's.
+// unjudged prints the settings without a verdict, which come last. Settings with the same reason
+// share it, because a page for servers has dozens that do not concern the network.
 func (p *printer) unjudged(settings []report.AdviceSetting) {
 	for i, x := range settings {
 		same := func(y report.AdviceSetting) bool {
@@ -112,7 +110,7 @@ func adviceColour(s Style, v advice.Verdict) func(string) string {
 	return s.dim
 }
 
-// adviceHead prints what one setting is and on which line.
+// adviceHead prints one setting and its line.
 func (p *printer) adviceHead(x report.AdviceSetting) {
 	what := x.Text
 	if x.Knob != "" {
@@ -124,7 +122,7 @@ func (p *printer) adviceHead(x report.AdviceSetting) {
 	p.line("  line %d  %s", x.Line, p.s.bold(oneLine(what)))
 }
 
-// adviceReason prints why it is judged so, today's form, and where that is known from.
+// adviceReason prints the reason of a verdict, today's form of the setting, and the source.
 func (p *printer) adviceReason(x report.AdviceSetting) {
 	why := x.Why
 	if x.Current != "" {
@@ -141,7 +139,7 @@ func (p *printer) adviceReason(x report.AdviceSetting) {
 	}
 }
 
-// oneLine makes a text safe and short enough to stand on a line with others.
+// oneLine returns a text without control characters, on one line and at most 120 runes long.
 func oneLine(text string) string {
 	runes := []rune(strings.Join(strings.Fields(clean(text)), " "))
 	const longest = 120

@@ -13,11 +13,11 @@ import (
 	"github.com/linerate/linerate/internal/report/words"
 )
 
-// cardText says in one sentence what a card is and how it is set, as far as the table of interfaces
-// has no column for it. Empty: nothing is known.
+// cardText describes a NIC and its configuration, except for what has a column in the table of
+// interfaces. Empty: nothing is known.
 func cardText(i host.Interface) string {
 	if i.Asleep {
-		return "asleep: it was not woken to be asked"
+		return "asleep: inspect does not wake it up"
 	}
 	var parts []string
 	add := func(format string, args ...any) { parts = append(parts, fmt.Sprintf(format, args...)) }
@@ -65,15 +65,14 @@ func cardText(i host.Interface) string {
 	return strings.Join(parts, "; ")
 }
 
-// fasterMode is the fastest mode that a card could link in, where it is faster than the link it
-// has.
+// fasterMode returns the fastest mode of a NIC, and whether it is faster than the present link.
 func fasterMode(i host.Interface) (mode string, ok bool) {
 	if i.Card.Modes == nil || !i.Carrier || i.SpeedBitsPerSec <= 0 {
 		return "", false
 	}
 	fastest := i.SpeedBitsPerSec
 	for _, m := range i.Card.Modes.Supported {
-		// "10000baseT/Full": megabits per second stand before the word.
+		// "10000baseT/Full" begins with megabits per second.
 		megabits, _, _ := strings.Cut(m, "base")
 		if n, err := strconv.ParseFloat(megabits, 64); err == nil && n*1e6 > fastest {
 			mode, fastest = m, n*1e6
@@ -91,7 +90,7 @@ func busText(b *host.Bus) string {
 		text += fmt.Sprintf(", %d bits", b.Width)
 	}
 	if b.CapacityBitsPerSec > 0 && b.MaxCapacityBitsPerSec > b.CapacityBitsPerSec {
-		text += fmt.Sprintf(" (%s; card and slot could do %s)", unit.BitRate(b.CapacityBitsPerSec),
+		text += fmt.Sprintf(" (%s; card and slot support %s)", unit.BitRate(b.CapacityBitsPerSec),
 			unit.BitRate(b.MaxCapacityBitsPerSec))
 	}
 	return text
@@ -109,9 +108,9 @@ func pauseText(p host.Pause) string {
 	return "no pause frames"
 }
 
-// rssText says over how many queues flows are spread, and whether any of them gets more than its
-// part. A table's length need not divide by the number of queues, so one entry more or less is
-// even.
+// rssText returns over how many queues flows are spread, and whether a queue gets more than its part.
+// The length of the table need not be a multiple of the number of queues, so a difference of one
+// entry is even.
 func rssText(r host.RSS) string {
 	least, most := r.Shares[0].Entries, r.Shares[0].Entries
 	for _, s := range r.Shares {
@@ -134,7 +133,7 @@ func onFlags(flags map[string]bool) []string {
 	return on
 }
 
-// interruptText says how many interrupts a card has and which CPUs have served them since boot.
+// interruptText returns how many interrupts a NIC has and which CPUs have served them since boot.
 func interruptText(interrupts []host.Interrupt) string {
 	if len(interrupts) == 0 {
 		return ""
@@ -163,7 +162,7 @@ func interruptText(interrupts []host.Interrupt) string {
 		100*float64(counts[busiest])/float64(total), busiest)
 }
 
-// interruptRate is the rate of all interrupts of a card together. False: nobody watched them.
+// interruptRate returns the rate of all interrupts of a NIC together. False: they were not watched.
 func interruptRate(interrupts []host.Interrupt) (sum float64, ok bool) {
 	for _, i := range interrupts {
 		if i.PerSec != nil {
@@ -173,8 +172,7 @@ func interruptRate(interrupts []host.Interrupt) (sum float64, ok bool) {
 	return sum, ok
 }
 
-// steeringText names what the kernel adds to the card's own spreading, where somebody switched it
-// on.
+// steeringText names what the kernel adds to the spreading of the NIC, where it is switched on.
 func steeringText(i host.Interface) string {
 	rps, rfs, xps := 0, 0, 0
 	for _, q := range i.Queues {

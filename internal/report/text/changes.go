@@ -23,9 +23,8 @@ func History(w io.Writer, d *report.HistoryDocument, s Style) error {
 	return p.err
 }
 
-// changes prints changes as a table, in the local time of the reader.
-//
-// Local time, because the reader asks "was that before or after I did this"; documents have UTC.
+// changes prints changes as a table. Times are local, because the reader compares them with what he
+// did; documents have UTC.
 func (p *printer) changes(changes []journal.Change) {
 	t := newTable("id", "time", "side", "knob", "from", "to", "state", "note")
 	for _, c := range changes {
@@ -35,7 +34,7 @@ func (p *printer) changes(changes []journal.Change) {
 	t.print(p, "  ")
 }
 
-// state colours a state: yellow goes away by itself, green stays.
+// state colours a state: a yellow one ends without a command, a green one stays.
 func (p *printer) state(s journal.State) cell {
 	switch s {
 	case journal.Trial:
@@ -46,7 +45,7 @@ func (p *printer) state(s journal.State) cell {
 	return cell{string(s), nil}
 }
 
-// Undo writes what taking changes back came to.
+// Undo writes the result of each undone change.
 func Undo(w io.Writer, d *report.UndoDocument, s Style) error {
 	p := &printer{w: w, s: s}
 	t := newTable("id", "side", "knob", "result")
@@ -56,9 +55,9 @@ func Undo(w io.Writer, d *report.UndoDocument, s Style) error {
 		case o.Error != "":
 			result = cell{o.Error, s.red}
 		case o.Stays:
-			result = cell{"half-written files taken out; the value stays until reboot", s.green}
+			result = cell{"half-written files removed; the value stays until reboot", s.green}
 		case o.Foreign != "":
-			result = cell{"somebody else set it to " + words.Value(o.Foreign) + "; left alone", s.yellow}
+			result = cell{"another program set it to " + words.Value(o.Foreign) + "; left alone", s.yellow}
 		case !o.Restored && o.Change.Note != "":
 			result = cell{o.Change.Note, s.yellow}
 		case !o.Restored:
@@ -70,16 +69,14 @@ func Undo(w io.Writer, d *report.UndoDocument, s Style) error {
 		t.row(o.Change.ID, o.Change.Side, o.Change.Knob, result)
 	}
 	if len(d.Outcomes) == 0 {
-		p.line("nothing to take back")
+		p.line("nothing to undo")
 	} else {
 		t.print(p, "  ")
 	}
 	return p.err
 }
 
-// Knobs writes a part of the catalogue: a list, or everything about one knob.
-//
-// One match shows everything, several a list: `knobs tcp_rmem` is a question about one knob.
+// Knobs writes a part of the catalogue: everything about one knob, or a list of several.
 func Knobs(w io.Writer, d *report.KnobsDocument, s Style) error {
 	p := &printer{w: w, s: s}
 	if len(d.Knobs) == 1 {
@@ -93,12 +90,11 @@ func Knobs(w io.Writer, d *report.KnobsDocument, s Style) error {
 	}
 	t.print(p, "")
 	p.line("")
-	p.line("%s", s.dim("linerate knobs NAME tells everything about one"))
+	p.line("%s", s.dim("linerate knobs NAME shows everything about one knob"))
 	return p.err
 }
 
-// here puts the values of a host into one cell: those of many interfaces and queues are mostly the
-// same.
+// here returns the values of a host in one cell: many interfaces and queues mostly have the same.
 func here(k report.KnobEntry) string {
 	var values []string
 	times := make(map[string]int)
@@ -142,7 +138,7 @@ func (p *printer) current(now []report.KnobNow) {
 		if k.SetBy != nil {
 			by = fmt.Sprintf("%s:%d", k.SetBy.File, k.SetBy.Number)
 			if k.Changed {
-				by += fmt.Sprintf(" says %s: changed since", k.SetBy.Value)
+				by += fmt.Sprintf(" sets %s: changed since", k.SetBy.Value)
 			}
 		}
 		t.row(k.Knob, v, by)
@@ -175,9 +171,9 @@ func (p *printer) knob(k knob.Definition) {
 	if d := int(k.Disturbance); d >= 0 && d < len(disturbances) {
 		put("disturbs", disturbances[d])
 	}
-	put("felt by", string(k.Effect))
-	put("touch it when", k.Symptom)
-	put("brings", k.Expect)
+	put("takes effect", string(k.Effect))
+	put("change it when", k.Symptom)
+	put("gain", k.Expect)
 	put("risk", k.Risk)
 	put("persists in", k.Persist)
 	put("since", k.Since)
@@ -186,7 +182,7 @@ func (p *printer) knob(k knob.Definition) {
 	t.print(p, "  ")
 }
 
-// parens puts a text in parentheses, and nothing around nothing.
+// parens returns a text in parentheses; empty for an empty text.
 func parens(s string) string {
 	if s == "" {
 		return ""

@@ -11,15 +11,15 @@ import (
 	"github.com/linerate/linerate/internal/report"
 )
 
-// How much of a triage fits one screen: hosts have hundreds of processors, and the idle ones are
-// all alike.
+// How much of a triage fits one screen: hosts have hundreds of processors, and idle ones look the
+// same.
 const (
 	cpuLines       = 8
 	interruptLines = 5
 )
 
-// CPU writes the triage of a host's processors: whether it matters, the questions and their
-// answers, the tables behind them, and what would help.
+// CPU writes the triage of the processors of a host: whether they matter, the questions with their
+// answers, the tables behind these, and what would help.
 func CPU(w io.Writer, d *report.DiagnoseDocument, s Style) error {
 	p := &printer{w: w, s: s}
 	p.line("%s", s.dim(clean(nameOr(d.Host.Name, "this host")+watchedFor(d.Watched))))
@@ -45,13 +45,13 @@ func CPU(w io.Writer, d *report.DiagnoseDocument, s Style) error {
 	if len(d.Findings) > 0 {
 		f := d.Findings[0]
 		p.line("")
-		p.wrapped("", fmt.Sprintf("The whole verdict: %s. %s (linerate diagnose tells all of it)", f.Code, f.Title))
+		p.wrapped("", fmt.Sprintf("The whole verdict: %s. %s (linerate diagnose shows all of it)", f.Code, f.Title))
 	}
 	p.notes("WARNINGS", d.Warnings)
 	return p.err
 }
 
-// cpuTable is mpstat's, busiest first.
+// cpuTable prints the table of mpstat(1), busiest CPU first.
 func (p *printer) cpuTable(t *processors.Triage) {
 	if len(t.CPUs) == 0 {
 		return
@@ -67,11 +67,11 @@ func (p *printer) cpuTable(t *processors.Triage) {
 	}
 	table.print(p, "")
 	if more := len(t.CPUs) - cpuLines; more > 0 {
-		p.line("%s", p.s.dim(fmt.Sprintf("and %d that are less busy", more)))
+		p.line("%s", p.s.dim(fmt.Sprintf("and %d less busy ones", more)))
 	}
 }
 
-// interruptTable is /proc/interrupts, of cards and as rates.
+// interruptTable prints /proc/interrupts of the NICs, as rates.
 func (p *printer) interruptTable(t *processors.Triage) {
 	if len(t.Interrupts) == 0 {
 		return
@@ -84,11 +84,11 @@ func (p *printer) interruptTable(t *processors.Triage) {
 	}
 	table.print(p, "")
 	if more := len(t.Interrupts) - interruptLines; more > 0 {
-		p.line("%s", p.s.dim(fmt.Sprintf("and %d that came less often", more)))
+		p.line("%s", p.s.dim(fmt.Sprintf("and %d less frequent ones", more)))
 	}
 }
 
-// waysOut says of each way whether it helps, with the command that tries it.
+// waysOut prints whether each remedy helps, with the command that tries it.
 func (p *printer) waysOut(t *processors.Triage) {
 	if len(t.WaysOut) == 0 {
 		return
@@ -110,8 +110,7 @@ func (p *printer) waysOut(t *processors.Triage) {
 	}
 }
 
-// hanging prints text behind a mark of that many columns, and what does not fit beside it below it
-// and not below the mark.
+// hanging prints text behind a mark of that many columns, with a hanging indent.
 func (p *printer) hanging(mark string, columns int, text string) {
 	for _, line := range broken(text, textWidth-columns) {
 		p.line("%s%s", mark, line)

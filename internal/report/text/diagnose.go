@@ -13,18 +13,18 @@ import (
 	"github.com/linerate/linerate/internal/report/words"
 )
 
-// How much of a verdict goes onto one screen. What is left out is counted, and --verbose has it.
+// How much of a verdict goes onto one screen. The rest is counted; --verbose prints it.
 const (
 	shownEvidence = 8 // lines of the first finding
 	shownRejected = 4 // sentences of it
 	shownBlind    = 3 // the largest gaps
 )
 
-// Diagnose writes a diagnose document: the first finding with its evidence, the others in short,
-// and what could not be seen. Verbose writes everything of all of them.
+// Diagnose writes a diagnose document: the first finding with its evidence, the other findings in
+// short, and what could not be seen. Verbose writes all findings in full.
 //
-// The first finding names the limit, and its evidence is what convinces; the others are read once
-// the first is dealt with.
+// The first finding names the limit, and needs its evidence; the other ones matter once it is
+// repaired.
 func Diagnose(w io.Writer, d *report.DiagnoseDocument, s Style, verbose bool) error {
 	p := &printer{w: w, s: s}
 	if d.Target != "" {
@@ -45,7 +45,7 @@ func Diagnose(w io.Writer, d *report.DiagnoseDocument, s Style, verbose bool) er
 	return p.err
 }
 
-// watchedFor says behind a host's name how it was looked at.
+// watchedFor returns how a host was watched, to follow its name.
 func watchedFor(watched []report.Watched) string {
 	if len(watched) == 0 {
 		return ""
@@ -53,15 +53,15 @@ func watchedFor(watched []report.Watched) string {
 	w := watched[0]
 	switch {
 	case w.SinceBoot && w.Seconds > 0:
-		return ", by what it has counted since it was started " + unit.FormatSeconds(w.Seconds) + " ago"
+		return ", by its counters since the start " + unit.FormatSeconds(w.Seconds) + " ago"
 	case w.SinceBoot:
-		return ", by what it has counted since it was started"
+		return ", by its counters since the start"
 	}
 	return ", watched for " + unit.FormatSeconds(w.Seconds)
 }
 
-// finding prints one finding: verdict, evidence, what was ruled out, what to do and how to prove
-// it. Empty parts are left out; of long ones the beginning is enough, unless everything is wanted.
+// finding prints one finding: verdict, evidence, what was ruled out, what to do and how to prove it.
+// It leaves out empty parts, and unless verbose the end of long ones.
 func (p *printer) finding(f evidence.Finding, verbose bool) {
 	p.title(f)
 	evidence, rejected := f.Evidence, f.Rejected
@@ -102,16 +102,15 @@ func (p *printer) finding(f evidence.Finding, verbose bool) {
 	}
 }
 
-// title prints what every finding begins with.
-//
-// Confidence is printed as a whole percentage: it is a judgement and has no tenths.
+// title prints the head of a finding. Confidence is a whole percentage: a judgement has no tenths.
 func (p *printer) title(f evidence.Finding) {
 	p.line("%s  %s", p.severity(f.Severity, string(f.Code)),
 		p.s.dim(fmt.Sprintf("%s · %s · %.0f %% sure", f.Severity, f.Where, 100*f.Confidence)))
 	p.wrapped("  ", f.Title)
 }
 
-// brief prints a finding that is not the first: what it is, and what to do where something costs.
+// brief prints a finding that is not the first: its title, and what to do unless it is only
+// information.
 func (p *printer) brief(f evidence.Finding) {
 	p.title(f)
 	if f.Severity != evidence.Info && f.Remedy.Text != "" {
@@ -119,7 +118,7 @@ func (p *printer) brief(f evidence.Finding) {
 	}
 }
 
-// blind prints what could not be seen, one gap a line with what it costs.
+// blind prints what could not be seen, one gap per line with its cost in confidence.
 func (p *printer) blind(all []diagnose.Blind, verbose bool) {
 	if len(all) == 0 {
 		return
@@ -143,14 +142,14 @@ func (p *printer) blind(all []diagnose.Blind, verbose bool) {
 	p.more(len(all) - len(shown))
 }
 
-// more says that something was left out.
+// more prints how many items were left out.
 func (p *printer) more(n int) {
 	if n > 0 {
 		p.line("    %s", p.s.dim(fmt.Sprintf("and %d more with --verbose", n)))
 	}
 }
 
-// list prints sentences under a title; no sentences, no title.
+// list prints sentences under a title; without sentences it prints nothing.
 func (p *printer) list(title string, sentences []string) {
 	if len(sentences) == 0 {
 		return
@@ -161,7 +160,7 @@ func (p *printer) list(title string, sentences []string) {
 	}
 }
 
-// severity colours a code after how much it matters.
+// severity colours a code by its severity.
 func (p *printer) severity(s evidence.Severity, text string) string {
 	switch s {
 	case evidence.Critical, evidence.Warning:

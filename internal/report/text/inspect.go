@@ -12,10 +12,8 @@ import (
 	"github.com/linerate/linerate/internal/report"
 )
 
-// shownSettings are the settings of the first screen; the document has all.
-//
-// They are those that bound windows and queues and choose the congestion control. The whole list
-// would push the ceilings off the screen.
+// shownSettings are the settings on the first screen: they bound windows and queues and choose the
+// congestion control. The document has all settings, too many to leave room for the ceilings.
 var shownSettings = []string{
 	"sysctl:net.ipv4.tcp_rmem", "sysctl:net.ipv4.tcp_wmem", "sysctl:net.core.rmem_max", "sysctl:net.core.wmem_max",
 	"sysctl:net.ipv4.tcp_window_scaling", "sysctl:net.ipv4.tcp_congestion_control", "sysctl:net.core.default_qdisc",
@@ -40,7 +38,7 @@ func Inspect(w io.Writer, d *report.InspectDocument, s Style) error {
 			offText(l.members[0].Features), carries(l.members[0], d.Interfaces), l.addresses())
 	}
 	t.print(p, "  ")
-	inspectTroubles(p, d)
+	inspectLosses(p, d)
 	inspectHardware(p, d)
 
 	t = newTable()
@@ -77,9 +75,8 @@ func Inspect(w io.Writer, d *report.InspectDocument, s Style) error {
 	return p.err
 }
 
-// inspectTroubles prints the counters that tell of packets lost, damaged or held back; nothing on a
-// host without any.
-func inspectTroubles(p *printer, d *report.InspectDocument) {
+// inspectLosses prints the counters of packets that were lost, damaged or held back.
+func inspectLosses(p *printer, d *report.InspectDocument) {
 	t := newTable("where", "counter", ">count", "meaning")
 	t.wrap = true
 	for _, i := range d.Interfaces {
@@ -91,7 +88,7 @@ func inspectTroubles(p *printer, d *report.InspectDocument) {
 			t.row(i.Name, s.Counter, s.Total, s.Meaning)
 		}
 	}
-	// One row for all processors: which of them it was is in the document.
+	// One row for all processors; the document has each one.
 	var taken host.Softnet
 	for _, c := range d.Softnet {
 		taken.Dropped, taken.TimeSqueeze, taken.FlowLimit = taken.Dropped+c.Dropped, taken.TimeSqueeze+c.TimeSqueeze,
@@ -105,7 +102,7 @@ func inspectTroubles(p *printer, d *report.InspectDocument) {
 		{"dropped", taken.Dropped, "the backlog of a processor was full (netdev_max_backlog)"},
 		{"time_squeeze", taken.TimeSqueeze,
 			"rounds of the receive softirq that ended with work left (netdev_budget, netdev_budget_usecs)"},
-		{"flow_limit", taken.FlowLimit, "dropped of flows that had most of a backlog to themselves"},
+		{"flow_limit", taken.FlowLimit, "packets dropped from flows that filled most of a backlog"},
 	} {
 		if s.n > 0 {
 			t.row("softnet", s.name, s.n, s.meaning)
@@ -115,7 +112,7 @@ func inspectTroubles(p *printer, d *report.InspectDocument) {
 		// A parent repeats what its children dropped.
 		if q.Drops > 0 && q.Parent == "root" {
 			t.row(q.Interface, "qdisc "+q.Kind, q.Drops,
-				"dropped by the queueing discipline before the card: its limit, or its way to keep queues short")
+				"dropped by the queueing discipline in front of the card: by its limit, or to keep queues short")
 		}
 	}
 	if len(t.rows) > 0 {
@@ -125,8 +122,8 @@ func inspectTroubles(p *printer, d *report.InspectDocument) {
 	}
 }
 
-// inspectModeration prints what throttles allow to one question at a time, and what is known
-// beforehand of their settings.
+// inspectModeration prints how many requests per second the interrupt throttles allow one client that
+// waits for each answer, and the known hazards of their settings.
 func inspectModeration(p *printer, d *report.InspectDocument) {
 	t := newTable("name", ">requests/s", "why")
 	t.wrap = true
@@ -147,15 +144,14 @@ func inspectModeration(p *printer, d *report.InspectDocument) {
 	}
 }
 
-// maxSymptoms is how many counters of one card the first screen has room for.
+// maxSymptoms is how many counters of one NIC the first screen shows.
 const maxSymptoms = 6
 
-// inspectHardware prints a sentence for each card, and one each for processors, tables and file
-// servers.
+// inspectHardware prints a line for each NIC, and one each for processors, tables and NFS mounts.
 func inspectHardware(p *printer, d *report.InspectDocument) {
 	t := newTable("", "")
 	t.head, t.wrap = nil, true
-	// The ports of one card have one sentence, unless somebody set them differently.
+	// The ports of one NIC share a line unless their configuration differs.
 	names := make(map[string]string)
 	var texts []string
 	for _, i := range d.Interfaces {
@@ -186,7 +182,7 @@ func inspectHardware(p *printer, d *report.InspectDocument) {
 	}
 }
 
-// notes prints sentences that qualify the rest; nothing when there are none.
+// notes prints sentences under a title; without sentences it prints nothing.
 func (p *printer) notes(title string, sentences []string) {
 	if len(sentences) == 0 {
 		return
@@ -198,7 +194,7 @@ func (p *printer) notes(title string, sentences []string) {
 	}
 }
 
-// hostLine says in one line what machine this is. What is not known is left out.
+// hostLine describes the machine on one line, without what is not known.
 func hostLine(h report.Host, cpus int) string {
 	parts := []string{h.Name, strings.TrimSpace(systemName(h.OS) + " " + h.Kernel)}
 	if h.Arch != "" {
@@ -219,7 +215,7 @@ func hostLine(h report.Host, cpus int) string {
 	return strings.Join(slices.DeleteFunc(parts, func(s string) bool { return s == "" }), " · ")
 }
 
-// systemName writes an operating system as its people do.
+// systemName returns the usual spelling of an operating system.
 func systemName(goos string) string {
 	switch goos {
 	case "linux":
@@ -232,7 +228,7 @@ func systemName(goos string) string {
 	return goos
 }
 
-// state is up only with a carrier: an interface that is merely switched on carries nothing.
+// state returns the state of an interface: up only with a carrier.
 func state(i host.Interface) string {
 	switch {
 	case i.Asleep:
@@ -245,8 +241,8 @@ func state(i host.Interface) string {
 	return "up"
 }
 
-// linkText gives speed and duplex of a real link. A virtual one has only a number that somebody
-// typed, so it shows none.
+// linkText returns speed and duplex of a real link. A virtual link only has a configured number, so
+// its text is "virtual".
 func linkText(i host.Interface) string {
 	switch {
 	case i.Virtual:
@@ -261,7 +257,7 @@ func mtuText(i host.Interface) string { return strconv.Itoa(i.MTUBytes) }
 
 func qdiscText(i host.Interface) string { return i.Qdisc }
 
-// ringText gives the descriptor rings as present of largest possible, receive first.
+// ringText returns the descriptor rings as present size of largest size, receive first.
 func ringText(r *host.Rings) string {
 	if r == nil {
 		return ""
@@ -269,9 +265,8 @@ func ringText(r *host.Rings) string {
 	return fmt.Sprintf("%d of %d / %d of %d", r.Rx.Current, r.Rx.Max, r.Tx.Current, r.Tx.Max)
 }
 
-// offText names the offloads that matter for bulk traffic, are off and could be on.
-//
-// A fixed feature is no news: nobody can change it.
+// offText names the offloads for bulk traffic that are off and could be on. A fixed feature cannot be
+// changed and is left out.
 func offText(features map[string]host.Feature) string {
 	var off []string
 	for _, f := range []struct{ feature, word string }{

@@ -9,10 +9,8 @@ import (
 	"github.com/linerate/linerate/internal/report"
 )
 
-// labColumns keeps the lines of scenarios that are printed as they finish under one another.
-//
-// It is not a table, because a table knows its widths only when all rows are there, and a suite
-// takes many minutes.
+// labColumns aligns the lines of scenarios, each of which is printed as it finishes. A table would
+// need all rows for its widths, and a suite takes many minutes.
 const labColumns = "%-20s %-24s %-24s %11s %11s %11s %6s  %s\n"
 
 // LabHeader writes the heading over the lines of Lab.
@@ -34,8 +32,8 @@ func Lab(w io.Writer, d *report.LabDocument, s Style) error {
 	line := fmt.Sprintf(labColumns, d.Scenario, d.Expected, d.Found, figureOr(d.Healthy, d.Unit),
 		figureOr(d.Before, d.Unit), figureOr(d.After, d.Unit), verdict, strings.Join(d.Kept, " "))
 	line = strings.TrimRight(line, " \n")
-	// Colour comes last, since its bytes would count as columns before. The first match is the
-	// verdict: no code or name of a scenario begins with one of its words.
+	// Colour comes last, because its bytes would count as columns. The first match is the verdict: no
+	// code or name of a scenario begins with one of its words.
 	line = strings.Replace(line, " "+verdict, " "+paint(verdict), 1)
 	if !d.Pass && d.Reason != "" {
 		line += "\n    " + d.Reason
@@ -45,7 +43,7 @@ func Lab(w io.Writer, d *report.LabDocument, s Style) error {
 	return err
 }
 
-// figureOr prints a figure in its unit, or a dash where none was measured.
+// figureOr returns a figure in its unit, or a dash where none was measured.
 func figureOr(x *float64, of string) string {
 	switch {
 	case x == nil:
@@ -56,7 +54,7 @@ func figureOr(x *float64, of string) string {
 	return unit.FormatCount(*x) + "/s"
 }
 
-// LabList writes one line for each scenario: its name, what must be found, and what is wrong in it.
+// LabList writes one line for each scenario: its name, the expected finding, and its fault.
 func LabList(w io.Writer, d *report.LabListDocument, s Style) error {
 	p := &printer{w: w, s: s}
 	t := newTable("scenario", "finds", "what")
@@ -68,8 +66,8 @@ func LabList(w io.Writer, d *report.LabListDocument, s Style) error {
 	return p.err
 }
 
-// replay is what stands below the line of the scenario: the write-up's figure, ours, and what
-// became of each trial.
+// replay returns the lines below that of the scenario: the figure of the write-up, the measured one,
+// and the verdict of each trial.
 func replay(r *report.LabReplay) string {
 	if r == nil {
 		return ""

@@ -9,31 +9,31 @@ import (
 	"github.com/linerate/linerate/internal/host"
 )
 
-// foldFrom is how many interfaces of one kind in one place make a single row: forty VLANs on a card
-// are one fact.
+// foldFrom is how many interfaces of one kind in one place make a single row, as forty VLANs on a NIC
+// do.
 const foldFrom = 4
 
-// layer is one row of the interfaces: one of them, or several that differ in name and number alone.
+// layer is one row of the interfaces: one interface, or several that differ only in name and number.
 type layer struct {
 	depth   int
 	members []host.Interface // never empty
 }
 
-// layers puts every interface behind those that it rests on, and folds what is alike. What rests on
-// several, as a bond does, comes behind the last of them. Two interfaces that rest on each other,
-// which no kernel allows and a document may claim, come at the end.
+// layers puts every interface behind those that it rests on, and folds similar ones. An interface
+// that rests on several, as a bond does, comes behind the last of these. Two interfaces that rest on
+// each other, which no kernel allows but a document may claim, come at the end.
 func layers(interfaces []host.Interface) []layer {
 	var rows []layer
 	printed := make(map[string]bool, len(interfaces))
-	groups := make(map[string]int) // row of what is foldable, by what makes it alike
+	groups := make(map[string]int) // row of foldable interfaces, by fold key
 	sizes := make(map[string]int)
 	for _, i := range interfaces {
-		sizes[alike(i)]++
+		sizes[foldKey(i)]++
 	}
 	var put func(i host.Interface, depth int)
 	put = func(i host.Interface, depth int) {
 		printed[i.Name] = true
-		key := alike(i)
+		key := foldKey(i)
 		if row, ok := groups[key]; ok && sizes[key] >= foldFrom {
 			rows[row].members = append(rows[row].members, i)
 		} else {
@@ -60,16 +60,16 @@ func layers(interfaces []host.Interface) []layer {
 	return rows
 }
 
-// alike is equal for interfaces that fold into one row: of one kind, on the same ones, below the
-// same ones. Cards stand alone.
-func alike(i host.Interface) string {
+// foldKey is equal for interfaces that fold into one row: of one kind, on the same interfaces, below
+// the same interfaces. NICs never fold.
+func foldKey(i host.Interface) string {
 	if !i.Virtual || i.Kind == "" || i.Kind == "loopback" {
 		return "\x00" + i.Name
 	}
 	return strings.Join([]string{i.Kind, strings.Join(i.Below, " "), strings.Join(i.Above, " ")}, "\x00")
 }
 
-// name of a row: "bond0", or "eth0.100 … eth0.139 (40)" for a fold.
+// name returns the name of a row: "bond0", or "eth0.100 … eth0.139 (40)" for a fold.
 func (l layer) name() string {
 	indent := strings.Repeat("  ", l.depth)
 	first, last := l.members[0], l.members[len(l.members)-1]
@@ -79,7 +79,8 @@ func (l layer) name() string {
 	return fmt.Sprintf("%s%s … %s (%d)", indent, first.Name, last.Name, len(l.members))
 }
 
-// driver is what an interface is made of; in a fold the kind alone, since numbers and peers differ.
+// driver returns the driver or kind of a row; of a fold only the kind, because numbers and peers
+// differ.
 func (l layer) driver() string {
 	if len(l.members) > 1 {
 		return l.members[0].Kind
@@ -87,8 +88,8 @@ func (l layer) driver() string {
 	return kindText(l.members[0])
 }
 
-// each joins what the members of a row say, most frequent first; one word where they agree: "up",
-// "38 up, 2 down".
+// each joins a text of each member of a row, most frequent first: "38 up, 2 down", or "up" where all
+// members agree.
 func (l layer) each(say func(host.Interface) string) string {
 	counts := make(map[string]int)
 	var words []string
@@ -108,7 +109,7 @@ func (l layer) each(say func(host.Interface) string) string {
 	return strings.Join(words, ", ")
 }
 
-// addresses of a row; of a fold only how many there are.
+// addresses returns the addresses of a row; of a fold only their number.
 func (l layer) addresses() string {
 	if len(l.members) == 1 {
 		return strings.Join(l.members[0].Addresses, " ")
@@ -126,8 +127,8 @@ func (l layer) addresses() string {
 	return fmt.Sprintf("%d addresses", n)
 }
 
-// kindText says what an interface is where its driver's name does not: the mode of a bond, the
-// number of a VLAN, the other end of a veth.
+// kindText returns what an interface is: the mode of a bond, the number of a VLAN, the other end of a
+// veth, and otherwise the driver.
 func kindText(i host.Interface) string {
 	switch {
 	case i.Kind == "bond" && i.BondMode != "":
@@ -138,14 +139,14 @@ func kindText(i host.Interface) string {
 		return "veth to " + i.Peer
 	case i.Driver != "":
 		return i.Driver
-	// What nobody named a driver of is not known; that it is a card says the link.
+	// The driver is not known; the link shows that it is a NIC.
 	case i.Kind == "loopback", i.Kind == "physical":
 		return ""
 	}
 	return i.Kind
 }
 
-// carries tells in a few words what goes through a card: "bond0, 40 vlan, br0".
+// carries returns the interfaces that use a NIC: "bond0, 40 vlan, br0".
 func carries(card host.Interface, all []host.Interface) string {
 	counts := make(map[string]int)
 	names := make(map[string]string)

@@ -10,11 +10,11 @@ import (
 	"github.com/linerate/linerate/internal/report"
 )
 
-// Matrix writes what was found instead of what, level by level, then each case that is wrong, and
-// at last one line for scripts.
+// Matrix writes a confusion table for each level, then each wrong case, and one line for scripts at
+// the end.
 //
-// The confusion table is a sparse one: forty codes across would not fit any screen, and all but the
-// diagonal is to stay empty.
+// The table lists what was found instead: forty codes across would not fit a screen, and all cells
+// off the diagonal should be empty.
 func Matrix(w io.Writer, d *report.MatrixDocument, s Style) error {
 	p := &printer{w: w, s: s}
 	for _, level := range []string{"gross", "plain", "mild", ""} {
@@ -33,7 +33,7 @@ func Matrix(w io.Writer, d *report.MatrixDocument, s Style) error {
 	if d.FirstRight != nil {
 		share = 100 * *d.FirstRight
 	}
-	// The last line, exactly so.
+	// Scripts read this line.
 	p.line("first-right-percent=%.1f cases=%d", share, d.Judged)
 	return p.err
 }
@@ -84,14 +84,14 @@ func (p *printer) confusion(d *report.MatrixDocument, level string) {
 	}
 	title := strings.ToUpper(level)
 	if level == "" {
-		title = "SOUND WORLDS"
+		title = "HEALTHY WORLDS"
 	}
 	p.line("%s", p.s.dim(title))
 	t.print(p, "  ")
 	p.line("")
 }
 
-// found is the code that came first, or why there was none.
+// found returns the code of the first finding.
 func found(c *report.MatrixCase) string {
 	if len(c.Found) == 0 {
 		return "(no verdict)"
@@ -99,8 +99,7 @@ func found(c *report.MatrixCase) string {
 	return c.Found[0].Code
 }
 
-// wrongCases prints each case that is not right with what it was told instead. Mild ones are not
-// among them: they may stay unseen.
+// wrongCases prints each wrong case with its findings, except mild ones, which may stay undetected.
 func (p *printer) wrongCases(d *report.MatrixDocument) {
 	headed := false
 	for i := range d.Cases {
@@ -129,7 +128,7 @@ func (p *printer) wrongCases(d *report.MatrixDocument) {
 	}
 }
 
-// matrixCost prints how long verdicts took, the slowest of each mode, and what watching cost.
+// matrixCost prints the slowest verdict of each mode, and the highest CPU use.
 func (p *printer) matrixCost(d *report.MatrixDocument) {
 	type cost struct{ seconds, share float64 }
 	modes := map[string]cost{}
@@ -141,18 +140,18 @@ func (p *printer) matrixCost(d *report.MatrixDocument) {
 		modes[c.Mode] = cost{max(m.seconds, c.Seconds), max(m.share, c.CPU/c.Seconds)}
 	}
 	for _, mode := range slices.Sorted(maps.Keys(modes)) {
-		p.line("%s", p.s.dim(fmt.Sprintf("slowest verdict, %s: %.1f s; most processor time of one: %.1f %%", mode,
+		p.line("%s", p.s.dim(fmt.Sprintf("slowest verdict, %s: %.1f s; most CPU time of a verdict: %.1f %%", mode,
 			modes[mode].seconds, 100*modes[mode].share)))
 	}
 	if d.Sounds > 0 {
-		p.line("%s", p.s.dim(fmt.Sprintf("sound worlds with a warning: %d of %d", d.FalseAlarm, d.Sounds)))
+		p.line("%s", p.s.dim(fmt.Sprintf("healthy worlds with a warning: %d of %d", d.FalseAlarm, d.Sounds)))
 	}
 }
 
-// caseName is SCENARIO/LEVEL, or SCENARIO for a sound world.
+// caseName returns SCENARIO/LEVEL, or SCENARIO for a healthy world.
 func caseName(scenario, level string) string { return strings.TrimSuffix(scenario+"/"+level, "/") }
 
-// notPlayed says what was not played and why, each reason once. Cases come by reason.
+// notPlayed lists the cases that were not played, each reason once. By maps reasons to cases.
 func notPlayed(by map[string][]string) []string {
 	var all []string
 	for _, reason := range slices.Sorted(maps.Keys(by)) {

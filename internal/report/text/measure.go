@@ -23,7 +23,7 @@ func Measure(w io.Writer, d *report.MeasureDocument, s Style) error {
 	return p.err
 }
 
-// nameOr gives a name, or what stands in for an unknown one.
+// nameOr returns a name, or another text for an unknown one.
 func nameOr(name, other string) string {
 	if name == "" {
 		return other
@@ -31,10 +31,9 @@ func nameOr(name, other string) string {
 	return name
 }
 
-// tests prints a table of runs, then where packets died and what the runs warn of.
+// tests prints a table of runs, then where packets were lost and the warnings of the runs.
 //
-// Columns that no test fills (resent without TCP_INFO, cost without /proc/stat) vanish with their
-// heading.
+// A column that no test fills (resent without TCP_INFO, cost without /proc/stat) is left out.
 func (p *printer) tests(tests []traffic.Result) {
 	t := newTable("test", "direction", ">streams", ">time", ">result", ">rtt p50", ">p99", ">resent",
 		">CPU s/GB near", ">far")
@@ -57,7 +56,7 @@ func (p *printer) tests(tests []traffic.Result) {
 	}
 	t.print(p, "  ")
 
-	p.graves(tests)
+	p.losses(tests)
 	var warnings []string
 	for _, r := range tests {
 		for _, warning := range r.Warnings {
@@ -69,16 +68,16 @@ func (p *printer) tests(tests []traffic.Result) {
 	p.notes("TAKE WITH CARE", warnings)
 }
 
-// graves prints where packets died: of tests that count each packet the places of all that were
-// lost, of the others the counters that moved.
-func (p *printer) graves(tests []traffic.Result) {
+// losses prints where packets were lost: for tests that count each packet the place of every lost
+// one, for other tests the counters that moved.
+func (p *printer) losses(tests []traffic.Result) {
 	t := newTable("test", "direction", "end", "place", ">packets", "counter")
 	for _, r := range tests {
 		for _, l := range r.Losses {
 			t.row(r.Test, directionText(r), "", l.Place, unit.FormatCount(float64(l.Packets)), l.Source)
 		}
-		// The search for the path MTU sends packets that are meant not to fit; every counter on
-		// their way tells of them once more.
+		// The search for the path MTU sends packets that do not fit on purpose; the counters on their
+		// way would list them again.
 		if len(r.Losses) > 0 || r.Test == traffic.MTU {
 			continue
 		}
@@ -95,11 +94,11 @@ func (p *printer) graves(tests []traffic.Result) {
 		return
 	}
 	p.line("")
-	p.head("WHERE PACKETS DIED")
+	p.head("WHERE PACKETS WERE LOST")
 	t.print(p, "  ")
 }
 
-// directionText names the direction; request/response and ping have both in them.
+// directionText names the direction; request/response and ping use both.
 func directionText(r traffic.Result) string {
 	if r.Test == traffic.Stream || r.Test == traffic.UDP {
 		return string(r.Direction)
@@ -107,7 +106,7 @@ func directionText(r traffic.Result) string {
 	return "both"
 }
 
-// resultText gives the one number a test is run for.
+// resultText returns the main result of a test.
 func resultText(r traffic.Result) string {
 	switch r.Test {
 	case traffic.Stream:
@@ -122,7 +121,7 @@ func resultText(r traffic.Result) string {
 	case traffic.UDP:
 		rate := unit.BitRate(r.ThroughputBitsPerSec).String()
 		if r.Direction == traffic.Bidir {
-			rate += " in all" // of each direction it is told below, as the line would become too wide
+			rate += " in all" // the rate of each direction is below, because the line would be too wide
 		}
 		text := fmt.Sprintf("%s, %s packets/s", rate, unit.FormatCount(r.PacketsPerSec))
 		if r.LossRatio != nil {
@@ -148,13 +147,12 @@ func resultText(r traffic.Result) string {
 	return ""
 }
 
-// leastCosted is the payload from which on the cost of a gigabyte is told. CPU time is the whole
-// host's, in ticks of 10 ms, and divided by a few kilobytes it says nothing of them.
+// leastCosted is the least payload, in bytes, for which the cost per gigabyte is shown. CPU time is
+// that of the whole host, in ticks of 10 ms; divided by a few kilobytes it is meaningless.
 const leastCosted = 1e6
 
-// costText gives the processor time per gigabyte of one end, empty when it was not measured.
-//
-// A bare number, because the unit is in the heading.
+// costText returns the CPU seconds per gigabyte of one end, without the unit, which is in the
+// heading; empty when it was not measured.
 func costText(r traffic.Result, e traffic.End) string {
 	if e.CPUSecondsPerGigabyte <= 0 || r.Bytes > 0 && r.Bytes < leastCosted {
 		return ""
@@ -162,7 +160,7 @@ func costText(r traffic.Result, e traffic.End) string {
 	return perUnitText(e.CPUSecondsPerGigabyte)
 }
 
-// perUnitText gives a number of seconds with what digits it deserves.
+// perUnitText returns a number of seconds with two decimals below 100, and none above.
 func perUnitText(seconds float64) string {
 	if seconds < 100 {
 		return fmt.Sprintf("%.2f", seconds)

@@ -9,8 +9,8 @@ import (
 	"github.com/linerate/linerate/internal/report/words"
 )
 
-// Persist writes which files make changes survive a reboot. Those that are planned are shown as a
-// diff against nothing, because no file of somebody else's is ever touched.
+// Persist writes which files make changes survive a reboot. Planned files are a diff against
+// /dev/null, because persist never edits an existing file.
 func Persist(w io.Writer, d *report.PersistDocument, s Style) error {
 	p := &printer{w: w, s: s}
 	t := newTable("id", "knob", "value", "format", "state")
@@ -56,7 +56,7 @@ func PersistCheck(w io.Writer, d *report.PersistDocument, s Style) error {
 	return p.err
 }
 
-// persistState colours a state: green is done, yellow waits for somebody, red did not hold.
+// persistState colours a state: green is done, yellow waits for the user, red did not hold.
 func (p *printer) persistState(state report.PersistState) cell {
 	switch state {
 	case report.PersistDone, report.PersistHeld:
@@ -69,7 +69,7 @@ func (p *printer) persistState(state report.PersistState) cell {
 	return cell{string(state), nil}
 }
 
-// newFile shows a file to be made as a unified diff, which patch(1) takes.
+// newFile prints a new file as a unified diff that patch(1) accepts.
 func (p *printer) newFile(f report.PersistFile) {
 	lines := strings.Split(strings.TrimSuffix(f.Content, "\n"), "\n")
 	p.line("--- /dev/null")
@@ -80,7 +80,7 @@ func (p *printer) newFile(f report.PersistFile) {
 	}
 }
 
-// persistRemarks says what else there is to know of one change.
+// persistRemarks prints the conflicts, manual steps and notes of one change.
 func (p *printer) persistRemarks(c report.PersistChange) {
 	var remarks []string
 	for _, l := range c.Conflicts {

@@ -10,8 +10,8 @@ import (
 	"github.com/linerate/linerate/internal/host/owner"
 )
 
-// ownersText says in one line who else turns the knobs of this host, those that run before those
-// that write when it boots.
+// ownersText names the other programs that set knobs of this host: first those that run, then those
+// that write at boot.
 func ownersText(owners []owner.Owner) string {
 	var running, boot []string
 	for _, o := range owners {
@@ -34,8 +34,8 @@ func ownersText(owners []owner.Owner) string {
 	return strings.Join(parts, "; ")
 }
 
-// processorText says what the processors are and how they save power, in one line. What differs
-// among them is told by how many.
+// processorText describes the processors and how they save power, on one line. Where processors
+// differ, it counts each kind.
 func processorText(cpus []host.CPU, idle *host.Idle) string {
 	if len(cpus) == 0 {
 		return ""
@@ -63,7 +63,7 @@ func processorText(cpus []host.CPU, idle *host.Idle) string {
 	}
 	if limit := each(func(c host.CPU) string {
 		if c.LimitMHz > 0 && c.MaxMHz > c.LimitMHz {
-			return fmt.Sprintf("held to %d of %d MHz", c.LimitMHz, c.MaxMHz)
+			return fmt.Sprintf("limited to %d of %d MHz", c.LimitMHz, c.MaxMHz)
 		}
 		return ""
 	}); limit != "" {
@@ -85,8 +85,8 @@ func processorText(cpus []host.CPU, idle *host.Idle) string {
 	return strings.Join(slices.DeleteFunc(parts, func(s string) bool { return s == "" }), "; ")
 }
 
-// idleText names the deepest state that some processor may use, since a packet may have to wait
-// that long.
+// idleText names the deepest idle state that a processor may use: a packet may have to wait for its
+// wake-up.
 func idleText(idle *host.Idle) string {
 	if idle == nil {
 		return ""
@@ -99,7 +99,7 @@ func idleText(idle *host.Idle) string {
 	return ""
 }
 
-// tablesText names the tables that have a limit and anything in them, the fullest first.
+// tablesText lists the tables that have a limit and at least one entry, the fullest first.
 func tablesText(tables []host.Table) string {
 	share := func(t host.Table) float64 { return float64(t.Entries) / float64(max(t.Limit, 1)) }
 	var parts []string
@@ -119,11 +119,11 @@ func tablesText(tables []host.Table) string {
 	return strings.Join(parts, " · ")
 }
 
-// nfsOptions are those of a mount that bear on its speed.
+// nfsOptions are the options of a mount that affect its speed.
 var nfsOptions = []string{"vers", "proto", "rsize", "wsize", "nconnect", "max_connect", "sync", "noac", "timeo",
 	"retrans", "lookupcache", "fsc", "xprtsec"}
 
-// mountText gives those options of a mount that bear on its speed, in the kernel's order.
+// mountText returns the options of a mount that affect its speed, in the kernel's order.
 func mountText(options string) string {
 	var shown []string
 	for option := range strings.SplitSeq(options, ",") {

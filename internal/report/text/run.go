@@ -9,11 +9,12 @@ import (
 	"github.com/linerate/linerate/internal/traffic"
 )
 
-// maxCurve is how many columns a curve takes; longer ones are thinned out by their largest values.
+// maxCurve is how many columns a curve takes; each column of a longer one is the maximum of several
+// values.
 const maxCurve = 60
 
-// detail prints what only this kind of test has, below the table of all tests. alone: the reader
-// asked for this one test, and gets everything.
+// detail prints what only this kind of test has, below the table of all tests. A test that ran alone
+// gets everything.
 func (p *printer) detail(r traffic.Result, alone bool) {
 	var lines [][2]string
 	add := func(name, format string, args ...any) {
@@ -55,15 +56,15 @@ func (p *printer) detail(r traffic.Result, alone bool) {
 
 type describer func(name, format string, args ...any)
 
-// describeDatagrams tells what became of the datagrams; the rates are those of each direction where
-// both were sent.
+// describeDatagrams describes what happened to the datagrams. Up and down are the rates, bits per
+// second, where both directions were sent.
 func describeDatagrams(add describer, d traffic.Datagrams, up, down float64) {
 	one := func(name string, rate float64, c traffic.DatagramCounts) {
 		text := ""
 		if rate > 0 {
 			text = unit.BitRate(rate).String() + ": "
 		}
-		// Counts in full: whoever compares them with the counters of a switch needs every digit.
+		// Counts in full: a comparison with the counters of a switch needs every digit.
 		text += fmt.Sprintf("%d sent, %d received, %d lost (%s)", c.Sent, c.Received, c.Lost,
 			unit.FormatPercent(ratio(c.Lost, c.Sent)))
 		if c.Duplicates != nil {
@@ -98,7 +99,7 @@ func ratio(a, b uint64) float64 {
 	return float64(a) / float64(b)
 }
 
-// describeOneWay shows what is known of each direction; of what is not, nothing.
+// describeOneWay describes each direction, without what is not known.
 func describeOneWay(add describer, o traffic.OneWayResult, hops *traffic.HopCounts) {
 	if hops == nil {
 		hops = &traffic.HopCounts{}
@@ -131,7 +132,7 @@ func describeOneWay(add describer, o traffic.OneWayResult, hops *traffic.HopCoun
 func describeMTU(add describer, m traffic.PathMTU) {
 	one := func(name string, bytes, local int, hole bool) {
 		if bytes == 0 {
-			add(name, "not found: no packet of any size was answered")
+			add(name, "not found: no packet of any size got an answer")
 			return
 		}
 		text := fmt.Sprintf("%d bytes", bytes)
@@ -139,7 +140,7 @@ func describeMTU(add describer, m traffic.PathMTU) {
 			text += fmt.Sprintf(" of the interface's %d", local)
 		}
 		if hole {
-			text += "; BLACK HOLE: larger packets vanish and nobody says so, so connections that use them hang"
+			text += "; BLACK HOLE: larger packets vanish without an ICMP message, so connections that use them hang"
 		}
 		add(name, "%s", text)
 	}
@@ -158,7 +159,7 @@ func describeMTU(add describer, m traffic.PathMTU) {
 			name string
 		}{{m.MSSClampedUp, "near"}, {m.MSSClampedDown, "far"}} {
 			if clamped.is {
-				text += fmt.Sprintf("; somebody on the path lowered the %s offer", clamped.name)
+				text += fmt.Sprintf("; a device on the path lowered the %s offer", clamped.name)
 			}
 		}
 		add("tcp segment", "%s", text)
@@ -183,7 +184,7 @@ func describeLoad(add describer, l traffic.LoadResult) {
 	one("up", l.Up, l.UpBitsPerSec)
 	one("down", l.Down, l.DownBitsPerSec)
 	one("both", l.Both, l.BothBitsPerSec)
-	// One curve for each phase, all on one scale, so that the eye compares them.
+	// All phases have curves on one scale, so that they can be compared.
 	highest := 0.0
 	for _, c := range l.Curve {
 		highest = max(highest, c.RTTSeconds)
@@ -202,7 +203,7 @@ func describeLoad(add describer, l traffic.LoadResult) {
 	}
 }
 
-// curve draws values as a line of blocks, the highest of which stands for highest.
+// curve draws values as a line of blocks; a full block stands for highest.
 func curve(values []float64, highest float64) string {
 	const blocks = "▁▂▃▄▅▆▇█"
 	if step := (len(values) + maxCurve - 1) / maxCurve; step > 1 {
@@ -243,7 +244,7 @@ func describePacing(add describer, c traffic.Pacing) {
 	}
 }
 
-// pacerText says who kept the rate: the document has short words for programs.
+// pacerText names what kept the rate; the document has short words for programs.
 func pacerText(method string) string {
 	pacer, beside, both := strings.Cut(method, "+")
 	if pacer == "own" || pacer == "user" {
@@ -266,17 +267,17 @@ func describeConfidence(add describer, r traffic.Result, c traffic.Confidence) {
 	}
 	end := ""
 	if !c.Reached {
-		end = "; it did not become narrower within the rounds allowed"
+		end = "; the interval did not become narrow enough within the allowed rounds"
 	}
 	add("confidence", "%s on average, 95 %% interval %s to %s (±%s) over %d rounds%s",
 		show(c.Mean), show(c.Low), show(c.High), unit.FormatPercent(c.HalfWidthRatio), c.Rounds, end)
 }
 
-// describeRun tells how the test was run and what it cost.
+// describeRun describes how the test ran and what it cost.
 func describeRun(add describer, r traffic.Result) {
 	if r.Method != "" {
 		text := r.Method
-		// Of another program's server one of them is not known, and then not told.
+		// With the server of another program one of the two is not known.
 		var ways []string
 		if r.SendMethod != "" {
 			ways = append(ways, "sent by "+r.SendMethod)
@@ -317,7 +318,7 @@ func describeRun(add describer, r traffic.Result) {
 		if cost := costText(r, e.end); cost != "" {
 			text += ", " + cost + " s per GB"
 		}
-		// A few pings are not what the host's time went into.
+		// A few pings do not account for the CPU time of the host.
 		if e.end.CPUSecondsPerMillion > 0 && r.Test != traffic.Ping && !(r.Bytes > 0 && r.Bytes < leastCosted) {
 			text += ", " + perUnitText(e.end.CPUSecondsPerMillion) + " s per million packets"
 		}

@@ -44,10 +44,10 @@ func (p *printer) result(result string) cell {
 		"unreadable": p.s.red}[result]}
 }
 
-// Report writes a run as its tune did, and what its segments say when they are judged again.
+// Report writes a run as its tune did, and the result of judging its segments again.
 func Report(w io.Writer, d *report.ReportDocument, s Style) error {
 	shown := *d.Run
-	shown.Run = "" // who reads this has typed its name
+	shown.Run = "" // the reader has typed its name
 	if err := Tune(w, &shown, s); err != nil {
 		return err
 	}
@@ -85,7 +85,7 @@ func Report(w io.Writer, d *report.ReportDocument, s Style) error {
 	return p.err
 }
 
-// shortened cuts a text that somebody else has chosen the length of.
+// shortened cuts a text to a number of runes.
 func shortened(text string, most int) string {
 	if r := []rune(text); len(r) > most {
 		return string(r[:most]) + "…"

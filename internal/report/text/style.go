@@ -16,8 +16,8 @@ type Style struct {
 
 // paint wraps text in one ANSI sequence (ECMA-48 SGR) when colour is wanted.
 //
-// Only the sixteen basic colours and bold and dim are used: their shades are chosen by the reader's
-// terminal, so that they suit a light and a dark one.
+// It uses only the sixteen basic colours, bold and dim: the terminal chooses their shades, so they
+// suit light and dark ones.
 func (s Style) paint(code, text string) string {
 	if !s.Colour || text == "" {
 		return text
@@ -31,30 +31,29 @@ func (s Style) red(t string) string    { return s.paint("31", t) }
 func (s Style) green(t string) string  { return s.paint("32", t) }
 func (s Style) yellow(t string) string { return s.paint("33", t) }
 
-// printer writes lines and remembers the first error, so that renderers read as what they print.
-//
-// A closed pipe (`linerate history | head`) ends the text at its next line.
+// printer writes lines and keeps the first error, so that renderers need no error handling. A closed
+// pipe (`linerate history | head`) ends the text at its next line.
 type printer struct {
 	w   io.Writer
 	s   Style
 	err error
 }
 
-// line prints one line. After an error nothing more is written.
+// line prints one line. After an error it writes nothing more.
 //
-// Whatever the arguments hold, it stays one line and commands the terminal nothing but our own
-// colours: this is the one place that all text passes.
+// All text passes through here: line replaces every line end and every character in the arguments
+// that a terminal would obey, except the colours of paint.
 func (p *printer) line(format string, args ...any) {
 	if p.err == nil {
 		_, p.err = fmt.Fprintln(p.w, p.s.harmless(fmt.Sprintf(format, args...)))
 	}
 }
 
-// colours is what paint writes.
+// colours matches what paint writes.
 var colours = regexp.MustCompile("^\x1b\\[[0-9;]{0,5}m")
 
-// harmless makes a line of text that may hold what another host has sent. Sequences of colour stay
-// when colour is wanted.
+// harmless returns a line of text that a terminal does not obey; the text may come from another host.
+// Sequences of colour stay when colour is wanted.
 func (s Style) harmless(text string) string {
 	if !strings.ContainsFunc(text, dangerous) {
 		return text
@@ -82,8 +81,8 @@ func (s Style) harmless(text string) string {
 	return b.String()
 }
 
-// dangerous tells a rune that a terminal obeys: control characters, ends of lines by other names,
-// and those that turn the direction of what follows, so that a name reads as another.
+// dangerous reports whether a terminal obeys a rune: control characters, Unicode line ends, and those
+// that change the direction of text, so that a name reads as another one.
 func dangerous(r rune) bool {
 	return unicode.IsControl(r) || r >= 0x2028 && r <= 0x202e || r >= 0x2066 && r <= 0x2069
 }
@@ -91,11 +90,11 @@ func dangerous(r rune) bool {
 // head prints the title of a part.
 func (p *printer) head(title string) { p.line("%s", p.s.bold(title)) }
 
-// textWidth is the column before which running text is broken. Tables may be wider: a broken row is
-// worse than a long one.
+// textWidth is the width, in columns, of running text. Tables may be wider: a wrapped row is worse
+// than a long one.
 const textWidth = 100
 
-// wrapped prints a paragraph, indented, broken at blanks.
+// wrapped prints an indented paragraph.
 func (p *printer) wrapped(indent, text string) {
 	for _, line := range broken(text, textWidth-utf8.RuneCountInString(indent)) {
 		p.line("%s%s", indent, line)
@@ -103,10 +102,8 @@ func (p *printer) wrapped(indent, text string) {
 }
 
 // broken cuts text at blanks into lines of at most width columns; a longer word gets a line of its
-// own.
-//
-// A rune counts as one column; texts of ours have no wide ones, and names from a host that have
-// come out a little ragged.
+// own. A rune counts as one column: linerate's texts have no wide runes, and a wide name from a host
+// only makes an edge ragged.
 func broken(text string, width int) []string {
 	var lines []string
 	for _, word := range strings.Fields(clean(text)) {
@@ -119,12 +116,9 @@ func broken(text string, width int) []string {
 	return lines
 }
 
-// clean replaces control characters: texts and names come from other hosts too, and a terminal
-// obeys what it is sent.
-//
-// An interface or host name with an escape sequence in it could otherwise rewrite lines above it,
-// clear the screen, or set the title of the window. Line ends and tabs stay, since running text is
-// broken anew and tables replace them.
+// clean replaces control characters, because names come from other hosts too. A name with an escape
+// sequence could rewrite lines above it, clear the screen, or set the title of the window. Line ends
+// and tabs stay: running text is wrapped anew, and tables replace them.
 func clean(text string) string {
 	return strings.Map(func(r rune) rune {
 		if dangerous(r) && r != '\n' && r != '\t' {
@@ -149,8 +143,8 @@ type cell struct {
 	paint func(string) string
 }
 
-// newTable begins a table; a heading that starts with '>' makes its column align to the right. No
-// headings at all are fine too.
+// newTable returns a table. A heading that starts with '>' aligns its column to the right. A table
+// without headings prints none.
 func newTable(head ...string) *table {
 	t := &table{right: map[int]bool{}}
 	for i, h := range head {
@@ -176,11 +170,11 @@ func (t *table) row(cells ...any) {
 	t.rows = append(t.rows, row)
 }
 
-// print writes the table, every line behind the indent, columns two blanks apart, without blanks at
-// line ends. Columns that no row fills are left out, and so is the heading when it is empty.
+// print writes the table behind an indent, columns two blanks apart, without blanks at line ends. It
+// leaves out columns that no row fills, and an empty heading.
 //
-// A last column that wraps needs at least 30 columns; below that a long line is easier to read than
-// a ribbon.
+// The last column only wraps when at least 30 columns are left for it: a long line is easier to read
+// than a narrow column.
 func (t *table) print(p *printer, indent string) {
 	var widths []int
 	for _, row := range t.rows {
@@ -224,7 +218,8 @@ func (t *table) print(p *printer, indent string) {
 	}
 }
 
-// layOut aligns one row. Blanks are owed until a visible text follows, so no line ends in any.
+// layOut aligns one row. It writes blanks only when a visible text follows, so that no line ends in
+// blanks.
 func (t *table) layOut(row []cell, widths []int) string {
 	var b strings.Builder
 	owed := 0 // blanks before the next visible text

@@ -16,6 +16,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/linerate/linerate/internal/lab/matrix"
 	"github.com/linerate/linerate/internal/report"
 	"github.com/linerate/linerate/internal/report/reporttest"
 	"github.com/linerate/linerate/internal/report/text"
@@ -179,9 +180,9 @@ func TestHostileText(t *testing.T) {
 // TestLastLines: what scripts read of the matrices is their last line.
 func TestLastLines(t *testing.T) {
 	var verdicts, tunes bytes.Buffer
-	if err := errors.Join(text.Matrix(&verdicts, report.NewMatrix(reporttest.Envelope(), reporttest.Matrix()),
+	if err := errors.Join(text.Matrix(&verdicts, matrix.NewVerdicts(reporttest.Envelope(), reporttest.Matrix()),
 		text.Style{}),
-		text.TuneMatrix(&tunes, report.NewTuneMatrix(reporttest.Envelope(), reporttest.TuneMatrix()),
+		text.TuneMatrix(&tunes, matrix.NewTunes(reporttest.Envelope(), reporttest.TuneMatrix()),
 			text.Style{})); err != nil {
 		t.Fatal(err)
 	}

@@ -13,7 +13,7 @@ import (
 )
 
 // Tune writes a tune document: the outcome in one line, before and after, the ladder of trials, and
-// what was left on the hosts.
+// the changes that stay on the hosts.
 func Tune(w io.Writer, d *report.TuneDocument, s Style) error {
 	p := &printer{w: w, s: s}
 	p.headline(d)
@@ -34,7 +34,7 @@ func Tune(w io.Writer, d *report.TuneDocument, s Style) error {
 	}
 	if len(d.Ablation) > 0 {
 		p.line("")
-		p.head("STILL NEEDED BESIDE THE OTHERS")
+		p.head("STILL NEEDED BESIDE THE OTHER CHANGES")
 		t := newTable(">effect", "interval", "", "change")
 		t.wrap = true
 		for _, a := range d.Ablation {
@@ -56,12 +56,12 @@ func Tune(w io.Writer, d *report.TuneDocument, s Style) error {
 		p.line("")
 		p.head("CHANGES")
 		p.left(d.Changes)
-		p.line("  %s", s.dim("linerate undo --all takes them back, on each host"))
+		p.line("  %s", s.dim("linerate undo --all undoes them, on each host"))
 	}
 	p.notes("WARNINGS", d.Warnings)
 	if d.Run != "" {
 		p.line("")
-		p.line("%s", s.dim("linerate report "+clean(d.Run)+" shows this again, and draws its page"))
+		p.line("%s", s.dim("linerate report "+clean(d.Run)+" shows this run again, and draws its page"))
 	}
 	return p.err
 }
@@ -79,8 +79,8 @@ func (p *printer) headline(d *report.TuneDocument) {
 	p.hanging(paint(verdict)+"  ", utf8.RuneCountInString(verdict)+2, text)
 }
 
-// beforeAfter prints the figures side by side, and what the bench could have told apart: without
-// that a missing gain says nothing.
+// beforeAfter prints the figures side by side, and the smallest gain that could have been proven:
+// without that number a missing gain means nothing.
 func (p *printer) beforeAfter(d *report.TuneDocument) {
 	rows := words.Rows(d)
 	if len(rows) == 0 {
@@ -98,14 +98,13 @@ func (p *printer) beforeAfter(d *report.TuneDocument) {
 	}
 	t.print(p, "  ")
 	if d.Pilot != nil {
-		p.line("  %s", p.s.dim(fmt.Sprintf("noise of a pair without any change: %s; gains from %s on could be proven",
+		p.line("  %s", p.s.dim(fmt.Sprintf("noise of a pair without a change: %s; smallest provable gain: %s",
 			unit.FormatPercent(d.Pilot.PairNoise), unit.FormatPercent(d.Pilot.ResolvableEffect))))
 	}
 }
 
-// ladder prints the trials in their order: what it did, what became of it, what was tried. The knob
-// stands last, where a long one breaks into lines of its own instead of pushing the figures over
-// the edge.
+// ladder prints the trials in their order: effect, verdict, change. The change comes last, so that a
+// long one wraps instead of pushing the figures over the edge.
 func (p *printer) ladder(trials []tune.Trial) {
 	t := newTable(">effect", "interval", ">pairs", "verdict", "change")
 	t.wrap = true
@@ -121,7 +120,7 @@ func (p *printer) ladder(trials []tune.Trial) {
 	}
 }
 
-// left prints what a run left in force. The journal's own list has their times and notes.
+// left prints the changes that a run left in force. `linerate history` has their times and notes.
 func (p *printer) left(changes []journal.Change) {
 	t := newTable("id", "state", "change")
 	t.wrap = true
@@ -132,7 +131,7 @@ func (p *printer) left(changes []journal.Change) {
 	t.print(p, "  ")
 }
 
-// verdict colours what became of a trial.
+// verdict colours the verdict of a trial.
 func (p *printer) verdict(t tune.Trial) cell {
 	return cell{words.Trial(t), map[tune.Verdict]func(string) string{tune.Kept: p.s.green, tune.RevertedWorse: p.s.red,
 		tune.Refused: p.s.yellow}[t.Verdict]}

@@ -9,8 +9,8 @@ import (
 	"github.com/linerate/linerate/internal/report"
 )
 
-// TuneMatrix writes a row for each case, then why some are not tuned, and at last one line for
-// scripts.
+// TuneMatrix writes a row for each case, then why some are not tuned, and one line for scripts at the
+// end.
 func TuneMatrix(w io.Writer, d *report.TuneMatrixDocument, s Style) error {
 	p := &printer{w: w, s: s}
 	t := newTable("scenario", ">healthy", ">before", ">after", ">share", ">trials", ">seconds", "minimal", "kept")
@@ -70,18 +70,19 @@ func TuneMatrix(w io.Writer, d *report.TuneMatrixDocument, s Style) error {
 		}
 	}
 	if trials > 0 {
-		p.line("%s", s.dim(fmt.Sprintf("knobs without an effect that were tried: %d, kept: %d", trials, kept)))
+		p.line("%s", s.dim(fmt.Sprintf("knobs without an effect: %d tried, %d kept", trials, kept)))
 	}
 	if len(free) > 0 {
 		p.notes("COSTS NOTHING HERE", []string{strings.Join(slices.Compact(free), ", ") +
-			": the fault takes less than a tenth of the healthy figure in this world, so that there was nothing to repair; counted neither as tuned nor as not"})
+			": the fault costs less than a tenth of the healthy rate in this world, so tuning had nothing to repair; " +
+			"these cases do not count"})
 	}
 	p.notes("NOT PLAYED", notPlayed(skipped))
 	share := 0.0
 	if d.Share != nil {
 		share = 100 * *d.Share
 	}
-	// The last line, exactly so.
+	// Scripts read this line.
 	p.line("tuned-percent=%.1f cases=%d", share, d.Judged)
 	return p.err
 }

@@ -10,8 +10,8 @@ import (
 	"github.com/linerate/linerate/internal/report/words"
 )
 
-// TunePlan writes what a tune would do and what stands in its way: what limits the path, each
-// candidate with its levels, what it disturbs and risks, and the time.
+// TunePlan writes what a tune would do: what limits the path, each candidate with its levels, its
+// disturbance and its risk, what is left alone and why, and the time.
 func TunePlan(w io.Writer, d *report.TuneDocument, plan *report.TunePlan, s Style) error {
 	p := &printer{w: w, s: s}
 	p.line("%s  %s", s.bold("Dry run"), "Nothing was written on either host.")
@@ -28,7 +28,7 @@ func TunePlan(w io.Writer, d *report.TuneDocument, plan *report.TunePlan, s Styl
 	}
 	p.line("")
 	p.head("PLAN")
-	p.line("  %s, in segments of %s after a start of %s; %s or more in all", clean(plan.Objective),
+	p.line("  %s, in segments of %s after a warm-up of %s; %s or more in all", clean(plan.Objective),
 		unit.FormatSeconds(plan.SegmentSeconds),
 		unit.FormatSeconds(plan.WarmUpSeconds), unit.FormatSeconds(plan.EstimateSeconds))
 	t := newTable("side", "knob", "from", "levels", "class", ">at least")
@@ -53,8 +53,8 @@ func TunePlan(w io.Writer, d *report.TuneDocument, plan *report.TunePlan, s Styl
 	return p.err
 }
 
-// levelsText lists levels; of several numbers each, only the last is shown where the others are the
-// same.
+// levelsText lists levels. Where levels of several numbers differ only in the last, it shows the
+// others once.
 func levelsText(levels []knob.Value) string {
 	texts := make([]string, len(levels))
 	for i, v := range levels {

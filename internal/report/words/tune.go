@@ -14,8 +14,8 @@ import (
 	"github.com/linerate/linerate/internal/report"
 )
 
-// Headline says what a tune came to: its result in one or two words, with a capital (Proved, Not
-// proved, Nothing to tune, Not finished), and a sentence.
+// Headline returns the result of a tune in one or two words, with a capital (Proved, Not proved,
+// Nothing to tune, Not finished), and a sentence.
 func Headline(d *report.TuneDocument) (verdict, sentence string) {
 	result := d.Result()
 	switch {
@@ -29,14 +29,14 @@ func Headline(d *report.TuneDocument) (verdict, sentence string) {
 	case result == report.NothingToTune:
 		sentence = Sentence(strings.TrimPrefix(d.Reason, "nothing to tune: "), "No change was worth trying.")
 	case d.Unreliable:
-		sentence = Sentence(d.Reason, "The bench is too noisy to prove anything.")
+		sentence = Sentence(d.Reason, "The measurements are too noisy to prove anything.")
 	default:
 		sentence = Sentence(d.Reason, fmt.Sprintf("None of %d trials was proven to help.", len(d.Trials)))
 	}
 	return capital(result), sentence
 }
 
-// effect is a factor with its interval, where it has one.
+// effect returns a factor, with its interval where it has one.
 func effect(e tune.Effect) string {
 	if span := Interval(e); span != "" {
 		return Times(e.Ratio) + " (" + span + ")"
@@ -44,33 +44,32 @@ func effect(e tune.Effect) string {
 	return Times(e.Ratio)
 }
 
-// Together says how what was kept acts as a whole, beside what its changes promised one by one.
+// Together compares the effect of the kept set with the product of its single trials.
 func Together(i *tune.Interaction) string {
-	sentence := "The changes act together as they did one by one"
+	sentence := "Together the changes have the effect that their single trials promised"
 	if i.Text != "" {
-		sentence = "The changes do not act together as they did one by one"
+		sentence = "Together the changes do not have the effect that their single trials promised"
 	}
 	if i.Ratio == 0 || i.Product == 0 || stats.FromNothing(i.Product) {
 		return sentence + "."
 	}
-	return fmt.Sprintf("%s: their trials promised %s, and the whole is %s of that.", sentence, Times(i.Product),
-		effect(tune.Effect{Ratio: i.Ratio, Low: i.Low, High: i.High}))
+	return fmt.Sprintf("%s: the product of the trials is %s, and the kept set reaches %s of that.", sentence,
+		Times(i.Product), effect(tune.Effect{Ratio: i.Ratio, Low: i.Low, High: i.High}))
 }
 
-// Soaked says what the test came to that was made after the changes had been in force for a while.
+// Soaked returns the result of the test after the changes had been in force for a while.
 func Soaked(s *tune.Soak) string {
 	waited := "After " + unit.FormatSeconds(s.Waited) + " in force"
 	switch {
 	case s.Untested:
-		return fmt.Sprintf("%s they could not be tested again, and stay: %s.", waited, s.Reason)
+		return fmt.Sprintf("%s the changes could not be tested again, and stay: %s.", waited, s.Reason)
 	case s.Held:
-		return fmt.Sprintf("%s the gain is still there, %s: they stay.", waited, effect(s.Effect))
+		return fmt.Sprintf("%s the gain is still %s: the changes stay.", waited, effect(s.Effect))
 	}
-	return fmt.Sprintf("%s they did not stand the test (%s) and were taken back.", waited, s.Reason)
+	return fmt.Sprintf("%s the changes failed the test (%s) and were undone.", waited, s.Reason)
 }
 
-// Sentence makes a clause begin with a capital and end with a full stop; an empty one gives the
-// other sentence.
+// Sentence returns a clause with a capital and a full stop; for an empty clause it returns otherwise.
 func Sentence(clause, otherwise string) string {
 	if clause == "" {
 		return otherwise
@@ -105,14 +104,12 @@ func Quantity(d *report.TuneDocument, x float64) string {
 	return unit.FormatCount(x) + " trans/s"
 }
 
-// guardRows are the guard-rails that the table of before and after shows, when both sides were
-// measured.
-//
-// Guards without a row here are in the document and not on the screen.
+// guardRows are the guard-rails in the table of before and after. The document also has those
+// without a row here.
 var guardRows = []struct{ key, name string }{
 	{"rtt_loaded_seconds", "round trip under load"},
 	{"rtt_p99_seconds", "round trip p99"},
-	{"retransmit_ratio", "segments sent again"},
+	{"retransmit_ratio", "retransmitted segments"},
 	{"cpu_seconds_per_gigabyte", "CPU time per gigabyte"},
 	{"drops_per_gigabyte", "drops per gigabyte"},
 }
@@ -169,7 +166,7 @@ func Rows(d *report.TuneDocument) []Row {
 	return rows
 }
 
-// Verdict says a verdict in words; proved and not proved are the words that matter.
+// Verdict returns a verdict in words.
 func Verdict(v tune.Verdict) string {
 	switch v {
 	case tune.Kept:
@@ -182,7 +179,7 @@ func Verdict(v tune.Verdict) string {
 	return string(v)
 }
 
-// Trial says the verdict of a trial, and when several were tried as one.
+// Trial returns the verdict of a trial, and marks several candidates that were tried as one.
 func Trial(t tune.Trial) string {
 	if t.Joint {
 		return Verdict(t.Verdict) + ", together"
@@ -190,7 +187,7 @@ func Trial(t tune.Trial) string {
 	return Verdict(t.Verdict)
 }
 
-// Needed says what became of a kept change that was measured against the others without it.
+// Needed returns whether a kept change is needed beside the other ones, in a word.
 func Needed(a tune.Ablation) string {
 	if a.Needed {
 		return "needed"
@@ -198,12 +195,12 @@ func Needed(a tune.Ablation) string {
 	return "dropped"
 }
 
-// Comparison says which comparison it is, as the ladder numbers them.
+// Comparison names a comparison, with the numbers of the ladder.
 func Comparison(c tune.Comparison) string {
 	switch c.Phase {
 	case tune.PhaseTrial:
 		if c.Joint {
-			return fmt.Sprintf("trial %d and others together", c.Trial+1)
+			return fmt.Sprintf("trial %d, with others together", c.Trial+1)
 		}
 		return fmt.Sprintf("trial %d: %s %s", c.Trial+1, c.Side, c.Knob)
 	case tune.PhaseAblation:
@@ -216,35 +213,38 @@ func Comparison(c tune.Comparison) string {
 	return string(c.Phase)
 }
 
-// Again says in plain words by what a run was judged again and what came of it.
+// Again describes by which rules a run was judged again, and the result.
 func Again(r *tune.Reanalysis) string {
 	rules := "the run's own rules"
 	if !r.OwnRules {
 		rules = "other rules"
 	}
-	text := fmt.Sprintf("From %s, by %s (%s confidence, gains from %s on): ", Counted(r.Segments, "segment"), rules,
+	text := fmt.Sprintf("From %s, by %s (%s confidence, minimum gain %s): ", Counted(r.Segments, "segment"), rules,
 		unit.FormatPercent(r.Confidence), unit.FormatPercent(r.MinUsefulEffect))
 	if r.RulesUnknown {
-		text = "The run does not say its rules; those of this version are taken. " + text
+		text = "The run does not record its rules; this version uses its own. " + text
 	}
 	switch {
 	case r.Pilot == nil:
-		return text + "nothing to judge, because the noise was not measured to the end."
+		return text + "nothing to judge, because the measurement of the noise is incomplete."
 	case len(r.Comparisons) == 0:
 		return text + "nothing was compared."
 	case r.OwnRules && r.Changed > 0:
-		are := "are"
+		differ := "differ"
 		if r.Changed == 1 {
-			are = "is"
+			differ = "differs"
 		}
-		text += fmt.Sprintf("%s of the file %s not what its segments give.", Counted(r.Changed, "effect"), are)
+		text += fmt.Sprintf("%s of the file %s from what its segments show.", Counted(r.Changed, "effect"), differ)
 	case r.OwnRules:
-		text += "every effect comes out again as it was stored."
+		text += "every effect is the same as the stored one."
 	default:
 		text += fmt.Sprintf("%s judged again.", Counted(len(r.Comparisons), "comparison"))
 	}
-	if r.Disagreements == 0 {
+	switch r.Disagreements {
+	case 0:
 		return text + " No decision differs."
+	case 1:
+		return text + " 1 decision would differ."
 	}
-	return text + fmt.Sprintf(" %s would be taken otherwise.", Counted(r.Disagreements, "decision"))
+	return text + fmt.Sprintf(" %d decisions would differ.", r.Disagreements)
 }

@@ -12,15 +12,15 @@ import (
 	"github.com/linerate/linerate/internal/experiment/tune"
 )
 
-// beyond is where numbers are no longer quantities that anybody has seen: they are printed with an
-// exponent, and not with the three hundred digits that a forged or broken document can ask for.
+// beyond is where numbers are no longer plausible quantities. They are printed with an exponent, not
+// with the three hundred digits that a forged or broken document can contain.
 const beyond = 1e18
 
-// Times prints an effect as a factor: ×3.91. Below two a third decimal is shown, because there it
-// decides. Zero is not known. An effect on nothing, or to nothing, is no factor and said in words.
+// Times returns an effect as a factor: ×3.91. Zero is not known and gives an empty text. An effect
+// from nothing or to nothing is no factor; Times returns words for it.
 //
-// The third decimal is a tenth of a per cent, well below the one per cent that a change must prove
-// to be kept.
+// Factors below two have a third decimal: a tenth of a per cent, well below the one per cent that a
+// change must prove to be kept.
 func Times(x float64) string {
 	switch {
 	case x == 0:
@@ -39,9 +39,8 @@ func Times(x float64) string {
 	return "×" + unit.FormatCount(x)
 }
 
-// Interval prints the ends of an effect; an end that is not known yet is an ellipsis, no ends are
-// nothing. Where an end stands for nothing the other one bounds the effect, and where both do there
-// is nothing to add to it.
+// Interval returns the two ends of an effect. An end that is not known yet is an ellipsis; without
+// both ends the text is empty. Where one end stands for nothing, the other one bounds the effect.
 func Interval(e tune.Effect) string {
 	switch low, high := stats.ToNothing(e.Low), stats.FromNothing(e.High); {
 	case e.Low == 0 && e.High == 0, stats.FromNothing(e.Low), stats.ToNothing(e.High), low && high:
@@ -60,10 +59,9 @@ func Interval(e tune.Effect) string {
 	return side(e.Low) + " to " + side(e.High)
 }
 
-// Evidence prints the value of a piece of evidence with its unit.
+// Evidence returns the value of a piece of evidence with its unit.
 //
-// Values that came through JSON are float64 whatever they were before; a unit that is not known
-// here follows the number as it is.
+// Numbers from JSON are always float64. An unknown unit follows the number unchanged.
 func Evidence(e evidence.Evidence) string {
 	switch v := e.Value.(type) {
 	case float64:
@@ -87,7 +85,7 @@ func Evidence(e evidence.Evidence) string {
 	return strings.TrimSpace(fmt.Sprint(e.Value) + " " + e.Unit)
 }
 
-// Value shows a knob's value; an empty one would vanish from a table.
+// Value returns the value of a knob; an empty one gets quotes, so that a table shows it.
 func Value(v knob.Value) string {
 	if v == "" {
 		return `""`
@@ -95,7 +93,7 @@ func Value(v knob.Value) string {
 	return string(v)
 }
 
-// Count prints a number of things, empty for none.
+// Count returns a number; empty for 0.
 func Count(n int) string {
 	if n == 0 {
 		return ""
@@ -103,7 +101,7 @@ func Count(n int) string {
 	return fmt.Sprint(n)
 }
 
-// Counted is a number with its noun: 1 queue, 4 queues.
+// Counted returns a number with its noun: 1 queue, 4 queues.
 func Counted(n int, noun string) string {
 	if n != 1 {
 		noun += "s"
@@ -111,7 +109,7 @@ func Counted(n int, noun string) string {
 	return fmt.Sprintf("%d %s", n, noun)
 }
 
-// Budget prints a time as the flags of commands take it: 4m30s, 5m.
+// Budget returns a time in seconds as flags take it: 4m30s, 5m.
 func Budget(seconds float64) string {
 	text := time.Duration(seconds * float64(time.Second)).Round(time.Second).String()
 	for _, zero := range []string{"m0s", "h0m"} {

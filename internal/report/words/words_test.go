@@ -32,8 +32,8 @@ func TestHeadlineWithoutTrials(t *testing.T) {
 	}
 }
 
-// TestEffects: factors as people read them, and words where one side was nothing: the ratio that
-// stands for that is no figure.
+// TestEffects checks factors, and the words where one side was nothing: the ratio that stands for that
+// is no figure.
 func TestEffects(t *testing.T) {
 	const all = 1e6 // stands for it: a millionth stands for nothing (stats.PairedLogRatio)
 	for _, tc := range []struct {
@@ -58,15 +58,15 @@ func TestEffects(t *testing.T) {
 	}
 }
 
-// TestSoaked: what the test after the wait came to, whatever it was.
+// TestSoaked checks the sentence for each result of the test after the wait.
 func TestSoaked(t *testing.T) {
 	effect := tune.Effect{Pairs: 6, Ratio: 3.9, Low: 3.8, High: 4}
 	for want, soak := range map[string]tune.Soak{
-		"After 1 h 00 min in force the gain is still there, ×3.90 (×3.80 to ×4.00): they stay.": {
+		"After 1 h 00 min in force the gain is still ×3.90 (×3.80 to ×4.00): the changes stay.": {
 			Effect: effect, Waited: 3600, Held: true, Reason: "gains"},
-		"After 1 h 00 min in force they could not be tested again, and stay: cross traffic.": {
+		"After 1 h 00 min in force the changes could not be tested again, and stay: cross traffic.": {
 			Waited: 3600, Held: true, Untested: true, Reason: "cross traffic"},
-		"After 1 h 00 min in force they did not stand the test (not proven: +0.2 %) and were taken back.": {
+		"After 1 h 00 min in force the changes failed the test (not proven: +0.2 %) and were undone.": {
 			Effect: effect, Waited: 3600, Reason: "not proven: +0.2 %"},
 	} {
 		if got := words.Soaked(&soak); got != want {
@@ -75,12 +75,14 @@ func TestSoaked(t *testing.T) {
 	}
 }
 
-// TestTogether: figures only where there are any.
+// TestTogether checks that only known figures are printed.
 func TestTogether(t *testing.T) {
 	for want, i := range map[string]tune.Interaction{
-		"The changes act together as they did one by one: their trials promised ×4.38, and the whole is ×1.002 (×0.990 to ×1.010) of that.": {Product: 4.38, Ratio: 1.002, Low: 0.99, High: 1.01},
-		"The changes do not act together as they did one by one: their trials promised ×4.38, and the whole is ×0.895 of that.":             {Product: 4.38, Ratio: 0.895, Text: "less"},
-		"The changes act together as they did one by one.": {Product: 1e6, Ratio: 1},
+		"Together the changes have the effect that their single trials promised: the product of the trials is ×4.38, " +
+			"and the kept set reaches ×1.002 (×0.990 to ×1.010) of that.": {Product: 4.38, Ratio: 1.002, Low: 0.99, High: 1.01},
+		"Together the changes do not have the effect that their single trials promised: the product of the trials is " +
+			"×4.38, and the kept set reaches ×0.895 of that.": {Product: 4.38, Ratio: 0.895, Text: "less"},
+		"Together the changes have the effect that their single trials promised.": {Product: 1e6, Ratio: 1},
 	} {
 		if got := words.Together(&i); got != want {
 			t.Errorf("%q, want %q", got, want)
@@ -88,7 +90,7 @@ func TestTogether(t *testing.T) {
 	}
 }
 
-// TestBudget: what is printed is what the flag takes.
+// TestBudget checks that the flag accepts what is printed.
 func TestBudget(t *testing.T) {
 	for want, seconds := range map[string]float64{"40s": 40, "1m30s": 90, "5m": 300, "1h": 3600, "1h0m30s": 3630,
 		"1h10m": 4200, "10m": 600} {

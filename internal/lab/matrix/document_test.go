@@ -1,13 +1,51 @@
-package report_test
+package matrix_test
 
 import (
 	"math"
 	"strings"
 	"testing"
 
+	"github.com/linerate/linerate/internal/lab/matrix"
 	"github.com/linerate/linerate/internal/report"
 	"github.com/linerate/linerate/internal/report/reporttest"
 )
+
+func TestMatrixCounts(t *testing.T) {
+	d := matrix.NewVerdicts(reporttest.Envelope(), reporttest.Matrix())
+	if d.Judged != 5 || *d.FirstRight != 0.4 || *d.FirstThree != 0.6 || d.Sounds != 2 || d.FalseAlarm != 1 ||
+		d.Skips != 1 || d.Pass {
+		t.Errorf("%+v, %v first, %v in three", d, *d.FirstRight, *d.FirstThree)
+	}
+}
+
+func TestMatrixPasses(t *testing.T) {
+	right := report.MatrixCase{Level: "gross", Right: true, Rank: 1, Found: []report.MatrixFinding{{Code: "x"}}}
+	wrong := report.MatrixCase{Level: "plain", Found: []report.MatrixFinding{{Code: "x"}}}
+	sound := report.MatrixCase{Right: true, Found: []report.MatrixFinding{{Code: "healthy"}}}
+	alarm, mute, mild := sound, sound, wrong
+	alarm.Warned, mute.Found, mild.Level = true, nil, "mild"
+	many := func(n int, c report.MatrixCase, more ...report.MatrixCase) []report.MatrixCase {
+		for range n {
+			more = append(more, c)
+		}
+		return more
+	}
+	for name, c := range map[string]struct {
+		cases []report.MatrixCase
+		want  bool
+	}{
+		"nothing":     {nil, true},
+		"enough":      {many(19, right, wrong, sound), true},
+		"too few":     {many(18, right, wrong, sound), false},
+		"mild misses": {many(1, right, mild, mild), true},
+		"alarm":       {many(20, right, alarm), false},
+		"mute":        {many(20, right, mute), false},
+	} {
+		if got := matrix.NewVerdicts(reporttest.Envelope(), c.cases).Pass; got != c.want {
+			t.Errorf("%s: pass %v", name, got)
+		}
+	}
+}
 
 func TestTuneMatrixJudge(t *testing.T) {
 	good := report.TuneMatrixCase{Goal: "throughput", Healthy: new(100.0), After: new(90.0), Trials: 20, Undone: true}
@@ -51,13 +89,13 @@ func TestTuneMatrixJudge(t *testing.T) {
 	} {
 		judged := good
 		c.change(&judged)
-		judged.Judge()
+		matrix.Judge(&judged)
 		if judged.Free != (c.want == "-") || judged.Tuned != (c.want == "") || judged.Free && judged.Reason != "" ||
 			!judged.Free && !strings.Contains(judged.Reason, c.want) {
 			t.Errorf("%s: tuned %v, costs nothing %v: %q", name, judged.Tuned, judged.Free, judged.Reason)
 		}
 	}
-	d := report.NewTuneMatrix(reporttest.Envelope(), reporttest.TuneMatrix())
+	d := matrix.NewTunes(reporttest.Envelope(), reporttest.TuneMatrix())
 	if d.Judged != 6 || d.Tuned != 3 || d.Free != 1 || d.Skips != 1 || d.Pass {
 		t.Errorf("%+v", d)
 	}
