@@ -34,6 +34,8 @@ func systemArguments(o Options) string {
 		return ""
 	}
 	return " systemd.getty_auto=no systemd.mask=getty.target systemd.show_status=no" +
+		// systemd would take a slow emulator for a unit that hangs. The caller's context bounds the guest.
+		" systemd.default_timeout_start_sec=1h systemd.service_watchdogs=no" +
 		// What a guest of this kind never asks for, and an emulated processor takes half a second
 		// each for.
 		" systemd.mask=systemd-logind.service systemd.mask=polkit.service systemd.mask=dev-hugepages.mount systemd.mask=dev-mqueue.mount" +
