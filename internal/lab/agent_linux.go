@@ -39,8 +39,8 @@ type agent struct {
 // over the inherited descriptor 3 and returns when that descriptor closes. A host that ends ends
 // everything in it, because it is pid 1 there. Started by hand, RunHost returns an error.
 func RunHost(ctx context.Context) error {
-	// Require both pid 1 and a socket on descriptor 3: the agent mounts and unshares, which must not
-	// happen to a user's shell.
+	// Require both pid 1 and a socket on descriptor 3: the agent mounts and unshares, which must
+	// not happen to a user's shell.
 	var st unix.Stat_t
 	if err := unix.Fstat(channelFD, &st); err != nil || st.Mode&unix.S_IFMT != unix.S_IFSOCK || os.Getpid() != 1 {
 		return fmt.Errorf("%s %s is started by the lab itself and has no use on a command line", ourName,
@@ -121,8 +121,8 @@ func (a *agent) answer(q request, files []*os.File) {
 // become prepares the process for its part: mounts, host name, loopback.
 func (a *agent) become() (warnings []string, err error) {
 	// Mounts of this namespace must not reach the machine's. A new mount namespace copies the
-	// propagation of the old one, which systemd makes shared (mount_namespaces(7)). Without this step
-	// the machine would get this namespace's /proc.
+	// propagation of the old one, which systemd makes shared (mount_namespaces(7)). Without this
+	// step the machine would get this namespace's /proc.
 	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
 		return nil, fmt.Errorf("make mounts private: %w", err)
 	}
@@ -146,8 +146,8 @@ func (a *agent) become() (warnings []string, err error) {
 		return warnings, err
 	}
 	if a.be.Hub {
-		// The hub's ends of the pairs only carry the frames of hosts; IPv6 would send packets of its
-		// own on them.
+		// The hub's ends of the pairs only carry the frames of hosts; IPv6 would send packets of
+		// its own on them.
 		_ = os.WriteFile("/proc/sys/net/ipv6/conf/default/disable_ipv6", []byte("1"), 0) // absent without IPv6
 		return warnings, nil
 	}
@@ -191,16 +191,16 @@ func (a *agent) knowNames() error {
 // channel. The host joins the network namespace that is passed; without one it gets its own.
 func (a *agent) spawn(channel *os.File, network ...*os.File) error {
 	cmd := agentProcess(channel)
-	// The user namespace is the hub's. Its owner owns these namespaces and needs no privilege on the
-	// machine.
+	// The user namespace is the hub's. Its owner owns these namespaces and needs no privilege on
+	// the machine.
 	cmd.SysProcAttr = &syscall.SysProcAttr{
 		Cloneflags: unix.CLONE_NEWNET | unix.CLONE_NEWNS | unix.CLONE_NEWUTS | unix.CLONE_NEWPID | unix.CLONE_NEWIPC,
 	}
 	started := make(chan error, 1)
 	go func() {
 		if len(network) > 0 {
-			// A child begins in the namespace of the thread that forks it. This thread then ends with
-			// its goroutine.
+			// A child begins in the namespace of the thread that forks it. This thread then ends
+			// with its goroutine.
 			runtime.LockOSThread()
 			cmd.SysProcAttr.Cloneflags &^= unix.CLONE_NEWNET
 			if err := unix.Setns(int(network[0].Fd()), unix.CLONE_NEWNET); err != nil {
@@ -219,8 +219,8 @@ func (a *agent) spawn(channel *os.File, network ...*os.File) error {
 
 // agentProcess returns this binary as an agent with its end of a channel.
 func agentProcess(channel *os.File) *exec.Cmd {
-	// By the descriptor of the running file and not by name: a world still works after an upgrade has
-	// replaced the binary.
+	// By the descriptor of the running file and not by name: a world still works after an upgrade
+	// has replaced the binary.
 	return &exec.Cmd{
 		Path:       ourselves,
 		Args:       []string{ourName, agentCommand},
@@ -229,8 +229,8 @@ func agentProcess(channel *os.File) *exec.Cmd {
 	}
 }
 
-// join makes a device in each of two hosts and the path between them: one veth pair, or two with the
-// emulated link between their inner ends.
+// join makes a device in each of two hosts and the path between them: one veth pair, or two with
+// the emulated link between their inner ends.
 func (a *agent) join(q joinRequest, spaces []*os.File) error {
 	if q.Link == nil {
 		// The hub has no device with such a name, so the first can be made here and moved.
