@@ -41,10 +41,10 @@
 // # Limits
 //
 // Linux only (elsewhere Start returns ErrNotSupported). VLAN tags that the kernel keeps beside the
-// frame are not carried. A super-frame arrives when its last segment does. A host sends a super-frame at
-// once where a NIC would spread it over the time of the wire, so a queue shorter than a super-frame
-// (64 kB) drops more than a real switch would. Waiting is exact to some tens of microseconds, and
-// less exact when the CPUs are busy. Lateness never accumulates, because departure times come from
-// arithmetic and not from the waiting. Queue and delay bound the memory, which is released when the
-// link closes (10 Gb/s and 60 s would need 75 GB).
+// frame are not carried. A super-frame arrives when its last segment does. A host sends a
+// super-frame at once where a NIC would spread it over the time of the wire, so a queue shorter
+// than a super-frame (64 kB) drops more than a real switch would. Waiting is exact to some tens of
+// microseconds, and less exact when the CPUs are busy. Lateness never accumulates, because
+// departure times come from arithmetic and not from the waiting. Queue and delay bound the memory,
+// which is released when the link closes (10 Gb/s and 60 s would need 75 GB).
 package link
