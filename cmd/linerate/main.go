@@ -11,6 +11,6 @@ import (
 )
 
 func main() {
-	guest.Init() // does nothing, except in the first process of a guest of the lab, which is this program
+	guest.Init() // does something only in the first process of a guest, which is this program
 	os.Exit(cli.Main(os.Args, os.Stdin, os.Stdout, os.Stderr))
 }

@@ -1,20 +1,19 @@
-// Command bench compares linerate with the tools it wants to replace, side by side in one go.
+// Command bench compares linerate with the tools that it wants to replace, side by side in one run.
 //
 // # Model
 //
-// Two network namespaces joined by a veth pair are the hosts; everything at the near one runs on
-// one CPU and everything at the far one on another, whoever's program it is. A row is one figure,
-// measured by ours and by each peer. The rounds of a row are interleaved: in every round each
-// program runs once, in an order that turns by one from round to round, so that whatever else the
-// machine does meets all of them alike. A ratio is formed within each round, ours over the best
-// peer's (the peer with the highest median); the row gives the medians of the figures, the median
-// of the ratio and its exact signed-rank interval. Ratios are oriented so that more is better,
-// costs included.
+// Two network namespaces joined by a veth pair are the hosts. All programs at the near host run on
+// one CPU, and all programs at the far host on another. A row is one figure, measured by linerate
+// and by each peer. The rounds of a row are interleaved: in every round each program runs once, and
+// the order rotates by one from round to round, so other load on the machine affects all programs
+// equally. A ratio is formed within each round, linerate over the best peer (the peer with the
+// highest median). The row reports the medians of the figures, the median of the ratio and its
+// exact signed-rank interval. Ratios are oriented so that more is better, costs included.
 //
 // # Units
 //
-// The unit of a row is in the row. CPU time is that of the whole machine, user, system and
-// interrupts of both hosts together.
+// Each row names its unit. CPU time is that of the whole machine: user, system and interrupts of
+// both hosts together.
 //
 // # Sources
 //

@@ -90,7 +90,7 @@ func TestLabMatrixFlags(t *testing.T) {
 		{[]string{"--only", "("}, 2, "--only"},
 		{[]string{"--only", "no-such"}, 2, "--list"},
 		{[]string{"--runs", "0"}, 2, "--runs"},
-		{[]string{"--list", "--only", "^policer$"}, 0, "A policer drops what is above its rate"},
+		{[]string{"--list", "--only", "^policer$"}, 0, "A policer drops packets above its rate"},
 		{[]string{"--list", "--only", "^policer$", "--json"}, 0, `"schema":"linerate.scenarios/1"`},
 	} {
 		var out, errw bytes.Buffer

@@ -25,7 +25,7 @@ const (
 	channelFD    = 3
 )
 
-// agent is one process of a world: the hub or a host. Pid 1 of its pid namespace.
+// agent is one process of a world, the hub or a host. It is pid 1 of its pid namespace.
 type agent struct {
 	ch     *channel
 	client *nl.Client
@@ -36,14 +36,14 @@ type agent struct {
 }
 
 // RunHost is the body of the hidden command "linerate lab-host". It serves the maker of the world
-// over the inherited descriptor 3 and returns when that closes; started by hand it says so. A
-// host's end takes everything in it along, because it is pid 1 there.
+// over the inherited descriptor 3 and returns when that descriptor closes. A host that ends ends
+// everything in it, because it is pid 1 there. Started by hand, RunHost returns an error.
 func RunHost(ctx context.Context) error {
-	// Pid 1 and a socket on descriptor 3 together: what follows mounts and unshares, which must not
-	// happen to somebody's shell.
+	// Require both pid 1 and a socket on descriptor 3: the agent mounts and unshares, which must
+	// not happen to a user's shell.
 	var st unix.Stat_t
 	if err := unix.Fstat(channelFD, &st); err != nil || st.Mode&unix.S_IFMT != unix.S_IFSOCK || os.Getpid() != 1 {
-		return fmt.Errorf("%s %s is started by the lab itself and is of no use on a command line", ourName,
+		return fmt.Errorf("%s %s is started by the lab itself and has no use on a command line", ourName,
 			agentCommand)
 	}
 	unix.CloseOnExec(channelFD)
@@ -58,10 +58,10 @@ func RunHost(ctx context.Context) error {
 		var q request
 		files, _, err := ch.receive(&q)
 		if err != nil {
-			break // the maker is gone or done
+			break // the maker has ended or closed the channel
 		}
-		// one after the other, on this goroutine: a fork never overlaps with descriptors that are
-		// just arriving
+		// One after the other, on this goroutine: a fork must not overlap with descriptors that are
+		// just arriving.
 		a.answer(q, files)
 	}
 	if a.link != nil {
@@ -70,8 +70,8 @@ func RunHost(ctx context.Context) error {
 	return nil
 }
 
-// answer does what a request asks. An error of sending means that the maker is gone, which the next
-// receive says as well.
+// answer executes a request and replies. It ignores an error of sending: the maker is gone, and the
+// next receive reports that as well.
 func (a *agent) answer(q request, files []*os.File) {
 	r := reply{ID: q.ID}
 	var pass []*os.File
@@ -102,7 +102,7 @@ func (a *agent) answer(q request, files []*os.File) {
 	case q.Configure != nil:
 		r.fail(a.configure(*q.Configure))
 	case q.Run != nil && len(files) == 3:
-		// The answers come from the run itself, in the order started, exited.
+		// The run itself sends the replies, first started, then exited.
 		if err := a.runs.start(q.ID, *q.Run, files); err == nil {
 			return
 		} else {
@@ -118,27 +118,27 @@ func (a *agent) answer(q request, files []*os.File) {
 	_ = a.ch.send(r, pass...)
 }
 
-// become makes the process what it is to be: mounts, host name, loopback.
+// become prepares the process for its part: mounts, host name, loopback.
 func (a *agent) become() (warnings []string, err error) {
 	// Mounts of this namespace must not reach the machine's. A new mount namespace copies the
-	// propagation of the old one, which systemd makes shared (mount_namespaces(7)), so without this
-	// the machine would get our /proc.
+	// propagation of the old one, which systemd makes shared (mount_namespaces(7)). Without this
+	// step the machine would get this namespace's /proc.
 	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
 		return nil, fmt.Errorf("make mounts private: %w", err)
 	}
 	const flags = unix.MS_NOSUID | unix.MS_NODEV | unix.MS_NOEXEC
-	for _, m := range []struct{ kind, at, loses string }{
-		{"proc", "/proc", "process numbers seen there are those of the machine, and settings may be read-only"},
-		{"sysfs", "/sys", "interfaces seen there are those of the machine"},
+	for _, m := range []struct{ kind, at, effect string }{
+		{"proc", "/proc", "it shows the process numbers of the machine, and settings may be read-only"},
+		{"sysfs", "/sys", "it shows the interfaces of the machine"},
 	} {
-		// A container that covers parts of these file systems makes the kernel refuse a fresh one
-		// (EPERM, mount_too_revealing).
+		// The kernel refuses a fresh file system (EPERM, mount_too_revealing) in a container that
+		// covers parts of it.
 		if err := unix.Mount(m.kind, m.at, m.kind, flags, ""); err != nil {
 			warnings = append(warnings, fmt.Sprintf("host %s keeps the machine's %s (%v): %s", a.be.Name, m.at,
-				err, m.loses))
+				err, m.effect))
 		}
 	}
-	// After /proc and /sys are this namespace's own, so that whatever reads them sees one world.
+	// After /proc and /sys belong to this namespace, so that all readers see one world.
 	if a.client, err = nl.Dial(); err != nil {
 		return warnings, err
 	}
@@ -146,26 +146,26 @@ func (a *agent) become() (warnings []string, err error) {
 		return warnings, err
 	}
 	if a.be.Hub {
-		// The hub's ends of the pairs only carry frames of others; IPv6 would talk on them by
-		// itself.
+		// The hub's ends of the pairs only carry the frames of hosts; IPv6 would send packets of
+		// its own on them.
 		_ = os.WriteFile("/proc/sys/net/ipv6/conf/default/disable_ipv6", []byte("1"), 0) // absent without IPv6
 		return warnings, nil
 	}
 	if err := unix.Sethostname([]byte(a.be.Name)); err != nil {
 		return warnings, fmt.Errorf("set host name: %w", err)
 	}
-	// What people type in a host is this program, where it has its own name.
+	// Users type the name of this program in a host, if the binary has its own name.
 	if exe, err := os.Executable(); err == nil && filepath.Base(exe) == ourName {
-		_ = os.Setenv("PATH", filepath.Dir(exe)+":"+os.Getenv("PATH")) // fails for no such value
+		_ = os.Setenv("PATH", filepath.Dir(exe)+":"+os.Getenv("PATH")) // cannot fail for this value
 	}
 	a.runs = newRuns(a.ch)
 	if err := a.knowNames(); err != nil {
-		warnings = append(warnings, fmt.Sprintf("host %s cannot look up the others by name: %v", a.be.Name, err))
+		warnings = append(warnings, fmt.Sprintf("host %s cannot look up other hosts by name: %v", a.be.Name, err))
 	}
 	return warnings, nil
 }
 
-// knowNames covers /etc/hosts by one with the hosts of the world.
+// knowNames mounts a file with the hosts of the world over /etc/hosts.
 func (a *agent) knowNames() error {
 	f, err := os.CreateTemp("", "linerate-hosts-*")
 	if err != nil {
@@ -187,21 +187,20 @@ func (a *agent) knowNames() error {
 	return unix.Mount(f.Name(), "/etc/hosts", "", unix.MS_BIND, "")
 }
 
-// spawn starts a host. It is waited for only so that it does not stay a zombie: its channel tells
-// the maker of its end. With a network namespace the host is put there, without one it gets its
-// own.
+// spawn starts a host. Waiting for it only avoids a zombie: the maker sees the end of a host by its
+// channel. The host joins the network namespace that is passed; without one it gets its own.
 func (a *agent) spawn(channel *os.File, network ...*os.File) error {
 	cmd := agentProcess(channel)
-	// The user namespace is the hub's: whoever owns that owns these, and needs no privilege on the
-	// machine.
+	// The user namespace is the hub's. Its owner owns these namespaces and needs no privilege on
+	// the machine.
 	cmd.SysProcAttr = &syscall.SysProcAttr{
 		Cloneflags: unix.CLONE_NEWNET | unix.CLONE_NEWNS | unix.CLONE_NEWUTS | unix.CLONE_NEWPID | unix.CLONE_NEWIPC,
 	}
 	started := make(chan error, 1)
 	go func() {
 		if len(network) > 0 {
-			// A child begins in the namespace of the thread that forks it. That thread is of no
-			// more use and ends with this goroutine.
+			// A child begins in the namespace of the thread that forks it. This thread then ends
+			// with its goroutine.
 			runtime.LockOSThread()
 			cmd.SysProcAttr.Cloneflags &^= unix.CLONE_NEWNET
 			if err := unix.Setns(int(network[0].Fd()), unix.CLONE_NEWNET); err != nil {
@@ -218,10 +217,10 @@ func (a *agent) spawn(channel *os.File, network ...*os.File) error {
 	return nil
 }
 
-// agentProcess is our own binary as an agent with its end of a channel.
+// agentProcess returns this binary as an agent with its end of a channel.
 func agentProcess(channel *os.File) *exec.Cmd {
-	// By descriptor of the running file, not by name: a world still works after the binary was
-	// replaced by an upgrade.
+	// By the descriptor of the running file and not by name: a world still works after an upgrade
+	// has replaced the binary.
 	return &exec.Cmd{
 		Path:       ourselves,
 		Args:       []string{ourName, agentCommand},
@@ -230,11 +229,11 @@ func agentProcess(channel *os.File) *exec.Cmd {
 	}
 }
 
-// join makes a device in each of two hosts and what is between them: one veth pair, or two with the
-// emulated link between their inner ends.
+// join makes a device in each of two hosts and the path between them: one veth pair, or two with
+// the emulated link between their inner ends.
 func (a *agent) join(q joinRequest, spaces []*os.File) error {
 	if q.Link == nil {
-		// The hub has no device of its own by such a name, so the first can be made here and moved.
+		// The hub has no device with such a name, so the first can be made here and moved.
 		if err := a.client.AddVeth(q.Devices[0], q.Devices[1], int(spaces[1].Fd())); err != nil {
 			return err
 		}
@@ -244,8 +243,8 @@ func (a *agent) join(q joinRequest, spaces []*os.File) error {
 		return errors.New("join hosts: a world has one link")
 	}
 	toFar, toNear := q.Link.Both()
-	// The hosts see an ordinary eth0; the inner ends lie in the hub's namespace, where nothing else
-	// speaks.
+	// The hosts see an ordinary eth0. The inner ends are in the hub's namespace, where no other
+	// program sends packets.
 	inner := [2]string{"link0", "link1"}
 	for i, name := range inner {
 		if err := a.client.AddVeth(name, q.Devices[i], int(spaces[i].Fd())); err != nil {
@@ -266,11 +265,11 @@ func (a *agent) join(q joinRequest, spaces []*os.File) error {
 	return nil
 }
 
-// configure renames devices, brings them up and sets addresses, routes and settings, in that order,
-// and waits for carriers last.
+// configure renames devices, brings them up, sets addresses, routes and settings, and waits for
+// carriers, in that order.
 func (a *agent) configure(q configureRequest) error {
-	// MTU before up: IPv6 takes a device below 1280 bytes for unusable when it comes up. Addresses
-	// before routes, whose gateways they make reachable.
+	// MTU before up: IPv6 rejects a device that comes up below 1280 bytes. Addresses before routes,
+	// because they make the gateways reachable.
 	for old, name := range q.Rename {
 		if err := renameDevice(old, name); err != nil {
 			return err
@@ -310,8 +309,8 @@ func (a *agent) configure(q configureRequest) error {
 	return nil
 }
 
-// without6 tells whether an IPv6 address or route was refused because the machine runs without
-// IPv6; worlds then do as well.
+// without6 reports whether an IPv6 address or route failed because the machine runs without IPv6. A
+// world then also runs without it.
 func without6(address string, err error) bool {
 	if !strings.Contains(address, ":") {
 		return false

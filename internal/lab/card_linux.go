@@ -14,12 +14,12 @@ import (
 )
 
 // comeBack is how long cards may take to return from the namespace of a world that has ended: the
-// kernel dissolves it in the background.
+// kernel removes the namespace in the background.
 const comeBack = time.Minute
 
-// moveCards puts the two cards of a driver into two network namespaces, the one with the lower bus
-// address into the first, and gives their names. By driver and address and not by name: a card that
-// comes back from a world may find its name taken and get another.
+// moveCards puts the two cards of a driver into two network namespaces, the card with the lower bus
+// address into the first, and returns their names. It finds cards by driver and address: a card
+// that comes back from a world gets another name if its name is taken.
 func moveCards(ctx context.Context, driver string, spaces ...*os.File) (names [2]string, err error) {
 	c, err := nl.Dial()
 	if err != nil {
@@ -37,7 +37,7 @@ func moveCards(ctx context.Context, driver string, spaces ...*os.File) (names [2
 		}
 		cards = cards[:0]
 		for _, l := range links {
-			// A device without a driver (lo) is none of ours.
+			// A device without a driver (lo) is not a card.
 			if d, err := ethtool.New(c).Driver(l.Name); err == nil && d.Driver == driver {
 				cards = append(cards, card{l.Name, d.Bus})
 			}
@@ -59,7 +59,7 @@ func moveCards(ctx context.Context, driver string, spaces ...*os.File) (names [2
 		}
 	}
 	for i, card := range cards {
-		// By a name that no host has: it may have another device by the kernel's.
+		// By a name that no host uses: the kernel's name for the card may be taken there.
 		names[i] = "card" + strconv.Itoa(i)
 		if err := renameDevice(card.name, names[i]); err != nil {
 			return names, err
@@ -71,8 +71,8 @@ func moveCards(ctx context.Context, driver string, spaces ...*os.File) (names [2
 	return names, nil
 }
 
-// carriers waits until the cards of the world have a link: drivers start theirs again for many a
-// setting, and a link of copper takes seconds.
+// carriers waits until the cards of the world have a link. Many settings make a driver restart its
+// link, and a copper link needs seconds.
 func (r *Running) carriers(ctx context.Context) error {
 	if r.World.Card == "" {
 		return nil

@@ -16,22 +16,24 @@ import (
 	"github.com/linerate/linerate/internal/lab/scenario"
 )
 
-// The words between the maker of a world and its agents: one JSON object per packet of a
-// SOCK_SEQPACKET socket pair, descriptors beside it. Requests are numbered and answers carry the
-// number. Both ends are the same binary, so there is no version.
+// The maker of a world and its agents exchange one JSON object per packet of a SOCK_SEQPACKET
+// socket pair, with descriptors beside it. Requests are numbered and replies carry the number. Both
+// ends are the same binary, so the protocol needs no version.
 
-// request is what the maker asks of an agent. Exactly one of the bodies is set.
+// request is a request of the maker to an agent. Exactly one of the bodies is set.
 type request struct {
-	ID        uint64            `json:"id"`
-	Be        *beRequest        `json:"be,omitempty"`         // first of all
-	Spawn     *spawnRequest     `json:"spawn,omitempty"`      // hub; descriptors: the new host's end of its channel, and its network namespace if it gets none of its own
+	ID uint64     `json:"id"`
+	Be *beRequest `json:"be,omitempty"` // the first request
+	// hub; descriptors: the new host's end of its channel, and the network namespace that it joins,
+	// if it does not get its own
+	Spawn     *spawnRequest     `json:"spawn,omitempty"`
 	Join      *joinRequest      `json:"join,omitempty"`       // hub; descriptors: both hosts' network namespaces
 	Relink    *scenario.Link    `json:"relink,omitempty"`     // hub
 	LinkCount bool              `json:"link_count,omitempty"` // hub
 	Configure *configureRequest `json:"configure,omitempty"`  // host
 	Run       *runRequest       `json:"run,omitempty"`        // host; descriptors: stdin, stdout, stderr
 	Signal    *signalRequest    `json:"signal,omitempty"`     // host
-	Snapshot  bool              `json:"snapshot,omitempty"`   // host; descriptor: where to write the answer, a JSON object
+	Snapshot  bool              `json:"snapshot,omitempty"`   // host; descriptor: where to write the settings, a JSON object
 }
 
 type beRequest struct {
@@ -68,8 +70,8 @@ type runRequest struct {
 	Env  []string `json:"env,omitempty"`
 	Dir  string   `json:"dir,omitempty"`
 
-	// Terminal makes the command's process group the foreground of the terminal that is its stdin,
-	// so that it may read and gets the keys that send signals.
+	// Terminal makes the command's process group the foreground of the terminal on its stdin, so
+	// that the command may read and gets the keys that send signals.
 	Terminal bool `json:"terminal,omitempty"`
 }
 
@@ -82,7 +84,7 @@ type signalRequest struct {
 type reply struct {
 	ID       uint64       `json:"id"`
 	Error    string       `json:"error,omitempty"`
-	Kind     string       `json:"kind,omitempty"` // not-exist, permission: what errors.Is shall say of Error
+	Kind     string       `json:"kind,omitempty"` // not-exist, permission: for errors.Is
 	Warnings []string     `json:"warnings,omitempty"`
 	PID      int          `json:"pid,omitempty"` // in the host's own pid namespace
 	Exited   *exitReply   `json:"exited,omitempty"`
@@ -95,7 +97,7 @@ type exitReply struct {
 	CPU    time.Duration `json:"cpu,omitempty"` // user and system, of the command and the children it waited for
 }
 
-// remoteError is an error that happened in an agent. Its text is whole already.
+// remoteError is an error that happened in an agent. Its text is complete.
 type remoteError struct {
 	text string
 	is   error
@@ -131,10 +133,10 @@ type channel struct {
 	mu   sync.Mutex // one packet at a time
 }
 
-// maxPacket bounds a packet; the kernel's default send buffer would not take a larger one anyway.
+// maxPacket bounds a packet; the kernel's default send buffer does not take a larger one.
 const maxPacket = 192 << 10
 
-// newChannel wraps a descriptor and takes it over.
+// newChannel wraps a descriptor and takes ownership of it.
 func newChannel(f *os.File) (*channel, error) {
 	defer f.Close() // FileConn has a duplicate
 	c, err := net.FileConn(f)
@@ -149,16 +151,15 @@ func newChannel(f *os.File) (*channel, error) {
 	return &channel{conn: u}, nil
 }
 
-// newPair makes a channel and the descriptor of its other end, which is to be inherited by an
-// agent.
+// newPair makes a channel and the descriptor of its other end, which an agent inherits.
 func newPair() (*channel, *os.File, error) {
 	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
 		return nil, nil, fmt.Errorf("make lab channel: %w", err)
 	}
-	// With each packet comes the sender's process id as seen from here (SCM_CREDENTIALS), across
-	// pid namespaces. That is the only way to learn a host's number on the machine, which
-	// nsenter(1) asks for.
+	// Each packet carries the sender's process id as seen from here (SCM_CREDENTIALS), across pid
+	// namespaces. This is the only way to learn a host's process id on the machine, which
+	// nsenter(1) needs.
 	err = unix.SetsockoptInt(fds[0], unix.SOL_SOCKET, unix.SO_PASSCRED, 1)
 	other := os.NewFile(uintptr(fds[1]), "lab channel")
 	if err == nil {
@@ -171,7 +172,7 @@ func newPair() (*channel, *os.File, error) {
 	return nil, nil, err
 }
 
-// send passes one packet and copies of the files' descriptors.
+// send sends one packet with copies of the files' descriptors.
 func (c *channel) send(v any, files ...*os.File) error {
 	b, err := json.Marshal(v)
 	if err != nil {
@@ -195,7 +196,7 @@ func (c *channel) send(v any, files ...*os.File) error {
 	return err
 }
 
-// receive waits for one packet. The files are the receiver's to close.
+// receive waits for one packet. The caller closes the files.
 func (c *channel) receive(v any) (files []*os.File, pid int, err error) {
 	buf, oob := make([]byte, maxPacket), make([]byte, 256)
 	// Package net passes MSG_CMSG_CLOEXEC on Linux, so the descriptors are never without the flag.
@@ -218,7 +219,7 @@ func (c *channel) receive(v any) (files []*os.File, pid int, err error) {
 		}
 	}
 	if n == 0 && len(files) == 0 {
-		return nil, 0, net.ErrClosed // a packet socket tells the end of the line by an empty packet
+		return nil, 0, net.ErrClosed // a packet socket reports its end by an empty packet
 	}
 	if err := json.Unmarshal(buf[:n], v); err != nil {
 		closeAll(files)

@@ -12,9 +12,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// comeUp is how long a card may take to get its link; negotiation is given up after some five
-// seconds by drivers and by nobody's watchdog later.
-const comeUp = 30 * time.Second
+// comeUp is how long a NIC may take to get its link. Drivers give up negotiation after some five
+// seconds; the rest is for busy emulators.
+const comeUp = 2 * time.Minute
 
 // AwaitCarrier waits until a device of this namespace has a link.
 func awaitCarrier(device string) error {
@@ -30,17 +30,17 @@ func awaitCarrier(device string) error {
 	}
 }
 
-// Renew takes the driver off a card, resets the card and puts the driver back, so that nothing is
-// left of the last world, and gives the new device's name. bus is the PCI address; a virtio card is
-// named by that of the device that carries it. The drivers here probe before the write returns.
+// renewCard detaches the driver from a card, resets the card and attaches the driver again, so that
+// nothing of the last world remains. It returns the new device's name. bus is the PCI address; for
+// a virtio card that is the address of the device that carries it. The drivers here probe before
+// the write returns.
 func renewCard(bus string) (name string, err error) {
 	device := filepath.Join("/sys/bus/pci/devices", bus)
 	driver, err := filepath.EvalSymlinks(filepath.Join(device, "driver"))
 	if err != nil {
 		return "", fmt.Errorf("renew card %s: %w", bus, err)
 	}
-	// Drivers reset their card as they know it, which leaves counters in those of QEMU; a reset of
-	// the bus leaves nothing.
+	// A driver's own reset leaves counters in QEMU's cards; a reset of the bus leaves nothing.
 	for _, step := range [][2]string{{filepath.Join(driver, "unbind"), bus}, {filepath.Join(device, "reset"), "1"},
 		{filepath.Join(driver, "bind"), bus}} {
 		if err := os.WriteFile(step[0], []byte(step[1]), 0); err != nil {
@@ -57,7 +57,7 @@ func renewCard(bus string) (name string, err error) {
 	return filepath.Base(found[0]), nil
 }
 
-// Rename gives a device of this namespace that is down another name (netdevice(7), SIOCSIFNAME).
+// renameDevice renames a device of this namespace that is down (netdevice(7), SIOCSIFNAME).
 func renameDevice(old, name string) error {
 	if len(old) >= unix.IFNAMSIZ || len(name) >= unix.IFNAMSIZ {
 		return fmt.Errorf("rename %s to %s: %w", old, name, errors.New("a name is too long"))
@@ -67,7 +67,8 @@ func renameDevice(old, name string) error {
 		return fmt.Errorf("rename %s: %w", old, err)
 	}
 	defer unix.Close(fd)
-	// struct ifreq is 40 bytes on 64-bit systems and 32 on others; a larger one does no harm.
+	// struct ifreq has 40 bytes on 64-bit systems and 32 on other systems; a larger one does no
+	// harm.
 	var request struct {
 		old, name [unix.IFNAMSIZ]byte
 		_         [8]byte

@@ -8,10 +8,10 @@ import (
 	"github.com/linerate/linerate/internal/lab/scenario"
 )
 
-// ourName is the name under which the binary is started again.
+// ourName is the name by which the binary starts itself again.
 const ourName = "linerate"
 
-// ExitError is a command in a host that ended with a status other than zero, or by a signal.
+// ExitError reports a command in a host that ended with a status other than zero, or by a signal.
 type ExitError struct {
 	Name   string
 	Code   int // -1: ended by a signal
@@ -25,16 +25,16 @@ func (e *ExitError) Error() string {
 	return fmt.Sprintf("%s: exit status %d", e.Name, e.Code)
 }
 
-// Cmd is a command to run in a host, used like os/exec.Cmd: set the fields, then Run, Output, or
-// Start and Wait. It runs in a process group of its own; when its stdin is this process's terminal
-// it has that to itself until it ends.
+// Cmd is a command to run in a host, used like os/exec.Cmd: set the fields, then call Run, Output,
+// or Start and Wait. It runs in a process group of its own. If its stdin is this process's
+// terminal, it has the terminal to itself until it ends.
 type Cmd struct {
-	Args   []string  // Args[0] "linerate" is our own binary; anything else is looked up in PATH
+	Args   []string  // Args[0] "linerate" is this binary; other names are looked up in PATH
 	Env    []string  // added to the environment of the process that made the world
-	Dir    string    // empty: where that process is
-	Stdin  io.Reader // nil: nothing
-	Stdout io.Writer // nil: thrown away
-	Stderr io.Writer // nil: thrown away
+	Dir    string    // empty: the directory of that process
+	Stdin  io.Reader // nil: empty
+	Stdout io.Writer // nil: discarded
+	Stderr io.Writer // nil: discarded
 
 	host *Host
 	run  *run
@@ -43,7 +43,7 @@ type Cmd struct {
 // Host is one host of a running world.
 type Host struct {
 	Name    string
-	Address string // IPv4, by which the others reach it
+	Address string // IPv4, by which other hosts reach it
 	PID     int    // of its agent, as seen by the process that made the world: for nsenter(1)
 
 	agent *remote
@@ -53,7 +53,7 @@ type Host struct {
 type Running struct {
 	World    scenario.World
 	Hosts    []*Host
-	Warnings []string // what falls short of a whole host here, one sentence each
+	Warnings []string // how its hosts fall short of whole hosts on this machine, one sentence each
 
 	user      bool   // in a user namespace
 	inMachine string // the host in the network namespace of the maker
@@ -62,7 +62,7 @@ type Running struct {
 	ended     chan struct{} // closed when the hub has been waited for
 }
 
-// Host gives a host by name; nil if the world has none.
+// Host returns a host by name, or nil if the world does not have it.
 func (r *Running) Host(name string) *Host {
 	for _, h := range r.Hosts {
 		if h.Name == name {
@@ -72,8 +72,8 @@ func (r *Running) Host(name string) *Host {
 	return nil
 }
 
-// Near is the host on which commands are given.
+// Near returns the host on which commands run.
 func (r *Running) Near() *Host { return r.Host("near") }
 
-// Far is the host that answers.
+// Far returns the host that answers.
 func (r *Running) Far() *Host { return r.Host("far") }

@@ -26,7 +26,7 @@ type remote struct {
 	mu      sync.Mutex
 	last    uint64
 	pending map[uint64]func(reply, []*os.File)
-	gone    error // why no answer will come any more
+	gone    error // why no further reply can come
 	done    chan struct{}
 	pid     int
 }
@@ -37,7 +37,7 @@ func newRemote(name string, ch *channel) *remote {
 	return r
 }
 
-// listen hands each answer to whoever asked.
+// listen passes each reply to its caller.
 func (r *remote) listen() {
 	for {
 		var p reply
@@ -52,7 +52,7 @@ func (r *remote) listen() {
 		}
 		r.pid = pid
 		f := r.pending[p.ID]
-		// Called without the lock: it may hand on to somebody who asks something else next.
+		// Called without the lock, because f may lead to another request.
 		r.mu.Unlock()
 		if f == nil {
 			closeAll(files)
@@ -62,7 +62,7 @@ func (r *remote) listen() {
 	}
 }
 
-// ask sends a request; f is called for each answer, on the listening goroutine, until forget.
+// ask sends a request. The listening goroutine calls f for each reply, until forget.
 func (r *remote) ask(q request, f func(reply, []*os.File), files ...*os.File) (uint64, error) {
 	r.mu.Lock()
 	if r.gone != nil {
@@ -86,13 +86,13 @@ func (r *remote) forget(id uint64) {
 	r.mu.Unlock()
 }
 
-// call asks and waits for the one answer.
+// call sends a request and waits for its single reply.
 func (r *remote) call(ctx context.Context, q request, files ...*os.File) (reply, []*os.File, error) {
 	type answer struct {
 		reply
 		files []*os.File
 	}
-	// Room for the answer, so that the listener never waits for a caller who has given up.
+	// Room for the reply, so that the listener never waits for a caller that has given up.
 	ch := make(chan answer, 1)
 	id, err := r.ask(q, func(p reply, f []*os.File) { ch <- answer{p, f} }, files...)
 	if err != nil {
@@ -122,10 +122,11 @@ type run struct {
 	unwatch func() bool
 
 	cpu      time.Duration
-	terminal *os.File // whose foreground the command has been given
+	terminal *os.File // the terminal whose foreground the command has
 }
 
-// foreground tells whether f is the terminal of this process and this process is in its foreground.
+// foreground reports whether f is the terminal of this process and this process is in its
+// foreground.
 func foreground(f *os.File) bool {
 	group, err := unix.IoctlGetInt(int(f.Fd()), unix.TIOCGPGRP)
 	return err == nil && group == unix.Getpgrp()
@@ -133,30 +134,30 @@ func foreground(f *os.File) bool {
 
 // takeBack makes this process the foreground of its terminal again.
 func takeBack(f *os.File) {
-	// The command's process group was the foreground until it ended; without this the shell's next
-	// line would find us stopped. Who is in the background and asks for the foreground is stopped,
-	// unless it ignores this signal.
+	// The command's process group was the foreground until it ended. Without this step the shell
+	// would see this process as stopped at its next line. The kernel stops a background process
+	// that asks for the foreground, unless it ignores this signal.
 	signal.Ignore(syscall.SIGTTOU)
 	defer signal.Reset(syscall.SIGTTOU)
-	_ = unix.IoctlSetPointerInt(int(f.Fd()), unix.TIOCSPGRP, unix.Getpgrp()) // a terminal that is gone needs no owner
+	_ = unix.IoctlSetPointerInt(int(f.Fd()), unix.TIOCSPGRP, unix.Getpgrp()) // fails if the terminal is gone
 }
 
-// Command is linerate with the given arguments in this host. When ctx ends the command and its
-// process group are interrupted, and killed if the command is still there after killAfter.
+// Command returns linerate with the given arguments as a command in this host. When ctx ends, the
+// command's process group is interrupted, and killed if the command still runs after killAfter.
 func (h *Host) Command(ctx context.Context, args ...string) *Cmd {
 	return h.Exec(ctx, append([]string{ourName}, args...)...)
 }
 
-// Exec is any program in this host.
+// Exec returns a program as a command in this host.
 func (h *Host) Exec(ctx context.Context, args ...string) *Cmd {
 	return &Cmd{Args: args, host: h, run: &run{ctx: ctx, started: make(chan error, 1), exited: make(chan exitReply, 1)}}
 }
 
-// Start starts the command. A program that is not there is fs.ErrNotExist.
+// Start starts the command. A missing program is fs.ErrNotExist.
 func (c *Cmd) Start() error {
 	r := c.run
 	var pass []*os.File // the command's ends
-	var own []*os.File  // those of them that are ours to close once passed
+	var own []*os.File  // those to close here once they are passed
 	defer func() { closeAll(own) }()
 	fail := func(err error) error {
 		for _, x := range r.closers {
@@ -173,8 +174,8 @@ func (c *Cmd) Start() error {
 	if ours {
 		own = append(own, stdin)
 	}
-	// Files are passed as they are, so that a terminal stays one in the host; other writers get a
-	// pipe and a goroutine that copies.
+	// Files are passed unchanged, so that a terminal stays a terminal in the host. Other writers
+	// get a pipe and a goroutine that copies.
 	outputs := map[io.Writer]*os.File{} // the same writer for both streams keeps its order
 	for _, w := range []io.Writer{c.Stdout, c.Stderr} {
 		if f, ok := w.(*os.File); ok {
@@ -197,7 +198,7 @@ func (c *Cmd) Start() error {
 		r.terminal = stdin
 	}
 	if c.Dir == "" {
-		q.Run.Dir, _ = os.Getwd() // unknown: the agent's own, which is the same
+		q.Run.Dir, _ = os.Getwd() // on an error the agent uses its own directory, which is the same
 	}
 	r.id, err = c.host.agent.ask(q, func(p reply, _ []*os.File) {
 		switch {
@@ -210,8 +211,8 @@ func (c *Cmd) Start() error {
 	if err != nil {
 		return fail(err)
 	}
-	// No context here: a start takes milliseconds, and giving up on it would leave a command that
-	// nobody waits for.
+	// Without a context: a start takes milliseconds, and giving up on it would leave a command for
+	// which no caller waits.
 	select {
 	case err = <-r.started:
 	case <-c.host.agent.done:
@@ -221,12 +222,12 @@ func (c *Cmd) Start() error {
 		c.host.agent.forget(r.id)
 		return fail(err)
 	}
-	// Only now: before the agent has answered there is no command that a signal could reach.
+	// Only now: before the agent has replied, there is no command to signal.
 	r.unwatch = context.AfterFunc(r.ctx, c.end)
 	return nil
 }
 
-// input gives the descriptor that the command reads.
+// input returns the descriptor that the command reads.
 func (c *Cmd) input() (f *os.File, ours bool, err error) {
 	switch in := c.Stdin.(type) {
 	case nil:
@@ -240,7 +241,7 @@ func (c *Cmd) input() (f *os.File, ours bool, err error) {
 		return nil, false, err
 	}
 	c.run.closers = append(c.run.closers, write)
-	// Not waited for: a reader that never ends must not keep a command that has.
+	// Not waited for: a reader that never ends must not delay the end of the command.
 	go func() {
 		_, _ = io.Copy(write, c.Stdin) // a command need not read all of its input
 		_ = write.Close()
@@ -248,7 +249,7 @@ func (c *Cmd) input() (f *os.File, ours bool, err error) {
 	return read, true, nil
 }
 
-// output gives a descriptor whose content goes to w.
+// output returns a descriptor whose content goes to w.
 func (c *Cmd) output(w io.Writer) (*os.File, error) {
 	if w == nil {
 		return os.OpenFile(os.DevNull, os.O_WRONLY, 0)
@@ -275,7 +276,7 @@ func (c *Cmd) Signal(s syscall.Signal) error {
 	return err
 }
 
-// end interrupts the command, and kills it if it does not listen.
+// end interrupts the command, and kills it if it still runs after killAfter.
 func (c *Cmd) end() {
 	_ = c.Signal(syscall.SIGINT)
 	select {
@@ -288,18 +289,18 @@ func (c *Cmd) end() {
 }
 
 // Wait waits until the command has ended and its output has arrived. The error is *ExitError for a
-// status other than zero, and ctx's error when that ended the command.
+// status other than zero, joined with ctx's error if ctx has ended.
 func (c *Cmd) Wait() error {
 	r, agent := c.run, c.host.agent
 	var e exitReply
 	select {
 	case e = <-r.exited:
-		r.exited <- e // for end, if it is looking
+		r.exited <- e // for end, which may also be waiting
 	case <-agent.done:
 		e = exitReply{Code: -1, Signal: int(syscall.SIGKILL)}
 	}
 	r.cpu = e.CPU
-	// From here on no signal is sent any more.
+	// No signal is sent from here on.
 	r.unwatch()
 	agent.forget(r.id)
 	if r.terminal != nil {
@@ -322,12 +323,12 @@ func (c *Cmd) Wait() error {
 	return exit
 }
 
-// CPU is the processor time that the command and the children it waited for have used. It is known
+// CPU returns the processor time of the command and of the children that it waited for. It is known
 // after Wait.
 func (c *Cmd) CPU() time.Duration { return c.run.cpu }
 
-// drain waits for the output, but not for children of the command that hold its descriptors and
-// stay.
+// drain waits for the output, but only for killAfter: children of the command may keep its
+// descriptors open.
 func (c *Cmd) drain() {
 	all := make(chan struct{})
 	go func() { c.run.copies.Wait(); close(all) }()
@@ -345,7 +346,7 @@ func (c *Cmd) Run() error {
 	return c.Wait()
 }
 
-// Output runs the command and gives what it wrote to stdout.
+// Output runs the command and returns its stdout.
 func (c *Cmd) Output() ([]byte, error) {
 	var out bytes.Buffer
 	c.Stdout = &out
@@ -359,8 +360,9 @@ func (h *Host) Set(ctx context.Context, settings ...scenario.Setting) error {
 	return wrapHost(h.Name, err)
 }
 
-// Settings reads every setting of this host that anybody could change: all of net.*, routes with
-// metrics, MTU, queue length and features of interfaces. Equal maps mean that nothing has changed.
+// Settings reads every setting of this host that a program could change: all of net.*, routes with
+// metrics, MTU, queue length and features of interfaces. Equal maps mean that no setting has
+// changed.
 func (h *Host) Settings(ctx context.Context) (map[string]string, error) {
 	read, write, err := os.Pipe()
 	if err != nil {
@@ -369,11 +371,11 @@ func (h *Host) Settings(ctx context.Context) (map[string]string, error) {
 	defer read.Close()
 	all := make(chan []byte, 1)
 	go func() {
-		b, _ := io.ReadAll(read) // a cut answer does not parse
+		b, _ := io.ReadAll(read) // a truncated snapshot does not parse
 		all <- b
 	}()
 	_, _, err = h.agent.call(ctx, request{Snapshot: true}, write)
-	_ = write.Close() // ours; the agent's copy is closed when it has answered
+	_ = write.Close() // this copy; the agent closes its own when it has replied
 	b := <-all
 	if err != nil {
 		return nil, wrapHost(h.Name, err)

@@ -17,61 +17,61 @@ type (
 	run    struct{}
 )
 
-// RunHost answers ErrNotSupported.
+// RunHost returns ErrNotSupported.
 func RunHost(context.Context) error { return ErrNotSupported }
 
-// Up answers ErrNotSupported.
+// Up returns ErrNotSupported.
 func Up(context.Context, scenario.World) (*Running, error) { return nil, ErrNotSupported }
 
 func upIn(context.Context, scenario.World, string) (*Running, error) { return nil, ErrNotSupported }
 
 func (*Running) carriers(context.Context) error { return ErrNotSupported }
 
-// SetLink answers ErrNotSupported.
+// SetLink returns ErrNotSupported.
 func (*Running) SetLink(context.Context, scenario.Link) error { return ErrNotSupported }
 
-// LinkCounts answers ErrNotSupported.
+// LinkCounts returns ErrNotSupported.
 func (*Running) LinkCounts(context.Context) (link.Counts, error) {
 	return link.Counts{}, ErrNotSupported
 }
 
-// Serve starts the far end of a world.
+// Serve returns ErrNotSupported.
 func (*Running) Serve(context.Context, string, string, io.Writer) (func(), error) {
 	return nil, ErrNotSupported
 }
 
-// Enter gives nothing.
+// Enter returns an empty command.
 func (*Running) Enter(*Host) string { return "" }
 
 // Close does nothing.
 func (*Running) Close() error { return nil }
 
-// Command gives a command that cannot start.
+// Command returns a command that cannot start.
 func (h *Host) Command(_ context.Context, args ...string) *Cmd { return &Cmd{Args: args, host: h} }
 
-// Exec gives a command that cannot start.
+// Exec returns a command that cannot start.
 func (h *Host) Exec(_ context.Context, args ...string) *Cmd { return &Cmd{Args: args, host: h} }
 
-// Start answers ErrNotSupported.
+// Start returns ErrNotSupported.
 func (*Cmd) Start() error { return ErrNotSupported }
 
-// Wait answers ErrNotSupported.
+// Wait returns ErrNotSupported.
 func (*Cmd) Wait() error { return ErrNotSupported }
 
-// Run answers ErrNotSupported.
+// Run returns ErrNotSupported.
 func (*Cmd) Run() error { return ErrNotSupported }
 
-// Output answers ErrNotSupported.
+// Output returns ErrNotSupported.
 func (*Cmd) Output() ([]byte, error) { return nil, ErrNotSupported }
 
-// CPU knows nothing.
+// CPU returns 0.
 func (*Cmd) CPU() time.Duration { return 0 }
 
-// Signal answers ErrNotSupported.
+// Signal returns ErrNotSupported.
 func (*Cmd) Signal(syscall.Signal) error { return ErrNotSupported }
 
-// Set answers ErrNotSupported.
+// Set returns ErrNotSupported.
 func (*Host) Set(context.Context, ...scenario.Setting) error { return ErrNotSupported }
 
-// Settings answers ErrNotSupported.
+// Settings returns ErrNotSupported.
 func (*Host) Settings(context.Context) (map[string]string, error) { return nil, ErrNotSupported }

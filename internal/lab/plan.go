@@ -7,15 +7,15 @@ import (
 	"github.com/linerate/linerate/internal/lab/scenario"
 )
 
-// ErrNotSupported is answered where the OS has no namespaces.
+// ErrNotSupported reports that the operating system has no namespaces.
 var ErrNotSupported = errors.New("practice worlds need Linux namespaces")
 
-// ErrNoNamespaces is answered where the kernel or the container forbids namespaces; the error
-// around it says what to do.
+// ErrNoNamespaces reports that the kernel or the container forbids namespaces; the error that wraps
+// it names the remedy.
 var ErrNoNamespaces = errors.New("namespaces are not permitted here")
 
-// plan is a topology with addresses. All private and all the same in every world: worlds do not see
-// each other.
+// plan is a topology with its addresses. They are private and the same in every world, because
+// worlds do not see each other.
 type plan struct {
 	hosts []hostPlan
 	hops  []hop
@@ -23,14 +23,14 @@ type plan struct {
 
 type hostPlan struct {
 	name    string
-	address string // the IPv4 address by which others know it
+	address string // the IPv4 address by which other hosts know it
 	forward bool
 	routes  []routePlan
 }
 
 type routePlan struct{ destination, gateway string }
 
-// hop joins two hosts; the world's link is on the hop marked so.
+// hop joins two hosts. link marks the hop that has the world's link.
 type hop struct {
 	ends [2]end
 	link bool
@@ -41,7 +41,7 @@ type end struct {
 	addresses    []string // CIDR
 }
 
-// planOf lays a world out.
+// planOf returns the hosts and hops of a world.
 func planOf(w scenario.World) (plan, error) {
 	switch w.Topology {
 	case scenario.Pair:
@@ -76,5 +76,5 @@ func planOf(w scenario.World) (plan, error) {
 	return plan{}, fmt.Errorf("world %q: want %s or %s", w.Topology, scenario.Pair, scenario.Router)
 }
 
-// port is where far serves; nothing else listens in a world.
+// port is the port of the server at far; no other program listens there.
 const port = "7070"

@@ -9,31 +9,31 @@ import (
 	"github.com/linerate/linerate/internal/lab/scenario"
 )
 
-// Removal is what the kept set loses when one change of it is taken back: the figure with it over
-// that without it, in pairs.
+// Removal is the loss from taking back one kept change: the figure with the change over the figure
+// without it, in pairs.
 type Removal struct {
 	Kept
-	Ratio, Low, High float64 // estimate and interval at 95 %; 0: not known
+	Ratio, Low, High float64 // estimate and 95 % interval; 0: not known
 }
 
-// Needed tells whether removing the change costs more than the noise.
+// Needed reports whether removing the change costs more than the noise.
 func (r Removal) Needed() bool { return r.Low > 1 }
 
-// removalSegment is how long each half of a pair is measured. Pairs make up for what one of them is
-// short of.
+// removalSegment is how long each half of a pair is measured. The number of pairs makes up for the
+// short segments.
 const removalSegment = time.Second
 
-// removals measures the kept set without each of its changes. The lab takes them back by itself and
-// not by undo, so that the journals stay as tuning left them, for the proof that follows.
+// removals measures the kept set without each of its changes. The lab takes changes back directly
+// and not by undo, so that the journals stay as tuning left them, for the proof that follows.
 func (p *play) removals(ctx context.Context) error {
 	for _, k := range p.res.Kept {
 		h := p.Host(k.Side)
 		if h == nil {
-			return fmt.Errorf("%s was kept at %q, which is no host of this world", k.Knob, k.Side)
+			return fmt.Errorf("%s was kept at %q, but this world has no such host", k.Knob, k.Side)
 		}
 		var with, without []float64
 		for pair := range p.o.Removals {
-			// ABBA: what drifts is in both halves.
+			// ABBA: drift affects both halves.
 			for half := range 2 {
 				value, into := k.From, &without
 				if (pair+half)%2 == 1 {
@@ -60,5 +60,5 @@ func (p *play) removals(ctx context.Context) error {
 	return nil
 }
 
-// removalConfidence is that of the intervals of removals.
+// removalConfidence is the confidence of the intervals of removals.
 const removalConfidence = 0.95

@@ -9,7 +9,8 @@ import (
 	"github.com/linerate/linerate/internal/lab/scenario"
 )
 
-// Gain is what a tune confirmed of a replay: the kept set against the original, with its interval.
+// Gain is the confirmed gain of a replay's tune: the kept set against the original, with its
+// interval.
 type Gain struct {
 	Pairs      int     `json:"pairs"`
 	Ratio      float64 `json:"effect_ratio"`
@@ -24,10 +25,10 @@ type Tried struct {
 	Gain
 	Verdict string `json:"verdict"`
 	Reason  string `json:"reason"`
-	Joint   bool   `json:"together"` // with all others that say so
+	Joint   bool   `json:"together"` // tried together with all other changes that have this mark
 }
 
-// tuned is the part of linerate.tune/1 that a replay is judged by.
+// tuned is the part of linerate.tune/1 that decides whether a replay passes.
 type tuned struct {
 	State    string  `json:"state"`
 	Reason   string  `json:"reason"`
@@ -36,13 +37,13 @@ type tuned struct {
 	Trials   []Tried `json:"trials"`
 	Ablation []struct {
 		Kept
-		Ratio  float64 `json:"effect_ratio"` // of having it, beside the others
+		Ratio  float64 `json:"effect_ratio"` // gain of this change beside the other kept ones
 		Needed bool    `json:"needed"`
 	} `json:"ablation"`
 }
 
-// judgeReplay decides whether a replay passed, by the document of its tune, and says why not; the
-// first reason counts.
+// judgeReplay decides by the document of the tune whether a replay passed. The reason is the first
+// failure.
 func (r *Result) judgeReplay() {
 	want := *r.Scenario.Replay
 	var t tuned
@@ -64,7 +65,7 @@ func (r *Result) judgeReplay() {
 	r.Pass = true
 }
 
-// misses is the first thing in which a tune falls short of a replay; empty: in nothing.
+// misses returns the first way in which a tune falls short of a replay, or "".
 func misses(want scenario.Replay, t tuned) string {
 	if want.Ratio > 0 {
 		switch {
@@ -102,10 +103,12 @@ func misses(want scenario.Replay, t tuned) string {
 	return ""
 }
 
-// alone is what one change gains by itself, as a ratio; 0 when the tune did not tell.
+// alone returns the gain of one change without the others, as a ratio, or 0 if the tune does not
+// show it.
 //
-// Its own trial tells as long as nothing is kept; a later one is measured on top of what was. Of
-// two kept changes the ablation tells as well: what is left of the whole gain without the other.
+// The change's own trial shows it as long as nothing is kept; a later trial is measured on top of
+// the kept changes. For two kept changes the ablation shows it too: the part of the whole gain that
+// remains without the other change.
 func (t tuned) alone(change string) float64 {
 	for _, x := range t.Trials {
 		switch {
@@ -127,7 +130,7 @@ func (t tuned) alone(change string) float64 {
 	return 0
 }
 
-// named tells whether a change is the one of a text, "near KNOB".
+// named returns a function that reports whether a change is the one of a text, "near KNOB".
 func named(text string) func(Kept) bool {
 	return func(k Kept) bool { return k.Side+" "+k.Knob == text }
 }

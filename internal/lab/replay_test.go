@@ -51,7 +51,7 @@ func TestReplayMisses(t *testing.T) {
 	}
 	r := Result{Scenario: scenario.Scenario{Replay: &want}, Tune: json.RawMessage(goodTune),
 		Proof: Proof{Compared: 1, Left: []Value{{Host: "far", Knob: "a:x"}}}}
-	if r.judgeReplay(); r.Pass || r.Reason != "after undo these are not as before: far a:x" {
+	if r.judgeReplay(); r.Pass || r.Reason != "these settings differ after undo: far a:x" {
 		t.Errorf("%+v", r)
 	}
 	if len(r.Tried) != 4 || r.Gain == nil || r.Gain.Low != 3.7 {

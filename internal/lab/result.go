@@ -18,31 +18,31 @@ type Kept struct {
 	To   string `json:"to"`
 }
 
-// Result is what one played scenario came to. Figures are payload bits per second at the receiver,
-// or transactions per second where latency is the goal; 0 means not measured.
+// Result is the result of one played scenario. Figures are payload bits per second at the receiver,
+// or transactions per second where the goal is latency; 0 means not measured.
 type Result struct {
 	Scenario scenario.Scenario
 	Found    string // code of the first finding
 	Kept     []Kept
 	Healthy  float64 // the world without its faults
-	Before   float64 // with them
+	Before   float64 // the world with its faults
 	After    float64 // tuned
-	Trials   int     // that were measured, one candidate each
-	Together int     // 1: those that did not help alone were then tried together
+	Trials   int     // measured trials, one candidate each
+	Together int     // 1: candidates that did not help alone were then tried together
 	TuneTime time.Duration
-	Ended    string    // why the tune ended as it did, in its own words
-	Removals []Removal // of what was kept, in its order; none unless they were asked for
+	Ended    string    // why the tune ended, quoted from its document
+	Removals []Removal // of the kept changes, in their order; empty unless Options.Removals asks for them
 	Gain     *Gain     // what the tune of a replay confirmed; nil: nothing was kept
-	Tried    []Tried   // and what it tried
+	Tried    []Tried   // the changes that the tune of a replay tried
 	Proof    Proof
 	Pass     bool
 	Reason   string // why it did not pass, or why it was skipped, one sentence
 	Skipped  bool   // the machine lacks what the scenario needs
-	// Unreliable is the tune's own word on its bench: it called nothing something, or had no clean
-	// segment.
+	// Unreliable is the tune's own verdict on its measurements: a change without an effect seemed
+	// to have one, or no segment was clean.
 	Unreliable bool
-	// Disturbed: for that reason nothing was tried, and whether tuning repairs the fault is not
-	// judged. The finding is right, and all is back.
+	// Disturbed: the tune tried nothing because its measurements were unreliable, so the repair is
+	// not judged. The finding is right, and all settings are back.
 	Disturbed bool
 	Duration  time.Duration
 	Warnings  []string
@@ -54,20 +54,20 @@ type Result struct {
 // Proof compares all settings of both hosts before tuning and after undo.
 type Proof struct {
 	Compared int     // settings read in both hosts, each time
-	Turned   []Value // those that tuning had changed, by host and name
-	Left     []Value // those that are not back: none, or the undo has failed
+	Turned   []Value // the settings that tuning had changed, by host and name
+	Left     []Value // the settings that are not back after undo
 }
 
-// Value is one setting at the three moments. An empty text means that the setting was not there.
+// Value is one setting at the three moments. An empty text means that the setting did not exist.
 type Value struct {
 	Host, Knob               string
 	Before, Tuned, AfterUndo string
 }
 
-// Whole tells whether everything is back and something was compared.
+// Whole reports whether every setting is back and at least one was compared.
 func (p Proof) Whole() bool { return p.Compared > 0 && len(p.Left) == 0 }
 
-// prove compares snapshots of one host at the three moments and adds what it finds.
+// prove compares snapshots of one host at the three moments and adds the differences.
 func (p *Proof) prove(host string, before, tuned, after map[string]string) {
 	names := map[string]bool{}
 	for _, m := range []map[string]string{before, tuned, after} {
@@ -92,7 +92,7 @@ func (p *Proof) prove(host string, before, tuned, after map[string]string) {
 	}
 }
 
-// judge decides whether the scenario passed and says why not; the first reason counts.
+// judge decides whether the scenario passed. The reason is the first failure.
 func (r *Result) judge() {
 	e := r.Scenario.Expect
 	healthy := r.Healthy
@@ -122,13 +122,13 @@ func (r *Result) judge() {
 	}
 }
 
-// leftovers names what is not back.
+// leftovers names the settings that are not back.
 func (p Proof) leftovers() string {
 	left := make([]string, 0, len(p.Left))
 	for _, v := range p.Left {
 		left = append(left, v.Host+" "+v.Knob)
 	}
-	return fmt.Sprintf("after undo these are not as before: %s", strings.Join(left, ", "))
+	return fmt.Sprintf("these settings differ after undo: %s", strings.Join(left, ", "))
 }
 
 func names(kept []Kept) string {

@@ -17,7 +17,7 @@ import (
 	"github.com/linerate/linerate/internal/lab/scenario"
 )
 
-// EventKind says what an Event tells.
+// EventKind is the kind of an Event.
 type EventKind string
 
 // The events of a run, in their order. Step repeats.
@@ -34,43 +34,43 @@ const (
 	EventProof    EventKind = "proof"    // all settings compared
 )
 
-// Event is one word of progress.
+// Event is one event of a run.
 type Event struct {
 	Kind          EventKind
 	Text          string
 	BitsPerSecond float64
-	Document      json.RawMessage // of the command that said it: linerate.diagnose/1
+	Document      json.RawMessage // linerate.diagnose/1, with EventDiagnose
 }
 
-// Options of Run. The zero value will do.
+// Options of Run. The zero value has usable defaults.
 type Options struct {
-	Progress func(Event) // called one at a time; nil: nobody listens
-	// where the hosts keep their journals, in near and far; empty: a temporary directory, removed
-	// at the end
+	Progress func(Event) // called for one event at a time; nil: none
+	// StateDir is where the hosts keep their journals, in near and far. Empty: a temporary
+	// directory, removed at the end.
 	StateDir string
 
-	// Measured part of healthy, before and after, and how often each is measured; the median
-	// counts, so that one moment in which the machine was busy elsewhere decides nothing. Zero: 2
-	// s, three times.
+	// Measure is the length of each measurement of the healthy world, before tuning and after it,
+	// and Repeats is their number. The median counts, so one moment of other load on the machine
+	// decides nothing. Zero: 2 s, three times.
 	Measure time.Duration
 	Repeats int
 
 	Level scenario.Level // of the fault; empty: gross
-	// ask for a verdict of its own before tuning; otherwise that of the tune counts, which is the
-	// same rules on a load of its own
+	// Verdict asks for a diagnosis of its own before tuning. Otherwise the tune's finding counts,
+	// which follows the same rules on a load of its own.
 	Verdict bool
 	Budget  time.Duration // of tune; 0: its own default
 	HTML    string        // file for tune's page; empty: none
 	Tune    []string      // further flags of tune
-	// pairs of segments with and without each kept change, to see whether it is needed; 0: nobody
-	// asks
+	// Removals is the number of pairs of segments with and without each kept change, which show
+	// whether the change is needed; 0: not measured.
 	Removals int
 }
 
-// Run plays a scenario with the ordinary commands: measure a sound world like it; make the world
-// with its fault, measure, tune, measure, undo at both hosts, compare all settings. A scenario that
-// does not pass is a Result with a reason; an error means that the world could not be made
-// (ErrNoNamespaces, ErrNotSupported) or ctx has ended.
+// Run plays a scenario with the ordinary commands. It measures a sound world like the scenario's,
+// makes the world with its fault, measures, tunes, measures, undoes the changes on both hosts, and
+// compares all settings. A scenario that does not pass is a Result with a reason. An error means
+// that the world could not be made (ErrNoNamespaces, ErrNotSupported) or that ctx has ended.
 func Run(ctx context.Context, s scenario.Scenario, o Options) (*Result, error) {
 	start := time.Now()
 	res := &Result{Scenario: s}
@@ -85,7 +85,8 @@ func Run(ctx context.Context, s scenario.Scenario, o Options) (*Result, error) {
 	if s.Needs.CongestionControl != "" && !allowed(s.Needs.CongestionControl) {
 		res.Skipped = true
 		res.Reason = fmt.Sprintf(
-			"skipped: this machine does not offer %s to namespaces; as root: modprobe tcp_%[1]s, then add it to sysctl net.ipv4.tcp_allowed_congestion_control", s.Needs.CongestionControl)
+			"skipped: this machine does not offer %s to namespaces; as root: modprobe tcp_%[1]s, "+
+				"then add it to sysctl net.ipv4.tcp_allowed_congestion_control", s.Needs.CongestionControl)
 		return res, nil
 	}
 	if o.StateDir == "" {
@@ -114,8 +115,8 @@ func Run(ctx context.Context, s scenario.Scenario, o Options) (*Result, error) {
 	return res, nil
 }
 
-// allowed tells whether the machine lets namespaces use a congestion control. A file that cannot be
-// read says no.
+// allowed reports whether the machine lets namespaces use a congestion control. It returns false if
+// it cannot read the list.
 func allowed(name string) bool {
 	b, err := os.ReadFile("/proc/sys/net/ipv4/tcp_allowed_congestion_control")
 	return err == nil && slices.Contains(strings.Fields(string(b)), name)
@@ -133,12 +134,12 @@ func (p *play) all(ctx context.Context) error {
 	fault, ok := s.Fault(p.o.Level)
 	switch {
 	case !ok && !s.Sound():
-		return fmt.Errorf("it has no level %q", p.o.Level)
+		return fmt.Errorf("the scenario has no level %q", p.o.Level)
 	case !ok:
 		p.o.Level = ""
 	default:
-		// A world of its own, and not the same one before its fault: links and background work are
-		// faults too, and a socket that is listening keeps what held when it was made.
+		// A new world, and not the same world before its fault: links and background work are
+		// faults too, and a listening socket keeps the settings with which it was made.
 		if err := p.stage(ctx, fault.Twin()); err != nil {
 			return err
 		}
@@ -154,7 +155,7 @@ func (p *play) all(ctx context.Context) error {
 	}
 	defer p.Close()
 	err := p.faulty(ctx)
-	// When the emulated link itself dropped frames the figures are not the world's.
+	// If the emulated link itself dropped frames, the figures are not those of the world.
 	if busy := p.Busy(ctx); busy != "" {
 		p.res.Warnings = append(p.res.Warnings, busy)
 	}
@@ -187,8 +188,7 @@ func (p *play) faulty(ctx context.Context) error {
 	}
 	p.o.Progress(Event{Kind: EventBefore, BitsPerSecond: p.res.Before})
 
-	// With the faults in place: undo has to bring back what was there when tuning began, not what
-	// is healthy.
+	// With the faults in place: undo must restore the state before tuning, not the healthy one.
 	before, err := p.settings(ctx)
 	if err != nil {
 		return err
@@ -216,8 +216,8 @@ func (p *play) faulty(ctx context.Context) error {
 		}
 	}
 
-	// The far serve ends first: it holds that host's journal, which undo needs. What is left to
-	// undo is what tuning committed.
+	// The far server ends first: it holds the journal of its host, which undo needs. Undo then
+	// takes back what tuning committed.
 	p.serve()
 	for _, h := range []*Host{p.Near(), p.Far()} {
 		if _, err := p.linerate(ctx, h, "undo", "--all"); err != nil {
@@ -236,7 +236,7 @@ func (p *play) faulty(ctx context.Context) error {
 	return nil
 }
 
-// settings reads all hosts, in their order.
+// settings reads all hosts, in the order of p.Hosts.
 func (p *play) settings(ctx context.Context) ([]map[string]string, error) {
 	var all []map[string]string
 	for _, h := range p.Hosts {
@@ -249,12 +249,12 @@ func (p *play) settings(ctx context.Context) ([]map[string]string, error) {
 	return all, nil
 }
 
-// linerate runs one command in a host and gives its document.
+// linerate runs one command in a host and returns its document.
 func (p *play) linerate(ctx context.Context, h *Host, args ...string) ([]byte, error) {
 	return p.command(ctx, h, nil, args...)
 }
 
-// command is linerate with the exit statuses that count as success besides 0.
+// command is linerate with further exit statuses, besides 0, that count as success.
 func (p *play) command(ctx context.Context, h *Host, fine []int, args ...string) ([]byte, error) {
 	args = append(args, "--json", "--progress", "all", "--state", filepath.Join(p.o.StateDir, h.Name))
 	c := h.Command(ctx, args...)
@@ -272,7 +272,7 @@ func (p *play) command(ctx context.Context, h *Host, fine []int, args ...string)
 	return out, nil
 }
 
-// measure gives the figure that the scenario is tuned for, in its direction and with its streams:
+// measure returns the figure that the scenario is tuned for, in its direction and with its streams:
 // the median of the repeats.
 func (p *play) measure(ctx context.Context) (float64, error) {
 	var figures []float64
@@ -283,12 +283,12 @@ func (p *play) measure(ctx context.Context) (float64, error) {
 		}
 		figures = append(figures, f)
 	}
-	// The upper middle one of an even number: the machine only ever takes away.
+	// The upper of two middle values: other load on the machine only ever lowers a figure.
 	slices.Sort(figures)
 	return figures[len(figures)/2], nil
 }
 
-// once measures for a time: the payload rate at the receiver, or small transactions a second.
+// once measures for a time: the payload rate at the receiver, or small transactions per second.
 func (p *play) once(ctx context.Context, d time.Duration) (float64, error) {
 	s := p.res.Scenario
 	test := map[string][]string{scenario.Throughput: {"stream"}, scenario.Latency: {"rr"},
@@ -306,11 +306,11 @@ func (p *play) once(ctx context.Context, d time.Duration) (float64, error) {
 		} `json:"tests"`
 	}
 	if err := json.Unmarshal(out, &doc); err != nil {
-		return 0, fmt.Errorf("near: linerate measure: its document: %w", err)
+		return 0, fmt.Errorf("near: read the document of linerate measure: %w", err)
 	}
 	switch {
 	case len(doc.Tests) == 0:
-		return 0, errors.New("near: linerate measure: its document has no test")
+		return 0, errors.New("near: the document of linerate measure has no test")
 	case s.Tuning.MeasuredBy() == scenario.Latency:
 		return doc.Tests[0].Transactions, nil
 	case s.Tuning.MeasuredBy() == scenario.Packets:
@@ -329,7 +329,7 @@ func (p *play) diagnose(ctx context.Context) error {
 		Limit string `json:"limit"`
 	}
 	if err := json.Unmarshal(out, &d); err != nil {
-		return fmt.Errorf("near: linerate diagnose: its document: %w", err)
+		return fmt.Errorf("near: read the document of linerate diagnose: %w", err)
 	}
 	p.res.Found, p.res.Diagnose = d.Limit, out
 	return nil
@@ -350,8 +350,8 @@ func (p *play) tune(ctx context.Context) error {
 	}
 	args = slices.Concat(args, s.Flags, s.Tuning.Flags, p.o.Tune)
 	began := time.Now()
-	// 3: the budget ended first; 5: what seemed to help did not stand confirmation and was rolled
-	// back. Both are answers.
+	// 3: the budget ended first. 5: a gain did not stand confirmation and was rolled back. Both are
+	// results.
 	out, err := p.command(ctx, p.Near(), []int{3, 5}, args...)
 	p.res.TuneTime = time.Since(began)
 	if err != nil {
@@ -369,7 +369,7 @@ func (p *play) tune(ctx context.Context) error {
 		} `json:"trials"`
 	}
 	if err := json.Unmarshal(out, &d); err != nil {
-		return fmt.Errorf("near: linerate tune: its document: %w", err)
+		return fmt.Errorf("near: read the document of linerate tune: %w", err)
 	}
 	p.res.Tune, p.res.Ended, p.res.Unreliable = out, d.Reason, d.Unreliable
 	if d.State == "committed" {
@@ -378,7 +378,7 @@ func (p *play) tune(ctx context.Context) error {
 	if len(d.Findings) > 0 && !p.o.Verdict {
 		p.res.Found = d.Findings[0].Code
 	}
-	// Those tried together are one trial, and what was refused cost none.
+	// Changes tried together are one trial, and a refused change is none.
 	for _, t := range d.Trials {
 		switch {
 		case t.Verdict == "refused":
@@ -391,7 +391,7 @@ func (p *play) tune(ctx context.Context) error {
 	return nil
 }
 
-// tail keeps the last line of what a command says and hands each on.
+// tail keeps the last line that a command prints, and passes on each line.
 type tail struct {
 	each func(line string)
 
@@ -420,8 +420,8 @@ func (t *tail) Write(b []byte) (int, error) {
 	}
 }
 
-// sentence gives the words of a line; an error document (the command was asked for JSON) is its
-// error's words.
+// sentence returns the text of a line. For an error document (the command was asked for JSON) it
+// returns the error's text, and true.
 func sentence(line string) (text string, failed bool) {
 	var d struct {
 		Schema string `json:"schema"`
@@ -433,7 +433,7 @@ func sentence(line string) (text string, failed bool) {
 	return d.Error, true
 }
 
-// last is the last line, to follow an error; nothing if there was none.
+// last returns the last line, to follow an error, or "" if there was no line.
 func (t *tail) last() string {
 	t.mu.Lock()
 	defer t.mu.Unlock()

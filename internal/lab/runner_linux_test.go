@@ -17,8 +17,8 @@ import (
 	"github.com/linerate/linerate/internal/lab/scenario"
 )
 
-// fake plays the ordinary commands in the worlds of the runner's tests. One knob of its host is real:
-// measure computes its figure from tcp_wmem, tune raises tcp_wmem, and undo puts it back.
+// fake plays the ordinary commands in the worlds of the runner's tests. One knob of its host is
+// real: measure computes its figure from tcp_wmem, tune raises tcp_wmem, and undo puts it back.
 func fake(args []string) (handled bool, status int) {
 	const wmem = "/proc/sys/net/ipv4/tcp_wmem"
 	var state string

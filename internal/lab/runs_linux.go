@@ -12,19 +12,19 @@ import (
 	"time"
 )
 
-// runs are the commands started in a host. The agent is pid 1 there, so it also inherits every
-// orphan; one reaper waits for all children and tells apart which are commands. os/exec would wait
-// for its own and lose that race.
+// runs are the commands started in a host. The agent is pid 1 there and inherits every orphan. One
+// reaper therefore waits for all children and recognises the commands among them; os/exec would
+// wait for its own child and lose that race.
 type runs struct {
 	ch *channel
-	mu sync.Mutex // held from fork until the child is known, so that the reaper never meets an unknown command
+	mu sync.Mutex // held from fork until id has the child, so that the reaper knows every command
 	id map[int]uint64
 }
 
 func newRuns(ch *channel) *runs {
 	r := &runs{ch: ch, id: map[int]uint64{}}
-	// One place is enough: the kernel merges pending SIGCHLDs itself, and reap takes all that have
-	// ended.
+	// A buffer of one is enough: the kernel merges pending SIGCHLDs, and reap takes all children
+	// that have ended.
 	children := make(chan os.Signal, 1)
 	signal.Notify(children, syscall.SIGCHLD)
 	go func() {
@@ -35,7 +35,7 @@ func newRuns(ch *channel) *runs {
 	return r
 }
 
-// start begins a command with the given stdin, stdout and stderr, in a process group of its own.
+// start starts a command with the given stdin, stdout and stderr, in a process group of its own.
 func (r *runs) start(id uint64, q runRequest, files []*os.File) error {
 	if len(q.Args) == 0 {
 		return errors.New("run in host: no command")
@@ -59,22 +59,22 @@ func (r *runs) start(id uint64, q runRequest, files []*os.File) error {
 	if err != nil {
 		return fmt.Errorf("run %s in host: %w", q.Args[0], err)
 	}
-	// Still under the lock: a command that ends at once must not be told as exited before it is
-	// told as started.
+	// Still under the lock: the reply "started" must precede the reply "exited", even for a command
+	// that ends at once.
 	r.id[pid] = id
-	_ = r.ch.send(reply{ID: id, PID: pid}) // a maker that is gone needs no answer
+	_ = r.ch.send(reply{ID: id, PID: pid}) // fails if the maker is gone
 	return nil
 }
 
-// signal sends a signal to a command and everything in its process group. One that has ended is no
-// error.
+// signal sends a signal to a command and everything in its process group. It ignores a command that
+// has ended.
 func (r *runs) signal(id uint64, s syscall.Signal) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for pid, run := range r.id {
 		if run == id {
-			// Under the lock, which the reaper needs to take the child: until then its number
-			// belongs to it.
+			// Under the lock, which the reaper needs to reap the child: until then no other process
+			// can have its number.
 			if err := syscall.Kill(-pid, s); err != nil && !errors.Is(err, syscall.ESRCH) {
 				return fmt.Errorf("signal command %d: %w", pid, err)
 			}
@@ -86,8 +86,8 @@ func (r *runs) signal(id uint64, s syscall.Signal) error {
 // reap waits for every child that has ended.
 func (r *runs) reap() {
 	for {
-		// Look without taking: between taking a child and knowing its command another could be
-		// started under the same number.
+		// Under the lock: between reaping a child and looking up its command, another command could
+		// start with the same number.
 		r.mu.Lock()
 		var (
 			status syscall.WaitStatus
@@ -113,7 +113,7 @@ func (r *runs) reap() {
 	}
 }
 
-// merge lays extra variables over an environment.
+// merge replaces and adds variables in an environment.
 func merge(env, extra []string) []string {
 	out := make([]string, 0, len(env)+len(extra))
 	for _, v := range env {
@@ -129,7 +129,7 @@ func merge(env, extra []string) []string {
 	return append(out, extra...)
 }
 
-// lookPath finds a program as a shell with that environment would.
+// lookPath finds a program as a shell with that environment does.
 func lookPath(name string, env []string) (string, error) {
 	if strings.Contains(name, "/") {
 		return name, nil

@@ -10,8 +10,8 @@ import (
 )
 
 // Serve starts `linerate serve --allow-tuning` in the far host, with its journal in state, and
-// returns when it listens. What it says goes to log, which may be nil. stop ends it in order: a
-// responder that is asked to end gives back what it holds.
+// returns when it listens. Its stderr goes to log, which may be nil. stop ends the server in order,
+// so that it takes back the changes that it holds.
 func (r *Running) Serve(ctx context.Context, key, state string, log io.Writer) (stop func(), err error) {
 	inner, cancel := context.WithCancel(ctx)
 	c := r.Far().Command(inner, "serve", "--listen", r.Far().Address+":"+port, "--allow-tuning", "--state", state)
@@ -26,20 +26,19 @@ func (r *Running) Serve(ctx context.Context, key, state string, log io.Writer) (
 		cancel()
 		return nil, err
 	}
-	// Room for the one outcome, so that the waiting goroutine ends whether or not anybody still
-	// asks.
+	// Room for the one result, so that the waiting goroutine always ends.
 	ended := make(chan error, 1)
 	go func() { ended <- c.Wait() }()
 	var once sync.Once
 	stop = func() {
 		once.Do(func() {
-			_ = c.Signal(syscall.SIGTERM) // one that has ended already is what is wanted
+			_ = c.Signal(syscall.SIGTERM) // fails if the server has ended
 			select {
 			case <-ended:
 			case <-time.After(killAfter):
 			}
-			// One that still lives is interrupted and then killed by its context; its guard takes
-			// back what it left.
+			// The context interrupts and then kills a server that still runs; its guard takes back
+			// the changes that it left.
 			cancel()
 		})
 	}

@@ -16,15 +16,15 @@ import (
 	"github.com/linerate/linerate/internal/kernel/nl/tc"
 )
 
-// Set makes one setting true in this process's namespaces; c is a client of the network namespace,
-// which sysctls do without.
+// apply applies one setting in this process's namespaces. c is a client of the network namespace;
+// sysctls do not need it.
 func apply(c *nl.Client, name, value string) error {
 	kind, rest, _ := strings.Cut(name, ":")
-	// The parameter is what follows the last slash: a route's destination has one of its own.
+	// The parameter follows the last slash: a route's destination contains another slash.
 	cut := strings.LastIndexByte(rest, '/')
 	switch {
-	// Below /proc/sys as this process sees it: net.* there are those of the namespace of whoever
-	// opens the file.
+	// Below /proc/sys as this process sees it: the kernel resolves net.* in the namespace of the
+	// process that opens the file.
 	case kind == "sysctl" && rest != "":
 		if err := os.WriteFile(sysctlPath(rest), []byte(value), 0); err != nil {
 			return fmt.Errorf("set %s to %q: %w", name, value, err)
@@ -38,7 +38,7 @@ func apply(c *nl.Client, name, value string) error {
 		}
 		return ethtool.New(c).SetFeature(rest[:cut], strings.TrimPrefix(rest[cut+1:], "feature."), on)
 	case kind == "queue":
-		// sysfs is mounted anew in each host, so this is the host's own device.
+		// Each host mounts sysfs anew, so this is the host's own device.
 		queue := filepath.Join("/sys/class/net", filepath.Dir(rest[:cut]), "queues", filepath.Base(rest[:cut]),
 			rest[cut+1:])
 		if err := os.WriteFile(queue, []byte(value), 0); err != nil {
@@ -64,22 +64,22 @@ func apply(c *nl.Client, name, value string) error {
 	case kind == "ethtool":
 		return writeKnob(name, value)
 	}
-	return fmt.Errorf("set %s: the lab knows no such setting", name)
+	return fmt.Errorf("set %s: the lab does not support this setting", name)
 }
 
-// write sets what only some cards have (rings, coalescing, pause, link modes, limits of
-// segmentation), by the catalogue's names and forms.
+// writeKnob writes settings that only some NICs have (rings, coalescing, pause, link modes, limits
+// of segmentation), by the catalogue's names and forms.
 func writeKnob(name, value string) error {
 	return live.New().Write(context.Background(), knob.ID(name), knob.Value(value))
 }
 
-// setQdisc makes a discipline the root of a device, described as by tc(8) but in plain numbers: a
-// kind and pairs of name and value. Of tbf these are rate (bits per second), burst and limit
-// (bytes); of others those that package tc knows.
+// setQdisc makes a qdisc the root of a device. The value is a kind and pairs of name and value, as
+// for tc(8) but in plain numbers. tbf takes rate (bits per second), burst and limit (bytes); other
+// kinds take the names that package tc has.
 func setQdisc(c *nl.Client, device, value string) error {
 	kind, rest, _ := strings.Cut(value, " ")
 	words := strings.Fields(rest)
-	// No units: a scenario's file has plain numbers, as all documents do.
+	// Without units: scenario files contain plain numbers, as all documents do.
 	if len(words)%2 != 0 {
 		return fmt.Errorf("set qdisc of %s to %q: want a kind and pairs of name and value", device, value)
 	}
@@ -108,7 +108,7 @@ func setQdisc(c *nl.Client, device, value string) error {
 		if err != nil {
 			return fmt.Errorf("set qdisc of %s: %w", device, err)
 		}
-		node.Options = append(node.Options, options...) // attributes stand one after the other
+		node.Options = append(node.Options, options...) // the attributes follow one another
 	}
 	switch {
 	case kind == "tbf":
@@ -129,8 +129,8 @@ func onOff(v string) (bool, error) {
 	return false, fmt.Errorf("value %q: want on or off", v)
 }
 
-// sysctlPath is the file of a sysctl. A name with slashes has them between its elements, so that an
-// element may hold dots.
+// sysctlPath returns the file of a sysctl. A name with slashes separates its elements by them, so
+// that an element may contain dots.
 func sysctlPath(name string) string {
 	if !strings.Contains(name, "/") {
 		name = strings.ReplaceAll(name, ".", "/")
@@ -138,14 +138,15 @@ func sysctlPath(name string) string {
 	return filepath.Join("/proc/sys", name)
 }
 
-// Here makes a sysctl true in the namespaces of the calling process and gives what puts it back.
+// applyToMachine sets a sysctl in the namespaces of the calling process and returns a function that
+// restores it.
 func applyToMachine(name, value string) (undo func(), err error) {
 	file, ok := strings.CutPrefix(name, "sysctl:")
 	if !ok {
-		return nil, fmt.Errorf("set %s: of the machine itself only sysctls can be set", name)
+		return nil, fmt.Errorf("set %s: the lab sets only sysctls of the machine itself", name)
 	}
-	// What was there before, and not the default: a guest may have been set up differently for all
-	// its cases.
+	// The previous value and not the default: a guest may have been set up differently for all its
+	// cases.
 	old, err := os.ReadFile(sysctlPath(file))
 	if err != nil {
 		return nil, fmt.Errorf("read %s: %w", name, err)
@@ -153,5 +154,6 @@ func applyToMachine(name, value string) (undo func(), err error) {
 	if err := apply(nil, name, value); err != nil {
 		return nil, err
 	}
-	return func() { _ = apply(nil, name, strings.TrimSpace(string(old))) }, nil // it was accepted before
+	// The restored value cannot be refused: it was in force before.
+	return func() { _ = apply(nil, name, strings.TrimSpace(string(old))) }, nil
 }

@@ -7,7 +7,7 @@ import (
 	"fmt"
 )
 
-// Here answers errors.ErrUnsupported.
+// applyToMachine returns errors.ErrUnsupported.
 func applyToMachine(name, _ string) (func(), error) {
 	return nil, fmt.Errorf("set %s: %w", name, errors.ErrUnsupported)
 }

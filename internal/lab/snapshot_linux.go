@@ -16,8 +16,8 @@ import (
 	"github.com/linerate/linerate/internal/kernel/nl/route"
 )
 
-// sysctlName is the knob of a file below /proc/sys: dots between elements, unless one of them has a
-// dot itself.
+// sysctlName returns the knob of a file below /proc/sys, with dots between elements, unless an
+// element contains a dot itself.
 func sysctlName(rel string) string {
 	if !strings.Contains(rel, ".") {
 		rel = strings.ReplaceAll(rel, "/", ".")
@@ -25,17 +25,16 @@ func sysctlName(rel string) string {
 	return "sysctl:" + rel
 }
 
-// volatile are the files below /proc/sys/net that the kernel itself changes, and a command.
+// volatile lists the files below /proc/sys/net that the kernel itself changes, and one command.
 var volatile = []string{"netfilter/nf_conntrack_count", "ipv4/route/flush", "ipv6/route/flush", "core/netdev_rss_key"}
 
-// Snapshot writes every setting of this host that anybody could change as one JSON object: all of
+// snapshot writes every setting of this host that a program could change as one JSON object: all of
 // /proc/sys/net, the routes with their metrics, and MTU, queue length and features of all
-// interfaces. Two snapshots are equal if and only if every value is back.
+// interfaces. Two snapshots are equal if and only if every value is the same.
 func snapshot(c *nl.Client, w io.Writer) error {
 	all := map[string]string{}
 	const base = "/proc/sys/net"
-	// Everything and not only what the catalogue knows: the proof is that nothing has changed, also
-	// nothing that nobody thought of.
+	// Everything and not only the catalogue: the proof must also cover settings that no knob names.
 	err := filepath.WalkDir(base, func(path string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() {
 			return err
@@ -46,8 +45,8 @@ func snapshot(c *nl.Client, w io.Writer) error {
 				return nil
 			}
 		}
-		// Some files are write-only or answer with an error until set (stable_secret); what cannot
-		// be read is not compared.
+		// Some files are write-only or return an error until set (stable_secret). Unreadable files
+		// are not compared.
 		if b, err := os.ReadFile(path); err == nil {
 			all[sysctlName("net/"+rel)] = strings.Join(strings.Fields(string(b)), " ")
 		}
@@ -67,7 +66,7 @@ func snapshot(c *nl.Client, w io.Writer) error {
 		if err != nil {
 			return err
 		}
-		all["route:"+r.Destination+" dev "+r.Interface] = string(b) // all of it, also what is no knob
+		all["route:"+r.Destination+" dev "+r.Interface] = string(b) // all of the route, beyond its knobs
 		for _, m := range metrics {
 			if v := r.Metric(m); v != 0 {
 				all["route:"+r.Destination+"/"+string(m)] = strconv.Itoa(v)

@@ -21,8 +21,7 @@ import (
 	"github.com/linerate/linerate/internal/wire"
 )
 
-// ErrLacks is answered by Stage where the machine has not what a scenario needs; the error around
-// it says what.
+// ErrLacks reports that the machine lacks what a scenario needs; the error that wraps it names it.
 var ErrLacks = errors.New("this machine cannot play the scenario")
 
 // Staged is a world with its fault planted and its background work under way, ready for a verdict.
@@ -33,20 +32,20 @@ type Staged struct {
 
 	key   string
 	state string
-	serve func()   // ends the far end; nil: it has none
-	stop  []func() // in the order in which they were begun
+	serve func()   // ends the far end; nil: the world has none
+	stop  []func() // in the order in which they began
 }
 
 // Verdict is what `linerate diagnose` made of a staged world.
 type Verdict struct {
 	Document json.RawMessage // linerate.diagnose/1
 	Elapsed  time.Duration   // of the command, from its start to its end
-	CPU      time.Duration   // of the command and its children; a verdict with a target includes the load it made
+	CPU      time.Duration   // of the command and its children; with a target it includes the load
 }
 
 // Stage makes a scenario's world, plants the fault of a level (none for a sound world) and starts
-// the background work. state is a directory for the hosts' journals. Close it. The error is
-// ErrLacks where the machine cannot hold the fault.
+// the background work. state is a directory for the hosts' journals. The caller closes the result.
+// The error is ErrLacks if the machine cannot hold the fault.
 func Stage(ctx context.Context, s scenario.Scenario, l scenario.Level, state string) (*Staged, error) {
 	if err := s.Check(); err != nil {
 		return nil, fmt.Errorf("scenario %q: %w", s.Name, err)
@@ -61,8 +60,8 @@ func Stage(ctx context.Context, s scenario.Scenario, l scenario.Level, state str
 	return raise(ctx, s, l, f, "", state)
 }
 
-// raise makes a scenario's world with a fault in it. inMachine is the host that keeps the machine's
-// own network namespace; empty: none.
+// raise makes a scenario's world with a fault in it. inMachine names the host that keeps the
+// machine's own network namespace; empty: none.
 func raise(ctx context.Context, s scenario.Scenario, l scenario.Level, f scenario.Fault, inMachine,
 	state string) (*Staged, error) {
 	w := s.World.Pinned()
@@ -80,14 +79,14 @@ func raise(ctx context.Context, s scenario.Scenario, l scenario.Level, f scenari
 	return staged, nil
 }
 
-// plant makes the fault true: first what holds for sockets yet to be made, then the far end, then
-// what others do.
+// plant makes the fault: first the settings that hold for sockets yet to be made, then the far end,
+// then the work of other programs.
 func (s *Staged) plant(ctx context.Context, f scenario.Fault) error {
-	// Some settings of a card are refused while its link is down, and others take it down.
+	// Some settings of a NIC are refused while its link is down, and some take the link down.
 	if err := s.carriers(ctx); err != nil {
 		return err
 	}
-	// Put back at the end: the next case may be played in the same guest.
+	// Undone at the end: the next case may use the same guest.
 	for _, m := range f.Settings[scenario.AllOfMachine] {
 		undo, err := applyToMachine(m.Knob, m.Value)
 		if err != nil {
@@ -130,19 +129,19 @@ func (s *Staged) plant(ctx context.Context, f scenario.Fault) error {
 	return nil
 }
 
-// load gives a host its rules.
+// load loads a host's firewall rules.
 func (h *Host) load(ctx context.Context, f scenario.Firewall) error {
 	return h.feed(ctx, "nftables", ruleset(f), "nft", "-f", "-")
 }
 
-// feed runs a program of a Debian package in a host with input to read.
+// feed runs a program of a Debian package in a host, with the given input.
 func (h *Host) feed(ctx context.Context, debian, input string, args ...string) error {
 	c := h.Exec(ctx, args...)
 	said := &tail{}
 	c.Stdin, c.Stderr = strings.NewReader(input), said
 	err := c.Run()
 	if errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("%w: no program %s: install %s", ErrLacks, args[0], debian)
+		return fmt.Errorf("%w: the program %s is missing: install %s", ErrLacks, args[0], debian)
 	}
 	if err != nil {
 		return fmt.Errorf("host %s: %w%s", h.Name, err, said.last())
@@ -150,8 +149,8 @@ func (h *Host) feed(ctx context.Context, debian, input string, args ...string) e
 	return nil
 }
 
-// ruleset is what nft(8) reads. The addresses are of TEST-NET-3 and the benchmark net (RFC 5737,
-// RFC 2544), which no host here has: each rule is evaluated for each packet and none applies.
+// ruleset returns input for nft(8). Its addresses are of the benchmark network (RFC 2544), which no
+// host here uses: the kernel evaluates each rule for each packet and none matches.
 func ruleset(f scenario.Firewall) string {
 	var b strings.Builder
 	b.WriteString("table inet linerate_lab {\n\tchain input {\n\t\ttype filter hook input priority filter; policy accept;\n")
@@ -165,9 +164,9 @@ func ruleset(f scenario.Firewall) string {
 	return b.String()
 }
 
-// work starts one background program and returns when it is ready.
+// work starts one background program and returns when the program reports that it is ready.
 func (s *Staged) work(ctx context.Context, w work.Work) (stop func(), err error) {
-	// By address: a world that could not cover /etc/hosts has no names.
+	// By address: a world that could not mount its /etc/hosts has no names.
 	if h := s.Host(w.To); h != nil {
 		w.To = h.Address
 	}
@@ -183,7 +182,7 @@ func (s *Staged) work(ctx context.Context, w work.Work) (stop func(), err error)
 		cancel()
 		return nil, fmt.Errorf("work %s: %w", w.Kind, err)
 	}
-	ended := make(chan error, 1) // room for the outcome, whether or not anybody asks
+	ended := make(chan error, 1) // room for the result, so that the goroutine always ends
 	go func() { ended <- c.Wait() }()
 	select {
 	case <-first.seen:
@@ -201,7 +200,7 @@ func (s *Staged) work(ctx context.Context, w work.Work) (stop func(), err error)
 	}
 }
 
-// Diagnose gives the verdict of the scenario's mode. What the command says goes to log, which may
+// Diagnose returns the verdict in the scenario's mode. The command's stderr goes to log, which may
 // be nil.
 func (s *Staged) Diagnose(ctx context.Context, log io.Writer) (Verdict, error) {
 	h, args := s.Near(), []string{"diagnose"}
@@ -238,12 +237,12 @@ func (s *Staged) Diagnose(ctx context.Context, log io.Writer) (Verdict, error) {
 		return v, fmt.Errorf("%s: %w%s", h.Name, err, said.last())
 	}
 	if !json.Valid(v.Document) {
-		return v, fmt.Errorf("%s: linerate diagnose: its document is not JSON", h.Name)
+		return v, fmt.Errorf("%s: the document of linerate diagnose is not JSON", h.Name)
 	}
 	return v, nil
 }
 
-// runHere is linerate outside of the world, where its maker is.
+// runHere runs linerate outside of the world, in the maker's namespaces.
 func runHere(ctx context.Context, complaints io.Writer, args []string) (out []byte, cpu time.Duration, err error) {
 	self, err := os.Executable()
 	if err != nil {
@@ -258,12 +257,12 @@ func runHere(ctx context.Context, complaints io.Writer, args []string) (out []by
 	return out, cpu, err
 }
 
-// Busy says how the emulated link itself failed to keep up, which makes the world another than the
-// scenario's; empty: it did not.
+// Busy reports how many frames the emulated link dropped because it could not keep up, which makes
+// the world differ from the scenario's; empty: none.
 func (s *Staged) Busy(ctx context.Context) string {
 	c, err := s.LinkCounts(ctx)
 	if err != nil {
-		return "" // the world is gone, which whoever asked it for something else has been told
+		return "" // the world is gone, which the caller's other calls report
 	}
 	n := c.Out.Overruns + c.Out.Refused + c.Back.Overruns + c.Back.Refused
 	if s.World.Link == nil || n == 0 {
@@ -280,10 +279,10 @@ func (s *Staged) Close() error {
 	return s.Running.Close()
 }
 
-// workCommand is the hidden command under which the binary does background work.
+// workCommand is the hidden command by which the binary does background work.
 const workCommand = "lab-work"
 
-// firstLine tells when the first whole line was written and forgets everything.
+// firstLine closes seen at the end of the first line that is written. It keeps nothing.
 type firstLine struct {
 	once sync.Once
 	seen chan struct{}

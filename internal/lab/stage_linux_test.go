@@ -217,13 +217,16 @@ func TestRunWorkEnds(t *testing.T) {
 	}
 }
 
-// firstWord calls wrote at each write.
+// firstWord calls wrote at each write. It does not embed its buffer, because io.Copy would bypass
+// Write for the buffer's ReadFrom.
 type firstWord struct {
-	bytes.Buffer
+	text  bytes.Buffer
 	wrote func()
 }
 
+func (f *firstWord) String() string { return f.text.String() }
+
 func (f *firstWord) Write(b []byte) (int, error) {
 	defer f.wrote()
-	return f.Buffer.Write(b)
+	return f.text.Write(b)
 }

@@ -24,13 +24,12 @@ const killAfter = 15 * time.Second
 
 func after() <-chan time.Time { return time.After(killAfter) }
 
-// Up makes a world. It takes some tens of milliseconds. Close it; if the process dies first the
-// kernel does. Where namespaces are forbidden the error is ErrNoNamespaces with a sentence on what
-// to do.
+// Up makes a world, which takes some tens of milliseconds. The caller closes it; if the process
+// ends first, the kernel removes it. If namespaces are forbidden the error is ErrNoNamespaces with
+// the remedy.
 func Up(ctx context.Context, w scenario.World) (*Running, error) { return upIn(ctx, w, "") }
 
-// upIn is Up, with a host that stays in the network namespace of whoever makes the world; empty:
-// none does.
+// upIn is Up with a host that stays in the network namespace of the maker; empty: none does.
 func upIn(ctx context.Context, w scenario.World, inMachine string) (*Running, error) {
 	if err := w.Check(); err != nil {
 		return nil, err
@@ -60,32 +59,33 @@ func startHub() (*Running, error) {
 	cmd := agentProcess(other)
 	cmd.SysProcAttr = &syscall.SysProcAttr{
 		Cloneflags: unix.CLONE_NEWNET | unix.CLONE_NEWNS | unix.CLONE_NEWPID,
-		// A terminal's Ctrl-C is for the maker, which ends the world in order.
+		// A terminal's Ctrl-C goes to the maker, which ends the world in order.
 		Setpgid: true,
-		// The closing of the channel ends the hub; this holds even if it does not come to read it.
+		// The hub ends when its channel closes. The signal also ends a hub that does not read it.
 		Pdeathsig: syscall.SIGKILL,
 	}
 	r := &Running{ended: make(chan struct{})}
-	// By capability and not by user: root in a container often has neither, and a service may have
-	// both without being root.
+	// By capability and not by user: root in a container often has neither capability, and a
+	// service may have both without being root.
 	if c, err := sys.Capabilities(); err != nil || !c.Has(sys.CapSysAdmin) || !c.Has(sys.CapNetAdmin) {
 		r.user = true
 		cmd.SysProcAttr.Cloneflags |= unix.CLONE_NEWUSER
-		// One number each, our own: all that an unprivileged process may map (user_namespaces(7)).
-		// Go denies setgroups before it maps the group, as the kernel demands since 3.19.
+		// One user and one group, the process's own: an unprivileged process may map no more
+		// (user_namespaces(7)). Go denies setgroups before it maps the group, as the kernel
+		// requires since 3.19.
 		cmd.SysProcAttr.UidMappings = []syscall.SysProcIDMap{{ContainerID: 0, HostID: os.Geteuid(), Size: 1}}
 		cmd.SysProcAttr.GidMappings = []syscall.SysProcIDMap{{ContainerID: 0, HostID: os.Getegid(), Size: 1}}
 	}
 	started := make(chan error, 1)
 	go func() {
-		// Pdeathsig is about the thread that started the child, so that thread lives as long as the
-		// child does.
+		// Pdeathsig acts when the thread that started the child ends, so that thread lives as long
+		// as the child.
 		runtime.LockOSThread()
 		defer runtime.UnlockOSThread()
 		err := cmd.Start()
 		started <- err
 		if err == nil {
-			_ = cmd.Wait() // however it ended, it has
+			_ = cmd.Wait() // only the end matters
 			close(r.ended)
 		}
 	}()
@@ -100,7 +100,7 @@ func startHub() (*Running, error) {
 
 // build makes hosts and joins them.
 func (r *Running) build(ctx context.Context, plan plan) error {
-	// The hub's own view of /proc and /sys does not matter, so its warnings do not either.
+	// The hub's own view of /proc and /sys does not matter, and neither do its warnings.
 	if _, _, err := r.hub.call(ctx, request{Be: &beRequest{Hub: true, Name: "hub"}}); err != nil {
 		return explain(fmt.Errorf("make practice world: %w", err), "/")
 	}
@@ -124,7 +124,7 @@ func (r *Running) build(ctx context.Context, plan plan) error {
 		spaces[h.name] = space
 	}
 	// Sysctls before devices: an interface takes its defaults (net.ipv4.conf.default, disable_ipv6)
-	// when it comes into being.
+	// when it is made.
 	for _, h := range plan.hosts {
 		pins, _ := r.World.Pins(h.name)
 		if h.forward {
@@ -134,7 +134,7 @@ func (r *Running) build(ctx context.Context, plan plan) error {
 			return err
 		}
 		if h.forward {
-			// A machine without IPv6 has no such setting; worlds then are IPv4 only.
+			// A machine without IPv6 lacks this setting; its worlds are IPv4 only.
 			err := r.Host(h.name).Set(ctx, scenario.Setting{Knob: "sysctl:net.ipv6.conf.all.forwarding", Value: "1"})
 			if err != nil && !errors.Is(err, fs.ErrNotExist) {
 				return err
@@ -162,7 +162,7 @@ func (r *Running) build(ctx context.Context, plan plan) error {
 	return nil
 }
 
-// spawn makes one host and its network namespace known.
+// spawn starts one host and returns it with its network namespace.
 func (r *Running) spawn(ctx context.Context, h hostPlan, known map[string]string) (*Host, *os.File, []string, error) {
 	ch, other, err := newPair()
 	if err != nil {
@@ -186,7 +186,7 @@ func (r *Running) spawn(ctx context.Context, h hostPlan, known map[string]string
 	}
 	p, files, err := agent.call(ctx, request{Be: &beRequest{Name: h.name, Known: known}})
 	if err == nil && len(files) != 1 {
-		err = errors.New("no network namespace in the answer")
+		err = errors.New("the reply has no network namespace")
 	}
 	if err != nil {
 		closeAll(files)
@@ -196,7 +196,7 @@ func (r *Running) spawn(ctx context.Context, h hostPlan, known map[string]string
 	return &Host{Name: h.name, Address: h.address, PID: agent.pid, agent: agent}, files[0], p.Warnings, nil
 }
 
-// join makes one hop.
+// join makes the devices of one hop and brings them up.
 func (r *Running) join(ctx context.Context, hop hop, spaces map[string]*os.File) error {
 	q := joinRequest{Devices: [2]string{hop.ends[0].device, hop.ends[1].device}}
 	mtu := 0
@@ -206,7 +206,7 @@ func (r *Running) join(ctx context.Context, hop hop, spaces map[string]*os.File)
 		mtu = max(toFar.MTU(), toNear.MTU())
 	}
 	a, b := hop.ends[0], hop.ends[1]
-	var names [2]string // that the devices have when they arrive
+	var names [2]string // of the devices before they are renamed
 	if hop.link && r.World.Card != "" {
 		var err error
 		if names, err = moveCards(ctx, r.World.Card, spaces[a.host], spaces[b.host]); err != nil {
@@ -239,7 +239,7 @@ func (r *Running) SetLink(ctx context.Context, l scenario.Link) error {
 	return err
 }
 
-// LinkCounts gives the totals of the emulated link. Out is towards far.
+// LinkCounts returns the totals of the emulated link. Out is towards far.
 func (r *Running) LinkCounts(ctx context.Context) (link.Counts, error) {
 	p, _, err := r.hub.call(ctx, request{LinkCount: true})
 	if err != nil || p.Counts == nil {
@@ -248,7 +248,7 @@ func (r *Running) LinkCounts(ctx context.Context) (link.Counts, error) {
 	return *p.Counts, nil
 }
 
-// Enter is the command by which a shell gets into a host from outside.
+// Enter returns the command that opens a shell in a host from outside the world.
 func (r *Running) Enter(h *Host) string {
 	c := []string{"nsenter", "--target", fmt.Sprint(h.PID), "--net", "--mount", "--uts", "--pid", "--ipc"}
 	if r.user {
@@ -259,11 +259,11 @@ func (r *Running) Enter(h *Host) string {
 
 // Close ends the world and everything in it.
 func (r *Running) Close() error {
-	// Politely first: an agent that sees its channel close ends in order. The kernel kills whatever
-	// is left in a pid namespace whose first process has ended (pid_namespaces(7)), so nothing
-	// survives the hub.
+	// An agent that sees its channel close ends in order. The kernel then kills every process left
+	// in a pid namespace whose first process has ended (pid_namespaces(7)), so none survives the
+	// hub.
 	for _, h := range r.Hosts {
-		_ = h.agent.ch.conn.Close() // the host ends by itself when it sees this; the hub's end would end it anyway
+		_ = h.agent.ch.conn.Close() // an error does not matter: the hub's end ends the host too
 	}
 	_ = r.hub.ch.conn.Close()
 	select {

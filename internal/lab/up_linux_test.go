@@ -371,8 +371,8 @@ func column(snmp, line, name string) string {
 	return ""
 }
 
-// The kernel must accept the rest of a super-frame after a loss: the content arrives complete and no
-// checksum is wrong.
+// The kernel must accept the rest of a super-frame after a loss: the content arrives complete and
+// no checksum is wrong.
 func TestNetnsLossyLinkKeepsContent(t *testing.T) {
 	r := up(t, scenario.World{Topology: scenario.Pair,
 		Link: &scenario.Link{ToFar: link.Params{RateBitsPerSec: 1e9, DelaySeconds: 0.0005, LossRatio: 0.01,

@@ -7,8 +7,8 @@ import (
 	"math"
 )
 
-// file is one entry of an initramfs. Directories above it are made by writeArchive's caller; the
-// kernel makes none by itself.
+// file is one entry of an initramfs. The caller of writeArchive adds its directories, because the
+// kernel does not make them.
 type file struct {
 	name string      // without a leading slash
 	mode fs.FileMode // permission bits and fs.ModeDir or fs.ModeSymlink
@@ -25,9 +25,9 @@ const (
 // endOfArchive is the name of the last entry.
 const endOfArchive = "TRAILER!!!"
 
-// writeArchive writes a cpio archive in the format "newc", the one that the kernel unpacks: for
-// every file a header of ASCII digits, its name and its content, each padded to four bytes.
-// Everything belongs to root and has the time 0.
+// writeArchive writes a cpio archive in the format "newc", which the kernel unpacks: for every file
+// a header of ASCII digits, its name and its content, each padded to four bytes. All files belong
+// to root and have the time 0.
 func writeArchive(w io.Writer, files []file) error {
 	for i, f := range append(files, file{name: endOfArchive}) {
 		if err := writeEntry(w, i+1, f); err != nil {
@@ -37,8 +37,7 @@ func writeArchive(w io.Writer, files []file) error {
 	return nil
 }
 
-// writeEntry writes one file. The inode number tells hard links apart, of which there are none, so
-// that every file has its own.
+// writeEntry writes one file. Equal inode numbers would mark hard links, so every file has its own.
 func writeEntry(w io.Writer, inode int, f file) error {
 	if len(f.data) > math.MaxUint32 {
 		return fmt.Errorf("%d bytes: the format holds 32 bits", len(f.data))

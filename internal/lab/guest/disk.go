@@ -1,8 +1,8 @@
 package guest
 
-// System says what is on a disk.
+// System describes the system on a disk.
 type System struct {
-	Packages []string // of Debian, with what they depend on and nothing that they only recommend
-	Modules  []string // of the kernel, for udev and modprobe(8), with what they depend on
+	Packages []string // of Debian, with their dependencies and without recommendations
+	Modules  []string // of the kernel, for udev and modprobe(8), with their dependencies
 	Enable   []string // units to start at boot, as by systemctl enable
 }

@@ -19,16 +19,16 @@ import (
 //go:embed disk.sh
 var diskScript string
 
-// Disk has a Debian on it. Guests boot from it, one after another, and each finds what the one
-// before has left.
+// Disk is a disk with a Debian. Guests boot from it one after another, and each finds what the
+// previous one left.
 type Disk struct {
 	dir, image string
 }
 
-// NewDisk makes a disk with a Debian on it: the packages that apt would install on an empty
-// machine, unpacked, their maintainer scripts not run. The image is kept in the cache beside the
-// kernel, for as long as neither packages nor kernel change; each Disk is a copy of its own. The
-// error is fs.ErrNotExist where a tool or a mirror is missing.
+// NewDisk makes a disk with a Debian: the packages that apt would install on an empty machine,
+// unpacked, without running their maintainer scripts. The cache keeps the image beside the kernel
+// until the packages or the kernel change; each Disk is a copy. The error is fs.ErrNotExist if a
+// tool or a mirror is missing.
 func NewDisk(ctx context.Context, s System) (d *Disk, err error) {
 	image, err := findImage(ctx, s)
 	if err != nil {
@@ -45,10 +45,10 @@ func NewDisk(ctx context.Context, s System) (d *Disk, err error) {
 	return d, nil
 }
 
-// Close removes the disk. No guest may have it any more.
+// Close removes the disk. No guest may use it any more.
 func (d *Disk) Close() error { return os.RemoveAll(d.dir) }
 
-// findImage gives the image from the cache, or makes it.
+// findImage returns the image from the cache, or makes it.
 func findImage(ctx context.Context, s System) (image string, err error) {
 	k, err := findKernel(ctx)
 	if err != nil {
@@ -81,7 +81,7 @@ func findImage(ctx context.Context, s System) (image string, err error) {
 	if err := makeImage(ctx, work, made, k, s); err != nil {
 		return "", err
 	}
-	// Of the older ones none is asked for again: packages of a release are only ever replaced.
+	// No caller asks for older images again: a release only ever replaces packages.
 	old, err := filepath.Glob(filepath.Join(cache, "disk_*"))
 	if err != nil {
 		return "", err
@@ -94,15 +94,15 @@ func findImage(ctx context.Context, s System) (image string, err error) {
 	return image, os.Rename(made, image)
 }
 
-// aptOptions make apt-get plan for a machine on which nothing is installed, and keep what it
-// downloads in a directory.
+// aptOptions make apt-get plan for an empty machine and keep its downloads in a directory.
 func aptOptions(work string) []string {
 	return []string{"-q", "-y", "-o", "Dir::State::status=" + filepath.Join(work, "status"), "-o",
 		"Dir::Cache::archives=" + filepath.Join(work, "archives"),
 		"-o", "APT::Sandbox::User=root", "-o", "APT::Install-Recommends=false", "-o", "Debug::NoLocking=true"}
 }
 
-// closure asks apt which packages, and of which version, come with some; without the network.
+// closure asks apt for the packages that an installation needs, with their versions, without the
+// network.
 func closure(ctx context.Context, work string, packages []string) (list string, err error) {
 	if err := errors.Join(os.WriteFile(filepath.Join(work, "status"), nil, 0o644),
 		os.MkdirAll(filepath.Join(work, "archives", "partial"), 0o755)); err != nil {
@@ -126,8 +126,8 @@ func closure(ctx context.Context, work string, packages []string) (list string, 
 	return names.String(), nil
 }
 
-// makeImage downloads and unpacks. Files belong to root, which in the user namespace of an ordinary
-// user is that user.
+// makeImage downloads the packages and makes the image. Files belong to root, which in an ordinary
+// user's namespace is that user.
 func makeImage(ctx context.Context, work, image string, k kernel, s System) error {
 	if _, err := output(ctx, work, "apt-get", append(append(aptOptions(work), "--download-only", "install"),
 		s.Packages...)...); err != nil {

@@ -26,7 +26,7 @@ import (
 	"github.com/linerate/linerate/internal/kernel/sys"
 )
 
-// emulator is the program that makes the machine.
+// emulator is the program that emulates the machine.
 const emulator = "qemu-system-x86_64"
 
 // killGrace is how long a guest may take to report the end of a program that it was asked to kill,
@@ -37,10 +37,10 @@ const killGrace = time.Minute
 // lastWords is how long the end of QEMU may come after the end of its socket.
 const lastWords = time.Minute
 
-// plan is what the guest's first process does before it listens.
+// plan tells the guest's first process what to do before it listens.
 type plan struct {
 	Modules []module `json:"modules"`
-	System  bool     `json:"system,omitempty"` // start the one on the disk
+	System  bool     `json:"system,omitempty"` // start the system on the disk
 }
 
 // module is one kernel module in the order of loading.
@@ -49,9 +49,9 @@ type module struct {
 	Parameters string `json:"parameters,omitempty"`
 }
 
-// Guest is one that is up. One request at a time is served; further ones wait.
+// Guest is a guest that is up. It serves one request at a time; further requests wait.
 type Guest struct {
-	Release string // of its kernel: "6.1.0-56-amd64"
+	Release string // of the guest's kernel: "6.1.0-56-amd64"
 
 	process *os.Process
 	ended   chan struct{} // closed when QEMU has ended
@@ -63,9 +63,9 @@ type Guest struct {
 	mu      sync.Mutex // one request at a time
 }
 
-// Boot makes a guest and returns when it takes requests, which takes some seconds; the context
+// Boot boots a guest and returns when the guest takes requests, after some seconds. The context
 // bounds that time, not the life of the guest. The calling program must call [Init] first in its
-// main. The error is fs.ErrNotExist where QEMU, apt or the kernel is missing, and says which.
+// main. The error is fs.ErrNotExist if QEMU, apt or the kernel is missing, and names it.
 func Boot(ctx context.Context, o Options) (*Guest, error) {
 	g, err := boot(ctx, o)
 	if err != nil {
@@ -98,8 +98,7 @@ func boot(ctx context.Context, o Options) (g *Guest, err error) {
 	if err != nil {
 		return nil, errors.Join(err, os.RemoveAll(g.dir))
 	}
-	// The first word comes from the guest; a guest that dies before it, or never comes to it, is
-	// closed here.
+	// The guest sends the first message. A guest that dies or hangs before it is closed here.
 	stop := context.AfterFunc(ctx, func() { _ = g.process.Kill() })
 	var hello message
 	err = g.answers.Decode(&hello)
@@ -112,7 +111,7 @@ func boot(ctx context.Context, o Options) (g *Guest, err error) {
 	case hello.Error != "":
 		err = g.withConsole(errors.New(hello.Error))
 	default:
-		// QEMU has read its files; so a test that is killed later leaves nothing behind.
+		// QEMU has read its files. Without them a test that is killed later leaves nothing behind.
 		err = os.RemoveAll(g.dir)
 	}
 	if err != nil {
@@ -122,22 +121,23 @@ func boot(ctx context.Context, o Options) (g *Guest, err error) {
 	return g, nil
 }
 
-// arguments of QEMU. The machine is a q35, whose cards sit on PCI Express, with nothing in it that
-// is not asked for.
+// arguments returns the arguments of QEMU. The machine is a q35, whose cards are on PCI Express,
+// and contains only what the options ask for.
 func arguments(o Options, image, initramfs string) []string {
 	args := []string{
 		"-nodefaults", "-no-user-config", "-display", "none", "-no-reboot",
 		"-machine", "q35", "-cpu", "max",
 		"-smp", strconv.Itoa(max(o.CPUs, 1)), "-m", strconv.FormatInt(memory(o)>>20, 10),
 		"-kernel", image, "-initrd", initramfs,
-		// A kernel that panics reboots at once, and -no-reboot makes that the end of QEMU. The rest
-		// is time: mitigations cost an emulated processor more than a real one, nobody looks for a
-		// keyboard, and what waits for readers (a queueing discipline that goes, a setting of a
-		// link) need not wait for the next ticks. no_timer_check: an emulator that gets no
-		// processor for some milliseconds while the kernel counts ten of its timer's ticks is taken
-		// for a board without one ("IO-APIC + timer doesn't work", arch/x86/kernel/apic/io_apic.c),
-		// and the guest ends there.
-		"-append", "console=ttyS0 loglevel=4 panic=-1 mitigations=off i8042.noaux i8042.nokbd tsc=reliable no_timer_check rcupdate.rcu_expedited=1" + systemArguments(o),
+		// A kernel that panics reboots at once, which -no-reboot turns into the end of QEMU. The
+		// other parameters save time: mitigations cost an emulated processor more than a real one,
+		// the machine has no keyboard, and expedited RCU lets the removal of a qdisc or a change of
+		// a link return without waiting for ticks. no_timer_check: the kernel counts ten timer
+		// ticks at boot; if QEMU gets no processor for some milliseconds meanwhile, the kernel
+		// concludes that the board has no timer ("IO-APIC + timer doesn't work",
+		// arch/x86/kernel/apic/io_apic.c) and panics.
+		"-append", "console=ttyS0 loglevel=4 panic=-1 mitigations=off i8042.noaux i8042.nokbd tsc=reliable " +
+			"no_timer_check rcupdate.rcu_expedited=1" + systemArguments(o),
 		"-chardev", "stdio,id=console,signal=off", "-serial", "chardev:console",
 		"-chardev", "socket,id=talk,fd=3", "-device", "virtio-serial-pci", "-device",
 		"virtserialport,chardev=talk,name=" + portName,
@@ -152,28 +152,27 @@ func arguments(o Options, image, initramfs string) []string {
 		args = append(args, "-device", "qemu-xhci")
 	}
 	if o.Disk != nil {
-		// What the guest has flushed need not be on the disk of the host: a power cut is the end of
-		// QEMU, and its host lives on.
+		// Data that the guest has flushed need not reach the host's disk: a power cut ends QEMU and
+		// not the host.
 		args = append(args, "-drive", "file="+o.Disk.image+",format=raw,if=virtio,cache=unsafe")
 	}
 	for i, c := range o.Cards {
 		id := "card" + strconv.Itoa(i)
-		hub := len(o.Cards) + c.Wire // the numbers before are for cards on no wire, one each
+		hub := len(o.Cards) + c.Wire // lower numbers are for cards without a wire, one each
 		if c.Wire == 0 {
 			hub = i
 		}
 		netdev := fmt.Sprintf("hubport,id=%s,hubid=%d", id, hub)
 		if c.Queues > 1 {
-			// A hub has one queue; a tap that nobody brings up has several and drops what is sent
-			// to it.
+			// A hub has one queue. A tap has several; this one stays down and drops all packets.
 			netdev = fmt.Sprintf("tap,id=%s,ifname=%s,script=no,downscript=no,queues=%d", id, id, c.Queues)
 		}
 		device := fmt.Sprintf("%s,netdev=%s,mac=%s", c.Model, id, CardAddress(i))
 		if !strings.HasPrefix(c.Model, "usb-") {
-			device += ",romfile=" // a second of boot for a dozen cards that nobody boots from
+			device += ",romfile=" // boot ROMs, which no guest uses, cost a second for a dozen cards
 		}
 		if c.Wire > 0 {
-			// Behind a port of its own a card can be reset as by a power cycle, by its bus.
+			// Behind a port of its own a card can be reset by its bus, as by a power cycle.
 			port := "port" + strconv.Itoa(i)
 			args = append(args, "-device", fmt.Sprintf("pcie-root-port,id=%s,chassis=%d", port, i+1))
 			device += ",bus=" + port
@@ -190,8 +189,7 @@ func memory(o Options) int64 {
 	return o.MemoryBytes
 }
 
-// start starts QEMU with one end of a socket pair, in a network namespace in which there is
-// nothing.
+// start starts QEMU with one end of a socket pair, in an empty network namespace.
 func (g *Guest) start(qemu string, args []string) error {
 	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0)
 	if err != nil {
@@ -206,23 +204,23 @@ func (g *Guest) start(qemu string, args []string) error {
 	cmd.Stdout, cmd.Stderr = g.console, g.console
 	cmd.SysProcAttr = &syscall.SysProcAttr{
 		Cloneflags: unix.CLONE_NEWNET,
-		Setpgid:    true, // a terminal's Ctrl-C is for us
+		Setpgid:    true, // a terminal's Ctrl-C goes to this process alone
 		Pdeathsig:  syscall.SIGKILL,
 	}
 	if c, err := sys.Capabilities(); err != nil || !c.Has(sys.CapSysAdmin) || !c.Has(sys.CapNetAdmin) {
-		// Root of a user namespace may make the taps that an ordinary user may not.
+		// Root of a user namespace may make taps; an ordinary user may not.
 		ownUser(cmd.SysProcAttr)
 	}
 	started := make(chan error, 1)
 	go func() {
-		// Pdeathsig is about the thread that started the child (prctl(2)), so that thread lives as
-		// long as the child does.
+		// Pdeathsig acts when the thread that started the child ends (prctl(2)), so that thread
+		// lives as long as the child.
 		runtime.LockOSThread()
 		defer runtime.UnlockOSThread()
 		err := cmd.Start()
 		started <- err
 		if err == nil {
-			_ = cmd.Wait() // however it ended, it has; what it said is on the console
+			_ = cmd.Wait() // only the end matters; the console has QEMU's output
 			close(g.ended)
 		}
 	}()
@@ -256,10 +254,10 @@ func (g *Guest) withConsole(err error) error {
 	return fmt.Errorf("%w; the console ends with:\n%s", err, g.console)
 }
 
-// Run runs a program in the guest to its end and gives its exit status. What it says is written to
-// stdout and stderr as it comes; a nil stderr sends both to stdout, in the order in which they were
-// said. When the context ends the program and all that it started in its process group are killed.
-// The error is for what kept the program from running to an end.
+// Run runs a program in the guest to its end and returns its exit status. Its output is written to
+// stdout and stderr as it arrives; a nil stderr sends both outputs to stdout, in their order. When
+// the context ends, the program's process group is killed. The error reports what kept the program
+// from running to its end.
 func (g *Guest) Run(ctx context.Context, c Command, stdout, stderr io.Writer) (status int, err error) {
 	status = -1
 	err = g.ask(ctx, message{Run: &c, Apart: stderr != nil}, func(m message) (bool, error) {
@@ -280,8 +278,8 @@ func (g *Guest) Run(ctx context.Context, c Command, stdout, stderr io.Writer) (s
 	return status, nil
 }
 
-// ReadFile brings a file of the guest back. The error has the guest's words; a file that is not
-// there is no fs.ErrNotExist of this machine.
+// ReadFile returns the content of a file of the guest. The error quotes the guest and does not
+// match fs.ErrNotExist for a missing file.
 func (g *Guest) ReadFile(ctx context.Context, name string) (content []byte, err error) {
 	err = g.ask(ctx, message{Read: name}, func(m message) (bool, error) {
 		content = m.Data
@@ -293,9 +291,9 @@ func (g *Guest) ReadFile(ctx context.Context, name string) (content []byte, err 
 	return content, nil
 }
 
-// ask sends a request and hands the messages that come back to got, until got says that the answer
-// is complete. An error of got does not end the request, as the rest of the answer would be taken
-// for that of the next one.
+// ask sends a request and passes the messages of the reply to got, until got reports that the reply
+// is complete. An error of got does not end the request: the next request would take the rest of
+// the reply for its own.
 func (g *Guest) ask(ctx context.Context, m message, got func(message) (complete bool, err error)) error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -305,10 +303,10 @@ func (g *Guest) ask(ctx context.Context, m message, got func(message) (complete 
 	if err := g.talk.say(m); err != nil {
 		return g.died(err)
 	}
-	over, told := make(chan struct{}), make(chan struct{})
+	over, asked := make(chan struct{}), make(chan struct{})
 	stop := context.AfterFunc(ctx, func() {
 		_ = g.talk.say(message{Kill: true})
-		close(told)
+		close(asked)
 		select {
 		case <-over:
 		case <-time.After(killGrace):
@@ -318,7 +316,7 @@ func (g *Guest) ask(ctx context.Context, m message, got func(message) (complete 
 	defer func() {
 		close(over)
 		if !stop() {
-			<-told // or it would come late and be for the next program
+			<-asked // a later Kill would hit the next program
 		}
 	}()
 	var failed error
@@ -338,10 +336,10 @@ func (g *Guest) ask(ctx context.Context, m message, got func(message) (complete 
 	}
 }
 
-// Console is what the guest has said on its console so far, its last part if it was much.
+// Console returns the end of the guest's console output so far.
 func (g *Guest) Console() string { return g.console.String() }
 
-// Wait waits for a guest that ends by itself: one that is restarted or turned off from inside.
+// Wait waits for a guest that is restarted or turned off from inside.
 func (g *Guest) Wait(ctx context.Context) error {
 	select {
 	case <-g.ended:
@@ -351,14 +349,15 @@ func (g *Guest) Wait(ctx context.Context) error {
 	}
 }
 
-// Close ends the guest at once, as a power cut does: what it had not written to its disk is lost.
+// Close ends the guest at once, as a power cut does: data that it has not written to its disk is
+// lost.
 func (g *Guest) Close() error {
-	_ = g.process.Kill() // it may have ended by itself
+	_ = g.process.Kill() // fails if the guest has ended
 	<-g.ended
 	return errors.Join(g.port.Close(), os.RemoveAll(g.dir))
 }
 
-// buildInitramfs writes the file from which the guest lives.
+// buildInitramfs writes the initramfs of a guest to a file.
 func buildInitramfs(name string, k kernel, o Options) (err error) {
 	files, err := initramfs(k, o)
 	if err != nil {
@@ -368,7 +367,7 @@ func buildInitramfs(name string, k kernel, o Options) (err error) {
 	if err != nil {
 		return err
 	}
-	// Not packed: an emulated processor unpacks slower than QEMU reads.
+	// Not compressed: an emulated processor decompresses more slowly than QEMU reads.
 	w := bufio.NewWriterSize(f, 1<<20)
 	return errors.Join(writeArchive(w, files), w.Flush(), f.Close())
 }
@@ -383,7 +382,7 @@ func initramfs(k kernel, o Options) (files []file, err error) {
 		return nil, err
 	}
 	files = append(files, file{name: "init", mode: 0o755, data: b})
-	// Of ourselves the libraries alone, if there are any (cgo): the program is /init already.
+	// Of this program only the libraries, if it has any (cgo): the program itself is /init.
 	own, err := programFiles(self)
 	if err != nil {
 		return nil, err
@@ -419,11 +418,11 @@ func initramfs(k kernel, o Options) (files []file, err error) {
 	return withDirectories(files), nil
 }
 
-// always are the modules without which the two cannot talk.
+// always lists the modules that host and guest need to talk.
 var always = []string{"virtio_pci", "virtio_console"}
 
-// moduleFiles are the modules wanted, those that they need, and the plan that says in which order
-// they are loaded.
+// moduleFiles returns the requested modules, the modules that those need, and the plan with the
+// order of loading.
 func moduleFiles(k kernel, wanted []string, system bool) (files []file, err error) {
 	names := slices.Clone(always)
 	parameters := make(map[string]string)
@@ -450,8 +449,8 @@ func moduleFiles(k kernel, wanted []string, system bool) (files []file, err erro
 	return append(files, file{name: strings.TrimPrefix(planFile, "/"), mode: 0o644, data: b}), err
 }
 
-// withDirectories puts the directories of files in front of them, and those that the first process
-// mounts on.
+// withDirectories adds the directories of the files before them, and the directories that the first
+// process mounts on.
 func withDirectories(files []file) []file {
 	made := make(map[string]bool)
 	var dirs []file
@@ -474,13 +473,13 @@ func withDirectories(files []file) []file {
 	return append(dirs, files...)
 }
 
-// tail keeps the end of what is written to it.
+// tail keeps the end of the text that is written to it.
 type tail struct {
 	mu sync.Mutex
 	b  []byte
 }
 
-// tailBytes is enough for a kernel's last words, its stack trace included.
+// tailBytes is enough for a kernel's last lines with a stack trace.
 const tailBytes = 64 << 10
 
 func (t *tail) Write(b []byte) (int, error) {

@@ -10,38 +10,38 @@ import (
 	"runtime"
 )
 
-// Guest is nothing outside of Linux.
+// Guest has no function outside of Linux.
 type Guest struct{ Release string }
 
 // Init does nothing.
 func Init() {}
 
-// Inside says no.
+// Inside returns false.
 func Inside() bool { return false }
 
-// Boot says that guests are not supported here.
+// Boot returns errors.ErrUnsupported.
 func Boot(context.Context, Options) (*Guest, error) {
 	return nil, fmt.Errorf("boot guest on %s: %w", runtime.GOOS, errors.ErrUnsupported)
 }
 
-// Run is never called.
+// Run returns errors.ErrUnsupported.
 func (*Guest) Run(context.Context, Command, io.Writer, io.Writer) (int, error) {
 	return -1, errors.ErrUnsupported
 }
 
-// ReadFile is never called.
+// ReadFile returns errors.ErrUnsupported.
 func (*Guest) ReadFile(context.Context, string) ([]byte, error) { return nil, errors.ErrUnsupported }
 
-// Console is empty.
+// Console returns an empty text.
 func (*Guest) Console() string { return "" }
 
-// Wait does nothing.
+// Wait returns errors.ErrUnsupported.
 func (*Guest) Wait(context.Context) error { return errors.ErrUnsupported }
 
-// Disk is nothing outside of Linux.
+// Disk has no function outside of Linux.
 type Disk struct{}
 
-// NewDisk says that guests are not supported here.
+// NewDisk returns errors.ErrUnsupported.
 func NewDisk(context.Context, System) (*Disk, error) {
 	return nil, fmt.Errorf("make disk on %s: %w", runtime.GOOS, errors.ErrUnsupported)
 }

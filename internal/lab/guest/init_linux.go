@@ -18,13 +18,13 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// What host and guest agree about beforehand.
+// Names that host and guest share.
 const (
 	portName   = "linerate"    // of the virtio-serial port
 	planFile   = "/guest.json" // a plan
 	insideMark = "LINERATE_GUEST=1"
 	searchPath = "/usr/sbin:/usr/bin:/sbin:/bin"
-	overlay    = "/overlay" // what is to be copied to the disk
+	overlay    = "/overlay" // files to copy to the disk
 )
 
 // mounts are the file systems of a guest.
@@ -33,9 +33,9 @@ var mounts = []struct{ kind, at string }{
 	{"tmpfs", "/run"},
 }
 
-// Init does nothing in an ordinary process. In the first one of a guest it sets the guest up,
-// serves requests and never returns; in a guest that has a disk it starts the system there, and
-// serves requests as a unit of that.
+// Init does nothing in an ordinary process. In the first process of a guest it sets the guest up,
+// serves requests and never returns. In a guest with a disk it starts the system there and serves
+// requests as a unit of that system.
 func Init() {
 	if os.Args[0] == agentName {
 		if err := answer(); err != nil {
@@ -50,25 +50,24 @@ func Init() {
 	if err := serve(); err != nil {
 		fmt.Fprintln(os.Stderr, "guest:", err) // the console
 	}
-	// The host has gone, or there is nothing to be done. QEMU ends where another machine would
-	// start anew.
+	// The host is gone, or the setup failed. With -no-reboot this ends QEMU.
 	_ = unix.Reboot(unix.LINUX_REBOOT_CMD_RESTART)
-	os.Exit(1) // and the end of the first process is a panic
+	os.Exit(1) // the end of the first process makes the kernel panic, which also ends QEMU
 }
 
-// Inside says whether this process runs in a guest.
+// Inside reports whether this process runs in a guest.
 func Inside() bool {
 	name, value, _ := strings.Cut(insideMark, "=")
 	return os.Getenv(name) == value
 }
 
-// serve sets up and answers until the host closes the port.
+// serve sets the guest up and answers requests until the host closes the port.
 func serve() error {
 	if err := mountAll(); err != nil {
 		return err
 	}
-	// The port is among what modules bring, so that it is opened whatever became of the others, to
-	// tell of it.
+	// Modules provide the port. It is opened even if other modules failed, to report those
+	// failures.
 	p, loaded := loadModules()
 	if p.System && loaded == nil {
 		return startSystem()
@@ -88,9 +87,9 @@ func serve() error {
 	return converse(port, talk, hello)
 }
 
-// converse says hello, and answers until the host closes the port.
+// converse sends hello and answers requests until the host closes the port.
 func converse(port io.Reader, talk *talk, hello message) error {
-	// A write waits until the host has opened its end; a read before that would be the end of the
+	// A write waits until the host has opened its end; a read before that would return the end of
 	// file.
 	if err := talk.say(hello); err != nil {
 		return err
@@ -120,7 +119,8 @@ func mountAll() error {
 	return nil
 }
 
-// loadModules follows the plan. A module that fails keeps none of the others from being loaded.
+// loadModules loads the modules of the plan. A failure does not stop it from loading further
+// modules.
 func loadModules() (p plan, failed error) {
 	b, err := os.ReadFile(planFile)
 	if err != nil {
@@ -161,16 +161,16 @@ func openPort() (*os.File, error) {
 	return nil, fmt.Errorf("port %s among %d: %w", portName, len(names), fs.ErrNotExist)
 }
 
-// setUp does what every Linux has done when its first program runs.
+// setUp prepares what every Linux has when its first program runs.
 func setUp() error {
 	if err := unix.Sethostname([]byte("guest")); err != nil {
 		return fmt.Errorf("set host name: %w", err)
 	}
-	// exec.LookPath reads it.
+	// For exec.LookPath.
 	if err := os.Setenv("PATH", searchPath); err != nil {
 		return err
 	}
-	// Programs that look up names read it; a practice world mounts its own over it.
+	// Programs that look up names read /etc/hosts; a practice world mounts its own over it.
 	if err := os.MkdirAll("/etc", 0o755); err != nil {
 		return err
 	}
@@ -180,7 +180,8 @@ func setUp() error {
 	return loopbackUp()
 }
 
-// loopbackUp asks by ioctl, so that package nl can be tested in guests.
+// loopbackUp brings lo up by ioctl and not by package nl, so that package nl can be tested in
+// guests.
 func loopbackUp() error {
 	s, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
@@ -202,11 +203,11 @@ func loopbackUp() error {
 type server struct {
 	talk *talk
 	mu   sync.Mutex
-	run  *exec.Cmd // the one that runs
+	run  *exec.Cmd // the running program
 }
 
-// take begins a request and returns at once, so that the end of it can be asked for. An answer that
-// cannot be sent is dropped: the host has gone, and the next read says so.
+// take begins a request and returns at once, so that the host can ask to end it. It ignores an
+// error of sending: the host is gone, and the next read reports that.
 func (s *server) take(m message) {
 	switch {
 	case m.Kill:
@@ -229,7 +230,7 @@ func (s *server) take(m message) {
 			return
 		}
 		go func() {
-			_ = cmd.Wait() // the status says it
+			_ = cmd.Wait() // the status has the result
 			s.mu.Lock()
 			s.run = nil
 			s.mu.Unlock()
@@ -239,8 +240,9 @@ func (s *server) take(m message) {
 	}
 }
 
-// start starts a program in a process group of its own. What it leaves behind becomes a child of
-// ours that nobody waits for; a guest does not live long enough to run out of numbers for them.
+// start starts a program in a process group of its own. Processes that it leaves behind become
+// children of this process, which does not wait for them: a guest ends before it runs out of
+// process numbers.
 func (s *server) start(c Command, apart bool) (*exec.Cmd, error) {
 	if len(c.Args) == 0 {
 		return nil, errors.New("no program to run")
@@ -260,7 +262,7 @@ func (s *server) start(c Command, apart bool) (*exec.Cmd, error) {
 		cmd.Stderr = complaintTo{s.talk}
 	}
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	cmd.WaitDelay = time.Second // for children that keep the output open
+	cmd.WaitDelay = outputGrace
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if err := cmd.Start(); err != nil {
@@ -270,7 +272,11 @@ func (s *server) start(c Command, apart bool) (*exec.Cmd, error) {
 	return cmd, nil
 }
 
-// exitStatus is that of a shell.
+// outputGrace is how long output may arrive after its program has ended: children that keep the
+// output open do not delay the reply for longer. A busy emulator needs seconds to drain a pipe.
+const outputGrace = 5 * time.Second
+
+// exitStatus returns the exit status as a shell shows it.
 func exitStatus(p *os.ProcessState) int {
 	if w, ok := p.Sys().(syscall.WaitStatus); ok && w.Signaled() {
 		return 128 + int(w.Signal())

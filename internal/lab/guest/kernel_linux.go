@@ -19,11 +19,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// metapackage names Debian's kernel for this architecture, whatever its version.
+// metapackage depends on Debian's current kernel for this architecture.
 const metapackage = "linux-image-amd64"
 
-// kept are the directories of modules, and single modules, that go into the cache: what a guest for
-// networks can ask for, a quarter of the whole.
+// kept lists the directories of modules, and single modules, that the cache keeps: those that a
+// guest for networks can use, a quarter of all.
 var kept = []string{
 	"arch", "crypto", "lib", "net", "drivers/char", "drivers/net", "drivers/pps", "drivers/ptp", "drivers/usb/common",
 	"drivers/usb/core",
@@ -32,10 +32,10 @@ var kept = []string{
 	"fs/nfsd", "fs/lockd", "fs/fscache",
 }
 
-// tooMuch are directories below those that no guest asks for, and that are large.
+// tooMuch lists large directories below those of kept that no guest uses.
 var tooMuch = []string{"drivers/net/wireless", "net/wireless", "net/mac80211", "net/bluetooth"}
 
-// contents counts the lists above: what was unpacked by another one lacks modules.
+// contents is the version of the lists above: a kernel unpacked with another version lacks modules.
 const contents = "_2"
 
 // kernel is one unpacked kernel in the cache.
@@ -47,7 +47,7 @@ type kernel struct {
 
 func (k kernel) module(name string) string { return filepath.Join(k.dir, "modules", name+".ko") }
 
-// depends is for loadOrder.
+// depends implements the dependencies for loadOrder.
 func (k kernel) depends(name string) (needs []string, builtin bool, err error) {
 	f, err := os.Open(k.module(name))
 	if errors.Is(err, fs.ErrNotExist) && k.builtin[name] {
@@ -61,7 +61,7 @@ func (k kernel) depends(name string) (needs []string, builtin bool, err error) {
 	return info.depends(), false, err
 }
 
-// cacheDirectory is where kernels are kept: $XDG_CACHE_HOME/linerate/guest.
+// cacheDirectory returns the directory of kernels: $XDG_CACHE_HOME/linerate/guest.
 func cacheDirectory() (string, error) {
 	dir, err := os.UserCacheDir()
 	if err != nil {
@@ -70,8 +70,8 @@ func cacheDirectory() (string, error) {
 	return filepath.Join(dir, "linerate", "guest"), nil
 }
 
-// findKernel gives the kernel that apt would install, from the cache or from a Debian mirror. A
-// machine whose apt knows none uses what is in the cache.
+// findKernel returns the kernel that apt would install, from the cache or from a Debian mirror. If
+// apt knows no kernel, it returns the newest in the cache.
 func findKernel(ctx context.Context) (kernel, error) {
 	if runtime.GOOS != "linux" || runtime.GOARCH != "amd64" {
 		return kernel{}, fmt.Errorf("kernel for %s on %s: %w", runtime.GOARCH, runtime.GOOS, errors.ErrUnsupported)
@@ -83,7 +83,7 @@ func findKernel(ctx context.Context) (kernel, error) {
 	if err := os.MkdirAll(cache, 0o755); err != nil {
 		return kernel{}, err
 	}
-	// Test packages run at the same time, and one of them is enough to download.
+	// Test packages run at the same time, and only one of them needs to download.
 	unlock, err := lock(filepath.Join(cache, "lock"))
 	if err != nil {
 		return kernel{}, err
@@ -101,7 +101,7 @@ func findKernel(ctx context.Context) (kernel, error) {
 		return openKernel(ctx, dir)
 	}
 	if err := fetch(ctx, cache, name, version, dir); err != nil {
-		// Without a mirror yesterday's kernel is as good.
+		// Without a mirror an older kernel will do.
 		if old, cacheErr := newestIn(cache); cacheErr == nil {
 			return openKernel(ctx, old)
 		}
@@ -110,7 +110,7 @@ func findKernel(ctx context.Context) (kernel, error) {
 	return openKernel(ctx, dir)
 }
 
-// lock waits for an advisory lock on a file; it goes with the process.
+// lock waits for an advisory lock on a file. The lock ends with the process.
 func lock(name string) (unlock func(), err error) {
 	f, err := os.OpenFile(name, os.O_CREATE|os.O_RDWR, 0o644)
 	if err != nil {
@@ -143,7 +143,7 @@ func openKernel(ctx context.Context, dir string) (kernel, error) {
 	return k, nil
 }
 
-// newestIn is the kernel that was unpacked last.
+// newestIn returns the kernel that was unpacked last.
 func newestIn(cache string) (dir string, err error) {
 	dirs, err := filepath.Glob(filepath.Join(cache, "linux-image-*_*"+contents))
 	if err != nil || len(dirs) == 0 {
@@ -159,14 +159,14 @@ func newestIn(cache string) (dir string, err error) {
 	return slices.MaxFunc(dirs, func(a, b string) int { return int(age(a)/1e6 - age(b)/1e6) }), nil
 }
 
-// offered asks apt which package the metapackage stands for, without the network.
+// offered asks apt which package the metapackage depends on, without the network.
 func offered(ctx context.Context) (name, version string, err error) {
 	out, err := output(ctx, "", "apt-cache", "show", "--no-all-versions", metapackage)
 	if err != nil {
 		return "", "", fmt.Errorf("%w (apt knows no %s: run apt-get update on a Debian machine)", err, metapackage)
 	}
 	if name, version = parseOffer(out); name == "" {
-		return "", "", fmt.Errorf("apt-cache show %s: no kernel among what it depends on", metapackage)
+		return "", "", fmt.Errorf("apt-cache show %s: its dependencies name no kernel", metapackage)
 	}
 	return name, version, nil
 }
@@ -191,22 +191,23 @@ func parseOffer(text string) (name, version string) {
 	return "", ""
 }
 
-// fetch downloads a package and unpacks what is needed of it into a directory that appears whole or
-// not at all. apt-get checks the signature of the archive and the hash of the file.
+// fetch downloads a package and unpacks the files that guests need into a directory, which appears
+// only when it is complete. apt-get checks the signature of the archive and the hash of the file.
 func fetch(ctx context.Context, cache, name, version, dir string) (err error) {
 	work, err := os.MkdirTemp(cache, "unpack-*")
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(work)) }()
-	// The sandbox user of apt has no way into a cache directory of root's.
+	// apt's sandbox user cannot enter a cache directory of root.
 	if _, err := output(ctx, work, "apt-get", "-q", "-o", "APT::Sandbox::User=root", "download",
 		name+"="+version); err != nil {
-		return fmt.Errorf("%w (a guest needs the kernel of a Debian mirror once: is there a network, and is the list of packages fresh? apt-get update)", err)
+		return fmt.Errorf("%w (a guest needs the kernel of a Debian mirror once: "+
+			"check the network, and run apt-get update)", err)
 	}
 	packages, err := filepath.Glob(filepath.Join(work, "*.deb"))
 	if err != nil || len(packages) != 1 {
-		return fmt.Errorf("apt-get download %s: %d packages came: %w", name, len(packages),
+		return fmt.Errorf("apt-get download %s: %d packages, want 1: %w", name, len(packages),
 			errors.Join(err, fs.ErrNotExist))
 	}
 	tree := filepath.Join(work, "tree")
@@ -219,7 +220,7 @@ func fetch(ctx context.Context, cache, name, version, dir string) (err error) {
 	return os.Rename(tree, dir)
 }
 
-// unpack reads the package as a stream.
+// unpack unpacks a package as a stream.
 func unpack(ctx context.Context, deb, dir string) (err error) {
 	cmd := exec.CommandContext(ctx, "dpkg-deb", "--fsys-tarfile", deb)
 	var stderr bytes.Buffer
@@ -232,7 +233,7 @@ func unpack(ctx context.Context, deb, dir string) (err error) {
 		return err
 	}
 	found, err := unpackTar(ctx, tar.NewReader(out), dir)
-	_, drained := io.Copy(io.Discard, out) // the padding behind the end, without which the writer sees a broken pipe
+	_, drained := io.Copy(io.Discard, out) // the padding at the end, or the writer would get a broken pipe
 	if ended := cmd.Wait(); ended != nil {
 		return fmt.Errorf("dpkg-deb: %w: %s", ended, bytes.TrimSpace(stderr.Bytes()))
 	}
@@ -245,8 +246,8 @@ func unpack(ctx context.Context, deb, dir string) (err error) {
 	return nil
 }
 
-// unpackTar keeps the kernel's image, the list of what is built in, and modules. found says whether
-// there was an image.
+// unpackTar keeps the kernel's image, the list of built-in modules, and modules. found reports
+// whether the archive has an image.
 func unpackTar(ctx context.Context, archive *tar.Reader, dir string) (found bool, err error) {
 	for {
 		h, err := archive.Next()
@@ -277,8 +278,8 @@ func unpackTar(ctx context.Context, archive *tar.Reader, dir string) (found bool
 	}
 }
 
-// place says where a file of the package goes, "" if nowhere, and whether it is to be uncompressed
-// on the way: Debian's modules are plain files up to version 12 and packed by xz after it.
+// place returns where a file of the package goes, or "" if guests do not need it, and whether to
+// decompress it: Debian's modules are plain files up to version 12 and xz files from 13 on.
 func place(name string) (to string, compressed bool) {
 	name = strings.TrimPrefix(name, "./")
 	if strings.HasPrefix(name, "boot/vmlinuz-") {
@@ -318,8 +319,8 @@ func uncompressed(ctx context.Context, b []byte, options ...string) ([]byte, err
 	return out, nil
 }
 
-// output runs a program of Debian's. The error has its last line, where such programs say what is
-// wrong.
+// output runs a program of Debian. The error quotes its last line, in which such programs explain
+// their failure.
 func output(ctx context.Context, dir, name string, args ...string) (string, error) {
 	cmd := exec.CommandContext(ctx, name, args...)
 	cmd.Dir = dir

@@ -10,8 +10,8 @@ import (
 	"strings"
 )
 
-// moduleInfo is what a kernel module says of itself in its section .modinfo: "key=value" texts,
-// each ended by a zero byte. A key may come more than once.
+// moduleInfo is the section .modinfo of a kernel module: "key=value" texts, each ended by a zero
+// byte. A key may occur more than once.
 type moduleInfo map[string][]string
 
 func parseModuleInfo(section []byte) moduleInfo {
@@ -24,8 +24,8 @@ func parseModuleInfo(section []byte) moduleInfo {
 	return info
 }
 
-// depends are the modules that have to be loaded before this one. The package has no modules.dep:
-// depmod(8) writes it where a kernel is installed.
+// depends returns the modules that must be loaded before this one. The Debian package has no
+// modules.dep: depmod(8) writes it when a kernel is installed.
 func (i moduleInfo) depends() (names []string) {
 	for _, list := range i["depends"] {
 		for name := range strings.SplitSeq(list, ",") {
@@ -37,8 +37,8 @@ func (i moduleInfo) depends() (names []string) {
 	return names
 }
 
-// moduleName is the kernel's spelling: what is called virtio-rng.ko in the tree is virtio_rng in
-// the kernel and in dependencies.
+// moduleName returns the kernel's spelling: virtio-rng.ko in the tree is virtio_rng in the kernel
+// and in dependencies.
 func moduleName(name string) string { return strings.ReplaceAll(name, "-", "_") }
 
 // readModuleInfo reads the section of a module file.
@@ -58,10 +58,9 @@ func readModuleInfo(r io.ReaderAt) (moduleInfo, error) {
 	return parseModuleInfo(b), nil
 }
 
-// loadOrder gives the modules wanted and all that they depend on, each once and behind what it
-// depends on. depends is asked once for each; a module that is built into the kernel is not in the
-// order. It does not end if modules depend on each other in a ring, which modpost refuses to build;
-// the ring is an error.
+// loadOrder returns the requested modules and their dependencies, each once and after the modules
+// that it depends on. It calls depends once for each module and leaves out modules that are built
+// into the kernel. A ring of dependencies, which modpost refuses to build, is an error.
 func loadOrder(wanted []string, depends func(name string) (needs []string, builtin bool, err error)) ([]string, error) {
 	const visiting, done = 1, 2
 	state := make(map[string]int)

@@ -15,9 +15,9 @@ import (
 var libraryPath = []string{"/lib/x86_64-linux-gnu", "/usr/lib/x86_64-linux-gnu", "/lib64", "/usr/lib64",
 	"/lib", "/usr/lib"}
 
-// programFiles gives a program of this machine and the shared libraries that it names, at the
-// places where they are here. A program may be given as a path or as a name; those of the
-// administrator are found also when they are not in the user's PATH.
+// programFiles returns the paths of a program of this machine and of its shared libraries. The
+// program may be a path or a name. Programs in /usr/sbin and /sbin are found although an ordinary
+// user's PATH lacks these directories.
 func programFiles(name string) (paths []string, err error) {
 	path, err := exec.LookPath(name)
 	for _, dir := range []string{"/usr/sbin", "/sbin"} {
@@ -45,8 +45,8 @@ func programFiles(name string) (paths []string, err error) {
 	return paths, nil
 }
 
-// sharedObjects are the loader and the libraries that a program or library names; none of one that
-// is linked statically.
+// sharedObjects returns the loader and the libraries that a program or library names. A statically
+// linked program has none.
 func sharedObjects(path string) (paths []string, err error) {
 	f, err := elf.Open(path)
 	if err != nil {

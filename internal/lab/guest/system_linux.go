@@ -11,12 +11,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// The agent is this program as a unit of the system that was started from a disk.
+// The agent is this program as a unit of the system on a disk.
 const (
 	agentName = "linerate-guest-agent"
 	agentDir  = "/run/linerate-guest"
 	agentUnit = `[Unit]
-Description=Answer what boots this guest
+Description=Answer the program that booted this guest
 
 [Service]
 Type=exec
@@ -24,26 +24,29 @@ ExecStart=@` + agentDir + `/agent ` + agentName + `
 `
 )
 
-// forDisk are the modules without which the disk cannot be mounted. crc32c_generic is asked for by
-// name and not by dependency.
+// forDisk lists the modules for mounting the disk. ext4 requests crc32c_generic by name and not by
+// dependency.
 var forDisk = []string{"virtio_blk", "crc32c_generic", "ext4"}
 
-// systemArguments go to the kernel's command line, for systemd: nobody sits at the console.
+// systemArguments returns systemd's part of the kernel's command line.
 func systemArguments(o Options) string {
 	if o.Disk == nil {
 		return ""
 	}
 	return " systemd.getty_auto=no systemd.mask=getty.target systemd.show_status=no" +
-		// What a guest of this kind never asks for, and an emulated processor takes half a second
-		// each for.
-		" systemd.mask=systemd-logind.service systemd.mask=polkit.service systemd.mask=dev-hugepages.mount systemd.mask=dev-mqueue.mount" +
-		" systemd.mask=sys-kernel-debug.mount systemd.mask=sys-kernel-tracing.mount systemd.mask=e2scrub_reap.service systemd.mask=systemd-update-utmp.service" +
+		// systemd would take a slow emulator for a unit that hangs. The caller's context bounds the
+		// guest.
+		" systemd.default_timeout_start_sec=1h systemd.service_watchdogs=no" +
+		// A guest does not use these units, and each costs an emulated processor half a second.
+		" systemd.mask=systemd-logind.service systemd.mask=polkit.service systemd.mask=dev-hugepages.mount" +
+		" systemd.mask=dev-mqueue.mount systemd.mask=sys-kernel-debug.mount systemd.mask=sys-kernel-tracing.mount" +
+		" systemd.mask=e2scrub_reap.service systemd.mask=systemd-update-utmp.service" +
 		" systemd.mask=kmod-static-nodes.service systemd.mask=modprobe@.service systemd.mask=systemd-user-sessions.service"
 }
 
-// startSystem mounts the disk, copies what goes there, and becomes the first process of the system
-// on it. The agent comes by way of /run, so that the disk has nothing on it that an installation
-// would not have.
+// startSystem mounts the disk, copies the overlay to it, and becomes the first process of the
+// system on it. The agent is in /run, so that the disk has only files that an installation would
+// have.
 func startSystem() error {
 	const at = "/disk"
 	if err := os.MkdirAll(at, 0o755); err != nil {
@@ -67,7 +70,7 @@ func startSystem() error {
 	if err != nil {
 		return err
 	}
-	// systemd mounts the others itself; what is in /run has to come along.
+	// systemd would mount these itself, but /run has the agent.
 	for _, dir := range []string{"/dev", "/proc", "/sys", "/run"} {
 		if err := unix.Mount(dir, at+dir, "", unix.MS_MOVE, ""); err != nil {
 			return fmt.Errorf("move %s: %w", dir, err)
@@ -87,8 +90,8 @@ func startSystem() error {
 		unix.Exec("/sbin/init", []string{"/sbin/init"}, []string{"PATH=" + searchPath}))
 }
 
-// answer serves requests as the agent. The first message says that the system has come to it, not
-// that all of it is up.
+// answer serves requests as the agent. Its first message reports that the system has started the
+// agent, not that all units are up.
 func answer() error {
 	port, err := openPort()
 	if err != nil {
@@ -105,8 +108,7 @@ func answer() error {
 	return converse(port, newTalk(port), message{Ready: unix.ByteSliceToString(release.Release[:])})
 }
 
-// copyTree copies regular files and the directories on the way to them; a tree that is not there is
-// an empty one.
+// copyTree copies regular files and their directories. A missing tree counts as empty.
 func copyTree(from, to string) error {
 	return filepath.WalkDir(from, func(name string, d fs.DirEntry, err error) error {
 		if errors.Is(err, fs.ErrNotExist) {

@@ -13,8 +13,7 @@ const headerLen = 10
 
 // The values of that header (include/uapi/linux/virtio_net.h).
 const (
-	// the transport checksum field holds the sum of the pseudo header only; the rest is still to be
-	// summed
+	// The transport checksum field holds the sum of the pseudo header only; the rest must be added.
 	flagNeedsChecksum = 1
 
 	gsoNone  = 0
@@ -43,11 +42,11 @@ const (
 	tcpCWR = 0x80
 )
 
-// errInvalid is answered for a super-frame whose headers do not fit together.
-var errInvalid = errors.New("frame headers do not fit together")
+// errInvalid reports a super-frame with contradictory headers.
+var errInvalid = errors.New("frame headers contradict each other")
 
-// Frame is one buffer of an AF_PACKET socket understood: the 10-byte header and an Ethernet frame,
-// or a super-frame. It points into the buffer and is valid as long as that.
+// Frame is one parsed buffer of an AF_PACKET socket: the 10-byte header and an Ethernet frame or a
+// super-frame. It points into the buffer and is valid as long as the buffer.
 type Frame struct {
 	buf      []byte // header and frame, trailing padding cut off
 	gso      int    // payload bytes of each wire segment but the last; 0 for a plain frame
@@ -59,8 +58,8 @@ type Frame struct {
 	segments int // frames on the wire, at least 1
 }
 
-// Parse understands a buffer. It never fails for a plain frame of any protocol; a super-frame must
-// be TCP or UDP over IPv4 or IPv6 with consistent lengths.
+// Parse parses a buffer. It accepts a plain frame of any protocol; a super-frame must be TCP or UDP
+// over IPv4 or IPv6 with consistent lengths.
 func Parse(buf []byte) (Frame, error) {
 	f := Frame{buf: buf, segments: 1}
 	if len(buf) < headerLen+ethernetLen {
@@ -80,11 +79,11 @@ func Parse(buf []byte) (Frame, error) {
 	return f, nil
 }
 
-// eth is the Ethernet frame without the header before it.
+// eth returns the Ethernet frame without the socket's header.
 func (f *Frame) eth() []byte { return f.buf[headerLen:] }
 
-// network finds the IP header and what follows it, cuts padding, and tells whether both fit the
-// kind of segmentation.
+// network finds the IP header and the transport header, cuts padding, and reports whether both
+// match the kind of segmentation.
 func (f *Frame) network() bool {
 	e := f.eth()
 	f.l3 = ethernetLen
@@ -140,7 +139,7 @@ func (f *Frame) network() bool {
 	return false
 }
 
-// transport finds the payload.
+// transport finds the payload, and reports whether the transport header is complete.
 func (f *Frame) transport() bool {
 	t := f.eth()[f.l4:]
 	if f.kind == gsoUDPL4 {
@@ -155,10 +154,10 @@ func (f *Frame) transport() bool {
 	return header >= 20 && header <= len(t)
 }
 
-// Segments is how many frames this is on the wire.
+// Segments returns the number of frames on the wire.
 func (f *Frame) Segments() int { return f.segments }
 
-// segmentLen is the Ethernet length of wire segment i.
+// segmentLen returns the Ethernet length of wire segment i.
 func (f *Frame) segmentLen(i int) int {
 	if f.segments == 1 {
 		return len(f.eth())
@@ -169,7 +168,7 @@ func (f *Frame) segmentLen(i int) int {
 	return len(f.eth()) - i*f.gso
 }
 
-// bytes is the sum of the Ethernet lengths of wire segments [from, to).
+// bytes returns the sum of the Ethernet lengths of wire segments [from, to).
 func (f *Frame) bytes(from, to int) int64 {
 	if to <= from {
 		return 0
@@ -177,7 +176,8 @@ func (f *Frame) bytes(from, to int) int64 {
 	return int64(to-from-1)*int64(f.segmentLen(from)) + int64(f.segmentLen(to-1))
 }
 
-// wireBytes is what wire segments [from, to) occupy on the wire, padding and framing included.
+// wireBytes returns how many bytes wire segments [from, to) occupy on the wire, with padding and
+// framing.
 func (f *Frame) wireBytes(from, to int) int64 {
 	if to <= from {
 		return 0
@@ -187,7 +187,7 @@ func (f *Frame) wireBytes(from, to int) int64 {
 }
 
 // Append appends the buffer of wire segments [from, to) to dst: a smaller super-frame, or a plain
-// frame for a single segment. The whole frame is copied as it is. dst must not overlap the frame.
+// frame for a single segment. The whole frame is copied unchanged. dst must not overlap the frame.
 func (f *Frame) Append(dst []byte, from, to int) []byte {
 	if from == 0 && to == f.segments {
 		return append(dst, f.buf...)
@@ -201,7 +201,7 @@ func (f *Frame) Append(dst []byte, from, to int) []byte {
 	return dst
 }
 
-// rewrite gives the headers in b the values that the segments [from, to) have.
+// rewrite changes the headers in b to those of the segments [from, to).
 func (f *Frame) rewrite(b []byte, from, to int) {
 	e := b[headerLen:]
 	ip, t := e[f.l3:], e[f.l4:]
@@ -227,12 +227,12 @@ func (f *Frame) rewrite(b []byte, from, to int) {
 		if to != f.segments { // only the last segment ends or pushes
 			t[13] &^= tcpFIN | tcpPSH
 		}
-		if from != 0 { // only the first says that the window was reduced (RFC 3168 §6.1.2)
+		if from != 0 { // only the first reports a reduced window (RFC 3168 §6.1.2)
 			t[13] &^= tcpCWR
 		}
 	}
-	// The sum over the pseudo header; the kernel or the card adds the rest where csum_start and
-	// csum_offset tell.
+	// The sum over the pseudo header. The kernel or the NIC adds the rest at csum_start and stores
+	// it at csum_offset.
 	binary.BigEndian.PutUint16(t[offset:], fold(sum+proto+uint32(len(t))))
 
 	b[0], b[1] = flagNeedsChecksum, gsoNone
@@ -260,7 +260,7 @@ func add(sum uint32, b []byte) uint32 {
 	return sum
 }
 
-// fold brings the carries back into 16 bits.
+// fold adds the carries to the low 16 bits.
 func fold(sum uint32) uint16 {
 	for sum > 0xffff {
 		sum = sum>>16 + sum&0xffff

@@ -14,8 +14,8 @@ const (
 	udp6 = gsoUDPL4 | 0x40 // test only: over IPv6
 )
 
-// superFrame makes the buffer of a super-frame as the kernel hands it over: all flags set that
-// segmentation must move, checksum left to the card.
+// superFrame returns the buffer of a super-frame as the kernel delivers it: all flags set that
+// segmentation must move, the checksum left to the NIC.
 func superFrame(kind byte, payload, gso int) []byte {
 	over6, udp := kind == tcp6 || kind == udp6, kind&^0x40 == gsoUDPL4
 	transport := 32 // TCP with timestamps
@@ -73,8 +73,8 @@ func superFrame(kind byte, payload, gso int) []byte {
 	return b
 }
 
-// putPseudo leaves the transport checksum as the kernel does before the card: the sum of the pseudo
-// header.
+// putPseudo sets the transport checksum to the sum of the pseudo header, as the kernel does for a
+// NIC.
 func putPseudo(b []byte) {
 	start, offset := int(binary.NativeEndian.Uint16(b[6:])), int(binary.NativeEndian.Uint16(b[8:]))
 	e := b[headerLen:]
@@ -90,8 +90,7 @@ func pseudo(e []byte, start int) uint32 {
 	return add(0, ip[12:20]) + uint32(ip[9]) + uint32(len(e)-start)
 }
 
-// finish does what a card does with a frame that still needs its checksum, and gives the Ethernet
-// frame.
+// finish completes the checksum of a frame as a NIC does, and returns the Ethernet frame.
 func finish(b []byte) []byte {
 	e := bytes.Clone(b[headerLen:])
 	if b[0]&flagNeedsChecksum != 0 {
@@ -224,7 +223,7 @@ func FuzzParse(f *testing.F) {
 		}
 		n := fr.Segments()
 		if n < 1 || n > 65536 || fr.bytes(0, n) < int64(len(fr.eth())) {
-			t.Fatalf("%d segments of together %d bytes in a frame of %d", n, fr.bytes(0, n), len(fr.eth()))
+			t.Fatalf("%d segments with %d bytes in all, in a frame of %d", n, fr.bytes(0, n), len(fr.eth()))
 		}
 		from := int(a) % n
 		to := from + 1 + int(b)%(n-from)
@@ -237,7 +236,7 @@ func FuzzParse(f *testing.F) {
 			t.Fatalf("run %d to %d of %d: %d segments, %v", from, to, n, again.Segments(), err)
 		}
 		if again.bytes(0, to-from) != fr.bytes(from, to) {
-			t.Fatalf("run %d to %d of %d: %d bytes, told %d", from, to, n, again.bytes(0, to-from), fr.bytes(from, to))
+			t.Fatalf("run %d to %d of %d: %d bytes, want %d", from, to, n, again.bytes(0, to-from), fr.bytes(from, to))
 		}
 	})
 }

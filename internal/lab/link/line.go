@@ -6,9 +6,9 @@ import (
 	"time"
 )
 
-// Line is one direction of a link: a queue, a wire of a given rate, loss, and a delay. It is
-// arithmetic on the times that the caller gives and holds copies of the frames until they are due.
-// Times are durations since any fixed moment and must not go back. A Line belongs to one goroutine.
+// Line is one direction of a link: a queue, a wire of a given rate, loss, and a delay. It computes
+// with the times that the caller passes, and holds copies of the frames until they are due. Times
+// are durations since any fixed moment and must not go back. Only one goroutine may use a Line.
 type Line struct {
 	params  Params
 	rate    int64 // bits per second; 0: no limit
@@ -19,11 +19,11 @@ type Line struct {
 
 	random *rand.Rand
 	pass   int64         // wire segments that still pass before the next is lost; see nextLoss
-	lost   int64         // wire segments that are still to be lost in the present run, beyond the one that begins it
+	lost   int64         // further wire segments to lose in the present run, after its first
 	busy   time.Duration // when the wire becomes free
-	rest   int64         // what the division in serialise left over, in bits × 1e9
+	rest   int64         // remainder of the division in serialise, in bits × 1e9
 	bucket bucket
-	last   time.Duration // the latest departure given so far, so that none passes another
+	last   time.Duration // the latest departure so far, so that frames keep their order
 
 	waiting fifo
 	small   pool
@@ -31,19 +31,19 @@ type Line struct {
 	count   Counters
 }
 
-// NewLine makes one direction, or says what is wrong with the parameters.
+// NewLine returns one direction. The error names the parameter that is out of range.
 func NewLine(p Params) (*Line, error) {
 	l := &Line{small: pool{size: 2 << 10}, large: pool{size: maxBuffer}}
 	l.random = rand.New(rand.NewPCG(p.Seed, 0x6c696e6572617465))
 	return l, l.Set(p)
 }
 
-// maxBuffer holds the largest super-frame there is (65535 bytes of IP packet), its Ethernet header
+// maxBuffer holds the largest possible super-frame (65535 bytes of IP packet), its Ethernet header
 // with two VLAN tags and the header of the socket.
 const maxBuffer = headerLen + ethernetLen + 8 + 65536
 
-// Set changes the parameters from the next frame on; frames already on the way keep their times.
-// The random sequence goes on.
+// Set changes the parameters from the next frame on. Frames on the way keep their times, and the
+// random sequence continues.
 func (l *Line) Set(p Params) error {
 	if err := p.Check(); err != nil {
 		return err
@@ -61,11 +61,11 @@ func (l *Line) Set(p Params) error {
 	return nil
 }
 
-// nextLoss draws how many wire segments pass before one is lost: the geometric distribution, so
-// that one draw serves many segments and a super-frame without loss costs one comparison. With
-// bursts it also draws how many are lost together: the chain of Gilbert (1960), whose good and bad
-// states last geometrically long. The good one is lengthened so that the share lost stays
-// LossRatio.
+// nextLoss draws how many wire segments pass before the next loss, from the geometric distribution:
+// one draw serves many segments, and a super-frame without loss costs one comparison. With bursts
+// it also draws how many segments are lost together. This is the chain of Gilbert (1960), whose
+// good and bad states have geometric lengths; good states are lengthened so that the share lost
+// stays LossRatio.
 func (l *Line) nextLoss() int64 {
 	if l.lost > 0 {
 		l.lost--
@@ -81,19 +81,19 @@ func (l *Line) nextLoss() int64 {
 		return l.geometric(p)
 	}
 	l.lost = l.geometric(1 / burst)
-	// A run of mean length burst follows a gap of mean length g when burst ÷ (g + burst) is the
-	// share; geometric(q) has the mean (1−q) ÷ q. A gap may be empty, so that two runs join; the
-	// means hold all the same.
+	// A run of mean length burst follows a gap of mean length g; the share lost is burst ÷ (g +
+	// burst). geometric(q) has the mean (1−q) ÷ q. A gap may be empty and join two runs; the means
+	// still hold.
 	return l.geometric(1 / (1 + burst*(1-p)/p))
 }
 
-// geometric draws how often a coin that falls with probability p does not fall before it does.
+// geometric draws how many trials fail before the first success, at success probability p.
 func (l *Line) geometric(p float64) int64 {
 	return int64(min(math.Log(1-l.random.Float64())/math.Log1p(-p), math.MaxInt64/2))
 }
 
-// Push hands over one buffer of an AF_PACKET socket (header and frame) at time now. The Line copies
-// what it keeps.
+// Push takes one buffer of an AF_PACKET socket (header and frame) at time now. The Line copies what
+// it keeps.
 func (l *Line) Push(now time.Duration, buf []byte) {
 	f, err := Parse(buf)
 	n := f.segments
@@ -109,12 +109,11 @@ func (l *Line) Push(now time.Duration, buf []byte) {
 	}
 	conform := l.bucket.take(now, &f)
 	l.count.DroppedPolicer += uint64(n - conform)
-	// Tail drop: what no longer fits goes, whatever came before stays. No frame already in the
-	// queue is touched.
+	// Tail drop: segments that no longer fit are dropped; those already queued stay.
 	fit := l.fit(now, &f, conform)
 	l.count.DroppedQueue += uint64(conform - fit)
 
-	// The lost segments cut the train into runs. Lost ones have used the wire all the same.
+	// Losses cut the train into runs. A lost segment has still used the wire.
 	for from := 0; from < fit; {
 		run := int(min(int64(fit-from), l.pass))
 		l.pass -= int64(run)
@@ -132,8 +131,8 @@ func (l *Line) Push(now time.Duration, buf []byte) {
 	}
 }
 
-// fit tells how many of the frame's first n wire segments find room in the queue. An idle wire
-// takes one segment whatever the limit.
+// fit returns how many of the frame's first n wire segments fit into the queue. An idle wire takes
+// one segment regardless of the limit.
 func (l *Line) fit(now time.Duration, f *Frame, n int) int {
 	if l.rate == 0 || n == 0 {
 		return n
@@ -142,8 +141,8 @@ func (l *Line) fit(now time.Duration, f *Frame, n int) int {
 	if f.wireBytes(0, n) <= room {
 		return n
 	}
-	// By full segments; a short last one that would just have fitted is dropped with them, which
-	// errs by less than one segment.
+	// In full segments. A short last segment that would just fit is also dropped; the error is less
+	// than one segment.
 	fit := int(max(0, room) / f.wireBytes(0, 1))
 	if fit == 0 && l.busy <= now {
 		fit = 1
@@ -151,18 +150,19 @@ func (l *Line) fit(now time.Duration, f *Frame, n int) int {
 	return min(fit, n)
 }
 
-// Backlog is what waits for the wire at time now, in wire bytes, the frame being sent included.
+// Backlog returns the wire bytes that wait at time now, including those of the frame on the wire.
 func (l *Line) Backlog(now time.Duration) int64 {
 	if l.rate == 0 || l.busy <= now {
 		return 0
 	}
-	// In floating point, because nanoseconds times bits per second overflow 64 bits from 9 s of 1
-	// Gb/s on. It only decides drops; the times of frames are exact.
+	// In floating point, because nanoseconds times bits per second overflow 64 bits from 9 s at 1
+	// Gb/s on. Backlog only decides drops; the times of frames are exact.
 	return int64(float64(l.busy-now) * float64(l.rate) / 8e9)
 }
 
-// serialise puts wire bytes on the wire behind what is there and returns when their last bit has
-// left. The division's remainder is carried on, so that the rate is exact however many frames pass.
+// serialise puts bytes on the wire behind those already there and returns when their last bit has
+// left. It carries the remainder of the division on, so the rate is exact over any number of
+// frames.
 func (l *Line) serialise(now time.Duration, bytes int64) time.Duration {
 	if l.rate == 0 {
 		return now
@@ -170,8 +170,8 @@ func (l *Line) serialise(now time.Duration, bytes int64) time.Duration {
 	if l.busy < now {
 		l.busy, l.rest = now, 0
 	}
-	// A super-frame of 64 KiB is some 5e14 here and the rest below the rate, at most 1e12: far from
-	// the 9.2e18 of 63 bits.
+	// A super-frame of 64 KiB is some 5e14 here, and the remainder is below the rate, at most 1e12.
+	// Both are far from 9.2e18, the limit of 63 bits.
 	bits := bytes*8*int64(time.Second) + l.rest
 	l.busy += time.Duration(bits / l.rate)
 	l.rest = bits % l.rate
@@ -184,8 +184,8 @@ func (l *Line) keep(f *Frame, from, to int, done time.Duration) {
 	if l.jitter > 0 {
 		due += time.Duration(l.random.Int64N(2*int64(l.jitter)+1)) - l.jitter
 	}
-	// With jitter alone, a frame that drew a short delay waits behind the one before: delay varies,
-	// order does not, as on a path of queues.
+	// Without Reorder, a frame that drew a short delay waits for the frame before it: the delay
+	// varies and the order does not, as on a path of queues.
 	if !l.params.Reorder {
 		due = max(due, l.last)
 	}
@@ -200,7 +200,7 @@ func (l *Line) keep(f *Frame, from, to int, done time.Duration) {
 	l.count.WaitingPackets += uint64(n)
 }
 
-// Next is when the next frame is due; false if none waits.
+// Next returns when the next frame is due, or false if no frame waits.
 func (l *Line) Next() (time.Duration, bool) {
 	if l.waiting.len() == 0 {
 		return 0, false
@@ -208,8 +208,8 @@ func (l *Line) Next() (time.Duration, bool) {
 	return l.waiting.at(0).due, true
 }
 
-// Pop gives the next buffer (header and frame) that is due at time now, nil if there is none. Give
-// it back with Recycle.
+// Pop returns the next buffer (header and frame) that is due at time now, or nil. The caller
+// returns it with Recycle.
 func (l *Line) Pop(now time.Duration) []byte {
 	if l.waiting.len() == 0 || l.waiting.at(0).due > now {
 		return nil
@@ -221,7 +221,7 @@ func (l *Line) Pop(now time.Duration) []byte {
 	return w.buf
 }
 
-// Recycle takes back a buffer that Pop gave.
+// Recycle takes back a buffer that Pop returned.
 func (l *Line) Recycle(buf []byte) {
 	if cap(buf) == l.small.size {
 		l.small.put(buf)
@@ -230,7 +230,7 @@ func (l *Line) Recycle(buf []byte) {
 	}
 }
 
-// Counters gives the totals so far.
+// Counters returns the totals so far.
 func (l *Line) Counters() Counters { return l.count }
 
 // waiting is one buffer on its way.
@@ -241,7 +241,7 @@ type waiting struct {
 	buf     []byte
 }
 
-// fifo is a ring of waiting buffers in order of departure; it grows and never shrinks.
+// fifo is a ring of waiting buffers in order of departure. It grows and never shrinks.
 type fifo struct {
 	ring  []waiting // length a power of two
 	first int
@@ -251,7 +251,8 @@ type fifo struct {
 func (q *fifo) len() int          { return q.count }
 func (q *fifo) at(i int) *waiting { return &q.ring[(q.first+i)&(len(q.ring)-1)] }
 
-// insert puts w behind everything due no later. Without reordering that is always the end.
+// insert puts w behind all buffers that are due no later. Without reordering that is always the
+// end.
 func (q *fifo) insert(w waiting) {
 	if q.count == len(q.ring) {
 		ring := make([]waiting, max(64, 2*len(q.ring)))
@@ -276,8 +277,7 @@ func (q *fifo) pop() waiting {
 	return w
 }
 
-// pool hands out buffers of one size, the warmest first. The queue and the delay bound how many
-// there are.
+// pool reuses buffers of one size, the last used first. The queue and the delay bound their number.
 type pool struct {
 	size int
 	free [][]byte

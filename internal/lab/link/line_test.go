@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// plain makes a buffer of one Ethernet frame of the given length that carries a number.
+// plain returns a buffer of one Ethernet frame of the given length that carries a number.
 func plain(length, number int) []byte {
 	b := make([]byte, headerLen+length)
 	binary.BigEndian.PutUint16(b[headerLen+12:], 0x88b5) // local experimental ethertype
@@ -32,7 +32,7 @@ func newLine(t testing.TB, p Params) *Line {
 	return l
 }
 
-// drain takes everything out in order and gives the times at which it was due.
+// drain takes out all frames that are due until a time, and calls each with the time they were due.
 func drain(l *Line, until time.Duration, each func(at time.Duration, buf []byte)) {
 	for {
 		at, ok := l.Next()
@@ -257,7 +257,7 @@ func TestLineHole(t *testing.T) {
 	conserved(t, c)
 }
 
-// A burst of loss must not change how much is lost, only how it is spread.
+// Bursts must not change how much is lost, only how the losses are spread.
 func TestLineLossBursts(t *testing.T) {
 	const n, share, mean = 400_000, 0.02, 8.0
 	l := newLine(t, Params{LossRatio: share, LossBurst: mean, Seed: 7})
@@ -275,11 +275,11 @@ func TestLineLossBursts(t *testing.T) {
 			last = number(buf)
 		})
 	}
-	// The number of runs is some 1000, its deviation 3 %; four of them.
+	// The number of runs is about 1000 and its deviation 3 %; the bound is five deviations.
 	if got := float64(lost) / n; math.Abs(got-share) > 0.15*share {
 		t.Errorf("lost %.4f, want %v", got, share)
 	}
-	// Runs that touch count as one, which at this share lengthens them by 2 %.
+	// Adjacent runs count as one, which at this share lengthens them by 2 %.
 	if got := float64(lost) / float64(runs); math.Abs(got-mean) > 0.15*mean {
 		t.Errorf("runs of %.2f, want %v", got, mean)
 	}
@@ -306,12 +306,12 @@ func TestLinePolicer(t *testing.T) {
 	c := l.Counters()
 	want := (10*rate/8 + burst) / 1000
 	if got := float64(c.InPackets - c.DroppedPolicer); math.Abs(got-want) > 2 {
-		t.Errorf("%v frames passed, want %v: what the bucket held and what came in", got, want)
+		t.Errorf("%v frames passed, want %v: those that the bucket held and those that came in", got, want)
 	}
 	conserved(t, l.Counters())
 
-	// Of a super-frame as many segments pass as there are tokens for, and a full bucket takes all
-	// of a smaller one.
+	// As many segments of a super-frame pass as find tokens, and a full bucket passes all of a
+	// smaller super-frame.
 	l = newLine(t, Params{PoliceBitsPerSec: rate, PoliceBurstBytes: burst})
 	l.Push(0, superFrame(tcp4, 10*1448, 1448))
 	if c := l.Counters(); c.DroppedPolicer != 0 || c.WaitingPackets != 10 {

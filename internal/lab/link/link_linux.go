@@ -37,9 +37,9 @@ type lane struct {
 }
 
 // Start joins interfaces a and b, which must exist and be up in this thread's network namespace.
-// The link treats frames from a to b by out, and frames from b to a by back. Start needs CAP_NET_RAW
-// in the namespace. Join only the inner ends of veth pairs: to packets for an interface with
-// addresses of its own both the host and the link would reply.
+// The link treats frames from a to b by out, and frames from b to a by back. Start needs
+// CAP_NET_RAW in the namespace. Join only the inner ends of veth pairs: to packets for an interface
+// with addresses of its own both the host and the link would reply.
 func Start(a, b string, out, back Params, opt Options) (*Link, error) {
 	l := &Link{fds: [2]int{-1, -1}}
 	lines := [2]*Line{}
@@ -141,8 +141,8 @@ func (l *Link) Close() error {
 		d.stop = true
 		d.mu.Unlock()
 		d.poke()
-		// The descriptors are closed below, after both threads: each thread sends through the socket
-		// that the other reads.
+		// The descriptors are closed below, after both threads: each thread sends through the
+		// socket that the other reads.
 		<-d.ended
 		errs = append(errs, d.err, unix.Close(d.wake))
 	}
@@ -202,9 +202,9 @@ func (d *lane) loop() error {
 		d.clock = func() time.Duration { return time.Since(start) }
 	}
 	var now time.Duration
-	// One reading of the clock for all frames of a round. A frame that arrived while the thread slept
-	// counts as arrived now, late by at most the wake-up. A reading per frame would cost more than the
-	// frame.
+	// One reading of the clock for all frames of a round. A frame that arrived while the thread
+	// slept counts as arrived now, late by at most the wake-up. A reading per frame would cost more
+	// than the frame.
 	push := func(buf []byte) { d.line.Push(now, buf) }
 	out := make([][]byte, 0, batch)
 	fds := []unix.PollFd{{Fd: int32(d.in), Events: unix.POLLIN}, {Fd: int32(d.wake), Events: unix.POLLIN}}
@@ -216,8 +216,8 @@ func (d *lane) loop() error {
 		for {
 			n, cut, err := d.from.read(push)
 			cutTotal += uint64(cut)
-			// An interface that is down may come up again, as after a pulled cable. One that is gone
-			// ends the lane at the next frame for it (ENXIO).
+			// An interface that is down may come up again, as after a pulled cable. One that is
+			// gone ends the lane at the next frame for it (ENXIO).
 			if err != nil && !errors.Is(err, unix.ENETDOWN) {
 				return err
 			}
@@ -285,9 +285,9 @@ func (d *lane) wait(fds []unix.PollFd, now time.Duration) error {
 		return fmt.Errorf("wait for frames: %w", err)
 	}
 	if fds[0].Revents&unix.POLLERR != 0 {
-		// An interface that goes down leaves ENETDOWN on its socket, and poll returns at once until a
-		// system call takes that error. Reading a ring makes none, and this thread may have real-time
-		// priority: it must not spin.
+		// An interface that goes down leaves ENETDOWN on its socket, and poll returns at once until
+		// a system call takes that error. Reading a ring makes none, and this thread may have
+		// real-time priority: it must not spin.
 		_, _ = unix.GetsockoptInt(int(fds[0].Fd), unix.SOL_SOCKET, unix.SO_ERROR) // ENETDOWN
 	}
 	if fds[1].Revents != 0 {

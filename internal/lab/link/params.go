@@ -5,28 +5,27 @@ import (
 	"time"
 )
 
-// Params says what one direction of a link does to frames. The zero value is a perfect wire: no
-// limit of rate, no delay, no loss.
+// Params describe what one direction of a link does to frames. The zero value is a perfect wire: no
+// rate limit, no delay, no loss.
 type Params struct {
 	RateBitsPerSec float64 `json:"rate_bits_per_second,omitempty"` // on the wire, framing included; 0: no limit
 	DelaySeconds   float64 `json:"delay_seconds,omitempty"`        // one way, from the last bit sent to its arrival; 0 to 60
 	JitterSeconds  float64 `json:"jitter_seconds,omitempty"`       // each frame's delay varies evenly by ± this; at most the delay
-	Reorder        bool    `json:"reorder,omitempty"`              // lets jitter change the order of frames; otherwise none passes another
+	Reorder        bool    `json:"reorder,omitempty"`              // lets jitter change the order of frames
 	LossRatio      float64 `json:"loss_ratio,omitempty"`           // share of wire segments that is lost; 0 to 1
-	LossBurst      float64 `json:"loss_burst_packets,omitempty"`   // mean length of a run of losses, geometric; 0 and 1: each segment by itself
-	QueueBytes     int64   `json:"queue_bytes,omitempty"`          // what may wait for the wire, in wire bytes; 0: DefaultQueue
-	MTUBytes       int     `json:"mtu_bytes,omitempty"`            // what the interfaces may send, without Ethernet header; 0: 1500
+	LossBurst      float64 `json:"loss_burst_packets,omitempty"`   // mean length of a run of losses, geometric; 0 and 1: single losses
+	QueueBytes     int64   `json:"queue_bytes,omitempty"`          // limit of the queue, in wire bytes; 0: see Queue
+	MTUBytes       int     `json:"mtu_bytes,omitempty"`            // of the interfaces, without Ethernet header; 0: 1500
 
-	// HoleBytes makes a black hole: packets longer than this vanish and nobody is told. 0: all that
-	// the MTU allows passes.
+	// HoleBytes makes a black hole: longer packets are dropped without a message. 0: no hole.
 	HoleBytes int `json:"hole_bytes,omitempty"`
-	// PoliceBitsPerSec and PoliceBurstBytes are a policer in front of the queue: a token bucket
-	// that drops what finds no tokens and lets nothing wait. It counts Ethernet frames without
-	// framing, as switches do. 0: no policer.
+	// PoliceBitsPerSec and PoliceBurstBytes describe a policer in front of the queue: a token
+	// bucket that drops frames that find no tokens. It counts Ethernet frames without framing, as
+	// switches do. 0: no policer.
 	PoliceBitsPerSec float64 `json:"police_bits_per_second,omitempty"`
 	PoliceBurstBytes int64   `json:"police_burst_bytes,omitempty"`
 
-	Seed uint64 `json:"seed,omitempty"` // of loss and jitter; the same seed gives the same fate to the same frames
+	Seed uint64 `json:"seed,omitempty"` // of loss and jitter; equal seeds treat equal frames equally
 }
 
 // The bounds of Params, and the least a default queue holds.
@@ -41,7 +40,7 @@ const (
 	maxLossBurst = 10000 // packets
 )
 
-// Check says what is wrong with the parameters, or nil.
+// Check returns an error that names the parameter out of range, or nil.
 func (p Params) Check() error {
 	switch {
 	case p.RateBitsPerSec != 0 && !(p.RateBitsPerSec >= minRate && p.RateBitsPerSec <= maxRate):
@@ -73,9 +72,9 @@ func (p Params) Check() error {
 	return nil
 }
 
-// Queue gives the queue limit in wire bytes: QueueBytes, or by default what the link carries in one
-// round trip with the same delay both ways, and at least 256 kB. One such product is what a single
-// loss-based flow needs to keep the wire busy after it has halved.
+// Queue returns the queue limit in wire bytes. The default is what the link carries in one round
+// trip with the same delay both ways, and at least 256 kB: one bandwidth-delay product lets a
+// single loss-based flow keep the wire busy after it has halved its window.
 func (p Params) Queue() int64 {
 	if p.QueueBytes > 0 {
 		return p.QueueBytes
@@ -83,8 +82,8 @@ func (p Params) Queue() int64 {
 	return max(defaultQueue, int64(p.RateBitsPerSec/8*2*p.DelaySeconds))
 }
 
-// MTU gives the longest packet that the interfaces at the link send, in bytes without the Ethernet
-// header.
+// MTU returns the longest packet that the interfaces of the link send, in bytes without the
+// Ethernet header.
 func (p Params) MTU() int {
 	if p.MTUBytes > 0 {
 		return p.MTUBytes
@@ -92,23 +91,23 @@ func (p Params) MTU() int {
 	return defaultMTU
 }
 
-// seconds turns a number of seconds from a document into a duration, rounded to the nanosecond.
+// seconds converts seconds of a document into a duration, rounded to the nanosecond.
 func seconds(s float64) time.Duration { return time.Duration(s*1e9 + 0.5) }
 
 // Counters are the totals of one direction since the start. Packets are wire segments: a
-// super-frame of 40 counts 40. Bytes are Ethernet frame lengths without framing. Packets in are
-// either out, dropped, or still waiting.
+// super-frame of 40 segments counts 40. Bytes are Ethernet frame lengths without framing. Every
+// packet in is out, dropped, or still waiting.
 type Counters struct {
 	InPackets      uint64 `json:"in_packets_total"`
 	InBytes        uint64 `json:"in_bytes_total"`
 	OutPackets     uint64 `json:"out_packets_total"`
 	OutBytes       uint64 `json:"out_bytes_total"`
 	WaitingPackets uint64 `json:"waiting_packets"`
-	DroppedLoss    uint64 `json:"dropped_by_loss_packets_total"`     // lost on the wire, as LossRatio asks
+	DroppedLoss    uint64 `json:"dropped_by_loss_packets_total"`     // lost on the wire, by LossRatio
 	DroppedQueue   uint64 `json:"dropped_by_queue_packets_total"`    // found the queue full
 	DroppedTooLong uint64 `json:"dropped_too_long_packets_total"`    // longer than the MTU, or than HoleBytes
 	DroppedPolicer uint64 `json:"dropped_by_policer_packets_total"`  // found no tokens
 	DroppedInvalid uint64 `json:"dropped_invalid_packets_total"`     // headers that do not fit together
-	Overruns       uint64 `json:"dropped_by_overrun_packets_total"`  // the emulator read too slowly: the bench is at fault, not the link
-	Refused        uint64 `json:"dropped_by_receiver_packets_total"` // the receiving interface took no more; also the bench
+	Overruns       uint64 `json:"dropped_by_overrun_packets_total"`  // the emulator read too slowly: a fault of the machine, not of the link
+	Refused        uint64 `json:"dropped_by_receiver_packets_total"` // the receiving interface took no more: also a fault of the machine
 }

@@ -9,9 +9,9 @@ import (
 )
 
 // The ring of TPACKET_V2: blocks of 1020 KiB with fifteen slots of 68 KiB, each large enough for a
-// super-frame and the kernel's header before it. Its memory counts against no limit of the socket,
-// which is what it is for: where net.core.rmem_max is the 208 KiB of older kernels an unprivileged
-// socket holds five super-frames. It costs 34 MB per direction and is therefore the second choice.
+// super-frame and the kernel's header before it. Its memory does not count against the socket's
+// limit, by which an unprivileged socket of an older kernel (net.core.rmem_max of 208 KiB) holds
+// only five super-frames. The ring costs 34 MB per direction and is therefore the second choice.
 const (
 	ringSlot   = 68 << 10
 	ringPerBlk = 15
@@ -22,13 +22,13 @@ const (
 
 // Offsets in struct tpacket2_hdr, the head of each slot (include/uapi/linux/if_packet.h).
 const (
-	slotStatus  = 0  // u32: whose turn it is
-	slotLen     = 4  // u32: length of the frame as it was
+	slotStatus  = 0  // u32: whether the kernel or the reader owns the slot
+	slotLen     = 4  // u32: original length of the frame
 	slotSnaplen = 8  // u32: bytes kept
 	slotMAC     = 12 // u16: offset of the Ethernet header; the segmentation header ends there
 )
 
-// ring reads frames out of memory shared with the kernel, without a system call.
+// ring reads frames from memory that it shares with the kernel, without a system call.
 type ring struct {
 	mem  []byte
 	next int
@@ -56,12 +56,11 @@ func (r *ring) read(each func([]byte)) (n, cut int, err error) {
 		if atomic.LoadUint32(status)&unix.TP_STATUS_USER == 0 {
 			return n, cut, nil
 		}
-		// The slot is ours until the status is stored back, so plain loads will do; the atomic load
-		// above orders them after it.
+		// The reader owns the slot until it stores the status back, so plain loads suffice; the
+		// atomic load above orders them after itself.
 		whole, kept := *(*uint32)(unsafe.Pointer(&slot[slotLen])), *(*uint32)(unsafe.Pointer(&slot[slotSnaplen]))
 		mac := int(*(*uint16)(unsafe.Pointer(&slot[slotMAC])))
-		// Checked although the kernel wrote it: an offset that is believed blindly would read
-		// outside the slot.
+		// Checked although the kernel wrote them: a wrong offset would read outside the slot.
 		if whole != kept || mac < headerLen || mac+int(kept) > ringSlot {
 			cut++
 		} else {

@@ -14,17 +14,17 @@ const (
 	batch = 32 // frames per system call
 
 	// enoughBuffer is the receive buffer below which the ring is better. It holds about thirty
-	// super-frames, or a thousand frames of 1500 bytes with the kernel's bookkeeping: ten
-	// milliseconds at 1 Gb/s, longer than a busy scheduler makes a thread wait.
+	// super-frames, or a thousand frames of 1500 bytes with the kernel's bookkeeping: 10 ms at 1
+	// Gb/s, longer than a busy scheduler delays a thread.
 	enoughBuffer = 4 << 20
 	wantBuffer   = 32 << 20
 )
 
-// reader hands over the frames that have arrived at one socket.
+// reader reads the frames that have arrived at one socket.
 type reader interface {
-	// read calls each with header and frame of some frames that have arrived, at most a batch; the
-	// buffer is valid during the call. It returns how many there were and how many the kernel had
-	// to cut.
+	// read calls each with the header and content of every frame that has arrived, at most a batch;
+	// the buffer is valid during the call. It returns how many frames arrived and how many of them
+	// the kernel cut.
 	read(each func(buf []byte)) (n, cut int, err error)
 	close() error
 }
@@ -35,8 +35,7 @@ func openSocket(name string, opt Options) (fd int, r reader, err error) {
 	if err != nil {
 		return -1, nil, fmt.Errorf("open packet socket on %s: %w", name, err)
 	}
-	// Protocol zero: nothing arrives before the socket is bound, and nothing from other interfaces
-	// ever.
+	// Protocol zero: no frame arrives before the socket is bound, and none from other interfaces.
 	fd, err = unix.Socket(unix.AF_PACKET, unix.SOCK_RAW|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0)
 	if err != nil {
 		return -1, nil, fmt.Errorf("open packet socket on %s: %w", name, err)
@@ -49,8 +48,8 @@ func openSocket(name string, opt Options) (fd int, r reader, err error) {
 	if err = unix.SetsockoptInt(fd, unix.SOL_PACKET, unix.PACKET_VNET_HDR, 1); err != nil {
 		return -1, nil, fmt.Errorf("ask for segmentation headers on %s: %w", name, err)
 	}
-	// Both are refinements: without the first (4.20) the socket already skips what it sent itself,
-	// without the second (3.14) frames take the way through the interface's queueing discipline.
+	// Both are refinements. Without the first (4.20) the socket still skips the frames it sent
+	// itself; without the second (3.14) frames pass the interface's qdisc.
 	_ = unix.SetsockoptInt(fd, unix.SOL_PACKET, unix.PACKET_IGNORE_OUTGOING, 1)
 	_ = unix.SetsockoptInt(fd, unix.SOL_PACKET, unix.PACKET_QDISC_BYPASS, 1)
 	raise(fd, unix.SO_SNDBUFFORCE, unix.SO_SNDBUF)
@@ -64,8 +63,8 @@ func openSocket(name string, opt Options) (fd int, r reader, err error) {
 		return -1, nil, fmt.Errorf("open packet socket on %s: %w", name, err)
 	}
 	all := uint16(unix.ETH_P_ALL)
-	// Network byte order. ETH_P_ALL also taps what goes out, which PACKET_IGNORE_OUTGOING above
-	// leaves away.
+	// Network byte order. ETH_P_ALL also taps outgoing frames, which PACKET_IGNORE_OUTGOING above
+	// excludes.
 	addr := &unix.SockaddrLinklayer{Protocol: all<<8 | all>>8, Ifindex: ifi.Index}
 	if binary.NativeEndian.Uint16([]byte{0, 1}) == 1 { // htons on a big-endian machine
 		addr.Protocol = all
@@ -77,15 +76,15 @@ func openSocket(name string, opt Options) (fd int, r reader, err error) {
 	return fd, r, nil
 }
 
-// raise makes a socket buffer as large as the kernel lets us: with CAP_NET_ADMIN in the first user
-// namespace as asked, else up to net.core.rmem_max or wmem_max.
+// raise makes a socket buffer as large as the kernel allows: wantBuffer with CAP_NET_ADMIN in the
+// first user namespace, otherwise at most net.core.rmem_max or wmem_max.
 func raise(fd, force, plain int) {
 	if unix.SetsockoptInt(fd, unix.SOL_SOCKET, force, wantBuffer) != nil {
-		_ = unix.SetsockoptInt(fd, unix.SOL_SOCKET, plain, wantBuffer) // never fails: the kernel takes what it allows
+		_ = unix.SetsockoptInt(fd, unix.SOL_SOCKET, plain, wantBuffer) // never fails: the kernel lowers the value
 	}
 }
 
-// buffer is the receive buffer that the socket has got, in bytes.
+// buffer returns the size of the socket's receive buffer, in bytes.
 func buffer(fd int) int {
 	n, err := unix.GetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_RCVBUF)
 	if err != nil {
@@ -94,8 +93,8 @@ func buffer(fd int) int {
 	return n
 }
 
-// overruns reads and clears how many frames the kernel dropped because the socket was read too
-// slowly.
+// overruns reads and clears the kernel's count of frames that it dropped because the socket was
+// full.
 func overruns(fd int) uint64 {
 	s, err := unix.GetsockoptTpacketStats(fd, unix.SOL_PACKET, unix.PACKET_STATISTICS)
 	if err != nil {
@@ -110,8 +109,7 @@ type mmsghdr struct {
 	len uint32
 }
 
-// messages are a batch of message headers with one vector each, kept so that nothing is allocated
-// per call.
+// messages is a batch of message headers with one vector each, kept to avoid allocations per call.
 type messages struct {
 	msgs [batch]mmsghdr
 	vecs [batch]unix.Iovec
@@ -131,7 +129,7 @@ func (m *messages) point(i int, buf []byte) {
 	m.vecs[i].SetLen(len(buf))
 }
 
-// multiReader reads a batch of frames per recvmmsg call into buffers of its own.
+// multiReader reads a batch of frames per recvmmsg call into its own buffers.
 type multiReader struct {
 	fd   int
 	m    *messages
@@ -155,15 +153,15 @@ func (r *multiReader) read(each func([]byte)) (n, cut int, err error) {
 	case unix.EAGAIN, unix.EINTR:
 		return 0, 0, nil
 	case unix.EINVAL:
-		// The kernel could not put a frame's segmentation into words (a kind that the header has no
-		// number for); the frame is gone.
+		// The header has no number for this kind of segmentation; the kernel has discarded the
+		// frame.
 		return 0, 1, nil
 	default:
 		return 0, 0, fmt.Errorf("receive frames: %w", errno)
 	}
 	for i := range int(got) {
 		msg := &r.m.msgs[i]
-		// Longer than maxBuffer; half a frame is not sent on.
+		// Longer than maxBuffer; a part of a frame is not forwarded.
 		if msg.hdr.Flags&unix.MSG_TRUNC != 0 {
 			cut++
 			continue
@@ -181,8 +179,8 @@ type writer struct {
 	m  *messages
 }
 
-// write sends what it can and returns how many of bufs the kernel refused for good. It never waits
-// longer than a millisecond: a receiver that takes nothing loses frames, as behind a full ring.
+// write sends the buffers and returns how many of them the kernel refused. It waits at most one
+// millisecond: a receiver that takes no frames loses them, as a NIC with a full ring does.
 func (w *writer) write(bufs [][]byte) (refused int, err error) {
 	for i, b := range bufs {
 		w.m.point(i, b)
@@ -200,8 +198,8 @@ func (w *writer) write(bufs [][]byte) (refused int, err error) {
 				return refused + len(bufs) - done, nil
 			}
 		case errors.Is(errno, unix.ENOBUFS), errors.Is(errno, unix.EINVAL), errors.Is(errno, unix.EMSGSIZE):
-			// ENOBUFS: the receiver's backlog is full. EINVAL, EMSGSIZE: the interface takes no
-			// such frame. Only this one is lost.
+			// ENOBUFS: the receiver's backlog is full. EINVAL, EMSGSIZE: the interface does not
+			// accept such a frame. Only this frame is lost.
 			refused++
 			done++
 		default: // ENETDOWN, ENXIO: the interface is down or gone

@@ -10,52 +10,51 @@ import (
 	"github.com/linerate/linerate/internal/lab/work"
 )
 
-// Level says how gross a fault is.
+// Level is how gross a fault is.
 type Level string
 
-// The levels. A gross fault costs most of the rate or happens all the time, a plain one some of it,
-// a mild one may be left unseen.
+// The levels. A gross fault costs most of the rate or happens all the time, a plain one costs some
+// of it, and a verdict may miss a mild one.
 const (
 	Mild  Level = "mild"
 	Plain Level = "plain"
 	Gross Level = "gross"
 )
 
-// Levels are all of them, the mildest first.
+// Levels lists all levels, the mildest first.
 var Levels = []Level{Mild, Plain, Gross}
 
-// Ground says what a world is made on.
+// Ground is the kind of machine that a world is made on.
 type Ground string
 
-// The grounds. What a namespace cannot hold — real cards, global settings, qdiscs that this kernel
-// has not — needs a guest with a kernel of its own, in which the same world is made.
+// The grounds. A namespace has no real cards, no global settings, and no qdiscs that this kernel
+// lacks. Scenarios that need them make the same world in a guest with a kernel of its own.
 const (
 	Namespace Ground = "namespace"
 	Guest     Ground = "guest"
 )
 
-// Mode says from where a world is diagnosed.
+// Mode is where a world is diagnosed from.
 type Mode string
 
-// The modes. Passive ones look at one host for some seconds while the background work runs and put
-// no load of their own on it.
+// The modes. A passive mode watches one host for some seconds while the background work runs,
+// without a load of its own.
 const (
 	Target      Mode = "target" // near against far
 	PassiveNear Mode = "passive-near"
 	PassiveFar  Mode = "passive-far"
-	// a guest itself, outside of its worlds: what belongs to the kernel as a whole is told there
-	// alone
+	// A guest itself, outside of its worlds: only there does a verdict cover the kernel as a whole.
 	PassiveMachine Mode = "passive-machine"
 )
 
 // Fault is what is wrong with a world: settings, the link, rules, and what other programs do.
 type Fault struct {
 	// Settings by host name, "all" for every host. "machine" is the machine on which the world is
-	// made, whose settings hold in all namespaces: only a guest may be changed so.
+	// made. Its settings hold in all namespaces, so only a guest's may be changed.
 	Settings map[string][]Setting `json:"settings,omitempty"`
 	Link     *Link                `json:"link,omitempty"`     // in place of the world's
 	Firewall map[string]Firewall  `json:"firewall,omitempty"` // by host name
-	// TC are lines for tc(8) by host name, behind those of the world. They come before Settings, so
+	// TC has lines for tc(8) by host name, after those of the world. They run before Settings, so
 	// that a setting can change what they made.
 	TC   map[string][]string `json:"tc,omitempty"`
 	Work []work.Work         `json:"work,omitempty"`
@@ -63,21 +62,25 @@ type Fault struct {
 
 // Firewall is a rule set of one host. It needs the program nft(8).
 type Firewall struct {
-	Rules     int  `json:"rules,omitempty"`     // that every incoming packet is compared with, one after the other, and none of which fits
-	Conntrack bool `json:"conntrack,omitempty"` // a rule that asks for the state of connections, which makes the kernel track all of them
+	// Rules is the number of rules that every incoming packet is compared with, one after the
+	// other, and that never match.
+	Rules int `json:"rules,omitempty"`
+	// Conntrack adds a rule that matches connection state, which makes the kernel track all
+	// connections.
+	Conntrack bool `json:"conntrack,omitempty"`
 }
 
-// AllOfMachine is the name under which a fault sets what is outside of namespaces.
+// AllOfMachine is the name by which a fault sets what is outside of namespaces.
 const AllOfMachine = "machine"
 
-// maxRules bounds a rule set: nft(8) takes some seconds to load so many.
+// maxRules bounds a rule set: nft(8) takes some seconds to load this many rules.
 const maxRules = 20_000
 
-// check says what is wrong with a fault of a world on a ground.
+// check returns the first error of a fault of a world on a ground, or nil.
 func (f Fault) check(w World, g Ground) error {
 	settings := maps.Clone(f.Settings)
 	if _, ok := settings[AllOfMachine]; ok && g != Guest {
-		return errors.New("settings of the machine itself: only in a guest")
+		return errors.New("settings of the machine itself are possible only in a guest")
 	}
 	delete(settings, AllOfMachine)
 	if err := (World{Topology: w.Topology, Link: f.Link, TC: f.TC, Settings: settings}).Check(); err != nil {
@@ -105,11 +108,11 @@ func (f Fault) check(w World, g Ground) error {
 	return nil
 }
 
-// Fault gives what is wrong at a level: the one of the file, or for the gross one of a practice
-// scenario its faults. The scenario's own work goes before that of the fault. False: the scenario
-// has no such level.
-func (s Scenario) Fault(l Level) (Fault, bool) {
-	f, ok := s.Levels[l]
+// Fault returns the fault of a level: the one in levels or, for the gross level of a practice
+// scenario, its faults. The scenario's own work precedes that of the fault. ok is false if the
+// scenario does not have the level.
+func (s Scenario) Fault(l Level) (f Fault, ok bool) {
+	f, ok = s.Levels[l]
 	if !ok && l == Gross && len(s.Faults) > 0 {
 		f, ok = Fault{Settings: s.Faults}, true
 	}
@@ -117,16 +120,16 @@ func (s Scenario) Fault(l Level) (Fault, bool) {
 	return f, ok
 }
 
-// Tuning says how a scenario is tuned. The zero value is `linerate tune far` for throughput.
+// Tuning is how a scenario is tuned. The zero value is `linerate tune far` for throughput.
 type Tuning struct {
 	Goal  string   `json:"goal,omitempty"`  // of tune; absent: throughput
-	Flags []string `json:"flags,omitempty"` // further ones of tune: what it may disturb
-	// Machine is the host that stays in the guest's own network namespace, from where settings of
-	// the whole machine can be turned.
+	Flags []string `json:"flags,omitempty"` // further flags of tune: what it may disturb
+	// Machine is the host that stays in the guest's own network namespace, where settings of the
+	// whole machine can be changed.
 	Machine string `json:"machine,omitempty"`
 }
 
-// MeasuredBy is the goal that is tuned for, and the figure that counts.
+// MeasuredBy returns the goal of the tune, which is also the figure that counts.
 func (t Tuning) MeasuredBy() string { return cmp.Or(t.Goal, Throughput) }
 
 // The goals that scenarios are measured by.
@@ -136,13 +139,13 @@ const (
 	Packets    = "packets"
 )
 
-// Repairable tells whether tuning has something to repair here that its own load can show. What
-// costs only others, as a full table does, cannot be tuned for.
+// Repairable reports whether tuning can repair something that its own load shows. It cannot repair
+// a fault that costs only other programs, such as a full table.
 func (s Scenario) Repairable() bool { return s.Expect.Tunable && s.From() == Target && !s.Sound() }
 
-// Twin is what stays of a fault when everything that tuning could turn at the two ends is as in the
-// sound world: the healthy figure of a scenario is that of the same path, and what sits in the
-// router is nobody's to tune. A fault of the path alone leaves the sound path.
+// Twin returns the fault without everything that tuning could change at the two ends. A scenario's
+// healthy figure is that of the same path, because tuning cannot change the router. A fault of the
+// path alone leaves the sound path.
 func (f Fault) Twin() Fault {
 	left := maps.Clone(f.Settings)
 	maps.DeleteFunc(left, func(host string, _ []Setting) bool {
@@ -155,28 +158,28 @@ func (f Fault) Twin() Fault {
 	return f
 }
 
-// Sound tells whether nothing is wrong in the world: every warning there is a false one.
+// Sound reports whether the world has no fault, so that every warning there is false.
 func (s Scenario) Sound() bool { return len(s.Levels) == 0 && len(s.Faults) == 0 }
 
-// checkMatrix says what is wrong with the part of a scenario that the matrix reads.
+// checkMatrix returns the first error in the part of a scenario that the matrix reads, or nil.
 func (s Scenario) checkMatrix() error {
 	if s.Ground != "" && s.Ground != Namespace && s.Ground != Guest {
 		return fmt.Errorf("ground %q: want %s or %s", s.Ground, Namespace, Guest)
 	}
 	if s.World.Card != "" && s.Ground != Guest {
-		return errors.New("a world with cards: only in a guest")
+		return errors.New("a world with cards is possible only in a guest")
 	}
 	if !slices.Contains([]Mode{"", Target, PassiveNear, PassiveFar, PassiveMachine}, s.Mode) {
 		return fmt.Errorf("mode %q: want %s, %s, %s or %s", s.Mode, Target, PassiveNear, PassiveFar, PassiveMachine)
 	}
 	if s.Mode == PassiveMachine && s.Ground != Guest {
-		return fmt.Errorf("mode %s: only in a guest", s.Mode)
+		return fmt.Errorf("mode %s is possible only in a guest", s.Mode)
 	}
 	if !slices.Contains([]string{Throughput, Latency, Packets}, s.Tuning.MeasuredBy()) {
 		return fmt.Errorf("goal %q: want %s, %s or %s", s.Tuning.Goal, Throughput, Latency, Packets)
 	}
 	if m := s.Tuning.Machine; m != "" && (s.Ground != Guest || m != "near" && m != "far") {
-		return fmt.Errorf("host %q in the machine's own network: near or far, and only in a guest", m)
+		return fmt.Errorf("host %q in the machine's own network: want near or far, in a guest", m)
 	}
 	if err := (Fault{Work: s.Work}).check(s.World, s.Ground); err != nil {
 		return err
@@ -191,9 +194,9 @@ func (s Scenario) checkMatrix() error {
 	}
 	switch e := s.Expect; {
 	case len(e.Also) > 0 && e.Why == "":
-		return errors.New("another finding is as right, but it is not said why")
+		return errors.New("another finding counts as right, but the reason is missing")
 	case len(e.Both) != 0 && (len(e.Both) != 2 || e.Both[0] != e.Finding):
-		return errors.New("two faults at once: both are named, the expected first finding first")
+		return errors.New("two faults at once: both must be named, the expected first finding first")
 	}
 	return nil
 }
@@ -202,13 +205,13 @@ func (s Scenario) checkMatrix() error {
 type Machine struct {
 	CPUs        int      `json:"cpus,omitempty"` // 0: 2, one for each host
 	MemoryBytes int64    `json:"memory_bytes,omitempty"`
-	Counted     bool     `json:"counted,omitempty"` // time is counted in instructions
+	Counted     bool     `json:"counted,omitempty"` // the guest's clock counts instructions
 	Cards       []Card   `json:"cards,omitempty"`
-	Modules     []string `json:"modules,omitempty"`  // each with parameters behind blanks
+	Modules     []string `json:"modules,omitempty"`  // each with its parameters, after blanks
 	Programs    []string `json:"programs,omitempty"` // of this machine
 }
 
-// Card is a card of a guest, as package guest has it.
+// Card is a card of a guest, as in package guest.
 type Card struct {
 	Model  string `json:"model"`
 	Queues int    `json:"queues,omitempty"`

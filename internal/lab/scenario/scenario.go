@@ -18,65 +18,65 @@ import (
 //go:embed scenarios/*.json scenarios/matrix/*.json
 var scenarioFiles embed.FS
 
-// Scenario is a world with a known fault and what linerate must make of it. Those in scenarios are
-// played whole: diagnosed, tuned and undone. Those and the ones in scenarios/matrix are judged
-// alone, level by level.
+// Scenario is a world with a known fault and the result that linerate must reach. Scenarios in the
+// directory scenarios are played whole: diagnosed, tuned and undone. The matrix judges these and
+// the ones in scenarios/matrix, level by level.
 type Scenario struct {
 	Name   string               `json:"name"`
 	Title  string               `json:"title"`            // one line, plain words
 	About  string               `json:"about"`            // why it is slow, with the arithmetic
 	World  World                `json:"world"`            // healthy
-	Faults map[string][]Setting `json:"faults,omitempty"` // what a play of it plants, and the gross level unless the levels have one
+	Faults map[string][]Setting `json:"faults,omitempty"` // planted when it is played whole; also the gross level, unless levels has one
 	Levels map[Level]Fault      `json:"levels,omitempty"`
-	Work   []work.Work          `json:"work,omitempty"`   // goes on at every level, and in a sound world
+	Work   []work.Work          `json:"work,omitempty"`   // at every level, and in a sound world
 	Ground Ground               `json:"ground,omitempty"` // absent: namespace
-	Guest  Machine              `json:"guest,omitzero"`   // which guest that is
+	Guest  Machine              `json:"guest,omitzero"`   // where ground is guest
 	Mode   Mode                 `json:"mode,omitempty"`   // absent: target
-	Flags  []string             `json:"flags,omitempty"`  // further ones of diagnose, measure and tune
-	Tuning Tuning               `json:"tuning,omitzero"`  // how it is tuned, where that is not the usual way
+	Flags  []string             `json:"flags,omitempty"`  // further flags of diagnose, measure and tune
+	Tuning Tuning               `json:"tuning,omitzero"`  // how it is tuned; absent: by default
 	Expect Expectation          `json:"expect"`
 	Needs  Needs                `json:"needs,omitzero"`
-	Replay *Replay              `json:"replay,omitempty"` // the write-up that it recreates; absent: none
-	Short  bool                 `json:"short,omitempty"`  // in the short form of the matrix, which every test of the project runs
+	Replay *Replay              `json:"replay,omitempty"` // the write-up that it recreates, if any
+	Short  bool                 `json:"short,omitempty"`  // belongs to the short form of the matrix
 }
 
-// Expectation is what passes.
+// Expectation is the result that passes.
 type Expectation struct {
 	Finding string   `json:"finding"`         // code of the first finding
-	Also    []string `json:"also,omitempty"`  // other codes that are as right
-	Why     string   `json:"why,omitempty"`   // why they are
+	Also    []string `json:"also,omitempty"`  // other codes that are equally right
+	Why     string   `json:"why,omitempty"`   // why they are right
 	Both    []string `json:"both,omitempty"`  // two faults at once: both must be among the findings
-	Tunable bool     `json:"tunable"`         // whether a remedy is within reach; if not, nothing may be kept
-	Knobs   []string `json:"knobs,omitempty"` // of which tuning must keep at least one
+	Tunable bool     `json:"tunable"`         // whether tuning has a remedy; if not, it may keep nothing
+	Knobs   []string `json:"knobs,omitempty"` // tuning must keep at least one of them
 
-	// HealthyBitsPerSec is what counts as healthy where the world without its faults is no measure;
-	// 0: measure that world.
+	// HealthyBitsPerSec is the healthy rate where the world without its faults does not show it; 0:
+	// that world is measured.
 	HealthyBitsPerSec float64 `json:"healthy_bits_per_second,omitempty"`
-	// Ratio is the part of the healthy rate that tuning must reach; 0: 0.9.
+	// Ratio is the share of the healthy rate that tuning must reach; 0: 0.9.
 	Ratio float64 `json:"healthy_ratio,omitempty"`
 }
 
-// Needs are what the machine must have for the scenario to make sense.
+// Needs are what the machine must provide for the scenario to make sense.
 type Needs struct {
 	CongestionControl string `json:"congestion_control,omitempty"`
 }
 
-// ErrNoScenario is answered for a name that no scenario has.
+// ErrNoScenario reports a name that no scenario has.
 var ErrNoScenario = errors.New("no such scenario")
 
-// order is how scenarios are listed: by what limits, from the hosts to the path, and at last those
-// with nothing to do.
+// order is the order of the list: by the limit, from the hosts to the path, and at the end the
+// scenarios with nothing to tune.
 var order = []string{"receive-window", "send-buffer", "window-scaling-off", "route-window", "offloads-off", "path-loss",
 	"link-rate", "healthy"}
 
-// The directories of scenarios: those that are played whole, and those of the matrix alone.
+// The directories of scenarios: those that are played whole, and those that only the matrix uses.
 const (
 	practice   = "scenarios"
 	matrixOnly = "scenarios/matrix"
 )
 
-// List gives all scenarios that are played whole in their fixed order; any that the order does not
-// know follow by name.
+// List returns all scenarios that are played whole, in their fixed order. Scenarios that the order
+// does not name follow by name.
 func List() ([]Scenario, error) {
 	all, err := list(practice)
 	if err != nil {
@@ -92,8 +92,8 @@ func List() ([]Scenario, error) {
 	return all, nil
 }
 
-// Matrix gives all scenarios that can be judged: those of List, and after them by name those of the
-// matrix alone.
+// Matrix returns all scenarios that can be judged: those of List, then by name those that only the
+// matrix uses.
 func Matrix() ([]Scenario, error) {
 	all, err := List()
 	if err != nil {
@@ -126,8 +126,7 @@ func list(dir string) ([]Scenario, error) {
 	return all, nil
 }
 
-// Load gives one scenario that is played whole, of List or of Replays. An unknown name is
-// ErrNoScenario.
+// Load returns one scenario of List or Replays. An unknown name is ErrNoScenario.
 func Load(name string) (Scenario, error) {
 	s, err := load(practice, name)
 	if errors.Is(err, ErrNoScenario) {
@@ -156,8 +155,8 @@ func loadFrom(files embed.FS, dir, name string) (Scenario, error) {
 	return s, nil
 }
 
-// Parse reads a scenario file and checks it. Keys that it does not know are an error, because a
-// misspelt fault is no fault.
+// Parse reads a scenario file and checks it. Unknown keys are an error, because a misspelt fault
+// would plant no fault.
 func Parse(b []byte) (Scenario, error) {
 	var s Scenario
 	d := json.NewDecoder(bytes.NewReader(b))
@@ -168,7 +167,7 @@ func Parse(b []byte) (Scenario, error) {
 	return s, s.Check()
 }
 
-// Check says what is wrong with a scenario, or nil.
+// Check returns the first error of a scenario, or nil.
 func (s Scenario) Check() error {
 	if err := s.World.Check(); err != nil {
 		return err
@@ -179,11 +178,11 @@ func (s Scenario) Check() error {
 	}
 	switch {
 	case s.Name == "" || s.Title == "" || s.About == "":
-		return errors.New("name, title and about are needed")
+		return errors.New("name, title and about are required")
 	case s.Expect.Finding == "":
 		return errors.New("the expected finding is missing")
 	case s.Expect.Tunable != (len(s.Expect.Knobs) > 0):
-		return errors.New("a tunable scenario names the knobs that help, any other names none")
+		return errors.New("a tunable scenario must name the knobs that help, and other scenarios none")
 	case s.Expect.Ratio < 0 || s.Expect.Ratio > 1:
 		return fmt.Errorf("healthy ratio %v: want 0 to 1", s.Expect.Ratio)
 	}
@@ -195,14 +194,14 @@ func (s Scenario) Check() error {
 	return s.checkMatrix()
 }
 
-// On is the ground on which the scenario is played.
+// On returns the ground on which the scenario is played.
 func (s Scenario) On() Ground { return cmp.Or(s.Ground, Namespace) }
 
-// From is the mode in which it is diagnosed.
+// From returns the mode in which the scenario is diagnosed.
 func (s Scenario) From() Mode { return cmp.Or(s.Mode, Target) }
 
-// Passing is the part of the healthy rate that passes. Nine tenths leave room for the noise of a
-// busy machine.
+// Passing returns the share of the healthy rate that passes. Nine tenths leave room for the noise
+// of a busy machine.
 func (e Expectation) Passing() float64 {
 	if e.Ratio == 0 {
 		return 0.9
@@ -210,9 +209,9 @@ func (e Expectation) Passing() float64 {
 	return e.Ratio
 }
 
-// pins are set in every host of a scenario before the settings of its own, so that it plays alike
-// on machines that are set up differently: a new network namespace starts with the machine's own
-// TCP settings. Values are the defaults of Linux 6.16.
+// pins are applied in every host of a scenario before the scenario's own settings. A new network
+// namespace starts with the machine's TCP settings; the pins make a scenario play the same way on
+// machines with different settings. Values are the defaults of Linux 6.16.
 var pins = []Setting{
 	{"sysctl:net.ipv4.tcp_rmem", "4096 131072 33554432"},
 	{"sysctl:net.ipv4.tcp_wmem", "4096 16384 4194304"},
@@ -222,12 +221,12 @@ var pins = []Setting{
 	{"sysctl:net.ipv4.tcp_moderate_rcvbuf", "1"},
 	// Reno is the one congestion control that every kernel has and allows everywhere.
 	{"sysctl:net.ipv4.tcp_congestion_control", "reno"},
-	// Not a default: what a connection learnt of the path must not be handed to the next, or one
-	// arm of an experiment sets the slow-start threshold of another.
+	// Not a default: a connection must not inherit what an earlier one learnt about the path, or
+	// one arm of an experiment sets the slow-start threshold of another.
 	{"sysctl:net.ipv4.tcp_no_metrics_save", "1"},
 }
 
-// Pinned is the world with the pins under its own settings.
+// Pinned returns the world with the pins before its own settings.
 func (w World) Pinned() World {
 	settings := map[string][]Setting{"all": append(slices.Clone(pins), w.Settings["all"]...)}
 	for name, s := range w.Settings {

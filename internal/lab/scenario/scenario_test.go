@@ -25,7 +25,8 @@ func TestList(t *testing.T) {
 			t.Errorf("%s: %v", s.Name, err)
 		}
 	}
-	if d := cmp.Diff(order, got); d != "" {
+	// A scenario that order does not name follows at the end: adding one touches its file alone.
+	if d := cmp.Diff(order, got[:min(len(order), len(got))]); d != "" {
 		t.Error(d)
 	}
 	for _, name := range []string{"no-such", "../scenarios/healthy", ""} {

@@ -29,21 +29,23 @@ type Setting struct {
 type World struct {
 	Topology Topology `json:"topology"`
 	Link     *Link    `json:"link,omitempty"` // nil: a plain veth, as fast as the CPU
-	Card     string   `json:"card,omitempty"` // in place of a link: the driver of two cards of this machine that are on one wire, as in a guest
-	// TC are lines for tc(8) by host name, as in a file for its -batch, that belong to a staged
-	// world at every level: its rate, its delay.
-	TC       map[string][]string  `json:"tc,omitempty"`
-	Settings map[string][]Setting `json:"settings,omitempty"` // by host name, "all" for every host: pinned when the world comes up
+	// Card replaces the link: the driver of two cards of this machine on one wire, as in a guest.
+	Card string `json:"card,omitempty"`
+	// TC has lines for tc(8) -batch by host name, which a staged world uses at every level: its
+	// rate, its delay.
+	TC map[string][]string `json:"tc,omitempty"`
+	// Settings are applied when the world comes up, by host name; "all" means every host.
+	Settings map[string][]Setting `json:"settings,omitempty"`
 }
 
-// Link is an emulated link. ToNear may be left out and is then the same as ToFar.
+// Link is an emulated link. Without ToNear both directions have the parameters of ToFar.
 type Link struct {
 	ToFar  link.Params  `json:"to_far"`
 	ToNear *link.Params `json:"to_near,omitempty"`
 }
 
-// Both gives the parameters of the two directions; a Seed of its own for each is package link's
-// business.
+// Both returns the parameters of the two directions. Package link derives a seed for each from
+// Seed.
 func (l *Link) Both() (toFar, toNear link.Params) {
 	if l.ToNear == nil {
 		return l.ToFar, l.ToFar
@@ -51,8 +53,8 @@ func (l *Link) Both() (toFar, toNear link.Params) {
 	return l.ToFar, *l.ToNear
 }
 
-// Pins are the settings of one host of the world: sysctls, and those that belong to a device or a
-// route and come when these are there.
+// Pins returns the settings of one host: sysctls, and the settings of devices and routes, which are
+// applied once those exist.
 func (w World) Pins(host string) (sysctls, ofDevices []Setting) {
 	for _, s := range slices.Concat(w.Settings["all"], w.Settings[host]) {
 		if strings.HasPrefix(s.Knob, "sysctl:") {
@@ -64,7 +66,7 @@ func (w World) Pins(host string) (sysctls, ofDevices []Setting) {
 	return sysctls, ofDevices
 }
 
-// Check says what is wrong with a world, or nil.
+// Check returns the first error of a world, or nil.
 func (w World) Check() error {
 	hosts, err := w.hosts()
 	if err != nil {
@@ -77,7 +79,7 @@ func (w World) Check() error {
 		}
 	}
 	if w.Card != "" && w.Link != nil {
-		return errors.New("a hop is either a link or cards")
+		return errors.New("a hop has either a link or cards")
 	}
 	for name := range w.TC {
 		if !slices.Contains(hosts, name) {
@@ -92,7 +94,7 @@ func (w World) Check() error {
 	return nil
 }
 
-// hosts are the names of the hosts of the world, from near to far.
+// hosts returns the names of the world's hosts, from near to far.
 func (w World) hosts() ([]string, error) {
 	switch w.Topology {
 	case Pair:

@@ -15,8 +15,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Run works until ctx ends, which is no error. It writes Ready to out when the work has begun to
-// matter.
+// Run works until ctx ends, which is not an error. It writes Ready to out when the work takes
+// effect.
 func Run(ctx context.Context, w Work, out io.Writer) error {
 	if err := w.Check(); err != nil {
 		return err
@@ -27,7 +27,7 @@ func Run(ctx context.Context, w Work, out io.Writer) error {
 		SlowListener: j.slowListener, Connector: j.connector, Churn: j.churn,
 		UDPSink: j.udpSink, UDPSource: j.udpSource, UDPEcho: j.udpEcho, UDPFlows: j.udpFlows, Neighbours: j.neighbours,
 	}
-	// The size of the table is known on the machine that plays, not to the scenario.
+	// The machine that plays knows the size of the table; the scenario does not.
 	if w.Fill > 0 {
 		n, err := flowsToFill(w.Fill)
 		if err != nil {
@@ -42,22 +42,22 @@ func Run(ctx context.Context, w Work, out io.Writer) error {
 	return fmt.Errorf("work %s: %w", w.Kind, err)
 }
 
-// job is a work under way. Its methods are the bodies of the kinds, named after them; each returns
+// job is a running work. Its methods are the bodies of the kinds, with their names. Each returns
 // when ctx ends or when it cannot go on.
 type job struct {
 	Work
 	out io.Writer
 }
 
-// ready is awaited by the lab before it starts the next work or asks for a verdict: nothing is to
-// be judged before the fault is there.
+// ready prints the line that the lab awaits before it starts the next work or asks for a verdict:
+// no verdict may precede the fault.
 func (j *job) ready() { fmt.Fprintln(j.out, Ready) }
 
-// at is the address it talks to or, without To, listens at.
+// at returns the address that the work talks to or, without To, listens at.
 func (j *job) at(port int) string { return net.JoinHostPort(j.To, strconv.Itoa(port)) }
 
-// each runs one body per connection or thread, says ready when all have begun, and ends with the
-// first that fails.
+// each runs one body per connection or thread and prints ready when all have begun. It ends all
+// when one fails.
 func (j *job) each(ctx context.Context, body func(ctx context.Context, begun func()) error) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -66,7 +66,7 @@ func (j *job) each(ctx context.Context, body func(ctx context.Context, begun fun
 	for range j.Count {
 		ended.Go(func() {
 			done := sync.OnceFunc(begun.Done)
-			defer done() // one that failed must not keep the others' word back
+			defer done() // also for a body that failed, or each would wait for it
 			if err := body(ctx, done); err != nil {
 				cancel(err)
 			}
@@ -80,12 +80,11 @@ func (j *job) each(ctx context.Context, body func(ctx context.Context, begun fun
 	return context.Cause(ctx)
 }
 
-// cpuHog spins for Busy of every hundredth of a second: short beside the steps in which processors
-// are watched.
+// cpuHog spins for Busy of every 10 ms, which is short compared with the sampling of processors.
 func (j *job) cpuHog(ctx context.Context) error {
 	const turn = 10 * time.Millisecond
-	// Threads are pinned, so that every processor has its share: the scheduler would spread them as
-	// it likes, and a spread hog is a milder one.
+	// Threads are pinned, so that every processor has its share: the scheduler would move them,
+	// which makes a milder fault.
 	var all, one unix.CPUSet
 	if err := unix.SchedGetaffinity(0, &all); err != nil {
 		return fmt.Errorf("ask for the processors: %w", err)
@@ -101,7 +100,7 @@ func (j *job) cpuHog(ctx context.Context) error {
 		}
 	}
 	j.Count = len(processors)
-	// The runtime lets as many goroutines run at once as there are processors; hogs are to compete
+	// The Go runtime runs as many goroutines at once as there are processors. The hogs must compete
 	// in the kernel, each as a thread of its own.
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(j.Count + 1))
 	next := make(chan int, len(processors))
@@ -118,8 +117,7 @@ func (j *job) cpuHog(ctx context.Context) error {
 		}
 		begun()
 		for ctx.Err() == nil {
-			// Reading the clock is the work: it needs no memory and no kernel, so that only the
-			// processor is taken.
+			// Reading the clock needs no memory and no kernel, so it uses only the processor.
 			for start := time.Now(); time.Since(start) < time.Duration(j.Busy*float64(turn)); {
 			}
 			if j.Busy < 1 {
@@ -130,12 +128,12 @@ func (j *job) cpuHog(ctx context.Context) error {
 	})
 }
 
-// until closes something when ctx ends, so that a blocked call on it returns.
+// until closes c when ctx ends, so that a blocked call on c returns.
 func until(ctx context.Context, c io.Closer) (stop func() bool) {
-	return context.AfterFunc(ctx, func() { _ = c.Close() }) // the call that it interrupts has the error
+	return context.AfterFunc(ctx, func() { _ = c.Close() }) // the interrupted call returns the error
 }
 
-// buffered asks for a receive buffer before a socket is bound, so that accepted connections have it
+// buffered sets the receive buffer before a socket is bound, so that accepted connections have it
 // from their first window on.
 func (j *job) buffered(_, _ string, c syscall.RawConn) error {
 	if j.Buffer == 0 {
@@ -151,14 +149,14 @@ func (j *job) buffered(_, _ string, c syscall.RawConn) error {
 	return err
 }
 
-// pace sleeps until n units at the given rate per second may have passed since start. A rate of 0
-// never sleeps.
+// pace sleeps until n units may have passed since start, at the given rate per second. With a rate
+// of 0 it does not sleep.
 func pace(ctx context.Context, start time.Time, n, rate float64) {
 	if rate <= 0 {
 		return
 	}
-	// Against the beginning and not the last step, so that lateness is made up for and the mean
-	// rate is right.
+	// Relative to the start and not to the last step, so that the mean rate is right in spite of
+	// late steps.
 	wait := time.Until(start.Add(time.Duration(n / rate * float64(time.Second))))
 	if wait < time.Millisecond {
 		return
@@ -166,7 +164,7 @@ func pace(ctx context.Context, start time.Time, n, rate float64) {
 	rest(ctx, wait)
 }
 
-// rest waits, or returns earlier when ctx ends.
+// rest waits for d or until ctx ends.
 func rest(ctx context.Context, d time.Duration) {
 	select {
 	case <-ctx.Done():
@@ -174,8 +172,8 @@ func rest(ctx context.Context, d time.Duration) {
 	}
 }
 
-// serve accepts until ctx ends and runs body with each connection. A client that goes away ends its
-// body only.
+// serve accepts until ctx ends and runs body with each connection. A client that leaves ends only
+// its own body.
 func (j *job) serve(ctx context.Context, body func(c net.Conn)) error {
 	l, err := (&net.ListenConfig{Control: j.buffered}).Listen(ctx, "tcp4", j.at(j.Port))
 	if err != nil {
@@ -197,8 +195,7 @@ func (j *job) serve(ctx context.Context, body func(c net.Conn)) error {
 	}
 }
 
-// dial connects, again and again until it succeeds or a minute has passed: under a fault of the
-// path the first attempt may be lost.
+// dial connects, and retries for a minute: a fault of the path may drop the first attempts.
 func (j *job) dial(ctx context.Context) (*net.TCPConn, error) {
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()

@@ -7,5 +7,5 @@ import (
 	"io"
 )
 
-// Run answers ErrNotSupported.
+// Run returns ErrNotSupported.
 func Run(context.Context, Work, io.Writer) error { return ErrNotSupported }

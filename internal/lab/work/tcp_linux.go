@@ -13,12 +13,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// tcpSink reads in pieces of Bytes. One that paces itself leaves what it does not read in the
-// socket, whose window then closes.
+// tcpSink reads in pieces of Bytes. With a Rate it leaves the rest in the socket, whose window then
+// closes.
 func (j *job) tcpSink(ctx context.Context) error {
 	return j.serve(ctx, func(c net.Conn) {
 		buf := make([]byte, j.Bytes)
-		if j.Rate == 0 { // then the reader must not be what is slow
+		if j.Rate == 0 { // the reader must not be the limit
 			buf = make([]byte, 256<<10)
 		}
 		start, n := time.Now(), 0
@@ -33,10 +33,9 @@ func (j *job) tcpSink(ctx context.Context) error {
 	})
 }
 
-// tcpSource writes zeros: nobody looks at them, and nothing on the way compresses.
+// tcpSource writes zeros: no program reads their content, and nothing on the path compresses.
 func (j *job) tcpSource(ctx context.Context) error {
-	// One moment for all connections: bursts that begin together are what overflows a shallow
-	// queue.
+	// One start for all connections: bursts that begin together overflow a shallow queue.
 	epoch := time.Now()
 	return j.each(ctx, func(ctx context.Context, begun func()) error {
 		c, err := j.dial(ctx)
@@ -48,8 +47,8 @@ func (j *job) tcpSource(ctx context.Context) error {
 		begun()
 		buf, start, n := make([]byte, j.Bytes), time.Now(), 0
 		for ctx.Err() == nil {
-			// By the clock and not after a rest from the last burst, or connections that were
-			// slower would come to send alone.
+			// By the clock and not relative to the last burst: otherwise slower connections would
+			// drift apart and send alone.
 			if j.Burst > 0 {
 				if turn := j.interval(); j.Interval > 0 {
 					rest(ctx, turn-time.Since(epoch)%turn)
@@ -71,8 +70,8 @@ func (j *job) tcpSource(ctx context.Context) error {
 	})
 }
 
-// rpcServer says nothing before it has a whole request: that is what lets its kernel delay the
-// acknowledgement of half of one.
+// rpcServer sends nothing before it has a whole request, so its kernel delays the acknowledgement
+// of the first half.
 func (j *job) rpcServer(ctx context.Context) error {
 	return j.serve(ctx, func(c net.Conn) {
 		for request := make([]byte, j.Bytes); ; {
@@ -86,8 +85,8 @@ func (j *job) rpcServer(ctx context.Context) error {
 	})
 }
 
-// rpcClient writes the way that stalls: the second half waits for the acknowledgement of the first
-// (RFC 896), and the server, which has nothing to say to half a request, delays that by 40 ms.
+// rpcClient writes in the way that stalls: the second half waits for the acknowledgement of the
+// first (RFC 896), and the server, which has no reply to half a request, delays it by 40 ms.
 func (j *job) rpcClient(ctx context.Context) error {
 	return j.each(ctx, func(ctx context.Context, begun func()) error {
 		c, err := j.dial(ctx)
@@ -118,7 +117,8 @@ func (j *job) rpcClient(ctx context.Context) error {
 	})
 }
 
-// slowListener makes its socket by hand: package net always asks for the largest backlog.
+// slowListener makes its socket by system calls, because package net always asks for the largest
+// backlog.
 func (j *job) slowListener(ctx context.Context) error {
 	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
@@ -134,21 +134,21 @@ func (j *job) slowListener(ctx context.Context) error {
 	j.ready()
 	for ctx.Err() == nil {
 		rest(ctx, j.interval())
-		// Without blocking: there may be nobody, and ctx must be seen.
+		// Without blocking: no connection may be waiting, and the loop must see the end of ctx.
 		if c, _, err := unix.Accept4(fd, unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK); err == nil {
-			_ = unix.Close(c) // it wanted nothing
+			_ = unix.Close(c) // the connection has no further use
 		}
 	}
 	return nil
 }
 
-// connector does not wait for one connection before it opens the next, and does not care what
-// becomes of it: that is the server's fault.
+// connector opens connections without waiting for earlier ones and ignores their failures: those
+// are the fault of the server.
 func (j *job) connector(ctx context.Context) error {
 	d := net.Dialer{Timeout: 5 * time.Second}
 	j.ready()
 	for start, n := time.Now(), 1.0; ctx.Err() == nil; n++ {
-		// Bounded by the rate and the five seconds after which an attempt is given up.
+		// The rate and the timeout of five seconds bound the number of goroutines.
 		go func() {
 			c, err := d.DialContext(ctx, "tcp4", j.at(j.Port))
 			if err != nil {
@@ -162,7 +162,7 @@ func (j *job) connector(ctx context.Context) error {
 	return nil
 }
 
-// churn closes first, so that every connection's local port stays taken for a minute (TIME_WAIT,
+// churn closes first, so that every connection's local port stays in use for a minute (TIME_WAIT,
 // RFC 9293 §3.6.1).
 func (j *job) churn(ctx context.Context) error {
 	to, err := j.target(ctx)
@@ -178,10 +178,10 @@ func (j *job) churn(ctx context.Context) error {
 			switch {
 			case err == nil:
 				_ = c.Close()
-			// EADDRNOTAVAIL is the fault to be had: no local port is free. The others are a server
-			// that has its own troubles.
+			// EADDRNOTAVAIL is the planted fault: no local port is free. The other errors come from
+			// an overloaded server.
 			case errors.Is(err, unix.EADDRNOTAVAIL), os.IsTimeout(err), errors.Is(err, unix.ECONNRESET):
-				rest(ctx, time.Millisecond) // what a program does that just tries again
+				rest(ctx, time.Millisecond) // as a program that just tries again
 			default:
 				return err
 			}

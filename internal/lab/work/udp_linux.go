@@ -15,7 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// udpSocket opens one at a port; 0 lets the kernel choose.
+// udpSocket opens a socket at a port; 0 lets the kernel choose.
 func (j *job) udpSocket(ctx context.Context, port int) (*net.UDPConn, error) {
 	c, err := (&net.ListenConfig{Control: j.buffered}).ListenPacket(ctx, "udp4", net.JoinHostPort("", fmt.Sprint(port)))
 	if err != nil {
@@ -24,8 +24,8 @@ func (j *job) udpSocket(ctx context.Context, port int) (*net.UDPConn, error) {
 	return c.(*net.UDPConn), nil
 }
 
-// udpSink is slow by pausing after each read, as a program that has something to do with what it
-// read; meanwhile the socket's buffer fills.
+// udpSink pauses after each read, as a program that processes its data. Meanwhile the socket's
+// buffer fills.
 func (j *job) udpSink(ctx context.Context) error {
 	c, err := j.udpSocket(ctx, j.Port)
 	if err != nil {
@@ -34,7 +34,7 @@ func (j *job) udpSink(ctx context.Context) error {
 	defer c.Close()
 	defer until(ctx, c)()
 	j.ready()
-	buf := make([]byte, 64<<10) // the largest datagram there is
+	buf := make([]byte, 64<<10) // the largest possible datagram
 	for start, n := time.Now(), 1.0; ; n++ {
 		if _, _, err := c.ReadFromUDPAddrPort(buf); err != nil {
 			return err
@@ -43,7 +43,7 @@ func (j *job) udpSink(ctx context.Context) error {
 	}
 }
 
-// target is the address of To, a host of the world or an address.
+// target returns the address of To, which is a host of the world or an address.
 func (j *job) target(ctx context.Context) (netip.Addr, error) {
 	if a, err := netip.ParseAddr(j.To); err == nil {
 		return a, nil
@@ -55,14 +55,13 @@ func (j *job) target(ctx context.Context) (netip.Addr, error) {
 	return all[0].Unmap(), nil
 }
 
-// refused tells errors of sending that a datagram program lives with: nobody listens, or the queue
-// was full.
+// refused reports whether an error of sending is one that a datagram program ignores: no program
+// listens, or the queue was full.
 func refused(err error) bool {
 	return errors.Is(err, unix.ECONNREFUSED) || errors.Is(err, unix.ENOBUFS) || errors.Is(err, unix.EAGAIN)
 }
 
-// udpSource does not wait for anybody: datagrams have no window, which is why a slow reader loses
-// them.
+// udpSource does not wait for its reader: datagrams have no window, so a slow reader loses them.
 func (j *job) udpSource(ctx context.Context) error {
 	to, err := j.target(ctx)
 	if err != nil {
@@ -79,7 +78,7 @@ func (j *job) udpSource(ctx context.Context) error {
 		datagram := make([]byte, j.Bytes)
 		start, n := time.Now(), 0.0
 		for ctx.Err() == nil {
-			// Turns of sending and rest, as cross traffic that comes and goes.
+			// Sends and rests alternately, as cross traffic that comes and goes.
 			if j.Interval > 0 && time.Since(start) > j.interval() {
 				rest(ctx, j.interval())
 				start, n = time.Now(), 0
@@ -94,7 +93,7 @@ func (j *job) udpSource(ctx context.Context) error {
 	})
 }
 
-// udpEcho is the reply without which no flow is assured.
+// udpEcho sends the replies without which connection tracking assures no flow.
 func (j *job) udpEcho(ctx context.Context) error {
 	port := j.Port - 1
 	next := make(chan int, j.Count)
@@ -122,9 +121,9 @@ func (j *job) udpEcho(ctx context.Context) error {
 	})
 }
 
-// flowsToFill gives the ports at each end that make as many flows as a share of the table of
-// connections holds. The table's limit is the machine's: every namespace has its own table of that
-// size.
+// flowsToFill returns the number of ports at each end that makes enough flows to fill a share of
+// the connection tracking table. The machine sets the limit of the table, and every namespace has
+// its own table of that size.
 func flowsToFill(share float64) (ports int, err error) {
 	b, err := os.ReadFile("/proc/sys/net/netfilter/nf_conntrack_max")
 	if err != nil {
@@ -141,9 +140,9 @@ func flowsToFill(share float64) (ports int, err error) {
 	return ports, nil
 }
 
-// udpFlows makes flows that connection tracking must not evict: only assured ones make a full table
-// refuse new connections, others it drops early. Each flow sends once and, when two seconds have
-// passed since its first packet, again; see the package's sources.
+// udpFlows makes flows that connection tracking must not evict: a full table refuses new
+// connections only if its flows are assured; it drops other flows early. Each flow sends once, and
+// again when two seconds have passed since its first packet; see the package's sources.
 func (j *job) udpFlows(ctx context.Context) error {
 	to, err := j.target(ctx)
 	if err != nil {
@@ -159,8 +158,8 @@ func (j *job) udpFlows(ctx context.Context) error {
 	}
 	const assured = 2500 * time.Millisecond
 	datagram := []byte("flow")
-	// Far below what an echo on one processor answers: a datagram that is lost on the way makes no
-	// assured flow.
+	// Far below what an echo on one processor answers: a lost datagram leaves its flow without
+	// assurance.
 	const rate = 100_000
 	for round := 0; ctx.Err() == nil; round++ {
 		start, n := time.Now(), 0.0
@@ -174,8 +173,8 @@ func (j *job) udpFlows(ctx context.Context) error {
 				pace(ctx, start, n, rate)
 			}
 		}
-		// The first round makes the flows and the second, later than two seconds, assures them; the
-		// third repairs what was lost on the way.
+		// The first round makes the flows, the second, after two seconds, assures them, and the
+		// third repairs losses.
 		if round == 2 {
 			j.ready()
 		}
@@ -188,8 +187,8 @@ func (j *job) udpFlows(ctx context.Context) error {
 	return nil
 }
 
-// drain throws away what comes, so that answers nobody wants do not overflow the socket, which
-// would be a fault of its own.
+// drain discards replies, so that they do not overflow the socket, which would be a fault of its
+// own.
 func drain(c *net.UDPConn) {
 	for buf := make([]byte, 2048); ; {
 		if _, _, err := c.ReadFromUDPAddrPort(buf); err != nil && !refused(err) {
@@ -198,8 +197,8 @@ func drain(c *net.UDPConn) {
 	}
 }
 
-// neighbours asks for hosts that are not there. Such an entry waits for an answer for three seconds
-// and cannot be given up before, so a table of fewer places than addresses overflows.
+// neighbours sends to hosts that do not exist. The kernel keeps such an entry for three seconds
+// while it waits for a reply, so a table with fewer places than addresses overflows.
 func (j *job) neighbours(ctx context.Context) error {
 	first, err := j.target(ctx)
 	if err != nil {
@@ -213,8 +212,8 @@ func (j *job) neighbours(ctx context.Context) error {
 	for round := 0; ctx.Err() == nil; round++ {
 		a := first
 		for range j.Count {
-			// An entry that finds no room is the fault to be had (ENOBUFS); one that nobody answers
-			// (EHOSTUNREACH) fills the table all the same.
+			// ENOBUFS is the planted fault: the table has no room. An entry without a reply
+			// (EHOSTUNREACH) also fills the table.
 			_, err := c.WriteToUDPAddrPort([]byte{0}, netip.AddrPortFrom(a, uint16(j.Port)))
 			if err != nil && !refused(err) && !errors.Is(err, unix.EHOSTUNREACH) && !errors.Is(err, unix.EINVAL) {
 				return err

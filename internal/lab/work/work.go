@@ -10,19 +10,20 @@ import (
 	"time"
 )
 
-// Ready is the line that a work prints, once, when it has begun to matter.
+// Ready is the line that Run prints once, when the work takes effect.
 const Ready = "ready"
 
-// ErrNotSupported is answered by Run where there are no practice worlds.
+// ErrNotSupported reports that the operating system has no practice worlds.
 var ErrNotSupported = errors.New("background work needs Linux")
 
-// Kind names what a program does.
+// Kind is the kind of a program.
 type Kind string
 
-// The kinds. Servers come first in a list, because each is awaited before the next is started.
+// The kinds. In a list servers come first, because the lab awaits each program before it starts the
+// next.
 const (
-	// CPUHog keeps Count threads busy for Busy of the time on processor CPU, or without one on
-	// every processor.
+	// CPUHog keeps Count threads busy for Busy of the time on processor CPU, or on every processor
+	// if CPU is absent.
 	CPUHog Kind = "cpu-hog"
 	// TCPSink accepts every connection at Port and reads, at most Rate bits per second from each,
 	// into a buffer of Buffer bytes.
@@ -31,7 +32,7 @@ const (
 	// at Rate bits per second each, or Burst bytes every Interval, all connections at the same
 	// moment.
 	TCPSource Kind = "tcp-source"
-	// RPCServer answers every Bytes that it has read at Port by one byte.
+	// RPCServer answers every Bytes that it has read at Port with one byte.
 	RPCServer Kind = "rpc-server"
 	// RPCClient keeps Count connections to To:Port on which it writes Bytes in two halves and waits
 	// for the answer, with Nagle's algorithm on.
@@ -41,24 +42,24 @@ const (
 	SlowListener Kind = "slow-listener"
 	// Connector opens Packets connections per second to To:Port and closes each after Interval.
 	Connector Kind = "connector"
-	// Churn opens and closes connections to To:Port in Count loops, without a pause and without
-	// ever using one twice.
+	// Churn opens and closes connections to To:Port in Count loops, at most Packets per second in
+	// each, and never uses a connection twice.
 	Churn Kind = "churn"
 	// UDPSink reads datagrams at Port, at most Packets per second (0: as fast as it can), from a
 	// socket with a buffer of Buffer bytes.
 	UDPSink Kind = "udp-sink"
 	// UDPSource sends Packets datagrams of Bytes per second to To:Port from Count sockets; with an
-	// Interval it sends and rests by turns.
+	// Interval it alternately sends and rests.
 	UDPSource Kind = "udp-source"
-	// UDPEcho answers datagrams at Count ports from Port on; the other end of UDPFlows, with the
-	// same Fill.
+	// UDPEcho answers datagrams at Count ports from Port on. It is the other end of UDPFlows, with
+	// the same Fill.
 	UDPEcho Kind = "udp-echo"
-	// UDPFlows makes Count × Count flows to To, from as many ports to as many, and sends on each
-	// until connection tracking holds it for assured. With Fill it makes as many as that share of
-	// the kernel's table of connections asks for.
+	// UDPFlows makes Count × Count flows to To, from Count ports to Count ports, and sends on each
+	// until connection tracking treats it as assured. With Fill it makes enough flows to fill that
+	// share of the kernel's connection tracking table.
 	UDPFlows Kind = "udp-flows"
-	// Neighbours sends a datagram to each of Count addresses from To on, so that each needs an
-	// entry in the neighbour table, every Interval.
+	// Neighbours sends a datagram to each of Count addresses from To on, every Interval, so that
+	// each address needs an entry in the neighbour table.
 	Neighbours Kind = "neighbours"
 )
 
@@ -67,36 +68,35 @@ var kinds = []Kind{
 	UDPFlows, Neighbours,
 }
 
-// Work is one background program. Which of the figures count, and what they mean, is said with its
-// Kind.
+// Work is one background program. Its Kind defines which figures count and what they mean.
 type Work struct {
 	Kind     Kind    `json:"kind"`
-	Host     string  `json:"host"`                              // on which host of the world it runs
-	To       string  `json:"to,omitempty"`                      // the host, or the address, that it talks to
+	Host     string  `json:"host"`                              // the host of the world on which it runs
+	To       string  `json:"to,omitempty"`                      // the host or address that it talks to
 	Port     int     `json:"port,omitempty"`                    // 0: 9000
 	Count    int     `json:"count,omitempty"`                   // 0: 1
 	Bytes    int     `json:"size_bytes,omitempty"`              // of a write or a datagram; 0: 1000
-	Burst    int     `json:"burst_bytes,omitempty"`             // what is sent at a time
+	Burst    int     `json:"burst_bytes,omitempty"`             // sent at a time
 	Buffer   int     `json:"buffer_bytes,omitempty"`            // SO_RCVBUF as asked for; 0: the system's
 	Rate     float64 `json:"rate_bits_per_second,omitempty"`    // 0: as fast as it goes
 	Packets  float64 `json:"rate_packets_per_second,omitempty"` // 0: as fast as it goes
 	Interval float64 `json:"interval_seconds,omitempty"`
-	CPU      *int    `json:"cpu,omitempty"`        // absent: every one
+	CPU      *int    `json:"cpu,omitempty"`        // absent: all
 	Busy     float64 `json:"busy_ratio,omitempty"` // 0: 1
 	Fill     float64 `json:"fill_ratio,omitempty"` // up to 1.1; 0: as Count says
 }
 
-// maxCount bounds sockets, threads and flows per side: a misspelt figure must not take the machine
-// along.
+// maxCount bounds sockets, threads and flows per side: a misspelt figure must not exhaust the
+// machine.
 const maxCount = 4096
 
-// Check says what is wrong with a work, or nil.
+// Check returns the first error of a work, or nil.
 func (w Work) Check() error {
 	switch {
 	case !slices.Contains(kinds, w.Kind):
 		return fmt.Errorf("work %q: want one of %v", w.Kind, kinds)
 	case w.Host == "":
-		return fmt.Errorf("work %s: on which host?", w.Kind)
+		return fmt.Errorf("work %s: the host is missing", w.Kind)
 	case w.Port < 0 || w.Port > 65535-maxCount:
 		return fmt.Errorf("work %s: port %d: want 0 to %d", w.Kind, w.Port, 65535-maxCount)
 	case w.Count < 0 || w.Count > maxCount:
@@ -115,12 +115,12 @@ func (w Work) Check() error {
 	talks := w.Kind == TCPSource || w.Kind == RPCClient || w.Kind == Connector || w.Kind == Churn ||
 		w.Kind == UDPSource || w.Kind == UDPFlows || w.Kind == Neighbours
 	if talks != (w.To != "") {
-		return fmt.Errorf("work %s: to %q: clients talk to somebody, others to nobody", w.Kind, w.To)
+		return fmt.Errorf("work %s: to %q: clients must name a host or address, and other kinds none", w.Kind, w.To)
 	}
 	return nil
 }
 
-// filled is the work with its defaults in place.
+// filled returns the work with its defaults.
 func (w Work) filled() Work {
 	if w.Port == 0 {
 		w.Port = 9000
@@ -135,13 +135,13 @@ func (w Work) filled() Work {
 	return w
 }
 
-// interval is the Interval as a duration; at least a millisecond where the kind needs one.
+// interval returns Interval as a duration, at least a millisecond.
 func (w Work) interval() time.Duration {
 	return max(time.Millisecond, time.Duration(w.Interval*float64(time.Second)))
 }
 
-// RunDescribed is Run with the work as JSON: the body of the hidden command "linerate lab-work",
-// whose argument that is.
+// RunDescribed is Run with the work as JSON. It is the body of the hidden command "linerate
+// lab-work", whose argument is that JSON.
 func RunDescribed(ctx context.Context, description string, out io.Writer) error {
 	var w Work
 	if err := json.Unmarshal([]byte(description), &w); err != nil {

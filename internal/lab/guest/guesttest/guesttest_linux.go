@@ -33,7 +33,8 @@ var options = guest.Options{
 	},
 	Modules: []string{
 		"e1000", "e1000e", "virtio_net", "vmxnet3", "xhci_pci", "cdc_ether",
-		// The guest has no modprobe(8), so modules that a kernel would load on demand are listed too.
+		// The guest has no modprobe(8), so modules that a kernel would load on demand are listed
+		// too.
 		"8021q", "bonding", "bridge", "dummy", "ifb", "tun", "veth", "tcp_bbr", "tcp_htcp",
 		"sch_cake", "sch_fq", "sch_fq_codel", "sch_htb", "sch_ingress", "sch_netem", "sch_tbf",
 	},
@@ -62,8 +63,8 @@ func Main(m *testing.M) {
 }
 
 // In reports whether the calling test runs in the guest. On the host it runs the test of the same
-// name there, makes its result that of the calling test, and returns false. Tests that call it may be
-// parallel, so that the guest boots beside other tests; in the guest they run one after another.
+// name there, makes its result that of the calling test, and returns false. Tests that call it may
+// be parallel, so that the guest boots beside other tests; in the guest they run one after another.
 func In(t *testing.T) bool {
 	t.Helper()
 	if guest.Inside() {
@@ -157,8 +158,8 @@ func booted(t *testing.T) *guest.Guest {
 }
 
 // Interface returns the present name of a card. The model is the one in the guest's options:
-// "e1000", "e1000-82545em", "e1000e", "virtio-net-pci", "vmxnet3" or "usb-net". A missing card fails
-// the test.
+// "e1000", "e1000-82545em", "e1000e", "virtio-net-pci", "vmxnet3" or "usb-net". A missing card
+// fails the test.
 func Interface(t testing.TB, model string) (name string) {
 	t.Helper()
 	if name = find(t, model); name == "" {
@@ -167,8 +168,8 @@ func Interface(t testing.TB, model string) (name string) {
 	return name
 }
 
-// find is Interface, with "" for a missing card. QEMU numbers the addresses of its cards. A VLAN has
-// the address of its card, but no device.
+// find is Interface, with "" for a missing card. QEMU numbers the addresses of its cards. A VLAN
+// has the address of its card, but no device.
 func find(t testing.TB, model string) (name string) {
 	t.Helper()
 	i := slices.IndexFunc(options.Cards,
