@@ -8,7 +8,7 @@ import (
 )
 
 func (a *app) printCheck(c Config, file string) error {
-	rules, err := alert.Rules(c.Alerts)
+	rules, err := alert.Rules(c.Alerts, c.RuleFiles...)
 	if err != nil {
 		return usageError{err}
 	}

@@ -14,7 +14,6 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/linerate/linerate/hub/internal/alert"
-	"github.com/linerate/linerate/hub/internal/record"
 	"github.com/linerate/linerate/hub/internal/schedule"
 	"github.com/linerate/linerate/internal/base/unit"
 )
@@ -43,7 +42,8 @@ type Config struct {
 
 	Schedules    []schedule.Config `yaml:"schedules"`
 	RemoteWrites []RemoteWrite     `yaml:"remote_write"`
-	Alerts       []alert.Config    `yaml:"alerts"` // besides the rules that come with the hub; `off: true` ends one of those
+	Alerts       []alert.Config    `yaml:"alerts"`     // besides the rules that come with the hub; `off: true` ends one of those
+	RuleFiles    []string          `yaml:"rule_files"` // alerting rules in Prometheus's format; patterns as the shell has them
 }
 
 // Size is an amount of bytes as package unit reads it.
@@ -105,16 +105,8 @@ func (c *Config) Validate() error {
 	if err := schedule.Validate(c.Schedules); err != nil {
 		return err
 	}
-	if err := alert.Validate(c.Alerts); err != nil {
+	if err := alert.Validate(c.Alerts, c.RuleFiles...); err != nil {
 		return err
-	}
-	for _, rule := range c.Alerts {
-		if rule.Query == "" {
-			continue
-		}
-		if err := record.CheckQuery(rule.Query); err != nil {
-			return fmt.Errorf("alert %s: %w", rule.Name, err)
-		}
 	}
 	if c.Retention < 0 || c.EventRetention < 0 {
 		return errors.New("retention: must be longer than nothing")

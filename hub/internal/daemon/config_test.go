@@ -22,7 +22,7 @@ func TestParseConfig(t *testing.T) {
 		{"max_size: 0", "more than nothing"},
 		{"tls_key: k.pem", "give both or none"},
 		{"schedules: [{name: a, target: 'icmp://h', every: 1m}, {name: a, target: 'icmp://i', every: 1m}]", "a"},
-		{"alerts: [{name: a, query: 'up ==', for: 1m}]", "alert a: bad query"},
+		{"alerts: [{name: a, query: 'up ==', for: 1m}]", "alert a: query: "},
 		{"remote_write: [{url: 'ftp://a'}]", "write url"},
 		{"remote_write: [{url: 'https://me:secret@a/'}]", "shown in logs"},
 		{"remote_write: [{url: 'https://a/', username: me}]", "both or none"},

@@ -155,7 +155,7 @@ func (d *daemon) prepare(url string) error {
 	}); err != nil {
 		return err
 	}
-	rules, err := alert.Rules(c.Alerts)
+	rules, err := alert.Rules(c.Alerts, c.RuleFiles...)
 	if err != nil {
 		return err
 	}

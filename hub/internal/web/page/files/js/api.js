@@ -61,7 +61,7 @@ export async function get(path, params = {}, signal) {
     return said;
   }
   const kind = answer.ok ? "hub" : kinds[answer.status] ?? "hub";
-  const failure = new Failure(kind, answer.status, typeof said?.error === "string" ? said.error : answer.ok ? "the answer is no JSON" : "status " + answer.status);
+  const failure = new Failure(kind, answer.status, typeof said?.error === "string" ? said.error : answer.ok ? "the answer is not JSON" : "status " + answer.status);
   // A question that the hub cannot answer says nothing of the hub.
   if (kind !== "bad" && kind !== "missing") healthy(failure);
   throw failure;
@@ -89,12 +89,12 @@ function data(answer) {
 // inWords says what a failure means to the reader, and what to do.
 export function inWords(failure) {
   switch (failure.kind) {
-    case "auth": return "This browser is not logged in to the hub. Reload the page and give the password.";
+    case "auth": return "This browser is not logged in to the hub. Reload the page and enter the password.";
     case "refused": return "The hub refuses this browser: " + failure.message + ".";
-    case "busy": return "The hub has too much to do, or is still starting, and asks to wait. The page tries again by itself.";
-    case "away": return "The hub does not answer. What is shown is what was known before; the page tries again by itself.";
-    case "missing": return "There is no such thing here: " + failure.message + ".";
-    case "bad": return "The hub does not take this question: " + failure.message + ".";
+    case "busy": return "The hub is busy or still starting, and asks the page to wait. The page retries.";
+    case "away": return "The hub does not answer. The page shows the last known state and retries.";
+    case "missing": return "The hub does not have this: " + failure.message + ".";
+    case "bad": return "The hub rejects this request: " + failure.message + ".";
     default: return "The hub failed: " + failure.message + ".";
   }
 }

@@ -25,11 +25,11 @@ export class CompareView {
       h("fieldset", { class: "i-b" }, h("legend", {}, "B, after"), h("div", { class: "row" }, field("b", "start"), field("b", "end"))),
       h("div", { class: "row" }, h("button", { type: "submit", class: "main" }, "Compare"), h("button", { type: "button", onclick: () => this.swap() }, "Swap A and B"), this.wrong));
     this.which = h("select", { "aria-label": "Host and interface", onchange: () => this.choose() });
-    this.only = h("button", { type: "button", onclick: () => change({ all: read().query.get("all") === "1" ? null : "1" }, { push: false }) }, "Show what did not move too");
+    this.only = h("button", { type: "button", onclick: () => change({ all: read().query.get("all") === "1" ? null : "1" }, { push: false }) }, "Show all metrics");
     this.graph = h("div");
     this.said = h("p", { class: "soft small" });
     this.table = h("div", { class: "card", id: "compared" });
-    put(place, h("div", { class: "view-head" }, h("div", {}, h("h1", {}, "Compare two times"), h("p", { class: "soft small" }, "Before and after a change, or yesterday and today.")), this.which), this.form, this.graph, this.table);
+    put(place, h("div", { class: "view-head" }, h("div", {}, h("h1", {}, "Compare two intervals"), h("p", { class: "soft small" }, "Before and after a change, or yesterday and today.")), this.which), this.form, this.graph, this.table);
     this.loadHosts();
   }
 
@@ -70,7 +70,7 @@ export class CompareView {
     const { query } = read();
     const { a, b } = marks(query);
     this.all = query.get("all") === "1";
-    put(this.only, this.all ? "Show only what moved" : "Show what did not move too");
+    put(this.only, this.all ? "Show only what moved" : "Show all metrics");
     // Fields begin with something that is an answer: the last hour and the one before it.
     const t = Math.floor(now() / 60) * 60;
     const fill = (name, one, usual) => {
@@ -88,7 +88,7 @@ export class CompareView {
     fill("a", a, { start: t - 7200, end: t - 3600 });
     fill("b", b, { start: t - 3600, end: t });
     if (!this.host || !a || !b) {
-      put(this.table, h("p", { class: "empty" }, !this.host ? "Choose a host or an interface above." : "Mark two times: drag with Shift over a graph, press a and b on what is seen, or fill in the fields above. An event has a button that marks the hour before and the hour after it."));
+      put(this.table, h("p", { class: "empty" }, !this.host ? "Choose a host or an interface above." : "Mark two intervals: drag over a graph with Shift, press a and b to mark the visible time, or fill in the fields above. Each event has a button that marks the hour before and the hour after it."));
       return;
     }
     await Promise.all([this.draw(a, b, query), this.ask(a, b)]);
@@ -130,7 +130,7 @@ export class CompareView {
     const shown = this.all ? rows : moved;
     put(this.said, moved.length + " of " + rows.length + " moved. A: " + local(a.start) + ", " + span(a.end - a.start) + ". B: " + local(b.start) + ", " + span(b.end - b.start) + ".");
     once(this.table, [shown, this.all], () => [h("div", { class: "row between" }, h("h2", {}, "What moved"), rows.length > moved.length ? this.only : null), this.said,
-      rows.length === 0 ? h("p", { class: "empty" }, "Nothing was recorded in both times. Choose times in which the hub was running.") :
+      rows.length === 0 ? h("p", { class: "empty" }, "The two intervals have no metric in common. Choose intervals in which the hub was running.") :
         shown.length === 0 ? h("p", { class: "empty" }, "Nothing moved by more than chance explains.") : this.rowsTable(shown)]);
   }
 

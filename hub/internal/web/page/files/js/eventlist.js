@@ -23,9 +23,9 @@ export class EventList {
       type: "button", class: "chip", "aria-pressed": String(wanted.includes(k.kind)), disabled: numbers[i] === 0 && wanted.includes(k.kind), title: "Show or hide " + k.plural.toLowerCase(),
       onclick: () => this.toggle(k.kind),
     }, h("span", { class: "mark still k-" + k.colour, "aria-hidden": "true" }, k.letter), k.plural, h("span", { class: "soft" }, String(numbers[i])))));
-    put(this.said, truncated ? "There are more than the hub tells at once: choose a shorter time to see them all." :
+    put(this.said, truncated ? "The hub has more events than it returns at once: choose a shorter time to see all of them." :
       all.length === 0 ? "Nothing happened in this time. Changes, runs, measurements, reboots and links appear here and on the graphs." :
-        events.length === 0 ? "All that happened is hidden by the choice of kinds." : events.length > longest ? "The newest " + longest + " of " + events.length + "." : "");
+        events.length === 0 ? "The selected kinds hide all events of this time." : events.length > longest ? "The newest " + longest + " of " + events.length + "." : "");
     once(this.list, events.map((e) => [e.id, e.title, e.state, e.end, e.open]), () => events.slice(-longest).reverse().map((e) => eventRow(e)));
   }
 

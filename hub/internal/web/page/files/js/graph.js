@@ -267,7 +267,7 @@ export class Graph {
       const swatch = h("span", { class: "swatch c-" + r.colour + (r.filled || this.spec.stacked && !r.line ? " filled" : ""), "aria-hidden": "true" });
       return h("tr", {}, h("th", { scope: "row" }, swatch, r.label), cell, numbers.map((v) => h("td", { class: "num" }, this.spec.format(v))));
     });
-    const mean = "Of the points drawn; each is the mean of " + this.grid.step + " s";
+    const mean = "Over the drawn points; each is the mean of " + this.grid.step + " s";
     put(this.legend, h("table", { class: "mrtg" },
       h("thead", {}, h("tr", {}, h("th", { scope: "col" }, h("span", { class: "hidden-text" }, "Line")), h("th", { scope: "col", class: "num at" }, h("span", { class: "hidden-text" }, "At the cursor")),
         ["Current", "Average", "Maximum", "95th pct."].map((name) => h("th", { scope: "col", class: "num", title: mean }, name)))),

@@ -64,25 +64,25 @@ export function forInterface(board, host, name, { speed, overlaid }) {
   });
   board.add({
     id: "drops", title: "Drops", about: "by place; receiving above, sending below", format: packets, mirrored: true, height: 150,
-    quiet: "No packet was dropped in this time.", none: "No counter of drops was recorded in this time.",
+    quiet: "No packet was dropped in this time.", none: "No drop counter was recorded in this time.",
   }, async (grid, signal) => {
     const rows = await matrix("sum by (direction, place) (" + rate("linerate_interface_drops_total", of, grid.step) + ")", grid, signal);
     return twoWays(rows, (l) => (l.direction === "transmit" ? "out: " : "in: ") + (l.place ?? "?"));
   });
   board.add({
     id: "errors", title: "Errors", about: "by kind; receiving above, sending below", format: packets, mirrored: true, height: 150,
-    quiet: "No error was counted in this time.", none: "No counter of errors was recorded in this time.",
+    quiet: "No error was counted in this time.", none: "No error counter was recorded in this time.",
   }, async (grid, signal) => twoWays(await matrix("sum by (direction, kind) (" + rate("linerate_interface_errors_total", of, grid.step) + ")", grid, signal),
     (l) => (l.direction === "transmit" ? "out: " : "in: ") + (l.kind ?? "?")));
   board.add({
-    id: "interrupts", title: "Interrupts by queue", format: perSecond, height: 150, none: "No interrupts of single queues were recorded for this interface.", quiet: "No queue interrupted in this time.",
+    id: "interrupts", title: "Interrupts by queue", format: perSecond, height: 150, none: "No interrupts by queue were recorded for this interface.", quiet: "No queue interrupted in this time.",
   }, async (grid, signal) => biggest(await matrix("sum by (queue) (" + rate("linerate_queue_interrupts_total", of, grid.step) + ")", grid, signal), (l) => l.queue ?? "?"));
 }
 
 // forHost adds the graphs of what all interfaces of a host share.
 export function forHost(board, host) {
   const of = { host };
-  board.add({ id: "cpu", title: "Processors by class", about: "of all processors, stacked", format: percent, stacked: true, height: 180, most: 1.02 }, async (grid, signal) => {
+  board.add({ id: "cpu", title: "CPU time by mode", about: "all CPUs, stacked", format: percent, stacked: true, height: 180, most: 1.02 }, async (grid, signal) => {
     const rows = await matrix(several({
       mode: "avg by (mode) (" + rate("linerate_cpu_seconds_total", of, grid.step) + ")",
       busiest: "1 - min(" + rate("linerate_cpu_seconds_total", { host, mode: "idle" }, grid.step) + ")",
@@ -93,17 +93,17 @@ export function forHost(board, host) {
       if (row?.values.some((v) => v > 0)) out.push({ label: mode, colour, values: row.values });
     }
     const busiest = pick(rows, "busiest");
-    if (busiest) out.push({ label: "busiest processor", colour: "ink", values: busiest, line: true, dash: [2, 2] });
+    if (busiest) out.push({ label: "busiest CPU", colour: "ink", values: busiest, line: true, dash: [2, 2] });
     return out;
   });
   board.add({
-    id: "card-interrupts", title: "Card interrupts by processor", format: perSecond, height: 150, none: "No interrupts of cards were recorded.", quiet: "No card interrupted in this time.",
+    id: "card-interrupts", title: "NIC interrupts by CPU", format: perSecond, height: 150, none: "No NIC interrupts were recorded.", quiet: "No NIC interrupted in this time.",
   }, async (grid, signal) => biggest(await matrix("sum by (cpu) (" + rate("linerate_cpu_card_interrupts_total", of, grid.step) + ")", grid, signal), (l) => "cpu " + (l.cpu ?? "?")));
   board.add({
-    id: "host-drops", title: "Drops behind the cards", about: "by place, of the whole host", format: packets, height: 150, quiet: "No packet was dropped behind the cards in this time.", none: "No counter of drops was recorded in this time.",
+    id: "host-drops", title: "Drops behind the NICs", about: "by place, of the whole host", format: packets, height: 150, quiet: "No packet was dropped behind the NICs in this time.", none: "No drop counter was recorded in this time.",
   }, async (grid, signal) => biggest(await matrix("sum by (place) (" + rate("linerate_host_drops_total", of, grid.step) + ")", grid, signal), (l) => l.place ?? "?"));
   board.add({
-    id: "retransmits", title: "TCP retransmits", about: "of the whole host", format: perSecond, height: 150, quiet: "Nothing was sent again in this time.", none: "No counters of TCP were recorded in this time.",
+    id: "retransmits", title: "TCP retransmits", about: "of the whole host", format: perSecond, height: 150, quiet: "Nothing was retransmitted in this time.", none: "No TCP counters were recorded in this time.",
   }, async (grid, signal) => {
     const rows = await matrix(several({
       retransmits: rate("linerate_tcp_retransmits_total", of, grid.step), timeouts: rate("linerate_tcp_timeouts_total", of, grid.step),
@@ -112,7 +112,7 @@ export function forHost(board, host) {
   });
   board.add({
     id: "rtt", title: "Round trip of scheduled measurements", format: seconds, points: true, height: 150,
-    none: "No measurement ran in this time. Schedules of the hub measure to named targets at intervals; see linerate-hub --help.",
+    none: "No measurement ran in this time. Schedules in the hub's configuration measure named targets at intervals.",
   }, (grid, signal) => roundTrips(host, undefined, grid, signal));
 }
 

@@ -29,7 +29,7 @@ export class InterfaceView {
         h("div", {}, h("p", { class: "small no-print" }, h("a", { href: link("overview", [], { out: null }) }, "Overview"), " / ", this.host), h("h1", {}, this.name), this.facts),
         h("div", { class: "stack tight" }, this.ranges.element)),
       this.marked,
-      h("div", { class: "with-side" }, h("div", { class: "stack" }, this.board.element, h("p", { class: "soft small no-print hint" }, "Drag over a graph to zoom in, double-click to go back. Drag with ", h("kbd", {}, "Shift"), " to mark A, then B, and compare them. ", h("kbd", {}, "?"), " shows all keys.")),
+      h("div", { class: "with-side" }, h("div", { class: "stack" }, this.board.element, h("p", { class: "soft small no-print hint" }, "Drag over a graph to zoom in, double-click to zoom back. Drag with ", h("kbd", {}, "Shift"), " to mark A, then B, and compare them. ", h("kbd", {}, "?"), " shows all keys.")),
         h("div", { class: "stack side" }, this.list.element)));
     this.build();
   }

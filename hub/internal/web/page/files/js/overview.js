@@ -100,12 +100,12 @@ export class OverviewView {
 
   showFindings(answer) {
     const list = answer.findings ?? [];
-    once(this.foundList, list, () => (list.length === 0 ? h("p", { class: "empty" }, "Nothing is found that holds these hosts back.") : list.slice(0, 6).map((f) => findingCard(f, true))));
+    once(this.foundList, list, () => (list.length === 0 ? h("p", { class: "empty" }, "No findings: nothing limits these hosts.") : list.slice(0, 6).map((f) => findingCard(f, true))));
   }
 
   showChanges(answer) {
     const list = answer.events.map(timed).sort((a, b) => b.start - a.start).slice(0, 8);
-    once(this.changed, list, () => (list.length === 0 ? h("li", { class: "empty" }, "Nothing was changed yet. What linerate set or linerate tune change on these hosts appears here, with the command that takes it back.") : list.map((e) => eventRow(e))));
+    once(this.changed, list, () => (list.length === 0 ? h("li", { class: "empty" }, "No changes yet. Changes by linerate set and linerate tune on these hosts appear here, each with the command that undoes it.") : list.map((e) => eventRow(e))));
   }
 
   // draw makes the table when the interfaces are another set, and else writes the numbers into the rows that there are.
@@ -181,7 +181,7 @@ export class OverviewView {
       cells[c.id] = h("td", { role: "cell", class: (c.num ? "num " : "") + "col-" + c.id, "data-label": c.name });
       return cells[c.id];
     };
-    const canvas = h("canvas", { class: "spark", role: "img", "aria-label": "No traffic is known" });
+    const canvas = h("canvas", { class: "spark", role: "img", "aria-label": "Traffic unknown" });
     const row = h("tr", { role: "row", class: "interface-row" },
       h("th", { scope: "row", role: "rowheader", class: "col-name depth-" + (i.depth ?? 0) }, h("a", { href: link("interface", [host, i.name], { filter: null, sort: null }) }, i.name), h("span", { class: "soft small" }, [i.kind, i.driver !== i.kind ? i.driver : ""].filter(Boolean).join(" · "))),
       columns.slice(1).map(cell));
