@@ -13,7 +13,7 @@ import (
 const (
 	webhooksAtOnce = 8
 	programsAtOnce = 4
-	firstBackoff   = 5 * time.Second // after a message that was not taken; doubled each time
+	firstBackoff   = 5 * time.Second // after a refused message; doubled each time
 	longestBackoff = 5 * time.Minute
 )
 
@@ -89,7 +89,7 @@ func (w *Watcher) notify(ctx context.Context, r *rule, to *receiver, now time.Ti
 	}
 	quiet, repeat := now.Sub(to.sentAt), r.RepeatEvery.Duration()
 	if to.kind == "alertmanager" {
-		repeat = groupInterval // it resolves what it does not hear of, and decides itself what to repeat
+		repeat = groupInterval // it resolves alerts that are not sent again, and decides itself what to repeat
 	}
 	switch {
 	case len(alerts) == 0:
@@ -108,7 +108,7 @@ func (w *Watcher) notify(ctx context.Context, r *rule, to *receiver, now time.Ti
 	select {
 	case place <- struct{}{}:
 	default:
-		return // too many are under way; the next evaluation tries again
+		return // too many are under way; the next evaluation retries
 	}
 	to.busy = true
 	w.senders.Go(func() {
@@ -122,7 +122,7 @@ func (w *Watcher) notify(ctx context.Context, r *rule, to *receiver, now time.Ti
 	})
 }
 
-// sent takes note of how a message went that reported what fires.
+// sent records the result of a message that reported what fires.
 func (w *Watcher) sent(ctx context.Context, r *rule, to *receiver, firing map[string]Active, err error) {
 	to.busy = false
 	now := w.o.Now()

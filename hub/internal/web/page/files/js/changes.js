@@ -1,4 +1,4 @@
-// Every change that was made: knob, from and to, its state, and the command that takes it back.
+// All changes: knob, old and new value, state, and the undo command.
 
 import { h, put, once, command } from "./dom.js";
 import { events, storedDocument, Failure, inWords } from "./api.js";
@@ -64,7 +64,8 @@ export class ChangesView {
       e.undo && e.state !== "undone" ? h("div", { class: "change-undo" }, h("p", { class: "soft small" }, "Undo it, on " + e.host + ":"), command(e.undo)) : h("div", { class: "change-undo" }));
   }
 
-  // fill writes from and to, of the event if it has them, else of the document when it is there, until then the title.
+  // fill writes the old and new value from the event, or from its document once loaded; until then
+  // the title.
   fill(e) {
     const cells = this.cells.get(e.id), d = this.documents.get(e.id);
     const from = e.from ?? d?.from, to = e.to ?? d?.to;
@@ -73,7 +74,8 @@ export class ChangesView {
     put(cells.more, [d?.reason, d?.note, d?.side === "far" ? "at the far end" : ""].filter(Boolean).join(" · "));
   }
 
-  // complete asks for the documents that are not known yet, a few at a time. The state is part of the key: a change that is undone has another document.
+  // complete loads missing documents, a few at a time. The state is part of the key, because an undo
+  // changes the document.
   async complete(list) {
     const wanted = list.filter((e) => e.has_document && this.documents.get(e.id)?.of !== e.state).slice(0, 60);
     const { signal } = this.abort;

@@ -1,4 +1,4 @@
-// Two intervals against each other: what was the median, what the 99th percentile, by which ratio, and is that more than chance.
+// Compares two intervals: medians, 99th percentiles, their ratio, and whether it exceeds chance.
 
 import { h, put, once, svg } from "./dom.js";
 import { change, interval, link, marks, read } from "./state.js";
@@ -71,7 +71,7 @@ export class CompareView {
     const { a, b } = marks(query);
     this.all = query.get("all") === "1";
     put(this.only, this.all ? "Show only what moved" : "Show all metrics");
-    // Fields begin with something that is an answer: the last hour and the one before it.
+    // The fields start with a useful choice: the last hour and the one before it.
     const t = Math.floor(now() / 60) * 60;
     const fill = (name, one, usual) => {
       const { start, end } = one ?? usual;
@@ -99,7 +99,7 @@ export class CompareView {
     if (!this.board) {
       this.board = new Board({ host: this.host, interface: this.name });
       forInterface(this.board, this.host, this.name, { speed: 0, overlaid: false });
-      // The throughput is enough to see both times in their place.
+      // The throughput alone shows both intervals in context.
       for (const g of this.board.graphs.splice(1)) g.element.remove();
       put(this.graph, this.board.element);
     }
@@ -165,15 +165,16 @@ export class CompareView {
   }
 }
 
-// words makes a name of a metric readable: "linerate_interface_receive_bytes_total" is "interface receive bytes".
+// words returns a metric's name as words: "linerate_interface_receive_bytes_total" is "interface
+// receive bytes".
 export const words = (metric) => String(metric).replace(/^linerate_/, "").replace(/_total$/, "").replaceAll("_", " ");
 
-// written has traffic in bits, as all of the page; the metric counts bytes.
+// written converts traffic to bits, as everywhere on the page; the metric counts bytes.
 const written = (r, v) => (/_bytes_total$/.test(r.metric) && /^B\/s$|^bytes_per_second$/.test(r.unit) ? bits(v * 8) : byUnit(r.unit, v));
 
 const ratio = (v) => "×" + (v >= 100 ? v.toFixed(0) : v >= 10 ? v.toFixed(1) : v.toFixed(v < 0.1 ? 3 : 2));
 
-// forest draws a ratio with its interval on an axis on which twice and half are equally far from no change; it ends at four times and a quarter.
+// forest draws a ratio with its interval on a logarithmic axis from a quarter to four times.
 function forest(r) {
   const width = 132, middle = width / 2, far = Math.log(4);
   const x = (v) => middle + (Math.max(-1, Math.min(1, Math.log(Math.max(v, 1e-9)) / far)) * (width - 12)) / 2;

@@ -1,5 +1,5 @@
-// The dialog that tells all of an event: what it was, the command that takes it back, and its document, readable and as it is stored. Which event it shows
-// is in the address, so that a link leads to it.
+// The dialog of an event: what happened, the undo command, and the document, readable and as
+// stored. The address has the event, so that a link leads to it.
 
 import { h, put, command } from "./dom.js";
 import { iso, local, utc, now } from "./time.js";
@@ -12,19 +12,19 @@ import { pretty } from "./document.js";
 const known = new Map(); // events that were shown somewhere, by id, so that a click needs no question
 let dialog, body, title, shown = "", opener;
 
-// remember keeps events for the dialog.
+// remember caches events for the dialog.
 export function remember(events) {
   if (known.size > 5000) known.clear();
   for (const e of events) known.set(e.id, e);
 }
 
-// openEvents opens one event, or the choice among several that share a marker.
+// openEvents opens one event, or a choice of several under one marker.
 export function openEvents(events) {
   remember(events);
   change({ event: events.map((e) => e.id).join(",") });
 }
 
-// follow opens or closes the dialog as the address says.
+// follow opens or closes the dialog to match the address.
 export async function follow() {
   const wanted = read().query.get("event") ?? "";
   if (wanted === shown) return;
@@ -59,7 +59,7 @@ function build() {
       shown = "";
       change({ event: null });
     }
-    // Where one was goes on where one was, if it is still there.
+    // Restore the focus, if its element still exists.
     if (opener?.isConnected) opener.focus({ preventScroll: true });
   });
   dialog.addEventListener("click", (e) => {
@@ -68,7 +68,7 @@ function build() {
   document.body.append(dialog);
 }
 
-// find looks events up; those of a link that somebody sent are asked for, over all of the time that a hub may keep.
+// find looks up events. For events from a link, it asks the hub for all of its retention.
 async function find(ids) {
   if (ids.some((id) => !known.has(id))) {
     try {
@@ -85,7 +85,7 @@ function several(events) {
   put(body, h("ul", { class: "event-list" }, events.map((e) => eventRow(e))));
 }
 
-// eventRow is an event as a row of a list, wherever events are listed.
+// eventRow returns an event as a row of a list.
 export function eventRow(e) {
   const kind = kindOf(e.kind);
   remember([e]);

@@ -1,4 +1,4 @@
-// The list of events beside the graphs, and the buttons that choose their kinds.
+// The list of events beside the graphs, and the buttons that filter it by kind.
 
 import { h, put, once } from "./dom.js";
 import { change, read } from "./state.js";
@@ -15,7 +15,7 @@ export class EventList {
     this.element = h("aside", { class: "card events", "aria-label": "Events" }, h("h2", {}, "Events"), this.filters, this.said, this.list);
   }
 
-  // show lists events, newest first, of all that there are in the time.
+  // show lists the given events of the window, newest first.
   show(all, events, truncated) {
     const wanted = chosen(read().query);
     const numbers = kinds.map((k) => all.filter((e) => e.kind === k.kind).length);
@@ -33,7 +33,7 @@ export class EventList {
     const wanted = chosen(read().query);
     const next = wanted.includes(kind) ? wanted.filter((k) => k !== kind) : [...wanted, kind];
     const index = kinds.findIndex((k) => k.kind === kind);
-    // None at all is a choice too, and must not be taken for no choice.
+    // An empty choice differs from no choice.
     change({ kinds: next.length === kinds.length ? null : kinds.map((k) => k.kind).filter((k) => next.includes(k)).join(",") || "none" }, { push: false });
     this.filters.children[index]?.focus();
   }

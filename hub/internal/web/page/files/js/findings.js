@@ -1,4 +1,5 @@
-// What the hub found: verdicts that hold now, each with its evidence, what was ruled out, and what to do.
+// The findings of the hub: current verdicts, each with evidence, what was ruled out, and what to
+// do.
 
 import { h, put, once } from "./dom.js";
 import { findings, events, Failure, inWords } from "./api.js";
@@ -8,7 +9,7 @@ import { local, now, parseTime } from "./time.js";
 import { eventRow } from "./eventdialog.js";
 import { timed } from "./board.js";
 
-// findingCard shows one; short, as on the overview, without its evidence.
+// findingCard renders a finding; short, as on the overview, without evidence.
 export function findingCard(f, short) {
   const s = severityOf(f.severity);
   const where = [f.host, placeOf(f.where)].filter(Boolean).join(" · ");

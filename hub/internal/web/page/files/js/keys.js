@@ -1,10 +1,11 @@
-// Keys. Everything that the mouse can do has one; "?" shows them. Keys are left to a field while one writes in it.
+// Keys. Every mouse action has one; "?" shows them. A focused text field gets its own keys.
 
 import { h } from "./dom.js";
 import { change, link, visit, zoomBack, marks, read } from "./state.js";
 import { ranges } from "./time.js";
 
-// keysOf is what can be pressed, in groups, for the table that "?" shows and for the page alike. app has view() and theme().
+// keysOf returns the keys in groups, for the table of "?" and for the page. app has view() and
+// theme().
 export function keysOf(app) {
   const board = () => app.view()?.board;
   const go = (view) => () => visit(link(view));
@@ -32,7 +33,7 @@ export function keysOf(app) {
   ];
 }
 
-// move sets the focus on the next row's link.
+// move focuses the link of the next row.
 function move(by) {
   const all = [...document.querySelectorAll("main .interface-row a, main .change .as-link, main button.cell")];
   if (all.length === 0) return;
@@ -65,7 +66,7 @@ export function startKeys(app) {
       if (e.key === "Escape") t.blur();
       return;
     }
-    // A table that scrolls sideways keeps the arrows.
+    // A table that scrolls sideways keeps the arrow keys.
     if (e.key.startsWith("Arrow") && t.closest?.(".scroll")) return;
     const fn = table.get(e.key);
     if (!fn) return;

@@ -1,4 +1,4 @@
-// What was measured between hosts: a table from each to each, and the history of one cell.
+// Measurements between hosts: a matrix, and the history of one cell.
 
 import { h, put, once } from "./dom.js";
 import { change, read } from "./state.js";
@@ -51,7 +51,7 @@ export class MatrixView {
       return;
     }
     const { query } = read();
-    // Tests with a rate come first: that is what one looks for.
+    // Tests with a rate first: they are what users look for.
     const rated = (k) => cells.some((c) => kindOf(c) === k && c.throughput_bits_per_second !== undefined);
     const kinds = [...new Set(cells.map(kindOf))].sort((a, b) => rated(b) - rated(a) || (a < b ? -1 : 1));
     const kind = kinds.includes(query.get("test")) ? query.get("test") : kinds[0];

@@ -1,4 +1,4 @@
-// The bar above the page: what is wrong with what one sees, in plain words. It is empty when nothing is.
+// The bar above the page: what is wrong, in plain words. It is empty when nothing is wrong.
 
 import { h, once } from "./dom.js";
 import { status, events, health, inWords, Failure } from "./api.js";
@@ -9,13 +9,13 @@ const late = 20; // seconds without a sample until data are called old
 
 let told, ages = [], gaps = [], failed = "";
 
-// stale is told how old the newest sample of each host is.
+// stale takes the age of the newest sample of each host.
 export function stale(list) {
   ages = list.filter((one) => one.age > late);
   show();
 }
 
-// refresh asks for the state of the hub and for the times that it did not record.
+// refresh loads the state of the hub and the gaps of its history.
 export async function refresh() {
   try {
     told = await status();
