@@ -16,29 +16,29 @@ func TestStates(t *testing.T) {
 		address string
 		want    []string // in the text of the page
 	}{
-		{"empty", &fake{empty: true}, "#/", []string{"No interface has been sampled yet", "Nothing was changed yet",
-			"Nothing is found"}},
-		{"empty changes", &fake{empty: true}, "#/changes", []string{"linerate set", "appears here"}},
-		{"empty measurements", &fake{empty: true}, "#/measurements", []string{"Nothing was measured yet", "schedule"}},
+		{"empty", &fake{empty: true}, "#/", []string{"No interface has been sampled yet", "No changes yet",
+			"No findings"}},
+		{"empty changes", &fake{empty: true}, "#/changes", []string{"linerate set", "appear here"}},
+		{"empty measurements", &fake{empty: true}, "#/measurements", []string{"No measurements yet", "schedule"}},
 		{"empty interface", &fake{empty: true}, eth0,
 			[]string{"No traffic was recorded in this time", "The hub has no such interface now",
 				"Nothing happened in this time"}},
-		{"empty comparison", &fake{interfaces: 1}, "#/compare/alpha/eth0", []string{"Mark two times"}},
+		{"empty comparison", &fake{interfaces: 1}, "#/compare/alpha/eth0", []string{"Mark two intervals"}},
 		{"loading", &fake{interfaces: 2, loading: true}, "#/",
 			[]string{"still loading its history", "nothing is lost"}},
 		{"disk full", &fake{interfaces: 2, disk: "full"}, "#/",
-			[]string{"The disk is full since Fri 20 Nov 15:27:00", "last 3 min are kept in memory", "Make room"}},
+			[]string{"The disk is full since Fri 20 Nov 15:27:00", "last 3 min are kept in memory", "Free space"}},
 		{"disk failing", &fake{interfaces: 2, disk: "failing"}, "#/", []string{"The disk fails"}},
 		{"silent", &fake{interfaces: 2, silent: true}, "#/", []string{"alpha is silent", "3.3 min old"}},
 		{"gap", &fake{interfaces: 2}, "#/",
 			[]string{"gap in the history", "from Thu 19 Nov 04:30:00 to Thu 19 Nov 06:30:00 (2 h)"}},
 		{"not logged in", &fake{interfaces: 2, status: 401}, "#/", []string{"not logged in", "Reload the page"}},
 		{"refused", &fake{interfaces: 2, status: 403}, "#/", []string{"refuses this browser"}},
-		{"busy", &fake{interfaces: 2, status: 503}, eth0, []string{"asks to wait", "tries again by itself"}},
+		{"busy", &fake{interfaces: 2, status: 503}, eth0, []string{"asks the page to wait", "The page retries"}},
 		{"failing", &fake{interfaces: 2, status: 500}, eth0, []string{"The hub failed: it was told to"}},
 		{"no such view", &fake{interfaces: 2}, "#/nowhere/%E0%A4%A", []string{"alpha", "12", "Overview"}},
 		{"no such event", &fake{interfaces: 2}, "#/?event=never-was",
-			[]string{"The hub knows no event of this name any more"}},
+			[]string{"The hub has no event with this id"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			tb := open(t, c.hub)
@@ -76,12 +76,12 @@ func TestRecovery(t *testing.T) {
 	tb.visit("#/interface/alpha/eth0?range=1h")
 	tb.drawn()
 	f.fail(503)
-	tb.wait(`document.body.innerText.includes("asks to wait")`)
+	tb.wait(`document.body.innerText.includes("asks the page to wait")`)
 	if n := get[int](tb, `document.querySelectorAll(".graph[data-state=drawn]").length`); n < 3 {
 		t.Errorf("%d graphs are left while the hub is away", n)
 	}
 	f.fail(0)
-	tb.wait(`!document.body.innerText.includes("asks to wait")`)
+	tb.wait(`!document.body.innerText.includes("asks the page to wait")`)
 }
 
 // TestHostile calls everything what would break a page that takes names for markup, for a query or

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"maps"
 	"net/url"
 	"path/filepath"
 	"slices"
@@ -14,8 +15,8 @@ import (
 	"github.com/linerate/linerate/internal/base/unit"
 )
 
-// Everybody is the name of a [Config] that is no rule: its receivers and intervals are those of all
-// rules that have none of their own.
+// Everybody is the name of a [Config] that is not a rule: its receivers and intervals apply to all
+// rules without their own.
 const Everybody = "*"
 
 // Bounds of what can be configured.
@@ -36,65 +37,76 @@ const (
 	defaultTimeout   = 10 * time.Second // of a receiver
 )
 
-// Config is one rule. Fields left empty have defaults. A rule that has the name of one in
-// [Defaults] has from it all that is left empty.
+// severities are those of the timeline.
+var severities = []timeline.Severity{"info", "notice", "warning", "critical"}
+
+// Config is one rule. Empty fields have defaults. A rule with the name of one in a rule file or in
+// [Defaults] takes every field that is empty from there.
 type Config struct {
 	Name string `json:"name" yaml:"name"`                   // letters, digits, '.', '_' and '-'; or Everybody
-	Off  bool   `json:"off,omitempty" yaml:"off,omitempty"` // this rule is not watched
+	Off  bool   `json:"off,omitempty" yaml:"off,omitempty"` // the hub does not evaluate this rule
 
-	Query   string `json:"query,omitempty" yaml:"query,omitempty"`     // PromQL; fires for every series that it gives
+	Query   string `json:"query,omitempty" yaml:"query,omitempty"`     // PromQL; fires for every series of its result
 	Finding string `json:"finding,omitempty" yaml:"finding,omitempty"` // code of a finding, instead of a query; fires while the verdict holds
 
-	Every         unit.Span `json:"every,omitempty" yaml:"every,omitempty"`                     // between two looks; default 15s. A rule whose query is slow is asked less often
+	Every         unit.Span `json:"every,omitempty" yaml:"every,omitempty"`                     // between two evaluations; default 15s. The hub evaluates a slow query less often
 	For           unit.Span `json:"for,omitempty" yaml:"for,omitempty"`                         // how long it must hold before it fires; default at once
-	KeepFiringFor unit.Span `json:"keep_firing_for,omitempty" yaml:"keep_firing_for,omitempty"` // how long it must be gone before it counts as resolved; default at once
+	KeepFiringFor unit.Span `json:"keep_firing_for,omitempty" yaml:"keep_firing_for,omitempty"` // how long it must be gone before it is resolved; default at once
 
 	Severity timeline.Severity `json:"severity,omitempty" yaml:"severity,omitempty"` // info, notice, warning or critical; default warning
-	// Text is one line for people. {{LABEL}} stands for the value of a label, {{value}} for that of
-	// the series; {{value:bits_per_second}}, {{value:bytes}}, {{value:percent}} and
-	// {{value:seconds}} say it with its unit.
+	// Text is one line for people. {{LABEL}} is the value of a label, {{value}} that of the series;
+	// {{value:bits_per_second}}, {{value:bytes}}, {{value:percent}} and {{value:seconds}} write the
+	// value with its unit.
 	Text   string            `json:"text,omitempty" yaml:"text,omitempty"`
-	Labels map[string]string `json:"labels,omitempty" yaml:"labels,omitempty"` // more labels of its alerts, for receivers that sort by them
+	Labels map[string]string `json:"labels,omitempty" yaml:"labels,omitempty"` // more labels of its alerts, for receivers that route by them
+	// Annotations are Go templates as in Prometheus's rule files, which alone can set them.
+	Annotations map[string]string `json:"-" yaml:"-"`
 
-	Webhooks    []Webhook `json:"webhooks,omitempty" yaml:"webhooks,omitempty"`
-	Exec        []string  `json:"exec,omitempty" yaml:"exec,omitempty"`                 // a program and its arguments; gets the message on standard input
-	ExecTimeout unit.Span `json:"exec_timeout,omitempty" yaml:"exec_timeout,omitempty"` // then its process group is killed; default 10s, 5m at the most
-	RepeatEvery unit.Span `json:"repeat_every,omitempty" yaml:"repeat_every,omitempty"` // between two messages of which nothing is new; default 4h
+	Webhooks      []Webhook `json:"webhooks,omitempty" yaml:"webhooks,omitempty"`
+	Alertmanagers []Webhook `json:"alertmanagers,omitempty" yaml:"alertmanagers,omitempty"` // url is that of the Alertmanager, without /api/v2/alerts
+	Exec          []string  `json:"exec,omitempty" yaml:"exec,omitempty"`                   // a program and its arguments; reads the message on standard input
+	ExecTimeout   unit.Span `json:"exec_timeout,omitempty" yaml:"exec_timeout,omitempty"`   // then the hub kills its process group; default 10s, at most 5m
+	RepeatEvery   unit.Span `json:"repeat_every,omitempty" yaml:"repeat_every,omitempty"`   // between two messages with nothing new; default 4h
 
-	MaxAlerts int `json:"max_alerts,omitempty" yaml:"max_alerts,omitempty"` // at the same time; default 100, 1000 at the most
+	MaxAlerts int `json:"max_alerts,omitempty" yaml:"max_alerts,omitempty"` // at the same time; default 100, at most 1000
 }
 
-// Webhook is a receiver that is told by HTTP.
+// Webhook is a receiver that the hub notifies by HTTP.
 type Webhook struct {
 	URL             string            `json:"url" yaml:"url"`
-	BearerTokenFile string            `json:"bearer_token_file,omitempty" yaml:"bearer_token_file,omitempty"` // holds what goes into the header Authorization; read before every message
+	BearerTokenFile string            `json:"bearer_token_file,omitempty" yaml:"bearer_token_file,omitempty"` // holds the token of the Authorization header; read before every message
 	HeaderFiles     map[string]string `json:"header_files,omitempty" yaml:"header_files,omitempty"`           // more headers, and the files that hold their values
-	CAFile          string            `json:"ca_file,omitempty" yaml:"ca_file,omitempty"`                     // certificates in PEM that are trusted instead of the system's
-	Timeout         unit.Span         `json:"timeout,omitempty" yaml:"timeout,omitempty"`                     // of one message; default 10s, 5m at the most
+	CAFile          string            `json:"ca_file,omitempty" yaml:"ca_file,omitempty"`                     // certificates in PEM, trusted instead of the system's
+	Timeout         unit.Span         `json:"timeout,omitempty" yaml:"timeout,omitempty"`                     // of one message; default 10s, at most 5m
 }
 
-// Validate tells what is wrong with a rule, as one sentence with its name and what to write
-// instead.
-func (c Config) Validate() error {
+// Validate returns what is wrong with a rule, as one sentence with its name and what to write
+// instead. It knows the rules that come with the hub.
+func (c Config) Validate() error { return c.validate(Defaults()) }
+
+// validate is Validate with the rules that c may take fields from.
+func (c Config) validate(known []Config) error {
 	bad := func(format string, args ...any) error {
 		return fmt.Errorf("alert %s: %s", cmp.Or(c.Name, "without a name"), fmt.Sprintf(format, args...))
 	}
 	if !goodName(c.Name) && c.Name != Everybody {
 		return bad("name %q: write 1 to %d letters, digits, '.', '_' or '-'", c.Name, maxName)
 	}
-	whole := c.complete()
+	whole := c.complete(known)
 	switch {
 	case c.Name == Everybody && (c.Query != "" || c.Finding != "" || c.Off || c.Text != "" || c.Severity != ""):
-		return bad("%s is no rule: write webhooks, exec, repeat_every and their like, which then go for all rules without their own", Everybody)
+		return bad("%s is not a rule: write only webhooks, alertmanagers, exec, repeat_every and the like, "+
+			"which then apply to all rules without their own", Everybody)
 	case c.Name == Everybody:
 	case whole.Query == "" && whole.Finding == "":
-		return bad("nothing to watch: write query: and PromQL, or finding: and its code (or the name of a rule that comes with the hub: %s)", strings.Join(defaultNames(), ", "))
+		return bad("nothing to watch: write query: and PromQL, or finding: and its code "+
+			"(or the name of a rule in rule_files, or of one that comes with the hub: %s)", strings.Join(defaultNames(), ", "))
 	case c.Query != "" && c.Finding != "":
 		return bad("query and finding: write one of them")
 	case whole.Finding != "" && !goodName(whole.Finding):
-		return bad("finding %q: is no code of a finding", c.Finding)
+		return bad("finding %q: not a code of a finding", c.Finding)
 	}
-	if c.Severity != "" && !slices.Contains([]timeline.Severity{"info", "notice", "warning", "critical"}, c.Severity) {
+	if c.Severity != "" && c.Annotations == nil && !slices.Contains(severities, c.Severity) {
 		return bad("severity %q: write info, notice, warning or critical", c.Severity)
 	}
 	for _, t := range []struct {
@@ -116,85 +128,81 @@ func (c Config) Validate() error {
 	}
 	for name := range c.Labels {
 		if !goodLabel(name) || name == "alertname" || name == "severity" {
-			return bad("labels: %q cannot be one: write letters, digits and '_'; alertname and severity are set by the rule", name)
+			return bad("labels: %q cannot be one: write letters, digits and '_'; the rule sets alertname and severity",
+				name)
 		}
 	}
-	if problem := badText(c.Text); problem != "" {
-		return bad("text: %s", problem)
+	if c.Query != "" {
+		if _, err := c.expression(); err != nil {
+			return err
+		}
 	}
-	if len(c.Webhooks) > MaxReceivers {
-		return bad("webhooks: %d are more than %d", len(c.Webhooks), MaxReceivers)
+	if _, err := template(c.Text); err != nil {
+		return bad("text: %s", err)
 	}
-	for _, w := range c.Webhooks {
-		if problem := w.problem(); problem != "" {
-			return bad("%s", problem)
+	for key, hooks := range map[string][]Webhook{"webhooks": c.Webhooks, "alertmanagers": c.Alertmanagers} {
+		if len(hooks) > MaxReceivers {
+			return bad("%s: %d are more than %d", key, len(hooks), MaxReceivers)
+		}
+		for _, w := range hooks {
+			if problem := w.problem(); problem != "" {
+				return bad("%s: %s", key, problem)
+			}
 		}
 	}
 	switch {
 	case c.ExecTimeout != 0 && len(c.Exec) == 0:
-		return bad("exec_timeout: goes with exec, write that too or leave it out")
+		return bad("exec_timeout: needs exec: write that too, or leave exec_timeout out")
 	case len(c.Exec) > 0 && !filepath.IsAbs(c.Exec[0]):
-		return bad("exec %q: write the whole path of the program; there is no shell, and no PATH to look in", c.Exec[0])
+		return bad("exec %q: write the whole path of the program: the hub uses no shell and no PATH", c.Exec[0])
 	case slices.ContainsFunc(c.Exec, func(s string) bool { return strings.ContainsRune(s, 0) }):
 		return bad("exec: an argument holds a zero byte")
 	}
 	return nil
 }
 
-// problem tells what is wrong with a receiver.
+// problem returns what is wrong with a receiver, or "".
 func (w Webhook) problem() string {
 	u, err := url.Parse(w.URL)
 	switch d := w.Timeout.Duration(); {
 	case w.URL == "":
-		return "webhooks: one has no url"
+		return "one has no url"
 	case err != nil || (u.Scheme != "http" && u.Scheme != "https") || u.Host == "":
-		return fmt.Sprintf("webhooks: %q is no address: write https://HOST/PATH", w.URL)
+		return fmt.Sprintf("%q is not an address: write https://HOST/PATH", w.URL)
 	case u.User != nil:
-		return fmt.Sprintf("webhooks: %s holds a password: put it into a file and name that in header_files or bearer_token_file", u.Redacted())
+		return fmt.Sprintf("%s holds a password: put it into a file and name that file in header_files or "+
+			"bearer_token_file", u.Redacted())
 	case d != 0 && (d < time.Second || d > 5*time.Minute):
-		return fmt.Sprintf("webhooks: %s: timeout %v: write 1s to 5m", w.URL, w.Timeout)
+		return fmt.Sprintf("%s: timeout %v: write 1s to 5m", w.URL, w.Timeout)
 	}
 	for name, file := range w.HeaderFiles {
 		if name == "" || strings.ContainsFunc(name,
 			func(r rune) bool { return r <= ' ' || r > '~' || strings.ContainsRune(`()<>@,;:\"/[]?={}`, r) }) {
-			return fmt.Sprintf("webhooks: %s: header_files: %q is no name of a header", w.URL, name)
+			return fmt.Sprintf("%s: header_files: %q is not the name of a header", w.URL, name)
 		}
 		if file == "" {
-			return fmt.Sprintf("webhooks: %s: header_files: %s has no file", w.URL, name)
+			return fmt.Sprintf("%s: header_files: %s has no file", w.URL, name)
 		}
 	}
 	return ""
 }
 
-// Validate tells what is wrong with rules that go together, each of which may be right by itself.
-// It is the check of a configuration.
-func Validate(configs []Config) error {
-	if len(configs) > MaxRules {
-		return fmt.Errorf("alerts: %d rules are more than %d", len(configs), MaxRules)
-	}
-	names := make(map[string]bool)
-	var all []error
-	for i, c := range configs {
-		switch {
-		case c.Name == "":
-			all = append(all, fmt.Errorf(
-				"alert %d of the list: no name: write name: and a word that tells it from others", i+1))
-			continue
-		case names[c.Name]:
-			all = append(all, fmt.Errorf("alert %s: named twice: give each its own name", c.Name))
-		}
-		names[c.Name] = true
-		if err := c.Validate(); err != nil {
-			all = append(all, err)
-		}
-	}
-	return errors.Join(all...)
+// Validate returns what is wrong with a configuration: with each rule, with rules together, and
+// with the rule files.
+func Validate(configs []Config, ruleFiles ...string) error {
+	_, err := Rules(configs, ruleFiles...)
+	return err
 }
 
-// Rules gives the rules to watch: those of the configuration, and after them those of [Defaults]
-// that it says nothing of. Fields left empty are filled in.
-func Rules(configs []Config) ([]Config, error) {
-	if err := Validate(configs); err != nil {
+// Rules returns the rules to evaluate, complete: those of the configuration, then those of the rule
+// files and of [Defaults] whose names the configuration does not have.
+func Rules(configs []Config, ruleFiles ...string) ([]Config, error) {
+	files, err := readRuleFiles(ruleFiles)
+	if err != nil {
+		return nil, err
+	}
+	known := slices.Concat(files, Defaults())
+	if err := errors.Join(validateAll(configs, known), validateAll(files, known)); err != nil {
 		return nil, err
 	}
 	var everybody Config
@@ -202,38 +210,65 @@ func Rules(configs []Config) ([]Config, error) {
 		everybody = configs[i]
 	}
 	var rules []Config
-	for _, c := range append(slices.Clone(configs), Defaults()...) {
-		known := slices.ContainsFunc(rules, func(r Config) bool { return r.Name == c.Name })
-		if c.Name == Everybody || known {
+	for _, c := range slices.Concat(configs, known) {
+		if c.Name == Everybody || slices.ContainsFunc(rules, func(r Config) bool { return r.Name == c.Name }) {
 			continue
 		}
-		rules = append(rules, c.complete().filled(everybody))
+		rules = append(rules, c.complete(known).filled(everybody))
+	}
+	if len(rules) > MaxRules {
+		return nil, fmt.Errorf("alerts: %d rules are more than %d", len(rules), MaxRules)
 	}
 	return slices.DeleteFunc(rules, func(c Config) bool { return c.Off }), nil
 }
 
-// complete is c with what the rule of its name that comes with the hub has where c has nothing.
-func (c Config) complete() Config {
-	all := Defaults()
-	i := slices.IndexFunc(all, func(d Config) bool { return d.Name == c.Name })
+// validateAll validates the rules of one source.
+func validateAll(configs, known []Config) error {
+	names := make(map[string]bool)
+	var all []error
+	for i, c := range configs {
+		switch {
+		case c.Name == "":
+			all = append(all, fmt.Errorf("alert %d of the list: no name: write name: and a unique word", i+1))
+			continue
+		case names[c.Name]:
+			all = append(all, fmt.Errorf("alert %s: named twice: give each its own name", c.Name))
+		}
+		names[c.Name] = true
+		if err := c.validate(known); err != nil {
+			all = append(all, err)
+		}
+	}
+	return errors.Join(all...)
+}
+
+// complete returns c with its empty fields taken from the known rule of its name.
+func (c Config) complete(known []Config) Config {
+	i := slices.IndexFunc(known, func(d Config) bool { return d.Name == c.Name })
 	if i < 0 {
 		return c
 	}
-	d := all[i]
+	d := known[i]
 	if c.Query == "" && c.Finding == "" {
 		c.Query, c.Finding = d.Query, d.Finding
 	}
 	c.Every, c.For, c.KeepFiringFor = cmp.Or(c.Every, d.Every), cmp.Or(c.For, d.For),
 		cmp.Or(c.KeepFiringFor, d.KeepFiringFor)
-	c.Severity, c.Text = cmp.Or(c.Severity, d.Severity), cmp.Or(c.Text, d.Text)
+	c.Severity, c.MaxAlerts = cmp.Or(c.Severity, d.Severity), cmp.Or(c.MaxAlerts, d.MaxAlerts)
+	if c.Labels == nil && len(d.Labels) > 0 {
+		c.Labels = d.Labels
+	}
+	if c.Text == "" {
+		c.Annotations = d.Annotations
+	}
 	return c
 }
 
-// filled is c with what goes for all rules where c has nothing, and then the defaults.
+// filled returns c with its empty fields taken from what applies to all rules, and then from the
+// defaults. A rule with one receiver of its own has only its own.
 func (c Config) filled(all Config) Config {
-	// Who names one receiver for a rule means that one alone.
-	if len(c.Webhooks) == 0 && len(c.Exec) == 0 {
-		c.Webhooks, c.Exec, c.ExecTimeout = all.Webhooks, all.Exec, all.ExecTimeout
+	if len(c.Webhooks)+len(c.Alertmanagers)+len(c.Exec) == 0 {
+		c.Webhooks, c.Alertmanagers, c.Exec, c.ExecTimeout = all.Webhooks, all.Alertmanagers, all.Exec, all.ExecTimeout
 	}
 	if c.Labels == nil {
 		c.Labels = all.Labels
@@ -243,8 +278,20 @@ func (c Config) filled(all Config) Config {
 	c.KeepFiringFor = cmp.Or(c.KeepFiringFor, all.KeepFiringFor)
 	c.MaxAlerts = cmp.Or(c.MaxAlerts, all.MaxAlerts, defaultMaxAlerts)
 	c.Severity = cmp.Or(c.Severity, "warning")
-	c.Text = cmp.Or(c.Text, c.Name)
 	return c
+}
+
+// annotations returns the templates of the rule's annotations; "summary" is one of them.
+func (c Config) annotations() map[string]string {
+	all := maps.Clone(c.Annotations)
+	if all == nil {
+		all = make(map[string]string)
+	}
+	if c.Text != "" {
+		all["summary"], _ = template(c.Text) // validated
+	}
+	all["summary"] = cmp.Or(all["summary"], all["description"], c.Name)
+	return all
 }
 
 func defaultNames() []string {
@@ -263,7 +310,7 @@ func goodName(name string) bool {
 		})
 }
 
-// goodLabel tells the names that labels may have.
+// goodLabel reports whether a label can have this name.
 func goodLabel(name string) bool {
 	return name != "" && len(name) <= maxName && !(name[0] >= '0' && name[0] <= '9') &&
 		!strings.ContainsFunc(name, func(r rune) bool {

@@ -2,12 +2,16 @@ package alert
 
 import (
 	"bytes"
+	"context"
+	"os/exec"
 	"strings"
 	"testing"
 	"time"
 
 	"go.yaml.in/yaml/v3"
 
+	"github.com/linerate/linerate/hub/internal/record"
+	"github.com/linerate/linerate/internal/base/testenv"
 	"github.com/linerate/linerate/internal/base/unit"
 )
 
@@ -51,9 +55,9 @@ func TestConfigProblemsNameTheRule(t *testing.T) {
 		{"password", func(c *Config) { c.Webhooks = []Webhook{{URL: "https://me:secret@far/x"}} }, "holds a password"},
 		{"header", func(c *Config) {
 			c.Webhooks = []Webhook{{URL: "https://far", HeaderFiles: map[string]string{"A B": "/f"}}}
-		}, `"A B" is no name of a header`},
+		}, `"A B" is not the name of a header`},
 		{"no shell", func(c *Config) { c.Exec = []string{"mail me"} }, "write the whole path of the program"},
-		{"all are no rule", func(c *Config) { c.Name = Everybody }, "* is no rule"},
+		{"all are no rule", func(c *Config) { c.Name = Everybody }, "* is not a rule"},
 	} {
 		bad := good
 		c.change(&bad)
@@ -76,7 +80,7 @@ func TestConfigList(t *testing.T) {
 }
 
 // TestDefaultsAreConfigs checks that nothing that comes with the hub would be refused, and that
-// text and query agree on names of labels.
+// every field is filled in.
 func TestDefaultsAreConfigs(t *testing.T) {
 	if err := Validate(Defaults()); err != nil {
 		t.Fatal(err)
@@ -132,22 +136,108 @@ func TestRulesOfAConfiguration(t *testing.T) {
 	}
 }
 
-func TestRender(t *testing.T) {
+// TestTexts renders texts of alerts: as Prometheus's rules render templates.
+func TestTexts(t *testing.T) {
 	labels := map[string]string{"interface": "eth0", "odd": "a\nb\x01 {{value}}"}
 	for _, c := range []struct {
 		text  string
 		value float64
 		want  string
 	}{
-		{"{{interface}} at {{value:bits_per_second}}", 1e9, "eth0 at 1.00 Gb/s"},
+		{"{{interface}} at {{value:bits_per_second}}", 1e9, "eth0 at 1Gb/s"},
 		{"{{ interface }}: {{value}}", 12.3456, "eth0: 12.35"},
-		{"{{nothing}} {{value:percent}}", 0.025, "unknown 2.50 %"},
+		{"{{nothing}} {{value:percent}}", 0.025, "unknown 2.5%"},
 		{"{{odd}}", 1, "a b\x01 {{value}}"},
 		{"left {{open", 1, "left {{open"},
-		{"{{value:bytes}} in {{value:seconds}}", 2048, "2 KiB in 34 min 08 s"},
+		{"{{value:bytes}} in {{value:seconds}}", 2048, "2kiB in 34m 8s"},
 	} {
-		if got := render(c.text, labels, c.value); got != c.want {
-			t.Errorf("%q: %q, want %q", c.text, got, c.want)
+		w := newWorld(t)
+		w.start(Config{Name: "r", Finding: "mtu-small", Text: c.text})
+		w.w.rules[0].Finding, w.w.rules[0].Query = "", "the series of this test"
+		w.w.o.Query = func(context.Context, string, time.Time) ([]record.Labelled, error) {
+			return []record.Labelled{{Labels: labels, Value: c.value}}, nil
 		}
+		w.w.Evaluate(t.Context())
+		if all := w.w.Active(); len(all) != 1 || all[0].Text != c.want {
+			t.Errorf("%q: %+v, want %q", c.text, all, c.want)
+		}
+	}
+}
+
+// TestRuleFiles reads rules in Prometheus's format, beside an entry in alerts: that overrides one.
+func TestRuleFiles(t *testing.T) {
+	name := write(t, `
+groups:
+  - name: mine
+    interval: 30s
+    limit: 7
+    labels: {team: network}
+    rules:
+      - alert: ManyConnections
+        expr: linerate_tcp_connections > 50000
+        for: 5m
+        labels: {severity: page}
+        annotations:
+          summary: '{{ $labels.host }} has {{ $value | humanize }} connections'
+          runbook_url: https://example.org/{{ $labels.host }}
+      - alert: SlowLink
+        expr: linerate_finding{code="link-negotiated-low"}
+`)
+	rules, err := Rules([]Config{{Name: "SlowLink", Severity: "critical", For: minutes(1)}}, name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	byName := make(map[string]Config)
+	for _, r := range rules {
+		byName[r.Name] = r
+	}
+	if len(rules) != len(Defaults())+2 {
+		t.Errorf("%d rules", len(rules))
+	}
+	if r := byName["SlowLink"]; r.Finding != "link-negotiated-low" || r.Severity != "critical" ||
+		r.Every.Duration() != 30*time.Second || r.For != minutes(1) {
+		t.Errorf("%+v", r)
+	}
+	if r := byName["ManyConnections"]; r.MaxAlerts != 7 || r.Labels["team"] != "network" || r.eventSeverity() != "warning" {
+		t.Errorf("%+v", r)
+	}
+	w := newWorld(t)
+	w.start(byName["ManyConnections"])
+	w.series["linerate_tcp_connections > 50000"] = map[string]float64{"": 60000}
+	w.look(5 * time.Minute)
+	all := w.w.Active()
+	if len(all) != 1 || all[0].State != Firing || all[0].Text != "near has 60k connections" ||
+		all[0].Labels["severity"] != "page" || all[0].Annotations["runbook_url"] != "https://example.org/near" {
+		t.Errorf("%+v", all)
+	}
+	for text, want := range map[string]string{
+		"groups: [{name: a, rules: [{record: a:b, expr: up}]}]":                                 "no recording rules",
+		"groups: [{name: a, rules: [{alert: A, expr: 'up =='}]}]":                               "parse error",
+		"groups: [{name: a, rules: [{alert: A b, expr: up}]}]":                                  `alert "A b": write 1 to 64`,
+		"groups: [{name: a, rules: [{alert: A, expr: up}, {alert: A, expr: up > 1}]}]":          "alert A: named twice",
+		"groups: [{name: a, query_offset: 1m, rules: [{alert: A, expr: up}]}]":                  "write offset",
+		"groups: [{name: a, rules: [{alert: A, expr: 'linerate_finding > 0'}]}]":                "a finding stands alone",
+		"groups: [{name: a, rules: [{alert: A, expr: up, annotations: {summary: '{{ $lab'}}]}]": "undefined variable",
+		"groups: [{name: a, rules: [{alert: A, expr: '\"text\"'}]}]":                            "not a vector",
+		"groups: [{name: a, rules: [{alert: A, expr: up, color: red}]}]":                        "color",
+		"groups: [{name: a, interval: 1ms, rules: [{alert: A, expr: up}]}]":                     "every 1ms: write 1s to 1d",
+		"groups: [{name: a, limit: 5000, rules: [{alert: A, expr: up}]}]":                       "write 1 to 1000",
+	} {
+		if _, err := Rules(nil, write(t, text)); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want %q", text, err, want)
+		}
+	}
+	if _, err := Rules(nil, "/nonexistent/rules.yml"); err == nil {
+		t.Error("a rule file that does not exist is no error")
+	}
+	if _, err := Rules(nil, "/nonexistent/*.yml"); err != nil {
+		t.Errorf("a pattern without a match: %v", err)
+	}
+}
+
+// TestPromtoolChecksTheDefaults holds that the rules of the hub are a rule file of Prometheus.
+func TestPromtoolChecksTheDefaults(t *testing.T) {
+	if out, err := exec.Command(testenv.Program(t, "promtool"), "check", "rules", "default.rules.yml").CombinedOutput(); err != nil {
+		t.Errorf("%v\n%s", err, out)
 	}
 }

@@ -67,7 +67,7 @@ func (h *history) fired(name string) []Active {
 	h.t.Helper()
 	now := h.end
 	w, err := New(Options{
-		Rules: []Config{(Config{Name: name}).complete().filled(Config{})}, Host: "near",
+		Rules: []Config{(Config{Name: name}).complete(Defaults()).filled(Config{})}, Host: "near",
 		Now: func() time.Time { return now },
 		Query: func(ctx context.Context, query string, _ time.Time) ([]record.Labelled, error) {
 			return h.store.Vector(ctx, query, h.end)
@@ -198,19 +198,19 @@ func TestDefaultRules(t *testing.T) {
 		{"link-down", "up", up(func(time.Duration) float64 { return 1 }), ""},
 		{"link-down", "up again", up(func(ago time.Duration) float64 { return b2f(ago < time.Hour) }), ""},
 		{"link-slower", "a hundred of a thousand", speed(1e9, 1e8),
-			"eth0 on near runs at 100 Mb/s, and ran faster within the last week"},
+			"eth0 on near runs at 100Mb/s, and ran faster within the last week"},
 		{"link-slower", "faster", speed(1e9, 1e10), ""},
 		{"link-slower", "the same", speed(1e9, 1e9), ""},
-		{"retransmits", "one in twenty", tcp(1000, 50), "near sends 5.00 % of its TCP segments again"},
+		{"retransmits", "one in twenty", tcp(1000, 50), "near retransmits 5% of its TCP segments"},
 		{"retransmits", "one in a thousand", tcp(1000, 1), ""},
 		{"retransmits", "of next to nothing", tcp(10, 5), ""},
 		{"softirq-saturated", "softirq", cpu(0.97, 0),
-			"processor 3 of near spends 97.0 % of its time with interrupts of devices and what follows them"},
+			"CPU 3 of near spends 97% of its time in interrupts and softirqs"},
 		{"softirq-saturated", "both", cpu(0.6, 0.35),
-			"processor 3 of near spends 95.0 % of its time with interrupts of devices and what follows them"},
+			"CPU 3 of near spends 95% of its time in interrupts and softirqs"},
 		{"softirq-saturated", "half", cpu(0.5, 0.1), ""},
 		{"measurement-slower", "half", measured(week, 5e8),
-			"stream up to far carries 500 Mb/s, less than nine of ten times in the last week"},
+			"stream up to far carries 500Mb/s, less than nine of ten results in the last week"},
 		{"measurement-slower", "the lowest so far", measured(week, 0.978e9), ""},
 		{"measurement-slower", "as ever", measured(week, 1e9), ""},
 		{"measurement-slower", "too few to say", measured(20*time.Hour, 5e8), ""},

@@ -1,29 +1,34 @@
-// Package alert watches a history by rules and tells people and programs when one of them holds,
-// and when it no longer does.
+// Package alert evaluates rules over a history and notifies people and programs when one holds, and
+// when it no longer does.
 //
 // # Model
 //
-// A [Config] is one rule: a query that fires while it gives series, or the code of a finding that
-// fires while the verdict holds. Every set of labels that a rule gives is an alert of its own:
-// pending until it has held for the rule's time, firing, and resolved when it has been gone for as
-// long as the rule keeps it. [Watcher.Evaluate] is one look at all rules that are due. The
-// receivers of a rule are told of all its alerts in one message, of what is new in the one after,
-// and again at intervals while something fires. What each of them was told is kept on disk, so that
-// a restart tells nothing twice and nothing is left untold.
+// A [Config] is one rule: a PromQL query that fires while it returns series, or the code of a
+// finding that fires while the verdict holds. Rules come from alerts: in the hub's configuration,
+// from rule files in Prometheus's format, and from the file that comes with the hub. Each becomes
+// an alerting rule of Prometheus's package rules, which expands its templates and moves its alerts:
+// pending until the rule has held for its time, then firing, then resolved. This package schedules
+// the evaluations, answers findings, bounds the number of alerts, remembers alerts across restarts,
+// and notifies.
+//
+// [Watcher.Evaluate] evaluates all rules that are due. A receiver gets all alerts of a rule in one
+// message, news in the next one, and a repeat at intervals while something fires. The watcher keeps
+// on disk what each receiver knows, so a restart repeats nothing and loses nothing.
 //
 // # Units
 //
-// Those of the query. Times in messages are RFC 3339 in UTC.
+// Values have the units of the query. Times in messages are RFC 3339 in UTC.
 //
 // # Sources
 //
-// The message is that of Alertmanager's webhook, version "4" (Prometheus's documentation,
-// "webhook_config"), so that receivers written for it need not know who sends. The states are those
-// of Prometheus's alerting rules.
+// Rules and rule files: Prometheus's documentation, "Alerting rules", and its package rules.
+// Webhooks get Alertmanager's webhook message, version "4" (Prometheus's documentation,
+// "webhook_config"). Alertmanagers get POST /api/v2/alerts as in Alertmanager's OpenAPI
+// specification.
 //
 // # Limits
 //
-// A rule has so many alerts as its bound allows; what is over it is counted and told. A message
-// that a receiver does not take is tried again, later each time; an alert that came and went
-// meanwhile is then not told, and stands in the timeline alone.
+// A rule has at most as many alerts as its bound; the watcher counts and reports the rest. It
+// retries a message that a receiver does not take, later each time. An alert that came and went
+// in the meantime is only in the timeline.
 package alert

@@ -12,14 +12,13 @@ import (
 )
 
 const (
-	// cleanPath is what programs may look for others in; nothing else of this process's environment
-	// is theirs to know.
+	// cleanPath is the PATH of programs. They inherit nothing else of this process's environment.
 	cleanPath   = "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
-	mostOutput  = 4 << 10         // bytes of a program's output that go into the log
-	lingerBound = 2 * time.Second // for output of a program that has ended, which its children may hold open
+	mostOutput  = 4 << 10         // bytes of a program's output in the log
+	lingerBound = 2 * time.Second // for the output of a program that has ended, which its children may hold open
 )
 
-// program gives what hands messages to a program: on its standard input, without a shell.
+// program returns a func that hands messages to a program: on its standard input, without a shell.
 func program(argv []string, log *slog.Logger) func(ctx context.Context, body []byte) error {
 	return func(ctx context.Context, body []byte) error {
 		var out bounded
@@ -29,14 +28,14 @@ func program(argv []string, log *slog.Logger) func(ctx context.Context, body []b
 		ownGroup(cmd)
 		err := cmd.Run()
 		if errors.Is(err, exec.ErrWaitDelay) {
-			err = nil // it has ended well; what it left behind is its own affair
+			err = nil // it has succeeded; processes that it left behind are its own
 		}
 		if text := out.String(); text != "" {
-			log.Info("program told of alerts", "program", argv[0], "output", text)
+			log.Info("program ran for alerts", "program", argv[0], "output", text)
 		}
 		switch {
 		case ctx.Err() != nil:
-			return fmt.Errorf("run %s: not done in time, and killed", argv[0])
+			return fmt.Errorf("run %s: exceeded its time, and was killed", argv[0])
 		case err != nil:
 			return fmt.Errorf("run %s: %w", argv[0], err)
 		}
@@ -44,13 +43,13 @@ func program(argv []string, log *slog.Logger) func(ctx context.Context, body []b
 	}
 }
 
-// bounded keeps the first bytes of an output and lets the rest go.
+// bounded keeps the first bytes of an output and discards the rest.
 type bounded struct {
 	b    bytes.Buffer
 	more bool
 }
 
-// Write takes everything, so that nobody waits for a reader.
+// Write accepts everything, so that the program never blocks.
 func (o *bounded) Write(p []byte) (int, error) {
 	room := mostOutput - o.b.Len()
 	o.more = o.more || len(p) > room
@@ -58,7 +57,7 @@ func (o *bounded) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// String is what was kept, in one line.
+// String returns the kept output on one line.
 func (o *bounded) String() string {
 	text := strings.Join(strings.Fields(strings.ToValidUTF8(o.b.String(), "?")), " ")
 	if o.more {

@@ -4,5 +4,5 @@ package alert
 
 import "os/exec"
 
-// ownGroup leaves the program as it is: it alone is killed when its time is over.
+// ownGroup does nothing: the hub can kill only the program itself.
 func ownGroup(*exec.Cmd) {}

@@ -8,14 +8,19 @@ import (
 	"net/url"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 )
 
-// mostInMessage bounds a message; how many are left out stands in it.
-const mostInMessage = 100
+const (
+	// mostInMessage bounds the alerts of a message; the message has the number of the rest.
+	mostInMessage = 100
+	// alertmanagerKeeps is how long an Alertmanager keeps an alert that the hub does not send again:
+	// four times the interval of repeats, as Prometheus has it.
+	alertmanagerKeeps = 4 * groupInterval
+)
 
-// message is what receivers get, in the form of Alertmanager's webhook of version 4. Its keys are
-// theirs and not ours.
+// message is Alertmanager's webhook message of version 4. Its keys are Alertmanager's.
 type message struct {
 	Version           string            `json:"version"`
 	GroupKey          string            `json:"groupKey"`
@@ -31,25 +36,38 @@ type message struct {
 
 // messageAlert is one alert of a message.
 type messageAlert struct {
-	Status       string            `json:"status"`
+	Status string `json:"status"`
+	postableAlert
+	Fingerprint string `json:"fingerprint"`
+}
+
+// postableAlert is one alert as Alertmanager's API v2 takes it (POST /api/v2/alerts).
+type postableAlert struct {
 	Labels       map[string]string `json:"labels"`
 	Annotations  map[string]string `json:"annotations"`
 	StartsAt     time.Time         `json:"startsAt"`
-	EndsAt       time.Time         `json:"endsAt"` // of one that fires: the zero time, as there
+	EndsAt       time.Time         `json:"endsAt"` // of a firing alert in a webhook message: the zero time
 	GeneratorURL string            `json:"generatorURL"`
-	Fingerprint  string            `json:"fingerprint"`
 }
 
-// message makes the message about the alerts of one rule.
-func (w *Watcher) message(r *rule, alerts []Active) ([]byte, error) {
+// alertmanagerURL returns the address at which an Alertmanager takes alerts.
+func alertmanagerURL(base string) string { return strings.TrimSuffix(base, "/") + "/api/v2/alerts" }
+
+// message returns the message to a receiver about the alerts of one rule.
+func (w *Watcher) message(r *rule, to *receiver, alerts []Active, now time.Time) ([]byte, error) {
+	if to.kind == "alertmanager" {
+		all := make([]postableAlert, len(alerts))
+		for i, a := range alerts {
+			if all[i] = w.postable(r, a); a.State == Firing {
+				all[i].EndsAt = now.Add(alertmanagerKeeps).UTC()
+			}
+		}
+		return json.Marshal(all)
+	}
 	m := message{
 		Version: "4", GroupKey: fmt.Sprintf("{}:{alertname=%q}", r.Name), Status: string(Resolved),
 		Receiver:    "linerate",
 		GroupLabels: map[string]string{"alertname": r.Name}, ExternalURL: w.o.URL, Alerts: []messageAlert{},
-	}
-	generator := w.o.URL
-	if r.Query != "" {
-		generator += "api/v1/query?query=" + url.QueryEscape(r.Query)
 	}
 	for _, a := range alerts {
 		if a.State == Firing {
@@ -59,15 +77,7 @@ func (w *Watcher) message(r *rule, alerts []Active) ([]byte, error) {
 			m.TruncatedAlerts++
 			continue
 		}
-		one := messageAlert{
-			Status: string(a.State), Labels: a.Labels, StartsAt: a.FiredAt.UTC(), GeneratorURL: generator,
-			Fingerprint: fingerprint(a.Labels),
-			Annotations: map[string]string{"summary": a.Text, "value": strconv.FormatFloat(a.Value, 'g', -1, 64)},
-		}
-		if a.State == Resolved {
-			one.EndsAt = a.EndedAt.UTC()
-		}
-		m.Alerts = append(m.Alerts, one)
+		m.Alerts = append(m.Alerts, messageAlert{string(a.State), w.postable(r, a), fingerprint(a.Labels)})
 	}
 	m.CommonLabels, m.CommonAnnotations = maps.Clone(m.Alerts[0].Labels), maps.Clone(m.Alerts[0].Annotations)
 	for _, a := range m.Alerts {
@@ -77,20 +87,34 @@ func (w *Watcher) message(r *rule, alerts []Active) ([]byte, error) {
 	return json.Marshal(m)
 }
 
-// common takes out of all what is not the same in one.
+// postable returns an alert as messages have it.
+func (w *Watcher) postable(r *rule, a Active) postableAlert {
+	one := postableAlert{Labels: a.Labels, StartsAt: a.FiredAt.UTC(), GeneratorURL: w.o.URL,
+		Annotations: map[string]string{"summary": a.Text, "value": strconv.FormatFloat(a.Value, 'g', -1, 64)}}
+	maps.Copy(one.Annotations, a.Annotations)
+	if r.Query != "" {
+		one.GeneratorURL += "api/v1/query?query=" + url.QueryEscape(r.Query)
+	}
+	if a.State == Resolved {
+		one.EndsAt = a.EndedAt.UTC()
+	}
+	return one
+}
+
+// common deletes from all the entries that one does not have.
 func common(all, one map[string]string) {
 	maps.DeleteFunc(all, func(name, value string) bool { v, ok := one[name]; return !ok || v != value })
 }
 
-// fingerprint is the same for the same labels, on every host and at any time.
+// fingerprint returns the same text for the same labels, on every host and at any time.
 func fingerprint(labels map[string]string) string {
 	h := fnv.New64a()
 	for _, name := range sorted(labels) {
-		// A byte that is in no text parts them, so that no two sets look alike.
+		// A byte that occurs in no text separates them, so that no two sets have the same form.
 		fmt.Fprintf(h, "%s\xff%s\xff", name, labels[name])
 	}
 	return fmt.Sprintf("%016x", h.Sum64())
 }
 
-// sorted gives the keys of a map in their order.
+// sorted returns the keys of a map in order.
 func sorted[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }

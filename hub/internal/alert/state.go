@@ -9,14 +9,14 @@ import (
 	"github.com/linerate/linerate/internal/base/durable"
 )
 
-// saveEvery is how often it is written how long the pending ones have held, when nothing else
+// saveEvery is the time between two writes of how long pending alerts have held, while nothing else
 // changes.
 const saveEvery = time.Minute
 
-// memoryVersion is that of the form of memory.
+// memoryVersion is the version of the format of memory.
 const memoryVersion = 1
 
-// memory is what survives a restart.
+// memory is the state that survives a restart.
 type memory struct {
 	Time  time.Time             `json:"time"`
 	Rules map[string]ruleMemory `json:"rules"`
@@ -34,8 +34,8 @@ type receiverMemory struct {
 
 func (w *Watcher) path() string { return filepath.Join(w.o.Dir, "alerts.json") }
 
-// save writes what changed. A disk that is full must not keep anybody from being told, so an error
-// is a warning.
+// save writes the state if it changed. A full disk must not suppress messages, so an error is a
+// warning.
 func (w *Watcher) save(now time.Time) {
 	pending := false
 	m := memory{Time: now.UTC(), Rules: make(map[string]ruleMemory)}
@@ -44,11 +44,16 @@ func (w *Watcher) save(now time.Time) {
 		for _, print := range sorted(r.alerts) {
 			a := r.alerts[print]
 			pending = pending || a.State == Pending
-			rm.Alerts = append(rm.Alerts, a.Active)
+			rm.Alerts = append(rm.Alerts, a)
+		}
+		for _, print := range sorted(r.restored) {
+			if !has(r.alerts, print) {
+				rm.Alerts = append(rm.Alerts, r.restored[print].Active)
+			}
 		}
 		for _, to := range r.receivers {
-			if len(to.told) > 0 {
-				rm.Receivers[to.key()] = receiverMemory{to.told, to.sentAt}
+			if len(to.known) > 0 {
+				rm.Receivers[to.key()] = receiverMemory{to.known, to.sentAt}
 			}
 		}
 		if len(rm.Alerts)+len(rm.Receivers) > 0 {
@@ -62,16 +67,16 @@ func (w *Watcher) save(now time.Time) {
 	w.saved = now
 	if err != nil {
 		if w.notes["state"] == "" {
-			w.o.Log.Warn("what is known of alerts is not saved", "error", err)
+			w.o.Log.Warn("the state of alerts is not saved", "error", err)
 		}
-		w.notes["state"] = fmt.Sprintf("what is known of alerts would not survive a restart: %v", err)
+		w.notes["state"] = fmt.Sprintf("the state of alerts would not survive a restart: %v", err)
 		return
 	}
 	w.dirty, w.notes["state"] = false, ""
 }
 
-// load reads what was known before a restart. What cannot be read is as if it had never been known:
-// alerts that fire are then told once more.
+// load reads the state from before a restart. Without a readable file, alerts that fire are sent
+// once more.
 func (w *Watcher) load() {
 	if w.o.Dir == "" {
 		return
@@ -79,7 +84,7 @@ func (w *Watcher) load() {
 	var m memory
 	known, err := durable.Recall(w.o.FS, w.path(), memoryVersion, &m)
 	if err != nil {
-		w.o.Log.Warn("what was known of alerts cannot be read, and those that fire are told again", "error", err)
+		w.o.Log.Warn("the state of alerts cannot be read: the hub sends those that fire again", "error", err)
 	}
 	if !known {
 		return
@@ -88,11 +93,12 @@ func (w *Watcher) load() {
 		rm := m.Rules[r.Name]
 		delete(m.Rules, r.Name)
 		for _, a := range rm.Alerts {
-			r.alerts[fingerprint(a.Labels)] = w.restored(a, m.Time)
+			print, was := fingerprint(a.Labels), w.restored(a, m.Time)
+			r.restored[print], r.alerts[print] = was, was.Active
 		}
 		for _, to := range r.receivers {
 			if known, ok := rm.Receivers[to.key()]; ok && known.Told != nil {
-				to.told, to.sentAt = known.Told, w.past(known.SentAt)
+				to.known, to.sentAt = known.Told, w.past(known.SentAt)
 				to.resolve(r, w.past(m.Time)) // nothing, unless the file was written by hand
 			}
 		}
@@ -100,16 +106,16 @@ func (w *Watcher) load() {
 	w.endOrphans(m.Rules)
 }
 
-// restored is an alert as it was saved, for the time since the start.
-func (w *Watcher) restored(a Active, saved time.Time) *alert {
+// restored returns an alert as it was saved, with times that count from the start.
+func (w *Watcher) restored(a Active, saved time.Time) *restored {
 	if a.State == Pending {
-		// Nobody knows whether it held while nobody looked: only the time before counts.
+		// No evaluation saw whether it held in the meantime: only the time before counts.
 		a.ActiveAt = w.started.Add(-max(saved.Sub(a.ActiveAt), 0))
 	}
-	return &alert{Active: a, lastSeen: w.started, restored: true}
+	return &restored{Active: a}
 }
 
-// past is a time that a clock which was set back has not yet come to.
+// past returns a time, or the start for a time that a clock set back has not reached yet.
 func (w *Watcher) past(t time.Time) time.Time {
 	if t.After(w.started) {
 		return w.started
@@ -117,7 +123,7 @@ func (w *Watcher) past(t time.Time) time.Time {
 	return t
 }
 
-// endOrphans ends in the timeline what fired of rules that are no more.
+// endOrphans ends the events of alerts whose rules no longer exist.
 func (w *Watcher) endOrphans(rules map[string]ruleMemory) {
 	for _, name := range sorted(rules) {
 		for _, a := range rules[name].Alerts {
@@ -126,7 +132,7 @@ func (w *Watcher) endOrphans(rules map[string]ruleMemory) {
 			}
 			a.State, a.EndedAt = Resolved, w.started
 			w.put(&rule{Config: Config{Name: name, Severity: timeline.Severity(a.Labels["severity"])}},
-				fingerprint(a.Labels), &alert{Active: a})
+				fingerprint(a.Labels), a)
 			w.dirty = true
 		}
 	}

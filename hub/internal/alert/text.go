@@ -3,76 +3,63 @@ package alert
 import (
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
-
-	"github.com/linerate/linerate/internal/base/unit"
 )
 
-// valueForms say the value of a series with its unit.
-var valueForms = []string{"bits_per_second", "bytes", "percent", "seconds"}
+const maxText = 1000 // bytes of the text of a rule
 
-const maxText = 1000 // bytes of one line for people
+// valueForms are the forms of {{value}}, each with the Go template of Prometheus that renders it.
+var valueForms = map[string]string{
+	"value":                 `{{ $value | printf "%.4g" }}`,
+	"value:bits_per_second": `{{ $value | humanize }}b/s`,
+	"value:bytes":           `{{ $value | humanize1024 }}B`,
+	"value:percent":         `{{ $value | humanizePercentage }}`,
+	"value:seconds":         `{{ $value | humanizeDuration }}`,
+}
 
-// badText tells what is wrong with a text; empty: nothing.
-func badText(text string) string {
+// template translates the text of a rule in alerts: to a template as Prometheus's rules have it.
+// {{LABEL}} becomes the value of a label, or "unknown" for a series without that label. A brace
+// pair that is left open is text.
+func template(text string) (string, error) {
 	if len(text) > maxText {
-		return fmt.Sprintf("%d bytes are more than %d", len(text), maxText)
+		return "", fmt.Errorf("%d bytes are more than %d", len(text), maxText)
 	}
-	problem := ""
-	replace(text, func(name string) string {
-		form, ofValue := strings.CutPrefix(name, "value:")
-		switch {
-		case ofValue && !slices.Contains(valueForms, form):
-			problem = fmt.Sprintf("{{%s}}: the forms of a value are %s", name, strings.Join(valueForms, ", "))
-		case !ofValue && !goodLabel(name):
-			problem = fmt.Sprintf("{{%s}}: write {{value}} or the name of a label", name)
-		}
-		return ""
-	})
-	return problem
-}
-
-// render fills in a text. A label that the series does not have is "unknown".
-func render(text string, labels map[string]string, value float64) string {
-	out := replace(text, func(name string) string {
-		switch name {
-		case "value":
-			return strconv.FormatFloat(value, 'g', 4, 64)
-		case "value:bits_per_second":
-			return unit.BitRate(value).String()
-		case "value:bytes":
-			return unit.Bytes(value).String()
-		case "value:percent":
-			return unit.FormatPercent(value)
-		case "value:seconds":
-			return unit.FormatSeconds(value)
-		}
-		if v, ok := labels[name]; ok {
-			return v
-		}
-		return "unknown"
-	})
-	// A label may hold anything, and this is one line.
-	out = strings.Join(strings.Fields(strings.ToValidUTF8(out, "?")), " ")
-	if len(out) > 2*maxText {
-		out = strings.ToValidUTF8(out[:2*maxText], "")
-	}
-	return out
-}
-
-// replace puts what by gives in the place of every {{name}}. What is left open stays as it is.
-func replace(text string, by func(name string) string) string {
 	var b strings.Builder
 	for {
 		before, rest, open := strings.Cut(text, "{{")
 		name, after, closed := strings.Cut(rest, "}}")
 		if !open || !closed {
-			b.WriteString(text)
-			return b.String()
+			b.WriteString(strings.ReplaceAll(text, "{{", `{{ "{{" }}`))
+			return b.String(), nil
 		}
 		b.WriteString(before)
-		b.WriteString(by(strings.TrimSpace(name)))
+		form, known := valueForms[strings.TrimSpace(name)]
+		switch name = strings.TrimSpace(name); {
+		case known:
+			b.WriteString(form)
+		case strings.HasPrefix(name, "value:"):
+			var all []string
+			for form := range valueForms {
+				if _, form, ok := strings.Cut(form, ":"); ok {
+					all = append(all, form)
+				}
+			}
+			slices.Sort(all)
+			return "", fmt.Errorf("{{%s}}: the forms of a value are %s", name, strings.Join(all, ", "))
+		case !goodLabel(name):
+			return "", fmt.Errorf("{{%s}}: write {{value}} or the name of a label", name)
+		default:
+			fmt.Fprintf(&b, `{{ or $labels.%s "unknown" }}`, name)
+		}
 		text = after
 	}
+}
+
+// oneLine returns a rendered text on one line, of bounded length: a label may hold anything.
+func oneLine(text string) string {
+	text = strings.Join(strings.Fields(strings.ToValidUTF8(text, "?")), " ")
+	if len(text) > 2*maxText {
+		text = strings.ToValidUTF8(text[:2*maxText], "")
+	}
+	return text
 }

@@ -6,9 +6,13 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net/url"
 	"slices"
 	"sync"
 	"time"
+
+	"github.com/prometheus/prometheus/model/labels"
+	"github.com/prometheus/prometheus/rules"
 
 	"github.com/linerate/linerate/hub/internal/record"
 	"github.com/linerate/linerate/hub/internal/timeline"
@@ -17,39 +21,39 @@ import (
 
 const (
 	queryBound = 10 * time.Second // of one rule
-	// shareOfTime is how many times as long as its query took a rule waits at least: all rules
-	// together then cost a twentieth of a processor each.
+	// shareOfTime is how many times as long as its query took a rule waits at least: each rule then
+	// costs at most a twentieth of a CPU.
 	shareOfTime = 20
-	// settleTime is how long after a start an alert that is known from before counts as firing
+	// settleTime is how long after a start an alert that fired before the restart keeps firing
 	// without being seen: rates need a few readings.
 	settleTime = 2 * time.Minute
 	// groupInterval lies between two messages about one rule, so that a hundred links that go down
 	// one after the other are two messages and not a hundred.
 	groupInterval = time.Minute
-	// staleAfter is how old the newest figure may be before queries tell of the past.
+	// staleAfter is how old the newest sample may be before queries describe the past.
 	staleAfter = time.Minute
 )
 
 // Options of a watcher.
 type Options struct {
-	Rules []Config // as [Rules] gives them
-	// of a [record.Store]: Vector
+	Rules []Config // as [Rules] returns them
+	// Vector of a [record.Store]
 	Query func(ctx context.Context, query string, at time.Time) ([]record.Labelled, error)
-	// that hold now; nil: none
+	// the verdicts that hold now; nil: none
 	Findings func() []Verdict
-	// of the history; nil: always well
+	// of the history; nil: always ok
 	Status func() record.Status
-	// of a [timeline.Store]; nil: nothing is put
+	// Put of a [timeline.Store]; nil: no events
 	Put func(e timeline.Event, document []byte) error
-	// of alerts whose series name none
+	// host label of alerts whose series have none
 	Host string
 	// of the hub's page, with a slash at its end, for messages
 	URL string
-	// where what is known survives a restart; empty: it does not
+	// where state survives a restart; empty: it does not
 	Dir string
 	// default the operating system
 	FS durable.FS
-	// default: nothing is told
+	// default: silent
 	Log *slog.Logger
 	Now func() time.Time // default time.Now
 	// tests put their own here
@@ -59,11 +63,11 @@ type Options struct {
 // Verdict is a finding as rules see it.
 type Verdict struct {
 	Code   string
-	Title  string            // one sentence; {{title}} in the text of a rule
-	Labels map[string]string // what tells it from others of its code: interface, where, …
+	Title  string            // one sentence; $labels.title in the templates of a rule
+	Labels map[string]string // distinguish it from others of its code: interface, where, …
 }
 
-// State is how far an alert is.
+// State is the state of an alert.
 type State string
 
 // The states.
@@ -75,54 +79,51 @@ const (
 
 // Active is one alert.
 type Active struct {
-	Rule     string            `json:"rule"`
-	Labels   map[string]string `json:"labels"` // alertname and severity among them
-	State    State             `json:"state"`
-	Text     string            `json:"text"`
-	Value    float64           `json:"-"`
-	ActiveAt time.Time         `json:"active_at"`         // since when it holds
-	FiredAt  time.Time         `json:"fired_at,omitzero"` // since when it fires
-	EndedAt  time.Time         `json:"ended_at,omitzero"`
+	Rule        string            `json:"rule"`
+	Labels      map[string]string `json:"labels"` // alertname and severity among them
+	State       State             `json:"state"`
+	Text        string            `json:"text"` // the annotation summary
+	Annotations map[string]string `json:"annotations,omitempty"`
+	Value       float64           `json:"-"`
+	ActiveAt    time.Time         `json:"active_at"`         // since when it holds
+	FiredAt     time.Time         `json:"fired_at,omitzero"` // since when it fires
+	EndedAt     time.Time         `json:"ended_at,omitzero"`
 }
 
-// alert is one with what the watcher keeps beside it.
-type alert struct {
-	Active
-	lastSeen time.Time
-	restored bool // known from before the start, and not seen since
-}
-
-// rule is a rule and its alerts by the fingerprint of their labels.
+// rule is a rule, its alerts by the fingerprint of their labels, and its receivers.
 type rule struct {
 	Config
-	alerts    map[string]*alert
+	engine    *rules.AlertingRule
+	alerts    map[string]Active
+	restored  map[string]*restored // known from before the start, and not seen since
 	receivers []*receiver
 	due       time.Time
-	problem   string // why the last look gave nothing
-	over      int    // alerts beyond the bound at the last look
+	problem   string // why the last evaluation failed
+	over      int    // alerts beyond the bound at the last evaluation
 }
 
-// Watcher looks at rules and tells their receivers. Its methods may be called from several
+// Watcher evaluates rules and notifies their receivers. Its methods may be called from several
 // goroutines.
 type Watcher struct {
 	o       Options
 	started time.Time
+	url     *url.URL
 	senders sync.WaitGroup
-	places  map[bool]chan struct{} // who may send at once, by whether it is a program
+	places  map[bool]chan struct{} // bounds the messages under way; true: to programs
 
-	looking sync.Mutex // one look at a time
+	looking sync.Mutex // one evaluation at a time
 
 	mu    sync.Mutex // all below
 	rules []*rule
 	dirty bool      // there is something to save
-	saved time.Time // when that was done last
+	saved time.Time // when the state was saved last
 	notes map[string]string
 }
 
-// New makes a watcher, with what it knew before a restart. Errors are those of [Validate], and
+// New makes a watcher, with its state from before a restart. Errors are those of [Validate], and
 // queries that are not PromQL.
 func New(o Options) (*Watcher, error) {
-	if err := Validate(o.Rules); err != nil {
+	if err := validateAll(o.Rules, slices.Concat(o.Rules, Defaults())); err != nil {
 		return nil, err
 	}
 	if o.FS == nil {
@@ -137,48 +138,61 @@ func New(o Options) (*Watcher, error) {
 	if o.sendHTTP == nil {
 		o.sendHTTP = Webhook.sender
 	}
-	w := &Watcher{o: o, started: o.Now(), notes: make(map[string]string),
+	page, err := url.Parse(o.URL)
+	if err != nil {
+		return nil, fmt.Errorf("alerts: %w", err)
+	}
+	w := &Watcher{o: o, started: o.Now(), url: page, notes: make(map[string]string),
 		places: map[bool]chan struct{}{false: make(chan struct{}, webhooksAtOnce),
 			true: make(chan struct{}, programsAtOnce)}}
+	var bad []error
 	for _, c := range o.Rules {
-		r := &rule{Config: c, alerts: make(map[string]*alert), due: w.started}
-		for _, hook := range c.Webhooks {
-			r.receivers = append(r.receivers,
-				newReceiver("webhook", hook.URL, cmp.Or(hook.Timeout.Duration(), defaultTimeout), o.sendHTTP(hook)))
-		}
-		if len(c.Exec) > 0 {
-			r.receivers = append(r.receivers,
-				newReceiver("exec", fmt.Sprintf("%q", c.Exec), cmp.Or(c.ExecTimeout.Duration(), defaultTimeout),
-					program(c.Exec, o.Log)))
+		r, err := w.rule(c)
+		if err != nil {
+			bad = append(bad, err)
+			continue
 		}
 		w.rules = append(w.rules, r)
 	}
-	if err := w.parse(); err != nil {
+	if err := errors.Join(bad...); err != nil {
 		return nil, err
 	}
 	w.load()
 	return w, nil
 }
 
-// parse has every query read once, at a time of which there is no history, so that a mistake in one
-// is told at the start.
-func (w *Watcher) parse() error {
-	ctx, cancel := context.WithTimeout(context.Background(), queryBound)
-	defer cancel()
-	var all []error
-	for _, r := range w.rules {
-		if r.Query == "" {
-			continue
-		}
-		if _, err := w.o.Query(ctx, r.Query, time.Unix(0, 0)); errors.Is(err, record.ErrBadQuery) {
-			all = append(all, fmt.Errorf("alert %s: query: %w", r.Name, err))
-		}
+// rule makes the alerting rule and the receivers of a configuration.
+func (w *Watcher) rule(c Config) (*rule, error) {
+	expr, err := c.expression()
+	if err != nil {
+		return nil, err
 	}
-	return errors.Join(all...)
+	// The empty title takes the label out of the alert after the templates have used it.
+	own := map[string]string{"severity": string(c.Severity), "title": ""}
+	for name, value := range c.Labels {
+		own[name] = value
+	}
+	r := &rule{Config: c, alerts: make(map[string]Active), restored: make(map[string]*restored), due: w.started,
+		engine: rules.NewAlertingRule(c.Name, expr, c.For.Duration(), c.KeepFiringFor.Duration(), labels.FromMap(own),
+			labels.FromMap(c.annotations()), labels.EmptyLabels(), w.o.URL, false, w.o.Log)}
+	for _, hook := range c.Webhooks {
+		r.receivers = append(r.receivers,
+			newReceiver("webhook", hook.URL, hook.Timeout.Duration(), w.o.sendHTTP(hook)))
+	}
+	for _, hook := range c.Alertmanagers {
+		hook.URL = alertmanagerURL(hook.URL)
+		r.receivers = append(r.receivers,
+			newReceiver("alertmanager", hook.URL, hook.Timeout.Duration(), w.o.sendHTTP(hook)))
+	}
+	if len(c.Exec) > 0 {
+		r.receivers = append(r.receivers,
+			newReceiver("exec", fmt.Sprintf("%q", c.Exec), c.ExecTimeout.Duration(), program(c.Exec, w.o.Log)))
+	}
+	return r, nil
 }
 
-// Run looks at rules as they are due, until the context ends. Messages under way are given up then;
-// they are sent again after the next start.
+// Run evaluates rules as they are due, until the context ends. It then gives up messages under way,
+// and sends them after the next start.
 func (w *Watcher) Run(ctx context.Context) {
 	for ctx.Err() == nil {
 		w.Evaluate(ctx)
@@ -192,11 +206,11 @@ func (w *Watcher) Run(ctx context.Context) {
 	w.senders.Wait()
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.dirty = true // how long what is pending has held
+	w.dirty = true // how long pending alerts have held
 	w.save(w.o.Now())
 }
 
-// wait is the time until the next rule is due or a message is tried again.
+// wait returns the time until the next rule is due or a message is retried.
 func (w *Watcher) wait() time.Duration {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -213,7 +227,7 @@ func (w *Watcher) wait() time.Duration {
 	return max(next, 100*time.Millisecond)
 }
 
-// Evaluate looks at every rule that is due, and hands messages to receivers without waiting for
+// Evaluate evaluates every rule that is due, and hands messages to receivers without waiting for
 // them.
 func (w *Watcher) Evaluate(ctx context.Context) {
 	w.looking.Lock()
@@ -233,12 +247,12 @@ func (w *Watcher) Evaluate(ctx context.Context) {
 		if now.Before(r.due) || ctx.Err() != nil {
 			continue
 		}
-		seen, err := w.look(ctx, r, verdicts, blind)
+		err := w.evaluate(ctx, r, verdicts, blind)
 		took := w.o.Now().Sub(now)
 		w.mu.Lock()
 		r.due = now.Add(max(r.Every.Duration(), shareOfTime*took))
 		if err == nil {
-			w.update(r, seen, w.o.Now())
+			w.update(r, w.o.Now())
 		}
 		w.noteError(r, err)
 		w.mu.Unlock()
@@ -249,7 +263,7 @@ func (w *Watcher) Evaluate(ctx context.Context) {
 	w.save(w.o.Now())
 }
 
-// ofStatus makes findings of the state of the history.
+// ofStatus returns the findings of the state of the history.
 func ofStatus(s record.Status) []Verdict {
 	if s.State == record.DiskOK || s.State == "" {
 		return nil
@@ -257,128 +271,37 @@ func ofStatus(s record.Status) []Verdict {
 	return []Verdict{{Code: DiskFull, Title: cmp.Or(s.Cause, "the disk is "+string(s.State))}}
 }
 
-// blindness tells why queries say nothing of the present; empty: they do. What was known then stays
-// as it was.
+// blindness returns why queries say nothing about the present, or "". Alerts then stay as they are.
 func blindness(s record.Status, now time.Time) string {
 	switch {
 	case s.Loading:
 		return "the history is loading"
 	case s.State != record.DiskOK && s.State != "" && now.Sub(s.Newest) > staleAfter:
-		return "the history cannot be written, and its newest figure is old"
+		return "the history cannot be written, and its newest sample is old"
 	}
 	return ""
 }
 
-// sighting is one set of labels for which a rule holds.
-type sighting struct {
-	labels map[string]string
-	value  float64
-	title  string
-}
-
-// look asks what a rule holds for.
-func (w *Watcher) look(ctx context.Context, r *rule, verdicts []Verdict, blind string) ([]sighting, error) {
-	var seen []sighting
-	if r.Query == "" {
-		for _, v := range verdicts {
-			if v.Code == r.Finding {
-				seen = append(seen, sighting{v.Labels, 1, v.Title})
-			}
-		}
-		return seen, nil
-	}
-	if blind != "" {
-		return nil, fmt.Errorf("not asked: %s", blind)
-	}
-	ctx, cancel := context.WithTimeout(ctx, queryBound)
-	defer cancel()
-	all, err := w.o.Query(ctx, r.Query, w.o.Now())
-	if err != nil {
-		return nil, err
-	}
-	for _, l := range all {
-		seen = append(seen, sighting{labels: l.Labels, value: l.Value})
-	}
-	return seen, nil
-}
-
-// labelled gives the labels of an alert.
-func (w *Watcher) labelled(r *rule, s sighting) map[string]string {
-	all := make(map[string]string, len(s.labels)+len(r.Labels)+3)
-	all["host"] = w.o.Host
-	if r.Finding != "" {
-		all["finding"] = r.Finding
-	}
-	for name, value := range s.labels {
-		if name != "__name__" {
-			all[name] = value
-		}
-	}
-	for name, value := range r.Labels {
-		all[name] = value
-	}
-	all["alertname"], all["severity"] = r.Name, string(r.Severity)
-	return all
-}
-
-// update moves the alerts of a rule to their next states.
-func (w *Watcher) update(r *rule, seen []sighting, now time.Time) {
-	type found struct {
-		print  string
-		labels map[string]string
-		sighting
-	}
-	all := make([]found, 0, len(seen))
-	for _, s := range seen {
-		labels := w.labelled(r, s)
-		all = append(all, found{fingerprint(labels), labels, s})
-	}
-	// Alerts that are known keep their places when there are too many; among the others the order
-	// is any, but the same every time.
-	slices.SortFunc(all, func(a, b found) int { return cmp.Compare(a.print, b.print) })
-	here := make(map[string]bool)
-	r.over = 0
-	for _, f := range all {
-		if here[f.print] {
-			continue // two series that differ in their metric's name alone
-		}
-		a := r.alerts[f.print]
-		if a == nil {
-			if len(r.alerts) >= r.MaxAlerts {
-				r.over++
-				continue
-			}
-			a = &alert{Active: Active{Rule: r.Name, Labels: f.labels, State: Pending, ActiveAt: now}}
-			r.alerts[f.print] = a
-			w.dirty = true
-		}
-		here[f.print] = true
-		a.lastSeen, a.restored, a.Value = now, false, f.value
-		inText := f.labels
-		if f.title != "" {
-			inText = map[string]string{"title": f.title}
-			for name, value := range f.labels {
-				inText[name] = value
-			}
-		}
-		a.Text = render(r.Text, inText, f.value)
-		if a.State == Pending && now.Sub(a.ActiveAt) >= r.For.Duration() {
-			a.State, a.FiredAt = Firing, now
-			w.dirty = true
-			w.put(r, f.print, a)
-		}
-	}
-	settled := now.Sub(w.started) >= settleTime
+// update takes over the alerts of a rule after an evaluation, and puts events for those that began
+// or ceased to fire. The caller holds mu.
+func (w *Watcher) update(r *rule, now time.Time) {
+	before := r.alerts
+	r.alerts = w.active(r)
 	for print, a := range r.alerts {
-		if here[print] || a.restored && !settled || a.State == Firing &&
-			now.Sub(a.lastSeen) < r.KeepFiringFor.Duration() {
-			continue
-		}
-		delete(r.alerts, print)
-		w.dirty = true
-		if a.State == Firing {
-			a.State, a.EndedAt = Resolved, now
+		was, known := before[print]
+		began := a.State == Firing && (was.State != Firing || !was.FiredAt.Equal(a.FiredAt))
+		w.dirty = w.dirty || !known || began
+		if began {
 			w.put(r, print, a)
+		}
+	}
+	for print, was := range before {
+		if a, still := r.alerts[print]; !still || was.State == Firing && a.State != Firing {
+			w.dirty = true
+			if was.State == Firing {
+				was.State, was.EndedAt = Resolved, now
+				w.put(r, print, was)
+			}
 		}
 	}
 	for _, to := range r.receivers {
@@ -387,7 +310,7 @@ func (w *Watcher) update(r *rule, seen []sighting, now time.Time) {
 }
 
 // put writes an alert into the timeline.
-func (w *Watcher) put(r *rule, print string, a *alert) {
+func (w *Watcher) put(r *rule, print string, a Active) {
 	if w.o.Put == nil {
 		return
 	}
@@ -396,28 +319,28 @@ func (w *Watcher) put(r *rule, print string, a *alert) {
 		End:  a.EndedAt.UTC(),
 		Open: a.State == Firing, Host: a.Labels["host"],
 		Subject: cmp.Or(a.Labels["interface"], a.Labels["target"], a.Labels["cpu"]),
-		Title:   a.Text, Severity: r.Severity, State: string(a.State),
+		Title:   a.Text, Severity: r.eventSeverity(), State: string(a.State),
 	}
 	switch {
 	case a.EndedAt.IsZero():
 		e.End = time.Time{}
 	case e.End.Before(e.Time):
-		e.End = e.Time // the clock was set back meanwhile
+		e.End = e.Time // the clock was set back in the meantime
 	}
 	if err := w.o.Put(e, nil); err != nil {
-		w.o.Log.Warn("an alert is not in the timeline", "rule", r.Name, "error", err)
+		w.o.Log.Warn("an alert is missing from the timeline", "rule", r.Name, "error", err)
 	}
 }
 
-// noteError remembers what keeps a rule from being looked at, and logs when that changes.
+// noteError remembers why a rule could not be evaluated, and logs a change.
 func (w *Watcher) noteError(r *rule, err error) {
 	problem := ""
 	switch {
 	case err != nil:
 		problem = err.Error()
 	case r.over > 0:
-		problem = fmt.Sprintf(
-			"%d alerts are more than the %d it may have: the others are not told; make the query narrower, or raise max_alerts", r.over+r.MaxAlerts, r.MaxAlerts)
+		problem = fmt.Sprintf("%d alerts are more than the %d it may have: the hub leaves out the rest; make the "+
+			"query narrower, or raise max_alerts", r.over+r.MaxAlerts, r.MaxAlerts)
 	}
 	if problem != "" && problem != r.problem {
 		w.o.Log.Warn("alert rule", "rule", r.Name, "problem", problem)
@@ -425,14 +348,14 @@ func (w *Watcher) noteError(r *rule, err error) {
 	r.problem = problem
 }
 
-// Active gives the alerts that are pending or fire, those that fire longest first.
+// Active returns the alerts that are pending or firing; firing ones first, oldest first.
 func (w *Watcher) Active() []Active {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	all := []Active{}
 	for _, r := range w.rules {
 		for _, a := range r.alerts {
-			all = append(all, a.Active)
+			all = append(all, a)
 		}
 	}
 	slices.SortFunc(all, func(a, b Active) int {
@@ -442,8 +365,8 @@ func (w *Watcher) Active() []Active {
 	return all
 }
 
-// Warnings tells what does not work, one sentence each: queries that fail, bounds that are reached,
-// receivers that take nothing.
+// Warnings returns what does not work, one sentence each: queries that fail, bounds that are
+// reached, receivers that take no messages.
 func (w *Watcher) Warnings() []string {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -53,7 +53,7 @@ func (w *world) start(rules ...Config) {
 		if rules[i].Webhooks == nil {
 			rules[i].Webhooks = []Webhook{{URL: "https://hook.example.org/secret"}}
 		}
-		rules[i] = rules[i].complete().filled(Config{})
+		rules[i] = rules[i].complete(Defaults()).filled(Config{})
 	}
 	var err error
 	w.w, err = New(Options{
@@ -151,7 +151,7 @@ func TestAlertLives(t *testing.T) {
 	w.series["q"] = map[string]float64{"eth0": 8}
 	w.expect(w.look(time.Minute))
 	w.series["q"] = nil
-	w.expect(w.look(3*time.Minute), "12:06:45 resolved eth0")
+	w.expect(w.look(3*time.Minute), "12:07:00 resolved eth0")
 	if a := w.w.Active(); len(a) != 0 {
 		t.Errorf("active: %+v", a)
 	}
@@ -159,7 +159,7 @@ func TestAlertLives(t *testing.T) {
 	for id, e := range w.events {
 		want = timeline.Event{
 			ID: id, Kind: timeline.Alert, Time: time.Date(2026, 3, 1, 12, 2, 15, 0, time.UTC),
-			End:  time.Date(2026, 3, 1, 12, 6, 45, 0, time.UTC),
+			End:  time.Date(2026, 3, 1, 12, 7, 0, 0, time.UTC),
 			Host: "near", Subject: "eth0", Title: "eth0 at 8", Severity: "critical", State: "resolved",
 		}
 		if diff := cmp.Diff(want, e); diff != "" {
@@ -245,7 +245,7 @@ func TestNothingIsKnownMeanwhile(t *testing.T) {
 		want string
 	}{
 		{"query fails", func(w *world) { w.fails = errors.New("query took too long") }, "alert r: query took too long"},
-		{"loading", func(w *world) { w.status.Loading = true }, "alert r: not asked: the history is loading"},
+		{"loading", func(w *world) { w.status.Loading = true }, "alert r: not evaluated: the history is loading"},
 		{"full for long", func(
 			w *world) {
 			w.status = record.Status{State: record.DiskFull, Newest: w.now.Add(-2 * time.Minute)}
@@ -420,6 +420,33 @@ func TestMessageForm(t *testing.T) {
 		`"generatorURL":"https://hub.example.org/api/v1/query?query=q+%3E+1","fingerprint":"` +
 		w.got[0].Alerts[0].Fingerprint + `"}]}`
 	if diff := cmp.Diff(want, string(got)); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+// TestAlertmanagerForm checks what an Alertmanager gets: every minute while an alert fires, with an
+// end that the next message moves on, and once when it is resolved.
+func TestAlertmanagerForm(t *testing.T) {
+	w := newWorld(t)
+	var bodies []string
+	w.start(Config{Name: "r", Query: "q", Text: "{{interface}}", Webhooks: []Webhook{},
+		Alertmanagers: []Webhook{{URL: "https://am.example.org/"}}})
+	to := w.w.rules[0].receivers[0]
+	if to.to != "https://am.example.org/api/v2/alerts" {
+		t.Errorf("address %s", to.to)
+	}
+	to.send = func(_ context.Context, body []byte) error { bodies = append(bodies, string(body)); return nil }
+	w.series["q"] = map[string]float64{"eth0": 2.5}
+	w.look(time.Minute)
+	w.series["q"] = nil
+	w.look(2 * time.Minute)
+	want := func(ends string) string {
+		return `[{"labels":{"alertname":"r","host":"near","interface":"eth0","severity":"warning"},` +
+			`"annotations":{"summary":"eth0","value":"2.5"},"startsAt":"2026-03-01T12:00:00Z","endsAt":"` + ends + `",` +
+			`"generatorURL":"https://hub.example.org/api/v1/query?query=q"}]`
+	}
+	if diff := cmp.Diff([]string{want("2026-03-01T12:04:00Z"), want("2026-03-01T12:05:00Z"),
+		want("2026-03-01T12:01:15Z")}, bodies); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 }

@@ -16,15 +16,15 @@ import (
 
 const (
 	mostRedirects = 3
-	mostOfAnswer  = 4 << 10 // bytes that are read of an answer, and then no more
+	mostOfAnswer  = 4 << 10 // bytes read of an answer
 )
 
-// sender gives what posts messages to a receiver. Files are read for every message, so that a token
-// can be changed without a restart.
+// sender returns a func that posts messages to a receiver. It reads files for every message, so
+// that a token can change without a restart.
 func (h Webhook) sender() func(ctx context.Context, body []byte) error {
 	return func(ctx context.Context, body []byte) error {
 		transport := &http.Transport{
-			// one message in minutes
+			// messages are minutes apart
 			Proxy: http.ProxyFromEnvironment, TLSHandshakeTimeout: 10 * time.Second, DisableKeepAlives: true,
 			MaxResponseHeaderBytes: 64 << 10, TLSClientConfig: &tls.Config{MinVersion: tls.VersionTLS12},
 		}
@@ -61,7 +61,7 @@ func (h Webhook) sender() func(ctx context.Context, body []byte) error {
 			return quiet(err)
 		}
 		defer answer.Body.Close()
-		_, _ = io.CopyN(io.Discard, answer.Body, mostOfAnswer) // whatever it says, its status counts
+		_, _ = io.CopyN(io.Discard, answer.Body, mostOfAnswer) // only the status counts
 		switch code := answer.StatusCode; {
 		case code/100 == 2:
 			return nil
@@ -73,23 +73,23 @@ func (h Webhook) sender() func(ctx context.Context, body []byte) error {
 	}
 }
 
-// checkRedirect lets a receiver move within its host: the message, and what it is signed with, go
-// nowhere else.
+// checkRedirect lets a receiver move within its host: the message and its credentials go nowhere
+// else.
 func checkRedirect(next *http.Request, before []*http.Request) error {
 	first := before[0]
 	switch {
 	case len(before) > mostRedirects:
 		return fmt.Errorf("%w: redirected more than %d times", errPermanent, mostRedirects)
 	case next.URL.Host != first.URL.Host || next.URL.Scheme != first.URL.Scheme:
-		return fmt.Errorf("%w: redirected to %s://%s, and messages go to no other host than the one that is configured",
+		return fmt.Errorf("%w: redirected to %s://%s, but messages go only to the configured host",
 			errPermanent, next.URL.Scheme, next.URL.Host)
 	case next.Method != http.MethodPost:
-		return fmt.Errorf("%w: redirected to a page: write its address into url", errPermanent)
+		return fmt.Errorf("%w: redirected as GET: write the final address into url", errPermanent)
 	}
 	return nil
 }
 
-// quiet is an error without the address, of which the path may be a secret.
+// quiet returns an error without the address, since its path may be a secret.
 func quiet(err error) error {
 	for unwrapped := errors.Unwrap(err); unwrapped != nil; unwrapped = errors.Unwrap(unwrapped) {
 		if !strings.Contains(unwrapped.Error(), "://") || errors.Is(unwrapped, errPermanent) {

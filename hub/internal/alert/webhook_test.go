@@ -102,8 +102,8 @@ func TestWebhookAnswers(t *testing.T) {
 		{"/429", "answered 429", false, "POST /429 body"},
 		{"/400", "answered 400", true, "POST /400 body"},
 		{"/moved", "", false, "POST /here body"},
-		{"/away", "messages go to no other host", true, "POST /away body"},
-		{"/page", "write its address into url", true, "POST /page body"},
+		{"/away", "messages go only to the configured host", true, "POST /away body"},
+		{"/page", "write the final address into url", true, "POST /page body"},
 		{"/round", "redirected more than 3 times", true, "POST /round body"},
 	} {
 		err := Webhook{URL: server.URL + c.path}.sender()(t.Context(), []byte("body"))

@@ -16,17 +16,17 @@ import (
 	"github.com/linerate/linerate/internal/host/sample"
 )
 
-// The bounds of a comparison.
+// Bounds of a comparison.
 const (
 	MaxPoints = 1800 // of a series in one interval
 	MaxRows   = 2000
-	// Shortest is the shortest interval that is taken.
+	// Shortest is the shortest interval.
 	Shortest = 10 * time.Second
-	// Longest is the longest.
+	// Longest is the longest interval.
 	Longest = 366 * 24 * time.Hour
 )
 
-// Schema names the document.
+// Schema is the schema of the document.
 const Schema = "linerate.compare/1"
 
 // Interval is a part of a history.
@@ -35,18 +35,18 @@ type Interval struct {
 	End   time.Time `json:"end"`
 }
 
-// Matrix is how a history is asked; [record.Store.Matrix] is one.
+// Matrix queries a history, as [record.Store.Matrix] does.
 type Matrix func(ctx context.Context, query string, start, end time.Time, step time.Duration) ([]record.Row, error)
 
-// Options say what is compared.
+// Options of a comparison.
 type Options struct {
 	Before, After Interval
 	Host          string
 	Interface     string // empty: all
-	// Metrics are those that are looked at. Those whose names end in _info say nothing that could
-	// move, and those of the hub itself nothing of the host: they are left out.
+	// Metrics are those to compare. Run leaves out those whose names end in _info, which have no
+	// value that could move, and those of the hub itself.
 	Metrics []*sample.Metric
-	// Every is the time from one sample to the next; 0: a second.
+	// Every is the time between two samples; 0: a second.
 	Every time.Duration
 }
 
@@ -62,21 +62,20 @@ type Side struct {
 type Row struct {
 	Metric string            `json:"metric"`
 	Labels map[string]string `json:"labels"` // without the host
-	Unit   string            `json:"unit"`   // of the values, as they are: of a counter per second
+	Unit   string            `json:"unit"`   // of the values; counters per second
 	Before Side              `json:"before"`
 	After  Side              `json:"after"`
-	// Ratio of the means, after to before, and the interval that holds it with 95 % confidence,
-	// each row taken alone. Absent where before is nothing or below, or where there is too little
-	// to judge.
+	// Ratio of the means, after to before, and its 95 % confidence interval for this row alone.
+	// Absent if before is zero or negative, or with too few samples.
 	Ratio     *float64 `json:"ratio,omitempty"`
 	RatioLow  *float64 `json:"ratio_low,omitempty"`
 	RatioHigh *float64 `json:"ratio_high,omitempty"`
-	// Moved says that the difference is none that chance makes in 5 of 100 whole comparisons.
+	// Moved reports a difference that chance does not make in 5 of 100 whole comparisons.
 	Moved bool `json:"moved"`
-	// Chance is how often, as a part of 1, chance alone makes a difference as large somewhere in
-	// the comparison. 1 where nothing was judged.
+	// Chance is the probability that chance alone makes a difference this large somewhere in the
+	// comparison; 1 for a row that was not judged.
 	Chance float64 `json:"chance_ratio"`
-	Judged bool    `json:"judged"` // there were enough samples
+	Judged bool    `json:"judged"` // the row has enough samples
 }
 
 // Document is linerate.compare/1: two intervals and what differs, most moved first.
@@ -88,40 +87,40 @@ type Document struct {
 	After     Interval `json:"after"`
 	Step      float64  `json:"step_seconds"`
 	Rows      []Row    `json:"rows"`
-	Truncated bool     `json:"truncated"` // there are more series than rows
+	Truncated bool     `json:"truncated"` // the history has more series than rows
 	Warnings  []string `json:"warnings,omitempty"`
 }
 
-// ErrBad says that the options make no sense; the text says why.
+// ErrBad reports invalid options; the text has the reason.
 var ErrBad = errors.New("cannot compare")
 
-// Check says what is wrong with the options.
+// Check returns what is wrong with the options.
 func (o Options) Check() error {
 	for name, i := range map[string]Interval{"before": o.Before, "after": o.After} {
 		switch length := i.End.Sub(i.Start); {
 		case length < Shortest:
-			return fmt.Errorf("%w: the interval %s has to last %v at least", ErrBad, name, Shortest)
+			return fmt.Errorf("%w: the interval %s must last at least %v", ErrBad, name, Shortest)
 		case length > Longest:
-			return fmt.Errorf("%w: the interval %s may last a year at most", ErrBad, name)
+			return fmt.Errorf("%w: the interval %s may last at most a year", ErrBad, name)
 		}
 	}
 	switch {
 	case o.Before.Start.Before(o.After.End) && o.After.Start.Before(o.Before.End):
 		return fmt.Errorf("%w: the intervals overlap", ErrBad)
 	case o.Host == "":
-		return fmt.Errorf("%w: no host is named", ErrBad)
+		return fmt.Errorf("%w: no host given", ErrBad)
 	}
 	return nil
 }
 
-// series is one row before it is judged.
+// series is one row before the judgement.
 type series struct {
 	row           Row
 	before, after []float64
 }
 
-// Run asks the history and judges the answers. An error of the history is returned as it is; ErrBad
-// says that the options are wrong.
+// Run queries the history and judges the answers. It returns an error of the history unchanged, and
+// ErrBad for invalid options.
 func Run(ctx context.Context, ask Matrix, o Options) (*Document, error) {
 	if err := o.Check(); err != nil {
 		return nil, err
@@ -147,7 +146,7 @@ func Run(ctx context.Context, ask Matrix, o Options) (*Document, error) {
 				d.Truncated = true
 				break
 			}
-			// Only what is needed further on is kept: the points of a thousand series are many.
+			// Keep only what the judgement needs: a thousand series have many points.
 			pairs = append(pairs, pairOf(s.before, s.after))
 			s.before, s.after = nil, nil
 			all = append(all, s)
@@ -165,12 +164,12 @@ func Run(ctx context.Context, ask Matrix, o Options) (*Document, error) {
 		return cmp.Or(cmp.Compare(a.Chance, b.Chance), -cmp.Compare(a.far(), b.far()), cmp.Compare(a.Metric, b.Metric))
 	})
 	if len(d.Rows) > 0 && !slices.ContainsFunc(d.Rows, func(r Row) bool { return r.Judged }) {
-		d.Warnings = append(d.Warnings, "there are too few samples to judge: mark longer intervals")
+		d.Warnings = append(d.Warnings, "too few samples for a judgement: mark longer intervals")
 	}
 	return d, nil
 }
 
-// far is how far a ratio is from 1, both ways alike.
+// far returns the distance of a ratio from 1, the same in both directions.
 func (r Row) far() float64 {
 	if r.Ratio == nil {
 		return math.Abs(r.After.Mean - r.Before.Mean)
@@ -182,14 +181,15 @@ func finite(all ...float64) bool {
 	return !slices.ContainsFunc(all, func(v float64) bool { return math.IsNaN(v) || math.IsInf(v, 0) })
 }
 
-// stepOf is the same for both intervals, so that their blocks are: a whole number of samples.
+// stepOf returns one step for both intervals, so that their blocks are equal: a whole number of
+// samples.
 func stepOf(o Options) time.Duration {
 	longest := max(o.Before.End.Sub(o.Before.Start), o.After.End.Sub(o.After.Start))
 	n := (longest + o.Every*MaxPoints - 1) / (o.Every * MaxPoints)
 	return max(n, 1) * o.Every
 }
 
-// read asks for one metric in both intervals.
+// read queries one metric in both intervals.
 func (o Options) read(ctx context.Context, ask Matrix, m *sample.Metric, step time.Duration) ([]series, error) {
 	query := o.query(m, step)
 	found := make(map[string]*series)
@@ -219,7 +219,8 @@ func (o Options) read(ctx context.Context, ask Matrix, m *sample.Metric, step ti
 	var all []series
 	for _, key := range slices.Sorted(maps.Keys(found)) {
 		s := found[key]
-		// What was not there on one side cannot be compared; that it came or went is an event.
+		// A series that exists in one interval only cannot be compared; that it appeared or
+		// disappeared is an event.
 		if len(s.before) > 0 && len(s.after) > 0 && finite(s.row.Before.Mean, s.row.After.Mean) {
 			all = append(all, *s)
 		}
@@ -227,8 +228,8 @@ func (o Options) read(ctx context.Context, ask Matrix, m *sample.Metric, step ti
 	return all, nil
 }
 
-// query is one series for each thing of the metric that is compared. A window of one sample more
-// than the step holds all the growth between two steps, and no more.
+// query returns the PromQL with one series for each object of the metric. A window of one sample
+// more than the step holds exactly the growth between two steps.
 func (o Options) query(m *sample.Metric, step time.Duration) string {
 	selector := fmt.Sprintf("%s{host=%s", m.Name, quote(o.Host))
 	if o.Interface != "" && slices.Contains(m.Labels, "interface") {
@@ -251,7 +252,7 @@ func (o Options) query(m *sample.Metric, step time.Duration) string {
 	return q
 }
 
-// quote writes a string of PromQL, whose escapes are those of Go.
+// quote returns a PromQL string, whose escapes are those of Go.
 func quote(s string) string { return fmt.Sprintf("%q", s) }
 
 func sideOf(values []float64) Side {
@@ -259,7 +260,7 @@ func sideOf(values []float64) Side {
 		Samples: len(values)}
 }
 
-// unit is the one in the name of a metric; of a counter, per second.
+// unit returns the unit in the name of a metric; counters per second.
 func unit(m *sample.Metric) string {
 	base := strings.TrimSuffix(m.Name, "_total")
 	for suffix, u := range map[string]string{"_bits_per_second": "bit/s", "_bytes": "B", "_seconds": "s", "_ratio": "1",
@@ -279,7 +280,7 @@ func unit(m *sample.Metric) string {
 		return base
 	}
 	if base == "s" {
-		return "1" // seconds in a second
+		return "1" // seconds per second
 	}
 	return base + "/s"
 }

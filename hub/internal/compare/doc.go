@@ -1,31 +1,29 @@
-// Package compare sets two intervals of a host's history against each other: what each metric was
-// before and after, by how much it differs, for how sure, and which of all metrics moved at all.
+// Package compare compares two intervals of a host's history: the values of each metric before and
+// after, their ratio with its confidence interval, and which metrics moved at all.
 //
 // # Model
 //
-// Counters become rates, gauges averages, at equal steps; series of processors and queues are added
-// up. Of each series a [Row] gives median and 99th percentile of both intervals, and the ratio of
-// the means with its interval.
+// Counters become rates and gauges averages, at equal steps; series of CPUs and queues are summed. A
+// [Row] has the median and the 99th percentile of a series in both intervals, and the ratio of the
+// means with its interval.
 //
-// Seconds that follow one another are alike, so they are not counted as so many samples. Each
-// interval is cut into blocks of one length, at least 8 in the shorter interval, and block means
-// are what is judged (the method of batch means). Blocks that are still alike make the judgement
-// too sure; by how much follows from the correlation of one step with the next, and the error is
-// widened by it. The interval of the ratio comes from the logarithms of both means, with Student's
-// t. The percentile interval of a block bootstrap, tried in its place with the same blocks, holds
-// the truth in 87 to 91 of 100 cases instead of 95.
+// Consecutive seconds are correlated, so they are not independent samples. The method of batch means
+// cuts each interval into blocks of one length, at least 8 in the shorter interval, and judges block
+// means. Blocks that are still correlated make the judgement too confident; the correlation of one
+// step with the next says by how much, and widens the error. The interval of the ratio comes from
+// the logarithms of both means, with Student's t. The percentile interval of a block bootstrap with
+// the same blocks holds the true ratio in 87 to 91 of 100 cases instead of 95.
 //
-// A comparison looks at a hundred metrics, so that five of them would differ at 95 % by chance. A
-// row is therefore said to have moved by another rule: the blocks of both intervals are shuffled
-// together 2000 times, for all metrics in the same order, and each time the largest rank sum of all
-// metrics is kept. What moved stands out beyond the 95th percentile of those. So in 95 of 100
-// comparisons of intervals that do not differ, nothing is said to have moved; that metrics depend
-// on one another costs nothing. The shuffling begins with a fixed seed: the same history gives the
-// same answer.
+// A comparison has a hundred metrics, of which five would differ at 95 % by chance. So another rule
+// decides which rows moved. The blocks of both intervals are shuffled together 2000 times, for all
+// metrics in the same order, and each shuffle yields the largest rank sum of all metrics. A row moved
+// if it exceeds the 95th percentile of those. In 95 of 100 comparisons of equal intervals, no row
+// moves, and dependence between metrics costs nothing. The shuffle has a fixed seed: the same history
+// gives the same answer.
 //
 // # Units
 //
-// Those of the metrics; of a counter, per second.
+// Those of the metrics; counters per second.
 //
 // # Sources
 //
@@ -37,7 +35,7 @@
 //
 // # Limits
 //
-// It says that two intervals differ, not why: another hour of the day differs too. Memory of
-// traffic that is much longer than a block makes it too sure. Fewer than 16 values in an interval
-// are not judged. A shift between processors or queues whose sum stays is not seen.
+// The comparison shows that two intervals differ, not why: another hour of the day differs too.
+// Correlation over much more than a block makes it too confident. It does not judge an interval with
+// fewer than 16 values, and does not see a shift between CPUs or queues with the same sum.
 package compare

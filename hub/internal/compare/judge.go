@@ -12,25 +12,25 @@ import (
 const (
 	fewestBlocks = 8    // in the shorter interval
 	mostBlocks   = 64   // in the longer one
-	fewestValues = 16   // in an interval that is judged
+	fewestValues = 16   // in a judged interval
 	shuffles     = 2000 //
 	level        = 0.05
 	seed         = 0x6c696e6572617465 // the same history gives the same answer
 )
 
-// pair is a series in both intervals as it is judged: means of blocks, and how much too sure they
-// make.
+// pair is a series in both intervals, ready for the judgement: block means, and how much too
+// confident they make it.
 type pair struct {
 	enough        bool
 	before, after []float64 // block means
-	wideBefore    float64   // factor on the standard error that the blocks give
+	wideBefore    float64   // factor on the standard error of the blocks
 	wideAfter     float64
 }
 
-// verdict on a pair.
+// verdict is the judgement of a pair.
 type verdict struct {
 	judged           bool
-	ratio, low, high float64 // NaN where there is none
+	ratio, low, high float64 // NaN if undefined
 	moved            bool
 	chance           float64
 }
@@ -41,14 +41,14 @@ func pairOf(before, after []float64) pair {
 		return pair{}
 	}
 	length := shorter / fewestBlocks
-	// A longer interval has more blocks, up to a bound; beyond it each is longer.
+	// A longer interval has more blocks, up to a bound; beyond it the blocks are longer.
 	cut := func(x []float64) []float64 { return blocks(x, min(len(x)/length, mostBlocks)) }
 	p := pair{enough: true, before: cut(before), after: cut(after)}
 	p.wideBefore, p.wideAfter = widening(before, len(p.before)), widening(after, len(p.after))
 	return p
 }
 
-// blocks are the means of n parts of x, equal to one value.
+// blocks returns the means of n parts of x, one value each.
 func blocks(x []float64, n int) []float64 {
 	out := make([]float64, n)
 	for i := range out {
@@ -57,14 +57,14 @@ func blocks(x []float64, n int) []float64 {
 	return out
 }
 
-// widening is the standard error of the mean of a series over what its n block means let one
-// believe. It follows from the correlation of one value with the next as if that were all the
-// memory the series has.
+// widening returns the standard error of the mean of a series relative to what its n block means
+// suggest. It follows from the correlation of one value with the next, as if the series had no
+// other memory.
 func widening(x []float64, n int) float64 {
 	r := stats.Autocorrelation(x)
 	size := float64(len(x))
-	// The estimate is too small for short series. At 1 there is no mean to speak of; what is near
-	// it is treated alike.
+	// The estimate is too small for short series. At 1 the mean is undefined; values near it are
+	// clamped.
 	r = min(r+(1+3*r)/size, 0.99)
 	if r <= 0 {
 		return 1
@@ -76,17 +76,17 @@ func widening(x []float64, n int) float64 {
 	return math.Sqrt(max(1, whole*float64(n-1)/(block-whole)))
 }
 
-// varianceOfMean is that of n values of a first-order autoregressive series, over the variance of
-// one.
+// varianceOfMean returns the variance of the mean of n values of a first-order autoregressive
+// series, relative to that of one value.
 func varianceOfMean(r, n float64) float64 {
 	return ((1+r)/(1-r) - 2*r*(1-math.Pow(r, n))/(n*(1-r)*(1-r))) / n
 }
 
-// judge gives a verdict on each pair, knowing of all.
+// judge returns a verdict on each pair, knowing all pairs.
 func judge(pairs []pair) []verdict {
 	out := make([]verdict, len(pairs))
-	// Metrics whose samples come and go have other numbers of blocks: only those of one shape can
-	// be shuffled alike, and most have the same.
+	// Metrics with gaps have other numbers of blocks. Only pairs of one shape share a shuffle, and
+	// most have the same shape.
 	shapes := make(map[[2]int][]int)
 	for i, p := range pairs {
 		out[i] = verdict{ratio: math.NaN(), low: math.NaN(), high: math.NaN(), chance: 1}
@@ -103,7 +103,7 @@ func judge(pairs []pair) []verdict {
 	return out
 }
 
-// ratio is that of the means, after to before, with the ends of its interval.
+// ratio returns the ratio of the means, after to before, with its interval.
 func ratio(p pair) (r, low, high float64) {
 	b, a := stats.Mean(p.before), stats.Mean(p.after)
 	if b <= 0 || a <= 0 {
@@ -127,11 +127,10 @@ func ratio(p pair) (r, low, high float64) {
 	return r, r * math.Exp(-half), r * math.Exp(half)
 }
 
-// shuffle judges which of the members of a shape moved. There are so many shapes in all, and each
-// gets its part of the level.
+// shuffle judges which members of a shape moved. Each of the shapes gets its part of the level.
 func shuffle(pairs []pair, members []int, shape [2]int, shapes int, out []verdict) {
 	nb, n := shape[0], shape[0]+shape[1]
-	// Every series as its ranks from -1 to 1, so that the sums of all have one scale.
+	// Ranks from -1 to 1, so that the sums of all series have one scale.
 	ranks := make([][]float64, len(members))
 	observed := make([]float64, len(members))
 	for k, i := range members {
@@ -171,7 +170,7 @@ func shuffle(pairs []pair, members []int, shape [2]int, shapes int, out []verdic
 	}
 }
 
-// centred replaces values by their ranks around 0; equal values share theirs.
+// centred replaces values by their ranks around 0; equal values share a rank.
 func centred(x []float64) []float64 {
 	order := make([]int, len(x))
 	for i := range order {
@@ -192,8 +191,8 @@ func centred(x []float64) []float64 {
 	return out
 }
 
-// studentQuantile is that of Student's distribution for p above a half. Hill's approximation: six
-// digits from 3 degrees of freedom on, two below.
+// studentQuantile returns a quantile of Student's distribution for p above a half, by Hill's
+// approximation: six digits from 3 degrees of freedom, two below.
 func studentQuantile(p, df float64) float64 {
 	df = max(df, 1)
 	tail := 2 * (1 - p)

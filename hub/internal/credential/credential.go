@@ -8,24 +8,24 @@ import (
 	"strings"
 )
 
-// The largest files that are read, in bytes: a token is some hundred, all authorities that a
-// browser knows are a quarter of a mebibyte.
+// Largest file sizes, in bytes: a token has some hundred, all authorities of a browser a quarter of
+// a mebibyte.
 const (
 	mostOfSecret      = 64 << 10
 	mostOfAuthorities = 1 << 20
 )
 
-// Secret gives the text of a file without the white space around it. The error keeps the system's
-// words, and says that a file is too large or has nothing in it.
+// Secret returns the text of a file without surrounding white space. The error is the system's, or
+// reports that the file is too large or empty.
 func Secret(name string) (string, error) {
 	text, err := read(name, mostOfSecret)
 	if text = strings.TrimSpace(text); err == nil && text == "" {
-		err = fmt.Errorf("read %s: it is empty", name)
+		err = fmt.Errorf("read %s: the file is empty", name)
 	}
 	return text, err
 }
 
-// Authorities gives the certificates of a file in PEM, of which there must be one.
+// Authorities returns the PEM certificates of a file, at least one.
 func Authorities(name string) (*x509.CertPool, error) {
 	text, err := read(name, mostOfAuthorities)
 	if err != nil {
@@ -33,7 +33,7 @@ func Authorities(name string) (*x509.CertPool, error) {
 	}
 	pool := x509.NewCertPool()
 	if !pool.AppendCertsFromPEM([]byte(text)) {
-		return nil, fmt.Errorf("read %s: it holds no certificate in PEM", name)
+		return nil, fmt.Errorf("read %s: no certificate in PEM", name)
 	}
 	return pool, nil
 }
@@ -43,7 +43,7 @@ func read(name string, most int64) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	defer f.Close() // for reading
+	defer f.Close() // opened for reading
 	b, err := io.ReadAll(io.LimitReader(f, most+1))
 	if err != nil {
 		return "", err

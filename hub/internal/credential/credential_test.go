@@ -17,8 +17,8 @@ func TestSecret(t *testing.T) {
 	if _, err := Secret(name); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("no file: %v", err)
 	}
-	for text, want := range map[string]string{"abc": "abc", " a b \r\n": "a b", "": "!it is empty",
-		"\n\n": "!it is empty", strings.Repeat("x", mostOfSecret): strings.Repeat("x", mostOfSecret),
+	for text, want := range map[string]string{"abc": "abc", " a b \r\n": "a b", "": "!the file is empty",
+		"\n\n": "!the file is empty", strings.Repeat("x", mostOfSecret): strings.Repeat("x", mostOfSecret),
 		strings.Repeat("x", mostOfSecret+1): "!more than 65536 bytes"} {
 		if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
 			t.Fatal(err)

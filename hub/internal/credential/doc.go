@@ -1,10 +1,10 @@
-// Package credential reads what proves who somebody is out of files of its own, so that no file of
-// settings has to hold it.
+// Package credential reads secrets and certificates from files, so that no configuration file has to
+// hold them.
 //
 // # Model
 //
-// A secret is the text of a file; authorities are the certificates in one. Both are read each time
-// that they are needed, so that they can be changed while a program runs.
+// A secret is the text of a file; authorities are the certificates in one. The package reads the
+// file at each use, so that it can change while a program runs.
 //
 // # Units
 //
@@ -16,5 +16,5 @@
 //
 // # Limits
 //
-// Who else can read a file is not looked at.
+// The package does not check which users can read a file.
 package credential

@@ -10,7 +10,7 @@ import (
 	"github.com/linerate/linerate/internal/host/sample"
 )
 
-// board is what is known right now: the last values of each source, and the last verdict.
+// board holds the current state: the last values of each source, and the last verdict.
 type board struct {
 	mu       sync.RWMutex
 	sources  map[string]*latest
@@ -19,7 +19,7 @@ type board struct {
 	problems map[string]string // of parts of the hub, one line each, by the part
 }
 
-// latest is what a source has told last.
+// latest is the last value of each series of a source.
 type latest struct {
 	time     time.Time
 	values   map[*sample.Series]float64
@@ -38,8 +38,8 @@ func newBoard() *board {
 	return &board{sources: make(map[string]*latest), problems: make(map[string]string)}
 }
 
-// put takes a reading in. What is too dear to be read each second is missing in most readings and
-// keeps its last value until it is read again or ends.
+// put takes a reading. Series that are too costly to read each second are missing in most readings;
+// they keep their last values until they are read again or end.
 func (b *board) put(source string, r *sample.Reading) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -57,8 +57,8 @@ func (b *board) put(source string, r *sample.Reading) {
 	known.time, known.warnings = r.Time, slices.Clone(r.Warnings)
 }
 
-// readings gives the last value of all series of each source, in the order of the sources' names
-// and in no order within.
+// readings returns the last value of all series of each source, sorted by source and unsorted
+// within.
 func (b *board) readings() []*sample.Reading {
 	b.mu.RLock()
 	defer b.mu.RUnlock()
@@ -69,7 +69,7 @@ func (b *board) readings() []*sample.Reading {
 	return out
 }
 
-// last gives the last value of all series of a source; nil: it has told nothing yet.
+// last returns the last value of all series of a source, or nil before its first reading.
 func (b *board) last(source string) *sample.Reading {
 	b.mu.RLock()
 	defer b.mu.RUnlock()
@@ -91,8 +91,8 @@ func (b *board) verdict() (time.Time, []evidence.Finding) {
 	return b.judged, b.findings
 }
 
-// problem says what is wrong with a part of the hub; nil: nothing is. It tells whether that is
-// news.
+// problem records the error of a part of the hub; nil means that the part works. It reports whether
+// the state of the part changed.
 func (b *board) problem(part string, err error) (news bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -105,7 +105,7 @@ func (b *board) problem(part string, err error) (news bool) {
 	return !had || before != err.Error()
 }
 
-// warnings are the problems, and what the last reading could not read.
+// warnings returns the problems, and what the last reading could not read.
 func (b *board) warnings() []string {
 	b.mu.RLock()
 	defer b.mu.RUnlock()

@@ -8,7 +8,7 @@ import (
 )
 
 func (a *app) printCheck(c Config, file string) error {
-	rules, err := alert.Rules(c.Alerts)
+	rules, err := alert.Rules(c.Alerts, c.RuleFiles...)
 	if err != nil {
 		return usageError{err}
 	}
@@ -29,12 +29,12 @@ func (a *app) printCheck(c Config, file string) error {
 		return report.Encode(a.out, doc)
 	}
 	if file == "" {
-		file = "no file of settings"
+		file = "no configuration file"
 	}
-	fmt.Fprintf(a.out, "%s: can be meant\n", file)
-	fmt.Fprintf(a.out, "listens on %s, keeps %v of samples in %s, %d bytes at most\n", c.Listen, c.Retention, c.Data,
+	fmt.Fprintf(a.out, "%s: valid\n", file)
+	fmt.Fprintf(a.out, "listens on %s, keeps %v of samples in %s, at most %d bytes\n", c.Listen, c.Retention, c.Data,
 		int64(c.MaxSize))
-	_, err = fmt.Fprintf(a.out, "%d measurements at intervals, %d alert rules, %d receivers of remote write\n",
+	_, err = fmt.Fprintf(a.out, "%d schedules, %d alert rules, %d remote write receivers\n",
 		len(c.Schedules), len(rules), len(c.RemoteWrites))
 	return err
 }

@@ -35,7 +35,7 @@ const (
 //go:embed linerate-hub.service
 var unitFile string
 
-// app is what a command knows of the world around it.
+// app holds the streams and the environment of a command.
 type app struct {
 	in       io.Reader
 	out, err io.Writer
@@ -43,7 +43,7 @@ type app struct {
 	json     bool
 }
 
-// The exit statuses are those of linerate (design §4).
+// The exit statuses are those of linerate, so that scripts can treat both programs the same.
 const (
 	exitOK           = 0
 	exitFailed       = 1
@@ -52,13 +52,13 @@ const (
 	exitLocked       = 11
 )
 
-// usageError is a mistake in what was typed or in the file.
+// usageError is a mistake on the command line or in the configuration.
 type usageError struct{ error }
 
 func (e usageError) Unwrap() error { return e.error }
 
 // Main runs the command line args (args[0] is the program's name) and returns the exit status.
-// Ctrl-C and SIGTERM are the normal end of the daemon.
+// Ctrl-C and SIGTERM end the daemon normally.
 func Main(args []string, in io.Reader, out, errw io.Writer) int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
@@ -83,7 +83,7 @@ func exitStatus(err error) int {
 	return exitFailed
 }
 
-// finish prints the error, if any, and gives the status.
+// finish prints the error, if any, and returns the exit status.
 func (a *app) finish(err error) int {
 	status := exitStatus(err)
 	if err == nil {
@@ -103,7 +103,8 @@ EXIT STATUS
   0 ok · 1 failed · 2 usage · 10 not permitted · 11 the history is open in another process
 `
 
-// runFlags are those of the daemon; what is not given leaves the file's word, or the default.
+// runFlags are the flags of the daemon. A flag that is not given leaves the value of the file, or the
+// default.
 type runFlags struct {
 	config string
 	log    string
@@ -116,13 +117,12 @@ func (a *app) rootCommand() *cobra.Command {
 	var f runFlags
 	root := &cobra.Command{
 		Use:   "linerate-hub",
-		Short: "Keep the history of this host, and show what changed and what it did",
-		Long: `linerate-hub reads this host every second without any privilege, keeps what it read, and shows it on a page:
-rates, packets, losses by place, processors and interrupts, with every change, tune, measurement, restart and verdict
-on the same time line. It answers Prometheus's queries, so that Grafana can use it as a data source.
+		Short: "Keep the history of this host, and show what changed and why",
+		Long: `linerate-hub samples this host every second without any privilege, keeps the samples, and shows them on a page:
+rates, packets, drops by place, CPUs and interrupts, with every change, tune, measurement, reboot and verdict
+on the same timeline. It answers Prometheus's queries, so that Grafana can use it as a data source.
 
-Start it and open http://` + DefaultListen + `/. It listens there until it is told otherwise, and then wants a password or
-client certificates.`,
+Start it and open http://` + DefaultListen + `/. Any other address requires a password or client certificates.`,
 		Example: "  linerate-hub\n  linerate-hub --retention 30d --max-size 10GB\n" +
 			"  linerate-hub password --data /srv/hub && linerate-hub --data /srv/hub --listen 0.0.0.0:7071\n" +
 			"  linerate-hub unit > /etc/systemd/system/linerate-hub.service",
@@ -148,26 +148,26 @@ client certificates.`,
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
 	root.PersistentFlags().BoolVar(&a.json, "json", false, "print one JSON document, and errors as JSON")
 	root.PersistentFlags().StringVar(&f.config, "config", "",
-		"file of settings (default hub.yaml in /etc/linerate-hub, if it is there)")
+		"configuration file (default hub.yaml in /etc/linerate-hub, if it exists)")
 	root.PersistentFlags().StringVar(&f.flags.Data, "data", "",
-		"directory of the history (default /var/lib/linerate-hub for root and systemd, else $XDG_STATE_HOME/linerate-hub)")
+		"directory of the history (default /var/lib/linerate-hub for root and systemd, otherwise $XDG_STATE_HOME/linerate-hub)")
 	flags := root.Flags()
 	flags.StringVar(&f.flags.Listen, "listen", "", "address of the page and the APIs (default "+DefaultListen+")")
 	flags.StringSliceVar(&f.flags.Names, "name", nil,
-		"a name by which browsers may ask for the page; may be given again")
-	flags.StringVar(&f.keep, "retention", "", "how long samples are kept (default 15d)")
+		"a name under which browsers may open the page; may be repeated")
+	flags.StringVar(&f.keep, "retention", "", "how long the hub keeps samples (default 15d)")
 	flags.StringVar(&f.size, "max-size", "", "what samples may take on disk (default 4GB)")
 	flags.StringVar(&f.flags.PasswordFile, "password-file", "",
-		"the password, as 'linerate-hub password' has written it (default password in the history's directory, if it is there)")
+		"file that 'linerate-hub password' wrote (default password in the history's directory, if it exists)")
 	flags.StringVar(&f.flags.Certificate, "tls-certificate", "",
-		"certificate of the page (default one of its own making where it needs one)")
-	flags.StringVar(&f.flags.Key, "tls-key", "", "its key")
-	flags.StringVar(&f.flags.ClientCA, "client-ca", "", "who signs the certificates of those who may ask")
+		"certificate of the page (default: the hub makes one where TLS needs it)")
+	flags.StringVar(&f.flags.Key, "tls-key", "", "key of the certificate")
+	flags.StringVar(&f.flags.ClientCA, "client-ca", "", "certificate of the authority that signs the certificates of clients")
 	flags.StringVar(&f.flags.State, "state", "",
-		"where linerate keeps its journal, runs and measurements (also LINERATE_STATE; default /var/lib/linerate)")
+		"directory of linerate's journal, runs and measurements (also LINERATE_STATE; default /var/lib/linerate)")
 	flags.StringVar(&f.flags.Agent, "agent", "",
-		"socket of 'linerate agent', for a hub that may not read them itself (default "+DefaultAgent+")")
-	flags.StringVar(&f.log, "log", "text", "form of the log on standard error: text, json")
+		"socket of 'linerate agent', for a hub that may not read that directory (default "+DefaultAgent+")")
+	flags.StringVar(&f.log, "log", "text", "format of the log on standard error: text, json")
 
 	for _, c := range []*cobra.Command{a.checkCommand(&f), a.passwordCommand(&f), a.unitCommand(), a.versionCommand()} {
 		c.Args = asUsage(cobra.NoArgs)
@@ -187,10 +187,10 @@ func asUsage(args cobra.PositionalArgs) cobra.PositionalArgs {
 	}
 }
 
-// finishHelp ends every help with the statuses.
+// finishHelp adds the exit statuses to the help of a command.
 func finishHelp(c *cobra.Command) { c.SetHelpTemplate(c.HelpTemplate() + exitHelp) }
 
-// configured joins file, flags and defaults; the name is that of the file that was read.
+// configured joins file, flags and defaults. It returns the name of the file that it read.
 func (a *app) configured(f *runFlags) (Config, string, error) {
 	c, name, err := configAt(f.config, a.env)
 	if err != nil {
@@ -216,7 +216,7 @@ func (a *app) configured(f *runFlags) (Config, string, error) {
 	if f.keep != "" {
 		d, err := unit.ParseSpan(f.keep)
 		if err != nil || d <= 0 {
-			return c, name, usageError{fmt.Errorf("--retention %q is no time: give 36h, 15d or 2w", f.keep)}
+			return c, name, usageError{fmt.Errorf("--retention %q is not a duration: write 36h, 15d or 2w", f.keep)}
 		}
 		c.Retention = d
 	}
@@ -247,7 +247,7 @@ func (a *app) logger(form string) (*slog.Logger, error) {
 func (a *app) checkCommand(f *runFlags) *cobra.Command {
 	return &cobra.Command{
 		Use:   "check",
-		Short: "Say whether the file of settings can be meant, and what follows from it",
+		Short: "Validate the configuration, and print what follows from it",
 		RunE: func(*cobra.Command, []string) error {
 			c, name, err := a.configured(f)
 			if err != nil {
@@ -278,13 +278,13 @@ func (a *app) passwordCommand(f *runFlags) *cobra.Command {
 			if err := web.WritePassword(name, line); err != nil {
 				return err
 			}
-			fmt.Fprintf(a.err, "linerate-hub: password stored in %s; a running hub takes it at its next start\n", name)
+			fmt.Fprintf(a.err, "linerate-hub: password stored in %s; a running hub uses it after its next start\n", name)
 			return nil
 		},
 	}
 }
 
-// readPassword reads one line: from a terminal without showing it.
+// readPassword reads one line, from a terminal without echo.
 func (a *app) readPassword() (string, error) {
 	if file, ok := a.in.(*os.File); ok {
 		if secret, ok, err := fromTerminal(file, a.err); ok {
@@ -301,7 +301,7 @@ func (a *app) readPassword() (string, error) {
 func (a *app) unitCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "unit",
-		Short: "Print the systemd unit: a user made up for it, and everything else forbidden",
+		Short: "Print the systemd unit, which runs the hub as a dynamic user in a sandbox",
 		RunE: func(*cobra.Command, []string) error {
 			own, err := os.Executable()
 			if err != nil {
@@ -313,7 +313,7 @@ func (a *app) unitCommand() *cobra.Command {
 	}
 }
 
-// Unit is the systemd unit of a hub whose program lies at path.
+// Unit returns the systemd unit of a hub whose program is at path.
 func Unit(path string) string { return strings.ReplaceAll(unitFile, "@COMMAND@", path) }
 
 func (a *app) versionCommand() *cobra.Command {

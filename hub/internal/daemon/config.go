@@ -14,42 +14,42 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/linerate/linerate/hub/internal/alert"
-	"github.com/linerate/linerate/hub/internal/record"
 	"github.com/linerate/linerate/hub/internal/schedule"
 	"github.com/linerate/linerate/internal/base/unit"
 )
 
-// Config is what the file given with --config may say; the flags of the same names override it. The
-// zero value is a hub of its defaults.
+// Config is the content of the file given with --config; flags of the same names override it. The
+// zero value is a hub with all defaults.
 type Config struct {
 	Listen string   `yaml:"listen"` // HOST:PORT; default 127.0.0.1:7071
-	Names  []string `yaml:"names"`  // by which browsers may ask for the page, besides localhost and the address listened on
+	Names  []string `yaml:"names"`  // under which browsers may open the page, besides localhost and the address that the hub listens on
 	Data   string   `yaml:"data"`   // directory of the history
-	Host   string   `yaml:"host"`   // the name under which this host's series are kept; default: the host name
+	Host   string   `yaml:"host"`   // label host of this host's series; default: the host name
 
-	Retention unit.Span `yaml:"retention"` // how long samples are kept; default 15d
-	MaxSize   Size      `yaml:"max_size"`  // what the samples may take on disk; default 4GB
-	// EventRetention is how long events and their documents are kept; default 400d, since a change
-	// is asked for after a year.
+	Retention unit.Span `yaml:"retention"` // how long the hub keeps samples; default 15d
+	MaxSize   Size      `yaml:"max_size"`  // what samples may take on disk; default 4GB
+	// EventRetention is how long the hub keeps events and their documents; default 400d, since people
+	// look for a change after a year.
 	EventRetention unit.Span `yaml:"event_retention"`
 
-	PasswordFile string `yaml:"password_file"` // made by `linerate-hub password`
+	PasswordFile string `yaml:"password_file"` // written by `linerate-hub password`
 	Certificate  string `yaml:"tls_certificate"`
 	Key          string `yaml:"tls_key"`
 	ClientCA     string `yaml:"client_ca"`
 
-	State string `yaml:"state"` // where linerate keeps its journal, runs and measurements on this host; default /var/lib/linerate
+	State string `yaml:"state"` // directory of linerate's journal, runs and measurements on this host; default /var/lib/linerate
 	Agent string `yaml:"agent"` // socket of `linerate agent`, for a hub that may not read State itself; default /run/linerate/agent.sock
 
 	Schedules    []schedule.Config `yaml:"schedules"`
 	RemoteWrites []RemoteWrite     `yaml:"remote_write"`
-	Alerts       []alert.Config    `yaml:"alerts"` // besides the rules that come with the hub; `off: true` ends one of those
+	Alerts       []alert.Config    `yaml:"alerts"`     // besides the rules that come with the hub; `off: true` ends one of those
+	RuleFiles    []string          `yaml:"rule_files"` // alerting rules in Prometheus's format; patterns as the shell has them
 }
 
-// Size is an amount of bytes as package unit reads it.
+// Size is a number of bytes, in the form that package unit parses.
 type Size int64
 
-// UnmarshalYAML reads one.
+// UnmarshalYAML parses a size.
 func (s *Size) UnmarshalYAML(n *yaml.Node) error {
 	if err := s.parse(n.Value); err != nil {
 		return fmt.Errorf("line %d: %w", n.Line, err)
@@ -60,7 +60,7 @@ func (s *Size) UnmarshalYAML(n *yaml.Node) error {
 func (s *Size) parse(text string) error {
 	b, err := unit.ParseBytes(text)
 	if err == nil && b <= 0 {
-		err = errors.New("must be more than nothing")
+		err = errors.New("must be more than 0")
 	}
 	if err == nil {
 		*s = Size(b)
@@ -68,7 +68,7 @@ func (s *Size) parse(text string) error {
 	return err
 }
 
-// ReadConfig reads a file of YAML. Unknown keys are errors, because a misspelt limit is no limit.
+// ReadConfig reads a YAML file. Unknown keys are errors, because a misspelt limit limits nothing.
 func ReadConfig(name string) (Config, error) {
 	b, err := os.ReadFile(name)
 	if err != nil {
@@ -81,12 +81,12 @@ func ReadConfig(name string) (Config, error) {
 	return c, nil
 }
 
-// ParseConfig reads what a file says and looks at it by itself: see [Config.Validate].
+// ParseConfig parses the content of a file and validates it: see [Config.Validate].
 func ParseConfig(b []byte) (Config, error) {
 	var c Config
 	d := yaml.NewDecoder(bytes.NewReader(b))
 	d.KnownFields(true)
-	if err := d.Decode(&c); err != nil && !errors.Is(err, io.EOF) { // an empty file says nothing
+	if err := d.Decode(&c); err != nil && !errors.Is(err, io.EOF) { // an empty file has only defaults
 		return Config{}, oneLine(err)
 	}
 	if err := d.Decode(new(any)); !errors.Is(err, io.EOF) {
@@ -95,29 +95,21 @@ func ParseConfig(b []byte) (Config, error) {
 	return c, c.Validate()
 }
 
-// oneLine keeps what the decoder says on one line.
+// oneLine returns the decoder's error on one line.
 func oneLine(err error) error {
 	return errors.New(strings.Join(strings.Fields(strings.TrimPrefix(err.Error(), "yaml: ")), " "))
 }
 
-// Validate says what cannot be meant, before anything is opened.
+// Validate returns the first mistake in the configuration. It opens only rule files.
 func (c *Config) Validate() error {
 	if err := schedule.Validate(c.Schedules); err != nil {
 		return err
 	}
-	if err := alert.Validate(c.Alerts); err != nil {
+	if err := alert.Validate(c.Alerts, c.RuleFiles...); err != nil {
 		return err
 	}
-	for _, rule := range c.Alerts {
-		if rule.Query == "" {
-			continue
-		}
-		if err := record.CheckQuery(rule.Query); err != nil {
-			return fmt.Errorf("alert %s: %w", rule.Name, err)
-		}
-	}
 	if c.Retention < 0 || c.EventRetention < 0 {
-		return errors.New("retention: must be longer than nothing")
+		return errors.New("retention: must be more than 0")
 	}
 	for _, w := range c.RemoteWrites {
 		if err := w.Validate(); err != nil {
@@ -130,8 +122,8 @@ func (c *Config) Validate() error {
 	return nil
 }
 
-// fill puts the defaults where nothing was said. The environment is that of the process: systemd
-// names the directory that it made (STATE_DIRECTORY).
+// fill sets empty fields to their defaults. env is the environment of the process: systemd names the
+// directory that it made in STATE_DIRECTORY.
 func (c *Config) fill(env func(string) string, root bool) error {
 	if c.Listen == "" {
 		c.Listen = DefaultListen
@@ -154,7 +146,7 @@ func (c *Config) fill(env func(string) string, root bool) error {
 		case env("HOME") != "":
 			c.Data = filepath.Join(env("HOME"), ".local", "state", "linerate-hub")
 		default:
-			return errors.New("choose a directory for the history: no HOME is set; give --data DIR")
+			return errors.New("no directory for the history: HOME is not set; give --data DIR")
 		}
 	}
 	if c.State == "" {
@@ -178,8 +170,8 @@ func (c *Config) fill(env func(string) string, root bool) error {
 	return nil
 }
 
-// configAt reads the file that was named, or the one that systemd's ConfigurationDirectory= or
-// root's habit may hold; a default that is not there is none.
+// configAt reads the named file, or hub.yaml in the directory of systemd's ConfigurationDirectory= or
+// in /etc/linerate-hub. A missing default file is not an error.
 func configAt(name string, env func(string) string) (Config, string, error) {
 	if name != "" {
 		c, err := ReadConfig(name)
@@ -197,7 +189,7 @@ func configAt(name string, env func(string) string) (Config, string, error) {
 	return c, name, err
 }
 
-// passwordFile is where the password of the page lies.
+// passwordFile returns the path of the page's password.
 func (c *Config) passwordFile() string {
 	if c.PasswordFile != "" {
 		return c.PasswordFile

@@ -26,11 +26,11 @@ import (
 	"github.com/linerate/linerate/internal/host/sample"
 )
 
-// Options are what does not stand in a file of settings.
+// Options are what a configuration file does not have.
 type Options struct {
 	Logger *slog.Logger
-	Notify string           // socket of the service manager (sd_notify(3)); empty: there is none
-	Ready  func(url string) // called when the page answers; nil: nobody waits
+	Notify string           // socket of the service manager (sd_notify(3)); empty: no service manager
+	Ready  func(url string) // called when the page answers; may be nil
 }
 
 // daemon is a running hub.
@@ -48,18 +48,19 @@ type daemon struct {
 	writers   []*remote.Writer
 }
 
-// Memory: the history of 2000 series needs some 60 MB, most of it in the chunks of the last half
-// hour. The collector runs more often than it would by itself, and near the limit as often as it
-// must: a hub that shares a host with what it watches takes processor time rather than memory.
+// Memory: the history of 2000 series needs some 60 MB, most of it for the chunks of the last half
+// hour. The garbage collector runs more often than by default, and near the limit as often as it
+// must: a hub that shares a host with its workload spends CPU time rather than memory.
 const (
 	collectAt   = 50        // percent; runtime/debug.SetGCPercent
 	memoryLimit = 120 << 20 // bytes; runtime/debug.SetMemoryLimit
 )
 
-// mostPoints of one series in an answer: Prometheus allows 11 000 steps, which have one point more.
+// mostPoints is the number of points of one series in an answer: Prometheus allows 11 000 steps, which
+// have one point more.
 const mostPoints = 11_001
 
-// Run keeps and shows the history until the context ends; that is no error.
+// Run keeps and shows the history until the context ends, which is not an error.
 func Run(ctx context.Context, c Config, o Options) error {
 	debug.SetGCPercent(collectAt)
 	debug.SetMemoryLimit(memoryLimit)
@@ -70,8 +71,8 @@ func Run(ctx context.Context, c Config, o Options) error {
 	if err := os.MkdirAll(c.Data, 0o700); err != nil {
 		return fmt.Errorf("make the directory of the history: %w", err)
 	}
-	// The address first: that it is taken is what goes wrong most often, and nothing has been
-	// opened by then.
+	// The address first: an address in use is the most frequent error, and at this point nothing is
+	// open yet.
 	server, err := d.listen()
 	if err != nil {
 		return err
@@ -105,7 +106,7 @@ func Run(ctx context.Context, c Config, o Options) error {
 	}
 	defer sampler.Close()
 
-	// Whatever ends with an error ends all of it.
+	// A part that ends with an error ends all parts.
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
 	var parts sync.WaitGroup
@@ -144,7 +145,7 @@ func Run(ctx context.Context, c Config, o Options) error {
 	return nil
 }
 
-// prepare makes the parts that measure, watch and hand on.
+// prepare makes the parts that measure, watch and forward.
 func (d *daemon) prepare(url string) error {
 	c := d.config
 	var err error
@@ -155,7 +156,7 @@ func (d *daemon) prepare(url string) error {
 	}); err != nil {
 		return err
 	}
-	rules, err := alert.Rules(c.Alerts)
+	rules, err := alert.Rules(c.Alerts, c.RuleFiles...)
 	if err != nil {
 		return err
 	}
@@ -198,8 +199,7 @@ func (d *daemon) listen() (*web.Server, error) {
 	return server, err
 }
 
-// atLeast keeps what is of less weight out of a log: the database tells of every file that it
-// opens.
+// atLeast drops log records below a level: the database logs every file that it opens.
 type atLeast struct {
 	slog.Handler
 	level slog.Level
@@ -217,7 +217,7 @@ func (a atLeast) WithGroup(name string) slog.Handler {
 	return atLeast{a.Handler.WithGroup(name), a.level}
 }
 
-// hinted is an error with what to do next.
+// hinted is an error with a hint.
 type hinted struct {
 	error
 	hint string
@@ -225,10 +225,10 @@ type hinted struct {
 
 func (h hinted) Unwrap() error { return h.error }
 
-// Hint is what to do next.
+// Hint returns what the user can do next.
 func (h hinted) Hint() string { return h.hint }
 
-// handler is all that the page's address answers.
+// handler returns what answers at the page's address.
 func (d *daemon) handler() http.Handler {
 	answers := api.New(api.Options{
 		Host: d.config.Host, Version: version, Store: d.store, Readings: d.board.readings, Every: interval,

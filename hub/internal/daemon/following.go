@@ -12,15 +12,15 @@ import (
 	"github.com/linerate/linerate/internal/peer/agent"
 )
 
-// source is where changes and runs of this host are read: where they lie, or, if only root may look
-// there, at the socket of `linerate agent`.
+// source returns where the hub reads changes and runs of this host: from their directory, or, if only
+// root may read that, from the socket of `linerate agent`.
 func source(c Config) follow.Source {
 	_, err := os.ReadDir(c.State)
 	if errors.Is(err, fs.ErrPermission) {
 		return agent.NewClient(c.Agent)
 	}
-	// One that is not there is made with the first change, and then belongs to whoever makes it: a
-	// hub that is not root asks the agent if there is one.
+	// The first change creates the directory, which then belongs to the user that made the change. A
+	// hub that is not root therefore asks the agent if one runs.
 	if _, there := os.Stat(c.Agent); err != nil && there == nil {
 		return agent.NewClient(c.Agent)
 	}
@@ -29,10 +29,10 @@ func source(c Config) follow.Source {
 
 // followHost turns changes, runs, links and verdicts into events until the context ends.
 func (d *daemon) followHost(ctx context.Context) {
-	// A history that is still being repaired does not know yet when it ended; the follower
-	// remembers for itself when it was last there.
+	// A history that is still loading does not know yet when it ended; the follower has its own
+	// record of when the hub last ran.
 	if err := d.follower.Begin(d.store.Status().Newest); err != nil {
-		d.told("the time line", err)
+		d.report("the timeline", err)
 	}
 	done := make(chan struct{})
 	go func() {
@@ -43,20 +43,20 @@ func (d *daemon) followHost(ctx context.Context) {
 		err := d.follower.Err()
 		if errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission) {
 			err = hinted{errors.New(
-				"changes and tunes of this host are not shown: only root may read them and `linerate agent` does not run"), "linerate agent"}
+				"the page does not show changes and tunes of this host: only root may read them, and `linerate agent` does not run"), "linerate agent"}
 		}
 		if d.board.problem("events", err) {
-			d.told("events", err)
+			d.report("events", err)
 		}
 	}
 	<-done
 }
 
-// lostWarnings says how many events of links came faster than they could be written.
+// lostWarnings reports how many link events were lost because they came too fast.
 func (d *daemon) lostWarnings() []string {
 	if n := d.follower.Lost(); n > 0 {
 		return []string{fmt.Sprintf(
-			"events: %d of links were left out, because they came faster than they could be written", n)}
+			"events: %d link events are lost: they came faster than the hub could write them", n)}
 	}
 	return nil
 }

@@ -7,14 +7,14 @@ import (
 	"github.com/linerate/linerate/internal/experiment/loop"
 )
 
-// The verdict on this host: how often, and how long it is watched for it.
+// The hub diagnoses this host at this interval, and watches it for this long.
 const (
 	judgeEvery = time.Minute
 	judgeWatch = 3 * time.Second
 )
 
-// judgeHost asks each minute what `linerate diagnose` says of this host without a peer. Nothing is
-// sent and nothing changed for it.
+// judgeHost diagnoses this host each minute as `linerate diagnose` does without a peer. It sends
+// nothing and changes nothing.
 func (d *daemon) judgeHost(ctx context.Context) {
 	look := func() {
 		v, err := loop.Watch(ctx, loop.WatchOptions{Duration: judgeWatch})
@@ -22,7 +22,7 @@ func (d *daemon) judgeHost(ctx context.Context) {
 			return
 		}
 		if d.board.problem("verdicts", err) {
-			d.told("verdicts", err)
+			d.report("verdicts", err)
 		}
 		if err != nil {
 			return

@@ -9,24 +9,24 @@ import (
 	"golang.org/x/term"
 )
 
-// notify tells the service manager how far we are: sd_notify(3), a datagram to the socket that it
-// named. An empty name is no service manager.
+// notify sends the service manager a state: sd_notify(3), a datagram to the socket that it named. An
+// empty name means that there is no service manager.
 func notify(socket, state string) error {
 	if socket == "" {
 		return nil
 	}
 	c, err := net.DialUnix("unixgram", nil, &net.UnixAddr{Name: socket, Net: "unixgram"})
 	if err != nil {
-		return fmt.Errorf("tell the service manager: %w", err)
+		return fmt.Errorf("notify the service manager: %w", err)
 	}
 	defer c.Close()
 	if _, err := io.WriteString(c, state); err != nil {
-		return fmt.Errorf("tell the service manager: %w", err)
+		return fmt.Errorf("notify the service manager: %w", err)
 	}
 	return nil
 }
 
-// fromTerminal asks twice for a password that is not shown; ok is false when the file is no
+// fromTerminal asks twice for a password, without echo. It returns ok=false if the file is not a
 // terminal.
 func fromTerminal(in *os.File, prompt io.Writer) (secret string, ok bool, err error) {
 	fd := int(in.Fd())
@@ -48,7 +48,7 @@ func fromTerminal(in *os.File, prompt io.Writer) (secret string, ok bool, err er
 	}
 	again, err := ask("Again: ")
 	if err == nil && again != first {
-		err = usageError{fmt.Errorf("the two are not the same")}
+		err = usageError{fmt.Errorf("the two passwords differ")}
 	}
 	return first, true, err
 }

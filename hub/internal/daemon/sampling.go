@@ -23,20 +23,19 @@ const (
 	sourceRuns = "measurements"
 )
 
-// interval is between two readings of this host.
+// interval is the time between two readings of this host.
 const interval = time.Second
 
-// sampleHost reads this host each second until the context ends. It is the one part of the hub that
-// has a time to keep, so nothing that can wait for somebody else is done here: appending is to
-// memory and to a log that the kernel writes, and a disk that refuses costs no time (package
-// record).
+// sampleHost reads this host each second until the context ends. It is the only part of the hub with
+// a deadline, so it does nothing that can block: it appends to memory and to a log that the kernel
+// writes, and a disk that refuses costs no time (package record).
 func (d *daemon) sampleHost(ctx context.Context, s *sample.Sampler) {
-	// Full seconds of the wall clock, whatever was missed or the clock was set to: samples of all
-	// hosts lie on top of each other.
+	// Full seconds of the wall clock, also after missed ticks and after the clock was set: samples of
+	// all hosts have the same times.
 	for tick := range ticks(ctx, interval) {
 		r, err := s.Read(tick)
 		if d.board.problem("sampling", err) {
-			d.told("sampling", err)
+			d.report("sampling", err)
 		}
 		if err != nil {
 			continue
@@ -47,20 +46,19 @@ func (d *daemon) sampleHost(ctx context.Context, s *sample.Sampler) {
 	}
 }
 
-// append keeps a reading in the history, and hands it to those who have a store already. Neither
-// waits.
+// append adds a reading to the history and to the remote write queues. Neither waits.
 func (d *daemon) append(r *sample.Reading) {
 	err := d.store.Append(r)
 	if d.board.problem("history", err) {
-		d.told("history", err)
+		d.report("history", err)
 	}
 	for _, w := range d.writers {
 		w.Append(r)
 	}
 }
 
-// busy is what an interface of this host carries in its busier direction, in bits per second, by
-// the last ten seconds of the history. False: that is not known.
+// busy returns the rate of an interface of this host in its busier direction, in bits per second,
+// over the last ten seconds of the history; false if the history does not have it.
 func (d *daemon) busy(ctx context.Context, name string) (bitsPerSecond float64, known bool) {
 	return d.busyAt(ctx, name, time.Now())
 }
@@ -79,15 +77,15 @@ func (d *daemon) busyAt(ctx context.Context, name string, at time.Time) (bitsPer
 	return bitsPerSecond, true
 }
 
-// measured takes what a schedule has found.
+// measured takes the results of a schedule.
 func (d *daemon) measured(r *sample.Reading) error {
 	d.append(r)
 	d.board.put(sourceRuns, r)
 	return nil
 }
 
-// told logs a problem once when it comes and once when it goes.
-func (d *daemon) told(part string, err error) {
+// report logs a problem when it appears and when it disappears.
+func (d *daemon) report(part string, err error) {
 	if err != nil {
 		d.log.Warn(part+" has a problem", "cause", err)
 		return
@@ -98,29 +96,29 @@ func (d *daemon) told(part string, err error) {
 // The hub's own state, each ten seconds.
 var (
 	ownMemory = &sample.Metric{Name: "linerate_hub_resident_memory_bytes", Kind: sample.Gauge,
-		Help: "Memory of the hub that is in RAM (/proc/self/statm)."}
+		Help: "Memory of the hub in RAM (/proc/self/statm)."}
 	ownHeap = &sample.Metric{Name: "linerate_hub_heap_bytes", Kind: sample.Gauge,
-		Help: "Memory that the hub's objects take (runtime/metrics)."}
+		Help: "Memory of the hub's heap objects (runtime/metrics)."}
 	ownStart = &sample.Metric{Name: "linerate_hub_start_time_seconds", Kind: sample.Gauge,
 		Help: "When the hub started, in Unix time."}
 	ownCPU = &sample.Metric{Name: "linerate_hub_cpu_seconds_total", Kind: sample.Counter,
-		Help: "Processor time that the hub took (getrusage)."}
-	ownEvents = &sample.Metric{Name: "linerate_hub_events", Kind: sample.Gauge, Help: "Events that are kept."}
+		Help: "CPU time of the hub (getrusage)."}
+	ownEvents = &sample.Metric{Name: "linerate_hub_events", Kind: sample.Gauge, Help: "Events that the hub keeps."}
 )
 
-// Metrics are those of the hub itself.
+// Metrics returns the metrics of the hub itself.
 func Metrics() []*sample.Metric {
 	return []*sample.Metric{ownMemory, ownHeap, ownStart, ownCPU, ownEvents}
 }
 
-// AllMetrics are those of everything that a hub keeps, in the order of their names.
+// AllMetrics returns the metrics of everything that a hub keeps, sorted by name.
 func AllMetrics() []*sample.Metric {
 	all := slices.Concat(sample.Metrics(), schedule.Metrics(), record.Metrics(), remote.Metrics(), Metrics())
 	slices.SortFunc(all, func(a, b *sample.Metric) int { return cmp.Compare(a.Name, b.Name) })
 	return all
 }
 
-// ownInterval is between two readings of the hub itself: it changes slowly.
+// ownInterval is the time between two readings of the hub itself, which change slowly.
 const ownInterval = 10 * time.Second
 
 func (d *daemon) sampleSelf(ctx context.Context) {
@@ -147,13 +145,13 @@ func (d *daemon) sampleSelf(ctx context.Context) {
 			r.Points = append(r.Points, w.Own()...)
 		}
 		d.append(r)
-		r.Points = append(r.Points, d.store.Own()...) // the history has added these by itself
+		r.Points = append(r.Points, d.store.Own()...) // the history appends these itself
 		d.board.put(sourceHub, r)
 	}
 }
 
-// resident is what of this process is in RAM, in bytes: the second field of /proc/self/statm, in
-// pages.
+// resident returns the resident memory of this process in bytes, from the second field of
+// /proc/self/statm, which counts pages.
 func resident() (int64, error) {
 	b, err := os.ReadFile("/proc/self/statm")
 	if err != nil {
@@ -166,8 +164,8 @@ func resident() (int64, error) {
 	return pages * int64(os.Getpagesize()), nil
 }
 
-// ticks gives the full intervals of the wall clock until the context ends; those that nobody waited
-// for are left out.
+// ticks yields the full intervals of the wall clock until the context ends. It skips those that pass
+// while the caller is busy.
 func ticks(ctx context.Context, every time.Duration) func(yield func(time.Time) bool) {
 	return func(yield func(time.Time) bool) {
 		timer := time.NewTimer(0)

@@ -11,7 +11,7 @@ import (
 	"github.com/linerate/linerate/hub/internal/record/remote"
 )
 
-// RemoteWrite is a store that gets what this hub samples, by Prometheus's remote write.
+// RemoteWrite is a store that receives the hub's samples by Prometheus's remote write.
 type RemoteWrite struct {
 	URL             string `yaml:"url"`
 	CAFile          string `yaml:"ca_file"`
@@ -22,15 +22,15 @@ type RemoteWrite struct {
 	BearerTokenFile string `yaml:"bearer_token_file"`
 }
 
-// Validate says what cannot be meant.
+// Validate returns the first mistake in the settings.
 func (w RemoteWrite) Validate() error {
 	u, err := url.Parse(w.URL)
 	switch {
 	case err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https":
-		return fmt.Errorf("remote_write %q: write url: https://HOST/api/v1/write, or what else the store takes it at",
+		return fmt.Errorf("remote_write %q: write url: https://HOST/api/v1/write, or the address of your store",
 			w.URL)
 	case u.User != nil:
-		return errors.New("remote_write: a password in a url is shown in logs: write username and password_file")
+		return errors.New("remote_write: logs would show a password in a url: write username and password_file")
 	case (w.Username == "") != (w.PasswordFile == ""):
 		return fmt.Errorf("remote_write %s: username and password_file: give both or none", w.URL)
 	case w.Username != "" && w.BearerTokenFile != "":
@@ -46,10 +46,10 @@ func (w RemoteWrite) options(host string, log *slog.Logger) remote.Options {
 	}
 }
 
-// lastWords is how long a hub that ends waits for receivers to take what is left.
+// lastWords is how long a hub that ends waits for receivers to take the rest of the queue.
 const lastWords = 3 * time.Second
 
-// closeWriters sends what waits, for some seconds.
+// closeWriters sends what is queued, for a few seconds.
 func (d *daemon) closeWriters() {
 	ctx, cancel := context.WithTimeout(context.Background(), lastWords)
 	defer cancel()
@@ -60,12 +60,12 @@ func (d *daemon) closeWriters() {
 	}
 }
 
-// writerWarnings says which receivers do not take anything.
+// writerWarnings returns a sentence for each receiver that takes no samples.
 func (d *daemon) writerWarnings() []string {
 	var out []string
 	for i, w := range d.writers {
 		if s := w.Status(); !s.Since.IsZero() {
-			out = append(out, fmt.Sprintf("remote write to %s: nothing is taken since %s: %s",
+			out = append(out, fmt.Sprintf("remote write to %s: the receiver has taken nothing since %s: %s",
 				d.config.RemoteWrites[i].URL, s.Since.UTC().Format(time.RFC3339), s.LastError))
 		}
 	}

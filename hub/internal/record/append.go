@@ -16,30 +16,30 @@ import (
 	"github.com/linerate/linerate/internal/host/sample"
 )
 
-// known is a series that is being appended to.
+// known is a series that the store appends to.
 type known struct {
 	labels labels.Labels
-	id     storage.SeriesRef // in the database that is open now; 0: not known there yet
+	id     storage.SeriesRef // id in the open database; 0: unknown there
 	seenMS int64
 }
 
-// reading is a sample.Reading with its series looked up. What ended in it has a marker as its
-// value.
+// reading is a sample.Reading with its series looked up. An ended series has a staleness marker as
+// its value.
 type reading struct {
 	timeMS int64
 	series []*known
 	values []float64
 }
 
-// nameLabel has the name of the metric.
+// nameLabel is the label of a metric's name.
 const nameLabel = "__name__"
 
 var stale = math.Float64frombits(value.StaleNaN)
 
-// Append stores a reading, and marks what ended in it: no query sees the series of things that are
-// gone after their end. A reading of a time that was there already adds only series that have no
-// sample at it. While the disk has no room the reading is kept in memory, which is no error:
-// [Store.Status] says so. Many may append at a time.
+// Append stores a reading, and marks the series that ended: queries do not see a series after its
+// end. A reading with the time of an earlier one adds only series without a sample at that time.
+// While the disk is full, Append keeps the reading in memory, which is not an error: [Store.Status]
+// reports it. Append may be called concurrently.
 func (s *Store) Append(r *sample.Reading) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -83,8 +83,8 @@ func (s *Store) look(r *sample.Reading) {
 			continue
 		}
 		delete(s.refs, ended)
-		// Another under the same name may have begun in the same reading: its sample says that this
-		// one ended.
+		// A new series of the same name may have begun in the same reading: its sample shows that
+		// the old one ended.
 		if !slices.ContainsFunc(e.series, func(o *known) bool { return labels.Equal(o.labels, k.labels) }) {
 			e.series, e.values = append(e.series, k), append(e.values, stale)
 		}
@@ -100,7 +100,7 @@ func (s *Store) labels(of *sample.Series) labels.Labels {
 	b.Add(nameLabel, of.Metric.Name)
 	b.Add("host", s.o.Host)
 	for i, name := range of.Metric.Labels {
-		if of.Values[i] != "" { // as Prometheus has it: empty is absent
+		if of.Values[i] != "" { // as in Prometheus, an empty label is an absent one
 			b.Add(name, of.Values[i])
 		}
 	}
@@ -108,7 +108,7 @@ func (s *Store) labels(of *sample.Series) labels.Labels {
 	return b.Labels()
 }
 
-// write gives a reading to the database. An error says that all of it is missing there.
+// write appends a reading to the database. After an error the database has none of it.
 func (s *Store) write(e *reading) error {
 	app := s.db.Appender(context.Background())
 	for i, k := range e.series {
@@ -118,7 +118,7 @@ func (s *Store) write(e *reading) error {
 			k.id = id
 		case errors.Is(err, storage.ErrDuplicateSampleForTimestamp), errors.Is(err, storage.ErrOutOfOrderSample),
 			errors.Is(err, storage.ErrTooOldSample), errors.Is(err, storage.ErrOutOfBounds):
-			// The second of a restart: there is a sample of this time already, and it stands.
+			// A restart within a second: the database has a sample of this time, which stays.
 			s.own.refused++
 		default:
 			return errors.Join(fmt.Errorf("append to history: %w", err), app.Rollback())
@@ -134,8 +134,8 @@ func (s *Store) write(e *reading) error {
 	return nil
 }
 
-// failed takes note of a failed write. The log may end in the middle of a record, and what is
-// written behind that is lost at the next start.
+// failed records a failed write. The log may end in the middle of a record, and the next start
+// would lose what follows it.
 func (s *Store) failed(err error) {
 	s.torn = true
 	s.own.errors++
@@ -149,7 +149,7 @@ func stateOf(err error) DiskState {
 	return DiskFailing
 }
 
-// enter begins a state; the same again keeps its beginning.
+// enter begins a state; the same state again keeps its start.
 func (s *Store) enter(state DiskState, cause string) {
 	if s.state != state {
 		s.since = time.Now()

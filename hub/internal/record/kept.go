@@ -10,17 +10,17 @@ import (
 	"github.com/prometheus/prometheus/util/annotations"
 )
 
-// kept are readings that wait for room on the disk, oldest first.
+// kept holds readings that wait for room on the disk, oldest first.
 type kept struct {
 	readings []reading
 	bytes    int64
 	limit    int64
-	lost     uint64 // readings that were dropped
+	lost     uint64 // dropped readings
 }
 
 func (q *kept) len() int { return len(q.readings) }
 
-// push takes a copy. Readings of the same series share the list of them.
+// push adds a copy. Readings of the same series share the list of series.
 func (q *kept) push(e *reading) {
 	if len(e.series) == 0 {
 		return
@@ -40,7 +40,7 @@ func (q *kept) push(e *reading) {
 	}
 }
 
-// drop forgets the oldest.
+// drop removes the oldest.
 func (q *kept) drop(n int) {
 	for i := range n {
 		e := &q.readings[i]
@@ -56,7 +56,7 @@ func (q *kept) drop(n int) {
 	}
 }
 
-// between gives a querier of what is kept now; nil: nothing is.
+// between returns a querier of what is kept now, or nil.
 func (q *kept) between(mint, maxt int64) storage.Querier {
 	var in []reading
 	for _, e := range q.readings {
@@ -70,8 +70,7 @@ func (q *kept) between(mint, maxt int64) storage.Querier {
 	return &keptQuerier{readings: in}
 }
 
-// keptQuerier shows kept readings as Prometheus's packages read them. Nobody changes a reading once
-// it is kept.
+// keptQuerier is a storage.Querier of kept readings, which never change.
 type keptQuerier struct{ readings []reading }
 
 func (k *keptQuerier) matching(matchers []*labels.Matcher) map[*known]bool {

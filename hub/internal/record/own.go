@@ -14,25 +14,25 @@ func metric(name string, kind sample.Kind, help string, labels ...string) *sampl
 
 var (
 	metricSamples = metric("samples_total", sample.Counter,
-		"Samples that were given to the history since the hub started.")
+		"Samples that the hub has appended to the history since it started.")
 	metricSeries = metric("series", sample.Gauge, "Series that had a sample in the last minutes.")
 	metricBytes  = metric("history_bytes", sample.Gauge,
-		"What the history takes on the disk: blocks, log and reserve.")
-	metricFree     = metric("history_free_bytes", sample.Gauge, "What is free on the file system of the history.")
-	metricWritable = metric("history_writable", sample.Gauge, "1: readings go to the disk; 0: they are kept in memory.")
+		"Size of the history on disk: blocks, log and reserve.")
+	metricFree     = metric("history_free_bytes", sample.Gauge, "Free space on the file system of the history.")
+	metricWritable = metric("history_writable", sample.Gauge, "1: readings go to the disk; 0: they stay in memory.")
 	metricKept     = metric("history_kept_seconds", sample.Gauge,
-		"How much time the readings span that wait in memory for room on the disk.")
+		"Time span of the readings that wait in memory for room on the disk.")
 	metricLost = metric("history_lost_readings_total", sample.Counter,
-		"Readings that fell out of memory before there was room on the disk.")
+		"Readings dropped from memory before there was room on the disk.")
 	metricErrors  = metric("history_write_errors_total", sample.Counter, "Writes of readings or blocks that failed.")
 	metricRefused = metric("history_refused_samples_total", sample.Counter,
-		"Samples that were not taken because there was one of their time.")
+		"Samples refused because the history had one with the same time.")
 	metricQueries = metric("queries_total", sample.Counter,
-		"Queries by how they ended: ok, bad, too-much, timeout, canceled, busy, failed.", "result")
-	metricQuerying = metric("query_seconds_total", sample.Counter, "Time that queries took.")
+		"Queries by result: ok, bad, too-much, timeout, canceled, busy, failed.", "result")
+	metricQuerying = metric("query_seconds_total", sample.Counter, "Time of all queries.")
 )
 
-// Metrics are those that the store adds to every reading about itself.
+// Metrics returns the metrics of the store itself, which it adds to every reading.
 func Metrics() []*sample.Metric {
 	return []*sample.Metric{
 		metricSamples, metricSeries, metricBytes, metricFree, metricWritable, metricKept, metricLost, metricErrors,
@@ -43,18 +43,18 @@ func Metrics() []*sample.Metric {
 
 var results = []string{"ok", "bad", "too-much", "timeout", "canceled", "busy", "failed"}
 
-// own is what the store knows of itself.
+// own holds the store's figures about itself.
 type own struct {
 	samples, errors, refused uint64
-	queries                  []uint64 // by results
+	queries                  []uint64 // by result
 	querySeconds             float64
 
 	bytes, free int64
-	oldestMS    int64          // of the history on the disk
-	points      []sample.Point // the fixed ones first, then those of results
-	last        time.Time      // that a reading had them
+	oldestMS    int64          // of the oldest sample on disk
+	points      []sample.Point // the fixed ones, then one for each result
+	last        time.Time      // of the last reading with them
 
-	counts []count // oldest first, of a minute
+	counts []count // the last minute, oldest first
 }
 
 type count struct {
@@ -76,7 +76,7 @@ func (o *own) init() {
 
 func (o *own) took(samples int) { o.samples += uint64(samples) }
 
-// asked takes note of a query.
+// asked counts a query.
 func (s *Store) asked(result string, took time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -84,7 +84,7 @@ func (s *Store) asked(result string, took time.Duration) {
 	s.own.querySeconds += took.Seconds()
 }
 
-// ownPoints are the store's own of a second, at most one of each. The caller holds mu.
+// ownPoints returns the store's own points for a second, at most once. The caller holds mu.
 func (s *Store) ownPoints(at time.Time) []sample.Point {
 	if d := at.Sub(s.own.last); d > -time.Second && d < time.Second {
 		return nil
@@ -93,7 +93,7 @@ func (s *Store) ownPoints(at time.Time) []sample.Point {
 	return s.itself()
 }
 
-// Own gives the points of the store's own metrics as they are now.
+// Own returns the points of the store's own metrics as they are now.
 func (s *Store) Own() []sample.Point {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -138,7 +138,7 @@ func (s *Store) value(of *sample.Series) float64 {
 	return float64(o.queries[slices.Index(results, of.Values[0])])
 }
 
-// span is the time from the oldest to the newest that is kept, both included.
+// span returns the time from the oldest to the newest kept reading, both included.
 func (q *kept) span() time.Duration {
 	n := len(q.readings)
 	if n == 0 {
@@ -147,7 +147,7 @@ func (q *kept) span() time.Duration {
 	return time.Duration(q.readings[n-1].timeMS-q.readings[0].timeMS)*time.Millisecond + time.Second
 }
 
-// measure looks how much room there is and how many samples come.
+// measure updates the sizes and rates.
 func (s *Store) measure() {
 	s.takeReserve()
 	bytes, err := size(s.o.Dir)
@@ -171,7 +171,7 @@ func (s *Store) measure() {
 	}
 }
 
-// Status says how the store is.
+// Status returns the state of the store.
 func (s *Store) Status() Status {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -8,23 +8,23 @@ import (
 	"github.com/prometheus/prometheus/promql"
 )
 
-// Labelled is the value of one series at a time.
+// Labelled is the value of one series at one time.
 type Labelled struct {
 	Labels map[string]string
 	Time   time.Time
 	Value  float64
 }
 
-// Row is one series over a time. Both slices are of one length, oldest first.
+// Row is one series over time. Both slices have one length, oldest first.
 type Row struct {
 	Labels map[string]string
 	Times  []time.Time
 	Values []float64
 }
 
-// Vector answers a query for one moment in plain values, for packages that know nothing of
-// Prometheus. A number has no labels. A query that gives text or samples over a time is refused
-// with [ErrBadQuery].
+// Vector evaluates a query at one time, and returns plain values for packages that do not know
+// Prometheus's types. A scalar has no labels. A query that returns text or a range gets
+// [ErrBadQuery].
 func (s *Store) Vector(ctx context.Context, query string, at time.Time) ([]Labelled, error) {
 	r, err := s.Instant(ctx, query, at)
 	if err != nil {
@@ -43,10 +43,10 @@ func (s *Store) Vector(ctx context.Context, query string, at time.Time) ([]Label
 	case promql.Scalar:
 		return []Labelled{{map[string]string{}, time.UnixMilli(v.T).UTC(), v.V}}, nil
 	}
-	return nil, fmt.Errorf("%w: %q gives no vector but a %s", ErrBadQuery, query, r.Value.Type())
+	return nil, fmt.Errorf("%w: %q returns a %s, not a vector", ErrBadQuery, query, r.Value.Type())
 }
 
-// Matrix answers a query for every step from start to end in plain values.
+// Matrix evaluates a query for every step from start to end, and returns plain values.
 func (s *Store) Matrix(ctx context.Context, query string, start, end time.Time, step time.Duration) ([]Row, error) {
 	r, err := s.Range(ctx, query, start, end, step)
 	if err != nil {

@@ -9,7 +9,7 @@ import (
 	"github.com/prometheus/prometheus/util/annotations"
 )
 
-// point is a sample as Prometheus's packages read it.
+// point is a sample as Prometheus's packages have it.
 type point struct {
 	t int64 // milliseconds
 	v float64
@@ -23,7 +23,7 @@ func (p *point) FH() *histogram.FloatHistogram { return nil }
 func (p *point) Type() chunkenc.ValueType      { return chunkenc.ValFloat }
 func (p *point) Copy() chunks.Sample           { c := *p; return &c }
 
-// points are the samples of one series in memory, oldest first.
+// points holds the samples of one series in memory, oldest first.
 type points struct {
 	labels labels.Labels
 	all    []point
@@ -37,7 +37,7 @@ func (p *points) Iterator(chunkenc.Iterator) chunkenc.Iterator {
 	return storage.NewListSeriesIterator(p)
 }
 
-// pointsSet are series in the order of their labels.
+// pointsSet is a series set, sorted by labels.
 type pointsSet struct {
 	all []*points
 	i   int

@@ -14,18 +14,18 @@ import (
 )
 
 const (
-	// subqueryStep is that of subqueries that name none, as Prometheus has it.
+	// subqueryStep is the default step of subqueries, as in Prometheus.
 	subqueryStep = time.Minute
-	// maxSubquerySteps is how often a subquery may be evaluated: two days of seconds.
+	// maxSubquerySteps is the largest number of evaluations of a subquery: two days of seconds.
 	maxSubquerySteps = 200_000
-	// maxWork is how many samples all windows of one series may have together at one a second: what
-	// takes a processor some seconds. The engine looks whether it is to stop between series, and
-	// not between the windows of one, so time alone does not bound it.
+	// maxWork is the largest number of samples that all windows of one series may have together at
+	// one a second: some seconds of CPU time. The engine checks for cancellation between series and
+	// not between the windows of one, so a time limit alone does not bound it.
 	maxWork = 2e9
 )
 
-// bounded tells whether the engine can be stopped while it evaluates a query for a number of steps
-// over a time. What is no PromQL is left to the engine.
+// bounded returns an error if the engine could not be stopped while it evaluates a query for a
+// number of steps over a time. It leaves invalid PromQL to the engine.
 func (s *Store) bounded(query string, span, step time.Duration) error {
 	expr, err := s.parser.ParseExpr(query)
 	if err != nil {
@@ -42,7 +42,7 @@ func (s *Store) bounded(query string, span, step time.Duration) error {
 		var window float64 // in samples
 		switch n := node.(type) {
 		case *parser.MatrixSelector:
-			window = min(n.Range, s.o.Retention).Seconds() // no more than there is
+			window = min(n.Range, s.o.Retention).Seconds() // at most the retention
 		case *parser.SubqueryExpr:
 			apart := float64(cmp.Or(n.Step, subqueryStep))
 			window = float64(n.Range) / apart
@@ -59,7 +59,7 @@ func (s *Store) bounded(query string, span, step time.Duration) error {
 	return err
 }
 
-// Instant answers a query for one moment. The error is one of this package; that of the result is
+// Instant evaluates a query at one time. The error is one of this package; that of the result is
 // nil.
 func (s *Store) Instant(ctx context.Context, query string, at time.Time) (*promql.Result, error) {
 	if err := s.bounded(query, 0, 1); err != nil {
@@ -71,8 +71,8 @@ func (s *Store) Instant(ctx context.Context, query string, at time.Time) (*promq
 	}, false)
 }
 
-// Range answers a query for every step from start to end. The error is one of this package; that of
-// the result is nil.
+// Range evaluates a query for every step from start to end. The error is one of this package; that
+// of the result is nil.
 func (s *Store) Range(ctx context.Context, query string, start, end time.Time,
 	step time.Duration) (*promql.Result, error) {
 	var err error
@@ -112,7 +112,7 @@ func (s *Store) answer(ctx context.Context, prepare func(storage.Queryable) (pro
 		return nil, fmt.Errorf("%w: %w", ErrBadQuery, err)
 	}
 	select {
-	case s.asking <- struct{}{}: // there is a place: the engine says what is wrong with the context
+	case s.asking <- struct{}{}: // a free place: the engine reports what is wrong with the context
 	default:
 		if err := s.wait(ctx); err != nil {
 			return nil, err
@@ -126,7 +126,7 @@ func (s *Store) answer(ctx context.Context, prepare func(storage.Queryable) (pro
 	return r, nil
 }
 
-// wait takes a place when there is one.
+// wait takes a place when one is free.
 func (s *Store) wait(ctx context.Context) error {
 	select {
 	case s.asking <- struct{}{}:
@@ -139,7 +139,7 @@ func (s *Store) wait(ctx context.Context) error {
 	}
 }
 
-// named is the word of [metricQueries] for an error.
+// named returns the label of [metricQueries] for an error.
 func named(err error) string {
 	for word, is := range map[string]error{"bad": ErrBadQuery, "too-much": ErrTooMuch, "timeout": ErrTimeout,
 		"canceled": ErrCanceled, "busy": ErrBusy} {
@@ -153,13 +153,12 @@ func named(err error) string {
 	return "ok"
 }
 
-// Querier gives the series between two moments, both included, as Prometheus's packages read them.
-// It must be closed.
+// Querier returns the series between two times, both included. The caller must close it.
 func (s *Store) Querier(start, end time.Time) (storage.Querier, error) {
 	return queryable{s, false}.Querier(start.UnixMilli(), end.UnixMilli())
 }
 
-// queryable is the store for the engine: database and what waits in memory.
+// queryable is the store for the engine: the database, and what waits in memory.
 type queryable struct {
 	s    *Store
 	thin bool // leave out samples that cannot matter
@@ -192,7 +191,7 @@ func (q queryable) Querier(mint, maxt int64) (storage.Querier, error) {
 	return &querier{Querier: inner, release: sync.OnceFunc(q.s.access.RUnlock)}, nil
 }
 
-// querier gives the database back when it is closed.
+// querier releases the database when it is closed.
 type querier struct {
 	storage.Querier
 	release func()

@@ -6,7 +6,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// freeBytes is what a program without privileges may still write to the file system of a directory.
+// freeBytes returns what a program without privileges may still write to the file system of a
+// directory.
 func freeBytes(dir string) (int64, error) {
 	var st unix.Statfs_t
 	if err := unix.Statfs(dir, &st); err != nil {
@@ -15,7 +16,7 @@ func freeBytes(dir string) (int64, error) {
 	return int64(st.Bavail) * st.Bsize, nil
 }
 
-// allocate takes room for a file.
+// allocate reserves disk space for a file.
 func allocate(f *os.File, bytes int64) error {
 	return unix.Fallocate(int(f.Fd()), 0, 0, bytes)
 }

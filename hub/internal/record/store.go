@@ -20,66 +20,63 @@ import (
 	"github.com/linerate/linerate/internal/host/sample"
 )
 
-// Options of a store. The zero value of each but Dir has the meaning that stands beside it.
+// Options of a store. The zero value of each field but Dir has the meaning given beside it.
 type Options struct {
 	Dir       string
-	Host      string        // the label host of all that is appended
+	Host      string        // label host of all samples
 	Retention time.Duration // 0: 15 days
-	MaxBytes  int64         // of blocks and log together; 0: no bound
-	// MinFreeBytes is how much of the file system stays free: with less, nothing is written and
-	// readings are kept in memory. 0: 128 MiB; negative: whatever there is may be used.
+	MaxBytes  int64         // of blocks and log together; 0: unbounded
+	// MinFreeBytes stays free on the file system: with less, the store writes nothing and keeps
+	// readings in memory. 0: 128 MiB; negative: all space may be used.
 	MinFreeBytes int64
-	// KeptBytes is how much memory readings may take that wait for room on the disk; the oldest are
-	// dropped beyond it. 0: 24 MiB, which is 26 minutes of 2 000 series.
+	// KeptBytes is the memory for readings that wait for room on the disk; beyond it the store
+	// drops the oldest. 0: 24 MiB, which is 26 minutes of 2 000 series.
 	KeptBytes int64
 	Queries   Bounds
 	Logger    *slog.Logger // nil: silent
 }
 
-// Bounds of a query. 0 is the default that stands beside a field.
+// Bounds of a query. 0 is the default given beside a field.
 type Bounds struct {
-	Samples int           // in memory at a time, of one query: 5 million, which take 80 MB
-	Points  int           // of one series in an answer: 11 000, as Prometheus has it
+	Samples int           // of one query in memory at a time: 5 million, which take 80 MB
+	Points  int           // of one series in an answer: 11 000, as in Prometheus
 	Time    time.Duration // 10 s
-	// at a time, others wait for as long as one may take: as many as there are processors, 2 or
-	// more
+	// at a time; others wait for as long as one may take; default the number of CPUs, at least 2
 	Concurrent int
 }
 
 const (
-	// blockRange is how much time the smallest block holds. Up to one and a half of it is in memory
-	// and has to be read from the log at a start: with two hours, as Prometheus has it, a start
-	// would take seconds.
+	// blockRange is the time span of the smallest block. Up to one and a half of it is in memory,
+	// and a start reads that from the log: with two hours, as in Prometheus, a start would take
+	// seconds.
 	blockRange = 20 * time.Minute
-	// maxBlockRange is 27 hours: retention works by blocks, and merging them needs as much room
+	// maxBlockRange is 27 hours: retention deletes whole blocks, and merging them needs their size
 	// again.
 	maxBlockRange = 81 * blockRange
 	// chunkSamples at one a second is two minutes. More is worse: an encoder whose window has
-	// become wide keeps it until the next chunk.
+	// widened keeps it until the next chunk.
 	chunkSamples = 120
 	logSegment   = 4 << 20
-	// blockFile is how big files of blocks are at most, and how much is taken from the disk at once
-	// for each.
+	// blockFile is the largest size of block files, which the database preallocates.
 	blockFile = 8 << 20
-	// clockMayErr is how far back in time samples may come: clocks of hosts without a battery begin
-	// anywhere.
+	// clockMayErr is how far back in time samples may come: hosts without a clock battery start at
+	// any time.
 	clockMayErr = 100 * 365 * 24 * time.Hour
 )
 
-// Store keeps series. All methods may be called at a time.
+// Store keeps series. All methods may be called concurrently.
 type Store struct {
 	o      Options
 	engine *promql.Engine
 	parser parser.Parser
-	asking chan struct{} // as many places as queries may run at a time
+	asking chan struct{} // one place for each concurrent query
 
-	// access is held for reading by whoever uses db, and for writing while it is closed and opened
-	// again.
+	// access is held for reading by users of db, and for writing while it is closed and reopened.
 	access  sync.RWMutex
 	db      *tsdb.DB
-	loading atomic.Bool // it is being opened again
+	loading atomic.Bool // it is being reopened
 
-	mu       sync.Mutex // of all that follows
+	mu       sync.Mutex // guards all that follows
 	closed   bool
 	refs     map[*sample.Series]*known
 	scratch  reading
@@ -87,18 +84,18 @@ type Store struct {
 	state    DiskState
 	since    time.Time
 	cause    string
-	torn     bool // a write to the log failed: nothing may follow it before the log is repaired, which opening it does
+	torn     bool // a write to the log failed: nothing may follow it before reopening repairs the log
 	newestMS int64
 	own      own
 
-	keeping sync.Mutex // held by whoever maintains
+	keeping sync.Mutex // held during maintenance
 	upkeep  upkeep
 	stop    chan struct{}
 	done    chan struct{}
 }
 
 // Open opens the directory, or makes it, reads its log and repairs what a crash has left. The log
-// holds half an hour at most.
+// holds at most half an hour.
 func Open(o Options) (*Store, error) {
 	o.Logger = cmp.Or(o.Logger, slog.New(slog.DiscardHandler))
 	o.Retention = cmp.Or(o.Retention, 15*24*time.Hour)
@@ -137,7 +134,7 @@ func Open(o Options) (*Store, error) {
 	return s, nil
 }
 
-// openDB opens the database with what it takes from the disk freed first.
+// openDB opens the database, after making room for what opening writes.
 func (s *Store) openDB() error {
 	if err := s.freeForOpening(); err != nil {
 		return fmt.Errorf("open history %s: %w", s.o.Dir, err)
@@ -151,7 +148,7 @@ func (s *Store) openDB() error {
 	o.WALSegmentSize, o.WALCompression = logSegment, compression.Zstd
 	o.OutOfOrderTimeWindow = clockMayErr.Milliseconds()
 	o.StripeSize = 512
-	// The database must not choose the moments at which it writes: see maintain.
+	// The database must not choose when it writes: see maintain.
 	o.BlockReloadInterval = clockMayErr
 	o.BlocksToDelete = s.blocksToDelete
 	o.NewCompactorFunc = s.newCompactor
@@ -164,7 +161,7 @@ func (s *Store) openDB() error {
 	return nil
 }
 
-// Close ends it. What waits in memory for room on the disk is lost.
+// Close closes the store. It loses readings that wait in memory for room.
 func (s *Store) Close() error {
 	s.mu.Lock()
 	if s.closed {
@@ -186,7 +183,7 @@ func (s *Store) Close() error {
 	return nil
 }
 
-// newest is the time of the newest sample in the database, in milliseconds; 0: there is none.
+// newest returns the time of the newest sample in the database, in milliseconds; 0: no samples.
 func (s *Store) newest() int64 {
 	var newest int64
 	for _, b := range s.db.Blocks() {

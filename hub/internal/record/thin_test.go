@@ -1,6 +1,7 @@
 package record_test
 
 import (
+	"context"
 	"fmt"
 	"math/rand/v2"
 	"testing"
@@ -135,5 +136,45 @@ func TestThinningChangesNoAnswer(t *testing.T) {
 	}
 	if thinned < 200 {
 		t.Errorf("of 400 queries only %d could leave samples out: the test shows little", thinned)
+	}
+}
+
+// BenchmarkThinning asks for twelve hours of rates of 40 interfaces as a page does, with the samples that cannot change
+// the answer left out, and with all samples.
+func BenchmarkThinning(b *testing.B) {
+	const seconds = 12 * 3600
+	s, err := record.Open(record.Options{Dir: b.TempDir(), Host: "near"})
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer s.Close()
+	random := rand.New(rand.NewPCG(7, 7))
+	points := make([]sample.Point, 40)
+	for i := range points {
+		points[i].Series = series(received, fmt.Sprint("eth", i))
+	}
+	for i := range seconds {
+		for j := range points {
+			points[j].Value += float64(random.IntN(1e6))
+		}
+		at := noon.Add(time.Duration(i) * time.Second)
+		if err := s.Append(&sample.Reading{Time: at, Points: points}); err != nil {
+			b.Fatal(err)
+		}
+		if i%60 == 0 {
+			s.Maintain(at)
+		}
+	}
+	end := noon.Add(seconds * time.Second)
+	query := "rate(linerate_interface_receive_bytes_total[2m])"
+	for name, ask := range map[string]func(context.Context, string, time.Time, time.Time,
+		time.Duration) (*promql.Result, error){"thinned": s.Range, "whole": s.WholeRange} {
+		b.Run(name, func(b *testing.B) {
+			for b.Loop() {
+				if _, err := ask(b.Context(), query, noon, end, 100*time.Second); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
 	}
 }

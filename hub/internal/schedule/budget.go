@@ -3,14 +3,14 @@ package schedule
 import "time"
 
 // budget counts bytes by the hour, over a little more than a day: an hour counts until all of it is
-// a day old. The zero value has spent nothing.
+// a day old. The zero value is empty.
 type budget struct {
-	hours map[int64]int64 // bytes by the number of the hour since the scheduler's start
+	hours map[int64]int64 // bytes by the number of hours since the scheduler's start
 }
 
 const hoursOfDay = 24
 
-// hour gives the number of an hour; times before the start have negative ones.
+// hour returns the number of an hour; negative before the start.
 func hour(at time.Duration) int64 {
 	h := int64(at / time.Hour)
 	if at < 0 && at%time.Hour != 0 {
@@ -32,7 +32,7 @@ func (b *budget) add(now time.Duration, bytes int64) {
 	}
 }
 
-// last gives what was spent in the day before, at least.
+// last returns at least what was sent within the last day.
 func (b *budget) last(now time.Duration) int64 {
 	sum := int64(0)
 	for h, bytes := range b.hours {

@@ -14,53 +14,53 @@ import (
 
 // Bounds of what can be configured.
 const (
-	MaxSchedules = 256              // measurements of one host
-	minEvery     = 10 * time.Second // shorter is a load test and no watching
+	MaxSchedules = 256              // of one host
+	minEvery     = 10 * time.Second // a shorter interval is a load test
 	maxEvery     = 31 * 24 * time.Hour
 	maxTimeLimit = 15 * time.Minute // of one run, from connecting to the last result
 	maxName      = 64               // characters
 )
 
-// Config is one measurement that is made again and again. Fields left empty have defaults.
+// Config is one measurement that runs at intervals. Empty fields have defaults.
 type Config struct {
 	Name    string `json:"name" yaml:"name"`                             // letters, digits, '.', '_' and '-'; names its events
 	Target  string `json:"target" yaml:"target"`                         // as `linerate measure` takes it, and icmp://HOST
 	KeyFile string `json:"key_file,omitempty" yaml:"key_file,omitempty"` // holds the key that `linerate serve` printed; read before every run
 
-	Test      string    `json:"test,omitempty" yaml:"test,omitempty"`           // stream, rr, crr, udp, ping, mtu, load or suite; default suite, of icmp:// ping
-	Direction string    `json:"direction,omitempty" yaml:"direction,omitempty"` // up, down or bidir, of stream and udp; default up
+	Test      string    `json:"test,omitempty" yaml:"test,omitempty"`           // stream, rr, crr, udp, ping, mtu, load or suite; default suite, for icmp:// ping
+	Direction string    `json:"direction,omitempty" yaml:"direction,omitempty"` // up, down or bidir, for stream and udp; default up
 	Parallel  int       `json:"parallel,omitempty" yaml:"parallel,omitempty"`   // connections at the same time; default 1
-	Duration  unit.Span `json:"duration,omitempty" yaml:"duration,omitempty"`   // of each test; default 5s, 1s to 2m; in a suite 3s at the most
+	Duration  unit.Span `json:"duration,omitempty" yaml:"duration,omitempty"`   // of each test; default 5s, 1s to 2m; at most 3s in a suite
 
 	Every unit.Span `json:"every" yaml:"every"` // 10s to 31d
-	// Jitter is the longest that a start is put off, at random, so that many hosts do not measure
-	// one target at once; half of every at the most. Default a tenth.
+	// Jitter is the longest random delay of a start, so that many hosts do not measure one target
+	// at once; at most half of every. Default a tenth.
 	Jitter *unit.Span `json:"jitter,omitempty" yaml:"jitter,omitempty"`
 
-	Rate        string    `json:"rate,omitempty" yaml:"rate,omitempty"`                   // stream, udp and suite: payload bits per second of each direction, as in 50M; default as fast as it goes, of udp 10M
+	Rate        string    `json:"rate,omitempty" yaml:"rate,omitempty"`                   // stream, udp and suite: payload bits per second in each direction, as in 50M; default unlimited, for udp 10M
 	Bytes       string    `json:"bytes,omitempty" yaml:"bytes,omitempty"`                 // stream and udp: payload of one run in all directions, as in 200M
 	BytesPerDay string    `json:"bytes_per_day,omitempty" yaml:"bytes_per_day,omitempty"` // payload of all runs in any 24 hours; needs rate or bytes
-	TimeLimit   unit.Span `json:"time_limit,omitempty" yaml:"time_limit,omitempty"`       // of one run as a whole; default 30s and three times what its tests last, 15m at the most
+	TimeLimit   unit.Span `json:"time_limit,omitempty" yaml:"time_limit,omitempty"`       // of one run; default 30s plus three times its tests, at most 15m
 
-	UnlessBusyAbove string `json:"unless_busy_above,omitempty" yaml:"unless_busy_above,omitempty"` // no start while the interface carries more than this one way, as in 500M
-	Interface       string `json:"interface,omitempty" yaml:"interface,omitempty"`                 // which; default the one that the route to the target has
+	UnlessBusyAbove string `json:"unless_busy_above,omitempty" yaml:"unless_busy_above,omitempty"` // no start while the interface carries more than this in either direction, as in 500M
+	Interface       string `json:"interface,omitempty" yaml:"interface,omitempty"`                 // for unless_busy_above; default that of the route to the target
 }
 
-// amounts are what the texts of a Config say, in numbers; zero is none.
+// amounts are the values of a Config's texts; zero is unset.
 type amounts struct {
 	rate, busy         float64 // bits per second
 	bytes, bytesPerDay int64
 }
 
-// Validate tells what is wrong with a measurement, as one sentence with its name and what to write
-// instead.
+// Validate returns what is wrong with a measurement, as one sentence with its name and what to
+// write instead.
 func (c Config) Validate() error {
 	_, err := c.check()
 	return err
 }
 
-// Validate tells what is wrong with measurements that are to be made on one host, each of which may
-// be right by itself. It is the check of a configuration.
+// Validate returns what is wrong with the measurements of one host, each of which may be valid
+// alone. It is the check of a configuration.
 func Validate(configs []Config) error {
 	if len(configs) > MaxSchedules {
 		return fmt.Errorf("schedules: %d are more than %d: give each hub fewer targets", len(configs), MaxSchedules)
@@ -81,7 +81,7 @@ func Validate(configs []Config) error {
 			all = append(all, fmt.Errorf("schedule %s: named twice: give each its own name", c.Name))
 		}
 		names[c.Name] = true
-		// Two of them would write into one series, in turn.
+		// Both would write into the same series.
 		path := [3]string{c.Target, string(c.test()), string(c.direction())}
 		if other, taken := paths[path]; taken {
 			all = append(all, fmt.Errorf(
@@ -92,7 +92,7 @@ func Validate(configs []Config) error {
 	return errors.Join(all...)
 }
 
-// check is Validate that keeps the numbers.
+// check is Validate that returns the numbers.
 func (c Config) check() (amounts, error) {
 	var a amounts
 	bad := func(format string, args ...any) (amounts, error) {
@@ -154,7 +154,7 @@ func (c Config) check() (amounts, error) {
 		c.Interface == "..":
 		return bad("interface %q: is no name of an interface", c.Interface)
 	}
-	// The tests know best what else makes no sense.
+	// The tests report what else is invalid.
 	for _, s := range c.specs(a) {
 		if _, err := s.Normalize(); err != nil {
 			return bad("%s", strings.TrimPrefix(err.Error(), traffic.ErrBadSpec.Error()+": "))
@@ -163,7 +163,7 @@ func (c Config) check() (amounts, error) {
 	return a, nil
 }
 
-// amount reads one text into whichever of the two is wanted, and gives the problem in words.
+// amount parses one text into the wanted number, and returns what is wrong with it.
 func amount(text string, rate *float64, bytes *int64) string {
 	if text == "" {
 		return ""

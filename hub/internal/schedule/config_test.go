@@ -29,7 +29,7 @@ func TestConfigProblemsNameTheSchedule(t *testing.T) {
 		{"no target", func(c *Config) { c.Target = "" }, "schedule s: no target"},
 		{"target", func(c *Config) { c.Target = "gopher://far" }, "gopher:// is not known"},
 		{"no key", func(c *Config) { c.KeyFile = "" }, "no key: write key_file:"},
-		{"key for a stranger", func(c *Config) { c.Target = "iperf3://far" }, "iperf3:// needs none, leave it out"},
+		{"key for a stranger", func(c *Config) { c.Target = "iperf3://far" }, "iperf3:// needs no key"},
 		{"test", func(c *Config) { c.Test = "dance" }, `test "dance": write one of suite, stream`},
 		{"no interval", func(c *Config) { c.Every = 0 }, "no interval: write every:"},
 		{"too often", func(c *Config) { c.Every = span(time.Second) }, "every 1s: write 10s to 31d"},

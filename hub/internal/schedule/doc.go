@@ -1,12 +1,12 @@
-// Package schedule measures named targets again and again, so that the history of a host has the
-// figures of its paths beside those of its own.
+// Package schedule measures named targets at intervals, so that the history of a host has the results
+// of its paths beside its own counters.
 //
 // # Model
 //
-// A [Config] is one measurement as people write it: a target, a test, how often, and caps. A
-// [Scheduler] cuts time into slots of each measurement's interval and starts at most one run in
-// each, a random bit into it. Runs of all measurements come one after the other: two at once would
-// measure each other. A slot that has passed is not made up for. The result becomes points of the
+// A [Config] is one measurement: a target, a test, an interval, and caps. A [Scheduler] divides time
+// into slots of each measurement's interval and starts at most one run in each, after a random
+// delay. Runs of all measurements follow one after the other, because two at once would disturb each
+// other. The scheduler does not make up for a slot that has passed. A result becomes points of the
 // series in [Metrics], an event with the document linerate.measure/1, and a [Cell] of the matrix; a
 // failure becomes an event and a success of zero.
 //
@@ -16,12 +16,11 @@
 //
 // # Sources
 //
-// proc_locks(5) for who holds a journal; sysfs-class-net-statistics of the kernel's ABI
-// documentation for how busy an interface is.
+// proc_locks(5) for which process holds a journal; sysfs-class-net-statistics of the kernel's ABI
+// documentation for the load of an interface.
 //
 // # Limits
 //
-// Slots go by the monotonic clock, so a clock that is set does neither make up for time nor wait
-// for it. Whether a tune runs is known of this host alone. The far host decides for itself what it
-// lets clients do.
+// Slots follow the monotonic clock, so a clock that is set neither adds runs nor delays them. The
+// scheduler sees tunes of this host alone. The far host decides what it lets clients do.
 package schedule

@@ -12,9 +12,9 @@ import (
 	"github.com/linerate/linerate/internal/peer/reach"
 )
 
-// tuning tells that somebody holds the journal in one of the directories, or has changes on trial
-// in it; empty: nobody. Nothing is locked for it: a tune that begins at this moment must not find
-// the journal held by somebody who only looks.
+// tuning returns why a run must wait: a process holds the journal in one of the directories, or the
+// journal has a change on trial; or "". It takes no lock: a tune that begins now must not find the
+// journal locked by a reader.
 func tuning(fsys durable.FS, states []string) string {
 	for _, dir := range states {
 		if held(filepath.Join(dir, "lock")) {
@@ -22,7 +22,7 @@ func tuning(fsys durable.FS, states []string) string {
 		}
 		changes, err := journal.History(fsys, dir)
 		if err != nil {
-			continue // not ours to read, which the lock does not need
+			continue // no permission to read it; the lock is visible anyway
 		}
 		for _, c := range changes {
 			if c.State == journal.Trial {
@@ -33,34 +33,33 @@ func tuning(fsys durable.FS, states []string) string {
 	return ""
 }
 
-// tooBusy tells that the interface to the target carries too much for another load; empty: it does
-// not.
+// tooBusy returns why the interface to the target carries too much for another load, or "".
 func (s *Scheduler) tooBusy(ctx context.Context, p *plan) string {
 	name := p.Interface
 	if name == "" {
 		var err error
 		if name, err = interfaceTo(ctx, p.Target); err != nil {
-			return "it is not known which interface leads to the target: " + sentence(err)
+			return "the interface to the target is unknown: " + sentence(err)
 		}
 	}
 	rate, known := s.o.Busy(ctx, name)
 	if !known {
-		return "it is not known what " + name + " carries"
+		return "the load of " + name + " is unknown"
 	}
 	if rate > p.amounts.busy {
-		// Without the figure, so that one event tells of all runs that this keeps from starting.
+		// Without the rate, so that one event covers all runs that wait for it.
 		return fmt.Sprintf("%s carries more than %v already", name, unit.BitRate(p.amounts.busy))
 	}
 	return ""
 }
 
-// interfaceTo gives the name of the interface that the route to a target has.
+// interfaceTo returns the name of the interface of the route to a target.
 func interfaceTo(ctx context.Context, target string) (string, error) {
 	host, err := reach.Host(target)
 	if err != nil {
 		return "", err
 	}
-	// Connecting a UDP socket asks the routing table and sends nothing.
+	// Connecting a UDP socket consults the routing table and sends nothing.
 	ctx, cancel := context.WithTimeout(ctx, connectPatience)
 	defer cancel()
 	conn, err := (&net.Dialer{}).DialContext(ctx, "udp", net.JoinHostPort(host, "9"))

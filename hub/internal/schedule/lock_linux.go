@@ -8,8 +8,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// held tells whether a process has locked a file with flock(2), by what the kernel shows everybody:
-// the file itself may be for its owner alone.
+// held reports whether a process has locked a file with flock(2). It reads /proc/locks, which every
+// user may read, because the file itself may be for its owner alone.
 func held(path string) bool {
 	var st unix.Stat_t
 	if unix.Stat(path, &st) != nil {
@@ -23,8 +23,8 @@ func held(path string) bool {
 	return lockedIn(string(b), file)
 }
 
-// lockedIn finds a file, as MAJOR:MINOR:INODE, in the text of /proc/locks. Lines of those who wait
-// for a lock have an arrow.
+// lockedIn reports whether /proc/locks has a lock on a file, given as MAJOR:MINOR:INODE. Lines with
+// an arrow are waiting processes.
 func lockedIn(locks, file string) bool {
 	for line := range strings.Lines(locks) {
 		f := strings.Fields(line)

@@ -2,5 +2,5 @@
 
 package schedule
 
-// held cannot be told without taking the lock; changes on trial are seen in the journal itself.
+// held cannot know without taking the lock; the journal itself shows changes on trial.
 func held(string) bool { return false }

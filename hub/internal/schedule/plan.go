@@ -12,27 +12,26 @@ import (
 	"github.com/linerate/linerate/internal/traffic"
 )
 
-// suite is the test that is several.
+// suite is the test that consists of several.
 const suite = "suite"
 
-// tests are the words for what can be measured.
+// tests are the names of the tests.
 var tests = []string{suite, string(traffic.Stream), string(traffic.RR), string(traffic.CRR), string(traffic.UDP),
 	string(traffic.Ping), string(traffic.MTU), string(traffic.Load)}
 
 const (
 	defaultDuration = 5 * time.Second
 	longestOfSuite  = 3 * time.Second
-	// rampTime is cut from the front of a stream that has a rate: it is there at once, so there is
-	// no steady state to be found.
+	// rampTime is cut from the front of a stream with a rate: it reaches the rate at once, so it
+	// needs no search for a steady state.
 	rampTime = time.Second
-	// defaultDatagramRate is what a path carries that is any use, as in the suite of `linerate
-	// measure`.
+	// defaultDatagramRate is what any usable path carries, as in the suite of `linerate measure`.
 	defaultDatagramRate = 10e6
-	// smallTest is more than a test costs that pushes no bulk, and than the control channel does.
+	// smallTest is more than a test without bulk costs, and than the control channel does.
 	smallTest = 1 << 20
 )
 
-// test is what is measured, as one word.
+// test returns the name of the test.
 func (c Config) test() string {
 	if scheme, _, _ := strings.Cut(c.Target, "://"); scheme == reach.Echo {
 		return cmp.Or(c.Test, string(traffic.Ping))
@@ -40,7 +39,7 @@ func (c Config) test() string {
 	return cmp.Or(c.Test, suite)
 }
 
-// direction is that of the whole run.
+// direction returns the direction of the whole run.
 func (c Config) direction() string {
 	if c.test() == suite || c.test() == string(traffic.Load) {
 		return string(traffic.Bidir)
@@ -48,7 +47,7 @@ func (c Config) direction() string {
 	return cmp.Or(c.Direction, string(traffic.Up))
 }
 
-// jitter is how much later than its slot a run may start.
+// jitter returns the longest delay of a run within its slot.
 func (c Config) jitter() time.Duration {
 	if c.Jitter == nil {
 		return c.Every.Duration() / 10
@@ -56,7 +55,7 @@ func (c Config) jitter() time.Duration {
 	return c.Jitter.Duration()
 }
 
-// limit is how long one run may take in all.
+// limit returns how long one run may take.
 func (c Config) limit(a amounts) time.Duration {
 	if c.TimeLimit != 0 {
 		return c.TimeLimit.Duration()
@@ -68,7 +67,7 @@ func (c Config) limit(a amounts) time.Duration {
 	return min(30*time.Second+3*all, maxTimeLimit)
 }
 
-// specs are the tests of one run. They are whole: what is 0 in them is left to the test itself.
+// specs returns the tests of one run. A value of 0 in them is the test's default.
 func (c Config) specs(a amounts) []traffic.Spec {
 	streams := max(c.Parallel, 1)
 	duration := cmp.Or(c.Duration.Duration(), defaultDuration)
@@ -87,7 +86,7 @@ func (c Config) specs(a amounts) []traffic.Spec {
 	for _, s := range all {
 		switch {
 		case s.Test == traffic.Load:
-			continue // fills the path, which is just what a rate is to prevent
+			continue // fills the path, which a rate must prevent
 		case s.Bulk() && (s.RateBitsPerSec == 0 || s.RateBitsPerSec > a.rate):
 			s.RateBitsPerSec = a.rate
 		}
@@ -99,7 +98,7 @@ func (c Config) specs(a amounts) []traffic.Spec {
 	return kept
 }
 
-// single is one test by itself.
+// single returns the specification of one test.
 func (c Config) single(a amounts, streams int, duration time.Duration) traffic.Spec {
 	s := traffic.Spec{Test: traffic.Test(c.test()), Streams: streams, Duration: duration}
 	switch s.Test {
@@ -111,7 +110,7 @@ func (c Config) single(a amounts, streams int, duration time.Duration) traffic.S
 	case traffic.RR, traffic.CRR:
 		s.WarmUp = -1
 	case traffic.Ping:
-		s.Gap = 100 * time.Millisecond // ten a second are no load on any path
+		s.Gap = 100 * time.Millisecond // ten a second load no path
 	case traffic.UDP:
 		a.rate = cmp.Or(a.rate, defaultDatagramRate)
 	}
@@ -125,7 +124,7 @@ func (c Config) single(a amounts, streams int, duration time.Duration) traffic.S
 	return s
 }
 
-// ways is how many directions carry bulk.
+// ways returns the number of directions that carry bulk.
 func ways(s traffic.Spec) int64 {
 	if s.Direction == traffic.Bidir {
 		return 2
@@ -133,7 +132,7 @@ func ways(s traffic.Spec) int64 {
 	return 1
 }
 
-// warmUp is how long the part before the measured one may last.
+// warmUp returns how long the part before the measured one may last.
 func warmUp(s traffic.Spec) time.Duration {
 	if s.WarmUp < 0 {
 		return s.SteadyBound()
@@ -141,9 +140,9 @@ func warmUp(s traffic.Spec) time.Duration {
 	return s.WarmUp
 }
 
-// worst is the payload that one run costs at the most, where that is known before it starts: every
-// part of it has a rate or an amount. What the kernel may still send of a stream when its time is
-// over counts too.
+// worst returns the largest payload that one run costs, if it is known before the start: every part
+// of the run has a rate or an amount. It includes what the kernel may still send of a stream after
+// its time.
 func (c Config) worst(a amounts) int64 {
 	sum := int64(0)
 	for _, s := range c.specs(a) {
@@ -153,14 +152,14 @@ func (c Config) worst(a amounts) int64 {
 		case s.Bytes > 0:
 			sum += s.Bytes * ways(s)
 		default:
-			seconds := (s.Duration + warmUp(s)).Seconds() + 1 // opening and ending are not measured and yet sent
+			seconds := (s.Duration + warmUp(s)).Seconds() + 1 // start and end are not measured, but sent
 			sum += int64(s.RateBitsPerSec/8*seconds*1.05) * ways(s)
 		}
 	}
 	return sum
 }
 
-// checkTarget tells what is wrong with a target and what goes with it.
+// checkTarget returns what is wrong with a target and the keys that belong to it.
 func checkTarget(c Config) error {
 	if err := reach.Check(c.Target); err != nil {
 		return err
@@ -168,9 +167,9 @@ func checkTarget(c Config) error {
 	scheme, _, has := strings.Cut(c.Target, "://")
 	switch {
 	case !has && c.KeyFile == "":
-		return errors.New("no key: write key_file: and the file that holds the key which `linerate serve` printed on the target")
+		return errors.New("no key: write key_file: and the file with the key that `linerate serve` printed on the target")
 	case has && c.KeyFile != "":
-		return fmt.Errorf("key_file: %s:// needs none, leave it out", scheme)
+		return fmt.Errorf("key_file: %s:// needs no key: leave key_file out", scheme)
 	}
 	return nil
 }

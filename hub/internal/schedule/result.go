@@ -13,7 +13,7 @@ import (
 	"github.com/linerate/linerate/internal/traffic"
 )
 
-// what tells one measurement from another.
+// labels that identify a measurement
 var labels = []string{"target", "test", "direction"}
 
 func gauge(name, help string, more ...string) *sample.Metric {
@@ -21,21 +21,21 @@ func gauge(name, help string, more ...string) *sample.Metric {
 		Labels: append(slices.Clone(labels), more...)}
 }
 
-// The metrics of measurements.
+// Metrics of measurements.
 var (
 	throughput = gauge("throughput_bits_per_second",
-		"Payload that the receiver of a scheduled measurement counted; of both directions together where both ran.")
+		"Payload rate that the receiver of a scheduled measurement counted; the sum of both directions where both ran.")
 	transactions = gauge("transactions_per_second",
-		"Requests that were answered in a scheduled measurement of rr or crr.")
+		"Answered requests in a scheduled measurement of rr or crr.")
 	roundTrip = gauge("rtt_seconds",
-		"Round trip of pings or transactions in a scheduled measurement: its smallest and three quantiles.", "quantile")
+		"Round trip of pings or transactions in a scheduled measurement: the smallest and three quantiles.", "quantile")
 	lossRatio   = gauge("loss_ratio", "Share of the datagrams or pings of a scheduled measurement that were lost.")
-	retransmits = gauge("retransmits", "Segments that a scheduled measurement sent again, from the sender's TCP_INFO.")
+	retransmits = gauge("retransmits", "Segments that a scheduled measurement retransmitted, from the sender's TCP_INFO.")
 	success     = gauge("success",
 		"1 when a scheduled measurement came to its end, 0 when it failed; its test and direction are those of the whole run.")
 )
 
-// Metrics lists all series that measurements make.
+// Metrics returns all metrics of measurements.
 func Metrics() []*sample.Metric {
 	return []*sample.Metric{throughput, transactions, roundTrip, lossRatio, retransmits, success}
 }
@@ -51,13 +51,13 @@ type Cell struct {
 	RTT        *float64  `json:"rtt_p50_seconds,omitempty"`
 	Loss       *float64  `json:"loss_ratio,omitempty"`
 	Event      string    `json:"event,omitempty"` // id of the event with its document
-	Error      string    `json:"error,omitempty"` // why there is nothing newer than these figures
+	Error      string    `json:"error,omitempty"` // why the results are not newer
 }
 
-// id is what tells a cell from others.
+// id returns the identity of a cell.
 func (c Cell) id() Cell { return Cell{From: c.From, To: c.To, Test: c.Test, Direction: c.Direction} }
 
-// Matrix gives the last results by host, target, test and direction, sorted by them.
+// Matrix returns the last results, sorted by host, target, test and direction.
 func (s *Scheduler) Matrix() []Cell {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -72,7 +72,7 @@ func (s *Scheduler) Matrix() []Cell {
 	return all
 }
 
-// remember puts what a run came to into the matrix.
+// remember puts the outcome of a run into the matrix.
 func (s *Scheduler) remember(p *plan, e timeline.Event, o outcome) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -96,8 +96,8 @@ func (s *Scheduler) remember(p *plan, e timeline.Event, o outcome) {
 	if failed == "" {
 		return
 	}
-	// What this run was to renew keeps its figures, and says that they are old; where there are
-	// none yet, that much is known.
+	// A failed run leaves the old results in its cells, with the error beside them; a cell without
+	// results gets the error alone.
 	for _, spec := range p.specs(p.amounts) {
 		id := Cell{From: s.o.Host, To: p.Target, Test: string(spec.Test),
 			Direction: string(cmp.Or(spec.Direction, traffic.Up))}
@@ -114,7 +114,7 @@ func (s *Scheduler) remember(p *plan, e timeline.Event, o outcome) {
 	}
 }
 
-// point is the value of one series, whose pointer stays the same from run to run.
+// point returns the value of one series, whose pointer is the same in every run.
 func (s *Scheduler) point(m *sample.Metric, value float64, of ...string) sample.Point {
 	key := m.Name + "\xff" + strings.Join(of, "\xff")
 	series := s.series[key]
@@ -125,7 +125,7 @@ func (s *Scheduler) point(m *sample.Metric, value float64, of ...string) sample.
 	return sample.Point{Series: series, Value: value}
 }
 
-// points are the figures of a run.
+// points returns the results of a run as points.
 func (s *Scheduler) points(p *plan, o outcome) []sample.Point {
 	var all []sample.Point
 	for _, r := range o.results {
@@ -158,7 +158,7 @@ func (s *Scheduler) points(p *plan, o outcome) []sample.Point {
 	return append(all, s.point(success, well, p.Target, p.test(), p.direction()))
 }
 
-// title is one line for people.
+// title returns the result on one line for people.
 func (p *plan) title(o outcome) string {
 	what := p.test()
 	if p.Direction != "" {

@@ -21,10 +21,10 @@ import (
 
 const (
 	connectPatience = 10 * time.Second
-	// tuneLook is how often it is looked whether a tune has begun beside a run.
+	// tuneLook is the time between two checks for a tune beside a run.
 	tuneLook = time.Second
-	// patience is how much longer than its limit a run may take to come back, since the far end is
-	// told of its end. Then it counts as hung.
+	// patience is how much longer than its limit a run may take to return, because the near end
+	// notifies the far end. After that it counts as hung.
 	patience = 30 * time.Second
 )
 
@@ -33,7 +33,7 @@ var (
 	errTune  = errors.New("was cut off")
 )
 
-// outcome is what a run came to.
+// outcome is the result of a run.
 type outcome struct {
 	connected bool
 	results   []traffic.Result
@@ -41,7 +41,7 @@ type outcome struct {
 	err       error
 }
 
-// measure makes one run and tells of it; it tells whether the target is alive.
+// measure makes one run and records it. It reports whether the target is alive.
 func (s *Scheduler) measure(ctx context.Context, p *plan) bool {
 	began := time.Now()
 	limited, cancel := context.WithCancelCause(ctx)
@@ -52,10 +52,10 @@ func (s *Scheduler) measure(ctx context.Context, p *plan) bool {
 	go func() {
 		var o outcome
 		defer func() {
-			// What a target sends must not end the hub; whatever it is, the run has failed by it.
+			// Input of a target must not end the hub: a panic is a failure of the run.
 			if r := recover(); r != nil {
 				s.o.Log.Error("measurement broke", "name", p.Name, "panic", r, "stack", string(debug.Stack()))
-				o.err = fmt.Errorf("broke by a mistake of this program: %v", r)
+				o.err = fmt.Errorf("internal error: %v", r)
 			}
 			done <- o
 		}()
@@ -63,7 +63,7 @@ func (s *Scheduler) measure(ctx context.Context, p *plan) bool {
 	}()
 	o := s.await(ctx, p, done, cancel)
 	if ctx.Err() != nil {
-		return false // the hub ends, and nobody can say how it would have gone on
+		return false // the hub ends: the run has no result
 	}
 	if o.connected {
 		p.spent.add(s.clock(), p.worst)
@@ -71,12 +71,12 @@ func (s *Scheduler) measure(ctx context.Context, p *plan) bool {
 	if cause := context.Cause(limited); cause != nil && o.err != nil {
 		o.err = cause
 	}
-	s.tell(p, began, o)
+	s.publish(p, began, o)
 	return o.err == nil || errors.Is(o.err, errTune)
 }
 
-// await gives the outcome of a run, looking meanwhile whether a tune begins: that must not be
-// measured into.
+// await returns the outcome of a run, and watches for a tune in the meantime, which a run must not
+// disturb.
 func (s *Scheduler) await(ctx context.Context, p *plan, done <-chan outcome, cancel context.CancelCauseFunc) outcome {
 	look := time.NewTicker(tuneLook)
 	defer look.Stop()
@@ -89,7 +89,7 @@ func (s *Scheduler) await(ctx context.Context, p *plan, done <-chan outcome, can
 		case o := <-done:
 			return o
 		case <-ended:
-			// It is being given up; what it has to say to the far end may take a moment.
+			// The run is being cut off; notifying the far end may take a moment.
 			ended, ending = nil, time.After(patience)
 		case <-ending:
 			return outcome{err: ctx.Err()}
@@ -98,14 +98,14 @@ func (s *Scheduler) await(ctx context.Context, p *plan, done <-chan outcome, can
 				cancel(fmt.Errorf("%w: %s", errTune, reason))
 			}
 		case <-hung.C:
-			// It goes on to block the others: two at once would be worse than none.
+			// The hung run keeps blocking the next ones: two at once would be worse than none.
 			s.o.Log.Error("measurement hangs", "name", p.Name, "target", p.Target, "limit", p.limit)
 			s.problem(p.Name, "hangs, and no other is made until it ends")
 		}
 	}
 }
 
-// tests runs what there is to run against the target.
+// tests runs the tests against the target.
 func (s *Scheduler) tests(ctx context.Context, p *plan, o *outcome) {
 	key := ""
 	if p.KeyFile != "" {
@@ -131,8 +131,8 @@ func (s *Scheduler) tests(ctx context.Context, p *plan, o *outcome) {
 	})
 }
 
-// tell writes what a run came to into history and timeline.
-func (s *Scheduler) tell(p *plan, began time.Time, o outcome) {
+// publish writes the outcome of a run into history and timeline.
+func (s *Scheduler) publish(p *plan, began time.Time, o outcome) {
 	now := time.Now()
 	e := timeline.Event{
 		ID: fmt.Sprintf("measurement-%s-%d", p.Name, began.UnixMilli()), Kind: timeline.Measurement, Time: began.UTC(),
@@ -150,7 +150,7 @@ func (s *Scheduler) tell(p *plan, began time.Time, o outcome) {
 		d := report.NewMeasure(report.NewEnvelope(s.o.Version, s.o.Host), p.Target, o.results)
 		d.Warnings = append(d.Warnings, o.missing...)
 		if o.err != nil {
-			d.Warnings = append(d.Warnings, "the tests after these are missing: "+sentence(o.err))
+			d.Warnings = append(d.Warnings, "the following tests are missing: "+sentence(o.err))
 		}
 		var b bytes.Buffer
 		if err := report.Encode(&b, d); err != nil {
@@ -171,14 +171,14 @@ func (s *Scheduler) tell(p *plan, began time.Time, o outcome) {
 	}
 	s.remember(p, e, o)
 	if s.o.Append == nil || e.State == "cut" {
-		return // a run that a tune has cut off says nothing of the path
+		return // a run that a tune cut off has no result for the path
 	}
 	if err := s.o.Append(&sample.Reading{Time: now, Points: s.points(p, o)}); err != nil {
 		s.o.Log.Warn("a measurement is not in the history", "name", p.Name, "error", err)
 	}
 }
 
-// skipped tells that a run did not start, as one event for as long as the reason is the same.
+// skipped records that a run did not start, as one event for as long as the reason is the same.
 func (s *Scheduler) skipped(p *plan, reason string) {
 	now := time.Now()
 	if p.skip == nil || p.reason != reason {
@@ -198,7 +198,7 @@ func (s *Scheduler) skipped(p *plan, reason string) {
 	s.putSkip(p)
 }
 
-// unskipped ends the event of runs that were skipped.
+// unskipped ends the event of skipped runs.
 func (s *Scheduler) unskipped(p *plan) {
 	if p.skip == nil {
 		return
@@ -217,7 +217,7 @@ func (s *Scheduler) putSkip(p *plan) {
 	}
 }
 
-// sentence is an error in one line, with what to do where somebody knows.
+// sentence returns an error on one line, with its hint if it has one.
 func sentence(err error) string {
 	text := strings.Replace(err.Error(), traffic.ErrBadSpec.Error()+": ", "", 1)
 	var told interface{ Hint() string }

@@ -18,67 +18,67 @@ import (
 	"github.com/linerate/linerate/internal/peer/reach"
 )
 
-// longestBackoff is the longest that a target which does not answer is left alone, unless its
-// interval is longer still.
+// longestBackoff is the longest pause for a target that does not answer, unless its interval is
+// longer still.
 const longestBackoff = time.Hour
 
 // Options of a scheduler.
 type Options struct {
 	Schedules []Config
-	Host      string // of this host, as series and documents have it
+	Host      string // of this host, for series and documents
 	Version   string // of this program
-	// state directories of linerate on this host: no run starts or goes on while a tune holds the
+	// state directories of linerate on this host: no run starts or continues while a tune holds the
 	// journal in one of them
 	States []string
-	Dir    string // where what is known survives a restart; empty: it does not
+	Dir    string // where state survives a restart; empty: it does not
 	FS     durable.FS
-	Seed   uint64 // of the random delays; 0: of the host's name, so that hosts differ and a restart does not
+	Seed   uint64 // of the random delays; 0: the host's name, so that hosts differ and a restart does not
 	Log    *slog.Logger
 
-	Append func(*sample.Reading) error                   // of a [record.Store]; nil: nothing is recorded
-	Put    func(e timeline.Event, document []byte) error // of a [timeline.Store]; nil: nothing is put
-	// Busy is what an interface carries in its busier direction; false: not known. It is asked for
-	// schedules that have UnlessBusyAbove, and then it must be there.
+	Append func(*sample.Reading) error                   // of a [record.Store]; nil: the results are not recorded
+	Put    func(e timeline.Event, document []byte) error // of a [timeline.Store]; nil: no events
+	// Busy returns the rate of an interface in its busier direction; false: unknown. Schedules with
+	// UnlessBusyAbove need it.
 	Busy func(ctx context.Context, iface string) (bitsPerSecond float64, known bool)
 
 	// tests put their own here
 	open func(ctx context.Context, target string, o peer.ConnectOptions) (*reach.Way, error)
-	// why nothing may be measured now; empty: it may
+	// why nothing may be measured now, or ""
 	tuning func() string
 }
 
-// plan is one measurement and what has become of it. Times are since the scheduler's start.
+// plan is one measurement and its state. Times are since the scheduler's start.
 type plan struct {
 	Config
 	amounts amounts
 	limit   time.Duration
 	worst   int64
 
-	slot     int64         // the next one, from 0
-	due      time.Duration // when it begins, its delay included
-	last     time.Duration // start of the run before
-	ran      bool          // there was one
-	failures int           // in a row
+	slot     int64         // the next slot, from 0
+	due      time.Duration // when the slot begins, its delay included
+	last     time.Duration // start of the last run
+	ran      bool          // last is valid
+	failures int           // failures in a row
 	spent    budget
-	skip     *timeline.Event // the event that grows while runs are skipped for one reason
+	skip     *timeline.Event // the event for runs skipped for one reason
 	skips    int
 	reason   string
 }
 
-// Scheduler makes measurements again and again. Its methods may be called from several goroutines.
+// Scheduler runs measurements at intervals. Its methods may be called from several goroutines.
 type Scheduler struct {
 	o       Options
-	started time.Time // with its monotonic reading, which all times since are
+	started time.Time // with a monotonic reading, for all times since
 	seed    uint64
 	plans   []*plan
 	series  map[string]*sample.Series
 
 	mu       sync.Mutex
-	cells    map[Cell]Cell // by what tells them apart
+	cells    map[Cell]Cell // by their identities
 	problems map[string]string
 }
 
-// New makes a scheduler, with what it knew before a restart.
+// New makes a scheduler, with its state from before a restart.
 func New(o Options) (*Scheduler, error) {
 	if err := Validate(o.Schedules); err != nil {
 		return nil, err
@@ -99,7 +99,7 @@ func New(o Options) (*Scheduler, error) {
 		cells: make(map[Cell]Cell), problems: make(map[string]string)}
 	if s.seed == 0 {
 		h := fnv.New64a()
-		_, _ = h.Write([]byte(o.Host)) // never fails
+		_, _ = h.Write([]byte(o.Host)) // cannot fail
 		s.seed = h.Sum64()
 	}
 	for _, c := range o.Schedules {
@@ -108,7 +108,7 @@ func New(o Options) (*Scheduler, error) {
 			return nil, err
 		}
 		if a.busy > 0 && o.Busy == nil {
-			return nil, fmt.Errorf("schedule %s: unless_busy_above: nobody knows what interfaces carry", c.Name)
+			return nil, fmt.Errorf("schedule %s: unless_busy_above: the load of interfaces is unknown", c.Name)
 		}
 		s.plans = append(s.plans, &plan{Config: c, amounts: a, limit: c.limit(a), worst: c.worst(a)})
 	}
@@ -119,8 +119,8 @@ func New(o Options) (*Scheduler, error) {
 	return s, nil
 }
 
-// Run makes measurements until the context ends, one after the other: that there are never two at
-// once is that there is one loop. A run under way is given up then.
+// Run makes measurements until the context ends, one after the other: its loop is the only one that
+// runs them. It gives up a run under way when the context ends.
 func (s *Scheduler) Run(ctx context.Context) {
 	for ctx.Err() == nil {
 		if len(s.plans) == 0 {
@@ -138,16 +138,16 @@ func (s *Scheduler) Run(ctx context.Context) {
 	}
 }
 
-// clock is the time since the start. It is the only one that runs go by: it neither jumps nor
-// stands when somebody sets the host's.
+// clock returns the time since the start. Runs follow this clock alone: setting the host's clock
+// does not affect it.
 func (s *Scheduler) clock() time.Duration { return time.Since(s.started) }
 
-// turn is what becomes of a slot that is due.
+// turn handles a slot that is due.
 func (s *Scheduler) turn(ctx context.Context, p *plan) {
 	now := s.clock()
 	if current := int64(now / p.Every.Duration()); current > p.slot {
-		// Its whole slot went by while others ran. It is not made up for; the present one has its
-		// own delay.
+		// Its whole slot passed while other runs went on. The scheduler does not make up for it;
+		// the current slot has its own delay.
 		s.o.Log.Info("measurement missed", "name", p.Name, "slots", current-p.slot)
 		s.plan(p, current)
 		if p.due > now {
@@ -179,8 +179,8 @@ func (s *Scheduler) turn(ctx context.Context, p *plan) {
 	s.save()
 }
 
-// plan sets the next slot and when in it the run starts. After one that was late, the next is not
-// so early that two come within one interval, less the delay that there always may be.
+// plan sets the next slot and when the run in it starts. After a late run, the next one is never so
+// early that two fall within one interval less the delay.
 func (s *Scheduler) plan(p *plan, slot int64) {
 	every := p.Every.Duration()
 	p.slot = slot
@@ -188,29 +188,29 @@ func (s *Scheduler) plan(p *plan, slot int64) {
 	if p.ran {
 		p.due = max(p.due, p.last+every-p.jitter())
 	}
-	// A slot of which nothing is left is none.
+	// A slot without time left counts as passed.
 	for p.due >= time.Duration(p.slot+1)*every {
 		p.slot++
 	}
 }
 
-// delay is the random part of a slot's start: uniform, and the same for the same host, name and
-// slot.
+// delay returns the random delay of a slot's start: uniform, and the same for the same host, name
+// and slot.
 func (s *Scheduler) delay(p *plan, slot int64) time.Duration {
 	j := p.jitter()
 	if j <= 0 {
 		return 0
 	}
 	h := fnv.New64a()
-	_, _ = h.Write([]byte(p.Name)) // never fails
+	_, _ = h.Write([]byte(p.Name)) // cannot fail
 	r := rand.New(rand.NewPCG(s.seed^h.Sum64(), uint64(slot)))
 	return time.Duration(r.Int64N(int64(j)))
 }
 
-// hindered tells why a run must not start now; empty: it may.
+// hindered returns why a run must not start now, or "".
 func (s *Scheduler) hindered(ctx context.Context, p *plan, now time.Duration) string {
 	if most := p.amounts.bytesPerDay; most > 0 && p.spent.last(now)+p.worst > most {
-		return "the bytes of a day are spent"
+		return "bytes_per_day is used up"
 	}
 	if reason := s.o.tuning(); reason != "" {
 		return reason
@@ -221,7 +221,7 @@ func (s *Scheduler) hindered(ctx context.Context, p *plan, now time.Duration) st
 	return ""
 }
 
-// Warnings tells what does not work, one sentence each, by the names of the measurements.
+// Warnings returns what does not work, one sentence each, by the names of the measurements.
 func (s *Scheduler) Warnings() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -234,7 +234,7 @@ func (s *Scheduler) Warnings() []string {
 	return all
 }
 
-// problem remembers what does not work; empty: it does.
+// problem remembers what does not work, or "".
 func (s *Scheduler) problem(name, text string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -383,7 +383,7 @@ func TestTargetThatBreaksUs(t *testing.T) {
 		w.pass(3*time.Minute, Config{Name: "m", Target: "far", Test: "ping", Every: span(time.Minute)})
 		for _, e := range w.events {
 			if e.State != "failed" ||
-				!strings.Contains(e.Title, "broke by a mistake of this program: index out of range") {
+				!strings.Contains(e.Title, "internal error: index out of range") {
 				t.Errorf("event %+v", e)
 			}
 		}
@@ -466,7 +466,7 @@ func TestBusyInterface(t *testing.T) {
 		c.Interface = "eth8"
 		w.pass(10*time.Minute, c)
 		if len(w.runs) != 0 || !strings.Contains(w.events[w.order[len(w.order)-1]].Title,
-			"not known what eth8 carries") {
+			"the load of eth8 is unknown") {
 			t.Errorf("%d runs on an interface of which nothing is known, events %+v", len(w.runs), w.events)
 		}
 		if _, err := New(Options{Schedules: []Config{c}}); err == nil {

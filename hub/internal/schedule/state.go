@@ -7,11 +7,11 @@ import (
 	"github.com/linerate/linerate/internal/base/durable"
 )
 
-// memoryVersion is that of the form of memory.
+// memoryVersion is the version of the format of memory.
 const memoryVersion = 1
 
-// memory is what survives a restart: a hub that restarts often must not measure more often, nor
-// send more.
+// memory is the state that survives a restart: a hub that restarts often must not measure more
+// often, nor send more.
 type memory struct {
 	Time  time.Time             `json:"time"`
 	Plans map[string]planMemory `json:"plans"`
@@ -21,13 +21,12 @@ type memory struct {
 type planMemory struct {
 	Last     time.Time       `json:"last"` // start of the last run
 	Failures int             `json:"failures"`
-	Spent    map[int64]int64 `json:"spent_bytes"` // by how many hours before Time
+	Spent    map[int64]int64 `json:"spent_bytes"` // by hours before Time
 }
 
 func (s *Scheduler) path() string { return filepath.Join(s.o.Dir, "schedules.json") }
 
-// save writes what is known. When it cannot, measurements go on, and a warning tells what that
-// means.
+// save writes the state. Without it measurements continue, and a warning reports what that means.
 func (s *Scheduler) save() {
 	if s.o.Dir == "" {
 		return
@@ -45,11 +44,11 @@ func (s *Scheduler) save() {
 		m.Plans[p.Name] = pm
 	}
 	if err := durable.Remember(s.o.FS, s.path(), memoryVersion, m); err != nil {
-		s.o.Log.Warn("what is known of measurements is not saved", "error", err)
+		s.o.Log.Warn("the state of measurements is not saved", "error", err)
 	}
 }
 
-// load reads what was known before a restart.
+// load reads the state from before a restart.
 func (s *Scheduler) load() {
 	if s.o.Dir == "" {
 		return
@@ -57,7 +56,7 @@ func (s *Scheduler) load() {
 	var m memory
 	known, err := durable.Recall(s.o.FS, s.path(), memoryVersion, &m)
 	if err != nil {
-		s.o.Log.Warn("what was known of measurements cannot be read", "error", err)
+		s.o.Log.Warn("the state of measurements cannot be read", "error", err)
 	}
 	if !known {
 		return
@@ -69,13 +68,13 @@ func (s *Scheduler) load() {
 		if !planned {
 			continue
 		}
-		// A clock that was set back makes it as if it had been just now: too seldom is better than
-		// too often.
+		// If the clock was set back, the last run counts as just now: too seldom is better than too
+		// often.
 		p.ran, p.last, p.failures = true, -max(s.started.Sub(pm.Last), 0), max(pm.Failures, 0)
 		away := max(int64(s.started.Sub(m.Time)/time.Hour), 0)
 		for ago, bytes := range pm.Spent {
-			// The hours of the old count and of the new one do not begin at the same minute: the
-			// later of both that it may have been.
+			// The hours of the old and the new count begin at different minutes: assume the later
+			// one.
 			if h := -max(ago, 1) - away; ago >= 0 && bytes > 0 && h >= -hoursOfDay {
 				p.spent.add(time.Duration(h)*time.Hour, bytes)
 			}

@@ -1,33 +1,33 @@
 // Package timeline keeps what happened to hosts and when: changes, tune runs, measurements,
-// reboots, links that came and went, findings, alerts.
+// reboots, links, findings, alerts.
 //
 // # Model
 //
-// An [Event] is a moment or a span with an id and one line of text; some have a document that tells
-// the rest. A [Store] is a directory of them with one writer and any number of readers. Putting an
-// event whose id is there already replaces it: a change goes from trial to committed, a finding
-// ends. All events are in memory as well, so that reading needs no disk.
+// An [Event] is a moment or a span with an id and one line of text; some have a document with the
+// details. A [Store] is a directory of events with one writer and any number of readers. An event
+// replaces the one with the same id: a change goes from trial to committed, a finding ends. All
+// events are also in memory, so that reading needs no disk.
 //
 // # Directory
 //
 //	lock                     held by the process that writes
-//	events-00000001.log …    segments: logs of package durable with one event as JSON per record; of the same id the last record counts
+//	events-00000001.log …    segments: logs of package durable, one event as JSON per record; the last record of an id counts
 //	documents/ID.json        the document of an event, whole
-//	damaged-00000001.log     a segment that no crash explains, put aside; the newest of them only
+//	damaged-00000001.log     the newest segment with damage that no crash explains
 //
 // A document is on disk before the event that names it, and an event is on disk when Put returns
-// nil. So after power loss or kill -9 every event that was put is there, with its document, and of
-// the one under way the last state or the one before. Segments are removed oldest first, with the
-// events in them that are still of use written again before: at no moment is an event in none, and
-// none comes back in an older state.
+// nil. After power loss or kill -9, every event that was put is there with its document; the event
+// under way is in its last state or the one before. The store removes segments oldest first, and
+// first writes their live events again. An event is therefore always in some segment, and never
+// reappears in an older state.
 //
 // # Bounds
 //
-// What ended longer than Options.KeepFor ago goes. Beyond Options.MaxBytes on disk, or [MaxEvents],
-// the oldest go with their documents; what lasts still goes last. A refused write (a full disk) is
-// an error of Put, but the event is kept in memory and is written with the next Put that succeeds;
-// of those that wait, the newest 1000 stay. After a refused write a segment is never written to
-// again, because nobody can tell what the disk has of it.
+// The store drops events that ended longer than Options.KeepFor ago. Beyond Options.MaxBytes on
+// disk, or [MaxEvents], it drops the oldest with their documents, open events last. A refused write
+// (a full disk) is an error of Put, but the event stays in memory, and the next Put that succeeds
+// writes it; of those that wait, the newest 1000 stay. After a refused write the store never writes
+// to that segment again, because its content on disk is unknown.
 //
 // # Units
 //
@@ -39,8 +39,7 @@
 //
 // # Limits
 //
-// One writer. A document that could not be written is not kept in memory: its event then says that
-// there is none, until it is put again. Bytes are those of the files' content; what a file system
-// adds to each is not counted. Whatever a failing medium does to the last record looks like a torn
-// write.
+// One writer. The store does not keep a refused document in memory: its event has none until it is
+// put again. Sizes are those of file contents, without the overhead of the file system. Damage of a
+// failing medium to the last record looks like a torn write.
 package timeline

@@ -6,25 +6,25 @@ import (
 	"time"
 )
 
-// blockSize is how many events the index of spans takes together: a query that looks for spans
-// begun long before skips that many at once.
+// blockSize is the number of events that the index of spans groups: a query for spans that began
+// long before skips a block at once.
 const blockSize = 256
 
-// entry is an event in memory, and what is known of it on disk.
+// entry is an event in memory, and its place on disk.
 type entry struct {
 	Event
-	segment  *segment // that has its last written state; nil: none has
-	bytes    int64    // of the record there, frame included
-	document int64    // size of its document; -1: there is none
-	dirty    bool     // waits to be written
+	segment  *segment // has its last written state; nil: none
+	bytes    int64    // of the record in segment, frame included
+	document int64    // size of its document; -1: none
+	dirty    bool     // must be written
 }
 
-// index is the events by id and by time. Its zero value is empty.
+// index holds the events by id and by time. Its zero value is empty.
 type index struct {
 	byID map[string]*entry
-	// order is by time, then by id.
+	// order is sorted by time, then by id.
 	order []*entry
-	// latest has for each block of order the last moment at which an event of it lasted, in
+	// latest has for each block of order the last moment at which one of its events lasted, in
 	// milliseconds of Unix time.
 	latest []int64
 }
@@ -36,7 +36,7 @@ func byTime(a, b *entry) int {
 	return cmp.Compare(a.ID, b.ID)
 }
 
-// put takes an event in, in place of what had its id, and returns its entry.
+// put stores an event in place of the one with the same id, and returns its entry.
 func (x *index) put(e Event) *entry {
 	if x.byID == nil {
 		x.byID = make(map[string]*entry)
@@ -61,13 +61,13 @@ func (x *index) put(e Event) *entry {
 	x.order = slices.Insert(x.order, at, have)
 	if at == len(x.order)-1 && from >= at && at%blockSize != 0 {
 		x.latest[at/blockSize] = max(x.latest[at/blockSize], have.ends().UnixMilli())
-		return have // the newest of all, as nearly always
+		return have // the newest of all, as almost always
 	}
 	x.blocks(min(from, at))
 	return have
 }
 
-// drop takes events out.
+// drop removes events.
 func (x *index) drop(gone map[*entry]bool) {
 	if len(gone) == 0 {
 		return
@@ -79,7 +79,7 @@ func (x *index) drop(gone map[*entry]bool) {
 	x.blocks(0)
 }
 
-// blocks counts the blocks anew from the one that a position lies in.
+// blocks recomputes the blocks from the one that contains a position.
 func (x *index) blocks(position int) {
 	n := (len(x.order) + blockSize - 1) / blockSize
 	for len(x.latest) < n {
@@ -98,8 +98,8 @@ func (x *index) block(b int) {
 	}
 }
 
-// between gives what happened or lasted between two moments, both included, oldest first: of more
-// than q.Limit the newest.
+// between returns what happened or lasted between two moments, both included, oldest first; of more
+// than q.Limit events the newest.
 func (x *index) between(start, end time.Time, q Query) (found []Event, truncated bool) {
 	after := len(x.order)
 	if !end.IsZero() {
@@ -133,7 +133,7 @@ func (x *index) between(start, end time.Time, q Query) (found []Event, truncated
 	return found, truncated
 }
 
-// takes tells whether a query asks for an event, its time aside.
+// takes reports whether a query selects an event, apart from its time.
 func (q *Query) takes(e *Event) bool {
 	return (len(q.Kinds) == 0 || slices.Contains(q.Kinds, e.Kind)) && (q.Host == "" || q.Host == e.Host) &&
 		(q.Subject == "" || q.Subject == e.Subject)

@@ -2,37 +2,37 @@ package timeline
 
 import "time"
 
-// Kind is the sort of an event.
+// Kind is the kind of an event.
 type Kind string
 
-// The kinds, as the page has them.
+// The kinds, as the page names them.
 const (
-	Change      Kind = "change"      // of a knob, by the journal of a host
+	Change      Kind = "change"      // of a knob, from the journal of a host
 	Run         Kind = "run"         // a whole tune
 	Measurement Kind = "measurement" // a test against another host
 	Reboot      Kind = "reboot"
-	Link        Kind = "link"    // came, went, changed its speed or name
-	Finding     Kind = "finding" // from when to when a verdict held
-	Alert       Kind = "alert"   // from when to when a rule held
-	Gap         Kind = "gap"     // from when to when nothing was recorded, and why
+	Link        Kind = "link"    // appeared, disappeared, changed its speed or name
+	Finding     Kind = "finding" // the time during which a verdict held
+	Alert       Kind = "alert"   // the time during which a rule held
+	Gap         Kind = "gap"     // a time without samples, and why
 )
 
-// Severity is that of findings: info, notice, warning, critical.
+// Severity is as in findings: info, notice, warning, critical.
 type Severity string
 
-// Event is what happened.
+// Event is something that happened.
 type Event struct {
 	ID        string    `json:"id"` // stable: the id of the change, the run, …; letters, digits, '.', '_' and '-'
 	Kind      Kind      `json:"kind"`
 	Time      time.Time `json:"time"`
-	End       time.Time `json:"end,omitzero"` // of what lasts; absent: a moment, or not over
+	End       time.Time `json:"end,omitzero"` // absent for a moment, and while the event is open
 	Open      bool      `json:"open,omitempty"`
 	Host      string    `json:"host"`
 	Subject   string    `json:"subject,omitempty"`   // the interface, knob, target or code of a finding
-	Interface string    `json:"interface,omitempty"` // on whose graphs it belongs, where it is about one
+	Interface string    `json:"interface,omitempty"` // the interface on whose graphs the event belongs, if any
 	Title     string    `json:"title"`               // one line for people
 	Severity  Severity  `json:"severity,omitempty"`
 	State     string    `json:"state,omitempty"`        // of a change: trial, committed, persisted, undone; of a run: its state
-	Undo      string    `json:"undo,omitempty"`         // the command that takes it back, as typed
-	Document  bool      `json:"has_document,omitempty"` // there is one under its id
+	Undo      string    `json:"undo,omitempty"`         // the command that undoes it, as typed
+	Document  bool      `json:"has_document,omitempty"` // the store has a document with its id
 }

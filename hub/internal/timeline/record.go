@@ -9,17 +9,17 @@ import (
 	"unicode/utf8"
 )
 
-// What an event may carry, in bytes: longer text is cut, a longer id is refused.
+// Bounds of an event's strings, in bytes: longer text is cut, a longer id is an error.
 const (
 	maxID   = 128
 	maxText = 1000
 )
 
-// ErrBadID says that a text cannot be the id of an event.
+// ErrBadID reports a text that cannot be the id of an event.
 var ErrBadID = errors.New("not an id: 1 to 128 letters, digits, '.', '_' and '-', and no '.' first")
 
-// ValidID tells whether a text can be the id of an event. Such a text is a file name that leads
-// nowhere else on every system.
+// ValidID reports whether a text can be the id of an event. Such a text is a safe file name on
+// every system.
 func ValidID(id string) bool {
 	if id == "" || len(id) > maxID || id[0] == '.' {
 		return false
@@ -33,9 +33,8 @@ func ValidID(id string) bool {
 	return true
 }
 
-// Normal is an event as a [Store] keeps it: times in UTC and to the millisecond, text that JSON
-// carries unchanged and no screen is upset by. It is an error when the event has no id, kind or
-// time.
+// Normal returns an event as a [Store] keeps it: times in UTC and to the millisecond, text that
+// JSON preserves and that is safe to print. An event without id, kind or time is an error.
 func (e Event) Normal() (Event, error) {
 	if !ValidID(e.ID) {
 		return e, fmt.Errorf("event %q: %w", clean(e.ID, maxID), ErrBadID)
@@ -49,8 +48,7 @@ func (e Event) Normal() (Event, error) {
 		return e, fmt.Errorf("event %s: no kind", e.ID)
 	}
 	for _, t := range []*time.Time{&e.Time, &e.End} {
-		// Outside of these years a time cannot be written as RFC 3339, and its milliseconds do not
-		// fit an int64.
+		// Outside these years RFC 3339 cannot write a time, and its milliseconds overflow an int64.
 		if y := t.UTC().Year(); !t.IsZero() && (y < 1970 || y > 9999) {
 			return e, fmt.Errorf("event %s: time in the year %d", e.ID, y)
 		}
@@ -60,7 +58,7 @@ func (e Event) Normal() (Event, error) {
 		return e, fmt.Errorf("event %s: no time", e.ID)
 	}
 	if !e.End.IsZero() && e.End.Before(e.Time) {
-		e.End = e.Time // a clock was set back meanwhile
+		e.End = e.Time // a clock was set back in the meantime
 	}
 	if !e.End.IsZero() {
 		e.Open = false
@@ -68,7 +66,7 @@ func (e Event) Normal() (Event, error) {
 	return e, nil
 }
 
-// clean is text of one line, in UTF-8, of at most limit bytes.
+// clean returns text on one line, in UTF-8, of at most limit bytes.
 func clean(text string, limit int) string {
 	plain := len(text) <= limit && utf8.ValidString(text) && strings.IndexFunc(text, control) < 0
 	if plain {
@@ -90,13 +88,13 @@ func clean(text string, limit int) string {
 	return text
 }
 
-// control tells of characters that end a line or steer a terminal.
+// control reports whether a character ends a line or controls a terminal.
 func control(r rune) bool { return r < ' ' || 0x7F <= r && r < 0xA0 || r == '\u2028' || r == '\u2029' }
 
-// marshalRecord is the record of a normal event.
+// marshalRecord returns the record of a normal event.
 func marshalRecord(e Event) ([]byte, error) { return json.Marshal(e) }
 
-// parseRecord reads one record. What it returns is normal, whatever wrote the record.
+// parseRecord parses one record. Its result is normal, also for records of other program versions.
 func parseRecord(data []byte) (Event, error) {
 	var e Event
 	if err := json.Unmarshal(data, &e); err != nil {
@@ -109,7 +107,7 @@ func parseRecord(data []byte) (Event, error) {
 	return e, nil
 }
 
-// ends is when an event is over: what is open never is.
+// ends returns when an event is over; an open one never is.
 func (e *Event) ends() time.Time {
 	switch {
 	case e.Open:

@@ -11,11 +11,11 @@ import (
 	"github.com/linerate/linerate/internal/base/durable"
 )
 
-// segment is one file of records. All but the last are never written to again.
+// segment is one file of records. Only the last one is written to.
 type segment struct {
 	number    int
 	size      int64 // of the file
-	live      int   // events whose last state is in it
+	live      int   // events whose last state it has
 	liveBytes int64 // of their records
 }
 
@@ -26,7 +26,7 @@ func (s *Store) segmentPath(number int) string {
 	return filepath.Join(s.o.Dir, fmt.Sprintf("events-%08d.log", number))
 }
 
-// segmentNumber reads the number out of a file name; 0: it is not that of a segment.
+// segmentNumber parses the number of a segment from its file name; 0: not a segment.
 func segmentNumber(name string) int {
 	digits, ok := strings.CutPrefix(strings.TrimSuffix(name, ".log"), "events-")
 	n, err := strconv.Atoi(digits)
@@ -44,7 +44,8 @@ func (s *Store) load(numbers []int) error {
 		var log *durable.Log
 		var err error
 		if i == len(numbers)-1 {
-			// A disk that refuses to cut a torn tail off can be read all the same.
+			// A torn tail can stay if the disk refuses to cut it off: the records before it are
+			// readable.
 			if log, records, err = durable.OpenLog(s.o.FS, path); err != nil && !errors.Is(err, durable.ErrCorrupt) {
 				records, _, err = durable.ReadLog(s.o.FS, path)
 			}
@@ -65,7 +66,7 @@ func (s *Store) load(numbers []int) error {
 		for _, record := range records {
 			e, err := parseRecord(record)
 			if err != nil {
-				// Whole, and not written by us: another version may have. The others count.
+				// A whole record of another program version. The other records count.
 				s.warn("%s: %v", filepath.Base(path), err)
 				continue
 			}
@@ -75,8 +76,8 @@ func (s *Store) load(numbers []int) error {
 	return nil
 }
 
-// putAside gives a damaged segment another name, so that the next one can be written and a person
-// can look.
+// putAside renames a damaged segment, so that the next one can be written and a person can inspect
+// it.
 func (s *Store) putAside(number int, why error) error {
 	names, err := s.o.FS.ReadDir(s.o.Dir)
 	if err != nil {
@@ -105,7 +106,7 @@ func logBytes(records [][]byte) int64 {
 	return n
 }
 
-// wrote notes that the state of an event is in a segment now.
+// wrote records that a segment has the state of an event.
 func (s *Store) wrote(e *entry, seg *segment, record []byte) {
 	s.forget(e)
 	e.segment, e.bytes, e.dirty = seg, frameBytes+int64(len(record)), false
@@ -113,7 +114,7 @@ func (s *Store) wrote(e *entry, seg *segment, record []byte) {
 	seg.liveBytes += e.bytes
 }
 
-// forget notes that what a segment has of an event is of no use any more.
+// forget records that an event in a segment is dead.
 func (s *Store) forget(e *entry) {
 	if e.segment != nil {
 		e.segment.live--
@@ -122,7 +123,7 @@ func (s *Store) forget(e *entry) {
 	}
 }
 
-// write puts the state of one event on disk.
+// write writes the state of one event to disk.
 func (s *Store) write(e *entry) error {
 	record, err := marshalRecord(e.Event)
 	if err != nil {
@@ -140,9 +141,8 @@ func (s *Store) write(e *entry) error {
 	if err := s.log.Append(record); err != nil {
 		s.seal()
 		if fresh {
-			// Nothing is in it that counts, and a disk that refuses again and again must not
-			// collect empty files. If this fails too, the next segment takes its number and its
-			// place.
+			// It holds nothing that counts, and a disk that refuses repeatedly must not collect
+			// empty files. If this fails too, the next segment takes its number and its place.
 			_ = s.o.FS.Remove(s.segmentPath(s.last().number))
 			s.segments = s.segments[:len(s.segments)-1]
 		}
@@ -155,15 +155,15 @@ func (s *Store) write(e *entry) error {
 
 func (s *Store) last() *segment { return s.segments[len(s.segments)-1] }
 
-// seal ends the writing of the last segment.
+// seal closes the last segment for writing.
 func (s *Store) seal() {
 	if s.log != nil {
-		_ = s.log.Close() // every record was on disk before, or was refused
+		_ = s.log.Close() // every record is on disk, or was refused
 		s.log = nil
 	}
 }
 
-// begin makes a new segment that has these events from the start, and opens it for writing.
+// begin makes a new segment that starts with these events, and opens it for writing.
 func (s *Store) begin(entries []*entry) error {
 	s.seal()
 	number := 1
@@ -177,8 +177,8 @@ func (s *Store) begin(entries []*entry) error {
 			return err
 		}
 	}
-	// Written anew in any case: an attempt that failed at its very end may have left a file whose
-	// name is not safe.
+	// Written from scratch in any case: an attempt that failed at its very end may have left a file
+	// whose name is not durable.
 	if err := durable.RewriteLog(s.o.FS, s.segmentPath(number), records); err != nil {
 		return err
 	}
@@ -194,8 +194,8 @@ func (s *Store) begin(entries []*entry) error {
 	return nil
 }
 
-// compact writes what is still of use in old segments into new ones, one after the other, so that
-// hardly more room is needed than there was.
+// compact writes the live events of old segments into new ones, one segment after the other, so
+// that it needs hardly more room.
 func (s *Store) compact() error {
 	s.seal()
 	old := append([]*segment(nil), s.segments...)
@@ -225,16 +225,14 @@ func (s *Store) compact() error {
 	return nil
 }
 
-// removeDead removes the oldest segments that have nothing of use. One behind them stays until they
-// are gone: what it has of an event may be what keeps an older state of that event from coming
-// back.
+// removeDead removes the oldest segments without live events. A dead segment behind a live one
+// stays: its record of an event may be what keeps an older state of that event from reappearing.
 func (s *Store) removeDead() error {
 	for len(s.segments) > 0 && s.segments[0].live == 0 && (len(s.segments) > 1 || s.log == nil) {
 		if err := s.o.FS.Remove(s.segmentPath(s.segments[0].number)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return err
 		}
-		// One by one: of two removals that power loss is allowed to keep or not, it may keep the
-		// wrong one.
+		// One by one: of two removals, power loss may undo either one.
 		if err := s.o.FS.SyncDir(s.o.Dir); err != nil {
 			return err
 		}

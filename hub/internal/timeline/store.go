@@ -14,89 +14,88 @@ import (
 	"github.com/linerate/linerate/internal/base/durable"
 )
 
-// The bounds of a store that cannot be chosen.
+// Fixed bounds of a store.
 const (
-	// MaxEvents is how many events a store keeps; at this number they take some 40 MB of memory.
+	// MaxEvents is the largest number of events; they take some 40 MB of memory then.
 	MaxEvents = 100_000
-	// MaxDocument is the size of the largest document that is taken, in bytes.
+	// MaxDocument is the size of the largest document, in bytes.
 	MaxDocument = 16 << 20
-	// DefaultMaxBytes is used when Options.MaxBytes is 0.
+	// DefaultMaxBytes is the default of Options.MaxBytes.
 	DefaultMaxBytes = 256 << 20
-	// DefaultLimit is how many events Between gives when Query.Limit is 0, MaxLimit how many at
-	// most.
+	// DefaultLimit is the default of Query.Limit, MaxLimit its largest value.
 	DefaultLimit = 1000
 	MaxLimit     = 10_000
 
-	maxWaiting  = 1000 // events that a disk has refused and that are kept in memory
-	maxAppended = 32   // of them that are written one by one
-	maxSegments = 64   // files of records, before they are written together
+	maxWaiting  = 1000 // events in memory that the disk refused
+	maxAppended = 32   // of them written one by one
+	maxSegments = 64   // segments before the store compacts them
 	maxWarnings = 20
 )
 
 var (
-	// ErrNoDocument says that there is no document under an id: the event is not known, has none,
-	// or its document is gone.
-	ErrNoDocument = errors.New("no document of that id")
-	// ErrDocumentTooLarge says that a document is above MaxDocument.
+	// ErrNoDocument reports that no document has this id: the store does not know the event, or has
+	// no document of it.
+	ErrNoDocument = errors.New("no document has this id")
+	// ErrDocumentTooLarge reports a document above MaxDocument.
 	ErrDocumentTooLarge = fmt.Errorf("document is larger than %d MiB", MaxDocument>>20)
 )
 
-// Options say where a store is and what it keeps.
+// Options of a store.
 type Options struct {
-	Dir      string           // made if it is not there, for its owner alone
+	Dir      string           // created for its owner alone if missing
 	FS       durable.FS       // nil: the operating system
-	KeepFor  time.Duration    // what ended longer ago goes; 0: age alone removes nothing
+	KeepFor  time.Duration    // the store drops what ended longer ago; 0: age drops nothing
 	MaxBytes int64            // of records and documents on disk; 0: DefaultMaxBytes; at least 64 KiB
 	Now      func() time.Time // nil: time.Now
 }
 
-// Query says which events are wanted. Its zero value: all.
+// Query selects events. The zero value selects all.
 type Query struct {
 	Kinds   []Kind // any of them; empty: all
 	Host    string // empty: all
 	Subject string // empty: all
-	Limit   int    // the newest so many; 0: DefaultLimit, at most MaxLimit
+	Limit   int    // the newest ones; 0: DefaultLimit, at most MaxLimit
 }
 
-// Status is how a store is doing.
+// Status is the state of a store.
 type Status struct {
 	Events   int       // in memory
 	Bytes    int64     // of records and documents on disk
-	Waiting  int       // events that are in memory alone, because the disk refused them
-	Err      error     // of the last writing; nil: it succeeded
-	Oldest   time.Time // when the oldest event began; zero: there is none
-	Warnings []string  // what was found at Open and is not as it should be
+	Waiting  int       // events in memory that the disk refused
+	Err      error     // of the last write; nil: it succeeded
+	Oldest   time.Time // start of the oldest event; zero: no events
+	Warnings []string  // problems that Open found
 }
 
-// Store is the events in a directory. Its methods may be called from any number of goroutines; Put
-// waits for the disk, the others for memory alone, but for Document, which reads a file.
+// Store holds the events of a directory. Its methods may be called from any number of goroutines.
+// Put waits for the disk, Document reads a file, and the others use memory alone.
 type Store struct {
 	o            Options
-	segmentBytes int64 // from which size on the next segment is begun
+	segmentBytes int64 // size at which the next segment begins
 	maxEvents    int
 	maxWaiting   int
 
-	// writing is held by whoever writes to disk. What is below is for its holder alone.
+	// writing is held while writing to disk. It guards the following fields.
 	writing  sync.Mutex
 	lock     io.Closer
-	log      *durable.Log // open on the last segment; nil: the next record begins a new one
+	log      *durable.Log // the last segment, open; nil: the next record begins a new one
 	segments []*segment   // oldest first
-	waiting  []*entry     // dirty ones, in the order in which they were put
-	expired  time.Time    // when events were last looked through for old ones
+	waiting  []*entry     // dirty events, in the order in which they were put
+	expired  time.Time    // when the store last looked for events to expire
 	strings  map[string]string
 	closed   bool
 
-	// reading guards what is below. To change it both locks are needed, so the holder of writing
-	// may read it with that alone.
+	// reading guards the following fields. A change needs both locks, so the holder of writing may
+	// read them without reading.
 	reading   sync.RWMutex
 	index     index
 	documents int64 // bytes of all documents
 	status    Status
 }
 
-// Open opens the store in a directory and reads all its events. A second process is refused with
-// durable.ErrLocked. What power loss or a crash can leave is put right; a damaged segment is put
-// aside, with a warning in Status.
+// Open opens the store in a directory and reads all its events. A second process gets
+// durable.ErrLocked. Open repairs what power loss or a crash can leave; it renames a damaged
+// segment, with a warning in Status.
 func Open(o Options) (*Store, error) {
 	if o.FS == nil {
 		o.FS = durable.OS()
@@ -113,7 +112,7 @@ func Open(o Options) (*Store, error) {
 	if err := s.open(); err != nil {
 		if s.lock != nil {
 			s.seal()
-			_ = s.lock.Close() // the error below is the one that counts
+			_ = s.lock.Close() // the error below counts
 		}
 		return nil, fmt.Errorf("open timeline in %s: %w", o.Dir, err)
 	}
@@ -137,7 +136,7 @@ func (s *Store) open() error {
 		if n := segmentNumber(name); n > 0 {
 			numbers = append(numbers, n)
 		} else if segmentNumber(strings.TrimSuffix(name, ".tmp")) > 0 {
-			// half a segment that never counted; the next writing of that name removes it too
+			// half a segment that never counted; the next write to that name replaces it
 			_ = s.o.FS.Remove(filepath.Join(s.o.Dir, name))
 		}
 	}
@@ -153,7 +152,7 @@ func (s *Store) open() error {
 	return nil
 }
 
-// loadDocuments finds which events have a document, and removes documents that no event has.
+// loadDocuments finds which events have a document, and removes documents without an event.
 func (s *Store) loadDocuments() error {
 	names, err := s.o.FS.ReadDir(s.documentsDir())
 	if err != nil {
@@ -167,10 +166,10 @@ func (s *Store) loadDocuments() error {
 		id, ok := strings.CutSuffix(name, ".json")
 		e := s.index.byID[id]
 		if !ok || e == nil {
-			// Half written, or its event was dropped, or never got to disk. What is not ours by its
-			// name is left alone.
+			// Half written, or its event was dropped or never reached the disk. Files with other
+			// names are not the store's.
 			if ValidID(strings.TrimSuffix(id, ".json.tmp")) {
-				_ = s.o.FS.Remove(path) // the next Open tries again
+				_ = s.o.FS.Remove(path) // the next Open retries
 			}
 			continue
 		}
@@ -188,11 +187,11 @@ func (s *Store) documentsDir() string { return filepath.Join(s.o.Dir, "documents
 
 func (s *Store) documentPath(id string) string { return filepath.Join(s.documentsDir(), id+".json") }
 
-// Put takes an event in, in place of what had its id, with its document; nil: the document that it
-// has already stays. Event.Document is set by the store. When it returns nil, event and document
+// Put stores an event in place of the one with the same id, with its document; nil keeps the
+// document that it has. The store sets Event.Document. When Put returns nil, event and document
 // survive power loss, or the event is new and ended more than Options.KeepFor ago, and is not kept.
-// An error that is not about the event itself says what the disk refused: the event is in memory
-// then, and is written with the next Put that succeeds; a refused document is not kept.
+// An error that is not about the event itself says what the disk refused: the event is then in
+// memory, and the next Put that succeeds writes it; a refused document is lost.
 func (s *Store) Put(e Event, document []byte) error {
 	e, err := e.Normal()
 	if err != nil {
@@ -204,7 +203,7 @@ func (s *Store) Put(e Event, document []byte) error {
 		return fmt.Errorf("put event %s: %w", e.ID, fs.ErrClosed)
 	}
 	if s.o.KeepFor > 0 && e.ends().Before(s.o.Now().Add(-s.o.KeepFor)) && s.index.byID[e.ID] == nil {
-		return nil // it would be the first to go
+		return nil // it would expire at once
 	}
 	docErr := s.putDocument(&e, document)
 	s.reading.Lock()
@@ -227,7 +226,7 @@ func (s *Store) Put(e Event, document []byte) error {
 	return nil
 }
 
-// putDocument puts the document of an event on disk, before the event is.
+// putDocument writes the document of an event, before the event.
 func (s *Store) putDocument(e *Event, document []byte) error {
 	have := s.index.byID[e.ID]
 	e.Document = have != nil && have.document >= 0
@@ -244,8 +243,7 @@ func (s *Store) putDocument(e *Event, document []byte) error {
 	return nil
 }
 
-// shared gives an event whose words that come again and again share their memory with those of
-// others.
+// shared returns an event whose frequent strings share their memory with other events.
 func (s *Store) shared(e Event) Event {
 	for _, text := range []*string{(*string)(&e.Kind), &e.Host, &e.Subject, &e.Interface, &e.Title,
 		(*string)(&e.Severity), &e.State} {
@@ -260,11 +258,11 @@ func (s *Store) shared(e Event) Event {
 
 // flush writes what waits, oldest first, up to the first refusal.
 func (s *Store) flush() error {
-	// carried into a new segment meanwhile
+	// already in a new segment
 	s.waiting = slices.DeleteFunc(s.waiting, func(e *entry) bool { return !e.dirty })
 	var err error
 	if len(s.waiting) > maxAppended {
-		err = s.begin(s.waiting) // one file is sooner safe than hundreds of records one by one
+		err = s.begin(s.waiting) // one file is safe sooner than hundreds of single records
 	}
 	for _, e := range s.waiting {
 		if err == nil && e.dirty {
@@ -282,7 +280,7 @@ func (s *Store) flush() error {
 	return err
 }
 
-// drop forgets events, and removes their documents.
+// drop deletes events and their documents.
 func (s *Store) drop(gone map[*entry]bool) {
 	if len(gone) == 0 {
 		return
@@ -292,7 +290,7 @@ func (s *Store) drop(gone map[*entry]bool) {
 	for e := range gone {
 		s.forget(e)
 		if e.document >= 0 {
-			_ = s.o.FS.Remove(s.documentPath(e.ID)) // one that stays is removed by the next Open
+			_ = s.o.FS.Remove(s.documentPath(e.ID)) // the next Open removes a document that stays
 			bytes += e.document
 		}
 	}
@@ -302,7 +300,7 @@ func (s *Store) drop(gone map[*entry]bool) {
 	s.documents -= bytes
 }
 
-// bytes is what is on disk, and how much of it is of use.
+// bytes returns the size on disk, and how much of it is live.
 func (s *Store) bytes() (all, live int64) {
 	all, live = s.documents, s.documents
 	for _, seg := range s.segments {
@@ -312,7 +310,7 @@ func (s *Store) bytes() (all, live int64) {
 	return all, live
 }
 
-// bound holds the store within its bounds.
+// bound keeps the store within its bounds.
 func (s *Store) bound() {
 	now := s.o.Now()
 	gone := make(map[*entry]bool)
@@ -328,7 +326,8 @@ func (s *Store) bound() {
 			}
 		}
 	}
-	// Some more than have to, so that not every further event costs a walk over all of them.
+	// Drop a few more than necessary, so that not every further event costs a walk over all of
+	// them.
 	excess := len(s.index.order) - len(gone) - s.maxEvents
 	if excess > 0 {
 		excess += s.maxEvents / 64
@@ -351,7 +350,7 @@ func (s *Store) bound() {
 		}
 	}
 	s.drop(gone)
-	// What cannot be tidied up now is tidied up with the next Put: nothing is lost by waiting.
+	// The next Put retries what fails here: nothing is lost by waiting.
 	if err := s.removeDead(); err != nil {
 		return
 	}
@@ -362,7 +361,7 @@ func (s *Store) bound() {
 	}
 }
 
-// note keeps how the last writing went.
+// note keeps the result of the last write.
 func (s *Store) note(err error) {
 	all, _ := s.bytes()
 	s.reading.Lock()
@@ -370,16 +369,15 @@ func (s *Store) note(err error) {
 	s.status.Bytes, s.status.Waiting, s.status.Err = all, len(s.waiting), err
 }
 
-// warn keeps what is found at Open, before anybody else has the store.
+// warn adds a warning during Open, before the store is shared.
 func (s *Store) warn(format string, args ...any) {
 	if len(s.status.Warnings) < maxWarnings {
 		s.status.Warnings = append(s.status.Warnings, fmt.Sprintf(format, args...))
 	}
 }
 
-// Between gives the events that happened or lasted between two moments, both included, in the order
-// of their times, newest last. A zero time is no bound. truncated tells that there are more, all
-// older.
+// Between returns the events that happened or lasted between two moments, both included, ordered by
+// time, newest last. A zero time is no bound. truncated reports that the store has more, all older.
 func (s *Store) Between(start, end time.Time, q Query) (events []Event, truncated bool) {
 	if q.Limit <= 0 {
 		q.Limit = DefaultLimit
@@ -390,7 +388,7 @@ func (s *Store) Between(start, end time.Time, q Query) (events []Event, truncate
 	return s.index.between(start, end, q)
 }
 
-// Get gives the event of an id.
+// Get returns the event with an id.
 func (s *Store) Get(id string) (Event, bool) {
 	s.reading.RLock()
 	defer s.reading.RUnlock()
@@ -400,7 +398,7 @@ func (s *Store) Get(id string) (Event, bool) {
 	return Event{}, false
 }
 
-// Document gives the document of an id, as it was put. There being none is ErrNoDocument.
+// Document returns the document with an id, as it was put, or ErrNoDocument.
 func (s *Store) Document(id string) ([]byte, error) {
 	e, ok := s.Get(id)
 	if !ok || !e.Document {
@@ -408,7 +406,7 @@ func (s *Store) Document(id string) ([]byte, error) {
 	}
 	doc, err := s.o.FS.ReadFile(s.documentPath(e.ID))
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, ErrNoDocument // dropped meanwhile
+		return nil, ErrNoDocument // dropped in the meantime
 	}
 	if err != nil {
 		return nil, fmt.Errorf("read document of event %s: %w", e.ID, err)
@@ -416,7 +414,7 @@ func (s *Store) Document(id string) ([]byte, error) {
 	return doc, nil
 }
 
-// Status tells how the store is doing.
+// Status returns the state of the store.
 func (s *Store) Status() Status {
 	s.reading.RLock()
 	defer s.reading.RUnlock()
@@ -429,7 +427,7 @@ func (s *Store) Status() Status {
 	return st
 }
 
-// Close writes what waits and closes the store. Its error says what is lost. Reading goes on to
+// Close writes what waits and closes the store. Its error says what is lost. Reading continues to
 // work.
 func (s *Store) Close() error {
 	s.writing.Lock()

@@ -24,15 +24,15 @@ import (
 	"github.com/linerate/linerate/internal/base/durable"
 )
 
-// The server's own certificate, in its data directory: key and certificate in one file, so that no
-// crash can part them.
+// The server's own certificate, in its data directory: key and certificate in one file, so that a
+// crash cannot separate them.
 const ownCertificate = "web-certificate.pem"
 
-// certificateLife is as long as browsers on every system accept without a word on it when a person
-// has trusted the certificate by hand.
+// certificateLife is the longest lifetime that browsers on every system accept for a certificate
+// that a user trusts by hand.
 const certificateLife = 825 * 24 * time.Hour
 
-// secure prepares TLS: the certificate, and whose clients' certificates count.
+// secure prepares TLS: the certificate, and the authorities of client certificates.
 func (s *Server) secure() error {
 	o := s.options
 	var (
@@ -67,12 +67,12 @@ func (s *Server) secure() error {
 	return nil
 }
 
-// own reads the certificate of the data directory, or makes it. One that ends within a month is
-// made anew: its fingerprint changes then.
+// own reads the certificate of the data directory, or makes it. It replaces one that ends within a
+// month, which changes the fingerprint.
 func (s *Server) own() (tls.Certificate, error) {
 	if s.options.DataDir == "" {
 		return tls.Certificate{},
-			errors.New("certificate: there is no data directory to keep one in; give a certificate and its key")
+			errors.New("certificate: no data directory to keep one in; give a certificate and its key")
 	}
 	path := filepath.Join(s.options.DataDir, ownCertificate)
 	b, err := os.ReadFile(path)
@@ -80,7 +80,7 @@ func (s *Server) own() (tls.Certificate, error) {
 		pair, err := tls.X509KeyPair(b, b)
 		if err != nil {
 			return tls.Certificate{},
-				fmt.Errorf("read certificate %s: %w; remove the file to have a new one made", path, err)
+				fmt.Errorf("read certificate %s: %w; remove the file, and the hub makes a new one", path, err)
 		}
 		if pair.Leaf.NotAfter.After(s.options.now().Add(30 * 24 * time.Hour)) {
 			return pair, nil
@@ -101,7 +101,7 @@ func (s *Server) own() (tls.Certificate, error) {
 	return tls.X509KeyPair(b, b)
 }
 
-// names are what a certificate of our own is for.
+// names returns the names and addresses of the server's own certificate.
 func (s *Server) names() []string {
 	all := []string{"localhost", "127.0.0.1", "::1"}
 	if h, err := os.Hostname(); err == nil {
@@ -128,7 +128,7 @@ func selfSigned(names []string, now time.Time) ([]byte, error) {
 		NotBefore:    now.Add(-time.Hour), NotAfter: now.Add(certificateLife),
 		KeyUsage:    x509.KeyUsageDigitalSignature,
 		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
-		// It signs nothing but itself: a stolen key makes nobody else's name.
+		// It is no authority: a stolen key cannot sign for another name.
 		BasicConstraintsValid: true,
 	}
 	seen := make(map[string]bool)
@@ -155,7 +155,7 @@ func selfSigned(names []string, now time.Time) ([]byte, error) {
 		pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: secret})...), nil
 }
 
-// colons writes a sum as openssl does.
+// colons formats a hash as openssl does.
 func colons(sum []byte) string {
 	parts := make([]string, len(sum))
 	for i, b := range sum {

@@ -21,11 +21,11 @@ import (
 //go:embed login.html login.css login.js
 var files embed.FS
 
-// policy allows what this server sends itself and nothing else: no inline script, no inline style,
-// no other origin, no frame.
+// policy allows what this server sends and nothing else: no inline script, no inline style, no
+// other origin, no frame.
 const policy = "default-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'; object-src 'none'"
 
-// frame is what stands before a handler.
+// frame checks requests before a handler gets them.
 type frame struct {
 	*Server
 	next   http.Handler
@@ -55,12 +55,12 @@ func (f *frame) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	head.Set("Content-Security-Policy", policy)
 	head.Set("X-Content-Type-Options", "nosniff")
 	head.Set("X-Frame-Options", "DENY")
-	// under "no-referrer" browsers send the login form with "Origin: null" (Fetch, 3.1), as a
-	// stranger's
+	// under "no-referrer" browsers send the login form with "Origin: null" (Fetch, 3.1), as another
+	// site's form
 	head.Set("Referrer-Policy", "same-origin")
 	head.Set("Cross-Origin-Opener-Policy", "same-origin")
 	head.Set("Cross-Origin-Resource-Policy", "same-origin")
-	head.Set("Cache-Control", "no-store") // a handler that serves files of the program may say otherwise
+	head.Set("Cache-Control", "no-store") // a handler that serves static files may override it
 	head.Set("Vary", "Cookie, Authorization")
 
 	switch r.Method {
@@ -72,7 +72,7 @@ func (f *frame) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	if !f.called(r.Host) {
 		refuse(out, r, http.StatusForbidden,
-			fmt.Sprintf("this server does not answer to the name %.100q; start it with --name to let it", r.Host))
+			fmt.Sprintf("this server does not answer to the name %.100q; start it with --name to allow the name", r.Host))
 		return
 	}
 	if why := f.foreign(r); why != "" {
@@ -114,10 +114,10 @@ func (a *answer) Write(b []byte) (int, error) {
 	return a.ResponseWriter.Write(b)
 }
 
-// Unwrap lets http.ResponseController through.
+// Unwrap makes the writer work with http.ResponseController.
 func (a *answer) Unwrap() http.ResponseWriter { return a.ResponseWriter }
 
-// rescue keeps one bad answer from being the last. What has begun is cut off, so that no client
+// rescue turns a panic into an answer. It cuts off an answer that has begun, so that no client
 // takes a part for the whole.
 func (f *frame) rescue(w *answer, r *http.Request) {
 	p := recover()
@@ -131,12 +131,12 @@ func (f *frame) rescue(w *answer, r *http.Request) {
 	if w.begun {
 		panic(http.ErrAbortHandler)
 	}
-	refuse(w, r, http.StatusInternalServerError, "this server made a mistake; its log says which")
+	refuse(w, r, http.StatusInternalServerError, "internal error; the log of the server has it")
 }
 
-// called tells whether a request names this server as its own users do. A page of a stranger whose
-// DNS name leads here all at once carries the stranger's name. Addresses cannot be led elsewhere,
-// so off the loopback each is good.
+// called reports whether a request names this server by one of its names. A hostile page whose DNS
+// name suddenly resolves to this server still sends its own name. DNS cannot redirect an IP
+// address, so off the loopback each address is good.
 func (f *frame) called(host string) bool {
 	name := host
 	if h, _, err := net.SplitHostPort(host); err == nil {
@@ -149,11 +149,11 @@ func (f *frame) called(host string) bool {
 	return slices.Contains(f.names, strings.ToLower(strings.TrimSuffix(name, ".")))
 }
 
-// foreign says why a request is refused that another site made a browser send; empty: it is none. A
-// person may follow a link to a page, but nothing under /api/ or /metrics is for another site's
-// pages: they could not read it, and it would cost us.
+// foreign returns why the frame refuses a request that another site made a browser send, or "". A
+// user may follow a link to a page. Nothing under /api/ or /metrics is for another site's pages:
+// they could not read the answer, and it would cost the hub.
 func (f *frame) foreign(r *http.Request) string {
-	const why = "requests from other sites are refused"
+	const why = "this server refuses requests from other sites"
 	if f.cross.Check(r) != nil {
 		return why
 	}
@@ -167,8 +167,8 @@ func (f *frame) foreign(r *http.Request) string {
 		}
 	}
 	if from := r.Header.Get("Origin"); from != "" {
-		// Without TLS here there may be a proxy in front that has it: its pages are ours, and their
-		// origin says https.
+		// Without TLS, a proxy in front may have it: its pages are the hub's, and their origin is
+		// https.
 		if !strings.EqualFold(from, "https://"+r.Host) && (f.tls != nil || !strings.EqualFold(from, "http://"+r.Host)) {
 			return why
 		}
@@ -176,7 +176,7 @@ func (f *frame) foreign(r *http.Request) string {
 	return ""
 }
 
-// crooked tells a path that leads up, or that two programs could read differently.
+// crooked reports whether a path leads up, or whether two programs could read it differently.
 func crooked(r *http.Request) bool {
 	if r.URL.Path == "" || r.URL.Path[0] != '/' || strings.ContainsAny(r.URL.Path, "\\\x00\r\n") {
 		return true
@@ -185,10 +185,10 @@ func crooked(r *http.Request) bool {
 		func(part string) bool { return part == ".." || part == "." })
 }
 
-// admitted lets a request through, or has answered it.
+// admitted reports whether the request may pass. Otherwise it has answered the request.
 func (f *frame) admitted(w http.ResponseWriter, r *http.Request) bool {
 	if f.gate == nil {
-		return true // on the loopback, or the handshake asked for a certificate
+		return true // the loopback address, or the handshake required a certificate
 	}
 	switch r.URL.Path {
 	case "/login":
@@ -224,8 +224,8 @@ func (f *frame) admitted(w http.ResponseWriter, r *http.Request) bool {
 			return false
 		}
 	}
-	// Only who is a browser says where it fetches for. A browser's own box for passwords would keep
-	// them, and come up over the page.
+	// Only browsers send Sec-Fetch headers. A browser's own password box would store the password,
+	// and open over the page.
 	browser := r.Header.Get("Sec-Fetch-Mode") != "" || strings.Contains(r.Header.Get("Accept"), "text/html")
 	if browser && r.Method != http.MethodPost && strings.Contains(r.Header.Get("Accept"), "text/html") {
 		http.Redirect(w, r, "/login?next="+url.QueryEscape(r.URL.RequestURI()), http.StatusSeeOther)
@@ -234,11 +234,12 @@ func (f *frame) admitted(w http.ResponseWriter, r *http.Request) bool {
 	if !browser {
 		w.Header().Set("WWW-Authenticate", `Basic realm="linerate-hub", charset="UTF-8"`)
 	}
-	refuse(w, r, http.StatusUnauthorized, "a password is needed")
+	refuse(w, r, http.StatusUnauthorized, "a password is required")
 	return false
 }
 
-// cookie is the name of the session's. With TLS its prefix makes browsers hold to what it promises.
+// cookie returns the name of the session cookie. With TLS its prefix makes browsers enforce its
+// attributes.
 func (f *frame) cookie() string {
 	if f.tls != nil {
 		return "__Host-linerate_session"
@@ -251,7 +252,7 @@ func (f *frame) setCookie(w http.ResponseWriter, token string, seconds int) {
 		Secure: f.tls != nil, SameSite: http.SameSiteStrictMode})
 }
 
-// login shows the form, or takes it.
+// login shows the form, or handles it.
 func (f *frame) login(w http.ResponseWriter, r *http.Request) {
 	if r.Method != http.MethodPost {
 		f.form(w, r, http.StatusOK, within(r.URL.Query().Get("next")), "")
@@ -269,7 +270,7 @@ func (f *frame) login(w http.ResponseWriter, r *http.Request) {
 		f.setCookie(w, f.gate.begin(), int(sessionLife/time.Second))
 		http.Redirect(w, r, next, http.StatusSeeOther)
 	case wrong:
-		f.form(w, r, http.StatusUnauthorized, next, "This is not the password.")
+		f.form(w, r, http.StatusUnauthorized, next, "Wrong password.")
 	default:
 		retry(w, wait)
 		f.form(w, r, http.StatusTooManyRequests, next, "Too many wrong passwords. Wait a minute, then try again.")
@@ -300,7 +301,7 @@ func (f *frame) form(w http.ResponseWriter, r *http.Request, code int, next, mes
 	}
 }
 
-// within keeps a way on this server: a path, never another host's.
+// within returns a path on this server, never one that leads to another host.
 func within(next string) string {
 	if !strings.HasPrefix(next, "/") || strings.HasPrefix(next, "//") || strings.ContainsAny(next, "\\\r\n\t") ||
 		len(next) > 4096 {
@@ -313,7 +314,7 @@ func retry(w http.ResponseWriter, wait time.Duration) {
 	w.Header().Set("Retry-After", strconv.Itoa(int(math.Ceil(wait.Seconds()))))
 }
 
-// refuse answers in the form of the APIs below /api/, and in words elsewhere.
+// refuse answers with JSON in Prometheus's form below /api/, and with text elsewhere.
 func refuse(w http.ResponseWriter, r *http.Request, code int, why string) {
 	if !strings.HasPrefix(r.URL.Path, "/api/") {
 		w.Header().Set("Content-Type", "text/plain; charset=utf-8")

@@ -14,7 +14,7 @@ import (
 	"time"
 )
 
-// The bounds of a gate.
+// Bounds of a gate.
 const (
 	sessionLife  = 7 * 24 * time.Hour // without a request
 	maxSessions  = 1024
@@ -22,21 +22,21 @@ const (
 	freeFailures = 4 // people mistype
 	longestWait  = time.Minute
 	forgetAfter  = 15 * time.Minute
-	maxHashing   = 8 // who wait for the one that is hashed
+	maxHashing   = 8 // requests that wait while one password is hashed
 )
 
-// gate knows the password, who has a session, and who has guessed wrong.
+// gate knows the password, the sessions, and the addresses with wrong passwords.
 type gate struct {
 	hash hash
 	now  func() time.Time
-	// seal makes what is kept of a token or password worthless to who reads this memory later; it
-	// is new with each start.
+	// seal keys the hashes of tokens and passwords in memory, so that a later reader of this memory
+	// cannot use them. Each start makes a new one.
 	seal    [32]byte
 	hashing chan struct{}
 
 	mu       sync.Mutex
 	waiting  int
-	sessions map[[32]byte]time.Time // sealed token → last request
+	sessions map[[32]byte]time.Time // last request by sealed token
 	known    [32]byte               // the sealed password, once it was right: programs send it with each request
 	knows    bool
 	failed   map[netip.Prefix]*failures
@@ -44,7 +44,7 @@ type gate struct {
 
 type failures struct {
 	count int
-	until time.Time // nothing is looked at before
+	until time.Time // no password is checked before
 	last  time.Time
 }
 
@@ -62,22 +62,22 @@ func (g *gate) sealed(secret string) (out [32]byte) {
 	return out
 }
 
-// verdict of a password.
+// verdict is the result of a password check.
 type verdict int
 
 const (
 	right verdict = iota
 	wrong
-	later // this address has to wait, or too many wait already
+	later // this address must wait, or too many wait already
 )
 
-// try judges a password that came from an address. The duration is how long to wait when it is to
-// come later.
+// try checks a password that came from an address. The duration is the time to wait after the
+// verdict later.
 func (g *gate) try(ctx context.Context, from netip.Prefix, password string) (verdict, time.Duration) {
 	seal := g.sealed(password)
 	g.mu.Lock()
 	now := g.now()
-	// Whoever knows the password is let in also while others guess from the same address.
+	// The right password passes even while other clients guess from the same address.
 	if g.knows && subtle.ConstantTimeCompare(seal[:], g.known[:]) == 1 {
 		g.mu.Unlock()
 		return right, 0
@@ -94,7 +94,7 @@ func (g *gate) try(ctx context.Context, from netip.Prefix, password string) (ver
 	g.waiting++
 	g.mu.Unlock()
 
-	// One at a time: guesses from many addresses take one processor at most.
+	// One at a time: guesses from many addresses take at most one CPU.
 	ok := false
 	select {
 	case g.hashing <- struct{}{}:
@@ -118,7 +118,7 @@ func (g *gate) try(ctx context.Context, from netip.Prefix, password string) (ver
 	return wrong, 0
 }
 
-// fail counts a wrong password: from the fifth on each doubles the wait.
+// fail counts a wrong password: from the fifth on, each doubles the wait.
 func (g *gate) fail(from netip.Prefix) {
 	now := g.now()
 	f := g.failed[from]
@@ -136,7 +136,7 @@ func (g *gate) fail(from netip.Prefix) {
 	}
 }
 
-// forget makes room: what is old goes, and if nothing is, the oldest.
+// forget makes room: it deletes old entries, or the oldest one if none is old.
 func (g *gate) forget(now time.Time) {
 	var oldest netip.Prefix
 	var at time.Time
@@ -174,8 +174,8 @@ func (g *gate) begin() string {
 	return token
 }
 
-// has tells whether a token is that of a session, and keeps the session alive. The map is asked for
-// the sealed token, so its timing tells nothing.
+// has reports whether a token belongs to a session, and keeps the session alive. The map has the
+// sealed token as its key, so the timing of the lookup reveals nothing.
 func (g *gate) has(token string) bool {
 	s := g.sealed(token)
 	g.mu.Lock()
@@ -199,7 +199,7 @@ func (g *gate) end(token string) {
 	delete(g.sessions, g.sealed(token))
 }
 
-// origin is the address that failures are counted for: one IPv4 address, or the /64 that one IPv6
+// origin returns the address that failures count for: one IPv4 address, or the /64 that one IPv6
 // host can choose from.
 func origin(r *http.Request) netip.Prefix {
 	host, _, err := net.SplitHostPort(r.RemoteAddr)

@@ -1,2 +1,2 @@
-// The part of an address after # never reaches a server: the form takes it along, and the browser keeps it on the way to where it was wanted.
+// The fragment of an address never reaches a server: the form adds it to its action, and the browser keeps it across the redirect.
 document.forms[0].action += location.hash;

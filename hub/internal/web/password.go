@@ -19,26 +19,26 @@ import (
 	"github.com/linerate/linerate/internal/base/durable"
 )
 
-// iterations of PBKDF2 with HMAC-SHA-256, as OWASP's password storage cheat sheet asks for. A file
-// may hold others.
+// iterations of PBKDF2 with HMAC-SHA-256, as OWASP's password storage cheat sheet recommends. A
+// file may have another number.
 const (
 	iterations    = 600_000
 	maxIterations = 10_000_000
-	maxPassword   = 1024 // bytes; what is longer is refused before it is hashed
+	maxPassword   = 1024 // bytes; a longer one is refused before it is hashed
 )
 
-// hash is a password as it is stored.
+// hash is a stored password.
 type hash struct {
 	iterations int
 	salt, sum  []byte
 }
 
-// WritePassword makes the file that [Options.PasswordFile] names, readable by its owner alone: root
-// gives it to whoever has the directory, since a hub that systemd starts is somebody else. A
-// password has 8 to 1024 bytes of UTF-8.
+// WritePassword writes the file that [Options.PasswordFile] names, readable by its owner alone. If
+// root writes it, it belongs to the owner of the directory, because a hub under systemd runs as
+// another user. A password has 8 to 1024 bytes of UTF-8.
 func WritePassword(path, password string) error {
 	if utf8.RuneCountInString(password) < 8 || len(password) > maxPassword || !utf8.ValidString(password) {
-		return errors.New("password: it needs at least 8 characters and at most 1024 bytes")
+		return errors.New("password: write at least 8 characters and at most 1024 bytes")
 	}
 	h, err := newHash(password, iterations)
 	if err != nil {
@@ -54,13 +54,13 @@ func WritePassword(path, password string) error {
 	return nil
 }
 
-// given is a file system whose new files belong to somebody else when root makes them.
+// given is a file system whose new files belong to another user when root makes them.
 type given struct {
 	durable.FS
 	uid, gid int
 }
 
-// Create makes a file that was not there: in a directory of somebody else, one that is may be a
+// Create makes a file that does not exist: in a directory of another user, an existing one may be a
 // link to anywhere.
 func (g given) Create(name string, perm fs.FileMode) (durable.File, error) {
 	f, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, perm)
@@ -69,7 +69,7 @@ func (g given) Create(name string, perm fs.FileMode) (durable.File, error) {
 	}
 	if os.Geteuid() == 0 {
 		if err := f.Chown(g.uid, g.gid); err != nil {
-			_ = f.Close() // nothing was written
+			_ = f.Close() // the file is empty
 			return nil, err
 		}
 	}
@@ -86,14 +86,14 @@ func newHash(password string, rounds int) (hash, error) {
 	return h, err
 }
 
-// String is the one line of the file.
+// String returns the one line of the file.
 func (h hash) String() string {
 	b := base64.RawStdEncoding
 	return fmt.Sprintf("pbkdf2-sha256$%d$%s$%s\n", h.iterations, b.EncodeToString(h.salt), b.EncodeToString(h.sum))
 }
 
 func parseHash(line string) (hash, error) {
-	wrong := errors.New("it is not a file that this program wrote; set the password again")
+	wrong := errors.New("not a file that this program wrote; set the password again")
 	parts := strings.Split(strings.TrimSuffix(line, "\n"), "$")
 	if len(parts) != 4 || parts[0] != "pbkdf2-sha256" {
 		return hash{}, wrong
@@ -113,15 +113,15 @@ func parseHash(line string) (hash, error) {
 	return hash{iterations: rounds, salt: salt, sum: sum}, nil
 }
 
-// readPassword reads the file, and refuses one that others can read: they could guess as fast as
-// their machine counts.
+// readPassword reads the file, and refuses one that other users can read: they could guess at the
+// speed of their machine.
 func readPassword(path string) (hash, error) {
 	st, err := os.Stat(path)
 	if err != nil {
 		return hash{}, fmt.Errorf("read password: %w", err)
 	}
 	if runtime.GOOS != "windows" && st.Mode().Perm()&0o077 != 0 {
-		return hash{}, fmt.Errorf("read password %s: others can read it (mode %04o); chmod 600 it", path,
+		return hash{}, fmt.Errorf("read password %s: other users can read it (mode %04o); chmod 600 it", path,
 			st.Mode().Perm())
 	}
 	b, err := os.ReadFile(path)
@@ -135,7 +135,7 @@ func readPassword(path string) (hash, error) {
 	return h, nil
 }
 
-// is compares in a time that does not depend on the password.
+// is compares in constant time.
 func (h hash) is(password string) bool {
 	if len(password) > maxPassword {
 		return false

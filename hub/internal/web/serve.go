@@ -15,7 +15,7 @@ import (
 	"time"
 )
 
-// DefaultAddress is where a server listens that was told nothing: this host alone.
+// DefaultAddress is the default address: this host alone.
 const DefaultAddress = "127.0.0.1:7071"
 
 // Options of a server. The zero value listens on [DefaultAddress], open to this host.
@@ -23,30 +23,28 @@ type Options struct {
 	// Address is an IP address and a port, "localhost:PORT", or ":PORT" for every address of the
 	// host. Empty: DefaultAddress.
 	Address string
-	// DataDir is where the server's own certificate is kept.
+	// DataDir is the directory of the server's own certificate.
 	DataDir string
 	// PasswordFile holds the hash of the password, as WritePassword writes it. Empty: no password.
 	PasswordFile string
-	// ClientCA is a file of PEM certificates; a client that has a certificate of one of them needs
-	// no password. Without a password every client needs one.
+	// ClientCA is a file of PEM certificates of authorities. A client with a certificate of one of
+	// them needs no password. Without a password every client needs one.
 	ClientCA string
-	// Certificate and Key are PEM files. Empty: the server makes its own when it needs one.
+	// Certificate and Key are PEM files. Empty: the server makes a certificate when it needs one.
 	Certificate, Key string
-	// TLS asks for TLS on the loopback address too.
+	// TLS enables TLS on the loopback address too.
 	TLS bool
-	// Names are further names that this server may be called by: what stands between "https://" and
-	// the port.
+	// Names are further host names of this server: what is between "https://" and the port.
 	Names []string
-	// Open are paths that are answered without a password, "/healthz" for instance.
+	// Open are paths that need no password, "/healthz" for instance.
 	Open []string
-	// Log gets what goes wrong. Nil: nobody does.
+	// Log gets errors; may be nil.
 	Log *slog.Logger
 
-	now func() time.Time // of tests
+	now func() time.Time // tests set it
 }
 
-// The bounds of every server. A request has to be here before its time is over, and its answer
-// gone.
+// Bounds of every server: a request must arrive, and its answer leave, within its time.
 const (
 	maxConnections   = 256
 	maxAtOnce        = 32
@@ -58,7 +56,7 @@ const (
 	shutdownPatience = 5 * time.Second
 )
 
-// Server is a bound address. It answers once Serve is called.
+// Server is a bound address. It answers once Serve runs.
 type Server struct {
 	listener    net.Listener
 	options     Options
@@ -68,8 +66,9 @@ type Server struct {
 	loopback    bool
 }
 
-// Listen checks the options and binds the address. Nothing is answered before [Server.Serve]. An
-// address beyond this host without a password or an authority of clients is refused.
+// Listen checks the options and binds the address. The server answers after [Server.Serve]. Listen
+// refuses an address that other hosts can reach if it has neither a password nor an authority for
+// clients.
 func Listen(o Options) (*Server, error) {
 	if o.Address == "" {
 		o.Address = DefaultAddress
@@ -101,7 +100,7 @@ func Listen(o Options) (*Server, error) {
 			return nil, err
 		}
 	}
-	// "localhost" is bound as an address, so that no resolver can lead it elsewhere.
+	// Bind "localhost" as an address, so that no resolver can redirect it.
 	address := o.Address
 	if port, ok := strings.CutPrefix(address, "localhost:"); ok {
 		address = "127.0.0.1:" + port
@@ -114,7 +113,7 @@ func Listen(o Options) (*Server, error) {
 	return s, nil
 }
 
-// onLoopback tells whether nobody but this host can reach an address.
+// onLoopback reports whether only this host can reach an address.
 func onLoopback(address string) (bool, error) {
 	host, _, err := net.SplitHostPort(address)
 	if err != nil {
@@ -128,15 +127,15 @@ func onLoopback(address string) (bool, error) {
 	}
 	ip, err := netip.ParseAddr(host)
 	if err != nil {
-		return false, fmt.Errorf("address %q: %q is no IP address; give one of this host's", address, host)
+		return false, fmt.Errorf("address %q: %q is not an IP address; give one of this host's", address, host)
 	}
 	return ip.Unmap().IsLoopback(), nil
 }
 
-// Addr is the address that was bound.
+// Addr returns the bound address.
 func (s *Server) Addr() net.Addr { return s.listener.Addr() }
 
-// URL is what a browser on this host is given.
+// URL returns the address for a browser on this host.
 func (s *Server) URL() string {
 	ip := s.address().IP
 	if ip.IsUnspecified() {
@@ -145,8 +144,8 @@ func (s *Server) URL() string {
 	return s.url(ip.String())
 }
 
-// PublicURL is what other hosts are told: where they can reach this one, by the first of its names,
-// else by the host's own, where all its addresses are listened on.
+// PublicURL returns the address under which other hosts reach this server: with its first name, or,
+// if it listens on all addresses, with the host's name.
 func (s *Server) PublicURL() string {
 	if s.loopback {
 		return s.URL()
@@ -170,12 +169,12 @@ func (s *Server) url(host string) string {
 	return fmt.Sprintf("%s://%s/", scheme, net.JoinHostPort(host, strconv.Itoa(s.address().Port)))
 }
 
-// Fingerprint is the SHA-256 of the certificate that is shown to clients, in hexadecimal as openssl
-// prints it; empty without TLS.
+// Fingerprint returns the SHA-256 of the server's certificate, in hexadecimal as openssl prints it;
+// empty without TLS.
 func (s *Server) Fingerprint() string { return s.fingerprint }
 
-// Serve answers requests until the context ends, then lets those that are under way finish, for
-// some seconds. It returns nil after that.
+// Serve answers requests until the context ends, and then lets requests under way finish, for some
+// seconds. It then returns nil.
 func (s *Server) Serve(ctx context.Context, h http.Handler) error {
 	server := &http.Server{
 		Handler:           s.frame(h),
@@ -185,7 +184,7 @@ func (s *Server) Serve(ctx context.Context, h http.Handler) error {
 		WriteTimeout:      writeTimeout,
 		IdleTimeout:       idleTimeout,
 		MaxHeaderBytes:    maxHeader,
-		// Failed handshakes and the like are the clients' doing and can come in any number.
+		// Clients cause failed handshakes and the like, in any number.
 		ErrorLog:    slog.NewLogLogger(s.options.Log.Handler(), slog.LevelDebug),
 		BaseContext: func(net.Listener) context.Context { return ctx },
 	}
@@ -211,10 +210,10 @@ func (s *Server) Serve(ctx context.Context, h http.Handler) error {
 	return nil
 }
 
-// Close gives an address back that was never served.
+// Close closes an address that was never served.
 func (s *Server) Close() error { return s.listener.Close() }
 
-// bounded is a listener with so many connections at once; the next one waits in the kernel.
+// bounded is a listener with a bounded number of connections; the next one waits in the kernel.
 type bounded struct {
 	net.Listener
 	places chan struct{}

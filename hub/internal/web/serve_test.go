@@ -41,7 +41,7 @@ func TestOtherHostsNeedASecret(t *testing.T) {
 		{"all, 4", Options{Address: "0.0.0.0:0"}, false, "set a password"},
 		{"all, 6", Options{Address: "[::]:0"}, false, "set a password"},
 		{"mapped", Options{Address: "[::ffff:192.0.2.1]:0"}, false, "set a password"},
-		{"name", Options{Address: "hub.example:0"}, false, "is no IP address"},
+		{"name", Options{Address: "hub.example:0"}, false, "is not an IP address"},
 		{"nothing", Options{Address: "7071"}, false, "give it as 127.0.0.1:7071"},
 		{"all with a password", Options{Address: "0.0.0.0:0", PasswordFile: password, DataDir: dir}, true, ""},
 		{"all with an authority", Options{Address: "0.0.0.0:0", ClientCA: ca, DataDir: dir}, true, ""},

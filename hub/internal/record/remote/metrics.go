@@ -11,22 +11,22 @@ func metric(name string, kind sample.Kind, help string) *sample.Metric {
 }
 
 var (
-	metricSent    = metric("sent_samples_total", sample.Counter, "Samples that the receiver of remote write has taken.")
+	metricSent    = metric("sent_samples_total", sample.Counter, "Samples that the remote write receiver has taken.")
 	metricDropped = metric("dropped_samples_total", sample.Counter,
-		"Samples that were dropped because the receiver was away for too long.")
+		"Samples dropped because the receiver was away for too long.")
 	metricRefused = metric("refused_samples_total", sample.Counter, "Samples that the receiver refused for good.")
-	metricFailed  = metric("failed_requests_total", sample.Counter, "Requests that failed and were tried again.")
+	metricFailed  = metric("failed_requests_total", sample.Counter, "Failed requests, which the hub retried.")
 	metricQueued  = metric("queued_samples", sample.Gauge, "Samples that wait to be sent.")
-	metricFailing = metric("failing_seconds", sample.Gauge, "How long nothing could be sent; 0: all is well.")
+	metricFailing = metric("failing_seconds", sample.Gauge, "Time since which sending fails; 0: no failure.")
 )
 
-// Metrics are those that a writer tells of itself.
+// Metrics returns the metrics of a writer.
 func Metrics() []*sample.Metric {
 	return []*sample.Metric{metricSent, metricDropped, metricRefused, metricFailed, metricQueued, metricFailing}
 }
 
-// Own gives the points of the writer's own metrics as they are now. Their series are the same each
-// time.
+// Own returns the points of the writer's own metrics as they are now. Their series are always the
+// same.
 func (w *Writer) Own() []sample.Point {
 	s := w.Status()
 	failing := 0.0

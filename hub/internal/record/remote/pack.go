@@ -13,14 +13,14 @@ import (
 	"github.com/linerate/linerate/internal/host/sample"
 )
 
-// maxSamples of one request; a reading with more goes out whole.
+// maxSamples is the bound of one request; a larger reading goes out whole.
 const maxSamples = 10_000
 
 // packer gathers readings into a request.
 type packer struct {
 	host    string
 	known   map[*sample.Series]*gathered
-	order   []*gathered // those with samples
+	order   []*gathered // series with samples
 	samples int
 	round   int
 }
@@ -28,7 +28,7 @@ type packer struct {
 type gathered struct {
 	labels  []byte // as in a request
 	samples []point
-	round   int // that it had samples in last
+	round   int // last round in which it had samples
 }
 
 type point struct {
@@ -84,7 +84,7 @@ func (p *packer) labels(of *sample.Series) []byte {
 	return out
 }
 
-// The wire types of protocol buffers that a request has.
+// The protocol buffer wire types of a request.
 const (
 	wireVarint  = 0
 	wireFixed64 = 1
@@ -97,8 +97,8 @@ func appendBytes[T string | []byte](b []byte, field uint64, v T) []byte {
 	return append(b, v...)
 }
 
-// pack gives the body of a request, and begins the next. Series that have had no samples for two
-// requests are forgotten.
+// pack returns the body of a request, and begins the next. It drops series without samples in two
+// requests.
 func (p *packer) pack() ([]byte, error) {
 	// WriteRequest{repeated TimeSeries timeseries = 1}, TimeSeries{repeated Label labels = 1;
 	// repeated Sample samples = 2}, Label{string name = 1; string value = 2}, Sample{double value =

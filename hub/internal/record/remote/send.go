@@ -15,18 +15,18 @@ import (
 	"github.com/linerate/linerate/hub/internal/credential"
 )
 
-// refusedError says that the receiver will never take a request.
+// refusedError reports that the receiver will never take a request.
 type refusedError struct{ status, text string }
 
-func (e *refusedError) Error() string { return "the receiver says " + e.status + ": " + e.text }
+func (e *refusedError) Error() string { return "the receiver answers " + e.status + ": " + e.text }
 
-// laterError says that it may take it later.
+// laterError reports that the receiver may take it later.
 type laterError struct {
 	status, text string
-	after        time.Duration // it asked for; 0: nothing
+	after        time.Duration // the delay that it asked for; 0: none
 }
 
-func (e *laterError) Error() string { return "the receiver says " + e.status + ": " + e.text }
+func (e *laterError) Error() string { return "the receiver answers " + e.status + ": " + e.text }
 
 func newClient(o Options) (*http.Client, error) {
 	t := &http.Transport{
@@ -49,7 +49,7 @@ func newClient(o Options) (*http.Client, error) {
 		if _, err := tls.LoadX509KeyPair(o.CertFile, o.KeyFile); err != nil {
 			return nil, err
 		}
-		// Read with each connection, so that it can be renewed.
+		// Read for each connection, so that it can be renewed.
 		t.TLSClientConfig.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
 			c, err := tls.LoadX509KeyPair(o.CertFile, o.KeyFile)
 			return &c, err
@@ -58,12 +58,12 @@ func newClient(o Options) (*http.Client, error) {
 	return &http.Client{
 		Transport: t,
 		Timeout:   o.Timeout,
-		// Samples and passwords go where the user said, and nowhere else.
+		// Samples and passwords go only to the configured address.
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}, nil
 }
 
-// send sends one request. The error tells whether it is of use to try again.
+// send sends one request. A refusedError means that a retry is useless.
 func (w *Writer) send(ctx context.Context, body []byte) error {
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, w.o.URL, bytes.NewReader(body))
 	if err != nil {
@@ -109,7 +109,7 @@ func (w *Writer) authorise(req *http.Request) error {
 	return nil
 }
 
-// retryAfter reads the header: seconds or a date. What is neither asks for nothing.
+// retryAfter parses the header: seconds or a date; otherwise 0.
 func retryAfter(header string, now time.Time) time.Duration {
 	if s, err := strconv.ParseUint(header, 10, 31); err == nil {
 		return time.Duration(s) * time.Second
@@ -120,8 +120,8 @@ func retryAfter(header string, now time.Time) time.Duration {
 	return 0
 }
 
-// delay is how long to wait after a failure: what the receiver asked for, or a random time around
-// the one given, so that many hosts do not come back together.
+// delay returns how long to wait after a failure: what the receiver asked for, or a random time
+// around the given one, so that many hosts do not return together.
 func (w *Writer) delay(wait time.Duration, err error) time.Duration {
 	wait = wait/2 + rand.N(wait)
 	var later *laterError

@@ -14,20 +14,20 @@ import (
 	"github.com/linerate/linerate/internal/host/sample"
 )
 
-// Options of a writer. The zero value of a field but URL has the meaning that stands beside it.
+// Options of a writer. The zero value of each field but URL has the meaning given beside it.
 type Options struct {
 	URL  string // http or https, without a password in it
-	Host string // the label host of all samples
+	Host string // label host of all samples
 
-	CAFile            string // PEM: certificates that the receiver's must come from; empty: those of the system
-	CertFile, KeyFile string // PEM: our own, if the receiver asks for one
+	CAFile            string // PEM: authorities of the receiver's certificate; empty: those of the system
+	CertFile, KeyFile string // PEM: client certificate and key, if the receiver requires one
 	Username          string // with PasswordFile: basic authentication
-	PasswordFile      string // read for each request, so that it can be changed
-	BearerTokenFile   string // instead of a user: read for each request
+	PasswordFile      string // read for each request, so that it can change
+	BearerTokenFile   string // instead of a user; read for each request
 
-	Gather time.Duration // of readings for one request; 0: 5 s
-	// of packed requests that wait; beyond it the oldest is dropped; 0: 32 MiB, half an hour of 2
-	// 000 series
+	Gather time.Duration // time of the readings in one request; 0: 5 s
+	// size of the queue of packed requests, which drops the oldest beyond it; 0: 32 MiB, half an
+	// hour of 2 000 series
 	QueueBytes int64
 	Timeout    time.Duration // of one request; 0: 30 s
 	Backoff    time.Duration // after the first failure, doubled with each one; 0: 0.5 s
@@ -35,39 +35,39 @@ type Options struct {
 	Logger     *slog.Logger  // nil: silent
 }
 
-// Status is what a writer says of itself.
+// Status is the state of a writer.
 type Status struct {
 	SentSamples     uint64
-	DroppedSamples  uint64    // because the receiver was away for too long
+	DroppedSamples  uint64    // the receiver was away for too long
 	RefusedSamples  uint64    // by the receiver, for good
-	Failures        uint64    // of requests, which are tried again
-	QueuedSamples   int       // that wait
+	Failures        uint64    // failed requests, which the writer retries
+	QueuedSamples   int       // in the queue
 	QueuedBytes     int64     // packed
-	Since           time.Time // nothing could be sent; zero: all is well
-	LastError       string    // of what is being tried again, or was refused last
+	Since           time.Time // start of the failure; zero: no failure
+	LastError       string    // of the request that the writer retries, or that the receiver refused last
 	NewestDelivered time.Time // time of the newest reading that the receiver has
 }
 
-// Writer sends readings. All methods may be called at a time.
+// Writer sends readings. All methods may be called concurrently.
 type Writer struct {
 	o      Options
 	client *http.Client
-	own    []*sample.Series // of Metrics, in their order
+	own    []*sample.Series // series of Metrics, in their order
 
 	mu     sync.Mutex
 	packer packer
 	queue  []request
 	status Status
 	closed bool
-	first  time.Time // of the readings that are being gathered
+	first  time.Time // of the gathered readings
 	newest time.Time
 
-	wake   chan struct{} // something is in the queue
+	wake   chan struct{} // the queue is not empty
 	cancel context.CancelFunc
 	done   chan struct{}
 }
 
-// request is a packed one.
+// request is a packed request.
 type request struct {
 	body    []byte
 	samples int
@@ -83,9 +83,9 @@ func New(o Options) (*Writer, error) {
 	case u.Scheme != "http" && u.Scheme != "https" || u.Host == "":
 		return nil, fmt.Errorf("remote write %s: want http://HOST/PATH or https://HOST/PATH", u.Redacted())
 	case u.User != nil:
-		return nil, fmt.Errorf("remote write %s: give the user by name and the password in a file", u.Redacted())
+		return nil, fmt.Errorf("remote write %s: write username, and the password in a file", u.Redacted())
 	case o.BearerTokenFile != "" && (o.Username != "" || o.PasswordFile != ""):
-		return nil, errors.New("remote write: give a user or a token, not both")
+		return nil, errors.New("remote write: write a user or a token, not both")
 	case (o.Username == "") != (o.PasswordFile == ""):
 		return nil, errors.New("remote write: a user needs a file with the password")
 	case (o.CertFile == "") != (o.KeyFile == ""):
@@ -111,7 +111,7 @@ func New(o Options) (*Writer, error) {
 	return w, nil
 }
 
-// Append takes a reading to be sent. It never waits for the receiver.
+// Append adds a reading. It never waits for the receiver.
 func (w *Writer) Append(r *sample.Reading) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -125,14 +125,13 @@ func (w *Writer) Append(r *sample.Reading) {
 	if r.Time.After(w.newest) {
 		w.newest = r.Time
 	}
-	// The gathering of a reading whose time is before the first one is over too: a clock has gone
-	// back.
+	// A reading from before the first one, after a clock was set back, ends the gathering too.
 	if d := r.Time.Sub(w.first); d < 0 || d+time.Second >= w.o.Gather || w.packer.samples >= maxSamples {
 		w.pack()
 	}
 }
 
-// pack moves what was gathered to the queue. The caller holds mu.
+// pack moves the gathered readings to the queue. The caller holds mu.
 func (w *Writer) pack() {
 	if w.packer.samples == 0 {
 		return
@@ -157,7 +156,7 @@ func (w *Writer) pack() {
 	}
 }
 
-// shift forgets the oldest request. The caller holds mu.
+// shift removes the oldest request. The caller holds mu.
 func (w *Writer) shift() {
 	w.status.QueuedSamples -= w.queue[0].samples
 	w.status.QueuedBytes -= int64(len(w.queue[0].body))
@@ -165,7 +164,7 @@ func (w *Writer) shift() {
 	w.queue = w.queue[1:]
 }
 
-// Status says how the writer is.
+// Status returns the state of the writer.
 func (w *Writer) Status() Status {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -174,8 +173,8 @@ func (w *Writer) Status() Status {
 	return s
 }
 
-// Close sends what waits for as long as the context allows, and ends. The error says that something
-// was left.
+// Close sends the queue for as long as the context allows, and ends. An error reports samples that
+// were not sent.
 func (w *Writer) Close(ctx context.Context) error {
 	w.mu.Lock()
 	if !w.closed {
@@ -239,7 +238,7 @@ func (w *Writer) run(ctx context.Context) {
 	}
 }
 
-// sent takes note of an attempt, and tells whether there has to be another.
+// sent records the result of an attempt, and reports whether to retry.
 func (w *Writer) sent(r request, err error) (again bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -256,13 +255,13 @@ func (w *Writer) sent(r request, err error) (again bool) {
 	default:
 		if w.status.Since.IsZero() {
 			w.status.Since = time.Now()
-			w.o.Logger.Warn("remote write fails: trying again", "error", err)
+			w.o.Logger.Warn("remote write failed: retrying", "error", err)
 		}
 		w.status.Failures++
 		w.status.LastError = err.Error()
 		return true
 	}
-	// It may have been dropped from the queue meanwhile.
+	// The queue may have dropped it in the meantime.
 	if len(w.queue) > 0 && &w.queue[0].body[0] == &r.body[0] {
 		w.shift()
 	} else {
@@ -271,7 +270,7 @@ func (w *Writer) sent(r request, err error) (again bool) {
 	return false
 }
 
-// pause waits, and tells whether the context lives.
+// pause waits, and reports whether the context is still alive.
 func pause(ctx context.Context, d time.Duration) bool {
 	t := time.NewTimer(d)
 	defer t.Stop()

@@ -1,6 +1,7 @@
 package remote_test
 
 import (
+	"cmp"
 	"context"
 	"encoding/binary"
 	"encoding/pem"
@@ -16,7 +17,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
+	gocmp "github.com/google/go-cmp/cmp"
 	"github.com/prometheus/prometheus/util/compression"
 
 	"github.com/linerate/linerate/hub/internal/record/remote"
@@ -168,7 +169,7 @@ func start(t *testing.T, o remote.Options) *remote.Writer {
 	if o.Gather == 0 {
 		o.Gather = time.Second // a request for each reading
 	}
-	o.Backoff, o.MaxBackoff = time.Millisecond, 400*time.Millisecond
+	o.Backoff, o.MaxBackoff = time.Millisecond, cmp.Or(o.MaxBackoff, 400*time.Millisecond)
 	w, err := remote.New(o)
 	if err != nil {
 		t.Fatal(err)
@@ -219,7 +220,7 @@ func TestTriesAgain(t *testing.T) {
 	if took := time.Since(began); took < time.Second {
 		t.Errorf("everything was sent after %v: the receiver asked for a second", took)
 	}
-	if diff := cmp.Diff(want(0, 1, 2), r.taken()); diff != "" {
+	if diff := gocmp.Diff(want(0, 1, 2), r.taken()); diff != "" {
 		t.Errorf("samples (-want +got):\n%s", diff)
 	}
 	s := w.Status()
@@ -244,7 +245,7 @@ func TestGathers(t *testing.T) {
 	}
 	all := []string{"eth0 0 0", "eth0 1000 1", "eth0 2000 2", "eth1 0 0.5", "eth1 1000 0.5", "eth1 2000 0.5",
 		"eth0 3000 3", "eth1 3000 NaN"}
-	if diff := cmp.Diff(all, r.taken()); diff != "" {
+	if diff := gocmp.Diff(all, r.taken()); diff != "" {
 		t.Errorf("samples (-want +got):\n%s", diff)
 	}
 	if n := len(r.auth); n != 2 {
@@ -260,7 +261,7 @@ func TestReceiverAway(t *testing.T) {
 		away[i] = fail(503)
 	}
 	r := newReceiver(t, httptest.NewServer, away...)
-	w := start(t, remote.Options{URL: r.URL, QueueBytes: 1000})
+	w := start(t, remote.Options{URL: r.URL, QueueBytes: 1000, MaxBackoff: 4 * time.Millisecond})
 	for i := range 100 {
 		w.Append(reading(i))
 	}
@@ -292,7 +293,7 @@ func TestRefused(t *testing.T) {
 	if err := w.Close(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff(want(2), r.taken()); diff != "" {
+	if diff := gocmp.Diff(want(2), r.taken()); diff != "" {
 		t.Errorf("samples (-want +got):\n%s", diff)
 	}
 	if s := w.Status(); s.RefusedSamples != 4 || s.SentSamples != 2 {
@@ -327,7 +328,7 @@ func TestSecrets(t *testing.T) {
 	r.await(t, func() bool { return b.Status().SentSamples == 2 })
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if diff := cmp.Diff([]string{"Bearer first", "Bearer second", "Basic aHViOnNlY3JldA=="}, r.auth); diff != "" {
+	if diff := gocmp.Diff([]string{"Bearer first", "Bearer second", "Basic aHViOnNlY3JldA=="}, r.auth); diff != "" {
 		t.Errorf("what was shown to the receiver (-want +got):\n%s", diff)
 	}
 }

@@ -12,10 +12,10 @@ import (
 	"github.com/linerate/linerate/internal/report"
 )
 
-// defaultState is the state directory that root's commands use without being told.
+// defaultState is the default state directory of root's commands.
 const defaultState = "/var/lib/linerate"
 
-// lookAtChanges puts the changes of the journal that are others than before.
+// lookAtChanges puts the changes of the journal that differ from the last look.
 func (f *Follower) lookAtChanges(ctx context.Context, now time.Time) error {
 	state, err := f.o.Source.State(ctx)
 	if err != nil {
@@ -28,11 +28,11 @@ func (f *Follower) lookAtChanges(ctx context.Context, now time.Time) error {
 	var errs []error
 	for _, c := range changes {
 		if err := f.change(c, state, now); err != nil {
-			errs = append(errs[:min(len(errs), 3)], err) // the others are put all the same
+			errs = append(errs[:min(len(errs), 3)], err) // the others are put anyway
 		}
 	}
 	if len(f.changes) > 2*len(changes)+100 {
-		clear(f.changes) // most of them the journal has forgotten; what is put once more is as it was
+		clear(f.changes) // the journal has pruned most of them; putting the rest again changes nothing
 	}
 	return errors.Join(errs...)
 }

@@ -12,26 +12,26 @@ import (
 )
 
 const (
-	// pauseOf is how long a finding may be away and be the same when it comes back.
+	// pauseOf is how long a finding may be absent and still be the same when it returns.
 	pauseOf = 5 * time.Minute
-	// rewriteAfter is how long the figures of a finding that lasts are good for.
+	// rewriteAfter is the time between two writes of the figures of a finding that lasts.
 	rewriteAfter = 10 * time.Minute
 )
 
-// key is what makes two findings the same: a verdict at a place.
+// key identifies a finding: a verdict at a place.
 type key struct {
 	code  evidence.Code
 	where string
 }
 
-// held is a finding that is not over.
+// held is an open finding.
 type held struct {
 	event timeline.Event
-	last  time.Time // when it was last reported
+	last  time.Time // time of the last report
 	put   time.Time
 }
 
-// severities in their order.
+// severities in ascending order.
 var severities = []evidence.Severity{evidence.Info, evidence.Notice, evidence.Warning, evidence.Critical}
 
 func rank(s timeline.Severity) int {
@@ -43,8 +43,8 @@ func rank(s timeline.Severity) int {
 	return -1
 }
 
-// Findings takes in what was found at a time; an empty list says that nothing was. That the host is
-// healthy is no event.
+// Findings takes the findings of a diagnosis at a time; an empty list means that it found nothing.
+// "healthy" is not an event.
 func (f *Follower) Findings(at time.Time, found []evidence.Finding) {
 	found = append([]evidence.Finding(nil), found...)
 	f.later(func() error {
@@ -77,7 +77,7 @@ func (f *Follower) finding(at time.Time, x evidence.Finding) error {
 	if worse {
 		h.event.Severity = timeline.Severity(x.Severity)
 	} else if rank(timeline.Severity(x.Severity)) < rank(h.event.Severity) {
-		return nil // the words for the worst of it stay
+		return nil // the text for its worst state stays
 	}
 	h.event.Title = x.Title
 	doc, err := encoded(report.NewDiagnose(f.envelope(at), "", evidence.Case{}, []evidence.Finding{x}, nil))
@@ -88,7 +88,7 @@ func (f *Follower) finding(at time.Time, x evidence.Finding) error {
 	return f.o.Store.Put(h.event, doc)
 }
 
-// overFindings ends what has been away for long enough.
+// overFindings ends findings that have been absent for long enough.
 func (f *Follower) overFindings(now time.Time) error {
 	var errs []error
 	for k, h := range f.opened {
@@ -106,8 +106,8 @@ func (f *Follower) over(e timeline.Event, end time.Time) error {
 	return f.putNew(e, nil)
 }
 
-// resumeFindings goes on with what was not over when the follower was last there: it ends then,
-// unless it is found again soon.
+// resumeFindings resumes the findings that were open when the follower last ran: each ends then,
+// unless a diagnosis finds it again soon.
 func (f *Follower) resumeFindings(last time.Time) error {
 	now := f.o.Now()
 	if last.IsZero() || last.After(now) {

@@ -19,55 +19,55 @@ import (
 
 const (
 	lookEvery  = time.Second
-	readEvery  = time.Minute      // in any case
-	retryAfter = 10 * time.Second // a source or a store that failed
+	readEvery  = time.Minute      // at least this often
+	retryAfter = 10 * time.Second // after a failure of a source or a store
 	maxQueue   = 1000
 )
 
 // Source reads the journal, the runs and the measurements of a host: agent.Local and agent.Client.
 type Source interface {
-	// State is the state directory of the host.
+	// State returns the state directory of the host.
 	State(ctx context.Context) (string, error)
-	// Stamp is another text whenever any of them is another.
+	// Stamp returns a text that changes whenever any of them changes.
 	Stamp(ctx context.Context) (string, error)
-	// History gives all changes, oldest first.
+	// History returns all changes, oldest first.
 	History(ctx context.Context) ([]journal.Change, error)
-	// Runs gives the ids of what is stored of a kind, newest first.
+	// Runs returns the ids of the stored documents of a kind, newest first.
 	Runs(ctx context.Context, kind runs.Kind) ([]string, error)
-	// Run gives a stored document.
+	// Run returns a stored document.
 	Run(ctx context.Context, kind runs.Kind, id string) ([]byte, error)
 }
 
-// Options say what is followed.
+// Options of a follower.
 type Options struct {
-	Host    string // its name, for the events
+	Host    string // name of the host in events
 	Store   *timeline.Store
-	Source  Source     // nil: changes, runs and measurements are not followed
-	Dir     string     // where to remember when the follower was last there; made if it is not there
+	Source  Source     // nil: the follower ignores changes, runs and measurements
+	Dir     string     // where to record when the follower last ran; created if missing
 	FS      durable.FS // nil: the operating system
 	Version string     // of the program, for documents
 
-	// Boot gives the id of the present boot and how long ago it began, the time asleep included.
-	// nil: of the running system.
+	// Boot returns the id of the current boot and the time since it began, suspended time included.
+	// nil: those of the running system.
 	Boot func() (id string, ago time.Duration, err error)
 	Now  func() time.Time // nil: time.Now
 }
 
 // Follower follows one host. Begin, Follow and Look belong to one goroutine. Happened belongs to
-// another, which may be that of the sampler: it waits for no disk. Findings, Err and Lost may be
-// called from any.
+// another, which may be that of the sampler: it does not wait for the disk. Findings, Err and Lost
+// may be called from any.
 type Follower struct {
 	o    Options
 	boot string
 
 	looked  lookedAt
 	links   map[string]*flapping
-	last    moment // the reading before
+	last    moment // the previous reading
 	opened  map[key]*held
-	changes map[string]string // by event: the document as it was put
+	changes map[string]string // document of each event, as it was put
 	runs    map[string]seenRun
 
-	measured map[string]bool // the stored measurements that need not be read again
+	measured map[string]bool // stored measurements that need no second read
 
 	mu    sync.Mutex
 	queue []func() error
@@ -75,18 +75,18 @@ type Follower struct {
 	err   error
 }
 
-// lookedAt is what was found at the latest look.
+// lookedAt is the state of the latest look.
 type lookedAt struct {
 	stamp string
-	read  time.Time // when everything was read
-	retry time.Time // not before
-	noted time.Time // when the presence was written
+	read  time.Time // last time everything was read
+	retry time.Time // earliest time of a retry
+	noted time.Time // when the presence was last written
 }
 
-// New makes a follower. Nothing is read or written before Begin.
+// New makes a follower. It reads and writes nothing before Begin.
 func New(o Options) (*Follower, error) {
 	if o.Store == nil || o.Dir == "" {
-		return nil, errors.New("follow a host: a store and a directory are needed")
+		return nil, errors.New("follow a host: needs a store and a directory")
 	}
 	if o.FS == nil {
 		o.FS = durable.OS()
@@ -106,7 +106,7 @@ func New(o Options) (*Follower, error) {
 	}, nil
 }
 
-// Follow looks each second until ctx ends, after Begin. What fails is tried again; Err tells of it.
+// Follow looks each second until ctx ends, after Begin. It retries what fails; Err reports it.
 func (f *Follower) Follow(ctx context.Context) {
 	tick := time.NewTicker(lookEvery)
 	defer tick.Stop()
@@ -124,8 +124,8 @@ func (f *Follower) Follow(ctx context.Context) {
 	}
 }
 
-// Look puts what there is to put: what was told since the last look, and what is new in journal,
-// runs and measurements.
+// Look puts the new events: those reported since the last look, and those in journal, runs and
+// measurements.
 func (f *Follower) Look(ctx context.Context) {
 	now := f.o.Now()
 	err := f.drain()
@@ -142,14 +142,14 @@ func (f *Follower) Look(ctx context.Context) {
 	}
 }
 
-// Err is what failed at the latest look; nil: nothing did.
+// Err returns what failed at the latest look, or nil.
 func (f *Follower) Err() error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.err
 }
 
-// lookAtSource reads journal, runs and measurements, if there is anything new in them.
+// lookAtSource reads journal, runs and measurements, if they changed.
 func (f *Follower) lookAtSource(ctx context.Context, now time.Time) (err error, looked bool) {
 	l := &f.looked
 	if f.o.Source == nil || now.Before(l.retry) && l.retry.Sub(now) <= retryAfter {
@@ -160,7 +160,7 @@ func (f *Follower) lookAtSource(ctx context.Context, now time.Time) (err error, 
 			l.retry, l.stamp = now.Add(retryAfter), ""
 		}
 	}()
-	// Asked before anything is read: what changes meanwhile is read at the next look.
+	// Read the stamp before the data: the next look then reads what changes in between.
 	stamp, err := f.o.Source.Stamp(ctx)
 	if err != nil {
 		return fmt.Errorf("follow the journal: %w", err), true
@@ -175,7 +175,8 @@ func (f *Follower) lookAtSource(ctx context.Context, now time.Time) (err error, 
 	return nil, true
 }
 
-// later has something done by whoever may wait for the disk. Too many are dropped, oldest first.
+// later queues work for the goroutine that may wait for the disk. It drops the oldest beyond the
+// bound.
 func (f *Follower) later(do func() error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -186,8 +187,8 @@ func (f *Follower) later(do func() error) {
 	f.queue = append(f.queue, do)
 }
 
-// drain does what is to be done later. A store that refuses an event keeps it in memory, so nothing
-// is done again.
+// drain does the queued work. A store that refuses an event keeps it in memory, so drain repeats
+// nothing.
 func (f *Follower) drain() error {
 	f.mu.Lock()
 	queue := f.queue
@@ -202,15 +203,15 @@ func (f *Follower) drain() error {
 	return errors.Join(errs...)
 }
 
-// Lost is how many events of links were dropped because they came faster than they could be
-// written.
+// Lost returns the number of link events that were dropped because they came faster than the
+// follower wrote them.
 func (f *Follower) Lost() int {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.lost
 }
 
-// putNew puts an event unless the store has it just so.
+// putNew puts an event unless the store has the same one.
 func (f *Follower) putNew(e timeline.Event, document []byte) error {
 	e.Host = f.o.Host
 	e, err := e.Normal()
@@ -225,7 +226,7 @@ func (f *Follower) putNew(e timeline.Event, document []byte) error {
 	return f.o.Store.Put(e, document)
 }
 
-// envelope begins a document about this host, made at a time.
+// envelope is the beginning of a document about this host, made at a time.
 func (f *Follower) envelope(at time.Time) report.Envelope {
 	e := report.NewEnvelope(f.o.Version, f.o.Host)
 	e.Time = at.UTC().Truncate(time.Millisecond)
@@ -239,7 +240,7 @@ func encoded(doc any) ([]byte, error) {
 	return []byte(b.String()), err
 }
 
-// idOf makes an id of parts.
+// idOf joins parts to an id.
 func idOf(parts ...string) string {
 	id := strings.Map(func(r rune) rune {
 		if 'a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' || '0' <= r && r <= '9' || r == '-' || r == '_' || r == '.' {
@@ -250,10 +251,10 @@ func idOf(parts ...string) string {
 	return id[:min(len(id), 128)]
 }
 
-// ms cuts a time to what the store keeps of it.
+// ms truncates a time to what the store keeps.
 func ms(t time.Time) time.Time { return t.UTC().Truncate(time.Millisecond) }
 
-// span says how long something took, for people.
+// span formats a length of time for people.
 func span(d time.Duration) string {
 	switch d = d.Round(time.Second); {
 	case d < 2*time.Minute:

@@ -316,7 +316,7 @@ func TestMeasurements(t *testing.T) {
 
 func TestPresence(t *testing.T) {
 	h := newHost(t)
-	h.want(timeline.Reboot, "boot-boot-a 11:00:00 | the host was started |  | ")
+	h.want(timeline.Reboot, "boot-boot-a 11:00:00 | the host was booted |  | ")
 	h.look(2 * time.Minute) // is remembered
 	h.now = h.now.Add(5 * time.Second)
 	h.start(time.Time{})
@@ -324,15 +324,15 @@ func TestPresence(t *testing.T) {
 	h.now = h.now.Add(10 * time.Minute)
 	h.start(h.now.Add(-9 * time.Minute)) // the history has a later sample
 	h.want(timeline.Gap,
-		"gap-1795348985 12:03:05-12:12:05 | nothing recorded for 9 min: the recorder was not running |  | ")
+		"gap-1795348985 12:03:05-12:12:05 | nothing recorded for 9 min: the hub did not run |  | ")
 	h.now = h.now.Add(time.Hour)
 	h.boot, h.booted = "boot-b", h.now.Add(-time.Minute)
 	h.start(time.Time{})
 	h.want(timeline.Gap,
-		"gap-1795348985 12:03:05-12:12:05 | nothing recorded for 9 min: the recorder was not running |  | ",
-		"gap-1795349525 12:12:05-13:12:05 | nothing recorded for 60 min: the host was restarted |  | ")
-	h.want(timeline.Reboot, "boot-boot-a 11:00:00 | the host was started |  | ",
-		"boot-boot-b 13:11:05 | the host was restarted; it was last seen 59 min before |  | ")
+		"gap-1795348985 12:03:05-12:12:05 | nothing recorded for 9 min: the hub did not run |  | ",
+		"gap-1795349525 12:12:05-13:12:05 | nothing recorded for 60 min: the host was rebooted |  | ")
+	h.want(timeline.Reboot, "boot-boot-a 11:00:00 | the host was booted |  | ",
+		"boot-boot-b 13:11:05 | the host was rebooted; the hub last saw it 59 min before |  | ")
 	h.booted = h.booted.Add(time.Second) // clocks drift
 	h.start(time.Time{})
 	if n := len(h.events(timeline.Reboot)); n != 2 {
@@ -367,8 +367,8 @@ func TestReadings(t *testing.T) {
 	read(-time.Hour, time.Second)
 	read(time.Second, -up) // another boot, to which nothing can be compared
 	h.want(timeline.Gap,
-		"gap-1795348810 12:00:10-12:01:10 | nothing recorded for 60 s: the host was asleep, or too busy for it |  | ",
-		"gap-1795348870 12:01:10-13:01:10 | nothing recorded for 60 min: the clock was set ahead by 60 min |  | ")
+		"gap-1795348810 12:00:10-12:01:10 | nothing recorded for 60 s: the host was suspended, or too busy |  | ",
+		"gap-1795348870 12:01:10-13:01:10 | nothing recorded for 60 min: the clock was set forward by 60 min |  | ")
 
 	h.now = noon.Add(3 * time.Hour)
 	link := func(change sample.Change, name string) sample.Happening {

@@ -9,22 +9,22 @@ import (
 	"github.com/linerate/linerate/internal/host/sample"
 )
 
-// An interface that changes more often than this is told of by one event.
+// An interface that changes more often than this has one event for all changes.
 const (
 	manyChanges = 20
 	within      = 10 * time.Minute
 )
 
-// flapping is an interface that has changed lately.
+// flapping is an interface that changed recently.
 type flapping struct {
 	times []time.Time // of the latest changes, oldest first
-	since time.Time   // when it began to flap; zero: it does not
+	since time.Time   // when it began to flap; zero: it does not flap
 	count int         // changes since then
-	told  time.Time   // when the event was put
+	told  time.Time   // when the event was last put
 }
 
-// Happened takes in a reading: what has become of interfaces, and whether there was none for a
-// while. The reading may be used again when it returns.
+// Happened takes a reading: link changes, and whether readings were missing before it. The caller
+// may reuse the reading afterwards.
 func (f *Follower) Happened(r *sample.Reading) {
 	wall, boot := r.Time, r.SinceBoot
 	f.pause(&sample.Reading{Time: wall, SinceBoot: boot})
@@ -33,7 +33,7 @@ func (f *Follower) Happened(r *sample.Reading) {
 	}
 }
 
-// link puts an event of an interface, or takes it in to an event of many.
+// link puts an event of an interface, or adds it to the event of a flapping one.
 func (f *Follower) link(h sample.Happening) error {
 	l := f.links[h.Interface]
 	if l == nil {
@@ -67,7 +67,7 @@ func (f *Follower) link(h sample.Happening) error {
 	return f.putNew(e, nil)
 }
 
-// flaps puts the event of an interface that changes again and again.
+// flaps puts the event of a flapping interface.
 func (f *Follower) flaps(name string, l *flapping, end time.Time) error {
 	return f.putNew(timeline.Event{
 		ID: idOf("flaps", fmt.Sprint(l.since.Unix()), name), Kind: timeline.Link, Time: ms(l.since), End: ms(end),

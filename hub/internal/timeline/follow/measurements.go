@@ -13,8 +13,8 @@ import (
 	"github.com/linerate/linerate/internal/report"
 )
 
-// lookAtMeasurements puts the measurements that were stored since. One that is stored does not
-// change any more.
+// lookAtMeasurements puts the measurements stored since the last look. A stored measurement never
+// changes.
 func (f *Follower) lookAtMeasurements(ctx context.Context) error {
 	ids, err := f.o.Source.Runs(ctx, runs.Measurements)
 	if err != nil {
@@ -25,7 +25,7 @@ func (f *Follower) lookAtMeasurements(ctx context.Context) error {
 	for _, id := range ids {
 		if !f.measured[id] {
 			if err := f.measurement(ctx, id); err != nil {
-				errs = append(errs[:min(len(errs), 3)], err) // the others are put all the same
+				errs = append(errs[:min(len(errs), 3)], err) // the others are put anyway
 				continue
 			}
 		}
@@ -47,9 +47,9 @@ func (f *Follower) measurement(ctx context.Context, id string) error {
 	doc, err := f.o.Source.Run(ctx, runs.Measurements, id)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return nil // pruned meanwhile
+		return nil // pruned in the meantime
 	case err != nil && strings.Contains(err.Error(), agent.ErrTooLarge.Error()):
-		// it may come as the words of another process
+		// an agent returns the error as text
 		e.Title += ", whose document is " + agent.ErrTooLarge.Error()
 		return f.putNew(e, nil)
 	case err != nil:
@@ -62,18 +62,18 @@ func (f *Follower) measurement(ctx context.Context, id string) error {
 	}
 	e.Subject, e.State, e.End, e.Title = d.Target, "done", d.Time, measured(d)
 	if len(d.Warnings) > 0 {
-		e.Severity = "notice" // some of it is missing
+		e.Severity = "notice" // the document is incomplete
 	}
 	if e, err = e.Normal(); err != nil {
-		return nil // times that no measurement of ours has
+		return nil // times that no measurement of linerate has
 	}
 	if err = f.o.Store.Put(e, doc); errors.Is(err, timeline.ErrDocumentTooLarge) {
-		err = nil // it is in the list without it
+		err = nil // the list has it without the document
 	}
 	return err
 }
 
-// measured says in a line what a measurement came to.
+// measured returns the result of a measurement on one line.
 func measured(d *report.MeasureDocument) string {
 	what := "suite"
 	if len(d.Tests) == 1 {

@@ -10,22 +10,22 @@ import (
 	"github.com/linerate/linerate/internal/host/sample"
 )
 
-// minGap is the shortest time without a reading that is told of: a restart of the hub after an
-// upgrade is worth a word, a reading that came late is not.
+// minGap is the shortest time without readings that is an event: a restart of the hub for an
+// upgrade is one, a late reading is not.
 const minGap = 10 * time.Second
 
-// seenVersion is that of the form of seen.
+// seenVersion is the version of the format of seen.
 const seenVersion = 1
 
-// seen is what the follower remembers from one start to the next.
+// seen is what the follower stores for its next start.
 type seen struct {
 	Boot string    `json:"boot_id,omitempty"`
-	Time time.Time `json:"time"` // when it was last there
+	Time time.Time `json:"time"` // when it last ran
 }
 
-// Begin tells what happened while nobody was there: a restart of the host, and a gap since the last
-// sample of the history (zero: not known) or since the follower was last there, whichever came
-// later. It is called once, first.
+// Begin puts what happened while the hub did not run: a reboot of the host, and a gap since the
+// last sample of the history (zero: unknown) or since the follower last ran, whichever is later. It
+// is called once, first.
 func (f *Follower) Begin(lastSample time.Time) error {
 	now := f.o.Now()
 	before, err := f.recall()
@@ -42,11 +42,12 @@ func (f *Follower) Begin(lastSample time.Time) error {
 	f.boot = boot
 	restarted := before.Boot != "" && before.Boot != boot
 	errs := []error{f.started(boot, now.Add(-ago), before)}
-	// A clock that was set back makes the last time one to come: nothing can be said of a gap then.
+	// If the clock was set back, the last time is in the future: the length of the gap is then
+	// unknown.
 	if length := now.Sub(before.Time); !before.Time.IsZero() && length >= minGap {
-		why := "the recorder was not running"
+		why := "the hub did not run"
 		if restarted {
-			why = "the host was restarted"
+			why = "the host was rebooted"
 		}
 		errs = append(errs, f.gap(before.Time, now, why))
 	}
@@ -55,15 +56,15 @@ func (f *Follower) Begin(lastSample time.Time) error {
 	return errors.Join(errs...)
 }
 
-// started tells when the host was started, once for each boot.
+// started puts the reboot of the host, once for each boot.
 func (f *Follower) started(boot string, at time.Time, before seen) error {
 	id := idOf("boot", boot)
 	if _, ok := f.o.Store.Get(id); ok || boot == "" {
-		return nil // the time would be another one by what clocks drift
+		return nil // clock drift would change the time
 	}
-	title := "the host was started"
+	title := "the host was booted"
 	if !before.Time.IsZero() && before.Time.Before(at) {
-		title = fmt.Sprintf("the host was restarted; it was last seen %s before", span(at.Sub(before.Time)))
+		title = fmt.Sprintf("the host was rebooted; the hub last saw it %s before", span(at.Sub(before.Time)))
 	}
 	return f.putNew(timeline.Event{ID: id, Kind: timeline.Reboot, Time: ms(at), Severity: timeline.Severity("notice"),
 		Title: title}, nil)
@@ -80,7 +81,7 @@ func (f *Follower) recall() (seen, error) {
 	var s seen
 	_, err := durable.Recall(f.o.FS, f.path(), seenVersion, &s)
 	if errors.Is(err, durable.ErrForgotten) {
-		return seen{}, nil // whoever has edited it: there is nothing to be remembered then
+		return seen{}, nil // the file was edited: ignore it
 	}
 	if err != nil {
 		return seen{}, fmt.Errorf("follow this host: %w", err)
@@ -88,18 +89,18 @@ func (f *Follower) recall() (seen, error) {
 	return s, nil
 }
 
-// remember writes down that the follower is there.
+// remember records that the follower runs.
 func (f *Follower) remember(now time.Time) error {
 	return durable.Remember(f.o.FS, f.path(), seenVersion, seen{Boot: f.boot, Time: ms(now)})
 }
 
-// moment is a reading, by the clock on the wall and by the one that nobody sets.
+// moment is the time of a reading, on the wall clock and on the monotonic clock.
 type moment struct {
 	wall time.Time
 	boot time.Duration
 }
 
-// pause tells of a time without readings between two of them.
+// pause puts a gap between two readings.
 func (f *Follower) pause(r *sample.Reading) {
 	before := f.last
 	f.last = moment{r.Time, r.SinceBoot}
@@ -110,9 +111,9 @@ func (f *Follower) pause(r *sample.Reading) {
 	if wall < minGap {
 		return
 	}
-	why := "the host was asleep, or too busy for it"
+	why := "the host was suspended, or too busy"
 	if wall-truly > minGap/2 {
-		why = fmt.Sprintf("the clock was set ahead by %s", span(wall-truly))
+		why = fmt.Sprintf("the clock was set forward by %s", span(wall-truly))
 	}
 	f.later(func() error { return f.gap(before.wall, r.Time, why) })
 }

@@ -16,24 +16,24 @@ import (
 )
 
 const (
-	// abandoned is how long a run may store nothing before it counts as one that has ended without
-	// a word: a test and a soak are over by then.
+	// abandoned is how long a run may store nothing before it counts as ended: a test and a soak
+	// take less.
 	abandoned = 15 * time.Minute
-	// againAfter is how soon a run under way is read again: its document grows, and is stored every
-	// other second.
+	// againAfter is the time between two reads of a run under way, which stores its growing
+	// document every other second.
 	againAfter = 30 * time.Second
-	// stateUnfinished is the state of a run that has no end of its own.
+	// stateUnfinished is the state of a run without an end.
 	stateUnfinished = "unfinished"
 )
 
-// seenRun is what is known of a run.
+// seenRun is what the follower knows of a run.
 type seenRun struct {
-	over bool      // it will not change any more
-	read time.Time // when its document was read
-	doc  uint32    // sum of it as it was put
+	over bool      // it does not change any more
+	read time.Time // when its document was last read
+	doc  uint32    // checksum of the document as it was put
 }
 
-// lookAtRuns puts the runs that are others than before.
+// lookAtRuns puts the runs that differ from the last look.
 func (f *Follower) lookAtRuns(ctx context.Context, now time.Time) error {
 	ids, err := f.o.Source.Runs(ctx, runs.Tunes)
 	if err != nil {
@@ -52,7 +52,7 @@ func (f *Follower) lookAtRuns(ctx context.Context, now time.Time) error {
 		}
 		s, err := f.run(ctx, id, s, now)
 		if err != nil {
-			errs = append(errs[:min(len(errs), 3)], err) // the others are put all the same
+			errs = append(errs[:min(len(errs), 3)], err) // the others are put anyway
 			continue
 		}
 		f.runs[id] = s
@@ -61,26 +61,26 @@ func (f *Follower) lookAtRuns(ctx context.Context, now time.Time) error {
 		if len(f.runs) <= 2*runs.DefaultKeep {
 			break
 		}
-		delete(f.runs, id) // pruned long ago; one that is not is read once more
+		delete(f.runs, id) // pruned long ago; one that still exists is read once more
 	}
 	return errors.Join(errs...)
 }
 
-// run puts one run, and gives what is known of it then.
+// run puts one run, and returns what is known of it then.
 func (f *Follower) run(ctx context.Context, id string, before seenRun, now time.Time) (seenRun, error) {
 	over := seenRun{over: true, read: now}
 	began, ok := runs.Began(id)
 	if !ok {
-		return over, nil // not one of ours
+		return over, nil // not a run of linerate
 	}
 	e := timeline.Event{ID: id, Kind: timeline.Run, Time: began, Host: f.o.Host, Severity: "info", Title: "tune",
 		State: "unreadable"}
 	doc, err := f.o.Source.Run(ctx, runs.Tunes, id)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return over, nil // pruned meanwhile
+		return over, nil // pruned in the meantime
 	case err != nil && strings.Contains(err.Error(), agent.ErrTooLarge.Error()):
-		// it may come as the words of another process
+		// an agent returns the error as text
 		e.Title += ", whose document is " + agent.ErrTooLarge.Error()
 		return over, f.putNew(e, nil)
 	case err != nil:
@@ -99,14 +99,14 @@ func (f *Follower) run(ctx context.Context, id string, before seenRun, now time.
 	}
 	if d.Unfinished != "" {
 		e.State = stateUnfinished
-		// One that was silent for long may still come to an end; one of yesterday will not.
+		// A run of today that was silent for long may still end; one of yesterday does not.
 		s.over = now.Sub(d.Time) > 24*time.Hour
 		if now.Sub(d.Time) < abandoned {
 			e.Open, e.End = true, time.Time{}
 		}
 	}
 	if e, err = e.Normal(); err != nil {
-		return over, nil // times that no run of ours has
+		return over, nil // times that no run of linerate has
 	}
 	have, stored := f.o.Store.Get(id)
 	if e.Document = have.Document; stored && have == e && have.Document && s.doc == before.doc {
@@ -114,12 +114,12 @@ func (f *Follower) run(ctx context.Context, id string, before seenRun, now time.
 	}
 	err = f.o.Store.Put(e, doc)
 	if errors.Is(err, timeline.ErrDocumentTooLarge) {
-		err = nil // it is in the list without it
+		err = nil // the list has it without the document
 	}
 	return s, err
 }
 
-// title says in a line what came of a run.
+// title returns the result of a run on one line.
 func title(d *report.TuneDocument) string {
 	r := report.NewRunEntry("", d)
 	what := strings.TrimSpace("tune for " + r.Goal)

@@ -22,29 +22,29 @@ import (
 	"github.com/linerate/linerate/internal/host/sample"
 )
 
-// Options are where answers come from. A func that is nil answers nothing: its list is empty.
+// Options are the sources of answers. A nil func answers with an empty list.
 type Options struct {
-	Host    string // the label host of this host's own readings
+	Host    string // label host of this host's own readings
 	Version string // of this program
 	Store   *record.Store
-	// Metrics are those that may be in the store, for their help.
+	// Metrics are those that the store may have, for their help.
 	Metrics []*sample.Metric
-	// Readings are the last of each source (this host, its measurements, the hub itself). Nobody
-	// may change them after.
+	// Readings returns the last reading of each source (this host, its measurements, the hub
+	// itself). They must not change afterwards.
 	Readings func() []*sample.Reading
-	// Every is the time from one reading to the next; 0: a second.
+	// Every is the time between two readings; 0: a second.
 	Every time.Duration
-	// Timeline has the events and their documents. Nil: there are none.
+	// Timeline has the events and their documents; may be nil.
 	Timeline *timeline.Store
 	Status   func() Status
 	Hosts    func() []Host
 	Findings func() Findings
 	Matrix   func() []Cell
-	// Alerts are those that are pending or fire.
+	// Alerts returns the pending and firing alerts.
 	Alerts func() []alert.Active
 	Log    *slog.Logger
 
-	now func() time.Time // of tests
+	now func() time.Time // tests set it
 }
 
 // The bounds of every answer.
@@ -55,15 +55,15 @@ const (
 	maxDepth       = 200              // of an expression
 	maxEvaluations = 1_000_000        // of one subquery, for each series
 	maxSelectors   = 64               // match[] of one request
-	maxSeries      = 10_000           // that series may list
-	maxNames       = 50_000           // that labels and label values may list
+	maxSeries      = 10_000           // in a list of series
+	maxNames       = 50_000           // in a list of labels or label values
 	maxTime        = 10 * time.Second // of a query
 	maxCompare     = 30 * time.Second // of a comparison
 	maxForm        = 1 << 20          // bytes of a request's body
 	maxName        = 1 << 10          // bytes of a host's or an interface's name
 )
 
-// api answers.
+// api serves requests.
 type api struct {
 	Options
 	parser    parser.Parser
@@ -71,13 +71,13 @@ type api struct {
 	comparing chan struct{} // held by the one comparison that runs
 }
 
-// route is what is below one path.
+// route answers one path.
 type route struct {
 	post bool // besides GET
 	do   func(w http.ResponseWriter, r *http.Request) error
 }
 
-// New gives the handler of /api/, /metrics and /healthz. It answers 404 to every other path.
+// New returns the handler of /api/, /metrics and /healthz. It answers 404 to every other path.
 func New(o Options) http.Handler {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
@@ -104,7 +104,7 @@ func New(o Options) http.Handler {
 	return a
 }
 
-// routed finds what a path is answered by.
+// routed returns the route of a path.
 func (a *api) routed(path string) (route, bool) {
 	if rt, ok := a.routes[path]; ok {
 		return rt, true
@@ -126,7 +126,7 @@ func (a *api) routed(path string) (route, bool) {
 func (a *api) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	rt, ok := a.routed(r.URL.Path)
 	if !ok {
-		a.fail(w, r, &problem{http.StatusNotFound, "not_found", "there is nothing at this path"})
+		a.fail(w, r, &problem{http.StatusNotFound, "not_found", "this path does not exist"})
 		return
 	}
 	switch {
@@ -156,7 +156,7 @@ func (a *api) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// problem is an error with what a client is told.
+// problem is an error with the text for the client.
 type problem struct {
 	code   int
 	kind   string
@@ -165,25 +165,24 @@ type problem struct {
 
 func (p *problem) Error() string { return p.reason }
 
-// bad is the client's mistake.
+// bad returns a mistake of the client.
 func bad(format string, args ...any) error {
 	return &problem{http.StatusBadRequest, "bad_data", fmt.Sprintf(format, args...)}
 }
 
-// invalid is a parameter that says nothing useful, in Prometheus's words.
+// invalid returns the error of an invalid parameter, in Prometheus's words.
 func invalid(name string, err error) error { return bad("invalid parameter %q: %s", name, err) }
 
-// tooMuch is a question that is understood and costs too much.
+// tooMuch returns the error of a valid request that costs too much.
 func tooMuch(format string, args ...any) error {
 	return &problem{http.StatusUnprocessableEntity, "execution", fmt.Sprintf(format, args...)}
 }
 
-// statusGone is what Prometheus answers to a client that has gone away: nobody reads it, but logs
-// do.
+// statusGone is what Prometheus answers to a client that disconnected. Only logs show it.
 const statusGone = 499
 
-// told makes a problem of what is known to go wrong; nil: it is not known.
-func told(err error) *problem {
+// known returns the problem for a known error, or nil.
+func known(err error) *problem {
 	var (
 		p        *problem
 		canceled promql.ErrQueryCanceled
@@ -209,9 +208,9 @@ func told(err error) *problem {
 
 // fail answers with an error.
 func (a *api) fail(w http.ResponseWriter, r *http.Request, err error) {
-	p := told(err)
+	p := known(err)
 	if p == nil {
-		// The disk, most likely: not the client's doing, and perhaps over soon.
+		// Most likely the disk: the client did nothing wrong, and a retry may succeed.
 		a.Log.Error("cannot answer", "path", r.URL.Path, "error", err)
 		p = &problem{http.StatusServiceUnavailable, "unavailable", err.Error()}
 	}
@@ -228,7 +227,7 @@ func (a *api) fail(w http.ResponseWriter, r *http.Request, err error) {
 	_, _ = w.Write(b)
 }
 
-// fixed is the answer to what this hub has none of.
+// fixed answers requests for what the hub does not have.
 func fixed(data string) func(http.ResponseWriter, *http.Request) error {
 	return func(w http.ResponseWriter, _ *http.Request) error {
 		w.Header().Set("Content-Type", "application/json")
@@ -237,30 +236,30 @@ func fixed(data string) func(http.ResponseWriter, *http.Request) error {
 	}
 }
 
-// alerts are told in Prometheus's form (its documentation, "Querying the HTTP API", alerts), for
-// programs that show them. What has ended is an event of the timeline.
+// alerts answers in Prometheus's form (its documentation, "Querying the HTTP API", alerts).
+// Resolved alerts are events of the timeline.
 func (a *api) alerts(w http.ResponseWriter, _ *http.Request) error {
-	type told struct {
+	type shown struct {
 		Labels      map[string]string `json:"labels"`
 		Annotations map[string]string `json:"annotations"`
 		State       alert.State       `json:"state"`
 		ActiveAt    time.Time         `json:"activeAt"`
 		Value       string            `json:"value"`
 	}
-	all := []told{}
+	all := []shown{}
 	if a.Alerts != nil {
 		for _, active := range a.Alerts() {
 			if active.State == alert.Resolved {
 				continue
 			}
-			all = append(all, told{active.Labels, map[string]string{"summary": active.Text}, active.State,
+			all = append(all, shown{active.Labels, map[string]string{"summary": active.Text}, active.State,
 				active.ActiveAt, strconv.FormatFloat(active.Value, 'e', -1, 64)})
 		}
 	}
 	return success(w, map[string]any{"alerts": all}, nil)
 }
 
-// success answers with a value that is small.
+// success answers with a small value.
 func success(w http.ResponseWriter, data any, warnings []string) error {
 	b, err := json.Marshal(struct {
 		Status   string   `json:"status"`
@@ -281,7 +280,7 @@ func healthy(w http.ResponseWriter, _ *http.Request) error {
 	return nil
 }
 
-// first cuts a list to a limit; 0 is none but the bound of this API.
+// first cuts a list to a limit; 0 means the bound of this API.
 func first[T any](all []T, limit, bound int) ([]T, []string) {
 	if limit == 0 || limit > bound {
 		limit = bound

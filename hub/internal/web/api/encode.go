@@ -13,7 +13,7 @@ import (
 	"github.com/prometheus/prometheus/promql/parser"
 )
 
-// size is what an answer has in bytes, or a little less than that: 34 of each point, and the
+// size returns about how many bytes an answer has, or a little less: 34 for each point, and the
 // labels.
 func size(value parser.Value) int {
 	const point = 34
@@ -38,7 +38,7 @@ func size(value parser.Value) int {
 	return n
 }
 
-// stream writes a result as Prometheus writes it, without holding the text of it in memory.
+// stream writes a result as Prometheus does, without holding its text in memory.
 func stream(w http.ResponseWriter, value parser.Value, warnings, infos []string) error {
 	w.Header().Set("Content-Type", "application/json")
 	out := bufio.NewWriterSize(w, 32<<10)
@@ -90,7 +90,7 @@ func stream(w http.ResponseWriter, value parser.Value, warnings, infos []string)
 			}
 		}
 		b = append(b, ']')
-	default: // numbers and texts know how to write themselves
+	default: // numbers and texts have their own marshallers
 		text, err := json.Marshal(v)
 		if err != nil {
 			return err
@@ -101,11 +101,11 @@ func stream(w http.ResponseWriter, value parser.Value, warnings, infos []string)
 	b = appendRemarks(b, "warnings", warnings)
 	b = appendRemarks(b, "infos", infos)
 	put(append(b, '}'))
-	_ = out.Flush() // who does not read any more has nobody to be told
+	_ = out.Flush() // the client disconnected: it gets no error
 	return nil
 }
 
-// streamLabels writes what series is answered with.
+// streamLabels writes the answer of series.
 func streamLabels(w http.ResponseWriter, all []labels.Labels, warnings []string) error {
 	w.Header().Set("Content-Type", "application/json")
 	out := bufio.NewWriterSize(w, 32<<10)
@@ -133,7 +133,7 @@ func appendRemarks(b []byte, key string, remarks []string) []byte {
 	}
 	text, err := json.Marshal(remarks)
 	if err != nil {
-		return b // never: they are texts
+		return b // cannot happen: they are texts
 	}
 	b = append(b, `,"`...)
 	b = append(b, key...)
@@ -172,7 +172,7 @@ func appendPoint(b []byte, ms int64, value float64) []byte {
 	return append(b, '"', ']')
 }
 
-// appendFloat writes the shortest text that reads as the same number, as JavaScript would.
+// appendFloat appends the shortest text that parses as the same number, as JavaScript does.
 func appendFloat(b []byte, f float64) []byte {
 	format := byte('f')
 	if abs := math.Abs(f); abs != 0 && (abs < 1e-6 || abs >= 1e21) {
@@ -181,7 +181,7 @@ func appendFloat(b []byte, f float64) []byte {
 	return strconv.AppendFloat(b, f, format, -1, 64)
 }
 
-// appendText writes a string of JSON. Bytes that are no UTF-8 become the sign for that.
+// appendText appends a JSON string. Invalid UTF-8 becomes U+FFFD.
 func appendText(b []byte, s string) []byte {
 	const hex = "0123456789abcdef"
 	b = append(b, '"')

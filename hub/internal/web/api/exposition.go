@@ -10,9 +10,9 @@ import (
 	"github.com/linerate/linerate/internal/host/sample"
 )
 
-// metrics writes the last readings as text, for whoever has a Prometheus already and lets it come
-// by. The series have the names and labels that the store has, host included, so that one dashboard
-// fits both; the times are left to who asks.
+// metrics writes the last readings as text, for a Prometheus server that scrapes the hub. Series
+// have the names and labels of the store, host included, so that one dashboard fits both. They have
+// no times: the scraper sets them.
 func (a *api) metrics(w http.ResponseWriter, _ *http.Request) error {
 	var points []sample.Point
 	if a.Readings != nil {
@@ -22,7 +22,7 @@ func (a *api) metrics(w http.ResponseWriter, _ *http.Request) error {
 			}
 		}
 	}
-	// Series of one metric have to stand together.
+	// The format requires the series of one metric together.
 	slices.SortStableFunc(points,
 		func(x, y sample.Point) int { return cmp.Compare(x.Series.Metric.Name, y.Series.Metric.Name) })
 	w.Header().Set("Content-Type", "text/plain; version=0.0.4; charset=utf-8")

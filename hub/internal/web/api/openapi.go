@@ -5,8 +5,7 @@ import (
 	"net/http"
 )
 
-// openapi describes every path for people and for programs that try what happens. docs/hub-api.json
-// is a copy of it.
+// openapi describes every path. docs/hub-api.json is a copy of it.
 //
 //go:embed openapi.json
 var openapi []byte

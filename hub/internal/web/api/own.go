@@ -16,7 +16,7 @@ import (
 	"github.com/linerate/linerate/internal/diagnose/evidence"
 )
 
-// envelope begins every document of a hub.
+// envelope is the beginning of every document of a hub.
 type envelope struct {
 	Schema   string `json:"schema"`
 	Linerate string `json:"linerate"` // version of the program
@@ -26,31 +26,31 @@ func (a *api) envelope(name string) envelope {
 	return envelope{Schema: "linerate.hub." + name + "/1", Linerate: a.Version}
 }
 
-// Status is how a hub is doing: linerate.hub.status/1.
+// Status is the state of a hub: linerate.hub.status/1.
 type Status struct {
 	Host             string     `json:"host"`
 	Started          time.Time  `json:"started"`
 	Now              time.Time  `json:"now"`
 	RetentionSeconds float64    `json:"retention_seconds"`
-	Oldest           *time.Time `json:"oldest,omitempty"` // sample of the history; absent: there is none
+	Oldest           *time.Time `json:"oldest,omitempty"` // sample of the history; absent: the history is empty
 	Disk             Disk       `json:"disk"`
 	Series           int        `json:"series"`
 	SamplesPerSecond float64    `json:"samples_per_second"`
-	Loading          bool       `json:"loading"` // the history is being read: queries are refused until it is
+	Loading          bool       `json:"loading"` // the history is loading: the hub refuses queries
 	Warnings         []string   `json:"warnings"`
 }
 
-// Disk is how the disk takes what is recorded.
+// Disk is the state of the disk of the history.
 type Disk struct {
 	Bytes               int64      `json:"bytes"`
 	FreeBytes           int64      `json:"free_bytes"`
 	State               string     `json:"state"` // ok, full or failing
 	Since               *time.Time `json:"since,omitempty"`
-	Cause               string     `json:"cause,omitempty"` // one line, of a state that is not ok
+	Cause               string     `json:"cause,omitempty"` // one line, for a state other than ok
 	KeptInMemorySeconds float64    `json:"kept_in_memory_seconds"`
 }
 
-// DiskOf tells of a store's disk what a status tells.
+// DiskOf returns the disk of a store as a status has it.
 func DiskOf(s record.Status) Disk {
 	d := Disk{Bytes: s.Bytes, FreeBytes: s.FreeBytes, State: string(s.State), Cause: s.Cause,
 		KeptInMemorySeconds: s.KeptInMemory.Seconds()}
@@ -60,13 +60,13 @@ func DiskOf(s record.Status) Disk {
 	return d
 }
 
-// Host is one whose history is here: linerate.hub.hosts/1.
+// Host is a host in the history: linerate.hub.hosts/1.
 type Host struct {
 	Host       string      `json:"host"`
 	Interfaces []Interface `json:"interfaces"`
 }
 
-// Interface is one of a host's.
+// Interface is an interface of a host.
 type Interface struct {
 	Name   string  `json:"name"`
 	Kind   string  `json:"kind"`
@@ -77,8 +77,8 @@ type Interface struct {
 	MTU    int     `json:"mtu_bytes"`
 }
 
-// Findings are the verdicts on this host as they are now: linerate.hub.findings/1. Each is as in
-// linerate.diagnose/1, made clean by report.NewDiagnose.
+// Findings are the current verdicts on this host: linerate.hub.findings/1. Each is as in
+// linerate.diagnose/1, as report.NewDiagnose cleans it.
 type Findings struct {
 	Time     time.Time          `json:"time"`
 	Findings []evidence.Finding `json:"findings"`
@@ -87,7 +87,7 @@ type Findings struct {
 // Cell is the last measurement from one host to another: a part of linerate.hub.matrix/1.
 type Cell = schedule.Cell
 
-// own are the routes of our own part.
+// own returns the routes of the hub's own part.
 func (a *api) own() map[string]route {
 	const root = "/api/linerate/v1/"
 	return map[string]route{
@@ -101,7 +101,7 @@ func (a *api) own() map[string]route {
 	}
 }
 
-// document answers with one of ours.
+// document answers with a document of the hub.
 func document(w http.ResponseWriter, v any) error {
 	b, err := json.Marshal(v)
 	if err != nil {
@@ -175,7 +175,7 @@ func (a *api) matrix(w http.ResponseWriter, _ *http.Request) error {
 	}{a.envelope("matrix"), slices.Compact(from), slices.Compact(to), cells})
 }
 
-// kinds are what events can be asked for by.
+// kinds are those that a request for events may name.
 var kinds = []timeline.Kind{timeline.Change, timeline.Run, timeline.Measurement, timeline.Reboot, timeline.Link,
 	timeline.Finding, timeline.Alert, timeline.Gap}
 
@@ -195,7 +195,7 @@ func (a *api) events(w http.ResponseWriter, r *http.Request) error {
 				continue
 			}
 			if !slices.Contains(kinds, timeline.Kind(k)) {
-				return bad("invalid parameter %q: there are no events of the kind %.100q", "kind", k)
+				return bad("invalid parameter %q: no events have the kind %.100q", "kind", k)
 			}
 			if !slices.Contains(q.Kinds, timeline.Kind(k)) {
 				q.Kinds = append(q.Kinds, timeline.Kind(k))
@@ -211,11 +211,11 @@ func (a *api) events(w http.ResponseWriter, r *http.Request) error {
 	return document(w, struct {
 		envelope
 		Events    []timeline.Event `json:"events"`
-		Truncated bool             `json:"truncated"` // there are more, all older
+		Truncated bool             `json:"truncated"` // the hub has more, all older
 	}{a.envelope("events"), found, truncated})
 }
 
-// between reads an interval. Where it may be left out it is the last day.
+// between parses an interval. An optional one defaults to the last day.
 func (a *api) between(r *http.Request, from, to string, optional bool) (start, end time.Time, err error) {
 	var day, now time.Time
 	if optional {
@@ -241,7 +241,7 @@ func (a *api) between(r *http.Request, from, to string, optional bool) (start, e
 
 // stored answers with a document of the timeline as it was stored.
 func (a *api) stored(w http.ResponseWriter, id string) error {
-	none := &problem{http.StatusNotFound, "not_found", "there is no document of this id"}
+	none := &problem{http.StatusNotFound, "not_found", "no document has this id"}
 	if a.Timeline == nil || !timeline.ValidID(id) {
 		return none
 	}
@@ -276,7 +276,7 @@ func (a *api) compare(w http.ResponseWriter, r *http.Request) error {
 	if err := o.Check(); err != nil {
 		return bad("%s", err)
 	}
-	// One at a time: it asks for everything there is of two intervals.
+	// One at a time: a comparison reads all series of two intervals.
 	select {
 	case a.comparing <- struct{}{}:
 		defer func() { <-a.comparing }()

@@ -11,14 +11,14 @@ import (
 	"github.com/prometheus/common/model"
 )
 
-// Times are taken from the year 1 to the year 9999: what RFC 3339 can write. Milliseconds of all of
-// them, and their differences, are whole numbers of 64 bits.
+// Times are those that RFC 3339 can write: the years 1 to 9999. Their milliseconds, and the
+// differences of these, fit into 64 bits.
 var (
 	earliest = time.Date(1, 1, 1, 0, 0, 0, 0, time.UTC)
 	latest   = time.Date(9999, 12, 31, 23, 59, 59, 0, time.UTC)
 )
 
-// moment reads a time: Unix seconds with a fraction, or RFC 3339.
+// moment parses a time: Unix seconds with a fraction, or RFC 3339.
 func moment(form url.Values, name string, otherwise time.Time) (time.Time, error) {
 	s := form.Get(name)
 	if s == "" {
@@ -53,7 +53,7 @@ func parseMoment(s string) (time.Time, error) {
 	return t, nil
 }
 
-// span reads a duration: seconds with a fraction, or as PromQL writes it.
+// span parses a duration: seconds with a fraction, or in PromQL's form.
 func span(form url.Values, name string) (time.Duration, error) {
 	s := form.Get(name)
 	if f, err := strconv.ParseFloat(s, 64); err == nil {
@@ -69,7 +69,7 @@ func span(form url.Values, name string) (time.Duration, error) {
 	return 0, invalid(name, fmt.Errorf("cannot parse %q to a valid duration", s))
 }
 
-// count reads a limit; 0: none.
+// count parses a limit; 0: none.
 func count(form url.Values, name string) (int, error) {
 	s := form.Get(name)
 	if s == "" {

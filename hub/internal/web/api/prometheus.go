@@ -21,7 +21,7 @@ import (
 	"github.com/linerate/linerate/internal/host/sample"
 )
 
-// asked is what query and query_range have in common.
+// asked holds the parameters that query and query_range share.
 type asked struct {
 	text     string
 	limit    int
@@ -49,7 +49,7 @@ func (a *api) asked(form url.Values) (asked, error) {
 		if _, err := span(form, "lookback_delta"); err != nil {
 			return q, err
 		}
-		q.warnings = append(q.warnings, "lookback_delta is not heeded: this hub has one for all queries")
+		q.warnings = append(q.warnings, "lookback_delta is ignored: this hub has one for all queries")
 	}
 	return q, nil
 }
@@ -96,7 +96,7 @@ func (a *api) queryRange(w http.ResponseWriter, r *http.Request) error {
 		return invalid("step",
 			errors.New("zero or negative query resolution step widths are not accepted. Try a positive integer"))
 	}
-	// In milliseconds, because a difference of thousands of years is no time.Duration.
+	// In milliseconds, because a difference of thousands of years overflows time.Duration.
 	length := end.UnixMilli() - start.UnixMilli()
 	if length/step.Milliseconds() > maxPoints {
 		return bad("exceeded maximum resolution of 11,000 points per timeseries. Try decreasing the query resolution (?step=XX)")
@@ -110,11 +110,11 @@ func (a *api) queryRange(w http.ResponseWriter, r *http.Request) error {
 	return a.answer(w, q, result, err)
 }
 
-// bounded refuses a query that would cost too much whatever the data are. length is that of the
-// range in milliseconds.
+// bounded refuses a query that would cost too much with any data. length is that of the range in
+// milliseconds.
 func (a *api) bounded(query string, length int64) error {
 	if len(query) > maxQuery {
-		return invalid("query", fmt.Errorf("it has %d bytes, at most %d are taken", len(query), maxQuery))
+		return invalid("query", fmt.Errorf("it has %d bytes, at most %d are allowed", len(query), maxQuery))
 	}
 	expr, err := a.parser.ParseExpr(query)
 	if err != nil {
@@ -123,8 +123,8 @@ func (a *api) bounded(query string, length int64) error {
 	return within(expr, length, 0)
 }
 
-// within walks an expression. A subquery is evaluated at every step of its own from the first
-// moment that the query around it looks at to the last, once for each of the series it gives.
+// within walks an expression. The engine evaluates a subquery at every step of its own, from the
+// first to the last time that the outer query needs, once for each of its series.
 func within(node parser.Node, length int64, depth int) error {
 	if depth > maxDepth {
 		return invalid("query", fmt.Errorf("it is nested deeper than %d", maxDepth))
@@ -133,10 +133,10 @@ func within(node parser.Node, length int64, depth int) error {
 		length += sub.Range.Milliseconds()
 		step := sub.Step.Milliseconds()
 		if step <= 0 {
-			step = time.Minute.Milliseconds() // the store's own, as Prometheus has it
+			step = time.Minute.Milliseconds() // the step of the store, which is Prometheus's
 		}
 		if n := length / step; n > maxEvaluations {
-			return tooMuch("the subquery %.200s is evaluated %d times, at most %d are taken; make its range shorter or its step longer", sub, n, maxEvaluations)
+			return tooMuch("the subquery %.200s has %d evaluations, at most %d are allowed; make its range shorter or its step longer", sub, n, maxEvaluations)
 		}
 	}
 	for child := range parser.ChildrenIter(node) {
@@ -147,14 +147,14 @@ func within(node parser.Node, length int64, depth int) error {
 	return nil
 }
 
-// answer writes a result. What the engine says of the query itself is the client's affair.
+// answer writes a result. Errors that the engine finds in the query itself are the client's.
 func (a *api) answer(w http.ResponseWriter, q asked, result *promql.Result, err error) error {
 	if err == nil {
 		err = result.Err
 	}
 	if err != nil {
 		var disk promql.ErrStorage
-		if told(err) != nil || errors.As(err, &disk) {
+		if known(err) != nil || errors.As(err, &disk) {
 			return err
 		}
 		return &problem{http.StatusUnprocessableEntity, "execution", err.Error()}
@@ -177,7 +177,7 @@ func (a *api) answer(w http.ResponseWriter, q asked, result *promql.Result, err 
 		}
 	}
 	if n := size(value); n > maxBytes {
-		return tooMuch("the answer would have about %d MiB, at most %d are given; ask for fewer series or a longer step", n>>20, maxBytes>>20)
+		return tooMuch("the answer would have about %d MiB, at most %d are allowed; ask for fewer series or a longer step", n>>20, maxBytes>>20)
 	}
 	return stream(w, value, warnings, infos)
 }
@@ -194,7 +194,7 @@ func (a *api) formatQuery(w http.ResponseWriter, r *http.Request) error {
 	return success(w, expr.Pretty(0), nil)
 }
 
-// selection is what series, labels and label values have in common.
+// selection holds the parameters that series, labels and label values share.
 type selection struct {
 	matchers   [][]*labels.Matcher
 	limit      int
@@ -218,11 +218,11 @@ func (a *api) selection(r *http.Request) (selection, error) {
 	}
 	texts := r.Form["match[]"]
 	if len(texts) > maxSelectors {
-		return s, invalid("match[]", fmt.Errorf("there are %d, at most %d are taken", len(texts), maxSelectors))
+		return s, invalid("match[]", fmt.Errorf("there are %d, at most %d are allowed", len(texts), maxSelectors))
 	}
 	for _, t := range texts {
 		if len(t) > maxQuery {
-			return s, invalid("match[]", fmt.Errorf("it has %d bytes, at most %d are taken", len(t), maxQuery))
+			return s, invalid("match[]", fmt.Errorf("it has %d bytes, at most %d are allowed", len(t), maxQuery))
 		}
 	}
 	if s.matchers, err = a.parser.ParseMetricSelectors(texts); err != nil {
@@ -236,8 +236,8 @@ func (a *api) selection(r *http.Request) (selection, error) {
 	return s, nil
 }
 
-// querier opens the store for a selection, for as long as a request may take, with how much of it
-// may be listed. done ends both.
+// querier opens the store for a selection, for as long as a request may take. It returns how many
+// results may be listed. done closes both.
 func (a *api) querier(r *http.Request, s selection, most int) (ctx context.Context, q storage.Querier, limit int,
 	done func(), err error) {
 	if q, err = a.Store.Querier(s.start, s.end); err != nil {
@@ -266,7 +266,7 @@ func (a *api) series(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	defer done()
-	// There is no function of this name: it tells the store that nobody wants samples.
+	// PromQL has no function of this name: the store sees that the caller needs no samples.
 	hints := &storage.SelectHints{Start: s.start.UnixMilli(), End: s.end.UnixMilli(), Func: "series", Limit: limit + 1}
 	var sets []storage.SeriesSet
 	for _, m := range s.matchers {
@@ -358,7 +358,7 @@ func (a *api) metadata(w http.ResponseWriter, r *http.Request) error {
 		limit = n
 	}
 	if _, err := count(r.Form, "limit_per_metric"); err != nil {
-		return err // there is one of each
+		return err // each metric has one entry
 	}
 	only := r.Form.Get("metric")
 	all := make(map[string][]about)
@@ -381,8 +381,8 @@ func kind(m *sample.Metric) string {
 	return "gauge"
 }
 
-// buildInfo names the version of Prometheus whose query language and API this is: that is what
-// Grafana chooses its questions by.
+// buildInfo names the version of Prometheus whose query language and API this is. Grafana chooses
+// its requests by it.
 func (a *api) buildInfo(w http.ResponseWriter, _ *http.Request) error {
 	return success(w, struct {
 		Version   string `json:"version"`
@@ -394,8 +394,7 @@ func (a *api) buildInfo(w http.ResponseWriter, _ *http.Request) error {
 	}{Version: engineVersion(), BuildUser: "linerate-hub " + a.Version, GoVersion: runtime.Version()}, nil)
 }
 
-// engineVersion is that of the module of Prometheus in this program: its v0.316.2 is Prometheus
-// 3.16.2.
+// engineVersion is that of Prometheus's module in this program: its v0.316.2 is Prometheus 3.16.2.
 func engineVersion() string {
 	const atLeast = "3.0.0"
 	info, ok := debug.ReadBuildInfo()

@@ -183,7 +183,7 @@ func TestPrometheusAnswers(t *testing.T) {
 			q("query", `linerate_interface_receive_bytes_total + on(host) linerate_interface_speed_bits_per_second`,
 				"time", at), 422, ""},
 		{"unknown", "/api/v1/targets", 404,
-			`{"status":"error","errorType":"not_found","error":"there is nothing at this path"}`},
+			`{"status":"error","errorType":"not_found","error":"this path does not exist"}`},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			w := ask(h, "GET", c.target, nil)

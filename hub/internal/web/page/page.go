@@ -18,18 +18,17 @@ import (
 //go:embed files
 var embedded embed.FS
 
-// document is the file that a browser asks for by the address of the page. In it, assets stands
-// where the place of all the others goes, and preload where the modules are named: a browser would
-// else ask for each only when it has read the one that imports it, one way and back after the
-// other.
+// document is the file at the address of the page. assets is the placeholder for the place of all
+// other files, preload the one for the list of modules: without the list, a browser would request
+// each module only after it has read the one that imports it, one round trip after the other.
 const (
 	document = "index.html"
 	assets   = "{assets}"
 	preload  = "{preload}"
 )
 
-// headers of every answer. Trusted types are asked for without a policy that makes them: no string
-// becomes HTML, whatever a script tries.
+// headers of every answer. Trusted types are required without a policy that makes them: no script
+// can turn a string into HTML.
 var headers = [][2]string{
 	{"Content-Security-Policy",
 		"default-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; object-src 'none'; require-trusted-types-for 'script'; trusted-types 'none'"},
@@ -43,19 +42,18 @@ var headers = [][2]string{
 // variant is a file in one encoding.
 type variant struct {
 	body []byte
-	tag  string // its ETag, with the quotes
+	tag  string // ETag, with the quotes
 }
 
-// file is what is served under one path.
+// file is served under one path.
 type file struct {
-	kind          string // its media type
+	kind          string // media type
 	cache         string // Cache-Control
 	plain, packed variant
 }
 
-// Handler serves the page at "/" and its files below. It reads and packs all of them once, here;
-// nothing is read or packed for a request. It answers GET and HEAD alone and knows no path that is
-// not one of its files.
+// Handler serves the page at "/" and its files below. It reads and compresses all of them once,
+// here, and none for a request. It answers only GET and HEAD, and only the paths of its files.
 func Handler() http.Handler {
 	served := files()
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -96,7 +94,7 @@ func (f *file) serve(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// has tells whether a list of tags, as If-None-Match has it, names one.
+// has reports whether a list of tags, as in If-None-Match, contains one.
 func has(list, tag string) bool {
 	for one := range strings.SplitSeq(list, ",") {
 		one = strings.TrimSpace(one)
@@ -107,7 +105,7 @@ func has(list, tag string) bool {
 	return false
 }
 
-// takesGzip tells whether a client that sent this Accept-Encoding reads gzip.
+// takesGzip reports whether a client with this Accept-Encoding accepts gzip.
 func takesGzip(accepted string) bool {
 	for one := range strings.SplitSeq(accepted, ",") {
 		name, weight, _ := strings.Cut(strings.TrimSpace(one), ";")
@@ -119,7 +117,7 @@ func takesGzip(accepted string) bool {
 	return false
 }
 
-// files reads all embedded files, by the path that they are served under.
+// files reads all embedded files, by the paths under which they are served.
 func files() map[string]*file {
 	bodies := make(map[string][]byte)
 	sum := sha256.New()
@@ -134,7 +132,7 @@ func files() map[string]*file {
 		return err
 	})
 	if err != nil {
-		panic(err) // embedded files are memory: they can be read or were never built in
+		panic(err) // embedded files are in memory: reading cannot fail
 	}
 	version := "assets/" + hex.EncodeToString(sum.Sum(nil))[:16]
 	served := make(map[string]*file, len(bodies))
@@ -156,7 +154,7 @@ func files() map[string]*file {
 
 func newFile(name string, body []byte, cache string) *file {
 	kind := mime.TypeByExtension(path.Ext(name))
-	switch path.Ext(name) { // of the files that matter, not left to the tables of the host
+	switch path.Ext(name) { // fixed here, because the tables of hosts differ
 	case ".html":
 		kind = "text/html; charset=utf-8"
 	case ".js":

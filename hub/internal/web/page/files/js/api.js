@@ -1,6 +1,7 @@
-// What is asked of the hub, and what went wrong when it does not answer. Every address is relative to the page's own.
+// Requests to the hub, and their failures. Every address is relative to the page's own.
 
-// Failure says why there is no answer: auth, refused, missing, busy, bad (our question), hub (its fault), away (no connection).
+// Failure is the reason for a missing answer: auth, refused, missing, busy, bad (the request is
+// wrong), hub (the hub failed), away (no connection).
 export class Failure extends Error {
   constructor(kind, status, message) {
     super(message);
@@ -13,7 +14,7 @@ const patience = 30000; // milliseconds
 
 const kinds = { 400: "bad", 401: "auth", 403: "refused", 404: "missing", 422: "bad", 429: "busy", 503: "busy" };
 
-// health is the last failure by kind; the bar above the page tells it until an answer comes.
+// health is the last failure by kind. The bar above the page shows it until an answer arrives.
 export const health = { failure: undefined, since: 0, told: () => {} };
 
 function healthy(failure) {
@@ -25,7 +26,7 @@ function healthy(failure) {
   }
 }
 
-// get asks for a document. Parameters that are undefined or empty are left out.
+// get requests a document. It leaves out undefined and empty parameters.
 export async function get(path, params = {}, signal) {
   const url = new URL(path, document.baseURI);
   url.hash = "";
@@ -33,7 +34,8 @@ export async function get(path, params = {}, signal) {
     if (value !== undefined && value !== null && value !== "") url.searchParams.set(key, value);
   }
   let answer, body;
-  // A hub that took the question and says nothing would stop the page for good: after half a minute it counts as away.
+  // A hub that accepts a request and never answers would stop the page: after half a minute it counts
+  // as away.
   const end = new AbortController(), give = () => end.abort();
   const timer = setTimeout(give, patience);
   signal?.addEventListener("abort", give);
@@ -61,8 +63,8 @@ export async function get(path, params = {}, signal) {
     return said;
   }
   const kind = answer.ok ? "hub" : kinds[answer.status] ?? "hub";
-  const failure = new Failure(kind, answer.status, typeof said?.error === "string" ? said.error : answer.ok ? "the answer is no JSON" : "status " + answer.status);
-  // A question that the hub cannot answer says nothing of the hub.
+  const failure = new Failure(kind, answer.status, typeof said?.error === "string" ? said.error : answer.ok ? "the answer is not JSON" : "status " + answer.status);
+  // A bad request says nothing about the state of the hub.
   if (kind !== "bad" && kind !== "missing") healthy(failure);
   throw failure;
 }
@@ -77,7 +79,7 @@ export const events = (params, signal) => get(ours + "events", params, signal);
 export const storedDocument = (id, signal) => get(ours + "documents/" + encodeURIComponent(id), {}, signal);
 export const compare = (params, signal) => get(ours + "compare", params, signal);
 
-// queryRange and query are Prometheus's own.
+// queryRange and query are those of Prometheus's API.
 export const queryRange = (query, start, end, step, signal) => get("api/v1/query_range", { query, start, end, step }, signal).then(data);
 export const query = (question, time, signal) => get("api/v1/query", { query: question, time: time.toFixed(3) }, signal).then(data);
 
@@ -86,15 +88,15 @@ function data(answer) {
   return answer.data.result;
 }
 
-// inWords says what a failure means to the reader, and what to do.
+// inWords returns what a failure means, and what the user can do.
 export function inWords(failure) {
   switch (failure.kind) {
-    case "auth": return "This browser is not logged in to the hub. Reload the page and give the password.";
+    case "auth": return "This browser is not logged in to the hub. Reload the page and enter the password.";
     case "refused": return "The hub refuses this browser: " + failure.message + ".";
-    case "busy": return "The hub has too much to do, or is still starting, and asks to wait. The page tries again by itself.";
-    case "away": return "The hub does not answer. What is shown is what was known before; the page tries again by itself.";
-    case "missing": return "There is no such thing here: " + failure.message + ".";
-    case "bad": return "The hub does not take this question: " + failure.message + ".";
+    case "busy": return "The hub is busy or still starting, and asks the page to wait. The page retries.";
+    case "away": return "The hub does not answer. The page shows the last known state and retries.";
+    case "missing": return "The hub does not have this: " + failure.message + ".";
+    case "bad": return "The hub rejects this request: " + failure.message + ".";
     default: return "The hub failed: " + failure.message + ".";
   }
 }

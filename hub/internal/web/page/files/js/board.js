@@ -1,4 +1,5 @@
-// All graphs of a view together: one window, one set of events and marks, one cursor. The board asks for the graphs that are on the screen first.
+// All graphs of a view: one window, one set of events and marks, one cursor. The board loads the
+// graphs on the screen first.
 
 import { change, interval, marks, mark, zoom, zoomBack, look, read } from "./state.js";
 import { Graph } from "./graph.js";
@@ -10,7 +11,7 @@ import { now, parseTime } from "./time.js";
 let boards = 0;
 
 export class Board {
-  // host and interface narrow the events; onEvents gets them for the list beside the graphs.
+  // host and interface filter the events; onEvents gets them for the list beside the graphs.
   constructor({ host, interface: name, usual, onEvents }) {
     Object.assign(this, { host, name, usual, onEvents, key: "board-" + ++boards, graphs: [], events: [], all: [], marks: {}, marking: false, generation: 0 });
     this.element = document.createElement("div");
@@ -19,7 +20,7 @@ export class Board {
     this.sizes.observe(this.element);
   }
 
-  // add a graph: its specification, and load(grid, signal), which gives rows.
+  // add adds a graph: its specification, and load(grid, signal), which returns rows.
   add(spec, load) {
     const g = new Graph({ ...spec, first: this.graphs.length === 0 }, this);
     g.load = load;
@@ -28,14 +29,14 @@ export class Board {
     return g;
   }
 
-  // show asks for everything of a window. What was asked for an older window is given up.
+  // show loads everything of a window, and aborts requests for an older window.
   async show(win) {
     this.win = win;
     this.abort?.abort();
     this.abort = new AbortController();
     const { signal } = this.abort;
     this.marks = marks();
-    // As many points as there are pixels for, one for each two at most: what is finer cannot be seen.
+    // One point for every two pixels at most: finer detail is invisible.
     const width = Math.max(280, (this.element.clientWidth || innerWidth) - 130);
     const grid = gridOf(win, stepFor(win, Math.min(width / 1.5, 900)));
     this.grid = grid;
@@ -49,7 +50,7 @@ export class Board {
         const rows = await g.load(grid, signal);
         if (!signal.aborted) g.draw(grid, rows);
       } catch (failure) {
-        // What is drawn stays when the hub is away for a while; a graph that has nothing says why.
+        // A drawn graph stays while the hub is away; an empty one shows the reason.
         if (failure.name !== "AbortError" && (!g.u || !(failure instanceof Failure) || failure.kind === "bad")) g.say(failure instanceof Failure ? inWords(failure) : String(failure), "failed");
         if (!(failure instanceof Failure) && failure.name !== "AbortError") console.error(failure);
       }
@@ -70,12 +71,12 @@ export class Board {
     }
   }
 
-  // concerns tells whether an event belongs beside these graphs: of this interface, or of none.
+  // concerns reports whether an event belongs to these graphs: to this interface, or to none.
   concerns(e) {
     return !this.name || e.kind !== "link" || !e.subject || e.subject === this.name;
   }
 
-  // filter shows the kinds that are chosen.
+  // filter shows the chosen kinds.
   filter() {
     const wanted = chosen(read().query);
     this.events = this.all.filter((e) => wanted.includes(e.kind));
@@ -83,13 +84,14 @@ export class Board {
     this.onEvents?.(this.all, this.events, this.truncated);
   }
 
-  // update is called when the address changed: marks and filters are drawn at once, and a new window is asked for.
+  // update handles a change of the address: it draws marks and filters at once, and loads a new
+  // window.
   update() {
     this.marks = marks();
     this.filter();
   }
 
-  // dragged is told the end of a drag over a graph: into the time, or, with shift, a mark.
+  // dragged handles the end of a drag over a graph: zoom, or with Shift a mark.
   dragged(from, to) {
     if (this.marking) mark(from, to);
     else zoom(from, to);
@@ -100,14 +102,14 @@ export class Board {
     zoomBack();
   }
 
-  // pan moves the window by a part of itself, never past now.
+  // pan moves the window by a part of its length, never past now.
   pan(part) {
     const length = this.win.end - this.win.start;
     const end = Math.min(this.win.end + part * length, now());
     look(end - length, end);
   }
 
-  // scale makes the window longer or shorter around its middle, or, when it is live, before its end.
+  // scale changes the length of the window around its middle, or before its end if it is live.
   scale(by) {
     const length = (this.win.end - this.win.start) * by;
     if (length < 10) return;
@@ -130,7 +132,7 @@ export class Board {
   }
 }
 
-// timed adds to an event its times in seconds; one that is not over has no end.
+// timed adds to an event its times in seconds; an open event has no end.
 export function timed(e) {
   return { ...e, start: parseTime(e.time) ?? 0, end: e.open ? undefined : parseTime(e.end) };
 }

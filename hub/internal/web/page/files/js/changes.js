@@ -1,4 +1,4 @@
-// Every change that was made: knob, from and to, its state, and the command that takes it back.
+// All changes: knob, old and new value, state, and the undo command.
 
 import { h, put, once, command } from "./dom.js";
 import { events, storedDocument, Failure, inWords } from "./api.js";
@@ -9,8 +9,8 @@ import { timed } from "./board.js";
 const atOnce = 4; // documents that are asked for side by side
 
 const states = {
-  trial: { sign: "◐", tone: "warn", text: "goes back by itself unless it is confirmed" }, committed: { sign: "●", tone: "good", text: "stays until it is undone or the host restarts" },
-  persisted: { sign: "■", tone: "good", text: "survives a restart" }, undone: { sign: "○", tone: "soft", text: "was taken back" },
+  trial: { sign: "◐", tone: "warn", text: "reverts unless it is confirmed" }, committed: { sign: "●", tone: "good", text: "stays until it is undone or the host reboots" },
+  persisted: { sign: "■", tone: "good", text: "survives a reboot" }, undone: { sign: "○", tone: "soft", text: "undone" },
 };
 
 export class ChangesView {
@@ -18,7 +18,7 @@ export class ChangesView {
     this.title = "Changes";
     this.documents = new Map();
     this.list = h("div", { class: "stack" }, h("p", { class: "empty" }, "Loading …"));
-    put(place, h("div", { class: "view-head" }, h("div", {}, h("h1", {}, "Changes"), h("p", { class: "soft small" }, "What was changed on these hosts through their journals, newest first."))), this.list);
+    put(place, h("div", { class: "view-head" }, h("div", {}, h("h1", {}, "Changes"), h("p", { class: "soft small" }, "Changes that the journals of these hosts recorded, newest first."))), this.list);
   }
 
   async update() {
@@ -45,9 +45,9 @@ export class ChangesView {
   make(list, truncated) {
     this.cells = new Map();
     if (list.length === 0) {
-      return h("p", { class: "card empty" }, "Nothing was changed yet. What linerate set, linerate tune or linerate confirm do on these hosts appears here within seconds, with the command that takes it back.");
+      return h("p", { class: "card empty" }, "No changes yet. Changes by linerate set, linerate tune and linerate confirm on these hosts appear here within seconds, each with the command that undoes it.");
     }
-    return [truncated ? h("p", { class: "soft small" }, "The newest 500. Older ones are on the graphs of their time.") : null,
+    return [truncated ? h("p", { class: "soft small" }, "The newest 500. The graphs show older changes.") : null,
       h("ul", { class: "changes" }, list.map((e) => this.row(e)))];
   }
 
@@ -61,10 +61,11 @@ export class ChangesView {
         h("p", { class: "soft small" }, h("time", { datetime: e.time, title: utc(e.start) }, local(e.start)), " · ", e.host),
         h("h2", { class: "mono" }, h("button", { type: "button", class: "as-link", onclick: () => openEvents([e]) }, e.subject || e.title)), values, more),
       h("div", { class: "change-state" }, h("p", {}, h("span", { class: "pill " + s.tone, title: s.text }, h("span", { "aria-hidden": "true" }, s.sign), e.state || "unknown")), h("p", { class: "soft small" }, s.text)),
-      e.undo && e.state !== "undone" ? h("div", { class: "change-undo" }, h("p", { class: "soft small" }, "Take it back, on " + e.host + ":"), command(e.undo)) : h("div", { class: "change-undo" }));
+      e.undo && e.state !== "undone" ? h("div", { class: "change-undo" }, h("p", { class: "soft small" }, "Undo it, on " + e.host + ":"), command(e.undo)) : h("div", { class: "change-undo" }));
   }
 
-  // fill writes from and to, of the event if it has them, else of the document when it is there, until then the title.
+  // fill writes the old and new value from the event, or from its document once loaded; until then
+  // the title.
   fill(e) {
     const cells = this.cells.get(e.id), d = this.documents.get(e.id);
     const from = e.from ?? d?.from, to = e.to ?? d?.to;
@@ -73,7 +74,8 @@ export class ChangesView {
     put(cells.more, [d?.reason, d?.note, d?.side === "far" ? "at the far end" : ""].filter(Boolean).join(" · "));
   }
 
-  // complete asks for the documents that are not known yet, a few at a time. The state is part of the key: a change that is undone has another document.
+  // complete loads missing documents, a few at a time. The state is part of the key, because an undo
+  // changes the document.
   async complete(list) {
     const wanted = list.filter((e) => e.has_document && this.documents.get(e.id)?.of !== e.state).slice(0, 60);
     const { signal } = this.abort;

@@ -1,4 +1,4 @@
-// Two intervals against each other: what was the median, what the 99th percentile, by which ratio, and is that more than chance.
+// Compares two intervals: medians, 99th percentiles, their ratio, and whether it exceeds chance.
 
 import { h, put, once, svg } from "./dom.js";
 import { change, interval, link, marks, read } from "./state.js";
@@ -25,11 +25,11 @@ export class CompareView {
       h("fieldset", { class: "i-b" }, h("legend", {}, "B, after"), h("div", { class: "row" }, field("b", "start"), field("b", "end"))),
       h("div", { class: "row" }, h("button", { type: "submit", class: "main" }, "Compare"), h("button", { type: "button", onclick: () => this.swap() }, "Swap A and B"), this.wrong));
     this.which = h("select", { "aria-label": "Host and interface", onchange: () => this.choose() });
-    this.only = h("button", { type: "button", onclick: () => change({ all: read().query.get("all") === "1" ? null : "1" }, { push: false }) }, "Show what did not move too");
+    this.only = h("button", { type: "button", onclick: () => change({ all: read().query.get("all") === "1" ? null : "1" }, { push: false }) }, "Show all metrics");
     this.graph = h("div");
     this.said = h("p", { class: "soft small" });
     this.table = h("div", { class: "card", id: "compared" });
-    put(place, h("div", { class: "view-head" }, h("div", {}, h("h1", {}, "Compare two times"), h("p", { class: "soft small" }, "Before and after a change, or yesterday and today.")), this.which), this.form, this.graph, this.table);
+    put(place, h("div", { class: "view-head" }, h("div", {}, h("h1", {}, "Compare two intervals"), h("p", { class: "soft small" }, "Before and after a change, or yesterday and today.")), this.which), this.form, this.graph, this.table);
     this.loadHosts();
   }
 
@@ -70,8 +70,8 @@ export class CompareView {
     const { query } = read();
     const { a, b } = marks(query);
     this.all = query.get("all") === "1";
-    put(this.only, this.all ? "Show only what moved" : "Show what did not move too");
-    // Fields begin with something that is an answer: the last hour and the one before it.
+    put(this.only, this.all ? "Show only what moved" : "Show all metrics");
+    // The fields start with a useful choice: the last hour and the one before it.
     const t = Math.floor(now() / 60) * 60;
     const fill = (name, one, usual) => {
       const { start, end } = one ?? usual;
@@ -88,7 +88,7 @@ export class CompareView {
     fill("a", a, { start: t - 7200, end: t - 3600 });
     fill("b", b, { start: t - 3600, end: t });
     if (!this.host || !a || !b) {
-      put(this.table, h("p", { class: "empty" }, !this.host ? "Choose a host or an interface above." : "Mark two times: drag with Shift over a graph, press a and b on what is seen, or fill in the fields above. An event has a button that marks the hour before and the hour after it."));
+      put(this.table, h("p", { class: "empty" }, !this.host ? "Choose a host or an interface above." : "Mark two intervals: drag over a graph with Shift, press a and b to mark the visible time, or fill in the fields above. Each event has a button that marks the hour before and the hour after it."));
       return;
     }
     await Promise.all([this.draw(a, b, query), this.ask(a, b)]);
@@ -99,7 +99,7 @@ export class CompareView {
     if (!this.board) {
       this.board = new Board({ host: this.host, interface: this.name });
       forInterface(this.board, this.host, this.name, { speed: 0, overlaid: false });
-      // The throughput is enough to see both times in their place.
+      // The throughput alone shows both intervals in context.
       for (const g of this.board.graphs.splice(1)) g.element.remove();
       put(this.graph, this.board.element);
     }
@@ -130,7 +130,7 @@ export class CompareView {
     const shown = this.all ? rows : moved;
     put(this.said, moved.length + " of " + rows.length + " moved. A: " + local(a.start) + ", " + span(a.end - a.start) + ". B: " + local(b.start) + ", " + span(b.end - b.start) + ".");
     once(this.table, [shown, this.all], () => [h("div", { class: "row between" }, h("h2", {}, "What moved"), rows.length > moved.length ? this.only : null), this.said,
-      rows.length === 0 ? h("p", { class: "empty" }, "Nothing was recorded in both times. Choose times in which the hub was running.") :
+      rows.length === 0 ? h("p", { class: "empty" }, "The two intervals have no metric in common. Choose intervals in which the hub was running.") :
         shown.length === 0 ? h("p", { class: "empty" }, "Nothing moved by more than chance explains.") : this.rowsTable(shown)]);
   }
 
@@ -165,15 +165,16 @@ export class CompareView {
   }
 }
 
-// words makes a name of a metric readable: "linerate_interface_receive_bytes_total" is "interface receive bytes".
+// words returns a metric's name as words: "linerate_interface_receive_bytes_total" is "interface
+// receive bytes".
 export const words = (metric) => String(metric).replace(/^linerate_/, "").replace(/_total$/, "").replaceAll("_", " ");
 
-// written has traffic in bits, as all of the page; the metric counts bytes.
+// written converts traffic to bits, as everywhere on the page; the metric counts bytes.
 const written = (r, v) => (/_bytes_total$/.test(r.metric) && /^B\/s$|^bytes_per_second$/.test(r.unit) ? bits(v * 8) : byUnit(r.unit, v));
 
 const ratio = (v) => "×" + (v >= 100 ? v.toFixed(0) : v >= 10 ? v.toFixed(1) : v.toFixed(v < 0.1 ? 3 : 2));
 
-// forest draws a ratio with its interval on an axis on which twice and half are equally far from no change; it ends at four times and a quarter.
+// forest draws a ratio with its interval on a logarithmic axis from a quarter to four times.
 function forest(r) {
   const width = 132, middle = width / 2, far = Math.log(4);
   const x = (v) => middle + (Math.max(-1, Math.min(1, Math.log(Math.max(v, 1e-9)) / far)) * (width - 12)) / 2;

@@ -1,5 +1,5 @@
-// Documents for people. All documents of this house carry units in their keys, so one writer can show them all: scalars as a list of terms, equal
-// objects as a table, the rest nested.
+// Documents for people. All documents of linerate have units in their keys, so one writer shows all
+// of them: scalars as a list of terms, equal objects as a table, the rest nested.
 
 import { h } from "./dom.js";
 import { byKey, plainKey } from "./units.js";
@@ -19,7 +19,7 @@ function scalar(key, v) {
   return String(v);
 }
 
-// pretty writes a value of a document, whatever it is.
+// pretty renders any value of a document.
 export function pretty(key, v, depth = 0) {
   if (isScalar(v)) return scalar(key, v);
   if (depth >= deepest) return h("code", {}, JSON.stringify(v));
@@ -35,19 +35,19 @@ export function pretty(key, v, depth = 0) {
 function terms(object, depth) {
   const entries = Object.entries(object).filter(([key]) => depth > 0 || key !== "schema");
   if (entries.length === 0) return h("span", { class: "soft" }, "none");
-  // What is one line comes first: the eye finds it, and what is nested follows with room.
+  // Scalars first: they are easy to find, and nested values follow below.
   entries.sort((a, b) => !isScalar(a[1]) - !isScalar(b[1]));
   return h("dl", { class: "terms" }, entries.map(([key, v]) => [h("dt", { title: key }, plainKey(key)), h("dd", {}, pretty(key, v, depth + 1))]));
 }
 
-// records are a table when their values are one line each, else one list of terms after the other.
+// records is a table if every value fits on one line, otherwise a list of terms for each record.
 function records(key, list, depth) {
   const columns = [...new Set(list.flatMap((one) => Object.keys(one)))];
   const flat = columns.filter((c) => list.every((one) => isScalar(one[c] ?? null)));
   if (flat.length < columns.length || columns.length > 9) {
     return h("ol", { class: "records" }, list.slice(0, longest).map((one) => h("li", {}, terms(one, depth + 1))), more(list));
   }
-  // Names come before numbers, which are read against them.
+  // Names before numbers.
   const words = (c) => list.some((one) => typeof one[c] === "string" && !isTime(one[c]));
   columns.sort((a, b) => words(b) - words(a));
   const numeric = (c) => list.every((one) => one[c] === undefined || typeof one[c] === "number");

@@ -1,7 +1,9 @@
-// Elements out of values. Whatever comes from a host becomes text here and nowhere markup: there is no other way on this page to make an element, and the
-// content security policy refuses every attempt to read HTML from a string.
+// Elements from values. Text from a host becomes text here and never markup: the page has no other
+// way to make an element, and the content security policy refuses every attempt to parse HTML from
+// a string.
 
-// visible replaces what turns the direction of text or cannot be seen: in the name of a host it would make one name look like another.
+// visible replaces characters that change the direction of text or are invisible, because they
+// could make one host name look like another.
 export function visible(text) {
   return String(text).replace(/[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]/g, "\ufffd");
 }
@@ -27,24 +29,26 @@ function add(element, children) {
   }
 }
 
-// h makes an element of HTML: h("a", {href: "#/"}, "text", otherElement). Attributes that begin with "on" are listeners.
+// h makes an HTML element: h("a", {href: "#/"}, "text", otherElement). Attributes that begin with
+// "on" are listeners.
 export function h(tag, attributes, ...children) {
   return fill(document.createElement(tag), attributes, children);
 }
 
-// svg is the same for drawings.
+// svg does the same for SVG elements.
 export function svg(tag, attributes, ...children) {
   return fill(document.createElementNS(drawn, tag), attributes, children);
 }
 
-// put replaces all that is in an element.
+// put replaces the children of an element.
 export function put(element, ...children) {
   element.replaceChildren();
   add(element, children);
   return element;
 }
 
-// once keeps an element as it is when what it says has not changed, so that a reader's place and a screen reader's attention stay where they are.
+// once leaves an element alone while its content is unchanged, so that focus, scroll position and
+// screen readers stay where they are.
 export function once(element, key, make) {
   const now = JSON.stringify(key);
   if (element.dataset.told === now) return;
@@ -52,12 +56,14 @@ export function once(element, key, make) {
   put(element, make());
 }
 
-// colour is one of the style sheet, for what is drawn on a canvas: the sheet is the one place where colours are.
+// colour returns a colour of the style sheet for drawing on a canvas: the sheet is the only place
+// with colours.
 export function colour(name) {
   return getComputedStyle(document.documentElement).getPropertyValue("--" + name).trim();
 }
 
-// copyButton copies a text. Without a secure connection browsers give no clipboard; then the text is selected, ready for the keys that copy.
+// copyButton copies a text. Browsers offer no clipboard without a secure connection; it then
+// selects the text for the copy keys.
 export function copyButton(text, shown) {
   const button = h("button", { type: "button", class: "no-print", title: "Copy to the clipboard" }, "Copy");
   button.addEventListener("click", async () => {
@@ -72,7 +78,7 @@ export function copyButton(text, shown) {
   return button;
 }
 
-// command shows what is to be typed in a shell, with a button that copies it.
+// command shows a shell command with a button that copies it.
 export function command(text) {
   const shown = h("code", { class: "command-text" }, text);
   return h("div", { class: "command" }, shown, copyButton(text, shown));

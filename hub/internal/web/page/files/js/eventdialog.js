@@ -1,5 +1,5 @@
-// The dialog that tells all of an event: what it was, the command that takes it back, and its document, readable and as it is stored. Which event it shows
-// is in the address, so that a link leads to it.
+// The dialog of an event: what happened, the undo command, and the document, readable and as
+// stored. The address has the event, so that a link leads to it.
 
 import { h, put, command } from "./dom.js";
 import { iso, local, utc, now } from "./time.js";
@@ -12,19 +12,19 @@ import { pretty } from "./document.js";
 const known = new Map(); // events that were shown somewhere, by id, so that a click needs no question
 let dialog, body, title, shown = "", opener;
 
-// remember keeps events for the dialog.
+// remember caches events for the dialog.
 export function remember(events) {
   if (known.size > 5000) known.clear();
   for (const e of events) known.set(e.id, e);
 }
 
-// openEvents opens one event, or the choice among several that share a marker.
+// openEvents opens one event, or a choice of several under one marker.
 export function openEvents(events) {
   remember(events);
   change({ event: events.map((e) => e.id).join(",") });
 }
 
-// follow opens or closes the dialog as the address says.
+// follow opens or closes the dialog to match the address.
 export async function follow() {
   const wanted = read().query.get("event") ?? "";
   if (wanted === shown) return;
@@ -43,7 +43,7 @@ export async function follow() {
   dialog.scrollTop = 0;
   if (events.length === 0) {
     put(title, "No such event");
-    put(body, h("p", { class: "empty" }, "The hub knows no event of this name any more. What is older than the history is kept for is gone."));
+    put(body, h("p", { class: "empty" }, "The hub has no event with this id. It deletes events that are older than event_retention."));
   } else if (events.length > 1) several(events);
   else await one(events[0]);
 }
@@ -59,7 +59,7 @@ function build() {
       shown = "";
       change({ event: null });
     }
-    // Where one was goes on where one was, if it is still there.
+    // Restore the focus, if its element still exists.
     if (opener?.isConnected) opener.focus({ preventScroll: true });
   });
   dialog.addEventListener("click", (e) => {
@@ -68,7 +68,7 @@ function build() {
   document.body.append(dialog);
 }
 
-// find looks events up; those of a link that somebody sent are asked for, over all of the time that a hub may keep.
+// find looks up events. For events from a link, it asks the hub for all of its retention.
 async function find(ids) {
   if (ids.some((id) => !known.has(id))) {
     try {
@@ -85,7 +85,7 @@ function several(events) {
   put(body, h("ul", { class: "event-list" }, events.map((e) => eventRow(e))));
 }
 
-// eventRow is an event as a row of a list, wherever events are listed.
+// eventRow returns an event as a row of a list.
 export function eventRow(e) {
   const kind = kindOf(e.kind);
   remember([e]);
@@ -93,14 +93,14 @@ export function eventRow(e) {
     h("span", { class: "mark still k-" + kind.colour, "aria-hidden": "true" }, kind.letter),
     h("span", { class: "event-text" }, h("span", { class: "event-title" }, e.title),
       h("span", { class: "soft small" }, h("span", { class: "hidden-text" }, kind.name + ", "), h("time", { datetime: e.time, title: utc(e.start) }, local(e.start)),
-        stateOf(e) ? " · " + stateOf(e) : "", e.open ? " · goes on" : "", e.end ? " · for " + span(e.end - e.start) : ""))));
+        stateOf(e) ? " · " + stateOf(e) : "", e.open ? " · ongoing" : "", e.end ? " · for " + span(e.end - e.start) : ""))));
 }
 
 async function one(e) {
   const kind = kindOf(e.kind);
   put(title, h("span", { class: "mark still k-" + kind.colour, "aria-hidden": "true" }, kind.letter), h("span", {}, e.title));
   const facts = [["What", kind.name + (stateOf(e) ? ", " + stateOf(e) : "")], ["When", h("time", { datetime: e.time, title: utc(e.start) }, local(e.start) + " · " + utc(e.start))]];
-  if (e.open) facts.push(["Until", "goes on, for " + span(now() - e.start)]);
+  if (e.open) facts.push(["Until", "ongoing, for " + span(now() - e.start)]);
   else if (e.end) facts.push(["Until", local(e.end) + " · " + span(e.end - e.start)]);
   facts.push(["Host", e.host]);
   if (e.subject) facts.push(["Of", e.subject]);
@@ -108,7 +108,7 @@ async function one(e) {
   facts.push(["Id", h("code", {}, e.id)]);
   const place = h("div", { class: "stack" });
   put(body, h("dl", { class: "terms" }, facts.map(([k, v]) => [h("dt", {}, k), h("dd", {}, v)])),
-    e.undo ? h("div", {}, h("h3", {}, "Take it back"), h("p", { class: "soft small" }, "On " + e.host + ", as root:"), command(e.undo)) : null,
+    e.undo ? h("div", {}, h("h3", {}, "Undo it"), h("p", { class: "soft small" }, "On " + e.host + ", as root:"), command(e.undo)) : null,
     h("div", { class: "row no-print" }, beforeAfter(e), look(e)), place);
   if (!e.has_document) return;
   put(place, h("p", { class: "soft" }, "Loading the document …"));
@@ -118,7 +118,7 @@ async function one(e) {
       h("details", { id: "raw" }, h("summary", {}, "Raw JSON"), h("pre", { tabindex: "0" }, JSON.stringify(stored, null, 2))));
   } catch (failure) {
     if (!(failure instanceof Failure)) throw failure;
-    put(place, h("p", { class: "empty" }, failure.kind === "missing" ? "The document of this event is not kept any more." : inWords(failure)));
+    put(place, h("p", { class: "empty" }, failure.kind === "missing" ? "The hub no longer has the document of this event." : inWords(failure)));
   }
 }
 

@@ -1,4 +1,4 @@
-// The list of events beside the graphs, and the buttons that choose their kinds.
+// The list of events beside the graphs, and the buttons that filter it by kind.
 
 import { h, put, once } from "./dom.js";
 import { change, read } from "./state.js";
@@ -15,7 +15,7 @@ export class EventList {
     this.element = h("aside", { class: "card events", "aria-label": "Events" }, h("h2", {}, "Events"), this.filters, this.said, this.list);
   }
 
-  // show lists events, newest first, of all that there are in the time.
+  // show lists the given events of the window, newest first.
   show(all, events, truncated) {
     const wanted = chosen(read().query);
     const numbers = kinds.map((k) => all.filter((e) => e.kind === k.kind).length);
@@ -23,9 +23,9 @@ export class EventList {
       type: "button", class: "chip", "aria-pressed": String(wanted.includes(k.kind)), disabled: numbers[i] === 0 && wanted.includes(k.kind), title: "Show or hide " + k.plural.toLowerCase(),
       onclick: () => this.toggle(k.kind),
     }, h("span", { class: "mark still k-" + k.colour, "aria-hidden": "true" }, k.letter), k.plural, h("span", { class: "soft" }, String(numbers[i])))));
-    put(this.said, truncated ? "There are more than the hub tells at once: choose a shorter time to see them all." :
+    put(this.said, truncated ? "The hub has more events than it returns at once: choose a shorter time to see all of them." :
       all.length === 0 ? "Nothing happened in this time. Changes, runs, measurements, reboots and links appear here and on the graphs." :
-        events.length === 0 ? "All that happened is hidden by the choice of kinds." : events.length > longest ? "The newest " + longest + " of " + events.length + "." : "");
+        events.length === 0 ? "The selected kinds hide all events of this time." : events.length > longest ? "The newest " + longest + " of " + events.length + "." : "");
     once(this.list, events.map((e) => [e.id, e.title, e.state, e.end, e.open]), () => events.slice(-longest).reverse().map((e) => eventRow(e)));
   }
 
@@ -33,7 +33,7 @@ export class EventList {
     const wanted = chosen(read().query);
     const next = wanted.includes(kind) ? wanted.filter((k) => k !== kind) : [...wanted, kind];
     const index = kinds.findIndex((k) => k.kind === kind);
-    // None at all is a choice too, and must not be taken for no choice.
+    // An empty choice differs from no choice.
     change({ kinds: next.length === kinds.length ? null : kinds.map((k) => k.kind).filter((k) => next.includes(k)).join(",") || "none" }, { push: false });
     this.filters.children[index]?.focus();
   }

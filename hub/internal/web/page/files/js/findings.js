@@ -1,4 +1,5 @@
-// What the hub found: verdicts that hold now, each with its evidence, what was ruled out, and what to do.
+// The findings of the hub: current verdicts, each with evidence, what was ruled out, and what to
+// do.
 
 import { h, put, once } from "./dom.js";
 import { findings, events, Failure, inWords } from "./api.js";
@@ -8,7 +9,7 @@ import { local, now, parseTime } from "./time.js";
 import { eventRow } from "./eventdialog.js";
 import { timed } from "./board.js";
 
-// findingCard shows one; short, as on the overview, without its evidence.
+// findingCard renders a finding; short, as on the overview, without evidence.
 export function findingCard(f, short) {
   const s = severityOf(f.severity);
   const where = [f.host, placeOf(f.where)].filter(Boolean).join(" · ");
@@ -16,7 +17,7 @@ export function findingCard(f, short) {
   if (short) return h("article", { class: "finding" }, head, f.remedy?.text ? h("p", { class: "small" }, f.remedy.text) : null);
   const evidence = f.evidence ?? [], rejected = f.rejected ?? [], knobs = f.remedy?.knobs ?? [];
   return h("article", { class: "card finding" }, head,
-    h("p", { class: "soft small" }, h("code", {}, f.code), f.confidence_ratio === undefined ? "" : " · " + percent(f.confidence_ratio) + " sure"),
+    h("p", { class: "soft small" }, h("code", {}, f.code), f.confidence_ratio === undefined ? "" : " · " + percent(f.confidence_ratio) + " confidence"),
     f.remedy?.text ? h("p", {}, h("b", {}, "What to do: "), f.remedy.text) : null,
     knobs.length ? h("p", { class: "small" }, "Knobs: ", knobs.map((k, i) => [i ? ", " : "", h("code", {}, typeof k === "string" ? k : k.knob ?? JSON.stringify(k))])) : null,
     evidence.length ? h("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "Evidence" }, h("table", {}, h("caption", {}, "Evidence"),
@@ -46,10 +47,10 @@ export class FindingsView {
       const answer = await findings();
       put(this.said, answer.time ? "Judged " + local(parseTime(answer.time)) : "");
       const list = answer.findings ?? [];
-      once(this.list, list, () => (list.length === 0 ? h("p", { class: "card empty" }, "Nothing is found that holds these hosts back. For the path to another host, measure it: linerate diagnose TARGET names what limits it.") : list.map((f) => findingCard(f))));
+      once(this.list, list, () => (list.length === 0 ? h("p", { class: "card empty" }, "No findings: nothing limits these hosts. To find what limits the path to another host, run linerate diagnose TARGET.") : list.map((f) => findingCard(f))));
       const all = await Promise.all(["finding", "alert"].map((kind) => events({ start: 0, end: (now() + 60).toFixed(0), kind, limit: 100 })));
       const past = all.flatMap((a) => a.events).map(timed).sort((a, b) => b.start - a.start);
-      once(this.past, past, () => (past.length === 0 ? h("li", { class: "empty" }, "None yet. What is found from now on is kept with the times from and to which it held.") : past.map((e) => eventRow(e))));
+      once(this.past, past, () => (past.length === 0 ? h("li", { class: "empty" }, "None yet. The hub keeps each finding with the times at which it began and ended.") : past.map((e) => eventRow(e))));
     } catch (failure) {
       if (!(failure instanceof Failure)) throw failure;
       if (!this.list.dataset.told) put(this.list, h("p", { class: "card empty" }, inWords(failure)));

@@ -1,5 +1,6 @@
-// One graph: uPlot draws the lines; around it are the title with the moment under the cursor, the markers of events, and MRTG's table of numbers.
-// uPlot sets styles of elements through their objects, which the content security policy allows; nothing here writes styles as text.
+// One graph: uPlot draws the lines; around it are the title with the time under the cursor, the
+// markers of events, and MRTG's table of numbers. uPlot sets styles through element objects, which
+// the content security policy allows; nothing here writes styles as text.
 
 import { h, put, colour } from "./dom.js";
 import { axis } from "./units.js";
@@ -10,7 +11,8 @@ import { layMarkers, drawLines, drawSpans } from "./marks.js";
 const axisWidth = 78; // of every graph, so that their times stand one below the other
 const roomRight = 14; // for the half of a label that stands below the last moment
 
-// Graph of a specification {id, title, about, format, mirrored, stacked, points, height}. The board tells what is common to all: window, events, marks.
+// Graph of a specification {id, title, about, format, mirrored, stacked, points, height}. The board
+// has what all graphs share: window, events, marks.
 export class Graph {
   constructor(spec, board) {
     this.spec = spec;
@@ -29,7 +31,7 @@ export class Graph {
     if (spec.about) put(this.note, spec.about);
   }
 
-  // say puts a sentence where the graph would be.
+  // say shows a sentence in place of the graph.
   say(text, state) {
     this.destroy();
     put(this.legend);
@@ -38,7 +40,8 @@ export class Graph {
     this.element.dataset.state = state;
   }
 
-  // draw shows rows {label, colour, values, below, line} on a grid. Values below the axis are given as they are and drawn mirrored.
+  // draw shows rows {label, colour, values, below, line} on a grid. Values below the axis are
+  // positive, and drawn mirrored.
   draw(grid, rows) {
     this.grid = grid;
     this.rows = rows;
@@ -70,7 +73,8 @@ export class Graph {
     performance.mark("graph-" + this.spec.id);
   }
 
-  // columns are what uPlot gets: stacked ones are summed from the bottom and drawn from the top, each covering the ones that are under it.
+  // columns returns the data for uPlot: stacked rows are summed from the bottom and drawn from the
+  // top, each over the ones below it.
   columns(rows) {
     if (!this.spec.stacked) {
       return rows.map((r) => (r.below ? r.values.map((v) => (v === null ? null : -v)) : r.values));
@@ -140,7 +144,8 @@ export class Graph {
     this.u = new globalThis.uPlot(options, data, this.plot);
   }
 
-  // limits of the vertical axis: zero is always on it, and a flat line of zeros has room.
+  // limits returns the range of the vertical axis: it includes zero, and leaves room around a flat
+  // line of zeros.
   limits(low, high) {
     if (low === null || high === null) return [this.spec.mirrored ? -1 : 0, 1];
     const room = 1.06;
@@ -148,7 +153,7 @@ export class Graph {
     if (this.spec.most !== undefined) top = Math.min(top, this.spec.most);
     if (top === 0 && bottom === 0) top = 1;
     if (this.spec.mirrored) {
-      // A direction that carries next to nothing keeps a strip to itself, so that its line is seen and not taken for the axis.
+      // A direction with almost no traffic keeps a strip, so that its line is visible beside the axis.
       if (top < -bottom / 12) top = -bottom / 12;
       if (-bottom < top / 12) bottom = -top / 12;
     }
@@ -166,7 +171,8 @@ export class Graph {
     this.lay();
   }
 
-  // shade draws what lies under the lines: times without a history, and the two marked intervals with their letters.
+  // shade draws what is below the lines: gaps in the history, and the two marked intervals with their
+  // letters.
   shade(u) {
     const ctx = u.ctx, { top, height, left, width } = u.bbox;
     const x = (t) => Math.min(Math.max(u.valToPos(t, "x", true), left), left + width);
@@ -191,7 +197,8 @@ export class Graph {
     ctx.restore();
   }
 
-  // overlay draws what lies above them: the axis between in and out, the speed of the link, a line for each event.
+  // overlay draws what is above the lines: the axis between in and out, the link speed, a line for
+  // each event.
   overlay(u) {
     const ctx = u.ctx, { left, width, top, height } = u.bbox;
     ctx.save();
@@ -215,7 +222,8 @@ export class Graph {
     this.letters(u);
   }
 
-  // letters name the marked intervals, above everything else, in the middle of what is seen of each.
+  // letters draws the names of the marked intervals above everything, in the middle of their visible
+  // part.
   letters(u) {
     const ctx = u.ctx, { top, height, left, width } = u.bbox, size = 17 * devicePixelRatio;
     ctx.save();
@@ -235,18 +243,18 @@ export class Graph {
     ctx.restore();
   }
 
-  // selected is the end of a drag: into the time, or with shift a mark.
+  // selected handles the end of a drag: zoom, or with Shift a mark.
   selected(u) {
     const { left, width } = u.select;
     if (width < 5) return;
     const from = u.posToVal(left, "x"), to = u.posToVal(left + width, "x");
     u.setSelect({ left: 0, top: 0, width: 0, height: 0 }, false);
     this.plot.classList.remove("marking");
-    // uPlot shows the selection on all graphs and tells each of its end; one drag is one step.
+    // uPlot shows the selection on all graphs and calls each at its end; one drag is one step.
     if (this.board.source === this) this.board.dragged(from, to);
   }
 
-  // point tells the moment and the values under the cursor; the other graphs follow by uPlot's synchronisation.
+  // point shows the time and the values under the cursor; uPlot synchronises the other graphs.
   point(u) {
     const i = u.cursor.idx;
     const at = i === null || i === undefined || u.cursor.left < 0 ? undefined : this.grid.times[i];
@@ -256,7 +264,7 @@ export class Graph {
     });
   }
 
-  // writeLegend prints what MRTG prints below its graphs, over the points that are drawn.
+  // writeLegend writes the numbers that MRTG prints below its graphs, over the drawn points.
   writeLegend() {
     this.cells = [];
     const body = this.rows.map((r) => {
@@ -267,7 +275,7 @@ export class Graph {
       const swatch = h("span", { class: "swatch c-" + r.colour + (r.filled || this.spec.stacked && !r.line ? " filled" : ""), "aria-hidden": "true" });
       return h("tr", {}, h("th", { scope: "row" }, swatch, r.label), cell, numbers.map((v) => h("td", { class: "num" }, this.spec.format(v))));
     });
-    const mean = "Of the points drawn; each is the mean of " + this.grid.step + " s";
+    const mean = "Over the drawn points; each is the mean of " + this.grid.step + " s";
     put(this.legend, h("table", { class: "mrtg" },
       h("thead", {}, h("tr", {}, h("th", { scope: "col" }, h("span", { class: "hidden-text" }, "Line")), h("th", { scope: "col", class: "num at" }, h("span", { class: "hidden-text" }, "At the cursor")),
         ["Current", "Average", "Maximum", "95th pct."].map((name) => h("th", { scope: "col", class: "num", title: mean }, name)))),
@@ -279,15 +287,16 @@ export class Graph {
     }).join("; ") + (first ? "." : ""));
   }
 
-  // lay puts the markers of events where their moments are.
+  // lay places the markers of events at their times.
   lay() {
     if (!this.u) return;
-    // By what was asked of uPlot and not by what is there: it lays itself out a moment after it was made.
+    // Use the size that uPlot was given, not its elements': it lays itself out a moment after
+    // construction.
     this.groups = layMarkers(this.markers, this.board, this.plot.offsetLeft + axisWidth, this.u.width - axisWidth - roomRight, this.spec.first);
     this.u.redraw(false, false);
   }
 
-  // recolour draws anew with the colours of the other theme.
+  // recolour redraws with the colours of the other theme.
   recolour() {
     if (!this.u) return;
     this.shape = "";

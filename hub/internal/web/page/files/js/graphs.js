@@ -1,4 +1,4 @@
-// Which graphs an interface and its host have: what each asks for, and how its answer becomes lines.
+// The graphs of an interface and its host: their queries, and how answers become lines.
 
 import { matrix, rate, selector, several } from "./query.js";
 import { bits, packets, perSecond, percent, seconds } from "./units.js";
@@ -6,7 +6,7 @@ import { bits, packets, perSecond, percent, seconds } from "./units.js";
 const palette = ["s1", "s2", "s3", "s4", "s5", "s6", "s7", "s8"];
 const natural = new Intl.Collator("en", { numeric: true }).compare;
 
-// inOut are the two lines of a mirrored graph.
+// inOut returns the two lines of a mirrored graph.
 const inOut = (rows, overlaid) => [
   { label: "In", colour: "in", filled: true, values: pick(rows, "in") },
   { label: "Out", colour: "out", filled: !overlaid, below: !overlaid, values: pick(rows, "out") },
@@ -14,7 +14,8 @@ const inOut = (rows, overlaid) => [
 
 const pick = (rows, name) => rows.find((r) => r.labels.q === name)?.values;
 
-// biggest keeps the lines that carry most and adds up the others: eight can be told apart, sixty-four cannot.
+// biggest keeps the largest lines and sums the rest: eight lines are distinguishable, sixty-four
+// are not.
 function biggest(rows, name, most = 8) {
   const size = (r) => r.values.reduce((sum, v) => sum + (v ?? 0), 0);
   const sorted = rows.map((r) => ({ label: name(r.labels), values: r.values, size: size(r) })).filter((r) => r.size > 0).sort((a, b) => b.size - a.size);
@@ -28,7 +29,7 @@ function biggest(rows, name, most = 8) {
   return out.length || rows.length === 0 ? out : [{ label: name(rows[0].labels), values: rows[0].values, colour: "s1" }];
 }
 
-// twoWays has what is lost while receiving above the axis and what is lost while sending below it.
+// twoWays puts receive losses above the axis and transmit losses below it.
 function twoWays(rows, label) {
   const above = biggest(rows.filter((r) => r.labels.direction !== "transmit"), label, 6);
   const below = biggest(rows.filter((r) => r.labels.direction === "transmit"), label, 4).map((r, i) => ({ ...r, below: true, colour: palette[(above.length + i) % palette.length] }));
@@ -37,12 +38,14 @@ function twoWays(rows, label) {
   return all;
 }
 
-// modes of processor time from the bottom of the stack to its top; what is not of the network lies below.
+// modes of CPU time from the bottom of the stack to its top; those unrelated to the network are at
+// the bottom.
 const modes = [
   ["user", "s1"], ["nice", "s6"], ["system", "s2"], ["iowait", "s7"], ["steal", "s8"], ["irq", "s4"], ["softirq", "s5"],
 ];
 
-// forInterface puts the graphs of one interface on a board. speed is that of the link, in bits per second, 0 when it is not known.
+// forInterface adds the graphs of an interface to a board. speed is that of the link in bits per
+// second; 0: unknown.
 export function forInterface(board, host, name, { speed, overlaid }) {
   const of = { host, interface: name };
   board.add({
@@ -64,25 +67,25 @@ export function forInterface(board, host, name, { speed, overlaid }) {
   });
   board.add({
     id: "drops", title: "Drops", about: "by place; receiving above, sending below", format: packets, mirrored: true, height: 150,
-    quiet: "No packet was dropped in this time.", none: "No counter of drops was recorded in this time.",
+    quiet: "No packet was dropped in this time.", none: "No drop counter was recorded in this time.",
   }, async (grid, signal) => {
     const rows = await matrix("sum by (direction, place) (" + rate("linerate_interface_drops_total", of, grid.step) + ")", grid, signal);
     return twoWays(rows, (l) => (l.direction === "transmit" ? "out: " : "in: ") + (l.place ?? "?"));
   });
   board.add({
     id: "errors", title: "Errors", about: "by kind; receiving above, sending below", format: packets, mirrored: true, height: 150,
-    quiet: "No error was counted in this time.", none: "No counter of errors was recorded in this time.",
+    quiet: "No error was counted in this time.", none: "No error counter was recorded in this time.",
   }, async (grid, signal) => twoWays(await matrix("sum by (direction, kind) (" + rate("linerate_interface_errors_total", of, grid.step) + ")", grid, signal),
     (l) => (l.direction === "transmit" ? "out: " : "in: ") + (l.kind ?? "?")));
   board.add({
-    id: "interrupts", title: "Interrupts by queue", format: perSecond, height: 150, none: "No interrupts of single queues were recorded for this interface.", quiet: "No queue interrupted in this time.",
+    id: "interrupts", title: "Interrupts by queue", format: perSecond, height: 150, none: "No interrupts by queue were recorded for this interface.", quiet: "No queue interrupted in this time.",
   }, async (grid, signal) => biggest(await matrix("sum by (queue) (" + rate("linerate_queue_interrupts_total", of, grid.step) + ")", grid, signal), (l) => l.queue ?? "?"));
 }
 
-// forHost adds the graphs of what all interfaces of a host share.
+// forHost adds the graphs that all interfaces of a host share.
 export function forHost(board, host) {
   const of = { host };
-  board.add({ id: "cpu", title: "Processors by class", about: "of all processors, stacked", format: percent, stacked: true, height: 180, most: 1.02 }, async (grid, signal) => {
+  board.add({ id: "cpu", title: "CPU time by mode", about: "all CPUs, stacked", format: percent, stacked: true, height: 180, most: 1.02 }, async (grid, signal) => {
     const rows = await matrix(several({
       mode: "avg by (mode) (" + rate("linerate_cpu_seconds_total", of, grid.step) + ")",
       busiest: "1 - min(" + rate("linerate_cpu_seconds_total", { host, mode: "idle" }, grid.step) + ")",
@@ -93,17 +96,17 @@ export function forHost(board, host) {
       if (row?.values.some((v) => v > 0)) out.push({ label: mode, colour, values: row.values });
     }
     const busiest = pick(rows, "busiest");
-    if (busiest) out.push({ label: "busiest processor", colour: "ink", values: busiest, line: true, dash: [2, 2] });
+    if (busiest) out.push({ label: "busiest CPU", colour: "ink", values: busiest, line: true, dash: [2, 2] });
     return out;
   });
   board.add({
-    id: "card-interrupts", title: "Card interrupts by processor", format: perSecond, height: 150, none: "No interrupts of cards were recorded.", quiet: "No card interrupted in this time.",
+    id: "card-interrupts", title: "NIC interrupts by CPU", format: perSecond, height: 150, none: "No NIC interrupts were recorded.", quiet: "No NIC interrupted in this time.",
   }, async (grid, signal) => biggest(await matrix("sum by (cpu) (" + rate("linerate_cpu_card_interrupts_total", of, grid.step) + ")", grid, signal), (l) => "cpu " + (l.cpu ?? "?")));
   board.add({
-    id: "host-drops", title: "Drops behind the cards", about: "by place, of the whole host", format: packets, height: 150, quiet: "No packet was dropped behind the cards in this time.", none: "No counter of drops was recorded in this time.",
+    id: "host-drops", title: "Drops behind the NICs", about: "by place, of the whole host", format: packets, height: 150, quiet: "No packet was dropped behind the NICs in this time.", none: "No drop counter was recorded in this time.",
   }, async (grid, signal) => biggest(await matrix("sum by (place) (" + rate("linerate_host_drops_total", of, grid.step) + ")", grid, signal), (l) => l.place ?? "?"));
   board.add({
-    id: "retransmits", title: "TCP retransmits", about: "of the whole host", format: perSecond, height: 150, quiet: "Nothing was sent again in this time.", none: "No counters of TCP were recorded in this time.",
+    id: "retransmits", title: "TCP retransmits", about: "of the whole host", format: perSecond, height: 150, quiet: "Nothing was retransmitted in this time.", none: "No TCP counters were recorded in this time.",
   }, async (grid, signal) => {
     const rows = await matrix(several({
       retransmits: rate("linerate_tcp_retransmits_total", of, grid.step), timeouts: rate("linerate_tcp_timeouts_total", of, grid.step),
@@ -112,11 +115,12 @@ export function forHost(board, host) {
   });
   board.add({
     id: "rtt", title: "Round trip of scheduled measurements", format: seconds, points: true, height: 150,
-    none: "No measurement ran in this time. Schedules of the hub measure to named targets at intervals; see linerate-hub --help.",
+    none: "No measurement ran in this time. Schedules in the hub's configuration measure named targets at intervals.",
   }, (grid, signal) => roundTrips(host, undefined, grid, signal));
 }
 
-// roundTrips are median and 99th percentile to each target. Measurements are minutes apart: each step shows the last within it, as a point.
+// roundTrips returns median and 99th percentile to each target. Measurements are minutes apart:
+// each step shows its last one, as a point.
 export async function roundTrips(host, target, grid, signal) {
   const span = Math.max(grid.step, 15);
   const rows = await matrix("max by (target, quantile) (last_over_time(linerate_measurement_rtt_seconds" + selector({ host, target }, "quantile=~\"0.5|0.99\"") + "[" + span + "s]))", grid, signal);

@@ -1,4 +1,4 @@
-// One interface over 48 hours: its graphs, what happened, what is marked.
+// One interface over 48 hours: its graphs, events and marks.
 
 import { h, put, once } from "./dom.js";
 import { change, link, marks, read } from "./state.js";
@@ -29,7 +29,7 @@ export class InterfaceView {
         h("div", {}, h("p", { class: "small no-print" }, h("a", { href: link("overview", [], { out: null }) }, "Overview"), " / ", this.host), h("h1", {}, this.name), this.facts),
         h("div", { class: "stack tight" }, this.ranges.element)),
       this.marked,
-      h("div", { class: "with-side" }, h("div", { class: "stack" }, this.board.element, h("p", { class: "soft small no-print hint" }, "Drag over a graph to zoom in, double-click to go back. Drag with ", h("kbd", {}, "Shift"), " to mark A, then B, and compare them. ", h("kbd", {}, "?"), " shows all keys.")),
+      h("div", { class: "with-side" }, h("div", { class: "stack" }, this.board.element, h("p", { class: "soft small no-print hint" }, "Drag over a graph to zoom in, double-click to zoom back. Drag with ", h("kbd", {}, "Shift"), " to mark A, then B, and compare them. ", h("kbd", {}, "?"), " shows all keys.")),
         h("div", { class: "stack side" }, this.list.element)));
     this.build();
   }
@@ -61,7 +61,7 @@ export class InterfaceView {
     }
   }
 
-  // update follows the address; tick, the time. A graph is asked for anew when a new point is there to be drawn.
+  // update handles the address; tick, the time. A graph reloads when a new point is due.
   async update() {
     const { query } = read();
     if ((query.get("out") === "line") !== this.overlaid) return "again";
@@ -93,7 +93,7 @@ export class InterfaceView {
         h("button", { type: "button", onclick: () => change({ a: null, b: null }, { push: false }) }, "Clear"))) : []));
   }
 
-  // step goes to the next event on the graphs, or the one before; the address says which is shown.
+  // step goes to the next or previous event on the graphs. The address has the current one.
   step(by) {
     const all = this.board.events;
     if (all.length === 0) return;

@@ -1,10 +1,11 @@
-// Keys. Everything that the mouse can do has one; "?" shows them. Keys are left to a field while one writes in it.
+// Keys. Every mouse action has one; "?" shows them. A focused text field gets its own keys.
 
 import { h } from "./dom.js";
 import { change, link, visit, zoomBack, marks, read } from "./state.js";
 import { ranges } from "./time.js";
 
-// keysOf is what can be pressed, in groups, for the table that "?" shows and for the page alike. app has view() and theme().
+// keysOf returns the keys in groups, for the table of "?" and for the page. app has view() and
+// theme().
 export function keysOf(app) {
   const board = () => app.view()?.board;
   const go = (view) => () => visit(link(view));
@@ -16,23 +17,23 @@ export function keysOf(app) {
     { title: "Time", keys: [
       ...ranges.map(([name], i) => [[String(i + 1)], "the last " + name.replace("h", " h").replace("d", " d"), () => change({ range: name, from: null, to: null })]),
       [["ArrowLeft"], "earlier", () => board()?.pan(-0.25)], [["ArrowRight"], "later", () => board()?.pan(0.25)],
-      [["+", "="], "zoom in", () => board()?.scale(0.5)], [["-"], "zoom out", () => board()?.scale(2)], [["Backspace"], "back from the last zoom", () => zoomBack()],
-      [["0"], "the usual time, live", () => change({ range: null, from: null, to: null })],
+      [["+", "="], "zoom in", () => board()?.scale(0.5)], [["-"], "zoom out", () => board()?.scale(2)], [["Backspace"], "undo the last zoom", () => zoomBack()],
+      [["0"], "the default time, live", () => change({ range: null, from: null, to: null })],
     ] },
     { title: "Compare", keys: [
-      [["a"], "mark what is seen as A", () => board()?.markWindow("a")], [["b"], "mark what is seen as B", () => board()?.markWindow("b")],
+      [["a"], "mark the visible time as A", () => board()?.markWindow("a")], [["b"], "mark the visible time as B", () => board()?.markWindow("b")],
       [["x"], "clear both marks", () => { const { a, b } = marks(); if (a || b) change({ a: null, b: null }, { push: false }); }],
     ] },
     { title: "Events and lists", keys: [
-      [["n"], "next event on the graphs", () => app.view()?.step?.(1)], [["p"], "event before", () => app.view()?.step?.(-1)],
-      [["j"], "next interface or change", () => move(1)], [["k"], "the one before", () => move(-1)], [["Enter"], "open what has the focus", null], [["Escape"], "close", null],
+      [["n"], "next event on the graphs", () => app.view()?.step?.(1)], [["p"], "previous event", () => app.view()?.step?.(-1)],
+      [["j"], "next interface or change", () => move(1)], [["k"], "previous interface or change", () => move(-1)], [["Enter"], "open the focused item", null], [["Escape"], "close", null],
       [["/"], "filter", () => document.querySelector("main input[type=search]")?.focus()],
     ] },
     { title: "Page", keys: [[["t"], "light, dark, as the system", () => app.theme()], [["?"], "these keys", () => showKeys(app)]] },
   ];
 }
 
-// move sets the focus on the next row's link.
+// move focuses the link of the next row.
 function move(by) {
   const all = [...document.querySelectorAll("main .interface-row a, main .change .as-link, main button.cell")];
   if (all.length === 0) return;
@@ -65,7 +66,7 @@ export function startKeys(app) {
       if (e.key === "Escape") t.blur();
       return;
     }
-    // A table that scrolls sideways keeps the arrows.
+    // A table that scrolls sideways keeps the arrow keys.
     if (e.key.startsWith("Arrow") && t.closest?.(".scroll")) return;
     const fn = table.get(e.key);
     if (!fn) return;

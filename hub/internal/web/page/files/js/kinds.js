@@ -1,4 +1,5 @@
-// The kinds of events: their names, and letter and colour of their markers. The letter tells what the colour tells.
+// The kinds of events: names, and letter and colour of their markers. Letter and colour carry the
+// same information.
 
 export const kinds = [
   { kind: "change", name: "Change", plural: "Changes", letter: "C", colour: "s5" },
@@ -11,27 +12,27 @@ export const kinds = [
   { kind: "gap", name: "Gap", plural: "Gaps", letter: "G", colour: "s8" },
 ];
 
-// kindOf knows every kind; one that a newer hub may have is shown under its own name.
+// kindOf returns a kind; an unknown kind of a newer hub appears under its own name.
 export const kindOf = (kind) => kinds.find((k) => k.kind === kind) ?? { kind, name: String(kind), plural: String(kind), letter: "·", colour: "s8" };
 
-// rank tells which kind stands for a group: changes first, what merely happens at its hours last.
+// rank orders kinds for a group's marker: changes first, scheduled events last.
 const telling = ["change", "run", "alert", "finding", "reboot", "link", "gap", "measurement"];
 export const rank = (kind) => (telling.indexOf(kind) + telling.length + 1) % (telling.length + 1);
 
-// chosen are the kinds that the address asks for; without a word of it, all.
+// chosen returns the kinds in the address; by default all.
 export function chosen(query) {
   const text = query.get("kinds");
   if (text === null) return kinds.map((k) => k.kind);
   return text.split(",").filter((name) => kinds.some((k) => k.kind === name));
 }
 
-// placeOf is where a finding was made, beside the name of its host: "near" is that host itself.
+// placeOf returns where a finding was made, beside the host's name: "near" is that host itself.
 export const placeOf = (where) => (where === "near" ? "" : where);
 
-// stateOf is the state of an event in words; of a finding it is the place.
+// stateOf returns the state of an event in words; for a finding its place.
 export const stateOf = (e) => (e.kind === "finding" ? placeOf(e.state) : e.state);
 
-// severities in words and shapes.
+// severities as words and shapes.
 export const severities = {
   critical: { word: "critical", sign: "■", tone: "bad" }, warning: { word: "warning", sign: "▲", tone: "warn" },
   notice: { word: "notice", sign: "●", tone: "soft" }, info: { word: "info", sign: "○", tone: "soft" },

@@ -1,4 +1,5 @@
-// The page: chooses the view by the address, keeps it up to date while somebody looks, and joins keys, colours and the bar of notices.
+// The page: chooses the view by the address, refreshes it while it is visible, and joins keys,
+// colours and notices.
 
 import { h, put } from "./dom.js";
 import { read, listen, link } from "./state.js";
@@ -28,7 +29,7 @@ const everySecond = 1000;
 const main = document.getElementById("main");
 let view, key;
 
-// route shows the view of the address, and lets it follow what changed in it.
+// route shows the view of the address, and passes changes of the address to it.
 async function route() {
   const address = read();
   let chosen = views.find((v) => v.id === address.view);
@@ -58,7 +59,8 @@ async function route() {
 
 let busy = false;
 
-// beat brings what is new, once a second at most, and not while nobody looks or an answer is awaited.
+// beat loads new data, at most once a second, and not while the page is hidden or an answer is
+// pending.
 async function beat() {
   if (busy || document.hidden) return;
   busy = true;
@@ -88,8 +90,8 @@ document.addEventListener("visibilitychange", () => {
 });
 setInterval(beat, everySecond);
 
-// The view does not wait for the state of the hub: the two are asked for side by side. When the hub's clock turns out to be another one than the browser's,
-// what is shown as live is of the wrong time, and is asked for again.
+// The view does not wait for the state of the hub: both load in parallel. If the hub's clock
+// differs from the browser's, the live view shows the wrong time, and reloads.
 route();
 const before = now(), started = performance.now();
 refresh().then(() => {

@@ -1,18 +1,19 @@
-// Events on a graph: a line for each moment, a marker above it, and one marker with a count where many stand close together. What lasts has a bar at the top of the
-// plot too.
+// Events on a graph: a line for each time, a marker above it, and one marker with a count where
+// many are close together. An event that lasts has a bar at the top of the plot.
 
 import { h, put, colour } from "./dom.js";
 import { local, utc } from "./time.js";
 import { openEvents } from "./eventdialog.js";
 import { kindOf, rank } from "./kinds.js";
 
-// wide is how many pixels the marker of a group needs: a letter, or a letter and a count.
+// wide returns the width of a group's marker in pixels: a letter, or a letter and a count.
 const wide = (g) => (g.events.length === 1 ? 22 : 31 + 8 * String(g.events.length - 1).length);
 
-// group puts events whose markers would cover each other into one: [{x, events}], from left to right. A group stands at its first event and grows with its
-// count, so it is compared with its neighbours until nothing moves.
+// group joins events whose markers would overlap: [{x, events}], from left to right. A group is at
+// its first event and grows with its count, so the comparison with its neighbours repeats until
+// nothing moves.
 export function group(events, x, width) {
-  // What began before the first moment that is seen, and lasted beyond it, stands there.
+  // An event that began before the window and lasted into it is at the left edge.
   const at = (e) => (lasts(e) && (e.open || x(e.end) > 0) ? Math.max(0, x(e.start)) : x(e.start));
   let groups = events.map((event) => ({ x: at(event), events: [event] })).filter((g) => g.x >= 0 && g.x <= width).sort((a, b) => a.x - b.x);
   for (let before = -1; before !== groups.length;) {
@@ -28,13 +29,15 @@ export function group(events, x, width) {
   return groups;
 }
 
-// lasts tells what has a length: a run and not a change, which stays until it is undone. A gap is drawn as one.
+// lasts reports whether an event has a length: a run has one, a change, which stays until it is
+// undone, has not. A gap is drawn differently.
 const lasts = (e) => e.kind !== "gap" && e.kind !== "change" && (e.open || e.end > e.start);
 
-// lanes is how many bars may lie above each other; what finds no room has its marker alone.
+// lanes is the number of bars above each other; a bar without a free lane has only its marker.
 const lanes = 4;
 
-// spans gives the bars of what lasts, in pixels, each in the first lane that is free: [{from, to, lane, kind}].
+// spans returns the bars of lasting events, in pixels, each in the first free lane: [{from, to,
+// lane, kind}].
 export function spans(events, x, width) {
   const ends = Array(lanes).fill(-Infinity), bars = [];
   for (const e of events.filter(lasts)) {
@@ -47,12 +50,12 @@ export function spans(events, x, width) {
   return bars;
 }
 
-// first of a group is the event of its most telling kind: a change must not vanish behind the measurements around it.
+// first returns the event of a group's highest kind: measurements around a change must not hide it.
 const first = (g) => g.events.reduce((best, e) => (rank(e.kind) < rank(best.kind) ? e : best));
 const colourOf = (g) => kindOf(first(g).kind).colour;
 
-// layMarkers puts buttons above the plot and gives the groups, for their lines. Those of the first graph alone are in the order of the tab key: the
-// same events stand on every graph, and nobody wants to pass them eight times.
+// layMarkers puts buttons above the plot and returns the groups, for their lines. Only those of the
+// first graph are in the tab order, because every graph has the same events.
 export function layMarkers(strip, board, left, width, reachable) {
   const { win } = board;
   const x = (t) => ((t - win.start) / (win.end - win.start)) * width;
@@ -105,7 +108,7 @@ export function drawSpans(u, board) {
   ctx.restore();
 }
 
-// tell shows what an element stands for, beside it and inside the window.
+// tell shows the tooltip of an element, beside it and inside the window.
 export function tell(element, events) {
   const tip = document.getElementById("tip");
   const shown = events.slice(-6);

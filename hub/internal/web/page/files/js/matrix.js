@@ -1,4 +1,4 @@
-// What was measured between hosts: a table from each to each, and the history of one cell.
+// Measurements between hosts: a matrix, and the history of one cell.
 
 import { h, put, once } from "./dom.js";
 import { change, read } from "./state.js";
@@ -20,7 +20,7 @@ export class MatrixView {
     this.table = h("div", { class: "card" }, h("p", { class: "empty" }, "Loading …"));
     this.history = h("div", { class: "stack" });
     this.place = place;
-    put(place, h("div", { class: "view-head" }, h("div", {}, h("h1", {}, "Measurements between hosts"), h("p", { class: "soft small" }, "The newest of each pair. Choose a cell for its history.")), this.choice), this.table, this.history);
+    put(place, h("div", { class: "view-head" }, h("div", {}, h("h1", {}, "Measurements between hosts"), h("p", { class: "soft small" }, "The newest result of each pair. Click a cell for its history.")), this.choice), this.table, this.history);
   }
 
   async update() {
@@ -47,11 +47,11 @@ export class MatrixView {
     const cells = this.answer.cells ?? [];
     if (cells.length === 0) {
       put(this.choice);
-      put(this.table, h("p", { class: "empty" }, "Nothing was measured yet. Give the hub a schedule with the hosts to measure to (linerate-hub --help tells how); each needs linerate serve running."));
+      put(this.table, h("p", { class: "empty" }, "No measurements yet. Add schedules to the hub's configuration; each target host must run linerate serve."));
       return;
     }
     const { query } = read();
-    // Tests with a rate come first: that is what one looks for.
+    // Tests with a rate first: they are what users look for.
     const rated = (k) => cells.some((c) => kindOf(c) === k && c.throughput_bits_per_second !== undefined);
     const kinds = [...new Set(cells.map(kindOf))].sort((a, b) => rated(b) - rated(a) || (a < b ? -1 : 1));
     const kind = kinds.includes(query.get("test")) ? query.get("test") : kinds[0];
@@ -104,7 +104,7 @@ export class MatrixView {
       this.ranges = new Ranges(this.board);
       const of = (metric) => (grid, signal) => matrix("max by (test, direction) (last_over_time(" + metric + selector({ host: from, target: to, ...(test ? { test } : {}) }) + "[" + Math.max(grid.step, 15) + "s]))", grid, signal);
       const lines = (format) => async (grid, signal) => (await of(format)(grid, signal)).slice(0, 6).map((r, i) => ({ label: [r.labels.test, r.labels.direction].filter(Boolean).join(", "), colour: "s" + (i + 1), values: r.values }));
-      const none = "This was not measured in this time.";
+      const none = "No such measurement ran in this time.";
       this.board.add({ id: "measured", title: "Throughput from " + from + " to " + to, format: bits, points: true, height: 200, none }, lines("linerate_measurement_throughput_bits_per_second"));
       this.board.add({ id: "measured-rtt", title: "Round trip", about: "of all tests", format: seconds, points: true, height: 150, none }, (grid, signal) => roundTrips(from, to, grid, signal));
       this.board.add({ id: "measured-loss", title: "Loss", format: percent, points: true, height: 130, none, quiet: "Nothing was lost in this time." }, lines("linerate_measurement_loss_ratio"));

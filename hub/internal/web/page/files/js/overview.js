@@ -1,4 +1,4 @@
-// All hosts and their interfaces at a glance, with what is found and what was changed last.
+// All hosts and their interfaces, current findings and the last changes.
 
 import { h, put, once } from "./dom.js";
 import { change, link, read } from "./state.js";
@@ -13,11 +13,11 @@ import { findingCard } from "./findings.js";
 import { timed } from "./board.js";
 import { stale } from "./status.js";
 
-// Six hours: enough to see what changed today, and a quarter of the work of a day for forty interfaces.
+// Six hours show the changes of today, and cost a quarter of a day for forty interfaces.
 const usual = "6h";
 const natural = new Intl.Collator("en", { numeric: true }).compare;
 
-// columns: how each is called, sorted and shown. On a phone their names stand beside the values.
+// columns: title, sort order and rendering. On a phone the titles are beside the values.
 const columns = [
   { id: "name", name: "Interface" }, { id: "state", name: "State" }, { id: "graph", name: "Traffic" }, { id: "in", name: "In", num: true }, { id: "out", name: "Out", num: true },
   { id: "use", name: "Utilisation" }, { id: "pin", name: "Packets in", num: true }, { id: "pout", name: "Packets out", num: true }, { id: "drops", name: "Drops", num: true }, { id: "errors", name: "Errors", num: true },
@@ -61,7 +61,7 @@ export class OverviewView {
     await this.load(win);
   }
 
-  // load asks for everything at once; what comes is shown as it comes.
+  // load requests everything in parallel, and shows answers as they arrive.
   async load(win) {
     this.abort?.abort();
     this.abort = new AbortController();
@@ -78,7 +78,8 @@ export class OverviewView {
     const iface = (metric, step) => rate("linerate_interface_" + metric + "_total", {}, step);
     const traffic = (q, metric) => matrix(several({ [q]: iface(metric, grid.step) + " * 8" }), grid, signal);
     const growth = (metric) => "sum by (host, interface) (" + grew("linerate_interface_" + metric + "_total", {}, length) + ")";
-    // In and out are two questions, because the hub answers each on a processor of its own; what was lost takes it nearly as long, and comes after them.
+    // In and out are two queries, because the hub evaluates each on its own CPU. Losses take almost as
+    // long, and come after them.
     const graphs = guard(Promise.all([traffic("in", "receive_bytes"), traffic("out", "transmit_bytes")]), (rows) => { this.grid = grid; this.traffic = byInterface(rows.flat()); this.draw(); });
     await Promise.all([
       graphs,
@@ -100,15 +101,15 @@ export class OverviewView {
 
   showFindings(answer) {
     const list = answer.findings ?? [];
-    once(this.foundList, list, () => (list.length === 0 ? h("p", { class: "empty" }, "Nothing is found that holds these hosts back.") : list.slice(0, 6).map((f) => findingCard(f, true))));
+    once(this.foundList, list, () => (list.length === 0 ? h("p", { class: "empty" }, "No findings: nothing limits these hosts.") : list.slice(0, 6).map((f) => findingCard(f, true))));
   }
 
   showChanges(answer) {
     const list = answer.events.map(timed).sort((a, b) => b.start - a.start).slice(0, 8);
-    once(this.changed, list, () => (list.length === 0 ? h("li", { class: "empty" }, "Nothing was changed yet. What linerate set or linerate tune change on these hosts appears here, with the command that takes it back.") : list.map((e) => eventRow(e))));
+    once(this.changed, list, () => (list.length === 0 ? h("li", { class: "empty" }, "No changes yet. Changes by linerate set and linerate tune on these hosts appear here, each with the command that undoes it.") : list.map((e) => eventRow(e))));
   }
 
-  // draw makes the table when the interfaces are another set, and else writes the numbers into the rows that there are.
+  // draw makes the table when the set of interfaces changes, and otherwise updates the rows.
   draw() {
     if (!this.hosts) return;
     const { query } = read();
@@ -124,7 +125,7 @@ export class OverviewView {
     if (this.grid) performance.mark("overview");
   }
 
-  // numbers are those of an interface that are known.
+  // numbers returns the known numbers of an interface.
   numbers(host, i) {
     const key = keyOf(host, i.name);
     return { ...this.rates?.get(key), ...this.losses?.get(key) };
@@ -137,7 +138,7 @@ export class OverviewView {
     return n[id];
   }
 
-  // order: by name, what stands on another interface below it; or by a column, greatest first.
+  // order sorts by name, with stacked interfaces below their parents; or by a column, largest first.
   order(host, sort) {
     const list = [...(host.interfaces ?? [])];
     if (sort && sort !== "name") return list.sort((a, b) => (this.value(host.host, b, sort) ?? -1) - (this.value(host.host, a, sort) ?? -1) || natural(a.name, b.name));
@@ -181,7 +182,7 @@ export class OverviewView {
       cells[c.id] = h("td", { role: "cell", class: (c.num ? "num " : "") + "col-" + c.id, "data-label": c.name });
       return cells[c.id];
     };
-    const canvas = h("canvas", { class: "spark", role: "img", "aria-label": "No traffic is known" });
+    const canvas = h("canvas", { class: "spark", role: "img", "aria-label": "Traffic unknown" });
     const row = h("tr", { role: "row", class: "interface-row" },
       h("th", { scope: "row", role: "rowheader", class: "col-name depth-" + (i.depth ?? 0) }, h("a", { href: link("interface", [host, i.name], { filter: null, sort: null }) }, i.name), h("span", { class: "soft small" }, [i.kind, i.driver !== i.kind ? i.driver : ""].filter(Boolean).join(" · "))),
       columns.slice(1).map(cell));

@@ -1,9 +1,9 @@
-// Questions in PromQL, and answers as columns on a regular grid. A graph gets one point for each pixel or two and no more; where a step has no value there
-// is null, and a gap is drawn.
+// PromQL queries, and answers as columns on a regular grid. A graph gets at most one point for
+// every two pixels. A step without a value is null, and is drawn as a gap.
 
 import { queryRange, query } from "./api.js";
 
-// steps that divide minutes, hours or days, so that points stay where they are when the window moves on.
+// steps that divide minutes, hours or days, so that points keep their times when the window moves.
 const steps = [1, 2, 5, 10, 15, 30, 60, 90, 120, 180, 240, 300, 600, 900, 1200, 1800, 3600, 7200, 10800, 21600, 43200, 86400];
 
 export function stepFor(win, points) {
@@ -11,7 +11,8 @@ export function stepFor(win, points) {
   return steps.find((s) => s >= wanted) ?? Math.ceil(wanted / 86400) * 86400;
 }
 
-// grid of a window: its first and last moment are whole steps, so that the same question is asked by everyone who looks.
+// grid returns the grid of a window: its ends are multiples of the step, so that all viewers send
+// the same query.
 export function gridOf(win, step) {
   const first = Math.floor(win.start / step), last = Math.floor(win.end / step);
   const times = new Array(last - first + 1);
@@ -19,30 +20,33 @@ export function gridOf(win, step) {
   return { start: first * step, end: last * step, step, times };
 }
 
-// selector of labels: {host: "a", interface: "eth0"} is {host="a",interface="eth0"}. JSON writes strings as Go reads them. Further matchers are taken as
-// they are: they come from this page alone.
+// selector returns a selector of labels: {host: "a", interface: "eth0"} becomes
+// {host="a",interface="eth0"}. JSON strings are valid Go strings. It does not escape further
+// matchers: they come from this page alone.
 export function selector(labels, ...further) {
   const parts = Object.entries(labels).filter(([, v]) => v !== undefined).map(([k, v]) => k + "=" + JSON.stringify(v.toWellFormed ? v.toWellFormed() : v));
   return "{" + [...parts, ...further].join(",") + "}";
 }
 
-// rate is the mean over each step. A step needs two samples, and those come each second; of very short steps four seconds are taken.
+// rate is the mean over each step. A step needs two samples, which come each second; very short
+// steps use a window of four seconds.
 export const rate = (metric, labels, step) => "rate(" + metric + selector(labels) + "[" + Math.max(step, 4) + "s])";
 
-// grew is by how much counters grew over a time, by two look-ups for each instead of reading all between: over hours, that is the difference between a
-// millisecond and a second. Where a counter began again within the time, what it counted since then is told: never too much, at times too little.
+// grew returns the growth of counters over a time, from two look-ups each instead of all samples
+// between: over hours, a millisecond instead of a second. After a reset of the counter it returns
+// what was counted since: never too much, sometimes too little.
 export function grew(metric, labels, span) {
   const m = metric + selector(labels);
   const before = m + " offset " + span + "s";
   return "(" + m + " - ((" + before + " <= " + m + ") or (" + m + " * 0)))";
 }
 
-// several puts many questions into one. Rows of the answer have the label q, which names theirs.
+// several joins queries into one. The label q of a row names its query.
 export function several(named) {
   return Object.entries(named).map(([name, expression]) => "label_replace(" + expression + ", \"q\", \"" + name + "\", \"\", \"\")").join(" or ");
 }
 
-// matrix asks for a window and gives rows {labels, values} on its grid.
+// matrix queries a window and returns rows {labels, values} on its grid.
 export async function matrix(expression, grid, signal) {
   const result = await queryRange(expression, grid.start, grid.end, grid.step, signal);
   return result.map((row) => {
@@ -55,13 +59,14 @@ export async function matrix(expression, grid, signal) {
   });
 }
 
-// vector asks for one moment and gives {labels, value}.
+// vector queries one time and returns {labels, value}.
 export async function vector(expression, time, signal) {
   const result = await query(expression, time, signal);
   return result.map((row) => ({ labels: row.metric, value: Number(row.value[1]) })).filter((row) => Number.isFinite(row.value));
 }
 
-// statistics of a column as MRTG prints them, over the points that are there; undefined when there is none.
+// statistics returns the numbers of a column as MRTG prints them, over the existing points;
+// undefined without points.
 export function statistics(values) {
   const known = values.filter((v) => v !== null);
   if (known.length === 0) return undefined;

@@ -1,4 +1,5 @@
-// The control of the time looked at: buttons for the usual ranges, fields for any other, and steps along the time for those who have no keys.
+// The control of the time range: buttons for the usual ranges, fields for any other, and buttons
+// that move in time.
 
 import { h, put } from "./dom.js";
 import { change, look } from "./state.js";
@@ -37,7 +38,7 @@ export class Ranges {
     if (open) this.from.focus();
   }
 
-  // show tells what is looked at.
+  // show displays the current range.
   show(win) {
     this.buttons.forEach((b) => b.setAttribute("aria-pressed", String(win.live && b.textContent === win.range)));
     this.custom.setAttribute("aria-pressed", String(!win.live));

@@ -1,4 +1,5 @@
-// A small graph in a row of a table: in above the middle, out below it, gaps left open. Drawn on a canvas of its own: forty of them must cost nothing.
+// A small graph in a table row: in above the middle, out below it, gaps left open. It has its own
+// canvas, because forty of them must be cheap to draw.
 
 import { colour } from "./dom.js";
 

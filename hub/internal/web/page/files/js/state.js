@@ -1,11 +1,12 @@
-// All state is in the address, so that a link shows somebody else the same: #/view/parts?range=48h&kinds=change,run&a=FROM/TO&b=FROM/TO&event=ID.
-// It stands behind the number sign: names of hosts and interfaces are in no server's log.
+// All state is in the address, so that a link shows the same:
+// #/view/parts?range=48h&kinds=change,run&a=FROM/TO&b=FROM/TO&event=ID. It is in the fragment:
+// servers never log names of hosts and interfaces.
 
 import { iso, parseTime } from "./time.js";
 
 const listeners = [];
 
-// read takes the address apart. What is no address of ours is the overview.
+// read parses the address. An unknown address is the overview.
 export function read() {
   const [path, query] = location.hash.replace(/^#\/?/, "").split("?", 2);
   const parts = path.split("/").filter(Boolean).map((p) => {
@@ -18,10 +19,10 @@ export function read() {
   return { view: parts[0] ?? "overview", parts: parts.slice(1), query: new URLSearchParams(query ?? "") };
 }
 
-// kept are the keys that a link to another view takes along: the time looked at, what is filtered, what is marked.
+// kept are the keys that links to other views keep: time range, filters, marks.
 const kept = ["range", "from", "to", "kinds", "a", "b"];
 
-// link is the address of a view.
+// link returns the address of a view.
 export function link(view, parts = [], query = {}) {
   const here = read().query;
   const q = new URLSearchParams();
@@ -37,10 +38,11 @@ export function link(view, parts = [], query = {}) {
   return "#/" + (path === "overview" ? "" : path) + (text ? "?" + text : "");
 }
 
-// tidy keeps readable what is allowed to stand in a fragment.
+// tidy leaves characters readable that a fragment may have.
 const tidy = (q) => q.toString().replaceAll("%3A", ":").replaceAll("%2F", "/").replaceAll("%2C", ",");
 
-// change sets keys of the address (null takes one away) and tells everyone. A step that one wants to come back from is pushed, others replace.
+// change sets keys of the address (null removes one) and notifies listeners. It pushes steps that
+// the user may go back from, and replaces otherwise.
 export function change(set, { push = true } = {}) {
   const s = read();
   for (const [key, value] of Object.entries(set)) {
@@ -71,7 +73,8 @@ function tell() {
 addEventListener("hashchange", tell);
 addEventListener("popstate", tell);
 
-// Zooms are remembered one by one, so that a double click goes back as often as one went in, whatever else the browser's history holds.
+// A stack of zooms, so that a double click undoes them one by one, independent of the browser's
+// history.
 const zooms = [];
 
 export function zoom(start, end) {
@@ -97,7 +100,7 @@ export function marks(query = read().query) {
 
 export const interval = (start, end) => iso(start) + "/" + iso(end);
 
-// mark puts an interval where one is free: first a, then b; when both are set, it begins anew.
+// mark sets the first free interval: a, then b; with both set, it starts over.
 export function mark(start, end) {
   const { a, b } = marks();
   const text = interval(start, end);

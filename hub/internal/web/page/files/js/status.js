@@ -1,4 +1,4 @@
-// The bar above the page: what is wrong with what one sees, in plain words. It is empty when nothing is.
+// The bar above the page: what is wrong, in plain words. It is empty when nothing is wrong.
 
 import { h, once } from "./dom.js";
 import { status, events, health, inWords, Failure } from "./api.js";
@@ -9,13 +9,13 @@ const late = 20; // seconds without a sample until data are called old
 
 let told, ages = [], gaps = [], failed = "";
 
-// stale is told how old the newest sample of each host is.
+// stale takes the age of the newest sample of each host.
 export function stale(list) {
   ages = list.filter((one) => one.age > late);
   show();
 }
 
-// refresh asks for the state of the hub and for the times that it did not record.
+// refresh loads the state of the hub and the gaps of its history.
 export async function refresh() {
   try {
     told = await status();
@@ -40,20 +40,20 @@ function lines() {
     const { disk = {} } = told;
     if (disk.state === "full") {
       add("bad", "The disk is full" + (disk.since ? " since " + local(parseTime(disk.since)) : "") + ".",
-        "Nothing new is stored." + (disk.kept_in_memory_seconds ? " The last " + span(disk.kept_in_memory_seconds) + " are kept in memory and are lost when the hub ends." : "") + " Sampling goes on. Make room on the file system of the hub's data (" + bytes(disk.free_bytes ?? 0) + " free); it goes on by itself.");
+        "The hub stores nothing new." + (disk.kept_in_memory_seconds ? " The last " + span(disk.kept_in_memory_seconds) + " are kept in memory and are lost if the hub ends." : "") + " Sampling continues. Free space on the file system of the hub's data (" + bytes(disk.free_bytes ?? 0) + " free); writing then resumes.");
     } else if (disk.state === "failing") {
-      add("bad", "The disk fails" + (disk.since ? " since " + local(parseTime(disk.since)) : "") + ".", "What is new may not be stored. See the log of the hub for the error.");
+      add("bad", "The disk fails" + (disk.since ? " since " + local(parseTime(disk.since)) : "") + ".", "New samples may not be stored. The hub's log has the error.");
     }
     if (told.loading) add("warn", "The hub is still loading its history.", "Older times are empty until it is done; nothing is lost.");
     for (const text of told.warnings ?? []) add("warn", "Note.", String(text));
   }
   if (!health.failure) {
-    for (const { host, age } of ages.slice(0, 4)) add("warn", host + " is silent.", "Its newest sample is " + span(age) + " old. What is shown of it as current is of then.");
+    for (const { host, age } of ages.slice(0, 4)) add("warn", host + " is silent.", "Its newest sample is " + span(age) + " old; the values shown as current are from then.");
   }
   if (gaps.length > 0) {
     const last = gaps.at(-1), from = parseTime(last.time), to = parseTime(last.end);
     add("", gaps.length === 1 ? "There is a gap in the history." : "There are " + gaps.length + " gaps in the history of the last 48 h.",
-      (last.title ? last.title + ": " : "") + "nothing was recorded from " + local(from) + (to ? " to " + local(to) + " (" + span(to - from) + ")." : " on.") + " Graphs are open there.");
+      (last.title ? last.title + ": " : "") + "nothing was recorded from " + local(from) + (to ? " to " + local(to) + " (" + span(to - from) + ")." : " on.") + " Graphs have no line there.");
   }
   return out;
 }

@@ -1,4 +1,5 @@
-// Light and dark: the system's choice until somebody switches, then theirs, kept on this browser. Colours are no state of what is looked at, so they are not in the address.
+// Light and dark: the system's choice until the user switches, then the user's, stored in this
+// browser. Colours are not part of the view, so they are not in the address.
 
 const order = ["", "light", "dark"];
 const words = { "": "Colours: as the system", light: "Colours: light", dark: "Colours: dark" };
@@ -19,14 +20,14 @@ export function startTheme(button, changed) {
       if (theme) localStorage.setItem("linerate.theme", theme);
       else localStorage.removeItem("linerate.theme");
     } catch {
-      // storage is forbidden: the choice holds until the page is left
+      // storage is forbidden: the choice lasts until the page is closed
     }
     show();
     changed();
   };
   button.addEventListener("click", next);
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", changed);
-  // Paper is white: what is drawn on canvases is drawn anew for it, and again for the screen after it.
+  // Paper is white: redraw canvases for printing, and again for the screen afterwards.
   let screen;
   addEventListener("beforeprint", () => {
     screen = current();

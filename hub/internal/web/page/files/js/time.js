@@ -1,6 +1,7 @@
-// Times: which part of the history is looked at, and how a moment is written.
+// Times: the visible part of the history, and how a time is written.
 
-// skew is how far the hub's clock is ahead of the browser's, in seconds: the history is in the hub's time, and a laptop's clock may be off by minutes.
+// skew is how far the hub's clock is ahead of the browser's, in seconds: the history has the hub's
+// time, and a laptop's clock may be off by minutes.
 let skew = 0;
 
 export function setClock(iso) {
@@ -8,12 +9,12 @@ export function setClock(iso) {
   if (Number.isFinite(hub)) skew = (hub - Date.now()) / 1000;
 }
 
-// now is the hub's time in seconds.
+// now returns the hub's time in seconds.
 export const now = () => Date.now() / 1000 + skew;
 
 export const ranges = [["1h", 3600], ["6h", 6 * 3600], ["24h", 86400], ["48h", 2 * 86400], ["7d", 7 * 86400]];
 
-// span of "90m", "6h", "2d" in seconds; undefined when it is none.
+// parseSpan returns "90m", "6h" or "2d" in seconds; undefined for other texts.
 export function parseSpan(text) {
   const m = /^(\d{1,5})(m|h|d)$/.exec(text ?? "");
   return m && m[1] > 0 ? Number(m[1]) * { m: 60, h: 3600, d: 86400 }[m[2]] : undefined;
@@ -25,7 +26,8 @@ export function parseTime(text) {
   return Number.isFinite(t) && t >= 0 && t < 4e9 ? t : undefined;
 }
 
-// windowOf is what the address asks to see: the last hours, which move on with the time, or a fixed part.
+// windowOf returns the window in the address: the last hours, which move with the time, or a fixed
+// part.
 export function windowOf(query, usual) {
   const from = parseTime(query.get("from")), to = parseTime(query.get("to"));
   if (from !== undefined && to !== undefined && to > from) return { start: from, end: to, live: false, range: "" };
@@ -39,7 +41,7 @@ export function windowOf(query, usual) {
   return { start: end - length, end, live: true, range };
 }
 
-// iso is how a moment stands in addresses: UTC, whole seconds.
+// iso returns a time for addresses: UTC, whole seconds.
 export const iso = (t) => new Date(Math.round(t) * 1000).toISOString().replace(".000Z", "Z");
 
 const two = (n) => String(n).padStart(2, "0");
@@ -49,7 +51,7 @@ const months = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "
 export const clock = (d) => two(d.getHours()) + ":" + two(d.getMinutes()) + ":" + two(d.getSeconds());
 export const day = (d) => weekdays[d.getDay()] + " " + d.getDate() + " " + months[d.getMonth()];
 
-// local writes a moment in the zone of the browser, with the year when it is another one.
+// local returns a time in the browser's zone, with the year if it differs from the current one.
 export function local(t) {
   const d = new Date(t * 1000);
   const year = d.getFullYear() === new Date().getFullYear() ? "" : " " + d.getFullYear();
@@ -61,14 +63,15 @@ export function utc(t) {
   return d.toISOString().slice(0, 19).replace("T", " ") + " UTC";
 }
 
-// short is a moment with no more than is needed beside others: the time of today, else day and time.
+// short returns a time in the shortest unambiguous form: the time of today, otherwise day and time.
 export function short(t) {
   const d = new Date(t * 1000);
   const hm = two(d.getHours()) + ":" + two(d.getMinutes());
   return d.toDateString() === new Date(now() * 1000).toDateString() ? hm : d.getDate() + " " + months[d.getMonth()] + " " + hm;
 }
 
-// ticks writes the labels of a time axis: hours and minutes, and the day where one begins; a long axis has days alone.
+// ticks returns the labels of a time axis: hours and minutes, and the day where one begins; a long
+// axis has days alone.
 export function ticks(_, splits, _axis, _space, step) {
   let before = "";
   return splits.map((t) => {
@@ -82,7 +85,7 @@ export function ticks(_, splits, _axis, _space, step) {
   });
 }
 
-// forField is a moment as a field of the type datetime-local has it.
+// forField returns a time for a datetime-local field.
 export function forField(t) {
   const d = new Date(t * 1000);
   return d.getFullYear() + "-" + two(d.getMonth() + 1) + "-" + two(d.getDate()) + "T" + clock(d);

@@ -1,15 +1,15 @@
-// Numbers for people: three digits that matter, SI prefixes, and "-" for what is not known.
+// Numbers for people: three significant digits, SI prefixes, and "-" for an unknown value.
 
 const prefixes = [[1e15, "P"], [1e12, "T"], [1e9, "G"], [1e6, "M"], [1e3, "k"]];
 
-// digits writes a number with three significant digits: 9.41, 94.1, 941.
+// digits returns a number with three significant digits: 9.41, 94.1, 941.
 function digits(v) {
   const size = Math.abs(v);
   if (size >= 99.95) return v.toFixed(0);
   return v.toFixed(size >= 9.995 ? 1 : 2);
 }
 
-// scaled writes a number with an SI prefix and its unit.
+// scaled returns a number with an SI prefix and its unit.
 export function scaled(v, unit) {
   if (v === null || v === undefined || !Number.isFinite(v)) return "-";
   const size = Math.abs(v);
@@ -25,7 +25,7 @@ export const perSecond = (v) => scaled(v, "/s");
 export const packets = (v) => scaled(v, "p/s");
 export const count = (v) => (Number.isInteger(v) && Math.abs(v) < 10000 ? String(v) : scaled(v, "").trim());
 
-// bytes have binary prefixes: sizes of memory and disks are powers of two.
+// bytes has binary prefixes: sizes of memory and disks are powers of two.
 export function bytes(v) {
   if (v === null || v === undefined || !Number.isFinite(v)) return "-";
   const names = ["B", "KiB", "MiB", "GiB", "TiB", "PiB"];
@@ -37,7 +37,7 @@ export function bytes(v) {
   return (i === 0 ? String(Math.round(v)) : digits(v)) + " " + names[i];
 }
 
-// seconds is a short time: a round trip, a wait.
+// seconds formats a short time: a round trip, a wait.
 export function seconds(v) {
   if (v === null || v === undefined || !Number.isFinite(v)) return "-";
   const size = Math.abs(v);
@@ -48,7 +48,7 @@ export function seconds(v) {
   return digits(v) + " s";
 }
 
-// span is a time as people say it: 45 s, 12 min, 3 h, 2 d.
+// span formats a time for people: 45 s, 12 min, 3 h, 2 d.
 export function span(s) {
   if (!Number.isFinite(s)) return "-";
   const plain = (v) => (v < 10 && v % 1 >= 0.05 ? v.toFixed(1) : v.toFixed(0));
@@ -66,7 +66,7 @@ export function percent(v) {
   return (Math.abs(p) >= 9.995 ? p.toFixed(Math.abs(p) >= 99.95 ? 0 : 1) : p.toFixed(2)) + " %";
 }
 
-// speed of a link: 1 Gb/s, 2.5 Gb/s; nothing to round.
+// speed formats a link speed without rounding: 1 Gb/s, 2.5 Gb/s.
 export function speed(v) {
   if (!(v > 0)) return "-";
   for (const [by, prefix] of prefixes) {
@@ -75,7 +75,7 @@ export function speed(v) {
   return v + " b/s";
 }
 
-// axis shortens a number for an axis: no digits that say nothing.
+// axis shortens a number for an axis: no insignificant digits.
 export function axis(format) {
   return (v) => format(Math.abs(v)).replace(/(\.\d*?)0+(?=\D|$)/, "$1").replace(/\.(?=\D|$)/, "");
 }
@@ -85,7 +85,7 @@ const endings = [
   ["_transactions_per_second", (v) => scaled(v, "trans/s")], ["_per_second", perSecond], ["_seconds", seconds], ["_bytes", bytes], ["_ratio", (v) => String(Number(v.toPrecision(4)))],
 ];
 
-// byKey writes a value of a document by the unit that its key carries, as all our documents have it.
+// byKey formats a value of a document by the unit in its key.
 export function byKey(key, v) {
   if (typeof v !== "number") return String(v);
   for (const [ending, format] of endings) {
@@ -94,7 +94,7 @@ export function byKey(key, v) {
   return Number.isInteger(v) ? v.toLocaleString("en").replaceAll(",", "\u202f") : String(Number(v.toPrecision(6)));
 }
 
-// byUnit writes a value whose unit is a word of the API.
+// byUnit formats a value whose unit is a word of the API.
 export function byUnit(unit, v) {
   switch (unit) {
     case "bits_per_second": case "b/s": case "bit/s": return bits(v);
@@ -109,7 +109,7 @@ export function byUnit(unit, v) {
   }
 }
 
-// plainKey makes words of a key: "throughput_bits_per_second" is "throughput".
+// plainKey turns a key into words: "throughput_bits_per_second" is "throughput".
 export function plainKey(key) {
   for (const [ending] of endings) {
     if (key.endsWith(ending) && key.length > ending.length && ending !== "_ratio") return key.slice(0, -ending.length).replaceAll("_", " ");

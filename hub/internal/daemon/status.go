@@ -10,7 +10,7 @@ import (
 	"github.com/linerate/linerate/internal/host/sample"
 )
 
-// status is how the hub is doing.
+// status returns the state of the hub.
 func (d *daemon) status() api.Status {
 	s := d.store.Status()
 	out := api.Status{
@@ -26,7 +26,7 @@ func (d *daemon) status() api.Status {
 	return out
 }
 
-// hosts lists the interfaces that are there now.
+// hosts returns the interfaces that exist now.
 func (d *daemon) hosts() []api.Host {
 	h := api.Host{Host: d.config.Host, Interfaces: []api.Interface{}}
 	r := d.board.last(sourceHost)
@@ -75,7 +75,7 @@ func (d *daemon) findings() api.Findings {
 	return api.Findings{Time: at, Findings: findings}
 }
 
-// verdicts are the findings as alert rules see them.
+// verdicts returns the findings as alert rules see them.
 func (d *daemon) verdicts() []alert.Verdict {
 	_, findings := d.board.verdict()
 	out := make([]alert.Verdict, len(findings))
