@@ -240,7 +240,7 @@ func TestLines(t *testing.T) {
 	}
 }
 
-// TestAsked: a system that was asked for makes foreign settings ignored, and names their
+// TestAsked: a system that was requested makes foreign settings ignored, and names their
 // counterpart; lines that any system could have are judged for it.
 func TestAsked(t *testing.T) {
 	got := judged(t, Target{OS: Linux}, "ndd -set /dev/tcp tcp_max_buf 4194304\nifconfig eth0 mtu 9000\n")

@@ -30,7 +30,7 @@ var (
 	}
 )
 
-// sysctlOS says whose sysctl a dotted name is; false for what is no sysctl of either.
+// sysctlOS returns whose sysctl a dotted name is; false for what is no sysctl of either.
 func sysctlOS(name string) (OS, bool) {
 	for _, p := range linuxTrees {
 		if strings.HasPrefix(name, p) {
@@ -167,8 +167,8 @@ func (r *reader) moduleParameters(module string, words []string) bool {
 	module = strings.TrimSuffix(module[strings.LastIndex(module, "/")+1:], ".ko")
 	module = strings.ReplaceAll(module, "-", "_")
 	// Words without an equals sign belong to something else: modprobe e1000 && …, or a comment. A
-	// value without quotes ends at a blank (modprobe.d(5)), and a list for several cards is parted
-	// by commas.
+	// value without quotes ends at a blank (modprobe.d(5)), and a list for several NICs is
+	// separated by commas.
 	found := false
 	for _, w := range words {
 		if name, value, ok := strings.Cut(w, "="); ok && name != "" && value != "" {
@@ -236,7 +236,7 @@ func (r *reader) named(text string) bool {
 	return true
 }
 
-// bareLine is a name and a value without a command or a file around them, as people pass them on:
+// bareLine is a name and a value without a command or a file around them, as users pass them on:
 // "TcpWindowSize 131400".
 var bareLine = regexp.MustCompile(`^([A-Za-z_][\w.-]*)\s*[=: ]\s*("[^"]*"|[\w.,]+)$`)
 

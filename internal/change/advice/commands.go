@@ -103,7 +103,7 @@ func (r *reader) sysctlCommand(c, _ command) bool {
 			continue
 		}
 		// A name of no tree that we know stays a setting: its author meant one, and the judgement
-		// says that it is unknown.
+		// reports that it is unknown.
 		if !r.sysctl(name, value) {
 			r.add("", "sysctl:"+name, value)
 		}
@@ -387,8 +387,8 @@ func (r *reader) tee(c, from command) bool {
 	return len(c.words) < 2 || r.written(strings.Join(echoed(from), " "), target)
 }
 
-// echoed is what echo prints. printf's format is taken for its text: printf '%s' "$x" sets what
-// nobody can read here anyway.
+// echoed is what echo prints. printf's format counts as its text: printf '%s' "$x" sets what nobody
+// can read here anyway.
 func echoed(c command) []string {
 	words := c.words[1:]
 	for len(words) > 0 && (words[0] == "-n" || words[0] == "-e") {

@@ -2,7 +2,7 @@ package advice
 
 import "strings"
 
-// ethtoolSections maps the options of ethtool(8) to the part of the card that they set, as ethtool
+// ethtoolSections maps the options of ethtool(8) to the part of the NIC that they set, as ethtool
 // knobs are named.
 var ethtoolSections = map[string]string{
 	"-K": "feature.", "--features": "feature.", "--offload": "feature.",
@@ -106,7 +106,7 @@ func (r *reader) ethtool(c command) bool {
 func (r *reader) linkModes(device string, words []string) {
 	// The kernel itself has one message for all of them (ETHTOOL_MSG_LINKMODES_SET); what is not
 	// named keeps its present value, which the text does not tell. "speed 100" alone therefore
-	// counts as negotiated: that is what cards are by default.
+	// counts as negotiated: that is what NICs are by default.
 	var speed, duplex, autoneg string
 	pairs(words, func(name, value string) {
 		switch strings.ToLower(name) {

@@ -37,7 +37,7 @@ type fact struct {
 	pattern string // Knob in small letters
 }
 
-// history is a default and the release from which on it held. Lists begin with the oldest.
+// history is a default and the release from which it held. Lists begin with the oldest.
 //
 // Releases are those of kernel.org, where a default changed with a commit that the source names. A
 // distribution's own defaults (sysctl.d of systemd and of the cloud images) are no part of it:
@@ -49,7 +49,7 @@ type history struct {
 
 // rule is a verdict under conditions, all of which must hold.
 //
-// Why says what the setting does on the releases that the rule is for, and not what the page
+// Why is what the setting does on the releases that the rule is for, and not what the page
 // believed. Today is a command, a name or a value to type, or "leave it out".
 type rule struct {
 	Since   string   `json:"since,omitempty"`  // first release that it holds for
@@ -149,7 +149,7 @@ func (f fact) check() error {
 const longestName = 512
 
 // factOf finds what is known of a setting on a system. Some hundred facts are gone through for each
-// setting, which for the longest file that people have is a matter of milliseconds; the first that
+// setting, which for the longest file that users have is a matter of milliseconds; the first that
 // fits counts, so that particular names stand before patterns.
 //
 // A name that is no setting's may be as long as the text, and a pattern with three stars tries
@@ -169,7 +169,7 @@ func factOf(o OS, name string) (fact, bool) {
 
 // globs reports whether s has the form of the pattern, in which * stands for any text, also for
 // none. Patterns are ours and have few stars, so that trying every place for each costs little; the
-// names are other people's and may be long.
+// names come from the text and may be long.
 func globs(pattern, s string) bool {
 	first, rest, wild := strings.Cut(pattern, "*")
 	if !wild {

@@ -7,7 +7,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// TestFoundInTheWild: lines as they stand in scripts, profiles and pages that people pass on, with
+// TestFoundInTheWild: lines as they stand in scripts, profiles and pages that users pass on, with
 // what an expert says of them. Each was once left out, misread or judged wrongly.
 func TestFoundInTheWild(t *testing.T) {
 	for _, c := range []struct{ name, text, want string }{

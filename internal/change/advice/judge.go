@@ -24,7 +24,7 @@ func FromBackend(ctx context.Context, b knob.Backend) func(knob.ID) (knob.Value,
 	return func(id knob.ID) (knob.Value, error) { return b.Read(ctx, id) }
 }
 
-// Judge gives a judgement for every setting of the advice, in its order, and one of Unknown for
+// Judge returns a judgement for every setting of the advice, in its order, and one of Unknown for
 // every line that was not understood.
 func (t Target) Judge(a Advice) []Judgement {
 	usual := t.OS
@@ -80,10 +80,10 @@ func (a Advice) usualOS() OS {
 	return best
 }
 
-// judge decides about one setting. A list of values for several cards is judged value by value, and
+// judge decides about one setting. A list of values for several NICs is judged value by value, and
 // the worst counts.
 func (t Target) judge(s Setting, usual OS) Judgement {
-	// A system that was asked for counts for every line; else a line counts for the system that its
+	// A system that was requested counts for every line; else a line counts for the system that its
 	// name or command belongs to.
 	o := t.OS
 	switch {
@@ -93,7 +93,7 @@ func (t Target) judge(s Setting, usual OS) Judgement {
 		o = usual
 	}
 	j := Judgement{Setting: s, For: o}
-	// Only an asked-for system can be another one here: whoever gives --os linux to a .reg file
+	// Only a requested system can be another one here: whoever gives --os linux to a .reg file
 	// wants to know what to do instead.
 	if s.OS != "" && !o.covers(s.OS) {
 		j.Verdict, j.Source = Ignored, "the names of the settings of both systems"
@@ -113,7 +113,7 @@ func (t Target) judge(s Setting, usual OS) Judgement {
 	}
 	worst := t.value(j, values[0])
 	for _, v := range values[1:] {
-		// In a list for several cards the default stands for "not this one", and says nothing about
+		// In a list for several NICs the default stands for "not this one", and says nothing about
 		// the others.
 		if one := t.value(j, v); worst.Verdict == NowDefault || one.Verdict != NowDefault &&
 			one.Verdict.Rank() > worst.Verdict.Rank() {
@@ -155,7 +155,7 @@ func (t Target) value(j Judgement, value string) Judgement {
 	// The disciplines of the catalogue are those that can be set without parameters; the kernel has
 	// many more.
 	if kind, _, _ := strings.Cut(j.Knob, ":"); listed && kind != knob.KindQdisc {
-		// A sysctl or a card answers EINVAL, and the old value stays: the advice has no effect, and
+		// A sysctl or a NIC answers EINVAL, and the old value stays: the advice has no effect, and
 		// nothing breaks.
 		var refused *knob.RangeError
 		if _, err := d.Normalize(knob.Value(value)); errors.As(err, &refused) {
@@ -215,7 +215,7 @@ func (j Judgement) by(r rule) Judgement {
 	return j
 }
 
-// rule finds the first rule of a class that fits. Classes exist because facts are written by people
+// rule finds the first rule of a class that fits. Classes exist because facts are written by users
 // from top to bottom (removed, then values, then the rest), while judging has to put the range and
 // the default between them.
 func (f fact) rule(release Release, value string, o OS, class func(rule) bool) (rule, bool) {

@@ -22,7 +22,7 @@ const (
 // Systems lists every system that advice can be judged for.
 func Systems() []OS { return []OS{Linux, FreeBSD, Illumos, Solaris, Windows} }
 
-// name is how people write the system, for sentences; the values of OS are for flags and documents.
+// name is how users write the system, for sentences; the values of OS are for flags and documents.
 func (o OS) name() string {
 	switch o {
 	case Linux:
@@ -45,7 +45,7 @@ func (o OS) covers(other OS) bool {
 	return o == other || other == "" || o.family() == other.family()
 }
 
-// family gives the one of both under which the facts of Solaris and illumos are kept.
+// family returns the one of both under which the facts of Solaris and illumos are kept.
 func (o OS) family() OS {
 	if o == Illumos {
 		return Solaris
@@ -57,10 +57,10 @@ func (o OS) family() OS {
 // several, and several lines may set the same.
 type Setting struct {
 	Line  int    // first line in the text, counted from 1
-	Text  string // the line as it stands there, without blanks around; a very long one is cut
+	Text  string // the line as in the text, without blanks around; a very long one is cut
 	OS    OS     // whose setting it is by its name or its command; empty when several systems have it
 	Knob  string // name in the notation of package knob, or one of its kin; see the documentation of the package
-	Value string // as written, without quotes; several numbers are parted by one blank
+	Value string // as written, without quotes; several numbers are separated by one blank
 }
 
 // Advice is a text, read. Unread lines are kept apart from settings because nothing can be looked
@@ -101,7 +101,7 @@ type Judgement struct {
 	For     OS      // the system that it was judged for
 	Verdict Verdict // never empty
 	Why     string  // one or two sentences
-	Since   string  // release from which on this verdict holds; empty: always, or not known
+	Since   string  // release from which this verdict holds; empty: always, or not known
 	// the command, the value or the knob that has the wanted effect now; empty: nothing to do
 	// instead
 	Today   string

@@ -33,7 +33,7 @@ func (r *reader) ipadm(c, _ command) bool {
 }
 
 // dladm reads `dladm set-linkprop -p NAME=VALUE LINK`. It is for links what ipadm is for protocols:
-// the MTU and the flow control of a card have been there since Solaris 11 and OpenSolaris 2009
+// the MTU and the flow control of a NIC have been there since Solaris 11 and OpenSolaris 2009
 // (dladm(8)).
 func (r *reader) dladm(c, _ command) bool {
 	if len(c.words) > 2 && c.words[1] == "set-linkprop" {
@@ -43,8 +43,8 @@ func (r *reader) dladm(c, _ command) bool {
 	return true
 }
 
-// properties gives the NAME=VALUE of every -p. A list behind one -p (a=1,b=2) is one property with
-// a comma in its value to us: values of some properties hold commas themselves.
+// properties returns the NAME=VALUE of every -p. A list behind one -p (a=1,b=2) is one property
+// with a comma in its value to us: values of some properties hold commas themselves.
 func (r *reader) properties(c command, f func(name, value string)) {
 	for i, w := range c.words {
 		if (w == "-p" || w == "--prop") && i+1 < len(c.words) {
@@ -65,7 +65,7 @@ func (r *reader) netsh(c, _ command) bool {
 	if len(words) < 4 || !strings.HasPrefix("interface", words[0]) || words[2] != "set" {
 		return true
 	}
-	// "int tcp", "interface ip" and "int ipv4" are what people type. store= says whether it lasts
+	// "int tcp", "interface ip" and "int ipv4" are what users type. store= reports whether it lasts
 	// and template= for which kind of network: neither changes what is set.
 	context := words[1]
 	if context == "ipv4" {
@@ -111,7 +111,7 @@ func (r *reader) reg(c, _ command) bool {
 	if len(w) < 3 || !strings.EqualFold(w[1], "add") {
 		return true
 	}
-	// The type is not looked at: a number is a number in REG_SZ too, which is how people set it by
+	// The type is not looked at: a number is a number in REG_SZ too, which is how users set it by
 	// mistake, and what the name stands for decides. Options come in any order and in either case;
 	// a value without data is set to nothing and says nothing.
 	name, data := "", ""

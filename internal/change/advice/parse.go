@@ -54,7 +54,7 @@ func (r *reader) add(o OS, name, value string) {
 }
 
 // read takes one logical line. The forms are tried from the most particular to the most general;
-// each says whether the line is of its form, also when it sets nothing.
+// each reports whether the line is of its form, also when it sets nothing.
 func (r *reader) read(l line) {
 	r.line, r.shown = l, shortened(l.text)
 	if l.text == "" || r.registry(l.text) {
@@ -82,7 +82,7 @@ func (r *reader) read(l line) {
 	}
 }
 
-// commands hands the commands of a line to who understands them, and says whether one was
+// commands hands the commands of a line to who understands them, and reports whether one was
 // understood.
 func (r *reader) commands(commands []command) bool {
 	// All of them are asked, also behind one that was understood: modprobe e1000 && ethtool -G eth0
@@ -119,7 +119,7 @@ var looksLikeSetting = regexp.MustCompile(`^[\w./:*-]+\s*=\s*\S`)
 // "# ", "Solaris# ", "root@host:~# ", "[root@host ~]# ", "$", "C:\>", "PS C:\> ".
 var prompt = regexp.MustCompile(`^(?:PS )?(?:\[[^\]]*\]|[\w.@~:/\\-]*)\s?[#$%>]\s*`)
 
-// uncommented gives the commands of a line, or says that the line is a comment.
+// uncommented gives the commands of a line, or reports that the line is a comment.
 //
 // "# sysctl -w …" is a comment in a script and a prompt in a transcript. In a text that begins with
 // #! it is a comment; elsewhere it is a prompt when a command that we know follows, because that is

@@ -14,8 +14,8 @@ var (
 	registryValue = regexp.MustCompile(`^(?:"((?:[^"\\]|\\.)*)"|@)\s*=\s*(.*)$`)
 )
 
-// registry reads a line of a .reg file. Values count only below a key, so that no other form is
-// taken for one.
+// registry reads a line of a .reg file. Values count only below a key, so that no other line counts
+// as one.
 //
 // The head ("Windows Registry Editor Version 5.00", "REGEDIT4") is not asked for: fragments are
 // passed on without it. The bracket of an ini file ([Unit], [main]) is no key, because keys begin

@@ -59,7 +59,7 @@ func mebibytes(bytes int64) string {
 // pageBytes is the size of a page on nearly every machine that tuning advice is written for.
 const pageBytes = 4096
 
-// tcpMemory judges tcp_mem, which counts pages of the whole host and is taken for bytes of one
+// tcpMemory judges tcp_mem, which counts pages of the whole host and counts as bytes of one
 // connection again and again.
 //
 // The kernel sets the middle one to a sixteenth of the memory that can hold buffers and the last

@@ -9,7 +9,7 @@ import (
 	"unicode/utf8"
 )
 
-// MaxBytes is the longest text that is read. The longest collections of settings that people pass
+// MaxBytes is the longest text that is read. The longest collections of settings that users pass
 // around have some hundred kilobytes.
 const MaxBytes = 1 << 20
 

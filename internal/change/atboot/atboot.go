@@ -27,14 +27,14 @@ const (
 )
 
 var (
-	// ErrNoInit says that a root directory has no init system that is known here.
+	// ErrNoInit reports that a root directory has no init system that is known here.
 	ErrNoInit = errors.New("no init system that linerate knows")
-	// ErrNotOurs says that a file of that name is there and was written, or edited, by somebody
-	// else.
+	// ErrNotOurs reports that a file of that name is there and was written, or edited, by another
+	// program.
 	ErrNotOurs = errors.New("another program or a user has written or edited it; left alone")
 )
 
-// Options say what is installed where.
+// Options is what is installed where.
 type Options struct {
 	Root    string // the host's /, or the directory of an image
 	Init    Init   // empty: what Detect finds
@@ -42,7 +42,7 @@ type Options struct {
 	State   string // state directory, absolute on the host; empty: the default
 }
 
-// Result says what was done, or found done already.
+// Result is what was done, or found done already.
 type Result struct {
 	Init    Init     `json:"init,omitempty"`
 	Path    string   `json:"path,omitempty"`

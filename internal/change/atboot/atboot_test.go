@@ -19,7 +19,7 @@ var update = flag.Bool("update", false, "write the golden files instead of compa
 
 var inits = []atboot.Init{atboot.Systemd, atboot.SysV, atboot.OpenRC}
 
-// tree gives names, modes and contents below a directory.
+// tree returns names, modes and contents below a directory.
 func tree(t *testing.T, root string) map[string]string {
 	t.Helper()
 	found := map[string]string{}

@@ -4,10 +4,10 @@ package atboot
 //
 // Before systemd-sysctl and network-pre: what a change wrote for the next start, and was not
 // finished, must be gone before anybody reads it. The unit waits for udev, which has read .link
-// files and rules before disks were mounted: a card that came up only after recovery would get a
+// files and rules before disks were mounted: a NIC that came up only after recovery would get a
 // value whose change is over. It may write where a change may have written, and where knobs are;
-// all else is closed to it. AF_INET is for a socket that ioctls of cards go through, and connects
-// to nobody. Status 3 says that something was left alone because somebody else had changed it,
+// all else is closed to it. AF_INET is for a socket that ioctls of NICs go through, and connects to
+// nobody. Status 3 reports that something was left alone because another program had changed it,
 // which is no failure of the start.
 var bodies = map[Init]string{
 	Systemd: `[Unit]

@@ -1,27 +1,25 @@
-// Package atboot makes a host finish, at every start, what a crash has left of linerate's changes.
+// Package atboot makes a host finish, at every start, linerate's changes that a crash interrupted.
 //
 // # Model
 //
-// [Text] is the unit or the script that runs `linerate recover` once, before the network comes up;
+// [Text] is the unit or the script that runs `linerate recover` once, before the network comes up.
 // [Install] puts it where the init system of a root directory looks for it, with the links that
-// enable it, and [Uninstall] takes both away again. What is left to do at a start: the values of
-// trials went with the old kernel, and the journal notes that; files that a change was being made
-// to survive a reboot with, and that were half written when the host died, are taken out; a log
-// that lost its last record is mended.
+// enable it, and [Uninstall] removes both. A start has this left to do: record that the values of
+// trials ended with the old kernel, remove files of a change whose persisting the crash
+// interrupted, and mend a log that lost its last record.
 //
-// The first line of the file has the checksum of all that follows. A file whose checksum fits is
-// ours, of whatever version, and is replaced and removed; any other is somebody's work and is left
-// alone. The directories that had to be made for it stand in a line of it, so that Uninstall leaves
-// the tree as it was before, to the byte.
+// The first line of the file has the checksum of the rest. A file whose checksum matches was
+// written by some version of linerate, and is replaced and removed; any other file is left alone. A
+// line of the file lists the directories that were created for it, so that Uninstall leaves the
+// tree as it was before, to the byte.
 //
 // # Not through the journal
 //
-// Nothing is written to a host outside package journal, with this one exception. The unit is no
-// setting: it changes nothing that a host does until a journal is there to be recovered, and it is
-// installed and taken away by a person's own command, as a package's unit is. In the journal it
-// would be a change among those that `undo --all` takes back, and recovery would take itself away
-// just when what it is for has happened. Files are written by package durable, so that a loss of
-// power leaves the old one or the new one.
+// Nothing is written to a host outside package journal, with this one exception. The unit is not a
+// setting: it changes nothing until a journal needs recovery, and the user installs and removes it
+// with a command, as with a package's unit. In the journal it would be one of the changes that
+// `undo --all` takes back, and recovery would remove itself exactly when it is needed. Package
+// durable writes the files, so that a loss of power leaves the old one or the new one.
 //
 // # Units
 //
@@ -36,14 +34,12 @@
 // # Limits
 //
 // Linux with systemd, with System V init, or with OpenRC. Install starts no program. systemd needs
-// no `systemctl daemon-reload` after it: the unit is for the next start, which reads it, and who
-// asks before finds it (seen with systemd 252, cmd/linerate TestUnderSystemd). After Uninstall
-// systemd goes on holding a unit that it had at its start and that nothing starts any more, until
-// it starts again or is told to reload. System V init is told by a link of its own name; insserv
-// may rename it.
+// no `systemctl daemon-reload` afterwards: the next start reads the unit, and a query before that
+// finds it too (seen with systemd 252, cmd/linerate TestUnderSystemd). After Uninstall, systemd
+// keeps a unit that it loaded at its start, but no longer starts it, until it restarts or reloads.
+// System V init finds the script through a link with its own name, which insserv may rename.
 //
 // systemd-udevd reads .link files and rules before disks are mounted, and so before recovery. The
-// unit waits until udev has done with the cards that are there, half a minute at most, and puts
-// back what a half-written file of ours has set. A card that comes later than that is not seen by
-// it.
+// unit waits until udev has finished with the present NICs, at most half a minute, and restores
+// what a half-written file of ours has set. It misses a NIC that appears later.
 package atboot

@@ -48,7 +48,7 @@ var modprobeDirs = []string{"etc/modprobe.d", "run/modprobe.d", "usr/local/lib/m
 // What comes later wins: the files by name and not by directory, so that 99-x of the vendor beats
 // 10-y of the administrator, and /etc/sysctl.conf last of all, as in sysctl --system.
 // (systemd-sysctl reads that one only where a link in /etc/sysctl.d leads to it, as Debian and Red
-// Hat have it.) TuneD comes after them and then by default applies those of /etc and /run anew
+// Hat have it.) TuneD comes after them and then by default applies those of /etc and /run again
 // (reapply_sysctl of tuned-main.conf(5)): it beats the vendor and not the administrator.
 //
 // An interface gets its settings from udev first (.link files, then rules), then from TuneD, and
@@ -82,8 +82,8 @@ func Read(root fs.FS, devices ...Device) *Config {
 	return c
 }
 
-// Line gives the line that has the last word about a knob. A line with its full name beats one with
-// a star, wherever they stand (sysctl.d(5)).
+// Line returns the line that decides the value of a knob. A line with its full name beats one with a star,
+// wherever they stand (sysctl.d(5)).
 func (c *Config) Line(id knob.ID) (Line, bool) {
 	if l, ok := c.exact[id]; ok {
 		return l, true
@@ -124,7 +124,7 @@ func named(root fs.FS, dirs []string, ending string) []string {
 // lines calls f for each line of a file that is neither empty nor a comment, without the blanks
 // around it.
 //
-// A line of more than 64 KiB ends the file: nothing that a person has written is that long.
+// A line of more than 64 KiB ends the file: nothing that the user has written is that long.
 func lines(root fs.FS, file string, f func(number int, text string)) {
 	r, err := root.Open(file)
 	if err != nil {
@@ -189,8 +189,8 @@ func (c *Config) options(root fs.FS, file string) {
 // (TuneD 2.23 made profiles/).
 var tunedDirs = []string{"etc/tuned/profiles", "etc/tuned", "usr/lib/tuned/profiles", "usr/lib/tuned"}
 
-// tuned reads the sysctls of the active profiles and tells whether there are any. active_profile
-// holds their names parted by blanks; the later one wins.
+// tuned reads the sysctls of the active profiles and reports whether there are any. active_profile
+// holds their names separated by blanks; the later one wins.
 func (c *Config) tuned(root fs.FS) bool {
 	active, err := fs.ReadFile(root, "etc/tuned/active_profile")
 	names := strings.Fields(string(active))

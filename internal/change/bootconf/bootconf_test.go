@@ -65,7 +65,7 @@ func TestRead(t *testing.T) {
 			t.Errorf("%s: %v (-want +got):\n%s", id, ok, diff)
 		}
 	}
-	// By name and not by directory, unless TuneD applies the administrator's files anew.
+	// By name and not by directory, unless TuneD applies the administrator's files again.
 	names := map[string]string{
 		"usr/lib/sysctl.d/99-vendor.conf": "net.ipv4.tcp_frto = 0\n",
 		"etc/sysctl.d/11-early.conf":      "net.ipv4.tcp_frto = 2\n",

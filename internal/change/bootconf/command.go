@@ -18,8 +18,8 @@ var ethtoolFlags = map[string]string{
 }
 
 // command reads one command line of a script and gives what it sets on an interface: those of
-// ethtool(8), ip link and ifconfig. A variable in place of the interface is taken for it, because
-// such scripts run once for each.
+// ethtool(8), ip link and ifconfig. A variable in place of the interface counts as it, because such
+// scripts run once for each.
 func command(line string, d Device) map[knob.ID]knob.Value {
 	words := strings.Fields(strings.NewReplacer(`"`, "", "'", "", "exec ", "", "$name", d.Name, "%k",
 		d.Name).Replace(line))

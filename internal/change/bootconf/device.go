@@ -23,7 +23,7 @@ type Device struct {
 // pciAddress is one element of a path in sysfs.
 var pciAddress = regexp.MustCompile(`^[0-9a-f]{4}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]$`)
 
-// LiveDevice says what names an interface of this host lastingly.
+// LiveDevice is what names an interface of this host lastingly.
 //
 // A sysfs shows the network namespace that it was mounted in; an interface of ours that has a
 // namesake there is known by its address.

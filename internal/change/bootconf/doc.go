@@ -1,19 +1,18 @@
-// Package bootconf tells which line of a host's configuration gives a knob its value when the host
-// starts.
+// Package bootconf finds the line of a host's configuration that sets a knob when the host starts.
 //
 // # Model
 //
-// [Read] goes through the files of a root directory and gives a [Config]; [Config.Line] is the line
-// that has the last word about a knob. Read are sysctls of sysctl.conf(5), sysctl.d(5) and the
-// active profile of TuneD, and module options of modprobe.d(5); and for interfaces that the caller
-// names ([FindDevice]) also systemd .link and .network files, udev rules, [net] sections of TuneD,
-// connections and defaults of NetworkManager, and interfaces(5) with the commands of ethtool, ip
-// and ifconfig in it. That a knob has the value of its line is no proof that the line has set it; a
-// knob that has another value was changed since.
+// [Read] reads the files of a root directory into a [Config]; [Config.Line] returns the line that
+// decides a knob. It reads sysctls from sysctl.conf(5), sysctl.d(5) and the active profile of
+// TuneD, and module options from modprobe.d(5). For interfaces that the caller names ([FindDevice])
+// it also reads systemd .link and .network files, udev rules, [net] sections of TuneD, connections
+// and defaults of NetworkManager, and interfaces(5) with its commands of ethtool, ip and ifconfig.
+// A knob that has the value of its line was not necessarily set by it; a knob that has another
+// value was changed since.
 //
 // # Units
 //
-// Values are texts as they stand in the file, with single blanks between words.
+// Values are texts as in the file, with single blanks between words.
 //
 // # Sources
 //
@@ -23,11 +22,11 @@
 //
 // # Limits
 //
-// Linux. The kernel's command line, files of netplan (what it makes of them below /run is read) and
-// the programs of an initial ramdisk are not read; scripts cannot be, but for those of package
-// persist. A udev rule or a [Match] that asks what is not known here counts as fitting where it may
-// win. Which of several connections NetworkManager takes is not known: the last one that may be the
-// interface's counts. Variables and arithmetic of TuneD are not resolved: such a line counts as
-// none, except that ">2048" stands as it is written, which means "at least". A file that may not be
-// read is left out without a word.
+// Linux. The package does not read the kernel's command line, files of netplan (it reads their
+// output below /run) and the programs of an initial ramdisk; it cannot read scripts, except those
+// of package persist. A udev rule or a [Match] with a condition unknown here counts as a match
+// where it may override another line. The package does not know which of several connections
+// NetworkManager uses: the last one that may belong to the interface counts. It does not resolve
+// variables and arithmetic of TuneD and ignores such a line, except that ">2048", which means "at
+// least", stays as written. It silently skips a file that it may not read.
 package bootconf

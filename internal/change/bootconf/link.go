@@ -17,7 +17,7 @@ var networkDirs = []string{"etc/systemd/network", "run/systemd/network", "usr/lo
 // matches, and no other.
 type Link struct {
 	File string // absolute on its host
-	// Own says that the file names this one interface, so that what is added to it touches no
+	// Own reports that the file names this one interface, so that what is added to it touches no
 	// other.
 	Own bool
 	// Settings is the [Link] section, that of drop-ins behind it, with one setting a line.
@@ -37,7 +37,7 @@ type setting struct {
 	line       int
 }
 
-// get gives the last value of a key.
+// get returns the last value of a key.
 func (s section) get(key string) string {
 	value := ""
 	for _, x := range s.settings {
@@ -72,7 +72,7 @@ func LinkOf(root fs.FS, d Device) (Link, bool) {
 	return link, ok
 }
 
-// linkOf also gives the files that make it up, the first one first.
+// linkOf also returns the files that make it up, the first one first.
 func linkOf(root fs.FS, d Device) (Link, []string, bool) {
 	var doubtful []string
 	for _, file := range named(root, networkDirs, ".link") {
@@ -134,7 +134,7 @@ func (d Device) match(settings []setting) (fits, sure, own bool) {
 			known = d.Driver
 		case "OriginalName", "Name":
 			known, exact = d.Name, true
-			// The kernel's own name of a card is forgotten when it is renamed.
+			// The kernel's own name of a NIC is forgotten when it is renamed.
 			if s.key == "OriginalName" && d.Permanent+d.Path != "" && !anyGlob(value, strings.ToLower(d.Name)) {
 				sure = false
 				continue
@@ -154,8 +154,8 @@ func (d Device) match(settings []setting) (fits, sure, own bool) {
 	return fits, sure, own && sure
 }
 
-// anyGlob tells whether a name fits one of several patterns; a list with ! in front fits what fits
-// none of them.
+// anyGlob reports whether a name fits one of several patterns; a list with ! in front fits what
+// fits none of them.
 func anyGlob(list, name string) bool {
 	list, not := strings.CutPrefix(list, "!")
 	for _, pattern := range strings.Fields(list) {

@@ -76,7 +76,7 @@ var linkKeys = map[string]LinkKey{
 	"ethtool/coalesce.sample-interval":   {"CoalescePacketRateSampleIntervalSec", 250, linkSeconds},
 }
 
-// LinkKeyOf gives the setting of a .link file that stands for a knob of an interface.
+// LinkKeyOf returns the setting of a .link file that stands for a knob of an interface.
 func LinkKeyOf(id knob.ID) (LinkKey, bool) {
 	k, ok := linkKeys[id.Kind()+"/"+id.Attribute()]
 	return k, ok
@@ -105,7 +105,7 @@ func (k LinkKey) Text(v knob.Value) (string, bool) {
 	return string(v), true
 }
 
-// timeUnits are those of systemd.time(7) that a card may be told, in microseconds; the longer names
+// timeUnits are those of systemd.time(7) that a NIC may be told, in microseconds; the longer names
 // come first.
 var timeUnits = []struct {
 	name         string

@@ -57,9 +57,9 @@ func nmFiles(root fs.FS) []string {
 		[]string{"etc/NetworkManager/NetworkManager.conf"}, named(root, []string{"etc/NetworkManager/conf.d"}, ".conf"))
 }
 
-// NetworkManagerSpares tells whether NetworkManager leaves an interface to ifupdown: its plugin for
-// that, which Debian has by default, keeps it from what /etc/network/interfaces names, unless it is
-// told to manage that as well.
+// NetworkManagerSpares reports whether NetworkManager leaves an interface to ifupdown: its plugin
+// for that, which Debian has by default, keeps it from what /etc/network/interfaces names, unless
+// it is told to manage that as well.
 func NetworkManagerSpares(root fs.FS, name string) bool {
 	plugins, managed := "ifupdown,keyfile", false
 	for _, file := range nmFiles(root) {
@@ -147,7 +147,8 @@ func (d Device) nmMatches(list string) bool {
 	return false
 }
 
-// nmConnection tells whether a connection may be that of an interface: it names it, or names none.
+// nmConnection reports whether a connection may be that of an interface: it names it, or names
+// none.
 func (d Device) nmConnection(sections []section) bool {
 	ethernet := false
 	for _, s := range sections {
@@ -220,7 +221,7 @@ func (c *Config) hooks(root fs.FS, d Device, dir, by string) {
 	}
 }
 
-// Ifupdown tells whether ifupdown is to bring an interface up.
+// Ifupdown reports whether ifupdown is to bring an interface up.
 func Ifupdown(root fs.FS, name string) bool {
 	found := false
 	for _, file := range interfaceFiles(root) {
@@ -258,7 +259,7 @@ func interfaceFiles(root fs.FS) []string {
 	return files
 }
 
-// tunedNet reads what the active profiles of TuneD set on cards ([net] sections).
+// tunedNet reads what the active profiles of TuneD set on NICs ([net] sections).
 func (c *Config) tunedNet(root fs.FS, d Device) {
 	active, err := fs.ReadFile(root, "etc/tuned/active_profile")
 	if err != nil {

@@ -41,7 +41,7 @@ func (c *Config) rules(root fs.FS, devices []Device) {
 	}
 }
 
-// rulePart gives the value of the first comparison with a key.
+// rulePart returns the value of the first comparison with a key.
 func rulePart(tokens [][]string, key string) string {
 	for _, t := range tokens {
 		if t[1] == key && t[3] == "==" {
@@ -106,7 +106,7 @@ func (c *Config) netRule(d Device, tokens [][]string, file string, n int) {
 	}
 }
 
-// hostRule notes what a rule sets on a disk, a device of the bus or a processor that it names.
+// hostRule notes what a rule sets on a disk, a device of the bus or a CPU that it names.
 func (c *Config) hostRule(subsystem string, tokens [][]string, file string, n int) {
 	kernel := rulePart(tokens, "KERNEL")
 	if kernel == "" || strings.ContainsAny(kernel, "*?[|") {

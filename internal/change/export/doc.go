@@ -1,18 +1,17 @@
 // Package export writes a proven set of changes for other hosts: as an Ansible playbook, a TuneD
-// profile, a shell script, a NixOS module.
+// profile, a shell script, or a NixOS module.
 //
 // # Model
 //
-// A [Set] is what one host has changed, with where and by what it was proven. [Write] makes a
-// [Bundle] of it in one [Format]: files, the interfaces that became variables, and what was left
-// out and why. Every setting is reached in one of few ways ([way]): a sysctl, a file of sysfs, a
-// command of ethtool, ip or tc, or an option that a module takes when it is loaded.
+// A [Set] is the changes of one host, with where and by what they were proven. [Write] makes a
+// [Bundle] of it in one [Format]: files, the interfaces that became variables, and the changes left
+// out, with reasons. Every setting is reached in one of a few ways ([way]): a sysctl, a file of
+// sysfs, a command of ethtool, ip or tc, or an option that a module takes when it is loaded.
 //
-// What a format can say in words of its own it says so (ansible.posix.sysctl, TuneD's [sysctl] and
-// [net], boot.kernel.sysctl). All the rest is done by one engine, a POSIX shell script (engine.sh)
-// that is in each bundle which needs it: it reads before it writes, saves what was there before and
-// never again, reads back, and puts back only what is still its own. So four formats have one thing
-// to trust.
+// A format uses its own means where it has them (ansible.posix.sysctl, TuneD's [sysctl] and [net],
+// boot.kernel.sysctl). One engine does the rest, a POSIX shell script (engine.sh) in each bundle
+// that needs it: it reads before it writes, saves the previous value only once, reads back, and
+// restores only values that it set. So the four formats share one piece of code to trust.
 //
 // # Units
 //
@@ -21,9 +20,9 @@
 //
 // # Safety
 //
-// Everything that comes from a host or a document (names, values, kernels) is quoted for the
-// language that it goes into, and reduced to printable characters in comments. A value that a
-// language cannot carry is left out with a reason rather than bent.
+// Everything that comes from a host or a document (names, values, kernels) is quoted for its target
+// language, and reduced to printable characters in comments. A value that a language cannot
+// represent is left out with a reason, not altered.
 //
 // # Sources
 //
@@ -35,8 +34,8 @@
 //
 // # Limits
 //
-// Linux. What names a part of one machine (an interrupt by number, a PCI address, the layout of a
-// hash) is not carried to another one. The engine reads what ethtool, ip and tc print; it was tried
-// with the versions above. Proof does not travel: what helped on one host may do nothing on
-// another, and every file says so.
+// Linux. Settings that name a part of one machine (an interrupt by number, a PCI address, the
+// layout of a hash) are not exported. The engine parses the output of ethtool, ip and tc; it was
+// tested with the versions above. Proof does not transfer: a change that helped one host may have
+// no effect on another, and every file says so.
 package export

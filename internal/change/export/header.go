@@ -87,7 +87,7 @@ func (e Effect) words() string {
 	return s + ")"
 }
 
-// proofOf tells what a change alone brought, if it is known.
+// proofOf returns what a change alone brought, if it is known.
 func (d *draft) proofOf(c Change) string {
 	if c.Proof == nil {
 		return ""

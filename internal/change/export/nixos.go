@@ -11,7 +11,7 @@ import (
 // it is stopped.
 //
 // systemd.network.links would do for rings and offloads, but the first .link file that matches a
-// card has all the say: a file of ours would take the place of the one that names the card.
+// NIC has all the say: a file of ours would take the place of the one that names the card.
 func (d *draft) nixos() []File {
 	var sysctls, modules strings.Builder
 	var parameters []string

@@ -7,7 +7,7 @@ import (
 	"github.com/linerate/linerate/internal/host"
 )
 
-// Describe says what this host is. What cannot be read is left out: the set is worth as much
+// Describe returns what this host is. What cannot be read is left out: the set is worth as much
 // without.
 func (o *Origin) Describe(ctx context.Context) {
 	snapshot, err := host.Root{}.Snapshot(ctx)
@@ -24,7 +24,7 @@ func (o *Origin) Describe(ctx context.Context) {
 }
 
 // ProveBy looks through stored runs, newest first. A run that cannot be read is passed over: it may
-// be of a later version, and is not what was asked for.
+// be of a later version, and is not what was requested.
 func (set *Set) ProveBy(store runs.Store) error {
 	ids, err := store.List()
 	if err != nil {

@@ -6,7 +6,7 @@ import (
 )
 
 // shQuote makes one word of a POSIX shell. Words that need no quotes get none: they are read by
-// people.
+// users.
 func shQuote(s string) string {
 	if s != "" && only(s, "_.-+,:/%@") {
 		return s

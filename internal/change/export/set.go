@@ -24,10 +24,10 @@ const (
 	NixOS   Format = "nixos"
 )
 
-// Formats gives all of them, in the order of the help.
+// Formats returns all of them, in the order of the help.
 func Formats() []Format { return []Format{Ansible, TuneD, Shell, NixOS} }
 
-// ErrNothing says that a set has no change that another host could take over.
+// ErrNothing reports that a set has no change that another host could take over.
 var ErrNothing = errors.New("nothing to export")
 
 // Effect is an interval of the ratio of the objective, with the changes to without: 1 is no change.
@@ -64,7 +64,7 @@ type Proof struct {
 
 // Change is one setting to carry over.
 type Change struct {
-	ID    string     `json:"id,omitempty"` // of the journal; several are parted by commas
+	ID    string     `json:"id,omitempty"` // of the journal; several are separated by commas
 	Knob  knob.ID    `json:"knob"`
 	From  knob.Value `json:"from"` // what the origin had before
 	To    knob.Value `json:"to"`
@@ -93,7 +93,7 @@ type LeftOut struct {
 	Knob   knob.ID    `json:"knob"`
 	To     knob.Value `json:"to"`
 	Why    string     `json:"why"`
-	ByHand string     `json:"by_hand,omitempty"` // what a person would do, if there is something to type
+	ByHand string     `json:"by_hand,omitempty"` // what the user would do, if there is something to type
 }
 
 // File is one file of a bundle.
@@ -207,7 +207,7 @@ func known(c Change) (knob.Definition, *LeftOut) {
 	return definition, nil
 }
 
-// printable tells text that is one line in every language.
+// printable returns text that is one line in every language.
 func printable(s string) bool {
 	return utf8.ValidString(s) && !strings.ContainsFunc(s, func(r rune) bool { return !unicode.IsPrint(r) })
 }
@@ -235,7 +235,7 @@ func (d *draft) leave(c Change, why, byHand string) {
 	d.left = append(d.left, LeftOut{Knob: c.Knob, To: c.To, Why: why, ByHand: byHand})
 }
 
-// variable gives the variable that stands for an interface, none for no interface.
+// variable returns the variable that stands for an interface, none for no interface.
 func (d *draft) variable(link string) string {
 	if link == "" {
 		return ""

@@ -10,7 +10,7 @@ import (
 //go:embed engine.sh
 var engine string
 
-// section gives one part of engine.sh: what stands between its mark and the next.
+// section returns one part of engine.sh: what stands between its mark and the next.
 func section(name string) string {
 	_, rest, _ := strings.Cut(engine, "#: "+name+"\n")
 	part, _, _ := strings.Cut(rest, "\n#: ")
@@ -79,7 +79,7 @@ func (s setting) name() string {
 	return shQuote(string(s.Knob))
 }
 
-// uses tells whether a setting is reached over the interface of a variable.
+// uses reports whether a setting is reached over the interface of a variable.
 func (s setting) uses(variable string) bool {
 	return slices.ContainsFunc(s.way.args, func(a arg) bool { return a.variable == variable })
 }
@@ -98,7 +98,7 @@ func (a arg) sh() string {
 	return quoted(a.before) + `"$` + a.variable + `"` + quoted(a.after)
 }
 
-// live gives the settings that the engine can make, and leaves out those that hold only when a
+// live returns the settings that the engine can make, and leaves out those that hold only when a
 // module is loaded or the kernel starts.
 func (d *draft) live() []setting {
 	var out []setting

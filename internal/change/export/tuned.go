@@ -129,10 +129,10 @@ func (d *draft) driver(s setting) string {
 var software = []string{"", "802.1Q VLAN Support", "8021q", "bonding", "bridge", "dummy", "ipvlan", "macvlan",
 	"openvswitch", "team", "tun", "veth", "vxlan", "wireguard"}
 
-// card tells the driver of a device that sits on a bus.
+// card returns the driver of a device that sits on a bus.
 func card(driver string) bool { return !slices.Contains(software, driver) }
 
-// tunedValue tells a value that TuneD takes as it stands.
+// tunedValue returns a value that TuneD takes unchanged.
 func tunedValue(s string) bool { return s != "" && only(s, " _.-+,:/") && strings.TrimSpace(s) == s }
 
 // joinModules makes one line of several for one module.

@@ -38,21 +38,21 @@ type arg struct {
 // plain is the argument as it was on the origin.
 func (a arg) plain() string { return a.before + a.link + a.after }
 
-// way says how a setting is reached.
+// way is how a setting is reached.
 type way struct {
 	kind string
 	args []arg
 }
 
-// ofEngine tells whether the engine can go it while the host runs.
+// ofEngine reports whether the engine can go it while the host runs.
 func (w way) ofEngine() bool { return w.kind != wayModule && w.kind != wayKernel }
 
-// bound tells whether it goes over an interface.
+// bound reports whether it goes over an interface.
 func (w way) bound() bool {
 	return slices.ContainsFunc(w.args, func(a arg) bool { return a.link != "" })
 }
 
-// misread tells whether one of the tools would take a name or the value for an option of its own.
+// misread reports whether one of the tools would take a name or the value for an option of its own.
 func (w way) misread(c Change) bool {
 	switch w.kind {
 	case waySysctl, wayFile, wayMask, wayFlag, wayModule, wayKernel:
@@ -281,15 +281,15 @@ func cpuWay(cpu, attribute string) (way, *LeftOut) {
 	return way{}, leave("no format has a form for it", "")
 }
 
-// plainName tells one element of a path that no language needs to quote.
+// plainName returns one element of a path that no language needs to quote.
 func plainName(s string) bool {
 	return s != "" && s != "." && s != ".." && only(s, "_.-+")
 }
 
-// plainOption tells a value that modprobe.d and a kernel's command line carry without quotes.
+// plainOption returns a value that modprobe.d and a kernel's command line carry without quotes.
 func plainOption(s string) bool { return s != "" && only(s, "_.-+,:/") }
 
-// only tells whether a text has nothing but ASCII letters, digits and the characters named.
+// only reports whether a text has nothing but ASCII letters, digits and the characters named.
 func only(s, others string) bool {
 	return !strings.ContainsFunc(s, func(r rune) bool {
 		return (r < '0' || r > '9') && (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && !strings.ContainsRune(others, r)

@@ -8,15 +8,15 @@ import (
 	"github.com/linerate/linerate/internal/base/durable"
 )
 
-// compactAbove is the size in bytes from which a journal is rewritten when it is opened: some 500
+// compactAbove is the size in bytes above which a journal is rewritten when it is opened: some 500
 // changes.
 const compactAbove = 512 << 10
 
-// keepOver is how many changes that are over a rewritten journal still remembers.
+// keepOver is how many finished changes a rewritten journal still remembers.
 const keepOver = 200
 
-// compact rewrites a log that has grown, dropping old changes that are over. Without room for that
-// on the disk the old log serves on.
+// compact rewrites a log that has grown, and drops old finished changes. If the disk has no room
+// for that, the old log stays in use.
 func (j *Journal) compact() error {
 	if j.log.Size() <= compactAbove {
 		return nil
@@ -27,21 +27,21 @@ func (j *Journal) compact() error {
 	}
 	path := logPath(j.options.Dir)
 	rewriteErr := durable.RewriteLog(j.options.FS, path, records)
-	// What is dropped is only what is over. Trials, committed changes and the originals of this
-	// boot survive with all their fields, and Replace leaves the old log or the new one after power
-	// loss, so at no moment is an old value in neither. Open it again in any case: after a failure
+	// Only finished changes are dropped. Trials, committed changes and the originals of this boot
+	// keep all their fields, and after power loss Replace leaves either the old log or the new one,
+	// so an old value is always in one of them. Open the log again in any case: after a failure
 	// either file may have the name.
 	log, read, err := durable.OpenLog(j.options.FS, path)
 	if err != nil {
 		return errors.Join(err, rewriteErr)
 	}
-	_ = j.log.Close() // Every record of it was on disk already.
+	_ = j.log.Close() // Every record of it is already on disk.
 	j.log = log
 	j.history, err = replay(path, read)
 	return err
 }
 
-// compacted returns records that add up to the same history, less old changes that are over.
+// compacted returns records that add up to the same history without old finished changes.
 func (h *history) compacted(bootID string, now time.Time) ([][]byte, error) {
 	over := 0
 	for _, e := range h.entries {
@@ -51,12 +51,12 @@ func (h *history) compacted(bootID string, now time.Time) ([][]byte, error) {
 	}
 	base := record{Kind: kindBase, Time: now, Next: h.next}
 	for _, o := range h.originals {
-		// Originals of an earlier boot are of no use any more.
+		// Originals of an earlier boot are useless.
 		if o.BootID == bootID {
 			base.Originals = append(base.Originals, o)
 		}
 	}
-	// The base comes first: it carries the next free number, which must not be given again once the
+	// The base comes first: it carries the next free number, which must not be reused after the
 	// change that had it is dropped.
 	list := []record{base}
 	for _, e := range h.entries {

@@ -4,97 +4,98 @@
 // # Model
 //
 // A Journal is a write-ahead log in the state directory, open in one process at a time. A Change is
-// one knob written once. It begins as a trial, which reverts by itself; Commit makes it stay until
-// Undo or reboot. A Guard is a process of its own that outlives the writer and takes its trials
-// back. Recover is what a guard, and every start, does with what a crash has left.
+// one write of one knob. It begins as a trial, which reverts automatically; Commit makes it stay
+// until Undo or reboot. A Guard is a separate process that outlives the writer and takes its trials
+// back. A guard, and every start, calls Recover to finish what a crash has left.
 //
 // One change takes five steps: read the old value; intent on disk; write; read back; "applied" on
-// disk. Undo is the same backwards: compare; intent to undo on disk; write; read back; "undone" on
-// disk. A crash between any two leaves a log that, together with the knob itself, says what is left
-// to do:
+// disk. Undo works the same way: compare; intent to undo on disk; write; read back; "undone" on
+// disk. After a crash between any two steps, the log and the knob together show what remains to be
+// done:
 //
 //	log says    knob holds   Recover
-//	intent      From         notes that the change is over
-//	intent      To           puts From back
-//	intent      other        within 10 s: takes it for the driver's rounding of To, puts From back; later: someone else's
-//	applied     To           trial without owner or past its deadline: puts From back
-//	undoing     To           puts From back
-//	undoing     From         notes that the change is over
-//	any         other        someone else's: leaves it alone, tells, notes that the change is over
+//	intent      From         records that the change is over
+//	intent      To           restores From
+//	intent      other        within 10 s: treats it as the driver's rounding of To, restores From; later: foreign
+//	applied     To           trial without owner or past its deadline: restores From
+//	undoing     To           restores From
+//	undoing     From         records that the change is over
+//	any         other        foreign: leaves it alone, reports it, records that the change is over
 //
 // # Ten seconds of doubt
 //
-// A driver may round what it is asked (rings to powers of two, coalescing times to a granule), and
-// a writer that dies between its write and its note leaves no word of what came out. So one row
-// above is a guess: a change whose intent is younger than ten seconds of CLOCK_BOOTTIME, whose knob
-// holds neither From nor To, is put back as our own. It follows that somebody else's value can be
-// overwritten, apart from the microseconds under Limits, in one case: it was set after the writer
-// died half way through that same knob, and before the guard or the next start came, within these
-// ten seconds. It is never overwritten silently: before that the undo record has it on disk as To
-// (and what was asked as Asked), and the note of the change and of its Outcome names it, the latter
-// even if the journal cannot be written.
+// A driver may round a requested value (rings to powers of two, coalescing times to a granule), and
+// a writer that dies between its write and its record leaves no note of the result. So one row
+// above is a guess: if the intent of a change is younger than ten seconds of CLOCK_BOOTTIME and its
+// knob holds neither From nor To, Recover treats the value as our own and restores From. Apart from
+// the microseconds under Limits, this is the only case in which a value of another program can be
+// overwritten: the writer died half way through that same knob, and the other program set the value
+// before the guard or the next start came, within these ten seconds. It is never overwritten
+// silently. Before the write, the undo record has it on disk as To (and the requested value as
+// Asked), and the notes of the change and of its Outcome name it, the latter even if the journal
+// cannot be written.
 //
-// The guess is made nowhere else. A change that is "applied" or "undoing" has its To from reading
-// back, so every other value is foreign; an intent that is older, or dated in the future by the
-// clock of another time namespace, is not believed; and the undoing of a guess that is itself
-// interrupted compares with the value found, so a later foreign one is left alone. Without the
-// guess, the commonest case, a guard that comes milliseconds after kill -9, would take every
-// rounded ring for somebody else's and leave it changed.
+// No other case involves a guess. The To of a change that is "applied" or "undoing" was read back,
+// so every other value is foreign. An intent that is older, or dated in the future by the clock of
+// another time namespace, gives no benefit of the doubt. If the undoing of a guess is itself
+// interrupted, it compares with the value found, so a later foreign value is left alone. Without
+// the guess, the most common case, a guard that comes milliseconds after kill -9, would treat every
+// rounded ring as foreign and leave it changed.
 //
 // # Ownership
 //
-// Who owns a trial: in Lease mode the open Journal that made it, as seen by the lock; in Deadline
-// mode nobody, it lives until a time on CLOCK_BOOTTIME, which goes on while the host is suspended.
-// Changes of another boot are over, because the kernel forgot them.
+// In Lease mode, the open Journal that made a trial owns it, as the lock shows. In Deadline mode a
+// trial has no owner and lasts until a time on CLOCK_BOOTTIME, which keeps running while the host
+// is suspended. Changes of another boot are over, because the kernel forgot them.
 //
-// Changes of one knob stack: A→B, then B→C. Undo goes from the top down. One taken out of the
-// middle writes nothing, and passes its old value to the change above it. Change.Original is the
-// first value seen on a knob since boot and never a tuned one.
+// Changes of one knob stack: A→B, then B→C. Undo works from the top down. Undoing one in the middle
+// writes nothing, and passes its old value to the change above it. Change.Original is the first
+// value seen on a knob since boot and never a tuned one.
 //
-// A name is not enough to know a knob again: what is changed, stacked and put back is the knob of
-// one boot, one network namespace and one interface index. An interface that has another name by
-// now is found by its index. A change whose interface is gone, even if another one has its name, is
-// over; one made in another namespace is left to those inside, and over when that namespace is
-// gone.
+// A name does not identify a knob: a change, and everything stacked on it, belongs to the knob of
+// one boot, one network namespace and one interface index. If an interface was renamed, the journal
+// finds it by its index. A change whose interface no longer exists is over, even if another
+// interface has its name. A change made in another namespace is left to processes inside it, and is
+// over when that namespace ends.
 //
-// Commit looks at the knob first: a trial that somebody else has overwritten is ErrForeign, because
-// what would stay is not what was tried.
+// Commit reads the knob first: it returns ErrForeign for a trial that another program has
+// overwritten, because the remaining value is not the one that was tried.
 //
-// The guard process is started before the first knob is written and has answered by then: see
-// StartGuard. It is `linerate guard --state DIR --mode lease|deadline --session ID --deadline 60s`,
-// in a session of its own, with the end of a pipe that breaks when the writer is gone, and in a
-// control group of its own, so that the end of a login session or a service does not take it along:
-// systemd gives one where it runs, else the guard makes one as high up as it may. A writer that
-// lives past the deadline of its lease, or of one of its Deadline trials, is ended first (SIGTERM,
-// five seconds, SIGKILL), because it has the lock. One that has nothing in trial is left in peace.
+// The guard process starts, and answers, before the first knob is written: see StartGuard. It is
+// `linerate guard --state DIR --mode lease|deadline --session ID --deadline 60s`, in its own
+// session, with one end of a pipe that breaks when the writer is gone. It also has its own control
+// group, so that it survives the end of a login session or a service: where systemd runs, systemd
+// provides the group; elsewhere the guard creates one as high in the hierarchy as it may. A writer
+// that lives past the deadline of its lease, or of one of its Deadline trials, is ended first
+// (SIGTERM, five seconds, SIGKILL), because it holds the lock. A writer with nothing in trial is
+// left running.
 //
-// A journal that could not be written once takes no more changes from this process. Putting old
-// values back goes on all the same: it is the safe side, and shows at the knob when the log lacks
-// it.
+// After one failed write to the journal, this process makes no more changes. It still restores old
+// values: that is the safe side, and the knob shows what the log lacks.
 //
 // # Files
 //
-// A committed change becomes persisted by files that give its knob the value when the host starts
-// (Persist). A file is always one of our own making, whole and new; none of somebody else's is ever
-// overwritten. Intent with names and contents, files, "persisted": a crash before the last of these
-// three leaves a change that is committed, and Recover takes out what there is of its files. A
+// A committed change becomes persisted through files that set its knob when the host starts
+// (Persist). Such a file is always new, complete and linerate's own; Persist never overwrites a
+// foreign file. The order is: intent with names and contents, files, "persisted". A crash before
+// the last of these leaves a committed change, and Recover removes what exists of its files. A
 // persisted change outlives its boot: a restart does not end it, and Undo in a later boot compares
-// the knob with the same value as before. Undo takes the files out first, then looks at the knob,
-// so that a host that starts again in between comes up without the change. A file is taken out if
-// it holds what we wrote; of one that somebody has added lines to, our lines alone go; one in which
-// our lines were edited stays, and is told. Where a file cannot be taken out (a read-only /etc),
-// the knob goes back all the same, unless a later change stands on it; the change stays open until
-// its files are gone.
+// the knob with the same value as before. Undo removes the files first and then reads the knob, so
+// that a host that restarts in between comes up without the change. It removes a file that holds
+// what we wrote; from a file with added lines it removes only our lines; a file in which our lines
+// were edited stays, and Undo reports it. Where a file cannot be removed (a read-only /etc), the
+// knob goes back all the same, unless a later change stands on it; the change stays open until its
+// files are gone.
 //
 // # Units
 //
 // Values are text in the canonical form of the knob. Deadlines are nanoseconds of CLOCK_BOOTTIME;
-// wall-clock times are for people.
+// wall-clock times are for display.
 //
 // # State directory
 //
 // journal.log is a log of package durable with one JSON object per record (type record); lock holds
-// the writer's process id; guard.log is what guards had to say; notices is what they have taken
+// the writer's process id; guard.log is the log of the guards; notices lists what they have taken
 // back since the last command, see TakeNotices.
 //
 // # Sources
@@ -105,11 +106,13 @@
 //
 // # Limits
 //
-// A knob has no compare-and-swap in any kernel: a write of someone else between our reading and our
-// writing, microseconds apart, is lost. A guard can be killed; then the next start recovers.
-// Changes of a network namespace can be taken back from inside it only. Reading back happens right
-// after writing, so a value that somebody else set in between is taken for what the system made of
-// ours; the note then tells both. The numbers of dead network namespaces come back within a boot,
-// see Identity. The times of a change mean nothing in another time namespace. There are no guards
-// on Windows yet. Damage of the last record by a failing disk looks like a torn write.
+// No kernel has a compare-and-swap for a knob: if another program writes between our read and our
+// write, microseconds apart, its value is lost. A guard can be killed; then the next start
+// recovers. Changes of a network namespace can be taken back only inside it. The read-back follows
+// the write at once, so a value that another program sets in between counts as the system's
+// rounding of ours; the note then names both values. The kernel reuses the numbers of ended network
+// namespaces within a boot, see Identity. The times of a change mean nothing in another time
+// namespace. Control groups are those of version 2; systemd is asked through busctl(1) and gets two
+// seconds. Windows has no guards yet. If a failing disk damages the last record, it looks like a
+// torn write.
 package journal

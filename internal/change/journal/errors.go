@@ -7,42 +7,42 @@ import (
 	"github.com/linerate/linerate/internal/base/durable"
 )
 
-// The answers a caller may want to tell apart.
+// The errors that a caller may want to distinguish.
 var (
-	// ErrLocked says that another process has the journal open; the error in hand is a
-	// *LockedError, which holds its pid.
+	// ErrLocked reports that another process has the journal open; the error is a *LockedError,
+	// which holds its pid.
 	ErrLocked = durable.ErrLocked
-	// ErrCorrupt says that the journal is damaged, or does not make sense. Nothing was done; a
-	// person has to look at the knobs it names.
+	// ErrCorrupt reports that the journal is damaged or inconsistent. Nothing was done; the user
+	// must check the knobs that it names.
 	ErrCorrupt = durable.ErrCorrupt
-	// ErrUnwritable says that a write to the journal failed, so this Journal changes no more knobs
-	// (but still puts old values back).
+	// ErrUnwritable reports that a write to the journal failed, so this Journal changes no more
+	// knobs (but still restores old values).
 	ErrUnwritable = errors.New("journal cannot be written")
-	// ErrUnguarded says that a trial was asked for and no guard process could be started, or none
-	// was set up.
+	// ErrUnguarded reports that a trial needs a guard process, and none could be started or was
+	// configured.
 	ErrUnguarded = errors.New("no guard process")
-	// ErrNeedsRecovery says that an earlier change of the same knob was interrupted; call Recover
-	// first.
+	// ErrNeedsRecovery reports that an earlier change of the same knob was interrupted; call
+	// Recover first.
 	ErrNeedsRecovery = errors.New("an earlier change was interrupted and needs recovery")
-	// ErrNoEffect says that the kernel took a value without complaint and kept the old one.
+	// ErrNoEffect reports that the kernel accepted a value without an error and kept the old one.
 	ErrNoEffect = errors.New("accepted, but the old value stays")
-	// ErrUnknownChange says that the journal has no change with that id.
+	// ErrUnknownChange reports that the journal has no change with that id.
 	ErrUnknownChange = errors.New("no such change")
-	// ErrNotTrial says that a change to commit is not a trial in force any more.
+	// ErrNotTrial reports that a change to commit is no longer a trial in force.
 	ErrNotTrial = errors.New("not a trial in force")
-	// ErrExpired says that a change to commit has passed its deadline and is being taken back.
+	// ErrExpired reports that a change to commit has passed its deadline and is being taken back.
 	ErrExpired = errors.New("deadline has passed")
-	// ErrForeign says that somebody else has set the knob of a trial since.
+	// ErrForeign reports that another program has set the knob of a trial since.
 	ErrForeign = errors.New("changed by another program since")
-	// ErrOtherNamespace says that a change was made in another network namespace, where alone it
-	// can be taken back.
+	// ErrOtherNamespace reports that a change was made in another network namespace; it can be
+	// taken back only there.
 	ErrOtherNamespace = errors.New("made in another network namespace")
 )
 
-// LockedError says which process has the journal open.
+// LockedError names the process that has the journal open.
 type LockedError = durable.LockedError
 
-// FormatError says which record of a journal makes no sense. It is an ErrCorrupt.
+// FormatError names the record of a journal that is inconsistent. It is an ErrCorrupt.
 type FormatError struct {
 	Path   string
 	Record int // counted from 0

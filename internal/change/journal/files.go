@@ -12,15 +12,15 @@ import (
 	"github.com/linerate/linerate/internal/base/durable"
 )
 
-// File is a file that gives a knob its value when the host starts.
+// File is a file that sets a knob when the host starts.
 type File struct {
-	Path    string      `json:"path"` // absolute on the host that it is for
+	Path    string      `json:"path"` // absolute path on the host that it is for
 	Content string      `json:"content"`
 	Mode    fs.FileMode `json:"mode"` // permissions; the umask of the process applies
 }
 
-// Plan says which files make one change survive a reboot. Several plans may have one file in
-// common, with the same content: it goes with the last of them.
+// Plan is the files that make one change survive a reboot. Several plans may share a file with the
+// same content; it is removed with the last of them.
 type Plan struct {
 	ID    string
 	Files []File
@@ -32,15 +32,15 @@ type savedPhase string
 const (
 	savedWriting  savedPhase = "writing"  // about to be written, or half of them are
 	savedInPlace  savedPhase = "in place" // all of them are on disk
-	savedRemoving savedPhase = "removing" // about to be taken out, or half of them are
+	savedRemoving savedPhase = "removing" // about to be removed, or half of them are
 	savedGone     savedPhase = "gone"     // none of them is ours any more
 )
 
-// saved is what makes a change outlive the boot in which it was made.
+// saved is what makes a change outlive its boot.
 type saved struct {
 	Root  string     `json:"root"` // where the host's / is: / or the directory of an image
 	Files []File     `json:"files"`
-	Made  []string   `json:"directories,omitempty"` // that were not there before, outermost first
+	Made  []string   `json:"directories,omitempty"` // directories that did not exist before, outermost first
 	Phase savedPhase `json:"phase"`
 }
 
@@ -53,26 +53,27 @@ func (s *saved) paths() []string {
 	return list
 }
 
-// holds tells whether a file with this name is on disk for the sake of the change.
+// holds reports whether a file with this name is on disk because of the change.
 func (s *saved) holds(path string) bool {
 	return s != nil && s.Phase != savedGone && slices.Contains(s.paths(), path)
 }
 
 // The errors of persisting.
 var (
-	// ErrNotCommitted says that a change to persist is a trial, or over.
+	// ErrNotCommitted reports that a change to persist is a trial, or over.
 	ErrNotCommitted = errors.New("not committed")
-	// ErrInTheWay says that a file of somebody else has the name of one to be written.
+	// ErrInTheWay reports that a file with the name of one to be written exists and is not
+	// linerate's.
 	ErrInTheWay = errors.New("a file with that name exists and is not linerate's")
 )
 
 // Persist writes the files of committed changes below a root directory ("/" for this host) and
-// notes that the changes survive a reboot. All or nothing: when one file cannot be written, all are
-// taken out again and the error says which. No file is ever overwritten: one that is there and not
-// ours is ErrInTheWay, said before anything is written.
+// records that the changes survive a reboot. It persists all or none: when it cannot write one
+// file, it removes all of them and the error names the file. It never overwrites a file: before it
+// writes anything, it returns ErrInTheWay for a foreign one.
 //
-// Each change takes three steps: intent with names and contents on disk; files, each whole or not
-// at all; "persisted" on disk. What a crash leaves between them Recover takes out.
+// Each change takes three steps: intent with names and contents on disk; files, each complete or
+// absent; "persisted" on disk. Recover removes what a crash between them leaves.
 func (j *Journal) Persist(ctx context.Context, root string, plans ...Plan) ([]Change, error) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -110,8 +111,7 @@ func (j *Journal) Persist(ctx context.Context, root string, plans ...Plan) ([]Ch
 	return changes, nil
 }
 
-// persistable finds the changes of plans, and everything that can be refused without touching
-// anything.
+// persistable returns the changes of plans, after every check that needs no write.
 func (j *Journal) persistable(root string, plans []Plan) ([]*entry, error) {
 	var entries []*entry
 	contents := map[string]string{} // of the files of all plans
@@ -167,13 +167,13 @@ func (j *Journal) persistOne(e *entry, root string, files []File) error {
 			}
 		}
 	}
-	// The names of what comes into being are on disk before it does, directories included.
+	// The names of new files and directories are on disk before they are created.
 	if err := j.write(record{Kind: kindPersist, ID: e.ID, Saved: s}); err != nil {
 		return err
 	}
 	for i, path := range s.paths() {
 		if present, err := j.options.FS.ReadFile(path); err == nil && string(present) == files[i].Content {
-			continue // in common with another change
+			continue // shared with another change
 		}
 		if err := durable.MkdirAll(j.options.FS, filepath.Dir(path), 0o755); err != nil {
 			return err
@@ -185,8 +185,8 @@ func (j *Journal) persistOne(e *entry, root string, files []File) error {
 	return j.write(record{Kind: kindPersisted, ID: e.ID})
 }
 
-// missing lists the directories on the way to one that have to be made, or that another change has
-// made: whoever is the last to leave takes them out.
+// missing returns the directories on the path to a file that must be created, or that another
+// change created: the last change removes them.
 func (j *Journal) missing(root, dir string) ([]string, error) {
 	var list []string
 	for ; dir != root && dir != filepath.Dir(dir); dir = filepath.Dir(dir) {
@@ -205,13 +205,13 @@ func (j *Journal) missing(root, dir string) ([]string, error) {
 	return list, nil
 }
 
-// removeFiles takes the files of a change out again, and the directories that were made for them.
-// It can be repeated after any crash. A file that somebody has edited keeps what is theirs: our
-// part goes when it is untouched, else the file stays and is returned. Why is what a later Recover
-// shall go on with: empty, the change itself stays.
+// removeFiles removes the files of a change, and the directories created for them. It can be
+// repeated after any crash. In a file that was edited since, it removes only our part if that is
+// untouched; otherwise the file stays and is returned. A later Recover continues with why; if why
+// is empty, the change itself stays.
 func (j *Journal) removeFiles(e *entry, why string) (left []string, err error) {
 	var noteErr error
-	// A rollback that a crash interrupted may have become the undoing of the whole change by now.
+	// The undoing of the whole change may have replaced a rollback that a crash interrupted.
 	if e.Saved.Phase != savedRemoving || why != "" && e.Why == "" {
 		noteErr = j.writeOrRemember(record{Kind: kindUnpersist, ID: e.ID, Note: why})
 	}
@@ -231,7 +231,7 @@ func (j *Journal) removeFiles(e *entry, why string) (left []string, err error) {
 	for _, dir := range slices.Backward(e.Saved.Made) {
 		names, err := j.options.FS.ReadDir(dir)
 		if errors.Is(err, fs.ErrNotExist) || err == nil && len(names) > 0 {
-			continue // Gone already, or somebody else's files are in it.
+			continue // Already removed, or it contains files of other programs.
 		}
 		if err != nil {
 			return left, errors.Join(err, noteErr)
@@ -242,14 +242,14 @@ func (j *Journal) removeFiles(e *entry, why string) (left []string, err error) {
 	}
 	err = j.writeOrRemember(record{Kind: kindUnpersisted, ID: e.ID})
 	if noteErr != nil {
-		err = noteErr // The second refusal says nothing new.
+		err = noteErr // The second error adds nothing.
 	}
 	return left, err
 }
 
-// removeFile takes one file out, or our part of it, and tells whether it had to stay.
+// removeFile removes one file, or our part of it, and reports whether it had to stay.
 func (j *Journal) removeFile(path string, f File) (stays bool, err error) {
-	// A crash while it was written leaves this beside it.
+	// A crash during its writing leaves this file beside it.
 	if _, err := j.options.FS.Stat(path + ".tmp"); err == nil {
 		if err := j.remove(path + ".tmp"); err != nil {
 			return false, err
@@ -264,7 +264,7 @@ func (j *Journal) removeFile(path string, f File) (stays bool, err error) {
 	case string(present) == f.Content:
 		return false, j.remove(path)
 	}
-	// What is left of a script without its first line would be run by whatever shell there is.
+	// Without its first line, the rest of a script would run in an arbitrary shell.
 	if f.Mode&0o111 != 0 || strings.Count(string(present), f.Content) != 1 {
 		return true, nil
 	}
@@ -276,7 +276,7 @@ func (j *Journal) removeFile(path string, f File) (stays bool, err error) {
 	return false, durable.Replace(j.options.FS, path, []byte(rest), info.Mode().Perm())
 }
 
-// remove takes a name away, so that power loss does not bring it back.
+// remove removes a name so that power loss does not bring it back.
 func (j *Journal) remove(path string) error {
 	if err := j.options.FS.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
@@ -284,7 +284,7 @@ func (j *Journal) remove(path string) error {
 	return j.options.FS.SyncDir(filepath.Dir(path))
 }
 
-// holder returns a change, other than one, for whose sake a file is on disk.
+// holder returns another change that needs a file on disk, or nil.
 func (h *history) holder(path string, other *entry) *entry {
 	for _, e := range h.entries {
 		if e != other && e.Saved.holds(path) {
@@ -294,7 +294,7 @@ func (h *history) holder(path string, other *entry) *entry {
 	return nil
 }
 
-// persisted takes the records about files in.
+// persisted applies the records about files.
 func (h *history) persisted(r record, e *entry) error {
 	switch {
 	case r.Kind == kindPersist && r.Saved != nil && e.State == Committed && e.Phase == phaseApplied:
@@ -305,8 +305,8 @@ func (h *history) persisted(r record, e *entry) error {
 		e.Saved.Phase, e.Why = savedRemoving, r.Note
 	case r.Kind == kindUnpersisted && e.Saved != nil:
 		e.Saved.Phase, e.State, e.Persisted, e.Files = savedGone, Committed, false, nil
-		// Without a reason the change itself stays, as if it had never been persisted: it ends with
-		// its boot again. With one, the value may be that of a later boot, which the files gave it.
+		// Without a reason, the change itself stays as if it had never been persisted: it ends with
+		// its boot again. With one, the value may come from a later boot, where the files set it.
 		if e.Why == "" {
 			e.Saved = nil
 		}

@@ -34,7 +34,7 @@ func etc(t testing.TB, disk durable.FS) {
 	}
 }
 
-// tree gives names, modes and contents below a directory.
+// tree returns names, modes and contents below a directory.
 func tree(t testing.TB, disk durable.FS, dir string) map[string]string {
 	t.Helper()
 	found := map[string]string{}
@@ -64,7 +64,7 @@ func tree(t testing.TB, disk durable.FS, dir string) map[string]string {
 	return found
 }
 
-// plan gives each change of the tests a file of its own, and those of cards one in common, in a
+// plan returns each change of the tests a file of its own, and those of NICs one in common, in a
 // directory that is not there at first.
 func plan(c journal.Change) journal.Plan {
 	line := fmt.Sprintf("# change %s\n%s = %s\n", c.ID, c.Knob, c.To)

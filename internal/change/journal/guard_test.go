@@ -113,7 +113,7 @@ func (b *bench) calls() []bool {
 	return slices.Clone(b.ended)
 }
 
-// running tells whether the guard is still at it, once it has nothing to do right now.
+// running reports whether the guard is still at it, once it has nothing to do right now.
 func (b *bench) running() bool {
 	synctest.Wait()
 	return len(b.done) == 0

@@ -14,7 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// ownSession gives the guard its own session, so that no terminal can hang up on it.
+// ownSession returns the guard its own session, so that no terminal can hang up on it.
 func ownSession(command *exec.Cmd) error {
 	command.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	return nil

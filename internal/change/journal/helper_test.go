@@ -70,7 +70,7 @@ func (k *knobs) access(op string, id knob.ID, v *knob.Value) (knob.Value, error)
 	return present, nil
 }
 
-// set is what somebody else does.
+// set is what another program does.
 func (k *knobs) set(id knob.ID, v knob.Value) {
 	k.mu.Lock()
 	defer k.mu.Unlock()

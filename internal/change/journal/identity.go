@@ -19,7 +19,7 @@ type Identity struct {
 	// Namespace is the network namespace, as the kernel writes it: net:[4026531840]. It is empty
 	// for knobs of the whole host.
 	Namespace string `json:"namespace,omitempty"`
-	Device    string `json:"device,omitempty"` // interface index: a name moves to another interface easily, an index only on request
+	Device    string `json:"device,omitempty"` // interface index; unlike a name it rarely moves to another interface
 }
 
 // differs reports whether two identities certainly denote different objects.

@@ -273,7 +273,7 @@ func TestUndoLeavesForeignValuesAlone(t *testing.T) {
 	if again, err := j.Recover(t.Context()); err != nil || len(again) != 0 {
 		t.Errorf("%+v, %v", again, err)
 	}
-	// Someone else may also have put the old value back.
+	// another program may also have put the old value back.
 	apply(t, j, journal.Request{}, mtu, "9000")
 	k.set(mtu, "1500")
 	writes := k.writes
@@ -303,7 +303,7 @@ func TestOriginalIsNeverATunedValue(t *testing.T) {
 	if _, err := j.UndoAll(t.Context()); err != nil || k.values[rmem] != "A" {
 		t.Errorf("%v, %v", k.values, err)
 	}
-	// Another boot begins anew.
+	// Another boot begins again.
 	j.Close()
 	k.set(rmem, "Z")
 	o := options(fsys, k, &clock{})

@@ -34,7 +34,7 @@ type Change struct {
 	Reason    string     `json:"reason,omitempty"`
 	BootID    string     `json:"boot_id,omitempty"`
 	Deadline  *time.Time `json:"deadline,omitempty"` // trial only, for display; the guard counts CLOCK_BOOTTIME
-	Note      string     `json:"note,omitempty"`     // why it ended: undone by guard (writer died), changed by another program and left alone, …
+	Note      string     `json:"note,omitempty"`     // why it ended: undone by guard (writer died), left alone, …
 }
 
 // Outcome is the result of taking one change back.

@@ -11,7 +11,7 @@ import (
 
 func noticePath(dir string) string { return filepath.Join(dir, "notices") }
 
-// notice is one line about a change that a guard has taken back, for people.
+// notice returns one line for the user about a change that a guard has taken back.
 func notice(o Outcome) string {
 	c := o.Change
 	switch {
@@ -23,8 +23,8 @@ func notice(o Outcome) string {
 	return fmt.Sprintf("change %s of %s is over: %s", c.ID, c.Knob, cmp.Or(c.Note, "nothing was left to do"))
 }
 
-// leaveNotices keeps lines for the next command. Nothing depends on them, so they need not survive
-// power loss, and a full disk is no error.
+// leaveNotices stores lines for the next command. Nothing depends on them, so they need not survive
+// power loss, and a full disk is not an error.
 func leaveNotices(fsys durable.FS, dir string, lines []string) {
 	file, err := fsys.OpenAppend(noticePath(dir), 0o644)
 	if err != nil {
@@ -34,18 +34,18 @@ func leaveNotices(fsys durable.FS, dir string, lines []string) {
 	_ = file.Close()
 }
 
-// TakeNotices returns what guards have taken back since it was asked last, one line for each
-// change, and forgets it: whoever asks tells the user. Where that cannot be noted, as for someone
-// who may only read, there is nothing to tell.
+// TakeNotices returns one line for each change that guards have taken back since the last call, and
+// forgets them; the caller shows them to the user. Without permission to record that, it returns
+// nothing.
 func TakeNotices(fsys durable.FS, dir string) []string {
-	// Renamed first, so that two commands at once do not tell the same, and a guard that writes
-	// meanwhile begins a file of its own.
+	// Rename first, so that two concurrent commands do not report the same lines, and a guard that
+	// writes meanwhile starts a new file.
 	taken := noticePath(dir) + ".told"
 	if fsys.Rename(noticePath(dir), taken) != nil {
 		return nil
 	}
 	data, err := fsys.ReadFile(taken)
-	_ = fsys.Remove(taken) // A leftover is replaced by the next one.
+	_ = fsys.Remove(taken) // The next rename replaces a leftover.
 	if err != nil {
 		return nil
 	}

@@ -275,7 +275,7 @@ func (h *history) unsettled(of object) *entry {
 	return nil
 }
 
-// changes returns what people see of the history, oldest first.
+// changes returns what users see of the history, oldest first.
 func (h *history) changes() []Change {
 	changes := make([]Change, len(h.entries))
 	for i, e := range h.entries {

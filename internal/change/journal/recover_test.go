@@ -297,8 +297,8 @@ func TestNamespaceIsDestroyed(t *testing.T) {
 	}
 }
 
-// TestCommitNoticesForeignValues: a trial whose knob somebody else has set since is not committed,
-// and none of those with it.
+// TestCommitNoticesForeignValues: a trial whose knob another program has set since is not
+// committed, and none of those with it.
 func TestCommitNoticesForeignValues(t *testing.T) {
 	mem, k := durable.NewMem(), host()
 	j := open(t, options(mem, k, &clock{}))

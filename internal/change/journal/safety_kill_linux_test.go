@@ -43,7 +43,7 @@ func (l *lane) start(env string, args ...string) *exec.Cmd {
 	return command
 }
 
-// killed tells whether a process ended by SIGKILL; an end of its own that is no success fails the
+// killed reports whether a process ended by SIGKILL; an end of its own that is no success fails the
 // test.
 func (l *lane) killed(what string, err error) bool {
 	l.t.Helper()
@@ -70,7 +70,7 @@ func (l *lane) guardEnds(state string) {
 	alive.Close()
 }
 
-// guardDied tells whether the guard killed itself.
+// guardDied reports whether the guard killed itself.
 func (l *lane) guardDied(state string) bool {
 	_, err := os.Stat(filepath.Join(state, "GUARD died"))
 	return err == nil
@@ -227,7 +227,7 @@ func TestKillAtEveryStep(t *testing.T) {
 	}
 }
 
-// killAtStep plays a life, and tells whether somebody died at step n.
+// killAtStep plays a life, and reports whether somebody died at step n.
 func (l *lane) killAtStep(env, mode string, n int) (died bool) {
 	l.t.Helper()
 	state := filepath.Join(l.dir, strconv.Itoa(n))

@@ -96,7 +96,7 @@ func run(script string) error {
 }
 
 // snapshot is a namespace as the kernel tells it, byte by byte: all sysctls that can be written,
-// attributes and card settings of links, queueing disciplines, routes, files of queues. It is read
+// attributes and NIC settings of links, queueing disciplines, routes, files of queues. It is read
 // past the code that the journal uses, so that a mistake there does not hide itself.
 type snapshot map[string]string
 
@@ -214,7 +214,7 @@ var cardRequests = map[string]struct {
 	"features": {0x3a, 8 + 16*4},
 }
 
-// ethtool asks a card by ioctl and gives the answer, or the error, as text.
+// ethtool asks a NIC by ioctl and gives the answer, or the error, as text.
 func ethtool(link string, request struct {
 	command uint32
 	size    int

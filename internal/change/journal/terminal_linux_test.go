@@ -12,7 +12,7 @@ import (
 	"github.com/linerate/linerate/internal/change/journal"
 )
 
-// newTerminal makes a terminal of the test's own, and returns the end that a person would look at.
+// newTerminal makes a terminal of the test's own, and returns the end that the user would look at.
 func newTerminal(t *testing.T) (person *os.File, path string) {
 	t.Helper()
 	fd, err := unix.Open("/dev/ptmx", unix.O_RDWR|unix.O_NOCTTY|unix.O_NONBLOCK|unix.O_CLOEXEC, 0)
@@ -42,7 +42,7 @@ func changed(t *testing.T, path string) unix.Timespec {
 }
 
 // TestRollbackIsTold: when a guard takes trials back it says so at the terminal where they were
-// made, and to the next command; never at a terminal that is somebody else's by now.
+// made, and to the next command; never at a terminal that is another program's by now.
 func TestRollbackIsTold(t *testing.T) {
 	const line = "change 0001 of link:eth0/mtu went back from 9000 to 1500: undone by guard: writer died"
 	for name, another := range map[string]bool{"same terminal": false, "another one": true} {
@@ -54,8 +54,8 @@ func TestRollbackIsTold(t *testing.T) {
 				apply(t, b.writer, journal.Request{}, mtu, "9000")
 				synctest.Wait() // The guard has looked at the terminal.
 				if another {
-					// A terminal that is made anew gets its owner and its mode then, which shows in
-					// the time of its last change of state.
+					// A terminal that is made again gets its owner and its mode then, which shows
+					// in the time of its last change of state.
 					for before := changed(t, path); changed(t, path) == before; {
 						// The clock of a file system has ticks.
 						if err := os.Chmod(path, 0o640); err != nil {

@@ -212,13 +212,13 @@ func (j *Journal) putBack(ctx context.Context, e *entry, why string, ends bool) 
 	if e.Phase == phaseDone {
 		return stays(nil)
 	}
-	// The questions below go from what needs no look at the host to what does, and each ends in one
-	// record, so that a crash between two of them repeats the question instead of skipping it.
+	// The checks below start with those that need no look at the host. Each ends in one record, so
+	// that after a crash between two of them the check is repeated and not skipped.
 	if e.BootID != j.options.BootID && e.Saved == nil {
 		return over(false, record{Note: noteRestarted})
 	}
-	// Writing From now would pull the ground from under the change above, which would then look
-	// like somebody else's doing.
+	// Writing From now would change the value under the change above, which would then look like
+	// the work of another program.
 	top := j.history.above(e)
 	for ; top != nil && top.BootID != j.options.BootID && top.Saved == nil; top = j.history.above(e) {
 		if err := j.writeOrRemember(record{Kind: kindUndone, ID: top.ID, Note: noteRestarted}); err != nil {
@@ -234,16 +234,16 @@ func (j *Journal) putBack(ctx context.Context, e *entry, why string, ends bool) 
 	}
 	found := j.options.Identify(e.Knob)
 	if e.BootID != j.options.BootID {
-		// Numbers of namespaces and interfaces mean nothing after a restart; the files went by
-		// names as well.
+		// Numbers of namespaces and interfaces mean nothing after a restart; the files identified
+		// them by name as well.
 		found = e.Identity
 	}
 	if e.Identity.elsewhere(found) {
 		if j.options.NamespaceGone(e.Identity.Namespace) {
 			note := "the network namespace is gone, and the setting with it"
 			if e.Identity.Device != "" {
-				// The kernel moves cards back to the first namespace as they are, and destroys all
-				// other interfaces. Who wants to look knows where.
+				// The kernel moves NICs back to the first namespace unchanged, and destroys all
+				// other interfaces.
 				note += ", unless it is that of a card: then look at it where the card is now"
 			}
 			return over(false, record{Note: note})
@@ -262,7 +262,7 @@ func (j *Journal) putBack(ctx context.Context, e *entry, why string, ends bool) 
 		return over(false, record{Note: why + "; the interface is gone and another one has its name: left alone"})
 	}
 	present, err := j.read(ctx, id)
-	// A driver was unloaded or an interface went away; what comes back later comes with its own
+	// A driver was unloaded or an interface was removed; a device that comes back later has its own
 	// defaults.
 	if errors.Is(err, fs.ErrNotExist) {
 		return over(false, record{Note: why + "; the knob no longer exists"})
@@ -271,14 +271,14 @@ func (j *Journal) putBack(ctx context.Context, e *entry, why string, ends bool) 
 		return stays(err)
 	}
 	if j.same(id, present, e.From) {
-		// In force and yet holding From: somebody else put it back. In any other phase it is what
-		// an interrupted step leaves.
+		// In force and yet holding From: another program restored it. In any other phase, an
+		// interrupted step leaves this state.
 		if e.Phase == phaseApplied {
 			why += "; the old value was there already"
 		} else if id.Kind() == knob.KindQdisc {
-			// A discipline goes back in two steps: it is made, then handed over to the kernel. A
-			// write that was cut off between them is finished by another one of the same value; for
-			// all other knobs the value is the whole of it.
+			// A queueing discipline goes back in two steps: it is created, then handed over to the
+			// kernel. Writing the same value again completes a write that was interrupted between
+			// them. All other knobs consist of their value alone.
 			if err := j.options.Backend.Write(ctx, id, e.From); err != nil {
 				return stays(err)
 			}
@@ -293,21 +293,21 @@ func (j *Journal) putBack(ctx context.Context, e *entry, why string, ends bool) 
 		return outcome, err
 	}
 	if !asked {
-		// Most likely the driver's rounding, perhaps somebody else's choice of the last ten
-		// seconds. It is about to be overwritten, so the history must name it: To keeps it as well,
-		// but the note is what people read.
+		// Most likely the driver's rounding, perhaps a value that another program set in the last
+		// ten seconds. It is about to be overwritten, so the history must contain it: To keeps it
+		// as well, but users read the note.
 		why += fmt.Sprintf("; it held %s, neither %s nor %s, and was treated as the driver's rounding of our write",
 			present, e.From, e.To)
 	}
-	// The intent to undo tells a later Recover to finish it. If it cannot be recorded the old value
-	// is put back all the same: that is the safe side, and Recover finds it at the knob.
+	// The intent to undo makes a later Recover finish it. If it cannot be recorded, the old value
+	// is restored all the same: that is the safe side, and Recover finds it at the knob.
 	var noteErr error
 	if e.Phase != phaseUndoing {
 		noteErr = j.writeOrRemember(record{Kind: kindUndo, ID: e.ID, To: present, Note: why})
 	}
-	// No kernel has a compare-and-swap for a knob. Between the reading above and this line lies one
-	// fsync, milliseconds on a slow disk; a value that somebody else sets in that time is lost. The
-	// package comment says so under Limits.
+	// No kernel has a compare-and-swap for a knob. Between the read above and this line lies one
+	// fsync, milliseconds on a slow disk; a value that another program sets in that time is lost.
+	// The package comment lists this under Limits.
 	writeErr := j.options.Backend.Write(ctx, id, e.From)
 	back, err := j.read(ctx, id)
 	if err != nil {
@@ -315,11 +315,11 @@ func (j *Journal) putBack(ctx context.Context, e *entry, why string, ends bool) 
 	}
 	switch {
 	case j.same(id, back, e.From):
-		// Even if the write complained.
+		// Even if the write reported an error.
 	case writeErr != nil:
 		return stays(errors.Join(writeErr, noteErr))
-	// The change stays open: the guard tries again, and people are told instead of being shown a
-	// history that says it is over.
+	// The change stays open: the guard tries again, and users see that instead of a history that
+	// reports the change as over.
 	case back == present:
 		return stays(errors.Join(fmt.Errorf("put back %s: %w", e.From, ErrNoEffect), noteErr))
 	default:
@@ -329,38 +329,37 @@ func (j *Journal) putBack(ctx context.Context, e *entry, why string, ends bool) 
 	}
 	outcome, err := over(true, record{Note: why})
 	if noteErr != nil {
-		err = noteErr // The second refusal says nothing new.
+		err = noteErr // The second error adds nothing.
 	}
 	return outcome, err
 }
 
 const noteRestarted = "the host was restarted, which put the old value back"
 
-// roundingWindow is how long after an intent a value that is neither the old one nor the one asked
-// for is taken for what the driver made of our write.
+// roundingWindow is how long after an intent an unexpected value, neither the old nor the requested
+// one, counts as the driver's rounding of our write.
 const roundingWindow = 10 * time.Second
 
-// rounded tells whether the unexpected value of a knob is most likely our own: the writer died
-// between the write and its note, and drivers round (rings to powers of two, moderation to a
-// granule of microseconds). A guard comes within milliseconds, then nobody else had the time; later
-// it may be someone else's choice, which is left alone. A change from the future is one that
-// another time namespace recorded (time_namespaces(7), Linux 5.6: CLOCK_BOOTTIME has an offset
-// there), whose age nobody knows, so it counts as late.
+// rounded reports whether the unexpected value of a knob is most likely our own: the writer died
+// between the write and its record, and drivers round (rings to powers of two, moderation to a
+// granule of microseconds). A guard comes within milliseconds, so no other program had the time;
+// later the value may be another program's choice, which is left alone. A change from the future
+// was recorded in another time namespace (time_namespaces(7), Linux 5.6: CLOCK_BOOTTIME has an
+// offset there); its age is unknown, so it counts as late.
 func (j *Journal) rounded(e *entry) bool {
 	age := j.options.Boottime() - e.Began
 	return e.Phase == phaseIntent && age >= 0 && age < roundingWindow
 }
 
-// expired tells whether the trial time of a change is over.
+// expired reports whether the deadline of a trial has passed.
 func (j *Journal) expired(e *entry) bool {
 	return e.Expires != 0 && j.options.Boottime() >= e.Expires
 }
 
-// Recover finishes what a crash left half done and takes back trials that nobody owns any more:
-// those of a lease whose journal is closed, and those past their deadline. Changes of an earlier
-// boot are noted as gone without touching anything. Changes made in another network namespace are
-// the business of those inside. It returns what it did; called again it finds nothing to do and
-// returns nothing.
+// Recover finishes what a crash left half done and takes back trials without an owner: those of a
+// lease whose journal is closed, and those past their deadline. It marks changes of an earlier boot
+// as gone without touching anything, and leaves changes of another network namespace to processes
+// inside it. It returns the outcomes; a second call finds nothing to do and returns nothing.
 func (j *Journal) Recover(ctx context.Context) ([]Outcome, error) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -370,12 +369,12 @@ func (j *Journal) Recover(ctx context.Context) ([]Outcome, error) {
 	return j.recover(ctx, "recovery", "", "")
 }
 
-// recover does the work of Recover for an actor, who also takes back the trials of one session, for
-// a cause.
+// recover does the work of Recover for an actor, which also takes back the trials of one session,
+// for a cause.
 func (j *Journal) recover(ctx context.Context, actor, session, cause string) ([]Outcome, error) {
 	why := map[*entry]string{}
 	var entries, halfSaved []*entry
-	known := map[string]bool{} // asked once for each namespace, because all processes are looked at for it
+	known := map[string]bool{} // checked once for each namespace, because a check reads all processes
 	gone := func(namespace string) bool {
 		if _, ok := known[namespace]; !ok {
 			known[namespace] = j.options.NamespaceGone(namespace)
@@ -388,7 +387,7 @@ func (j *Journal) recover(ctx context.Context, actor, session, cause string) ([]
 		case e.Phase == phaseDone:
 			continue
 		case e.Saved != nil && e.Why != "" && (e.Saved.Phase == savedRemoving || e.Saved.Phase == savedGone):
-			// Its files are out, or half of them, because the change itself was to go.
+			// All or half of its files are removed, because the change itself was being undone.
 			entries = append(entries, e)
 			why[e] = fmt.Sprintf("%s; finished by %s", e.Why, actor)
 			continue
@@ -405,14 +404,14 @@ func (j *Journal) recover(ctx context.Context, actor, session, cause string) ([]
 				continue
 			}
 			reason = "found its network namespace gone"
-		// Before all questions of ownership: somebody has decided already that this one goes, and a
-		// committed change may be half undone too.
+		// Before all questions of ownership: the decision to undo this change is already made, and
+		// a committed change may be half undone too.
 		case e.Phase == phaseUndoing:
 			entries = append(entries, e)
 			why[e] = fmt.Sprintf("%s; finished by %s", e.Why, actor)
 			continue
-		// Only the holder of the lock writes intents, and that is us now: whoever wrote this one is
-		// gone, or gave it up.
+		// Only the holder of the lock writes intents, and this process holds it now: the writer of
+		// this one is gone, or gave it up.
 		case e.Phase == phaseIntent:
 			reason = "interrupted half way"
 		// Applied and committed or persisted: it stays.
@@ -420,12 +419,12 @@ func (j *Journal) recover(ctx context.Context, actor, session, cause string) ([]
 			continue
 		case j.expired(e):
 			reason = "deadline passed"
-		// A guard that was told of its writer's end takes also Deadline trials whose time is not
-		// over.
+		// A guard that knows of the end of its writer also takes back Deadline trials before their
+		// deadline.
 		case e.Session == session:
 			reason = cause
-		// The lock is ours, so the Journal that leased this one is closed, whatever became of its
-		// process.
+		// This process holds the lock, so the Journal that leased this trial is closed, whether or
+		// not its process still runs.
 		case e.Lease && e.Session != j.session:
 			reason = "writer died"
 		default:
@@ -439,8 +438,8 @@ func (j *Journal) recover(ctx context.Context, actor, session, cause string) ([]
 	return append(outcomes, taken...), errors.Join(err, takeErr)
 }
 
-// unsave takes out the files of changes that were being persisted when a crash came. The changes
-// themselves stay.
+// unsave removes the files of changes whose persisting a crash interrupted. The changes themselves
+// stay.
 func (j *Journal) unsave(entries []*entry) ([]Outcome, error) {
 	var outcomes []Outcome
 	var errs []error
@@ -457,8 +456,7 @@ func (j *Journal) unsave(entries []*entry) ([]Outcome, error) {
 	return outcomes, errors.Join(errs...)
 }
 
-// Originals returns the first value seen on each knob that was changed since the host started, of
-// this network namespace.
+// Originals returns the first value seen since boot on each changed knob of this network namespace.
 func (j *Journal) Originals() map[knob.ID]knob.Value {
 	j.mu.Lock()
 	defer j.mu.Unlock()

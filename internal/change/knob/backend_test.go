@@ -30,7 +30,7 @@ func memoryFixture(*testing.T) (*knob.Memory, knobtest.Fixture) {
 		"sysctl:net.a_module.that_nobody_heard_of": "a b",
 	})
 	m.SetReadOnly("sysctl:net.core.rmem_max", true)
-	// A driver that has the card but not this operation.
+	// A driver that has the NIC but not this operation.
 	const unsupported = knob.ID("ethtool:eth0/ring.rx")
 	cannot := func(id knob.ID) error {
 		if id == unsupported {

@@ -32,7 +32,7 @@ type Catalog struct {
 	patterns    []int // indices of definitions with wildcards
 }
 
-// Catalogue gives the catalogue that is built in. It is parsed at first use (3 ms) and never
+// Catalogue returns the catalogue that is built in. It is parsed at first use (3 ms) and never
 // changes.
 func Catalogue() *Catalog { return builtIn() }
 
@@ -145,8 +145,8 @@ func (c *Catalog) Lookup(id ID) (Definition, bool) {
 
 func wildcards(i int, c *Catalog) int { return strings.Count(string(c.definitions[i].Pattern), "*") }
 
-// Fits tells whether a knob is one of those that a pattern means, in which * stands for one part of
-// a name or for a piece of it.
+// Fits reports whether a knob is one of those that a pattern means, in which * stands for one part
+// of a name or for a piece of it.
 func (id ID) Fits(pattern ID) bool { return matches(pattern, id) }
 
 // matches compares part by part: * stands for any text within one element of a sysctl's path,
@@ -197,7 +197,7 @@ func matchPart(pattern, s string) bool {
 // definition that covers it.
 //
 // The empty pattern finds all because every name contains the empty text. A glob without a kind is
-// held against the name behind the colon, so that 'net.core.*' works as people expect it to.
+// held against the name behind the colon, so that 'net.core.*' works as users expect it to.
 func (c *Catalog) Match(pattern string) []Definition {
 	var out []Definition
 	pattern = strings.TrimSpace(pattern)

@@ -31,9 +31,9 @@ const (
 	FormBool   Form = "bool"   // 0 or 1
 	FormSwitch Form = "switch" // on or off
 	FormWord   Form = "word"   // one word, of Choices if there are any
-	FormList   Form = "list"   // numbers parted by commas, in their order: one per adapter
-	FormRanges Form = "ranges" // numbers and ranges parted by commas: 80,8000-8080; may be empty
-	FormMask   Form = "mask"   // CPU mask, hexadecimal in groups of 32 bits parted by commas
+	FormList   Form = "list"   // numbers separated by commas, in their order: one per adapter
+	FormRanges Form = "ranges" // numbers and ranges separated by commas: 80,8000-8080; may be empty
+	FormMask   Form = "mask"   // CPU mask, hexadecimal in groups of 32 bits separated by commas
 	FormText   Form = "text"   // anything on one line
 )
 
@@ -67,7 +67,7 @@ type Definition struct {
 	Source      string      `json:"source"`
 }
 
-// Allowed says in words which values are taken.
+// Allowed returns in words which values are taken.
 func (d Definition) Allowed() string {
 	unit := ""
 	if d.Unit != "" {
@@ -113,7 +113,7 @@ func (d Definition) span() string {
 	return ""
 }
 
-// Normalize gives the canonical form of a value and checks form and range. The error is a
+// Normalize returns the canonical form of a value and checks form and range. The error is a
 // *RangeError that names what is allowed. Normalize of a canonical value gives the same value.
 func (d Definition) Normalize(v Value) (Value, error) { return d.normalize(v, true) }
 
@@ -187,8 +187,8 @@ func (d Definition) normalize(v Value, ranged bool) (Value, error) {
 // Equal reports whether two values mean the same setting. Values that are not of the right form are
 // compared as text.
 //
-// It decides whether a value that is read back is the one that was written, and whether somebody
-// else has changed it since; text alone would take a tab for a foreign change.
+// It decides whether a value that is read back is the one that was written, and whether another
+// program has changed it since; text alone would take a tab for a foreign change.
 func (d Definition) Equal(a, b Value) bool {
 	ca, errA := d.Canonical(a)
 	cb, errB := d.Canonical(b)

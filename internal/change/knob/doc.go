@@ -1,16 +1,15 @@
-// Package knob names every tunable of a host, says what is known about it, and what reading and
-// writing it means.
+// Package knob names every tunable of a host, describes it, and defines what reading and writing it
+// means.
 //
 // # Model
 //
-// An [ID] names one tunable by the field's own name with its kind in front; [ParseID] gives the one
-// canonical spelling. A [Value] is the text of its setting. A [Definition] is what linerate knows
-// about a tunable or a family of them: what it does, form and range, the default and where that was
-// read, who shares it, what changing it disturbs, when a change takes effect, the symptom that asks
-// for it and what it can cost. The [Catalog] holds all definitions; it is data
-// (catalogue/KIND.json), not code. A [Backend] reads and writes: package live the running system,
-// [Memory] a host that exists in a test, [DryRun] what would be written. One suite (package
-// knobtest) holds for all of them.
+// An [ID] names one tunable: its kind, then the field's own name; [ParseID] returns the one
+// canonical spelling. A [Value] is the text of its setting. A [Definition] describes a tunable or a
+// family of them: what it does, form and range, the default and the release it was read on, its
+// scope, what changing it disturbs, when a change takes effect, the symptom that calls for it, and
+// its risk. The [Catalog] holds all definitions; it is data (catalogue/KIND.json), not code. A
+// [Backend] reads and writes: package live the running system, [Memory] a host in a test; [DryRun]
+// shows what would be written. One suite (package knobtest) holds for all of them.
 //
 // # Names
 //
@@ -22,24 +21,24 @@
 //	ethtool:eth0/ring.rx                      also ring.tx, channels.{combined,rx,tx}, pause.{rx,tx,autoneg}, eee
 //	ethtool:eth0/coalesce.rx-usecs            interrupt moderation in the words of ethtool(8) -C
 //	ethtool:eth0/flag.rx_cqe_compress         private flags of the driver; some have blanks in their names
-//	ethtool:eth0/rss.indirection              also rss.key, rss.function; rxhash.{tcp4,udp4,…}: how flows are spread over queues
+//	ethtool:eth0/rss.indirection              also rss.key, rss.function; rxhash.{tcp4,udp4,…}: how flows spread over queues
 //	ethtool:eth0/link.mode                    negotiation or a forced speed: auto, auto 100baseT/Full, 100/full; also fec and tunable.rx-copybreak
 //	route:10.0.0.0/8/initcwnd                 a route of the main table: prefix, address, or "default" (IPv4); "::/0" is the IPv6 default
 //	queue:eth0/rx-0/rps_cpus                  files of a queue in sysfs; bql_limit_max and bql_limit_min are those of byte_queue_limits
-//	irq:45/affinity                           the set that was asked for; effective_affinity is where the interrupts go
+//	irq:45/affinity                           the requested set; effective_affinity is where the interrupts go
 //	qdisc:eth0/root                           the kind of the discipline at the root
 //	qdisc:eth0/fq.flow_limit                  a parameter of it, KIND.NAME in the words of tc(8); under mq that of all queues
-//	module:e1000e/copybreak                   a module parameter; a dash in it is written as the kernel does, as an underscore
-//	cpu:3/resume_latency                      also scaling_governor; cpu:all/dma_latency is for reading
+//	module:e1000e/copybreak                   a module parameter; a dash becomes an underscore, as in the kernel
+//	cpu:3/resume_latency                      also scaling_governor; cpu:all/dma_latency is read-only
 //	pci:0000:03:00.0/l1_aspm                  whether the link of a PCIe device may sleep, and how deeply
-//	block:sda/read_ahead_kb                   how far ahead of a program a disk is read
+//	block:sda/read_ahead_kb                   how far the kernel reads a disk ahead of a program
 //	nfs:/mnt/x/rsize                          an option of a mount
 //
 // # Values
 //
-// Numbers are decimal; several are parted by one blank; sysctl switches are 0 and 1, features on
-// and off; an unset route metric is 0. Bytes, microseconds, packets: the unit is that of the kernel
-// and stands in the definition.
+// Numbers are decimal; several are separated by one blank; sysctl switches are 0 and 1, features on
+// and off; an unset route metric is 0. Bytes, microseconds, packets: the unit is the kernel's, and
+// the definition states it.
 //
 // # Sources
 //
@@ -49,6 +48,6 @@
 // # Limits
 //
 // The catalogue is Linux's: kinds of other systems (registry, ipadm, dladm) have names and no
-// definitions yet. Which knobs a host has, and what it makes of a value, only a backend can say.
-// Only package journal may call Write.
+// definitions yet. Only a backend knows which knobs a host has, and how it rounds a value. Only
+// package journal may call Write.
 package knob

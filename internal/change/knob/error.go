@@ -53,7 +53,7 @@ type Error struct {
 // Error is "operation knob: cause".
 func (e *Error) Error() string { return fmt.Sprintf("%s %s: %v", e.Op, e.Knob, e.Err) }
 
-// Unwrap gives the cause.
+// Unwrap returns the cause.
 func (e *Error) Unwrap() error { return e.Err }
 
 // WithHint adds what to do about it, in one sentence.
@@ -62,7 +62,7 @@ func (e *Error) WithHint(hint string) *Error {
 	return e
 }
 
-// Hint says what to do about it, in one sentence; empty when there is nothing to say.
+// Hint returns what to do about it, in one sentence; empty when there is nothing to say.
 func (e *Error) Hint() string { return e.hint }
 
 // RangeError is a value that a knob does not take. It is an ErrInvalid.
@@ -80,7 +80,7 @@ func (e *RangeError) Error() string {
 	return fmt.Sprintf("value %q: want %s", string(e.Value), e.Allowed)
 }
 
-// Unwrap gives what the kernel said.
+// Unwrap returns what the kernel said.
 func (e *RangeError) Unwrap() error { return e.Err }
 
 // Is makes a RangeError an ErrInvalid.

@@ -124,7 +124,7 @@ func parseID(s string) (ID, error) {
 	return ID(kind + ":" + subject + separator + attribute), nil
 }
 
-// privateFlag tells the one attribute of a card that is the driver's own text: some drivers put
+// privateFlag returns the one attribute of a NIC that is the driver's own text: some drivers put
 // blanks into it. The name of the interface has none.
 func privateFlag(kind, rest string) bool {
 	name, attribute, _ := strings.Cut(rest, "/")
@@ -259,7 +259,7 @@ func (id ID) Attribute() string {
 // them. Sysctls of one interface (net.ipv4.conf.eth0.rp_filter) name it as well; their "all" and
 // "default" are no interfaces.
 //
-// It is what tells that a change touches the very interface that carries a session.
+// It is what reports that a change touches the very interface that carries a session.
 func (id ID) Interface() string {
 	if kinds[id.Kind()] {
 		name, _, _ := strings.Cut(id.Subject(), "/")
@@ -274,7 +274,7 @@ func (id ID) Interface() string {
 	return ""
 }
 
-// Path gives the elements of a sysctl's path below /proc/sys; nil for other kinds and for names
+// Path returns the elements of a sysctl's path below /proc/sys; nil for other kinds and for names
 // that are none.
 func (id ID) Path() []string {
 	if id.Kind() != KindSysctl {

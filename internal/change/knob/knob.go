@@ -17,7 +17,7 @@ type Setting struct {
 	Value Value `json:"value"`
 }
 
-// Disturbance says what changing a knob does to running traffic (design §8).
+// Disturbance is what changing a knob does to running traffic (design §8).
 //
 // The numbers are in files and on the command line (d0 to d4) and never change their meaning.
 type Disturbance int
@@ -31,7 +31,7 @@ const (
 	DisturbsHost                          // d4: module reload or reboot
 )
 
-// Scope says what shares a knob.
+// Scope is what shares a knob.
 //
 // Scopes of the network are per namespace for nearly all of net.ipv4 and for a few of net.core;
 // which ones differs by kernel, and the definition says what was seen on the one it names.

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// beginnings are, by unit, what people try first when a knob is off (0) or without a bound (its
+// beginnings are, by unit, what users try first when a knob is off (0) or without a bound (its
 // largest value): such a value has no half and no double that mean anything.
 var beginnings = map[string][]int64{
 	"microseconds": {20, 50, 100},
@@ -21,7 +21,7 @@ var beginnings = map[string][]int64{
 // fewLevels is how wide a range may be to try every value of it.
 const fewLevels = 4
 
-// Levels gives the values worth trying instead of the present one when nobody has proposed any:
+// Levels returns the values worth trying instead of the present one when nobody has proposed any:
 // half, twice and four times a number, the other position of a switch, the other words of a choice.
 // Every level is canonical and within the range, none is the present value, numbers go from small
 // to large. Nil: nothing sensible follows from the definition, as for masks, lists and texts.

@@ -56,7 +56,7 @@ func (m *Memory) SetReadOnly(id ID, on bool) {
 	m.readOnly[id] = on
 }
 
-// Values gives a copy of all values.
+// Values returns a copy of all values.
 func (m *Memory) Values() map[ID]Value {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -8,7 +8,7 @@ import (
 
 // Nearest names the knobs whose names look most like a text that is none: at most n, best first;
 // none when nothing comes close. The text is held against the whole name, the name without its
-// kind, and its last word, since people leave out what they take for granted.
+// kind, and its last word, since users leave out what they take for granted.
 func (c *Catalog) Nearest(text string, n int) []ID {
 	text = strings.ToLower(strings.TrimSpace(text))
 	type candidate struct {

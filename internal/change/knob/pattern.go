@@ -56,9 +56,9 @@ func Overlap(a, b string) bool {
 	return meet[0]
 }
 
-// Widened gives the definitions of the knobs that a pattern asks for, and what tells whether one of
-// their knobs is meant. Of one knob's full name that is the knob alone; of a pattern it is every
-// knob whose own name fits, or whose definition's name does.
+// Widened returns the definitions of the knobs that a pattern asks for, and what reports whether
+// one of their knobs is meant. Of one knob's full name that is the knob alone; of a pattern it is
+// every knob whose own name fits, or whose definition's name does.
 func (c *Catalog) Widened(patterns string) ([]Definition, func(ID) bool) {
 	var all []Definition
 	list := strings.Split(patterns, ",") // no knob has a comma in its name
@@ -79,7 +79,7 @@ func (c *Catalog) Widened(patterns string) ([]Definition, func(ID) bool) {
 	}
 }
 
-// nameMatches tells whether a knob's name holds the pattern or fits it as a glob; '*' may span a
+// nameMatches reports whether a knob's name holds the pattern or fits it as a glob; '*' may span a
 // '/', because in knob names nobody thinks of one as a border.
 func nameMatches(pattern, name string) bool {
 	flat := strings.NewReplacer("/", "\x00")

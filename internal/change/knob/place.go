@@ -1,6 +1,6 @@
 package knob
 
-// Place says where on a host this process stands, as far as the reach of knobs depends on it.
+// Place is where on a host this process stands, as far as the reach of knobs depends on it.
 //
 // A container with the network namespace of its host counts as the host: it can change what the
 // host shares, and somebody has allowed it to.
@@ -9,7 +9,7 @@ type Place struct {
 	Known        bool // false: it could not be told, and nothing is refused for it
 }
 
-// Refusal says whether a knob cannot be changed from a place, and why: nil, or an *Error that is
+// Refusal reports whether a knob cannot be changed from a place, and why: nil, or an *Error that is
 // ErrGlobal and has a hint. A knob whose scope is the whole host is absent or read-only in any
 // network namespace but the first; the same file there would anyway change every container of the
 // machine.

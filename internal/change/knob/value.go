@@ -12,8 +12,8 @@ import (
 // kernel parts numbers with tabs.
 func (v Value) Squeeze() Value { return Value(strings.Join(strings.Fields(string(v)), " ")) }
 
-// The words of ethtool(8), the digits of sysctls and the letters of module parameters are taken for
-// both forms; what is written is the form's own.
+// The words of ethtool(8), the digits of sysctls and the letters of module parameters count as both
+// forms; what is written is the form's own.
 func parseBool(s string) (on, ok bool) {
 	switch strings.ToLower(s) {
 	case "1", "on", "yes", "true", "y":

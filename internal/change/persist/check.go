@@ -30,7 +30,7 @@ type Finding struct {
 	Change  journal.Change
 	Result  Result
 	Present *knob.Value    // what the knob holds; nil: it could not be read
-	SetBy   *bootconf.Line // the line that has the last word at the start; nil: none is known
+	SetBy   *bootconf.Line // the line that decides at the start; nil: none is known
 	Edited  []string       // files of the change that somebody has edited
 	Missing []string       // files of the change that are not there
 	Why     string         // it did not hold
@@ -51,7 +51,7 @@ type Checker struct {
 	ReadFile func(name string) ([]byte, error)
 }
 
-// Check tells of each persisted change among all of a journal, oldest first, whether its knob has
+// Check returns of each persisted change among all of a journal, oldest first, whether its knob has
 // the value now, and if not, why.
 func (c Checker) Check(ctx context.Context, all []journal.Change) []Finding {
 	if c.Host.Device == nil {
@@ -115,7 +115,7 @@ func (c Checker) one(ctx context.Context, change journal.Change, later []journal
 	return f
 }
 
-// culprit says who most likely set a knob that has another value than the one persisted.
+// culprit returns who most likely set a knob that has another value than the one persisted.
 func (c Checker) culprit(f Finding, kept journal.Kept) string {
 	ours := f.SetBy != nil &&
 		slices.ContainsFunc(kept.Files, func(file journal.File) bool { return file.Path == f.SetBy.File })

@@ -6,7 +6,7 @@ import (
 	"github.com/linerate/linerate/internal/change/knob"
 )
 
-// Command gives the command line, in words for a shell, that sets a knob of an interface with the
+// Command returns the command line, in words for a shell, that sets a knob of an interface with the
 // usual tools. False: there is none that fits on one line.
 func Command(id knob.ID, v knob.Value) ([]string, bool) {
 	name, attribute, value := id.Interface(), id.Attribute(), string(v)
@@ -60,7 +60,7 @@ func Command(id knob.ID, v knob.Value) ([]string, bool) {
 }
 
 // linkMode puts negotiation, or a forced speed, into the words of ethtool -s. Single modes to be
-// offered are for a person to write.
+// offered are for the user to write.
 func linkMode(name, value string) ([]string, bool) {
 	if value == "auto" {
 		return []string{"ethtool", "-s", quote(name), "autoneg", "on"}, true

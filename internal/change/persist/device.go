@@ -78,7 +78,7 @@ func (p *Planner) script(s *Step, format Format, name, body string) {
 	s.Files = []journal.File{{Path: name, Content: "#!/bin/sh\n" + header(s.Change) + body, Mode: 0o755}}
 }
 
-// connectionDefault plans for NetworkManager, which sets the MTU of what it manages anew at every
+// connectionDefault plans for NetworkManager, which sets the MTU of what it manages again at every
 // activation. The section goes by the interface and not by the change, because of several sections
 // with the setting only one counts, while one section may stand in several files.
 func (p *Planner) connectionDefault(s *Step, d bootconf.Device) {
@@ -131,7 +131,7 @@ func (p *Planner) link(s *Step, d bootconf.Device, setting string) bool {
 	return true
 }
 
-// matchOf names an interface for a [Match] section. A card goes by what it was born with; what is
+// matchOf names an interface for a [Match] section. A NIC goes by what it was born with; what is
 // virtual goes by the name it was made with.
 func matchOf(d bootconf.Device) string {
 	switch {
@@ -145,7 +145,7 @@ func matchOf(d bootconf.Device) string {
 	return "OriginalName=" + d.Name + "\n"
 }
 
-// deviceRule names an interface for a udev rule. VLANs share the address of their card and have no
+// deviceRule names an interface for a udev rule. VLANs share the address of their NIC and have no
 // driver of a bus above them.
 func deviceRule(d bootconf.Device) string {
 	switch {
@@ -162,7 +162,7 @@ func deviceRule(d bootconf.Device) string {
 // sharedLibrary is the name of systemd's own library, which holds its version.
 var sharedLibrary = regexp.MustCompile(`^libsystemd-shared-(\d+)`)
 
-// systemd gives the version of systemd-udevd; 0: there is none, or its version is not known.
+// systemd returns the version of systemd-udevd; 0: there is none, or its version is not known.
 func (p *Planner) systemd() int {
 	if !p.exists("usr/lib/systemd/systemd-udevd", "lib/systemd/systemd-udevd") {
 		return 0
@@ -182,8 +182,8 @@ func (p *Planner) systemd() int {
 	return 0
 }
 
-// attributeFile gives the file of a knob below the directory of its interface in sysfs, where that
-// is the way to set it.
+// attributeFile returns the file of a knob below the directory of its interface in sysfs, where
+// that is the way to set it.
 func attributeFile(id knob.ID) (string, bool) {
 	attribute := id.Attribute()
 	if id.Kind() == knob.KindQueue {

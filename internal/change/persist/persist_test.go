@@ -42,7 +42,7 @@ func debian(more map[string]string) fstest.MapFS {
 	return m
 }
 
-// card is what the tests' interfaces are: eth0 a card, dummy0 virtual.
+// card is what the tests' interfaces are: eth0 a NIC, dummy0 virtual.
 func card(name string) bootconf.Device {
 	if name == "eth0" {
 		return bootconf.Device{Name: name, Permanent: "52:54:00:12:34:56", Address: "52:54:00:12:34:56",
@@ -319,7 +319,7 @@ func TestConflicts(t *testing.T) {
 }
 
 // Every knob of the catalogue gets files that name it and that our own reader finds again, or a
-// line for a person.
+// line for the user.
 func TestWholeCatalogue(t *testing.T) {
 	byFormat := map[persist.Format]int{}
 	for _, d := range knob.Catalogue().All() {

@@ -32,11 +32,11 @@ type Step struct {
 	Change journal.Change
 	Format Format
 	Files  []journal.File
-	// Line is for a person, where Format is ByHand: what to write, and where.
+	// Line is for the user, where Format is ByHand: what to write, and where.
 	Line string
 	// Conflicts are lines of other files that win over Files at the next start.
 	Conflicts []bootconf.Line
-	// Notes say what else has to be known or done.
+	// Notes is what else has to be known or done.
 	Notes []string
 }
 
@@ -44,7 +44,7 @@ type Step struct {
 type Host struct {
 	// Root are the files of the host, or of the image that is written to.
 	Root fs.FS
-	// Device says what names an interface lastingly; nil: what sysfs below Root shows.
+	// Device is what names an interface lastingly; nil: what sysfs below Root shows.
 	Device func(name string) bootconf.Device
 	// Managers are the programs that bring interfaces up, by the names of package owner.
 	Managers []string
@@ -64,7 +64,7 @@ func New(h Host) *Planner {
 	return &Planner{host: h, files: map[string]journal.File{}}
 }
 
-// Plan gives the step of one change. Changes of one knob are to be planned in the order in which
+// Plan returns the step of one change. Changes of one knob are to be planned in the order in which
 // they were made. A change that has a value which no file can hold is ByHand.
 func (p *Planner) Plan(c journal.Change) Step {
 	s := Step{Change: c, Format: ByHand}
@@ -157,7 +157,7 @@ func (p *Planner) module(s *Step) {
 	}
 }
 
-// builtIn tells whether a module is part of some kernel of the host.
+// builtIn reports whether a module is part of some kernel of the host.
 func (p *Planner) builtIn(module string) bool {
 	for _, pattern := range []string{"usr/lib/modules/*/modules.builtin", "lib/modules/*/modules.builtin"} {
 		lists, _ := fs.Glob(p.host.Root, pattern) // the pattern is well formed
@@ -177,7 +177,7 @@ func (p *Planner) builtIn(module string) bool {
 	return false
 }
 
-// part plans for a disk, a device of the bus or a processor.
+// part plans for a disk, a device of the bus or a CPU.
 func (p *Planner) part(s *Step) {
 	id, c := s.Change.Knob, s.Change
 	kernel := id.Subject()
@@ -215,7 +215,7 @@ func (p *Planner) rule(s *Step, rule string) {
 	s.only(Udev, "/etc/udev/rules.d/90-linerate-"+s.Change.ID+".rules", rule)
 }
 
-// exists tells whether one of some files is on the host.
+// exists reports whether one of some files is on the host.
 func (p *Planner) exists(names ...string) bool {
 	return slices.ContainsFunc(names, func(name string) bool {
 		_, err := fs.Stat(p.host.Root, name)
@@ -223,7 +223,7 @@ func (p *Planner) exists(names ...string) bool {
 	})
 }
 
-// byHand is what a person has to write where there is no format for it.
+// byHand is what the user has to write where there is no format for it.
 func byHand(id knob.ID, v knob.Value) string {
 	switch id.Kind() {
 	case knob.KindRoute:

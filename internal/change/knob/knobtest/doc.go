@@ -1,11 +1,11 @@
 // Package knobtest holds the one suite that every backend of package knob passes, and a network
-// namespace to run the live one in.
+// namespace in which the live backend can be tested.
 //
 // # Model
 //
 // A [Fixture] is a host that a test made, seen through a backend, with what the suite may do to it.
-// [Suite] writes, reads back, restores, refuses, races and takes devices away. [NetNS] is a network
-// namespace whose calls all run on threads inside it.
+// [Suite] writes, reads back, restores, refuses, races and removes devices. [NetNS] is a network
+// namespace; all its calls run on threads inside it.
 //
 // # Units
 //
@@ -17,6 +17,5 @@
 //
 // # Limits
 //
-// For tests only. NetNS needs CAP_SYS_ADMIN; without it tests skip, or fail when LINERATE_REQUIRE
-// names netns.
+// For tests only. NetNS needs CAP_SYS_ADMIN, and tests that use it need testenv.NetNS.
 package knobtest

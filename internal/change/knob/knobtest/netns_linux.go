@@ -60,7 +60,7 @@ func newNetNS(t *testing.T, sysfs bool) *NetNS {
 	return n
 }
 
-// mountSysfs gives this thread a mount namespace of its own with a fresh /sys and opens it.
+// mountSysfs returns this thread a mount namespace of its own with a fresh /sys and opens it.
 func mountSysfs() (fd int, err error) {
 	if err := unix.Unshare(unix.CLONE_NEWNS); err != nil {
 		return -1, err
@@ -123,7 +123,7 @@ func onThread(f func()) {
 	<-done
 }
 
-// Backend gives a backend whose every call runs inside the namespace, from whatever goroutine it
+// Backend returns a backend whose every call runs inside the namespace, from whatever goroutine it
 // comes.
 func (n *NetNS) Backend(t *testing.T, inner knob.Backend) knob.Backend {
 	return &inside{n: n, t: t, inner: inner}

@@ -252,7 +252,7 @@ const rounds = 4
 //
 // It is no claim about who wins, nor about several numbers together: the kernel writes the three of
 // a setting such as tcp_rmem one after the other (proc_dointvec_minmax) and locks out no reader
-// meanwhile, which two processors show once in a while.
+// meanwhile, which two CPUs show once in a while.
 func concurrent(t *testing.T, f Fixture) {
 	p := f.Writable[0]
 	write(t, f, p.Knob, p.A)
@@ -277,7 +277,7 @@ func concurrent(t *testing.T, f Fixture) {
 	wg.Wait()
 }
 
-// composed tells whether every field of a value is that of a or that of b at its place.
+// composed reports whether every field of a value is that of a or that of b at its place.
 func composed(got, a, b knob.Value) bool {
 	fields, as, bs := strings.Fields(string(got)), strings.Fields(string(a)), strings.Fields(string(b))
 	if len(as) != len(bs) || len(fields) != len(as) {
@@ -291,7 +291,7 @@ func composed(got, a, b knob.Value) bool {
 	return true
 }
 
-// concurrentAll gives every knob a writer of its own: none may undo the work of another, although
+// concurrentAll returns every knob a writer of its own: none may undo the work of another, although
 // some live in one kernel object (the metrics of a route).
 func concurrentAll(t *testing.T, f Fixture) {
 	var wg sync.WaitGroup
@@ -318,8 +318,8 @@ func concurrentAll(t *testing.T, f Fixture) {
 	}
 }
 
-// A hot-unplugged card must be "not there" and neither a permission nor a crash, so that an undo
-// can say that nothing is left to restore.
+// A hot-unplugged NIC must be "not there" and neither a permission nor a crash, so that an undo can
+// say that nothing is left to restore.
 func disappear(t *testing.T, f Fixture) {
 	if f.Vanish == nil {
 		t.Fatal("the fixture has no device to take away")

@@ -98,7 +98,7 @@ func writeRSS(c ethtool.Client, name, key string, v knob.Value) error {
 // indirectionForms is what a table may be written as, in the words of ethtool(8) -X.
 const indirectionForms = "equal N, equal N start M, weight W0 W1 …, default, or the queue of each entry parted by commas"
 
-// indirectionText says a table in as few words as it can, and always so that the words give the
+// indirectionText returns a table in as few words as it can, and always so that the words give the
 // same table.
 func indirectionText(table []uint32) knob.Value {
 	start := slices.Min(table)
@@ -166,7 +166,7 @@ func indirectionTable(s string, size int) ([]uint32, error) {
 	return table, err
 }
 
-// weightTable gives each queue a run of entries in proportion to its weight. Every entry goes to
+// weightTable returns each queue a run of entries in proportion to its weight. Every entry goes to
 // the queue in whose share its start lies, so that rounding never leaves one over.
 func weightTable(size int, weights []uint32) ([]uint32, error) {
 	var sum uint64
@@ -208,7 +208,7 @@ func writeHashFields(c ethtool.Client, name, key string, v knob.Value) error {
 		c.SetHashFields(name, key, fields))
 }
 
-// readFEC gives the configured modes; auto is one of them.
+// readFEC returns the configured modes; auto is one of them.
 func readFEC(c ethtool.Client, name, _ string) (knob.Value, error) {
 	f, err := c.FEC(name)
 	if err != nil {
@@ -236,7 +236,7 @@ func writeFEC(c ethtool.Client, name, _ string, v knob.Value) error {
 // MODE,MODE" when only some, "100/full" when it is forced.
 //
 // It is one knob and not three (autoneg, speed, duplex): one of the three alone is often no state
-// that a card can be in, and what a forced link would offer if it negotiated is forgotten by most
+// that a NIC can be in, and what a forced link would offer if it negotiated is forgotten by most
 // drivers.
 func readMode(c ethtool.Client, name, key string) (knob.Value, error) {
 	if key != "mode" {
@@ -359,10 +359,10 @@ func writeTunable(c ethtool.Client, name, key string, v knob.Value) error {
 	return refusedByDriver(v, "a number that this driver takes", c.SetTunable(name, key, uint32(n)))
 }
 
-// ringWord tells the settings that go with the rings and are no lengths.
+// ringWord returns the settings that go with the rings and are no lengths.
 func ringWord(key string) bool { return key != "rx" && key != "tx" }
 
-// readRingWord gives a word or a number. What the kernel does not tell the driver has not, or the
+// readRingWord returns a word or a number. What the kernel does not tell the driver has not, or the
 // kernel is older.
 func readRingWord(c ethtool.Client, name, key string) (knob.Value, error) {
 	parameters, err := c.RingParameters(name)

@@ -39,7 +39,7 @@ func carrier(t *testing.T, c *nl.Client, name string) {
 	}
 }
 
-// byDriver gives the links of a driver.
+// byDriver returns the links of a driver.
 func byDriver(t *testing.T, c *nl.Client, driver string) (out []string) {
 	t.Helper()
 	links, err := c.Links()
@@ -101,7 +101,7 @@ func linkMode(t *testing.T, c *nl.Client, name string) {
 	}
 }
 
-// The table of a card with several queues is dealt out as asked, and the driver's own comes back.
+// The table of a NIC with several queues is dealt out as asked, and the driver's own comes back.
 func TestGuestRSS(t *testing.T) {
 	if !guesttest.In(t) {
 		return
@@ -124,7 +124,7 @@ func TestGuestRSS(t *testing.T) {
 		is          error
 	}{
 		{"equal 1", "equal 1", nil},
-		{"equal 9", "equal 1", knob.ErrInvalid}, // more queues than the card has
+		{"equal 9", "equal 1", knob.ErrInvalid}, // more queues than the NIC has
 		{"weight 0 0", "equal 1", knob.ErrInvalid},
 		{"0,1", "equal 1", knob.ErrInvalid},
 		{"equal 1 start 1", "equal 1 start 1", nil},
@@ -176,7 +176,7 @@ func TestGuestQdiscs(t *testing.T) {
 		"^TestNetnsQdiscParameterUnderMQ$|^TestNetnsShapersStay$", "//concurrent")
 }
 
-// The kernel's own mq of a card with two queues takes a parameter on both, and is the kernel's own
+// The kernel's own mq of a NIC with two queues takes a parameter on both, and is the kernel's own
 // again afterwards.
 func TestGuestKernelsOwnMQ(t *testing.T) {
 	if !guesttest.In(t) {

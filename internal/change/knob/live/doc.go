@@ -2,23 +2,23 @@
 //
 // # Model
 //
-// A [Host] is the knob.Backend of the system that the program runs on. It knows one way for each
-// kind of knob: sysctls are files of /proc/sys; links, cards, routes and queueing disciplines are
-// asked for by netlink; queues, interrupts, modules, processors, PCIe devices and disks are files
-// of sysfs and /proc; NFS options are in the table of mounts. [Host.Instances] lists which knobs of
-// a definition this host has.
+// A [Host] is the knob.Backend of the system that the program runs on. It has one way for each kind
+// of knob. Sysctls are files of /proc/sys. Links, NICs, routes and queueing disciplines are read
+// and written over netlink. Queues, interrupts, modules, CPUs, PCIe devices and disks are files of
+// sysfs and /proc. NFS options are in the table of mounts. [Host.Instances] lists which knobs of a
+// definition this host has.
 //
-// Nothing is held open between calls. A call acts in the network namespace of the calling thread,
-// and finds out by itself where that stands ([Here]): what belongs to the whole host is refused in
-// a container.
+// The package holds nothing open between calls. A call acts in the network namespace of the calling
+// thread and determines where that is ([Here]): in a container it refuses settings of the whole
+// host.
 //
-// A write checks the form, leaves the range to the kernel (an original outside of the catalogue's
-// range must go back), and may be rounded: whoever writes reads back. Errors are *knob.Error, with
-// a hint where there is something to do.
+// A write checks the form and leaves the range to the kernel, because an original outside the
+// catalogue's range must go back. The kernel may round the value: the caller reads it back. Errors
+// are *knob.Error, with a hint where the user can act.
 //
 // # Units
 //
-// Those of the kernel, as the definition of a knob names them; values are text in canonical form.
+// Those of the kernel, as the definition of a knob states them; values are text in canonical form.
 //
 // # Sources
 //
@@ -27,9 +27,9 @@
 //
 // # Limits
 //
-// Linux only so far: all kinds but registry, ipadm and dladm, which are those of other systems,
-// where every answer is knob.ErrNotSupported. What is a file of sysfs (queues, some of link) works
-// only where /sys shows the namespace of the thread. A qdisc with parameters that somebody set is
+// Linux only so far: all kinds except registry, ipadm and dladm, which belong to other systems; on
+// those systems every call returns knob.ErrNotSupported. Files of sysfs (queues, some of link) work
+// only where /sys shows the namespace of the thread. A qdisc whose parameters were set by hand is
 // not replaced by another kind. Interrupts and modules belong to the whole host. A sysctl that the
 // kernel keeps for the whole host is absent or read-only in other network namespaces (knob.Place).
 // Only package journal may call Write.

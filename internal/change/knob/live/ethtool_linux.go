@@ -119,12 +119,12 @@ func onOff(on bool) knob.Value {
 	return "off"
 }
 
-// coalesceSwitch tells the four moderation parameters that are switches; all others are numbers.
+// coalesceSwitch returns the four moderation parameters that are switches; all others are numbers.
 func coalesceSwitch(key string) bool {
 	return key == "adaptive-rx" || key == "adaptive-tx" || key == "cqe-mode-rx" || key == "cqe-mode-tx"
 }
 
-// readNumber gives what holds and, for rings and channels, the driver's maximum; 0 where none is
+// readNumber returns what holds and, for rings and channels, the driver's maximum; 0 where none is
 // told. A maximum of 0 is the kernel's way to say that the driver has no such ring or no channels
 // of this kind.
 func readNumber(c ethtool.Client, name, group, key string) (current, most uint32, err error) {
@@ -154,8 +154,8 @@ func readNumber(c ethtool.Client, name, group, key string) (current, most uint32
 	return n.current, n.most, nil
 }
 
-// readCoalesce tells a parameter that another driver may have from one that the catalogue does not
-// know: the kernel answers with the parameters of this driver alone.
+// readCoalesce returns a parameter that another driver may have from one that the catalogue does
+// not know: the kernel answers with the parameters of this driver alone.
 func readCoalesce(c ethtool.Client, name, key string) (current, most uint32, err error) {
 	parameters, err := c.Coalesce(name)
 	if err != nil {
@@ -171,7 +171,7 @@ func readCoalesce(c ethtool.Client, name, key string) (current, most uint32, err
 	return 0, 0, fmt.Errorf("%w: no driver has a moderation parameter %s", fs.ErrNotExist, key)
 }
 
-// writeNumber says what would have been taken when the driver says no.
+// writeNumber returns what would have been taken when the driver says no.
 func writeNumber(c ethtool.Client, name, group, key string, v knob.Value) error {
 	n, err := strconv.ParseUint(string(v), 10, 32)
 	if err != nil {
@@ -248,7 +248,8 @@ func writePause(c ethtool.Client, name, key string, on bool) error {
 	return c.SetPause(name, p)
 }
 
-// readFeature gives what is in effect. What was wanted and waits for another feature reads as off.
+// readFeature returns what is in effect. What was wanted and waits for another feature reads as
+// off.
 func readFeature(c ethtool.Client, link, feature string) (knob.Value, error) {
 	features, err := c.Features(link)
 	if err != nil {

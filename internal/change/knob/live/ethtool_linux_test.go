@@ -16,7 +16,7 @@ import (
 	"github.com/linerate/linerate/internal/kernel/nl/ethtool"
 )
 
-// cards is a namespace with the two drivers that let settings of a card be changed without one: a
+// cards is a namespace with the two drivers that let settings of a NIC be changed without one: a
 // tap, which takes rx-frames up to 64 (tun_set_coalesce), and a veth, which changes its channels.
 // The tap lives as long as the descriptor.
 func cards(t *testing.T) (ns *knobtest.NetNS, tap int) {
@@ -81,9 +81,9 @@ func TestNetnsEthtoolSuite(t *testing.T) {
 		return knobtest.Fixture{
 			Backend: ns.Backend(t, live.New()),
 			Writable: []knobtest.Pair{
-				// The first one is fought over by several writers. A number that somebody else sets
-				// back before it is read back looks as if the driver had not taken it, so that this
-				// is no knob of ethtool.
+				// The first one is fought over by several writers. A number that another program
+				// sets back before it is read back looks as if the driver had not taken it, so that
+				// this is no knob of ethtool.
 				{Knob: "link:tap0/txqueuelen", A: "500", B: "77"},
 				{Knob: "ethtool:tap0/coalesce.rx-frames", A: "16", B: "32"},
 				{Knob: "ethtool:v0/channels.rx", A: "1", B: knob.Value(queues)},

@@ -86,7 +86,7 @@ func fileFixture(t *testing.T) knobtest.Fixture {
 		Vanish: func(t *testing.T) { deleteLink(t, ns, "v1") },
 	}
 	f.Writable = slices.DeleteFunc(f.Writable, func(p knobtest.Pair) bool { return !known(t, p.Knob) })
-	// A veth has as many transmit queues as there are processors, and one alone has no map.
+	// A veth has as many transmit queues as there are CPUs, and one alone has no map.
 	if runtime.NumCPU() > 1 {
 		f.Writable = append(f.Writable, knobtest.Pair{Knob: "queue:v0.100/tx-0/xps_cpus", A: "1", B: "0"},
 			knobtest.Pair{Knob: "queue:v0.100/tx-0/xps_rxqs", A: "1", B: "0"})

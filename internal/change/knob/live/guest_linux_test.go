@@ -35,7 +35,7 @@ type card struct {
 	invalid     [][2]string
 	missing     []string
 	unsupported string
-	device      string // the knob that is asked for when the card is gone
+	device      string // the knob that is requested when the NIC is gone
 }
 
 // driverCards are the drivers with the numbers that each of them rounds, clips and refuses.
@@ -105,7 +105,7 @@ var driverCards = []card{
 	},
 }
 
-// on gives a knob its subject.
+// on returns a knob its subject.
 func on(name, short string) knob.ID {
 	if attribute, ok := strings.CutPrefix(short, "link/"); ok {
 		return knob.ID("link:" + name + "/" + attribute)
@@ -113,15 +113,15 @@ func on(name, short string) knob.ID {
 	return knob.ID("ethtool:" + name + "/" + short)
 }
 
-// fixture is a card that is up, with settings that it has after being plugged in; the card of a
-// check before may have been taken away.
+// fixture is a NIC that is up, with settings that it has after being plugged in; the NIC of a check
+// before may have been taken away.
 func (c card) fixture(t *testing.T) knobtest.Fixture {
 	t.Helper()
 	name := guesttest.Plug(t, c.model)
 	client(t, func(k *nl.Client) error { return k.SetUp(name) })
 	f := knobtest.Fixture{
 		Backend: live.New(),
-		// The first one is fought over by several writers. A number that somebody else sets back
+		// The first one is fought over by several writers. A number that another program sets back
 		// before it is read back looks as if the driver had not taken it, so that this is no knob
 		// of ethtool.
 		Writable:    []knobtest.Pair{{Knob: on(name, "link/txqueuelen"), A: "500", B: "1000"}},
@@ -159,13 +159,13 @@ func foreignProgram(t *testing.T, s knob.Setting) {
 		args = []string{"ip", "link", "set", "dev", name, group, value}
 	}
 	out, err := exec.Command(args[0], args[1:]...).CombinedOutput()
-	// Where there is nothing to change ethtool(8) fails, and says that.
+	// Where there is nothing to change ethtool(8) fails, and reports that.
 	if err != nil && !strings.Contains(string(out), "unmodified") {
 		t.Errorf("%s: %v: %s", strings.Join(args, " "), err, out)
 	}
 }
 
-// The suite holds on the drivers of real cards.
+// The suite holds on the drivers of real NICs.
 func TestGuestCards(t *testing.T) {
 	if !guesttest.In(t) {
 		return

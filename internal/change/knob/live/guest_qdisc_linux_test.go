@@ -70,7 +70,7 @@ func TestGuestAgreesWithTc(t *testing.T) {
 		program(t, "tc", append([]string{"qdisc", "replace", "dev", name, "root", d.kind},
 			strings.Fields(d.theirs)...)...)
 		compare(d.kind)
-		// The next kind would lose what somebody else has set, which is refused.
+		// The next kind would lose what another program has set, which is refused.
 		program(t, "tc", "qdisc", "delete", "dev", name, "root")
 	}
 	t.Logf("note: %d parameters agree with tc -j", compared)

@@ -46,7 +46,7 @@ func TestIndirection(t *testing.T) {
 	}
 }
 
-// Whatever table a card has, its text gives it back.
+// Whatever table a NIC has, its text gives it back.
 func FuzzIndirection(f *testing.F) {
 	f.Add("equal 4", []byte{0, 1, 2, 3})
 	f.Add("weight 3 1", []byte{7})

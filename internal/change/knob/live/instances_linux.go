@@ -110,8 +110,8 @@ func (l *Host) sysctlInstances(pattern knob.ID) ([]knob.ID, error) {
 	return out, nil
 }
 
-// queues gives eth0/rx-0 and so on. Their number is that which rtnetlink tells, so that no sysfs is
-// needed to name them; of queues that are allocated and not in use the kernel shows no files.
+// queues returns eth0/rx-0 and so on. Their number is that which rtnetlink tells, so that no sysfs
+// is needed to name them; of queues that are allocated and not in use the kernel shows no files.
 func queues(links []nl.Link, direction string) []string {
 	var out []string
 	for _, l := range links {

@@ -45,7 +45,7 @@ func TestEveryEntryReadsOrSaysWhyNot(t *testing.T) {
 	}
 }
 
-// oneAnswer tells whether an error is exactly one of: not there, not permitted, not supported.
+// oneAnswer reports whether an error is exactly one of: not there, not permitted, not supported.
 func oneAnswer(err error) bool {
 	n := 0
 	for _, kind := range []error{fs.ErrNotExist, fs.ErrPermission, knob.ErrNotSupported} {

@@ -14,9 +14,9 @@ import (
 
 // irqKnobs are files of /proc/irq/N (Documentation/core-api/irq/irq-affinity.rst).
 //
-// What is asked for and what is done are two files: an interrupt controller that can send to one
-// processor only picks one of the set, and smp_affinity_list still shows the whole. So affinity
-// reads back as it was written, and effective_affinity tells where the interrupts arrive.
+// What is requested and what is done are two files: an interrupt controller that can send to one
+// CPU only picks one of the set, and smp_affinity_list still shows the whole. So affinity reads
+// back as it was written, and effective_affinity tells where the interrupts arrive.
 type irqKnobs struct{ root string } // /proc/irq
 
 func (k irqKnobs) file(number, attribute string) (string, error) {

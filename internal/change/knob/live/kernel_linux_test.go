@@ -9,7 +9,7 @@ import (
 	"github.com/linerate/linerate/internal/change/knob"
 )
 
-// olderThan says whether the kernel that runs is older than a release like "6.8".
+// olderThan reports whether the kernel that runs is older than a release like "6.8".
 func olderThan(t *testing.T, release string) bool {
 	t.Helper()
 	var u unix.Utsname
@@ -28,7 +28,8 @@ func olderThan(t *testing.T, release string) bool {
 	return here[0] < there[0] || here[0] == there[0] && here[1] < there[1]
 }
 
-// known says whether the kernel that runs has a knob at all, by what the catalogue says of its age.
+// known reports whether the kernel that runs has a knob at all, by what the catalogue says of its
+// age.
 func known(t *testing.T, id knob.ID) bool {
 	t.Helper()
 	d, ok := knob.Catalogue().Lookup(id)

@@ -82,7 +82,7 @@ func (k linkKnobs) check(name, attribute string, _ knob.Value) error {
 	return k.explain(name, attribute, k.sysfs.checkAttribute(name, attribute))
 }
 
-// explain tells an interface that is not there from one whose kernel has no such file: threaded
+// explain returns an interface that is not there from one whose kernel has no such file: threaded
 // came with 5.12, the other two with 5.4.
 func (k linkKnobs) explain(name, attribute string, err error) error {
 	if !errors.Is(err, fs.ErrNotExist) {

@@ -46,7 +46,7 @@ const (
 	blockRoot = "/sys/block"
 )
 
-// New gives the backend of the running system.
+// New returns the backend of the running system.
 func New() *Host {
 	const sys = sysfs("/sys")
 	return &Host{root: "/proc/sys", catalog: knob.Catalogue(), kinds: map[string]accessor{
@@ -64,7 +64,7 @@ func New() *Host {
 	}}
 }
 
-// Here tells where the calling thread stands. The test is the one that matters: the kernel shows
+// Here returns where the calling thread stands. The test is the one that matters: the kernel shows
 // the table of the network core's host-wide settings in the first network namespace only. (In a
 // namespace of an unprivileged user older kernels show no net/core at all.)
 func Here() knob.Place {
@@ -75,7 +75,7 @@ func Here() knob.Place {
 	return knob.Place{Known: err == nil || errors.Is(err, fs.ErrNotExist), InitialNetNS: err == nil}
 }
 
-// Read gives the value in canonical form.
+// Read returns the value in canonical form.
 func (l *Host) Read(ctx context.Context, id knob.ID) (knob.Value, error) {
 	if err := ctx.Err(); err != nil {
 		return "", &knob.Error{Op: "read", Knob: id, Err: err}

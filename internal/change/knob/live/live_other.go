@@ -11,7 +11,7 @@ import (
 // Host reads and writes the running system. On this operating system it supports no knob yet.
 type Host struct{}
 
-// New gives the backend of the running system.
+// New returns the backend of the running system.
 func New() *Host { return &Host{} }
 
 // Read answers ErrNotSupported.
@@ -34,5 +34,5 @@ func (*Host) Instances(_ context.Context, d knob.Definition) ([]knob.ID, error) 
 	return nil, &knob.Error{Op: "list", Knob: d.Pattern, Err: knob.ErrNotSupported}
 }
 
-// Here tells where this process stands; on this operating system it is not known.
+// Here returns where this process stands; on this operating system it is not known.
 func Here() knob.Place { return knob.Place{} }

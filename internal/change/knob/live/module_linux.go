@@ -29,7 +29,7 @@ func (k moduleKnobs) file(module, parameter string) (string, error) {
 	return filepath.Join(k.root, module, "parameters", parameter), nil
 }
 
-// read gives the value. Of a list of choices with brackets around the one in use, as pcie_aspm
+// read returns the value. Of a list of choices with brackets around the one in use, as pcie_aspm
 // shows its policy, it gives that one.
 func (k moduleKnobs) read(module, parameter string) (knob.Value, error) {
 	file, err := k.file(module, parameter)
@@ -92,7 +92,7 @@ func moduleID(module, parameter string) knob.ID {
 	return knob.ID(knob.KindModule + ":" + module + "/" + parameter)
 }
 
-// bracketed gives the one word of several that stands in brackets, empty if there is none.
+// bracketed returns the one word of several that stands in brackets, empty if there is none.
 func bracketed(text string) string {
 	words := strings.Fields(text)
 	i := slices.IndexFunc(words, func(w string) bool { return strings.HasPrefix(w, "[") && strings.HasSuffix(w, "]") })

@@ -15,8 +15,8 @@ import (
 	"github.com/linerate/linerate/internal/change/knob"
 )
 
-// hostKnobs are files of sysfs that belong to a part of the machine: a processor, a PCI device, a
-// disk. They are the whole host's, and every network namespace shows the same.
+// hostKnobs are files of sysfs that belong to a part of the machine: a CPU, a PCI device, a disk.
+// They are the whole host's, and every network namespace shows the same.
 type hostKnobs struct {
 	root   string            // the directory of all
 	prefix string            // in front of the subject in the name of its directory: cpu of cpu3
@@ -48,7 +48,7 @@ func blockKnobs(root string) hostKnobs {
 
 func decimal(s string) bool { return s != "" && strings.Trim(s, "0123456789") == "" }
 
-// file gives the path, and tells a part that is not there from one that lacks the setting.
+// file returns the path, and tells a part that is not there from one that lacks the setting.
 func (k hostKnobs) file(subject, attribute string) (string, error) {
 	f, known := k.files[attribute]
 	if subject == "" || strings.Contains(subject, "/") || subject == "." || subject == ".." || !k.parts(subject) {
@@ -115,7 +115,7 @@ func (k hostKnobs) subjects() ([]string, error) {
 	return out, nil
 }
 
-// processorKnobs adds to those of single processors the one that all share and that no file keeps.
+// processorKnobs adds to those of single CPUs the one that all share and that no file keeps.
 type processorKnobs struct {
 	hostKnobs
 	latency string // /dev/cpu_dma_latency
@@ -124,10 +124,9 @@ type processorKnobs struct {
 // dmaLatency is the attribute of the subject "all".
 const dmaLatency = "dma_latency"
 
-// errHeld says why the shared latency cannot be set: the kernel takes a limit back when the file
-// that it was written to is closed, so that some process would have to hold the file for as long as
-// the change is to last, across the end of this program, of its guard and of the machine's next
-// start.
+// errHeld is why the shared latency cannot be set: the kernel takes a limit back when the file that
+// it was written to is closed, so that some process would have to hold the file for as long as the
+// change is to last, across the end of this program, of its guard and of the machine's next start.
 var errHeld = fmt.Errorf(
 	"%w: the kernel keeps it only while a process holds the file open; cpu:N/resume_latency sets the same for one processor, and stays", knob.ErrReadOnly)
 

@@ -12,14 +12,14 @@ import (
 )
 
 // One page is all that an attribute of sysfs holds (Documentation/filesystems/sysfs.rst); a list of
-// processors in /proc may take more.
+// CPUs in /proc may take more.
 const pseudoBuffer = 64 << 10
 
 // readPseudo gives the text of a small file of sysfs or /proc, which lies in an open directory
 // (unix.AT_FDCWD for an absolute path).
 //
 // ENOENT of the reading itself, from a file that could be opened, is a driver's way to say that the
-// file means nothing here (xps_cpus of a card with one queue); a device that goes away at this
+// file means nothing here (xps_cpus of a NIC with one queue); a device that goes away at this
 // moment is ENODEV.
 func readPseudo(dir int, path string) (knob.Value, error) {
 	fd, err := retry(func() (int,
@@ -62,7 +62,7 @@ func writePseudo(dir int, path string, v knob.Value) error {
 	return nil
 }
 
-// checkPseudo tells what opening such a file for writing would answer, without opening it.
+// checkPseudo returns what opening such a file for writing would answer, without opening it.
 func checkPseudo(dir int, path string) error {
 	if err := unix.Faccessat(dir, path, unix.W_OK, 0); err != nil {
 		return pseudoError(dir, path, err, true)
@@ -95,7 +95,7 @@ func pseudoError(dir int, path string, err error, writing bool) error {
 
 // deviceError sorts what the kernel answers behind an open file into the answers of this package.
 //
-// EOVERFLOW is a mask with a processor that the kernel has no room for (lib/bitmap-str.c).
+// EOVERFLOW is a mask with a CPU that the kernel has no room for (lib/bitmap-str.c).
 func deviceError(err error) error {
 	var errno syscall.Errno
 	if !errors.As(err, &errno) {

@@ -31,15 +31,15 @@ type qdiscKnobs struct {
 }
 
 // ownHandles mark what stands in the place of the kernel's own. The kernel numbers from 8000
-// upwards, people from 1, so that these are rarely somebody else's. There are two, because one that
-// is in use cannot name the successor.
+// upwards, users from 1, so that these are rarely another program's. There are two, because one
+// that is in use cannot name the successor.
 var ownHandles = [2]uint32{0x4c52 << 16, 0x4c53 << 16}
 
 func isOwn(handle uint32) bool { return handle == ownHandles[0] || handle == ownHandles[1] }
 
 // successor is the handle for what takes the place of a root, given all disciplines of the link:
 // one of our two where the kernel's own stood at first, otherwise any that is free, so that the
-// place of somebody else's is not taken for the kernel's.
+// place of another program's is not taken for the kernel's.
 func successor(nodes []nl.QdiscNode) uint32 {
 	switch rootOf(nodes).Handle {
 	case 0, ownHandles[1]:
@@ -119,7 +119,7 @@ func (k *qdiscKnobs) check(name, attribute string, v knob.Value) error {
 //
 // Under mq every transmit queue has a discipline, and a lock, of its own; anything else at the root
 // puts one lock in front of all of them. The way to change those below is
-// sysctl:net.core.default_qdisc, and then mq anew.
+// sysctl:net.core.default_qdisc, and then mq again.
 func checkRoot(name string, now knob.Value, v string) error {
 	switch {
 	case !slices.Contains(byKind, v):
@@ -157,7 +157,7 @@ func checkRoot(name string, now knob.Value, v string) error {
 }
 
 // writeRoot makes a discipline with its defaults the root. What is there already is left, with its
-// queue; mq alone is made anew, because its children follow a sysctl that may have changed.
+// queue; mq alone is made again, because its children follow a sysctl that may have changed.
 func writeRoot(c *nl.Client, name, kind string) error {
 	nodes, err := c.QdiscTree(name)
 	if err != nil {
@@ -180,8 +180,8 @@ func writeRoot(c *nl.Client, name, kind string) error {
 	return settle(c, name)
 }
 
-// rootOf gives the discipline at the root; a zero one stands for noqueue, which the kernel does not
-// list.
+// rootOf returns the discipline at the root; a zero one stands for noqueue, which the kernel does
+// not list.
 func rootOf(nodes []nl.QdiscNode) nl.QdiscNode {
 	for _, n := range nodes {
 		if n.Parent == nl.RootParent {

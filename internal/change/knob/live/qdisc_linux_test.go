@@ -161,8 +161,8 @@ func TestEveryQdiscParameterIsKnown(t *testing.T) {
 				t.Errorf("%s.%s: choices %q, want %q", kind, name, d.Choices, words)
 			}
 			tried := slices.ContainsFunc(qdiscPairs[kind], func(p knobtest.Pair) bool { return string(p.Knob) == name })
-			// nat needs connection tracking, offload_horizon a card that paces, and
-			// autorate-ingress lets the bandwidth beside it move.
+			// nat needs connection tracking, offload_horizon a NIC that paces, and autorate-ingress
+			// lets the bandwidth beside it move.
 			if !tried && name != "nat" && name != "offload_horizon" && name != "autorate-ingress" {
 				t.Errorf("%s.%s is not tried", kind, name)
 			}

@@ -11,7 +11,7 @@ import (
 	"github.com/linerate/linerate/internal/kernel/nl/tc"
 )
 
-// leavesOf gives the disciplines that hold packets: the root, or the children of mq. What stands
+// leavesOf returns the disciplines that hold packets: the root, or the children of mq. What stands
 // below anything else belongs to a tree that somebody built, and is none.
 func leavesOf(nodes []nl.QdiscNode) []nl.QdiscNode {
 	root := rootOf(nodes)
@@ -53,7 +53,7 @@ func leaves(c *nl.Client, name, kind, parameter string) (root nl.QdiscNode, out 
 	return root, out, nil
 }
 
-// readParameter gives the value that all queues have.
+// readParameter returns the value that all queues have.
 func readParameter(c *nl.Client, name, kind, parameter string) (knob.Value, error) {
 	_, all, err := leaves(c, name, kind, parameter)
 	if err != nil {
@@ -76,7 +76,7 @@ func readParameter(c *nl.Client, name, kind, parameter string) (knob.Value, erro
 	return knob.Value(first), nil
 }
 
-// refusedOption says which values a parameter takes.
+// refusedOption returns which values a parameter takes.
 func refusedOption(kind, parameter string, v knob.Value, err error) error {
 	switch {
 	case errors.Is(err, tc.ErrUnknown):

@@ -60,8 +60,8 @@ func (k queueKnobs) check(subject, attribute string, _ knob.Value) error {
 	return k.explain(name, file, k.sysfs.checkAttribute(name, file))
 }
 
-// explain tells a queue that is not there from one that lacks this file: the second has to do with
-// the kernel and the driver.
+// explain returns a queue that is not there from one that lacks this file: the second has to do
+// with the kernel and the driver.
 func (k queueKnobs) explain(name, file string, err error) error {
 	if !errors.Is(err, fs.ErrNotExist) {
 		return err

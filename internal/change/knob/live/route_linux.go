@@ -17,7 +17,7 @@ type routeKnobs struct {
 	mu sync.Mutex
 }
 
-// noCongctl stands for a route without an algorithm of its own. No algorithm is called so, and an
+// noCongctl stands for a route without an algorithm of its own. No algorithm has this name, and an
 // empty value could not be typed.
 const noCongctl = "none"
 

@@ -56,7 +56,7 @@ func (l *Host) readSysctl(id knob.ID) (knob.Value, error) {
 //
 // Of several numbers in one file the kernel stores each as it parses it: "5000 0 6000" is refused
 // for its second number when the first is in force already (__do_proc_dointvec). So what was there
-// before is put back if it is not there any more.
+// before is put back if it no longer exists.
 func (l *Host) writeSysctl(id knob.ID, v knob.Value) error {
 	if len(strings.Fields(string(v))) < 2 {
 		return l.writeSysctlOnce(id, v)

@@ -50,7 +50,7 @@ func (s sysfs) openInterface(name string, toWrite bool) (dir int, err error) {
 		dir, err := unix.Open(filepath.Join(string(s), "class/net", name),
 			unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
 		if err != nil {
-			continue // gone since it was asked for: rtnetlink will say so
+			continue // gone since it was requested: rtnetlink will say so
 		}
 		if isLink(dir, link) {
 			return dir, nil
@@ -61,7 +61,7 @@ func (s sysfs) openInterface(name string, toWrite bool) (dir int, err error) {
 		knob.ErrNotSupported, s)
 }
 
-// sameNames tells whether rtnetlink and sysfs name the same interfaces.
+// sameNames reports whether rtnetlink and sysfs name the same interfaces.
 func (s sysfs) sameNames() (bool, error) {
 	shown, err := s.interfaces()
 	if err != nil {
@@ -105,7 +105,7 @@ func isLink(dir int, l nl.Link) bool {
 		strings.TrimSpace(string(index)) == strconv.Itoa(l.Index) && strings.TrimSpace(string(address)) == l.MAC
 }
 
-// readAttribute gives a file of an interface's directory.
+// readAttribute returns a file of an interface's directory.
 func (s sysfs) readAttribute(name, file string) (knob.Value, error) {
 	dir, err := s.openInterface(name, false)
 	if err != nil {
@@ -125,7 +125,7 @@ func (s sysfs) writeAttribute(name, file string, v knob.Value) error {
 	return writePseudo(dir, file, v)
 }
 
-// checkAttribute tells whether this process may set one.
+// checkAttribute reports whether this process may set one.
 func (s sysfs) checkAttribute(name, file string) error {
 	dir, err := s.openInterface(name, true)
 	if err != nil {
