@@ -6,21 +6,21 @@ import (
 	"strings"
 )
 
-// Card is what has to be known of a card to say what a parameter does on it.
+// Card holds the facts about a card that decide what a parameter does on it.
 type Card struct {
 	Driver Driver
-	// Controller is the chip, "82547" or "82547GI"; empty: not known, and then nothing is said that
-	// holds for some controllers only.
+	// Controller is the chip, "82547" or "82547GI"; empty: not known, so facts that hold only for
+	// some controllers are left out.
 	Controller string
-	// Ports is how many ports of this driver the machine has; 0: not known.
+	// Ports is the number of ports of this driver in the machine; 0: not known.
 	Ports int
 }
 
-// generations are the controllers that e1000 drives, in the order of their age as the driver has it
+// generations are the controllers that e1000 drives, oldest first, in the driver's order
 // (e1000_mac_type in e1000_hw.h).
 var generations = [...]string{"82542", "82543", "82544", "82540", "82545", "82546", "82541", "82547"}
 
-// generation is the place of the card's controller in the order of their age. False: it is not
+// generation returns the position of the card's controller in generations. ok is false if it is not
 // known, or not one of e1000's.
 func (c Card) generation() (int, bool) {
 	for i, name := range generations {
@@ -31,7 +31,7 @@ func (c Card) generation() (int, bool) {
 	return 0, false
 }
 
-// before tells that the card is known to be older than the controller of that name.
+// before reports whether the card is known to be older than that controller.
 func (c Card) before(controller string) bool {
 	i, known := c.generation()
 	j, _ := Card{Controller: controller}.generation()
@@ -41,23 +41,23 @@ func (c Card) before(controller string) bool {
 // Parameter is one parameter of the modules e1000 and e1000e.
 type Parameter struct {
 	Name     string
-	Unit     string // empty: none
+	Unit     string // empty: no unit
 	Min, Max uint32
-	Also     []uint32 // values outside of the range that mean something
+	Also     []uint32 // values outside the range with a meaning
 	Default  uint32
-	// Missing says on which cards the parameter does nothing, in the driver's words shortened;
-	// empty: it works on all.
+	// Missing names the cards on which the parameter does nothing, in the driver's words,
+	// shortened; empty: it works on all.
 	Missing string
-	// Yields names what has the last word over this parameter; empty: nothing has.
+	// Yields names the parameter that overrides this one; empty: none does.
 	Yields string
-	// Instead is the knob that sets the same on a running host, without the interface; empty: there
-	// is none, and a change asks for a reload.
+	// Instead is the knob that sets the same on a running host, without the interface; empty: no
+	// such knob exists, and a change needs a reload.
 	Instead string
 }
 
-// Parameters are the parameters that bear on interrupts and rings, with the ranges that hold on c.
-// igb has none of them: its module never took them in the kernel's own tree. Defaults are those of
-// the driver's source, which for RxAbsIntDelay is 8 where e1000.rst still says 128.
+// Parameters returns the parameters that affect interrupts and rings, with the ranges that hold on
+// c. igb has none of them: its module never had them in the kernel's own tree. Defaults are those
+// of the driver's source, which for RxAbsIntDelay is 8 where e1000.rst still has 128.
 func Parameters(c Card) []Parameter {
 	if c.Driver != E1000 && c.Driver != E1000E {
 		return nil
@@ -93,7 +93,7 @@ func Parameters(c Card) []Parameter {
 	)
 }
 
-// onlyE1000 keeps a remark on old controllers away from e1000e, which drives none of them.
+// onlyE1000 hides a remark on old controllers for e1000e, which drives none of them.
 func onlyE1000(c Card, controllers string) string {
 	if c.Driver == E1000 {
 		return controllers
@@ -101,8 +101,8 @@ func onlyE1000(c Card, controllers string) string {
 	return ""
 }
 
-// Check tells whether the module takes that value of that parameter on c. The error names the
-// range. A parameter that the module does not have is [errors.ErrUnsupported].
+// Check reports whether the module accepts that value of that parameter on c. The error names the
+// range. For a parameter that the module does not have it is [errors.ErrUnsupported].
 func Check(c Card, name string, value uint32) error {
 	for _, p := range Parameters(c) {
 		if p.Name != name {
@@ -120,12 +120,12 @@ func Check(c Card, name string, value uint32) error {
 		if len(p.Also) > 0 {
 			also = fmt.Sprintf(" and %s", strings.Trim(fmt.Sprint(p.Also), "[]"))
 		}
-		return fmt.Errorf("%s %d: outside of %d to %d%s", name, value, p.Min, p.Max, also)
+		return fmt.Errorf("%s %d: outside %d to %d%s", name, value, p.Min, p.Max, also)
 	}
 	return fmt.Errorf("parameter %s of %s: %w", name, c.Driver, errors.ErrUnsupported)
 }
 
-// Form is one way to write a setting down: as a knob of linerate, and as people type it.
+// Form is one way to write a setting: as a knob of linerate, and as administrators type it.
 type Form struct {
 	Knob  string // ethtool:eth0/coalesce.rx-usecs, module:e1000/InterruptThrottleRate
 	Value string
@@ -133,9 +133,9 @@ type Form struct {
 	File  string // where the line belongs; empty: Line is a command
 }
 
-// Live is the form that works on a running host: ethtool -C, at once and until the module is loaded
-// again. Cards older than the 82545 have a throttle and no way to change it but the module's
-// parameter (e1000_set_coalesce): [errors.ErrUnsupported], and so for other drivers.
+// Live returns the form that works on a running host: ethtool -C, at once and until the module is
+// loaded again. Cards older than the 82545 have a throttle that only the module's parameter can
+// change (e1000_set_coalesce). For them and for other drivers Live returns [errors.ErrUnsupported].
 func (t Throttle) Live(c Card, device string) (Form, error) {
 	if c.before("82545") {
 		return Form{}, fmt.Errorf(
@@ -153,9 +153,9 @@ func (t Throttle) Live(c Card, device string) (Form, error) {
 	}, nil
 }
 
-// AtLoad is the form that the module reads when it is loaded, one value per port in the order of
-// the ports. It takes the link down where the module is in use already. igb has no such parameter,
-// and nobody is given an empty list: [errors.ErrUnsupported].
+// AtLoad returns the form that the module reads when it is loaded, one value per port in the order
+// of the ports. Reloading a module in use takes the link down. For igb, which has no such
+// parameter, and for an empty list AtLoad returns [errors.ErrUnsupported].
 func AtLoad(d Driver, ports ...Throttle) (Form, error) {
 	if d != E1000 && d != E1000E || len(ports) == 0 {
 		return Form{}, fmt.Errorf("InterruptThrottleRate of %s for %d ports: %w", d, len(ports), errors.ErrUnsupported)

@@ -2,7 +2,7 @@ package moderation
 
 import "strings"
 
-// controllers are the devices of Intel (vendor 8086) that e1000 drives, by controller
+// controllers lists the devices of Intel (vendor 8086) that e1000 drives, by controller
 // (e1000_set_mac_type in e1000_hw.c).
 var controllers = map[string][]string{
 	"82542": {"1000"},
@@ -15,8 +15,8 @@ var controllers = map[string][]string{
 	"82547": {"1019", "101a", "1075"},
 }
 
-// ControllerOf names the controller of a PCI id as lspci -n prints it: "8086:1075" is an 82547.
-// Empty: it is none of e1000's.
+// ControllerOf returns the controller for a PCI id as lspci -n prints it: "8086:1075" is an 82547.
+// It is empty for cards that e1000 does not drive.
 func ControllerOf(pciID string) string {
 	device, ok := strings.CutPrefix(strings.ToLower(pciID), "8086:")
 	if !ok {

@@ -5,12 +5,12 @@ import (
 	"time"
 )
 
-// Delays are the timers that stand between a received frame and its interrupt. The transmit side
-// has the same three with the same precedence.
+// Delays are the timers between a received frame and its interrupt. The transmit side has the same
+// three with the same precedence.
 type Delays struct {
-	Packet   Ticks // RxIntDelay: starts anew with every frame; 0: interrupts at once
+	Packet   Ticks // RxIntDelay: restarts with every frame; 0: interrupts at once
 	Absolute Ticks // RxAbsIntDelay: starts with the first frame of a group; 0, or no packet timer: off
-	Throttle ITR   // the last word: no interrupt sooner than this after the one before
+	Throttle ITR   // has precedence: no interrupt sooner than this after the previous one
 }
 
 // Rule is the timer that decides.
@@ -24,14 +24,14 @@ const (
 	RuleThrottle Rule = "InterruptThrottleRate"
 )
 
-// Interval is the time from the first frame of a group to its interrupt when packets arrive evenly,
-// and the timer that decides.
+// Interval returns the time from the first frame of a group to its interrupt when packets arrive
+// evenly, and the timer that decides.
 //
-// The packet timer runs out when the gap between frames is longer than it. When frames come faster,
-// each winds it up again and only the absolute timer ends the chain; without one a card waits until
-// its ring is nearly full, which is told as the longest duration there is. Whatever the two decide,
-// the throttle holds the interrupt back until its interval is over, and so short delays never make
-// more interrupts than it allows.
+// The packet timer expires when the gap between frames is longer than it. Faster frames restart it
+// each time, and only the absolute timer ends the chain. Without an absolute timer a card waits
+// until its ring is nearly full, which is returned as the longest duration. In any case the
+// throttle holds the interrupt back until its interval is over, so short delays never cause more
+// interrupts than it allows.
 func (d Delays) Interval(packets PacketsPerSecond) (time.Duration, Rule) {
 	wait, rule := time.Duration(0), RuleNone
 	if d.Packet > 0 {
@@ -51,9 +51,9 @@ func (d Delays) Interval(packets PacketsPerSecond) (time.Duration, Rule) {
 	return wait, rule
 }
 
-// Overruns tells that the ring is full before the interrupt comes: more frames gather in the
-// interval than it has descriptors, and the card drops the rest as missed. This is what e1000.rst
-// means by a delay set too high.
+// Overruns reports whether the ring is full before the interrupt comes: more frames gather in the
+// interval than it has descriptors, and the card drops the rest as missed. e1000.rst describes this
+// as a delay set too high.
 func Overruns(descriptors uint32, packets PacketsPerSecond, interval time.Duration) bool {
 	return packets > 0 && RingTime(descriptors, packets) < interval
 }

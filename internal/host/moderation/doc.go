@@ -1,19 +1,18 @@
-// Package moderation is the arithmetic of interrupts that wait for company: what a card's timers
-// mean in interrupts, frames and microseconds, what the parameters of Intel's e1000 family do and
-// which of them wins, and how the same setting is written today.
+// Package moderation is the arithmetic of interrupt moderation: what a card's timers mean in
+// interrupts, frames and microseconds, what the parameters of Intel's e1000 family do and which of
+// them wins, and how to write the same setting today.
 //
 // # Model
 //
-// A card that interrupts for every frame leaves the processor no time for anything else; a card
-// that waits makes every frame wait with it. Everything here is one interval seen from several
-// sides: the rate it allows ([InterruptsPerSecond]), the register that holds it ([ITR]), the frames
-// that gather in it ([FramesPerInterrupt]), the time that a question and its answer lose to it
-// ([IdleRoundTrip], [TransactionRate]), and what has to hold those frames meanwhile ([RingTime]). A
-// [Throttle] is a value of InterruptThrottleRate; a [Card] is what has to be known of the card to
-// say what that value does on it, in which [Form] it can be given, and what is known to go wrong
-// ([Hazards]).
+// A card that interrupts for every frame leaves the processor no time for other work; a card that
+// waits makes every frame wait with it. Everything here is one interval seen from several sides:
+// the rate it allows ([InterruptsPerSecond]), the register that holds it ([ITR]), the frames that
+// gather in it ([FramesPerInterrupt]), the time that a request and its answer lose to it
+// ([IdleRoundTrip], [TransactionRate]), and the ring that must hold those frames meanwhile
+// ([RingTime]). A [Throttle] is a value of InterruptThrottleRate. A [Card] has the facts that
+// decide what that value does on it, in which [Form] it can be written, and its known [Hazards].
 //
-// Nothing is read and nothing is written: callers bring the numbers.
+// The package reads and writes nothing: callers supply the numbers.
 //
 // # Units
 //
@@ -32,8 +31,7 @@
 //
 // # Limits
 //
-// The model knows one queue and one vector. It bounds what moderation costs; what the processor,
-// the bus and the other end cost is the caller's base figure. The adaptive modes are told by the
-// range that they move in, not predicted: the choice is the driver's, made anew after every
-// interrupt.
+// The model has one queue and one vector. It bounds the cost of moderation; the cost of the
+// processor, the bus and the other end is the caller's base figure. The adaptive modes have only
+// the range in which they move, because the driver chooses anew after every interrupt.
 package moderation

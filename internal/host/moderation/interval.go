@@ -7,39 +7,39 @@ import (
 	"github.com/linerate/linerate/internal/base/unit"
 )
 
-// InterruptsPerSecond is how often a card interrupts at most. +Inf: as often as it likes.
+// InterruptsPerSecond is the highest interrupt rate of a card. +Inf: no limit.
 type InterruptsPerSecond float64
 
-// PacketsPerSecond is a rate of packets, which are frames here: nothing in this package joins or
+// PacketsPerSecond is a rate of packets. Here a packet is a frame: this package neither merges nor
 // splits them.
 type PacketsPerSecond float64
 
-// The units that the registers of the 8254x count in.
+// The units of the registers of the 8254x.
 const (
 	ITRUnit  = 256 * time.Nanosecond  // of the interrupt throttling register (manual, 13.4.18)
 	TickUnit = 1024 * time.Nanosecond // of the receive and transmit delay timers
 )
 
 // ITR is the interrupt throttling register of the 8254x and its successors up to the 82574: the
-// least time between two interrupts, in units of 256 ns; 0 is no throttle. Its 16 bits reach to
-// 16.8 ms, which is 59.6 interrupts per second.
+// least time between two interrupts, in units of 256 ns; 0 is no throttle. Its 16 bits reach 16.8
+// ms, which is 59.6 interrupts per second.
 type ITR uint16
 
-// Interval is the time that the register asks for; 0 when it is off.
+// Interval returns the time in the register; 0 if it is off.
 func (r ITR) Interval() time.Duration { return time.Duration(r) * ITRUnit }
 
-// Rate is the most interrupts per second that the register lets through: 1 / (256 ns × r). 488
+// Rate returns the highest interrupts per second that the register allows: 1 / (256 ns × r). 488
 // gives 8004.6.
 func (r ITR) Rate() InterruptsPerSecond { return RateOf(r.Interval()) }
 
 // Ticks is one of the delay timers (RDTR, RADV, TIDV, TADV), in units of 1.024 µs; 0 is off.
 type Ticks uint16
 
-// Duration is the time that the timer runs; 0 when it is off.
+// Duration returns the time that the timer runs; 0 if it is off.
 func (t Ticks) Duration() time.Duration { return time.Duration(t) * TickUnit }
 
-// RateOf is how often something happens that happens once per interval. No interval, or a negative
-// one, is no bound: +Inf.
+// RateOf returns the rate of something that happens once per interval. A zero or negative interval
+// is no bound: +Inf.
 func RateOf(interval time.Duration) InterruptsPerSecond {
 	if interval <= 0 {
 		return InterruptsPerSecond(math.Inf(1))
@@ -47,9 +47,9 @@ func RateOf(interval time.Duration) InterruptsPerSecond {
 	return InterruptsPerSecond(1 / interval.Seconds())
 }
 
-// Interval is the time between two interrupts at that rate, to the nearest nanosecond: 3000/s gives
-// 333.333 µs. No bound gives 0; a rate that is not positive, or not a number, never interrupts and
-// gives the longest duration there is.
+// Interval returns the time between two interrupts at that rate, to the nearest nanosecond: 3000/s
+// gives 333.333 µs. No bound gives 0. A rate that is not positive, or not a number, never
+// interrupts and gives the longest duration.
 func (r InterruptsPerSecond) Interval() time.Duration {
 	if !(r > 0) {
 		return math.MaxInt64
@@ -61,10 +61,10 @@ func (r InterruptsPerSecond) Interval() time.Duration {
 	return time.Duration(nanoseconds)
 }
 
-// ITR is the register value that the drivers write for that rate: 10⁹ / (256 × rate), cut off and
-// not rounded, so the card may interrupt a little more often than was asked: 8000/s becomes 488,
-// which is 8004.6/s. No bound gives 0. Rates beyond what 16 bits hold give the longest interval;
-// rates beyond one per unit give the shortest, since 0 would switch the throttle off.
+// ITR returns the register value that the drivers write for that rate: 10⁹ / (256 × rate),
+// truncated, so the card may interrupt slightly more often than requested: 8000/s becomes 488,
+// which is 8004.6/s. No bound gives 0. Rates below what 16 bits hold give the longest interval;
+// rates above one per unit give the shortest, since 0 would switch the throttle off.
 func (r InterruptsPerSecond) ITR() ITR {
 	if math.IsInf(float64(r), 1) {
 		return 0
@@ -76,8 +76,8 @@ func (r InterruptsPerSecond) ITR() ITR {
 	return ITR(min(max(units, 1), math.MaxUint16))
 }
 
-// FramesPerInterrupt is how many frames gather for one interrupt on average. Never less than one:
-// without frames there is no interrupt. 0 when nothing arrives.
+// FramesPerInterrupt returns how many frames gather for one interrupt on average. It is at least
+// one, because without frames there is no interrupt, and 0 if nothing arrives.
 func FramesPerInterrupt(packets PacketsPerSecond, interrupts InterruptsPerSecond) float64 {
 	if !(packets > 0) {
 		return 0
@@ -85,9 +85,9 @@ func FramesPerInterrupt(packets PacketsPerSecond, interrupts InterruptsPerSecond
 	return max(1, float64(packets)/float64(interrupts))
 }
 
-// RateForFrames is how often to interrupt so that on average that many frames come together: 81 000
-// packets/s at 50 each give 1620/s, an interval of 617 µs (AP-450, 4.1). No bound for fewer than
-// one frame.
+// RateForFrames returns the interrupt rate at which that many frames gather on average: 81 000
+// packets/s at 50 each give 1620/s, an interval of 617 µs (AP-450, 4.1). Fewer than one frame gives
+// no bound.
 func RateForFrames(packets PacketsPerSecond, frames float64) InterruptsPerSecond {
 	if !(frames >= 1) || !(packets > 0) {
 		return InterruptsPerSecond(math.Inf(1))
@@ -95,9 +95,9 @@ func RateForFrames(packets PacketsPerSecond, frames float64) InterruptsPerSecond
 	return InterruptsPerSecond(float64(packets) / frames)
 }
 
-// PollingProduct is the most packets per second that a host takes in which looks at its card so
-// many times per second and takes no more than budget packets each time: HZ × burst_max on FreeBSD
-// (polling(4)), interrupts × netdev_budget before Linux calls it a squeeze.
+// PollingProduct returns the most packets per second of a host that polls its card at that rate and
+// takes at most budget packets each time: HZ × burst_max on FreeBSD (polling(4)), interrupts ×
+// netdev_budget before Linux counts a squeeze.
 func PollingProduct(looks InterruptsPerSecond, budget uint32) PacketsPerSecond {
 	if budget == 0 || !(looks > 0) {
 		return 0
@@ -105,9 +105,8 @@ func PollingProduct(looks InterruptsPerSecond, budget uint32) PacketsPerSecond {
 	return PacketsPerSecond(float64(looks) * float64(budget))
 }
 
-// RingTime is how long a ring of that many descriptors takes in packets while nobody empties it, at
-// one descriptor per packet. 0 when nothing arrives or the ring has no room, as then there is no
-// such time.
+// RingTime returns how long a ring of that many descriptors takes packets without being emptied, at
+// one descriptor per packet. It is 0 if nothing arrives or the ring has no room.
 func RingTime(descriptors uint32, packets PacketsPerSecond) time.Duration {
 	if !(packets > 0) {
 		return 0
@@ -119,9 +118,9 @@ func RingTime(descriptors uint32, packets PacketsPerSecond) time.Duration {
 	return time.Duration(math.Round(nanoseconds))
 }
 
-// BufferFrames is how many whole frames of that size a card's own memory holds: the 5 kB that an
-// 8-bit card has left for receiving are three frames of 1500 bytes. Sizes are bytes; 0 for a frame
-// of no size.
+// BufferFrames returns how many whole frames of that size a card's own memory holds: the 5 kB that
+// an 8-bit card has left for receiving are three frames of 1500 bytes. Sizes are bytes; a frame of
+// no size gives 0.
 func BufferFrames(buffer, frame unit.Bytes) int64 {
 	if frame <= 0 || buffer <= 0 {
 		return 0
@@ -129,21 +128,21 @@ func BufferFrames(buffer, frame unit.Bytes) int64 {
 	return int64(buffer / frame)
 }
 
-// The bytes of an Ethernet frame outside its payload, and the least payload, to which shorter ones
-// are padded (IEEE 802.3).
+// The bytes of an Ethernet frame outside its payload, and the smallest payload, to which shorter
+// ones are padded (IEEE 802.3).
 const (
 	frameOverhead  = 14 + 4 + 8 + 12 // header, check sequence, preamble, gap
 	MinimumPayload = 46              // makes the smallest frame, of 64 bytes
 )
 
-// WireBytes is what a frame of that payload takes of the wire, from its preamble to the end of the
-// gap behind it: 1538 bytes for 1500, 84 for the smallest.
+// WireBytes returns the bytes on the wire of a frame with that payload, from its preamble to the
+// end of the gap after it: 1538 bytes for 1500, 84 for the smallest.
 func WireBytes(mtu int) unit.Bytes {
 	return unit.Bytes(max(mtu, MinimumPayload) + frameOverhead)
 }
 
-// LineRate is how many frames of that payload a link carries back to back: at 1 Gb/s 81 274 of 1500
-// bytes and 1 488 095 of the smallest.
+// LineRate returns how many frames of that payload a link carries back to back: at 1 Gb/s 81 274 of
+// 1500 bytes and 1 488 095 of the smallest.
 func LineRate(link unit.BitRate, mtu int) PacketsPerSecond {
 	if !(link > 0) {
 		return 0
@@ -151,11 +150,11 @@ func LineRate(link unit.BitRate, mtu int) PacketsPerSecond {
 	return PacketsPerSecond(float64(link) / 8 / float64(WireBytes(mtu)))
 }
 
-// PacketTimerThreshold is the load below which a packet timer expires: one that starts anew with
-// every frame and interrupts when it runs out (RxIntDelay). The frame itself and the time behind it
-// have to fit between two frames, so a timer of two packet times expires below a third of the
-// link's rate; above, only an absolute timer interrupts (AP-450, 4.2). 0 for a link without a rate;
-// the whole link for no timer.
+// PacketTimerThreshold returns the load below which a packet timer expires: one that restarts with
+// every frame and interrupts when it expires (RxIntDelay). The frame itself and the timer must fit
+// between two frames, so a timer of two packet times expires below a third of the link's rate.
+// Above that load only an absolute timer interrupts (AP-450, 4.2). It is 0 for a link without a
+// rate, and the whole link for no timer.
 func PacketTimerThreshold(link unit.BitRate, mtu int, timer time.Duration) unit.BitRate {
 	packets := LineRate(link, mtu)
 	if packets == 0 {

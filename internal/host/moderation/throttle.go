@@ -8,10 +8,10 @@ import (
 	"strings"
 )
 
-// Mode is what a value of InterruptThrottleRate asks for.
+// Mode is the meaning of a value of InterruptThrottleRate.
 type Mode uint8
 
-// The modes, with the values of InterruptThrottleRate that ask for them (e1000.rst, e1000e.rst).
+// The modes, with the values of InterruptThrottleRate that select them (e1000.rst, e1000e.rst).
 const (
 	Off     Mode = iota // 0: an interrupt for every frame that finds none pending
 	Dynamic             // 1: as 3, and up to 70 000/s for almost nothing but small packets
@@ -21,8 +21,8 @@ const (
 	Fixed    // 100 to 100 000: that many per second
 )
 
-// The bounds of a fixed rate, and of the same in microseconds for ethtool (E1000_MIN_ITR_USECS and
-// its fellows in the drivers).
+// The bounds of a fixed rate, and the same in microseconds for ethtool (E1000_MIN_ITR_USECS and
+// similar constants in the drivers).
 const (
 	MinFixedRate InterruptsPerSecond = 100
 	MaxFixedRate InterruptsPerSecond = 100_000
@@ -37,8 +37,8 @@ type Throttle struct {
 	Rate InterruptsPerSecond // of Fixed: a whole number from 100 to 100 000; 0 in other modes
 }
 
-// FromParameter reads a value of InterruptThrottleRate. An error names what there is: 2, 5 to 99
-// and everything above 100 000 mean nothing.
+// FromParameter parses a value of InterruptThrottleRate. The error lists the valid values: 2, 5 to
+// 99 and everything above 100 000 have no meaning.
 func FromParameter(value uint32) (Throttle, error) {
 	switch value {
 	case 0:
@@ -54,10 +54,11 @@ func FromParameter(value uint32) (Throttle, error) {
 		return Throttle{Mode: Fixed, Rate: rate}, nil
 	}
 	return Throttle{}, fmt.Errorf(
-		"InterruptThrottleRate %d: not one of 0 (off), 1 (dynamic), 3 (dynamic conservative), 4 (balanced), 100 to 100000 (interrupts per second)", value)
+		"InterruptThrottleRate %d: not one of 0 (off), 1 (dynamic), 3 (dynamic conservative), 4 (balanced), "+
+			"100 to 100000 (interrupts per second)", value)
 }
 
-// ParseParameter reads the list that the module takes, one value per port in the order of the
+// ParseParameter parses the list that the module takes, one value per port in the order of the
 // ports: "3000,3000,3000". A port without a value has the default.
 func ParseParameter(text string) ([]Throttle, error) {
 	var ports []Throttle
@@ -75,7 +76,7 @@ func ParseParameter(text string) ([]Throttle, error) {
 	return ports, nil
 }
 
-// Parameter is the value of InterruptThrottleRate that stands for t.
+// Parameter returns the value of InterruptThrottleRate for t.
 func (t Throttle) Parameter() uint32 {
 	switch t.Mode {
 	case Dynamic:
@@ -90,13 +91,13 @@ func (t Throttle) Parameter() uint32 {
 	return 0
 }
 
-// Bounds are the interrupt rates that the card keeps to: +Inf for both when it is off, one figure
-// for a fixed rate as its register has it, the range that the driver chooses from in the adaptive
-// modes. What has to hold for any traffic goes by most.
+// Bounds returns the range of interrupt rates of the card: +Inf for both if the throttle is off,
+// one figure for a fixed rate as its register has it, the range from which the driver chooses in
+// the adaptive modes. A limit for any traffic has to use most.
 //
 // The figures are those of e1000 and e1000e. igb counts whole microseconds instead of 256 ns, so
-// there a fixed rate is up to 2.6 % lower; its dynamic mode goes by the mean size of the frames,
-// which for the smallest ones means up to 95 000/s (igb_update_ring_itr).
+// its fixed rates are up to 2.6 % lower; its dynamic mode depends on the mean size of the frames,
+// which for the smallest ones gives up to 95 000/s (igb_update_ring_itr).
 func (t Throttle) Bounds() (least, most InterruptsPerSecond) {
 	switch t.Mode {
 	case Dynamic:
@@ -112,7 +113,7 @@ func (t Throttle) Bounds() (least, most InterruptsPerSecond) {
 	return InterruptsPerSecond(math.Inf(1)), InterruptsPerSecond(math.Inf(1))
 }
 
-// String says t in words, as a report does.
+// String describes t in words, for a report.
 func (t Throttle) String() string {
 	switch t.Mode {
 	case Dynamic:
@@ -138,10 +139,10 @@ const (
 	IGB    Driver = "igb"
 )
 
-// FromUsecs reads what `ethtool -C IF rx-usecs N` asks these drivers for. It is not always
-// microseconds: 0, 1, 3 and, other than on igb, 4 are the modes of InterruptThrottleRate; 10 to 10
-// 000 are an interval. The error of other values says so: the drivers refuse them with EINVAL. A
-// driver that this package does not know is [errors.ErrUnsupported].
+// FromUsecs parses the argument of `ethtool -C IF rx-usecs N` for these drivers. It is not always
+// microseconds: 0, 1, 3 and, except on igb, 4 are the modes of InterruptThrottleRate; 10 to 10 000
+// are an interval. Other values give an error: the drivers refuse them with EINVAL. An unknown
+// driver gives [errors.ErrUnsupported].
 func FromUsecs(d Driver, usecs uint32) (Throttle, error) {
 	switch d {
 	case E1000, E1000E, IGB:
@@ -162,9 +163,9 @@ func FromUsecs(d Driver, usecs uint32) (Throttle, error) {
 	return Throttle{}, fmt.Errorf("rx-usecs %d: %s takes %s and %d to %d", usecs, d, modes, MinUsecs, MaxUsecs)
 }
 
-// Usecs is what to give to `ethtool -C IF rx-usecs` for t. Not every rate has a whole number of
-// microseconds; the interval is cut off, so the rate is met or passed: 3000/s gives 333. igb has no
-// balanced mode: [errors.ErrUnsupported].
+// Usecs returns the argument of `ethtool -C IF rx-usecs` for t. Not every rate has a whole number
+// of microseconds; the interval is truncated, so the rate is reached or exceeded: 3000/s gives 333.
+// igb has no balanced mode: [errors.ErrUnsupported].
 func (t Throttle) Usecs(d Driver) (uint32, error) {
 	usecs := t.Parameter()
 	if t.Mode == Fixed {
@@ -176,9 +177,9 @@ func (t Throttle) Usecs(d Driver) (uint32, error) {
 	return usecs, nil
 }
 
-// ReadBack is what `ethtool -c` shows after usecs were set. e1000 and e1000e keep a rate, with its
-// two lowest bits cleared because they mark the modes, and answer with the interval of that: 9999
-// µs come back as 10 000. igb keeps what it was given. The error is that of [FromUsecs].
+// ReadBack returns what `ethtool -c` shows after usecs were set. e1000 and e1000e keep a rate, with
+// its two lowest bits cleared because they mark the modes, and show the interval of that: 9999 µs
+// come back as 10 000. igb keeps the value. The error is that of [FromUsecs].
 func ReadBack(d Driver, usecs uint32) (uint32, error) {
 	t, err := FromUsecs(d, usecs)
 	if err != nil {

@@ -7,17 +7,17 @@ import (
 	"time"
 )
 
-// dateForms are those of date(1) in the locales that reports come from: C, which sos asks for, and
-// those of en_US.
+// dateForms are the forms of date(1) in the locales of reports: C, which sos requests, and those of
+// en_US.
 var dateForms = []string{"Mon Jan 2 15:04:05 MST 2006", "Mon Jan 2 03:04:05 PM MST 2006",
 	"Mon 2 Jan 2006 03:04:05 PM MST", "Mon 2 Jan 2006 15:04:05 MST"}
 
-// ParseDate reads the first line of date(1). zone is where the host is; nil: not known, and then
-// UTC alone can be believed, since the letters of a zone are those of several (CST is in America
-// and in China).
+// ParseDate parses the first line of date(1). zone is that of the host; if it is nil, not known,
+// only UTC is accepted, since several zones share the same letters (CST is in America and in
+// China).
 func ParseDate(text string, zone *time.Location) (time.Time, bool) {
 	line, _, _ := strings.Cut(text, "\n")
-	line = strings.Join(strings.Fields(line), " ") // the day of the month may have two blanks before it
+	line = strings.Join(strings.Fields(line), " ") // two blanks may precede the day of the month
 	if zone == nil {
 		zone = time.UTC
 	}
@@ -26,8 +26,8 @@ func ParseDate(text string, zone *time.Location) (time.Time, bool) {
 		if err != nil {
 			continue
 		}
-		// A zone that the location does not have is made up by the time package, with no offset:
-		// hours off, and nothing would tell.
+		// For a zone that the location does not have, the time package invents one with no offset,
+		// which would be hours off without a sign of it.
 		name, offset := t.Zone()
 		if offset == 0 && name != "UTC" && name != "GMT" && name != "WET" {
 			return time.Time{}, false
@@ -37,17 +37,17 @@ func ParseDate(text string, zone *time.Location) (time.Time, bool) {
 	return time.Time{}, false
 }
 
-// How uptime(1) of procps writes the time since boot: "up 41 days, 3:02,", "up 12 min,", "up 1 day,
-// 5 min,".
+// upText matches the time since boot as uptime(1) of procps prints it: "up 41 days, 3:02,", "up 12
+// min,", "up 1 day, 5 min,".
 var upText = regexp.MustCompile(`\bup\s+(?:(\d+) days?,\s+)?(?:(\d+):(\d\d)|(\d+) min|(\d+) hours?)?,`)
 
-// ParseUptime reads it. It is exact to the minute.
+// ParseUptime parses the output of uptime(1). It is exact to the minute.
 func ParseUptime(text string) (time.Duration, bool) {
 	m := upText.FindStringSubmatch(text)
 	if m == nil {
 		return 0, false
 	}
-	// days, hours and minutes of h:mm, minutes alone, hours alone: the groups of the expression
+	// days, hours and minutes of h:mm, only minutes, only hours: the groups of the expression
 	var parts [5]time.Duration
 	told := false
 	for i, digits := range m[1:] {
@@ -55,7 +55,7 @@ func ParseUptime(text string) (time.Duration, bool) {
 			continue
 		}
 		n, err := strconv.ParseInt(digits, 10, 32)
-		// 100,000 days are 273 years, within what a Duration holds; a report may claim anything.
+		// 100,000 days are 273 years, which a Duration holds; a report may claim any number.
 		if err != nil || n > 100_000 {
 			return 0, false
 		}
@@ -64,21 +64,20 @@ func ParseUptime(text string) (time.Duration, bool) {
 	return parts[0]*24*time.Hour + (parts[1]+parts[4])*time.Hour + (parts[2]+parts[3])*time.Minute, told
 }
 
-// ParseSeconds reads /proc/uptime: seconds since boot, and behind them those in which the
-// processors were idle.
+// ParseSeconds parses /proc/uptime: the seconds since boot. The idle seconds of the CPUs follow.
 func ParseSeconds(text string) (time.Duration, bool) {
 	first, _, _ := strings.Cut(strings.TrimSpace(text), " ")
 	s, err := strconv.ParseFloat(first, 64)
 	if err != nil || !(s > 0 && s < 1e10) {
 		return 0, false
 	}
-	// Beyond 292 years a Duration ends; no kernel is that old.
+	// A Duration ends at 292 years; no kernel is that old.
 	return time.Duration(min(s, 9e9) * float64(time.Second)), true
 }
 
-// ParseUname reads "uname -a": "Linux HOST RELEASE VERSION… MACHINE PROCESSOR PLATFORM GNU/Linux".
-// The version has blanks in it and the two behind the machine are left out by some distributions,
-// so the machine is known by its name and not by its place.
+// ParseUname parses "uname -a": "Linux HOST RELEASE VERSION… MACHINE PROCESSOR PLATFORM GNU/Linux".
+// The version contains blanks, and some distributions omit the two words after the machine, so the
+// machine is recognised by its name and not by its place.
 func ParseUname(text string) (name, release, machine string) {
 	words := strings.Fields(text)
 	if len(words) < 4 || words[0] != "Linux" {
@@ -92,8 +91,8 @@ func ParseUname(text string) (name, release, machine string) {
 	return words[1], words[2], machine
 }
 
-// machines are the words of uname -m. The processor and the platform behind the machine are
-// "unknown" or of the same words.
+// machines are the words of uname -m. The processor and the platform after the machine are
+// "unknown" or use the same words.
 var machines = map[string]bool{
 	"x86_64": true, "i386": true, "i486": true, "i586": true, "i686": true, "aarch64": true, "armv6l": true,
 	"armv7l": true, "ppc64": true, "ppc64le": true,

@@ -2,17 +2,17 @@ package printed
 
 import "strings"
 
-// firmwareFiles are the attributes of /sys/class/dmi/id that package hypervisor looks at, by
-// section and key of dmidecode.
+// firmwareFiles are the attributes of /sys/class/dmi/id that package host reads, by section and key
+// of dmidecode.
 var firmwareFiles = map[string]map[string]string{
 	"BIOS Information":       {"Vendor": "bios_vendor"},
 	"System Information":     {"Manufacturer": "sys_vendor", "Product Name": "product_name"},
 	"Base Board Information": {"Manufacturer": "board_vendor"},
 }
 
-// ParseFirmware reads dmidecode(8): sections with a title in the first column and keys behind a
-// tab. Of several sections of one title, such as those of many boards, the first counts, as in the
-// kernel.
+// ParseFirmware parses dmidecode(8): sections with a title in the first column and keys after a
+// tab. Of several sections with one title, such as those of many boards, the first counts, as in
+// the kernel.
 func ParseFirmware(text string) map[string]string {
 	found := make(map[string]string)
 	var section map[string]string

@@ -7,11 +7,11 @@ import (
 	"github.com/linerate/linerate/internal/host"
 )
 
-// ParsePause reads "ethtool -a NIC". Lines on what was negotiated follow those on what is
-// configured, under other keys. Nil: the driver has none.
+// ParsePause parses "ethtool -a NIC". The lines on the negotiated result follow those on the
+// configuration, under other keys. Nil: the driver has no flow control.
 func ParsePause(text string) *host.Pause {
 	var p host.Pause
-	told := false // A driver without answers with a complaint, or with the title alone.
+	told := false // A driver without an answer prints an error, or only the title.
 	for line := range lines(text) {
 		key, value, _ := pair(line)
 		switch key {
@@ -29,8 +29,8 @@ func ParsePause(text string) *host.Pause {
 	return &p
 }
 
-// ParseEEE reads "ethtool --show-eee NIC": "EEE status: enabled - active", "Tx LPI: 17 (us)". Nil:
-// the driver has none.
+// ParseEEE parses "ethtool --show-eee NIC": "EEE status: enabled - active", "Tx LPI: 17 (us)". Nil:
+// the driver has no EEE.
 func ParseEEE(text string) *host.EEE {
 	var e host.EEE
 	told := false
@@ -56,13 +56,13 @@ func ParseEEE(text string) *host.EEE {
 	return &e
 }
 
-// ParsePrivateFlags reads "ethtool --show-priv-flags NIC": the driver's own switches by its own
-// names, blanks in front of the colon. Nil: it has none.
+// ParsePrivateFlags parses "ethtool --show-priv-flags NIC": the driver's own switches by its names,
+// with blanks before the colon. Nil: it has none.
 func ParsePrivateFlags(text string) map[string]bool {
 	flags := make(map[string]bool)
 	for line := range lines(text) {
 		key, value, ok := pair(line)
-		// The title has nothing behind its colon.
+		// The title has nothing after its colon.
 		if ok && key != "" && (value == "on" || value == "off") {
 			flags[key] = value == "on"
 		}
@@ -73,7 +73,8 @@ func ParsePrivateFlags(text string) map[string]bool {
 	return flags
 }
 
-// ParsePermanent reads "ethtool -P NIC". Empty: none, as software has ("not set", all zeros).
+// ParsePermanent parses "ethtool -P NIC". Empty: no address, as for software ("not set", all
+// zeros).
 func ParsePermanent(text string) string {
 	for line := range lines(text) {
 		if mac, ok := strings.CutPrefix(line, "Permanent address: "); ok && isMAC(mac) &&
@@ -84,8 +85,7 @@ func ParsePermanent(text string) string {
 	return ""
 }
 
-// isMAC tells a hardware address, six octets or InfiniBand's twenty, from what else stands in such
-// a place.
+// isMAC reports whether a text is a hardware address: six octets, or InfiniBand's twenty.
 func isMAC(text string) bool {
 	octets := strings.Split(text, ":")
 	if len(octets) != 6 && len(octets) != 8 && len(octets) != 20 {

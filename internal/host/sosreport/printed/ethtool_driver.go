@@ -1,15 +1,15 @@
 package printed
 
-// Driver is what ethtool -i says of who drives a card, and where it sits.
+// Driver is the output of ethtool -i about a card's driver and place.
 type Driver struct {
 	Name     string
-	Version  string // of drivers in the kernel's tree it is the kernel's release since Linux 5.7
+	Version  string // the kernel's release since Linux 5.7 for drivers of the kernel's tree
 	Firmware string
-	Bus      string // address on the bus: 0000:03:00.0; empty: software, or a driver that does not tell
+	Bus      string // address on the bus: 0000:03:00.0; empty: software, or not reported by the driver
 }
 
-// ParseDriver reads "ethtool -i NIC" (dump_drvinfo of ethtool). The kernel's own word "N/A", which
-// some drivers give for a firmware that they do not have, is a version like any other.
+// ParseDriver parses "ethtool -i NIC" (dump_drvinfo of ethtool). The kernel's "N/A", which some
+// drivers report for a missing firmware, is a version like any other.
 func ParseDriver(text string) Driver {
 	var d Driver
 	for line := range lines(text) {
@@ -25,7 +25,7 @@ func ParseDriver(text string) Driver {
 			d.Bus = value
 		}
 	}
-	// The driver of tun and tap says here which of the two it is (tun_get_drvinfo), which is no
+	// The driver of tun and tap reports here which of the two it is (tun_get_drvinfo), which is no
 	// bus.
 	if d.Bus == "tun" || d.Bus == "tap" {
 		d.Bus = ""

@@ -6,9 +6,8 @@ import (
 	"github.com/linerate/linerate/internal/host"
 )
 
-// parseLimits reads what "ethtool -g" and "ethtool -l" have in common: the same keys twice, at most
-// and at present. What the driver does not have is "n/a", and not in the maps; before ethtool 5.9
-// it was 0.
+// parseLimits parses the common part of "ethtool -g" and "ethtool -l": the same keys twice, at most
+// and at present. What the driver lacks is "n/a", and not in the maps; before ethtool 5.9 it was 0.
 func parseLimits(text string) (most, now map[string]uint32) {
 	most, now = make(map[string]uint32), make(map[string]uint32)
 	var section map[string]uint32
@@ -30,11 +29,11 @@ func parseLimits(text string) (most, now map[string]uint32) {
 	return most, now
 }
 
-// ParseRings reads "ethtool -g NIC". Mini and jumbo rings, which few cards ever had, are left out.
+// ParseRings parses "ethtool -g NIC". Mini and jumbo rings, which few cards ever had, are left out.
 // Nil: the driver has no rings.
 func ParseRings(text string) *host.Rings {
 	most, now := parseLimits(text)
-	// ethtool 4 prints the title before it complains, so that the title alone says nothing.
+	// ethtool 4 prints the title before its error, so the title alone means nothing.
 	if _, told := now["RX"]; !told && now["TX"] == 0 {
 		return nil
 	}
@@ -42,7 +41,7 @@ func ParseRings(text string) *host.Rings {
 		Tx: host.Ring{Current: now["TX"], Max: most["TX"]}}
 }
 
-// ParseChannels reads "ethtool -l NIC". Nil: the driver has no say in its queues.
+// ParseChannels parses "ethtool -l NIC". Nil: the driver does not support it.
 func ParseChannels(text string) *host.Channels {
 	most, now := parseLimits(text)
 	if len(now) == 0 {

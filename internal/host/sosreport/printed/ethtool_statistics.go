@@ -2,13 +2,13 @@ package printed
 
 import "strings"
 
-// ParseStatistics reads "ethtool -S NIC": one counter a line behind the title "NIC statistics:".
-// Drivers put nearly anything into the names, blanks and colons too ("[0]: rx_ucast_packets", "Tx
-// Queue#:"), so the last colon is the one that counts. Nil: there are none.
+// ParseStatistics parses "ethtool -S NIC": one counter a line after the title "NIC statistics:".
+// Drivers use nearly any character in the names, even blanks and colons ("[0]: rx_ucast_packets",
+// "Tx Queue#:"), so the last colon counts. Nil: no counters.
 func ParseStatistics(text string) map[string]uint64 {
 	_, body, titled := strings.Cut(text, "NIC statistics:")
 	if !titled {
-		return nil // "no stats available", or a complaint
+		return nil // "no stats available", or an error
 	}
 	found := make(map[string]uint64)
 	for line := range lines(body) {

@@ -6,41 +6,41 @@ import (
 	"strings"
 )
 
-// Link is one interface as ip(8) shows it. What an archive of package host has of it bears the keys
-// of linerate/links.json.
+// Link is one interface as ip(8) shows it. Its part in an archive of package host has the keys of
+// linerate/links.json.
 type Link struct {
 	Index        int    `json:"index"`
 	Name         string `json:"name"`
-	Kind         string `json:"kind,omitempty"` // vlan, bond, veth, …; empty: hardware, or -d was not given
+	Kind         string `json:"kind,omitempty"` // vlan, bond, veth, …; empty: hardware, or ip ran without -d
 	MAC          string `json:"mac,omitempty"`
 	MTUBytes     int    `json:"mtu_bytes"`
 	TxQueueLen   int    `json:"tx_queue_length_packets,omitempty"`
-	Up           bool   `json:"up"`      // IFF_UP: somebody wants it up
-	Carrier      bool   `json:"carrier"` // IFF_LOWER_UP: there is somebody at the other end
+	Up           bool   `json:"up"`      // IFF_UP: the administrative state
+	Carrier      bool   `json:"carrier"` // IFF_LOWER_UP: the link has a carrier
 	Qdisc        string `json:"qdisc,omitempty"`
-	ParentIndex  int    `json:"parent_index,omitempty"` // of Peer, and MasterIndex of Master: for whoever has all interfaces to fill in
+	ParentIndex  int    `json:"parent_index,omitempty"` // of Peer; with MasterIndex of Master set by a caller that has all interfaces
 	MasterIndex  int    `json:"master_index,omitempty"`
 	VLANID       int    `json:"vlan_id,omitempty"`
 	VLANProtocol string `json:"vlan_protocol,omitempty"`
 	BondMode     string `json:"bond_mode,omitempty"`
 
-	// Peer stands behind the @ of the name: what it was made on, or the other end of a veth; "ifN"
-	// where that is in another network namespace.
+	// Peer follows the @ of the name: the lower interface, or the other end of a veth; "ifN" for
+	// one in another network namespace.
 	Peer      string            `json:"-"`
-	Master    string            `json:"-"` // bridge or bond that it is a port of
+	Master    string            `json:"-"` // the bridge or bond of this port
 	ParentDev string            `json:"-"` // the device below, as virtio1; since iproute2 5.13
 	Addresses []string          `json:"-"` // CIDR
-	Totals    map[string]uint64 `json:"-"` // of ip -s, by the names of /sys/class/net/X/statistics; nil: not told
+	Totals    map[string]uint64 `json:"-"` // of ip -s, by the names of /sys/class/net/X/statistics; nil: not known
 }
 
-// ParseLinks reads what "ip address", "ip link" and their forms with -d and -s print: a head for
-// each interface with its number in the first column, and lines below it that are told apart by
-// their first word. Of one-line forms (-o) it takes the addresses.
+// ParseLinks parses the output of "ip address", "ip link" and their forms with -d and -s: a head
+// for each interface with its number in the first column, and lines below it with a distinctive
+// first word. From one-line forms (-o) it takes the addresses.
 func ParseLinks(text string) []*Link {
 	var all []*Link
 	byIndex := make(map[int]*Link)
 	var l *Link
-	var columns []string // of the totals in the next line, where this one named them
+	var columns []string // of the totals in the next line, if this one named them
 	for line := range lines(text) {
 		if line == "" {
 			continue
@@ -52,8 +52,8 @@ func ParseLinks(text string) []*Link {
 				l = nil
 				continue
 			}
-			// ip -o repeats the number for each address. A number that was there before is the same
-			// interface, since sos runs each command in one network namespace.
+			// ip -o repeats the number for each address. A repeated number is the same interface,
+			// since sos runs each command in one network namespace.
 			if l = byIndex[n]; l == nil {
 				l = &Link{Index: n}
 				byIndex[n] = l
@@ -84,8 +84,7 @@ func (l *Link) readHead(text string) {
 		l.readAddress(words[1:])
 		return
 	}
-	// An @ is no part of a name that anybody gives: ip writes it even where the kernel would allow
-	// one.
+	// A name never contains an @ in practice, although the kernel would allow one.
 	l.Name, l.Peer, _ = strings.Cut(name, "@")
 	for _, w := range words[1:] {
 		flags, ok := strings.CutPrefix(w, "<")
@@ -108,16 +107,16 @@ func (l *Link) readHead(text string) {
 	l.Master, _ = after(words, "master")
 }
 
-// numberAfter reads the number behind a word; 0: it is not there, which for all that are asked for
-// is the kernel's own zero.
+// numberAfter returns the number after a word, 0 if the word is missing; for all the words used
+// here that is the kernel's own zero.
 func (l *Link) numberAfter(words []string, key string) int {
 	text, _ := after(words, key)
-	n, _ := strconv.Atoi(text) // Not told is 0.
+	n, _ := strconv.Atoi(text) // A missing number is 0.
 	return n
 }
 
-// readLine reads a line below a head. It gives the columns of the totals that the next line has, if
-// it named any.
+// readLine reads a line below a head. It returns the columns of the totals in the next line, if it
+// named any.
 func (l *Link) readLine(line string, columns []string) []string {
 	words := strings.Fields(line)
 	if len(words) == 0 {
@@ -133,7 +132,8 @@ func (l *Link) readLine(line string, columns []string) []string {
 	}
 	switch first := words[0]; {
 	case strings.HasPrefix(first, "link/"):
-		// Tunnels have their own address here, of four or sixteen bytes, and others nothing at all.
+		// Tunnels have their own address here, of four or sixteen bytes, and other interfaces
+		// nothing.
 		if len(words) > 1 && isMAC(words[1]) {
 			l.MAC = words[1]
 		}
@@ -141,15 +141,15 @@ func (l *Link) readLine(line string, columns []string) []string {
 		l.readAddress(words)
 	case first == "RX:", first == "TX:":
 		return words
-	// The kind stands four blanks in; what tells more of it, or of an address, stands deeper or
-	// begins with a word that is no kind.
+	// The kind is indented by four blanks. Its details, and those of an address, are indented
+	// deeper or begin with a word that is no kind.
 	case l.Kind == "" && strings.HasPrefix(line, "    ") && !strings.HasPrefix(line, "     ") && isKind(first):
 		l.readKind(words)
 	}
 	return nil
 }
 
-// notKinds begin other lines that stand where the kind does.
+// notKinds begin other lines in the place of the kind.
 var notKinds = map[string]bool{
 	"altname": true, "alias": true, "vf": true, "prog": true, "link-netns": true, "link-netnsid": true, "xdp": true,
 	"promiscuity": true,
@@ -157,15 +157,15 @@ var notKinds = map[string]bool{
 	"qdisc": true, "new": true,
 }
 
-// isKind tells the kernel's word for what an interface is from other words and from numbers. What a
-// port tells of its bridge or bond ends in _slave.
+// isKind reports whether a word is a kind of interface, rather than another word or a number. Words
+// about a port of a bridge or bond end in _slave.
 func isKind(word string) bool {
 	return word[0] >= 'a' && word[0] <= 'z' && !notKinds[word] && !strings.HasSuffix(word, "_slave") &&
 		strings.Trim(word, "abcdefghijklmnopqrstuvwxyz0123456789_") == ""
 }
 
-// readKind reads "vlan protocol 802.1Q id 100 <REORDER_HDR>" and "bond mode 802.3ad …". Before
-// iproute2 3.9 a VLAN had no protocol but the one.
+// readKind parses "vlan protocol 802.1Q id 100 <REORDER_HDR>" and "bond mode 802.3ad …". Before
+// iproute2 3.9 the protocol of a VLAN was always the same and not printed.
 func (l *Link) readKind(words []string) {
 	l.Kind = words[0]
 	switch l.Kind {
@@ -178,27 +178,27 @@ func (l *Link) readKind(words []string) {
 	case "bond":
 		l.BondMode, _ = after(words, "mode")
 	case "vxlan":
-		// It has no @ in its name: the interface that its packets leave by is an attribute of its
-		// own (IFLA_VXLAN_LINK).
+		// Its name has no @: the interface by which its packets leave is a separate attribute
+		// (IFLA_VXLAN_LINK).
 		l.Peer, _ = after(words, "dev")
 	}
 }
 
-// readAddress reads "inet 10.0.0.1 peer 10.0.0.2/32 …": the own address stands first, the length of
-// the prefix where it is.
+// readAddress parses "inet 10.0.0.1 peer 10.0.0.2/32 …": the own address comes first; the prefix
+// length follows one of the two.
 func (l *Link) readAddress(words []string) {
 	if len(words) < 2 || words[0] != "inet" && words[0] != "inet6" {
 		return
 	}
 	text := words[1]
-	// The length belongs to the address of the other end, which is all of the network that such a
-	// link has.
+	// The length belongs to the address of the other end, which is the whole network of such a
+	// link.
 	if peer, ok := after(words, "peer"); ok && !strings.Contains(text, "/") {
 		if _, length, ok := strings.Cut(peer, "/"); ok {
 			text += "/" + length
 		}
 	}
-	// An address of a point-to-point link without a length is one address.
+	// An address of a point-to-point link without a length is a single address.
 	if a, err := netip.ParseAddr(text); err == nil {
 		text = netip.PrefixFrom(a, a.BitLen()).String()
 	}
@@ -207,9 +207,9 @@ func (l *Link) readAddress(words []string) {
 	}
 }
 
-// totalNames are the columns of ip -s that say the same as one counter of sysfs. "dropped" of the
-// receiver is rx_dropped without rx_missed_errors, as there; the column behind it, "overrun" before
-// iproute2 5.11 and "missed" since, is not the same counter in both.
+// totalNames are the columns of ip -s with the same meaning as one counter of sysfs. "dropped" of
+// the receiver is rx_dropped without rx_missed_errors, as there. The column after it, "overrun"
+// before iproute2 5.11 and "missed" since, is a different counter in the two.
 var totalNames = map[string]string{
 	"RX: bytes": "rx_bytes", "RX: packets": "rx_packets", "RX: errors": "rx_errors", "RX: dropped": "rx_dropped",
 	"RX: missed":  "rx_missed_errors",
@@ -218,7 +218,7 @@ var totalNames = map[string]string{
 	"TX: dropped": "tx_dropped", "TX: carrier": "tx_carrier_errors", "TX: collsns": "collisions",
 }
 
-// readTotals puts a line of numbers under the columns that the line above it named.
+// readTotals assigns a line of numbers to the columns named by the line above it.
 func (l *Link) readTotals(columns, numbers []string) {
 	for i, n := range numbers {
 		if i+1 >= len(columns) {

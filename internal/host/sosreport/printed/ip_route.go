@@ -9,24 +9,24 @@ import (
 	"github.com/linerate/linerate/internal/host"
 )
 
-// protocols are the names that iproute2 gives to who made a route and package host does not: it has
-// the numbers of rt_protos there.
+// protocols maps iproute2's names for the origin of a route to the numbers of rt_protos, where
+// package host has the number.
 var protocols = map[string]string{
 	"gated": "8", "mrt": "10", "dnrouted": "13", "xorp": "14", "ntk": "15", "keepalived": "18", "babel": "42",
 	"openr": "99",
 	"isis":  "187", "rip": "189", "eigrp": "192",
 }
 
-// otherTypes begin routes that carry no packets anywhere.
+// otherTypes begin routes that forward no packets.
 var otherTypes = map[string]bool{
 	"local": true, "broadcast": true, "multicast": true, "anycast": true, "blackhole": true, "unreachable": true,
 	"prohibit": true, "throw": true, "nat": true,
 	"xresolve": true, "cache": true,
 }
 
-// ParseRoutes reads "ip route show table all", with -6 or without: the unicast routes of the main
-// table, whose lines name no table. six tells that nothing but IPv6 is in it, so that a default
-// route without a gateway can be placed. IPv6 follows IPv4 where both are.
+// ParseRoutes parses "ip route show table all", with -6 or without: the unicast routes of the main
+// table, whose lines name no table. six reports that all routes are IPv6, so that a default route
+// without a gateway can be classified. IPv6 follows IPv4 if both are present.
 func ParseRoutes(text string, six bool) []host.Route {
 	var routes []host.Route
 	for line := range lines(text) {
@@ -34,8 +34,8 @@ func ParseRoutes(text string, six bool) []host.Route {
 		if len(words) == 0 {
 			continue
 		}
-		// Further next hops stand in lines of their own. Package host has no gateway and no
-		// interface for such a route.
+		// Further next hops are on lines of their own. Package host has no gateway and no interface
+		// for such a route.
 		if words[0] == "nexthop" || line[0] == '\t' || line[0] == ' ' {
 			continue
 		}
@@ -45,7 +45,7 @@ func ParseRoutes(text string, six bool) []host.Route {
 		if len(words) == 0 || otherTypes[words[0]] {
 			continue
 		}
-		// ip names the table of every route but those of main, which has no need of a name.
+		// ip names the table of every route except those of main.
 		if _, other := after(words, "table"); other {
 			continue
 		}
@@ -53,13 +53,13 @@ func ParseRoutes(text string, six bool) []host.Route {
 		if !ok {
 			continue
 		}
-		six = six || isSix // From the first route of IPv6 on there are no others.
+		six = six || isSix // After the first route of IPv6 all are IPv6.
 		routes = append(routes, r)
 	}
 	return routes
 }
 
-// parseRoute reads one line. The second result tells IPv6.
+// parseRoute parses one line. The second result reports IPv6.
 func parseRoute(words []string, six bool) (host.Route, bool, bool) {
 	var r host.Route
 	r.Gateway, _ = after(words, "via")
@@ -84,8 +84,7 @@ func parseRoute(words []string, six bool) (host.Route, bool, bool) {
 		six = p.Addr().Is6()
 		r.Destination = p.String()
 	}
-	// Metrics that are not set are not printed; a locked one has the word between its name and its
-	// value.
+	// Metrics that are not set are not printed; "lock" precedes the value of a locked one.
 	number := func(key string) int {
 		text, _ := after(words, key)
 		if text == "lock" { // "mtu lock 1400"
@@ -97,8 +96,8 @@ func parseRoute(words []string, six bool) (host.Route, bool, bool) {
 	r.Interface, _ = after(words, "dev")
 	r.Source, _ = after(words, "src")
 	r.Protocol, _ = after(words, "proto")
-	// /etc/iproute2/rt_protos of the host may have further names, which stay as they are: nobody
-	// here knows their numbers.
+	// /etc/iproute2/rt_protos of the host may define further names, which stay as they are because
+	// their numbers are not known here.
 	if n, known := protocols[r.Protocol]; known {
 		r.Protocol = n
 	}
@@ -114,7 +113,7 @@ func parseRoute(words []string, six bool) (host.Route, bool, bool) {
 	}
 	r.RTOMinSec = seconds(words, "rto_min")
 	r.Congestion, _ = after(words, "congctl")
-	// In the order of package host, which is that of the names.
+	// In the order of package host, which sorts by name.
 	if r.Congestion == "lock" {
 		r.Congestion, _ = after(words[slices.Index(words, "congctl")+1:], "lock")
 		r.Locked = append(r.Locked, "congctl_lock")
@@ -125,7 +124,7 @@ func parseRoute(words []string, six bool) (host.Route, bool, bool) {
 	return r, six, true
 }
 
-// seconds reads "200ms", "lock 200ms" and "1s" behind a key.
+// seconds parses "200ms", "lock 200ms" and "1s" after a key.
 func seconds(words []string, key string) float64 {
 	text, _ := after(words, key)
 	if text == "lock" {
@@ -144,8 +143,8 @@ func seconds(words []string, key string) float64 {
 	return 0
 }
 
-// prefix reads a destination as ip(8) writes it: an address alone is one host, and IPv4 networks
-// are written whole ("10.0.0.0/8").
+// prefix parses a destination as ip(8) prints it: an address alone is one host, and IPv4 networks
+// are printed in full ("10.0.0.0/8").
 func prefix(text string) (netip.Prefix, bool) {
 	if a, err := netip.ParseAddr(text); err == nil {
 		return netip.PrefixFrom(a, a.BitLen()), true

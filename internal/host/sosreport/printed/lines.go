@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// lines gives the lines of a text without their ends. Reports pass through systems that write a
-// carriage return in front of them.
+// lines returns the lines of a text without their ends. Reports may pass through systems that put a
+// carriage return before them.
 func lines(text string) iter.Seq[string] {
 	return func(yield func(string) bool) {
 		for line := range strings.Lines(text) {
@@ -18,26 +18,26 @@ func lines(text string) iter.Seq[string] {
 	}
 }
 
-// pair cuts "key: value" at the first colon, blanks taken off.
+// pair cuts "key: value" at the first colon and trims blanks.
 func pair(line string) (key, value string, ok bool) {
 	key, value, ok = strings.Cut(line, ":")
 	return strings.TrimSpace(key), strings.TrimSpace(value), ok
 }
 
-// count reads a decimal number that stands alone.
+// count parses a whole text as a decimal number.
 func count(text string) (uint64, bool) {
 	n, err := strconv.ParseUint(text, 10, 64)
 	return n, err == nil
 }
 
-// small is count for what the kernel keeps in 32 bits.
+// small is count for numbers that the kernel keeps in 32 bits.
 func small(text string) (uint32, bool) {
 	n, err := strconv.ParseUint(text, 10, 32)
 	return uint32(n), err == nil
 }
 
-// after gives the word that follows another one, as iproute2 writes its attributes: "mtu 1500 qdisc
-// fq".
+// after returns the word that follows another one, as iproute2 prints its attributes: "mtu 1500
+// qdisc fq".
 func after(words []string, key string) (string, bool) {
 	for i, w := range words[:max(len(words)-1, 0)] {
 		if w == key {

@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// PCIDevice is one device as lspci describes it. Zero is not told: without root's privileges lspci
-// has no capabilities to show.
+// PCIDevice is one device as lspci describes it. Zero means not known: without root's privileges
+// lspci shows no capabilities.
 type PCIDevice struct {
 	Address                          string // with the domain: 0000:03:00.0
 	Vendor, Device                   string // as in sysfs: 0x8086
@@ -25,8 +25,8 @@ type PCIDevice struct {
 	ASPM                  []string // power saving states of the link that are enabled: l0s, l1
 }
 
-// What is read of one line each; lspci.c and ls-caps.c of pciutils write them. Names of vendors and
-// devices may hold brackets of their own, so that the ids are the last ones of their line.
+// The patterns of one line each; lspci.c and ls-caps.c of pciutils print them. Names of vendors and
+// devices may contain brackets of their own, so the ids are the last ones of their line.
 var (
 	pciHead = regexp.MustCompile(
 		`^((?:[0-9a-f]{4,8}:)?[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]) .*\[([0-9a-f]{4}):([0-9a-f]{4})\](?: \(rev [0-9a-f]{2}\))?(?: \(prog-if .*\))?$`)
@@ -39,20 +39,19 @@ var (
 	pciActive = regexp.MustCompile(`ASPM ([L0-9s ]+) Enabled`)
 )
 
-// ParsePCI reads "lspci -nnvv": a head for each device with its address in the first column and its
-// ids in brackets, and indented lines. A card that several functions share has each of them as a
-// device.
+// ParsePCI parses "lspci -nnvv": a head for each device with its address in the first column and
+// its ids in brackets, and indented lines. Each function of a shared card is a device.
 func ParsePCI(text string) []*PCIDevice {
 	var all []*PCIDevice
 	var d *PCIDevice
-	control := false // the lines on DevCtl go on until the next key
+	control := false // the lines on DevCtl continue until the next key
 	for line := range lines(text) {
 		if line == "" {
 			d = nil
 			continue
 		}
 		if m := pciHead.FindStringSubmatch(line); m != nil {
-			// The domain is left out on machines that have but one, unless -D asks for it.
+			// The domain is omitted on machines with only one, unless -D requests it.
 			if strings.Count(m[1], ":") == 1 {
 				m[1] = "0000:" + m[1]
 			}
@@ -61,7 +60,7 @@ func ParsePCI(text string) []*PCIDevice {
 			continue
 		}
 		if d == nil || line[0] != '\t' {
-			continue // a complaint of lspci between the devices
+			continue // an error of lspci between the devices
 		}
 		key, value, _ := pair(line)
 		switch key {
@@ -88,8 +87,8 @@ func ParsePCI(text string) []*PCIDevice {
 				d.ASPM = strings.Fields(strings.ToLower(m[1]))
 			}
 		}
-		// "MaxPayload 128 bytes, MaxReadReq 512 bytes" is in the third line of DevCtl, which bears
-		// no key.
+		// "MaxPayload 128 bytes, MaxReadReq 512 bytes" is in the third line of DevCtl, which has no
+		// key.
 		control = key == "DevCtl" || control && !strings.HasPrefix(key, "Dev") && !strings.HasPrefix(key, "Lnk")
 		if reads := matched(pciReads, line, 10); control && reads > 0 {
 			d.ReadRequestBytes, d.PayloadBytes = reads, matched(pciSize, line, 10)
@@ -98,7 +97,7 @@ func ParsePCI(text string) []*PCIDevice {
 	return all
 }
 
-// matched gives the number in the first group; 0: no match.
+// matched returns the number in the first group; 0: no match.
 func matched(re *regexp.Regexp, text string, base int) int {
 	m := re.FindStringSubmatch(text)
 	if m == nil {
@@ -111,16 +110,15 @@ func matched(re *regexp.Regexp, text string, base int) int {
 	return int(n)
 }
 
-// linkOf reads "Port #1, Speed 8GT/s (downgraded), Width x4 (downgraded)", the speed in the words
-// that sysfs has for it.
+// linkOf parses "Port #1, Speed 8GT/s (downgraded), Width x4 (downgraded)"; the speed is in the
+// words of sysfs.
 func linkOf(text string) (speed string, width int) {
 	m := pciLink.FindStringSubmatch(text)
 	if m == nil {
 		return "", 0
 	}
 	width, _ = strconv.Atoi(m[2]) // digits
-	// "unknown" on a device that has fallen off the bus does not match, so that it is not told
-	// here.
+	// "unknown", for a device that has left the bus, does not match, so the speed stays unknown.
 	gt, err := strconv.ParseFloat(m[1], 64)
 	if err != nil || width > 32 {
 		return "", 0

@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// sentences are what "netstat -s" of net-tools 1.60 to 2.10 says instead of the kernel's names,
-// with # for the number (statistics.c). Counters that it has no sentence for have their own name:
+// sentences are what "netstat -s" of net-tools 1.60 to 2.10 prints instead of the kernel's names,
+// with # for the number (statistics.c). Counters without a sentence have their own name:
 // "TCPLossProbes: 3". Where versions differ each sentence has its line.
 var sentences = map[string]map[string]string{
 	"Ip": {
@@ -124,13 +124,13 @@ var sentences = map[string]map[string]string{
 	},
 }
 
-// histograms are the rows of ICMP messages by type, which have the same words for both directions
-// of some and not of others. Nothing here asks for them.
+// histograms are the rows of ICMP messages by type. Some have the same words for both directions,
+// and linerate does not need them.
 var histograms = map[string]bool{"ICMP input histogram:": true, "ICMP output histogram:": true}
 
-// ParseNetstat reads "netstat -s": groups by their names with a colon, a sentence for each counter
-// below. Those that are zero are mostly left out, and what is not there counts as not known.
-// Without -6 it has IPv4 and TCP alone.
+// ParseNetstat parses "netstat -s": groups by their names with a colon, a sentence for each counter
+// below. netstat omits most zero counters, and missing ones count as not known. Without -6 it has
+// only IPv4 and TCP.
 func ParseNetstat(text string) Counters {
 	found := make(Counters)
 	group := ""
@@ -142,14 +142,14 @@ func ParseNetstat(text string) Counters {
 			group = strings.TrimSuffix(line, ":")
 			continue
 		}
-		// The rows of a histogram stand deeper than the counters. Groups that package host has no
-		// place for (Sctp) are passed by whole.
+		// The rows of a histogram are indented deeper than the counters. Groups that package host
+		// does not have (Sctp) are skipped.
 		if strings.HasPrefix(line, "        ") || histograms[strings.TrimSpace(line)] ||
 			!slices.Contains(nstatGroups, group) {
 			continue
 		}
 		line = strings.TrimSpace(line)
-		// A counter under its own name; sentences with a colon in them have blanks before it.
+		// A counter under its own name; sentences with a colon contain blanks before it.
 		if name, value, ok := pair(line); ok && !strings.Contains(name, " ") {
 			if n, ok := count(value); ok {
 				found.put(group, name, n)
@@ -164,7 +164,7 @@ func ParseNetstat(text string) Counters {
 	return found
 }
 
-// cutNumber puts # in the place of the only number of a sentence.
+// cutNumber replaces the only number of a sentence with #.
 func cutNumber(line string) (string, uint64, bool) {
 	// Anywhere in the sentence: "Ran 3 times out of system memory".
 	words := strings.Fields(line)
@@ -172,7 +172,7 @@ func cutNumber(line string) (string, uint64, bool) {
 	for i, w := range words {
 		if v, ok := count(w); ok {
 			if at >= 0 {
-				return "", 0, false // Two numbers: nobody knows which of them is the counter.
+				return "", 0, false // With two numbers it is unclear which is the counter.
 			}
 			at, n = i, v
 		}
@@ -186,7 +186,7 @@ func cutNumber(line string) (string, uint64, bool) {
 
 // writeGroup writes one group; six: a line for each counter, as IPv6 has it.
 func (c Counters) writeGroup(b *strings.Builder, group string, six bool) {
-	// Sorted: the kernel's own order is that of its tables, which nobody reads by place.
+	// Sorted: readers find counters by name, not by the order of the kernel's tables.
 	names := slices.Sorted(maps.Keys(c[group]))
 	if len(names) == 0 {
 		return

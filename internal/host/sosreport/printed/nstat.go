@@ -17,14 +17,14 @@ func (c Counters) put(group, name string, n uint64) {
 	c[group][name] = n
 }
 
-// nstatGroups are the groups whose names stand in front of the counters' in one word, those first
-// whose names begin with another one's. Groups of IPv6 have their rows in /proc/net/snmp6, where
+// nstatGroups are the groups whose names precede the counters' in one word. A name that begins with
+// another group's name comes before it. Groups of IPv6 have their rows in /proc/net/snmp6, where
 // group and name are one word as well.
 var nstatGroups = []string{
 	"IcmpMsg", "Icmp6", "UdpLite6", "UdpLite", "MPTcpExt", "TcpExt", "IpExt", "Ip6", "Udp6", "Icmp", "Tcp", "Udp", "Ip",
 }
 
-// ParseNstat reads "nstat -zas": "TcpRetransSegs 17 0.0" behind a title. It is
+// ParseNstat parses "nstat -zas": "TcpRetransSegs 17 0.0" after a title. It is
 // /proc/net/{snmp,netstat,snmp6} in another form (nstat.c of iproute2).
 func ParseNstat(text string) Counters {
 	found := make(Counters)
@@ -48,8 +48,8 @@ func ParseNstat(text string) Counters {
 	return found
 }
 
-// Tables writes counters as the kernel does. Every group has a line of names and one of numbers,
-// and those of IPv6 a line for each counter. A table without anything in it is not there.
+// Tables formats counters as the kernel does. Every group has a line of names and one of numbers,
+// and those of IPv6 a line for each counter. Empty tables are omitted.
 func (c Counters) Tables() map[string]string {
 	files := make(map[string]string)
 	for _, f := range []struct {

@@ -11,17 +11,17 @@ import (
 type Socket struct {
 	Protocol string // tcp or udp
 	State    string // LISTEN, ESTAB, UNCONN, …: ss's words
-	// ReceiveQueue and SendQueue are bytes; of a listener the connections that wait to be accepted
-	// and the most that may.
+	// ReceiveQueue and SendQueue are bytes; for a listener the connections that wait to be accepted
+	// and their limit.
 	ReceiveQueue, SendQueue uint32
-	Local, Remote           netip.AddrPort // Remote is not valid where there is none
+	Local, Remote           netip.AddrPort // Remote is invalid without a peer
 	// the kernel's number of the socket, good until the host restarts; 0: not told
 	Cookie uint64
 	Memory SocketMemory
 }
 
 // SocketMemory is what a socket holds and may hold (skmem of ss(8), SK_MEMINFO of sock_diag(7));
-// zero where ss was not asked for it.
+// zero if ss ran without -m.
 type SocketMemory struct {
 	ReceiveBytes      int64  // r
 	ReceiveLimitBytes int64  // rb
@@ -34,12 +34,11 @@ type SocketMemory struct {
 	Drops             uint64 // d: 32 bits in the kernel
 }
 
-// ParseSockets reads "ss -peaonmi": a line for each socket, and since iproute2 4 what -m and -i
-// tell of it in a line of its own behind a tab. Sockets of other protocols, and of Unix, are left
-// out.
+// ParseSockets parses "ss -peaonmi": a line for each socket, and since iproute2 4 the output of -m
+// and -i on a line of its own after a tab. Sockets of other protocols, and of Unix, are left out.
 func ParseSockets(text string) []Socket {
 	var all []Socket
-	var last *Socket // that the next line may tell more of; nil: of a kind that is left out
+	var last *Socket // that the next line may continue; nil: of a kind that is left out
 	for line := range lines(text) {
 		words := strings.Fields(line)
 		if len(words) == 0 {
@@ -56,10 +55,10 @@ func ParseSockets(text string) []Socket {
 		if last == nil {
 			continue
 		}
-		// Older versions have all of it in one line, so each line is looked through whole.
+		// Older versions print everything on one line, so each line is searched whole.
 		for _, w := range words {
 			if cookie, ok := strings.CutPrefix(w, "sk:"); ok {
-				last.Cookie, _ = strconv.ParseUint(cookie, 16, 64) // What is no number is not told.
+				last.Cookie, _ = strconv.ParseUint(cookie, 16, 64) // An invalid number stays unknown.
 			}
 			if memory, ok := strings.CutPrefix(w, "skmem:("); ok {
 				last.Memory = parseMemory(strings.TrimSuffix(memory, ")"))
@@ -69,7 +68,7 @@ func ParseSockets(text string) []Socket {
 	return all
 }
 
-// parseSocket reads "tcp LISTEN 2 1 127.0.0.1:5000 0.0.0.0:* …".
+// parseSocket parses "tcp LISTEN 2 1 127.0.0.1:5000 0.0.0.0:* …".
 func parseSocket(words []string) (Socket, bool) {
 	if len(words) < 6 || words[0] != "tcp" && words[0] != "udp" {
 		return Socket{}, false
@@ -79,11 +78,11 @@ func parseSocket(words []string) (Socket, bool) {
 	s.ReceiveQueue, ok = small(words[2])
 	s.SendQueue, okSend = small(words[3])
 	s.Local, okLocal = parseEndpoint(words[4])
-	s.Remote, _ = parseEndpoint(words[5]) // "0.0.0.0:*" is nobody.
+	s.Remote, _ = parseEndpoint(words[5]) // "0.0.0.0:*" is no peer.
 	return s, ok && okSend && okLocal
 }
 
-// parseEndpoint reads "127.0.0.1:22", "[::1]:22", "*:22" (any address of both versions),
+// parseEndpoint parses "127.0.0.1:22", "[::1]:22", "*:22" (any address of both versions),
 // "127.0.0.53%lo:53", "[fe80::1]%eth0:546".
 func parseEndpoint(text string) (netip.AddrPort, bool) {
 	colon := strings.LastIndexByte(text, ':')
@@ -94,11 +93,11 @@ func parseEndpoint(text string) (netip.AddrPort, bool) {
 	if err != nil {
 		return netip.AddrPort{}, false
 	}
-	// The interface behind % stands outside of the brackets, where no parser of addresses looks for
-	// it; which one it is matters to nobody here.
+	// The interface after % is outside the brackets, where no parser of addresses expects it; it is
+	// not needed here.
 	host, _, _ := strings.Cut(text[:colon], "%")
 	host = strings.TrimSuffix(strings.TrimPrefix(host, "["), "]")
-	// A socket of IPv6 that takes IPv4 as well; one of IPv4 alone is written 0.0.0.0.
+	// An IPv6 socket that accepts IPv4 as well; one for IPv4 only is printed as 0.0.0.0.
 	if host == "*" {
 		host = "::"
 	}
@@ -109,7 +108,7 @@ func parseEndpoint(text string) (netip.AddrPort, bool) {
 	return netip.AddrPortFrom(a.Unmap(), uint16(port)), true
 }
 
-// parseMemory reads "r0,rb131072,t0,tb16384,f0,w0,o0,bl0,d0": letters and a number each; bl came
+// parseMemory parses "r0,rb131072,t0,tb16384,f0,w0,o0,bl0,d0": letters and a number each; bl came
 // with Linux 3.4 and d with 4.7.
 func parseMemory(text string) SocketMemory {
 	var m SocketMemory

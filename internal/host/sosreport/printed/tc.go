@@ -8,9 +8,9 @@ import (
 	"github.com/linerate/linerate/internal/host"
 )
 
-// ParseQdiscs reads "tc -s qdisc show": a head "qdisc KIND HANDLE: dev NIC root|parent CLASS refcnt
-// 2 PARAMETERS" and indented lines with totals (print_qdisc and print_tcstats2_attr of iproute2).
-// What a kind adds of its own, as fq_codel its flows, is left out.
+// ParseQdiscs parses "tc -s qdisc show": a head "qdisc KIND HANDLE: dev NIC root|parent CLASS
+// refcnt 2 PARAMETERS" and indented lines with totals (print_qdisc and print_tcstats2_attr of
+// iproute2). Lines that a kind adds, such as the flows of fq_codel, are left out.
 func ParseQdiscs(text string) []Qdisc {
 	var all []Qdisc
 	var q *Qdisc
@@ -19,9 +19,9 @@ func ParseQdiscs(text string) []Qdisc {
 		if len(words) == 0 {
 			continue
 		}
-		// Older versions do not indent every line, so it is the word that tells a head.
+		// Older versions do not indent every line, so the word identifies a head.
 		if words[0] == "qdisc" {
-			q = nil // A head that cannot be read must not give its totals to the one before it.
+			q = nil // An unreadable head must not pass its totals to the one before it.
 			if head, ok := parseQdisc(words[1:]); ok {
 				all = append(all, head)
 				q = &all[len(all)-1]
@@ -48,7 +48,7 @@ func ParseQdiscs(text string) []Qdisc {
 	return all
 }
 
-// parseQdisc reads the head.
+// parseQdisc parses the head.
 func parseQdisc(words []string) (Qdisc, bool) {
 	var q Qdisc
 	if len(words) < 2 {
@@ -62,8 +62,8 @@ func parseQdisc(words []string) (Qdisc, bool) {
 	if q.Interface, ok = after(words, "dev"); !ok {
 		return q, false
 	}
-	// What stands behind the place in the tree are refcnt and the parameters; words in front of it
-	// could be taken for them.
+	// After the place in the tree come refcnt and the parameters; words before it could be mistaken
+	// for them.
 	rest := words[2:]
 	switch parent, isChild := after(words, "parent"); {
 	case isChild:
@@ -82,8 +82,8 @@ func parseQdisc(words []string) (Qdisc, bool) {
 // root is the parent of a discipline at the root of its interface (TC_H_ROOT).
 const root = 0xffffffff
 
-// handle reads "8001:", "8001:1", ":1", hexadecimal both. The kernel's own disciplines have the
-// handle "0:".
+// handle parses "8001:", "8001:1", ":1", both parts hexadecimal. The kernel's own disciplines have
+// the handle "0:".
 func handle(text string) (uint32, bool) {
 	major, minor, ok := strings.Cut(text, ":")
 	part := func(digits string) uint32 {
@@ -98,7 +98,7 @@ func handle(text string) (uint32, bool) {
 	return n, ok
 }
 
-// totalAfter reads the number behind a word, brackets and commas taken off.
+// totalAfter returns the number after a word, without brackets and commas.
 func totalAfter(words []string, key string) (uint64, bool) {
 	for i, w := range words[:max(len(words)-1, 0)] {
 		if strings.TrimLeft(w, "(") == key {
@@ -108,8 +108,7 @@ func totalAfter(words []string, key string) (uint64, bool) {
 	return 0, false
 }
 
-// size reads what tc writes of bytes: "0b", "12Kb", "3Mb", in powers of 1024 (sprint_size of
-// iproute2).
+// size parses tc's form of bytes: "0b", "12Kb", "3Mb", in powers of 1024 (sprint_size of iproute2).
 func size(text string) (uint64, bool) {
 	for _, unit := range []struct {
 		suffix string
@@ -117,8 +116,8 @@ func size(text string) (uint64, bool) {
 	}{{"Mb", 1 << 20}, {"Kb", 1 << 10}, {"b", 1}} {
 		if number, ok := strings.CutSuffix(text, unit.suffix); ok {
 			n, err := strconv.ParseFloat(number, 64)
-			// 2⁴⁰ megabytes are more than a kernel counts; beyond them the conversion has no
-			// defined result.
+			// 2⁴⁰ megabytes are more than a kernel counts; above that the conversion has no defined
+			// result.
 			if err != nil || !(n >= 0 && n < 1<<40) {
 				return 0, false
 			}
@@ -128,20 +127,20 @@ func size(text string) (uint64, bool) {
 	return 0, false
 }
 
-// unit is how tc writes a parameter.
+// unit is the form of a parameter in tc's output.
 type unit int
 
 const (
-	plain   unit = iota // a number, with p for packets, b or Kb for bytes, or nothing behind it
+	plain   unit = iota // a number, followed by p for packets, b or Kb for bytes, or nothing
 	micros              // a time, given in microseconds
 	rate                // a rate, given in bits per second
-	present             // a word alone, which stands for on
-	absent              // a word alone, which stands for off
+	present             // a single word that means on
+	absent              // a single word that means off
 )
 
-// parameters are those of the kinds that package host knows, as tc writes them (q_fq.c,
-// q_fq_codel.c, q_fifo.c of iproute2). The switches that tc leaves out when they have their usual
-// value are given that value. cake, whose text is of another style, is left out.
+// parameters are those of the kinds that package host knows, as tc prints them (q_fq.c,
+// q_fq_codel.c, q_fifo.c of iproute2). Switches that tc omits at their usual value get that value.
+// cake, whose text has another style, is left out.
 var parameters = map[string][]struct {
 	word, name string
 	unit       unit
@@ -164,11 +163,11 @@ var parameters = map[string][]struct {
 	},
 }
 
-// parseParameters puts what stands behind the head into the words and units of package host. Times
-// and rates are rounded by tc, so these are too.
+// parseParameters converts the words after the head to the words and units of package host. tc
+// rounds times and rates, so these are rounded too.
 func parseParameters(kind string, words []string) map[string]string {
-	// A parameter that all of these kinds have, and tc always writes: without it the head was cut
-	// off, and the absence of a switch means nothing.
+	// All of these kinds have this parameter, and tc always prints it: without it the head is
+	// incomplete, and a missing switch means nothing.
 	if !slices.Contains(words, "limit") {
 		return nil
 	}
@@ -193,7 +192,7 @@ func parseParameters(kind string, words []string) map[string]string {
 	return found
 }
 
-// onOff are the words that package host has for switches, where tc has a pair of words for each.
+// onOff returns package host's word for a switch; tc has a pair of words for each.
 func onOff(on bool) string {
 	if on {
 		return "on"
@@ -201,7 +200,7 @@ func onOff(on bool) string {
 	return "off"
 }
 
-// value reads one parameter's text in its unit.
+// value parses one parameter's text in its unit.
 func value(text string, u unit) (uint64, bool) {
 	switch u {
 	case micros:
@@ -221,15 +220,14 @@ func value(text string, u unit) (uint64, bool) {
 		}
 		return 0, false
 	}
-	// A bare number, or one of packets; newer versions write the b of bytes that older ones left
-	// out.
+	// A bare number, or one of packets; newer versions print the b of bytes that older ones omit.
 	if n, ok := count(strings.TrimSuffix(text, "p")); ok {
 		return n, true
 	}
 	return size(text)
 }
 
-// microseconds reads "5ms", "100us", "10s" as tc writes times (sprint_time). It rounds: the 4999 µs
+// microseconds parses "5ms", "100us", "10s", the forms of tc (sprint_time). tc rounds: the 4999 µs
 // that codel makes of its default are "5ms".
 func microseconds(text string) (uint64, bool) {
 	for _, unit := range []struct {
@@ -244,8 +242,8 @@ func microseconds(text string) (uint64, bool) {
 	return 0, false
 }
 
-// Qdisc is one queueing discipline, with the keys that an archive of package host has for it in
-// linerate/qdiscs.json. Parent and handle are tc's numbers, major in the upper half.
+// Qdisc is one queueing discipline, with the keys of linerate/qdiscs.json in an archive of package
+// host. Parent and handle are tc's numbers, major in the upper half.
 type Qdisc struct {
 	Interface string `json:"interface"`
 	Kind      string `json:"kind"`
