@@ -155,7 +155,7 @@ func TestSilentConnectionsLeavePlaces(t *testing.T) {
 		}
 		defer conn.Close()
 	}
-	said.Await(t, 1, "too many connections that have said nothing")
+	said.Await(t, 1, "too many silent connections")
 	d := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.IPv4(127, 0, 0, 2)}}
 	conn, err := d.Dial("tcp", at)
 	if err != nil {

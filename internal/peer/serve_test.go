@@ -147,10 +147,10 @@ func TestIdleClientsAreClosed(t *testing.T) {
 		t.Fatal(err)
 	}
 	<-c.Done()
-	if text := <-told; !strings.Contains(text, "nothing was asked for in 300ms") {
+	if text := <-told; !strings.Contains(text, "no request came in 300ms") {
 		t.Errorf("told %q", text)
 	}
-	f.await("asked for nothing")
+	f.await("sent no request")
 }
 
 func TestPlacesForOtherSources(t *testing.T) {

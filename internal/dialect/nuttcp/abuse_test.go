@@ -44,7 +44,7 @@ func TestStrangersAreNamed(t *testing.T) {
 		{hello + "buflen = 1", "no parameters came"},
 		{hello + strings.Repeat("buflen = 1, ", 1000), "line longer than"},
 		{"HELO nuttcp " + strings.Repeat("v", 5000), "greeting"},
-		{hello + "nonsense\n", "is no key = value"},
+		{hello + "nonsense\n", "is not key = value"},
 	} {
 		t.Run(c.want, func(t *testing.T) {
 			t.Parallel()

@@ -56,8 +56,8 @@ func TestParamsThatNobodyGets(t *testing.T) {
 		return strings.Replace(lineTCP, old, with, 1)
 	}
 	for _, c := range []struct{ line, reason string }{
-		{"", "is no key = value"},
-		{"GET / HTTP/1.1\r\n", "is no key = value"},
+		{"", "is not key = value"},
+		{"GET / HTTP/1.1\r\n", "is not key = value"},
 		{"buflen = 1", "nbuf is missing"},
 		{change("buflen = 65536", "buflen = 0"), "buflen 0"},
 		{change("buflen = 65536", "buflen = 99999999"), "buflen 99999999"},
@@ -75,7 +75,7 @@ func TestParamsThatNobodyGets(t *testing.T) {
 		{strings.Replace(lineUDP, "nstream = 1", "nstream = 3", 1), "nstream 3 with udp"},
 		{change("udp = 0", "udp = yes"), "not 0 or 1"},
 		{change("traceroute = 0", "traceroute = 1"), "traceroute"},
-		{change("_NULL_", "192.0.2.1"), "third parties"},
+		{change("_NULL_", "192.0.2.1"), "third-party"},
 		{change("multicast = 0", "multicast = 5"), "multicast"},
 		{change("tos = 0", "tos = 100"), "out of range"},
 	} {

@@ -146,7 +146,7 @@ func TestClientNamesWhatIsNoServer(t *testing.T) {
 	}
 	defer silent.Close()
 	if _, err := Run(t.Context(), silent.LocalAddr().String(), ping, ClientOptions{}, nil); !errors.Is(err,
-		traffic.ErrNoAnswer) || !strings.Contains(err.Error(), "3 messages stayed without") {
+		traffic.ErrNoAnswer) || !strings.Contains(err.Error(), "3 messages were sent") {
 		t.Errorf("a silent udp port: %v", err)
 	}
 }

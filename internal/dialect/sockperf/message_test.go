@@ -98,7 +98,7 @@ func TestJudgeDatagrams(t *testing.T) {
 	}
 	b.sweep(8*time.Second, false)
 	want := []string{"sockperf 192.0.2.7:4000 over udp: 4 messages of 156 bytes in all, 2 answered in 0.0 s, 2 lost on the way here; " +
-		"1 not answered: over the packets and bytes that this host answers a source or all of them; 4 not answered: no sockperf messages"}
+		"1 not answered: over this host's limits of packets and bytes; 4 not answered: not sockperf messages"}
 	if diff := cmp.Diff(want, said.Lines()); diff != "" {
 		t.Error(diff)
 	}

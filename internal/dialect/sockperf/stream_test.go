@@ -34,9 +34,9 @@ func TestBadClientsAreClosedAndNamed(t *testing.T) {
 		words []string
 	}{
 		{"half open", nil, 0, []string{"nothing came within"}},
-		{"cut off", message(20)[:15], 0, []string{"a message that had begun did not end within"}},
+		{"cut off", message(20)[:15], 0, []string{"an unfinished message did not end within"}},
 		{"slow loris", message(60_000), 20 * time.Millisecond,
-			[]string{"a message that had begun did not end within", "0 messages"}},
+			[]string{"an unfinished message did not end within", "0 messages"}},
 		{"idle", message(14), 0, []string{"1 messages, 1 answered", "no further message within"}},
 		{"garbage", bytes.Repeat([]byte{0xa5}, 100), 0, []string{"no sockperf: a message of 2779096485 bytes after 0"}},
 		{"oversized", message(65_508)[:14], 0, []string{"a message of 65508 bytes after 0"}},
@@ -104,7 +104,7 @@ func TestBadClientsAreClosedAndNamed(t *testing.T) {
 				break
 			}
 		}
-		said.Await(t, 1, "it does not take its answers within")
+		said.Await(t, 1, "it does not read its answers within")
 	})
 	t.Run("serves on", func(t *testing.T) {
 		t.Parallel()
@@ -224,7 +224,7 @@ func TestSilentConnectionsTakeNoPlace(t *testing.T) {
 		}
 		defer conn.Close()
 	}
-	said.Await(t, 1, "turned away", "too many connections that have said nothing")
+	said.Await(t, 1, "turned away", "too many silent connections")
 	if closed := len(said.Find("too many connections")); closed > admission.StrangerLines {
 		t.Errorf("%d lines of strangers", closed)
 	}

@@ -157,7 +157,8 @@ func TestSenderWithAnIndependentReflector(t *testing.T) {
 					r.UDP.Down.Received != r.UDP.Received {
 					t.Errorf("up %d, down %d of %d", *r.Up.Lost, *r.Down.Lost, r.UDP.Lost)
 				}
-				if *r.Up.Lost < uint64(c.up*float64(r.UDP.Sent)/2) || *r.Down.Lost < uint64(c.down*float64(r.UDP.Sent)/2) {
+				half := float64(r.UDP.Sent) / 2
+				if *r.Up.Lost < uint64(c.up*half) || *r.Down.Lost < uint64(c.down*half) {
 					t.Errorf("%d of %d lost on the way up", *r.Up.Lost, r.UDP.Lost)
 				}
 			} else if c.stateful && r.UDP.Lost == 0 {

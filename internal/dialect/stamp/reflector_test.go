@@ -166,7 +166,7 @@ func testAllowanceAndReasons(t *testing.T) {
 	r.sweep(2*sessionQuiet, false)
 	all := strings.Join(lines, "\n")
 	for _, want := range []string{
-		": 4 packets reflected", "2 packets not reflected: over what this host answers",
+		": 4 packets reflected", "2 packets not reflected: over this host's limits",
 		"1 packets not reflected: shorter than any answer", "1 packets not reflected: too short",
 	} {
 		if !strings.Contains(all, want) {

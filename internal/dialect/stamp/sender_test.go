@@ -157,7 +157,7 @@ func TestReportOfAKnownPath(t *testing.T) {
 	}
 	p.estimate.synchronised = true
 	if r := p.run(t, newTestSender(sure)); r.Up.Delay != nil || len(r.Warnings) != 1 ||
-		!strings.Contains(r.Warnings[0], "came before they were sent") {
+		!strings.Contains(r.Warnings[0], "arrived before they were sent") {
 		t.Errorf("a far clock that claims to be right: %+v, %q", r.Up.Delay, r.Warnings)
 	}
 
@@ -267,7 +267,8 @@ func TestBothEndsOfOurs(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if r.RTT == nil || r.RTT.Min <= 0 || !r.Stateful || r.Up.Lost == nil || *r.Up.Lost+*r.Down.Lost != r.UDP.Lost || r.Hops == nil ||
+			if r.RTT == nil || r.RTT.Min <= 0 || !r.Stateful || r.Up.Lost == nil ||
+				*r.Up.Lost+*r.Down.Lost != r.UDP.Lost || r.Hops == nil ||
 				*r.Hops != 0 {
 				t.Errorf("%+v, hops %v", r.Result, r.Hops)
 			}

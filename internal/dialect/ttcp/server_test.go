@@ -64,7 +64,7 @@ func TestDatagrams(t *testing.T) {
 		_, _ = c.Write(make([]byte, 100))
 	}
 	j.Await(t, 1, "received 5 datagrams, 500 bytes")
-	j.Await(t, 1, "without saying the end")
+	j.Await(t, 1, "without marking the end")
 	_ = c.SetReadDeadline(time.Now().Add(100 * time.Millisecond))
 	if n, err := c.Read(make([]byte, 10)); err == nil {
 		t.Errorf("answered with %d bytes", n)

@@ -227,8 +227,8 @@ func TestTalk(t *testing.T) {
 	_, connect := pipeServer(t, stateWith(t))
 	for _, c := range []struct{ say, want string }{
 		{`{"ask":"hello"}`, `{"version":"v","state":"`},
-		{`{"ask":"run","id":"../../etc/shadow"}`, `{"error":"\"../../etc/shadow\" is no id of a run"}`},
-		{`{"ask":"run"}`, `{"error":"\"\" is no id of a run"}`},
+		{`{"ask":"run","id":"../../etc/shadow"}`, `{"error":"\"../../etc/shadow\" is not the id of a run"}`},
+		{`{"ask":"run"}`, `{"error":"\"\" is not the id of a run"}`},
 		{`{"ask":"file","id":"/etc/shadow"}`, `{"error":"not a question of this protocol"}`},
 		{`{"ask":"hello","id":"x"}`, `{"error":"not a question of this protocol"}`},
 		{`{"ask":"hello","path":"x"}`, `{"error":"not a question of this protocol"}`},

@@ -52,7 +52,7 @@ func TestSocket(t *testing.T) {
 			t.Fatal(err)
 		}
 		l.SetUnlinkOnClose(false)
-		if err := start(socket); !errors.Is(err, ErrInTheWay) || !strings.Contains(err.Error(), "somebody answers") {
+		if err := start(socket); !errors.Is(err, ErrInTheWay) || !strings.Contains(err.Error(), "another process answers") {
 			t.Errorf("while somebody answers: %v", err)
 		}
 		l.Close()
