@@ -49,7 +49,7 @@ func TestOneSharedPort(t *testing.T) {
 				line := j.Await(t, 1, said)[0]
 				want := spec.Bytes
 				if scheme == "iperf2" && test == traffic.UDP {
-					want += 500 // the datagram that says the end counts there
+					want += 500 // the server counts the datagram that marks the end
 				}
 				if n := logged(t, line); n != want {
 					t.Errorf("server counted %d bytes, want %d: %s", n, want, line)

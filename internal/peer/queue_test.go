@@ -19,9 +19,9 @@ func at(n int) netip.Prefix {
 	return netip.PrefixFrom(netip.AddrFrom4([4]byte{192, 0, 2, byte(n)}), 32)
 }
 
-// play has tests arrive in the order of their names, each after the last one stands in the queue,
-// lets every test run for a second, and gives the order in which they started; tests that started
-// in the same instant are joined by "+".
+// play queues tests in the order of their names, each after the previous one is queued. Every test
+// runs for a second. play returns the order in which they started; tests that started at the same
+// moment are joined by "+".
 func play(t *testing.T, places int, arrivals ...string) string {
 	t.Helper()
 	q := newQueue(places)
@@ -51,7 +51,7 @@ func play(t *testing.T, places int, arrivals ...string) string {
 			mu.Unlock()
 			time.Sleep(time.Second)
 			leave()
-			leave() // a second time counts nothing
+			leave() // repeated calls count nothing
 		})
 		synctest.Wait()
 	}
@@ -123,7 +123,7 @@ func TestQueueTellsWhereOneStands(t *testing.T) {
 		time.Sleep(time.Second)
 		leaves[0]()
 		leaves[1]()
-		time.Sleep(2*retellEvery + time.Second) // said again, for those who wonder whether it hangs
+		time.Sleep(2*retellEvery + time.Second) // repeated, so that the client sees that the far side is alive
 		leaves[2]()
 		(<-done)()
 		if diff := cmp.Diff([]int{3, 2, 1, 1, 1}, told); diff != "" {
@@ -155,8 +155,8 @@ func TestQueueEndsTheWait(t *testing.T) {
 	})
 }
 
-// TestQueueManyGiveUp has clients come and go in all ways at once; in the end every place must be
-// free.
+// TestQueueManyGiveUp has clients enter and give up at once in all ways; in the end every place
+// must be free.
 func TestQueueManyGiveUp(t *testing.T) {
 	q := newQueue(3)
 	var all sync.WaitGroup

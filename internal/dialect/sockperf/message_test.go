@@ -23,7 +23,7 @@ func unhex(t *testing.T, s string) []byte {
 	return b
 }
 
-// TestGoldenMessages are messages that sockperf 3.7 sent, and what its own server made of such.
+// TestGoldenMessages has messages that sockperf 3.7 sent, and the answers of its own server.
 func TestGoldenMessages(t *testing.T) {
 	for _, c := range []struct {
 		name, message string
@@ -104,7 +104,7 @@ func TestJudgeDatagrams(t *testing.T) {
 	}
 }
 
-// TestBookIsBounded lets a hundred thousand sources come by.
+// TestBookIsBounded has a hundred thousand sources.
 func TestBookIsBounded(t *testing.T) {
 	gate := admission.New(admission.Limits{})
 	said := new(traffictest.Log)
@@ -123,7 +123,7 @@ func TestBookIsBounded(t *testing.T) {
 	said.Await(t, 1, "further sources", "99968 messages")
 }
 
-// FuzzDatagram feeds what anybody may send, and holds the answer to what it may be.
+// FuzzDatagram checks the answers to arbitrary datagrams.
 func FuzzDatagram(f *testing.F) {
 	f.Add(newMessage(14))
 	f.Add(newMessage(100))

@@ -13,7 +13,8 @@ import (
 
 var testKey = []byte("a key of both ends")
 
-// TestReflectorAnswersAnIndependentSender has a peer in another language send all kinds of packets.
+// TestReflectorAnswersAnIndependentSender sends all kinds of packets with an implementation in
+// another language.
 func TestReflectorAnswersAnIndependentSender(t *testing.T) {
 	key := hex.EncodeToString(testKey)
 	// Unknown type 200 of 4 bytes; extra padding of 8.
@@ -81,7 +82,7 @@ func TestReflectorAnswersAnIndependentSender(t *testing.T) {
 	}
 }
 
-// TestReflectorIsSilentToWrongKeys sends with a wrong key and with none.
+// TestReflectorIsSilentToWrongKeys sends packets with a wrong key and without one.
 func TestReflectorIsSilentToWrongKeys(t *testing.T) {
 	said := new(traffictest.Log)
 	s, stop := startServer(t, ServerOptions{Key: testKey, Log: said.Add})
@@ -97,8 +98,8 @@ func TestReflectorIsSilentToWrongKeys(t *testing.T) {
 	}
 }
 
-// TestSenderWithAnIndependentReflector measures against a peer in another language that loses,
-// counts and dates in ways we know.
+// TestSenderWithAnIndependentReflector measures against an implementation in another language whose
+// losses, counters and clock are known.
 func TestSenderWithAnIndependentReflector(t *testing.T) {
 	key := hex.EncodeToString(testKey)
 	for _, c := range []struct {
@@ -150,8 +151,8 @@ func TestSenderWithAnIndependentReflector(t *testing.T) {
 			if !c.stateful && (r.Up.Lost != nil || r.UDP.Up != nil || r.Up.Reordered != nil) {
 				t.Error("ways told apart that nobody can")
 			}
-			// With loss a mark may have to be sent twice, and then there is no split; else it adds
-			// up, and shows the way.
+			// With loss, a mark may have to be sent twice, and then there is no split. Otherwise
+			// the split adds up, and shows the direction.
 			if r.Up.Lost != nil {
 				if *r.Up.Lost+*r.Down.Lost != r.UDP.Lost || r.UDP.Up.Received != r.UDP.Down.Sent ||
 					r.UDP.Down.Received != r.UDP.Received {
@@ -181,7 +182,7 @@ func TestSenderWithAnIndependentReflector(t *testing.T) {
 	}
 }
 
-// TestSenderNamesWhatIsNoReflector meets a wrong key and a closed port.
+// TestSenderNamesWhatIsNoReflector has a wrong key and a closed port.
 func TestSenderNamesWhatIsNoReflector(t *testing.T) {
 	t.Parallel()
 	spec := traffic.Spec{Test: traffic.Ping, Duration: 200 * time.Millisecond}

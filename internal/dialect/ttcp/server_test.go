@@ -15,13 +15,13 @@ import (
 	"github.com/linerate/linerate/internal/traffic/traffictest"
 )
 
-// TestNuttcpWithoutServer: the client of nuttcp that finds no server sends bare bytes by itself,
-// and shows what it sent.
+// TestNuttcpWithoutServer checks that a nuttcp client without a server sends bare bytes, and
+// compares what it shows.
 func TestNuttcpWithoutServer(t *testing.T) {
 	testenv.Program(t, "nuttcp")
 	for _, amount := range []string{"-n64", "-T0.3"} {
 		s, j := serve(t, admission.Limits{}, nil)
-		// Its control port is one on which nobody listens.
+		// No process listens on its control port.
 		l, err := net.Listen("tcp", "127.0.0.1:0")
 		if err != nil {
 			t.Fatal(err)
@@ -59,7 +59,7 @@ func TestDatagrams(t *testing.T) {
 		_, _ = c.Write(make([]byte, n))
 	}
 	j.Await(t, 1, "received 3 datagrams, 1100 bytes")
-	// The same sender once more, which vanishes.
+	// The same sender once more, without an end mark.
 	for range 5 {
 		_, _ = c.Write(make([]byte, 100))
 	}
@@ -84,7 +84,7 @@ func TestStrangersAndLimits(t *testing.T) {
 		return c.(*net.TCPConn)
 	}
 	for range 20 {
-		dial() // says nothing and takes no place
+		dial() // silent, so it takes no place
 	}
 	for head, want := range map[string]string{
 		"GET / HTTP/1.1\r\nHost: example.net\r\n\r\n":  "speaks HTTP",
@@ -112,7 +112,7 @@ func TestStrangersAndLimits(t *testing.T) {
 	j.Await(t, 1, "received 777 bytes")
 }
 
-// TestRestsEndWithTheServer ends a server while a test rests for its rate, which would take a
+// TestRestsEndWithTheServer ends a server while a test pauses for its rate, which would take a
 // quarter of an hour.
 func TestRestsEndWithTheServer(t *testing.T) {
 	s, said := serve(t, admission.Limits{Clients: 1, BitsPerSecond: 8}, nil)
@@ -123,7 +123,7 @@ func TestRestsEndWithTheServer(t *testing.T) {
 		}
 		defer c.Close()
 		_, _ = c.Write(make([]byte, 1000))
-		// The second one is turned away when the first has been let in, whichever that is.
+		// The second one is turned away once the first has been let in, whichever that is.
 	}
 	said.Await(t, 1, "turned away")
 }
