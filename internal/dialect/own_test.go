@@ -56,7 +56,7 @@ func TestOneSharedPort(t *testing.T) {
 				}
 				if scheme == "ttcp" && test == traffic.UDP {
 					if r.UDP != nil || r.Bytes != 0 || len(r.Warnings) != 1 {
-						t.Errorf("nobody tells what arrived, but: %+v", r)
+						t.Errorf("the result has figures that no end reports: %+v", r)
 					}
 				} else if r.Bytes != spec.Bytes {
 					t.Errorf("result has %d bytes, want %d", r.Bytes, spec.Bytes)

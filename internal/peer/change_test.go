@@ -102,7 +102,7 @@ func TestTrialsEndByTime(t *testing.T) {
 		t.Errorf("the trial left %q", v)
 	}
 	if err := c.Commit(t.Context(), ids...); !errors.Is(err, journal.ErrNotTrial) {
-		t.Errorf("committing what was taken back gave %v", err)
+		t.Errorf("committing an undone trial: %v", err)
 	}
 }
 
@@ -225,6 +225,6 @@ func TestErrorsKeepTheirIdentity(t *testing.T) {
 		t.Errorf("a foreign value: %v", err)
 	}
 	if v := f.value(rmem); v != "1 2 3" {
-		t.Errorf("somebody else's value became %q", v)
+		t.Errorf("another program's value became %q", v)
 	}
 }

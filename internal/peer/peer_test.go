@@ -72,7 +72,7 @@ func serve(t *testing.T, change func(*peer.ServerOptions)) *far {
 	f.stop = sync.OnceFunc(func() {
 		cancel()
 		if err := <-done; err != nil {
-			t.Errorf("Serve gave %v", err)
+			t.Errorf("Serve: %v", err)
 		}
 	})
 	t.Cleanup(f.stop)
@@ -296,14 +296,14 @@ func TestOneTestAtATime(t *testing.T) {
 		secondDone <- err
 	}()
 	if text := <-waits; !strings.Contains(text, "another test runs on farside") {
-		t.Errorf("told %q", text)
+		t.Errorf("notice %q", text)
 	}
 	cancel()
 	if err := <-firstDone; !errors.Is(err, context.Canceled) {
-		t.Errorf("the cancelled test gave %v", err)
+		t.Errorf("the cancelled test: %v", err)
 	}
 	if err := <-secondDone; err != nil {
-		t.Errorf("the waiting test gave %v", err)
+		t.Errorf("the waiting test: %v", err)
 	}
 	if _, err := first.Run(t.Context(), short, nil); err != nil {
 		t.Errorf("after the cancelled test: %v", err)

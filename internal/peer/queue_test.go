@@ -80,13 +80,13 @@ func TestQueueOrder(t *testing.T) {
 		arrivals string
 		want     string
 	}{
-		"first come, first served":            {1, "a b c d", "a b c d"},
-		"a source waits once per test":        {1, "a1 a2 a3 a4 b c", "a1 b c a2 a3 a4"},
-		"several places":                      {2, "a b c d e", "a+b c+d e"},
-		"places are shared among sources":     {2, "a1 a2 a3 a4 b1 b2", "a1+a2 a3+b1 a4+b2"},
-		"light ones run beside":               {1, "a b. c. d", "a+b.+c. d"},
-		"one that needs the host to itself":   {2, "a b* c d. e", "a b* c+d.+e"},
-		"and whom nobody passes, not even it": {2, "a* b* c.", "a* b* c."},
+		"first come, first served":                   {1, "a b c d", "a b c d"},
+		"a source waits once per test":               {1, "a1 a2 a3 a4 b c", "a1 b c a2 a3 a4"},
+		"several places":                             {2, "a b c d e", "a+b c+d e"},
+		"places are shared among sources":            {2, "a1 a2 a3 a4 b1 b2", "a1+a2 a3+b1 a4+b2"},
+		"light ones run beside":                      {1, "a b. c. d", "a+b.+c. d"},
+		"one that needs the host to itself":          {2, "a b* c d. e", "a b* c+d.+e"},
+		"which no test passes, not even another one": {2, "a* b* c.", "a* b* c."},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -111,10 +111,10 @@ func TestQueueTellsWhereOneStands(t *testing.T) {
 			synctest.Wait()
 			leaves = append(leaves, func() { (<-entered)(); synctest.Wait() })
 		}
-		var told []int
+		var positions []int
 		done := make(chan func(), 1)
 		go func() {
-			leave, err := q.enter(t.Context(), at(9), heavy, func(before int) { told = append(told, before) })
+			leave, err := q.enter(t.Context(), at(9), heavy, func(before int) { positions = append(positions, before) })
 			if err != nil {
 				t.Error(err)
 			}
@@ -126,7 +126,7 @@ func TestQueueTellsWhereOneStands(t *testing.T) {
 		time.Sleep(2*retellEvery + time.Second) // repeated, so that the client sees that the far side is alive
 		leaves[2]()
 		(<-done)()
-		if diff := cmp.Diff([]int{3, 2, 1, 1, 1}, told); diff != "" {
+		if diff := cmp.Diff([]int{3, 2, 1, 1, 1}, positions); diff != "" {
 			t.Error(diff)
 		}
 	})
@@ -148,7 +148,7 @@ func TestQueueEndsTheWait(t *testing.T) {
 			t.Errorf("given up: %v", err)
 		}
 		leave()
-		if leave, err = q.enter(t.Context(), at(3), alone, func(int) { t.Error("told to wait") }); err != nil {
+		if leave, err = q.enter(t.Context(), at(3), alone, func(int) { t.Error("a notice to wait") }); err != nil {
 			t.Fatal(err)
 		}
 		leave()

@@ -139,16 +139,16 @@ func TestBytesAreChargedToTheirSource(t *testing.T) {
 func TestIdleClientsAreClosed(t *testing.T) {
 	t.Parallel()
 	f := serve(t, func(o *peer.ServerOptions) { o.IdleWait = 300 * time.Millisecond })
-	told := make(chan string, 1)
-	c := f.connect(f.addr, peer.ConnectOptions{Notify: func(text string) { told <- text }})
+	notices := make(chan string, 1)
+	c := f.connect(f.addr, peer.ConnectOptions{Notify: func(text string) { notices <- text }})
 	// A running test does not count as idle, even if it lasts longer.
 	spec := traffic.Spec{Test: traffic.RR, Duration: 700 * time.Millisecond, Interval: 100 * time.Millisecond}
 	if _, err := c.Run(t.Context(), spec, nil); err != nil {
 		t.Fatal(err)
 	}
 	<-c.Done()
-	if text := <-told; !strings.Contains(text, "no request came in 300ms") {
-		t.Errorf("told %q", text)
+	if text := <-notices; !strings.Contains(text, "no request came in 300ms") {
+		t.Errorf("notice %q", text)
 	}
 	f.await("sent no request")
 }

@@ -225,7 +225,7 @@ func TestRefusedOnce(t *testing.T) {
 	}
 	s.flows.sweep(time.Hour, time.Second)
 	if len(lines) != 1 || len(s.flows.flows) != 0 {
-		t.Errorf("%d flows left, and told: %q", len(s.flows.flows), lines)
+		t.Errorf("%d flows left, log %q", len(s.flows.flows), lines)
 	}
 }
 

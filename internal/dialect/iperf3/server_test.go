@@ -309,7 +309,7 @@ func TestClientsNameWhatAnswers(t *testing.T) {
 	}
 	if _, err := Run(t.Context(), "127.0.0.1:1", traffic.Spec{Test: traffic.Stream}, ClientOptions{},
 		nil); !errors.Is(err, traffic.ErrPeerGone) {
-		t.Errorf("nobody there: %v", err)
+		t.Errorf("a closed port: %v", err)
 	}
 }
 

@@ -151,7 +151,7 @@ func TestHellosFromNowhere(t *testing.T) {
 		return err
 	}
 	if ask() == nil {
-		t.Error("an answer to somebody unknown")
+		t.Error("an answer to an unknown address")
 	}
 	dialParams(t, addr, `{"tcp":true}`) // a client, but not of UDP
 	if ask() == nil {

@@ -90,7 +90,7 @@ func TestNoData(t *testing.T) {
 		j.Await(t, 1, "within 200ms")
 		rest, _ := io.ReadAll(in)
 		if !strings.Contains(string(rest), "Error: ") {
-			t.Errorf("told %q", rest)
+			t.Errorf("the client received %q", rest)
 		}
 		s.ports.mu.Lock()
 		if len(s.ports.open) != 0 {

@@ -94,7 +94,7 @@ func TestJudgeDatagrams(t *testing.T) {
 	}
 	b.sweep(2*time.Second, false)
 	if len(said.Lines()) != 0 {
-		t.Errorf("said too early: %q", said.Lines())
+		t.Errorf("logged too early: %q", said.Lines())
 	}
 	b.sweep(8*time.Second, false)
 	want := []string{"sockperf 192.0.2.7:4000 over udp: 4 messages of 156 bytes in all, 2 answered in 0.0 s, 2 lost on the way here; " +

@@ -76,7 +76,7 @@ func TestReflectorAnswersAnIndependentSender(t *testing.T) {
 			}
 			stop()
 			if !c.stateless && !strings.Contains(said.String(), ": 5 packets reflected") {
-				t.Errorf("said %q", said.String())
+				t.Errorf("log %q", said.String())
 			}
 		})
 	}
@@ -94,7 +94,7 @@ func TestReflectorIsSilentToWrongKeys(t *testing.T) {
 	}
 	stop()
 	if !strings.Contains(said.String(), "2 packets not reflected: without the right HMAC") {
-		t.Errorf("said %q", said.String())
+		t.Errorf("log %q", said.String())
 	}
 }
 
@@ -149,7 +149,7 @@ func TestSenderWithAnIndependentReflector(t *testing.T) {
 				t.Errorf("loss %g, the reflector dropped %g", *r.LossRatio, loss)
 			}
 			if !c.stateful && (r.Up.Lost != nil || r.UDP.Up != nil || r.Up.Reordered != nil) {
-				t.Error("ways told apart that nobody can")
+				t.Error("losses split by direction without a counting reflector")
 			}
 			// With loss, a mark may have to be sent twice, and then there is no split. Otherwise
 			// the split adds up, and shows the direction.
@@ -170,7 +170,7 @@ func TestSenderWithAnIndependentReflector(t *testing.T) {
 				t.Errorf("variation %+v", r.Up.DelayVariation)
 			}
 			if r.Up.Delay != nil || r.Down.Delay != nil {
-				t.Error("one-way delay from clocks that nobody vouches for")
+				t.Error("one-way delay from unsynchronised clocks")
 			}
 			if hasTTL := c.args[0] != "light"; hasTTL != (r.Hops != nil) {
 				t.Errorf("hops %v", r.Hops)

@@ -110,14 +110,14 @@ func TestSessionsCount(t *testing.T) {
 	}
 	r.sweep(sessionQuiet, false)
 	if len(lines) != 0 {
-		t.Errorf("said too early: %q", lines)
+		t.Errorf("logged too early: %q", lines)
 	}
 	r.sweep(2*sessionQuiet+2*time.Second, false)
 	all := strings.Join(lines, "\n")
 	if len(lines) != 2 ||
 		!strings.Contains(all,
 			"stamp 192.0.2.7:4000: 4 packets reflected, 176 bytes in 0.0 s, 1 missing on the way here") {
-		t.Errorf("said %q", lines)
+		t.Errorf("log %q", lines)
 	}
 	if got := ask(stranger, 5, 3*sessionQuiet); got != 0 {
 		t.Errorf("a session that was over goes on at %d", got)
@@ -170,7 +170,7 @@ func testAllowanceAndReasons(t *testing.T) {
 		"1 packets not reflected: shorter than any answer", "1 packets not reflected: too short",
 	} {
 		if !strings.Contains(all, want) {
-			t.Errorf("%q not said in:\n%s", want, all)
+			t.Errorf("%q is not in the log:\n%s", want, all)
 		}
 	}
 }

@@ -26,9 +26,9 @@ func TestNuttcpWithoutServer(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		nobody := l.Addr().(*net.TCPAddr).Port
+		unused := l.Addr().(*net.TCPAddr).Port
 		_ = l.Close()
-		out := traffictest.Run(t, "nuttcp", "-t", "-P", fmt.Sprint(nobody), "-p", fmt.Sprint(s.Addr().Port()), amount,
+		out := traffictest.Run(t, "nuttcp", "-t", "-P", fmt.Sprint(unused), "-p", fmt.Sprint(s.Addr().Port()), amount,
 			"127.0.0.1")
 		line := j.Await(t, 1, "received")[0]
 		m := regexp.MustCompile(`([0-9.]+) MB`).FindStringSubmatch(out)
@@ -146,16 +146,16 @@ func TestForgedAddressesTakeNoPlaceFromTests(t *testing.T) {
 func FuzzDatagrams(f *testing.F) {
 	f.Add([]byte{4, 200, 200, 4, 4, 0})
 	f.Fuzz(func(t *testing.T, sizes []byte) {
-		var told int
-		table := newFlowTable(func(string, ...any) { told++ })
+		var logged int
+		table := newFlowTable(func(string, ...any) { logged++ })
 		for i, n := range sizes {
 			table.take(int(n), netip.AddrPortFrom(netip.AddrFrom4([4]byte{10, 0, 0, n & 3}), 5), time.Duration(i))
 		}
 		bare{}.Parse(sizes)
 		bare{}.Put(sizes, datagram.Mark{})
 		table.sweep(1<<40, time.Second)
-		if len(table.flows) != 0 || told > len(sizes) {
-			t.Errorf("%d flows left, %d sentences for %d datagrams", len(table.flows), told, len(sizes))
+		if len(table.flows) != 0 || logged > len(sizes) {
+			t.Errorf("%d flows left, %d sentences for %d datagrams", len(table.flows), logged, len(sizes))
 		}
 	})
 }

@@ -54,11 +54,11 @@ func TestSocket(t *testing.T) {
 		}
 		l.SetUnlinkOnClose(false)
 		if err := start(socket); !errors.Is(err, ErrInTheWay) || !strings.Contains(err.Error(), "another process answers") {
-			t.Errorf("while somebody answers: %v", err)
+			t.Errorf("while another process answers: %v", err)
 		}
 		l.Close()
 		if err := start(socket); err != nil {
-			t.Errorf("when nobody answers: %v", err)
+			t.Errorf("when no process answers: %v", err)
 		}
 	})
 	t.Run("two servers", func(t *testing.T) {
@@ -221,10 +221,10 @@ func TestOtherUsers(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := ask(65534, 65534, 7); err == nil {
-		t.Error("without it, at a socket that somebody has opened to all: answered")
+		t.Error("without it, at a socket that is open to all: answered")
 	}
 	if line := <-turned; !strings.Contains(line, "user 65534") {
-		t.Errorf("told %q", line)
+		t.Errorf("log %q", line)
 	}
 }
 
