@@ -16,8 +16,8 @@ import (
 	"github.com/linerate/linerate/internal/traffic/admission"
 )
 
-// TestStrangersOnASharedPort: whoever speaks what is not served is turned away with its name in the
-// log, whatever else is served there.
+// TestStrangersOnASharedPort checks that a client of a protocol that is not served on a port is
+// refused, and that the log names its protocol.
 func TestStrangersOnASharedPort(t *testing.T) {
 	port := uint16(freePort(t))
 	for _, names := range [][]string{{"iperf2", "ttcp"}, {"iperf2"}, {"ttcp"}} {
@@ -50,7 +50,7 @@ func TestStrangersOnASharedPort(t *testing.T) {
 }
 
 // TestClientsOfOtherDialects runs every client against a server of every other dialect: it must end
-// soon, with an error or a result, and the server must serve its own clients afterwards.
+// with an error, and the server must then serve its own clients.
 func TestClientsOfOtherDialects(t *testing.T) {
 	var accept []Acceptance
 	for _, n := range []string{"iperf3", "iperf2", "nuttcp"} {
@@ -83,8 +83,8 @@ func TestClientsOfOtherDialects(t *testing.T) {
 	}
 }
 
-// TestFarEndDies ends the far end in the middle of a test: the client says so and leaves nothing
-// behind.
+// TestFarEndDies ends the far end in the middle of a test: the client reports that and leaves
+// nothing behind.
 func TestFarEndDies(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -142,8 +142,8 @@ func TestImpossibleSpecs(t *testing.T) {
 	}
 }
 
-// TestSilentConnectionsLeavePlaces lets one address connect and say nothing, more often than there
-// are places for it: another one is served all the same.
+// TestSilentConnectionsLeavePlaces opens more silent connections from one address than there are
+// places for it: another address is still served.
 func TestSilentConnectionsLeavePlaces(t *testing.T) {
 	port := uint16(freePort(t))
 	_, said := serve(t, []Acceptance{{"iperf2", port}, {"ttcp", port}}, admission.Limits{})
@@ -155,7 +155,7 @@ func TestSilentConnectionsLeavePlaces(t *testing.T) {
 		}
 		defer conn.Close()
 	}
-	said.Await(t, 1, "too many connections that have said nothing")
+	said.Await(t, 1, "too many silent connections")
 	d := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.IPv4(127, 0, 0, 2)}}
 	conn, err := d.Dial("tcp", at)
 	if err != nil {
@@ -167,8 +167,8 @@ func TestSilentConnectionsLeavePlaces(t *testing.T) {
 	said.Await(t, 1, "127.0.0.2", "received 1000 bytes")
 }
 
-// TestConnectionsThatBreakBeforeTheirFirstByte: reset by the client, and open when the server ends.
-// Either makes looking at their first bytes fail.
+// TestConnectionsThatBreakBeforeTheirFirstByte has one connection that the client resets, and one
+// that is open when the server ends. Peeking at their first bytes fails in both cases.
 func TestConnectionsThatBreakBeforeTheirFirstByte(t *testing.T) {
 	port := uint16(freePort(t))
 	_, said := serve(t, []Acceptance{{"iperf2", port}, {"ttcp", port}}, admission.Limits{})

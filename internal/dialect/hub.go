@@ -133,7 +133,7 @@ func (h *hub) serve(ctx context.Context, conn *net.TCPConn, toIperf2 bool) {
 func (h *hub) peek(ctx context.Context, conn *net.TCPConn, patience time.Duration) ([]byte, error) {
 	leave, ok := h.peeking.Enter(service.From(conn).Addr())
 	if !ok {
-		return nil, errors.New("too many connections that have said nothing are waiting already")
+		return nil, errors.New("too many silent connections are waiting already")
 	}
 	defer leave()
 	// The connection is closed instead of getting an expired deadline, because one of the calls

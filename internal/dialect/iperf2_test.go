@@ -11,7 +11,7 @@ import (
 	"github.com/linerate/linerate/internal/traffic"
 )
 
-// csv are the lines of iperf -y C that tell of a connection: fields by position.
+// csv returns the fields of the lines of iperf -y C that describe a connection.
 func csv(out string) (lines [][]string) {
 	for line := range strings.Lines(out) {
 		if f := strings.Split(strings.TrimSpace(line), ","); len(f) >= 9 && f[5] != "-1" {
@@ -57,8 +57,8 @@ func TestIperf2RealServer(t *testing.T) {
 					for _, f := range csv(out) {
 						theirs += field(t, f, 7)
 					}
-					// Of full duplex the program shows one direction per line, and the sum of both
-					// in another.
+					// With full duplex, the program prints one direction per line, and the sum of
+					// both in another line.
 					if way == traffic.Bidir {
 						if r.Bytes == 0 || r.UpBitsPerSec == 0 || r.DownBitsPerSec == 0 {
 							t.Errorf("result: %d bytes, up %g, down %g", r.Bytes, r.UpBitsPerSec, r.DownBitsPerSec)
@@ -66,7 +66,7 @@ func TestIperf2RealServer(t *testing.T) {
 					} else if r.Bytes != theirs || theirs == 0 {
 						t.Errorf("result has %d bytes, server counted %d:\n%s", r.Bytes, theirs, out)
 					}
-					// A server asked for an amount rounds it up to whole writes.
+					// A server rounds a requested amount up to whole writes.
 					if bounded && way == traffic.Up && r.Bytes != spec.Bytes {
 						t.Errorf("%d bytes, want %d", r.Bytes, spec.Bytes)
 					}
@@ -79,7 +79,7 @@ func TestIperf2RealServer(t *testing.T) {
 				t.Parallel()
 				port := freePort(t)
 				p := start(t, port, "iperf", "-s", "-u", "-p", fmt.Sprint(port), "-y", "C", "-P", fmt.Sprint(streams))
-				// So few that all of them fit into the socket while the program waits for a processor.
+				// So few that all of them fit into the socket while the program waits for a CPU.
 				spec := traffic.Spec{
 					Test: traffic.UDP, Streams: streams, Duration: 300 * time.Millisecond, PacketBytes: 500,
 					RateBitsPerSec: 2e6,
@@ -97,12 +97,12 @@ func TestIperf2RealServer(t *testing.T) {
 					theirs += field(t, f, 7)
 					lost += field(t, f, 10)
 				}
-				// The datagram that ends a stream is in the program's figures and not in ours.
+				// The program counts the datagram that ends a stream; this package does not.
 				if want := r.Bytes + int64(streams*spec.PacketBytes); theirs != want || uint64(lost) != r.UDP.Lost {
 					t.Errorf("result has %d bytes, %d lost; server %d (want %d), %d lost:\n%s", r.Bytes, r.UDP.Lost,
 						theirs, want, lost, out)
 				}
-				// Of doubled ones the protocol says nothing.
+				// The protocol does not report duplicates.
 				if r.UDP.Duplicates != nil || r.UDP.Reordered == nil {
 					t.Errorf("duplicates %v, reordered %v", r.UDP.Duplicates, r.UDP.Reordered)
 				}

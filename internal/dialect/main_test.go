@@ -10,7 +10,7 @@ import (
 
 func TestMain(m *testing.M) { traffictest.Main(m) }
 
-// serve answers dialects for the length of a test.
+// serve runs servers of dialects for the length of a test.
 func serve(t *testing.T, accept []Acceptance, limits admission.Limits) (*Servers, *traffictest.Log) {
 	t.Helper()
 	said := new(traffictest.Log)
@@ -22,15 +22,15 @@ func serve(t *testing.T, accept []Acceptance, limits admission.Limits) (*Servers
 	return s, said
 }
 
-// freePort is a port that nobody listens on, with TCP or UDP, at this moment. The three after it
-// are nobody else's in this test.
+// freePort returns a port on which no process listens now, with TCP or UDP. No other test of this
+// package gets the three ports after it.
 func freePort(t *testing.T) int {
 	t.Helper()
 	return traffictest.FreePorts(t, 4)
 }
 
-// start starts a server program for the length of a test and waits until its port is taken. The
-// output can be read when it has ended.
+// start starts a server program for the length of a test and waits until it listens. Its output is
+// complete when it has ended.
 func start(t *testing.T, port int, name string, args ...string) *traffictest.Process {
 	t.Helper()
 	p := traffictest.Start(t, time.Minute, name, args...)

@@ -29,7 +29,7 @@ func TestNuttcpRealServer(t *testing.T) {
 			0},
 		{"tcp down 4", traffic.Spec{Test: traffic.Stream, Direction: traffic.Down, Streams: 4, Bytes: 100 * blockBytes},
 			100 * blockBytes},
-		// So few that all of them fit into the socket while the program waits for a processor.
+		// So few that all of them fit into the socket while the program waits for a CPU.
 		{"udp up", traffic.Spec{Test: traffic.UDP, PacketBytes: 500, RateBitsPerSec: 2e6,
 			Duration: 300 * time.Millisecond}, 0},
 		{"udp up bytes", traffic.Spec{Test: traffic.UDP, PacketBytes: 500, RateBitsPerSec: 2e6, Bytes: 50_000}, 50_000},
@@ -67,7 +67,7 @@ func checkNuttcp(t *testing.T, r *traffic.Result, want int64) {
 
 var loggedBytes = regexp.MustCompile(`(?:received|sent) (?:\d+(?: of \d+)? datagrams, )?(\d+) bytes`)
 
-// logged is the number of bytes in a line of a server.
+// logged returns the number of bytes in a server's log line.
 func logged(t *testing.T, line string) int64 {
 	t.Helper()
 	m := loggedBytes.FindStringSubmatch(line)

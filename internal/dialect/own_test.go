@@ -49,14 +49,14 @@ func TestOneSharedPort(t *testing.T) {
 				line := j.Await(t, 1, said)[0]
 				want := spec.Bytes
 				if scheme == "iperf2" && test == traffic.UDP {
-					want += 500 // the datagram that says the end counts there
+					want += 500 // the server counts the datagram that marks the end
 				}
 				if n := logged(t, line); n != want {
 					t.Errorf("server counted %d bytes, want %d: %s", n, want, line)
 				}
 				if scheme == "ttcp" && test == traffic.UDP {
 					if r.UDP != nil || r.Bytes != 0 || len(r.Warnings) != 1 {
-						t.Errorf("nobody tells what arrived, but: %+v", r)
+						t.Errorf("the result has figures that no end reports: %+v", r)
 					}
 				} else if r.Bytes != spec.Bytes {
 					t.Errorf("result has %d bytes, want %d", r.Bytes, spec.Bytes)

@@ -61,7 +61,7 @@ func (c *Client) outcomeError(outcomes []journal.Outcome) error {
 	var errs []error
 	for _, o := range outcomes {
 		if o.Foreign != "" {
-			errs = append(errs, fmt.Errorf("%s: undo %s: somebody else set it to %q meanwhile; left alone", c.info.Host,
+			errs = append(errs, fmt.Errorf("%s: undo %s: another program changed it to %q; left unchanged", c.info.Host,
 				o.Change.Knob, o.Foreign))
 		}
 	}

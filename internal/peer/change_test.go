@@ -57,7 +57,7 @@ func TestChangesFromAfar(t *testing.T) {
 	if v := f.value(rmem); v != larger {
 		t.Errorf("the committed change did not stay: %q", v)
 	}
-	// Somebody who comes later may take back what was changed from afar.
+	// A later client may undo what another client changed.
 	later := f.connect(f.addr, peer.ConnectOptions{})
 	outcomes, err := later.UndoOutcomes(ctx, ids[0])
 	if err != nil || len(outcomes) != 1 || !outcomes[0].Restored || f.value(rmem) != original {
@@ -102,12 +102,12 @@ func TestTrialsEndByTime(t *testing.T) {
 		t.Errorf("the trial left %q", v)
 	}
 	if err := c.Commit(t.Context(), ids...); !errors.Is(err, journal.ErrNotTrial) {
-		t.Errorf("committing what was taken back gave %v", err)
+		t.Errorf("committing an undone trial: %v", err)
 	}
 }
 
-// TestCommitThatWasGivenUp: a commit that waited too long for its client must not make a trial stay
-// afterwards.
+// TestCommitThatWasGivenUp checks that a commit that waited too long for its client does not take
+// effect afterwards.
 func TestCommitThatWasGivenUp(t *testing.T) {
 	t.Parallel()
 	f := serve(t, nil)
@@ -142,7 +142,7 @@ func TestCommitThatWasGivenUp(t *testing.T) {
 	endSecond()
 	<-done
 	<-done
-	history, err := second.History(t.Context()) // answered after everything before it
+	history, err := second.History(t.Context()) // answered after everything queued before it
 	if err != nil || len(history) != 1 || history[0].State != journal.Trial {
 		t.Errorf("got %+v, %v", history, err)
 	}
@@ -225,6 +225,6 @@ func TestErrorsKeepTheirIdentity(t *testing.T) {
 		t.Errorf("a foreign value: %v", err)
 	}
 	if v := f.value(rmem); v != "1 2 3" {
-		t.Errorf("somebody else's value became %q", v)
+		t.Errorf("another program's value became %q", v)
 	}
 }

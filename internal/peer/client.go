@@ -169,7 +169,8 @@ func (c *Client) reachSSH(ctx context.Context) error {
 	_ = conn.Close()
 	return &wire.Error{
 		Op: "find the address of", Peer: c.target.String(), Kind: wire.ErrUnreachable, Err: err,
-		Advice: "ssh reaches it by its own means, but tests need a TCP path of their own: give it a HostName that resolves here",
+		Advice: "ssh may reach it by other means, but tests need a TCP path of their own: " +
+			"give it a HostName that resolves here",
 	}
 }
 
@@ -189,7 +190,7 @@ func (c *Client) greet(ctx context.Context) (*Client, error) {
 	_ = c.Close()
 	if errors.Is(err, context.DeadlineExceeded) && ctx.Err() != nil {
 		err = &wire.Error{Op: "greet", Peer: c.target.String(), Kind: wire.ErrUnreachable, Err: err,
-			Advice: "is the linerate there alive?"}
+			Advice: "is linerate still running there?"}
 	}
 	return nil, err
 }
@@ -215,7 +216,7 @@ func (c *Client) Snapshot(ctx context.Context) (*host.Snapshot, error) {
 
 // read is the goroutine that sorts the far side's messages.
 func (c *Client) read() {
-	var told note
+	var last note
 	for {
 		m, err := c.conn.Receive(context.Background())
 		if err != nil {
@@ -260,8 +261,8 @@ func (c *Client) read() {
 				}
 			}
 			c.mu.Unlock()
-			if n != told { // a repeated note only shows this program that the far side is alive; the user has seen it
-				told = n
+			if n != last { // a repeated note only shows that the far side is alive; the user has seen it
+				last = n
 				c.options.Notify(n.Text)
 			}
 		}

@@ -154,7 +154,7 @@ func (c *session) commit(ctx context.Context, raw json.RawMessage) error {
 	if err := c.journal.Commit(ctx, body.IDs...); err != nil {
 		return err
 	}
-	c.Log(fmt.Sprintf("%s made %d changes stay", c.who, len(body.IDs)))
+	c.Log(fmt.Sprintf("%s committed %d changes", c.who, len(body.IDs)))
 	return nil
 }
 
@@ -208,7 +208,7 @@ func (c *session) logOutcomes(whose string, outcomes []journal.Outcome) {
 		case o.Restored:
 			c.Log(fmt.Sprintf("took back trial %s: %s is %q again", whose, o.Change.Knob, o.Change.From))
 		case o.Foreign != "":
-			c.Log(fmt.Sprintf("left trial %s alone: somebody else set %s to %q meanwhile", whose,
+			c.Log(fmt.Sprintf("left trial %s alone: another program changed %s to %q", whose,
 				o.Change.Knob, o.Foreign))
 		case o.Error != "":
 			c.Log(fmt.Sprintf("could not take back trial %s: %s: %s", whose, o.Change.Knob, o.Error))

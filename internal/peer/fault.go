@@ -31,7 +31,7 @@ func (busy) Hint() string {
 
 type tuningOff struct{}
 
-func (tuningOff) Error() string        { return "changing settings from afar is not permitted" }
+func (tuningOff) Error() string        { return "changing settings remotely is not permitted" }
 func (tuningOff) Is(target error) bool { return target == fs.ErrPermission }
 func (tuningOff) Hint() string {
 	return "start serve on that host with --allow-tuning"

@@ -18,14 +18,14 @@ import (
 	"github.com/linerate/linerate/internal/peer"
 )
 
-// The test binary is also the far program of its own tests: with farEnv set it plays `linerate
-// serve --stdio`, and as that program's guard it is called with "guard" as its first argument.
+// The test binary is also the far program of its own tests: with farEnv set it runs as `linerate
+// serve --stdio`, and with "guard" as its first argument as that program's guard.
 const (
 	farEnv   = "LINERATE_TEST_FAR"   // directory of knobs (files), journal and pid
 	allowEnv = "LINERATE_TEST_ALLOW" // not empty: --allow-tuning
 )
 
-// TestMain plays the far program where asked to, and otherwise fails the package when goroutines
+// TestMain runs the far program if farEnv is set, and otherwise fails the package when goroutines
 // outlive its tests.
 func TestMain(m *testing.M) {
 	if dir := os.Getenv(farEnv); dir != "" {
@@ -43,7 +43,7 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// leaked waits until no goroutine runs code of wire or peer and gives the stacks of those that
+// leaked waits until no goroutine runs code of wire or peer, and returns the stacks of those that
 // still do after patience.
 func leaked(patience time.Duration) string {
 	for end := time.Now().Add(patience); ; time.Sleep(10 * time.Millisecond) {
@@ -61,7 +61,7 @@ func leaked(patience time.Duration) string {
 	}
 }
 
-// playFar is a far host whose knobs are files, with a real journal and a real guard process.
+// playFar runs a far host whose knobs are files, with a real journal and a real guard process.
 func playFar(dir string) error {
 	options := journal.Options{
 		Dir: filepath.Join(dir, "state"), Backend: fileKnobs(dir), Side: peer.FarSide, Guard: &journal.GuardOptions{},

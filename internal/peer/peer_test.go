@@ -24,7 +24,7 @@ const (
 	wmem = knob.ID("sysctl:net.ipv4.tcp_wmem")
 )
 
-// far is a far host of a test, in this process.
+// far is a far host in this process.
 type far struct {
 	t      *testing.T
 	key    wire.Key
@@ -72,7 +72,7 @@ func serve(t *testing.T, change func(*peer.ServerOptions)) *far {
 	f.stop = sync.OnceFunc(func() {
 		cancel()
 		if err := <-done; err != nil {
-			t.Errorf("Serve gave %v", err)
+			t.Errorf("Serve: %v", err)
 		}
 	})
 	t.Cleanup(f.stop)
@@ -106,7 +106,7 @@ func (f *far) await(text string) {
 
 func (f *far) value(id knob.ID) knob.Value { return f.memory.Values()[id] }
 
-// connect gives a client of a far host at addr.
+// connect returns a client of a far host at addr.
 func (f *far) connect(addr string, o peer.ConnectOptions) *peer.Client {
 	f.t.Helper()
 	o.Key = f.key.String()
@@ -118,8 +118,8 @@ func (f *far) connect(addr string, o peer.ConnectOptions) *peer.Client {
 	return c
 }
 
-// network is a forwarder between a client and a far host that can be cut (both sides see a reset)
-// or frozen (both see nothing any more).
+// network is a forwarder between a client and a far host. It can be cut, so that both sides see a
+// reset, or frozen, so that data stop.
 type network struct {
 	addr   string
 	mu     sync.Mutex
@@ -162,7 +162,7 @@ func (n *network) copy(to, from net.Conn) {
 		k, err := from.Read(buf)
 		select {
 		case <-n.frozen:
-			return // nothing arrives any more, and nobody is told
+			return // nothing arrives any more, and neither side is notified
 		default:
 		}
 		if _, werr := to.Write(buf[:k]); err != nil || werr != nil {
@@ -191,7 +191,7 @@ var short = traffic.Spec{Test: traffic.Stream, Streams: 2, Bytes: 256 << 10}
 var long = traffic.Spec{Test: traffic.Stream, Streams: 1, Duration: 5 * time.Minute, Interval: 100 * time.Millisecond,
 	RateBitsPerSec: 1e6}
 
-// brief are the window and the interval of tests that measure something for a moment.
+// brief is the window and the interval of tests that measure for a moment.
 const brief = 100 * time.Millisecond
 
 func TestConnectExplainsWhyNot(t *testing.T) {
@@ -296,14 +296,14 @@ func TestOneTestAtATime(t *testing.T) {
 		secondDone <- err
 	}()
 	if text := <-waits; !strings.Contains(text, "another test runs on farside") {
-		t.Errorf("told %q", text)
+		t.Errorf("notice %q", text)
 	}
 	cancel()
 	if err := <-firstDone; !errors.Is(err, context.Canceled) {
-		t.Errorf("the cancelled test gave %v", err)
+		t.Errorf("the cancelled test: %v", err)
 	}
 	if err := <-secondDone; err != nil {
-		t.Errorf("the waiting test gave %v", err)
+		t.Errorf("the waiting test: %v", err)
 	}
 	if _, err := first.Run(t.Context(), short, nil); err != nil {
 		t.Errorf("after the cancelled test: %v", err)
@@ -346,7 +346,7 @@ func TestClientsAreCounted(t *testing.T) {
 	}
 	first.Close()
 	f.await("left")
-	// The place is free just before or after that line; a client that finds it taken comes again.
+	// The place is freed just before or after that line, so a refused client tries again.
 	for {
 		c, err := peer.Connect(t.Context(), f.addr, peer.ConnectOptions{Key: f.key.String()})
 		if errors.Is(err, peer.ErrBusy) && t.Context().Err() == nil {

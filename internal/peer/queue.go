@@ -73,10 +73,10 @@ func newQueue(places int) *queue {
 }
 
 // enter waits for a place, at most admissionWait, and returns a function that frees it, which
-// counts once. tell is called with the number of tests that come first, soon if there are any and
+// counts once. notify is called with the number of tests that come first, soon if there are any and
 // whenever the number changes. It may block without delaying other clients. Errors are ErrBusy or
 // the context's.
-func (q *queue) enter(ctx context.Context, source netip.Prefix, w weight, tell func(before int)) (leave func(),
+func (q *queue) enter(ctx context.Context, source netip.Prefix, w weight, notify func(before int)) (leave func(),
 	err error) {
 	t := &ticket{source: source, weight: w, turn: make(chan struct{}), moved: make(chan struct{}, 1)}
 	q.mu.Lock()
@@ -92,21 +92,21 @@ func (q *queue) enter(ctx context.Context, source netip.Prefix, w weight, tell f
 	bound, again := time.NewTimer(admissionWait), time.NewTicker(tellAfter)
 	defer bound.Stop()
 	defer again.Stop()
-	told := false
+	notified := false
 	for {
 		select {
 		case <-t.turn:
 			return leave, nil
 		case <-t.moved:
-			if told {
-				tell(q.ahead(t))
+			if notified {
+				notify(q.ahead(t))
 			}
 		case <-again.C:
-			if !told {
-				told = true
+			if !notified {
+				notified = true
 				again.Reset(retellEvery)
 			}
-			tell(q.ahead(t))
+			notify(q.ahead(t))
 		case <-bound.C:
 			return nil, q.giveUp(t, fmt.Errorf("%w: other tests were running there for %s", ErrBusy, admissionWait))
 		case <-ctx.Done():

@@ -19,9 +19,9 @@ func at(n int) netip.Prefix {
 	return netip.PrefixFrom(netip.AddrFrom4([4]byte{192, 0, 2, byte(n)}), 32)
 }
 
-// play has tests arrive in the order of their names, each after the last one stands in the queue,
-// lets every test run for a second, and gives the order in which they started; tests that started
-// in the same instant are joined by "+".
+// play queues tests in the order of their names, each after the previous one is queued. Every test
+// runs for a second. play returns the order in which they started; tests that started at the same
+// moment are joined by "+".
 func play(t *testing.T, places int, arrivals ...string) string {
 	t.Helper()
 	q := newQueue(places)
@@ -51,7 +51,7 @@ func play(t *testing.T, places int, arrivals ...string) string {
 			mu.Unlock()
 			time.Sleep(time.Second)
 			leave()
-			leave() // a second time counts nothing
+			leave() // repeated calls count nothing
 		})
 		synctest.Wait()
 	}
@@ -80,13 +80,13 @@ func TestQueueOrder(t *testing.T) {
 		arrivals string
 		want     string
 	}{
-		"first come, first served":            {1, "a b c d", "a b c d"},
-		"a source waits once per test":        {1, "a1 a2 a3 a4 b c", "a1 b c a2 a3 a4"},
-		"several places":                      {2, "a b c d e", "a+b c+d e"},
-		"places are shared among sources":     {2, "a1 a2 a3 a4 b1 b2", "a1+a2 a3+b1 a4+b2"},
-		"light ones run beside":               {1, "a b. c. d", "a+b.+c. d"},
-		"one that needs the host to itself":   {2, "a b* c d. e", "a b* c+d.+e"},
-		"and whom nobody passes, not even it": {2, "a* b* c.", "a* b* c."},
+		"first come, first served":                   {1, "a b c d", "a b c d"},
+		"a source waits once per test":               {1, "a1 a2 a3 a4 b c", "a1 b c a2 a3 a4"},
+		"several places":                             {2, "a b c d e", "a+b c+d e"},
+		"places are shared among sources":            {2, "a1 a2 a3 a4 b1 b2", "a1+a2 a3+b1 a4+b2"},
+		"light ones run beside":                      {1, "a b. c. d", "a+b.+c. d"},
+		"one that needs the host to itself":          {2, "a b* c d. e", "a b* c+d.+e"},
+		"which no test passes, not even another one": {2, "a* b* c.", "a* b* c."},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -111,10 +111,10 @@ func TestQueueTellsWhereOneStands(t *testing.T) {
 			synctest.Wait()
 			leaves = append(leaves, func() { (<-entered)(); synctest.Wait() })
 		}
-		var told []int
+		var positions []int
 		done := make(chan func(), 1)
 		go func() {
-			leave, err := q.enter(t.Context(), at(9), heavy, func(before int) { told = append(told, before) })
+			leave, err := q.enter(t.Context(), at(9), heavy, func(before int) { positions = append(positions, before) })
 			if err != nil {
 				t.Error(err)
 			}
@@ -123,10 +123,10 @@ func TestQueueTellsWhereOneStands(t *testing.T) {
 		time.Sleep(time.Second)
 		leaves[0]()
 		leaves[1]()
-		time.Sleep(2*retellEvery + time.Second) // said again, for those who wonder whether it hangs
+		time.Sleep(2*retellEvery + time.Second) // repeated, so that the client sees that the far side is alive
 		leaves[2]()
 		(<-done)()
-		if diff := cmp.Diff([]int{3, 2, 1, 1, 1}, told); diff != "" {
+		if diff := cmp.Diff([]int{3, 2, 1, 1, 1}, positions); diff != "" {
 			t.Error(diff)
 		}
 	})
@@ -148,15 +148,15 @@ func TestQueueEndsTheWait(t *testing.T) {
 			t.Errorf("given up: %v", err)
 		}
 		leave()
-		if leave, err = q.enter(t.Context(), at(3), alone, func(int) { t.Error("told to wait") }); err != nil {
+		if leave, err = q.enter(t.Context(), at(3), alone, func(int) { t.Error("a notice to wait") }); err != nil {
 			t.Fatal(err)
 		}
 		leave()
 	})
 }
 
-// TestQueueManyGiveUp has clients come and go in all ways at once; in the end every place must be
-// free.
+// TestQueueManyGiveUp has clients enter and give up at once in all ways; in the end every place
+// must be free.
 func TestQueueManyGiveUp(t *testing.T) {
 	q := newQueue(3)
 	var all sync.WaitGroup

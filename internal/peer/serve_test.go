@@ -14,8 +14,8 @@ import (
 	"github.com/linerate/linerate/internal/wire"
 )
 
-// start runs a test that lasts until the function it gives is called, which returns its error; it
-// returns when the test is under way.
+// start runs a test until the returned function is called, which returns the test's error. start
+// returns when the test is running.
 func start(t *testing.T, c *peer.Client, spec traffic.Spec) (end func() error) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
@@ -73,7 +73,7 @@ func TestOptionsOfTheListener(t *testing.T) {
 	c := f.connect(f.addr, peer.ConnectOptions{})
 	for _, spec := range []traffic.Spec{
 		{Test: traffic.Stream, Bytes: 256 << 10, WindowBytes: 64 << 10, MSSBytes: 1000},
-		short, // as if nothing had been
+		short, // after the test with options, a test without
 	} {
 		if _, err := c.Run(t.Context(), spec, nil); err != nil {
 			t.Error(err)
@@ -97,7 +97,7 @@ func TestLimitsReachTheNearEnd(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	// The gate's places are for all servers of this host together.
+	// All servers of this host share the gate's places.
 	end := start(t, c, traffic.Spec{Test: traffic.Ping, Duration: time.Second, Interval: brief})
 	other := f.connect(f.addr, peer.ConnectOptions{})
 	_, err := other.Run(t.Context(), ping, nil)
@@ -117,12 +117,12 @@ func TestBytesAreChargedToTheirSource(t *testing.T) {
 	if _, err := c.Run(t.Context(), amount, nil); err != nil {
 		t.Fatal(err)
 	}
-	// What is known to be too much is not even begun.
+	// A test whose amount exceeds the budget does not even begin.
 	if _, err := c.Run(t.Context(), amount, nil); !errors.Is(err, traffic.ErrRefused) ||
 		!strings.Contains(err.Error(), "1.91 MiB are more than the 977 KiB") {
 		t.Errorf("an amount over the rest of the budget: %v", err)
 	}
-	// Another connection of the same source is the same source.
+	// A second connection of the same source shares its budget.
 	other := f.connect(f.addr, peer.ConnectOptions{})
 	unbounded := traffic.Spec{Test: traffic.Stream, Duration: time.Minute}
 	_, err := other.Run(t.Context(), unbounded, nil)
@@ -139,18 +139,18 @@ func TestBytesAreChargedToTheirSource(t *testing.T) {
 func TestIdleClientsAreClosed(t *testing.T) {
 	t.Parallel()
 	f := serve(t, func(o *peer.ServerOptions) { o.IdleWait = 300 * time.Millisecond })
-	told := make(chan string, 1)
-	c := f.connect(f.addr, peer.ConnectOptions{Notify: func(text string) { told <- text }})
-	// A test that lasts longer is no idleness.
+	notices := make(chan string, 1)
+	c := f.connect(f.addr, peer.ConnectOptions{Notify: func(text string) { notices <- text }})
+	// A running test does not count as idle, even if it lasts longer.
 	spec := traffic.Spec{Test: traffic.RR, Duration: 700 * time.Millisecond, Interval: 100 * time.Millisecond}
 	if _, err := c.Run(t.Context(), spec, nil); err != nil {
 		t.Fatal(err)
 	}
 	<-c.Done()
-	if text := <-told; !strings.Contains(text, "nothing was asked for in 300ms") {
-		t.Errorf("told %q", text)
+	if text := <-notices; !strings.Contains(text, "no request came in 300ms") {
+		t.Errorf("notice %q", text)
 	}
-	f.await("asked for nothing")
+	f.await("sent no request")
 }
 
 func TestPlacesForOtherSources(t *testing.T) {
@@ -165,8 +165,8 @@ func TestPlacesForOtherSources(t *testing.T) {
 	}
 }
 
-// TestHoldersOfTheKeyMisbehave sends what no client of ours does. Each must lose its connection,
-// and an honest one not notice.
+// TestHoldersOfTheKeyMisbehave sends what no correct client does. Each such client must lose its
+// connection, and a correct one must not notice.
 func TestHoldersOfTheKeyMisbehave(t *testing.T) {
 	t.Parallel()
 	f := serve(t, nil)

@@ -139,7 +139,7 @@ func Serve(ctx context.Context, o ServerOptions) error {
 	defer s.openEcho(ctx)()
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	stop := context.AfterFunc(ctx, func() { _ = o.Listener.Close() }) // an error of a listener that is no longer used does not matter
+	stop := context.AfterFunc(ctx, func() { _ = o.Listener.Close() })
 	defer stop()
 	defer s.watchIdle()()
 	for {
@@ -254,7 +254,8 @@ func rejected(r wire.Rejection) string {
 	case errors.Is(r.Err, wire.ErrWrongKey):
 		return fmt.Sprintf("%s turned away: it has another key", r.Remote)
 	case errors.Is(r.Err, wire.ErrNotLinerate) && r.Dialect == "linerate data":
-		return fmt.Sprintf("%s turned away: its data connection does not begin as it has to; is it another release of linerate?", r.Remote)
+		return fmt.Sprintf("%s turned away: its data connection begins differently; is it another release of linerate?",
+			r.Remote)
 	case errors.Is(r.Err, wire.ErrNotLinerate):
 		return fmt.Sprintf("%s turned away: it speaks %s", r.Remote, r.Dialect)
 	}
@@ -266,10 +267,10 @@ func (s *server) admit(c *session) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.clients >= s.MaxClients {
-		return fmt.Errorf("%w: no more clients are let in than the %d connected", ErrBusy, s.clients)
+		return fmt.Errorf("%w: all %d places for clients are taken", ErrBusy, s.clients)
 	}
 	if n := s.sources[c.source]; n > 0 && n >= s.MaxClients-s.MaxClients/othersShare {
-		return fmt.Errorf("%w: %d clients of this source are connected; the other places are for others", ErrBusy, n)
+		return fmt.Errorf("%w: %d clients of this source are connected; the remaining places are reserved for other sources", ErrBusy, n)
 	}
 	s.clients++
 	s.sources[c.source]++
@@ -356,8 +357,8 @@ func (s *server) dropIdle() {
 	}
 	s.mu.Unlock()
 	for _, c := range idle {
-		s.Log(fmt.Sprintf("%s asked for nothing for %s; connection closed", c.conn.RemoteAddr(), s.IdleWait))
-		go c.goodbye(fmt.Sprintf("%s closes the connection: nothing was asked for in %s", s.HostName, s.IdleWait))
+		s.Log(fmt.Sprintf("%s sent no request for %s; connection closed", c.conn.RemoteAddr(), s.IdleWait))
+		go c.goodbye(fmt.Sprintf("%s closes the connection: no request came in %s", s.HostName, s.IdleWait))
 	}
 }
 

@@ -184,7 +184,7 @@ func (c *session) work() {
 		// Here and not in the timer's goroutine: trials and journal belong to the worker, so no
 		// call can be half way through a change now. A call that came before has renewed the lease.
 		case !time.Now().Before(c.leaseEnd) && c.undoTrials() > 0:
-			c.Log(c.who + " left its trials standing for too long")
+			c.Log(c.who + " kept its trials for too long")
 		}
 	}
 }
@@ -290,7 +290,8 @@ func (c *session) hello(raw json.RawMessage) (any, error) {
 	}
 	if hello.Protocol != Protocol {
 		return nil, fmt.Errorf(
-			"%w: linerate %s on %s speaks version %d of the protocol, linerate %s on %s version %d; install the same release on both",
+			"%w: linerate %s on %s speaks version %d of the protocol, linerate %s on %s version %d; "+
+				"install the same release on both",
 			ErrVersion, hello.Linerate, hello.Host, hello.Protocol, c.Version, c.HostName, Protocol)
 	}
 	if !c.greeted {

@@ -19,15 +19,15 @@ import (
 	"github.com/linerate/linerate/internal/wire"
 )
 
-// sshHost is a real OpenSSH server on loopback, which the test's ssh knows as "farhost", with knobs
-// that are files.
+// sshHost is a real OpenSSH server on loopback, which the test's ssh knows as "farhost". Its knobs
+// are files.
 type sshHost struct {
 	dir     string   // of the far program's knobs, journal and pid
 	command []string // far program
 }
 
-// startSSH runs sshd with keys and configuration of its own and puts an ssh in PATH that has its
-// own configuration, too.
+// startSSH runs sshd with keys and a configuration of its own, and puts an ssh in PATH that uses a
+// configuration of its own too.
 func startSSH(t *testing.T) *sshHost {
 	t.Helper()
 	testenv.Need(t, testenv.SSHD)
@@ -37,8 +37,8 @@ func startSSH(t *testing.T) *sshHost {
 			testenv.Missing(t, testenv.SSHD, err)
 		}
 	}
-	// Started by root, sshd insists on its directory for privilege separation, which else the
-	// service makes at boot.
+	// As root, sshd requires its directory for privilege separation, which the service normally
+	// creates at boot.
 	if os.Geteuid() == 0 {
 		if err := os.MkdirAll("/run/sshd", 0o755); err != nil {
 			t.Fatal(err)
@@ -173,7 +173,7 @@ func TestOverRealSSH(t *testing.T) {
 	c.Close()
 	h.awaitKnob(t, original)
 
-	// The far program is killed while a trial stands: its guard takes it back.
+	// The far program is killed during a trial: its guard undoes the trial.
 	c, err = peer.Connect(t.Context(), "ssh://farhost", peer.ConnectOptions{SSHCommand: h.command})
 	if err != nil {
 		t.Fatal(err)

@@ -18,7 +18,7 @@ import (
 	"github.com/linerate/linerate/internal/wire"
 )
 
-// farProcess runs the far program of this test binary over pipes, without ssh between.
+// farProcess runs the far program of this test binary over pipes, without ssh.
 func farProcess(t *testing.T, dir string) (cmd *exec.Cmd, in io.WriteCloser, out io.ReadCloser) {
 	t.Helper()
 	exe, err := os.Executable()
@@ -48,8 +48,8 @@ type pipes struct {
 
 func (pipes) Close() error { return nil }
 
-// TestFarEndOutlivesABrokenPipe cuts standard output only, as happens when sshd dies: the far
-// program must end in order, not by SIGPIPE.
+// TestFarEndOutlivesABrokenPipe closes standard output only, as happens when sshd dies: the far
+// program must end in order and not by SIGPIPE.
 func TestFarEndOutlivesABrokenPipe(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -78,7 +78,7 @@ func TestFarEndOutlivesABrokenPipe(t *testing.T) {
 		t.Fatalf("the knob is %q", got)
 	}
 	out.Close()
-	_ = cmd.Wait() // it also complains of our own closed pipe
+	_ = cmd.Wait() // it also returns an error about the closed pipe
 	if code := cmd.ProcessState.ExitCode(); code != 0 {
 		t.Errorf("the far program ended with %v", cmd.ProcessState)
 	}
@@ -87,8 +87,7 @@ func TestFarEndOutlivesABrokenPipe(t *testing.T) {
 	}
 }
 
-// FuzzSession sends a far host what a client never would, in every phase; it must neither fall nor
-// hang.
+// FuzzSession sends a far host arbitrary messages in every phase; it must neither crash nor hang.
 func FuzzSession(f *testing.F) {
 	for _, typ := range []string{"hello", "snapshot", "knob.read", "change.apply", "change.undo", "change.commit",
 		"run.open", "run.close", "cancel", "test.start", "test.stop", "answer"} {
@@ -128,7 +127,7 @@ func FuzzSession(f *testing.F) {
 			{"run.close", `{"id":1003}`},
 		} {
 			if err := conn.Send(t.Context(), m.typ, m.body); err != nil {
-				break // it may hang up on us
+				break // it may close the connection
 			}
 			if i < 2 {
 				if _, err := conn.Receive(t.Context()); err != nil {

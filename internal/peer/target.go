@@ -52,7 +52,8 @@ func ParseTarget(text string) (Target, error) {
 			return bad("%s can be measured and diagnosed and nothing else; run `linerate serve` there, or use ssh://",
 				scheme)
 		}
-		return bad("%s:// is not known; the forms are HOST[:PORT] and ssh://[USER@]HOST[:PORT], and for measure and diagnose those of other programs, as in iperf3://HOST[:PORT]", scheme)
+		return bad("%s:// is not known; the forms are HOST[:PORT] and ssh://[USER@]HOST[:PORT], "+
+			"and for measure and diagnose those of other programs, as in iperf3://HOST[:PORT]", scheme)
 	}
 	host, port := text, strconv.Itoa(DefaultPort)
 	literal := text
@@ -81,7 +82,7 @@ func ParseTarget(text string) (Target, error) {
 		return bad("a user goes with ssh only: ssh://%s", text)
 	case strings.HasPrefix(host, "-") ||
 		strings.ContainsFunc(host, func(r rune) bool { return r <= ' ' || strings.ContainsRune("/[]\"'", r) }):
-		return bad("%q is no host name or address", host)
+		return bad("%q is not a host name or address", host)
 	}
 	return Target{Addr: net.JoinHostPort(host, port)}, nil
 }

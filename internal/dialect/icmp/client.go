@@ -33,7 +33,7 @@ func Run(ctx context.Context, name string, spec traffic.Spec, o ClientOptions) (
 		return nil, err
 	}
 	if spec.Test != traffic.Ping && spec.Test != traffic.MTU {
-		return nil, fmt.Errorf("%w: a host that answers ICMP echo alone carries ping and mtu, not %s",
+		return nil, fmt.Errorf("%w: a host that only answers ICMP echo can be tested with ping and mtu, not %s",
 			traffic.ErrBadSpec, spec.Test)
 	}
 	to, err := resolve(ctx, name)
@@ -93,7 +93,7 @@ func ping(ctx context.Context, to netip.Addr, spec traffic.Spec, r *traffic.Resu
 		r.LossRatio, r.PacketsPerSec = &loss, float64(sent)/r.DurationSeconds
 	}
 	r.RTT = traffic.DistributionOf(worker.RTT.Snapshot())
-	tell(r, pinger.Troubles())
+	warn(r, pinger.Troubles())
 	return nil
 }
 
@@ -119,12 +119,12 @@ func search(ctx context.Context, to netip.Addr, _ traffic.Spec, r *traffic.Resul
 		r.Warnings = append(r.Warnings, fmt.Sprintf("path mtu: broken off after %v, the path takes at least %d bytes",
 			searchBound, found.Up.Bytes))
 	}
-	tell(r, found.Troubles)
+	warn(r, found.Troubles)
 	return nil
 }
 
-// tell adds the errors that the network reported for single packets to the warnings.
-func tell(r *traffic.Result, all []echo.Trouble) {
+// warn adds the errors that the network reported for single packets to the warnings.
+func warn(r *traffic.Result, all []echo.Trouble) {
 	for _, t := range all {
 		r.Warnings = append(r.Warnings, t.String())
 	}

@@ -15,8 +15,7 @@ import (
 
 func TestMain(m *testing.M) { traffictest.Main(m) }
 
-// TestRun needs a kernel that lets this user send echo requests; where it does not, that is what is
-// told.
+// TestRun needs a kernel that lets this user send echo requests. Elsewhere it checks the error.
 func TestRun(t *testing.T) {
 	o := ClientOptions{HostName: "near", Sample: host.Root{}.Counters}
 	spec := traffic.Spec{Test: traffic.Ping, Duration: 200 * time.Millisecond, Interval: 200 * time.Millisecond,

@@ -24,8 +24,8 @@ func dial(t *testing.T, s *Server) *net.TCPConn {
 	return c.(*net.TCPConn)
 }
 
-// TestStrangersAreNamed: whoever waits for an answer that will never come is turned away, and the
-// log says what it spoke.
+// TestStrangersAreNamed checks that a client of another protocol is refused, and that the log names
+// the protocol.
 func TestStrangersAreNamed(t *testing.T) {
 	s, j := serve(t, admission.Limits{}, func(s *Server) { s.timing.settings = time.Second })
 	for _, c := range []struct{ name, sends, want string }{
@@ -65,7 +65,7 @@ func TestServesOnAfterAStranger(t *testing.T) {
 	j.Await(t, 1, "received 1000 bytes")
 }
 
-// TestIdleConnectionsTakeNoPlaces: those who say nothing do not keep others out.
+// TestIdleConnectionsTakeNoPlaces checks that silent connections do not keep clients out.
 func TestIdleConnectionsTakeNoPlaces(t *testing.T) {
 	s, j := serve(t, admission.Limits{Clients: 1}, nil)
 	for range 20 {
@@ -77,7 +77,8 @@ func TestIdleConnectionsTakeNoPlaces(t *testing.T) {
 	j.Await(t, 1, "received 500 bytes")
 }
 
-// TestOnePlacePerTest: the connections of one test visit together, those of another one do not.
+// TestOnePlacePerTest checks that the connections of one test share a visit, and those of another
+// do not.
 func TestOnePlacePerTest(t *testing.T) {
 	s, j := serve(t, admission.Limits{Clients: 1}, nil)
 	head := make([]byte, settingsBytes)
@@ -103,8 +104,8 @@ func TestBudgets(t *testing.T) {
 	}
 }
 
-// TestNothingIsReflected: an answer is never longer than the datagram that asked for it, and nobody
-// is sent data.
+// TestNothingIsReflected checks that an answer is never longer than its request, and that the
+// server sends no datagrams of data.
 func TestNothingIsReflected(t *testing.T) {
 	s, j := serve(t, admission.Limits{}, nil)
 	c, err := net.Dial("udp", s.Addr().String())
@@ -121,7 +122,7 @@ func TestNothingIsReflected(t *testing.T) {
 		_, _ = c.Write(out)
 		patience := time.Minute
 		if n < reportBytes {
-			patience = 200 * time.Millisecond // for nothing to come
+			patience = 200 * time.Millisecond // nothing may come
 		}
 		_ = c.SetReadDeadline(time.Now().Add(patience))
 		got, err := c.Read(in)
@@ -188,7 +189,7 @@ func TestEarlyDeath(t *testing.T) {
 	_, _ = fmt.Fprint(conn, "more")
 }
 
-// TestForgedFlowsDoNotFloodTheLog asks for datagrams, and begins and ends tests, from a thousand
+// TestForgedFlowsDoNotFloodTheLog requests datagrams, and begins and ends tests, from a thousand
 // addresses each, as forged datagrams can.
 func TestForgedFlowsDoNotFloodTheLog(t *testing.T) {
 	for _, reverse := range []bool{false, true} {
@@ -209,8 +210,8 @@ func TestForgedFlowsDoNotFloodTheLog(t *testing.T) {
 	}
 }
 
-// TestRefusedOnce: who asks for datagrams says so again and again, also with numbers that begin a
-// test.
+// TestRefusedOnce checks that a refused client is logged once, although it repeats its request,
+// also with numbers that begin a test.
 func TestRefusedOnce(t *testing.T) {
 	var lines []string
 	s := NewServer(ServerOptions{Log: func(line string) { lines = append(lines, line) }})
@@ -224,12 +225,12 @@ func TestRefusedOnce(t *testing.T) {
 	}
 	s.flows.sweep(time.Hour, time.Second)
 	if len(lines) != 1 || len(s.flows.flows) != 0 {
-		t.Errorf("%d flows left, and told: %q", len(s.flows.flows), lines)
+		t.Errorf("%d flows left, log %q", len(s.flows.flows), lines)
 	}
 }
 
-// TestManyConnectionsAtOnce opens as many as a test may have before any of them says something: all
-// are greeted.
+// TestManyConnectionsAtOnce opens as many connections as a test may have before any of them sends
+// data: the server greets all of them.
 func TestManyConnectionsAtOnce(t *testing.T) {
 	s, _ := serve(t, admission.Limits{}, nil)
 	var conns []net.Conn
@@ -245,7 +246,7 @@ func TestManyConnectionsAtOnce(t *testing.T) {
 	p := make([]byte, settingsBytes)
 	settings{streams: maxStreams, bytes: settingsBytes}.put(p, false)
 	for i, c := range conns {
-		_, _ = c.Write(p) // a connection that was turned away is found by the read
+		_, _ = c.Write(p) // the read detects a refused connection
 		if _, err := io.ReadFull(c, make([]byte, greetingBytes)); err != nil {
 			t.Fatalf("connection %d: %v", i, err)
 		}

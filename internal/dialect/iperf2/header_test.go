@@ -84,7 +84,7 @@ func TestSettingsOfTheProgram(t *testing.T) {
 	}
 }
 
-// TestSettingsAsTheProgram writes what it writes.
+// TestSettingsAsTheProgram compares encoded settings with the program's.
 func TestSettingsAsTheProgram(t *testing.T) {
 	for _, c := range captured {
 		switch c.options {
@@ -105,8 +105,8 @@ func TestGreeting(t *testing.T) {
 	}
 }
 
-// Datagrams of iperf 2.1.8 -u -l 500 -n 2000 -b 1m: the first of data and the first of the end; and
-// of -l 60.
+// Datagrams of iperf 2.1.8 -u -l 500 -n 2000 -b 1m: the first one of data and the first end mark;
+// and of -l 60.
 const (
 	firstDatagram = "000000016b00488c000674c800000000480100980000000100003ab6000001f400000000000007d0000000000000000000000000000200010008000300000000000f42400000000000000000"
 	lastDatagram  = "fffffffb6b00489000002aeaffffffff480100980000000100003ab8000001f400000000000007d00000000000000000"
@@ -148,8 +148,8 @@ func TestMarks(t *testing.T) {
 	}
 }
 
-// TestReports reads what 2.1.8 says of 5 datagrams of 500 bytes, the third of them lost, and the
-// one that ended the test.
+// TestReports parses the report of 2.1.8 on 5 datagrams of 500 bytes, the third of them lost, and
+// the one that ended the test.
 func TestReports(t *testing.T) {
 	const long = "00000000000000000000000000000000c800000000000000000009c40000000000009d9e0000000100000000000000060000000000000011" +
 		"0000000000000008000000000000009c00000000000000ef000000000000002f00003ae2000c34ff00000000ffffffda000000050000009400000001000000000000000000000000"

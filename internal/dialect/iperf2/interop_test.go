@@ -16,7 +16,7 @@ import (
 )
 
 // csvBytes sums the payload bytes of the connections in the output of -y C: field 7, in lines with
-// the id of a connection in field 5. The sum over all, id -1, is left out.
+// the id of a connection in field 5. It skips the sum over all, id -1.
 func csvBytes(t *testing.T, out string) (sum int64) {
 	t.Helper()
 	for line := range strings.Lines(out) {
@@ -48,9 +48,10 @@ func logBytes(t *testing.T, lines []string) (sum int64) {
 	return sum
 }
 
-// realClient runs the program against a server of ours and gives what both said. Its threads now
-// and then free the lines of their reports twice (2.1.8, with -P), after which it aborts or hangs:
-// such a client tells nothing, so another one gets a server of its own.
+// realClient runs the program against a server of this package and returns its output and the
+// server's log. The program's threads sometimes free the lines of their reports twice (2.1.8, with
+// -P), after which it aborts or hangs. Such a run has no result, so it is repeated with another
+// server.
 func realClient(t *testing.T, args ...string) (string, *traffictest.Log) {
 	t.Helper()
 	var out string
@@ -71,8 +72,8 @@ func realClient(t *testing.T, args ...string) (string, *traffictest.Log) {
 	return "", nil
 }
 
-// TestServerWithRealClient compares what iperf says of its tests, connection by connection, with
-// what the server counted.
+// TestServerWithRealClient compares iperf's results with what the server counted, connection by
+// connection.
 func TestServerWithRealClient(t *testing.T) {
 	testenv.Program(t, "iperf")
 	for _, streams := range []int{1, 4} {
@@ -95,8 +96,7 @@ func TestServerWithRealClient(t *testing.T) {
 				})
 			}
 			t.Run(fmt.Sprintf("udp -P %d %s", streams, amount), func(t *testing.T) {
-				// So slow that all of it fits into the socket while the server waits for a
-				// processor.
+				// So slow that everything fits into the socket while the server waits for a CPU.
 				args := []string{"-u", "-b", fmt.Sprintf("%dm", 4/streams), "-l", "500", "-P", fmt.Sprint(streams)}
 				args = append(args, strings.Fields(strings.Replace(amount, "1M", "30K", 1))...)
 				out, j := realClient(t, args...)
@@ -110,7 +110,7 @@ func TestServerWithRealClient(t *testing.T) {
 						t.Errorf("log: %s", l)
 						continue
 					}
-					// The client repeats what our report says.
+					// The client prints what the server's report contains.
 					if want := "0/" + m[2] + " (0%)"; !strings.Contains(strings.ReplaceAll(out, " 0/ ", " 0/"), want) {
 						t.Errorf("client does not show %q:\n%s", want, out)
 					}

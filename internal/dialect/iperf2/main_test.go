@@ -9,7 +9,7 @@ import (
 
 func TestMain(m *testing.M) { traffictest.Main(m) }
 
-// serve runs a server for the length of a test, changed as the test wants it.
+// serve runs a server for the length of a test; change may adjust it.
 func serve(t *testing.T, limits admission.Limits, change func(*Server)) (*Server, *traffictest.Log) {
 	t.Helper()
 	said := new(traffictest.Log)

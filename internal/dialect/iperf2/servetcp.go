@@ -29,13 +29,13 @@ func (s *Server) ServeConn(ctx context.Context, conn *net.TCPConn) {
 	defer conn.Close()
 	start := time.Now()
 	head, err := s.head(conn)
-	tell := s.away
+	log := s.away
 	if err == nil {
-		tell = s.log
+		log = s.log
 		err = s.transfer(ctx, conn, from, start, head)
 	}
 	if err != nil && ctx.Err() == nil {
-		tell("iperf2 tcp from %s: ended early: %v", from, err)
+		log("iperf2 tcp from %s: ended early: %v", from, err)
 	}
 }
 
@@ -55,7 +55,7 @@ var errDialect = errors.New("another dialect")
 func (s *Server) head(conn *net.TCPConn) ([]byte, error) {
 	leave, ok := s.waiting.Enter(service.From(conn).Addr())
 	if !ok {
-		return nil, errors.New("too many connections that have said nothing are waiting already")
+		return nil, errors.New("too many silent connections are waiting already")
 	}
 	defer leave()
 	// fails only on a closed connection, as the read then does
@@ -101,7 +101,7 @@ func (s *Server) transfer(ctx context.Context, conn *net.TCPConn, from netip.Add
 	head []byte) error {
 	asked := parseSettings(head)
 	if asked.bounce {
-		return fmt.Errorf("%w: the client asks for --bounceback, which is not served here", errDialect)
+		return fmt.Errorf("%w: the client requests --bounceback, which is not supported", errDialect)
 	}
 	visit, leave, err := s.parties.join(s.o.Gate, from.Addr(), asked.streams)
 	if err != nil {
@@ -126,7 +126,7 @@ func (s *Server) transfer(ctx context.Context, conn *net.TCPConn, from netip.Add
 		}
 	}
 	if asked.connect {
-		t.log("iperf2 tcp from %s: asks to be connected back to (-d or -r), which is not served here; --full-duplex is",
+		t.log("iperf2 tcp from %s: requests a connection back (-d or -r), which is not supported; --full-duplex is",
 			t.from)
 	}
 	return t.receive(ctx, start, len(head))
@@ -198,7 +198,8 @@ func (t *transfer) send(ctx context.Context, asked settings) error {
 	}
 	// If unread data were left at the close, the kernel would reset the connection and drop what is
 	// queued.
-	_ = t.conn.SetReadDeadline(time.Now().Add(t.timing.idle)) // fails only on a closed connection, as the read then does
+	// Setting the deadline fails only on a closed connection, as the read then does.
+	_ = t.conn.SetReadDeadline(time.Now().Add(t.timing.idle))
 	_, err = io.Copy(io.Discard, io.LimitReader(t.conn, callBytes))
 	return err
 }

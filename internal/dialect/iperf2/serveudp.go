@@ -100,14 +100,15 @@ func (t *flowTable) take(p []byte, from netip.AddrPort, now time.Duration) (r re
 	total := -m.id
 	f.add(mark{id: total, sent: m.sent}, len(p), now)
 	f.ended, f.report = true, f.count.report(total)
-	t.tell(from, f)
+	t.logFlow(from, f)
 	return f.report, true
 }
 
 // refuse records a client that requests datagrams from this server, so that it is logged once.
 func (t *flowTable) refuse(from netip.AddrPort, now time.Duration) {
 	t.insert(from, &flow{heard: now, refused: true})
-	t.log("iperf2 udp from %s: turned away: it asks for datagrams (-R or --full-duplex) and nothing proves that the address is its own", from)
+	t.log("iperf2 udp from %s: turned away: it requests datagrams (-R or --full-duplex), and "+
+		"nothing proves that the address is its own", from)
 }
 
 // insert adds a flow to the table, replacing another one if it is full. The caller holds the lock.
@@ -137,14 +138,14 @@ func (t *flowTable) sweep(now, silent time.Duration) {
 		// A single datagram without a successor is noise, or forged.
 		if !f.ended && f.received > 1 {
 			f.report = f.count.report(f.highest)
-			t.tell(a, f)
-			t.log("iperf2 udp from %s: went silent without saying the end", a)
+			t.logFlow(a, f)
+			t.log("iperf2 udp from %s: went silent without marking the end", a)
 		}
 	}
 }
 
-// tell logs a test.
-func (t *flowTable) tell(from netip.AddrPort, f *flow) {
+// logFlow logs a test.
+func (t *flowTable) logFlow(from netip.AddrPort, f *flow) {
 	r := f.report
 	seconds := r.duration.Seconds()
 	t.log("iperf2 udp from %s: received %d of %d datagrams, %d bytes in %.2f s, %s, lost %s, %d reordered, jitter %s",

@@ -136,7 +136,7 @@ func paramsOf(s traffic.Spec) (params, error) {
 	case s.ProbeGap != 0:
 		return bad("iperf3 answers no pings beside the load")
 	case len(s.FarCPUs) > 0:
-		return bad("iperf3 does not let us choose the processors of its workers")
+		return bad("the CPUs of iperf3's workers cannot be chosen")
 	}
 	// The protocol's rate is per stream, a Spec's rate is for the whole direction.
 	p := params{
@@ -277,7 +277,7 @@ func (c *client) refused(s state) error {
 		}
 		return fmt.Errorf("%w: %v", traffic.ErrRefused, code)
 	}
-	return fmt.Errorf("%w: the server says %s at the wrong time", traffic.ErrProtocol, s)
+	return fmt.Errorf("%w: the server sent %s at the wrong time", traffic.ErrProtocol, s)
 }
 
 // gone marks an error of the control connection as the disappearance of the far end.

@@ -16,7 +16,7 @@ const bytesAckedEnd = 128
 // reading is what this end knows to have been moved at one moment.
 type reading struct {
 	at      time.Duration // since the start
-	up      int64         // TCP: acknowledged by the far kernels where the kernel reports that; otherwise handed to the kernel
+	up      int64         // TCP: acknowledged, where the kernel reports that; otherwise handed to the kernel
 	down    int64         // received
 	packets int64         // received
 }

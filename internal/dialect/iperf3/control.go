@@ -206,7 +206,7 @@ func readMessage(r io.Reader, limit int) ([]byte, error) {
 // writeError sends a client the reason why its test ends. Best effort: the client may be gone.
 func (c control) writeError(code serverCode) {
 	out := binary.BigEndian.AppendUint32([]byte{0xfe}, uint32(code)) // serverError
-	_ = c.write(binary.BigEndian.AppendUint32(out, 0), time.Second)  // no errno: the reason is a decision of this server
+	_ = c.write(binary.BigEndian.AppendUint32(out, 0), time.Second)  // no errno: this server decided
 }
 
 // readError reads the numbers after serverError.
@@ -264,7 +264,7 @@ func (c serverCode) String() string {
 		codeBlock:       "block size out of range",
 		codeBuffer:      "socket buffer too large",
 		codeOmit:        "omitted time out of range",
-		codeNoSCTP:      "no SCTP here",
+		codeNoSCTP:      "SCTP is not supported",
 		codeDatagram:    "datagram size out of range",
 		codeTOS:         "type of service out of range",
 		codeTotalRate:   "the total rate is over the server's limit",

@@ -13,7 +13,7 @@ import (
 	"github.com/linerate/linerate/internal/traffic/admission"
 )
 
-// printed is what is looked at of the program's -J.
+// printed is the part of the program's -J that the tests examine.
 type printed struct {
 	Error string `json:"error"`
 	End   struct {
@@ -35,8 +35,8 @@ type sum struct {
 	Packets float64 `json:"packets"`
 }
 
-// TestRealClients runs the program against our server: protocols, directions, numbers of streams,
-// forms of output and ways to end.
+// TestRealClients runs the program against this package's server: protocols, directions, numbers of
+// streams, forms of output and ways to end.
 func TestRealClients(t *testing.T) {
 	testenv.Program(t, "iperf3")
 	directions := map[string][]string{"up": nil, "reverse": {"-R"}, "bidir": {"--bidir"}}
@@ -96,13 +96,13 @@ func TestRealClients(t *testing.T) {
 			if p.Error != "" || p.End.SumReceived.Bytes <= 0 && !udp || udp && p.End.Sum.Packets <= 0 {
 				t.Errorf("error %q, %+v", p.Error, p.End)
 			}
-			// What the client sends we read to the last byte, so both ends count the same.
+			// The server reads what the client sends to the last byte, so both ends count the same.
 			up := !strings.Contains(line, "-R")
 			if up && !udp && !strings.Contains(line, "-O") && p.End.SumSent.Bytes != p.End.SumReceived.Bytes {
 				t.Errorf("sent %.0f bytes, received %.0f", p.End.SumSent.Bytes, p.End.SumReceived.Bytes)
 			}
-			// Unpaced, or on a busy machine, some do not fit the socket; more than there were
-			// never.
+			// Unpaced, or on a busy machine, some do not fit into the socket; but no more than were
+			// sent.
 			if udp && p.End.Sum.Lost > p.End.Sum.Packets {
 				t.Errorf("lost %v of %v packets", p.End.Sum.Lost, p.End.Sum.Packets)
 			}
@@ -117,7 +117,7 @@ func concat(lists ...[]string) (all []string) {
 	return all
 }
 
-// TestRealServers runs our client against the program.
+// TestRealServers runs this package's client against the program.
 func TestRealServers(t *testing.T) {
 	testenv.Program(t, "iperf3")
 	for _, test := range []traffic.Test{traffic.Stream, traffic.UDP} {
@@ -150,7 +150,7 @@ func TestRealServers(t *testing.T) {
 	}
 }
 
-// TestRealServerOverIPv6 and with every option of the connections.
+// TestRealServerOverIPv6 also sets every option of the connections.
 func TestRealServerOverIPv6(t *testing.T) {
 	testenv.Program(t, "iperf3")
 	t.Parallel()
@@ -163,7 +163,7 @@ func TestRealServerOverIPv6(t *testing.T) {
 	})
 }
 
-// checkRun runs our client and looks whether its result makes sense.
+// checkRun runs this package's client and checks that its result is consistent.
 func checkRun(t *testing.T, target string, s traffic.Spec) *traffic.Result {
 	t.Helper()
 	var seen []traffic.Interval

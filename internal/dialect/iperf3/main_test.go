@@ -13,8 +13,8 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	// The tests wait for clocks and other processes; as many at a time as there are processors
-	// would take minutes.
+	// The tests mostly wait. With only as many at a time as there are CPUs, they would take
+	// minutes.
 	flag.Parse()
 	if err := flag.Set("test.parallel", "6"); err != nil {
 		panic(err)
@@ -22,7 +22,8 @@ func TestMain(m *testing.M) {
 	traffictest.Main(m)
 }
 
-// ourServer is a server of ours for one test; it must have ended cleanly by the end of it.
+// ourServer runs a server of this package for one test. It must have ended cleanly by the end of
+// the test.
 func ourServer(t *testing.T, address string, limits admission.Limits, change ...func(*Server)) (netip.AddrPort,
 	*traffictest.Log) {
 	t.Helper()
@@ -45,7 +46,7 @@ func ourServer(t *testing.T, address string, limits admission.Limits, change ...
 		if len(s.sessions) != 0 {
 			t.Errorf("%d sessions are left", len(s.sessions))
 		}
-		// All places of strangers are free again when one source can take all of its own.
+		// All places of strangers are free if one source can take all of its own.
 		for i := range maxStrangersPerSource {
 			if _, ok := s.strangers.Enter(netip.MustParseAddr("127.0.0.1")); !ok {
 				t.Fatalf("%d strangers are left", maxStrangersPerSource-i)
@@ -55,7 +56,7 @@ func ourServer(t *testing.T, address string, limits admission.Limits, change ...
 	return s.Addr(), said
 }
 
-// realClient runs the program as a client of addr to its end and gives what it printed.
+// realClient runs the program as a client of addr to its end and returns its output.
 func realClient(t *testing.T, addr netip.AddrPort, args ...string) (string, error) {
 	t.Helper()
 	testenv.Program(t, "iperf3")
@@ -73,7 +74,7 @@ func realServer(t *testing.T, args ...string) (netip.AddrPort, *traffictest.Proc
 		if p.Says("Server listening") {
 			return netip.AddrPortFrom(netip.AddrFrom4([4]byte{127, 0, 0, 1}), uint16(port)), p
 		}
-		// Somebody else was faster with that port.
+		// Another process took that port first.
 	}
 	t.Fatal("iperf3 does not start")
 	return netip.AddrPort{}, nil

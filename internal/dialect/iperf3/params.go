@@ -139,7 +139,7 @@ func (p params) check(tcp bool) error {
 	case tcp == p.UDP:
 		return refuse(codeProtocol, "it asks neither for TCP nor for UDP, or for both")
 	case p.Omit < 0 || p.Omit > maxOmitSeconds*time.Second:
-		return refuse(codeOmit, "%v to omit are not within 0 and %d s", p.Omit, maxOmitSeconds)
+		return refuse(codeOmit, "an omitted time of %v is not within 0 and %d s", p.Omit, maxOmitSeconds)
 	case p.Time < 0 || p.Time > maxTimeSeconds*time.Second:
 		return refuse(codeDuration, "a test of %v is not within 0 and %d s", p.Time, maxTimeSeconds)
 	case p.Bytes < 0 || p.Blocks < 0:
@@ -158,7 +158,7 @@ func (p params) check(tcp bool) error {
 	case p.Congestion != "" && !isCongestionName(p.Congestion):
 		return refuse(codeCongestion, "no congestion control %q", p.Congestion)
 	case math.IsInf(p.BitsPerSec, 0) || math.IsInf(p.PacingBits, 0):
-		return refuse(codeTotalRate, "a rate without end")
+		return refuse(codeTotalRate, "an infinite rate")
 	}
 	return nil
 }

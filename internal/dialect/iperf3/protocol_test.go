@@ -16,7 +16,7 @@ import (
 	"github.com/linerate/linerate/internal/traffic/datagram"
 )
 
-// What iperf3 3.12 (Debian 12) put on the wire, byte for byte.
+// What iperf3 3.12 (Debian 12) sends, byte for byte.
 const (
 	seenCookie     = "qwmfdyeyhanplshaf2q2v75vdme5cjry5l5u\x00"
 	seenParams     = `{"tcp":true,"omit":0,"time":0,"num":102400,"blockcount":0,"parallel":1,"len":131072,"pacing_timer":1000,"client_version":"3.12"}`
@@ -51,7 +51,7 @@ func TestParametersSeenOnTheWire(t *testing.T) {
 	}
 }
 
-// TestParametersAsTheProgramWritesThem compares our own with what the program sent for the same
+// TestParametersAsTheProgramWritesThem compares encoded parameters with the program's for the same
 // test.
 func TestParametersAsTheProgramWritesThem(t *testing.T) {
 	for _, seen := range []string{seenParams, seenUDPParams} {
@@ -186,7 +186,7 @@ func TestCookies(t *testing.T) {
 	if err != nil || string(c[:]) != seenCookie {
 		t.Errorf("read %q, %v", c, err)
 	}
-	// A byte at a time, and not one of the payload behind it.
+	// One byte at a time, and none of the payload after it.
 	r := strings.NewReader(seenCookie + "payload")
 	if c, err := readCookie(iotest.OneByteReader(r)); err != nil || string(c[:]) != seenCookie ||
 		r.Len() != len("payload") {
@@ -237,7 +237,7 @@ func TestMessagesAreBounded(t *testing.T) {
 	if _, err := readMessage(strings.NewReader("\x00\x00\x00\x05{}"), 100); !errors.Is(err, io.ErrUnexpectedEOF) {
 		t.Errorf("cut short: %v", err)
 	}
-	// A length alone must not cost memory.
+	// A claimed length alone must not cost memory.
 	if n := testing.AllocsPerRun(10, func() {
 		if b, err := readMessage(strings.NewReader("\x00\xff\xff\xff{}"), maxServerResultsBytes); err == nil ||
 			cap(b) > 1<<16 {
@@ -318,7 +318,7 @@ func TestDatagramsSeenOnTheWire(t *testing.T) {
 	}
 }
 
-// TestShortSequenceNumbersGoOn follows them over their end, with datagrams in disorder there.
+// TestShortSequenceNumbersGoOn follows them over their overflow, with reordered datagrams there.
 func TestShortSequenceNumbersGoOn(t *testing.T) {
 	short := header{}
 	p := make([]byte, short.Bytes())
@@ -444,7 +444,8 @@ func FuzzHeader(f *testing.F) {
 		if !ok {
 			return
 		}
-		// Microseconds over a million are nonsense that must not crash; else the way back is exact.
+		// Microseconds over a million are invalid but must not crash; otherwise the round trip is
+		// exact.
 		out := make([]byte, h.Bytes())
 		h.Put(out, m)
 		if back, ok := h.Parse(out); !ok || back != m && m.Sent/time.Second < 1<<32 {
@@ -453,7 +454,7 @@ func FuzzHeader(f *testing.F) {
 	})
 }
 
-// TestEveryCodeSaysSomething keeps the sentences apart from the numbers.
+// TestEveryCodeSaysSomething checks that every code has a sentence of its own.
 func TestEveryCodeSaysSomething(t *testing.T) {
 	for _, c := range []serverCode{
 		codeDuration, codeStreams, codeBlock, codeBuffer, codeOmit, codeNoSCTP, codeDatagram, codeTOS,

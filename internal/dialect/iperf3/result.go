@@ -108,7 +108,8 @@ func (c *client) throughput(r *traffic.Result) {
 	// a difference means nothing.
 	if !c.load.p.UDP && c.load.p.Omit == 0 && up < sent {
 		r.Warnings = append(r.Warnings, fmt.Sprintf(
-			"the far end counted %d bytes fewer than it acknowledged: iperf3 closes its connections before it has read everything", sent-up))
+			"the far end counted %d bytes fewer than it acknowledged: "+
+				"iperf3 closes its connections before it has read everything", sent-up))
 	}
 }
 
@@ -182,7 +183,8 @@ func (c *client) datagrams(r *traffic.Result) {
 		add(&down, all-f.mark.packets, all-got.UniquePackets-f.mark.lost)
 		duplicates += uint64(max(got.Duplicates-f.mark.got.Duplicates, 0))
 		reordered += uint64(max(got.Reordered-f.mark.got.Reordered, 0))
-		down.Duplicates, down.Reordered = &duplicates, &reordered // the far end reports neither for data that this end sends
+		// The far end reports neither for data that this end sends.
+		down.Duplicates, down.Reordered = &duplicates, &reordered
 		down.JitterSeconds += got.JitterSeconds / float64(c.spec.Streams)
 		own[1].Received += uint64(max(dropped(got)-dropped(f.mark.got), 0))
 		if c.spec.Streams == 1 && got.DelayVariation.Count > 0 {
@@ -191,7 +193,7 @@ func (c *client) datagrams(r *traffic.Result) {
 	}
 	if untold {
 		r.Warnings = append(r.Warnings,
-			"the far end does not tell losses of the warm-up apart: they count as losses of the test")
+			"the far end does not report losses of the warm-up separately: they count as losses of the test")
 	}
 	r.UDP = &traffic.Datagrams{Batch: string(batch)}
 	counters := r.Ends.Local.Counters

@@ -21,7 +21,7 @@ import (
 	"github.com/linerate/linerate/internal/traffic/traffictest"
 )
 
-// TestOurClientWithOurServer runs everything that both have.
+// TestOurClientWithOurServer runs every test that both ends support.
 func TestOurClientWithOurServer(t *testing.T) {
 	for _, test := range []traffic.Test{traffic.Stream, traffic.UDP} {
 		for _, direction := range []traffic.Direction{traffic.Up, traffic.Down, traffic.Bidir} {
@@ -48,7 +48,7 @@ func TestOurClientWithOurServer(t *testing.T) {
 	}
 }
 
-// TestOverIPv6 listens on every address, as servers do, and is asked over both versions.
+// TestOverIPv6 listens on every address, as servers do, and connects over IPv4 and IPv6.
 func TestOverIPv6(t *testing.T) {
 	t.Parallel()
 	addr, _ := ourServer(t, ":0", admission.Limits{})
@@ -62,7 +62,8 @@ func TestOverIPv6(t *testing.T) {
 	}
 }
 
-// TestRealClientsOverBothVersions asks a server that listens on every address over IPv4 and IPv6.
+// TestRealClientsOverBothVersions runs the program over IPv4 and IPv6 against a server that listens
+// on every address.
 func TestRealClientsOverBothVersions(t *testing.T) {
 	testenv.Program(t, "iperf3")
 	t.Parallel()
@@ -80,7 +81,7 @@ func TestRealClientsOverBothVersions(t *testing.T) {
 	}
 }
 
-// TestManyClientsAtOnce has more clients than the program serves, which is one.
+// TestManyClientsAtOnce runs more clients at once than the program would serve, which is one.
 func TestManyClientsAtOnce(t *testing.T) {
 	testenv.Program(t, "iperf3")
 	t.Parallel()
@@ -130,7 +131,7 @@ func TestBusyServersSayNo(t *testing.T) {
 		_, err := realClient(t, addr, "-n", "1K")
 		return err == nil
 	})
-	// And the program to us.
+	// The program refuses this package's client too.
 	real, _ := realServer(t)
 	holder, err := net.Dial("tcp", real.String())
 	if err != nil {
@@ -152,7 +153,7 @@ func TestBusyServersSayNo(t *testing.T) {
 	}
 }
 
-// TestLimitsAreKept asks for more than is granted and sees what the program prints.
+// TestLimitsAreKept exceeds each limit and checks what the program prints.
 func TestLimitsAreKept(t *testing.T) {
 	testenv.Program(t, "iperf3")
 	t.Parallel()
@@ -165,7 +166,7 @@ func TestLimitsAreKept(t *testing.T) {
 		{[]string{"-t", "20"}, "longer than"},
 		{[]string{"-n", "10M"}, "bytes are more than"},
 		{[]string{"-b", "2T", "-n", "1K"}, "this host allows"},
-		{[]string{"-t", "3"}, "bytes"}, // runs into its budget
+		{[]string{"-t", "3"}, "bytes"}, // reaches its budget
 		{[]string{"-t", "3", "-R"}, "bytes"},
 	} {
 		out, err := realClient(t, addr, c.args...)
@@ -176,7 +177,8 @@ func TestLimitsAreKept(t *testing.T) {
 	}
 }
 
-// TestRateLimit ends what comes in too fast and paces what goes out.
+// TestRateLimit checks that incoming data over the rate end the test, and that outgoing data are
+// paced.
 func TestRateLimit(t *testing.T) {
 	testenv.Program(t, "iperf3")
 	t.Parallel()
@@ -192,7 +194,7 @@ func TestRateLimit(t *testing.T) {
 	}
 }
 
-// TestDatagramsThatGetNoAnswer has a server whose UDP port is shut.
+// TestDatagramsThatGetNoAnswer has a server whose UDP port is closed.
 func TestDatagramsThatGetNoAnswer(t *testing.T) {
 	t.Parallel()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -250,7 +252,7 @@ func TestClientsThatGoAway(t *testing.T) {
 	}
 }
 
-// TestCancelledRuns end at once, at both ends.
+// TestCancelledRuns checks that cancelled tests end at both ends.
 func TestCancelledRuns(t *testing.T) {
 	t.Parallel()
 	addr, said := ourServer(t, "127.0.0.1:0", admission.Limits{})
@@ -267,7 +269,7 @@ func TestCancelledRuns(t *testing.T) {
 	said.Await(t, 2, errTerminated.Error())
 }
 
-// TestClientsNameWhatAnswers is our client against servers of other things.
+// TestClientsNameWhatAnswers runs the client against servers of other protocols.
 func TestClientsNameWhatAnswers(t *testing.T) {
 	t.Parallel()
 	for banner, want := range map[string]string{
@@ -307,7 +309,7 @@ func TestClientsNameWhatAnswers(t *testing.T) {
 	}
 	if _, err := Run(t.Context(), "127.0.0.1:1", traffic.Spec{Test: traffic.Stream}, ClientOptions{},
 		nil); !errors.Is(err, traffic.ErrPeerGone) {
-		t.Errorf("nobody there: %v", err)
+		t.Errorf("a closed port: %v", err)
 	}
 }
 
@@ -338,7 +340,7 @@ func TestTargets(t *testing.T) {
 	}
 }
 
-// TestWhatTheHostSaw gives counters to both ends.
+// TestWhatTheHostSaw provides counters at both ends.
 func TestWhatTheHostSaw(t *testing.T) {
 	t.Parallel()
 	var n uint64

@@ -92,9 +92,9 @@ func (t *session) serve(ctx context.Context) {
 	}
 	// The client receives the program's code, so that it prints a sentence; the log has this
 	// server's own sentence.
-	tell := t.server.turn // anyone can cause any number of refusals
+	log := t.server.turn // anyone can cause any number of refusals
 	if t.visit != nil {
-		tell = t.server.log
+		log = t.server.log
 	}
 	var no *refusal
 	var busy *admission.BusyError
@@ -105,12 +105,12 @@ func (t *session) serve(ctx context.Context) {
 		t.server.turn(t.from, "turned away: %s", busy.Reason)
 	case errors.As(err, &no):
 		t.c.writeError(no.code)
-		tell(t.from, "refused: %v", no)
+		log(t.from, "refused: %v", no)
 	case errors.Is(err, errClosing):
 		_ = t.c.writeState(serverTerminate, time.Second) // best effort
-		tell(t.from, "broken off: %v", err)
+		log(t.from, "broken off: %v", err)
 	default:
-		tell(t.from, "broken off: %v", err)
+		log(t.from, "broken off: %v", err)
 	}
 	_ = t.c.conn.Close() // nothing more will be sent
 	if t.next != nil {
@@ -337,7 +337,7 @@ func (s step) unexpected() error {
 	case s.state == clientTerminate:
 		return errTerminated
 	}
-	return fmt.Errorf("the client says %s at the wrong time", s.state)
+	return fmt.Errorf("the client sent %s at the wrong time", s.state)
 }
 
 // play lets the data flow until the client ends the test.
@@ -384,7 +384,7 @@ func (t *session) play(ctx context.Context) error {
 			// The workers do not pause for the visit, so a debt of more than a second will not be
 			// paid.
 			if t.visit.Pause() > time.Second {
-				return refuse(codeTotalRate, "it goes faster than the %.3g b/s this host allows",
+				return refuse(codeTotalRate, "it is faster than the %.3g b/s this host allows",
 					t.server.options.Gate.Limits().BitsPerSecond)
 			}
 		}
@@ -459,15 +459,15 @@ func (t *session) finish(ctx context.Context) error {
 	t.spend() // it is too late to refuse, but the bytes count for the source's next test
 	own := l.report(ended, max(ended, arrived), func(f *flow) int64 { return far.Streams[f.index].Packets })
 	// Versions before 3.14 cannot express the losses of the omitted seconds, see forOld.
-	told := own
+	sent := own
 	if !far.TellsOmitted {
-		told = own.forOld()
+		sent = own.forOld()
 	}
 	if t.p.ServerOutput {
 		t.text.line(l, max(ended, arrived))
-		told.Output = t.text.finish(t, own, far)
+		sent.Output = t.text.finish(t, own, far)
 	}
-	if body, err = told.encode(); err != nil {
+	if body, err = sent.encode(); err != nil {
 		return err
 	}
 	if err := t.c.writeMessage(body, writeWithin); err != nil {

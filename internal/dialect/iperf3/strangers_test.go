@@ -17,7 +17,7 @@ import (
 	"github.com/linerate/linerate/internal/traffic/admission"
 )
 
-// TestByteByByte is a client whose every byte is a segment of its own.
+// TestByteByByte sends every byte of a client as a segment of its own.
 func TestByteByByte(t *testing.T) {
 	t.Parallel()
 	addr, _ := ourServer(t, "127.0.0.1:0", admission.Limits{})
@@ -62,8 +62,7 @@ func TestByteByByte(t *testing.T) {
 	slowly("\x10")
 }
 
-// TestScanDoesNotFloodTheLog lets many strangers come by: some are named, the rest is not worth a
-// line each.
+// TestScanDoesNotFloodTheLog checks that only some of many strangers get a line in the log.
 func TestScanDoesNotFloodTheLog(t *testing.T) {
 	addr, said := ourServer(t, "127.0.0.1:0", admission.Limits{})
 	for range 3 * admission.StrangerLines {
@@ -80,15 +79,14 @@ func TestScanDoesNotFloodTheLog(t *testing.T) {
 		}
 		_ = conn.Close()
 	}
-	// The line is written after the connection is closed, so the last of them may still be on its
-	// way.
+	// The line is written after the connection is closed, so the last one may still be missing.
 	said.Await(t, admission.StrangerLines, "turned away")
 	if n := len(said.Find("turned away")); n != admission.StrangerLines {
 		t.Errorf("%d lines for %d strangers", n, 3*admission.StrangerLines)
 	}
 }
 
-// TestStrangers are whatever finds an open port: each is closed with a reason in the log, and
+// TestStrangers opens connections that are no clients: each is closed with a reason in the log, and
 // clients are served meanwhile.
 func TestStrangers(t *testing.T) {
 	t.Parallel()
@@ -103,7 +101,7 @@ func TestStrangers(t *testing.T) {
 		fmt.Fprint(c, s)
 		return c
 	}
-	say("")         // says nothing, ever
+	say("")         // stays silent
 	say(seenCookie) // and stalls
 	say("qwmfdye")  // half a cookie
 	say("GET / HTTP/1.1\r\n\r\n")
@@ -123,7 +121,7 @@ func TestStrangers(t *testing.T) {
 		said.Await(t, 1, want)
 	}
 	said.Await(t, 2, "no whole cookie")
-	// Closed from the far side, all but those that may still open streams.
+	// The server closes all but those that may still open streams.
 	for _, c := range open[2:7] {
 		_ = c.SetReadDeadline(time.Now().Add(time.Minute))
 		if _, err := io.Copy(io.Discard, c); errors.Is(err, os.ErrDeadlineExceeded) {
@@ -135,7 +133,7 @@ func TestStrangers(t *testing.T) {
 	}
 }
 
-// TestHellosFromNowhere are datagrams without a control connection: they get no answer.
+// TestHellosFromNowhere sends datagrams without a control connection: they get no answer.
 func TestHellosFromNowhere(t *testing.T) {
 	t.Parallel()
 	addr, _ := ourServer(t, "127.0.0.1:0", admission.Limits{})
@@ -153,7 +151,7 @@ func TestHellosFromNowhere(t *testing.T) {
 		return err
 	}
 	if ask() == nil {
-		t.Error("an answer to somebody unknown")
+		t.Error("an answer to an unknown address")
 	}
 	dialParams(t, addr, `{"tcp":true}`) // a client, but not of UDP
 	if ask() == nil {
@@ -178,9 +176,9 @@ func TestHellosFromNowhere(t *testing.T) {
 	}
 }
 
-// TestUDPTestsOfOneAddressTakeTurns opens three at once: nothing in a hello tells whose it is, so
-// the second is asked for its streams when the first has all of its own, and one that leaves in
-// between is passed over.
+// TestUDPTestsOfOneAddressTakeTurns opens three tests at once. A hello does not identify its test,
+// so the server asks the second test for its streams once the first has all of its own, and skips
+// one that has left.
 func TestUDPTestsOfOneAddressTakeTurns(t *testing.T) {
 	t.Parallel()
 	addr, said := ourServer(t, "127.0.0.1:0", admission.Limits{})
@@ -246,7 +244,7 @@ func TestLostAnswers(t *testing.T) {
 	}
 }
 
-// TestMemoryStaysFlat throws garbage at the server and looks at what is left.
+// TestMemoryStaysFlat sends garbage to the server and checks its heap.
 func TestMemoryStaysFlat(t *testing.T) {
 	addr, _ := ourServer(t, "127.0.0.1:0", admission.Limits{})
 	throw := func(n int) {
@@ -283,7 +281,7 @@ func TestMemoryStaysFlat(t *testing.T) {
 	}
 }
 
-// dialParams is a client up to its parameters.
+// dialParams connects as a client and sends its parameters.
 func dialParams(t *testing.T, addr netip.AddrPort, params string) net.Conn {
 	t.Helper()
 	c, err := net.Dial("tcp", addr.String())

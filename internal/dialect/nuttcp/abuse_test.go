@@ -13,7 +13,7 @@ import (
 	"github.com/linerate/linerate/internal/traffic/traffictest"
 )
 
-// ask speaks the client's part up to the server's answer.
+// ask plays a client up to the server's answer to its parameters.
 func ask(t *testing.T, s *Server, line string) (*net.TCPConn, *bufio.Reader, string) {
 	t.Helper()
 	c, err := net.Dial("tcp", s.Addr().String())
@@ -44,7 +44,7 @@ func TestStrangersAreNamed(t *testing.T) {
 		{hello + "buflen = 1", "no parameters came"},
 		{hello + strings.Repeat("buflen = 1, ", 1000), "line longer than"},
 		{"HELO nuttcp " + strings.Repeat("v", 5000), "greeting"},
-		{hello + "nonsense\n", "is no key = value"},
+		{hello + "nonsense\n", "is not key = value"},
 	} {
 		t.Run(c.want, func(t *testing.T) {
 			t.Parallel()
@@ -63,7 +63,7 @@ func TestStrangersAreNamed(t *testing.T) {
 	}
 }
 
-// TestRefusalsAreSaid: the client is told why, in the program's form.
+// TestRefusalsAreSaid checks that a refused client gets the reason, in the program's form.
 func TestRefusalsAreSaid(t *testing.T) {
 	s, _ := serve(t, admission.Limits{Duration: time.Minute}, nil)
 	for old, with := range map[string]string{"timeout = 0.000000": "timeout = 3600", "_NULL_": "192.0.2.7",
@@ -76,7 +76,7 @@ func TestRefusalsAreSaid(t *testing.T) {
 	}
 }
 
-// TestNoData: a client that asks and then does nothing is given up, and its port is free again.
+// TestNoData checks that a server gives up a client that sends no data, and closes its port.
 func TestNoData(t *testing.T) {
 	for _, udp := range []bool{false, true} {
 		s, j := serve(t, admission.Limits{},
@@ -90,7 +90,7 @@ func TestNoData(t *testing.T) {
 		j.Await(t, 1, "within 200ms")
 		rest, _ := io.ReadAll(in)
 		if !strings.Contains(string(rest), "Error: ") {
-			t.Errorf("told %q", rest)
+			t.Errorf("the client received %q", rest)
 		}
 		s.ports.mu.Lock()
 		if len(s.ports.open) != 0 {
@@ -100,8 +100,8 @@ func TestNoData(t *testing.T) {
 	}
 }
 
-// TestDeadClients ends a client in the middle of its test, in both directions of TCP and without
-// the end of UDP.
+// TestDeadClients ends a client in the middle of its test, in both directions of TCP and over UDP
+// without an end mark.
 func TestDeadClients(t *testing.T) {
 	s, j := serve(t, admission.Limits{}, func(s *Server) { s.timing.silent = 300 * time.Millisecond })
 	p := params{blockBytes: 500, blocks: unlimitedBlock, streams: 1, rateKbit: unlimitedRate,
@@ -139,7 +139,7 @@ func TestDeadClients(t *testing.T) {
 	j.Await(t, 1, "no end of the test")
 }
 
-// TestBudget ends a test that moves more than it may.
+// TestBudget ends a test that exceeds its bytes.
 func TestBudget(t *testing.T) {
 	s, j := serve(t, admission.Limits{Bytes: 1 << 20}, nil)
 	p := params{blockBytes: 65536, blocks: unlimitedBlock, streams: 2, rateKbit: unlimitedRate,
@@ -156,8 +156,8 @@ func TestBudget(t *testing.T) {
 	j.Await(t, 1, "are used up")
 }
 
-// TestTwoAtOnce: two tests of one address on one port begin one after the other and then run side
-// by side.
+// TestTwoAtOnce checks that two tests of one address on one port begin one after the other and then
+// run side by side.
 func TestTwoAtOnce(t *testing.T) {
 	s, j := serve(t, admission.Limits{}, nil)
 	p := params{blockBytes: 1000, blocks: unlimitedBlock, streams: 1, rateKbit: unlimitedRate,
@@ -184,8 +184,8 @@ func TestTwoAtOnce(t *testing.T) {
 	j.Await(t, 1, "received 2000 bytes")
 }
 
-// TestDataOfStrangers: only connections that a test waits for are taken. The second one to the same
-// port comes while the test waits on another.
+// TestDataOfStrangers checks that the server only takes connections that a test waits for. The
+// second one to the same port comes while the test waits on another.
 func TestDataOfStrangers(t *testing.T) {
 	s, j := serve(t, admission.Limits{}, nil)
 	p := params{blockBytes: 1000, blocks: unlimitedBlock, streams: 2, rateKbit: unlimitedRate,
@@ -205,8 +205,8 @@ func TestDataOfStrangers(t *testing.T) {
 	}
 }
 
-// TestWhoIsGoneIsSentNothingMore asks for a minute of data and hangs up: the server must not go on
-// sending to an address at which nobody waits.
+// TestWhoIsGoneIsSentNothingMore requests a minute of data and disconnects: the server must stop
+// sending.
 func TestWhoIsGoneIsSentNothingMore(t *testing.T) {
 	for _, udp := range []bool{false, true} {
 		s, j := serve(t, admission.Limits{}, func(s *Server) { s.timing.silent = 200 * time.Millisecond })

@@ -167,12 +167,12 @@ func (t *Test) begin(ctx context.Context, target string) error {
 		case ctx.Err() != nil:
 			return context.Cause(ctx)
 		case len(line) > 0:
-			return fmt.Errorf("%w: %s answers in %s, not nuttcp", traffic.ErrProtocol, target,
+			return fmt.Errorf("%w: %s speaks %s, not nuttcp", traffic.ErrProtocol, target,
 				wire.Dialect(line[:min(len(line), 64)]))
 		case errors.Is(err, os.ErrDeadlineExceeded):
 			return fmt.Errorf("%w: %s does not answer a nuttcp client", traffic.ErrPeerGone, target)
 		}
-		return fmt.Errorf("%w: %s hangs up on a nuttcp client: %w", traffic.ErrPeerGone, target, err)
+		return fmt.Errorf("%w: %s closes the connection of a nuttcp client: %w", traffic.ErrPeerGone, target, err)
 	}
 	if _, err := io.WriteString(t.control, t.p.line()); err != nil {
 		return fmt.Errorf("%w: ask nuttcp: %w", traffic.ErrPeerGone, err)
@@ -192,13 +192,13 @@ func (t *Test) begin(ctx context.Context, target string) error {
 			f.read(strings.TrimSpace(string(line)))
 		}
 		if f.refusal == "" {
-			f.refusal = "it does not say why"
+			f.refusal = "the server gave no reason"
 		}
 		return fmt.Errorf("%w: nuttcp: %s", traffic.ErrRefused, f.refusal)
 	case ctx.Err() != nil:
 		return context.Cause(ctx)
 	case err != nil:
-		return fmt.Errorf("%w: nuttcp does not say yes: %w", traffic.ErrPeerGone, err)
+		return fmt.Errorf("%w: nuttcp did not accept the test: %w", traffic.ErrPeerGone, err)
 	}
 	return fmt.Errorf("%w: nuttcp says %q", traffic.ErrProtocol, clip(string(line)))
 }

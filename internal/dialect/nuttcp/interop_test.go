@@ -13,8 +13,7 @@ import (
 	"github.com/linerate/linerate/internal/traffic/traffictest"
 )
 
-// parsed reads the key=value output of -fparse; of keys that are there more than once the last one
-// counts.
+// parsed parses the key=value output of -fparse; the last value of a key counts.
 func parsed(out string) map[string]float64 {
 	values := make(map[string]float64)
 	for _, m := range regexp.MustCompile(`(\w+)=([0-9.]+)`).FindAllStringSubmatch(out, -1) {
@@ -27,7 +26,7 @@ func parsed(out string) map[string]float64 {
 
 var loggedBytes = regexp.MustCompile(`(?:received|sent) (\d+) bytes`)
 
-// TestServerWithRealClient compares what nuttcp says of its tests with what the server counted.
+// TestServerWithRealClient compares nuttcp's results with what the server counted.
 func TestServerWithRealClient(t *testing.T) {
 	testenv.Program(t, "nuttcp")
 	for _, c := range []struct{ name, args string }{
@@ -40,8 +39,8 @@ func TestServerWithRealClient(t *testing.T) {
 		{"udp down", "-u -r -l 500 -R 4m -T 0.3"}, {"udp down", "-u -r -l 500 -R 4m -n 200"},
 	} {
 		// Both formats where lines differ: with intervals, of a receiver, of a sender, with
-		// datagrams. The client of udp goes on for two seconds after its end and burns a processor
-		// for its pacing, so there are few of those.
+		// datagrams. The UDP client continues for two seconds after its end and occupies a CPU for
+		// its pacing, so there are few of those.
 		formats := []string{""}
 		if strings.Contains(c.args, "-i") || c.args == "-n 64" || c.args == "-r -n 64" {
 			formats = []string{"", "-fparse"}
@@ -49,7 +48,7 @@ func TestServerWithRealClient(t *testing.T) {
 		for _, format := range formats {
 			t.Run(strings.TrimSpace(c.name+" "+c.args+" "+format), func(t *testing.T) {
 				if strings.HasPrefix(c.name, "udp") {
-					t.Parallel() // most of their time the clients wait
+					t.Parallel() // the clients wait most of the time
 				}
 				s, j := serve(t, admission.Limits{}, nil)
 				port := traffictest.FreePorts(t, 4)
@@ -86,8 +85,8 @@ func TestServerWithRealClient(t *testing.T) {
 					}
 				}
 				if strings.Contains(c.args, "-i 0.1") {
-					// The lines of the server that the client passes on; how many there are is for
-					// the scheduler to say.
+					// The lines of the server that the client prints; the scheduler decides how
+					// many there are.
 					lines := regexp.MustCompile(
 						`(?m)^(megabytes=[0-9.]+ real_sec=|.* MB / +[0-9.]+ sec)`).FindAllString(out, -1)
 					if len(lines) < 2 {

@@ -77,8 +77,9 @@ func (p params) line() string {
 		}
 		return 0
 	}
-	return fmt.Sprintf("buflen = %d, nbuf = %d, win = %d, nstream = %d, rate = %d, port = %d, trans = %d, braindead = 0, timeout = %f, udp = %d, "+
-		"vers = %s, interval = %f, reverse = %d, format = %d, traceroute = 0, irate = 0, thirdparty = _NULL_ , multicast = 0 , datamss = %d , "+
+	return fmt.Sprintf("buflen = %d, nbuf = %d, win = %d, nstream = %d, rate = %d, port = %d, trans = %d, "+
+		"braindead = 0, timeout = %f, udp = %d, vers = %s, interval = %f, reverse = %d, format = %d, "+
+		"traceroute = 0, irate = 0, thirdparty = _NULL_ , multicast = 0 , datamss = %d , "+
 		"tos = %x , nbuf_bytes = 0 , rate_pps = 0 , nodelay = %d\n",
 		p.blockBytes, p.blocks, p.windowBytes, p.streams, p.rateKbit, p.port, b(p.transmit), p.seconds, b(p.udp),
 		version, p.interval, b(p.reverse), p.format, p.mssBytes, p.tos, b(p.noDelay))
@@ -99,7 +100,7 @@ func parseParams(line string) (params, error) {
 		key, value, ok := strings.Cut(item, "=")
 		key, value = strings.TrimSpace(key), strings.TrimSpace(value)
 		if !ok || key == "" {
-			return params{}, fmt.Errorf("%w: %q is no key = value", errParams, clip(item))
+			return params{}, fmt.Errorf("%w: %q is not key = value", errParams, clip(item))
 		}
 		// The second value would silently replace the one that a reader of the log sees first.
 		if seen[key] {
@@ -222,7 +223,7 @@ func (p params) check() error {
 		return bad("buflen %d is not within 1 to %d", p.blockBytes, most)
 	// A mark is recognized by its length of four bytes, see begins.
 	case p.udp && p.blockBytes <= tagBytes:
-		return bad("datagrams of %d bytes cannot be told from the marks of the test", p.blockBytes)
+		return bad("datagrams of %d bytes cannot be distinguished from the marks of the test", p.blockBytes)
 	case p.blocks < 1:
 		return bad("nbuf %d", p.blocks)
 	case p.windowBytes < 0 || p.windowBytes > 1<<30:
@@ -241,11 +242,11 @@ func (p params) check() error {
 	case p.mssBytes < 0 || p.mssBytes > math.MaxInt16: // TCP_MAXSEG accepts no more, tcp(7)
 		return bad("datamss %d", p.mssBytes)
 	case p.traceroute:
-		return bad("traceroute is not served here")
+		return bad("traceroute is not supported")
 	case p.thirdParty:
-		return bad("third parties are not served here")
+		return bad("third-party tests are not supported")
 	case p.multicast:
-		return bad("multicast is not served here")
+		return bad("multicast is not supported")
 	}
 	return nil
 }

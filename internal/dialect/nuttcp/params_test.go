@@ -10,8 +10,7 @@ import (
 	"github.com/linerate/linerate/internal/traffic/datagram"
 )
 
-// Lines of clients of nuttcp 6.1.2, and of the few words that a server of our own would get from an
-// old one.
+// Lines of clients of nuttcp 6.1.2, and the shorter line of an older one.
 const (
 	lineTCP  = "buflen = 65536, nbuf = 20, win = 0, nstream = 3, rate = 4294967295, port = 15010, trans = 1, braindead = 0, timeout = 0.000000, udp = 0, vers = 6.1.2, interval = 0.000000, reverse = 0, format = 2048, traceroute = 0, irate = 0, thirdparty = _NULL_ , multicast = 0 , datamss = 0 , tos = 0 , nbuf_bytes = 0 , rate_pps = 0 , nodelay = 0\n"
 	lineUDP  = "buflen = 500, nbuf = 2147483647, win = 1048576, nstream = 1, rate = 1000, port = 15010, trans = 0, braindead = 0, timeout = 0.500000, udp = 1, vers = 6.1.2, interval = 0.200000, reverse = 0, format = 2117, traceroute = 0, irate = 0, thirdparty = _NULL_ , multicast = 0 , datamss = 0 , tos = 0 , nbuf_bytes = 0 , rate_pps = 0 , nodelay = 0\n"
@@ -56,8 +55,8 @@ func TestParamsThatNobodyGets(t *testing.T) {
 		return strings.Replace(lineTCP, old, with, 1)
 	}
 	for _, c := range []struct{ line, reason string }{
-		{"", "is no key = value"},
-		{"GET / HTTP/1.1\r\n", "is no key = value"},
+		{"", "is not key = value"},
+		{"GET / HTTP/1.1\r\n", "is not key = value"},
 		{"buflen = 1", "nbuf is missing"},
 		{change("buflen = 65536", "buflen = 0"), "buflen 0"},
 		{change("buflen = 65536", "buflen = 99999999"), "buflen 99999999"},
@@ -75,7 +74,7 @@ func TestParamsThatNobodyGets(t *testing.T) {
 		{strings.Replace(lineUDP, "nstream = 1", "nstream = 3", 1), "nstream 3 with udp"},
 		{change("udp = 0", "udp = yes"), "not 0 or 1"},
 		{change("traceroute = 0", "traceroute = 1"), "traceroute"},
-		{change("_NULL_", "192.0.2.1"), "third parties"},
+		{change("_NULL_", "192.0.2.1"), "third-party"},
 		{change("multicast = 0", "multicast = 5"), "multicast"},
 		{change("tos = 0", "tos = 100"), "out of range"},
 	} {
@@ -85,7 +84,7 @@ func TestParamsThatNobodyGets(t *testing.T) {
 	}
 }
 
-// TestLines are what a server of 6.1.2 said of the same figures.
+// TestLines compares lines with those of a 6.1.2 server for the same figures.
 func TestLines(t *testing.T) {
 	tcp := params{blockBytes: 65536, streams: 1, transmit: true, format: 2048}
 	part := figures{bytes: 345*megabyte + 15*megabyte/16, elapsed: 200081 * time.Microsecond}
@@ -123,13 +122,13 @@ func TestLines(t *testing.T) {
 	if d := cmp.Diff(want, report(tcp, end)); d != "" {
 		t.Errorf("report (-want +got):\n%s", d)
 	}
-	// Nothing arrived: no division by nothing.
+	// Without data, nothing may be divided by zero.
 	if got := report(tcp, figures{}); strings.Contains(got, "NaN") || strings.Contains(got, "Inf") {
 		t.Error(got)
 	}
 }
 
-// TestReportOfTheProgram reads what a server of 6.1.2 said at the end.
+// TestReportOfTheProgram parses the report of a 6.1.2 server.
 func TestReportOfTheProgram(t *testing.T) {
 	f := far{retrans: -1}
 	for line := range strings.Lines("   73.9375 MB /   0.50 sec = 1240.4257 Mbps     0 retrans\nDONE\n" +
@@ -151,7 +150,7 @@ func TestHeaders(t *testing.T) {
 	h := header{packetBytes: 500, counted: true}
 	p := make([]byte, 500)
 	h.Put(p, datagram.Mark{Sequence: 2})
-	// The third of 500 bytes, from the wire.
+	// The third one of 500 bytes, from a capture.
 	if string(p[:5]) != "BOD1\x00" || p[24] != 0xdc || p[25] != 5 || p[26] != 0 {
 		t.Errorf("% x", p[:32])
 	}
@@ -191,8 +190,8 @@ func FuzzParams(f *testing.F) {
 			p.port < lowestPort || p.amount() < 0 || p.duration() < 0 {
 			t.Errorf("%+v", p)
 		}
-		// What is understood can be said, and is understood the same, but for versions and digits
-		// that nobody needs.
+		// Parsed parameters can be formatted and parse as the same ones, except for versions and
+		// digits without meaning.
 		again, err := parseParams(p.line())
 		p.seconds, again.seconds, p.interval, again.interval = 0, 0, 0, 0
 		if err != nil || p != again {

@@ -178,7 +178,7 @@ func (p *pinger) greet(ctx context.Context, w *engine.Worker) error {
 		}
 		cause = errors.Join(cause, sent)
 	}
-	return noAnswer(cause, fmt.Sprintf("%d messages stayed without", firstTries))
+	return noAnswer(cause, fmt.Sprintf("%d messages were sent", firstTries))
 }
 
 // Loop sends by the clock and not after the answer, so that a slow answer does not delay other

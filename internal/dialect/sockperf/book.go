@@ -110,8 +110,8 @@ func (g *guest) sentence(who string) string {
 		count int64
 		what  string
 	}{
-		{g.refused, "not answered: over the packets and bytes that this host answers a source or all of them"},
-		{g.malformed, "not answered: no sockperf messages"},
+		{g.refused, "not answered: over this host's limits of packets and bytes"},
+		{g.malformed, "not answered: not sockperf messages"},
 		{g.unsent, "answers that could not be sent"},
 	} {
 		if n.count > 0 {

@@ -74,7 +74,7 @@ func fit(spec traffic.Spec) (traffic.Spec, []string, error) {
 	case spec.BusyPoll:
 		return spec, nil, bad("the sockperf client does not spin")
 	case len(spec.FarCPUs) > 0:
-		return spec, nil, bad("a sockperf server cannot be told its CPUs")
+		return spec, nil, bad("the CPUs of a sockperf server cannot be chosen")
 	case spec.NoDelay != nil && !*spec.NoDelay:
 		return spec, nil, bad("ping-pong with Nagle's algorithm would measure the delay of acknowledgements")
 	case spec.RequestBytes > MaxMessageBytes:
@@ -83,7 +83,7 @@ func fit(spec traffic.Spec) (traffic.Spec, []string, error) {
 	}
 	var warnings []string
 	if asked := max(spec.RequestBytes, spec.ResponseBytes); asked < HeaderBytes {
-		warnings = append(warnings, fmt.Sprintf("messages have %d bytes instead of %d, the least that sockperf can do",
+		warnings = append(warnings, fmt.Sprintf("messages have %d bytes instead of %d, the smallest size of sockperf",
 			HeaderBytes, asked))
 		spec.RequestBytes, spec.ResponseBytes = HeaderBytes, HeaderBytes
 	}

@@ -36,7 +36,7 @@ func TestClientWithOwnServer(t *testing.T) {
 		{"ping over IPv6", s.Addr().String(), traffic.Spec{Test: traffic.Ping, Gap: time.Millisecond}},
 		{"ping, server on all addresses", s4Loopback(s4),
 			traffic.Spec{Test: traffic.Ping, Gap: time.Millisecond, RequestBytes: 1000}},
-		// 127.0.0.2 answers only if the server takes care of the address that was asked.
+		// 127.0.0.2 answers only if the server answers from the address that was asked.
 		{"ping, another address of the host",
 			net.JoinHostPort("127.0.0.2", strings.TrimPrefix(s4.Addr().String(), "[::]:")),
 			traffic.Spec{Test: traffic.Ping, Gap: time.Millisecond}},
@@ -82,7 +82,7 @@ func TestClientWithOwnServer(t *testing.T) {
 	})
 }
 
-// s4Loopback is where a server on all addresses listens for IPv4 of this host.
+// s4Loopback returns the IPv4 loopback address of a server on all addresses.
 func s4Loopback(s *Server) string {
 	return netip.AddrPortFrom(netip.AddrFrom4([4]byte{127, 0, 0, 1}), s.Addr().Port()).String()
 }
@@ -108,7 +108,7 @@ func TestBadSpecsAreRefused(t *testing.T) {
 	}
 }
 
-// TestClientNamesWhatIsNoServer meets silence, refusal and other dialects.
+// TestClientNamesWhatIsNoServer has silent, closed and foreign servers.
 func TestClientNamesWhatIsNoServer(t *testing.T) {
 	t.Parallel()
 	rr, ping := traffic.Spec{Test: traffic.RR, RequestBytes: 100, ResponseBytes: 100}, traffic.Spec{Test: traffic.Ping}
@@ -146,7 +146,7 @@ func TestClientNamesWhatIsNoServer(t *testing.T) {
 	}
 	defer silent.Close()
 	if _, err := Run(t.Context(), silent.LocalAddr().String(), ping, ClientOptions{}, nil); !errors.Is(err,
-		traffic.ErrNoAnswer) || !strings.Contains(err.Error(), "3 messages stayed without") {
+		traffic.ErrNoAnswer) || !strings.Contains(err.Error(), "3 messages were sent") {
 		t.Errorf("a silent udp port: %v", err)
 	}
 }
@@ -186,7 +186,7 @@ func TestAddress(t *testing.T) {
 	}
 }
 
-// TestRoundsDoNotAllocate counts both ends of ping-pong.
+// TestRoundsDoNotAllocate counts allocations at both ends of ping-pong.
 func TestRoundsDoNotAllocate(t *testing.T) {
 	s, _ := startServer(t, ServerOptions{Gate: admission.New(admission.Limits{PacketsPerSecond: admission.Unlimited})})
 	phase := &engine.Phase{}

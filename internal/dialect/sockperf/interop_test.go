@@ -14,7 +14,7 @@ import (
 
 var counts = regexp.MustCompile(`\[Total Run\].*SentMessages=(\d+); ReceivedMessages=(\d+)`)
 
-// TestServerAnswersTheRealClient plays all ways in which sockperf asks.
+// TestServerAnswersTheRealClient runs the client in all its modes.
 func TestServerAnswersTheRealClient(t *testing.T) {
 	testenv.Program(t, "sockperf")
 	said := new(traffictest.Log)
@@ -23,7 +23,7 @@ func TestServerAnswersTheRealClient(t *testing.T) {
 	cases := []struct {
 		name       string
 		args       []string
-		perMessage int // messages per answer; 0: none are asked for
+		perMessage int // messages per answer; 0: no answers
 	}{
 		{"ping-pong udp", []string{"pp", "--mps=5000"}, 1},
 		{"ping-pong udp, with its padding checked", []string{"pp", "--data-integrity", "-m", "500", "--mps=2000"}, 1},
@@ -35,7 +35,7 @@ func TestServerAnswersTheRealClient(t *testing.T) {
 		{"under load tcp", []string{"ul", "--tcp", "--mps=5000", "--reply-every=10", "-m", "100"}, 10},
 		{"throughput udp", []string{"tp", "--mps=5000", "-m", "1000"}, 0},
 	}
-	// All at once: the real client takes three seconds for a test of one.
+	// All at once: the program takes three seconds for a test of one second.
 	outputs := make([]chan string, len(cases))
 	for i, c := range cases {
 		outputs[i] = make(chan string, 1)
@@ -56,7 +56,7 @@ func TestServerAnswersTheRealClient(t *testing.T) {
 			}
 			sent, _ := strconv.Atoi(m[1])
 			received, _ := strconv.Atoi(m[2])
-			// How many are answered is for the scheduler to decide; never more than were asked for.
+			// The scheduler decides how many are answered; never more than were requested.
 			if received == 0 || received > sent/c.perMessage+1 {
 				t.Errorf("%d messages, %d answers:\n%s", sent, received, out)
 			}
@@ -67,7 +67,7 @@ func TestServerAnswersTheRealClient(t *testing.T) {
 	said.Await(t, 1, "over tcp", "answers/s")
 }
 
-// TestClientAsksTheRealServer runs both tests against it.
+// TestClientAsksTheRealServer runs both tests against the program.
 func TestClientAsksTheRealServer(t *testing.T) {
 	testenv.Program(t, "sockperf")
 	for _, c := range []struct {
@@ -106,7 +106,7 @@ func patiently(t *testing.T, target string, spec traffic.Spec) *traffic.Result {
 	}
 }
 
-// check holds a result to what every one must say.
+// check checks what every result must have.
 func check(t *testing.T, r *traffic.Result, spec traffic.Spec) {
 	t.Helper()
 	if r.Test != spec.Test || r.RTT == nil || r.RTT.Count == 0 || r.RTT.Min <= 0 || r.RTT.P50 < r.RTT.Min ||

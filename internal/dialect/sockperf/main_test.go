@@ -12,8 +12,8 @@ import (
 
 func TestMain(m *testing.M) { traffictest.Main(m) }
 
-// startServer serves on loopback until the test ends, and gives its address and a way to end it
-// early.
+// startServer serves on loopback until the test ends, and returns the server and a function that
+// ends it early.
 func startServer(t testing.TB, o ServerOptions) (s *Server, stop func()) {
 	t.Helper()
 	if o.Address == "" {
@@ -32,8 +32,8 @@ func startServer(t testing.TB, o ServerOptions) (s *Server, stop func()) {
 	return s, traffictest.Serve(t, s)
 }
 
-// sockperf runs the real program to its end and returns what it said, without colours. Any
-// goroutine may call it.
+// sockperf runs the program to its end and returns its output without colours. Any goroutine may
+// call it.
 func sockperf(t *testing.T, args ...string) string {
 	out, err := traffictest.Output(t, time.Minute, "sockperf", args...)
 	if err != nil {

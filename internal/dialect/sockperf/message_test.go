@@ -23,7 +23,7 @@ func unhex(t *testing.T, s string) []byte {
 	return b
 }
 
-// TestGoldenMessages are messages that sockperf 3.7 sent, and what its own server made of such.
+// TestGoldenMessages has messages that sockperf 3.7 sent, and the answers of its own server.
 func TestGoldenMessages(t *testing.T) {
 	for _, c := range []struct {
 		name, message string
@@ -94,17 +94,17 @@ func TestJudgeDatagrams(t *testing.T) {
 	}
 	b.sweep(2*time.Second, false)
 	if len(said.Lines()) != 0 {
-		t.Errorf("said too early: %q", said.Lines())
+		t.Errorf("logged too early: %q", said.Lines())
 	}
 	b.sweep(8*time.Second, false)
 	want := []string{"sockperf 192.0.2.7:4000 over udp: 4 messages of 156 bytes in all, 2 answered in 0.0 s, 2 lost on the way here; " +
-		"1 not answered: over the packets and bytes that this host answers a source or all of them; 4 not answered: no sockperf messages"}
+		"1 not answered: over this host's limits of packets and bytes; 4 not answered: not sockperf messages"}
 	if diff := cmp.Diff(want, said.Lines()); diff != "" {
 		t.Error(diff)
 	}
 }
 
-// TestBookIsBounded lets a hundred thousand sources come by.
+// TestBookIsBounded has a hundred thousand sources.
 func TestBookIsBounded(t *testing.T) {
 	gate := admission.New(admission.Limits{})
 	said := new(traffictest.Log)
@@ -123,7 +123,7 @@ func TestBookIsBounded(t *testing.T) {
 	said.Await(t, 1, "further sources", "99968 messages")
 }
 
-// FuzzDatagram feeds what anybody may send, and holds the answer to what it may be.
+// FuzzDatagram checks the answers to arbitrary datagrams.
 func FuzzDatagram(f *testing.F) {
 	f.Add(newMessage(14))
 	f.Add(newMessage(100))

@@ -132,7 +132,7 @@ func (s *Server) accept(ctx context.Context, conn *net.TCPConn, wg *sync.WaitGro
 	met, ok := s.silent.Enter(from.Addr())
 	if !ok {
 		_ = conn.Close() // refused: too many silent connections
-		s.turnAway(from, errors.New("too many connections that have said nothing are waiting already"))
+		s.turnAway(from, errors.New("too many silent connections are waiting already"))
 		return
 	}
 	wg.Go(func() { s.serveConn(ctx, conn, from, met) })

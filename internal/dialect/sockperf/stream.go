@@ -21,9 +21,9 @@ import (
 // Errors that end a connection; their texts are for the log.
 var (
 	errSilent  = errors.New("nothing came")
-	errSlow    = errors.New("a message that had begun did not end")
+	errSlow    = errors.New("an unfinished message did not end")
 	errIdle    = errors.New("no further message")
-	errStuck   = errors.New("it does not take its answers")
+	errStuck   = errors.New("it does not read its answers")
 	errStopped = errors.New("the server ends")
 )
 

@@ -15,8 +15,8 @@ import (
 
 var impatient = &patience{first: time.Second, idle: time.Second, answer: 500 * time.Millisecond}
 
-// TestBadClientsAreClosedAndNamed plays what clients over TCP do wrong; afterwards the server
-// serves on.
+// TestBadClientsAreClosedAndNamed has TCP clients that violate the protocol; the server continues
+// to serve other clients.
 func TestBadClientsAreClosedAndNamed(t *testing.T) {
 	t.Parallel()
 	said := new(traffictest.Log)
@@ -34,9 +34,9 @@ func TestBadClientsAreClosedAndNamed(t *testing.T) {
 		words []string
 	}{
 		{"half open", nil, 0, []string{"nothing came within"}},
-		{"cut off", message(20)[:15], 0, []string{"a message that had begun did not end within"}},
+		{"cut off", message(20)[:15], 0, []string{"an unfinished message did not end within"}},
 		{"slow loris", message(60_000), 20 * time.Millisecond,
-			[]string{"a message that had begun did not end within", "0 messages"}},
+			[]string{"an unfinished message did not end within", "0 messages"}},
 		{"idle", message(14), 0, []string{"1 messages, 1 answered", "no further message within"}},
 		{"garbage", bytes.Repeat([]byte{0xa5}, 100), 0, []string{"no sockperf: a message of 2779096485 bytes after 0"}},
 		{"oversized", message(65_508)[:14], 0, []string{"a message of 65508 bytes after 0"}},
@@ -66,7 +66,7 @@ func TestBadClientsAreClosedAndNamed(t *testing.T) {
 				}
 				for _, b := range c.bytes {
 					if _, err := conn.Write([]byte{b}); err != nil {
-						return // closed on us, as it should be
+						return // the server closed the connection, as it should
 					}
 					time.Sleep(c.drip)
 				}
@@ -85,7 +85,8 @@ func TestBadClientsAreClosedAndNamed(t *testing.T) {
 			said.Await(t, 1, append(c.words, conn.LocalAddr().String())...)
 		})
 	}
-	// Who never takes its answers is cut off as well; that needs more bytes than the sockets hold.
+	// A client that never reads its answers is cut off too; that takes more bytes than the sockets
+	// hold.
 	t.Run("deaf", func(t *testing.T) {
 		t.Parallel()
 		said := new(traffictest.Log)
@@ -104,7 +105,7 @@ func TestBadClientsAreClosedAndNamed(t *testing.T) {
 				break
 			}
 		}
-		said.Await(t, 1, "it does not take its answers within")
+		said.Await(t, 1, "it does not read its answers within")
 	})
 	t.Run("serves on", func(t *testing.T) {
 		t.Parallel()
@@ -155,8 +156,7 @@ func TestTooManyClientsAreTurnedAway(t *testing.T) {
 	said.Await(t, 1, first.LocalAddr().String(), "2 messages, 2 answered, 60 bytes in and 60 out", "the server ends")
 }
 
-// FuzzStream feeds a connection in pieces and compares with what the messages say when they are
-// taken one by one.
+// FuzzStream feeds a connection in pieces and compares the answers with those to single messages.
 func FuzzStream(f *testing.F) {
 	f.Add(newMessage(20), uint8(3))
 	f.Add(append(newMessage(14), newMessage(100)...), uint8(200))
@@ -197,7 +197,7 @@ func FuzzStream(f *testing.F) {
 				if !bad || !strings.HasPrefix(err.Error(), "no sockperf") {
 					t.Fatalf("%x: %v", in, err)
 				}
-				// What came with the bad message in one piece is not answered any more.
+				// Messages that came in one piece with the bad one are not answered.
 				if !bytes.HasPrefix(want, got) {
 					t.Fatalf("%x answered with %x, want %x", in, got, want)
 				}
@@ -212,8 +212,8 @@ func FuzzStream(f *testing.F) {
 	})
 }
 
-// TestSilentConnectionsTakeNoPlace lets many connect and say nothing: a client is served all the
-// same, and the log stays short.
+// TestSilentConnectionsTakeNoPlace opens many silent connections: a client is still served, and the
+// log stays short.
 func TestSilentConnectionsTakeNoPlace(t *testing.T) {
 	said := new(traffictest.Log)
 	s, _ := startServer(t, ServerOptions{Log: said.Add, Gate: admission.New(admission.Limits{Clients: 1})})
@@ -224,11 +224,11 @@ func TestSilentConnectionsTakeNoPlace(t *testing.T) {
 		}
 		defer conn.Close()
 	}
-	said.Await(t, 1, "turned away", "too many connections that have said nothing")
+	said.Await(t, 1, "turned away", "too many silent connections")
 	if closed := len(said.Find("too many connections")); closed > admission.StrangerLines {
 		t.Errorf("%d lines of strangers", closed)
 	}
-	// Another address of loopback: this one has all of its places taken.
+	// Another loopback address: all places of this one are taken.
 	d := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.IPv4(127, 0, 0, 2)}}
 	conn, err := d.Dial("tcp", s.Addr().String())
 	if err != nil {

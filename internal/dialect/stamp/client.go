@@ -201,9 +201,9 @@ func (s *sender) noAnswer() error {
 	case s.foreign > 0 && s.auth != nil:
 		return fmt.Errorf("%w: %d packets came back, none with the HMAC of this key", traffic.ErrNoAnswer, s.foreign)
 	case s.foreign > 0:
-		return fmt.Errorf("%w: %d packets came back that are no STAMP", traffic.ErrNoAnswer, s.foreign)
+		return fmt.Errorf("%w: %d packets came back that are not STAMP", traffic.ErrNoAnswer, s.foreign)
 	}
-	return fmt.Errorf("%w: %d packets stayed without; reflectors are silent to strangers and to wrong keys",
+	return fmt.Errorf("%w: %d packets were sent; reflectors do not answer unknown senders and wrong keys",
 		traffic.ErrNoAnswer, greetTries)
 }
 

@@ -13,7 +13,8 @@ import (
 
 var testKey = []byte("a key of both ends")
 
-// TestReflectorAnswersAnIndependentSender has a peer in another language send all kinds of packets.
+// TestReflectorAnswersAnIndependentSender sends all kinds of packets with an implementation in
+// another language.
 func TestReflectorAnswersAnIndependentSender(t *testing.T) {
 	key := hex.EncodeToString(testKey)
 	// Unknown type 200 of 4 bytes; extra padding of 8.
@@ -75,13 +76,13 @@ func TestReflectorAnswersAnIndependentSender(t *testing.T) {
 			}
 			stop()
 			if !c.stateless && !strings.Contains(said.String(), ": 5 packets reflected") {
-				t.Errorf("said %q", said.String())
+				t.Errorf("log %q", said.String())
 			}
 		})
 	}
 }
 
-// TestReflectorIsSilentToWrongKeys sends with a wrong key and with none.
+// TestReflectorIsSilentToWrongKeys sends packets with a wrong key and without one.
 func TestReflectorIsSilentToWrongKeys(t *testing.T) {
 	said := new(traffictest.Log)
 	s, stop := startServer(t, ServerOptions{Key: testKey, Log: said.Add})
@@ -93,12 +94,12 @@ func TestReflectorIsSilentToWrongKeys(t *testing.T) {
 	}
 	stop()
 	if !strings.Contains(said.String(), "2 packets not reflected: without the right HMAC") {
-		t.Errorf("said %q", said.String())
+		t.Errorf("log %q", said.String())
 	}
 }
 
-// TestSenderWithAnIndependentReflector measures against a peer in another language that loses,
-// counts and dates in ways we know.
+// TestSenderWithAnIndependentReflector measures against an implementation in another language whose
+// losses, counters and clock are known.
 func TestSenderWithAnIndependentReflector(t *testing.T) {
 	key := hex.EncodeToString(testKey)
 	for _, c := range []struct {
@@ -148,16 +149,17 @@ func TestSenderWithAnIndependentReflector(t *testing.T) {
 				t.Errorf("loss %g, the reflector dropped %g", *r.LossRatio, loss)
 			}
 			if !c.stateful && (r.Up.Lost != nil || r.UDP.Up != nil || r.Up.Reordered != nil) {
-				t.Error("ways told apart that nobody can")
+				t.Error("losses split by direction without a counting reflector")
 			}
-			// With loss a mark may have to be sent twice, and then there is no split; else it adds
-			// up, and shows the way.
+			// With loss, a mark may have to be sent twice, and then there is no split. Otherwise
+			// the split adds up, and shows the direction.
 			if r.Up.Lost != nil {
 				if *r.Up.Lost+*r.Down.Lost != r.UDP.Lost || r.UDP.Up.Received != r.UDP.Down.Sent ||
 					r.UDP.Down.Received != r.UDP.Received {
 					t.Errorf("up %d, down %d of %d", *r.Up.Lost, *r.Down.Lost, r.UDP.Lost)
 				}
-				if *r.Up.Lost < uint64(c.up*float64(r.UDP.Sent)/2) || *r.Down.Lost < uint64(c.down*float64(r.UDP.Sent)/2) {
+				half := float64(r.UDP.Sent) / 2
+				if *r.Up.Lost < uint64(c.up*half) || *r.Down.Lost < uint64(c.down*half) {
 					t.Errorf("%d of %d lost on the way up", *r.Up.Lost, r.UDP.Lost)
 				}
 			} else if c.stateful && r.UDP.Lost == 0 {
@@ -168,7 +170,7 @@ func TestSenderWithAnIndependentReflector(t *testing.T) {
 				t.Errorf("variation %+v", r.Up.DelayVariation)
 			}
 			if r.Up.Delay != nil || r.Down.Delay != nil {
-				t.Error("one-way delay from clocks that nobody vouches for")
+				t.Error("one-way delay from unsynchronised clocks")
 			}
 			if hasTTL := c.args[0] != "light"; hasTTL != (r.Hops != nil) {
 				t.Errorf("hops %v", r.Hops)
@@ -180,7 +182,7 @@ func TestSenderWithAnIndependentReflector(t *testing.T) {
 	}
 }
 
-// TestSenderNamesWhatIsNoReflector meets a wrong key and a closed port.
+// TestSenderNamesWhatIsNoReflector has a wrong key and a closed port.
 func TestSenderNamesWhatIsNoReflector(t *testing.T) {
 	t.Parallel()
 	spec := traffic.Spec{Test: traffic.Ping, Duration: 200 * time.Millisecond}

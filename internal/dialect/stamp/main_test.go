@@ -18,8 +18,8 @@ import (
 
 func TestMain(m *testing.M) { traffictest.Main(m) }
 
-// startServer serves on loopback until the test ends, and gives its address and a way to end it
-// early.
+// startServer serves on loopback until the test ends, and returns the server and a function that
+// ends it early.
 func startServer(t testing.TB, o ServerOptions) (s *Server, stop func()) {
 	t.Helper()
 	if o.Address == "" {
@@ -38,7 +38,7 @@ func startServer(t testing.TB, o ServerOptions) (s *Server, stop func()) {
 	return s, traffictest.Serve(t, s)
 }
 
-// pythonReflector runs the reflector of the other side until the test ends and gives its address.
+// pythonReflector runs the independent reflector until the test ends and returns its address.
 func pythonReflector(t *testing.T, args ...string) string {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
@@ -72,7 +72,7 @@ func pythonReflector(t *testing.T, args ...string) string {
 	return "127.0.0.1:" + strings.TrimSpace(port)
 }
 
-// answer is what the other side's sender says of one packet.
+// answer is the independent sender's report on one packet.
 type answer struct {
 	Sent, Bytes     int
 	Seq, Sender     uint32
@@ -87,7 +87,7 @@ type answer struct {
 	Error           string
 }
 
-// pythonSender runs the sender of the other side and gives what it got.
+// pythonSender runs the independent sender and returns its reports.
 func pythonSender(t *testing.T, mode string, s *Server, count int, args ...string) []answer {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)

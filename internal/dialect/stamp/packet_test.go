@@ -22,7 +22,7 @@ func unhex(t testing.TB, s string) []byte {
 }
 
 // The packets of the figures of RFC 8762 with the SSID of RFC 8972 figures 1 to 4, filled in by
-// hand: number 7 sent at 2020-01-01 00:00:00.5 UTC (NTP e1b65f80.80000000), came at .75, left at
+// hand: number 7 sent at 2020-01-01 00:00:00.5 UTC (NTP e1b65f80.80000000), arrived at .75, left at
 // .875; clock of the sender not synchronised (multiplier 1), of the reflector within 2^-32·16·2^20
 // s; session 0x1234; TTL 255.
 const (
@@ -89,7 +89,7 @@ func TestGoldenPackets(t *testing.T) {
 		if !ok || at != golden2020+25e7 {
 			t.Errorf("%s received at %d", c.name, at)
 		}
-		// Whatever bit flips, the HMAC notices.
+		// The HMAC detects any flipped bit.
 		for i := range p {
 			if c.auth == nil {
 				break
@@ -103,7 +103,7 @@ func TestGoldenPackets(t *testing.T) {
 	}
 }
 
-// TestShortReplies reads what TWAMP Light's reflectors send.
+// TestShortReplies parses the answers of TWAMP Light reflectors.
 func TestShortReplies(t *testing.T) {
 	p := unhex(t, goldenReply)
 	for n, c := range map[int]struct{ ok, ttl bool }{37: {false, false}, 38: {true, false}, 40: {true, false},
@@ -123,7 +123,7 @@ func TestTimestampsRoundTrip(t *testing.T) {
 	now := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC).UnixNano()
 	var p [8]byte
 	for range 100_000 {
-		at := now + r.Int64N(2*60*365*86400*1e9) - 60*365*86400*1e9 // sixty years either way: across 2036 and 1970
+		at := now + r.Int64N(2*60*365*86400*1e9) - 60*365*86400*1e9 // sixty years in both directions: across 2036 and 1970
 		for _, f := range []format{ntpFormat, ptpFormat} {
 			for _, tai := range []int64{0, 37} {
 				putTimestamp(p[:], at, f, tai)
@@ -168,7 +168,7 @@ func TestEstimates(t *testing.T) {
 	if parseEstimate(0x8000).trusted() {
 		t.Error("a multiplier of zero means something")
 	}
-	// PTP counts TAI; a host that does not know it cannot vouch for it.
+	// PTP counts TAI; a host that does not know the offset cannot vouch for its timestamps.
 	for _, c := range []struct {
 		state clockState
 		f     format
@@ -236,8 +236,8 @@ func TestReflectTLVs(t *testing.T) {
 	}
 }
 
-// The HMACs of the golden packets under the key "key", as the hmac module of Python makes them; the
-// first 16 bytes.
+// The HMACs of the golden packets under the key "key", computed by Python's hmac module; the first
+// 16 bytes.
 const (
 	goldenRequestHMAC = "1faadcad239c4df4ab17c688f07a0d5f"
 	goldenReplyHMAC   = "0677f7d6a4708d84cc576d8823cc7a7f"

@@ -39,7 +39,7 @@ var reasonTexts = [reasons]string{
 	wouldGrow:       "shorter than any answer, from sources that are not trusted",
 	reservedPort:    "from ports of other services",
 	looksReflected:  "were reflected packets themselves",
-	overAllowance:   "over what this host answers a source or all of them",
+	overAllowance:   "over this host's limits of packets and bytes",
 }
 
 // sessionKey identifies a session (RFC 8972 §3).
@@ -76,7 +76,7 @@ type reflector struct {
 	swept    time.Duration
 	refused  [reasons]int64
 	unkept   int64 // packets reflected without a session, because there was no room
-	told     time.Duration
+	lastLog  time.Duration
 }
 
 // answer turns the packet in p[:n] into its answer and returns the length, or 0 for no answer; p
@@ -209,10 +209,10 @@ func (r *reflector) sweep(now time.Duration, end bool) {
 			r.last = nil
 		}
 	}
-	if !end && now-r.told < sessionQuiet {
+	if !end && now-r.lastLog < sessionQuiet {
 		return
 	}
-	r.told = now
+	r.lastLog = now
 	for reason, n := range r.refused {
 		if n > 0 && why(reason) != reflected {
 			r.log(fmt.Sprintf("stamp: %d packets not reflected: %s", n, reasonTexts[reason]))
@@ -220,7 +220,7 @@ func (r *reflector) sweep(now time.Duration, end bool) {
 	}
 	r.refused = [reasons]int64{}
 	if r.unkept > 0 {
-		r.log(fmt.Sprintf("stamp: %d packets reflected without counting them: there are %d sessions already", r.unkept,
+		r.log(fmt.Sprintf("stamp: %d packets reflected without counting them: all %d sessions are in use", r.unkept,
 			maxSessions))
 		r.unkept = 0
 	}

@@ -15,7 +15,7 @@ import (
 
 var stranger = netip.MustParseAddrPort("192.0.2.7:4000")
 
-// newTestReflector keeps the clock of the machine out.
+// newTestReflector returns a reflector that does not depend on the machine's clock.
 func newTestReflector(key []byte, log func(string)) *reflector {
 	return &reflector{
 		gate: admission.New(admission.Limits{PacketsPerSecond: 1e9}), log: log, auth: newAuthenticator(key),
@@ -25,15 +25,15 @@ func newTestReflector(key []byte, log func(string)) *reflector {
 	}
 }
 
-// packetOf is a request of n bytes.
+// packetOf returns a request of n bytes.
 func packetOf(n int, sequence uint32) []byte {
 	p := make([]byte, max(n, baseBytes))
 	(&request{sequence: sequence, estimate: 1, timestamp: [8]byte{0xe1, 0xb6}}).put(p, &openLayout)
 	return append(p[:n:n], make([]byte, 1<<16-n)...)
 }
 
-// TestAnswersDoNotGrow asks with every length from many sources: nobody but the trusted gets more
-// than it sent, or more than a base packet.
+// TestAnswersDoNotGrow sends requests of every length from many sources: only a trusted source may
+// get more than it sent, and at most a base packet.
 func TestAnswersDoNotGrow(t *testing.T) {
 	r := newTestReflector(nil, nil)
 	r.trusted = []netip.Prefix{netip.MustParsePrefix("198.51.100.0/24")}
@@ -57,7 +57,7 @@ func TestAnswersDoNotGrow(t *testing.T) {
 	}
 }
 
-// TestReflectorsDoNotAnswerEachOther forges the packet that would start an endless conversation.
+// TestReflectorsDoNotAnswerEachOther forges the packet that would start an endless exchange.
 func TestReflectorsDoNotAnswerEachOther(t *testing.T) {
 	a, b := newTestReflector(nil, nil), newTestReflector(nil, nil)
 	for _, port := range []uint16{DefaultPort, a.port, 8620} {
@@ -74,8 +74,8 @@ func TestReflectorsDoNotAnswerEachOther(t *testing.T) {
 	}
 }
 
-// TestRandomPaddingIsReflected asks like a TWAMP Light sender whose padding is not zero: it is no
-// reflector.
+// TestRandomPaddingIsReflected sends the request of a TWAMP Light sender whose padding is not zero:
+// it is no reflector.
 func TestRandomPaddingIsReflected(t *testing.T) {
 	r := newTestReflector(nil, nil)
 	p := packetOf(100, 1)
@@ -98,7 +98,7 @@ func TestSessionsCount(t *testing.T) {
 		return binary.BigEndian.Uint32(p)
 	}
 	other := netip.MustParseAddrPort("192.0.2.8:4000")
-	// 0xffffffff comes around to 0; number 1 is lost on the way.
+	// 0xffffffff wraps to 0; number 1 is lost on the way.
 	for i, c := range []struct {
 		from      netip.AddrPort
 		sent, own uint32
@@ -110,14 +110,14 @@ func TestSessionsCount(t *testing.T) {
 	}
 	r.sweep(sessionQuiet, false)
 	if len(lines) != 0 {
-		t.Errorf("said too early: %q", lines)
+		t.Errorf("logged too early: %q", lines)
 	}
 	r.sweep(2*sessionQuiet+2*time.Second, false)
 	all := strings.Join(lines, "\n")
 	if len(lines) != 2 ||
 		!strings.Contains(all,
 			"stamp 192.0.2.7:4000: 4 packets reflected, 176 bytes in 0.0 s, 1 missing on the way here") {
-		t.Errorf("said %q", lines)
+		t.Errorf("log %q", lines)
 	}
 	if got := ask(stranger, 5, 3*sessionQuiet); got != 0 {
 		t.Errorf("a session that was over goes on at %d", got)
@@ -128,8 +128,8 @@ func TestSessionsCount(t *testing.T) {
 	}
 }
 
-// TestSessionsAreBounded lets a hundred thousand sources come by: those without a place get their
-// own numbers back, and the log stays short.
+// TestSessionsAreBounded has a hundred thousand sources: those without a place get copies of their
+// own numbers, and the log stays short.
 func TestSessionsAreBounded(t *testing.T) {
 	var lines []string
 	r := newTestReflector(nil, func(s string) { lines = append(lines, s) })
@@ -166,16 +166,16 @@ func testAllowanceAndReasons(t *testing.T) {
 	r.sweep(2*sessionQuiet, false)
 	all := strings.Join(lines, "\n")
 	for _, want := range []string{
-		": 4 packets reflected", "2 packets not reflected: over what this host answers",
+		": 4 packets reflected", "2 packets not reflected: over this host's limits",
 		"1 packets not reflected: shorter than any answer", "1 packets not reflected: too short",
 	} {
 		if !strings.Contains(all, want) {
-			t.Errorf("%q not said in:\n%s", want, all)
+			t.Errorf("%q is not in the log:\n%s", want, all)
 		}
 	}
 }
 
-// TestReflectingDoesNotAllocate counts a packet of a known session, in both modes.
+// TestReflectingDoesNotAllocate counts allocations for a packet of a known session, in both modes.
 func TestReflectingDoesNotAllocate(t *testing.T) {
 	for _, key := range [][]byte{nil, []byte("key")} {
 		r := newTestReflector(key, nil)
@@ -201,7 +201,7 @@ func TestReflectingDoesNotAllocate(t *testing.T) {
 	}
 }
 
-// FuzzReflector feeds what anybody may send, and holds the answer to what it may be.
+// FuzzReflector checks the answers to arbitrary packets.
 func FuzzReflector(f *testing.F) {
 	f.Add(packetOf(44, 7)[:44], false, uint16(4000))
 	f.Add(packetOf(14, 7)[:14], false, uint16(862))
@@ -238,7 +238,7 @@ func FuzzReflector(f *testing.F) {
 			got.sent.estimate != want.estimate || got.ssid != want.ssid {
 			t.Fatalf("%x answered with %+v", in, got)
 		}
-		// Behind the base packet only flags, and HMACs of who has the key, may change.
+		// After the base packet, only flags and the HMACs of key holders may change.
 		if !authenticated {
 			changed := 0
 			for i := l.bytes; i < n; i++ {
@@ -253,7 +253,7 @@ func FuzzReflector(f *testing.F) {
 	})
 }
 
-// FuzzReply feeds what may come instead of an answer to a sender that waits for one.
+// FuzzReply feeds arbitrary packets to a sender that waits for an answer.
 func FuzzReply(f *testing.F) {
 	f.Add(unhex(f, goldenReply), false)
 	f.Add(unhex(f, goldenReply)[:38], false)

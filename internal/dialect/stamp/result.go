@@ -37,12 +37,12 @@ func (s *sender) fill(r *Report, greeting, begin, end mark) {
 	}
 	if s.stepped > 0 {
 		r.Warnings = append(r.Warnings,
-			fmt.Sprintf("%d round trips were timed by the program: the clock of this host was set while they lasted",
+			fmt.Sprintf("%d round trips were timed by the program: the clock of this host was set meanwhile",
 				s.stepped))
 	}
 	if s.noSplit > 0 {
 		r.Warnings = append(r.Warnings,
-			fmt.Sprintf("%d round trips contain the time in the reflector, whose timestamps make no sense", s.noSplit))
+			fmt.Sprintf("%d round trips contain the time in the reflector, whose timestamps are inconsistent", s.noSplit))
 	}
 }
 
@@ -107,7 +107,8 @@ func (s *sender) delays(r *Report) {
 	// wrong.
 	if s.up.smallest < 0 || s.down.smallest < 0 {
 		r.Warnings = append(r.Warnings, fmt.Sprintf(
-			"no delays of one way: both ends call their clocks right to within %.3g s together, but packets came before they were sent", s.clockError,
+			"no one-way delays: both ends report clocks that are accurate to %.3g s together, "+
+				"but packets arrived before they were sent", s.clockError,
 		))
 		return
 	}

@@ -18,7 +18,7 @@ import (
 
 func newResult() *traffic.Result { return &traffic.Result{Test: traffic.Ping} }
 
-// newTestSender is a sender without a socket.
+// newTestSender returns a sender without a socket.
 func newTestSender(query func() clockState) *sender {
 	if query == nil {
 		query = func() clockState { return clockState{maxError: unknownError} }
@@ -27,8 +27,8 @@ func newTestSender(query func() clockState) *sender {
 		ClientOptions{query: query})
 }
 
-// play feeds a sender with the answers of a made-up path: per packet what happens on the way up and
-// down.
+// play feeds a sender with the answers of a simulated path: per packet what happens in each
+// direction.
 type play struct {
 	up, down []time.Duration // delays; negative: lost
 	offset   time.Duration   // of the reflector's clock
@@ -37,7 +37,7 @@ type play struct {
 	copies   bool          // stateless
 }
 
-// run sends the packets through the path, a millisecond apart, and gives the report.
+// run sends the packets through the path, a millisecond apart, and returns the report.
 func (p play) run(t *testing.T, s *sender) *Report {
 	t.Helper()
 	base := golden2020
@@ -54,7 +54,7 @@ func (p play) run(t *testing.T, s *sender) *Report {
 		counter++
 		return counter - 1
 	}
-	// As the sender does it: 0 is the greeting, 1 is left out, 2 is the first mark.
+	// In the sender's order: 0 is the greeting, 1 is skipped, 2 is the first mark.
 	greeting := mark{answered: true, tries: 1, sequence: 0, reflector: number(0)}
 	begin := mark{answered: true, tries: 1, sequence: 2, reflector: number(2)}
 	var events []event
@@ -140,7 +140,7 @@ func TestReportOfAKnownPath(t *testing.T) {
 		t.Errorf("as a result: %+v, hops %+v", w, r.Result.Hops)
 	}
 
-	// A clock that is off changes delays, which only the vouched-for show; nothing else.
+	// A clock offset changes delays, which only synchronised clocks show, and nothing else.
 	p.offset = -time.Hour
 	for name, c := range map[string]struct {
 		query func() clockState
@@ -157,25 +157,25 @@ func TestReportOfAKnownPath(t *testing.T) {
 	}
 	p.estimate.synchronised = true
 	if r := p.run(t, newTestSender(sure)); r.Up.Delay != nil || len(r.Warnings) != 1 ||
-		!strings.Contains(r.Warnings[0], "came before they were sent") {
+		!strings.Contains(r.Warnings[0], "arrived before they were sent") {
 		t.Errorf("a far clock that claims to be right: %+v, %q", r.Up.Delay, r.Warnings)
 	}
 
-	// Who copies numbers leaves open which way lost what.
+	// A reflector that copies numbers does not show which direction lost packets.
 	p.copies, p.offset = true, 0
 	if r := p.run(t, newTestSender(sure)); r.Stateful || r.Up.Lost != nil || r.UDP.Up != nil || r.Up.Reordered != nil ||
 		r.UDP.Lost != 2 || r.Up.Delay == nil {
 		t.Errorf("stateless: %+v", r)
 	}
 
-	// A reflector whose time in the house is longer than the round trip is not believed.
+	// A reflector whose reported time exceeds the round trip is not believed.
 	p = play{up: ms(1, 1), down: ms(1, 1), inside: -time.Second, estimate: right}
 	if r := p.run(t, newTestSender(unsure)); len(r.Warnings) == 0 || r.RTT.Max > 0.003 {
 		t.Errorf("%+v, %q", r.RTT, r.Warnings)
 	}
 }
 
-// TestDoubledAndLateAnswers plays what networks do besides losing.
+// TestDoubledAndLateAnswers simulates duplicates and reordering.
 func TestDoubledAndLateAnswers(t *testing.T) {
 	s := newTestSender(nil)
 	answer := func(sequence, own uint32) {
@@ -188,15 +188,15 @@ func TestDoubledAndLateAnswers(t *testing.T) {
 		s.sent++
 	}
 	answer(0, 0)
-	answer(0, 0) // the answer came twice
+	answer(0, 0) // the answer arrived twice
 	answer(1, 1)
-	answer(1, 2) // the packet came twice
+	answer(1, 2) // the packet arrived twice
 	answer(4, 5) // 2 and 3 changed places on the way up, 4 overtook both on the way down
 	answer(3, 3)
 	answer(2, 4)
 	answer(5, 6)
 	answer(5, 6)
-	answer(77, 7) // of nobody's
+	answer(77, 7) // unknown number
 	if s.answered != 6 || s.duplicates != 3 || s.upDuplicates != 1 || s.foreign != 1 {
 		t.Errorf("%d answered, %d doubled, %d of them on the way up, %d foreign", s.answered, s.duplicates,
 			s.upDuplicates, s.foreign)
@@ -204,7 +204,7 @@ func TestDoubledAndLateAnswers(t *testing.T) {
 	if s.down.reordered != 2 || s.up.reordered != 0 {
 		t.Errorf("reordered %d up, %d down", s.up.reordered, s.down.reordered)
 	}
-	// Late answers to numbers whose place another packet has taken since.
+	// Late answers to numbers whose place another packet has taken.
 	s.waiting[0] = sending{sequence: underWay, state: underway}
 	answer(0, 9)
 	if s.foreign != 2 {
@@ -267,7 +267,8 @@ func TestBothEndsOfOurs(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if r.RTT == nil || r.RTT.Min <= 0 || !r.Stateful || r.Up.Lost == nil || *r.Up.Lost+*r.Down.Lost != r.UDP.Lost || r.Hops == nil ||
+			if r.RTT == nil || r.RTT.Min <= 0 || !r.Stateful || r.Up.Lost == nil ||
+				*r.Up.Lost+*r.Down.Lost != r.UDP.Lost || r.Hops == nil ||
 				*r.Hops != 0 {
 				t.Errorf("%+v, hops %v", r.Result, r.Hops)
 			}
@@ -325,7 +326,7 @@ func TestBadSpecsAreRefused(t *testing.T) {
 	}
 }
 
-// TestSendingDoesNotAllocate counts a packet and its answer.
+// TestSendingDoesNotAllocate counts allocations for a packet and its answer.
 func TestSendingDoesNotAllocate(t *testing.T) {
 	s, _ := startServer(t, ServerOptions{Key: testKey})
 	sock, err := dial(s.Addr(), 0)

@@ -178,7 +178,7 @@ func (t *Test) Finish(_ context.Context, r *traffic.Result) error {
 	for _, d := range t.datagrams {
 		sent := d.Sent()
 		r.Warnings = append(r.Warnings, fmt.Sprintf(
-			"%d datagrams of %d bytes were sent; a ttcp receiver does not tell what arrived", sent.AllPackets,
+			"%d datagrams of %d bytes were sent; a ttcp receiver does not report what arrived", sent.AllPackets,
 			t.packetBytes,
 		))
 	}

@@ -47,7 +47,7 @@ func (t *flowTable) take(n int, from netip.AddrPort, now time.Duration) {
 		// flow.
 		if f != nil && f.packets > 0 {
 			delete(t.flows, from)
-			t.tell(from, f, "")
+			t.logFlow(from, f, "")
 		}
 		return
 	}
@@ -86,12 +86,12 @@ func (t *flowTable) sweep(now, silent time.Duration) {
 		delete(t.flows, a)
 		// A single datagram without a successor is noise, or forged.
 		if f.packets > 1 {
-			t.tell(a, f, "; it went silent without saying the end")
+			t.logFlow(a, f, "; it went silent without marking the end")
 		}
 	}
 }
 
-func (t *flowTable) tell(from netip.AddrPort, f *flow, rest string) {
+func (t *flowTable) logFlow(from netip.AddrPort, f *flow, rest string) {
 	seconds := (f.last - f.first).Seconds()
 	t.log("ttcp udp from %s: received %d datagrams, %d bytes in %.2f s, %s%s", from, f.packets, f.bytes, seconds,
 		rate(f.bytes, seconds), rest)

@@ -137,7 +137,7 @@ const callBytes = 128 << 10
 func (s *Server) head(conn *net.TCPConn, p []byte) (int, error) {
 	leave, ok := s.waiting.Enter(service.From(conn).Addr())
 	if !ok {
-		return 0, errors.New("too many connections that have sent nothing are waiting already")
+		return 0, errors.New("too many silent connections are waiting already")
 	}
 	defer leave()
 	_ = conn.SetReadDeadline(time.Now().Add(s.timing.idle)) // fails only on a closed connection, as the read then does

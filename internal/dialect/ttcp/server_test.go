@@ -15,20 +15,20 @@ import (
 	"github.com/linerate/linerate/internal/traffic/traffictest"
 )
 
-// TestNuttcpWithoutServer: the client of nuttcp that finds no server sends bare bytes by itself,
-// and shows what it sent.
+// TestNuttcpWithoutServer checks that a nuttcp client without a server sends bare bytes, and
+// compares what it shows.
 func TestNuttcpWithoutServer(t *testing.T) {
 	testenv.Program(t, "nuttcp")
 	for _, amount := range []string{"-n64", "-T0.3"} {
 		s, j := serve(t, admission.Limits{}, nil)
-		// Its control port is one on which nobody listens.
+		// No process listens on its control port.
 		l, err := net.Listen("tcp", "127.0.0.1:0")
 		if err != nil {
 			t.Fatal(err)
 		}
-		nobody := l.Addr().(*net.TCPAddr).Port
+		unused := l.Addr().(*net.TCPAddr).Port
 		_ = l.Close()
-		out := traffictest.Run(t, "nuttcp", "-t", "-P", fmt.Sprint(nobody), "-p", fmt.Sprint(s.Addr().Port()), amount,
+		out := traffictest.Run(t, "nuttcp", "-t", "-P", fmt.Sprint(unused), "-p", fmt.Sprint(s.Addr().Port()), amount,
 			"127.0.0.1")
 		line := j.Await(t, 1, "received")[0]
 		m := regexp.MustCompile(`([0-9.]+) MB`).FindStringSubmatch(out)
@@ -59,12 +59,12 @@ func TestDatagrams(t *testing.T) {
 		_, _ = c.Write(make([]byte, n))
 	}
 	j.Await(t, 1, "received 3 datagrams, 1100 bytes")
-	// The same sender once more, which vanishes.
+	// The same sender once more, without an end mark.
 	for range 5 {
 		_, _ = c.Write(make([]byte, 100))
 	}
 	j.Await(t, 1, "received 5 datagrams, 500 bytes")
-	j.Await(t, 1, "without saying the end")
+	j.Await(t, 1, "without marking the end")
 	_ = c.SetReadDeadline(time.Now().Add(100 * time.Millisecond))
 	if n, err := c.Read(make([]byte, 10)); err == nil {
 		t.Errorf("answered with %d bytes", n)
@@ -84,7 +84,7 @@ func TestStrangersAndLimits(t *testing.T) {
 		return c.(*net.TCPConn)
 	}
 	for range 20 {
-		dial() // says nothing and takes no place
+		dial() // silent, so it takes no place
 	}
 	for head, want := range map[string]string{
 		"GET / HTTP/1.1\r\nHost: example.net\r\n\r\n":  "speaks HTTP",
@@ -112,7 +112,7 @@ func TestStrangersAndLimits(t *testing.T) {
 	j.Await(t, 1, "received 777 bytes")
 }
 
-// TestRestsEndWithTheServer ends a server while a test rests for its rate, which would take a
+// TestRestsEndWithTheServer ends a server while a test pauses for its rate, which would take a
 // quarter of an hour.
 func TestRestsEndWithTheServer(t *testing.T) {
 	s, said := serve(t, admission.Limits{Clients: 1, BitsPerSecond: 8}, nil)
@@ -123,7 +123,7 @@ func TestRestsEndWithTheServer(t *testing.T) {
 		}
 		defer c.Close()
 		_, _ = c.Write(make([]byte, 1000))
-		// The second one is turned away when the first has been let in, whichever that is.
+		// The second one is turned away once the first has been let in, whichever that is.
 	}
 	said.Await(t, 1, "turned away")
 }
@@ -146,16 +146,16 @@ func TestForgedAddressesTakeNoPlaceFromTests(t *testing.T) {
 func FuzzDatagrams(f *testing.F) {
 	f.Add([]byte{4, 200, 200, 4, 4, 0})
 	f.Fuzz(func(t *testing.T, sizes []byte) {
-		var told int
-		table := newFlowTable(func(string, ...any) { told++ })
+		var logged int
+		table := newFlowTable(func(string, ...any) { logged++ })
 		for i, n := range sizes {
 			table.take(int(n), netip.AddrPortFrom(netip.AddrFrom4([4]byte{10, 0, 0, n & 3}), 5), time.Duration(i))
 		}
 		bare{}.Parse(sizes)
 		bare{}.Put(sizes, datagram.Mark{})
 		table.sweep(1<<40, time.Second)
-		if len(table.flows) != 0 || told > len(sizes) {
-			t.Errorf("%d flows left, %d sentences for %d datagrams", len(table.flows), told, len(sizes))
+		if len(table.flows) != 0 || logged > len(sizes) {
+			t.Errorf("%d flows left, %d sentences for %d datagrams", len(table.flows), logged, len(sizes))
 		}
 	})
 }

@@ -26,7 +26,7 @@ const (
 	measurementID = "20261122-130000-0001"
 )
 
-// stateWith is a state directory with a change and a run.
+// stateWith creates a state directory with a change and a run.
 func stateWith(t *testing.T) string {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), "state")
@@ -60,7 +60,7 @@ func openJournal(t *testing.T, dir string) *journal.Journal {
 	return j
 }
 
-// socketIn is a path for a socket in a directory of its own, short enough for sockaddr_un.
+// socketIn returns a path for a socket in a directory of its own, short enough for sockaddr_un.
 func socketIn(t *testing.T) string {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "agent")
@@ -71,7 +71,7 @@ func socketIn(t *testing.T) string {
 	return filepath.Join(dir, "run", "agent.sock")
 }
 
-// serving starts a server, and returns what ends it and gives its error.
+// serving starts a server, and returns a function that ends it and returns its error.
 func serving(t *testing.T, c Config) (end func() error) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
@@ -93,7 +93,7 @@ func serving(t *testing.T, c Config) (end func() error) {
 	return end
 }
 
-// connect gives a client of the server at a socket, once it has answered.
+// connect returns a client of the server at a socket, once the server has answered.
 func connect(ctx context.Context, socket string) (*Client, error) {
 	c := NewClient(socket)
 	if _, err := c.hello(ctx); err != nil {
@@ -113,7 +113,7 @@ func dial(t *testing.T, socket string) *Client {
 	return c
 }
 
-// TestClientAsLocal: what comes through the socket is what is there.
+// TestClientAsLocal checks that a client returns the same data as Local.
 func TestClientAsLocal(t *testing.T) {
 	dir, socket := stateWith(t), socketIn(t)
 	local := Local{Dir: dir}
@@ -167,7 +167,7 @@ func TestClientAsLocal(t *testing.T) {
 	if changes, err := c.History(ctx); err != nil || changes[0].State != journal.Undone {
 		t.Errorf("history: %+v, %v", changes, err)
 	}
-	// A server that was started again is found again.
+	// The client finds a restarted server.
 	if err := end(); err != nil {
 		t.Fatal(err)
 	}
@@ -188,8 +188,8 @@ func TestClientAsLocal(t *testing.T) {
 	}
 }
 
-// TestNothingThere: a host that was never changed has empty answers and no errors; one whose state
-// may not be read says so.
+// TestNothingThere checks that a host that was never changed has empty answers and no errors, and
+// that an unreadable state is an error.
 func TestNothingThere(t *testing.T) {
 	local := Local{Dir: filepath.Join(t.TempDir(), "none")}
 	stamp, err := local.Stamp(t.Context())
@@ -208,7 +208,7 @@ func TestNothingThere(t *testing.T) {
 	}
 }
 
-// pipeServer talks over a pipe in memory.
+// pipeServer runs a server over a pipe in memory.
 func pipeServer(t *testing.T, dir string) (*server, func() net.Conn) {
 	s := newServer(Config{Local: Local{Dir: dir}, Version: "v"}, nil, nil, 1, -1)
 	return s, func() net.Conn {
@@ -222,13 +222,13 @@ func pipeServer(t *testing.T, dir string) (*server, func() net.Conn) {
 	}
 }
 
-// TestTalk: what is no question is answered once, and ends the connection.
+// TestTalk checks that a line that is no question is answered once, and ends the connection.
 func TestTalk(t *testing.T) {
 	_, connect := pipeServer(t, stateWith(t))
 	for _, c := range []struct{ say, want string }{
 		{`{"ask":"hello"}`, `{"version":"v","state":"`},
-		{`{"ask":"run","id":"../../etc/shadow"}`, `{"error":"\"../../etc/shadow\" is no id of a run"}`},
-		{`{"ask":"run"}`, `{"error":"\"\" is no id of a run"}`},
+		{`{"ask":"run","id":"../../etc/shadow"}`, `{"error":"\"../../etc/shadow\" is not the id of a run"}`},
+		{`{"ask":"run"}`, `{"error":"\"\" is not the id of a run"}`},
 		{`{"ask":"file","id":"/etc/shadow"}`, `{"error":"not a question of this protocol"}`},
 		{`{"ask":"hello","id":"x"}`, `{"error":"not a question of this protocol"}`},
 		{`{"ask":"hello","path":"x"}`, `{"error":"not a question of this protocol"}`},
@@ -251,10 +251,10 @@ func TestTalk(t *testing.T) {
 	}
 }
 
-// TestSilence: whoever says nothing, or does not read what was asked for, loses the connection.
+// TestSilence checks that a client that is silent, or does not read its answer, is disconnected.
 func TestSilence(t *testing.T) {
 	s, connect := pipeServer(t, stateWith(t))
-	s.now = func() time.Time { return time.Unix(1, 0) } // every deadline is over at once
+	s.now = func() time.Time { return time.Unix(1, 0) } // every deadline has passed
 	conn := connect()
 	if _, err := conn.Read(make([]byte, 1)); !errors.Is(err, io.EOF) {
 		t.Errorf("silent: %v", err)
@@ -273,7 +273,8 @@ func TestSilence(t *testing.T) {
 	}
 }
 
-// TestConnections: one user cannot have all of them, and what ended makes room.
+// TestConnections checks that one user cannot have all connections, and that a closed one makes
+// room.
 func TestConnections(t *testing.T) {
 	s := newServer(Config{}, nil, nil, 1, 5)
 	who := peer{}
@@ -306,7 +307,8 @@ func TestConnections(t *testing.T) {
 	}
 }
 
-// TestBadServer: a client believes nothing that is not of the protocol, and does not wait for ever.
+// TestBadServer checks that a client refuses answers that violate the protocol, and does not wait
+// for ever.
 func TestBadServer(t *testing.T) {
 	socket := socketIn(t)
 	if err := os.Mkdir(filepath.Dir(socket), 0o755); err != nil {

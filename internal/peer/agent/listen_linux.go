@@ -90,7 +90,7 @@ func handedOver() (net.Listener, error) {
 	}
 	if _, ok := l.(*net.UnixListener); !ok {
 		_ = l.Close()
-		return nil, fmt.Errorf("take over the socket of systemd: %s is no Unix socket", l.Addr())
+		return nil, fmt.Errorf("take over the socket of systemd: %s is not a Unix socket", l.Addr())
 	}
 	return l, nil
 }
@@ -172,11 +172,12 @@ func safeDirectory(dir string) error {
 	}
 	owner, ok := info.Sys().(*syscall.Stat_t)
 	if !ok || owner.Uid != 0 && owner.Uid != uint32(os.Geteuid()) {
-		return fmt.Errorf("directory %s: belongs to user %d, who could put another socket in place of ours: %w", dir,
+		return fmt.Errorf("directory %s: belongs to user %d, who could replace the socket: %w", dir,
 			owner.Uid, fs.ErrPermission)
 	}
 	if info.Mode().Perm()&0o022 != 0 {
-		return fmt.Errorf("directory %s: others can write to it (mode %04o) and could put another socket in place of ours: %w", dir, info.Mode().Perm(), fs.ErrPermission)
+		return fmt.Errorf("directory %s: other users can write to it (mode %04o) and could replace the socket: %w", dir,
+			info.Mode().Perm(), fs.ErrPermission)
 	}
 	return nil
 }
@@ -196,7 +197,7 @@ func removeDead(path string) error {
 	conn, err := net.DialTimeout("unix", path, readWithin)
 	if err == nil {
 		_ = conn.Close() // nothing was said
-		return fmt.Errorf("%s %w: somebody answers there", path, ErrInTheWay)
+		return fmt.Errorf("%s %w: another process answers there", path, ErrInTheWay)
 	}
 	// Only this error proves that no process listens. A full queue, for example, means a busy
 	// server.

@@ -96,7 +96,7 @@ func parseQuestion(line []byte) (question, error) {
 		}
 	case askRun, askMeasurement:
 		if !runs.Name(q.ID) {
-			return question{}, fmt.Errorf("%q is no id of a run", q.ID)
+			return question{}, fmt.Errorf("%q is not the id of a run", q.ID)
 		}
 	default:
 		return question{}, errNotAsked
@@ -120,7 +120,7 @@ func parseAnswer(line []byte) (answer, error) {
 	}
 	for _, id := range a.Runs {
 		if !runs.Name(id) {
-			return answer{}, fmt.Errorf("%w: %.100q is no id of a run", errNotAnAnswer, id)
+			return answer{}, fmt.Errorf("%w: %.100q is not the id of a run", errNotAnAnswer, id)
 		}
 	}
 	return a, nil

@@ -18,7 +18,8 @@ import (
 	"github.com/linerate/linerate/internal/base/testenv"
 )
 
-// TestSocket: it belongs to whom it shall, and nothing of somebody else's is ever replaced.
+// TestSocket checks the owner and the mode of the socket, and that Serve never replaces another
+// file.
 func TestSocket(t *testing.T) {
 	start := func(socket string) error {
 		ctx, cancel := context.WithCancel(t.Context())
@@ -26,7 +27,7 @@ func TestSocket(t *testing.T) {
 		return Serve(ctx, Config{Socket: socket, Version: "v"}, func(string) { cancel() })
 	}
 	t.Run("mode", func(t *testing.T) {
-		defer syscall.Umask(syscall.Umask(0)) // as careless as can be
+		defer syscall.Umask(syscall.Umask(0)) // the most permissive umask
 		socket := socketIn(t)
 		serving(t, Config{Socket: socket, Version: "v", Group: fmt.Sprint(os.Getegid())})
 		for path, want := range map[string]fs.FileMode{
@@ -52,12 +53,12 @@ func TestSocket(t *testing.T) {
 			t.Fatal(err)
 		}
 		l.SetUnlinkOnClose(false)
-		if err := start(socket); !errors.Is(err, ErrInTheWay) || !strings.Contains(err.Error(), "somebody answers") {
-			t.Errorf("while somebody answers: %v", err)
+		if err := start(socket); !errors.Is(err, ErrInTheWay) || !strings.Contains(err.Error(), "another process answers") {
+			t.Errorf("while another process answers: %v", err)
 		}
 		l.Close()
 		if err := start(socket); err != nil {
-			t.Errorf("when nobody answers: %v", err)
+			t.Errorf("when no process answers: %v", err)
 		}
 	})
 	t.Run("two servers", func(t *testing.T) {
@@ -114,7 +115,7 @@ func TestSocket(t *testing.T) {
 		}
 	})
 	t.Run("of systemd", func(t *testing.T) {
-		// The protocol needs file 3 and our own process id, so it takes a process.
+		// The protocol needs file 3 and this process's id, so it takes a process.
 		dir := stateWith(t)
 		socket := socketIn(t)
 		if err := os.Mkdir(filepath.Dir(socket), 0o755); err != nil {
@@ -150,8 +151,7 @@ func TestSocket(t *testing.T) {
 	})
 }
 
-// TestHelperServe is the process of a server that has its socket from systemd, when it is started
-// as one.
+// TestHelperServe is the process of a server that gets its socket from systemd.
 func TestHelperServe(t *testing.T) {
 	if dir := os.Getenv("AGENT_TEST_SERVE"); dir != "" {
 		t.Fatal(Serve(context.Background(),
@@ -159,7 +159,7 @@ func TestHelperServe(t *testing.T) {
 	}
 }
 
-// TestHelperAsk asks as another user, when it is started as one.
+// TestHelperAsk is a client that runs as another user.
 func TestHelperAsk(t *testing.T) {
 	if socket := os.Getenv("AGENT_TEST_ASK"); socket != "" {
 		c, err := connect(t.Context(), socket)
@@ -170,10 +170,10 @@ func TestHelperAsk(t *testing.T) {
 	}
 }
 
-// TestOtherUsers: members of the group get answers, others are turned away by the file's mode, and
-// by us when that fails.
+// TestOtherUsers checks that members of the group get answers; that the mode of the file keeps
+// other users out; and that the server refuses them even if the mode does not.
 func TestOtherUsers(t *testing.T) {
-	testenv.Need(t, testenv.NetNS) // which root alone has; TestMay checks the rule for everyone
+	testenv.Need(t, testenv.NetNS) // which root alone has; TestMay checks the rule without it
 	if os.Geteuid() != 0 {
 		testenv.Missing(t, testenv.NetNS, "only root may run a process as another user")
 	}
@@ -221,10 +221,10 @@ func TestOtherUsers(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := ask(65534, 65534, 7); err == nil {
-		t.Error("without it, at a socket that somebody has opened to all: answered")
+		t.Error("without it, at a socket that is open to all: answered")
 	}
 	if line := <-turned; !strings.Contains(line, "user 65534") {
-		t.Errorf("told %q", line)
+		t.Errorf("log %q", line)
 	}
 }
 

@@ -10,8 +10,8 @@ import (
 	"github.com/linerate/linerate/internal/base/testenv"
 )
 
-// TestUnits: systemd takes the units as they are, finds the service shut in, and they say what the
-// program says.
+// TestUnits checks that systemd accepts the units, that it rates the service as confined, and that
+// the units match the program.
 func TestUnits(t *testing.T) {
 	analyze := testenv.Program(t, "systemd-analyze")
 	self, err := os.Executable()

@@ -31,8 +31,8 @@ func TestHost(t *testing.T) {
 	}
 }
 
-// TestSuiteKeepsWhatItHas checks that a test of the suite that cannot run takes nothing from those
-// that did.
+// TestSuiteKeepsWhatItHas checks that a failed test of the suite does not affect the results of the
+// others.
 func TestSuiteKeepsWhatItHas(t *testing.T) {
 	specs := []traffic.Spec{{Test: traffic.Ping, Direction: traffic.Up}, {Test: traffic.Stream, Direction: traffic.Up},
 		{Test: traffic.Stream, Direction: traffic.Down}}
@@ -42,7 +42,7 @@ func TestSuiteKeepsWhatItHas(t *testing.T) {
 	for _, tc := range []struct {
 		name        string
 		specs       []traffic.Spec
-		errs        []error // of one test after the other; nil: it has a result
+		errs        []error // per test; nil: it has a result
 		wantResults int
 		wantMissing int
 		wantErr     error
