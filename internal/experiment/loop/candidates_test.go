@@ -132,7 +132,7 @@ func TestRefusals(t *testing.T) {
 		want      string
 	}{
 		{candidate(tune.Near, "sysctl:net.ipv4.tcp_rmem", "1 2 3"),
-			"tuned sets it with its profile network-throughput; --force-owned tries it all the same"},
+			"tuned sets it with its profile network-throughput; --force-owned tries it anyway"},
 		{candidate(tune.Far, "sysctl:net.ipv4.tcp_rmem", "1 2 3"), ""},
 		{candidate(tune.Far, "irq:45/affinity", "0"), "irqbalance spreads interrupts"},
 		{candidate(tune.Near, "link:eth0/mtu", "9000"), "class d2, allowed is d1"},
@@ -179,7 +179,7 @@ func TestPlan(t *testing.T) {
 		t.Errorf("a knob that this host has not: %q", got)
 	}
 	notes := strings.Join(p.Notes, "; ")
-	if !strings.Contains(notes, "1 of 3 candidates are there") || !strings.Contains(notes, "the budget is 10s") {
+	if !strings.Contains(notes, "1 of 3 candidates belong to it") || !strings.Contains(notes, "the budget is 10s") {
 		t.Errorf("notes: %s", notes)
 	}
 	if o := p.nothingTried(false); len(o.Trials) != 3 || o.State != tune.StateUndone ||

@@ -88,7 +88,7 @@ func TestUnmet(t *testing.T) {
 	}
 	got := strings.Join(unmet(o, out), "; ")
 	if !strings.Contains(got, "p99_rtt<5ms is not met: it is 12") ||
-		!strings.Contains(got, "whether drops<100/GB holds is not known") || strings.Contains(got, "cpu") {
+		!strings.Contains(got, "whether drops<100/GB holds is unknown") || strings.Contains(got, "cpu") {
 		t.Errorf("unmet: %s", got)
 	}
 	out.Kept = nil // what a set that was taken back gave says nothing

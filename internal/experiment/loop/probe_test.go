@@ -75,7 +75,7 @@ func probesWithoutARate(t *testing.T) {
 	d := underWay(nil)
 	d.v.Runs[0].ThroughputBitsPerSec = 0
 	for _, p := range []evidence.Probe{evidence.ProbeUDP, evidence.ProbePaced} {
-		if err := d.probe(t.Context(), p); err != nil || !strings.Contains(d.v.Refused[p], "no rate") {
+		if err := d.probe(t.Context(), p); err != nil || !strings.Contains(d.v.Refused[p], "no reference rate") {
 			t.Errorf("%s: %v, %q", p, err, d.v.Refused[p])
 		}
 	}
@@ -98,9 +98,9 @@ func probeIsKeptOrRefused(t *testing.T) {
 		t.Errorf("%v, refused %v, runs %v", err, d.v.Refused, far.runs)
 	}
 	d.until = time.Now().Add(time.Minute)
-	d.far = brokenFar{errors.New("nobody accepts")}
+	d.far = brokenFar{errors.New("connection refused")}
 	if err := d.probe(t.Context(), evidence.ProbeConnect); err != nil ||
-		d.v.Refused[evidence.ProbeConnect] != "nobody accepts" {
+		d.v.Refused[evidence.ProbeConnect] != "connection refused" {
 		t.Errorf("%v, refused %v", err, d.v.Refused)
 	}
 	d.far = brokenFar{context.DeadlineExceeded}
