@@ -16,7 +16,7 @@ import (
 	"github.com/linerate/linerate/internal/traffic"
 )
 
-// underWay is a diagnosis whose loaded run moved 800 Mb/s the other way, with five seconds left.
+// underWay is a diagnosis whose loaded run moved 800 Mb/s down, with five seconds left.
 func underWay(far Far) *diagnosis {
 	o := DiagnoseOptions{}
 	o.defaults()
@@ -27,7 +27,7 @@ func underWay(far Far) *diagnosis {
 
 func TestProbesAreTestsThatThereAre(t *testing.T) {
 	d := underWay(nil)
-	d.v.Far = &host.Snapshot{} // one of ours, which knows parts of seconds
+	d.v.Far = &host.Snapshot{} // a linerate peer, which measures parts of seconds
 	for _, c := range []struct {
 		probe evidence.Probe
 		want  traffic.Spec
@@ -108,7 +108,7 @@ func probeIsKeptOrRefused(t *testing.T) {
 		!strings.Contains(d.v.Refused[evidence.ProbeMTU], "had not ended") {
 		t.Errorf("%v, refused %v", err, d.v.Refused)
 	}
-	// Somebody who interrupts wants no verdict.
+	// After an interruption there is no verdict.
 	gone, cancel := context.WithCancel(t.Context())
 	cancel()
 	d.far = brokenFar{context.Canceled}
