@@ -13,7 +13,7 @@ import (
 	"github.com/linerate/linerate/internal/traffic"
 )
 
-// gigabit is a card with nothing wrong; change it.
+// gigabit is a NIC without a fault, for tests to change.
 func gigabit(change ...func(*host.Interface)) host.Interface {
 	x := host.Interface{
 		Name: "eth0", Driver: "igb", Up: true, Carrier: true, MTUBytes: 1500, SpeedBitsPerSec: 1e9, Duplex: "full",
@@ -33,7 +33,7 @@ func snapshot(all ...host.Interface) *host.Snapshot {
 	return &host.Snapshot{Name: "box", OS: "linux", Kernel: "6.12.0", Interfaces: all}
 }
 
-// counts are counters of eth0, and others by their whole name.
+// counts are counters of eth0, or of others by their full name.
 type counts map[string]uint64
 
 func (c counts) of(name string) map[string]uint64 {
@@ -47,8 +47,8 @@ func (c counts) of(name string) map[string]uint64 {
 	return all
 }
 
-// idle and full are the times of two processors over 3 s: nearly nothing to do, and the second one
-// in softirqs for all of it.
+// idle and full are the times of two CPUs over 3 s: nearly idle, and the second one in softirqs all
+// the time.
 func idle() []host.CPUTimes {
 	return []host.CPUTimes{{CPU: 0, User: 0.1, Idle: 2.9}, {CPU: 1, SoftIRQ: 0.6, System: 0.3, Idle: 2.1}}
 }
@@ -57,7 +57,7 @@ func full() []host.CPUTimes {
 	return []host.CPUTimes{{CPU: 0, User: 0.1, Idle: 2.9}, {CPU: 1, IRQ: 0.3, SoftIRQ: 1.7, System: 0.9, Idle: 0.1}}
 }
 
-// watched is a host that somebody looked at for 3 s.
+// watched is a host that was observed for 3 s.
 func watched(x host.Interface, c counts, change ...func(*evidence.Span)) *evidence.Span {
 	s := &evidence.Span{Side: "near", Host: snapshot(x), Seconds: 3, Counters: c.of(x.Name), CPUs: idle()}
 	for _, f := range change {
@@ -66,15 +66,15 @@ func watched(x host.Interface, c counts, change ...func(*evidence.Span)) *eviden
 	return s
 }
 
-// sinceBoot is a host of whose past the counters tell, 40 days of it.
+// sinceBoot is a host with counters of the 40 days since boot.
 func sinceBoot(s *evidence.Span) {
 	s.SinceBoot, s.Seconds = true, 40*86400
 }
 
 func busy(s *evidence.Span) { s.CPUs = full() }
 
-// loadedBy makes a span that of a stream to this host at a rate in bits per second, of whose
-// segments a share was sent again.
+// loadedBy makes a span that of a stream to this host at a rate in bits per second, with a share of
+// retransmitted segments.
 func loadedBy(rate, lost float64, d traffic.Direction) func(*evidence.Span) {
 	return func(s *evidence.Span) {
 		segments := rate * 3 / 8 / 1448
@@ -88,13 +88,13 @@ func loadedBy(rate, lost float64, d traffic.Direction) func(*evidence.Span) {
 	}
 }
 
-// want is what a rule has to say of a span: nothing, or a severity and words of the title.
+// want is the expected result of a rule: nothing, or a severity and words of the title.
 type want struct {
 	severity evidence.Severity // empty: nothing
 	title    string
 }
 
-// check compares a finding with what it should be, and holds what every finding must have.
+// check compares a finding with the expected one, and checks what every finding must have.
 func check(t *testing.T, x *evidence.Finding, w want) {
 	t.Helper()
 	switch {
@@ -141,7 +141,7 @@ func check(t *testing.T, x *evidence.Finding, w want) {
 	}
 }
 
-// TestNothingKnown: no rule speaks of, or falls over, a host of which nothing is known, or whose
+// TestNothingKnown checks that no rule crashes on, or reports, an unknown host or a host whose
 // kernel counts nothing.
 func TestNothingKnown(t *testing.T) {
 	vm := watched(gigabit(), nil)
@@ -169,8 +169,8 @@ func TestNothingKnown(t *testing.T) {
 	}
 }
 
-// TestHealthyLoad: a card that carries a gigabit with a few losses of every kind is left alone,
-// watched or loaded.
+// TestHealthyLoad checks that a NIC that carries a gigabit with a few losses of every kind gives no
+// finding, watched or loaded.
 func TestHealthyLoad(t *testing.T) {
 	c := counts{
 		"rx_packets": 243_000, "rx_bytes": 368e6, "tx_packets": 60_000, "tx_bytes": 4e6, "rx_missed_errors": 1,
@@ -196,7 +196,8 @@ func TestHealthyLoad(t *testing.T) {
 	}
 }
 
-// TestTallies: the queues of one direction add up, and the same packets counted twice do not.
+// TestTallies checks that the queues of one direction add up, and that packets counted twice do
+// not.
 func TestTallies(t *testing.T) {
 	x := gigabit()
 	s := watched(x, counts{"rx_packets": 1e6, "rx_missed_errors": 40, "ethtool.eth0.rx_missed_errors": 40,
@@ -207,7 +208,7 @@ func TestTallies(t *testing.T) {
 	if !ok || got.n != 60 || got.counter != "drops of all rx queues" {
 		t.Errorf("%+v %v", got, ok)
 	}
-	// A snapshot has the same in other places.
+	// A snapshot has the same counts in other places.
 	x.Symptoms = []host.Symptom{{Counter: "rx_missed_errors", Total: 70, Class: "ring-full"}}
 	s = watched(x, nil, sinceBoot)
 	if got, ok := (card{&s.Host.Interfaces[0], s}).lost("ring-full"); !ok || got.n != 70 {

@@ -45,7 +45,7 @@ func TestLinkNegotiatedLow(t *testing.T) {
 		{"a module that has no more", watched(gigabit(modes(false, thousand, nil, nil), fibre), busyLink), want{}},
 		{"an imitated speed", watched(gigabit(modes(false, thousand, nil, nil)), counts{"rx_bytes": 187e6}),
 			want{evidence.Warning, ""}},
-		{"modes not told", watched(
+		{"modes not reported", watched(
 			gigabit(func(x *host.Interface) { x.SpeedBitsPerSec = 100e6; x.Card = &host.Card{} }), busyLink), want{}},
 		{"history", watched(gigabit(modes(true, thousand, thousand, thousand)), busyLink, sinceBoot),
 			want{evidence.Notice, ""}},
@@ -168,7 +168,7 @@ func TestBusLimited(t *testing.T) {
 		{"a virtual machine's bus",
 			watched(gigabit(func(x *host.Interface) { x.Driver, x.Bus = "virtio_net", &host.Bus{Kind: "virtio"} }),
 				rate(9e9)), want{}},
-		{"no bus told", watched(gigabit(), rate(9e8)), want{}},
+		{"no bus reported", watched(gigabit(), rate(9e8)), want{}},
 	} {
 		t.Run(c.name, func(t *testing.T) { check(t, busLimited(c.span), c.want) })
 	}
@@ -202,7 +202,7 @@ func TestEmulatedNIC(t *testing.T) {
 		{"iron", watched(card("e1000", "8086:1376"), load, busy), want{}},
 		{"a container on iron", watched(card("e1000e", "8086:1376"), load, in("container")), want{}},
 		{"a real card handed over", watched(card("e1000e", "8086:a01f"), load, in("kvm"), busy), want{}},
-		{"a real igb handed over, board not told", watched(card("igb", ""), load, in("kvm"), busy), want{}},
+		{"a physical igb passed through, board unknown", watched(card("igb", ""), load, in("kvm"), busy), want{}},
 		{"paravirtual", watched(card("virtio_net", "1af4:0001"), load, in("kvm"), busy), want{}},
 		{"history", watched(card("8139cp", ""), load, in("xen"), busy, sinceBoot), want{evidence.Notice, ""}},
 	} {

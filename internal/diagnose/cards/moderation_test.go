@@ -11,12 +11,12 @@ import (
 	"github.com/linerate/linerate/internal/traffic"
 )
 
-// moderatedBy is a card of a driver with a value of rx-usecs.
+// moderatedBy is a NIC of a driver with a value of rx-usecs.
 func moderatedBy(driver string, usecs uint32) host.Interface {
 	return gigabit(func(x *host.Interface) { x.Driver, x.Coalesce = driver, map[string]uint32{"rx-usecs": usecs} })
 }
 
-// transactions is a case with requests and responses between two hosts with those cards at that
+// transactions is a case with requests and responses between two hosts with those NICs at that
 // rate.
 func transactions(near, far host.Interface, rate float64) *evidence.Case {
 	near.Addresses, far.Addresses = []string{"10.0.0.1/24"}, []string{"10.0.0.2/24"}
@@ -57,7 +57,7 @@ func TestModerationLatency(t *testing.T) {
 		{"the kernel's own wait", transactions(deferred, plain, 4700), want{evidence.Warning, "by 200"}, "near"},
 		{"mild: a part of it", transactions(moderatedBy("tg3", 100), plain, 4000), want{evidence.Notice, ""}, "near"},
 		{"a path of 10 ms", transactions(moderatedBy("e1000", 250), moderatedBy("e1000", 250), 96), want{}, ""},
-		{"taken off: nobody waits", transactions(moderatedBy("e1000", 0), moderatedBy("e1000", 0), 23975), want{}, ""},
+		{"off: nothing waits", transactions(moderatedBy("e1000", 0), moderatedBy("e1000", 0), 23975), want{}, ""},
 		{"done before the wait is over", transactions(moderatedBy("tg3", 1000), plain, 9000), want{}, ""},
 		{"what drivers wait as they come", transactions(moderatedBy("tg3", 20), moderatedBy("tg3", 20), 14000),
 			want{}, ""},
@@ -65,7 +65,7 @@ func TestModerationLatency(t *testing.T) {
 		{"a mode on a path of milliseconds", transactions(moderatedBy("igb", 3), moderatedBy("igb", 3), 900),
 			want{}, ""},
 		{"adaptive", transactions(adaptive, adaptive, 7000), want{}, ""},
-		{"not told", transactions(plain, plain, 3000), want{}, ""},
+		{"not reported", transactions(plain, plain, 3000), want{}, ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			x := moderationLatency(c.c)
@@ -77,21 +77,22 @@ func TestModerationLatency(t *testing.T) {
 	}
 }
 
-// TestModerationWithoutTransactions: an echo is the second best, and a setting alone a notice.
+// TestModerationWithoutTransactions checks that an echo is the second best evidence, and that a
+// setting alone gives a notice.
 func TestModerationWithoutTransactions(t *testing.T) {
 	c := transactions(moderatedBy("e1000", 125), moderatedBy("e1000", 125), 0)
 	check(t, moderationLatency(c), want{evidence.Warning, "and a request and its response take 120"})
-	// Half of the time was lost to stalls: the median says what the others took.
+	// Stalls took half of the time: the median shows what the other transactions took.
 	c = transactions(moderatedBy("e1000", 2000), moderatedBy("e1000", 2000), 50)
 	c.Runs[1].RTT = &traffic.Distribution{Count: 50, Min: 1e-3, P50: 2.85e-3, Mean: 2e-2, Max: 0.3}
 	check(t, moderationLatency(c), want{evidence.Warning, "take 2.85 ms"})
-	// QEMU's e1000 lets many through at once: the median tells nothing, the mean does, as the
-	// quickest echo takes 18 µs and the processors are idle.
+	// QEMU's e1000 lets many through at once: the median is no evidence, but the mean is, because
+	// the fastest echo takes 18 µs and the CPUs are idle.
 	c = transactions(moderatedBy("e1000", 3), moderatedBy("e1000", 2000), 1541.7)
 	c.Runs[0].RTT.Min, c.Runs[1].RTT = 1.8e-5,
 		&traffic.Distribution{Count: 1541, Min: 4e-5, P50: 2.51e-4, Mean: 6.5e-4, Max: 4e-3}
 	check(t, moderationLatency(c), want{evidence.Warning, "NIC eth0 (far) delays its interrupts by 2.00 ms"})
-	// A delayed acknowledgement takes far longer than any of these waits.
+	// A delayed acknowledgement takes far longer than any of these delays.
 	c = transactions(moderatedBy("e1000", 125), moderatedBy("e1000", 125), 24.4)
 	check(t, moderationLatency(c), want{})
 	c.Runs = nil
@@ -110,8 +111,8 @@ func TestModerationWithoutTransactions(t *testing.T) {
 	}
 }
 
-// TestModerationRemedy: both ends that wait are offered less, and the card that is known to stop is
-// not offered that.
+// TestModerationRemedy checks that both ends that wait get shorter delays as candidates, except the
+// NIC that is known to hang with them.
 func TestModerationRemedy(t *testing.T) {
 	near := moderatedBy("e1000", 125)
 	near.Card = &host.Card{PCIID: "8086:1075"} // 82547

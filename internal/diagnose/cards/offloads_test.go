@@ -8,7 +8,7 @@ import (
 	"github.com/linerate/linerate/internal/traffic"
 )
 
-// singles is what a card counts in 3 s of 700 Mb/s in frames of full size.
+// singles are the counters of a NIC in 3 s of 700 Mb/s in full frames.
 var singles = counts{"rx_packets": 180_000, "rx_bytes": 270_000_000}
 
 func TestOffloadsOffWatched(t *testing.T) {
@@ -36,7 +36,7 @@ func TestOffloadsOffWatched(t *testing.T) {
 		{"bundles all the same",
 			watched(without("rx-gro", false), counts{"rx_packets": 100_000, "rx_bytes": 1_500_000_000}, kernel),
 			want{}},
-		{"a run of ours, of which its flow tells",
+		{"a test run, which the rule on flows covers",
 			watched(without("rx-gro", false), singles, kernel, loadedBy(700e6, 0, traffic.Down)), want{}},
 		{"history", watched(without("rx-gro", false), singles, sinceBoot), want{}},
 	} {
@@ -44,8 +44,8 @@ func TestOffloadsOffWatched(t *testing.T) {
 	}
 }
 
-// TestOffloadsOffOnASlowProcessor: single segments fill a slow processor at rates that a fast one
-// does not notice; a program that fills it is something else.
+// TestOffloadsOffOnASlowProcessor checks that single segments saturate a slow CPU at rates that a
+// fast one does not notice, and that a program that saturates it is no evidence.
 func TestOffloadsOffOnASlowProcessor(t *testing.T) {
 	flow := func(cpus []host.CPUTimes, rate float64) *evidence.Flow {
 		near, far := gigabit(), gigabit(func(x *host.Interface) { x.Features = map[string]host.Feature{"rx-gro": {}} })
@@ -63,7 +63,7 @@ func TestOffloadsOffOnASlowProcessor(t *testing.T) {
 	check(t, offloadsOff(flow(full(), 20e6)), want{})
 	check(t, offloadsOff(flow(idle(), 120e6)), want{})
 
-	// A real sender without segmentation: what its own driver was given counts, and not the bundles
+	// A physical sender without segmentation: what its own driver got counts, and not the bundles
 	// that the receiver makes.
 	f := flow(idle(), 120e6)
 	f.Receiver.Card.Features = nil

@@ -9,7 +9,7 @@ import (
 	"github.com/linerate/linerate/internal/traffic"
 )
 
-// halfGigabit is what a card counts in 3 s of 500 Mb/s each way.
+// halfGigabit are the counters of a NIC in 3 s of 500 Mb/s in each direction.
 var halfGigabit = counts{"rx_packets": 125_000, "rx_bytes": 187_500_000, "tx_packets": 125_000, "tx_bytes": 187_500_000}
 
 func TestRXRingOverrun(t *testing.T) {
@@ -125,7 +125,7 @@ func TestQdiscDrops(t *testing.T) {
 		sides []func(*evidence.Span)
 		want  want
 	}{
-		{"mild: what a sender loses by itself", 500e6, 3e-4, halfGigabit.with(counts{"qdisc.eth0.drops": 60}), nil,
+		{"mild: what a sender loses normally", 500e6, 3e-4, halfGigabit.with(counts{"qdisc.eth0.drops": 60}), nil,
 			want{evidence.Notice, "60 packets"}},
 		{"plain: a queue of few places", 500e6, 4e-3, halfGigabit.with(counts{"qdisc.eth0.drops": 500}), nil,
 			want{evidence.Warning, "500 packets"}},
@@ -133,13 +133,13 @@ func TestQdiscDrops(t *testing.T) {
 			nil, want{}},
 		{"others fill the link", 300e6, 4e-3, counts{"tx_packets": 240_000, "tx_bytes": 365e6, "qdisc.eth0.drops": 900},
 			nil, want{}},
-		{"died elsewhere", 500e6, 2e-2, halfGigabit.with(counts{"qdisc.eth0.drops": 130}), nil,
+		{"dropped elsewhere", 500e6, 2e-2, halfGigabit.with(counts{"qdisc.eth0.drops": 130}), nil,
 			want{evidence.Notice, ""}},
 		{"a shaper that drops", 100e6, 4e-3,
 			slow.with(counts{"qdisc.eth0.drops": 100, "qdisc.eth0.overlimits": 24_000}),
 			[]func(*evidence.Span){with("tbf", nil)},
 			want{evidence.Warning, "shaper (tbf) at eth0 limits the traffic to 100 Mb/s"}},
-		{"a shaper that only holds back", 100e6, 0, slow.with(counts{"qdisc.eth0.overlimits": 24_000}),
+		{"a shaper that only delays", 100e6, 0, slow.with(counts{"qdisc.eth0.overlimits": 24_000}),
 			[]func(*evidence.Span){with("htb", nil)},
 			want{evidence.Warning, "shaper (htb)"}},
 		{"a shaper that has nothing to do", 100e6, 0, slow.with(counts{"qdisc.eth0.overlimits": 3}),

@@ -45,7 +45,7 @@ func ringOverrun(c card) *evidence.Finding {
 		Title: fmt.Sprintf("The receive ring of %s overflowed: the NIC dropped %s frames %s, %s of those received.",
 			c.Name, evidence.Count(t.n), s.When(), evidence.Percent(t.n/(t.n+frames))),
 		Evidence: append(c.evidence(c.tallies(nicstat.RingFull)),
-			c.lossEvidence(t.n, frames, "frames that died in the card", t.counter)...),
+			c.lossEvidence(t.n, frames, "frames dropped by the NIC", t.counter)...),
 		Rejected: append(notProcessor(s), notMeasured(s)...),
 		Confidence: evidence.Combine(0.6, evidence.When(severity == evidence.Warning, 0.4),
 			evidence.When(cpu.Known && !full, 0.4),

@@ -44,7 +44,7 @@ func txDrops(c card) *evidence.Finding {
 		Title: fmt.Sprintf("NIC %s dropped %s packets that the queueing discipline had handed over %s, "+
 			"%s of what it sent.",
 			c.Name, evidence.Count(t.n), s.When(), evidence.Percent(t.n/(t.n+sent))),
-		Evidence: append(c.evidence([]tally{t}), c.lossEvidence(t.n, sent, "packets that died on the way to the wire",
+		Evidence: append(c.evidence([]tally{t}), c.lossEvidence(t.n, sent, "packets dropped on the way to the wire",
 			t.counter)...),
 		Rejected:   append(notProcessor(s), notMeasured(s)...),
 		Confidence: evidence.Combine(0.5, evidence.When(severity == evidence.Warning, 0.5)),

@@ -10,8 +10,8 @@ import (
 	"github.com/linerate/linerate/internal/host"
 )
 
-// TestBufferLevels: levels rise, hold 1, 2 and 4 times the target, keep the other fields, and never
-// leave the cap.
+// TestBufferLevels checks that levels rise, hold 1, 2 and 4 times the target, keep the other
+// fields, and never exceed the cap.
 func TestBufferLevels(t *testing.T) {
 	const mib = 1 << 20
 	for _, c := range []struct {
@@ -45,15 +45,15 @@ func TestUsableWindow(t *testing.T) {
 		kernel, scale string
 		want          float64
 	}{
-		{"6.18.44-amd64", "2", 0.5},   // the setting does nothing any more
+		{"6.18.44-amd64", "2", 0.5},   // the setting has no effect any more
 		{"6.5.0", "2", 0.75},          // 1 − 1/4
 		{"6.1.0-28-amd64", "1", 0.5},  // the old default
 		{"5.10.0", "-2", 0.25},        // space >> 2
-		{"not a version", "1", 0.5},   // unknown is taken for old
+		{"not a version", "1", 0.5},   // unknown counts as old
 		{"6.6.0-rc1", "-2", 0.5},      // the first with the learned ratio
 		{"10.0.0", "-2", 0.5},         // numbers, not text
 		{"4.19.0", "nonsense", 0.5},   // unreadable setting
-		{"4.19.0", "", 0.5},           // setting not known
+		{"4.19.0", "", 0.5},           // setting unknown
 		{"4.4.0-generic", "3", 0.875}, // 1 − 1/8
 	} {
 		s := &host.Snapshot{Kernel: c.kernel}
@@ -66,7 +66,7 @@ func TestUsableWindow(t *testing.T) {
 	}
 }
 
-// TestCombine: more evidence never lowers confidence, and none reaches certainty.
+// TestCombine checks that more evidence never lowers confidence, and that none reaches certainty.
 func TestCombine(t *testing.T) {
 	if got := Combine(0.5, 0.5); got != 0.75 {
 		t.Errorf("two halves make %v", got)
@@ -87,7 +87,7 @@ func TestCombine(t *testing.T) {
 	}
 }
 
-// TestTowards: which card carries the flow.
+// TestTowards checks which NIC carries the flow.
 func TestTowards(t *testing.T) {
 	card := func(name string, addresses ...string) host.Interface {
 		return host.Interface{Name: name, Up: true, Carrier: true, Addresses: addresses}

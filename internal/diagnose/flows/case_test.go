@@ -14,7 +14,7 @@ import (
 	"github.com/linerate/linerate/internal/traffic"
 )
 
-// seen is one direction of a run in the few numbers that tests of this room vary: a stream of three
+// seen describes one direction of a run by the few numbers that these tests vary: a stream of three
 // seconds with six interim rates.
 type seen struct {
 	rate        float64 // bits per second
@@ -34,7 +34,7 @@ type seen struct {
 	far         map[string]uint64 // counters of the far end
 }
 
-// run makes the result of a stream up.
+// run returns the result of a stream up.
 func (s seen) run() traffic.Result {
 	streams, mss, pmtu, control := max(s.streams, 1), s.mss, s.pmtu, s.control
 	if mss == 0 {
@@ -84,7 +84,7 @@ func (s seen) run() traffic.Result {
 	return r
 }
 
-// of makes a case of a stream, with an idle ping of its base round trip, and probes by name.
+// of returns a case of a stream, with an idle ping of its base round trip, and probes by name.
 func (s seen) of(probes map[evidence.Probe]traffic.Result) *evidence.Case {
 	idle := traffic.Result{Test: traffic.Ping, Direction: traffic.Up, DurationSeconds: 1,
 		RTT: &traffic.Distribution{Count: 20, Min: s.base, P50: s.base}}
@@ -112,7 +112,7 @@ func snapshot(name, address string) *host.Snapshot {
 	}
 }
 
-// ask puts a rule to a case in every view that it has and gives what it found first.
+// ask applies a rule to a case through every view that it has, and returns its first finding.
 func ask(t *testing.T, code evidence.Code, c *evidence.Case) *evidence.Finding {
 	t.Helper()
 	var found *evidence.Finding
@@ -142,8 +142,8 @@ func ask(t *testing.T, code evidence.Code, c *evidence.Case) *evidence.Finding {
 	return found
 }
 
-// check holds what every finding promises: sentences, numbers that JSON can hold, few candidates,
-// an experiment.
+// check checks what every finding promises: sentences, numbers that JSON can represent, few
+// candidates, an experiment.
 func check(t *testing.T, x *evidence.Finding) {
 	t.Helper()
 	if _, err := json.Marshal(x); err != nil {
@@ -162,7 +162,7 @@ func check(t *testing.T, x *evidence.Finding) {
 	}
 }
 
-// expect is one row of a table: a case, and how severe the finding is (none: there must be none).
+// expect is one row of a table: a case, and the severity of its finding; none means no finding.
 type expect struct {
 	name string
 	c    *evidence.Case
@@ -171,7 +171,7 @@ type expect struct {
 
 const none evidence.Severity = ""
 
-// hold puts a rule to every row.
+// hold applies a rule to every row.
 func hold(t *testing.T, code evidence.Code, rows []expect) {
 	t.Helper()
 	for _, row := range rows {
@@ -188,12 +188,12 @@ func hold(t *testing.T, code evidence.Code, rows []expect) {
 	}
 }
 
-// probes of one name.
+// probes returns a single probe by its name.
 func probes(p evidence.Probe, r traffic.Result) map[evidence.Probe]traffic.Result {
 	return map[evidence.Probe]traffic.Result{p: r}
 }
 
-// watched makes a case of a host that was watched for three seconds with one connection.
+// watched returns a case of a host that was watched for three seconds with one connection.
 func watched(c watch.Connection, counters map[string]uint64) *evidence.Case {
 	if !c.Local.IsValid() {
 		c.Local, c.Remote = netip.MustParseAddrPort("192.0.2.1:40000"), netip.MustParseAddrPort("198.51.100.7:443")
@@ -205,7 +205,7 @@ func watched(c watch.Connection, counters map[string]uint64) *evidence.Case {
 	}}}
 }
 
-// idleCPUs is one second of processors that were idle for these parts of it.
+// idleCPUs returns one second of CPUs that were idle for these shares of it.
 func idleCPUs(idle ...float64) []host.CPUTimes {
 	var all []host.CPUTimes
 	for i, x := range idle {

@@ -7,8 +7,8 @@ import (
 	"github.com/linerate/linerate/internal/traffic"
 )
 
-// TestLostEchoes: echoes that are missing on a path that nobody loaded are told, one of a hundred
-// is not, and a load says more.
+// TestLostEchoes checks that missing echoes on a path without a load are reported, that one in a
+// hundred is not, and that a load takes precedence.
 func TestLostEchoes(t *testing.T) {
 	echoes := func(answered uint64, lost float64, more ...traffic.Result) *evidence.Case {
 		return &evidence.Case{

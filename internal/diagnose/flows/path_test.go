@@ -8,7 +8,7 @@ import (
 	"github.com/linerate/linerate/internal/traffic"
 )
 
-// The worlds that look alike: one stream at a bound that loss sets. Eight streams tell who sets it.
+// Worlds that look the same to one stream at a bound set by loss; eight streams distinguish them.
 var (
 	policed     = seen{rate: 16.5e6, rtt: 0.0208, base: 0.0202, sent: 4335, again: 42, scatter: 0.03}
 	lossy       = seen{rate: 17e6, rtt: 0.0207, base: 0.0202, sent: 4500, again: 12, scatter: 0.25}
@@ -94,7 +94,7 @@ func TestPathLoss(t *testing.T) {
 		{"a policer", policed.of(probes(evidence.ProbeStreams, policedMany)), none},
 		{"a policer before more streams have run", seen{rate: 16.5e6, rtt: 0.0208, base: 0.0202, sent: 4335, again: 42,
 			scatter: 0.2}.of(nil), evidence.Warning},
-		// As seen beside neighbours on a full link: some losses, and a queue that is half empty.
+		// Recorded beside neighbours on a full link: some losses, and a queue that is half empty.
 		{"a full link with neighbours", seen{rate: 69.5e6, rtt: 0.0148, base: 0.0101, sent: 17956, again: 16,
 			scatter: 0.2}.of(nil), none},
 		{"sixteen streams over a policer", seen{rate: 19e6, rtt: 0.021, base: 0.0202, streams: 16, sent: 320, again: 20,
@@ -104,13 +104,13 @@ func TestPathLoss(t *testing.T) {
 			again: 12, scatter: 0.2}.of(probes(evidence.ProbePaced,
 			seen{rate: 17e6, rtt: 0.0207, base: 0.0202, sent: 2200, again: 6}.run())), evidence.Warning},
 		{"one overshoot", overshoot, none},
-		// As seen after slow start: 131 segments at one moment, and two more by chance.
+		// Recorded after slow start: 131 segments at one moment, and two more by chance.
 		{"an overshoot and losses by chance", seen{rate: 42.8e6, rtt: 0.0206, base: 0.0202, sent: 11315, again: 133,
 			scatter:  0.4,
 			counters: map[string]uint64{"TcpExt.TCPSackRecovery": 3}}.of(nil), evidence.Warning},
 		{"two overshoots on a long path", seen{rate: 22e6, rtt: 0.102, base: 0.1, sent: 5647, again: 200, scatter: 0.3,
 			counters: map[string]uint64{"TcpExt.TCPSackRecovery": 2}}.of(nil), none},
-		// As seen on a busy host: eight streams fill the queue that one leaves half empty.
+		// Recorded on a busy host: eight streams fill the queue that one leaves half empty.
 		{"a full link beside programs that take the processors",
 			seen{rate: 43e6, rtt: 0.0125, base: 0.0101, sent: 11165, again: 21, scatter: 0.25}.of(probes(
 				evidence.ProbeStreams, seen{rate: 72e6, rtt: 0.0254, base: 0.0101, streams: 8, sent: 1160,
@@ -196,8 +196,8 @@ func TestReordering(t *testing.T) {
 	})
 }
 
-// TestDown: with the data going the other way the far host is the sender, and every verdict changes
-// sides.
+// TestDown checks that with data in the other direction the far host is the sender, and every
+// verdict changes sides.
 func TestDown(t *testing.T) {
 	down := func(s seen, p map[evidence.Probe]traffic.Result) *evidence.Case {
 		c := s.of(p)

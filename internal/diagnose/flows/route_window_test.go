@@ -2,7 +2,8 @@ package flows
 
 import "testing"
 
-// TestMetricBound: the scale that a window metric leaves, as tcp_select_initial_window chooses it.
+// TestMetricBound checks the scale that a window metric leaves, as tcp_select_initial_window
+// chooses it.
 func TestMetricBound(t *testing.T) {
 	for _, c := range []struct {
 		metric, scale int

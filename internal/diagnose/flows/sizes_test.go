@@ -16,7 +16,7 @@ func mtus(c *evidence.Case, near, far int) *evidence.Case {
 	return c
 }
 
-// found is what a search for the path MTU came to.
+// found returns the result of a search for the path MTU.
 func found(m traffic.PathMTU) map[evidence.Probe]traffic.Result {
 	return probes(evidence.ProbeMTU, traffic.Result{Test: traffic.MTU, Direction: traffic.Up, MTU: &m})
 }
@@ -149,7 +149,7 @@ func TestWatchedConnections(t *testing.T) {
 	})
 }
 
-// TestNothingKnown: no rule stumbles over, or speaks of, a case without numbers.
+// TestNothingKnown checks that no rule crashes on, or reports, a case without numbers.
 func TestNothingKnown(t *testing.T) {
 	empty := &evidence.Case{
 		Runs: []traffic.Result{{Test: traffic.Stream, Direction: traffic.Up}, {Test: traffic.Ping},

@@ -70,7 +70,7 @@ func TestCongestionControlMismatch(t *testing.T) {
 		{"a window that is there in seconds",
 			seen{rate: 79e6, rtt: 0.0219, base: 0.0201, cwnd: 245e3, rising: true}.of(probes(other,
 				seen{rate: 188e6, rtt: 0.027, base: 0.0201, control: "bbr"}.run())), none},
-		// As on a busy machine: the window fell, and is back in two seconds.
+		// Recorded on a busy machine: the window fell, and recovers in two seconds.
 		{"a window that fell on a short path", seen{rate: 56e6, rtt: 0.0206, base: 0.0202, cwnd: 140e3}.of(probes(other,
 			seen{rate: 94e6, rtt: 0.022, base: 0.0202, control: "bbr"}.run())), none},
 		{"cubic on a path that it fills in seconds",
@@ -118,8 +118,7 @@ func TestDelayedACKs(t *testing.T) {
 				Counters: map[string]uint64{"TcpExt.DelayedACKs": uint64(delayed)}}}})
 		return c
 	}
-	// As on a machine whose processors were all taken: ten transactions in a second, from 32 to 243
-	// ms.
+	// Recorded on a machine with saturated CPUs: ten transactions in a second, from 32 to 243 ms.
 	scattered := rr(0.042, 20)
 	scattered.Runs[2].RTT.P90 = 0.233
 	hold(t, evidence.DelayedACKStall, []expect{
@@ -142,7 +141,8 @@ func TestDelayedACKs(t *testing.T) {
 	})
 }
 
-// bursts is a connection that sends a megabyte each second over 160 ms and starts anew each time.
+// bursts is a connection that sends a megabyte each second over 160 ms and restarts slowly each
+// time.
 func bursts(change func(*watch.Connection)) *evidence.Case {
 	c := watch.Connection{IdleSeconds: 0.3, TCP: tcpinfo.TCPInfo{
 		Sender: true, BusySeconds: 2.2, RTTSeconds: 0.082, MinRTTSeconds: 0.0805, SndMSSBytes: 1448, CwndBytes: 700e3,

@@ -11,25 +11,24 @@ import (
 	"github.com/linerate/linerate/internal/traffic"
 )
 
-// cpu makes one processor's three seconds out of shares: user, system, softirq, steal; the rest is
-// idle.
+// cpu returns one CPU's three seconds from shares: user, system, softirq, steal; the rest is idle.
 func cpu(n int, user, system, softirq, steal float64) host.CPUTimes {
 	return host.CPUTimes{CPU: n, User: 3 * user, System: 3 * system, SoftIRQ: 3 * softirq, Steal: 3 * steal,
 		Idle: 3 * (1 - user - system - softirq - steal)}
 }
 
-// niced makes all programs of a processor those of a lower priority.
+// niced gives all programs of a CPU a lower priority.
 func niced(t host.CPUTimes) host.CPUTimes {
 	t.Nice = t.User
 	return t
 }
 
-// span is three seconds of a host with these processors and counters.
+// span returns three seconds of a host with these CPUs and counters.
 func span(counters map[string]uint64, cpus ...host.CPUTimes) *evidence.Span {
 	return &evidence.Span{Side: "near", Host: &host.Snapshot{}, Seconds: 3, Counters: counters, CPUs: cpus}
 }
 
-// loaded is the same during a stream over a card; a speed of 0 makes the card a virtual one.
+// loaded is the same during a stream over a NIC; a speed of 0 makes the NIC a virtual one.
 func loaded(s *evidence.Span, rate, speed float64) *evidence.Span {
 	s.Run = &traffic.Result{Test: traffic.Stream, Streams: 1, DurationSeconds: 3, ThroughputBitsPerSec: rate,
 		Bytes: int64(rate * 3 / 8)}
@@ -48,7 +47,7 @@ func history(s *evidence.Span) *evidence.Span {
 	return s
 }
 
-// TestSpanRules: each rule fires on its fault and not on the nearest look-alike.
+// TestSpanRules checks that each rule reports its fault and not the nearest look-alike.
 func TestSpanRules(t *testing.T) {
 	const none = evidence.Severity("")
 	type counts = map[string]uint64
@@ -58,7 +57,7 @@ func TestSpanRules(t *testing.T) {
 		span *evidence.Span
 		want evidence.Severity
 	}{
-		{"backlog: one in a hundred dies", softnetBacklogDrops,
+		{"backlog: one in a hundred is dropped", softnetBacklogDrops,
 			set(span(counts{"softnet.dropped": 1000, "softnet.processed": 99_000}), backlogKnob, "10"),
 			evidence.Warning},
 		{"backlog: one in five thousand", softnetBacklogDrops,
@@ -92,15 +91,15 @@ func TestSpanRules(t *testing.T) {
 		{"budget: not shown, and rounds of a slow processor end for time", napiBudgetExhausted,
 			span(counts{"softnet.time_squeeze": 1200, "softnet.processed": 60_000}, cpu(0, 0, 0.1, 0.85, 0)),
 			evidence.Notice},
-		{"budget: not shown, and nothing told of processors", napiBudgetExhausted,
+		{"budget: not shown, and CPU times unknown", napiBudgetExhausted,
 			span(counts{"softnet.time_squeeze": 9000, "softnet.processed": 30_000}), evidence.Notice},
-		{"budget: since boot nobody can say", napiBudgetExhausted,
+		{"budget: unknown since boot", napiBudgetExhausted,
 			history(set(span(counts{"softnet.time_squeeze": 1 << 40, "softnet.processed": 1 << 44}), budgetKnob, "8")),
 			none},
 
 		{"steal: a fifth", cpuSteal, span(nil, cpu(0, 0.2, 0.3, 0.2, 0.2)), evidence.Warning},
 		{"steal: a twelfth", cpuSteal, span(nil, cpu(0, 0.2, 0.3, 0.2, 0.08)), evidence.Notice},
-		{"steal: a processor that is full by itself", cpuSteal, span(nil, cpu(0, 0.5, 0.3, 0.2, 0)), none},
+		{"steal: a CPU that its own work saturates", cpuSteal, span(nil, cpu(0, 0.5, 0.3, 0.2, 0)), none},
 		{"steal: a history", cpuSteal, history(span(nil, cpu(0, 0.2, 0.3, 0.2, 0.2))), none},
 
 		{"softirq: one full, one idle, behind a card", softirqCPUSaturated,
@@ -147,7 +146,7 @@ func TestSpanRules(t *testing.T) {
 	}
 }
 
-// queued is a host whose card has four queues with these packets.
+// queued is a host with a NIC of four queues with these packets.
 func queued(streams int, hot float64, packets ...uint64) *evidence.Span {
 	counters := map[string]uint64{"ethtool.eth0.tx_queue_0_packets": 1 << 30, "ethtool.eth0.rx_queue_0_bytes": 1 << 40}
 	for q, n := range packets {
@@ -202,8 +201,8 @@ func TestQueueNumber(t *testing.T) {
 	}
 }
 
-// sockets is a host of two nodes with a card on node 0, an interrupt on one processor and a worker
-// on another.
+// sockets is a host of two nodes with a NIC on node 0, an interrupt on one CPU and a worker on
+// another.
 func sockets(irqOn string, workerOn int, busy float64) *evidence.Span {
 	node := 0
 	s := loaded(span(map[string]uint64{"irq.45": 30_000}, cpu(0, 0, 0, 0.1, 0), cpu(1, 0, 0, busy, 0)), 4e9, 10e9)
@@ -285,7 +284,7 @@ func TestCPUPowerState(t *testing.T) {
 		{"clock limited to a half, busy", limited(1500, 0.02), evidence.Notice},
 		{"clock limited to a half, idle", limited(1500, 0.6), ""},
 		{"clock limited to nine tenths", limited(2700, 0.02), ""},
-		{"clocks not told", limited(0, 0.02), ""},
+		{"clocks not reported", limited(0, 0.02), ""},
 		{"nothing known", &evidence.Case{}, ""},
 	} {
 		got := evidence.Severity("")

@@ -9,8 +9,7 @@ import (
 	"github.com/linerate/linerate/internal/host/watch"
 )
 
-// interrupted is a host of four processors whose CPU 0 spends its time as given, with one interrupt
-// of eth0 on it.
+// interrupted is a host of four CPUs with the given load on CPU 0 and one interrupt of eth0 on it.
 func interrupted(user, softirq, perSec, frames, size float64, change func(*host.Interface)) *evidence.Span {
 	s := span(map[string]uint64{
 		"nic.eth0.rx_packets": uint64(3 * perSec * frames), "nic.eth0.rx_bytes": uint64(3 * perSec * frames * size),
@@ -29,7 +28,7 @@ func interrupted(user, softirq, perSec, frames, size float64, change func(*host.
 	return s
 }
 
-// TestTriage holds the five answers on the hosts that people ask about.
+// TestTriage checks the answers for typical hosts.
 func TestTriage(t *testing.T) {
 	for _, c := range []struct {
 		name    string
@@ -37,7 +36,7 @@ func TestTriage(t *testing.T) {
 		matters bool
 		class   string
 		helps   string // ways out that help, in order
-		knob    string // of the first of them
+		knob    string // knob of the first of them
 	}{
 		{"a quiet host", interrupted(0.01, 0.01, 50, 2, 100, nil), false, "idle", "", ""},
 		{"a storm of small interrupts", interrupted(0, 0.95, 80_000, 1.2, 200, nil), true, "packets",
@@ -94,7 +93,7 @@ func TestTriage(t *testing.T) {
 	}
 }
 
-// TestTriageOfNothing: a kernel that tells nothing gets an answer too.
+// TestTriageOfNothing checks the answer for a kernel that reports nothing.
 func TestTriageOfNothing(t *testing.T) {
 	for _, s := range []*evidence.Span{{}, {Host: &host.Snapshot{}, Seconds: 3},
 		{Interrupts: []watch.CardInterrupt{{Interface: "eth0", Total: 5}}}} {

@@ -39,7 +39,7 @@ func neighbourTable(s *evidence.Span, family string) *evidence.Finding {
 	x := &evidence.Finding{
 		Code: evidence.NeighbourTableFull, Severity: evidence.Notice, Where: s.Side,
 		Evidence: []evidence.Evidence{
-			counted(s, "neighbours refused for want of room", group+"table_fulls", "neighbours"),
+			counted(s, "neighbours refused for lack of room", group+"table_fulls", "neighbours"),
 			counted(s, "neighbours known", group+"entries", "neighbours"),
 			{Name: "most neighbours", Value: limit, Unit: "neighbours", Source: s.Source(family + " gc_thresh3")},
 			counted(s, "neighbours that were looked up and did not answer", group+"res_failed", "neighbours"),

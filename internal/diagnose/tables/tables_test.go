@@ -15,7 +15,7 @@ import (
 	"github.com/linerate/linerate/internal/traffic"
 )
 
-// counters are those of a span.
+// counters are the counters of a span.
 type counters = map[string]uint64
 
 var (
@@ -42,17 +42,17 @@ func watched(c counters, change ...func(*evidence.Span)) *evidence.Span {
 	return s
 }
 
-// history makes it a host of which nothing is known but what it counted in a month.
+// history makes it a host that is known only by its counters of a month.
 func history(s *evidence.Span) { s.SinceBoot, s.Seconds, s.Sockets, s.CPUs = true, 30*86400, nil, nil }
 
-// hogged gives all processors other work.
+// hogged gives all CPUs other work.
 func hogged(s *evidence.Span) {
 	for i := range s.CPUs {
 		s.CPUs[i].User, s.CPUs[i].Idle = 3, 0
 	}
 }
 
-// rangeOf are counters of a host with so many local ports.
+// rangeOf returns the counters of a host with so many local ports.
 func rangeOf(ports uint64) counters {
 	return counters{"sockets.port_first": 32768, "sockets.port_last": 32767 + ports, "sockets.tcp_tw": ports}
 }
@@ -93,14 +93,14 @@ func destination(ports, waiting int) func(*evidence.Span) {
 	})
 }
 
-// reader is a connection with so much in its buffer, of which so much was read in the span.
+// reader is a connection with unread data in its buffer, and the amount read in the span.
 func reader(unread, limit int64, read uint64) func(*evidence.Span) {
 	c := watch.Connection{Local: local, Remote: peer, UnreadBytes: unread, TCP: tcpinfo.TCPInfo{BytesReceived: read},
 		Memory: watch.Memory{ReceiveBytes: unread + unread/20, ReceiveLimitBytes: limit}}
 	return sockets(func(s *watch.Sockets) { s.Connections = append(s.Connections, c) })
 }
 
-// writer is a connection that had data in flight for so long.
+// writer is a connection with data in flight for the given time.
 func writer(acked uint64, busySeconds float64, appLimited bool, unsent int64) func(*evidence.Span) {
 	c := watch.Connection{Local: local, Remote: peer, UnsentBytes: unsent,
 		TCP: tcpinfo.TCPInfo{Sender: true, BytesAcked: acked, BusySeconds: busySeconds, AppLimited: appLimited,
@@ -108,8 +108,7 @@ func writer(acked uint64, busySeconds float64, appLimited bool, unsent int64) fu
 	return sockets(func(s *watch.Sockets) { s.Connections = append(s.Connections, c) })
 }
 
-// firewalled gives the host a chain of so many rules at the input, and processor 0 so much of its
-// time in softirq.
+// firewalled gives the host an input chain with so many rules, and CPU 0 the given softirq time.
 func firewalled(rules int, softirq float64) func(*evidence.Span) {
 	return func(s *evidence.Span) {
 		s.Host.Firewall = append(s.Host.Firewall, host.FirewallChain{Family: "inet", Table: "filter", Name: "input",
@@ -124,8 +123,7 @@ func chain(f func(*host.FirewallChain)) func(*evidence.Span) {
 	return func(s *evidence.Span) { f(&s.Host.Firewall[len(s.Host.Firewall)-1]) }
 }
 
-// TestRules holds each rule to what it says of its fault at every level, and to silence on what
-// looks like it.
+// TestRules checks that each rule reports its fault at every level, and is silent on look-alikes.
 func TestRules(t *testing.T) {
 	const none = evidence.Severity("")
 	tests := []struct {
@@ -229,7 +227,7 @@ func TestRules(t *testing.T) {
 			evidence.Notice, "2 of 152"},
 		{"one in ten thousand", listenOverflow,
 			watched(counters{"TcpExt.ListenOverflows": 3, "Tcp.PassiveOpens": 30000}), evidence.Notice, ""},
-		{"backlog full, nobody came", listenOverflow,
+		{"backlog full, no new connection", listenOverflow,
 			watched(counters{}, listener(watch.Listener{Queued: 5, Limit: 4})), evidence.Notice, "full"},
 		{"backlog in use", listenOverflow,
 			watched(counters{"Tcp.PassiveOpens": 6000}, listener(watch.Listener{Queued: 100, Limit: 128})), none, ""},
@@ -257,13 +255,13 @@ func TestRules(t *testing.T) {
 			watched(counters{"Udp.RcvbufErrors": 20, "Udp.InDatagrams": 3_000_000}), none, ""},
 		{"a stuck multicast listener", udpSocketOverflow,
 			watched(counters{"Udp.RcvbufErrors": 2, "Udp.InDatagrams": 10}), none, ""},
-		{"nobody listens", udpSocketOverflow, watched(counters{"Udp.NoPorts": 90000}), none, ""},
+		{"no listener", udpSocketOverflow, watched(counters{"Udp.NoPorts": 90000}), none, ""},
 		{"no memory for datagrams", udpSocketOverflow,
 			watched(counters{"Udp.MemErrors": 9000, "Udp.InDatagrams": 1500}), none, ""},
-		{"a datagram test of ours", udpSocketOverflow,
+		{"a datagram test", udpSocketOverflow,
 			watched(counters{"Udp.RcvbufErrors": 22500, "Udp.InDatagrams": 150000}, ofRun(traffic.UDP)),
 			evidence.Notice, ""},
-		{"another program during a stream of ours", udpSocketOverflow,
+		{"another program during a stream", udpSocketOverflow,
 			watched(counters{"Udp.RcvbufErrors": 22500, "Udp.InDatagrams": 150000}, ofRun(traffic.Stream)),
 			evidence.Warning, "during the test"},
 		{"datagrams since boot", udpSocketOverflow,
@@ -303,7 +301,7 @@ func TestRules(t *testing.T) {
 				"TcpExt.TCPMemoryPressuresChrono": 90000,
 				"TcpExt.PruneCalled":              7000}, history), evidence.Notice, "since boot"},
 
-		// The figures of these three are those of a run over veth with Linux 6.18.
+		// These three use the figures of a run over veth with Linux 6.18.
 		{"firewall gross", firewallCost, watched(counters{"Ip.InReceives": 6098, "Ip.OutRequests": 5233},
 			ofRun(traffic.Stream), firewalled(20000, 0.67)), evidence.Warning,
 			"20.0 k"},
@@ -338,7 +336,7 @@ func TestRules(t *testing.T) {
 		{"rules of a router at a host", firewallCost, watched(counters{"Ip.InReceives": 21463, "Ip.InDelivers": 21463},
 			firewalled(5000, 0.58),
 			chain(func(c *host.FirewallChain) { c.Hook = "forward" })), none, ""},
-		{"firewall, nobody was allowed to ask", firewallCost, watched(counters{"Ip.InReceives": 21463}), none, ""},
+		{"firewall, not permitted to read it", firewallCost, watched(counters{"Ip.InReceives": 21463}), none, ""},
 		{"firewall since boot", firewallCost, watched(counters{"Ip.InReceives": 900_000_000}, firewalled(5000, 0.5),
 			history), evidence.Notice, "5000"},
 
@@ -395,10 +393,10 @@ func TestRules(t *testing.T) {
 
 var sentence = regexp.MustCompile(`^[A-Z0-9].*\.$`)
 
-// checkFinding holds what a reader may expect of every finding.
+// checkFinding checks what every finding promises.
 func checkFinding(t *testing.T, x *evidence.Finding) {
 	t.Helper()
-	if _, err := json.Marshal(x); err != nil { // numbers that are none
+	if _, err := json.Marshal(x); err != nil { // not a number
 		t.Error(err)
 	}
 	if x.Confidence <= 0 || x.Confidence >= 1 || x.Where == "" || x.Remedy.Text == "" || x.Remedy.Proof == "" ||
@@ -422,7 +420,7 @@ func checkFinding(t *testing.T, x *evidence.Finding) {
 	}
 }
 
-// TestRemedies: a setting is proposed only where it is what binds.
+// TestRemedies checks that a setting is proposed only if it is the limit.
 func TestRemedies(t *testing.T) {
 	knobs := func(x *evidence.Finding) []string {
 		var names []string
@@ -458,8 +456,8 @@ func TestRemedies(t *testing.T) {
 	}
 }
 
-// TestPortsRefused: the kernel's word at connect is the best evidence, if it is not about the
-// family of the address.
+// TestPortsRefused checks that the kernel's error at connect is the best evidence, unless it
+// concerns the family of the address.
 func TestPortsRefused(t *testing.T) {
 	near := watched(counters{}).Host
 	const said = "connect 192.0.2.7:7070: cannot assign requested address"

@@ -48,7 +48,7 @@ func TestParse(t *testing.T) {
 	}
 }
 
-// TestParsePoints asks of every mistake where it is and what to do, so that nobody has to guess.
+// TestParsePoints checks that every mistake gets its place and what to do about it.
 func TestParsePoints(t *testing.T) {
 	for _, c := range []struct{ text, place, problem, hint string }{
 		{"", "at character 1:", "no goal", "throughput, latency, packets"},
@@ -139,10 +139,10 @@ func TestUnreachable(t *testing.T) {
 	}
 }
 
-// TestTermsAreWhole holds the list that people read against the table that is used.
+// TestTermsAreWhole compares the list for users with the table that the parser uses.
 func TestTermsAreWhole(t *testing.T) {
 	if len(termOrder) != len(terms) || len(Terms()) != len(terms) {
-		t.Errorf("%d terms, %d told", len(terms), len(termOrder))
+		t.Errorf("%d terms, %d in the list", len(terms), len(termOrder))
 	}
 	for name, d := range terms {
 		if !slices.Contains(termOrder[:], name) || d.guard == "" || d.what == "" {
@@ -154,8 +154,8 @@ func TestTermsAreWhole(t *testing.T) {
 	}
 }
 
-// FuzzParse: every text is read or refused with a place inside of it, and what is read is written
-// so that it is read again.
+// FuzzParse checks that every text is parsed or rejected with a place inside it, and that the
+// parsed objective prints as one that parses again.
 func FuzzParse(f *testing.F) {
 	for _, s := range []string{
 		example, "latency", "packets where loss<=0%", "throughput where throughput≥1Gb/s", "throughput and latency",

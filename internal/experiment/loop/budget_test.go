@@ -13,8 +13,8 @@ import (
 	"github.com/linerate/linerate/internal/traffic"
 )
 
-// slowPair is two hosts and the path between them, on which runs take their time, and which is
-// faster for every setting that is changed.
+// slowPair is two hosts and the path between them. Runs take their time, and every changed setting
+// makes the path faster.
 type slowPair struct {
 	changed map[tune.Side]int
 	longest time.Duration // of one run
@@ -67,8 +67,8 @@ func (h *slowHost) Run(ctx context.Context, s traffic.Spec, progress func(traffi
 	return r, nil
 }
 
-// TestTuneEndsWithinItsBudget: whenever in the budget a change is kept, the verdict after it leaves
-// time for the rest, and nobody waits longer than the budget and one segment.
+// TestTuneEndsWithinItsBudget checks that a verdict after a keep leaves time for the rest, and that
+// a tune ends within its budget and one segment.
 func TestTuneEndsWithinItsBudget(t *testing.T) {
 	const rmem, wmem = knob.ID("sysctl:net.ipv4.tcp_rmem"), knob.ID("sysctl:net.ipv4.tcp_wmem")
 	again, kept := 0, 0

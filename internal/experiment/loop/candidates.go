@@ -21,12 +21,12 @@ type target struct {
 	knob knob.ID
 }
 
-// candidatesOf gathers what the findings propose, most important first, each knob and side once.
+// candidatesOf returns what the findings propose, most important first, each knob and side once.
 //
-// The first proposal of a knob wins, since it comes from the more important finding and its levels
-// are made for that one. A notice proposes nothing, as it was not shown to cost anything: a trial
-// would cost minutes, and of many useless trials some pass by chance. Whoever names knobs has them
-// tried all the same.
+// The first proposal of a knob wins, because it comes from the more important finding and its
+// levels fit that one. A notice proposes nothing, because it has no proven cost: a trial would take
+// minutes, and of many useless trials some pass by chance. Knobs that the user names are tried
+// anyway.
 func candidatesOf(findings []evidence.Finding, wanted func(knob.ID) bool) []tune.Candidate {
 	seen := map[target]bool{}
 	var all []tune.Candidate
@@ -46,16 +46,14 @@ func candidatesOf(findings []evidence.Finding, wanted func(knob.ID) bool) []tune
 	return all
 }
 
-// reader is as much of a host as a plan needs.
+// reader is the part of a host that a plan needs.
 type reader interface {
 	Read(ctx context.Context, id knob.ID) (knob.Value, error)
 }
 
-// widen adds what the catalogue knows of the knobs that somebody named and no finding proposed: on
-// both ends, where that end has the knob, at the levels that its definition gives.
-//
-// They come behind those of the findings, because a finding has a reason and these have none but
-// that somebody asked.
+// widen adds candidates for the knobs that the user named and no finding proposed: on both ends, if
+// that end has the knob, at the levels of its definition. They come after those of the findings,
+// which have a reason.
 func widen(ctx context.Context, v *Verdict, o TuneOptions, hosts map[tune.Side]reader,
 	found []tune.Candidate) []tune.Candidate {
 	all := slices.Clone(found)
@@ -76,7 +74,7 @@ func widen(ctx context.Context, v *Verdict, o TuneOptions, hosts map[tune.Side]r
 				seen[at] = true
 				present, err := hosts[side].Read(ctx, id)
 				if err != nil {
-					continue // that end has none
+					continue // that end does not have the knob
 				}
 				if levels := d.Levels(present); len(levels) > 0 {
 					all = append(all, tune.Candidate{Knob: id, Side: side, Levels: levels, Why: "asked for by name"})
@@ -87,7 +85,7 @@ func widen(ctx context.Context, v *Verdict, o TuneOptions, hosts map[tune.Side]r
 	return all
 }
 
-// cardOf is the card at one end that carries the loaded flow; nil: not known.
+// cardOf returns the NIC at one end that carries the loaded flow; nil if unknown.
 func (v *Verdict) cardOf(side tune.Side) *host.Interface {
 	for _, f := range evidence.FlowsOf(&v.Case) {
 		for _, e := range []evidence.End{f.Sender, f.Receiver} {
@@ -99,9 +97,9 @@ func (v *Verdict) cardOf(side tune.Side) *host.Interface {
 	return nil
 }
 
-// instancesOn are the knobs that a pattern of the catalogue means on the path: those of the card
-// that carries it, and those that belong to no card. Routes, processors, mounts and such have none,
-// since nothing says which of them the path is about.
+// instancesOn returns the knobs of a catalogue pattern on the path: those of the NIC that carries
+// it, and those without a NIC. Routes, CPUs, mounts and similar have none, because nothing connects
+// one of them with the path.
 func instancesOn(pattern knob.ID, card *host.Interface) []knob.ID {
 	text := string(pattern)
 	if !strings.Contains(text, "*") {
@@ -119,11 +117,11 @@ func instancesOn(pattern knob.ID, card *host.Interface) []knob.ID {
 		return []knob.ID{knob.ID(one)}
 	}
 	if pattern.Kind() != knob.KindQueue {
-		return nil // "every feature": each that is worth trying has a definition of its own
+		return nil // "every feature": each useful one has a definition of its own
 	}
 	var all []knob.ID
 	for _, q := range card.Queues {
-		// Its own spelling is rx-0; a pattern of the other direction does not fit.
+		// The spelling of the queue is rx-0; a pattern of the other direction does not fit.
 		id := knob.ID(knob.KindQueue + ":" + name + "/" + q.Name + "/" + pattern.Attribute())
 		if id.Fits(pattern) {
 			all = append(all, id)
@@ -132,21 +130,21 @@ func instancesOn(pattern knob.ID, card *host.Interface) []knob.ID {
 	return all
 }
 
-// foreseer is a host that can tell without writing that a write would be refused.
+// foreseer is a host that can predict, without writing, that a write would be refused.
 type foreseer interface {
 	Foresee(ctx context.Context, s knob.Setting) error
 }
 
-// refusals know before anything is touched why candidates must not be tried.
+// refusals has the reasons against candidates that are known before any change.
 type refusals struct {
 	allow    knob.Disturbance
-	farFixed string // why nothing is changed at the far end; empty: it may be
+	farFixed string // why the far end must not change; empty: it may
 	owners   map[tune.Side][]owner.Owner
-	force    bool // knobs of others are tried all the same
+	force    bool // also try knobs that another program owns
 	near     foreseer
 }
 
-// of gives the reason in a clause, or nothing.
+// of returns the reason as a clause, or nothing.
 func (r refusals) of(ctx context.Context, c tune.Candidate) string {
 	d, known := knob.Catalogue().Lookup(c.Knob)
 	switch {
@@ -165,7 +163,7 @@ func (r refusals) of(ctx context.Context, c tune.Candidate) string {
 	if !r.force {
 		for _, o := range r.owners[c.Side] {
 			if why := o.Reapplies(string(c.Knob)); why != "" {
-				return why + "; --force-owned tries it all the same"
+				return why + "; --force-owned tries it anyway"
 			}
 		}
 	}
@@ -176,10 +174,10 @@ func (r refusals) of(ctx context.Context, c tune.Candidate) string {
 	for _, answer := range []error{fs.ErrPermission, fs.ErrNotExist, knob.ErrNotSupported, knob.ErrReadOnly} {
 		if errors.Is(err, answer) {
 			if of := (*knob.Error)(nil); errors.As(err, &of) {
-				err = of.Err // the knob is named already
+				err = of.Err // the caller names the knob
 			}
 			return err.Error()
 		}
 	}
-	return "" // what else a check cannot foresee, the trial will tell
+	return "" // the trial reveals what a check cannot foresee
 }

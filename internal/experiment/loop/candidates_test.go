@@ -56,8 +56,8 @@ func definitions(t *testing.T, ids ...knob.ID) []knob.Definition {
 	return all
 }
 
-// TestWiden: what was named is tried on both ends that have it, behind what findings propose and
-// once each, and nothing that disturbs more than allowed.
+// TestWiden checks that named knobs are tried once each on both ends that have them, after those of
+// findings, and nothing that disturbs more than allowed.
 func TestWiden(t *testing.T) {
 	v := path(3e8)
 	near := &fakeHost{values: map[knob.ID]knob.Value{
@@ -132,7 +132,7 @@ func TestRefusals(t *testing.T) {
 		want      string
 	}{
 		{candidate(tune.Near, "sysctl:net.ipv4.tcp_rmem", "1 2 3"),
-			"tuned sets it with its profile network-throughput; --force-owned tries it all the same"},
+			"tuned sets it with its profile network-throughput; --force-owned tries it anyway"},
 		{candidate(tune.Far, "sysctl:net.ipv4.tcp_rmem", "1 2 3"), ""},
 		{candidate(tune.Far, "irq:45/affinity", "0"), "irqbalance spreads interrupts"},
 		{candidate(tune.Near, "link:eth0/mtu", "9000"), "class d2, allowed is d1"},
@@ -156,8 +156,8 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
-// TestPlan: present values, time and what narrows it are known before anything is written, and a
-// plan with nothing in it ends there.
+// TestPlan checks that present values, time and restrictions are known before any write, and that
+// an empty plan ends there.
 func TestPlan(t *testing.T) {
 	near := &fakeHost{values: map[knob.ID]knob.Value{"sysctl:net.ipv4.tcp_wmem": "4096 16384 65536"}}
 	candidates := []tune.Candidate{
@@ -179,7 +179,7 @@ func TestPlan(t *testing.T) {
 		t.Errorf("a knob that this host has not: %q", got)
 	}
 	notes := strings.Join(p.Notes, "; ")
-	if !strings.Contains(notes, "1 of 3 candidates are there") || !strings.Contains(notes, "the budget is 10s") {
+	if !strings.Contains(notes, "1 of 3 candidates belong to it") || !strings.Contains(notes, "the budget is 10s") {
 		t.Errorf("notes: %s", notes)
 	}
 	if o := p.nothingTried(false); len(o.Trials) != 3 || o.State != tune.StateUndone ||
@@ -191,8 +191,8 @@ func TestPlan(t *testing.T) {
 	}
 }
 
-// TestJudgingAgainIsLighter: after a keep the idle path is not measured anew, and its round trip is
-// still known to the rules.
+// TestJudgingAgainIsLighter checks that after a keep the idle path is not measured again, and that
+// the rules still know its round trip.
 func TestJudgingAgainIsLighter(t *testing.T) { synctest.Test(t, judgingAgainIsLighter) }
 
 func judgingAgainIsLighter(t *testing.T) {

@@ -14,8 +14,7 @@ import (
 	"github.com/linerate/linerate/internal/traffic"
 )
 
-// figures plays a test that gives these throughputs, one after the other, and then the last for
-// ever.
+// figures returns a test with these throughputs in sequence; the last one repeats.
 func figures(values ...float64) func(context.Context) (*traffic.Result, error) {
 	i := 0
 	return func(context.Context) (*traffic.Result, error) {
@@ -26,7 +25,7 @@ func figures(values ...float64) func(context.Context) (*traffic.Result, error) {
 }
 
 // TestConfidentCovers simulates tests of known truth with several kinds and sizes of noise: the
-// interval must hold the truth as often as it says, for all that it is looked at after every round.
+// interval must cover the truth as often as stated, although the rule checks it after every round.
 func TestConfidentCovers(t *testing.T) {
 	const truth = 9.4e8
 	// Three standard errors of the share of runs that hold the truth: 93.5 % of 2000 runs, 90.4 %
@@ -101,7 +100,7 @@ func TestConfidentStops(t *testing.T) {
 		c.High <= c.Mean || len(told) != 1 || told[0] != 3 {
 		t.Errorf("%+v, told %v", c, told)
 	}
-	// Of an even number the lower middle, and the result is a round that was measured.
+	// Of an even number of rounds the lower middle one counts: the result is a measured round.
 	r, err = Confident(t.Context(), figures(100, 103, 101.5, 101), nil)
 	if err != nil || r.ThroughputBitsPerSec != 101 {
 		t.Errorf("%v, %v of %+v", err, r.ThroughputBitsPerSec, r.Confidence)
@@ -130,7 +129,7 @@ func TestConfidentThrowsDisturbedRoundsAway(t *testing.T) {
 		!strings.Contains(text, "round 2 does not count: 50 %") || !strings.Contains(text, "round 3 does not count") {
 		t.Errorf("%d rounds, %+v, %q", i, r.Confidence, r.Warnings)
 	}
-	// When nothing else comes, it ends all the same.
+	// It ends even if every round is unusable.
 	r, err = Confident(t.Context(), figures(0), nil)
 	if err != nil || r.Confidence != nil || len(r.Warnings) != mostDisturbed+1 {
 		t.Errorf("%v, %+v, %d warnings", err, r.Confidence, len(r.Warnings))

@@ -18,38 +18,36 @@ import (
 	"github.com/linerate/linerate/internal/traffic/engine"
 )
 
-// Far is the host at the other end as this package needs it; package peer has the real one, and
-// package reach the one that runs another program.
+// Far is the host at the other end as this package needs it: package peer has the real one, package
+// reach one that runs another program.
 //
-// It is as small as a diagnosis needs, so that tests of the loop play a far host in a few lines.
-// Run means a whole test: the near end does its half by itself.
+// It is as small as a diagnosis needs, so that tests play a far host in a few lines. Run runs a
+// whole test, including the half of the near end.
 type Far interface {
-	// Snapshot is nil without an error for a host that cannot be asked.
+	// Snapshot returns nil without an error for a host that cannot report one.
 	Snapshot(ctx context.Context) (*host.Snapshot, error)
 	Run(ctx context.Context, spec traffic.Spec, progress func(traffic.Interval)) (*traffic.Result, error)
 }
 
-// Verdict is what limits a path or a host, with the whole case that it rests on.
-//
-// The case is kept beside the findings: a document shows the runs, a tune takes its figures before
-// from them, and who does not believe the verdict can have the same case judged again.
+// Verdict is what limits a path or a host, with the whole case behind it. A document shows the runs
+// of the case, a tune compares with its figures, and a user who doubts the verdict can have the
+// same case judged again.
 type Verdict struct {
 	evidence.Case
 	Findings []evidence.Finding // most important first; never empty
-	Blind    []diagnose.Blind   // what could not be seen
+	Blind    []diagnose.Blind   // gaps in the case
 }
 
-// Limit is the most important finding.
-//
-// There always is one, because diagnose.Examine never answers with nothing.
+// Limit returns the most important finding. There always is one, because diagnose.Examine never
+// returns an empty list.
 func (v *Verdict) Limit() evidence.Finding { return v.Findings[0] }
 
-// echoes tells whether the path answered pings.
+// echoes reports whether the path answered pings.
 func (v *Verdict) echoes() bool {
 	return slices.ContainsFunc(v.Runs, func(r traffic.Result) bool { return r.Test == traffic.Ping })
 }
 
-// cards are the names of those that carry the load, near and far; empty: not known.
+// cards returns the names of the NICs that carry the load, near and far; empty if unknown.
 func (v *Verdict) cards() (names [2]string) {
 	for i, side := range []tune.Side{tune.Near, tune.Far} {
 		if card := v.cardOf(side); card != nil {
@@ -59,7 +57,7 @@ func (v *Verdict) cards() (names [2]string) {
 	return names
 }
 
-// Stream is the loaded run the verdict rests on.
+// Stream returns the loaded run behind the verdict; nil if there was none.
 func (v *Verdict) Stream() *traffic.Result {
 	for i := range v.Runs {
 		if v.Runs[i].Test == traffic.Stream {
@@ -69,26 +67,26 @@ func (v *Verdict) Stream() *traffic.Result {
 	return nil
 }
 
-// DiagnoseOptions say how to load the path. Zero values are sensible.
+// DiagnoseOptions configure a diagnosis. Zero values are sensible.
 type DiagnoseOptions struct {
 	Root      host.Root
 	Direction traffic.Direction // default up
 	Streams   int               // default 1
 	Duration  time.Duration     // of the loaded part, default 3 s
-	// of the whole verdict: a probe that would end later is not begun; default 13.5 s, and more for
-	// a longer Duration
+	// time for the whole diagnosis: a probe that would end later does not run; default 13.5 s, and
+	// more for a longer Duration
 	Within   time.Duration
 	Progress func(step string)
 
-	// Known is an earlier verdict on the same path, whose idle round trips and transactions still
-	// hold: they are not made again, and the load begins after as long as it took to become steady
-	// then. Nil: everything is measured.
+	// Known is an earlier verdict on the same path whose idle round trips and transactions still
+	// hold: they do not run again, and the warm-up of the load lasts as long as it took then. Nil:
+	// everything is measured.
 	Known *Verdict
 }
 
-// after are the options for judging again, once a change was kept that the goal is improved by.
-// Where the goal is what waits between packets, none of it is known any more; else the idle path is
-// the same, and only the load has changed.
+// after returns the options for judging again after a keep. If the goal is latency, a kept change
+// may have altered the idle path, so everything is measured again; otherwise only the load has
+// changed.
 func (o DiagnoseOptions) after(v *Verdict, g goal.Goal) DiagnoseOptions {
 	if g != goal.Latency {
 		o.Known = v
@@ -96,8 +94,7 @@ func (o DiagnoseOptions) after(v *Verdict, g goal.Goal) DiagnoseOptions {
 	return o
 }
 
-// least is what judging again takes at least, where nothing is slow to begin and no rule asks for
-// more.
+// least returns the shortest time of a further diagnosis, without a slow start and without probes.
 func (o DiagnoseOptions) least(v *Verdict) time.Duration {
 	o.defaults()
 	least := warmUpFor(v) + o.Duration + setUp
@@ -107,23 +104,23 @@ func (o DiagnoseOptions) least(v *Verdict) time.Duration {
 	return least
 }
 
-// idleRuns is what the runs take that a verdict has before the loaded one.
+// idleRuns is the time of the runs before the loaded one.
 const idleRuns = 3 * time.Second
 
-// A verdict is promised within fifteen seconds. The connection that it is made over takes more than
-// one of them where a round trip takes 300 ms. The runs that it always has take three seconds
-// beside the loaded one, and as long again where the stream is slow to find its steady state; what
-// is left is for probes.
+// A verdict is promised within fifteen seconds. Connecting takes more than one of them if a round
+// trip takes 300 ms. The fixed runs take three seconds besides the loaded one, and as much again if
+// the stream is slow to become steady; the rest is for probes.
 const (
 	within = 13500 * time.Millisecond
-	// between the pings that run beside the load: twenty a second disturb nothing, and sixty are
-	// enough for a median
+	// between the pings beside the load: twenty a second disturb nothing, and sixty suffice for a
+	// median
 	beside       = 50 * time.Millisecond
 	loadDuration = 3 * time.Second
 )
 
-// Three seconds are six interim rates of half a second, enough for the rules that look at how flat
-// a rate is (four at least), and some tens of round trips even across an ocean.
+// defaults fills in the zero values. Three seconds give six interim rates of half a second, enough
+// for the rules that judge how flat a rate is (at least four), and tens of round trips even across
+// an ocean.
 func (o *DiagnoseOptions) defaults() {
 	if o.Direction == "" {
 		o.Direction = traffic.Up
@@ -142,13 +139,13 @@ func (o *DiagnoseOptions) defaults() {
 	}
 }
 
-// Diagnose loads the path, judges what limits it, and runs the probes that rules ask for before
-// they answer. It changes nothing on either host.
+// Diagnose loads the path, judges what limits it, and runs the probes that rules ask for. It
+// changes nothing on either host.
 //
-// The order matters. Snapshots come first, because a load changes some of what they show; the idle
-// round trip and the transactions come before the load, since queues on the path take time to
-// empty; and the loaded run comes last of those that every verdict has. What rules want beyond that
-// is run after it, one after the other, in at most two rounds.
+// The order matters. Snapshots come first, because a load changes some of what they show. The idle
+// round trip and the transactions come before the load, because queues on the path take time to
+// empty. The loaded run is the last fixed one. Probes follow one after the other, in at most two
+// rounds.
 func Diagnose(ctx context.Context, far Far, o DiagnoseOptions) (*Verdict, error) {
 	o.defaults()
 	v := &Verdict{}
@@ -166,8 +163,8 @@ func Diagnose(ctx context.Context, far Far, o DiagnoseOptions) (*Verdict, error)
 	}
 	o.Progress("idle round trip")
 	echoes, err := d.light(ctx, runPing, traffic.Spec{
-		// Twenty round trips in a second, with the 56 bytes of payload that ping(8) sends: the
-		// smallest of them is what the rules use, so that a few suffice.
+		// Twenty round trips in a second, with the 56 bytes of payload of ping(8). The rules use
+		// the smallest, so a few suffice.
 		Test: traffic.Ping, Direction: traffic.Up, Streams: 1,
 		Duration: time.Second, Interval: time.Second, Gap: beside, RequestBytes: 56,
 	})
@@ -179,11 +176,11 @@ func Diagnose(ctx context.Context, far Far, o DiagnoseOptions) (*Verdict, error)
 	}
 	o.Progress(fmt.Sprintf("loading the path for %v", o.Duration))
 	load := d.stream()
-	// A negative warm-up lets the engine find the steady part by itself.
+	// A negative warm-up lets the engine find the steady part itself.
 	load.Duration, load.WarmUp, load.Streams = o.Duration, -1, o.Streams
 	if echoes {
-		// The kernel's round trip of the flow itself holds its own segments' wait at the receiver;
-		// an echo beside it holds the path's queues alone.
+		// The kernel's round trip of the flow includes the wait of its own segments at the
+		// receiver; an echo beside it measures only the queues of the path.
 		load.ProbeGap = beside
 	}
 	if err := d.load(ctx, load); err != nil {
@@ -192,8 +189,8 @@ func Diagnose(ctx context.Context, far Far, o DiagnoseOptions) (*Verdict, error)
 	return v, d.verdict(ctx)
 }
 
-// again takes over what is known of the idle path, and loads it anew. The start is cut off by its
-// length and not by a search, since how long a flow of this path needs is known as well.
+// again reuses what is known of the idle path and loads it again. The length of the warm-up is
+// fixed instead of searched, because it is known for this path as well.
 func (d *diagnosis) again(ctx context.Context) error {
 	d.v.Refused = maps.Clone(d.o.Known.Refused)
 	maps.DeleteFunc(d.v.Refused, func(p evidence.Probe, _ string) bool { return p != runPing && p != runTransactions })
@@ -214,23 +211,23 @@ func (d *diagnosis) again(ctx context.Context) error {
 	return d.verdict(ctx)
 }
 
-// verdict judges what was run.
+// verdict judges the runs so far.
 func (d *diagnosis) verdict(ctx context.Context) error {
 	last := d.v.Runs[len(d.v.Runs)-1]
 	d.v.NearAddress, d.v.FarAddress = last.LocalAddress, last.RemoteAddress
 	return d.examine(ctx)
 }
 
-// longPath is a round trip beside which no timer of a host can be seen: moderation has at most some
-// milliseconds, and a delayed acknowledgement forty. Each run costs such a path several round
-// trips, and the verdict is promised within a time.
+// longPath is a round trip, in seconds, that hides every timer of a host: moderation takes at most
+// some milliseconds, and a delayed acknowledgement forty. Each run costs such a path several round
+// trips, and the time of a diagnosis is limited.
 const longPath = 0.1
 
-// transactions are requests and responses of one byte: what waits for a timer shows where nothing
-// else is under way.
+// transactions runs requests and responses of one byte: with nothing else in flight, they show what
+// waits for a timer.
 func (d *diagnosis) transactions(ctx context.Context) error {
 	if rtt := roundTrip(d.v); rtt.Seconds() >= longPath {
-		d.refuse(runTransactions, fmt.Sprintf("not tried: a round trip of %v hides every timer that it could show",
+		d.refuse(runTransactions, fmt.Sprintf("not tried: a round trip of %v hides every timer that this could show",
 			rtt.Round(time.Millisecond)))
 		return nil
 	}
@@ -243,8 +240,8 @@ func (d *diagnosis) transactions(ctx context.Context) error {
 	return err
 }
 
-// load runs the stream. A far end that cannot be loaded at all is judged by what it answers; one
-// that answers nothing is not judged.
+// load runs the stream. If the far end cannot be loaded at all, its other answers are judged; if it
+// answers nothing, there is no verdict.
 func (d *diagnosis) load(ctx context.Context, spec traffic.Spec) error {
 	r, err := d.far.Run(ctx, spec, nil)
 	switch {
@@ -254,36 +251,35 @@ func (d *diagnosis) load(ctx context.Context, spec traffic.Spec) error {
 	case d.v.Far != nil || !errors.Is(err, traffic.ErrBadSpec):
 		return err
 	case spec.Direction != traffic.Up || spec.Streams > 1:
-		return err // asked for in so many words
+		return err // the user asked for it explicitly
 	case len(d.v.Runs) == 0:
 		return d.silence
 	}
 	d.refuse(runStream, err.Error())
-	// Nothing that a rule could look at asks for it, and it is the one thing beside round trips
-	// that echoes tell.
+	// No rule can ask for this probe, because its evidence is missing, and the path MTU is all that
+	// echoes show beside round trips.
 	return d.probe(ctx, evidence.ProbeMTU)
 }
 
-// The runs that every verdict has beside the loaded one, as [evidence.Case.Refused] names them
-// where they could not be made.
+// The fixed runs beside the loaded one, by their names in [evidence.Case.Refused].
 const (
 	runPing         evidence.Probe = "ping"
 	runTransactions evidence.Probe = "rr"
 	runStream       evidence.Probe = "stream"
 )
 
-// diagnosis is one verdict under way.
+// diagnosis is one diagnosis in progress.
 type diagnosis struct {
 	far   Far
 	o     DiagnoseOptions
 	v     *Verdict
-	until time.Time // the verdict is promised
+	until time.Time // deadline of the verdict
 
-	silence error // of the first run, if it could not be made
+	silence error // error of the first failed run
 }
 
-// light runs what sharpens a verdict and is not needed for one: a firewall that drops echoes is no
-// reason to stop, and no reason to keep silent about it.
+// light runs a test that sharpens a verdict but is not required: a firewall that drops echoes does
+// not stop the diagnosis, and the gap is recorded.
 func (d *diagnosis) light(ctx context.Context, name evidence.Probe, spec traffic.Spec) (made bool, err error) {
 	r, err := d.far.Run(ctx, spec, nil)
 	switch {
@@ -300,9 +296,9 @@ func (d *diagnosis) light(ctx context.Context, name evidence.Probe, spec traffic
 	return false, nil
 }
 
-// refuse notes why a run could not be made.
+// refuse records why a run could not be made.
 func (d *diagnosis) refuse(name evidence.Probe, why string) {
-	// The mark of a test that makes no sense is for errors.Is; who reads it needs the reason alone.
+	// The prefix is for errors.Is; the reader needs only the reason.
 	why = strings.TrimPrefix(why, traffic.ErrBadSpec.Error()+": ")
 	if d.v.Refused == nil {
 		d.v.Refused = make(map[evidence.Probe]string)
@@ -310,12 +306,12 @@ func (d *diagnosis) refuse(name evidence.Probe, why string) {
 	d.v.Refused[name] = why
 }
 
-// stream is a loaded run as every stream of a verdict is made.
+// stream returns the specification that all streams of a diagnosis share.
 func (d *diagnosis) stream() traffic.Spec {
 	return traffic.Spec{
 		Test: traffic.Stream, Direction: d.o.Direction, Streams: 1, Interval: 500 * time.Millisecond,
-		// What programs get: nearly all of them copy every byte. Without the copies a host looks
-		// faster than anything that runs on it.
+		// Nearly all programs copy every byte. Without the copies a host looks faster than any
+		// program on it.
 		SendMethod: engine.SendCopy, ReceiveMethod: engine.ReceiveCopy,
 	}
 }

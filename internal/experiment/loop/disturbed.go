@@ -10,18 +10,17 @@ import (
 )
 
 // maxStealRatio is the share of stolen CPU time above which a segment says more about the
-// neighbours than about the knob.
-//
-// It is the share at which a diagnosis mentions stolen time too. The loss of throughput is at least
-// that of the time, and five per cent are several times the least useful effect.
+// neighbours than about the knob. It is also the share at which a diagnosis mentions steal. The
+// loss of throughput is at least that of the time, and five per cent are several times the least
+// useful effect.
 const maxStealRatio = 0.05
 
-// disturbed tells why a segment must not count: stolen CPU time, or a link that went down or up
-// meanwhile.
+// disturbed returns why a segment must not count: stolen CPU time, or a link that went down or up;
+// empty if it counts.
 //
-// Only what cannot come from the knob under test may discard a segment, or discarding would choose
-// the results. A change of class d3 moves the link itself, but before the segment and not within
-// it.
+// Only what cannot come from the knob under test may discard a segment; otherwise discarding would
+// choose the results. A change of class d3 moves the link itself, but before the segment and not
+// during it.
 func disturbed(r *traffic.Result) string {
 	for _, end := range []struct {
 		name string
@@ -49,41 +48,40 @@ func disturbed(r *traffic.Result) string {
 
 const (
 	// crossShare is how much more than usual, as a share of the test's own bytes, other traffic may
-	// be: a tenth of the link taken away is a tenth of the throughput.
+	// be: a tenth of the link costs a tenth of the throughput.
 	crossShare = 0.10
-	// crossFloor is what never counts, bytes per second: the talk of a host with its neighbours.
+	// crossFloor never counts, in bytes per second: the background traffic of a host.
 	crossFloor = 250_000
-	// crossHistory is how many segments tell what is usual; fewer than crossFewest tell nothing.
+	// crossHistory is how many segments define the usual; fewer than crossFewest define nothing.
 	crossHistory, crossFewest = 16, 4
 	// readingSeconds is how much longer than the window the time between two readings of the
-	// counters may be: the test's own start and end, its queue that drains, and a processor that is
-	// late. A fast arm puts more into it than a slow one, so that it must not count.
+	// counters may be: the start and end of the test, its draining queue, and a late CPU. A fast
+	// arm moves more in that time than a slow one, so it must not count.
 	readingSeconds = 0.2
-	// Headers of a segment with timestamps, of Ethernet, IPv6 and TCP; and an acknowledgement for
-	// every second one.
+	// Sizes in bytes of the headers of a segment with timestamps (Ethernet, IPv6 and TCP) and of an
+	// acknowledgement, one per two segments.
 	headerBytes, ackBytes = 86, 86
 )
 
-// crossTraffic finds segments in which the cards carried clearly more than the test did and than
-// they do at other times. A host in production always carries something: what is there all the time
-// is in both arms alike, and only what comes and goes can be taken for an effect.
+// crossTraffic finds segments in which the NICs carried clearly more than the test and than usual.
+// A production host always carries other traffic: constant traffic is in both arms, and only
+// intermittent traffic can look like an effect.
 type crossTraffic struct {
-	cards [2]string            // near, far; empty: not known
+	cards [2]string            // near, far; empty: unknown
 	past  map[[2]int][]foreign // by test and end: recent segments
 }
 
-// foreign is what a card carried beside the test in one segment.
+// foreign is what a NIC carried beside the test in one segment.
 type foreign struct {
 	share  float64 // of the test's own bytes
-	wrong  float64 // by how much the share may be wrong
+	wrong  float64 // uncertainty of the share
 	perSec float64 // bytes per second
 }
 
-// judge tells why a test must not count, or nothing. test is its place within the segment.
+// judge returns why a test must not count, or nothing. test is its place within the segment.
 //
-// What the test itself put on the wire is reckoned from the sender's segments and not from the
-// payload, so that a knob that changes segment sizes or retransmissions does not look like other
-// traffic.
+// It derives the test's own traffic from the sender's segments and not from the payload, so that a
+// knob that changes segment sizes or retransmissions does not look like other traffic.
 func (c *crossTraffic) judge(test int, r *traffic.Result) string {
 	own, unsure := wireBytes(r)
 	if own <= 0 || r.DurationSeconds <= 0 {
@@ -98,7 +96,7 @@ func (c *crossTraffic) judge(test int, r *traffic.Result) string {
 		end  traffic.End
 	}{{"near", r.Ends.Local}, {"far", r.Ends.Remote}} {
 		card := c.cards[i]
-		// A loopback carries everything twice, once out and once in.
+		// A loopback counts all traffic twice, outgoing and incoming.
 		if card == "" || card == "lo" || len(end.end.Counters) == 0 {
 			continue
 		}
@@ -118,12 +116,12 @@ func (c *crossTraffic) judge(test int, r *traffic.Result) string {
 	return reason
 }
 
-// beyond is how much more than usual this is, as a share of the test's own bytes; zero: not clearly
-// more.
+// beyond returns how much more than usual this is, as a share of the test's own bytes; zero if it
+// is not clearly more.
 //
-// Usual is the share or the rate, whichever is more: traffic of a steady rate is a small share of a
-// fast arm and a large one of a slow arm. The doubt of earlier segments counts as well: with larger
-// segments the headers that were reckoned too high before are gone.
+// Usual is the share or the rate, whichever is more: constant traffic is a small share of a fast
+// arm and a large one of a slow arm. The uncertainty of earlier segments counts as well: with
+// larger segments, headers that were overestimated before vanish.
 func (f foreign) beyond(before []foreign) float64 {
 	shares, rates, wrong := make([]float64, len(before)), make([]float64, len(before)), f.wrong
 	for i, b := range before {
@@ -140,20 +138,19 @@ func (f foreign) beyond(before []foreign) float64 {
 	return more
 }
 
-// wireBytes is about what a test put on the wire, both ways together, and by how much that may be
-// wrong: cards that cut up or put together segments count one header for several. Zero where
-// nothing is known of it.
+// wireBytes estimates what a test put on the wire in both directions, and the uncertainty: NICs
+// that split or merge segments count one header for several. It returns zero if that is unknown.
 func wireBytes(r *traffic.Result) (own, unsure float64) {
 	switch r.Test {
 	case traffic.RR:
-		// Each way one segment of a byte, which acknowledges the one before.
+		// One segment of a byte in each direction, which also acknowledges the previous one.
 		return r.TransactionsPerSec * r.DurationSeconds * 2 * (headerBytes + 1), 0
 	case traffic.UDP:
 		if r.UDP == nil {
 			return 0, 0
 		}
 		const each = smallPacketBytes + headerBytes
-		// where a lost one died, and whether before the card, is not asked
+		// whether a lost datagram was dropped before the NIC is unknown
 		return float64(r.UDP.Sent) * each, float64(r.UDP.Lost) * each
 	}
 	var segments, acks float64

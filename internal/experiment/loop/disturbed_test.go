@@ -8,8 +8,8 @@ import (
 	"github.com/linerate/linerate/internal/traffic"
 )
 
-// carried is a segment of a second in which both cards carried so many bytes beside the test's own
-// hundred megabytes.
+// carried is a segment of a second in which both NICs carried foreign bytes beside the hundred
+// megabytes of the test.
 func carried(foreign uint64, edit func(*traffic.Result)) *traffic.Result {
 	return streamResult(func(r *traffic.Result) {
 		r.DurationSeconds, r.Bytes, r.MSSBytes = 1, 100e6, 1000
@@ -24,8 +24,8 @@ func carried(foreign uint64, edit func(*traffic.Result)) *traffic.Result {
 	})
 }
 
-// TestCrossTraffic: what comes and goes is found, on the cards of the path alone; what is always
-// there is part of the path.
+// TestCrossTraffic checks that intermittent traffic is found, on the NICs of the path alone, and
+// that constant traffic counts as part of the path.
 func TestCrossTraffic(t *testing.T) {
 	for _, c := range []struct {
 		name   string
@@ -65,8 +65,8 @@ func TestCrossTraffic(t *testing.T) {
 	}
 }
 
-// TestCrossTrafficKnowsLittleAtFirst: of the first segments nobody can say what is usual, and where
-// no card is known nothing is.
+// TestCrossTrafficKnowsLittleAtFirst checks that nothing is judged in the first segments, when the
+// usual is unknown, nor without a known NIC.
 func TestCrossTrafficKnowsLittleAtFirst(t *testing.T) {
 	watch := crossTraffic{cards: [2]string{"eth0", ""}}
 	for i, foreign := range []uint64{0, 90e6, 0, 90e6} {
@@ -83,9 +83,9 @@ func TestCrossTrafficKnowsLittleAtFirst(t *testing.T) {
 	}
 }
 
-// TestCrossTrafficAndSegmentSizes: with small segments that a card cuts up by itself far more
-// headers are reckoned than it counts. Larger ones, which a knob has brought about, end that error;
-// no other traffic has begun.
+// TestCrossTrafficAndSegmentSizes checks the estimate of headers: with small segments that a NIC
+// splits itself, the estimate has far more headers than the NIC counts. Larger segments, as the
+// effect of a knob, end that error without any other traffic.
 func TestCrossTrafficAndSegmentSizes(t *testing.T) {
 	watch := crossTraffic{cards: [2]string{"eth0", ""}}
 	cut := func(mss, segments uint64) *traffic.Result {
@@ -103,8 +103,8 @@ func TestCrossTrafficAndSegmentSizes(t *testing.T) {
 	}
 }
 
-// TestCrossTrafficOfASteadyRate: what another program sends all the time is a small share of a fast
-// arm and a large one of a slow arm, and disturbs neither.
+// TestCrossTrafficOfASteadyRate checks that constant traffic of another program, a small share of a
+// fast arm and a large one of a slow arm, disturbs neither.
 func TestCrossTrafficOfASteadyRate(t *testing.T) {
 	watch := crossTraffic{cards: [2]string{"eth0", ""}}
 	const steady = 10e6

@@ -22,39 +22,37 @@ const (
 
 const (
 	// loadWarmUp is cut from the front of every loaded phase: slow start fills the queues in some
-	// round trips, and what is looked for is the time in filled ones. A short phase gives half its
-	// time.
+	// round trips, and the test measures full ones. A short phase uses half of its time.
 	loadWarmUp = 500 * time.Millisecond
-	// loadSteps is how many points of the curve each phase has at least, where intervals may be
-	// that short.
+	// loadSteps is the least number of points of the curve per phase, if intervals may be that
+	// short.
 	loadSteps = 10
 	// shortestPhase has 25 pings at the default gap, and their 90th percentile two above it.
 	shortestPhase = 250 * time.Millisecond
-	// shortestStep is the shortest interval that tests have.
+	// shortestStep is the shortest interval of tests.
 	shortestStep = 100 * time.Millisecond
 )
 
-// loadPhase is one test of the several that a load test consists of.
+// loadPhase is one test of a load test.
 type loadPhase struct {
 	name string
 	spec traffic.Spec
 }
 
-// loadPhases are the tests that a load test consists of: pings alone, then beside streams up, down,
-// and both ways. They share its duration in equal parts, of a quarter of a second at least. Run
-// them one after the other, each with its own connections, and give the results to assembleLoad: a
-// far side has to know nothing of load tests. Errors are traffic.ErrBadSpec.
+// loadPhases returns the tests of a load test: pings alone, then beside streams up, down, and in
+// both directions. They share its duration equally, with at least a quarter of a second each. The
+// caller runs them one after the other, each with its own connections, and passes the results to
+// assembleLoad: a far side need not know load tests. Errors are traffic.ErrBadSpec.
 func loadPhases(s traffic.Spec) ([]loadPhase, error) {
 	s, err := s.Normalize()
 	if err != nil {
 		return nil, err
 	}
 	each := max(s.Duration/4, shortestPhase)
-	// Interim results are the points of the curve, so they come more often than people need them on
-	// a screen.
+	// Interim results are the points of the curve, so they are more frequent than on a screen.
 	gap := min(s.Gap, each)
 	interval := min(s.Interval, max(each/loadSteps, shortestStep))
-	// What a stream has no use for stays out of it.
+	// Clear what does not apply to a stream.
 	stream := s
 	stream.Test, stream.Gap, stream.ProbeGap = traffic.Stream, 0, gap
 	stream.Duration, stream.WarmUp, stream.Interval = each, min(loadWarmUp, each/2), interval
@@ -72,9 +70,9 @@ func loadPhases(s traffic.Spec) ([]loadPhase, error) {
 	return phases, nil
 }
 
-// assembleLoad makes the result of a load test out of those of its phases, in the order of
-// loadPhases. A phase that did not come to a result is nil, and missing; without the idle one, or
-// without any loaded one, there is no result, and the error is traffic.ErrNoAnswer.
+// assembleLoad combines the results of the phases of a load test, in the order of loadPhases. A
+// phase without a result is nil, and missing. Without the idle phase, or without any loaded one, it
+// returns traffic.ErrNoAnswer.
 func assembleLoad(spec traffic.Spec, phases []*traffic.Result) (*traffic.Result, error) {
 	names := []string{phaseIdle, phaseUp, phaseDown, phaseBoth}
 	if len(phases) != len(names) || phases[0] == nil || phases[0].RTT == nil {
@@ -82,8 +80,8 @@ func assembleLoad(spec traffic.Spec, phases []*traffic.Result) (*traffic.Result,
 	}
 	idle := phases[0]
 	l := &traffic.LoadResult{Idle: idle.RTT}
-	// What is absent of the whole: a throughput, since the sum over phases would be of nothing, and
-	// connections, which were others in each.
+	// The whole has no throughput, because a sum over phases would be meaningless, and no
+	// connections, because each phase had its own.
 	r := &traffic.Result{
 		Test: traffic.Load, Direction: traffic.Up, Method: idle.Method, StartTime: idle.StartTime,
 		Streams: spec.Streams, Load: l, Intervals: []traffic.Interval{},
@@ -114,9 +112,9 @@ func assembleLoad(spec traffic.Spec, phases []*traffic.Result) (*traffic.Result,
 		return nil, fmt.Errorf("%s test: %w under load", spec.Test, traffic.ErrNoAnswer)
 	}
 	r.RTT = worse.RTT
-	// The 90th percentile, since a queue that is full for a tenth of the time is what people
-	// notice; idle the median, since what is above it is the noise of an idle path. A path can be
-	// quicker under load than idle, when its ends sleep deeply: that adds nothing.
+	// The 90th percentile, because users notice a queue that is full for a tenth of the time; of
+	// the idle phase the median, because what is above it is noise. A path can be faster under load
+	// than idle if its ends sleep deeply: then the load adds nothing.
 	l.AddedSeconds = max(0, worse.RTT.P90-idle.RTT.P50)
 	if worse.RTT.Mean > 0 {
 		l.RoundTripsPerMinute = 60 / worse.RTT.Mean
@@ -124,7 +122,7 @@ func assembleLoad(spec traffic.Spec, phases []*traffic.Result) (*traffic.Result,
 	return r, nil
 }
 
-// loadSlot is where one loaded phase belongs.
+// loadSlot returns the fields of one loaded phase.
 func loadSlot(l *traffic.LoadResult, name string) (**traffic.Distribution, *float64) {
 	switch name {
 	case phaseUp:
@@ -135,23 +133,23 @@ func loadSlot(l *traffic.LoadResult, name string) (**traffic.Distribution, *floa
 	return &l.Both, &l.BothBitsPerSec
 }
 
-// addPhase appends one phase to the whole.
+// addPhase adds one phase to the whole.
 func addPhase(r *traffic.Result, name string, p *traffic.Result) {
-	// Phases follow each other with a pause in which connections are opened; the curve shows their
-	// own times, one after the other.
+	// A pause to open connections separates the phases; the curve shows their own times in
+	// sequence.
 	at := r.DurationSeconds + r.WarmUpSeconds
 	for _, i := range p.Intervals {
 		point := traffic.LoadPoint{AtSeconds: at + i.StartSeconds, Phase: name,
 			RTTSeconds:           cmp.Or(i.ProbeRTTSeconds, i.RTTSeconds),
 			ThroughputBitsPerSec: i.ThroughputBitsPerSec}
 		if name != phaseIdle {
-			point.RTTSeconds = i.ProbeRTTSeconds // not the connection's own: it leaves out what waits in this host
+			point.RTTSeconds = i.ProbeRTTSeconds // not the connection's own, which excludes the wait in this host
 		}
 		r.Load.Curve = append(r.Load.Curve, point)
 		i.StartSeconds, i.EndSeconds = i.StartSeconds+at, i.EndSeconds+at
 		r.Intervals = append(r.Intervals, i)
 	}
-	// Sums of all phases, so that cost per gigabyte and losses are those of the whole load.
+	// Sums over all phases, so that cost per gigabyte and losses cover the whole load.
 	r.DurationSeconds += p.DurationSeconds
 	r.WarmUpSeconds += p.WarmUpSeconds
 	r.Bytes += p.Bytes
@@ -166,7 +164,7 @@ func addPhase(r *traffic.Result, name string, p *traffic.Result) {
 	if name == phaseIdle {
 		r.LossRatio = p.LossRatio
 	}
-	// What does not change from phase to phase is that of the first which knows it.
+	// What is constant over the phases comes from the first one that knows it.
 	r.MTUBytes, r.MSSBytes = cmp.Or(r.MTUBytes, p.MTUBytes), cmp.Or(r.MSSBytes, p.MSSBytes)
 	r.CongestionControl = cmp.Or(r.CongestionControl, p.CongestionControl)
 	r.LocalAddress, r.RemoteAddress = cmp.Or(r.LocalAddress, p.LocalAddress), cmp.Or(r.RemoteAddress, p.RemoteAddress)
@@ -180,8 +178,8 @@ func addPhase(r *traffic.Result, name string, p *traffic.Result) {
 	}
 }
 
-// addEnd takes in what one host saw and spent in a further phase. Connections and placements are of
-// one phase only, and stay out.
+// addEnd adds the counters and costs of one host in a further phase. Connections and placements
+// belong to one phase only and stay out.
 func addEnd(e *traffic.End, o traffic.End) {
 	e.CPUSeconds += o.CPUSeconds
 	e.UserSeconds += o.UserSeconds
@@ -192,7 +190,7 @@ func addEnd(e *traffic.End, o traffic.End) {
 		if e.Counters == nil {
 			e.Counters = make(map[string]uint64)
 		}
-		// Levels and limits do not add up; that of the later phase stands.
+		// Levels and limits do not add up; the later phase replaces them.
 		if procfs.Gauge(name) {
 			e.Counters[name] = n
 		} else {

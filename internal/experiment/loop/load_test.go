@@ -119,7 +119,7 @@ func TestAssembleLoadOfWhatThereIs(t *testing.T) {
 	if err != nil || r.RTT != r.Load.Up || r.Load.Both != nil || len(r.Warnings) != 4 {
 		t.Errorf("%v, %+v", err, r)
 	}
-	// A path that is quicker under load adds nothing.
+	// A path that is faster under load adds nothing.
 	phases[1].RTT = &traffic.Distribution{Mean: 0.001, P90: 0.002}
 	if r, err := assembleLoad(traffic.Spec{Test: traffic.Load}, phases); err != nil || r.Load.AddedSeconds != 0 {
 		t.Errorf("%v, %+v", err, r)

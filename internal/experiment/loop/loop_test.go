@@ -23,7 +23,8 @@ import (
 	"github.com/linerate/linerate/internal/traffic"
 )
 
-// elsewhere is a near host with nothing but a processor, so that no test depends on the machine it runs on.
+// elsewhere is a near host with nothing but a CPU, so that no test depends on the machine that runs
+// it.
 var elsewhere = host.Root{FS: fstest.MapFS{"proc/stat": {Data: []byte("cpu0 100 0 0 100\nbtime 1700000000\n")}}}
 
 func streamResult(edit func(*traffic.Result)) *traffic.Result {
@@ -161,8 +162,9 @@ func TestSegmentLengthsFollowTheRoundTrip(t *testing.T) {
 	}
 }
 
-// A budget that just does not hold a pilot, a trial and a confirmation gets shorter segments; one
-// that never could gets none, and nobody's flag is cut.
+// TestSegmentsFitTheBudget checks that a budget slightly too small for a pilot, a trial and a
+// confirmation gets shorter segments, that a hopeless one does not, and that lengths set by flags
+// stay.
 func TestSegmentsFitTheBudget(t *testing.T) {
 	whole := probing{objective: goal.Objective{Goal: goal.Throughput}, streams: 1, segment: 5 * time.Second,
 		warmUp: 2500 * time.Millisecond}
@@ -214,10 +216,10 @@ func TestChangesOf(t *testing.T) {
 	}
 }
 
-// fakeFar answers runs from a list and fails those it is told to fail.
+// fakeFar answers every run and can fail pings.
 type fakeFar struct {
 	ping error
-	rtt  float64 // of pings; 0: they tell none
+	rtt  float64 // of pings; 0: none reported
 	runs []traffic.Spec
 }
 
@@ -250,7 +252,7 @@ func diagnoseGoesOnWithoutEcho(t *testing.T) {
 		t.Errorf("verdict %+v", v)
 	}
 	if !strings.Contains(v.Refused[runPing], "echo filtered") {
-		t.Errorf("the missing round trip is not told: %q", v.Refused)
+		t.Errorf("the missing round trip is not reported: %q", v.Refused)
 	}
 	for _, s := range far.runs {
 		if s.Test == traffic.Stream && s.ProbeGap != 0 {

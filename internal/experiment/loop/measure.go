@@ -8,11 +8,11 @@ import (
 	"github.com/linerate/linerate/internal/traffic"
 )
 
-// Measure runs one test, of whatever kind: those that consist of several are run one after the
-// other and put together. progress, which may be nil, gets all intervals on one time line.
+// Measure runs one test of any kind; it runs the parts of a combined test one after the other and
+// combines their results. progress, which may be nil, gets all intervals on one time line.
 //
-// A part that nothing answers, as pings through a filter, is missing from the result and named in
-// its warnings; every other error ends the whole.
+// A part without answers, such as pings through a filter, is missing from the result and named in
+// its warnings; every other error ends the whole test.
 func Measure(ctx context.Context, run traffic.Runner, spec traffic.Spec,
 	progress func(traffic.Interval)) (*traffic.Result, error) {
 	if spec.Test != traffic.Load {
@@ -27,8 +27,7 @@ func Measure(ctx context.Context, run traffic.Runner, spec traffic.Spec,
 	for i, p := range phases {
 		r, err := run(ctx, p.spec, shifted(progress, at))
 		switch {
-		// The idle path is what everything is compared with: without it the other phases need not
-		// run.
+		// The idle path is the reference: without it the other phases are useless.
 		case errors.Is(err, traffic.ErrNoAnswer) && i > 0:
 			continue
 		case err != nil:

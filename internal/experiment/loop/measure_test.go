@@ -60,12 +60,12 @@ func TestMeasureWithoutAnswers(t *testing.T) {
 	load := traffic.Spec{Test: traffic.Load}
 	f := &fakeRuns{fail: map[int]error{0: traffic.ErrNoAnswer}}
 	if _, err := Measure(t.Context(), f.run, load, nil); !errors.Is(err, traffic.ErrNoAnswer) || len(f.specs) != 1 {
-		t.Errorf("nobody answers: %v after %d runs", err, len(f.specs))
+		t.Errorf("no answer: %v after %d runs", err, len(f.specs))
 	}
 	f = &fakeRuns{fail: map[int]error{2: traffic.ErrNoAnswer}}
 	if r, err := Measure(t.Context(), f.run, load, nil); err != nil || r.Load.Down != nil || r.Load.Up == nil ||
 		len(r.Warnings) != 1 {
-		t.Errorf("nobody answers while the path is full one way: %v, %+v", err, r)
+		t.Errorf("no answer while the path is full in one direction: %v, %+v", err, r)
 	}
 	f = &fakeRuns{fail: map[int]error{1: traffic.ErrRefused}}
 	if _, err := Measure(t.Context(), f.run, load, nil); !errors.Is(err, traffic.ErrRefused) || len(f.specs) != 2 {
@@ -73,8 +73,8 @@ func TestMeasureWithoutAnswers(t *testing.T) {
 	}
 }
 
-// TestJudgementsCopy keeps diagnosing and tuning with the copies that programs make, whatever the
-// engine can do without.
+// TestJudgementsCopy checks that diagnosing and tuning use the copies that programs make, although
+// the engine can do without.
 func TestJudgementsCopy(t *testing.T) { synctest.Test(t, judgementsCopy) }
 
 func judgementsCopy(t *testing.T) {

@@ -11,22 +11,21 @@ import (
 )
 
 // Near is this host as one end of an experiment: every change goes through its journal and is
-// watched by its guard.
-//
-// Reads go past the journal, because they change nothing and must see what other programs write.
+// watched by its guard. Reads bypass the journal, because they change nothing and must see what
+// other programs write.
 type Near struct {
 	Journal *journal.Journal
 	Backend knob.Backend
-	For     time.Duration // how long a trial may last before the guard takes it back
+	For     time.Duration // how long a trial may last before the guard reverts it
 }
 
-// Read gives the present value of a knob.
+// Read returns the present value of a knob.
 func (n Near) Read(ctx context.Context, id knob.ID) (knob.Value, error) {
 	return n.Backend.Read(ctx, id)
 }
 
-// Foresee tells without writing whether a setting would be refused: nil, or the error of the knob.
-// What only the kernel knows stays open.
+// Foresee returns, without writing, the error with which a setting would be refused, or nil. It
+// cannot foresee refusals that only the kernel knows.
 func (n Near) Foresee(ctx context.Context, s knob.Setting) error {
 	if c, ok := n.Backend.(knob.Checker); ok {
 		return c.CheckWrite(ctx, s.Knob, s.Value)
@@ -34,10 +33,8 @@ func (n Near) Foresee(ctx context.Context, s knob.Setting) error {
 	return nil
 }
 
-// Apply turns knobs as trial changes and gives their ids in the order applied.
-//
-// Ids come back beside an error as well: changes that were made before it have to be undone by
-// whoever asked for them.
+// Apply turns knobs as trial changes and returns their ids in the order applied. It returns ids
+// beside an error as well: the caller must undo those changes.
 func (n Near) Apply(ctx context.Context, reason string, settings ...knob.Setting) ([]string, error) {
 	changes, err := n.Journal.Apply(ctx, journal.Request{Reason: reason, For: n.For}, settings...)
 	ids := make([]string, 0, len(changes))
@@ -47,11 +44,9 @@ func (n Near) Apply(ctx context.Context, reason string, settings ...knob.Setting
 	return ids, err
 }
 
-// Undo takes changes back, newest first. A value that somebody else changed meanwhile is left alone
-// and reported as an error.
-//
-// To an experiment a foreign value is a failure, as the host is not as it was; to the journal it is
-// an outcome, as leaving it alone is the right thing.
+// Undo undoes changes, newest first. It leaves a value that another program changed meanwhile and
+// returns an error: to an experiment that is a failure, because the host is not as it was, while to
+// the journal it is a correct outcome.
 func (n Near) Undo(ctx context.Context, ids ...string) error {
 	outcomes, err := n.Journal.Undo(ctx, ids...)
 	return errors.Join(err, outcomeError(outcomes))
@@ -62,7 +57,7 @@ func (n Near) Commit(ctx context.Context, ids ...string) error {
 	return n.Journal.Commit(ctx, ids...)
 }
 
-// outcomeError tells which changes could not be taken back, and why.
+// outcomeError returns which changes could not be undone, and why.
 func outcomeError(outcomes []journal.Outcome) error {
 	var errs []error
 	for _, o := range outcomes {
@@ -70,7 +65,7 @@ func outcomeError(outcomes []journal.Outcome) error {
 		case o.Error != "":
 			errs = append(errs, fmt.Errorf("undo %s: %s", o.Change.Knob, o.Error))
 		case o.Foreign != "":
-			errs = append(errs, fmt.Errorf("undo %s: somebody else set it to %q meanwhile; left alone",
+			errs = append(errs, fmt.Errorf("undo %s: another program set it to %q meanwhile; left alone",
 				o.Change.Knob, o.Foreign))
 		}
 	}

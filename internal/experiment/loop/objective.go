@@ -10,12 +10,12 @@ import (
 	"github.com/linerate/linerate/internal/experiment/tune"
 )
 
-// guardsFor are the guard-rails of an objective: those of its goal, and its bounds.
+// guardsFor returns the guard-rails of an objective: those of its goal, and its bounds.
 //
-// A flow that is freed of a limit fills queues that were empty before, so that the tail of the
-// round trip may become several times the idle one, as its mean may; who cares says so with a
-// bound. Datagrams are sent faster than the path takes them, and what that does to others is part
-// of the goal.
+// A flow freed from a limit fills queues that were empty before, so the tail of the round trip,
+// like its mean, may become several times the idle one; a bound expresses that this matters.
+// Datagrams are sent faster than the path carries them, so their effect on other traffic is part of
+// the goal.
 func guardsFor(o goal.Objective) map[string]tune.Guard {
 	guards := tune.DefaultGuards()
 	switch o.Goal {
@@ -37,7 +37,7 @@ func guardsFor(o goal.Objective) map[string]tune.Guard {
 	return guards
 }
 
-// reachOf is what the verdict has measured of the path, as far as no remedy could change it.
+// reachOf returns what the verdict shows of the path, as far as no remedy could change it.
 func reachOf(v *Verdict, o TuneOptions) goal.Path {
 	p := goal.Path{Streams: o.Streams}
 	shorter := false
@@ -45,7 +45,7 @@ func reachOf(v *Verdict, o TuneOptions) goal.Path {
 		switch f.Code {
 		case evidence.InterruptModerationLatency, evidence.CPUPowerState, evidence.DelayedACKStall,
 			evidence.EmulatedNIC:
-			shorter = true // a host makes the round trip longer than the path does
+			shorter = true // a host lengthens the round trip beyond that of the path
 		}
 	}
 	flows := evidence.FlowsOf(&v.Case)
@@ -61,18 +61,18 @@ func reachOf(v *Verdict, o TuneOptions) goal.Path {
 		p.CeilingWhy = fmt.Sprintf("%s of the %s host is a link of %s", card.Name, at.Name,
 			unit.BitRate(card.SpeedBitsPerSec))
 	}
-	// What a full path carries is what it can, give or take what an hour makes of it.
+	// The rate of a full path is its capacity, give or take the variation of an hour.
 	const slack = 1.05
 	if full := slack * flow.RateBitsPerSec; v.Limit().Code == evidence.LinkRateReached &&
 		(p.CeilingBitsPerSec == 0 || full < p.CeilingBitsPerSec) {
 		p.CeilingBitsPerSec = full
-		p.CeilingWhy = fmt.Sprintf("it is full with %s already", unit.BitRate(flow.RateBitsPerSec))
+		p.CeilingWhy = fmt.Sprintf("it is full at %s already", unit.BitRate(flow.RateBitsPerSec))
 	}
 	return p
 }
 
-// unmet says of each bound that does not hold in the end, by how much: a change is refused for
-// breaking one, and nobody can promise to mend one that was broken before.
+// unmet returns a sentence for each bound that the final result does not meet: the experiment
+// refuses a change for breaking a bound, but cannot promise to repair one that was broken before.
 func unmet(o goal.Objective, out *tune.Outcome) []string {
 	now := map[string]float64{}
 	if out.Baseline != nil {
@@ -92,7 +92,7 @@ func unmet(o goal.Objective, out *tune.Outcome) []string {
 		value, known := now[b.Guard()]
 		switch {
 		case !known:
-			texts = append(texts, fmt.Sprintf("whether %s holds is not known: it was not measured", b))
+			texts = append(texts, fmt.Sprintf("whether %s holds is unknown: it was not measured", b))
 		case !b.Holds(value):
 			texts = append(texts, fmt.Sprintf("%s is not met: it is %s", b, b.Format(value)))
 		}

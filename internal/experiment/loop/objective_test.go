@@ -68,8 +68,8 @@ func TestReach(t *testing.T) {
 		!strings.Contains(err.Error(), "1 Gb/s") && !strings.Contains(err.Error(), "1.00 Gb/s") {
 		t.Errorf("twice the link's rate: %v", err)
 	}
-	// A host that waits with its interrupts makes the round trip longer than the path does, and can
-	// be told not to.
+	// A host that delays its interrupts lengthens the round trip beyond that of the path, and a
+	// setting can change that.
 	if p := reachOf(path(3e8, evidence.InterruptModerationLatency), TuneOptions{}); p.IdleRTTSeconds != 0 {
 		t.Errorf("a round trip that a setting may shorten bounds nothing: %+v", p)
 	}
@@ -88,17 +88,17 @@ func TestUnmet(t *testing.T) {
 	}
 	got := strings.Join(unmet(o, out), "; ")
 	if !strings.Contains(got, "p99_rtt<5ms is not met: it is 12") ||
-		!strings.Contains(got, "whether drops<100/GB holds is not known") || strings.Contains(got, "cpu") {
+		!strings.Contains(got, "whether drops<100/GB holds is unknown") || strings.Contains(got, "cpu") {
 		t.Errorf("unmet: %s", got)
 	}
-	out.Kept = nil // what a set that was taken back gave says nothing
+	out.Kept = nil // an undone set gives no values
 	if got := strings.Join(unmet(o, out), "; "); !strings.Contains(got, "30") {
 		t.Errorf("nothing kept: %s", got)
 	}
 }
 
-// TestUnreachableGoalWritesNothing: the error comes with the measured number, before any host is
-// asked to change.
+// TestUnreachableGoalWritesNothing checks that the error has the measured number and comes before
+// any host changes.
 func TestUnreachableGoalWritesNothing(t *testing.T) { synctest.Test(t, unreachableGoalWritesNothing) }
 
 func unreachableGoalWritesNothing(t *testing.T) {

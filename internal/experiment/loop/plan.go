@@ -9,35 +9,35 @@ import (
 	"github.com/linerate/linerate/internal/experiment/tune"
 )
 
-// Plan is what a tune is going to do, known before anything is written.
+// Plan is what a tune is going to do, known before any write.
 type Plan struct {
 	Objective  string
 	RoundTrip  time.Duration // idle
 	Segment    time.Duration // measured part of one
 	WarmUp     time.Duration // cut off its front
 	Candidates []Planned     // in the order in which they are tried
-	// what it takes when every comparison is decided at its first look; the budget ends it earlier
+	// the time if every comparison is decided at its first look; the budget ends it earlier
 	AtLeast time.Duration
-	Notes   []string // what narrows it, one sentence each
+	Notes   []string // restrictions, one sentence each
 
-	each time.Duration // of one segment, with all that belongs to it
+	each time.Duration // time of one segment with its overhead
 }
 
-// afterwards is what must be left of a budget for a further verdict to be of use: a trial of what
-// it proposes, and the confirmation.
+// afterwards returns the time that a further verdict needs after it to be useful: a trial of its
+// proposal, and the confirmation.
 func (p *Plan) afterwards() time.Duration { return 2 * segmentsOfComparison * p.each }
 
 // Planned is one candidate.
 type Planned struct {
 	tune.Candidate
-	From        knob.Value // present value; empty: could not be read
+	From        knob.Value // present value; empty: unreadable
 	Disturbance knob.Disturbance
 	Risk        string
-	Refused     string        // why it will not be tried; empty: it will
-	AtLeast     time.Duration // what trying it takes
+	Refused     string        // why it is not tried; empty: it is
+	AtLeast     time.Duration // time of its trial
 }
 
-// Open counts the candidates that can be tried.
+// Open returns the number of candidates that can be tried.
 func (p *Plan) Open() int {
 	n := 0
 	for _, c := range p.Candidates {
@@ -48,14 +48,14 @@ func (p *Plan) Open() int {
 	return n
 }
 
-// What a comparison takes at least: six pairs; and a search over levels, two segments for each.
+// The least segments of a comparison, six pairs; and of a search over levels, two per level.
 const (
 	segmentsOfComparison = 12
 	segmentsOfLevel      = 2
 )
 
-// planOf reads the present values and reckons the time. A knob that cannot be read is refused with
-// the reason.
+// planOf reads the present values and estimates the time. It refuses a knob that it cannot read,
+// with the reason.
 func planOf(ctx context.Context, o TuneOptions, base probing, candidates []tune.Candidate, refused refusals,
 	hosts map[tune.Side]reader) *Plan {
 	tests := newProber(nil, base).specs
@@ -87,7 +87,7 @@ func planOf(ctx context.Context, o TuneOptions, base probing, candidates []tune.
 	}
 	p.AtLeast += 2 * segmentsOfComparison * segment // pilot and confirmation
 	if fixed > 0 {
-		p.Notes = append(p.Notes, fmt.Sprintf("%s; %d of %d candidates are there", refused.farFixed, fixed,
+		p.Notes = append(p.Notes, fmt.Sprintf("%s; %d of %d candidates belong to it", refused.farFixed, fixed,
 			len(candidates)))
 	}
 	if o.MaxTrials > 0 && p.Open() > o.MaxTrials {
@@ -96,13 +96,13 @@ func planOf(ctx context.Context, o TuneOptions, base probing, candidates []tune.
 	}
 	if o.Budget > 0 && p.Open() > 0 && p.AtLeast > o.Budget {
 		p.Notes = append(p.Notes,
-			fmt.Sprintf("all of it takes %v or more, and the budget is %v: what does not fit is left out",
+			fmt.Sprintf("the whole plan takes %v or more, but the budget is %v: what does not fit is left out",
 				p.AtLeast.Round(time.Second), o.Budget))
 	}
 	return p
 }
 
-// nothingTried is the outcome of a plan that is not carried out.
+// nothingTried returns the outcome of a plan that is not carried out.
 func (p *Plan) nothingTried(dryRun bool) *tune.Outcome {
 	o := &tune.Outcome{
 		Trials: []tune.Trial{}, Kept: []tune.Change{}, Segments: []tune.Segment{}, Final: &tune.Effect{Ratio: 1},

@@ -12,27 +12,27 @@ import (
 	"github.com/linerate/linerate/internal/traffic"
 )
 
-// rounds is how often what rules want is run and judged again: an answer may raise one more
-// question, and a third round would only serve rules that cannot make up their minds.
+// rounds is how often probes run and the case is judged again: an answer may raise one more
+// question, and a third round would only serve undecided rules.
 const rounds = 2
 
 const (
-	// probeDuration is what a probe measures: three interim rates.
+	// probeDuration is the measured time of a probe: three interim rates.
 	probeDuration = 1500 * time.Millisecond
-	// setUp is what opening and closing a run costs beside its own times, without the round trips
-	// of the path.
+	// setUp is the time to open and close a run besides its own, without the round trips of the
+	// path.
 	setUp = 200 * time.Millisecond
 	// objectBytes and objectPause make slow start after idle visible: the pause outlasts the
-	// retransmission timer, whose least is 200 ms (TCP_RTO_MIN of Linux), and an object is many
-	// times the initial window of ten segments.
+	// retransmission timer, at least 200 ms (TCP_RTO_MIN of Linux), and an object is many times the
+	// initial window of ten segments.
 	objectBytes = 256 << 10
 	objectPause = 250 * time.Millisecond
-	// mtuTime is what a search for the path MTU takes where the path drops large packets in
-	// silence; where nothing is dropped it is some round trips.
+	// mtuTime is the time of a search for the path MTU if the path silently drops large packets;
+	// otherwise it takes some round trips.
 	mtuTime = 2 * time.Second
 )
 
-// examine judges, runs what rules want, and judges again.
+// examine judges the case, runs the probes that rules want, and judges again.
 func (d *diagnosis) examine(ctx context.Context) error {
 	for round := 0; ; round++ {
 		judged := diagnose.Examine(d.v.Case)
@@ -48,8 +48,8 @@ func (d *diagnosis) examine(ctx context.Context) error {
 	}
 }
 
-// probe runs one probe. One that does not fit into what is left of the time, or that fails, is
-// refused with the reason; the error is ctx's alone.
+// probe runs one probe. It refuses a probe that does not fit into the remaining time, or that
+// fails, with the reason; its error is only that of ctx.
 func (d *diagnosis) probe(ctx context.Context, p evidence.Probe) error {
 	spec, why, err := d.specOf(p)
 	if err != nil {
@@ -63,7 +63,7 @@ func (d *diagnosis) probe(ctx context.Context, p evidence.Probe) error {
 		return nil
 	}
 	d.o.Progress(fmt.Sprintf("probing %s: %s", p, why))
-	// What takes far longer than it should must not keep the verdict waiting.
+	// A probe that takes far too long must not delay the verdict.
 	inner, cancel := context.WithDeadline(ctx, d.until)
 	defer cancel()
 	r, err := d.far.Run(inner, spec, nil)
@@ -83,9 +83,8 @@ func (d *diagnosis) probe(ctx context.Context, p evidence.Probe) error {
 	return nil
 }
 
-// specOf says what a probe runs and, in words for somebody who waits, why.
-//
-// All go the way of the slowest flow, because that is the one that is asked about.
+// specOf returns the test of a probe and its purpose in words, for progress. All probes use the
+// direction of the slowest flow, because that one is in question.
 func (d *diagnosis) specOf(p evidence.Probe) (spec traffic.Spec, why string, err error) {
 	stream := d.stream()
 	stream.Duration, stream.WarmUp = probeDuration, d.warmUp()
@@ -100,30 +99,30 @@ func (d *diagnosis) specOf(p evidence.Probe) (spec traffic.Spec, why string, err
 	switch p {
 	case evidence.ProbeMTU:
 		return traffic.Spec{Test: traffic.MTU, Direction: traffic.Up, Streams: 1},
-			"which packets pass without being cut up", nil
+			"which packets pass unfragmented?", nil
 	case evidence.ProbeStreams:
 		stream.Streams = 8
 		return stream, "does the path carry more with eight streams?", nil
 	case evidence.ProbeUDP, evidence.ProbePaced:
 		if rate <= 0 {
-			return spec, "", errors.New("no rate to go by: the loaded run moved nothing")
+			return spec, "", errors.New("no reference rate: the loaded run moved nothing")
 		}
 		if p == evidence.ProbeUDP {
 			datagrams.RateBitsPerSec = 0.5 * rate
-			return datagrams, "are datagrams lost at half of the rate?", nil
+			return datagrams, "does the path lose datagrams at half the rate?", nil
 		}
 		stream.RateBitsPerSec = 0.8 * rate
-		return stream, "are segments lost below the rate?", nil
+		return stream, "does the path lose segments below the rate?", nil
 	case evidence.ProbeReverse:
 		stream.Direction = map[traffic.Direction]traffic.Direction{traffic.Up: traffic.Down,
 			traffic.Down: traffic.Up}[stream.Direction]
 		return stream, "is the other direction the same?", nil
 	case evidence.ProbeConnect:
 		small.Test, small.RequestBytes, small.ResponseBytes = traffic.CRR, 1, 1
-		return small, "can connections be made, one after the other?", nil
+		return small, "do successive connections succeed?", nil
 	case evidence.ProbeObjects:
 		small.Test, small.RequestBytes, small.ResponseBytes, small.Gap = traffic.RR, 1, objectBytes, objectPause
-		return small, "does a connection start anew after a pause?", nil
+		return small, "does a connection restart slowly after a pause?", nil
 	}
 	if name, ok := strings.CutPrefix(string(p), "congestion:"); ok && name != "" {
 		stream.Congestion = name
@@ -132,20 +131,21 @@ func (d *diagnosis) specOf(p evidence.Probe) (spec traffic.Spec, why string, err
 	return spec, "", fmt.Errorf("this version knows no probe %q", p)
 }
 
-// warmUp lets a stream of a probe leave slow start, bounded as a probe takes two seconds at most.
+// warmUp returns how long a stream of a probe may take to leave slow start, bounded because a probe
+// takes two seconds at most.
 func (d *diagnosis) warmUp() time.Duration {
 	return clamp(warmUpRoundTrips*roundTrip(d.v), 200*time.Millisecond, 500*time.Millisecond)
 }
 
-// timeOf is how long a run takes, about: its own times, and the round trips by which it is opened
-// and closed (five of the control protocol, one of TCP).
+// timeOf estimates the time of a run: its own times, and the round trips to open and close it (five
+// of the control protocol, one of TCP).
 func (d *diagnosis) timeOf(spec traffic.Spec) time.Duration {
 	t := setUp + 6*roundTrip(d.v)
 	if spec.Test == traffic.MTU {
 		return t + mtuTime
 	}
 	if d.v.Far == nil {
-		// Other programs count whole seconds, and some omit the first one.
+		// Other programs measure whole seconds, and omit one at the start.
 		return t + (spec.Duration + time.Second - 1).Truncate(time.Second) + time.Second
 	}
 	return t + spec.Duration + max(spec.WarmUp, 0)

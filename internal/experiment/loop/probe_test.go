@@ -16,7 +16,7 @@ import (
 	"github.com/linerate/linerate/internal/traffic"
 )
 
-// underWay is a diagnosis whose loaded run moved 800 Mb/s the other way, with five seconds left.
+// underWay is a diagnosis whose loaded run moved 800 Mb/s down, with five seconds left.
 func underWay(far Far) *diagnosis {
 	o := DiagnoseOptions{}
 	o.defaults()
@@ -27,7 +27,7 @@ func underWay(far Far) *diagnosis {
 
 func TestProbesAreTestsThatThereAre(t *testing.T) {
 	d := underWay(nil)
-	d.v.Far = &host.Snapshot{} // one of ours, which knows parts of seconds
+	d.v.Far = &host.Snapshot{} // a linerate peer, which measures parts of seconds
 	for _, c := range []struct {
 		probe evidence.Probe
 		want  traffic.Spec
@@ -75,7 +75,7 @@ func probesWithoutARate(t *testing.T) {
 	d := underWay(nil)
 	d.v.Runs[0].ThroughputBitsPerSec = 0
 	for _, p := range []evidence.Probe{evidence.ProbeUDP, evidence.ProbePaced} {
-		if err := d.probe(t.Context(), p); err != nil || !strings.Contains(d.v.Refused[p], "no rate") {
+		if err := d.probe(t.Context(), p); err != nil || !strings.Contains(d.v.Refused[p], "no reference rate") {
 			t.Errorf("%s: %v, %q", p, err, d.v.Refused[p])
 		}
 	}
@@ -98,9 +98,9 @@ func probeIsKeptOrRefused(t *testing.T) {
 		t.Errorf("%v, refused %v, runs %v", err, d.v.Refused, far.runs)
 	}
 	d.until = time.Now().Add(time.Minute)
-	d.far = brokenFar{errors.New("nobody accepts")}
+	d.far = brokenFar{errors.New("connection refused")}
 	if err := d.probe(t.Context(), evidence.ProbeConnect); err != nil ||
-		d.v.Refused[evidence.ProbeConnect] != "nobody accepts" {
+		d.v.Refused[evidence.ProbeConnect] != "connection refused" {
 		t.Errorf("%v, refused %v", err, d.v.Refused)
 	}
 	d.far = brokenFar{context.DeadlineExceeded}
@@ -108,7 +108,7 @@ func probeIsKeptOrRefused(t *testing.T) {
 		!strings.Contains(d.v.Refused[evidence.ProbeMTU], "had not ended") {
 		t.Errorf("%v, refused %v", err, d.v.Refused)
 	}
-	// Somebody who interrupts wants no verdict.
+	// After an interruption there is no verdict.
 	gone, cancel := context.WithCancel(t.Context())
 	cancel()
 	d.far = brokenFar{context.Canceled}

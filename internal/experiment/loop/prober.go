@@ -15,76 +15,76 @@ import (
 )
 
 // smallPacketBytes is the payload of the datagrams of the packets goal: with headers a packet of
-// about a hundred bytes, as those of voice, games and name servers are. What a packet costs hardly
-// depends on its size; what a byte costs is the throughput goal's question.
+// about a hundred bytes, like those of voice, games and name servers. The cost of a packet hardly
+// depends on its size; the cost of a byte is the subject of the throughput goal.
 const smallPacketBytes = 64
 
-// besideSegment is between the pings beside a segment: forty in the shortest one are enough for a
-// median, and for a 99th percentile that is the worst.
+// besideSegment is the time between the pings beside a segment: forty in the shortest one suffice
+// for a median, and for a 99th percentile, which is then the worst.
 const besideSegment = 20 * time.Millisecond
 
-// probing is what a prober is made of.
+// probing describes the segments of a prober.
 type probing struct {
 	objective       goal.Objective
 	direction       traffic.Direction
 	streams         int
 	segment, warmUp time.Duration
-	floodWarmUp     time.Duration // of a test of the packets goal
-	echoes          bool          // the path answers pings, so that they can run beside the load
-	cards           [2]string     // that carry the test, near and far; empty: not known
+	floodWarmUp     time.Duration // for tests of the packets goal
+	echoes          bool          // the path answers pings, so they can run beside the load
+	cards           [2]string     // the NICs that carry the test, near and far; empty: unknown
 }
 
 // prober measures one short segment with new connections.
 type prober struct {
 	far     Far
 	goal    goal.Goal
-	bounded bool           // by a bound on the goal's own quantity
-	specs   []traffic.Spec // the goal's own test first, then those that bounds need
+	bounded bool           // the objective has a bound on the goal's own quantity
+	specs   []traffic.Spec // the goal's own test first, then those for other bounds
 	cross   crossTraffic
-	notes   []string // what the tests said against themselves for the whole run, each once
+	notes   []string // doubts of the tests about the whole run, each once
 }
 
-// newProber makes the tests of a segment: the goal's own, and another one for every bound on what
-// that does not tell.
+// newProber returns a prober with the tests of a segment: the goal's own, and one for every bound
+// on a quantity that it does not measure.
 func newProber(far Far, p probing) *prober {
 	out := &prober{far: far, goal: p.objective.Goal, bounded: p.objective.Asks(ownGuard(p.objective.Goal)),
 		specs: []traffic.Spec{p.spec(p.objective.Goal)}, cross: crossTraffic{cards: p.cards}}
 	for _, g := range []goal.Goal{goal.Throughput, goal.Latency, goal.Packets} {
-		if g != p.objective.Goal && slices.ContainsFunc(toldBy[g], p.objective.Asks) {
+		if g != p.objective.Goal && slices.ContainsFunc(measuredBy[g], p.objective.Asks) {
 			out.specs = append(out.specs, p.spec(g))
 		}
 	}
 	return out
 }
 
-// toldBy are the guard-rails that only the test of one goal tells.
-var toldBy = map[goal.Goal][]string{
+// measuredBy are the guard-rails that only the test of one goal measures.
+var measuredBy = map[goal.Goal][]string{
 	goal.Throughput: {goal.GuardThroughput, goal.GuardLoadedRTT, goal.GuardRetransmits},
 	goal.Latency:    {goal.GuardLatency, goal.GuardTransactions},
 	goal.Packets:    {goal.GuardPackets, goal.GuardLoss},
 }
 
-// spec is the test of one goal. One interval for the whole of it: interim results are not used, and
-// each costs a message on the path under test.
+// spec returns the test of one goal. It has a single interval: interim results are unused, and each
+// costs a message on the path under test.
 func (p probing) spec(g goal.Goal) traffic.Spec {
-	// What the kernels learnt of the path in one arm must not help or hold back the other.
+	// What the kernels learnt about the path in one arm must not affect the other.
 	s := traffic.Spec{Direction: p.direction, Streams: p.streams, Duration: p.segment, WarmUp: p.warmUp,
 		Interval: p.segment, ForgetPeer: true}
 	switch g {
 	case goal.Latency:
-		// One byte each way is the smallest transaction that TCP has.
+		// One byte in each direction is the smallest transaction of TCP.
 		s.Test, s.Direction, s.RequestBytes, s.ResponseBytes = traffic.RR, traffic.Up, 1, 1
 		return s
 	case goal.Packets:
-		// As fast as it goes, and each one a packet by itself: a batch that the kernel cuts up
-		// would spare the path that is asked about.
+		// At full speed, and each datagram as a packet of its own: the kernel would split a batch
+		// late and relieve the path under test.
 		s.Test, s.PacketBytes, s.Batch = traffic.UDP, smallPacketBytes, "mmsg"
-		// Such a flood has its rate from the first packet on. And the two hosts agree on the end of
-		// a warm-up: in the middle of a flood, that can take them as long as it lasts.
+		// Such a flood has its rate from the first packet. Agreeing on the end of a warm-up in the
+		// middle of a flood can take the two hosts as long as the flood lasts.
 		s.WarmUp = p.floodWarmUp
 	default:
-		// With the copies that programs make, as in a diagnosis: a knob is kept for what it does
-		// for them.
+		// With the copies that programs make, as in a diagnosis: a knob is kept for its effect on
+		// programs.
 		s.Test, s.SendMethod, s.ReceiveMethod = traffic.Stream, engine.SendCopy, engine.ReceiveCopy
 	}
 	if p.echoes {
@@ -93,7 +93,7 @@ func (p probing) spec(g goal.Goal) traffic.Spec {
 	return s
 }
 
-// Measure runs one segment and turns its results into an observation for the experiment.
+// Measure runs one segment and returns its results as an observation for the experiment.
 func (p *prober) Measure(ctx context.Context) (tune.Observation, error) {
 	var o tune.Observation
 	for i, spec := range p.specs {
@@ -118,7 +118,7 @@ func (p *prober) Measure(ctx context.Context) (tune.Observation, error) {
 				delete(o.Guards, ownGuard(p.goal))
 			}
 		} else {
-			// What the goal's own test tells is not overruled by that of another.
+			// The goal's own test takes precedence over that of another goal.
 			own := o.Guards
 			o.Guards = part.Guards
 			maps.Copy(o.Guards, own)
@@ -130,7 +130,7 @@ func (p *prober) Measure(ctx context.Context) (tune.Observation, error) {
 	return o, nil
 }
 
-// figure is the objective in the unit of the goal; more is better.
+// figure returns the objective in the unit of the goal; more is better.
 func figure(g goal.Goal, r *traffic.Result) float64 {
 	switch g {
 	case goal.Latency:
@@ -141,12 +141,12 @@ func figure(g goal.Goal, r *traffic.Result) float64 {
 	return r.ThroughputBitsPerSec
 }
 
-// observe names the guard-rails of one test.
+// observe returns the guard-rails of one test.
 //
-// An absent guard-rail is left out of the map and not set to zero: without TCP_INFO nothing is
-// known of retransmissions, and zero would be the best value there is. Retransmissions are those of
-// the sender, which alone knows them; cost and drops are of both ends, because a change at one end
-// can move the work to the other.
+// An unknown guard-rail is absent from the map and not zero: without TCP_INFO retransmissions are
+// unknown, and zero would be the best value. Retransmissions are those of the sender, the only end
+// that knows them; cost and drops cover both ends, because a change at one end can move the work to
+// the other.
 func observe(r *traffic.Result) tune.Observation {
 	o := tune.Observation{Guards: map[string]float64{}}
 	set := func(name string, v float64, is bool) {
@@ -207,17 +207,18 @@ func observe(r *traffic.Result) tune.Observation {
 	return o
 }
 
-// guardCPUPerMillion is the cost of datagrams, of which a gigabyte says nothing.
+// guardCPUPerMillion is the cost of datagrams, for which a gigabyte is no useful unit.
 const guardCPUPerMillion = "cpu_seconds_per_million_packets"
 
-// ownGuard is the objective under its other name: as a guard-rail beside itself it would only be
-// told twice.
+// ownGuard returns the name of the objective as a guard-rail: beside the objective it would only be
+// a duplicate.
 func ownGuard(g goal.Goal) string {
 	return map[goal.Goal]string{goal.Throughput: goal.GuardThroughput, goal.Latency: goal.GuardTransactions,
 		goal.Packets: goal.GuardPackets}[g]
 }
 
-// busy gives the share of the busiest processor of either host, and that of all of the busier host.
+// busy returns the share of the busiest CPU of either host, and that of all CPUs of the busier
+// host.
 func busy(r *traffic.Result) (busiest, total float64, known bool) {
 	for _, end := range []traffic.End{r.Ends.Local, r.Ends.Remote} {
 		var work, all float64
@@ -239,8 +240,8 @@ func busy(r *traffic.Result) (busiest, total float64, known bool) {
 	return busiest, total, known
 }
 
-// worked is what a processor did and could have done, seconds. Stolen time is neither: somebody
-// else had it.
+// worked returns how long a CPU worked and could have worked, in seconds. Stolen time is neither:
+// the hypervisor took it.
 func worked(c host.CPUTimes) (work, all float64) {
 	work = c.User + c.System + c.IRQ + c.SoftIRQ
 	return work, work + c.Idle

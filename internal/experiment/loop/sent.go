@@ -14,13 +14,12 @@ import (
 	"github.com/linerate/linerate/internal/host/watch"
 )
 
-// ErrSent is in the errors of [Sent] that say that files cannot be judged together.
+// ErrSent is in the errors of [Sent] for files that cannot be judged together.
 var ErrSent = errors.New("cannot be judged together")
 
-// Sent judges a host that somebody sent: the case of an earlier verdict, a snapshot (a capture, a
-// sosreport, a copy of /proc and /sys), or two snapshots of one host, of which what happened in
-// between is judged. A single snapshot has what was counted since the host was started. The name
-// "-" is in.
+// Sent judges a host from files: the case of an earlier verdict, a snapshot (a capture, a
+// sosreport, a copy of /proc and /sys), or two snapshots of one host, between which it judges. A
+// single snapshot has counters since boot. The name "-" means in.
 func Sent(ctx context.Context, in io.Reader, names ...string) (*Verdict, error) {
 	if len(names) < 1 || len(names) > 2 || len(names) == 2 && names[0] == names[1] {
 		return nil, fmt.Errorf("%d files: %w: it takes one, or two of one host", len(names), ErrSent)
@@ -78,7 +77,7 @@ func open(ctx context.Context, in io.Reader, name string) (*snapshot.Moment, *ev
 		in = file
 	}
 	b := bufio.NewReader(in)
-	if begin, _ := b.Peek(64); casefile.Looks(begin) { // a file that cannot be read says so below
+	if begin, _ := b.Peek(64); casefile.Looks(begin) { // an unreadable file fails below
 		c, err := casefile.Read(b)
 		return nil, c, err
 	}

@@ -17,8 +17,7 @@ import (
 	"github.com/linerate/linerate/internal/traffic"
 )
 
-// report writes an unpacked sosreport of a host that had sent so many segments again at that
-// moment.
+// report writes an unpacked sosreport of a host with so many retransmitted segments at that moment.
 func report(t *testing.T, date, name, retransmitted string) string {
 	t.Helper()
 	dir := t.TempDir()

@@ -6,25 +6,24 @@ import (
 	"github.com/linerate/linerate/internal/traffic"
 )
 
-// The shares of the suite, which together with the search for a steady state and the opening of
-// connections stay under twenty seconds.
+// The parts of the suite, which together with the search for a steady state and the opening of
+// connections take less than twenty seconds.
 const (
 	suiteShort  = time.Second     // dozens of pings, thousands of transactions, a thousand datagrams
 	suiteStream = 2 * time.Second // of each direction; the search for its steady state may double it
 	suiteLoad   = 3 * time.Second // four phases, and half as long again to fill the queues
 )
 
-// suiteDatagramRate is payload bits per second of each direction: what a path carries that is any
-// use, so that loss at it means something is wrong, and 900 datagrams a second, so that one lost in
-// a thousand shows.
+// suiteDatagramRate is payload bits per second in each direction: any useful path carries that, so
+// loss means a fault, and its 900 datagrams a second show a loss of one in a thousand.
 const suiteDatagramRate = 10e6
 
-// Suite is what `measure` runs when no test is named: round trip, transactions with and without
-// connecting, datagrams, bulk both ways, the path MTU, and the round trip under load, each for at
-// most each.
+// Suite returns the tests of `measure` without a test name: round trip, transactions with and
+// without connecting, datagrams, bulk in both directions, the path MTU, and the round trip under
+// load, each for at most each.
 //
-// The order is from the lightest to the heaviest test, so that no queue of one stands in the way of
-// the next. The path MTU comes before bulk, as a black hole explains a stream that hangs.
+// The order is from the lightest to the heaviest test, so that the queue of one does not disturb
+// the next. The path MTU comes before bulk, because a black hole explains a stream that hangs.
 func Suite(each, interval time.Duration, streams int) []traffic.Spec {
 	short := min(each, suiteShort)
 	stream := traffic.Spec{Test: traffic.Stream, Streams: streams, Duration: min(each, suiteStream), WarmUp: -1,

@@ -7,8 +7,7 @@ import (
 	"github.com/linerate/linerate/internal/traffic"
 )
 
-// TestSuiteStaysShort adds up what the tests may take at the most; how long they take is for the
-// benchmarks to say.
+// TestSuiteStaysShort adds up the longest times of the tests, without running them.
 func TestSuiteStaysShort(t *testing.T) {
 	for _, each := range []time.Duration{100 * time.Millisecond, time.Second, 3 * time.Second, time.Hour} {
 		var sum time.Duration

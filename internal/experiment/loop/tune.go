@@ -17,39 +17,39 @@ import (
 	"github.com/linerate/linerate/internal/traffic"
 )
 
-// FarHost is the host at the other end of a whole tune: it can be loaded, read and changed.
+// FarHost is the far host of a whole tune: it can be loaded, read and changed.
 type FarHost interface {
 	Far
 	tune.Host
 }
 
-// TuneOptions say what to improve and how far to go. Zero values are sensible.
+// TuneOptions configure a tune. Zero values are sensible.
 type TuneOptions struct {
 	Root      host.Root
 	Objective goal.Objective    // default throughput, without bounds
 	Direction traffic.Direction // default up
 	Streams   int               // default 1
 	Allow     knob.Disturbance  // highest disturbance class of a candidate
-	Budget    time.Duration     // of everything, diagnoses included; 0: no bound
-	MaxTrials int               // that are measured; 0: no bound
-	// how long the committed set is in force before it is tested once more, after the budget; 0: it
-	// is not
+	Budget    time.Duration     // for everything, diagnoses included; 0: no bound
+	MaxTrials int               // measured trials; 0: no bound
+	// how long the committed set stays in force before it is tested once more, after the budget; 0:
+	// no such test
 	Soak       time.Duration
 	Segment    time.Duration      // measured part of one segment; 0: from the round trip
-	WarmUp     time.Duration      // cut from the front of each segment; 0: from the round trip, and none of datagrams
-	Knobs      func(knob.ID) bool // nil: every candidate of the findings; else only these
-	Wide       []knob.Definition  // whose knobs are tried also where no finding proposed them
-	FarFixed   string             // why nothing can be changed at the far end, a clause; empty: it can
-	ForceOwned bool               // try also what another program will write again
-	Thorough   bool               // try every candidate, also when the path is full before the last one
-	DryRun     bool               // stop behind the plan
+	WarmUp     time.Duration      // cut from the front of each segment; 0: from the round trip, and none for datagrams
+	Knobs      func(knob.ID) bool // nil: every candidate of the findings; otherwise only these
+	Wide       []knob.Definition  // also try these knobs without a finding
+	FarFixed   string             // clause that says why the far end cannot be changed; empty: it can
+	ForceOwned bool               // also try knobs that another program rewrites
+	Thorough   bool               // try every candidate, even if the path is full before the last one
+	DryRun     bool               // stop after the plan
 	Seed       uint64             // of the random order
 	Step       func(string)
-	Planned    func(*Plan) // told before the first segment, when nothing was written yet
+	Planned    func(*Plan) // called before the first segment, before any write
 	Progress   func(tune.Event)
 
-	// Checkpoint is given all that is known so far after each segment and each verdict, to read
-	// during the call only.
+	// Checkpoint gets everything known so far after each segment and each verdict, to read during
+	// the call only.
 	Checkpoint func(*Tuning)
 }
 
@@ -71,23 +71,23 @@ func (o *TuneOptions) defaults() {
 	}
 }
 
-// Tuning is one whole tune: the verdict it began with, what was planned, the experiment, and the
+// Tuning is the record of a whole tune: the first verdict, the plan, the experiment, and the
 // changes it left in force.
 type Tuning struct {
 	Before  *Verdict
-	Plan    *Plan // nil: there was nothing to plan
+	Plan    *Plan // nil: nothing to plan
 	Outcome *tune.Outcome
 	Changes []journal.Change
 }
 
 // Tune runs the loop: diagnose, try the remedies one at a time at both ends, keep what is proven,
 // confirm the total. When it returns, either the confirmed set is committed on both hosts or both
-// hosts are as they were; an error means the latter, and says so if even that could not be done. An
-// experiment that had begun is in the result also beside an error. An objective that the path
-// cannot meet is a *goal.UnreachableError, and nothing was written then.
+// hosts are unchanged; an error means the latter, and says if even that failed. The result includes
+// a started experiment even beside an error. For an objective that the path cannot meet it returns
+// a *goal.UnreachableError and writes nothing.
 //
 // The candidates come from the findings, and from Wide: trying every knob of the catalogue would
-// need hours, and at any confidence some of many useless ones pass by chance.
+// take hours, and at any confidence some of many useless ones pass by chance.
 func Tune(ctx context.Context, near tune.Host, far FarHost, o TuneOptions) (*Tuning, error) {
 	began := time.Now()
 	o.defaults()
@@ -105,7 +105,7 @@ func Tune(ctx context.Context, near tune.Host, far FarHost, o TuneOptions) (*Tun
 	}
 	candidates := candidatesOf(before.Findings, o.Knobs)
 	if len(o.Wide) > 0 {
-		o.Step("reading the knobs that were asked for")
+		o.Step("reading the requested knobs")
 		candidates = widen(ctx, before, o, map[tune.Side]reader{tune.Near: near, tune.Far: far}, candidates)
 	}
 	if len(candidates) == 0 {
@@ -149,13 +149,12 @@ func Tune(ctx context.Context, near tune.Host, far FarHost, o TuneOptions) (*Tun
 		config.Checkpoint = func(so *tune.Outcome) { o.Checkpoint(&Tuning{Before: before, Plan: t.Plan, Outcome: so}) }
 	}
 	if o.Budget > 0 {
-		// Whoever gives five minutes means five minutes, and not five minutes after the first
-		// verdict.
+		// The budget of the user includes the first diagnosis.
 		config.Asked, config.Spent = o.Budget, time.Since(began)
 		config.Budget = max(o.Budget-config.Spent, time.Second)
 	}
 	// The second diagnosis runs with the kept settings in force and loads the path once more. It
-	// names what limits now, which need not be what limited before.
+	// names the present limit, which may differ from the previous one.
 	config.Refill = func(ctx context.Context, _ []tune.Change) ([]tune.Candidate, bool, error) {
 		anew := judge.after(before, o.Objective.Goal)
 		if o.Budget > 0 {
@@ -171,7 +170,7 @@ func Tune(ctx context.Context, near tune.Host, far FarHost, o TuneOptions) (*Tun
 		}
 		again, err := Diagnose(ctx, far, anew)
 		if err != nil && errors.Is(context.Cause(ctx), errNoTime) {
-			return nil, false, nil // what is waiting still can be tried
+			return nil, false, nil // the waiting candidates can still be tried
 		}
 		if err != nil {
 			return nil, false, fmt.Errorf("judge again after a keep: %w", err)
@@ -188,10 +187,10 @@ func Tune(ctx context.Context, near tune.Host, far FarHost, o TuneOptions) (*Tun
 	return t, err
 }
 
-// errNoTime ends a diagnosis that the budget has no time for.
+// errNoTime ends a diagnosis for which the budget has no time.
 var errNoTime = errors.New("no time left in the budget")
 
-// refusals gathers what is known before anything is touched.
+// refusals collects the reasons against candidates that are known before any change.
 func (o TuneOptions) refusals(v *Verdict, near tune.Host) refusals {
 	r := refusals{allow: o.Allow, farFixed: o.FarFixed, force: o.ForceOwned, owners: map[tune.Side][]owner.Owner{}}
 	if v.Near != nil {
@@ -204,23 +203,20 @@ func (o TuneOptions) refusals(v *Verdict, near tune.Host) refusals {
 	return r
 }
 
-// enough tells that a verdict leaves nothing to gain: the path is full, or nothing is wrong any
-// more.
-//
-// A noisy bench is not enough: that finding says nothing about what is left to gain.
+// enough reports whether a verdict leaves nothing to gain: the path is full, or no fault is left. A
+// noisy bench is not enough: that finding says nothing about the remaining gain.
 func enough(v *Verdict) bool {
 	return v.Limit().Code == evidence.LinkRateReached || v.Limit().Code == evidence.Healthy
 }
 
-// nothingOfThose is the reason where knobs were asked for by name, which need not have to do with
-// what limits.
-const nothingOfThose = "nothing to tune: neither host has a knob that was asked for and another level of it to try within --allow"
+// nothingOfThose is the reason if the user named knobs, which may have nothing to do with the
+// limit.
+const nothingOfThose = "nothing to tune: neither host has one of the requested knobs with another level to try " +
+	"within --allow"
 
-// nothingToTune is the outcome when no finding has a remedy that a knob could be: the link, the
-// path or the peer is the limit.
-//
-// The baseline is the one loaded run of the diagnosis, so that the document still says what the
-// path carries. It has no pairs and therefore no interval.
+// nothingToTune returns the outcome if no finding has a knob as its remedy: the link, the path or
+// the peer is the limit. Its baseline is the loaded run of the diagnosis, so that the document
+// still shows what the path carries; it has no pairs and therefore no interval.
 func nothingToTune(v *Verdict, g goal.Goal) *tune.Outcome {
 	o := &tune.Outcome{
 		Trials: []tune.Trial{}, Kept: []tune.Change{}, Segments: []tune.Segment{},
@@ -233,10 +229,8 @@ func nothingToTune(v *Verdict, g goal.Goal) *tune.Outcome {
 	return o
 }
 
-// changesOf lists what an experiment left in force, as the journals of the two hosts know it.
-//
-// The time is that of the list and not of each change; the journals of the two hosts have the exact
-// ones under these ids.
+// changesOf returns what an experiment left in force, as the journals of the two hosts know it. The
+// time is that of the list; the journals have the exact time of each change under these ids.
 func changesOf(o *tune.Outcome) []journal.Change {
 	state := map[tune.State]journal.State{tune.StateCommitted: journal.Committed,
 		tune.StateTrial: journal.Trial}[o.State]

@@ -11,17 +11,16 @@ import (
 	"github.com/linerate/linerate/internal/host/watch"
 )
 
-// WatchOptions say how this host is looked at. Zero values are sensible.
+// WatchOptions configure Watch. Zero values are sensible.
 type WatchOptions struct {
 	Root     host.Root     // the running system
 	Duration time.Duration // up to [watch.MaxDuration]; default 3 s
 	Progress func(step string)
 }
 
-// Watch judges this host by what it does while nobody loads it: counters, processors, interrupts
-// and sockets at two moments. It sends nothing, changes nothing, and sleeps in between.
-//
-// The snapshot comes first, so that what reading it costs is not in what is judged.
+// Watch judges this host by its present work, without a load: counters, CPUs, interrupts and
+// sockets at two moments. It sends nothing and changes nothing. The snapshot comes first, so that
+// its own cost is not judged.
 func Watch(ctx context.Context, o WatchOptions) (*Verdict, error) {
 	if o.Progress == nil {
 		o.Progress = func(string) {}
@@ -36,15 +35,14 @@ func Watch(ctx context.Context, o WatchOptions) (*Verdict, error) {
 	if err != nil {
 		return nil, err
 	}
-	// What could not be watched is as good as what could not be read: both leave a gap in the
-	// verdict.
+	// What could not be watched leaves the same gap in the verdict as what could not be read.
 	near.Warnings = append(near.Warnings, span.Warnings...)
 	v := &Verdict{Case: evidence.Case{Near: near, Watched: []evidence.Span{evidence.Watched("near", near, span)}}}
 	v.judge()
 	return v, nil
 }
 
-// judge makes the verdict of a case to which nothing can be added.
+// judge fills in the verdict of a complete case.
 func (v *Verdict) judge() {
 	judged := diagnose.Examine(v.Case)
 	v.Findings, v.Blind = judged.Findings, judged.Blind

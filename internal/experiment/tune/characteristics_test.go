@@ -21,7 +21,7 @@ import (
 
 var update = flag.Bool("update", false, "write the golden files anew")
 
-// scenario is a bench and what is planted in it.
+// scenario is a bench with planted effects.
 type scenario struct {
 	model    int // index into noiseModels
 	sigma    float64
@@ -30,11 +30,11 @@ type scenario struct {
 	useless  int     // further knobs that do nothing
 }
 
-// characteristic is how often something happened in many simulated experiments.
+// characteristic counts events in many simulated experiments.
 type characteristic struct {
-	trial    int // the trial of the first knob said keep
+	trial    int // the trial of the first knob passed
 	kept     int // the first knob was committed
-	useless  int // at least one of the further ones was
+	useless  int // at least one further knob was committed
 	flagged  int // measurement unreliable
 	segments int
 	promise  float64
@@ -56,8 +56,8 @@ const (
 	subset      = 10   // everywhere else
 )
 
-// simulate runs whole experiments, each with its own seeds, on all processors; the sums do not
-// depend on how many there are.
+// simulate runs whole experiments, each with its own seed, on all CPUs; the sums do not depend on
+// their number.
 func simulate(t *testing.T, s scenario, simulations int) characteristic {
 	t.Helper()
 	cfg, err := DefaultConfig().complete()
@@ -89,7 +89,7 @@ func simulate(t *testing.T, s scenario, simulations int) characteristic {
 	return total
 }
 
-// once runs one experiment. The first knob comes in the middle of the others.
+// once runs one experiment. The first knob is in the middle of the others.
 func (s scenario) once(cfg Config, plan *stats.Boundary, seed uint64) characteristic {
 	const first = knob.ID("sysctl:first")
 	values := map[knob.ID]knob.Value{first: "0"}
@@ -141,7 +141,7 @@ func (s scenario) once(cfg Config, plan *stats.Boundary, seed uint64) characteri
 	return c
 }
 
-// scenarios are the rows of the table.
+// scenarios returns the rows of the table.
 func scenarios() []scenario {
 	var all []scenario
 	for model, m := range noiseModels {
@@ -165,8 +165,8 @@ func scenarios() []scenario {
 	return all
 }
 
-// row is one line of the table, and the bounds that hold in it. Chance is by how many percentage
-// points a rate may miss its bound.
+// row returns one line of the table and checks its bounds. chance is the percentage points by which
+// a rate may miss its bound.
 func (s scenario) row(t *testing.T, simulations int, chance float64) string {
 	t.Helper()
 	got := simulate(t, s, simulations)
@@ -201,12 +201,11 @@ func (s scenario) row(t *testing.T, simulations int, chance float64) string {
 		float64(got.segments)/float64(simulations))
 }
 
-// TestOperatingCharacteristics measures the promises of the experiment: a useless knob is kept in
-// at most 5 % of the experiments, whatever the noise and however many are tried, and a gain of the
-// size that the run's own pilot promised is kept, confirmed and committed in at least 90 %. With
-// -update the test simulates the whole table and writes it; otherwise it repeats a part of the
-// experiments, with room for chance. All seeds are fixed, so that the outcome never depends on the
-// machine.
+// TestOperatingCharacteristics checks the promises of the experiment: a useless knob is kept in at
+// most 5 % of the experiments, for any noise and any number of candidates, and a gain of the size
+// that the run's own pilot promised is kept, confirmed and committed in at least 90 %. With -update
+// the test simulates the whole table and writes it; otherwise it repeats a part of the experiments,
+// with room for chance. All seeds are fixed, so the outcome never depends on the machine.
 func TestOperatingCharacteristics(t *testing.T) {
 	golden := filepath.Join("testdata", "operating-characteristics.golden")
 	if !*update {

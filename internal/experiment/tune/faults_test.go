@@ -10,8 +10,8 @@ import (
 	"github.com/linerate/linerate/internal/change/knob"
 )
 
-// candidatesWithLevels makes every kind of step occur: levels, trials of both sides, keeps, a
-// redundant knob and an ablation.
+// candidatesWithLevels returns candidates that cause every kind of step: levels, trials on both
+// sides, keeps, a redundant knob and an ablation.
 func candidatesWithLevels() []Candidate {
 	return []Candidate{
 		{Knob: rmem, Side: Far, Levels: []knob.Value{"128", "3000", "6144", "12288"}},
@@ -21,13 +21,13 @@ func candidatesWithLevels() []Candidate {
 }
 
 // TestEveryStepFails makes each call to the hosts and to the prober fail, before it has an effect
-// and after, and interrupts after each. Whatever happens, every value is the original one
-// afterwards, or the experiment had been committed in full.
+// and after, and interrupts after each. Afterwards every value must be the original one, or the
+// experiment must have been committed in full.
 func TestEveryStepFails(t *testing.T) {
 	everyStepFails(t, longFatPath)
 }
 
-// TestEveryStepTogetherFails does the same where the remedies help only together.
+// TestEveryStepTogetherFails does the same for remedies that help only together.
 func TestEveryStepTogetherFails(t *testing.T) {
 	everyStepFails(t, func() *world {
 		w := longFatPath()
@@ -93,11 +93,11 @@ func everyStepFails(t *testing.T, newWorld func() *world) {
 	if committed != 1 {
 		t.Errorf("%d runs survived their fault, want 1", committed)
 	}
-	t.Logf("%d calls, every %d. with %d faults", healthy.calls, stride, len(modes))
+	t.Logf("%d calls, every %dth one with %d faults", healthy.calls, stride, len(modes))
 }
 
 // TestUndoImpossible checks that a host that cannot undo is reported, and that the others are still
-// taken back.
+// undone.
 func TestUndoImpossible(t *testing.T) {
 	w := longFatPath()
 	hosts := w.tuneHosts()

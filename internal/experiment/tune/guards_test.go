@@ -8,8 +8,9 @@ import (
 	"github.com/linerate/linerate/internal/change/knob"
 )
 
-// TestGuardLimit holds the absolute limits: what breaks one is not kept, however much it gains, and
-// what a path already breaks is held against a change only if that makes it worse.
+// TestGuardLimit checks the absolute limits: a change that breaks one is not kept, however much it
+// gains, and a limit that a path already breaks counts against a change only if it makes that
+// worse.
 func TestGuardLimit(t *testing.T) {
 	const tail, rate = "rtt_p99_seconds", "throughput_bits_per_second"
 	free := math.Inf(1)
@@ -17,7 +18,7 @@ func TestGuardLimit(t *testing.T) {
 		name          string
 		guard         string
 		g             Guard
-		before, after float64 // what the guard-rail is without the knob and with it; 0: not seen
+		before, after float64 // value of the guard-rail without and with the knob; 0: not measured
 		verdict       Verdict
 		reason        string
 	}{

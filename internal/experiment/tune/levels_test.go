@@ -8,8 +8,7 @@ import (
 	"github.com/linerate/linerate/internal/change/knob"
 )
 
-// TestLevels checks that the search finds the knee: large enough to be as good as the best, no
-// larger.
+// TestLevels checks that the search finds the knee: the smallest level that is as good as the best.
 func TestLevels(t *testing.T) {
 	levels := []knob.Value{"128", "512", "2048", "3072", "6144", "12288"}
 	plan, err := defaultPlan()
@@ -53,7 +52,7 @@ func TestLevels(t *testing.T) {
 func TestLevelsRefused(t *testing.T) {
 	w := longFatPath()
 	w.hosts[Near].values[wmem], w.hosts[Near].original[wmem] = "99999", "99999"
-	// The host takes no value above its limit: those levels drop out, the rest go on.
+	// The host accepts no value above its limit: those levels drop out, the rest continue.
 	limited := limitedHost{w.hosts[Far], 4000}
 	hosts := w.tuneHosts()
 	hosts[Far] = limited

@@ -152,7 +152,7 @@ func (s *session) outOfTime() string {
 		s.timeFor(s.plan.Looks[0].Pairs))
 	s.out.BudgetNeeded = need.Seconds()
 	return fmt.Sprintf("the budget of %s is too small to measure the noise of this path: a segment takes %s; "+
-		"ask for at least %s",
+		"ask for %s or more",
 		s.asked(), unit.FormatSeconds(s.segmentTime().Seconds()), unit.FormatBudget(need))
 }
 

@@ -15,8 +15,8 @@ import (
 	"github.com/linerate/linerate/internal/change/knob"
 )
 
-// TestBudgetTooSmall: what a budget cannot resolve is said before anything is touched, with what to
-// ask for.
+// TestBudgetTooSmall checks that the run reports before any change what a budget cannot resolve,
+// and what to ask for.
 func TestBudgetTooSmall(t *testing.T) {
 	for _, tt := range []struct {
 		name   string
@@ -49,8 +49,8 @@ func TestBudgetTooSmall(t *testing.T) {
 			if !tt.small && out.State != StateCommitted {
 				t.Errorf("a gain of ×4 was not kept: %s", out.Reason)
 			}
-			// What it says is what the document carries, and enough: with it the run comes to an
-			// end.
+			// The message and the document agree, and the requested budget suffices for a complete
+			// run.
 			if (out.BudgetNeeded > tt.budget.Seconds()) != tt.small || tt.small &&
 				!strings.Contains(out.Reason, "ask for "+unit.FormatSeconds(out.BudgetNeeded)) {
 				t.Errorf("needs %v s: %s", out.BudgetNeeded, out.Reason)
@@ -80,8 +80,7 @@ func TestBudgetTooSmall(t *testing.T) {
 	}
 }
 
-// TestBudgetSpent: what a caller has used of the budget before is in what is said of it, and in
-// what to ask for.
+// TestBudgetSpent checks that messages about the budget include what the caller has used before.
 func TestBudgetSpent(t *testing.T) {
 	var needed [2]float64
 	for i, spent := range []time.Duration{0, time.Minute} {
@@ -104,7 +103,8 @@ func TestBudgetSpent(t *testing.T) {
 	}
 }
 
-// TestPilotLength: a quiet bench has a short pilot, a noisy one a long one with a better promise.
+// TestPilotLength checks that a quiet bench has a short pilot, and a noisy one a long pilot with a
+// better promise.
 func TestPilotLength(t *testing.T) {
 	for sigma, want := range map[float64]int{0: 6, 0.002: 6, 0.1: 12} {
 		w := longFatPath()
@@ -120,7 +120,8 @@ func TestPilotLength(t *testing.T) {
 	}
 }
 
-// TestVetoFallsBack: a level that gains and breaks a guard-rail gives way to the next smaller one.
+// TestVetoFallsBack checks that a level that gains but breaks a guard-rail is followed by the next
+// smaller one.
 func TestVetoFallsBack(t *testing.T) {
 	w := longFatPath()
 	w.hosts[Near].values[wmem], w.hosts[Near].original[wmem] = "99999", "99999"
@@ -146,7 +147,7 @@ far sysctl:net.ipv4.tcp_rmem 64→900 kept
 	}
 }
 
-// TestBackedOff: a level that makes it worse goes back and the reason says from what to what, alone
+// TestBackedOff checks that a harmful level is reverted with a reason that names both values, alone
 // and beside better ones.
 func TestBackedOff(t *testing.T) {
 	burst := knob.ID("sysctl:burst")
@@ -173,7 +174,7 @@ func TestBackedOff(t *testing.T) {
 			t.Errorf("from %s: %s, %s: %s", tt.from, got.Verdict, w.near(burst), got.Reason)
 		}
 	}
-	// A knob that was kept is asked for more, and more is worse: what was kept stays.
+	// A further level of a kept knob is worse: the kept level stays.
 	w := newWorld(map[Side]map[knob.ID]knob.Value{Near: {burst: "50"}}, budget)
 	c := configFor(w)
 	c.Refill = func(context.Context, []Change) ([]Candidate, bool, error) {
@@ -190,9 +191,9 @@ func TestBackedOff(t *testing.T) {
 	}
 }
 
-// TestMinimal is a property: of knobs that each help alone, those that the others make unnecessary
-// do not stay. Needed knobs multiply; each unneeded one does a part of what the first needed one
-// does.
+// TestMinimal checks a property: of knobs that each help alone, those that the others make
+// unnecessary do not stay. Needed knobs multiply; each unneeded one does a part of what the first
+// needed one does.
 func TestMinimal(t *testing.T) {
 	plan, err := DefaultConfig().plan()
 	if err != nil {
@@ -247,8 +248,8 @@ func TestMinimal(t *testing.T) {
 	}
 }
 
-// TestSharedRisk: members of a set that was only proven as a whole are each tested at their share
-// of the risk.
+// TestSharedRisk checks that each member of a set proven only as a whole is tested at its share of
+// the risk.
 func TestSharedRisk(t *testing.T) {
 	w := longFatPath()
 	w.hosts[Near].values[wmem], w.hosts[Near].original[wmem] = "64", "64"
@@ -350,7 +351,8 @@ func TestSoak(t *testing.T) {
 	})
 }
 
-// TestDiscards: a run that lost more than a third of its segments to disturbance says so.
+// TestDiscards checks that a run that lost more than a third of its segments to disturbance reports
+// it.
 func TestDiscards(t *testing.T) {
 	for every, want := range map[int]bool{2: true, 5: false} {
 		w := longFatPath()

@@ -8,8 +8,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// TestReanalyseSoak: the test after the wait comes out of its segments as it was judged live,
-// whatever it came to, and so does what it took back.
+// TestReanalyseSoak checks that the segments of a soak reproduce its live judgement, whatever its
+// result.
 func TestReanalyseSoak(t *testing.T) {
 	for _, tt := range []struct {
 		name  string

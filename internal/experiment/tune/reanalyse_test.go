@@ -14,7 +14,7 @@ import (
 	"github.com/linerate/linerate/internal/change/knob"
 )
 
-// stored gives what a reader of the file sees of an outcome.
+// stored returns an outcome as a reader of the file sees it.
 func stored(t *testing.T, o *Outcome) *Outcome {
 	t.Helper()
 	b, err := json.Marshal(o)
@@ -28,8 +28,8 @@ func stored(t *testing.T, o *Outcome) *Outcome {
 	return &back
 }
 
-// simulated is one experiment on a world of random noise, guard-rails that are sometimes missing
-// and segments that are discarded.
+// simulated runs one experiment on a world with random noise, occasionally missing guard-rails and
+// discarded segments.
 func simulated(t *testing.T, seed uint64, ctx context.Context, change func(*world, *Config)) *Outcome {
 	t.Helper()
 	random := rand.New(rand.NewPCG(seed, 7))
@@ -58,13 +58,13 @@ func simulated(t *testing.T, seed uint64, ctx context.Context, change func(*worl
 		change(w, &config)
 	}
 	// Three looks up to twelve pairs: planning sixteen takes longer than the experiment.
-	out, _ := Run(ctx, config, w, w.tuneHosts(), candidatesWithLevels(), nil) // whatever it came to is on record
+	out, _ := Run(ctx, config, w, w.tuneHosts(), candidatesWithLevels(), nil) // the record has the result, even after an error
 	return out
 }
 
-// TestReanalyseReproduces: by its own rules every stored effect, guard-rail and verdict comes out
-// of the segments again, to the last bit, after a way through JSON. That holds for runs that were
-// broken off too.
+// TestReanalyseReproduces checks that, by its own rules and after a trip through JSON, the segments
+// reproduce every stored effect, guard-rail and verdict to the last bit, including those of
+// interrupted runs.
 func TestReanalyseReproduces(t *testing.T) {
 	compared, kinds := 0, map[Phase]int{}
 	for seed := range uint64(30) {
@@ -121,8 +121,8 @@ func TestReanalyseReproduces(t *testing.T) {
 	}
 }
 
-// TestReanalyseOtherRules: a stricter rule takes a narrow verdict back and tells so; a plain one
-// stands.
+// TestReanalyseOtherRules checks that a stricter rule reverts a narrow verdict and reports it, and
+// that a clear one stands.
 func TestReanalyseOtherRules(t *testing.T) {
 	w := longFatPath()
 	out, err := runDefault(t.Context(), configFor(w), w, longFatCandidates(), nil)
@@ -154,15 +154,15 @@ func TestReanalyseOtherRules(t *testing.T) {
 	if again, err := Reanalyse(out, Rules{}); err != nil || !again.RulesUnknown || again.Changed != 0 {
 		t.Errorf("a run that does not say its rules: %+v, %v", again, err)
 	}
-	// A number that somebody has changed in the file is found.
+	// Reanalyse detects a number that was changed in the file.
 	out.Trials[0].Ratio *= 1.0001
 	if again, err := Reanalyse(out, Rules{}); err != nil || again.Changed != 1 {
 		t.Errorf("a forged effect: %+v, %v", again, err)
 	}
 }
 
-// TestReanalyseRefuses: rules that can decide nothing, and segments that no experiment of ours
-// gives.
+// TestReanalyseRefuses checks that rules that cannot decide anything, and segments that no
+// experiment produces, are rejected.
 func TestReanalyseRefuses(t *testing.T) {
 	w := longFatPath()
 	good, err := runDefault(t.Context(), configFor(w), w, longFatCandidates(), nil)
@@ -207,7 +207,8 @@ func TestReanalyseRefuses(t *testing.T) {
 	}
 }
 
-// FuzzReanalyse: no document makes it panic, and what it gives can be written as a document.
+// FuzzReanalyse checks that no document causes a panic, and that every result can be written as a
+// document.
 func FuzzReanalyse(f *testing.F) {
 	w := longFatPath()
 	out, err := runDefault(f.Context(), configFor(w), w, candidatesWithLevels(), nil)
@@ -225,7 +226,7 @@ func FuzzReanalyse(f *testing.F) {
 		var o Outcome
 		if json.Unmarshal(doc, &o) != nil || o.Design != nil && len(o.Design.Looks) > 0 &&
 			o.Design.Looks[len(o.Design.Looks)-1] > 100 {
-			return // a plan of a thousand pairs takes long and is nothing else
+			return // a plan of a thousand pairs only takes long
 		}
 		again, err := Reanalyse(&o, Rules{Confidence: confidence, MinUsefulEffect: effect})
 		if err != nil {

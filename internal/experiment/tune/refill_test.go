@@ -11,8 +11,8 @@ import (
 )
 
 func TestRefill(t *testing.T) {
-	// The send buffer comes first and does nothing as long as the receive window holds the flow;
-	// the refill brings it back.
+	// The send buffer comes first and does nothing as long as the receive window limits the flow;
+	// the refill proposes it again.
 	w := longFatPath()
 	c := configFor(w)
 	var asked [][]Change
@@ -20,7 +20,7 @@ func TestRefill(t *testing.T) {
 		asked = append(asked, kept)
 		return []Candidate{
 			{Knob: wmem, Side: Near, Levels: []knob.Value{"4096"}},
-			{Knob: rmem, Side: Far, Levels: []knob.Value{"6144"}}, // kept already at this level: not again
+			{Knob: rmem, Side: Far, Levels: []knob.Value{"6144"}}, // kept at this level: not tried again
 			{Knob: tso, Side: Near, Levels: []knob.Value{"off"}},
 		}, false, nil
 	}
@@ -53,8 +53,8 @@ near ethtool:eth0/feature.tx-tcp-segmentation on→off reverted-unproven
 }
 
 func TestRefillGoesFurther(t *testing.T) {
-	// A verdict under a narrow window cannot know how much is needed; the next one asks for more of
-	// the same knob.
+	// A verdict under a narrow window cannot know how much is needed; the next one asks for a
+	// larger level of the same knob.
 	w := longFatPath()
 	c := configFor(w)
 	c.Refill = func(context.Context, []Change) ([]Candidate, bool, error) {
@@ -75,7 +75,7 @@ func TestRefillGoesFurther(t *testing.T) {
 }
 
 func TestRefillSaysEnough(t *testing.T) {
-	// The path is full: what an older verdict proposed besides is not tried any more.
+	// The path is full: the other candidates of an older verdict are not tried.
 	w := longFatPath()
 	c := configFor(w)
 	c.Refill = func(context.Context, []Change) ([]Candidate, bool, error) { return nil, true, nil }

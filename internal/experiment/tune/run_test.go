@@ -23,8 +23,8 @@ const (
 	tso  = knob.ID("ethtool:eth0/feature.tx-tcp-segmentation")
 )
 
-// longFatPath is a world like the demo's: the far window and then the near send buffer hold the
-// flow; the other two knobs do nothing.
+// longFatPath is a world like the demo's: first the far window and then the near send buffer limits
+// the flow; the other two knobs do nothing.
 func longFatPath() *world {
 	w := newWorld(map[Side]map[knob.ID]knob.Value{
 		Near: {wmem: "256", mtu: "1500", tso: "on"},
@@ -91,7 +91,7 @@ near ethtool:eth0/feature.tx-tcp-segmentation on→off reverted-unproven
 	if out.State != StateCommitted || out.Unreliable || out.Partial {
 		t.Errorf("state %s, unreliable %v, partial %v", out.State, out.Unreliable, out.Partial)
 	}
-	// 2500/64 in all, in an interval that says so.
+	// 2500/64 in total, in an interval that covers it.
 	if f := out.Final; f == nil || f.Low < 35 || f.High > 44 || f.Ratio < f.Low || f.Ratio > f.High {
 		t.Errorf("final effect %v, want about ×39", out.Final)
 	}
@@ -137,8 +137,7 @@ near ethtool:eth0/feature.tx-tcp-segmentation on→off reverted-unproven
 		w.clock.Sub(time.Date(2026, 11, 20, 9, 0, 0, 0, time.UTC)).Seconds(), strings.Join(lines, "\n"))
 }
 
-// TestDocument holds the keys that outside checks read, and that nothing but JSON numbers can come
-// out.
+// TestDocument checks the keys that outside checks read, and that all numbers are valid JSON.
 func TestDocument(t *testing.T) {
 	w := longFatPath()
 	w.guards = func(*world) map[string]float64 {
@@ -269,7 +268,7 @@ func TestVerdicts(t *testing.T) {
 				t.Errorf("verdict %s (%s), want %s (…%s…)", got.Verdict, got.Reason, tt.verdict, tt.reason)
 			}
 			if h := w.hosts[got.Side]; h != nil && got.From != h.original[got.Knob] {
-				t.Errorf("the present value is %q, told is %q", h.original[got.Knob], got.From)
+				t.Errorf("the present value is %q, the trial has %q", h.original[got.Knob], got.From)
 			}
 			if got.Verdict != Kept {
 				w.pristine(t, "after")
@@ -283,7 +282,7 @@ func TestVerdicts(t *testing.T) {
 	}
 }
 
-// TestAblation plants a knob that helps first and is made redundant by a later one.
+// TestAblation plants a knob that helps at first and that a later one makes redundant.
 func TestAblation(t *testing.T) {
 	w := newWorld(map[Side]map[knob.ID]knob.Value{Near: {mtu: "0", wmem: "0", tso: "0"}}, func(w *world) float64 {
 		// the second does all that the first does, and more
@@ -344,8 +343,8 @@ func TestUnconfirmed(t *testing.T) {
 
 func TestPilot(t *testing.T) {
 	t.Run("unreliable", func(t *testing.T) {
-		// An alternation that follows the arms: the first segment of a pair is always the faster
-		// one, and the coin of this seed is what it is.
+		// A disturbance that follows the arms: the first segment of a pair is always the faster
+		// one, by the coin of this seed.
 		w := longFatPath()
 		c := configFor(w)
 		coin := rand.New(rand.NewPCG(c.Seed, 0x6c696e6572617465))
@@ -442,8 +441,8 @@ func TestBudget(t *testing.T) {
 	}
 }
 
-// A ring takes its driver seconds. What one trial has proven must not be lost because the next one
-// took the time for the confirmation.
+// TestBudgetKnowsSlowChanges checks that a proven trial is not lost because a slow change, such as
+// a ring that takes its driver seconds, used up the time for the confirmation.
 func TestBudgetKnowsSlowChanges(t *testing.T) {
 	kept := 0
 	for budget := 150 * time.Second; budget <= 600*time.Second; budget += 15 * time.Second {

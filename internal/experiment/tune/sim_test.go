@@ -17,8 +17,8 @@ import (
 	"github.com/linerate/linerate/internal/change/knob"
 )
 
-// world is two simulated hosts, the traffic between them and the clock. Every call to it counts, so
-// that a test can make any one of them fail.
+// world is two simulated hosts, the traffic between them and the clock. It counts every call, so
+// that a test can make any of them fail.
 type world struct {
 	hosts   map[Side]*simHost
 	gain    func(w *world) float64            // objective as a function of the settings
@@ -26,7 +26,7 @@ type world struct {
 	noise   noise
 	discard func(segment int) string // nil: never
 	clock   time.Time
-	slow    time.Duration // that a change and its undo take
+	slow    time.Duration // time of a change and of its undo
 
 	calls    int
 	failAt   int // the call that fails, counted from 1; 0: none
@@ -233,12 +233,12 @@ func (w *world) pristine(t *testing.T, context string) {
 	}
 }
 
-// noise is the logarithm of what a segment is multiplied with; segments come in order.
+// noise is the logarithm of the factor of a segment; segments come in order.
 type noise func(segment int) float64
 
 func quiet() noise { return func(int) float64 { return 0 } }
 
-// noiseModels are what real benches do, each with a standard deviation of σ from segment to
+// noiseModels are the noises of real benches, each with a standard deviation of σ from segment to
 // segment. Hidden ones add disturbances of many σ that the prober fails to discard: they must not
 // raise false keeps, but may hide a gain.
 var noiseModels = []struct {

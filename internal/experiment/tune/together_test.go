@@ -32,7 +32,7 @@ func TestTogether(t *testing.T) {
 		t.Errorf("kept %v with %v", out.Kept, out.Final)
 	}
 
-	// With nothing to find, all together find nothing either.
+	// Without any effect, the joint trial finds nothing either.
 	w = longFatPath()
 	out, err = runDefault(t.Context(), configFor(w), w, []Candidate{
 		{Knob: mtu, Side: Near, Levels: []knob.Value{"1400"}},
