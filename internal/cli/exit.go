@@ -105,7 +105,7 @@ func (a *app) finish(err error) int {
 		return status
 	}
 	text, hint := oneSentence(err), hintOf(err)
-	report.NewError(text, hint, status).Tell(a.err, "linerate", a.json)
+	report.NewError(text, hint, status).Print(a.err, "linerate", a.json)
 	return status
 }
 

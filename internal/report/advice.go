@@ -2,22 +2,22 @@ package report
 
 import "github.com/linerate/linerate/internal/change/advice"
 
-// SchemaCheckAdvice is the document of old advice, judged.
+// SchemaCheckAdvice is the document of judged advice.
 const SchemaCheckAdvice = "linerate.check-advice/1"
 
-// AdviceDocument is linerate.check-advice/1: what has become of each setting in a text, in the
+// AdviceDocument is linerate.check-advice/1: whether each setting in a text is still right, in the
 // order of the text.
 type AdviceDocument struct {
 	Envelope
 	File     string            `json:"file"`               // "-" is standard input
-	OS       string            `json:"os,omitempty"`       // the system that was asked for; absent: each setting for its own
+	OS       string            `json:"os,omitempty"`       // the system to judge for; absent: each setting is judged for its own system
 	Releases map[string]string `json:"releases,omitempty"` // by system, where one was given or known; otherwise the newest
 	Lines    int               `json:"lines_total"`
 	Verdicts AdviceCounts      `json:"verdicts"`
 	Settings []AdviceSetting   `json:"settings"`
 }
 
-// AdviceCounts says how many settings got which verdict.
+// AdviceCounts counts the settings by verdict.
 type AdviceCounts struct {
 	Harmful    int `json:"harmful_total"`
 	Removed    int `json:"removed_total"`
@@ -37,11 +37,11 @@ type AdviceSetting struct {
 	OS      string         `json:"os"` // the system that it was judged for
 	Verdict advice.Verdict `json:"verdict"`
 	Why     string         `json:"why"`
-	Since   string         `json:"since,omitempty"`   // release from which on the verdict holds
+	Since   string         `json:"since,omitempty"`   // first release for which the verdict holds
 	Today   string         `json:"today,omitempty"`   // what has the wanted effect now
-	Source  string         `json:"source,omitempty"`  // where that is known from
+	Source  string         `json:"source,omitempty"`  // of this knowledge
 	Default string         `json:"default,omitempty"` // default of the target
-	Current string         `json:"current,omitempty"` // present value on this host, when it was asked for
+	Current string         `json:"current,omitempty"` // present value on this host; absent: not requested
 }
 
 // NewCheckAdvice makes a document of judged settings, in the order of the text.

@@ -12,49 +12,49 @@ import (
 
 // DiagnoseDocument is linerate.diagnose/1: what limits the path or the host, most important first.
 //
-// Limit repeats the first code for scripts that want one word; it is empty only when a document was
-// made without findings, which diagnose.Examine never gives.
+// Limit repeats the first code for scripts that need one word. It is empty only in a document without
+// findings, and diagnose.Examine always returns at least one.
 type DiagnoseDocument struct {
 	Envelope
 	Target   string             `json:"target,omitempty"` // absent: this host alone
 	Limit    evidence.Code      `json:"limit"`            // code of the first finding
 	Findings []evidence.Finding `json:"findings"`
-	Blind    []diagnose.Blind   `json:"blind,omitempty"`   // what could not be seen; the confidence of the findings is lowered by it already
-	CPU      *processors.Triage `json:"cpu,omitempty"`     // where processor time went, where that was asked for
-	Watched  []Watched          `json:"watched,omitempty"` // the hosts that were looked at without a run
+	Blind    []diagnose.Blind   `json:"blind,omitempty"`   // what could not be seen; the confidence of the findings is already lowered for it
+	CPU      *processors.Triage `json:"cpu,omitempty"`     // where CPU time went, where requested
+	Watched  []Watched          `json:"watched,omitempty"` // the hosts that were watched without a run
 	Tests    []DiagnoseTest     `json:"tests,omitempty"`   // the runs that the verdict rests on
-	Refused  []RefusedTest      `json:"refused,omitempty"` // those that were wanted and could not be made
+	Refused  []RefusedTest      `json:"refused,omitempty"` // runs that a rule needed and that were not possible
 	Warnings []string           `json:"warnings,omitempty"`
 }
 
 // DiagnoseTest is one run that a verdict rests on.
 type DiagnoseTest struct {
 	traffic.Result
-	Probe evidence.Probe `json:"probe,omitempty"` // that a rule asked for; absent: every verdict has this run
+	Probe evidence.Probe `json:"probe,omitempty"` // the rule that needed it; absent: every verdict has this run
 }
 
-// RefusedTest is a run that was wanted and could not be made.
+// RefusedTest is a run that a rule needed and that was not possible.
 type RefusedTest struct {
 	Probe evidence.Probe `json:"probe"`
 	Why   string         `json:"why"`
 }
 
-// Watched is one host that was looked at without a run of ours.
+// Watched is one host that was watched without a run.
 type Watched struct {
 	Side string `json:"side"` // near or far
-	// Seconds is how long; absent: not known.
+	// Seconds is the duration; absent: not known.
 	Seconds   float64 `json:"interval_seconds,omitempty"`
-	SinceBoot bool    `json:"since_boot,omitempty"` // nobody watched: all that the host counted since it was started, Seconds ago
+	SinceBoot bool    `json:"since_boot,omitempty"` // not watched: everything that the host counted since its start, Seconds ago
 }
 
-// NewDiagnose makes a diagnose document of a case and what it came to. Findings are in order of
-// importance, as diagnose.Examine gives them.
+// NewDiagnose makes a diagnose document of a case and its verdict. Findings are in order of
+// importance, as diagnose.Examine returns them.
 func NewDiagnose(e Envelope, target string, c evidence.Case, findings []evidence.Finding,
 	blind []diagnose.Blind) *DiagnoseDocument {
 	d := &DiagnoseDocument{Envelope: e.Of(SchemaDiagnose), Target: target, Findings: CleanFindings(findings),
 		Blind: slices.Clone(blind)}
 	if c.Near != nil && c.Near.OS != "" {
-		d.Envelope = d.describe(c.Near) // of an archive the host is another than this one
+		d.Envelope = d.describe(c.Near) // the host of an archive is not this one
 	}
 	if len(findings) > 0 {
 		d.Limit = findings[0].Code
@@ -62,7 +62,7 @@ func NewDiagnose(e Envelope, target string, c evidence.Case, findings []evidence
 	for _, r := range c.Runs {
 		d.Tests = append(d.Tests, DiagnoseTest{Result: r})
 	}
-	// In the order in which they were run, which is that of asking.
+	// In the order of the runs.
 	probes := slices.SortedFunc(maps.Keys(c.Probes), func(a, b evidence.Probe) int {
 		return c.Probes[a].StartTime.Compare(c.Probes[b].StartTime)
 	})

@@ -17,7 +17,7 @@ import (
 	"github.com/linerate/linerate/internal/traffic"
 )
 
-// The schema names. The number rises when a key changes its meaning or goes away; new keys do not
+// The schema names. The number rises when a key changes its meaning or disappears; a new key does not
 // raise it.
 const (
 	SchemaInspect  = "linerate.inspect/1"
@@ -33,8 +33,8 @@ const (
 
 // Envelope begins every document.
 //
-// It is embedded and not nested, so that the schema's name is a key of the document itself and a
-// reader can decide by it before it knows anything else.
+// It is embedded and not nested, so that the name of the schema is a key of the document itself and a
+// reader can look at it first.
 type Envelope struct {
 	Schema   string    `json:"schema"`
 	Linerate string    `json:"linerate"` // version of the program
@@ -42,11 +42,10 @@ type Envelope struct {
 	Host     Host      `json:"host"`
 }
 
-// Host names the machine that a document was made on, or, for an archived tree, the machine it
-// tells of.
+// Host names the machine that made a document, or the machine of an archived tree.
 //
-// Kernel, boot id and memory are absent in documents that were made without a snapshot; they are
-// not read again for the sake of the envelope.
+// Kernel, boot id and memory are absent in documents without a snapshot: they are not read for the
+// envelope alone.
 type Host struct {
 	Name           string `json:"name,omitempty"`
 	OS             string `json:"os,omitempty"`
@@ -57,11 +56,11 @@ type Host struct {
 	MemoryBytes    int64  `json:"memory_bytes,omitempty"`
 }
 
-// NewEnvelope begins a document of the running program on the host of that name, now. The schema is
-// set by the constructor of the document.
+// NewEnvelope returns the envelope of a document of the running program on the host of that name. The
+// constructor of the document sets the schema.
 //
-// The time is cut to milliseconds and in UTC: documents of two hosts are put side by side, and more
-// digits would claim that their clocks agree better than they do.
+// The time is now, in UTC and in milliseconds: documents of two hosts are compared, and more digits
+// would claim that their clocks agree better than they do.
 func NewEnvelope(version, hostName string) Envelope {
 	return Envelope{
 		Linerate: version,
@@ -76,7 +75,7 @@ func (e Envelope) Of(schema string) Envelope {
 	return e
 }
 
-// describe fills the host of the envelope from a snapshot; nil leaves it as it is.
+// describe returns the envelope with the host of a snapshot; nil leaves it unchanged.
 func (e Envelope) describe(s *host.Snapshot) Envelope {
 	if s != nil {
 		e.Host = Host{Name: s.Name, OS: s.OS, Kernel: s.Kernel, Arch: s.Arch, BootID: s.BootID,
@@ -94,8 +93,8 @@ type InspectDocument struct {
 	Routes     []host.Route     `json:"routes,omitempty"`
 	host.Platform
 	Ceilings []ceiling.Rate `json:"ceilings"`
-	// Moderation is what the interrupt throttle of cards of the e1000 family allows and endangers;
-	// absent: there is none.
+	// Moderation is what the interrupt throttle of NICs of the e1000 family allows, with its hazards;
+	// absent: the host has no such NIC.
 	Moderation []ceiling.Moderated `json:"moderation,omitempty"`
 	Warnings   []string            `json:"warnings,omitempty"` // what could not be read
 }
@@ -108,15 +107,14 @@ type MeasureDocument struct {
 	Warnings []string         `json:"warnings,omitempty"`
 }
 
-// NewMeasure makes a measure document of the tests that were run.
+// NewMeasure makes a measure document of tests.
 func NewMeasure(e Envelope, target string, tests []traffic.Result) *MeasureDocument {
 	d := &MeasureDocument{Envelope: e.Of(SchemaMeasure), Target: target, Tests: slices.Clone(tests)}
 	FillSlices(d)
 	return d
 }
 
-// HistoryDocument is linerate.history/1: changes as the journal keeps them; set and confirm print
-// it as well.
+// HistoryDocument is linerate.history/1: changes of the journal; set and confirm print it too.
 type HistoryDocument struct {
 	Envelope
 	Changes []journal.Change `json:"changes"`
@@ -129,12 +127,11 @@ func NewHistory(e Envelope, changes []journal.Change) *HistoryDocument {
 	return d
 }
 
-// LabDocument is linerate.lab/1: one scenario of the lab, played. Healthy, Before and After are in
+// LabDocument is linerate.lab/1: one played scenario of the lab. Healthy, Before and After are in
 // Unit.
 //
-// The rates are pointers, as a rate that was not measured is absent and a rate of zero, which a
-// broken path has, would be a measurement. The keys are short because the unit stands in a key of
-// its own: all three rates of a scenario have the same.
+// The rates are pointers: one that was not measured is absent, while zero is the measurement of a
+// broken path. Their keys have no unit, because all three share the one in Unit.
 type LabDocument struct {
 	Envelope
 	Scenario string   `json:"scenario"`
@@ -146,8 +143,8 @@ type LabDocument struct {
 	Unit     string   `json:"unit"`              // bits_per_second
 	Pass     bool     `json:"pass"`
 	Skipped  bool     `json:"skipped,omitempty"` // this machine cannot play it; reason says what it lacks
-	// Disturbed: the tune refused its bench, so the scenario is not judged; reason says what
-	// disturbs.
+	// Disturbed reports that the tune found this machine too disturbed, so the scenario is not judged;
+	// the reason names the disturbance.
 	Disturbed bool       `json:"disturbed,omitempty"`
 	Reason    string     `json:"reason,omitempty"` // why it did not pass, one sentence
 	Kept      []string   `json:"kept"`             // knobs that tuning kept
@@ -157,8 +154,8 @@ type LabDocument struct {
 	Document json.RawMessage `json:"document,omitempty"` // linerate.tune/1; with --inside
 }
 
-// LabOutcome is what one played scenario came to. Rates are in bits per second; zero and NaN mean
-// not measured.
+// LabOutcome is the result of one played scenario. Rates are in bits per second; zero and NaN mean not
+// measured.
 type LabOutcome struct {
 	Scenario, Expected, Found string
 	Healthy, Before, After    float64
@@ -185,8 +182,8 @@ func NewLab(e Envelope, o LabOutcome) *LabDocument {
 	return d
 }
 
-// ServeDocument is linerate.serve/1: where a server listens and what the other side has to know. It
-// is printed once, before the first client.
+// ServeDocument is linerate.serve/1: where a server listens and what the other side needs. It is
+// printed once, before the first client connects.
 type ServeDocument struct {
 	Envelope
 	Listen      string         `json:"listen"` // address and port that was opened
@@ -208,8 +205,7 @@ func NewServe(e Envelope) *ServeDocument { return &ServeDocument{Envelope: e.Of(
 
 // ErrorDocument is linerate.error/1: one object on standard error when a command with --json fails.
 //
-// It has no envelope: it is printed when something failed, and making an envelope could fail as
-// well.
+// It has no envelope, because making one could fail too.
 type ErrorDocument struct {
 	Schema     string `json:"schema"`
 	Error      string `json:"error"` // operation subject: cause
@@ -222,10 +218,9 @@ func NewError(text, hint string, exitStatus int) *ErrorDocument {
 	return &ErrorDocument{Schema: SchemaError, Error: text, Hint: hint, ExitStatus: exitStatus}
 }
 
-// Tell writes it as a program ends: as JSON, or as one sentence with what to do next on a line of
-// its own. Where standard error cannot take the JSON object (a value that cannot be encoded), the
-// plain sentence is still better than silence.
-func (e *ErrorDocument) Tell(w io.Writer, program string, asJSON bool) {
+// Print writes the error as JSON, or as one sentence with the hint on a line of its own. When the JSON
+// object cannot be encoded it writes the sentence.
+func (e *ErrorDocument) Print(w io.Writer, program string, asJSON bool) {
 	if asJSON && Encode(w, e) == nil {
 		return
 	}
@@ -235,7 +230,7 @@ func (e *ErrorDocument) Tell(w io.Writer, program string, asJSON bool) {
 	}
 }
 
-// known gives a pointer to a finite number, and nil for NaN and infinities: absent means not known.
+// known returns a pointer to a finite number, and nil for NaN and infinities: absent means not known.
 func known(x float64) *float64 {
 	if math.IsNaN(x) || math.IsInf(x, 0) {
 		return nil
@@ -243,9 +238,8 @@ func known(x float64) *float64 {
 	return &x
 }
 
-// positive is known for quantities that are never zero when they were measured.
-//
-// A path that carried nothing at all in the lab is a failure of the lab and not a rate.
+// positive is known for quantities that are never zero when measured: a path of the lab that carried
+// nothing at all is a failure of the lab and not a rate.
 func positive(x float64) *float64 {
 	if x <= 0 {
 		return nil
@@ -256,8 +250,8 @@ func positive(x float64) *float64 {
 // CleanFindings returns findings without the evidence that JSON cannot carry: a number that is NaN
 // or infinite is not evidence.
 //
-// encoding/json answers a NaN with an error for the whole document, and one odd number from a far
-// host must not cost the reader everything else.
+// encoding/json fails for a whole document with a NaN, and one bad number from a far host must not
+// cost the reader everything else.
 func CleanFindings(in []evidence.Finding) []evidence.Finding {
 	out := make([]evidence.Finding, 0, len(in))
 	for _, f := range in {

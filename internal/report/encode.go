@@ -14,7 +14,7 @@ import (
 // that JSON cannot carry.
 func Encode(w io.Writer, doc any) error { return encode(w, doc, "") }
 
-// EncodeIndent is Encode over several lines, for people and for golden files.
+// EncodeIndent is Encode over several lines, for readers and golden files.
 func EncodeIndent(w io.Writer, doc any) error { return encode(w, doc, "  ") }
 
 // The document is complete in memory before the first byte goes out, so that a pipe never gets half
@@ -36,8 +36,8 @@ func encode(w io.Writer, doc any, indent string) error {
 // slices and pointers. Every constructor of a document ends with it.
 func FillSlices(doc any) { fill(reflect.ValueOf(doc)) }
 
-// Reflection is the price for saying the rule once: a new list in any document keeps the promise
-// without anybody thinking of it. Unexported fields and maps are left alone.
+// fill uses reflection so that every new list keeps the promise without further code. It leaves
+// unexported fields and maps alone.
 func fill(v reflect.Value) {
 	switch v.Kind() {
 	case reflect.Pointer:

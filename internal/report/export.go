@@ -4,7 +4,7 @@ import (
 	"github.com/linerate/linerate/internal/change/export"
 )
 
-// SchemaExport is the document of a set of changes written for other hosts.
+// SchemaExport is the document of a set of changes for other hosts.
 const SchemaExport = "linerate.export/1"
 
 // ExportDocument is linerate.export/1: a set of changes, where it was proven, and the files that

@@ -1,10 +1,10 @@
 package report
 
-// SchemaHubCheck is the document of a look at the settings of the hub.
+// SchemaHubCheck is the document of a check of the hub's configuration.
 const SchemaHubCheck = "linerate.hub-check/1"
 
-// HubCheckDocument is linerate.hub-check/1: what the file of settings and the flags of linerate-hub
-// come to.
+// HubCheckDocument is linerate.hub-check/1: the configuration that results from the file and the flags
+// of linerate-hub.
 type HubCheckDocument struct {
 	Envelope
 	File             string   `json:"file,omitempty"` // absent: none was read
@@ -13,16 +13,16 @@ type HubCheckDocument struct {
 	RetentionSeconds float64  `json:"retention_seconds"`
 	MaxSizeBytes     int64    `json:"max_size_bytes"`
 	Schedules        []string `json:"schedules"`    // names of the measurements at intervals
-	Alerts           []string `json:"alerts"`       // names of the rules, those that come with the hub among them
-	RemoteWrites     []string `json:"remote_write"` // addresses of stores that get what is sampled
+	Alerts           []string `json:"alerts"`       // names of the rules, including the built-in ones
+	RemoteWrites     []string `json:"remote_write"` // addresses of stores that receive the samples
 }
 
-// NewHubCheck makes a hub-check document of what d has besides its envelope.
+// NewHubCheck returns d with the envelope, and with empty lists instead of missing ones.
 func NewHubCheck(e Envelope, d HubCheckDocument) *HubCheckDocument {
 	d.Envelope = e.Of(SchemaHubCheck)
 	for _, list := range []*[]string{&d.Schedules, &d.Alerts, &d.RemoteWrites} {
 		if *list == nil {
-			*list = []string{} // JSON: a list without members, and not null
+			*list = []string{} // JSON: an empty list, not null
 		}
 	}
 	return &d

@@ -10,11 +10,11 @@ import (
 	"github.com/linerate/linerate/internal/traffic"
 )
 
-// ErrNotAMeasurement says that a file holds something else than a linerate.measure document.
+// ErrNotAMeasurement reports that a file is not a linerate.measure document.
 var ErrNotAMeasurement = errors.New("not the document of a measurement")
 
-// DecodeMeasure reads a linerate.measure/1 document, from this version or a later one: keys that it
-// does not know are passed over. Everything else is ErrNotAMeasurement.
+// DecodeMeasure reads a linerate.measure/1 document of this version or a later one; it ignores unknown
+// keys. For anything else the error is ErrNotAMeasurement.
 func DecodeMeasure(doc []byte) (*MeasureDocument, error) {
 	var d MeasureDocument
 	if err := json.Unmarshal(doc, &d); err != nil {
@@ -27,8 +27,8 @@ func DecodeMeasure(doc []byte) (*MeasureDocument, error) {
 	return &d, nil
 }
 
-// Figures says in a line what tests came to: the figure of each, with the test's name where there
-// are several; empty when none has one.
+// Figures returns the results of tests on one line, with the name of each test where there are
+// several; empty when no test has a result.
 func Figures(tests []traffic.Result) string {
 	var figures []string
 	for _, r := range tests {

@@ -12,14 +12,14 @@ import (
 	"github.com/linerate/linerate/internal/host/ceiling"
 )
 
-// SchemaUndo and SchemaExplain are the documents of taking changes back and of explaining a code.
+// SchemaUndo and SchemaExplain are the documents of undone changes and of an explained code.
 const (
 	SchemaUndo    = "linerate.undo/1"
 	SchemaExplain = "linerate.explain/1"
 )
 
-// NewInspect makes an inspect document of a snapshot; the ceilings follow from it. The envelope's
-// host becomes the snapshot's.
+// NewInspect makes an inspect document of a snapshot, and derives the ceilings. The host of the
+// envelope becomes that of the snapshot.
 func NewInspect(e Envelope, s *host.Snapshot) *InspectDocument {
 	d := &InspectDocument{
 		Envelope: e.Of(SchemaInspect).describe(s), Interfaces: slices.Clone(s.Interfaces), CPUs: slices.Clone(s.CPUs),
@@ -31,7 +31,7 @@ func NewInspect(e Envelope, s *host.Snapshot) *InspectDocument {
 	return d
 }
 
-// UndoDocument is linerate.undo/1: what taking changes back came to; undo and recover print it.
+// UndoDocument is linerate.undo/1: the result of each undone change; undo and recover print it.
 type UndoDocument struct {
 	Envelope
 	Outcomes []journal.Outcome `json:"outcomes"`
@@ -44,39 +44,38 @@ func NewUndo(e Envelope, outcomes []journal.Outcome) *UndoDocument {
 	return d
 }
 
-// KnobsDocument is linerate.knobs/1: a part of the catalogue, and what the host that it was made on
-// has of it.
+// KnobsDocument is linerate.knobs/1: a part of the catalogue, and the values of the host.
 type KnobsDocument struct {
 	Envelope
 	Knobs []KnobEntry `json:"knobs"`
 }
 
-// KnobEntry is one definition and, where they were asked for, the values of the host.
+// KnobEntry is one definition and, where requested, the values of the host.
 type KnobEntry struct {
 	knob.Definition
-	Current []KnobNow `json:"current,omitempty"` // one for each knob that the definition is about; absent: not asked for, or none here
+	Current []KnobNow `json:"current,omitempty"` // one for each knob of the definition; absent: not requested, or this host has none
 }
 
 // KnobNow is one knob of a host.
 //
-// The value is a pointer, because an empty list is a value: absent means that it could not be read,
-// and then Unread says why.
+// The value is a pointer, because an empty list is a value. It is absent when it could not be read;
+// Unread is then the reason.
 type KnobNow struct {
 	Knob    knob.ID        `json:"knob"`
 	Value   *knob.Value    `json:"value,omitempty"`
 	Unread  string         `json:"unread,omitempty"`              // why there is no value
 	SetBy   *bootconf.Line `json:"set_by,omitempty"`              // the line of a configuration file that sets it when the host starts
-	Changed bool           `json:"changed_since_start,omitempty"` // the value is another one than that line gives
+	Changed bool           `json:"changed_since_start,omitempty"` // the value differs from that line
 }
 
 // NewKnobs makes a document of catalogue entries. Now has the values of the host by the name of the
-// definition; nil where nobody asked.
+// definition; nil: not requested.
 func NewKnobs(e Envelope, definitions []knob.Definition, now map[knob.ID][]KnobNow) *KnobsDocument {
 	d := &KnobsDocument{Envelope: e.Of(SchemaKnobs)}
 	for _, def := range definitions {
 		current := slices.Clone(now[def.Pattern])
 		for i, k := range current {
-			// The words of TuneD for "at least" (>2048) are no value to compare with.
+			// TuneD's notation for "at least" (>2048) cannot be compared with a value.
 			if k.SetBy != nil && k.Value != nil && !strings.HasPrefix(string(k.SetBy.Value), ">") {
 				current[i].Changed = !def.Equal(*k.Value, k.SetBy.Value)
 			}

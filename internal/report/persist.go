@@ -10,22 +10,22 @@ import (
 	"github.com/linerate/linerate/internal/change/persist"
 )
 
-// SchemaPersist is the document of making changes survive a reboot, and of whether they did.
+// SchemaPersist is the document of changes that survive a reboot, and of whether they did.
 const SchemaPersist = "linerate.persist/1"
 
-// PersistState is where a change stands in a linerate.persist/1.
+// PersistState is the state of a change in a linerate.persist/1.
 type PersistState string
 
 // The states. The first four are those of persisting, the others those of --check.
 const (
 	PersistPlanned PersistState = "dry-run"
 	PersistDone    PersistState = "persisted"
-	PersistByHand  PersistState = "by-hand" // no file that linerate could write does it
+	PersistByHand  PersistState = "by-hand" // no file that linerate can write sets it
 	PersistRefused PersistState = "refused" // another file would win at the next start
 	PersistHeld    PersistState = "held"
 	PersistLost    PersistState = "lost"
-	PersistWaiting PersistState = "waiting" // for the host to be restarted
-	PersistCovered PersistState = "covered" // a later change of the same knob stands on top
+	PersistWaiting PersistState = "waiting" // for a restart of the host
+	PersistCovered PersistState = "covered" // a later change of the same knob overrides it
 )
 
 // PersistDocument is linerate.persist/1: which files make changes survive a reboot, and with
@@ -44,13 +44,13 @@ type PersistChange struct {
 	State     PersistState    `json:"state"`
 	Format    string          `json:"format,omitempty"` // sysctl.d, systemd.link, …
 	Files     []PersistFile   `json:"files"`
-	ByHand    string          `json:"by_hand,omitempty"`   // what a person has to write
+	ByHand    string          `json:"by_hand,omitempty"`   // what the user has to write
 	Conflicts []bootconf.Line `json:"conflicts,omitempty"` // lines that win over these files at the next start
 	Notes     []string        `json:"notes,omitempty"`
 
-	Present *knob.Value    `json:"present,omitempty"` // --check: what the knob holds
-	SetBy   *bootconf.Line `json:"set_by,omitempty"`  // --check: the line that has the last word at the start
-	Why     string         `json:"why,omitempty"`     // --check: it did not hold
+	Present *knob.Value    `json:"present,omitempty"` // --check: the present value
+	SetBy   *bootconf.Line `json:"set_by,omitempty"`  // --check: the line that wins at the start
+	Why     string         `json:"why,omitempty"`     // --check: why it did not hold
 }
 
 // PersistFile is one file of a change.
@@ -62,8 +62,8 @@ type PersistFile struct {
 	State   string `json:"state,omitempty"`  // --check: in place, edited, missing
 }
 
-// NewPersist makes a document of planned or persisted changes. The steps of a state that is not
-// refused share it, but for those by hand.
+// NewPersist makes a document of planned or persisted changes. All steps have the given state, except
+// those by hand, and in the refused state those without a conflict.
 func NewPersist(e Envelope, root string, state PersistState, steps []persist.Step) *PersistDocument {
 	d := &PersistDocument{Envelope: e.Of(SchemaPersist), Root: root}
 	seen := map[string]bool{}
@@ -89,7 +89,7 @@ func NewPersist(e Envelope, root string, state PersistState, steps []persist.Ste
 	return d
 }
 
-// NewPersistCheck makes a document of what became of persisted changes.
+// NewPersistCheck makes a document of whether persisted changes held.
 func NewPersistCheck(e Envelope, root string, findings []persist.Finding,
 	kept map[string]journal.Kept) *PersistDocument {
 	d := &PersistDocument{Envelope: e.Of(SchemaPersist), Root: root}

@@ -1,13 +1,13 @@
 package report
 
-// LabReplay is the part of linerate.lab/1 that tells what a recreated write-up had and what was
-// proven here. Figures of the write-up are in the document's unit.
+// LabReplay is the part of linerate.lab/1 that compares the figures of a recreated write-up with what
+// was proven here. Figures of the write-up are in the unit of the document.
 type LabReplay struct {
 	Row       string           `json:"row"`    // of the list in docs/evidence/replay.md
 	Source    string           `json:"source"` // title and year of the write-up
 	Before    float64          `json:"before,omitempty"`
 	After     float64          `json:"after,omitempty"`
-	Needed    float64          `json:"needed_ratio,omitempty"` // that the lower end had to reach; absent: nothing was to be gained
+	Needed    float64          `json:"needed_ratio,omitempty"` // that the lower end had to reach; absent: no gain was expected
 	Confirmed *LabGain         `json:"confirmed,omitempty"`    // the kept set against the original; absent: nothing was kept
 	Trials    []LabReplayTrial `json:"trials"`
 }
@@ -21,7 +21,7 @@ type LabGain struct {
 	Confidence float64 `json:"confidence_ratio"`
 }
 
-// LabReplayTrial is one change that was tried and what the tune said of it.
+// LabReplayTrial is one trial of the tune, with its verdict.
 type LabReplayTrial struct {
 	Change  string `json:"change"` // "near KNOB"
 	From    string `json:"from,omitempty"`

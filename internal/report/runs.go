@@ -17,12 +17,11 @@ const (
 	SchemaReport = "linerate.report/1"
 )
 
-// ErrNotARun says that a file holds something else than a linerate.tune document.
+// ErrNotARun reports that a file is not a linerate.tune document.
 var ErrNotARun = errors.New("not the document of a run")
 
-// DecodeTune reads a linerate.tune/1 document, of this host or another, from this version or a
-// later one: keys that it does not know are passed over. Everything else is ErrNotARun with what it
-// is instead.
+// DecodeTune reads a linerate.tune/1 document of any host, of this version or a later one; it ignores
+// unknown keys. For anything else the error is ErrNotARun, with what the file is instead.
 func DecodeTune(doc []byte) (*TuneDocument, error) {
 	var is struct {
 		Schema string `json:"schema"`
@@ -34,7 +33,7 @@ func DecodeTune(doc []byte) (*TuneDocument, error) {
 	case err != nil:
 		return nil, fmt.Errorf("%w: %w", ErrNotARun, err)
 	case is.Schema == SchemaReport:
-		// What `linerate report --json` has printed holds the run.
+		// A document of `linerate report --json` contains the run.
 		var r ReportDocument
 		if err := json.Unmarshal(doc, &r); err != nil || r.Run == nil || r.Run.Schema != SchemaTune {
 			return nil, fmt.Errorf("%w: a %s document without its run", ErrNotARun, SchemaReport)
@@ -61,10 +60,7 @@ type RunsDocument struct {
 	Runs      []RunEntry `json:"runs"`
 }
 
-// RunEntry is one stored run in short.
-//
-// A run that cannot be read is in the list all the same, with the reason: a list that leaves it out
-// would say that there is none.
+// RunEntry summarises one stored run. A run that cannot be read has an entry too, with the reason.
 type RunEntry struct {
 	Run        string     `json:"run"`
 	Time       *time.Time `json:"time,omitempty"`
@@ -74,7 +70,7 @@ type RunEntry struct {
 	Ratio      float64    `json:"effect_ratio,omitempty"`
 	Low        float64    `json:"effect_low_ratio,omitempty"`
 	High       float64    `json:"effect_high_ratio,omitempty"`
-	Kept       []string   `json:"kept"` // side and knob of what stayed
+	Kept       []string   `json:"kept"` // side and knob of each kept change
 	Trials     int        `json:"trials_total"`
 	Segments   int        `json:"segments_total"`
 	State      tune.State `json:"state,omitempty"`
@@ -82,7 +78,7 @@ type RunEntry struct {
 	Problem    string     `json:"problem,omitempty"` // why it cannot be read
 }
 
-// NewRunEntry tells a run in short.
+// NewRunEntry summarises a run.
 func NewRunEntry(id string, d *TuneDocument) RunEntry {
 	e := RunEntry{
 		Run: id, Time: &d.Time, Target: d.Target, Goal: d.Goal, Result: d.Result(), Trials: len(d.Trials),
@@ -97,7 +93,7 @@ func NewRunEntry(id string, d *TuneDocument) RunEntry {
 	return e
 }
 
-// UnreadableRun is the entry of a run that cannot be read.
+// UnreadableRun returns the entry of a run that cannot be read.
 func UnreadableRun(id string, problem error) RunEntry {
 	return RunEntry{Run: id, Result: Unreadable, Problem: problem.Error(), Kept: []string{}}
 }
@@ -109,8 +105,7 @@ func NewRuns(e Envelope, directory string, runs []RunEntry) *RunsDocument {
 	return d
 }
 
-// ReportDocument is linerate.report/1: one run as it was stored, and judged again from its
-// segments.
+// ReportDocument is linerate.report/1: one stored run, and the result of judging its segments again.
 type ReportDocument struct {
 	Envelope
 	Source string           `json:"source"` // the file that the run was read from; - is standard input
@@ -118,7 +113,7 @@ type ReportDocument struct {
 	Again  *tune.Reanalysis `json:"again"`
 }
 
-// NewReport judges a run again and makes the document of both.
+// NewReport judges a run again and makes a document of the run and that result.
 func NewReport(e Envelope, source string, run *TuneDocument, rules tune.Rules) (*ReportDocument, error) {
 	again, err := tune.Reanalyse(&run.Outcome, rules)
 	if err != nil {

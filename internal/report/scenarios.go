@@ -5,7 +5,7 @@ import "slices"
 // SchemaScenarios is the document of `lab list`.
 const SchemaScenarios = "linerate.scenarios/1"
 
-// LabEntry is one scenario that can be played.
+// LabEntry is one scenario.
 type LabEntry struct {
 	Scenario string   `json:"scenario"`
 	Title    string   `json:"title"`

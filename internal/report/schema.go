@@ -16,9 +16,9 @@ import (
 	"github.com/linerate/linerate/internal/experiment/tune"
 )
 
-// Schema is as much of JSON Schema (draft 2020-12) as our documents need.
+// Schema is the part of JSON Schema (draft 2020-12) that the documents need.
 //
-// Type and AdditionalProperties are any, since JSON Schema lets both be of two kinds: a name or a
+// Type and AdditionalProperties are any, because JSON Schema allows two kinds of each: a name or a
 // list of names, false or a schema.
 type Schema struct {
 	Dialect              string             `json:"$schema,omitempty"`
@@ -75,8 +75,8 @@ var documents = []Described{
 
 // enums are the string types with a closed set of values.
 //
-// A closed set is a promise: readers may switch over it without a default. Codes of findings are
-// not here, because new ones come with new rules.
+// A closed set is a promise: readers may switch over it without a default. Codes of findings are not
+// closed, because new rules add new ones.
 var enums = map[reflect.Type][]string{
 	reflect.TypeFor[evidence.Severity](): {string(evidence.Info), string(evidence.Notice), string(evidence.Warning),
 		string(evidence.Critical)},
@@ -96,9 +96,8 @@ var enums = map[reflect.Type][]string{
 		string(journal.Undone), "dry-run"},
 }
 
-// unitsOfKeys explains the units that keys end in, longest first where one is the end of another.
-//
-// The first suffix that fits wins, which is why the longer ones come first.
+// unitsOfKeys explains the units that keys end in. The first suffix that fits wins, so longer ones
+// come first.
 var unitsOfKeys = []struct{ suffix, unit string }{
 	{"_transactions_per_second", "transactions per second"},
 	{"_packets_per_second", "packets per second"},
@@ -124,8 +123,8 @@ func Schemas(further ...Described) map[string]*Schema {
 	return all
 }
 
-// SchemaFile is the name in docs/schema of a document's schema: linerate.tune/1 is in
-// linerate.tune.1.json.
+// SchemaFile returns the file name of a schema in docs/schema: linerate.tune.1.json for
+// linerate.tune/1.
 func SchemaFile(name string) string { return strings.ReplaceAll(name, "/", ".") + ".json" }
 
 // SchemaFiles returns the content of every file of docs/schema, by file name.
@@ -143,9 +142,8 @@ func SchemaFiles(further ...Described) (map[string][]byte, error) {
 
 // schemaOf makes the schema of one document type.
 //
-// Additional keys are forbidden in our own documents. That is for the tests, which shall find a key
-// that nobody described; readers should ignore keys that they do not know, as new ones come without
-// a new number.
+// The schemas forbid additional keys, so that the tests find undescribed ones. Readers should ignore
+// unknown keys, because new keys do not raise the number of a schema.
 func schemaOf(name string, t reflect.Type) *Schema {
 	g := &generator{defs: map[string]*Schema{}}
 	s := g.object(t)
@@ -163,11 +161,10 @@ func schemaOf(name string, t reflect.Type) *Schema {
 // generator collects the definitions that a document refers to.
 type generator struct{ defs map[string]*Schema }
 
-// of gives the schema of any type; structs become definitions that are referred to by package and
-// name.
+// of returns the schema of any type; structs become definitions, named by package and type.
 //
-// Pointers vanish: whether a value may be absent is told by "required" and not by its type, since
-// null never appears.
+// Pointers have the schema of their element: "required" says whether a value may be absent, and null
+// never appears.
 func (g *generator) of(t reflect.Type) *Schema {
 	zero := 0.0
 	switch {
@@ -203,7 +200,7 @@ func (g *generator) of(t reflect.Type) *Schema {
 	case reflect.Struct:
 		name := packageOf(t) + "." + t.Name()
 		if _, done := g.defs[name]; !done {
-			g.defs[name] = nil // a type that holds itself finds its name taken
+			g.defs[name] = nil // ends the recursion of a type that contains itself
 			g.defs[name] = g.object(t)
 		}
 		return &Schema{Ref: "#/$defs/" + name}
@@ -211,15 +208,15 @@ func (g *generator) of(t reflect.Type) *Schema {
 	panic("no schema for " + t.String()) // a new kind in a document; the tests build every schema
 }
 
-// packageOf is the last element of a type's package path; it tells host.Interface from another
-// Interface.
+// packageOf returns the last element of the package path of a type, which distinguishes host.Interface
+// from another Interface.
 func packageOf(t reflect.Type) string {
 	path := t.PkgPath()
 	return path[strings.LastIndex(path, "/")+1:]
 }
 
-// object lists the fields of a struct as encoding/json would: embedded ones in place, and the outer
-// of two with one name.
+// object returns the schema of a struct with the fields that encoding/json writes: embedded ones in
+// place, and the outer one of two with one name.
 func (g *generator) object(t reflect.Type) *Schema {
 	s := &Schema{Type: "object", Properties: map[string]*Schema{}, AdditionalProperties: false}
 	g.fields(s, t)
@@ -230,8 +227,7 @@ func (g *generator) object(t reflect.Type) *Schema {
 // fields adds the fields of a struct. Outer fields come first, because encoding/json lets them hide
 // embedded ones of the same name.
 //
-// Embedded structs with a tag of their own are ordinary fields to encoding/json, and so they are
-// here.
+// Embedded structs with a tag of their own are ordinary fields, as in encoding/json.
 func (g *generator) fields(s *Schema, t reflect.Type) {
 	var embedded []reflect.Type
 	for i := range t.NumField() {
@@ -267,7 +263,7 @@ func (g *generator) fields(s *Schema, t reflect.Type) {
 	}
 }
 
-// unitOf explains the unit that a key ends in, empty for keys without one.
+// unitOf returns the explanation of the unit that a key ends in; empty for keys without one.
 func unitOf(key string) string {
 	for _, u := range unitsOfKeys {
 		if strings.HasSuffix(key, u.suffix) {

@@ -10,9 +10,9 @@ import (
 	"github.com/linerate/linerate/internal/experiment/tune"
 )
 
-// SegmentsCSV writes every raw segment as one row of comma-separated values (RFC 4180), in the
-// order of measuring, discarded ones too. The objective is in the unit that its heading names;
-// guard-rails have a column each, empty where a segment did not tell one.
+// SegmentsCSV writes every raw segment as one row of comma-separated values (RFC 4180), in the order
+// of measuring, including discarded ones. The objective is in the unit that its heading names. Each
+// guard-rail has a column, empty where a segment has no value for it.
 func SegmentsCSV(w io.Writer, d *TuneDocument) error {
 	guards := map[string]bool{}
 	for _, s := range d.Segments {
@@ -47,7 +47,7 @@ func SegmentsCSV(w io.Writer, d *TuneDocument) error {
 	return out.Error()
 }
 
-// about tells what a segment's comparison is about; empty for the pilot and the confirmation.
+// about returns what a segment compares; empty for the pilot and the confirmation.
 func (d *TuneDocument) about(s tune.Segment) (side, name string) {
 	switch {
 	case (s.Phase == tune.PhaseTrial || s.Phase == tune.PhaseLevels) && s.Trial >= 0 && s.Trial < len(d.Trials):

@@ -21,20 +21,17 @@ type TuneDocument struct {
 	Baseline *Figure            `json:"baseline,omitempty"` // the original settings, in the pilot
 	After    *Figure            `json:"after,omitempty"`    // the kept set, in the last confirmation
 	Findings []evidence.Finding `json:"findings"`           // the diagnosis before, most important first
-	Plan     *TunePlan          `json:"plan,omitempty"`     // what it set out to do; absent: there was nothing to try
+	Plan     *TunePlan          `json:"plan,omitempty"`     // absent: there was nothing to try
 	tune.Outcome
 	Changes []journal.Change `json:"changes"` // what the run left in force, as the journals of both hosts know it
 	Seconds float64          `json:"duration_seconds,omitempty"`
-	// Unfinished says why the experiment has no end of its own: it was interrupted, an error broke
-	// it off, or nobody came back to it.
+	// Unfinished is the reason why the experiment did not complete: an interrupt, an error, or a
+	// killed process.
 	Unfinished string `json:"unfinished,omitempty"`
 }
 
-// Figure is what one arm gave over several segments: medians. One of the rates is there, after the
-// goal.
-//
-// The rates are there beside the objective so that a script that knows one goal finds it under a
-// key with the unit in its name.
+// Figure is the median of one arm over several segments. It has the rate of the goal beside the
+// objective, so that a script for one goal finds it under a key with the unit in its name.
 type Figure struct {
 	ThroughputBitsPerSec float64            `json:"throughput_bits_per_second,omitempty"`
 	TransactionsPerSec   float64            `json:"transactions_per_second,omitempty"`
@@ -54,14 +51,13 @@ type TuneRun struct {
 	Changes  []journal.Change   // of both hosts
 	Duration time.Duration
 
-	Unfinished string // why it has no end of its own; empty: it has
+	Unfinished string // why it did not complete; empty: it did
 }
 
-// NewTune makes a tune document. The outcome is copied where it is completed; its segments are
-// shared.
+// NewTune makes a tune document. It copies what it completes of the outcome, and shares the segments.
 //
-// An outcome of nil becomes one with nothing tried and everything as it was, so that the document
-// always has the same shape.
+// A nil outcome becomes one without trials and changes, so that the document always has the same
+// shape.
 func NewTune(e Envelope, r TuneRun) *TuneDocument {
 	d := &TuneDocument{
 		Envelope: e.Of(SchemaTune), Run: r.ID, Target: r.Target, Goal: r.Goal, Unit: "bits_per_second",
@@ -82,15 +78,14 @@ func NewTune(e Envelope, r TuneRun) *TuneDocument {
 	if b := d.Outcome.Baseline; b != nil {
 		d.Baseline = d.figure(b.Objective, b.Guards, b.Segments)
 	}
-	// The outer one is what encoding/json writes; without the inner one there is no doubt.
+	// encoding/json writes the outer field; the inner one is cleared to avoid doubt.
 	d.Outcome.Baseline = nil
 	d.After = d.confirmed()
 	FillSlices(d)
 	return d
 }
 
-// What a tune came to, in the words of [TuneDocument.Result]. Unreadable is for lists: a stored run
-// that cannot be read.
+// The results of [TuneDocument.Result]. Unreadable is for lists: a stored run that cannot be read.
 const (
 	Proved        = "proved"
 	NotProved     = "not proved"
@@ -99,11 +94,11 @@ const (
 	Unreadable    = "unreadable"
 )
 
-// Result says what a tune came to.
+// Result returns the result of a tune.
 //
-// Proved needs a confirmed set and figures for both sides; everything else that tried or wanted to
-// try is "not proved", also when the time ran out before the first trial. "Nothing to tune" is kept
-// for a path on which no finding has a remedy, because it tells the reader to look elsewhere.
+// Proved needs a confirmed set and figures for both sides. A run that had something to try is
+// otherwise "not proved", even when the time ran out before the first trial. "Nothing to tune" means
+// that no finding has a remedy, so the reader should look elsewhere.
 func (d *TuneDocument) Result() string {
 	switch {
 	case d.Unfinished != "":
@@ -129,10 +124,8 @@ func (d *TuneDocument) figure(objective float64, guards map[string]float64, segm
 	return f
 }
 
-// confirmed is the figure of arm B of the confirmation that Final tells of.
-//
-// Medians, as in the baseline: both figures are for the eye, and the effect with its interval is in
-// Final, which comes from the pairs and not from these two numbers.
+// confirmed returns the figure of arm B in the confirmation that Final describes: medians, as in the
+// baseline. The effect in Final comes from the pairs and not from these two figures.
 func (d *TuneDocument) confirmed() *Figure {
 	attempt := d.FinalAttempt()
 	var objectives []float64
@@ -156,7 +149,7 @@ func (d *TuneDocument) confirmed() *Figure {
 	return d.figure(stats.Median(objectives), medians, len(objectives))
 }
 
-// cleanSegments copies segments without guard-rails that JSON cannot carry.
+// cleanSegments returns segments without the guard-rails that JSON cannot carry.
 func cleanSegments(in []tune.Segment) []tune.Segment {
 	out := slices.Clone(in)
 	for i := range out {

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"reflect"
 	"slices"
 	"strings"
 	"time"
@@ -16,8 +17,7 @@ import (
 // no other key is, no key is given twice, types and closed sets of values hold. Further documents
 // are those of wings above this one. The error names the place, as in findings[0].severity.
 //
-// It knows as much of JSON Schema as [Schema] does, which spares the program a library that only
-// its tests would use.
+// It implements the part of JSON Schema that [Schema] has; a library would be for the tests alone.
 func Validate(doc []byte, further ...Described) error {
 	value, err := decodeStrict(doc)
 	if err != nil {
@@ -28,20 +28,22 @@ func Validate(doc []byte, further ...Described) error {
 		return errors.New("read document: not a JSON object")
 	}
 	name, _ := object["schema"].(string)
-	s, ok := Schemas(further...)[name]
-	if !ok {
+	all := slices.Concat(documents, further)
+	i := slices.IndexFunc(all, func(d Described) bool { return d.Name == name })
+	if i < 0 {
 		return fmt.Errorf("read document: no schema %q", name)
 	}
+	s := schemaOf(name, reflect.TypeOf(all[i].Value))
 	if err := s.check(s, "", value); err != nil {
 		return fmt.Errorf("check %s: %w", name, err)
 	}
 	return nil
 }
 
-// decodeStrict reads one JSON value and nothing after it, and refuses an object that gives a key
-// twice, which encoding/json lets pass.
+// decodeStrict reads one JSON value and nothing after it. It refuses an object with a key given twice,
+// which encoding/json accepts.
 //
-// Numbers stay texts (json.Number): a counter above 2^53 would not survive a float64.
+// Numbers stay texts (json.Number), because a float64 cannot hold a counter above 2^53.
 func decodeStrict(doc []byte) (any, error) {
 	d := json.NewDecoder(bytes.NewReader(doc))
 	d.UseNumber()
@@ -55,7 +57,7 @@ func decodeStrict(doc []byte) (any, error) {
 	return v, nil
 }
 
-// decodeValue reads one value token by token, because only tokens show a key that comes twice.
+// decodeValue reads one value token by token, because only tokens show a duplicate key.
 func decodeValue(d *json.Decoder, place string) (any, error) {
 	token, err := d.Token()
 	if err != nil {
@@ -101,9 +103,8 @@ func decodeValue(d *json.Decoder, place string) (any, error) {
 // join makes the path of a key for messages.
 func join(place, key string) string { return strings.TrimPrefix(place+"."+key, ".") }
 
-// check holds value against s; root has the definitions.
-//
-// A reference stands alone: draft 2020-12 would allow keys beside it, the generator writes none.
+// check checks a value against s; root has the definitions. The generator writes no keys beside a
+// reference.
 func (s *Schema) check(root *Schema, place string, value any) error {
 	if s.Ref != "" {
 		return root.Defs[strings.TrimPrefix(s.Ref, "#/$defs/")].check(root, place, value)
@@ -144,8 +145,7 @@ func (s *Schema) check(root *Schema, place string, value any) error {
 	return nil
 }
 
-// checkObject holds an object to its keys. A map has no keys of its own, its values share one
-// schema.
+// checkObject checks the keys of an object. A map has no fixed keys; its values share one schema.
 func (s *Schema) checkObject(root *Schema, place string, object map[string]any) error {
 	for _, key := range s.Required {
 		if _, ok := object[key]; !ok {
@@ -166,7 +166,7 @@ func (s *Schema) checkObject(root *Schema, place string, object map[string]any) 
 	return nil
 }
 
-// allows tells whether a kind of value fits; every integer is a number too.
+// allows reports whether a kind of value fits; every integer is a number too.
 func (s *Schema) allows(kind string) bool {
 	match := func(want string) bool { return want == kind || want == "number" && kind == "integer" }
 	switch t := s.Type.(type) {

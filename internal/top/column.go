@@ -6,10 +6,10 @@ import (
 	"strings"
 )
 
-// Column is what interfaces can be sorted by.
+// Column is a column of the table of interfaces.
 type Column struct {
-	Name  string // as typed after --sort
-	Title string // above the column; empty: it has none of its own
+	Name  string // argument of --sort
+	Title string // above the column; empty: it is not shown
 	Help  string
 
 	width int
@@ -17,11 +17,11 @@ type Column struct {
 	cell  func(*glyphs, *Interface) Span
 }
 
-// worst is what makes a number in the table stand out.
+// worst is the look of a number that needs attention.
 const worst = Bold | Red
 
-// Columns lists them in the order of the screen. The first of what is shown when there is little
-// room are name, in, out and drops.
+// Columns returns the columns in the order of the screen. A narrow screen keeps name, in, out and
+// drops.
 func Columns() []Column {
 	number := func(value func(*Interface) float64) func(*glyphs, *Interface) Span {
 		return func(_ *glyphs, i *Interface) Span { return figure(value(i)) }
@@ -36,33 +36,33 @@ func Columns() []Column {
 	speed := func(i *Interface) float64 { return valueOr(i.Speed, 0) }
 	return []Column{
 		{Name: "name", Title: "INTERFACE", Help: "the interface; > marks the one that enter opens", width: 9},
-		{Name: "in", Title: "IN b/s", Help: "received, bits each second", width: 8, value: in, cell: number(in)},
-		{Name: "out", Title: "OUT b/s", Help: "sent, bits each second", width: 8, value: out, cell: number(out)},
+		{Name: "in", Title: "IN b/s", Help: "received, bits per second", width: 8, value: in, cell: number(in)},
+		{Name: "out", Title: "OUT b/s", Help: "sent, bits per second", width: 8, value: out, cell: number(out)},
 		{Name: "link", Title: "LINK",
 			Help: "share of the link's speed, in the busier direction; ! from 95 %; down: no carrier", width: 6,
 			value: func(i *Interface) float64 { return valueOr(i.Share, -1) }, cell: shareOf},
-		{Name: "packets-in", Title: "IN p/s", Help: "packets received each second", width: 7, value: packetsIn,
+		{Name: "packets-in", Title: "IN p/s", Help: "packets received per second", width: 7, value: packetsIn,
 			cell: number(packetsIn)},
-		{Name: "packets-out", Title: "OUT p/s", Help: "packets sent each second", width: 8, value: packetsOut,
+		{Name: "packets-out", Title: "OUT p/s", Help: "packets sent per second", width: 8, value: packetsOut,
 			cell: number(packetsOut)},
 		{Name: "drops", Title: "DROP/s",
-			Help: "packets lost each second at any place of the interface; ! where there are any", width: 7,
+			Help: "packets lost per second at any place of the interface; ! when there are any", width: 7,
 			value: dropRate, cell: bad(dropRate)},
-		{Name: "errors", Title: "ERR/s", Help: "broken packets each second", width: 6, value: errorRate,
+		{Name: "errors", Title: "ERR/s", Help: "broken packets per second", width: 6, value: errorRate,
 			cell: bad(errorRate)},
-		{Name: "speed", Title: "SPEED", Help: "negotiated speed of the link, bits each second", width: 6, value: speed,
+		{Name: "speed", Title: "SPEED", Help: "negotiated speed of the link, bits per second", width: 6, value: speed,
 			cell: func(g *glyphs, i *Interface) Span {
 				if i.Speed == nil {
 					return Span{g.absent, Dim}
 				}
 				return Span{short(*i.Speed), 0}
 			}},
-		{Name: "traffic", Help: "received and sent together; no column of its own",
+		{Name: "traffic", Help: "received and sent together; not shown as a column",
 			value: func(i *Interface) float64 { return i.Receive + i.Transmit }},
 	}
 }
 
-// columnNames are what --sort takes.
+// columnNames returns the arguments of --sort.
 func columnNames() []string {
 	var names []string
 	for _, c := range Columns() {
@@ -78,7 +78,7 @@ func valueOr(x *float64, otherwise float64) float64 {
 	return *x
 }
 
-// figure is a quantity; nothing is dim.
+// figure shows a quantity; zero is dim.
 func figure(x float64) Span {
 	if !(x > 0) {
 		return Span{short(x), Dim}
@@ -86,7 +86,7 @@ func figure(x float64) Span {
 	return Span{short(x), 0}
 }
 
-// alarm is a quantity that should be nothing.
+// alarm shows a quantity that should be zero.
 func alarm(g *glyphs, x float64) Span {
 	if !(x > 0) {
 		return Span{short(x), Dim}
@@ -94,7 +94,7 @@ func alarm(g *glyphs, x float64) Span {
 	return Span{g.alarm + short(x), worst}
 }
 
-// nearlyFull is the share of a link from which on it stands out.
+// nearlyFull is the share of a link from which it is marked.
 const nearlyFull = 0.95
 
 func shareOf(g *glyphs, i *Interface) Span {
@@ -111,10 +111,10 @@ func shareOf(g *glyphs, i *Interface) Span {
 	return Span{percent(*i.Share), 0}
 }
 
-// unwanted packets are missed by nobody: nobody was waiting for them.
+// unwanted is the place of packets that no program on the host waited for.
 const unwanted = "unwanted"
 
-// dropRate is how many packets died at the interface each second.
+// dropRate returns how many packets the interface lost per second.
 func dropRate(i *Interface) float64 {
 	sum := 0.0
 	for _, d := range i.Drops {
@@ -133,8 +133,8 @@ func errorRate(i *Interface) float64 {
 	return sum
 }
 
-// arrange gives the interfaces that a filter leaves, sorted: numbers from the largest, names from
-// the first letter; reversed the other way about.
+// arrange returns the interfaces that match a filter, sorted: numbers descending, names ascending, or
+// reversed.
 func arrange(all []Interface, filter, by string, reversed, busyOnly bool) []Interface {
 	var kept []Interface
 	for _, i := range all {
@@ -157,8 +157,8 @@ func arrange(all []Interface, filter, by string, reversed, busyOnly bool) []Inte
 	return kept
 }
 
-// matches tells whether an interface has text in its name, driver, kind or parent; capitals do not
-// matter.
+// matches reports whether the name, driver, kind or parent of an interface contains a text, without
+// regard to case.
 func matches(i *Interface, text string) bool {
 	text = strings.ToLower(text)
 	for _, s := range []string{i.Name, i.Driver, i.Kind, i.Parent} {

@@ -3,14 +3,13 @@
 //
 // # Model
 //
-// A [Meter] turns readings of package sample into rates (Reading). A [State] is all that
-// the screen depends on; it changes by a reading, a key, a verdict, a journal, and by nothing else.
-// [State.Lines] lays it out for a width and a height, and knows no terminal: a [Line] is text with
-// a [Look]. [Run] joins the two to a terminal; it alone knows bubbletea.
+// A [Meter] turns readings of package sample into rates: a [Reading] is one interval, a [Document]
+// (linerate.top/1) several. A [State] is everything that the screen depends on; only a reading, a key,
+// a verdict or a journal changes it. [State.Lines] lays it out for a width and a height, without a
+// terminal: a [Line] is text with a [Look]. [Run] connects the two to a terminal, through bubbletea.
 //
-// Four things go on by themselves: readings, verdicts (loop.Watch), keys, drawing. Readings wait
-// for none of the others: those that the screen is too slow for are dropped from its queue, the
-// oldest first.
+// Four activities run side by side: readings, verdicts (loop.Watch), keys, drawing. Readings wait for
+// none of the other three: when the screen is too slow, its queue drops the oldest reading.
 //
 // # Units
 //
@@ -23,6 +22,6 @@
 //
 // # Limits
 //
-// Whatever a host calls its things is shown inert: of a name only characters of one column are
-// left, which no terminal obeys. What is drawn for more than 4096 columns or lines is cut.
+// Names from a host are shown inert: only characters of one column that no terminal obeys are left.
+// The screen is cut at 4096 columns and lines.
 package top

@@ -7,8 +7,8 @@ import (
 	"unicode/utf8"
 )
 
-// Look says how a piece of text may look. Nothing is told by it alone: what matters has a mark in
-// the text too.
+// Look is the style of a piece of text. It carries no information of its own: what matters also has a
+// mark in the text.
 type Look uint8
 
 // The looks; they can be joined.
@@ -30,7 +30,7 @@ type Span struct {
 // Line is one line of a screen. Each rune of it takes one column.
 type Line []Span
 
-// width is how many columns a line takes.
+// width returns the number of columns of a line.
 func (l Line) width() int {
 	n := 0
 	for _, s := range l {
@@ -39,7 +39,7 @@ func (l Line) width() int {
 	return n
 }
 
-// String is the text without its looks and without blanks at the end.
+// String returns the text without styles and without blanks at the end.
 func (l Line) String() string {
 	var b strings.Builder
 	for _, s := range l {
@@ -48,8 +48,8 @@ func (l Line) String() string {
 	return strings.TrimRight(b.String(), " ")
 }
 
-// ANSI is the line for a terminal (ECMA-48 SGR), with colours or without; bold, dim and reverse are
-// no colours.
+// ANSI returns the line for a terminal (ECMA-48 SGR), with or without colours; bold, dim and reverse
+// always stay.
 func (l Line) ANSI(colour bool) string {
 	var b strings.Builder
 	for _, s := range l {
@@ -84,7 +84,7 @@ func (l Line) pad(column int, look Look) Line {
 	return l
 }
 
-// cut ends a line at a column. More tells that something is missing.
+// cut ends a line at a column, with the mark more where text is missing.
 func (l Line) cut(width int, more string) Line {
 	if l.width() <= width {
 		return l
@@ -111,7 +111,7 @@ type glyphs struct {
 	ascii  bool
 	more   string
 	dot    string
-	bars   []rune // from nothing to all
+	bars   []rune // from empty to full
 	up     string
 	down   string
 	pick   string
@@ -126,12 +126,12 @@ var (
 		alarm: "!", absent: "-"}
 )
 
-// spelled are characters of our own texts, as ASCII has them.
+// spelled are the ASCII spellings of characters in linerate's own texts.
 var spelled = map[rune]string{'…': "...", '→': "->", '←': "<-", '–': "-", '—': "-", '·': "-", '×': "x", '≤': "<=",
 	'≥': ">=", '≈': "~", 'µ': "u", '±': "+-", '−': "-", '“': `"`, '”': `"`, '’': "'"}
 
-// inert makes text that takes one column for each rune and that no terminal obeys: control
-// characters, escape sequences, wide, joining and turning characters become question marks.
+// inert returns text that takes one column per rune and that no terminal obeys: control characters,
+// escape sequences, wide, joining and direction-changing characters become question marks.
 func (g *glyphs) inert(text string) string {
 	simple := true
 	for i := range len(text) {
@@ -161,8 +161,8 @@ func (g *glyphs) inert(text string) string {
 	return b.String()
 }
 
-// short prints a quantity in at most five characters: "0", "0.4", "12", "999", "1.23k", "12.3k",
-// "941M". Less than nothing is nothing.
+// short returns a quantity in at most five characters: "0", "0.4", "12", "999", "1.23k", "12.3k",
+// "941M". A negative quantity is 0.
 func short(x float64) string {
 	switch {
 	case math.IsNaN(x):
@@ -199,7 +199,7 @@ func short(x float64) string {
 	return s + prefixes[i:i+1]
 }
 
-// percent prints a share in at most five characters.
+// percent returns a share in at most five characters.
 func percent(x float64) string {
 	switch x *= 100; {
 	case math.IsNaN(x):
@@ -232,7 +232,7 @@ func (g *glyphs) spark(values []float64, width int) string {
 	for _, v := range values {
 		i := 0
 		if v > 0 && top > 0 {
-			// What is above nothing is seen, however low it is.
+			// Every value above zero is visible.
 			i = min(max(int(math.Ceil(v/top*float64(len(g.bars)-1))), 1), len(g.bars)-1)
 		}
 		b.WriteRune(g.bars[i])

@@ -10,12 +10,12 @@ import (
 	"github.com/linerate/linerate/internal/host/sample"
 )
 
-// Meter makes rates of readings that follow one another, put in the order of a host. What it knows
-// of a series it keeps by the series' pointer, so that a reading costs one look-up for each point,
-// whatever the names are. A rate stands while a counter that is dear to read is left out.
+// Meter turns successive readings into rates, grouped by interface and processor. It keeps its state by
+// the pointer of a series, so that a reading costs one look-up per point. While a reading leaves out a
+// counter that is costly to read, its last rate stays.
 type Meter struct {
 	at         time.Time
-	up         time.Duration // since the host's boot: a clock that nobody sets
+	up         time.Duration // since the host's boot: a clock that is never set
 	clock      float64       // seconds since the first reading
 	series     map[*sample.Series]*gauge
 	interfaces map[string]*card
@@ -26,17 +26,17 @@ type Meter struct {
 	drops      places
 }
 
-// gauge is one series: its value at the reading before, and what is done with the new one.
+// gauge is one series: its previous value, and what to do with a new one.
 type gauge struct {
 	before float64
 	at     float64 // seconds, by the clock of the meter
 	known  bool
-	// take gets what was counted in the interval and its length, or, of a level, the level and 0.
+	// take gets the count of the interval and its length in seconds, or, for a level, the level and 0.
 	take func(value, seconds, total float64)
 	gone func()
 }
 
-// card is an interface, with its parts by name until they are put in order.
+// card is an interface, with its parts by name until they are sorted.
 type card struct {
 	Interface
 	drops, errors places
@@ -55,7 +55,7 @@ func (p places) at(direction, place string) *Drop {
 	return p[key]
 }
 
-// list gives copies, the worst first.
+// list returns copies, the worst first.
 func (p places) list() []Drop {
 	list := make([]Drop, 0, len(p))
 	for _, d := range p {
@@ -68,14 +68,14 @@ func (p places) list() []Drop {
 	return list
 }
 
-// NewMeter makes a meter that has seen nothing.
+// NewMeter makes a meter without a reading.
 func NewMeter() *Meter {
 	return &Meter{series: map[*sample.Series]*gauge{}, interfaces: map[string]*card{}, cpus: map[int]*CPU{},
 		modes: map[int]map[string]float64{}, drops: places{}}
 }
 
-// Take gives what happened between the reading before and this one. False for the first, and for
-// one that is not later than the one before: there is no interval then. The reading is not kept.
+// Take returns the rates between the previous reading and this one. It returns false for the first
+// reading, and for one that is not later than the previous one. It does not keep the reading.
 func (m *Meter) Take(r *sample.Reading) (Reading, bool) {
 	seconds := r.Time.Sub(m.at).Seconds()
 	if m.up > 0 && r.SinceBoot > 0 {
@@ -108,8 +108,7 @@ func (m *Meter) Take(r *sample.Reading) (Reading, bool) {
 		case g.known && m.clock > g.at:
 			g.take(max(p.Value-g.before, 0), m.clock-g.at, p.Value)
 		default:
-			// Counters begin with the sampler: what is new has counted since, but nobody knows in
-			// what time.
+			// A new counter has counted before this reading, over an unknown time.
 			g.take(0, 1, p.Value)
 		}
 		g.before, g.at, g.known = p.Value, m.clock, true
@@ -120,7 +119,7 @@ func (m *Meter) Take(r *sample.Reading) (Reading, bool) {
 	return m.reading(r, seconds), true
 }
 
-// meet finds what becomes of a series.
+// meet returns the gauge of a new series.
 func (m *Meter) meet(s *sample.Series) *gauge {
 	g := &gauge{gone: func() {}}
 	labels := make(map[string]string, len(s.Values))
@@ -146,7 +145,7 @@ func (m *Meter) meet(s *sample.Series) *gauge {
 	return g
 }
 
-// rate puts what was counted, for a second, or a level.
+// rate stores a count per second, or a level.
 func rate(into *float64) func(value, seconds, total float64) {
 	return func(value, seconds, _ float64) { *into = per(value, seconds) }
 }
@@ -190,7 +189,7 @@ func (m *Meter) meetInterface(g *gauge, name string, labels map[string]string) {
 	undo := func() {}
 	g.gone = func() {
 		undo()
-		// The name may be another interface's by now.
+		// Another interface may have the name by now.
 		if c.series--; c.series == 0 && m.interfaces[key] == c {
 			delete(m.interfaces, key)
 		}
@@ -243,7 +242,8 @@ func (m *Meter) meetInterface(g *gauge, name string, labels map[string]string) {
 	}
 }
 
-// queue finds where a counter of a queue goes. A figure that the driver does not have stays absent.
+// queue returns where a counter of a queue is stored. A figure that the driver does not count stays
+// absent.
 func (c *card) queue(label, name string) func(value, seconds, total float64) {
 	q := c.queues[label]
 	if q == nil {
@@ -299,7 +299,7 @@ func (m *Meter) meetCPU(g *gauge, name string, labels map[string]string) {
 	}
 }
 
-// reading puts copies in order: what the meter keeps changes with the next reading.
+// reading returns sorted copies, because the meter's own values change with the next reading.
 func (m *Meter) reading(r *sample.Reading, seconds float64) Reading {
 	out := Reading{Time: r.Time.UTC().Truncate(time.Millisecond), Seconds: seconds, TCP: m.tcp, UDP: m.udp,
 		Drops: m.drops.list(), Warnings: slices.Clone(r.Warnings),
@@ -317,7 +317,7 @@ func (m *Meter) reading(r *sample.Reading, seconds float64) Reading {
 	slices.SortFunc(out.Interfaces, func(a, b Interface) int { return natural(a.Name, b.Name) })
 	for number, c := range m.cpus {
 		one, times := *c, m.modes[number]
-		// The kernel's clock of processors ticks; a share is one of what it counted, not of our
+		// The kernel counts CPU time in ticks; a share is relative to what it counted, not to the
 		// interval.
 		total := 0.0
 		for _, t := range times {
@@ -379,8 +379,7 @@ func natural(a, b string) int {
 	return cmp.Compare(a, b)
 }
 
-// digits gives the number that character i of s is in, without zeros in front; empty: it is in
-// none.
+// digits returns the number that contains character i of s, without leading zeros; empty: none does.
 func digits(s string, i int) string {
 	digit := func(j int) bool { return j >= 0 && j < len(s) && '0' <= s[j] && s[j] <= '9' }
 	begin, end := i, i

@@ -10,10 +10,10 @@ import (
 	"github.com/linerate/linerate/internal/diagnose/evidence"
 )
 
-// maxExtent bounds what is drawn, whatever a terminal says of itself.
+// maxExtent bounds the screen, in columns and lines, even when a terminal claims to be larger.
 const maxExtent = 4096
 
-// Lines lays the screen out: at most height lines of at most width columns.
+// Lines returns the screen: at most height lines of at most width columns.
 func (s *State) Lines(width, height int) []Line {
 	width, height = min(max(width, 0), maxExtent), min(max(height, 0), maxExtent)
 	if width == 0 || height == 0 {
@@ -39,7 +39,7 @@ func (s *State) Lines(width, height int) []Line {
 	return lines
 }
 
-// paged frames what may be longer than the screen: a title above, keys below, the rest scrolled.
+// paged frames text that may be longer than the screen: a title above, keys below, the rest scrolls.
 func (s *State) paged(content []Line, width, height int) []Line {
 	room := max(height-2, 1)
 	s.page = room
@@ -56,7 +56,7 @@ func (s *State) paged(content []Line, width, height int) []Line {
 	return append(lines, append(foot, s.foot(width-foot.width())...))
 }
 
-// overview is the first page. What is short of room is cut in this order: processors, changes,
+// overview returns the first page. When room is short, it cuts in this order: processors, changes,
 // findings, rows of the table.
 func (s *State) overview(width, height int) []Line {
 	lines := []Line{s.title()}
@@ -79,8 +79,7 @@ func (s *State) overview(width, height int) []Line {
 		room = height - len(lines)
 	}
 	found, latest, cpus := s.findingLines(width, s.age()), s.latestLines(width, 2), s.cpuTable(width, 4)
-	// The rows have what they need up to half of the room, then the parts below in the order of
-	// their worth.
+	// The rows get up to half of the room, then the parts below get theirs in order of importance.
 	left := room - min(len(rows), max(room/2, 3), room)
 	take := func(part []Line, least int) []Line {
 		n := min(len(part), left)
@@ -90,7 +89,7 @@ func (s *State) overview(width, height int) []Line {
 		left -= n
 		return part[:n]
 	}
-	// A blank line stands before each part, where there is one to spare.
+	// Each part gets a blank line above it while there is room.
 	keep := 4
 	if len(found) < keep {
 		keep = len(found)
@@ -130,7 +129,7 @@ func (s *State) overview(width, height int) []Line {
 	return lines
 }
 
-// title says which host, when, how often, and what is unusual about what is shown.
+// title names the host, the time, the interval, and what is unusual about the view.
 func (s *State) title() Line {
 	l := Line{{"linerate top", Bold}}.add(0, "  "+s.glyphs.inert(s.host))
 	if s.shown != nil {
@@ -163,11 +162,11 @@ func (s *State) title() Line {
 	return l
 }
 
-// foot names the keys, or takes a filter.
+// foot shows the keys, or the filter that is being typed.
 func (s *State) foot(width int) Line {
 	if s.typing {
 		return Line{{"/" + s.glyphs.inert(s.filter), Bold}}.add(Reverse, " ").add(Dim,
-			"  enter keeps it, esc takes it back")
+			"  enter keeps it, esc cancels")
 	}
 	keys := map[View]string{
 		Overview:   "? help  q quit  enter open  / filter  < > sort  r reverse  space pause  c CPUs  f findings",
@@ -176,7 +175,7 @@ func (s *State) foot(width int) Line {
 		Verdicts:   "? help  q quit  esc back  up/down scroll  c CPUs",
 		Help:       "q quit  esc back  up/down scroll",
 	}
-	// Keys are named whole, as many as there is room for.
+	// As many keys as fit.
 	var pieces []Line
 	for key := range strings.SplitSeq(keys[s.view], "  ") {
 		pieces = append(pieces, Line{{key, Dim}})
@@ -185,7 +184,7 @@ func (s *State) foot(width int) Line {
 	return l[min(2, len(l)):]
 }
 
-// items joins pieces with two blanks, as many as fit whole.
+// items joins as many pieces as fit, with two blanks between them.
 func (s *State) items(label string, width int, pieces ...Line) Line {
 	l := Line{{label, Bold}}
 	for _, p := range pieces {
@@ -202,7 +201,7 @@ func (s *State) items(label string, width int, pieces ...Line) Line {
 
 func piece(name string, value Span) Line { return Line{{name + " ", Dim}, value} }
 
-// level is a share of a processor; from strong on it stands out.
+// level shows a share of a processor, and marks it from strong on.
 func level(x, strong float64) Span {
 	switch {
 	case x >= strong:
@@ -246,7 +245,7 @@ func (s *State) protocolLine(width int) Line {
 		piece("UDP out/s", figure(u.Sent)), piece("in/s", figure(u.Received)))
 }
 
-// behindLine is there when packets die behind the cards.
+// behindLine returns a line when packets are lost between NICs and programs.
 func (s *State) behindLine(width int) Line {
 	var pieces []Line
 	for _, d := range s.shown.Drops {
@@ -260,7 +259,7 @@ func (s *State) behindLine(width int) Line {
 	return s.items("LOST/s", width, pieces...)
 }
 
-// layout chooses the columns that fit.
+// layout returns the columns that fit.
 func layout(width, name int) []Column {
 	worth := []string{"in", "out", "drops", "link", "packets-in", "packets-out", "errors", "speed"}
 	room := width - 2 - name
@@ -277,7 +276,7 @@ func layout(width, name int) []Column {
 	return slices.DeleteFunc(all, func(c Column) bool { return !slices.Contains(chosen, c.Name) })
 }
 
-// nameWidth is what the longest name needs, within reason.
+// nameWidth returns the width of the longest name, within bounds.
 func (s *State) nameWidth(rows []Interface, width int) int {
 	n := utf8.RuneCountInString("INTERFACE") + 2
 	for _, i := range rows {
@@ -318,12 +317,12 @@ func (s *State) tableHead(rows []Interface, width int) Line {
 	return l.cut(width, "").pad(width, Reverse)
 }
 
-// table gives n rows, those around the selected one.
+// table returns n rows around the selected one.
 func (s *State) table(rows []Interface, width, n int) []Line {
 	if len(rows) == 0 {
 		text := "no interfaces"
 		if s.filter != "" || s.busyOnly {
-			text = "no interface is left: esc takes the filter away, i shows those at rest"
+			text = "no interface matches: esc removes the filter, i shows idle ones"
 		}
 		return []Line{{{"  " + text, Dim}}}
 	}
@@ -361,8 +360,8 @@ func (s *State) row(i *Interface, columns []Column, name, width int, selected bo
 	return l
 }
 
-// rest fills what a wide screen has left: the curve of what was carried, the places of drops, what
-// the interface is.
+// rest fills the remaining width: the curve of the traffic, the places of drops, the kind of the
+// interface.
 func (s *State) rest(i *Interface, width int) Line {
 	n := min(max(width/2, 10), 40)
 	if s.bare {
@@ -388,7 +387,7 @@ func (s *State) rest(i *Interface, width int) Line {
 	return l.add(Dim, " "+s.glyphs.inert(what)).cut(width, s.glyphs.more)
 }
 
-// age is how old the verdict is.
+// age returns the age of the verdict.
 func (s *State) age() string {
 	if s.verdict.Time.IsZero() || s.last == nil {
 		return ""
@@ -396,7 +395,7 @@ func (s *State) age() string {
 	return ago(s.last.Time.Sub(s.verdict.Time))
 }
 
-// ago prints a time gone by.
+// ago returns an elapsed time in words.
 func ago(d time.Duration) string {
 	switch {
 	case d < time.Second:
@@ -420,14 +419,14 @@ func (s *State) findingLines(width int, age string) []Line {
 	}
 	head = head.add(Dim, "  "+age)
 	if s.verdict.Err != nil {
-		head = head.add(Yellow, "; the last look failed: "+s.glyphs.inert(s.verdict.Err.Error()))
+		head = head.add(Yellow, "; the last check failed: "+s.glyphs.inert(s.verdict.Err.Error()))
 	}
 	lines := []Line{head}
 	for _, f := range s.verdict.Findings {
 		lines = append(lines, s.finding(f))
 	}
 	if len(lines) == 2 && len(s.verdict.Findings) > 0 && s.verdict.Findings[0].Severity == evidence.Info {
-		// One line that says little is put beside the head.
+		// A single short line goes beside the head.
 		return []Line{append(head.add(0, "  "), lines[1][1:]...)}
 	}
 	return lines
@@ -466,7 +465,7 @@ func (s *State) latestLines(width, n int) []Line {
 	return lines
 }
 
-// when prints the moment of a change: its time, and its day when that is another than today.
+// when returns the time of a change, with the date unless that is today.
 func when(t time.Time, now *Reading) string {
 	layout := "15:04:05"
 	if now != nil && t.Local().Format(time.DateOnly) != now.Time.Local().Format(time.DateOnly) {

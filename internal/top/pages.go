@@ -11,7 +11,7 @@ import (
 	"github.com/linerate/linerate/internal/diagnose/evidence"
 )
 
-// detail is everything about one interface.
+// detail returns everything about one interface.
 func (s *State) detail(width int) []Line {
 	g := s.glyphs
 	name := g.inert(s.name)
@@ -20,7 +20,7 @@ func (s *State) detail(width int) []Line {
 	}
 	at := slices.IndexFunc(s.shown.Interfaces, func(i Interface) bool { return i.Name == s.name })
 	if at < 0 {
-		return []Line{{{name, Bold}, {"  is not here; esc shows those that are", 0}}}
+		return []Line{{{name, Bold}, {"  does not exist; esc shows the interfaces", 0}}}
 	}
 	i := &s.shown.Interfaces[at]
 	head := Line{{name, Bold}}
@@ -57,7 +57,7 @@ func (s *State) detail(width int) []Line {
 	return append(lines, s.counters(width)...)
 }
 
-// curves are what came in and went out, and what was lost, over the last readings.
+// curves returns what was received, sent and lost over the last readings.
 func (s *State) curves(i *Interface, width int) []Line {
 	t := s.trails[i.Name]
 	if t == nil {
@@ -86,8 +86,8 @@ func (s *State) curves(i *Interface, width int) []Line {
 			l = l.add(0, right(short(c.packets), 7)).add(Dim, " p/s")
 		}
 		l = l.pad(30, 0)
-		// The same scale for both directions would hide the acknowledgements; each has its own, and
-		// its top is told.
+		// One scale for both directions would hide the acknowledgements; each has its own, and its
+		// top is shown.
 		l = l.add(c.look, s.glyphs.spark(c.values, room))
 		lines = append(lines, l)
 	}
@@ -105,10 +105,11 @@ func (s *State) curves(i *Interface, width int) []Line {
 	return lines
 }
 
-// losses are the places where packets died, broken packets, and what the queueing discipline did.
+// losses returns the places where packets were lost, the broken packets, and the counters of the
+// queueing discipline.
 func (s *State) losses(i *Interface) []Line {
 	g := s.glyphs
-	lines := []Line{{{"LOST", Bold}, {"  packets each second, and since the start of this view", Dim}}}
+	lines := []Line{{{"LOST", Bold}, {"  packets per second, and since the start of this view", Dim}}}
 	quiet := true
 	for _, d := range i.Drops {
 		if d.Rate > 0 || d.Total > 0 {
@@ -146,10 +147,10 @@ func (s *State) losses(i *Interface) []Line {
 	return lines
 }
 
-// queues is a table of the card's queues.
+// queues returns a table of the queues of the NIC.
 func (s *State) queues(i *Interface, width int) []Line {
 	if len(i.Queues) == 0 {
-		return []Line{{{"QUEUES", Bold}, {"  the driver counts none apart", Dim}}}
+		return []Line{{{"QUEUES", Bold}, {"  the driver does not count them separately", Dim}}}
 	}
 	lines := []Line{queueHead("QUEUE")}
 	for _, q := range i.Queues {
@@ -177,7 +178,7 @@ func (s *State) queue(name string, q Queue) Line {
 	return l
 }
 
-// interrupts are those of the interface, and the processors that served them.
+// interrupts returns the interrupts of the interface, and the processors that served them.
 func (s *State) interrupts(width int) []Line {
 	if s.moved.Interface != s.name || len(s.moved.Interrupts) == 0 {
 		return nil
@@ -195,10 +196,10 @@ func (s *State) interrupts(width int) []Line {
 	return append(lines, nil)
 }
 
-// counters are those of the driver that moved, in as many columns as there is room for.
+// counters returns the counters that changed, in as many columns as fit.
 func (s *State) counters(width int) []Line {
 	m := s.moved
-	head := Line{{"COUNTERS THAT MOVED", Bold}, {"  the driver's and the kernel's, each second", Dim}}
+	head := Line{{"COUNTERS THAT MOVED", Bold}, {"  of driver and kernel, per second", Dim}}
 	switch {
 	case m.Interface != s.name:
 		return []Line{head, {{"  reading", Dim}}}
@@ -225,7 +226,7 @@ func (s *State) counters(width int) []Line {
 	return lines
 }
 
-// processors is the page of all processors, and of the queues of all cards.
+// processors returns the page of all processors, and of the queues of all NICs.
 func (s *State) processors(width int) []Line {
 	if s.shown == nil {
 		return []Line{{{"reading this host; rates come with the second reading", 0}}}
@@ -259,7 +260,7 @@ func (s *State) processors(width int) []Line {
 	return lines
 }
 
-// verdicts is the page of all findings with their remedies, of all changes, and of what could not
+// verdicts returns the page of all findings with their remedies, of all changes, and of what could not
 // be read.
 func (s *State) verdicts(width int) []Line {
 	g := s.glyphs
@@ -286,7 +287,7 @@ func (s *State) verdicts(width int) []Line {
 	return lines
 }
 
-// wrapped breaks a line at blanks; what follows is indented. Its last span alone is broken.
+// wrapped breaks the last span of a line at blanks, and indents the following lines.
 func (s *State) wrapped(l Line, width, indent int) []Line {
 	if len(l) == 0 || l.width() <= width {
 		return []Line{l}
@@ -314,22 +315,22 @@ func (s *State) wrapped(l Line, width, indent int) []Line {
 	return append(lines, current)
 }
 
-// help names the keys and explains the columns.
+// help returns the page of keys and columns.
 func (s *State) help(width int) []Line {
 	lines := []Line{{{"KEYS", Bold}}}
 	for _, k := range [][2]string{
 		{"up down k j", "choose an interface; pgup, pgdown, home and end go further"},
-		{"enter", "everything about the chosen interface: curves, losses, queues, interrupts, counters that moved"},
+		{"enter", "everything about the chosen interface: curves, losses, queues, interrupts, changing counters"},
 		{"esc", "back; on the first page: show all interfaces again"},
 		{"/", "show only interfaces with this text in name, driver, kind or parent"},
 		{"< >", "sort by the next column; left and right do the same"},
-		{"r", "sort the other way about"},
-		{"i", "hide interfaces at rest"},
-		{"space", "pause what is shown; what is remembered goes on"},
+		{"r", "reverse the order"},
+		{"i", "hide idle interfaces"},
+		{"space", "pause the screen; recording continues"},
 		{"c", "all processors, and the queues of all cards"},
 		{"f", "all findings with their remedies, changes, and what could not be read"},
 		{"tab", "the next page"},
-		{"q ctrl+c", "leave"},
+		{"q ctrl+c", "quit"},
 	} {
 		lines = append(lines, s.wrapped(Line{{fmt.Sprintf("  %-13s", k[0]), Bold}, {k[1], 0}}, width, 15)...)
 	}
@@ -340,7 +341,7 @@ func (s *State) help(width int) []Line {
 	}
 	return append(lines, nil, Line{{"MARKS", Bold}},
 		Line{{"  !             ", worst},
-			{"packets are lost or sent again, a link is full, a processor has no time left", 0}},
+			{"packets are lost or retransmitted, a link is full, a processor is saturated", 0}},
 		Line{{"  dim           ", Dim}, {"nothing happens", 0}},
 		Line{{"  !! ! *        ", Bold}, {"findings: critical, warning, notice", 0}})
 }

@@ -18,30 +18,30 @@ import (
 	"github.com/linerate/linerate/internal/kernel/sys"
 )
 
-// How often the host is judged while the view is open, for how long it is watched for it, and what
-// share of a processor that may cost: a host with many interfaces is dear to read, and judged less
-// often.
+// How often the host is judged while the view is open, for how long it is watched for that, and the
+// share of a processor that this may cost: a host with many interfaces is costly to read, so it is
+// judged less often.
 const (
 	judgeEvery = 10 * time.Second
 	judgeFor   = 3 * time.Second
 	judgeShare = 0.0025
 )
 
-// latest is how many changes are shown and told.
+// latest is how many changes are shown.
 const latest = 10
 
-// queued is how many readings wait for a screen that is slow, before the oldest is dropped.
+// queued is how many readings wait for a slow screen before the oldest is dropped.
 const queued = 64
 
-// Source is where a live view gets what it shows.
+// Source is where a live view reads.
 type Source struct {
 	Interval time.Duration
 	StateDir string // where the journal is
 	NoState  error  // why that is not known; nil: it is
 }
 
-// readings takes a reading each interval and gives what happened in between, until ctx ends or give
-// says false. A reading that comes late does not make the next ones late.
+// readings takes a reading each interval and calls give with the rates between two, until ctx ends or
+// give returns false. A late reading does not delay the next ones.
 func (o Source) readings(ctx context.Context, sampler *sample.Sampler, give func(Reading) bool) error {
 	meter := NewMeter()
 	tick := time.NewTicker(o.Interval)
@@ -62,7 +62,7 @@ func (o Source) readings(ctx context.Context, sampler *sample.Sampler, give func
 	}
 }
 
-// judge looks at this host without loading it.
+// judge returns a verdict on this host without loading it.
 func judge(ctx context.Context, d time.Duration) Verdict {
 	v, err := loop.Watch(ctx, loop.WatchOptions{Duration: d})
 	if ctx.Err() != nil {
@@ -74,7 +74,7 @@ func judge(ctx context.Context, d time.Duration) Verdict {
 	return Verdict{Time: time.Now(), Findings: v.Findings}
 }
 
-// changes reads the journal without taking it.
+// changes reads the journal without its lock.
 func (o Source) changes() Journal {
 	if o.NoState != nil {
 		return Journal{Err: o.NoState}
@@ -91,7 +91,7 @@ func (o Source) changes() Journal {
 	return Journal{Changes: all}
 }
 
-// glance is what is read of a host for the interface that is open.
+// glance is what is read of a host for the open interface.
 type glance struct {
 	counters   *host.Counters
 	interrupts []host.CardInterrupts
@@ -102,13 +102,12 @@ func look() (*glance, error) {
 	if err != nil {
 		return nil, err
 	}
-	// A host without interrupts by processor, or whose kernel keeps them to itself, still has
-	// counters.
+	// A host without interrupt counts, or whose kernel hides them, still has counters.
 	cards, _ := (host.Root{}).CardInterrupts()
 	return &glance{c, cards}, nil
 }
 
-// served gives the interrupts of an interface that came between two glances.
+// served returns the interrupts of an interface between two glances.
 func served(name string, before, after *glance, seconds float64) []Served {
 	type place struct{ number, cpu int }
 	was := make(map[place]uint64)
@@ -142,7 +141,7 @@ func served(name string, before, after *glance, seconds float64) []Served {
 	return all
 }
 
-// moved gives the counters and interrupts of an interface that moved between two glances at a host.
+// moved returns the counters and interrupts of an interface that changed between two glances.
 func moved(name string, before, after *glance) Moved {
 	m := Moved{Interface: name}
 	d := host.Sub(before.counters, after.counters)
@@ -190,8 +189,7 @@ func Run(ctx context.Context, t Terminal, begin Begin, source Source) error {
 
 func openSampler() (*sample.Sampler, error) { return sample.New(sample.Options{Tolerance: -1}) }
 
-// put adds a reading to a queue that nobody may have looked at for long. It never waits: the oldest
-// goes.
+// put adds a reading to a queue. It never waits: a full queue drops its oldest reading.
 func put(queue chan Reading, r Reading) bool {
 	for {
 		select {
@@ -206,7 +204,7 @@ func put(queue chan Reading, r Reading) bool {
 	}
 }
 
-// judgements keep the verdict and the changes fresh.
+// judgements keeps the verdict and the changes up to date.
 func (o Source) judgements(ctx context.Context, h *Handle) error {
 	for {
 		begin, before := time.Now(), processorTime()
@@ -214,7 +212,7 @@ func (o Source) judgements(ctx context.Context, h *Handle) error {
 		h.Change(func(s *State) { s.Changed(j) })
 		v := judge(ctx, judgeFor)
 		h.Change(func(s *State) { s.Judged(v) })
-		// The readings in between are in the cost as well, which makes it a little too high.
+		// The cost includes the readings meanwhile, so it is a little too high.
 		pause := max(judgeEvery, time.Duration(float64(processorTime()-before)/judgeShare)) - time.Since(begin)
 		select {
 		case <-ctx.Done():
@@ -229,8 +227,7 @@ func processorTime() time.Duration {
 	return user + system
 }
 
-// counted reads the counters of the interface that is open, and nothing when none is: they are
-// dear.
+// counted reads the counters of the open interface. They are costly, so without one it reads nothing.
 func (o Source) counted(ctx context.Context, h *Handle) error {
 	tick := time.NewTicker(max(o.Interval, time.Second))
 	defer tick.Stop()

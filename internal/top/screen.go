@@ -15,12 +15,12 @@ import (
 	"golang.org/x/term"
 )
 
-// framesPerSecond is how often the terminal is written to at most: as fast as keys should be seen
-// to work, and no faster, because each look costs.
+// framesPerSecond bounds how often the terminal is written: fast enough for keys to feel immediate, and
+// no faster, because each frame costs CPU time.
 const framesPerSecond = 10
 
-// screen joins a state to bubbletea. The text is laid out when something has come, and not each
-// time that bubbletea asks.
+// screen connects a state to bubbletea. It lays out the text when the state changes, not each time
+// bubbletea asks.
 type screen struct {
 	state         *State
 	colour        bool
@@ -28,12 +28,12 @@ type screen struct {
 	text          string
 
 	mu      sync.Mutex
-	watched string // the interface whose counters are wanted
+	watched string // the interface whose counters are needed
 }
 
 func (s *screen) Init() tea.Cmd { return nil }
 
-// Update takes what came: a key, a size, or a change of the state made by whoever sent it.
+// Update handles a message: a key, a size, or a change of the state.
 func (s *screen) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 	switch msg := msg.(type) {
 	case tea.WindowSizeMsg:
@@ -89,7 +89,7 @@ type Terminal struct {
 	Colour      bool
 }
 
-// Handle is how what goes on behind a screen reaches it, from any goroutine.
+// Handle lets any goroutine reach the screen.
 type Handle struct {
 	ctx     context.Context
 	program *tea.Program
@@ -101,8 +101,8 @@ type Handle struct {
 	panicked []string
 }
 
-// Change changes the state and has it drawn. It waits for a screen that is busy; false: the screen
-// is gone.
+// Change changes the state and redraws the screen. It waits for a busy screen, and returns false when
+// the screen is gone.
 func (h *Handle) Change(change func(*State)) bool {
 	h.program.Send(change)
 	return h.ctx.Err() == nil
@@ -115,9 +115,8 @@ func (h *Handle) Watched() string {
 	return h.screen.watched
 }
 
-// run does work. Work that fails ends the screen. So does work that panics, and the panic goes on
-// when the terminal is a person's again: a program that dies at once would leave one that echoes no
-// key.
+// run does work. Work that fails ends the screen. So does work that panics; the panic continues when
+// the terminal is restored, because a program that dies at once would leave a terminal without echo.
 func (h *Handle) run(work func(context.Context, *Handle) error) {
 	defer func() {
 		if r := recover(); r != nil {
@@ -135,19 +134,18 @@ func (h *Handle) run(work func(context.Context, *Handle) error) {
 	}
 }
 
-// patience is how long a terminal may take to be given back.
+// patience is how long it may take to restore a terminal.
 const patience = 3 * time.Second
 
 var errStuck = errors.New("the terminal takes nothing more")
 
-// runUntil runs a program. When ctx ends and the terminal takes nothing, as at the other end of a
-// dead connection, it is not waited for: its settings are put back, and the screen is left as it
-// is.
+// runUntil runs a program. When ctx ends and the terminal accepts no output, as over a dead connection,
+// runUntil does not wait for it: it restores the terminal's settings and leaves the screen as it is.
 func runUntil(ctx context.Context, t Terminal, program *tea.Program) error {
 	var before *term.State
 	in, _ := t.In.(*os.File)
 	if in != nil {
-		before, _ = term.GetState(int(in.Fd())) // of what is no terminal there is none
+		before, _ = term.GetState(int(in.Fd())) // a stream that is not a terminal has no state
 	}
 	ended := make(chan error, 1)
 	go func() {
@@ -170,14 +168,13 @@ func runUntil(ctx context.Context, t Terminal, program *tea.Program) error {
 	return errStuck
 }
 
-// Show draws a state until the user leaves or ctx ends, both of which are no error; then the
-// terminal is as it was. Each of works runs beside it, in a goroutine of its own, and must return
-// when its context ends.
+// Show draws a state until the user quits or ctx ends, neither of which is an error; then it restores
+// the terminal. Each of works runs in a goroutine of its own, and must return when its context ends.
 func Show(ctx context.Context, t Terminal, state *State, works ...func(context.Context, *Handle) error) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	s := &screen{state: state, colour: t.Colour, watched: state.Watched()}
-	// Signals are the caller's: they end ctx.
+	// The caller handles signals: they end ctx.
 	program := tea.NewProgram(s, tea.WithContext(ctx), tea.WithInput(t.In), tea.WithOutput(t.Out),
 		tea.WithEnvironment(t.Environment),
 		tea.WithFPS(framesPerSecond), tea.WithoutSignalHandler())
@@ -188,7 +185,7 @@ func Show(ctx context.Context, t Terminal, state *State, works ...func(context.C
 	}
 	err := runUntil(ctx, t, program)
 	if ctx.Err() != nil && !errors.Is(err, tea.ErrProgramPanic) && !errors.Is(err, errStuck) {
-		err = nil // whoever ended it knows
+		err = nil // the caller ended it
 	}
 	cancel()
 	group.Wait()

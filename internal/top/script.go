@@ -13,25 +13,25 @@ import (
 	"github.com/linerate/linerate/internal/report"
 )
 
-// The bounds of what may be asked for.
+// The bounds of the flags.
 const (
 	MinInterval = 100 * time.Millisecond
 	MaxInterval = time.Minute
-	MaxCount    = 3600 // readings of one document, which is in memory until it is whole
+	MaxCount    = 3600 // readings of one document, which is in memory until it is complete
 )
 
-// tableWidth is how wide a table for scripts is.
+// tableWidth is the width of a table for scripts, in columns.
 const tableWidth = 110
 
-// Asked is what was typed.
+// Asked are the flags of the command.
 type Asked struct {
 	Begin
 	Once    bool
 	Count   int
-	Counted bool // somebody has said Count
+	Counted bool // Count was given
 }
 
-// Check says what cannot be meant.
+// Check refuses flags that are out of bounds or contradict each other.
 func (a *Asked) Check() error {
 	switch {
 	case a.Interval < MinInterval || a.Interval > MaxInterval:
@@ -39,32 +39,32 @@ func (a *Asked) Check() error {
 	case a.Counted && a.Count < 1 || a.Count > MaxCount:
 		return fmt.Errorf("--count %d: must be from 1 to %d", a.Count, MaxCount)
 	case a.Once && a.Count > 1:
-		return errors.New("--once and --count: one of them says how many readings")
+		return errors.New("--once and --count: give only one of them")
 	case a.Sort != "" && !slices.Contains(columnNames(), a.Sort):
 		return fmt.Errorf("--sort %q: not one of %s", a.Sort, strings.Join(columnNames(), ", "))
 	case a.Filter != "" && a.Interface != "":
-		return errors.New("--filter and --interface: one of them says what is shown")
+		return errors.New("--filter and --interface: give only one of them")
 	}
 	return nil
 }
 
-// SortNames are what --sort takes, for a help text.
+// SortNames returns the arguments of --sort, for a help text.
 func SortNames() string { return strings.Join(columnNames(), ", ") }
 
-// Collected is what a script gets.
+// Collected is the result for a script.
 type Collected struct {
 	Readings []Reading
 	Verdict  Verdict
 	Journal  Journal
-	Hidden   int // interfaces that were there in the last reading and are not told
+	Hidden   int // interfaces of the last reading that are left out
 }
 
-// ErrNoInterface: there is no interface of that name.
+// ErrNoInterface reports that the host has no interface of that name.
 var ErrNoInterface = errors.New("no such interface")
 
-// Collect takes as many readings as were asked for, one at least, and judges the host meanwhile if
-// there is time for it. each gets every reading as it comes and may end it with an error. What was
-// collected is given also with an error: a context that has ended most often.
+// Collect takes as many readings as requested, at least one, and judges the host meanwhile if there is
+// time. It calls each with every reading; an error of each ends it. It returns what was collected also
+// beside an error, such as that of a context that ended.
 func Collect(ctx context.Context, a Asked, source Source, each func(Reading) error) (Collected, error) {
 	var c Collected
 	sampler, err := openSampler()
@@ -77,7 +77,7 @@ func Collect(ctx context.Context, a Asked, source Source, each func(Reading) err
 	whole := time.Duration(count) * source.Interval
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	// Shares of processors say little of less than a second.
+	// Over less than a second, shares of processors mean little.
 	if whole >= time.Second {
 		go func() { judged <- judge(ctx, min(whole, judgeFor)) }()
 	} else {
@@ -122,7 +122,7 @@ func (a *Asked) sorted() string {
 	return a.Sort
 }
 
-// Document makes linerate.top/1 of it.
+// Document returns the result as linerate.top/1.
 func (c Collected) Document(e report.Envelope) *Document {
 	var warnings []string
 	for _, err := range []error{c.Verdict.Err, c.Journal.Err} {
@@ -135,8 +135,8 @@ func (c Collected) Document(e report.Envelope) *Document {
 	return d
 }
 
-// ASCII tells whether a terminal shows nothing else, by the locale in the environment (POSIX: the
-// first that is set counts). Windows has no such variables.
+// ASCII reports whether a terminal shows only ASCII, by the locale in the environment (POSIX: the first
+// variable that is set counts). Windows has no such variables.
 func ASCII(env func(string) string) bool {
 	for _, name := range []string{"LC_ALL", "LC_CTYPE", "LANG"} {
 		if v := strings.ToLower(env(name)); v != "" {
@@ -146,7 +146,7 @@ func ASCII(env func(string) string) bool {
 	return runtime.GOOS != "windows"
 }
 
-// Table prints a reading for people and scripts: as the screen has it, without its frame.
+// Table prints a reading as on the screen, without the frame.
 func (a *Asked) Table(w io.Writer, r Reading) error {
 	s := NewState(a.Begin)
 	s.bare, s.view = true, Overview
@@ -158,7 +158,7 @@ func (a *Asked) Table(w io.Writer, r Reading) error {
 	lines = append(lines, nil)
 	if a.Interface != "" {
 		lines = append(lines, s.detail(tableWidth)...)
-		lines = lines[:len(lines)-len(s.counters(tableWidth))] // those are read for the screen alone
+		lines = lines[:len(lines)-len(s.counters(tableWidth))] // only the screen reads those
 	} else {
 		rows := s.rows()
 		lines = append(lines, s.tableHead(rows, tableWidth))
@@ -172,7 +172,7 @@ func (a *Asked) Table(w io.Writer, r Reading) error {
 	return write(w, append(lines, nil))
 }
 
-// Ending prints what goes with all tables: findings and changes.
+// Ending prints findings and changes, below the last table.
 func (a *Asked) Ending(w io.Writer, c Collected) error {
 	s := NewState(a.Begin)
 	if n := len(c.Readings); n > 0 {

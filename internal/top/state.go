@@ -25,28 +25,28 @@ const (
 // remembered is how many readings of an interface are kept for its curve.
 const remembered = 120
 
-// Verdict is what was found on the host when it was last judged.
+// Verdict is the last verdict on the host.
 type Verdict struct {
 	Time     time.Time // zero: not yet
 	Findings []evidence.Finding
 	Err      error
 }
 
-// Journal is what was last changed.
+// Journal is the latest changes of the host.
 type Journal struct {
 	Changes []journal.Change // newest first
 	Err     error
 }
 
-// Moved are the counters of one interface's driver that moved, and its interrupts that came.
+// Moved are the counters of a driver that changed, and the interrupts of its interface.
 type Moved struct {
 	Interface  string
-	Counters   []Counter // those that moved most first
+	Counters   []Counter // the fastest first
 	Interrupts []Served  // the busiest first
 	Err        error
 }
 
-// Served is one interrupt and who served it.
+// Served is one interrupt and the processors that served it.
 type Served struct {
 	Number int
 	Name   string
@@ -54,24 +54,24 @@ type Served struct {
 	CPUs   []OnCPU // the busiest first
 }
 
-// OnCPU is what one processor had of it.
+// OnCPU is the share of one processor.
 type OnCPU struct {
 	CPU  int
 	Rate float64
 }
 
-// Counter is one of them.
+// Counter is one counter of a driver.
 type Counter struct {
 	Name string
 	Rate float64 // each second
 }
 
-// State is all that the screen depends on.
+// State is everything that the screen depends on.
 type State struct {
 	host     string
 	interval time.Duration
 	glyphs   *glyphs
-	bare     bool // a table for scripts: no row is marked, nothing is curved
+	bare     bool // a table for scripts: without a marked row and without curves
 
 	last   *Reading // the newest
 	shown  *Reading // what is drawn: the newest, unless paused
@@ -84,11 +84,11 @@ type State struct {
 	moved   Moved
 
 	view     View
-	before   View   // Help: where it was asked for
+	before   View   // Help: the page before it
 	name     string // selected interface
-	first    int    // first row drawn, as far as the room is known
-	scroll   int    // of the pages that are no table
-	page     int    // rows of the last screen, for the keys that move by one
+	first    int    // first row drawn
+	scroll   int    // of the pages without a table
+	page     int    // rows of the last screen, for the keys that move by a page
 	sort     string
 	reversed bool
 	busyOnly bool
@@ -97,7 +97,7 @@ type State struct {
 	backup   string // the filter before typing
 }
 
-// trail is what an interface did in the last readings, oldest first.
+// trail is the history of an interface over the last readings, oldest first.
 type trail struct{ in, out, drops []float64 }
 
 func (t *trail) add(i *Interface) {
@@ -110,17 +110,17 @@ func (t *trail) add(i *Interface) {
 	t.in, t.out, t.drops = add(t.in, i.Receive), add(t.out, i.Transmit), add(t.drops, dropRate(i))
 }
 
-// Begin says how the screen begins.
+// Begin is the initial state of the screen.
 type Begin struct {
 	Host      string
 	Interval  time.Duration
-	ASCII     bool   // the terminal has no other characters
+	ASCII     bool   // the terminal shows only ASCII
 	Sort      string // name of a column; empty: traffic
 	Filter    string
 	Interface string // opened at once; empty: the overview
 }
 
-// NewState makes a screen that has seen nothing.
+// NewState makes a screen without a reading.
 func NewState(b Begin) *State {
 	s := &State{host: b.Host, interval: b.Interval, glyphs: &wide, trails: map[string]*trail{}, sort: "traffic",
 		filter: b.Filter, name: b.Interface}
@@ -136,8 +136,7 @@ func NewState(b Begin) *State {
 	return s
 }
 
-// Reading takes what happened in one more interval. A pause keeps what is shown, and not what is
-// remembered.
+// Reading adds one interval. A pause freezes the screen, but not the history.
 func (s *State) Reading(r Reading) {
 	s.last = &r
 	if !s.paused {
@@ -161,7 +160,7 @@ func (s *State) Reading(r Reading) {
 	s.events = s.events[:min(len(s.events), 50)]
 }
 
-// Judged takes a verdict. One that failed leaves the findings of the one before.
+// Judged sets the verdict. A failed one keeps the findings of the previous one.
 func (s *State) Judged(v Verdict) {
 	if v.Err != nil && len(v.Findings) == 0 {
 		v.Findings, v.Time = s.verdict.Findings, s.verdict.Time
@@ -169,17 +168,17 @@ func (s *State) Judged(v Verdict) {
 	s.verdict = v
 }
 
-// Changed takes what the journal says now.
+// Changed sets the changes.
 func (s *State) Changed(j Journal) { s.journal = j }
 
-// Counted takes the counters of a driver.
+// Counted sets the counters of a driver.
 func (s *State) Counted(m Moved) {
 	if !s.paused {
 		s.moved = m
 	}
 }
 
-// Watched is the interface whose counters are wanted; empty: none.
+// Watched returns the interface whose counters are needed; empty: none.
 func (s *State) Watched() string {
 	if s.view == Detail {
 		return s.name
@@ -187,7 +186,7 @@ func (s *State) Watched() string {
 	return ""
 }
 
-// rows are the interfaces of the overview.
+// rows returns the interfaces of the overview.
 func (s *State) rows() []Interface {
 	if s.shown == nil {
 		return nil
@@ -195,7 +194,7 @@ func (s *State) rows() []Interface {
 	return arrange(s.shown.Interfaces, s.filter, s.sort, s.reversed, s.busyOnly)
 }
 
-// Key takes a key by its name as bubbletea has it. True: the user wants to leave.
+// Key handles a key by the name that bubbletea gives it, and reports whether the user wants to quit.
 func (s *State) Key(key string) (quit bool) {
 	if key == "ctrl+c" {
 		return true
@@ -264,7 +263,7 @@ func (s *State) toggle(v View) {
 	s.open(v)
 }
 
-// back leaves a page, then a filter.
+// back leaves a page, or removes the filter.
 func (s *State) back() {
 	switch {
 	case s.view == Help:
@@ -283,8 +282,8 @@ func (s *State) pause() {
 	}
 }
 
-// nextColumn sorts by another column. It begins in its own order: what was reversed for one is
-// seldom meant for the next.
+// nextColumn sorts by another column, in its own order: a reversal is seldom meant for the next
+// column.
 func (s *State) nextColumn(step int) {
 	names := columnNames()
 	at := slices.Index(names, s.sort)
@@ -305,15 +304,14 @@ func (s *State) typeFilter(key string) {
 	case "ctrl+u":
 		s.filter = ""
 	default:
-		// What is typed comes as one character; other keys have longer names.
+		// A typed character has a name of one rune; other keys have longer names.
 		if utf8.RuneCountInString(key) == 1 && len(s.filter) < 64 {
 			s.filter += key
 		}
 	}
 }
 
-// selected is the row that is marked; nil: there is none. A row that is gone is replaced by the
-// first.
+// selected returns the marked row; nil: the table is empty. The first row replaces one that is gone.
 func (s *State) selected() *Interface {
 	rows := s.rows()
 	if len(rows) == 0 {
@@ -335,7 +333,7 @@ func (s *State) move(key string) {
 		return
 	}
 	if s.view != Overview {
-		s.scroll = max(s.scroll+step, 0) // its end is known when the page is laid out
+		s.scroll = max(s.scroll+step, 0) // the layout of the page bounds it
 		return
 	}
 	rows := s.rows()
@@ -344,7 +342,7 @@ func (s *State) move(key string) {
 	}
 }
 
-// newest are changes and events together, newest first, as lines for people.
+// newest returns changes and events together, newest first, as lines.
 func (s *State) newest() []news {
 	var all []news
 	for _, c := range s.journal.Changes {

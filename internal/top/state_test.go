@@ -139,7 +139,7 @@ func TestVerdicts(t *testing.T) {
 		t.Errorf("a verdict:\n%s", text(s.Lines(120, 40)))
 	}
 	s.Judged(top.Verdict{Err: errors.New("no /proc")})
-	if !shows(s, "FINDINGS  30 s ago; the last look failed: no /proc") || !shows(s, "crc-errors") {
+	if !shows(s, "FINDINGS  30 s ago; the last check failed: no /proc") || !shows(s, "crc-errors") {
 		t.Errorf("a verdict after another:\n%s", text(s.Lines(120, 40)))
 	}
 	s.Changed(top.Journal{Err: errors.New("the journal in /x may not be read by this user")})

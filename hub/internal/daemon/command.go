@@ -94,7 +94,7 @@ func (a *app) finish(err error) int {
 	if h := (interface{ Hint() string })(nil); errors.As(err, &h) {
 		hint = h.Hint()
 	}
-	report.NewError(text, hint, status).Tell(a.err, "linerate-hub", a.json)
+	report.NewError(text, hint, status).Print(a.err, "linerate-hub", a.json)
 	return status
 }
 

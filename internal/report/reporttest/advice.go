@@ -5,7 +5,7 @@ import (
 	"github.com/linerate/linerate/internal/report"
 )
 
-// judgedAdvice is judged advice of every verdict, with a line that would like to rule the terminal.
+// judgedAdvice is advice of every verdict, with a line that tries to control the terminal.
 func judgedAdvice() *report.AdviceDocument {
 	return report.NewCheckAdvice(Envelope(), "old.conf", 9, "", map[string]string{"linux": "6.18.44"},
 		[]advice.Judgement{

@@ -50,7 +50,7 @@ func diagnosis() *report.DiagnoseDocument {
 		[]evidence.Finding{findings[0], second, findings[1]}, blind)
 }
 
-// passive is a verdict on a host that nobody loads.
+// passive is a verdict on a host without a load.
 func passive() *report.DiagnoseDocument {
 	quiet := evidence.Finding{
 		Code: evidence.Healthy, Severity: evidence.Info, Confidence: 0.6, Where: "near",

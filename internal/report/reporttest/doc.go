@@ -1,11 +1,11 @@
-// Package reporttest has a document of every kind, for the tests of package report and of what
-// shows documents.
+// Package reporttest has a document of every kind, for the tests of package report and of the packages
+// that render documents.
 //
 // # Model
 //
-// [Documents] are made by the constructors of package report from values that are the same on every
-// machine. The tests of report compare their JSON with golden files and with the schemas, those of
-// package text what is printed of them.
+// [Documents] returns documents that the constructors of package report make from fixed values. The
+// tests of report compare their JSON with golden files and with the schemas, the tests of package text
+// compare what is printed.
 //
 // # Units
 //

@@ -31,7 +31,7 @@ func exported(t testing.TB) *report.ExportDocument {
 	return report.NewExport(Envelope(), set, bundle)
 }
 
-// bootRecovery is what recover --install says of a host with systemd.
+// bootRecovery is the document of recover --install on a host with systemd.
 func bootRecovery() *report.BootRecoveryDocument {
 	d := report.NewBootRecovery(Envelope(), "[Unit]\n")
 	d.Result = atboot.Result{Init: atboot.Systemd, Path: "/etc/systemd/system/linerate-recover.service", Changed: true,

@@ -15,7 +15,7 @@ func spread(median float64) *traffic.Distribution {
 	}
 }
 
-// measured are single tests, each with all that its kind can tell.
+// measured are single tests, each with every figure of its kind.
 func measured() map[string]traffic.Result {
 	cost := traffic.Ends{
 		Local: traffic.End{Host: "near", CPUSeconds: 1.5, UserSeconds: 0.1, SystemSeconds: 1.1, SoftIRQSeconds: 0.2,

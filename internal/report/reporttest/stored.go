@@ -9,8 +9,7 @@ import (
 	"github.com/linerate/linerate/internal/report"
 )
 
-// StoredRun is the sample run with the effects that its segments give, as every run of ours has
-// them.
+// StoredRun returns the sample run with the effects that follow from its segments, as in real runs.
 func StoredRun(t testing.TB) *report.TuneDocument {
 	t.Helper()
 	r := Run()
@@ -33,8 +32,8 @@ func StoredRun(t testing.TB) *report.TuneDocument {
 	return report.NewTune(Envelope(), r)
 }
 
-// Reports are a run judged again by its own rules, by stricter ones, after somebody has changed a
-// number, and without an end.
+// Reports returns a run judged again by its own rules, by stricter ones, with a forged number, and
+// without an end.
 func Reports(t testing.TB) map[string]*report.ReportDocument {
 	t.Helper()
 	all := map[string]*report.ReportDocument{}

@@ -18,7 +18,7 @@ import (
 	"github.com/linerate/linerate/internal/traffic"
 )
 
-// Noon is the time of every sample, in a zone of its own so that no test depends on the machine's.
+// Noon is the time of every sample, with a fixed zone so that no test depends on that of the machine.
 var Noon = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 
 // Envelope begins every document.
@@ -130,8 +130,8 @@ func findings() []evidence.Finding {
 	}}
 }
 
-// Run is an experiment as the receive-window scenario gives it: one remedy kept, two suspects that
-// do nothing, one refused.
+// Run returns an experiment like that of the receive-window scenario: one remedy kept, two candidates
+// without an effect, one refused.
 func Run() report.TuneRun {
 	o := &tune.Outcome{
 		Baseline: &tune.Baseline{Objective: 231.2e6, Segments: 12,
@@ -217,7 +217,7 @@ func nothingRun() report.TuneRun {
 	}
 }
 
-// hostileRun has names and texts that try to leave the place where they stand.
+// hostileRun has names and texts that try to escape from their place in the output.
 func hostileRun() report.TuneRun {
 	r := Run()
 	evil := `"><script>alert(1)</script>`
@@ -232,8 +232,8 @@ func hostileRun() report.TuneRun {
 	return r
 }
 
-// soakedRun kept two changes that overlap, and was tested again after an hour: the gain lasts, or
-// it has gone.
+// soakedRun kept two changes that overlap, and was tested again after an hour: the gain lasts or is
+// gone.
 func soakedRun(lasts bool) report.TuneRun {
 	r := Run()
 	o := r.Outcome
@@ -292,7 +292,7 @@ func shortRun() report.TuneRun {
 	return r
 }
 
-// brokenPathRun mended a path that carried nothing at all.
+// brokenPathRun repaired a path that carried nothing at all.
 func brokenPathRun() report.TuneRun {
 	r := Run()
 	o := r.Outcome
@@ -383,7 +383,7 @@ func labs() []*report.LabDocument {
 	}
 }
 
-// Ceilings are two rates that the snapshot is said to have.
+// Ceilings returns two fixed rates for the snapshot.
 func Ceilings() []ceiling.Rate {
 	return []ceiling.Rate{
 		{Name: "link:eth0", BitsPerSec: 1e9, Why: "negotiated link speed"},
@@ -407,8 +407,8 @@ func knobs() []knob.Definition {
 	}
 }
 
-// knobsNow is what a host has of the sample knobs: one value that differs from its file, several
-// that are alike, and one that cannot be read.
+// knobsNow are the values of the sample knobs: one that differs from its file, several equal ones, and
+// one that cannot be read.
 func knobsNow() map[knob.ID][]report.KnobNow {
 	value := func(s knob.Value) *knob.Value { return &s }
 	return map[knob.ID][]report.KnobNow{
