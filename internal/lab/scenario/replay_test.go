@@ -36,7 +36,7 @@ func TestReplays(t *testing.T) {
 		}
 		for _, want := range []string{"lab run " + s.Name, s.Replay.Source} {
 			if !strings.Contains(strings.Join(strings.Fields(string(page)), " "), want) {
-				t.Errorf("docs/replay.md does not tell %q", want)
+				t.Errorf("docs/replay.md does not contain %q", want)
 			}
 		}
 	}
