@@ -48,8 +48,8 @@ func asker(t *testing.T) guest.File {
 	return guest.File{Path: "/usr/local/bin/ask", Content: self, Mode: 0o755}
 }
 
-// agent starts the agent by the units that are shipped, and asks it as a hub does: from a unit with a
-// dynamic user, first in the agent's group and then outside it.
+// agent starts the agent by the units that are shipped, and asks it as a hub does: from a unit with
+// a dynamic user, first in the agent's group and then outside it.
 func (h *host) agent() {
 	h.t.Helper()
 	h.sh("echo linerate:x:987: >>/etc/group")

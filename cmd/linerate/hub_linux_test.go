@@ -77,7 +77,8 @@ func (h *host) hub() {
 	h.sh(askHub("", page+"v1/query?query=rate(linerate_cpu_seconds_total[10s])", `"mode":"idle"`))
 	// systemd starts a killed hub again, and the hub still has its history.
 	h.sh(`pid=$(systemctl show -p MainPID --value linerate-hub); systemctl kill --signal=KILL linerate-hub
-		until [ "$(systemctl show -p MainPID,ActiveState --value linerate-hub | tr '\n' ' ')" != "$pid active " ] && systemctl is-active --quiet linerate-hub; do sleep 0.5; done`)
+		until [ "$(systemctl show -p MainPID,ActiveState --value linerate-hub | tr '\n' ' ')" != "$pid active " ] &&
+			systemctl is-active --quiet linerate-hub; do sleep 0.5; done`)
 	h.sh(askHub("", page+"v1/query?query=count_over_time(linerate_interface_up[1h])%3E3", `"interface":"enp0s2"`))
 	h.says(`systemctl show -p NRestarts linerate-hub; systemctl stop linerate-hub
 		systemctl show -p Result linerate-hub; stat -c '%a' /var/lib/private/linerate-hub`,
@@ -95,7 +96,8 @@ func (h *host) sharedHub() {
 		cat >/etc/linerate-hub/hub.yaml <<'END'
 listen: 0.0.0.0:7071
 schedules:
-  - {name: office, target: 127.0.0.1, key_file: /run/credentials/linerate-hub.service/office.key, test: rr, duration: 1s, every: 10s}
+  - {name: office, target: 127.0.0.1, key_file: /run/credentials/linerate-hub.service/office.key, test: rr,
+     duration: 1s, every: 10s}
   - {name: gateway, target: "icmp://127.0.0.1", every: 10s}
 END
 		cat >/etc/systemd/system/linerate-hub.service.d/override.conf <<'END'

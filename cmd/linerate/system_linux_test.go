@@ -19,8 +19,8 @@ import (
 	"github.com/linerate/linerate/internal/lab/guest"
 )
 
-// The guest is a Debian with two cards. ifupdown manages the first, and NetworkManager the second, as
-// Debian configures it.
+// The guest is a Debian with two cards. ifupdown manages the first, and NetworkManager the second,
+// as Debian configures it.
 var (
 	system = guest.System{
 		Packages: []string{
@@ -33,18 +33,21 @@ var (
 	cards    = []guest.Card{{Model: "e1000"}, {Model: "e1000"}}
 	settings = []guest.File{
 		{Path: "/etc/network/interfaces", Mode: 0o644,
-			Content: []byte("auto lo\niface lo inet loopback\n\nauto enp0s2\niface enp0s2 inet static\n\taddress 192.0.2.1/24\n")},
+			Content: []byte("auto lo\niface lo inet loopback\n\n" +
+				"auto enp0s2\niface enp0s2 inet static\n\taddress 192.0.2.1/24\n")},
 		{Path: "/etc/NetworkManager/system-connections/lan.nmconnection", Mode: 0o600,
 			Content: []byte("[connection]\nid=lan\nuuid=5b9a1c0e-7c39-4b51-9d0c-0c6b6c6d1a01\n" +
-				"type=ethernet\ninterface-name=enp0s3\n\n[ipv4]\nmethod=manual\naddress1=198.51.100.1/24\n\n[ipv6]\nmethod=ignore\n")},
+				"type=ethernet\ninterface-name=enp0s3\n\n[ipv4]\nmethod=manual\naddress1=198.51.100.1/24\n\n" +
+				"[ipv6]\nmethod=ignore\n")},
 		// Debian gives up after two minutes, which a busy emulator exceeds.
 		{Path: "/etc/systemd/system/ifupdown-pre.service.d/patience.conf", Mode: 0o644,
-			Content: []byte("[Service]\nTimeoutStartSec=infinity\nExecStart=\nExecStart=/bin/udevadm settle --timeout=3600\n")},
+			Content: []byte("[Service]\nTimeoutStartSec=infinity\nExecStart=\n" +
+				"ExecStart=/bin/udevadm settle --timeout=3600\n")},
 	}
 )
 
-// patience bounds each test. It guards against guests that hang: three boots take a minute or two on
-// a quiet machine, and ten times as long where QEMU gets a fifth of a processor.
+// patience bounds each test. It guards against guests that hang: three boots take a minute or two
+// on a quiet machine, and ten times as long where QEMU gets a fifth of a processor.
 const patience = 40 * time.Minute
 
 // host is a guest that can be restarted.
@@ -135,7 +138,8 @@ func (h *host) cut() {
 	}
 }
 
-// tree lists the files that an installation or a change may leave: names, owners, modes and contents.
+// tree lists the files that an installation or a change may leave: names, owners, modes and
+// contents.
 func (h *host) tree() string {
 	h.t.Helper()
 	return h.sh(`cd /; find etc usr/local usr/lib/systemd var/spool -printf '%M %U %G %p %l\n' | sort
@@ -180,8 +184,8 @@ func newHost(t *testing.T) *host {
 	return h
 }
 
-// TestServicesUnderSystemd runs the agent and the hub as services. It has a guest of its own, so that
-// it runs beside TestUnderSystemd.
+// TestServicesUnderSystemd runs the agent and the hub as services. It has a guest of its own, so
+// that it runs beside TestUnderSystemd.
 func TestServicesUnderSystemd(t *testing.T) {
 	h := newHost(t)
 	files := []guest.File{program(t), hubProgram(t), asker(t)}
@@ -192,8 +196,8 @@ func TestServicesUnderSystemd(t *testing.T) {
 }
 
 // TestUnderSystemd takes changes through a whole life with a real systemd, udev, ifupdown and
-// NetworkManager. They are persisted, cut off by a loss of power, recovered by the unit, checked and
-// undone; after a restart nothing of them is left.
+// NetworkManager. They are persisted, cut off by a loss of power, recovered by the unit, checked
+// and undone; after a restart nothing of them is left.
 func TestUnderSystemd(t *testing.T) {
 	h := newHost(t)
 	files := []guest.File{program(t)}
@@ -224,7 +228,8 @@ func TestUnderSystemd(t *testing.T) {
 	h.says(values, defaults...)
 	h.says("linerate recover --uninstall", "removed /etc/systemd/system/linerate-recover.service",
 		"systemd forgets it at the next start, or now by: systemctl daemon-reload")
-	h.says("systemctl list-unit-files 'linerate-recover*' --no-legend || true; systemctl show -p NeedDaemonReload linerate-recover", "NeedDaemonReload=yes")
+	h.says(`systemctl list-unit-files 'linerate-recover*' --no-legend || true
+		systemctl show -p NeedDaemonReload linerate-recover`, "NeedDaemonReload=yes")
 	h.says("systemctl daemon-reload; systemctl show -p LoadState linerate-recover", "LoadState=not-found")
 	h.same(untouched, "after undo and uninstall")
 	h.passed("recovered, undone, uninstalled")
@@ -252,11 +257,13 @@ func (h *host) endUnits() {
 	h.t.Helper()
 	for seconds := 40; ; seconds *= 2 {
 		var started string
-		for unit, setting := range map[string]string{"stopped": "net.ipv4.tcp_frto=1", "killed": "net.ipv4.tcp_dsack=0"} {
+		units := map[string]string{"stopped": "net.ipv4.tcp_frto=1", "killed": "net.ipv4.tcp_dsack=0"}
+		for unit, setting := range units {
 			if started == "" {
 				started = h.sh("cut -d. -f1 /proc/uptime")
 			}
-			h.sh(fmt.Sprintf(`systemd-run --quiet --collect --unit=%s sh -c 'until linerate set --for %ds sysctl:%s; do sleep 1; done
+			h.sh(fmt.Sprintf(`systemd-run --quiet --collect --unit=%s sh -c '
+				until linerate set --for %ds sysctl:%s; do sleep 1; done
 				touch /run/%[1]s; sleep infinity'
 				until [ -e /run/%[1]s ]; do sleep 0.3; done`, unit, seconds, setting))
 		}
@@ -326,8 +333,8 @@ func (h *host) persistHalfway() {
 		"1 \"state\":\"committed\"", "7 \"state\":\"persisted\"", "1 \"state\":\"trial\"", "2 \"state\":\"undone\"")
 }
 
-// dispatched waits for the script that NetworkManager runs when a connection is up: no unit waits for
-// it. The test's patience ends the wait.
+// dispatched waits for the script that NetworkManager runs when a connection is up: no unit waits
+// for it. The test's patience ends the wait.
 func (h *host) dispatched() {
 	h.t.Helper()
 	h.sh("until tc qdisc show dev enp0s3 root | grep -q pfifo; do sleep 1; done")

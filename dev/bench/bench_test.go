@@ -61,8 +61,8 @@ func TestPeersAreUnderstood(t *testing.T) {
 	})
 }
 
-// TestRatiosAreFormedWithinRounds gives every program figures that fall from round to round, as on
-// a machine that grows busier.
+// TestRatiosAreFormedWithinRounds lets the figures of every program fall from round to round, as on
+// a machine that gets busier.
 func TestRatiosAreFormedWithinRounds(t *testing.T) {
 	falling := func(name, needs string, factor float64) program {
 		round := 0.0

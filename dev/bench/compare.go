@@ -10,18 +10,18 @@ import (
 	"github.com/linerate/linerate/internal/base/stats"
 )
 
-// row is one figure by all programs. The first program is ours.
+// row is one figure, measured by all programs. The first program is linerate.
 type row struct {
 	test     string
 	unit     string
 	scale    float64 // the figure is divided by this
 	goal     float64 // of the ratio; 0: none
-	cost     bool    // the figure is CPU seconds per gigabyte instead of what the program says; less is better
+	cost     bool    // the figure is CPU seconds per gigabyte and not the program's; less is better
 	programs []program
 }
 
-// outcome is one entry of rows[] in results.json. Figures are medians over the rounds; the ratio is
-// ours over the best peer's, oriented so that more is better.
+// outcome is one entry of rows[] in results.json. Figures are medians over the rounds. The ratio is
+// linerate over the best peer, oriented so that more is better.
 type outcome struct {
 	Test     string             `json:"test"`
 	Ours     float64            `json:"ours"`
@@ -33,10 +33,10 @@ type outcome struct {
 	High     float64            `json:"high"`
 	Goal     float64            `json:"goal_ratio"`
 	Rounds   int                `json:"rounds"`
-	Skipped  []string           `json:"skipped,omitempty"` // peers that are not on this machine, or that failed, with the reason
+	Skipped  []string           `json:"skipped,omitempty"` // peers that are not installed or failed, with the reason
 }
 
-// met tells whether the median ratio reaches the goal.
+// met reports whether the median ratio reaches the goal.
 func (o outcome) met() bool { return o.Ratio >= o.Goal }
 
 // play runs the rounds of a row.
@@ -58,8 +58,8 @@ func (r row) play(ctx context.Context, w *world, rounds int, seconds float64,
 			if ctx.Err() != nil {
 				return o, ctx.Err()
 			}
-			// Who fails is left out of this row by name: a round of which one figure is missing
-			// could not be paired. If it is ours, the row is lost.
+			// A program that fails is left out of this row by name: a round without its figure
+			// cannot be paired. If linerate fails, the row has no result.
 			if err != nil {
 				v = math.NaN()
 				o.Skipped = append(o.Skipped, fmt.Sprintf("%s, round %d: %v", programs[k].name, round+1, err))
@@ -75,7 +75,7 @@ func (r row) play(ctx context.Context, w *world, rounds int, seconds float64,
 	return o, nil
 }
 
-// once is one program in one round.
+// once runs one program in one round.
 func (r row) once(ctx context.Context, w *world, p program, seconds float64) (float64, error) {
 	ctx, cancel := context.WithTimeout(ctx, time.Duration((seconds+30)*float64(time.Second)))
 	defer cancel()
@@ -100,7 +100,7 @@ func (r row) once(ctx context.Context, w *world, p program, seconds float64) (fl
 	return (after - before) / (bytes / 1e9), nil
 }
 
-// judge turns figures into medians, the best peer and the ratio.
+// judge computes the medians, the best peer and the ratio.
 func (o *outcome) judge(r row, programs []program, figures [][]float64) {
 	better := func(a, b float64) bool { return a > b }
 	if r.cost {
@@ -128,8 +128,8 @@ func (o *outcome) judge(r row, programs []program, figures [][]float64) {
 	}
 	logs := stats.PairedLogRatio(from, to)
 	o.Ratio = math.Exp(stats.Median(logs))
-	// With fewer than six rounds no interval of 95 % exists: its ends are infinite, which JSON
-	// cannot say, so they stay zero.
+	// With fewer than six rounds no 95 % interval exists: its ends are infinite. JSON cannot
+	// express that, so they stay zero.
 	i := stats.SignedRank(logs, 0.95)
 	if i.Finite() {
 		o.Low, o.High = math.Exp(i.Low), math.Exp(i.High)

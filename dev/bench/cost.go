@@ -11,8 +11,8 @@ import (
 // that Go runs on.
 const jiffiesPerSecond = 100
 
-// busySeconds is the CPU time that all CPUs have spent since boot on anything but idling, waiting
-// for disks and other guests: user, nice, system, irq and softirq of the first line of /proc/stat.
+// busySeconds returns the CPU time that all CPUs have spent since boot, without idle, I/O wait and
+// steal time: user, nice, system, irq and softirq of the first line of /proc/stat.
 func busySeconds() (float64, error) {
 	b, err := os.ReadFile("/proc/stat")
 	if err != nil {

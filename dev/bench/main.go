@@ -21,7 +21,7 @@ import (
 )
 
 func main() {
-	// SIGTERM as well, so that a bench that is ended from outside takes its namespaces along.
+	// SIGTERM as well, so that a bench that another program ends removes its namespaces.
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	if err := run(ctx, os.Args[1:], os.Stdout, os.Stderr); err != nil {
@@ -44,14 +44,14 @@ func run(ctx context.Context, args []string, out, progress io.Writer) error {
 	var o options
 	f := flag.NewFlagSet("bench", flag.ContinueOnError)
 	f.StringVar(&o.linerate, "linerate", "bin/linerate", "the program under test")
-	f.StringVar(&o.out, "out", "bench/results.json", "where the results go")
-	f.IntVar(&o.rounds, "rounds", 7, "of every row; an interval needs six")
-	f.Float64Var(&o.duration, "duration", 1, "of one measurement, seconds")
-	f.StringVar(&o.only, "only", "", "rows whose name matches this regular expression")
-	f.StringVar(&o.nearCPU, "near-cpu", "0", "CPU of everything on the near host")
-	f.StringVar(&o.farCPU, "far-cpu", "1", "CPU of everything on the far host")
-	f.StringVar(&o.play, "play", "", "not for people: what this program itself is to do on one of the hosts")
-	f.StringVar(&o.port, "port", plainPort, "not for people: port of that")
+	f.StringVar(&o.out, "out", "bench/results.json", "file for the results")
+	f.IntVar(&o.rounds, "rounds", 7, "rounds of every row; an interval needs six")
+	f.Float64Var(&o.duration, "duration", 1, "length of one measurement, in seconds")
+	f.StringVar(&o.only, "only", "", "run only rows whose name matches this regular expression")
+	f.StringVar(&o.nearCPU, "near-cpu", "0", "CPU of all programs on the near host")
+	f.StringVar(&o.farCPU, "far-cpu", "1", "CPU of all programs on the far host")
+	f.StringVar(&o.play, "play", "", "internal: the part of this program on one of the hosts")
+	f.StringVar(&o.port, "port", plainPort, "internal: the port of that part")
 	if err := f.Parse(args); err != nil {
 		return err
 	}
@@ -59,12 +59,12 @@ func run(ctx context.Context, args []string, out, progress io.Writer) error {
 		return playPart(ctx, o, out)
 	}
 	if os.Geteuid() != 0 {
-		return errors.New("make network namespaces: only root can; try sudo make bench")
+		return errors.New("make network namespaces: root is required; try sudo make bench")
 	}
 	return compare(ctx, o, out, progress)
 }
 
-// playPart is this program as a peer on one of the hosts.
+// playPart runs this program as a peer on one of the hosts.
 func playPart(ctx context.Context, o options, out io.Writer) error {
 	d := time.Duration(o.duration * float64(time.Second))
 	switch o.play {
@@ -77,7 +77,7 @@ func playPart(ctx context.Context, o options, out io.Writer) error {
 	case "rr", "crr":
 		return playTransactions(ctx, farIP+":"+o.port, o.play == "crr", d, out)
 	}
-	return fmt.Errorf("play %q: no such part", o.play)
+	return fmt.Errorf("play %q: unknown part", o.play)
 }
 
 // compare makes the world, starts the servers, plays the rows and writes the results.
@@ -129,12 +129,13 @@ func compare(ctx context.Context, o options, out, progress io.Writer) error {
 	}
 	if missed := slices.IndexFunc(results.Rows,
 		func(r outcome) bool { return r.BestPeer != "" && !r.met() || r.Rounds == 0 }); missed >= 0 {
-		return fmt.Errorf("not every goal is met, the first is %q", results.Rows[missed].Test)
+		return fmt.Errorf("a goal is not met, first in row %q", results.Rows[missed].Test)
 	}
 	return nil
 }
 
-// servers starts everybody's far end and gives our key and what is missing, with the reason.
+// servers starts the far end of every program. It returns linerate's key and the programs that are
+// missing, with the reason.
 func servers(ctx context.Context, w *world, exe, self string) (key string, missing map[string]string, err error) {
 	key = wire.NewKey().String()
 	missing = map[string]string{}
@@ -176,7 +177,7 @@ func print(out io.Writer, rows []outcome) error {
 		case r.Rounds == 0:
 			verdict = "FAILED"
 		case r.BestPeer == "":
-			verdict = "no peer here"
+			verdict = "no peer"
 		case !r.met():
 			verdict = "NOT MET"
 		}

@@ -37,8 +37,8 @@ func playServer(ctx context.Context, addr string) error {
 	}
 }
 
-// playTransactions asks one byte after the other for a time and prints how many answers came per
-// second; with connect, over a new connection each.
+// playTransactions sends one byte at a time, awaits each reply, and prints the replies per second.
+// With connect each request uses a new connection.
 func playTransactions(ctx context.Context, addr string, connect bool, d time.Duration, out io.Writer) error {
 	var dialer net.Dialer
 	var conn net.Conn
@@ -59,8 +59,8 @@ func playTransactions(ctx context.Context, addr string, connect bool, d time.Dur
 			return err
 		}
 		if connect {
-			// A reset instead of a farewell, so that the ports of some hundred thousand connections
-			// do not wait for a minute each.
+			// A reset and not a close, so that the ports of some hundred thousand connections do
+			// not stay in TIME_WAIT for a minute.
 			if err := conn.(*net.TCPConn).SetLinger(0); err != nil {
 				return err
 			}

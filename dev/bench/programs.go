@@ -22,15 +22,15 @@ const (
 	plainPort    = "5999"
 )
 
-// program measures one figure once, for about the seconds given. bytes is the payload that was
-// carried, for the cost of it; 0 where the figure is no throughput.
+// program measures one figure once, for about the given seconds. bytes is the carried payload, from
+// which the cost follows; 0 where the figure is not a throughput.
 type program struct {
 	name  string
-	needs string // the executable; empty: always there
+	needs string // the executable; empty: always present
 	run   func(ctx context.Context, w *world, seconds float64) (value, bytes float64, err error)
 }
 
-// linerate runs `linerate measure` with the flags given and picks a figure of its document.
+// linerate runs `linerate measure` with the given flags and picks a figure of its document.
 func linerate(exe, key string, pick func(result) float64, flags ...string) program {
 	return program{name: "linerate", run: func(ctx context.Context, w *world, seconds float64) (float64,
 		float64, error) {
@@ -50,7 +50,7 @@ func linerate(exe, key string, pick func(result) float64, flags ...string) progr
 	}}
 }
 
-// result is what is read of an entry of tests[] in linerate.measure/1.
+// result has the fields that bench reads of an entry of tests[] in linerate.measure/1.
 type result struct {
 	Bytes        float64 `json:"bytes"`
 	Throughput   float64 `json:"throughput_bits_per_second"`
@@ -66,7 +66,7 @@ func throughput(r result) float64   { return r.Throughput }
 func transactions(r result) float64 { return r.Transactions }
 func packets(r result) float64      { return r.Packets }
 
-// iperf3 runs the client with the flags given; bulk figures are what the server received.
+// iperf3 runs the client with the given flags. Bulk figures are what the server received.
 func iperf3(name string, udp bool, flags ...string) program {
 	return program{name: name, needs: "iperf3", run: func(ctx context.Context, w *world, seconds float64) (float64,
 		float64, error) {
@@ -109,7 +109,7 @@ func parseIperf3(out []byte, udp bool) (value, bytes float64, err error) {
 	return doc.End.Received.Rate, doc.End.Received.Bytes, nil
 }
 
-// iperf2 runs the client with the flags given; its last line of CSV is the sum.
+// iperf2 runs the client with the given flags. The last line of its CSV is the sum.
 func iperf2(name string, flags ...string) program {
 	return program{name: name, needs: "iperf", run: func(ctx context.Context, w *world, seconds float64) (float64,
 		float64, error) {
@@ -140,7 +140,7 @@ func parseIperf2(out []byte) (value, bytes float64, err error) {
 
 var nuttcpLine = regexp.MustCompile(`megabytes=([0-9.]+) real_seconds=([0-9.]+) rate_Mbps=([0-9.]+)`)
 
-// nuttcp runs the client with the flags given.
+// nuttcp runs the client with the given flags.
 func nuttcp(name string, flags ...string) program {
 	return program{name: name, needs: "nuttcp", run: func(ctx context.Context, w *world, seconds float64) (float64,
 		float64, error) {
@@ -168,7 +168,8 @@ func parseNuttcp(out []byte) (value, bytes float64, err error) {
 var sockperfLine = regexp.MustCompile(
 	`Valid Duration\] RunTime=([0-9.]+) sec; SentMessages=\d+; ReceivedMessages=(\d+)`)
 
-// sockperf plays TCP ping-pong with 14 bytes, its smallest message; answers per second.
+// sockperf plays TCP ping-pong with 14 bytes, its smallest message. The figure is replies per
+// second.
 func sockperf(flags ...string) program {
 	return program{name: "sockperf", needs: "sockperf",
 		run: func(ctx context.Context, w *world, seconds float64) (float64, float64, error) {
@@ -196,7 +197,7 @@ func parseSockperf(out []byte) (value, bytes float64, err error) {
 }
 
 // plain runs this program's own loop over package net on the near host, against its own server on
-// the far one: what a program has that does not care.
+// the far host: the result of a program without optimisation.
 func plain(self, what string) program {
 	return program{name: "go-net", run: func(ctx context.Context, w *world, seconds float64) (float64, float64, error) {
 		out, err := w.run(ctx, self, "-play", what, "-duration", fmt.Sprint(seconds))
@@ -208,7 +209,7 @@ func plain(self, what string) program {
 	}}
 }
 
-// wholeSeconds is for programs that take no fractions.
+// wholeSeconds returns seconds for programs that do not accept fractions.
 func wholeSeconds(s float64) string { return strconv.Itoa(max(1, int(s+0.5))) }
 
 // answering waits until a TCP server on the far host takes connections.
@@ -233,11 +234,11 @@ func await(ctx context.Context, addr string) error {
 	}
 }
 
-// accuracy is how near the achieved rate came to the asked one: 1 is exact, and too fast is as
-// wrong as too slow.
+// accuracy returns how close the achieved rate came to the requested one: 1 is exact, and too fast
+// is as wrong as too slow.
 func accuracy(r result) float64 { return 1 - math.Abs(r.Pacing.Achieved/r.Pacing.Target-1) }
 
-// exactly is a program that always hits the mark.
+// exactly returns a program that always reaches v.
 func exactly(v float64) program {
 	return program{name: "exact", run: func(context.Context, *world, float64) (float64, float64,
 		error) {
@@ -245,7 +246,7 @@ func exactly(v float64) program {
 	}}
 }
 
-// iperf3Paced is how near iperf3 comes to a rate, by what its server received.
+// iperf3Paced returns how close iperf3 comes to a rate, by the bytes that its server received.
 func iperf3Paced(name, rate string, flags ...string) program {
 	target := map[string]float64{"10M": 10e6, "100M": 100e6, "1G": 1e9}[rate]
 	return program{name: name, needs: "iperf3", run: func(ctx context.Context, w *world, seconds float64) (float64,

@@ -2,7 +2,8 @@ package main
 
 import "fmt"
 
-// The goals are what makes a change of tool worth the trouble; they are set, not fitted.
+// The goals are the advantages that justify a change of tools. They are set in advance, not fitted
+// to results.
 const (
 	goalStream     = 2.0
 	goalCopy       = 1.4
@@ -16,13 +17,13 @@ const (
 	goalPacing     = 0.99
 )
 
-// rows is the table. exe is the linerate under test, self this program.
+// rows returns the table. exe is the linerate under test, and self is this program.
 func rows(exe, key, self string) []row {
 	const gigabit, thousand = 1e9, 1e3
 	ours := func(pick func(result) float64, flags ...string) program { return linerate(exe, key, pick, flags...) }
 	named := func(name string, p program) program { p.name = name; return p }
-	// A short fixed warm-up: what the peers report covers their start as well, and iperf3 -O would
-	// throw away the best part of a short run.
+	// A short fixed warm-up: the peers' figures also cover their start, and iperf3 -O would discard
+	// most of a short run.
 	stream := []string{"--test", "stream", "--warm-up", "100ms"}
 	with := func(base []string, more ...string) []string { return append(append([]string{}, base...), more...) }
 	bulk := []program{
@@ -45,8 +46,8 @@ func rows(exe, key, self string) []row {
 		r := row{test: "stream, " + p + " connections", unit: "Gb/s", scale: gigabit, goal: goalScale,
 			programs: []program{
 				ours(throughput, with(stream, "--parallel", p)...),
-				// One connection of ours is the best that this engine does; the ratio says what more of
-				// them lose.
+				// One connection is the fastest case of this engine; the ratio shows the loss from
+				// more connections.
 				named("linerate, 1 connection", ours(throughput, stream...)),
 				iperf2("iperf2 -P "+p, "-P", p),
 			}}
@@ -68,8 +69,8 @@ func rows(exe, key, self string) []row {
 			programs: append([]program{ours(packets, udp...)}, flood...)},
 		row{test: "udp, 64 bytes, no GSO", unit: "k/s", scale: thousand, goal: goalNoOffload,
 			programs: append([]program{ours(packets, with(udp, "--batch", "mmsg")...)}, flood...)},
-		// None of the peers connects, asks, is answered and closes (iperf2 --connect-only asks
-		// nothing), so a plain loop stands in for them.
+		// No peer connects, asks, gets a reply and closes (iperf2 --connect-only asks nothing), so
+		// a plain loop over package net replaces them.
 		row{test: "crr", unit: "k/s", scale: thousand, goal: goalConnection, programs: []program{
 			ours(transactions, "--test", "crr", "--warm-up", "100ms"), plain(self, "crr"),
 		}},

@@ -61,17 +61,17 @@ func ip(ctx context.Context, line string) error {
 // close ends the servers and removes the namespaces.
 func (w *world) close() {
 	for _, s := range w.servers {
-		_ = s.Process.Kill() // it may have ended by itself
-		_ = s.Wait()         // killed: the error says so
+		_ = s.Process.Kill() // fails if it has ended
+		_ = s.Wait()         // the error is the kill
 	}
-	// The run may have been interrupted, and its context with it; the namespaces go all the same.
+	// With a context of its own: an interrupted run must also remove its namespaces.
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 	defer cancel()
-	_ = ip(ctx, "netns del "+w.near) // one that was never made cannot be removed
+	_ = ip(ctx, "netns del "+w.near) // fails if it was never made
 	_ = ip(ctx, "netns del "+w.far)
 }
 
-// command is a program on one host, on that host's CPU.
+// command returns a program on one host, on that host's CPU.
 func (w *world) command(ctx context.Context, far bool, args ...string) *exec.Cmd {
 	ns, cpu := w.near, w.nearCPU
 	if far {
@@ -92,7 +92,7 @@ func (w *world) serve(ctx context.Context, args ...string) error {
 	return nil
 }
 
-// run runs a program on the near host to its end and gives its standard output.
+// run runs a program on the near host to its end and returns its standard output.
 func (w *world) run(ctx context.Context, args ...string) ([]byte, error) {
 	c := w.command(ctx, false, args...)
 	var out, errs bytes.Buffer

@@ -33,7 +33,7 @@ type request struct {
 	Configure *configureRequest `json:"configure,omitempty"`  // host
 	Run       *runRequest       `json:"run,omitempty"`        // host; descriptors: stdin, stdout, stderr
 	Signal    *signalRequest    `json:"signal,omitempty"`     // host
-	Snapshot  bool              `json:"snapshot,omitempty"`   // host; descriptor: where to write the settings, a JSON object
+	Snapshot  bool              `json:"snapshot,omitempty"`   // host; descriptor: where to write a JSON object
 }
 
 type beRequest struct {

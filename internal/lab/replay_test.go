@@ -8,7 +8,7 @@ import (
 	"github.com/linerate/linerate/internal/lab/scenario"
 )
 
-// A document of a tune that does all that the replay below asks for.
+// goodTune is the document of a tune that meets the replay below.
 const goodTune = `{"state":"committed","reason":"confirmed","final":{"pairs":6,"effect_ratio":4,"effect_low_ratio":3.7,"effect_high_ratio":4.2,"confidence_ratio":0.95},
 "kept":[{"knob":"a:x","side":"near"},{"knob":"a:x","side":"far"}],
 "trials":[{"knob":"a:x","side":"near","effect_ratio":1.1,"verdict":"reverted-unproven","reason":"not proven"},
@@ -59,7 +59,7 @@ func TestReplayMisses(t *testing.T) {
 	}
 }
 
-// A trial after a keep is measured on top of it: what the other end then gains is not what it gains
+// A trial after a kept change is measured on top of it, so its gain is not the gain of the change
 // alone.
 func TestReplayAloneBesideAnother(t *testing.T) {
 	const later = `{"state":"committed","final":{"effect_ratio":8,"effect_low_ratio":5},

@@ -22,7 +22,7 @@ func TestProof(t *testing.T) {
 		t.Error(d)
 	}
 	if p.Whole() || (Proof{}).Whole() || !(Proof{Compared: 1}).Whole() {
-		t.Error("what is whole")
+		t.Error("Whole is wrong for one of three proofs")
 	}
 }
 
@@ -64,8 +64,8 @@ func TestJudge(t *testing.T) {
 	}
 }
 
-// TestJudgeDisturbed: a bench that gives no clean segment excuses that nothing was kept, and
-// nothing else.
+// TestJudgeDisturbed checks that unreliable measurements excuse a tune that keeps nothing, and no
+// other failure.
 func TestJudgeDisturbed(t *testing.T) {
 	tunable := scenario.Scenario{Expect: scenario.Expectation{Finding: "path-loss", Tunable: true,
 		Knobs: []string{"w"}}}

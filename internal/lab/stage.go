@@ -153,7 +153,8 @@ func (h *Host) feed(ctx context.Context, debian, input string, args ...string) e
 // host here uses: the kernel evaluates each rule for each packet and none matches.
 func ruleset(f scenario.Firewall) string {
 	var b strings.Builder
-	b.WriteString("table inet linerate_lab {\n\tchain input {\n\t\ttype filter hook input priority filter; policy accept;\n")
+	b.WriteString("table inet linerate_lab {\n\tchain input {\n" +
+		"\t\ttype filter hook input priority filter; policy accept;\n")
 	if f.Conntrack {
 		b.WriteString("\t\tct state invalid counter\n")
 	}

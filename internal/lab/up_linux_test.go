@@ -204,7 +204,7 @@ func TestNetnsCommands(t *testing.T) {
 	c := r.Far().Command(ctx, "echo")
 	c.Stdin = strings.NewReader("through the world")
 	if got := output(t, c); got != "through the world" {
-		t.Errorf("echo gave %q", got)
+		t.Errorf("echo printed %q", got)
 	}
 	c = r.Far().Exec(ctx, "sh", "-c", "pwd; echo $LAB")
 	c.Dir, c.Env = "/", []string{"LAB=here"}
@@ -311,15 +311,15 @@ func TestNetnsRouterWorldByNameAndBothFamilies(t *testing.T) {
 		}
 	}
 	if c, err := r.LinkCounts(t.Context()); err != nil || c.Out.OutPackets < 3 || c.Back.OutPackets < 3 {
-		t.Errorf("three datagrams and their replies crossed the link: %+v, %v", c, err)
+		t.Errorf("the link's counters lack three datagrams or their replies: %+v, %v", c, err)
 	}
-	if r.Host("router") == nil || r.Host("nobody") != nil {
+	if r.Host("router") == nil || r.Host("unknown") != nil {
 		t.Error("hosts by name")
 	}
 }
 
-// transfer sends bytes from near to far and checks that they arrive as sent, and that no checksum
-// was wrong on the way.
+// transfer sends bytes from near to far and checks that they arrive unchanged and without a wrong
+// checksum.
 func transfer(t *testing.T, r *Running, bytes int) {
 	t.Helper()
 	ctx := t.Context()
@@ -480,7 +480,7 @@ func TestNetnsWorldDiesWithItsMaker(t *testing.T) {
 	}
 }
 
-// A command has the maker's terminal to itself, and the maker has it again afterwards.
+// A command has the maker's terminal to itself, and the maker gets it back afterwards.
 func TestNetnsTerminal(t *testing.T) {
 	up(t, scenario.World{Topology: scenario.Pair})
 	master, err := os.OpenFile("/dev/ptmx", os.O_RDWR, 0)

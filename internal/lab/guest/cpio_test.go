@@ -12,7 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// readArchive reads the format back as the kernel does (init/initramfs.c): a second opinion written
+// readArchive reads the format as the kernel does (init/initramfs.c). It is written independently,
 // from the description of the format.
 func readArchive(b []byte) (files []file, err error) {
 	defer func() {
@@ -44,7 +44,7 @@ func readArchive(b []byte) (files []file, err error) {
 		pad()
 		if name == endOfArchive {
 			if at != len(b) {
-				return nil, fmt.Errorf("%d bytes behind the end", len(b)-at)
+				return nil, fmt.Errorf("%d bytes after the end", len(b)-at)
 			}
 			return files, nil
 		}
@@ -84,7 +84,7 @@ func TestArchive(t *testing.T) {
 	}
 }
 
-// A header as Documentation/driver-api/early-userspace/buffer-format.rst lays it out, digit by
+// The header equals the one in Documentation/driver-api/early-userspace/buffer-format.rst, digit by
 // digit.
 func TestArchiveHeader(t *testing.T) {
 	var b bytes.Buffer
@@ -98,7 +98,7 @@ func TestArchiveHeader(t *testing.T) {
 	}
 }
 
-// A writer that fails is told of, with the file.
+// The error of a failing writer names the file.
 func TestArchiveWriterFails(t *testing.T) {
 	err := writeArchive(failing{}, []file{{name: "init"}})
 	if err == nil || !strings.Contains(err.Error(), "init: no space") {

@@ -37,7 +37,7 @@ const killGrace = time.Minute
 // lastWords is how long the end of QEMU may come after the end of its socket.
 const lastWords = time.Minute
 
-// plan tells the guest's first process what to do before it listens.
+// plan has the steps of the guest's first process before it listens.
 type plan struct {
 	Modules []module `json:"modules"`
 	System  bool     `json:"system,omitempty"` // start the system on the disk

@@ -23,7 +23,7 @@ func TestModuleInfo(t *testing.T) {
 		t.Errorf("a module without dependencies has %q", got)
 	}
 	if _, err := readModuleInfo(strings.NewReader("no ELF file")); err == nil {
-		t.Error("a text is taken for a module")
+		t.Error("a text was accepted as a module")
 	}
 }
 
@@ -55,8 +55,8 @@ func TestLoadOrder(t *testing.T) {
 	}
 }
 
-// No section makes the parser fail, and no dependency is empty or spelled otherwise than the kernel
-// does.
+// The parser accepts every section, and returns no dependency that is empty or differs from the
+// kernel's spelling.
 func FuzzModuleInfo(f *testing.F) {
 	f.Add([]byte("depends=a,b-c\x00license=GPL\x00"))
 	f.Add(bytes.Repeat([]byte{0, '='}, 8))

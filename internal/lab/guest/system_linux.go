@@ -41,7 +41,8 @@ func systemArguments(o Options) string {
 		" systemd.mask=systemd-logind.service systemd.mask=polkit.service systemd.mask=dev-hugepages.mount" +
 		" systemd.mask=dev-mqueue.mount systemd.mask=sys-kernel-debug.mount systemd.mask=sys-kernel-tracing.mount" +
 		" systemd.mask=e2scrub_reap.service systemd.mask=systemd-update-utmp.service" +
-		" systemd.mask=kmod-static-nodes.service systemd.mask=modprobe@.service systemd.mask=systemd-user-sessions.service"
+		" systemd.mask=kmod-static-nodes.service systemd.mask=modprobe@.service" +
+		" systemd.mask=systemd-user-sessions.service"
 }
 
 // startSystem mounts the disk, copies the overlay to it, and becomes the first process of the

@@ -154,12 +154,12 @@ func TestSplitAgainstReference(t *testing.T) {
 						head(finish(got)), head(want))
 				}
 				if len(want) != f.segmentLen(i) {
-					t.Fatalf("segment %d has %d bytes, told %d", i, len(want), f.segmentLen(i))
+					t.Fatalf("segment %d has %d bytes, want %d", i, len(want), f.segmentLen(i))
 				}
 				sum += int64(len(want))
 			}
 			if sum != f.bytes(0, f.Segments()) {
-				t.Fatalf("segments have %d bytes, told %d", sum, f.bytes(0, f.Segments()))
+				t.Fatalf("segments have %d bytes, want %d", sum, f.bytes(0, f.Segments()))
 			}
 		}
 	}

@@ -9,13 +9,13 @@ import (
 // rate limit, no delay, no loss.
 type Params struct {
 	RateBitsPerSec float64 `json:"rate_bits_per_second,omitempty"` // on the wire, framing included; 0: no limit
-	DelaySeconds   float64 `json:"delay_seconds,omitempty"`        // one way, from the last bit sent to its arrival; 0 to 60
-	JitterSeconds  float64 `json:"jitter_seconds,omitempty"`       // each frame's delay varies evenly by ± this; at most the delay
+	DelaySeconds   float64 `json:"delay_seconds,omitempty"`        // one way, from the last bit sent; 0 to 60
+	JitterSeconds  float64 `json:"jitter_seconds,omitempty"`       // uniform variation of the delay by ± this
 	Reorder        bool    `json:"reorder,omitempty"`              // lets jitter change the order of frames
 	LossRatio      float64 `json:"loss_ratio,omitempty"`           // share of wire segments that is lost; 0 to 1
-	LossBurst      float64 `json:"loss_burst_packets,omitempty"`   // mean length of a run of losses, geometric; 0 and 1: single losses
+	LossBurst      float64 `json:"loss_burst_packets,omitempty"`   // mean run of losses, geometric; 0, 1: single
 	QueueBytes     int64   `json:"queue_bytes,omitempty"`          // limit of the queue, in wire bytes; 0: see Queue
-	MTUBytes       int     `json:"mtu_bytes,omitempty"`            // of the interfaces, without Ethernet header; 0: 1500
+	MTUBytes       int     `json:"mtu_bytes,omitempty"`            // without Ethernet header; 0: 1500
 
 	// HoleBytes makes a black hole: longer packets are dropped without a message. 0: no hole.
 	HoleBytes int `json:"hole_bytes,omitempty"`
@@ -96,7 +96,8 @@ func seconds(s float64) time.Duration { return time.Duration(s*1e9 + 0.5) }
 
 // Counters are the totals of one direction since the start. Packets are wire segments: a
 // super-frame of 40 segments counts 40. Bytes are Ethernet frame lengths without framing. Every
-// packet in is out, dropped, or still waiting.
+// packet in is out, dropped, or still waiting. Overruns and Refused come from a busy machine and not
+// from the link.
 type Counters struct {
 	InPackets      uint64 `json:"in_packets_total"`
 	InBytes        uint64 `json:"in_bytes_total"`
@@ -108,6 +109,6 @@ type Counters struct {
 	DroppedTooLong uint64 `json:"dropped_too_long_packets_total"`    // longer than the MTU, or than HoleBytes
 	DroppedPolicer uint64 `json:"dropped_by_policer_packets_total"`  // found no tokens
 	DroppedInvalid uint64 `json:"dropped_invalid_packets_total"`     // headers that do not fit together
-	Overruns       uint64 `json:"dropped_by_overrun_packets_total"`  // the emulator read too slowly: a fault of the machine, not of the link
-	Refused        uint64 `json:"dropped_by_receiver_packets_total"` // the receiving interface took no more: also a fault of the machine
+	Overruns       uint64 `json:"dropped_by_overrun_packets_total"`  // the emulator read too slowly
+	Refused        uint64 `json:"dropped_by_receiver_packets_total"` // the interface took no more
 }

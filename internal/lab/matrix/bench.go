@@ -10,18 +10,18 @@ import (
 	"github.com/linerate/linerate/internal/kernel/procfs"
 )
 
-// look is how long the machine is watched before a world is made; long beside the hundredths of a
-// second in which /proc/stat counts.
+// look is how long the machine is watched before a world is made. It is long compared with the 10
+// ms in which /proc/stat counts.
 const look = 300 * time.Millisecond
 
-// others is the share of the processors that other programs may take before a case is played
-// without being remarked. Worlds leave more than that idle on two processors, but for those without
-// a link, which take all there is.
-const others = 0.2
+// tolerated is the share of the processors that other programs may use before a case without a
+// warning. On two processors a world leaves more than that idle, except a world without a link,
+// which uses all.
+const tolerated = 0.2
 
-// busy says, before a world is made, that this machine has other work: its processors are those of
-// every namespace, and a verdict that blames them is then not wrong about them. Empty: it is idle,
-// or keeps no count.
+// busy returns a warning if this machine has other work before a world is made. All namespaces
+// share its processors, so a verdict that blames them may then be right. Empty: the machine is
+// idle, or does not count its work.
 func busy(ctx context.Context) string {
 	before, ok := processors()
 	if !ok {
@@ -38,13 +38,13 @@ func busy(ctx context.Context) string {
 		return ""
 	}
 	share := 1 - (after.idle-before.idle)/all
-	if share < others {
+	if share < tolerated {
 		return ""
 	}
 	return fmt.Sprintf("this machine was %.0f %% busy with other work before the world was made", 100*share)
 }
 
-// times are those of all processors together, in seconds.
+// times are the times of all processors together, in seconds.
 type times struct{ all, idle float64 }
 
 func processors() (t times, ok bool) {
@@ -60,7 +60,7 @@ func processors() (t times, ok bool) {
 	return times{all: c.User + c.System + c.IRQ + c.SoftIRQ + c.Steal + c.Idle, idle: c.Idle}, true
 }
 
-// release is that of the running kernel, for the record; empty where there is no such file.
+// release returns the release of the running kernel, or "" on a system without that file.
 func release() string {
 	b, err := os.ReadFile("/proc/sys/kernel/osrelease")
 	if err != nil {

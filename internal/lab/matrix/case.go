@@ -14,7 +14,7 @@ type Case struct {
 	Level    scenario.Level // empty: a sound world
 }
 
-// Name is SCENARIO/LEVEL, or SCENARIO for a sound world.
+// Name returns SCENARIO/LEVEL, or SCENARIO for a sound world.
 func (c Case) Name() string {
 	if c.Level == "" {
 		return c.Scenario.Name
@@ -27,10 +27,10 @@ type Filter struct {
 	Only   *regexp.Regexp // matches the name of the scenario
 	Level  scenario.Level
 	Ground scenario.Ground
-	Short  bool // the short form: the gross level of scenarios that say so
+	Short  bool // the short form: the gross level of scenarios marked short, and sound worlds
 }
 
-// Select gives the cases of scenarios that pass a filter, in the scenarios' order and the mildest
+// Select returns the cases of scenarios that pass a filter, in the scenarios' order and the mildest
 // level first.
 func Select(scenarios []scenario.Scenario, f Filter) []Case {
 	var cases []Case
@@ -38,13 +38,12 @@ func Select(scenarios []scenario.Scenario, f Filter) []Case {
 		if f.Only != nil && !f.Only.MatchString(s.Name) || f.Ground != "" && f.Ground != s.On() || f.Short && !s.Short {
 			continue
 		}
-		// A sound world has no level, so that whoever asks for one gets none of them.
+		// A sound world has no level, so a filter with a level excludes it.
 		if s.Sound() && f.Level == "" {
 			cases = append(cases, Case{Scenario: s})
 		}
 		for _, l := range scenario.Levels {
-			// The short form is for every run of the tests: what is gross must be found on a busy
-			// machine too.
+			// The short form also runs on busy machines, where only a gross fault must be found.
 			if _, ok := s.Fault(l); !ok || f.Level != "" && l != f.Level || f.Short && l != scenario.Gross {
 				continue
 			}
@@ -54,7 +53,7 @@ func Select(scenarios []scenario.Scenario, f Filter) []Case {
 	return cases
 }
 
-// ParseLevel reads a level; an empty text is all of them.
+// ParseLevel parses a level; an empty text means all levels.
 func ParseLevel(s string) (scenario.Level, error) {
 	if s != "" && !slices.Contains(scenario.Levels, scenario.Level(s)) {
 		return "", fmt.Errorf("level %q: want one of %v", s, scenario.Levels)
@@ -62,7 +61,7 @@ func ParseLevel(s string) (scenario.Level, error) {
 	return scenario.Level(s), nil
 }
 
-// ParseGround reads a ground; "all" and an empty text are every one.
+// ParseGround parses a ground; "all" and an empty text mean all grounds.
 func ParseGround(s string) (scenario.Ground, error) {
 	switch g := scenario.Ground(s); g {
 	case scenario.Namespace, scenario.Guest:

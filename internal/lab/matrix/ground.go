@@ -19,10 +19,11 @@ var drivers = map[string]string{
 	"virtio-net-pci": "virtio_net", "vmxnet3": "vmxnet3",
 }
 
-// groundModules are the modules of every ground: what joins hosts, shapes and loses packets, filters
-// and tracks connections. The guest has no modprobe(8), so modules that a running kernel would load
-// on demand are listed too. They are loaded in this order. crc32c_generic must precede connection
-// tracking: libcrc32c needs it by a soft dependency (modprobe.d(5)), which module files do not name.
+// groundModules are the modules of every ground: what joins hosts, shapes and loses packets,
+// filters and tracks connections. The guest has no modprobe(8), so modules that a running kernel
+// would load on demand are listed too. They are loaded in this order. crc32c_generic must precede
+// connection tracking: libcrc32c needs it by a soft dependency (modprobe.d(5)), which module files
+// do not name.
 var groundModules = []string{
 	"crc32c_generic",
 	"af_packet", "veth", "tun", "ifb", "inet_diag", "tcp_diag", "udp_diag", "tcp_bbr",
@@ -45,13 +46,14 @@ const groundMemory = 1 << 30
 // the namespaces, join the hosts; and scenarios may write the settings of the whole machine
 // (net.core, conntrack, neighbour tables), because the guest has no other user.
 //
-// One guest serves scenario after scenario: a world that ends returns its cards to the guest's first
-// namespace. Booting costs six to ten seconds, so scenarios with equal options share one.
+// One guest serves scenario after scenario: a world that ends returns its cards to the guest's
+// first namespace. Booting costs six to ten seconds, so scenarios with equal options share one.
 type ground struct{ guest *guest.Guest }
 
 // complete adds to a scenario's options what every ground has. Scenarios with equal results can
 // share a guest. The default is two processors, one for each host of a pair, or one processor where
-// the guest's clock counts instructions. A card of a model that drivers lacks needs its module named.
+// the guest's clock counts instructions. A card of a model that drivers lacks needs its module
+// named.
 func complete(o guest.Options) guest.Options {
 	if o.CPUs == 0 {
 		o.CPUs = 2

@@ -17,21 +17,21 @@ import (
 	"github.com/linerate/linerate/internal/report"
 )
 
-// guestPlayer plays cases in guests: one boot for all that ask for the same guest, and one command
-// in it for each case.
+// guestPlayer plays cases in guests: one boot for all cases that need the same guest, and one
+// command in it per case.
 type guestPlayer[T any] struct {
 	status   func(what string) // progress
-	patience time.Duration     // with one run of a case
+	patience time.Duration     // for one run of a case
 	args     func(runs int) []string
 	read     func(document []byte) ([]T, error)
 	unplayed func(c Case, run int, kernel, reason string, skipped bool) T
 }
 
-// guestPatience bounds a boot, and a verdict inside: many times what either takes, as the machine
-// may be busy.
-const guestPatience = 5 * time.Minute
+// guestPatience bounds a boot, and a verdict inside a guest. It is many times what either takes,
+// because QEMU may get a fifth of a processor.
+const guestPatience = 10 * time.Minute
 
-// VerdictsInGuests plays cases of `lab matrix` in guests; status is told what is under way.
+// VerdictsInGuests plays cases of `lab matrix` in guests; status receives the present step.
 func VerdictsInGuests(status func(what string)) Guest[report.MatrixCase] {
 	return guestPlayer[report.MatrixCase]{
 		status: status, patience: guestPatience, unplayed: Unplayed,
@@ -44,8 +44,8 @@ func VerdictsInGuests(status func(what string)) Guest[report.MatrixCase] {
 	}
 }
 
-// TunesInGuests plays cases of `lab tune` in guests, each with so much time and so many trials at
-// most. A case inside is two worlds, the tune and what comes after it, on an emulated processor.
+// TunesInGuests plays cases of `lab tune` in guests. budget and trials bound each tune. A case is
+// two worlds, the tune and its proof, on an emulated processor.
 func TunesInGuests(status func(what string), budget time.Duration, trials int) Guest[report.TuneMatrixCase] {
 	return guestPlayer[report.TuneMatrixCase]{
 		status: status, patience: 3*budget + guestPatience, unplayed: Untuned,
@@ -61,8 +61,8 @@ func TunesInGuests(status func(what string), budget time.Duration, trials int) G
 	}
 }
 
-// Play implements [Guest]. A guest that cannot be had skips its cases with the reason; one that
-// dies costs the case that it died of.
+// Play implements [Guest]. Without the guest the cases are skipped with the reason; a guest that
+// dies fails the case that it was playing.
 func (p guestPlayer[T]) Play(ctx context.Context, cases []Case, runs int, each func(T)) error {
 	for _, group := range sameGuest(cases) {
 		if err := p.group(ctx, group, runs, each); err != nil {
@@ -72,8 +72,7 @@ func (p guestPlayer[T]) Play(ctx context.Context, cases []Case, runs int, each f
 	return nil
 }
 
-// sameGuest sorts cases by the guest that they ask for, in the order in which each is first asked
-// for.
+// sameGuest groups cases by the guest that they need, in the order of the first case of each guest.
 func sameGuest(cases []Case) (groups [][]Case) {
 	place := make(map[string]int)
 	for _, c := range cases {
@@ -89,7 +88,7 @@ func sameGuest(cases []Case) (groups [][]Case) {
 	return groups
 }
 
-// groundOf is the guest that a scenario asks for, whole.
+// groundOf returns the complete options of the guest that a scenario needs.
 func groundOf(m scenario.Machine) guest.Options {
 	o := guest.Options{CPUs: m.CPUs, MemoryBytes: m.MemoryBytes, Counted: m.Counted, Modules: m.Modules,
 		Programs: m.Programs}
@@ -104,12 +103,12 @@ func (p guestPlayer[T]) group(ctx context.Context, cases []Case, runs int, each 
 	var g *ground
 	defer func() {
 		if g != nil {
-			_ = g.close() // nothing in it can be lost
+			_ = g.close() // the guest holds no data worth keeping
 		}
 	}()
 	for _, c := range cases {
 		if g == nil {
-			p.status("boots a guest for " + c.Name())
+			p.status("booting a guest for " + c.Name())
 			var err error
 			if g, err = p.boot(ctx, c); err != nil {
 				if ctx.Err() != nil {
@@ -130,7 +129,7 @@ func (p guestPlayer[T]) group(ctx context.Context, cases []Case, runs int, each 
 		if err != nil {
 			each(p.unplayed(c, len(played)+1, g.release(), err.Error(), false))
 			_ = g.close()
-			g = nil // the next case gets a new one
+			g = nil // the next case boots a new guest
 		}
 	}
 	return nil
@@ -142,7 +141,7 @@ func (p guestPlayer[T]) boot(ctx context.Context, c Case) (*ground, error) {
 	return bootGround(ctx, groundOf(c.Scenario.Guest))
 }
 
-// play runs one case inside and reads its document.
+// play runs one case in the guest and reads its document.
 func (p guestPlayer[T]) play(ctx context.Context, g *ground, c Case, runs int) ([]T, error) {
 	ctx, cancel := context.WithTimeout(ctx, time.Duration(runs)*p.patience)
 	defer cancel()
@@ -162,17 +161,17 @@ func (p guestPlayer[T]) play(ctx context.Context, g *ground, c Case, runs int) (
 			strings.TrimSpace(said.String()))
 	}
 	if len(cases) == 0 {
-		return nil, errors.New("linerate in the guest played nothing")
+		return nil, errors.New("linerate in the guest played no case")
 	}
 	return cases, nil
 }
 
-// RunInGuest boots the guest that a scenario needs and plays it there whole. What the command
-// inside says goes to log. The document inside is that of the guest; nil with a reason: this
-// machine cannot have the guest.
+// RunInGuest boots the guest that a scenario needs and plays the whole scenario there. The stderr
+// of the command in the guest goes to log. It returns the guest's document, or nil and the reason
+// why this machine cannot boot the guest.
 func RunInGuest(ctx context.Context, s scenario.Scenario, budget time.Duration, log io.Writer) (doc *report.LabDocument,
 	reason string, err error) {
-	// Its own time goes by many times slower than ours.
+	// The guest's time may pass many times more slowly than real time.
 	inner, cancel := context.WithTimeout(ctx, 10*budget+2*guestPatience)
 	defer cancel()
 	g, err := bootGround(inner, groundOf(s.Guest))

@@ -8,13 +8,13 @@ import (
 	"github.com/linerate/linerate/internal/report"
 )
 
-// judge reads a verdict and says whether it is right.
+// judge reads a verdict and decides whether it is right.
 func judge(m *report.MatrixCase, c Case) {
 	var d struct {
 		Findings []report.MatrixFinding `json:"findings"`
 	}
 	if err := json.Unmarshal(m.Document, &d); err != nil {
-		m.Reason = fmt.Sprintf("the verdict's document: %v", err)
+		m.Reason = fmt.Sprintf("read the verdict's document: %v", err)
 		return
 	}
 	m.Found = d.Findings
@@ -25,8 +25,7 @@ func judge(m *report.MatrixCase, c Case) {
 		return slices.IndexFunc(m.Found, func(f report.MatrixFinding) bool { return f.Code == code })
 	}
 	if m.Pair {
-		// Named, in whatever order: which of two faults costs more is another question than which
-		// there are.
+		// In any order: the case asks which faults exist, not which of them costs more.
 		first, second := place(m.Expected[0]), place(m.Expected[1])
 		m.Right = first >= 0 && second >= 0
 		if m.Right {
@@ -34,13 +33,12 @@ func judge(m *report.MatrixCase, c Case) {
 		}
 		return
 	}
-	// The best place of those that are as right counts.
+	// The best place among the codes that count as right.
 	for _, code := range m.Expected {
 		if at := place(code) + 1; at > 0 && (m.Rank == 0 || at < m.Rank) {
 			m.Rank = at
 		}
 	}
-	// A sound world is right only when nothing further down is a warning either: somebody would act
-	// on it.
+	// A sound world is right only if no further finding is a warning: a user would act on it.
 	m.Right = m.Rank == 1 && !(c.Level == "" && m.Warned)
 }

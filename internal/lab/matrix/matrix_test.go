@@ -136,8 +136,8 @@ func TestGuestsAreAsked(t *testing.T) {
 	}
 }
 
-// TestScenariosNameFindings holds every scenario to the registry: an expected code that no finding
-// has could never be found.
+// TestScenariosNameFindings checks every expected code against the registry of findings: an unknown
+// code could never be found.
 func TestScenariosNameFindings(t *testing.T) {
 	scenarios, err := scenario.Matrix()
 	if err != nil {

@@ -5,8 +5,8 @@ import (
 	"github.com/linerate/linerate/internal/report"
 )
 
-// Outcome is what a scenario that was played whole came to, for its document. Side and knob are one
-// word each in the document's list of what was kept.
+// Outcome returns the result of a whole scenario for its document. The document lists each kept
+// change as side and knob, separated by a blank.
 func Outcome(r *lab.Result) report.LabOutcome {
 	o := report.LabOutcome{
 		Scenario: r.Scenario.Name, Expected: r.Scenario.Expect.Finding, Found: r.Found,
@@ -21,8 +21,7 @@ func Outcome(r *lab.Result) report.LabOutcome {
 	return o
 }
 
-// replayed is what a played replay proved, and the unit of its figures; nothing for other
-// scenarios.
+// replayed returns what a replay proved and the unit of its figures, or nil for other scenarios.
 func replayed(r *lab.Result) (*report.LabReplay, string) {
 	w := r.Scenario.Replay
 	if w == nil {

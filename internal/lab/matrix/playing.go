@@ -13,35 +13,35 @@ import (
 	"github.com/linerate/linerate/internal/lab/scenario"
 )
 
-// needsGuest is why a case is skipped where there is nobody to play it.
+// needsGuest is the reason for skipping a case when no guest can play it.
 const needsGuest = "it needs a guest"
 
-// playing is what judging and tuning have in common: the order of the cases, the documents that are
-// kept, and who listens.
+// playing is the common part of judging and tuning: the order of the cases, the documents to keep,
+// and the progress.
 type playing[T any] struct {
 	runs   int    // of each case
 	out    string // directory for documents; empty: none is kept
 	inside bool
 	embed  bool
-	guest  Guest[T] // nil: cases that need one are skipped
-	done   func(T)  // a case has ended; nil: nobody listens
+	guest  Guest[T] // nil: cases that need a guest are skipped
+	done   func(T)  // called at the end of a case; may be nil
 
 	one  func(c Case, run, runs int) (T, error) // plays a case here
-	not  func(c Case) T                         // one that needs a guest
+	not  func(c Case) T                         // returns the result of a case that lacks its guest
 	file func(*T) file
-	away func() // the guests' turn has come; nil: nobody listens
+	away func() // called before the cases in guests; may be nil
 }
 
-// file is where the document of a case is, and what it is named after.
+// file is the document of a case and the parts of its file name.
 type file struct {
 	scenario, level string
 	run             int
 	document        *json.RawMessage
 }
 
-// all plays the cases, those in namespaces first: guests go last and together, because those that
-// ask for the same one share it. The error is the lab's own or ctx's, and the cases played until
-// then come with it.
+// all plays the cases in namespaces and then those in guests, together, because cases that need the
+// same guest share it. An error is the lab's own or ctx's; the cases played before it are returned
+// with it.
 func (p playing[T]) all(ctx context.Context, cases []Case) (all []T, err error) {
 	if p.out != "" {
 		if err := os.MkdirAll(p.out, 0o755); err != nil {
@@ -49,8 +49,8 @@ func (p playing[T]) all(ctx context.Context, cases []Case) (all []T, err error) 
 		}
 	}
 	var failed error
-	// A document is kept as soon as its case has ended: a matrix takes long, and what was played
-	// before an interrupt is not lost.
+	// A document is written as soon as its case has ended: a matrix takes long, and an interrupt
+	// must not lose the cases before it.
 	done := func(m T) {
 		f := p.file(&m)
 		failed = cmp.Or(failed, Keep(p.out, f.scenario, f.level, f.run, *f.document))
@@ -91,14 +91,14 @@ func (p playing[T]) all(ctx context.Context, cases []Case) (all []T, err error) 
 	return all, errors.Join(err, failed)
 }
 
-// Keep writes a document to a file in a directory that is there, named after its case; nothing when
-// either is empty.
+// Keep writes a document to a file in an existing directory. The file has the name of the case.
+// Without a directory or a document it writes nothing.
 func Keep(dir, scenario, level string, run int, document json.RawMessage) error {
 	if dir == "" || len(document) == 0 {
 		return nil
 	}
 	name := strings.Trim(fmt.Sprintf("%s.%s", scenario, level), ".")
-	if run > 1 { // the first has the plain name, which is what one looks for
+	if run > 1 { // the first run has the plain name, which users look for
 		name += fmt.Sprintf(".%d", run)
 	}
 	indented, err := json.MarshalIndent(document, "", "  ")

@@ -12,28 +12,28 @@ import (
 	"github.com/linerate/linerate/internal/report"
 )
 
-// Options of Run. The zero value plays every case once and keeps nothing.
+// Options of Run. The zero value plays every case once and keeps no document.
 type Options struct {
 	Runs     int                      // of each case; 0: 1
 	Out      string                   // directory for the verdicts' documents; empty: none is kept
 	Inside   bool                     // this program already runs in the guest that the cases need
 	Embed    bool                     // documents go into the cases, for a caller who cannot read files here
 	Guest    Guest[report.MatrixCase] // nil: cases that need a guest are skipped
-	Progress func(what string)        // a case begins; nil: nobody listens
-	Done     func(report.MatrixCase)  // a case has ended; nil: nobody listens
-	Log      io.Writer                // what the commands say; nil: nobody reads it
+	Progress func(what string)        // called when a case begins; may be nil
+	Done     func(report.MatrixCase)  // called when a case has ended; may be nil
+	Log      io.Writer                // receives the commands' stderr; may be nil
 
-	kernel string // release of the one that runs here
+	kernel string // release of the running kernel
 }
 
-// Guest plays cases in guests, boots what they need, and answers in their order with their
-// documents in them.
+// Guest plays cases in guests. It boots the guests that they need, and calls each with the results
+// in their order, with their documents in them.
 type Guest[T any] interface {
 	Play(ctx context.Context, cases []Case, runs int, each func(T)) error
 }
 
-// Run plays the cases, those in namespaces first. A verdict that fails is a wrong case; the error
-// is the lab's own (no namespaces here) or ctx's, and the cases played until then come with it.
+// Run plays the cases, those in namespaces first. A verdict that fails is a wrong case. An error is
+// the lab's own (no namespaces here) or ctx's; the cases played before it are returned with it.
 func Run(ctx context.Context, cases []Case, o Options) ([]report.MatrixCase, error) {
 	o.kernel = release()
 	progress := func(what string) {
@@ -54,11 +54,11 @@ func Run(ctx context.Context, cases []Case, o Options) ([]report.MatrixCase, err
 	return p.all(ctx, cases)
 }
 
-// play makes one world and asks for one verdict.
+// play makes one world and gets one verdict.
 func play(ctx context.Context, c Case, run int, o Options) (report.MatrixCase, error) {
 	m := begin(c, run, o)
-	// Before the world is made, or its own work would count.
-	others := busy(ctx)
+	// Before the world is made: the world's own work must not count.
+	load := busy(ctx)
 	state, err := os.MkdirTemp("", "linerate-matrix-")
 	if err != nil {
 		return m, fmt.Errorf("make state directory: %w", err)
@@ -72,13 +72,13 @@ func play(ctx context.Context, c Case, run int, o Options) (report.MatrixCase, e
 	case errors.Is(err, lab.ErrNoNamespaces), errors.Is(err, lab.ErrNotSupported), ctx.Err() != nil:
 		return m, err
 	case err != nil:
-		// The world could not be made as the scenario says: that is a fault of the scenario or of
-		// the lab, and must not look like a right verdict.
+		// The world differs from the scenario. This is a fault of the scenario or of the lab, and
+		// must not look like a right verdict.
 		m.Reason = err.Error()
 		return m, nil
 	}
 	defer stage.Close()
-	// A verdict that takes longer than this is no verdict, whatever it says.
+	// A verdict that takes longer than patience counts as failed.
 	inner, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	v, err := stage.Diagnose(inner, o.Log)
@@ -86,7 +86,7 @@ func play(ctx context.Context, c Case, run int, o Options) (report.MatrixCase, e
 		return m, ctx.Err()
 	}
 	m.Warnings = append([]string{}, stage.Warnings...)
-	for _, w := range []string{others, stage.Busy(ctx)} {
+	for _, w := range []string{load, stage.Busy(ctx)} {
 		if w != "" {
 			m.Warnings = append(m.Warnings, w)
 		}
@@ -100,18 +100,18 @@ func play(ctx context.Context, c Case, run int, o Options) (report.MatrixCase, e
 	return m, nil
 }
 
-// Unplayed is a case without a verdict, for a Guest that cannot give one. A skipped one counts for
-// nothing.
+// Unplayed returns the result of a case without a verdict, for a Guest that could not play it. A
+// skipped case is not counted.
 func Unplayed(c Case, run int, kernel, reason string, skipped bool) report.MatrixCase {
 	m := begin(c, run, Options{kernel: kernel})
 	m.Reason, m.Skipped = reason, skipped
 	return m
 }
 
-// patience is when a verdict is given up: eight times what it may take.
+// patience bounds a verdict. It is eight times what a verdict may take.
 const patience = 2 * time.Minute
 
-// begin is a case with what is known before it is played.
+// begin returns the result of a case with the fields that are known before it is played.
 func begin(c Case, run int, o Options) report.MatrixCase {
 	m := report.MatrixCase{
 		Scenario: c.Scenario.Name, Level: string(c.Level), Run: run, Kernel: o.kernel,

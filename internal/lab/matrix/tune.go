@@ -16,21 +16,21 @@ import (
 type TuneOptions struct {
 	Runs     int                          // of each case; 0: 1
 	Budget   time.Duration                // of each tune
-	Trials   int                          // that each tune may measure
-	Further  []string                     // flags of tune, behind those of the scenario
+	Trials   int                          // limit for each tune
+	Further  []string                     // flags of tune, after those of the scenario
 	Out      string                       // directory for the tunes' documents; empty: none is kept
 	Inside   bool                         // this program already runs in the guest that the cases need
 	Embed    bool                         // documents go into the cases, for a caller who cannot read files here
 	Guest    Guest[report.TuneMatrixCase] // nil: cases that need a guest are skipped
-	Progress func(c Case, what string)    // what goes on; nil: nobody listens
-	Done     func(report.TuneMatrixCase)  // a case has ended; nil: nobody listens
+	Progress func(c Case, what string)    // receives the present step; may be nil
+	Done     func(report.TuneMatrixCase)  // called when a case has ended; may be nil
 }
 
-// removalPairs decide whether a kept change is needed: eight of eight on one side have a chance of
-// one in 256, and one that strays is forgiven.
+// removalPairs is the number of pairs that decide whether a kept change is needed. By chance all
+// eight favour it with a probability of one in 256, and eight tolerate one outlier.
 const removalPairs = 8
 
-// Repairable keeps the cases that can be tuned for.
+// Repairable returns the cases that tuning can repair.
 func Repairable(cases []Case) (kept []Case) {
 	for _, c := range cases {
 		if c.Scenario.Repairable() && c.Level != "" {
@@ -40,14 +40,14 @@ func Repairable(cases []Case) (kept []Case) {
 	return kept
 }
 
-// nullScenario is the sound world in which knobs without an effect are tried: nothing but the hosts
-// themselves limits it, so that its figures scatter as those of real hosts do. Behind an emulated
-// link they would be too much alike for any knob to look useful.
+// nullScenario is the sound world for knobs without an effect. Only the hosts limit it, so its
+// figures scatter as those of real hosts do. Behind an emulated link they would vary too little for
+// a useless knob to look useful.
 const nullScenario = "healthy"
 
-// nullKnobs have no effect on one stream of TCP over IPv4 that loses nothing and does not pause:
-// they are about datagrams, fragments, names of hosts, listeners, the ends of connections, losses
-// and what a connection leaves behind. Each is one candidate at either end.
+// nullKnobs have no effect on one TCP stream over IPv4 without losses and pauses. They concern
+// datagrams, fragments, neighbours, listeners, the end of connections, losses and what a connection
+// leaves behind. Each is one candidate at each end.
 var nullKnobs = []string{
 	"sysctl:net.ipv4.udp_rmem_min", "sysctl:net.ipv4.tcp_base_mss", "sysctl:net.ipv4.tcp_fin_timeout",
 	"sysctl:net.ipv4.tcp_max_tw_buckets",
@@ -63,7 +63,7 @@ var nullKnobs = []string{
 	"ethtool:*/feature.tx-udp-segmentation",
 }
 
-// Nulls is the case in which knobs without an effect are tried.
+// Nulls returns the case for knobs without an effect.
 func Nulls() (Case, error) {
 	s, err := scenario.Load(nullScenario)
 	if err != nil {
@@ -72,15 +72,15 @@ func Nulls() (Case, error) {
 	return Case{Scenario: s}, nil
 }
 
-// Nulled gives the flags of tune by which it tries so many knobs without an effect.
+// Nulled returns the flags that make tune try a number of knobs without an effect.
 func Nulled(knobs int) []string {
 	return []string{"--thorough", "--knobs", strings.Join(nullKnobs, ","), "--max-trials", strconv.Itoa(knobs)}
 }
 
-// Tune plays the cases whole, those in namespaces first: a sound world like each is measured, the
-// fault planted, tuned and measured, and each kept change taken back and put again. A tune that
-// fails is a case that is not tuned; the error is the lab's own or ctx's, and the cases played
-// until then come with it.
+// Tune plays whole cases, those in namespaces first. It measures a sound world like each case's,
+// plants the fault, tunes, measures, and takes back and repeats each kept change. A tune that fails
+// is a case that is not tuned. An error is the lab's own or ctx's; the cases played before it are
+// returned with it.
 func Tune(ctx context.Context, cases []Case, o TuneOptions) ([]report.TuneMatrixCase, error) {
 	if o.Progress == nil {
 		o.Progress = func(Case, string) {}
@@ -95,7 +95,7 @@ func Tune(ctx context.Context, cases []Case, o TuneOptions) ([]report.TuneMatrix
 }
 
 func tuneOne(ctx context.Context, c Case, run int, o TuneOptions) (report.TuneMatrixCase, error) {
-	others := busy(ctx)
+	load := busy(ctx)
 	r, err := lab.Run(ctx, c.Scenario, lab.Options{
 		Level: c.Level, Budget: o.Budget, Removals: removalPairs,
 		Tune:     append([]string{"--max-trials", strconv.Itoa(o.Trials)}, o.Further...),
@@ -105,7 +105,7 @@ func tuneOne(ctx context.Context, c Case, run int, o TuneOptions) (report.TuneMa
 		return report.TuneMatrixCase{}, err
 	}
 	m := Untuned(c, run, release(), "", r.Skipped)
-	// Nothing is a figure too, once everything was measured: through a black hole nothing comes.
+	// Zero is a figure once everything was measured: a black hole carries nothing.
 	figure := func(x float64) *float64 {
 		if x == 0 && r.Proof.Compared == 0 {
 			return nil
@@ -116,23 +116,24 @@ func tuneOne(ctx context.Context, c Case, run int, o TuneOptions) (report.TuneMa
 	m.Trials, m.Seconds, m.Ended, m.Document = r.Trials+r.Together, r.TuneTime.Seconds(), r.Ended, r.Tune
 	m.Undone = r.Proof.Whole()
 	if m.Null = c.Level == ""; m.Null {
-		m.Trials = r.Trials // of knobs, one by one
+		m.Trials = r.Trials // single knobs only
 	}
 	for _, k := range r.Removals {
 		m.Kept = append(m.Kept, report.NewTuneRemoval(k.Knob, k.Side, k.From, k.To, k.Ratio, k.Low, k.High))
 	}
 	m.Warnings = append(m.Warnings, r.Warnings...)
-	if others != "" {
-		m.Warnings = append(m.Warnings, others)
+	if load != "" {
+		m.Warnings = append(m.Warnings, load)
 	}
 	if r.Skipped || r.Proof.Compared == 0 {
-		m.Reason = r.Reason // it ended before everything was measured
+		m.Reason = r.Reason // the case ended before everything was measured
 	}
 	Judge(&m)
 	return m, nil
 }
 
-// Untuned is a case that was not tuned, for a Guest that cannot. A skipped one counts for nothing.
+// Untuned returns the result of a case without a tune, for a Guest that could not play it. A
+// skipped case is not counted.
 func Untuned(c Case, run int, kernel, reason string, skipped bool) report.TuneMatrixCase {
 	m := report.TuneMatrixCase{
 		Scenario: c.Scenario.Name, Level: string(c.Level), Ground: string(c.Scenario.On()), Kernel: kernel, Run: run,

@@ -64,8 +64,8 @@ func TestTuneAsksGuests(t *testing.T) {
 	}
 }
 
-// The knobs without an effect are names of the catalogue, and disturb nobody: a misspelt one would
-// be tried never, and nobody would notice.
+// The knobs without an effect are names of the catalogue and disturb no connection. Without this
+// test a misspelt knob would never be tried, unnoticed.
 func TestNullKnobs(t *testing.T) {
 	c, err := Nulls()
 	if err != nil || !c.Scenario.Sound() || c.Level != "" {

@@ -22,10 +22,10 @@ func TestFaultOfALevel(t *testing.T) {
 		t.Error("the scenario itself was changed")
 	}
 	if _, ok := s.Fault(Plain); ok {
-		t.Error("a level from nowhere")
+		t.Error("a missing level has a fault")
 	}
 	if s.Sound() || !(Scenario{Work: s.Work}).Sound() {
-		t.Error("what is sound")
+		t.Error("Sound is wrong for a scenario with or without a fault")
 	}
 }
 

@@ -26,7 +26,7 @@ type Scenario struct {
 	Title  string               `json:"title"`            // one line, plain words
 	About  string               `json:"about"`            // why it is slow, with the arithmetic
 	World  World                `json:"world"`            // healthy
-	Faults map[string][]Setting `json:"faults,omitempty"` // planted when it is played whole; also the gross level, unless levels has one
+	Faults map[string][]Setting `json:"faults,omitempty"` // also the gross level, unless levels has one
 	Levels map[Level]Fault      `json:"levels,omitempty"`
 	Work   []work.Work          `json:"work,omitempty"`   // at every level, and in a sound world
 	Ground Ground               `json:"ground,omitempty"` // absent: namespace
