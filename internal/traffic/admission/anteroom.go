@@ -5,11 +5,10 @@ import (
 	"sync"
 )
 
-// Anteroom bounds the connections that have not said yet what they want, and so are nobody's
-// [Visit]: each holds a descriptor and a goroutine. A source can take a part of the places only, or
-// one that connects and says nothing would keep all others out. A source is what a [Gate] takes for
-// one: with the /64 of an IPv6 address all of its addresses are counted. Its methods may be called
-// from any goroutine.
+// Anteroom bounds the connections that have not said yet what they want, and so belong to no
+// [Visit]: each holds a descriptor and a goroutine. A source can take only a part of the places;
+// otherwise one that connects and says nothing would exclude all other sources. Sources are those
+// of a [Gate]: all addresses of an IPv6 /64 count together. Any goroutine may call its methods.
 type Anteroom struct {
 	all, perSource int
 
@@ -18,12 +17,12 @@ type Anteroom struct {
 	sum     int // of waiting
 }
 
-// NewAnteroom makes one of so many places, of which one source can have perSource.
+// NewAnteroom makes one with places places, of which one source can have perSource.
 func NewAnteroom(all, perSource int) *Anteroom {
 	return &Anteroom{all: all, perSource: perSource, waiting: make(map[source]int)}
 }
 
-// Enter takes a place; ok is false when there is none. leave gives it back, and may be called more
+// Enter takes a place; ok is false when none is free. leave gives it back, and may be called more
 // than once.
 func (a *Anteroom) Enter(from netip.Addr) (leave func(), ok bool) {
 	key := sourceOf(from)

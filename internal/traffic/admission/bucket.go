@@ -13,11 +13,11 @@ const (
 	tableWays = 8
 )
 
-// source is who is counted as one: an IPv4 address, mapped into IPv6, or the first 64 bits of an
-// IPv6 address.
+// source is what counts as one client: an IPv4 address, mapped into IPv6, or the first 64 bits of
+// an IPv6 address.
 type source [16]byte
 
-// sourceOf is the source of an address. All that is no address is one source.
+// sourceOf returns the source of an address. All invalid addresses are one source.
 func sourceOf(a netip.Addr) source {
 	s := source(a.Unmap().As16())
 	if a.IsValid() && !a.Unmap().Is4() {
@@ -32,13 +32,13 @@ type bucket struct {
 	packets, bytes time.Duration
 }
 
-// debt is how long it takes until this place means nothing; the lower, the less is lost by giving
-// it away.
+// debt returns how long it takes until this place means nothing; the lower it is, the less is lost
+// by giving the place away.
 func (b *bucket) debt() time.Duration { return max(b.packets, b.bytes) }
 
-// buckets are the buckets of all sources, and the one of all of them together.
+// buckets are the buckets of all sources, and the common one of all of them together.
 type buckets struct {
-	packetCost time.Duration // a packet is worth this much time of one source, in nanoseconds
+	packetCost time.Duration // a packet costs this much time of one source, in nanoseconds
 	allCost    float64       // and this much of all sources together; below a nanosecond at high rates
 	byteCost   float64       // a byte, of one source
 	seed       maphash.Seed
@@ -46,8 +46,8 @@ type buckets struct {
 	all        float64 // instant, in nanoseconds: a float because allCost is one
 }
 
-// bucketSpan is what a bucket holds: one second of its rate, or one packet where the rate is less
-// than one per second.
+// bucketSpan is what a bucket holds: one second of its rate, or one packet if the rate is less than
+// one per second.
 const bucketSpan = time.Second
 
 func newBuckets(l Limits) buckets {
@@ -55,8 +55,8 @@ func newBuckets(l Limits) buckets {
 	perSecond := float64(time.Second)
 	b.packetCost = nanos(math.Ceil(perSecond / l.PacketsPerSecond))
 	b.allCost = perSecond / l.PacketsPerSecond / float64(l.Clients)
-	// What a source gets of a reflector in the long run is what it may move by tests; a cap on the
-	// rate of a test holds here too.
+	// In the long run a source gets from a reflector what it may move by tests; a cap on the rate
+	// of a test holds here too.
 	bytesPerSecond := min(float64(l.SourceBytes)/l.SourceWindow.Seconds(), l.BitsPerSecond/8)
 	if l.SourceBytes < math.MaxInt64 || !math.IsInf(l.BitsPerSecond, 1) {
 		b.byteCost = perSecond / bytesPerSecond
@@ -64,10 +64,10 @@ func newBuckets(l Limits) buckets {
 	return b
 }
 
-// Allow asks whether so many packets with so many bytes of payload in all, that just came from an
-// address that may be forged, may be answered. It is all or none, and what is refused costs the
-// source nothing. A reflector best asks for every packet, or every burst that came from one source.
-// It does not allocate, but for the table with the first packet of a gate.
+// Allow reports whether a server may answer this many packets with this many bytes of payload in
+// all, which just came from an address that may be forged. It allows all or none, and a refusal
+// costs the source nothing. A reflector best asks for every packet, or every burst that came from
+// one source. It allocates nothing except the table, with the first packet of a gate.
 func (g *Gate) Allow(from netip.Addr, packets, bytes int) bool {
 	if packets <= 0 || bytes < 0 {
 		return false
@@ -88,8 +88,8 @@ func (b *buckets) take(who source, packets, bytes int, now time.Duration) bool {
 	packetsAt := max(place.packets, now) + nanos(float64(packets)*float64(b.packetCost))
 	bytesAt := max(place.bytes, now) + nanos(float64(bytes)*b.byteCost)
 	allAt := max(b.all, float64(now)) + float64(packets)*b.allCost
-	// A single packet passes a full bucket however slow the rate is; else rates below one per
-	// second would mean never.
+	// A single packet passes a full bucket at any rate; otherwise rates below one per second would
+	// let nothing through.
 	full := place.debt() <= now && packets == 1
 	if !full && (packetsAt-now > bucketSpan || bytesAt-now > bucketSpan) ||
 		allAt-float64(now) > float64(max(bucketSpan, time.Duration(b.allCost))) {
@@ -99,8 +99,8 @@ func (b *buckets) take(who source, packets, bytes int, now time.Duration) bool {
 	return true
 }
 
-// find gives a source its place: the one it has, an empty one, or that of the source in its set
-// that is nearest to full buckets, with what is missing from them.
+// find returns the place of a source: the one it has, an empty one, or that of the source in its
+// set that is nearest to full buckets, with what is missing from them.
 func (b *buckets) find(who source, now time.Duration) *bucket {
 	set := &b.places[maphash.Bytes(b.seed, who[:])%tableSets]
 	least := &set[0]

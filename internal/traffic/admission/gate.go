@@ -12,24 +12,24 @@ import (
 // about 100 bytes.
 const maxSources = 4096
 
-// handful is how many accounts are compared when one has to be forgotten.
+// handful is how many accounts are compared when the gate has to forget one.
 const handful = 32
 
 // rateBurst is how much of [Limits.BitsPerSecond] a visit may be ahead; it covers the granularity
-// of whoever calls [Visit.Pause].
+// of the callers of [Visit.Pause].
 const rateBurst = 100 * time.Millisecond
 
-// BusyError is a source that is turned away at the door.
+// BusyError reports that the gate does not admit a source.
 type BusyError struct {
 	From       netip.Addr
 	Reason     string        // in plain words, without the address
-	RetryAfter time.Duration // when it is worth another try; 0: when somebody leaves
+	RetryAfter time.Duration // when another try is worthwhile; 0: when another visit ends
 }
 
 // Error is "admit ADDRESS: reason".
 func (e *BusyError) Error() string { return fmt.Sprintf("admit %s: %s", e.From, e.Reason) }
 
-// BudgetError is a visit that has used up what it was granted. It must end.
+// BudgetError reports that a visit has used up what it was granted. It must end.
 type BudgetError struct {
 	From   netip.Addr
 	Reason string // in plain words, without the address
@@ -38,8 +38,8 @@ type BudgetError struct {
 // Error is "serve ADDRESS: reason".
 func (e *BudgetError) Error() string { return fmt.Sprintf("serve %s: %s", e.From, e.Reason) }
 
-// Gate admits tests and packets. All methods may be called from any goroutine; none of them blocks
-// or starts one.
+// Gate admits tests and packets. Any goroutine may call its methods; none of them blocks or starts
+// one.
 type Gate struct {
 	limits Limits
 	start  time.Time // of the gate's clock, for its monotonic reading only
@@ -53,8 +53,8 @@ type Gate struct {
 }
 
 // class is how well a visitor is known. Each class has all the places of [Limits] to itself, so
-// that strangers, however many, take none from those who hold the host's key, not even where both
-// come from one address.
+// that strangers take none from clients that hold the host's key, even if both come from one
+// address.
 type class int
 
 const (
@@ -76,12 +76,12 @@ func New(limits Limits) *Gate {
 	return &Gate{limits: limits, start: time.Now(), sources: make(map[source]*account), packets: newBuckets(limits)}
 }
 
-// Limits are the gate's limits with the defaults filled in; a limit that does not exist is the
-// largest value of its type, of rates +Inf. Servers refuse by them what a client asks for in
+// Limits returns the gate's limits with the defaults filled in; a limit that does not exist is the
+// largest value of its type, of rates +Inf. Servers use them to refuse what a client requests in
 // advance.
 func (g *Gate) Limits() Limits { return g.limits }
 
-// now is the gate's own time. It starts at one, so that zero can mean never.
+// now returns the gate's own time. It starts at one, so that zero can mean never.
 func (g *Gate) now() time.Duration {
 	if g.testNow != nil {
 		return g.testNow()
@@ -89,13 +89,13 @@ func (g *Gate) now() time.Duration {
 	return time.Since(g.start) + 1
 }
 
-// Visit is one test of one source. Its methods may be called from any goroutine.
+// Visit is one test of one source. Any goroutine may call its methods.
 type Visit struct {
 	gate     *Gate
 	from     netip.Addr
 	deadline time.Time
 
-	// All of these belong to the gate's lock.
+	// The gate's lock protects all of these.
 	account *account
 	class   class
 	key     source
@@ -105,14 +105,14 @@ type Visit struct {
 	left    bool
 }
 
-// Enter admits one more test of a source that nobody knows, or says in a [*BusyError] why not.
-// Whoever gets a Visit must [Visit.Leave] it. An address that has not proved itself must not enter:
+// Enter admits one more test of an unknown source, or returns the reason why not as a [*BusyError].
+// The caller must [Visit.Leave] the visit. An address that has not proved itself must not enter:
 // forged ones would take all the places.
 func (g *Gate) Enter(from netip.Addr) (*Visit, error) { return g.enter(from, stranger) }
 
-// EnterKnown is [Gate.Enter] for a source that has shown the host's key. Its tests are bounded as
-// those of strangers are, but counted apart from them; what it moves counts together with what
-// strangers of its address have moved.
+// EnterKnown is [Gate.Enter] for a source that has shown the host's key. Its tests have the same
+// bounds as those of strangers, but are counted apart from them; what it moves counts together with
+// what strangers from its address have moved.
 func (g *Gate) EnterKnown(from netip.Addr) (*Visit, error) { return g.enter(from, known) }
 
 func (g *Gate) enter(from netip.Addr, as class) (*Visit, error) {
@@ -142,8 +142,7 @@ func (g *Gate) enter(from netip.Addr, as class) (*Visit, error) {
 		began: now, paid: now}, nil
 }
 
-// deadline is d from now, or the zero time when that is beyond what a time can hold or anybody will
-// wait for.
+// deadline returns the time d from now, or the zero time when that is beyond what a time can hold.
 func deadline(d time.Duration) time.Time {
 	if d == math.MaxInt64 {
 		return time.Time{}
@@ -151,7 +150,7 @@ func deadline(d time.Duration) time.Time {
 	return time.Now().Add(d)
 }
 
-// are counts things in words.
+// are formats a number of things in words.
 func are(n int, one, many string) string {
 	if n == 1 {
 		return "1 " + one
@@ -173,17 +172,17 @@ func (g *Gate) accountOf(key source, now time.Duration) *account {
 	return a
 }
 
-// roll ends a window that is over.
+// roll ends a window whose time is over.
 func (a *account) roll(now time.Duration) {
 	if a.until != 0 && now >= a.until {
 		a.moved, a.until = 0, 0
 	}
 }
 
-// forget makes room for one account and returns what the newcomer inherits: nothing where a window
-// was over, else what the poorest of a handful had moved. Go walks a map from a random place on, so
-// the handful is a sample, and a newcomer costs the same however many there are. Sources with a
-// visit are never forgotten; there are at most twice Limits.Clients of them.
+// forget makes space for one account and returns what the newcomer inherits: nothing if a window
+// was over, else what the poorest of a handful had moved. Go iterates over a map from a random
+// place on, so the handful is a sample, and a newcomer costs the same with any number of accounts.
+// Sources with a visit are never forgotten; there are at most twice Limits.Clients of them.
 func (g *Gate) forget(now time.Duration) account {
 	var victim source
 	var poorest *account
@@ -210,12 +209,12 @@ func (g *Gate) forget(now time.Duration) account {
 	return account{moved: poorest.moved, until: poorest.until}
 }
 
-// Deadline is when the visit must be over; the zero time when it has no end.
+// Deadline returns when the visit must be over; the zero time when it has no end.
 func (v *Visit) Deadline() time.Time { return v.deadline }
 
-// Spend counts n bytes that were moved, in either direction. The error is a [*BudgetError] once the
-// visit has had its bytes or its time, or its source the bytes of its window; the n bytes are
-// counted all the same, for they have been moved.
+// Spend counts n bytes that were moved, in either direction. It returns a [*BudgetError] once the
+// visit has had its bytes or its time, or its source the bytes of its window; the n bytes count all
+// the same, because they have been moved.
 func (v *Visit) Spend(n int64) error {
 	g := v.gate
 	g.mu.Lock()
@@ -247,7 +246,7 @@ func (v *Visit) Spend(n int64) error {
 	return nil
 }
 
-// add sums byte counts without ever wrapping.
+// add sums byte counts without overflow.
 func add(a, b int64) int64 {
 	if a > math.MaxInt64-b {
 		return math.MaxInt64
@@ -255,8 +254,8 @@ func add(a, b int64) int64 {
 	return a + b
 }
 
-// nanos turns a float of nanoseconds into a duration of at most a century, so that sums with the
-// clock cannot wrap.
+// nanos converts a float of nanoseconds into a duration of at most a century, so that sums with the
+// clock cannot overflow.
 func nanos(v float64) time.Duration {
 	const century = 100 * 365 * 24 * time.Hour
 	if v >= float64(century) {
@@ -265,7 +264,7 @@ func nanos(v float64) time.Duration {
 	return time.Duration(v)
 }
 
-// Left is how many bytes the visit may still move, by its own limit and its source's; 0: none.
+// Left returns how many bytes the visit may still move, by its own limit and its source's; 0: none.
 func (v *Visit) Left() int64 {
 	g := v.gate
 	g.mu.Lock()
@@ -274,7 +273,7 @@ func (v *Visit) Left() int64 {
 	return max(0, min(g.limits.Bytes-v.moved, g.limits.SourceBytes-v.account.moved))
 }
 
-// Pause is how long a mover has to rest before it moves more, so that the visit keeps to
+// Pause returns how long a sender must rest before it moves more, so that the visit keeps to
 // [Limits.BitsPerSecond]; 0: not at all.
 func (v *Visit) Pause() time.Duration {
 	g := v.gate
@@ -295,7 +294,7 @@ func (v *Visit) Leave() {
 	g.clients[v.class]--
 	v.account.visits[v.class]--
 	v.account.roll(g.now())
-	// Whoever has moved nothing needs no memory of it.
+	// The gate need not remember a source that has moved nothing.
 	if v.account.visits == [classes]int{} && v.account.moved == 0 {
 		delete(g.sources, v.key)
 	}

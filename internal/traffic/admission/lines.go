@@ -9,29 +9,28 @@ import (
 	"unicode/utf8"
 )
 
-// How many sentences in a minute a server tells one by one. Some hundred bytes each, a port scan or
-// a flood of forged sources then writes no more than some ten megabytes into a log in a day.
+// How many sentences per minute a server logs. With some hundred bytes each, a port scan or a flood
+// of forged sources then writes no more than some ten megabytes into a log per day.
 const (
-	StrangerLines = 20 // of those that are turned away
-	ClientLines   = 60 // of those that were served, and of UDP sources, which prove nothing
+	StrangerLines = 20 // about refused clients
+	ClientLines   = 60 // about served clients, and about UDP sources, which prove nothing
 )
 
-// LimitLines gives a log that passes perMinute sentences on in a minute and counts the others. How
-// many those were is told before the first sentence of a later minute, so a log that falls silent
-// keeps the last number to itself. who begins that sentence. What would break a line or command a
-// terminal is replaced, whoever it came from. The result may be called from any goroutine if log
-// may; a nil log is silence.
+// LimitLines returns a log that passes on perMinute sentences per minute and counts the rest.
+// Before the first sentence of a later minute it logs their number, so a log that falls silent does
+// not report the last number. who begins that sentence. LimitLines replaces characters that would
+// break a line or control a terminal, from every source. Any goroutine may call the result if any
+// may call log; a nil log discards everything.
 func LimitLines(log func(string), perMinute int, who string) func(string) {
 	if log == nil {
 		return func(string) {}
 	}
 	var (
 		mu      sync.Mutex
-		minute  time.Time // when the running one began
+		minute  time.Time // when the current minute began
 		n, more int       // sentences passed on in it, and left out
 	)
-	// The lock is not held while log runs: a slow log must hold up nobody who only has to be
-	// counted.
+	// The lock is not held while log runs: a slow log must not delay goroutines that only count.
 	count := func() (pass bool, leftOut int) {
 		mu.Lock()
 		defer mu.Unlock()
@@ -56,13 +55,13 @@ func LimitLines(log func(string), perMinute int, who string) func(string) {
 	}
 }
 
-// OneLine replaces what would break a line or command a terminal: control characters, those of C1
-// as well, separators of lines, and bytes that are no UTF-8.
+// OneLine replaces what would break a line or control a terminal: control characters, including
+// those of C1, line separators, and bytes that are not UTF-8.
 func OneLine(s string) string {
 	return strings.Map(func(r rune) rune {
 		switch {
 		case r == '\n' || r == '\t':
-			return ' ' // errors that were joined are lines
+			return ' ' // joined errors are separate lines
 		case unicode.IsControl(r) || r == '\u2028' || r == '\u2029' || r == utf8.RuneError:
 			return '.'
 		}

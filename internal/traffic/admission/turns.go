@@ -5,25 +5,25 @@ import (
 	"sync"
 )
 
-// Turns lets those who share a key go one after the other, in the order in which they asked, and
-// keeps nothing of a key that nobody asks for. It is for the moments of a protocol in which what
-// arrives tells no more of whom it belongs to than the key: where iperf3 says hello over UDP, or
-// nuttcp connects for data, nothing but the address tells one test from the next. The zero value is
-// ready. Its methods may be called from any goroutine.
+// Turns lets the users of one key go one after the other, in the order in which they asked, and
+// keeps nothing of a key without users. It serves the moments of a protocol in which only the key
+// shows which test an arrival belongs to: where iperf3 says hello over UDP, or nuttcp connects for
+// data, only the address distinguishes one test from the next. The zero value is ready. Any
+// goroutine may call its methods.
 type Turns[K comparable] struct {
 	mu   sync.Mutex
 	keys map[K]*turn
 }
 
 // turn is a key's lock. A channel and no mutex: waiting for it can end with a context, and Go
-// serves senders in the order of their coming.
+// serves senders in the order of their arrival.
 type turn struct {
-	taken chan struct{} // holds one while somebody has the turn
-	users int           // who has it or waits for it; of the lock of Turns
+	taken chan struct{} // holds one element while a user has the turn
+	users int           // users that have it or wait for it; protected by the lock of Turns
 }
 
-// Take waits for the turn of a key. pass gives it to the next and may be called more than once;
-// when err, which is the cause of ctx's end, is not nil there is nothing to pass.
+// Take waits for the turn of a key. pass gives it to the next user and may be called more than
+// once; when err, which is the cause of ctx's end, is not nil there is nothing to pass.
 func (t *Turns[K]) Take(ctx context.Context, key K) (pass func(), err error) {
 	t.mu.Lock()
 	if t.keys == nil {

@@ -11,21 +11,21 @@ import (
 	"github.com/linerate/linerate/internal/traffic/engine"
 )
 
-// Sizes of a system call. A call with 64 packets of any kind costs little more per packet than one
-// with many more, and keeps the schedule and the phase in sight.
+// Sizes of a system call. A call with 64 packets costs little more per packet than one with many
+// more, and returns soon enough to follow the schedule and the phase.
 const (
 	segmentsPerMessage = 64        // UDP_MAX_SEGMENTS before Linux 6.9
 	gsoMessages        = 4         // per sending call
 	mmsgMessages       = 64        // per sending call
 	callBytes          = 256 << 10 // of payload per sending call; more falls out of the second-level cache
-	// per receiving call, 64 KiB of room each, of which only what is filled is ever touched
+	// per receiving call, with 64 KiB of buffer each, of which only the filled part is ever touched
 	mergedMessages = 32
 	plainMessages  = 128     // per receiving call
 	inboxBytes     = 4 << 20 // of payload per receiving call
 	messageBytes   = 65535   // no merged message is longer
 )
 
-// sendBatch chooses how o is sent, and the most packets of one call.
+// sendBatch chooses how to send with o, and the most packets of one call.
 func (s *Socket) sendBatch(o SendOptions) (Batch, int, error) {
 	batch := o.Batch
 	segments := s.segments(o.Bytes)
@@ -57,8 +57,8 @@ func (s *Socket) sendBatch(o SendOptions) (Batch, int, error) {
 	return batch, 1, nil
 }
 
-// segments is how many datagrams fit one message; fewer than two where the kernel would refuse to
-// cut, because it cuts at the path MTU and not after fragmenting.
+// segments returns how many datagrams fit one message; fewer than two where the kernel would refuse
+// to split, because it splits at the path MTU and not after fragmenting.
 func (s *Socket) segments(bytes int) int {
 	headers := 20 + 8 // RFC 791, RFC 768
 	if !s.remote.Addr().Unmap().Is4() {
@@ -70,7 +70,7 @@ func (s *Socket) segments(bytes int) int {
 	return min(segmentsPerMessage, MaxBytes/bytes)
 }
 
-// pace asks the kernel to space packets. The rate is of frames.
+// pace makes the kernel space packets. The rate is of frames.
 func (s *Socket) pace(bytes int, gap float64) error {
 	const ethernet, udp = 14, 8
 	ip := 20
@@ -93,7 +93,7 @@ type outbox struct {
 	fd       int
 	packet   int // bytes
 	payload  []byte
-	messages int // room of box
+	messages int // capacity of box
 	segments int // packets per message
 	box      *sys.Outbox
 	single   bool
@@ -112,7 +112,7 @@ func (s *Socket) newOutbox(batch Batch, bytes, packets int) *outbox {
 	if batch == BatchGSO {
 		o.segments = s.segments(bytes)
 	}
-	// With room for the case that the kernel turns out not to cut.
+	// With enough capacity in case the kernel does not split.
 	o.messages = max((packets+o.segments-1)/o.segments, min(packets, mmsgMessages))
 	o.box = sys.NewOutbox(o.messages)
 	return o
@@ -121,8 +121,8 @@ func (s *Socket) newOutbox(batch Batch, bytes, packets int) *outbox {
 // slot is the memory of packet i.
 func (o *outbox) slot(i int) []byte { return o.payload[i*o.packet : (i+1)*o.packet] }
 
-// send hands packets at to n, n excluded, to the kernel and tells how many it took. It need not be
-// all.
+// send hands packets at to n, n excluded, to the kernel and returns how many it took, which may be
+// fewer.
 func (o *outbox) send(at, n int) (int, error) {
 	if o.single {
 		if _, err := sys.Write(o.fd, o.slot(at)); err != nil {
@@ -139,13 +139,13 @@ func (o *outbox) send(at, n int) (int, error) {
 	return min(sent*o.segments, n-at), err
 }
 
-// first is how many packets the first message of send(at, n) has.
+// first returns how many packets the first message of send(at, n) has.
 func (o *outbox) first(at, n int) int { return min(o.segments, n-at) }
 
-// plain gives up cutting.
+// plain stops splitting messages in the kernel.
 func (o *outbox) plain() { o.segments = 1 }
 
-// judge tells what an error of send means.
+// judge returns what an error of send means.
 func (o *outbox) judge(err error) judgement {
 	var errno unix.Errno
 	if !errors.As(err, &errno) {
@@ -153,12 +153,12 @@ func (o *outbox) judge(err error) judgement {
 	}
 	switch errno {
 	case unix.ENOBUFS, unix.ENOMEM, unix.EPERM:
-		return dropped // by the qdisc, for want of memory, by the firewall
+		return dropped // by the qdisc, for lack of memory, by the firewall
 	case unix.ECONNREFUSED, unix.EPROTO, unix.ENOPROTOOPT, unix.EHOSTDOWN, unix.ENONET, unix.EOPNOTSUPP:
 		sys.DrainErrors(o.fd, o.scratch)
-		return again // these come out of ICMP messages only
+		return again // these come only from ICMP messages
 	case unix.EHOSTUNREACH, unix.ENETUNREACH, unix.ENETDOWN, unix.EACCES:
-		// Out of ICMP messages, or because this host has no route.
+		// From ICMP messages, or because this host has no route.
 		if sys.DrainErrors(o.fd, o.scratch) > 0 {
 			return again
 		}
@@ -173,16 +173,16 @@ func (o *outbox) judge(err error) judgement {
 		return tooLong
 	case unix.EIO, unix.EINVAL:
 		if o.segments > 1 {
-			return noOffload // the route's card computes no checksums, or IPsec is on the way
+			return noOffload // the NIC of the route computes no checksums, or IPsec is on the path
 		}
 	}
 	return fatal
 }
 
-// message is what one receiving call brought at one place.
+// message is what one receiving call returned in one slot.
 type message struct {
 	payload      []byte
-	segmentBytes int // of merged datagrams; 0: it is one
+	segmentBytes int // of merged datagrams; 0: it is a single one
 	truncated    bool
 	arrivedNanos int64 // realtime clock; 0: not known
 	drops        uint32
@@ -192,27 +192,27 @@ type message struct {
 type inbox struct {
 	fd      int
 	most    int  // messages per call
-	spin    bool // never sleep
+	spin    bool // never sleep: the messages may not wait
 	box     *sys.Inbox
 	scratch []byte
 
-	hot bool // messages come faster than one per call
+	hot bool // messages arrive faster than one per call
 	// between calls while hot; halved when the socket dropped something, and longer again when it
 	// did not
 	nap    time.Duration
 	window int // receive buffer in bytes
 }
 
-// How a receiver rests while messages come fast. Waiting in the socket would have the kernel wake
-// the thread for nearly every message, which costs the sender's CPU more than the message where
-// both ends are on one host, and else the CPU of the interrupt. So the receiver looks every now and
-// then instead.
+// How a receiver rests while messages arrive fast. If it waited in the socket, the kernel would
+// wake the thread for nearly every message. Where both ends are on one host, that costs the
+// sender's CPU more than the message; elsewhere it costs the CPU of the interrupt. So the receiver
+// polls instead.
 const (
 	longestNap  = 50 * time.Microsecond
-	shortestNap = 10 * time.Microsecond // shorter ones are not worth their timer
+	shortestNap = 10 * time.Microsecond // shorter naps are not worth their timer
 	napGrowth   = 64                    // a nap without a drop makes the next one longer by one in napGrowth
-	napShare    = 3                     // a nap may fill so much of the receive buffer: one in napShare
-	bookBytes   = 768                   // what the kernel books for a small message beside its payload
+	napShare    = 3                     // a nap may fill this share of the receive buffer: one in napShare
+	bookBytes   = 768                   // what the kernel accounts for a small message besides its payload
 )
 
 func (s *Socket) newInbox(o ReceiveOptions) (*inbox, Batch, error) {
@@ -248,19 +248,19 @@ func (s *Socket) newInbox(o ReceiveOptions) (*inbox, Batch, error) {
 	return i, batch, nil
 }
 
-// receive waits for messages, for wakeEvery at most, and tells how many there are.
+// receive waits for messages, for wakeEvery at most, and returns how many there are.
 func (i *inbox) receive() (int, error) {
 	n, err := i.box.Receive(i.fd, i.most, !i.spin && !i.hot)
-	// A single message after a nap is a lull; only none at all sends the receiver back to waiting,
-	// where every message costs a wake-up.
+	// A single message after a nap is a lull; only when none has arrived does the receiver wait
+	// again, where every message costs a wake-up.
 	i.hot = n > 1 || i.hot && n == 1
 	return n, err
 }
 
-// rest is called when the n messages of the last call are dealt with.
+// rest is called when the n messages of the last call are processed.
 func (i *inbox) rest(n int, dropped bool) {
-	// Most drops are the scheduler's doing and not that of the nap, so it is never given up: the
-	// wake-ups that came instead would slow the sender down for the rest of the test.
+	// The scheduler, not the nap, causes most drops, so the receiver never stops napping: the
+	// wake-ups instead would slow the sender down for the rest of the test.
 	i.nap = min(i.nap+i.nap/napGrowth, longestNap)
 	if dropped {
 		i.nap = max(i.nap/2, shortestNap)
@@ -283,7 +283,7 @@ func (i *inbox) message(n int) message {
 	return message{m.Payload, m.SegmentBytes, m.Truncated, m.ArrivedNanos, m.Drops}
 }
 
-// judge tells what an error of receive means: again or fatal.
+// judge returns what an error of receive means: again or fatal.
 func (i *inbox) judge(err error) judgement {
 	var errno unix.Errno
 	if !errors.As(err, &errno) {
@@ -307,15 +307,15 @@ type dropCount struct {
 	counted bool   // before is set
 }
 
-// begin takes the count that was there before, and says whether this kernel tells.
+// begin takes the count before the test, and reports whether this kernel has one.
 func (d *dropCount) begin(s *Socket) bool {
 	n, err := sys.SocketDrops(s.fd)
 	d.last, d.message = n, n
 	return err == nil
 }
 
-// note takes the count that came with a message, and says by how much it rose since the message
-// before. Zero may be "not told", and is no news either way.
+// note takes the count that came with a message, and returns by how much it rose since the message
+// before. Zero may mean "not known", and changes nothing either way.
 func (d *dropCount) note(drops uint32) (rose int64) {
 	rose = int64(int32(drops - d.message))
 	if drops == 0 || rose <= 0 {
@@ -326,8 +326,8 @@ func (d *dropCount) note(drops uint32) (rose int64) {
 	return rose
 }
 
-// advance moves on to a newer value. The queue of the socket makes the counts of messages older
-// than what the socket itself says.
+// advance moves on to a newer value. Messages wait in the socket's queue, so their counts are older
+// than what the socket itself returns.
 func (d *dropCount) advance(to uint32) {
 	if by := int32(to - d.last); by > 0 {
 		d.total += int64(by)
@@ -335,12 +335,13 @@ func (d *dropCount) advance(to uint32) {
 	}
 }
 
-// measure says that the newest message holds the first measured packet.
+// measure notes that the newest message holds the first measured packet.
 func (d *dropCount) measure() {
 	d.before, d.counted = d.total-int64(int32(d.last-d.message)), true
 }
 
-// read asks the socket: drops since begin, since the first measured packet, since the last message.
+// read asks the socket and returns the drops since begin, since the first measured packet, and
+// since the last message.
 func (d *dropCount) read(s *Socket) (total, measured, after int64) {
 	if n, err := sys.SocketDrops(s.fd); err == nil {
 		d.advance(n)

@@ -14,13 +14,13 @@ import (
 	"github.com/linerate/linerate/internal/traffic/engine"
 )
 
-// Probe says that datagrams go one by one here.
+// Probe reports that datagrams go one by one on this system.
 func Probe() Support {
 	err := &sys.UnsupportedError{Feature: "udp offloads"}
 	return Support{Send: err, Receive: err}
 }
 
-// sendBatch knows one way only.
+// sendBatch has one way only.
 func (s *Socket) sendBatch(o SendOptions) (Batch, int, error) {
 	if o.Batch != BatchAuto && o.Batch != BatchSingle {
 		return "", 0, fmt.Errorf("send in batches (%s): %w", o.Batch, sys.ErrNotSupported)
@@ -59,7 +59,7 @@ func (o *outbox) first(int, int) int { return 1 }
 
 func (o *outbox) plain() {}
 
-// judge tells what an error of send means.
+// judge returns what an error of send means.
 func (o *outbox) judge(err error) judgement {
 	switch {
 	case errors.Is(err, syscall.ENOBUFS), errors.Is(err, syscall.EPERM), errors.Is(err, syscall.EHOSTUNREACH),
@@ -73,7 +73,7 @@ func (o *outbox) judge(err error) judgement {
 	return fatal
 }
 
-// message is what one receiving call brought.
+// message is what one receiving call returned.
 type message struct {
 	payload      []byte
 	segmentBytes int
@@ -90,7 +90,7 @@ type inbox struct {
 	got     int
 }
 
-// newInbox makes the buffer one byte longer than the longest datagram, to see what is too long.
+// newInbox makes the buffer one byte longer than the longest datagram, to recognise longer ones.
 func (s *Socket) newInbox(o ReceiveOptions) (*inbox, Batch, error) {
 	if o.Batch != BatchAuto && o.Batch != BatchSingle {
 		return nil, "", fmt.Errorf("receive in batches (%s): %w", o.Batch, sys.ErrNotSupported)
@@ -113,14 +113,14 @@ func (i *inbox) receive() (int, error) {
 	return 1, nil
 }
 
-// rest does nothing: one packet per call wakes the thread anyway.
+// rest does nothing: with one packet per call every packet wakes the thread.
 func (i *inbox) rest(int, bool) {}
 
 func (i *inbox) message(int) message {
 	return message{payload: i.payload[:i.got], truncated: i.got > i.bytes}
 }
 
-// judge tells what an error of receive means: again or fatal.
+// judge returns what an error of receive means: again or fatal.
 func (i *inbox) judge(err error) judgement {
 	if errors.Is(err, net.ErrClosed) {
 		return fatal
@@ -128,7 +128,7 @@ func (i *inbox) judge(err error) judgement {
 	return again // what the network reported about an earlier packet
 }
 
-// dropCount knows nothing: these systems do not tell.
+// dropCount counts nothing: these systems do not report drops.
 type dropCount struct{}
 
 func (d *dropCount) begin(*Socket) bool                          { return false }

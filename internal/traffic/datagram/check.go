@@ -6,9 +6,9 @@ import (
 	"github.com/linerate/linerate/internal/traffic/engine"
 )
 
-// checkEvery is how many packets go by for one that is compared. It is odd so that of messages with
-// an even number of packets, as offloads make them, every place has its turn: what they get wrong
-// is the last of a message, or the one that crosses a page.
+// checkEvery is the number of packets of which one is compared. It is odd, so that in messages with
+// an even number of packets, as offloads make them, every place is compared in turn: an offload
+// corrupts the last packet of a message, or the one that crosses a page.
 const checkEvery = 17
 
 // checker compares samples of payload with what a Sender sends.
@@ -22,7 +22,7 @@ func newChecker(bytes, header int) *checker {
 	return &checker{want: engine.Pattern(bytes), header: header}
 }
 
-// sample looks at a packet, or lets it pass, and tells how many bytes it compared.
+// sample compares a packet, or skips it, and returns how many bytes it compared.
 func (c *checker) sample(p []byte) (ok bool, compared int) {
 	if c.until > 0 {
 		c.until--

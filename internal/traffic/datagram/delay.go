@@ -31,16 +31,16 @@ func (j *jitter) seconds() float64 { return j.value / 1e9 }
 const (
 	fineBits = 8
 	fine     = 1 << fineBits
-	// of nanoseconds: two hours and a half; longer ones count as this long, with the exact maximum
-	// kept
+	// of nanoseconds: two and a half hours; longer ones count as this long, and the exact maximum
+	// is kept
 	highestBit  = 43
 	bucketCount = (highestBit - fineBits + 1) * fine
 )
 
 // variation is the packet delay variation of RFC 5481 §4.2: the distribution of the transit time
-// less its minimum, without the clocks having to agree. The minimum is known at the end only, so
-// values are kept as distances from a reference a little below the smallest so far, and all of them
-// are moved when a transit time comes below it.
+// minus its minimum. The clocks need not agree. The minimum is known only at the end, so values are
+// stored as distances from a reference a little below the smallest so far, and all of them are
+// moved when a transit time falls below the reference.
 type variation struct {
 	counts    [bucketCount]uint64
 	reference time.Duration // transit time of distance 0
@@ -51,7 +51,8 @@ type variation struct {
 }
 
 // headRoom is how far the reference lies below a new minimum. Clocks that drift apart make new
-// minima all the time; with this, moving is rare, and the precision lost is less than 200 ns.
+// minima all the time; with this headroom moves are rare, and the precision lost is less than 200
+// ns.
 const headRoom = 50 * time.Microsecond
 
 // note adds n packets of one transit time.
@@ -66,7 +67,7 @@ func (v *variation) note(transit time.Duration, n int) {
 		v.reference = to
 	}
 	v.counts[bucketOf(uint64(transit-v.reference))] += uint64(n)
-	// Chan, Golub & LeVeque's formula for joining n equal values.
+	// Chan, Golub & LeVeque's formula for adding n equal values.
 	k, total := float64(n), float64(v.count)+float64(n)
 	d := float64(transit-v.first) - v.mean
 	v.mean += d * k / total
@@ -86,7 +87,7 @@ func (v *variation) move(by time.Duration) {
 	}
 }
 
-// quantile is the variation in nanoseconds that the share q of all packets does not exceed.
+// quantile returns the variation in nanoseconds that the share q of all packets does not exceed.
 func (v *variation) quantile(q float64) float64 {
 	rank := max(uint64(math.Ceil(q*float64(v.count))), 1)
 	offset := float64(v.min - v.reference)
@@ -99,7 +100,7 @@ func (v *variation) quantile(q float64) float64 {
 	return float64(v.max - v.min)
 }
 
-// summary is the distribution; all zero when empty.
+// summary returns the distribution; all zero when empty.
 func (v *variation) summary() stats.Latencies {
 	if v.count == 0 {
 		return stats.Latencies{}
@@ -119,15 +120,15 @@ func (v *variation) summary() stats.Latencies {
 	return s
 }
 
-// bucketOf finds the bucket of a distance in nanoseconds. The first two powers of two share buckets
-// of one nanosecond.
+// bucketOf returns the bucket of a distance in nanoseconds. The first two powers of two share
+// buckets of one nanosecond.
 func bucketOf(v uint64) int {
 	v = min(v, 1<<highestBit-1)
 	shift := max(bits.Len64(v)-fineBits-1, 0)
 	return shift<<fineBits + int(v>>shift)
 }
 
-// middleOf is the value in the middle of a bucket.
+// middleOf returns the value in the middle of a bucket.
 func middleOf(i int) uint64 {
 	shift := max(i>>fineBits-1, 0)
 	low := uint64(i-shift<<fineBits) << shift

@@ -16,50 +16,50 @@ type Port struct {
 	Receiver *Receiver // nil: this end sends on it
 }
 
-// Tally is what one sender tells the receiver of its stream when all of it is sent.
+// Tally is what one sender reports to the receiver of its stream when everything is sent.
 type Tally struct {
 	Packets    int64 `json:"packets"`     // of the measured window
 	AllPackets int64 `json:"all_packets"` // with those of the warm-up
-	// The sequence number of the first measured packet, and the one after the last of all; they
-	// tell holes at the edges of the window apart.
+	// The sequence number of the first measured packet, and the one after the last of all; with
+	// them the receiver finds losses at the edges of the window.
 	FirstMeasured uint64 `json:"first_measured"`
 	NextSequence  uint64 `json:"next_sequence"`
 }
 
-// ErrOutOfPlace is an account of the other side that cannot be.
+// ErrOutOfPlace reports an impossible tally of the other end.
 var ErrOutOfPlace = errors.New("account of datagrams out of place")
 
-// Exchange follows the datagrams of one side of a test to the end: what its senders sent, and
-// whether all that the other side sent has come, or will not. Several streams in both directions
-// are one exchange. It belongs to one goroutine.
+// Exchange follows the datagrams of one end of a test to the end: what its senders sent, and
+// whether everything that the other end sent has arrived, or will not. Several streams in both
+// directions are one exchange. It belongs to one goroutine.
 type Exchange struct {
 	ports   []Port
 	workers []*engine.Worker
 
 	sent    []Sent     // once all senders are idle
-	theirs  []Tally    // what the other side sent; nil: not told yet
+	theirs  []Tally    // what the other end sent; nil: not reported yet
 	got     []Received // by receiver, at the last close look
 	arrived int64      // datagrams of all kinds at the last look
 	quietAt time.Duration
 }
 
-// drainQuiet is for how long nothing must arrive before what is missing is given up: longer than
-// queues of a path are, and than a scheduler stalls.
+// drainQuiet is the quiet time after which missing datagrams are given up: longer than the queues
+// of a path, and than a stall of the scheduler.
 const drainQuiet = 300 * time.Millisecond
 
 // mostPackets is more than a stream can send in years; sums over the streams of a test stay in
 // range below it.
 const mostPackets = 1 << 50
 
-// NewExchange follows ports, whose workers are given as well.
+// NewExchange follows ports and their workers.
 func NewExchange(workers []*engine.Worker, ports []Port) *Exchange {
 	return &Exchange{ports: ports, workers: workers}
 }
 
-// Sends tells whether this side sends anything.
+// Sends reports whether this end sends anything.
 func (x *Exchange) Sends() bool { return x.count(true) > 0 }
 
-// Receives tells whether this side receives anything.
+// Receives reports whether this end receives anything.
 func (x *Exchange) Receives() bool { return x.count(false) > 0 }
 
 func (x *Exchange) count(senders bool) (n int) {
@@ -71,7 +71,7 @@ func (x *Exchange) count(senders bool) (n int) {
 	return n
 }
 
-// Idle tells whether all senders have handed their last packet to the kernel.
+// Idle reports whether all senders have handed their last packet to the kernel.
 func (x *Exchange) Idle() bool {
 	for _, p := range x.ports {
 		if p.Sender == nil {
@@ -86,8 +86,8 @@ func (x *Exchange) Idle() bool {
 	return true
 }
 
-// Tell is what the other side has to hear: one tally for each sender, in the order of the ports.
-// The senders must be idle.
+// Tell returns what the other end needs: one tally for each sender, in the order of the ports. The
+// senders must be idle.
 func (x *Exchange) Tell() []Tally {
 	tallies := []Tally{}
 	x.sent = x.sent[:0]
@@ -101,8 +101,8 @@ func (x *Exchange) Tell() []Tally {
 	return tallies
 }
 
-// Hear takes what the other side's Tell said, once; it comes from the network, so what cannot be is
-// ErrOutOfPlace.
+// Hear takes what the other end's Tell returned, once. It comes from the network, so impossible
+// values are ErrOutOfPlace.
 func (x *Exchange) Hear(theirs []Tally) error {
 	if x.theirs != nil || !x.Receives() || len(theirs) != x.count(false) {
 		return fmt.Errorf("%w: of %d streams", ErrOutOfPlace, len(theirs))
@@ -112,17 +112,17 @@ func (x *Exchange) Hear(theirs []Tally) error {
 			return fmt.Errorf("%w: %d of %d packets", ErrOutOfPlace, t.Packets, t.AllPackets)
 		}
 	}
-	// Its way was another than that of the datagrams, so some of them may still come: the quiet
-	// counts from here.
+	// The tallies took another way than the datagrams, some of which may still arrive, so the quiet
+	// time counts from here.
 	x.theirs, x.quietAt = theirs, 0
 	return nil
 }
 
-// Heard tells whether the other side has told.
+// Heard reports whether the other end's tallies have arrived.
 func (x *Exchange) Heard() bool { return x.theirs != nil }
 
-// Drained tells at now, by any clock that does not go back, whether everything has come that will:
-// all that was measured, or nothing more for 300 ms.
+// Drained reports at now, by any clock that does not go back, whether everything has arrived that
+// will: all measured datagrams, or none for 300 ms.
 func (x *Exchange) Drained(now time.Duration) bool {
 	if !x.Receives() {
 		return true
@@ -146,11 +146,12 @@ func (x *Exchange) Drained(now time.Duration) bool {
 		x.look()
 		return true
 	}
-	// The workers count copies as well, so their counts only say when it is worth looking closely.
+	// The workers count duplicates as well, so their counts only show when a closer look is
+	// worthwhile.
 	return arrived >= all && x.complete()
 }
 
-// look asks every receiver what it has. Each takes some milliseconds, so they are asked together.
+// look asks every receiver for its counts. Each takes some milliseconds, so it asks all at once.
 func (x *Exchange) look() {
 	got := make([]Received, len(x.ports))
 	var wg sync.WaitGroup
@@ -168,7 +169,7 @@ func (x *Exchange) look() {
 	}
 }
 
-// complete tells whether every measured datagram is here.
+// complete reports whether every measured datagram has arrived.
 func (x *Exchange) complete() bool {
 	x.look()
 	for i, got := range x.got {
@@ -190,7 +191,7 @@ func (x *Exchange) Missing() int64 {
 	return n
 }
 
-// SentTotals is what the senders of one side did in the window, all streams together.
+// SentTotals is what the senders of one end did in the window, all streams together.
 type SentTotals struct {
 	Packets, Bytes int64
 	SocketErrors   int64           // of Packets: the kernel took and dropped them
@@ -199,19 +200,18 @@ type SentTotals struct {
 	Batch          Batch
 }
 
-// ReceivedTotals is what the receivers of one side counted in the window, all streams together.
+// ReceivedTotals is what the receivers of one end counted in the window, all streams together.
 type ReceivedTotals struct {
 	Sent, Packets, Lost, Duplicates, Reordered int64
 	Bytes                                      int64
 	Time                                       time.Duration   // from the first to the last arrival
 	JitterSeconds                              float64         // mean over the streams
 	DelayVariation                             stats.Latencies // of the stream whose delays vary most
-	SocketDrops                                int64           // packets that found no room in the sockets' buffers
+	SocketDrops                                int64           // packets that found the sockets' buffers full
 	Batch                                      Batch
 }
 
-// Totals adds up what has come of it, after Drained; nil where this side does not send, or not
-// receive.
+// Totals adds up the result, after Drained; nil where this end does not send, or not receive.
 func (x *Exchange) Totals() (*SentTotals, *ReceivedTotals) {
 	var sent *SentTotals
 	for _, s := range x.sent {
@@ -244,25 +244,25 @@ func (x *Exchange) Totals() (*SentTotals, *ReceivedTotals) {
 	return sent, received
 }
 
-// add counts one stream, of which the other side sent what theirs says.
+// add counts one stream, of which the other end sent what theirs says.
 func (r *ReceivedTotals) add(g Received, theirs Tally) {
 	sent := theirs.Packets
 	r.Sent += sent
 	r.Packets += g.Packets
-	// A packet so late that nobody can tell it from a copy was not lost.
+	// A packet so late that it cannot be told from a duplicate was not lost.
 	lost := max(0, sent-g.Packets-g.Late)
 	r.Lost += lost
 	r.Duplicates += g.Duplicates
 	r.Reordered += g.Reordered
 	r.Bytes += g.Bytes
 	r.DelayVariation = wider(r.DelayVariation, g.DelayVariation)
-	// What theirs says comes from the network; with numbers that cannot be, the socket is still not
-	// to blame for more than was lost.
+	// Theirs comes from the network; even with impossible numbers the socket is not to blame for
+	// more than was lost.
 	r.SocketDrops += min(max(0, g.MeasuredLostAtSocket(theirs.FirstMeasured, theirs.NextSequence)), lost)
 }
 
-// wider is the distribution with the longer tail. Those of several streams cannot be merged, and
-// the worst one is what a user asks for.
+// wider returns the distribution with the longer tail. Distributions of several streams cannot be
+// merged, and a user asks for the worst one.
 func wider(a, b stats.Latencies) stats.Latencies {
 	if a.Count > 0 && (b.Count == 0 || a.P99 >= b.P99) {
 		return a

@@ -5,23 +5,23 @@ import (
 	"time"
 )
 
-// Mark is what a datagram says about itself.
+// Mark is what a datagram carries about itself.
 type Mark struct {
 	Sequence uint64
 	Sent     time.Duration // sender's monotonic clock, as sys.Monotonic
 	Measured bool          // sent in the measured window
-	End      bool          // the last one of its sender, sent for the receiver's information; it is no data
+	End      bool          // the last datagram of its sender, which informs the receiver; it is no data
 }
 
-// Header is how a dialect writes a [Mark] at the front of a datagram.
+// Header writes and reads a [Mark] at the front of a datagram, in the format of a dialect.
 type Header interface {
-	// Bytes is the length of the header; no datagram may be shorter.
+	// Bytes returns the length of the header; no datagram may be shorter.
 	Bytes() int
 	// Put writes m into the first Bytes of p. It allocates nothing.
 	Put(p []byte, m Mark)
-	// Parse reads a whole datagram; not ok means that it is none of this dialect. It allocates
-	// nothing and takes any input. A dialect whose header does not tell the measured window from
-	// the rest says Measured for all.
+	// Parse reads a whole datagram; ok is false for a datagram of another protocol. It allocates
+	// nothing and takes any input. A dialect whose header does not mark the measured window returns
+	// Measured for all.
 	Parse(p []byte) (m Mark, ok bool)
 }
 

@@ -2,15 +2,15 @@ package datagram
 
 import "time"
 
-// pacer is the schedule of a sender: when the next packets are due, in time since some moment of
-// the caller's. It knows no clock and does not sleep.
+// pacer is the schedule of a sender: when the next packets are due, as the time since a moment that
+// the caller chooses. It has no clock and does not sleep.
 //
-// Packet n is due at start + n·gap, whatever happened before, so lateness does not add up. Who is
-// late may go on at twice the rate until the schedule is reached again; lateness beyond the credit
-// moves the schedule instead.
+// Packet n is due at start + n·gap, independent of what happened before, so delays do not add up. A
+// late sender may send at twice the rate until it has reached the schedule again; a delay beyond
+// the credit moves the schedule instead.
 type pacer struct {
 	gap   float64 // nanoseconds between packets; 0: no schedule
-	burst int     // packets that go together
+	burst int     // packets sent together
 
 	started bool
 	due     float64 // of the next packet, nanoseconds
@@ -21,14 +21,14 @@ type pacer struct {
 
 // Constants of the schedule.
 const (
-	// credit is how late a sender may be and still catch up: longer than what the scheduler of a
-	// busy host takes away from a thread at a time.
+	// credit is how late a sender may be and still catch up: longer than the scheduler of a busy
+	// host suspends a thread at a time.
 	credit = 50 * time.Millisecond
-	// closest is the time between two system calls that a sender is planned for. A call costs a
-	// microsecond or two; the rest is for the packets in it.
+	// closest is the planned time between two system calls of a sender. A call costs a microsecond
+	// or two; the rest is for the packets in it.
 	closest = 10 * time.Microsecond
-	// catchUp is the share of the planned time between bursts that is waited for while late, so the
-	// rate then doubles.
+	// catchUp is the share of the planned time between bursts that a late sender waits, so the rate
+	// then doubles.
 	catchUp = 0.5
 )
 
@@ -36,8 +36,7 @@ const (
 // would be too close.
 func newPacer(gap time.Duration, limit int) pacer { return newExactPacer(float64(gap), limit) }
 
-// newExactPacer is newPacer in nanoseconds with fractions, of which a million packets per second
-// need many.
+// newExactPacer is newPacer in fractional nanoseconds, which a million packets per second need.
 func newExactPacer(gap float64, limit int) pacer {
 	p := pacer{gap: gap, burst: 1}
 	if gap > 0 {
@@ -48,8 +47,8 @@ func newExactPacer(gap float64, limit int) pacer {
 	return p
 }
 
-// take says how many packets are due at now, at most the burst, or how long to wait for the next.
-// The packets it gives count as sent.
+// take returns how many packets are due at now, at most the burst, or how long to wait for the
+// next. The packets it returns count as sent.
 func (p *pacer) take(now time.Duration) (packets int, wait time.Duration) {
 	if p.gap == 0 {
 		return p.burst, 0

@@ -1,8 +1,8 @@
 package datagram
 
-// Support is what this kernel does with datagrams: nil is yes, an error that is sys.ErrNotSupported
-// is no, and [ErrCorrupt] is a kernel that does it wrong.
+// Support is what this kernel does with datagrams: nil means yes, an error that is
+// sys.ErrNotSupported means no, and [ErrCorrupt] means that the kernel does it wrong.
 type Support struct {
-	Send    error // cut messages into datagrams, UDP_SEGMENT
+	Send    error // split messages into datagrams, UDP_SEGMENT
 	Receive error // merge datagrams into messages, UDP_GRO
 }

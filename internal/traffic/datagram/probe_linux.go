@@ -14,7 +14,7 @@ import (
 	"github.com/linerate/linerate/internal/traffic/engine"
 )
 
-// Probe tries cutting and merging over loopback and compares every byte that arrives, once per
+// Probe tries splitting and merging over loopback and compares every byte that arrives, once per
 // process.
 func Probe() Support { return probeOnce() }
 
@@ -44,7 +44,7 @@ func exchange(merged bool) error {
 	if err != nil {
 		return err
 	}
-	defer func() { _ = sys.Close(in) }() // only a probe
+	defer func() { _ = sys.Close(in) }() // only a probe: a missing option shows below
 	to, err := sys.LocalAddress(in)
 	if err != nil {
 		return err
@@ -77,7 +77,7 @@ func exchange(merged bool) error {
 	return compare(in, want)
 }
 
-// compare reads until all of want has come.
+// compare reads until all of want has arrived.
 func compare(in int, want []byte) error {
 	box := sys.NewInbox(probeSegments, messageBytes)
 	end := time.Now().Add(probePatience)

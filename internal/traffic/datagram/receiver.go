@@ -12,7 +12,7 @@ import (
 	"github.com/linerate/linerate/internal/traffic/engine"
 )
 
-// ReceiveOptions say how a receiver receives.
+// ReceiveOptions are how a receiver receives.
 type ReceiveOptions struct {
 	Bytes      int // largest datagram to expect; longer ones are counted as strays. 0: MaxBytes
 	Batch      Batch
@@ -21,14 +21,14 @@ type ReceiveOptions struct {
 	// compare samples of the payload after the header with what a [Sender] sends; both ends must be
 	// ours
 	Verify bool
-	// OwnTime takes the time when the program sees a packet for its arrival instead of the
+	// OwnTime takes the time when the program sees a packet as its arrival, instead of the
 	// kernel's. At hundreds of thousands of packets per second that saves several per cent of the
-	// CPU that brings them in, and makes delays some tens of microseconds coarser.
+	// receiving CPU, and makes delays some tens of microseconds coarser.
 	OwnTime bool
 }
 
-// Accountant counts packets by the rules of a dialect. It is called in the receiving thread for
-// every packet with a good header, the End ones included; it must not allocate or block.
+// Accountant counts packets by the rules of a dialect. The receiving thread calls it for every
+// packet with a good header, including the End ones; it must not allocate or block.
 type Accountant interface {
 	Count(m Mark, bytes int, arrived time.Duration)
 }
@@ -38,13 +38,13 @@ type Received struct {
 	Packets int64 // measured, first arrivals: each sequence number once
 	Bytes   int64 // their payload
 
-	Duplicates int64 // packets that had come before (RFC 5560), measured ones
+	Duplicates int64 // packets that had arrived before (RFC 5560), measured ones
 	Reordered  int64 // of Packets: after a later one (RFC 4737)
-	// measured packets so old that nobody can tell duplicates from reordered ones; in none of the
-	// other counts
+	// measured packets so old that duplicates and reordered ones cannot be told apart; in none of
+	// the other counts
 	Late int64
 
-	// everything with a good header but the End marks: in and outside the measured window,
+	// everything with a good header except the End marks: in and outside the measured window,
 	// duplicates and late ones included
 	AllPackets      int64
 	UniquePackets   int64 // of them, first arrivals
@@ -60,16 +60,16 @@ type Received struct {
 
 	// SocketDrops is how many messages the socket dropped since the receiver was made, and
 	// MeasuredSocketDrops since the first measured packet was queued. Without merging they are
-	// packets; when Merged says that the kernel may merge, one drop may be several packets, see
+	// packets. If Merged is set, the kernel may merge, and one drop may be several packets, see
 	// LostAtSocket.
 	SocketDrops, MeasuredSocketDrops int64
-	DropsAfterLast                   int64 // of SocketDrops: after the last message that came through
-	DropsKnown                       bool  // whether this kernel tells
+	DropsAfterLast                   int64 // of SocketDrops: after the last message that arrived
+	DropsKnown                       bool  // whether this kernel reports them
 	Merged                           bool
-	// packets missing between two that came, where the socket's drop count rose; no more than it
+	// packets missing between two that arrived, where the socket's drop count rose; no more than it
 	// rose by unless Merged
 	GapsAtSocket     int64
-	DropsBeforeFirst bool // the drop count rose before the first packet came
+	DropsBeforeFirst bool // the drop count rose before the first packet arrived
 
 	window windowDrops
 
@@ -77,10 +77,10 @@ type Received struct {
 	Batch      Batch
 }
 
-// LostAtSocket is how many of the packets that sent tells of died in the receive buffer. Without
-// merging it is what the kernel counted. With merging a drop is a message of unknown length; then
-// it is the packets missing wherever the drop count rose, which is exact unless something else lost
-// packets between the same two messages.
+// LostAtSocket returns how many of the packets of sent were dropped at the receive buffer. Without
+// merging it is what the kernel counted. With merging a drop is a message of unknown length. Then
+// it is the number of packets missing wherever the drop count rose, which is exact unless other
+// packets were lost between the same two messages.
 func (r Received) LostAtSocket(sent Sent) int64 {
 	if !r.Merged || r.SocketDrops == 0 {
 		return r.SocketDrops
@@ -98,16 +98,16 @@ func (r Received) LostAtSocket(sent Sent) int64 {
 	return lost
 }
 
-// windowDrops is what is known of drops around the measured window.
+// windowDrops is what is known about drops around the measured window.
 type windowDrops struct {
-	first   uint64 // sequence number of the first measured packet that came
-	after   uint64 // the packets from here to first did not come before it
+	first   uint64 // sequence number of the first measured packet that arrived
+	after   uint64 // the packets from here to first did not arrive before it
 	dropped int64  // by how much the drop count rose right before first
 	gaps    int64  // of GapsAtSocket: behind first
 }
 
-// MeasuredLostAtSocket is [Received.LostAtSocket] for the measured packets, of which the sender
-// says the first number, and the one after the last.
+// MeasuredLostAtSocket is [Received.LostAtSocket] for the measured packets. The sender reports the
+// number of the first one and the one after the last.
 func (r Received) MeasuredLostAtSocket(first, next uint64) int64 {
 	if r.SocketDrops == 0 || next <= first {
 		return 0
@@ -152,8 +152,8 @@ type Receiver struct {
 	endOnce sync.Once
 	missing atomic.Int64
 
-	// How another goroutine gets a consistent picture without the loop ever waiting for it: it
-	// asks, and the loop answers after its next call.
+	// Another goroutine gets a consistent picture without the loop ever waiting for it: it asks,
+	// and the loop answers after its next call.
 	readers sync.Mutex
 	running atomic.Bool
 	asked   atomic.Bool
@@ -199,19 +199,19 @@ func NewReceiver(p *engine.Phase, s *Socket, o ReceiveOptions) (*engine.Worker, 
 	return w, r, nil
 }
 
-// end is a method so that telling it allocates nothing.
+// end is a method so that calling it allocates nothing.
 func (r *Receiver) end() { close(r.ended) }
 
-// Ended is closed when a datagram with an End mark has come.
+// Ended returns a channel that is closed when a datagram with an End mark has arrived.
 func (r *Receiver) Ended() <-chan struct{} { return r.ended }
 
-// Missing is how many packets before the latest one have not come so far, in and outside the
-// measured window. Any goroutine may ask at any time, at no cost. Those that come late make it
+// Missing returns how many packets before the latest one have not arrived so far, in and outside
+// the measured window. Any goroutine may call it at any time, at no cost. Late packets make it
 // smaller again.
 func (r *Receiver) Missing() int64 { return r.missing.Load() }
 
-// Received is what came so far. Any goroutine may call it at any time; while the worker runs it
-// takes up to 20 ms. The loop never waits for it.
+// Received returns the counts so far. Any goroutine may call it at any time; while the worker runs
+// it takes up to 20 ms. The loop never waits for it.
 func (r *Receiver) Received() Received {
 	r.readers.Lock()
 	defer r.readers.Unlock()
@@ -224,14 +224,14 @@ func (r *Receiver) Received() Received {
 	case <-r.done:
 	}
 	select {
-	case <-r.done: // the last word, also where an answer came right before it
+	case <-r.done: // the final counts, also where an answer came right before them
 		return r.finish(r.got, &r.delays)
 	default:
 		return r.finish(r.copied, r.spread)
 	}
 }
 
-// finish adds what is computed when asked for.
+// finish adds what is computed on request.
 func (r *Receiver) finish(got Received, v *variation) Received {
 	got.DelayVariation = v.summary()
 	return got
@@ -262,7 +262,7 @@ func (r *Receiver) Loop(w *engine.Worker) error {
 // settle takes the last readings.
 func (r *Receiver) settle() { r.readDrops() }
 
-// round is one system call and what it brought.
+// round is one system call and what it returned.
 func (r *Receiver) round(w *engine.Worker) error {
 	n, err := r.in.receive()
 	if err != nil && !errors.Is(err, sys.ErrTimeout) {
@@ -300,7 +300,7 @@ func (r *Receiver) tell() {
 	r.asked.Store(false)
 	r.readDrops()
 	r.copied, *r.spread = r.got, r.delays
-	r.answer <- struct{}{} // one question at a time, so there is room
+	r.answer <- struct{}{} // one question at a time, so the channel has space
 }
 
 // readDrops asks the socket.
@@ -311,13 +311,13 @@ func (r *Receiver) readDrops() {
 	r.got.SocketDrops, r.got.MeasuredSocketDrops, r.got.DropsAfterLast = r.drops.read(r.socket)
 }
 
-// message counts the packets of one message, and tells whether the socket had dropped something
+// message counts the packets of one message, and takes into account what the socket had dropped
 // right before it.
 func (r *Receiver) message(w *engine.Worker, m message, now time.Time, mono time.Duration) (dropped bool, _ error) {
 	arrived := mono
 	if m.arrivedNanos != 0 {
-		// The kernel's time is of the realtime clock, which may be set. Its age is taken from that
-		// clock and the rest from the monotonic one.
+		// The kernel's time is that of the realtime clock, which may be set. Its age is taken from
+		// that clock and the rest from the monotonic one.
 		arrived -= time.Duration(now.UnixNano() - m.arrivedNanos)
 		r.got.KernelTime = true
 	}
@@ -340,18 +340,18 @@ func (r *Receiver) message(w *engine.Worker, m message, now time.Time, mono time
 			}
 			w.Verified.Add(int64(n))
 		}
-		drops = 0 // what was dropped is missing before the first of several
+		drops = 0 // dropped packets are missing before the first of several
 		if rest = rest[len(p):]; len(rest) == 0 {
 			return dropped, nil
 		}
 	}
 }
 
-// packet counts one packet, and tells whether it is one of data. The socket had dropped so many
-// messages right before it.
+// packet counts one packet, and reports whether it is data. dropped is the number of messages that
+// the socket had dropped right before it.
 func (r *Receiver) packet(p []byte, arrived time.Duration, drops int64) (data bool) {
 	m, ok := r.header.Parse(p)
-	if !ok || len(p) > r.longest { // the room for merged messages takes longer ones too
+	if !ok || len(p) > r.longest { // the buffer for merged messages also takes longer ones
 		r.got.Strays++
 		return false
 	}
@@ -372,7 +372,7 @@ func (r *Receiver) packet(p []byte, arrived time.Duration, drops int64) (data bo
 	fresh := !r.seen.any
 	a := r.seen.note(m.Sequence)
 	r.got.HighestSequence = r.seen.highest
-	var hole int64 // packets that died in the socket right before this one
+	var hole int64 // packets that the socket dropped right before this one
 	switch {
 	case drops == 0 || a != inOrder:
 	case fresh:
@@ -418,7 +418,8 @@ func (r *Receiver) measured(a arrival, m Mark, size int, arrived time.Duration) 
 		r.got.Packets++
 		r.got.Bytes += int64(size)
 	}
-	// Only first arrivals: a copy has no transit time of its own, and a late packet may be one.
+	// Only first arrivals: a duplicate has no transit time of its own, and a late packet may be
+	// one.
 	if a == inOrder || a == reordered {
 		transit := arrived - m.Sent
 		r.jitter.note(transit)

@@ -11,27 +11,27 @@ import (
 	"github.com/linerate/linerate/internal/traffic/engine"
 )
 
-// SendOptions say what a sender sends.
+// SendOptions are what a sender sends.
 type SendOptions struct {
 	Bytes      int     // payload of a datagram, from the header's length to MaxBytes
-	BitRate    float64 // payload bits per second; 0: PacketRate, or as fast as it goes
-	PacketRate float64 // packets per second; 0: BitRate, or as fast as it goes. Giving both is an error
+	BitRate    float64 // payload bits per second; 0: PacketRate, or as fast as possible
+	PacketRate float64 // packets per second; 0: BitRate, or as fast as possible. Giving both is an error
 	Batch      Batch
 	Header     Header // nil: NativeHeader
-	// let the fq qdisc space packets (SO_MAX_PACING_RATE); the own pacer then keeps the average in
-	// bursts of a millisecond
+	// let the fq qdisc space packets (SO_MAX_PACING_RATE); the sender's own pacer then keeps the
+	// average in bursts of a millisecond
 	KernelPacing bool
 	First        uint64 // first sequence number
 
-	// Packets and PayloadBytes end the sending when so much was handed to the kernel, warm-up
+	// Packets and PayloadBytes end the sending when this much was handed to the kernel, warm-up
 	// included; 0: no limit. The last datagram is not shortened.
 	Packets      int64
 	PayloadBytes int64
 }
 
-// Sent is what a sender did.
+// Sent is what a sender has sent.
 type Sent struct {
-	Packets    int64 // marked as measured, those that the kernel refused included
+	Packets    int64 // marked as measured, including those that the kernel refused
 	Bytes      int64 // their payload
 	AllPackets int64 // with those outside the measured window
 
@@ -39,19 +39,19 @@ type Sent struct {
 	// queue full (ENOBUFS), forbidden by the firewall (EPERM), no route. MeasuredSocketErrors are
 	// those of Packets. Such a packet has its sequence number, so the receiver misses it.
 	SocketErrors, MeasuredSocketErrors int64
-	// Reported counts errors that the network reported (ICMP, as "port unreachable"), no matter for
-	// which packet. They are no packets of this count.
+	// Reported counts errors that the network reported (ICMP, as "port unreachable") about any
+	// packet. They are no packets of this count.
 	Reported int64
-	// Stalls counts calls that waited for room in the send buffer for so long that the sender
-	// looked at the phase in between. Nothing is lost by them.
+	// Stalls counts calls that waited so long for space in the send buffer that the sender looked
+	// at the phase meanwhile. They lose nothing.
 	Stalls int64
 
 	FirstSequence, NextSequence uint64 // of all packets: the first, and the one after the last
 	FirstMeasured               uint64 // sequence number of the first measured packet; meaningless without Packets
 
-	Batch        Batch         // used in the end
+	Batch        Batch         // the one used in the end
 	BurstPackets int           // most packets that the schedule, or without one a call, sends together
-	TargetGap    time.Duration // between packets; 0: no rate asked for
+	TargetGap    time.Duration // between packets; 0: the options name no rate
 	// achieved, between packets as they were handed to the kernel, in the measured window; empty
 	// without a rate
 	Gaps           stats.Latencies
@@ -67,7 +67,7 @@ type Sender struct {
 	header  Header
 	bytes   int
 	out     *outbox
-	forced  bool // the batch was asked for, so there is no falling back
+	forced  bool // the options name the batch, so it does not fall back
 	pace    pacer
 	gaps    *stats.Histogram
 	packets int64 // limit; 0: none
@@ -84,7 +84,7 @@ type Sender struct {
 
 // NewSender makes the worker that sends datagrams on s. It sends while the phase is Warm or
 // Measured, or until its amount is sent, and then stays idle until Stopped. The error is
-// ErrBadOptions, or why the socket cannot do what is asked for.
+// ErrBadOptions, or the reason why the socket cannot do what the options ask for.
 func NewSender(p *engine.Phase, s *Socket, o SendOptions) (*engine.Worker, *Sender, error) {
 	header := o.Header
 	if header == nil {
@@ -121,7 +121,7 @@ func NewSender(p *engine.Phase, s *Socket, o SendOptions) (*engine.Worker, *Send
 		b.gaps = stats.NewHistogram()
 	}
 	if o.Batch == BatchAuto && b.pace.burst == 1 {
-		batch = BatchSingle // there is nothing to batch, and the result should not say that there was
+		batch = BatchSingle // nothing to batch, and the result should not show a batch
 	}
 	b.sent.FirstSequence, b.sent.NextSequence = o.First, o.First
 	b.sent.Batch, b.sent.BurstPackets, b.sent.TargetGap = batch, b.pace.burst, time.Duration(gap)
@@ -131,11 +131,10 @@ func NewSender(p *engine.Phase, s *Socket, o SendOptions) (*engine.Worker, *Send
 	return w, b, nil
 }
 
-// kernelBurst is how much time's worth of packets goes to the kernel at once when that does the
-// spacing.
+// kernelBurst is the time whose packets go to the kernel at once when the kernel spaces them.
 const kernelBurst = time.Millisecond
 
-// gap is the planned time between packets in nanoseconds, or what is wrong with the options.
+// gap returns the planned time between packets in nanoseconds, or what is wrong with the options.
 func (o SendOptions) gap(h Header) (float64, error) {
 	switch {
 	case o.Bytes < h.Bytes() || o.Bytes > MaxBytes:
@@ -143,7 +142,7 @@ func (o SendOptions) gap(h Header) (float64, error) {
 			h.Bytes(), MaxBytes)
 	case o.Packets < 0 || o.PayloadBytes < 0:
 		return 0, fmt.Errorf("%w: negative amount", ErrBadOptions)
-	case !(o.BitRate >= 0) || !(o.PacketRate >= 0): // so put that NaN is refused too
+	case !(o.BitRate >= 0) || !(o.PacketRate >= 0): // written so that NaN is refused too
 		return 0, fmt.Errorf("%w: a rate of %v bits or %v packets per second", ErrBadOptions, o.BitRate, o.PacketRate)
 	case o.BitRate > 0 && o.PacketRate > 0:
 		return 0, fmt.Errorf("%w: both a bit rate and a packet rate", ErrBadOptions)
@@ -162,10 +161,10 @@ func (o SendOptions) gap(h Header) (float64, error) {
 	return gap, nil
 }
 
-// longestGap is the lowest rate: nobody waits longer for a packet.
+// longestGap is the lowest rate: no user waits longer for a packet.
 const longestGap = time.Hour
 
-// limit is the amount in packets; 0: none.
+// limit returns the amount in packets; 0: none.
 func (o SendOptions) limit() int64 {
 	n := o.Packets
 	if o.PayloadBytes > 0 {
@@ -177,11 +176,11 @@ func (o SendOptions) limit() int64 {
 	return n
 }
 
-// Idle is closed when the sender has handed its last packet to the kernel.
+// Idle returns a channel that is closed when the sender has handed its last packet to the kernel.
 func (s *Sender) Idle() <-chan struct{} { return s.idle }
 
-// Sent is what was sent. It is complete and may be read by anybody once Idle is closed, and not
-// before; interim counts are in the worker's Tally.
+// Sent returns what was sent. It is complete, and any goroutine may read it, once Idle is closed,
+// and not before; interim counts are in the worker's Tally.
 func (s *Sender) Sent() Sent {
 	r := s.sent
 	r.NextSequence = s.sequence
@@ -242,8 +241,8 @@ func (s *Sender) round(w *engine.Worker, measured bool) error {
 		m.Sequence++
 	}
 	s.time(now, n, measured)
-	// Not in the tail: who waits for this sender to be idle would wait as long as the send buffer
-	// has no room.
+	// Not in the tail: a caller that waits for this sender to be idle would wait as long as the
+	// send buffer is full.
 	for at := 0; at < n && w.Phase.Is() < engine.Tail; {
 		sent, err := s.out.send(at, n)
 		if err != nil {
@@ -261,7 +260,7 @@ func (s *Sender) round(w *engine.Worker, measured bool) error {
 	return nil
 }
 
-// count takes packets down that were handed over.
+// count records packets that were handed over.
 func (s *Sender) count(w *engine.Worker, n int, measured bool) {
 	if measured && n > 0 {
 		if s.sent.Packets == 0 {
@@ -276,7 +275,7 @@ func (s *Sender) count(w *engine.Worker, n int, measured bool) {
 	w.Bytes.Store(s.sent.AllPackets * int64(s.bytes))
 }
 
-// time takes the gaps down: packets that go together have none between them.
+// time records the gaps: packets sent together have none between them.
 func (s *Sender) time(now time.Duration, n int, measured bool) {
 	if measured {
 		if s.sent.Packets == 0 {
@@ -293,9 +292,9 @@ func (s *Sender) time(now time.Duration, n int, measured bool) {
 	s.last, s.lastKept = now, measured
 }
 
-// wait passes the time until packets are due. Long waits sleep, up to a margin that covers the time
-// a thread takes to wake up; the rest spins. The margin is a twentieth of the gap at most, and so
-// is then the share of a CPU that spinning costs.
+// wait passes the time until packets are due. Long waits sleep, up to a margin that covers the
+// wake-up time of a thread; the rest spins. The margin is a twentieth of the gap at most, and so is
+// the share of a CPU that spinning costs.
 func (s *Sender) wait(now, d time.Duration) {
 	const (
 		wakeUp    = 60 * time.Microsecond
@@ -304,12 +303,12 @@ func (s *Sender) wait(now, d time.Duration) {
 	)
 	margin := min(wakeUp, max(time.Duration(s.pace.gap)/spinShare, 0))
 	if d < worthIt {
-		return // the caller's loop is the spinning
+		return // the caller's loop spins
 	}
 	sys.SleepUntil(now + min(d-margin, wakeEvery))
 }
 
-// refused says what to do about an error of sending the packets from at on: take so many as lost,
+// refused decides what an error of sending the packets from at on means: count this many as lost,
 // and go on. Zero packets: try again. An error: give up.
 func (s *Sender) refused(err error, at, n int) (lost int, _ error) {
 	if errors.Is(err, sys.ErrTimeout) {
@@ -342,7 +341,7 @@ const (
 	fatal     judgement = iota
 	again               // the error belongs to an earlier packet; this one was not tried
 	dropped             // the packets of the first message are gone
-	noOffload           // the path cannot cut messages
+	noOffload           // the path cannot split messages
 	tooLong             // the datagrams must not be fragmented and do not fit
 )
 

@@ -7,25 +7,25 @@ const (
 	windowWords = windowBits / 64
 )
 
-// arrival is what a sequence number says about a packet.
+// arrival is what a sequence number shows about a packet.
 type arrival int
 
 const (
 	inOrder   arrival = iota // later than all before
 	reordered                // first of its number, but after a later one (RFC 4737 §3.3)
-	duplicate                // its number came before
-	late                     // too old to tell which of the two
+	duplicate                // its number has arrived before
+	late                     // too old to distinguish the two
 )
 
-// window tells first arrivals from duplicates by one bit for each of the last windowBits sequence
-// numbers, highest included.
+// window distinguishes first arrivals from duplicates by one bit for each of the last windowBits
+// sequence numbers, highest included.
 type window struct {
 	bits    [windowWords]uint64
 	any     bool
 	highest uint64
 }
 
-// note takes a sequence number down.
+// note records a sequence number.
 func (w *window) note(n uint64) arrival {
 	switch {
 	case !w.any:
@@ -48,8 +48,8 @@ func (w *window) note(n uint64) arrival {
 	return inOrder
 }
 
-// forget clears the bits of the numbers after highest up to n, which stand for numbers that now
-// leave the window.
+// forget clears the bits of the numbers after highest up to n, which stand for numbers that leave
+// the window.
 func (w *window) forget(n uint64) {
 	if n-w.highest == 1 { // nearly every packet
 		word, bit := w.place(n)

@@ -54,8 +54,8 @@ func Listen(ctx context.Context, network, address string) (*net.UDPConn, error) 
 }
 
 // Connected opens a socket to remote on the port of a server of [Listen]: from then on what remote
-// sends arrives here, and everybody else's datagrams at the listener. What remote sent before stays
-// there. Local may have the unspecified address; better is the one that remote wrote to, because
+// sends arrives here, and all other datagrams at the listener. What remote sent before stays there.
+// Local may have the unspecified address; the address that remote wrote to is better, because
 // answers come from it.
 func Connected(local, remote netip.AddrPort, o SocketOptions) (*Socket, error) {
 	fd, err := sys.OpenDatagram(local, remote, sys.DatagramOptions{Shared: true})
@@ -65,7 +65,8 @@ func Connected(local, remote netip.AddrPort, o SocketOptions) (*Socket, error) {
 	return newSocket(fd, o)
 }
 
-// Adopt takes a connected socket away from package net, which closes it, also when adopting fails.
+// Adopt takes a connected socket away from package net and closes package net's side, also when it
+// fails.
 func Adopt(conn *net.UDPConn, o SocketOptions) (*Socket, error) {
 	fd, err := sys.TakeOverDatagram(conn)
 	if err != nil {
@@ -116,16 +117,16 @@ func (s *Socket) prepare(o SocketOptions) (err error) {
 		}
 	}
 	if o.BusyPoll {
-		// Not permitted without CAP_NET_ADMIN; spinning on the socket itself works all the same.
+		// Not permitted without CAP_NET_ADMIN; spinning on the socket itself still works.
 		_ = sys.SetBusyPoll(s.fd, busyPollFor)
 	}
 	return nil
 }
 
-// LocalAddr is where the socket is bound.
+// LocalAddr returns the address that the socket is bound to.
 func (s *Socket) LocalAddr() netip.AddrPort { return s.local }
 
-// RemoteAddr is where it is connected to.
+// RemoteAddr returns the address that it is connected to.
 func (s *Socket) RemoteAddr() netip.AddrPort { return s.remote }
 
 // Send sends one datagram, for a dialect's own purposes.
@@ -137,7 +138,7 @@ func (s *Socket) Send(p []byte) error {
 }
 
 // Receive waits for one datagram for at most wait, for a dialect's own purposes. The rest of a
-// datagram longer than p is lost. sys.ErrTimeout: nothing came.
+// datagram longer than p is lost. sys.ErrTimeout: nothing arrived.
 func (s *Socket) Receive(p []byte, wait time.Duration) (int, error) {
 	end := time.Now().Add(wait)
 	for {
@@ -153,7 +154,7 @@ func (s *Socket) Receive(p []byte, wait time.Duration) (int, error) {
 			continue
 		}
 		n, err := sys.Read(s.fd, p)
-		if errors.Is(err, io.EOF) { // an empty datagram; nothing else ends a UDP socket
+		if errors.Is(err, io.EOF) { // an empty datagram; a UDP socket has no other end
 			return 0, nil
 		}
 		if err != nil {
@@ -163,15 +164,15 @@ func (s *Socket) Receive(p []byte, wait time.Duration) (int, error) {
 	}
 }
 
-// Buffers are SO_SNDBUF and SO_RCVBUF as the kernel keeps them, in bytes; 0: not known.
+// Buffers returns SO_SNDBUF and SO_RCVBUF as the kernel keeps them, in bytes; 0: not known.
 func (s *Socket) Buffers() (send, receive int) {
-	// Evidence only: what cannot be read is left out.
+	// Evidence only: unreadable values are left out.
 	send, _ = sys.SendBufferBytes(s.fd)
 	receive, _ = sys.ReceiveBufferBytes(s.fd)
 	return send, receive
 }
 
-// PathMTU is the largest IP packet, in bytes, that the kernel believes to fit the path; 0: not
+// PathMTU returns the largest IP packet, in bytes, that the kernel believes to fit the path; 0: not
 // known.
 func (s *Socket) PathMTU() int {
 	n, err := sys.PathMTU(s.fd)
@@ -183,5 +184,5 @@ func (s *Socket) PathMTU() int {
 
 // Close closes the socket, once.
 func (s *Socket) Close() {
-	s.close.Do(func() { _ = sys.Close(s.fd) }) // a datagram socket holds nothing back that is worth an error
+	s.close.Do(func() { _ = sys.Close(s.fd) }) // a datagram socket holds back nothing worth an error
 }

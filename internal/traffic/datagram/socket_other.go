@@ -15,8 +15,8 @@ import (
 	"github.com/linerate/linerate/internal/kernel/sys"
 )
 
-// Socket is one connected UDP socket of package net: this system has no bare descriptors that we
-// know to handle. A sender, a receiver and the dialect's own [Socket.Send] may use it at the same
+// Socket is one connected UDP socket of package net: the package cannot use bare descriptors on
+// this system. A sender, a receiver and the dialect's own [Socket.Send] may use it at the same
 // time; Close must come when all have ended.
 type Socket struct {
 	conn     *net.UDPConn
@@ -47,8 +47,8 @@ func Listen(ctx context.Context, network, address string) (*net.UDPConn, error) 
 	return conn.(*net.UDPConn), nil
 }
 
-// Connected is not supported: which of two sockets on one port gets a datagram differs among these
-// systems.
+// Connected is not supported: these systems differ in which of two sockets on one port gets a
+// datagram.
 func Connected(_, remote netip.AddrPort, _ SocketOptions) (*Socket, error) {
 	return nil, fmt.Errorf("connect udp socket to %s on a shared port: %w", remote, sys.ErrNotSupported)
 }
@@ -73,10 +73,10 @@ func Adopt(conn *net.UDPConn, o SocketOptions) (*Socket, error) {
 	return s, nil
 }
 
-// LocalAddr is where the socket is bound.
+// LocalAddr returns the address that the socket is bound to.
 func (s *Socket) LocalAddr() netip.AddrPort { return s.conn.LocalAddr().(*net.UDPAddr).AddrPort() }
 
-// RemoteAddr is where it is connected to.
+// RemoteAddr returns the address that it is connected to.
 func (s *Socket) RemoteAddr() netip.AddrPort { return s.conn.RemoteAddr().(*net.UDPAddr).AddrPort() }
 
 // Send sends one datagram, for a dialect's own purposes.
@@ -86,7 +86,7 @@ func (s *Socket) Send(p []byte) error {
 }
 
 // Receive waits for one datagram for at most wait, for a dialect's own purposes. The rest of a
-// datagram longer than p is lost. sys.ErrTimeout: nothing came.
+// datagram longer than p is lost. sys.ErrTimeout: nothing arrived.
 func (s *Socket) Receive(p []byte, wait time.Duration) (int, error) {
 	if err := s.conn.SetReadDeadline(time.Now().Add(wait)); err != nil {
 		return 0, err
@@ -101,7 +101,7 @@ func (s *Socket) Receive(p []byte, wait time.Duration) (int, error) {
 // Buffers are not known: package net shows no buffer sizes.
 func (s *Socket) Buffers() (send, receive int) { return 0, 0 }
 
-// PathMTU is not known here.
+// PathMTU is not known on this system.
 func (s *Socket) PathMTU() int { return 0 }
 
 // Close closes the socket, once.

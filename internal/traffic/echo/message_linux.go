@@ -12,13 +12,13 @@ import (
 // maxDatagram is the largest IP packet, headers included, and so more than any datagram.
 const maxDatagram = 1 << 16
 
-// controlWords is room for the control messages of one packet, in words so that they are aligned as
-// the kernel lays them out: a packet's address (36 bytes) or an extended error with an address (60)
-// beside timestamps (64).
+// controlWords is space for the control messages of one packet, in words so that they are aligned
+// as the kernel lays them out: a packet's address (36 bytes) or an extended error with an address
+// (60) beside timestamps (64).
 const controlWords = 32
 
-// message is one packet for recvmsg(2) and sendmsg(2), with all that the kernel needs to write to
-// in one place that does not move. It is filled anew before each call.
+// message is one packet for recvmsg(2) and sendmsg(2), with everything that the kernel writes to in
+// one place that does not move. It is filled anew before each call.
 type message struct {
 	header  unix.Msghdr
 	iov     unix.Iovec
@@ -26,8 +26,8 @@ type message struct {
 	control [controlWords]uint64
 }
 
-// forReceive gets m ready to take a packet into p. The kernel writes lengths and flags back into
-// the header, so nothing of an earlier call may be left in it.
+// forReceive prepares m to take a packet into p. The kernel writes lengths and flags back into the
+// header, so nothing of an earlier call may be left in it.
 func (m *message) forReceive(p []byte) {
 	m.iov.Base = unsafe.SliceData(p)
 	m.iov.SetLen(len(p))
@@ -40,7 +40,7 @@ func (m *message) forReceive(p []byte) {
 	m.header.Flags = 0
 }
 
-// receive takes one packet and gives its length; flags are those of recvmsg(2).
+// receive takes one packet and returns its length; flags are those of recvmsg(2).
 func (m *message) receive(fd int, p []byte, flags int) (int, unix.Errno) {
 	for {
 		m.forReceive(p)
@@ -61,8 +61,8 @@ func (m *message) send(fd int) unix.Errno {
 	}
 }
 
-// from is the address that the kernel wrote beside a packet; for one from the error queue it is
-// where the packet was sent to.
+// from returns the address that the kernel wrote beside a packet; for a packet from the error
+// queue, the address that it was sent to.
 func (m *message) from() netip.AddrPort {
 	if m.header.Namelen == 0 {
 		return netip.AddrPort{}
@@ -70,7 +70,8 @@ func (m *message) from() netip.AddrPort {
 	return rawAddrPort(&m.name)
 }
 
-// rawAddrPort reads a socket address. Ports are in network order in it, families in the machine's.
+// rawAddrPort reads a socket address, in which the port is in network order and the family in the
+// machine's.
 func rawAddrPort(raw *unix.RawSockaddrInet6) netip.AddrPort {
 	switch raw.Family {
 	case unix.AF_INET:
@@ -101,8 +102,8 @@ func (m *message) controls(f func(level, typ int32, data []byte)) {
 	for len(all) >= unix.SizeofCmsghdr {
 		h := (*unix.Cmsghdr)(unsafe.Pointer(unsafe.SliceData(all)))
 		length := int(h.Len)
-		// MSG_CTRUNC cuts the last message short when room was scarce; what is not whole is not
-		// there.
+		// MSG_CTRUNC cuts the last message short when space was scarce; an incomplete one is
+		// ignored.
 		if length < unix.SizeofCmsghdr || length > len(all) {
 			return
 		}
@@ -111,20 +112,20 @@ func (m *message) controls(f func(level, typ int32, data []byte)) {
 	}
 }
 
-// notice is one entry of a socket's error queue, ip(7) IP_RECVERR: a packet of ours and what became
-// of it.
+// notice is one entry of a socket's error queue, ip(7) IP_RECVERR: a packet of ours and what
+// happened to it.
 type notice struct {
 	errno  unix.Errno
-	local  bool // this host says so, not the network
+	local  bool // this host reports it, not the network
 	v6     bool // typ and code are ICMPv6's
 	typ    uint8
 	code   uint8
 	mtu    int            // of the hop or interface that a packet was too big for (EMSGSIZE)
-	by     netip.Addr     // who reported
+	by     netip.Addr     // address of the host that reported
 	to     netip.AddrPort // where the packet went; the port is 0 for ICMP
-	bytes  int            // of the packet's payload that came back
-	sentAt int64          // CLOCK_REALTIME in nanoseconds when the packet entered the queues; 0: this is trouble
-	id     uint32         // of the packet that was timestamped, counted from the switching on
+	bytes  int            // of the packet's payload that was returned
+	sentAt int64          // CLOCK_REALTIME in nanoseconds when the packet entered the queues; 0: this is an error
+	id     uint32         // of the packet that was timestamped, counted from when timestamps were switched on
 }
 
 // errorQueue reads notices of one socket.
@@ -134,7 +135,7 @@ type errorQueue struct {
 	found   notice
 }
 
-// next gives the oldest notice, valid until the next call; nil: there is none.
+// next returns the oldest notice, valid until the next call; nil: there is none.
 //
 // Reading it also clears the error that the next ordinary call on the socket would otherwise have
 // returned, if it was the last (net/core/skbuff.c, sock_dequeue_err_skb).
@@ -154,7 +155,7 @@ func (q *errorQueue) next(fd int) *notice {
 			q.found.extended(data)
 		}
 	})
-	// ICMP errors have a time as well, of their own coming.
+	// ICMP errors have a time as well, that of their own arrival.
 	if q.found.errno == unix.ENOMSG {
 		q.found.sentAt = at
 	}
@@ -180,8 +181,8 @@ func (n *notice) extended(data []byte) {
 	if n.errno == unix.EMSGSIZE {
 		n.mtu = int(e.Info)
 	}
-	// SO_EE_OFFENDER: the address of who sent the ICMP message comes right behind; of this host's
-	// own errors it has family 0.
+	// SO_EE_OFFENDER: the address of the host that sent the ICMP message follows directly; of this
+	// host's own errors it has family 0.
 	if offender := data[size:]; len(offender) >= unix.SizeofSockaddrInet4 {
 		var raw unix.RawSockaddrInet6
 		copy(unsafe.Slice((*byte)(unsafe.Pointer(&raw)), unsafe.Sizeof(raw)), offender)

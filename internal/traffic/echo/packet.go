@@ -6,8 +6,8 @@ import (
 	"github.com/linerate/linerate/internal/kernel/sys"
 )
 
-// TokenBytes is the length of the token in front of every ping, by which a Server knows whom to
-// answer and a pinger knows its own.
+// TokenBytes is the length of the token at the start of every ping. A Server recognises by it which
+// clients to answer, and a pinger its own packets.
 const TokenBytes = 16
 
 // echoHeaderBytes is what every ping starts with: the token and a 64-bit big-endian sequence
@@ -23,7 +23,7 @@ func putPing(p []byte, token Token, sequence uint64) {
 	binary.BigEndian.PutUint64(p[TokenBytes:], sequence)
 }
 
-// Kinds of packets that are not pings. They stand in the highest byte of the sequence number, whose
+// Kinds of packets that are not pings. They are in the highest byte of the sequence number, whose
 // top bit a ping never reaches: at a gap of 100 µs that takes 29 million years.
 const (
 	kindHello  = 0x80 // "this is my address for stream n", see [Server.Expect]; n is in the lowest four bytes
@@ -41,8 +41,7 @@ func PutHello(p []byte, token Token, index int) {
 	putPing(p, token, kindHello<<56|uint64(uint32(index)))
 }
 
-// ParseHello reads a hello back. ok is false for every other packet and for the hello of another
-// test.
+// ParseHello reads a hello. ok is false for every other packet and for the hello of another test.
 func ParseHello(p []byte, token Token) (index int, ok bool) {
 	sequence, ok := parsePing(p, token)
 	if !ok || sequence>>32 != kindHello<<24 {
@@ -51,10 +50,10 @@ func ParseHello(p []byte, token Token) (index int, ok bool) {
 	return int(uint32(sequence)), true
 }
 
-// parsePing reads a ping back. ok is false for whatever is not one of ours.
+// parsePing reads a ping. ok is false for packets that are not ours.
 //
-// Sequence numbers are of the payload and 64 bits wide: the 16 of the ICMP header repeat after 6.5
-// s at the shortest gap.
+// Sequence numbers are in the payload and 64 bits wide: the 16 bits of the ICMP header repeat after
+// 6.5 s at the shortest gap.
 func parsePing(p []byte, token Token) (sequence uint64, ok bool) {
 	if len(p) < echoHeaderBytes || Token(p[:TokenBytes]) != token {
 		return 0, false
@@ -88,20 +87,20 @@ func (e icmpEcho) finish(p []byte, sequence uint16) {
 	binary.BigEndian.PutUint16(p[4:], e.id)
 	binary.BigEndian.PutUint16(p[6:], sequence)
 	if !e.v6 && e.kind == sys.EchoRaw {
-		// Only here is the checksum ours: ping sockets and ICMPv6 leave it to the kernel, which
+		// Only here the checksum is ours: ping sockets and ICMPv6 leave it to the kernel, which
 		// knows the addresses of the pseudo-header.
 		binary.BigEndian.PutUint16(p[2:], internetChecksum(p))
 	}
 }
 
 // payload finds the payload of an echo reply in what the socket delivered. ok is false for other
-// messages: a raw socket sees all of them, our own requests over loopback included.
+// messages: a raw socket receives all of them, including our own requests over loopback.
 func (e icmpEcho) payload(p []byte) (payload []byte, ok bool) {
 	if !e.v6 && e.kind == sys.EchoRaw {
 		if len(p) < 20 || p[0]>>4 != 4 {
 			return nil, false
 		}
-		// The header length comes from the network, so it is checked before it is believed.
+		// The header length comes from the network, so it is checked before it is used.
 		n := int(p[0]&0xf) * 4 // with IP options
 		if n < 20 || n > len(p) {
 			return nil, false

@@ -17,23 +17,23 @@ const (
 	// shortest gap of 100 µs after 1.6 s, at the default of 10 ms after 164 s. It is a power of
 	// two.
 	pingRing = 1 << 14
-	// stragglers is how long answers are waited for after the last ping.
+	// stragglers is how long the pinger waits for answers after the last ping.
 	stragglers = time.Second
-	// tries and tryWait are how a way to ping is tried before the test: 1.5 s for each of two ways,
-	// within the setup time that the far side waits for the start.
+	// tries and tryWait bound the trial of a way to ping before the test: 1.5 s for each of two
+	// ways, within the time that the far end waits for the start.
 	tries   = 3
 	tryWait = 500 * time.Millisecond
-	// stampWait is time for the kernel to begin taking times.
+	// stampWait gives the kernel time to begin timestamping.
 	stampWait = 5 * time.Millisecond
 )
 
 // HeaderBytes is the smallest ping.
 const HeaderBytes = echoHeaderBytes
 
-// ErrNoAnswer means that nobody answered any ping.
+// ErrNoAnswer reports that no ping was answered.
 var ErrNoAnswer = errors.New("no answer")
 
-// PingOptions say whom to ping and how.
+// PingOptions are where to send pings and how.
 type PingOptions struct {
 	IP    netip.Addr     // of the far host, for ICMP echo; invalid: none
 	UDP   netip.AddrPort // of the far Server; invalid: none
@@ -42,8 +42,8 @@ type PingOptions struct {
 	Gap   time.Duration  // between pings
 }
 
-// Pinger is the body of a worker of role [engine.Pinger]. The worker owns it; others read Sent,
-// Answered and Troubles when the worker has ended.
+// Pinger is the body of a worker of role [engine.Pinger]. The worker owns it; other goroutines may
+// read Sent, Answered and Troubles when the worker has ended.
 type Pinger struct {
 	socket   *echoSocket
 	token    Token
@@ -55,10 +55,10 @@ type Pinger struct {
 	answered int64 // of those
 	troubles troubles
 
-	// A packet that the kernel refused may or may not have been counted among those whose leaving
-	// it tells of.
+	// The kernel may or may not have counted a packet that it refused in the numbers of its send
+	// timestamps.
 	unsure           bool
-	stampsIn, stamps bool // the kernel told when an answer came, and also when its ping left
+	stampsIn, stamps bool // the kernel reported when an answer arrived, and also when its ping left
 }
 
 // pingSent is one ping that may still be answered.
@@ -71,14 +71,14 @@ type pingSent struct {
 	waiting  bool
 }
 
-// Sent is the number of pings inside the measured window.
+// Sent returns the number of pings inside the measured window.
 func (s *Pinger) Sent() int64 { return s.sent }
 
-// Answered is how many of those were answered, in time and once.
+// Answered returns how many of those were answered, in time and once.
 func (s *Pinger) Answered() int64 { return s.answered }
 
-// Troubles is what the network or this host said of pings that did not get through, from the first
-// ping on; nil: nothing was said.
+// Troubles returns what the network or this host reported about pings that did not get through,
+// from the first ping on; nil: no reports.
 func (s *Pinger) Troubles() []Trouble { return s.troubles.list() }
 
 // Wake does nothing: a pinger never sleeps for more than a tenth of a second.
@@ -88,8 +88,8 @@ func (s *Pinger) Wake() {}
 func (s *Pinger) Close() { s.socket.close() }
 
 // Loop sends a ping per gap by the clock, not after the answer, so that a slow answer hides no
-// others. What could not be sent in time is left out: catching up in a burst would measure the
-// burst. After the window it waits a second for stragglers and ends by itself.
+// others. It skips pings that it could not send in time: catching up in a burst would measure the
+// burst. After the window it waits a second for stragglers and ends.
 func (s *Pinger) Loop(w *engine.Worker) error {
 	defer s.socket.close()
 	next := w.Now()
@@ -113,7 +113,7 @@ func (s *Pinger) Loop(w *engine.Worker) error {
 				next = max(next+s.gap, now)
 			}
 		}
-		// The phase is looked at again after a tenth of a second at most.
+		// The loop looks at the phase again after a tenth of a second at most.
 		s.takeAnswer(w, min(next-now, 100*time.Millisecond))
 	}
 }
@@ -126,20 +126,21 @@ func (s *Pinger) sendPing(w *engine.Worker, now time.Duration) {
 		s.sent++
 	}
 	slot.wall = time.Now().UnixNano()
-	// A ping that the host itself could not send is lost like any other. Why is in the error queue.
+	// A ping that the host itself could not send is lost like any other. The error queue has the
+	// reason.
 	if err := s.socket.send(s.ping, s.sequence); err != nil {
 		s.unsure = true
 	}
 	s.sequence++
 }
 
-// takeAnswer waits for one answer; what is late twice over, doubled or foreign is not counted.
+// takeAnswer waits for one answer; it does not count very late, duplicated or foreign ones.
 func (s *Pinger) takeAnswer(w *engine.Worker, wait time.Duration) {
 	e := s.socket.next(wait)
 	now := w.Now()
 	switch {
 	case e.trouble.Count > 0:
-		s.troubles.add(e.trouble) // the ping that it is about stays unanswered
+		s.troubles.add(e.trouble) // the ping that the report is about stays unanswered
 		return
 	case e.sent != 0:
 		// Numbers of 32 bits, which is enough to find the one ping among those that may be under
@@ -155,7 +156,7 @@ func (s *Pinger) takeAnswer(w *engine.Worker, wait time.Duration) {
 		return
 	}
 	slot := &s.ring[sequence%pingRing]
-	// A copy that the network made, or an answer whose place another ping has taken since.
+	// A duplicate that the network made, or an answer whose place another ping has taken since.
 	if !slot.waiting || slot.sequence != sequence {
 		return
 	}
@@ -169,13 +170,13 @@ func (s *Pinger) takeAnswer(w *engine.Worker, wait time.Duration) {
 	}
 }
 
-// between is the round trip of a ping that was answered at now, as the kernel saw it: from the
-// packet's entering the queues of this host to the answer's coming out of the driver, received.
-// Where the kernel does not tell, the times of the calls stand in, which hold the scheduler's delay
-// as well.
+// between returns the round trip of a ping that was answered at now, as the kernel saw it: from the
+// moment the packet entered the queues of this host to the moment the answer left the driver,
+// received. Where the kernel reports no times, those of the calls replace them, which include the
+// scheduler's delay.
 //
-// The kernel's times are of the clock on the wall, which may be set between the two. The monotonic
-// clock around them bounds the round trip from above, so that what cannot be true is not believed.
+// The kernel's times are those of the wall clock, which may be set between the two. The monotonic
+// clock around them bounds the round trip from above, so that an impossible value is not used.
 func (s *Pinger) between(slot *pingSent, now time.Duration, received int64) time.Duration {
 	around := now - slot.at
 	if received == 0 {
@@ -194,7 +195,7 @@ func (s *Pinger) between(slot *pingSent, now time.Duration, received int64) time
 	return inside
 }
 
-// clock names whose times the round trips are made of, for the worker's Method.
+// clock returns which clock times the round trips, for the worker's Method.
 func (s *Pinger) clock() string {
 	switch {
 	case s.stamps:
@@ -213,11 +214,11 @@ func newPinger(p *engine.Phase, socket *echoSocket, token Token, o PingOptions) 
 	return w, s
 }
 
-// NewPinger finds out who answers and makes the worker that pings it: the far kernel over ICMP if
-// the network lets it, else the far linerate over UDP. The worker's Method says which and whose
-// clock: "icmp echo" or "udp echo", and behind it ", kernel timestamps" where the kernel tells when
-// packets leave and come, or ", kernel receive timestamps" where it tells the latter only. When
-// nobody answers, the error is [ErrNoAnswer] and has what the network said instead.
+// NewPinger finds out which end answers and makes the worker that pings it: the far kernel over
+// ICMP if the network lets it, else the far linerate over UDP. The worker's Method has the way and
+// the clock: "icmp echo" or "udp echo", followed by ", kernel timestamps" where the kernel reports
+// when packets leave and arrive, or ", kernel receive timestamps" where it reports only the latter.
+// Without an answer the error is [ErrNoAnswer] and has what the network reported instead.
 func NewPinger(ctx context.Context, p *engine.Phase, o PingOptions) (*engine.Worker, *Pinger, error) {
 	var tried []error
 	try := func(name string, token Token, open func() (*echoSocket, error)) (*engine.Worker, *Pinger) {
@@ -238,8 +239,8 @@ func NewPinger(ctx context.Context, p *engine.Phase, o PingOptions) (*engine.Wor
 				s.takeAnswer(w, min(left, 50*time.Millisecond))
 			}
 			// The kernel begins to take times some milliseconds after the first socket of the host
-			// has asked for them (net/core/dev.c, net_enable_timestamp), so that the first answer
-			// may well come without.
+			// has requested them (net/core/dev.c, net_enable_timestamp), so the first answer may
+			// come without one.
 			if s.stamps {
 				break
 			}

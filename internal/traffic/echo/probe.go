@@ -5,8 +5,8 @@ import (
 	"net/netip"
 )
 
-// probeHeaderBytes is what a packet of a path MTU search starts with: the header of a ping, then 4
-// bytes each
+// probeHeaderBytes is the length of the header of a packet of a path MTU search: the header of a
+// ping, then 4 bytes each
 //
 //	24  size    request kindSend: payload bytes of the packet to send, 0: none; request kindHeard: of itself; answer: as in the request
 //	28  hop     answer: MTU in the last ICMP "fragmentation needed" that the server got for this near end; 1: it named none; 0: there was none
@@ -34,11 +34,11 @@ func putProbe(p []byte, token Token, kind byte, id uint64, size int) {
 	clear(p[28:probeHeaderBytes])
 }
 
-// probeAnswer is what an answer says.
+// probeAnswer is the content of an answer.
 type probeAnswer struct {
 	id       uint64
-	size     int // payload bytes that were asked for, or that arrived
-	hop      int // MTU of a hop as ICMP told the far side
+	size     int // payload bytes that were requested, or that arrived
+	hop      int // MTU of a hop as ICMP reported it to the far end
 	status   int
 	farLocal int // MTU of the far interface, with probeTooBig
 }
@@ -56,8 +56,8 @@ func parseAnswer(p []byte, token Token) (a probeAnswer, ok bool) {
 	}, true
 }
 
-// probed decides about a request of a path MTU search and makes its answer's header out of it. The
-// server's lock is held.
+// probed decides about a request of a path MTU search and turns it into the header of its answer.
+// The caller holds the server's lock.
 func (r *registration) probed(p []byte) reply {
 	if len(p) < probeHeaderBytes {
 		return reply{}
@@ -68,7 +68,7 @@ func (r *registration) probed(p []byte) reply {
 	clear(p[32:probeHeaderBytes])
 	switch {
 	case kind == kindHeard:
-		// What arrived, not what the request says of itself.
+		// The length that arrived, not what the request claims.
 		binary.BigEndian.PutUint32(p[24:], uint32(len(p)))
 		return reply{bytes: probeHeaderBytes}
 	case size < probeHeaderBytes:
@@ -80,15 +80,13 @@ func (r *registration) probed(p []byte) reply {
 	return reply{bytes: int(size), probe: true}
 }
 
-// putTooBig turns an answer into the one that says that the size asked for does not leave this
-// host.
+// putTooBig turns an answer into one that reports that the requested size does not leave this host.
 func putTooBig(p []byte, mtu int) {
 	binary.BigEndian.PutUint32(p[32:], probeTooBig)
 	binary.BigEndian.PutUint32(p[36:], uint32(mtu))
 }
 
-// tooBig takes note of an ICMP "fragmentation needed" or "packet too big" for a packet to a near
-// end.
+// tooBig records an ICMP "fragmentation needed" or "packet too big" about a packet to a near end.
 func (s *Server) tooBig(to netip.Addr, mtu int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

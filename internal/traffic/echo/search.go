@@ -12,13 +12,13 @@ import (
 )
 
 const (
-	// maxPacket is the largest IP packet that is tried: what the length field of IPv4 can say.
+	// maxPacket is the largest IP packet to try: the maximum of the length field of IPv4.
 	maxPacket = 1<<16 - 1
-	// probeTries is how often a size is tried before it counts as one that does not pass. Of a path
+	// probeTries is how often a size is tried before it counts as one that does not pass. On a path
 	// that loses one packet in ten, both ways, seven sizes in a thousand then look too big by
-	// chance; what the search ends at is tried as often again.
+	// chance; the search tries its final size as often again.
 	probeTries = 3
-	// least and longest wait for the answers of one try, and the wait before the round trip is
+	// shortest and longest wait for the answers of one try, and the wait before the round trip is
 	// known.
 	leastProbeWait, longestProbeWait, firstProbeWait = 60 * time.Millisecond, time.Second, 500 * time.Millisecond
 	// searchRounds bounds a search on a path that changes meanwhile: from 65535 sizes it takes
@@ -26,7 +26,7 @@ const (
 	searchRounds = 24
 )
 
-// maxHints bounds the sizes of a round: a path has few hops that name one, and whoever names
+// maxHints bounds the sizes of a round: a path has few hops that name one, and a host that names
 // thousands wants this host to send that many packets.
 const maxHints = 32
 
@@ -35,12 +35,12 @@ const maxHints = 32
 // 1440, IPsec about 1400; IP over InfiniBand has 2044, jumbo frames 9000.
 var usualSizes = []int{576, 1280, 1400, 1420, 1440, 1476, 1480, 1492, 1500, 2044, 9000}
 
-// SearchOptions say whose path is searched. With neither address the search fails.
+// SearchOptions are which path to search. With neither address the search fails.
 type SearchOptions struct {
-	UDP   netip.AddrPort // of a far Server; tells both directions. Invalid: none
+	UDP   netip.AddrPort // of a far Server, which finds both directions. Invalid: none
 	Token Token          // for it
-	// of the far host, for ICMP echo if the server is silent: the smaller of both directions, as
-	// its answers are as large. Invalid: none
+	// of the far host, for ICMP echo if the server is silent: the smaller of both directions,
+	// because its answers are as large. Invalid: none
 	IP netip.Addr
 }
 
@@ -49,25 +49,25 @@ type PathMTU struct {
 	Method    string // "udp echo" or "icmp echo"
 	Up, Down  PathSide
 	RoundTrip time.Duration // of the smallest packet, the first that was answered
-	Troubles  []Trouble     // what the network said
+	Troubles  []Trouble     // what the network reported
 }
 
 // PathSide is one direction of a path; the zero value was not searched.
 type PathSide struct {
 	Bytes     int  // largest packet that passed in one piece
-	Exact     bool // the next larger size did not pass; false when the search was broken off
+	Exact     bool // the next larger size did not pass; false when the search was cut short
 	Interface int  // MTU of the sending interface; 0: not known
-	Reported  int  // MTU that the path named in an ICMP message; 0: it named none
-	BlackHole bool // larger packets leave the sender and vanish without a word
+	Reported  int  // MTU that the path reported in an ICMP message; 0: none
+	BlackHole bool // larger packets leave the sender and are dropped without an ICMP message
 }
 
-// SearchPathMTU finds the largest packets that pass each way in one piece, by trying: packets that
-// nobody may fragment, several sizes at a time, until neighbours are left of which one passes and
-// one does not (RFC 4821 and RFC 8899 without their timers, which are for connections that live for
-// hours). It takes some round trips where the path reports what it drops, and a second or two where
-// it does not. It ends with ctx, with what it has by then. The error is [ErrNoAnswer] when not even
-// the smallest packet is answered; where fragments cannot be forbidden it wraps
-// sys.ErrNotSupported.
+// SearchPathMTU finds the largest packets that pass each way in one piece, by trying: it sends
+// unfragmentable packets, several sizes at a time, until two adjacent sizes are left of which one
+// passes and one does not (RFC 4821 and RFC 8899 without their timers, which are for connections
+// that live for hours). It takes some round trips where the path reports what it drops, and a
+// second or two where it does not. It ends with ctx, with what it has by then. The error is
+// [ErrNoAnswer] when not even the smallest packet is answered; where fragments cannot be forbidden
+// it wraps sys.ErrNotSupported.
 func SearchPathMTU(ctx context.Context, o SearchOptions) (PathMTU, error) {
 	var own Token
 	// crypto/rand.Read never fails: it crashes the program instead (Go 1.24).
@@ -108,8 +108,8 @@ func SearchPathMTU(ctx context.Context, o SearchOptions) (PathMTU, error) {
 	return PathMTU{}, fmt.Errorf("search path mtu: %w", errors.Join(tried...))
 }
 
-// search is one search; one goroutine owns it. Both directions are searched at once over one
-// socket: their probes do not disturb each other, and a silent path costs its waits only once.
+// search is one search; one goroutine owns it. It searches both directions at once over one socket:
+// their probes do not disturb each other, and a silent path costs its waits only once.
 type search struct {
 	socket   prober
 	token    Token
@@ -123,8 +123,8 @@ type search struct {
 	troubles troubles
 }
 
-// prober is the part of an echoSocket that a search needs; tests of the search play a path behind
-// it.
+// prober is the part of an echoSocket that a search needs; tests of the search simulate a path
+// behind it.
 type prober interface {
 	send(packet []byte, sequence uint64) error
 	next(wait time.Duration) event
@@ -133,9 +133,9 @@ type prober interface {
 // side is the state of one direction. Every size up to low passes, as far as is known, and none
 // from high on.
 //
-// That sizes are ordered so is what makes a search of it: a hop that takes a packet takes every
-// shorter one. Chance breaks the order, when it loses a short one three times; a longer one that
-// passes then corrects it.
+// This order makes the search possible: a hop that takes a packet takes every shorter one. Chance
+// breaks the order when it loses a short packet three times; a longer one that passes then corrects
+// it.
 type side struct {
 	on        bool
 	kind      byte
@@ -172,8 +172,8 @@ const (
 )
 
 // probeStep is the distance of the ids of a probe's tries: the lower half of an id is the probe's,
-// the upper the try's. An answer to an early try that comes after a later one was sent is as good
-// as its own.
+// the upper the try's. An answer to an early try that arrives after a later one was sent is as good
+// as an answer to that one.
 const probeStep = 1 << 32
 
 func newSearch(socket prober, token Token, v6, both bool) *search {
@@ -201,14 +201,14 @@ func (s *search) run(ctx context.Context) error {
 		s.up.conclude()
 		s.down.conclude()
 	}
-	// What the far side heard of its last packets comes with its next answer.
+	// What the far end heard about its last packets comes with its next answer.
 	if s.down.on && s.down.low != s.down.local {
 		s.ask(ctx)
 	}
 	return nil
 }
 
-// greet exchanges the smallest packet, which tells that somebody answers, and in which time.
+// greet exchanges the smallest packet, which shows that the far end answers, and how long it takes.
 func (s *search) greet(ctx context.Context) error {
 	s.wait = firstProbeWait
 	if !s.ask(ctx) {
@@ -218,18 +218,18 @@ func (s *search) greet(ctx context.Context) error {
 		}
 		return err
 	}
-	// Four times covers what the queues that this search itself fills add on a path that is
-	// otherwise idle. The least covers what a busy host adds, and slow answers count as losses only
+	// Four times covers what the queues that this search itself fills add on an otherwise idle
+	// path. The shortest wait covers what a busy host adds, and slow answers count as losses only
 	// when all tries are slow.
 	s.wait = min(max(4*s.trip, leastProbeWait), longestProbeWait)
-	// The request went up, and its answer, as short, came down.
+	// The request passed upwards, and its answer, just as short, downwards.
 	s.up.low = s.headers + probeHeaderBytes
 	s.down.low = s.up.low
 	return nil
 }
 
-// ask sends the smallest packet until it is answered, and tells whether it was. Its answer has what
-// the path reported to the far side.
+// ask sends the smallest packet until it is answered, and reports whether it was. Its answer has
+// what the path reported to the far end.
 func (s *search) ask(ctx context.Context) bool {
 	s.up.probes = []probe{{size: s.headers + probeHeaderBytes}}
 	s.down.probes = nil
@@ -252,14 +252,14 @@ func (d *side) plan() {
 		}
 	}
 	switch {
-	// Nothing is known of the sending interface yet: one packet that is too big for nearly all of
-	// them tells.
+	// The sending interface is still unknown: one packet that is too big for nearly all of them
+	// reveals its MTU.
 	case d.high > maxPacket:
 		add(maxPacket)
 	case d.low < d.high-1:
-		// The largest that may pass is the one that most paths pass, and its answer ends the search
-		// in one round trip. Beside it the usual sizes, and what the path named with the next
-		// larger one, so that a true report ends it in another.
+		// The largest size that may pass passes most paths, and its answer ends the search in one
+		// round trip. Beside it go the usual sizes, and what the path named with the next larger
+		// one, so that a true report ends the search in another.
 		add(d.high - 1)
 		for _, size := range d.hints {
 			add(size)
@@ -268,8 +268,8 @@ func (d *side) plan() {
 		if len(d.probes) > 1 {
 			break
 		}
-		// Evenly between what passes and what does not. Of large packets fewer, for the sake of
-		// socket buffers: 200 KiB by default.
+		// Evenly between what passes and what does not. Fewer of large packets, because of socket
+		// buffers: 200 KiB by default.
 		sizes := 8
 		if d.high > 10000 {
 			sizes = 4
@@ -278,8 +278,8 @@ func (d *side) plan() {
 		for i := 1; i <= sizes; i++ {
 			add(d.low + i*step)
 		}
-	// The next larger size again, in case that chance alone lost it three times. The path's own
-	// word, or the interface's, needs no second.
+	// The next larger size again, in case chance alone lost it three times. A report by the path,
+	// or by the interface, needs no second try.
 	case d.confirm != confirmed && d.low != d.hop && d.low != d.local && d.low < maxPacket:
 		d.confirm = confirming
 		d.high = d.low + 2
@@ -287,13 +287,13 @@ func (d *side) plan() {
 	}
 }
 
-// conclude takes the round's outcome in.
+// conclude evaluates the outcome of the round.
 func (d *side) conclude() {
 	if !d.on {
 		return
 	}
 	before := d.low
-	// What passed first, because it overrules what a shorter one seemed to say.
+	// What passed first, because it overrules what a shorter one seemed to show.
 	for _, p := range d.probes {
 		if p.state == passed {
 			d.low = max(d.low, p.size)
@@ -330,7 +330,7 @@ func (s *search) round(ctx context.Context) {
 		s.down.probes[i].first = s.id
 	}
 	for try := range uint64(probeTries) {
-		// All that is open at once, then one wait for all: the time of a round does not grow with
+		// All open probes at once, then one wait for all: the time of a round does not grow with
 		// its sizes.
 		sent := time.Now()
 		for _, d := range []*side{&s.up, &s.down} {
@@ -353,7 +353,7 @@ func (s *search) round(ctx context.Context) {
 	}
 }
 
-// open tells whether the outcome of probe i still matters: it is not known, and no larger size has
+// open reports whether the outcome of probe i still matters: it is unknown, and no larger size has
 // passed.
 func (d *side) open(i int) bool {
 	p := d.probes[i]
@@ -361,7 +361,7 @@ func (d *side) open(i int) bool {
 		!slices.ContainsFunc(d.probes, func(q probe) bool { return q.state == passed && q.size > p.size })
 }
 
-// decided tells whether nothing of the round matters any more.
+// decided reports whether nothing of the round matters any more.
 func (d *side) decided() bool {
 	for i := range d.probes {
 		if d.open(i) {
@@ -374,15 +374,15 @@ func (d *side) decided() bool {
 // send sends one probe.
 func (s *search) send(d *side, p *probe, try uint64) {
 	id := p.first + try*probeStep
-	// Upwards the request itself has the size; downwards it is as short as can be, and names the
-	// size that it wants back.
+	// Upwards the request itself has the size; downwards it is as short as possible, and names the
+	// size that it requests.
 	payload := s.packet[:probeHeaderBytes]
 	if d.kind == kindHeard {
 		payload = s.packet[:p.size-s.headers]
 	}
 	putProbe(payload, s.token, d.kind, id, p.size-s.headers)
 	err := s.socket.send(payload, id)
-	// An earlier packet's error is told once, by whichever call comes next.
+	// The next call, of any kind, returns the error of an earlier packet once.
 	if err != nil && !errors.Is(err, syscall.EMSGSIZE) {
 		err = s.socket.send(payload, id)
 	}
@@ -399,7 +399,7 @@ func (s *search) take(e event, sent time.Time) {
 	}
 	a, ok := parseAnswer(e.payload, s.token)
 	if !ok {
-		// An ICMP echo comes back as it went.
+		// An ICMP echo comes back unchanged.
 		sequence, ours := parsePing(e.payload, s.token)
 		if !ours || sequence>>56 != kindHeard {
 			return
@@ -426,19 +426,19 @@ func (s *search) take(e event, sent time.Time) {
 		}
 	case a.status == probeCannot:
 		s.down.on, s.down.probes = false, nil
-	// An answer of another length is not the packet that was asked for: no proof that a packet of
-	// that size gets through.
+	// An answer of another length is not the requested packet: no proof that a packet of that size
+	// gets through.
 	case len(e.payload) == p.size-s.headers:
 		p.state = passed
 	}
 }
 
-// trouble acts on what was said of a packet.
+// trouble acts on a report about a packet.
 func (s *search) trouble(e event) {
 	switch {
 	case e.tooBig && e.local:
 		s.up.local = e.trouble.MTU
-		return // not the network's word, and expected
+		return // this host's own report, and expected
 	case e.tooBig:
 		s.up.named(e.trouble.MTU)
 		// Routers send back at least 8 bytes behind the IP header (RFC 792), most of them all that
@@ -449,11 +449,11 @@ func (s *search) trouble(e event) {
 			}
 		}
 	}
-	// Kept for the reader, also when it is about a round that is over.
+	// Kept for the user, also when it is about an earlier round.
 	s.troubles.add(e.trouble)
 }
 
-// named takes note of an MTU that the path named. It is a hint, not a fact: anybody can send such a
+// named records an MTU that the path named. It is a hint, not a fact: any host can send such a
 // message.
 func (d *side) named(mtu int) {
 	if mtu = max(mtu, unnamed); mtu != d.hop {
@@ -464,7 +464,7 @@ func (d *side) named(mtu int) {
 	}
 }
 
-// find gives the probe that an id belongs to; nil: none of this round.
+// find returns the probe that an id belongs to; nil: none of this round.
 func (d *side) find(id uint64) *probe {
 	for i := range d.probes {
 		if d.probes[i].first == id%probeStep {
@@ -487,7 +487,7 @@ func (d *side) result() PathSide {
 	if d.hop > unnamed {
 		r.Reported = d.hop
 	}
-	// A hop that takes less than the one that reported is silent as well.
+	// A hop with a smaller MTU than the one that reported may drop silently as well.
 	r.BlackHole = d.low < d.local && (d.hop == 0 || d.low < d.hop)
 	return r
 }

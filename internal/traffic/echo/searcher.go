@@ -9,12 +9,12 @@ import (
 	"github.com/linerate/linerate/internal/traffic/engine"
 )
 
-// SearchBound is the longest that a search for the path MTU may take: five rounds of three tries on
-// a path with a round trip of a quarter of a second that drops in silence. It lies within the
-// patience of both sides.
+// SearchBound is the longest time that a search for the path MTU may take: five rounds of three
+// tries on a path with a round trip of a quarter of a second that drops silently. It lies within
+// the patience of both ends.
 const SearchBound = 15 * time.Second
 
-// Search is the body of the worker that searches the path MTU. It ends by itself when it knows, or
+// Search is the body of the worker that searches the path MTU. It ends when it knows the result, or
 // when the test is stopped.
 type Search struct {
 	ctx     context.Context
@@ -33,8 +33,8 @@ func NewSearch(p *engine.Phase, o SearchOptions) (*engine.Worker, *Search) {
 	return w, s
 }
 
-// Loop searches. What goes wrong is kept for the end of the test as well: by then its short window
-// is over, and a worker's errors do not count any more.
+// Loop searches. It also keeps its error for the end of the test: by then the short window is over,
+// and a worker's errors no longer count.
 func (s *Search) Loop(*engine.Worker) error {
 	ctx, cancel := context.WithTimeout(s.ctx, SearchBound)
 	defer cancel()
@@ -45,10 +45,10 @@ func (s *Search) Loop(*engine.Worker) error {
 // Wake ends the search with what it has.
 func (s *Search) Wake() { s.cancel() }
 
-// Close releases what Wake would.
+// Close releases what Wake would release.
 func (s *Search) Close() { s.cancel() }
 
-// InterfaceMTU is the MTU in bytes of the interface that has an address; 0: not known.
+// InterfaceMTU returns the MTU in bytes of the interface that has an address; 0: not known.
 func InterfaceMTU(address string) int {
 	want, err := netip.ParseAddr(address)
 	if err != nil {

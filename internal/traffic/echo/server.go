@@ -14,36 +14,36 @@ import (
 	"github.com/linerate/linerate/internal/traffic/engine"
 )
 
-// maxTokens bounds how many tests a Server answers at once, and with it the memory of a server
-// whose tests never say goodbye.
+// maxTokens bounds how many tests a Server answers at once, and so the memory of a server whose
+// tests never revoke their tokens.
 const maxTokens = 1024
 
 // maxSentBytes is how much one token can make the server send beyond what it received: a search for
-// a path MTU asks for some hundred packets of at most 64 KiB.
+// a path MTU requests some hundred packets of at most 64 KiB.
 const maxSentBytes = 32 << 20
 
-// Server sends UDP packets back to where they came from, unchanged. It answers only packets that
-// start with a registered token and come from the address that the token was registered for, from
-// the address of this host that was asked, and never more bytes than it got: it is of no use for
-// amplification or reflection, because the token travels over the authenticated channel only. The
-// one exception is a [Prober]'s request for a packet of a named size, within a budget per token, to
-// the token's own address.
+// Server sends UDP packets back to their sender, unchanged. It answers only packets that start with
+// a registered token and come from the address that the token was registered for. It answers from
+// the address of this host that was asked, and never with more bytes than it received. So it is of
+// no use for amplification or reflection, because the token travels over the authenticated channel
+// only. The one exception is a request of a path MTU search for a packet of a named size, within a
+// budget per token, to the token's own address.
 type Server struct {
 	socket  *serverSocket
 	local   netip.AddrPort
 	done    chan struct{}
-	padding []byte // what probes are filled with; never a byte that somebody else sent
+	padding []byte // fills probes; never a byte that another host sent
 
 	mu     sync.Mutex
 	tokens map[Token]*registration // a lock and a look-up per packet: some tens of nanoseconds beside two system calls
 }
 
-// registration is one test that is answered.
+// registration is one test that the server answers.
 type registration struct {
 	from    netip.Addr
 	expires time.Time
 	sent    int          // payload bytes sent on request, see maxSentBytes
-	hop     int          // MTU that the last "fragmentation needed" for a packet of ours named; 0: none came
+	hop     int          // MTU that the last "fragmentation needed" about a packet of ours named; 0: none arrived
 	expect  *Expectation // nil: hellos are pings like others
 }
 
@@ -59,7 +59,7 @@ func Listen(ctx context.Context, addr string) (*Server, error) {
 	}
 	conn, ok := pc.(*net.UDPConn)
 	if !ok {
-		_ = pc.Close() // nothing came over it
+		_ = pc.Close() // nothing was received on it
 		return nil, fmt.Errorf("listen for udp echo on %s: got a %T", addr, pc)
 	}
 	s := &Server{done: make(chan struct{}), tokens: make(map[Token]*registration), padding: engine.Pattern(maxDatagram)}
@@ -76,11 +76,11 @@ func Listen(ctx context.Context, addr string) (*Server, error) {
 	return s, nil
 }
 
-// Port is the UDP port that the server listens on.
+// Port returns the UDP port that the server listens on.
 func (s *Server) Port() int { return int(s.local.Port()) }
 
-// Register makes a new token with which from is answered for the time of validity. It fails when
-// too many are registered.
+// Register makes a new token with which the server answers from for the time of validity. It fails
+// when too many are registered.
 func (s *Server) Register(from netip.Addr, validity time.Duration) (Token, error) {
 	var t Token
 	// crypto/rand.Read never fails: it crashes the program instead (Go 1.24).
@@ -100,7 +100,7 @@ func (s *Server) Register(from netip.Addr, validity time.Duration) (Token, error
 	return t, nil
 }
 
-// Revoke forgets a token, and closes what expects hellos with it.
+// Revoke forgets a token, and closes the expectation of hellos with it.
 func (s *Server) Revoke(t Token) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -118,11 +118,11 @@ func (s *Server) Close() error {
 	return err
 }
 
-// Arrival is a hello that came in: the near end of a stream has proved its address.
+// Arrival is a received hello: the near end of a stream has proved its address.
 type Arrival struct {
 	Index int            // of the stream
-	From  netip.AddrPort // where the near end is, as this host sees it
-	// the address of this host that it asked; where the system does not tell, the one that the
+	From  netip.AddrPort // the near end's address, as this host sees it
+	// the address of this host that it asked; where the system does not report it, the one that the
 	// server listens on
 	To netip.AddrPort
 }
@@ -131,7 +131,7 @@ type Arrival struct {
 type Expectation struct {
 	server   *Server
 	token    Token
-	arrivals chan Arrival // room for all, so that the server never waits
+	arrivals chan Arrival // space for all, so that the server never waits
 	seen     []bool       // by index
 }
 
@@ -154,7 +154,7 @@ func (s *Server) Expect(token Token, streams int) (*Expectation, error) {
 	return r.expect, nil
 }
 
-// Arrivals gives each stream's near end once, in order of arrival. It is never closed.
+// Arrivals delivers each stream's near end once, in order of arrival. The channel is never closed.
 func (e *Expectation) Arrivals() <-chan Arrival { return e.arrivals }
 
 // Close ends the expectation; it may be called twice. The token stays registered.
@@ -166,25 +166,24 @@ func (e *Expectation) Close() {
 	}
 }
 
-// reply is what is to be done about one packet.
+// reply is what the server does about one packet.
 type reply struct {
 	bytes int // payload to send; 0: nothing
-	// of a packet of its own, made by Server.probe, that must not be fragmented; else of the packet
-	// that came, shortened
+	// of a packet of its own, made by Server.probe, that must not be fragmented; else of the
+	// received packet, shortened
 	probe bool
 }
 
-// answer decides about the packet p, which it may change into its own answer, and takes note of
-// hellos.
+// answer decides about the packet p, which it may change into its own answer, and records hellos.
 func (s *Server) answer(p []byte, from, to netip.AddrPort, now time.Time) reply {
 	if len(p) < echoHeaderBytes {
 		return reply{}
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	// The time of a map look-up tells nothing of use about 128 random bits. The address is compared
-	// as well, so that a token which was read on the path cannot make this host send anywhere but
-	// to the client itself.
+	// The time of a map look-up reveals nothing useful about 128 random bits. The address is
+	// compared as well, so that with a token that an attacker read on the path this host still
+	// sends only to the client itself.
 	r := s.tokens[Token(p[:TokenBytes])]
 	if r == nil || r.from != plain(from.Addr()) || !now.Before(r.expires) {
 		return reply{}
@@ -206,6 +205,6 @@ func (s *Server) answer(p []byte, from, to netip.AddrPort, now time.Time) reply 
 	return reply{bytes: len(p)}
 }
 
-// plain is an address as registrations are compared: the zone of a link-local address is a matter
-// of the socket.
+// plain returns an address as registrations compare it: the zone of a link-local address belongs to
+// the socket.
 func plain(a netip.Addr) netip.Addr { return a.Unmap().WithZone("") }

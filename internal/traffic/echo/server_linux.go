@@ -13,8 +13,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// serverBatch is how many packets one system call takes in and one sends back. Pings come alone; a
-// batch fills up when several tests ping fast, and then halves the cost per packet.
+// serverBatch is how many packets one system call receives and one sends back. Pings arrive singly;
+// a batch fills up when several tests ping fast, and then halves the cost per packet.
 const serverBatch = 16
 
 // multiMessage is struct mmsghdr.
@@ -46,10 +46,11 @@ func prepareServer(network, _ string, c syscall.RawConn) error {
 				failed = fmt.Errorf("set %s: %w", name, err)
 			}
 		}
-		// Only sockets of the same user may join (Linux 3.9), so nobody else can take packets away.
+		// Only sockets of the same user may join (Linux 3.9), so no other user can take packets
+		// away.
 		set("so_reuseport", unix.SOL_SOCKET, unix.SO_REUSEPORT)
 		if network == "udp6" {
-			// It tells of IPv4 packets as well, with mapped addresses.
+			// It reports IPv4 packets as well, with mapped addresses.
 			set("ipv6_recvpktinfo", unix.IPPROTO_IPV6, unix.IPV6_RECVPKTINFO)
 			set("ipv6_recverr", unix.IPPROTO_IPV6, unix.IPV6_RECVERR)
 		} else {
@@ -63,18 +64,19 @@ func prepareServer(network, _ string, c syscall.RawConn) error {
 	return failed
 }
 
-// newServerSocket takes a socket away from package net, which closes it, also when that fails.
+// newServerSocket takes a socket away from package net and closes package net's side, also when it
+// fails.
 func newServerSocket(conn *net.UDPConn, local netip.AddrPort) (*serverSocket, error) {
 	fd, err := takeOver(conn)
 	if err != nil {
 		return nil, err
 	}
 	s := &serverSocket{fd: fd, v6: !local.Addr().Is4(), local: local}
-	all := make([]byte, serverBatch*maxDatagram) // pages that no packet reaches are never touched
+	all := make([]byte, serverBatch*maxDatagram) // the kernel never allocates pages that no packet reaches
 	for i := range s.buffers {
 		s.buffers[i], all = all[:maxDatagram:maxDatagram], all[maxDatagram:]
 	}
-	// What cannot be read is taken for the kernel's default.
+	// An unreadable value is taken for the kernel's default.
 	s.discovery = [2]int{unix.IP_PMTUDISC_WANT, unix.IPV6_PMTUDISC_WANT}
 	if v, err := unix.GetsockoptInt(fd, unix.IPPROTO_IP, unix.IP_MTU_DISCOVER); err == nil {
 		s.discovery[0] = v
@@ -115,7 +117,7 @@ func takeOver(conn *net.UDPConn) (int, error) {
 // stop makes serve return.
 func (s *serverSocket) stop() error {
 	s.stopping.Store(true)
-	// An unconnected socket answers ENOTCONN, and wakes whoever sleeps in it all the same
+	// An unconnected socket answers ENOTCONN, and still wakes a thread that sleeps in it
 	// (inet_shutdown, since Linux 2.4); later calls return at once.
 	if err := unix.Shutdown(s.fd, unix.SHUT_RDWR); err != nil && err != unix.ENOTCONN && err != unix.EBADF {
 		return fmt.Errorf("wake udp echo: %w", err)
@@ -131,9 +133,9 @@ func (s *serverSocket) close() {
 	}
 }
 
-// serve answers packets until stop. It keeps a thread of its own that sleeps in recvmmsg(2) and is
-// woken by the kernel alone: an answer does not wait for the Go scheduler, whose delay would be
-// taken for the path's.
+// serve answers packets until stop. It keeps a thread of its own, which sleeps in recvmmsg(2) and
+// which only the kernel wakes: an answer does not wait for the Go scheduler, whose delay would look
+// like the path's.
 func (s *serverSocket) serve(server *Server) {
 	runtime.LockOSThread() // never unlocked: the thread ends with the goroutine
 	for !s.stopping.Load() {
@@ -143,8 +145,8 @@ func (s *serverSocket) serve(server *Server) {
 			return
 		case errno == unix.EINTR:
 		case errno != 0:
-			// An ICMP error that some answer brought about is told once here and lies in the error
-			// queue. Anything else that lasts must not make this thread spin.
+			// An ICMP error about an answer is returned here once and lies in the error queue. Any
+			// other lasting error must not make this thread spin.
 			if !s.notices(server) {
 				time.Sleep(time.Millisecond)
 			}
@@ -154,15 +156,15 @@ func (s *serverSocket) serve(server *Server) {
 	}
 }
 
-// receive waits for at least one packet and gives how many came.
+// receive waits for at least one packet and returns how many arrived.
 func (s *serverSocket) receive() (int, unix.Errno) {
-	// All of them anew, also those that the last call left untouched: telling them apart would cost
+	// All of them anew, including those that the last call left untouched: finding those would cost
 	// as much.
 	for i := range s.in {
 		s.messages[i].forReceive(s.buffers[i])
 		s.in[i] = multiMessage{header: s.messages[i].header}
 	}
-	// MSG_WAITFORONE: sleep for the first packet, take what else is there.
+	// MSG_WAITFORONE: sleep for the first packet, and take what else has arrived.
 	n, _, errno := unix.Syscall6(unix.SYS_RECVMMSG, uintptr(s.fd), uintptr(unsafe.Pointer(&s.in)), serverBatch,
 		unix.MSG_WAITFORONE, 0, 0)
 	return int(n), errno
@@ -194,17 +196,17 @@ func (s *serverSocket) answer(server *Server, n int) {
 	s.send(out)
 }
 
-// answerFromAsked makes m an answer that leaves from the address which the packet in m was sent to,
-// and gives that address; fallback when the kernel did not say. On a host with several addresses
-// the routes' own choice would often be another one, which a connected socket at the near end does
-// not take.
+// answerFromAsked makes m an answer that leaves from the address that the packet in m was sent to,
+// and returns that address; fallback when the kernel did not report it. On a host with several
+// addresses the routes would often choose another one, which a connected socket at the near end
+// does not accept.
 func (m *message) answerFromAsked(fallback netip.Addr) netip.Addr {
 	asked := fallback
 	m.controls(func(level, typ int32, data []byte) {
 		switch {
-		// Without the interface, so that the answer goes the way that the routes say, as every
-		// other packet of this host does. Answers to link-local addresses have theirs in the scope
-		// of the destination.
+		// Without the interface, so that the answer follows the routes, as every other packet of
+		// this host does. Answers to link-local addresses have theirs in the scope of the
+		// destination.
 		case level == unix.SOL_IP && typ == unix.IP_PKTINFO && len(data) >= unix.SizeofInet4Pktinfo:
 			info := (*unix.Inet4Pktinfo)(unsafe.Pointer(unsafe.SliceData(data)))
 			info.Ifindex = 0
@@ -230,7 +232,7 @@ func (s *serverSocket) send(n int) {
 			at += int(sent)
 			again = false
 		case errno == unix.EINTR:
-		case !again: // the error may be the network's word on an earlier packet, which is said once
+		case !again: // the network may report an earlier packet by this error, once
 			again = true
 		default:
 			at++
@@ -239,21 +241,21 @@ func (s *serverSocket) send(n int) {
 	}
 }
 
-// probe sends one packet of size bytes that nobody on the path may cut to pieces, or says that it
-// is too big for the interface here.
+// probe sends one unfragmentable packet of size bytes, or reports that it is too big for the
+// interface.
 func (s *serverSocket) probe(server *Server, m *message, request []byte, size int) {
 	p := server.padding[:size]
 	copy(p, request[:probeHeaderBytes])
 	m.iov.Base = unsafe.SliceData(p)
 	m.iov.SetLen(size)
-	// Only this thread sends on the socket, so the option holds for this packet alone. A refused
-	// option shows as fragments, which the near end could not tell from a wide path; so then
-	// nothing is sent.
+	// Only this thread sends on the socket, so the option holds for this packet alone. If the
+	// option is refused, the near end could not distinguish fragments from a wide path, so nothing
+	// is sent.
 	if err := s.discover(unix.IP_PMTUDISC_PROBE, unix.IPV6_PMTUDISC_PROBE); err != nil {
 		return
 	}
 	errno := m.send(s.fd)
-	if errno != 0 && errno != unix.EMSGSIZE { // the network's word on an earlier packet, said once
+	if errno != 0 && errno != unix.EMSGSIZE { // the network reports an earlier packet by it, once
 		errno = m.send(s.fd)
 	}
 	_ = s.discover(s.discovery[0], s.discovery[1]) // these values were the socket's own before
@@ -261,7 +263,7 @@ func (s *serverSocket) probe(server *Server, m *message, request []byte, size in
 		return // sent, or lost
 	}
 	// A refusal by this host is in the error queue with the interface's MTU (ip_local_error),
-	// behind whatever the network said before.
+	// behind earlier reports of the network.
 	mtu := 0
 	for n := s.queue.next(s.fd); n != nil; n = s.queue.next(s.fd) {
 		s.note(server, n)
@@ -284,7 +286,7 @@ func (s *serverSocket) discover(v4, v6 int) error {
 	return unix.SetsockoptInt(s.fd, unix.IPPROTO_IP, unix.IP_MTU_DISCOVER, v4)
 }
 
-// notices reads the error queue empty and tells whether anything was in it.
+// notices reads the error queue empty and reports whether anything was in it.
 func (s *serverSocket) notices(server *Server) bool {
 	found := false
 	for n := s.queue.next(s.fd); n != nil; n = s.queue.next(s.fd) {
@@ -294,7 +296,7 @@ func (s *serverSocket) notices(server *Server) bool {
 	return found
 }
 
-// note tells the server of a hop that a packet was too big for.
+// note records the MTU of a hop that a packet was too big for.
 func (s *serverSocket) note(server *Server, n *notice) {
 	if n.errno == unix.EMSGSIZE && !n.local {
 		server.tooBig(n.to.Addr(), n.mtu)

@@ -33,8 +33,8 @@ func (s *serverSocket) stop() error { return s.conn.Close() }
 // close has nothing left to do.
 func (s *serverSocket) close() {}
 
-// serve answers packets until stop, one at a time. Packets of a size that the near end names are
-// not sent: package net cannot forbid fragments.
+// serve answers packets until stop, one at a time. It sends no packets of a size that the near end
+// names: package net cannot forbid fragments.
 func (s *serverSocket) serve(server *Server) {
 	buf := make([]byte, maxDatagram)
 	for {
@@ -43,7 +43,7 @@ func (s *serverSocket) serve(server *Server) {
 			return
 		}
 		if err != nil {
-			continue // an ICMP error that some answer brought about
+			continue // an ICMP error about an answer
 		}
 		r := server.answer(buf[:n], from, s.local, time.Now())
 		if r.probe {
@@ -57,5 +57,6 @@ func (s *serverSocket) serve(server *Server) {
 	}
 }
 
-// putCannot turns an answer into the one that says that no packet of a named size can be sent.
+// putCannot turns an answer into one that reports that this system cannot send packets of a named
+// size.
 func putCannot(p []byte) { binary.BigEndian.PutUint32(p[32:], probeCannot) }

@@ -18,7 +18,7 @@ type echoSocket struct {
 	fd      int
 	icmp    *icmpEcho // nil: UDP
 	v6      bool
-	buf     []byte // room for IP and ICMP headers around a ping, one way at a time
+	buf     []byte // space for IP and ICMP headers around a ping, one way at a time
 	message message
 	queue   errorQueue
 }
@@ -26,7 +26,7 @@ type echoSocket struct {
 // wakeEvery bounds the sleep of a read.
 const wakeEvery = 200 * time.Millisecond
 
-// headRoom is what may stand before the payload in what a socket delivers: an IPv4 header with all
+// headRoom is the most that precedes the payload in what a socket delivers: an IPv4 header with all
 // options and the ICMP header.
 const headRoom = 60 + icmpHeaderBytes
 
@@ -51,29 +51,29 @@ func openUDP(to netip.AddrPort, size int) (*echoSocket, error) {
 
 // newEchoSocket takes over fd, which it closes on failure.
 func newEchoSocket(fd int, e *icmpEcho, v6 bool, size int) (*echoSocket, error) {
-	// A read must not sleep for ever: a socket that poll called readable can still have nothing to
-	// read. The kernel checks the checksum of a datagram only then, and drops it.
+	// A read must not sleep forever: a socket that poll called readable can still have nothing to
+	// read. The kernel checks the checksum of a datagram only in the read, and then drops it.
 	if err := sys.SetTimeout(fd, wakeEvery); err != nil {
 		_ = sys.Close(fd) // nothing was sent on it
 		return nil, err
 	}
 	s := &echoSocket{fd: fd, icmp: e, v6: v6, buf: make([]byte, headRoom+size)}
 	tellErrors(fd, v6)
-	// When a packet enters the queues of this host and when one comes out of the driver: what lies
-	// before and behind is this program's and the scheduler's time, not the path's. TX_SCHED (Linux
-	// 3.17) and not TX_SOFTWARE, which is after the queueing discipline: on a host that fills its
-	// own link that is where packets wait. OPT_ID numbers packets from here on, OPT_TSONLY (Linux
-	// 4.0) saves the copy of the packet.
+	// When a packet enters the queues of this host and when one leaves the driver: the time before
+	// and after belongs to this program and the scheduler, not to the path. TX_SCHED (Linux 3.17)
+	// and not TX_SOFTWARE, which is after the queueing discipline: on a host that fills its own
+	// link packets wait there. OPT_ID numbers packets from here on, OPT_TSONLY (Linux 4.0) saves
+	// the copy of the packet.
 	flags := unix.SOF_TIMESTAMPING_SOFTWARE | unix.SOF_TIMESTAMPING_RX_SOFTWARE |
 		unix.SOF_TIMESTAMPING_TX_SCHED | unix.SOF_TIMESTAMPING_OPT_ID | unix.SOF_TIMESTAMPING_OPT_TSONLY
 	if unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_TIMESTAMPING, flags) != nil {
-		// Receive times only; without them, too, there are still the times of the calls.
+		// Receive times only; without them the times of the calls are left.
 		_ = unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_TIMESTAMPNS, 1)
 	}
 	return s, nil
 }
 
-// tellErrors has the kernel keep ICMP errors with all that they say. Without it a socket still
+// tellErrors makes the kernel keep ICMP errors with all that they report. Without it a socket still
 // works, and the errors are bare numbers.
 func tellErrors(fd int, v6 bool) {
 	if v6 {
@@ -96,16 +96,16 @@ func (s *echoSocket) send(ping []byte, sequence uint64) error {
 	return err
 }
 
-// next waits for at most wait for something to happen on the socket, which stays usable whatever it
-// is. What it gives is valid until the next call.
+// next waits for at most wait for an event on the socket, which stays usable after any of them.
+// What it returns is valid until the next call.
 func (s *echoSocket) next(wait time.Duration) event {
 	fds := [1]unix.PollFd{{Fd: int32(s.fd), Events: unix.POLLIN}}
 	ts := unix.NsecToTimespec(max(wait, 0).Nanoseconds())
 	if n, err := unix.Ppoll(fds[:], &ts, nil); n == 0 || err != nil {
 		return event{} // nothing, or a signal: the caller looks at the clock anyway
 	}
-	// The error queue first: it has the time at which a ping left, and that is always before its
-	// answer came.
+	// The error queue first: it has the time at which a ping left, which is always before its
+	// answer arrived.
 	if fds[0].Revents&unix.POLLERR != 0 {
 		if n := s.queue.next(s.fd); n != nil {
 			return s.noticed(n)
@@ -135,22 +135,22 @@ func (s *echoSocket) next(wait time.Duration) event {
 	return e
 }
 
-// noticed turns an entry of the error queue into what it means for a pinger.
+// noticed turns an entry of the error queue into its meaning for a pinger.
 func (s *echoSocket) noticed(n *notice) event {
 	switch {
 	case n.sentAt != 0:
 		return event{sent: n.sentAt, id: n.id}
 	case n.errno == unix.ENOMSG, n.errno == 0:
 		return event{} // a timestamp without a time
-	// A raw socket hears of the echoes of every other program as well; the identifier is in the
-	// packet that came back.
+	// A raw socket also receives the echoes of every other program; the identifier is in the
+	// returned packet.
 	case s.icmp != nil && s.icmp.kind == sys.EchoRaw && !n.local && n.bytes >= icmpHeaderBytes &&
 		binary.BigEndian.Uint16(s.queue.payload[4:]) != s.icmp.id:
 		return event{}
 	}
 	e := event{trouble: Trouble{Text: n.text(), By: n.by, MTU: n.mtu, Count: 1}, tooBig: n.errno == unix.EMSGSIZE,
 		local: n.local}
-	// The ICMP message brought the beginning of our packet back, from behind its IP header on.
+	// The ICMP message returned the beginning of our packet, from behind its IP header on.
 	head := 0
 	if s.icmp != nil {
 		head = icmpHeaderBytes
@@ -161,8 +161,8 @@ func (s *echoSocket) noticed(n *notice) event {
 	return e
 }
 
-// dontFragment has the kernel send every packet in one piece whatever it knows of the path, and
-// refuse only those that are too big for the interface (EMSGSIZE).
+// dontFragment makes the kernel send every packet in one piece, independent of what it knows about
+// the path, and refuse only those that are too big for the interface (EMSGSIZE).
 func (s *echoSocket) dontFragment() error {
 	if err := s.discover(unix.IP_PMTUDISC_PROBE, unix.IPV6_PMTUDISC_PROBE); err != nil {
 		return fmt.Errorf("forbid fragments: %w", err)
@@ -178,7 +178,7 @@ func (s *echoSocket) discover(v4, v6 int) error {
 	return unix.SetsockoptInt(s.fd, unix.IPPROTO_IP, unix.IP_MTU_DISCOVER, v4)
 }
 
-// text says what an ICMP error means, in the words of RFC 792, RFC 1812 §5.2.7 and RFC 4443.
+// text returns what an ICMP error means, in the words of RFC 792, RFC 1812 §5.2.7 and RFC 4443.
 func (n *notice) text() string {
 	switch {
 	case n.errno == unix.EMSGSIZE && n.local:

@@ -19,7 +19,7 @@ type echoSocket struct {
 	buf  []byte
 }
 
-// openICMP says that this system has no ICMP sockets that we know to handle.
+// openICMP returns an error: the package knows no ICMP sockets of this system.
 func openICMP(netip.Addr, int) (*echoSocket, error) {
 	return nil, fmt.Errorf("open icmp socket: %w", sys.ErrNotSupported)
 }
@@ -39,8 +39,7 @@ func (s *echoSocket) send(ping []byte, _ uint64) error {
 	return err
 }
 
-// next waits for at most wait for something to happen on the socket, which stays usable whatever it
-// is.
+// next waits for at most wait for an event on the socket, which stays usable after any of them.
 func (s *echoSocket) next(wait time.Duration) event {
 	if s.conn.SetReadDeadline(time.Now().Add(wait)) != nil {
 		return event{} // only a closed connection refuses
@@ -55,7 +54,7 @@ func (s *echoSocket) next(wait time.Duration) event {
 	return event{payload: s.buf[:n]}
 }
 
-// dontFragment says that package net cannot forbid fragments.
+// dontFragment returns an error: package net cannot forbid fragments.
 func (s *echoSocket) dontFragment() error {
 	return fmt.Errorf("forbid fragments: %w", sys.ErrNotSupported)
 }

@@ -5,28 +5,28 @@ import (
 	"net/netip"
 )
 
-// event is what happened on a socket: an answer, a packet's leaving, or trouble with one.
+// event is what happened on a socket: an answer, the departure of a packet, or a report about one.
 type event struct {
-	payload  []byte // of an answer; with trouble the beginning of the packet that it is about, as far as it came back
-	received int64  // of an answer: CLOCK_REALTIME in nanoseconds when the kernel took it in; 0: not known
+	payload  []byte // of an answer; of a report the beginning of the packet that it is about, as far as it was returned
+	received int64  // of an answer: CLOCK_REALTIME in nanoseconds when the kernel received it; 0: not known
 	// CLOCK_REALTIME in nanoseconds when the packet with the number id entered this host's queues;
 	// 0: none
 	sent    int64
 	id      uint32  // counts the packets of the socket from 0
 	trouble Trouble // Count 0: none
-	tooBig  bool    // the trouble is the packet's size
-	local   bool    // it is this host's own
+	tooBig  bool    // the report is about the packet's size
+	local   bool    // it is this host's own report
 }
 
-// Trouble is what the network, or this host, said of packets that did not get through.
+// Trouble is what the network, or this host, reported about packets that did not get through.
 type Trouble struct {
 	Text  string     // "host unreachable", "fragmentation needed"
-	By    netip.Addr // who said so; invalid: not known
-	MTU   int        // of the link that the packet was too big for, IP bytes; 0: not about size, or not said
-	Count int64      // packets that it was said of
+	By    netip.Addr // the host that reported it; invalid: not known
+	MTU   int        // of the link that the packet was too big for, IP bytes; 0: not about size, or not reported
+	Count int64      // packets that it was reported about
 }
 
-// String is one plain sentence.
+// String returns one plain sentence.
 func (t Trouble) String() string {
 	s := t.Text
 	if t.MTU > 0 {
@@ -41,11 +41,11 @@ func (t Trouble) String() string {
 	return s
 }
 
-// maxTroubles bounds what is kept apart: a path with more hops that complain differently is told by
-// the first of them.
+// maxTroubles bounds the distinct reports: of a path with more hops that complain differently the
+// first ones are kept.
 const maxTroubles = 8
 
-// troubles counts what was said, like with like.
+// troubles counts the reports, equal ones together.
 type troubles struct {
 	all [maxTroubles]Trouble
 	n   int
@@ -64,5 +64,5 @@ func (t *troubles) add(x Trouble) {
 	}
 }
 
-// list gives what was said, in the order in which it was said first.
+// list returns the reports in the order of their first arrival.
 func (t *troubles) list() []Trouble { return append([]Trouble(nil), t.all[:t.n]...) }

@@ -252,10 +252,10 @@ func (a *Acceptor) round(w *Worker) error {
 // prefix is no stranger any more, and may take as long as the path does, with up to requestPatience
 // between two pieces; any other has requestPatience in all.
 func (a *Acceptor) request(w *Worker) bool {
-	// As a rule all of it is there already.
+	// As a rule all of it has already arrived.
 	n, err := read(a.conn, a.in)
 	for heard := w.Now(); n < len(a.in) && w.Now()-heard < requestPatience && w.Phase.Is() != Stopped; {
-		// A timeout is a round trip that is longer than wakeEvery, or a segment that is sent again.
+		// A timeout means a round trip longer than wakeEvery, or a retransmitted segment.
 		if err != nil && !errors.Is(err, sys.ErrTimeout) {
 			return false
 		}
@@ -279,7 +279,7 @@ func connect(fd int, to *sys.Address) error {
 	return sys.Connect(fd, to)
 }
 
-// accept does as connect.
+// accept sleeps like connect.
 func accept(fd int, from *sys.Address) (int, error) {
 	if scheduler.keep.Load() {
 		return sys.AcceptKept(fd, from)

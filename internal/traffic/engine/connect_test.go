@@ -80,7 +80,7 @@ func TestStrangersAreNotAnswered(t *testing.T) {
 	}
 }
 
-// isReset tells a connection that was closed with something unread.
+// isReset reports whether an error is that of a connection closed with unread data.
 func isReset(err error) bool {
 	var op *net.OpError
 	return err != nil && !errors.As(err, &op) &&

@@ -6,9 +6,9 @@ import (
 	"github.com/linerate/linerate/internal/traffic/admission"
 )
 
-// Limited is a log of at most perMinute sentences in a minute, see [admission.LimitLines]. A server
-// has one for those it serves and one for those it turns away: anybody can be turned away any
-// number of times, which must not silence the others.
+// Limited returns a log of at most perMinute sentences per minute, see [admission.LimitLines]. A
+// server has one for the clients that it serves and one for those that it refuses: any host can be
+// refused any number of times, which must not silence the first log.
 func Limited(log func(string), perMinute int, who string) func(format string, args ...any) {
 	limited := admission.LimitLines(log, perMinute, who)
 	return func(format string, args ...any) { limited(fmt.Sprintf(format, args...)) }

@@ -9,32 +9,33 @@ import (
 	"time"
 )
 
-// ReceiveBufferBytes is asked of UDP sockets so that a burst at full rate survives a moment without
-// the processor. The kernel grants what net.core.rmem_max allows.
+// ReceiveBufferBytes is requested for UDP sockets so that a burst at full rate survives a moment
+// without the processor. The kernel grants what net.core.rmem_max allows.
 const ReceiveBufferBytes = 4 << 20
 
 const (
-	// retryAfter is how long a loop rests after an error that goes by. Descriptors are free again
-	// when some test ends, so asking at once would only burn a processor; a client does not notice
-	// so little, as its handshake is over.
+	// retryAfter is how long a loop rests after an error that passes. Descriptors are free again
+	// when some test ends, so an immediate retry would only burn CPU; a client does not notice the
+	// delay, because its handshake is over.
 	retryAfter = 50 * time.Millisecond
 	// sweepEvery is how late a sweep may be: what servers forget is some seconds old.
 	sweepEvery = time.Second
-	// datagramBytes holds the largest payload that UDP carries, 65527 bytes over IPv6, so nothing
-	// is ever cut.
+	// datagramBytes holds the largest payload that UDP carries, 65527 bytes over IPv6, so no
+	// datagram is cut.
 	datagramBytes = 64 << 10
 )
 
-// Accept takes connections one after the other until ctx ends, and then gives nil. Whoever ends ctx
-// closes the listener, which wakes the call that waits. A listener that was closed without that is
-// an error; all others go by: a peer that was gone before it was taken, or no descriptors left.
+// Accept takes connections one after the other until ctx ends, and then returns nil. The caller
+// that ends ctx closes the listener, which wakes the waiting call. It is an error if the listener
+// was closed while ctx goes on; all other errors pass: a peer that was gone before it was accepted,
+// or no free descriptors.
 func Accept(ctx context.Context, accept func() (*net.TCPConn, error), take func(conn *net.TCPConn)) error {
 	for {
 		conn, err := accept()
 		switch {
 		case ctx.Err() != nil:
 			if err == nil {
-				_ = conn.Close() // it came in the last moment and was promised nothing
+				_ = conn.Close() // it arrived in the last moment and was promised nothing
 			}
 			return nil
 		case err == nil:
@@ -42,14 +43,14 @@ func Accept(ctx context.Context, accept func() (*net.TCPConn, error), take func(
 		case errors.Is(err, net.ErrClosed):
 			return err
 		default:
-			_ = Rest(ctx, retryAfter) // whether it is over is asked above
+			_ = Rest(ctx, retryAfter) // the loop looks at ctx above
 		}
 	}
 }
 
-// Receive takes datagrams one after the other until ctx ends, and then gives nil, as [Accept] does.
-// Every second it calls sweep, unless that is nil, also while datagrams come in. take must not keep
-// p.
+// Receive takes datagrams one after the other until ctx ends, and then returns nil, as [Accept]
+// does. Every second it calls sweep, unless that is nil, also while datagrams arrive. take must not
+// keep p.
 func Receive(ctx context.Context, conn *net.UDPConn, take func(p []byte, from netip.AddrPort), sweep func()) error {
 	_ = conn.SetReadBuffer(ReceiveBufferBytes) // less is slower, not wrong
 	p := make([]byte, datagramBytes)
@@ -76,15 +77,15 @@ func Receive(ctx context.Context, conn *net.UDPConn, take func(p []byte, from ne
 		case failed:
 			_ = Rest(ctx, retryAfter) // as in Accept
 		default:
-			// One alone is most often the ICMP error that an answer of ours came back with, as
-			// Windows reports it: the next datagram is there already.
+			// A single error is most often the ICMP error about an answer of ours, as Windows
+			// reports it: the next datagram is already there.
 			failed = true
 		}
 	}
 }
 
-// Rest waits for d, or until ctx ends, which is the error then. No time is no wait, whatever ctx
-// says.
+// Rest waits for d, or until ctx ends, and then returns its cause. A wait of no time returns nil,
+// even after ctx has ended.
 func Rest(ctx context.Context, d time.Duration) error {
 	if d <= 0 {
 		return nil

@@ -20,7 +20,7 @@ type Sockets struct {
 const tries = 10
 
 // Listen opens TCP and UDP at one port. Port 0 is any port that is free for both. udp opens the
-// second one; nil is the plain way.
+// second one; nil means a plain UDP socket.
 func Listen(ctx context.Context, address string, udp func(ctx context.Context, network, address string) (*net.UDPConn,
 	error)) (*Sockets, error) {
 	host, port, err := net.SplitHostPort(address)
@@ -36,9 +36,9 @@ func Listen(ctx context.Context, address string, udp func(ctx context.Context, n
 		if err != nil {
 			return nil, err
 		}
-		s := &Sockets{TCP: l.(*net.TCPListener)} //nolint:forcetypeassert // network "tcp" gives nothing else
-		// The host as it was given: an address that stands for all of both versions must do so for
-		// UDP as well.
+		s := &Sockets{TCP: l.(*net.TCPListener)} //nolint:forcetypeassert // network "tcp" returns nothing else
+		// The host as it was given: an address that means all addresses of both versions must mean
+		// the same for UDP.
 		s.UDP, err = udp(ctx, "udp", net.JoinHostPort(host, strconv.Itoa(int(s.Addr().Port()))))
 		if err == nil {
 			return s, nil
@@ -56,16 +56,16 @@ func listenPacket(ctx context.Context, network, address string) (*net.UDPConn, e
 	if err != nil {
 		return nil, err
 	}
-	return pc.(*net.UDPConn), nil //nolint:forcetypeassert // network "udp" gives nothing else
+	return pc.(*net.UDPConn), nil //nolint:forcetypeassert // network "udp" returns nothing else
 }
 
-// Addr is where the sockets listen.
+// Addr returns the address that the sockets listen on.
 func (s *Sockets) Addr() netip.AddrPort {
 	return unmapped(s.TCP.Addr().(*net.TCPAddr).AddrPort()) //nolint:forcetypeassert // a TCP listener has no other
 }
 
-// Close closes both. It is for sockets that came to no [Sockets.Serve], which closes them itself; a
-// second time does nothing.
+// Close closes both. It is for sockets that [Sockets.Serve], which closes them itself, never got; a
+// second call does nothing.
 func (s *Sockets) Close() {
 	_ = s.TCP.Close() // listeners hold nothing that could be lost
 	if s.UDP != nil {
@@ -73,7 +73,7 @@ func (s *Sockets) Close() {
 	}
 }
 
-// Handler is what a server does with what comes in.
+// Handler is what a server does with what arrives.
 type Handler struct {
 	// Conn serves one connection to its end and closes it, on a goroutine of its own. Its context
 	// ends when the server does.
@@ -81,11 +81,12 @@ type Handler struct {
 	// Packet takes one datagram; all come from one goroutine, and p is overwritten after it
 	// returns.
 	Packet func(p []byte, from netip.AddrPort)
-	// Sweep is called every second by the goroutine of Packet; nil: nothing has to be forgotten.
+	// Sweep is called every second by the goroutine of Packet; nil: the server has nothing to
+	// forget.
 	Sweep func()
 }
 
-// Serve hands over what comes in until ctx ends, and then gives nil. It closes the sockets and
+// Serve hands over what arrives until ctx ends, and then returns nil. It closes the sockets and
 // returns when every connection has been served.
 func (s *Sockets) Serve(ctx context.Context, h Handler) error {
 	ctx, cancel := context.WithCancel(ctx)
@@ -106,8 +107,8 @@ func (s *Sockets) Serve(ctx context.Context, h Handler) error {
 	return errors.Join(accepted, received)
 }
 
-// From is the other end of a connection, with an IPv4 address as such even where a socket for both
-// versions has it as IPv6.
+// From returns the address of the other end of a connection; an IPv4 address as such, even where a
+// socket for both versions has it as IPv6.
 func From(conn *net.TCPConn) netip.AddrPort {
 	return unmapped(conn.RemoteAddr().(*net.TCPAddr).AddrPort()) //nolint:forcetypeassert // a TCP connection has no other
 }

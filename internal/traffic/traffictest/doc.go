@@ -1,12 +1,12 @@
-// Package traffictest holds what the tests of the dialects need alike: a look at what a package
-// leaves behind, the words of a server, and the real programs that it is tried against.
+// Package traffictest holds what the tests of the dialects share: a check of what a package leaves
+// behind, the log of a server, and the real programs that the dialects are tested against.
 //
 // # Model
 //
-// [Main] is the whole TestMain of a package: it fails one whose tests leave goroutines of ours or
-// descriptors behind. A [Log] collects sentences of a server, or lines of a program, and tests wait
-// for those. [Serve] runs one of our servers for the length of a test. [Program], [Run] and [Start]
-// find and run the programs of others, at ports that [FreePorts] finds.
+// [Main] is the whole TestMain of a package: it fails a package whose tests leave goroutines of
+// this module or descriptors behind. A [Log] collects sentences of a server, or lines of a program,
+// and tests wait for those. [Serve] runs one of our servers for the length of a test. [Program],
+// [Run] and [Start] find and run programs of other projects, at ports that [FreePorts] finds.
 //
 // # Units
 //
@@ -14,11 +14,11 @@
 //
 // # Sources
 //
-// What the servers and programs of the dialects were seen to do; proc(5) for the descriptors.
+// The observed behaviour of the servers and programs of the dialects; proc(5) for the descriptors.
 //
 // # Limits
 //
-// For tests only. Descriptors are counted where /proc/self/fd is, which is Linux. A port that
-// [FreePorts] gives is free at that moment, and nothing keeps it so: who lets a program listen on
-// it should try again with another one if that fails.
+// For tests only. Descriptors are counted where /proc/self/fd exists, which is Linux. A port that
+// [FreePorts] returns is free at that moment, and nothing reserves it: a test should try another
+// one if a program cannot listen on it.
 package traffictest

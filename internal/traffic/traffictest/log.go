@@ -8,15 +8,15 @@ import (
 	"time"
 )
 
-// Log is what a server or a program has said, sentence by sentence. The zero value is empty; its
-// methods may be called from any goroutine.
+// Log is what a server or a program has written, sentence by sentence. The zero value is empty; any
+// goroutine may call its methods.
 type Log struct {
 	mu    sync.Mutex
 	lines []string
-	more  chan struct{} // closed with the next line; nil: nobody waits
+	more  chan struct{} // closed with the next line; nil: nothing waits
 }
 
-// Add takes one more sentence; it is what servers get for their log.
+// Add takes one more sentence; servers get it as their log.
 func (l *Log) Add(line string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -27,23 +27,23 @@ func (l *Log) Add(line string) {
 	}
 }
 
-// Lines are all sentences so far.
+// Lines returns all sentences so far.
 func (l *Log) Lines() []string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return slices.Clone(l.lines)
 }
 
-// String is all sentences so far, one per line.
+// String returns all sentences so far, one per line.
 func (l *Log) String() string { return strings.Join(l.Lines(), "\n") }
 
-// Find gives the sentences so far that have all of the words.
+// Find returns the sentences so far that have all of the words.
 func (l *Log) Find(words ...string) []string {
 	found, _ := l.find(words)
 	return found
 }
 
-// Await waits until n sentences have all of the words, and gives all that do.
+// Await waits until n sentences have all of the words, and returns all that do.
 func (l *Log) Await(t testing.TB, n int, words ...string) []string {
 	t.Helper()
 	timeout := time.NewTimer(patience)
@@ -61,8 +61,8 @@ func (l *Log) Await(t testing.TB, n int, words ...string) []string {
 	}
 }
 
-// find gives the sentences with all of the words, and what is closed when there is one more, of
-// whatever kind.
+// find returns the sentences with all of the words, and a channel that is closed when any line is
+// added.
 func (l *Log) find(words []string) (found []string, more <-chan struct{}) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

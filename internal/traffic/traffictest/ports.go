@@ -11,9 +11,9 @@ import (
 	"time"
 )
 
-// Ports of tests are between well-known ones and those that the kernel gives by itself (32768 and
-// up, ip(7)), so nobody gets them by accident. Each process has a part of them to itself, as tests
-// of several packages run at a time.
+// Ports of tests are between well-known ones and those that the kernel assigns (32768 and up,
+// ip(7)), so no program gets them by accident. Each process has a part of them to itself, because
+// tests of several packages run at a time.
 const (
 	firstPort = 12000
 	portParts = 20
@@ -23,8 +23,8 @@ const (
 // nextPort counts through this process's part.
 var nextPort atomic.Int32
 
-// FreePorts is the first of n ports in a row on which nobody listens at this moment, neither with
-// TCP nor with UDP, and which no other test of this process is given soon.
+// FreePorts returns the first of n ports in a row on which nothing listens at this moment, neither
+// with TCP nor with UDP, and which no other test of this process gets soon.
 func FreePorts(t testing.TB, n int) int {
 	t.Helper()
 	for range 100 {
@@ -42,10 +42,10 @@ func FreePorts(t testing.TB, n int) int {
 	return 0
 }
 
-// AwaitListener waits until somebody listens on a port, with TCP or UDP.
+// AwaitListener waits until a program listens on a port, with TCP or UDP.
 //
-// It looks and does not touch: to bind the port for a moment would tell as well, and once in a
-// while would be that moment in which the awaited server tries.
+// It reads the kernel's tables instead of binding the port for a moment: now and then that would be
+// the moment in which the awaited server tries.
 func AwaitListener(t testing.TB, port int) {
 	t.Helper()
 	for until := time.Now().Add(patience / 2); !listened(port); time.Sleep(5 * time.Millisecond) {
@@ -55,15 +55,15 @@ func AwaitListener(t testing.TB, port int) {
 	}
 }
 
-// taken tells whether somebody listens on a port, by trying to do the same. Connecting would tell
-// as well, but a server for a single client would take that for its one.
+// taken reports whether a program listens on a port, by trying to do the same. A connection would
+// show it as well, but a server for a single client would take that for its client.
 func taken(port int) bool {
 	address := ":" + strconv.Itoa(port)
 	l, err := net.Listen("tcp", address)
 	if err != nil {
 		return true
 	}
-	_ = l.Close() // nobody has come
+	_ = l.Close() // nothing has connected
 	pc, err := net.ListenPacket("udp", address)
 	if err != nil {
 		return true
@@ -72,8 +72,8 @@ func taken(port int) bool {
 	return false
 }
 
-// listened tells whether the kernel's tables have a socket that waits on a port: in state 0A
-// (LISTEN) of TCP, 07 of UDP (proc_net_tcp.rst). Systems without those tables are asked by trying.
+// listened reports whether the kernel's tables have a socket that waits on a port: in state 0A
+// (LISTEN) of TCP, 07 of UDP (proc_net_tcp.rst). On systems without those tables it tries to bind.
 func listened(port int) bool {
 	known := false
 	for file, state := range map[string]string{"tcp": "0A", "tcp6": "0A", "udp": "07", "udp6": "07"} {

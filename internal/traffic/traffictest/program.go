@@ -13,8 +13,8 @@ import (
 	"github.com/linerate/linerate/internal/base/testenv"
 )
 
-// killWait is how long pipes of a program that was killed may stay open, which happens when it has
-// left children behind.
+// killWait is how long pipes of a killed program may stay open, which happens when it has left
+// children behind.
 const killWait = 5 * time.Second
 
 // Program returns the path of a program of another project; see testenv.Program.
@@ -33,8 +33,8 @@ func Run(t testing.TB, name string, args ...string) string {
 	return out
 }
 
-// Output runs a program to its end, which must come within the given time, and gives what it wrote
-// on both of its outputs. Any goroutine may call it; the test has asked for the [Program].
+// Output runs a program, which must end within the given time, and returns what it wrote on both of
+// its outputs. Any goroutine may call it; the test has asked for the [Program].
 func Output(t testing.TB, within time.Duration, name string, args ...string) (string, error) {
 	ctx, cancel := context.WithTimeout(t.Context(), within)
 	defer cancel()
@@ -48,15 +48,15 @@ func Output(t testing.TB, within time.Duration, name string, args ...string) (st
 // outputs.
 type Process struct {
 	Log
-	OS *os.Process // to be signalled
+	OS *os.Process // to send signals to
 
 	ended chan struct{}
 	mu    sync.Mutex
 	part  bytes.Buffer // of a line
 }
 
-// Start starts a program and returns at once. It is killed at the end of the test, or when the
-// given time is over; what it said is shown if the test fails.
+// Start starts a program and returns at once. The program is killed at the end of the test, or when
+// the given time is over; if the test fails, its output is shown.
 func Start(t testing.TB, within time.Duration, name string, args ...string) *Process {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), within)
@@ -71,7 +71,7 @@ func Start(t testing.TB, within time.Duration, name string, args ...string) *Pro
 	p.OS = cmd.Process
 	go func() {
 		defer close(p.ended)
-		_ = cmd.Wait() // killed, as a rule, and what counts is the output
+		_ = cmd.Wait() // killed, as a rule, and only the output counts
 		p.rest()
 	}()
 	t.Cleanup(func() {
@@ -99,7 +99,7 @@ func (p *Process) Says(words ...string) bool {
 	}
 }
 
-// Wait waits for the end of the program and gives all that it said.
+// Wait waits for the end of the program and returns its output.
 func (p *Process) Wait() string {
 	<-p.ended
 	return p.String()
@@ -119,7 +119,7 @@ func (p *Process) Write(b []byte) (int, error) {
 	}
 }
 
-// rest takes what came after the last line's end.
+// rest takes what follows the last newline.
 func (p *Process) rest() {
 	p.mu.Lock()
 	defer p.mu.Unlock()

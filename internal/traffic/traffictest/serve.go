@@ -7,13 +7,13 @@ import (
 	"time"
 )
 
-// Server is one of our servers, whatever its dialect, when it listens.
+// Server is one of our servers, of any dialect, when it listens.
 type Server interface {
 	Serve(ctx context.Context) error
 }
 
-// Serve runs a server until the test ends or stop is called, and returns at once. It must end then,
-// without an error, within twenty seconds: the last clients are waited for.
+// Serve runs a server until the test ends or stop is called, and returns at once. Then the server
+// must end without an error; it waits for its last clients.
 func Serve(t testing.TB, s Server) (stop func()) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
@@ -34,7 +34,7 @@ func Serve(t testing.TB, s Server) (stop func()) {
 	return stop
 }
 
-// Eventually waits for something that another goroutine does and that no [Log] tells of.
+// Eventually waits for something that another goroutine does and that no [Log] shows.
 func Eventually(t testing.TB, what string, ok func() bool) {
 	t.Helper()
 	for until := time.Now().Add(patience); !ok(); time.Sleep(10 * time.Millisecond) {
