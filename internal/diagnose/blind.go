@@ -98,8 +98,9 @@ func flowGaps(loaded []*evidence.Flow) []gap {
 					evidence.ApplicationLimited, evidence.MTUSmall, evidence.LinkRateReached)})
 		default:
 			if f.BusySeconds <= 0 {
-				all = append(all, gap{Blind{What: "how long windows and buffers limited the flow", Lowers: withoutFigure,
-					Why: "the kernel of the sender (" + at + ") does not record it; Linux 4.10 and later do"},
+				all = append(all, gap{Blind{What: "how long windows and buffers limited the flow",
+					Lowers: withoutFigure,
+					Why:    "the kernel of the sender (" + at + ") does not record it; Linux 4.10 and later do"},
 					of(evidence.ReceiveWindowLimited, evidence.SendBufferLimited, evidence.ApplicationLimited,
 						evidence.LinkRateReached)})
 			}

@@ -196,7 +196,8 @@ func TestSinceBootIsNoClaimAboutNow(t *testing.T) {
 	span.SinceBoot = true
 	v := diagnose.Examine(evidence.Case{Near: near, Watched: []evidence.Span{span}})
 	checkShape(t, v.Findings)
-	if f := v.Findings[0]; f.Code != evidence.Healthy || !strings.Contains(f.Title, "counters of this host since boot") ||
+	if f := v.Findings[0]; f.Code != evidence.Healthy ||
+		!strings.Contains(f.Title, "counters of this host since boot") ||
 		f.Confidence > 0.3 {
 		t.Errorf("%s, confidence %v: %s", f.Code, f.Confidence, f.Title)
 	}

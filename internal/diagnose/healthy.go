@@ -42,7 +42,8 @@ func healthy(f *evidence.Flow) evidence.Finding {
 			x.Rejected = append(x.Rejected, f.NotLoss())
 		}
 	} else {
-		// Packets were dropped and no rule says that it matters: the verdict mentions it and is weak.
+		// The hosts dropped packets and no rule says that it matters: the verdict mentions it and
+		// is weak.
 		x.Evidence = append(x.Evidence,
 			evidence.Evidence{Name: "segments sent again", Value: f.Loss(), Unit: "ratio",
 				Source: f.TCPInfo("tcpi_total_retrans / tcpi_segs_out")},

@@ -70,7 +70,8 @@ func slot(c card, usable ceiling.Rate) *evidence.Finding {
 	below := b.MaxCapacityBitsPerSec > 1.01*b.CapacityBitsPerSec && b.CapacityBitsPerSec > 0
 	x := &evidence.Finding{
 		Code: evidence.BusLimited, Severity: evidence.Notice, Where: where(s),
-		Title: fmt.Sprintf("The slot of %s carries %s, and its link carries %s.", c.Name, evidence.Rate(usable.BitsPerSec),
+		Title: fmt.Sprintf("The slot of %s carries %s, and its link carries %s.", c.Name,
+			evidence.Rate(usable.BitsPerSec),
 			evidence.Rate(needs)),
 		Evidence: []evidence.Evidence{
 			{Name: "what the slot carries", Value: usable.BitsPerSec, Unit: "bits_per_second", Source: usable.Why},

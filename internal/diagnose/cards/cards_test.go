@@ -113,9 +113,9 @@ func check(t *testing.T, x *evidence.Finding, w want) {
 		t.Errorf("not whole: confidence %v, where %q, %d pieces of evidence, title %q", x.Confidence, x.Where,
 			len(x.Evidence), x.Title)
 	}
-	for _, said := range append([]string{x.Title, x.Remedy.Text, x.Remedy.Proof}, x.Rejected...) {
-		if first := said[:1]; first < "A" || first > "Z" || !strings.HasSuffix(said, ".") {
-			t.Errorf("not a sentence: %q", said)
+	for _, text := range append([]string{x.Title, x.Remedy.Text, x.Remedy.Proof}, x.Rejected...) {
+		if first := text[:1]; first < "A" || first > "Z" || !strings.HasSuffix(text, ".") {
+			t.Errorf("not a sentence: %q", text)
 		}
 	}
 	for _, said := range x.Rejected {

@@ -52,8 +52,8 @@ func imitation(c card) *evidence.Finding {
 	isOld, isBoard := slices.Contains(oldImitated, c.Driver), c.hypervisorsBoard()
 	// The newer drivers are as likely to drive a physical NIC that is passed through, and igb more
 	// so: it provides virtual functions for that.
-	unsaid := c.Driver == "e1000e" && (c.Card == nil || c.Card.Subsystem == "")
-	if !isOld && !(slices.Contains(newImitated, c.Driver) && isBoard) && !unsaid {
+	unknownBoard := c.Driver == "e1000e" && (c.Card == nil || c.Card.Subsystem == "")
+	if !isOld && !(slices.Contains(newImitated, c.Driver) && isBoard) && !unknownBoard {
 		return nil
 	}
 	x := &evidence.Finding{

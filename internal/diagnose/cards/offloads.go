@@ -150,7 +150,8 @@ func unbundled(c card) *evidence.Finding {
 	}
 	x := &evidence.Finding{
 		Code: evidence.OffloadsOff, Severity: evidence.Notice, Where: where(s),
-		Title: fmt.Sprintf("Feature %s is off on %s, which moves %s full packets a second one at a time.", feature, c.Name,
+		Title: fmt.Sprintf("Feature %s is off on %s, which moves %s full packets a second one at a time.", feature,
+			c.Name,
 			evidence.Count(rate)),
 		Evidence: []evidence.Evidence{
 			{Name: feature + " of " + c.Name, Value: "off, may be changed", Source: "ethtool features (" +

@@ -215,7 +215,8 @@ func queueRemedy(c card, x *evidence.Finding, q host.Qdisc, holds bool) {
 	}
 	if q.Kind == "netem" {
 		x.Remedy.Text = fmt.Sprintf(
-			"The emulator netem impairs traffic on purpose: `tc qdisc del dev %s root` removes it after the test.", c.Name)
+			"The emulator netem impairs traffic on purpose: `tc qdisc del dev %s root` removes it after the test.",
+			c.Name)
 		x.Remedy.Knobs = []string{"qdisc:" + c.Name + "/root"}
 		return
 	}

@@ -189,7 +189,7 @@ func TestQdiscDrops(t *testing.T) {
 }
 
 func TestPauseFrames(t *testing.T) {
-	heard, said := counts{"ethtool.eth0.rx_flow_control_xoff": 900}, counts{"ethtool.eth0.tx_flow_control_xoff": 900}
+	heard, sent := counts{"ethtool.eth0.rx_flow_control_xoff": 900}, counts{"ethtool.eth0.tx_flow_control_xoff": 900}
 	for _, c := range []struct {
 		name string
 		span *evidence.Span
@@ -201,7 +201,7 @@ func TestPauseFrames(t *testing.T) {
 			want{evidence.Warning, "asks eth0"}},
 		{"the link is full", watched(gigabit(), halfGigabit.with(heard), loadedBy(941e6, 0, traffic.Up)),
 			want{evidence.Notice, ""}},
-		{"a receiver that is too slow", watched(gigabit(), halfGigabit.with(said), loadedBy(500e6, 0, traffic.Down),
+		{"a receiver that is too slow", watched(gigabit(), halfGigabit.with(sent), loadedBy(500e6, 0, traffic.Down),
 			busy), want{evidence.Warning, "eth0 asks"}},
 		{"heard by a receiver", watched(gigabit(), halfGigabit.with(heard), loadedBy(500e6, 0, traffic.Down)),
 			want{evidence.Notice, ""}},

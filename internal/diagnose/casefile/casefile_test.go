@@ -156,7 +156,8 @@ func FuzzRead(f *testing.F) {
 		f.Fatal(err)
 	}
 	f.Add(b.Bytes())
-	f.Add([]byte(`{"schema":"linerate.case/1","case":{"watched":[{"side":"near","sockets":{"listeners":[{"local":"1.2.3.4:5"}]}}]}}`))
+	f.Add([]byte(`{"schema":"linerate.case/1","case":{"watched":[` +
+		`{"side":"near","sockets":{"listeners":[{"local":"1.2.3.4:5"}]}}]}}`))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		c, err := Read(bytes.NewReader(b))
 		if err != nil {

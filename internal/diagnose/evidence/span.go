@@ -18,7 +18,7 @@ type Span struct {
 	Side     string            `json:"side"` // near or far
 	Host     *host.Snapshot    `json:"host,omitempty"`
 	Seconds  float64           `json:"seconds"`            // length; 0: unknown
-	Counters map[string]uint64 `json:"counters,omitempty"` // increase over the span, without zeros; gauges as of its end
+	Counters map[string]uint64 `json:"counters,omitempty"` // increase, without zeros; gauges at the end
 	CPUs     []host.CPUTimes   `json:"cpus,omitempty"`     // time by class
 
 	// SinceBoot says that the counters cover the time since the host started, Seconds ago, instead

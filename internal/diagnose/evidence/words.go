@@ -131,9 +131,9 @@ func WindowRate(window, roundTrip float64) float64 {
 // not measurable; and a thread that moves between CPUs leaves none of them at 100 %.
 const FullProcessor = 0.85
 
-// The Not methods return the sentences with which findings reject alternatives, each with the number
-// that rules the alternative out. They check nothing: the calling rule decides, and the number lets
-// the reader check the decision.
+// The Not methods return the sentences with which findings reject alternatives, each with the
+// number that rules the alternative out. They check nothing: the calling rule decides, and the
+// number lets the reader check the decision.
 
 // NotReceiveWindow rejects receive-window-limited.
 func (f *Flow) NotReceiveWindow() string {
@@ -173,6 +173,7 @@ func (f *Flow) NotProcessor() []string {
 	if !ok || busy >= FullProcessor {
 		return nil
 	}
-	return []string{fmt.Sprintf("Not the CPUs: the busiest one (CPU %d at %s) was busy for %s of the time.", cpu, e.Name,
+	return []string{fmt.Sprintf("Not the CPUs: the busiest one (CPU %d at %s) was busy for %s of the time.", cpu,
+		e.Name,
 		Percent(busy))}
 }

@@ -153,8 +153,8 @@ func sendBufferWatched(s *evidence.Span) *evidence.Finding {
 		Rejected: []string{
 			fmt.Sprintf("Not the receive window: it limited the sender for %s of its busy time.",
 				evidence.Percent(part(t.RwndLimitedSeconds, t.BusySeconds))),
-			fmt.Sprintf("Not a queue on the path: the round trip is %s, and its minimum is %s.", evidence.Seconds(t.RTTSeconds),
-				evidence.Seconds(t.MinRTTSeconds)),
+			fmt.Sprintf("Not a queue on the path: the round trip is %s, and its minimum is %s.",
+				evidence.Seconds(t.RTTSeconds), evidence.Seconds(t.MinRTTSeconds)),
 		},
 		Confidence: 0.75,
 	}

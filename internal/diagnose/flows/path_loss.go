@@ -109,7 +109,7 @@ func pathLoss(f *evidence.Flow) *evidence.Finding {
 	x.Rejected = append(x.Rejected, notLocalDrops(f, repaired))
 	if bounded != nil {
 		x.Evidence = append(x.Evidence, bounded.evidence()...)
-		x.Rejected = append(x.Rejected, "Not a policer or a full link: "+bounded.says)
+		x.Rejected = append(x.Rejected, "Not a policer or a full link: "+bounded.shows)
 		x.Confidence = evidence.Combine(x.Confidence, evidence.When(bounded.clear, 0.5))
 	} else if why, refused := f.Case.Refused[trialOf(f)]; refused {
 		x.Rejected = append(x.Rejected,

@@ -79,7 +79,7 @@ func policer(f *evidence.Flow) *evidence.Finding {
 			evidence.Rate(rate), evidence.Percent(max(p, crowd.Loss())), evidence.Seconds(crowd.Loaded())),
 		Evidence: append(append(f.Common(), lossEvidence(f, p)), bound.evidence()...),
 		Rejected: []string{
-			"Not random loss: " + bound.says,
+			"Not random loss: " + bound.shows,
 			fmt.Sprintf("Not a full queue at a slower link: with %s the round trip grows by %s from %s.",
 				streamsOf(crowd.Streams), evidence.Seconds(queue), evidence.Seconds(f.Base())),
 			f.NotReceiveWindow(), f.NotSendBuffer(), notLocalDrops(f, repaired),
@@ -102,7 +102,7 @@ type trial struct {
 	bounded  bool    // the rate is bounded
 	clear    bool    // by a wide margin
 	harmless bool    // the loss hardly lowers the rate, or comes from a full queue
-	says     string  // what the trial showed, the end of a sentence
+	shows    string  // what the trial showed, the end of a sentence
 }
 
 // boundedRate asks for the run that decides; nil if it has not run.
@@ -123,7 +123,7 @@ func boundedRate(f *evidence.Flow, p float64) *trial {
 			t.gain <= floodGain && lost >= floodGrowth*p && lost >= floodLoss && everywhere(run)
 		t.clear = t.gain <= 1.35 && (lost >= 10*p || lost >= 0.05) || t.gain >= 2
 		t.harmless = t.gain < harmlessGain || t.gain < fullGain && lost >= fullGrowth*p
-		t.says = fmt.Sprintf(
+		t.shows = fmt.Sprintf(
 			"eight streams together reached %s times the rate and lost %s of their segments instead of %s.",
 			ratio(t.gain), evidence.Percent(lost), evidence.Percent(p))
 		return t
@@ -132,7 +132,7 @@ func boundedRate(f *evidence.Flow, p float64) *trial {
 	// With fewer than ten expected losses chance decides.
 	t.bounded = t.gain >= pacedShare && lost <= pacedLoss*p && p*run.Segments >= 10
 	t.clear = t.bounded && lost == 0 || lost >= p/2
-	t.says = fmt.Sprintf(
+	t.shows = fmt.Sprintf(
 		"one stream paced to 80 %% of the rate reached %s of it and lost %s of its segments instead of %s.",
 		evidence.Percent(t.gain), evidence.Percent(lost), evidence.Percent(p))
 	return t

@@ -232,7 +232,8 @@ func (t *Triage) judge(s *evidence.Span) {
 	case worked >= full && lost >= fewDrops:
 		t.Matters = true
 		t.Verdict = fmt.Sprintf(
-			"It matters: CPU %d has no time left, and %s packets were dropped before the network stack meanwhile.", c.CPU,
+			"It matters: CPU %d has no time left, and %s packets were dropped before the network stack meanwhile.",
+			c.CPU,
 			evidence.Count(lost))
 	case worked >= softirqFull && c.Class == "packets":
 		t.Matters = true

@@ -460,18 +460,18 @@ func TestRemedies(t *testing.T) {
 // concerns the family of the address.
 func TestPortsRefused(t *testing.T) {
 	near := watched(counters{}).Host
-	const said = "connect 192.0.2.7:7070: cannot assign requested address"
+	const reason = "connect 192.0.2.7:7070: cannot assign requested address"
 	stream := traffic.Result{Test: traffic.Stream, Bytes: 1e9}
-	refused := map[evidence.Probe]string{evidence.ProbeConnect: said}
+	refused := map[evidence.Probe]string{evidence.ProbeConnect: reason}
 	for name, test := range map[string]struct {
 		c    evidence.Case
 		want bool
 	}{
 		"a probe": {evidence.Case{Near: near, Runs: []traffic.Result{stream}, Refused: refused}, true},
 		"a run": {evidence.Case{Near: near,
-			Runs: []traffic.Result{{Test: traffic.CRR, TransactionsPerSec: 9, Warnings: []string{said}}}}, true},
+			Runs: []traffic.Result{{Test: traffic.CRR, TransactionsPerSec: 9, Warnings: []string{reason}}}}, true},
 		"another probe": {evidence.Case{Near: near, Runs: []traffic.Result{stream},
-			Refused: map[evidence.Probe]string{evidence.ProbeUDP: said}}, false},
+			Refused: map[evidence.Probe]string{evidence.ProbeUDP: reason}}, false},
 		"no such family": {evidence.Case{Near: near, Refused: refused}, false},
 		"another refusal": {evidence.Case{Near: near, Runs: []traffic.Result{stream},
 			Refused: map[evidence.Probe]string{evidence.ProbeConnect: "connection refused"}},

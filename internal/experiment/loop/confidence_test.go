@@ -76,7 +76,8 @@ func TestConfidentCovers(t *testing.T) {
 					total += c.Rounds
 				}
 				n := float64(runs)
-				t.Logf("covered %.3f, reached %.3f, %.1f rounds", float64(covered)/n, float64(reached)/n, float64(total)/n)
+				t.Logf("covered %.3f, reached %.3f, %.1f rounds",
+					float64(covered)/n, float64(reached)/n, float64(total)/n)
 				if covered < runs*least/1000 {
 					t.Errorf("the interval holds the truth in %d of %d runs", covered, runs)
 				}

@@ -22,11 +22,12 @@ func report(t *testing.T, date, name, retransmitted string) string {
 	t.Helper()
 	dir := t.TempDir()
 	for file, content := range map[string]string{
-		"sos_commands/date/date_--utc":          date + "\n",
-		"sos_commands/host/hostname":            name + "\n",
-		"sos_commands/networking/ip_-d_address": "2: eth0: <UP,LOWER_UP> mtu 1500 qdisc mq state UP qlen 1000\n    link/ether 02:00:00:00:00:01 brd ff:ff:ff:ff:ff:ff\n",
-		"proc/stat":                             "cpu0 100 0 0 100\nbtime 1700000000\n",
-		"proc/net/snmp":                         "Tcp: OutSegs RetransSegs\nTcp: 10000 " + retransmitted + "\n",
+		"sos_commands/date/date_--utc": date + "\n",
+		"sos_commands/host/hostname":   name + "\n",
+		"sos_commands/networking/ip_-d_address": "2: eth0: <UP,LOWER_UP> mtu 1500 qdisc mq state UP qlen 1000\n" +
+			"    link/ether 02:00:00:00:00:01 brd ff:ff:ff:ff:ff:ff\n",
+		"proc/stat":     "cpu0 100 0 0 100\nbtime 1700000000\n",
+		"proc/net/snmp": "Tcp: OutSegs RetransSegs\nTcp: 10000 " + retransmitted + "\n",
 	} {
 		to := filepath.Join(dir, filepath.FromSlash(file))
 		if err := errors.Join(os.MkdirAll(filepath.Dir(to), 0o755),

@@ -235,10 +235,12 @@ func TestOperatingCharacteristics(t *testing.T) {
 		return
 	}
 	var table strings.Builder
-	fmt.Fprintf(&table, `%d simulated experiments a row. σ: standard deviation of one segment. effect: the true one of the first knob; "promise" is what the
-pilot of that very run promised to find. useless: further knobs that do nothing, tried in the same run. promise: mean of what the pilots promised.
-Of all experiments: trial, the first knob passed its trial; kept, it was confirmed and committed; others, at least one useless knob was committed;
-flagged, the pilot called the bench unreliable. segments: mean number measured.
+	fmt.Fprintf(&table, `%d simulated experiments per row. σ: standard deviation of one segment. effect: true effect of the
+first knob; "promise" is what the pilot of that run promised to find. useless: further knobs without
+effect in the same run. promise: mean promise of the pilots.
+Share of all experiments: trial, the first knob passed its trial; kept, it was confirmed and committed;
+others, at least one useless knob was committed; flagged, the pilot called the bench unreliable.
+segments: mean number of measured segments.
 
 `, simulations)
 	fmt.Fprintf(&table, "%-16s %6s %9s %8s %9s %9s %9s %9s %9s %9s\n", "noise", "σ", "effect", "useless", "promise",

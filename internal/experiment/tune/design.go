@@ -9,11 +9,11 @@ import (
 // judge the raw segments again ([Reanalyse]) long after the defaults of the program have changed.
 type Design struct {
 	Confidence      float64                `json:"confidence_ratio"`        // of every interval, two-sided
-	MinUsefulEffect float64                `json:"min_useful_effect_ratio"` // relative gain; the noise floor of the pilot may raise it
+	MinUsefulEffect float64                `json:"min_useful_effect_ratio"` // the noise floor of the pilot may raise it
 	PilotPairs      int                    `json:"pilot_pairs"`
 	Looks           []int                  `json:"looks_pairs"` // numbers of pairs at which a comparison could decide
 	Guards          map[string]DesignGuard `json:"guards,omitempty"`
-	Seed            string                 `json:"seed"` // decimal string, because most JSON readers lose the low digits of 64 bits
+	Seed            string                 `json:"seed"` // decimal: JSON readers lose digits of 64-bit numbers
 }
 
 // DesignGuard is a [Guard] in the form of a document.

@@ -33,26 +33,28 @@ const (
 // Outcome is the record of the whole experiment, with every raw segment. It marshals into the keys
 // of linerate.tune/1.
 type Outcome struct {
-	Baseline       *Baseline    `json:"baseline,omitempty"`
-	Pilot          *Pilot       `json:"pilot,omitempty"`
-	Trials         []Trial      `json:"trials"`
-	Final          *Effect      `json:"final,omitempty"` // kept set against the original, also when it was then undone; 1 with no pairs when nothing was kept
+	Baseline *Baseline `json:"baseline,omitempty"`
+	Pilot    *Pilot    `json:"pilot,omitempty"`
+	Trials   []Trial   `json:"trials"`
+	// Final compares the kept set with the original, even if it was undone later; 1 without pairs
+	// if nothing was kept.
+	Final          *Effect      `json:"final,omitempty"`
 	Guards         []GuardRun   `json:"guards,omitempty"`
 	Ablation       []Ablation   `json:"ablation,omitempty"`
-	Interaction    *Interaction `json:"interaction,omitempty"` // when two or more changes are kept
-	Soak           *Soak        `json:"soak,omitempty"`        // the test after the wait, when one was asked for and made
+	Interaction    *Interaction `json:"interaction,omitempty"` // if two or more changes are kept
+	Soak           *Soak        `json:"soak,omitempty"`        // the test after the wait, if there was one
 	Kept           []Change     `json:"kept"`                  // what stays, in the order of application
 	State          State        `json:"state"`
 	Partial        bool         `json:"partial,omitempty"`                // the time ran out
-	BudgetTooSmall bool         `json:"budget_too_small,omitempty"`       // nothing was tried: Reason says what the time would resolve and what to ask for
-	BudgetNeeded   float64      `json:"budget_needed_seconds,omitempty"`  // what to ask for then, all included
-	RolledBack     bool         `json:"rolled_back,omitempty"`            // something had been kept and was taken back with everything else
-	Unreliable     bool         `json:"measurement_unreliable,omitempty"` // the bench calls nothing something, or no segment was clean
-	Reason         string       `json:"reason,omitempty"`                 // why it ended as it did
+	BudgetTooSmall bool         `json:"budget_too_small,omitempty"`       // nothing was tried; Reason has details
+	BudgetNeeded   float64      `json:"budget_needed_seconds,omitempty"`  // a sufficient budget then
+	RolledBack     bool         `json:"rolled_back,omitempty"`            // kept changes were undone in the end
+	Unreliable     bool         `json:"measurement_unreliable,omitempty"` // false differences, or no clean segment
+	Reason         string       `json:"reason,omitempty"`                 // why it ended so
 	Warnings       []string     `json:"warnings,omitempty"`
 	Discarded      int          `json:"discarded_segments_total"`
 	Segments       []Segment    `json:"segments"`
-	Design         *Design      `json:"design,omitempty"` // what it was decided by
+	Design         *Design      `json:"design,omitempty"` // the rules that decided
 }
 
 // Effect is an interval of the ratio B/A of the objective: 1 is no change. A zero field is unknown,
@@ -83,9 +85,9 @@ type Pilot struct {
 	NoiseFloor       float64 `json:"noise_floor_ratio"`       // one standard error of a full-length comparison
 	MinUsefulEffect  float64 `json:"min_useful_effect_ratio"` // what the lower end of an interval must beat in this run
 	ResolvableEffect float64 `json:"resolvable_effect_ratio"` // the gain that is found nine times in ten
-	Attempts         int     `json:"attempts_total"`          // 2: the first attempt showed a difference without a change
+	Attempts         int     `json:"attempts_total"`          // 2: the first one showed a false difference
 
-	Unhurried *Resolution `json:"unhurried,omitempty"` // what more time would resolve, if the budget shortened the comparisons
+	Unhurried *Resolution `json:"unhurried,omitempty"` // with more time, if the budget is short
 }
 
 // Resolution is the gain that a run of some length finds nine times in ten with one candidate, and
@@ -105,7 +107,7 @@ type Trial struct {
 	Verdict Verdict    `json:"verdict"`
 	Reason  string     `json:"reason"`
 	Why     string     `json:"why,omitempty"`      // why it was tried
-	Joint   bool       `json:"together,omitempty"` // tried together with all other joint trials; they share one comparison
+	Joint   bool       `json:"together,omitempty"` // shares one comparison with the other joint trials
 	Levels  []Level    `json:"levels,omitempty"`
 	Guards  []GuardRun `json:"guards,omitempty"`
 }
@@ -140,7 +142,7 @@ type Ablation struct {
 	Side Side    `json:"side"`
 	Effect
 	Needed  bool `json:"needed"`
-	Sharing int  `json:"sharing_total,omitempty"` // number of tests that share the risk: the members of a set proven only together; absent: none
+	Sharing int  `json:"sharing_total,omitempty"` // tests that share the risk; absent: no sharing
 	Reused  bool `json:"reused,omitempty"`        // its trial, the last one, compared the same two sets
 }
 
@@ -156,10 +158,12 @@ type Change struct {
 // Segment is one raw measurement. The outcome keeps all of them, because a verdict that cannot be
 // recomputed from the record is an opinion.
 type Segment struct {
-	Phase           Phase              `json:"phase"`
-	Trial           int                `json:"trial"` // index into trials[] (levels, trial; the first of a joint one) or ablation[]; else the attempt from 0
-	Pair            int                `json:"pair"`  // from 0; the round in a search for the level
-	Arm             string             `json:"arm"`   // A, B, or the level
+	Phase Phase `json:"phase"`
+	// Trial is an index into trials[] (levels, trial; the first of a joint one) or ablation[];
+	// otherwise the attempt from 0.
+	Trial           int                `json:"trial"`
+	Pair            int                `json:"pair"` // from 0; the round in a search for the level
+	Arm             string             `json:"arm"`  // A, B, or the level
 	StartSeconds    float64            `json:"start_seconds"`
 	DurationSeconds float64            `json:"duration_seconds"`
 	Objective       float64            `json:"objective"`

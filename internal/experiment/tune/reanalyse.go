@@ -20,11 +20,11 @@ type Reanalysis struct {
 	Confidence      float64      `json:"confidence_ratio"`
 	MinUsefulEffect float64      `json:"min_useful_effect_ratio"`  // as requested; the noise may require more
 	OwnRules        bool         `json:"own_rules"`                // judged by the rules of the run itself
-	RulesUnknown    bool         `json:"rules_unknown,omitempty"`  // the run does not record its rules; those of this program apply
-	Pilot           *Pilot       `json:"pilot,omitempty"`          // absent: it did not finish, and nothing can be judged
+	RulesUnknown    bool         `json:"rules_unknown,omitempty"`  // not recorded; the present defaults apply
+	Pilot           *Pilot       `json:"pilot,omitempty"`          // absent: unfinished, so nothing can be judged
 	Comparisons     []Comparison `json:"comparisons"`              // in their original order
 	Disagreements   int          `json:"disagreements_total"`      // comparisons with another decision now
-	Changed         int          `json:"changed_effects_total"`    // stored effects that the segments do not reproduce; 0 by the run's own rules
+	Changed         int          `json:"changed_effects_total"`    // stored effects not reproduced; 0 by the own rules
 	Segments        int          `json:"segments_total"`           // valid ones
 	Discarded       int          `json:"discarded_segments_total"` // invalid ones
 }

@@ -58,7 +58,8 @@ func simulated(t *testing.T, seed uint64, ctx context.Context, change func(*worl
 		change(w, &config)
 	}
 	// Three looks up to twelve pairs: planning sixteen takes longer than the experiment.
-	out, _ := Run(ctx, config, w, w.tuneHosts(), candidatesWithLevels(), nil) // the record has the result, even after an error
+	// The record has the result, even after an error.
+	out, _ := Run(ctx, config, w, w.tuneHosts(), candidatesWithLevels(), nil)
 	return out
 }
 
@@ -220,7 +221,8 @@ func FuzzReanalyse(f *testing.F) {
 		f.Fatal(err)
 	}
 	f.Add(b, 0.95, 0.01)
-	f.Add([]byte(`{"pilot":{"pairs":1},"segments":[{"phase":"trial","trial":-1,"arm":"A"},{"phase":"trial","trial":-1,"arm":"B"}]}`), 0.5, 0.0)
+	f.Add([]byte(`{"pilot":{"pairs":1},"segments":[{"phase":"trial","trial":-1,"arm":"A"},`+
+		`{"phase":"trial","trial":-1,"arm":"B"}]}`), 0.5, 0.0)
 	f.Add([]byte(`{"trials":[{"levels":[{"chosen":true}]}],"design":{"looks_pairs":[1000]}}`), 0.99, 1.0)
 	f.Fuzz(func(t *testing.T, doc []byte, confidence, effect float64) {
 		var o Outcome
