@@ -10,8 +10,8 @@ type command struct {
 	piped  bool   // its input is the output of the command before
 }
 
-// name is the first word without its directory and in small letters: /sbin/sysctl is sysctl, and
-// NETSH.EXE is netsh, since Windows tells no case.
+// name returns the first word without its directory and in small letters: /sbin/sysctl is sysctl,
+// and NETSH.EXE is netsh, since Windows ignores case.
 func (c command) name() string {
 	if len(c.words) == 0 {
 		return ""
@@ -20,9 +20,8 @@ func (c command) name() string {
 	return strings.ToLower(strings.TrimSuffix(first[strings.LastIndexAny(first, `/\`)+1:], ".exe"))
 }
 
-// splitCommands takes a line of a shell apart as far as tuning advice needs: quotes, comments, ; &
-// && || |, and output to a file. Nothing is expanded: $IF stays the name of an interface that is
-// not known.
+// splitCommands splits a line of a shell as far as tuning advice needs: quotes, comments, ; & && ||
+// |, and output to a file. It expands nothing: $IF stays the name of an unknown interface.
 //
 // A backslash before a letter or a digit stays, because in our texts it parts the keys of a
 // registry and escapes nothing.
@@ -76,15 +75,15 @@ func splitCommands(text string) []command {
 			endCommand(false)
 			return all
 		case c == '>':
-			// "2>" sends the errors away; the number is no word of the command.
+			// "2>" redirects errors; the number is not a word of the command.
 			if w := word.String(); inWord && (w == "1" || w == "2") {
 				word.Reset()
 				inWord = false
 			}
 			endWord()
 			redirect = true
-		// | hands output on, || does not. What stands behind ; && || and & runs or does not; advice
-		// means that it runs.
+		// | passes output on, || does not. The command after ; && || or & may or may not run;
+		// advice means that it runs.
 		case c == '|':
 			pipe := i+1 >= len(text) || text[i+1] != '|'
 			endCommand(pipe)
@@ -107,9 +106,9 @@ func alphanumeric(c byte) bool {
 	return c >= '0' && c <= '9' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z'
 }
 
-// before are the words that may stand in front of a command without changing what it sets: words of
-// the shell's grammar, and programs that run another one with more rights (pfexec is what Solaris
-// has instead of sudo) or in another way.
+// before are words that may come before a command without changing its settings: words of the
+// shell's grammar, and programs that run another one with more rights (pfexec is Solaris's sudo) or
+// in another way.
 var before = map[string]bool{
 	"do": true, "then": true, "else": true, "{": true, "(": true, "!": true,
 	"sudo": true, "doas": true, "pfexec": true, "exec": true, "nohup": true, "time": true,

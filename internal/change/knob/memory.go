@@ -12,12 +12,12 @@ import (
 // a knob that was not there cannot be written, values of knobs that the catalogue knows are kept in
 // canonical form and refused out of range. It is safe for concurrent use.
 //
-// It is stricter than the live backend in one way: it refuses what is out of the catalogue's range,
-// so that a test notices a candidate that no kernel would take.
+// It is stricter than the live backend in one way: it refuses values outside the catalogue's range,
+// so that a test notices a candidate that no kernel would accept.
 type Memory struct {
-	// OnRead is asked before every read, OnWrite before every write with the value in canonical
-	// form; OnWrite gives the value that is kept instead (drivers round) or an error that is
-	// returned. Both are called without locks held. Set them before use.
+	// OnRead runs before every read, OnWrite before every write with the value in canonical form;
+	// OnWrite returns the value to keep instead (drivers round) or an error. Both run without locks
+	// held. Set them before use.
 	OnRead  func(ctx context.Context, id ID) error
 	OnWrite func(ctx context.Context, id ID, v Value) (Value, error)
 

@@ -22,8 +22,8 @@ import (
 // caller to read.
 type ethtoolKnobs struct{}
 
-// read asks for the whole group that a knob is in, which is how the kernel answers, and takes its
-// own from it. Numbers of one group that are read one after the other may come from two moments.
+// read requests the whole group of a knob, which is how the kernel answers, and picks its value.
+// Numbers of one group that are read one after another may come from two moments.
 func (ethtoolKnobs) read(name, attribute string) (knob.Value, error) {
 	return withClient(func(client *nl.Client) (knob.Value, error) {
 		c := ethtool.New(client)
@@ -124,9 +124,9 @@ func coalesceSwitch(key string) bool {
 	return key == "adaptive-rx" || key == "adaptive-tx" || key == "cqe-mode-rx" || key == "cqe-mode-tx"
 }
 
-// readNumber returns what holds and, for rings and channels, the driver's maximum; 0 where none is
-// told. A maximum of 0 is the kernel's way to say that the driver has no such ring or no channels
-// of this kind.
+// readNumber returns the present value and, for rings and channels, the driver's maximum; 0 when
+// the driver does not report one. With a maximum of 0, the kernel reports that the driver has no
+// such ring or no channels of this kind.
 func readNumber(c ethtool.Client, name, group, key string) (current, most uint32, err error) {
 	type number struct{ current, most uint32 }
 	var numbers map[string]number
@@ -140,7 +140,7 @@ func readNumber(c ethtool.Client, name, group, key string) (current, most uint32
 			"combined": {ch.Combined, ch.MaxCombined}, "rx": {ch.Rx, ch.MaxRx}, "tx": {ch.Tx, ch.MaxTx},
 		}, cerr
 	case "coalesce":
-		return readCoalesce(c, name, key) // no driver tells a maximum for these
+		return readCoalesce(c, name, key) // drivers report no maximum for these
 	}
 	n, ok := numbers[key]
 	switch {
@@ -171,7 +171,7 @@ func readCoalesce(c ethtool.Client, name, key string) (current, most uint32, err
 	return 0, 0, fmt.Errorf("%w: no driver has a moderation parameter %s", fs.ErrNotExist, key)
 }
 
-// writeNumber returns what would have been taken when the driver says no.
+// writeNumber returns the allowed values when the driver refuses.
 func writeNumber(c ethtool.Client, name, group, key string, v knob.Value) error {
 	n, err := strconv.ParseUint(string(v), 10, 32)
 	if err != nil {
@@ -187,13 +187,13 @@ func writeNumber(c ethtool.Client, name, group, key string, v knob.Value) error 
 	}
 	switch {
 	case errors.Is(err, nl.ErrNotApplied):
-		// The driver rounds to what is set already, its maximum mostly.
+		// The driver rounds to the value already set, usually its maximum.
 		return &knob.RangeError{Value: v, Allowed: "a number that the driver does not round to the present one",
 			Err: err}
 	case errors.Is(err, syscall.EINVAL) || errors.Is(err, syscall.ERANGE):
 		// The catalogue's range is that of the kernel's family and would mislead here. Some drivers
-		// tell their maximum; a number below it is refused for what the kernel's sentence says: the
-		// queues that a filter or an XDP program needs.
+		// report their maximum; they refuse a number below it for the reason in the kernel's
+		// message: a filter or an XDP program needs the queues.
 		allowed := "a number that this driver takes"
 		if _, most, rerr := readNumber(c, name, group, key); rerr == nil && most > 0 {
 			allowed = fmt.Sprintf("at most %d, the maximum of this driver", most)
@@ -248,7 +248,7 @@ func writePause(c ethtool.Client, name, key string, on bool) error {
 	return c.SetPause(name, p)
 }
 
-// readFeature returns what is in effect. What was wanted and waits for another feature reads as
+// readFeature returns the state in effect. A requested feature that waits for another one reads as
 // off.
 func readFeature(c ethtool.Client, link, feature string) (knob.Value, error) {
 	features, err := c.Features(link)
