@@ -23,8 +23,8 @@ func (c command) name() string {
 // splitCommands splits a line of a shell as far as tuning advice needs: quotes, comments, ; & && ||
 // |, and output to a file. It expands nothing: $IF stays the name of an unknown interface.
 //
-// A backslash before a letter or a digit stays, because in our texts it parts the keys of a
-// registry and escapes nothing.
+// A backslash before a letter or a digit stays: in these texts it separates the keys of a registry
+// and escapes nothing.
 func splitCommands(text string) []command {
 	var all []command
 	var now command
@@ -49,16 +49,16 @@ func splitCommands(text string) []command {
 		}
 		now, redirect = command{piped: piped}, false
 	}
-	// One pass, a byte at a time: everything that matters is ASCII, and bytes of UTF-8 above it are
-	// letters of words to us.
+	// One pass, byte by byte: every special character is ASCII, and UTF-8 bytes above it count as
+	// letters of words.
 	quote := byte(0)
 	for i := 0; i < len(text); i++ {
 		c := text[i]
 		switch {
 		case quote != 0 && c == quote:
 			quote = 0
-		// Within quotes nothing is special: not even the backslash, which double quotes of a real
-		// shell know, since keys of a registry are quoted and full of it.
+		// Nothing is special within quotes, not even the backslash, which double quotes of a real
+		// shell treat specially: quoted registry keys are full of it.
 		case quote != 0:
 			word.WriteByte(c)
 		case c == '"' || c == '\'':
@@ -69,7 +69,7 @@ func splitCommands(text string) []command {
 			inWord = true
 		case c == ' ' || c == '\t':
 			endWord()
-		// A number sign begins a comment only at the beginning of a word (POSIX, 2.3): eth0#1 is a
+		// A number sign begins a comment only at the start of a word (POSIX, 2.3): eth0#1 is a
 		// name.
 		case c == '#' && !inWord:
 			endCommand(false)
@@ -101,7 +101,7 @@ func splitCommands(text string) []command {
 	return all
 }
 
-// alphanumeric is about ASCII alone, as the shell's words are.
+// alphanumeric considers ASCII only, as the words of the shell do.
 func alphanumeric(c byte) bool {
 	return c >= '0' && c <= '9' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z'
 }
@@ -115,8 +115,8 @@ var before = map[string]bool{
 }
 
 // unwrap drops such words, and the options between them and the command. The value of an option
-// (sudo -u root) is then taken for the command and is none, so that the line is not read: better
-// than reading it wrongly.
+// (sudo -u root) then stands where the command would, and the line is not read: better than reading
+// it wrongly.
 func (c command) unwrap() command {
 	for len(c.words) > 1 && before[c.name()] {
 		c.words = c.words[1:]

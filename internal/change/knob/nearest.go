@@ -51,9 +51,9 @@ func shortNames(id ID) []string {
 	return names
 }
 
-// distance is how many letters have to be put in, taken out, changed, or swapped with their
-// neighbour to make one text of the other (optimal string alignment, a restricted
-// Damerau-Levenshtein distance): swaps are what hurried fingers do.
+// distance is how many letters must be inserted, deleted, changed, or swapped with their neighbour
+// to turn one text into the other (optimal string alignment, a restricted Damerau-Levenshtein
+// distance): swaps are common typing errors.
 func distance(a, b string) int {
 	x, y := []rune(a), []rune(b)
 	var before []int // the row before the last one

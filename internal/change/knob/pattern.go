@@ -6,9 +6,9 @@ import (
 	"strings"
 )
 
-// OnInterface finds the knobs of a pattern that names an interface, a queue or a route, as
-// ethtool:eth0/* does. The catalogue has stars there (ethtool:*/ring.rx), so that the question is
-// whether two globs have a name in common.
+// OnInterface returns the definitions for a pattern that names an interface, a queue or a route, as
+// ethtool:eth0/* does. The catalogue has stars there (ethtool:*/ring.rx), so it checks whether two
+// globs have a name in common.
 func (c *Catalog) OnInterface(pattern string) []Definition {
 	if !strings.Contains(pattern, ":") || !strings.Contains(pattern, "*") {
 		return nil
@@ -28,7 +28,7 @@ func (c *Catalog) OnInterface(pattern string) []Definition {
 // without a star is a glob that matches only itself. The work is the product of the lengths,
 // independent of the stars.
 //
-// A star ends at a slash, which parts interface, queue and attribute; but not in the names of
+// A star ends at a slash, which separates interface, queue and attribute; but not in the names of
 // routes (10.0.0.0/8) and sysctls, where the dot of an interface's name is written as a slash.
 func Overlap(a, b string) bool {
 	crosses := strings.HasPrefix(a, KindRoute+":") || strings.HasPrefix(a, KindSysctl+":")

@@ -9,10 +9,9 @@ type Place struct {
 	Known        bool // false: unknown, and no knob is refused because of it
 }
 
-// Refusal reports whether a knob cannot be changed from a place, and why: nil, or an *Error that is
-// ErrGlobal and has a hint. A knob whose scope is the whole host is absent or read-only in any
-// network namespace but the first; the same file there would anyway change every container of the
-// machine.
+// Refusal returns why a knob cannot be changed from a place: nil, or an *Error that is ErrGlobal
+// and has a hint. A knob whose scope is the whole host is absent or read-only in every network
+// namespace except the first; the same file there would also change every container of the machine.
 func (d Definition) Refusal(p Place) error {
 	if d.Scope != ScopeGlobal || !p.Known || p.InitialNetNS {
 		return nil

@@ -9,7 +9,7 @@ import (
 )
 
 // Squeeze trims a value and turns every run of blanks, tabs and line ends into one blank: the
-// kernel parts numbers with tabs.
+// kernel separates numbers with tabs.
 func (v Value) Squeeze() Value { return Value(strings.Join(strings.Fields(string(v)), " ")) }
 
 // The words of ethtool(8), the digits of sysctls and the letters of module parameters are accepted
