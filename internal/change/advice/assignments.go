@@ -5,9 +5,9 @@ import (
 	"strings"
 )
 
-// linuxTrees and freebsdTrees are the first parts of the names of sysctls by which the two systems
-// are told apart. Their trees share no first two parts except below vm, where Linux has the longer
-// list here.
+// linuxTrees and freebsdTrees are the first parts of sysctl names, which distinguish the two
+// systems. The trees share no first two parts except below vm, where Linux has the longer list
+// here.
 //
 // Sources: Documentation/admin-guide/sysctl and Documentation/networking/ip-sysctl.rst; sysctl(8)
 // of FreeBSD.
@@ -30,7 +30,7 @@ var (
 	}
 )
 
-// sysctlOS returns whose sysctl a dotted name is; false for what is no sysctl of either.
+// sysctlOS returns the system that a dotted name is a sysctl of; false for a name of neither.
 func sysctlOS(name string) (OS, bool) {
 	for _, p := range linuxTrees {
 		if strings.HasPrefix(name, p) {
@@ -67,8 +67,8 @@ func (r *reader) sysctl(name, value string) bool {
 	return true
 }
 
-// assignmentLine is NAME = VALUE, with a comment behind it or not. sysctl.conf itself knows no
-// comments behind a value, and the kernel then refuses the line; who writes them means a comment
+// assignmentLine is NAME = VALUE, with or without a comment after it. sysctl.conf has no comments
+// after a value, and the kernel refuses such a line; the author still means a comment
 // (sysctl.d(5)).
 var assignmentLine = regexp.MustCompile(`^(-?[A-Za-z_][\w./*%-]*)\s*=\s*("[^"]*"|'[^']*'|[^#]*)`)
 
@@ -125,8 +125,8 @@ var bootLineVariable = regexp.MustCompile(`^GRUB_CMDLINE_LINUX(?:_DEFAULT)?\s*=`
 // driver built into the kernel. Source: Documentation/admin-guide/kernel-parameters.rst.
 var bootParameter = regexp.MustCompile(`^([a-z][\w-]*)\.(\w+)=(\S+)$`)
 
-// bootLine reads the parameters of modules there. The others (isolcpus, mitigations, iommu) are no
-// settings of the network.
+// bootLine reads the parameters of modules on that line. Other parameters (isolcpus, mitigations,
+// iommu) are not network settings.
 func (r *reader) bootLine(text string) bool {
 	if !bootLineVariable.MatchString(text) {
 		return false
@@ -166,9 +166,9 @@ func (r *reader) moduleOptions(text string) bool {
 func (r *reader) moduleParameters(module string, words []string) bool {
 	module = strings.TrimSuffix(module[strings.LastIndex(module, "/")+1:], ".ko")
 	module = strings.ReplaceAll(module, "-", "_")
-	// Words without an equals sign belong to something else: modprobe e1000 && …, or a comment. A
-	// value without quotes ends at a blank (modprobe.d(5)), and a list for several NICs is
-	// separated by commas.
+	// Words without an equals sign are not parameters: modprobe e1000 && …, or a comment. A value
+	// without quotes ends at a blank (modprobe.d(5)), and a list for several NICs is separated by
+	// commas.
 	found := false
 	for _, w := range words {
 		if name, value, ok := strings.Cut(w, "="); ok && name != "" && value != "" {
@@ -179,7 +179,7 @@ func (r *reader) moduleParameters(module string, words []string) bool {
 	return found
 }
 
-// etcSystemLine is a line of /etc/system, which has a module in front of the variable of all but
+// etcSystemLine is a line of /etc/system, which names a module before each variable except those of
 // the kernel itself.
 var etcSystemLine = regexp.MustCompile(`^set\s+(\w+):(\w+)\s*=\s*(\w+)`)
 
@@ -240,14 +240,14 @@ func (r *reader) named(text string) bool {
 // "TcpWindowSize 131400".
 var bareLine = regexp.MustCompile(`^([A-Za-z_][\w.-]*)\s*[=: ]\s*("[^"]*"|[\w.,]+)$`)
 
-// bare reads such a line when the name alone says what it is of.
+// bare reads such a line when the name alone identifies the setting.
 func (r *reader) bare(text string) bool {
 	m := bareLine.FindStringSubmatch(text)
 	if m == nil {
 		return false
 	}
-	// A sysctl has its tree in front and needs no guess; these three have names that are met alone:
-	// in tables of pages, in answers of forums, in the left column of a vendor's sheet.
+	// A sysctl starts with its tree and needs no guess. Names of these three kinds appear alone: in
+	// tables of pages, in forum answers, in the left column of a vendor's sheet.
 	for _, kind := range []string{"module", "registry", "ndd"} {
 		if name, ok := bareNames()[kind][m[1]]; ok {
 			r.add(bareOS[kind], name, strings.Trim(m[2], `"`))

@@ -89,11 +89,11 @@ func pairs(words []string, f func(name, value string)) {
 // sysctlCommand reads sysctl(8) of Linux and FreeBSD and sysrc(8): every word with an equals sign
 // is a setting.
 func (r *reader) sysctlCommand(c, _ command) bool {
-	// sysctl -p FILE and --system name files that are not here; their words have no equals sign. -f
-	// FILE (FreeBSD) likewise.
+	// sysctl -p FILE and --system read files that are not available here; their words have no
+	// equals sign. The same holds for -f FILE (FreeBSD).
 	for _, w := range c.words[1:] {
-		// Both programs take settings anywhere between their options, and -w is no longer needed on
-		// either system.
+		// Both programs accept settings anywhere between their options, and neither system needs -w
+		// any longer.
 		name, value, ok := strings.Cut(w, "=")
 		if !ok || strings.HasPrefix(w, "--") {
 			continue
@@ -114,7 +114,7 @@ func (r *reader) sysctlCommand(c, _ command) bool {
 // ip reads `ip link set` and `ip route add|change|replace|append`.
 func (r *reader) ip(c, _ command) bool {
 	words := c.words[1:]
-	// Options of ip(8) stand in front of the object: -4, -6, -batch.
+	// Options of ip(8) come before the object: -4, -6, -batch.
 	for len(words) > 0 && strings.HasPrefix(words[0], "-") {
 		words = words[1:]
 	}
@@ -142,7 +142,7 @@ func (r *reader) ip(c, _ command) bool {
 // and route(8).
 //
 // window, advmss and mtu are bytes, initcwnd and initrwnd packets, rto_min a time with its unit,
-// quickack a switch. What route(8) calls mss is the segment size told to the far end: the kernel's
+// quickack a switch. The mss of route(8) is the segment size announced to the far end: the kernel's
 // RTAX_ADVMSS.
 var routeMetrics = map[string]string{
 	"window": "window", "initcwnd": "initcwnd", "initrwnd": "initrwnd", "mtu": "mtu", "advmss": "advmss",
@@ -165,8 +165,8 @@ func (r *reader) routeWords(words []string) {
 	if at := slices.Index(words, "netmask"); at > 0 && at+1 < len(words) {
 		destination = withMask(destination, words[at+1])
 	}
-	// Words between the metrics (via, dev, proto, metric) say which route it is; their values
-	// cannot be taken for the names of metrics.
+	// Words between the metrics (via, dev, proto, metric) select the route; their values cannot be
+	// mistaken for names of metrics.
 	for i := 1; i+1 < len(words); i++ {
 		metric, ok := routeMetrics[words[i]]
 		if !ok {
@@ -181,8 +181,8 @@ func (r *reader) routeWords(words []string) {
 	}
 }
 
-// withMask writes an address and a mask as a prefix, since routes are named as ip-route(8) does;
-// what is neither stays an address.
+// withMask returns an address and a mask as a prefix, the form in which ip-route(8) names routes;
+// any other text stays unchanged.
 func withMask(address, mask string) string {
 	a, err := netip.ParseAddr(address)
 	m, maskErr := netip.ParseAddr(mask)
@@ -219,8 +219,8 @@ func (r *reader) ifconfig(c, _ command) bool {
 	return true
 }
 
-// interfaceFlags are words of FreeBSD's ifconfig(8) that turn something on, or off with a dash in
-// front.
+// interfaceFlags are words of FreeBSD's ifconfig(8) that turn something on, or off with a leading
+// dash.
 var interfaceFlags = map[string]bool{
 	"polling": true, "tso": true, "tso4": true, "tso6": true, "lro": true, "rxcsum": true, "txcsum": true,
 	"rxcsum6": true, "txcsum6": true,
@@ -231,15 +231,16 @@ var interfaceFlags = map[string]bool{
 var packetSizes = map[string]bool{"gso_max_size": true, "gro_max_size": true, "gso_ipv4_max_size": true,
 	"gro_ipv4_max_size": true}
 
-// interfaceWords reads what ifconfig, ip link set and rc.conf say behind the name of an interface.
+// interfaceWords reads the words after the name of an interface in ifconfig, ip link set and
+// rc.conf.
 func (r *reader) interfaceWords(o OS, device string, words []string) {
 	for i, w := range words {
 		value := ""
 		if i+1 < len(words) {
 			value = words[i+1]
 		}
-		// FreeBSD's flags are single words with a dash in front for off; Linux and Solaris have
-		// names with a value behind (ifconfig(8), ip-link(8)).
+		// FreeBSD's flags are single words with a leading dash for off; Linux and Solaris use names
+		// followed by a value (ifconfig(8), ip-link(8)).
 		flag := strings.TrimPrefix(w, "-")
 		switch {
 		case w == "mtu" && value != "":
@@ -262,9 +263,9 @@ func (r *reader) interfaceWords(o OS, device string, words []string) {
 
 // tc reads the kind of a root queueing discipline.
 //
-// Classes and filters are programs and no settings; parameters of a discipline have their unit
-// behind the number (10gbit, 5ms, 300p) and mean something only together. Neither is judged, and
-// the kind is what pages advise.
+// Classes and filters are programs, not settings; parameters of a discipline have a unit after the
+// number (10gbit, 5ms, 300p) and mean something only together. Neither is judged; pages advise the
+// kind.
 func (r *reader) tc(c, _ command) bool {
 	words := c.words[1:]
 	if len(words) < 4 || words[0] != "qdisc" || words[1] == "del" || words[1] == "show" {
@@ -318,8 +319,8 @@ func (r *reader) miiTool(c, _ command) bool {
 	return true
 }
 
-// modprobe reads parameters on the command line of modprobe and insmod. Options stand in front of
-// the module; a module alone, which most lines are, sets nothing.
+// modprobe reads parameters on the command line of modprobe and insmod. Options come before the
+// module; a module alone, as on most lines, sets nothing.
 func (r *reader) modprobe(c, _ command) bool {
 	words := c.words[1:]
 	for len(words) > 0 && strings.HasPrefix(words[0], "-") {
@@ -369,7 +370,7 @@ func (r *reader) nfsOptions(point, options string) {
 	}
 }
 
-// echo reads what is written into a file below /proc or /sys, and what is appended to a file of
+// echo reads a value written to a file below /proc or /sys, and a line appended to a file of
 // settings.
 func (r *reader) echo(c, _ command) bool {
 	if c.target == "" {
@@ -387,8 +388,8 @@ func (r *reader) tee(c, from command) bool {
 	return len(c.words) < 2 || r.written(strings.Join(echoed(from), " "), target)
 }
 
-// echoed is what echo prints. printf's format counts as its text: printf '%s' "$x" sets what nobody
-// can read here anyway.
+// echoed returns the words that echo prints. The format of printf counts as its text: printf '%s'
+// "$x" sets a value that cannot be read here anyway.
 func echoed(c command) []string {
 	words := c.words[1:]
 	for len(words) > 0 && (words[0] == "-n" || words[0] == "-e") {
@@ -414,19 +415,19 @@ func (r *reader) written(value, file string) bool {
 	case strings.HasPrefix(file, "/sys/class/net/") && len(parts) == 7 && parts[4] == "queues":
 		r.add(Linux, "queue:"+parts[3]+"/"+parts[5]+"/"+parts[6], value)
 	// smp_affinity (a mask) and smp_affinity_list (a list) are two spellings of one setting; the
-	// value tells which it is.
+	// value shows which one it is.
 	case strings.HasPrefix(file, "/proc/irq/") && len(parts) == 4:
 		r.add(Linux, "irq:"+parts[2]+"/affinity", value)
 	case strings.HasPrefix(file, "/sys/module/") && len(parts) == 5 && parts[3] == "parameters":
 		r.add(Linux, "module:"+parts[2]+"/"+parts[4], value)
 	case queueFiles[parts[len(parts)-1]] != "" && strings.ContainsAny(file, "$*"):
-		// No variable is followed, so the interface stays unknown. A loop over the queues: for q in
-		// …/rx-*; do echo ff > $q/rps_cpus. The file says which kind of queue it is of.
+		// Variables are not expanded, so the interface stays unknown. A loop over the queues: for q
+		// in …/rx-*; do echo ff > $q/rps_cpus. The file shows the kind of queue.
 		name := parts[len(parts)-1]
 		r.add(Linux, "queue:*/"+queueFiles[name]+"-*/"+name, value)
 	case strings.HasPrefix(file, "/sys/") || strings.HasPrefix(file, "/proc/"):
-		// What is written below these two sets something, whatever it is: governors, huge pages,
-		// schedulers of disks.
+		// Every file below these two directories is a setting: governors, huge pages, disk
+		// schedulers.
 		r.unread()
 	default:
 		// echo "net.ipv4.tcp_sack = 0" >> /etc/sysctl.conf: the text itself is the setting.
@@ -439,8 +440,8 @@ func (r *reader) written(value, file string) bool {
 // that has them. Source: Documentation/ABI/testing/sysfs-class-net-queues.
 var queueFiles = map[string]string{"rps_cpus": "rx", "rps_flow_cnt": "rx", "xps_cpus": "tx", "xps_rxqs": "tx"}
 
-// number reads a number of a command line of Windows, decimal or 0x, and writes it in decimal, as
-// facts have it. What is no number (a string value, a variable) stays as it is.
+// number returns a number of a Windows command line, decimal or 0x, in decimal, as the facts have
+// it. Other values (a string, a variable) stay unchanged.
 func number(s string) string {
 	if n, err := strconv.ParseUint(s, 0, 64); err == nil {
 		return strconv.FormatUint(n, 10)

@@ -13,9 +13,8 @@ var ethtoolSections = map[string]string{
 	"--set-eee": "",
 }
 
-// ethtoolFeatures are the words for features of ethtool(8) that package knob does not spell out,
-// with the names of the bits that they stand for. The long ones are what `ethtool -k` prints, which
-// pages copy.
+// ethtoolFeatures are the words of ethtool(8) for features that package knob does not spell out,
+// with the names of their bits. The long ones are those that `ethtool -k` prints, which pages copy.
 //
 // Source: off_flag_def in ethtool.c of the program; net/ethtool/common.c for the names of the bits.
 var ethtoolFeatures = map[string]string{
@@ -29,8 +28,8 @@ var ethtoolFeatures = map[string]string{
 	"large-receive-offload": "rx-lro", "udp-fragmentation-offload": "ufo",
 }
 
-// ethtoolUnread are options that set something of which nothing is known here. Their lines are told
-// as not judged: a setting that is left out without a word would pass for one that is fine.
+// ethtoolUnread are options for settings without facts here. Their lines are reported as not
+// judged: a setting that is skipped silently would look correct.
 var ethtoolUnread = map[string]bool{
 	"-X": true, "--rxfh": true, "--set-rxfh-indir": true, "-N": true, "-U": true, "--config-nfc": true,
 	"--config-ntuple": true,
@@ -75,8 +74,8 @@ func (r *reader) ethtool(c command) bool {
 	if len(c.words) < 3 {
 		return len(c.words) > 0
 	}
-	// ethtool(8) takes one option and the device right behind it; nothing may stand in front but
-	// --json and the like, which set nothing.
+	// ethtool(8) takes one option, followed by the device; only options such as --json, which set
+	// nothing, may come before.
 	option, device, rest := c.words[1], c.words[2], c.words[3:]
 	if section, ok := ethtoolSections[option]; ok {
 		pairs(rest, func(name, value string) {
@@ -101,12 +100,12 @@ func (r *reader) ethtool(c command) bool {
 }
 
 // linkModes reads the words of ethtool -s. Speed, duplex and autonegotiation are one setting,
-// because what the one does depends on the others: link.forced when autonegotiation is off, else
-// link.advertised.
+// because the effect of each depends on the others: link.forced when autonegotiation is off,
+// otherwise link.advertised.
 func (r *reader) linkModes(device string, words []string) {
-	// The kernel itself has one message for all of them (ETHTOOL_MSG_LINKMODES_SET); what is not
-	// named keeps its present value, which the text does not tell. "speed 100" alone therefore
-	// counts as negotiated: that is what NICs are by default.
+	// The kernel has one message for all of them (ETHTOOL_MSG_LINKMODES_SET). Attributes that are
+	// not named keep their present values, which the text does not contain. "speed 100" alone
+	// therefore counts as negotiated, the default of NICs.
 	var speed, duplex, autoneg string
 	pairs(words, func(name, value string) {
 		switch strings.ToLower(name) {

@@ -13,20 +13,20 @@ import (
 	"github.com/linerate/linerate/internal/change/knob"
 )
 
-// factFiles holds what is known beyond the catalogue of knobs: the history of Linux settings, and
-// the settings of other systems.
+// factFiles is the knowledge beyond the catalogue of knobs: the history of Linux settings, and the
+// settings of other systems.
 //
 //go:embed facts/*.json
 var factFiles embed.FS
 
-// fact is what is known about one setting, or about all whose names its pattern fits.
+// fact is the knowledge about one setting, or about all settings whose names match its pattern.
 //
-// Rules are tried in order; the first that fits decides. A comparison with the default comes after
-// the rules that look at the value and before those that do not, so that a list may end in a rule
-// for every other value.
+// Rules are tried in order; the first match decides. A comparison with the default comes after the
+// rules that use the value and before the other rules, so that a list may end in a rule for every
+// other value.
 type fact struct {
 	OS       OS        `json:"os,omitempty"` // empty: every system
-	Knob     string    `json:"knob"`         // in it * stands for any text; letters of either case are the same
+	Knob     string    `json:"knob"`         // * matches any text; case is ignored
 	Field    int       `json:"field,omitempty"`
 	Lower    string    `json:"lower,omitempty"` // why a number under the default is harmful; empty: it is not
 	Defaults []history `json:"defaults,omitempty"`
@@ -39,15 +39,15 @@ type fact struct {
 
 // history is a default and the release from which it held. Lists begin with the oldest.
 //
-// Releases are those of kernel.org, where a default changed with a commit that the source names. A
-// distribution's own defaults (sysctl.d of systemd and of the cloud images) are no part of it:
-// --current shows what a host really has.
+// Releases are those of kernel.org, where a default changed with a commit that the source names. It
+// excludes a distribution's own defaults (sysctl.d of systemd and of the cloud images): --current
+// shows the values of a host.
 type history struct {
 	Since string `json:"since"`
 	Value string `json:"value"`
 }
 
-// rule is a verdict under conditions, all of which must hold.
+// rule is a verdict under conditions, all of which must apply.
 //
 // Why is what the setting does on the releases that the rule is for, and not what the page
 // believed. Today is a command, a name or a value to type, or "leave it out".
@@ -91,7 +91,7 @@ var facts = sync.OnceValue(func() []fact {
 	return all
 })
 
-// parseFacts reads one file and refuses facts that could not be applied or that nobody could check.
+// parseFacts reads one file and refuses facts that could not be applied or checked.
 func parseFacts(data []byte) ([]fact, error) {
 	// A misspelt key would silently make a rule hold always.
 	dec := json.NewDecoder(bytes.NewReader(data))
@@ -108,8 +108,8 @@ func parseFacts(data []byte) ([]fact, error) {
 	return all, nil
 }
 
-// check refuses what could not be applied, or what nobody could look up: everything that is claimed
-// needs a source, because pages of magic values without one are what this package is against.
+// check refuses a fact that could not be applied or verified. Every claim needs a source, because
+// this package exists to replace pages of magic values without one.
 func (f fact) check() error {
 	if len(f.Rules) == 0 && len(f.Defaults) == 0 {
 		return errors.New("says nothing")
@@ -148,12 +148,12 @@ func (f fact) check() error {
 // and those of the facts have 130 in all.
 const longestName = 512
 
-// factOf finds what is known of a setting on a system. Some hundred facts are gone through for each
-// setting, which for the longest file that users have is a matter of milliseconds; the first that
-// fits counts, so that particular names stand before patterns.
+// factOf returns the fact about a setting on a system. For each setting it tries some hundred
+// facts, which takes milliseconds for the longest file in practice; the first match counts, so
+// particular names come before patterns.
 //
-// A name that is no setting's may be as long as the text, and a pattern with three stars tries
-// every pair of places in it.
+// A name that belongs to no setting may be as long as the text, and a pattern with three stars
+// tries every pair of places in it.
 func factOf(o OS, name string) (fact, bool) {
 	if len(name) > longestName {
 		return fact{}, false
@@ -167,9 +167,9 @@ func factOf(o OS, name string) (fact, bool) {
 	return fact{}, false
 }
 
-// globs reports whether s has the form of the pattern, in which * stands for any text, also for
-// none. Patterns are ours and have few stars, so that trying every place for each costs little; the
-// names come from the text and may be long.
+// globs reports whether s matches the pattern, in which * matches any text, even an empty one.
+// Patterns are ours and have few stars, so trying every place for each costs little; names come
+// from the text and may be long.
 func globs(pattern, s string) bool {
 	first, rest, wild := strings.Cut(pattern, "*")
 	if !wild {
@@ -208,7 +208,7 @@ var bareNames = sync.OnceValue(func() map[string]map[string]string {
 	return all
 })
 
-// plainNames fills the stars of patterns in with the place that a bare name is meant for.
+// plainNames replaces the stars of patterns by the place that a bare name refers to.
 var plainNames = strings.NewReplacer(`registry:*\`, `registry:HKLM\SYSTEM\CurrentControlSet\Services\Tcpip\Parameters\`,
 	"e1000*", "e1000")
 

@@ -15,7 +15,7 @@ import (
 // the system that it belongs to.
 type Target struct {
 	OS      OS                                // empty: each setting for the system it belongs to
-	Release map[OS]Release                    // by system; the newest where there is none
+	Release map[OS]Release                    // by system; the newest when missing
 	Present func(knob.ID) (knob.Value, error) // reads a present value of this host; nil: not asked
 }
 
@@ -83,8 +83,8 @@ func (a Advice) usualOS() OS {
 // judge decides about one setting. A list of values for several NICs is judged value by value, and
 // the worst counts.
 func (t Target) judge(s Setting, usual OS) Judgement {
-	// A system that was requested counts for every line; else a line counts for the system that its
-	// name or command belongs to.
+	// A requested system applies to every line; otherwise a line belongs to the system of its name
+	// or command.
 	o := t.OS
 	switch {
 	case o == "" && s.OS != "":
@@ -93,8 +93,8 @@ func (t Target) judge(s Setting, usual OS) Judgement {
 		o = usual
 	}
 	j := Judgement{Setting: s, For: o}
-	// Only a requested system can be another one here: whoever gives --os linux to a .reg file
-	// wants to know what to do instead.
+	// Only a requested system can differ here: a user who passes --os linux for a .reg file wants
+	// to know the Linux setting to use instead.
 	if s.OS != "" && !o.covers(s.OS) {
 		j.Verdict, j.Source = Ignored, "the names of the settings of both systems"
 		j.Why = fmt.Sprintf("A setting of %s; %s has no setting of that name.", s.OS.name(), o.name())
@@ -113,8 +113,8 @@ func (t Target) judge(s Setting, usual OS) Judgement {
 	}
 	worst := t.value(j, values[0])
 	for _, v := range values[1:] {
-		// In a list for several NICs the default stands for "not this one", and says nothing about
-		// the others.
+		// In a list for several NICs, the default means "not this one", and says nothing about the
+		// other NICs.
 		if one := t.value(j, v); worst.Verdict == NowDefault || one.Verdict != NowDefault &&
 			one.Verdict.Rank() > worst.Verdict.Rank() {
 			worst = one
@@ -128,8 +128,8 @@ func (t Target) judge(s Setting, usual OS) Judgement {
 	}
 	j.Value = s.Value
 	if id, err := knob.ParseID(s.Knob); err == nil && t.Present != nil && o == Linux {
-		// A knob that this host has not, or does not show to this user, has no present value to
-		// tell.
+		// A knob that this host lacks, or does not show to this user, has no present value to
+		// report.
 		j.Current, _ = t.Present(id)
 	}
 	return j
@@ -137,9 +137,9 @@ func (t Target) judge(s Setting, usual OS) Judgement {
 
 // value applies facts and catalogue to one value.
 func (t Target) value(j Judgement, value string) Judgement {
-	// The order is that of certainty. Whether a setting exists does not depend on its value; a
-	// value out of range is refused whatever it was for; only then can a value be good or bad, the
-	// default or less; and what is left is in the catalogue, or unknown.
+	// The order is by certainty. Whether a setting exists does not depend on its value; a value out
+	// of range is refused for any purpose; only then can a value be good or bad, the default or
+	// less. Any other setting is in the catalogue, or unknown.
 	release := t.Release[j.For]
 	f, known := factOf(j.For, j.Knob)
 	j.Value = value
@@ -152,7 +152,7 @@ func (t Target) value(j Judgement, value string) Judgement {
 	if j.For == Linux {
 		d, listed = definition(j.Knob)
 	}
-	// The disciplines of the catalogue are those that can be set without parameters; the kernel has
+	// The catalogue has only the disciplines that can be set without parameters; the kernel has
 	// many more.
 	if kind, _, _ := strings.Cut(j.Knob, ":"); listed && kind != knob.KindQdisc {
 		// A sysctl or a NIC answers EINVAL, and the old value stays: the advice has no effect, and
@@ -180,8 +180,8 @@ func (t Target) value(j Judgement, value string) Judgement {
 	}
 	switch {
 	case listed:
-		// Existing is not helping: the catalogue's symptom says when to touch it, which old pages
-		// leave out.
+		// A setting that exists does not necessarily help: the symptom in the catalogue states when
+		// to change it, which old pages leave out.
 		j.Verdict, j.Source, j.Default = StillRight, d.Source, d.Default
 		j.Why = "Exists and has its effect; worth it only with its symptom: " + lowerFirst(d.Symptom)
 		j.Today = "linerate knobs " + strings.TrimPrefix(j.Knob, "sysctl:")
@@ -208,8 +208,7 @@ func beside(name string) bool {
 		strings.HasPrefix(name, "sysctl:vm.")
 }
 
-// by fills in what a rule says. The default stays unknown: a rule speaks of the value that was
-// advised.
+// by applies the verdict of a rule. The default stays unknown: a rule is about the advised value.
 func (j Judgement) by(r rule) Judgement {
 	j.Verdict, j.Why, j.Today, j.Source, j.Since = r.Verdict, r.Why, r.Today, r.Source, r.Since
 	return j
@@ -230,8 +229,8 @@ func (f fact) rule(release Release, value string, o OS, class func(rule) bool) (
 // fits reports whether all conditions of a rule hold. Since is the first release that it holds for,
 // Before the first that it does not.
 func (r rule) fits(field int, release Release, value string, o OS) bool {
-	// A rule whose release cannot be read for this system fits nothing; the check of the facts
-	// makes sure that there is none.
+	// A rule whose release cannot be parsed for this system never matches; the check of the facts
+	// ensures that no such rule exists.
 	if since, err := ParseRelease(o, r.Since); r.Since != "" && (err != nil || release.before(since)) {
 		return false
 	}
@@ -244,15 +243,14 @@ func (r rule) fits(field int, release Release, value string, o OS) bool {
 	if r.Below == nil && r.Above == nil {
 		return true
 	}
-	// A value that is no number is neither below nor above anything, and a later rule or nobody
-	// judges it.
+	// A value that is not a number is neither below nor above anything; a later rule may judge it.
 	n, ok := numberAt(value, field)
 	return ok && (r.Below == nil || n < *r.Below) && (r.Above == nil || n > *r.Above)
 }
 
-// numberAt reads one of several numbers, decimal, octal (0…) or hexadecimal (0x…) as the kernel's
-// own reader does (lib/kstrtox.c, base 0). It is false for what is no number and for a place behind
-// the last one.
+// numberAt returns one of several numbers, decimal, octal (0…) or hexadecimal (0x…) as the kernel
+// parses them (lib/kstrtox.c, base 0). It returns false for other text and for a position after the
+// last number.
 func numberAt(value string, field int) (int64, bool) {
 	fields := strings.Fields(value)
 	if field < 0 || field >= len(fields) {
@@ -262,8 +260,8 @@ func numberAt(value string, field int) (int64, bool) {
 	return n, err == nil
 }
 
-// againstDefault compares with the default of the release: the same is NowDefault, and less is
-// Harmful where the fact says why.
+// againstDefault compares with the default of the release: an equal value is NowDefault, and a
+// lower one is Harmful where the fact has a reason.
 func (j Judgement) againstDefault(f fact, d knob.Definition, release Release) (Judgement, bool) {
 	// Two sources: the catalogue has the default of the kernel that it was read on, the facts have
 	// the history. Where both speak the history counts, because it knows the release that is judged
@@ -307,8 +305,8 @@ func (j Judgement) againstDefault(f fact, d knob.Definition, release Release) (J
 	mine, ok := numberAt(j.Value, f.Field)
 	theirs, known := numberAt(was, f.Field)
 	if ok && known && f.Lower != "" && mine <= theirs {
-		// The number that counts is the default and the others are not: what is left to say is in
-		// the rules.
+		// The deciding number equals the default and the other numbers do not: the rules judge
+		// them.
 		if mine == theirs {
 			return j, false
 		}

@@ -6,8 +6,8 @@ import (
 	"github.com/linerate/linerate/internal/change/knob"
 )
 
-// OS is an operating system that advice can be for. The zero value stands for advice that means the
-// same on several of them.
+// OS is an operating system that advice can be for. The zero value is for advice with the same
+// meaning on several systems.
 type OS string
 
 // The systems. Their words are those of GOOS.
@@ -53,8 +53,8 @@ func (o OS) family() OS {
 	return o
 }
 
-// Setting is one setting that a text asks for, before anybody has judged it. A line may have
-// several, and several lines may set the same.
+// Setting is one setting in a text, before it is judged. A line may contain several settings, and
+// several lines may set the same one.
 type Setting struct {
 	Line  int    // first line in the text, counted from 1
 	Text  string // the line as in the text, without blanks around; a very long one is cut
@@ -63,8 +63,9 @@ type Setting struct {
 	Value string // as written, without quotes; several numbers are separated by one blank
 }
 
-// Advice is a text, read. Unread lines are kept apart from settings because nothing can be looked
-// up for them, and kept at all because who checks a file wants to know what was not checked.
+// Advice is a parsed text. Unread lines are separate from settings because there are no facts to
+// look up for them. They are kept because a user who checks a file wants to know which lines were
+// not checked.
 type Advice struct {
 	Settings []Setting // in the order of the text
 	Unread   []Setting // lines that look like settings and are of no form that is known; Knob and Value are empty
@@ -78,24 +79,24 @@ type Verdict string
 // The verdicts.
 const (
 	StillRight Verdict = "still-right" // the setting exists, and setting it so can still help where its symptom is seen
-	NowDefault Verdict = "now-default" // the target does so by itself
+	NowDefault Verdict = "now-default" // the target does this by default
 	Ignored    Verdict = "ignored"     // the target takes it without an effect, or refuses this value
-	Removed    Verdict = "removed"     // the target has no such setting any more
+	Removed    Verdict = "removed"     // the target no longer has this setting
 	Harmful    Verdict = "harmful"     // it makes things worse on the target, or risks more than it can bring
 	Unknown    Verdict = "unknown"     // not judged
 )
 
-// Verdicts lists all, from the one that asks for least to the one that asks for most, with Unknown,
-// which asks for nothing, first.
+// Verdicts lists all verdicts by how much action they require, from the least to the most, with
+// Unknown, which requires none, first.
 func Verdicts() []Verdict {
 	return []Verdict{Unknown, StillRight, NowDefault, Ignored, Removed, Harmful}
 }
 
-// Rank orders verdicts by how much they ask of the reader: 0 for Unknown, more for worse; −1 for
-// what is no verdict.
+// Rank orders verdicts by how much action they require: 0 for Unknown, more for worse; −1 for any
+// other text.
 func (v Verdict) Rank() int { return slices.Index(Verdicts(), v) }
 
-// Judgement is one setting with what is known about it today.
+// Judgement is one setting with today's knowledge about it.
 type Judgement struct {
 	Setting
 	For     OS      // the system that it was judged for

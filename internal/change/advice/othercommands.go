@@ -3,7 +3,7 @@ package advice
 import "strings"
 
 // ndd reads `ndd -set /dev/tcp PARAMETER VALUE` of Solaris; -get sets nothing. HP-UX has a program
-// of the same name and form, with other parameters; those that have no fact here stay unknown.
+// of the same name and form, with other parameters; parameters without a fact here stay unknown.
 func (r *reader) ndd(c, _ command) bool {
 	// The driver is part of the name: tcp_max_buf of /dev/tcp and of another module are two
 	// parameters.
@@ -65,8 +65,8 @@ func (r *reader) netsh(c, _ command) bool {
 	if len(words) < 4 || !strings.HasPrefix("interface", words[0]) || words[2] != "set" {
 		return true
 	}
-	// "int tcp", "interface ip" and "int ipv4" are what users type. store= reports whether it lasts
-	// and template= for which kind of network: neither changes what is set.
+	// "int tcp", "interface ip" and "int ipv4" are the usual forms. store= selects persistence and
+	// template= the kind of network: neither changes the setting.
 	context := words[1]
 	if context == "ipv4" {
 		context = "ip"
@@ -87,8 +87,9 @@ func (r *reader) netsh(c, _ command) bool {
 	return true
 }
 
-// dynamicPorts reads the range of ports of outgoing connections, where the first and the number of
-// them are one setting: each alone is refused, and says nothing without the other.
+// dynamicPorts reads the range of ports of outgoing connections. The first port and the number of
+// ports are one setting: the system refuses each alone, and neither means anything without the
+// other.
 func (r *reader) dynamicPorts(context string, words []string) {
 	var start, count string
 	for _, w := range words {
@@ -111,9 +112,9 @@ func (r *reader) reg(c, _ command) bool {
 	if len(w) < 3 || !strings.EqualFold(w[1], "add") {
 		return true
 	}
-	// The type is not looked at: a number is a number in REG_SZ too, which is how users set it by
-	// mistake, and what the name stands for decides. Options come in any order and in either case;
-	// a value without data is set to nothing and says nothing.
+	// The type is ignored: a number is a number in REG_SZ too, a common mistake, and the name
+	// decides. Options come in any order and case; a value without data is set to nothing and is
+	// skipped.
 	name, data := "", ""
 	for i := 3; i+1 < len(w); i++ {
 		switch strings.ToLower(w[i]) {

@@ -43,7 +43,7 @@ func shortened(text string) string {
 }
 
 // add records a setting of the present line. Names that package knob can parse get its spelling, so
-// that facts, catalogue and present value are found under one name, whatever the text called it.
+// that facts, catalogue and present value use one name, independent of the text's spelling.
 func (r *reader) add(o OS, name, value string) {
 	if id, err := knob.ParseID(name); err == nil {
 		name = string(id)
@@ -82,8 +82,8 @@ func (r *reader) read(l line) {
 	}
 }
 
-// commands hands the commands of a line to who understands them, and reports whether one was
-// understood.
+// commands passes the commands of a line to their readers, and reports whether a reader understood
+// one.
 func (r *reader) commands(commands []command) bool {
 	// All of them are asked, also behind one that was understood: modprobe e1000 && ethtool -G eth0
 	// rx 4096.
@@ -98,8 +98,8 @@ func (r *reader) commands(commands []command) bool {
 	return known
 }
 
-// unread records the present line as one that sets something nobody here can judge. Several such
-// commands of one line are one.
+// unread records the present line as one whose setting cannot be judged. Several such commands of
+// one line count once.
 func (r *reader) unread() {
 	if n := len(r.advice.Unread); n > 0 && r.advice.Unread[n-1].Line == r.line.number {
 		return
@@ -111,15 +111,15 @@ func (r *reader) unread() {
 // in the name.
 var shellVariable = regexp.MustCompile(`^(?:export |local |readonly )?[A-Za-z_]\w*=`)
 
-// looksLikeSetting tells an assignment that nobody understood from a sentence: one word, an equals
-// sign, and something behind it.
+// looksLikeSetting distinguishes an unknown assignment from a sentence: one word, an equals sign,
+// and text after it.
 var looksLikeSetting = regexp.MustCompile(`^[\w./:*-]+\s*=\s*\S`)
 
-// prompt is what a shell writes in front of a command, in texts that were copied from a terminal:
-// "# ", "Solaris# ", "root@host:~# ", "[root@host ~]# ", "$", "C:\>", "PS C:\> ".
+// prompt is the prompt of a shell before a command, in texts copied from a terminal: "# ",
+// "Solaris# ", "root@host:~# ", "[root@host ~]# ", "$", "C:\>", "PS C:\> ".
 var prompt = regexp.MustCompile(`^(?:PS )?(?:\[[^\]]*\]|[\w.@~:/\\-]*)\s?[#$%>]\s*`)
 
-// uncommented gives the commands of a line, or reports that the line is a comment.
+// uncommented returns the commands of a line, or false for a comment.
 //
 // "# sysctl -w …" is a comment in a script and a prompt in a transcript. In a text that begins with
 // #! it is a comment; elsewhere it is a prompt when a command that we know follows, because that is
@@ -139,7 +139,7 @@ func (r *reader) uncommented(text string) ([]command, bool) {
 	return splitCommands(text), true
 }
 
-// command hands a command to who understands it.
+// command passes a command to its reader.
 func (r *reader) command(c, from command) bool {
 	f := commandTable(c.name())
 	return f != nil && f(r, c, from)

@@ -7,8 +7,8 @@ import "strings"
 // its parameters do.
 //
 // Names are those of netsh, so that one fact serves both spellings of a setting. Offloads of single
-// NICs (Disable-NetAdapterLso, Set-NetAdapterAdvancedProperty) are not in it: netsh has no
-// counterpart, and they are meant for the one NIC that fails with them.
+// NICs (Disable-NetAdapterLso, Set-NetAdapterAdvancedProperty) are not included: netsh has no
+// counterpart, and they serve a single failing NIC.
 //
 // Source: learn.microsoft.com/powershell/module/nettcpip and /netadapter.
 var cmdlets = map[string]string{

@@ -17,9 +17,9 @@ var (
 // registry reads a line of a .reg file. Values count only below a key, so that no other line counts
 // as one.
 //
-// The head ("Windows Registry Editor Version 5.00", "REGEDIT4") is not asked for: fragments are
-// passed on without it. The bracket of an ini file ([Unit], [main]) is no key, because keys begin
-// with the name of a hive.
+// The head ("Windows Registry Editor Version 5.00", "REGEDIT4") is not required, because fragments
+// circulate without it. The bracket of an ini file ([Unit], [main]) is not a key, because keys
+// begin with the name of a hive.
 func (r *reader) registry(text string) bool {
 	if m := registryKey.FindStringSubmatch(text); m != nil {
 		r.key = shortHive(m[1])
@@ -41,7 +41,7 @@ func (r *reader) registry(text string) bool {
 	return true
 }
 
-// registryNumber gives a dword in decimal digits and leaves other types as they are. A value of "-"
+// registryNumber returns a dword in decimal digits and leaves other types unchanged. A value of "-"
 // is a deletion.
 //
 // A dword is 32 bits, in hexadecimal digits without a prefix; leading zeros are usual and may be
@@ -60,7 +60,7 @@ func registryNumber(s string) string {
 }
 
 // shortHive abbreviates the names of the hives as reg.exe does, so that a .reg file, reg add and
-// PowerShell give one name to one value.
+// PowerShell use one name for one value.
 func shortHive(key string) string {
 	for long, short := range map[string]string{"HKEY_LOCAL_MACHINE": "HKLM", "HKEY_CURRENT_USER": "HKCU",
 		"HKEY_USERS": "HKU"} {

@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// Release is a version number of a system, most significant part first. The zero value stands for
-// the newest.
+// Release is a version number of a system, most significant part first. The zero value is the
+// newest release.
 //
 // Parts are compared as numbers: 6.18 is newer than 6.9, which comparing texts gets wrong, and
 // 2.6.39 older than 3.0.
@@ -23,16 +23,15 @@ var windowsReleases = map[string]Release{
 }
 
 // ParseRelease reads a release of a system: 6.18 or 6.18.44-generic (Linux), 14.1-RELEASE
-// (FreeBSD), 11.4 or 5.11 (Solaris, the second as uname says it), xp, 2003, 7, 10 or 6.1 (Windows,
-// by name or by number of the kernel).
+// (FreeBSD), 11.4 or 5.11 (Solaris, the second as uname prints it), xp, 2003, 7, 10 or 6.1
+// (Windows, by name or by kernel version).
 func ParseRelease(o OS, s string) (Release, error) {
 	text := strings.ToLower(strings.TrimSpace(s))
 	if r, ok := windowsReleases[strings.ReplaceAll(text, " ", "")]; ok && o == Windows {
 		return r, nil
 	}
-	// Distributions put their own behind the number: 5.15.0-91-generic, 4.18.0-553.el8,
-	// 14.1-RELEASE-p5. What stands there says what they carried back, in no form that could be
-	// compared, and is not looked at.
+	// Distributions append their own versions: 5.15.0-91-generic, 4.18.0-553.el8, 14.1-RELEASE-p5.
+	// The suffix identifies their backports, in no comparable form, and is ignored.
 	var r Release
 	for _, part := range strings.Split(text, ".") {
 		digits := part[:len(part)-len(strings.TrimLeft(part, "0123456789"))]

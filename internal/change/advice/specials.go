@@ -13,9 +13,9 @@ var specials = map[string]func(value string) (rule, bool){
 }
 
 // tcpBuffer judges the first two numbers of tcp_rmem and tcp_wmem, which pages copy from the third
-// or leave at the sizes of the 1990s. What they do with the third is the facts' to say. The size to
-// start with has grown over the releases: smallest, in bytes, is under all of its defaults (87380
-// of Linux 2.4 for receiving, 16384 for sending).
+// or leave at the sizes of the 1990s. The facts judge the third. The initial size has grown over
+// the releases: smallest, in bytes, is below all of its defaults (87380 of Linux 2.4 for receiving,
+// 16384 for sending).
 func tcpBuffer(value, direction string, smallest int64) (rule, bool) {
 	least, ok := numberAt(value, 0)
 	start, ok2 := numberAt(value, 1)
@@ -59,13 +59,12 @@ func mebibytes(bytes int64) string {
 // pageBytes is the size of a page on nearly every machine that tuning advice is written for.
 const pageBytes = 4096
 
-// tcpMemory judges tcp_mem, which counts pages of the whole host and counts as bytes of one
-// connection again and again.
+// tcpMemory judges tcp_mem, which counts pages of the whole host and is often mistaken for bytes of
+// one connection.
 //
-// The kernel sets the middle one to a sixteenth of the memory that can hold buffers and the last
+// The kernel sets the middle number to a sixteenth of the memory that can hold buffers and the last
 // one to 3/32 of it (tcp_init_mem in net/ipv4/tcp.c; 575796 pages on a host of 23.5 GiB with Linux
-// 6.18), which tells from what size of host on given numbers are lower than what it would have
-// chosen.
+// 6.18). This gives the host size above which given numbers are lower than the kernel's choice.
 func tcpMemory(value string) (rule, bool) {
 	low, ok := numberAt(value, 0)
 	pressure, ok2 := numberAt(value, 1)
@@ -79,8 +78,8 @@ func tcpMemory(value string) (rule, bool) {
 	host := pressure * 16 * pageBytes >> 30 // GiB of memory at which the kernel would choose the same
 	r := rule{Verdict: Harmful, Source: source, Today: "leave it out"}
 	switch {
-	// 87380 and 16384 are the second numbers of tcp_rmem and tcp_wmem in tcp(7), and of nothing
-	// else.
+	// 87380 and 16384 are the second numbers of tcp_rmem and tcp_wmem in tcp(7), and of no other
+	// setting.
 	case strings.Contains(value, "87380") || strings.Contains(value, "16384 ") && low == pageBytes:
 		r.Why = fmt.Sprintf(
 			"The numbers are those of tcp_rmem or tcp_wmem, in bytes. Here they count pages of the whole host: "+

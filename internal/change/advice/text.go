@@ -19,11 +19,11 @@ var ErrNotText = errors.New("not a text")
 // ErrTooLong is the answer to a text of more than MaxBytes.
 var ErrTooLong = errors.New("longer than 1 MiB, which no list of settings is")
 
-// decode gives the text of a file.
+// decode returns the text of a file.
 //
-// regedit exports UTF-16 with a byte order mark. Bytes that are no UTF-8 come from older Latin
+// regedit exports UTF-16 with a byte order mark. Bytes that are not UTF-8 come from older Latin
 // encodings, in comments; one replacement character for each keeps the rest readable. Typographic
-// quotes and dashes come from web pages, and what was meant is plain.
+// quotes and dashes come from web pages, and their meaning is clear.
 func decode(data []byte) (string, error) {
 	if len(data) > MaxBytes {
 		return "", ErrTooLong
@@ -38,8 +38,8 @@ func decode(data []byte) (string, error) {
 		text = fromUTF16(data[2:], binary.BigEndian)
 	}
 	text = strings.TrimPrefix(text, "\ufeff")
-	// Escape is let through because transcripts of terminals hold colours, form feed because RFCs
-	// and old manuals part their pages by it.
+	// Escape is allowed because transcripts of terminals contain colours, form feed because RFCs
+	// and old manuals separate pages with it.
 	strange := 0
 	for _, r := range text {
 		switch {
@@ -54,16 +54,16 @@ func decode(data []byte) (string, error) {
 	if strange > 0 && strange*10 > utf8.RuneCountInString(text) {
 		return "", ErrNotText
 	}
-	// Lines end in LF, CR LF (Windows, and pages of HTTP) or CR alone (Mac OS before 10). A
-	// no-break space behind an equals sign is what copying from a web page leaves, and makes
-	// sysctl(8) refuse a line that looks right.
+	// Lines end in LF, CR LF (Windows, and pages over HTTP) or CR alone (Mac OS before 10). Copying
+	// from a web page leaves a no-break space after an equals sign, which makes sysctl(8) refuse a
+	// line that looks right.
 	text = strings.NewReplacer("\r\n", "\n", "\r", "\n", "\u00a0", " ", "“", `"`, "”", `"`, "‘", "'", "’", "'", "–",
 		"-").Replace(text)
 	return strings.ToValidUTF8(text, "\ufffd"), nil
 }
 
-// fromUTF16 leaves out half a unit at the end, and gives the replacement character for half a pair:
-// a file that was cut off is still read as far as it goes.
+// fromUTF16 drops half a unit at the end, and returns the replacement character for half a pair: a
+// truncated file is read as far as possible.
 func fromUTF16(data []byte, order binary.ByteOrder) string {
 	units := make([]uint16, len(data)/2)
 	for i := range units {
@@ -80,10 +80,10 @@ type line struct {
 
 // logicalLines joins what belongs together, and counts the lines of the text as an editor does.
 //
-// The backslash is the shell's (POSIX, 2.2.1), and of sysctl.conf neither procps nor systemd joins
-// lines; but pages break long commands with it, and no value of a setting ends in one. A comment
-// does not go on in the next line: "# see C:\" must not hide a setting below it. A prompt of root
-// looks like one, and is told from it by the command behind.
+// The backslash is the shell's (POSIX, 2.2.1); neither procps nor systemd joins lines of
+// sysctl.conf. But pages break long commands with it, and no value of a setting ends in one. A
+// comment does not continue on the next line: "# see C:\" must not hide a setting below it. A root
+// prompt looks like a comment; the command after it shows the difference.
 func logicalLines(text string) (all []line, physical int) {
 	if text == "" {
 		return nil, 0

@@ -10,8 +10,8 @@ type command struct {
 	piped  bool   // its input is the output of the command before
 }
 
-// name is the first word without its directory and in small letters: /sbin/sysctl is sysctl, and
-// NETSH.EXE is netsh, since Windows tells no case.
+// name returns the first word without its directory and in small letters: /sbin/sysctl is sysctl,
+// and NETSH.EXE is netsh, since Windows ignores case.
 func (c command) name() string {
 	if len(c.words) == 0 {
 		return ""
@@ -20,12 +20,11 @@ func (c command) name() string {
 	return strings.ToLower(strings.TrimSuffix(first[strings.LastIndexAny(first, `/\`)+1:], ".exe"))
 }
 
-// splitCommands takes a line of a shell apart as far as tuning advice needs: quotes, comments, ; &
-// && || |, and output to a file. Nothing is expanded: $IF stays the name of an interface that is
-// not known.
+// splitCommands splits a line of a shell as far as tuning advice needs: quotes, comments, ; & && ||
+// |, and output to a file. It expands nothing: $IF stays the name of an unknown interface.
 //
-// A backslash before a letter or a digit stays, because in our texts it parts the keys of a
-// registry and escapes nothing.
+// A backslash before a letter or a digit stays: in these texts it separates the keys of a registry
+// and escapes nothing.
 func splitCommands(text string) []command {
 	var all []command
 	var now command
@@ -50,16 +49,16 @@ func splitCommands(text string) []command {
 		}
 		now, redirect = command{piped: piped}, false
 	}
-	// One pass, a byte at a time: everything that matters is ASCII, and bytes of UTF-8 above it are
-	// letters of words to us.
+	// One pass, byte by byte: every special character is ASCII, and UTF-8 bytes above it count as
+	// letters of words.
 	quote := byte(0)
 	for i := 0; i < len(text); i++ {
 		c := text[i]
 		switch {
 		case quote != 0 && c == quote:
 			quote = 0
-		// Within quotes nothing is special: not even the backslash, which double quotes of a real
-		// shell know, since keys of a registry are quoted and full of it.
+		// Nothing is special within quotes, not even the backslash, which double quotes of a real
+		// shell treat specially: quoted registry keys are full of it.
 		case quote != 0:
 			word.WriteByte(c)
 		case c == '"' || c == '\'':
@@ -70,21 +69,21 @@ func splitCommands(text string) []command {
 			inWord = true
 		case c == ' ' || c == '\t':
 			endWord()
-		// A number sign begins a comment only at the beginning of a word (POSIX, 2.3): eth0#1 is a
+		// A number sign begins a comment only at the start of a word (POSIX, 2.3): eth0#1 is a
 		// name.
 		case c == '#' && !inWord:
 			endCommand(false)
 			return all
 		case c == '>':
-			// "2>" sends the errors away; the number is no word of the command.
+			// "2>" redirects errors; the number is not a word of the command.
 			if w := word.String(); inWord && (w == "1" || w == "2") {
 				word.Reset()
 				inWord = false
 			}
 			endWord()
 			redirect = true
-		// | hands output on, || does not. What stands behind ; && || and & runs or does not; advice
-		// means that it runs.
+		// | passes output on, || does not. The command after ; && || or & may or may not run;
+		// advice means that it runs.
 		case c == '|':
 			pipe := i+1 >= len(text) || text[i+1] != '|'
 			endCommand(pipe)
@@ -102,22 +101,22 @@ func splitCommands(text string) []command {
 	return all
 }
 
-// alphanumeric is about ASCII alone, as the shell's words are.
+// alphanumeric considers ASCII only, as the words of the shell do.
 func alphanumeric(c byte) bool {
 	return c >= '0' && c <= '9' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z'
 }
 
-// before are the words that may stand in front of a command without changing what it sets: words of
-// the shell's grammar, and programs that run another one with more rights (pfexec is what Solaris
-// has instead of sudo) or in another way.
+// before are words that may come before a command without changing its settings: words of the
+// shell's grammar, and programs that run another one with more rights (pfexec is Solaris's sudo) or
+// in another way.
 var before = map[string]bool{
 	"do": true, "then": true, "else": true, "{": true, "(": true, "!": true,
 	"sudo": true, "doas": true, "pfexec": true, "exec": true, "nohup": true, "time": true,
 }
 
 // unwrap drops such words, and the options between them and the command. The value of an option
-// (sudo -u root) is then taken for the command and is none, so that the line is not read: better
-// than reading it wrongly.
+// (sudo -u root) then stands where the command would, and the line is not read: better than reading
+// it wrongly.
 func (c command) unwrap() command {
 	for len(c.words) > 1 && before[c.name()] {
 		c.words = c.words[1:]

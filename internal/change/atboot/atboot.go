@@ -27,30 +27,30 @@ const (
 )
 
 var (
-	// ErrNoInit reports that a root directory has no init system that is known here.
+	// ErrNoInit reports that a root directory has no init system that linerate knows.
 	ErrNoInit = errors.New("no init system that linerate knows")
-	// ErrNotOurs reports that a file of that name is there and was written, or edited, by another
-	// program.
+	// ErrNotOurs reports that a file of that name exists and was written, or edited, by another
+	// program or a user.
 	ErrNotOurs = errors.New("another program or a user has written or edited it; left alone")
 )
 
-// Options is what is installed where.
+// Options are what to install, and where.
 type Options struct {
-	Root    string // the host's /, or the directory of an image
-	Init    Init   // empty: what Detect finds
+	Root    string // / of the host, or the directory of an image
+	Init    Init   // empty: the result of Detect
 	Program string // absolute path of linerate on the host
 	State   string // state directory, absolute on the host; empty: the default
 }
 
-// Result is what was done, or found done already.
+// Result is the files and links that were written, or already existed.
 type Result struct {
 	Init    Init     `json:"init,omitempty"`
 	Path    string   `json:"path,omitempty"`
-	Links   []string `json:"links,omitempty"` // that enable it
+	Links   []string `json:"links,omitempty"` // links that enable it
 	Changed bool     `json:"changed"`
 }
 
-// Detect finds the init system of a root directory.
+// Detect returns the init system of a root directory.
 func Detect(root string) (Init, error) {
 	for _, known := range []struct {
 		init Init
@@ -70,11 +70,11 @@ func Detect(root string) (Init, error) {
 	return "", fmt.Errorf("find the init system of %s: %w", root, ErrNoInit)
 }
 
-// complete fills in the init system and refuses what no file of one can carry.
+// complete fills in the init system and refuses paths that its file cannot contain.
 func (o Options) complete() (Options, error) {
 	o.Root = filepath.Clean(o.Root)
 	for _, p := range []string{o.Program, o.State} {
-		// Blanks and what systemd, shells and specifiers take for more than a name.
+		// Blanks, and characters that systemd, shells and specifiers treat as special.
 		if p != "" && (!path.IsAbs(p) || strings.ContainsAny(p, " \t\r\n\"'\\$%`;&|<>()*?[]{}#~")) {
 			return o, fmt.Errorf("recover at boot: path %q: must be absolute and plain", p)
 		}

@@ -1,14 +1,13 @@
 package atboot
 
-// bodies are the files behind their first line.
+// bodies are the files after their first line.
 //
-// Before systemd-sysctl and network-pre: what a change wrote for the next start, and was not
-// finished, must be gone before anybody reads it. The unit waits for udev, which has read .link
-// files and rules before disks were mounted: a NIC that came up only after recovery would get a
-// value whose change is over. It may write where a change may have written, and where knobs are;
-// all else is closed to it. AF_INET is for a socket that ioctls of NICs go through, and connects to
-// nobody. Status 3 reports that something was left alone because another program had changed it,
-// which is no failure of the start.
+// Before systemd-sysctl and network-pre: files of an unfinished change must be removed before
+// another program reads them. The unit waits for udev, which read .link files and rules before
+// disks were mounted: a NIC that came up only after recovery would get a value whose change is
+// over. The unit may write where a change may have written, and where knobs are; nothing more.
+// AF_INET is for a socket that ioctls of NICs use; it makes no connections. Status 3 means that a
+// value was left alone because another program had changed it, which is not a failure of the start.
 var bodies = map[Init]string{
 	Systemd: `[Unit]
 Description=Finish linerate's changes that a crash interrupted

@@ -13,19 +13,19 @@ import (
 	"github.com/linerate/linerate/internal/change/knob"
 )
 
-// Line is a line of a configuration file that gives a knob its value when the host starts.
+// Line is a line of a configuration file that sets a knob when the host starts.
 type Line struct {
 	File   string     `json:"file"` // absolute path on its host
 	Number int        `json:"line"` // counted from 1
 	Value  knob.Value `json:"value"`
-	By     string     `json:"by"` // who reads the file: sysctl, tuned, modprobe, systemd-udevd, udev, NetworkManager, systemd-networkd, ifupdown
+	By     string     `json:"by"` // the reader of the file: sysctl, tuned, modprobe, systemd-udevd, udev, NetworkManager, systemd-networkd, ifupdown
 }
 
-// Config is what the configuration of a host sets when it starts.
+// Config is the settings that the configuration of a host applies at its start.
 type Config struct {
 	exact  map[knob.ID]Line
-	globs  []glob           // in the order in which they are applied
-	except map[knob.ID]bool // no glob is meant for these
+	globs  []glob           // in the order of application
+	except map[knob.ID]bool // globs do not apply to these
 }
 
 // glob is a line for several knobs: net.ipv4.conf.*.rp_filter = 1.
@@ -34,25 +34,25 @@ type glob struct {
 	line    Line
 }
 
-// sysctlDirs are searched in this order: a file hides those of the same name in directories behind
-// it (sysctl.d(5)).
+// sysctlDirs are searched in this order: a file hides files of the same name in later directories
+// (sysctl.d(5)).
 var sysctlDirs = []string{"etc/sysctl.d", "run/sysctl.d", "usr/local/lib/sysctl.d", "usr/lib/sysctl.d", "lib/sysctl.d"}
 
-// modprobeDirs likewise (modprobe.d(5)).
+// modprobeDirs are searched in the same way (modprobe.d(5)).
 var modprobeDirs = []string{"etc/modprobe.d", "run/modprobe.d", "usr/local/lib/modprobe.d", "usr/lib/modprobe.d",
 	"lib/modprobe.d"}
 
-// Read reads the configuration below the root directory of a host, and for some of its interfaces
-// what files say of each. Files that are not there or may not be read are left out.
+// Read reads the configuration below the root directory of a host, and the files that configure the
+// given interfaces. It skips missing and unreadable files.
 //
-// What comes later wins: the files by name and not by directory, so that 99-x of the vendor beats
-// 10-y of the administrator, and /etc/sysctl.conf last of all, as in sysctl --system.
-// (systemd-sysctl reads that one only where a link in /etc/sysctl.d leads to it, as Debian and Red
-// Hat have it.) TuneD comes after them and then by default applies those of /etc and /run again
-// (reapply_sysctl of tuned-main.conf(5)): it beats the vendor and not the administrator.
+// Later files win: they are sorted by name and not by directory, so that 99-x of the vendor
+// overrides 10-y of the administrator, with /etc/sysctl.conf last, as in sysctl --system.
+// (systemd-sysctl reads that one only through a link in /etc/sysctl.d, as on Debian and Red Hat.)
+// TuneD comes after them and then by default applies those of /etc and /run again (reapply_sysctl
+// of tuned-main.conf(5)): it overrides the vendor but not the administrator.
 //
-// An interface gets its settings from udev first (.link files, then rules), then from TuneD, and
-// last from whoever brings it up.
+// An interface gets its settings first from udev (.link files, then rules), then from TuneD, and
+// last from the program that brings it up.
 func Read(root fs.FS, devices ...Device) *Config {
 	c := &Config{exact: make(map[knob.ID]Line), except: make(map[knob.ID]bool)}
 	files := append(dropIns(root, sysctlDirs), "etc/sysctl.conf")
@@ -82,8 +82,8 @@ func Read(root fs.FS, devices ...Device) *Config {
 	return c
 }
 
-// Line returns the line that decides the value of a knob. A line with its full name beats one with a star,
-// wherever they stand (sysctl.d(5)).
+// Line returns the line that decides the value of a knob. A line with its full name overrides one
+// with a star, in any file (sysctl.d(5)).
 func (c *Config) Line(id knob.ID) (Line, bool) {
 	if l, ok := c.exact[id]; ok {
 		return l, true
@@ -99,10 +99,10 @@ func (c *Config) Line(id knob.ID) (Line, bool) {
 	return Line{}, false
 }
 
-// dropIns lists NAME.conf of several directories, sorted by name and not by directory.
+// dropIns returns NAME.conf of several directories, sorted by name and not by directory.
 func dropIns(root fs.FS, dirs []string) []string { return named(root, dirs, ".conf") }
 
-// named lists the files of several directories whose names end in one way, likewise.
+// named returns the files of several directories with a given suffix, in the same order.
 func named(root fs.FS, dirs []string, ending string) []string {
 	byName := make(map[string]string)
 	for _, dir := range dirs {
@@ -121,10 +121,10 @@ func named(root fs.FS, dirs []string, ending string) []string {
 	return out
 }
 
-// lines calls f for each line of a file that is neither empty nor a comment, without the blanks
-// around it.
+// lines calls f for each line of a file that is neither empty nor a comment, without surrounding
+// blanks.
 //
-// A line of more than 64 KiB ends the file: nothing that the user has written is that long.
+// A line of more than 64 KiB ends the file: no hand-written line is that long.
 func lines(root fs.FS, file string, f func(number int, text string)) {
 	r, err := root.Open(file)
 	if err != nil {
@@ -139,8 +139,8 @@ func lines(root fs.FS, file string, f func(number int, text string)) {
 	}
 }
 
-// sysctls reads a file of sysctl.conf(5): KEY = VALUE, with a dash in front where a failure does
-// not matter. A dash and a key without a value keeps the globs away from that key (sysctl.d(5)).
+// sysctls reads a file of sysctl.conf(5): KEY = VALUE, with a leading dash where a failure is
+// ignored. A dash and a key without a value exclude that key from the globs (sysctl.d(5)).
 func (c *Config) sysctls(root fs.FS, file string) {
 	lines(root, file, func(n int, text string) {
 		c.assign(text, Line{File: "/" + file, Number: n, By: "sysctl"})
@@ -185,11 +185,11 @@ func (c *Config) options(root fs.FS, file string) {
 	})
 }
 
-// tunedDirs hold profiles; the administrator's first, the new place of each before the old one
-// (TuneD 2.23 made profiles/).
+// tunedDirs hold profiles: the administrator's first, and the new location before the old one
+// (TuneD 2.23 introduced profiles/).
 var tunedDirs = []string{"etc/tuned/profiles", "etc/tuned", "usr/lib/tuned/profiles", "usr/lib/tuned"}
 
-// tuned reads the sysctls of the active profiles and reports whether there are any. active_profile
+// tuned reads the sysctls of the active profiles and reports whether any are active. active_profile
 // holds their names separated by blanks; the later one wins.
 func (c *Config) tuned(root fs.FS) bool {
 	active, err := fs.ReadFile(root, "etc/tuned/active_profile")
@@ -203,8 +203,8 @@ func (c *Config) tuned(root fs.FS) bool {
 	return true
 }
 
-// profile reads one profile and before it those that it includes, each once: two may include each
-// other by mistake.
+// profile reads the profiles that one includes, and then that profile, each once: two may include
+// each other by mistake.
 func (c *Config) profile(root fs.FS, name string, seen map[string]bool) {
 	if seen[name] || strings.Contains(name, "/") {
 		return
@@ -229,7 +229,7 @@ func (c *Config) profile(root fs.FS, name string, seen map[string]bool) {
 				for _, included := range strings.FieldsFunc(value, func(r rune) bool { return r == ',' || r == ' ' }) {
 					c.profile(root, included, seen)
 				}
-			// A value with a variable of TuneD is not known here.
+			// The value of a TuneD variable is unknown here.
 			case section == "sysctl" && !strings.Contains(value, "$"):
 				own = append(own, assignment{text, Line{File: "/" + file, Number: n, By: "tuned"}})
 			}

@@ -7,8 +7,8 @@ import (
 	"github.com/linerate/linerate/internal/change/knob"
 )
 
-// ethtoolFlags are the options of ethtool(8) that set what a knob stands for, with the beginning of
-// the knob's attribute.
+// ethtoolFlags are the options of ethtool(8) that set knobs, with the prefix of the knob's
+// attribute.
 var ethtoolFlags = map[string]string{
 	"-G": "ring.", "--set-ring": "ring.", "-C": "coalesce.", "--coalesce": "coalesce.", "-L": "channels.",
 	"--set-channels": "channels.",
@@ -17,9 +17,9 @@ var ethtoolFlags = map[string]string{
 	"--set-priv-flags": "flag.", "--set-tunable": "tunable.",
 }
 
-// command reads one command line of a script and gives what it sets on an interface: those of
-// ethtool(8), ip link and ifconfig. A variable in place of the interface counts as it, because such
-// scripts run once for each.
+// command reads one command line of a script, of ethtool(8), ip link or ifconfig, and returns what
+// it sets on an interface. A variable in place of the interface matches every interface, because
+// such scripts run once for each.
 func command(line string, d Device) map[knob.ID]knob.Value {
 	words := strings.Fields(strings.NewReplacer(`"`, "", "'", "", "exec ", "", "$name", d.Name, "%k",
 		d.Name).Replace(line))

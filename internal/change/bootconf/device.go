@@ -9,24 +9,25 @@ import (
 	"strings"
 )
 
-// Device is what configuration files can name an interface by. What is not known is empty.
+// Device is the names by which configuration files can refer to an interface. Unknown ones are
+// empty.
 type Device struct {
 	Name string `json:"name"`
-	// Permanent is the address that the hardware was made with, in lower case with colons. Virtual
+	// Permanent is the address assigned to the hardware, in lower case with colons. Virtual
 	// interfaces have none.
 	Permanent string `json:"permanent_address,omitempty"`
 	Address   string `json:"address,omitempty"` // at present
-	Path      string `json:"path,omitempty"`    // where it sits, as udev writes it: pci-0000:03:00.0
+	Path      string `json:"path,omitempty"`    // its location, as udev writes it: pci-0000:03:00.0
 	Driver    string `json:"driver,omitempty"`
 }
 
 // pciAddress is one element of a path in sysfs.
 var pciAddress = regexp.MustCompile(`^[0-9a-f]{4}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]$`)
 
-// LiveDevice is what names an interface of this host lastingly.
+// LiveDevice returns the persistent names of an interface of this host.
 //
-// A sysfs shows the network namespace that it was mounted in; an interface of ours that has a
-// namesake there is known by its address.
+// A sysfs shows the network namespace in which it was mounted; the address distinguishes an
+// interface of ours from one of the same name there.
 func LiveDevice(name string) Device {
 	link, err := net.InterfaceByName(name)
 	if err != nil {
@@ -39,8 +40,8 @@ func LiveDevice(name string) Device {
 	return d
 }
 
-// FindDevice reads what sysfs, below the root directory of a host, tells of an interface. Where
-// that shows nothing, only the name is known.
+// FindDevice reads what sysfs, below the root directory of a host, shows of an interface. If it
+// shows nothing, only the name is known.
 func FindDevice(root fs.FS, name string) Device {
 	d := Device{Name: name}
 	dir := path.Join("sys/class/net", name)
@@ -61,8 +62,8 @@ func FindDevice(root fs.FS, name string) Device {
 	if err != nil || strings.Contains(target, "/virtual/") {
 		return d
 	}
-	// addr_assign_type 0 is NET_ADDR_PERM (include/uapi/linux/netdevice.h): nobody has given it
-	// another address.
+	// addr_assign_type 0 is NET_ADDR_PERM (include/uapi/linux/netdevice.h): the address was not
+	// changed.
 	if text("addr_assign_type") == "0" {
 		d.Permanent = d.Address
 	}

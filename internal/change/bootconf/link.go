@@ -13,20 +13,20 @@ import (
 var networkDirs = []string{"etc/systemd/network", "run/systemd/network", "usr/local/lib/systemd/network",
 	"usr/lib/systemd/network", "lib/systemd/network"}
 
-// Link is the .link file that systemd-udevd applies to an interface: the first by name that
-// matches, and no other.
+// Link is the .link file that systemd-udevd applies to an interface: only the first one by name
+// that matches.
 type Link struct {
 	File string // absolute on its host
-	// Own reports that the file names this one interface, so that what is added to it touches no
+	// Own reports that the file matches only this interface, so that an addition to it affects no
 	// other.
 	Own bool
-	// Settings is the [Link] section, that of drop-ins behind it, with one setting a line.
+	// Settings is the [Link] section, followed by those of drop-ins, one setting per line.
 	Settings string
-	// Doubtful are files that come first and may match: their [Match] asks what is not known here.
+	// Doubtful are files that come first and may match: their [Match] has conditions unknown here.
 	Doubtful []string
 }
 
-// section is one section of an ini file; a name may come several times.
+// section is one section of an ini file; a name may appear several times.
 type section struct {
 	name     string
 	settings []setting
@@ -48,7 +48,7 @@ func (s section) get(key string) string {
 	return value
 }
 
-// ini reads a file of sections and settings, as systemd, NetworkManager and TuneD have them.
+// ini reads a file of sections and settings, the format of systemd, NetworkManager and TuneD.
 func ini(root fs.FS, file string) []section {
 	var sections []section
 	lines(root, file, func(n int, text string) {
@@ -66,13 +66,13 @@ func ini(root fs.FS, file string) []section {
 	return sections
 }
 
-// LinkOf finds the .link file of an interface. False: there is none.
+// LinkOf returns the .link file of an interface, or false.
 func LinkOf(root fs.FS, d Device) (Link, bool) {
 	link, _, ok := linkOf(root, d)
 	return link, ok
 }
 
-// linkOf also returns the files that make it up, the first one first.
+// linkOf also returns the files that compose it, the main one first.
 func linkOf(root fs.FS, d Device) (Link, []string, bool) {
 	var doubtful []string
 	for _, file := range named(root, networkDirs, ".link") {
@@ -108,7 +108,7 @@ func linkOf(root fs.FS, d Device) (Link, []string, bool) {
 	return Link{Doubtful: doubtful}, nil, false
 }
 
-// linkDropIns lists the files that are added to one of a name.
+// linkDropIns returns the drop-ins of a file name.
 func linkDropIns(root fs.FS, name string) []string {
 	var dirs []string
 	for _, dir := range networkDirs {
@@ -117,8 +117,8 @@ func linkDropIns(root fs.FS, name string) []string {
 	return named(root, dirs, ".conf")
 }
 
-// match compares an interface with a [Match] section. Unsure: it asks for something that is not
-// known here. Own: it can match no other interface.
+// match compares an interface with a [Match] section. Unsure: it has a condition unknown here. Own:
+// it can match no other interface.
 func (d Device) match(settings []setting) (fits, sure, own bool) {
 	fits, sure = true, true
 	for _, s := range settings {
@@ -134,7 +134,7 @@ func (d Device) match(settings []setting) (fits, sure, own bool) {
 			known = d.Driver
 		case "OriginalName", "Name":
 			known, exact = d.Name, true
-			// The kernel's own name of a NIC is forgotten when it is renamed.
+			// The kernel's original name of a NIC is lost when it is renamed.
 			if s.key == "OriginalName" && d.Permanent+d.Path != "" && !anyGlob(value, strings.ToLower(d.Name)) {
 				sure = false
 				continue
@@ -154,8 +154,8 @@ func (d Device) match(settings []setting) (fits, sure, own bool) {
 	return fits, sure, own && sure
 }
 
-// anyGlob reports whether a name fits one of several patterns; a list with ! in front fits what
-// fits none of them.
+// anyGlob reports whether a name matches one of several patterns; a list with a leading ! matches
+// names that match none of them.
 func anyGlob(list, name string) bool {
 	list, not := strings.CutPrefix(list, "!")
 	for _, pattern := range strings.Fields(list) {

@@ -7,7 +7,7 @@ import (
 	"github.com/linerate/linerate/internal/change/knob"
 )
 
-// LinkKey is a setting of the [Link] section of a systemd .link file that stands for a knob.
+// LinkKey is a setting of the [Link] section of a systemd .link file that corresponds to a knob.
 type LinkKey struct {
 	Name  string // RxBufferSize
 	Since int    // version of systemd
@@ -19,15 +19,14 @@ type linkForm int
 
 const (
 	linkNumber       linkForm = iota
-	linkBytes                 // may have K, M or G behind it, to the base of 1024
-	linkMicroseconds          // a time span with units; seconds when there is none
+	linkBytes                 // may have the suffix K, M or G, to the base of 1024
+	linkMicroseconds          // a time span with units; seconds without one
 	linkSeconds
 	linkSwitch
 )
 
 // linkKeys are the settings by the name of the knob without its interface (systemd.link(5)).
-// Offloads whose key stands for more bits than the one of the knob (TransmitChecksumOffload=) are
-// left out.
+// Offloads whose key covers more bits than the knob (TransmitChecksumOffload=) are left out.
 var linkKeys = map[string]LinkKey{
 	"link/mtu":          {"MTUBytes", 211, linkBytes},
 	"link/txqueuelen":   {"TransmitQueueLength", 248, linkNumber},
@@ -76,14 +75,14 @@ var linkKeys = map[string]LinkKey{
 	"ethtool/coalesce.sample-interval":   {"CoalescePacketRateSampleIntervalSec", 250, linkSeconds},
 }
 
-// LinkKeyOf returns the setting of a .link file that stands for a knob of an interface.
+// LinkKeyOf returns the setting of a .link file that corresponds to a knob of an interface.
 func LinkKeyOf(id knob.ID) (LinkKey, bool) {
 	k, ok := linkKeys[id.Kind()+"/"+id.Attribute()]
 	return k, ok
 }
 
-// Text writes a value of a knob as a .link file has it. False: the file cannot say it; systemd
-// takes 0 of numbers for "not set" in places.
+// Text returns a value of a knob in the form of a .link file. False: the file cannot express it;
+// for some numbers systemd treats 0 as "not set".
 func (k LinkKey) Text(v knob.Value) (string, bool) {
 	if k.form == linkSwitch {
 		return map[knob.Value]string{"on": "yes", "off": "no"}[v], v == "on" || v == "off"
@@ -105,15 +104,15 @@ func (k LinkKey) Text(v knob.Value) (string, bool) {
 	return string(v), true
 }
 
-// timeUnits are those of systemd.time(7) that a NIC may be told, in microseconds; the longer names
+// timeUnits are the units of systemd.time(7) that apply to a NIC, in microseconds; longer names
 // come first.
 var timeUnits = []struct {
 	name         string
 	microseconds uint64
 }{{"usec", 1}, {"msec", 1e3}, {"sec", 1e6}, {"us", 1}, {"µs", 1}, {"ms", 1e3}, {"s", 1e6}, {"min", 60e6}, {"", 1e6}}
 
-// Value reads the text of a .link file. False: it is none that this setting has, or one that means
-// another thing ("max").
+// Value reads the text of a .link file. False: this setting has no such value, or it means
+// something different ("max").
 func (k LinkKey) Value(text string) (knob.Value, bool) {
 	text = strings.TrimSpace(text)
 	number := func(s string, factor uint64) (knob.Value, bool) {

@@ -10,12 +10,12 @@ import (
 	"github.com/linerate/linerate/internal/change/knob"
 )
 
-// set notes a line about a knob of an interface.
+// set records a line about a knob of an interface.
 func (c *Config) set(id knob.ID, v knob.Value, file string, number int, by string) {
 	c.exact[id] = Line{File: "/" + file, Number: number, Value: v, By: by}
 }
 
-// networkd reads the MTU of the .network file of an interface: the first by name that matches.
+// networkd reads the MTU of the .network file of an interface: the first one by name that matches.
 func (c *Config) networkd(root fs.FS, d Device) {
 	for _, file := range named(root, networkDirs, ".network") {
 		sections := ini(root, file)
@@ -25,8 +25,8 @@ func (c *Config) networkd(root fs.FS, d Device) {
 				matches = append(matches, s.settings...)
 			}
 		}
-		// A [Match] that asks for the type of interface, or that is not there, is none of a file
-		// for this one.
+		// A file whose [Match] tests the type of interface, or is missing, does not apply to this
+		// one.
 		if fits, sure, _ := d.match(matches); len(matches) == 0 || !fits || !sure {
 			continue
 		}
@@ -43,7 +43,7 @@ func (c *Config) networkd(root fs.FS, d Device) {
 	}
 }
 
-// nmFeatures are NetworkManager's words for offloads where they are not the kernel's.
+// nmFeatures are NetworkManager's names for offloads where they differ from the kernel's.
 var nmFeatures = map[string]string{
 	"gro": "rx-gro", "gso": "tx-generic-segmentation", "lro": "rx-lro", "ntuple": "rx-ntuple-filter",
 	"rx": "rx-checksum", "rxhash": "rx-hashing",
@@ -51,15 +51,15 @@ var nmFeatures = map[string]string{
 	"txvlan": "tx-vlan-hw-insert",
 }
 
-// nmFiles are the files of NetworkManager.conf(5), the last word last.
+// nmFiles are the files of NetworkManager.conf(5), the deciding one last.
 func nmFiles(root fs.FS) []string {
 	return slices.Concat(named(root, []string{"run/NetworkManager/conf.d", "usr/lib/NetworkManager/conf.d"}, ".conf"),
 		[]string{"etc/NetworkManager/NetworkManager.conf"}, named(root, []string{"etc/NetworkManager/conf.d"}, ".conf"))
 }
 
-// NetworkManagerSpares reports whether NetworkManager leaves an interface to ifupdown: its plugin
-// for that, which Debian has by default, keeps it from what /etc/network/interfaces names, unless
-// it is told to manage that as well.
+// NetworkManagerSpares reports whether NetworkManager leaves an interface to ifupdown: its ifupdown
+// plugin, which Debian enables by default, ignores interfaces in /etc/network/interfaces unless it
+// is configured to manage those as well.
 func NetworkManagerSpares(root fs.FS, name string) bool {
 	plugins, managed := "ifupdown,keyfile", false
 	for _, file := range nmFiles(root) {
@@ -79,8 +79,8 @@ func NetworkManagerSpares(root fs.FS, name string) bool {
 		Ifupdown(root, name)
 }
 
-// networkManager reads the defaults for connections in its configuration, and then connections,
-// which have the last word. It does so only where the program is installed and does not leave the
+// networkManager reads the defaults for connections in its configuration, and then the connections,
+// which override them. It does so only where the program is installed and does not leave the
 // interface to ifupdown.
 func (c *Config) networkManager(root fs.FS, d Device) {
 	if !anyFile(root, "usr/sbin/NetworkManager", "usr/bin/NetworkManager", "sbin/NetworkManager") ||
@@ -131,8 +131,8 @@ func (c *Config) networkManager(root fs.FS, d Device) {
 	}
 }
 
-// nmMatches reads a match-device of NetworkManager.conf(5). What is not understood may be about
-// this interface too.
+// nmMatches reads a match-device of NetworkManager.conf(5). An unknown condition may match this
+// interface too.
 func (d Device) nmMatches(list string) bool {
 	if list == "" {
 		return true
@@ -202,11 +202,10 @@ func (c *Config) ifupdown(root fs.FS, d Device) {
 	}
 }
 
-// hookMark begins the line by which scripts of ours tell what they are for. What other scripts do
-// cannot be read.
+// hookMark begins the line by which our scripts state their change. Other scripts cannot be read.
 const hookMark = "# linerate change "
 
-// hooks reads scripts of ours that run when an interface comes up.
+// hooks reads our scripts that run when an interface comes up.
 func (c *Config) hooks(root fs.FS, d Device, dir, by string) {
 	for _, file := range named(root, []string{dir}, "") {
 		b, err := fs.ReadFile(root, file)
@@ -221,7 +220,7 @@ func (c *Config) hooks(root fs.FS, d Device, dir, by string) {
 	}
 }
 
-// Ifupdown reports whether ifupdown is to bring an interface up.
+// Ifupdown reports whether ifupdown brings an interface up.
 func Ifupdown(root fs.FS, name string) bool {
 	found := false
 	for _, file := range interfaceFiles(root) {
@@ -233,7 +232,7 @@ func Ifupdown(root fs.FS, name string) bool {
 	return found && anyFile(root, "sbin/ifup", "usr/sbin/ifup")
 }
 
-// interfaceFiles lists /etc/network/interfaces and what it includes.
+// interfaceFiles returns /etc/network/interfaces and the files that it includes.
 func interfaceFiles(root fs.FS) []string {
 	const first = "etc/network/interfaces"
 	files := []string{first}

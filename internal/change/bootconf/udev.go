@@ -51,8 +51,8 @@ func rulePart(tokens [][]string, key string) string {
 	return ""
 }
 
-// ruleMatches compares an interface with a rule. What is not known here counts as fitting: better
-// one line too many is told than one too few.
+// ruleMatches compares an interface with a rule. An unknown condition counts as a match: better to
+// report one line too many than one too few.
 func (d Device) ruleMatches(tokens [][]string) bool {
 	for _, t := range tokens {
 		known := ""
@@ -81,7 +81,7 @@ func (d Device) ruleMatches(tokens [][]string) bool {
 	return true
 }
 
-// netRule notes what a rule sets on an interface.
+// netRule records what a rule sets on an interface.
 func (c *Config) netRule(d Device, tokens [][]string, file string, n int) {
 	for _, t := range tokens {
 		if t[3] == "==" || t[3] == "!=" {
@@ -106,7 +106,7 @@ func (c *Config) netRule(d Device, tokens [][]string, file string, n int) {
 	}
 }
 
-// hostRule notes what a rule sets on a disk, a device of the bus or a CPU that it names.
+// hostRule records what a rule sets on a disk, a PCI device or a CPU that it names.
 func (c *Config) hostRule(subsystem string, tokens [][]string, file string, n int) {
 	kernel := rulePart(tokens, "KERNEL")
 	if kernel == "" || strings.ContainsAny(kernel, "*?[|") {

@@ -8,11 +8,11 @@ import (
 // sysctlFile is where Ansible keeps the sysctls of a host.
 const sysctlFile = "/etc/sysctl.d/90-linerate-export.conf"
 
-// ansible makes one playbook: sysctls by ansible.posix.sysctl, module options by a file, and the
-// rest by the engine, as a program and a unit that runs it at every start.
+// ansible writes one playbook: sysctls through ansible.posix.sysctl, module options through a file,
+// and the rest through the engine, as a program and a unit that runs it at every start.
 //
-// Check mode tells the truth: a task asks the engine what differs, by a script on standard input,
-// and that task runs in check mode too.
+// Check mode is accurate: a task asks the engine for differences, through a script on standard
+// input, and that task runs in check mode too.
 func (d *draft) ansible() []File {
 	var tasks strings.Builder
 	var rest, modules, kept []setting
@@ -68,12 +68,12 @@ func orUnnamed(host string) string {
 	return host
 }
 
-// ansibleVariable is what stands for an interface in a template.
+// ansibleVariable returns the template variable of an interface.
 func ansibleVariable(variable string) string {
 	return "linerate_" + variable + " | default(linerate_" + variable + "_proven)"
 }
 
-// ansibleSysctl is one task of ansible.posix.sysctl. In a name a dot parts elements, so that a dot
+// ansibleSysctl is one task of ansible.posix.sysctl. A dot separates elements of a name, so a dot
 // of an interface becomes a slash.
 func (s setting) ansibleSysctl() string {
 	a := s.way.args[0]
@@ -96,7 +96,7 @@ func (s setting) ansibleSysctl() string {
 `, ansibleQuote("Set "+string(s.Knob)), name, ansibleQuote(string(s.To)), sysctlFile)
 }
 
-// dotted writes a part of a path below /proc/sys in the notation of sysctl(8).
+// dotted returns a part of a path below /proc/sys in the notation of sysctl(8).
 func dotted(path string) string {
 	return strings.NewReplacer("/", ".", ".", "/").Replace(path)
 }

@@ -6,10 +6,10 @@ import (
 	"strings"
 )
 
-// header says, in lines of a comment, who proved what, where, and how much it brought, and that it
-// was proven there and not here.
+// header returns comment lines with the origin of the proof, its effect, and the note that it was
+// proven there and not here.
 //
-// ASCII only: the files go to hosts whose terminals nobody knows.
+// ASCII only: the terminals of the target hosts are unknown.
 func (d *draft) header(what string) string {
 	var b strings.Builder
 	put := func(format string, args ...any) {
@@ -68,7 +68,7 @@ func (d *draft) header(what string) string {
 	return strings.ReplaceAll(b.String(), "# \n", "#\n")
 }
 
-// words is an effect as a sentence part.
+// words returns an effect as a part of a sentence.
 func (e Effect) words() string {
 	if e.Ratio == 0 {
 		return "a gain that is not known"
@@ -87,7 +87,7 @@ func (e Effect) words() string {
 	return s + ")"
 }
 
-// proofOf returns what a change alone brought, if it is known.
+// proofOf returns the effect of a single change, if it is known.
 func (d *draft) proofOf(c Change) string {
 	if c.Proof == nil {
 		return ""
@@ -95,7 +95,7 @@ func (d *draft) proofOf(c Change) string {
 	return ", alone " + c.Proof.words()
 }
 
-// kernelName is the name that uname(1) has for an operating system of Go.
+// kernelName returns the name that uname(1) prints for a Go operating system.
 func kernelName(goos string) string {
 	if goos == "linux" {
 		return "Linux"
@@ -103,7 +103,7 @@ func kernelName(goos string) string {
 	return goos
 }
 
-// prefixed puts a text behind a prefix, and nothing behind nothing.
+// prefixed adds a prefix to a text, unless it is empty.
 func prefixed(prefix, s string) string {
 	if s == "" {
 		return ""
@@ -111,7 +111,7 @@ func prefixed(prefix, s string) string {
 	return prefix + s
 }
 
-// shown is a value that cannot vanish from a line.
+// shown returns a value in a form that is visible on a line.
 func shown(s string) string {
 	if s == "" {
 		return `""`

@@ -6,12 +6,12 @@ import (
 	"strings"
 )
 
-// nixos makes one module: sysctls, module options and kernel parameters in NixOS's own words, and a
-// unit with the engine for the rest, which waits for the interfaces and takes everything back when
-// it is stopped.
+// nixos writes one module: sysctls, module options and kernel parameters as NixOS options, and a
+// unit with the engine for the rest, which waits for the interfaces and undoes everything when it
+// stops.
 //
-// systemd.network.links would do for rings and offloads, but the first .link file that matches a
-// NIC has all the say: a file of ours would take the place of the one that names the card.
+// systemd.network.links could set rings and offloads, but only the first .link file that matches a
+// NIC applies: a file of ours would replace the one that names the NIC.
 func (d *draft) nixos() []File {
 	var sysctls, modules strings.Builder
 	var parameters []string
@@ -55,7 +55,7 @@ func (d *draft) nixos() []File {
 	return []File{{Name: "linerate-export.nix", Mode: "0644", Content: b.String()}}
 }
 
-// nixSysctl is the name of a sysctl as an attribute.
+// nixSysctl returns the name of a sysctl as an attribute.
 func (s setting) nixSysctl() string {
 	a := s.way.args[0]
 	if a.link == "" {

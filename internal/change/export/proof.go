@@ -7,8 +7,8 @@ import (
 	"github.com/linerate/linerate/internal/host"
 )
 
-// Describe returns what this host is. What cannot be read is left out: the set is worth as much
-// without.
+// Describe fills in a description of this host. It leaves out what it cannot read: the set is as
+// useful without.
 func (o *Origin) Describe(ctx context.Context) {
 	snapshot, err := host.Root{}.Snapshot(ctx)
 	if err != nil {
@@ -23,8 +23,8 @@ func (o *Origin) Describe(ctx context.Context) {
 	}
 }
 
-// ProveBy looks through stored runs, newest first. A run that cannot be read is passed over: it may
-// be of a later version, and is not what was requested.
+// ProveBy searches stored runs, newest first. It skips a run that cannot be read, which may come
+// from a later version and is not the one needed.
 func (set *Set) ProveBy(store runs.Store) error {
 	ids, err := store.List()
 	if err != nil {

@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// shQuote makes one word of a POSIX shell. Words that need no quotes get none: they are read by
-// users.
+// shQuote returns a text as one word of a POSIX shell. It adds quotes only where needed, for
+// readability.
 func shQuote(s string) string {
 	if s != "" && only(s, "_.-+,:/%@") {
 		return s
@@ -14,7 +14,7 @@ func shQuote(s string) string {
 	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
 }
 
-// yamlQuote makes a double-quoted scalar of YAML 1.1 and 1.2: JSON strings are a part of both.
+// yamlQuote returns a double-quoted scalar of YAML 1.1 and 1.2: JSON strings are a part of both.
 //
 // U+0085, U+2028 and U+2029 are line breaks for YAML 1.1; json.Marshal escapes the last two.
 func yamlQuote(s string) string {
@@ -25,7 +25,7 @@ func yamlQuote(s string) string {
 	return strings.ReplaceAll(string(b), "\u0085", `\u0085`)
 }
 
-// ansibleQuote is yamlQuote for a text that Ansible must not take for a template.
+// ansibleQuote is yamlQuote for a text that Ansible must not treat as a template.
 func ansibleQuote(s string) string {
 	if strings.ContainsAny(s, "{}") {
 		return "!unsafe " + yamlQuote(s)
@@ -33,13 +33,13 @@ func ansibleQuote(s string) string {
 	return yamlQuote(s)
 }
 
-// nixQuote makes a string of the Nix language.
+// nixQuote returns a string of the Nix language.
 func nixQuote(s string) string {
 	return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`, `$`, `\$`, "\n", `\n`, "\r", `\r`, "\t",
 		`\t`).Replace(s) + `"`
 }
 
-// nixLines makes an indented string, each line behind the indent, which Nix takes away again.
+// nixLines returns an indented string; Nix removes the indent of each line.
 func nixLines(s, indent string) string {
 	escaped := strings.NewReplacer(`''`, `'''`, `${`, `''${`).Replace(s)
 	var b strings.Builder
@@ -49,7 +49,7 @@ func nixLines(s, indent string) string {
 	return b.String()
 }
 
-// indented puts blanks before every line that is not empty.
+// indented adds blanks before every line that is not empty.
 func indented(s, by string) string {
 	var b strings.Builder
 	for line := range strings.Lines(s) {
@@ -61,7 +61,7 @@ func indented(s, by string) string {
 	return b.String()
 }
 
-// comment reduces a text to what cannot leave its line, in any encoding.
+// comment reduces a text to characters that cannot leave its line, in any encoding.
 func comment(s string) string {
 	return strings.Map(func(r rune) rune {
 		if r < ' ' || r > '~' {

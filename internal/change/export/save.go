@@ -10,8 +10,7 @@ import (
 	"github.com/linerate/linerate/internal/base/durable"
 )
 
-// Place is where a file goes: a profile is a directory, everything else the one file that was
-// named.
+// Place returns where a file goes: a profile is a directory, every other format the one named file.
 func (b Bundle) Place(output string, file File) string {
 	if b.Format == TuneD {
 		return filepath.Join(output, file.Name)
@@ -19,8 +18,8 @@ func (b Bundle) Place(output string, file File) string {
 	return output
 }
 
-// Save writes whole files or none of what is in the way. Somebody's file is not replaced without
-// being asked for.
+// Save writes complete files, or none if a file is in the way. It replaces another file only with
+// force.
 func (b Bundle) Save(output string, force bool) error {
 	for _, file := range b.Files {
 		info, err := os.Lstat(b.Place(output, file))

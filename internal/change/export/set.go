@@ -13,7 +13,7 @@ import (
 	"github.com/linerate/linerate/internal/change/knob"
 )
 
-// Format is a language to write in.
+// Format is an output language.
 type Format string
 
 // The formats.
@@ -27,11 +27,11 @@ const (
 // Formats returns all of them, in the order of the help.
 func Formats() []Format { return []Format{Ansible, TuneD, Shell, NixOS} }
 
-// ErrNothing reports that a set has no change that another host could take over.
+// ErrNothing reports that a set has no change that another host could apply.
 var ErrNothing = errors.New("nothing to export")
 
-// Effect is an interval of the ratio of the objective, with the changes to without: 1 is no change.
-// Zero fields are not known.
+// Effect is an interval of the ratio of the objective with the changes to that without: 1 is no
+// change. Zero fields are unknown.
 type Effect struct {
 	Ratio      float64 `json:"effect_ratio,omitempty"`
 	Low        float64 `json:"effect_low_ratio,omitempty"`
@@ -40,41 +40,41 @@ type Effect struct {
 	Pairs      int     `json:"pairs,omitempty"`
 }
 
-// Origin is where a set comes from. Empty fields are not known.
+// Origin is where a set comes from. Empty fields are unknown.
 type Origin struct {
 	Host     string    `json:"host,omitempty"`
 	OS       string    `json:"os,omitempty"` // GOOS
 	Kernel   string    `json:"kernel,omitempty"`
 	Arch     string    `json:"arch,omitempty"`
 	Linerate string    `json:"linerate,omitempty"` // version of the program
-	Time     time.Time `json:"time"`               // of the proof; of the newest change where there is none
-	// Drivers are those of the interfaces of the origin, by name.
+	Time     time.Time `json:"time"`               // of the proof; without one, of the newest change
+	// Drivers are the drivers of the origin's interfaces, by name.
 	Drivers map[string]string `json:"drivers,omitempty"`
 }
 
-// Proof is what an experiment showed of the whole set.
+// Proof is the result of an experiment for the whole set.
 type Proof struct {
 	Run    string `json:"run,omitempty"`    // name of the run
 	Target string `json:"target,omitempty"` // the other end
-	Goal   string `json:"goal,omitempty"`   // what was to become better
-	// OtherEnd is how many changes at the other end of the path were part of what was proven.
+	Goal   string `json:"goal,omitempty"`   // the objective
+	// OtherEnd is how many changes at the other end of the path were part of the proof.
 	OtherEnd int `json:"other_end_changes_total,omitempty"`
 	Effect
 }
 
-// Change is one setting to carry over.
+// Change is one setting to export.
 type Change struct {
 	ID    string     `json:"id,omitempty"` // of the journal; several are separated by commas
 	Knob  knob.ID    `json:"knob"`
-	From  knob.Value `json:"from"` // what the origin had before
+	From  knob.Value `json:"from"` // the value that the origin had before
 	To    knob.Value `json:"to"`
 	State string     `json:"state,omitempty"` // committed, persisted
-	Why   string     `json:"why,omitempty"`   // what was found, or what the change was for
-	// Proof is what the experiment showed of this change alone; nil: not known.
+	Why   string     `json:"why,omitempty"`   // the finding, or the reason of the change
+	// Proof is the result of the experiment for this change alone; nil: unknown.
 	Proof *Effect `json:"proof,omitempty"`
 }
 
-// Set is everything that is to be carried over.
+// Set is everything to export.
 type Set struct {
 	Origin  Origin   `json:"origin"`
 	Proof   *Proof   `json:"proof,omitempty"`
@@ -88,12 +88,12 @@ type Interface struct {
 	Driver   string `json:"driver,omitempty"` // on the origin
 }
 
-// LeftOut is a change that a format does not carry.
+// LeftOut is a change that a format cannot contain.
 type LeftOut struct {
 	Knob   knob.ID    `json:"knob"`
 	To     knob.Value `json:"to"`
 	Why    string     `json:"why"`
-	ByHand string     `json:"by_hand,omitempty"` // what the user would do, if there is something to type
+	ByHand string     `json:"by_hand,omitempty"` // the command for the user, if one exists
 }
 
 // File is one file of a bundle.
@@ -111,17 +111,17 @@ func (f File) Perm() fs.FileMode {
 	return 0o644
 }
 
-// Bundle is a set written in one format. The first file is the one to begin with.
+// Bundle is a set written in one format. The first file is the main one.
 type Bundle struct {
 	Format     Format      `json:"format"`
 	Interfaces []Interface `json:"interfaces"`
-	Carried    []knob.ID   `json:"carried"` // in the order in which they are applied
+	Carried    []knob.ID   `json:"carried"` // in the order of application
 	LeftOut    []LeftOut   `json:"left_out"`
 	Files      []File      `json:"files"`
 }
 
-// Write writes a set in a format. ErrNothing: no change of it can be carried; the bundle then has
-// only LeftOut.
+// Write writes a set in a format. ErrNothing: no change can be exported; the bundle then has only
+// LeftOut.
 func Write(format Format, set Set) (Bundle, error) {
 	if !slices.Contains(Formats(), format) {
 		return Bundle{}, fmt.Errorf("export %q: not one of ansible, tuned, shell, nixos", string(format))
@@ -151,14 +151,14 @@ func Write(format Format, set Set) (Bundle, error) {
 	return b, nil
 }
 
-// setting is a change with the way to reach it.
+// setting is a change and how to reach it.
 type setting struct {
 	Change
 	title string // of the catalogue
 	way   way
 }
 
-// draft is a set under way into a format.
+// draft is a set on its way into a format.
 type draft struct {
 	set        Set
 	settings   []setting
@@ -166,8 +166,8 @@ type draft struct {
 	left       []LeftOut
 }
 
-// newDraft finds the way to each change, and names the interfaces. Changes of one knob are one: the
-// oldest From, the newest To.
+// newDraft determines how to reach each change, and names the interfaces. Several changes of one
+// knob become one: the oldest From, the newest To.
 func newDraft(set Set) *draft {
 	d := &draft{set: set}
 	d.set.Changes = merge(set.Changes)
@@ -193,8 +193,8 @@ func newDraft(set Set) *draft {
 	return d
 }
 
-// known finds what the catalogue says of a knob. What is no name of a knob, or no value on one
-// line, goes no further: all that follows trusts both.
+// known returns the catalogue's definition of a knob. It rejects a text that is not a name of a
+// knob, and a value that is not one line: all later code trusts both.
 func known(c Change) (knob.Definition, *LeftOut) {
 	id, err := knob.ParseID(string(c.Knob))
 	definition, ok := knob.Catalogue().Lookup(c.Knob)
@@ -207,13 +207,13 @@ func known(c Change) (knob.Definition, *LeftOut) {
 	return definition, nil
 }
 
-// printable returns text that is one line in every language.
+// printable reports whether text is a single line in every language.
 func printable(s string) bool {
 	return utf8.ValidString(s) && !strings.ContainsFunc(s, func(r rune) bool { return !unicode.IsPrint(r) })
 }
 
-// merge makes one change of several of the same knob, in the place of the first; one that ends
-// where it began is none.
+// merge joins several changes of one knob into one, in the place of the first; a change that ends
+// where it began disappears.
 func merge(changes []Change) []Change {
 	var out []Change
 	for _, c := range changes {
@@ -230,12 +230,12 @@ func merge(changes []Change) []Change {
 	return slices.DeleteFunc(out, func(c Change) bool { return c.From == c.To })
 }
 
-// leave notes a change that is not carried.
+// leave records a change that is left out.
 func (d *draft) leave(c Change, why, byHand string) {
 	d.left = append(d.left, LeftOut{Knob: c.Knob, To: c.To, Why: why, ByHand: byHand})
 }
 
-// variable returns the variable that stands for an interface, none for no interface.
+// variable returns the variable of an interface, or "" without an interface.
 func (d *draft) variable(link string) string {
 	if link == "" {
 		return ""

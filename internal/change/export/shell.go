@@ -10,21 +10,21 @@ import (
 //go:embed engine.sh
 var engine string
 
-// section returns one part of engine.sh: what stands between its mark and the next.
+// section returns one part of engine.sh: the text between its mark and the next.
 func section(name string) string {
 	_, rest, _ := strings.Cut(engine, "#: "+name+"\n")
 	part, _, _ := strings.Cut(rest, "\n#: ")
 	return strings.TrimRight(part, "\n") + "\n"
 }
 
-// script makes a file with the program for some settings.
+// script returns a file with the program for some settings.
 func (d *draft) script(settings []setting) string {
 	return "#!/bin/sh\n" + d.header("Settings for other hosts, a shell script") + "#\n" +
 		strings.TrimPrefix(d.program(settings), "#!/bin/sh\n")
 }
 
-// program is the engine with a list of settings. An interface is what LINERATE_IF1 in the
-// environment says, TuneD's variable, or that of the origin.
+// program returns the engine with a list of settings. The interface comes from LINERATE_IF1 in the
+// environment, TuneD's variable, or the origin.
 func (d *draft) program(settings []setting) string {
 	var b strings.Builder
 	b.WriteString("#!/bin/sh\n# linerate-export apply | check | undo; see --help.\nset -eu\n\n")
@@ -63,8 +63,8 @@ func (d *draft) program(settings []setting) string {
 	return b.String()
 }
 
-// name is the knob as a word of the shell, with the interface that it is on there and not that of
-// the origin.
+// name returns the knob as a word of the shell, with the target's interface instead of the
+// origin's.
 func (s setting) name() string {
 	for _, a := range s.way.args {
 		kind := s.Knob.Kind() + ":"
@@ -79,12 +79,12 @@ func (s setting) name() string {
 	return shQuote(string(s.Knob))
 }
 
-// uses reports whether a setting is reached over the interface of a variable.
+// uses reports whether a setting uses the interface of a variable.
 func (s setting) uses(variable string) bool {
 	return slices.ContainsFunc(s.way.args, func(a arg) bool { return a.variable == variable })
 }
 
-// sh is an argument as a word of the shell.
+// sh returns an argument as a word of the shell.
 func (a arg) sh() string {
 	if a.link == "" {
 		return shQuote(a.before)
@@ -98,7 +98,7 @@ func (a arg) sh() string {
 	return quoted(a.before) + `"$` + a.variable + `"` + quoted(a.after)
 }
 
-// live returns the settings that the engine can make, and leaves out those that hold only when a
+// live returns the settings that the engine can apply, without those that take effect only when a
 // module is loaded or the kernel starts.
 func (d *draft) live() []setting {
 	var out []setting
@@ -118,17 +118,17 @@ func (d *draft) live() []setting {
 	return out
 }
 
-// modprobe is a line of modprobe.d(5).
+// modprobe returns a line of modprobe.d(5).
 func (w way) modprobe(to any) string {
 	return fmt.Sprintf("options %s %s=%s", w.args[0].before, w.args[1].before, to)
 }
 
-// bootParameter is a word of the kernel's command line.
+// bootParameter returns a word of the kernel's command line.
 func (w way) bootParameter(to any) string {
 	return fmt.Sprintf("%s.%s=%s", w.args[0].before, w.args[1].before, to)
 }
 
-// shell makes the one script of everything.
+// shell writes one script with everything.
 func (d *draft) shell() []File {
 	return []File{{Name: "linerate-export.sh", Mode: "0755", Content: d.script(d.live())}}
 }

@@ -6,18 +6,18 @@ import (
 	"strings"
 )
 
-// tunedFeatures are the features that TuneD finds in what ethtool shows, by its own words for them.
-// It looks for names at the beginning of a line, and so misses all that ethtool shows as a part of
-// a group.
+// tunedFeatures are the features that TuneD finds in the output of ethtool, by its own names. It
+// looks for names at the start of a line, and so misses features that ethtool shows within a group.
 var tunedFeatures = map[string]string{
 	"tx-generic-segmentation": "gso", "rx-gro": "gro", "rx-lro": "lro", "rx-checksum": "rx",
 	"tx-vlan-hw-insert": "txvlan", "rx-vlan-hw-parse": "rxvlan", "rx-ntuple-filter": "ntuple", "rx-hashing": "rxhash",
 }
 
-// tuned makes the directory of a profile: tuned.conf, and a script for what TuneD has no words for.
+// tuned writes the directory of a profile: tuned.conf, and a script for the settings that TuneD
+// cannot express.
 //
-// TuneD 2.20 expands variables in values and never in names, and takes "<" and ">" in front of a
-// value for a comparison; what that would bend goes to the script.
+// TuneD 2.20 expands variables in values and never in names, and treats a leading "<" or ">" of a
+// value as a comparison; settings that this would alter go to the script.
 func (d *draft) tuned() []File {
 	var sysctls, modules strings.Builder
 	var rest, kept []setting
@@ -88,10 +88,10 @@ func (d *draft) tuned() []File {
 	}
 }
 
-// tunedNet gives the option of TuneD's plug-in net that a setting goes into, and its words there;
-// none if the plug-in cannot.
+// tunedNet returns the option of TuneD's plug-in net for a setting, and its value there; "" if the
+// plug-in cannot express it.
 //
-// TuneD passes over every interface that is no device of a bus, without a word.
+// TuneD silently skips every interface that is not a device of a bus.
 func (s setting) tunedNet(driver string) (option, word string) {
 	if len(s.way.args) < 2 || s.way.args[0].link == "" || !only(s.way.args[0].link, "_.-") || !card(driver) {
 		return "", ""
@@ -117,7 +117,7 @@ func (s setting) tunedNet(driver string) (option, word string) {
 	return "", ""
 }
 
-// driver is that of the interface that a setting is about, as far as it is known.
+// driver returns the driver of the interface of a setting, if known.
 func (d *draft) driver(s setting) string {
 	if len(s.way.args) == 0 {
 		return ""
@@ -125,17 +125,17 @@ func (d *draft) driver(s setting) string {
 	return d.set.Origin.Drivers[s.way.args[0].link]
 }
 
-// software are drivers of interfaces without hardware of their own, by what ethtool says of them.
+// software are drivers of interfaces without hardware, as ethtool reports them.
 var software = []string{"", "802.1Q VLAN Support", "8021q", "bonding", "bridge", "dummy", "ipvlan", "macvlan",
 	"openvswitch", "team", "tun", "veth", "vxlan", "wireguard"}
 
-// card returns the driver of a device that sits on a bus.
+// card reports whether a driver is that of a device on a bus.
 func card(driver string) bool { return !slices.Contains(software, driver) }
 
-// tunedValue returns a value that TuneD takes unchanged.
+// tunedValue reports whether TuneD accepts a value unchanged.
 func tunedValue(s string) bool { return s != "" && only(s, " _.-+,:/") && strings.TrimSpace(s) == s }
 
-// joinModules makes one line of several for one module.
+// joinModules joins several lines for one module.
 func joinModules(lines string) string {
 	var names []string
 	options := map[string][]string{}

@@ -7,7 +7,7 @@ import (
 	"github.com/linerate/linerate/internal/change/knob"
 )
 
-// The ways to a setting. Those of the engine are functions of engine.sh: get_WAY and put_WAY.
+// The ways to reach a setting. Those of the engine are functions of engine.sh: get_WAY and put_WAY.
 const (
 	waySysctl  = "sysctl"  // PATH below /proc/sys
 	wayFile    = "file"    // PATH of sysfs
@@ -25,34 +25,34 @@ const (
 	wayRoute   = "route"   // DESTINATION METRIC FAMILY
 	wayQdisc   = "qdisc"   // LINK
 	wayOption  = "option"  // LINK KIND NAME, of a queueing discipline
-	wayModule  = "module"  // MODULE OPTION; not of the engine: it holds when the module is loaded
-	wayKernel  = "kernel"  // MODULE OPTION of a built-in module; not of the engine: the kernel's command line
+	wayModule  = "module"  // MODULE OPTION; not in the engine: it takes effect when the module is loaded
+	wayKernel  = "kernel"  // MODULE OPTION of a built-in module; not in the engine: the kernel's command line
 )
 
-// arg is one argument of a way: a text with, perhaps, the name of an interface in it.
+// arg is one argument of a way: a text that may contain the name of an interface.
 type arg struct {
 	before, link, after string
-	variable            string // stands for link; see draft.variable
+	variable            string // replaces link; see draft.variable
 }
 
-// plain is the argument as it was on the origin.
+// plain returns the argument as it was on the origin.
 func (a arg) plain() string { return a.before + a.link + a.after }
 
-// way is how a setting is reached.
+// way is how to reach a setting.
 type way struct {
 	kind string
 	args []arg
 }
 
-// ofEngine reports whether the engine can go it while the host runs.
+// ofEngine reports whether the engine can use it while the host runs.
 func (w way) ofEngine() bool { return w.kind != wayModule && w.kind != wayKernel }
 
-// bound reports whether it goes over an interface.
+// bound reports whether it depends on an interface.
 func (w way) bound() bool {
 	return slices.ContainsFunc(w.args, func(a arg) bool { return a.link != "" })
 }
 
-// misread reports whether one of the tools would take a name or the value for an option of its own.
+// misread reports whether one of the tools would treat a name or the value as an option.
 func (w way) misread(c Change) bool {
 	switch w.kind {
 	case waySysctl, wayFile, wayMask, wayFlag, wayModule, wayKernel:
@@ -64,7 +64,7 @@ func (w way) misread(c Change) bool {
 	return strings.HasPrefix(string(c.To), "-") || slices.ContainsFunc(w.args, dash)
 }
 
-// The options of ip(8) that say which routes are meant.
+// The options of ip(8) that select routes.
 const (
 	family4 = "-4"
 	family6 = "-6"
@@ -73,12 +73,12 @@ const (
 func text(s string) arg   { return arg{before: s} }
 func onLink(s string) arg { return arg{link: s} }
 
-// sysfsLink is a file in the directory of an interface.
+// sysfsLink returns a file in the directory of an interface.
 func sysfsLink(link, file string) arg {
 	return arg{before: "/sys/class/net/", link: link, after: "/" + file}
 }
 
-// wayTo finds the way to a knob, or says why another host cannot take it over.
+// wayTo returns the way to a knob, or the reason why another host cannot apply it.
 func wayTo(id knob.ID, to knob.Value, d knob.Definition) (way, *LeftOut) {
 	subject, attribute := split(id)
 	switch id.Kind() {
@@ -114,7 +114,7 @@ func wayTo(id knob.ID, to knob.Value, d knob.Definition) (way, *LeftOut) {
 
 func leave(why, byHand string) *LeftOut { return &LeftOut{Why: why, ByHand: byHand} }
 
-// split parts an ID at its last separator, as package knob does.
+// split splits an ID at its last separator, as package knob does.
 func split(id knob.ID) (subject, attribute string) {
 	_, rest, _ := strings.Cut(string(id), ":")
 	at := strings.LastIndex(rest, "/")
@@ -124,8 +124,8 @@ func split(id knob.ID) (subject, attribute string) {
 	return rest[:at], rest[at+1:]
 }
 
-// sysctlArg is the path below /proc/sys. The element behind conf or neigh is an interface, unless
-// it is one of the two that stand for all.
+// sysctlArg returns the path below /proc/sys. The element after conf or neigh is an interface,
+// unless it is one of the two that mean all.
 func sysctlArg(id knob.ID) arg {
 	_, name, _ := strings.Cut(string(id), ":")
 	path := strings.Split(name, ".")
@@ -155,7 +155,7 @@ func linkWay(link, attribute string) (way, *LeftOut) {
 	return way{}, leave("no format has a form for it", "")
 }
 
-// shownFeatures are the words of `ethtool -k` for features that it does not show under the kernel's
+// shownFeatures are the names in `ethtool -k` of features that it does not show under the kernel's
 // names.
 var shownFeatures = map[string]string{
 	"rx-checksum": "rx-checksumming", "tx-generic-segmentation": "generic-segmentation-offload",
@@ -229,8 +229,8 @@ func routeWay(destination, attribute string, to knob.Value) (way, *LeftOut) {
 		" "+string(to))
 }
 
-// countedOptions are the parameters of disciplines that tc prints as it takes them, but for a
-// letter behind the number.
+// countedOptions are the parameters of disciplines that tc prints in its input form, except for a
+// letter after the number.
 var countedOptions = map[string][]string{
 	"fq": {"limit", "flow_limit"}, "fq_codel": {"limit", "quantum", "drop_batch"}, "pfifo": {"limit"},
 }
@@ -247,8 +247,8 @@ func qdiscWay(link, attribute string) (way, *LeftOut) {
 		name+" VALUE")
 }
 
-// builtIn are modules that are part of the kernel everywhere, so that no file of modprobe.d is read
-// for them.
+// builtIn are modules that are always part of the kernel, so that no file of modprobe.d applies to
+// them.
 var builtIn = []string{"pcie_aspm", "intel_idle", "processor", "cpufreq"}
 
 func moduleWay(module, parameter string, to knob.Value, d knob.Definition) (way, *LeftOut) {
@@ -281,15 +281,15 @@ func cpuWay(cpu, attribute string) (way, *LeftOut) {
 	return way{}, leave("no format has a form for it", "")
 }
 
-// plainName returns one element of a path that no language needs to quote.
+// plainName reports whether one element of a path needs no quotes in any language.
 func plainName(s string) bool {
 	return s != "" && s != "." && s != ".." && only(s, "_.-+")
 }
 
-// plainOption returns a value that modprobe.d and a kernel's command line carry without quotes.
+// plainOption reports whether modprobe.d and a kernel's command line accept a value without quotes.
 func plainOption(s string) bool { return s != "" && only(s, "_.-+,:/") }
 
-// only reports whether a text has nothing but ASCII letters, digits and the characters named.
+// only reports whether a text consists of ASCII letters, digits and the given characters.
 func only(s, others string) bool {
 	return !strings.ContainsFunc(s, func(r rune) bool {
 		return (r < '0' || r > '9') && (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && !strings.ContainsRune(others, r)

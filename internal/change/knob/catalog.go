@@ -17,7 +17,7 @@ import (
 //go:embed catalogue/*.json
 var catalogueFiles embed.FS
 
-// catalogueOrder is the order in which the kinds are listed: by how often somebody looks for one.
+// catalogueOrder is the order in which the kinds are listed: by how often users look for one.
 var catalogueOrder = []string{KindSysctl, KindLink, KindEthtool, KindQueue, KindQdisc, KindIRQ, KindRoute, KindModule,
 	KindCPU, KindPCI, KindBlock, KindNFS}
 
@@ -57,9 +57,9 @@ var builtIn = sync.OnceValue(func() *Catalog {
 // ParseCatalog reads a catalogue: JSON arrays of definitions, one after the other. Unknown keys,
 // doubled names and definitions that contradict themselves are errors.
 //
-// It is exported for tests and for tools that check a catalogue before it is built in; the program
-// itself reads no catalogue from disk, because what a knob may do must not depend on a file that
-// somebody can edit.
+// It is exported for tests and for tools that check a catalogue before it is built in. The program
+// itself reads no catalogue from disk, because the permitted actions on a knob must not depend on
+// an editable file.
 func ParseCatalog(parts ...[]byte) (*Catalog, error) {
 	c := &Catalog{exact: make(map[ID]int)}
 	for _, data := range parts {
@@ -86,11 +86,11 @@ func ParseCatalog(parts ...[]byte) (*Catalog, error) {
 	return c, nil
 }
 
-// check finds what would make a definition useless or dangerous.
+// check returns what would make a definition useless or dangerous.
 //
-// Symptom, expected effect, risk, owner and source are as mandatory as the name: a knob of which
-// nobody can say why to touch it, what that brings and what it may cost does not belong into an
-// experiment on somebody's host.
+// Symptom, expected effect, risk, owner and source are as mandatory as the name: a knob without a
+// reason to change it, an expected effect and a known cost does not belong in an experiment on a
+// user's host.
 func (d Definition) check() error {
 	id, err := parseID(string(d.Pattern))
 	switch {
@@ -122,11 +122,11 @@ func (d Definition) check() error {
 // All lists the definitions in the order of the data file.
 func (c *Catalog) All() []Definition { return slices.Clone(c.definitions) }
 
-// Lookup finds the definition of a knob: the one of that name, or else the one whose pattern fits
-// best (fewest wildcards).
+// Lookup returns the definition of a knob: the one of that name, or the one whose pattern fits best
+// (fewest wildcards).
 //
-// Fewest wildcards wins, so that net.ipv4.conf.all.rp_filter can have a definition of its own
-// beside that of net.ipv4.conf.*.rp_filter.
+// Fewest wildcards wins, so that net.ipv4.conf.all.rp_filter can have its own definition beside
+// that of net.ipv4.conf.*.rp_filter.
 func (c *Catalog) Lookup(id ID) (Definition, bool) {
 	if i, ok := c.exact[id]; ok {
 		return c.definitions[i], true
@@ -145,15 +145,15 @@ func (c *Catalog) Lookup(id ID) (Definition, bool) {
 
 func wildcards(i int, c *Catalog) int { return strings.Count(string(c.definitions[i].Pattern), "*") }
 
-// Fits reports whether a knob is one of those that a pattern means, in which * stands for one part
-// of a name or for a piece of it.
+// Fits reports whether a pattern matches a knob, where * matches one part of a name or a piece of
+// it.
 func (id ID) Fits(pattern ID) bool { return matches(pattern, id) }
 
-// matches compares part by part: * stands for any text within one element of a sysctl's path,
-// within a subject, or within an attribute.
+// matches compares part by part: * matches any text within one element of a sysctl's path, within a
+// subject, or within an attribute.
 //
-// Sysctls are compared by path element and not by dots, because an element may hold dots of its own
-// (the directory of a VLAN interface).
+// Sysctls are compared by path element and not by dots, because an element may contain dots (the
+// directory of a VLAN interface).
 func matches(pattern, id ID) bool {
 	if pattern.Kind() != id.Kind() {
 		return false
@@ -181,8 +181,8 @@ func matches(pattern, id ID) bool {
 	return true
 }
 
-// matchPart knows one * only, which is all that the catalogue needs; it may stand for slashes
-// (10.0.0.0/8) but not for nothing.
+// matchPart supports only one *, which is all that the catalogue needs; it may match slashes
+// (10.0.0.0/8) but not the empty text.
 func matchPart(pattern, s string) bool {
 	before, after, wild := strings.Cut(pattern, "*")
 	if !wild {
@@ -191,13 +191,13 @@ func matchPart(pattern, s string) bool {
 	return len(s) > len(before)+len(after) && strings.HasPrefix(s, before) && strings.HasSuffix(s, after)
 }
 
-// Match lists the definitions that a user's pattern asks for, in catalogue order: all for the empty
-// one; those whose name a glob fits (* ? [ ], with or without the kind in front); otherwise those
-// that have the text in name or title, whatever its case. A full name of one knob finds the
-// definition that covers it.
+// Match returns the definitions that a user's pattern selects, in catalogue order: all for the
+// empty one; those whose name a glob matches (* ? [ ], with or without the kind); otherwise those
+// with the text in name or title, in any case. The full name of one knob finds the definition that
+// covers it.
 //
 // The empty pattern finds all because every name contains the empty text. A glob without a kind is
-// held against the name behind the colon, so that 'net.core.*' works as users expect it to.
+// compared with the name after the colon, so that 'net.core.*' works as users expect.
 func (c *Catalog) Match(pattern string) []Definition {
 	var out []Definition
 	pattern = strings.TrimSpace(pattern)
@@ -220,9 +220,9 @@ func (c *Catalog) Match(pattern string) []Definition {
 
 // fits is a glob in which * crosses slashes.
 //
-// path.Match stops a star at a slash. In knob names slashes part subject and attribute, or stand
-// for a dot, and nobody who types a star thinks of them; so both sides have them replaced by a byte
-// that no name holds.
+// path.Match stops a star at a slash. In knob names slashes separate subject and attribute, or
+// replace a dot, and users who type a star do not think of them; so both sides have them replaced
+// by a byte that no name contains.
 func fits(pattern, name string) bool {
 	flat := strings.NewReplacer("/", "\x01")
 	ok, err := path.Match(flat.Replace(pattern), flat.Replace(name))

@@ -8,15 +8,15 @@ import (
 	"strings"
 )
 
-// Effect says when a change is felt.
+// Effect is when a change takes effect.
 type Effect string
 
-// The moments at which a change is felt.
+// The moments at which a change takes effect.
 const (
 	EffectNow        Effect = "now"
 	EffectNewSockets Effect = "new sockets"
-	EffectAtListen   Effect = "at listen" // sockets that call listen(2) afterwards: the service has to be restarted
-	EffectNewQdisc   Effect = "new qdisc" // queueing disciplines made afterwards
+	EffectAtListen   Effect = "at listen" // sockets that call listen(2) afterwards: the service must be restarted
+	EffectNewQdisc   Effect = "new qdisc" // queueing disciplines created afterwards
 	EffectAtLoad     Effect = "at load"   // when the module is loaded again
 	EffectAtMount    Effect = "at mount"  // when the file system is mounted again
 )
@@ -37,10 +37,10 @@ const (
 	FormText   Form = "text"   // anything on one line
 )
 
-// Definition is what is known about one knob, or about all that match its pattern.
+// Definition is the knowledge about one knob, or about all that match its pattern.
 //
-// Min and Max are pointers, because 0 and −1 are ends that occur: absent means no limit. Default is
-// a text and not a value, since several knobs have one that depends on the memory of the host.
+// Min and Max are pointers, because 0 and −1 are valid limits: absent means no limit. Default is a
+// text and not a value, since some defaults depend on the memory of the host.
 type Definition struct {
 	Pattern     ID          `json:"knob"` // an ID in which * stands for one part: link:*/mtu
 	Title       string      `json:"title"`
@@ -55,11 +55,11 @@ type Definition struct {
 	Default     string      `json:"default,omitempty"`
 	DefaultOn   string      `json:"default_on,omitempty"` // where the default was read: "Linux 6.18"
 	Scope       Scope       `json:"scope"`
-	ScopeSince  string      `json:"scope_since,omitempty"` // first kernel on which the scope holds: "6.8"; before it the knob belonged to the whole host
+	ScopeSince  string      `json:"scope_since,omitempty"` // first kernel on which the scope applies: "6.8"; before it the knob belonged to the whole host
 	Disturbance Disturbance `json:"disturbance"`
 	Effect      Effect      `json:"effect"`
-	Symptom     string      `json:"symptom"`           // when to touch it
-	Expect      string      `json:"expect"`            // what it brings where the symptom is; measured effects differ, which is what tune is for
+	Symptom     string      `json:"symptom"`           // when to change it
+	Expect      string      `json:"expect"`            // the effect where the symptom appears; measured effects differ, which is why tune exists
 	Risk        string      `json:"risk"`              // what it can cost
 	Advise      bool        `json:"advise,omitempty"`  // report it, do not change it in an experiment
 	Persist     string      `json:"persist,omitempty"` // who owns the value across reboots
@@ -67,7 +67,7 @@ type Definition struct {
 	Source      string      `json:"source"`
 }
 
-// Allowed returns in words which values are taken.
+// Allowed returns a description of the accepted values.
 func (d Definition) Allowed() string {
 	unit := ""
 	if d.Unit != "" {
@@ -114,14 +114,14 @@ func (d Definition) span() string {
 }
 
 // Normalize returns the canonical form of a value and checks form and range. The error is a
-// *RangeError that names what is allowed. Normalize of a canonical value gives the same value.
+// *RangeError that names the allowed values. Normalize of a canonical value returns the same value.
 func (d Definition) Normalize(v Value) (Value, error) { return d.normalize(v, true) }
 
-// Canonical is Normalize without the range: the form in which a value that the kernel itself
-// reported is kept, so that an original outside of what we would choose can still be put back.
+// Canonical is Normalize without the range: the form of a value that the kernel itself reported, so
+// that an original outside our range can still be restored.
 //
-// Undo is the reason that both exist. A kernel may report what it would refuse (a maximum of a
-// later version, a value set by a module), and a value that is there must be recorded as it is.
+// Undo needs both. A kernel may report a value that it would refuse (a maximum of a later version,
+// a value set by a module), and an existing value must be recorded as it is.
 func (d Definition) Canonical(v Value) (Value, error) { return d.normalize(v, false) }
 
 func (d Definition) normalize(v Value, ranged bool) (Value, error) {
@@ -151,8 +151,8 @@ func (d Definition) normalize(v Value, ranged bool) (Value, error) {
 	case FormBool, FormSwitch:
 		on, ok := parseBool(string(s))
 		if !ok {
-			// Some sysctls that we call switches take further numbers in newer kernels; what the
-			// kernel says is kept.
+			// Some sysctls that we treat as switches accept further numbers in newer kernels; the
+			// kernel's value is kept.
 			if _, err := strconv.Atoi(string(s)); err == nil && !ranged && d.Form == FormBool {
 				return s, nil
 			}
@@ -184,11 +184,11 @@ func (d Definition) normalize(v Value, ranged bool) (Value, error) {
 	return s, nil
 }
 
-// Equal reports whether two values mean the same setting. Values that are not of the right form are
-// compared as text.
+// Equal reports whether two values mean the same setting. Values of the wrong form are compared as
+// text.
 //
-// It decides whether a value that is read back is the one that was written, and whether another
-// program has changed it since; text alone would take a tab for a foreign change.
+// It decides whether a value read back is the one that was written, and whether another program has
+// changed it since; a text comparison would treat a tab as a foreign change.
 func (d Definition) Equal(a, b Value) bool {
 	ca, errA := d.Canonical(a)
 	cb, errB := d.Canonical(b)

@@ -6,19 +6,19 @@ import (
 	"sync"
 )
 
-// Checker is a backend that can tell without writing whether a write would be refused. DryRun asks
-// it.
+// Checker is a backend that can report without writing whether a write would be refused. DryRun
+// uses it.
 type Checker interface {
-	// CheckWrite answers as Write would: nil, or the error that Write would give. It cannot foresee
-	// what only the kernel knows.
+	// CheckWrite returns what Write would return: nil, or the error. It cannot foresee what only
+	// the kernel knows.
 	CheckWrite(ctx context.Context, id ID, v Value) error
 }
 
 // DryRun shows what would be written: it passes reads to another backend, keeps writes to itself
 // and reads them back. It is safe for concurrent use.
 //
-// It is a backend and not a flag deep inside of the others, so that a dry run takes the same way
-// through parsing, catalogue and journal as a real one, and differs in the last step only.
+// It is a backend and not a flag inside the other backends, so that a dry run takes the same path
+// through parsing, catalogue and journal as a real run, and differs only in the last step.
 type DryRun struct {
 	inner   Backend
 	catalog *Catalog
@@ -33,8 +33,8 @@ func NewDryRun(inner Backend) *DryRun {
 	return &DryRun{inner: inner, catalog: Catalogue(), written: make(map[ID]Value)}
 }
 
-// Read gives what was written here before, or what the wrapped backend has. A knob that has gone
-// meanwhile is reported as gone.
+// Read returns what was written here before, or the value of the wrapped backend. It reports a knob
+// that has disappeared meanwhile as missing.
 //
 // The wrapped backend is asked first in any case: a knob that does not exist must not seem to exist
 // because it was "written".
@@ -66,7 +66,7 @@ func (d *DryRun) Write(ctx context.Context, id ID, v Value) error {
 		v = v.Squeeze()
 	}
 	// Only the kernel knows the rest (limits of a driver, memory); a dry run that passes is no
-	// promise.
+	// guarantee.
 	if c, ok := d.inner.(Checker); ok {
 		if err := c.CheckWrite(ctx, id, v); err != nil {
 			return &Error{Op: "write", Knob: id, Err: cause(err), hint: hintOf(err)}
@@ -79,7 +79,7 @@ func (d *DryRun) Write(ctx context.Context, id ID, v Value) error {
 	return nil
 }
 
-// Writes lists what would have been written, in order.
+// Writes returns what would have been written, in order.
 func (d *DryRun) Writes() []Setting {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -8,10 +8,9 @@ import (
 	"github.com/linerate/linerate/internal/kernel/nl"
 )
 
-// sentinel is an answer that is a special case of a more general one.
+// sentinel is an error that is a special case of a more general one.
 //
-// errors.Is finds both: callers that only ask for fs.ErrPermission need not know why it is not
-// permitted.
+// errors.Is finds both: callers that check only for fs.ErrPermission need not know the reason.
 type sentinel struct {
 	text string
 	of   error
@@ -23,17 +22,17 @@ func (s *sentinel) Unwrap() error { return s.of }
 // The answers of parsing, catalogue and backends. fs.ErrNotExist (no such knob on this host) and
 // fs.ErrPermission (not permitted) complete them.
 var (
-	// ErrUnknown: the name is none of any kind, or the catalogue has no entry for it.
+	// ErrUnknown: no kind has this name, or the catalogue has no entry for it.
 	ErrUnknown error = errors.New("unknown knob")
-	// ErrReadOnly: the knob is there, and cannot be written from here by anyone. It is an
+	// ErrReadOnly: the knob exists, and no process can write it from here. It is an
 	// fs.ErrPermission.
 	ErrReadOnly error = &sentinel{"read-only here", fs.ErrPermission}
 	// ErrGlobal: the knob belongs to the whole host and this is a container or network namespace.
 	// It is an fs.ErrPermission.
 	ErrGlobal error = &sentinel{"belongs to the whole host and cannot be changed from inside a container",
 		fs.ErrPermission}
-	// ErrInvalid: the value has the wrong form or lies outside the range; *RangeError says what is
-	// allowed.
+	// ErrInvalid: the value has the wrong form or is out of range; *RangeError names the allowed
+	// values.
 	ErrInvalid error = errors.New("value not accepted")
 	// ErrNotSupported: this kernel, driver or operating system has no such operation.
 	ErrNotSupported = nl.ErrNotSupported
@@ -41,8 +40,8 @@ var (
 
 // Error is a failed operation on one knob.
 //
-// The hint is not in the text, since the text goes through further layers that put their own words
-// in front; whoever prints it finds the hint by the method.
+// The hint is not in the text, since further layers put their own words before the text; the code
+// that prints the error gets the hint from the method.
 type Error struct {
 	Op   string // parse, read, write, check
 	Knob ID
@@ -56,16 +55,16 @@ func (e *Error) Error() string { return fmt.Sprintf("%s %s: %v", e.Op, e.Knob, e
 // Unwrap returns the cause.
 func (e *Error) Unwrap() error { return e.Err }
 
-// WithHint adds what to do about it, in one sentence.
+// WithHint adds the remedy, in one sentence.
 func (e *Error) WithHint(hint string) *Error {
 	e.hint = hint
 	return e
 }
 
-// Hint returns what to do about it, in one sentence; empty when there is nothing to say.
+// Hint returns the remedy, in one sentence, or "".
 func (e *Error) Hint() string { return e.hint }
 
-// RangeError is a value that a knob does not take. It is an ErrInvalid.
+// RangeError is a value that a knob does not accept. It is an ErrInvalid.
 type RangeError struct {
 	Value   Value
 	Allowed string // in words: "an integer from 1 to 2147483647 (bytes)"

@@ -21,10 +21,10 @@ var beginnings = map[string][]int64{
 // fewLevels is how wide a range may be to try every value of it.
 const fewLevels = 4
 
-// Levels returns the values worth trying instead of the present one when nobody has proposed any:
-// half, twice and four times a number, the other position of a switch, the other words of a choice.
-// Every level is canonical and within the range, none is the present value, numbers go from small
-// to large. Nil: nothing sensible follows from the definition, as for masks, lists and texts.
+// Levels returns the values worth trying instead of the present one without a proposal: half, twice
+// and four times a number, the other position of a switch, the other words of a choice. Every level
+// is canonical and within the range, none is the present value, and numbers ascend. Nil: the
+// definition suggests none, as for masks, lists and texts.
 func (d Definition) Levels(present Value) []Value {
 	now, err := d.Canonical(present)
 	if err != nil {
@@ -53,7 +53,7 @@ func (d Definition) Levels(present Value) []Value {
 	return out
 }
 
-// numberLevels are those of one number, ascending.
+// numberLevels returns those of one number, ascending.
 func (d Definition) numberLevels(now string) []string {
 	n, err := strconv.ParseInt(now, 10, 64)
 	if err != nil {
@@ -68,7 +68,7 @@ func (d Definition) numberLevels(now string) []string {
 	}
 	if n <= 0 || d.Max != nil && n >= *d.Max {
 		levels := slices.Clone(beginnings[d.Unit])
-		// The usual value is a better beginning than any of them, if it is a number of its own.
+		// The usual value is a better start than any of them, if it is a different number.
 		if usual, err := strconv.ParseInt(d.Default, 10, 64); err == nil && usual > 0 && usual != n {
 			levels = append(levels, usual)
 		}
@@ -78,7 +78,7 @@ func (d Definition) numberLevels(now string) []string {
 	return texts(scaled(n))
 }
 
-// scaled are half, twice and four times a number, as far as they are numbers of their own.
+// scaled returns half, twice and four times a number, without duplicates.
 func scaled(n int64) []int64 {
 	var out []int64
 	if n >= 2 {
@@ -92,7 +92,7 @@ func scaled(n int64) []int64 {
 	return out
 }
 
-// numbersLevels are those of several numbers: of "minimum start maximum" the maximum alone is
+// numbersLevels returns those of several numbers: of "minimum start maximum" only the maximum is
 // scaled, of thresholds in pages all. A range of ports has none: twice a port means nothing.
 func (d Definition) numbersLevels(now []string) []string {
 	var numbers []int64

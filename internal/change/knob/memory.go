@@ -8,16 +8,16 @@ import (
 	"sync"
 )
 
-// Memory is a host that exists in memory, for tests and rehearsals. It behaves as the kernel does:
-// a knob that was not there cannot be written, values of knobs that the catalogue knows are kept in
-// canonical form and refused out of range. It is safe for concurrent use.
+// Memory is a host in memory, for tests and rehearsals. It behaves as the kernel does: a missing
+// knob cannot be written; values of knobs in the catalogue are stored in canonical form and refused
+// when out of range. It is safe for concurrent use.
 //
-// It is stricter than the live backend in one way: it refuses what is out of the catalogue's range,
-// so that a test notices a candidate that no kernel would take.
+// It is stricter than the live backend in one way: it refuses values outside the catalogue's range,
+// so that a test notices a candidate that no kernel would accept.
 type Memory struct {
-	// OnRead is asked before every read, OnWrite before every write with the value in canonical
-	// form; OnWrite gives the value that is kept instead (drivers round) or an error that is
-	// returned. Both are called without locks held. Set them before use.
+	// OnRead runs before every read, OnWrite before every write with the value in canonical form;
+	// OnWrite returns the value to keep instead (drivers round) or an error. Both run without locks
+	// held. Set them before use.
 	OnRead  func(ctx context.Context, id ID) error
 	OnWrite func(ctx context.Context, id ID, v Value) (Value, error)
 
@@ -27,29 +27,29 @@ type Memory struct {
 	catalog  *Catalog
 }
 
-// NewMemory makes a host with these knobs. The map is copied.
+// NewMemory returns a host with these knobs. It copies the map.
 func NewMemory(values map[ID]Value) *Memory {
 	m := &Memory{values: make(map[ID]Value, len(values)), readOnly: make(map[ID]bool), catalog: Catalogue()}
 	maps.Copy(m.values, values)
 	return m
 }
 
-// Set puts a value behind the backend's back, as another program on the host would; it makes a knob
-// that was not there.
+// Set sets a value without the backend's checks, as another program on the host would; it creates a
+// missing knob.
 func (m *Memory) Set(id ID, v Value) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.values[id] = v
 }
 
-// Remove takes a knob away, as when a device disappears.
+// Remove removes a knob, as when a device disappears.
 func (m *Memory) Remove(id ID) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	delete(m.values, id)
 }
 
-// SetReadOnly makes writes of a knob fail with ErrReadOnly, or work again.
+// SetReadOnly makes writes of a knob fail with ErrReadOnly, or succeed again.
 func (m *Memory) SetReadOnly(id ID, on bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -63,7 +63,7 @@ func (m *Memory) Values() map[ID]Value {
 	return maps.Clone(m.values)
 }
 
-// IDs lists the knobs in order of their names.
+// IDs returns the knobs in order of their names.
 func (m *Memory) IDs() []ID { return slices.Sorted(maps.Keys(m.Values())) }
 
 // Read implements Backend.
@@ -99,7 +99,7 @@ func (m *Memory) Write(ctx context.Context, id ID, v Value) error {
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	// The knob may have gone while the hook ran.
+	// The knob may have disappeared while the hook ran.
 	if _, ok := m.values[id]; !ok {
 		return &Error{Op: "write", Knob: id, Err: fs.ErrNotExist}
 	}

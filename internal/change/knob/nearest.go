@@ -6,9 +6,9 @@ import (
 	"strings"
 )
 
-// Nearest names the knobs whose names look most like a text that is none: at most n, best first;
-// none when nothing comes close. The text is held against the whole name, the name without its
-// kind, and its last word, since users leave out what they take for granted.
+// Nearest returns the knobs whose names are most similar to a text: at most n, best first; none
+// when no name is close. It compares the text with the whole name, the name without its kind, and
+// its last word, since users omit parts.
 func (c *Catalog) Nearest(text string, n int) []ID {
 	text = strings.ToLower(strings.TrimSpace(text))
 	type candidate struct {
@@ -40,7 +40,7 @@ func (c *Catalog) Nearest(text string, n int) []ID {
 	return out
 }
 
-// shortNames are the ways in which somebody may name a knob: tcp_rmem, net.ipv4.tcp_rmem,
+// shortNames are the forms in which a user may name a knob: tcp_rmem, net.ipv4.tcp_rmem,
 // sysctl:net.ipv4.tcp_rmem.
 func shortNames(id ID) []string {
 	attribute := id.Attribute()
@@ -51,9 +51,9 @@ func shortNames(id ID) []string {
 	return names
 }
 
-// distance is how many letters have to be put in, taken out, changed, or swapped with their
-// neighbour to make one text of the other (optimal string alignment, a restricted
-// Damerau-Levenshtein distance): swaps are what hurried fingers do.
+// distance is how many letters must be inserted, deleted, changed, or swapped with their neighbour
+// to turn one text into the other (optimal string alignment, a restricted Damerau-Levenshtein
+// distance): swaps are common typing errors.
 func distance(a, b string) int {
 	x, y := []rune(a), []rune(b)
 	var before []int // the row before the last one

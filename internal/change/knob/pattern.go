@@ -6,9 +6,9 @@ import (
 	"strings"
 )
 
-// OnInterface finds the knobs of a pattern that names an interface, a queue or a route, as
-// ethtool:eth0/* does. The catalogue has stars there (ethtool:*/ring.rx), so that the question is
-// whether two globs have a name in common.
+// OnInterface returns the definitions for a pattern that names an interface, a queue or a route, as
+// ethtool:eth0/* does. The catalogue has stars there (ethtool:*/ring.rx), so it checks whether two
+// globs have a name in common.
 func (c *Catalog) OnInterface(pattern string) []Definition {
 	if !strings.Contains(pattern, ":") || !strings.Contains(pattern, "*") {
 		return nil
@@ -24,16 +24,16 @@ func (c *Catalog) OnInterface(pattern string) []Definition {
 	return found
 }
 
-// Overlap reports whether there is a name that both globs fit; only stars are special. A name
-// without a star is a glob that fits itself alone. The work is the product of the lengths, whatever
-// the stars.
+// Overlap reports whether a name exists that matches both globs; only stars are special. A name
+// without a star is a glob that matches only itself. The work is the product of the lengths,
+// independent of the stars.
 //
-// A star ends at a slash, which parts interface, queue and attribute; but not in the names of
+// A star ends at a slash, which separates interface, queue and attribute; but not in the names of
 // routes (10.0.0.0/8) and sysctls, where the dot of an interface's name is written as a slash.
 func Overlap(a, b string) bool {
 	crosses := strings.HasPrefix(a, KindRoute+":") || strings.HasPrefix(a, KindSysctl+":")
 	takes := func(c byte) bool { return crosses || c != '/' }
-	// meet[j]: what is left of a, from the row's letter on, and b[j:] have a name in common.
+	// meet[j]: the rest of a, from the row's letter on, and b[j:] have a name in common.
 	meet := make([]bool, len(b)+1)
 	for i := len(a); i >= 0; i-- {
 		row := make([]bool, len(b)+1)
@@ -56,15 +56,15 @@ func Overlap(a, b string) bool {
 	return meet[0]
 }
 
-// Widened returns the definitions of the knobs that a pattern asks for, and what reports whether
-// one of their knobs is meant. Of one knob's full name that is the knob alone; of a pattern it is
-// every knob whose own name fits, or whose definition's name does.
+// Widened returns the definitions of the knobs that a pattern selects, and a function that reports
+// whether it selects a given knob. The full name of a knob selects only that knob; a pattern
+// selects every knob whose own name, or whose definition's name, matches.
 func (c *Catalog) Widened(patterns string) ([]Definition, func(ID) bool) {
 	var all []Definition
 	list := strings.Split(patterns, ",") // no knob has a comma in its name
 	for _, pattern := range list {
 		for _, d := range c.Match(pattern) {
-			// Words of a title find definitions for those who browse; an experiment goes by names.
+			// Words of a title find definitions for users who browse; an experiment uses names.
 			named := nameMatches(pattern, string(d.Pattern)) || ID(pattern).Fits(d.Pattern)
 			if named && !slices.ContainsFunc(all, func(o Definition) bool { return o.Pattern == d.Pattern }) {
 				all = append(all, d)
@@ -79,8 +79,8 @@ func (c *Catalog) Widened(patterns string) ([]Definition, func(ID) bool) {
 	}
 }
 
-// nameMatches reports whether a knob's name holds the pattern or fits it as a glob; '*' may span a
-// '/', because in knob names nobody thinks of one as a border.
+// nameMatches reports whether a knob's name contains the pattern or matches it as a glob; '*' may
+// span a '/', because users do not see it as a boundary in knob names.
 func nameMatches(pattern, name string) bool {
 	flat := strings.NewReplacer("/", "\x00")
 	ok, err := path.Match(flat.Replace(pattern), flat.Replace(name))

@@ -9,11 +9,11 @@ import (
 )
 
 // Squeeze trims a value and turns every run of blanks, tabs and line ends into one blank: the
-// kernel parts numbers with tabs.
+// kernel separates numbers with tabs.
 func (v Value) Squeeze() Value { return Value(strings.Join(strings.Fields(string(v)), " ")) }
 
-// The words of ethtool(8), the digits of sysctls and the letters of module parameters count as both
-// forms; what is written is the form's own.
+// The words of ethtool(8), the digits of sysctls and the letters of module parameters are accepted
+// for both forms; each form is written in its own words.
 func parseBool(s string) (on, ok bool) {
 	switch strings.ToLower(s) {
 	case "1", "on", "yes", "true", "y":
@@ -25,7 +25,7 @@ func parseBool(s string) (on, ok bool) {
 }
 
 // normalizeMask drops leading zeros of the whole mask and fills the lower groups to eight digits,
-// which is how the kernel prints them, whatever number of CPUs it was built for.
+// as the kernel prints them for any number of CPUs.
 //
 // The kernel prints as many groups as it has CPUs compiled in (%*pb), so the same mask has
 // different texts on different kernels.
@@ -96,7 +96,7 @@ func (d Definition) normalizeRanges(s Value, ranged bool, refuse error) (Value, 
 	return Value(strings.Join(texts, ",")), nil
 }
 
-// normalizeList keeps the order, which says whose each number is.
+// normalizeList keeps the order, which assigns each number.
 func (d Definition) normalizeList(s Value, ranged bool, refuse error) (Value, error) {
 	parts := strings.Split(string(s), ",")
 	for i, part := range parts {

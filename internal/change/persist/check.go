@@ -31,7 +31,7 @@ type Finding struct {
 	Result  Result
 	Present *knob.Value    // what the knob holds; nil: it could not be read
 	SetBy   *bootconf.Line // the line that decides at the start; nil: none is known
-	Edited  []string       // files of the change that somebody has edited
+	Edited  []string       // files of the change that were edited since
 	Missing []string       // files of the change that are not there
 	Why     string         // it did not hold
 }
@@ -115,7 +115,7 @@ func (c Checker) one(ctx context.Context, change journal.Change, later []journal
 	return f
 }
 
-// culprit returns who most likely set a knob that has another value than the one persisted.
+// culprit returns the program that most likely set a knob to another value than the persisted one.
 func (c Checker) culprit(f Finding, kept journal.Kept) string {
 	ours := f.SetBy != nil &&
 		slices.ContainsFunc(kept.Files, func(file journal.File) bool { return file.Path == f.SetBy.File })

@@ -6,8 +6,8 @@ import (
 	"github.com/linerate/linerate/internal/change/knob"
 )
 
-// Command returns the command line, in words for a shell, that sets a knob of an interface with the
-// usual tools. False: there is none that fits on one line.
+// Command returns the command line, as words for a shell, that sets a knob of an interface with the
+// usual tools. False: no single command does.
 func Command(id knob.ID, v knob.Value) ([]string, bool) {
 	name, attribute, value := id.Interface(), id.Attribute(), string(v)
 	group, rest, _ := strings.Cut(attribute, ".")

@@ -78,9 +78,9 @@ func (p *Planner) script(s *Step, format Format, name, body string) {
 	s.Files = []journal.File{{Path: name, Content: "#!/bin/sh\n" + header(s.Change) + body, Mode: 0o755}}
 }
 
-// connectionDefault plans for NetworkManager, which sets the MTU of what it manages again at every
-// activation. The section goes by the interface and not by the change, because of several sections
-// with the setting only one counts, while one section may stand in several files.
+// connectionDefault plans for NetworkManager, which sets the MTU of its interfaces at every
+// activation. The section is named after the interface and not after the change: of several
+// sections with the setting only one counts, while one section may appear in several files.
 func (p *Planner) connectionDefault(s *Step, d bootconf.Device) {
 	s.only(NetworkManager, "/etc/NetworkManager/conf.d/90-linerate-"+s.Change.ID+".conf",
 		fmt.Sprintf("[connection-linerate-%s]\nmatch-device=interface-name:%s\nethernet.mtu=%s\n", d.Name, d.Name,
@@ -131,8 +131,8 @@ func (p *Planner) link(s *Step, d bootconf.Device, setting string) bool {
 	return true
 }
 
-// matchOf names an interface for a [Match] section. A NIC goes by what it was born with; what is
-// virtual goes by the name it was made with.
+// matchOf returns the [Match] line for an interface. A NIC is matched by its permanent address, a
+// virtual interface by the name it was created with.
 func matchOf(d bootconf.Device) string {
 	switch {
 	case d.Permanent != "":
@@ -162,7 +162,7 @@ func deviceRule(d bootconf.Device) string {
 // sharedLibrary is the name of systemd's own library, which holds its version.
 var sharedLibrary = regexp.MustCompile(`^libsystemd-shared-(\d+)`)
 
-// systemd returns the version of systemd-udevd; 0: there is none, or its version is not known.
+// systemd returns the version of systemd-udevd; 0: not installed, or unknown.
 func (p *Planner) systemd() int {
 	if !p.exists("usr/lib/systemd/systemd-udevd", "lib/systemd/systemd-udevd") {
 		return 0

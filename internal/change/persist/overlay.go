@@ -12,7 +12,7 @@ import (
 	"github.com/linerate/linerate/internal/change/journal"
 )
 
-// overlay is a host's files with those that are planned, as they will be.
+// overlay is a host's files together with the planned ones.
 type overlay struct {
 	fs.FS
 	files map[string]journal.File

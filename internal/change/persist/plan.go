@@ -36,7 +36,7 @@ type Step struct {
 	Line string
 	// Conflicts are lines of other files that win over Files at the next start.
 	Conflicts []bootconf.Line
-	// Notes is what else has to be known or done.
+	// Notes are further conditions and steps for the user.
 	Notes []string
 }
 
@@ -44,7 +44,7 @@ type Step struct {
 type Host struct {
 	// Root are the files of the host, or of the image that is written to.
 	Root fs.FS
-	// Device is what names an interface lastingly; nil: what sysfs below Root shows.
+	// Device returns the persistent names of an interface; nil: those that sysfs below Root shows.
 	Device func(name string) bootconf.Device
 	// Managers are the programs that bring interfaces up, by the names of package owner.
 	Managers []string
@@ -223,7 +223,7 @@ func (p *Planner) exists(names ...string) bool {
 	})
 }
 
-// byHand is what the user has to write where there is no format for it.
+// byHand returns what the user must write where no format fits.
 func byHand(id knob.ID, v knob.Value) string {
 	switch id.Kind() {
 	case knob.KindRoute:

@@ -16,14 +16,14 @@ import (
 	"github.com/linerate/linerate/internal/kernel/nl/ethtool"
 )
 
-// cardKnob reads and writes the settings of one group that are no plain numbers of a driver. Key is
-// what stands behind the dot.
+// cardKnob reads and writes the settings of one group that are not plain numbers of a driver. Key
+// is the text after the dot.
 type cardKnob struct {
 	read  func(c ethtool.Client, name, key string) (knob.Value, error)
 	write func(c ethtool.Client, name, key string, v knob.Value) error
 }
 
-// cardKnobs by the group in front of the dot.
+// cardKnobs by the group before the dot.
 var cardKnobs = map[string]cardKnob{
 	"rss":     {readRSS, writeRSS},
 	"rxhash":  {readHashFields, writeHashFields},
@@ -37,8 +37,8 @@ func errNoKey(group, key string) error {
 	return fmt.Errorf("%w: no driver has a %s.%s", fs.ErrNotExist, group, key)
 }
 
-// refusedByDriver keeps what the kernel said beside what the knob takes, and turns "nothing
-// changed" into "not supported": the driver took the request and did not follow.
+// refusedByDriver adds the accepted values to the kernel's message, and turns "nothing changed"
+// into "not supported": the driver accepted the request and ignored it.
 func refusedByDriver(v knob.Value, allowed string, err error) error {
 	switch {
 	case errors.Is(err, nl.ErrNotApplied):
@@ -95,11 +95,10 @@ func writeRSS(c ethtool.Client, name, key string, v knob.Value) error {
 	return errNoKey("rss", key)
 }
 
-// indirectionForms is what a table may be written as, in the words of ethtool(8) -X.
+// indirectionForms are the notations of a table, in the words of ethtool(8) -X.
 const indirectionForms = "equal N, equal N start M, weight W0 W1 …, default, or the queue of each entry parted by commas"
 
-// indirectionText returns a table in as few words as it can, and always so that the words give the
-// same table.
+// indirectionText returns a table in the shortest words that produce the same table.
 func indirectionText(table []uint32) knob.Value {
 	start := slices.Min(table)
 	n := slices.Max(table) - start + 1
@@ -116,7 +115,7 @@ func indirectionText(table []uint32) knob.Value {
 	return knob.Value(strings.Join(texts, ","))
 }
 
-// equalTable deals the queues out in turn.
+// equalTable assigns the queues in turn.
 func equalTable(size int, n, start uint32) []uint32 {
 	out := make([]uint32, size)
 	for i := range out {
@@ -125,7 +124,7 @@ func equalTable(size int, n, start uint32) []uint32 {
 	return out
 }
 
-// indirectionTable reads the words for a table of so many entries; nil stands for the driver's own.
+// indirectionTable returns the table of that size for the words; nil means the driver's own.
 func indirectionTable(s string, size int) ([]uint32, error) {
 	words := strings.Fields(s)
 	numbers := func(texts []string) (out []uint32, err error) {
@@ -166,8 +165,9 @@ func indirectionTable(s string, size int) ([]uint32, error) {
 	return table, err
 }
 
-// weightTable returns each queue a run of entries in proportion to its weight. Every entry goes to
-// the queue in whose share its start lies, so that rounding never leaves one over.
+// weightTable returns a table in which each queue has a run of entries in proportion to its weight.
+// Every entry goes to the queue in whose share its start lies, so that rounding never leaves one
+// over.
 func weightTable(size int, weights []uint32) ([]uint32, error) {
 	var sum uint64
 	for _, w := range weights {
@@ -196,7 +196,7 @@ func readHashFields(c ethtool.Client, name, key string) (knob.Value, error) {
 	return knob.Value(fields), err
 }
 
-// noFields stands for a flow that is not hashed at all.
+// noFields is the value of a flow that is not hashed.
 const noFields = "none"
 
 func writeHashFields(c ethtool.Client, name, key string, v knob.Value) error {
@@ -232,12 +232,12 @@ func writeFEC(c ethtool.Client, name, _ string, v knob.Value) error {
 		c.SetFEC(name, auto, modes))
 }
 
-// readMode gives how the link comes to its speed: "auto" when it offers all that it can, "auto
-// MODE,MODE" when only some, "100/full" when it is forced.
+// readMode returns how the link chooses its speed: "auto" when it offers every mode, "auto
+// MODE,MODE" when it offers some, "100/full" when it is forced.
 //
-// It is one knob and not three (autoneg, speed, duplex): one of the three alone is often no state
-// that a NIC can be in, and what a forced link would offer if it negotiated is forgotten by most
-// drivers.
+// It is one knob and not three (autoneg, speed, duplex): one of the three alone is often an
+// impossible state of a NIC, and most drivers forget what a forced link would offer in a
+// negotiation.
 func readMode(c ethtool.Client, name, key string) (knob.Value, error) {
 	if key != "mode" {
 		return "", errNoKey("link", key)
@@ -304,17 +304,17 @@ func writeMode(c ethtool.Client, name, key string, v knob.Value) error {
 }
 
 const (
-	// linkPatience is how long a link may take to come up with a forced mode: drivers look every
-	// two seconds, and training takes one or two.
+	// linkPatience is how long a link may take to come up in a forced mode: drivers check every two
+	// seconds, and training takes one or two.
 	linkPatience = 8 * time.Second
 	linkPoll     = 50 * time.Millisecond
 )
 
 // forceMode waits until the link is up with the mode, and puts the old one back when it stays down.
 //
-// A forced mode is the one setting here that cuts a host off for good when the other end does not
-// follow; and until the link is up the driver tells no mode that could be read back. So a link that
-// is down is not forced at all: nothing could be seen of it.
+// A forced mode is the one setting here that disconnects a host permanently when the other end does
+// not follow; and until the link is up, the driver reports no mode to read back. So a link that is
+// down is not forced at all: its state could not be checked.
 func forceMode(c ethtool.Client, name string, v knob.Value, want ethtool.LinkMode, refused func(error) error) error {
 	before, err := readMode(c, name, "mode")
 	if err != nil {
@@ -359,11 +359,11 @@ func writeTunable(c ethtool.Client, name, key string, v knob.Value) error {
 	return refusedByDriver(v, "a number that this driver takes", c.SetTunable(name, key, uint32(n)))
 }
 
-// ringWord returns the settings that go with the rings and are no lengths.
+// ringWord reports whether a key belongs to the ring settings that are not lengths.
 func ringWord(key string) bool { return key != "rx" && key != "tx" }
 
-// readRingWord returns a word or a number. What the kernel does not tell the driver has not, or the
-// kernel is older.
+// readRingWord returns a word or a number. If the kernel does not report it, the driver lacks it,
+// or the kernel is older.
 func readRingWord(c ethtool.Client, name, key string) (knob.Value, error) {
 	parameters, err := c.RingParameters(name)
 	if err != nil {
@@ -384,7 +384,8 @@ func readRingWord(c ethtool.Client, name, key string) (knob.Value, error) {
 	return knob.Value(strconv.FormatUint(uint64(n), 10)), nil
 }
 
-// dataSplitOn and its counterpart are ETHTOOL_TCP_DATA_SPLIT_ENABLED and _DISABLED; 0 is not told.
+// dataSplitOn and its counterpart are ETHTOOL_TCP_DATA_SPLIT_ENABLED and _DISABLED; 0 means not
+// reported.
 const (
 	dataSplitOff = 1
 	dataSplitOn  = 2

@@ -16,14 +16,14 @@ import (
 // ethtoolKnobs are settings of a driver that the kernel's ethtool family carries: GROUP.NAME, or a
 // word alone.
 //
-// An interface of which the driver lacks a setting answers ErrNotSupported, a name that no driver
-// can have fs.ErrNotExist. Numbers are what the driver made of them: rings become powers of two,
-// microseconds the steps of a timer. Write is satisfied with any change; what holds then is for the
-// caller to read.
+// If the driver of an interface lacks a setting, the error is ErrNotSupported; a name that no
+// driver can have returns fs.ErrNotExist. Drivers round numbers: rings become powers of two,
+// microseconds the steps of a timer. Write accepts any change; the caller must read the resulting
+// value.
 type ethtoolKnobs struct{}
 
-// read asks for the whole group that a knob is in, which is how the kernel answers, and takes its
-// own from it. Numbers of one group that are read one after the other may come from two moments.
+// read requests the whole group of a knob, which is how the kernel answers, and picks its value.
+// Numbers of one group that are read one after another may come from two moments.
 func (ethtoolKnobs) read(name, attribute string) (knob.Value, error) {
 	return withClient(func(client *nl.Client) (knob.Value, error) {
 		c := ethtool.New(client)
@@ -75,7 +75,7 @@ func (ethtoolKnobs) write(name, attribute string, v knob.Value) error {
 	err := do(func(c *nl.Client) error { return writeEthtool(ethtool.New(c), name, attribute, v) })
 	if errors.Is(err, syscall.EBUSY) {
 		// Some settings change only while the interface is down, or while no program is attached to
-		// its queues. Taking it down is for the user to decide.
+		// its queues. The user decides whether to take it down.
 		return fmt.Errorf("%w: not in the present state of the interface: %w", knob.ErrNotSupported, err)
 	}
 	return err
@@ -119,14 +119,15 @@ func onOff(on bool) knob.Value {
 	return "off"
 }
 
-// coalesceSwitch returns the four moderation parameters that are switches; all others are numbers.
+// coalesceSwitch reports whether a moderation parameter is one of the four switches; all others are
+// numbers.
 func coalesceSwitch(key string) bool {
 	return key == "adaptive-rx" || key == "adaptive-tx" || key == "cqe-mode-rx" || key == "cqe-mode-tx"
 }
 
-// readNumber returns what holds and, for rings and channels, the driver's maximum; 0 where none is
-// told. A maximum of 0 is the kernel's way to say that the driver has no such ring or no channels
-// of this kind.
+// readNumber returns the present value and, for rings and channels, the driver's maximum; 0 when
+// the driver does not report one. With a maximum of 0, the kernel reports that the driver has no
+// such ring or no channels of this kind.
 func readNumber(c ethtool.Client, name, group, key string) (current, most uint32, err error) {
 	type number struct{ current, most uint32 }
 	var numbers map[string]number
@@ -140,7 +141,7 @@ func readNumber(c ethtool.Client, name, group, key string) (current, most uint32
 			"combined": {ch.Combined, ch.MaxCombined}, "rx": {ch.Rx, ch.MaxRx}, "tx": {ch.Tx, ch.MaxTx},
 		}, cerr
 	case "coalesce":
-		return readCoalesce(c, name, key) // no driver tells a maximum for these
+		return readCoalesce(c, name, key) // drivers report no maximum for these
 	}
 	n, ok := numbers[key]
 	switch {
@@ -154,8 +155,8 @@ func readNumber(c ethtool.Client, name, group, key string) (current, most uint32
 	return n.current, n.most, nil
 }
 
-// readCoalesce returns a parameter that another driver may have from one that the catalogue does
-// not know: the kernel answers with the parameters of this driver alone.
+// readCoalesce distinguishes a parameter that another driver may have from one that the catalogue
+// does not know: the kernel reports only the parameters of this driver.
 func readCoalesce(c ethtool.Client, name, key string) (current, most uint32, err error) {
 	parameters, err := c.Coalesce(name)
 	if err != nil {
@@ -171,7 +172,7 @@ func readCoalesce(c ethtool.Client, name, key string) (current, most uint32, err
 	return 0, 0, fmt.Errorf("%w: no driver has a moderation parameter %s", fs.ErrNotExist, key)
 }
 
-// writeNumber returns what would have been taken when the driver says no.
+// writeNumber returns the allowed values when the driver refuses.
 func writeNumber(c ethtool.Client, name, group, key string, v knob.Value) error {
 	n, err := strconv.ParseUint(string(v), 10, 32)
 	if err != nil {
@@ -187,13 +188,13 @@ func writeNumber(c ethtool.Client, name, group, key string, v knob.Value) error 
 	}
 	switch {
 	case errors.Is(err, nl.ErrNotApplied):
-		// The driver rounds to what is set already, its maximum mostly.
+		// The driver rounds to the value already set, usually its maximum.
 		return &knob.RangeError{Value: v, Allowed: "a number that the driver does not round to the present one",
 			Err: err}
 	case errors.Is(err, syscall.EINVAL) || errors.Is(err, syscall.ERANGE):
 		// The catalogue's range is that of the kernel's family and would mislead here. Some drivers
-		// tell their maximum; a number below it is refused for what the kernel's sentence says: the
-		// queues that a filter or an XDP program needs.
+		// report their maximum; they refuse a number below it for the reason in the kernel's
+		// message: a filter or an XDP program needs the queues.
 		allowed := "a number that this driver takes"
 		if _, most, rerr := readNumber(c, name, group, key); rerr == nil && most > 0 {
 			allowed = fmt.Sprintf("at most %d, the maximum of this driver", most)
@@ -206,8 +207,8 @@ func writeNumber(c ethtool.Client, name, group, key string, v knob.Value) error 
 	return err
 }
 
-// writeSwitch reads the word. A driver that takes a switch and does not follow does not support it
-// here: that is an answer, and not a host that cannot be trusted.
+// writeSwitch writes a switch. If a driver accepts a switch and ignores it, the error is "not
+// supported", which is an answer and no reason to distrust the host.
 func writeSwitch(v knob.Value, set func(on bool) error) error {
 	word, err := knob.Definition{Form: knob.FormSwitch}.Normalize(v)
 	if err != nil {
@@ -220,7 +221,7 @@ func writeSwitch(v knob.Value, set func(on bool) error) error {
 	return err
 }
 
-// pauseBit points at the member that a key names.
+// pauseBit returns the member that a key names.
 func pauseBit(p *ethtool.Pause, key string) (*bool, error) {
 	switch key {
 	case "rx":
@@ -233,8 +234,8 @@ func pauseBit(p *ethtool.Pause, key string) (*bool, error) {
 	return nil, fmt.Errorf("%w: pause has rx, tx and autoneg", fs.ErrNotExist)
 }
 
-// writePause changes one member. SetPause sends what differs, so that the other two stay as they
-// were set and not as they read, which is what was negotiated.
+// writePause changes one member. SetPause sends only the difference, so that the other two stay as
+// they were set; their readings are the negotiated values.
 func writePause(c ethtool.Client, name, key string, on bool) error {
 	p, err := c.Pause(name)
 	if err != nil {
@@ -248,7 +249,7 @@ func writePause(c ethtool.Client, name, key string, on bool) error {
 	return c.SetPause(name, p)
 }
 
-// readFeature returns what is in effect. What was wanted and waits for another feature reads as
+// readFeature returns the state in effect. A requested feature that waits for another one reads as
 // off.
 func readFeature(c ethtool.Client, link, feature string) (knob.Value, error) {
 	features, err := c.Features(link)

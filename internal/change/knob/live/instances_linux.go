@@ -14,9 +14,9 @@ import (
 	"github.com/linerate/linerate/internal/kernel/nl/route"
 )
 
-// Instances lists the knobs of this host that a definition is about: the one that it names, or one
-// for each interface, queue, route, interrupt or mount that its pattern fits. A knob that has a
-// definition of its own is left to that one. Whether they can be read is for Read to say.
+// Instances lists the knobs of this host that a definition covers: the knob that it names, or one
+// for each interface, queue, route, interrupt or mount that matches its pattern. It leaves out
+// knobs that have their own definition. Read shows whether they are readable.
 func (l *Host) Instances(ctx context.Context, d knob.Definition) ([]knob.ID, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, &knob.Error{Op: "list", Knob: d.Pattern, Err: err}
@@ -110,8 +110,8 @@ func (l *Host) sysctlInstances(pattern knob.ID) ([]knob.ID, error) {
 	return out, nil
 }
 
-// queues returns eth0/rx-0 and so on. Their number is that which rtnetlink tells, so that no sysfs
-// is needed to name them; of queues that are allocated and not in use the kernel shows no files.
+// queues returns eth0/rx-0 and so on. rtnetlink reports their number, so naming them needs no
+// sysfs; the kernel shows no files of queues that are allocated but not in use.
 func queues(links []nl.Link, direction string) []string {
 	var out []string
 	for _, l := range links {

@@ -14,9 +14,9 @@ import (
 
 // irqKnobs are files of /proc/irq/N (Documentation/core-api/irq/irq-affinity.rst).
 //
-// What is requested and what is done are two files: an interrupt controller that can send to one
-// CPU only picks one of the set, and smp_affinity_list still shows the whole. So affinity reads
-// back as it was written, and effective_affinity tells where the interrupts arrive.
+// The request and its effect are two files: an interrupt controller that can use only one CPU picks
+// one of the set, and smp_affinity_list still shows the whole set. So affinity reads back as
+// written, and effective_affinity shows where the interrupts arrive.
 type irqKnobs struct{ root string } // /proc/irq
 
 func (k irqKnobs) file(number, attribute string) (string, error) {
@@ -40,10 +40,10 @@ func (k irqKnobs) read(number, attribute string) (knob.Value, error) {
 	return readPseudo(unix.AT_FDCWD, file)
 }
 
-// Both errnos say that nobody may move this interrupt: its driver has it spread by the kernel (a
-// managed interrupt, as those of NVMe queues), or the controller cannot. Which of the two is
-// answered depends on the version; a process without privilege does not come as far as that,
-// because it cannot open the file.
+// Both errnos mean that no process may move this interrupt: its driver lets the kernel spread it (a
+// managed interrupt, as of NVMe queues), or the controller cannot move it. The kernel version
+// decides which one is returned. An unprivileged process fails earlier, because it cannot open the
+// file.
 func (k irqKnobs) write(number, attribute string, v knob.Value) error {
 	file, err := k.file(number, attribute)
 	if err != nil {

@@ -13,12 +13,12 @@ import (
 // linkKnobs are attributes of an interface that rtnetlink or sysfs carries.
 type linkKnobs struct{ sysfs sysfs }
 
-// inSysfs are those that are files of the interface's directory, by the name of the file.
+// inSysfs are the attributes that are files of the interface's directory, by the name of the file.
 func inSysfs(attribute string) bool {
 	return attribute == "napi_defer_hard_irqs" || attribute == "gro_flush_timeout" || attribute == "threaded"
 }
 
-// inLink are those that rtnetlink carries.
+// inLink are the attributes that rtnetlink carries.
 func inLink(attribute string) bool {
 	switch nl.SizeLimit(attribute) {
 	case "mtu", "txqueuelen", nl.LimitGRO, nl.LimitGSO, nl.LimitGROIPv4, nl.LimitGSOIPv4:
@@ -27,8 +27,8 @@ func inLink(attribute string) bool {
 	return false
 }
 
-// An attribute that is none of those listed is not supported and not "unknown": the name is well
-// formed, and another version may have it.
+// An attribute that is not listed is "not supported", not "unknown": the name is well formed, and
+// another version may have it.
 func (k linkKnobs) read(name, attribute string) (knob.Value, error) {
 	if inSysfs(attribute) {
 		v, err := k.sysfs.readAttribute(name, attribute)

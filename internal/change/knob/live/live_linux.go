@@ -16,25 +16,25 @@ import (
 // Host reads and writes the running system, in the network namespace of the calling thread. It
 // holds nothing open between calls and is safe for concurrent use within one process.
 //
-// A client is dialled for every call. That costs three sockets, some tens of microseconds, and
-// saves the question of which namespace a long-lived one is in: tests and the lab enter several.
+// Every call dials a client. That costs three sockets, some tens of microseconds, and avoids the
+// question of which namespace a long-lived client is in: tests and the lab enter several.
 type Host struct {
 	root    string // /proc/sys
 	catalog *knob.Catalog
 	kinds   map[string]accessor // of every kind but sysctl
 }
 
-// accessor reads and writes the knobs of one kind. Errors are plain: [Host] says whose they are. A
-// well-formed attribute that it does not know is ErrNotSupported, a subject that is not there
-// fs.ErrNotExist. Its methods may be called from any goroutine, and act in the namespace of the
+// accessor reads and writes the knobs of one kind. Its errors are plain: [Host] adds the knob. It
+// returns ErrNotSupported for a well-formed attribute that it does not know, and fs.ErrNotExist for
+// a missing subject. Its methods may be called from any goroutine, and act in the namespace of the
 // calling thread.
 type accessor interface {
 	read(subject, attribute string) (knob.Value, error)
 	write(subject, attribute string, v knob.Value) error // v is canonical where the catalogue knows the knob
 }
 
-// checker is an accessor that can tell without writing whether a write would be refused, as far as
-// it is not the kernel alone that knows.
+// checker is an accessor that can report without writing whether a write would be refused, as far
+// as more than the kernel knows it.
 type checker interface {
 	check(subject, attribute string, v knob.Value) error
 }
@@ -64,9 +64,9 @@ func New() *Host {
 	}}
 }
 
-// Here returns where the calling thread stands. The test is the one that matters: the kernel shows
-// the table of the network core's host-wide settings in the first network namespace only. (In a
-// namespace of an unprivileged user older kernels show no net/core at all.)
+// Here returns the place of the calling thread. The test uses the fact that matters: the kernel
+// shows the table of the network core's host-wide settings only in the first network namespace. (In
+// a namespace of an unprivileged user, older kernels show no net/core at all.)
 func Here() knob.Place {
 	if _, err := os.Stat("/proc/sys/net"); err != nil {
 		return knob.Place{}
@@ -122,11 +122,11 @@ func (l *Host) refusal(id knob.ID) error {
 	return nil
 }
 
-// CheckWrite implements Checker: the knob may be changed from here and is there, the value has the
-// right form, and where it is a file the file lets this process write.
+// CheckWrite implements Checker: the knob exists and may be changed from here, the value has the
+// right form, and if the knob is a file, this process may write it.
 //
-// access(2) asks for the real user and not for the effective one; linerate is never installed
-// set-user-id, so that they are the same.
+// access(2) checks the real user and not the effective one; linerate is never installed
+// set-user-id, so both are the same.
 func (l *Host) CheckWrite(ctx context.Context, id knob.ID, v knob.Value) error {
 	if err := l.refusal(id); err != nil {
 		return l.fail("check", id, err)
@@ -162,8 +162,8 @@ func (l *Host) canonical(id knob.ID, v knob.Value) knob.Value {
 	return v.Squeeze()
 }
 
-// form refuses what is no single line, or not of the definition's form. The kernel would take the
-// first of two numbers and drop the rest.
+// form refuses a value that is not a single line, or not of the definition's form. The kernel would
+// take the first of two numbers and drop the rest.
 func (l *Host) form(id knob.ID, v knob.Value) (knob.Value, error) {
 	if strings.ContainsRune(string(v), 0) {
 		return "", &knob.RangeError{Value: v, Allowed: "text without zero bytes"}
@@ -213,8 +213,8 @@ func do(f func(*nl.Client) error) error {
 	return err
 }
 
-// fail dresses an error: what the kernel said about the value becomes a RangeError, and the hint
-// says what to do.
+// fail completes an error: the kernel's answer about the value becomes a RangeError, and the hint
+// names the remedy.
 //
 // The order of the hints is from the most to the least specific: in a container a knob of the whole
 // host is often simply absent, and "this kernel has no such setting" would send the reader in the

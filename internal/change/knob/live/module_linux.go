@@ -29,8 +29,8 @@ func (k moduleKnobs) file(module, parameter string) (string, error) {
 	return filepath.Join(k.root, module, "parameters", parameter), nil
 }
 
-// read returns the value. Of a list of choices with brackets around the one in use, as pcie_aspm
-// shows its policy, it gives that one.
+// read returns the value. For a list of choices with brackets around the current one, as pcie_aspm
+// shows its policy, it returns the current one.
 func (k moduleKnobs) read(module, parameter string) (knob.Value, error) {
 	file, err := k.file(module, parameter)
 	if err != nil {
@@ -70,7 +70,7 @@ func (k moduleKnobs) check(module, parameter string, _ knob.Value) error {
 	return k.explain(module, parameter, checkPseudo(unix.AT_FDCWD, file), knob.ErrReadOnly)
 }
 
-// explain tells apart the reasons for a parameter not to be there.
+// explain distinguishes the reasons for a missing parameter.
 //
 // A parameter that is declared with mode 0 never gets a file: the e1000 family declares all of its
 // parameters so. It can then neither be read nor be changed until the module is loaded again;
@@ -92,7 +92,7 @@ func moduleID(module, parameter string) knob.ID {
 	return knob.ID(knob.KindModule + ":" + module + "/" + parameter)
 }
 
-// bracketed returns the one word of several that stands in brackets, empty if there is none.
+// bracketed returns the word in brackets among several, or "".
 func bracketed(text string) string {
 	words := strings.Fields(text)
 	i := slices.IndexFunc(words, func(w string) bool { return strings.HasPrefix(w, "[") && strings.HasSuffix(w, "]") })

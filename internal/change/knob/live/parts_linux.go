@@ -19,7 +19,7 @@ import (
 // They are the whole host's, and every network namespace shows the same.
 type hostKnobs struct {
 	root   string            // the directory of all
-	prefix string            // in front of the subject in the name of its directory: cpu of cpu3
+	prefix string            // prefix of the subject in the name of its directory: cpu of cpu3
 	files  map[string]string // by attribute
 	parts  func(name string) bool
 }
@@ -48,7 +48,7 @@ func blockKnobs(root string) hostKnobs {
 
 func decimal(s string) bool { return s != "" && strings.Trim(s, "0123456789") == "" }
 
-// file returns the path, and tells a part that is not there from one that lacks the setting.
+// file returns the path, and distinguishes a missing part from one that lacks the setting.
 func (k hostKnobs) file(subject, attribute string) (string, error) {
 	f, known := k.files[attribute]
 	if subject == "" || strings.Contains(subject, "/") || subject == "." || subject == ".." || !k.parts(subject) {
@@ -89,8 +89,8 @@ func (k hostKnobs) check(subject, attribute string, _ knob.Value) error {
 	return absentSetting(attribute, checkPseudo(unix.AT_FDCWD, path))
 }
 
-// absentSetting: the part is there, so that a missing file is a kernel or a part without the
-// setting (no cpufreq in a guest, no ASPM on a bus without it).
+// absentSetting: the part exists, so a missing file means a kernel or a part without the setting
+// (no cpufreq in a guest, no ASPM on a bus without it).
 func absentSetting(attribute string, err error) error {
 	if errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("%w: this kernel or this part of the machine has no %s", knob.ErrNotSupported, attribute)
@@ -115,7 +115,8 @@ func (k hostKnobs) subjects() ([]string, error) {
 	return out, nil
 }
 
-// processorKnobs adds to those of single CPUs the one that all share and that no file keeps.
+// processorKnobs adds to the knobs of single CPUs the one that all CPUs share and that no file
+// keeps.
 type processorKnobs struct {
 	hostKnobs
 	latency string // /dev/cpu_dma_latency
@@ -134,12 +135,12 @@ func (k processorKnobs) read(subject, attribute string) (knob.Value, error) {
 	if subject != "all" || attribute != dmaLatency {
 		return k.hostKnobs.read(subject, attribute)
 	}
-	// Opening asks for nothing: a new holder starts with the default, which limits nobody.
+	// Opening requests nothing: a new holder starts with the default, which sets no limit.
 	v, err := readPseudo(unix.AT_FDCWD, k.latency)
 	if err != nil {
 		return "", absentSetting(attribute, err)
 	}
-	// A binary s32, in microseconds; programs that write it may use text, this is what is read.
+	// A binary s32, in microseconds; programs may write it as text, but it reads as binary.
 	if len(v) != 4 {
 		return "", fmt.Errorf("%d bytes in place of 4", len(v))
 	}

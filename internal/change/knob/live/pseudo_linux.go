@@ -15,12 +15,11 @@ import (
 // CPUs in /proc may take more.
 const pseudoBuffer = 64 << 10
 
-// readPseudo gives the text of a small file of sysfs or /proc, which lies in an open directory
+// readPseudo returns the text of a small file of sysfs or /proc, in an open directory
 // (unix.AT_FDCWD for an absolute path).
 //
-// ENOENT of the reading itself, from a file that could be opened, is a driver's way to say that the
-// file means nothing here (xps_cpus of a NIC with one queue); a device that goes away at this
-// moment is ENODEV.
+// If reading a file that was opened returns ENOENT, the driver reports that the file means nothing
+// here (xps_cpus of a NIC with one queue); a device that is removed at this moment returns ENODEV.
 func readPseudo(dir int, path string) (knob.Value, error) {
 	fd, err := retry(func() (int,
 		error) {
@@ -70,11 +69,12 @@ func checkPseudo(dir int, path string) error {
 	return nil
 }
 
-// pseudoError tells a file that nobody may write, or read, from one that this process may not.
+// pseudoError distinguishes a file that no process may write, or read, from one that this process
+// may not.
 //
-// A file of mode 0444 is read-only for everybody, root with all capabilities included; one of mode
-// 0644 is refused for want of a capability, and "run it as root" helps. Files of mode 0200
-// (route/flush) are switches and no settings, those of mode 0400 are shown to root alone.
+// A file of mode 0444 is read-only for every process, even root with all capabilities; one of mode
+// 0644 is refused for lack of a capability, and "run it as root" helps. Files of mode 0200
+// (route/flush) are commands, not settings; files of mode 0400 are readable by root only.
 func pseudoError(dir int, path string, err error, writing bool) error {
 	switch {
 	case errors.Is(err, unix.EROFS):
@@ -107,7 +107,7 @@ func deviceError(err error) error {
 	case unix.EOPNOTSUPP, unix.ENOSYS:
 		return fmt.Errorf("%w: %w", knob.ErrNotSupported, err)
 	case unix.ENOENT:
-		// The text only: the errno itself is an fs.ErrNotExist, and the file is there.
+		// The text only: the errno itself is an fs.ErrNotExist, but the file exists.
 		return fmt.Errorf("%w: the device has the file and nothing behind it (%s)", knob.ErrNotSupported, errno)
 	case unix.EOVERFLOW, unix.E2BIG:
 		return fmt.Errorf("%w: %w", knob.ErrInvalid, err)

@@ -20,19 +20,19 @@ import (
 // # What the kernel made by itself
 //
 // A link gets its first discipline from the kernel, with the handle 0, and the kernel changes no
-// parameter of such a one: it must be made again, under a handle. An undo that only wrote the old
-// value would leave a copy there. So what is made in the place of a kernel's own gets one of two
-// handles that say so; and when a later write leaves such a one with nothing but defaults, it is
-// taken away, and what the kernel then puts there is kept if it is the same.
+// parameter of it: it must be made again, under a handle. An undo that only wrote the old value
+// would leave a copy there. So a discipline that replaces the kernel's own gets one of two reserved
+// handles. When a later write leaves only defaults in it, it is deleted; if the kernel then creates
+// the same discipline, that one stays.
 type qdiscKnobs struct {
 	// mu serialises the changes: each of them reads a tree first, and two that found the kernel's
 	// own would both put theirs in its place.
 	mu sync.Mutex
 }
 
-// ownHandles mark what stands in the place of the kernel's own. The kernel numbers from 8000
-// upwards, users from 1, so that these are rarely another program's. There are two, because one
-// that is in use cannot name the successor.
+// ownHandles mark disciplines that replace the kernel's own. The kernel numbers from 8000 upwards,
+// users from 1, so other programs rarely use these. There are two, because the successor needs
+// another handle than the one in use.
 var ownHandles = [2]uint32{0x4c52 << 16, 0x4c53 << 16}
 
 func isOwn(handle uint32) bool { return handle == ownHandles[0] || handle == ownHandles[1] }
@@ -50,8 +50,8 @@ func successor(nodes []nl.QdiscNode) uint32 {
 	return free(nodes)
 }
 
-// free is a handle that no discipline of the link has. The kernel would give one too, but would
-// then change a discipline of the same kind rather than make one.
+// free returns a handle that no discipline of the link has. The kernel would choose one too, but
+// would then change a discipline of the same kind rather than create one.
 func free(nodes []nl.QdiscNode) uint32 {
 	h := ownHandles[1]
 	for taken := true; taken; {
@@ -61,9 +61,9 @@ func free(nodes []nl.QdiscNode) uint32 {
 	return h
 }
 
-// byKind are the disciplines that a kind alone describes well enough to make them again: their
-// parameters have defaults that nearly everybody uses. A shaper without its rate or a tree without
-// its classes would be a different thing under the same name.
+// byKind are the disciplines that the kind alone describes well enough to create them again: nearly
+// all hosts use the defaults of their parameters. A shaper without its rate or a tree without its
+// classes would be a different thing under the same name.
 var byKind = []string{"bfifo", "cake", "fq", "fq_codel", "mq", "noqueue", "pfifo", "pfifo_fast"}
 
 func (*qdiscKnobs) read(name, attribute string) (knob.Value, error) {
@@ -114,12 +114,12 @@ func (k *qdiscKnobs) check(name, attribute string, v knob.Value) error {
 	return checkRoot(name, now, string(v))
 }
 
-// checkRoot refuses what the old kind alone could not bring back, and what would give up the queues
-// of a card.
+// checkRoot refuses a change that the old kind alone could not undo, or that would give up the
+// queues of a NIC.
 //
-// Under mq every transmit queue has a discipline, and a lock, of its own; anything else at the root
-// puts one lock in front of all of them. The way to change those below is
-// sysctl:net.core.default_qdisc, and then mq again.
+// Under mq every transmit queue has its own discipline and lock; any other root puts one lock in
+// front of all of them. To change the children, set sysctl:net.core.default_qdisc, and then mq
+// again.
 func checkRoot(name string, now knob.Value, v string) error {
 	switch {
 	case !slices.Contains(byKind, v):
@@ -138,13 +138,13 @@ func checkRoot(name string, now knob.Value, v string) error {
 	if err != nil {
 		return err
 	}
-	// An undo writes the kind and would bring back the defaults: whoever set these parameters takes
-	// them back first, or keeps the discipline.
+	// An undo writes the kind and would restore the defaults: the user must reset these parameters
+	// first, or keep the discipline.
 	for _, n := range nodes {
 		if n.Parent != nl.RootParent {
 			continue
 		}
-		custom, err := tc.Custom(n.Kind, n.Options, tc.Link{}) // what follows from the link is no loss
+		custom, err := tc.Custom(n.Kind, n.Options, tc.Link{}) // parameters that follow from the link are no loss
 		if err != nil {
 			return err
 		}
@@ -156,8 +156,9 @@ func checkRoot(name string, now knob.Value, v string) error {
 	return nil
 }
 
-// writeRoot makes a discipline with its defaults the root. What is there already is left, with its
-// queue; mq alone is made again, because its children follow a sysctl that may have changed.
+// writeRoot makes a discipline with its defaults the root. It leaves an existing one of that kind,
+// with its queue, except mq, which it makes again because its children follow a sysctl that may
+// have changed.
 func writeRoot(c *nl.Client, name, kind string) error {
 	nodes, err := c.QdiscTree(name)
 	if err != nil {
@@ -180,8 +181,8 @@ func writeRoot(c *nl.Client, name, kind string) error {
 	return settle(c, name)
 }
 
-// rootOf returns the discipline at the root; a zero one stands for noqueue, which the kernel does
-// not list.
+// rootOf returns the discipline at the root; a zero one means noqueue, which the kernel does not
+// list.
 func rootOf(nodes []nl.QdiscNode) nl.QdiscNode {
 	for _, n := range nodes {
 		if n.Parent == nl.RootParent {
@@ -191,12 +192,12 @@ func rootOf(nodes []nl.QdiscNode) nl.QdiscNode {
 	return nl.QdiscNode{Kind: "noqueue", Parent: nl.RootParent}
 }
 
-// settle gives the place back to the kernel if what the kernel puts there is the same as what
-// stands there.
+// settle gives the place back to the kernel if the kernel then creates the same discipline as the
+// present one.
 //
-// Nobody can ask the kernel what it would make; so it is let make it, and if that is something else
-// (another default_qdisc meanwhile, an MTU from which a quantum follows) what was there is made
-// again, under a handle.
+// The kernel does not report which discipline it would create, so settle lets it create one. If
+// that differs (another default_qdisc meanwhile, an MTU from which a quantum follows), settle makes
+// the previous one again, under a handle.
 func settle(c *nl.Client, name string) error {
 	before, err := c.QdiscTree(name)
 	if err != nil {

@@ -11,8 +11,8 @@ import (
 	"github.com/linerate/linerate/internal/kernel/nl/tc"
 )
 
-// leavesOf returns the disciplines that hold packets: the root, or the children of mq. What stands
-// below anything else belongs to a tree that somebody built, and is none.
+// leavesOf returns the disciplines that hold packets: the root, or the children of mq. Disciplines
+// below any other root belong to a tree that was built by hand, and are not included.
 func leavesOf(nodes []nl.QdiscNode) []nl.QdiscNode {
 	root := rootOf(nodes)
 	if root.Kind != "mq" {
@@ -29,8 +29,8 @@ func leavesOf(nodes []nl.QdiscNode) []nl.QdiscNode {
 
 // leaves are those of one link, all of the wanted kind.
 //
-// A parameter that the present discipline has not is not supported rather than not there: writing
-// qdisc:X/root would make it appear.
+// A parameter that the present discipline lacks is "not supported" rather than "does not exist":
+// writing qdisc:X/root would make it appear.
 func leaves(c *nl.Client, name, kind, parameter string) (root nl.QdiscNode, out []nl.QdiscNode, err error) {
 	if len(tc.Parameters(kind)) == 0 {
 		return root, nil, fmt.Errorf("%w: nothing is known of parameters of %s", knob.ErrNotSupported, kind)
@@ -131,9 +131,9 @@ func writeParameter(c *nl.Client, name, kind, parameter, v string) error {
 	return settle(c, name)
 }
 
-// standFor puts an mq with a handle in the place of the kernel's own. Its children are made by
-// net.core.default_qdisc, as those before were; had somebody changed that meanwhile, they would
-// become others, and no undo could bring the old ones back.
+// standFor replaces the kernel's own mq by one with a handle. net.core.default_qdisc determines its
+// children, as it did before; if another program changed that meanwhile, the children would differ,
+// and no undo could restore the old ones.
 func standFor(c *nl.Client, name, kind string) error {
 	if b, err := os.ReadFile("/proc/sys/net/core/default_qdisc"); err == nil && strings.TrimSpace(string(b)) != kind {
 		return fmt.Errorf("%w: the queues carry %s, and net.core.default_qdisc would now make %s", knob.ErrNotSupported,

@@ -11,14 +11,14 @@ import (
 )
 
 // queueKnobs are files of the queues of an interface
-// (Documentation/ABI/testing/sysfs-class-net-queues): who works for a receive queue, who may use a
-// transmit queue, and how much may wait in the card.
+// (Documentation/ABI/testing/sysfs-class-net-queues): which CPUs process a receive queue, which may
+// use a transmit queue, and how much may wait in the NIC.
 type queueKnobs struct{ sysfs sysfs }
 
-// file gives the path of an attribute below the directory of its interface.
+// file returns the path of an attribute below the directory of its interface.
 //
-// The directory of byte queue limits is there only when the kernel has them (3.3) and the driver
-// counts what it sends (since 6.8 it is left out for software devices without a queue).
+// The directory of byte queue limits exists only when the kernel supports them (3.3) and the driver
+// counts what it sends (since 6.8, software devices without a queue lack it).
 func (queueKnobs) file(subject, attribute string) (name, file string, err error) {
 	name, queue, _ := strings.Cut(subject, "/")
 	direction, number, _ := strings.Cut(queue, "-")

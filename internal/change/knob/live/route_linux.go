@@ -17,7 +17,7 @@ type routeKnobs struct {
 	mu sync.Mutex
 }
 
-// noCongctl stands for a route without an algorithm of its own. No algorithm has this name, and an
+// noCongctl is the value of a route without its own algorithm. No algorithm has this name, and an
 // empty value could not be typed.
 const noCongctl = "none"
 

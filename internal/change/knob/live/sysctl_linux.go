@@ -12,10 +12,10 @@ import (
 	"github.com/linerate/linerate/internal/change/knob"
 )
 
-// The kernel gives a sysctl in the answer to the first read only: a second read at a later offset
-// is the end of the file, so that a value longer than the buffer is cut without an error.
-// ip_local_reserved_ports alone can reach 190 kB. The buffer therefore grows and the file is read
-// from its start until one read leaves room. It is bounded by what the kernel itself allocates.
+// The kernel returns a sysctl only in the first read: a second read at a later offset is the end of
+// the file, so a value longer than the buffer is cut without an error. ip_local_reserved_ports
+// alone can reach 190 kB. The buffer therefore grows, and the file is read from its start until one
+// read leaves room, up to the limit of the kernel's own allocation.
 const (
 	sysctlBuffer    = 16 << 10
 	sysctlBufferMax = 4 << 20 // KMALLOC_MAX_SIZE
@@ -124,7 +124,7 @@ func (l *Host) sysctlError(id knob.ID, err error, writing bool) error {
 func retry(call func() (int, error)) (int, error) {
 	for {
 		n, err := call()
-		if err != syscall.EINTR { //nolint:errorlint // raw system calls give bare errnos
+		if err != syscall.EINTR { //nolint:errorlint // raw system calls return bare errnos
 			return n, err
 		}
 	}

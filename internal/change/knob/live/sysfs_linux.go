@@ -21,17 +21,17 @@ type sysfs string
 
 // openInterface opens the directory of a network interface. The caller closes it.
 //
-// A sysfs shows the network namespace that it was mounted in, which need not be that of the thread:
-// an "eth0" there may be the host's, while rtnetlink means the container's. Writing it would change
-// a foreign interface. So the directory is believed only when it has the index and the address that
-// rtnetlink tells in this thread. Where a write depends on it, and where an interface has no
-// address of its own, as a loopback, all names must agree as well: bridges of containers give the
-// same addresses in every namespace. (Two namespaces that have nothing but a loopback cannot be
-// told apart by that; their loopbacks have nothing to tune either.)
+// A sysfs shows the network namespace in which it was mounted, which need not be that of the
+// thread: an "eth0" there may be the host's, while rtnetlink means the container's. Writing it
+// would change a foreign interface. So the directory is trusted only when it has the index and the
+// address that rtnetlink reports in this thread. Before a write, and where an interface has no
+// address, as a loopback, all names must agree as well: bridges of containers have the same
+// addresses in every namespace. (Two namespaces that have only a loopback cannot be distinguished;
+// their loopbacks have nothing to tune either.)
 //
-// What is opened is the directory and not a path, so that a rename between the check and the use
-// changes nothing. Interfaces come and go between the two lists: a few attempts keep that from
-// being taken for another namespace.
+// The directory is opened, not a path, so that a rename between the check and the use changes
+// nothing. Interfaces come and go between the two lists: a few attempts keep that from looking like
+// another namespace.
 func (s sysfs) openInterface(name string, toWrite bool) (dir int, err error) {
 	for range 3 {
 		link, err := withClient(func(c *nl.Client) (nl.Link, error) { return c.LinkByName(name) })
@@ -50,7 +50,7 @@ func (s sysfs) openInterface(name string, toWrite bool) (dir int, err error) {
 		dir, err := unix.Open(filepath.Join(string(s), "class/net", name),
 			unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
 		if err != nil {
-			continue // gone since it was requested: rtnetlink will say so
+			continue // gone since the query: rtnetlink will report it
 		}
 		if isLink(dir, link) {
 			return dir, nil
@@ -71,7 +71,7 @@ func (s sysfs) sameNames() (bool, error) {
 	return slices.Equal(shown, names(links)), err
 }
 
-// interfaces lists the names, sorted. Files between the directories (bonding_masters) are none.
+// interfaces returns the names, sorted. It skips files between the directories (bonding_masters).
 func (s sysfs) interfaces() ([]string, error) {
 	entries, err := os.ReadDir(filepath.Join(string(s), "class/net"))
 	switch {
