@@ -22,7 +22,7 @@ func TestNotes(t *testing.T) {
 		&fs.PathError{Op: "read", Path: "/proc/x", Err: fs.ErrNotExist},
 		&fs.PathError{Op: "read", Path: "/proc/y", Err: fs.ErrPermission},
 		fmt.Errorf("read rings eth0: %w", nl.ErrNotSupported), procfs.ErrFormat, procfs.ErrFormat, nil,
-		fmt.Errorf("linerate/links.json: %w", errNotTold),
+		fmt.Errorf("linerate/links.json: %w", errNotArchived),
 	} {
 		said.add("this", err)
 	}
