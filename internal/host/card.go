@@ -171,7 +171,7 @@ func readSymptoms(dev *Interface, statistics map[string]uint64) []Symptom {
 			class, meaning string
 			n              uint64
 		}{
-			{"correctable", "packets damaged between card and slot and sent again: "+
+			{"correctable", "packets damaged between card and slot and sent again: " +
 				"a bad contact, a riser, a slot too fast for it",
 				dev.Card.AER.Correctable},
 			{"nonfatal", "transactions between card and memory that were lost; the link stayed up",
