@@ -49,7 +49,7 @@ func TestPortableSnapshot(t *testing.T) {
 	}
 }
 
-// TestRoutesOfProc: where nobody asked netlink, routes come from /proc in the words of the model.
+// TestRoutesOfProc: where netlink was not asked, routes come from /proc in the words of the model.
 func TestRoutesOfProc(t *testing.T) {
 	m := hostfs.NewMemory([]hostfs.Entry{
 		{Name: "proc/net/route",
