@@ -42,16 +42,16 @@ func (r Root) Copy(ctx context.Context) ([]hostfs.Entry, error) {
 		return nil, fmt.Errorf("copy host: %w", err)
 	}
 	src.Stop() // The files below are written by name, not copied.
-	if err := src.copyTold(ctx, rec, s); err != nil {
+	if err := src.copyFacts(ctx, rec, s); err != nil {
 		return nil, fmt.Errorf("copy host: %w", err)
 	}
 	return rec.Entries(), nil
 }
 
-// copyTold writes the linerate directory.
-func (src *source) copyTold(ctx context.Context, rec *hostfs.Recorder, s *Snapshot) error {
-	t := src.tell()
-	all := make(map[string]toldEthtool, len(t.links))
+// copyFacts writes the linerate directory.
+func (src *source) copyFacts(ctx context.Context, rec *hostfs.Recorder, s *Snapshot) error {
+	t := src.facts()
+	all := make(map[string]ethtoolFacts, len(t.links))
 	for _, l := range t.links {
 		if err := ctx.Err(); err != nil {
 			return err
@@ -71,7 +71,7 @@ func (src *source) copyTold(ctx context.Context, rec *hostfs.Recorder, s *Snapsh
 	// No file without content.
 	var warningsErr error
 	if len(warnings) == 0 {
-		warningsErr = errNotTold
+		warningsErr = errNotArchived
 	}
 	parts := []struct {
 		name string

@@ -59,10 +59,10 @@ func (src *source) wakeful(name string) ([]byte, error) {
 
 // readCard adds the hardware facts of sysfs to those of ethtool (sysfs-bus-pci). The PCI function
 // of a virtio card is one directory up.
-func readCard(src *source, m bus.Machine, device string, told *Card) *Card {
+func readCard(src *source, m bus.Machine, device string, reported *Card) *Card {
 	var c Card
-	if told != nil {
-		c = *told
+	if reported != nil {
+		c = *reported
 	}
 	id := func(dir, vendor, product string) string {
 		v, p := src.Optional(dir+"/"+vendor), src.Optional(dir+"/"+product)
@@ -171,7 +171,8 @@ func readSymptoms(dev *Interface, statistics map[string]uint64) []Symptom {
 			class, meaning string
 			n              uint64
 		}{
-			{"correctable", "packets damaged between card and slot and sent again: a bad contact, a riser, a slot too fast for it",
+			{"correctable", "packets damaged between card and slot and sent again: " +
+				"a bad contact, a riser, a slot too fast for it",
 				dev.Card.AER.Correctable},
 			{"nonfatal", "transactions between card and memory that were lost; the link stayed up",
 				dev.Card.AER.NonFatal},

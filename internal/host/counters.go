@@ -99,7 +99,7 @@ func counts(values map[string]uint64) bool {
 // names are those of the columns in /proc/net/stat. A host that has these files is not asked twice;
 // what a sandbox refuses is skipped silently, like the files.
 func countNeighbours(src *source, set *procfs.Counts) {
-	if _, told := set.Values["neigh.ipv4.entries"]; told || !src.Live() {
+	if _, known := set.Values["neigh.ipv4.entries"]; known || !src.Live() {
 		return
 	}
 	client, err := src.dial()
@@ -144,8 +144,8 @@ func countQdiscs(src *source, set *procfs.Counts, said *notes) {
 // qdiscTotals takes the largest figure among an interface's disciplines. A sum would count one drop
 // at every level: the kernel adds children's drops to the parent (qdisc_tree_reduce_backlog), and
 // mq and mqprio report the sum of theirs (mq_dump).
-func qdiscTotals(qdiscs []toldQdisc) map[string]toldQdisc {
-	totals := make(map[string]toldQdisc)
+func qdiscTotals(qdiscs []qdiscFact) map[string]qdiscFact {
+	totals := make(map[string]qdiscFact)
 	for _, q := range qdiscs {
 		t := totals[q.Interface]
 		t.Drops = max(t.Drops, q.Drops)
@@ -209,7 +209,7 @@ func countCards(src *source, set *procfs.Counts, said *notes) map[string]string 
 			set.Values["nic."+name+".rx_dropped"] = drop - missed
 		}
 		stats, err := src.driverStatistics(name)
-		if err != nil && !errors.Is(err, errNotTold) {
+		if err != nil && !errors.Is(err, errNotArchived) {
 			said.add("driver statistics of "+name, err)
 		}
 		for stat, v := range stats {

@@ -8,8 +8,8 @@ import (
 	"github.com/linerate/linerate/internal/host"
 )
 
-// TestNetnsCounters: what nstat(8) says of a namespace in which nobody else sends, between two
-// readings of ours: what was held back there goes on.
+// TestNetnsCounters: nstat(8) in a namespace without other senders lies between two of our
+// readings; the shaper keeps sending meanwhile.
 func TestNetnsCounters(t *testing.T) {
 	needTools(t, "ip", "tc", "nstat")
 	var before, after *host.Counters

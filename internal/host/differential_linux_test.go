@@ -19,8 +19,8 @@ import (
 	"github.com/linerate/linerate/internal/host"
 )
 
-// otherSays runs a program of others in the network namespace of the calling thread: a new process
-// begins where the thread stands that starts it.
+// otherSays runs another program in the network namespace of the calling thread, which a new
+// process inherits.
 func otherSays(name string, args ...string) ([]byte, error) {
 	path, err := exec.LookPath(name)
 	if err != nil {

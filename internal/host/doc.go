@@ -27,14 +27,16 @@
 // optional:
 //
 //	linerate/host.json       {"time":"RFC 3339","arch":"GOARCH"}
-//	linerate/links.json      [{"index","name","kind","mac","mtu_bytes","tx_queue_length_packets","up","carrier","qdisc","parent_index",
-//	                         "master_index","vlan_id","vlan_protocol","bond_mode"}]
+//	linerate/links.json      [{"index","name","kind","mac","mtu_bytes","tx_queue_length_packets",
+//	                         "up","carrier","qdisc","parent_index","master_index",
+//	                         "vlan_id","vlan_protocol","bond_mode"}]
 //	linerate/addresses.json  [{"index","cidr"}]
 //	linerate/routes.json     [Route as in linerate.inspect/1]
-//	linerate/ethtool.json    {"eth0":{"driver","bus","speed_bits_per_second","duplex","rings","coalesce","features","channels","statistics",
-//	                         "card": Card as in linerate.inspect/1}}
-//	linerate/qdiscs.json     [{"interface","kind","parent","handle","drops_total","requeues_total","overlimits_total","backlog_bytes",
-//	                         "backlog_packets","bytes_total","packets_total","parameters"}]
+//	linerate/ethtool.json    {"eth0":{"driver","bus","speed_bits_per_second","duplex","rings",
+//	                         "coalesce","features","channels","statistics","card": Card as in linerate.inspect/1}}
+//	linerate/qdiscs.json     [{"interface","kind","parent","handle","drops_total","requeues_total",
+//	                         "overlimits_total","backlog_bytes","backlog_packets",
+//	                         "bytes_total","packets_total","parameters"}]
 //
 // Two things are copied in part: only the NFS mounts of /proc/mounts, and only the process names of
 // programs that manage hosts.

@@ -18,7 +18,7 @@ import (
 // readInterfaces joins what netlink and sysfs report about each interface. Netlink follows the
 // network namespace of the thread, so it decides which interfaces exist. sysfs has queues, buses
 // and all the statistics; it is used where it shows the same interfaces.
-func readInterfaces(ctx context.Context, src *source, t *told, m bus.Machine, said *notes) ([]Interface, error) {
+func readInterfaces(ctx context.Context, src *source, t *facts, m bus.Machine, said *notes) ([]Interface, error) {
 	said.add("interfaces by netlink", t.linksErr)
 	said.add("addresses by netlink", t.addressesErr)
 	links := t.links
@@ -55,7 +55,7 @@ func readInterfaces(ctx context.Context, src *source, t *told, m bus.Machine, sa
 		// Netlink first and sysfs after it: where both have a value, sysfs wins (for the reason see
 		// model.go).
 		e := src.ethtool(l.Name)
-		dev := fromTold(l, e)
+		dev := fromLinkFact(l, e)
 		for _, a := range t.addresses {
 			if a.Index == l.Index {
 				dev.Addresses = append(dev.Addresses, a.CIDR)
@@ -120,8 +120,8 @@ func sayRefusals(dev *Interface, refused []refusal, said *notes) {
 	}
 }
 
-// fromTold starts an interface with what netlink reports.
-func fromTold(l toldLink, e toldEthtool) Interface {
+// fromLinkFact starts an interface with what netlink reports.
+func fromLinkFact(l linkFact, e ethtoolFacts) Interface {
 	dev := Interface{
 		Name: l.Name, Index: l.Index, MAC: l.MAC, Up: l.Up, Carrier: l.Carrier, MTUBytes: l.MTUBytes,
 		TxQueueLen: l.TxQueueLen,
@@ -141,7 +141,7 @@ func fromTold(l toldLink, e toldEthtool) Interface {
 // sysfsIsOurs reports whether /sys/class/net shows the same interfaces as netlink. sysfs shows the
 // network namespace in which it was mounted, and a container's eth0 with index 2 looks much like
 // its host's.
-func sysfsIsOurs(src *source, links []toldLink) bool {
+func sysfsIsOurs(src *source, links []linkFact) bool {
 	names, err := src.List("sys/class/net")
 	if err != nil {
 		return false
@@ -156,7 +156,7 @@ func sysfsIsOurs(src *source, links []toldLink) bool {
 			continue // bonding_masters is a file among the interfaces
 		}
 		seen++
-		i := slices.IndexFunc(links, func(l toldLink) bool { return l.Name == name })
+		i := slices.IndexFunc(links, func(l linkFact) bool { return l.Name == name })
 		if i < 0 {
 			return false
 		}
@@ -188,20 +188,20 @@ func (src *source) sysfsShows(name string) bool {
 
 // linksFromSysfs replaces netlink for an archive without links.json, such as a plain copy of /sys
 // made with cp or tar. It does not know the queueing discipline.
-func linksFromSysfs(src *source, said *notes) []toldLink {
+func linksFromSysfs(src *source, said *notes) []linkFact {
 	names, err := src.List("sys/class/net")
 	if err != nil {
 		said.add("interfaces", err)
 		return nil
 	}
-	var links []toldLink
+	var links []linkFact
 	for _, name := range names {
 		dir := "sys/class/net/" + name + "/"
 		index, ok := src.Number(dir + "ifindex")
 		if !ok {
 			continue
 		}
-		l := toldLink{Index: int(index), Name: name, MAC: src.Optional(dir + "address")}
+		l := linkFact{Index: int(index), Name: name, MAC: src.Optional(dir + "address")}
 		if mtu, ok := src.Number(dir + "mtu"); ok {
 			l.MTUBytes = int(mtu)
 		}

@@ -22,7 +22,7 @@ func TestNotes(t *testing.T) {
 		&fs.PathError{Op: "read", Path: "/proc/x", Err: fs.ErrNotExist},
 		&fs.PathError{Op: "read", Path: "/proc/y", Err: fs.ErrPermission},
 		fmt.Errorf("read rings eth0: %w", nl.ErrNotSupported), procfs.ErrFormat, procfs.ErrFormat, nil,
-		fmt.Errorf("linerate/links.json: %w", errNotTold),
+		fmt.Errorf("linerate/links.json: %w", errNotArchived),
 	} {
 		said.add("this", err)
 	}
@@ -49,7 +49,7 @@ func TestPortableSnapshot(t *testing.T) {
 	}
 }
 
-// TestRoutesOfProc: where nobody asked netlink, routes come from /proc in the words of the model.
+// TestRoutesOfProc: where netlink was not asked, routes come from /proc in the words of the model.
 func TestRoutesOfProc(t *testing.T) {
 	m := hostfs.NewMemory([]hostfs.Entry{
 		{Name: "proc/net/route",

@@ -69,7 +69,7 @@ func TestLarge(t *testing.T) {
 	}
 }
 
-// TestLargeInterrupts: all that served an interrupt are told, of cards alone.
+// TestLargeInterrupts: every CPU that served an interrupt is listed, and only for cards.
 func TestLargeInterrupts(t *testing.T) {
 	cards, err := large(t).CardInterrupts()
 	if err != nil {

@@ -12,7 +12,7 @@ import (
 // Linux 3.13: VLANs, bonds, bridges, teams, macvlans; netdev_adjacent_sysfs_add in net/core/dev.c).
 // rtnetlink has the master of a port (IFLA_MASTER) and the interface that one was made on
 // (IFLA_LINK), which is the only source for tunnels.
-func readLayers(src *source, interfaces []Interface, links []toldLink, own bool) {
+func readLayers(src *source, interfaces []Interface, links []linkFact, own bool) {
 	position := make(map[int]int, len(interfaces)) // by interface index
 	for i, dev := range interfaces {
 		position[dev.Index] = i
@@ -37,7 +37,7 @@ func readLayers(src *source, interfaces []Interface, links []toldLink, own bool)
 			case l.Kind == "veth":
 				// The index may belong to another namespace; the two ends name each other.
 				if slices.ContainsFunc(links,
-					func(p toldLink) bool {
+					func(p linkFact) bool {
 						return p.Index == l.ParentIndex && p.Kind == "veth" &&
 							p.ParentIndex == l.Index
 					}) {
@@ -97,7 +97,7 @@ func join(interfaces []Interface, above, below int) {
 
 // readKind returns the kind of an interface, in the words of ip(8). tun and tap are one driver: bit
 // 1 of its flags is IFF_TAP (linux/if_tun.h).
-func readKind(src *source, dev *Interface, l toldLink, own bool) string {
+func readKind(src *source, dev *Interface, l linkFact, own bool) string {
 	switch {
 	case l.Kind == "tun" || l.Kind == "" && dev.Driver == "tun":
 		if !own {

@@ -29,7 +29,7 @@ func tap(name string) (fd int, err error) {
 }
 
 // TestNetnsLayers: a bridge over the ends of two veths, and a tap, as the kernel makes them, with a
-// sysfs of this namespace and with that of another one. Both have to tell the same.
+// sysfs of this namespace and with that of another one. Both must give the same.
 func TestNetnsLayers(t *testing.T) {
 	for _, own := range []bool{true, false} {
 		var s *host.Snapshot
@@ -74,7 +74,7 @@ func TestNetnsLayers(t *testing.T) {
 		for _, name := range []string{"lo", "br7", "wa7", "va7", "vb7", "tap7"} {
 			if i, ok := s.Interface(name); ok {
 				got[name] = i.Layers
-				// Polling is sysfs's to tell. Asleep is nothing that software can be.
+				// Only sysfs has polling. Software is never asleep.
 				if (i.NAPI != nil) != own || i.Asleep || i.Card != nil {
 					t.Errorf("own sysfs %v: %s napi %+v asleep %v card %+v", own, name, i.NAPI, i.Asleep, i.Card)
 				}
@@ -89,7 +89,7 @@ func TestNetnsLayers(t *testing.T) {
 		if withTap {
 			want["tap7"] = host.Layers{Kind: "tun"}
 			if own {
-				want["tap7"] = host.Layers{Kind: "tap"} // Only sysfs tells the two apart.
+				want["tap7"] = host.Layers{Kind: "tap"} // Only sysfs distinguishes the two.
 			}
 		}
 		if diff := cmp.Diff(want, got); diff != "" {

@@ -60,7 +60,7 @@ func stack(vlans int) map[string]string {
 	return files
 }
 
-// TestLayersOfSysfs: a plain copy of /sys tells which card carries what.
+// TestLayersOfSysfs: a plain copy of /sys shows which card carries what.
 func TestLayersOfSysfs(t *testing.T) {
 	s, err := tree(t, stack(2)).Snapshot(t.Context())
 	if err != nil {
@@ -84,9 +84,9 @@ func TestLayersOfSysfs(t *testing.T) {
 	}
 }
 
-// TestLayersOfNetlink: where sysfs belongs to another namespace, netlink alone tells; a veth whose
-// other end is elsewhere is no layer, and neither is a ring of interfaces that no kernel would
-// make.
+// TestLayersOfNetlink: where sysfs belongs to another namespace, only netlink has the facts; a veth
+// whose other end is elsewhere is no layer, and neither is a ring of interfaces that no kernel
+// would make.
 func TestLayersOfNetlink(t *testing.T) {
 	s, err := tree(t, map[string]string{
 		"proc/sys/kernel/osrelease": "6.6.9",

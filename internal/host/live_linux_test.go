@@ -162,7 +162,7 @@ func veth() error {
 }
 
 // TestNetnsOfTheThread: what is read is the namespace of the calling thread, also where /sys is
-// still somebody else's. The veth has a dot in its name, as VLANs do.
+// still that of another namespace. The veth has a dot in its name, as VLANs do.
 func TestNetnsOfTheThread(t *testing.T) {
 	var s *host.Snapshot
 	var c *host.Counters

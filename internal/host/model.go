@@ -13,9 +13,10 @@ type Snapshot struct {
 	BootID string `json:"boot_id,omitempty"` // random, new at every start: counters of two boots cannot be compared
 	// Virtualization is kvm, vmware, xen, container, vm (a hypervisor that hides its name),
 	// kvm+container, … ; empty: none found.
-	Virtualization string    `json:"virtualization,omitempty"`
-	MemoryBytes    int64     `json:"memory_bytes,omitempty"` // without what firmware and the kernel image occupy (MemTotal)
-	Time           time.Time `json:"time"`
+	Virtualization string `json:"virtualization,omitempty"`
+	// without what firmware and the kernel image occupy (MemTotal)
+	MemoryBytes int64     `json:"memory_bytes,omitempty"`
+	Time        time.Time `json:"time"`
 	// BootTime is when the system started, to the second. Counters since boot are divided by the
 	// time since then, see [Snapshot.Uptime].
 	BootTime   time.Time   `json:"boot_time,omitzero"`
@@ -24,7 +25,8 @@ type Snapshot struct {
 	Settings   []Setting   `json:"settings"`
 	Routes     []Route     `json:"routes,omitempty"`
 	Platform
-	Warnings []string `json:"warnings,omitempty"` // what could not be read, one sentence each, with the kernel's error text
+	// what could not be read, one sentence each, with the kernel's error text
+	Warnings []string `json:"warnings,omitempty"`
 }
 
 // Interface is one network interface. A nil pointer or empty field means not known; it never means
@@ -46,18 +48,20 @@ type Interface struct {
 	TxQueueLen int  `json:"tx_queue_length_packets,omitempty"`
 	// SpeedBitsPerSec and Duplex (full, half) are as negotiated, so they are absent without
 	// carrier.
-	SpeedBitsPerSec float64            `json:"speed_bits_per_second,omitempty"`
-	Duplex          string             `json:"duplex,omitempty"`
-	Bus             *Bus               `json:"bus,omitempty"`
-	NUMANode        *int               `json:"numa_node,omitempty"` // node whose memory is near the card; nil: the machine has one, or it is not known
-	Rings           *Rings             `json:"rings,omitempty"`
-	Coalesce        map[string]uint32  `json:"coalesce,omitempty"` // ethtool names: rx-usecs, rx-frames, tx-usecs, adaptive-rx (0/1), …
-	Features        map[string]Feature `json:"features,omitempty"` // kernel names: tx-tcp-segmentation, rx-gro, …
-	Queues          []Queue            `json:"queues,omitempty"`
-	Channels        *Channels          `json:"channels,omitempty"`
-	Addresses       []string           `json:"addresses,omitempty"` // CIDR
-	Qdisc           string             `json:"qdisc,omitempty"`
-	Counters        map[string]uint64  `json:"counters,omitempty"` // /sys/class/net/X/statistics names
+	SpeedBitsPerSec float64 `json:"speed_bits_per_second,omitempty"`
+	Duplex          string  `json:"duplex,omitempty"`
+	Bus             *Bus    `json:"bus,omitempty"`
+	// node whose memory is near the card; nil: the machine has one, or it is not known
+	NUMANode *int   `json:"numa_node,omitempty"`
+	Rings    *Rings `json:"rings,omitempty"`
+	// ethtool names: rx-usecs, rx-frames, tx-usecs, adaptive-rx (0/1), …
+	Coalesce  map[string]uint32  `json:"coalesce,omitempty"`
+	Features  map[string]Feature `json:"features,omitempty"` // kernel names: tx-tcp-segmentation, rx-gro, …
+	Queues    []Queue            `json:"queues,omitempty"`
+	Channels  *Channels          `json:"channels,omitempty"`
+	Addresses []string           `json:"addresses,omitempty"` // CIDR
+	Qdisc     string             `json:"qdisc,omitempty"`
+	Counters  map[string]uint64  `json:"counters,omitempty"` // /sys/class/net/X/statistics names
 	Layers
 	// Asleep: the device is powered down until it is needed. It was not woken, so little is known
 	// about it.
@@ -72,7 +76,8 @@ type Interface struct {
 // and before any protocol of the bus: per direction for pcie, for both together for pci, pci-x and
 // usb 2. It has the fields of bus.Slot in their order, with the key names of documents.
 type Bus struct {
-	Kind                  string  `json:"kind"` // pci, pci-x, pcie, virtio, usb, isa, or the kernel's name (xen, vmbus, platform, …)
+	// pci, pci-x, pcie, virtio, usb, isa, or the kernel's name (xen, vmbus, platform, …)
+	Kind                  string  `json:"kind"`
 	Address               string  `json:"address,omitempty"`
 	CapacityBitsPerSec    float64 `json:"capacity_bits_per_second,omitempty"`     // as negotiated now
 	MaxCapacityBitsPerSec float64 `json:"max_capacity_bits_per_second,omitempty"` // what card and slot support
@@ -122,8 +127,9 @@ type Queue struct {
 	XPSCPUs string `json:"xps_cpus,omitempty"`
 	// RFSEntries is the number of flows of this queue that the kernel steers to the CPU of their
 	// reader; 0: RFS is off.
-	RFSEntries  uint32 `json:"rfs_entries,omitempty"`
-	XPSRxQueues string `json:"xps_rxqs,omitempty"` // hex mask: packets leave by the queue of the flow's arrivals (since Linux 4.18)
+	RFSEntries uint32 `json:"rfs_entries,omitempty"`
+	// hex mask: packets leave by the queue of the flow's arrivals (since Linux 4.18)
+	XPSRxQueues string `json:"xps_rxqs,omitempty"`
 	// Counters are the driver's own for this queue, without the queue in their names: packets,
 	// bytes, drops, … Nil: the driver keeps none, or in an unknown form.
 	Counters map[string]uint64 `json:"counters,omitempty"`
@@ -170,22 +176,23 @@ type Setting struct {
 // not set: the kernel then uses its settings. Windows are those of one connection; initcwnd and
 // initrwnd count segments of full size.
 type Route struct {
-	Destination string   `json:"destination"`        // CIDR; "default" for IPv4's 0.0.0.0/0, "::/0" for IPv6's
-	Source      string   `json:"source,omitempty"`   // the source address of packets that have none yet
-	Priority    int      `json:"metric,omitempty"`   // the lowest among routes to one destination is used
-	Protocol    string   `json:"protocol,omitempty"` // the origin: kernel, boot, static, ra, dhcp, …
-	Gateway     string   `json:"gateway,omitempty"`
-	Interface   string   `json:"interface"`
-	WindowBytes int      `json:"window_bytes,omitempty"`
-	MTUBytes    int      `json:"mtu_bytes,omitempty"`
-	InitCwnd    int      `json:"initcwnd_packets,omitempty"`
-	InitRwnd    int      `json:"initrwnd_packets,omitempty"`
-	AdvMSSBytes int      `json:"advmss_bytes,omitempty"`
-	Quickack    bool     `json:"quickack,omitempty"`
-	Congestion  string   `json:"congestion_control,omitempty"`
-	RTOMinSec   float64  `json:"rto_min_seconds,omitempty"` // lower bound of the retransmission timeout
-	ECN         bool     `json:"ecn,omitempty"`             // new connections ask for explicit congestion notification
-	Locked      []string `json:"locked,omitempty"`          // metrics that the kernel does not adapt: mtu_lock, congctl_lock
+	Destination string  `json:"destination"`        // CIDR; "default" for IPv4's 0.0.0.0/0, "::/0" for IPv6's
+	Source      string  `json:"source,omitempty"`   // the source address of packets that have none yet
+	Priority    int     `json:"metric,omitempty"`   // the lowest among routes to one destination is used
+	Protocol    string  `json:"protocol,omitempty"` // the origin: kernel, boot, static, ra, dhcp, …
+	Gateway     string  `json:"gateway,omitempty"`
+	Interface   string  `json:"interface"`
+	WindowBytes int     `json:"window_bytes,omitempty"`
+	MTUBytes    int     `json:"mtu_bytes,omitempty"`
+	InitCwnd    int     `json:"initcwnd_packets,omitempty"`
+	InitRwnd    int     `json:"initrwnd_packets,omitempty"`
+	AdvMSSBytes int     `json:"advmss_bytes,omitempty"`
+	Quickack    bool    `json:"quickack,omitempty"`
+	Congestion  string  `json:"congestion_control,omitempty"`
+	RTOMinSec   float64 `json:"rto_min_seconds,omitempty"` // lower bound of the retransmission timeout
+	ECN         bool    `json:"ecn,omitempty"`             // new connections ask for explicit congestion notification
+	// metrics that the kernel does not adapt: mtu_lock, congctl_lock
+	Locked []string `json:"locked,omitempty"`
 }
 
 // Counters is one reading of everything the kernel counts, flat, so that any two readings can be
@@ -195,16 +202,16 @@ type Route struct {
 //
 //	Tcp.RetransSegs, TcpExt.TCPTimeouts, Udp.RcvbufErrors   /proc/net/snmp and netstat, the kernel's words
 //	Udp6.RcvbufErrors, Icmp6.InPktTooBigs                   /proc/net/snmp6; TCP counts both versions in the first
-//	IcmpMsg.InType3, .OutType3                              destination unreachable of any code, also "fragmentation needed"
-//	softnet.dropped, softnet.0.dropped                      all CPUs, and CPU 0; also processed, time_squeeze, flow_limit
+//	IcmpMsg.InType3, .OutType3                              destination unreachable, all codes
+//	softnet.dropped, softnet.0.dropped                      all CPUs, and CPU 0; also processed, …
 //	nic.eth0.rx_bytes                                       the names of /sys/class/net/X/statistics
 //	nic.eth0.carrier_changes                                of cards on a bus: how often the link came or went
 //	ethtool.eth0.NAME                                       of cards on a bus, by the driver's name
-//	qdisc.eth0.drops, .requeues, .overlimits                packets; the largest figure among the interface's disciplines
+//	qdisc.eth0.drops, .requeues, .overlimits                packets; the largest figure of the tree
 //	irq.45, softirq.NET_RX, ctxt                            numbered interrupts only; context switches
 //	softirq.NET_RX.3, softirq.NET_TX.3                      on CPU 3, if it ever ran one
-//	conntrack.drop, .early_drop, .insert_failed, .found, …  /proc/net/stat/nf_conntrack, all CPUs; of the network namespace
-//	neigh.ipv4.table_fulls, .unresolved_discards, …         /proc/net/stat/{arp,ndisc}_cache; of all namespaces together
+//	conntrack.drop, .early_drop, .insert_failed, .found, …  /proc/net/stat/nf_conntrack, all CPUs
+//	neigh.ipv4.table_fulls, .unresolved_discards, …         /proc/net/stat/*_cache; all namespaces
 //	nfqueue.dropped, .user_dropped                          packets that a verdict program could not take (root only)
 //	pressure.cpu.some_microseconds, pressure.memory.full_…  time in which some or all tasks waited (since Linux 4.20)
 //

@@ -13,7 +13,8 @@ type Layers struct {
 	Peer         string   `json:"peer,omitempty"`          // the other end of a veth
 	Below        []string `json:"below,omitempty"`         // a bond's members, the interface that carries a VLAN
 	Above        []string `json:"above,omitempty"`
-	Carriers     []string `json:"carriers,omitempty"` // the physical cards that carry all its packets; none for a card itself
+	// the physical cards that carry all its packets; none for a card itself
+	Carriers []string `json:"carriers,omitempty"`
 }
 
 // Card holds the facts of hardware. Each part may be missing, because drivers choose what they
@@ -30,19 +31,22 @@ type Card struct {
 	VirtualFunction string `json:"virtual_function_of,omitempty"`
 	// The largest payload of a PCIe packet as set (MPS) and as the card supports it, and how much
 	// it requests at once when it reads memory (MRRS). Only root may read them.
-	PayloadBytes          int             `json:"payload_bytes,omitempty"`
-	PayloadSupportedBytes int             `json:"payload_supported_bytes,omitempty"`
-	ReadRequestBytes      int             `json:"read_request_bytes,omitempty"`
-	ASPM                  []string        `json:"aspm,omitempty"` // enabled link states that save power and take microseconds to leave: l0s, l1, l1.1, …
-	Pause                 *Pause          `json:"pause,omitempty"`
-	EEE                   *EEE            `json:"eee,omitempty"`
-	FEC                   *FEC            `json:"fec,omitempty"`
-	RSS                   *RSS            `json:"rss,omitempty"`
-	PrivateFlags          map[string]bool `json:"private_flags,omitempty"` // the driver's own switches, by its names
-	PermanentMAC          string          `json:"permanent_mac,omitempty"` // as manufactured; a bond gives all of its cards one address
-	Port                  string          `json:"port,omitempty"`          // twisted-pair, fibre, direct-attach, …
-	Modes                 *LinkModes      `json:"link_modes,omitempty"`
-	AER                   *AER            `json:"aer,omitempty"` // nil: the card or the kernel does not report bus errors
+	PayloadBytes          int `json:"payload_bytes,omitempty"`
+	PayloadSupportedBytes int `json:"payload_supported_bytes,omitempty"`
+	ReadRequestBytes      int `json:"read_request_bytes,omitempty"`
+	// enabled link states that save power and take microseconds to leave: l0s, l1, l1.1, …
+	ASPM         []string        `json:"aspm,omitempty"`
+	Pause        *Pause          `json:"pause,omitempty"`
+	EEE          *EEE            `json:"eee,omitempty"`
+	FEC          *FEC            `json:"fec,omitempty"`
+	RSS          *RSS            `json:"rss,omitempty"`
+	PrivateFlags map[string]bool `json:"private_flags,omitempty"` // the driver's own switches, by its names
+	// as manufactured; a bond gives all of its cards one address
+	PermanentMAC string     `json:"permanent_mac,omitempty"`
+	Port         string     `json:"port,omitempty"` // twisted-pair, fibre, direct-attach, …
+	Modes        *LinkModes `json:"link_modes,omitempty"`
+	// nil: the card or the kernel does not report bus errors
+	AER *AER `json:"aer,omitempty"`
 }
 
 // LinkModes are speed, medium and duplex in the words of ethtool(8): "1000baseT/Full". They show
@@ -51,8 +55,9 @@ type LinkModes struct {
 	Autoneg    bool     `json:"autonegotiated"`
 	Supported  []string `json:"supported,omitempty"`
 	Advertised []string `json:"advertised,omitempty"`
-	Partner    []string `json:"partner,omitempty"` // of the other end; absent: no link, no negotiation, or not reported by the driver
-	Lanes      int      `json:"lanes,omitempty"`
+	// of the other end; absent: no link, no negotiation, or not reported by the driver
+	Partner []string `json:"partner,omitempty"`
+	Lanes   int      `json:"lanes,omitempty"`
 }
 
 // AER holds the errors of the card's PCIe link since the kernel found it (Advanced Error
@@ -133,7 +138,8 @@ type CPUCount struct {
 type NAPI struct {
 	DeferHardIRQs          uint64  `json:"defer_hard_irqs"` // rounds; since Linux 5.9
 	GROFlushTimeoutSeconds float64 `json:"gro_flush_timeout_seconds"`
-	Threaded               bool    `json:"threaded"` // polls in threads of its own instead of the softirq; since Linux 5.12
+	// polls in threads of its own instead of the softirq; since Linux 5.12
+	Threaded bool `json:"threaded"`
 }
 
 // Symptom is one non-zero counter of an interface that counts packets lost, damaged or held back,

@@ -47,11 +47,13 @@ type QdiscState struct {
 // Softnet is one line of /proc/net/softnet_stat. Counts are since boot and have 32 bits in the
 // kernel, so those of a busy host wrap.
 type Softnet struct {
-	CPU         int    `json:"cpu"`
-	Processed   uint64 `json:"processed_packets_total"`
-	Dropped     uint64 `json:"dropped_packets_total"`              // the backlog was full (netdev_max_backlog)
-	TimeSqueeze uint64 `json:"time_squeeze_total"`                 // rounds that ended with work left (netdev_budget, netdev_budget_usecs)
-	ReceivedRPS uint64 `json:"received_rps_total,omitempty"`       // times that another CPU woke this one for steered packets
+	CPU       int    `json:"cpu"`
+	Processed uint64 `json:"processed_packets_total"`
+	Dropped   uint64 `json:"dropped_packets_total"` // the backlog was full (netdev_max_backlog)
+	// rounds that ended with work left (netdev_budget, netdev_budget_usecs)
+	TimeSqueeze uint64 `json:"time_squeeze_total"`
+	// times that another CPU woke this one for steered packets
+	ReceivedRPS uint64 `json:"received_rps_total,omitempty"`
 	FlowLimit   uint64 `json:"flow_limit_packets_total,omitempty"` // of flows that occupied most of the backlog
 }
 

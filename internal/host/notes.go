@@ -8,9 +8,9 @@ import (
 	"github.com/linerate/linerate/internal/kernel/nl"
 )
 
-// errNotTold marks what an archive does not hold. The host was not asked, so it is no error to
+// errNotArchived marks what an archive does not hold. The host was not asked, so it is no error to
 // report.
-var errNotTold = errors.New("not in the archive")
+var errNotArchived = errors.New("not in the archive")
 
 // notes are the sentences about what could not be read, for users, with the path and the kernel's
 // error text. causes keeps the errors for the case that nothing could be read and the caller must
@@ -23,7 +23,7 @@ type notes struct {
 // add records that something is not known and why, each sentence once. Missing, not permitted and
 // not supported are different answers.
 func (n *notes) add(what string, err error) {
-	if err == nil || errors.Is(err, errNotTold) {
+	if err == nil || errors.Is(err, errNotArchived) {
 		return
 	}
 	// The order matters if an error is several things at once: the reasons that a user can remove

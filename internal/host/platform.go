@@ -20,10 +20,10 @@ func readPlatform(src *source, s *Snapshot, said *notes) Platform {
 }
 
 func readQdiscs(src *source, said *notes) []Qdisc {
-	told, err := src.qdiscs()
+	facts, err := src.qdiscs()
 	said.add("queueing disciplines", err)
 	var qdiscs []Qdisc
-	for _, q := range told {
+	for _, q := range facts {
 		qdiscs = append(qdiscs, Qdisc{Interface: q.Interface, Kind: q.Kind, Handle: handleText(q.Handle),
 			Parent: handleText(q.Parent), QdiscState: q.QdiscState})
 	}

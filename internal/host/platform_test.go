@@ -11,7 +11,7 @@ import (
 	"github.com/linerate/linerate/internal/host/owner"
 )
 
-// TestInterrupts: whose an interrupt is, by the three ways in which buses tell it.
+// TestInterrupts: the card of an interrupt, in the three ways in which buses show it.
 func TestInterrupts(t *testing.T) {
 	files := map[string]string{
 		"proc/interrupts": "           CPU0       CPU1\n" +
@@ -26,7 +26,7 @@ func TestInterrupts(t *testing.T) {
 		"proc/irq/19/smp_affinity_list":                   "0-1",
 		"sys/devices/pci0000:00/0000:03:00.0/msi_irqs/41": "msix",
 		"sys/devices/pci0000:00/0000:03:00.0/msi_irqs/42": "msix",
-		"sys/devices/pci0000:00/0000:03:00.0/msi_irqs/43": "msix", // a vector that nobody uses
+		"sys/devices/pci0000:00/0000:03:00.0/msi_irqs/43": "msix", // an unused vector
 		"sys/devices/pci0000:00/0000:00:03.0/msi_irqs/50": "msix",
 		"sys/devices/pci0000:00/0000:00:03.0/msi_irqs/51": "msix",
 		"sys/devices/pci0000:00/0000:05:00.0/irq":         "19",
@@ -57,7 +57,7 @@ func TestInterrupts(t *testing.T) {
 	}
 }
 
-// TestCardAndSteering: what sysfs tells of a card, of its queues and of how it polls.
+// TestCardAndSteering: the facts of sysfs about a card, its queues and its polling.
 func TestCardAndSteering(t *testing.T) {
 	at := "sys/devices/pci0000:00/0000:03:00.0"
 	files := map[string]string{

@@ -20,9 +20,9 @@ import (
 const quietMark = "LINERATE_TEST_QUIET"
 
 // TestReadingNeverWrites runs everything that this package reads as an ordinary user, under a
-// filter with which the kernel kills whoever opens a file for writing, makes, moves or removes one,
-// or changes its mode. What is left that could change a host is netlink, where writing needs a
-// capability that an ordinary user has not.
+// filter with which the kernel kills a process that opens a file for writing, makes, moves or
+// removes one, or changes its mode. What is left that could change a host is netlink, where writing
+// needs a capability that an ordinary user has not.
 func TestReadingNeverWrites(t *testing.T) {
 	exe, err := os.Executable()
 	if err != nil {
@@ -43,7 +43,7 @@ func TestReadingNeverWrites(t *testing.T) {
 	}
 }
 
-// TestQuietChild is the process that TestReadingNeverWrites starts; by itself it tests nothing.
+// TestQuietChild is the process that TestReadingNeverWrites starts; run directly it tests nothing.
 func TestQuietChild(t *testing.T) {
 	what := os.Getenv(quietMark)
 	if what == "" {

@@ -24,7 +24,7 @@ type source struct {
 	client    *nl.Client // dialled at first use, on the running system only
 	clientErr error
 
-	archived map[string]toldEthtool // decoded from an archive
+	archived map[string]ethtoolFacts // decoded from an archive
 }
 
 func (r Root) open() (*source, error) {

@@ -8,7 +8,7 @@ import (
 
 // readRoutes takes the routes from netlink, or from /proc if netlink was not asked. /proc lacks
 // initial windows and congestion control.
-func readRoutes(src *source, t *told, arch string, said *notes) []Route {
+func readRoutes(src *source, t *facts, arch string, said *notes) []Route {
 	if t.routesErr == nil {
 		return t.routes
 	}

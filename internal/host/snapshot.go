@@ -45,7 +45,7 @@ func (src *source) snapshot(ctx context.Context) (*Snapshot, error) {
 
 	// One dump for each family of facts, all before the first interface is read: as few moments as
 	// possible.
-	t := src.tell()
+	t := src.facts()
 	s.Interfaces, err = readInterfaces(ctx, src, t, machine(src, s), &said)
 	if err != nil {
 		return nil, err

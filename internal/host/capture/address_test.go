@@ -154,7 +154,7 @@ func kindOf(a netip.Addr) string {
 	return "public"
 }
 
-// plainKind tells the addresses that no block with a meaning holds.
+// plainKind reports whether an address is in no block with a meaning.
 func plainKind(a netip.Addr) bool {
 	if a.Is4() {
 		return kindOf(a) == "public" && a.As4()[0] < 224 && a.As4()[0] > 0

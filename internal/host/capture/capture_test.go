@@ -170,7 +170,7 @@ func planted(t testing.TB) *Capture {
 	return c
 }
 
-// secrets are what planted.capture says about somebody; none may be in a capture of it.
+// secrets are the private words of planted.capture; none may be in a capture of it.
 var secrets = []string{
 	"db7", "acme", "alice", "payroll", "Falcon9", "filer", "001b21", "00:1b:21", "aa:bb:cc", "aabbcc", "84.23.7",
 	"10.44.3", "2a02:8108", "8108",

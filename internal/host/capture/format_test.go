@@ -59,7 +59,7 @@ func asText(entries []hostfs.Entry) []string {
 	return out
 }
 
-// TestRefused: what nobody honest sends is refused with a sentence that says which line and why.
+// TestRefused: Read refuses malformed captures with a sentence that has the line and the reason.
 func TestRefused(t *testing.T) {
 	file := func(body string) string { return header + "\n" + body + "end\n" }
 	for _, c := range []struct{ name, text, want string }{
@@ -103,7 +103,7 @@ func TestRefused(t *testing.T) {
 	}
 }
 
-// TestBounds: a file that is made to be large ends in a sentence and not in memory.
+// TestBounds: a file made large on purpose ends in an error and does not fill the memory.
 func TestBounds(t *testing.T) {
 	var b strings.Builder
 	b.WriteString(header + "\n[a]\n")
@@ -127,8 +127,8 @@ func (endless) Read(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// FuzzRead: whatever is sent is refused, or is an archive that stays inside its directory and
-// survives being written again.
+// FuzzRead: any text is refused, or is an archive that stays inside its directory and survives
+// being written again.
 func FuzzRead(f *testing.F) {
 	f.Add(header + "\n[a]\nb = c\nd :\n\te\n\tf\ng -> ../a/b\nh /\ni == \"\\x00\"\nend\n")
 	f.Add(header + "\n\n# x\n[\"a b\"]\n\"end\" -> b\nend\n")

@@ -27,7 +27,7 @@ func inspect(t *testing.T, args ...string) (document map[string]any) {
 	return document
 }
 
-// The command tells of every card what it is, and of a capture what it told when the capture was
+// The command reports what every card is, and for a capture what it reported when the capture was
 // taken.
 func TestGuestInspect(t *testing.T) {
 	if !guesttest.In(t) {
@@ -58,7 +58,7 @@ func TestGuestInspect(t *testing.T) {
 	}
 }
 
-// A card that is powered down stays so while the host is looked at and captured.
+// A card that is powered down stays so while the host is inspected and captured.
 func TestGuestInspectWakesNothing(t *testing.T) {
 	if !guesttest.In(t) {
 		return
@@ -93,7 +93,7 @@ func TestGuestInspectWakesNothing(t *testing.T) {
 		}
 		time.Sleep(10 * time.Millisecond)
 	}
-	// From now on whoever wakes it leaves it awake.
+	// From now on a wake-up leaves it awake.
 	set("autosuspend_delay_ms", "600000")
 	awake := state("runtime_active_time")
 

@@ -31,7 +31,7 @@ func ip(t *testing.T, args ...string) {
 	}
 }
 
-// pause is between two looks at something that the guest's kernel does by itself.
+// pause is the time between two looks at the state of the guest's kernel.
 const pause = 10 * time.Millisecond
 
 // carrier waits until a link is up at both ends.

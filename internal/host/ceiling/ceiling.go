@@ -51,14 +51,14 @@ func GoodputRatio(mtu int, ipv6, timestamps bool) float64 {
 //
 // Names, with their condition after an @:
 //
-//	link:IF              bit rate of the wire; those below appear where they stay under it or differ in kind
+//	link:IF              bit rate of the wire; lower ones and other kinds follow
 //	goodput:IF           TCP payload that the wire carries in full frames
 //	bus:IF               the rate that a card gets in its slot
 //	interrupts:IF        the fixed interrupt rate × the frames that the receive rings hold, on the wire
-//	polling:IF           the fixed interrupt rate × netdev_budget, on the wire: the kernel defers more to a later round
-//	ring:IF@8ms          what one receive ring takes, on the wire, if it is not emptied for the longest round of the kernel
-//	interrupts:IF@64B    the same in frames of the smallest size, where full ones do not reach it; likewise polling
-//	window:receive@20ms  what the socket buffers carry in one flow over a path of that round trip; likewise window:send
+//	polling:IF           the fixed interrupt rate × netdev_budget, on the wire; a later round takes the rest
+//	ring:IF@8ms          what a receive ring takes, on the wire, while it is not emptied
+//	interrupts:IF@64B    the same in the smallest frames, if full ones do not reach it; also polling
+//	window:receive@20ms  what the socket buffers carry in one flow over a path of that round trip; also window:send
 //
 // The ceilings of packets are absent if the link is full before they are reached: they appear only
 // on hosts where they can bind. The estimate of [Core] needs a measurement and is not included.
@@ -139,7 +139,7 @@ func goodput(s *host.Snapshot, dev *host.Interface) (Rate, bool) {
 		Name:       "goodput:" + dev.Name,
 		BitsPerSec: dev.SpeedBitsPerSec * ratio,
 		Why: fmt.Sprintf("TCP payload over IPv4 %s at MTU %d: %s × (%d − 20 − 20 − %d) / (%d + 38) = "+
-				"%s × %.4f (IEEE 802.3 frame, RFC 791, RFC 9293, RFC 7323)",
+			"%s × %.4f (IEEE 802.3 frame, RFC 791, RFC 9293, RFC 7323)",
 			with, dev.MTUBytes, unit.BitRate(dev.SpeedBitsPerSec), dev.MTUBytes, options, dev.MTUBytes,
 			unit.BitRate(dev.SpeedBitsPerSec), ratio),
 	}, true

@@ -125,7 +125,7 @@ func slotted(width int, speed string) host.Root {
 	})}
 }
 
-// TestVirtualSpeedsBoundNothing: a number that somebody typed is no ceiling.
+// TestVirtualSpeedsBoundNothing: a configured number is no ceiling.
 func TestVirtualSpeedsBoundNothing(t *testing.T) {
 	for _, dev := range []host.Interface{
 		{Name: "x", Virtual: true, SpeedBitsPerSec: 1e10, MTUBytes: 1500},

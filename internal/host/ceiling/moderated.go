@@ -43,9 +43,9 @@ func Moderation(s *host.Snapshot) []Moderated {
 	var all []Moderated
 	for i := range s.Interfaces {
 		dev := &s.Interfaces[i]
-		usecs, told := dev.Coalesce["rx-usecs"]
+		usecs, known := dev.Coalesce["rx-usecs"]
 		throttle, err := moderation.FromUsecs(moderation.Driver(dev.Driver), usecs)
-		if !told || err != nil {
+		if !known || err != nil {
 			continue
 		}
 		card := moderation.Card{Driver: moderation.Driver(dev.Driver), Ports: ports[dev.Driver]}

@@ -57,7 +57,7 @@ func TestModeration(t *testing.T) {
 			t.Errorf("%s: %+v", c.name, got[0])
 		}
 	}
-	// A receiver that adds up by itself is a setting that the module has as well.
+	// The module also has a setting for a receiver that computes checksums in software.
 	card := dev("eth0", "e1000", "8086:100e", 125)
 	card.Features = map[string]host.Feature{"rx-checksum": {On: false}}
 	if got := ceiling.Moderation(&host.Snapshot{Interfaces: []host.Interface{card}}); len(got) != 1 ||

@@ -133,7 +133,7 @@ func TestPacketCeilingFigures(t *testing.T) {
 }
 
 // TestThrottleOfFieldNotes: 8000 interrupts/s as e1000 sets them are the register 488, and its
-// 8004.6/s are what inspect tells.
+// inspect reports 8004.6/s.
 func TestThrottleOfFieldNotes(t *testing.T) {
 	s := card(func(_ *host.Snapshot, dev *host.Interface) {
 		dev.Driver, dev.Coalesce, dev.Rings.Rx.Current = "e1000", map[string]uint32{"rx-usecs": 125}, 100
@@ -162,7 +162,7 @@ func TestCore(t *testing.T) {
 	}
 }
 
-// TestOldBuses: ISA tells neither width nor clock, so its ceiling is the most that a card can get.
+// TestOldBuses: ISA shows neither width nor clock, so its ceiling is the most that a card can get.
 func TestOldBuses(t *testing.T) {
 	for kind, want := range map[string]float64{"isa": 8 * 5.556e6, "eisa": 8 * 16.67e6} {
 		s := card(func(_ *host.Snapshot, dev *host.Interface) {

@@ -10,7 +10,7 @@ import (
 	"github.com/linerate/linerate/internal/kernel/procfs"
 )
 
-// Side names the end of a flow whose buffer is meant.
+// Side names the end of a flow of the buffer.
 type Side string
 
 // The two ends of a flow: what this host can receive, and what it can have in flight.

@@ -135,7 +135,7 @@ func TestPerGigabyte(t *testing.T) {
 	}
 }
 
-// FuzzDrops: whatever the counters are called, each place has a stage, was counted, and is told
+// FuzzDrops: for any names of counters, each place has a stage, was counted, and is reported
 // once.
 func FuzzDrops(f *testing.F) {
 	f.Add("nic.eth0.rx_dropped ethtool.eth0.rx_queue_0_drops ethtool.eth0.rx_queue_1_drops softnet.dropped TcpExt.ListenDrops", "eth0", "igb", uint64(3))

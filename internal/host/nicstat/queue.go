@@ -12,8 +12,10 @@ var queueForms = [...]struct {
 	form                       *regexp.Regexp
 	direction, number, counter int // submatches
 }{
-	{regexp.MustCompile(`^(rx|tx)_queue_(\d{1,5})_(.+)$`), 1, 2, 3}, // rx_queue_0_packets: igb, ixgbe, ice, hv_netvsc, veth
-	{regexp.MustCompile(`^(rx|tx)(\d{1,5})_(.+)$`), 1, 2, 3},        // rx0_packets: mlx5, mlx4, virtio_net since Linux 6.8
+	// rx_queue_0_packets: igb, ixgbe, ice, hv_netvsc, veth
+	{regexp.MustCompile(`^(rx|tx)_queue_(\d{1,5})_(.+)$`), 1, 2, 3},
+	// rx0_packets: mlx5, mlx4, virtio_net since Linux 6.8
+	{regexp.MustCompile(`^(rx|tx)(\d{1,5})_(.+)$`), 1, 2, 3},
 	{regexp.MustCompile(`^(rx|tx)-(\d{1,5})\.(.+)$`), 1, 2, 3},      // rx-0.packets: i40e, iavf, sfc
 	{regexp.MustCompile(`^queue_(\d{1,5})_(rx|tx)_(.+)$`), 2, 1, 3}, // queue_0_rx_cnt: ena
 	{regexp.MustCompile(`^(rx|tx)_(\w+)\[(\d{1,5})\]$`), 1, 3, 2},   // rx_packets[0]: gve

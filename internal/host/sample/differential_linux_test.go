@@ -27,7 +27,7 @@ func (b between) holds(v float64) bool {
 	return v >= b.inner1-b.inner0-rounding && v <= b.outer1-b.outer0+rounding
 }
 
-// surrounded takes two readings with work in between, and something else before and after each.
+// surrounded takes two readings with work between them, and another reading before and after each.
 func surrounded[T any](t *testing.T, s *sample.Sampler, other func() T, work func()) (first, last *sample.Index,
 	others [4]T) {
 	t.Helper()
@@ -41,8 +41,8 @@ func surrounded[T any](t *testing.T, s *sample.Sampler, other func() T, work fun
 	return first, last, others
 }
 
-// chatter makes the namespace count: connections, datagrams to nobody, a datagram too many for its
-// buffer.
+// chatter makes the namespace count: connections, datagrams without a receiver, a datagram too many
+// for its buffer.
 func chatter(t *testing.T) {
 	t.Helper()
 	listener, err := net.Listen("tcp4", "127.0.0.1:0")
@@ -328,8 +328,8 @@ func TestAgreesWithTc(t *testing.T) {
 			t.Errorf("%g drops more here, %g there", v-before, drops())
 		}
 
-		// Another one, which has dropped more than the former when somebody looks: what of it is
-		// news is not known.
+		// Another discipline, which has dropped more than the former one at the next reading: the
+		// new part is not known.
 		before, first = value("linerate_qdisc_drops_total"), drops()
 		nltest.Must(t, w.c.DeleteRootQdisc("a"))
 		shape()

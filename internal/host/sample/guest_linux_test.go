@@ -139,7 +139,7 @@ func TestGuestCards(t *testing.T) {
 	}
 }
 
-// labels gives what tells points apart.
+// labels returns the labels of points.
 func labels(points []sample.Point) (all []string) {
 	for _, p := range points {
 		all = append(all, strings.Join(p.Series.Values, " "))
@@ -193,7 +193,7 @@ func TestGuestLeavesSleepersAlone(t *testing.T) {
 	for range 5 {
 		r := read(t, s)
 		if _, ok := sample.NewIndex(r.Points).Value("linerate_interface_up", name); !ok {
-			t.Errorf("%s is not told of while it sleeps", name)
+			t.Errorf("%s has no points while it sleeps", name)
 		}
 	}
 	still, err := os.ReadFile(device + "/power/runtime_active_time")

@@ -51,7 +51,7 @@ func (s *Sampler) readInterrupts(r *Reading) {
 		s.learnInterrupts(r)
 	}
 	if s.processors.haveIRQs {
-		t.tellQueues(s, r)
+		t.addQueues(s, r)
 	}
 	if len(t.lines) == 0 || !t.pace.due(r.SinceBoot) {
 		return
@@ -67,7 +67,7 @@ func (s *Sampler) readInterrupts(r *Reading) {
 		}
 		l.tally.add(row, nil)
 	}
-	t.tellProcessors(s, r)
+	t.addProcessors(s, r)
 	t.pace.done(r.SinceBoot, sys.Boottime()-began, 1)
 }
 
@@ -112,8 +112,8 @@ func (l *line) addTo(sums []uint64) []uint64 {
 	return sums
 }
 
-// tellProcessors adds the points of each processor.
-func (t *interrupts) tellProcessors(s *Sampler, r *Reading) {
+// addProcessors adds the points of each processor.
+func (t *interrupts) addProcessors(s *Sampler, r *Reading) {
 	t.sums = append(t.sums[:0], t.base...)
 	for _, l := range t.lines {
 		t.sums = l.addTo(t.sums)
@@ -135,8 +135,8 @@ func (t *interrupts) tellProcessors(s *Sampler, r *Reading) {
 	}
 }
 
-// tellQueues adds the points of each queue's interrupts.
-func (t *interrupts) tellQueues(s *Sampler, r *Reading) {
+// addQueues adds the points of each queue's interrupts.
+func (t *interrupts) addQueues(s *Sampler, r *Reading) {
 	for _, q := range t.queues {
 		for i, number := range q.numbers {
 			if q.now[i] = 0; number < len(s.processors.interrupts) {

@@ -74,7 +74,7 @@ type link struct {
 	queues  queues
 	waiting [4]*Series
 	dropped *Series   // place qdisc
-	told    [6]uint64 // drops, which must not decrease
+	counted [6]uint64 // drops, which must not decrease
 	worst   [2]uint64 // other errors, likewise
 }
 
@@ -240,7 +240,7 @@ func (s *Sampler) arrive(r *Reading, n *nl.LinkCounters, free map[string]bool) {
 	k.counts.forget()
 	k.carrier.forget()
 	k.qdisc.forget()
-	k.worst, k.told = [2]uint64{}, [6]uint64{}
+	k.worst, k.counted = [2]uint64{}, [6]uint64{}
 	if free[n.Name] {
 		k.quiet = s.count
 	}
@@ -296,8 +296,8 @@ func (s *Sampler) followLink(r *Reading, k *link, n *nl.LinkCounters, elapsed ti
 		sum[nl.RxNoHandler], received, max(sent, sum[nl.TxFIFOErrors]),
 	} {
 		if k.drops[i] != nil {
-			k.told[i] = max(k.told[i], n)
-			r.put(k.drops[i], float64(k.told[i]))
+			k.counted[i] = max(k.counted[i], n)
+			r.put(k.drops[i], float64(k.counted[i]))
 		}
 	}
 	// A difference of sums may decrease where a driver counts the parts before the whole; the
@@ -334,7 +334,7 @@ func (s *Sampler) followLink(r *Reading, k *link, n *nl.LinkCounters, elapsed ti
 	if k.info != nil {
 		r.put(k.info, 1)
 	}
-	k.tellQdiscs(r, s.links.seen)
+	k.addQdiscs(r, s.links.seen)
 }
 
 // less returns a - b, or 0 if that is negative.
@@ -419,7 +419,7 @@ func (k *link) countQdiscs(tree []nl.QdiscCounters) {
 	k.qdisc.add(now[:], nil)
 }
 
-func (k *link) tellQdiscs(r *Reading, seen int) {
+func (k *link) addQdiscs(r *Reading, seen int) {
 	if k.queued != seen {
 		for i := range k.waiting {
 			k.waiting[i] = k.owned.drop(r, k.waiting[i])

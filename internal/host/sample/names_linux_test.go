@@ -123,13 +123,13 @@ func (w *world) read() *sample.Reading {
 	if len(r.Warnings) > 0 {
 		w.t.Errorf("warnings: %q", r.Warnings)
 	}
-	told := make(map[string]bool)
+	seen := make(map[string]bool)
 	for _, p := range r.Points {
 		key := p.Series.Metric.Name + fmt.Sprint(p.Series.Values)
-		if told[key] {
-			w.t.Errorf("%s is there twice", key)
+		if seen[key] {
+			w.t.Errorf("%s occurs twice", key)
 		}
-		told[key] = true
+		seen[key] = true
 		if w.unchecked || p.Series.Metric.Name != "linerate_interface_transmit_packets_total" {
 			continue
 		}
@@ -153,7 +153,7 @@ func (w *world) read() *sample.Reading {
 		w.last[name], w.series[name] = p.Value, p.Series
 	}
 	for _, s := range r.Ended {
-		if key := s.Metric.Name + fmt.Sprint(s.Values); told[key] {
+		if key := s.Metric.Name + fmt.Sprint(s.Values); seen[key] {
 			w.t.Errorf("%s ends and has a point", key)
 		}
 	}
@@ -161,7 +161,7 @@ func (w *world) read() *sample.Reading {
 	return r
 }
 
-// happened gives what a reading tells, in short.
+// happened lists the changes of a reading.
 func happened(r *sample.Reading) []string {
 	var all []string
 	for _, h := range r.Happened {
@@ -198,7 +198,7 @@ func TestNamesComeGoAndChange(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.pair("a", "a1")
 		w.pair("b", "b1")
-		w.send("a", 1000) // before anybody looked
+		w.send("a", 1000) // before the first reading
 		w.expect(w.read())
 		w.quietly("a", "b")
 
@@ -266,8 +266,8 @@ func TestNamesComeGoAndChange(t *testing.T) {
 	})
 }
 
-// The other end of a link goes down and comes back between two readings: the link was never down
-// when somebody looked.
+// The other end of a link goes down and comes back between two readings: the link was up
+// at every reading.
 func TestLinkThatFlaps(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.pair("a", "a1")
@@ -350,7 +350,7 @@ func TestQueuesFollowTheName(t *testing.T) {
 			t.Errorf("a swap: %d queues of b, %d of c, which end in this reading", queues(r, "b"), queues(r, "c"))
 		}
 		for patience := time.Now().Add(time.Minute); ; {
-			r := w.read() // they are due when they are cheap enough
+			r := w.read() // they become due in proportion to their cost
 			if queues(r, "b") == 3 && queues(r, "c") == 3 {
 				break
 			}

@@ -66,7 +66,7 @@ func TestOrdinaryUser(t *testing.T) {
 	})
 }
 
-// TestOrdinaryUserChild is the process that TestOrdinaryUser starts; by itself it tests nothing.
+// TestOrdinaryUserChild is the process that TestOrdinaryUser starts; run directly it tests nothing.
 func TestOrdinaryUserChild(t *testing.T) {
 	if os.Getenv(ordinaryMark) == "" {
 		return

@@ -92,7 +92,7 @@ func (s *source) of(names ...string) []ref {
 	return refs
 }
 
-func (p *protocols) tell(m *Metric, scale float64, refs []ref, values ...string) {
+func (p *protocols) derive(m *Metric, scale float64, refs []ref, values ...string) {
 	p.derived = append(p.derived, derived{&Series{Metric: m, Values: values}, refs, scale})
 }
 
@@ -114,8 +114,8 @@ func (p *protocols) open() {
 	sockstat6 := p.add("/proc/thread-self/net/sockstat6", bits64, parsed(parseSockstat6), "sockets.tcp6_inuse",
 		"sockets.udp6_inuse")
 
-	one := func(m *Metric, s *source, name string) { p.tell(m, 1, s.of(name)) }
-	both := func(m *Metric, name string) { p.tell(m, 1, append(snmp.of("Udp."+name), snmp6.of("Udp6"+name)...)) }
+	one := func(m *Metric, s *source, name string) { p.derive(m, 1, s.of(name)) }
+	both := func(m *Metric, name string) { p.derive(m, 1, append(snmp.of("Udp."+name), snmp6.of("Udp6"+name)...)) }
 	one(tcpSent, snmp, "Tcp.OutSegs")
 	one(tcpReceived, snmp, "Tcp.InSegs")
 	one(tcpRetransmits, snmp, "Tcp.RetransSegs")
@@ -134,10 +134,10 @@ func (p *protocols) open() {
 	both(udpSent, "OutDatagrams")
 	both(udpReceiveBufferErrors, "RcvbufErrors")
 	both(udpSendBufferErrors, "SndbufErrors")
-	p.tell(sockets, 1, append(sockstat.of("sockets.tcp_inuse"), sockstat6.of("sockets.tcp6_inuse")...), "tcp")
-	p.tell(sockets, 1, sockstat.of("sockets.tcp_tw"), "tcp_time_wait")
-	p.tell(sockets, 1, sockstat.of("sockets.tcp_orphan"), "tcp_orphan")
-	p.tell(sockets, 1, append(sockstat.of("sockets.udp_inuse"), sockstat6.of("sockets.udp6_inuse")...), "udp")
+	p.derive(sockets, 1, append(sockstat.of("sockets.tcp_inuse"), sockstat6.of("sockets.tcp6_inuse")...), "tcp")
+	p.derive(sockets, 1, sockstat.of("sockets.tcp_tw"), "tcp_time_wait")
+	p.derive(sockets, 1, sockstat.of("sockets.tcp_orphan"), "tcp_orphan")
+	p.derive(sockets, 1, append(sockstat.of("sockets.udp_inuse"), sockstat6.of("sockets.udp6_inuse")...), "udp")
 
 	conntrack := p.add("/proc/thread-self/net/stat/nf_conntrack", bits32, parsed(counterFile("net/stat/nf_conntrack")),
 		"conntrack.drop", "conntrack.insert_failed")
@@ -147,32 +147,32 @@ func (p *protocols) open() {
 		"neigh.ipv4.table_fulls", "neigh.ipv4.unresolved_discards")
 	ndisc := p.add("/proc/thread-self/net/stat/ndisc_cache", bitsUnknown, parsed(counterFile("net/stat/ndisc_cache")),
 		"neigh.ipv6.table_fulls", "neigh.ipv6.unresolved_discards")
-	p.tell(hostDrops, 1, conntrack.of(conntrack.names...), "conntrack")
-	p.tell(hostDrops, 1, nfqueue.of(nfqueue.names...), "nfqueue")
-	p.tell(hostDrops, 1, append(arp.of(arp.names...), ndisc.of(ndisc.names...)...), "neighbour")
-	p.tell(hostDrops, 1,
+	p.derive(hostDrops, 1, conntrack.of(conntrack.names...), "conntrack")
+	p.derive(hostDrops, 1, nfqueue.of(nfqueue.names...), "nfqueue")
+	p.derive(hostDrops, 1, append(arp.of(arp.names...), ndisc.of(ndisc.names...)...), "neighbour")
+	p.derive(hostDrops, 1,
 		append(snmp.of("Ip.InDiscards", "Ip.OutDiscards"), snmp6.of("Ip6InDiscards", "Ip6OutDiscards")...), "ip")
-	p.tell(hostDrops, 1, netstat.of("TcpExt.ListenDrops", "TcpExt.TCPRcvQDrop", "TcpExt.TCPOFODrop",
+	p.derive(hostDrops, 1, netstat.of("TcpExt.ListenDrops", "TcpExt.TCPRcvQDrop", "TcpExt.TCPOFODrop",
 		"TcpExt.TCPBacklogDrop"), "tcp")
-	p.tell(hostDrops, 1, append(snmp.of("Udp.RcvbufErrors", "Udp.MemErrors"),
+	p.derive(hostDrops, 1, append(snmp.of("Udp.RcvbufErrors", "Udp.MemErrors"),
 		snmp6.of("Udp6RcvbufErrors", "Udp6MemErrors")...), "socket")
 
 	for _, resource := range []string{"cpu", "memory", "irq"} {
 		some, full := "pressure."+resource+".some_microseconds", "pressure."+resource+".full_microseconds"
 		s := p.add("/proc/pressure/"+resource, bits64, parsed(counterFile("pressure/"+resource)), some, full)
-		p.tell(pressure, 1e-6, s.of(some), resource, "some")
-		p.tell(pressure, 1e-6, s.of(full), resource, "full")
+		p.derive(pressure, 1e-6, s.of(some), resource, "some")
+		p.derive(pressure, 1e-6, s.of(full), resource, "full")
 	}
 	meminfo := p.add("/proc/meminfo", bits64, rows, "MemTotal", "MemAvailable")
-	p.tell(memoryTotal, 1024, meminfo.of("MemTotal"))
-	p.tell(memoryAvailable, 1024, meminfo.of("MemAvailable"))
+	p.derive(memoryTotal, 1024, meminfo.of("MemTotal"))
+	p.derive(memoryAvailable, 1024, meminfo.of("MemAvailable"))
 	for _, level := range []struct {
 		m          *Metric
 		path, name string
 	}{{conntrackEntries, "sys/net/netfilter/nf_conntrack_count", "conntrack.count"},
 		{conntrackLimit, "sys/net/netfilter/nf_conntrack_max", "conntrack.max"}} {
 		s := p.add("/proc/"+level.path, bits64, parsed(counterFile(level.path)), level.name)
-		p.tell(level.m, 1, s.of(level.name))
+		p.derive(level.m, 1, s.of(level.name))
 	}
 }
 

@@ -94,7 +94,7 @@ func TestRefusals(t *testing.T) {
 }
 
 // A host with 40 VLANs and a card of 64 queues stays within the series that a history is made for,
-// and of more interfaces than are wanted the oldest are told.
+// and of more interfaces than the limit the oldest are sampled.
 func TestLargeHostIsBounded(t *testing.T) {
 	testenv.Need(t, testenv.NetNS, testenv.Peers)
 	inWorld(t, func(w *world) {

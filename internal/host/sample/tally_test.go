@@ -106,7 +106,7 @@ func (x *thing) says() []uint64 {
 
 // TestTallyNeverSpikes is the property: whatever becomes of a counter, what is added for a second
 // is what happened in it, or nothing. Where counters begin anew and all of them pass their old
-// values before anybody looks, nobody can know; what is added is then less than the truth.
+// values between two readings, is not known; the addition is then too small.
 func TestTallyNeverSpikes(t *testing.T) {
 	const perSecond = 200_000 * 1515 // the link's speed allows no more
 	var wraps, resets, gaps, exact int
@@ -138,7 +138,7 @@ func TestTallyNeverSpikes(t *testing.T) {
 				anew = true
 				resets++
 			case 1:
-				continue // nobody looks in this second
+				continue // no reading in this second
 			}
 			now := x.says()
 			for i := range now {

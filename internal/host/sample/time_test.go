@@ -32,7 +32,7 @@ func TestAlign(t *testing.T) {
 	}
 }
 
-// Speeds as people say them.
+// Speeds in their usual units.
 func TestRateText(t *testing.T) {
 	for rate, want := range map[float64]string{10e6: "10 Mb/s", 1e9: "1 Gb/s", 2.5e9: "2.5 Gb/s", 100e9: "100 Gb/s",
 		400e9: "400 Gb/s"} {
@@ -42,7 +42,7 @@ func TestRateText(t *testing.T) {
 	}
 }
 
-// What is dear is read seldom, and one slow reading is no reason.
+// Costly sources are read rarely; one slow reading does not make a source costly.
 func TestPace(t *testing.T) {
 	var p pace
 	if !p.due(0) {

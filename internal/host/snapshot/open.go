@@ -33,7 +33,7 @@ type File struct {
 
 	root     host.Root
 	snapshot func(context.Context) (*host.Snapshot, error)
-	told     []string // what the file itself lacks
+	missing  []string // what the file itself lacks
 	sockets  []printed.Socket
 }
 
@@ -95,7 +95,7 @@ func openDir(ctx context.Context, name string) (*File, error) {
 
 func fromReport(name string, r *sosreport.Report) *File {
 	root := r.Root()
-	return &File{Kind: Sosreport, Name: name, root: root, snapshot: root.Snapshot, told: r.Warnings,
+	return &File{Kind: Sosreport, Name: name, root: root, snapshot: root.Snapshot, missing: r.Warnings,
 		sockets: r.Sockets()}
 }
 
@@ -108,7 +108,7 @@ func (f *File) Snapshot(ctx context.Context) (*host.Snapshot, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read snapshot %s: %w", f.Name, err)
 	}
-	for _, sentence := range f.told {
+	for _, sentence := range f.missing {
 		if !slices.Contains(s.Warnings, sentence) {
 			s.Warnings = append(s.Warnings, sentence)
 		}

@@ -87,7 +87,7 @@ func read(t *testing.T, name string) *snapshot.Moment {
 
 const fixtures = "../capture/testdata/hosts"
 
-// What a file is, is told by its content.
+// The content of a file decides its kind.
 func TestOpen(t *testing.T) {
 	archive := t.TempDir()
 	if err := errors.Join(os.MkdirAll(filepath.Join(archive, "proc"), 0o755),
@@ -147,7 +147,7 @@ func TestOpenRefuses(t *testing.T) {
 	}
 }
 
-// One moment tells what was counted since the start of the host, and how long that was.
+// One moment has the counts since the start of the host, and the time since then.
 func TestSinceBoot(t *testing.T) {
 	m := first().read(t)
 	s := m.SinceBoot()
@@ -166,7 +166,7 @@ func TestSinceBoot(t *testing.T) {
 	}
 }
 
-// Two moments of one boot have what happened in between, whichever is named first.
+// Two moments of one boot have what happened between them, in either order.
 func TestBetween(t *testing.T) {
 	later := first()
 	later.at, later.retrans, later.dropped = noon.Add(10*time.Minute), 130, 16

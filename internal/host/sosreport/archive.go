@@ -47,7 +47,7 @@ func (s *source) archive() []hostfs.Entry {
 	if now.IsZero() {
 		s.say("the report has no time of its making (date, uptime)")
 	} else {
-		s.told("host.json", map[string]time.Time{"time": now})
+		s.write("host.json", map[string]time.Time{"time": now})
 	}
 	if !boot.IsZero() {
 		// The only known line of the file; without the others the CPU times are not known.
@@ -70,7 +70,7 @@ func (s *source) archive() []hostfs.Entry {
 		s.sysfs(l, &c, devices, interrupts)
 		cards[l.Name] = c
 	}
-	s.tell(links, cards)
+	s.netlink(links, cards)
 	// Kernels with the module list their bonds here, the only place where a reading of the counters
 	// looks.
 	var bonds []string
@@ -83,8 +83,8 @@ func (s *source) archive() []hostfs.Entry {
 	return s.made
 }
 
-// tell writes what netlink would have reported.
-func (s *source) tell(links []*printed.Link, cards map[string]card) {
+// netlink writes what netlink would have reported.
+func (s *source) netlink(links []*printed.Link, cards map[string]card) {
 	if len(links) > 0 {
 		var addresses []address
 		for _, l := range links {
@@ -92,9 +92,9 @@ func (s *source) tell(links []*printed.Link, cards map[string]card) {
 				addresses = append(addresses, address{l.Index, a})
 			}
 		}
-		s.told("links.json", links)
-		s.told("addresses.json", addresses)
-		s.told("ethtool.json", cards)
+		s.write("links.json", links)
+		s.write("addresses.json", addresses)
+		s.write("ethtool.json", cards)
 	} else {
 		s.say("interfaces: not there: ip address and ip link printed nothing, " +
 			"so cards, links and addresses are not known")
@@ -105,18 +105,18 @@ func (s *source) tell(links []*printed.Link, cards map[string]card) {
 		routes = append(routes, printed.ParseRoutes(s.output("ip -6 route show table all"), true)...)
 	}
 	if len(routes) > 0 {
-		s.told("routes.json", routes)
+		s.write("routes.json", routes)
 	}
 	if qdiscs := printed.ParseQdiscs(s.output("tc -s qdisc show")); len(qdiscs) > 0 {
-		s.told("qdiscs.json", qdiscs)
+		s.write("qdiscs.json", qdiscs)
 	} else {
 		s.say("queueing disciplines: not there: tc -s qdisc show")
 	}
 }
 
-// told writes one file of the linerate directory. A report has no file of that name: wanted does
+// write writes one file of the linerate directory. A report has no file of that name: wanted does
 // not accept it.
-func (s *source) told(name string, body any) {
+func (s *source) write(name string, body any) {
 	b, err := json.Marshal(body)
 	if err != nil {
 		s.say(fmt.Sprintf("%s: %v", name, err)) // A type that cannot be marshalled; contents never cause this.

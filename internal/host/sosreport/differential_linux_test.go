@@ -224,8 +224,8 @@ func steady(s *host.Snapshot) *host.Snapshot {
 		// Without lspci a report has the address of a card and no more of its bus.
 		if dev.Bus != nil {
 			address := dev.Bus.Address
-			// Of a USB device it is that of its function, since the speed by which sysfs tells the
-			// device is not in a report.
+			// Of a USB device it is that of its function, since a report lacks the speed by which
+			// sysfs identifies the device.
 			if device, _, ok := strings.Cut(address, ":"); ok && strings.Contains(device, "-") {
 				address = device
 			}
@@ -235,7 +235,7 @@ func steady(s *host.Snapshot) *host.Snapshot {
 		if dev.Card != nil {
 			dev.Card.PCIID, dev.Card.Subsystem = "", ""
 		}
-		// A tap and a tun are told apart by a file of sysfs alone.
+		// Only a file of sysfs distinguishes a tap from a tun.
 		if dev.Kind == "tap" {
 			dev.Kind = "tun"
 		}
@@ -332,7 +332,7 @@ func TestGuestAgreesWithTools(t *testing.T) {
 // carrier waits until a link is up at both ends.
 func carrier(t *testing.T, name string) {
 	t.Helper()
-	const pause = 10 * time.Millisecond // between two looks at something that the kernel does by itself
+	const pause = 10 * time.Millisecond // between two looks at the carrier
 	for deadline := time.Now().Add(time.Minute); ; time.Sleep(pause) {
 		b, err := os.ReadFile("/sys/class/net/" + name + "/carrier")
 		switch {
@@ -378,7 +378,7 @@ func TestNetnsCounters(t *testing.T) {
 		}
 		for command, read := range map[string]struct {
 			parse func(string) printed.Counters
-			least int // counters that it has to have told
+			least int // counters that the text must have
 		}{"nstat -zas": {printed.ParseNstat, 200}, "netstat -s": {printed.ParseNetstat, 25}} {
 			text, got := texts[command], procfs.NewCounts(512)
 			for name, table := range read.parse(text).Tables() {
@@ -398,7 +398,7 @@ func TestNetnsCounters(t *testing.T) {
 				compared++
 			}
 			if compared < read.least {
-				t.Errorf("%s: only %d counters told:\n%s", command, compared, text)
+				t.Errorf("%s: only %d counters read:\n%s", command, compared, text)
 			}
 			// What netstat writes in words that are not known would be missed in silence: each line
 			// of these groups with a number in it is a counter.
@@ -408,7 +408,7 @@ func TestNetnsCounters(t *testing.T) {
 					n += len(group)
 				}
 				if lines := counted(text); lines != n {
-					t.Errorf("netstat tells %d counters, %d were read:\n%s", lines, n, text)
+					t.Errorf("netstat prints %d counters, %d were read:\n%s", lines, n, text)
 				}
 			}
 		}
@@ -445,7 +445,7 @@ func kernelCounters() (map[string]uint64, error) {
 	return set.Values, nil
 }
 
-// traffic counts something of TCP and UDP: connections, datagrams, one for nobody, and one
+// traffic counts something of TCP and UDP: connections, datagrams, one without a receiver, and one
 // connection that is refused.
 func traffic() error {
 	l, err := net.Listen("tcp4", "127.0.0.1:0")
@@ -504,7 +504,7 @@ func TestNetnsSockets(t *testing.T) {
 		}
 		defer full.Close()
 		for range 2 {
-			c, err := net.Dial("tcp4", "127.0.0.1:5000") // accepted by nobody
+			c, err := net.Dial("tcp4", "127.0.0.1:5000") // never accepted
 			if err != nil {
 				return err
 			}

@@ -10,12 +10,12 @@
 //
 //	linerate/links.json, addresses.json    ip -d address, ip -s -d link, ip -o addr
 //	linerate/routes.json                   ip route show table all, ip -6 route show table all
-//	linerate/ethtool.json                  ethtool NIC and ethtool -i -S -g -k -c -l -a -P, --show-eee, --show-priv-flags
+//	linerate/ethtool.json                  ethtool NIC, ethtool -i -S -g -k -c -l -a -P, --show-eee, …
 //	linerate/qdiscs.json                   tc -s qdisc show
 //	linerate/host.json                     date, uname, uptime
 //	proc/sys                               sysctl -a
 //	proc/net/snmp, netstat, snmp6          nstat -zas, else netstat -s
-//	sys/class/net, PCI devices             the above with lspci -nnvv and /proc/bus/pci; interrupts by the names that drivers give them
+//	sys/class/net, PCI devices             the above with lspci -nnvv and /proc/bus/pci
 //	sys/class/dmi/id                       dmidecode
 //
 // An archive has no sockets; [Report.Sockets] returns those that ss -peaonmi showed.

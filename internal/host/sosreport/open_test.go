@@ -221,7 +221,7 @@ func TestOpenRefuses(t *testing.T) {
 	}
 }
 
-// A report may be from anybody: what it claims of paths, links and sizes leads nowhere and costs no
+// A report may be malicious: what it claims of paths, links and sizes leads nowhere and costs no
 // more than the bounds.
 func TestHostileReport(t *testing.T) {
 	outside := write(t, "secret", []byte("driver: stolen\nbus-info: 0000:00:00.0\n"))

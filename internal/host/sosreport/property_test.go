@@ -144,7 +144,7 @@ func untold(s *host.Snapshot) {
 		}
 	}
 	for i := range s.Routes {
-		// Captures that are older than the field do not have it; ip always tells.
+		// Captures older than the field lack it; ip always prints it.
 		s.Routes[i].Protocol = cmp.Or(s.Routes[i].Protocol, "boot")
 	}
 	slices.SortFunc(s.Routes, func(a, b host.Route) int { return strings.Compare(a.Destination, b.Destination) })
@@ -164,7 +164,7 @@ func unknown(want, got *host.Snapshot, a age) {
 			continue
 		}
 		// Without /sys the counters are those of /proc/net/dev, some of which are sums of what
-		// sysfs tells apart; their names are their own.
+		// sysfs separates; their names are their own.
 		for name := range w.Counters {
 			if _, ok := g.Counters[name]; !ok {
 				delete(w.Counters, name)
@@ -180,7 +180,7 @@ func unknown(want, got *host.Snapshot, a age) {
 	}
 }
 
-// uncounted tells the counters of a capture that no file of such a report has.
+// uncounted reports whether no file of such a report has a counter of a capture.
 func uncounted(name string, a age) bool {
 	if a != sos3 {
 		return strings.HasSuffix(name, ".carrier_changes")

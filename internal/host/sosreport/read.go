@@ -148,7 +148,7 @@ func (c *collector) say(format string, args ...any) {
 }
 
 // errTooMuch ends the reading of a report larger than any genuine one.
-var errTooMuch = fmt.Errorf("more than %d files or %d MiB of what is looked at: %w", maxEntries,
+var errTooMuch = fmt.Errorf("more than %d files or %d MiB of wanted files: %w", maxEntries,
 	maxBytes>>20, ErrFormat)
 
 // full reports whether the bounds are reached.

@@ -17,8 +17,8 @@ import (
 	"github.com/linerate/linerate/internal/kernel/nl"
 )
 
-// told is what a capture holds of netlink, for the writers below.
-type told struct {
+// facts is what a capture holds of netlink, for the writers below.
+type facts struct {
 	Time      time.Time
 	Arch      string
 	links     []*printed.Link
@@ -28,10 +28,10 @@ type told struct {
 	qdiscs    []printed.Qdisc
 }
 
-// readTold reads the linerate directory of a capture.
-func readTold(t testing.TB, fsys fs.FS) told {
+// readFacts reads the linerate directory of a capture.
+func readFacts(t testing.TB, fsys fs.FS) facts {
 	t.Helper()
-	var out told
+	var out facts
 	for name, into := range map[string]any{
 		"host.json": &out, "links.json": &out.links, "addresses.json": &out.addresses, "routes.json": &out.routes,
 		"ethtool.json": &out.cards, "qdiscs.json": &out.qdiscs,
@@ -62,9 +62,9 @@ const (
 // sos3).
 func render(t testing.TB, fsys fs.ReadLinkFS, a age) []hostfs.Entry {
 	t.Helper()
-	h := readTold(t, fsys)
+	h := readFacts(t, fsys)
 	if h.routes == nil {
-		s, err := host.Root{FS: fsys}.Snapshot(t.Context()) // A host of which netlink told nothing has those of /proc.
+		s, err := host.Root{FS: fsys}.Snapshot(t.Context()) // A host without netlink facts has those of /proc.
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -153,8 +153,8 @@ func render(t testing.TB, fsys fs.ReadLinkFS, a age) []hostfs.Entry {
 	return entries
 }
 
-// copied tells which files sos copies (its plugins kernel, hardware, memory, networking, process,
-// processor, system).
+// copied reports whether sos copies a file (its plugins kernel, hardware, memory, networking,
+// process, processor, system).
 func copied(name string, a age) bool {
 	if a == sos3 {
 		return slices.Contains([]string{
@@ -221,7 +221,7 @@ func renderNstat(snmp, netstat, snmp6 string) string {
 
 // head is the first line of an interface, with the words that ip link and ip address put in front
 // of its group.
-func head(h told, l *printed.Link, mode string) string {
+func head(h facts, l *printed.Link, mode string) string {
 	name, flags, state, master := l.Name, []string{"BROADCAST", "MULTICAST"}, "UNKNOWN", ""
 	for _, other := range h.links {
 		if l.ParentIndex == other.Index && l.ParentIndex != 0 {
@@ -283,7 +283,7 @@ func detail(l *printed.Link) string {
 	return text + "\n    " + l.Kind + " addrgenmode eui64 " + numbers
 }
 
-func renderAddresses(h told) string {
+func renderAddresses(h facts) string {
 	var b strings.Builder
 	for _, l := range h.links {
 		b.WriteString(head(h, l, "") + detail(l))
@@ -304,7 +304,7 @@ func inet(cidr string) string {
 	return "inet " + cidr
 }
 
-func renderLinks(h told, statistic func(name, statistic string) string) string {
+func renderLinks(h facts, statistic func(name, statistic string) string) string {
 	var b strings.Builder
 	for _, l := range h.links {
 		b.WriteString(head(h, l, "mode DEFAULT ") + detail(l))
@@ -323,7 +323,7 @@ func renderLinks(h told, statistic func(name, statistic string) string) string {
 	return b.String()
 }
 
-func renderShort(h told) string {
+func renderShort(h facts) string {
 	var b strings.Builder
 	for _, a := range h.addresses {
 		for _, l := range h.links {

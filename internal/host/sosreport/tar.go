@@ -118,7 +118,8 @@ func (c *collector) readTar(ctx context.Context, t *tar.Reader) (top string, err
 		// again from inside.
 		if first, rest, below := strings.Cut(name, "/"); !known(first) {
 			if top != "" && first != top {
-				return "", fmt.Errorf("it contains several directories, %s and %s among them; a report has one: %w", top,
+				return "", fmt.Errorf("it contains several directories, %s and %s among them; "+
+					"a report has one: %w", top,
 					first, ErrFormat)
 			}
 			if top = first; !below {

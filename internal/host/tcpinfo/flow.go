@@ -22,13 +22,14 @@ type TCPInfo struct {
 	// The sender may not queue more than this before the congestion window admits it
 	// (TCP_NOTSENT_LOWAT). The kernel's times limited by the send buffer and by the application
 	// then reflect only that limit, so they are left out.
-	UnsentLimitBytes       int64   `json:"unsent_limit_bytes,omitempty"`
-	RTTSeconds             float64 `json:"rtt_seconds"`     // smoothed, at the end
-	MinRTTSeconds          float64 `json:"min_rtt_seconds"` // kernel's windowed minimum
-	CwndBytes              float64 `json:"cwnd_bytes"`
-	SndMSSBytes            int     `json:"snd_mss_bytes"`
-	RcvMSSBytes            int     `json:"rcv_mss_bytes"`
-	AdvMSSBytes            int     `json:"adv_mss_bytes,omitempty"`     // offered in this end's handshake, less the options of every segment
+	UnsentLimitBytes int64   `json:"unsent_limit_bytes,omitempty"`
+	RTTSeconds       float64 `json:"rtt_seconds"`     // smoothed, at the end
+	MinRTTSeconds    float64 `json:"min_rtt_seconds"` // kernel's windowed minimum
+	CwndBytes        float64 `json:"cwnd_bytes"`
+	SndMSSBytes      int     `json:"snd_mss_bytes"`
+	RcvMSSBytes      int     `json:"rcv_mss_bytes"`
+	// offered in this end's handshake, less the options of every segment
+	AdvMSSBytes            int     `json:"adv_mss_bytes,omitempty"`
 	SndWndBytes            int64   `json:"snd_wnd_bytes,omitempty"`     // peer's advertised window, kernel ≥ 5.4
 	MaxSndWndBytes         int64   `json:"max_snd_wnd_bytes,omitempty"` // largest seen in the samples
 	RcvWndBytes            int64   `json:"rcv_wnd_bytes,omitempty"`     // window this end advertises, kernel ≥ 6.2

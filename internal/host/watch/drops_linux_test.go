@@ -17,7 +17,7 @@ import (
 )
 
 // TestDroppedOnce: a datagram that a queueing discipline refuses is counted by the discipline, by
-// IP and by UDP, and is told once.
+// IP and by UDP, and is reported once.
 func TestDroppedOnce(t *testing.T) {
 	const sent = 200
 	var s *Span
@@ -34,7 +34,7 @@ func TestDroppedOnce(t *testing.T) {
 		if err != nil {
 			return err
 		}
-		// To everybody, which needs no answer of a neighbour.
+		// A broadcast needs no answer of a neighbour.
 		u, err := net.Dial("udp4", "192.0.2.255:9")
 		if err != nil {
 			return err
@@ -45,7 +45,7 @@ func TestDroppedOnce(t *testing.T) {
 			return err
 		}
 		for range sent {
-			// The kernel tells a socket nothing of this loss unless it asks to be told
+			// The kernel reports this loss to a socket only if it requests that
 			// (IP_RECVERR).
 			if _, err := u.Write(make([]byte, 1000)); err != nil {
 				return err
@@ -64,7 +64,7 @@ func TestDroppedOnce(t *testing.T) {
 		// Neighbours, softnet and the like are of the whole machine, where others are at work.
 		if d.Stage == drops.IP || d.Stage == drops.Socket || d.Stage == drops.Qdisc &&
 			(d.Place != "qdisc.near0.drops" || d.Total != lost) {
-			t.Errorf("told as well: %+v", d)
+			t.Errorf("reported as well: %+v", d)
 		}
 	}
 }
@@ -72,7 +72,7 @@ func TestDroppedOnce(t *testing.T) {
 // ordinaryMark in the environment makes TestOrdinaryUserChild do its work.
 const ordinaryMark = "LINERATE_TEST_ORDINARY"
 
-// TestOrdinaryUser: sockets, interrupts and counters are told to everybody.
+// TestOrdinaryUser: an ordinary user gets sockets, interrupts and counters.
 func TestOrdinaryUser(t *testing.T) {
 	exe, err := os.Executable()
 	if err != nil {
@@ -85,7 +85,7 @@ func TestOrdinaryUser(t *testing.T) {
 	}
 }
 
-// TestOrdinaryUserChild is the process that TestOrdinaryUser starts; by itself it tests nothing.
+// TestOrdinaryUserChild is the process that TestOrdinaryUser starts; run directly it tests nothing.
 func TestOrdinaryUserChild(t *testing.T) {
 	if os.Getenv(ordinaryMark) == "" {
 		return

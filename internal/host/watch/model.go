@@ -66,9 +66,10 @@ type CardInterrupt struct {
 // Sockets are the sockets of one network namespace that may limit the speed. In a span, totals are
 // those of the span; queues and memory are as at its end.
 type Sockets struct {
-	Listeners   []Listener   `json:"listeners"`        // TCP; those with drops first, then those nearest to their limit
-	Connections []Connection `json:"connections"`      // TCP; those that moved or hold data, the most bytes first
-	Datagrams   []Datagram   `json:"datagram_sockets"` // UDP; those that dropped or hold packets, most drops first, then the fullest
+	Listeners   []Listener   `json:"listeners"`   // TCP; those with drops first, then those nearest to their limit
+	Connections []Connection `json:"connections"` // TCP; those that moved or hold data, the most bytes first
+	// UDP; those that dropped or hold packets, most drops first, then the fullest
+	Datagrams []Datagram `json:"datagram_sockets"`
 	// Destinations are those of outgoing connections that use the most local ports, counted if
 	// ports may run short; nil: ports are plentiful, or not known.
 	Destinations []Destination `json:"destinations,omitempty"`
@@ -129,13 +130,14 @@ type Datagram struct {
 // Memory is what a socket holds and may hold (SK_MEMINFO of sock_diag(7), skmem of ss(8)). It is
 // more than payload: each packet adds its descriptor and the rounding of its buffer.
 type Memory struct {
-	ReceiveBytes      int64  `json:"receive_bytes"`       // r: waits to be read
-	ReceiveLimitBytes int64  `json:"receive_limit_bytes"` // rb: SO_RCVBUF as the kernel keeps it
-	SendBytes         int64  `json:"send_bytes"`          // t: passed to the qdisc or the NIC and not yet sent
-	SendLimitBytes    int64  `json:"send_limit_bytes"`    // tb: SO_SNDBUF
-	ForwardBytes      int64  `json:"forward_bytes"`       // f: reserved and not used
-	QueuedBytes       int64  `json:"queued_bytes"`        // w: waits to be sent or acknowledged
-	OptionBytes       int64  `json:"option_bytes"`        // o
-	BacklogBytes      int64  `json:"backlog_bytes"`       // bl: arrived while the program held the socket
-	Drops             uint64 `json:"drops_total"`         // d: packets without room; since Linux 4.7, for TCP also those out of its window
+	ReceiveBytes      int64 `json:"receive_bytes"`       // r: waits to be read
+	ReceiveLimitBytes int64 `json:"receive_limit_bytes"` // rb: SO_RCVBUF as the kernel keeps it
+	SendBytes         int64 `json:"send_bytes"`          // t: passed to the qdisc or the NIC and not yet sent
+	SendLimitBytes    int64 `json:"send_limit_bytes"`    // tb: SO_SNDBUF
+	ForwardBytes      int64 `json:"forward_bytes"`       // f: reserved and not used
+	QueuedBytes       int64 `json:"queued_bytes"`        // w: waits to be sent or acknowledged
+	OptionBytes       int64 `json:"option_bytes"`        // o
+	BacklogBytes      int64 `json:"backlog_bytes"`       // bl: arrived while the program held the socket
+	// d: packets without room; since Linux 4.7, for TCP also those out of its window
+	Drops uint64 `json:"drops_total"`
 }

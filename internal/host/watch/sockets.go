@@ -61,21 +61,21 @@ type marks struct {
 // the three kinds and not others; the error names the missing ones.
 func markSockets() (*marks, error) {
 	m := &marks{at: time.Now(), connections: make(map[uint64]mark), drops: make(map[uint64]uint32)}
-	cut, told, err := each(
+	cut, reported, err := each(
 		func(s *sockdiag.Socket) { m.drops[s.Cookie] = s.Memory.Drops },
 		func(s *sockdiag.Socket) { m.drops[s.Cookie] = s.Memory.Drops },
 		func(s *sockdiag.Socket) { m.connections[s.Cookie] = markOf(s) },
 	)
 	m.cut = cut
-	if !told {
+	if !reported {
 		return nil, err
 	}
 	return m, err
 }
 
-// each visits listeners, UDP sockets and connections, within the bounds. told is false if the
+// each visits listeners, UDP sockets and connections, within the bounds. reported is false if the
 // kernel reports none of the kinds.
-func each(listener, datagram, connection func(*sockdiag.Socket)) (cut, told bool, err error) {
+func each(listener, datagram, connection func(*sockdiag.Socket)) (cut, reported bool, err error) {
 	var errs []error
 	for _, kind := range []struct {
 		query sockdiag.Query
@@ -99,23 +99,23 @@ func each(listener, datagram, connection func(*sockdiag.Socket)) (cut, told bool
 		})
 		switch {
 		case err == nil:
-			told = true
+			reported = true
 		case errors.Is(err, sockdiag.ErrLimit):
-			told, cut = true, true
+			reported, cut = true, true
 		default:
 			// A kernel may be built with tcp_diag and without udp_diag.
 			errs = append(errs, err)
 		}
 	}
-	return cut, told, errors.Join(errs...)
+	return cut, reported, errors.Join(errs...)
 }
 
 // since reads the sockets again and returns their activity, of each kind the n most important.
 func (m *marks) since(n int) (*Sockets, error) {
 	g := gather(m, n)
 	at := time.Now() // As in markSockets, before the reading, which takes equally long both times.
-	cut, told, err := each(g.listener, g.datagram, g.connection)
-	if !told {
+	cut, reported, err := each(g.listener, g.datagram, g.connection)
+	if !reported {
 		return nil, err
 	}
 	s := &Sockets{

@@ -71,7 +71,8 @@ func TestSpan(t *testing.T) {
 	if d := cmp.Diff(wantCPUs, got.CPUs); d != "" {
 		t.Errorf("processors (-want +got):\n%s", d)
 	}
-	// What did not come is left out, and so is what got another handler in between.
+	// Interrupts that did not occur are left out, and so are those that got another handler
+	// meanwhile.
 	rate := func(v float64) *float64 { return &v }
 	interrupt := func(card string) CardInterrupt {
 		return CardInterrupt{Interface: card, Queue: "rx-0", Total: 40, Interrupt: host.Interrupt{
@@ -118,6 +119,6 @@ func TestHost(t *testing.T) {
 	}
 	if s, err := Host(t.Context(), host.Root{}, Options{Duration: time.Millisecond, Sockets: -1}); err != nil ||
 		s.Sockets != nil {
-		t.Errorf("sockets that nobody asked for: %+v, %v", s.Sockets, err)
+		t.Errorf("sockets that were not requested: %+v, %v", s.Sockets, err)
 	}
 }

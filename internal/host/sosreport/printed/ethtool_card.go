@@ -11,19 +11,19 @@ import (
 // configuration, under other keys. Nil: the driver has no flow control.
 func ParsePause(text string) *host.Pause {
 	var p host.Pause
-	told := false // A driver without an answer prints an error, or only the title.
+	known := false // A driver without an answer prints an error, or only the title.
 	for line := range lines(text) {
 		key, value, _ := pair(line)
 		switch key {
 		case "Autonegotiate":
-			p.Autoneg, told = value == "on", true
+			p.Autoneg, known = value == "on", true
 		case "RX":
 			p.Rx = value == "on"
 		case "TX":
 			p.Tx = value == "on"
 		}
 	}
-	if !told {
+	if !known {
 		return nil
 	}
 	return &p
@@ -33,14 +33,14 @@ func ParsePause(text string) *host.Pause {
 // the driver has no EEE.
 func ParseEEE(text string) *host.EEE {
 	var e host.EEE
-	told := false
+	known := false
 	for line := range lines(text) {
 		key, value, _ := pair(line)
 		switch key {
 		case "EEE status":
 			state, activity, _ := strings.Cut(value, " - ")
 			// The third state is "not supported".
-			told = state == "enabled" || state == "disabled"
+			known = state == "enabled" || state == "disabled"
 			e.Enabled, e.Active = state == "enabled", activity == "active"
 		case "Tx LPI":
 			// "disabled" where the transmitter does not sleep.
@@ -50,7 +50,7 @@ func ParseEEE(text string) *host.EEE {
 			}
 		}
 	}
-	if !told {
+	if !known {
 		return nil
 	}
 	return &e

@@ -34,7 +34,7 @@ func parseLimits(text string) (most, now map[string]uint32) {
 func ParseRings(text string) *host.Rings {
 	most, now := parseLimits(text)
 	// ethtool 4 prints the title before its error, so the title alone means nothing.
-	if _, told := now["RX"]; !told && now["TX"] == 0 {
+	if _, known := now["RX"]; !known && now["TX"] == 0 {
 		return nil
 	}
 	return &host.Rings{Rx: host.Ring{Current: now["RX"], Max: most["RX"]},

@@ -9,16 +9,17 @@ import (
 // Link is one interface as ip(8) shows it. Its part in an archive of package host has the keys of
 // linerate/links.json.
 type Link struct {
-	Index        int    `json:"index"`
-	Name         string `json:"name"`
-	Kind         string `json:"kind,omitempty"` // vlan, bond, veth, …; empty: hardware, or ip ran without -d
-	MAC          string `json:"mac,omitempty"`
-	MTUBytes     int    `json:"mtu_bytes"`
-	TxQueueLen   int    `json:"tx_queue_length_packets,omitempty"`
-	Up           bool   `json:"up"`      // IFF_UP: the administrative state
-	Carrier      bool   `json:"carrier"` // IFF_LOWER_UP: the link has a carrier
-	Qdisc        string `json:"qdisc,omitempty"`
-	ParentIndex  int    `json:"parent_index,omitempty"` // of Peer; with MasterIndex of Master set by a caller that has all interfaces
+	Index      int    `json:"index"`
+	Name       string `json:"name"`
+	Kind       string `json:"kind,omitempty"` // vlan, bond, veth, …; empty: hardware, or ip ran without -d
+	MAC        string `json:"mac,omitempty"`
+	MTUBytes   int    `json:"mtu_bytes"`
+	TxQueueLen int    `json:"tx_queue_length_packets,omitempty"`
+	Up         bool   `json:"up"`      // IFF_UP: the administrative state
+	Carrier    bool   `json:"carrier"` // IFF_LOWER_UP: the link has a carrier
+	Qdisc      string `json:"qdisc,omitempty"`
+	// of Peer; with MasterIndex of Master set by a caller that has all interfaces
+	ParentIndex  int    `json:"parent_index,omitempty"`
 	MasterIndex  int    `json:"master_index,omitempty"`
 	VLANID       int    `json:"vlan_id,omitempty"`
 	VLANProtocol string `json:"vlan_protocol,omitempty"`
@@ -126,7 +127,7 @@ func (l *Link) readLine(line string, columns []string) []string {
 		l.readTotals(columns, words)
 		return nil
 	}
-	// It stands at the end of whichever line tells most (iproute2 5.13).
+	// Since 5.13 iproute2 appends it to the most detailed line.
 	if dev, ok := after(words, "parentdev"); ok {
 		l.ParentDev = dev
 	}

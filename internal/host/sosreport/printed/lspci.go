@@ -15,7 +15,7 @@ type PCIDevice struct {
 	SubsystemVendor, SubsystemDevice string
 	// the line of its slot, which a card with message-signalled interrupts does not use
 	IRQ                   int
-	NUMANode              int    // -1: not told
+	NUMANode              int    // -1: not known
 	SecondaryBus          int    // of a bridge: the number of the bus below it; 0: no bridge
 	Speed, MaxSpeed       string // of its PCIe link, in the words of sysfs: 8.0 GT/s PCIe
 	Width, MaxWidth       int    // lanes

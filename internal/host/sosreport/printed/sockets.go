@@ -15,7 +15,7 @@ type Socket struct {
 	// and their limit.
 	ReceiveQueue, SendQueue uint32
 	Local, Remote           netip.AddrPort // Remote is invalid without a peer
-	// the kernel's number of the socket, good until the host restarts; 0: not told
+	// the kernel's number of the socket, good until the host restarts; 0: not known
 	Cookie uint64
 	Memory SocketMemory
 }

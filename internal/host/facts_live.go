@@ -26,7 +26,7 @@ func (src *source) dial() (*nl.Client, error) {
 
 // askLinks lists the interfaces with one dump (RTM_GETLINK), the closest that Linux comes to one
 // moment.
-func (src *source) askLinks() ([]toldLink, error) {
+func (src *source) askLinks() ([]linkFact, error) {
 	client, err := src.dial()
 	if err != nil {
 		return nil, err
@@ -35,7 +35,7 @@ func (src *source) askLinks() ([]toldLink, error) {
 	if err != nil {
 		return nil, err
 	}
-	all := make([]toldLink, 0, len(links))
+	all := make([]linkFact, 0, len(links))
 	for _, l := range links {
 		all = append(all, fromLink(l))
 	}
@@ -44,18 +44,18 @@ func (src *source) askLinks() ([]toldLink, error) {
 
 // askLink reads one interface. Asking by name avoids listing thousands of interfaces in every
 // reading.
-func (src *source) askLink(name string) (toldLink, error) {
+func (src *source) askLink(name string) (linkFact, error) {
 	client, err := src.dial()
 	if err != nil {
-		return toldLink{}, err
+		return linkFact{}, err
 	}
 	l, err := client.LinkByName(name)
 	return fromLink(l), err
 }
 
 // fromLink converts nl's answer to the archive's format, which must not change when nl learns more.
-func fromLink(l nl.Link) toldLink {
-	return toldLink{
+func fromLink(l nl.Link) linkFact {
+	return linkFact{
 		Index: l.Index, Name: l.Name, Kind: l.Kind, MAC: l.MAC, MTUBytes: l.MTU, TxQueueLen: l.TxQueueLen,
 		Up: l.Up, Carrier: l.Carrier, Qdisc: l.Qdisc, ParentIndex: l.ParentIndex, MasterIndex: l.MasterIndex,
 		VLANID: l.VLANID, VLANProtocol: l.VLANProtocol, BondMode: l.BondMode,
@@ -65,8 +65,8 @@ func fromLink(l nl.Link) toldLink {
 // askKernel asks netlink for everything that has one answer for all interfaces. Each part can fail
 // alone: a sandbox may allow links and refuse routes. It reads only the main routing table, which
 // administrators and DHCP use.
-func (src *source) askKernel() *told {
-	t := &told{}
+func (src *source) askKernel() *facts {
+	t := &facts{}
 	client, err := src.dial()
 	if err != nil {
 		t.linksErr, t.addressesErr, t.routesErr = err, err, err
@@ -76,7 +76,7 @@ func (src *source) askKernel() *told {
 	addresses, err := client.Addresses()
 	t.addressesErr = err
 	for _, a := range addresses {
-		t.addresses = append(t.addresses, toldAddress{Index: a.Index, CIDR: a.CIDR})
+		t.addresses = append(t.addresses, addressFact{Index: a.Index, CIDR: a.CIDR})
 	}
 	routes, err := route.New(client).List()
 	t.routesErr = err
@@ -99,8 +99,8 @@ func (src *source) askKernel() *told {
 // askEthtool asks about one interface. Each part may be refused alone, because drivers choose what
 // they implement. It keeps refusals for sayRefusals, which knows whether the interface is hardware,
 // and reports nothing itself.
-func (src *source) askEthtool(name string) toldEthtool {
-	var e toldEthtool
+func (src *source) askEthtool(name string) ethtoolFacts {
+	var e ethtoolFacts
 	client, err := src.dial()
 	if err != nil {
 		return e // readInterfaces has reported it.
@@ -154,32 +154,32 @@ func (src *source) askEthtool(name string) toldEthtool {
 // because most drivers lack some. A lack of permission and a failure are reported.
 func askCard(card ethtool.Client, name string, d ethtool.DriverInfo, refuse func(what string, err error) bool) *Card {
 	c := &Card{FirmwareVersion: d.Firmware, DriverVersion: d.Version}
-	told := func(what string, err error) bool {
+	answered := func(what string, err error) bool {
 		return !errors.Is(err, nl.ErrNotSupported) && refuse(what, err)
 	}
-	if p, err := card.Pause(name); told("flow control", err) {
+	if p, err := card.Pause(name); answered("flow control", err) {
 		c.Pause = &Pause{Autoneg: p.Autoneg, Rx: p.Rx, Tx: p.Tx}
 	}
-	if e, err := card.EEE(name); told("energy-efficient Ethernet", err) {
+	if e, err := card.EEE(name); answered("energy-efficient Ethernet", err) {
 		c.EEE = &EEE{Enabled: e.Enabled, Active: e.Active, TxLPI: e.TxLPI,
 			TxLPITimerInSeconds: float64(e.TxLPITimerMicroseconds) / 1e6}
 	}
-	if f, err := card.FEC(name); told("forward error correction", err) {
+	if f, err := card.FEC(name); answered("forward error correction", err) {
 		c.FEC = &FEC{Auto: f.Auto, Modes: f.Modes, Active: f.Active}
 	}
-	if r, err := card.RSS(name); told("receive side scaling", err) {
+	if r, err := card.RSS(name); answered("receive side scaling", err) {
 		c.RSS = spread(r)
 	}
-	if flags, err := card.PrivateFlags(name); told("private flags", err) && len(flags) > 0 {
+	if flags, err := card.PrivateFlags(name); answered("private flags", err) && len(flags) > 0 {
 		c.PrivateFlags = flags
 	}
-	if mac, err := card.PermanentAddress(name); told("permanent address", err) {
+	if mac, err := card.PermanentAddress(name); answered("permanent address", err) {
 		c.PermanentMAC = mac
 	}
-	if i, err := card.LinkInfo(name); told("port", err) && i.Port != "other" && i.Port != "none" {
+	if i, err := card.LinkInfo(name); answered("port", err) && i.Port != "other" && i.Port != "none" {
 		c.Port = i.Port
 	}
-	if m, err := card.LinkModes(name); told("link modes", err) {
+	if m, err := card.LinkModes(name); answered("link modes", err) {
 		c.Modes = fromModes(m)
 	}
 	if c.empty() {
@@ -204,7 +204,7 @@ func fromModes(m ethtool.LinkModes) *LinkModes {
 
 // askQdiscs lists the queueing disciplines of all interfaces (RTM_GETQDISC), inner ones too. The
 // same answer has their statistics, so a reading of the counters needs only one dump.
-func (src *source) askQdiscs() ([]toldQdisc, error) {
+func (src *source) askQdiscs() ([]qdiscFact, error) {
 	client, err := src.dial()
 	if err != nil {
 		return nil, err
@@ -213,9 +213,9 @@ func (src *source) askQdiscs() ([]toldQdisc, error) {
 	if err != nil {
 		return nil, err
 	}
-	all := make([]toldQdisc, 0, len(qdiscs))
+	all := make([]qdiscFact, 0, len(qdiscs))
 	for _, q := range qdiscs {
-		all = append(all, toldQdisc{
+		all = append(all, qdiscFact{
 			Interface: q.Interface, Kind: q.Kind, Parent: q.Parent, Handle: q.Handle,
 			QdiscState: QdiscState{
 				Drops: q.Drops, Requeues: q.Requeues, Overlimits: q.Overlimits, BacklogBytes: q.BacklogBytes,

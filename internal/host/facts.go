@@ -8,20 +8,20 @@ import (
 	"time"
 )
 
-// told is what only netlink reports, from the kernel or from the archive's linerate directory. Both
+// facts is what only netlink reports, from the kernel or from the archive's linerate directory. Both
 // give the same types, so that the code above treats them the same way and every golden test of an
 // archive also tests the code that reads a live host.
-type told struct {
-	links     []toldLink
-	addresses []toldAddress
+type facts struct {
+	links     []linkFact
+	addresses []addressFact
 	routes    []Route
 
 	// The reason for an empty part; nil if it was reported.
 	linksErr, addressesErr, routesErr error
 }
 
-// toldLink is one interface of linerate/links.json.
-type toldLink struct {
+// linkFact is one interface of linerate/links.json.
+type linkFact struct {
 	Index      int    `json:"index"`
 	Name       string `json:"name"`
 	Kind       string `json:"kind,omitempty"` // veth, vlan, bond, …; empty for hardware
@@ -39,15 +39,15 @@ type toldLink struct {
 	BondMode     string `json:"bond_mode,omitempty"`
 }
 
-// toldAddress is one address of linerate/addresses.json.
-type toldAddress struct {
+// addressFact is one address of linerate/addresses.json.
+type addressFact struct {
 	Index int    `json:"index"`
 	CIDR  string `json:"cidr"`
 }
 
-// toldEthtool is one interface of linerate/ethtool.json. Every part may be missing: a driver
+// ethtoolFacts is one interface of linerate/ethtool.json. Every part may be missing: a driver
 // without rings looks like one that was not asked.
-type toldEthtool struct {
+type ethtoolFacts struct {
 	Driver          string             `json:"driver,omitempty"`
 	Bus             string             `json:"bus,omitempty"` // the device's address on its bus; empty for software
 	SpeedBitsPerSec float64            `json:"speed_bits_per_second,omitempty"`
@@ -69,10 +69,10 @@ type refusal struct {
 	err  error
 }
 
-// toldQdisc is one queueing discipline of linerate/qdiscs.json. Parent and handle are tc's 32-bit
+// qdiscFact is one queueing discipline of linerate/qdiscs.json. Parent and handle are tc's 32-bit
 // numbers, major in the upper half. They make the tree; they are kept although only totals are
 // computed now, since later versions also read an archive.
-type toldQdisc struct {
+type qdiscFact struct {
 	Interface string `json:"interface"`
 	Kind      string `json:"kind"`
 	Parent    uint32 `json:"parent"`
@@ -94,11 +94,11 @@ func (src *source) hostFile() hostFile {
 	return h
 }
 
-// decode reads one JSON file of the archive. It returns errNotTold for a missing file.
+// decode reads one JSON file of the archive. It returns errNotArchived for a missing file.
 func (src *source) decode(name string, into any) error {
 	b, err := src.Read("linerate/" + name)
 	if errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("linerate/%s: %w", name, errNotTold)
+		return fmt.Errorf("linerate/%s: %w", name, errNotArchived)
 	}
 	if err != nil {
 		return err
@@ -109,12 +109,12 @@ func (src *source) decode(name string, into any) error {
 	return nil
 }
 
-// tell returns everything that netlink reported.
-func (src *source) tell() *told {
+// facts returns everything that netlink reported.
+func (src *source) facts() *facts {
 	if src.Live() {
 		return src.askKernel()
 	}
-	t := &told{}
+	t := &facts{}
 	// ethtool.json is useless without links.json, so one sentence about the links is enough.
 	t.linksErr = src.decode("links.json", &t.links)
 	t.addressesErr = src.decode("addresses.json", &t.addresses)
@@ -131,7 +131,7 @@ func (src *source) decodeEthtool() error {
 	if src.archived != nil {
 		return nil
 	}
-	var all map[string]toldEthtool
+	var all map[string]ethtoolFacts
 	if err := src.decode("ethtool.json", &all); err != nil {
 		return err
 	}
@@ -140,10 +140,10 @@ func (src *source) decodeEthtool() error {
 }
 
 // ethtool returns what ethtool's netlink family reports about one interface.
-func (src *source) ethtool(name string) toldEthtool {
+func (src *source) ethtool(name string) ethtoolFacts {
 	if src.Live() {
 		if src.asleep(name) {
-			return toldEthtool{}
+			return ethtoolFacts{}
 		}
 		return src.askEthtool(name)
 	}
@@ -151,11 +151,11 @@ func (src *source) ethtool(name string) toldEthtool {
 }
 
 // qdiscs returns the queueing disciplines with their totals.
-func (src *source) qdiscs() ([]toldQdisc, error) {
+func (src *source) qdiscs() ([]qdiscFact, error) {
 	if src.Live() {
 		return src.askQdiscs()
 	}
-	var q []toldQdisc
+	var q []qdiscFact
 	return q, src.decode("qdiscs.json", &q)
 }
 
