@@ -173,7 +173,7 @@ func (p *pinger) greet(ctx context.Context, w *engine.Worker, wait time.Duration
 			case err == nil:
 				cause = foreign(p.answer[:n])
 			case !errors.Is(err, sys.ErrTimeout):
-				cause = err // most often "connection refused", which the far kernel said at once
+				cause = err // most often "connection refused", which the far kernel reports at once
 			}
 		}
 		cause = errors.Join(cause, sent)
