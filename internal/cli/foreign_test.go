@@ -3,6 +3,7 @@ package cli
 import (
 	"bytes"
 	"net"
+	"os"
 	"strings"
 	"testing"
 
@@ -40,6 +41,27 @@ func TestForeignTargetMistyped(t *testing.T) {
 		status := Main([]string{"linerate", "measure", target}, strings.NewReader(""), &out, &errs)
 		if status != exitUsage || !strings.Contains(errs.String(), "bad target") {
 			t.Errorf("%s: status %d, said %q", target, status, errs.String())
+		}
+	}
+}
+
+// TestEveryDialectIsDocumented checks that the help of measure and the reference name every dialect;
+// the help of serve derives from the table.
+func TestEveryDialectIsDocumented(t *testing.T) {
+	var help, errs bytes.Buffer
+	if status := Main([]string{"linerate", "measure", "--help"}, strings.NewReader(""), &help, &errs); status != 0 {
+		t.Fatalf("status %d: %s", status, errs.String())
+	}
+	reference, err := os.ReadFile("../../docs/reference/dialects.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range dialect.Names() {
+		if !strings.Contains(help.String(), name) {
+			t.Errorf("the help of measure does not name %s", name)
+		}
+		if !strings.Contains(string(reference), "| `"+name+"` |") {
+			t.Errorf("docs/reference/dialects.md has no row for %s", name)
 		}
 	}
 }

@@ -113,7 +113,9 @@ func TestCommitThatWasGivenUp(t *testing.T) {
 	f := serve(t, nil)
 	first := f.connect(f.addr, peer.ConnectOptions{})
 	waiting := make(chan struct{})
-	second := f.connect(f.addr, peer.ConnectOptions{Notify: func(string) { close(waiting) }})
+	closed := sync.OnceFunc(func() { close(waiting) })
+	second := f.connect(f.addr, peer.ConnectOptions{Notify: func(string) { closed() }}.
+		WithCancelGrace(100*time.Millisecond))
 	ids, err := second.Apply(t.Context(), "two\nlines", knob.Setting{Knob: rmem, Value: larger})
 	if err != nil {
 		t.Fatal(err)

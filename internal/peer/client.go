@@ -57,6 +57,8 @@ type ConnectOptions struct {
 	// how long the far guard keeps a trial without another change; default 15 min, 0 < TrialFor ≤
 	// the far side's bound
 	TrialFor time.Duration
+
+	cancelGrace time.Duration // shorter in tests; 0: the constant
 }
 
 // defaultTrialFor must outlast the longest experiment with one setting. The loss of the connection
@@ -99,6 +101,7 @@ func Connect(ctx context.Context, target string, o ConnectOptions) (*Client, err
 	if err != nil {
 		return nil, err
 	}
+	o.cancelGrace = cmp.Or(o.cancelGrace, cancelGrace)
 	o.Timeout = cmp.Or(o.Timeout, 10*time.Second)
 	o.TrialFor = cmp.Or(o.TrialFor, defaultTrialFor)
 	if o.HostName == "" {
@@ -304,9 +307,9 @@ func (c *Client) call(ctx context.Context, typ string, body, into any, bound tim
 		// connection undoes it.
 		c.abandon(id)
 		if ctx.Err() != nil {
-			grace, cancel := context.WithTimeout(context.WithoutCancel(ctx), cancelGrace)
+			grace, cancel := context.WithTimeout(context.WithoutCancel(ctx), c.options.cancelGrace)
 			defer cancel()
-			if c.await(grace, in, cancelGrace) != nil {
+			if c.await(grace, in, c.options.cancelGrace) != nil {
 				return c.failed(typ, err)
 			}
 		} else {

@@ -270,7 +270,8 @@ func (s *server) admit(c *session) error {
 		return fmt.Errorf("%w: all %d places for clients are taken", ErrBusy, s.clients)
 	}
 	if n := s.sources[c.source]; n > 0 && n >= s.MaxClients-s.MaxClients/othersShare {
-		return fmt.Errorf("%w: %d clients of this source are connected; the remaining places are reserved for other sources", ErrBusy, n)
+		return fmt.Errorf("%w: %d clients of this source are connected; "+
+			"the remaining places are reserved for other sources", ErrBusy, n)
 	}
 	s.clients++
 	s.sources[c.source]++

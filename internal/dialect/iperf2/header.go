@@ -11,7 +11,7 @@ const (
 	flagExtended = 0x4000_0000 // words 6 and up are present
 	flagWide     = 0x0800_0000 // datagrams: their numbers have 64 bits
 	flagUpper    = 0x0400_0000 // word 8 is in use
-	flagConnect  = 0x8000_0000 // the server shall connect back: -d and -r of iperf 1
+	flagConnect  = 0x8000_0000 // the server is to connect back: -d and -r of iperf 1
 	flagLength   = 0x0001_0000 // the low bits hold twice the length of the settings
 	flagBounce   = 0x0080_0000 // --bounceback, a layout of its own
 )

@@ -13,7 +13,7 @@ type results struct {
 	CPUTotal       float64        `json:"cpu_util_total"` // of the process, per cent of one CPU over the test
 	CPUUser        float64        `json:"cpu_util_user"`
 	CPUSystem      float64        `json:"cpu_util_system"`
-	HasRetransmits int            `json:"sender_has_retransmits"`       // 1: Retransmits are valid; 0: not; -1: only receives
+	HasRetransmits int            `json:"sender_has_retransmits"`       // 1: counted; 0: not; -1: receives only
 	Congestion     string         `json:"congestion_used,omitempty"`    // of the first connection; empty: datagrams
 	Output         string         `json:"server_output_text,omitempty"` // of the server, where the client asked for it
 	Streams        []streamResult `json:"streams"`                      // in the order in which they were opened

@@ -157,12 +157,12 @@ func (p *pinger) Wake() {}
 func (p *pinger) Close() { p.end.close() }
 
 // greet shows whether a server answers at all.
-func (p *pinger) greet(ctx context.Context, w *engine.Worker) error {
+func (p *pinger) greet(ctx context.Context, w *engine.Worker, wait time.Duration) error {
 	var cause error
 	for range firstTries {
 		// An error here may belong to the previous message, so it does not end the search.
 		sent := p.send(w)
-		for until := w.Now() + firstWaitUDP; w.Now() < until; {
+		for until := w.Now() + wait; w.Now() < until; {
 			if ctx.Err() != nil {
 				return context.Cause(ctx)
 			}
@@ -173,7 +173,7 @@ func (p *pinger) greet(ctx context.Context, w *engine.Worker) error {
 			case err == nil:
 				cause = foreign(p.answer[:n])
 			case !errors.Is(err, sys.ErrTimeout):
-				cause = err // most often "connection refused", which the far kernel said at once
+				cause = err // most often "connection refused", which the far kernel reports at once
 			}
 		}
 		cause = errors.Join(cause, sent)

@@ -33,6 +33,8 @@ const (
 type ClientOptions struct {
 	Sample   func() (*host.Counters, error) // counters of this host, taken around the measured window; nil: none
 	HostName string                         // of this host
+
+	greetWait time.Duration // tests only; 0: firstWaitUDP
 }
 
 // Run runs a test against a sockperf server at HOST[:PORT]. Test rr keeps one message in flight on
@@ -100,7 +102,8 @@ func fit(spec traffic.Spec) (traffic.Spec, []string, error) {
 // run runs a test whose Spec fits.
 func run(ctx context.Context, target string, spec traffic.Spec, o ClientOptions,
 	progress func(traffic.Interval)) (*traffic.Result, error) {
-	m := &meter{spec: spec, sample: o.Sample, phase: &engine.Phase{}, progress: progress}
+	m := &meter{spec: spec, sample: o.Sample, phase: &engine.Phase{}, progress: progress,
+		greetWait: cmp.Or(o.greetWait, firstWaitUDP)}
 	r := &traffic.Result{
 		Test: spec.Test, Direction: spec.Direction, Streams: spec.Streams, WarmUpSeconds: spec.WarmUp.Seconds(),
 		Intervals: []traffic.Interval{},
@@ -208,7 +211,7 @@ func (m *meter) pings(ctx context.Context, target string, r *traffic.Result) err
 	body := newPinger(end, m.spec.RequestBytes, m.spec.Gap)
 	m.workers = append(m.workers, engine.New(engine.Pinger, m.phase, body))
 	m.adopt(0)
-	if err := body.greet(ctx, m.workers[0]); err != nil {
+	if err := body.greet(ctx, m.workers[0], m.greetWait); err != nil {
 		return err
 	}
 	r.RemoteAddress = ipOf(to).String()

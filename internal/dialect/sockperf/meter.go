@@ -21,6 +21,7 @@ type meter struct {
 	phase        *engine.Phase
 	progress     func(traffic.Interval)
 	workers      []*engine.Worker
+	greetWait    time.Duration
 	opened, shut func() // called at the start and the end of the measured window; may be nil
 
 	transactions int64         // inside the measured window

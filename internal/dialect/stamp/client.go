@@ -1,6 +1,7 @@
 package stamp
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -35,7 +36,9 @@ type ClientOptions struct {
 	PTP      bool                           // write timestamps in PTP's format instead of NTP's
 	SSID     uint16                         // session identifier; 0: none
 
-	query func() clockState // tests only; nil: the kernel
+	// tests only
+	query     func() clockState // nil: the kernel
+	greetWait time.Duration     // 0: greetWait
 }
 
 // Report is a result with the values that only STAMP provides.
@@ -278,7 +281,8 @@ func newSender(sock *socket, spec traffic.Spec, o ClientOptions) *sender {
 		socket: sock, spec: spec, auth: newAuthenticator(o.Key), format: format(o.PTP), ssid: o.SSID,
 		clock:  clock{query: queryClock},
 		packet: make([]byte, spec.RequestBytes), in: make([]byte, 1<<16), waiting: make([]sending, underWay),
-		every: (expected + maxSamples - 1) / maxSamples, rtt: newHistogram(), base: time.Now(),
+		greetWait: cmp.Or(o.greetWait, greetWait),
+		every:     (expected + maxSamples - 1) / maxSamples, rtt: newHistogram(), base: time.Now(),
 	}
 	if o.query != nil {
 		s.clock.query = o.query

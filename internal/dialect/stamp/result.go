@@ -42,7 +42,8 @@ func (s *sender) fill(r *Report, greeting, begin, end mark) {
 	}
 	if s.noSplit > 0 {
 		r.Warnings = append(r.Warnings,
-			fmt.Sprintf("%d round trips contain the time in the reflector, whose timestamps are inconsistent", s.noSplit))
+			fmt.Sprintf("%d round trips contain the time in the reflector, whose timestamps are inconsistent",
+				s.noSplit))
 	}
 }
 

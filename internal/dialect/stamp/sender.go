@@ -25,6 +25,9 @@ type sender struct {
 	format format
 	ssid   uint16
 	clock  clock
+
+	greetWait time.Duration // for the answer to a mark
+
 	packet []byte // the outgoing packet, padding in place
 	in     []byte
 
@@ -134,7 +137,7 @@ func (s *sender) mark(ctx context.Context) (mark, error) {
 		m.tries++
 		m.sequence = s.sequence
 		s.send(false)
-		for until := s.now() + greetWait; ; {
+		for until := s.now() + s.greetWait; ; {
 			left := until - s.now()
 			if left <= 0 {
 				break

@@ -196,7 +196,7 @@ func removeDead(path string) error {
 	}
 	conn, err := net.DialTimeout("unix", path, readWithin)
 	if err == nil {
-		_ = conn.Close() // nothing was said
+		_ = conn.Close() // nothing was sent
 		return fmt.Errorf("%s %w: another process answers there", path, ErrInTheWay)
 	}
 	// Only this error proves that no process listens. A full queue, for example, means a busy

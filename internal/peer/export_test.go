@@ -1,0 +1,9 @@
+package peer
+
+import "time"
+
+// WithCancelGrace returns the options with another cancelGrace.
+func (o ConnectOptions) WithCancelGrace(d time.Duration) ConnectOptions {
+	o.cancelGrace = d
+	return o
+}
