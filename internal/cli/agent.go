@@ -16,11 +16,12 @@ func (a *app) agentCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "agent",
 		Short: "Let linerate-hub read changes and stored runs, which only root may read, over a local socket",
-		Long: `Let linerate-hub, which is not root, read the changes and the stored runs of this host. The agent answers
-a fixed list of questions, and all of them only read: a client can change nothing and name no file. Root
-and one group may ask. The agent runs until it is stopped.
+		Long: `Let linerate-hub, which is not root, read the changes and the stored runs of this host. The
+agent answers a fixed list of questions, and all of them only read: a client can change nothing
+and name no file. Root and one group may ask. The agent runs until it is stopped.
 
-dist/systemd/linerate-agent.socket is a unit for systemd, which opens the socket and confines the agent.`,
+dist/systemd/linerate-agent.socket is a unit for systemd, which opens the socket and confines
+the agent.`,
 		Example: "  linerate agent\n  linerate agent --group monitoring --socket /run/linerate/agent.sock",
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			dir, err := a.stateDir()

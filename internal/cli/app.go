@@ -35,7 +35,8 @@ type app struct {
 	state    string
 	progress string
 
-	// path replaces the path to the far host in an experiment; nil: the real one. Only tests set it.
+	// path replaces the path to the far host in an experiment; nil: the real one. Only tests set
+	// it.
 	path func(*peer.Client) loop.FarHost
 }
 
@@ -72,9 +73,9 @@ func (a *app) rootCommand() *cobra.Command {
 	root := &cobra.Command{
 		Use:   "linerate",
 		Short: "Find what keeps a host from its line rate, prove the remedy, undo anything",
-		Long: `linerate measures what a network path carries, names what limits it with evidence,
-tries one change at a time in a controlled experiment, keeps only what is proven to
-help, and can always undo it.
+		Long: `linerate measures what a network path carries, names what limits it with evidence, tries one
+change at a time in a controlled experiment, keeps only what is proven to help, and can always
+undo it.
 
 Start with ` + "`linerate demo`" + `, which runs the whole loop in a private world on this machine.`,
 		SilenceErrors: true,
@@ -141,8 +142,8 @@ func unknownCommand(root *cobra.Command, args []string) error {
 	return usageError{flagError{fmt.Errorf("unknown command %q", args[0]), hint}}
 }
 
-// finishHelp ends a command's help with the table of exit statuses. Code adds it, so that no command
-// lacks it or has an old one.
+// finishHelp ends a command's help with the table of exit statuses. Code adds it, so that no
+// command lacks it or has an old one.
 func finishHelp(c *cobra.Command) {
 	if c.Long == "" {
 		c.Long = c.Short + "."

@@ -16,9 +16,9 @@ import (
 	"github.com/linerate/linerate/internal/report/text"
 )
 
-// setCommand changes settings. A change is a trial by default, because the usual way to lose a remote
-// host is a setting that cuts the connection it was typed over. A minute is long enough to notice and
-// short enough to wait.
+// setCommand changes settings. A change is a trial by default, because the usual way to lose a
+// remote host is a setting that cuts the connection it was typed over. A minute is long enough to
+// notice and short enough to wait.
 func (a *app) setCommand() *cobra.Command {
 	var (
 		trial  time.Duration
@@ -28,14 +28,15 @@ func (a *app) setCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "set KNOB=VALUE...",
 		Short: "Change settings on trial: unconfirmed changes are undone",
-		Long: `Change one or more settings of this host. set records every change in the journal first, and reads
-it back. Each change is a trial: a guard process restores the old values when the time is over, unless
-` + "`linerate confirm`" + ` lets them stay. --yes confirms at once. On a remote host, confirm over a new connection: an
-open one may survive a change that blocks every new one.
+		Long: `Change one or more settings of this host. set records every change in the journal first, and
+reads it back. Each change is a trial: a guard process restores the old values when the time is
+over, unless ` + "`linerate confirm`" + ` lets them stay. --yes confirms at once. On a remote host,
+confirm over a new connection: an open one may survive a change that blocks every new one.
 
-Values are in the unit that ` + "`linerate knobs NAME`" + ` shows (bytes, microseconds, packets), without a suffix.
-A value of several numbers is quoted, with blanks between them.`,
-		Example: "  linerate set 'sysctl:net.ipv4.tcp_rmem=4096 131072 33554432'\n  linerate set --dry-run ethtool:eth0/ring.rx=4096\n" +
+Values are in the unit that ` + "`linerate knobs NAME`" + ` shows (bytes, microseconds, packets), without
+a suffix. A value of several numbers is quoted, with blanks between them.`,
+		Example: "  linerate set 'sysctl:net.ipv4.tcp_rmem=4096 131072 33554432'\n" +
+			"  linerate set --dry-run ethtool:eth0/ring.rx=4096\n" +
 			"  linerate set --for 5m link:eth0/mtu=9000\n  linerate confirm",
 		Args: cobra.MinimumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -54,8 +55,8 @@ A value of several numbers is quoted, with blanks between them.`,
 				return err
 			}
 			defer j.Close()
-			// The guard watches a deadline and not a lease: this process ends at once, and the trial
-			// has to outlive it.
+			// The guard watches a deadline and not a lease: this process ends at once, and the
+			// trial has to outlive it.
 			changes, err := j.Apply(cmd.Context(), journal.Request{Reason: "linerate set", For: trial}, settings...)
 			if err != nil {
 				return err
@@ -75,9 +76,9 @@ A value of several numbers is quoted, with blanks between them.`,
 	return c
 }
 
-// parseSettings reads KNOB=VALUE. The first '=' separates, because a value may contain one and a knob
-// may not. All arguments are read before the first is applied, so that a mistake in the third does
-// not leave two changes behind.
+// parseSettings reads KNOB=VALUE. The first '=' separates, because a value may contain one and a
+// knob may not. All arguments are read before the first is applied, so that a mistake in the third
+// does not leave two changes behind.
 func parseSettings(args []string) ([]knob.Setting, error) {
 	var settings []knob.Setting
 	for _, arg := range args {
@@ -114,8 +115,8 @@ func normalize(id knob.ID, v knob.Value) (knob.Value, error) {
 	return normal, nil
 }
 
-// dryRun prints what set would change. It does not open the journal: it writes nothing, and must work
-// while a tune holds the lock.
+// dryRun prints what set would change. It does not open the journal: it writes nothing, and must
+// work while a tune holds the lock.
 func (a *app) dryRun(ctx context.Context, settings []knob.Setting) error {
 	system := live.New()
 	dry := knob.NewDryRun(system)
@@ -210,8 +211,8 @@ func (a *app) finishUndo(none string, outcomes []journal.Outcome, err error) err
 	return err
 }
 
-// printOutcomes prints what was restored. The exit status is 3 when undo had to leave something alone
-// or could not restore it; the document is printed before, for scripts that stop on a status.
+// printOutcomes prints what was restored. The exit status is 3 when undo had to leave something
+// alone or could not restore it; the document is printed before, for scripts that stop on a status.
 func (a *app) printOutcomes(none string, outcomes []journal.Outcome) error {
 	doc := report.NewUndo(a.envelope(""), outcomes)
 	err := a.print(doc, func(s text.Style) error {

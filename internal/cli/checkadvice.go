@@ -20,8 +20,8 @@ import (
 // failingVerdicts are the arguments of --fail-on; a check does not fail for advice that is right.
 var failingVerdicts = []advice.Verdict{advice.NowDefault, advice.Ignored, advice.Removed, advice.Harmful}
 
-// checkAdviceCommand judges old advice. A line that it does not understand is a line of the document
-// and no error; a file that cannot be read, or is no text, is one.
+// checkAdviceCommand judges old advice. A line that it does not understand is a line of the
+// document and no error; a file that cannot be read, or is no text, is one.
 func (a *app) checkAdviceCommand() *cobra.Command {
 	var (
 		system  string
@@ -32,16 +32,19 @@ func (a *app) checkAdviceCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "check-advice FILE",
 		Short: "Check which old tuning advice is still right",
-		Long: `Read tuning advice and show for each setting whether it is still right, the default by now, ignored,
-removed or harmful; why, since when, and what has its effect today. FILE is a sysctl.conf, lines of
-modprobe.d, a script or a page with commands (sysctl, ethtool, ip, ifconfig, route, tc, ndd, ipadm,
-dladm, netsh, PowerShell), FreeBSD's loader.conf or rc.conf, a .reg file, or any mixture, of at most
-1 MiB; "-" is standard input. check-advice runs nothing of it.
+		Long: `Read tuning advice and show for each setting whether it is still right, the default by now,
+ignored, removed or harmful; why, since when, and what has its effect today. FILE is a
+sysctl.conf, lines of modprobe.d, a script or a page with commands (sysctl, ethtool, ip,
+ifconfig, route, tc, ndd, ipadm, dladm, netsh, PowerShell), FreeBSD's loader.conf or rc.conf, a
+.reg file, or any mixture, of at most 1 MiB; "-" is standard input. check-advice runs nothing of
+it.
 
-Each setting is judged for the system it belongs to: Linux for this host's kernel, other systems for
-their newest release. --os and --release select another one.`,
-		Example: "  linerate check-advice /etc/sysctl.conf\n  linerate check-advice --os windows tweaks.reg\n  linerate check-advice --fail-on ignored - < tuning.sh",
-		Args:    oneFile,
+Each setting is judged for the system it belongs to: Linux for this host's kernel, other systems
+for their newest release. --os and --release select another one.`,
+		Example: "  linerate check-advice /etc/sysctl.conf\n" +
+			"  linerate check-advice --os windows tweaks.reg\n" +
+			"  linerate check-advice --fail-on ignored - < tuning.sh",
+		Args: oneFile,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			target, releases, err := a.adviceTarget(cmd.Context(), advice.OS(strings.ToLower(system)), release)
 			if err != nil {

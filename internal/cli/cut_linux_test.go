@@ -21,8 +21,8 @@ import (
 )
 
 // TestWireIsCut cuts the wire without a reset or the end of a connection while a far change is in
-// trial: every setting goes back, tune ends with the status of an unreachable peer and one sentence,
-// and the journals record what happened.
+// trial: every setting goes back, tune ends with the status of an unreachable peer and one
+// sentence, and the journals record what happened.
 func TestWireIsCut(t *testing.T) {
 	testenv.Need(t, testenv.NetNS)
 	for name, reach := range map[string]func(t *testing.T, k *killWorld) string{
@@ -123,11 +123,13 @@ func serveSSH(t *testing.T, k *killWorld) string {
 	}
 	for name, text := range map[string]string{
 		"sshd_config": fmt.Sprintf(
-			"ListenAddress %s:2222\nHostKey %s\nAuthorizedKeysFile %s\nPidFile none\nStrictModes no\nUsePAM no\nPasswordAuthentication no\n"+
+			"ListenAddress %s:2222\nHostKey %s\nAuthorizedKeysFile %s\nPidFile none\n"+
+				"StrictModes no\nUsePAM no\nPasswordAuthentication no\n"+
 				"SetEnv PATH=%s:/usr/bin:/bin LINERATE_STATE=%s\n", k.Far().Address, at("hostkey"), at("userkey.pub"),
 			at("bin"), at("far")),
 		"bin/ssh": fmt.Sprintf(
-			"#!/bin/sh\nexec /usr/bin/ssh -F none -i %s -o StrictHostKeyChecking=no -o UserKnownHostsFile=/dev/null -o LogLevel=ERROR \"$@\"\n", at("userkey")),
+			"#!/bin/sh\n"+
+				"exec /usr/bin/ssh -F none -i %s -o StrictHostKeyChecking=no -o UserKnownHostsFile=/dev/null -o LogLevel=ERROR \"$@\"\n", at("userkey")),
 	} {
 		if err := os.WriteFile(at(name), []byte(text), 0o755); err != nil {
 			t.Fatal(err)

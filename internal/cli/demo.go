@@ -15,19 +15,21 @@ import (
 	"github.com/linerate/linerate/internal/report/text"
 )
 
-// demoCommand plays a scenario of the lab with the ordinary commands inside the world. Nothing in it
-// is staged, so it takes two minutes.
+// demoCommand plays a scenario of the lab with the ordinary commands inside the world. Nothing in
+// it is staged, so it takes two minutes.
 func (a *app) demoCommand() *cobra.Command {
 	var page string
 	c := &cobra.Command{
 		Use:   "demo",
 		Short: "The whole loop in a private world on this machine: measure, diagnose, tune, prove, undo",
-		Long: `Make two hosts in private namespaces, joined by an emulated 1 Gb/s link with a round trip of 20 ms. Give the
-receiver the buffers of 2005, and let linerate find and repair the fault: it measures, names the limit, tries the
-remedies one by one, keeps what is proven, confirms the total, undoes everything and proves that every value is back.
+		Long: `Make two hosts in private namespaces, joined by an emulated 1 Gb/s link with a round trip of 20
+ms. Give the receiver the buffers of 2005, and let linerate find and repair the fault: it
+measures, names the limit, tries the remedies one by one, keeps what is proven, confirms the
+total, undoes everything and proves that every value is back.
 
-The demo takes about two minutes and touches nothing outside that world. It does not need root where the kernel lets
-ordinary users create namespaces. --json prints the linerate.tune/1 document of the run.`,
+The demo takes about two minutes and touches nothing outside that world. It does not need root
+where the kernel lets ordinary users create namespaces. --json prints the linerate.tune/1
+document of the run.`,
 		Example: "  linerate demo\n  linerate demo --json | jq .final",
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			scenario, err := scenario.Load(demoScenario)

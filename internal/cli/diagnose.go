@@ -26,30 +26,34 @@ type diagnoseFlags struct {
 	sent    sentFlags
 }
 
-// diagnoseCommand names limits. --fail-on makes it a check for scripts and monitoring: status 4 means
-// "a limit was found", status 1 "could not look".
+// diagnoseCommand names limits. --fail-on makes it a check for scripts and monitoring: status 4
+// means "a limit was found", status 1 "could not look".
 func (a *app) diagnoseCommand() *cobra.Command {
 	var f diagnoseFlags
 	c := &cobra.Command{
 		Use:   "diagnose [TARGET]",
 		Short: "Name what limits this host, or the path to another, with evidence",
-		Long: `Name what limits the path to TARGET, or without one what is wrong with this host. Each finding shows its
-numbers, their sources, and the explanations that were ruled out. diagnose changes nothing.
+		Long: `Name what limits the path to TARGET, or without one what is wrong with this host. Each finding
+shows its numbers, their sources, and the explanations that were ruled out. diagnose changes
+nothing.
 
-With a TARGET, diagnose reads both hosts, loads the path once, and samples both ends around the load. A
-few short probes follow where a suspicion needs them. All of this takes at most 15 seconds.
+With a TARGET, diagnose reads both hosts, loads the path once, and samples both ends around the
+load. A few short probes follow where a suspicion needs them. All of this takes at most 15
+seconds.
 
-iperf3://HOST[:PORT], and the other programs that measure knows, are judged by what this end sees of them.
-icmp://HOST is judged by round trips and the path MTU alone; so is a host where no server accepts the
-connection.
+iperf3://HOST[:PORT], and the other programs that measure knows, are judged by what this end
+sees of them. icmp://HOST is judged by round trips and the path MTU alone; so is a host where no
+server accepts the connection.
 
-Without a TARGET nothing is sent: diagnose watches the counters, processors, interrupts and sockets of this
-host during its normal work, for --duration, which is then at most 5 seconds.
+Without a TARGET nothing is sent: diagnose watches the counters, processors, interrupts and
+sockets of this host during its normal work, for --duration, which is then at most 5 seconds.
 
---from judges a host that you cannot reach, from the files it sent: one snapshot shows what the host has
-counted since its start, two show what happened between them. --save writes all evidence of a verdict,
-with addresses and names replaced, so that another person can judge it again.`,
-		Example: "  linerate diagnose\n  linerate diagnose 192.0.2.7 --key KEY\n  linerate diagnose iperf3://192.0.2.7\n  linerate diagnose --fail-on warning --json\n" +
+--from judges a host that you cannot reach, from the files it sent: one snapshot shows what the
+host has counted since its start, two show what happened between them. --save writes all
+evidence of a verdict, with addresses and names replaced, so that another person can judge it
+again.`,
+		Example: "  linerate diagnose\n  linerate diagnose 192.0.2.7 --key KEY\n" +
+			"  linerate diagnose iperf3://192.0.2.7\n  linerate diagnose --fail-on warning --json\n" +
 			"  linerate diagnose --from monday.capture --from tuesday.capture\n" +
 			"  linerate diagnose --explain receive-window-limited",
 		Args: cobra.MaximumNArgs(1),

@@ -16,9 +16,9 @@ import (
 	"github.com/linerate/linerate/internal/wire"
 )
 
-// diagnosed returns the verdict; without a target it is on this host alone, or on files from another
-// host. Short is the reason why a verdict rests on echoes alone although a connection was wanted; the
-// command ends with it once the verdict is printed.
+// diagnosed returns the verdict; without a target it is on this host alone, or on files from
+// another host. Short is the reason why a verdict rests on echoes alone although a connection was
+// wanted; the command ends with it once the verdict is printed.
 func (a *app) diagnosed(ctx context.Context, target string, f diagnoseFlags, p *progress.Line) (v *loop.Verdict, short,
 	err error) {
 	status := func(step string) { p.Status("%s", step) }
@@ -51,8 +51,8 @@ func (a *app) diagnosed(ctx context.Context, target string, f diagnoseFlags, p *
 		v, err = judge(client)
 		return v, nil, err
 	}
-	// A host that is up and runs no serve still answers echoes. Echoes cannot answer a user who asked
-	// for another direction or for several streams.
+	// A host that is up and runs no serve still answers echoes. Echoes cannot answer a user who
+	// asked for another direction or for several streams.
 	name, resolved := reachable(target, err)
 	if !resolved || f.load.reverse || f.load.parallel > 1 {
 		return nil, nil, err

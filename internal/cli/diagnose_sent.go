@@ -28,7 +28,8 @@ type sentFlags struct {
 
 func (f *sentFlags) add(c *cobra.Command) {
 	c.Flags().StringArrayVar(&f.from, "from", nil,
-		"judge what is in `FILE` instead of this host: a capture, a sosreport, a copy of /proc and /sys, a saved case; "+
+		"judge what is in `FILE` instead of this host: a capture, a sosreport, a copy of /proc and /sys, a "+
+			"saved case; "+
 			"given twice: what happened between two snapshots of one host; - is standard input")
 	c.Flags().StringVar(&f.save, "save", "",
 		"write all evidence of the verdict, with names and addresses replaced, to this new `FILE`; --from reads it")
@@ -75,14 +76,15 @@ func (f *sentFlags) judge(ctx context.Context, a *app) (*loop.Verdict, error) {
 	case errors.Is(err, capture.ErrFormat), errors.Is(err, casefile.ErrFormat), errors.Is(err, sosreport.ErrFormat):
 		if hintOf(err) == "" {
 			err = flagError{err,
-				"it reads files of `linerate inspect --capture`, `linerate diagnose --save` and sos, and copies of /proc and /sys"}
+				"it reads files of `linerate inspect --capture`, `linerate diagnose --save` and sos, and " +
+					"copies of /proc and /sys"}
 		}
 	}
 	return v, err
 }
 
-// keep writes the case to a temporary file and links that to its name, so that a full disk leaves no
-// half of a case and no existing file is lost. Only its owner can read the file.
+// keep writes the case to a temporary file and links that to its name, so that a full disk leaves
+// no half of a case and no existing file is lost. Only its owner can read the file.
 func (f *sentFlags) keep(c evidence.Case, p *progress.Line) (err error) {
 	if f.save == "" {
 		return nil

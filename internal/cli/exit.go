@@ -66,8 +66,8 @@ func (e tuneError) Unwrap() error { return e.error }
 
 // exitStatus maps an error to its status; no other code does.
 //
-// The cases are in order of precedence. An interruption explains any error that came with it, even a
-// statusError. A status that a command has chosen beats that of its cause. Usage comes before
+// The cases are in order of precedence. An interruption explains any error that came with it, even
+// a statusError. A status that a command has chosen beats that of its cause. Usage comes before
 // permission, because a mistyped name may also not be permitted.
 func exitStatus(err error) int {
 	var usage usageError
@@ -129,8 +129,8 @@ func oneSentence(err error) string {
 	return strings.Join(strings.FieldsFunc(text, func(r rune) bool { return r == '\n' || r == '\r' }), "; ")
 }
 
-// hintOf returns what to do next, from the chain of an error. The outermost hint wins: the outermost
-// code knows most about what the user was doing.
+// hintOf returns what to do next, from the chain of an error. The outermost hint wins: the
+// outermost code knows most about what the user was doing.
 func hintOf(err error) string {
 	var h interface{ Hint() string }
 	if errors.As(err, &h) {

@@ -33,8 +33,8 @@ func (a *app) exportCommand() *cobra.Command {
 		Short: "Write proven changes for other hosts: Ansible, TuneD, shell, NixOS",
 		Long: `Write the committed changes of this host, or the named ones, for other hosts. export leaves out
 trials and undone changes: confirm a change first. Instead of the journal, --run takes what a
-stored run kept (an id, the beginning of one, or last), and --from takes a file that
-linerate tune --json has written; --side selects the end of its path.
+stored run kept (an id, the beginning of one, or last), and --from takes a file that linerate
+tune --json has written; --side selects the end of its path.
 
   ansible  one playbook: ansible.posix.sysctl, and a program with a unit for the rest
   tuned    the directory of a TuneD profile; needs --output
@@ -44,8 +44,10 @@ linerate tune --json has written; --side selects the end of its path.
 The files state the proof: on which host, what gain, and that no other host has confirmed it.
 Interfaces become variables (if1, if2). export leaves out what only makes sense on one machine,
 such as an interrupt by its number, and prints the reason; the exit status is then 3.`,
-		Example: "  linerate export --format shell > tuned-host.sh\n  linerate export --format ansible --output site/linerate.yml 0003 0004\n" +
-			"  linerate export --format nixos --run last\n  linerate export --format tuned --output /etc/tuned/linerate-export",
+		Example: "  linerate export --format shell > tuned-host.sh\n" +
+			"  linerate export --format ansible --output site/linerate.yml 0003 0004\n" +
+			"  linerate export --format nixos --run last\n" +
+			"  linerate export --format tuned --output /etc/tuned/linerate-export",
 		Args: cobra.ArbitraryArgs,
 		RunE: func(cmd *cobra.Command, ids []string) error { return a.export(cmd, ids, f) },
 	}
@@ -54,7 +56,8 @@ such as an interrupt by its number, and prints the reason; the exit status is th
 	flags.StringVar(&f.output, "output", "",
 		"write to this new `PATH` instead of standard output; for tuned a directory")
 	flags.StringVar(&f.run, "run", "", "export what a stored run kept: its `ID`, or last")
-	flags.StringVar(&f.from, "from", "", "export what a tune kept, from its JSON document in `FILE`; - is standard input")
+	flags.StringVar(&f.from, "from", "",
+		"export what a tune kept, from its JSON document in `FILE`; - is standard input")
 	flags.StringVar(&f.side, "side", "",
 		"with --run or --from: near (where tune ran; the default) or far (its target)")
 	flags.BoolVar(&f.force, "force", false, "let --output replace files")
@@ -156,7 +159,8 @@ func nothingToExport(err error) error {
 		return err // the inner hint is more specific
 	case errors.Is(err, export.ErrNothing):
 		return flagError{err,
-			"linerate tune TARGET finds and proves changes, linerate confirm lets a trial stay, linerate history lists both"}
+			"linerate tune TARGET finds and proves changes, linerate confirm lets a trial stay, linerate " +
+				"history lists both"}
 	case errors.Is(err, runs.ErrNoRun), errors.Is(err, runs.ErrAmbiguous):
 		return flagError{err, "linerate report lists the runs"}
 	}

@@ -22,8 +22,8 @@ func foreignRunner(scheme, address string) traffic.Runner {
 }
 
 // foreignError turns the error of a foreign server that does not answer into that of an unreachable
-// peer, with one status for all dialects. Whether such a server refuses the connection, is silent or
-// hangs up depends on its protocol.
+// peer, with one status for all dialects. Whether such a server refuses the connection, is silent
+// or hangs up depends on its protocol.
 func foreignError(ctx context.Context, scheme, address string, err error) error {
 	if err == nil || ctx.Err() != nil {
 		return err

@@ -32,15 +32,15 @@ func (a *app) inspectCommand() *cobra.Command {
 		Long: `Show the interfaces with driver, bus, link, rings, coalescing, features and queues; the TCP and
 core settings; the processors; and the ceilings: the highest rates that these allow.
 
-inspect only reads, and takes some milliseconds. --from reads a file from another host instead of
-this one: a capture, or a sosreport as a directory or a tar file (unpack one that is packed with
-xz first: tar -xJf FILE). --root reads an unpacked copy of /proc and /sys. Interrupts are counts
-since boot; --interval watches them for that long and shows their rates, by CPU.
+inspect only reads, and takes some milliseconds. --from reads a file from another host instead
+of this one: a capture, or a sosreport as a directory or a tar file (unpack one that is packed
+with xz first: tar -xJf FILE). --root reads an unpacked copy of /proc and /sys. Interrupts are
+counts since boot; --interval watches them for that long and shows their rates, by CPU.
 
 --capture writes what was read into one text file that can be sent to a stranger. It replaces
 addresses, names, serial numbers and identifiers by pseudonyms; the key is random and not kept.
-Settings, counters and sizes stay as they are. The output then shows what the reader of the
-file will see. --capture does not overwrite an existing file unless --force is given.`,
+Settings, counters and sizes stay as they are. The output then shows what the reader of the file
+will see. --capture does not overwrite an existing file unless --force is given.`,
 		Example: "  linerate inspect\n  linerate inspect --json | jq .ceilings\n" +
 			"  linerate inspect --capture slow.capture\n  linerate inspect --from slow.capture\n" +
 			"  linerate inspect --from sosreport-web1-2024-06-11",
@@ -70,7 +70,8 @@ file will see. --capture does not overwrite an existing file unless --force is g
 	flags.StringVar(&f.root, "root", "",
 		"read the copies of /proc and /sys in `DIR` instead of this host")
 	flags.StringVar(&f.from, "from", "", fromUsage)
-	flags.StringVar(&f.capture, "capture", "", "write what was read, with names and addresses replaced, to a new `FILE`")
+	flags.StringVar(&f.capture, "capture", "",
+		"write what was read, with names and addresses replaced, to a new `FILE`")
 	flags.DurationVar(&f.interval, "interval", 0, "watch interrupts for this long, 10ms to 1h, and show their rates")
 	flags.BoolVar(&f.force, "force", false, "let --capture replace a file")
 	return c
@@ -84,7 +85,8 @@ func (a *app) inspected(ctx context.Context, f inspectFlags) (*host.Snapshot, er
 	case f.interval != 0 && (f.interval < 10*time.Millisecond || f.interval > time.Hour):
 		return nil, usagef("--interval %s: must be from 10ms to 1h", f.interval)
 	case f.interval != 0 && (f.root != "" || f.from != "" || f.capture != ""):
-		return nil, usagef("--interval: only the running system has rates; --root, --from and --capture show one moment")
+		return nil, usagef("--interval: only the running system has rates; --root, --from and --capture show " +
+			"one moment")
 	case f.force && f.capture == "":
 		return nil, usagef("--force: needs --capture")
 	case f.capture == "-":

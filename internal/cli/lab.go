@@ -24,8 +24,8 @@ func (a *app) labCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "lab",
 		Short: "Practice worlds on this machine, with known faults",
-		Long: `Make private worlds of network namespaces on this machine, joined by emulated links, plant a fault,
-and let linerate find and repair it. The lab changes nothing outside the world.`,
+		Long: `Make private worlds of network namespaces on this machine, joined by emulated links, plant a
+fault, and let linerate find and repair it. The lab changes nothing outside the world.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
@@ -72,10 +72,11 @@ func (a *app) labRunCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "run SCENARIO|all",
 		Short: "Play a scenario: plant the fault, let linerate find and repair it, undo, compare",
-		Long: `Measure a healthy world like that of the scenario. Make the world with its fault, measure, tune, measure again, undo on
-both hosts, and compare every setting with the original. --json prints one document per line. A scenario passes when the
-first finding is the right one, tuning reaches 90 % of the healthy rate (or keeps nothing where nothing needs tuning), and
-every value is back. The exit status is 1 when a scenario does not pass, and 3 when this machine cannot play one or
+		Long: `Measure a healthy world like that of the scenario. Make the world with its fault, measure, tune,
+measure again, undo on both hosts, and compare every setting with the original. --json prints
+one document per line. A scenario passes when the first finding is the right one, tuning reaches
+90 % of the healthy rate (or keeps nothing where nothing needs tuning), and every value is back.
+The exit status is 1 when a scenario does not pass, and 3 when this machine cannot play one or
 is too disturbed to judge it.`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -113,8 +114,8 @@ func labScenarios(name string) ([]scenario.Scenario, error) {
 	return []scenario.Scenario{s}, nil
 }
 
-// labTune are the flags of a scenario's tune. The faults are gross, so short segments show them, and
-// a scenario takes about a minute.
+// labTune are the flags of a scenario's tune. The faults are gross, so short segments show them,
+// and a scenario takes about a minute.
 var labTune = []string{"--duration", "600ms", "--warm-up", "400ms"}
 
 // labMeasure is how long healthy, before and after are measured, three times each: a second shows a
@@ -193,8 +194,8 @@ func (l *linkFlags) add(c *cobra.Command) {
 
 // link returns the link that the flags describe; nil when no flag was given.
 //
-// A link with all values at their defaults is not the same as no link: the emulated one goes through
-// a process, a plain veth does not. So the presence of a flag decides, not its value.
+// A link with all values at their defaults is not the same as no link: the emulated one goes
+// through a process, a plain veth does not. So the presence of a flag decides, not its value.
 func (l *linkFlags) link(c *cobra.Command) (*scenario.Link, error) {
 	asked := false
 	for _, name := range []string{"rate", "delay", "jitter", "loss", "queue", "mtu"} {
@@ -230,9 +231,10 @@ func (a *app) labUpCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "up WORLD [-- COMMAND...]",
 		Short: "Make a world and wait, or run a command inside its near host",
-		Long: `Make a world (pair: the hosts near and far; router: a router between them) and show how to enter its hosts.
-The world ends with Ctrl-C. With a command after --, run the command inside the near host, end the world with it and
-return its exit status. In that command ` + "`linerate`" + ` is this program, and the name far is the other host.`,
+		Long: `Make a world (pair: the hosts near and far; router: a router between them) and show how to enter
+its hosts. The world ends with Ctrl-C. With a command after --, run the command inside the near
+host, end the world with it and return its exit status. In that command ` + "`linerate`" + ` is this
+program, and the name far is the other host.`,
 		Example: "  linerate lab up pair --rate 1Gb/s --delay 10ms\n  linerate lab up pair -- ping -c 3 far",
 		Args:    cobra.MinimumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -251,8 +253,8 @@ return its exit status. In that command ` + "`linerate`" + ` is this program, an
 	return c
 }
 
-// labUp makes a world whose far host already answers, and either waits or runs a command in the near
-// host.
+// labUp makes a world whose far host already answers, and either waits or runs a command in the
+// near host.
 //
 // The far host serves from the start with a key of its own. The state of both hosts is a directory
 // that is removed with the world, so no journal is left behind.
@@ -298,8 +300,8 @@ func (a *app) labUp(ctx context.Context, w scenario.World, command []string) err
 	return err
 }
 
-// labHostCommand is a host of a world: this binary, started again in namespaces of its own. It starts
-// itself because a minimal image may have no ip(8), no unshare(1) and no shell.
+// labHostCommand is a host of a world: this binary, started again in namespaces of its own. It
+// starts itself because a minimal image may have no ip(8), no unshare(1) and no shell.
 func (a *app) labHostCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:    "lab-host",

@@ -25,17 +25,20 @@ func (a *app) labMatrixCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "matrix",
 		Short: "Check the verdicts: plant every known fault, diagnose it, compare",
-		Long: `Make the world of every scenario at every level of its fault, let linerate diagnose it, and compare the verdict with
-the planted fault. A table shows what was found, and each wrong case follows in detail. The last line is
+		Long: `Make the world of every scenario at every level of its fault, let linerate diagnose it, and
+compare the verdict with the planted fault. A table shows what was found, and each wrong case
+follows in detail. The last line is
 
   first-right-percent=NN.N cases=N
 
-and counts plain and gross cases. The matrix changes nothing outside the worlds. It takes about half an hour.
+and counts plain and gross cases. The matrix changes nothing outside the worlds. It takes about
+half an hour.
 
-The exit status is 1 when less than 95 % of the verdicts are right or a healthy world got a warning, and 3 when this
-machine could not play every case.`,
-		Example: "  linerate lab matrix --short\n  linerate lab matrix --only '^policer$' --level gross --out /tmp/verdicts",
-		Args:    cobra.NoArgs,
+The exit status is 1 when less than 95 % of the verdicts are right or a healthy world got a
+warning, and 3 when this machine could not play every case.`,
+		Example: "  linerate lab matrix --short\n" +
+			"  linerate lab matrix --only '^policer$' --level gross --out /tmp/verdicts",
+		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			cases, err := f.cases()
 			if err != nil {

@@ -14,8 +14,8 @@ import (
 	"github.com/linerate/linerate/internal/report"
 )
 
-// TestLabMatrixShort plays the short form of the fault matrix: each verdict must be right, unless it
-// names this machine's processors, or the case warns that the machine has other work.
+// TestLabMatrixShort plays the short form of the fault matrix: each verdict must be right, unless
+// it names this machine's processors, or the case warns that the machine has other work.
 func TestLabMatrixShort(t *testing.T) {
 	testenv.Need(t, testenv.NetNS, testenv.Long)
 	dir := filepath.Join(t.TempDir(), "verdicts")

@@ -27,21 +27,25 @@ func (a *app) labTuneCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "tune",
 		Short: "Check that tuning repairs: plant every fault that a knob can repair, tune it, compare",
-		Long: `For every scenario whose fault a knob can repair: measure a healthy world like it, make the world with its fault, measure,
-tune, measure again, alternately remove and restore each kept change, undo, and compare every setting. A case is tuned when
-it reaches 90 % of the healthy rate within 20 trials, each kept change gains more than the noise, and every setting is back.
-A case is listed separately and does not count when its fault costs less than a tenth of the rate on this machine and
-nothing was kept. The last line is
+		Long: `For every scenario whose fault a knob can repair: measure a healthy world like it, make the
+world with its fault, measure, tune, measure again, alternately remove and restore each kept
+change, undo, and compare every setting. A case is tuned when it reaches 90 % of the healthy
+rate within 20 trials, each kept change gains more than the noise, and every setting is back. A
+case is listed separately and does not count when its fault costs less than a tenth of the rate
+on this machine and nothing was kept. The last line is
 
   tuned-percent=NN.N cases=N
 
---null N plants no fault and diagnoses nothing: it tries N knobs without an effect on the traffic in a healthy world.
-No more than one in twenty of these may be kept.
+--null N plants no fault and diagnoses nothing: it tries N knobs without an effect on the
+traffic in a healthy world. No more than one in twenty of these may be kept.
 
-lab tune changes nothing outside the worlds. All cases take about an hour, and 40 knobs without an effect ten minutes.
+lab tune changes nothing outside the worlds. All cases take about an hour, and 40 knobs without
+an effect ten minutes.
 
-The exit status is 1 when a case is not tuned, and 3 when this machine could not play every case.`,
-		Example: "  linerate lab tune --ground namespace\n  linerate lab tune --only '^receive-window$' --level plain --out /tmp/tunes\n" +
+The exit status is 1 when a case is not tuned, and 3 when this machine could not play every
+case.`,
+		Example: "  linerate lab tune --ground namespace\n" +
+			"  linerate lab tune --only '^receive-window$' --level plain --out /tmp/tunes\n" +
 			"  linerate lab tune --null 40 --budget 30m",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -76,7 +80,8 @@ The exit status is 1 when a case is not tuned, and 3 when this machine could not
 	return c
 }
 
-// maxNulls is the number of candidates without an effect, at both ends together, on a recent kernel.
+// maxNulls is the number of candidates without an effect, at both ends together, on a recent
+// kernel.
 const maxNulls = 40
 
 // nullSegment are the flags of short segments. A knob without an effect is kept only by chance, and
@@ -109,7 +114,8 @@ func (f labTuneFlags) cases() ([]matrix.Case, error) {
 	}
 	cases := matrix.Repairable(matrix.Select(scenarios, filter))
 	if len(cases) == 0 {
-		return nil, usagef("no scenario matches these flags; `linerate lab tune --list` shows those that a knob can repair")
+		return nil, usagef("no scenario matches these flags; `linerate lab tune --list` shows those that a " +
+			"knob can repair")
 	}
 	return cases, nil
 }

@@ -12,9 +12,9 @@ import (
 	"github.com/linerate/linerate/internal/report"
 )
 
-// TestLabTuneNulls tries knobs without an effect in a sound world. At most one in twenty of these may
-// be kept, so two of two would show a bias, and one is chance. `linerate lab tune --null 40` is the
-// long form.
+// TestLabTuneNulls tries knobs without an effect in a sound world. At most one in twenty of these
+// may be kept, so two of two would show a bias, and one is chance. `linerate lab tune --null 40` is
+// the long form.
 func TestLabTuneNulls(t *testing.T) {
 	testenv.Need(t, testenv.NetNS, testenv.Long)
 	c := labTune(t, "--null", "2", "--out", filepath.Join(t.TempDir(), "tunes"))

@@ -18,8 +18,8 @@ import (
 	"github.com/linerate/linerate/internal/traffic"
 )
 
-// measureCommand runs tests. A test lasts ten seconds by default, as those of iperf3 and netperf do,
-// so that their figures can be compared.
+// measureCommand runs tests. A test lasts ten seconds by default, as those of iperf3 and netperf
+// do, so that their figures can be compared.
 func (a *app) measureCommand() *cobra.Command {
 	var (
 		target    targetFlags
@@ -31,8 +31,8 @@ func (a *app) measureCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "measure TARGET",
 		Short: "Measure what the path to another host carries",
-		Long: `Measure the path to a host that runs ` + "`linerate serve`" + `, or to ssh://[USER@]HOST, where your own ssh
-starts it. Without --test a suite of all tests runs, in less than 20 seconds.
+		Long: `Measure the path to a host that runs ` + "`linerate serve`" + `, or to ssh://[USER@]HOST, where your own
+ssh starts it. Without --test a suite of all tests runs, in less than 20 seconds.
 
   stream   bulk TCP: throughput, retransmissions, what limited the flow
   rr       request and response over one connection: transactions per second, percentiles
@@ -50,8 +50,10 @@ sockperf and stamp. These need no key, and the result lacks what the far end can
 
 The newest 200 results stay below the state directory, where a hub on this host finds them for
 its graphs. --no-store does not store the result.`,
-		Example: "  linerate measure 192.0.2.7 --key KEY\n  linerate measure ssh://db2 --test stream --parallel 4 --reverse\n" +
-			"  linerate measure 192.0.2.7 --key KEY --test udp --rate 100M --length 200\n  linerate measure iperf3://192.0.2.7",
+		Example: "  linerate measure 192.0.2.7 --key KEY\n" +
+			"  linerate measure ssh://db2 --test stream --parallel 4 --reverse\n" +
+			"  linerate measure 192.0.2.7 --key KEY --test udp --rate 100M --length 200\n" +
+			"  linerate measure iperf3://192.0.2.7",
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := load.check(); err != nil {
@@ -115,8 +117,8 @@ its graphs. --no-store does not store the result.`,
 }
 
 // specsFor turns flags into tests. Each test of the suite lasts three seconds or less, so that the
-// whole suite takes less than 20 s. The suite has directions and options of its own; specsFor refuses
-// flags about those instead of ignoring them.
+// whole suite takes less than 20 s. The suite has directions and options of its own; specsFor
+// refuses flags about those instead of ignoring them.
 func specsFor(target string, t testFlags, l loadFlags) ([]traffic.Spec, error) {
 	if t.test != "" {
 		spec, err := t.spec(l)
@@ -189,8 +191,8 @@ func (a *app) measured(ctx context.Context, run traffic.Runner, spec traffic.Spe
 	})
 }
 
-// interim prints one interval of a running test: on a terminal it rewrites the status line, in a log
-// it is a line of its own.
+// interim prints one interval of a running test: on a terminal it rewrites the status line, in a
+// log it is a line of its own.
 func (a *app) interim(p *progress.Line, spec traffic.Spec, i traffic.Interval) {
 	show := p.Step
 	if p.Mode() != progress.Lines {

@@ -61,7 +61,8 @@ func (t *testFlags) add(c *cobra.Command) {
 	f.DurationVar(&t.gap, "gap", 0, "ping, load: time between two pings (default 100ms, 10ms for load)")
 	f.DurationVar(&t.probe, "probe", 0, "send pings with this gap during the test, and show the round trip under load")
 	f.StringVar(&t.send, "send", "",
-		"stream: how bytes are passed to the kernel: copy, sendfile or splice (default: the fastest on the sending host)")
+		"stream: how bytes are passed to the kernel: copy, sendfile or splice (default: the fastest on the "+
+			"sending host)")
 	f.StringVar(&t.receive, "receive", "",
 		"stream: how bytes are taken from the kernel: copy or truncate (default: the least expensive that works)")
 	f.BoolVar(&t.copying, "copy", false,
@@ -78,9 +79,11 @@ func (t *testFlags) add(c *cobra.Command) {
 		"switch Nagle's algorithm off, or on with =false (default: off for rr and crr)")
 	f.StringVar(&t.tos, "tos", "", "IP type of service or IPv6 traffic class of data packets, 0 to 255 or 0x…")
 	f.BoolVar(&t.dontFragment, "dont-fragment", false,
-		"udp: never fragment datagrams; the path drops those that do not fit, or the test ends where this host knows it")
+		"udp: never fragment datagrams; the path drops those that do not fit, or the test ends where this "+
+			"host knows it")
 	f.IntVar(&t.sourcePort, "source-port", 0,
-		"local port of the first data connection, plus one for each further one; the same ports use the same receive queues")
+		"local port of the first data connection, plus one for each further one; the same ports use the same "+
+			"receive queues")
 	f.StringVar(&t.cpus, "cpu", "",
 		"CPUs of the test's threads, NEAR or NEAR/FAR, each a list as in 0-3,8 (default: chosen)")
 	t.set = f

@@ -29,22 +29,25 @@ type persistOptions struct {
 	dryRun, check, force bool
 }
 
-// persistCommand writes configuration files for committed changes. It refuses trials: a trial has not
-// shown that the host works with it, and a file would bring it back at every boot.
+// persistCommand writes configuration files for committed changes. It refuses trials: a trial has
+// not shown that the host works with it, and a file would bring it back at every boot.
 func (a *app) persistCommand() *cobra.Command {
 	var o persistOptions
 	c := &cobra.Command{
 		Use:   "persist [ID...]",
 		Short: "Make committed changes survive a reboot: all of them, or those named",
-		Long: `Write committed changes into the configuration of this host, in the format of the program that owns the
-setting: sysctl.d, modprobe.d, systemd .link files, NetworkManager, udev rules or ifupdown. Every change
-gets a file of its own that names it; persist edits no other file. ` + "`linerate undo`" + ` removes the file.
-For a setting that no file can hold, persist prints the line to write by hand.
+		Long: `Write committed changes into the configuration of this host, in the format of the program that
+owns the setting: sysctl.d, modprobe.d, systemd .link files, NetworkManager, udev rules or
+ifupdown. Every change gets a file of its own that names it; persist edits no other file.
+` + "`linerate undo`" + ` removes the file. For a setting that no file can hold, persist prints the line
+to write by hand.
 
-persist shows a line of another file that would win at the next start, and writes nothing then; --force
-writes anyway. After a restart, --check shows whether each change held, and which file set another value.`,
-		Example: "  linerate persist --dry-run\n  linerate persist 0007\n  linerate persist --check\n  linerate persist --root /mnt/image",
-		Args:    cobra.ArbitraryArgs,
+persist shows a line of another file that would win at the next start, and writes nothing then;
+--force writes anyway. After a restart, --check shows whether each change held, and which file
+set another value.`,
+		Example: "  linerate persist --dry-run\n  linerate persist 0007\n  linerate persist --check\n" +
+			"  linerate persist --root /mnt/image",
+		Args: cobra.ArbitraryArgs,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if o.check && (o.dryRun || o.force || len(args) > 0) {
 				return usagef("persist: --check checks all persisted changes and writes nothing: " +
@@ -173,9 +176,9 @@ func planPersist(host persist.Host, all []journal.Change, ids []string) ([]persi
 	return steps, nil
 }
 
-// committed returns the changes to persist, oldest first: the named ones, or all that are committed.
-// It leaves out a change that is persisted already, so that a second persist does no harm, and one
-// that a restart has ended.
+// committed returns the changes to persist, oldest first: the named ones, or all that are
+// committed. It leaves out a change that is persisted already, so that a second persist does no
+// harm, and one that a restart has ended.
 func committed(all []journal.Change, ids []string, boot string) ([]journal.Change, error) {
 	var chosen []journal.Change
 	persisted, trials := 0, 0
@@ -254,7 +257,8 @@ func explainPersist(err error) error {
 	switch {
 	case errors.Is(err, syscall.EROFS):
 		return statusError{status: exitNotPermitted, message: err.Error(),
-			hint: "the file system is mounted read-only; --root DIR writes into an image, --dry-run shows what to write"}
+			hint: "the file system is mounted read-only; --root DIR writes into an image, --dry-run shows " +
+				"what to write"}
 	case errors.Is(err, fs.ErrPermission):
 		return statusError{status: exitNotPermitted, message: err.Error(),
 			hint: "run it as root, or write into an image with --root DIR"}

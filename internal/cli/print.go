@@ -10,8 +10,8 @@ import (
 	"github.com/linerate/linerate/internal/report/text"
 )
 
-// envelope returns the header of a document. Commands that have a snapshot pass its host name, which
-// the rest of the document has too.
+// envelope returns the header of a document. Commands that have a snapshot pass its host name,
+// which the rest of the document has too.
 func (a *app) envelope(name string) report.Envelope {
 	if name == "" {
 		name, _ = os.Hostname() // an unknown host name is absent from the document
@@ -19,8 +19,8 @@ func (a *app) envelope(name string) report.Envelope {
 	return report.NewEnvelope(version, name)
 }
 
-// print writes the document of a command: as one line of JSON with --json, so that a file can collect
-// several, otherwise as text.
+// print writes the document of a command: as one line of JSON with --json, so that a file can
+// collect several, otherwise as text.
 func (a *app) print(doc any, show func(text.Style) error) error {
 	if a.json {
 		return report.Encode(a.out, doc)

@@ -21,21 +21,24 @@ type recoverFlags struct {
 	init, program, root      string
 }
 
-// recoverCommand cleans up after a crash. A tune and a remote change also recover first, because they
-// need a clean start. The other commands do not, so that the operator sees what a crash has left.
+// recoverCommand cleans up after a crash. A tune and a remote change also recover first, because
+// they need a clean start. The other commands do not, so that the operator sees what a crash has
+// left.
 func (a *app) recoverCommand() *cobra.Command {
 	var f recoverFlags
 	c := &cobra.Command{
 		Use:   "recover",
 		Short: "Finish what a crash interrupted: undo trials that no guard watches any more",
-		Long: `Bring the journal and the host into agreement after a crash, a kill or a power cut. recover is safe at
-any time and at every boot: when the two agree it changes nothing.
+		Long: `Bring the journal and the host into agreement after a crash, a kill or a power cut. recover is
+safe at any time and at every boot: when the two agree it changes nothing.
 
 --install runs recover at every start, before the network comes up: with a systemd unit, an init
 script or an OpenRC service, as the host needs. The values of trials end with the old kernel; a
-start has to clean up the files that persist was writing when the power failed. --print shows the
-file and writes nothing, --uninstall removes it. recover does not touch a file that was edited.`,
-		Example: "  linerate recover\n  linerate recover --print\n  linerate recover --install\n  linerate recover --install --root /mnt/image --program /usr/bin/linerate",
+start has to clean up the files that persist was writing when the power failed. --print shows
+the file and writes nothing, --uninstall removes it. recover does not touch a file that was
+edited.`,
+		Example: "  linerate recover\n  linerate recover --print\n  linerate recover --install\n" +
+			"  linerate recover --install --root /mnt/image --program /usr/bin/linerate",
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := f.check(cmd); err != nil {
 				return err

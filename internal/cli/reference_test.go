@@ -28,7 +28,8 @@ func TestGeneratedReference(t *testing.T) {
 	clitest.Generated(t, "../../docs/reference/commands.md", commands.Bytes(), *update)
 
 	var knobs bytes.Buffer
-	knobs.WriteString("# Knobs\n\nGenerated from the catalogue; do not edit. `linerate knobs NAME` shows one in full.\n\n" +
+	knobs.WriteString("# Knobs\n\nGenerated from the catalogue; do not edit. `linerate knobs NAME` shows one " +
+		"in full.\n\n" +
 		"| knob | what it is | scope | disturbance | default |\n|---|---|---|---|---|\n")
 	for _, d := range knob.Catalogue().All() {
 		fmt.Fprintf(&knobs, "| `%s` | %s | %s | d%d | %s |\n", d.Pattern, clitest.Cell(d.Title), d.Scope,

@@ -29,17 +29,20 @@ func (a *app) reportCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "report [RUN]",
 		Short: "Show a stored tune again, judge it again from its raw segments, draw its page",
-		Long: `linerate stores every tune with all its measurements, also an interrupted one. Without RUN, report
-lists them, newest first. RUN is the name of a run or its beginning, the word last, a file from
-another host, or - for standard input.
+		Long: `linerate stores every tune with all its measurements, also an interrupted one. Without RUN,
+report lists them, newest first. RUN is the name of a run or its beginning, the word last, a
+file from another host, or - for standard input.
 
-report shows a run as its tune showed it, and judges it again from its raw segments with the code that
-judged it live. --confidence and --min-effect show the decisions by other rules. --html draws one page
-that needs no network; --raw prints the segments as comma-separated values.
+report shows a run as its tune showed it, and judges it again from its raw segments with the
+code that judged it live. --confidence and --min-effect show the decisions by other rules.
+--html draws one page that needs no network; --raw prints the segments as comma-separated
+values.
 
 The newest 200 runs stay in the state directory (--state).`,
-		Example: "  linerate report\n  linerate report last --html result.html\n  linerate report 20261122-13 --confidence 0.99\n  linerate report last --raw > segments.csv",
-		Args:    cobra.MaximumNArgs(1),
+		Example: "  linerate report\n  linerate report last --html result.html\n" +
+			"  linerate report 20261122-13 --confidence 0.99\n" +
+			"  linerate report last --raw > segments.csv",
+		Args: cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := f.check(cmd, a.json, args); err != nil {
 				return err
@@ -86,7 +89,8 @@ func (a *app) runStore() (runs.Store, string, error) {
 	return runs.In(durable.OS(), dir, runs.Tunes, 0), filepath.Join(dir, string(runs.Tunes)), nil
 }
 
-// listRuns prints the list. A run that cannot be read is a line of it, and makes the result partial.
+// listRuns prints the list. A run that cannot be read is a line of it, and makes the result
+// partial.
 func (a *app) listRuns() error {
 	store, dir, err := a.runStore()
 	if err != nil {

@@ -49,12 +49,12 @@ func (a *app) serveCommand() *cobra.Command {
 		Use:   "serve",
 		Short: "Answer tests from other hosts; print the line to paste on the other side",
 		Long: `Answer tests from other hosts that know the key. Every start makes and prints a new key, from
-which both sides derive mutual TLS 1.3 authentication. A client without the key gets no
-answer. Limits on time, bytes and clients always apply.
+which both sides derive mutual TLS 1.3 authentication. A client without the key gets no answer.
+Limits on time, bytes and clients always apply.
 
 Tests that fill the link run one after the other, first come, first served; a waiting client
-sees its place in the queue. --at-once lets several run together, to measure many senders
-into one host. ping and mtu run beside them.
+sees its place in the queue. --at-once lets several run together, to measure many senders into
+one host. ping and mtu run beside them.
 
 --accept also answers other programs on their own ports. These have no key, and can only run
 tests, within the same limits.
@@ -100,9 +100,9 @@ func (a *app) serve(ctx context.Context, f serveFlags) error {
 	if err != nil {
 		return err
 	}
-	// Most memory of an idle server with a thousand clients is garbage that is not collected yet. It
-	// allocates nothing while it measures, so collecting ten times as often costs a moment per new
-	// client and saves a third of the memory.
+	// Most memory of an idle server with a thousand clients is garbage that is not collected yet.
+	// It allocates nothing while it measures, so collecting ten times as often costs a moment per
+	// new client and saves a third of the memory.
 	if os.Getenv("GOGC") == "" {
 		debug.SetGCPercent(10)
 	}
@@ -271,9 +271,9 @@ func (a *app) serveStdio(ctx context.Context, o peer.ServerOptions) error {
 	return peer.ServeStdio(ctx, in, out, o)
 }
 
-// announce prints what a user or a program needs on the other side. Scripts wait for the first line;
-// with --json standard output carries one document and nothing more. Later events are reported on
-// standard error.
+// announce prints what a user or a program needs on the other side. Scripts wait for the first
+// line; with --json standard output carries one document and nothing more. Later events are
+// reported on standard error.
 //
 // The key is printed in full, once, on the terminal that started the server; it is worthless when
 // the server ends.

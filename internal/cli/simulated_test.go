@@ -67,7 +67,8 @@ func (p simulatedPath) Run(ctx context.Context, s traffic.Spec, _ func(traffic.I
 	rate := min(simulatedRate, 8*min(sender, receiver)/2/simulatedRTT) * (1 + simulatedNoise*(2*rand.Float64()-1))
 	r := &traffic.Result{
 		Test: s.Test, Direction: s.Direction, Streams: 1, StartTime: time.Now(), DurationSeconds: s.Duration.Seconds(),
-		RTT: &traffic.Distribution{Count: 20, Min: simulatedRTT, Mean: simulatedRTT, P50: simulatedRTT, P90: simulatedRTT,
+		RTT: &traffic.Distribution{Count: 20, Min: simulatedRTT, Mean: simulatedRTT, P50: simulatedRTT,
+			P90: simulatedRTT,
 			P99: simulatedRTT, P999: simulatedRTT, Max: simulatedRTT},
 	}
 	switch s.Test {

@@ -27,7 +27,8 @@ func (a *app) openSnapshot(ctx context.Context, name string) (*snapshot.File, er
 	case errors.As(err, &hinted): // it says what to do about a compression that is not supported
 	case errors.Is(err, capture.ErrFormat), errors.Is(err, sosreport.ErrFormat):
 		err = flagError{err,
-			"linerate inspect --capture FILE makes a capture; a sosreport and an unpacked copy of /proc and /sys also work"}
+			"linerate inspect --capture FILE makes a capture; a sosreport and an unpacked copy of /proc and " +
+				"/sys also work"}
 	}
 	return f, err
 }

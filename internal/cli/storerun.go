@@ -44,8 +44,8 @@ func (r *runRecord) document(t *loop.Tuning, unfinished string) *report.TuneDocu
 	return d
 }
 
-// checkpoint stores an unfinished tune. Until its end is stored it counts as killed, with its changes
-// on trial.
+// checkpoint stores an unfinished tune. Until its end is stored it counts as killed, with its
+// changes on trial.
 func (r *runRecord) checkpoint(t *loop.Tuning) {
 	r.recorder.Checkpoint(func() ([]byte, error) {
 		d := r.document(t, "still running, or killed; the guard undoes its trial changes")
@@ -72,8 +72,8 @@ func (r *runRecord) finish(t *loop.Tuning, cause error) *report.TuneDocument {
 	return d
 }
 
-// storeMeasurement stores a measurement that began at a given time. One that cannot be stored gets a
-// warning.
+// storeMeasurement stores a measurement that began at a given time. One that cannot be stored gets
+// a warning.
 func (a *app) storeMeasurement(began time.Time, d *report.MeasureDocument) {
 	dir, err := a.stateDir()
 	if err == nil {

@@ -18,14 +18,16 @@ func (a *app) topCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "top",
 		Short: "Live view of this host: interfaces, drops by place, processors, retransmits, findings",
-		Long: `Show what this host carries, second by second: interfaces with their rates, packets and drops by place,
-processors and interrupts, retransmits, what limits the host, and the latest changes. top sends nothing and
-changes nothing. ? explains keys and columns, q quits.
+		Long: `Show what this host carries, second by second: interfaces with their rates, packets and drops by
+place, processors and interrupts, retransmits, what limits the host, and the latest changes. top
+sends nothing and changes nothing. ? explains keys and columns, q quits.
 
---once and --count print tables instead, --json one document with as many readings. Without a terminal top
-prints one table. Ordinary users see the same, except what the kernel hides from them.`,
+--once and --count print tables instead, --json one document with as many readings. Without a
+terminal top prints one table. Ordinary users see the same, except what the kernel hides from
+them.`,
 		Example: "  linerate top\n  linerate top --interval 2s --sort drops\n  linerate top --once --filter eth\n" +
-			"  linerate top --json | jq '.readings[0].interfaces[] | {name, receive_bits_per_second}'\n  linerate top --json --interface eth0 --count 60",
+			"  linerate top --json | jq '.readings[0].interfaces[] | {name, receive_bits_per_second}'\n" +
+			"  linerate top --json --interface eth0 --count 60",
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			f.Counted = cmd.Flags().Changed("count")
 			if err := f.Check(); err != nil {

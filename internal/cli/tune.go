@@ -46,9 +46,9 @@ type tuneFlags struct {
 	seed      uint64
 }
 
-// tuneCommand runs an experiment. --allow defaults to d1: such a change affects new connections only
-// and leaves other traffic on the host alone. A higher class needs a user who knows what else runs
-// there.
+// tuneCommand runs an experiment. --allow defaults to d1: such a change affects new connections
+// only and leaves other traffic on the host alone. A higher class needs a user who knows what else
+// runs there.
 func (a *app) tuneCommand() *cobra.Command {
 	var f tuneFlags
 	c := &cobra.Command{
@@ -71,8 +71,10 @@ once more after they have been in force for that time; Ctrl-C during this wait l
 A change that breaks a bound is not kept, however large its gain. The goals are throughput, latency
 and packets (small datagrams that arrive). The terms are:
   ` + strings.Join(goal.Terms(), "\n  "),
-		Example: "  linerate tune 192.0.2.7 --key KEY\n  linerate tune ssh://root@db2 --goal latency --budget 5m --html result.html\n" +
-			"  linerate tune 192.0.2.7 --objective 'throughput where p99_rtt<5ms and cpu<80%'\n  linerate tune 192.0.2.7 --knobs 'ethtool:*/coalesce.*' --dry-run",
+		Example: "  linerate tune 192.0.2.7 --key KEY\n" +
+			"  linerate tune ssh://root@db2 --goal latency --budget 5m --html result.html\n" +
+			"  linerate tune 192.0.2.7 --objective 'throughput where p99_rtt<5ms and cpu<80%'\n" +
+			"  linerate tune 192.0.2.7 --knobs 'ethtool:*/coalesce.*' --dry-run",
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error { return a.tune(cmd, args[0], f) },
 	}
@@ -90,7 +92,8 @@ and packets (small datagrams that arrive). The terms are:
 		"wait this long after the commit, test the changes again, and undo them if the gain is gone")
 	c.Flags().DurationVar(&f.load.duration, "duration", 0,
 		"measured part of one segment (default: from the round trip)")
-	c.Flags().DurationVar(&f.warmUp, "warm-up", 0, "time to leave out at the start of one segment (default: from the round trip)")
+	c.Flags().DurationVar(&f.warmUp, "warm-up", 0,
+		"time to leave out at the start of one segment (default: from the round trip)")
 	c.Flags().IntVar(&f.load.parallel, "parallel", 1, "connections at the same time")
 	c.Flags().BoolVar(&f.load.reverse, "reverse", false, "improve the direction in which the other side sends")
 	c.Flags().BoolVar(&f.thorough, "thorough", false,
@@ -103,8 +106,8 @@ and packets (small datagrams that arrive). The terms are:
 
 // options checks the flags before anything is connected or opened.
 //
-// The budget is at most 50 minutes, because the far side grants a trial at most an hour and the lease
-// must outlast the experiment (leaseFor).
+// The budget is at most 50 minutes, because the far side grants a trial at most an hour and the
+// lease must outlast the experiment (leaseFor).
 func (f tuneFlags) options() (loop.TuneOptions, error) {
 	o := loop.TuneOptions{
 		Direction: f.load.direction(), Streams: f.load.parallel, Budget: f.budget, MaxTrials: f.trials, Soak: f.soak,
@@ -187,8 +190,8 @@ func (a *app) tune(cmd *cobra.Command, target string, f tuneFlags) error {
 	defer page.discard()
 	ctx := cmd.Context()
 
-	// The near journal comes first, so that a second tune on this host is refused before it sends any
-	// traffic.
+	// The near journal comes first, so that a second tune on this host is refused before it sends
+	// any traffic.
 	j, err := a.openJournal(journal.Lease, "near")
 	if err != nil {
 		return err
@@ -236,8 +239,8 @@ func (a *app) tune(cmd *cobra.Command, target string, f tuneFlags) error {
 		return err
 	}
 	doc := record.finish(t, nil)
-	// The result is printed before the page is written, so that the user knows what was kept even if
-	// the page fails.
+	// The result is printed before the page is written, so that the user knows what was kept even
+	// if the page fails.
 	if err := a.print(doc, func(s text.Style) error { return text.Tune(a.out, doc, s) }); err != nil {
 		return err
 	}
@@ -249,8 +252,8 @@ func (a *app) tune(cmd *cobra.Command, target string, f tuneFlags) error {
 	return tuneStatus(t.Outcome)
 }
 
-// lostPeer returns err, or, when the peer was lost in the middle, what that means for the changes in
-// trial at both ends: the errors of the single calls to the other host say nothing more.
+// lostPeer returns err, or, when the peer was lost in the middle, what that means for the changes
+// in trial at both ends: the errors of the single calls to the other host say nothing more.
 func lostPeer(err error, here []journal.Change) error {
 	var gone *wire.Error
 	if !errors.As(err, &gone) || !errors.Is(err, wire.ErrPeerGone) || errors.Is(err, context.Canceled) {
@@ -270,9 +273,9 @@ func lostPeer(err error, here []journal.Change) error {
 		"is the path to it still up? `linerate history` there shows what was undone"}
 }
 
-// leaseFor returns how long a guard lets an experiment go on. The guard notices a writer that dies at
-// once; the lease is for a writer that hangs, so it need only outlast the budget. The far side grants
-// at most an hour, counted anew from every change there.
+// leaseFor returns how long a guard lets an experiment go on. The guard notices a writer that dies
+// at once; the lease is for a writer that hangs, so it need only outlast the budget. The far side
+// grants at most an hour, counted anew from every change there.
 func leaseFor(budget time.Duration) time.Duration { return min(budget+5*time.Minute, time.Hour) }
 
 // tuneStatus returns status 0 when the run was completed, also with "nothing to tune"; 3 when time
@@ -292,8 +295,9 @@ func tuneStatus(o *tune.Outcome) error {
 	return nil
 }
 
-// tuneProgress shows an experiment: decisions stay on the screen, the current step rewrites one line.
-// That line shows the last segment beside the estimate so far, so it changes every second or two.
+// tuneProgress shows an experiment: decisions stay on the screen, the current step rewrites one
+// line. That line shows the last segment beside the estimate so far, so it changes every second or
+// two.
 func tuneProgress(p *progress.Line, g goal.Goal) func(tune.Event) {
 	estimate := ""
 	return func(e tune.Event) {
@@ -340,7 +344,8 @@ func newPage(name string) (*page, error) {
 	}
 	f, err := os.Create(name)
 	if err != nil {
-		return nil, statusError{exitFailed, "write page: " + err.Error(), "--html FILE, in a directory you may write to"}
+		return nil, statusError{exitFailed, "write page: " + err.Error(),
+			"--html FILE, in a directory you may write to"}
 	}
 	return &page{f}, nil
 }

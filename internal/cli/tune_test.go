@@ -43,10 +43,12 @@ func TestLostPeer(t *testing.T) {
 		want string
 	}{
 		{"all is well here", gone, trial[:1],
-			"the connection to the other host is lost (nothing heard for 8s): trials on this host were undone, and the guard on that host undoes its own"},
+			"the connection to the other host is lost (nothing heard for 8s): trials on this host were " +
+				"undone, and the guard on that host undoes its own"},
 		{"a trial is left here", gone, trial, gone.Error()},
 		{"no cause is known", tuneError{&wire.Error{Op: "receive", Kind: wire.ErrPeerGone}, true}, nil,
-			"the connection to the other host is lost: trials on this host were undone, and the guard on that host undoes its own"},
+			"the connection to the other host is lost: trials on this host were undone, and the guard on that " +
+				"host undoes its own"},
 		{"something else", tuneError{io.ErrUnexpectedEOF, false}, nil, "unexpected EOF"},
 	} {
 		got := lostPeer(c.err, c.here)

@@ -22,9 +22,10 @@ func (a *app) undoCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "undo [ID...]",
 		Short: "Take changes back: the newest, those named, or --all",
-		Long: `Restore old values, newest change first, and read each one back. undo reports a setting that another
-program has changed since, and does not overwrite it. It first removes the files of linerate persist,
-also in a later boot; a file that was edited stays. The IDs are those of linerate history.`,
+		Long: `Restore old values, newest change first, and read each one back. undo reports a setting that
+another program has changed since, and does not overwrite it. It first removes the files of
+linerate persist, also in a later boot; a file that was edited stays. The IDs are those of
+linerate history.`,
 		Example: "  linerate undo\n  linerate undo 0007\n  linerate undo --all --dry-run\n  linerate undo --all",
 		Args:    cobra.ArbitraryArgs,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -96,8 +97,8 @@ func unknownChange(err error) error {
 	return err
 }
 
-// newestInForce returns the id of the last change that is not undone. Committed changes count: confirm
-// makes a change stay, but not irreversible.
+// newestInForce returns the id of the last change that is not undone. Committed changes count:
+// confirm makes a change stay, but not irreversible.
 func newestInForce(changes []journal.Change) (string, bool) {
 	for i := len(changes) - 1; i >= 0; i-- {
 		if changes[i].State != journal.Undone {

@@ -9,9 +9,11 @@ const SchemaCheckAdvice = "linerate.check-advice/1"
 // order of the text.
 type AdviceDocument struct {
 	Envelope
-	File     string            `json:"file"`               // "-" is standard input
-	OS       string            `json:"os,omitempty"`       // the system to judge for; absent: each setting is judged for its own system
-	Releases map[string]string `json:"releases,omitempty"` // by system, where one was given or known; otherwise the newest
+	File string `json:"file"` // "-" is standard input
+	// the system to judge for; absent: each setting is judged for its own system
+	OS string `json:"os,omitempty"`
+	// by system, where one was given or known; otherwise the newest
+	Releases map[string]string `json:"releases,omitempty"`
 	Lines    int               `json:"lines_total"`
 	Verdicts AdviceCounts      `json:"verdicts"`
 	Settings []AdviceSetting   `json:"settings"`

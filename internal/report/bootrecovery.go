@@ -5,8 +5,8 @@ import "github.com/linerate/linerate/internal/change/atboot"
 // SchemaBootRecovery is the document of making recovery run at every start.
 const SchemaBootRecovery = "linerate.boot-recovery/1"
 
-// BootRecoveryDocument is linerate.boot-recovery/1: what runs recover at every start, and whether it
-// is in place. Path and links are absent where only the content was requested.
+// BootRecoveryDocument is linerate.boot-recovery/1: what runs recover at every start, and whether
+// it is in place. Path and links are absent where only the content was requested.
 type BootRecoveryDocument struct {
 	Envelope
 	atboot.Result

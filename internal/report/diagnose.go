@@ -12,14 +12,15 @@ import (
 
 // DiagnoseDocument is linerate.diagnose/1: what limits the path or the host, most important first.
 //
-// Limit repeats the first code for scripts that need one word. It is empty only in a document without
-// findings, and diagnose.Examine always returns at least one.
+// Limit repeats the first code for scripts that need one word. It is empty only in a document
+// without findings, and diagnose.Examine always returns at least one.
 type DiagnoseDocument struct {
 	Envelope
 	Target   string             `json:"target,omitempty"` // absent: this host alone
 	Limit    evidence.Code      `json:"limit"`            // code of the first finding
 	Findings []evidence.Finding `json:"findings"`
-	Blind    []diagnose.Blind   `json:"blind,omitempty"`   // what could not be seen; the confidence of the findings is already lowered for it
+	// what could not be seen; the confidence of the findings is already lowered for it
+	Blind    []diagnose.Blind   `json:"blind,omitempty"`
 	CPU      *processors.Triage `json:"cpu,omitempty"`     // where CPU time went, where requested
 	Watched  []Watched          `json:"watched,omitempty"` // the hosts that were watched without a run
 	Tests    []DiagnoseTest     `json:"tests,omitempty"`   // the runs that the verdict rests on
@@ -43,8 +44,9 @@ type RefusedTest struct {
 type Watched struct {
 	Side string `json:"side"` // near or far
 	// Seconds is the duration; absent: not known.
-	Seconds   float64 `json:"interval_seconds,omitempty"`
-	SinceBoot bool    `json:"since_boot,omitempty"` // not watched: everything that the host counted since its start, Seconds ago
+	Seconds float64 `json:"interval_seconds,omitempty"`
+	// not watched: everything that the host counted since its start, Seconds ago
+	SinceBoot bool `json:"since_boot,omitempty"`
 }
 
 // NewDiagnose makes a diagnose document of a case and its verdict. Findings are in order of

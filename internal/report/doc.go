@@ -3,12 +3,13 @@
 // # Model
 //
 // A document is one value with an [Envelope] (schema, version, time, host) and the keys of its
-// command. Constructors (NewInspect, NewMeasure, …) build documents from the types of the wings below;
-// nothing else decides about their contents. A wing above, such as top, owns its document and embeds
-// the envelope. [Encode] writes JSON, [SegmentsCSV] the raw segments of a tune. Package text writes a
-// document as one screen of text, package page draws a tune, and package words has the phrases of
-// both. [Schemas] derives a JSON Schema (draft 2020-12) for every document from the Go types: the
-// files in docs/schema are generated from it, and the tests check every golden document against it.
+// command. Constructors (NewInspect, NewMeasure, …) build documents from the types of the wings
+// below; nothing else decides about their contents. A wing above, such as top, owns its document
+// and embeds the envelope. [Encode] writes JSON, [SegmentsCSV] the raw segments of a tune. Package
+// text writes a document as one screen of text, package page draws a tune, and package words has
+// the phrases of both. [Schemas] derives a JSON Schema (draft 2020-12) for every document from the
+// Go types: the files in docs/schema are generated from it, and the tests check every golden
+// document against it.
 //
 // # Units
 //

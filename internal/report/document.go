@@ -17,8 +17,8 @@ import (
 	"github.com/linerate/linerate/internal/traffic"
 )
 
-// The schema names. The number rises when a key changes its meaning or disappears; a new key does not
-// raise it.
+// The schema names. The number rises when a key changes its meaning or disappears; a new key does
+// not raise it.
 const (
 	SchemaInspect  = "linerate.inspect/1"
 	SchemaMeasure  = "linerate.measure/1"
@@ -33,8 +33,8 @@ const (
 
 // Envelope begins every document.
 //
-// It is embedded and not nested, so that the name of the schema is a key of the document itself and a
-// reader can look at it first.
+// It is embedded and not nested, so that the name of the schema is a key of the document itself and
+// a reader can look at it first.
 type Envelope struct {
 	Schema   string    `json:"schema"`
 	Linerate string    `json:"linerate"` // version of the program
@@ -56,8 +56,8 @@ type Host struct {
 	MemoryBytes    int64  `json:"memory_bytes,omitempty"`
 }
 
-// NewEnvelope returns the envelope of a document of the running program on the host of that name. The
-// constructor of the document sets the schema.
+// NewEnvelope returns the envelope of a document of the running program on the host of that name.
+// The constructor of the document sets the schema.
 //
 // The time is now, in UTC and in milliseconds: documents of two hosts are compared, and more digits
 // would claim that their clocks agree better than they do.
@@ -93,8 +93,8 @@ type InspectDocument struct {
 	Routes     []host.Route     `json:"routes,omitempty"`
 	host.Platform
 	Ceilings []ceiling.Rate `json:"ceilings"`
-	// Moderation is what the interrupt throttle of NICs of the e1000 family allows, with its hazards;
-	// absent: the host has no such NIC.
+	// Moderation is what the interrupt throttle of NICs of the e1000 family allows, with its
+	// hazards; absent: the host has no such NIC.
 	Moderation []ceiling.Moderated `json:"moderation,omitempty"`
 	Warnings   []string            `json:"warnings,omitempty"` // what could not be read
 }
@@ -143,8 +143,8 @@ type LabDocument struct {
 	Unit     string   `json:"unit"`              // bits_per_second
 	Pass     bool     `json:"pass"`
 	Skipped  bool     `json:"skipped,omitempty"` // this machine cannot play it; reason says what it lacks
-	// Disturbed reports that the tune found this machine too disturbed, so the scenario is not judged;
-	// the reason names the disturbance.
+	// Disturbed reports that the tune found this machine too disturbed, so the scenario is not
+	// judged; the reason names the disturbance.
 	Disturbed bool       `json:"disturbed,omitempty"`
 	Reason    string     `json:"reason,omitempty"` // why it did not pass, one sentence
 	Kept      []string   `json:"kept"`             // knobs that tuning kept
@@ -154,8 +154,8 @@ type LabDocument struct {
 	Document json.RawMessage `json:"document,omitempty"` // linerate.tune/1; with --inside
 }
 
-// LabOutcome is the result of one played scenario. Rates are in bits per second; zero and NaN mean not
-// measured.
+// LabOutcome is the result of one played scenario. Rates are in bits per second; zero and NaN mean
+// not measured.
 type LabOutcome struct {
 	Scenario, Expected, Found string
 	Healthy, Before, After    float64
@@ -218,8 +218,8 @@ func NewError(text, hint string, exitStatus int) *ErrorDocument {
 	return &ErrorDocument{Schema: SchemaError, Error: text, Hint: hint, ExitStatus: exitStatus}
 }
 
-// Print writes the error as JSON, or as one sentence with the hint on a line of its own. When the JSON
-// object cannot be encoded it writes the sentence.
+// Print writes the error as JSON, or as one sentence with the hint on a line of its own. When the
+// JSON object cannot be encoded it writes the sentence.
 func (e *ErrorDocument) Print(w io.Writer, program string, asJSON bool) {
 	if asJSON && Encode(w, e) == nil {
 		return
@@ -230,7 +230,8 @@ func (e *ErrorDocument) Print(w io.Writer, program string, asJSON bool) {
 	}
 }
 
-// known returns a pointer to a finite number, and nil for NaN and infinities: absent means not known.
+// known returns a pointer to a finite number, and nil for NaN and infinities: absent means not
+// known.
 func known(x float64) *float64 {
 	if math.IsNaN(x) || math.IsInf(x, 0) {
 		return nil
@@ -238,8 +239,8 @@ func known(x float64) *float64 {
 	return &x
 }
 
-// positive is known for quantities that are never zero when measured: a path of the lab that carried
-// nothing at all is a failure of the lab and not a rate.
+// positive is known for quantities that are never zero when measured: a path of the lab that
+// carried nothing at all is a failure of the lab and not a rate.
 func positive(x float64) *float64 {
 	if x <= 0 {
 		return nil

@@ -3,8 +3,8 @@ package report
 // SchemaHubCheck is the document of a check of the hub's configuration.
 const SchemaHubCheck = "linerate.hub-check/1"
 
-// HubCheckDocument is linerate.hub-check/1: the configuration that results from the file and the flags
-// of linerate-hub.
+// HubCheckDocument is linerate.hub-check/1: the configuration that results from the file and the
+// flags of linerate-hub.
 type HubCheckDocument struct {
 	Envelope
 	File             string   `json:"file,omitempty"` // absent: none was read

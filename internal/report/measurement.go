@@ -13,8 +13,8 @@ import (
 // ErrNotAMeasurement reports that a file is not a linerate.measure document.
 var ErrNotAMeasurement = errors.New("not the document of a measurement")
 
-// DecodeMeasure reads a linerate.measure/1 document of this version or a later one; it ignores unknown
-// keys. For anything else the error is ErrNotAMeasurement.
+// DecodeMeasure reads a linerate.measure/1 document of this version or a later one; it ignores
+// unknown keys. For anything else the error is ErrNotAMeasurement.
 func DecodeMeasure(doc []byte) (*MeasureDocument, error) {
 	var d MeasureDocument
 	if err := json.Unmarshal(doc, &d); err != nil {

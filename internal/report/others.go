@@ -53,7 +53,8 @@ type KnobsDocument struct {
 // KnobEntry is one definition and, where requested, the values of the host.
 type KnobEntry struct {
 	knob.Definition
-	Current []KnobNow `json:"current,omitempty"` // one for each knob of the definition; absent: not requested, or this host has none
+	// one for each knob of the definition; absent: not requested, or this host has none
+	Current []KnobNow `json:"current,omitempty"`
 }
 
 // KnobNow is one knob of a host.
@@ -61,10 +62,11 @@ type KnobEntry struct {
 // The value is a pointer, because an empty list is a value. It is absent when it could not be read;
 // Unread is then the reason.
 type KnobNow struct {
-	Knob    knob.ID        `json:"knob"`
-	Value   *knob.Value    `json:"value,omitempty"`
-	Unread  string         `json:"unread,omitempty"`              // why there is no value
-	SetBy   *bootconf.Line `json:"set_by,omitempty"`              // the line of a configuration file that sets it when the host starts
+	Knob   knob.ID     `json:"knob"`
+	Value  *knob.Value `json:"value,omitempty"`
+	Unread string      `json:"unread,omitempty"` // why there is no value
+	// the line of a configuration file that sets it when the host starts
+	SetBy   *bootconf.Line `json:"set_by,omitempty"`
 	Changed bool           `json:"changed_since_start,omitempty"` // the value differs from that line
 }
 

@@ -62,8 +62,8 @@ type PersistFile struct {
 	State   string `json:"state,omitempty"`  // --check: in place, edited, missing
 }
 
-// NewPersist makes a document of planned or persisted changes. All steps have the given state, except
-// those by hand, and in the refused state those without a conflict.
+// NewPersist makes a document of planned or persisted changes. All steps have the given state,
+// except those by hand, and in the refused state those without a conflict.
 func NewPersist(e Envelope, root string, state PersistState, steps []persist.Step) *PersistDocument {
 	d := &PersistDocument{Envelope: e.Of(SchemaPersist), Root: root}
 	seen := map[string]bool{}

@@ -1,14 +1,16 @@
 package report
 
-// LabReplay is the part of linerate.lab/1 that compares the figures of a recreated write-up with what
-// was proven here. Figures of the write-up are in the unit of the document.
+// LabReplay is the part of linerate.lab/1 that compares the figures of a recreated write-up with
+// what was proven here. Figures of the write-up are in the unit of the document.
 type LabReplay struct {
-	Row       string           `json:"row"`    // of the list in docs/evidence/replay.md
-	Source    string           `json:"source"` // title and year of the write-up
-	Before    float64          `json:"before,omitempty"`
-	After     float64          `json:"after,omitempty"`
-	Needed    float64          `json:"needed_ratio,omitempty"` // that the lower end had to reach; absent: no gain was expected
-	Confirmed *LabGain         `json:"confirmed,omitempty"`    // the kept set against the original; absent: nothing was kept
+	Row    string  `json:"row"`    // of the list in docs/evidence/replay.md
+	Source string  `json:"source"` // title and year of the write-up
+	Before float64 `json:"before,omitempty"`
+	After  float64 `json:"after,omitempty"`
+	// that the lower end had to reach; absent: no gain was expected
+	Needed float64 `json:"needed_ratio,omitempty"`
+	// the kept set against the original; absent: nothing was kept
+	Confirmed *LabGain         `json:"confirmed,omitempty"`
 	Trials    []LabReplayTrial `json:"trials"`
 }
 

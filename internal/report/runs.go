@@ -20,8 +20,8 @@ const (
 // ErrNotARun reports that a file is not a linerate.tune document.
 var ErrNotARun = errors.New("not the document of a run")
 
-// DecodeTune reads a linerate.tune/1 document of any host, of this version or a later one; it ignores
-// unknown keys. For anything else the error is ErrNotARun, with what the file is instead.
+// DecodeTune reads a linerate.tune/1 document of any host, of this version or a later one; it
+// ignores unknown keys. For anything else the error is ErrNotARun, with what the file is instead.
 func DecodeTune(doc []byte) (*TuneDocument, error) {
 	var is struct {
 		Schema string `json:"schema"`
@@ -105,7 +105,8 @@ func NewRuns(e Envelope, directory string, runs []RunEntry) *RunsDocument {
 	return d
 }
 
-// ReportDocument is linerate.report/1: one stored run, and the result of judging its segments again.
+// ReportDocument is linerate.report/1: one stored run, and the result of judging its segments
+// again.
 type ReportDocument struct {
 	Envelope
 	Source string           `json:"source"` // the file that the run was read from; - is standard input

@@ -21,19 +21,20 @@ import (
 // Type and AdditionalProperties are any, because JSON Schema allows two kinds of each: a name or a
 // list of names, false or a schema.
 type Schema struct {
-	Dialect              string             `json:"$schema,omitempty"`
-	ID                   string             `json:"$id,omitempty"`
-	Title                string             `json:"title,omitempty"`
-	Description          string             `json:"description,omitempty"`
-	Ref                  string             `json:"$ref,omitempty"`
-	Type                 any                `json:"type,omitempty"` // a name or a list of names
-	Format               string             `json:"format,omitempty"`
-	Const                string             `json:"const,omitempty"`
-	Enum                 []string           `json:"enum,omitempty"`
-	Minimum              *float64           `json:"minimum,omitempty"`
-	Properties           map[string]*Schema `json:"properties,omitempty"`
-	Required             []string           `json:"required,omitempty"`
-	AdditionalProperties any                `json:"additionalProperties,omitempty"` // false, or the schema of a map's values
+	Dialect     string             `json:"$schema,omitempty"`
+	ID          string             `json:"$id,omitempty"`
+	Title       string             `json:"title,omitempty"`
+	Description string             `json:"description,omitempty"`
+	Ref         string             `json:"$ref,omitempty"`
+	Type        any                `json:"type,omitempty"` // a name or a list of names
+	Format      string             `json:"format,omitempty"`
+	Const       string             `json:"const,omitempty"`
+	Enum        []string           `json:"enum,omitempty"`
+	Minimum     *float64           `json:"minimum,omitempty"`
+	Properties  map[string]*Schema `json:"properties,omitempty"`
+	Required    []string           `json:"required,omitempty"`
+	// false, or the schema of a map's values
+	AdditionalProperties any                `json:"additionalProperties,omitempty"`
 	Items                *Schema            `json:"items,omitempty"`
 	Defs                 map[string]*Schema `json:"$defs,omitempty"`
 }
@@ -45,8 +46,8 @@ type Described struct {
 }
 
 // documents lists the documents of this package and of the wings below. A new one is added here to
-// get its schema file and its checks. A wing above report owns its documents, and passes them to the
-// functions that take further ones.
+// get its schema file and its checks. A wing above report owns its documents, and passes them to
+// the functions that take further ones.
 var documents = []Described{
 	{SchemaInspect, InspectDocument{}},
 	{SchemaMeasure, MeasureDocument{}},
@@ -75,8 +76,8 @@ var documents = []Described{
 
 // enums are the string types with a closed set of values.
 //
-// A closed set is a promise: readers may switch over it without a default. Codes of findings are not
-// closed, because new rules add new ones.
+// A closed set is a promise: readers may switch over it without a default. Codes of findings are
+// not closed, because new rules add new ones.
 var enums = map[reflect.Type][]string{
 	reflect.TypeFor[evidence.Severity](): {string(evidence.Info), string(evidence.Notice), string(evidence.Warning),
 		string(evidence.Critical)},
@@ -142,8 +143,8 @@ func SchemaFiles(further ...Described) (map[string][]byte, error) {
 
 // schemaOf makes the schema of one document type.
 //
-// The schemas forbid additional keys, so that the tests find undescribed ones. Readers should ignore
-// unknown keys, because new keys do not raise the number of a schema.
+// The schemas forbid additional keys, so that the tests find undescribed ones. Readers should
+// ignore unknown keys, because new keys do not raise the number of a schema.
 func schemaOf(name string, t reflect.Type) *Schema {
 	g := &generator{defs: map[string]*Schema{}}
 	s := g.object(t)
@@ -163,8 +164,8 @@ type generator struct{ defs map[string]*Schema }
 
 // of returns the schema of any type; structs become definitions, named by package and type.
 //
-// Pointers have the schema of their element: "required" says whether a value may be absent, and null
-// never appears.
+// Pointers have the schema of their element: "required" says whether a value may be absent, and
+// null never appears.
 func (g *generator) of(t reflect.Type) *Schema {
 	zero := 0.0
 	switch {
@@ -208,8 +209,8 @@ func (g *generator) of(t reflect.Type) *Schema {
 	panic("no schema for " + t.String()) // a new kind in a document; the tests build every schema
 }
 
-// packageOf returns the last element of the package path of a type, which distinguishes host.Interface
-// from another Interface.
+// packageOf returns the last element of the package path of a type, which distinguishes
+// host.Interface from another Interface.
 func packageOf(t reflect.Type) string {
 	path := t.PkgPath()
 	return path[strings.LastIndex(path, "/")+1:]

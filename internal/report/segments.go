@@ -10,9 +10,9 @@ import (
 	"github.com/linerate/linerate/internal/experiment/tune"
 )
 
-// SegmentsCSV writes every raw segment as one row of comma-separated values (RFC 4180), in the order
-// of measuring, including discarded ones. The objective is in the unit that its heading names. Each
-// guard-rail has a column, empty where a segment has no value for it.
+// SegmentsCSV writes every raw segment as one row of comma-separated values (RFC 4180), in the
+// order of measuring, including discarded ones. The objective is in the unit that its heading
+// names. Each guard-rail has a column, empty where a segment has no value for it.
 func SegmentsCSV(w io.Writer, d *TuneDocument) error {
 	guards := map[string]bool{}
 	for _, s := range d.Segments {

@@ -14,10 +14,12 @@ import (
 // that its page shows, raw segments included, so that a reader can judge the verdicts again.
 type TuneDocument struct {
 	Envelope
-	Run      string             `json:"run,omitempty"` // name under which it is stored; `linerate report RUN` shows it again
-	Target   string             `json:"target"`
-	Goal     string             `json:"goal"`               // throughput, latency or packets
-	Unit     string             `json:"objective_unit"`     // of every objective: bits_per_second, transactions_per_second or packets_per_second
+	// name under which it is stored; `linerate report RUN` shows it again
+	Run    string `json:"run,omitempty"`
+	Target string `json:"target"`
+	Goal   string `json:"goal"` // throughput, latency or packets
+	// of every objective: bits_per_second, transactions_per_second or packets_per_second
+	Unit     string             `json:"objective_unit"`
 	Baseline *Figure            `json:"baseline,omitempty"` // the original settings, in the pilot
 	After    *Figure            `json:"after,omitempty"`    // the kept set, in the last confirmation
 	Findings []evidence.Finding `json:"findings"`           // the diagnosis before, most important first
@@ -54,7 +56,8 @@ type TuneRun struct {
 	Unfinished string // why it did not complete; empty: it did
 }
 
-// NewTune makes a tune document. It copies what it completes of the outcome, and shares the segments.
+// NewTune makes a tune document. It copies what it completes of the outcome, and shares the
+// segments.
 //
 // A nil outcome becomes one without trials and changes, so that the document always has the same
 // shape.
@@ -97,8 +100,8 @@ const (
 // Result returns the result of a tune.
 //
 // Proved needs a confirmed set and figures for both sides. A run that had something to try is
-// otherwise "not proved", even when the time ran out before the first trial. "Nothing to tune" means
-// that no finding has a remedy, so the reader should look elsewhere.
+// otherwise "not proved", even when the time ran out before the first trial. "Nothing to tune"
+// means that no finding has a remedy, so the reader should look elsewhere.
 func (d *TuneDocument) Result() string {
 	switch {
 	case d.Unfinished != "":
@@ -124,8 +127,8 @@ func (d *TuneDocument) figure(objective float64, guards map[string]float64, segm
 	return f
 }
 
-// confirmed returns the figure of arm B in the confirmation that Final describes: medians, as in the
-// baseline. The effect in Final comes from the pairs and not from these two figures.
+// confirmed returns the figure of arm B in the confirmation that Final describes: medians, as in
+// the baseline. The effect in Final comes from the pairs and not from these two figures.
 func (d *TuneDocument) confirmed() *Figure {
 	attempt := d.FinalAttempt()
 	var objectives []float64

@@ -29,27 +29,30 @@ func NewTuneRemoval(knob, side, from, to string, ratio, low, high float64) TuneR
 // TuneMatrixCase is one scenario at a level, tuned once. Objectives are in the unit of the goal:
 // payload bits a second at the receiver, or transactions a second.
 type TuneMatrixCase struct {
-	Scenario string          `json:"scenario"`
-	Level    string          `json:"level,omitempty"` // absent: a sound world
-	Ground   string          `json:"ground"`          // namespace, guest
-	Kernel   string          `json:"kernel"`          // release on which it was played
-	Run      int             `json:"run"`             // from 1
-	Goal     string          `json:"goal"`
-	Unit     string          `json:"objective_unit"` // bits_per_second, transactions_per_second
-	Found    string          `json:"found,omitempty"`
-	Healthy  *float64        `json:"healthy_objective,omitempty"` // a world like it, without what could be tuned
-	Before   *float64        `json:"before_objective,omitempty"`
-	After    *float64        `json:"after_objective,omitempty"`
-	Share    *float64        `json:"share_ratio,omitempty"` // after over healthy
-	Trials   int             `json:"trials_total"`          // that were measured; those tried together are one
-	Seconds  float64         `json:"tune_seconds,omitempty"`
-	Ended    string          `json:"ended,omitempty"`         // why the tune ended, in its own words
-	Kept     []TuneRemoval   `json:"kept"`                    // with what each is worth beside the others
-	Minimal  bool            `json:"minimal"`                 // each kept change is needed
-	Undone   bool            `json:"undone"`                  // after undo every setting of both hosts is as before
-	Tuned    bool            `json:"tuned"`                   // all that is asked of it
-	Null     bool            `json:"null,omitempty"`          // a sound world, and only knobs without an effect were tried
-	Free     bool            `json:"costs_nothing,omitempty"` // the fault takes less than what tuning may leave, and nothing was kept: neither tuned nor failed
+	Scenario string        `json:"scenario"`
+	Level    string        `json:"level,omitempty"` // absent: a sound world
+	Ground   string        `json:"ground"`          // namespace, guest
+	Kernel   string        `json:"kernel"`          // release on which it was played
+	Run      int           `json:"run"`             // from 1
+	Goal     string        `json:"goal"`
+	Unit     string        `json:"objective_unit"` // bits_per_second, transactions_per_second
+	Found    string        `json:"found,omitempty"`
+	Healthy  *float64      `json:"healthy_objective,omitempty"` // a world like it, without what could be tuned
+	Before   *float64      `json:"before_objective,omitempty"`
+	After    *float64      `json:"after_objective,omitempty"`
+	Share    *float64      `json:"share_ratio,omitempty"` // after over healthy
+	Trials   int           `json:"trials_total"`          // that were measured; those tried together are one
+	Seconds  float64       `json:"tune_seconds,omitempty"`
+	Ended    string        `json:"ended,omitempty"` // why the tune ended, in its own words
+	Kept     []TuneRemoval `json:"kept"`            // with what each is worth beside the others
+	Minimal  bool          `json:"minimal"`         // each kept change is needed
+	Undone   bool          `json:"undone"`          // after undo every setting of both hosts is as before
+	Tuned    bool          `json:"tuned"`           // all that is asked of it
+	// a sound world, and only knobs without an effect were tried
+	Null bool `json:"null,omitempty"`
+	// the fault takes less than what tuning may leave, and nothing was kept: neither tuned nor
+	// failed
+	Free     bool            `json:"costs_nothing,omitempty"`
 	Skipped  bool            `json:"skipped,omitempty"`
 	Reason   string          `json:"reason,omitempty"` // why it is not, or why it was skipped
 	Warnings []string        `json:"warnings"`         // of the bench

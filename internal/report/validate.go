@@ -13,9 +13,10 @@ import (
 	"time"
 )
 
-// Validate checks one JSON document against the schema that it names: every promised key is present,
-// no other key is, no key is given twice, types and closed sets of values hold. Further documents
-// are those of wings above this one. The error names the place, as in findings[0].severity.
+// Validate checks one JSON document against the schema that it names: every promised key is
+// present, no other key is, no key is given twice, types and closed sets of values hold. Further
+// documents are those of wings above this one. The error names the place, as in
+// findings[0].severity.
 //
 // It implements the part of JSON Schema that [Schema] has; a library would be for the tests alone.
 func Validate(doc []byte, further ...Described) error {
@@ -40,8 +41,8 @@ func Validate(doc []byte, further ...Described) error {
 	return nil
 }
 
-// decodeStrict reads one JSON value and nothing after it. It refuses an object with a key given twice,
-// which encoding/json accepts.
+// decodeStrict reads one JSON value and nothing after it. It refuses an object with a key given
+// twice, which encoding/json accepts.
 //
 // Numbers stay texts (json.Number), because a float64 cannot hold a counter above 2^53.
 func decodeStrict(doc []byte) (any, error) {

@@ -133,8 +133,8 @@ func errorRate(i *Interface) float64 {
 	return sum
 }
 
-// arrange returns the interfaces that match a filter, sorted: numbers descending, names ascending, or
-// reversed.
+// arrange returns the interfaces that match a filter, sorted: numbers descending, names ascending,
+// or reversed.
 func arrange(all []Interface, filter, by string, reversed, busyOnly bool) []Interface {
 	var kept []Interface
 	for _, i := range all {

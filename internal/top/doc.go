@@ -4,12 +4,13 @@
 // # Model
 //
 // A [Meter] turns readings of package sample into rates: a [Reading] is one interval, a [Document]
-// (linerate.top/1) several. A [State] is everything that the screen depends on; only a reading, a key,
-// a verdict or a journal changes it. [State.Lines] lays it out for a width and a height, without a
-// terminal: a [Line] is text with a [Look]. [Run] connects the two to a terminal, through bubbletea.
+// (linerate.top/1) several. A [State] is everything that the screen depends on; only a reading, a
+// key, a verdict or a journal changes it. [State.Lines] lays it out for a width and a height,
+// without a terminal: a [Line] is text with a [Look]. [Run] connects the two to a terminal, through
+// bubbletea.
 //
-// Four activities run side by side: readings, verdicts (loop.Watch), keys, drawing. Readings wait for
-// none of the other three: when the screen is too slow, its queue drops the oldest reading.
+// Four activities run side by side: readings, verdicts (loop.Watch), keys, drawing. Readings wait
+// for none of the other three: when the screen is too slow, its queue drops the oldest reading.
 //
 // # Units
 //

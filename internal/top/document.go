@@ -16,8 +16,9 @@ const Schema = "linerate.top/1"
 // several that follow one another.
 type Document struct {
 	report.Envelope
-	Readings []Reading          `json:"readings"`                    // one for each interval, oldest first
-	Findings []evidence.Finding `json:"findings,omitempty"`          // of the host under its own load; absent: it was not judged
+	Readings []Reading `json:"readings"` // one for each interval, oldest first
+	// of the host under its own load; absent: it was not judged
+	Findings []evidence.Finding `json:"findings,omitempty"`
 	Changes  []journal.Change   `json:"changes"`                     // the latest of the journal, newest first
 	Warnings []string           `json:"warnings,omitempty"`          // what could not be read, one sentence each
 	Hidden   int                `json:"hidden_interfaces,omitempty"` // left out by a filter or a limit
@@ -66,7 +67,8 @@ type Interface struct {
 	Parent string `json:"parent,omitempty"` // the interface below
 	Up     bool   `json:"up"`               // and has a carrier
 
-	Speed    *float64 `json:"speed_bits_per_second,omitempty"` // of the link; absent: the interface has none, or it is not known
+	// of the link; absent: the interface has none, or it is not known
+	Speed    *float64 `json:"speed_bits_per_second,omitempty"`
 	MTU      int64    `json:"mtu_bytes,omitempty"`
 	Receive  float64  `json:"receive_bits_per_second"`
 	Transmit float64  `json:"transmit_bits_per_second"`

@@ -62,8 +62,8 @@ func findings() []evidence.Finding {
 	}
 }
 
-// TestDocuments checks that each document of the live view fits its schema and is that of its golden
-// file: a busy host, and one that could not be judged.
+// TestDocuments checks that each document of the live view fits its schema and is that of its
+// golden file: a busy host, and one that could not be judged.
 func TestDocuments(t *testing.T) {
 	changes := reporttest.Changes()
 	newestFirst := []journal.Change{changes[2], changes[1], changes[0]}

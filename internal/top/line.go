@@ -7,8 +7,8 @@ import (
 	"unicode/utf8"
 )
 
-// Look is the style of a piece of text. It carries no information of its own: what matters also has a
-// mark in the text.
+// Look is the style of a piece of text. It carries no information of its own: what matters also has
+// a mark in the text.
 type Look uint8
 
 // The looks; they can be joined.
@@ -48,8 +48,8 @@ func (l Line) String() string {
 	return strings.TrimRight(b.String(), " ")
 }
 
-// ANSI returns the line for a terminal (ECMA-48 SGR), with or without colours; bold, dim and reverse
-// always stay.
+// ANSI returns the line for a terminal (ECMA-48 SGR), with or without colours; bold, dim and
+// reverse always stay.
 func (l Line) ANSI(colour bool) string {
 	var b strings.Builder
 	for _, s := range l {

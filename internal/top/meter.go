@@ -10,9 +10,9 @@ import (
 	"github.com/linerate/linerate/internal/host/sample"
 )
 
-// Meter turns successive readings into rates, grouped by interface and processor. It keeps its state by
-// the pointer of a series, so that a reading costs one look-up per point. While a reading leaves out a
-// counter that is costly to read, its last rate stays.
+// Meter turns successive readings into rates, grouped by interface and processor. It keeps its
+// state by the pointer of a series, so that a reading costs one look-up per point. While a reading
+// leaves out a counter that is costly to read, its last rate stays.
 type Meter struct {
 	at         time.Time
 	up         time.Duration // since the host's boot: a clock that is never set
@@ -31,7 +31,8 @@ type gauge struct {
 	before float64
 	at     float64 // seconds, by the clock of the meter
 	known  bool
-	// take gets the count of the interval and its length in seconds, or, for a level, the level and 0.
+	// take gets the count of the interval and its length in seconds, or, for a level, the level and
+	// 0.
 	take func(value, seconds, total float64)
 	gone func()
 }
@@ -379,7 +380,8 @@ func natural(a, b string) int {
 	return cmp.Compare(a, b)
 }
 
-// digits returns the number that contains character i of s, without leading zeros; empty: none does.
+// digits returns the number that contains character i of s, without leading zeros; empty: none
+// does.
 func digits(s string, i int) string {
 	digit := func(j int) bool { return j >= 0 && j < len(s) && '0' <= s[j] && s[j] <= '9' }
 	begin, end := i, i

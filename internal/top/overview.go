@@ -39,7 +39,8 @@ func (s *State) Lines(width, height int) []Line {
 	return lines
 }
 
-// paged frames text that may be longer than the screen: a title above, keys below, the rest scrolls.
+// paged frames text that may be longer than the screen: a title above, keys below, the rest
+// scrolls.
 func (s *State) paged(content []Line, width, height int) []Line {
 	room := max(height-2, 1)
 	s.page = room

@@ -260,8 +260,8 @@ func (s *State) processors(width int) []Line {
 	return lines
 }
 
-// verdicts returns the page of all findings with their remedies, of all changes, and of what could not
-// be read.
+// verdicts returns the page of all findings with their remedies, of all changes, and of what could
+// not be read.
 func (s *State) verdicts(width int) []Line {
 	g := s.glyphs
 	lines := s.findingLines(width, s.age())

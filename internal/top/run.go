@@ -40,8 +40,8 @@ type Source struct {
 	NoState  error  // why that is not known; nil: it is
 }
 
-// readings takes a reading each interval and calls give with the rates between two, until ctx ends or
-// give returns false. A late reading does not delay the next ones.
+// readings takes a reading each interval and calls give with the rates between two, until ctx ends
+// or give returns false. A late reading does not delay the next ones.
 func (o Source) readings(ctx context.Context, sampler *sample.Sampler, give func(Reading) bool) error {
 	meter := NewMeter()
 	tick := time.NewTicker(o.Interval)
@@ -227,7 +227,8 @@ func processorTime() time.Duration {
 	return user + system
 }
 
-// counted reads the counters of the open interface. They are costly, so without one it reads nothing.
+// counted reads the counters of the open interface. They are costly, so without one it reads
+// nothing.
 func (o Source) counted(ctx context.Context, h *Handle) error {
 	tick := time.NewTicker(max(o.Interval, time.Second))
 	defer tick.Stop()

@@ -15,8 +15,8 @@ import (
 	"golang.org/x/term"
 )
 
-// framesPerSecond bounds how often the terminal is written: fast enough for keys to feel immediate, and
-// no faster, because each frame costs CPU time.
+// framesPerSecond bounds how often the terminal is written: fast enough for keys to feel immediate,
+// and no faster, because each frame costs CPU time.
 const framesPerSecond = 10
 
 // screen connects a state to bubbletea. It lays out the text when the state changes, not each time
@@ -101,8 +101,8 @@ type Handle struct {
 	panicked []string
 }
 
-// Change changes the state and redraws the screen. It waits for a busy screen, and returns false when
-// the screen is gone.
+// Change changes the state and redraws the screen. It waits for a busy screen, and returns false
+// when the screen is gone.
 func (h *Handle) Change(change func(*State)) bool {
 	h.program.Send(change)
 	return h.ctx.Err() == nil
@@ -115,8 +115,9 @@ func (h *Handle) Watched() string {
 	return h.screen.watched
 }
 
-// run does work. Work that fails ends the screen. So does work that panics; the panic continues when
-// the terminal is restored, because a program that dies at once would leave a terminal without echo.
+// run does work. Work that fails ends the screen. So does work that panics; the panic continues
+// when the terminal is restored, because a program that dies at once would leave a terminal without
+// echo.
 func (h *Handle) run(work func(context.Context, *Handle) error) {
 	defer func() {
 		if r := recover(); r != nil {
@@ -139,8 +140,9 @@ const patience = 3 * time.Second
 
 var errStuck = errors.New("the terminal takes nothing more")
 
-// runUntil runs a program. When ctx ends and the terminal accepts no output, as over a dead connection,
-// runUntil does not wait for it: it restores the terminal's settings and leaves the screen as it is.
+// runUntil runs a program. When ctx ends and the terminal accepts no output, as over a dead
+// connection, runUntil does not wait for it: it restores the terminal's settings and leaves the
+// screen as it is.
 func runUntil(ctx context.Context, t Terminal, program *tea.Program) error {
 	var before *term.State
 	in, _ := t.In.(*os.File)
@@ -168,8 +170,9 @@ func runUntil(ctx context.Context, t Terminal, program *tea.Program) error {
 	return errStuck
 }
 
-// Show draws a state until the user quits or ctx ends, neither of which is an error; then it restores
-// the terminal. Each of works runs in a goroutine of its own, and must return when its context ends.
+// Show draws a state until the user quits or ctx ends, neither of which is an error; then it
+// restores the terminal. Each of works runs in a goroutine of its own, and must return when its
+// context ends.
 func Show(ctx context.Context, t Terminal, state *State, works ...func(context.Context, *Handle) error) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()

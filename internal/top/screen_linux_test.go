@@ -274,8 +274,8 @@ func (p *pty) writing() bool {
 	return false
 }
 
-// vt is as much of a terminal (ECMA-48, xterm) as the live view needs. It records the sequences that
-// it does not know.
+// vt is as much of a terminal (ECMA-48, xterm) as the live view needs. It records the sequences
+// that it does not know.
 type vt struct {
 	width, height int
 	cells         [][]rune

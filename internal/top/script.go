@@ -62,9 +62,9 @@ type Collected struct {
 // ErrNoInterface reports that the host has no interface of that name.
 var ErrNoInterface = errors.New("no such interface")
 
-// Collect takes as many readings as requested, at least one, and judges the host meanwhile if there is
-// time. It calls each with every reading; an error of each ends it. It returns what was collected also
-// beside an error, such as that of a context that ended.
+// Collect takes as many readings as requested, at least one, and judges the host meanwhile if there
+// is time. It calls each with every reading; an error of each ends it. It returns what was
+// collected also beside an error, such as that of a context that ended.
 func Collect(ctx context.Context, a Asked, source Source, each func(Reading) error) (Collected, error) {
 	var c Collected
 	sampler, err := openSampler()
@@ -135,8 +135,8 @@ func (c Collected) Document(e report.Envelope) *Document {
 	return d
 }
 
-// ASCII reports whether a terminal shows only ASCII, by the locale in the environment (POSIX: the first
-// variable that is set counts). Windows has no such variables.
+// ASCII reports whether a terminal shows only ASCII, by the locale in the environment (POSIX: the
+// first variable that is set counts). Windows has no such variables.
 func ASCII(env func(string) string) bool {
 	for _, name := range []string{"LC_ALL", "LC_CTYPE", "LANG"} {
 		if v := strings.ToLower(env(name)); v != "" {

@@ -194,7 +194,8 @@ func (s *State) rows() []Interface {
 	return arrange(s.shown.Interfaces, s.filter, s.sort, s.reversed, s.busyOnly)
 }
 
-// Key handles a key by the name that bubbletea gives it, and reports whether the user wants to quit.
+// Key handles a key by the name that bubbletea gives it, and reports whether the user wants to
+// quit.
 func (s *State) Key(key string) (quit bool) {
 	if key == "ctrl+c" {
 		return true
@@ -311,7 +312,8 @@ func (s *State) typeFilter(key string) {
 	}
 }
 
-// selected returns the marked row; nil: the table is empty. The first row replaces one that is gone.
+// selected returns the marked row; nil: the table is empty. The first row replaces one that is
+// gone.
 func (s *State) selected() *Interface {
 	rows := s.rows()
 	if len(rows) == 0 {

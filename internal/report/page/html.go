@@ -21,7 +21,8 @@ func Tune(w io.Writer, d *report.TuneDocument) error { return write(w, newView(d
 // Report writes a stored run as one page, with the result of judging its segments again.
 func Report(w io.Writer, d *report.ReportDocument) error { return write(w, newView(d.Run, d.Again)) }
 
-// The page is complete in memory before it is written, so that a failure leaves no half page behind.
+// The page is complete in memory before it is written, so that a failure leaves no half page
+// behind.
 func write(w io.Writer, v view) error {
 	var s sheet
 	s.page(v)
@@ -32,8 +33,8 @@ func write(w io.Writer, v view) error {
 	return err
 }
 
-// visible replaces runes that change the direction of text or are invisible: they could make the name
-// of one host look like another.
+// visible replaces runes that change the direction of text or are invisible: they could make the
+// name of one host look like another.
 func visible(r rune) rune {
 	if unicode.IsControl(r) && r != '\n' || r >= 0x2028 && r <= 0x202e || r >= 0x2066 && r <= 0x2069 {
 		return unicode.ReplacementChar

@@ -32,8 +32,8 @@ type rung struct {
 	OpenLow, OpenHigh            bool
 }
 
-// newLadder lays out the trials in their order; below them come the confirmation of the kept set and
-// the test after the wait.
+// newLadder lays out the trials in their order; below them come the confirmation of the kept set
+// and the test after the wait.
 //
 // The order is that of the experiment and not of the effects, because each trial was made with the
 // earlier kept changes in force.
@@ -121,8 +121,8 @@ func (r *rung) place(e tune.Effect, s logScale) {
 }
 
 // nearOne is the logarithm of the effect up to which the axis is even: 5 %. Beyond it the axis is
-// logarithmic in the logarithm (the inverse hyperbolic sine joins the two smoothly), so that beside a
-// gain of ×25 the interval of a change without an effect is still a bar and not a dot.
+// logarithmic in the logarithm (the inverse hyperbolic sine joins the two smoothly), so that beside
+// a gain of ×25 the interval of a change without an effect is still a bar and not a dot.
 const nearOne = 0.05
 
 // logScale maps effects to 0…1.
@@ -131,8 +131,8 @@ type logScale struct{ low, high float64 }
 // stretched returns the place of a factor on an axis without ends.
 func stretched(x float64) float64 { return math.Asinh(math.Log(x) / nearOne) }
 
-// at returns the place of a factor as a share of the width, from 0 to 1. The scale is never empty: it
-// spans at least ×0.9 to ×1.1.
+// at returns the place of a factor as a share of the width, from 0 to 1. The scale is never empty:
+// it spans at least ×0.9 to ×1.1.
 func (s logScale) at(x float64) float64 {
 	return min(max((stretched(x)-s.low)/(s.high-s.low), 0), 1)
 }

@@ -167,7 +167,8 @@ func (s *sheet) findings(all []findingView) {
 `)
 }
 
-// ablation writes the table of the kept changes that were measured against the kept set without them.
+// ablation writes the table of the kept changes that were measured against the kept set without
+// them.
 func (s *sheet) ablation(all []ablationView) {
 	if len(all) == 0 {
 		return

@@ -136,12 +136,12 @@ func newSeries(d *report.TuneDocument) *series {
 	return t
 }
 
-// timeAxis maps seconds since the start to shares of the width. It leaves out the wait before a soak:
-// an hour without measurements would compress the minutes with them into a line.
+// timeAxis maps seconds since the start to shares of the width. It leaves out the wait before a
+// soak: an hour without measurements would compress the minutes with them into a line.
 type timeAxis struct{ end, from, wait float64 }
 
-// newTimeAxis leaves out the time between the last segment before the soak and its first, except for
-// a visible gap.
+// newTimeAxis leaves out the time between the last segment before the soak and its first, except
+// for a visible gap.
 func newTimeAxis(segments []tune.Segment, end float64) timeAxis {
 	a := timeAxis{end: end}
 	for _, s := range segments {
@@ -188,8 +188,8 @@ func partName(s tune.Segment) string {
 	return string(s.Phase)
 }
 
-// armName returns the arm of a segment. In a search for the level the arm is the level; in the pilot
-// both arms are the same.
+// armName returns the arm of a segment. In a search for the level the arm is the level; in the
+// pilot both arms are the same.
 func armName(s tune.Segment) string {
 	switch {
 	case s.Phase == tune.PhasePilot:
@@ -262,8 +262,9 @@ func bands(d *report.TuneDocument, x func(float64) float64) []band {
 	return all
 }
 
-// niceTicks returns about four round values from base to top. Steps are 1, 2, 2.5 or 5 times a power
-// of ten. The tenth of a per mille at the end absorbs rounding when top is a multiple of the step.
+// niceTicks returns about four round values from base to top. Steps are 1, 2, 2.5 or 5 times a
+// power of ten. The tenth of a per mille at the end absorbs rounding when top is a multiple of the
+// step.
 func niceTicks(base, top float64) []float64 {
 	raw := (top - base) / 4
 	magnitude := math.Pow(10, math.Floor(math.Log10(raw)))

@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// markup is HTML written in this package. Constants convert to markup implicitly and strings do not,
-// so that text from a host is never taken for HTML.
+// markup is HTML written in this package. Constants convert to markup implicitly and strings do
+// not, so that text from a host is never taken for HTML.
 type markup string
 
 // sheet is a page as it grows. The first error stays and ends the page: it is an error in a layout,

@@ -185,8 +185,8 @@ func viewFinding(f evidence.Finding) findingView {
 	return v
 }
 
-// viewAgain puts a second judgement into words. It has rows only when the judgement differs from the
-// first, or was made by other rules.
+// viewAgain puts a second judgement into words. It has rows only when the judgement differs from
+// the first, or was made by other rules.
 func viewAgain(r *tune.Reanalysis) *againView {
 	v := &againView{Sentence: words.Again(r)}
 	if r.OwnRules && r.Disagreements == 0 && r.Changed == 0 {
@@ -213,7 +213,8 @@ func method(d *report.TuneDocument) []string {
 	var all []string
 	if p := d.Pilot; p != nil {
 		all = append(all, fmt.Sprintf(
-			"First, %d pairs were measured without a change. Such a pair scatters by %s here, so the smallest provable gain is %s.",
+			"First, %d pairs were measured without a change. Such a pair scatters by %s here, so the "+
+				"smallest provable gain is %s.",
 			p.Pairs, unit.FormatPercent(p.PairNoise), unit.FormatPercent(p.ResolvableEffect)))
 	}
 	if len(d.Segments) > 0 {

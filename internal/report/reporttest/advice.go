@@ -16,7 +16,8 @@ func judgedAdvice() *report.AdviceDocument {
 			{Setting: advice.Setting{Line: 2, Text: "net.ipv4.tcp_rmem = 4096 87380 4194304", OS: advice.Linux,
 				Knob: "sysctl:net.ipv4.tcp_rmem", Value: "4096 87380 4194304"},
 				For: advice.Linux, Verdict: advice.Harmful,
-				Why:   "Lowers the limit up to which the receive window may grow by itself: 4194304, where the default since Linux 6.16 is 33554432.",
+				Why: "Lowers the limit up to which the receive window may grow by itself: 4194304, where " +
+					"the default since Linux 6.16 is 33554432.",
 				Since: "6.16", Today: "leave it out", Source: "commit 572be9bf9d0d", Default: "4096 131072 33554432",
 				Current: "4096 131072 33554432"},
 			{Setting: advice.Setting{Line: 4, Text: "\x1b[2Jx = y"}, For: advice.Linux, Verdict: advice.Unknown,

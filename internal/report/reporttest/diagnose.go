@@ -11,7 +11,8 @@ import (
 func diagnosis() *report.DiagnoseDocument {
 	findings := findings()
 	limit := &findings[0]
-	limit.Remedy.Proof = "Measure with the new value and with the old one by turns: the rate must grow by as much as the window does, and the idle round trip must stay."
+	limit.Remedy.Proof = "Measure with the new value and with the old one by turns: the rate must grow by as " +
+		"much as the window does, and the idle round trip must stay."
 	limit.Evidence = append(limit.Evidence, []evidence.Evidence{
 		{Name: "congestion window, mean", Value: 812e3, Unit: "bytes", Source: "tcp_info tcpi_snd_cwnd (near)"},
 		{Name: "rate that this window allows", Value: 231.3e6, Unit: "bits_per_second",

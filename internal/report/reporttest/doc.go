@@ -1,11 +1,11 @@
-// Package reporttest has a document of every kind, for the tests of package report and of the packages
-// that render documents.
+// Package reporttest has a document of every kind, for the tests of package report and of the
+// packages that render documents.
 //
 // # Model
 //
 // [Documents] returns documents that the constructors of package report make from fixed values. The
-// tests of report compare their JSON with golden files and with the schemas, the tests of package text
-// compare what is printed.
+// tests of report compare their JSON with golden files and with the schemas, the tests of package
+// text compare what is printed.
 //
 // # Units
 //

@@ -7,8 +7,8 @@ import (
 	"github.com/linerate/linerate/internal/report"
 )
 
-// Matrix returns one case of each kind: right, wrong in both ways, a pair, mild, sound, with a false
-// warning, failed, not played.
+// Matrix returns one case of each kind: right, wrong in both ways, a pair, mild, sound, with a
+// false warning, failed, not played.
 func Matrix() []report.MatrixCase {
 	found := func(codes ...string) (all []report.MatrixFinding) {
 		for _, c := range codes {
@@ -54,8 +54,8 @@ func Matrix() []report.MatrixCase {
 	}
 }
 
-// TuneMatrix returns one case of each kind: tuned, by transactions, not minimal, out of reach, broken
-// off, and not played.
+// TuneMatrix returns one case of each kind: tuned, by transactions, not minimal, out of reach,
+// broken off, and not played.
 func TuneMatrix() []report.TuneMatrixCase {
 	rmem := report.NewTuneRemoval("sysctl:net.ipv4.tcp_rmem", "far", "4096 87380 174760", "4096 131072 8388608", 21,
 		19.5, 22.25)

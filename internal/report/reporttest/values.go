@@ -18,7 +18,8 @@ import (
 	"github.com/linerate/linerate/internal/traffic"
 )
 
-// Noon is the time of every sample, with a fixed zone so that no test depends on that of the machine.
+// Noon is the time of every sample, with a fixed zone so that no test depends on that of the
+// machine.
 var Noon = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 
 // Envelope begins every document.
@@ -126,12 +127,13 @@ func findings() []evidence.Finding {
 		Causes: []evidence.Code{evidence.SendBufferLimited},
 	}, {
 		Code: evidence.MeasurementUnreliable, Severity: evidence.Info, Confidence: 0.6, Where: "path",
-		Title: "The figures are less certain than usual at 231 Mb/s: 7 % of the processor time of the near host was stolen.",
+		Title: "The figures are less certain than usual at 231 Mb/s: 7 % of the processor time of the near " +
+			"host was stolen.",
 	}}
 }
 
-// Run returns an experiment like that of the receive-window scenario: one remedy kept, two candidates
-// without an effect, one refused.
+// Run returns an experiment like that of the receive-window scenario: one remedy kept, two
+// candidates without an effect, one refused.
 func Run() report.TuneRun {
 	o := &tune.Outcome{
 		Baseline: &tune.Baseline{Objective: 231.2e6, Segments: 12,
@@ -213,7 +215,8 @@ func nothingRun() report.TuneRun {
 			Title: "The path delivers a steady 95.5 Mb/s and neither host holds it back; nothing to tune here."}},
 		Outcome: &tune.Outcome{State: tune.StateUndone, Final: &tune.Effect{Ratio: 1},
 			Baseline: &tune.Baseline{Objective: 95.5e6, Segments: 1},
-			Reason:   "nothing to tune: The path delivers a steady 95.5 Mb/s and neither host holds it back; nothing to tune here."},
+			Reason: "nothing to tune: The path delivers a steady 95.5 Mb/s and neither host holds it back; " +
+				"nothing to tune here."},
 	}
 }
 
@@ -285,7 +288,8 @@ func shortRun() report.TuneRun {
 	r.Outcome = &tune.Outcome{
 		Baseline: r.Outcome.Baseline, Pilot: r.Outcome.Pilot, Segments: r.Outcome.Segments[:12],
 		State: tune.StateUndone, Partial: true, BudgetTooSmall: true, BudgetNeeded: 270,
-		Reason: "the budget of 30.0 s is too small for one trial and its confirmation: this path can resolve gains from 6.04 % on in 1 min 00 s; ask for 4 min 30 s to resolve 1.52 %",
+		Reason: "the budget of 30.0 s is too small for one trial and its confirmation: this path can resolve " +
+			"gains from 6.04 % on in 1 min 00 s; ask for 4 min 30 s to resolve 1.52 %",
 	}
 	r.Outcome.Pilot.ResolvableEffect, r.Outcome.Pilot.Unhurried = 0.0604, &tune.Resolution{Effect: 0.0152, Seconds: 251}
 	r.Changes, r.Duration = nil, 29*time.Second
@@ -388,14 +392,16 @@ func Ceilings() []ceiling.Rate {
 	return []ceiling.Rate{
 		{Name: "link:eth0", BitsPerSec: 1e9, Why: "negotiated link speed"},
 		{Name: "goodput:eth0", BitsPerSec: 941.48e6,
-			Why: "payload 1448 of 1538 bytes on the wire: Ethernet 38, IPv4 20, TCP 20, timestamps 12; frames of 1500 bytes"},
+			Why: "payload 1448 of 1538 bytes on the wire: Ethernet 38, IPv4 20, TCP 20, timestamps 12; frames " +
+				"of 1500 bytes"},
 	}
 }
 
 func knobs() []knob.Definition {
 	return []knob.Definition{
 		{Pattern: "sysctl:net.ipv4.tcp_rmem", Title: "TCP receive buffer: minimum, start, maximum",
-			What: "The three sizes of a TCP receive buffer. Only a part of the largest, about half, is offered as window, so that a flow reaches at most that part per round trip.",
+			What: "The three sizes of a TCP receive buffer. Only a part of the largest, about half, is " +
+				"offered as window, so that a flow reaches at most that part per round trip.",
 			Form: knob.FormInts, Count: 3, Ascending: true, Min: new(int64(1)), Unit: "bytes",
 			Default: "4096 131072 33554432", DefaultOn: "Linux 6.18", Scope: knob.ScopeNamespace,
 			Effect: knob.EffectNow, Symptom: "The sender is limited by this window.", Expect: "A wider window.",
@@ -407,8 +413,8 @@ func knobs() []knob.Definition {
 	}
 }
 
-// knobsNow are the values of the sample knobs: one that differs from its file, several equal ones, and
-// one that cannot be read.
+// knobsNow are the values of the sample knobs: one that differs from its file, several equal ones,
+// and one that cannot be read.
 func knobsNow() map[knob.ID][]report.KnobNow {
 	value := func(s knob.Value) *knob.Value { return &s }
 	return map[knob.ID][]report.KnobNow{

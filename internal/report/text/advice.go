@@ -17,8 +17,8 @@ var adviceWords = map[advice.Verdict]string{
 	advice.NowDefault: "now the default", advice.StillRight: "still right", advice.Unknown: "not judged",
 }
 
-// Advice writes judged advice: the counts, then each setting, worst first. Settings with one verdict
-// stay in the order of the text.
+// Advice writes judged advice: the counts, then each setting, worst first. Settings with one
+// verdict stay in the order of the text.
 func Advice(w io.Writer, d *report.AdviceDocument, s Style) error {
 	p := &printer{w: w, s: s}
 	if len(d.Settings) == 0 {

@@ -108,9 +108,9 @@ func pauseText(p host.Pause) string {
 	return "no pause frames"
 }
 
-// rssText returns over how many queues flows are spread, and whether a queue gets more than its part.
-// The length of the table need not be a multiple of the number of queues, so a difference of one
-// entry is even.
+// rssText returns over how many queues flows are spread, and whether a queue gets more than its
+// part. The length of the table need not be a multiple of the number of queues, so a difference of
+// one entry is even.
 func rssText(r host.RSS) string {
 	least, most := r.Shares[0].Entries, r.Shares[0].Entries
 	for _, s := range r.Shares {

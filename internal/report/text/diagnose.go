@@ -60,8 +60,8 @@ func watchedFor(watched []report.Watched) string {
 	return ", watched for " + unit.FormatSeconds(w.Seconds)
 }
 
-// finding prints one finding: verdict, evidence, what was ruled out, what to do and how to prove it.
-// It leaves out empty parts, and unless verbose the end of long ones.
+// finding prints one finding: verdict, evidence, what was ruled out, what to do and how to prove
+// it. It leaves out empty parts, and unless verbose the end of long ones.
 func (p *printer) finding(f evidence.Finding, verbose bool) {
 	p.title(f)
 	evidence, rejected := f.Evidence, f.Rejected

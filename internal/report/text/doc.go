@@ -4,8 +4,8 @@
 //
 // One function for each document, named like it: [Inspect], [Measure], [Tune] and so on. The
 // function chooses the order, what fits one screen and what is left to --json or --verbose; phrases
-// that the page has too come from package words. A printer writes lines and keeps the first error; a
-// table lays out its columns and wraps its last one. Every line passes through one function that
+// that the page has too come from package words. A printer writes lines and keeps the first error;
+// a table lays out its columns and wraps its last one. Every line passes through one function that
 // replaces what a terminal would obey, because names come from other hosts.
 //
 // # Units
@@ -14,8 +14,8 @@
 //
 // # Sources
 //
-// ECMA-48 for the colours (the sixteen basic ones, bold and dim); NO_COLOR (no-color.org), which the
-// caller honours through [Style].
+// ECMA-48 for the colours (the sixteen basic ones, bold and dim); NO_COLOR (no-color.org), which
+// the caller honours through [Style].
 //
 // # Limits
 //

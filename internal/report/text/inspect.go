@@ -122,8 +122,8 @@ func inspectLosses(p *printer, d *report.InspectDocument) {
 	}
 }
 
-// inspectModeration prints how many requests per second the interrupt throttles allow one client that
-// waits for each answer, and the known hazards of their settings.
+// inspectModeration prints how many requests per second the interrupt throttles allow one client
+// that waits for each answer, and the known hazards of their settings.
 func inspectModeration(p *printer, d *report.InspectDocument) {
 	t := newTable("name", ">requests/s", "why")
 	t.wrap = true
@@ -265,8 +265,8 @@ func ringText(r *host.Rings) string {
 	return fmt.Sprintf("%d of %d / %d of %d", r.Rx.Current, r.Rx.Max, r.Tx.Current, r.Tx.Max)
 }
 
-// offText names the offloads for bulk traffic that are off and could be on. A fixed feature cannot be
-// changed and is left out.
+// offText names the offloads for bulk traffic that are off and could be on. A fixed feature cannot
+// be changed and is left out.
 func offText(features map[string]host.Feature) string {
 	var off []string
 	for _, f := range []struct{ feature, word string }{

@@ -32,8 +32,8 @@ func Lab(w io.Writer, d *report.LabDocument, s Style) error {
 	line := fmt.Sprintf(labColumns, d.Scenario, d.Expected, d.Found, figureOr(d.Healthy, d.Unit),
 		figureOr(d.Before, d.Unit), figureOr(d.After, d.Unit), verdict, strings.Join(d.Kept, " "))
 	line = strings.TrimRight(line, " \n")
-	// Colour comes last, because its bytes would count as columns. The first match is the verdict: no
-	// code or name of a scenario begins with one of its words.
+	// Colour comes last, because its bytes would count as columns. The first match is the verdict:
+	// no code or name of a scenario begins with one of its words.
 	line = strings.Replace(line, " "+verdict, " "+paint(verdict), 1)
 	if !d.Pass && d.Reason != "" {
 		line += "\n    " + d.Reason
@@ -66,8 +66,8 @@ func LabList(w io.Writer, d *report.LabListDocument, s Style) error {
 	return p.err
 }
 
-// replay returns the lines below that of the scenario: the figure of the write-up, the measured one,
-// and the verdict of each trial.
+// replay returns the lines below that of the scenario: the figure of the write-up, the measured
+// one, and the verdict of each trial.
 func replay(r *report.LabReplay) string {
 	if r == nil {
 		return ""

@@ -9,19 +9,20 @@ import (
 	"github.com/linerate/linerate/internal/host"
 )
 
-// foldFrom is how many interfaces of one kind in one place make a single row, as forty VLANs on a NIC
-// do.
+// foldFrom is how many interfaces of one kind in one place make a single row, as forty VLANs on a
+// NIC do.
 const foldFrom = 4
 
-// layer is one row of the interfaces: one interface, or several that differ only in name and number.
+// layer is one row of the interfaces: one interface, or several that differ only in name and
+// number.
 type layer struct {
 	depth   int
 	members []host.Interface // never empty
 }
 
 // layers puts every interface behind those that it rests on, and folds similar ones. An interface
-// that rests on several, as a bond does, comes behind the last of these. Two interfaces that rest on
-// each other, which no kernel allows but a document may claim, come at the end.
+// that rests on several, as a bond does, comes behind the last of these. Two interfaces that rest
+// on each other, which no kernel allows but a document may claim, come at the end.
 func layers(interfaces []host.Interface) []layer {
 	var rows []layer
 	printed := make(map[string]bool, len(interfaces))
@@ -60,8 +61,8 @@ func layers(interfaces []host.Interface) []layer {
 	return rows
 }
 
-// foldKey is equal for interfaces that fold into one row: of one kind, on the same interfaces, below
-// the same interfaces. NICs never fold.
+// foldKey is equal for interfaces that fold into one row: of one kind, on the same interfaces,
+// below the same interfaces. NICs never fold.
 func foldKey(i host.Interface) string {
 	if !i.Virtual || i.Kind == "" || i.Kind == "loopback" {
 		return "\x00" + i.Name
@@ -88,8 +89,8 @@ func (l layer) driver() string {
 	return kindText(l.members[0])
 }
 
-// each joins a text of each member of a row, most frequent first: "38 up, 2 down", or "up" where all
-// members agree.
+// each joins a text of each member of a row, most frequent first: "38 up, 2 down", or "up" where
+// all members agree.
 func (l layer) each(say func(host.Interface) string) string {
 	counts := make(map[string]int)
 	var words []string
@@ -127,8 +128,8 @@ func (l layer) addresses() string {
 	return fmt.Sprintf("%d addresses", n)
 }
 
-// kindText returns what an interface is: the mode of a bond, the number of a VLAN, the other end of a
-// veth, and otherwise the driver.
+// kindText returns what an interface is: the mode of a bond, the number of a VLAN, the other end of
+// a veth, and otherwise the driver.
 func kindText(i host.Interface) string {
 	switch {
 	case i.Kind == "bond" && i.BondMode != "":

@@ -76,8 +76,8 @@ func (p *printer) losses(tests []traffic.Result) {
 		for _, l := range r.Losses {
 			t.row(r.Test, directionText(r), "", l.Place, unit.FormatCount(float64(l.Packets)), l.Source)
 		}
-		// The search for the path MTU sends packets that do not fit on purpose; the counters on their
-		// way would list them again.
+		// The search for the path MTU sends packets that do not fit on purpose; the counters on
+		// their way would list them again.
 		if len(r.Losses) > 0 || r.Test == traffic.MTU {
 			continue
 		}

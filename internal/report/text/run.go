@@ -13,8 +13,8 @@ import (
 // values.
 const maxCurve = 60
 
-// detail prints what only this kind of test has, below the table of all tests. A test that ran alone
-// gets everything.
+// detail prints what only this kind of test has, below the table of all tests. A test that ran
+// alone gets everything.
 func (p *printer) detail(r traffic.Result, alone bool) {
 	var lines [][2]string
 	add := func(name, format string, args ...any) {

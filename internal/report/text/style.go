@@ -31,8 +31,8 @@ func (s Style) red(t string) string    { return s.paint("31", t) }
 func (s Style) green(t string) string  { return s.paint("32", t) }
 func (s Style) yellow(t string) string { return s.paint("33", t) }
 
-// printer writes lines and keeps the first error, so that renderers need no error handling. A closed
-// pipe (`linerate history | head`) ends the text at its next line.
+// printer writes lines and keeps the first error, so that renderers need no error handling. A
+// closed pipe (`linerate history | head`) ends the text at its next line.
 type printer struct {
 	w   io.Writer
 	s   Style
@@ -52,8 +52,8 @@ func (p *printer) line(format string, args ...any) {
 // colours matches what paint writes.
 var colours = regexp.MustCompile("^\x1b\\[[0-9;]{0,5}m")
 
-// harmless returns a line of text that a terminal does not obey; the text may come from another host.
-// Sequences of colour stay when colour is wanted.
+// harmless returns a line of text that a terminal does not obey; the text may come from another
+// host. Sequences of colour stay when colour is wanted.
 func (s Style) harmless(text string) string {
 	if !strings.ContainsFunc(text, dangerous) {
 		return text
@@ -81,8 +81,8 @@ func (s Style) harmless(text string) string {
 	return b.String()
 }
 
-// dangerous reports whether a terminal obeys a rune: control characters, Unicode line ends, and those
-// that change the direction of text, so that a name reads as another one.
+// dangerous reports whether a terminal obeys a rune: control characters, Unicode line ends, and
+// those that change the direction of text, so that a name reads as another one.
 func dangerous(r rune) bool {
 	return unicode.IsControl(r) || r >= 0x2028 && r <= 0x202e || r >= 0x2066 && r <= 0x2069
 }
@@ -102,8 +102,8 @@ func (p *printer) wrapped(indent, text string) {
 }
 
 // broken cuts text at blanks into lines of at most width columns; a longer word gets a line of its
-// own. A rune counts as one column: linerate's texts have no wide runes, and a wide name from a host
-// only makes an edge ragged.
+// own. A rune counts as one column: linerate's texts have no wide runes, and a wide name from a
+// host only makes an edge ragged.
 func broken(text string, width int) []string {
 	var lines []string
 	for _, word := range strings.Fields(clean(text)) {
@@ -117,8 +117,8 @@ func broken(text string, width int) []string {
 }
 
 // clean replaces control characters, because names come from other hosts too. A name with an escape
-// sequence could rewrite lines above it, clear the screen, or set the title of the window. Line ends
-// and tabs stay: running text is wrapped anew, and tables replace them.
+// sequence could rewrite lines above it, clear the screen, or set the title of the window. Line
+// ends and tabs stay: running text is wrapped anew, and tables replace them.
 func clean(text string) string {
 	return strings.Map(func(r rune) rune {
 		if dangerous(r) && r != '\n' && r != '\t' {
@@ -170,11 +170,11 @@ func (t *table) row(cells ...any) {
 	t.rows = append(t.rows, row)
 }
 
-// print writes the table behind an indent, columns two blanks apart, without blanks at line ends. It
-// leaves out columns that no row fills, and an empty heading.
+// print writes the table behind an indent, columns two blanks apart, without blanks at line ends.
+// It leaves out columns that no row fills, and an empty heading.
 //
-// The last column only wraps when at least 30 columns are left for it: a long line is easier to read
-// than a narrow column.
+// The last column only wraps when at least 30 columns are left for it: a long line is easier to
+// read than a narrow column.
 func (t *table) print(p *printer, indent string) {
 	var widths []int
 	for _, row := range t.rows {

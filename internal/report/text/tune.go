@@ -103,8 +103,8 @@ func (p *printer) beforeAfter(d *report.TuneDocument) {
 	}
 }
 
-// ladder prints the trials in their order: effect, verdict, change. The change comes last, so that a
-// long one wraps instead of pushing the figures over the edge.
+// ladder prints the trials in their order: effect, verdict, change. The change comes last, so that
+// a long one wraps instead of pushing the figures over the edge.
 func (p *printer) ladder(trials []tune.Trial) {
 	t := newTable(">effect", "interval", ">pairs", "verdict", "change")
 	t.wrap = true

@@ -9,8 +9,8 @@ import (
 	"github.com/linerate/linerate/internal/report"
 )
 
-// TuneMatrix writes a row for each case, then why some are not tuned, and one line for scripts at the
-// end.
+// TuneMatrix writes a row for each case, then why some are not tuned, and one line for scripts at
+// the end.
 func TuneMatrix(w io.Writer, d *report.TuneMatrixDocument, s Style) error {
 	p := &printer{w: w, s: s}
 	t := newTable("scenario", ">healthy", ">before", ">after", ">share", ">trials", ">seconds", "minimal", "kept")

@@ -69,7 +69,8 @@ func Soaked(s *tune.Soak) string {
 	return fmt.Sprintf("%s the changes failed the test (%s) and were undone.", waited, s.Reason)
 }
 
-// Sentence returns a clause with a capital and a full stop; for an empty clause it returns otherwise.
+// Sentence returns a clause with a capital and a full stop; for an empty clause it returns
+// otherwise.
 func Sentence(clause, otherwise string) string {
 	if clause == "" {
 		return otherwise

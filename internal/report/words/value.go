@@ -12,8 +12,8 @@ import (
 	"github.com/linerate/linerate/internal/experiment/tune"
 )
 
-// beyond is where numbers are no longer plausible quantities. They are printed with an exponent, not
-// with the three hundred digits that a forged or broken document can contain.
+// beyond is where numbers are no longer plausible quantities. They are printed with an exponent,
+// not with the three hundred digits that a forged or broken document can contain.
 const beyond = 1e18
 
 // Times returns an effect as a factor: ×3.91. Zero is not known and gives an empty text. An effect

@@ -32,8 +32,8 @@ func TestHeadlineWithoutTrials(t *testing.T) {
 	}
 }
 
-// TestEffects checks factors, and the words where one side was nothing: the ratio that stands for that
-// is no figure.
+// TestEffects checks factors, and the words where one side was nothing: the ratio that stands for
+// that is no figure.
 func TestEffects(t *testing.T) {
 	const all = 1e6 // stands for it: a millionth stands for nothing (stats.PairedLogRatio)
 	for _, tc := range []struct {
@@ -79,7 +79,8 @@ func TestSoaked(t *testing.T) {
 func TestTogether(t *testing.T) {
 	for want, i := range map[string]tune.Interaction{
 		"Together the changes have the effect that their single trials promised: the product of the trials is ×4.38, " +
-			"and the kept set reaches ×1.002 (×0.990 to ×1.010) of that.": {Product: 4.38, Ratio: 1.002, Low: 0.99, High: 1.01},
+			"and the kept set reaches ×1.002 (×0.990 to ×1.010) of that.": {Product: 4.38, Ratio: 1.002, Low: 0.99,
+			High: 1.01},
 		"Together the changes do not have the effect that their single trials promised: the product of the trials is " +
 			"×4.38, and the kept set reaches ×0.895 of that.": {Product: 4.38, Ratio: 0.895, Text: "less"},
 		"Together the changes have the effect that their single trials promised.": {Product: 1e6, Ratio: 1},
