@@ -66,7 +66,7 @@ type addressRequest struct{ Device, CIDR string }
 type routeRequest struct{ Destination, Gateway string }
 
 type runRequest struct {
-	Args []string `json:"args"` // Args[0] "linerate" is our own binary
+	Args []string `json:"args"` // Args[0] "linerate" is this binary
 	Env  []string `json:"env,omitempty"`
 	Dir  string   `json:"dir,omitempty"`
 

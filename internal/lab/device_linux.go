@@ -16,7 +16,7 @@ import (
 // seconds; the rest is for busy emulators.
 const comeUp = 2 * time.Minute
 
-// AwaitCarrier waits until a device of this namespace has a link.
+// awaitCarrier waits until a device of this namespace has a link.
 func awaitCarrier(device string) error {
 	file := filepath.Join("/sys/class/net", device, "carrier")
 	for deadline := time.Now().Add(comeUp); ; time.Sleep(20 * time.Millisecond) {

@@ -9,10 +9,12 @@ import (
 )
 
 // goodTune is the document of a tune that meets the replay below.
-const goodTune = `{"state":"committed","reason":"confirmed","final":{"pairs":6,"effect_ratio":4,"effect_low_ratio":3.7,"effect_high_ratio":4.2,"confidence_ratio":0.95},
+const goodTune = `{"state":"committed","reason":"confirmed",
+"final":{"pairs":6,"effect_ratio":4,"effect_low_ratio":3.7,"effect_high_ratio":4.2,"confidence_ratio":0.95},
 "kept":[{"knob":"a:x","side":"near"},{"knob":"a:x","side":"far"}],
 "trials":[{"knob":"a:x","side":"near","effect_ratio":1.1,"verdict":"reverted-unproven","reason":"not proven"},
-{"knob":"a:x","side":"near","effect_ratio":4,"verdict":"kept","together":true},{"knob":"a:x","side":"far","effect_ratio":4,"verdict":"kept","together":true},
+{"knob":"a:x","side":"near","effect_ratio":4,"verdict":"kept","together":true},
+{"knob":"a:x","side":"far","effect_ratio":4,"verdict":"kept","together":true},
 {"knob":"b:y","side":"far","effect_ratio":0.5,"verdict":"reverted-worse","reason":"worse: -50 %"}],
 "ablation":[{"knob":"a:x","side":"near","needed":true},{"knob":"a:x","side":"far","needed":true}]}`
 
@@ -64,8 +66,10 @@ func TestReplayMisses(t *testing.T) {
 func TestReplayAloneBesideAnother(t *testing.T) {
 	const later = `{"state":"committed","final":{"effect_ratio":8,"effect_low_ratio":5},
 "kept":[{"knob":"a:x","side":"near"},{"knob":"a:x","side":"far"}],
-"trials":[{"knob":"a:x","side":"near","effect_ratio":1.2,"verdict":"kept"},{"knob":"a:x","side":"far","effect_ratio":6.5,"verdict":"kept"}],
-"ablation":[{"knob":"a:x","side":"near","effect_ratio":7.8,"needed":true},{"knob":"a:x","side":"far","effect_ratio":6.5,"needed":true}]}`
+"trials":[{"knob":"a:x","side":"near","effect_ratio":1.2,"verdict":"kept"},
+{"knob":"a:x","side":"far","effect_ratio":6.5,"verdict":"kept"}],
+"ablation":[{"knob":"a:x","side":"near","effect_ratio":7.8,"needed":true},
+{"knob":"a:x","side":"far","effect_ratio":6.5,"needed":true}]}`
 	want := scenario.Replay{Ratio: 3.66, Kept: []string{"near a:x", "far a:x"}, Alone: []string{"near a:x", "far a:x"}}
 	for name, c := range map[string]struct{ old, new, reason string }{
 		"both needed":  {"", "", ""},

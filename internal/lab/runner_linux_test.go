@@ -57,8 +57,10 @@ func fake(args []string) (handled bool, status int) {
 		_ = os.MkdirAll(state, 0o755)
 		_ = os.WriteFile(saved, b, 0o644)
 		_ = os.WriteFile(wmem, []byte("4096 16384 8388608"), 0)
-		fmt.Print(`{"state":"committed","findings":[{"code":"send-buffer-limited"}],"trials":[{"verdict":"kept"},{"verdict":"refused"}],
-			"changes":[{"knob":"sysctl:net.ipv4.tcp_wmem","side":"near","from":"4096 16384 262144","to":"4096 16384 8388608"}]}`)
+		fmt.Print(`{"state":"committed","findings":[{"code":"send-buffer-limited"}],
+			"trials":[{"verdict":"kept"},{"verdict":"refused"}],
+			"changes":[{"knob":"sysctl:net.ipv4.tcp_wmem","side":"near",
+			"from":"4096 16384 262144","to":"4096 16384 8388608"}]}`)
 	case "undo":
 		if b, err := os.ReadFile(saved); err == nil && os.Getenv("LAB_FORGET") == "" {
 			_ = os.WriteFile(wmem, b, 0)

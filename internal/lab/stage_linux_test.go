@@ -166,7 +166,8 @@ func TestNetnsStageThatFails(t *testing.T) {
 			Settings: map[string][]scenario.Setting{"near": {{Knob: "queue:eth0/rx-9/rps_cpus", Value: "1"}}}},
 			"host near: set queue:eth0/rx-9/rps_cpus"},
 		"work": {scenario.Fault{Work: []work.Work{{Kind: work.TCPSource, Host: "near", To: "far", Port: 9}}},
-			"work tcp-source on near did not start: exit status 1: work tcp-source: dial tcp4 10.77.0.2:9: connect: connection refused"},
+			"work tcp-source on near did not start: exit status 1: " +
+				"work tcp-source: dial tcp4 10.77.0.2:9: connect: connection refused"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := plain
