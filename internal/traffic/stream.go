@@ -24,7 +24,7 @@ func (streamTest) fill(*Spec) {}
 
 func (streamTest) check(s Spec) string {
 	if s.RequestBytes != 0 && (s.ProbeGap == 0 || s.RequestBytes < minPingBytes || s.RequestBytes > maxPingBytes) {
-		return fmt.Sprintf("pings of %d bytes beside a stream are not within %d to %d, or there are none",
+		return fmt.Sprintf("pings of %d bytes beside a stream need a gap, and %d to %d bytes",
 			s.RequestBytes, minPingBytes, maxPingBytes)
 	}
 	return ""

@@ -76,7 +76,7 @@ func (t udpTest) far(ctx context.Context, f *farEnd) (cast, error) {
 		return cast{}, err
 	}
 	if !admitted {
-		return cast{}, fmt.Errorf("%w: this host listens on no udp port for you", errRefusing)
+		return cast{}, fmt.Errorf("%w: this host has no udp port for tests", errRefusing)
 	}
 	if err := f.accept(); err != nil {
 		return cast{}, err
