@@ -42,7 +42,7 @@ func TestDoubtsAboutTheBench(t *testing.T) {
 	}
 	got := strings.Join(c.doubts(e, "lab1"), "\n")
 	for _, want := range []string{
-		"no coffee", "the hypervisor took 5.0 % of the CPU time of lab1 for others",
+		"no coffee", "the hypervisor took 5.0 % of the CPU time of lab1 for other guests",
 		"CPU 0 of lab1 was 100 % busy", "series measured at lab1: drifts by",
 	} {
 		if !strings.Contains(got, want) {
