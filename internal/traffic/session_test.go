@@ -48,10 +48,13 @@ func (c *scripted) say(typ, body string) {
 var brief = timing{Setup: time.Second, Silence: time.Second, Grace: 50 * time.Millisecond, Slack: time.Second,
 	Beat: time.Second}
 
+// slow is brief for channels that take every message, if not at once.
+var slow = timing{Setup: time.Minute, Silence: time.Minute, Grace: time.Minute, Slack: time.Minute, Beat: time.Minute}
+
 func open(t *testing.T, limit time.Duration) (*session, *scripted) {
 	t.Helper()
 	c := &scripted{said: make(chan wire.Message, 8), heard: make(chan string, 8)}
-	return newSession(t.Context(), c, brief, limit, msgResult, msgError), c
+	return newSession(t.Context(), c, slow, limit, msgResult, msgError), c
 }
 
 func TestAwait(t *testing.T) {

@@ -175,7 +175,7 @@ func TestEchoServerAnswersOnlyItsOwn(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if err := c.SetReadDeadline(time.Now().Add(10 * time.Second)); err != nil {
+	if err := c.SetReadDeadline(time.Now().Add(time.Minute)); err != nil {
 		t.Fatal(err)
 	}
 	buf := make([]byte, 2000)

@@ -16,7 +16,7 @@ func exchange(t *testing.T, c net.Conn, p []byte) []byte {
 	if _, err := c.Write(p); err != nil {
 		t.Fatal(err)
 	}
-	if err := c.SetReadDeadline(time.Now().Add(10 * time.Second)); err != nil {
+	if err := c.SetReadDeadline(time.Now().Add(time.Minute)); err != nil {
 		t.Fatal(err)
 	}
 	buf := make([]byte, maxDatagram)
