@@ -122,7 +122,8 @@ func TestFarEndBreaks(t *testing.T) {
 				_ = conns[0].Close()
 				s.swallow()
 			}, ErrPeerGone, "receive data", noGoodbye},
-		{"machine hangs", upWithData, func(s script, _ []*net.TCPConn) { s.swallow() }, ErrPeerGone, "silent for", noBeats},
+		{"machine hangs", upWithData, func(s script, _ []*net.TCPConn) { s.swallow() }, ErrPeerGone,
+			"silent for", noBeats},
 		{"says why", upWithData, func(s script, conns []*net.TCPConn) {
 			_ = conns[0].Close()
 			_ = conns[1].Close()

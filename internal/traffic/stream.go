@@ -84,7 +84,8 @@ func (streamTest) interval(i *Interval, d Direction, own, far part) {
 	i.CwndBytes, i.SsthreshBytes, i.DeliveryRateBitsPerSec = sender.Cwnd, sender.Ssthresh, sender.DeliveryRate
 	if length := sender.End - sender.Start; length > 0 {
 		// The kernel's clock and ours differ by up to a tick; a share is one at most.
-		i.RwndLimitedRatio, i.SndbufLimitedRatio = min(1, sender.RwndLimited/length), min(1, sender.SndbufLimited/length)
+		i.RwndLimitedRatio, i.SndbufLimitedRatio = min(1, sender.RwndLimited/length),
+			min(1, sender.SndbufLimited/length)
 	}
 	if d == Bidir {
 		i.RetransmitsTotal += far.Retransmits

@@ -310,7 +310,8 @@ func TestRefusals(t *testing.T) {
 	}{
 		{"no udp port", noEcho, func(*Responder) {}, "has no udp port for tests"},
 		{"no such processor", foreign, func(*Responder) {}, "processor"},
-		{"crr of an unknown client", shortSpec(CRR), func(r *Responder) { r.PeerIP = "" }, "does not know your address"},
+		{"crr of an unknown client", shortSpec(CRR), func(r *Responder) { r.PeerIP = "" },
+			"does not know your address"},
 	} {
 		w := newWorld(t)
 		c.far(&w.far)

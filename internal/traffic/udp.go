@@ -43,7 +43,8 @@ func (udpTest) fill(s *Spec) {
 
 func (udpTest) check(s Spec) string {
 	if s.PacketBytes < MinPacketBytes || s.PacketBytes > MaxPacketBytes {
-		return fmt.Sprintf("datagrams of %d bytes are not within %d to %d", s.PacketBytes, MinPacketBytes, MaxPacketBytes)
+		return fmt.Sprintf("datagrams of %d bytes are not within %d to %d", s.PacketBytes, MinPacketBytes,
+			MaxPacketBytes)
 	}
 	return ""
 }

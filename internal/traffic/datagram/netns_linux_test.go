@@ -88,8 +88,8 @@ func udpCounters(t *testing.T) map[string]int64 {
 	return counters
 }
 
-// flood sends without a rate from a to b, which may have a small buffer, and returns the counts when
-// every packet has arrived or was dropped: at the socket, or on the path, where onPath counts.
+// flood sends without a rate from a to b, which may have a small buffer, and returns the counts
+// when every packet has arrived or was dropped: at the socket, or on the path, where onPath counts.
 func flood(t *testing.T, a, b *Socket, so SendOptions, ro ReceiveOptions, onPath ...func() int64) (Sent, Received) {
 	t.Helper()
 	f := newFlow(t, a, b, so, ro)
