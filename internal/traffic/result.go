@@ -23,7 +23,7 @@ type Result struct {
 	TransactionsPerSec   float64   `json:"transactions_per_second,omitempty"`
 	PacketsPerSec        float64   `json:"packets_per_second,omitempty"`
 	LossRatio            *float64  `json:"loss_ratio,omitempty"`
-	// of transactions or pings; of the pings beside the load if there were any
+	// RTT is of transactions or pings; of the pings beside the load if there were any.
 	RTT               *Distribution `json:"rtt,omitempty"`
 	RetransmitsTotal  *uint64       `json:"retransmits_total,omitempty"` // segments, from the sender's TCP_INFO
 	MTUBytes          int           `json:"mtu_bytes,omitempty"`
@@ -36,13 +36,13 @@ type Result struct {
 	VerifiedBytes     int64         `json:"verified_bytes,omitempty"` // of Bytes: compared with the payload sent
 	UDP               *Datagrams    `json:"udp,omitempty"`
 	Pacing            *Pacing       `json:"pacing,omitempty"` // if the Spec asks for a rate
-	// where packets were dropped; together they are UDP.Lost, to the packet
+	// Losses shows where packets were dropped; together they are UDP.Lost, to the packet.
 	Losses []drops.Loss `json:"losses,omitempty"`
 	MTU    *PathMTU     `json:"mtu,omitempty"`  // mtu
 	Load   *LoadResult  `json:"load,omitempty"` // load
-	// ping of a far end that timestamps and numbers what it answers
+	// OneWay is from a ping of a far end that timestamps and numbers what it answers.
 	OneWay *OneWayResult `json:"one_way,omitempty"`
-	// ping of a far end that returns the TTL of what it received
+	// Hops is from a ping of a far end that returns the TTL of what it received.
 	Hops       *HopCounts  `json:"hops,omitempty"`
 	Confidence *Confidence `json:"confidence,omitempty"` // if the test was repeated
 	Intervals  []Interval  `json:"intervals"`
@@ -70,7 +70,7 @@ type Distribution struct {
 // directions ran, each direction separately.
 type Datagrams struct {
 	DatagramCounts
-	// how they were handed to the kernel and taken from it: "gso", "mmsg", "single"
+	// Batch is how they were handed to the kernel and taken from it: "gso", "mmsg", "single".
 	Batch string          `json:"batch,omitempty"`
 	Up    *DatagramCounts `json:"up,omitempty"` // bidir only
 	Down  *DatagramCounts `json:"down,omitempty"`
@@ -83,10 +83,11 @@ type DatagramCounts struct {
 	Received   uint64  `json:"received_packets_total"` // each once
 	Lost       uint64  `json:"lost_packets_total"`
 	Duplicates *uint64 `json:"duplicate_packets_total,omitempty"` // nil: the receiver does not report it
-	// arrived after a later one (RFC 4737 §3); nil: the receiver does not report it
+	// Reordered packets arrived after a later one (RFC 4737 §3); nil: the receiver does not report
+	// them.
 	Reordered     *uint64 `json:"reordered_packets_total,omitempty"`
 	JitterSeconds float64 `json:"jitter_seconds"` // RFC 3550 §6.4.1, mean over the streams
-	// of one-way delay over its smallest (RFC 5481 §4.2)
+	// DelayVariation is that of one-way delay over its smallest (RFC 5481 §4.2).
 	DelayVariation *Distribution `json:"delay_variation,omitempty"`
 }
 
@@ -94,9 +95,9 @@ type DatagramCounts struct {
 type Pacing struct {
 	TargetBitsPerSec   float64 `json:"target_bits_per_second"`
 	AchievedBitsPerSec float64 `json:"achieved_bits_per_second"` // sent, not received
-	// between the starts of successive sends, of all streams
+	// Gaps are those between the starts of successive sends, of all streams.
 	Gaps *Distribution `json:"gaps,omitempty"`
-	// "user" (our own schedule) or "kernel" (SO_MAX_PACING_RATE)
+	// Method is "user" (our own schedule) or "kernel" (SO_MAX_PACING_RATE).
 	Method string `json:"method,omitempty"`
 }
 
