@@ -71,6 +71,6 @@ func (a *streamAmount) account(c *conductor, b *resultBody) {
 	if a.full > 0 {
 		b.Seconds = max(0, (a.full - c.window.asked).Seconds())
 	} else if a.receives {
-		c.warn("only %d of %d bytes came within %v", b.Bytes, a.bytes, c.times.window)
+		c.warn("only %d of %d bytes arrived within %v", b.Bytes, a.bytes, c.times.window)
 	}
 }

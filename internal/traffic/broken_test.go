@@ -15,7 +15,7 @@ import (
 	"github.com/linerate/linerate/internal/wire"
 )
 
-// A peer that says nothing is waited for so long.
+// A test waits this long for a peer that is silent.
 var (
 	noSetup   = impatience(func(t *timing) { t.Setup, t.Grace = 500*time.Millisecond, time.Second })
 	noStart   = impatience(func(t *timing) { t.Setup = 2 * time.Second }) // the connections must be there by then
@@ -23,7 +23,7 @@ var (
 	noGoodbye = impatience(func(t *timing) { t.Grace = time.Second })
 )
 
-// script plays one side of a test by hand.
+// script plays one end of a test by hand.
 type script struct {
 	t       *testing.T
 	control *wire.Conn
@@ -65,8 +65,7 @@ func (s script) swallow() {
 	}
 }
 
-// playFar runs a scripted far side up to test.go, with all data connections open and nobody at
-// them.
+// playFar runs a scripted far end up to test.go, with all data connections open and unused.
 func (w *world) playFar(t *testing.T, spec Spec, then func(script, []*net.TCPConn)) <-chan struct{} {
 	t.Helper()
 	spec, err := spec.Normalize()
@@ -123,7 +122,8 @@ func TestFarEndBreaks(t *testing.T) {
 				_ = conns[0].Close()
 				s.swallow()
 			}, ErrPeerGone, "receive data", noGoodbye},
-		{"machine hangs", upWithData, func(s script, _ []*net.TCPConn) { s.swallow() }, ErrPeerGone, "silent for", noBeats},
+		{"machine hangs", upWithData, func(s script, _ []*net.TCPConn) { s.swallow() }, ErrPeerGone,
+			"silent for", noBeats},
 		{"says why", upWithData, func(s script, conns []*net.TCPConn) {
 			_ = conns[0].Close()
 			_ = conns[1].Close()
@@ -291,7 +291,7 @@ func TestNearEndBreaks(t *testing.T) {
 	}
 }
 
-// TestBadSpecIsRefused hands the far side what a near side of another version might send.
+// TestBadSpecIsRefused gives the far end what a near end of another version might send.
 func TestBadSpecIsRefused(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -311,7 +311,7 @@ func TestBadSpecIsRefused(t *testing.T) {
 	}
 }
 
-// TestDialFails has one data connection that cannot be opened; the other ones must not stay behind.
+// TestDialFails has one data connection that cannot be opened; the other ones must be closed.
 func TestDialFails(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -345,7 +345,7 @@ func TestUnknownCongestionControl(t *testing.T) {
 	<-done
 }
 
-// TestDatagramsBreak has one side of a udp test end in the middle, in several ways.
+// TestDatagramsBreak has one end of a udp test end in the middle, in several ways.
 func TestDatagramsBreak(t *testing.T) {
 	t.Parallel()
 	onlyLinux(t)
@@ -378,13 +378,13 @@ func TestDatagramsBreak(t *testing.T) {
 	}
 }
 
-// TestHelloGoesUnheard has a far side whose UDP port leads nowhere, as behind a firewall.
+// TestHelloGoesUnheard has a far end whose UDP port leads nowhere, as behind a firewall.
 func TestHelloGoesUnheard(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.withEcho(t)
 	w.link.timing, w.far.timing = noSetup, noSetup
-	w.link.Echo = "127.0.0.1:9" // discard, where nobody listens
+	w.link.Echo = "127.0.0.1:9" // discard, without a listener
 	done := w.serve(t.Context())
 	_, err := Run(t.Context(), w.link, shortSpec(UDP), nil)
 	if !errors.Is(err, ErrNoAnswer) && !errors.Is(err, ErrFar) {
@@ -395,7 +395,7 @@ func TestHelloGoesUnheard(t *testing.T) {
 	}
 }
 
-// TestStrangersGetNothing sends hellos with a wrong token, and from a wrong address, to a far side
+// TestStrangersGetNothing sends hellos with a wrong token, and from a wrong address, to a far end
 // that waits for some.
 func TestStrangersGetNothing(t *testing.T) {
 	t.Parallel()
@@ -403,7 +403,7 @@ func TestStrangersGetNothing(t *testing.T) {
 	w := newWorld(t)
 	w.withEcho(t)
 	w.far.timing = noSetup
-	w.far.PeerIP = "127.0.0.2" // the near end that is expected is another one
+	w.far.PeerIP = "127.0.0.2" // the far end expects another near end
 	done := make(chan error, 1)
 	go func() { done <- w.far.Respond(t.Context(), shortSpec(UDP)) }()
 	s := script{t, w.nearControl}

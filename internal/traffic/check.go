@@ -62,7 +62,8 @@ func (s Spec) Normalize() (Spec, error) {
 
 // check refuses a filled Spec that no host can run.
 func (s Spec) check(k kind) error {
-	for _, check := range []func(Spec) string{checkCommon, checkOptions, checkAmounts, k.check, checkPings, checkSocket} {
+	for _, check := range []func(Spec) string{checkCommon, checkOptions, checkAmounts, k.check, checkPings,
+		checkSocket} {
 		if problem := check(s); problem != "" {
 			return fmt.Errorf("%w: %s", ErrBadSpec, problem)
 		}

@@ -14,11 +14,11 @@ import (
 // allows.
 type farConductor struct {
 	conductor
-	limits     Limits            // filled in
-	spend      func(int64) error // charges payload bytes to the client's budget; nil: no budget
-	charged    int64             // bytes charged so far
-	exchange   int64             // payload bytes of one transaction, both messages together
-	toldSteady bool              // test.steady is sent
+	limits         Limits            // filled in
+	spend          func(int64) error // charges payload bytes to the client's budget; nil: no budget
+	charged        int64             // bytes charged so far
+	exchange       int64             // payload bytes of one transaction, both messages together
+	reportedSteady bool              // test.steady is sent
 }
 
 func newFarConductor(spec Spec, s *session, p *engine.Phase, side cast, limits Limits) *farConductor {
@@ -59,8 +59,8 @@ func (c *farConductor) handle(m wire.Message) (over bool, err error) {
 
 // warm reports a steady rate, once.
 func (c *farConductor) warm(time.Duration) {
-	if c.steady && !c.toldSteady {
-		c.toldSteady = true
+	if c.steady && !c.reportedSteady {
+		c.reportedSteady = true
 		c.session.post(msgSteady, nil)
 	}
 }

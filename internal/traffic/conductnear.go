@@ -84,7 +84,7 @@ func (c *nearConductor) warmEnough(now time.Duration) bool {
 		return now >= c.times.warmUp
 	}
 	if now >= c.times.search {
-		c.warn("no steady state within %v: measured all the same", c.times.search)
+		c.warn("no steady state within %v: measured anyway", c.times.search)
 		return true
 	}
 	return (!c.waitsOwn || c.steady) && (!c.waitsFar || c.farSteady)

@@ -52,7 +52,8 @@ type times struct {
 }
 
 func (s Spec) times() times {
-	return times{warmUp: s.WarmUp, search: s.SteadyBound(), window: s.Duration, interval: s.Interval, silence: Silence(s)}
+	return times{warmUp: s.WarmUp, search: s.SteadyBound(), window: s.Duration, interval: s.Interval,
+		silence: Silence(s)}
 }
 
 // role is what only the near or only the far conductor does.

@@ -26,14 +26,16 @@ func (connectTest) near(_ context.Context, n *nearEnd) (cast, error) {
 		return cast{}, fmt.Errorf("connect to the far end: its address is not known: %w", err)
 	}
 	if len(n.accepted.AcceptPorts) != n.spec.Streams {
-		return cast{}, fmt.Errorf("%w: %d ports for %d streams", ErrProtocol, len(n.accepted.AcceptPorts), n.spec.Streams)
+		return cast{}, fmt.Errorf("%w: %d ports for %d streams", ErrProtocol, len(n.accepted.AcceptPorts),
+			n.spec.Streams)
 	}
 	n.addresses.remote = ip.String()
 	workers := make([]*engine.Worker, 0, n.spec.Streams)
 	for _, port := range n.accepted.AcceptPorts {
 		w, err := engine.NewConnector(n.phase, engine.ConnectOptions{
 			To: netip.AddrPortFrom(ip, port), Prefix: n.accepted.AcceptToken,
-			RequestBytes: n.spec.RequestBytes, ResponseBytes: n.spec.ResponseBytes, Conn: n.spec.connOptions(true, true),
+			RequestBytes: n.spec.RequestBytes, ResponseBytes: n.spec.ResponseBytes,
+			Conn: n.spec.connOptions(true, true),
 		})
 		if err != nil {
 			closeWorkers(workers)

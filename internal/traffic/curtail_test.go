@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// TestCurtail ends tests of a minute within their measured window: the result holds what was
-// measured until then, says so, and the channel is in step.
+// TestCurtail ends tests of a minute within their measured window: the result covers what was
+// measured until then, has a warning about it, and the channel is in step.
 func TestCurtail(t *testing.T) {
 	t.Parallel()
 	amount := shortSpec(Stream)

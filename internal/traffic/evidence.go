@@ -90,7 +90,7 @@ func (s *sampler) doubts(e End, name string) []string {
 			continue
 		}
 		if share := cpu.Steal / total; cpu.CPU == -1 && share > maxStealShare {
-			out = append(out, fmt.Sprintf("the hypervisor took %.1f %% of the CPU time of %s for others",
+			out = append(out, fmt.Sprintf("the hypervisor took %.1f %% of the CPU time of %s for other guests",
 				100*share, name))
 		}
 		// Niced programs give way to the test.

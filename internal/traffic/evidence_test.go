@@ -11,7 +11,7 @@ import (
 	"github.com/linerate/linerate/internal/traffic/engine"
 )
 
-// windowed is a conductor after its window, with one sender whose kernel said nothing.
+// windowed returns a conductor after its window, with one sender whose kernel reported nothing.
 func windowed(before, after *host.Counters) *nearConductor {
 	w := &engine.Worker{Role: engine.Sender, Conn: &engine.Conn{}}
 	c := newNearConductor(Spec{Test: Stream}, nil, &engine.Phase{}, cast{workers: []*engine.Worker{w}})
@@ -42,7 +42,7 @@ func TestDoubtsAboutTheBench(t *testing.T) {
 	}
 	got := strings.Join(c.doubts(e, "lab1"), "\n")
 	for _, want := range []string{
-		"no coffee", "the hypervisor took 5.0 % of the CPU time of lab1 for others",
+		"no coffee", "the hypervisor took 5.0 % of the CPU time of lab1 for other guests",
 		"CPU 0 of lab1 was 100 % busy", "series measured at lab1: drifts by",
 	} {
 		if !strings.Contains(got, want) {
@@ -90,7 +90,7 @@ func TestTimelinePairsBothSides(t *testing.T) {
 	if d := cmp.Diff(want, live); d != "" {
 		t.Errorf("live (-want +got):\n%s", d)
 	}
-	want[0].ThroughputBitsPerSec = 2000 // told at last
+	want[0].ThroughputBitsPerSec = 2000 // known at last
 	if d := cmp.Diff(want, line.intervals); d != "" {
 		t.Errorf("final (-want +got):\n%s", d)
 	}

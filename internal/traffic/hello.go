@@ -63,7 +63,7 @@ func hello(ctx context.Context, s *datagram.Socket, token echo.Token, index int)
 			if cause := context.Cause(ctx); !errors.Is(cause, ErrPeerGone) {
 				return cause
 			}
-			return fmt.Errorf("%w to %d packets: does every firewall between let udp port %d of %s pass?", ErrNoAnswer,
+			return fmt.Errorf("%w to %d packets: do all firewalls on the path let udp port %d of %s pass?", ErrNoAnswer,
 				said, s.RemoteAddr().Port(), s.RemoteAddr().Addr())
 		}
 		// A packet that could not be sent, or an error that the network reports about an earlier

@@ -80,7 +80,8 @@ func noSuchTest(t Test) error {
 		names[i] = string(k.name)
 	}
 	last := len(names) - 1
-	return fmt.Errorf("%w: no test %q: there are %s and %s", ErrBadSpec, t, strings.Join(names[:last], ", "), names[last])
+	return fmt.Errorf("%w: no test %q: there are %s and %s", ErrBadSpec, t, strings.Join(names[:last], ", "),
+		names[last])
 }
 
 // cast is what one end of a test has opened: its workers, and what the conductor must know about

@@ -53,7 +53,8 @@ func (l Limits) Refuse(s Spec) string {
 	switch d := max(s.WarmUp, 0) + s.Duration; {
 	case d <= l.MaxDuration:
 	case s.Bytes > 0:
-		return fmt.Sprintf("an amount that may take %v takes longer than the %v this host allows: ask for a shorter duration with it", d, l.MaxDuration)
+		return fmt.Sprintf("an amount that may take %v takes longer than the %v this host allows: "+
+			"ask for a shorter duration with it", d, l.MaxDuration)
 	default:
 		return fmt.Sprintf("a test of %v is longer than the %v this host allows", d, l.MaxDuration)
 	}
@@ -64,7 +65,7 @@ func (l Limits) Refuse(s Spec) string {
 		return fmt.Sprintf("messages of %d bytes are larger than the %d this host allows", n, l.MaxMessageBytes)
 	}
 	if gap := max(s.Gap, s.ProbeGap); gap != 0 && gap < l.MinGap {
-		return fmt.Sprintf("a ping every %v is more often than every %v, which this host allows", gap, l.MinGap)
+		return fmt.Sprintf("a ping every %v is more frequent than every %v, the limit of this host", gap, l.MinGap)
 	}
 	if s.Bytes > l.MaxBytes {
 		return fmt.Sprintf("%v are more than the %v this host allows", unit.Bytes(s.Bytes), unit.Bytes(l.MaxBytes))

@@ -26,7 +26,7 @@ func TestMain(m *testing.M) {
 	traffictest.Main(m)
 }
 
-// world is two sides of a test in one process: a pipe as control channel and real TCP connections
+// world is two ends of a test in one process: a pipe as control channel and real TCP connections
 // over loopback.
 type world struct {
 	link Link
@@ -68,7 +68,7 @@ func newWorld(t testing.TB) *world {
 	return w
 }
 
-// counterOf is a host whose counters move by one with every reading.
+// counterOf returns a host whose counters move by one with every reading.
 func counterOf(testing.TB) func() (*host.Counters, error) {
 	var n uint64
 	return func() (*host.Counters, error) {
@@ -106,15 +106,15 @@ func (w *world) accept(ctx context.Context) (*net.TCPConn, int, error) {
 		}
 		var index [1]byte
 		if _, err := io.ReadFull(c, index[:]); err != nil {
-			_ = c.Close() // the other side gave up
+			_ = c.Close() // the other end gave up
 			continue
 		}
 		return c, int(index[0]), nil
 	}
 }
 
-// serve plays the far side of one test as package peer does: it reads the first message and hands
-// the Spec over.
+// serve plays the far end of one test as package peer does: it reads the first message and passes
+// the Spec on.
 func (w *world) serve(ctx context.Context) <-chan error {
 	done := make(chan error, 1)
 	go func() {

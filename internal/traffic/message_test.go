@@ -14,7 +14,7 @@ import (
 	"github.com/linerate/linerate/internal/wire"
 )
 
-// nowhere is a channel on which everything can be said and nothing is ever heard.
+// nowhere is a channel that takes every message and never delivers one.
 type nowhere struct{}
 
 func (nowhere) Send(context.Context, string, any) error { return nil }
@@ -24,8 +24,8 @@ func (nowhere) Receive(ctx context.Context) (wire.Message, error) {
 	return wire.Message{}, ctx.Err()
 }
 
-// stillSide is what one end of a test has opened, in the middle of a test that moves nothing, on a
-// channel that leads nowhere.
+// stillSide returns what one end of a test has opened, in the middle of a test that moves nothing,
+// on a channel that leads nowhere.
 func stillSide(t testing.TB, spec Spec, near bool, stage engine.Stage) (Spec, *session, *engine.Phase, cast) {
 	t.Helper()
 	spec, err := spec.Normalize()
@@ -80,7 +80,7 @@ func TestMessagesOutOfPlace(t *testing.T) {
 		want  bool // in place
 	}{
 		{"near opens unasked", stream, true, engine.Warm, msgOpened, ``, false},
-		{"far is told that it opened", stream, false, engine.Warm, msgOpened, ``, false},
+		{"opened to the far end", stream, false, engine.Warm, msgOpened, ``, false},
 		{"mark to the near side", stream, true, engine.Warm, msgMark, ``, false},
 		{"mark in the window", stream, false, engine.Measured, msgMark, ``, false},
 		{"full of no amount", stream, true, engine.Measured, msgFull, ``, false},
@@ -129,8 +129,7 @@ var messageTypes = []string{
 	"test.nonsense",
 }
 
-// FuzzHandle gives any message to either side in any phase: it is acted on or refused, and never
-// more.
+// FuzzHandle gives any message to either end in any phase: the end acts on it or refuses it.
 func FuzzHandle(f *testing.F) {
 	for i := range messageTypes {
 		f.Add(byte(i), byte(i), true,
@@ -161,12 +160,12 @@ func FuzzHandle(f *testing.F) {
 	})
 }
 
-// TestFiguresThatContradictThemselves are refused: a far side could otherwise print a loss of
-// billions, or less than none.
+// TestFiguresThatContradictThemselves checks that the near end refuses them: a far end could
+// otherwise make it print a loss of billions, or a negative one.
 func TestFiguresThatContradictThemselves(t *testing.T) {
 	for _, c := range []struct {
 		raw  string
-		want bool // they can be
+		want bool // they are possible
 	}{
 		{`{}`, true},
 		{`{"udp_received":{"sent_packets_total":10,"received_packets_total":3,"lost_packets_total":7,"seconds":0.5,"jitter_seconds":0.001}}`, true},
@@ -193,8 +192,8 @@ func TestFiguresThatContradictThemselves(t *testing.T) {
 	}
 }
 
-// FuzzFarResult makes results out of what a far side may claim: it is refused, or the result can be
-// printed.
+// FuzzFarResult makes results out of what a far end may claim: the near end refuses it, or can
+// print the result.
 func FuzzFarResult(f *testing.F) {
 	for _, s := range []string{
 		`{}`, `{"bytes":1000,"seconds":1,"window_seconds":1,"end":{"tcp":[{"sender":true,"bytes_acked":5}]}}`,
@@ -230,7 +229,7 @@ func FuzzFarResult(f *testing.F) {
 	})
 }
 
-// FuzzAccept gives what a far side may answer to test.start to those who use it.
+// FuzzAccept gives the answers that a far end may send to test.start to the code that uses them.
 func FuzzAccept(f *testing.F) {
 	f.Add([]byte(`{"echo_token":"AAAAAAAAAAAAAAAAAAAAAA==","echo_port":7070}`))
 	f.Add([]byte(`{"accept_ports":[1,2],"accept_token":"AA=="}`))

@@ -55,11 +55,12 @@ type sentBody struct {
 }
 
 type resultBody struct {
-	End           End          `json:"end"`
-	Bytes         int64        `json:"bytes"`
-	Verified      int64        `json:"verified_bytes,omitempty"`
-	Transactions  int64        `json:"transactions"`
-	Seconds       float64      `json:"seconds"`        // of the far window, by the far clock; of an amount: until all of it had arrived
+	End          End   `json:"end"`
+	Bytes        int64 `json:"bytes"`
+	Verified     int64 `json:"verified_bytes,omitempty"`
+	Transactions int64 `json:"transactions"`
+	// of the far window, by the far clock; of an amount: until all of it had arrived
+	Seconds       float64      `json:"seconds"`
 	Window        float64      `json:"window_seconds"` // of the host's counters
 	SendMethod    string       `json:"send_method,omitempty"`
 	ReceiveMethod string       `json:"receive_method,omitempty"`

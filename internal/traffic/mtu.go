@@ -106,7 +106,7 @@ func (r *Result) searched(found echo.PathMTU) {
 	}{{"up", found.Up}, {"down", found.Down}} {
 		if d.side.Bytes > 0 && !d.side.Exact {
 			r.Warnings = append(r.Warnings,
-				fmt.Sprintf("path mtu %s: broken off after %v, the path takes at least %d bytes", d.name,
+				fmt.Sprintf("path mtu %s: stopped after %v, the path takes at least %d bytes", d.name,
 					echo.SearchBound, d.side.Bytes))
 		}
 	}

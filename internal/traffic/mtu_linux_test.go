@@ -15,8 +15,8 @@ import (
 	"github.com/linerate/linerate/internal/traffic/engine"
 )
 
-// inNetNS runs f on a thread of its own inside the network namespace fd, a fresh one for −1, of
-// which it gives the descriptor.
+// inNetNS runs f on a thread of its own inside the network namespace fd, a fresh one for −1, and
+// returns its descriptor.
 func inNetNS(t *testing.T, fd int, f func() error) int {
 	t.Helper()
 	var err error
@@ -112,7 +112,7 @@ func TestClampedByAMiddlebox(t *testing.T) {
 	}
 }
 
-// infoOf is what the kernel says of one end, which is closed.
+// infoOf returns what the kernel reports about one end, and closes it.
 func infoOf(t *testing.T, conn net.Conn) tcpinfo.TCPInfo {
 	t.Helper()
 	if conn == nil {

@@ -22,7 +22,7 @@ func TestMTU(t *testing.T) {
 	w := newWorld(t)
 	w.withEcho(t)
 	r := run(t, w, Spec{Test: MTU, Duration: time.Hour}, nil)
-	// The loopback interface takes one byte more than the longest packet that there is.
+	// The MTU of the loopback interface is one byte more than the longest possible packet.
 	want := PathMTU{UpBytes: 65535, DownBytes: 65535, LocalMTUBytes: 65536, MSSBytes: r.MSSBytes,
 		LocalMSSBytes: r.MTU.LocalMSSBytes, RemoteMSSBytes: r.MTU.RemoteMSSBytes}
 	if diff := cmp.Diff(&want, r.MTU); diff != "" {
@@ -45,7 +45,7 @@ func TestMTUWithoutAnswer(t *testing.T) {
 	if _, err := Run(t.Context(), w.link, Spec{Test: MTU}, nil); !errors.Is(err, ErrNoAnswer) {
 		t.Errorf("near: %v", err)
 	}
-	// The search may fail before the window of the far side is over, which then is stopped in it.
+	// The search may fail before the window of the far end is over, which is then stopped in it.
 	if err := <-done; err != nil && !errors.Is(err, errStopped) {
 		t.Errorf("far: %v", err)
 	}
@@ -71,7 +71,7 @@ func TestSearchedTellsWhatWasFound(t *testing.T) {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 	text := strings.Join(r.Warnings, "\n")
-	if r.MTUBytes != 1300 || !strings.Contains(text, "path mtu down: broken off") ||
+	if r.MTUBytes != 1300 || !strings.Contains(text, "path mtu down: stopped") ||
 		!strings.Contains(text, "192.0.2.9 says: fragmentation needed (the next link takes 1400 bytes), 2 times") {
 		t.Errorf("%d, %q", r.MTUBytes, r.Warnings)
 	}

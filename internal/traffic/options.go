@@ -33,7 +33,7 @@ var restricted = []struct {
 	used    func(s Spec) bool
 	refusal string // of the test's name
 }{
-	{directions, func(s Spec) bool { return s.Direction != Up }, "%s has no direction: the near side always asks"},
+	{directions, func(s Spec) bool { return s.Direction != Up }, "%s has no direction: the near end always asks"},
 	{amounts, func(s Spec) bool { return s.Bytes > 0 }, "%s runs for a time, not for an amount"},
 	{bitRates, func(s Spec) bool { return s.RateBitsPerSec != 0 }, "%s runs at no rate"},
 	{packetRates, func(s Spec) bool { return s.RatePacketsPerSec != 0 }, "%s runs at no packet rate"},

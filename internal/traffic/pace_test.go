@@ -8,13 +8,13 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// TestRateNotKept checks that a result whose sender did not send what was asked for says so: its
-// figure is otherwise taken for the path's.
+// TestRateNotKept checks that a result has a warning if its sender did not keep the rate: otherwise
+// its figure looks like the path's.
 func TestRateNotKept(t *testing.T) {
 	spec := Spec{Test: UDP, Direction: Up, Streams: 1, PacketBytes: 1000, RateBitsPerSec: 100e6, Duration: time.Second}
 	for _, tc := range []struct {
 		name  string
-		bytes int64 // sent in one second, of 12.5 MB asked for
+		bytes int64 // sent in one second, of 12.5 MB requested
 		spec  func(*Spec)
 		want  []string
 	}{
@@ -42,7 +42,7 @@ func TestRateNotKept(t *testing.T) {
 	}
 }
 
-// TestOneDoubtOnce checks that two ends of one name do not tell the same doubt twice.
+// TestOneDoubtOnce checks that two ends with one name do not report the same doubt twice.
 func TestOneDoubtOnce(t *testing.T) {
 	got := joined([]string{"a", "b"}, []string{"b", "c"})
 	if want := []string{"a", "b", "c"}; !slices.Equal(got, want) {

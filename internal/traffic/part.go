@@ -11,9 +11,10 @@ type part struct {
 	Transactions int64   `json:"transactions,omitempty"`
 	RTTSum       float64 `json:"rtt_sum_seconds,omitempty"` // over Transactions
 	Packets      int64   `json:"packets,omitempty"`         // datagrams received here
-	Missing      int64   `json:"missing,omitempty"`         // datagrams not received so far; negative when more of older ones arrived late
-	Probes       int64   `json:"probes,omitempty"`          // answered pings beside the test
-	ProbeSum     float64 `json:"probe_sum_seconds,omitempty"`
+	// datagrams not received so far; negative when more of older ones arrived late
+	Missing  int64   `json:"missing,omitempty"`
+	Probes   int64   `json:"probes,omitempty"` // answered pings beside the test
+	ProbeSum float64 `json:"probe_sum_seconds,omitempty"`
 
 	// What the kernel reports about the connections that send from here: times and shares are means
 	// over them, the other figures sums.

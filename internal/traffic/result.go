@@ -11,39 +11,43 @@ import (
 // Result is one entry of tests[] in linerate.measure/1. Throughput is payload counted at the
 // receiver.
 type Result struct {
-	Test                 Test          `json:"test"`
-	Direction            Direction     `json:"direction"`
-	Method               string        `json:"method,omitempty"` // "tcp, blocking, pinned", "icmp echo", "udp echo"
-	StartTime            time.Time     `json:"start_time"`
-	DurationSeconds      float64       `json:"duration_seconds"`
-	WarmUpSeconds        float64       `json:"warm_up_seconds"`
-	Streams              int           `json:"streams"`
-	Bytes                int64         `json:"bytes,omitempty"` // payload received in DurationSeconds
-	ThroughputBitsPerSec float64       `json:"throughput_bits_per_second,omitempty"`
-	TransactionsPerSec   float64       `json:"transactions_per_second,omitempty"`
-	PacketsPerSec        float64       `json:"packets_per_second,omitempty"`
-	LossRatio            *float64      `json:"loss_ratio,omitempty"`
-	RTT                  *Distribution `json:"rtt,omitempty"`               // of transactions or pings; of the pings beside the load if there were any
-	RetransmitsTotal     *uint64       `json:"retransmits_total,omitempty"` // segments, from the sender's TCP_INFO
-	MTUBytes             int           `json:"mtu_bytes,omitempty"`
-	MSSBytes             int           `json:"mss_bytes,omitempty"`
-	CongestionControl    string        `json:"congestion_control,omitempty"`
-	LocalAddress         string        `json:"local_address,omitempty"` // IP of the data connections at the near end
-	RemoteAddress        string        `json:"remote_address,omitempty"`
-	SendMethod           string        `json:"send_method,omitempty"`    // how a stream was handed to the kernel
-	ReceiveMethod        string        `json:"receive_method,omitempty"` // and taken from it
-	VerifiedBytes        int64         `json:"verified_bytes,omitempty"` // of Bytes: compared with the payload sent
-	UDP                  *Datagrams    `json:"udp,omitempty"`
-	Pacing               *Pacing       `json:"pacing,omitempty"`     // if the Spec asks for a rate
-	Losses               []drops.Loss  `json:"losses,omitempty"`     // where packets were dropped; together they are UDP.Lost, to the packet
-	MTU                  *PathMTU      `json:"mtu,omitempty"`        // mtu
-	Load                 *LoadResult   `json:"load,omitempty"`       // load
-	OneWay               *OneWayResult `json:"one_way,omitempty"`    // ping of a far end that timestamps and numbers what it answers
-	Hops                 *HopCounts    `json:"hops,omitempty"`       // ping of a far end that returns the TTL of what it received
-	Confidence           *Confidence   `json:"confidence,omitempty"` // if the test was repeated
-	Intervals            []Interval    `json:"intervals"`
-	Ends                 Ends          `json:"ends"`
-	Warnings             []string      `json:"warnings,omitempty"` // noise: steal, cross traffic, non-steady series
+	Test                 Test      `json:"test"`
+	Direction            Direction `json:"direction"`
+	Method               string    `json:"method,omitempty"` // "tcp, blocking, pinned", "icmp echo", "udp echo"
+	StartTime            time.Time `json:"start_time"`
+	DurationSeconds      float64   `json:"duration_seconds"`
+	WarmUpSeconds        float64   `json:"warm_up_seconds"`
+	Streams              int       `json:"streams"`
+	Bytes                int64     `json:"bytes,omitempty"` // payload received in DurationSeconds
+	ThroughputBitsPerSec float64   `json:"throughput_bits_per_second,omitempty"`
+	TransactionsPerSec   float64   `json:"transactions_per_second,omitempty"`
+	PacketsPerSec        float64   `json:"packets_per_second,omitempty"`
+	LossRatio            *float64  `json:"loss_ratio,omitempty"`
+	// RTT is of transactions or pings; of the pings beside the load if there were any.
+	RTT               *Distribution `json:"rtt,omitempty"`
+	RetransmitsTotal  *uint64       `json:"retransmits_total,omitempty"` // segments, from the sender's TCP_INFO
+	MTUBytes          int           `json:"mtu_bytes,omitempty"`
+	MSSBytes          int           `json:"mss_bytes,omitempty"`
+	CongestionControl string        `json:"congestion_control,omitempty"`
+	LocalAddress      string        `json:"local_address,omitempty"` // IP of the data connections at the near end
+	RemoteAddress     string        `json:"remote_address,omitempty"`
+	SendMethod        string        `json:"send_method,omitempty"`    // how a stream was handed to the kernel
+	ReceiveMethod     string        `json:"receive_method,omitempty"` // and taken from it
+	VerifiedBytes     int64         `json:"verified_bytes,omitempty"` // of Bytes: compared with the payload sent
+	UDP               *Datagrams    `json:"udp,omitempty"`
+	Pacing            *Pacing       `json:"pacing,omitempty"` // if the Spec asks for a rate
+	// Losses shows where packets were dropped; together they are UDP.Lost, to the packet.
+	Losses []drops.Loss `json:"losses,omitempty"`
+	MTU    *PathMTU     `json:"mtu,omitempty"`  // mtu
+	Load   *LoadResult  `json:"load,omitempty"` // load
+	// OneWay is from a ping of a far end that timestamps and numbers what it answers.
+	OneWay *OneWayResult `json:"one_way,omitempty"`
+	// Hops is from a ping of a far end that returns the TTL of what it received.
+	Hops       *HopCounts  `json:"hops,omitempty"`
+	Confidence *Confidence `json:"confidence,omitempty"` // if the test was repeated
+	Intervals  []Interval  `json:"intervals"`
+	Ends       Ends        `json:"ends"`
+	Warnings   []string    `json:"warnings,omitempty"` // noise: steal, cross traffic, non-steady series
 	// Bidir: Throughput is the sum; these are the parts.
 	UpBitsPerSec   float64 `json:"up_bits_per_second,omitempty"`
 	DownBitsPerSec float64 `json:"down_bits_per_second,omitempty"`
@@ -66,29 +70,35 @@ type Distribution struct {
 // directions ran, each direction separately.
 type Datagrams struct {
 	DatagramCounts
-	Batch string          `json:"batch,omitempty"` // how they were handed to the kernel and taken from it: "gso", "mmsg", "single"
-	Up    *DatagramCounts `json:"up,omitempty"`    // bidir only
+	// Batch is how they were handed to the kernel and taken from it: "gso", "mmsg", "single".
+	Batch string          `json:"batch,omitempty"`
+	Up    *DatagramCounts `json:"up,omitempty"` // bidir only
 	Down  *DatagramCounts `json:"down,omitempty"`
 }
 
 // DatagramCounts are exact: the sender flags the datagrams of the measured window, and the receiver
 // waits for the last of them.
 type DatagramCounts struct {
-	Sent           uint64        `json:"sent_packets_total"`
-	Received       uint64        `json:"received_packets_total"` // each once
-	Lost           uint64        `json:"lost_packets_total"`
-	Duplicates     *uint64       `json:"duplicate_packets_total,omitempty"` // nil: the receiver does not report it
-	Reordered      *uint64       `json:"reordered_packets_total,omitempty"` // arrived after a later one (RFC 4737 §3); nil: the receiver does not report it
-	JitterSeconds  float64       `json:"jitter_seconds"`                    // RFC 3550 §6.4.1, mean over the streams
-	DelayVariation *Distribution `json:"delay_variation,omitempty"`         // of one-way delay over its smallest (RFC 5481 §4.2)
+	Sent       uint64  `json:"sent_packets_total"`
+	Received   uint64  `json:"received_packets_total"` // each once
+	Lost       uint64  `json:"lost_packets_total"`
+	Duplicates *uint64 `json:"duplicate_packets_total,omitempty"` // nil: the receiver does not report it
+	// Reordered packets arrived after a later one (RFC 4737 §3); nil: the receiver does not report
+	// them.
+	Reordered     *uint64 `json:"reordered_packets_total,omitempty"`
+	JitterSeconds float64 `json:"jitter_seconds"` // RFC 3550 §6.4.1, mean over the streams
+	// DelayVariation is that of one-way delay over its smallest (RFC 5481 §4.2).
+	DelayVariation *Distribution `json:"delay_variation,omitempty"`
 }
 
 // Pacing shows how well a rate was kept.
 type Pacing struct {
-	TargetBitsPerSec   float64       `json:"target_bits_per_second"`
-	AchievedBitsPerSec float64       `json:"achieved_bits_per_second"` // sent, not received
-	Gaps               *Distribution `json:"gaps,omitempty"`           // between the starts of successive sends, of all streams
-	Method             string        `json:"method,omitempty"`         // "user" (our own schedule) or "kernel" (SO_MAX_PACING_RATE)
+	TargetBitsPerSec   float64 `json:"target_bits_per_second"`
+	AchievedBitsPerSec float64 `json:"achieved_bits_per_second"` // sent, not received
+	// Gaps are those between the starts of successive sends, of all streams.
+	Gaps *Distribution `json:"gaps,omitempty"`
+	// Method is "user" (our own schedule) or "kernel" (SO_MAX_PACING_RATE).
+	Method string `json:"method,omitempty"`
 }
 
 // PathMTU is the largest IP packet that passes unfragmented, found by probing.
@@ -110,16 +120,18 @@ type PathMTU struct {
 // LoadResult is the round-trip time idle and while each direction, or both, are full. The worse
 // load is the one with the larger 90th percentile.
 type LoadResult struct {
-	Idle                *Distribution `json:"idle,omitempty"`
-	Up                  *Distribution `json:"up,omitempty"`
-	Down                *Distribution `json:"down,omitempty"`
-	Both                *Distribution `json:"both,omitempty"`
-	UpBitsPerSec        float64       `json:"up_bits_per_second,omitempty"` // of the load
-	DownBitsPerSec      float64       `json:"down_bits_per_second,omitempty"`
-	BothBitsPerSec      float64       `json:"both_bits_per_second,omitempty"` // sum of the directions
-	AddedSeconds        float64       `json:"added_seconds"`                  // 90th percentile under the worse load less median idle: the headline figure
-	RoundTripsPerMinute float64       `json:"round_trips_per_minute"`         // one minute over the mean under the worse load
-	Curve               []LoadPoint   `json:"curve,omitempty"`
+	Idle           *Distribution `json:"idle,omitempty"`
+	Up             *Distribution `json:"up,omitempty"`
+	Down           *Distribution `json:"down,omitempty"`
+	Both           *Distribution `json:"both,omitempty"`
+	UpBitsPerSec   float64       `json:"up_bits_per_second,omitempty"` // of the load
+	DownBitsPerSec float64       `json:"down_bits_per_second,omitempty"`
+	BothBitsPerSec float64       `json:"both_bits_per_second,omitempty"` // sum of the directions
+	// 90th percentile under the worse load less median idle: the headline figure
+	AddedSeconds float64 `json:"added_seconds"`
+	// one minute over the mean under the worse load
+	RoundTripsPerMinute float64     `json:"round_trips_per_minute"`
+	Curve               []LoadPoint `json:"curve,omitempty"`
 }
 
 // LoadPoint is one step of the curve of a load test.
@@ -138,10 +150,13 @@ type OneWayResult struct {
 
 // OneWay is what is known about one direction; all of it may be unknown.
 type OneWay struct {
-	Delay             *Distribution `json:"delay,omitempty"`               // nil: the clocks are not both known to be right
-	DelayErrorSeconds float64       `json:"delay_error_seconds,omitempty"` // bound of the error of every value of Delay, as both ends report their clocks
-	DelayVariation    *Distribution `json:"delay_variation,omitempty"`     // of delay over its smallest (RFC 5481 §4.2), which needs no right clocks
-	Lost              *uint64       `json:"lost_packets_total,omitempty"`  // nil: the direction of the loss is unknown
+	// nil: the clocks are not both known to be right
+	Delay *Distribution `json:"delay,omitempty"`
+	// bound of the error of every value of Delay, as both ends report their clocks
+	DelayErrorSeconds float64 `json:"delay_error_seconds,omitempty"`
+	// of delay over its smallest (RFC 5481 §4.2), which needs no right clocks
+	DelayVariation *Distribution `json:"delay_variation,omitempty"`
+	Lost           *uint64       `json:"lost_packets_total,omitempty"` // nil: the direction of the loss is unknown
 }
 
 // HopCounts is how many routers packets passed on their way; 0: not known.
@@ -164,12 +179,13 @@ type Confidence struct {
 // Interval is one interim result. Of stream, the kernel's view of the connections is the sender's:
 // means over the connections for times and shares, sums for bytes and packets.
 type Interval struct {
-	StartSeconds           float64 `json:"start_seconds"`
-	EndSeconds             float64 `json:"end_seconds"`
-	ThroughputBitsPerSec   float64 `json:"throughput_bits_per_second,omitempty"`
-	TransactionsPerSec     float64 `json:"transactions_per_second,omitempty"`
-	PacketsPerSec          float64 `json:"packets_per_second,omitempty"`    // received
-	LostPacketsTotal       uint64  `json:"lost_packets_total,omitempty"`    // missing so far among those sent in the interval; udp
+	StartSeconds         float64 `json:"start_seconds"`
+	EndSeconds           float64 `json:"end_seconds"`
+	ThroughputBitsPerSec float64 `json:"throughput_bits_per_second,omitempty"`
+	TransactionsPerSec   float64 `json:"transactions_per_second,omitempty"`
+	PacketsPerSec        float64 `json:"packets_per_second,omitempty"` // received
+	// missing so far among those sent in the interval; udp
+	LostPacketsTotal       uint64  `json:"lost_packets_total,omitempty"`
 	RTTSeconds             float64 `json:"rtt_seconds,omitempty"`           // smoothed (stream) or mean (rr, crr, ping)
 	RTTVarSeconds          float64 `json:"rtt_variation_seconds,omitempty"` // tcpi_rttvar
 	CwndBytes              float64 `json:"cwnd_bytes,omitempty"`
@@ -190,19 +206,24 @@ type Ends struct {
 
 // End is what one host saw and spent during the test.
 type End struct {
-	Host                  string            `json:"host,omitempty"`
-	CPUSeconds            float64           `json:"cpu_seconds,omitempty"` // whole host in the measured window, all classes but idle and steal; absent: not known
-	CPUSecondsPerGigabyte float64           `json:"cpu_seconds_per_gigabyte,omitempty"`
-	CPUSecondsPerMillion  float64           `json:"cpu_seconds_per_million_packets,omitempty"` // packets of the test's payload: datagrams, segments, transactions' messages
-	UserSeconds           float64           `json:"user_seconds,omitempty"`                    // CPUSeconds by class, as the kernel's tick sees them
-	SystemSeconds         float64           `json:"system_seconds,omitempty"`
-	SoftIRQSeconds        float64           `json:"softirq_seconds,omitempty"`
-	IRQSeconds            float64           `json:"irq_seconds,omitempty"`
-	Placement             []Placement       `json:"placement,omitempty"` // where the workers ran; absent: nowhere in particular
-	CPUs                  []host.CPUTimes   `json:"cpus,omitempty"`
-	Drops                 []drops.Drop      `json:"drops"`
-	Counters              map[string]uint64 `json:"counters,omitempty"` // differences over the test, zero ones left out
-	TCP                   []tcpinfo.TCPInfo `json:"tcp,omitempty"`      // one per stream, last reading, differences over the measured part where cumulative
+	Host string `json:"host,omitempty"`
+	// whole host in the measured window, all classes but idle and steal; absent: not known
+	CPUSeconds            float64 `json:"cpu_seconds,omitempty"`
+	CPUSecondsPerGigabyte float64 `json:"cpu_seconds_per_gigabyte,omitempty"`
+	// packets of the test's payload: datagrams, segments, transactions' messages
+	CPUSecondsPerMillion float64 `json:"cpu_seconds_per_million_packets,omitempty"`
+	// CPUSeconds by class, as the kernel's tick sees them
+	UserSeconds    float64 `json:"user_seconds,omitempty"`
+	SystemSeconds  float64 `json:"system_seconds,omitempty"`
+	SoftIRQSeconds float64 `json:"softirq_seconds,omitempty"`
+	IRQSeconds     float64 `json:"irq_seconds,omitempty"`
+	// where the workers ran; absent: nowhere in particular
+	Placement []Placement       `json:"placement,omitempty"`
+	CPUs      []host.CPUTimes   `json:"cpus,omitempty"`
+	Drops     []drops.Drop      `json:"drops"`
+	Counters  map[string]uint64 `json:"counters,omitempty"` // differences over the test, zero ones left out
+	// one per stream, last reading, differences over the measured part where cumulative
+	TCP []tcpinfo.TCPInfo `json:"tcp,omitempty"`
 }
 
 // Placement is the CPU that one stream's worker was pinned to.

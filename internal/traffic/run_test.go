@@ -60,7 +60,7 @@ func TestStreamAllWays(t *testing.T) {
 				if len(live) != len(r.Intervals) || len(live) < 2 || !live[0].Omitted || live[len(live)-1].Omitted {
 					t.Errorf("live %d, final %d intervals: %+v", len(live), len(r.Intervals), r.Intervals)
 				}
-				// Not each of them: a machine that has other things to do leaves some empty.
+				// Not every interval: on a busy machine some are empty.
 				flows := func(i Interval) bool { return i.ThroughputBitsPerSec > 0 && i.EndSeconds > i.StartSeconds }
 				if !slices.ContainsFunc(r.Intervals, flows) {
 					t.Errorf("intervals %+v", r.Intervals)
@@ -160,7 +160,7 @@ func TestPing(t *testing.T) {
 			w := newWorld(t)
 			w.far.Echo, w.link.PeerIP = server, c.peer
 			if c.method == "udp echo" {
-				// Nobody can send ICMP to a name, so only the way over UDP is left.
+				// A name has no address for ICMP, so only the way over UDP is left.
 				w.link.Echo = fmt.Sprintf("127.0.0.1:%d", server.Port())
 			} else if fd, _, err := sys.OpenEcho(netip.MustParseAddr(c.peer)); err != nil {
 				testenv.Missing(t, testenv.Network, "no ICMP: ", err)

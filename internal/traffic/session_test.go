@@ -13,11 +13,11 @@ import (
 	"github.com/linerate/linerate/internal/wire"
 )
 
-// scripted is a control channel whose other side says what the test puts in.
+// scripted is a control channel whose other end sends what the test puts in.
 type scripted struct {
 	said  chan wire.Message
 	heard chan string
-	stuck bool // Send never returns by itself
+	stuck bool // Send blocks until its context ends
 }
 
 func (c *scripted) Send(ctx context.Context, typ string, _ any) error {
@@ -48,10 +48,13 @@ func (c *scripted) say(typ, body string) {
 var brief = timing{Setup: time.Second, Silence: time.Second, Grace: 50 * time.Millisecond, Slack: time.Second,
 	Beat: time.Second}
 
+// slow is brief for channels that take every message, if not at once.
+var slow = timing{Setup: time.Minute, Silence: time.Minute, Grace: time.Minute, Slack: time.Minute, Beat: time.Minute}
+
 func open(t *testing.T, limit time.Duration) (*session, *scripted) {
 	t.Helper()
 	c := &scripted{said: make(chan wire.Message, 8), heard: make(chan string, 8)}
-	return newSession(t.Context(), c, brief, limit, msgResult, msgError), c
+	return newSession(t.Context(), c, slow, limit, msgResult, msgError), c
 }
 
 func TestAwait(t *testing.T) {
@@ -93,8 +96,8 @@ func TestAwait(t *testing.T) {
 	}
 }
 
-// TestLastWordsExplain: what the other side said before the channel broke is the error, not the
-// broken channel.
+// TestLastWordsExplain checks that the error is what the other end said before the channel broke,
+// not the broken channel.
 func TestLastWordsExplain(t *testing.T) {
 	s, c := open(t, time.Minute)
 	defer s.close()
@@ -106,7 +109,7 @@ func TestLastWordsExplain(t *testing.T) {
 	if err := s.insteadOf(io.ErrShortWrite); !errors.Is(err, ErrFar) {
 		t.Errorf("said: %v", err)
 	}
-	// The reader has ended: what comes now belongs to whatever follows the test.
+	// The reader has ended: what arrives now belongs to what follows the test.
 	c.say(msgAccept, ``)
 	if len(c.said) != 1 {
 		t.Error("read beyond the last message")
@@ -121,7 +124,7 @@ func TestBrokenChannel(t *testing.T) {
 	if err := s.cause(); !errors.Is(err, ErrPeerGone) || !errors.Is(err, io.EOF) {
 		t.Errorf("%v", err)
 	}
-	// What was cancelled because of that is the end of the channel as well.
+	// An operation cancelled because of that also reports the end of the channel.
 	if err := s.insteadOf(context.Canceled); !errors.Is(err, ErrPeerGone) {
 		t.Errorf("%v", err)
 	}

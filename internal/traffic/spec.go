@@ -23,12 +23,14 @@ const (
 // that a test does not use must be zero, so that no caller believes to have set what was ignored;
 // [Spec.Normalize] checks this.
 type Spec struct {
-	Test      Test          `json:"test"`
-	Direction Direction     `json:"direction"`
-	Streams   int           `json:"streams"`
-	Duration  time.Duration `json:"duration_nanoseconds"` // measured part, after the warm-up; with Bytes the longest time
-	WarmUp    time.Duration `json:"warm_up_nanoseconds"`  // before the measured part; <0: until the rate is steady; with Bytes none
-	Interval  time.Duration `json:"interval_nanoseconds"` // of interim results
+	Test      Test      `json:"test"`
+	Direction Direction `json:"direction"`
+	Streams   int       `json:"streams"`
+	// Duration is the measured part, after the warm-up; with Bytes the longest time.
+	Duration time.Duration `json:"duration_nanoseconds"`
+	// WarmUp precedes the measured part; <0: until the rate is steady; with Bytes none.
+	WarmUp   time.Duration `json:"warm_up_nanoseconds"`
+	Interval time.Duration `json:"interval_nanoseconds"` // of interim results
 
 	// Bytes makes a test of an amount instead of a time: payload of each direction, shared among
 	// its streams. 0: time decides. For stream and udp.
@@ -38,24 +40,32 @@ type Spec struct {
 	RateBitsPerSec    float64 `json:"rate_bits_per_second,omitempty"`
 	RatePacketsPerSec float64 `json:"rate_packets_per_second,omitempty"`
 
-	RequestBytes  int           `json:"request_bytes,omitempty"`         // rr, crr, ping; of stream: of the pings beside it
-	ResponseBytes int           `json:"response_bytes,omitempty"`        // rr, crr
-	PacketBytes   int           `json:"packet_bytes,omitempty"`          // udp: payload of one datagram, its header included
-	Gap           time.Duration `json:"gap_nanoseconds,omitempty"`       // ping: between packets; rr: the pause before each request
-	ProbeGap      time.Duration `json:"probe_gap_nanoseconds,omitempty"` // between the pings that run beside the test; 0: none
+	// RequestBytes is for rr, crr and ping; for stream it is the size of the pings beside it.
+	RequestBytes  int `json:"request_bytes,omitempty"`
+	ResponseBytes int `json:"response_bytes,omitempty"` // rr, crr
+	// PacketBytes is the payload of one datagram of udp, its header included.
+	PacketBytes int `json:"packet_bytes,omitempty"`
+	// Gap is the time between the packets of ping, or the pause before each request of rr.
+	Gap time.Duration `json:"gap_nanoseconds,omitempty"`
+	// ProbeGap is the time between the pings that run beside the test; 0: none.
+	ProbeGap time.Duration `json:"probe_gap_nanoseconds,omitempty"`
 
 	SendMethod    engine.SendMethod    `json:"send_method,omitempty"`    // stream
 	ReceiveMethod engine.ReceiveMethod `json:"receive_method,omitempty"` // stream
-	Batch         string               `json:"batch,omitempty"`          // udp: "gso", "mmsg", "single"; empty: the fastest that works
-	BusyPoll      bool                 `json:"busy_poll,omitempty"`      // rr, udp: spin instead of sleeping
+	// Batch is "gso", "mmsg" or "single", for udp; empty: the fastest that works.
+	Batch    string `json:"batch,omitempty"`
+	BusyPoll bool   `json:"busy_poll,omitempty"` // rr, udp: spin instead of sleeping
 
-	Congestion   string `json:"congestion_control,omitempty"` // of the sending ends; empty: the host's own
-	WindowBytes  int    `json:"window_bytes,omitempty"`       // socket buffers of both ends, as requested; 0: tuned by the kernel
-	MSSBytes     int    `json:"mss_bytes,omitempty"`          // TCP_MAXSEG before connecting; 0: the kernel's
-	NoDelay      *bool  `json:"no_delay,omitempty"`           // TCP_NODELAY; nil: on for rr and crr, off for stream
-	TOS          int    `json:"tos,omitempty"`                // IP TOS or IPv6 traffic class of all data packets
-	DontFragment bool   `json:"dont_fragment,omitempty"`      // udp
-	SourcePort   int    `json:"source_port,omitempty"`        // near port of the first data connection, plus its index for later ones; 0: any
+	Congestion string `json:"congestion_control,omitempty"` // of the sending ends; empty: the host's own
+	// WindowBytes are the socket buffers of both ends, as requested; 0: tuned by the kernel.
+	WindowBytes  int   `json:"window_bytes,omitempty"`
+	MSSBytes     int   `json:"mss_bytes,omitempty"`     // TCP_MAXSEG before connecting; 0: the kernel's
+	NoDelay      *bool `json:"no_delay,omitempty"`      // TCP_NODELAY; nil: on for rr and crr, off for stream
+	TOS          int   `json:"tos,omitempty"`           // IP TOS or IPv6 traffic class of all data packets
+	DontFragment bool  `json:"dont_fragment,omitempty"` // udp
+	// SourcePort is the near port of the first data connection, plus its index for later ones; 0:
+	// any.
+	SourcePort int `json:"source_port,omitempty"`
 
 	// ForgetPeer makes both kernels forget what they remember about TCP connections with the other
 	// host, before the first connection: then the test before this one neither helps it nor holds

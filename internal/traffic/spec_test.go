@@ -141,16 +141,16 @@ func TestLimits(t *testing.T) {
 		{Limits{}, Spec{Test: Stream, Duration: 11 * time.Minute},
 			"a test of 11m0s is longer than the 10m0s this host allows"},
 		{Limits{}, Spec{Test: Ping, Gap: 200 * time.Microsecond},
-			"a ping every 200µs is more often than every 1ms, which this host allows"},
+			"a ping every 200µs is more frequent than every 1ms, the limit of this host"},
 		{narrow, Spec{Test: Stream, Duration: 50 * time.Second, WarmUp: 11 * time.Second},
 			"a test of 1m1s is longer than the 1m0s this host allows"},
 		{narrow, Spec{Test: Stream, Streams: 5}, "5 streams are more than the 4 this host allows"},
 		{narrow, Spec{Test: RR, ResponseBytes: 1001},
 			"messages of 1001 bytes are larger than the 1000 this host allows"},
-		{narrow, Spec{Test: Ping}, "a ping every 10ms is more often than every 20ms, which this host allows"},
+		{narrow, Spec{Test: Ping}, "a ping every 10ms is more frequent than every 20ms, the limit of this host"},
 		{narrow, Spec{Test: Ping, Gap: 20 * time.Millisecond}, ""},
 		{narrow, Spec{Test: RR, ProbeGap: 10 * time.Millisecond},
-			"a ping every 10ms is more often than every 20ms, which this host allows"},
+			"a ping every 10ms is more frequent than every 20ms, the limit of this host"},
 		{Limits{}, Spec{Test: Stream, Bytes: 9 << 40}, "9 TiB are more than the 8 TiB this host allows"},
 		{slow, Spec{Test: Stream}, "this host allows 1.00 Mb/s: ask for that rate or less"},
 		{slow, Spec{Test: UDP, RatePacketsPerSec: 90, PacketBytes: 1400},
@@ -170,8 +170,8 @@ func TestLimits(t *testing.T) {
 	}
 }
 
-// FuzzSpec feeds what may come over the control channel. A Spec that passes is within bounds that
-// no allocation or timer chokes on.
+// FuzzSpec parses what may arrive over the control channel. A Spec that passes is within bounds
+// that no allocation or timer chokes on.
 func FuzzSpec(f *testing.F) {
 	for _, s := range []Spec{
 		{Test: Stream, Direction: Bidir, Streams: 128},

@@ -24,7 +24,7 @@ func (streamTest) fill(*Spec) {}
 
 func (streamTest) check(s Spec) string {
 	if s.RequestBytes != 0 && (s.ProbeGap == 0 || s.RequestBytes < minPingBytes || s.RequestBytes > maxPingBytes) {
-		return fmt.Sprintf("pings of %d bytes beside a stream are not within %d to %d, or there are none",
+		return fmt.Sprintf("pings of %d bytes beside a stream need a gap, and %d to %d bytes",
 			s.RequestBytes, minPingBytes, maxPingBytes)
 	}
 	return ""
@@ -84,7 +84,8 @@ func (streamTest) interval(i *Interval, d Direction, own, far part) {
 	i.CwndBytes, i.SsthreshBytes, i.DeliveryRateBitsPerSec = sender.Cwnd, sender.Ssthresh, sender.DeliveryRate
 	if length := sender.End - sender.Start; length > 0 {
 		// The kernel's clock and ours differ by up to a tick; a share is one at most.
-		i.RwndLimitedRatio, i.SndbufLimitedRatio = min(1, sender.RwndLimited/length), min(1, sender.SndbufLimited/length)
+		i.RwndLimitedRatio, i.SndbufLimitedRatio = min(1, sender.RwndLimited/length),
+			min(1, sender.SndbufLimited/length)
 	}
 	if d == Bidir {
 		i.RetransmitsTotal += far.Retransmits

@@ -16,7 +16,7 @@ import (
 	"github.com/linerate/linerate/internal/traffic/echo"
 )
 
-// withEcho gives the far side of a world an echo server on loopback.
+// withEcho gives the far end of a world an echo server on loopback.
 func (w *world) withEcho(t *testing.T) {
 	t.Helper()
 	w.far.Echo = listenEcho(t)
@@ -32,7 +32,7 @@ func listenEcho(t *testing.T) *echo.Server {
 	return server
 }
 
-// onlyLinux skips what needs sockets that share a port.
+// onlyLinux skips tests that need sockets that share a port.
 func onlyLinux(t *testing.T) {
 	t.Helper()
 	if runtime.GOOS != "linux" {
@@ -40,8 +40,8 @@ func onlyLinux(t *testing.T) {
 	}
 }
 
-// TestTransactionsWithAPause holds that the connection rests before each request, and that the rest
-// is in no round trip.
+// TestTransactionsWithAPause checks that the connection rests before each request, and that the
+// rest is in no round trip.
 func TestTransactionsWithAPause(t *testing.T) {
 	t.Parallel()
 	spec := shortSpec(RR)
@@ -94,7 +94,7 @@ func TestDatagramsAllWays(t *testing.T) {
 				if !strings.HasPrefix(r.Method, "udp, ") || u.Batch == "" || r.LocalAddress != "127.0.0.1" {
 					t.Errorf("method %q, batch %q, from %s", r.Method, u.Batch, r.LocalAddress)
 				}
-				// Not each of them: a machine that has other things to do leaves some empty.
+				// Not every interval: on a busy machine some are empty.
 				if !slices.ContainsFunc(r.Intervals,
 					func(i Interval) bool { return i.PacketsPerSec > 0 && i.ThroughputBitsPerSec > 0 }) {
 					t.Errorf("intervals %+v", r.Intervals)
@@ -104,8 +104,8 @@ func TestDatagramsAllWays(t *testing.T) {
 	}
 }
 
-// TestDatagramsOverrun floods a far socket whose buffer holds some packets only: the loss is exact,
-// and explained by the socket.
+// TestDatagramsOverrun floods a far socket whose buffer holds only some packets: the loss is exact,
+// and the socket explains it.
 func TestDatagramsOverrun(t *testing.T) {
 	t.Parallel()
 	onlyLinux(t)
@@ -163,7 +163,7 @@ func TestAmounts(t *testing.T) {
 }
 
 // TestChosenPortsAreFreeAgain repeats tests from one port at once: neither end may leave a
-// connection behind that is still remembered.
+// connection behind that still blocks the port.
 func TestChosenPortsAreFreeAgain(t *testing.T) {
 	t.Parallel()
 	onlyLinux(t)
@@ -191,15 +191,14 @@ func TestChosenPortsAreFreeAgain(t *testing.T) {
 	}
 }
 
-// TestSmallAmountsHaveARate sends what may be there before the far side has opened its window.
+// TestSmallAmountsHaveARate sends amounts that may arrive before the far end has opened its window.
 func TestSmallAmountsHaveARate(t *testing.T) {
 	onlyLinux(t)
 	w := newWorld(t)
 	for _, direction := range []Direction{Up, Down, Bidir} {
 		for _, bytes := range []int64{1, 1000, 100_000} {
 			r := run(t, w, Spec{Test: Stream, Direction: direction, Bytes: bytes, Duration: 10 * time.Second}, nil)
-			// No loopback moves a megabyte in less than its memory takes to be written, 1 Tb/s at
-			// most.
+			// No loopback moves a megabyte faster than its memory can be written, 1 Tb/s at most.
 			if r.ThroughputBitsPerSec <= 0 || r.ThroughputBitsPerSec > 1e12 || r.DurationSeconds <= 0 {
 				t.Errorf("%s, %d bytes: %g b/s in %g s", direction, bytes, r.ThroughputBitsPerSec, r.DurationSeconds)
 			}
@@ -309,9 +308,10 @@ func TestRefusals(t *testing.T) {
 		far  func(*Responder)
 		want string
 	}{
-		{"no udp port", noEcho, func(*Responder) {}, "listens on no udp port"},
+		{"no udp port", noEcho, func(*Responder) {}, "has no udp port for tests"},
 		{"no such processor", foreign, func(*Responder) {}, "processor"},
-		{"crr of nobody known", shortSpec(CRR), func(r *Responder) { r.PeerIP = "" }, "does not know your address"},
+		{"crr of an unknown client", shortSpec(CRR), func(r *Responder) { r.PeerIP = "" },
+			"does not know your address"},
 	} {
 		w := newWorld(t)
 		c.far(&w.far)
@@ -331,7 +331,7 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
-// TestEveryByteIsCharged compares what the far side charges with what the test is known to have
+// TestEveryByteIsCharged compares what the far end charges with what the test is known to have
 // moved.
 func TestEveryByteIsCharged(t *testing.T) {
 	t.Parallel()
@@ -364,9 +364,9 @@ func TestEveryByteIsCharged(t *testing.T) {
 				return nil
 			}
 			r := run(t, w, c.spec, nil)
-			// On a busy machine the first packets of a connection can die in the backlog of a
-			// socket whose reader is not running; they come again after 200 ms, which is all of the
-			// window.
+			// On a busy machine the backlog of a socket whose reader is not running may overflow
+			// and drop the first packets of a connection; TCP sends them again after 200 ms, which
+			// is all of the window.
 			for again := 0; again < 5 && c.want(r) == 0; again++ {
 				charged, calls = 0, 0
 				r = run(t, w, c.spec, nil)
@@ -378,7 +378,7 @@ func TestEveryByteIsCharged(t *testing.T) {
 	}
 }
 
-// TestNoMoreThanThePurseHolds has a far side that pays until a sum is reached, and a near side that
+// TestNoMoreThanThePurseHolds has a far end that pays until a sum is reached, and a near end that
 // gives up and is charged all the same.
 func TestNoMoreThanThePurseHolds(t *testing.T) {
 	t.Parallel()

@@ -4,7 +4,8 @@ import (
 	"testing"
 )
 
-// TestTimelineIsBounded: intervals that a far side makes up do not fill the near side's memory.
+// TestTimelineIsBounded checks that intervals that a far end makes up do not fill the near end's
+// memory.
 func TestTimelineIsBounded(t *testing.T) {
 	var emitted int
 	line := newTimeline(Spec{Test: Stream, Direction: Up}, func(Interval) { emitted++ })
@@ -16,6 +17,6 @@ func TestTimelineIsBounded(t *testing.T) {
 	}
 	line.addOwn(part{Measured: true, End: 1})
 	if emitted != 1 {
-		t.Errorf("%d intervals told of one", emitted)
+		t.Errorf("%d intervals emitted of one", emitted)
 	}
 }

@@ -33,7 +33,8 @@ func fillMessages(s *Spec) {
 
 // checkMessages is about the sizes of request and response, and the pause before each request.
 func checkMessages(s Spec) string {
-	if s.RequestBytes < 1 || s.RequestBytes > maxMessageBytes || s.ResponseBytes < 1 || s.ResponseBytes > maxMessageBytes {
+	if s.RequestBytes < 1 || s.RequestBytes > maxMessageBytes || s.ResponseBytes < 1 ||
+		s.ResponseBytes > maxMessageBytes {
 		return fmt.Sprintf("request and response must be within 1 to %d bytes", maxMessageBytes)
 	}
 	if s.Gap > s.Duration {

@@ -43,7 +43,8 @@ func (udpTest) fill(s *Spec) {
 
 func (udpTest) check(s Spec) string {
 	if s.PacketBytes < MinPacketBytes || s.PacketBytes > MaxPacketBytes {
-		return fmt.Sprintf("datagrams of %d bytes are not within %d to %d", s.PacketBytes, MinPacketBytes, MaxPacketBytes)
+		return fmt.Sprintf("datagrams of %d bytes are not within %d to %d", s.PacketBytes, MinPacketBytes,
+			MaxPacketBytes)
 	}
 	return ""
 }
@@ -76,7 +77,7 @@ func (t udpTest) far(ctx context.Context, f *farEnd) (cast, error) {
 		return cast{}, err
 	}
 	if !admitted {
-		return cast{}, fmt.Errorf("%w: this host listens on no udp port for you", errRefusing)
+		return cast{}, fmt.Errorf("%w: this host has no udp port for tests", errRefusing)
 	}
 	if err := f.accept(); err != nil {
 		return cast{}, err

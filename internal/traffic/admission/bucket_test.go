@@ -11,7 +11,7 @@ import (
 func TestBucketsKeepTheRate(t *testing.T) {
 	for _, c := range []struct {
 		limits  Limits
-		packets float64 // per second, that one source may have answered
+		packets float64 // per second, that a server may answer for one source
 		bytes   float64
 	}{
 		{Limits{PacketsPerSecond: 100}, 100, 4e12 / 3600},

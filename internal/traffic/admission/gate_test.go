@@ -119,7 +119,7 @@ func TestSpendEndsAVisit(t *testing.T) {
 	if err := v.Spend(0); !errors.As(err, &over) || !strings.Contains(err.Error(), "10s") {
 		t.Errorf("after its time: %v", err)
 	}
-	// Counts never wrap, whatever a server says it moved.
+	// Counts never overflow, even if a server claims to have moved that much.
 	if err := v.Spend(math.MaxInt64); err == nil || v.Spend(math.MaxInt64) == nil || v.Left() != 0 {
 		t.Error("bytes wrapped")
 	}
@@ -143,7 +143,7 @@ func TestPauseKeepsTheRate(t *testing.T) {
 	}
 	free, _ := newTestGate(Limits{})
 	if v := mustEnter(t, free, alice); v.Spend(1e11) != nil || v.Pause() != 0 {
-		t.Error("a rate that nobody asked for")
+		t.Error("a rate that the limits do not have")
 	}
 }
 
@@ -179,8 +179,8 @@ func TestLimitsHaveDefaultsAndCanBeLifted(t *testing.T) {
 	}
 }
 
-// TestStrangersTakeNoPlaceOfKeyHolders fills a gate with strangers of every address, that of the
-// key holder too.
+// TestStrangersTakeNoPlaceOfKeyHolders fills a gate with strangers of every address, including the
+// key holder's.
 func TestStrangersTakeNoPlaceOfKeyHolders(t *testing.T) {
 	g, _ := newTestGate(Limits{Clients: 3, ClientsPerSource: 2, SourceBytes: 1000})
 	visits := []*Visit{mustEnter(t, g, alice), mustEnter(t, g, alice), mustEnter(t, g, bob)}
@@ -197,7 +197,7 @@ func TestStrangersTakeNoPlaceOfKeyHolders(t *testing.T) {
 		t.Errorf("a third one with the key: %v", err)
 	}
 	// Bytes have no class: the address has moved them.
-	_ = visits[0].Spend(1001) // a BudgetError, as is meant here
+	_ = visits[0].Spend(1001) // a BudgetError, as intended here
 	for _, v := range visits {
 		v.Leave()
 	}
@@ -210,7 +210,7 @@ func TestStrangersTakeNoPlaceOfKeyHolders(t *testing.T) {
 }
 
 // TestMovedBytesAreBounded plays random visits of few sources and checks the promise: no source
-// moves more in a window than its limit and what one Spend is over it.
+// moves more in a window than its limit and the excess of one Spend.
 func TestMovedBytesAreBounded(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	const chunk, limit = 100, 1000
@@ -279,7 +279,7 @@ func TestMemoryIsBounded(t *testing.T) {
 	}
 	for i := range uint32(100_000) {
 		g.Allow(v4(i), 1, 64)
-		// One in sixteen has a real address as well; a full table makes entering dearer.
+		// One in sixteen has a real address as well; a full table makes entering slower.
 		if i%16 == 0 {
 			v := mustEnter(t, g, v4(i))
 			if i%32 == 0 {

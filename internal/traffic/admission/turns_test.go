@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// TestTurnsAreOneAtATime has many ask for few keys; of a key never two go at once, and nothing is
-// left of any.
+// TestTurnsAreOneAtATime has many goroutines ask for few keys: no two have the turn of one key at
+// once, and Turns keeps nothing of any of them.
 func TestTurnsAreOneAtATime(t *testing.T) {
 	var turns Turns[int]
 	var going [3]atomic.Int32
@@ -42,7 +42,7 @@ func TestTurnsEndWithTheirContext(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	other, err := turns.Take(t.Context(), "b") // another key waits for nobody
+	other, err := turns.Take(t.Context(), "b") // another key does not wait
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -53,8 +53,8 @@ func TestVariationAgreesWithSorting(t *testing.T) {
 				{"max", s.Max, all[len(all)-1] - all[0]},
 				{"mean", s.Mean, mean(all) - all[0]},
 			} {
-				// A value is known to 0.4 %, and what lies under the headroom to that of the
-				// headroom, each time the reference is moved.
+				// A value is known to 0.4 %, and each time the reference is moved, what lies under
+				// the headroom is known to the headroom.
 				tolerance := 0.004*c.want + 0.004*float64(headRoom)
 				if name == "slower clock" {
 					tolerance += 0.004 * c.want * 8

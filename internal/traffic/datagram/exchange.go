@@ -27,7 +27,7 @@ type Tally struct {
 }
 
 // ErrOutOfPlace reports an impossible tally of the other end.
-var ErrOutOfPlace = errors.New("account of datagrams out of place")
+var ErrOutOfPlace = errors.New("impossible counts of datagrams")
 
 // Exchange follows the datagrams of one end of a test to the end: what its senders sent, and
 // whether everything that the other end sent has arrived, or will not. Several streams in both

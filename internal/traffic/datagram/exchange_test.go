@@ -62,7 +62,7 @@ func TestExchangeIsExact(t *testing.T) {
 			t.Fatal(err)
 		}
 		if err := x.Hear(ends[1-i].Tell()); !errors.Is(err, ErrOutOfPlace) {
-			t.Errorf("told twice: %v", err)
+			t.Errorf("heard twice: %v", err)
 		}
 	}
 	for i, x := range ends {
@@ -83,7 +83,7 @@ func TestExchangeIsExact(t *testing.T) {
 	}
 }
 
-// TestExchangeGivesUp is told of packets that never come.
+// TestExchangeGivesUp hears of packets that never arrive.
 func TestExchangeGivesUp(t *testing.T) {
 	a, b := socketPair(t, SocketOptions{})
 	defer a.Close()
@@ -106,7 +106,7 @@ func TestExchangeGivesUp(t *testing.T) {
 		}
 	}
 	if x.Drained(0) {
-		t.Error("drained before it was told")
+		t.Error("drained before it heard the tallies")
 	}
 	if err := x.Hear([]Tally{{Packets: 7, AllPackets: 9}}); err != nil {
 		t.Fatal(err)

@@ -12,7 +12,7 @@ import (
 
 var loopback = netip.MustParseAddr("127.0.0.1")
 
-// socketPair is two sockets that are connected to each other over loopback.
+// socketPair returns two sockets that are connected to each other over loopback.
 func socketPair(tb testing.TB, o SocketOptions) (a, b *Socket) {
 	tb.Helper()
 	// Ports are found by binding; the second dial then names both ends.
@@ -71,7 +71,7 @@ func (f *flow) start() {
 	go func() { f.results <- f.ws.Run(-1) }()
 }
 
-// stop ends both and gives what they counted.
+// stop ends both and returns what they counted.
 func (f *flow) stop() (Sent, Received) {
 	f.tb.Helper()
 	f.phase.Set(engine.Stopped)
@@ -92,7 +92,7 @@ func (f *flow) settle(enough func(Received) bool) {
 	}
 }
 
-// arrived asks for so many packets, copies included.
+// arrived asks for a number of packets, duplicates included.
 func arrived(packets int64) func(Received) bool {
 	return func(r Received) bool { return r.AllPackets >= packets }
 }
@@ -131,5 +131,5 @@ func TestEveryPacketArrivesOnce(t *testing.T) {
 	}
 }
 
-// supported tells whether a way to go through system calls exists here.
+// supported reports whether this system has a way to go through system calls.
 func supported(b Batch) bool { return b == BatchAuto || b == BatchSingle || runtime.GOOS == "linux" }

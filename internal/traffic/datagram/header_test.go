@@ -39,7 +39,7 @@ func TestNativeHeaderRefuses(t *testing.T) {
 	}
 }
 
-// FuzzNativeHeader checks that what is parsed is what would be written again.
+// FuzzNativeHeader checks that Put writes again what Parse has read.
 func FuzzNativeHeader(f *testing.F) {
 	f.Add([]byte{})
 	f.Add(make([]byte, 16))

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// drive plays a sender against a simulated clock: a call takes so long, and now and then the thread
-// is gone for a while.
+// drive runs a sender against a simulated clock: each call takes the given time, and now and then
+// the thread is suspended for a while.
 func drive(p *pacer, span, call time.Duration, away func(at time.Duration) time.Duration) (packets int,
 	bursts []time.Duration) {
 	for now := time.Duration(0); now < span; {

@@ -11,7 +11,7 @@ import (
 	"github.com/linerate/linerate/internal/traffic/engine"
 )
 
-// relay passes datagrams on from a sender to a receiver and does to them what it is told.
+// relay passes datagrams on from a sender to a receiver and does to them what its script says.
 type relay struct {
 	in, out *net.UDPConn
 	got     int      // datagrams taken
@@ -70,7 +70,7 @@ func (r *relay) run(to netip.AddrPort) {
 	buf := make([]byte, MaxBytes)
 	write := func(p []byte, n uint64) {
 		r.passed = append(r.passed, n)
-		_, _ = r.out.WriteToUDPAddrPort(p, to) // loopback takes it; what would be lost fails the test
+		_, _ = r.out.WriteToUDPAddrPort(p, to) // loopback takes it; a loss would fail the test
 	}
 	for {
 		size, _, err := r.in.ReadFromUDPAddrPort(buf)
@@ -106,10 +106,10 @@ func (r *relay) run(to netip.AddrPort) {
 	}
 }
 
-// counts is what a reference makes of the order in which packets arrive.
+// counts is the result of a reference for the order in which packets arrive.
 type counts struct{ Packets, Duplicates, Reordered, Lost int64 }
 
-// TestFaultsAreCountedToThePacket sends through a path that loses, doubles and delays packets by
+// TestFaultsAreCountedToThePacket sends through a path that loses, duplicates and delays packets by
 // number.
 func TestFaultsAreCountedToThePacket(t *testing.T) {
 	for name, script := range map[string]func(n uint64) fault{

@@ -109,7 +109,7 @@ func TestAmountsEndTheSending(t *testing.T) {
 	}
 }
 
-// TestEndMarkIsNoData lets a dialect say goodbye on the socket of the sender.
+// TestEndMarkIsNoData has a dialect send its last message on the socket of the sender.
 func TestEndMarkIsNoData(t *testing.T) {
 	a, b := socketPair(t, SocketOptions{})
 	f := newFlow(t, a, b, SendOptions{Bytes: 64, Packets: 10}, ReceiveOptions{Verify: true})
@@ -131,7 +131,7 @@ func TestEndMarkIsNoData(t *testing.T) {
 	}
 }
 
-// TestLongerDatagramsAreStrays sends what does not fit the receiver's expectation, in every way to
+// TestLongerDatagramsAreStrays sends longer datagrams than the receiver expects, in every way to
 // receive.
 func TestLongerDatagramsAreStrays(t *testing.T) {
 	for _, batch := range []Batch{BatchAuto, BatchMMsg, BatchSingle} {
@@ -192,7 +192,7 @@ func TestEveryPlaceIsCompared(t *testing.T) {
 	}
 }
 
-// TestTailEndsABurst has the window end while packets wait for room in the send buffer: they are
+// TestTailEndsABurst has the window end while packets wait for space in the send buffer: they are
 // not sent, and not counted.
 func TestTailEndsABurst(t *testing.T) {
 	a, _ := socketPair(t, SocketOptions{})
@@ -255,8 +255,8 @@ func TestSenderThatNeverRanIsIdle(t *testing.T) {
 	<-f.sender.Idle()
 }
 
-// TestClosedPortIsReported sends to nobody: the packets count as sent, and what the network says as
-// reports.
+// TestClosedPortIsReported sends to a closed port: the packets count as sent, and the network's
+// errors as reports.
 func TestClosedPortIsReported(t *testing.T) {
 	a, b := socketPair(t, SocketOptions{})
 	b.Close()
@@ -289,7 +289,7 @@ func TestSocketSendsAndReceivesOne(t *testing.T) {
 		if err := a.Send([]byte(want)); err != nil {
 			t.Fatal(err)
 		}
-		n, err := b.Receive(buf, 5*time.Second)
+		n, err := b.Receive(buf, time.Minute)
 		if err != nil || string(buf[:n]) != want {
 			t.Errorf("%q, %v, want %q", buf[:n], err, want)
 		}

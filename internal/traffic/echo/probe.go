@@ -8,8 +8,10 @@ import (
 // probeHeaderBytes is the length of the header of a packet of a path MTU search: the header of a
 // ping, then 4 bytes each
 //
-//	24  size    request kindSend: payload bytes of the packet to send, 0: none; request kindHeard: of itself; answer: as in the request
-//	28  hop     answer: MTU in the last ICMP "fragmentation needed" that the server got for this near end; 1: it named none; 0: there was none
+//	24  size    request kindSend: payload bytes of the packet to send, 0: none;
+//	            request kindHeard: of itself; answer: as in the request
+//	28  hop     answer: MTU in the last ICMP "fragmentation needed" that the server got for this
+//	            near end; 1: it named none; 0: none arrived
 //	32  status  answer: probeOK, probeTooBig or probeCannot
 //	36  local   answer with probeTooBig: MTU of the server's own interface, 0: not known
 //

@@ -11,8 +11,8 @@ import (
 	"github.com/linerate/linerate/internal/traffic/engine"
 )
 
-// TestSearchOverARouter is the whole of it with real kernels: a router with narrow hops, that
-// reports what it drops and that does not.
+// TestSearchOverARouter searches with real kernels: over a router with narrow hops, which reports
+// what it drops or not.
 func TestSearchOverARouter(t *testing.T) {
 	for _, c := range []struct {
 		up, down int
@@ -65,7 +65,7 @@ func TestSearchOverARouter(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			// The far kernel may cut its answers to pieces, which is what Linux does for IPv4.
+			// The far kernel may fragment its answers, as Linux does for IPv4.
 			if got.Method != "icmp echo" || got.Up.Bytes != c.up && got.Up.Bytes != min(c.up, c.down) ||
 				got.Down != (PathSide{}) {
 				t.Errorf("%+v", got)
@@ -74,7 +74,7 @@ func TestSearchOverARouter(t *testing.T) {
 	}
 }
 
-// TestPingsTellWhatTheNetworkSays asks hosts that the router does not let through to.
+// TestPingsTellWhatTheNetworkSays pings hosts that the router does not forward to.
 func TestPingsTellWhatTheNetworkSays(t *testing.T) {
 	for _, c := range []struct{ route, want string }{
 		{"unreachable", "10.0.1.254 says: host unreachable"},
@@ -100,7 +100,7 @@ func TestPingsTellWhatTheNetworkSays(t *testing.T) {
 	}
 }
 
-// TestPingsTellTheHopThatIsTooNarrow has a router say which size would pass.
+// TestPingsTellTheHopThatIsTooNarrow has a router report which size would pass.
 func TestPingsTellTheHopThatIsTooNarrow(t *testing.T) {
 	h := newHop(t, 1000, 1500)
 	var troubles []Trouble
@@ -116,7 +116,7 @@ func TestPingsTellTheHopThatIsTooNarrow(t *testing.T) {
 		}
 		w, s := newPinger(&engine.Phase{}, socket, Token{1}, PingOptions{Bytes: 1200})
 		s.sendPing(w, w.Now())
-		for until := time.Now().Add(10 * time.Second); len(s.Troubles()) == 0 && time.Now().Before(until); {
+		for until := time.Now().Add(time.Minute); len(s.Troubles()) == 0 && time.Now().Before(until); {
 			s.takeAnswer(w, 100*time.Millisecond)
 		}
 		troubles = s.Troubles()
@@ -149,11 +149,11 @@ func TestRoundTripBelievesNoImpossibleClock(t *testing.T) {
 		left, received int64
 		want           time.Duration
 	}{
-		{0, 0, 100},                       // the kernel said nothing
-		{0, wall + 90, 90},                // when it came
+		{0, 0, 100},                       // the kernel reported nothing
+		{0, wall + 90, 90},                // when it arrived
 		{wall + 20, wall + 90, 70},        // and when it left
 		{wall - 20, wall + 90, 90},        // of another ping
-		{wall + 95, wall + 90, 90},        // left after it came
+		{wall + 95, wall + 90, 90},        // left after it arrived
 		{wall + 20, wall - 5, 100},        // the clock was set back
 		{wall + 20, wall + 5_000, 100},    // and forth
 		{wall + 20, wall + 20 + 101, 100}, // longer than around it

@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// fakePath is a path of a few hops behind a search: what fits passes after a round trip, what does
-// not is reported or not.
+// fakePath is a path of a few hops behind a search: packets that fit pass after a round trip; the
+// path reports larger ones or not.
 type fakePath struct {
 	headers          int
 	local, far       int // MTU of the two interfaces
@@ -200,13 +200,13 @@ func TestSearchWithoutAnswer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := &fakePath{headers: 28, local: 1500, loss: 1, random: rand.New(rand.NewPCG(1, 1))}
 		if err := newSearch(f, Token{1}, false, true).run(t.Context()); err == nil {
-			t.Error("a path that nobody answers on has an mtu")
+			t.Error("a path without answers has an mtu")
 		}
 	})
 }
 
-// FuzzProbeAnswer feeds a search what a socket may deliver; whatever it is, the search stays within
-// its bounds.
+// FuzzProbeAnswer gives a search what a socket may deliver; the search stays within its bounds for
+// any input.
 func FuzzProbeAnswer(f *testing.F) {
 	p := make([]byte, probeHeaderBytes)
 	putProbe(p, Token{1}, kindAnswer, 5, 1400)
@@ -240,8 +240,8 @@ func FuzzProbeAnswer(f *testing.F) {
 	})
 }
 
-// TestManyHintsAreFewProbes is told of another MTU with every packet, as by somebody who makes them
-// up.
+// TestManyHintsAreFewProbes reports another MTU with every packet, as an attacker would who makes
+// them up.
 func TestManyHintsAreFewProbes(t *testing.T) {
 	d := side{on: true, low: 68, high: maxPacket}
 	for mtu := range 10_000 {

@@ -13,8 +13,8 @@ import (
 	"github.com/linerate/linerate/internal/base/testenv"
 )
 
-// TestServerAnswersFromTheAddressAsked asks a server on all addresses at several; a connected
-// socket takes answers of the asked one only.
+// TestServerAnswersFromTheAddressAsked asks a server on all addresses at several of them; a
+// connected socket accepts only answers of the address asked.
 func TestServerAnswersFromTheAddressAsked(t *testing.T) {
 	for _, c := range []struct{ listen, ask, from string }{
 		{"0.0.0.0", "127.0.0.1", "127.0.0.1"}, {"0.0.0.0", "127.0.0.9", "127.0.0.1"}, {"", "127.0.0.9", "127.0.0.1"},
@@ -50,7 +50,7 @@ func TestServerAnswersFromTheAddressAsked(t *testing.T) {
 	}
 }
 
-// TestTestSocketSharesThePort is what a far side does with an arrival: packets of its near end go
+// TestTestSocketSharesThePort does what a far end does with an arrival: packets of its near end go
 // to its socket, others to the server.
 func TestTestSocketSharesThePort(t *testing.T) {
 	s := listen(t, "0.0.0.0:0")
@@ -175,7 +175,7 @@ func TestServerEndsWhileIdle(t *testing.T) {
 		if err != nil {
 			t.Error(err)
 		}
-	case <-time.After(30 * time.Second):
+	case <-time.After(time.Minute):
 		t.Fatal("the server sleeps on")
 	}
 }

@@ -48,7 +48,7 @@ func onThread(f func()) {
 	<-done
 }
 
-// do runs f inside the namespace; sockets that it opens stay there, whoever uses them.
+// do runs f inside the namespace; sockets that it opens stay there, whichever thread uses them.
 func (n namespace) do(t *testing.T, f func()) {
 	t.Helper()
 	var err error
@@ -86,7 +86,7 @@ func (n namespace) run(t *testing.T, commands string) {
 type hop struct{ near, router, far namespace }
 
 // newHop makes the world. A link of a smaller MTU is one whose two ends are smaller. Its ends may
-// differ in what they take in and send: up and down are MTUs of the router's interfaces towards the
+// differ in what they accept and send: up and down are MTUs of the router's interfaces towards the
 // far and the near host, which bound what it forwards.
 func newHop(t *testing.T, up, down int) hop {
 	t.Helper()
@@ -115,7 +115,7 @@ func newHop(t *testing.T, up, down int) hop {
 			ip route add default via 10.0.%[1]d.254
 			ip -6 route add default via fd0%[1]d::254`, i+1))
 	}
-	// By routes and not by interfaces: an end of a veth pair does not take in what is longer than
+	// By routes and not by interfaces: an end of a veth pair does not accept packets longer than
 	// its own MTU, which would make a black hole of every narrow hop.
 	h.router.run(t, fmt.Sprintf(`
 		ip route change 10.0.2.0/24 dev r2 mtu lock %[1]d
@@ -155,7 +155,7 @@ func (n namespace) settle(t *testing.T) {
 	})
 }
 
-// silence makes the router drop every ICMP error, its own and others'.
+// silence makes the router drop every ICMP error, its own and those it forwards.
 func (h hop) silence(t *testing.T) {
 	t.Helper()
 	h.router.run(t, `

@@ -122,7 +122,8 @@ func mapTimeout(n int, err error) (int, error) {
 }
 
 // Wake makes every blocked and every later call on the connection return.
-func (c *Conn) Wake() { _ = c.conn.SetDeadline(time.Unix(1, 0)) } // only a closed connection refuses, and it needs no waking
+// Only a closed connection refuses, and it needs no waking.
+func (c *Conn) Wake() { _ = c.conn.SetDeadline(time.Unix(1, 0)) }
 
 // Close discards what is still queued and closes.
 func (c *Conn) Close() {

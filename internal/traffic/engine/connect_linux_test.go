@@ -10,8 +10,8 @@ import (
 	"github.com/linerate/linerate/internal/base/testenv"
 )
 
-// TestSlowRequestIsAnswered sends a request in two pieces with more between them than one read of
-// the acceptor waits for, as a request of many segments comes over a long path.
+// TestSlowRequestIsAnswered sends a request in two pieces with more time between them than one read
+// of the acceptor waits for, as a request of many segments arrives over a long path.
 func TestSlowRequestIsAnswered(t *testing.T) {
 	p := &Phase{}
 	at := netip.MustParseAddr("127.0.0.1")
@@ -47,7 +47,7 @@ func TestSlowRequestIsAnswered(t *testing.T) {
 }
 
 // TestZoneOfTheAskedIsNoMatter answers a near end whose address was given with its zone, as
-// link-local ones are.
+// link-local addresses are.
 func TestZoneOfTheAskedIsNoMatter(t *testing.T) {
 	at := netip.MustParseAddr("::1")
 	p := &Phase{}

@@ -6,8 +6,8 @@ import (
 )
 
 // TestTheWorldStopsForSleepers collects garbage while workers sleep on silent connections and keep
-// their logical processors. If a sleeper could not be woken for that, each collection would take
-// until its call times out, or for ever with more sleepers than processors.
+// their logical processors. If the runtime could not wake a sleeper for that, each collection would
+// take until its call times out, or forever with more sleepers than processors.
 func TestTheWorldStopsForSleepers(t *testing.T) {
 	const sleepers = 4
 	defer LendProcessors(sleepers)()
@@ -41,8 +41,8 @@ func TestTheWorldStopsForSleepers(t *testing.T) {
 	}
 }
 
-// TestManyWorkersGiveTheirProcessorsBack: hundreds of sleepers would be woken a hundred times a
-// second each.
+// TestManyWorkersGiveTheirProcessorsBack checks that hundreds of sleepers keep none: the runtime
+// would wake each of them a hundred times a second.
 func TestManyWorkersGiveTheirProcessorsBack(t *testing.T) {
 	few := LendProcessors(2)
 	many := LendProcessors(keepAtMost)
@@ -55,6 +55,6 @@ func TestManyWorkersGiveTheirProcessorsBack(t *testing.T) {
 	}
 	few()
 	if scheduler.keep.Load() {
-		t.Error("nobody is there, and keeps processors")
+		t.Error("without workers, processors are kept")
 	}
 }

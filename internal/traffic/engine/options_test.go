@@ -12,8 +12,8 @@ import (
 	"github.com/linerate/linerate/internal/kernel/sys"
 )
 
-// TestOptionsBeforeTheHandshake dials with a port and a segment size of our choice and looks at
-// what came of them.
+// TestOptionsBeforeTheHandshake dials with a chosen port and segment size and checks the
+// connection.
 func TestOptionsBeforeTheHandshake(t *testing.T) {
 	lc := net.ListenConfig{Control: ListenControl(ConnOptions{WindowBytes: 100_000})}
 	l, err := lc.Listen(t.Context(), "tcp", "127.0.0.1:0")
@@ -27,7 +27,7 @@ func TestOptionsBeforeTheHandshake(t *testing.T) {
 		t.Fatal(err)
 	}
 	port := free.Addr().(*net.TCPAddr).Port
-	_ = free.Close() // its port is what we wanted
+	_ = free.Close() // its port is free now
 
 	o := ConnOptions{MSSBytes: 1000, WindowBytes: 50_000, TOS: 0x28, Congestion: "reno", LocalPort: port, NoDelay: true,
 		PacingBytesPerSec: 1e9}
@@ -56,7 +56,7 @@ func TestOptionsBeforeTheHandshake(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer far.Close()
-	// Twice what was asked for, as socket(7) says; and ten milliseconds of the pacing rate.
+	// Twice the requested size, as socket(7) says; and ten milliseconds of the pacing rate.
 	if d := cmp.Diff(tcpinfo.Buffers{SendBytes: 100_000, ReceiveBytes: 100_000, Congestion: "reno",
 		UnsentBytes: int64(o.PacingBytesPerSec / 100)}, near.Buffers()); d != "" {
 		t.Errorf("near (-want +got):\n%s", d)
@@ -78,7 +78,8 @@ func TestOptionsBeforeTheHandshake(t *testing.T) {
 	}
 }
 
-// TestRefusedOptionsCloseTheConnection because Adopt has taken it by then.
+// TestRefusedOptionsCloseTheConnection checks that Adopt closes the connection, which it has taken
+// by then.
 func TestRefusedOptionsCloseTheConnection(t *testing.T) {
 	near, far := socketPair(t)
 	defer far.Close()
@@ -91,7 +92,7 @@ func TestRefusedOptionsCloseTheConnection(t *testing.T) {
 	}
 }
 
-// TestBusyPoll runs transactions of several sizes that spin; none allocates. Only few of the large:
+// TestBusyPoll runs transactions of several sizes that spin; none allocates. Only a few of them:
 // AllocsPerRun leaves one logical processor to both ends, which then get it in turns of 10 ms.
 func TestBusyPoll(t *testing.T) {
 	for size, runs := range map[int]int{1: 5, 100_000: 1} {

@@ -53,7 +53,7 @@ func Unusable(cpus []int) string {
 	}
 	for _, cpu := range cpus {
 		if !slices.Contains(allowed, cpu) {
-			return fmt.Sprintf("processor %d is none of those that linerate may use here: %v", cpu, allowed)
+			return fmt.Sprintf("linerate may not use processor %d of this host, only %v", cpu, allowed)
 		}
 	}
 	return ""

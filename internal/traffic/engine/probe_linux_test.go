@@ -26,8 +26,8 @@ func (s *changingSource) send(at, n int) (int, error) {
 func (s *changingSource) close() {}
 
 // TestProbeOfWhatIsRefused ends with the kernel's answer and does not wait for data that will never
-// come: three such waits are longer than the far end of a test waits for its start. A payload that
-// was changed is told from one that did not come.
+// arrive: three such waits are longer than the far end of a test waits for its start. The probe
+// distinguishes changed payload from missing payload.
 func TestProbeOfWhatIsRefused(t *testing.T) {
 	refusal := errors.New("function not implemented")
 	for _, receive := range []ReceiveMethod{ReceiveCopy, ReceiveTruncate} {

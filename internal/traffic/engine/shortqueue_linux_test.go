@@ -41,7 +41,7 @@ func TestShortQueue(t *testing.T) {
 	}
 }
 
-// TestShortQueueIsLeftAlone where it would only be in the way.
+// TestShortQueueIsLeftAlone checks where the bound would only do harm.
 func TestShortQueueIsLeftAlone(t *testing.T) {
 	for name, c := range map[string]struct {
 		conn ConnOptions
@@ -75,7 +75,7 @@ func TestInfoOfAShortQueue(t *testing.T) {
 	}
 }
 
-// TestFollowingAllocatesNothing, in fast and slow times and when they change.
+// TestFollowingAllocatesNothing checks fast and slow times, and the changes between them.
 func TestFollowingAllocatesNothing(t *testing.T) {
 	near, far := connPair(t, ConnOptions{})
 	q, l := shortQueue{conn: near}, lowWater{conn: far}

@@ -10,8 +10,7 @@ import (
 	"github.com/linerate/linerate/internal/kernel/sys"
 )
 
-// hurry makes neither end wait for what the other has to do, for tests that send and receive on one
-// thread.
+// hurry makes neither end wait for the other, for tests that send and receive on one thread.
 func hurry(s *streamSender, r *streamReceiver) {
 	if from, ok := s.from.(lingerer); ok {
 		from.linger(false)
@@ -36,7 +35,7 @@ func pump(t *testing.T, ws, wr *Worker, n int64) {
 	}
 }
 
-// streamPair is a sender and a receiver; it skips what this system does not have.
+// streamPair returns a sender and a receiver; it skips methods that this system does not have.
 func streamPair(t *testing.T, p *Phase, o StreamOptions) (ws, wr *Worker) {
 	t.Helper()
 	near, far := connPair(t, ConnOptions{})
@@ -133,7 +132,7 @@ func TestCorruptPayloadIsFound(t *testing.T) {
 					t.Errorf("got %v, want %v", err, c.want)
 				}
 				if v := w.Verified.Load(); c.foreign && v != 0 {
-					t.Errorf("compared %d bytes of a stranger", v)
+					t.Errorf("compared %d bytes of a foreign sender", v)
 				}
 			})
 		}

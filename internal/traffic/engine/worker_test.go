@@ -9,7 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// socketPair is one TCP connection over loopback.
+// socketPair returns one TCP connection over loopback.
 func socketPair(tb testing.TB) (a, b *net.TCPConn) {
 	tb.Helper()
 	l, err := net.ListenTCP("tcp", &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1)})
@@ -28,7 +28,7 @@ func socketPair(tb testing.TB) (a, b *net.TCPConn) {
 	return c.(*net.TCPConn), s
 }
 
-// connPair is socketPair, adopted.
+// connPair returns socketPair, adopted.
 func connPair(tb testing.TB, o ConnOptions) (a, b *Conn) {
 	tb.Helper()
 	near, far := socketPair(tb)

@@ -38,15 +38,15 @@ func TestAcceptOutlivesShortages(t *testing.T) {
 		if err != nil || len(taken) != 1 || taken[0] != conn {
 			t.Errorf("%v, %d connections", err, len(taken))
 		}
-		// A rest after each failure, or a processor would be busy with nothing else.
+		// A rest after each failure, or the loop would keep a processor busy.
 		if most := int(time.Hour/retryAfter) + 2; calls > most {
 			t.Errorf("%d calls in an hour", calls)
 		}
 	})
 }
 
-// TestAcceptEnds: while it rests, with a connection in the last moment, and when its listener is
-// closed by somebody else.
+// TestAcceptEnds: while it rests, with a connection in the last moment, and when other code closes
+// its listener.
 func TestAcceptEnds(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	fail := func() (*net.TCPConn, error) { cancel(); return nil, syscall.EMFILE }
@@ -121,7 +121,7 @@ type serverFunc func(context.Context) error
 func (f serverFunc) Serve(ctx context.Context) error { return f(ctx) }
 
 // TestServeFailsWithItsSockets closes one of them under the server: the other one ends as well, and
-// the error says which it was.
+// the error names the closed one.
 func TestServeFailsWithItsSockets(t *testing.T) {
 	for _, udp := range []bool{false, true} {
 		s, err := Listen(t.Context(), "127.0.0.1:0", nil)
@@ -139,8 +139,8 @@ func TestServeFailsWithItsSockets(t *testing.T) {
 	}
 }
 
-// TestListenFindsAPortForBoth refuses UDP a few times: another port is tried when any will do, and
-// only then.
+// TestListenFindsAPortForBoth refuses UDP a few times: Listen tries another port when any port will
+// do, and only then.
 func TestListenFindsAPortForBoth(t *testing.T) {
 	refusals := 0
 	refuse := func(n int) func(context.Context, string, string) (*net.UDPConn, error) {

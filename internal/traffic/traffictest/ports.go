@@ -50,7 +50,7 @@ func AwaitListener(t testing.TB, port int) {
 	t.Helper()
 	for until := time.Now().Add(patience / 2); !listened(port); time.Sleep(5 * time.Millisecond) {
 		if time.Now().After(until) {
-			t.Fatalf("nobody listens on port %d", port)
+			t.Fatalf("no program listens on port %d", port)
 		}
 	}
 }

@@ -24,7 +24,7 @@ func TestLeaksAreSeen(t *testing.T) {
 		defer close(accepted)
 		_, _ = l.Accept()
 	}()
-	// The tests' own goroutine is ours as well; the one that leaks has this function as its creator
+	// The tests' own goroutine is ours as well; the leaking one has this function as its creator
 	// and not as its caller.
 	if left := leftovers(0); !strings.Contains(left, "TestLeaksAreSeen.func") {
 		t.Errorf("left over: %q", left)
@@ -82,7 +82,7 @@ func TestFreePortsAreApart(t *testing.T) {
 			t.Fatal(err)
 		}
 		if !taken(first) {
-			t.Errorf("port %d is free while somebody listens with %s", first, network)
+			t.Errorf("port %d is free while a program listens with %s", first, network)
 		}
 		AwaitListener(t, first)
 		_ = l.Close()

@@ -52,7 +52,7 @@ func TestBoundsFitTheHeaders(t *testing.T) {
 	}
 }
 
-// TestEveryTestEnds: the watchdog leaves every test its time.
+// TestEveryTestEnds checks that the watchdog leaves every test its time.
 func TestEveryTestEnds(t *testing.T) {
 	for _, s := range []Spec{{Test: Stream}, {Test: RR, WarmUp: -1}, {Test: UDP, Bytes: 1000},
 		{Test: MTU, Duration: time.Second}} {
