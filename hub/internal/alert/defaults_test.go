@@ -108,7 +108,7 @@ func TestDefaultRules(t *testing.T) {
 	}
 	up := func(at func(ago time.Duration) float64) func(*history) {
 		return func(h *history) {
-			h.fill(6*time.Hour, 30*time.Second, func(ago time.Duration) []sample.Point {
+			h.fill(150*time.Minute, 30*time.Second, func(ago time.Duration) []sample.Point {
 				return []sample.Point{h.point(at(ago), "linerate_interface_up", "interface", "eth0"),
 					h.point(1, "linerate_interface_up", "interface", "eth1")}
 			})
@@ -116,7 +116,7 @@ func TestDefaultRules(t *testing.T) {
 	}
 	speed := func(before, lately float64) func(*history) {
 		return func(h *history) {
-			h.fill(2*24*time.Hour, time.Minute, func(ago time.Duration) []sample.Point {
+			h.fill(6*time.Hour, time.Minute, func(ago time.Duration) []sample.Point {
 				v := before
 				if ago < time.Hour {
 					v = lately
