@@ -97,7 +97,7 @@ var onlyIn = map[string][]string{
 	"charm.land":                    {"internal/top"},
 
 	// The hub alone has a database and a web server; see also TestTheProgramLinksNoServer.
-	"github.com/prometheus": {"hub/internal/record", "hub/internal/web/api"},
+	"github.com/prometheus": {"hub/internal/record", "hub/internal/alert", "hub/internal/web/api"},
 	"net/http":              {"hub/internal"},
 
 	// Of no room: they call methods by name, so that the linker keeps every exported method of the

@@ -24,8 +24,8 @@ import (
 	"github.com/linerate/linerate/internal/base/testenv"
 )
 
-// patience is how long a condition is waited for: no measure of speed, only an end to a wait for
-// what never comes.
+// patience bounds the wait for a condition. It measures no speed, and only ends a wait for what
+// never happens.
 const patience = 2 * time.Minute
 
 var browser struct {
@@ -35,7 +35,7 @@ var browser struct {
 	once sync.Once
 }
 
-// TestMain ends the one browser that all tests share.
+// TestMain closes the browser that all tests share.
 func TestMain(m *testing.M) {
 	code := m.Run()
 	for i := len(browser.stop) - 1; i >= 0; i-- {
@@ -44,8 +44,8 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// startBrowser starts Chromium once. It finds no host but this one, so what the page asked of
-// another would fail, and is counted.
+// startBrowser starts Chromium once. It resolves no host but this one, so a request of the page to
+// another host would fail, and is counted.
 func startBrowser() {
 	path, err := exec.LookPath("chromium")
 	if err != nil {
@@ -71,7 +71,7 @@ func startBrowser() {
 	browser.err = chromedp.Do(ctx)
 }
 
-// tab is a window on the page of one fake hub. What went wrong in it is kept.
+// tab is a browser tab with the page of one fake hub. It collects errors.
 type tab struct {
 	*testing.T
 	ctx  context.Context
@@ -83,7 +83,7 @@ type tab struct {
 	expected string   // of errors: a part of those that are part of the test
 }
 
-// open starts a fake hub and a tab; nothing is loaded yet. Tests with a tab run side by side: each
+// open starts a fake hub and a tab, and loads nothing. Tests with a tab run in parallel: each
 // believes that its own has the focus.
 func open(t *testing.T, f *fake) *tab {
 	t.Helper()
@@ -122,7 +122,7 @@ func open(t *testing.T, f *fake) *tab {
 	return tb
 }
 
-// called calls a command of the browser for what it does.
+// called runs a command of the browser and returns its error.
 func called[P, R any](ctx context.Context, command cdp.Command[P, R], params P) error {
 	_, err := chromedp.Call(ctx, command, params)
 	return err
@@ -133,7 +133,7 @@ func (t *tab) heard(event any) {
 	defer t.mu.Unlock()
 	switch e := event.(type) {
 	case *runtime.EventExceptionThrown:
-		t.errors = append(t.errors, "exception: "+told(e.ExceptionDetails))
+		t.errors = append(t.errors, "exception: "+describe(e.ExceptionDetails))
 	case *runtime.EventConsoleAPICalled:
 		if e.Type == runtime.ConsoleAPICalledTypeError || e.Type == runtime.ConsoleAPICalledTypeWarning {
 			var words []string
@@ -154,15 +154,14 @@ func (t *tab) heard(event any) {
 	}
 }
 
-// expect allows errors of the browser that contain a text: those of answers that the test itself
-// made wrong.
+// expect allows errors of the browser that contain a text: those that the test causes itself.
 func (t *tab) expect(text string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.expected = text
 }
 
-func told(d *runtime.ExceptionDetails) string {
+func describe(d *runtime.ExceptionDetails) string {
 	text := d.Text
 	if d.Exception != nil {
 		text += " " + d.Exception.Description
@@ -177,8 +176,8 @@ func (t *tab) run(actions ...chromedp.Action[chromedp.Void]) {
 	t.must(chromedp.Do(ctx, actions...))
 }
 
-// must ends the test for an error of the browser, with what is seen at that time, which tells more
-// than the error.
+// must ends the test for an error of the browser, and logs the visible page, which shows more than
+// the error.
 func (t *tab) must(err error) {
 	t.Helper()
 	if err != nil {
@@ -194,20 +193,20 @@ func (t *tab) must(err error) {
 	}
 }
 
-// visit loads an address of the page from the beginning.
+// visit loads an address of the page from scratch.
 func (t *tab) visit(address string) {
 	t.Helper()
 	t.run(chromedp.Navigate("about:blank"), chromedp.Navigate(t.base+"/"+address))
 }
 
-// wait waits until an expression of JavaScript is true, looking each time that the browser paints.
+// wait waits until a JavaScript expression is true; it evaluates it at each frame.
 func (t *tab) wait(expression string) {
 	t.Helper()
 	get[bool](t, "new Promise((done) => { const look = () => ("+expression+
 		") ? done(true) : requestAnimationFrame(look); look(); })")
 }
 
-// get evaluates an expression, or waits for what it promises.
+// get evaluates an expression, and awaits a promise.
 func get[T any](t *tab, expression string) T {
 	t.Helper()
 	ctx, stop := context.WithTimeout(t.ctx, patience)
@@ -220,10 +219,11 @@ func get[T any](t *tab, expression string) T {
 	return v
 }
 
-// drawn waits until the graphs that are on the screen are drawn or say why not.
+// drawn waits until the visible graphs are drawn, or show why not.
 func (t *tab) drawn() {
 	t.Helper()
-	t.wait(`document.querySelector(".graph") && [...document.querySelectorAll(".graph")].every((g) => g.dataset.state !== "loading")`)
+	t.wait(`document.querySelector(".graph") && [...document.querySelectorAll(".graph")].every((g) => ` +
+		`g.dataset.state !== "loading")`)
 }
 
 func (t *tab) size(width, height int64) {
@@ -243,7 +243,7 @@ func (t *tab) dark(on bool) {
 				{Name: "prefers-reduced-motion", Value: "reduce"}}}))
 }
 
-// keys presses keys as they are typed.
+// keys types keys.
 func (t *tab) keys(keys ...string) {
 	t.Helper()
 	for _, k := range keys {
@@ -251,7 +251,7 @@ func (t *tab) keys(keys ...string) {
 	}
 }
 
-// drag moves the mouse over a graph from one part of its width to another.
+// drag drags the mouse over a graph from one part of its width to another.
 func (t *tab) drag(graph string, from, to float64, modifiers int64) {
 	t.Helper()
 	box := t.box("#graph-" + graph + " .u-over")
@@ -274,15 +274,16 @@ func (t *tab) drag(graph string, from, to float64, modifiers int64) {
 
 type rectangle struct{ X, Y, W, H float64 }
 
-// box is where an element is in the window, after it was scrolled into it.
+// box returns the position of an element in the window, after scrolling it into view.
 func (t *tab) box(selector string) rectangle {
 	t.Helper()
 	return get[rectangle](t, `(() => { const e = document.querySelector(`+strconv.Quote(selector)+
-		`); e.scrollIntoView({block: "center"}); const r = e.getBoundingClientRect(); return {X: r.left, Y: r.top, W: r.width, H: r.height}; })()`)
+		`); e.scrollIntoView({block: "center"}); const r = e.getBoundingClientRect(); return {X: r.left, Y: `+
+		`r.top, W: r.width, H: r.height}; })()`)
 }
 
-// picture keeps what is seen: in the directory of LINERATE_SCREENSHOTS, or with go test -artifacts
-// where that puts it.
+// picture stores a screenshot: in the directory LINERATE_SCREENSHOTS, or where go test -artifacts
+// puts it.
 func (t *tab) picture(name string) {
 	t.Helper()
 	dir := os.Getenv("LINERATE_SCREENSHOTS")

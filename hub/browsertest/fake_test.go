@@ -20,22 +20,22 @@ import (
 	"github.com/linerate/linerate/hub/internal/web/page"
 )
 
-// fakeNow is when the fake hub lives. The page goes by the hub's clock, so a fixed one shows that,
+// fakeNow is the time of the fake hub. The page follows the hub's clock, so a fixed one tests that,
 // and makes every run draw the same.
 var fakeNow = time.Date(2026, 11, 20, 14, 30, 0, 0, time.UTC)
 
-// gapFrom and gapTo are when the fake hub was not running.
+// gapFrom and gapTo bound the time in which the fake hub did not run.
 var gapFrom, gapTo = fakeNow.Add(-35 * time.Hour), fakeNow.Add(-33 * time.Hour)
 
-// changed is when a setting was changed that made the first interface carry more and drop less.
+// changed is the time of a change that made the first interface carry more and drop less.
 var changed = fakeNow.Add(-20 * time.Hour)
 
-// hostile is what somebody may call an interface, a title, a value, so that a page that takes it
-// for markup or for a query is seen to.
+// hostile is a name for interfaces, titles and values, against a page that takes names for markup
+// or for queries.
 const hostile = `"><img src=x onerror="window.owned=1"><script>window.owned=1</script>{host="x"}\` + "\u202e"
 
-// fake is a hub that answers as the real one does, with figures that are computed from the time.
-// Its fields are set before the first request.
+// fake is a hub that answers as the real one does, with figures computed from the time. Its fields
+// are set before the first request.
 type fake struct {
 	interfaces int    // of the first host
 	hostile    bool   // names, titles and documents are made to break the page
@@ -45,7 +45,7 @@ type fake struct {
 	status     int    // of every answer of the API that is not 200
 	crowded    bool   // a hundred changes within an hour
 	silent     bool   // the newest sample is minutes old
-	password   string // asked for; none: nobody is
+	password   string // required; empty: none
 
 	mu       sync.Mutex
 	requests []string
@@ -79,7 +79,7 @@ func (f *fake) serve(t *testing.T) string {
 			}
 			w.WriteHeader(status)
 			json.NewEncoder(w).Encode(map[string]string{"status": "error", "errorType": "fake",
-				"error": "it was told to"})
+				"error": "as the test wants"})
 		})
 	}
 	if f.password != "" {
@@ -313,7 +313,8 @@ func (f *fake) findings(*http.Request) any {
 				{"name": "rtt_p50_seconds", "value": 0.00041, "source": "ping"}},
 			"rejected": []string{"the receive ring of alpha: no packet was dropped there",
 				"the queueing discipline of alpha: its queue was short"},
-			"remedy": object{"text": "Look at the cable and the switch between the hosts: packets are lost on the way, not in them.", "knobs": []string{}}},
+			"remedy": object{"text": "Look at the cable and the switch between the hosts: packets are lost on " +
+				"the way, not in them.", "knobs": []string{}}},
 			object{"code": "rss-imbalance", "severity": "notice", "confidence_ratio": 0.7,
 				"title": "One queue of eth0 takes most of what comes in", "where": "eth0",
 				"evidence": []object{}, "rejected": []string{},
@@ -365,7 +366,7 @@ func (f *fake) matrix(*http.Request) any {
 	return object{"schema": "linerate.hub.matrix/1", "from": names, "to": names, "cells": cells}
 }
 
-// query answers in Prometheus's form, what is asked being read by Prometheus's own parser.
+// query answers in Prometheus's form. Prometheus's parser parses the query.
 func (f *fake) query(r *http.Request) any {
 	text := r.FormValue("query")
 	e, err := parser.NewParser(parser.Options{}).ParseExpr(text)
@@ -403,13 +404,13 @@ func (f *fake) query(r *http.Request) any {
 	return object{"status": "success", "data": object{"resultType": "matrix", "result": result}}
 }
 
-// noise is between 0 and 1, the same for the same arguments.
+// noise returns a value between 0 and 1, the same for the same arguments.
 func noise(name string, t float64) float64 {
 	h := uint64(1469598103934665603)
 	for _, c := range []byte(name + strconv.FormatInt(int64(t/60), 10)) {
 		h = (h ^ uint64(c)) * 1099511628211
 	}
-	h ^= h >> 29 // the last bytes reach the upper bits too
+	h ^= h >> 29 // spread the last bytes to the upper bits
 	h *= 0xbf58476d1ce4e5b9
 	return float64(h>>11) / (1 << 53)
 }

@@ -16,12 +16,12 @@ type sampled struct {
 	value  float64
 }
 
-// names of labels, in the order in which they make a series' key.
+// labelNames are the labels in the order in which they make a key.
 var labelNames = []string{"host", "interface", "direction", "place", "kind", "queue", "cpu", "mode", "target",
 	"quantile", "test", "q"}
 
-// key tells series apart; made by hand, because it is made for each point of each graph of each
-// test.
+// key returns the identity of a series. It is written by hand, because every point of every graph
+// of every test needs one.
 func key(labels map[string]string) string {
 	var b strings.Builder
 	for _, name := range labelNames {
@@ -31,7 +31,7 @@ func key(labels map[string]string) string {
 	return b.String()
 }
 
-// of are the series of a metric at a time: of a counter how fast it grows, of a gauge its value.
+// of returns the series of a metric at a time: the rate of a counter, the value of a gauge.
 func (f *fake) of(metric string, t float64) []sampled {
 	if f.empty || t > float64(gapFrom.Unix()) && t < float64(gapTo.Unix()) {
 		return nil

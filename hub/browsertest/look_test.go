@@ -4,14 +4,16 @@ import (
 	"testing"
 )
 
-// TestViews looks at every view in light and in dark, wide and on a phone: nothing is wrong in the
-// console, nothing is wider than the screen, and a picture is kept.
+// TestViews opens every view in light and dark, wide and on a phone: no console error, nothing
+// wider than the screen, and a screenshot of each.
 func TestViews(t *testing.T) {
 	f := &fake{interfaces: 12, crowded: true}
 	tb := open(t, f)
 	marked := "a=2026-11-19T16:30:00Z/2026-11-19T18:00:00Z&b=2026-11-19T19:00:00Z/2026-11-19T20:30:00Z"
 	views := []struct{ name, address, ready string }{
-		{"overview", "#/", `document.querySelectorAll(".interface-row").length === 13 && document.querySelector(".spark").dataset.at && document.querySelector(".col-in").textContent !== "…" && document.querySelector(".finding")`},
+		{"overview", "#/", `document.querySelectorAll(".interface-row").length === 13 && ` +
+			`document.querySelector(".spark").dataset.at && document.querySelector(".col-in").textContent !== ` +
+			`"…" && document.querySelector(".finding")`},
 		{"interface", "#/interface/alpha/eth0?" + marked, `document.querySelector(".mark")`},
 		{"compare", "#/compare/alpha/eth0?" + marked, `document.querySelector(".compared .moved")`},
 		{"changes", "#/changes", `document.querySelector(".from-to .to")`},
@@ -34,8 +36,8 @@ func TestViews(t *testing.T) {
 		if get[bool](tb, `!!document.querySelector(".graph")`) {
 			tb.drawn()
 		}
-		// The window changes under the page, as it does when a screen is turned or the evening
-		// comes.
+		// The window changes under the loaded page, as it does when a screen is turned or the theme
+		// changes.
 		for _, look := range looks {
 			tb.size(look.width, look.height)
 			tb.dark(look.dark)
@@ -51,10 +53,13 @@ func TestViews(t *testing.T) {
 	}
 }
 
-// overflow names what makes the page scroll sideways.
-const overflow = `document.documentElement.scrollWidth <= innerWidth ? [] : [...document.querySelectorAll("body *")].filter((e) => e.getBoundingClientRect().right > innerWidth + 1 && !e.closest(".scroll")).slice(0, 5).map((e) => e.tagName + "." + e.className + " " + Math.round(e.getBoundingClientRect().right)).concat("scroll width " + document.documentElement.scrollWidth)`
+// overflow names the elements that make the page scroll sideways.
+const overflow = `document.documentElement.scrollWidth <= innerWidth ? [] : [...document.querySelectorAll("body ` +
+	`*")].filter((e) => e.getBoundingClientRect().right > innerWidth + 1 && !e.closest(".scroll")).slice(0, ` +
+	`5).map((e) => e.tagName + "." + e.className + " " + ` +
+	`Math.round(e.getBoundingClientRect().right)).concat("scroll width " + document.documentElement.scrollWidth)`
 
-// astray names markers that are beside their plot or cover each other.
+// astray names markers that are beside their plot or overlap.
 const astray = `[...document.querySelectorAll(".graph[data-state=drawn]")].flatMap((g) => {
 	const plot = g.querySelector(".u-over").getBoundingClientRect(), boxes = [...g.querySelectorAll(".mark")].map((m) => [m.textContent, m.getBoundingClientRect()]);
 	return boxes.filter(([, r], i) => r.left + r.width / 2 < plot.left - 1 || r.left + r.width / 2 > plot.right + 1 || (i > 0 && r.left < boxes[i - 1][1].right - 1)).map(([text, r]) => g.id + " " + text + " at " + Math.round(r.left))

@@ -7,7 +7,7 @@ import (
 	"github.com/linerate/linerate/internal/base/testenv"
 )
 
-// TestStates puts the hub into every state that it can be in, and reads what the page says of it.
+// TestStates puts the hub into every state, and checks what the page says.
 func TestStates(t *testing.T) {
 	testenv.Need(t, testenv.Browser)
 	for _, c := range []struct {
@@ -35,7 +35,7 @@ func TestStates(t *testing.T) {
 		{"not logged in", &fake{interfaces: 2, status: 401}, "#/", []string{"not logged in", "Reload the page"}},
 		{"refused", &fake{interfaces: 2, status: 403}, "#/", []string{"refuses this browser"}},
 		{"busy", &fake{interfaces: 2, status: 503}, eth0, []string{"asks the page to wait", "The page retries"}},
-		{"failing", &fake{interfaces: 2, status: 500}, eth0, []string{"The hub failed: it was told to"}},
+		{"failing", &fake{interfaces: 2, status: 500}, eth0, []string{"The hub failed: as the test wants"}},
 		{"no such view", &fake{interfaces: 2}, "#/nowhere/%E0%A4%A", []string{"alpha", "12", "Overview"}},
 		{"no such event", &fake{interfaces: 2}, "#/?event=never-was",
 			[]string{"The hub has no event with this id"}},
@@ -66,8 +66,8 @@ func quoted(s string) string {
 	return "\"" + strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(s) + "\""
 }
 
-// TestRecovery takes the hub away and brings it back: what was known stays on the screen, and the
-// word of it goes when there is an answer.
+// TestRecovery stops the hub and starts it again: the drawn page stays, and the notice disappears
+// with the first answer.
 func TestRecovery(t *testing.T) {
 	f := &fake{interfaces: 2}
 	tb := open(t, f)
@@ -84,29 +84,33 @@ func TestRecovery(t *testing.T) {
 	tb.wait(`!document.body.innerText.includes("asks the page to wait")`)
 }
 
-// TestHostile calls everything what would break a page that takes names for markup, for a query or
-// for an address.
+// TestHostile uses names that break a page which takes names for markup, for queries or for
+// addresses.
 func TestHostile(t *testing.T) {
 	f := &fake{interfaces: 3, hostile: true}
 	tb := open(t, f)
 	tb.size(1280, 900)
 	inert := func() {
 		t.Helper()
-		if get[bool](tb, `window.owned !== undefined || document.querySelector("main img, dialog img, main script, #tip img") !== null`) {
+		if get[bool](tb, `window.owned !== undefined || document.querySelector("main img, dialog img, main `+
+			`script, #tip img") !== null`) {
 			t.Error("a name became markup")
 		}
 	}
 	tb.visit("#/")
-	tb.wait(`[...document.querySelectorAll(".interface-row a")].some((a) => a.textContent.includes("onerror")) && document.querySelector(".finding h3")`)
+	tb.wait(`[...document.querySelectorAll(".interface-row a")].some((a) => a.textContent.includes("onerror")) ` +
+		`&& document.querySelector(".finding h3")`)
 	inert()
 	tb.picture("hostile-overview")
 	if get[bool](tb, `document.body.innerText.includes("\u202e")`) {
 		t.Error("a character that turns the direction of text is shown")
 	}
-	get[bool](tb, `[...document.querySelectorAll(".interface-row a")].find((a) => a.textContent.includes("onerror")).click() ?? true`)
+	get[bool](tb, `[...document.querySelectorAll(".interface-row a")].find((a) => `+
+		`a.textContent.includes("onerror")).click() ?? true`)
 	tb.wait(`document.querySelector("main").dataset.view === "interface"`)
 	tb.drawn()
-	tb.wait(`document.querySelector(".events .event-row") && document.querySelector("#graph-throughput").dataset.state === "drawn"`)
+	tb.wait(`document.querySelector(".events .event-row") && ` +
+		`document.querySelector("#graph-throughput").dataset.state === "drawn"`)
 	inert()
 	get[bool](tb, `document.querySelector("#graph-throughput .mark").focus() ?? true`)
 	tb.wait(`!document.getElementById("tip").hidden`)
@@ -120,7 +124,7 @@ func TestHostile(t *testing.T) {
 	tb.visit("#/findings")
 	tb.wait(`document.querySelector("article.finding")`)
 	inert()
-	// The name reached the hub as it is, in a query that is one.
+	// The hub got the name unchanged, in a valid query.
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if len(f.wrong) != 0 {
@@ -128,13 +132,15 @@ func TestHostile(t *testing.T) {
 	}
 }
 
-// TestAccessible looks for what a reader without eyes or without a mouse needs, in every view.
+// TestAccessible checks every view for readers without sight or without a mouse.
 func TestAccessible(t *testing.T) {
 	tb := open(t, &fake{interfaces: 6, crowded: true})
 	tb.size(1280, 900)
 	for _, view := range []struct{ address, ready string }{
-		{"#/", `document.querySelector(".interface-row") && document.querySelector(".finding") && document.querySelector(".event-row")`},
-		{eth0, `document.querySelector("#graph-rtt[data-state=drawn]") && document.querySelector(".events .event-row")`},
+		{"#/", `document.querySelector(".interface-row") && document.querySelector(".finding") && ` +
+			`document.querySelector(".event-row")`},
+		{eth0, `document.querySelector("#graph-rtt[data-state=drawn]") && document.querySelector(".events ` +
+			`.event-row")`},
 		{"#/compare/alpha/eth0?a=2026-11-19T16:30:00Z/2026-11-19T18:00:00Z&b=2026-11-19T19:00:00Z/2026-11-19T20:30:00Z",
 			`document.querySelector(".compared")`},
 		{"#/changes", `document.querySelector(".change .to")`},
@@ -151,8 +157,8 @@ func TestAccessible(t *testing.T) {
 	}
 }
 
-// examine looks at every element that is shown: names, roles, headings, and the contrast of its
-// text with what is behind it.
+// examine checks every visible element: names, roles, headings, and the contrast of its text with
+// its background.
 const examine = `(() => {
 	const out = [];
 	const shown = (e) => e.checkVisibility() && e.getClientRects().length > 0;

@@ -2,7 +2,7 @@ package browsertest
 
 import "testing"
 
-// TestUnits writes numbers and times as the page does, by its own modules.
+// TestUnits formats numbers and times with the modules of the page.
 func TestUnits(t *testing.T) {
 	tb := open(t, &fake{interfaces: 1})
 	tb.visit("#/findings")
@@ -46,10 +46,16 @@ func TestUnits(t *testing.T) {
 		{`q.statistics([null])`, "undefined"},
 		{`q.stepFor({start: 0, end: 172800}, 600)`, "300"},
 		{`q.gridOf({start: 7, end: 31}, 10).times.join()`, "0,10,20,30"},
-		{`marks.group([1, 2, 100, 103, 300].map((start) => ({start})), (t) => t, 400).map((g) => g.events.length).join()`, "2,2,1"},
+		{`marks.group([1, 2, 100, 103, 300].map((start) => ({start})), (t) => t, 400).map((g) => ` +
+			`g.events.length).join()`, "2,2,1"},
 		{`marks.group([{start: -5}, {start: 500}], (t) => t, 400).length`, "0"},
-		{`marks.group([{kind: "run", start: -5, end: 9}, {kind: "run", start: -5, end: -1}, {kind: "finding", start: -9, open: true}, {kind: "change", start: -5, end: 9}], (t) => t, 400).map((g) => g.x + ":" + g.events.length).join()`, "0:2"},
-		{`marks.spans([{kind: "run", start: -5, end: 50}, {kind: "finding", start: 20, open: true}, {kind: "alert", start: 60, end: 90}, {kind: "change", start: 1, end: 90}, {kind: "gap", start: 1, end: 90}, {kind: "measurement", start: 70, end: 73}], (t) => t, 100).map((b) => [b.kind, b.from, b.to, b.lane].join(" ")).join()`,
+		{`marks.group([{kind: "run", start: -5, end: 9}, {kind: "run", start: -5, end: -1}, {kind: "finding", ` +
+			`start: -9, open: true}, {kind: "change", start: -5, end: 9}], (t) => t, 400).map((g) => g.x + ":" ` +
+			`+ g.events.length).join()`, "0:2"},
+		{`marks.spans([{kind: "run", start: -5, end: 50}, {kind: "finding", start: 20, open: true}, {kind: ` +
+			`"alert", start: 60, end: 90}, {kind: "change", start: 1, end: 90}, {kind: "gap", start: 1, end: ` +
+			`90}, {kind: "measurement", start: 70, end: 73}], (t) => t, 100).map((b) => [b.kind, b.from, b.to, ` +
+			`b.lane].join(" ")).join()`,
 			"run 0 50 0,finding 20 100 1,alert 60 90 0"},
 		{`["near", "far", "path", "eth0", undefined].map((state) => kinds.stateOf({kind: "finding", state})).join()`,
 			",far,path,eth0,"},

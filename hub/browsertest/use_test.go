@@ -12,7 +12,7 @@ import (
 
 const eth0 = "#/interface/alpha/eth0"
 
-// query is a key of the address that the page is at.
+// query returns a key of the page's address.
 func query(key string) string {
 	return `(new URLSearchParams(location.hash.split("?")[1] ?? "").get("` + key + `") ?? "")`
 }
@@ -29,11 +29,10 @@ func watched(t *testing.T, f *fake) *tab {
 	return tb
 }
 
-// TestGaps looks into what uPlot has to draw: where nothing was recorded there is nothing, and
-// there is something on both sides of it.
+// TestGaps checks what uPlot draws: nothing in a gap of the history, and lines on both sides of it.
 func TestGaps(t *testing.T) {
 	tb := watched(t, &fake{interfaces: 2})
-	// The view is found through the graph's own element: the page keeps nothing in the window.
+	// The test imports the module of graphs: the page keeps nothing in the window.
 	script := `(async () => {
 		const {Graph} = await import(document.querySelector("script[type=module]").src.replace("main.js", "graph.js"));
 		const rows = [{label: "In", colour: "in", filled: true, values: [1, 2, null, null, 3, 4]}];
@@ -118,7 +117,8 @@ func TestEvent(t *testing.T) {
 	tb.wait(`document.querySelector("#event[open]")`)
 	// It shares its marker with others: the dialog lets one choose.
 	tb.wait(`[...document.querySelectorAll("#event .event-row")].some((e) => e.textContent.includes("ring.rx"))`)
-	get[bool](tb, `[...document.querySelectorAll("#event .event-row")].find((e) => e.textContent.includes("ring.rx")).click() ?? true`)
+	get[bool](tb, `[...document.querySelectorAll("#event .event-row")].find((e) => `+
+		`e.textContent.includes("ring.rx")).click() ?? true`)
 	tb.wait(query("event") + ` === "change-1"`)
 	tb.wait(`document.querySelector("#event #raw pre")?.textContent.includes('"to": "4096"')`)
 	text := get[string](tb, `document.querySelector("#event").innerText`)
@@ -134,9 +134,10 @@ func TestEvent(t *testing.T) {
 	tb.wait(`document.activeElement.classList.contains("mark") && !document.getElementById("tip").hidden`)
 	tb.keys("n", "p", kb.Enter)
 	tb.wait(`document.querySelector("#event[open]") && ` + query("event") + ` !== ""`)
-	// A link that somebody sent opens the same.
+	// A link opens the same event.
 	tb.visit(eth0 + "?event=run-1")
-	tb.wait(`document.querySelector("#event[open] table") && document.querySelector("#event").innerText.includes("reverted-unproven")`)
+	tb.wait(`document.querySelector("#event[open] table") && ` +
+		`document.querySelector("#event").innerText.includes("reverted-unproven")`)
 }
 
 // TestKinds takes a kind away, and its markers go; none of it is asked of the hub again.
@@ -144,14 +145,17 @@ func TestKinds(t *testing.T) {
 	f := &fake{interfaces: 2, crowded: true}
 	tb := watched(t, f)
 	many := get[string](tb,
-		`[...document.querySelectorAll("#graph-throughput .mark")].map((m) => m.textContent).find((text) => /^C\+\d{2,}$/.test(text)) ?? ""`)
+		`[...document.querySelectorAll("#graph-throughput .mark")].map((m) => m.textContent).find((text) => `+
+			`/^C\+\d{2,}$/.test(text)) ?? ""`)
 	if many == "" {
 		t.Error("a hundred changes within an hour have no marker with their count")
 	}
 	before := len(f.asked("events"))
-	get[bool](tb, `[...document.querySelectorAll(".chip")].find((c) => c.textContent.includes("Changes")).click() ?? true`)
+	get[bool](tb, `[...document.querySelectorAll(".chip")].find((c) => `+
+		`c.textContent.includes("Changes")).click() ?? true`)
 	tb.wait(query("kinds") +
-		` !== "" && ![...document.querySelectorAll("#graph-throughput .mark")].some((m) => m.dataset.ids.includes("crowd"))`)
+		` !== "" && ![...document.querySelectorAll("#graph-throughput .mark")].some((m) => ` +
+		`m.dataset.ids.includes("crowd"))`)
 	if after := len(f.asked("kind=gap")); len(f.asked("events"))-before > after {
 		t.Error("filtering asked the hub for events")
 	}
@@ -171,7 +175,8 @@ func TestCompareByMouse(t *testing.T) {
 	if got := get[string](tb, query("from")); got != "" {
 		t.Errorf("marking zoomed too: from %s", got)
 	}
-	get[bool](tb, `[...document.querySelectorAll(".marked a")].find((a) => a.textContent.includes("Compare")).click() ?? true`)
+	get[bool](tb, `[...document.querySelectorAll(".marked a")].find((a) => `+
+		`a.textContent.includes("Compare")).click() ?? true`)
 	tb.wait(`document.querySelector(".compared .moved")`)
 	text := get[string](tb, `document.querySelector("#compared").innerText`)
 	for _, want := range []string{"3 of 5 moved", "×1.60", "×1.52 – ×1.69", "41 ", "304 Mb/s"} {
@@ -183,7 +188,8 @@ func TestCompareByMouse(t *testing.T) {
 	if len(asked) != 1 || !strings.Contains(asked[0], "host=alpha&interface=eth0") {
 		t.Errorf("asked to compare: %q", asked)
 	}
-	get[bool](tb, `[...document.querySelectorAll("#compared button")].find((b) => b.textContent.includes("did not move")).click() ?? true`)
+	get[bool](tb, `[...document.querySelectorAll("#compared button")].find((b) => b.textContent.includes("did `+
+		`not move")).click() ?? true`)
 	tb.wait(`document.querySelectorAll(".compared tbody tr").length === 5`)
 }
 
@@ -226,7 +232,9 @@ func TestCursor(t *testing.T) {
 	tb.wait(`document.querySelector("#graph-throughput .when").textContent.includes("UTC")`)
 	tb.wait(`document.querySelector("#graph-throughput .at:not(th)").textContent.includes("b/s")`)
 	if whens := get[[]string](tb,
-		`[...new Set([...document.querySelectorAll(".graph[data-state=drawn] .when")].map((w) => w.textContent))]`); len(whens) != 1 || !strings.Contains(whens[0], "Fri 20 Nov 05:54:00 · 2026-11-20 04:54:00 UTC") && !strings.Contains(whens[0], "Fri 20 Nov 05:5") {
+		`[...new Set([...document.querySelectorAll(".graph[data-state=drawn] .when")].map((w) => `+
+			`w.textContent))]`); len(whens) != 1 || !strings.Contains(whens[0], "Fri 20 Nov 05:54:00 · "+
+		"2026-11-20 04:54:00 UTC") && !strings.Contains(whens[0], "Fri 20 Nov 05:5") {
 		t.Errorf("the graphs show the moments %q, want one", whens)
 	}
 }
@@ -244,7 +252,7 @@ func TestTheme(t *testing.T) {
 	tb.drawn()
 	tb.visit("#/")
 	tb.wait(`document.documentElement.dataset.theme === "dark" && document.querySelector(".interface-row")`)
-	// Paper is white, whatever the screen is.
+	// Paper is white in both themes.
 	get[bool](tb, `dispatchEvent(new Event("beforeprint"))`)
 	if got := get[string](tb, `getComputedStyle(document.body).backgroundColor`); got != light {
 		t.Errorf("a page for the printer is %s, on the light screen %s", got, light)
@@ -278,7 +286,8 @@ func TestKeys(t *testing.T) {
 	tb.must(called(tb.ctx, input.DispatchKeyEvent, input.DispatchKeyEventParams{Type: "keyDown", Key: "/", Text: "/"}))
 	tb.wait(`document.activeElement.type === "search"`)
 	tb.keys("e", "t", "h", "1")
-	tb.wait(`document.querySelectorAll(".interface-row").length === 1 && document.querySelector("main").dataset.view === "overview"`)
+	tb.wait(`document.querySelectorAll(".interface-row").length === 1 && ` +
+		`document.querySelector("main").dataset.view === "overview"`)
 	tb.keys(kb.Escape, "j", kb.Enter)
 	tb.wait(`location.hash.startsWith("#/interface/alpha/eth1")`)
 	if got := get[string](tb, `document.title`); got != "eth1 on alpha · linerate" {
@@ -286,7 +295,7 @@ func TestKeys(t *testing.T) {
 	}
 }
 
-// TestLogin: who has to log in comes to where he was going, after a wrong password too.
+// TestLogin checks that a login leads to the requested address, after a wrong password too.
 func TestLogin(t *testing.T) {
 	tb := open(t, &fake{interfaces: 2, password: "correct horse"})
 	tb.expect("Failed to load resource") // of the answer to the wrong one

@@ -1,5 +1,5 @@
 // Command linerate-hub keeps the history of a host and shows it: what it carried, lost and spent,
-// and what was changed when. See `linerate-hub --help` and package hub/internal/daemon.
+// and its changes. See `linerate-hub --help` and package hub/internal/daemon.
 package main
 
 import (

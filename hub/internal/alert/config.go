@@ -46,38 +46,52 @@ type Config struct {
 	Name string `json:"name" yaml:"name"`                   // letters, digits, '.', '_' and '-'; or Everybody
 	Off  bool   `json:"off,omitempty" yaml:"off,omitempty"` // the hub does not evaluate this rule
 
-	Query   string `json:"query,omitempty" yaml:"query,omitempty"`     // PromQL; fires for every series of its result
-	Finding string `json:"finding,omitempty" yaml:"finding,omitempty"` // code of a finding, instead of a query; fires while the verdict holds
+	Query string `json:"query,omitempty" yaml:"query,omitempty"` // PromQL; fires for every series of its result
+	// code of a finding, instead of a query; fires while the verdict holds
+	Finding string `json:"finding,omitempty" yaml:"finding,omitempty"`
 
-	Every         unit.Span `json:"every,omitempty" yaml:"every,omitempty"`                     // between two evaluations; default 15s. The hub evaluates a slow query less often
-	For           unit.Span `json:"for,omitempty" yaml:"for,omitempty"`                         // how long it must hold before it fires; default at once
-	KeepFiringFor unit.Span `json:"keep_firing_for,omitempty" yaml:"keep_firing_for,omitempty"` // how long it must be gone before it is resolved; default at once
+	// between two evaluations; default 15s. The hub evaluates a slow query less often
+	Every unit.Span `json:"every,omitempty" yaml:"every,omitempty"`
+	// how long it must hold before it fires; default at once
+	For unit.Span `json:"for,omitempty" yaml:"for,omitempty"`
+	// how long it must be gone before it is resolved; default at once
+	KeepFiringFor unit.Span `json:"keep_firing_for,omitempty" yaml:"keep_firing_for,omitempty"`
 
-	Severity timeline.Severity `json:"severity,omitempty" yaml:"severity,omitempty"` // info, notice, warning or critical; default warning
+	// info, notice, warning or critical; default warning
+	Severity timeline.Severity `json:"severity,omitempty" yaml:"severity,omitempty"`
 	// Text is one line for people. {{LABEL}} is the value of a label, {{value}} that of the series;
 	// {{value:bits_per_second}}, {{value:bytes}}, {{value:percent}} and {{value:seconds}} write the
 	// value with its unit.
-	Text   string            `json:"text,omitempty" yaml:"text,omitempty"`
-	Labels map[string]string `json:"labels,omitempty" yaml:"labels,omitempty"` // more labels of its alerts, for receivers that route by them
+	Text string `json:"text,omitempty" yaml:"text,omitempty"`
+	// more labels of its alerts, for receivers that route by them
+	Labels map[string]string `json:"labels,omitempty" yaml:"labels,omitempty"`
 	// Annotations are Go templates as in Prometheus's rule files, which alone can set them.
 	Annotations map[string]string `json:"-" yaml:"-"`
 
-	Webhooks      []Webhook `json:"webhooks,omitempty" yaml:"webhooks,omitempty"`
-	Alertmanagers []Webhook `json:"alertmanagers,omitempty" yaml:"alertmanagers,omitempty"` // url is that of the Alertmanager, without /api/v2/alerts
-	Exec          []string  `json:"exec,omitempty" yaml:"exec,omitempty"`                   // a program and its arguments; reads the message on standard input
-	ExecTimeout   unit.Span `json:"exec_timeout,omitempty" yaml:"exec_timeout,omitempty"`   // then the hub kills its process group; default 10s, at most 5m
-	RepeatEvery   unit.Span `json:"repeat_every,omitempty" yaml:"repeat_every,omitempty"`   // between two messages with nothing new; default 4h
+	Webhooks []Webhook `json:"webhooks,omitempty" yaml:"webhooks,omitempty"`
+	// url is that of the Alertmanager, without /api/v2/alerts
+	Alertmanagers []Webhook `json:"alertmanagers,omitempty" yaml:"alertmanagers,omitempty"`
+	// a program and its arguments; reads the message on standard input
+	Exec []string `json:"exec,omitempty" yaml:"exec,omitempty"`
+	// then the hub kills its process group; default 10s, at most 5m
+	ExecTimeout unit.Span `json:"exec_timeout,omitempty" yaml:"exec_timeout,omitempty"`
+	// between two messages with nothing new; default 4h
+	RepeatEvery unit.Span `json:"repeat_every,omitempty" yaml:"repeat_every,omitempty"`
 
-	MaxAlerts int `json:"max_alerts,omitempty" yaml:"max_alerts,omitempty"` // at the same time; default 100, at most 1000
+	// at the same time; default 100, at most 1000
+	MaxAlerts int `json:"max_alerts,omitempty" yaml:"max_alerts,omitempty"`
 }
 
 // Webhook is a receiver that the hub notifies by HTTP.
 type Webhook struct {
-	URL             string            `json:"url" yaml:"url"`
-	BearerTokenFile string            `json:"bearer_token_file,omitempty" yaml:"bearer_token_file,omitempty"` // holds the token of the Authorization header; read before every message
-	HeaderFiles     map[string]string `json:"header_files,omitempty" yaml:"header_files,omitempty"`           // more headers, and the files that hold their values
-	CAFile          string            `json:"ca_file,omitempty" yaml:"ca_file,omitempty"`                     // certificates in PEM, trusted instead of the system's
-	Timeout         unit.Span         `json:"timeout,omitempty" yaml:"timeout,omitempty"`                     // of one message; default 10s, at most 5m
+	URL string `json:"url" yaml:"url"`
+	// holds the token of the Authorization header; read before every message
+	BearerTokenFile string `json:"bearer_token_file,omitempty" yaml:"bearer_token_file,omitempty"`
+	// more headers, and the files that hold their values
+	HeaderFiles map[string]string `json:"header_files,omitempty" yaml:"header_files,omitempty"`
+	// certificates in PEM, trusted instead of the system's
+	CAFile  string    `json:"ca_file,omitempty" yaml:"ca_file,omitempty"`
+	Timeout unit.Span `json:"timeout,omitempty" yaml:"timeout,omitempty"` // of one message; default 10s, at most 5m
 }
 
 // Validate returns what is wrong with a rule, as one sentence with its name and what to write
@@ -100,7 +114,8 @@ func (c Config) validate(known []Config) error {
 	case c.Name == Everybody:
 	case whole.Query == "" && whole.Finding == "":
 		return bad("nothing to watch: write query: and PromQL, or finding: and its code "+
-			"(or the name of a rule in rule_files, or of one that comes with the hub: %s)", strings.Join(defaultNames(), ", "))
+			"(or the name of a rule in rule_files, or of one that comes with the "+
+			"hub: %s)", strings.Join(defaultNames(), ", "))
 	case c.Query != "" && c.Finding != "":
 		return bad("query and finding: write one of them")
 	case whole.Finding != "" && !goodName(whole.Finding):

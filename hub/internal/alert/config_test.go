@@ -111,7 +111,7 @@ func TestRulesOfAConfiguration(t *testing.T) {
   query: linerate_tcp_connections > 10000
   severity: notice
   labels: {team: network}
-  exec: [/usr/local/bin/tell, --now]
+  exec: [/usr/local/bin/notify, --now]
 `))
 	if err != nil {
 		t.Fatal(err)
@@ -124,7 +124,7 @@ func TestRulesOfAConfiguration(t *testing.T) {
 		case "link-down":
 			if r.For.Duration() != 2*time.Minute || r.Query == "" || r.Severity != "critical" || len(r.Webhooks) != 1 ||
 				r.RepeatEvery.Duration() != 12*time.Hour {
-				t.Errorf("not what was written over what comes with the hub: %+v", r)
+				t.Errorf("the entry does not override the rule of the hub: %+v", r)
 			}
 		case "mine":
 			if len(r.Webhooks) != 0 || len(r.Exec) != 2 || r.RepeatEvery.Duration() != 12*time.Hour {
@@ -198,7 +198,8 @@ groups:
 		r.Every.Duration() != 30*time.Second || r.For != minutes(1) {
 		t.Errorf("%+v", r)
 	}
-	if r := byName["ManyConnections"]; r.MaxAlerts != 7 || r.Labels["team"] != "network" || r.eventSeverity() != "warning" {
+	if r := byName["ManyConnections"]; r.MaxAlerts != 7 || r.Labels["team"] != "network" ||
+		r.eventSeverity() != "warning" {
 		t.Errorf("%+v", r)
 	}
 	w := newWorld(t)
@@ -211,17 +212,20 @@ groups:
 		t.Errorf("%+v", all)
 	}
 	for text, want := range map[string]string{
-		"groups: [{name: a, rules: [{record: a:b, expr: up}]}]":                                 "no recording rules",
-		"groups: [{name: a, rules: [{alert: A, expr: 'up =='}]}]":                               "parse error",
-		"groups: [{name: a, rules: [{alert: A b, expr: up}]}]":                                  `alert "A b": write 1 to 64`,
-		"groups: [{name: a, rules: [{alert: A, expr: up}, {alert: A, expr: up > 1}]}]":          "alert A: named twice",
-		"groups: [{name: a, query_offset: 1m, rules: [{alert: A, expr: up}]}]":                  "write offset",
-		"groups: [{name: a, rules: [{alert: A, expr: 'linerate_finding > 0'}]}]":                "a finding stands alone",
+		"groups: [{name: a, rules: [{record: a:b, expr: up}]}]":   "no recording rules",
+		"groups: [{name: a, rules: [{alert: A, expr: 'up =='}]}]": "parse error",
+		"groups: [{name: a, rules: [{alert: A b, expr: " +
+			"up}]}]": `alert "A b": write 1 to 64`,
+		"groups: [{name: a, rules: [{alert: A, expr: up}, {alert: A, expr: up > 1}]}]": "alert A: named twice",
+		"groups: [{name: a, query_offset: 1m, rules: [{alert: A, expr: up}]}]":         "write offset",
+		"groups: [{name: a, rules: [{alert: A, expr: 'linerate_finding > " +
+			"0'}]}]": "a finding stands alone",
 		"groups: [{name: a, rules: [{alert: A, expr: up, annotations: {summary: '{{ $lab'}}]}]": "undefined variable",
 		"groups: [{name: a, rules: [{alert: A, expr: '\"text\"'}]}]":                            "not a vector",
 		"groups: [{name: a, rules: [{alert: A, expr: up, color: red}]}]":                        "color",
-		"groups: [{name: a, interval: 1ms, rules: [{alert: A, expr: up}]}]":                     "every 1ms: write 1s to 1d",
-		"groups: [{name: a, limit: 5000, rules: [{alert: A, expr: up}]}]":                       "write 1 to 1000",
+		"groups: [{name: a, interval: 1ms, rules: [{alert: A, expr: " +
+			"up}]}]": "every 1ms: write 1s to 1d",
+		"groups: [{name: a, limit: 5000, rules: [{alert: A, expr: up}]}]": "write 1 to 1000",
 	} {
 		if _, err := Rules(nil, write(t, text)); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %q", text, err, want)
@@ -237,7 +241,8 @@ groups:
 
 // TestPromtoolChecksTheDefaults holds that the rules of the hub are a rule file of Prometheus.
 func TestPromtoolChecksTheDefaults(t *testing.T) {
-	if out, err := exec.Command(testenv.Program(t, "promtool"), "check", "rules", "default.rules.yml").CombinedOutput(); err != nil {
+	promtool := testenv.Program(t, "promtool")
+	if out, err := exec.Command(promtool, "check", "rules", "default.rules.yml").CombinedOutput(); err != nil {
 		t.Errorf("%v\n%s", err, out)
 	}
 }

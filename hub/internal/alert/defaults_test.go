@@ -14,7 +14,7 @@ import (
 	"github.com/linerate/linerate/internal/host/sample"
 )
 
-// history is a store that a test fills with what a host did.
+// history is a store that a test fills with what happened on a host.
 type history struct {
 	t      *testing.T
 	store  *record.Store
@@ -32,7 +32,7 @@ func newHistory(t *testing.T) *history {
 	return &history{t: t, store: store, series: make(map[string]*sample.Series)}
 }
 
-// point is the value of a series; labels are name and value in turn.
+// point returns the value of a series; labels are names and values alternately.
 func (h *history) point(value float64, metric string, labels ...string) sample.Point {
 	key := fmt.Sprint(metric, labels)
 	s := h.series[key]
@@ -47,8 +47,8 @@ func (h *history) point(value float64, metric string, labels ...string) sample.P
 	return sample.Point{Series: s, Value: value}
 }
 
-// fill appends a reading for every step of a time that ends at a fixed moment. ago is how long
-// before it a reading is.
+// fill appends a reading for every step of a time that ends at a fixed moment. ago is its distance
+// from the end.
 func (h *history) fill(long, step time.Duration, points func(ago time.Duration) []sample.Point) {
 	h.t.Helper()
 	h.end = time.Now().Truncate(time.Hour)
@@ -61,8 +61,8 @@ func (h *history) fill(long, step time.Duration, points func(ago time.Duration) 
 	}
 }
 
-// fired looks at one rule from the end of the history on, as long as it must hold, and gives what
-// fires. The figures stay what they are: no time passes for the queries.
+// fired evaluates one rule from the end of the history on, for as long as it must hold, and returns
+// the active alerts. The queries always see the end of the history.
 func (h *history) fired(name string) []Active {
 	h.t.Helper()
 	now := h.end
@@ -86,7 +86,7 @@ func (h *history) fired(name string) []Active {
 	return w.Active()
 }
 
-// rising is a counter that grows at a rate, and at another in the last time.
+// rising is a counter that grows at one rate, and at another at the end.
 func rising(ago, last time.Duration, before, lately float64) float64 {
 	const origin = 1e6
 	if ago >= last {
@@ -95,7 +95,7 @@ func rising(ago, last time.Duration, before, lately float64) float64 {
 	return origin - before*last.Seconds() + lately*(last-ago).Seconds()
 }
 
-// TestDefaultRules gives every rule that comes with the hub histories in which it must fire and in
+// TestDefaultRules gives every rule that comes with the hub histories in which it must fire, and in
 // which it must not.
 func TestDefaultRules(t *testing.T) {
 	drops := func(before, lately float64, place string) func(*history) {
@@ -108,7 +108,7 @@ func TestDefaultRules(t *testing.T) {
 	}
 	up := func(at func(ago time.Duration) float64) func(*history) {
 		return func(h *history) {
-			h.fill(6*time.Hour, 30*time.Second, func(ago time.Duration) []sample.Point {
+			h.fill(150*time.Minute, 30*time.Second, func(ago time.Duration) []sample.Point {
 				return []sample.Point{h.point(at(ago), "linerate_interface_up", "interface", "eth0"),
 					h.point(1, "linerate_interface_up", "interface", "eth1")}
 			})
@@ -116,7 +116,7 @@ func TestDefaultRules(t *testing.T) {
 	}
 	speed := func(before, lately float64) func(*history) {
 		return func(h *history) {
-			h.fill(2*24*time.Hour, time.Minute, func(ago time.Duration) []sample.Point {
+			h.fill(6*time.Hour, time.Minute, func(ago time.Duration) []sample.Point {
 				v := before
 				if ago < time.Hour {
 					v = lately
@@ -147,8 +147,8 @@ func TestDefaultRules(t *testing.T) {
 			})
 		}
 	}
-	// measured is one figure every two hours for a week, which scatter around a gigabit, and then
-	// the last.
+	// measured is one result every two hours for a week, scattered around a gigabit, and then the
+	// last.
 	measured := func(weeks time.Duration, last float64) func(*history) {
 		return func(h *history) {
 			h.fill(weeks, 2*time.Hour, func(ago time.Duration) []sample.Point {
@@ -169,7 +169,7 @@ func TestDefaultRules(t *testing.T) {
 					v = last
 				}
 				if ago == 0 {
-					return nil // the next one has not been yet
+					return nil // the next one is not due yet
 				}
 				return []sample.Point{h.point(v, "linerate_measurement_success", "target", "far", "test", "stream",
 					"direction", "up")}
@@ -189,7 +189,7 @@ func TestDefaultRules(t *testing.T) {
 			"eth0 on near loses 42.42 packets a second (receive, kernel), three times as many as in the hour before"},
 		{"drops-rise", "as always", drops(50, 55, "ring"), ""},
 		{"drops-rise", "none", drops(0, 0, "ring"), ""},
-		{"drops-rise", "what nobody wanted", drops(0, 50, "unwanted"), ""},
+		{"drops-rise", "unwanted packets", drops(0, 50, "unwanted"), ""},
 		{"link-down", "a while ago", up(func(ago time.Duration) float64 { return b2f(ago > 2*time.Hour) }),
 			"eth0 on near is down and was up within the last day"},
 		{"link-down", "was up for a moment", up(func(ago time.Duration) float64 { return b2f(ago == time.Minute) }),
@@ -259,15 +259,15 @@ func TestDefaultRulesAskForWhatThereIs(t *testing.T) {
 		for _, name := range regexp.MustCompile(`linerate_[a-z0-9_]+`).FindAllString(d.Query, -1) {
 			if !known[name] && !strings.HasPrefix(name, "linerate_measurement_") {
 				// which package schedule has, and tests there
-				t.Errorf("rule %s asks for %s, which nobody samples", d.Name, name)
+				t.Errorf("rule %s queries %s, which the hub does not sample", d.Name, name)
 			}
 		}
 	}
 }
 
-// TestBadQueryIsToldAtTheStart checks that a mistake in a query does not wait for somebody to read
-// the log.
-func TestBadQueryIsToldAtTheStart(t *testing.T) {
+// TestBadQueryIsAnErrorAtTheStart checks that a mistake in a query is an error of New, and not only
+// a line in the log.
+func TestBadQueryIsAnErrorAtTheStart(t *testing.T) {
 	h := newHistory(t)
 	_, err := New(Options{
 		Rules: []Config{{Name: "good", Query: "rate(linerate_tcp_retransmits_total[5m]) > 1"},

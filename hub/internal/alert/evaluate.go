@@ -21,8 +21,8 @@ type sighting struct {
 }
 
 // evaluate runs the alerting rule once. What the rule asks for is answered here: with the result of
-// its query or with verdicts, within the bound of alerts, and with alerts from before a restart that
-// have not been seen again yet.
+// its query or with verdicts, within the bound of alerts, and with alerts from before a restart
+// that have not been seen again yet.
 func (w *Watcher) evaluate(ctx context.Context, r *rule, verdicts []Verdict, blind string) error {
 	ctx, cancel := context.WithTimeout(ctx, queryBound)
 	defer cancel()
@@ -104,6 +104,8 @@ func (w *Watcher) labelled(r *rule, s sighting) map[string]string {
 // may have alerts. Known alerts keep their places; among new ones the order is arbitrary and the
 // same every time. Alerts that fired before a restart are seen until the settle time is over.
 func (w *Watcher) bounded(r *rule, seen []sighting) promql.Vector {
+	w.mu.Lock()
+	defer w.mu.Unlock()
 	sightings := make(map[string]sighting)
 	for _, s := range seen {
 		s.labels = w.labelled(r, s)
@@ -134,7 +136,13 @@ func (w *Watcher) bounded(r *rule, seen []sighting) promql.Vector {
 		}
 		return 0
 	})
-	r.over = max(0, len(prints)-r.MaxAlerts)
+	kept := 0 // alerts that keep_firing_for keeps in their places
+	for print, a := range r.alerts {
+		if r.KeepFiringFor > 0 && a.State == Firing && !has(sightings, print) {
+			kept++
+		}
+	}
+	r.over = min(max(0, len(prints)+kept-r.MaxAlerts), len(prints))
 	var v promql.Vector
 	for _, print := range prints[:len(prints)-r.over] {
 		s := sightings[print]

@@ -29,7 +29,8 @@ func TestProgram(t *testing.T) {
 	dir := t.TempDir()
 	t.Setenv("LINERATE_KEY", "secret")
 	argv := []string{"/bin/sh",
-		script(t, `cat > "$1/body"; echo "$2" > "$1/arg"; env > "$1/env"; pwd; echo told >&2; head -c 100000 /dev/zero | tr '\0' x`), dir, "; rm -rf $HOME `id`"}
+		script(t, `cat > "$1/body"; echo "$2" > "$1/arg"; env > "$1/env"; pwd; echo done >&2; head -c 100000 `+
+			`/dev/zero | tr '\0' x`), dir, "; rm -rf $HOME `id`"}
 	if err := program(argv, slog.New(slog.NewTextHandler(&log, nil)))(t.Context(),
 		[]byte(`{"version":"4"}`)); err != nil {
 		t.Fatal(err)
@@ -44,7 +45,7 @@ func TestProgram(t *testing.T) {
 		!strings.Contains(string(env), "PATH=") {
 		t.Errorf("environment %q, %v", env, err)
 	}
-	if text := log.String(); !strings.Contains(text, "/ told xxx") || len(text) > mostOutput+1000 {
+	if text := log.String(); !strings.Contains(text, "/ done xxx") || len(text) > mostOutput+1000 {
 		t.Errorf("log of %d bytes: %.200s", len(text), text)
 	}
 	err = program([]string{"/bin/sh", "-c", "exit 3"}, slog.New(slog.DiscardHandler))(t.Context(), nil)

@@ -15,8 +15,8 @@ import (
 const (
 	// mostInMessage bounds the alerts of a message; the message has the number of the rest.
 	mostInMessage = 100
-	// alertmanagerKeeps is how long an Alertmanager keeps an alert that the hub does not send again:
-	// four times the interval of repeats, as Prometheus has it.
+	// alertmanagerKeeps is how long an Alertmanager keeps an alert that the hub does not send
+	// again: four times the interval of repeats, as Prometheus has it.
 	alertmanagerKeeps = 4 * groupInterval
 )
 

@@ -20,7 +20,7 @@ import (
 	"github.com/linerate/linerate/internal/base/unit"
 )
 
-// world is everything around a watcher: a clock that the test sets, series, a receiver, a timeline
+// world is the environment of a watcher: a clock that the test sets, series, a receiver, a timeline
 // and a disk.
 type world struct {
 	t      *testing.T
@@ -102,11 +102,10 @@ func (w *world) receive(ctx context.Context, body []byte) error {
 	return nil
 }
 
-// look lets time pass in steps of 15 s and gives what was told meanwhile, as "12:00:15 firing
-// eth0".
+// look advances the time in steps of 15 s and returns the messages, as "12:00:15 firing eth0".
 func (w *world) look(passing time.Duration) []string {
 	w.t.Helper()
-	var told []string
+	var sent []string
 	for end := w.now.Add(passing); ; w.now = w.now.Add(15 * time.Second) {
 		w.w.Evaluate(w.t.Context())
 		w.w.senders.Wait()
@@ -116,19 +115,19 @@ func (w *world) look(passing time.Duration) []string {
 				parts = append(parts, a.Status+" "+a.Labels["interface"])
 			}
 			slices.Sort(parts)
-			told = append(told, w.now.Format("15:04:05 ")+strings.Join(parts, ", "))
+			sent = append(sent, w.now.Format("15:04:05 ")+strings.Join(parts, ", "))
 		}
 		w.got = nil
 		if !w.now.Before(end) {
-			return told
+			return sent
 		}
 	}
 }
 
-func (w *world) expect(told []string, want ...string) {
+func (w *world) expect(sent []string, want ...string) {
 	w.t.Helper()
-	if !slices.Equal(told, want) {
-		w.t.Errorf("(-want +got):\n%s", cmp.Diff(want, told))
+	if !slices.Equal(sent, want) {
+		w.t.Errorf("(-want +got):\n%s", cmp.Diff(want, sent))
 	}
 }
 
@@ -145,7 +144,7 @@ func TestAlertLives(t *testing.T) {
 		t.Errorf("active: %+v", a)
 	}
 	w.expect(w.look(time.Minute), "12:02:15 firing eth0")
-	// Gone for a moment, which counts for nothing.
+	// A short absence does not count.
 	w.series["q"] = nil
 	w.expect(w.look(time.Minute))
 	w.series["q"] = map[string]float64{"eth0": 8}
@@ -171,7 +170,7 @@ func TestAlertLives(t *testing.T) {
 	}
 }
 
-// TestPendingStartsAnew checks that what holds only now and then never fires.
+// TestPendingStartsAnew checks that an alert which holds only now and then never fires.
 func TestPendingStartsAnew(t *testing.T) {
 	w := newWorld(t)
 	w.start(Config{Name: "r", Query: "q", For: minutes(1)})
@@ -184,8 +183,8 @@ func TestPendingStartsAnew(t *testing.T) {
 	}
 }
 
-// TestOneMessageForAll checks that many alerts of a rule are few messages, and that all that is new
-// gets told.
+// TestOneMessageForAll checks that many alerts of a rule are few messages, and that these have all
+// news.
 func TestOneMessageForAll(t *testing.T) {
 	w := newWorld(t)
 	w.start(Config{Name: "r", Query: "q", RepeatEvery: minutes(10)})
@@ -196,8 +195,8 @@ func TestOneMessageForAll(t *testing.T) {
 	w.expect(w.look(15 * time.Second))
 	delete(w.series["q"], "eth0")
 	w.now = w.now.Add(15 * time.Second)
-	told := w.look(12 * time.Minute)
-	w.expect(told, "12:01:00 firing eth1, firing eth2, resolved eth0", "12:11:00 firing eth1, firing eth2")
+	sent := w.look(12 * time.Minute)
+	w.expect(sent, "12:01:00 firing eth1, firing eth2, resolved eth0", "12:11:00 firing eth1, firing eth2")
 }
 
 func TestRestart(t *testing.T) {
@@ -205,13 +204,13 @@ func TestRestart(t *testing.T) {
 	w := newWorld(t)
 	w.start(rule)
 	w.series["q"] = map[string]float64{"eth0": 1, "eth1": 1}
-	if told := w.look(5 * time.Minute); len(told) != 1 {
-		t.Fatalf("told %q", told)
+	if sent := w.look(5 * time.Minute); len(sent) != 1 {
+		t.Fatalf("sent %q", sent)
 	}
 	w.series["q"]["eth2"] = 1
 	w.expect(w.look(4 * time.Minute)) // pending
-	// An hour away; when it is back there is nothing to be seen for a while, and then eth0 is still
-	// there.
+	// The hub is away for an hour. After the start there is no sample for a while, and then eth0
+	// still holds.
 	w.now = w.now.Add(time.Hour)
 	seen := w.series["q"]
 	w.series["q"] = nil
@@ -219,25 +218,25 @@ func TestRestart(t *testing.T) {
 	w.expect(w.look(time.Minute))
 	delete(seen, "eth1")
 	w.series["q"] = seen
-	// Three minutes of five were known to have passed for eth2 before; the hour does not count.
-	// eth1 is over, and nobody is told twice of eth0.
+	// Before the restart eth2 had held for three minutes of five; the hour does not count. eth1 is
+	// over, and the receiver gets no second message about eth0.
 	w.expect(w.look(15*time.Minute), "13:11:00 firing eth0, firing eth2, resolved eth1")
 	for _, e := range w.events {
 		if e.Open == (e.Subject == "eth1") {
 			t.Errorf("event %+v", e)
 		}
 	}
-	// And again, with the rule gone from the configuration.
+	// Another start, without the rule in the configuration.
 	w.start(Config{Name: "other", Query: "nothing"})
 	w.expect(w.look(time.Hour))
 	for _, e := range w.events {
 		if e.Open || e.State != string(Resolved) {
-			t.Errorf("event of a rule that is no more: %+v", e)
+			t.Errorf("event of a rule that no longer exists: %+v", e)
 		}
 	}
 }
 
-// TestNothingIsKnownMeanwhile checks that no answer is not the answer that nothing holds.
+// TestNothingIsKnownMeanwhile checks that a failed query is not the answer that nothing holds.
 func TestNothingIsKnownMeanwhile(t *testing.T) {
 	for _, c := range []struct {
 		name string
@@ -268,14 +267,14 @@ func TestNothingIsKnownMeanwhile(t *testing.T) {
 	}
 }
 
-// TestTooMany checks that a rule which fires for everything stays within its bound, tells of it,
-// and keeps what was there first.
+// TestTooMany checks that a rule which fires for everything stays within its bound, reports it, and
+// keeps the alerts that it had first.
 func TestTooMany(t *testing.T) {
 	w := newWorld(t)
 	w.start(Config{Name: "r", Query: "q", MaxAlerts: 3})
 	w.series["q"] = map[string]float64{"first": 1}
 	w.expect(w.look(0), "12:00:00 firing first")
-	for i := range 5000 {
+	for i := range 500 {
 		w.series["q"][fmt.Sprint("eth", i)] = 1
 	}
 	w.look(5 * time.Minute)
@@ -284,20 +283,34 @@ func TestTooMany(t *testing.T) {
 		t.Errorf("active: %+v", all)
 	}
 	if warnings := w.w.Warnings(); len(warnings) != 1 ||
-		!strings.Contains(warnings[0], "5001 alerts are more than the 3") {
+		!strings.Contains(warnings[0], "501 alerts are more than the 3") {
 		t.Errorf("warnings %q", warnings)
 	}
 }
 
-// TestReceiverThatHangs checks that evaluation goes on beside it, with one message under way at a
-// time.
+// TestKeptAlertsCount checks that alerts which only keep_firing_for keeps count towards the bound.
+func TestKeptAlertsCount(t *testing.T) {
+	w := newWorld(t)
+	w.start(Config{Name: "r", Query: "q", MaxAlerts: 3, KeepFiringFor: minutes(5)})
+	for i := range 10 {
+		w.series["q"] = map[string]float64{fmt.Sprint("eth", i): 1}
+		w.look(0)
+		w.now = w.now.Add(15 * time.Second)
+	}
+	if all := w.w.Active(); len(all) != 3 {
+		t.Errorf("%d alerts, the bound is 3: %+v", len(all), all)
+	}
+}
+
+// TestReceiverThatHangs checks that evaluation goes on beside a receiver that hangs, with one
+// message under way at a time.
 func TestReceiverThatHangs(t *testing.T) {
 	w := newWorld(t)
 	w.gate = make(chan struct{})
 	w.start(Config{Name: "r", Query: "q", Every: minutes(5)})
 	w.series["q"] = map[string]float64{"eth0": 1}
 	for range 20 {
-		w.w.Evaluate(t.Context()) // would not come back if it waited
+		w.w.Evaluate(t.Context()) // would block if it waited
 		w.now = w.now.Add(5 * time.Minute)
 	}
 	w.series["q"] = nil
@@ -310,11 +323,11 @@ func TestReceiverThatHangs(t *testing.T) {
 	if w.asked != 1 {
 		t.Errorf("asked %d times while it hung", w.asked)
 	}
-	// What ended while it was being told that it fires is told after, although nobody has looked
-	// since.
+	// An alert that ended while its message was under way is reported afterwards, although no
+	// evaluation followed.
 	w.now = w.now.Add(time.Minute)
-	if told := w.look(0); len(told) != 2 || !strings.HasSuffix(told[1], "resolved eth0") {
-		t.Errorf("told %q", told)
+	if sent := w.look(0); len(sent) != 2 || !strings.HasSuffix(sent[1], "resolved eth0") {
+		t.Errorf("sent %q", sent)
 	}
 }
 
@@ -342,19 +355,20 @@ func TestReceiverThatRefuses(t *testing.T) {
 				strings.Contains(warnings[0], "secret") {
 				t.Errorf("warnings %q", warnings)
 			}
-			// Nothing is lost: it is told when it listens again, even after a restart.
+			// Nothing is lost: the receiver gets the message when it takes one again, even after a
+			// restart.
 			w.refuse = nil
 			w.start(Config{Name: "r", Query: "q"})
-			if told := w.look(0); len(told) != 1 {
-				t.Errorf("told %q", told)
+			if sent := w.look(0); len(sent) != 1 {
+				t.Errorf("sent %q", sent)
 			}
 		})
 	}
 }
 
-// TestResolvedIsToldLate checks that a receiver which was told that something fires is told of its
-// end, however long it did not listen and whatever came between.
-func TestResolvedIsToldLate(t *testing.T) {
+// TestResolvedIsSentLate checks that a receiver which knows an alert as firing learns of its end,
+// after any time and any events in between.
+func TestResolvedIsSentLate(t *testing.T) {
 	rule := Config{Name: "r", Query: "q", For: minutes(1)}
 	w := newWorld(t)
 	w.start(rule)
@@ -383,7 +397,7 @@ func TestFindings(t *testing.T) {
 	}
 	w.found = nil
 	w.expect(w.look(time.Minute), "12:01:00 resolved eth0")
-	// Of the history itself: nothing while it is well, and what is wrong with it when it is not.
+	// Findings of the history: none while it is well, and its cause when it is not.
 	w.status = record.Status{State: record.DiskFull, Cause: "no space left on device", Newest: w.now}
 	w.look(15 * time.Second)
 	if a := w.w.Active(); len(a) != 1 || a[0].Text != "the history of near cannot be written: no space left on device" {
@@ -412,11 +426,13 @@ func TestMessageForm(t *testing.T) {
 		t.Fatal(err)
 	}
 	labels := `{"alertname":"r","host":"near","interface":"eth0","severity":"notice","team":"network"}`
-	want := `{"version":"4","groupKey":"{}:{alertname=\"r\"}","truncatedAlerts":0,"status":"firing","receiver":"linerate","groupLabels":{"alertname":"r"},` +
+	want := `{"version":"4","groupKey":"{}:{alertname=\"r\"}","truncatedAlerts":0,"status":"firing",` +
+		`"receiver":"linerate","groupLabels":{"alertname":"r"},` +
 		`"commonLabels":` + labels +
 		`,"commonAnnotations":{"summary":"eth0","value":"2.5"},"externalURL":"https://hub.example.org/",` +
 		`"alerts":[{"status":"firing","labels":` + labels +
-		`,"annotations":{"summary":"eth0","value":"2.5"},"startsAt":"2026-03-01T12:00:00Z","endsAt":"0001-01-01T00:00:00Z",` +
+		`,"annotations":{"summary":"eth0","value":"2.5"},"startsAt":"2026-03-01T12:00:00Z",` +
+		`"endsAt":"0001-01-01T00:00:00Z",` +
 		`"generatorURL":"https://hub.example.org/api/v1/query?query=q+%3E+1","fingerprint":"` +
 		w.got[0].Alerts[0].Fingerprint + `"}]}`
 	if diff := cmp.Diff(want, string(got)); diff != "" {
@@ -442,7 +458,8 @@ func TestAlertmanagerForm(t *testing.T) {
 	w.look(2 * time.Minute)
 	want := func(ends string) string {
 		return `[{"labels":{"alertname":"r","host":"near","interface":"eth0","severity":"warning"},` +
-			`"annotations":{"summary":"eth0","value":"2.5"},"startsAt":"2026-03-01T12:00:00Z","endsAt":"` + ends + `",` +
+			`"annotations":{"summary":"eth0","value":"2.5"},"startsAt":"2026-03-01T12:00:00Z",` +
+			`"endsAt":"` + ends + `",` +
 			`"generatorURL":"https://hub.example.org/api/v1/query?query=q"}]`
 	}
 	if diff := cmp.Diff([]string{want("2026-03-01T12:04:00Z"), want("2026-03-01T12:05:00Z"),
@@ -451,7 +468,7 @@ func TestAlertmanagerForm(t *testing.T) {
 	}
 }
 
-// TestStateIsUnreadable checks that a broken file keeps nobody from being told.
+// TestStateIsUnreadable checks that a broken file suppresses no message.
 func TestStateIsUnreadable(t *testing.T) {
 	w := newWorld(t)
 	err := durable.MkdirAll(w.fs, "/var/state", 0o755)
@@ -468,7 +485,7 @@ func TestStateIsUnreadable(t *testing.T) {
 	w.expect(w.look(time.Hour))
 }
 
-// TestFullDisk checks that alerts are told when what is known of them cannot be saved.
+// TestFullDisk checks that messages go out when the state cannot be saved.
 func TestFullDisk(t *testing.T) {
 	w := newWorld(t)
 	w.fs = durable.NewFaulty(w.fs, durable.FullFrom(0))
@@ -480,7 +497,7 @@ func TestFullDisk(t *testing.T) {
 	}
 }
 
-// TestSlowQuery checks that a rule whose query is slow is asked less often.
+// TestSlowQuery checks that the watcher evaluates a slow rule less often.
 func TestSlowQuery(t *testing.T) {
 	w := newWorld(t)
 	w.start(Config{Name: "r", Query: "q"})
@@ -496,8 +513,8 @@ func TestSlowQuery(t *testing.T) {
 	}
 }
 
-// TestRun checks that rules are looked at as often as they ask for, and that the end is prompt
-// although a receiver hangs.
+// TestRun checks that each rule is evaluated at its interval, and that the end is prompt although a
+// receiver hangs.
 func TestRun(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		asked := make(map[string]int)
@@ -509,7 +526,7 @@ func TestRun(t *testing.T) {
 			},
 			Query: func(_ context.Context, query string, at time.Time) ([]record.Labelled, error) {
 				if at.Unix() == 0 {
-					return nil, nil // only to be read
+					return nil, nil // only parsed
 				}
 				asked[query]++
 				return []record.Labelled{{Value: 1}}, nil
@@ -533,8 +550,7 @@ func TestRun(t *testing.T) {
 	})
 }
 
-// TestRetryIsPrompt checks that a message is tried again when its time has come, and not only when
-// a rule is due.
+// TestRetryIsPrompt checks that a retry happens at its time, and not only when a rule is due.
 func TestRetryIsPrompt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var at []time.Duration

@@ -73,8 +73,8 @@ func (h Webhook) sender() func(ctx context.Context, body []byte) error {
 	}
 }
 
-// checkRedirect lets a receiver move within its host: the message and its credentials go nowhere
-// else.
+// checkRedirect allows redirects within the receiver's host only, because of the message and its
+// credentials.
 func checkRedirect(next *http.Request, before []*http.Request) error {
 	first := before[0]
 	switch {

@@ -12,7 +12,7 @@ import (
 	"testing"
 )
 
-// write makes a file and gives its name.
+// write makes a file and returns its name.
 func write(t *testing.T, content string) string {
 	t.Helper()
 	name := filepath.Join(t.TempDir(), "file")
@@ -45,7 +45,7 @@ func TestWebhookPosts(t *testing.T) {
 			t.Errorf("%s: %q, want %q", name, got.Header.Get(name), want)
 		}
 	}
-	// A certificate that nobody vouches for is not believed.
+	// A certificate without a trusted authority is refused.
 	got = nil
 	h.CAFile = ""
 	if err := h.sender()(t.Context(), nil); err == nil || got != nil {

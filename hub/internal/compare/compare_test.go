@@ -18,8 +18,8 @@ import (
 	"github.com/linerate/linerate/internal/host/sample"
 )
 
-// autoregressive is a series of n values around a mean of 100 with a standard deviation of 20, each
-// remembering the part r of the one before.
+// autoregressive returns n values around a mean of 100 with a standard deviation of 20, with a
+// correlation of r between neighbours.
 func autoregressive(source *rand.Rand, n int, r float64) []float64 {
 	out := make([]float64, n)
 	x := source.NormFloat64()
@@ -31,7 +31,7 @@ func autoregressive(source *rand.Rand, n int, r float64) []float64 {
 }
 
 // TestIntervalHoldsTheTruth counts how often the interval of the ratio holds the true one, for
-// series with more and less memory, longer and shorter.
+// series of different correlation and length.
 func TestIntervalHoldsTheTruth(t *testing.T) {
 	rounds := 2000
 	if !testenv.Provided(testenv.Long) {
@@ -66,8 +66,7 @@ func TestIntervalHoldsTheTruth(t *testing.T) {
 	}
 }
 
-// TestNothingMovedByChance counts comparisons of intervals that do not differ in which something is
-// said to have moved.
+// TestNothingMovedByChance counts comparisons of equal intervals in which a row moved.
 func TestNothingMovedByChance(t *testing.T) {
 	const metrics = 60
 	rounds := 300
@@ -119,8 +118,8 @@ func TestNothingMovedByChance(t *testing.T) {
 	}
 }
 
-// TestWhatMovedIsFound is the other half: among metrics that did not move, one that grew by a third
-// is found nearly always.
+// TestWhatMovedIsFound is the opposite: one metric of 60 grows by a third, and the comparison finds
+// it almost always.
 func TestWhatMovedIsFound(t *testing.T) {
 	rounds := 100
 	if !testenv.Provided(testenv.Long) {
@@ -190,7 +189,7 @@ var (
 )
 
 // history has ten minutes in which eth0 carries 1000 bytes each second, and ten in which it carries
-// 2000, with a little noise; the rest stays.
+// 2000, with a little noise; the rest is constant.
 func history(t *testing.T) *record.Store {
 	t.Helper()
 	s, err := record.Open(record.Options{Dir: t.TempDir(), Host: "here"})
@@ -314,7 +313,7 @@ func TestCheck(t *testing.T) {
 	}
 }
 
-// TestPointsAreBounded holds how much a history is asked for, whatever is marked.
+// TestPointsAreBounded checks how many points a comparison requests, for intervals of any length.
 func TestPointsAreBounded(t *testing.T) {
 	for _, length := range []time.Duration{Shortest, time.Hour, 48 * time.Hour, Longest} {
 		o := marked

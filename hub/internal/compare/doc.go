@@ -3,23 +3,23 @@
 //
 // # Model
 //
-// Counters become rates and gauges averages, at equal steps; series of CPUs and queues are summed. A
-// [Row] has the median and the 99th percentile of a series in both intervals, and the ratio of the
-// means with its interval.
+// Counters become rates and gauges averages, at equal steps; series of CPUs and queues are summed.
+// A [Row] has the median and the 99th percentile of a series in both intervals, and the ratio of
+// the means with its interval.
 //
-// Consecutive seconds are correlated, so they are not independent samples. The method of batch means
-// cuts each interval into blocks of one length, at least 8 in the shorter interval, and judges block
-// means. Blocks that are still correlated make the judgement too confident; the correlation of one
-// step with the next says by how much, and widens the error. The interval of the ratio comes from
-// the logarithms of both means, with Student's t. The percentile interval of a block bootstrap with
-// the same blocks holds the true ratio in 87 to 91 of 100 cases instead of 95.
+// Consecutive seconds are correlated, so they are not independent samples. The method of batch
+// means cuts each interval into blocks of one length, at least 8 in the shorter interval, and
+// judges block means. Blocks that are still correlated make the judgement too confident; the
+// correlation of one step with the next says by how much, and widens the error. The interval of the
+// ratio comes from the logarithms of both means, with Student's t. The percentile interval of a
+// block bootstrap with the same blocks holds the true ratio in 87 to 91 of 100 cases instead of 95.
 //
 // A comparison has a hundred metrics, of which five would differ at 95 % by chance. So another rule
 // decides which rows moved. The blocks of both intervals are shuffled together 2000 times, for all
-// metrics in the same order, and each shuffle yields the largest rank sum of all metrics. A row moved
-// if it exceeds the 95th percentile of those. In 95 of 100 comparisons of equal intervals, no row
-// moves, and dependence between metrics costs nothing. The shuffle has a fixed seed: the same history
-// gives the same answer.
+// metrics in the same order, and each shuffle yields the largest rank sum of all metrics. A row
+// moved if it exceeds the 95th percentile of those. In 95 of 100 comparisons of equal intervals, no
+// row moves, and dependence between metrics costs nothing. The shuffle has a fixed seed: the same
+// history gives the same answer.
 //
 // # Units
 //
@@ -36,6 +36,6 @@
 // # Limits
 //
 // The comparison shows that two intervals differ, not why: another hour of the day differs too.
-// Correlation over much more than a block makes it too confident. It does not judge an interval with
-// fewer than 16 values, and does not see a shift between CPUs or queues with the same sum.
+// Correlation over much more than a block makes it too confident. It does not judge an interval
+// with fewer than 16 values, and does not see a shift between CPUs or queues with the same sum.
 package compare

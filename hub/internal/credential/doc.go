@@ -1,5 +1,5 @@
-// Package credential reads secrets and certificates from files, so that no configuration file has to
-// hold them.
+// Package credential reads secrets and certificates from files, so that no configuration file has
+// to hold them.
 //
 // # Model
 //

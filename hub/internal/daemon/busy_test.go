@@ -8,8 +8,8 @@ import (
 	"github.com/linerate/linerate/internal/host/sample"
 )
 
-// TestBusy: the busier direction counts, of this host alone, and an interface of which nothing is
-// known is not idle.
+// TestBusy checks that the busier direction counts, on this host alone, and that the rate of an
+// unknown interface is unknown.
 func TestBusy(t *testing.T) {
 	store, err := record.Open(record.Options{Dir: t.TempDir(), Host: "near", MinFreeBytes: -1})
 	if err != nil {

@@ -103,8 +103,8 @@ EXIT STATUS
   0 ok · 1 failed · 2 usage · 10 not permitted · 11 the history is open in another process
 `
 
-// runFlags are the flags of the daemon. A flag that is not given leaves the value of the file, or the
-// default.
+// runFlags are the flags of the daemon. A flag that is not given leaves the value of the file, or
+// the default.
 type runFlags struct {
 	config string
 	log    string
@@ -118,8 +118,8 @@ func (a *app) rootCommand() *cobra.Command {
 	root := &cobra.Command{
 		Use:   "linerate-hub",
 		Short: "Keep the history of this host, and show what changed and why",
-		Long: `linerate-hub samples this host every second without any privilege, keeps the samples, and shows them on a page:
-rates, packets, drops by place, CPUs and interrupts, with every change, tune, measurement, reboot and verdict
+		Long: `linerate-hub samples this host every second without any privilege, keeps the samples, and shows them on a
+page: rates, packets, drops by place, CPUs and interrupts, with every change, tune, measurement, reboot and verdict
 on the same timeline. It answers Prometheus's queries, so that Grafana can use it as a data source.
 
 Start it and open http://` + DefaultListen + `/. Any other address requires a password or client certificates.`,
@@ -150,7 +150,8 @@ Start it and open http://` + DefaultListen + `/. Any other address requires a pa
 	root.PersistentFlags().StringVar(&f.config, "config", "",
 		"configuration file (default hub.yaml in /etc/linerate-hub, if it exists)")
 	root.PersistentFlags().StringVar(&f.flags.Data, "data", "",
-		"directory of the history (default /var/lib/linerate-hub for root and systemd, otherwise $XDG_STATE_HOME/linerate-hub)")
+		"directory of the history (default /var/lib/linerate-hub for root and systemd, otherwise "+
+			"$XDG_STATE_HOME/linerate-hub)")
 	flags := root.Flags()
 	flags.StringVar(&f.flags.Listen, "listen", "", "address of the page and the APIs (default "+DefaultListen+")")
 	flags.StringSliceVar(&f.flags.Names, "name", nil,
@@ -162,7 +163,8 @@ Start it and open http://` + DefaultListen + `/. Any other address requires a pa
 	flags.StringVar(&f.flags.Certificate, "tls-certificate", "",
 		"certificate of the page (default: the hub makes one where TLS needs it)")
 	flags.StringVar(&f.flags.Key, "tls-key", "", "key of the certificate")
-	flags.StringVar(&f.flags.ClientCA, "client-ca", "", "certificate of the authority that signs the certificates of clients")
+	flags.StringVar(&f.flags.ClientCA, "client-ca", "", "certificate of the authority that signs the "+
+		"certificates of clients")
 	flags.StringVar(&f.flags.State, "state", "",
 		"directory of linerate's journal, runs and measurements (also LINERATE_STATE; default /var/lib/linerate)")
 	flags.StringVar(&f.flags.Agent, "agent", "",
@@ -278,7 +280,8 @@ func (a *app) passwordCommand(f *runFlags) *cobra.Command {
 			if err := web.WritePassword(name, line); err != nil {
 				return err
 			}
-			fmt.Fprintf(a.err, "linerate-hub: password stored in %s; a running hub uses it after its next start\n", name)
+			fmt.Fprintf(a.err, "linerate-hub: password stored in %s; a running hub uses it after its next "+
+				"start\n", name)
 			return nil
 		},
 	}

@@ -21,15 +21,17 @@ import (
 // Config is the content of the file given with --config; flags of the same names override it. The
 // zero value is a hub with all defaults.
 type Config struct {
-	Listen string   `yaml:"listen"` // HOST:PORT; default 127.0.0.1:7071
-	Names  []string `yaml:"names"`  // under which browsers may open the page, besides localhost and the address that the hub listens on
-	Data   string   `yaml:"data"`   // directory of the history
-	Host   string   `yaml:"host"`   // label host of this host's series; default: the host name
+	Listen string `yaml:"listen"` // HOST:PORT; default 127.0.0.1:7071
+	// under which browsers may open the page, besides localhost and the address that the hub
+	// listens on
+	Names []string `yaml:"names"`
+	Data  string   `yaml:"data"` // directory of the history
+	Host  string   `yaml:"host"` // label host of this host's series; default: the host name
 
 	Retention unit.Span `yaml:"retention"` // how long the hub keeps samples; default 15d
 	MaxSize   Size      `yaml:"max_size"`  // what samples may take on disk; default 4GB
-	// EventRetention is how long the hub keeps events and their documents; default 400d, since people
-	// look for a change after a year.
+	// EventRetention is how long the hub keeps events and their documents; default 400d, since
+	// people look for a change after a year.
 	EventRetention unit.Span `yaml:"event_retention"`
 
 	PasswordFile string `yaml:"password_file"` // written by `linerate-hub password`
@@ -37,13 +39,19 @@ type Config struct {
 	Key          string `yaml:"tls_key"`
 	ClientCA     string `yaml:"client_ca"`
 
-	State string `yaml:"state"` // directory of linerate's journal, runs and measurements on this host; default /var/lib/linerate
-	Agent string `yaml:"agent"` // socket of `linerate agent`, for a hub that may not read State itself; default /run/linerate/agent.sock
+	// directory of linerate's journal, runs and measurements on this host; default
+	// /var/lib/linerate
+	State string `yaml:"state"`
+	// socket of `linerate agent`, for a hub that may not read State itself; default
+	// /run/linerate/agent.sock
+	Agent string `yaml:"agent"`
 
 	Schedules    []schedule.Config `yaml:"schedules"`
 	RemoteWrites []RemoteWrite     `yaml:"remote_write"`
-	Alerts       []alert.Config    `yaml:"alerts"`     // besides the rules that come with the hub; `off: true` ends one of those
-	RuleFiles    []string          `yaml:"rule_files"` // alerting rules in Prometheus's format; patterns as the shell has them
+	// besides the rules that come with the hub; `off: true` ends one of those
+	Alerts []alert.Config `yaml:"alerts"`
+	// alerting rules in Prometheus's format; patterns as the shell has them
+	RuleFiles []string `yaml:"rule_files"`
 }
 
 // Size is a number of bytes, in the form that package unit parses.
@@ -122,8 +130,8 @@ func (c *Config) Validate() error {
 	return nil
 }
 
-// fill sets empty fields to their defaults. env is the environment of the process: systemd names the
-// directory that it made in STATE_DIRECTORY.
+// fill sets empty fields to their defaults. env is the environment of the process: systemd names
+// the directory that it made in STATE_DIRECTORY.
 func (c *Config) fill(env func(string) string, root bool) error {
 	if c.Listen == "" {
 		c.Listen = DefaultListen
@@ -170,8 +178,8 @@ func (c *Config) fill(env func(string) string, root bool) error {
 	return nil
 }
 
-// configAt reads the named file, or hub.yaml in the directory of systemd's ConfigurationDirectory= or
-// in /etc/linerate-hub. A missing default file is not an error.
+// configAt reads the named file, or hub.yaml in the directory of systemd's ConfigurationDirectory=
+// or in /etc/linerate-hub. A missing default file is not an error.
 func configAt(name string, env func(string) string) (Config, string, error) {
 	if name != "" {
 		c, err := ReadConfig(name)

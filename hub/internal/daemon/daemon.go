@@ -56,8 +56,8 @@ const (
 	memoryLimit = 120 << 20 // bytes; runtime/debug.SetMemoryLimit
 )
 
-// mostPoints is the number of points of one series in an answer: Prometheus allows 11 000 steps, which
-// have one point more.
+// mostPoints is the number of points of one series in an answer: Prometheus allows 11 000 steps,
+// which have one point more.
 const mostPoints = 11_001
 
 // Run keeps and shows the history until the context ends, which is not an error.

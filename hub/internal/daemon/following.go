@@ -12,15 +12,15 @@ import (
 	"github.com/linerate/linerate/internal/peer/agent"
 )
 
-// source returns where the hub reads changes and runs of this host: from their directory, or, if only
-// root may read that, from the socket of `linerate agent`.
+// source returns where the hub reads changes and runs of this host: from their directory, or, if
+// only root may read that, from the socket of `linerate agent`.
 func source(c Config) follow.Source {
 	_, err := os.ReadDir(c.State)
 	if errors.Is(err, fs.ErrPermission) {
 		return agent.NewClient(c.Agent)
 	}
-	// The first change creates the directory, which then belongs to the user that made the change. A
-	// hub that is not root therefore asks the agent if one runs.
+	// The first change creates the directory, which then belongs to the user that made the change.
+	// A hub that is not root therefore asks the agent if one runs.
 	if _, there := os.Stat(c.Agent); err != nil && there == nil {
 		return agent.NewClient(c.Agent)
 	}
@@ -43,7 +43,8 @@ func (d *daemon) followHost(ctx context.Context) {
 		err := d.follower.Err()
 		if errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission) {
 			err = hinted{errors.New(
-				"the page does not show changes and tunes of this host: only root may read them, and `linerate agent` does not run"), "linerate agent"}
+				"the page does not show changes and tunes of this host: only root may read them, and `linerate " +
+					"agent` does not run"), "linerate agent"}
 		}
 		if d.board.problem("events", err) {
 			d.report("events", err)

@@ -12,8 +12,8 @@ import (
 	"github.com/linerate/linerate/internal/base/testenv"
 )
 
-// TestGuide types the commands of docs/guide/hub.md while a hub runs: they must succeed, print
-// something, and get what they ask for.
+// TestGuide runs the commands of docs/guide/hub.md beside a hub: they must succeed, print
+// something, and get what they request.
 func TestGuide(t *testing.T) {
 	testenv.Need(t, testenv.Long, testenv.Peers) // curl
 	page, err := os.ReadFile("../../../docs/guide/hub.md")

@@ -23,17 +23,17 @@ import (
 	"github.com/linerate/linerate/internal/base/testenv"
 )
 
-// killRounds is how often the hub is killed; LINERATE_KILL_ROUNDS asks for another number. Package
-// record has the test of the history itself, with many series and made-up time; this one has the
-// whole daemon, real seconds and a page that is asked without pause.
+// killRounds is the number of kills; LINERATE_KILL_ROUNDS overrides it. Package record tests the
+// history alone, with many series and simulated time; this test has the whole daemon, real seconds
+// and clients that query without pause.
 const killRounds = 3
 
 // mayForget is how many samples of a series may be gone.
 const mayForget = 10
 
-// TestHubIsKilled kills a hub that samples and answers, at random moments, and asks the next one
-// for every sample that the one before had shown. A busy machine samples less often, so seconds are
-// not counted.
+// TestHubIsKilled kills a hub that samples and answers, at random moments, and queries the next one
+// for every sample that the one before had shown. It does not count seconds, because a busy machine
+// samples less often.
 func TestHubIsKilled(t *testing.T) {
 	testenv.Need(t, testenv.Long)
 	rounds := killRounds
@@ -52,7 +52,7 @@ func TestHubIsKilled(t *testing.T) {
 	for round := range rounds {
 		h := startHub(t, dir)
 		starts = append(starts, h.took)
-		// Everything that was there before the last kill is there now.
+		// Everything from before the last kill is there now.
 		for i, s := range spans {
 			if i < len(spans)-3 {
 				continue // the one before has looked at it; all of it is looked at in the end
@@ -98,10 +98,11 @@ func TestHubIsKilled(t *testing.T) {
 	h.wait(t)
 	slices.Sort(starts)
 	t.Logf("%d kills, %d samples shown, most lost of one start %d, from exec to the first answer of a query: "+
-		"median %v, worst %v", rounds, shown, lost, starts[len(starts)/2].Round(time.Millisecond), starts[len(starts)-1].Round(time.Millisecond))
+		"median %v, worst %v", rounds, shown, lost,
+		starts[len(starts)/2].Round(time.Millisecond), starts[len(starts)-1].Round(time.Millisecond))
 }
 
-// running is a hub of its own process.
+// running is a hub in a process of its own.
 type running struct {
 	cmd    *exec.Cmd
 	url    string
@@ -147,11 +148,11 @@ func (h *running) wait(t *testing.T) {
 	t.Helper()
 	var exit *exec.ExitError
 	if err := h.cmd.Wait(); !errors.As(err, &exit) || exit.Sys().(syscall.WaitStatus).Signal() != syscall.SIGKILL {
-		t.Fatalf("the hub ended by itself: %v: %s", err, h.stderr)
+		t.Fatalf("the hub ended without a signal: %v: %s", err, h.stderr)
 	}
 }
 
-// load asks what a page asks, without pause, until stop is called.
+// load sends the queries of a page, without pause, until stop is called.
 func (h *running) load() (stop func()) {
 	var askers sync.WaitGroup
 	done := make(chan struct{})
@@ -200,7 +201,7 @@ func (h *running) fetch(path string, v url.Values) ([]byte, error) {
 	return b, err
 }
 
-// number asks for one number.
+// number queries one number.
 func (h *running) number(query string, at int64) (int64, error) {
 	v := url.Values{"query": {query}}
 	if at != 0 {
@@ -225,7 +226,7 @@ func (h *running) number(query string, at int64) (int64, error) {
 	return int64(n), err
 }
 
-// newestNow is the second of the newest sample.
+// newestNow returns the second of the newest sample.
 func (h *running) newestNow() (int64, error) {
 	return h.number(`max(timestamp(linerate_interface_up{interface="lo"}))`, 0)
 }

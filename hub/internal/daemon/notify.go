@@ -9,8 +9,8 @@ import (
 	"golang.org/x/term"
 )
 
-// notify sends the service manager a state: sd_notify(3), a datagram to the socket that it named. An
-// empty name means that there is no service manager.
+// notify sends the service manager a state: sd_notify(3), a datagram to the socket that it named.
+// An empty name means that there is no service manager.
 func notify(socket, state string) error {
 	if socket == "" {
 		return nil

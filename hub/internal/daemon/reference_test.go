@@ -15,8 +15,8 @@ import (
 
 var update = flag.Bool("update", false, "write generated pages instead of comparing them")
 
-// TestGeneratedReference holds docs/reference to the commands and metrics of the hub; `make gen`
-// writes it.
+// TestGeneratedReference compares docs/reference with the commands and metrics of the hub; `make
+// gen` writes it.
 func TestGeneratedReference(t *testing.T) {
 	a := &app{in: strings.NewReader(""), out: io.Discard, err: io.Discard, env: func(string) string { return "" }}
 	var commands bytes.Buffer
@@ -26,8 +26,10 @@ func TestGeneratedReference(t *testing.T) {
 
 	var metrics bytes.Buffer
 	metrics.WriteString(
-		"# Metrics\n\nGenerated from the catalogues; do not edit. Every series has the label `host` besides those named. A counter counts from the start of the hub: a restart is a\n" +
-			"reset to zero, and what was counted before is not in it. `linerate-hub` answers queries of them at `/api/v1/query` and `/api/v1/query_range`, and shows the last values at\n`/metrics`.\n\n" +
+		"# Metrics\n\nGenerated from the catalogues; do not edit. Every series has the label `host` besides " +
+			"those named. A counter counts from the start of the hub: a restart is a\n" +
+			"reset to zero, and what was counted before is not in it. `linerate-hub` answers queries of them at " +
+			"`/api/v1/query` and `/api/v1/query_range`, and shows the last values at\n`/metrics`.\n\n" +
 			"| metric | kind | labels | what it is |\n|---|---|---|---|\n")
 	for _, m := range AllMetrics() {
 		kind := "counter"
@@ -40,8 +42,8 @@ func TestGeneratedReference(t *testing.T) {
 	clitest.Generated(t, "../../../docs/reference/metrics.md", metrics.Bytes(), *update)
 }
 
-// TestMetrics holds the names to Prometheus's conventions and to each other: a name of one meaning,
-// counters that end in _total, and no label twice.
+// TestMetrics checks the names against Prometheus's conventions: each name once, _total for
+// counters only, and no label twice.
 func TestMetrics(t *testing.T) {
 	seen := make(map[string]bool)
 	for _, m := range AllMetrics() {
@@ -53,7 +55,7 @@ func TestMetrics(t *testing.T) {
 		case (m.Kind == sample.Counter) != strings.HasSuffix(m.Name, "_total"):
 			t.Errorf("%s: counters and only they end in _total", m.Name)
 		case m.Help == "" || !strings.HasSuffix(m.Help, "."):
-			t.Errorf("%s: help is no sentence: %q", m.Name, m.Help)
+			t.Errorf("%s: help is not a sentence: %q", m.Name, m.Help)
 		}
 		seen[m.Name] = true
 		labels := map[string]bool{"host": true}

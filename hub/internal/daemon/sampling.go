@@ -26,12 +26,12 @@ const (
 // interval is the time between two readings of this host.
 const interval = time.Second
 
-// sampleHost reads this host each second until the context ends. It is the only part of the hub with
-// a deadline, so it does nothing that can block: it appends to memory and to a log that the kernel
-// writes, and a disk that refuses costs no time (package record).
+// sampleHost reads this host each second until the context ends. It is the only part of the hub
+// with a deadline, so it does nothing that can block: it appends to memory and to a log that the
+// kernel writes, and a disk that refuses costs no time (package record).
 func (d *daemon) sampleHost(ctx context.Context, s *sample.Sampler) {
-	// Full seconds of the wall clock, also after missed ticks and after the clock was set: samples of
-	// all hosts have the same times.
+	// Full seconds of the wall clock, also after missed ticks and after the clock was set: samples
+	// of all hosts have the same times.
 	for tick := range ticks(ctx, interval) {
 		r, err := s.Read(tick)
 		if d.board.problem("sampling", err) {
@@ -164,8 +164,8 @@ func resident() (int64, error) {
 	return pages * int64(os.Getpagesize()), nil
 }
 
-// ticks yields the full intervals of the wall clock until the context ends. It skips those that pass
-// while the caller is busy.
+// ticks yields the full intervals of the wall clock until the context ends. It skips those that
+// pass while the caller is busy.
 func ticks(ctx context.Context, every time.Duration) func(yield func(time.Time) bool) {
 	return func(yield func(time.Time) bool) {
 		timer := time.NewTimer(0)

@@ -21,7 +21,7 @@ import (
 // asHub makes a process of this test binary the hub.
 const asHub = "LINERATE_AS_HUB"
 
-// The program itself is the command "linerate-hub" of the scripts.
+// The program is the command "linerate-hub" of the scripts.
 func TestMain(m *testing.M) {
 	if os.Getenv(asHub) != "" {
 		os.Exit(daemon.Main(os.Args, os.Stdin, os.Stdout, os.Stderr))
@@ -32,7 +32,7 @@ func TestMain(m *testing.M) {
 	})
 }
 
-// TestScripts runs commands that end by themselves.
+// TestScripts runs commands that end without a signal.
 func TestScripts(t *testing.T) { scripts(t, "testdata/script") }
 
 // TestHub runs whole hubs, each of which samples for some seconds.
@@ -58,8 +58,8 @@ func scripts(t *testing.T, dir string) {
 	})
 }
 
-// fetch [-user PASSWORD] [-status N] URL TEXT prints an answer once it has the status and holds the
-// text; until then it asks again, and gives up when the script's own deadline ends it.
+// fetch [-user PASSWORD] [-status N] URL TEXT prints an answer once it has the status and contains
+// the text. Until then it repeats the request; the deadline of the script ends it.
 func fetch() {
 	password := flag.String("user", "", "")
 	status := flag.Int("status", http.StatusOK, "")

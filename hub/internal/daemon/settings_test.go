@@ -6,8 +6,7 @@ import (
 	"testing"
 )
 
-// TestGuideSettings reads every file of settings that the guide shows as the hub does, and wants
-// all of them to be meant.
+// TestGuideSettings parses every configuration in the guide as the hub does; all must be valid.
 func TestGuideSettings(t *testing.T) {
 	for _, name := range []string{"hub.md", "hub-alerts.md", "hub-schedules.md"} {
 		page, err := os.ReadFile("../../../docs/guide/" + name)

@@ -12,8 +12,7 @@ import (
 	"github.com/linerate/linerate/internal/base/testenv"
 )
 
-// TestUnit has systemd itself read the unit and say how much of the host it leaves open, from 0
-// (nothing) to 10 (all of it, as without a sandbox).
+// TestUnit has systemd verify the unit and rate its exposure, from 0 (none) to 10 (no sandbox).
 func TestUnit(t *testing.T) {
 	analyze := testenv.Program(t, "systemd-analyze")
 	name := filepath.Join(t.TempDir(), "linerate-hub.service")
@@ -35,8 +34,8 @@ func TestUnit(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// What is left is the network: a page that others may be allowed to see, and targets to
-	// measure. It was 1.4 with systemd 252.
+	// The rest is the network: a page for other hosts, and targets to measure. systemd 252 rated
+	// 1.4.
 	if level > 1.5 {
 		t.Errorf("exposure %v, over 1.5:\n%s", level, out)
 	}

@@ -78,7 +78,7 @@ func TestBounds(t *testing.T) {
 	}
 }
 
-// TestBusy lets one query in at a time: others wait as long as one may take, and are refused then.
+// TestBusy allows one query at a time: others wait as long as one may take, and then fail.
 func TestBusy(t *testing.T) {
 	s := open(t, record.Options{Queries: record.Bounds{Time: time.Millisecond, Concurrent: 1}})
 	leave := s.Occupy()
@@ -97,8 +97,8 @@ func TestBusy(t *testing.T) {
 	}
 }
 
-// TestSameSecond opens the history again within a second: its sample stands, and what follows is
-// there.
+// TestSameSecond reopens the history within a second: the sample of that second stays, and later
+// ones follow.
 func TestSameSecond(t *testing.T) {
 	dir := t.TempDir()
 	s := open(t, record.Options{Dir: dir})
@@ -118,8 +118,8 @@ func TestSameSecond(t *testing.T) {
 	}
 }
 
-// TestClockGoesBack appends an hour, goes back by a while, and goes on: no error, and what follows
-// is there.
+// TestClockGoesBack appends an hour, sets the clock back, and goes on: no error, and later samples
+// are there.
 func TestClockGoesBack(t *testing.T) {
 	for _, by := range []time.Duration{time.Second, 10 * time.Minute, 3 * time.Hour, 24 * 365 * 10 * time.Hour} {
 		t.Run(by.String(), func(t *testing.T) {
@@ -181,7 +181,7 @@ func TestClockGoesBack(t *testing.T) {
 	}
 }
 
-// TestKeptIsBounded drops the oldest when there is no room in memory either, and says how many.
+// TestKeptIsBounded fills the memory too: the store drops the oldest readings, and counts them.
 func TestKeptIsBounded(t *testing.T) {
 	s := open(t, record.Options{MinFreeBytes: 1 << 60, KeptBytes: 200_000})
 	some(t, s, 100, 0, 1000)

@@ -8,7 +8,7 @@ import (
 	"github.com/prometheus/prometheus/tsdb/chunkenc"
 )
 
-// sameAsLibrary reads a chunk twice.
+// sameAsLibrary reads a chunk with both decoders.
 func sameAsLibrary(t *testing.T, c *chunkenc.XOR2Chunk) (known bool) {
 	t.Helper()
 	got, known := appendXOR2([]point{{1, 2}}, c.Bytes())
@@ -30,7 +30,7 @@ func sameAsLibrary(t *testing.T, c *chunkenc.XOR2Chunk) (known bool) {
 	return true
 }
 
-// TestDecodeAsLibrary writes chunks of all sorts with the library, and reads them back.
+// TestDecodeAsLibrary writes chunks of all kinds with the library, and reads them back.
 func TestDecodeAsLibrary(t *testing.T) {
 	random := rand.New(rand.NewPCG(9, 10))
 	for range 3000 {
@@ -82,7 +82,7 @@ func TestDecodeAsLibrary(t *testing.T) {
 	}
 }
 
-// FuzzDecode reads damaged chunks: whatever is known must be what the library reads.
+// FuzzDecode reads damaged chunks: what the decoder accepts must be what the library reads.
 func FuzzDecode(f *testing.F) {
 	c := chunkenc.NewXOR2Chunk()
 	a, err := c.Appender()

@@ -239,7 +239,7 @@ func (s *Store) reload() {
 
 func (s *Store) compacted(err error) {
 	if err != nil && !errors.Is(err, errNoRoom) && !errors.Is(err, context.Canceled) {
-		s.o.Logger.Warn("history: blocks cannot be cut or merged; trying again", "error", err)
+		s.o.Logger.Warn("history: cannot cut or merge blocks; retrying", "error", err)
 		s.mu.Lock()
 		s.own.errors++
 		s.mu.Unlock()

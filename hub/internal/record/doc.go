@@ -2,10 +2,10 @@
 //
 // # Model
 //
-// A [Store] is a Prometheus time series database in a directory, with a query engine that is bounded
-// in time, samples, points and concurrent queries. The database never chooses when to write: the
-// store makes it write when there is room. While the disk is full, readings stay in memory, where
-// queries find them, and go to the disk when there is room again.
+// A [Store] is a Prometheus time series database in a directory, with a query engine that is
+// bounded in time, samples, points and concurrent queries. The database never chooses when to
+// write: the store makes it write when there is room. While the disk is full, readings stay in
+// memory, where queries find them, and go to the disk when there is room again.
 //
 // A block holds 20 minutes, so a start reads half an hour of log; the store merges blocks up to 27
 // hours. Chunks hold 120 samples in the encoding XOR2: longer ones take more bytes a sample.
@@ -26,8 +26,8 @@
 //
 // # Sources
 //
-// prometheus/prometheus, packages tsdb and promql. The comment in wlog.WL.log: a full disk may leave
-// a log torn in its middle.
+// prometheus/prometheus, packages tsdb and promql. The comment in wlog.WL.log: a full disk may
+// leave a log torn in its middle.
 //
 // # Limits
 //

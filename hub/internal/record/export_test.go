@@ -8,10 +8,10 @@ import (
 	"github.com/prometheus/prometheus/storage"
 )
 
-// Maintain does what happens by itself each second.
+// Maintain runs the maintenance of one second.
 func (s *Store) Maintain(now time.Time) { s.maintain(now) }
 
-// WholeRange is Range that leaves no sample out.
+// WholeRange is Range without thinning.
 func (s *Store) WholeRange(ctx context.Context, query string, start, end time.Time,
 	step time.Duration) (*promql.Result, error) {
 	return s.ask(ctx, func(q storage.Queryable) (promql.Query, error) {
@@ -19,10 +19,10 @@ func (s *Store) WholeRange(ctx context.Context, query string, start, end time.Ti
 	}, false)
 }
 
-// CanThin tells whether samples of a query may be left out.
+// CanThin reports whether samples of a query may be left out.
 func (s *Store) CanThin(query string) bool { return s.canThin(query) }
 
-// Occupy takes the place of a query until it is called.
+// Occupy takes the place of a query until leave is called.
 func (s *Store) Occupy() (leave func()) {
 	s.asking <- struct{}{}
 	return func() { <-s.asking }

@@ -15,7 +15,7 @@ import (
 	"github.com/linerate/linerate/hub/internal/record"
 )
 
-// used is what the blocks of a directory's files take on the disk.
+// used returns the disk blocks of a directory's files.
 func used(t testing.TB, dir string) (bytes int64) {
 	t.Helper()
 	err := filepath.WalkDir(dir, func(path string, _ fs.DirEntry, err error) error {
@@ -49,7 +49,7 @@ func fill(t testing.TB, s *record.Store, w *workload, from time.Time, seconds in
 	}
 }
 
-// asks are what a page and a dashboard ask of 48 hours: the step in seconds, the span, the query.
+// asks are queries of a page and a dashboard over 48 hours: span, step, query.
 var asks = []struct {
 	name  string
 	span  time.Duration
@@ -91,9 +91,9 @@ var asks = []struct {
 		`sum by (interface, place) (increase(linerate_interface_drops_total[1m]))`},
 }
 
-// BenchmarkFortyEightHours shows what the history of two days costs: 40 interfaces, 64 queues, 8
-// processors, a sample a second. With LINERATE_HISTORY_DIR it leaves the history there, and takes
-// it from there the next time.
+// BenchmarkFortyEightHours shows the cost of two days of history: 40 interfaces, 64 queues, 8 CPUs,
+// a sample a second. With LINERATE_HISTORY_DIR it leaves the history there, and uses it the next
+// time.
 func BenchmarkFortyEightHours(b *testing.B) {
 	const seconds = 48 * 3600
 	dir := os.Getenv("LINERATE_HISTORY_DIR")
@@ -139,8 +139,8 @@ func BenchmarkFortyEightHours(b *testing.B) {
 	}
 }
 
-// processorTime is what this process has used: unlike the time that a query takes it is the same on
-// a busy machine.
+// processorTime returns the CPU time of this process: unlike the duration of a query, a busy
+// machine does not change it.
 func processorTime() time.Duration {
 	var u syscall.Rusage
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
@@ -149,7 +149,7 @@ func processorTime() time.Duration {
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
-// BenchmarkMemory shows what two hours of 2 000 series with queries need.
+// BenchmarkMemory shows the memory for two hours of 2 000 series with queries.
 func BenchmarkMemory(b *testing.B) {
 	for b.Loop() {
 		s, err := record.Open(record.Options{Dir: b.TempDir(), Host: "near"})

@@ -21,8 +21,7 @@ import (
 	"github.com/linerate/linerate/internal/host/sample"
 )
 
-// diskLeave is how many bytes the helper leaves free before it goes on to append until that fails,
-// and dies.
+// diskLeave is how many bytes the helper leaves free before it appends until that fails, and dies.
 const diskLeave = "LINERATE_DISK_LEAVE"
 
 // TestFullDisk fills disks of 64 MB that only a process started for the test sees.
@@ -127,20 +126,20 @@ func (d *smallDisk) append(s *record.Store, seconds int) error {
 	return nil
 }
 
-// is waits for a state: the store mends itself each second.
+// is waits for a state: the store recovers with its maintenance.
 func is(s *record.Store, want record.DiskState) error {
 	for range 200 {
 		st := s.Status()
 		if st.State == want && !st.Loading {
 			return nil
 		}
-		s.Maintain(time.Now().Add(time.Hour)) // an hour on: nothing has to wait to be tried again
+		s.Maintain(time.Now().Add(time.Hour)) // an hour later: no retry has to wait
 	}
 	st := s.Status()
 	return fmt.Errorf("state is %s (%s), want %s", st.State, st.Cause, want)
 }
 
-// sees asks for the newest second, wherever it is.
+// sees queries the newest second, on disk or in memory.
 func (d *smallDisk) sees(s *record.Store) error {
 	got, err := s.Vector(context.Background(), `linerate_test_total{series="7"}`,
 		noon.Add(time.Duration(d.next-1)*time.Second))
@@ -202,8 +201,8 @@ func systemSaysSo(d *smallDisk) error {
 	return errors.Join(verify(s, 0, d.next), s.Close())
 }
 
-// diesInWrite has another process append until the disk is full, and die: its log ends somewhere in
-// a record.
+// diesInWrite has another process append until the disk is full, and die: its log ends in the
+// middle of a record.
 func diesInWrite(d *smallDisk) error {
 	for leave := 0; leave < 60_000; leave += 11_000 {
 		cmd := exec.Command(os.Args[0])
@@ -233,8 +232,7 @@ func diesInWrite(d *smallDisk) error {
 	return nil
 }
 
-// appendUntilFull says how many seconds the history has that went to the disk, and ends without
-// closing it.
+// appendUntilFull prints how many seconds went to the disk, and ends without closing the history.
 func appendUntilFull(dir string, leave int) error {
 	s, err := record.Open(record.Options{Dir: dir, Host: "near", MinFreeBytes: -1})
 	if err != nil {

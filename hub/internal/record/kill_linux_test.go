@@ -25,7 +25,7 @@ import (
 )
 
 const (
-	// killRounds is how often the process is killed; LINERATE_KILL_ROUNDS asks for another number.
+	// killRounds is the number of kills; LINERATE_KILL_ROUNDS overrides it.
 	killRounds  = 12
 	killSeries  = 2000
 	killHelper  = "LINERATE_RECORD_HELPER" // the directory: this process is the one that is killed
@@ -52,13 +52,13 @@ func TestMain(m *testing.M) {
 
 var tested = counter("linerate_test_total", "series")
 
-// valueOf is what series j has in second i: no two neighbours are alike, so what is torn, lost or
-// double shows.
+// valueOf is the value of series j in second i: neighbours differ, so torn, lost and double samples
+// show.
 func valueOf(i, j int) float64 { return float64(i*(j%97+1) + j) }
 
-// appendUntilKilled opens, says how long that took, looks whether the last minutes are there, and
-// appends second after second of made-up time as fast as it can while queries run and blocks are
-// cut. It says each second that it has appended.
+// appendUntilKilled opens the history, prints how long that took, checks the last minutes, and
+// appends second after second of simulated time as fast as it can, while queries run and blocks are
+// cut. It prints each second that it has appended.
 func appendUntilKilled(dir string, out io.Writer) error {
 	began, beganCPU := time.Now(), processorTime()
 	s, err := record.Open(record.Options{Dir: dir, Host: "near", MinFreeBytes: 1 << 20})
@@ -122,8 +122,8 @@ func appendUntilKilled(dir string, out io.Writer) error {
 	}
 }
 
-// verify reads the seconds from one to before another: every series has a sample in each, once,
-// with the value it was given.
+// verify reads the seconds from one to before another: every series has one sample in each, with
+// its value.
 func verify(s *record.Store, from, to int) error {
 	if from >= to {
 		return nil
@@ -167,7 +167,7 @@ func verify(s *record.Store, from, to int) error {
 }
 
 // TestKill kills a process that appends and answers, at random moments. Each start must find all
-// but the last seconds, whole, and soon.
+// but the last seconds, intact.
 func TestKill(t *testing.T) {
 	testenv.Need(t, testenv.Long)
 	rounds := killRounds
@@ -180,7 +180,7 @@ func TestKill(t *testing.T) {
 	}
 	dir := t.TempDir()
 	random := rand.New(rand.NewPCG(7, 8))
-	said := -1 // the newest second that a process said it had appended
+	said := -1 // the newest second that a process printed
 	var opens, processors []time.Duration
 	lost := 0
 	for round := range rounds {
@@ -209,16 +209,17 @@ func TestKill(t *testing.T) {
 		t.Fatal(err)
 	}
 	blocks = slices.DeleteFunc(blocks, func(e os.DirEntry) bool { return len(e.Name()) != 26 })
-	t.Logf("%d kills, %d s of %d series in %d blocks, most lost %d s, start: median %v, p95 %v, worst %v; of processors: %v, %v, %v", rounds, to, killSeries, len(blocks), lost,
+	t.Logf("%d kills, %d s of %d series in %d blocks, most lost %d s, start: median %v, p95 %v, worst %v; of "+
+		"processors: %v, %v, %v", rounds, to, killSeries, len(blocks), lost,
 		quantile(opens, 0.5), quantile(opens, 0.95), quantile(opens, 1),
 		quantile(processors, 0.5), quantile(processors, 0.95), quantile(processors, 1))
 }
 
-// opening is what a start cost.
+// opening is the cost of a start.
 type opening struct{ took, processors time.Duration }
 
-// killOnce runs the helper, kills it a while after it has begun to append, and gives how long
-// opening took, which second came next, and which it said last.
+// killOnce runs the helper, kills it some time after it begins to append, and returns how long
+// opening took, which second came next, and the last one that it printed.
 func killOnce(t *testing.T, dir string, after time.Duration) (opened opening, next, last int) {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), os.Args[0])
@@ -245,7 +246,7 @@ func killOnce(t *testing.T, dir string, after time.Duration) (opened opening, ne
 	defer timer.Stop()
 	last = next - 1
 	for lines.Scan() {
-		if n, err := strconv.Atoi(lines.Text()); err == nil { // the last line may be half
+		if n, err := strconv.Atoi(lines.Text()); err == nil { // the last line may be cut
 			if n > last {
 				last = n
 			}
@@ -253,7 +254,7 @@ func killOnce(t *testing.T, dir string, after time.Duration) (opened opening, ne
 	}
 	var exit *exec.ExitError
 	if err := cmd.Wait(); !errors.As(err, &exit) || exit.Sys().(syscall.WaitStatus).Signal() != syscall.SIGKILL {
-		t.Fatalf("helper ended by itself: %v: %s", err, stderr.String())
+		t.Fatalf("helper ended without a signal: %v: %s", err, stderr.String())
 	}
 	return opening{time.Duration(us) * time.Microsecond, time.Duration(cpu) * time.Microsecond}, next, last
 }

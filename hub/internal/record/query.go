@@ -47,7 +47,8 @@ func (s *Store) bounded(query string, span, step time.Duration) error {
 			apart := float64(cmp.Or(n.Step, subqueryStep))
 			window = float64(n.Range) / apart
 			if inner := float64(span+n.Range) / apart; inner > maxSubquerySteps && err == nil {
-				err = fmt.Errorf("%w: a subquery would be evaluated %.0f times, %d is the most: take a longer step in it", ErrTooMuch, inner, maxSubquerySteps)
+				err = fmt.Errorf("%w: a subquery would be evaluated %.0f times, %d is the most: take a longer "+
+					"step in it", ErrTooMuch, inner, maxSubquerySteps)
 			}
 		}
 		if steps*window > maxWork && err == nil {

@@ -14,7 +14,7 @@ func TestToDelete(t *testing.T) {
 	const hour = int64(time.Hour / time.Millisecond)
 	const day = 24 * hour
 	now := 1000 * day
-	// a block for each range of hours before now, of 100 bytes an hour, named by its number
+	// a block of 100 bytes an hour for each range of hours before now, named by its number
 	blocks := func(ranges ...[2]int64) (out []block) {
 		for i, r := range ranges {
 			out = append(out, block{id: ulid.ULID{byte(i)}, from: now - r[0]*hour, to: now - r[1]*hour,
@@ -44,7 +44,7 @@ func TestToDelete(t *testing.T) {
 		// The clock was in the future for less than two hours: nothing is too old.
 		"clock ahead": {blocks(append(days(5), [2]int64{-9000, -9001})...), Options{Retention: 3 * 24 * time.Hour}, 0,
 			[]int{0, 1}},
-		// The clock is right again, and what it said was later than now.
+		// The clock is right again, after it was ahead.
 		"clock was ahead": {blocks(append(days(2), [2]int64{-10, -20})...), Options{Retention: 24 * time.Hour},
 			0, []int{0}},
 		"just begun": {blocks([2]int64{500, 499}, [2]int64{1, 0}), Options{Retention: 24 * time.Hour}, 0, nil},
@@ -74,7 +74,7 @@ func TestToDelete(t *testing.T) {
 			}
 		})
 	}
-	// The order in which the blocks are given is of no account.
+	// The order of the blocks does not matter.
 	all := blocks(days(5)...)
 	slices.Reverse(all)
 	if got := toDelete(all, Options{Retention: 3 * 24 * time.Hour}, 0, 0, now); len(got) != 2 {

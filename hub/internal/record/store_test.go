@@ -13,7 +13,7 @@ import (
 
 var received = &sample.Metric{Name: "linerate_interface_receive_bytes_total", Labels: []string{"interface"}}
 
-// noon is a full hour long gone.
+// noon is a full hour in the past.
 var noon = time.Unix(1_700_006_400, 0)
 
 func open(t *testing.T, o record.Options) *record.Store {
@@ -59,7 +59,7 @@ func TestWhatEndedIsNotAsked(t *testing.T) {
 		Value:  59,
 	}}
 	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("a series that ended is still told (-want +got):\n%s", diff)
+		t.Errorf("a series that ended is still in the answer (-want +got):\n%s", diff)
 	}
 	rows, err := s.Matrix(t.Context(), `sum(rate(linerate_interface_receive_bytes_total[10s]))`,
 		noon.Add(20*time.Second), noon.Add(29*time.Second), 9*time.Second)

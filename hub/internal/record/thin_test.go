@@ -14,9 +14,9 @@ import (
 	"github.com/linerate/linerate/internal/host/sample"
 )
 
-// troubled is a history with all that happens to series: gaps, resets, ends, idle times, readings
-// beside their tick, a clock that went back.
-func troubled(t *testing.T, s *record.Store, seconds int) {
+// irregular appends a history with everything that happens to series: gaps, resets, ends, idle
+// times, readings beside their tick, a clock that was set back.
+func irregular(t *testing.T, s *record.Store, seconds int) {
 	t.Helper()
 	random := rand.New(rand.NewPCG(3, 4))
 	var ss []*sample.Series
@@ -70,12 +70,12 @@ func troubled(t *testing.T, s *record.Store, seconds int) {
 	}
 }
 
-// TestThinningChangesNoAnswer asks many queries twice: with samples left out that cannot matter,
+// TestThinningChangesNoAnswer runs many queries twice: with samples left out that cannot matter,
 // and with all.
 func TestThinningChangesNoAnswer(t *testing.T) {
 	const seconds = 8000
 	s := open(t, record.Options{})
-	troubled(t, s, seconds)
+	irregular(t, s, seconds)
 	random := rand.New(rand.NewPCG(5, 6))
 	thinned := 0
 	for range 400 {
@@ -139,8 +139,8 @@ func TestThinningChangesNoAnswer(t *testing.T) {
 	}
 }
 
-// BenchmarkThinning asks for twelve hours of rates of 40 interfaces as a page does, with the samples that cannot change
-// the answer left out, and with all samples.
+// BenchmarkThinning evaluates twelve hours of rates of 40 interfaces as a page does: with the
+// samples left out that cannot change the answer, and with all.
 func BenchmarkThinning(b *testing.B) {
 	const seconds = 12 * 3600
 	s, err := record.Open(record.Options{Dir: b.TempDir(), Host: "near"})

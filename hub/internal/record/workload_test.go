@@ -10,7 +10,7 @@ import (
 )
 
 // workload makes the readings of a host with traffic: busy, idle and bursty interfaces, queues,
-// processors. Counters begin at 0, as those of a sampler do.
+// CPUs and protocols.
 type workload struct {
 	random *rand.Rand
 	things []thing
@@ -28,7 +28,7 @@ func counter(name string, labels ...string) *sample.Metric {
 	return &sample.Metric{Name: name, Kind: sample.Counter, Labels: labels}
 }
 
-// newWorkload has interfaces of which every fifth is busy, with queues and processors.
+// newWorkload makes a workload of interfaces, of which every fifth is busy, queues and CPUs.
 func newWorkload(interfaces, queues, cpus int) *workload {
 	w := &workload{random: rand.New(rand.NewPCG(1, 2))}
 	var (
@@ -69,8 +69,8 @@ func newWorkload(interfaces, queues, cpus int) *workload {
 		for _, m := range levels {
 			ss = append(ss, series(m, name))
 		}
-		// The busiest carries 9 Gb/s, the others ever less; many carry some packets each second and
-		// some none.
+		// The busiest interface carries 9 Gb/s, the next ones less; many carry some packets each
+		// second and some none.
 		peak := 1.1e9 * math.Pow(0.72, float64(i))
 		w.add(ss, func(w *workload, p []sample.Point) {
 			if w.second == 0 {
@@ -176,7 +176,7 @@ func (w *workload) add(ss []*sample.Series, advance func(*workload, []sample.Poi
 	w.things = append(w.things, t)
 }
 
-// next is the reading of the next second.
+// next returns the reading of the next second.
 func (w *workload) next(at time.Time) *sample.Reading {
 	for _, t := range w.things {
 		t.advance(w, w.points[t.from:t.to])

@@ -23,27 +23,40 @@ const (
 
 // Config is one measurement that runs at intervals. Empty fields have defaults.
 type Config struct {
-	Name    string `json:"name" yaml:"name"`                             // letters, digits, '.', '_' and '-'; names its events
-	Target  string `json:"target" yaml:"target"`                         // as `linerate measure` takes it, and icmp://HOST
-	KeyFile string `json:"key_file,omitempty" yaml:"key_file,omitempty"` // holds the key that `linerate serve` printed; read before every run
+	// letters, digits, '.', '_' and '-'; names its events
+	Name string `json:"name" yaml:"name"`
+	// as `linerate measure` takes it, and icmp://HOST
+	Target string `json:"target" yaml:"target"`
+	// holds the key that `linerate serve` printed; read before every run
+	KeyFile string `json:"key_file,omitempty" yaml:"key_file,omitempty"`
 
-	Test      string    `json:"test,omitempty" yaml:"test,omitempty"`           // stream, rr, crr, udp, ping, mtu, load or suite; default suite, for icmp:// ping
-	Direction string    `json:"direction,omitempty" yaml:"direction,omitempty"` // up, down or bidir, for stream and udp; default up
-	Parallel  int       `json:"parallel,omitempty" yaml:"parallel,omitempty"`   // connections at the same time; default 1
-	Duration  unit.Span `json:"duration,omitempty" yaml:"duration,omitempty"`   // of each test; default 5s, 1s to 2m; at most 3s in a suite
+	// stream, rr, crr, udp, ping, mtu, load or suite; default suite, for icmp:// ping
+	Test string `json:"test,omitempty" yaml:"test,omitempty"`
+	// up, down or bidir, for stream and udp; default up
+	Direction string `json:"direction,omitempty" yaml:"direction,omitempty"`
+	Parallel  int    `json:"parallel,omitempty" yaml:"parallel,omitempty"` // connections at the same time; default 1
+	// of each test; default 5s, 1s to 2m; at most 3s in a suite
+	Duration unit.Span `json:"duration,omitempty" yaml:"duration,omitempty"`
 
 	Every unit.Span `json:"every" yaml:"every"` // 10s to 31d
 	// Jitter is the longest random delay of a start, so that many hosts do not measure one target
 	// at once; at most half of every. Default a tenth.
 	Jitter *unit.Span `json:"jitter,omitempty" yaml:"jitter,omitempty"`
 
-	Rate        string    `json:"rate,omitempty" yaml:"rate,omitempty"`                   // stream, udp and suite: payload bits per second in each direction, as in 50M; default unlimited, for udp 10M
-	Bytes       string    `json:"bytes,omitempty" yaml:"bytes,omitempty"`                 // stream and udp: payload of one run in all directions, as in 200M
-	BytesPerDay string    `json:"bytes_per_day,omitempty" yaml:"bytes_per_day,omitempty"` // payload of all runs in any 24 hours; needs rate or bytes
-	TimeLimit   unit.Span `json:"time_limit,omitempty" yaml:"time_limit,omitempty"`       // of one run; default 30s plus three times its tests, at most 15m
+	// stream, udp and suite: payload bits per second in each direction, as in 50M; default
+	// unlimited, for udp 10M
+	Rate string `json:"rate,omitempty" yaml:"rate,omitempty"`
+	// stream and udp: payload of one run in all directions, as in 200M
+	Bytes string `json:"bytes,omitempty" yaml:"bytes,omitempty"`
+	// payload of all runs in any 24 hours; needs rate or bytes
+	BytesPerDay string `json:"bytes_per_day,omitempty" yaml:"bytes_per_day,omitempty"`
+	// of one run; default 30s plus three times its tests, at most 15m
+	TimeLimit unit.Span `json:"time_limit,omitempty" yaml:"time_limit,omitempty"`
 
-	UnlessBusyAbove string `json:"unless_busy_above,omitempty" yaml:"unless_busy_above,omitempty"` // no start while the interface carries more than this in either direction, as in 500M
-	Interface       string `json:"interface,omitempty" yaml:"interface,omitempty"`                 // for unless_busy_above; default that of the route to the target
+	// no start while the interface carries more than this in either direction, as in 500M
+	UnlessBusyAbove string `json:"unless_busy_above,omitempty" yaml:"unless_busy_above,omitempty"`
+	// for unless_busy_above; default that of the route to the target
+	Interface string `json:"interface,omitempty" yaml:"interface,omitempty"`
 }
 
 // amounts are the values of a Config's texts; zero is unset.
@@ -70,7 +83,7 @@ func Validate(configs []Config) error {
 	for i, c := range configs {
 		if c.Name == "" {
 			all = append(all, fmt.Errorf(
-				"schedule %d of the list: no name: write name: and a word that tells it from others", i+1))
+				"schedule %d of the list: no name: write name: and a unique word", i+1))
 			continue
 		}
 		if err := c.Validate(); err != nil {
@@ -85,7 +98,8 @@ func Validate(configs []Config) error {
 		path := [3]string{c.Target, string(c.test()), string(c.direction())}
 		if other, taken := paths[path]; taken {
 			all = append(all, fmt.Errorf(
-				"schedule %s: %s measures the same target by the same test already: change one of them, or leave it out", c.Name, other))
+				"schedule %s: %s measures the same target by the same test already: change one of them, or "+
+					"leave it out", c.Name, other))
 		}
 		paths[path] = c.Name
 	}
@@ -129,7 +143,7 @@ func (c Config) check() (amounts, error) {
 	case !slices.Contains([]string{"", "up", "down", "bidir"}, c.Direction):
 		return bad("direction %q: write up, down or bidir", c.Direction)
 	case every == 0:
-		return bad("no interval: write every: 15m, or what else is to lie between two runs")
+		return bad("no interval: write every: 15m, or another time between two runs")
 	case every < minEvery || every > maxEvery:
 		return bad("every %v: write %v to %v", c.Every, unit.Span(minEvery), unit.Span(maxEvery))
 	case jitter < 0 || jitter > every/2:
@@ -147,12 +161,13 @@ func (c Config) check() (amounts, error) {
 	case a.bytesPerDay > 0 && a.bytes == 0 && a.rate == 0:
 		return bad("bytes_per_day: needs bytes or rate too, so that it is known before a run what it may cost")
 	case a.bytesPerDay > 0 && a.bytesPerDay < c.worst(a):
-		return bad("bytes_per_day: one run may cost %v, which is more than %v: write a lower rate, fewer bytes or a shorter duration", unit.Bytes(c.worst(a)), unit.Bytes(a.bytesPerDay))
+		return bad("bytes_per_day: one run may cost %v, which is more than %v: write a lower rate, fewer bytes "+
+			"or a shorter duration", unit.Bytes(c.worst(a)), unit.Bytes(a.bytesPerDay))
 	case c.Interface != "" && a.busy == 0:
-		return bad("interface: goes with unless_busy_above, write that too or leave it out")
+		return bad("interface: needs unless_busy_above: write that too, or leave interface out")
 	case len(c.Interface) > 15 || strings.ContainsAny(c.Interface, "/ \x00") || c.Interface == "." ||
 		c.Interface == "..":
-		return bad("interface %q: is no name of an interface", c.Interface)
+		return bad("interface %q: not the name of an interface", c.Interface)
 	}
 	// The tests report what else is invalid.
 	for _, s := range c.specs(a) {
@@ -174,14 +189,14 @@ func amount(text string, rate *float64, bytes *int64) string {
 			*rate = float64(r)
 			return ""
 		}
-		return fmt.Sprintf("%q is no rate: write bits per second, as in 50M or 1.5G", text)
+		return fmt.Sprintf("%q is not a rate: write bits per second, as in 50M or 1.5G", text)
 	}
 	b, err := unit.ParseBytes(text)
 	if err == nil && b > 0 {
 		*bytes = int64(b)
 		return ""
 	}
-	return fmt.Sprintf("%q is no amount: write bytes, as in 200M or 2Gi", text)
+	return fmt.Sprintf("%q is not an amount: write bytes, as in 200M or 2Gi", text)
 }
 
 func goodName(name string) bool {

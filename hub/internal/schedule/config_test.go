@@ -29,7 +29,7 @@ func TestConfigProblemsNameTheSchedule(t *testing.T) {
 		{"no target", func(c *Config) { c.Target = "" }, "schedule s: no target"},
 		{"target", func(c *Config) { c.Target = "gopher://far" }, "gopher:// is not known"},
 		{"no key", func(c *Config) { c.KeyFile = "" }, "no key: write key_file:"},
-		{"key for a stranger", func(c *Config) { c.Target = "iperf3://far" }, "iperf3:// needs no key"},
+		{"key for another program", func(c *Config) { c.Target = "iperf3://far" }, "iperf3:// needs no key"},
 		{"test", func(c *Config) { c.Test = "dance" }, `test "dance": write one of suite, stream`},
 		{"no interval", func(c *Config) { c.Every = 0 }, "no interval: write every:"},
 		{"too often", func(c *Config) { c.Every = span(time.Second) }, "every 1s: write 10s to 31d"},
@@ -38,15 +38,15 @@ func TestConfigProblemsNameTheSchedule(t *testing.T) {
 		{"direction of nothing", func(c *Config) { c.Test, c.Direction = "udp", "left" }, "write up, down or bidir"},
 		{"duration", func(c *Config) { c.Duration = span(time.Hour) }, "duration 1h: write 1s to 2m"},
 		{"limit", func(c *Config) { c.TimeLimit = span(time.Hour) }, "time_limit 1h: write 1s to 15m"},
-		{"rate", func(c *Config) { c.Rate = "fast" }, `rate: "fast" is no rate`},
+		{"rate", func(c *Config) { c.Rate = "fast" }, `rate: "fast" is not a rate`},
 		{"rate of ping", func(c *Config) { c.Test, c.Rate = "ping", "1M" }, "rate: ping sends no bulk"},
 		{"bytes of the suite", func(c *Config) { c.Bytes = "1M" }, "bytes: only stream and udp"},
 		{"a day of what", func(c *Config) { c.Test, c.BytesPerDay = "stream", "1G" }, "needs bytes or rate too"},
 		{"a day of ping", func(c *Config) { c.Test, c.BytesPerDay = "ping", "1G" }, "ping has no bound of its own"},
 		{"a day too short", func(c *Config) { c.Test, c.BytesPerDay, c.Rate = "stream", "1M", "1G" },
 			"one run may cost"},
-		{"interface alone", func(c *Config) { c.Interface = "eth0" }, "goes with unless_busy_above"},
-		{"interface", func(c *Config) { c.UnlessBusyAbove, c.Interface = "1G", "../x" }, "is no name of an interface"},
+		{"interface alone", func(c *Config) { c.Interface = "eth0" }, "needs unless_busy_above"},
+		{"interface", func(c *Config) { c.UnlessBusyAbove, c.Interface = "1G", "../x" }, "not the name of an interface"},
 		{"streams", func(c *Config) { c.Test, c.Parallel = "stream", 5000 }, "5000 streams are not within"},
 	} {
 		bad := good
@@ -71,7 +71,7 @@ func TestConfigList(t *testing.T) {
 	}
 }
 
-// TestConfigAsWritten reads what the guide shows, strictly as the hub does.
+// TestConfigAsWritten parses the example of the guide, strictly as the hub does.
 func TestConfigAsWritten(t *testing.T) {
 	var configs []Config
 	d := yaml.NewDecoder(bytes.NewReader([]byte(`
@@ -104,7 +104,7 @@ func TestConfigAsWritten(t *testing.T) {
 	}
 }
 
-// TestSuiteWithARate checks that nothing of a suite passes its rate.
+// TestSuiteWithARate checks that no test of a suite exceeds its rate.
 func TestSuiteWithARate(t *testing.T) {
 	c := Config{Name: "s", Target: "far", KeyFile: "/k", Every: span(time.Minute), Rate: "5M"}
 	a, err := c.check()

@@ -19,8 +19,8 @@ func (v values) Write(_ context.Context, id knob.ID, to knob.Value) error {
 	return nil
 }
 
-// TestTuningIsSeen checks that a journal in use is seen without being touched, by its lock as by
-// what is on trial in it.
+// TestTuningIsSeen checks that a journal in use is seen without being touched, by its lock and by
+// the changes on trial in it.
 func TestTuningIsSeen(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "state")
 	here := func() string { return tuning(durable.OS(), []string{"/nonexistent", dir}) }
@@ -35,7 +35,7 @@ func TestTuningIsSeen(t *testing.T) {
 	if reason := here(); reason != "a tune or another change of this host is under way" {
 		t.Errorf("with the journal open: %q", reason)
 	}
-	// Who only looked has left the lock where it was.
+	// The check left the lock alone.
 	if _, err := durable.OS().Lock(filepath.Join(dir, "lock")); err == nil {
 		t.Error("the lock is gone")
 	}

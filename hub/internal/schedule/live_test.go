@@ -20,7 +20,7 @@ import (
 	"github.com/linerate/linerate/internal/wire"
 )
 
-// live is a scheduler against real targets, one turn at a time.
+// live is a scheduler against real targets, one run at a time.
 type live struct {
 	t      *testing.T
 	s      *Scheduler
@@ -44,7 +44,7 @@ func newLive(t *testing.T, configs ...Config) *live {
 	return l
 }
 
-// turn makes the run of a measurement and gives its event.
+// turn runs a measurement and returns its event.
 func (l *live) turn(i int) timeline.Event {
 	l.t.Helper()
 	l.doc, l.points = nil, nil
@@ -55,7 +55,7 @@ func (l *live) turn(i int) timeline.Event {
 	return l.events[len(l.events)-1]
 }
 
-// value gives a point by metric and labels.
+// value returns a point by metric and labels.
 func (l *live) value(m *sample.Metric, of ...string) float64 {
 	l.t.Helper()
 	for _, p := range l.points {
@@ -116,7 +116,7 @@ func TestAgainstServe(t *testing.T) {
 	if got := l.value(throughput, at, "stream", "up"); got <= 0 || got > 22e6 {
 		t.Errorf("%g b/s at a rate of 20 Mb/s", got)
 	}
-	// What a run really sent is no more than what it was taken for before it.
+	// A run sends at most the bytes that the budget counted for it.
 	if worst := l.s.plans[0].worst; d.Tests[0].Bytes > worst || worst > 20e6/8*4 {
 		t.Errorf("%d bytes were measured, and %d thought to be the most", d.Tests[0].Bytes, worst)
 	}
@@ -132,7 +132,7 @@ func TestAgainstServe(t *testing.T) {
 	if e.State != "failed" || l.value(success, at, "ping", "up") != 0 || strings.Contains(e.Title, "\n") {
 		t.Errorf("event of a far host that is gone: %+v", e)
 	}
-	// One that has another key is not believed, and one that has the right one is measured again.
+	// A far host with another key fails; one with the right key is measured again.
 	_, otherKey, endOther := serve(t, at)
 	if e = l.turn(1); e.State != "failed" {
 		t.Errorf("event with a wrong key: %+v", e)
@@ -153,8 +153,8 @@ func TestAgainstServe(t *testing.T) {
 	}
 }
 
-// TestSilentTargetsAreCut checks that somebody who takes connections and says nothing costs the
-// time limit and no more, in whatever way he is asked.
+// TestSilentTargetsAreCut checks that a target which accepts connections and stays silent costs the
+// time limit and no more, with every dialect.
 func TestSilentTargetsAreCut(t *testing.T) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -175,7 +175,7 @@ func TestSilentTargetsAreCut(t *testing.T) {
 		t.Run(c.Name, func(t *testing.T) {
 			t.Parallel()
 			l := newLive(t, c)
-			// It must come to an end at all: the whole test hangs otherwise.
+			// It must return at all: otherwise the test hangs.
 			if e := l.turn(0); e.State != "failed" || l.value(success, c.Target, "stream", "up") != 0 ||
 				!strings.Contains(e.Title, "took longer than its time limit") {
 				t.Errorf("event %+v", e)
@@ -184,7 +184,7 @@ func TestSilentTargetsAreCut(t *testing.T) {
 	}
 }
 
-// TestEchoes measures a target that is nothing but a kernel.
+// TestEchoes measures a target that is only a kernel.
 func TestEchoes(t *testing.T) {
 	testenv.Need(t, testenv.Network, testenv.Long)
 	l := newLive(t, Config{Name: "kernel", Target: "icmp://127.0.0.1", Duration: span(time.Second),

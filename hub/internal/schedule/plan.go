@@ -167,7 +167,8 @@ func checkTarget(c Config) error {
 	scheme, _, has := strings.Cut(c.Target, "://")
 	switch {
 	case !has && c.KeyFile == "":
-		return errors.New("no key: write key_file: and the file with the key that `linerate serve` printed on the target")
+		return errors.New("no key: write key_file: and the file with the key that `linerate serve` printed on " +
+			"the target")
 	case has && c.KeyFile != "":
 		return fmt.Errorf("key_file: %s:// needs no key: leave key_file out", scheme)
 	}

@@ -30,9 +30,11 @@ var (
 	roundTrip = gauge("rtt_seconds",
 		"Round trip of pings or transactions in a scheduled measurement: the smallest and three quantiles.", "quantile")
 	lossRatio   = gauge("loss_ratio", "Share of the datagrams or pings of a scheduled measurement that were lost.")
-	retransmits = gauge("retransmits", "Segments that a scheduled measurement retransmitted, from the sender's TCP_INFO.")
-	success     = gauge("success",
-		"1 when a scheduled measurement came to its end, 0 when it failed; its test and direction are those of the whole run.")
+	retransmits = gauge("retransmits", "Segments that a scheduled measurement retransmitted, from the sender's "+
+		"TCP_INFO.")
+	success = gauge("success",
+		"1 when a scheduled measurement came to its end, 0 when it failed; its test and direction are those of "+
+			"the whole run.")
 )
 
 // Metrics returns all metrics of measurements.

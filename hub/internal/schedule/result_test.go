@@ -7,8 +7,7 @@ import (
 	"github.com/linerate/linerate/hub/internal/alert"
 )
 
-// TestRulesKnowOurNames checks the queries that come with the hub against the series that
-// measurements make.
+// TestRulesKnowOurNames checks the queries of the hub's rules against the series of measurements.
 func TestRulesKnowOurNames(t *testing.T) {
 	known, asked := make(map[string]bool), 0
 	for _, m := range Metrics() {

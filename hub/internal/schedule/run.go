@@ -220,9 +220,9 @@ func (s *Scheduler) putSkip(p *plan) {
 // sentence returns an error on one line, with its hint if it has one.
 func sentence(err error) string {
 	text := strings.Replace(err.Error(), traffic.ErrBadSpec.Error()+": ", "", 1)
-	var told interface{ Hint() string }
-	if errors.As(err, &told) && told.Hint() != "" {
-		text += "; " + told.Hint()
+	var hinted interface{ Hint() string }
+	if errors.As(err, &hinted) && hinted.Hint() != "" {
+		text += "; " + hinted.Hint()
 	}
 	return strings.Join(strings.FieldsFunc(text, func(r rune) bool { return r == '\n' || r == '\r' }), "; ")
 }

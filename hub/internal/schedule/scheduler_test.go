@@ -28,7 +28,7 @@ type run struct {
 	bytes  int64
 }
 
-// world is everything around a scheduler, in a bubble of time.
+// world is the environment of a scheduler, in a bubble of time.
 type world struct {
 	t       *testing.T
 	began   time.Time
@@ -39,7 +39,7 @@ type world struct {
 	now     int                              // runs under way
 	takes   func(r *rand.Rand) time.Duration // a test beyond its own duration
 	answers func(target string) error        // nil: the target is alive
-	tune    func(at time.Duration) string    // since the world's start; nil: nobody tunes
+	tune    func(at time.Duration) string    // since the world's start; nil: no tune runs
 	random  *rand.Rand
 	events  map[string]timeline.Event
 	order   []string
@@ -75,8 +75,7 @@ func newWorld(t *testing.T) *world {
 	return w
 }
 
-// open is a target that does what the test wants, and watches that nobody else is measured
-// meanwhile.
+// open is a target that behaves as the test wants, and checks that no other run is under way.
 func (w *world) open(ctx context.Context, target string, o peer.ConnectOptions) (*reach.Way, error) {
 	if o.Key != "some-key" && !strings.Contains(target, "://") {
 		w.t.Errorf("key %q", o.Key)
@@ -122,7 +121,7 @@ func (w *world) open(ctx context.Context, target string, o peer.ConnectOptions) 
 		}}, nil
 }
 
-// pass runs a scheduler of these schedules for a time, as between two restarts of the hub.
+// pass runs a scheduler for a time, as between two restarts of the hub.
 func (w *world) pass(long time.Duration, configs ...Config) *Scheduler {
 	w.t.Helper()
 	for i := range configs {
@@ -154,7 +153,7 @@ func (w *world) of(target string) (at []time.Duration) {
 	return at
 }
 
-// TestTimes holds what is promised of times, over half a day of many measurements that sometimes
+// TestTimes checks the promises about times, over half a day of many measurements that sometimes
 // take longer than planned.
 func TestTimes(t *testing.T) {
 	for seed := range uint64(5) {
@@ -187,8 +186,8 @@ func TestTimes(t *testing.T) {
 							c.jitter(), a-at[i-1])
 					}
 				}
-				// Every one gets its turns: with all of them waiting for each other, still a good
-				// part of what was asked for.
+				// Every measurement gets its turns: when all wait for each other, still a good part
+				// of the slots.
 				if want := int(12*time.Hour/every) / 3; len(at) < want && len(configs) < 4 {
 					t.Errorf("seed %d: %s every %v: %d runs in half a day, want at least %d", seed, c.Name, every,
 						len(at), want)
@@ -225,7 +224,7 @@ func TestDelaysAreUniform(t *testing.T) {
 	}
 }
 
-// TestBytesOfADay checks the cap over every day there is in four days with restarts.
+// TestBytesOfADay checks the cap over every day of four days with restarts.
 func TestBytesOfADay(t *testing.T) {
 	for seed := range uint64(6) {
 		synctest.Test(t, func(t *testing.T) {
@@ -269,8 +268,8 @@ func TestBytesOfADay(t *testing.T) {
 	}
 }
 
-// TestRestartsMeasureNoMoreOften checks that a hub which does not live long asks its targets no
-// more often than one that does.
+// TestRestartsMeasureNoMoreOften checks that a hub which restarts often measures its targets no
+// more often.
 func TestRestartsMeasureNoMoreOften(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
@@ -337,7 +336,7 @@ func TestTargetGoneAndBack(t *testing.T) {
 		if states["failed warning"] != len(at)-1 || len(states) != 2 {
 			t.Errorf("events %v", states)
 		}
-		// Every run has said how it went, but the one that the end may have met.
+		// Every run has an event, except the one that the end may have hit.
 		var well []float64
 		for _, r := range w.points {
 			for _, p := range r.Points {
@@ -352,8 +351,7 @@ func TestTargetGoneAndBack(t *testing.T) {
 	})
 }
 
-// TestSlowTargetIsCut checks that a target that never comes to an end costs its time limit and no
-// more.
+// TestSlowTargetIsCut checks that a target which never ends costs its time limit and no more.
 func TestSlowTargetIsCut(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
@@ -374,7 +372,7 @@ func TestSlowTargetIsCut(t *testing.T) {
 	})
 }
 
-// TestTargetThatBreaksUs checks that a mistake in what reads a target's words ends the run and not
+// TestTargetThatBreaksUs checks that a panic while reading a target's input ends the run and not
 // the hub.
 func TestTargetThatBreaksUs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -393,9 +391,9 @@ func TestTargetThatBreaksUs(t *testing.T) {
 	})
 }
 
-// TestHangingRunIsTold checks that a run which does not come back is told of, lets no other run
-// beside it, and does not keep the hub from ending.
-func TestHangingRunIsTold(t *testing.T) {
+// TestHangingRunIsReported checks that a run which does not return is reported, that no other run
+// starts beside it, and that the hub ends anyway.
+func TestHangingRunIsReported(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
 		forever := make(chan struct{})
@@ -417,7 +415,7 @@ func TestTuneKeepsMeasurementsAway(t *testing.T) {
 		none := span(0)
 		c := Config{Name: "m", Target: "far", Test: "stream", Rate: "8M", Duration: span(30 * time.Second),
 			Every: span(2 * time.Minute), Jitter: &none}
-		// One begins beside a run, and one is there when the next is due, and the one after.
+		// A tune begins beside a run; another one is there at the next two slots.
 		w.tune = func(at time.Duration) string {
 			if at > 9500*time.Millisecond && at < 5*time.Minute {
 				return "a tune is under way"
@@ -438,7 +436,7 @@ func TestTuneKeepsMeasurementsAway(t *testing.T) {
 		if strings.Join(got, "\n") != strings.Join(want, "\n") {
 			t.Errorf("events\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
 		}
-		// What was cut off says nothing of the path: one run is in the history.
+		// A run that was cut off has no result: one run is in the history.
 		if len(w.points) != 1 {
 			t.Errorf("%d readings", len(w.points))
 		}
@@ -467,15 +465,15 @@ func TestBusyInterface(t *testing.T) {
 		w.pass(10*time.Minute, c)
 		if len(w.runs) != 0 || !strings.Contains(w.events[w.order[len(w.order)-1]].Title,
 			"the load of eth8 is unknown") {
-			t.Errorf("%d runs on an interface of which nothing is known, events %+v", len(w.runs), w.events)
+			t.Errorf("%d runs on an interface with an unknown load, events %+v", len(w.runs), w.events)
 		}
 		if _, err := New(Options{Schedules: []Config{c}}); err == nil {
-			t.Error("nobody is there to be asked: no error")
+			t.Error("no error without a source for the load")
 		}
 	})
 }
 
-// TestDocument checks that what is kept of a run is what `linerate measure` would have printed.
+// TestDocument checks that the document of a run is what `linerate measure` would have printed.
 func TestDocument(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)

@@ -17,8 +17,8 @@ import (
 
 const killMark = "TIMELINE_TEST_KILL"
 
-// TestKillChild is the process that TestKill ends: it puts events for ever and says of each that it
-// was put. By itself it tests nothing.
+// TestKillChild is the process that TestKill kills: it puts events forever and prints each one. Run
+// directly, it tests nothing.
 func TestKillChild(t *testing.T) {
 	dir := os.Getenv(killMark)
 	if dir == "" {
@@ -38,8 +38,8 @@ func TestKillChild(t *testing.T) {
 	}
 }
 
-// TestKill ends a writer at a blow, again and again in one directory: what it said was put is
-// there, and nothing is damaged.
+// TestKill kills a writer repeatedly in one directory: the events that it printed are there, and
+// nothing is damaged.
 func TestKill(t *testing.T) {
 	testenv.Need(t, testenv.Long)
 	random := rand.New(rand.NewPCG(8, 8))
@@ -64,7 +64,7 @@ func TestKill(t *testing.T) {
 			}
 			said[id] = i
 			if n == 0 {
-				if err := cmd.Process.Kill(); err != nil { // and read on: it may have said more
+				if err := cmd.Process.Kill(); err != nil { // and keep reading: it may have printed more
 					t.Fatal(err)
 				}
 			}

@@ -32,7 +32,8 @@ type Event struct {
 	Interface string    `json:"interface,omitempty"` // the interface on whose graphs the event belongs, if any
 	Title     string    `json:"title"`               // one line for people
 	Severity  Severity  `json:"severity,omitempty"`
-	State     string    `json:"state,omitempty"`        // of a change: trial, committed, persisted, undone; of a run: its state
-	Undo      string    `json:"undo,omitempty"`         // the command that undoes it, as typed
-	Document  bool      `json:"has_document,omitempty"` // the store has a document with its id
+	// of a change: trial, committed, persisted, undone; of a run: its state
+	State    string `json:"state,omitempty"`
+	Undo     string `json:"undo,omitempty"`         // the command that undoes it, as typed
+	Document bool   `json:"has_document,omitempty"` // the store has a document with its id
 }

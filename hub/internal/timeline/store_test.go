@@ -21,7 +21,7 @@ import (
 
 var noon = time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)
 
-// at is a moment so many seconds after noon.
+// at returns a time some seconds after noon.
 func at(seconds int) time.Time { return noon.Add(time.Duration(seconds) * time.Second) }
 
 func event(id string, seconds int) Event {
@@ -152,14 +152,15 @@ func TestRefused(t *testing.T) {
 	}
 }
 
-// TestCrash cuts the power before every operation on the file system: what was put is there, and of
-// what was under way the state before or after.
+// TestCrash cuts the power before every operation on the file system: every event that was put is
+// there, and the one under way is in its old or new state.
 func TestCrash(t *testing.T) {
 	for _, keep := range []float64{0, 0.3, 1} {
 		t.Run(fmt.Sprint("keep ", keep), func(t *testing.T) {
 			random := rand.New(rand.NewPCG(3, uint64(keep*10)))
 			mem := durable.NewMem()
-			// What each event may be after a crash now: how often it was put, at least and at most.
+			// The states that each event may have after a crash now: how often it was put, at least
+			// and at most.
 			var least, most [12]int
 			check := func() {
 				clone := mem.CrashClone(keep, random)
@@ -194,7 +195,7 @@ func TestCrash(t *testing.T) {
 				operations++
 				compacted = compacted || op.Kind == durable.OpRemove &&
 					strings.HasSuffix(op.Path, "events-00000001.log")
-				// Every one at first, then a third: each reopening reads the whole store.
+				// Every operation at first, then a third: each reopening reads the whole store.
 				if operations < 500 || random.IntN(3) == 0 {
 					check()
 				}
@@ -223,8 +224,8 @@ func TestCrash(t *testing.T) {
 	}
 }
 
-// TestNothingComesBack: an event that ended and was dropped may be found again after power loss,
-// and never as one that is not over.
+// TestNothingComesBack checks that an event which ended and was dropped may reappear after power
+// loss, but never as an open one.
 func TestNothingComesBack(t *testing.T) {
 	random := rand.New(rand.NewPCG(9, 9))
 	mem, now := durable.NewMem(), noon
@@ -270,8 +271,8 @@ func TestNothingComesBack(t *testing.T) {
 	}
 }
 
-// TestFullDisk: what the disk refuses is told and stays in memory, comes to disk when there is room
-// again, and nothing is damaged meanwhile.
+// TestFullDisk checks that Put reports what the disk refuses, that the event stays in memory and
+// reaches the disk when there is room, and that nothing is damaged in between.
 func TestFullDisk(t *testing.T) {
 	for _, fail := range []struct {
 		name string
@@ -322,7 +323,7 @@ func TestFullDisk(t *testing.T) {
 			if _, ok := s.Get("during19"); ok {
 				t.Error("the oldest that waits is still there")
 			}
-			// Power loss now: what was there before still is.
+			// Power loss now: the earlier events are still there.
 			after := open(t, Options{FS: mem.CrashClone(0.5, rand.New(rand.NewPCG(1, 1)))})
 			for i := range 10 {
 				id := fmt.Sprint("before", i)
@@ -352,8 +353,8 @@ func TestFullDisk(t *testing.T) {
 	}
 }
 
-// TestAppendsRefused: a disk that makes files but lets none grow gets the events in files that are
-// made whole, and does not collect empty ones.
+// TestAppendsRefused uses a disk that creates files but refuses to append: the store writes whole
+// files, and collects no empty ones.
 func TestAppendsRefused(t *testing.T) {
 	mem := durable.NewMem()
 	s := open(t, Options{FS: durable.NewFaulty(mem, func(op durable.Op) error {
@@ -377,7 +378,7 @@ func TestAppendsRefused(t *testing.T) {
 	}
 }
 
-// TestBounds: age, bytes and number, and what lasts is the last to go.
+// TestBounds checks the bounds of age, bytes and number, and that open events are dropped last.
 func TestBounds(t *testing.T) {
 	t.Run("age", func(t *testing.T) {
 		mem, now := durable.NewMem(), noon
@@ -462,8 +463,8 @@ func TestBounds(t *testing.T) {
 	})
 }
 
-// TestDamaged: a segment that no crash explains costs its own events alone, and is kept for a
-// person to look at.
+// TestDamaged checks that a segment with damage that no crash explains loses only its own events,
+// and is kept for inspection.
 func TestDamaged(t *testing.T) {
 	mem := durable.NewMem()
 	s := open(t, Options{FS: mem, MaxBytes: 64 << 10})
@@ -494,7 +495,7 @@ func TestDamaged(t *testing.T) {
 	put(t, s, event("e100", 100), "")
 }
 
-// TestReadersAndWriter runs them together: whoever reads finds a state that was put, whole.
+// TestReadersAndWriter runs them together: every reader finds a whole state that was put.
 func TestReadersAndWriter(t *testing.T) {
 	s := open(t, Options{FS: durable.NewMem(), MaxBytes: 64 << 10})
 	done := make(chan struct{})

@@ -72,7 +72,8 @@ func (f *frame) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	if !f.called(r.Host) {
 		refuse(out, r, http.StatusForbidden,
-			fmt.Sprintf("this server does not answer to the name %.100q; start it with --name to allow the name", r.Host))
+			fmt.Sprintf("this server does not answer to the name %.100q; start it with --name to allow "+
+				"the name", r.Host))
 		return
 	}
 	if why := f.foreign(r); why != "" {

@@ -15,7 +15,7 @@ import (
 
 const secret = "correct horse battery"
 
-// cheap is a password file whose hash costs a test nothing.
+// cheap writes a password file whose hash is cheap to check.
 func cheap(t *testing.T, password string) string {
 	t.Helper()
 	h, err := newHash(password, 10)
@@ -29,7 +29,7 @@ func cheap(t *testing.T, password string) string {
 	return path
 }
 
-// framed is a handler behind the frame of a server that listens with these options.
+// framed returns a handler behind the frame of a server with these options.
 func framed(t *testing.T, o Options, h http.Handler) http.Handler {
 	t.Helper()
 	o.Address = "127.0.0.1:0"
@@ -69,8 +69,9 @@ func ask(h http.Handler, method, target string, body io.Reader, headers ...strin
 	return w
 }
 
-// TestWhoMayAsk is the table of strangers: what of a request decides whether the handler sees it.
-func TestWhoMayAsk(t *testing.T) {
+// TestAccess is the table of requests from other parties: which parts of a request decide whether
+// the handler sees it.
+func TestAccess(t *testing.T) {
 	h := framed(t, Options{Names: []string{"Hub.example"}}, hello)
 	for _, c := range []struct {
 		name    string
@@ -180,7 +181,7 @@ func TestPanicsAreAnAnswer(t *testing.T) {
 	if w := ask(h, "GET", "/", nil); w.Code != 500 || strings.Contains(w.Body.String(), "secret") {
 		t.Errorf("status %d: %s", w.Code, w.Body)
 	}
-	// Half an answer must not look whole: the connection is cut.
+	// A half answer must not look whole: the server cuts the connection.
 	func() {
 		defer func() {
 			if recover() != http.ErrAbortHandler {
@@ -363,7 +364,7 @@ func TestGuessersWait(t *testing.T) {
 	if w := ask(h, "GET", "/api/x", nil, basic(secret)); w.Code != 200 {
 		t.Errorf("the right password after the wait: %d", w.Code)
 	}
-	// From here on others may guess as they like: who knows the password gets in.
+	// Other clients keep guessing from the same address: the right password still passes.
 	for range 2 * freeFailures {
 		ask(h, "GET", "/api/x", nil, basic("guess"))
 	}

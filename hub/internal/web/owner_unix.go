@@ -7,7 +7,7 @@ import (
 	"syscall"
 )
 
-// ownerOf gives the user and the group that a directory belongs to.
+// ownerOf returns the user and the group that own a directory.
 func ownerOf(dir string) (uid, gid int, err error) {
 	st, err := os.Stat(dir)
 	if err != nil {

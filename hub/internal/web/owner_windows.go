@@ -1,5 +1,4 @@
 package web
 
-// ownerOf is for systems with users and groups of numbers: here nobody is root (os.Geteuid is -1),
-// and a file belongs to who makes it.
+// ownerOf does nothing: this system has no root (os.Geteuid is -1) and no numeric owners.
 func ownerOf(string) (uid, gid int, err error) { return -1, -1, nil }

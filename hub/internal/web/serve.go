@@ -85,7 +85,8 @@ func Listen(o Options) (*Server, error) {
 	}
 	if !loopback && o.PasswordFile == "" && o.ClientCA == "" {
 		return nil, fmt.Errorf(
-			"listen on %s: other hosts can reach this address; set a password or an authority for client certificates first", o.Address)
+			"listen on %s: other hosts can reach this address; set a password or an authority for client "+
+				"certificates first", o.Address)
 	}
 	s := &Server{options: o, loopback: loopback}
 	if o.PasswordFile != "" {

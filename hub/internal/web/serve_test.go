@@ -23,7 +23,7 @@ import (
 	"time"
 )
 
-// TestOtherHostsNeedASecret holds the rule that nothing is open beyond this host.
+// TestOtherHostsNeedASecret checks that nothing is open beyond this host.
 func TestOtherHostsNeedASecret(t *testing.T) {
 	password, dir := cheap(t, secret), t.TempDir()
 	_, ca := authority(t)
@@ -72,7 +72,7 @@ func TestOtherHostsNeedASecret(t *testing.T) {
 	}
 }
 
-// TestPublicURL: whoever reads a message elsewhere has no use for "localhost".
+// TestPublicURL checks that messages to other hosts have an address that these can use.
 func TestPublicURL(t *testing.T) {
 	password := cheap(t, secret)
 	own, err := os.Hostname()
@@ -102,7 +102,7 @@ func TestPublicURL(t *testing.T) {
 	}
 }
 
-// serve runs a server until the test ends, and gives its URL.
+// serve runs a server until the test ends, and returns it.
 func serve(t *testing.T, o Options, h http.Handler) *Server {
 	t.Helper()
 	if o.Address == "" {
@@ -228,7 +228,7 @@ func TestOwnCertificate(t *testing.T) {
 	}
 }
 
-// authority is one that signs clients, and the file of its certificate.
+// authority makes an authority for clients, and the file of its certificate.
 func authority(t *testing.T) (func() tls.Certificate, string) {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -266,9 +266,9 @@ func TestClientCertificates(t *testing.T) {
 	sign, ca := authority(t)
 	stranger, _ := authority(t)
 	client := func(certs ...tls.Certificate) *http.Client {
-		config := &tls.Config{InsecureSkipVerify: true} // who the server is, is not what is tested
+		config := &tls.Config{InsecureSkipVerify: true} // the identity of the server is not under test
 		if len(certs) > 0 {
-			// Shown also when the server did not ask for one of its authority.
+			// Send it also when the server did not ask for one of its authority.
 			config.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate,
 				error) {
 				return &certs[0], nil
@@ -330,7 +330,7 @@ func TestPasswordFile(t *testing.T) {
 		t.Fatal(err)
 	}
 	if !h.is(secret) || h.is(secret+"x") || h.is("") {
-		t.Error("the password is not what was written")
+		t.Error("the password is not the one that was written")
 	}
 	for _, bad := range []string{"", "secret", "pbkdf2-sha256$0$AAAAAAAAAAAAAAAA$AAAA",
 		"pbkdf2-sha256$99999999999$AAAAAAAAAAAAAAAA$AAAA", "md5$1$AAAAAAAAAAAAAAAA$AAAA",
@@ -351,7 +351,7 @@ func TestPasswordFile(t *testing.T) {
 	if _, err := readPassword(path); err == nil || !strings.Contains(err.Error(), "chmod 600") {
 		t.Errorf("a file that others can read: %v", err)
 	}
-	// In a directory of somebody else nothing is written through what lies there.
+	// In a directory of another user, a link there is not followed.
 	victim := filepath.Join(t.TempDir(), "victim")
 	if err := os.Symlink(victim, path+".tmp"); err != nil {
 		t.Fatal(err)

@@ -84,6 +84,6 @@ func TestOwnCertificate(t *testing.T) {
 		t.Errorf("shown %q, want %q", shown, want)
 	}
 	if _, err := remote.New(remote.Options{URL: r.URL, CertFile: cert, KeyFile: cert}); err == nil {
-		t.Error("a certificate is no key")
+		t.Error("a certificate was accepted as a key")
 	}
 }

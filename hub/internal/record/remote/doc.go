@@ -2,9 +2,10 @@
 //
 // # Model
 //
-// A [Writer] gathers readings for some seconds, packs them into requests and sends one request after
-// the other, so that the samples of a series arrive in order. Requests that the receiver cannot take
-// now wait in a bounded queue, oldest first. The writer drops and counts what the receiver refuses.
+// A [Writer] gathers readings for some seconds, packs them into requests and sends one request
+// after the other, so that the samples of a series arrive in order. Requests that the receiver
+// cannot take now wait in a bounded queue, oldest first. The writer drops and counts what the
+// receiver refuses.
 //
 // # Units
 //
@@ -18,6 +19,6 @@
 //
 // # Limits
 //
-// The queue is in memory: it ends with the process. docs/design/dependencies.md says why this is not
-// the library client_golang/exp/api/remote.
+// The queue is in memory: it ends with the process. docs/design/dependencies.md says why this is
+// not the library client_golang/exp/api/remote.
 package remote

@@ -21,7 +21,7 @@ import (
 	"github.com/linerate/linerate/internal/host/sample"
 )
 
-// TestPrometheus sends to Debian's, and asks it what it got.
+// TestPrometheus sends to Debian's Prometheus, and queries what it got.
 func TestPrometheus(t *testing.T) {
 	path := testenv.Program(t, "prometheus")
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -46,7 +46,7 @@ func TestPrometheus(t *testing.T) {
 			t.Log(log.String())
 		}
 	})
-	// It is not there yet: the writer tries again until it is.
+	// The server is still starting: the writer retries until it answers.
 	w := start(t, remote.Options{URL: "http://" + address + "/api/v1/write", Gather: 5 * time.Second})
 	begin := time.Now().Add(-time.Minute).Truncate(time.Second)
 	for i := range 60 {

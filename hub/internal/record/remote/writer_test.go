@@ -28,7 +28,7 @@ var received = &sample.Metric{Name: "linerate_interface_receive_bytes_total", La
 
 var noon = time.Unix(1_700_006_400, 0)
 
-// receiver answers with what it is told to, and keeps what it took.
+// receiver answers with the given answers, and keeps what it took.
 type receiver struct {
 	*httptest.Server
 	mu      sync.Mutex
@@ -77,21 +77,21 @@ func (r *receiver) taken() []string {
 	return append([]string(nil), r.got...)
 }
 
-// await waits for requests until something holds.
+// await waits for requests until a condition holds.
 func (r *receiver) await(t *testing.T, ok func() bool) {
 	t.Helper()
 	deadline := time.After(2 * time.Minute) // only against a test that hangs
 	for !ok() {
 		select {
 		case <-r.news:
-		case <-time.After(10 * time.Millisecond): // the writer takes note of an answer after it was given
+		case <-time.After(10 * time.Millisecond): // the writer records an answer after the receiver has sent it
 		case <-deadline:
-			t.Fatal("waited in vain")
+			t.Fatal("the condition never held")
 		}
 	}
 }
 
-// unpack reads a request without the code that wrote it.
+// unpack parses a request independently of the code that wrote it.
 func unpack(body []byte) ([]string, error) {
 	raw, err := compression.Decode(compression.Snappy, body, compression.NewSyncDecodeBuffer())
 	if err != nil {
@@ -135,7 +135,7 @@ func unpack(body []byte) ([]string, error) {
 	return out, err
 }
 
-// fields calls with each field of a message: its bytes, or its number.
+// fields calls a func with each field of a message: its bytes, or its number.
 func fields(b []byte, each func(field uint64, bytes []byte, number uint64) error) error {
 	for len(b) > 0 {
 		key, n := binary.Uvarint(b)
@@ -253,7 +253,7 @@ func TestGathers(t *testing.T) {
 	}
 }
 
-// TestReceiverAway keeps what fits, the newest, and counts the rest.
+// TestReceiverAway fills the queue: the writer keeps the newest, and counts the rest.
 func TestReceiverAway(t *testing.T) {
 	t.Parallel()
 	away := make([]func(http.ResponseWriter), 20)
@@ -281,7 +281,7 @@ func TestReceiverAway(t *testing.T) {
 	}
 }
 
-// TestRefused drops what the receiver will never take, and goes on.
+// TestRefused drops what the receiver will never take, and continues.
 func TestRefused(t *testing.T) {
 	t.Parallel()
 	elsewhere := newReceiver(t, httptest.NewServer)
@@ -329,12 +329,12 @@ func TestSecrets(t *testing.T) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if diff := gocmp.Diff([]string{"Bearer first", "Bearer second", "Basic aHViOnNlY3JldA=="}, r.auth); diff != "" {
-		t.Errorf("what was shown to the receiver (-want +got):\n%s", diff)
+		t.Errorf("credentials that the receiver got (-want +got):\n%s", diff)
 	}
 }
 
-// TestStranger sends nothing to a receiver whose certificate nobody vouches for.
-func TestStranger(t *testing.T) {
+// TestUntrusted sends nothing to a receiver without a trusted certificate.
+func TestUntrusted(t *testing.T) {
 	t.Parallel()
 	r := newReceiver(t, httptest.NewTLSServer)
 	w := start(t, remote.Options{URL: r.URL})
@@ -344,7 +344,7 @@ func TestStranger(t *testing.T) {
 		t.Errorf("status %+v, want an error of the certificate and the samples kept", s)
 	}
 	if len(r.auth) > 0 {
-		t.Error("a stranger was sent samples")
+		t.Error("a receiver without a trusted certificate got samples")
 	}
 }
 
@@ -362,7 +362,7 @@ func TestOptions(t *testing.T) {
 			_ = w.Close(t.Context())
 			t.Errorf("%s: no error", name)
 		} else if strings.Contains(err.Error(), "a:b") {
-			t.Errorf("%s: the error tells the password: %v", name, err)
+			t.Errorf("%s: the error shows the password: %v", name, err)
 		}
 	}
 }

@@ -96,7 +96,7 @@ func (f *Follower) changeID(c journal.Change) string {
 	return id
 }
 
-// value is that of a knob in a title: what is empty, or has blanks, is in quotes.
+// value returns a knob's value for a title, in quotes if it is empty or has blanks.
 func value(v string) string {
 	if v == "" || strings.ContainsAny(v, " \t\n") {
 		return fmt.Sprintf("%q", v)

@@ -26,14 +26,14 @@
 // An id is the same after a restart, so the follower may put everything again. A change gets its
 // later states, and ends when the follower sees that it is undone; while an undo command exists on
 // this host, the event has it. A run without an end that no process has stored for a quarter of an
-// hour counts as ended. A finding lasts from its first report to its last, with pauses of up to five
-// minutes.
+// hour counts as ended. A finding lasts from its first report to its last, with pauses of up to
+// five minutes.
 //
 // # Documents
 //
 // A change has linerate.history/1 with it alone. A run has linerate.tune/1 and a measurement
-// linerate.measure/1, both as stored. A finding has linerate.diagnose/1 with it alone, at its worst.
-// The follower does not rewrite a finding's document and figures for each report.
+// linerate.measure/1, both as stored. A finding has linerate.diagnose/1 with it alone, at its
+// worst. The follower does not rewrite a finding's document and figures for each report.
 //
 // # Units
 //

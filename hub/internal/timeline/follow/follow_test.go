@@ -19,7 +19,6 @@ import (
 	"github.com/linerate/linerate/internal/base/durable"
 	"github.com/linerate/linerate/internal/base/runs"
 	"github.com/linerate/linerate/internal/change/journal"
-	"github.com/linerate/linerate/internal/change/knob"
 	"github.com/linerate/linerate/internal/diagnose/evidence"
 	"github.com/linerate/linerate/internal/host/sample"
 	"github.com/linerate/linerate/internal/peer/agent"
@@ -71,7 +70,7 @@ func (s *source) Run(_ context.Context, kind runs.Kind, id string) ([]byte, erro
 	return []byte(doc), s.fail
 }
 
-// host is one that is followed, with a clock that stands until it is moved.
+// host is a followed host, with a clock that the test moves.
 type host struct {
 	t      *testing.T
 	disk   *durable.Mem
@@ -92,7 +91,7 @@ func newHost(t *testing.T) *host {
 	return h
 }
 
-// start starts the follower, for the first time or anew.
+// start starts the follower, for the first time or again.
 func (h *host) start(lastSample time.Time) {
 	h.t.Helper()
 	if h.store != nil {
@@ -125,7 +124,7 @@ func (h *host) look(d time.Duration) {
 	}
 }
 
-// events are those of a kind, a line each.
+// events returns the events of a kind, one line each.
 func (h *host) events(kind timeline.Kind) []string {
 	events, _ := h.store.Between(time.Time{}, time.Time{},
 		timeline.Query{Kinds: []timeline.Kind{kind}, Limit: timeline.MaxLimit})
@@ -186,7 +185,7 @@ func TestChanges(t *testing.T) {
 		t.Errorf("read %d times though nothing changed", h.source.reads-reads)
 	}
 	h.source.changes[0].State = journal.Committed
-	h.look(40 * time.Second) // no stamp tells, and it is read all the same
+	h.look(40 * time.Second) // without a change of the stamp, it is read anyway
 	h.want(timeline.Change, old, kept, "0001 12:00:00 | "+rmem+" | committed | linerate undo 0001")
 
 	// A restart puts nothing again.
@@ -231,7 +230,8 @@ func TestChanges(t *testing.T) {
 		h.source.stamp++
 		h.look(time.Second)
 		h.want(timeline.Change, old, kept, gone,
-			"0001-1795356000 14:00:00 | sysctl:x.y: \"\" → a'b | committed | linerate undo 0001 --state '/root/it'\\''s here'")
+			"0001-1795356000 14:00:00 | sysctl:x.y: \"\" → a'b | committed | linerate undo 0001 --state "+
+				"'/root/it'\\''s here'")
 		h.start(time.Time{})
 	}
 }
@@ -241,11 +241,13 @@ func TestRuns(t *testing.T) {
 	const one, two, three, four = "20261122-110000-0001", "20261122-120000-0002", "20261121-100000-0003",
 		"20261120-100000-0004"
 	doc := func(at time.Time, rest string) string {
-		return fmt.Sprintf(`{"schema":"linerate.tune/1","time":%q,"target":"far","goal":"throughput","trials":[],"kept":[{"side":"near","knob":"sysctl:x"}],`+
+		return fmt.Sprintf(`{"schema":"linerate.tune/1","time":%q,"target":"far","goal":"throughput",`+
+			`"trials":[],"kept":[{"side":"near","knob":"sysctl:x"}],`+
 			`"segments":[],%s}`, at.Format(time.RFC3339), rest)
 	}
 	h.source.docs["runs/"+one] = doc(noon.Add(-time.Minute),
-		`"state":"committed","duration_seconds":600.5,"final":{"pairs":8,"effect_ratio":1.342,"effect_low_ratio":1.3,"effect_high_ratio":1.4}`)
+		`"state":"committed","duration_seconds":600.5,"final":{"pairs":8,"effect_ratio":1.342,`+
+			`"effect_low_ratio":1.3,"effect_high_ratio":1.4}`)
 	h.source.docs["runs/"+two] = doc(noon.Add(30*time.Second), `"state":"trial","unfinished":"still under way"`)
 	h.source.docs["runs/"+three] = `{"schema":"linerate.inspect/1"}`
 	h.source.docs["runs/"+four] = ""
@@ -260,7 +262,7 @@ func TestRuns(t *testing.T) {
 	if got, err := h.store.Document(one); err != nil || string(got) != h.source.docs["runs/"+one] {
 		t.Errorf("document: %s, %v", got, err)
 	}
-	h.look(20 * time.Minute) // nobody stores it any more
+	h.look(20 * time.Minute) // no process stores it any more
 	gone := two + " 12:00:00-12:00:30 | tune for throughput to far, 1 kept: still under way | unfinished | "
 	h.want(timeline.Run, append(first, gone)...)
 	h.start(time.Time{})
@@ -273,16 +275,19 @@ func TestRuns(t *testing.T) {
 		append(first, two+" 12:00:00-12:21:40 | tune for throughput to far: nothing to tune, 1 kept | undone | ")...)
 }
 
-// TestMeasurements: one that was typed by hand is an event with its document, and is read once.
+// TestMeasurements checks that a measurement from the command line is an event with its document,
+// and is read once.
 func TestMeasurements(t *testing.T) {
 	h := newHost(t)
 	const one, two, three, four = "20261122-110000-0001", "20261122-110500-0002", "20261122-111000-0003",
 		"20261122-112000-0004"
 	h.source.docs["measurements/"+
 		one] = `{"schema":"linerate.measure/1","time":"2026-11-22T11:00:20Z","target":"far","later_key":1,"tests":[` +
-		`{"test":"stream","direction":"up","throughput_bits_per_second":9.4e9},{"test":"rr","direction":"up","transactions_per_second":12000},{"test":"load","direction":"down"}]}`
+		`{"test":"stream","direction":"up","throughput_bits_per_second":9.4e9},{"test":"rr","direction":"up",` +
+		`"transactions_per_second":12000},{"test":"load","direction":"down"}]}`
 	h.source.docs["measurements/"+
-		two] = `{"schema":"linerate.measure/1","time":"2026-11-22T11:05:03Z","target":"iperf3://far","tests":[{"test":"udp","direction":"down",` +
+		two] = `{"schema":"linerate.measure/1","time":"2026-11-22T11:05:03Z","target":"iperf3://far",` +
+		`"tests":[{"test":"udp","direction":"down",` +
 		`"throughput_bits_per_second":1e8,"loss_ratio":0.02}],"warnings":["the rest is missing"]}`
 	h.source.docs["measurements/"+three] = `{"schema":"linerate.tune/1"}`
 	h.source.docs["measurements/"+four] = ""
@@ -320,7 +325,7 @@ func TestPresence(t *testing.T) {
 	h.look(2 * time.Minute) // is remembered
 	h.now = h.now.Add(5 * time.Second)
 	h.start(time.Time{})
-	h.want(timeline.Gap) // five seconds are none
+	h.want(timeline.Gap) // five seconds are no gap
 	h.now = h.now.Add(10 * time.Minute)
 	h.start(h.now.Add(-9 * time.Minute)) // the history has a later sample
 	h.want(timeline.Gap,
@@ -338,7 +343,7 @@ func TestPresence(t *testing.T) {
 	if n := len(h.events(timeline.Reboot)); n != 2 {
 		t.Errorf("%d restarts", n)
 	}
-	// What is no memory of ours is none.
+	// A file in another format is ignored.
 	if err := durable.Replace(h.disk, "/hub/seen.json", []byte("{"), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -383,7 +388,8 @@ func TestReadings(t *testing.T) {
 	}
 }
 
-// TestFlapping: an interface that comes and goes for hours is some events and not thousands.
+// TestFlapping checks that an interface which comes and goes for hours is a few events and not
+// thousands.
 func TestFlapping(t *testing.T) {
 	h := newHost(t)
 	for i := range 7200 {
@@ -460,7 +466,7 @@ func TestFindings(t *testing.T) {
 	h.want(timeline.Finding,
 		"finding-rx-ring-overrun-near-1795348980 12:03:00-12:13:00 | 9 lost | near | ",
 		"finding-softnet-backlog-drops-near-1795349520 12:12:00-12:13:00 | backlog | near | ")
-	// It comes back late: what was open ended when the hub was last there, and another begins.
+	// It comes back late: the open event ended when the hub last ran, and another begins.
 	minute(1, overrun(evidence.Notice, "again"))
 	h.now = h.now.Add(time.Hour)
 	h.start(time.Time{})
@@ -472,7 +478,7 @@ func TestFindings(t *testing.T) {
 		"finding-rx-ring-overrun-near-1795353720 13:22:00-open | again | near | ")
 }
 
-// TestHysteresis: whatever a finding does, its events cover every report, do not overlap, and lie
+// TestHysteresis checks that the events of a finding cover every report, do not overlap, and are
 // more than a pause apart.
 func TestHysteresis(t *testing.T) {
 	random := rand.New(rand.NewPCG(4, 4))
@@ -512,8 +518,8 @@ func severitiesAt(random *rand.Rand) evidence.Severity {
 	return severities[random.IntN(len(severities))]
 }
 
-// TestRefusals: a source or a disk that fails is told of, does not stop the rest, and is asked
-// again later.
+// TestRefusals checks that a failing source or disk is reported, does not stop the rest, and is
+// retried.
 func TestRefusals(t *testing.T) {
 	h := newHost(t)
 	h.source.fail = fs.ErrPermission
@@ -555,41 +561,4 @@ func TestRefusals(t *testing.T) {
 			t.Errorf("%s has no document when there is room: %v", id, err)
 		}
 	}
-}
-
-// TestRealHost: changes and runs as the journal and the store of runs have them, through package
-// agent.
-func TestRealHost(t *testing.T) {
-	dir := t.TempDir()
-	h := newHost(t)
-	h.f.o.Source = agent.Local{Dir: dir}
-	j, err := journal.Open(journal.Options{
-		Dir: dir, Unguarded: true, BootID: "boot-a",
-		Backend:  knob.NewMemory(map[knob.ID]knob.Value{"sysctl:net.core.rmem_max": "200000"}),
-		Identify: func(knob.ID) journal.Identity { return journal.Identity{} },
-		Now:      func() time.Time { return noon },
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer j.Close()
-	h.look(time.Second)
-	if _, err := j.Apply(t.Context(), journal.Request{},
-		knob.Setting{Knob: "sysctl:net.core.rmem_max", Value: "300000"}); err != nil {
-		t.Fatal(err)
-	}
-	h.look(time.Second)
-	const title = "0001 12:00:00 | sysctl:net.core.rmem_max: 200000 → 300000 | "
-	h.want(timeline.Change, title+"trial | linerate undo 0001 --state "+dir)
-	if err := j.Commit(t.Context(), "1"); err != nil {
-		t.Fatal(err)
-	}
-	h.look(time.Second)
-	h.want(timeline.Change, title+"committed | linerate undo 0001 --state "+dir)
-	if err := runs.In(durable.OS(), dir, runs.Tunes, 0).Save("20261122-110000-0001",
-		[]byte(`{"schema":"linerate.tune/1","time":"2026-11-22T11:20:00Z","goal":"latency","state":"undone"}`)); err != nil {
-		t.Fatal(err)
-	}
-	h.look(time.Second)
-	h.want(timeline.Run, "20261122-110000-0001 11:00:00-11:20:00 | tune for latency: nothing to tune | undone | ")
 }

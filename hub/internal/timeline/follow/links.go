@@ -20,7 +20,7 @@ type flapping struct {
 	times []time.Time // of the latest changes, oldest first
 	since time.Time   // when it began to flap; zero: it does not flap
 	count int         // changes since then
-	told  time.Time   // when the event was last put
+	put   time.Time   // when the event was last put
 }
 
 // Happened takes a reading: link changes, and whether readings were missing before it. The caller
@@ -46,14 +46,14 @@ func (f *Follower) link(h sample.Happening) error {
 	}
 	if !l.since.IsZero() {
 		l.count++
-		if h.Time.Sub(l.told).Abs() < readEvery {
+		if h.Time.Sub(l.put).Abs() < readEvery {
 			return nil
 		}
-		l.told = h.Time
+		l.put = h.Time
 		return f.flaps(h.Interface, l, time.Time{})
 	}
 	if len(l.times) > manyChanges && h.Time.Sub(l.times[0]) < within {
-		l.since, l.count, l.told = h.Time, 1, h.Time
+		l.since, l.count, l.put = h.Time, 1, h.Time
 		return f.flaps(h.Interface, l, time.Time{})
 	}
 	e := timeline.Event{

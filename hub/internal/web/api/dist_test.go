@@ -20,19 +20,19 @@ import (
 	"github.com/linerate/linerate/internal/host/sample"
 )
 
-// everyMetric are those that may be in a hub's store.
+// everyMetric returns the metrics that a hub's store may have.
 func everyMetric() []*sample.Metric {
 	return slices.Concat(sample.Metrics(), schedule.Metrics())
 }
 
-// words are the values that labels have in a real history, as far as queries of ours name them.
-// What is not here is one word of its own.
+// words are the label values that the queries of dist name, as in a real history. Any other label
+// has one value.
 var words = map[string][]string{
 	"mode":      {"user", "nice", "system", "irq", "softirq", "iowait", "steal", "idle"},
 	"direction": {"receive", "transmit"}, "place": {"ring", "unwanted"}, "quantile": {"min", "0.5", "0.9", "0.99"},
 }
 
-// wordsOf are the values of a label of a metric.
+// wordsOf returns the values of a label of a metric.
 func wordsOf(m *sample.Metric, label string) []string {
 	switch {
 	case m.Name == "linerate_pressure_seconds_total" && label == "kind":
@@ -43,7 +43,7 @@ func wordsOf(m *sample.Metric, label string) []string {
 	return []string{label + "-1"}
 }
 
-// whole is a history of ten minutes with every metric in it, all of which grow.
+// whole returns a history of ten minutes with every metric, all of which grow.
 func whole(t *testing.T) *record.Store {
 	t.Helper()
 	s, err := record.Open(record.Options{Dir: t.TempDir(), Host: "here"})
@@ -79,7 +79,7 @@ func whole(t *testing.T) *record.Store {
 	return s
 }
 
-// seen gives the number of series of a query at noon.
+// seen returns the number of series of a query at noon.
 func seen(t *testing.T, h func(target string) (int, string), query string) int {
 	t.Helper()
 	code, body := h("/api/v1/query?" + url.Values{"query": {query}, "time": {fmt.Sprint(noon.Unix())}}.Encode())
@@ -92,8 +92,8 @@ func seen(t *testing.T, h func(target string) (int, string), query string) int {
 	return len(answer.Data.Result)
 }
 
-// TestDashboardAndRulesFindTheirSeries asks a hub with every metric for all that the dashboard
-// draws and the rules watch. A name or label that has changed draws nothing.
+// TestDashboardAndRulesFindTheirSeries runs all queries of the dashboard and the rules on a hub
+// with every metric. A query with an outdated name or label finds nothing.
 func TestDashboardAndRulesFindTheirSeries(t *testing.T) {
 	store := whole(t)
 	handler := New(Options{Host: "here", Store: store, now: func() time.Time { return noon }})
@@ -116,8 +116,8 @@ func TestDashboardAndRulesFindTheirSeries(t *testing.T) {
 				t.Errorf("%s: %s: %v", from, query, err)
 				continue
 			}
-			// Each selector by itself has to find something, without its window and way back: the
-			// history of the test is short.
+			// Each selector must find something, without its window and offset: the history of the
+			// test is short.
 			parser.Inspect(expr, func(node parser.Node, _ []parser.Node) error {
 				v, ok := node.(*parser.VectorSelector)
 				if !ok {
@@ -125,7 +125,7 @@ func TestDashboardAndRulesFindTheirSeries(t *testing.T) {
 				}
 				m := known[v.Name]
 				if m == nil {
-					t.Errorf("%s: %s: there is no metric %q", from, query, v.Name)
+					t.Errorf("%s: %s: no metric %q exists", from, query, v.Name)
 					return nil
 				}
 				for _, lm := range v.LabelMatchers {
@@ -140,8 +140,7 @@ func TestDashboardAndRulesFindTheirSeries(t *testing.T) {
 				}
 				return nil
 			})
-			// What is drawn gives series as it is; what a rule watches gives them when it holds,
-			// which promtool tests.
+			// Panels must return series; rules return series when they hold, which promtool tests.
 			if n := seen(t, h, query); n == 0 && from == "dashboard" {
 				t.Errorf("%s: %s gives no series", from, query)
 			}
@@ -149,7 +148,7 @@ func TestDashboardAndRulesFindTheirSeries(t *testing.T) {
 	}
 }
 
-// dashboard are the queries of all panels, for one moment. Those of annotations hold only at what
+// dashboard returns the queries of all panels, for one time. Those of annotations hold only at what
 // they mark.
 func dashboard(t *testing.T) []string {
 	b, err := os.ReadFile("../../../../dist/grafana/linerate.json")
@@ -183,7 +182,7 @@ func dashboard(t *testing.T) []string {
 	return all
 }
 
-// rules are the queries of all alerts, and of the annotations of the dashboard.
+// rules returns the queries of all alerts, and of the annotations of the dashboard.
 func rules(t *testing.T) []string {
 	b, err := os.ReadFile("../../../../dist/prometheus/linerate.rules.yml")
 	if err != nil {
@@ -211,8 +210,8 @@ func rules(t *testing.T) []string {
 	return all
 }
 
-// TestPromtoolTestsTheRules runs the unit tests of the rules: each alert fires for what it is for
-// and leaves the rest alone.
+// TestPromtoolTestsTheRules runs the unit tests of the rules: each alert fires for its fault and
+// for nothing else.
 func TestPromtoolTestsTheRules(t *testing.T) {
 	promtool := testenv.Program(t, "promtool")
 	for _, args := range [][]string{{"check", "rules", "linerate.rules.yml"},

@@ -15,13 +15,14 @@
 //
 // # Units
 //
-// Times in requests are Unix seconds or RFC 3339. Answers have Unix seconds in Prometheus's part and
-// RFC 3339 in the hub's.
+// Times in requests are Unix seconds or RFC 3339. Answers have Unix seconds in Prometheus's part
+// and RFC 3339 in the hub's.
 //
 // # Sources
 //
 // Prometheus's documentation of its HTTP API and the code of its package web/api/v1; its
-// documentation of the text exposition format 0.0.4; openapi.json in this folder for the hub's part.
+// documentation of the text exposition format 0.0.4; openapi.json in this folder for the hub's
+// part.
 //
 // # Limits
 //

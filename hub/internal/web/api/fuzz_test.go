@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// sound holds what is true of every answer: it is none of the hub's own mistakes, it is not long,
-// and it is JSON where it says so.
+// sound checks what holds for every answer: it is not an internal error, it is not long, and it is
+// JSON if its type says so.
 func sound(t *testing.T, h http.Handler, r *http.Request) {
 	w := httptest.NewRecorder()
 	h.ServeHTTP(w, r)
@@ -36,8 +36,8 @@ func request(method, path, query, body string) *http.Request {
 	return r
 }
 
-// FuzzQuery tries PromQL with times of every kind. What it costs is bounded before it runs
-// (TestAttacks has the bounds), so nothing here looks at a clock.
+// FuzzQuery tries PromQL with times of every kind. Its cost is bounded before it runs (TestAttacks
+// has the bounds), so the test needs no clock.
 func FuzzQuery(f *testing.F) {
 	for _, query := range []string{
 		"up", "1+1", `"text"`, `rate(linerate_interface_receive_bytes_total{interface=~"eth.*"}[30s])`,
@@ -66,7 +66,7 @@ func FuzzQuery(f *testing.F) {
 	})
 }
 
-// FuzzPath tries paths and queries as they come.
+// FuzzPath tries any paths and queries.
 func FuzzPath(f *testing.F) {
 	a := New(Options{}).(*api)
 	for path := range a.routes {
@@ -83,7 +83,7 @@ func FuzzPath(f *testing.F) {
 	f.Fuzz(func(t *testing.T, method, path, query string) { sound(t, h, request(method, path, query, "")) })
 }
 
-// FuzzForm tries bodies, of every type that a sender may claim.
+// FuzzForm tries bodies of every declared type.
 func FuzzForm(f *testing.F) {
 	f.Add("application/x-www-form-urlencoded", "query=up&time=1&timeout=1s&lookback_delta=5m&limit=1&stats=all")
 	f.Add("application/x-www-form-urlencoded; charset=utf-16", "query=%ff&query=up&start=1&end=2&step=1")

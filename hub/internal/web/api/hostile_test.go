@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// TestAttacks is the table of what is known to bring servers down or out of their directory. Each
-// has the answer that it should get.
+// TestAttacks has the known attacks that bring servers down or lead out of their directory, each
+// with its right answer.
 func TestAttacks(t *testing.T) {
 	h := served(t, func(o *Options) { o.Timeline = happened(t) })
 	deep := func(open, middle, end string, n int) string {
@@ -164,7 +164,8 @@ func TestAttacks(t *testing.T) {
 		{"large form", "POST", "/api/v1/query", form, strings.NewReader("query=" + strings.Repeat("a", 10<<20)), 413},
 		{"form of many names", "POST", "/api/v1/query", form, strings.NewReader(strings.Repeat("a=&", 300_000)), 400},
 		{"form with files", "POST", "/api/v1/query", "Content-Type: multipart/form-data; boundary=b",
-			strings.NewReader("--b\r\nContent-Disposition: form-data; name=\"query\"; filename=\"x\"\r\n\r\n1\r\n--b--\r\n"), 400},
+			strings.NewReader("--b\r\nContent-Disposition: form-data; name=\"query\"; " +
+				"filename=\"x\"\r\n\r\n1\r\n--b--\r\n"), 400},
 		{"form of no type", "POST", "/api/v1/query", "Content-Type: ;;;", strings.NewReader("query=1"), 400},
 		{"form as JSON", "POST", "/api/v1/query", "Content-Type: application/json",
 			strings.NewReader(`{"query":"1"}`), 400},
@@ -192,8 +193,8 @@ func TestAttacks(t *testing.T) {
 	}
 }
 
-// TestWhoLeavesEndsTheQuery asks and is gone.
-func TestWhoLeavesEndsTheQuery(t *testing.T) {
+// TestDisconnectEndsTheQuery sends a request and disconnects.
+func TestDisconnectEndsTheQuery(t *testing.T) {
 	h := served(t)
 	for _, target := range []string{"/api/v1/query?" + q("query", "sum(rate({__name__=~\".+\"}[1m]))"),
 		"/api/v1/series?" + q("match[]", `{__name__=~".+"}`),
@@ -210,7 +211,7 @@ func TestWhoLeavesEndsTheQuery(t *testing.T) {
 	}
 }
 
-// TestAnswersAreBounded asks for the most that points allow, many times over.
+// TestAnswersAreBounded requests the most points, many times over.
 func TestAnswersAreBounded(t *testing.T) {
 	h := served(t)
 	var many []string
@@ -224,7 +225,7 @@ func TestAnswersAreBounded(t *testing.T) {
 	}
 }
 
-// TestSubqueriesAreCounted holds which subqueries are too many evaluations before any is made.
+// TestSubqueriesAreCounted checks which subqueries are refused before they run.
 func TestSubqueriesAreCounted(t *testing.T) {
 	a := New(Options{}).(*api)
 	for query, fine := range map[string]bool{
@@ -239,7 +240,7 @@ func TestSubqueriesAreCounted(t *testing.T) {
 	}
 }
 
-// TestMomentsAreExact reads times back as Prometheus does.
+// TestMomentsAreExact parses times as Prometheus does.
 func TestMomentsAreExact(t *testing.T) {
 	for text, want := range map[string]time.Time{
 		"1.5": time.Unix(1, 500e6), "0": time.Unix(0, 0), "-1.25": time.Unix(-1, -250e6),

@@ -17,6 +17,7 @@ import (
 	"github.com/linerate/linerate/hub/internal/record"
 	"github.com/linerate/linerate/hub/internal/timeline"
 	"github.com/linerate/linerate/internal/base/durable"
+	"github.com/linerate/linerate/internal/base/testenv"
 	"github.com/linerate/linerate/internal/diagnose/evidence"
 	"github.com/linerate/linerate/internal/host/sample"
 )
@@ -36,7 +37,7 @@ func happened(t testing.TB) *timeline.Store {
 		}
 		return nil
 	})
-	// What a way out of the directory would find.
+	// The target of a path that leads out of the directory.
 	if err := os.WriteFile(filepath.Join(dir, "secret"), []byte("secret"), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -85,8 +86,11 @@ func TestOwnAnswers(t *testing.T) {
 				Event: "m1"}, {From: "here", To: "off", Test: "ping", Direction: "up", Time: noon, Error: "no answer"}}
 		}
 	})
-	change := `{"id":"c1","kind":"change","time":"2026-11-01T11:00:00Z","host":"here","subject":"net.core.rmem_max","title":"net.core.rmem_max to 16 MiB","state":"committed","undo":"linerate undo c1","has_document":true}`
-	run := `{"id":"m1","kind":"measurement","time":"2026-11-01T11:59:00Z","host":"here","subject":"far","title":"940 Mbit/s to far"}`
+	change := `{"id":"c1","kind":"change","time":"2026-11-01T11:00:00Z","host":"here",` +
+		`"subject":"net.core.rmem_max","title":"net.core.rmem_max to 16 MiB","state":"committed",` +
+		`"undo":"linerate undo c1","has_document":true}`
+	run := `{"id":"m1","kind":"measurement","time":"2026-11-01T11:59:00Z","host":"here","subject":"far",` +
+		`"title":"940 Mbit/s to far"}`
 	events := func(truncated string, list ...string) string {
 		return `{"schema":"linerate.hub.events/1","linerate":"1.2.3","events":[` + strings.Join(list, ",") +
 			`],"truncated":` + truncated + "}\n"
@@ -97,13 +101,19 @@ func TestOwnAnswers(t *testing.T) {
 		code   int
 		want   string
 	}{
-		{"status", 200, `{"schema":"linerate.hub.status/1","linerate":"1.2.3","host":"here","started":"2026-11-01T12:00:00Z","now":"2026-11-01T12:00:00Z","retention_seconds":86400,` +
-			`"disk":{"bytes":0,"free_bytes":5,"state":"full","since":"2026-11-01T12:00:00Z","cause":"no room","kept_in_memory_seconds":0},"series":4,"samples_per_second":0,"loading":false,"warnings":[]}` + "\n"},
-		{"hosts", 200, `{"schema":"linerate.hub.hosts/1","linerate":"1.2.3","hosts":[{"host":"here","interfaces":[{"name":"eth0","kind":"ethernet","driver":"","parent":"","up":true,` +
+		{"status", 200, `{"schema":"linerate.hub.status/1","linerate":"1.2.3","host":"here",` +
+			`"started":"2026-11-01T12:00:00Z","now":"2026-11-01T12:00:00Z","retention_seconds":86400,` +
+			`"disk":{"bytes":0,"free_bytes":5,"state":"full","since":"2026-11-01T12:00:00Z","cause":"no room",` +
+			`"kept_in_memory_seconds":0},"series":4,"samples_per_second":0,"loading":false,"warnings":[]}` + "\n"},
+		{"hosts", 200, `{"schema":"linerate.hub.hosts/1","linerate":"1.2.3","hosts":[{"host":"here",` +
+			`"interfaces":[{"name":"eth0","kind":"ethernet","driver":"","parent":"","up":true,` +
 			`"speed_bits_per_second":1000000000,"mtu_bytes":1500}]},{"host":"other","interfaces":[]}]}` + "\n"},
-		{"matrix", 200, `{"schema":"linerate.hub.matrix/1","linerate":"1.2.3","from":["here"],"to":["far","off"],"cells":[` +
-			`{"from":"here","to":"far","test":"stream","direction":"up","time":"2026-11-01T12:00:00Z","throughput_bits_per_second":940000000,"event":"m1"},` +
-			`{"from":"here","to":"off","test":"ping","direction":"up","time":"2026-11-01T12:00:00Z","error":"no answer"}]}` + "\n"},
+		{"matrix", 200, `{"schema":"linerate.hub.matrix/1","linerate":"1.2.3","from":["here"],"to":["far",` +
+			`"off"],"cells":[` +
+			`{"from":"here","to":"far","test":"stream","direction":"up","time":"2026-11-01T12:00:00Z",` +
+			`"throughput_bits_per_second":940000000,"event":"m1"},` +
+			`{"from":"here","to":"off","test":"ping","direction":"up","time":"2026-11-01T12:00:00Z","error":"no ` +
+			`answer"}]}` + "\n"},
 		{"findings", 200, ""},
 		{"events", 200, events("false", change, run)},
 		{"events?" + q("kind", "change,reboot"), 200, events("false", change)},
@@ -129,12 +139,13 @@ func TestOwnAnswers(t *testing.T) {
 		}
 	}
 	if w := ask(h, "GET", root+"findings", nil); !strings.HasPrefix(w.Body.String(),
-		`{"schema":"linerate.hub.findings/1","linerate":"1.2.3","time":"2026-11-01T12:00:00Z","findings":[{"code":"drops.ring",`) {
+		`{"schema":"linerate.hub.findings/1","linerate":"1.2.3","time":"2026-11-01T12:00:00Z",`+
+			`"findings":[{"code":"drops.ring",`) {
 		t.Errorf("findings: %s", w.Body)
 	}
 }
 
-// TestNothingIsThere asks a hub that has no sources.
+// TestNothingIsThere sends requests to a hub without sources.
 func TestNothingIsThere(t *testing.T) {
 	h := served(t)
 	for path, want := range map[string]string{"hosts": `"hosts":[]`, "events": `"events":[]`,
@@ -185,8 +196,8 @@ func TestCompareAnswers(t *testing.T) {
 	}
 }
 
-// TestGeneratedDescription keeps the copy of the description in docs, and the description true to
-// the routes.
+// TestGeneratedDescription compares the copy of the description in docs with openapi.json, and the
+// description with the routes.
 func TestGeneratedDescription(t *testing.T) {
 	const copied = "../../../../docs/hub-api.json"
 	if *update {
@@ -228,8 +239,8 @@ func TestGeneratedDescription(t *testing.T) {
 	}
 }
 
-// TestPromtoolReadsTheMetrics asks Prometheus's own checker for an opinion on /metrics.
-func TestPromtoolReadsTheMetrics(t *testing.T) {
+// TestMetrics counts the metrics of /metrics, and runs promtool check metrics on them.
+func TestMetrics(t *testing.T) {
 	h := served(t, func(o *Options) {
 		o.Readings = func() []*sample.Reading {
 			r := &sample.Reading{}
@@ -245,19 +256,20 @@ func TestPromtoolReadsTheMetrics(t *testing.T) {
 	})
 	w := ask(h, "GET", "/metrics", nil)
 	if n := strings.Count(w.Body.String(), "# TYPE "); n != len(sample.Metrics()) || n < 20 {
-		t.Errorf("%d metrics are told of %d", n, len(sample.Metrics()))
+		t.Errorf("%d metrics of %d are in the answer", n, len(sample.Metrics()))
 	}
-	check := exec.Command("promtool", "check", "metrics")
-	check.Stdin = w.Body
-	out, err := check.CombinedOutput()
-	for line := range strings.Lines(string(out)) {
-		// Speeds of networks are in bits per second wherever they are spoken of; promtool would
-		// have bytes.
-		if !strings.HasSuffix(strings.TrimSpace(line), `_bits_per_second use base unit "bytes" instead of "bits"`) {
-			t.Errorf("promtool check metrics: %s", line)
+	t.Run("promtool", func(t *testing.T) {
+		check := exec.Command(testenv.Program(t, "promtool"), "check", "metrics")
+		check.Stdin = w.Body
+		out, err := check.CombinedOutput()
+		for line := range strings.Lines(string(out)) {
+			// Network speeds are in bits per second by convention; promtool suggests bytes.
+			if !strings.HasSuffix(strings.TrimSpace(line), `_bits_per_second use base unit "bytes" instead of "bits"`) {
+				t.Errorf("promtool check metrics: %s", line)
+			}
 		}
-	}
-	if err != nil && len(out) == 0 {
-		t.Errorf("promtool check metrics: %v", err)
-	}
+		if err != nil && len(out) == 0 {
+			t.Errorf("promtool check metrics: %v", err)
+		}
+	})
 }

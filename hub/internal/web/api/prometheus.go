@@ -99,7 +99,8 @@ func (a *api) queryRange(w http.ResponseWriter, r *http.Request) error {
 	// In milliseconds, because a difference of thousands of years overflows time.Duration.
 	length := end.UnixMilli() - start.UnixMilli()
 	if length/step.Milliseconds() > maxPoints {
-		return bad("exceeded maximum resolution of 11,000 points per timeseries. Try decreasing the query resolution (?step=XX)")
+		return bad("exceeded maximum resolution of 11,000 points per timeseries. Try decreasing the query " +
+			"resolution (?step=XX)")
 	}
 	if err := a.bounded(q.text, length); err != nil {
 		return err
@@ -136,7 +137,8 @@ func within(node parser.Node, length int64, depth int) error {
 			step = time.Minute.Milliseconds() // the step of the store, which is Prometheus's
 		}
 		if n := length / step; n > maxEvaluations {
-			return tooMuch("the subquery %.200s has %d evaluations, at most %d are allowed; make its range shorter or its step longer", sub, n, maxEvaluations)
+			return tooMuch("the subquery %.200s has %d evaluations, at most %d are allowed; make its range "+
+				"shorter or its step longer", sub, n, maxEvaluations)
 		}
 	}
 	for child := range parser.ChildrenIter(node) {
@@ -177,7 +179,8 @@ func (a *api) answer(w http.ResponseWriter, q asked, result *promql.Result, err 
 		}
 	}
 	if n := size(value); n > maxBytes {
-		return tooMuch("the answer would have about %d MiB, at most %d are allowed; ask for fewer series or a longer step", n>>20, maxBytes>>20)
+		return tooMuch("the answer would have about %d MiB, at most %d are allowed; ask for fewer series or a "+
+			"longer step", n>>20, maxBytes>>20)
 	}
 	return stream(w, value, warnings, infos)
 }

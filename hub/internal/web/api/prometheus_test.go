@@ -16,10 +16,10 @@ import (
 	"github.com/linerate/linerate/internal/host/sample"
 )
 
-// noon is when the last second of every test's history is.
+// noon is the last second of every test's history.
 var noon = time.Date(2026, 11, 1, 12, 0, 0, 0, time.UTC)
 
-// filled is a history with the given values of each series, a second apart, the last at noon.
+// filled returns a history with growing values of each series, a second apart, the last at noon.
 func filled(t testing.TB, seconds int, metrics ...*sample.Metric) *record.Store {
 	t.Helper()
 	s, err := record.Open(record.Options{Dir: t.TempDir(), Host: "here"})
@@ -69,7 +69,7 @@ func served(t testing.TB, change ...func(*Options)) http.Handler {
 	return New(o)
 }
 
-// ask sends a request whose path and query are taken as they are.
+// ask sends a request with path and query unchanged.
 func ask(h http.Handler, method, target string, body io.Reader, headers ...string) *httptest.ResponseRecorder {
 	r := httptest.NewRequest(method, "http://localhost/", body)
 	path, query, _ := strings.Cut(target, "?")
@@ -88,7 +88,7 @@ func ask(h http.Handler, method, target string, body io.Reader, headers ...strin
 
 const form = "Content-Type: application/x-www-form-urlencoded"
 
-// q makes the query of a URL out of names and values.
+// q returns a URL query of names and values.
 func q(pairs ...string) string {
 	v := url.Values{}
 	for i := 0; i < len(pairs); i += 2 {
@@ -113,38 +113,52 @@ func TestPrometheusAnswers(t *testing.T) {
 			`{"status":"success","data":{"resultType":"string","result":[1793534400,"a\u003cb"]}}`},
 		{"vector", "/api/v1/query?" + q("query", `linerate_interface_receive_bytes_total`, "time", at), 200,
 			`{"status":"success","data":{"resultType":"vector","result":[` +
-				`{"metric":{"__name__":"linerate_interface_receive_bytes_total","host":"here","interface":"eth0"},"value":[1793534400,"119"]},` +
-				`{"metric":{"__name__":"linerate_interface_receive_bytes_total","host":"here","interface":"eth1"},"value":[1793534400,"238"]}]}}`},
+				`{"metric":{"__name__":"linerate_interface_receive_bytes_total","host":"here",` +
+				`"interface":"eth0"},"value":[1793534400,"119"]},` +
+				`{"metric":{"__name__":"linerate_interface_receive_bytes_total","host":"here",` +
+				`"interface":"eth1"},"value":[1793534400,"238"]}]}}`},
 		{"limit", "/api/v1/query?" + q("query", `linerate_interface_receive_bytes_total`, "time", at, "limit", "1"),
 			200,
 			`{"status":"success","data":{"resultType":"vector","result":[` +
-				`{"metric":{"__name__":"linerate_interface_receive_bytes_total","host":"here","interface":"eth0"},"value":[1793534400,"119"]}]},` +
+				`{"metric":{"__name__":"linerate_interface_receive_bytes_total","host":"here",` +
+				`"interface":"eth0"},"value":[1793534400,"119"]}]},` +
 				`"warnings":["results truncated due to limit"]}`},
 		{"nothing", "/api/v1/query?" + q("query", `no_such_metric`, "time", at), 200,
 			`{"status":"success","data":{"resultType":"vector","result":[]}}`},
 		{"NaN and infinities",
 			"/api/v1/query?" + q("query",
-				`label_replace(vector(0/0),"l","a\"b\\c\n","","") or label_replace(vector(1/0),"l","i","","") or label_replace(vector(-1/0),"l","j","","")`, "time", "1.5"), 200,
-			`{"status":"success","data":{"resultType":"vector","result":[{"metric":{"l":"a\"b\\c\n"},"value":[1.500,"NaN"]},{"metric":{"l":"i"},"value":[1.500,"+Inf"]},{"metric":{"l":"j"},"value":[1.500,"-Inf"]}]}}`},
+				`label_replace(vector(0/0),"l","a\"b\\c\n","","") or label_replace(vector(1/0),"l","i","","") `+
+					`or label_replace(vector(-1/0),"l","j","","")`, "time", "1.5"), 200,
+			`{"status":"success","data":{"resultType":"vector","result":[{"metric":{"l":"a\"b\\c\n"},` +
+				`"value":[1.500,"NaN"]},{"metric":{"l":"i"},"value":[1.500,"+Inf"]},{"metric":{"l":"j"},` +
+				`"value":[1.500,"-Inf"]}]}}`},
 		{"before 1970", "/api/v1/query?" + q("query", `vector(1)`, "time", "-1.25"), 200,
 			`{"status":"success","data":{"resultType":"vector","result":[{"metric":{},"value":[-1.250,"1"]}]}}`},
 		{"range", "/api/v1/query_range?" + q("query", `rate(linerate_interface_receive_bytes_total[10s])`, "start",
 			"2026-11-01T11:59:50Z", "end", at, "step", "5s"), 200,
 			`{"status":"success","data":{"resultType":"matrix","result":[` +
-				`{"metric":{"host":"here","interface":"eth0"},"values":[[1793534390,"1"],[1793534395,"1"],[1793534400,"1"]]},` +
-				`{"metric":{"host":"here","interface":"eth1"},"values":[[1793534390,"2"],[1793534395,"2"],[1793534400,"2"]]}]}}`},
+				`{"metric":{"host":"here","interface":"eth0"},"values":[[1793534390,"1"],[1793534395,"1"],` +
+				`[1793534400,"1"]]},` +
+				`{"metric":{"host":"here","interface":"eth1"},"values":[[1793534390,"2"],[1793534395,"2"],` +
+				`[1793534400,"2"]]}]}}`},
 		{"large and small", "/api/v1/query_range?" +
 			q("query", `vector(1e21) or label_replace(vector(1e-7),"l","a","","")`, "start", "0", "end", "0.5", "step",
 				"0.5"), 200,
-			`{"status":"success","data":{"resultType":"matrix","result":[{"metric":{},"values":[[0,"1e+21"],[0.500,"1e+21"]]},{"metric":{"l":"a"},"values":[[0,"1e-07"],[0.500,"1e-07"]]}]}}`},
+			`{"status":"success","data":{"resultType":"matrix","result":[{"metric":{},"values":[[0,"1e+21"],` +
+				`[0.500,"1e+21"]]},{"metric":{"l":"a"},"values":[[0,"1e-07"],[0.500,"1e-07"]]}]}}`},
 		{"samples", "/api/v1/query?" + q("query", `linerate_interface_receive_bytes_total{interface="eth0"}[2s]`,
 			"time", at), 200,
-			`{"status":"success","data":{"resultType":"matrix","result":[{"metric":{"__name__":"linerate_interface_receive_bytes_total","host":"here","interface":"eth0"},"values":[[1793534399,"118"],[1793534400,"119"]]}]}}`},
+			`{"status":"success","data":{"resultType":"matrix",` +
+				`"result":[{"metric":{"__name__":"linerate_interface_receive_bytes_total","host":"here",` +
+				`"interface":"eth0"},"values":[[1793534399,"118"],[1793534400,"119"]]}]}}`},
 		{"series", "/api/v1/series?" + q("match[]", `{interface="eth1",__name__=~".*bytes.*"}`), 200,
-			`{"status":"success","data":[{"__name__":"linerate_interface_receive_bytes_total","host":"here","interface":"eth1"}]}`},
+			`{"status":"success","data":[{"__name__":"linerate_interface_receive_bytes_total","host":"here",` +
+				`"interface":"eth1"}]}`},
 		{"series, twice", "/api/v1/series?" + q("match[]", `{interface="eth1",__name__=~".*bytes.*"}`, "match[]",
 			`{__name__=~".*receive_bytes.*"}`), 200,
-			`{"status":"success","data":[{"__name__":"linerate_interface_receive_bytes_total","host":"here","interface":"eth0"},{"__name__":"linerate_interface_receive_bytes_total","host":"here","interface":"eth1"}]}`},
+			`{"status":"success","data":[{"__name__":"linerate_interface_receive_bytes_total","host":"here",` +
+				`"interface":"eth0"},{"__name__":"linerate_interface_receive_bytes_total","host":"here",` +
+				`"interface":"eth1"}]}`},
 		{"series, then", "/api/v1/series?" + q("match[]", `{interface="eth1"}`, "start", "0", "end", "1"), 200,
 			`{"status":"success","data":[]}`},
 		{"labels", "/api/v1/labels?" + q("match[]", `{interface!=""}`), 200,
@@ -156,29 +170,37 @@ func TestPrometheusAnswers(t *testing.T) {
 		{"values, limit", "/api/v1/label/interface/values?limit=1", 200,
 			`{"status":"success","data":["eth0"],"warnings":["results truncated due to limit"]}`},
 		{"values of names", "/api/v1/label/__name__/values?" + q("match[]", `{interface!=""}`), 200,
-			`{"status":"success","data":["linerate_interface_receive_bytes_total","linerate_interface_speed_bits_per_second"]}`},
+			`{"status":"success","data":["linerate_interface_receive_bytes_total",` +
+				`"linerate_interface_speed_bits_per_second"]}`},
 		{"values of none", "/api/v1/label/none/values", 200, `{"status":"success","data":[]}`},
 		{"metadata", "/api/v1/metadata?limit=1", 200,
-			`{"status":"success","data":{"linerate_interface_receive_bytes_total":[{"type":"counter","help":"Bytes that came.","unit":""}]}}`},
+			`{"status":"success","data":{"linerate_interface_receive_bytes_total":[{"type":"counter",` +
+				`"help":"Bytes that came.","unit":""}]}}`},
 		{"metadata of", "/api/v1/metadata?metric=linerate_interface_speed_bits_per_second", 200,
-			`{"status":"success","data":{"linerate_interface_speed_bits_per_second":[{"type":"gauge","help":"Speed of the link, with a \\ in it.","unit":""}]}}`},
+			`{"status":"success","data":{"linerate_interface_speed_bits_per_second":[{"type":"gauge",` +
+				`"help":"Speed of the link, with a \\ in it.","unit":""}]}}`},
 		{"rules", "/api/v1/rules?type=alert", 200, `{"status":"success","data":{"groups":[]}}`},
 		{"exemplars", "/api/v1/query_exemplars?query=up", 200, `{"status":"success","data":[]}`},
 		{"format", "/api/v1/format_query?" + q("query", "foo/bar"), 200, `{"status":"success","data":"foo / bar"}`},
 		{"health", "/healthz", 200, "ok\n"},
 
 		{"no query", "/api/v1/query", 400,
-			`{"status":"error","errorType":"bad_data","error":"invalid parameter \"query\": unknown position: parse error: no expression found in input"}`},
+			`{"status":"error","errorType":"bad_data","error":"invalid parameter \"query\": unknown position: ` +
+				`parse error: no expression found in input"}`},
 		{"no PromQL", "/api/v1/query?" + q("query", "sum("), 400,
-			`{"status":"error","errorType":"bad_data","error":"invalid parameter \"query\": 1:5: parse error: unclosed left parenthesis"}`},
+			`{"status":"error","errorType":"bad_data","error":"invalid parameter \"query\": 1:5: parse error: ` +
+				`unclosed left parenthesis"}`},
 		{"end before start", "/api/v1/query_range?" + q("query", "up", "start", "2", "end", "1", "step", "1"), 400,
-			`{"status":"error","errorType":"bad_data","error":"invalid parameter \"end\": end timestamp must not be before start time"}`},
+			`{"status":"error","errorType":"bad_data","error":"invalid parameter \"end\": end timestamp must ` +
+				`not be before start time"}`},
 		{"too many points", "/api/v1/query_range?" + q("query", "up", "start", "0", "end", "11001", "step", "1"), 400,
-			`{"status":"error","errorType":"bad_data","error":"exceeded maximum resolution of 11,000 points per timeseries. Try decreasing the query resolution (?step=XX)"}`},
+			`{"status":"error","errorType":"bad_data","error":"exceeded maximum resolution of 11,000 points per ` +
+				`timeseries. Try decreasing the query resolution (?step=XX)"}`},
 		{"no match", "/api/v1/series", 400,
 			`{"status":"error","errorType":"bad_data","error":"no match[] parameter provided"}`},
 		{"match all", "/api/v1/series?" + q("match[]", `{interface=~".*"}`), 400,
-			`{"status":"error","errorType":"bad_data","error":"invalid parameter \"match[]\": match[] must contain at least one non-empty matcher"}`},
+			`{"status":"error","errorType":"bad_data","error":"invalid parameter \"match[]\": match[] must ` +
+				`contain at least one non-empty matcher"}`},
 		{"ambiguous", "/api/v1/query?" +
 			q("query", `linerate_interface_receive_bytes_total + on(host) linerate_interface_speed_bits_per_second`,
 				"time", at), 422, ""},
@@ -196,7 +218,7 @@ func TestPrometheusAnswers(t *testing.T) {
 			if got := w.Header().Get("Content-Type"); got != "application/json" {
 				t.Errorf("type %q", got)
 			}
-			// Grafana asks by forms.
+			// Grafana sends forms.
 			path, query, _ := strings.Cut(c.target, "?")
 			if post := ask(h, "POST", path, strings.NewReader(query), form); post.Code != 405 &&
 				post.Body.String() != w.Body.String() {
@@ -254,8 +276,8 @@ func TestAppendPoint(t *testing.T) {
 	}
 }
 
-// What fires is told as Prometheus tells it, also where a value is no number, and what is over is
-// not.
+// Active alerts have Prometheus's form, also with values that are no numbers; resolved ones are
+// left out.
 func TestAlerts(t *testing.T) {
 	h := served(t, func(o *Options) {
 		o.Alerts = func() []alert.Active {

@@ -117,9 +117,9 @@ func seen(t *testing.T, hex string, by [3][3]float64) [3]float64 {
 	return oklab(out)
 }
 
-// TestColourBlind holds apart, for each kind of colour blindness, what a reader has to tell apart
-// by colour: in from out, the first lines of a graph, the two marked intervals. What is told by a
-// letter or a place too (events, the stack of modes) needs less, and is not asked here.
+// TestColourBlind checks for each kind of colour blindness that colours which alone carry meaning
+// stay distinct: in and out, the first lines of a graph, the two marked intervals. A letter or a
+// place marks the rest too (events, the stack of modes).
 func TestColourBlind(t *testing.T) {
 	pairs := [][2]string{{"in", "out"}, {"a", "b"}, {"s1", "s2"}, {"s1", "s5"}, {"s2", "s3"}, {"s1", "s3"}}
 	for i, c := range themes(t) {

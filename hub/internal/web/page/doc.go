@@ -4,10 +4,10 @@
 // # Model
 //
 // [Handler] serves files/: one HTML document, style sheets, JavaScript modules and uPlot, which
-// draws the graphs. There is no build step: the browser gets the files of the source tree. All files
-// but the document are served under a hash of all files together, so a browser caches them forever
-// and never mixes two versions. The browser revalidates the document, which names that hash, each
-// time.
+// draws the graphs. There is no build step: the browser gets the files of the source tree. All
+// files but the document are served under a hash of all files together, so a browser caches them
+// forever and never mixes two versions. The browser revalidates the document, which names that
+// hash, each time.
 //
 // The page requests only the API of the hub, on the same origin. Its content security policy allows
 // no other origin, and no script or style in the document. Trusted types forbid making HTML from a
@@ -18,8 +18,8 @@
 //
 // # Units
 //
-// Rates in bits per second with SI prefixes; times in the browser's local zone, and in UTC under the
-// mouse.
+// Rates in bits per second with SI prefixes; times in the browser's local zone, and in UTC under
+// the mouse.
 //
 // # Sources
 //
@@ -29,6 +29,6 @@
 //
 // # Limits
 //
-// Browsers of 2022 and later: modules, dialog, ResizeObserver. Module hub/browsertest drives the page
-// in Chromium.
+// Browsers of 2022 and later: modules, dialog, ResizeObserver. Module hub/browsertest drives the
+// page in Chromium.
 package page

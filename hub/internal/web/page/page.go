@@ -31,7 +31,8 @@ const (
 // can turn a string into HTML.
 var headers = [][2]string{
 	{"Content-Security-Policy",
-		"default-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; object-src 'none'; require-trusted-types-for 'script'; trusted-types 'none'"},
+		"default-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; object-src 'none'; " +
+			"require-trusted-types-for 'script'; trusted-types 'none'"},
 	{"X-Content-Type-Options", "nosniff"},
 	{"Referrer-Policy", "same-origin"},
 	{"Cross-Origin-Opener-Policy", "same-origin"},

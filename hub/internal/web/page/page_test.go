@@ -36,7 +36,7 @@ func body(t *testing.T, r *http.Response) string {
 	return string(b)
 }
 
-// TestHandler asks for the document and one of its files in all the ways that clients ask.
+// TestHandler requests the document and one of its files in all the ways that clients do.
 func TestHandler(t *testing.T) {
 	plain := ask(t, "GET", "/")
 	text := body(t, plain)
@@ -100,8 +100,8 @@ func TestHandler(t *testing.T) {
 	}
 }
 
-// TestFiles holds what a policy cannot: no address of another host, no markup made of strings,
-// every module named for loading ahead, and files that can be read in one sitting.
+// TestFiles checks what a policy cannot: no address of another host, no markup made of strings,
+// every module in the preload list, and files of readable length.
 func TestFiles(t *testing.T) {
 	first := body(t, ask(t, "GET", "/"))
 	if regexp.MustCompile(`(?i)\son\w+=|\sstyle=|<script>|<style`).MatchString(first) {
@@ -147,7 +147,7 @@ func TestFiles(t *testing.T) {
 	}
 }
 
-// TestVendored holds that uPlot is the one that its note names.
+// TestVendored checks that uPlot is the version in its note.
 func TestVendored(t *testing.T) {
 	note, err := embedded.ReadFile("files/vendor/uplot/VERSION")
 	if err != nil {

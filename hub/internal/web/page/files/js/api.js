@@ -15,14 +15,14 @@ const patience = 30000; // milliseconds
 const kinds = { 400: "bad", 401: "auth", 403: "refused", 404: "missing", 422: "bad", 429: "busy", 503: "busy" };
 
 // health is the last failure by kind. The bar above the page shows it until an answer arrives.
-export const health = { failure: undefined, since: 0, told: () => {} };
+export const health = { failure: undefined, since: 0, changed: () => {} };
 
 function healthy(failure) {
   const was = health.failure?.kind;
   health.failure = failure;
   if (was !== failure?.kind) {
     health.since = Date.now() / 1000;
-    health.told();
+    health.changed();
   }
 }
 

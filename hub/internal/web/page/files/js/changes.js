@@ -38,7 +38,7 @@ export class ChangesView {
     } catch (failure) {
       if (failure.name === "AbortError") return;
       if (!(failure instanceof Failure)) throw failure;
-      if (!this.list.dataset.told) put(this.list, h("p", { class: "card empty" }, inWords(failure)));
+      if (!this.list.dataset.shown) put(this.list, h("p", { class: "card empty" }, inWords(failure)));
     }
   }
 

@@ -51,8 +51,8 @@ export function put(element, ...children) {
 // screen readers stay where they are.
 export function once(element, key, make) {
   const now = JSON.stringify(key);
-  if (element.dataset.told === now) return;
-  element.dataset.told = now;
+  if (element.dataset.shown === now) return;
+  element.dataset.shown = now;
   put(element, make());
 }
 

@@ -53,7 +53,7 @@ export class FindingsView {
       once(this.past, past, () => (past.length === 0 ? h("li", { class: "empty" }, "None yet. The hub keeps each finding with the times at which it began and ended.") : past.map((e) => eventRow(e))));
     } catch (failure) {
       if (!(failure instanceof Failure)) throw failure;
-      if (!this.list.dataset.told) put(this.list, h("p", { class: "card empty" }, inWords(failure)));
+      if (!this.list.dataset.shown) put(this.list, h("p", { class: "card empty" }, inWords(failure)));
     }
   }
 

@@ -67,7 +67,7 @@ export function layMarkers(strip, board, left, width, reachable) {
     const marker = h("button", {
       type: "button", class: "mark k-" + colourOf(g) + (only ? "" : " many"), tabindex: reachable ? "0" : "-1", "aria-label": label,
       onclick: () => openEvents(g.events),
-      onmouseenter: () => tell(marker, g.events), onfocus: () => tell(marker, g.events), onmouseleave: quiet, onblur: quiet,
+      onmouseenter: () => showTip(marker, g.events), onfocus: () => showTip(marker, g.events), onmouseleave: quiet, onblur: quiet,
     }, only ? kind.letter : kind.letter + "+" + (g.events.length - 1));
     marker.dataset.ids = g.events.map((e) => e.id).join(" ");
     marker.style.left = Math.round(left + g.x) + "px";
@@ -108,8 +108,8 @@ export function drawSpans(u, board) {
   ctx.restore();
 }
 
-// tell shows the tooltip of an element, beside it and inside the window.
-export function tell(element, events) {
+// showTip shows the tooltip of an element, beside it and inside the window.
+export function showTip(element, events) {
   const tip = document.getElementById("tip");
   const shown = events.slice(-6);
   put(tip, shown.map((e) => h("p", {}, h("b", {}, e.title), h("br"), h("span", { class: "soft" }, kindOf(e.kind).name + " · " + local(e.start) + " · " + utc(e.start)))),

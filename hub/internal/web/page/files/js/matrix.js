@@ -88,7 +88,7 @@ export class MatrixView {
     try {
       pair = JSON.parse(query.get("pair") ?? "null");
     } catch {
-      pair = null; // an address that somebody wrote by hand
+      pair = null; // a malformed address
     }
     if (!Array.isArray(pair) || pair.length !== 2) {
       this.drop();

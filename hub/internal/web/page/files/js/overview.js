@@ -146,7 +146,7 @@ export class OverviewView {
     const names = new Set(list.map((i) => i.name));
     const out = [], placed = new Set();
     const place = (i, depth) => {
-      if (placed.has(i.name)) return; // a ring of parents, which no kernel makes but a document could tell
+      if (placed.has(i.name)) return; // a cycle of parents, which no kernel makes but a document could have
       placed.add(i.name);
       out.push(Object.assign(i, { depth }));
       for (const child of list) if (child.parent === i.name) place(child, Math.min(depth + 1, 3));

@@ -54,24 +54,24 @@ export function change(set, { push = true } = {}) {
   const address = "#/" + (path === "overview" ? "" : path) + (text ? "?" + text : "");
   if (address === location.hash) return;
   history[push ? "pushState" : "replaceState"](null, "", address);
-  tell();
+  notify();
 }
 
 export function visit(address) {
   history.pushState(null, "", address);
-  tell();
+  notify();
 }
 
 export function listen(fn) {
   listeners.push(fn);
 }
 
-function tell() {
+function notify() {
   for (const fn of listeners) fn();
 }
 
-addEventListener("hashchange", tell);
-addEventListener("popstate", tell);
+addEventListener("hashchange", notify);
+addEventListener("popstate", notify);
 
 // A stack of zooms, so that a double click undoes them one by one, independent of the browser's
 // history.

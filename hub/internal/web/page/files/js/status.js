@@ -7,7 +7,7 @@ import { bytes, span } from "./units.js";
 
 const late = 20; // seconds without a sample until data are called old
 
-let told, ages = [], gaps = [], failed = "";
+let hub, ages = [], gaps = [], failed = "";
 
 // stale takes the age of the newest sample of each host.
 export function stale(list) {
@@ -18,8 +18,8 @@ export function stale(list) {
 // refresh loads the state of the hub and the gaps of its history.
 export async function refresh() {
   try {
-    told = await status();
-    setClock(told.now);
+    hub = await status();
+    setClock(hub.now);
     failed = "";
     const answer = await events({ start: (now() - 2 * 86400).toFixed(0), end: now().toFixed(0), kind: "gap", limit: 20 });
     gaps = answer.events;
@@ -28,7 +28,7 @@ export async function refresh() {
     failed = inWords(failure);
   }
   show();
-  return told;
+  return hub;
 }
 
 function lines() {
@@ -36,16 +36,16 @@ function lines() {
   const add = (tone, head, text) => out.push({ tone, head, text });
   if (health.failure) add("bad", "No answer.", inWords(health.failure) + " Since " + local(health.since) + ".");
   else if (failed) add("warn", "State unknown.", failed);
-  if (told && !health.failure) {
-    const { disk = {} } = told;
+  if (hub && !health.failure) {
+    const { disk = {} } = hub;
     if (disk.state === "full") {
       add("bad", "The disk is full" + (disk.since ? " since " + local(parseTime(disk.since)) : "") + ".",
         "The hub stores nothing new." + (disk.kept_in_memory_seconds ? " The last " + span(disk.kept_in_memory_seconds) + " are kept in memory and are lost if the hub ends." : "") + " Sampling continues. Free space on the file system of the hub's data (" + bytes(disk.free_bytes ?? 0) + " free); writing then resumes.");
     } else if (disk.state === "failing") {
       add("bad", "The disk fails" + (disk.since ? " since " + local(parseTime(disk.since)) : "") + ".", "New samples may not be stored. The hub's log has the error.");
     }
-    if (told.loading) add("warn", "The hub is still loading its history.", "Older times are empty until it is done; nothing is lost.");
-    for (const text of told.warnings ?? []) add("warn", "Note.", String(text));
+    if (hub.loading) add("warn", "The hub is still loading its history.", "Older times are empty until it is done; nothing is lost.");
+    for (const text of hub.warnings ?? []) add("warn", "Note.", String(text));
   }
   if (!health.failure) {
     for (const { host, age } of ages.slice(0, 4)) add("warn", host + " is silent.", "Its newest sample is " + span(age) + " old; the values shown as current are from then.");
@@ -63,4 +63,4 @@ export function show() {
   once(document.getElementById("notices"), all, () => all.map((l) => h("div", { class: "notice " + l.tone }, h("b", {}, (l.tone === "bad" ? "■ " : l.tone === "warn" ? "▲ " : "● ") + l.head), h("span", {}, l.text))));
 }
 
-health.told = show;
+health.changed = show;
