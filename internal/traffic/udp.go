@@ -344,7 +344,7 @@ func (d DatagramCounts) with(o DatagramCounts) DatagramCounts {
 	return d
 }
 
-// known is a count that was told.
+// known returns a count that the receiver reported.
 func known(n int64) *uint64 {
 	u := uint64(n)
 	return &u
@@ -359,7 +359,7 @@ func sumKnown(a, b *uint64) *uint64 {
 	return &sum
 }
 
-// explain finds out where the packets of one direction died.
+// explain returns where the packets of one direction were lost.
 func explain(counts DatagramCounts, sender, receiver resultBody) []drops.Loss {
 	var own drops.SocketDrops
 	if sender.UDPSent != nil {
