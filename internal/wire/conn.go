@@ -15,77 +15,78 @@ import (
 )
 
 const (
-	// beatEvery is how often each side says that it lives. At 4 bytes per beat this does not
-	// disturb what is measured.
+	// beatEvery is the time between two heartbeats of one side. At 4 bytes per beat they do not
+	// disturb a measurement.
 	beatEvery = 2 * time.Second
-	// silentBeats is how many of our own beats may pass without a byte from the peer: 8 s.
+	// silentBeats is how many of its own beats a side waits for a byte from the peer: 8 s.
 	silentBeats = 4
-	// writeTimeout bounds the writing of one frame to a peer that beats but does not read. Sixteen
-	// MiB in a minute is 2.2 Mb/s: slower paths carry small messages only.
+	// writeTimeout limits the writing of one frame to a peer that beats but does not read. Sixteen
+	// MiB in a minute is 2.2 Mb/s; slower paths carry small messages only.
 	writeTimeout = 60 * time.Second
-	// frameBeats is how many of our own beats the reading of one frame may take: as long as its
-	// writing may.
+	// frameBeats is how many of its own beats a side allows for the reading of one frame: as long
+	// as for its writing.
 	frameBeats = int32(writeTimeout / beatEvery)
-	// The inbox holds what the peer sent and nobody received yet. Requests and answers never come
-	// near these bounds. Together with the frame that is being read they are all the memory that a
-	// peer can take, 80 MiB.
+	// These limit the inbox, which holds messages not yet received by the caller. Requests and
+	// answers never come near the limits. Together with the frame being read, 80 MiB is all the
+	// memory that a peer can occupy.
 	maxInboxMessages = 4096
 	maxInboxBytes    = 4 * MaxMessageBytes
 )
 
-// Conn is one authenticated control channel. Its methods may be called from several goroutines,
-// except Receive, which one goroutine calls. Messages are read as they arrive, so that heartbeats
-// are seen while nobody receives.
+// Conn is one authenticated control channel. Its methods are safe for concurrent use, except
+// Receive, which one goroutine calls. Messages are read as they arrive, so that heartbeats are
+// noticed even if no goroutine receives.
 //
-// A channel on which nothing happens costs one goroutine with a small stack, so that a server can
-// hold a thousand of them: a writer exists only while there is something to write, and the reader
-// goes on in a new goroutine when it has to wait, because decoding has made its stack grow and only
-// a collection would shrink it again.
+// An idle channel costs one goroutine with a small stack, so that a server can hold a thousand of
+// them. A writer exists only while a frame waits. The reader continues in a new goroutine when it
+// has to wait, because decoding has grown its stack, and only a garbage collection would shrink it
+// again.
 type Conn struct {
 	rw     io.ReadWriteCloser
-	under  *sleeper // under rw, where the reader can sleep; nil: it blocks in rw
+	under  *sleeper // below rw, if the reader can sleep there; nil: it blocks in rw
 	remote net.Addr
-	ready  chan struct{} // one place: the inbox has something new
+	ready  chan struct{} // capacity 1: the inbox has a new message
 	done   chan struct{} // closed when the channel has ended; failure is set by then
 	silent atomic.Int32  // own beats since the last byte from the peer
-	// has the system bear as long a silence as this channel does; nil: it has no bound of its own
+	// makes the system tolerate as long a silence as this channel does; nil: it has no limit of its
+	// own
 	hush   func(time.Duration)
-	framed atomic.Int32  // own beats since the first byte of the frame that is being read, plus one; 0: none is
+	framed atomic.Int32  // own beats since the first byte of the frame being read, plus one; 0: no frame
 	limit  int           // bytes of a frame that the peer may send
 	beat   *time.Timer   // runs tick
 	every  time.Duration // between beats; tests shorten it
 
-	handling sync.Mutex // held while handle runs, before mu; so it runs once at a time, and never after ended
+	handling sync.Mutex // held while handle runs, before mu; so that handle never runs twice at a time, nor after ended
 
-	mu         sync.Mutex    // over all below, and never held while reading or writing
-	handle     func(Message) // gets messages instead of the inbox; nil: nobody has asked
-	ended      func()        // runs after the channel has ended and handle has returned; nil: nobody has asked
+	mu         sync.Mutex    // guards all fields below; never held while reading or writing
+	handle     func(Message) // gets messages instead of the inbox; nil: Handle was not called
+	ended      func()        // runs after the channel has ended and handle has returned; nil: Handle was not called
 	inbox      []Message     // oldest first
 	sizes      []int         // encoded bytes of each message in inbox
 	inboxBytes int           // sum of sizes
-	outbox     []*outgoing   // frames that wait for the writer, oldest first; a Send waits for each
-	writing    bool          // there is a writer, which looks at the outbox before it ends
-	borne      int32         // beats of silence that are allowed beyond silentBeats
-	bearers    int           // calls of Bear that are not over
+	outbox     []*outgoing   // frames that wait for the writer, oldest first; each has a waiting Send
+	writing    bool          // a writer runs, and checks the outbox before it ends
+	borne      int32         // beats of silence allowed beyond silentBeats
+	bearers    int           // calls of Bear still in effect
 	failure    error         // why the channel has ended; nil while it lives
 }
 
-// outgoing is one frame on its way; written gets the outcome and has room for it, so that the
-// writer never waits for a Send that was given up. It is nil where nobody wants to know.
+// outgoing is one frame on its way. written receives the result and has room for it, so that the
+// writer never waits for an abandoned Send. It is nil if no caller needs the result.
 type outgoing struct {
 	frame   []byte
 	written chan error
 }
 
-// tell gives the outcome.
+// tell delivers the result.
 func (o *outgoing) tell(err error) {
 	if o.written != nil {
 		o.written <- err
 	}
 }
 
-// NewConn frames messages over a channel that is authenticated already (TLS, ssh's standard input
-// and output, a pipe in tests). The Conn owns rw from here on and must be closed.
+// NewConn frames messages over a channel that is already authenticated (TLS, ssh's standard input
+// and output, a pipe in tests). The Conn takes ownership of rw, and the caller must close the Conn.
 func NewConn(rw io.ReadWriteCloser) *Conn { return newConn(rw, nil, nil, MaxMessageBytes, beatEvery) }
 
 func newConn(rw io.ReadWriteCloser, under *sleeper, hush func(time.Duration), limit int, every time.Duration) *Conn {
@@ -103,7 +104,7 @@ func newConn(rw io.ReadWriteCloser, under *sleeper, hush func(time.Duration), li
 		c.remote = a.RemoteAddr()
 	}
 	go c.read()
-	// Under the lock, because the reader may have failed by now, and fail stops the timer.
+	// With the lock held, because the reader may have failed by now, and fail stops the timer.
 	c.mu.Lock()
 	if c.failure == nil {
 		c.beat = time.AfterFunc(every, c.tick)
@@ -112,16 +113,16 @@ func newConn(rw io.ReadWriteCloser, under *sleeper, hush func(time.Duration), li
 	return c
 }
 
-// RemoteAddr gives the peer's network address, or nil if the channel has none (ssh).
+// RemoteAddr returns the peer's network address, or nil if the channel has none (ssh).
 func (c *Conn) RemoteAddr() net.Addr { return c.remote }
 
-// Done is closed when the channel has ended for whatever reason. Messages that came before can
-// still be received.
+// Done returns a channel that is closed when the control channel has ended for any reason. Messages
+// that arrived before can still be received.
 func (c *Conn) Done() <-chan struct{} { return c.done }
 
-// Send writes one frame; body is encoded as JSON and may be nil. It returns when the frame is
-// handed to the system. If ctx ends first, the channel stays whole, and whether the frame goes out
-// is left open.
+// Send writes one frame. body is encoded as JSON and may be nil. Send returns when the system has
+// accepted the frame. If ctx ends first, the channel remains usable, and it is undetermined whether
+// the frame is sent.
 func (c *Conn) Send(ctx context.Context, typ string, body any) error {
 	frame, err := appendFrame(make([]byte, 0, 512), typ, body)
 	if err != nil {
@@ -146,8 +147,8 @@ func (c *Conn) Send(ctx context.Context, typ string, body any) error {
 	return nil
 }
 
-// enqueue gives a frame to the writer, which it starts if there is none. It is false if the channel
-// has ended.
+// enqueue passes a frame to the writer and starts a writer if none runs. It returns false if the
+// channel has ended.
 func (c *Conn) enqueue(o *outgoing) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -162,9 +163,8 @@ func (c *Conn) enqueue(o *outgoing) bool {
 	return true
 }
 
-// withdraw takes back a frame that nobody waits for any more, unless it is being written. Without
-// this, a peer that does not read could make the outbox grow by one frame for every Send that is
-// given up.
+// withdraw takes back an abandoned frame, unless it is being written. Otherwise a peer that does
+// not read could grow the outbox by one frame for every abandoned Send.
 func (c *Conn) withdraw(o *outgoing) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -173,11 +173,11 @@ func (c *Conn) withdraw(o *outgoing) {
 	}
 }
 
-// Handle has every message given to handle as it comes, in order and one at a time, instead of to
-// Receive; those that wait already are given first. handle must not block: the channel is not read
-// meanwhile, and its peer would be taken for silent. After the channel has ended and handle has
-// returned for the last time, ended runs once, in a goroutine of its own. Handle is called once and
-// returns at once; no goroutine waits on the channel beside its reader.
+// Handle passes every message to handle as it arrives, in order and one at a time, instead of to
+// Receive. Messages that already wait are passed first. handle must not block: meanwhile the
+// channel is not read, and its peer would seem silent. After the channel has ended and handle has
+// returned for the last time, ended runs once, in a new goroutine. The caller calls Handle once; it
+// returns at once, and no goroutine except the reader waits on the channel.
 func (c *Conn) Handle(handle func(Message), ended func()) {
 	c.handling.Lock()
 	defer c.handling.Unlock()
@@ -195,9 +195,9 @@ func (c *Conn) Handle(handle func(Message), ended func()) {
 	}
 }
 
-// Receive gives the next message. After the channel has ended it gives what had arrived before,
-// then an *Error: ErrPeerGone (wrapping io.EOF if the peer closed in order), ErrProtocol, or
-// net.ErrClosed after Close on this side. When ctx ends, the channel stays whole.
+// Receive returns the next message. After the channel has ended it returns the messages that
+// arrived before, and then an *Error: ErrPeerGone (wrapping io.EOF if the peer closed in order),
+// ErrProtocol, or net.ErrClosed after Close on this side. If ctx ends, the channel remains usable.
 func (c *Conn) Receive(ctx context.Context) (Message, error) {
 	for {
 		if m, ok := c.take(); ok {
@@ -206,7 +206,7 @@ func (c *Conn) Receive(ctx context.Context) (Message, error) {
 		select {
 		case <-c.ready:
 		case <-c.done:
-			// The reader may have put a last message between take and now.
+			// The reader may have added a last message since the call of take.
 			if m, ok := c.take(); ok {
 				return m, nil
 			}
@@ -217,18 +217,18 @@ func (c *Conn) Receive(ctx context.Context) (Message, error) {
 	}
 }
 
-// Close ends the channel and whatever waits on it. What Send has returned from without error is
-// still delivered.
+// Close ends the channel and every call that waits on it. Frames whose Send returned without an
+// error are still delivered.
 func (c *Conn) Close() error {
 	c.fail(net.ErrClosed)
 	return nil
 }
 
-// Bear has the channel bear d of silence more than else, because what is about to be done over the
-// same path can drown it: a flood of datagrams leaves no room for heartbeats. It holds until over
-// is called and the peer has been heard since; of several calls the longest counts. Both ends must
-// call it, each for itself. A peer that vanishes meanwhile is noticed that much later, and no
-// message may take longer than that to be read either.
+// Bear makes the channel tolerate an additional silence of d, because the next test on the same
+// path may starve it: a flood of datagrams leaves no room for heartbeats. It remains in effect
+// until over is called and a byte from the peer has arrived since; of several calls the longest
+// counts. Each end must call it separately. Meanwhile a peer that vanishes is noticed d later, and
+// the time limit for reading one message also grows by d.
 func (c *Conn) Bear(d time.Duration) (over func()) {
 	if d <= 0 {
 		return func() {}
@@ -247,21 +247,22 @@ func (c *Conn) Bear(d time.Duration) (over func()) {
 	})
 }
 
-// bound counts one more own beat without a byte from the peer as n, and gives how many there may be
-// beyond the usual.
+// bound counts one more beat without a byte from the peer as n, and returns how many beats are
+// allowed beyond the usual.
 func (c *Conn) bound(n int32) int32 {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	// Not at once when it is over: TCP doubles the wait before each retransmission, so that the
-	// next one may be as far away as the flood was long. The system's own bound stays where it is,
-	// since it counts from the oldest byte that was not acknowledged, whatever was heard since.
+	// The extra time does not end together with the last Bear: TCP doubles the wait before each
+	// retransmission, so the next one may be as far away as the flood was long. The system's own
+	// limit remains, since it counts from the oldest unacknowledged byte, regardless of bytes
+	// received since.
 	if c.bearers == 0 && n == 1 {
 		c.borne = 0
 	}
 	return c.borne
 }
 
-// take pops the oldest message.
+// take removes and returns the oldest message.
 func (c *Conn) take() (Message, bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -270,14 +271,14 @@ func (c *Conn) take() (Message, bool) {
 	}
 	m := c.inbox[0]
 	c.inboxBytes -= c.sizes[0]
-	c.inbox[0] = Message{} // lets the collector have its body while the slice lives on
+	c.inbox[0] = Message{} // lets the garbage collector free its body while the slice remains
 	c.inbox, c.sizes = c.inbox[1:], c.sizes[1:]
 	return m, true
 }
 
-// read is the goroutine that empties the channel. It ends when nothing is left and another one
-// sleeps until there is; where that is not possible, it ends after a message, when decoding has
-// made its stack grow, and another one reads on.
+// read is the goroutine that reads the channel. When no byte is left, it ends and another goroutine
+// sleeps until one arrives. If that is not possible, it ends after a message, when decoding has
+// grown its stack, and another goroutine continues.
 func (c *Conn) read() {
 	r := countingReader{r: c.rw, silent: &c.silent}
 	for {
@@ -307,8 +308,8 @@ func (c *Conn) read() {
 	}
 }
 
-// begin reads the first byte of a frame. It is false if the reader would have to wait for it, and
-// can do so better elsewhere.
+// begin reads the first byte of a frame. It returns false if the reader would have to wait for it
+// and a sleeper can do so at lower cost.
 func (c *Conn) begin(r io.Reader, b []byte) (bool, error) {
 	if c.under != nil {
 		return c.under.probe(r, b)
@@ -317,20 +318,20 @@ func (c *Conn) begin(r io.Reader, b []byte) (bool, error) {
 	return true, err
 }
 
-// sleep is the goroutine of a channel on which nothing happens.
+// sleep is the goroutine of an idle channel.
 func (c *Conn) sleep() {
 	c.under.sleep()
 	go c.read()
 }
 
-// deliver hands a message of n bytes to whoever gets them.
+// deliver passes a message of n bytes to the handler or the inbox.
 func (c *Conn) deliver(m Message, n int) error {
 	c.handling.Lock()
 	defer c.handling.Unlock()
 	c.mu.Lock()
 	handle, over := c.handle, c.failure != nil
-	// A reader that waited for room would miss the heartbeats behind, so a peer that overfills the
-	// inbox loses the channel.
+	// A reader that waited for room would miss the following heartbeats, so a peer that overfills
+	// the inbox loses the channel.
 	full := handle == nil && (len(c.inbox) >= maxInboxMessages || c.inboxBytes+n > maxInboxBytes)
 	if handle == nil && !full {
 		c.inbox, c.sizes = append(c.inbox, m), append(c.sizes, n)
@@ -341,21 +342,21 @@ func (c *Conn) deliver(m Message, n int) error {
 	case full:
 		return fmt.Errorf("%w: peer sends more than is asked for", ErrProtocol)
 	case handle != nil && over:
-		// ended runs or has run; nobody expects anything any more
+		// ended is running or has run; no further message is expected
 	case handle != nil:
 		handle(m)
 	default:
 		select {
 		case c.ready <- struct{}{}:
-		default: // the receiver has not yet looked after the last one, and will find both
+		default: // the receiver has not yet taken the last signal, and will find both
 		}
 	}
 	return nil
 }
 
-// write writes what is in the outbox and ends when it is empty; there is one at a time, and every
-// frame gets an outcome. It is not Send itself that writes, so that a Send can be given up without
-// leaving half a frame behind.
+// write writes the frames of the outbox and ends when it is empty. At most one writer runs, and
+// every frame gets a result. Send does not write itself, so that an abandoned Send never leaves
+// half a frame.
 func (c *Conn) write() {
 	limited, _ := c.rw.(interface{ SetWriteDeadline(time.Time) error })
 	for {
@@ -373,7 +374,7 @@ func (c *Conn) write() {
 		c.outbox = c.outbox[1:]
 		c.mu.Unlock()
 		if limited != nil {
-			// A file that is not pollable refuses deadlines; heartbeats bound the wait there.
+			// A file that is not pollable refuses deadlines; there the heartbeats limit the wait.
 			_ = limited.SetWriteDeadline(time.Now().Add(writeTimeout))
 		}
 		_, err := c.rw.Write(o.frame)
@@ -384,9 +385,9 @@ func (c *Conn) write() {
 	}
 }
 
-// tick sends a heartbeat and gives the peer up when it was silent for too many of them. Counting
-// own ticks instead of reading a clock keeps a process that was stopped for a while from blaming
-// its peer: only one tick is due after it wakes.
+// tick sends a heartbeat and ends the channel if the peer was silent for too many of them. It
+// counts its own ticks instead of reading a clock, so that a process that was stopped for a while
+// does not blame its peer: only one tick is due after it continues.
 func (c *Conn) tick() {
 	n := c.silent.Add(1)
 	more := c.bound(n)
@@ -394,13 +395,13 @@ func (c *Conn) tick() {
 		c.fail(fmt.Errorf("nothing heard for %s", time.Duration(silentBeats+more)*c.every))
 		return
 	}
-	// A peer that sends a message byte by byte is never silent, and would hold its memory for as
-	// long as it likes.
+	// A peer that sends a message byte by byte is never silent, and would occupy its memory without
+	// limit.
 	if n := c.framed.Load(); n > frameBeats+more {
 		c.fail(fmt.Errorf("%w: a message took longer than %s", ErrProtocol, time.Duration(frameBeats+more)*c.every))
 		return
 	} else if n > 0 {
-		c.framed.CompareAndSwap(n, n+1) // unless the frame has just ended
+		c.framed.CompareAndSwap(n, n+1) // unless the frame has ended meanwhile
 	}
 	c.mu.Lock()
 	if c.failure != nil {
@@ -408,18 +409,18 @@ func (c *Conn) tick() {
 		return
 	}
 	c.beat.Reset(c.every)
-	busy := c.writing // its bytes say as much as a beat
+	busy := c.writing // its bytes serve as a beat
 	if !busy {
 		c.outbox = append(c.outbox, &outgoing{frame: heartbeat})
 		c.writing = true
 	}
 	c.mu.Unlock()
 	if !busy {
-		c.write() // in this goroutine, which the timer has made for this beat
+		c.write() // in this goroutine, which the timer started for this beat
 	}
 }
 
-// fail ends the channel with the first cause given.
+// fail ends the channel with the first reported cause.
 func (c *Conn) fail(cause error) {
 	c.mu.Lock()
 	first, ended := c.failure == nil, c.ended
@@ -431,23 +432,23 @@ func (c *Conn) fail(cause error) {
 		close(c.done)
 	}
 	c.mu.Unlock()
-	// Outside the lock: closing TLS writes a last record, and closing ssh waits for its end.
+	// Without the lock: closing TLS writes a last record, and closing ssh waits for its end.
 	if !first {
 		return
 	}
 	if ended != nil {
-		// In a goroutine of its own, since it waits for handle, which may be the one that closes
-		// the channel.
+		// In a new goroutine, since it waits for handle, which may be the caller that closes the
+		// channel.
 		go func() {
 			c.handling.Lock()
 			defer c.handling.Unlock()
 			ended()
 		}()
 	}
-	_ = c.rw.Close() // nothing is left to be told about a channel that has ended
+	_ = c.rw.Close() // an ended channel has no use for the error
 }
 
-// endedBy gives the cause as an error of the operation that met it.
+// endedBy returns the cause as an error of the operation op.
 func (c *Conn) endedBy(op string) error {
 	<-c.done
 	c.mu.Lock()
@@ -469,15 +470,15 @@ func (c *Conn) endedBy(op string) error {
 	return e
 }
 
-// Err waits for the end of the channel and gives its cause as Receive does, as an error of the
+// Err waits for the end of the channel and returns its cause as Receive does, as an error of the
 // operation op.
 func (c *Conn) Err(op string) error { return c.endedBy(op) }
 
-// errClosedByPeer is io.EOF in words that say what happened.
+// errClosedByPeer is io.EOF with a readable text.
 var errClosedByPeer = fmt.Errorf("it closed the connection: %w", io.EOF)
 
-// countingReader notes that the peer lives with every byte that comes, so that a long frame over a
-// slow path is no silence.
+// countingReader records every byte from the peer as a sign of life, so that a long frame over a
+// slow path does not count as silence.
 type countingReader struct {
 	r      io.Reader
 	silent *atomic.Int32
@@ -491,7 +492,7 @@ func (r countingReader) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// Control is what a test or a change needs of the channel; *Conn is it.
+// Control is the part of the channel that a test or a change needs; *Conn implements it.
 var _ interface {
 	Send(ctx context.Context, typ string, body any) error
 	Receive(ctx context.Context) (Message, error)

@@ -20,7 +20,7 @@ import (
 	"github.com/linerate/linerate/internal/wire"
 )
 
-// channels are the ways by which two ends are joined; the same tests hold for all of them.
+// channels are the ways to join two ends; all of them pass the same tests.
 var channels = map[string]func(t *testing.T) (a, b *wire.Conn){
 	"tls":   joinTLS,
 	"pipe":  joinPipe,
@@ -59,7 +59,7 @@ func joinPipe(t *testing.T) (a, b *wire.Conn) {
 	return a, b
 }
 
-// halves makes one stream of two files, as standard input and output are.
+// halves makes one stream of two files, like standard input and output.
 type halves struct {
 	in, out *os.File
 }
@@ -133,7 +133,7 @@ func TestConnCarriesMessages(t *testing.T) {
 }
 
 func TestConnCarriesLargeMessages(t *testing.T) {
-	// From the listening side, as answers go.
+	// From the listening side, as answers are sent.
 	overEach(t, func(t *testing.T, b, a *wire.Conn) {
 		large := strings.Repeat("0123456789abcdef", 100_000)
 		sent := make(chan error, 1)
@@ -146,7 +146,7 @@ func TestConnCarriesLargeMessages(t *testing.T) {
 			t.Error(err)
 		}
 		if err := a.Send(t.Context(), "too large", strings.Repeat("x", wire.MaxMessageBytes)); err == nil {
-			t.Error("a message over the limit was sent")
+			t.Error("a message over the limit was accepted")
 		}
 		if err := a.Send(t.Context(), "next", nil); err != nil {
 			t.Errorf("the channel did not survive the refused message: %v", err)
@@ -171,10 +171,10 @@ func TestConnGivesUpASlowMessage(t *testing.T) {
 	x, y := net.Pipe()
 	defer y.Close()
 	go io.Copy(io.Discard, y)
-	c := wire.NewConnBeating(x, 5*time.Millisecond) // longer than a busy machine keeps this process waiting
+	c := wire.NewConnBeating(x, 5*time.Millisecond) // longer than a busy machine delays this process
 	defer c.Close()
 	go func() {
-		// A message of the largest size that is sent byte by byte: never silent, and never whole.
+		// A message of the largest size, sent byte by byte: never silent, and never complete.
 		for b := []byte{1, 0, 0, 0}; ; b = []byte{' '} {
 			if _, err := y.Write(b); err != nil {
 				return
@@ -205,7 +205,7 @@ func TestConnKeepsOrderOfManySenders(t *testing.T) {
 		for range senders * each {
 			m := receive(t, b)
 			if got := string(m.Body); got != fmt.Sprint(next[m.Type]) {
-				t.Fatalf("sender %s: message %s came instead of %d", m.Type, got, next[m.Type])
+				t.Fatalf("sender %s: got message %s, want %d", m.Type, got, next[m.Type])
 			}
 			next[m.Type]++
 		}
@@ -241,10 +241,10 @@ func TestConnCloseUnblocks(t *testing.T) {
 		}()
 		a.Close()
 		if err := <-got; !errors.Is(err, net.ErrClosed) {
-			t.Errorf("Receive gave %v", err)
+			t.Errorf("Receive returned %v", err)
 		}
 		if err := a.Send(t.Context(), "late", nil); !errors.Is(err, net.ErrClosed) {
-			t.Errorf("Send gave %v", err)
+			t.Errorf("Send returned %v", err)
 		}
 		<-a.Done()
 	})
@@ -266,7 +266,7 @@ func TestConnPeerCloses(t *testing.T) {
 			t.Errorf("got %v", err)
 		}
 		if err := b.Send(t.Context(), "too late", nil); !errors.Is(err, wire.ErrPeerGone) {
-			t.Errorf("Send gave %v", err)
+			t.Errorf("Send returned %v", err)
 		}
 	})
 }
@@ -274,7 +274,7 @@ func TestConnPeerCloses(t *testing.T) {
 func TestConnGivesUpASilentPeer(t *testing.T) {
 	x, y := net.Pipe()
 	defer y.Close()
-	go io.Copy(io.Discard, y) // the peer's kernel acknowledges, the peer itself says nothing
+	go io.Copy(io.Discard, y) // the peer's kernel acknowledges, the peer itself sends nothing
 	c := wire.NewConnBeating(x, time.Millisecond)
 	defer c.Close()
 	_, err := c.Receive(t.Context())
@@ -283,35 +283,35 @@ func TestConnGivesUpASilentPeer(t *testing.T) {
 	}
 }
 
-// TestConnBearsSilence has the channel bear more silence than else: as long as that was asked for,
-// and no longer than until the peer is heard after it.
+// TestConnBearsSilence makes the channel tolerate more silence: as long as requested, and only
+// until a byte from the peer arrives afterwards.
 func TestConnBearsSilence(t *testing.T) {
 	for name, c := range map[string]struct {
-		// beat is the peer's, beaten waits until the channel has counted silence
+		// beat sends the peer's heartbeat; beaten waits until the channel has counted silence
 		use  func(c *wire.Conn, beat, beaten func())
 		want string
 	}{
-		"while it is asked for": {func(c *wire.Conn, beat, _ func()) { c.Bear(20 * time.Millisecond); beat() }, "24ms"},
+		"while in effect": {func(c *wire.Conn, beat, _ func()) { c.Bear(20 * time.Millisecond); beat() }, "24ms"},
 		"the longest counts": {func(c *wire.Conn, beat,
 			_ func()) {
 			c.Bear(20 * time.Millisecond)
 			c.Bear(time.Millisecond)()
 			beat()
 		}, "24ms"},
-		"over, and not heard": {func(c *wire.Conn, _, beaten func()) {
+		"over, without a byte since": {func(c *wire.Conn, _, beaten func()) {
 			over := c.Bear(20 * time.Millisecond)
 			beaten()
 			over()
 		}, "24ms"},
 		"over, and heard": {func(c *wire.Conn, beat, _ func()) { c.Bear(time.Hour)(); beat() }, "4ms"},
-		"over twice is once": {func(c *wire.Conn, beat, _ func()) {
+		"second over has no effect": {func(c *wire.Conn, beat, _ func()) {
 			c.Bear(20 * time.Millisecond)
 			o := c.Bear(time.Millisecond)
 			o()
 			o()
 			beat()
 		}, "24ms"},
-		"nothing is asked for": {func(c *wire.Conn, _, _ func()) { c.Bear(0) }, "4ms"},
+		"zero duration": {func(c *wire.Conn, _, _ func()) { c.Bear(0) }, "4ms"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			x, y := net.Pipe()
@@ -351,7 +351,7 @@ func TestConnBeatsWhileIdle(t *testing.T) {
 	}
 	select {
 	case <-c.Done():
-		t.Error("a peer that beats was given up")
+		t.Error("the channel gave up a peer that beats")
 	default:
 	}
 	y.Close()
@@ -401,7 +401,7 @@ func FuzzReadFrame(f *testing.F) {
 	f.Fuzz(func(t *testing.T, raw []byte) {
 		m, n, err := wire.ReadFrame(bytes.NewReader(raw))
 		if err != nil || n == 0 {
-			return // no message
+			return // not a message
 		}
 		var body any
 		if m.Body != nil {
@@ -409,11 +409,11 @@ func FuzzReadFrame(f *testing.F) {
 		}
 		again, err := wire.AppendFrame(nil, m.Type, body)
 		if err != nil {
-			t.Fatalf("read %+v, which cannot be sent: %v", m, err)
+			t.Fatalf("read %+v, but cannot encode it: %v", m, err)
 		}
 		back, _, err := wire.ReadFrame(bytes.NewReader(again))
 		if err != nil || back.Type != m.Type {
-			t.Fatalf("%+v came back as %+v, %v", m, back, err)
+			t.Fatalf("%+v reads back as %+v, %v", m, back, err)
 		}
 	})
 }

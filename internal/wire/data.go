@@ -18,18 +18,18 @@ import (
 // TokenBytes is the length of a Token.
 const TokenBytes = 16
 
-// Token admits data connections to one test. It is random and travels through a control channel
-// first.
+// Token admits data connections to one test. It is random, and one end sends it to the other over a
+// control channel.
 type Token [TokenBytes]byte
 
-// NewToken makes a token from the system's random source.
+// NewToken returns a token from the system's random source.
 func NewToken() Token {
 	var t Token
 	_, _ = rand.Read(t[:]) // never fails (Go 1.24)
 	return t
 }
 
-// MarshalText gives 32 hexadecimal digits.
+// MarshalText returns 32 hexadecimal digits.
 func (t Token) MarshalText() ([]byte, error) { return hex.AppendEncode(nil, t[:]), nil }
 
 // UnmarshalText reads 32 hexadecimal digits.
@@ -43,7 +43,7 @@ func (t *Token) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// MaxDataConns is how many data connections one token can admit: 1024 streams each way.
+// MaxDataConns is the number of data connections that one token can admit: 1024 streams each way.
 const MaxDataConns = 2048
 
 const (
@@ -51,14 +51,14 @@ const (
 	prefaceBytes = len(dataMagic) + TokenBytes + 2
 )
 
-// appendPreface appends what a data connection says first.
+// appendPreface appends the first bytes of a data connection.
 func appendPreface(b []byte, token Token, index int) []byte {
 	b = append(b, dataMagic...)
 	b = append(b, token[:]...)
 	return binary.BigEndian.AppendUint16(b, uint16(index))
 }
 
-// parsePreface reads what a data connection said first.
+// parsePreface reads the first bytes of a data connection.
 func parsePreface(b []byte) (token Token, index int, ok bool) {
 	if len(b) != prefaceBytes || string(b[:len(dataMagic)]) != dataMagic {
 		return Token{}, 0, false
@@ -70,7 +70,7 @@ func parsePreface(b []byte) (token Token, index int, ok bool) {
 	return token, index, true
 }
 
-// DataOptions say how the socket of a data connection is made. The zero value leaves everything to
+// DataOptions are options for the socket of a data connection. The zero value leaves everything to
 // the system.
 type DataOptions struct {
 	LocalPort int // port of this end; 0: any
@@ -78,10 +78,10 @@ type DataOptions struct {
 	Control func(network, address string, c syscall.RawConn) error
 }
 
-// reuse is Control for a port that is chosen: connections of it to others, or of earlier tests, may
-// still be remembered, and none of that is in the way of a new one.
+// reuse is Control for a chosen local port: connections of that port to other hosts, or of earlier
+// tests, may be in TIME_WAIT, and do not conflict with a new one.
 func (o DataOptions) reuse(network, address string, c syscall.RawConn) error {
-	// Best effort: where it is not supported, bind says what is the matter.
+	// Best effort: if it is not supported, bind reports the reason.
 	_ = c.Control(func(fd uintptr) { _ = sys.SetReuseAddress(int(fd)) })
 	if o.Control == nil {
 		return nil
@@ -89,16 +89,16 @@ func (o DataOptions) reuse(network, address string, c syscall.RawConn) error {
 	return o.Control(network, address, c)
 }
 
-// DialData opens data connection number index (0 … MaxDataConns-1) of the test that token stands
-// for. Options of the socket are the system's own apart from Go's TCP_NODELAY and what o says; the
-// others are the caller's to set. A token that the far end does not expect shows as the end of the
-// connection. Errors are *Error of kind ErrUnreachable, ErrPortTaken or ErrPeerGone.
+// DialData opens data connection number index (0 … MaxDataConns-1) of the test that token
+// identifies. The socket has the system's default options, except Go's TCP_NODELAY and those in o;
+// the caller may set others. The far end closes a connection with an unknown token. Errors are
+// *Error of kind ErrUnreachable, ErrPortTaken or ErrPeerGone.
 func DialData(ctx context.Context, addr string, token Token, index int, o DataOptions) (*net.TCPConn, error) {
 	if index < 0 || index >= MaxDataConns {
 		return nil, fmt.Errorf("open data connection to %s: index %d is not in 0…%d", addr, index, MaxDataConns-1)
 	}
 	const op = "open data connection to"
-	// A keep-alive probe inside a measurement would be a packet that nobody accounted for.
+	// A keep-alive probe inside a measurement would be an unaccounted packet.
 	d := net.Dialer{KeepAlive: -1, Control: o.Control}
 	if o.LocalPort != 0 {
 		d.LocalAddr = &net.TCPAddr{Port: o.LocalPort}
@@ -108,14 +108,14 @@ func DialData(ctx context.Context, addr string, token Token, index int, o DataOp
 	if err != nil {
 		return nil, err
 	}
-	// A fresh socket has room for the preface, so this write waits only for a connection that was
-	// reset meanwhile.
+	// A new socket has room for the preface, so this write waits only if the connection was reset
+	// meanwhile.
 	_ = conn.SetWriteDeadline(time.Now().Add(handshakeTimeout))
 	stop := context.AfterFunc(ctx, func() { _ = conn.SetWriteDeadline(time.Unix(1, 0)) })
 	_, err = conn.Write(appendPreface(nil, token, index))
 	stopped := stop()
-	// Only if the function of ctx did not run: it may be setting its own deadline this moment, and
-	// then the connection is of no use.
+	// Only if the function of ctx did not run: otherwise it may be setting its own deadline now,
+	// and the connection is unusable.
 	if err == nil && stopped {
 		err = conn.SetWriteDeadline(time.Time{})
 	}
@@ -132,7 +132,7 @@ func DialData(ctx context.Context, addr string, token Token, index int, o DataOp
 	return conn, nil
 }
 
-// DataQueue holds the data connections of one test until they are taken.
+// DataQueue holds the data connections of one test until the test accepts them.
 type DataQueue struct {
 	listener *Listener
 	token    Token
@@ -142,7 +142,7 @@ type DataQueue struct {
 
 	mu   sync.Mutex
 	seen map[int]bool // by index, of connections taken so far
-	over bool         // closed
+	over bool         // Close was called
 }
 
 // dataConn is one connection in the queue.
@@ -151,8 +151,8 @@ type dataConn struct {
 	index int
 }
 
-// Accept gives the next data connection and its index, in order of arrival. It returns
-// net.ErrClosed after Close, or the error of ctx.
+// Accept returns the next data connection and its index, in order of arrival. The error is
+// net.ErrClosed after Close, or that of ctx.
 func (q *DataQueue) Accept(ctx context.Context) (*net.TCPConn, int, error) {
 	select {
 	case d := <-q.waiting:
@@ -164,10 +164,10 @@ func (q *DataQueue) Accept(ctx context.Context) (*net.TCPConn, int, error) {
 	}
 }
 
-// Token gives what a data connection has to show to come here.
+// Token returns the token that admits a data connection to this queue.
 func (q *DataQueue) Token() Token { return q.token }
 
-// Close refuses further connections and closes those that nobody took. It may be called twice.
+// Close refuses further connections and closes the waiting ones. It may be called twice.
 func (q *DataQueue) Close() error {
 	q.listener.forget(q)
 	if q.drop() {
@@ -176,7 +176,7 @@ func (q *DataQueue) Close() error {
 	return nil
 }
 
-// drop closes what waits. It is true the first time.
+// drop closes the waiting connections. It returns true the first time.
 func (q *DataQueue) drop() bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -188,14 +188,14 @@ func (q *DataQueue) drop() bool {
 	for {
 		select {
 		case d := <-q.waiting:
-			_ = d.conn.Close() // nobody will use it
+			_ = d.conn.Close() // it was never handed out
 		default:
 			return true
 		}
 	}
 }
 
-// offer takes a connection into the queue; each index comes once, and no more of them than were
+// offer adds a connection to the queue. It accepts each index once, and no more connections than
 // expected.
 func (q *DataQueue) offer(conn *net.TCPConn, index int) error {
 	q.mu.Lock()
@@ -208,8 +208,8 @@ func (q *DataQueue) offer(conn *net.TCPConn, index int) error {
 	case len(q.seen) >= q.limit:
 		return errors.New("more data connections than expected")
 	}
-	// Under the lock, so that Close finds in the queue whatever was offered before it. The channel
-	// has room for limit, so this never blocks.
+	// With the lock held, so that Close finds every connection offered before it. The channel has
+	// room for limit, so this never blocks.
 	q.seen[index] = true
 	q.waiting <- dataConn{conn, index}
 	return nil

@@ -15,18 +15,18 @@ import (
 )
 
 const (
-	// dialTimeout bounds connection and handshake on the dialling side; three lost SYNs take 7 s.
+	// dialTimeout limits connection and handshake on the dialling side; three lost SYNs take 7 s.
 	dialTimeout = 10 * time.Second
-	// handshakeTimeout bounds what a connection may take on the listening side until it is known
-	// what it is.
+	// handshakeTimeout limits the time until a connection on the listening side has identified
+	// itself.
 	handshakeTimeout = 5 * time.Second
 )
 
-const wrongKeyAdvice = "use the key that `linerate serve` on the other host printed when it was started last"
+const wrongKeyAdvice = "use the key that `linerate serve` on the other host printed when it was last started"
 
 // Dial opens a control channel to the `linerate serve` at addr (host:port, IPv6 literals in
-// brackets). It takes 10 s at the most. Errors are *Error of kind ErrUnreachable, ErrWrongKey,
-// ErrNotLinerate or ErrPeerGone, with advice; or wrap the error of ctx if that ended.
+// brackets). It takes at most 10 s. Errors are *Error of kind ErrUnreachable, ErrWrongKey,
+// ErrNotLinerate or ErrPeerGone, with advice, or wrap the error of ctx.
 func Dial(ctx context.Context, addr string, key Key) (*Conn, error) {
 	const op = "connect to"
 	config, err := key.tlsConfig(clientRole, serverRole)
@@ -42,8 +42,8 @@ func Dial(ctx context.Context, addr string, key Key) (*Conn, error) {
 		}
 		return nil, err
 	}
-	// Under TLS, so that a peer which answers a ClientHello with "SSH-2.0" or an HTTP error can be
-	// called by its name.
+	// Below TLS, so that the error can name a peer that answers a ClientHello with "SSH-2.0" or an
+	// HTTP error.
 	head := &recordingConn{TCPConn: tcp}
 	secure := tls.Client(head, config)
 	if err := secure.HandshakeContext(bounded); err != nil {
@@ -56,29 +56,29 @@ func Dial(ctx context.Context, addr string, key Key) (*Conn, error) {
 	return newConn(secure, nil, control(tcp), MaxMessageBytes, beatEvery), nil
 }
 
-// controlSegmentBytes fits every path that carries IPv6, whose packets of 1280 bytes nobody may
-// refuse (RFC 8200 §5).
+// controlSegmentBytes fits every path that carries IPv6, which must pass packets of 1280 bytes (RFC
+// 8200 §5).
 const controlSegmentBytes = 1280 - 40 - 20
 
-// smallSegments keeps the packets of a control channel small, both ways. A path that swallows large
-// packets without a word would swallow the first message of TLS as well, which has 1.5 kB, and so
-// the only channel over which the hosts could find out what is wrong.
+// smallSegments keeps the packets of a control channel small in both directions. A path that
+// silently drops large packets would also drop the first message of TLS, which has 1.5 kB, and with
+// it the only channel over which the hosts could diagnose the path.
 func smallSegments(_, _ string, c syscall.RawConn) error {
-	// Best effort: where it is not supported, segments are what the system makes them.
+	// Best effort: if it is not supported, the system chooses the segment size.
 	_ = c.Control(func(fd uintptr) { _ = sys.SetMaxSegmentBytes(int(fd), controlSegmentBytes) })
 	return nil
 }
 
-// control makes a TCP connection one of a control channel, and gives what has the system bear a
-// longer silence on it.
+// control prepares a TCP connection for a control channel, and returns a function that makes the
+// system tolerate a longer silence on it.
 func control(tcp *net.TCPConn) (hush func(time.Duration)) {
 	hurry(tcp)
 	setUserTimeout(tcp, silentBeats*beatEvery)
 	return func(d time.Duration) { setUserTimeout(tcp, d) }
 }
 
-// dialTCP connects as d says, within dialTimeout, and explains why not. Multipath TCP stays off:
-// what is measured is TCP.
+// dialTCP connects as d specifies, within dialTimeout, and explains a failure. It disables
+// Multipath TCP, because the subject of a measurement is TCP.
 func dialTCP(ctx context.Context, op, addr string, d net.Dialer) (*net.TCPConn, error) {
 	d.Timeout = dialTimeout
 	d.SetMultipathTCP(false)
@@ -94,8 +94,8 @@ func dialTCP(ctx context.Context, op, addr string, d net.Dialer) (*net.TCPConn, 
 	var dns *net.DNSError
 	switch {
 	case d.LocalAddr != nil && (errors.Is(err, syscall.EADDRINUSE) || errors.Is(err, syscall.EADDRNOTAVAIL)):
-		// The second is of a port whose earlier connection to the same peer is still remembered
-		// (TIME_WAIT).
+		// The second error is that of a port whose earlier connection to the same peer is in
+		// TIME_WAIT.
 		e.Kind = ErrPortTaken
 		e.Advice = fmt.Sprintf("choose another port than %d, or wait a minute for the connection that has it",
 			localPort(d.LocalAddr))
@@ -116,14 +116,14 @@ func localPort(a net.Addr) int {
 	return 0
 }
 
-// isTimeout tells whether time ran out, whoever kept it.
+// isTimeout reports whether err is a timeout of any kind.
 func isTimeout(err error) bool {
 	var t interface{ Timeout() bool }
 	return errors.Is(err, context.DeadlineExceeded) || errors.Is(err, os.ErrDeadlineExceeded) ||
 		errors.As(err, &t) && t.Timeout()
 }
 
-// handshakeError explains why TLS with addr did not come about; head is what the peer said first.
+// handshakeError explains why TLS with addr failed. head holds the first bytes of the peer.
 func handshakeError(op, addr string, err error, head []byte) error {
 	e := &Error{Op: op, Peer: addr, Err: err}
 	var record tls.RecordHeaderError
@@ -150,20 +150,20 @@ func handshakeError(op, addr string, err error, head []byte) error {
 	return e
 }
 
-// isRemoteAlert tells an alert that the peer sent. crypto/tls keeps the alert's type to itself, so
-// only operation and text can be asked.
+// isRemoteAlert reports whether err is an alert that the peer sent. crypto/tls does not export the
+// alert's type, so only operation and text can be checked.
 func isRemoteAlert(err error) bool {
 	var op *net.OpError
 	return errors.As(err, &op) && op.Op == "remote error"
 }
 
-// isWrongKeyAlert tells the alert by which crypto/tls on the other side answers a certificate that
-// its VerifyConnection refused.
+// isWrongKeyAlert reports whether err is the alert that crypto/tls on the other side sends for a
+// certificate that its VerifyConnection refused.
 func isWrongKeyAlert(err error) bool {
 	return err != nil && isRemoteAlert(err) && strings.Contains(err.Error(), "bad certificate")
 }
 
-// recordingConn remembers the first bytes read, to tell the dialect of a peer that is no linerate.
+// recordingConn records the first bytes read, to find the dialect of a peer other than linerate.
 type recordingConn struct {
 	*net.TCPConn
 	head []byte

@@ -10,8 +10,8 @@ import (
 	"github.com/linerate/linerate/internal/wire"
 )
 
-// TestControlChannelHasSmallSegments looks from the listening side, as that is what its packets are
-// bounded by too.
+// TestControlChannelHasSmallSegments checks the listening side, because its packets must be small
+// too.
 func TestControlChannelHasSmallSegments(t *testing.T) {
 	segments := make(chan int, 1)
 	addr := answer(t, func(c net.Conn) {
@@ -32,7 +32,7 @@ func TestControlChannelHasSmallSegments(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	if _, err := wire.Dial(ctx, addr, wire.NewKey()); err == nil {
-		t.Fatal("connected to nobody")
+		t.Fatal("no connection arrived")
 	}
 	if n := <-segments; n > 1220 {
 		t.Errorf("segments of %d bytes", n)

@@ -40,7 +40,7 @@ func answer(t *testing.T, fn func(net.Conn)) string {
 	return ln.Addr().String()
 }
 
-// hello reads what a ClientHello begins with.
+// hello reads the beginning of a ClientHello.
 func hello(c net.Conn, n int) { _, _ = io.ReadFull(c, make([]byte, n)) }
 
 func closedPort(t *testing.T) string {
@@ -58,7 +58,7 @@ func TestDialExplainsWhyNot(t *testing.T) {
 	web := httptest.NewServer(http.NotFoundHandler())
 	t.Cleanup(web.Close)
 	secureWeb := httptest.NewUnstartedServer(http.NotFoundHandler())
-	secureWeb.Config.ErrorLog = log.New(io.Discard, "", 0) // it tells what it thinks of us
+	secureWeb.Config.ErrorLog = log.New(io.Discard, "", 0) // it logs our handshake
 	secureWeb.StartTLS()
 	t.Cleanup(secureWeb.Close)
 	own, err := wire.KeyCertificate(key, "server")
@@ -71,8 +71,7 @@ func TestDialExplainsWhyNot(t *testing.T) {
 		text string // in the message
 		hint string // in the advice
 	}{
-		// A name with an empty label is refused by Go's resolver itself, so no query leaves this
-		// host.
+		// Go's resolver itself refuses a name with an empty label, so no query leaves this host.
 		"unknown host": {"no..such.host:7070", wire.ErrUnreachable, "no such host", "spelled"},
 		"closed port":  {closedPort(t), wire.ErrUnreachable, "refused", "linerate serve"},
 		"wrong key":    {listen(t, wire.NewKey()).Addr().String(), wire.ErrWrongKey, "wrong key", "printed"},
@@ -102,7 +101,7 @@ func TestDialExplainsWhyNot(t *testing.T) {
 			}
 			patience := time.Minute
 			if name == "sink" {
-				patience = time.Second // the only case that waits for its end
+				patience = time.Second // the only case that waits for the timeout
 			}
 			ctx, cancel := context.WithTimeout(t.Context(), patience)
 			defer cancel()
@@ -112,10 +111,10 @@ func TestDialExplainsWhyNot(t *testing.T) {
 				t.Fatal("connected")
 			}
 			if !errors.Is(err, c.kind) || !strings.Contains(err.Error(), c.text) {
-				t.Errorf("got %v, want %v with %q", err, c.kind, c.text)
+				t.Errorf("got %v, want %v and the text %q", err, c.kind, c.text)
 			}
 			if !strings.HasPrefix(err.Error(), "connect to "+c.addr+": ") {
-				t.Errorf("%v does not begin with operation and subject", err)
+				t.Errorf("%v lacks operation and subject at its beginning", err)
 			}
 			var e *wire.Error
 			if !errors.As(err, &e) || !strings.Contains(e.Hint(), c.hint) {
@@ -138,7 +137,7 @@ func TestDialGivenUpByTheCaller(t *testing.T) {
 	}
 }
 
-// TestDataConnectionFromAChosenPort asks for the port of this end, twice.
+// TestDataConnectionFromAChosenPort dials twice from the same local port.
 func TestDataConnectionFromAChosenPort(t *testing.T) {
 	l := listen(t, wire.NewKey())
 	q := l.Expect(wire.NewToken(), 2)
@@ -162,7 +161,7 @@ func TestDataConnectionFromAChosenPort(t *testing.T) {
 	var e *wire.Error
 	if _, err := wire.DialData(bounded(t), l.Addr().String(), q.Token(), 1, o); !errors.As(err, &e) ||
 		!errors.Is(err, wire.ErrPortTaken) || !strings.Contains(e.Advice, text) {
-		t.Errorf("a port that is taken: %v", err)
+		t.Errorf("a taken port: %v", err)
 	}
 }
 
@@ -194,7 +193,7 @@ func TestServerHearsOfTheWrongKey(t *testing.T) {
 func TestPeerVanishes(t *testing.T) {
 	key := wire.NewKey()
 	l := listen(t, key)
-	// A forwarder in the middle stands for the network: cutting it resets both sides.
+	// A forwarder simulates the network: cutting it resets both sides.
 	var toServer net.Conn
 	ready := make(chan net.Conn, 1)
 	addr := answer(t, func(c net.Conn) {

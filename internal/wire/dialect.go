@@ -6,19 +6,19 @@ import (
 	"strings"
 )
 
-// dialectHeadBytes is how much of a stranger's first bytes is looked at.
+// dialectHeadBytes is how many of an unknown peer's first bytes are examined.
 const dialectHeadBytes = 64
 
-// Dialect guesses from the first bytes of a connection, or of a datagram, what its sender speaks,
-// for messages to people: "HTTP", "SSH", "TLS", "iperf3", "iperf2", "nuttcp", "ttcp", "sockperf",
+// Dialect guesses the sender's protocol from the first bytes of a connection or datagram, for
+// messages to people: "HTTP", "SSH", "TLS", "iperf3", "iperf2", "nuttcp", "ttcp", "sockperf",
 // "netperf", "STAMP", "nothing but zeros", … and "something unknown".
 func Dialect(head []byte) string {
 	head = head[:min(len(head), dialectHeadBytes)]
 	if len(head) == 0 {
 		return "nothing"
 	}
-	// Clear beginnings come first; what is told by a single byte or by numbers in their places
-	// would match too much before them.
+	// Distinct beginnings come first; a test of a single byte or of numbers at fixed offsets would
+	// match too much before them.
 	for _, d := range dialects {
 		if d.speaks(head) {
 			return d.name
@@ -27,7 +27,7 @@ func Dialect(head []byte) string {
 	return "something unknown"
 }
 
-// dialects are asked in this order.
+// dialects are tried in this order.
 var dialects = []struct {
 	name   string
 	speaks func(head []byte) bool
@@ -53,7 +53,7 @@ var dialects = []struct {
 	{"STAMP", isSTAMP},
 }
 
-// ttcpPattern is the first bytes of what ttcp and nuttcp send.
+// ttcpPattern is the beginning of the payload of ttcp and nuttcp.
 const ttcpPattern = " !\"#$%&'()*+,-./0123456789:;<=>?@ABCDEFGHIJKLMNOPQRSTUVWXYZ[\\]^_`"
 
 func hasPrefix(b []byte, prefixes ...string) bool {

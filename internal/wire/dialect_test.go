@@ -9,7 +9,7 @@ import (
 )
 
 // firstBytes are the beginnings of connections and datagrams as the real programs send them, by the
-// name that people shall read.
+// name shown to people.
 var firstBytes = map[string][]string{
 	"nothing":       {""},
 	"linerate data": {"L", "LNRD2\n", "LNRD2\n123"},
@@ -47,14 +47,14 @@ func TestDialect(t *testing.T) {
 	for want, heads := range firstBytes {
 		for _, head := range heads {
 			if got := wire.Dialect([]byte(head)); got != want {
-				t.Errorf("%q is taken for %s, want %s", head, got, want)
+				t.Errorf("%q: got %s, want %s", head, got, want)
 			}
 		}
 	}
 }
 
-// FuzzDialect checks that every beginning has one of the known names, and that no more of it is
-// looked at than is promised.
+// FuzzDialect checks that every beginning gets one of the known names, and that no more bytes are
+// examined than promised.
 func FuzzDialect(f *testing.F) {
 	for _, heads := range firstBytes {
 		for _, head := range heads {
@@ -64,11 +64,11 @@ func FuzzDialect(f *testing.F) {
 	f.Fuzz(func(t *testing.T, head []byte) {
 		name := wire.Dialect(head)
 		if _, known := firstBytes[name]; !known {
-			t.Fatalf("%q is taken for %q, which nobody knows", head, name)
+			t.Fatalf("%q: unknown name %q", head, name)
 		}
 		if len(head) >= 64 {
 			if long := wire.Dialect(append(bytes.Clone(head), 'x')); long != name {
-				t.Fatalf("one byte more makes %s of %s", long, name)
+				t.Fatalf("with one more byte the result is %s instead of %s", long, name)
 			}
 		}
 	})

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// Names for the tests, which live outside the package.
+// Names for the tests, which are in another package.
 var (
 	AppendFrame     = appendFrame
 	AppendPreface   = appendPreface
@@ -26,15 +26,15 @@ var (
 	MaxInboxMessage = maxInboxMessages
 )
 
-// NewConnBeating is NewConn with beats of another pace.
+// NewConnBeating is NewConn with another time between beats.
 func NewConnBeating(rw io.ReadWriteCloser, every time.Duration) *Conn {
 	return newConn(rw, nil, nil, MaxMessageBytes, every)
 }
 
-// ReadFrame is readFrame with the widest limit.
+// ReadFrame is readFrame with the largest limit.
 func ReadFrame(r io.Reader) (Message, int, error) { return readFrame(r, MaxMessageBytes) }
 
-// SocketOf is the present listening socket.
+// SocketOf returns the present listening socket.
 func SocketOf(l *Listener) *net.TCPListener {
 	l.mu.Lock()
 	defer l.mu.Unlock()

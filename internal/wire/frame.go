@@ -14,20 +14,21 @@ type Message struct {
 	Body json.RawMessage `json:"body,omitempty"`
 }
 
-// MaxMessageBytes bounds one frame in both directions.
+// MaxMessageBytes limits one frame in both directions.
 const MaxMessageBytes = 16 << 20
 
-// maxRequestBytes bounds one frame that a Listener's channel takes. Answers may be large (a host's
-// snapshot, a long journal); what is asked for and how is not, and a server has a thousand clients.
+// maxRequestBytes limits one frame that a Listener's channel accepts. Answers may be large (a
+// host's snapshot, a long journal), but requests are small, and a server may have a thousand
+// clients.
 const maxRequestBytes = 256 << 10
 
-// frameHeadBytes is the length field in front of each frame.
+// frameHeadBytes is the size of the length field at the start of each frame.
 const frameHeadBytes = 4
 
 // heartbeat is a frame without content.
 var heartbeat = make([]byte, frameHeadBytes)
 
-// appendFrame appends one message as it goes over the wire.
+// appendFrame appends one encoded message.
 func appendFrame(b []byte, typ string, body any) ([]byte, error) {
 	m := Message{Type: typ}
 	if body != nil {
@@ -41,8 +42,7 @@ func appendFrame(b []byte, typ string, body any) ([]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("encode %s message: %w", typ, err)
 	}
-	// Refused here, where the message has a name, and not by the peer, which could only end the
-	// channel.
+	// Refused here, where the error can name the message; the peer could only end the channel.
 	if len(encoded) > MaxMessageBytes {
 		return nil, fmt.Errorf("encode %s message: %d bytes are over the limit of %d", typ, len(encoded),
 			MaxMessageBytes)
@@ -51,9 +51,9 @@ func appendFrame(b []byte, typ string, body any) ([]byte, error) {
 	return append(b, encoded...), nil
 }
 
-// readFrame reads one frame, and gives also how many bytes its message took in memory; 0: it was a
-// heartbeat, which has done its work by arriving. Memory grows with what has arrived, not with what
-// the length field promises. io.EOF is returned only between frames.
+// readFrame reads one frame and returns its message and the message's size in memory. Size 0 is a
+// heartbeat, whose arrival is its only effect. Memory grows with the bytes that have arrived, not
+// with the length field. io.EOF is returned only between frames.
 func readFrame(r io.Reader, limit int) (Message, int, error) {
 	var head [frameHeadBytes]byte
 	if _, err := io.ReadFull(r, head[:]); err != nil {
@@ -72,7 +72,7 @@ func readFrame(r io.Reader, limit int) (Message, int, error) {
 	}
 	var m Message
 	if err := json.Unmarshal(body, &m); err != nil {
-		return Message{}, 0, fmt.Errorf("%w: frame is no message: %w", ErrProtocol, err)
+		return Message{}, 0, fmt.Errorf("%w: invalid message: %w", ErrProtocol, err)
 	}
 	if m.Type == "" {
 		return Message{}, 0, fmt.Errorf("%w: message without a type", ErrProtocol)
@@ -80,7 +80,7 @@ func readFrame(r io.Reader, limit int) (Message, int, error) {
 	return m, len(body), nil
 }
 
-// readGrowing reads n bytes, doubling its buffer from 64 KiB as they come.
+// readGrowing reads n bytes, and doubles its buffer from 64 KiB as they arrive.
 func readGrowing(r io.Reader, n int) ([]byte, error) {
 	b := make([]byte, 0, min(n, 64<<10))
 	for len(b) < n {

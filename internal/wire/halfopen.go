@@ -9,63 +9,63 @@ import (
 	"time"
 )
 
-// Everything up to authentication is open to strangers, so it is bounded here. A connection that
-// has said nothing costs a descriptor and a small goroutine; one that shakes hands costs some 60
-// KiB and a processor for half a millisecond. So there may be many of the first kind and few of the
-// second, and in both a source that has more gives way to one that has less: a stranger can slow
-// others of its own network down, and keep a host that has the key out only by having as many
-// addresses as there are places.
+// Any host can open a connection before authentication, so all resources used until then are
+// limited. A connection that has sent nothing costs a descriptor and a small goroutine; a handshake
+// costs some 60 KiB and half a millisecond of CPU time. So there may be many of the first kind and
+// few of the second. In both, the source with the most connections loses one first: an attacker can
+// slow down other hosts of its own network, but can lock out a host with the key only by using as
+// many addresses as there are places.
 const (
-	// maxHalfOpen bounds the connections that have not yet shown what they are, beside the data
-	// connections that are expected. Over it, the source with the most of them loses one: the
-	// oldest that has said nothing, else the oldest.
+	// maxHalfOpen limits the connections that have not yet identified themselves, besides the
+	// expected data connections. Above it, the source with the most of them loses one: the oldest
+	// that has sent nothing, otherwise the oldest.
 	maxHalfOpen = 1024
-	// maxHandshakes bounds the TLS handshakes at once; the others wait for their turn with what
-	// they have said in the kernel's buffer.
+	// maxHandshakes limits the concurrent TLS handshakes. Other connections wait their turn, with
+	// their first bytes in the kernel's buffer.
 	maxHandshakes = 32
-	// handshakePatience is how long a handshake may hold a place that another waits for: an honest
-	// peer is through within some round trips.
+	// handshakePatience is how long a handshake may hold a place that another connection waits for;
+	// an honest peer needs a few round trips.
 	handshakePatience = time.Second
 )
 
-// errCrowded is the end of a connection that gave way.
+// errCrowded is the reason for a connection that was dropped in favour of another.
 var errCrowded = errors.New("gave way: too many connections that have not shown what they are")
 
-// stage is how far a half-open connection has come.
+// stage is the progress of a half-open connection.
 type stage int
 
 const (
-	silent  stage = iota // nothing was said
-	waiting              // wants to shake hands
-	shaking              // shakes hands
+	silent  stage = iota // has sent nothing
+	waiting              // waits for a handshake
+	shaking              // is in a handshake
 )
 
-// halfOpen is one connection of which nothing is known yet. All but the first three belong to the
-// listener's lock.
+// halfOpen is one unidentified connection. The listener's lock guards all but the first three
+// fields.
 type halfOpen struct {
 	conn    *net.TCPConn
 	remote  netip.AddrPort
 	source  netip.Prefix
 	stage   stage
 	since   time.Time     // when its handshake began
-	turn    chan struct{} // closed when a waiting one may go on, or has to go
-	dropped bool          // it gave way to another
+	turn    chan struct{} // closed when a waiting connection may continue, or is dropped
+	dropped bool          // dropped in favour of another
 }
 
-// Source is whom a connection is accounted to: an IPv4 address or the /64 of an IPv6 one, since
-// whoever has one address of a /64 has them all.
+// Source returns the prefix that a connection is accounted to: an IPv4 address, or the /64 of an
+// IPv6 address, since a host with one address of a /64 can use all of them.
 func Source(a netip.Addr) netip.Prefix {
 	a = a.Unmap().WithZone("")
 	bits := a.BitLen()
 	if a.Is6() {
 		bits = 64
 	}
-	p, _ := a.Prefix(bits) // the zero prefix for the zero address, else it cannot fail
+	p, _ := a.Prefix(bits) // fails only for the zero address, with the zero prefix
 	return p
 }
 
-// enter notes a half-open connection, counts its goroutine, and drops another one if there are too
-// many.
+// enter adds a half-open connection, counts its goroutine, and drops another connection if there
+// are too many.
 func (l *Listener) enter(h *halfOpen) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -85,7 +85,8 @@ func (l *Listener) enter(h *halfOpen) bool {
 	return true
 }
 
-// largest is the source with the most half-open connections of a kind. The caller holds the lock.
+// largest returns the source with the most half-open connections of a kind. The caller holds the
+// lock.
 func (l *Listener) largest(kind func(*halfOpen) bool) netip.Prefix {
 	var most netip.Prefix
 	n := 0
@@ -101,8 +102,7 @@ func (l *Listener) largest(kind func(*halfOpen) bool) netip.Prefix {
 	return most
 }
 
-// drop makes one half-open connection give way; its goroutine reports it. The caller holds the
-// lock.
+// drop closes one half-open connection; its goroutine reports that. The caller holds the lock.
 func (l *Listener) drop(i int) {
 	h := l.half[i]
 	h.dropped = true
@@ -110,7 +110,7 @@ func (l *Listener) drop(i int) {
 	l.remove(i)
 }
 
-// remove takes a connection out, and lets the next one shake hands if it did. The caller holds the
+// remove removes a connection, and starts the next handshake if it was in one. The caller holds the
 // lock.
 func (l *Listener) remove(i int) {
 	h := l.half[i]
@@ -124,7 +124,7 @@ func (l *Listener) remove(i int) {
 	}
 }
 
-// leave ends the half-open state. It is false if the connection was dropped meanwhile.
+// leave ends the half-open state. It returns false if the connection was dropped meanwhile.
 func (l *Listener) leave(h *halfOpen) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -135,7 +135,8 @@ func (l *Listener) leave(h *halfOpen) bool {
 	return i >= 0
 }
 
-// awaitHandshake returns when a connection may shake hands, or with the reason why it may not.
+// awaitHandshake returns when a connection may start its handshake, or with the reason for its
+// refusal.
 func (l *Listener) awaitHandshake(h *halfOpen) error {
 	l.mu.Lock()
 	if slices.Index(l.half, h) < 0 {
@@ -169,8 +170,8 @@ func (l *Listener) awaitHandshake(h *halfOpen) error {
 	}
 }
 
-// nextHandshake lets connections shake hands while there are places: of those that wait, one of the
-// source that has the fewest at it, the oldest first. The caller holds the lock.
+// nextHandshake starts handshakes while there are places. It chooses a waiting connection of the
+// source with the fewest handshakes, the oldest first. The caller holds the lock.
 func (l *Listener) nextHandshake() {
 	for l.shaking < maxHandshakes {
 		busy := make(map[netip.Prefix]int)
@@ -194,8 +195,8 @@ func (l *Listener) nextHandshake() {
 	}
 }
 
-// hurry drops one handshake that others have waited for long enough: the oldest of the source that
-// has the most.
+// hurry drops one handshake if others have waited long enough: the oldest of the source with the
+// most.
 func (l *Listener) hurry() {
 	l.mu.Lock()
 	defer l.mu.Unlock()

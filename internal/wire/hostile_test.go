@@ -19,8 +19,8 @@ import (
 	"github.com/linerate/linerate/internal/wire"
 )
 
-// hostile are the ways in which strangers meet a port; each may end early, when the other side has
-// closed.
+// hostile are the ways in which attackers and unrelated programs use a port. Each may end early,
+// when the other side has closed.
 var hostile = map[string]func(c net.Conn, token wire.Token){
 	"silence":    func(net.Conn, wire.Token) {},
 	"half close": func(c net.Conn, _ wire.Token) { _ = c.(*net.TCPConn).CloseWrite() },
@@ -32,7 +32,7 @@ var hostile = map[string]func(c net.Conn, token wire.Token){
 		_, _ = c.Write(b)
 	},
 	"every dialect": func(c net.Conn, _ wire.Token) {
-		for _, heads := range firstBytes { // maps come in random order
+		for _, heads := range firstBytes { // map order is random
 			_, _ = io.WriteString(c, heads[0])
 			return
 		}
@@ -53,7 +53,7 @@ var hostile = map[string]func(c net.Conn, token wire.Token){
 			time.Sleep(20 * time.Millisecond)
 		}
 	},
-	"TLS of others": func(c net.Conn, _ wire.Token) {
+	"TLS of another protocol": func(c net.Conn, _ wire.Token) {
 		_ = tls.Client(c, &tls.Config{InsecureSkipVerify: true, NextProtos: []string{"h2"}}).Handshake()
 	},
 	"TLS without a key": func(c net.Conn, _ wire.Token) {
@@ -63,10 +63,10 @@ var hostile = map[string]func(c net.Conn, token wire.Token){
 	},
 }
 
-// TestListenerAmongHostiles serves one honest client while hundreds of strangers do what they can.
-// Each of them must be turned away, and in the end nothing may be left of them.
+// TestListenerAmongHostiles serves one honest client among hundreds of hostile connections. Each of
+// them must be rejected, and none may leave anything behind.
 func TestListenerAmongHostiles(t *testing.T) {
-	testenv.Need(t, testenv.Long) // silent strangers hold their place for five seconds
+	testenv.Need(t, testenv.Long) // silent connections hold their place for five seconds
 	const each = 25
 	key := wire.NewKey()
 	l := listen(t, key)
@@ -115,7 +115,7 @@ func TestListenerAmongHostiles(t *testing.T) {
 	for served := 0; ; served++ {
 		c, err := wire.Dial(bounded(t), l.Addr().String(), key)
 		if err != nil {
-			t.Fatalf("the honest client, %d times served, is kept out: %v", served, err)
+			t.Fatalf("the honest client is locked out after %d connections: %v", served, err)
 		}
 		if err := c.Send(t.Context(), "ping", served); err != nil {
 			t.Fatal(err)
@@ -136,7 +136,7 @@ func TestListenerAmongHostiles(t *testing.T) {
 		sum += n
 	}
 	if want := uint64(each * len(hostile)); sum < want {
-		t.Errorf("%d rejections counted for %d strangers: %v", sum, want, l.Rejected())
+		t.Errorf("%d rejections counted for %d hostile connections: %v", sum, want, l.Rejected())
 	}
 	for end := time.Now().Add(time.Minute); runtime.NumGoroutine() > before+10; time.Sleep(time.Millisecond) {
 		if time.Now().After(end) {
@@ -145,8 +145,8 @@ func TestListenerAmongHostiles(t *testing.T) {
 	}
 }
 
-// TestHandshakesGiveWay has one source hold every place for a handshake and not go on. An honest
-// client must get through without waiting for the end of them all.
+// TestHandshakesGiveWay has one source hold every place for a handshake without continuing. An
+// honest client must get through without waiting for the end of all of them.
 func TestHandshakesGiveWay(t *testing.T) {
 	key := wire.NewKey()
 	l := listen(t, key)
@@ -182,13 +182,14 @@ func TestHandshakesGiveWay(t *testing.T) {
 	select {
 	case <-crowded:
 	default:
-		// All strangers may not have come to their handshake when the honest one did; then there
-		// was nobody to give way.
-		t.Log("nobody had to give way")
+		// Possibly not all hostile connections were in their handshake when the honest client
+		// dialled; then none had to be dropped.
+		t.Log("no connection had to be dropped")
 	}
 }
 
-// TestHalfOpenAreShared fills the listener from one address; a client from another must find room.
+// TestHalfOpenAreShared fills the listener from one address; a client from another address must
+// find room.
 func TestHalfOpenAreShared(t *testing.T) {
 	key := wire.NewKey()
 	l := listen(t, key)
@@ -205,7 +206,8 @@ func TestHalfOpenAreShared(t *testing.T) {
 		testenv.Missing(t, testenv.Network, "a second loopback address: ", err)
 	}
 	defer other.Close()
-	// It says nothing and is still not the one that goes: its source has one, the other a thousand.
+	// It sends nothing but is not the one to be dropped: its source has one connection, the other
+	// source a thousand.
 	late, err := net.Dial("tcp", l.Addr().String())
 	if err != nil {
 		t.Fatal(err)
@@ -213,6 +215,6 @@ func TestHalfOpenAreShared(t *testing.T) {
 	defer late.Close()
 	_ = other.SetReadDeadline(time.Now().Add(200 * time.Millisecond))
 	if _, err := other.Read(make([]byte, 1)); !errors.Is(err, os.ErrDeadlineExceeded) {
-		t.Errorf("the only connection of its source gave way: %v", err)
+		t.Errorf("the only connection of its source was dropped: %v", err)
 	}
 }

@@ -16,24 +16,23 @@ import (
 	"time"
 )
 
-// alpn names the protocol inside TLS (RFC 7301). A change of framing or of the derivation below
-// takes another name.
+// alpn names the protocol inside TLS (RFC 7301). A change of the framing, or of the derivation
+// below, needs another name.
 const alpn = "linerate/1"
 
-// The roles that have an identity of their own, so that neither side can be shown its own
-// certificate back.
+// The roles have separate identities, so that neither side accepts its own certificate.
 const (
 	serverRole = "server"
 	clientRole = "client"
 )
 
-// errForeignProtocol says that the other end of a TLS handshake did not agree on our ALPN name.
+// errForeignProtocol reports that the other end of a TLS handshake did not agree on our ALPN name.
 var errForeignProtocol = errors.New("it speaks TLS, but not " + alpn)
 
-// identity derives the Ed25519 key of one role. HKDF needs no salt (RFC 5869 §3.1), of which two
-// hosts that share no more than the key would have none in common; the names of the protocol
-// version and of the role keep the keys of different uses apart (§3.2). A key of 130 bits needs no
-// slow hash: there is nothing to guess.
+// identity derives the Ed25519 key of one role. HKDF needs no salt (RFC 5869 §3.1), and two hosts
+// that share only the key would have no common one. The names of the protocol version and of the
+// role separate the keys of different uses (§3.2). A key of 130 random bits needs no slow hash,
+// because it cannot be guessed.
 func (k Key) identity(role string) (ed25519.PrivateKey, error) {
 	seed, err := hkdf.Key(sha256.New, k.symbols[:], nil, alpn+" ed25519 seed of "+role, ed25519.SeedSize)
 	if err != nil {
@@ -42,10 +41,10 @@ func (k Key) identity(role string) (ed25519.PrivateKey, error) {
 	return ed25519.NewKeyFromSeed(seed), nil
 }
 
-// certificate wraps the identity of one role for TLS, self-signed. It is the same every time:
-// Ed25519 signatures are deterministic and everything in the template is fixed. The dates never
-// expire, because hosts under test often have wrong clocks and a certificate here proves nothing
-// but the possession of the key.
+// certificate returns a self-signed TLS certificate for the identity of one role. It is always the
+// same: Ed25519 signatures are deterministic, and everything in the template is fixed. It never
+// expires, because hosts under test often have wrong clocks, and the certificate proves only the
+// possession of the key.
 func (k Key) certificate(role string) (tls.Certificate, error) {
 	private, err := k.identity(role)
 	if err != nil {
@@ -65,12 +64,11 @@ func (k Key) certificate(role string) (tls.Certificate, error) {
 	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: private}, nil
 }
 
-// tlsConfig gives the configuration of one role. Certification authorities, names and dates have no
-// part in it: the peer is who holds the private key that follows from the shared secret, so its
-// public key is compared with the derived one, and TLS itself proves the possession. That is why
-// InsecureSkipVerify is right here: it switches off the chain and name checks only, and
-// VerifyConnection runs in every handshake. Tickets are off, so there is no resumption that could
-// pass by it.
+// tlsConfig returns the configuration of one role. It ignores certification authorities, names and
+// dates: the peer must hold the private key derived from the shared secret. Therefore its public
+// key is compared with the derived one, and TLS itself proves the possession. That is why
+// InsecureSkipVerify is right here: it disables only the chain and name checks, and
+// VerifyConnection runs in every handshake. Tickets are off, so no resumption bypasses it.
 func (k Key) tlsConfig(role, peerRole string) (*tls.Config, error) {
 	if k.IsZero() {
 		return nil, fmt.Errorf("derive identities: %w: no key given", ErrBadKey)
@@ -85,8 +83,8 @@ func (k Key) tlsConfig(role, peerRole string) (*tls.Config, error) {
 	}
 	want := peer.Public().(ed25519.PublicKey)
 	return &tls.Config{
-		// Before anything is computed: a stranger's web browser or scanner is told apart by what it
-		// asks for. Only servers are asked.
+		// This runs before any computation: the requested protocol distinguishes an unrelated web
+		// browser or scanner. TLS calls it for servers only.
 		GetConfigForClient: func(hello *tls.ClientHelloInfo) (*tls.Config, error) {
 			if !slices.Contains(hello.SupportedProtos, alpn) {
 				return nil, errForeignProtocol
@@ -103,8 +101,7 @@ func (k Key) tlsConfig(role, peerRole string) (*tls.Config, error) {
 			if state.NegotiatedProtocol != alpn {
 				return errForeignProtocol
 			}
-			// A chain would be parsed and never used; there is exactly one certificate on either
-			// side.
+			// A chain would be parsed and never used; each side has exactly one certificate.
 			if len(state.PeerCertificates) != 1 {
 				return ErrWrongKey
 			}

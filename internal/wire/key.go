@@ -8,9 +8,9 @@ import (
 )
 
 // Key is the secret of one `linerate serve`: 130 random bits, written as 28 characters in seven
-// groups of four. Keys compare with ==; the zero Key is no key. Its bits must not be fewer: a
-// stranger who connects is shown the server's certificate, and could try keys against its public
-// key offline.
+// groups of four. Keys compare with ==; the zero Key is not a key. It must not have fewer bits: an
+// attacker who connects sees the server's certificate, and could try keys offline against its
+// public key.
 type Key struct {
 	symbols [keySymbols]byte // five bits each
 }
@@ -20,16 +20,16 @@ const (
 	keyChecks  = 2
 	keyLength  = keySymbols + keyChecks
 	keyGroup   = 4
-	// keyAlphabet is Crockford's base 32: no I, L, O, U, so nothing is taken for 1 or 0, and
-	// nothing rude appears.
+	// keyAlphabet is Crockford's base 32. It lacks I, L, O and U, so that no letter resembles 1 or
+	// 0, and no rude word appears.
 	keyAlphabet = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
 )
 
-// ErrBadKey says that a text is not a key as linerate prints them: it was mistyped or cut. A
-// well-formed key that the other side does not know is ErrWrongKey instead.
+// ErrBadKey reports that a text is not a key as linerate prints them, because it was mistyped or
+// truncated. A well-formed key that the other side does not have is ErrWrongKey instead.
 var ErrBadKey = errors.New("key is mistyped")
 
-// NewKey makes a key from the system's random source.
+// NewKey returns a key from the system's random source.
 func NewKey() Key {
 	var k Key
 	// rand.Read never fails (Go 1.24); each byte's low five bits are uniform.
@@ -40,11 +40,11 @@ func NewKey() Key {
 	return k
 }
 
-// IsZero tells whether k is no key at all.
+// IsZero reports whether k is the zero Key, which is not a key.
 func (k Key) IsZero() bool { return k == Key{} }
 
-// String gives the key as people type it, seven groups of four characters with dashes. It is the
-// secret itself: print it where the user asked for it, never into a log.
+// String returns the key as the user types it: seven groups of four characters with dashes. It is
+// the secret itself: print it only on the user's request, never into a log.
 func (k Key) String() string {
 	word := k.codeword()
 	var b strings.Builder
@@ -57,9 +57,9 @@ func (k Key) String() string {
 	return b.String()
 }
 
-// ParseKey reads a key as typed: case, dashes and blanks do not matter, O is 0, I and L are 1. Its
-// error wraps ErrBadKey and says where to look; one wrong character is located, and any two wrong
-// or swapped ones are detected.
+// ParseKey reads a typed key. It ignores case, dashes and blanks, and reads O as 0, I and L as 1.
+// Its error wraps ErrBadKey and points to the mistake: one wrong character is located, and any two
+// wrong or swapped ones are detected.
 func ParseKey(text string) (Key, error) {
 	var word [keyLength]byte
 	n := 0
@@ -99,7 +99,7 @@ func ParseKey(text string) (Key, error) {
 	return k, nil
 }
 
-// keySymbol gives the five bits of a typed character, or -1.
+// keySymbol returns the five bits of a typed character, or -1.
 func keySymbol(r rune) int {
 	switch r {
 	case 'o', 'O':
@@ -116,7 +116,7 @@ func keySymbol(r rune) int {
 	return strings.IndexByte(keyAlphabet, byte(r))
 }
 
-// groupOf gives one group of four characters for an error message.
+// groupOf returns one group of four characters for an error message.
 func groupOf(word [keyLength]byte, group int) string {
 	b := make([]byte, keyGroup)
 	for i := range b {
@@ -125,9 +125,9 @@ func groupOf(word [keyLength]byte, group int) string {
 	return string(b)
 }
 
-// codeword appends the two check symbols: a shortened Reed-Solomon code over GF(32), in which the
-// plain sum of all symbols and the sum weighted with α^position are both zero. Its distance of
-// three finds every error in two symbols, hence every swap.
+// codeword appends the two check symbols. The code is a shortened Reed-Solomon code over GF(32), in
+// which the plain sum of all symbols and the sum weighted with α^position are both zero. Its
+// distance of three detects every error in two symbols, hence every swap.
 func (k Key) codeword() [keyLength]byte {
 	var word [keyLength]byte
 	copy(word[:], k.symbols[:])
@@ -139,7 +139,7 @@ func (k Key) codeword() [keyLength]byte {
 	return word
 }
 
-// syndromes gives the plain and the weighted sum of symbols.
+// syndromes returns the plain and the weighted sum of symbols.
 func syndromes(word []byte) (sum, weighted byte) {
 	for i, s := range word {
 		sum ^= s
@@ -148,7 +148,7 @@ func syndromes(word []byte) (sum, weighted byte) {
 	return sum, weighted
 }
 
-// gfExp gives α^n in GF(32) = GF(2)[x]/(x⁵+x²+1) with α = x, which has order 31.
+// gfExp returns α^n in GF(32) = GF(2)[x]/(x⁵+x²+1) with α = x, which has order 31.
 func gfExp(n int) byte {
 	v := byte(1)
 	for range n % 31 {
@@ -160,7 +160,7 @@ func gfExp(n int) byte {
 	return v
 }
 
-// gfLog gives the exponent of a symbol that is not zero.
+// gfLog returns the exponent of a symbol other than zero.
 func gfLog(v byte) int {
 	for n := range 31 {
 		if gfExp(n) == v {
@@ -170,7 +170,7 @@ func gfLog(v byte) int {
 	panic("wire: logarithm of zero in GF(32)")
 }
 
-// gfMul multiplies two symbols.
+// gfMul returns the product of two symbols.
 func gfMul(a, b byte) byte {
 	if a == 0 || b == 0 {
 		return 0

@@ -44,7 +44,7 @@ func TestKeyTypingSlips(t *testing.T) {
 			typed := plain[:at] + string(c) + plain[at+1:]
 			_, err := wire.ParseKey(typed)
 			if !errors.Is(err, wire.ErrBadKey) {
-				t.Fatalf("wrong character %q at %d was taken: %v", c, at, err)
+				t.Fatalf("wrong character %q at %d was accepted: %v", c, at, err)
 			}
 			if want := "group " + string(rune('1'+at/4)); !strings.Contains(err.Error(), want) {
 				t.Fatalf("wrong character at %d: %v does not point at %s", at, err, want)
@@ -59,7 +59,7 @@ func TestKeyTypingSlips(t *testing.T) {
 			swapped := []byte(plain)
 			swapped[a], swapped[b] = swapped[b], swapped[a]
 			if _, err := wire.ParseKey(string(swapped)); !errors.Is(err, wire.ErrBadKey) {
-				t.Fatalf("swapping %d and %d was taken", a, b)
+				t.Fatalf("swapping %d and %d was accepted", a, b)
 			}
 		}
 	}
@@ -81,7 +81,7 @@ func TestKeyRefusals(t *testing.T) {
 				t.Errorf("got %v, want %q", err, c.want)
 			}
 			if !k.IsZero() {
-				t.Error("a key came with the error")
+				t.Error("the error comes with a key")
 			}
 		})
 	}
@@ -97,7 +97,7 @@ func TestIdentitiesFollowFromTheKey(t *testing.T) {
 		return c.Certificate[0]
 	}
 	if !bytes.Equal(der(k, "server"), der(k, "server")) {
-		t.Error("one key gives two server certificates")
+		t.Error("one key yields two server certificates")
 	}
 	if bytes.Equal(der(k, "server"), der(k, "client")) || bytes.Equal(der(k, "server"), der(other, "server")) {
 		t.Error("roles or keys share a certificate")
@@ -119,7 +119,7 @@ func FuzzParseKey(f *testing.F) {
 		}
 		again, err := wire.ParseKey(k.String())
 		if err != nil || again != k {
-			t.Fatalf("%q gives %v, which reads back as %v, %v", typed, k, again, err)
+			t.Fatalf("%q is read as %v, which reads back as %v, %v", typed, k, again, err)
 		}
 	})
 }

@@ -13,42 +13,42 @@ import (
 	"time"
 )
 
-// Rejection is one connection that was turned away before it was anything.
+// Rejection is one connection that was rejected before it was identified.
 type Rejection struct {
 	Remote  netip.AddrPort
-	Dialect string // what it looked like, see Dialect
-	Err     error  // why: ErrNotLinerate, ErrWrongKey, ErrPeerGone, a timeout
+	Dialect string // the apparent protocol, see Dialect
+	Err     error  // the reason: ErrNotLinerate, ErrWrongKey, ErrPeerGone, a timeout
 }
 
 // Listener serves control channels and data connections on one TCP port.
 type Listener struct {
 	config *tls.Config // nil: data connections only
 	addr   *net.TCPAddr
-	accept chan *Conn     // unbuffered: who is not accepted yet is closed with the listener
+	accept chan *Conn     // unbuffered: a channel not yet accepted is closed with the listener
 	closed chan struct{}  // closed by Close
 	group  sync.WaitGroup // acceptors and half-open connections
 
 	// Lock order: renewing before mu. The mu of a DataQueue and this one are never held together:
-	// Close and forget take them one after the other. Nothing is read, written or told under mu, so
-	// a slow peer or a slow log holds nobody up.
+	// Close and forget take them one after the other. No I/O or callback runs while mu is held, so
+	// that a slow peer or a slow log delays no other connection.
 	mu        sync.Mutex
 	socket    *net.TCPListener // the present one; Renew replaces it
-	accepting chan struct{}    // closed when socket is closed
-	defaults  socketDefaults   // what socket had when it was made and hands to what it accepts
-	prepared  *DataQueue       // the queue for whose connections socket has other options; nil: nobody's
+	accepting chan struct{}    // closed after socket is closed
+	defaults  socketDefaults   // defaults of socket at its creation, inherited by accepted sockets
+	prepared  *DataQueue       // the queue for whose connections socket has special options; nil: none
 
 	renewing sync.Mutex // held by one Renew at a time, before mu
 	over     bool
 	half     []*halfOpen // oldest first
-	shaking  int         // how many of them shake hands
+	shaking  int         // number of them in a handshake
 	queues   map[Token]*DataQueue
-	expected int // data connections of all queues
+	expected int // expected data connections of all queues
 	rejected map[string]uint64
 	onReject func(Rejection)
 }
 
 // Listen opens addr (host:port; an empty host means every address, port 0 any free one) for control
-// channels of peers that hold key, and for data connections. ctx bounds the opening only.
+// channels of peers that hold key, and for data connections. ctx limits only the opening.
 func Listen(ctx context.Context, addr string, key Key) (*Listener, error) {
 	config, err := key.tlsConfig(serverRole, clientRole)
 	if err != nil {
@@ -81,12 +81,12 @@ func listen(ctx context.Context, addr string, config *tls.Config) (*Listener, er
 	return l, nil
 }
 
-// listenTCP opens a plain TCP socket. Go would make it a multipath one by itself (1.24), which is
-// not what is measured here.
+// listenTCP opens a plain TCP socket. By default Go opens a multipath one (1.24), which is not the
+// subject of a measurement.
 func listenTCP(ctx context.Context, addr string, control func(string, string, syscall.RawConn) error) (*net.TCPListener,
 	error) {
-	// Keep-alive probes would be packets in a measurement that nobody accounted for; control
-	// channels beat by themselves.
+	// Keep-alive probes would be unaccounted packets in a measurement; control channels have their
+	// own heartbeats.
 	lc := net.ListenConfig{KeepAlive: -1, Control: control}
 	lc.SetMultipathTCP(false)
 	ln, err := lc.Listen(ctx, "tcp", addr)
@@ -96,21 +96,21 @@ func listenTCP(ctx context.Context, addr string, control func(string, string, sy
 	return ln.(*net.TCPListener), nil
 }
 
-// Addr gives the address listened on, with the real port.
+// Addr returns the listening address, with the actual port.
 func (l *Listener) Addr() *net.TCPAddr { return l.addr }
 
-// Port gives the TCP port listened on.
+// Port returns the listening TCP port.
 func (l *Listener) Port() int { return l.addr.Port }
 
-// OnReject has fn called for every connection turned away, from several goroutines. It replaces the
-// function set before.
+// OnReject registers fn, which is called for every rejected connection, from several goroutines. It
+// replaces the previous function.
 func (l *Listener) OnReject(fn func(Rejection)) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.onReject = fn
 }
 
-// Rejected gives how many connections were turned away, by what they looked like.
+// Rejected returns the number of rejected connections by apparent protocol.
 func (l *Listener) Rejected() map[string]uint64 {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -121,7 +121,7 @@ func (l *Listener) Rejected() map[string]uint64 {
 	return counts
 }
 
-// Accept gives the next authenticated control channel. After Close its error wraps net.ErrClosed.
+// Accept returns the next authenticated control channel. After Close its error wraps net.ErrClosed.
 func (l *Listener) Accept() (*Conn, error) {
 	select {
 	case c := <-l.accept:
@@ -131,8 +131,8 @@ func (l *Listener) Accept() (*Conn, error) {
 	}
 }
 
-// Expect announces up to n data connections (1 … MaxDataConns) that will show token. The queue must
-// be closed by the caller.
+// Expect announces up to n data connections (1 … MaxDataConns) with token. The caller must close
+// the queue.
 func (l *Listener) Expect(token Token, n int) *DataQueue {
 	n = min(max(n, 1), MaxDataConns)
 	q := &DataQueue{listener: l, token: token, limit: n, waiting: make(chan dataConn, n), closed: make(chan struct{}),
@@ -145,7 +145,7 @@ func (l *Listener) Expect(token Token, n int) *DataQueue {
 	}
 	l.mu.Unlock()
 	if over {
-		_ = q.Close() // nothing will ever come
+		_ = q.Close() // no connection can arrive
 	}
 	return q
 }
@@ -160,25 +160,25 @@ func (l *Listener) forget(q *DataQueue) {
 	}
 }
 
-// ListenOptions are what the far end of a data connection must have before it is accepted, because
-// the kernel tells the other side of it in the handshake. The zero value of a field leaves what
-// this host does by itself.
+// ListenOptions are options that the far end of a data connection needs before the connection is
+// accepted, because the kernel announces them to the other side in the handshake. The zero value of
+// a field leaves the host's default.
 type ListenOptions struct {
-	WindowBytes int // SO_RCVBUF and SO_SNDBUF as asked for; the window scale follows from it (RFC 7323 §2.2)
-	MSSBytes    int // TCP_MAXSEG: the largest segment that is offered
+	WindowBytes int // SO_RCVBUF and SO_SNDBUF as requested; the window scale follows from it (RFC 7323 §2.2)
+	MSSBytes    int // TCP_MAXSEG: the largest announced segment
 }
 
-// ExpectWith is Expect for a test whose connections need options of their own. An accepted socket
-// has them from the listening one, so every connection that comes while the queue is open has them
-// too: who calls this makes sure that no other test runs. errors.ErrUnsupported where the OS has no
-// way to take them back, or while another queue has the port prepared.
+// ExpectWith is Expect for a test whose connections need special options. An accepted socket
+// inherits them from the listening one, so every connection that arrives while the queue is open
+// has them too: the caller ensures that no other test runs. The error is errors.ErrUnsupported if
+// the OS cannot revert them, or while another queue has options set.
 func (l *Listener) ExpectWith(token Token, n int, o ListenOptions) (*DataQueue, error) {
 	if !canRenew {
 		return nil, fmt.Errorf("prepare listener %s: %w", l.addr, errors.ErrUnsupported)
 	}
 	q := l.Expect(token, n)
 	if err := l.prepare(q, o); err != nil {
-		_ = q.Close() // nobody has its token yet
+		_ = q.Close() // no peer has its token yet
 		return nil, fmt.Errorf("prepare listener %s: %w", l.addr, err)
 	}
 	return q, nil
@@ -195,31 +195,31 @@ func (l *Listener) prepare(q *DataQueue, o ListenOptions) error {
 	if err != nil {
 		return err
 	}
-	// Before it is known whether all of it could be set: a part of it has to be taken back as well.
+	// Before the result is known: a partial change must be reverted too.
 	l.prepared = q
 	return setListenOptions(raw, o)
 }
 
-// unprepare gives the port back as it was before ExpectWith. A buffer size that was set once cannot
-// be unset on all kernels (SO_BUF_LOCK is of Linux 5.14), so a fresh socket takes over.
+// unprepare reverts the port to its state before ExpectWith. Not all kernels can unset a buffer
+// size (SO_BUF_LOCK exists since Linux 5.14), so a new socket replaces the old one.
 func (l *Listener) unprepare(q *DataQueue) {
 	l.mu.Lock()
 	mine := l.prepared == q
 	l.mu.Unlock()
 	if mine {
-		// fails only with the listener closed or without descriptors; then the next Renew finds it
-		// still prepared and does it
+		// fails only if the listener is closed or descriptors are exhausted; then the next Renew
+		// finds it still prepared and replaces it
 		_ = l.renew()
 	}
 }
 
-// Renew makes sure that connections accepted from now on have this host's present defaults. An
-// accepted socket inherits buffer sizes and more from the listening one, which has them from the
-// moment it was made: after a sysctl was changed, only a new one hands out new values. So the
-// listening socket is replaced if a socket that is made now differs from it, and kept otherwise,
-// because connections that are half-way through the kernel's own handshake at the moment of
-// replacement may be reset. errors.ErrUnsupported where the OS has no way to do it without a gap;
-// the old socket goes on then and after every other error.
+// Renew ensures that connections accepted from now on have this host's present defaults. An
+// accepted socket inherits buffer sizes and more from the listening one, which got them at its
+// creation: after a change of a sysctl, only a new listening socket has the new values. Renew
+// therefore replaces the listening socket if a new socket would differ from it. Otherwise it keeps
+// it, because the replacement may reset connections in the middle of the kernel's handshake. The
+// error is errors.ErrUnsupported if the OS cannot replace it without a gap; after this and every
+// other error, the old socket remains.
 func (l *Listener) Renew() error {
 	if !canRenew {
 		return fmt.Errorf("renew listener %s: %w", l.addr, errors.ErrUnsupported)
@@ -241,15 +241,15 @@ func (l *Listener) renew() error {
 	if err != nil {
 		return err
 	}
-	// As long as the old socket listens the kernel gives it its share of new connections, and those
-	// that are still shaking hands when it closes are reset. So nobody may be asked to connect
-	// before it is closed.
+	// While the old socket listens, the kernel gives it a share of new connections, and resets
+	// those still in their handshake when it closes. So no peer may be told to connect before it is
+	// closed.
 	<-done
 	return nil
 }
 
-// replace puts a new socket in the place of the present one; the channel is closed when the old one
-// is.
+// replace installs a new socket in place of the present one. The returned channel is closed when
+// the old socket is.
 func (l *Listener) replace() (<-chan struct{}, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -260,8 +260,8 @@ func (l *Listener) replace() (<-chan struct{}, error) {
 	if err != nil {
 		return nil, fmt.Errorf("renew listener %s: %w", l.addr, err)
 	}
-	// The flag lets in only sockets of the same user (socket(7)), so no stranger on this host can
-	// take the port in that moment. Both sockets need the flag at the moment the second one binds;
+	// The flag admits only sockets of the same user (socket(7)), so no other user of this host can
+	// take the port at that moment. Both sockets need the flag when the second one binds;
 	// afterwards neither keeps it.
 	if err := sharePort(old, 1); err != nil {
 		return nil, fmt.Errorf("renew listener %s: %w", l.addr, err)
@@ -270,29 +270,28 @@ func (l *Listener) replace() (<-chan struct{}, error) {
 		return sharePort(raw, 1)
 	})
 	if err != nil {
-		_ = sharePort(old, 0) // it was off before; the bind error is the one to tell
+		_ = sharePort(old, 0) // it was off before; the bind error is the one to report
 		return nil, fmt.Errorf("renew listener %s: %w", l.addr, plain(err))
 	}
 	if raw, err := socket.SyscallConn(); err == nil {
-		_ = sharePort(raw, 0) // on failure a second process of the same user could share the port, which harms nobody
+		_ = sharePort(raw, 0) // on failure a second process of the same user could share the port, which is harmless
 	}
 	previous := l.socket
 	done := l.accepting
 	l.socket, l.accepting, l.defaults, l.prepared = socket, make(chan struct{}), defaultsOf(socket), nil
 	l.group.Add(1)
 	go l.acceptFrom(socket, l.accepting)
-	// What completed the kernel's handshake on the old socket before this moment is taken by its
-	// acceptor within the grace.
+	// Connections that completed the kernel's handshake on the old socket before this moment are
+	// accepted within the grace period.
 	_ = previous.SetDeadline(time.Now().Add(renewGrace))
 	return done, nil
 }
 
-// renewGrace is how long an old socket still accepts what had come to it.
+// renewGrace is how long an old socket still accepts its completed connections.
 const renewGrace = 10 * time.Millisecond
 
-// Close stops listening, drops connections that are not yet anything, closes every DataQueue and
-// waits for its goroutines. Control channels and data connections handed out before are their
-// owners'.
+// Close stops listening, drops unidentified connections, closes every DataQueue and waits for its
+// own goroutines. Control channels and data connections handed out before belong to their owners.
 func (l *Listener) Close() error {
 	l.mu.Lock()
 	if l.over {
@@ -302,11 +301,11 @@ func (l *Listener) Close() error {
 	}
 	l.over = true
 	close(l.closed)
-	// Under the lock and after over is set: from here on enter refuses, so the wait group below
+	// With the lock held and after over is set: from here on enter refuses, so the wait group below
 	// only counts down.
 	err := l.socket.Close()
 	for _, h := range l.half {
-		_ = h.conn.Close() // its goroutine ends by that
+		_ = h.conn.Close() // this ends its goroutine
 	}
 	queues := make([]*DataQueue, 0, len(l.queues))
 	for _, q := range l.queues {
@@ -320,7 +319,7 @@ func (l *Listener) Close() error {
 	return err
 }
 
-// acceptFrom takes connections from one listening socket until it is closed or replaced.
+// acceptFrom accepts connections from one listening socket until it is closed or replaced.
 func (l *Listener) acceptFrom(socket *net.TCPListener, done chan<- struct{}) {
 	defer l.group.Done()
 	defer close(done)
@@ -335,8 +334,8 @@ func (l *Listener) acceptFrom(socket *net.TCPListener, done chan<- struct{}) {
 				_ = socket.Close()
 				return
 			}
-			// Out of file descriptors or memory: these pass, and until then the backlog holds who
-			// waits.
+			// Exhausted file descriptors or memory are temporary; until then the backlog holds the
+			// waiting connections.
 			pause = min(max(2*pause, time.Millisecond), 250*time.Millisecond)
 			select {
 			case <-time.After(pause):
@@ -362,12 +361,12 @@ func (l *Listener) acceptFrom(socket *net.TCPListener, done chan<- struct{}) {
 	}
 }
 
-// receive finds out what one connection is and hands it on, or turns it away.
+// receive identifies one connection and passes it on, or rejects it.
 func (l *Listener) receive(h *halfOpen) {
 	_ = h.conn.SetDeadline(time.Now().Add(handshakeTimeout))
 	// One read of at most a preface: a data connection must not lose a byte of its payload here.
 	// The first byte decides: data connections begin with a letter, TLS with 0x16. A peer that
-	// waits for us to speak first runs into the deadline.
+	// waits for this side to send first runs into the deadline.
 	head := make([]byte, prefaceBytes, dialectHeadBytes)
 	n, err := h.conn.Read(head)
 	head = head[:n]
@@ -379,8 +378,8 @@ func (l *Listener) receive(h *halfOpen) {
 	case head[0] == tlsHandshakeRecord && l.config != nil:
 		l.receiveControl(h, head)
 	default:
-		// A little more tells the dialect better; whoever has sent one byte has as a rule sent the
-		// rest as well.
+		// More bytes identify the dialect better; a peer that has sent one byte has usually sent
+		// the rest too.
 		_ = h.conn.SetReadDeadline(time.Now().Add(50 * time.Millisecond))
 		m, _ := io.ReadFull(h.conn, head[n:cap(head)])
 		l.reject(h, head[:n+m], nil)
@@ -390,8 +389,8 @@ func (l *Listener) receive(h *halfOpen) {
 // tlsHandshakeRecord is the first byte of a ClientHello (RFC 8446 5.1).
 const tlsHandshakeRecord = 0x16
 
-// receiveData hands a data connection to the queue that expects its token. Looking tokens up in a
-// map takes no constant time, which tells nothing useful about 128 random bits.
+// receiveData passes a data connection to the queue that expects its token. A map lookup of a token
+// does not take constant time, but that reveals nothing useful about 128 random bits.
 func (l *Listener) receiveData(h *halfOpen, head []byte) {
 	n := len(head)
 	head = head[:prefaceBytes]
@@ -411,8 +410,8 @@ func (l *Listener) receiveData(h *halfOpen, head []byte) {
 		l.reject(h, head, errors.New("unknown token"))
 		return
 	}
-	// Leaving before the queue has it: while it counts as half open, a flood could close it as the
-	// oldest.
+	// Leave the half-open state before the queue has the connection; otherwise a flood could close
+	// it as the oldest.
 	if !l.leave(h) {
 		_ = h.conn.Close()
 		return
@@ -426,7 +425,7 @@ func (l *Listener) receiveData(h *halfOpen, head []byte) {
 	}
 }
 
-// receiveControl does the TLS handshake and hands the channel to Accept.
+// receiveControl performs the TLS handshake and passes the channel to Accept.
 func (l *Listener) receiveControl(h *halfOpen, head []byte) {
 	if err := l.awaitHandshake(h); err != nil {
 		l.reject(h, head, err)
@@ -453,12 +452,12 @@ func (l *Listener) receiveControl(h *halfOpen, head []byte) {
 		_ = h.conn.Close()
 		return
 	}
-	// The deadline was for a stranger. Heartbeats take over, which bound a silence and not the
-	// length of the session.
+	// The deadline applied to an unidentified peer. From here on heartbeats limit the silence, but
+	// not the length of the session.
 	_ = h.conn.SetDeadline(time.Time{})
 	hush := control(h.conn)
-	// The certificate is compared and of no use any more. The state shares its array with the
-	// connection, so this saves 2 KB of each.
+	// The certificate has been compared and is no longer needed. The state shares its array with
+	// the connection, so this saves 2 KB per connection.
 	clear(secure.ConnectionState().PeerCertificates)
 	if !canSleep {
 		under = nil
@@ -472,7 +471,7 @@ func (l *Listener) receiveControl(h *halfOpen, head []byte) {
 	}
 }
 
-// reject turns a connection away, counts it, and tells who wants to know.
+// reject closes a connection, counts it, and reports it to the registered function.
 func (l *Listener) reject(h *halfOpen, head []byte, err error) {
 	l.leave(h)
 	_ = h.conn.Close()
@@ -481,12 +480,11 @@ func (l *Listener) reject(h *halfOpen, head []byte, err error) {
 	}
 	l.mu.Lock()
 	if h.dropped {
-		err = errCrowded // whatever came of the closing
+		err = errCrowded // the read error is only a result of the closing
 	}
 	l.mu.Unlock()
 	r := Rejection{Remote: h.remote, Dialect: Dialect(head), Err: err}
-	// Counted by dialect, of which there is a handful: whoever is turned away must not be able to
-	// make a map grow.
+	// Counted by dialect, of which few exist: a rejected peer must not be able to grow a map.
 	l.mu.Lock()
 	l.rejected[r.Dialect]++
 	tell := l.onReject

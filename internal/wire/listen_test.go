@@ -18,7 +18,7 @@ import (
 	"github.com/linerate/linerate/internal/wire"
 )
 
-// bounded is a context for one step of a test on a machine that may be slow.
+// bounded returns a context for one step of a test on a possibly slow machine.
 func bounded(t *testing.T) context.Context {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
@@ -55,7 +55,7 @@ func TestDataConnections(t *testing.T) {
 	q := l.Expect(wire.NewToken(), 3)
 	defer q.Close()
 	for _, index := range []int{2, 0, 255} {
-		// Payload right behind the preface, in the same segment as a rule, must come through whole.
+		// Payload directly after the preface, usually in the same segment, must arrive complete.
 		near, err := wire.DialData(bounded(t), l.Addr().String(), q.Token(), index, wire.DataOptions{})
 		if err != nil {
 			t.Fatal(err)
@@ -87,7 +87,7 @@ func TestDataConnections(t *testing.T) {
 			t.Fatal(err)
 		}
 		if _, err := conn.Read(make([]byte, 1)); err == nil {
-			t.Errorf("%s: the connection stayed", name)
+			t.Errorf("%s: the connection remained", name)
 		}
 		conn.Close()
 	}
@@ -96,7 +96,7 @@ func TestDataConnections(t *testing.T) {
 	}
 	if _, err := wire.DialData(t.Context(), l.Addr().String(), q.Token(), wire.MaxDataConns,
 		wire.DataOptions{}); err == nil {
-		t.Error("an index too many was taken")
+		t.Error("a surplus index was accepted")
 	}
 }
 
@@ -133,8 +133,8 @@ func TestDataQueueEnds(t *testing.T) {
 	if _, _, err := q.Accept(ctx); !errors.Is(err, context.Canceled) {
 		t.Errorf("got %v", err)
 	}
-	// A connection that nobody took is closed with the queue. Waiting for a rejection afterwards
-	// orders the two.
+	// A connection that was not accepted is closed with the queue. Waiting for a rejection
+	// afterwards orders the two.
 	near, err := wire.DialData(bounded(t), l.Addr().String(), q.Token(), 0, wire.DataOptions{})
 	if err != nil {
 		t.Fatal(err)
@@ -151,7 +151,7 @@ func TestDataQueueEnds(t *testing.T) {
 	l.Close()
 	late := l.Expect(wire.NewToken(), 1)
 	if _, _, err := late.Accept(t.Context()); !errors.Is(err, net.ErrClosed) {
-		t.Errorf("a queue of a closed listener gave %v", err)
+		t.Errorf("a queue of a closed listener returned %v", err)
 	}
 }
 
@@ -185,7 +185,7 @@ func TestListenerNamesStrangers(t *testing.T) {
 			conn.(*net.TCPConn).CloseWrite()
 			r := <-told
 			if r.Dialect != c.want || r.Err == nil || r.Remote.String() != conn.LocalAddr().String() {
-				t.Errorf("told %+v, want %q", r, c.want)
+				t.Errorf("got %+v, want %q", r, c.want)
 			}
 			if l.Rejected()[c.want] != 1 {
 				t.Errorf("counted %v", l.Rejected())
@@ -211,7 +211,7 @@ func TestListenerRefusesStrangersOverTLS(t *testing.T) {
 				_, err = conn.Read(make([]byte, 1))
 			}
 			if err == nil {
-				t.Error("a stranger was let in")
+				t.Error("an unauthenticated peer was accepted")
 			}
 			if r := <-told; r.Dialect != "TLS" {
 				t.Errorf("told %+v", r)
@@ -294,8 +294,8 @@ func TestRenewKeepsServing(t *testing.T) {
 		defer near.Close()
 		far, _, err := q.Accept(bounded(t))
 		if err != nil {
-			// The one that met the old socket as it went was reset, which Renew tells in its
-			// description.
+			// A connection in its handshake on the old socket is reset, as the documentation of
+			// Renew says.
 			if _, readErr := near.Read(make([]byte, 1)); !errors.Is(readErr, syscall.ECONNRESET) {
 				t.Fatal(err, readErr)
 			}
@@ -313,7 +313,7 @@ func TestTokenText(t *testing.T) {
 	}
 	var back wire.Token
 	if err := back.UnmarshalText(text); err != nil || back != token {
-		t.Errorf("%s came back as %x, %v", text, back, err)
+		t.Errorf("%s reads back as %x, %v", text, back, err)
 	}
 	for _, bad := range []string{"", "00", strings.Repeat("g", 32), strings.Repeat("0", 33)} {
 		if err := back.UnmarshalText([]byte(bad)); err == nil {
@@ -334,7 +334,7 @@ func FuzzPreface(f *testing.F) {
 			t.Fatalf("%q: %v", raw, ok)
 		}
 		if ok && !bytes.Equal(wire.AppendPreface(nil, token, index), raw) {
-			t.Fatalf("%q does not come back", raw)
+			t.Fatalf("%q does not read back", raw)
 		}
 	})
 }

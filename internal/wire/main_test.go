@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// TestMain fails the package when goroutines of it outlive its tests.
+// TestMain fails the package if its goroutines outlive its tests.
 func TestMain(m *testing.M) {
 	code := m.Run()
 	if left := leaked(5 * time.Second); code == 0 && left != "" {
@@ -19,8 +19,8 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// leaked waits until no goroutine runs this package's code and gives the stacks of those that still
-// do after patience.
+// leaked waits until no goroutine runs this package's code, and returns the stacks of those that
+// still do after patience.
 func leaked(patience time.Duration) string {
 	for end := time.Now().Add(patience); ; time.Sleep(10 * time.Millisecond) {
 		buf := make([]byte, 1<<20)

@@ -16,8 +16,8 @@ import (
 	"github.com/linerate/linerate/internal/wire"
 )
 
-// inNetns runs fn on a thread of its own in a fresh network namespace with loopback up. The thread
-// is never given back to the scheduler.
+// inNetns runs fn on a separate thread in a new network namespace with loopback up. The thread
+// never returns to the scheduler.
 func inNetns(t *testing.T, fn func()) {
 	t.Helper()
 	testenv.Need(t, testenv.NetNS)
@@ -69,7 +69,7 @@ func socketOption(t *testing.T, conn *net.TCPConn, level, name int) (value int) 
 	return value
 }
 
-// windowScale is the scale that this end of a connection has announced.
+// windowScale returns the scale that this end of a connection has announced.
 func windowScale(t *testing.T, conn *net.TCPConn) (scale int) {
 	t.Helper()
 	raw, err := conn.SyscallConn()
@@ -87,8 +87,8 @@ func windowScale(t *testing.T, conn *net.TCPConn) (scale int) {
 	return scale
 }
 
-// TestListenOptions has connections with options of their own between ordinary ones: what the far
-// end of each has is what its test asked for, and nothing of it stays.
+// TestListenOptions opens connections with special options between ordinary ones: the far end of
+// each has the options that its test requested, and none of them remains.
 func TestListenOptions(t *testing.T) {
 	l := listen(t, wire.NewKey())
 	accept := func(q *wire.DataQueue) *net.TCPConn {
@@ -124,7 +124,7 @@ func TestListenOptions(t *testing.T) {
 		t.Errorf("a second test with options: %v", err)
 	}
 	got := look(accept(q))
-	// The kernel doubles what is asked for (socket(7)), and takes 12 bytes of a segment for
+	// The kernel doubles the requested buffer (socket(7)), and uses 12 bytes of a segment for
 	// timestamps.
 	if got.Buffer != 32<<10 || got.MSS > 1000 || got.MSS < 1000-12 || got.Scale >= before.Scale {
 		t.Errorf("with options %+v, without %+v", got, before)
@@ -136,7 +136,7 @@ func TestListenOptions(t *testing.T) {
 		t.Errorf("before %+v, after %+v", before, after)
 	}
 	if _, err := l.ExpectWith(wire.NewToken(), 1, wire.ListenOptions{MSSBytes: 1}); err == nil {
-		t.Error("a segment of one byte was taken")
+		t.Error("a segment size of one byte was accepted")
 	}
 	last := l.Expect(wire.NewToken(), 1)
 	defer last.Close()
@@ -145,8 +145,8 @@ func TestListenOptions(t *testing.T) {
 	}
 }
 
-// TestRenewKeepsAnUnchangedSocket shows that nothing is replaced, and so nobody reset, as long as a
-// fresh socket would be the same.
+// TestRenewKeepsAnUnchangedSocket checks that the socket is not replaced, and so no connection
+// reset, as long as a new socket would be the same.
 func TestRenewKeepsAnUnchangedSocket(t *testing.T) {
 	l := listen(t, wire.NewKey())
 	inode := wire.SocketOf(l)
@@ -164,8 +164,8 @@ func TestRenewKeepsAnUnchangedSocket(t *testing.T) {
 	}
 }
 
-// TestNetnsRenewTakesUpDefaults shows what Renew is for: an accepted socket has the buffer that was
-// the default when its listener was made.
+// TestNetnsRenewTakesUpDefaults shows the purpose of Renew: an accepted socket has the buffer size
+// that was the default at the creation of its listener.
 func TestNetnsRenewTakesUpDefaults(t *testing.T) {
 	const path, before, after = "/proc/sys/net/ipv4/tcp_rmem", "4096 100000 6291456", "4096 200000 6291456"
 	set := func(v string) {
@@ -184,7 +184,7 @@ func TestNetnsRenewTakesUpDefaults(t *testing.T) {
 		q := l.Expect(wire.NewToken(), 2)
 		defer q.Close()
 		accepted := func(index int) (bytes int) {
-			// A dial to an address opens its socket on the goroutine that asks, hence in the
+			// A dial to an address opens its socket on the calling goroutine, hence in the
 			// namespace.
 			near, err := wire.DialData(bounded(t), l.Addr().String(), q.Token(), index, wire.DataOptions{})
 			if err != nil {

@@ -7,16 +7,15 @@ import (
 	"syscall"
 )
 
-// sleeper is the TCP connection under the TLS of a server's channel. Its reader could simply block
-// in tls.Conn.Read, but would sleep at the bottom of fifteen calls, whose frames need a stack of 4
-// KiB. So it asks TLS for what is there without waiting, and when nothing is left, a new goroutine
-// with the smallest stack there is, 2 KiB, waits for the socket. With a thousand idle clients that
-// is 2 MB.
+// sleeper is the TCP connection below the TLS of a server's channel. Its reader could simply block
+// in tls.Conn.Read, but then it would sleep below fifteen calls, whose frames need a stack of 4
+// KiB. So it reads from TLS without waiting, and when no byte is left, a new goroutine with the
+// smallest stack, 2 KiB, waits for the socket. For a thousand idle clients that saves 2 MB.
 type sleeper struct {
 	*net.TCPConn
 	raw     syscall.RawConn
-	head    []byte // what was read to find out what the connection is, to be read once more
-	probing bool   // Read gives errNothing instead of waiting; belongs to the goroutine that reads
+	head    []byte // bytes read to identify the connection, to be read again
+	probing bool   // Read returns errNothing instead of waiting; belongs to the reading goroutine
 }
 
 func newSleeper(conn *net.TCPConn, head []byte) (*sleeper, error) {
@@ -27,17 +26,17 @@ func newSleeper(conn *net.TCPConn, head []byte) (*sleeper, error) {
 	return &sleeper{TCPConn: conn, raw: raw, head: head}, nil
 }
 
-// errNothing says that a probing Read would have to wait. It is a timeout, so that TLS takes it for
-// a passing state and goes on where it was.
+// errNothing reports that a probing Read would have to wait. It is a timeout, so that TLS treats it
+// as temporary and can continue.
 var errNothing error = os.ErrDeadlineExceeded
 
-// Read gives the head once more, then what comes.
+// Read returns the head again, and then new bytes.
 func (s *sleeper) Read(b []byte) (int, error) {
 	switch {
 	case len(s.head) > 0:
 		n := copy(b, s.head)
 		if s.head = s.head[n:]; len(s.head) == 0 {
-			s.head = nil // its array is not needed any more
+			s.head = nil // its array is no longer needed
 		}
 		return n, nil
 	case s.probing:
@@ -46,8 +45,8 @@ func (s *sleeper) Read(b []byte) (int, error) {
 	return s.TCPConn.Read(b)
 }
 
-// probe reads one byte of r, which stands on top of s, if it is there; false: it is not, or not yet
-// whole.
+// probe reads one byte of r, which is layered on s, if one is available. It returns false if none
+// is, or if its TLS record is incomplete.
 func (s *sleeper) probe(r interface{ Read([]byte) (int, error) }, b []byte) (bool, error) {
 	s.probing = true
 	n, err := r.Read(b[:1])

@@ -4,7 +4,7 @@ package wire
 
 import "errors"
 
-// canSleep: elsewhere the reader blocks in TLS, with the larger stack.
+// canSleep is false: on other systems the reader blocks in TLS, with the larger stack.
 const canSleep = false
 
 func (s *sleeper) readNow([]byte) (int, error) { return 0, errors.ErrUnsupported }

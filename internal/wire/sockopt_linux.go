@@ -11,35 +11,35 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// setUserTimeout lets the kernel end the connection when what was sent stays unacknowledged for d
-// (TCP_USER_TIMEOUT, Linux ≥ 2.6.37). Heartbeats would find out as well; this one also frees a
-// writer that waits for room. Hence best effort.
+// setUserTimeout makes the kernel end the connection when sent data remains unacknowledged for d
+// (TCP_USER_TIMEOUT, Linux ≥ 2.6.37). Heartbeats would detect this too, but the timeout also frees
+// a writer that waits for room. Hence best effort.
 func setUserTimeout(conn *net.TCPConn, d time.Duration) {
 	raw, err := conn.SyscallConn()
 	if err != nil {
 		return
 	}
-	// Milliseconds (tcp(7)). It covers unacknowledged data only; an idle peer that vanished is
-	// found by the heartbeats, which are such data.
+	// Milliseconds (tcp(7)). It covers unacknowledged data only; for an idle peer that vanished,
+	// the heartbeats are such data.
 	_ = raw.Control(func(fd uintptr) {
 		_ = unix.SetsockoptInt(int(fd), unix.IPPROTO_TCP, unix.TCP_USER_TIMEOUT, int(d.Milliseconds()))
 	})
 }
 
 const (
-	// retransmitWithin bounds the wait between two retransmissions on a control channel, which else
-	// doubles up to two minutes. It is the least that the kernel allows (TCP_RTO_MAX_MS, Linux ≥
-	// 6.15).
+	// retransmitWithin limits the wait between two retransmissions on a control channel, which
+	// otherwise doubles up to two minutes. It is the minimum that the kernel allows
+	// (TCP_RTO_MAX_MS, Linux ≥ 6.15).
 	retransmitWithin = time.Second
 	// controlPriority is TC_PRIO_INTERACTIVE of linux/pkt_sched.h. Priorities up to it need no
 	// privilege (socket(7)).
 	controlPriority = 6
 )
 
-// hurry lets the few packets of a control channel through beside a load: this host's own queue
-// takes them before those of the load where it knows priorities (pfifo_fast, prio; nothing in the
-// packet shows it), and what was lost on the path is sent again soon. Best effort: without it, more
-// silence has to be borne.
+// hurry gives the few packets of a control channel precedence over a load. This host's own queue
+// sends them first if it supports priorities (pfifo_fast, prio; the packet itself shows no sign of
+// it), and lost segments are retransmitted soon. Best effort: without it, the channel must tolerate
+// more silence.
 func hurry(conn *net.TCPConn) {
 	raw, err := conn.SyscallConn()
 	if err != nil {
@@ -51,12 +51,12 @@ func hurry(conn *net.TCPConn) {
 	})
 }
 
-// canRenew tells that a second listener can take over the port while the first one still has it.
+// canRenew reports that a second listener can take over the port while the first one still has it.
 const canRenew = true
 
 // sharePort sets SO_REUSEPORT. It is on only while one listener takes over from another, so that a
-// second process on the same port still meets "address already in use". The kernel looks at the
-// flag when somebody binds, not when this socket was bound (inet_csk_bind_conflict, seen in Linux
+// second process on the same port still fails with "address already in use". The kernel checks the
+// flag when another socket binds, not when this one did (inet_csk_bind_conflict, seen in Linux
 // 6.x).
 func sharePort(raw syscall.RawConn, on int) error {
 	var opErr error
@@ -71,7 +71,7 @@ func sharePort(raw syscall.RawConn, on int) error {
 	return nil
 }
 
-// setListenOptions sets what accepted sockets inherit.
+// setListenOptions sets options that accepted sockets inherit.
 func setListenOptions(raw syscall.RawConn, o ListenOptions) error {
 	var opErr error
 	set := func(fd uintptr, level, name, value int, what string) {
@@ -92,15 +92,15 @@ func setListenOptions(raw syscall.RawConn, o ListenOptions) error {
 	return opErr
 }
 
-// socketDefaults is what a TCP socket has from this host's settings when it is made, and an
-// accepted one from its listener: the second numbers of net.ipv4.tcp_rmem and tcp_wmem,
-// net.core.busy_read, net.ipv4.ip_no_pmtu_disc. What else a sysctl decides, the kernel looks up per
+// socketDefaults are the values that a TCP socket gets from this host's settings at its creation,
+// and an accepted one from its listener: the second numbers of net.ipv4.tcp_rmem and tcp_wmem,
+// net.core.busy_read, net.ipv4.ip_no_pmtu_disc. The kernel looks up all other sysctls per
 // connection (seen in tcp_init_sock, sock_init_data and inet_create of Linux 6.x).
 type socketDefaults struct {
 	receiveBytes, sendBytes, busyReadMicros, mtuDiscover int
 }
 
-// defaultsOf reads a listening socket; what cannot be read is -1 and equal to itself.
+// defaultsOf reads a listening socket. A value that cannot be read is -1, which equals itself.
 func defaultsOf(l *net.TCPListener) socketDefaults {
 	d := unknownDefaults
 	if raw, err := l.SyscallConn(); err == nil {
@@ -109,7 +109,7 @@ func defaultsOf(l *net.TCPListener) socketDefaults {
 	return d
 }
 
-// freshDefaults gives what a listening socket at ip would have that was made now.
+// freshDefaults returns the values of a new listening socket at ip.
 func freshDefaults(ip net.IP) socketDefaults {
 	family := unix.AF_INET6
 	if ip.To4() != nil {

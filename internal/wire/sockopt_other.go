@@ -9,20 +9,20 @@ import (
 	"time"
 )
 
-// setUserTimeout has no portable counterpart; heartbeats tell a vanished peer.
+// setUserTimeout has no portable counterpart; heartbeats reveal a vanished peer.
 func setUserTimeout(*net.TCPConn, time.Duration) {}
 
 // hurry has no portable counterpart.
 func hurry(*net.TCPConn) {}
 
-// canRenew: elsewhere SO_REUSEPORT has other rules or does not exist.
+// canRenew is false: on other systems SO_REUSEPORT has other rules or does not exist.
 const canRenew = false
 
 func sharePort(syscall.RawConn, int) error { return errors.ErrUnsupported }
 
 func setListenOptions(syscall.RawConn, ListenOptions) error { return errors.ErrUnsupported }
 
-// socketDefaults are not compared where a listener cannot be replaced.
+// socketDefaults are not compared if a listener cannot be replaced.
 type socketDefaults struct{}
 
 func defaultsOf(*net.TCPListener) socketDefaults { return socketDefaults{} }

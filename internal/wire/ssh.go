@@ -23,8 +23,8 @@ type SSHTarget struct {
 	Port int    // 0: as ssh's configuration says
 }
 
-// ParseSSHTarget reads ssh://[USER@]HOST[:PORT]. It refuses what ssh could take for an option or
-// what could not be a host at all.
+// ParseSSHTarget reads ssh://[USER@]HOST[:PORT]. It refuses text that ssh could take for an option,
+// and text that cannot be a host.
 func ParseSSHTarget(text string) (SSHTarget, error) {
 	u, err := url.Parse(text)
 	if err != nil {
@@ -37,7 +37,7 @@ func ParseSSHTarget(text string) (SSHTarget, error) {
 	if u.User != nil {
 		t.User = u.User.Username()
 		if _, has := u.User.Password(); has {
-			return bad("a password has no place here")
+			return bad("a password is not allowed here")
 		}
 	}
 	switch {
@@ -46,7 +46,7 @@ func ParseSSHTarget(text string) (SSHTarget, error) {
 	case t.Host == "":
 		return bad("no host")
 	case u.Path != "" && u.Path != "/" || u.RawQuery != "" || u.Fragment != "":
-		return bad("something follows the host")
+		return bad("text follows the host")
 	case !harmlessWord(t.Host) || u.User != nil && !harmlessWord(t.User):
 		return bad("user and host must not begin with '-' or hold blanks, quotes or control characters")
 	}
@@ -59,7 +59,7 @@ func ParseSSHTarget(text string) (SSHTarget, error) {
 	return t, nil
 }
 
-// String gives the target as the user writes it.
+// String returns the target as the user writes it.
 func (t SSHTarget) String() string {
 	host := t.Host
 	if strings.Contains(host, ":") {
@@ -74,8 +74,8 @@ func (t SSHTarget) String() string {
 	return "ssh://" + host
 }
 
-// harmlessWord tells a word that ssh cannot take for an option and that its ProxyCommand could not
-// take for shell syntax.
+// harmlessWord reports whether ssh cannot take a word for an option, and its ProxyCommand cannot
+// take it for shell syntax.
 func harmlessWord(s string) bool {
 	return s != "" && s[0] != '-' && !strings.ContainsFunc(s, func(r rune) bool {
 		return r <= ' ' || r == 0x7f || strings.ContainsRune("'\"`$\\;&<>|(){}!*?", r)

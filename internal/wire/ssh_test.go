@@ -16,11 +16,11 @@ import (
 	"github.com/linerate/linerate/internal/wire"
 )
 
-// fakeSSH puts a shell script in the place of ssh. A real server is met in package peer.
+// fakeSSH replaces ssh by a shell script. Package peer tests with a real server.
 func fakeSSH(t *testing.T, script string) {
 	t.Helper()
 	if runtime.GOOS == "windows" {
-		t.Skip("the stand-in for ssh is a shell script")
+		t.Skip("the replacement for ssh is a shell script")
 	}
 	dir := t.TempDir()
 	if err := os.WriteFile(filepath.Join(dir, "ssh"), []byte("#!/bin/sh\n"+script), 0o755); err != nil {
@@ -29,7 +29,7 @@ func fakeSSH(t *testing.T, script string) {
 	t.Setenv("PATH", dir+string(os.PathListSeparator)+os.Getenv("PATH"))
 }
 
-// answersG is how ssh answers -G, as far as it is read.
+// answersG is the part of ssh's answer to -G that this package reads.
 const answersG = `case "$1" in -G) echo "hostname real.example"; echo "connecttimeout 7"; exit 0;; esac
 `
 
@@ -42,9 +42,9 @@ exec cat`)
 		t.Fatal(err)
 	}
 	if addr != "real.example:4711" {
-		t.Errorf("data goes to %q", addr)
+		t.Errorf("the data address is %q", addr)
 	}
-	// The far end is cat: what is sent comes back.
+	// The far end is cat, which returns every frame.
 	if err := c.Send(t.Context(), "echo", "text"); err != nil {
 		t.Fatal(err)
 	}
@@ -92,17 +92,17 @@ func TestSSHExplainsWhyNot(t *testing.T) {
 			fakeSSH(t, answersG+c.script)
 			patience := time.Minute
 			if c.text == "deadline" {
-				patience = 500 * time.Millisecond // the only case that waits for its end
+				patience = 500 * time.Millisecond // the only case that waits for the timeout
 			}
 			ctx, cancel := context.WithTimeout(t.Context(), patience)
 			defer cancel()
 			_, _, err := wire.SSH(ctx, "ssh://far", nil)
 			if !errors.Is(err, c.kind) || !strings.Contains(err.Error(), c.text) {
-				t.Errorf("got %v, want %v with %q", err, c.kind, c.text)
+				t.Errorf("got %v, want %v and the text %q", err, c.kind, c.text)
 			}
 			var e *wire.Error
 			if !errors.As(err, &e) || e.Hint() == "" {
-				t.Errorf("no advice with %v", err)
+				t.Errorf("%v has no advice", err)
 			}
 		})
 	}
@@ -155,11 +155,11 @@ func FuzzSSHOutput(f *testing.F) {
 	f.Add("hostname far\nport 22\nhostname second")
 	f.Fuzz(func(t *testing.T, line string) {
 		if port, ok := wire.ParseGreeting(line); ok && (port < 1 || port > 65535) {
-			t.Fatalf("%q gives port %d", line, port)
+			t.Fatalf("%q yields port %d", line, port)
 		}
 		for keyword := range wire.ParseSSHConfig([]byte(line)) {
 			if keyword == "" {
-				t.Fatalf("%q gives an empty keyword", line)
+				t.Fatalf("%q yields an empty keyword", line)
 			}
 		}
 	})

@@ -6,33 +6,34 @@ import (
 	"slices"
 )
 
-// sector is what a disk writes whole, in bytes. Older disks promise 512, so that is the grain of
-// torn writes.
+// sector is the unit that a disk writes whole, in bytes. Older disks promise 512, so that is the
+// granularity of torn writes.
 const sector = 512
 
-// CrashClone returns the file system as it could be found after power loss now. What was synced is
-// there. Every change of a directory and of a file's content since its last sync is there with
-// probability keepUnsynced, each by its own throw of rng: names may be missing or stale, appended
-// data may be cut off or have holes of zeros. With 0 exactly the synced state is left, with 1
-// everything. The clone holds no locks, and is itself safe: a second crash of it changes nothing.
+// CrashClone returns the file system as it could be found after a power loss now. Synced data is
+// present. Every change of a directory and of a file's content since its last sync is present with
+// probability keepUnsynced, each by a separate draw of rng: names may be missing or stale, appended
+// data may be truncated or have holes of zeros. With 0 exactly the synced state remains, with 1
+// everything. The clone holds no locks, and all of its content is synced: a second crash of it
+// changes nothing.
 //
-// It is harsher than real file systems: both names of a rename are thrown for apart, and nothing is
-// written in order.
+// It is harsher than real file systems: both names of a rename are drawn separately, and no order
+// of writes is kept.
 func (m *Mem) CrashClone(keepUnsynced float64, rng *rand.Rand) *Mem {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	keep := func() bool {
-		// The ends are exact, and need no generator.
+		// The extremes are exact and need no generator.
 		return keepUnsynced >= 1 || (keepUnsynced > 0 && rng.Float64() < keepUnsynced)
 	}
-	// The kernel's locks die with the machine, and so do these: the clone starts without any.
+	// The kernel's locks end with the machine, so the clone starts without any.
 	clone := NewMem()
 	clone.root = m.root.crash(keep, rng, map[*memNode]*memNode{})
 	return clone
 }
 
-// crash returns what is left of a node. A node that two names reach (a rename half on disk) is the
-// same node in the clone.
+// crash returns the remains of a node. A node with two names (a rename half on disk) is the same
+// node in the clone.
 func (n *memNode) crash(keep func() bool, rng *rand.Rand, done map[*memNode]*memNode) *memNode {
 	if left, ok := done[n]; ok {
 		return left
@@ -45,11 +46,11 @@ func (n *memNode) crash(keep func() bool, rng *rand.Rand, done map[*memNode]*mem
 		return left
 	}
 	left.children = map[string]*memNode{}
-	// Names of both faces: one that was removed without a sync may be back, one that was made
-	// without a sync may be gone.
+	// Names of both states: a name removed without a sync may be back, a name created without a
+	// sync may be missing.
 	names := maps.Clone(n.children)
 	maps.Copy(names, n.syncedChildren)
-	// Sorted, so that one seed gives one outcome.
+	// Sorted, so that one seed has one outcome.
 	for _, name := range slices.Sorted(maps.Keys(names)) {
 		child, synced := n.children[name], n.syncedChildren[name]
 		if child != synced && !keep() {
@@ -63,18 +64,17 @@ func (n *memNode) crash(keep func() bool, rng *rand.Rand, done map[*memNode]*mem
 	return left
 }
 
-// crashData returns what is left of a file's content.
+// crashData returns the remains of a file's content.
 func (n *memNode) crashData(keep func() bool, rng *rand.Rand) []byte {
 	if n.safe < len(n.synced) && !keep() {
-		// It was cut, or emptied and written anew: the size is one field of the inode, so it is the
-		// old file or the new one.
+		// The file was truncated, or emptied and rewritten: the size is one field of the inode, so
+		// the result is the old file or the new one.
 		return slices.Clone(n.synced)
 	}
 	return tear(slices.Clone(n.data), n.safe, keep, rng)
 }
 
-// tear loses parts of data behind safe: sectors that were not written read as zeros, and the end
-// may be missing.
+// tear loses parts of data after safe: unwritten sectors read as zeros, and the end may be missing.
 func tear(data []byte, safe int, keep func() bool, rng *rand.Rand) []byte {
 	for start := safe; start < len(data); start = (start/sector + 1) * sector {
 		if !keep() {

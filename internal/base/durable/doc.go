@@ -1,17 +1,17 @@
 // Package durable keeps bytes through crashes: files that are replaced whole or not at all, a
-// checksummed record log, and an exclusive lock that dies with its holder.
+// checksummed record log, and an exclusive lock that ends with its holder.
 //
 // # Model
 //
-// An FS is the only way to a disk. There are three: the operating system (OS), a memory file system
-// that can be switched off like a machine that loses power (Mem), and a wrapper that makes chosen
-// operations fail (Faulty). Replace swaps the content of a file atomically. A Log is a file of
-// records, each on disk before Append returns. A Lock belongs to one process at a time; its file
-// can be opened by its owner only, because whoever can open it can hold it.
+// Only an FS accesses a disk. There are three: the operating system (OS), a memory file system that
+// can simulate a power loss (Mem), and a wrapper that makes chosen operations fail (Faulty).
+// Replace swaps the content of a file atomically. A Log is a file of records, each on disk before
+// Append returns. A Lock belongs to one process at a time; only its owner can open its file,
+// because any process that can open it can hold the lock.
 //
-// What power loss leaves behind follows POSIX and no particular file system: the data of a file
-// survives up to its last Sync, a name in a directory survives once that directory was synced with
-// SyncDir. Everything younger may be there, may be missing, and may be there in part.
+// The state after a power loss follows POSIX, not a particular file system. The data of a file
+// survives up to its last Sync; a name in a directory survives once SyncDir has synced that
+// directory. Later changes may be present, missing, or partly present.
 //
 // # Record log format
 //
@@ -31,14 +31,14 @@
 //	24  n  payload
 //
 // The salt makes frames of another log invalid, so stale blocks that a file system shows after a
-// crash are never taken for records. The header has its own sum because its length field must be
-// believed before the payload is: a frame whose header is whole, and behind whose end the file goes
-// on, was once followed by another append and so had been synced.
+// crash are never taken for records. The header has its own sum because its length field is used
+// before the payload is verified: if a frame has a valid header and the file continues after its
+// end, another append followed it, so the frame had been synced.
 //
-// A damaged frame is a torn tail, which a crash during Append leaves and which is cut off at the
-// next OpenLog, exactly when nothing proves that it had been synced: it is the last one, its end is
-// the end of the file or lies beyond it, and no valid header follows anywhere. Every other damage
-// is corruption: a *CorruptError with the offset, and nothing is repaired.
+// A damaged frame is a torn tail if nothing proves that it had been synced: it is the last one, its
+// end is the end of the file or lies beyond it, and no valid header follows anywhere. A crash
+// during Append leaves such a tail, and the next OpenLog truncates it. Any other damage is
+// corruption: a *CorruptError with the offset, without a repair.
 //
 // # Units
 //
@@ -47,20 +47,20 @@
 // # Sources
 //
 // fsync(2), rename(2), open(2), flock(2) of Linux man-pages 6.x; LockFileEx, MoveFileEx of the
-// Windows API. That an fsync which failed must not be tried again (the kernel has marked the lost
-// pages clean): Rebello et al., "Can Applications Recover from fsync Failures?", USENIX ATC 2020.
+// Windows API. A failed fsync must not be repeated (the kernel has marked the lost pages clean):
+// Rebello et al., "Can Applications Recover from fsync Failures?", USENIX ATC 2020.
 //
 // # Limits
 //
 // A frame whose fsync failed may still be read back, from the page cache, until the machine
-// restarts: the next OpenLog then takes it for a record and appends behind it, though its blocks
-// were never written. Power loss after that shows as corruption in the middle of the log instead of
-// a torn tail. Nothing is lost by it that was reported as safe, but a person has to look.
+// restarts. The next OpenLog then takes it for a record and appends after it, though its blocks
+// were never written. A later power loss then shows as corruption in the middle of the log instead
+// of a torn tail. No record that was reported as safe is lost, but a person must examine the log.
 //
-// The damage of a synced last frame, by a failing medium, cannot be told from a torn append.
-// Windows cannot sync a directory; renames are written through there instead. Locks do not work
-// over NFS versions that keep them local. Writers of the same path must exclude each other; readers
-// need not. A log is read into memory whole, so its writer has to rewrite it from time to time
-// (RewriteLog); package journal does at half a MiB. Disks that acknowledge a flush and do not do it
-// keep no promise of this package.
+// Damage of a synced last frame by a failing medium looks the same as a torn append. Windows cannot
+// sync a directory; there, renames are written through instead. Locks do not work over NFS versions
+// that keep them local. Writers of the same path must exclude each other; readers need not. A log
+// is read into memory whole, so its writer has to rewrite it from time to time (RewriteLog);
+// package journal does so at half a MiB. On a disk that acknowledges a flush without performing it,
+// no promise of this package holds.
 package durable

@@ -7,17 +7,17 @@ import (
 	"syscall"
 )
 
-// Op is one operation that a Faulty file system is about to do.
+// Op is one operation that a Faulty file system is about to perform.
 type Op struct {
 	N    int    // counted from 0 over the life of the wrapper
-	Kind OpKind // what it does
+	Kind OpKind // the kind of operation
 	Path string // of the file, or the old name of a rename
 }
 
 // OpKind names a kind of operation.
 type OpKind string
 
-// The kinds. Closing and releasing are not counted: they never fail here.
+// The kinds. Closing and releasing do not count: they never fail here.
 const (
 	OpCreate   OpKind = "create"
 	OpAppend   OpKind = "open-append"
@@ -34,13 +34,13 @@ const (
 	OpTruncate OpKind = "truncate"
 )
 
-// Grows tells whether the operation needs room on the disk, so that a full one refuses it.
+// Grows reports whether the operation needs disk space, so that a full disk refuses it.
 func (k OpKind) Grows() bool {
 	return k == OpCreate || k == OpAppend || k == OpMkdir || k == OpWrite
 }
 
-// Faulty is a file system some of whose operations fail, as a hook decides. A write that fails has
-// written the first half of its data. A sync that fails has saved nothing.
+// Faulty is a file system in which a hook decides which operations fail. A failed write has written
+// the first half of its data. A failed sync has saved nothing.
 type Faulty struct {
 	fsys FS
 	hook func(Op) error
@@ -49,14 +49,14 @@ type Faulty struct {
 	n  int
 }
 
-// NewFaulty wraps fsys. The hook sees every operation before it is done; the error it returns
-// becomes the outcome, with nil the operation is done. It may also be used just to look, or to
-// clone a Mem at that moment. Calls of the hook do not overlap.
+// NewFaulty wraps fsys. The hook receives every operation before it runs. If the hook returns an
+// error, that is the result; otherwise the operation runs. The hook may also only observe, or clone
+// a Mem at that moment. Calls of the hook do not overlap.
 func NewFaulty(fsys FS, hook func(Op) error) *Faulty {
 	return &Faulty{fsys: fsys, hook: hook}
 }
 
-// FailAt is a hook that lets operation n alone fail with err.
+// FailAt returns a hook that makes only operation n fail, with err.
 func FailAt(n int, err error) func(Op) error {
 	return func(op Op) error {
 		if op.N == n {
@@ -66,8 +66,8 @@ func FailAt(n int, err error) func(Op) error {
 	}
 }
 
-// FullFrom is a hook that behaves like a disk that is full from operation n on: what needs room
-// fails with ENOSPC.
+// FullFrom returns a hook that behaves like a disk that is full from operation n on: operations
+// that need space fail with ENOSPC.
 func FullFrom(n int) func(Op) error {
 	return func(op Op) error {
 		if op.N >= n && op.Kind.Grows() {
@@ -77,21 +77,21 @@ func FullFrom(n int) func(Op) error {
 	}
 }
 
-// before counts an operation and asks the hook.
+// before counts an operation and calls the hook.
 func (f *Faulty) before(kind OpKind, path string) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	op := Op{N: f.n, Kind: kind, Path: path}
 	f.n++
-	// As package os would wrap it, so that errors.Is on ENOSPC or EIO works for tested and real
-	// failures alike.
+	// Wrapped as package os would, so that errors.Is on ENOSPC or EIO works for simulated and real
+	// failures.
 	if err := f.hook(op); err != nil {
 		return &fs.PathError{Op: string(kind), Path: path, Err: err}
 	}
 	return nil
 }
 
-// Operations returns how many there were so far.
+// Operations returns the number of operations so far.
 func (f *Faulty) Operations() int {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -196,8 +196,8 @@ type faultyFile struct {
 
 func (f *faultyFile) Write(data []byte) (int, error) {
 	if err := f.fsys.before(OpWrite, f.name); err != nil {
-		// Half of it, because that is the hard case: a torn frame that later opens must find and
-		// cut.
+		// Half of the data, because that is the hard case: a torn frame that later opens must find
+		// and truncate.
 		n, writeErr := f.file.Write(data[:len(data)/2])
 		if writeErr != nil {
 			return n, writeErr

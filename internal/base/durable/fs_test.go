@@ -17,7 +17,7 @@ import (
 	"github.com/linerate/linerate/internal/base/durable"
 )
 
-// implementations are all file systems, each with an empty directory to work in.
+// implementations returns all file systems, each with an empty working directory.
 func implementations(t *testing.T) map[string]func(t *testing.T) (durable.FS, string) {
 	mem := func(t *testing.T) (durable.FS, string) {
 		fsys := durable.NewMem()
@@ -63,7 +63,7 @@ func must(t *testing.T, err error) {
 	}
 }
 
-// TestConformance is the contract of FS, which all implementations keep.
+// TestConformance checks the contract of FS for all implementations.
 func TestConformance(t *testing.T) {
 	for name, start := range implementations(t) {
 		t.Run(name, func(t *testing.T) {
@@ -87,7 +87,7 @@ func TestConformance(t *testing.T) {
 				must(t, err)
 				write(t, file, "+")
 				must(t, file.Truncate(2))
-				write(t, file, "!") // At the new end, not behind a hole.
+				write(t, file, "!") // At the new end, not after a hole.
 				must(t, file.Close())
 				if got := content(t, fsys, path); got != "on!" {
 					t.Errorf("after append: %q", got)
@@ -101,7 +101,7 @@ func TestConformance(t *testing.T) {
 				must(t, err)
 				must(t, file.Close())
 				if got := content(t, fsys, path); got != "" {
-					t.Errorf("create of what is there: %q", got)
+					t.Errorf("create of an existing file: %q", got)
 				}
 			})
 			t.Run("names", func(t *testing.T) {
@@ -121,7 +121,7 @@ func TestConformance(t *testing.T) {
 					t.Errorf("renamed: %q", got)
 				}
 				if err := fsys.Remove(sub); err == nil {
-					t.Error("a directory with something in it was removed")
+					t.Error("a non-empty directory was removed")
 				}
 				must(t, fsys.Remove(filepath.Join(sub, "deep")))
 				must(t, fsys.Remove(sub))
@@ -152,11 +152,11 @@ func TestConformance(t *testing.T) {
 					"mkdir": fsys.Mkdir(filepath.Join(gone, "x"), 0o755),
 				} {
 					if !errors.Is(err, fs.ErrNotExist) {
-						t.Errorf("%s of what is not there: %v", what, err)
+						t.Errorf("%s of a missing name: %v", what, err)
 					}
 				}
 				if err := fsys.Mkdir(filepath.Join(dir, "sub"), 0o755); !errors.Is(err, fs.ErrExist) {
-					t.Errorf("mkdir of what is there: %v", err)
+					t.Errorf("mkdir of an existing name: %v", err)
 				}
 				if err := durable.MkdirAll(fsys, there, 0o755); err == nil {
 					t.Error("mkdirall over a file")
@@ -188,15 +188,15 @@ func TestConformance(t *testing.T) {
 				info, err := fsys.Stat(path)
 				must(t, err)
 				if perm := info.Mode().Perm(); runtime.GOOS != "windows" && perm != 0o600 {
-					t.Errorf("everyone who may open the file may hold the lock: %v", perm)
+					t.Errorf("another user may open the file and hold the lock: mode %v", perm)
 				}
 			})
 		})
 	}
 }
 
-// TestReplaceSurvivesPowerLossAtEveryOperation: cut off anywhere, the old content is there or the
-// new.
+// TestReplaceSurvivesPowerLossAtEveryOperation checks that a power loss at any operation leaves the
+// old content or the new.
 func TestReplaceSurvivesPowerLossAtEveryOperation(t *testing.T) {
 	contents := []string{"", strings.Repeat("old ", 400), strings.Repeat("newer ", 300), "newest"}
 	for _, keep := range []float64{0, 0.5, 1} {
@@ -216,14 +216,14 @@ func TestReplaceSurvivesPowerLossAtEveryOperation(t *testing.T) {
 				if got != contents[step] && got != contents[max(step-1, 1)] {
 					t.Fatalf("keep %v, step %d: found %.20q…", keep, step, got)
 				}
-				// What is found can be replaced again, leftovers or not.
+				// The file can be replaced again, with or without leftovers.
 				must(t, durable.Replace(crashed, "/d/f", []byte("again"), 0o644))
 			}
 		}
 		fsys := durable.NewFaulty(mem, func(durable.Op) error { check(); return nil })
 		for step = 1; step < len(contents); step++ {
 			must(t, durable.Replace(fsys, "/d/f", []byte(contents[step]), 0o644))
-			// Returned: from here on it is safe.
+			// Replace has returned: from here on the content is safe.
 			if got := content(t, mem.CrashClone(0, nil), "/d/f"); got != contents[step] {
 				t.Fatalf("after replace: %.20q…", got)
 			}
@@ -252,7 +252,7 @@ func TestReplaceWithFaults(t *testing.T) {
 				t.Errorf("operation %d: %q", n, got)
 			}
 			if names, _ := mem.ReadDir("/d"); len(names) != 1 {
-				t.Errorf("operation %d: litter %q", n, names)
+				t.Errorf("operation %d: leftover %q", n, names)
 			}
 		}
 	}
@@ -266,7 +266,7 @@ func TestMkdirAllIsSafe(t *testing.T) {
 	}
 }
 
-// TestCrashClone says what power loss may leave of one file.
+// TestCrashClone checks what a power loss may leave of one file.
 func TestCrashClone(t *testing.T) {
 	mem := durable.NewMem()
 	must(t, durable.MkdirAll(mem, "/d", 0o755))
@@ -276,7 +276,7 @@ func TestCrashClone(t *testing.T) {
 	write(t, file, string(synced))
 	must(t, file.Sync())
 	if _, err := mem.CrashClone(0, nil).Stat("/d/f"); !errors.Is(err, fs.ErrNotExist) {
-		t.Errorf("a name not synced is there for sure: %v", err)
+		t.Errorf("an unsynced name always survives: %v", err)
 	}
 	must(t, mem.SyncDir("/d"))
 	write(t, file, strings.Repeat("u", 2000))
@@ -306,14 +306,14 @@ func TestCrashClone(t *testing.T) {
 			cuts++
 		}
 		if again := content(t, crashed.CrashClone(0, nil), "/d/f"); again != got {
-			t.Fatal("a second crash changed what the first had left")
+			t.Fatal("a second crash changed the result of the first")
 		}
 	}
 	if holes < 20 || cuts < 20 {
 		t.Errorf("%d holes and %d cuts in 200 crashes", holes, cuts)
 	}
 
-	// A file cut down and not synced is the old one or the new one.
+	// A truncated, unsynced file is the old one or the new one.
 	must(t, file.Sync())
 	must(t, file.Truncate(10))
 	for range 50 {
@@ -333,7 +333,7 @@ func TestLockIsTakenOnAFullDisk(t *testing.T) {
 	data, err := os.ReadFile(path)
 	must(t, err)
 	if info, err := os.Stat(path); err != nil || runtime.GOOS != "windows" && info.Mode().Perm() != 0o600 {
-		t.Errorf("the file of an older linerate stays open to all: %v, %v", info.Mode(), err)
+		t.Errorf("a file of an older linerate remained open to all users: %v, %v", info.Mode(), err)
 	}
 	if len(data) != 20 || strings.Contains(string(data), "1234567") {
 		t.Errorf("lock file holds %q", data)

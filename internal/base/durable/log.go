@@ -19,7 +19,7 @@ const (
 	frameHeaderSize = 24
 )
 
-// logPerm lets everyone read: what a log says about a host is no secret, and reading needs no
+// logPerm lets every user read: a log's facts about a host are not secret, and reading needs no
 // privilege.
 const logPerm = 0o644
 
@@ -30,15 +30,15 @@ var (
 
 // The errors of a log.
 var (
-	// ErrCorrupt says that a log is damaged in a way no crash explains; the error in hand is a
+	// ErrCorrupt reports damage to a log that no crash explains; the actual error is a
 	// *CorruptError.
 	ErrCorrupt = errors.New("log is corrupt")
-	// ErrPoisoned says that an earlier write or sync of this log failed, so this process must not
-	// write to it again.
+	// ErrPoisoned reports that an earlier write or sync of this log failed, so this process must
+	// not write to it again.
 	ErrPoisoned = errors.New("log takes no more writes after a failed one")
 )
 
-// CorruptError tells where a log is damaged.
+// CorruptError locates the damage of a log.
 type CorruptError struct {
 	Path   string
 	Offset int64 // of the frame, in bytes
@@ -60,16 +60,16 @@ type Log struct {
 	salt [8]byte
 	next uint64 // sequence number of the next frame
 	size int64
-	err  error // once set, stays
+	err  error // once set, it remains
 }
 
-// OpenLog opens the log at path and returns its records, oldest first. A log that is not there is
-// made. A torn tail is cut off and the cut is on disk before OpenLog returns. A corrupt log is a
-// *CorruptError and stays untouched.
+// OpenLog opens the log at path and returns its records, oldest first. It creates a missing log. It
+// truncates a torn tail, and that is on disk before OpenLog returns. A corrupt log causes a
+// *CorruptError and is not changed.
 func OpenLog(fsys FS, path string) (*Log, [][]byte, error) {
 	data, err := fsys.ReadFile(path)
-	// By Replace, so that power loss during the making leaves no log or a whole empty one, and
-	// never a header cut short, which would be corruption.
+	// By Replace, so that a power loss during creation leaves no log or an empty one, and never a
+	// truncated header, which would be corruption.
 	if errors.Is(err, fs.ErrNotExist) {
 		if err := RewriteLog(fsys, path, nil); err != nil {
 			return nil, nil, err
@@ -88,8 +88,8 @@ func OpenLog(fsys FS, path string) (*Log, [][]byte, error) {
 		return nil, nil, err
 	}
 	if content.end < int64(len(data)) {
-		// The next frame must not land behind rubbish, not even after a crash right now, so the cut
-		// is synced by itself.
+		// The next frame must not follow a torn one, not even after an immediate crash, so the
+		// truncation is synced separately.
 		err := file.Truncate(content.end)
 		if err == nil {
 			err = file.Sync()
@@ -104,8 +104,8 @@ func OpenLog(fsys FS, path string) (*Log, [][]byte, error) {
 }
 
 // ReadLog returns the records of the log at path, oldest first, and the number of bytes of a torn
-// tail behind them. It writes nothing and may run while another process appends: a record half
-// written looks like a torn tail.
+// tail after them. It writes nothing and may run while another process appends: a half-written
+// record looks like a torn tail.
 func ReadLog(fsys FS, path string) (records [][]byte, torn int64, err error) {
 	data, err := fsys.ReadFile(path)
 	if err != nil {
@@ -118,7 +118,7 @@ func ReadLog(fsys FS, path string) (records [][]byte, torn int64, err error) {
 	return content.records, int64(len(data)) - content.end, nil
 }
 
-// RewriteLog replaces the log at path by one with these records, atomically. A Log open on the old
+// RewriteLog atomically replaces the log at path by one with these records. A Log open on the old
 // file must not be used again.
 func RewriteLog(fsys FS, path string, records [][]byte) error {
 	var salt [8]byte
@@ -133,9 +133,9 @@ func RewriteLog(fsys FS, path string, records [][]byte) error {
 	return Replace(fsys, path, data, logPerm)
 }
 
-// Append adds a record and returns once it is on disk. After any error but a record too long, the
-// log is poisoned: the record may or may not be found at the next OpenLog, and every further Append
-// is refused with ErrPoisoned.
+// Append adds a record and returns once it is on disk. After any error except one about a record
+// that is too long, the log is poisoned: the next OpenLog may or may not find the record, and every
+// further Append fails with ErrPoisoned.
 func (l *Log) Append(record []byte) error {
 	if l.err != nil {
 		return fmt.Errorf("append to %s: %w: %w", l.path, ErrPoisoned, l.err)
@@ -144,15 +144,14 @@ func (l *Log) Append(record []byte) error {
 		return fmt.Errorf("append to %s: record of %d bytes is above the limit of %d", l.path, len(record), MaxRecord)
 	}
 	frame := appendFrame(nil, l.salt, l.next, record)
-	// One write call for the whole frame. A short one, on a disk that is full, leaves a torn tail
-	// for the next OpenLog; cutting it off here would be another write to a disk that has just
-	// refused one.
+	// One write call for the whole frame. A short write, on a full disk, leaves a torn tail for the
+	// next OpenLog; truncating it here would be another write to a disk that has just refused one.
 	if _, err := l.file.Write(frame); err != nil {
 		l.err = err
 		return fmt.Errorf("append to %s: %w", l.path, err)
 	}
-	// The kernel reports a lost page once and calls it clean afterwards (package comment, Sources).
-	// A second fsync that succeeds would say nothing about this frame, so there is none.
+	// The kernel reports a lost page once and marks it clean afterwards (package comment, Sources).
+	// A second, successful fsync would prove nothing about this frame, so none is tried.
 	if err := l.file.Sync(); err != nil {
 		l.err = err
 		return fmt.Errorf("append to %s: sync: %w", l.path, err)
@@ -165,17 +164,17 @@ func (l *Log) Append(record []byte) error {
 // Size returns the length of the log in bytes.
 func (l *Log) Size() int64 { return l.size }
 
-// Err returns the failure that poisoned the log, nil when it can be written.
+// Err returns the failure that poisoned the log, or nil if the log is writable.
 func (l *Log) Err() error { return l.err }
 
-// Close closes the file. Every record was on disk before.
+// Close closes the file. Every record is already on disk.
 func (l *Log) Close() error { return l.file.Close() }
 
-// logContent is what parseLog finds.
+// logContent is the result of parseLog.
 type logContent struct {
 	salt    [8]byte
 	records [][]byte // slices of the data parsed
-	end     int64    // behind the last valid frame
+	end     int64    // after the last valid frame
 }
 
 // parseLog reads a log file. The path is for messages.
@@ -184,7 +183,7 @@ func parseLog(path string, data []byte) (logContent, error) {
 	corrupt := func(offset int, reason string) (logContent, error) {
 		return logContent{}, &CorruptError{Path: path, Offset: int64(offset), Reason: reason}
 	}
-	// A log comes into being by Replace, so that its name never stands for half a header.
+	// A log is created by Replace, so its name never refers to half a header.
 	if len(data) < logHeaderSize {
 		return corrupt(0, "file header is cut short")
 	}
@@ -206,14 +205,14 @@ func parseLog(path string, data []byte) (logContent, error) {
 			}
 			break
 		}
-		// The salt excludes frames of other logs, so only a log whose middle is missing or doubled
-		// comes here.
+		// The salt excludes frames of other logs, so only a log whose middle is missing or
+		// duplicated reaches this.
 		if sequence != uint64(len(content.records)) {
 			return corrupt(offset, fmt.Sprintf("frame has number %d where %d is due", sequence, len(content.records)))
 		}
 		end := frameHeaderSize + length
-		// A whole header with too little behind it: the crash came between the first and the last
-		// block of one append.
+		// A complete header with too few bytes after it: the crash occurred between the first and
+		// the last block of one append.
 		if end > len(frame) {
 			break
 		}
@@ -224,8 +223,8 @@ func parseLog(path string, data []byte) (logContent, error) {
 			}
 			break
 		}
-		// The third index keeps an append to one record from growing into the next, which lies in
-		// the same array.
+		// The third index keeps an append to one record from overwriting the next, which is in the
+		// same array.
 		content.records = append(content.records, payload[:length:length])
 		offset += end
 	}
@@ -233,9 +232,9 @@ func parseLog(path string, data []byte) (logContent, error) {
 	return content, nil
 }
 
-// findFrame returns the offset of the first valid frame header at or behind from, -1 when there is
-// none. The payload of that frame does not matter: its header alone proves an append that began
-// after the damaged frame was synced.
+// findFrame returns the offset of the first valid frame header at or after from, or -1. The payload
+// of that frame does not matter: its header alone proves an append that began after the sync of the
+// damaged frame.
 func findFrame(data []byte, from int, salt [8]byte) int {
 	for {
 		i := bytes.Index(data[from:], frameMark)
@@ -254,7 +253,7 @@ func parseFrameHeader(data []byte, salt [8]byte) (length int, sequence uint64, s
 	if len(data) < frameHeaderSize || !bytes.Equal(data[:4], frameMark) {
 		return 0, 0, 0, false
 	}
-	// Before any field is believed: a length that rubbish made up must not decide how far to jump.
+	// Before any field is used: a random length must not determine the next offset.
 	if binary.LittleEndian.Uint32(data[20:]) != payloadSum(salt, data[:20]) {
 		return 0, 0, 0, false
 	}

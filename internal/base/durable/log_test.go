@@ -26,7 +26,7 @@ func newDisk(t testing.TB) *durable.Mem {
 	return mem
 }
 
-// putLog places bytes as a log, synced.
+// putLog stores bytes as a synced log.
 func putLog(t testing.TB, mem *durable.Mem, data []byte) {
 	t.Helper()
 	if err := durable.Replace(mem, logFile, data, 0o644); err != nil {
@@ -34,8 +34,8 @@ func putLog(t testing.TB, mem *durable.Mem, data []byte) {
 	}
 }
 
-// logOf returns the bytes of a log with these records, and where each frame begins; the last offset
-// is the end.
+// logOf returns the bytes of a log with these records, and the offset of each frame; the last
+// offset is the end.
 func logOf(t testing.TB, records ...string) (data []byte, offsets []int) {
 	t.Helper()
 	mem := newDisk(t)
@@ -117,8 +117,8 @@ func TestLogRecordTooLong(t *testing.T) {
 	must(t, log.Append(make([]byte, durable.MaxRecord)))
 }
 
-// TestLogCutAtEveryByte: a log that ends anywhere holds the whole records before, the rest is a
-// torn tail, and writing can go on.
+// TestLogCutAtEveryByte checks a log truncated at any byte: it has the complete records before, the
+// rest is a torn tail, and appending works.
 func TestLogCutAtEveryByte(t *testing.T) {
 	all := []string{"first", "", "third record"}
 	data, offsets := logOf(t, all...)
@@ -155,8 +155,8 @@ func TestLogCutAtEveryByte(t *testing.T) {
 	}
 }
 
-// TestLogDamageAtEveryByte: one damaged byte is corruption, except in the last frame, where it
-// cannot be told from a torn write. No damage ever yields a record that was not written.
+// TestLogDamageAtEveryByte checks that one damaged byte is corruption, except in the last frame,
+// where it looks the same as a torn write. No damage ever yields a record that was not written.
 func TestLogDamageAtEveryByte(t *testing.T) {
 	all := []string{"first", "second one", "third"}
 	data, offsets := logOf(t, all...)
@@ -179,7 +179,7 @@ func TestLogDamageAtEveryByte(t *testing.T) {
 				t.Fatalf("byte %d: %v", i, err)
 			}
 			if after, _ := mem.ReadFile(logFile); !bytes.Equal(after, damaged) {
-				t.Fatalf("byte %d: a corrupt log was touched", i)
+				t.Fatalf("byte %d: a corrupt log was changed", i)
 			}
 		}
 	}
@@ -188,7 +188,7 @@ func TestLogDamageAtEveryByte(t *testing.T) {
 func TestLogForeignFrames(t *testing.T) {
 	data, offsets := logOf(t, "one", "two")
 	other, otherOffsets := logOf(t, "stale", "stale")
-	t.Run("stale blocks of another log behind the end are a torn tail", func(t *testing.T) {
+	t.Run("stale blocks of another log after the end are a torn tail", func(t *testing.T) {
 		mem := newDisk(t)
 		putLog(t, mem, append(bytes.Clone(data), other[otherOffsets[0]:]...))
 		records, torn, err := durable.ReadLog(mem, logFile)
@@ -213,8 +213,8 @@ func TestLogForeignFrames(t *testing.T) {
 	})
 }
 
-// TestLogSurvivesPowerLossAtEveryOperation: whatever Append returned nil for is there, nothing else
-// but the record being written is.
+// TestLogSurvivesPowerLossAtEveryOperation checks that every record for which Append returned nil
+// is present, and no other record except the one being written.
 func TestLogSurvivesPowerLossAtEveryOperation(t *testing.T) {
 	for _, keep := range []float64{0, 0.5, 1} {
 		rng := rand.New(rand.NewPCG(7, uint64(keep*10)))
@@ -235,7 +235,7 @@ func TestLogSurvivesPowerLossAtEveryOperation(t *testing.T) {
 						t.Fatalf("keep %v, before operation %d (%s): %s", keep, op.N, op.Kind, diff)
 					}
 				}
-				// And the log goes on from there.
+				// Appending continues from there.
 				if err := log.Append([]byte("after")); err != nil {
 					t.Fatal(err)
 				}
@@ -275,13 +275,13 @@ func TestLogIsPoisonedByAFailure(t *testing.T) {
 		if err := log.Append([]byte("bad")); !errors.Is(err, syscall.ENOSPC) || errors.Is(err, durable.ErrPoisoned) {
 			t.Fatalf("%s: %v", kind, err)
 		}
-		fail = false // The disk is well again; the log is not.
+		fail = false // The disk works again, but the log remains poisoned.
 		before := fsys.Operations()
 		if err := log.Append([]byte("worse")); !errors.Is(err, durable.ErrPoisoned) || !errors.Is(err, syscall.ENOSPC) {
 			t.Fatalf("%s, then: %v", kind, err)
 		}
 		if fsys.Operations() != before {
-			t.Errorf("%s: a poisoned log touched the disk", kind)
+			t.Errorf("%s: a poisoned log wrote to the disk", kind)
 		}
 		_, records, err := durable.OpenLog(mem, logFile)
 		must(t, err)
@@ -313,8 +313,8 @@ func FuzzLog(f *testing.F) {
 		if torn < 0 || torn > int64(len(data)) {
 			t.Fatalf("torn %d of %d bytes", torn, len(data))
 		}
-		// What was read is a prefix of the file, so opening cuts exactly the torn part and
-		// appending goes on behind it.
+		// The records read are a prefix of the file, so opening truncates exactly the torn part,
+		// and appending continues after it.
 		log, opened, err := durable.OpenLog(mem, logFile)
 		must(t, err)
 		if diff := cmp.Diff(texts(records), texts(opened)); diff != "" {

@@ -14,7 +14,7 @@ import (
 	"time"
 )
 
-// Mem is a file system in memory that remembers what power loss would leave of it. It is safe for
+// Mem is a file system in memory that tracks what a power loss would preserve. It is safe for
 // concurrent use.
 type Mem struct {
 	mu    sync.Mutex
@@ -22,13 +22,13 @@ type Mem struct {
 	locks map[string]bool
 }
 
-// NewMem returns a memory file system with an empty root directory, which is safe from the start.
+// NewMem returns a memory file system with an empty, synced root directory.
 func NewMem() *Mem {
 	return &Mem{root: newMemDir(0o755), locks: map[string]bool{}}
 }
 
-// memNode is a file or a directory with two faces: what programs see now, and what is on the disk
-// for sure.
+// memNode is a file or a directory in two states: as programs see it now, and as it is certainly on
+// the disk.
 type memNode struct {
 	mode     fs.FileMode
 	modified time.Time
@@ -47,7 +47,7 @@ func newMemDir(perm fs.FileMode) *memNode {
 
 func (n *memNode) isDir() bool { return n.children != nil }
 
-// elements cuts a path into names; the root has none. A volume name (Windows) is not looked at.
+// elements splits a path into names; the root has none. It does not handle a volume name (Windows).
 func elements(name string) []string {
 	name = filepath.ToSlash(filepath.Clean(name[len(filepath.VolumeName(name)):]))
 	return strings.FieldsFunc(name, func(r rune) bool { return r == '/' })
@@ -72,7 +72,7 @@ func (m *Mem) find(op, name string) (*memNode, error) {
 	return node, nil
 }
 
-// parent returns the directory that a path lies in, and the last name of the path.
+// parent returns the directory of a path and the last name of the path.
 func (m *Mem) parent(op, name string) (*memNode, string, error) {
 	dir, err := m.find(op, filepath.Dir(name))
 	if err != nil {
@@ -113,7 +113,7 @@ func (m *Mem) open(name string, perm fs.FileMode, empty bool) (File, error) {
 		return nil, &fs.PathError{Op: "open", Path: name, Err: syscall.EISDIR}
 	}
 	if empty {
-		// The synced content stays: until the next Sync, power loss may still bring it back.
+		// The synced content remains: until the next Sync, a power loss may restore it.
 		node.data, node.safe = nil, 0
 	}
 	return &memFile{fsys: m, node: node, name: name}, nil
@@ -152,8 +152,8 @@ func (m *Mem) Rename(from, to string) error {
 	if old, ok := target.children[targetName]; ok && old.isDir() {
 		return &os.LinkError{Op: "rename", Old: from, New: to, Err: fs.ErrExist}
 	}
-	// Both directories may be synced apart, so after power loss the file may have both names, one,
-	// or none. CrashClone throws for each.
+	// The two directories may be synced separately, so after a power loss the file may have both
+	// names, one, or none. CrashClone draws for each.
 	delete(source.children, sourceName)
 	target.children[targetName] = node
 	return nil
@@ -229,7 +229,7 @@ func (m *Mem) SyncDir(name string) error {
 	if !node.isDir() {
 		return &fs.PathError{Op: "sync", Path: name, Err: syscall.ENOTDIR}
 	}
-	// The names only, as fsync(2) of a directory does: content is saved by syncing each file.
+	// The names only, as fsync(2) of a directory does: each file's own sync saves its content.
 	node.syncedChildren = maps.Clone(node.children)
 	return nil
 }
@@ -243,7 +243,7 @@ func (m *Mem) Lock(name string) (io.Closer, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	key := filepath.Clean(name)
-	// By path, not by node, as the real one is by file: nothing here renames or removes a lock
+	// By path, not by node as the real lock is by file: nothing here renames or removes a lock
 	// file.
 	if m.locks[key] {
 		return nil, &LockedError{Path: name, PID: os.Getpid()}
@@ -268,8 +268,8 @@ func (l *memLock) Close() error {
 	return nil
 }
 
-// memFile is an open memory file. Its own fields are for one goroutine at a time, as with os.File
-// offsets.
+// memFile is an open memory file. Its own fields are not safe for concurrent use, like the offset
+// of an os.File.
 type memFile struct {
 	fsys   *Mem
 	node   *memNode
@@ -284,15 +284,15 @@ func (f *memFile) check(op string) error {
 	return nil
 }
 
-// Write appends: files of this package are only ever written at their end.
+// Write appends: this package writes files only at their end.
 func (f *memFile) Write(data []byte) (int, error) {
 	f.fsys.mu.Lock()
 	defer f.fsys.mu.Unlock()
 	if err := f.check("write"); err != nil {
 		return 0, err
 	}
-	// The synced content may be a prefix of the same array, which appending does not touch:
-	// Truncate leaves no room behind its cut.
+	// The synced content may be a prefix of the same array, which appending does not change:
+	// Truncate leaves no capacity after its end.
 	f.node.data = append(f.node.data, data...)
 	f.node.modified = time.Now()
 	return len(data), nil
@@ -317,8 +317,8 @@ func (f *memFile) Truncate(size int64) error {
 	if size < 0 || size > int64(len(f.node.data)) {
 		return &fs.PathError{Op: "truncate", Path: f.name, Err: fs.ErrInvalid}
 	}
-	// Clipped, so that what is appended next goes to a new array: the synced content may be the old
-	// one, cut part included.
+	// Clipped, so that the next append goes to a new array: the synced content may be the old one,
+	// including the truncated part.
 	f.node.data, f.node.safe = slices.Clip(f.node.data[:size]), min(f.node.safe, int(size))
 	return nil
 }

@@ -59,9 +59,9 @@ const pidWidth = 20
 const lockPerm = 0o600
 
 func (osFS) Lock(name string) (io.Closer, error) {
-	// For nobody but its owner: flock(2) asks no more than an open descriptor, for reading even, so
-	// a lock file that everyone may open is one that everyone may hold. Somebody without any
-	// privilege could keep a guard from the journal, and a trial in force.
+	// Only the owner may open it. flock(2) requires only an open descriptor, even for reading, so
+	// any user who may open a lock file may hold the lock. Otherwise a user without any privilege
+	// could keep a guard from the journal, and a trial in force.
 	file, err := os.OpenFile(name, os.O_RDWR|os.O_CREATE, lockPerm)
 	if err != nil {
 		return nil, err
@@ -74,18 +74,18 @@ func (osFS) Lock(name string) (io.Closer, error) {
 		}
 		return nil, &fs.PathError{Op: "lock", Path: name, Err: err}
 	}
-	// Best effort: a file of an older linerate was open to all, and one of somebody else's cannot
-	// be changed.
+	// Best effort: older versions of linerate created the file open to every user, and another
+	// user's file cannot be changed.
 	_ = file.Chmod(lockPerm)
-	// Best effort: the pid is for people. The lock itself is held by the kernel, disk full or not.
+	// Best effort: the pid is for people. The kernel holds the lock itself, even on a full disk.
 	_, _ = file.WriteAt(fmt.Appendf(nil, "%-*d\n", pidWidth-1, os.Getpid()), 0)
 	return file, nil // Closing the file releases the lock.
 }
 
-// readPID returns the id in a lock file, 0 when there is none to read.
+// readPID returns the id in a lock file, or 0 if it has none.
 func readPID(file *os.File) int {
 	buf := make([]byte, pidWidth)
-	n, _ := file.ReadAt(buf, 0) // A short file is an error and still has its bytes.
+	n, _ := file.ReadAt(buf, 0) // A short file causes an error, but its bytes are in buf.
 	pid, err := strconv.Atoi(strings.TrimSpace(string(buf[:n])))
 	if err != nil || pid < 0 {
 		return 0

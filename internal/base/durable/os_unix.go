@@ -9,14 +9,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// lockFile uses flock(2): it belongs to the open file, not to the process, so two Locks inside one
-// process exclude each other too, and closing another descriptor of the same file does not drop it,
-// as it would with fcntl(2) locks.
+// lockFile uses flock(2). The lock belongs to the open file, not to the process, so two Locks
+// inside one process exclude each other too, and closing another descriptor of the same file does
+// not release it, as it would with fcntl(2) locks.
 func lockFile(file *os.File) error {
 	for {
 		err := unix.Flock(int(file.Fd()), unix.LOCK_EX|unix.LOCK_NB)
 		switch {
-		// The Go runtime preempts by signals, and flock(2) may be interrupted even when it does not
+		// The Go runtime preempts by signals, and flock(2) may be interrupted even if it does not
 		// wait.
 		case errors.Is(err, unix.EINTR):
 		case errors.Is(err, unix.EWOULDBLOCK):
@@ -34,11 +34,11 @@ func syncDirOS(name string) error {
 	if err != nil {
 		return err
 	}
-	defer dir.Close() // Opened for reading: nothing can be lost by closing.
+	defer dir.Close() // Opened for reading: closing loses no data.
 	err = dir.Sync()
 	if errors.Is(err, unix.EINVAL) || errors.Is(err, unix.ENOTSUP) {
-		// Some FUSE and CIFS mounts cannot sync a directory and say so. There is no better promise
-		// to be had from them.
+		// Some FUSE and CIFS mounts cannot sync a directory and report that. They offer no better
+		// guarantee.
 		return nil
 	}
 	return err

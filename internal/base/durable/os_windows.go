@@ -7,14 +7,14 @@ import (
 	"golang.org/x/sys/windows"
 )
 
-// lockOffset is far behind the content: Windows locks are mandatory, and the pid in the file has to
-// stay readable for others.
+// lockOffset is far after the content: Windows locks are mandatory, and other processes must be
+// able to read the pid in the file.
 const lockOffset = 1 << 30
 
 func lockFile(file *os.File) error {
 	region := windows.Overlapped{Offset: lockOffset}
-	// Windows drops the lock when the handle is closed or its process ends, but not at once
-	// (LockFileEx, Remarks): a start right after a kill may still meet it.
+	// Windows releases the lock when the handle is closed or its process ends, but with a delay
+	// (LockFileEx, Remarks): a process started right after a kill may still encounter it.
 	err := windows.LockFileEx(windows.Handle(file.Fd()),
 		windows.LOCKFILE_EXCLUSIVE_LOCK|windows.LOCKFILE_FAIL_IMMEDIATELY, 0, 1, 0, &region)
 	if errors.Is(err, windows.ERROR_LOCK_VIOLATION) {
@@ -23,8 +23,7 @@ func lockFile(file *os.File) error {
 	return err
 }
 
-// renameOS writes the rename through to the disk, because there is no directory sync that could do
-// it later.
+// renameOS writes the rename through to the disk, because no later directory sync could.
 func renameOS(from, to string) error {
 	source, err := windows.UTF16PtrFromString(from)
 	if err != nil {
@@ -41,5 +40,5 @@ func renameOS(from, to string) error {
 	return nil
 }
 
-// syncDirOS has nothing to do: NTFS journals its directories, and renames are written through.
+// syncDirOS does nothing: NTFS journals its directories, and renames are written through.
 func syncDirOS(string) error { return nil }

@@ -8,8 +8,8 @@ import (
 	"path/filepath"
 )
 
-// ErrForgotten says that a file holds nothing that Remember has written, or of another version.
-var ErrForgotten = errors.New("holds nothing that is known")
+// ErrForgotten reports that Remember did not write a file's content, or wrote another version.
+var ErrForgotten = errors.New("unknown content")
 
 // remembered is the content of such a file.
 type remembered struct {
@@ -17,9 +17,9 @@ type remembered struct {
 	Value   json.RawMessage `json:"value"`
 }
 
-// Remember replaces a file with a value as JSON, readable by its owner alone, and makes the
-// directory it lies in. It is for what a program wants to know after a restart and can do without;
-// what it cannot do without belongs into a Log. A reader with another version forgets it.
+// Remember replaces a file with a value as JSON, readable only by its owner, and creates its
+// directory. It is for data that a program needs after a restart but can do without; indispensable
+// data belongs in a Log. Recall ignores data of another version.
 func Remember(fsys FS, name string, version int, value any) error {
 	data, err := json.Marshal(value)
 	if err == nil {
@@ -34,8 +34,9 @@ func Remember(fsys FS, name string, version int, value any) error {
 	return Replace(fsys, name, data, 0o600)
 }
 
-// Recall reads what Remember has written. False without an error: there is no such file. The error
-// is ErrForgotten for what cannot be understood; into is then as it was, or has a part of it.
+// Recall reads the value that Remember wrote. It returns false without an error if the file does
+// not exist. For content it cannot read, the error is ErrForgotten; into may then have been partly
+// overwritten.
 func Recall(fsys FS, name string, version int, into any) (bool, error) {
 	data, err := fsys.ReadFile(name)
 	if errors.Is(err, fs.ErrNotExist) {

@@ -11,7 +11,7 @@ func TestRemember(t *testing.T) {
 	disk := NewMem()
 	var got state
 	if there, err := Recall(disk, name, 1, &got); there || err != nil {
-		t.Fatalf("before anything is written: %v, %v", there, err)
+		t.Fatalf("before the first write: %v, %v", there, err)
 	}
 	if err := Remember(disk, name, 1, state{7}); err != nil {
 		t.Fatal(err)
@@ -32,6 +32,6 @@ func TestRemember(t *testing.T) {
 		}
 	}
 	if err := Remember(disk, name, 1, func() {}); err == nil {
-		t.Error("what JSON cannot say: no error")
+		t.Error("a value that JSON cannot encode: no error")
 	}
 }

@@ -1,10 +1,10 @@
-// Package progress tells people what a command is doing while it works.
+// Package progress shows the user the progress of a command.
 //
 // # Model
 //
-// A [Line] has steps, which stay, and one status, which the next word replaces. On a terminal the
-// status rewrites itself; in a log there are steps alone; a program that reads gets both, parted by
-// [StatusMark].
+// A [Line] has steps, which remain, and one status, which the next step or status replaces. On a
+// terminal the status is rewritten in place. A log receives only steps. A program that reads the
+// output receives both, distinguished by [StatusMark].
 //
 // # Limits
 //

@@ -9,43 +9,42 @@ import (
 	"golang.org/x/term"
 )
 
-// Mode says how it is told what is going on.
+// Mode selects the form of the output.
 type Mode int
 
 // The modes.
 const (
 	Off   Mode = iota
-	Lines      // every step a line of its own: pipes, logs
-	// status lines too, each a line that begins with [StatusMark]: for programs that show progress
-	// of their own
+	Lines      // each step on a separate line: pipes, logs
+	// also status lines, each beginning with [StatusMark]: for programs that display progress
+	// themselves
 	All
-	Live // steps are lines, and one status line rewrites itself: terminals
+	Live // steps are lines, and one status line is rewritten in place: terminals
 )
 
-// StatusMark begins a status line where it cannot rewrite itself.
+// StatusMark begins a status line that cannot be rewritten in place.
 const StatusMark = "· "
 
-// Line writes to standard error while a command works. Safe for concurrent use.
+// Line writes progress to standard error while a command works. It is safe for concurrent use.
 //
-// Errors of writing are not looked at: progress that cannot be shown is no reason to stop a
-// measurement or, worse, an undo.
+// It ignores write errors: a failure to show progress must not stop a measurement or, worse, an
+// undo.
 type Line struct {
 	mu     sync.Mutex
 	w      io.Writer
 	mode   Mode
-	status bool // a status line stands on the terminal
+	status bool // the terminal shows a status line
 }
 
-// New gives a line that is shown on w.
+// New returns a Line that writes to w.
 func New(w io.Writer, mode Mode) *Line { return &Line{w: w, mode: mode} }
 
-// Mode is how it is shown.
+// Mode returns the form of the output.
 func (p *Line) Mode() Mode { return p.mode }
 
-// Step says something that stays on the screen.
+// Step prints a line that remains on the screen.
 //
-// The status line is taken away first and not put back: the next word about what is under way comes
-// soon.
+// It first removes the status line and does not restore it: the next status follows soon.
 func (p *Line) Step(format string, args ...any) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -56,8 +55,8 @@ func (p *Line) Step(format string, args ...any) {
 	fmt.Fprintf(p.w, format+"\n", args...)
 }
 
-// Status says something that the next word replaces. Without a terminal it is not said at all: a
-// log of plain lines would fill with what nobody wants to read twice.
+// Status shows a text that the next step or status replaces. In mode Lines it does nothing: a log
+// of plain lines would fill with texts of no lasting use.
 func (p *Line) Status(format string, args ...any) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -68,7 +67,7 @@ func (p *Line) Status(format string, args ...any) {
 	if p.mode != Live {
 		return
 	}
-	// A line that wraps cannot be rewritten by a carriage return. The width is asked each time,
+	// A line that wraps cannot be rewritten with a carriage return. The width is read each time,
 	// since windows are resized.
 	if f, ok := p.w.(*os.File); ok {
 		if width, _, err := term.GetSize(int(f.Fd())); err == nil && width > 1 {
@@ -79,10 +78,10 @@ func (p *Line) Status(format string, args ...any) {
 	p.status = true
 }
 
-// Done takes the status line away.
+// Done removes the status line.
 //
-// It may be called several times; before a document is printed it keeps the last status from
-// standing in front of it.
+// It may be called several times. A call before a document is printed keeps the last status from
+// preceding it.
 func (p *Line) Done() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -96,7 +95,7 @@ func (p *Line) clear() {
 	}
 }
 
-// clip cuts a text to n columns, taking every rune for one column.
+// clip truncates a text to n columns and counts every rune as one column.
 func clip(s string, n int) string {
 	runes := []rune(s)
 	if len(runes) <= n {

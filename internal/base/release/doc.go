@@ -1,13 +1,13 @@
-// Package release says which version of linerate this is.
+// Package release holds the version of linerate.
 //
 // # Model
 //
-// [Number] is the version of the source tree; a test holds it to the newest release in
+// [Number] is the version of the source tree; a test compares it with the newest release in
 // CHANGELOG.md. The build adds the revision, which distinguishes two builds of one version.
 //
 // # Units
 //
-// Versions are those of Semantic Versioning 2.0.0; the revision is build metadata.
+// Versions follow Semantic Versioning 2.0.0; the revision is build metadata.
 //
 // # Sources
 //

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// TestNumberIsTheNewestRelease holds the version to the changelog.
+// TestNumberIsTheNewestRelease compares the version with the changelog.
 func TestNumberIsTheNewestRelease(t *testing.T) {
 	b, err := os.ReadFile("../../../CHANGELOG.md")
 	if err != nil {

@@ -1,30 +1,31 @@
-// Package runs keeps the results of experiments and measurements on this host, one file each, so
-// that they can be shown and judged again.
+// Package runs stores the results of experiments and measurements on this host, one file each, so
+// that they can be shown and evaluated again.
 //
 // # Model
 //
-// A [Store] is a directory, STATE/runs of experiments, STATE/measurements of measurements. A run is
-// one JSON document in ID.json; the package does not look into it. An id is the moment of its
-// beginning in UTC and four random hexadecimal digits, 20261122-130405-7f3a, so that names in their
-// order are runs in their order. Every write replaces the whole file (durable.Replace): after a
-// crash at any moment the file holds the last document that was saved, or the one before, and never
-// a part of one. A [Recorder] saves a run as it grows.
+// A [Store] is a directory: STATE/runs for experiments, STATE/measurements for measurements. A run
+// is one JSON document in ID.json; the package does not interpret it. An id is the start time in
+// UTC and four random hexadecimal digits, 20261122-130405-7f3a, so sorting the names sorts the
+// runs. Every write replaces the whole file (durable.Replace): after a crash at any moment the file
+// holds the last saved document or the previous one, and never a part of one. A [Recorder] saves a
+// run while it grows.
 //
-// The store keeps the newest [DefaultKeep] runs; a new one takes the place of the oldest. Files
-// with other names are left alone.
+// The store keeps the newest [DefaultKeep] runs; a new one replaces the oldest. It ignores files
+// with other names.
 //
 // # Units
 //
-// Ages are not counted: the limit is a number of runs, as a host that is tuned once a year shall
-// keep all of them.
+// The limit is a number of runs, not an age, so that a host that is tuned once a year keeps all of
+// them.
 //
 // # Sources
 //
-// Package durable for what survives power loss.
+// Package durable documents what survives a power loss.
 //
 // # Limits
 //
-// One writer at a time: who tunes holds the lock of the journal in the same state directory.
-// Readers need no lock. Documents are readable by the owner of the state alone, since they name
-// hosts and addresses. A document of more than 64 MiB is not one of ours and is not read.
+// Only one process may write at a time: a process that tunes holds the lock of the journal in the
+// same state directory. Readers need no lock. Only the owner of the state can read the documents,
+// because they contain host names and addresses. A document of more than 64 MiB is not from
+// linerate and is not read.
 package runs

@@ -5,11 +5,11 @@ import (
 	"time"
 )
 
-// checkpointEvery bounds what the death of the program loses, and what storing costs: a save is two
-// fsyncs, some milliseconds on a disk.
+// checkpointEvery limits both the loss if the program is killed and the cost of storing: a save is
+// two fsyncs, some milliseconds on a disk.
 const checkpointEvery = 2 * time.Second
 
-// Recorder stores one run as it grows. It is for one goroutine.
+// Recorder stores one run while it grows. It is not safe for concurrent use.
 type Recorder struct {
 	ID    string
 	store Store
@@ -17,28 +17,28 @@ type Recorder struct {
 	saved time.Time
 }
 
-// Begin names a new run. Nothing is written before its first checkpoint.
+// Begin returns a Recorder for a new run. It writes nothing before the first checkpoint.
 func (s Store) Begin(id string, now func() time.Time) *Recorder {
 	return &Recorder{ID: id, store: s, now: now}
 }
 
-// Checkpoint stores what is known so far, at most every two seconds; document is called only then.
-// A failure is not told: a full disk must not end an experiment that is under way, and Finish finds
-// it too.
+// Checkpoint stores the present state, at most every two seconds; it calls document only then. It
+// does not report a failure: a full disk must not end a running experiment, and Finish detects it
+// too.
 func (r *Recorder) Checkpoint(document func() ([]byte, error)) {
 	now := r.now()
 	if !r.saved.IsZero() && now.Sub(r.saved) < checkpointEvery {
 		return
 	}
 	r.saved = now
-	_ = r.save(document) // as said above
+	_ = r.save(document) // the error is ignored, see above
 }
 
-// Finish stores the end of the run and makes room for it. It gives the reason why the run is not
-// stored as it ended.
+// Finish stores the final state of the run and removes old runs. Its error is the reason why the
+// final state is not stored.
 func (r *Recorder) Finish(document func() ([]byte, error)) error {
 	err := r.save(document)
-	pruned := r.store.Prune(r.ID) // also when saving failed: it may have been for want of room
+	pruned := r.store.Prune(r.ID) // also after a failed save: the disk may have been full
 	return cmp.Or(err, pruned)
 }
 

@@ -17,7 +17,7 @@ import (
 
 var noon = time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)
 
-// filled is a store of n runs, a second apart.
+// filled returns a store of n runs, one second apart.
 func filled(t *testing.T, fsys durable.FS, keep, n int) Store {
 	t.Helper()
 	s := In(fsys, "/state", Tunes, keep)
@@ -50,7 +50,7 @@ func TestFind(t *testing.T) {
 		}
 	}
 	if _, err := In(durable.NewMem(), "/state", Tunes, 0).Find(Last); !errors.Is(err, ErrNoRun) {
-		t.Errorf("the last of none: %v", err)
+		t.Errorf("the last of an empty store: %v", err)
 	}
 }
 
@@ -62,12 +62,13 @@ func TestName(t *testing.T) {
 		"20261122-120000-7f3a4",
 		"20261122_120000-7f3a", "../../../etc/passwd", "20261122-120000/7f3a", "20261122-120000.5-7f3a"} {
 		if Name(bad) {
-			t.Errorf("%q is taken for the name of a run", bad)
+			t.Errorf("%q is accepted as the name of a run", bad)
 		}
 	}
 }
 
-// TestForeignFiles: what somebody else has put into the directory is neither listed nor removed.
+// TestForeignFiles checks that files of other programs in the directory are neither listed nor
+// removed.
 func TestForeignFiles(t *testing.T) {
 	fsys := durable.NewMem()
 	s := filled(t, fsys, 2, 4)
@@ -95,8 +96,8 @@ func TestForeignFiles(t *testing.T) {
 	}
 }
 
-// TestClockSetBack: a run that a wrong clock makes the oldest is not the one that its own end
-// removes.
+// TestClockSetBack checks that a run does not remove itself at its end if a wrong clock makes it
+// the oldest.
 func TestClockSetBack(t *testing.T) {
 	s := filled(t, durable.NewMem(), 2, 2)
 	r := s.Begin(NewID(noon.Add(-time.Hour), 1), time.Now)
@@ -108,7 +109,8 @@ func TestClockSetBack(t *testing.T) {
 	}
 }
 
-// TestRead: not there, not a run, a directory and a file too large are different answers.
+// TestRead checks the different errors for a missing run, a wrong name, a directory and a file that
+// is too large.
 func TestRead(t *testing.T) {
 	fsys := durable.NewMem()
 	s := filled(t, fsys, 0, 1)
@@ -135,8 +137,8 @@ func TestRead(t *testing.T) {
 	}
 }
 
-// TestPowerLoss: whenever the power fails, each run that was saved is whole, and the one under way
-// is its last or its previous state.
+// TestPowerLoss checks that after a power loss at any time each saved run is complete, and the one
+// being saved has its last or its previous state.
 func TestPowerLoss(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	for range 200 {
@@ -145,7 +147,7 @@ func TestPowerLoss(t *testing.T) {
 			t.Fatal(err)
 		}
 		var clones []*durable.Mem
-		var saved []int // how many saves had returned at each clone
+		var saved []int // number of completed saves at each clone
 		done := 0
 		fsys := durable.NewFaulty(mem, func(durable.Op) error {
 			clones, saved = append(clones, mem.CrashClone(random.Float64(), random)), append(saved, done)
@@ -172,8 +174,8 @@ func TestPowerLoss(t *testing.T) {
 	}
 }
 
-// TestFaults: whatever operation fails, the error is told by its subject, and the state saved
-// before stays readable.
+// TestFaults checks that any failing operation yields an error with its subject, and that the
+// previously saved state remains readable.
 func TestFaults(t *testing.T) {
 	mem := durable.NewMem()
 	s := filled(t, mem, 0, 1)
@@ -197,7 +199,7 @@ func TestFaults(t *testing.T) {
 	}
 }
 
-// TestRecorder: checkpoints are rare, cost nothing in between, never fail the run, and the end is
+// TestRecorder checks that checkpoints are rare, never fail the run, and that the final state is
 // always stored.
 func TestRecorder(t *testing.T) {
 	mem := durable.NewMem()
@@ -228,7 +230,7 @@ func TestRecorder(t *testing.T) {
 		t.Errorf("on a full disk: %v", err)
 	}
 	if b, err := In(mem, "/state", Tunes, 0).Read(r.ID); err != nil || string(b) != "5" {
-		t.Errorf("what was stored before: %q, %v", b, err)
+		t.Errorf("the stored state: %q, %v", b, err)
 	}
 	full = false
 	if err := r.Finish(document); err != nil {
@@ -239,11 +241,12 @@ func TestRecorder(t *testing.T) {
 	}
 	broken := errors.New("no document")
 	if err := r.Finish(func() ([]byte, error) { return nil, broken }); !errors.Is(err, broken) {
-		t.Errorf("a document that cannot be made: %v", err)
+		t.Errorf("a document function that fails: %v", err)
 	}
 }
 
-// FuzzFind: no name leads out of the store or makes it panic, and what is found is in the list.
+// FuzzFind checks that no name leads out of the store or causes a panic, and that every result is
+// in the list.
 func FuzzFind(f *testing.F) {
 	for _, seed := range []string{"last", "", "2026", "20261122-120000-0000", "../x", "20261122-120000-0000.json",
 		"\x00", "20261122-12000-"} {

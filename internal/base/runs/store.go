@@ -12,38 +12,38 @@ import (
 	"github.com/linerate/linerate/internal/base/durable"
 )
 
-// Kind is what is kept. It is the name of the directory below the state as well.
+// Kind is a kind of document. It is also the name of the directory below the state.
 type Kind string
 
 const (
 	Tunes        Kind = "runs"         // experiments, linerate.tune/1
-	Measurements Kind = "measurements" // what `linerate measure` came to, linerate.measure/1
+	Measurements Kind = "measurements" // results of `linerate measure`, linerate.measure/1
 )
 
-// one is the word for a document of the kind.
+// one returns the word for one document of the kind.
 func (k Kind) one() string { return strings.TrimSuffix(string(k), "s") }
 
-// DefaultKeep is how many documents of a kind a store keeps: at a typical 100 KiB an experiment
-// some 20 MiB.
+// DefaultKeep is the number of documents of a kind that a store keeps: some 20 MiB at a typical 100
+// KiB per experiment.
 const DefaultKeep = 200
 
 // MaxBytes is the largest document that is read.
 const MaxBytes = 64 << 20
 
-// Last names the newest run wherever an id is asked for.
+// Last names the newest run in place of an id.
 const Last = "last"
 
 var (
-	// ErrNoRun says that no stored run has that name.
+	// ErrNoRun reports that no stored run has that name.
 	ErrNoRun = errors.New("no such run")
-	// ErrAmbiguous says that several runs begin with that name.
+	// ErrAmbiguous reports that several runs begin with that name.
 	ErrAmbiguous = errors.New("several runs begin like this")
-	// ErrTooLarge says that a file is larger than any document of ours.
+	// ErrTooLarge reports a file larger than any document of linerate.
 	ErrTooLarge = fmt.Errorf("larger than %d MiB", MaxBytes>>20)
 )
 
-// Store is the documents of one kind below a state directory. Its zero value is of no use; see
-// [In].
+// Store holds the documents of one kind below a state directory. Create it with [In]; the zero
+// value is unusable.
 type Store struct {
 	fsys durable.FS
 	kind Kind
@@ -51,8 +51,8 @@ type Store struct {
 	keep int
 }
 
-// In gives the store of a state directory, which need not exist yet. keep is the number of
-// documents that stay; 0: DefaultKeep.
+// In returns the store of a state directory, which need not exist yet. keep is the number of
+// documents to keep; 0: DefaultKeep.
 func In(fsys durable.FS, state string, kind Kind, keep int) Store {
 	if keep <= 0 {
 		keep = DefaultKeep
@@ -62,12 +62,12 @@ func In(fsys durable.FS, state string, kind Kind, keep int) Store {
 
 const moments = "20060102-150405"
 
-// NewID names a run that begins now. Two of one second differ by their random part.
+// NewID returns the id of a run that begins now. The random part distinguishes two of one second.
 func NewID(now time.Time, random uint16) string {
 	return fmt.Sprintf("%s-%04x", now.UTC().Format(moments), random)
 }
 
-// Name tells whether a text has the form of an id.
+// Name reports whether a text has the form of an id.
 func Name(text string) bool {
 	moment, random, ok := strings.Cut(text[min(len(text), len("20060102-")):], "-")
 	if !ok || len(random) != 4 || strings.Trim(random, "0123456789abcdef") != "" {
@@ -77,7 +77,7 @@ func Name(text string) bool {
 	return err == nil && len(text) == len(moments)+len("-7f3a")
 }
 
-// Began gives the moment that an id tells, to the second; false when it is none.
+// Began returns the moment in an id, to the second, and false if the text is not an id.
 func Began(id string) (time.Time, bool) {
 	if !Name(id) {
 		return time.Time{}, false
@@ -86,10 +86,10 @@ func Began(id string) (time.Time, bool) {
 	return at, err == nil
 }
 
-// Path is the file of a run.
+// Path returns the file of a run.
 func (s Store) Path(id string) string { return filepath.Join(s.dir, id+".json") }
 
-// List gives the ids of the stored runs, newest first. A store that nothing was saved in has none.
+// List returns the ids of the stored runs, newest first. It is empty if nothing was saved.
 func (s Store) List() ([]string, error) {
 	names, err := s.fsys.ReadDir(s.dir)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -109,8 +109,8 @@ func (s Store) List() ([]string, error) {
 	return ids, nil
 }
 
-// Find gives the id of the one run whose id begins like name, or of the newest for Last. ErrNoRun
-// and ErrAmbiguous tell why there is none.
+// Find returns the id of the only run whose id begins with name, or of the newest run for Last. The
+// errors are ErrNoRun and ErrAmbiguous.
 func (s Store) Find(name string) (string, error) {
 	ids, err := s.List()
 	if err != nil {
@@ -135,7 +135,7 @@ func (s Store) Find(name string) (string, error) {
 		found[0], len(found))
 }
 
-// Read gives the document of a run by its whole id.
+// Read returns the document of a run, given its complete id.
 func (s Store) Read(id string) ([]byte, error) {
 	if !Name(id) {
 		return nil, fmt.Errorf("read %s %q: %w", s.kind.one(), id, ErrNoRun)
@@ -143,7 +143,7 @@ func (s Store) Read(id string) ([]byte, error) {
 	return s.ReadFile(s.Path(id))
 }
 
-// ReadFile gives the document in any file, which may be one that another host has sent.
+// ReadFile returns the document in any file, such as one received from another host.
 func (s Store) ReadFile(path string) ([]byte, error) {
 	info, err := s.fsys.Stat(path)
 	if err != nil {
@@ -162,8 +162,8 @@ func (s Store) ReadFile(path string) ([]byte, error) {
 	return doc, nil
 }
 
-// Save stores a document under an id, in place of what was there. When it returns nil the document
-// survives power loss.
+// Save stores a document under an id and replaces an existing one. When it returns nil, the
+// document survives a power loss.
 func (s Store) Save(id string, doc []byte) error {
 	if !Name(id) {
 		return fmt.Errorf("save %s %q: not the name of one", s.kind.one(), id)
@@ -177,9 +177,9 @@ func (s Store) Save(id string, doc []byte) error {
 	return nil
 }
 
-// Prune removes the oldest runs beyond the number that stays, and what a crash has left half
-// written. The run named stays, also when a clock that was set back makes it the oldest. A run that
-// cannot be removed is told of after the others are gone.
+// Prune removes the oldest runs above the number to keep, and the half-written files of a crash. It
+// never removes the run spare, even if a clock that was set back makes it the oldest. It reports a
+// run that it cannot remove after removing the others.
 func (s Store) Prune(spare string) error {
 	names, err := s.fsys.ReadDir(s.dir)
 	if errors.Is(err, fs.ErrNotExist) {

@@ -1,24 +1,25 @@
-// Package stats holds the statistics that linerate judges by: order statistics, exact rank
+// Package stats holds the statistics behind linerate's decisions: order statistics, exact rank
 // intervals, group-sequential boundaries, steady-state detection and latency histograms. It is pure
-// arithmetic and knows nothing of networks.
+// arithmetic and independent of networks.
 //
 // # Model
 //
 // A sample is a []float64 and is never modified. An [Interval] is an estimate with the ends between
-// which the truth lies at a stated confidence; an end that the sample cannot give is infinite. A
-// [Boundary] says at which numbers of pairs one may look at the data of an experiment, and how
-// extreme they must be at each look so that all looks together keep the promised confidence. A
-// [Warning] is data: it never stops a computation and must be shown. A [Histogram] holds latencies
-// in bounded memory.
+// which the truth lies at a stated confidence; an end that the sample cannot determine is infinite.
+// A [Boundary] determines after which numbers of pairs the data of an experiment may be examined,
+// and how extreme they must be at each look so that all looks together keep the promised
+// confidence. A [Warning] is data: it never stops a computation and must be shown. A [Histogram]
+// holds latencies in bounded memory.
 //
 // No method here assumes a normal distribution. The signed-rank interval assumes only that, without
-// an effect, a pair's difference is as likely to be above the centre as below it by the same
-// amount, which randomising the order of the two arms brings about.
+// an effect, a pair's difference is equally likely to be above or below the centre by the same
+// amount. Randomising the order of the two arms ensures that.
 //
 // # Units
 //
-// Samples carry the unit of the caller; results of relative quantities are natural logarithms of
-// ratios or plain ratios, as each function says. Histograms record nanoseconds and report seconds.
+// Samples have the unit of the caller. Results of relative quantities are natural logarithms of
+// ratios or plain ratios, as each function states. Histograms record nanoseconds and report
+// seconds.
 //
 // # Sources
 //
@@ -37,6 +38,6 @@
 // # Limits
 //
 // Rank intervals take memory and time in the square of the sample size. Boundaries are exact up to
-// 20 pairs and conservative beyond. A Histogram is not safe for use by several goroutines at once:
-// give each its own and [Histogram.Merge] them.
+// 20 pairs and conservative beyond. A Histogram is not safe for concurrent use: give each goroutine
+// its own and [Histogram.Merge] them.
 package stats

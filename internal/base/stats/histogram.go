@@ -7,15 +7,15 @@ import (
 	"github.com/HdrHistogram/hdrhistogram-go"
 )
 
-// longestLatency is the largest latency a Histogram tells apart; longer ones count as this long,
-// with the exact maximum kept.
+// longestLatency is the largest latency that a Histogram resolves. Longer ones count as this long,
+// but the exact maximum is kept.
 //
-// An hour is far past any timeout of TCP. Three digits over that range, more than twelve decimal
-// orders, are what the 280 KiB buy.
+// An hour is far beyond any timeout of TCP. Three digits over that range, more than twelve decimal
+// orders, take the 280 KiB.
 const longestLatency = int64(time.Hour)
 
 // Histogram collects latencies in nanoseconds with three significant digits in constant memory
-// (about 280 KiB), without allocating when it records. Count, minimum, maximum, mean and standard
+// (about 280 KiB). Recording does not allocate. Count, minimum, maximum, mean and standard
 // deviation are exact. It is not safe for concurrent use.
 type Histogram struct {
 	buckets  *hdrhistogram.Histogram
@@ -24,18 +24,18 @@ type Histogram struct {
 	mean, m2 float64 // Welford's running mean and sum of squared deviations, in nanoseconds
 }
 
-// Latencies summarises a Histogram. All but Count are seconds.
+// Latencies summarises a Histogram. All fields except Count are in seconds.
 type Latencies struct {
 	Count                                       uint64
 	Min, Mean, P50, P90, P99, P999, Max, StdDev float64
 }
 
-// NewHistogram is an empty histogram for latencies from 1 ns to 1 h.
+// NewHistogram returns an empty histogram for latencies from 1 ns to 1 h.
 func NewHistogram() *Histogram {
 	return &Histogram{buckets: hdrhistogram.New(1, longestLatency, 3)}
 }
 
-// Record adds one latency. Negative ones, which a clock step can bring about, count as 0.
+// Record adds one latency. A negative one, which a clock step can cause, counts as 0.
 func (h *Histogram) Record(nanoseconds int64) {
 	nanoseconds = max(nanoseconds, 0)
 	// Cannot fail: the value is inside the histogram's range.
@@ -50,9 +50,9 @@ func (h *Histogram) Record(nanoseconds int64) {
 	h.m2 += d * (float64(nanoseconds) - h.mean)
 }
 
-// Merge adds everything that other has recorded. Other is left as it is.
+// Merge adds all records of other and leaves other unchanged.
 //
-// The two must not be used by anybody else meanwhile.
+// No other goroutine may use either of them meanwhile.
 func (h *Histogram) Merge(other *Histogram) {
 	if other.count == 0 {
 		return
@@ -70,22 +70,22 @@ func (h *Histogram) Merge(other *Histogram) {
 	h.count += other.count
 }
 
-// Reset forgets everything recorded.
+// Reset removes all records.
 func (h *Histogram) Reset() {
 	h.buckets.Reset()
 	h.count, h.min, h.max, h.mean, h.m2 = 0, 0, 0, 0, 0
 }
 
-// Count is how many latencies were recorded.
+// Count returns the number of recorded latencies.
 func (h *Histogram) Count() uint64 { return h.count }
 
-// Quantile is the latency in seconds that the share q of all recorded ones does not exceed, to
-// three significant digits; 0 when empty.
+// Quantile returns the latency in seconds that the share q of all recorded ones does not exceed, to
+// three significant digits; 0 if empty.
 func (h *Histogram) Quantile(q float64) float64 {
 	if h.count == 0 {
 		return 0
 	}
-	// A bucket answers with its upper end, which may lie past what was ever recorded.
+	// A bucket reports its upper end, which may exceed every recorded value.
 	ns := h.buckets.ValueAtQuantile(100 * min(max(q, 0), 1))
 	if q >= 1 || ns >= longestLatency {
 		ns = h.max
@@ -93,7 +93,7 @@ func (h *Histogram) Quantile(q float64) float64 {
 	return float64(min(max(ns, h.min), h.max)) / 1e9
 }
 
-// Snapshot summarises what has been recorded so far; all zero when empty.
+// Snapshot summarises the records so far; all zero if empty.
 func (h *Histogram) Snapshot() Latencies {
 	if h.count == 0 {
 		return Latencies{}

@@ -53,7 +53,7 @@ func TestHistogram(t *testing.T) {
 func TestHistogramEdges(t *testing.T) {
 	h := stats.NewHistogram()
 	if got := h.Snapshot(); got != (stats.Latencies{}) || h.Quantile(0.5) != 0 {
-		t.Errorf("empty histogram says %+v", got)
+		t.Errorf("empty histogram reports %+v", got)
 	}
 	h.Record(-5)
 	h.Record(int64(3 * time.Hour))

@@ -26,8 +26,8 @@ func TestSignedRankKnown(t *testing.T) {
 	}
 }
 
-// TestCriticalRank compares with the enumeration of all 2^n sign patterns, and with the smallest
-// p-values everyone quotes.
+// TestCriticalRank compares with the enumeration of all 2^n sign patterns, and with the well-known
+// smallest p-values.
 func TestCriticalRank(t *testing.T) {
 	for n := 1; n <= 14; n++ {
 		counts := make([]int, n*(n+1)/2+1)
@@ -69,8 +69,8 @@ func TestSignedRankSmall(t *testing.T) {
 	}
 }
 
-// TestCoverage checks that the interval misses the truth no more often than promised, whatever the
-// distribution.
+// TestCoverage checks for several distributions that the interval misses the truth no more often
+// than promised.
 func TestCoverage(t *testing.T) {
 	const repeats = 4000
 	distributions := map[string]func(*rand.Rand) float64{
@@ -101,7 +101,8 @@ func TestCoverage(t *testing.T) {
 	}
 }
 
-// TestIntervalProperties holds for any data: order, shift, scale and mirror image.
+// TestIntervalProperties checks properties that hold for any data: order, shift, scale and mirror
+// image.
 func TestIntervalProperties(t *testing.T) {
 	random := rand.New(rand.NewPCG(3, 4))
 	for range 500 {
@@ -124,7 +125,7 @@ func TestIntervalProperties(t *testing.T) {
 		b := stats.SignedRank(y, 0.9)
 		if a.Finite() != b.Finite() || !near(b.Estimate, 7-2*a.Estimate, 1e-9) ||
 			a.Finite() && (!near(b.Low, 7-2*a.High, 1e-9) || !near(b.High, 7-2*a.Low, 1e-9)) {
-			t.Fatalf("%+v mirrored became %+v", a, b)
+			t.Fatalf("mirror image of %+v is %+v", a, b)
 		}
 		if wide := stats.SignedRank(x, 0.99); wide.Low > a.Low || wide.High < a.High {
 			t.Fatalf("99 %% interval %+v is inside the 90 %% one %+v", wide, a)

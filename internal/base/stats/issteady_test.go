@@ -22,7 +22,7 @@ func TestSteadyNeedsDataAndTime(t *testing.T) {
 		{"climbing", ramp, false},
 		{"slow start", slowStart, false},
 		{"nothing flows", make([]float64, 20), false},
-		{"climbed, then flat for long", append(append([]float64{}, ramp[:8]...), append(flat, flat...)...), true},
+		{"ramp, then long flat", append(append([]float64{}, ramp[:8]...), append(flat, flat...)...), true},
 	} {
 		if got := stats.IsSteady(c.series); got != c.want {
 			t.Errorf("%s: %v", c.name, got)

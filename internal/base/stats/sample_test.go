@@ -11,8 +11,7 @@ import (
 	"github.com/linerate/linerate/internal/base/stats"
 )
 
-// TestOracle compares with gonum, an implementation by other people, on random samples of many
-// sizes.
+// TestOracle compares with gonum, an independent implementation, on random samples of many sizes.
 func TestOracle(t *testing.T) {
 	random := rand.New(rand.NewPCG(7, 7))
 	for n := 2; n < 60; n++ {
@@ -23,10 +22,10 @@ func TestOracle(t *testing.T) {
 			index[i] = float64(i)
 		}
 		if got, want := stats.Mean(x), stat.Mean(x, nil); !near(got, want, 1e-12) {
-			t.Errorf("mean of %d values = %v, gonum says %v", n, got, want)
+			t.Errorf("mean of %d values = %v, gonum returns %v", n, got, want)
 		}
 		if got, want := stats.StdDev(x), stat.StdDev(x, nil); !near(got, want, 1e-9) {
-			t.Errorf("standard deviation of %d values = %v, gonum says %v", n, got, want)
+			t.Errorf("standard deviation of %d values = %v, gonum returns %v", n, got, want)
 		}
 		// On a noiseless line the robust slope and least squares must agree.
 		line := make([]float64, n)
@@ -119,12 +118,12 @@ func near(got, want, tolerance float64) bool {
 }
 
 func TestSpreadAround(t *testing.T) {
-	// Of two values at one distance the mean absolute deviation is that distance.
+	// For two values at one distance the mean absolute deviation is that distance.
 	if got, want := stats.SpreadAround([]float64{-2, 2}, 0), 2*math.Sqrt(math.Pi/2); math.Abs(got-want) > 1e-12 {
 		t.Errorf("got %v, want %v", got, want)
 	}
 	if got := stats.SpreadAround([]float64{3, 3}, 3); got != 0 {
-		t.Errorf("nothing scatters, got %v", got)
+		t.Errorf("a constant sample: got %v", got)
 	}
 	if got := stats.SpreadAround(nil, 0); !math.IsNaN(got) {
 		t.Errorf("of nothing: %v", got)

@@ -33,12 +33,13 @@ func TestBoundaryDefault(t *testing.T) {
 		t.Errorf("look at 10 pairs: %d, %v", i, ok)
 	}
 	if _, ok := b.LookAt(7); ok {
-		t.Error("there is no look at 7 pairs")
+		t.Error("the plan has no look at 7 pairs")
 	}
 }
 
-// TestBoundarySpending compares the planned spending with a simulation that knows nothing of sign
-// patterns: the same while it is enumerated, and no more than planned, but not much less, beyond.
+// TestBoundarySpending compares the planned spending with a simulation that does not use sign
+// patterns: equal in the enumerated range, and beyond it at most the planned spending, but not much
+// less.
 func TestBoundarySpending(t *testing.T) {
 	repeats := 3_000
 	if testenv.Provided(testenv.Long) {
@@ -79,8 +80,8 @@ func TestBoundarySpending(t *testing.T) {
 	}
 }
 
-// TestBoundaryLarge checks that the conservative rule past the exact range still keeps the promise
-// and can still prove.
+// TestBoundaryLarge checks that the conservative rule beyond the exact range still keeps the
+// promise and can still prove an effect.
 func TestBoundaryLarge(t *testing.T) {
 	b, err := stats.NewBoundary([]int{10, 30, 60}, 0.95)
 	if err != nil {
@@ -100,8 +101,8 @@ func TestBoundaryLarge(t *testing.T) {
 	}
 }
 
-// TestDetectable compares the forecast with simulation: at the distance forecast, nine in ten
-// comparisons prove it at the last look.
+// TestDetectable compares the forecast with a simulation: at the forecast distance, nine in ten
+// comparisons prove the effect at the last look.
 func TestDetectable(t *testing.T) {
 	random := rand.New(rand.NewPCG(7, 7))
 	for _, looks := range [][]int{{6}, {6, 10, 16}, {6, 10, 16, 24, 32}} {
@@ -136,7 +137,7 @@ func TestBoundaryStricter(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// One in a hundred on a side: eight pairs are the fewest that can show it and leave something
+	// One in a hundred on a side: eight pairs are the fewest that can prove it and leave some risk
 	// for the other looks.
 	if s.Looks[0].Pairs != 8 || s.Looks[0].Rank == 0 || s.MaxPairs() != 16 || s.Looks[2].Spent > 0.01*(1+1e-9) ||
 		s.Confidence != 0.98 {
@@ -152,7 +153,7 @@ func TestBoundaryStricter(t *testing.T) {
 	}
 }
 
-// TestBoundarySingle checks that one look is the ordinary signed-rank interval.
+// TestBoundarySingle checks that a single look is the ordinary signed-rank interval.
 func TestBoundarySingle(t *testing.T) {
 	b, err := stats.NewBoundary([]int{12}, 0.95)
 	if err != nil {

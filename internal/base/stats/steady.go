@@ -5,15 +5,15 @@ import (
 	"math"
 )
 
-// Warning is something about a sample that its reader must know. It never stops a computation.
+// Warning is a property of a sample that its reader must know. It never stops a computation.
 type Warning struct {
 	Code  string  // drifting, noisy, short, never-steady, correlated
 	Value float64 // the number that raised it, in the unit the text says
 	Text  string  // one sentence
 }
 
-// The thresholds of CheckSeries. They are conventions of this project: a series that stays under
-// them moves a mean by less than what a careful reader would act on.
+// The thresholds of CheckSeries are conventions of this project: a series below them moves a mean
+// by too little to act on.
 const (
 	fewestSamples  = 5
 	driftLimit     = 0.05 // relative change over the series
@@ -21,11 +21,11 @@ const (
 	correlationCap = 0.5  // lag-1 autocorrelation past which a mean's spread is far wider than it looks
 )
 
-// SteadyFrom finds where a series has left its start-up phase behind: the index from which on it
-// should be used (White's MSER rule: the cut whose remainder knows its mean best). Series of 50
-// values and more are judged in batches of five (MSER-5), shorter ones value by value. At most the
-// first half is cut; a series that is still settling there is reported by CheckSeries. Fewer than 4
-// values are left whole.
+// SteadyFrom returns the index at which a series leaves its start-up phase and becomes usable
+// (White's MSER rule: the cut whose remainder determines its mean best). Series of 50 values and
+// more are evaluated in batches of five (MSER-5), shorter ones value by value. At most the first
+// half is cut; CheckSeries reports a series that is still settling there. Fewer than 4 values are
+// not cut.
 func SteadyFrom(series []float64) int {
 	batch := 1
 	if len(series) >= 50 {
@@ -51,7 +51,7 @@ func SteadyFrom(series []float64) int {
 		if i > n/2 {
 			continue
 		}
-		// Ties go to the longer remainder: a constant series is steady from its start.
+		// Ties prefer the longer remainder: a constant series is steady from its start.
 		if statistic := max(squares-sum*sum/rest, 0) / (rest * rest); statistic <= best {
 			best, cut = statistic, i
 		}
@@ -62,14 +62,14 @@ func SteadyFrom(series []float64) int {
 // Drift is a trend over a series.
 type Drift struct {
 	Relative float64 // change from the first to the last value, relative to the median
-	Score    float64 // Mann-Kendall's standard score; beyond ±1.96 a trend is unlikely to be chance
+	Score    float64 // Mann-Kendall's standard score; beyond ±1.96 chance is an unlikely cause
 }
 
-// LinearDrift fits a straight line through the series by the median of all slopes (Theil-Sen),
-// which outliers do not bend. Fewer than 3 values have no drift.
+// LinearDrift fits a straight line to the series by the median of all slopes (Theil-Sen), which
+// outliers do not affect. Fewer than 3 values have no drift.
 //
-// The slope is judged by its size and by its sign test together: a steep line through six scattered
-// values is no trend, and a significant one of a tenth of a per cent matters to nobody.
+// The slope is judged both by its size and by its sign test: a steep line through six scattered
+// values is not a trend, and a significant trend of a tenth of a per cent is irrelevant.
 func LinearDrift(series []float64) Drift {
 	n := len(series)
 	if n < 3 {
@@ -103,7 +103,7 @@ func LinearDrift(series []float64) Drift {
 	return d
 }
 
-// Autocorrelation is the lag-1 correlation of a series with itself, between −1 and 1; 0 for
+// Autocorrelation returns the lag-1 correlation of a series with itself, between −1 and 1; 0 for
 // constant series and fewer than 3 values.
 func Autocorrelation(series []float64) float64 {
 	if len(series) < 3 {
@@ -123,11 +123,11 @@ func Autocorrelation(series []float64) float64 {
 	return between / total
 }
 
-// CheckSeries looks at a series from index from on (as SteadyFrom gave it) and says what makes its
-// mean doubtful.
+// CheckSeries examines a series from index from on (the result of SteadyFrom) and returns the
+// reasons to doubt its mean.
 //
-// All four are asked for and none ends the check, as a series may be noisy and drifting; only one
-// that is too short says nothing else.
+// It performs all four checks, as a series may be noisy and drifting; only a series that is too
+// short gets no further warning.
 func CheckSeries(series []float64, from int) []Warning {
 	from = min(max(from, 0), len(series))
 	rest := series[from:]
@@ -148,33 +148,32 @@ func CheckSeries(series []float64, from int) []Warning {
 	if cv := StdDev(rest) / math.Abs(Mean(rest)); cv > spreadLimit {
 		warn("noisy", cv, "values vary by %.0f %% around their mean", 100*cv)
 	}
-	// Fewer than ten values give a correlation that is mostly chance: its standard error is about
-	// 1/√n.
+	// The correlation of fewer than ten values is mostly chance: its standard error is about 1/√n.
 	if r := Autocorrelation(rest); r > correlationCap && len(rest) >= 10 {
 		warn("correlated", r,
-			"neighbouring values go together (correlation %.2f), so the mean is less certain than it looks", r)
+			"neighbouring values resemble each other (correlation %.2f), so the mean is less certain than it looks", r)
 	}
 	return out
 }
 
 const (
-	// steadySamples is the shortest series that IsSteady takes: half a second of bins of 50 ms.
-	// That is several round trips on every path but a satellite's, where slow start then shows as
-	// drift.
+	// steadySamples is the shortest series that IsSteady accepts: half a second of bins of 50 ms.
+	// That is several round trips on every path except a satellite's, where slow start then appears
+	// as drift.
 	steadySamples = 10
-	// steadyDrift is the relative change over a series that is not taken for a trend, however sure
-	// it is.
+	// steadyDrift is the relative change over a series that never counts as a trend, even if it is
+	// certain.
 	steadyDrift = 0.10
 )
 
-// IsSteady tells whether a growing series has reached its steady state: data flow, the best cut
-// (MSER) lies well inside the first half, not at its end, where the rule puts it while the series
-// still settles, and what is left of the cut has no trend. The last condition is for slow start: a
-// series that doubles every round trip looks to MSER like a long calm with an odd end.
+// IsSteady reports whether a growing series has reached its steady state. The conditions are: data
+// flows; the best cut (MSER) lies well inside the first half, not at its end, where the rule puts
+// it while the series still settles; and the remainder has no trend. The last condition is for slow
+// start: to MSER, a series that doubles every round trip looks like a long calm with an odd end.
 func IsSteady(series []float64) bool {
 	n := len(series)
-	// A last bin without data is a stall (a retransmission timeout is 200 ms and more, RFC 6298),
-	// in which everything looks calm.
+	// A last bin without data is a stall (a retransmission timeout is at least 200 ms, RFC 6298),
+	// during which the series looks steady.
 	if n < steadySamples || series[n-1] == 0 {
 		return false
 	}

@@ -77,7 +77,7 @@ func TestCheckSeries(t *testing.T) {
 		for i, w := range got {
 			codes[i] = w.Code
 			if w.Text == "" {
-				t.Errorf("%s: warning %s says nothing", tt.name, w.Code)
+				t.Errorf("%s: warning %s has no text", tt.name, w.Code)
 			}
 		}
 		if len(codes) != len(tt.want) {
@@ -92,7 +92,8 @@ func TestCheckSeries(t *testing.T) {
 	}
 }
 
-// FuzzSeries feeds arbitrary bit patterns: nothing may panic, and a cut never takes more than half.
+// FuzzSeries feeds arbitrary bit patterns: no function may panic, and a cut never removes more than
+// half.
 func FuzzSeries(f *testing.F) {
 	f.Add([]byte{})
 	f.Add(binary.LittleEndian.AppendUint64(nil, math.Float64bits(math.NaN())))

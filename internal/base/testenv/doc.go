@@ -1,14 +1,14 @@
-// Package testenv decides whether a test may run here. It is for tests alone.
+// Package testenv decides whether a test may run here. Only tests use it.
 //
 // # Model
 //
-// A test names what it needs beyond Go and an ordinary user: [Need] at its start, with one or more
-// [Thing]s. The environment variable LINERATE_REQUIRE lists the things that this run provides,
-// separated by commas, or "all". A test whose things are all listed runs, and fails when one of
-// them is missing after all. A test with a thing that is not listed is skipped.
+// A test declares what it needs beyond Go and an ordinary user: it calls [Need] at its start, with
+// one or more [Thing]s. The environment variable LINERATE_REQUIRE lists the things that this run
+// provides, separated by commas, or "all". If it lists all things of a test, the test runs, and
+// fails if one of them is missing after all. Otherwise the test is skipped.
 //
-// So there are two outcomes and no third: `go test ./...` skips everything that needs more than Go,
-// and `make test`, which lists every thing, turns each gap into a failure.
+// So a missing thing has two outcomes only: `go test ./...` skips every test that needs more than
+// Go, and `make test`, which lists every thing, fails.
 //
 // # Units
 //
@@ -16,10 +16,10 @@
 //
 // # Sources
 //
-// The tiers are described in CONTRIBUTING.md.
+// CONTRIBUTING.md describes the tiers.
 //
 // # Limits
 //
-// The package does not install anything, and it does not look whether a thing is present: the
-// helper that uses the thing reports it with [Missing].
+// The package neither installs a thing nor checks for its presence: the helper that uses the thing
+// reports its absence with [Missing].
 package testenv

@@ -11,7 +11,7 @@ import (
 // Variable is the environment variable that lists what this run provides.
 const Variable = "LINERATE_REQUIRE"
 
-// Thing is something a test can need beyond Go and an ordinary user.
+// Thing is a requirement of a test beyond Go and an ordinary user.
 type Thing string
 
 // The things.
@@ -36,7 +36,7 @@ func provides(list string, thing Thing) bool {
 	return slices.Contains(listed, "all") || slices.Contains(listed, string(thing))
 }
 
-// Need skips the test unless this run provides every one of the things.
+// Need skips the test unless this run provides all of the things.
 func Need(t testing.TB, things ...Thing) {
 	t.Helper()
 	for _, thing := range things {
@@ -46,8 +46,8 @@ func Need(t testing.TB, things ...Thing) {
 	}
 }
 
-// Missing ends a test that cannot run because a thing is missing: it fails the test where this run
-// provides the thing, and skips it elsewhere. The reason is why, as fmt.Sprint formats it.
+// Missing ends a test that cannot run because a thing is missing: it fails the test if this run
+// provides the thing, and skips it otherwise. The reason is why, formatted as by fmt.Sprint.
 func Missing(t testing.TB, thing Thing, why ...any) {
 	t.Helper()
 	if Provided(thing) {
@@ -56,8 +56,8 @@ func Missing(t testing.TB, thing Thing, why ...any) {
 	t.Skip(append([]any{"needs ", thing, ": "}, why...)...)
 }
 
-// Program returns the path of a program of another project. Programs in /usr/sbin are found
-// although an ordinary user's PATH does not name that directory.
+// Program returns the path of a program of another project. It finds programs in /usr/sbin although
+// an ordinary user's PATH lacks that directory.
 func Program(t testing.TB, name string) (path string) {
 	t.Helper()
 	Need(t, Peers)

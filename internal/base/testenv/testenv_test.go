@@ -21,7 +21,7 @@ func TestProvides(t *testing.T) {
 	}
 }
 
-// recorder is a test that remembers how it ended.
+// recorder is a test that records how it ended.
 type recorder struct {
 	testing.TB
 	ended string
@@ -31,7 +31,7 @@ func (r *recorder) Helper()              {}
 func (r *recorder) Skipf(string, ...any) { r.end("skipped") }
 func (r *recorder) Skip(...any)          { r.end("skipped") }
 
-// end keeps the first ending: a real test would not go on after it.
+// end records the first ending: a real test would not continue after it.
 func (r *recorder) end(how string) {
 	if r.ended == "" {
 		r.ended = how

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// unknown is what a value prints as that is not a number.
+// unknown is the printed form of NaN.
 const unknown = "unknown"
 
 // The prefixes of 1000^0, 1000^1, … and 1024^0, 1024^1, …
@@ -26,11 +26,11 @@ func (r BitRate) String() string {
 	return number + " " + prefix + "b/s"
 }
 
-// String prints b exactly where that is short ("1500 B", "6 MiB") and with three significant digits
+// String prints b exactly if that is short ("1500 B", "6 MiB") and with three significant digits
 // otherwise ("6.29 MiB").
 //
-// A number below 10 000 that is no multiple of 1024 is printed as it is, because those are MTUs,
-// segment sizes and window clamps, of which every digit counts.
+// A number below 10 000 that is not a multiple of 1024 is printed exactly, because every digit of
+// an MTU, segment size or window clamp matters.
 func (b Bytes) String() string {
 	magnitude := math.Abs(float64(b))
 	if magnitude < 10_000 && b%Kibibyte != 0 || b == 0 {
@@ -52,8 +52,8 @@ func (b Bytes) String() string {
 	return number + " " + binaryPrefixes[group] + "B"
 }
 
-// RoundBudget makes a length of time one that a person may type as a budget: up to ten seconds,
-// beyond two minutes to half a minute.
+// RoundBudget rounds a duration to one that a user would type as a budget: up to ten seconds, or
+// beyond two minutes up to half a minute.
 func RoundBudget(d time.Duration) time.Duration {
 	step := 10 * time.Second
 	if d > 2*time.Minute {
@@ -62,7 +62,7 @@ func RoundBudget(d time.Duration) time.Duration {
 	return (d + step - 1) / step * step
 }
 
-// FormatBudget prints a length of time as RoundBudget makes it: "50.0 s", "4 min 30 s".
+// FormatBudget prints a duration rounded by RoundBudget: "50.0 s", "4 min 30 s".
 func FormatBudget(d time.Duration) string { return FormatSeconds(RoundBudget(d).Seconds()) }
 
 // FormatSeconds prints a time in seconds: "840 ns", "1.24 ms", "12.0 s", "2 min 05 s", "3 h 10
@@ -77,17 +77,17 @@ func FormatSeconds(seconds float64) string {
 	case math.IsInf(seconds, 0):
 		return strconv.FormatFloat(seconds, 'f', -1, 64) + " s"
 	case magnitude >= 1<<53:
-		// Past the exact integers (and 285 million years) minutes mean nothing.
+		// Beyond the exact integers (and 285 million years) minutes mean nothing.
 		return strconv.FormatFloat(seconds, 'g', 3, 64) + " s"
 	}
 	sign := ""
 	if seconds < 0 {
 		sign = "-"
 	}
-	// The comparisons are against what the next smaller unit would print, so that nothing prints as
+	// The comparisons use the printed value of the next smaller unit, so that no value prints as
 	// "1000 ms" or "60.0 s".
 	switch {
-	case magnitude >= 100*3600-30: // whole hours are half a per cent of it then
+	case magnitude >= 100*3600-30: // from here on, whole hours are within half a per cent
 		hours := int64(math.Round(magnitude / 3600))
 		return fmt.Sprintf("%s%d d %d h", sign, hours/24, hours%24)
 	case magnitude >= 3599.5:
@@ -107,8 +107,8 @@ func FormatSeconds(seconds float64) string {
 	}
 }
 
-// FormatCount prints a number of things: whole numbers below 10 000 exactly ("4321"), others with
-// three significant digits and a decimal prefix ("12.3 k", "1.24 M").
+// FormatCount prints a count: whole numbers below 10 000 exactly ("4321"), others with three
+// significant digits and a decimal prefix ("12.3 k", "1.24 M").
 func FormatCount(count float64) string {
 	magnitude := math.Abs(count)
 	switch {
@@ -126,7 +126,7 @@ func FormatCount(count float64) string {
 
 // FormatPercent prints a ratio as a percentage: 0.018 is "1.80 %", 0.5 is "50.0 %".
 //
-// The sign stands behind a blank, as the SI brochure has it.
+// A blank precedes the sign, as in the SI brochure.
 func FormatPercent(ratio float64) string {
 	switch percent := ratio * 100; {
 	case math.IsNaN(ratio):
@@ -151,7 +151,7 @@ func decimal(x float64) (number, prefix string) {
 	// Round first and choose the prefix afterwards: 999.7 M is 1.00 G, not 1000 M.
 	rounded, err := strconv.ParseFloat(strconv.FormatFloat(x, 'e', 2, 64), 64)
 	if err != nil {
-		rounded = x // past the largest float64 by rounding up; the digits no longer matter
+		rounded = x // rounding up overflowed float64; the digits no longer matter
 	}
 	group := 0
 	for scaled := math.Abs(rounded); scaled >= 1000 && group < len(decimalPrefixes)-1; group++ {
@@ -161,11 +161,10 @@ func decimal(x float64) (number, prefix string) {
 	return threeDigits(rounded), decimalPrefixes[group]
 }
 
-// threeDigits prints x with three significant digits, or all digits before the point when there are
+// threeDigits prints x with three significant digits, or with all digits before the point if it has
 // more.
 //
-// The g form is for what no quantity of ours should be, but a printed number must never be a wrong
-// one.
+// The g form is for values that no quantity should have, but a printed number must never be wrong.
 func threeDigits(x float64) string {
 	if math.Abs(x) < 0.01 {
 		return strconv.FormatFloat(x, 'g', 3, 64)
@@ -173,7 +172,7 @@ func threeDigits(x float64) string {
 	return strconv.FormatFloat(x, 'f', decimalsFor(x), 64)
 }
 
-// decimalsFor is how many digits behind the point make three significant ones.
+// decimalsFor returns how many digits after the point yield three significant ones.
 func decimalsFor(x float64) int {
 	switch magnitude := math.Abs(x); {
 	case magnitude >= 99.95:

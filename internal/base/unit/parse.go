@@ -13,11 +13,11 @@ import (
 var ErrSyntax = errors.New("not understood")
 
 // ParseBitRate reads a rate: "941 Mb/s", "1.5Gbit/s", "10Gbps", "100mbit", "250k", or a plain
-// number of bits per second. Prefixes are decimal and their case does not matter. Negative rates
-// and bytes per second ("MB/s") are refused.
+// number of bits per second. Prefixes are decimal. It refuses negative rates and bytes per second
+// ("MB/s").
 //
-// Case does not matter for prefixes, since nobody means millibits; for the B of bytes it does, as
-// it is the only thing that tells "MB/s" from "Mb/s".
+// The case of prefixes does not matter, since millibits make no sense. The case of the B of bytes
+// matters, because it alone distinguishes "MB/s" from "Mb/s".
 func ParseBitRate(s string) (BitRate, error) {
 	fail := func(why string) (BitRate, error) {
 		return 0, fmt.Errorf("bit rate %q: %w: %s", s, ErrSyntax, why)
@@ -47,9 +47,9 @@ func ParseBitRate(s string) (BitRate, error) {
 }
 
 // ParseBytes reads an amount: "6 MiB", "900M" and "64k" (1024-based), "10 MB" (1000-based), "1500
-// B" or a plain number of bytes. Fractions are rounded to the next whole byte.
+// B" or a plain number of bytes. It rounds fractions to the nearest whole byte.
 //
-// The sign is not judged here: whether less than nothing makes sense is for the flag to say.
+// It accepts negative amounts; the flag that uses it decides whether they are valid.
 func ParseBytes(s string) (Bytes, error) {
 	fail := func(why string) (Bytes, error) {
 		return 0, fmt.Errorf("amount of bytes %q: %w: %s", s, ErrSyntax, why)
@@ -75,7 +75,7 @@ func ParseBytes(s string) (Bytes, error) {
 	} else if len(suffix) != 1 || power == 0 {
 		return fail("unit is one of B, KiB, MiB, GiB, TiB")
 	}
-	// The exact path keeps every bit of numbers past 2^53.
+	// The exact path keeps every bit of numbers beyond 2^53.
 	if whole, err := strconv.ParseInt(strings.TrimSpace(s), 10, 64); err == nil {
 		return Bytes(whole), nil
 	}
@@ -90,7 +90,7 @@ func ParseBytes(s string) (Bytes, error) {
 // ParseSeconds reads a time in seconds: "1.24 ms", "250us", "12 s", "2 min 05 s", "3 h 10 min", "41
 // d 7 h", Go's "1m30s", or a plain number of seconds.
 //
-// A bare number is seconds and not nanoseconds, because that is what the JSON documents have.
+// A bare number is in seconds, not nanoseconds, as in the JSON documents.
 func ParseSeconds(s string) (float64, error) {
 	trimmed := strings.TrimSpace(s)
 	if value, err := strconv.ParseFloat(trimmed, 64); err == nil {
@@ -99,13 +99,12 @@ func ParseSeconds(s string) (float64, error) {
 		}
 		return value, nil
 	}
-	// One number with one unit first: a Go duration would cut it to whole nanoseconds.
+	// One number with one unit first: a Go duration would truncate it to whole nanoseconds.
 	if value, suffix, err := splitNumber(s); err == nil {
 		if factor, ok := secondsPer(suffix); ok && !math.IsInf(value*factor, 0) {
 			return value * factor, nil
 		}
-		// Days with hours and hours with minutes, of which a Go duration holds no more than 292
-		// years.
+		// Days with hours and hours with minutes; a Go duration is limited to 292 years.
 		for _, two := range []struct {
 			first, second string
 			seconds, each float64
@@ -129,7 +128,7 @@ func ParseSeconds(s string) (float64, error) {
 	return 0, fmt.Errorf("time %q: %w: write it like 250ms, 10s or 5m", s, ErrSyntax)
 }
 
-// ParseCount reads a number of things: "4321", "12.3 k", "1.24M". Prefixes are decimal.
+// ParseCount reads a count: "4321", "12.3 k", "1.24M". Prefixes are decimal.
 func ParseCount(s string) (float64, error) {
 	value, suffix, err := splitNumber(s)
 	if err != nil {
@@ -143,7 +142,7 @@ func ParseCount(s string) (float64, error) {
 }
 
 // ParsePercent reads a percentage and returns the ratio: "1.8 %" is 0.018. The sign is required,
-// because a bare 0.5 could be either.
+// because a bare 0.5 is ambiguous.
 func ParsePercent(s string) (float64, error) {
 	value, suffix, err := splitNumber(s)
 	if err != nil {
@@ -155,12 +154,12 @@ func ParsePercent(s string) (float64, error) {
 	return value / 100, nil
 }
 
-// secondsPer is the length of a unit of time.
+// secondsPer returns the length of a unit of time.
 func secondsPer(name string) (float64, bool) {
 	switch name {
 	case "ns":
 		return 1e-9, true
-	case "µs", "μs", "us": // micro sign, Greek mu, and what keyboards have
+	case "µs", "μs", "us": // micro sign, Greek mu, and the ASCII substitute
 		return 1e-6, true
 	case "ms":
 		return 1e-3, true
@@ -179,10 +178,9 @@ var (
 	errRange    = errors.New("out of range")
 )
 
-// splitNumber cuts s into its leading finite decimal number and the unit behind it.
+// splitNumber splits s into its leading finite decimal number and the unit after it.
 //
-// It is written by hand because strconv reads more than a person means by a number: hexadecimal
-// floats, "inf" and "nan".
+// It does not use strconv alone, which also accepts hexadecimal floats, "inf" and "nan".
 func splitNumber(s string) (float64, string, error) {
 	s = strings.TrimSpace(s)
 	end, digits := 0, false
@@ -213,13 +211,13 @@ cut:
 	return value, strings.TrimSpace(s[end:]), nil
 }
 
-// exponentFollows tells 1e9 from 1E (an exbi prefix).
+// exponentFollows distinguishes 1e9 from 1E (an exbi prefix).
 func exponentFollows(s string) bool {
 	s = strings.TrimLeft(s, "+-")
 	return s != "" && s[0] >= '0' && s[0] <= '9'
 }
 
-// decimalFactor is 1000^n for the prefix of that power, upper or lower case.
+// decimalFactor returns 1000^n for the prefix of that power, upper or lower case.
 func decimalFactor(prefix string) (float64, bool) {
 	factor := 1.0
 	for _, known := range decimalPrefixes {

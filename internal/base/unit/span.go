@@ -6,15 +6,15 @@ import (
 	"time"
 )
 
-// Span is a length of time in a file that people write: "15s", "5m", "12h", "7d", "2w". A number
-// without a unit is seconds.
+// Span is a duration in a file written by people: "15s", "5m", "12h", "7d", "2w". A number without
+// a unit is seconds.
 //
-// It is a type of its own because the encoders of JSON and YAML know no days, and JSON none of the
-// others either.
+// It is a separate type because the encoders of JSON and YAML do not support days, and that of JSON
+// supports no units at all.
 type Span time.Duration
 
-// ParseSpan reads a Span: what ParseSeconds reads, and whole or broken days ("7d") and weeks
-// ("2w").
+// ParseSpan reads a Span: everything that ParseSeconds accepts, and whole or fractional days ("7d")
+// and weeks ("2w").
 func ParseSpan(s string) (Span, error) {
 	seconds, err := ParseSeconds(s)
 	if value, suffix, numberErr := splitNumber(s); err != nil && numberErr == nil {
@@ -28,17 +28,17 @@ func ParseSpan(s string) (Span, error) {
 	if err != nil {
 		return 0, err
 	}
-	// 2^63 nanoseconds themselves do not fit.
+	// 2^63 nanoseconds do not fit.
 	if limit := float64(1<<63) / 1e9; seconds >= limit || seconds <= -limit {
 		return 0, fmt.Errorf("time %q: %w: out of range", s, ErrSyntax)
 	}
 	return Span(seconds * 1e9), nil
 }
 
-// Duration is the same for package time.
+// Duration converts s to a time.Duration.
 func (s Span) Duration() time.Duration { return time.Duration(s) }
 
-// String gives s as ParseSpan reads it.
+// String returns s in a form that ParseSpan reads.
 func (s Span) String() string {
 	switch d := time.Duration(s); {
 	case d != 0 && d%(24*time.Hour) == 0:
@@ -52,7 +52,7 @@ func (s Span) String() string {
 	}
 }
 
-// UnmarshalText reads a Span; of encoding/json, YAML and flags.
+// UnmarshalText reads a Span from JSON, YAML and flags.
 func (s *Span) UnmarshalText(text []byte) error {
 	v, err := ParseSpan(string(text))
 	if err == nil {

@@ -16,8 +16,7 @@ const (
 
 // Bytes is an amount of memory or payload in bytes.
 //
-// It is an integer because the kernel's sizes are, and a buffer must come back as it was read, to
-// the byte.
+// It is an integer because the kernel's sizes are, and a buffer size must be restored exactly.
 type Bytes int64
 
 // Binary multiples, as the kernel counts memory.

@@ -130,8 +130,8 @@ func TestParseRefuses(t *testing.T) {
 	}
 }
 
-// TestRoundTrip checks parse(print(x)) ≈ x over many magnitudes; three significant digits are good
-// for 0.5 %.
+// TestRoundTrip checks parse(print(x)) ≈ x over many magnitudes; three significant digits are
+// accurate to 0.5 %.
 func TestRoundTrip(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	for range 20_000 {

@@ -3,30 +3,31 @@
 //
 // # Model
 //
-// A [Tree] answers by name ("proc/stat", "sys/class/net"): [Running] is this system, [OpenDir] a
-// copy in a directory, [Of] a copy in any [fs.FS], of which [Memory] is the one that needs no disk.
-// Whoever reads cannot tell which it is. A Tree has no way to write: what is read of a host cannot
-// change it, and what is read of a copy cannot leave it.
+// A [Tree] reads files by name ("proc/stat", "sys/class/net"). [Running] is this system, [OpenDir]
+// a copy in a directory, and [Of] a copy in any [fs.FS]; [Memory] is an fs.FS that needs no disk.
+// The reader cannot distinguish them. A Tree cannot write: reading a host cannot change it, and
+// reading a copy cannot leave it.
 //
-// [Tree.Record] has a Tree keep what is read through it from then on, as [Entry] values. So a copy
-// holds exactly what the readers look at, and a reader that learns to look at one more file has it
-// in the next copy without anybody thinking of it.
+// [Tree.Record] makes a Tree keep everything read through it from then on, as [Entry] values. A
+// copy therefore holds exactly the files that the readers use, and if a reader starts to use
+// another file, the next copy contains it automatically.
 //
 // # Names and links
 //
-// Names are slash-separated and relative to the root of the host's file system. Links are part of
-// what a host says: in sysfs they tell which device is whose. [Tree.Link] gives one as it is
-// written, [Tree.Resolve] follows them all, and no answer ever comes from outside of a copy: it may
-// be from anybody, and a link to /etc/shadow in it must not end up in a report.
+// Names are slash-separated and relative to the root of the host's file system. Links carry
+// information: in sysfs they connect an interface with its device. [Tree.Link] returns the text of
+// one link, and [Tree.Resolve] follows all of them. No result ever comes from outside a copy: a
+// copy may come from an untrusted source, and a link to /etc/shadow in it must not end up in a
+// report.
 //
 // # Sources
 //
 // proc(5), sysfs(5), Documentation/filesystems/{proc,sysfs,seq_file}.rst; fs/proc/proc_sysctl.c for
-// the reads that give a value only once.
+// the reads that return a value only once.
 //
 // # Limits
 //
-// A Tree belongs to one goroutine: it reads into one buffer. Whole files only, which is what the
-// kernel's pseudo files are made for; a copy is taken file by file and not at one moment. On other
-// systems than Linux copies can be read and nothing else.
+// A Tree is not safe for concurrent use, because it reads into one buffer. It reads whole files
+// only, as the kernel's pseudo files require. A copy is taken file by file and not at one moment.
+// On systems other than Linux only copies can be read.
 package hostfs

@@ -11,12 +11,12 @@ import (
 	"time"
 )
 
-// Memory is a copy of a host in memory, as an [fs.ReadLinkFS]. Nothing in it can be changed, so it
-// may be read by several goroutines.
+// Memory is a copy of a host in memory, as an [fs.ReadLinkFS]. It is immutable and safe for
+// concurrent use.
 //
-// A capture is a few thousand files of one line. Made on a disk to be read once and removed again
-// they take a second, most of it the file system's own bookkeeping; here they take a few
-// milliseconds and leave nothing behind when the program is killed.
+// A capture is a few thousand files of one line. Writing them to a disk, reading them once and
+// removing them takes a second, most of it the file system's own bookkeeping. In memory it takes a
+// few milliseconds and leaves nothing behind when the program is killed.
 type Memory struct{ nodes map[string]*node }
 
 // node is one path of a Memory.
@@ -27,9 +27,9 @@ type node struct {
 
 func (n *node) directory() bool { return n.entry.Directory }
 
-// NewMemory makes a copy of entries, whose contents it keeps and does not clone. Directories above
-// an entry are there without being named. Of two entries with one name the later counts; what
-// stands below a file or a link, which no file system allows, is left out.
+// NewMemory returns a copy made of entries, whose contents it keeps without cloning. Directories
+// above an entry exist implicitly. Of two entries with one name the later counts. It omits an entry
+// below a file or a link, which no file system allows.
 func NewMemory(entries []Entry) *Memory {
 	m := &Memory{nodes: make(map[string]*node, 2*len(entries))}
 	m.nodes["."] = &node{entry: Entry{Name: ".", Directory: true}}
@@ -38,7 +38,7 @@ func NewMemory(entries []Entry) *Memory {
 			continue
 		}
 		if n, ok := m.nodes[e.Name]; ok {
-			// A directory with something in it stays one.
+			// A directory that has children remains a directory.
 			if len(n.children) == 0 {
 				n.entry = e
 			}
@@ -59,8 +59,8 @@ func (m *Memory) add(e Entry) {
 	up.children = append(up.children, e.Name)
 }
 
-// makeParents makes the directories above name, from the top. False: one of them is a file or a
-// link.
+// makeParents creates the directories above name, from the top. It returns false if one of them is
+// a file or a link.
 func (m *Memory) makeParents(name string) bool {
 	up := path.Dir(name)
 	if n, ok := m.nodes[up]; ok {
@@ -73,25 +73,25 @@ func (m *Memory) makeParents(name string) bool {
 	return true
 }
 
-// errEscapes has the words of os.Root, so that a copy in memory and one in a directory make the
-// same document.
+// errEscapes has the text of os.Root's error, so that a copy in memory and one in a directory
+// produce the same document.
 var errEscapes = errors.New("path escapes from parent")
 
-// errNotDirectory and errDirectory are the kernel's ENOTDIR and EISDIR, of which package fs has
-// none of its own.
+// errNotDirectory and errDirectory replace the kernel's ENOTDIR and EISDIR, for which package fs
+// has no errors.
 var (
 	errNotDirectory = errors.New("not a directory")
 	errDirectory    = errors.New("is a directory")
 )
 
-// find gives the node of a name. Links on the way are always followed, the last element only if
-// follow says so. Like os.Root it refuses absolute targets and those that lead above the top.
+// find returns the node of a name. It always follows links on the way, but the last element only if
+// follow is set. Like os.Root it refuses absolute targets and those that lead above the top.
 func (m *Memory) find(op, name string, follow bool) (*node, error) {
 	fail := func(err error) (*node, error) { return nil, &fs.PathError{Op: op, Path: name, Err: err} }
 	if !fs.ValidPath(name) {
 		return fail(fs.ErrInvalid)
 	}
-	// Nearly all names are real ones.
+	// Nearly all names contain no link.
 	if n, ok := m.nodes[name]; ok && (n.entry.Target == "" || !follow) {
 		return n, nil
 	}
@@ -143,7 +143,7 @@ func (m *Memory) Open(name string) (fs.File, error) {
 	return &openFile{Reader: bytes.NewReader(n.entry.Content), info: infoOf(name, n)}, nil
 }
 
-// ReadFile gives a copy of a file's content.
+// ReadFile returns a copy of a file's content.
 func (m *Memory) ReadFile(name string) ([]byte, error) {
 	n, err := m.find("read", name, true)
 	if err != nil {
@@ -152,10 +152,10 @@ func (m *Memory) ReadFile(name string) ([]byte, error) {
 	if n.directory() {
 		return nil, &fs.PathError{Op: "read", Path: name, Err: errDirectory}
 	}
-	return bytes.Clone(n.entry.Content), nil // Callers may write into what they get.
+	return bytes.Clone(n.entry.Content), nil // Callers may modify the result.
 }
 
-// ReadDir gives what is in a directory, sorted by name.
+// ReadDir returns the entries of a directory, sorted by name.
 func (m *Memory) ReadDir(name string) ([]fs.DirEntry, error) {
 	n, err := m.find("readdir", name, true)
 	if err != nil {
@@ -167,7 +167,7 @@ func (m *Memory) ReadDir(name string) ([]fs.DirEntry, error) {
 	return m.entries(n), nil
 }
 
-// Stat tells what a name is, through links.
+// Stat describes a file, and follows links.
 func (m *Memory) Stat(name string) (fs.FileInfo, error) {
 	n, err := m.find("stat", name, true)
 	if err != nil {
@@ -176,7 +176,7 @@ func (m *Memory) Stat(name string) (fs.FileInfo, error) {
 	return infoOf(name, n), nil
 }
 
-// Lstat tells what a name is; of a link that it is one.
+// Lstat describes a file without following a link at the end.
 func (m *Memory) Lstat(name string) (fs.FileInfo, error) {
 	n, err := m.find("lstat", name, false)
 	if err != nil {
@@ -185,7 +185,7 @@ func (m *Memory) Lstat(name string) (fs.FileInfo, error) {
 	return infoOf(name, n), nil
 }
 
-// ReadLink gives the target of a link, as written in it.
+// ReadLink returns the target of a link, as written in it.
 func (m *Memory) ReadLink(name string) (string, error) {
 	n, err := m.find("readlink", name, false)
 	if err != nil {
@@ -205,7 +205,7 @@ func (m *Memory) entries(n *node) []fs.DirEntry {
 	return out
 }
 
-// info describes a node by the name that it was asked for.
+// info describes a node under the name that was requested.
 type info struct {
 	name string
 	node *node
@@ -219,7 +219,7 @@ func (i info) ModTime() time.Time { return time.Time{} }
 func (i info) IsDir() bool        { return i.node.directory() }
 func (i info) Sys() any           { return nil }
 
-// Mode is that of something nobody may write to.
+// Mode returns a mode without write permission.
 func (i info) Mode() fs.FileMode {
 	switch {
 	case i.node.directory():
@@ -230,7 +230,7 @@ func (i info) Mode() fs.FileMode {
 	return 0o444
 }
 
-// openFile is an open file. bytes.Reader brings Read, ReadAt and Seek.
+// openFile is an open file. bytes.Reader implements Read, ReadAt and Seek.
 type openFile struct {
 	*bytes.Reader
 	info info
@@ -239,7 +239,7 @@ type openFile struct {
 func (f *openFile) Stat() (fs.FileInfo, error) { return f.info, nil }
 func (f *openFile) Close() error               { return nil }
 
-// openDirectory is an open directory, with what has not been read of it yet.
+// openDirectory is an open directory with its unread entries.
 type openDirectory struct {
 	info    info
 	entries []fs.DirEntry
@@ -252,7 +252,7 @@ func (d *openDirectory) Read([]byte) (int, error) {
 	return 0, &fs.PathError{Op: "read", Path: d.info.name, Err: errDirectory}
 }
 
-// ReadDir gives the next n entries, all that are left where n is not positive.
+// ReadDir returns the next n entries, or all remaining ones if n is not positive.
 func (d *openDirectory) ReadDir(n int) ([]fs.DirEntry, error) {
 	if n > 0 && len(d.entries) == 0 {
 		return nil, io.EOF

@@ -13,7 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// sample is a host with a card, links of every sort, and what no file system would hold.
+// sample is a host with a NIC, links of every kind, and entries that no file system allows.
 func sample() []Entry {
 	return []Entry{
 		{Name: "proc/stat", Content: []byte("cpu 1\n")},
@@ -33,8 +33,8 @@ func sample() []Entry {
 	}
 }
 
-// TestMemory holds the copy against the rules of package fs, and its answers through links against
-// those of a directory with the same in it.
+// TestMemory checks the copy against the rules of package fs, and its results through links against
+// those of a directory with the same content.
 func TestMemory(t *testing.T) {
 	m := NewMemory(sample())
 	sound := NewMemory(slices.DeleteFunc(sample(), func(e Entry) bool {
@@ -74,7 +74,7 @@ func TestMemory(t *testing.T) {
 	}
 }
 
-// answers is all that a tree says of one name.
+// answers returns all results of a tree for one name.
 func answers(t *Tree, name string) map[string]any {
 	out := make(map[string]any)
 	b, err := t.Read(name)
@@ -95,8 +95,8 @@ func must(t testing.TB, err error) {
 	}
 }
 
-// TestRecord: what was read is in the copy at its real place, with the links that lead to it, and
-// what was not is not.
+// TestRecord checks that a copy contains the files that were read, at their real paths, with the
+// links that lead to them, and no other files.
 func TestRecord(t *testing.T) {
 	entries := append(sample(), Entry{Name: "proc/1/environ", Content: []byte("PASSWORD=x\x00container=lxc\x00")},
 		Entry{Name: "proc/self/net/dev", Content: []byte("lo\n")},
@@ -131,7 +131,7 @@ func TestRecord(t *testing.T) {
 	}
 }
 
-// FuzzMemory: whatever is in a copy, every answer ends, and none comes from outside.
+// FuzzMemory checks that for any copy every call ends, and no result comes from outside.
 func FuzzMemory(f *testing.F) {
 	f.Add("a/b", "c", "a/b/c")
 	f.Add("a", "a", "a/a/a")

@@ -6,24 +6,24 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// LiveSupported tells that the running system can be read in full.
+// LiveSupported reports that the running system can be read.
 const LiveSupported = true
 
-// accessible tells whether something has that name, without the cost of describing it: it is asked
+// accessible reports whether a name exists, without the cost of describing the file: it is called
 // once per interface in every reading.
 func accessible(name string) bool { return unix.Access(name, unix.F_OK) == nil }
 
 // firstRead is the size of the first read in bytes. A read of /proc/sys makes the kernel allocate
-// the size asked for, so it is not larger.
+// the requested size, so it is not larger.
 const firstRead = 8 << 10
 
-// readWhole reads a pseudo file with plain system calls into buf, growing it. os.File would put
-// sysfs files into the poller, and a driver that answers EAGAIN would then be waited for without
-// end.
+// readWhole reads a pseudo file with plain system calls into buf, and grows it if necessary.
+// os.File would add sysfs files to the poller, and would then wait forever for a driver that
+// returns EAGAIN.
 //
-// A file below /proc/sys gives its value to the first read only: at any later offset it says end of
-// file. A value that fills the buffer is therefore read again from the start into a larger one;
-// anything else would silently cut it.
+// A file below /proc/sys returns its value to the first read only; at any later offset it reports
+// end of file. If a value fills the buffer, readWhole therefore reads it again from the start into
+// a larger one; otherwise it would be silently truncated.
 func readWhole(name string, buf []byte) ([]byte, error) {
 	var fd int
 	var err error
@@ -40,7 +40,7 @@ func readWhole(name string, buf []byte) ([]byte, error) {
 	if cap(buf) < firstRead {
 		buf = make([]byte, 0, firstRead)
 	}
-	// Elsewhere in /proc reading on from an offset is right, and for large tables the only way:
+	// Elsewhere in /proc, continuing from an offset is right, and for large tables the only way:
 	// seq_file prints a part for each read.
 	restart := strings.HasPrefix(name, "/proc/sys/")
 	for {

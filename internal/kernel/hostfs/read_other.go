@@ -4,15 +4,15 @@ package hostfs
 
 import "os"
 
-// LiveSupported is false where there is no /proc and /sys of Linux: a live Snapshot then has what
-// Go tells.
+// LiveSupported is false on systems without Linux's /proc and /sys: a live Snapshot then has only
+// what Go reports.
 const LiveSupported = false
 
-// accessible, like readWhole, is here for the sake of the archive reader only.
+// accessible, like readWhole, is needed only by the archive reader.
 func accessible(name string) bool {
 	_, err := os.Stat(name)
 	return err == nil
 }
 
-// readWhole is here for the archive reader's sake only; nothing calls it live on these systems.
+// readWhole is needed only by the archive reader; on these systems no live reading calls it.
 func readWhole(name string, _ []byte) ([]byte, error) { return os.ReadFile(name) }

@@ -9,30 +9,30 @@ import (
 	"strings"
 )
 
-// Entry is one thing of a copy: a file with Content, a symbolic link with Target, or a directory
-// that is there for its name alone.
+// Entry is one entry of a copy: a file with Content, a symbolic link with Target, or a directory of
+// which only the name is recorded.
 type Entry struct {
 	Name      string // slash-separated, below the copy's root: proc/stat
 	Content   []byte // of a file
-	Target    string // of a symbolic link, as written in it; empty for others
+	Target    string // of a symbolic link, as written in it; empty for other entries
 	Directory bool
 }
 
-// Recorder holds what was read of a host. It keeps it in memory: what a host says of itself must
-// not be on a disk before its names and addresses are replaced.
+// Recorder holds the files read from a host. It keeps them in memory: a host's data must not be on
+// a disk before its names and addresses are replaced.
 type Recorder struct{ entries map[string]Entry }
 
-// Entries gives what was recorded, sorted by name.
+// Entries returns the recorded entries, sorted by name.
 func (r *Recorder) Entries() []Entry {
 	return slices.SortedFunc(maps.Values(r.entries), func(a, b Entry) int { return strings.Compare(a.Name, b.Name) })
 }
 
-// File adds a file. The content is copied: readers use their buffer again.
+// File adds a file. It copies the content, because readers reuse their buffer.
 func (r *Recorder) File(name string, content []byte) {
 	r.entries[name] = Entry{Name: name, Content: bytes.Clone(content)}
 }
 
-// Record makes t keep what is read through it from now on, until [Tree.Stop].
+// Record makes t record everything read through it from now on, until [Tree.Stop].
 func (t *Tree) Record() *Recorder {
 	t.recorder = &Recorder{entries: make(map[string]Entry)}
 	return t.recorder
@@ -41,8 +41,8 @@ func (t *Tree) Record() *Recorder {
 // Stop ends a recording.
 func (t *Tree) Stop() { t.recorder = nil }
 
-// Aside reads a file that a copy must not hold whole, like Read but unrecorded. What of it may be
-// kept is for [Tree.Keep].
+// Aside reads a file like Read, but does not record it, because a copy must not contain all of it.
+// Use [Tree.Keep] to record the permitted part.
 func (t *Tree) Aside(name string) ([]byte, error) {
 	rec := t.recorder
 	t.recorder = nil
@@ -51,22 +51,23 @@ func (t *Tree) Aside(name string) ([]byte, error) {
 	return b, err
 }
 
-// Keep records a file as if it had been read with that content; nothing without a recording.
+// Keep records a file as if it had been read with that content. Without a recording it does
+// nothing.
 func (t *Tree) Keep(name string, content []byte) {
 	if t.recorder != nil {
 		t.recorder.File(name, content)
 	}
 }
 
-// recorded copies one file. /sys reaches most of its files by links; the copy has the file where it
-// is and the links to it. The process's own directory is written as proc/net, where every reader
-// looks last.
+// recorded records one file. Most files of /sys are reached by links; the copy has the file at its
+// real path and the links to it. The process's own directory is recorded as proc/net, where every
+// reader looks last.
 func (t *Tree) recorded(name string, content []byte) {
 	if t.recorder == nil {
 		return
 	}
-	// The environment of the first process is where containers are given their passwords. One of
-	// its variables is looked at.
+	// The environment of the first process often holds passwords of containers. Only one of its
+	// variables is used.
 	if path.Base(name) == "environ" {
 		content = slices.Concat(slices.DeleteFunc(bytes.SplitAfter(bytes.Clone(content), []byte{0}),
 			func(variable []byte) bool {
@@ -85,8 +86,8 @@ func (t *Tree) recorded(name string, content []byte) {
 	t.recorder.File(name, content)
 }
 
-// recordedExists copies the fact that something is there. Of a file outside /proc and /sys nothing
-// but its being there was asked.
+// recordedExists records that a file exists. For a file outside /proc and /sys, only its existence
+// was checked.
 func (t *Tree) recordedExists(name string, info fs.FileInfo) {
 	switch {
 	case t.recorder == nil:
@@ -97,8 +98,8 @@ func (t *Tree) recordedExists(name string, info fs.FileInfo) {
 	}
 }
 
-// recordedList copies the names in a directory: links as links, directories and files of /sys as
-// empty ones. What is in files comes when they are read; of some nothing but their name is
+// recordedList records the names in a directory: links as links, directories and files of /sys as
+// empty ones. The content of a file is recorded when it is read; for some only the name matters
 // (msi_irqs).
 func (t *Tree) recordedList(name string, entries []fs.DirEntry) {
 	if t.recorder == nil {
@@ -124,14 +125,14 @@ func (t *Tree) recordedList(name string, entries []fs.DirEntry) {
 	}
 }
 
-// recordedDirectory copies a directory for its name, which is in its parent's list.
+// recordedDirectory records a directory, whose name is in its parent's list.
 func (t *Tree) recordedDirectory(name string) {
 	if t.recorder != nil {
 		t.recorder.entries[name] = Entry{Name: name, Directory: true}
 	}
 }
 
-// recordedLink copies one symbolic link.
+// recordedLink records one symbolic link.
 func (t *Tree) recordedLink(name, target string) {
 	if t.recorder != nil {
 		t.recorder.entries[name] = Entry{Name: name, Target: target}

@@ -12,43 +12,43 @@ import (
 	"strings"
 )
 
-// Tree is the files of one host, open for reading. It belongs to one goroutine.
+// Tree is the files of one host, open for reading. It is not safe for concurrent use.
 type Tree struct {
 	archive fs.FS     // nil: the running system
-	closer  io.Closer // of a directory; nil for others
-	// scratch is the last file read; parsers copy what they keep. One buffer for some hundred small
-	// files is what makes a reading cheap enough to stand around a measurement.
+	closer  io.Closer // of a directory; nil for other trees
+	// scratch is the last file read; parsers copy the parts they keep. One buffer for some hundred
+	// small files makes a reading cheap enough to surround a measurement.
 	scratch  []byte
-	recorder *Recorder // nil: nothing is recorded
+	recorder *Recorder // nil: no recording
 }
 
-// Running is the system that this program runs on. Files of /proc follow the calling thread: its
-// network namespace, its own directory.
+// Running returns the system that this program runs on. Files of /proc depend on the calling
+// thread: its network namespace, its own directory.
 func Running() *Tree { return &Tree{} }
 
-// OpenDir is the copy below a directory, which holds proc, sys or both. The error is fs.ErrNotExist
-// where neither is there.
+// OpenDir returns the copy below a directory, which contains proc, sys or both. The error is
+// fs.ErrNotExist if it contains neither.
 func OpenDir(dir string) (*Tree, error) {
-	// os.Root refuses to leave its directory, links in the middle of a name included: an archive
-	// that somebody sent must not make us read this host's files.
+	// os.Root refuses to leave its directory, even by links in the middle of a name: an archive
+	// from another host must not make this program read files of its own host.
 	root, err := os.OpenRoot(dir)
 	if err != nil {
 		return nil, fmt.Errorf("open archive: %w", err)
 	}
 	t, err := Of(root.FS())
 	if err != nil {
-		_ = root.Close() // Opened for reading only: there is nothing that closing could lose.
+		_ = root.Close() // Opened for reading only: closing loses no data.
 		return nil, fmt.Errorf("open archive %s: %w", dir, errors.Unwrap(err))
 	}
 	t.closer = root
 	return t, nil
 }
 
-// Of is the copy in a file system, which has links if it is an [fs.ReadLinkFS]. The error is
-// fs.ErrNotExist where it holds neither proc nor sys.
+// Of returns the copy in a file system, which has links if it is an [fs.ReadLinkFS]. The error is
+// fs.ErrNotExist if it contains neither proc nor sys.
 func Of(fsys fs.FS) (*Tree, error) {
-	// One of the two is enough: people send what they have. Neither is a typing error in the path,
-	// and says so at once.
+	// One of the two is enough: users send what they have. If both are missing, the path is
+	// probably mistyped.
 	for _, sub := range []string{"proc", "sys"} {
 		if _, err := fs.Stat(fsys, sub); err == nil {
 			return &Tree{archive: fsys}, nil
@@ -57,20 +57,20 @@ func Of(fsys fs.FS) (*Tree, error) {
 	return nil, fmt.Errorf("open archive: %w", fmt.Errorf("neither proc nor sys in it: %w", fs.ErrNotExist))
 }
 
-// Close ends the use of a directory. Other trees have nothing to close.
+// Close closes a directory. Other trees have nothing to close.
 func (t *Tree) Close() {
 	if t.closer != nil {
 		_ = t.closer.Close() // Opened for reading only.
 	}
 }
 
-// Live tells the running system from a copy: only the former may be asked questions, and only its
-// silence is worth a warning.
+// Live reports whether the tree is the running system and not a copy. Only a running system can be
+// queried further, and only there does a missing file deserve a warning.
 func (t *Tree) Live() bool { return t.archive == nil }
 
-// Read gives a whole file. The bytes are good until the next Read. The size that stat tells is
-// never used: the pseudo file systems lie about it. Errors are fs.PathErrors with the path as it is
-// on the host.
+// Read returns a whole file. The bytes are valid until the next Read. It never uses the size that
+// stat reports, which is wrong in the pseudo file systems. Errors are fs.PathErrors with the path
+// as it is on the host.
 func (t *Tree) Read(name string) ([]byte, error) {
 	var b []byte
 	var err error
@@ -89,9 +89,9 @@ func (t *Tree) Read(name string) ([]byte, error) {
 	return b, nil
 }
 
-// onHost gives errors of a copy the same shape as live ones: the path as it was on the host.
-// Warnings end up in documents that are compared, and the place where somebody unpacked an archive
-// has no business in them.
+// onHost gives errors of a copy the same form as live ones, with the path as it was on the host.
+// Warnings end up in documents that are compared, and must not contain the place where an archive
+// was unpacked.
 func onHost(name string, err error) error {
 	var pe *fs.PathError
 	if errors.As(err, &pe) {
@@ -100,7 +100,7 @@ func onHost(name string, err error) error {
 	return &fs.PathError{Op: "read", Path: "/" + name, Err: err}
 }
 
-// Text gives a one-value file without its final newline.
+// Text returns the content of a one-value file without its final newline.
 func (t *Tree) Text(name string) (string, error) {
 	b, err := t.Read(name)
 	if err != nil {
@@ -109,9 +109,9 @@ func (t *Tree) Text(name string) (string, error) {
 	return strings.TrimSpace(string(b)), nil
 }
 
-// Optional is Text where any error means not known. sysfs answers an error where there is nothing
-// to say (EINVAL for the speed of a link that is down, EOPNOTSUPP for an attribute that the driver
-// lacks), so most of its files are read with this.
+// Optional is Text that returns an empty text for any error. sysfs returns an error if a value does
+// not exist (EINVAL for the speed of a link that is down, EOPNOTSUPP for an attribute that the
+// driver lacks), so most of its files are read with this.
 func (t *Tree) Optional(name string) string {
 	text, err := t.Text(name)
 	if err != nil {
@@ -120,14 +120,14 @@ func (t *Tree) Optional(name string) string {
 	return text
 }
 
-// Number gives a one-value file as a decimal or 0x… number; the latter is how /sys/class/net prints
-// flags and type.
+// Number returns the content of a one-value file as a decimal or 0x… number; /sys/class/net prints
+// flags and type in the latter form.
 func (t *Tree) Number(name string) (int64, bool) {
 	n, err := strconv.ParseInt(t.Optional(name), 0, 64)
 	return n, err == nil
 }
 
-// List gives the names in a directory, sorted. The order of sysfs is that of a hash and differs
+// List returns the names in a directory, sorted. The order of sysfs is that of a hash and differs
 // between two equal hosts.
 func (t *Tree) List(name string) ([]string, error) {
 	var entries []fs.DirEntry
@@ -145,12 +145,12 @@ func (t *Tree) List(name string) ([]string, error) {
 	for i, e := range entries {
 		names[i] = e.Name()
 	}
-	// A file system of somebody's own may have another order, or none.
+	// Another implementation of fs.FS may have another order, or none.
 	slices.Sort(names)
 	return names, nil
 }
 
-// Link gives the target of a symbolic link, as written in it.
+// Link returns the target of a symbolic link, as written in it.
 func (t *Tree) Link(name string) (string, bool) {
 	var target string
 	var err error
@@ -159,7 +159,7 @@ func (t *Tree) Link(name string) (string, bool) {
 	} else {
 		target, err = fs.ReadLink(t.archive, name)
 	}
-	// Windows turns the slashes of a link round when it stores it; an archive is read there too.
+	// Windows stores the slashes of a link as backslashes, and archives are read there too.
 	target = strings.ReplaceAll(target, `\`, "/")
 	if err == nil && strings.HasPrefix(name, "sys/") {
 		t.recordedLink(name, target)
@@ -167,7 +167,7 @@ func (t *Tree) Link(name string) (string, bool) {
 	return target, err == nil
 }
 
-// Exists tells whether something has that name.
+// Exists reports whether a name exists.
 func (t *Tree) Exists(name string) bool {
 	if t.Live() && t.recorder == nil {
 		return accessible("/" + name)
@@ -187,15 +187,15 @@ func (t *Tree) stat(name string) (fs.FileInfo, error) {
 	return fs.Stat(t.archive, name)
 }
 
-// maxLinks is how many symbolic links are followed for one name, as the kernel does (MAXSYMLINKS).
+// maxLinks is the number of symbolic links followed for one name, as in the kernel (MAXSYMLINKS).
 const maxLinks = 40
 
-// Resolve gives the real path of name: in sysfs that is the path of the device through the tree of
-// buses. It is false where something on the way is missing or leads out of the root.
+// Resolve returns the real path of name: in sysfs that is the path of the device through the tree
+// of buses. It returns false if a part is missing or leads out of the root.
 //
-// It walks by itself because neither fs.Stat nor filepath.EvalSymlinks does this: the first gives
-// no path back, the second would follow an absolute link of an archive into this host. An absolute
-// target starts again at the root of the tree, as it did on the host.
+// It walks the path itself, because neither fs.Stat nor filepath.EvalSymlinks does this: the first
+// returns no path, the second would follow an absolute link of an archive into this host. An
+// absolute target starts again at the root of the tree, as it did on the host.
 func (t *Tree) Resolve(name string) (string, bool) {
 	rest := strings.Split(path.Clean(name), "/")
 	real := ""
@@ -248,9 +248,9 @@ func parent(name string) string {
 	return ""
 }
 
-// Net reads a file of the network namespace of the calling thread: /proc/thread-self is since Linux
-// 3.17; /proc/self, the namespace of the process's first thread, is the same in every process that
-// does not move single threads. A copy may have only proc/net.
+// Net reads a file of the network namespace of the calling thread. /proc/thread-self exists since
+// Linux 3.17. /proc/self, the namespace of the process's first thread, is the same in every process
+// that does not move single threads. A copy may have only proc/net.
 func (t *Tree) Net(name string) ([]byte, error) {
 	b, err := t.Read(ownNet[0] + name)
 	if !errors.Is(err, fs.ErrNotExist) {
@@ -264,5 +264,5 @@ func (t *Tree) Net(name string) ([]byte, error) {
 	return nil, err
 }
 
-// ownNet are the directories by which a thread and a process see their own network namespace.
+// ownNet are the directories in which a thread and a process see their own network namespace.
 var ownNet = [...]string{"proc/thread-self/net/", "proc/self/net/"}

@@ -11,26 +11,27 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// What the rooms above ask of a client: to carry a message of theirs and to bring the answer, which
-// they understand and this package does not.
+// The methods below serve the packages that share a client's sockets. They send a message and
+// return the answer; the calling package understands it, this one does not.
 
-// Dump asks rtnetlink for a whole table and asks again when the table changed meanwhile. An error
-// has no operation yet: see Wrap.
+// Dump reads a whole table from rtnetlink and repeats the request if the table changed meanwhile.
+// The error has no operation yet: see Wrap.
 func (c *Client) Dump(typ uint16, header []byte) ([]netlink.Message, error) {
 	return c.k.dump(typ, header)
 }
 
-// Get sends rtnetlink a request that is answered by one message.
+// Get sends rtnetlink a request that one message answers, and returns that message.
 func (c *Client) Get(typ uint16, data []byte) (netlink.Message, error) { return c.k.get(typ, data) }
 
-// Change sends rtnetlink a request that is answered by an acknowledgement: the change is made, or
-// refused, when the call returns.
+// Change sends rtnetlink a request that the kernel acknowledges. When Change returns, the kernel
+// has made or refused the change.
 func (c *Client) Change(typ uint16, flags netlink.HeaderFlags, data []byte) error {
 	return c.k.change(typ, flags, data)
 }
 
-// Family gives the number of a generic family. One that the kernel does not have is fs.ErrNotExist.
-// Either answer is kept, as families that are built in neither come nor go.
+// Family returns the number of a generic netlink family. For a family that the kernel does not
+// have, the error is fs.ErrNotExist. Both answers are cached, because families that are built in
+// neither appear nor disappear.
 func (c *Client) Family(name string) (uint16, error) {
 	c.k.mu.Lock()
 	defer c.k.mu.Unlock()
@@ -52,8 +53,8 @@ func (c *Client) Family(name string) (uint16, error) {
 	return number, nil
 }
 
-// Generic sends a command to a generic family and gives the messages of the answer. The version in
-// its header is 1, as all families have it that are spoken to here.
+// Generic sends a command to a generic netlink family and returns the messages of the answer. The
+// header carries version 1, which all families used here have.
 func (c *Client) Generic(family uint16, command uint8, flags netlink.HeaderFlags,
 	data []byte) ([]genetlink.Message, error) {
 	msgs, err := c.k.generic.Execute(genetlink.Message{Header: genetlink.Header{Command: command, Version: 1},
@@ -61,23 +62,23 @@ func (c *Client) Generic(family uint16, command uint8, flags netlink.HeaderFlags
 	return msgs, cause(err)
 }
 
-// ifreqData is struct ifreq with its pointer member. The pointer stays a Go pointer, so that the
-// collector sees it.
+// ifreqData is struct ifreq with its pointer member. The pointer remains a Go pointer, so that the
+// garbage collector sees it.
 //
-// On 64-bit systems struct ifreq has 40 bytes, 16 of name and 24 of union; on 32-bit ones it is
-// shorter and the kernel reads only what it knows, so that the longer form serves both.
+// On 64-bit systems struct ifreq has 40 bytes: 16 of name and 24 of union. On 32-bit systems it is
+// shorter, and the kernel reads only that many bytes, so the longer form serves both.
 type ifreqData struct {
 	name [unix.IFNAMSIZ]byte
 	data unsafe.Pointer
 	_    [24 - unsafe.Sizeof(uintptr(0))]byte
 }
 
-// Ioctl passes a request of ethtool(8) about a link (SIOCETHTOOL) to the kernel, which answers in
-// the same buffer.
+// Ioctl passes an ethtool(8) request about a link (SIOCETHTOOL) to the kernel, which writes its
+// answer into the same buffer.
 //
-// The answer is written over the request, so that buf must have room for the longest one. The
-// kernel looks the device up in the namespace of the socket, not in that of the calling thread,
-// which is what makes a Client usable from any thread.
+// Since the answer overwrites the request, buf must have room for the longest answer. The kernel
+// looks the device up in the network namespace of the socket, not in that of the calling thread;
+// therefore a Client is usable from any thread.
 func (c *Client) Ioctl(name string, buf []byte) error {
 	if err := CheckName(name); err != nil {
 		return err
@@ -90,8 +91,8 @@ func (c *Client) Ioctl(name string, buf []byte) error {
 	}
 	var errno unix.Errno
 	err = conn.Control(func(fd uintptr) {
-		// The conversion stands in the call expression: only there does it keep the object in place
-		// (rules of package unsafe).
+		// The conversion must be part of the call expression: only there does it keep the object in
+		// place (rules of package unsafe).
 		_, _, errno = unix.Syscall(unix.SYS_IOCTL, fd, unix.SIOCETHTOOL, uintptr(unsafe.Pointer(&req)))
 	})
 	if err != nil {
@@ -103,11 +104,11 @@ func (c *Client) Ioctl(name string, buf []byte) error {
 	return nil
 }
 
-// CheckName refuses what the kernel would cut off or take for another device: IFNAMSIZ is 16 with
-// the closing zero, and an empty name in a request means "no name given".
+// CheckName refuses a name that the kernel would truncate or take for another device. IFNAMSIZ is
+// 16 including the terminating zero, and an empty name in a request means "no name given".
 //
-// The answer is that of the kernel to any other name that it does not have, so that callers have
-// one case and not two.
+// The error equals the kernel's answer to any other name without a link, so callers handle one case
+// instead of two.
 func CheckName(name string) error {
 	if name == "" || len(name) >= unix.IFNAMSIZ {
 		return unix.ENODEV
@@ -115,10 +116,10 @@ func CheckName(name string) error {
 	return nil
 }
 
-// ErrShort is a message that ends before its fixed header does.
+// ErrShort reports a message that ends before the end of its fixed header.
 var ErrShort = errors.New("message shorter than its header")
 
-// Attributes splits a message behind its fixed header of n bytes.
+// Attributes returns a decoder for the attributes that follow the fixed header of n bytes.
 func Attributes(data []byte, n int) (*netlink.AttributeDecoder, error) {
 	if len(data) < n {
 		return nil, ErrShort
@@ -126,7 +127,7 @@ func Attributes(data []byte, n int) (*netlink.AttributeDecoder, error) {
 	return netlink.NewAttributeDecoder(data[n:])
 }
 
-// Encode appends attributes to a fixed header; a nil fill appends none.
+// Encode appends attributes to a fixed header. A nil fill appends none.
 func Encode(header []byte, fill func(ae *netlink.AttributeEncoder)) ([]byte, error) {
 	ae := netlink.NewAttributeEncoder()
 	if fill != nil {

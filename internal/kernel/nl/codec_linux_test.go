@@ -125,7 +125,7 @@ func TestParseQdisc(t *testing.T) {
 	}
 }
 
-// infoMessage is a link message with the data nest in front of the kind, the order that the kernel
+// infoMessage returns a link message with the data nest before the kind, an order that the kernel
 // does not use.
 func infoMessage(t testing.TB, kind string, data func(*netlink.AttributeEncoder)) []byte {
 	return nltest.Encoded(t, ifInfo(7, 0, 0), func(ae *netlink.AttributeEncoder) {
@@ -167,11 +167,11 @@ func TestParseLinkInfo(t *testing.T) {
 			func(l *Link) { l.Kind, l.VLANID, l.VLANProtocol = "vlan", 4094, "802.1Q" }},
 		{"service tag", vlanMessage(t, unix.ETH_P_8021AD),
 			func(l *Link) { l.Kind, l.VLANID, l.VLANProtocol = "vlan", 4094, "802.1ad" }},
-		{"tag of the vendor", vlanMessage(t, 0x9100),
+		{"vendor's tag", vlanMessage(t, 0x9100),
 			func(l *Link) { l.Kind, l.VLANID, l.VLANProtocol = "vlan", 4094, "0x9100" }},
 		{"bond", bondMessage(t, 4), func(l *Link) { l.Kind, l.BondMode = "bond", "802.3ad" }},
-		{"bond of a mode to come", bondMessage(t, 7), func(l *Link) { l.Kind = "bond" }},
-		// IFLA_BOND_MODE and IFLA_VLAN_ID have the same number: only the kind tells them apart.
+		{"bond with an unknown mode", bondMessage(t, 7), func(l *Link) { l.Kind = "bond" }},
+		// IFLA_BOND_MODE and IFLA_VLAN_ID have the same number: only the kind distinguishes them.
 		{"another kind", infoMessage(t, "ipvlan", func(d *netlink.AttributeEncoder) { d.Uint16(1, 2) }),
 			func(l *Link) { l.Kind = "ipvlan" }},
 	} {
@@ -204,7 +204,7 @@ func TestErrorAnswers(t *testing.T) {
 		err := Wrap("set mtu of", "eth0", tc.err)
 		for _, is := range tc.is {
 			if !errors.Is(err, is) {
-				t.Errorf("%v is no %v", err, is)
+				t.Errorf("%v is not %v", err, is)
 			}
 		}
 		for _, not := range tc.not {
@@ -214,12 +214,12 @@ func TestErrorAnswers(t *testing.T) {
 		}
 	}
 	if Wrap("x", "y", nil) != nil {
-		t.Error("no error became one")
+		t.Error("Wrap of nil returned an error")
 	}
 	if got := Wrap("set mtu of", "eth0", &Error{Kernel: "a sentence", Err: syscall.EINVAL}).Error(); got != "set mtu of eth0: invalid argument: a sentence" {
 		t.Error(got)
 	}
-	// Which of several requests failed stays in the text.
+	// The text still names the request that failed.
 	second := fmt.Errorf("read back: %w", &Error{Kernel: "a sentence", Err: syscall.ENODEV})
 	err := Wrap("set feature rx-gro of", "eth0", second)
 	if got := err.Error(); got != "set feature rx-gro of eth0: read back: no such device: a sentence" ||
@@ -233,7 +233,7 @@ func FuzzMessages(f *testing.F) {
 	f.Add(addressMessage(f, 24, []byte{10, 0, 0, 1}, []byte{10, 0, 0, 1}))
 	f.Add(qdiscMessage(f))
 	f.Fuzz(func(t *testing.T, data []byte) {
-		// Whatever the bytes are, no parser may panic, and an address that was accepted is one.
+		// No parser may panic on any bytes, and an accepted address must be valid.
 		_, _ = parseLink(data)
 		_, _, _ = parseQdisc(data)
 		_, _ = parseLinkState(data, LinkCounters{Name: "eth0", PermanentMAC: "02:00:00:00:00:01"})

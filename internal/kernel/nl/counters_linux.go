@@ -9,7 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// From linux/if_link.h, which x/sys/unix lacks in part.
+// These are from linux/if_link.h; x/sys/unix lacks some of them.
 const (
 	sizeIfStats    = 12 // struct if_stats_msg: family, pad, pad, ifindex, mask
 	statsLink64    = 1  // IFLA_STATS_LINK_64
@@ -17,12 +17,12 @@ const (
 	iflaElsewhere  = 37 // IFLA_LINK_NETNSID
 	nlaHeader      = 4
 	nlaTypeMask    = 0x3fff
-	leastStats64   = 8 * int(TxWindowErrors+1) // what every kernel with 64-bit counters has had
+	leastStats64   = 8 * int(TxWindowErrors+1) // the minimum of every kernel with 64-bit counters
 	linkStatsFault = "link counters message"
 )
 
-// attribute takes the next attribute off data. It is not that of package netlink because a reading
-// each second of a host with a thousand links is to leave nothing behind for the collector.
+// attribute splits the next attribute off data. It replaces the decoder of package netlink, because
+// a reader that runs every second on a host with a thousand links must not allocate.
 func attribute(data []byte) (typ uint16, value, rest []byte, ok bool) {
 	if len(data) < nlaHeader {
 		return 0, nil, nil, false
@@ -35,7 +35,8 @@ func attribute(data []byte) (typ uint16, value, rest []byte, ok bool) {
 	return typ, data[nlaHeader:size], data[min(len(data), (size+3)&^3):], true
 }
 
-// keep gives text as a string, which is the former one where it is the same.
+// keep returns text as a string. It returns former if the two are equal, so that no string is
+// allocated.
 func keep(former string, text []byte) string {
 	if n := len(text); n > 0 && text[n-1] == 0 {
 		text = text[:n-1]
@@ -46,9 +47,9 @@ func keep(former string, text []byte) string {
 	return string(text)
 }
 
-// linkCounters asks in two dumps. RTM_GETLINK alone has the counters too, and with them for each
-// link some forty of IPv6 that are sums over all CPUs; with RTEXT_FILTER_SKIP_STATS it has neither
-// in new kernels.
+// linkCounters uses two dumps. RTM_GETLINK alone returns the counters too, but with some forty IPv6
+// counters per link that are sums over all CPUs. With RTEXT_FILTER_SKIP_STATS, new kernels omit
+// both.
 func (k *kernel) linkCounters(former []LinkCounters) ([]LinkCounters, error) {
 	req := ifInfo(0, 0, 0)
 	req = binary.NativeEndian.AppendUint16(req, 8)
@@ -66,7 +67,7 @@ func (k *kernel) linkCounters(former []LinkCounters) ([]LinkCounters, error) {
 		}
 		var was LinkCounters
 		if len(links) < len(old) {
-			was = old[len(links)] // most often the same link: the kernel goes by index, or by hash
+			was = old[len(links)] // usually the same link: the kernel orders links by index or hash
 		}
 		l, err := parseLinkState(m.Data, was)
 		if err != nil {
@@ -105,7 +106,7 @@ func (k *kernel) linkCounters(former []LinkCounters) ([]LinkCounters, error) {
 	return links[:n], nil
 }
 
-// parseLinkState reads an RTM_NEWLINK message; was lends its strings.
+// parseLinkState reads an RTM_NEWLINK message. It reuses the strings of was.
 func parseLinkState(data []byte, was LinkCounters) (LinkCounters, error) {
 	if len(data) < sizeIfInfo {
 		return LinkCounters{}, fmt.Errorf("%s: %w", linkStatsFault, ErrShort)
@@ -169,7 +170,7 @@ func parseLinkState(data []byte, was LinkCounters) (LinkCounters, error) {
 	return l, nil
 }
 
-// sameMAC tells whether text is the address.
+// sameMAC reports whether text is the written form of address.
 func sameMAC(text string, address []byte) bool {
 	const digits = "0123456789abcdef"
 	if len(text) != 3*len(address)-1 {
@@ -183,8 +184,8 @@ func sameMAC(text string, address []byte) bool {
 	return true
 }
 
-// parseStats64 reads the attributes behind struct if_stats_msg. Kernels before 4.6 had no
-// rx_nohandler, and each may add counters at the end.
+// parseStats64 reads the attributes after struct if_stats_msg. Kernels before 4.6 had no
+// rx_nohandler, and any later kernel may append counters.
 func parseStats64(data []byte, into *[LinkCounts]uint64) (found bool, err error) {
 	for len(data) > 0 {
 		typ, value, next, ok := attribute(data)
@@ -229,7 +230,7 @@ func (k *kernel) qdiscCounters(former []QdiscCounters) ([]QdiscCounters, error) 
 	return out, nil
 }
 
-// parseQdiscCounters reads an RTM_NEWQDISC message; kind lends its memory.
+// parseQdiscCounters reads an RTM_NEWQDISC message. It reuses the memory of kind.
 func parseQdiscCounters(data []byte, kind string) (QdiscCounters, error) {
 	const fault = "qdisc counters message"
 	if len(data) < sizeTcMsg {

@@ -25,7 +25,7 @@ func TestParseLinkState(t *testing.T) {
 	if diff := cmp.Diff(want, got); err != nil || diff != "" {
 		t.Errorf("%v (-want +got):\n%s", err, diff)
 	}
-	// With what was told before, of the same link or another one, the answer is the same.
+	// The result does not depend on the earlier one, whether of the same link or another.
 	for _, was := range []LinkCounters{got, {Index: 7, Name: "eth1", Kind: "bond", PermanentMAC: "02:00:00:00:00:aa"},
 		{Index: 7, PermanentMAC: "02"}} {
 		got, err := parseLinkState(message, was)
@@ -33,15 +33,15 @@ func TestParseLinkState(t *testing.T) {
 			t.Errorf("after %+v: %v (-want +got):\n%s", was, err, diff)
 		}
 	}
-	// All of the attribute's memory is copied, since the next answer is read into it.
+	// The result must not share the attribute's memory, because the next answer overwrites it.
 	if n := testing.AllocsPerRun(10, func() { _, _ = parseLinkState(message, got) }); n > 0 {
-		t.Errorf("%v allocations for a link that is known", n)
+		t.Errorf("%v allocations for a known link", n)
 	}
 	if _, err := parseLinkState(message[:sizeIfInfo-1], LinkCounters{}); !errors.Is(err, ErrShort) {
 		t.Errorf("cut off: %v", err)
 	}
 	if _, err := parseLinkState(message[:len(message)-9], LinkCounters{}); !errors.Is(err, ErrShort) {
-		t.Errorf("cut off in an attribute: %v", err)
+		t.Errorf("truncated in an attribute: %v", err)
 	}
 }
 
@@ -58,7 +58,7 @@ func TestParseStats64(t *testing.T) {
 	}
 	for _, c := range []struct {
 		n         int
-		last      uint64 // rx_nohandler, the place of the last that is known
+		last      uint64 // rx_nohandler, at the last known place
 		malformed bool
 	}{{int(LinkCounts) + 3, 123, false}, {int(LinkCounts), 123, false}, {int(RxNoHandler), 0, false},
 		{int(TxWindowErrors), 0, true}} {

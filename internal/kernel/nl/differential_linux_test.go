@@ -9,8 +9,8 @@ import (
 	"github.com/linerate/linerate/internal/kernel/nl/nltest"
 )
 
-// agree asks both sides about one link and gives the number of values compared. Only what both have
-// names for is compared: each may be older than the kernel.
+// agree compares what both sides report about one link, and returns the number of values compared.
+// It compares only values that both name: either may be older than the kernel.
 func agree(t *testing.T, c *nl.Client, name string) (n int) {
 	t.Helper()
 	same := func(what string, ours, theirs any) {
@@ -48,8 +48,8 @@ func agree(t *testing.T, c *nl.Client, name string) (n int) {
 	return n
 }
 
-// What ip(8) prints is what is read here: of a veth, of a tap, and of every link of this machine,
-// which is only read.
+// This package reads the same values that ip(8) prints for a veth, for a tap, and for every link of
+// this machine, which the test only reads.
 func TestNetnsAgreesWithOtherTools(t *testing.T) {
 	inNetNS(t, func(c *nl.Client) {
 		nltest.Must(t, c.AddVeth("v0", "v1", -1))

@@ -7,20 +7,20 @@ import (
 	"syscall"
 )
 
-// Error is a failed call. errors.Is tells the three answers apart: fs.ErrNotExist (no such link,
-// route or namespace), fs.ErrPermission (CAP_NET_ADMIN missing), ErrNotSupported (this kernel or
-// driver has no such operation).
+// Error describes a failed call. errors.Is distinguishes three causes: fs.ErrNotExist (no such
+// link, route or namespace), fs.ErrPermission (CAP_NET_ADMIN missing), and ErrNotSupported (this
+// kernel or driver lacks the operation).
 type Error struct {
-	Op      string // what was tried: "set mtu", "read rings"
+	Op      string // the attempted operation: "set mtu", "read rings"
 	Subject string // link, route or address; may be empty
-	Kernel  string // the kernel's own sentence, when it sent one
-	Err     error  // errno or our own sentinel
+	Kernel  string // the kernel's own message, if it sent one
+	Err     error  // errno or a sentinel of this package
 }
 
-// Error is "operation subject: cause: kernel text".
+// Error returns "operation subject: cause: kernel text".
 func (e *Error) Error() string {
 	var b strings.Builder
-	// An error on its way up to Wrap has no operation yet.
+	// Before Wrap, an error has no operation.
 	if e.Op != "" {
 		b.WriteString(e.Op)
 		if e.Subject != "" {
@@ -35,18 +35,18 @@ func (e *Error) Error() string {
 	return b.String()
 }
 
-// Unwrap gives the cause.
+// Unwrap returns the cause.
 func (e *Error) Unwrap() error { return e.Err }
 
-// Is adds the errnos that the standard library does not translate: a missing link is ENODEV or
-// ENXIO and a missing route ESRCH, none of which is an fs.ErrNotExist to package syscall.
+// Is handles the errnos that package syscall does not map to fs.ErrNotExist: a missing link is
+// ENODEV or ENXIO, and a missing route is ESRCH.
 func (e *Error) Is(target error) bool {
 	var errno syscall.Errno
 	if !errors.As(e.Err, &errno) {
 		return false
 	}
 	switch target {
-	// fs.ErrPermission needs no line: package syscall translates EPERM and EACCES by itself.
+	// fs.ErrPermission needs no case: package syscall maps EPERM and EACCES to it.
 	case fs.ErrNotExist:
 		return errno == syscall.ENODEV || errno == syscall.ENXIO || errno == syscall.ESRCH
 	case ErrNotSupported:
@@ -55,15 +55,15 @@ func (e *Error) Is(target error) bool {
 	return false
 }
 
-// Wrap gives a failed call its operation and subject. A nil error stays nil; an *Error from below
-// (a part that already knows its subject) is not wrapped a second time.
+// Wrap adds the operation and the subject to a failed call. A nil error remains nil. An *Error that
+// already has an operation and subject is not wrapped a second time.
 func Wrap(op, subject string, err error) error {
 	if err == nil {
 		return nil
 	}
-	// Only an *Error that stands bare is opened: one below a text ("read back: …") keeps that text,
-	// which says which of several requests it was.
-	if bare, ok := err.(*Error); ok && bare.Op == "" { //nolint:errorlint // the chain below is not to be opened
+	// Only a bare *Error is opened. An *Error below a text ("read back: …") keeps that text, which
+	// names the request that failed.
+	if bare, ok := err.(*Error); ok && bare.Op == "" { //nolint:errorlint // a wrapped error keeps its text
 		return &Error{Op: op, Subject: subject, Kernel: bare.Kernel, Err: bare.Err}
 	}
 	var e *Error

@@ -17,17 +17,16 @@ import (
 
 func TestMain(m *testing.M) { guesttest.Main(m) }
 
-// What is held on the kernel of this machine is held on Debian's too. One of the tests compares all
-// links of the machine it runs on with what ethtool(8) and ip(8) say of them: here these are the
-// cards.
+// The tests of this package must pass on Debian's kernel too. One of them compares all links of its
+// machine with the output of ethtool(8) and ip(8); in the guest these are the emulated NICs.
 func TestGuestOtherKernel(t *testing.T) {
 	guesttest.Others(t, "^TestNetns")
 }
 
-// models are the cards of a guest.
+// models are the NICs of a guest.
 var models = []string{"e1000", "e1000-82545em", "e1000e", "virtio-net-pci", "vmxnet3"}
 
-// dialled is a client in the namespace of the process.
+// dialled returns a client in the namespace of the process.
 func dialled(t *testing.T) *nl.Client {
 	t.Helper()
 	c, err := nl.Dial()
@@ -36,7 +35,7 @@ func dialled(t *testing.T) *nl.Client {
 	return c
 }
 
-// The statistics of queueing disciplines are those that tc(8) prints, on a card that has dropped
+// The statistics of queueing disciplines equal those that tc(8) prints, on a NIC that has dropped
 // packets.
 func TestGuestAgreesWithTc(t *testing.T) {
 	if !guesttest.In(t) {
@@ -48,7 +47,7 @@ func TestGuestAgreesWithTc(t *testing.T) {
 	nltest.Must(t, c.AddAddress(name, "10.9.0.1/24"))
 	nltest.Must(t, c.ReplaceTBF(name, nl.TBF{RateBitsPerSecond: 8e3, BurstBytes: 3000, LimitBytes: 3000}))
 	defer func() { nltest.Must(t, c.ReplaceQdisc(name, "pfifo_fast")) }()
-	conn, err := net.Dial("udp4", "10.9.0.255:9") // the broadcast address, which has no neighbour to be asked for
+	conn, err := net.Dial("udp4", "10.9.0.255:9") // the broadcast address, which needs no neighbour
 	nltest.Must(t, err)
 	defer func() { _ = conn.Close() }()
 	dropping := func() bool {
@@ -56,11 +55,11 @@ func TestGuestAgreesWithTc(t *testing.T) {
 		nltest.Must(t, err)
 		return slices.ContainsFunc(qs, func(q nl.Qdisc) bool { return q.Interface == name && q.Drops > 0 })
 	}
-	// Until the card has found its link, its driver takes seconds for that, what is sent dies
-	// before it comes to a queue.
+	// The driver takes seconds to find its link. Until then packets are lost before they reach a
+	// queue.
 	for patience := time.Now().Add(time.Minute); !dropping(); {
 		if time.Now().After(patience) {
-			t.Fatal("nothing is dropped on " + name)
+			t.Fatal("no packet is dropped on " + name)
 		}
 		_, _ = conn.Write(make([]byte, 1000)) // a full queue may be reported as ENOBUFS
 	}
@@ -78,7 +77,7 @@ func TestGuestAgreesWithTc(t *testing.T) {
 		Overlimits uint64 `json:"overlimits"`
 		Requeues   uint64 `json:"requeues"`
 	}
-	// What is queued now moves between two questions; what was counted only grows.
+	// The queue lengths change between two requests; the counters only grow.
 	ask := func() map[string]counts {
 		qs, err := c.Qdiscs()
 		nltest.Must(t, err)
@@ -103,14 +102,14 @@ func TestGuestAgreesWithTc(t *testing.T) {
 		key := fmt.Sprint(q.Dev, q.Kind, uint32(handle)<<16, q.Root)
 		low, ok := before[key]
 		if q.Kind == "noqueue" || !q.Root && handle == 0 {
-			continue // without a number of its own it is one of several
+			continue // without its own handle it is one of several
 		}
 		high := after[key]
 		if !ok || q.Bytes < low.Bytes || q.Bytes > high.Bytes || q.Packets < low.Packets || q.Packets > high.Packets ||
 			q.Drops < low.Drops ||
 			q.Drops > high.Drops || q.Overlimits < low.Overlimits || q.Overlimits > high.Overlimits ||
 			q.Requeues < low.Requeues || q.Requeues > high.Requeues {
-			t.Errorf("%s: %+v and then %+v here, %+v there", key, low, high, q)
+			t.Errorf("%s: here %+v, then %+v; tc reports %+v", key, low, high, q)
 		}
 		dropped = dropped || q.Drops > 0 && q.Dev == name
 		n++

@@ -12,34 +12,35 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// kernel holds the sockets of a Client. All of them are opened at once by the dialling thread: a
-// socket opened later, by another thread, could belong to another network namespace.
+// kernel holds the sockets of a Client. The dialling thread opens all of them at once: a socket
+// that another thread opens later could belong to another network namespace.
 type kernel struct {
 	route   *netlink.Conn
 	generic *genetlink.Conn
 	control *os.File // AF_INET datagram socket for ioctls
 
 	mu sync.Mutex
-	// numbers of the generic families that were asked for; 0: the kernel has none of that name
+	// numbers of the generic families requested so far; 0: the kernel has no family with this name
 	families map[string]uint16
 }
 
-// dial opens all or nothing: a client that lacks one of the three sockets would fail at some later
-// call, in words that say nothing about the cause (a limit on descriptors, a sandbox that forbids a
+// dial opens all sockets or none. A client that lacks one of the three would fail at some later
+// call, with an error that hides the cause (a limit on descriptors, a sandbox that forbids a
 // family).
 func dial() (*kernel, error) {
 	k := &kernel{}
-	// socket.Socket without a namespace in its configuration opens in the namespace of the calling
+	// Without a namespace in its configuration, socket.Socket opens in the namespace of the calling
 	// thread.
 	//
-	// NETLINK_GET_STRICT_CHK (4.20) stays off: with it old kernels and new ones would filter the
-	// same dump differently, and all filtering is done here anyway.
+	// NETLINK_GET_STRICT_CHK (4.20) remains off: with it old and new kernels would filter the same
+	// dump differently, and this package filters every dump anyway.
 	route, err := netlink.Dial(unix.NETLINK_ROUTE, nil)
 	if err != nil {
 		return nil, cause(err)
 	}
 	k.route = route
-	// Extended acknowledgements came with 4.12; without them only the kernel's sentence is missing.
+	// Extended acknowledgements exist since 4.12. Without them only the kernel's message is
+	// missing.
 	_ = route.SetOption(netlink.ExtendedAcknowledge, true)
 
 	if k.generic, err = genetlink.Dial(nil); err != nil {
@@ -57,7 +58,7 @@ func dial() (*kernel, error) {
 	return k, nil
 }
 
-// close goes on after an error: the remaining sockets would be held for ever.
+// close continues after an error; otherwise the remaining sockets would leak.
 func (k *kernel) close() error {
 	var errs []error
 	if k.route != nil {
@@ -72,10 +73,10 @@ func (k *kernel) close() error {
 	return errors.Join(errs...)
 }
 
-// cause strips the transport's own wording from an error and keeps errno and kernel sentence.
+// cause strips the transport's wording from an error and keeps the errno and the kernel's message.
 //
-// The operation that is named in the end is ours ("set mtu of eth0"), not that of the transport
-// ("send", "receive"), which tells a reader nothing.
+// The final error names the operation of this package ("set mtu of eth0"), not that of the
+// transport ("send", "receive"), which does not help the reader.
 func cause(err error) error {
 	var op *netlink.OpError
 	if !errors.As(err, &op) {
@@ -89,17 +90,16 @@ func cause(err error) error {
 	return &Error{Kernel: op.Message, Err: inner}
 }
 
-// dumpAttempts bounds the repetition of a dump during which the table changed.
+// dumpAttempts limits how often a dump is repeated because the table changed during it.
 //
 // Each attempt takes well under a millisecond on a host with some hundred links and routes. A table
-// that changes in five of them is in the hands of a routing daemon that converges, and a later try
-// is better than a longer one.
+// that changes during five attempts is being updated by a converging routing daemon; the caller
+// should retry later.
 const dumpAttempts = 5
 
-// dump asks for a whole table. The kernel marks a dump that is not consistent (NLM_F_DUMP_INTR,
-// since 3.1): entries may then be missing or doubled, and the only remedy is to ask again.
-//
-// EINTR and EAGAIN are answered as a torn dump is: by asking again.
+// dump reads a whole table. The kernel marks an inconsistent dump (NLM_F_DUMP_INTR, since 3.1):
+// entries may be missing or duplicated, and the only remedy is to repeat the request. After EINTR
+// and EAGAIN, dump repeats the request as well.
 func (k *kernel) dump(typ uint16, header []byte) ([]netlink.Message, error) {
 	for range dumpAttempts {
 		msgs, err := k.route.Execute(netlink.Message{
@@ -123,7 +123,7 @@ func (k *kernel) dump(typ uint16, header []byte) ([]netlink.Message, error) {
 	return nil, fmt.Errorf("table changed during each of %d dumps", dumpAttempts)
 }
 
-// get sends a request that is answered by one message.
+// get sends a request that one message answers, and returns that message.
 func (k *kernel) get(typ uint16, data []byte) (netlink.Message, error) {
 	msgs, err := k.route.Execute(netlink.Message{
 		Header: netlink.Header{Type: netlink.HeaderType(typ), Flags: netlink.Request},
@@ -138,10 +138,10 @@ func (k *kernel) get(typ uint16, data []byte) (netlink.Message, error) {
 	return msgs[0], nil
 }
 
-// change sends a request that is answered by an acknowledgement.
+// change sends a request that the kernel acknowledges.
 //
-// Errors of the kernel come back in the acknowledgement, which Execute awaits: when it returns, the
-// change is made or refused.
+// The kernel reports errors in the acknowledgement, which Execute awaits. When Execute returns, the
+// kernel has made or refused the change.
 func (k *kernel) change(typ uint16, flags netlink.HeaderFlags, data []byte) error {
 	_, err := k.route.Execute(netlink.Message{
 		Header: netlink.Header{Type: netlink.HeaderType(typ), Flags: netlink.Request | netlink.Acknowledge | flags},
@@ -153,5 +153,5 @@ func (k *kernel) change(typ uint16, flags netlink.HeaderFlags, data []byte) erro
 	return nil
 }
 
-// Netlink is in the byte order of the host, except where an attribute says NLA_F_NET_BYTEORDER.
+// Netlink uses the byte order of the host, except in an attribute marked NLA_F_NET_BYTEORDER.
 func u32(b []byte) uint32 { return binary.NativeEndian.Uint32(b) }

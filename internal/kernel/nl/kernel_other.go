@@ -2,14 +2,14 @@
 
 package nl
 
-// kernel is the absent kernel side: dial never succeeds, so no other method is ever reached through
-// a Client that Dial gave.
+// kernel replaces the kernel side on other systems. dial always fails, so no Client reaches the
+// other methods.
 type kernel struct{}
 
 func dial() (*kernel, error) { return nil, ErrNotSupported }
 
-// The signatures are those of the Linux side, so that client.go is one file for all systems and a
-// method that is missing on one of them does not compile.
+// The signatures are those of the Linux side, so that client.go serves all systems and a method
+// missing on one of them does not compile.
 func (*kernel) close() error                                        { return ErrNotSupported }
 func (*kernel) links() ([]Link, error)                              { return nil, ErrNotSupported }
 func (*kernel) linkByName(string) (Link, error)                     { return Link{}, ErrNotSupported }

@@ -17,11 +17,12 @@ const (
 	sizeIfAddr = unix.SizeofIfAddrmsg
 )
 
-// ifInfo is struct ifinfomsg: family, pad, type, index, flags, change mask.
+// ifInfo returns struct ifinfomsg: family, pad, type, index, flags, change mask.
 //
-// Index 0 in a request means that the attributes name the link (IFLA_IFNAME), or that all are asked
-// for. The mask tells which of the flags count: without it the kernel would read every absent flag
-// as "switch off" (rtnl_dev_combine_flags). With flags and mask zero it touches none.
+// Index 0 in a request means that the attributes name the link (IFLA_IFNAME), or that the request
+// covers all links. The mask selects the flags that count: without it the kernel would read every
+// absent flag as "switch off" (rtnl_dev_combine_flags). With flags and mask zero the kernel changes
+// no flag.
 func ifInfo(index int, flags, mask uint32) []byte {
 	b := make([]byte, sizeIfInfo)
 	binary.NativeEndian.PutUint32(b[4:], uint32(int32(index)))
@@ -30,15 +31,15 @@ func ifInfo(index int, flags, mask uint32) []byte {
 	return b
 }
 
-// extSkipStats leaves the counters out of link messages (RTEXT_FILTER_SKIP_STATS, 4.4; ignored
+// extSkipStats omits the counters from link messages (RTEXT_FILTER_SKIP_STATS, 4.4; ignored
 // before).
 //
-// Counters are read from /proc/net/dev by package host; here they would only make the answer
-// longer. What is left out grew over the years: first the IPv6 counters, then those of virtual
-// functions, in the newest kernels IFLA_STATS itself. Nothing here depends on it.
+// Package host reads counters from /proc/net/dev; here they would only lengthen the answer. The
+// filter grew over the years: it first omitted the IPv6 counters, then those of virtual functions,
+// and in the newest kernels IFLA_STATS itself. Nothing here depends on it.
 const extSkipStats = 1 << 3
 
-// links dumps all interfaces. They are sorted because the kernel does not promise an order.
+// links dumps all interfaces. It sorts them, because the kernel promises no order.
 func (k *kernel) links() ([]Link, error) {
 	req, err := Encode(ifInfo(0, 0, 0),
 		func(ae *netlink.AttributeEncoder) { ae.Uint32(unix.IFLA_EXT_MASK, extSkipStats) })
@@ -64,8 +65,8 @@ func (k *kernel) links() ([]Link, error) {
 	return links, nil
 }
 
-// linkByName lets the kernel look the name up, so that it is one request and no race between a list
-// and its use.
+// linkByName lets the kernel look the name up. One request is enough, and no race between a list
+// and its use can occur.
 func (k *kernel) linkByName(name string) (Link, error) {
 	if err := CheckName(name); err != nil {
 		return Link{}, err
@@ -84,9 +85,9 @@ func (k *kernel) linkByName(name string) (Link, error) {
 	return parseLink(m.Data)
 }
 
-// index gives the number that requests want. A link that is deleted and made anew under its name
-// between this request and the next has another number, and the next one then answers ENODEV rather
-// than hit the wrong link.
+// index returns the number of a link for use in requests. If the link is deleted and recreated
+// under the same name before the next request, it has another number, and that request fails with
+// ENODEV instead of changing the wrong link.
 func (k *kernel) index(name string) (int, error) {
 	l, err := k.linkByName(name)
 	return l.Index, err
@@ -94,8 +95,8 @@ func (k *kernel) index(name string) (int, error) {
 
 // parseLink reads an RTM_NEWLINK message without its netlink header.
 //
-// The names of the attributes are those of linux/if_link.h. Kind is empty for hardware, because
-// IFLA_LINKINFO is sent only for drivers that register link operations.
+// The attribute names are those of linux/if_link.h. Kind is empty for hardware, because the kernel
+// sends IFLA_LINKINFO only for drivers that register link operations.
 func parseLink(data []byte) (Link, error) {
 	ad, err := Attributes(data, sizeIfInfo)
 	if err != nil {
@@ -149,8 +150,9 @@ func parseLink(data []byte) (Link, error) {
 	return l, nil
 }
 
-// parseInfo reads IFLA_LINKINFO. What its nest IFLA_INFO_DATA means depends on the kind, which the
-// kernel happens to send first; nothing promises that, so that the data waits until both are there.
+// parseInfo reads IFLA_LINKINFO. The meaning of its nest IFLA_INFO_DATA depends on the kind. The
+// kernel sends the kind first but does not promise to, so the data is kept until both have been
+// read.
 func (l *Link) parseInfo(ad *netlink.AttributeDecoder) error {
 	var data []byte
 	for ad.Next() {
@@ -173,8 +175,8 @@ func (l *Link) parseInfo(ad *netlink.AttributeDecoder) error {
 		case l.Kind == "vlan" && typ == unix.IFLA_VLAN_ID:
 			l.VLANID = int(info.Uint16())
 		case l.Kind == "vlan" && typ == unix.IFLA_VLAN_PROTOCOL:
-			// The one attribute here in network byte order: it is the EtherType as it stands in the
-			// frame.
+			// This is the only attribute here in network byte order: it is the EtherType as the
+			// frame carries it.
 			if b := info.Bytes(); len(b) == 2 {
 				l.VLANProtocol = vlanProtocol(binary.BigEndian.Uint16(b))
 			}
@@ -187,12 +189,12 @@ func (l *Link) parseInfo(ad *netlink.AttributeDecoder) error {
 	return info.Err()
 }
 
-// bondModes are BOND_MODE_* of linux/if_bonding.h in the words of ip-link(8).
+// bondModes names BOND_MODE_* of linux/if_bonding.h as ip-link(8) does.
 var bondModes = []string{"balance-rr", "active-backup", "balance-xor", "broadcast", "802.3ad", "balance-tlb",
 	"balance-alb"}
 
-// vlanProtocol gives a tag that ip-link(8) has no word for by its number, so that a report still
-// says which it is.
+// vlanProtocol returns the name of a VLAN tag, or its number if ip-link(8) has no name for it, so
+// that a report still identifies it.
 func vlanProtocol(etherType uint16) string {
 	switch etherType {
 	case unix.ETH_P_8021Q:
@@ -203,7 +205,7 @@ func vlanProtocol(etherType uint16) string {
 	return fmt.Sprintf("0x%04x", etherType)
 }
 
-// addresses sends a header without a family (AF_UNSPEC), which asks for all of them in one dump.
+// addresses sends a header without a family (AF_UNSPEC), which requests all families in one dump.
 func (k *kernel) addresses() ([]Address, error) {
 	msgs, err := k.dump(unix.RTM_GETADDR, make([]byte, sizeIfAddr))
 	if err != nil {
@@ -225,7 +227,7 @@ func (k *kernel) addresses() ([]Address, error) {
 	return out, nil
 }
 
-// parseAddress reads an RTM_NEWADDR message; ok is false for families other than IP.
+// parseAddress reads an RTM_NEWADDR message. ok is false for families other than IP.
 func parseAddress(data []byte) (a Address, ok bool, err error) {
 	ad, err := Attributes(data, sizeIfAddr)
 	if err != nil {
@@ -244,13 +246,13 @@ func parseAddress(data []byte) (a Address, ok bool, err error) {
 	if err := ad.Err(); err != nil {
 		return Address{}, false, fmt.Errorf("address message: %w", err)
 	}
-	// On a point-to-point link IFA_ADDRESS is the peer and IFA_LOCAL the own address; IPv6 sends
-	// IFA_LOCAL in that case only.
+	// On a point-to-point link IFA_ADDRESS is the peer and IFA_LOCAL the local address; IPv6 sends
+	// IFA_LOCAL only in that case.
 	if !local.IsValid() {
 		local = addr
 	}
 	// Other families (MPLS, DECnet of old kernels) have addresses of other lengths, which netip
-	// does not take: they end up here as not valid.
+	// does not accept; they are not valid here.
 	p := netip.PrefixFrom(local, bits)
 	if !p.IsValid() {
 		return Address{}, false, nil
@@ -260,8 +262,8 @@ func parseAddress(data []byte) (a Address, ok bool, err error) {
 
 // modify sends RTM_NEWLINK for an existing link.
 //
-// There is no flag NLM_F_CREATE in it: a link that has gone meanwhile is an error and not made
-// anew.
+// It does not set NLM_F_CREATE, so a link that has disappeared causes an error instead of being
+// recreated.
 func (k *kernel) modify(name string, flags, mask uint32, fill func(*netlink.AttributeEncoder)) error {
 	index, err := k.index(name)
 	if err != nil {
@@ -274,22 +276,21 @@ func (k *kernel) modify(name string, flags, mask uint32, fill func(*netlink.Attr
 	return k.change(unix.RTM_NEWLINK, 0, req)
 }
 
-// setMTU leaves the range to the kernel, which checks it against the driver's limits and says so in
-// the extended acknowledgement. IPv6 is switched off on a link whose MTU falls below 1280 (RFC 8200
-// §5) and its addresses are lost, which the old number alone does not bring back.
+// setMTU leaves the range check to the kernel, which knows the driver's limits and reports them in
+// the extended acknowledgement. The kernel disables IPv6 on a link whose MTU falls below 1280 (RFC
+// 8200 §5) and deletes its addresses; restoring the old MTU does not restore them.
 func (k *kernel) setMTU(name string, bytes int) error {
 	return k.setUint32(name, unix.IFLA_MTU, bytes)
 }
 
-// setTxQueueLen changes what queueing disciplines made afterwards take as their limit. Of those
-// that are there, only some (pfifo_fast) follow; the others have copied the number when they were
-// made.
+// setTxQueueLen changes the default limit of queueing disciplines created afterwards. Of the
+// existing ones, only some (pfifo_fast) follow; the rest copied the number at their creation.
 func (k *kernel) setTxQueueLen(name string, packets int) error {
 	return k.setUint32(name, unix.IFLA_TXQLEN, packets)
 }
 
-// setSizeLimit reads back because a kernel that does not know an attribute of RTM_NEWLINK leaves it
-// aside without a word.
+// setSizeLimit reads the value back, because the kernel silently ignores attributes of RTM_NEWLINK
+// that it does not know.
 func (k *kernel) setSizeLimit(name string, which SizeLimit, bytes int) error {
 	attr, ok := map[SizeLimit]uint16{
 		LimitGRO: unix.IFLA_GRO_MAX_SIZE, LimitGSO: unix.IFLA_GSO_MAX_SIZE,
@@ -320,8 +321,7 @@ func (k *kernel) setSizeLimit(name string, which SizeLimit, bytes int) error {
 	return nil
 }
 
-// setUint32 refuses what would be cut to 32 bits on its way into the attribute and then mean
-// another value.
+// setUint32 refuses a value that would be truncated to 32 bits in the attribute.
 func (k *kernel) setUint32(name string, attr uint16, v int) error {
 	if v < 0 || int64(v) > 1<<32-1 {
 		return unix.ERANGE
@@ -329,8 +329,8 @@ func (k *kernel) setUint32(name string, attr uint16, v int) error {
 	return k.modify(name, 0, 0, func(ae *netlink.AttributeEncoder) { ae.Uint32(attr, uint32(v)) })
 }
 
-// setUp sends the one flag with a mask of the one bit, so that promiscuous mode and the like stay
-// as they are.
+// setUp sends one flag and a mask with that one bit, so that promiscuous mode and the other flags
+// do not change.
 func (k *kernel) setUp(name string, up bool) error {
 	var flags uint32
 	if up {
@@ -339,8 +339,8 @@ func (k *kernel) setUp(name string, up bool) error {
 	return k.modify(name, flags, unix.IFF_UP, nil)
 }
 
-// setMAC is refused by many drivers while the link is up (EBUSY); those that live with it say so by
-// IFF_LIVE_ADDR_CHANGE.
+// setMAC sets the hardware address. Many drivers refuse it while the link is up (EBUSY); drivers
+// that accept it set IFF_LIVE_ADDR_CHANGE.
 func (k *kernel) setMAC(name, mac string) error {
 	hw, err := net.ParseMAC(mac)
 	if err != nil {
@@ -349,13 +349,13 @@ func (k *kernel) setMAC(name, mac string) error {
 	return k.modify(name, 0, 0, func(ae *netlink.AttributeEncoder) { ae.Bytes(unix.IFLA_ADDRESS, hw) })
 }
 
-// moveToNetNS names the namespace by a descriptor and not by a process id: a process may end and
-// its number be given to another one between the two calls, a descriptor holds the namespace.
+// moveToNetNS identifies the namespace by a descriptor instead of a process id. A process may end
+// and its id be reused between the two calls, but a descriptor holds the namespace.
 func (k *kernel) moveToNetNS(name string, fd int) error {
 	return k.modify(name, 0, 0, func(ae *netlink.AttributeEncoder) { ae.Uint32(unix.IFLA_NET_NS_FD, uint32(fd)) })
 }
 
-// setMaster takes a port out with index 0, as `ip link set nomaster` does.
+// setMaster detaches a port with index 0, as `ip link set nomaster` does.
 func (k *kernel) setMaster(name, master string) error {
 	index := 0
 	if master != "" {
@@ -367,7 +367,7 @@ func (k *kernel) setMaster(name, master string) error {
 	return k.modify(name, 0, 0, func(ae *netlink.AttributeEncoder) { ae.Uint32(unix.IFLA_MASTER, uint32(index)) })
 }
 
-// deleteLink goes by index: a link that was renamed meanwhile is still the one that was meant.
+// deleteLink uses the index, so that it deletes the right link even if that was renamed meanwhile.
 func (k *kernel) deleteLink(name string) error {
 	index, err := k.index(name)
 	if err != nil {
@@ -376,12 +376,12 @@ func (k *kernel) deleteLink(name string) error {
 	return k.change(unix.RTM_DELLINK, 0, ifInfo(index, 0, 0))
 }
 
-// createNew is what makes "add" fail with EEXIST where something of that name is there: without
-// NLM_F_EXCL the kernel would change the existing link or route instead.
+// createNew makes an "add" fail with EEXIST if the name exists. Without NLM_F_EXCL the kernel would
+// change the existing link or route instead.
 const createNew = netlink.Create | netlink.Excl
 
-// addLink lets the kernel load the module of the kind (rtnl-link-KIND); one that it lacks is
-// EOPNOTSUPP.
+// addLink lets the kernel load the module of the kind (rtnl-link-KIND). For a kind that the kernel
+// lacks, the error is EOPNOTSUPP.
 func (k *kernel) addLink(name, kind string) error {
 	if err := checkNewName(name); err != nil {
 		return err
@@ -402,9 +402,9 @@ func (k *kernel) addLink(name, kind string) error {
 // vethInfoPeer is VETH_INFO_PEER of linux/veth.h: a whole link message for the other end.
 const vethInfoPeer = 1
 
-// Both ends are made by one request, so that there is no moment in which a single end stands in the
-// wrong namespace. The nest IFLA_INFO_DATA holds VETH_INFO_PEER, and that holds a whole struct
-// ifinfomsg with attributes of its own, not a nest of them: therefore Do with bytes.
+// addVeth creates both ends in one request, so that neither is ever in the wrong namespace. The
+// nest IFLA_INFO_DATA holds VETH_INFO_PEER, which holds a whole struct ifinfomsg followed by
+// attributes, not a nest of attributes; hence Do with bytes.
 func (k *kernel) addVeth(a, b string, bNetNSFd int) error {
 	for _, n := range []string{a, b} {
 		if err := checkNewName(n); err != nil {
@@ -435,8 +435,8 @@ func (k *kernel) addVeth(a, b string, bNetNSFd int) error {
 	return k.change(unix.RTM_NEWLINK, createNew, req)
 }
 
-// checkNewName says the rule in words, other than CheckName: here somebody chose the name.
-// Characters are left to the kernel (dev_valid_name).
+// checkNewName explains the rule in its error, unlike CheckName, because the user chose this name.
+// The kernel checks the characters (dev_valid_name).
 func checkNewName(name string) error {
 	if name == "" || len(name) >= unix.IFNAMSIZ {
 		return fmt.Errorf("interface name %q: want 1 to %d bytes", name, unix.IFNAMSIZ-1)
@@ -444,8 +444,8 @@ func checkNewName(name string) error {
 	return nil
 }
 
-// addAddress sends the address twice, as local and as that of the prefix, which is what an address
-// without a peer is to IPv4; IPv6 takes either.
+// addAddress sends the address twice, as the local address and as that of the prefix. IPv4 expects
+// this for an address without a peer; IPv6 accepts either.
 func (k *kernel) addAddress(name, cidr string) error {
 	p, err := netip.ParsePrefix(cidr)
 	if err != nil {
@@ -460,15 +460,15 @@ func (k *kernel) addAddress(name, cidr string) error {
 	if p.Addr().Is6() {
 		h[0] = unix.AF_INET6
 		// Duplicate address detection would keep the address tentative for about a second, in which
-		// no socket can be bound to it (RFC 4862 §5.4). In a world that we have just made nobody
-		// else can have it.
+		// no socket can bind to it (RFC 4862 §5.4). In a newly created lab world no other host can
+		// have the address.
 		h[2] = unix.IFA_F_NODAD
 	}
 	binary.NativeEndian.PutUint32(h[4:], uint32(index))
 	req, err := Encode(h, func(ae *netlink.AttributeEncoder) {
 		ae.Bytes(unix.IFA_LOCAL, p.Addr().AsSlice())
 		ae.Bytes(unix.IFA_ADDRESS, p.Addr().AsSlice())
-		// A /31 has no broadcast address (RFC 3021), a /32 none either.
+		// Neither a /31 (RFC 3021) nor a /32 has a broadcast address.
 		if p.Addr().Is4() && p.Bits() < 31 {
 			ae.Bytes(unix.IFA_BROADCAST, broadcast(p))
 		}
@@ -479,10 +479,10 @@ func (k *kernel) addAddress(name, cidr string) error {
 	return k.change(unix.RTM_NEWADDR, createNew, req)
 }
 
-// broadcast is the last address of an IPv4 prefix.
+// broadcast returns the last address of an IPv4 prefix.
 //
-// The kernel does not work it out by itself (ip(8) does, with "broadcast +"), and without it
-// programs that send to the subnet find none.
+// The kernel does not derive it (ip(8) does, with "broadcast +"). Without it, programs that send to
+// the subnet find no broadcast address.
 func broadcast(p netip.Prefix) []byte {
 	a := p.Masked().Addr().As4()
 	v := binary.BigEndian.Uint32(a[:]) | (1<<(32-p.Bits()) - 1)

@@ -10,7 +10,7 @@ import (
 	"github.com/linerate/linerate/internal/kernel/nl/nltest"
 )
 
-// netNSFd opens a second, fresh namespace and gives a descriptor of it.
+// netNSFd creates a second network namespace and returns a descriptor of it.
 func netNSFd(t *testing.T) int {
 	t.Helper()
 	type answer struct {
@@ -33,7 +33,7 @@ func netNSFd(t *testing.T) int {
 	return a.fd
 }
 
-// dialIn gives a client in the namespace of a descriptor.
+// dialIn returns a client in the namespace of a descriptor.
 func dialIn(t *testing.T, fd int) *nl.Client {
 	t.Helper()
 	type answer struct {
@@ -56,7 +56,7 @@ func dialIn(t *testing.T, fd int) *nl.Client {
 	return a.c
 }
 
-// inNetNS runs f in a fresh network namespace with a client of it.
+// inNetNS runs f in a new network namespace with a client in it.
 func inNetNS(t *testing.T, f func(c *nl.Client)) {
 	t.Helper()
 	nltest.InNetNS(t, func() {

@@ -2,25 +2,25 @@ package nl
 
 import "errors"
 
-// ErrNotSupported is answered where the OS has no netlink, or the driver lacks the operation.
+// ErrNotSupported reports that the OS has no netlink, or that the kernel or driver lacks the
+// operation.
 var ErrNotSupported = errors.New("not supported by this kernel, driver or operating system")
 
-// ErrNotApplied is answered when the kernel accepted a change and a read-back shows the old state:
-// another setting holds it (TSO without scatter-gather, GRO without receive checksums) or the
-// driver refused in silence.
+// ErrNotApplied reports that the kernel accepted a change but a read-back shows the old state.
+// Either another setting prevents it (TSO without scatter-gather, GRO without receive checksums) or
+// the driver refused silently.
 var ErrNotApplied = errors.New("accepted by the kernel but not in effect")
 
-// Link is one network interface as rtnetlink tells it.
+// Link is one network interface as rtnetlink reports it.
 //
-// Strings are the kernel's own. Indices are those of the namespace that was asked, ParentIndex
-// excepted.
+// Strings are the kernel's own. Indices belong to the queried namespace, except ParentIndex.
 type Link struct {
 	Index      int
 	Name       string
 	Kind       string // veth, vlan, bond, bridge, tun, "" for hardware
 	MAC        string
 	MTU        int // bytes
-	MinMTU     int // bytes; 0: the kernel (before 4.18) or the driver does not tell
+	MinMTU     int // bytes; 0: the kernel (before 4.18) or the driver does not report it
 	MaxMTU     int // bytes; 0: as MinMTU, or no limit
 	TxQueueLen int // packets
 	TxQueues   int // transmit queues allocated at creation; the used ones are Channels
@@ -28,8 +28,8 @@ type Link struct {
 	Up         bool // IFF_UP
 	Carrier    bool // IFF_LOWER_UP
 	Qdisc      string
-	// the other end of a veth (possibly an index in another namespace), the device below a VLAN; 0:
-	// none
+	// the other end of a veth (possibly an index in another namespace), or the device below a VLAN;
+	// 0: none
 	ParentIndex int
 	MasterIndex int // bridge or bond it is a port of; 0: none
 
@@ -39,21 +39,21 @@ type Link struct {
 	// balance-alb
 	BondMode string
 
-	// The largest packet that the stack merges (GRO) or hands down in one piece (GSO), in bytes,
-	// headers included; 0: the kernel does not tell. The plain ones hold for IPv6, and for IPv4 too
-	// until Linux 6.3 gave it values of its own.
+	// The largest packet that the stack merges (GRO) or passes down in one piece (GSO), in bytes
+	// with headers; 0: the kernel does not report it. The values without "IPv4" hold for IPv6, and
+	// before Linux 6.3 for IPv4 too.
 	GROMaxBytes     int
 	GSOMaxBytes     int
 	GROIPv4MaxBytes int
 	GSOIPv4MaxBytes int
 }
 
-// SizeLimit names one of the four limits of a link on packets that the stack merges or splits, in
-// the word of ip-link(8).
+// SizeLimit names one of the four limits of a link on packets that the stack merges or splits. The
+// names are those of ip-link(8).
 type SizeLimit string
 
-// The limits that SetSizeLimit writes, in bytes with headers. Setting a plain one to 65536 or less
-// sets that of IPv4 too (netif_set_gso_max_size, netif_set_gro_max_size).
+// The limits that SetSizeLimit writes, in bytes with headers. Setting one of the general limits to
+// 65536 or less sets its IPv4 counterpart too (netif_set_gso_max_size, netif_set_gro_max_size).
 const (
 	LimitGRO     SizeLimit = "gro_max_size"
 	LimitGSO     SizeLimit = "gso_max_size"
@@ -61,7 +61,7 @@ const (
 	LimitGSOIPv4 SizeLimit = "gso_ipv4_max_size"
 )
 
-// SizeLimit gives one of the limits, 0 when the kernel does not tell it.
+// SizeLimit returns one of the limits in bytes, or 0 if the kernel does not report it.
 func (l Link) SizeLimit(which SizeLimit) int {
 	switch which {
 	case LimitGRO:
@@ -84,8 +84,8 @@ type Address struct {
 
 // Qdisc is one queueing discipline with its totals.
 //
-// Overlimits count how often a shaper (tbf) had to wait, which is its work and no fault; drops are
-// packets that were lost here.
+// Overlimits counts how often a shaper (tbf) had to wait, which is its normal work. Drops counts
+// the packets lost here.
 type Qdisc struct {
 	Interface      string
 	Kind           string
@@ -98,18 +98,18 @@ type Qdisc struct {
 	BacklogPackets uint64
 	Bytes          uint64
 	Packets        uint64
-	Options        []byte // as the kernel told them; package tc has their words
+	Options        []byte // as the kernel reports them; package tc interprets them
 }
 
 // RootParent is the parent of the discipline at the root of a link (TC_H_ROOT).
 const RootParent uint32 = 0xffffffff
 
-// QdiscNode is one queueing discipline of a link as it is made: where it stands and what it was
-// told. Package tc reads the options.
+// QdiscNode is the configuration of one queueing discipline of a link: its place and its options.
+// Package tc reads the options.
 //
-// Handles have a number in their upper half; a discipline that the kernel gave a link by itself has
-// the handle 0 until somebody replaces it. The parent of a child of mq is the handle of mq with the
-// number of the transmit queue, counted from 1, in the lower half.
+// The upper half of a handle holds its number. A discipline that the kernel installed as the
+// default has handle 0 until it is replaced. The parent of a child of mq is the handle of mq with
+// the number of the transmit queue, counted from 1, in the lower half.
 type QdiscNode struct {
 	Kind    string
 	Handle  uint32

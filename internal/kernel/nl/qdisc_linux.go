@@ -9,7 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// From linux/pkt_sched.h and linux/gen_stats.h, which x/sys/unix lacks.
+// From linux/pkt_sched.h and linux/gen_stats.h; x/sys/unix lacks them.
 const (
 	sizeTcMsg      = 20 // family, 3 pad, ifindex, handle, parent, info
 	statsBasic     = 1  // u64 bytes, u32 packets
@@ -21,8 +21,8 @@ const (
 	rootHandle     = 0xffffffff // TC_H_ROOT
 )
 
-// qdiscs needs two dumps, as messages of queueing disciplines name their link by number only. Index
-// 0 in the request asks for all links.
+// qdiscs uses two dumps, because messages of queueing disciplines identify their link by number
+// only. Index 0 in the request selects all links.
 func (k *kernel) qdiscs() ([]Qdisc, error) {
 	links, err := k.links()
 	if err != nil {
@@ -45,8 +45,8 @@ func (k *kernel) qdiscs() ([]Qdisc, error) {
 		if err != nil {
 			return nil, err
 		}
-		// A link that came or went between the two dumps is left out; its counters would be young
-		// or gone anyway.
+		// A link that appeared or disappeared between the two dumps is omitted; its counters would
+		// be new or gone anyway.
 		if q.Interface = names[index]; q.Interface != "" {
 			out = append(out, q)
 		}
@@ -54,9 +54,9 @@ func (k *kernel) qdiscs() ([]Qdisc, error) {
 	return out, nil
 }
 
-// parseQdisc reads an RTM_NEWQDISC message and gives the index of its link.
+// parseQdisc reads an RTM_NEWQDISC message and returns the index of its link.
 //
-// Only TCA_STATS2 is read: the flat TCA_STATS beside it holds the same numbers in the older struct
+// It reads only TCA_STATS2: the flat TCA_STATS beside it holds the same numbers in the older struct
 // tc_stats, which cannot grow.
 func parseQdisc(data []byte) (q Qdisc, index int, err error) {
 	ad, err := Attributes(data, sizeTcMsg)
@@ -84,10 +84,10 @@ func parseQdisc(data []byte) (q Qdisc, index int, err error) {
 	return q, index, nil
 }
 
-// parseStats reads the nest TCA_STATS2. Structures may grow at their end, so that only a minimum
-// length is asked for.
+// parseStats reads the nest TCA_STATS2. Structures may grow at their end, so only a minimum length
+// is required.
 func (q *Qdisc) parseStats(ad *netlink.AttributeDecoder) {
-	wide := false // a 64-bit packet count has been seen; the order of the two is not promised
+	wide := false // whether a 64-bit packet count was read; the kernel promises no order
 	for ad.Next() {
 		b := ad.Bytes()
 		switch {
@@ -108,10 +108,10 @@ func (q *Qdisc) parseStats(ad *netlink.AttributeDecoder) {
 	}
 }
 
-// replaceTBF shapes with a token bucket. The rate of struct tc_ratespec has 32 bits, in bytes per
-// second, which is 34 Gb/s; above that it holds all ones and TCA_TBF_RATE64 (3.13) the true rate.
-// The limit is the queue in bytes that waits in front of the bucket; what does not fit is dropped,
-// which is the loss that a full link shows.
+// replaceTBF shapes with a token bucket. The rate in struct tc_ratespec has 32 bits, in bytes per
+// second, which allows 34 Gb/s; above that the field holds all ones and TCA_TBF_RATE64 (3.13) the
+// true rate. The limit is the size in bytes of the queue in front of the bucket. Packets that do
+// not fit are dropped, as on a full link.
 func (k *kernel) replaceTBF(name string, t TBF) error {
 	rate := t.RateBitsPerSecond / 8
 	if !(rate >= 1) || t.BurstBytes <= 0 || t.LimitBytes <= 0 || t.BurstBytes > math.MaxInt32 ||
@@ -120,8 +120,8 @@ func (k *kernel) replaceTBF(name string, t TBF) error {
 			t.RateBitsPerSecond, t.BurstBytes, t.LimitBytes)
 	}
 	// struct tc_tbf_qopt: two tc_ratespec of 12 bytes (cell log, link layer, overhead, cell align,
-	// mpu, rate), then limit, buffer, mtu. The burst goes into its own attribute in bytes (3.14),
-	// so that neither clock ticks nor a rate table are needed.
+	// mpu, rate), then limit, buffer, mtu. The burst has its own attribute in bytes (3.14), which
+	// avoids clock ticks and a rate table.
 	parms := make([]byte, 36)
 	const linkLayerEthernet = 1
 	parms[1] = linkLayerEthernet
@@ -139,8 +139,8 @@ func (k *kernel) replaceTBF(name string, t TBF) error {
 
 func (k *kernel) replaceQdisc(name, kind string) error { return k.setQdisc(name, kind, nil) }
 
-// setQdisc makes or replaces the root of a link. The handle stays 0, so that the kernel gives the
-// next free one.
+// setQdisc creates or replaces the root of a link. With handle 0 the kernel assigns the next free
+// one.
 func (k *kernel) setQdisc(name, kind string, options func(*netlink.AttributeEncoder) error) error {
 	var body []byte
 	if options != nil {
@@ -156,14 +156,14 @@ func (k *kernel) setQdisc(name, kind string, options func(*netlink.AttributeEnco
 	return k.putQdisc(name, QdiscNode{Kind: kind, Parent: rootHandle, Options: body}, netlink.Create|netlink.Replace)
 }
 
-// putQdisc sends RTM_NEWQDISC. What the kernel makes of it depends on the flags and on whether the
-// handle is that of the discipline which stands there (tc_modify_qdisc in net/sched/sch_api.c):
+// putQdisc sends RTM_NEWQDISC. The effect depends on the flags and on whether the handle is that of
+// the present discipline (tc_modify_qdisc in net/sched/sch_api.c):
 //
-//   - no flags and the handle of the present one: its parameters change, its queue stays;
-//   - create and replace, and a handle that is not in use, or none and another kind: a new one
-//     takes its place, and packets that waited in the old one are lost;
-//   - create and replace, no handle and the same kind: its parameters change, unless the kernel
-//     made it by itself.
+//   - no flags and the present handle: the parameters change, the queue remains;
+//   - create and replace, with an unused handle, or with no handle and another kind: a new
+//     discipline replaces the old one, and packets that waited in the old one are lost;
+//   - create and replace, no handle and the same kind: the parameters change, unless the kernel
+//     installed the discipline as its default.
 func (k *kernel) putQdisc(name string, n QdiscNode, flags netlink.HeaderFlags) error {
 	h, err := k.tcHeader(name, n.Handle, n.Parent)
 	if err != nil {
@@ -172,8 +172,8 @@ func (k *kernel) putQdisc(name string, n QdiscNode, flags netlink.HeaderFlags) e
 	req, err := Encode(h, func(ae *netlink.AttributeEncoder) {
 		ae.String(unix.TCA_KIND, n.Kind)
 		if n.Options != nil {
-			// Without the flag for nests: the options of a fifo are none, and tc(8) sends none
-			// either.
+			// The flag for nests is absent: the options of a fifo are not a nest, and tc(8) does
+			// not set it either.
 			ae.Bytes(unix.TCA_OPTIONS, n.Options)
 		}
 	})
@@ -183,16 +183,16 @@ func (k *kernel) putQdisc(name string, n QdiscNode, flags netlink.HeaderFlags) e
 	return k.change(unix.RTM_NEWQDISC, flags, req)
 }
 
-// changeQdisc sends no flags at all, which is what tc(8) calls "change": a discipline that has gone
-// meanwhile is an error and not made anew.
+// changeQdisc sends no flags, which tc(8) calls "change": a discipline that has disappeared causes
+// an error instead of being recreated.
 func (k *kernel) changeQdisc(name string, n QdiscNode) error { return k.putQdisc(name, n, 0) }
 
 func (k *kernel) newQdisc(name string, n QdiscNode) error {
 	return k.putQdisc(name, n, netlink.Create|netlink.Replace)
 }
 
-// deleteRootQdisc needs no handle: the root of a link is one. The kernel refuses to delete what it
-// made by itself (handle 0), so that the call is for what somebody has put there.
+// deleteRootQdisc needs no handle: a link has only one root. The kernel refuses to delete its own
+// default (handle 0), so the call works only for a discipline that a program installed.
 func (k *kernel) deleteRootQdisc(name string) error {
 	h, err := k.tcHeader(name, 0, rootHandle)
 	if err != nil {
@@ -201,7 +201,7 @@ func (k *kernel) deleteRootQdisc(name string) error {
 	return k.change(unix.RTM_DELQDISC, 0, h)
 }
 
-// tcHeader is struct tcmsg for one link.
+// tcHeader returns struct tcmsg for one link.
 func (k *kernel) tcHeader(name string, handle, parent uint32) ([]byte, error) {
 	index, err := k.index(name)
 	if err != nil {
@@ -214,12 +214,12 @@ func (k *kernel) tcHeader(name string, handle, parent uint32) ([]byte, error) {
 	return h, nil
 }
 
-// qdiscTree picks one link out of the dump of all: the kernel filters a dump of classes by link,
-// and one of disciplines not (tc_dump_qdisc).
+// qdiscTree selects one link from the dump of all links: the kernel filters a dump of classes by
+// link, but not a dump of disciplines (tc_dump_qdisc).
 func (k *kernel) qdiscTree(name string) ([]QdiscNode, error) {
-	// A message names its link by index, so that the name is looked up first. A link that is
-	// renamed in between keeps its index, one that is deleted and made anew gets another and is
-	// then found to have no disciplines.
+	// A message identifies its link by index, so the name is looked up first. A link renamed
+	// meanwhile keeps its index; a link deleted and recreated has another one, and no disciplines
+	// are found for it.
 	index, err := k.index(name)
 	if err != nil {
 		return nil, err
@@ -239,14 +239,14 @@ func (k *kernel) qdiscTree(name string) ([]QdiscNode, error) {
 		}
 		out = append(out, n)
 	}
-	// A link that went between the two requests has no discipline either, and is not one without.
+	// For a link that disappeared between the two requests, report that instead of an empty list.
 	if len(out) == 0 {
 		_, err = k.index(name)
 	}
 	return out, err
 }
 
-// parseQdiscNode keeps the options as they are: what they mean is known to package tc.
+// parseQdiscNode keeps the options as bytes, for package tc to interpret.
 func parseQdiscNode(data []byte) (QdiscNode, error) {
 	ad, err := Attributes(data, sizeTcMsg)
 	if err != nil {

@@ -39,8 +39,8 @@ func TestNetnsVeth(t *testing.T) {
 			MaxMTU: 65535, TxQueueLen: 77,
 			TxQueues: l.TxQueues, RxQueues: l.RxQueues, Up: true, Carrier: true, Qdisc: l.Qdisc,
 			ParentIndex: l.ParentIndex,
-			// GSO_LEGACY_MAX_SIZE and GRO_LEGACY_MAX_SIZE of linux/netdevice.h; the others are
-			// younger than some kernels.
+			// GSO_LEGACY_MAX_SIZE and GRO_LEGACY_MAX_SIZE of linux/netdevice.h; some kernels lack
+			// the others.
 			GSOMaxBytes: 65536, GROMaxBytes: l.GROMaxBytes, GROIPv4MaxBytes: l.GROIPv4MaxBytes,
 			GSOIPv4MaxBytes: l.GSOIPv4MaxBytes,
 		}
@@ -129,11 +129,11 @@ func TestNetnsErrors(t *testing.T) {
 		} {
 			if tc.err == nil || tc.is != nil && !errors.Is(tc.err, tc.is) ||
 				!strings.Contains(tc.err.Error(), tc.text) {
-				t.Errorf("%s: %v; want %v with %q", tc.name, tc.err, tc.is, tc.text)
+				t.Errorf("%s: %v; want %v and the text %q", tc.name, tc.err, tc.is, tc.text)
 			}
 			var e *nl.Error
 			if tc.err != nil && !errors.As(tc.err, &e) {
-				t.Errorf("%s: %T is no *nl.Error", tc.name, tc.err)
+				t.Errorf("%s: %T is not *nl.Error", tc.name, tc.err)
 			}
 		}
 	})
@@ -142,8 +142,9 @@ func TestNetnsErrors(t *testing.T) {
 func TestNetnsPermission(t *testing.T) {
 	inNetNS(t, func(c *nl.Client) {
 		nltest.Must(t, c.AddVeth("v0", "v1", -1))
-		// Capabilities belong to the thread, which is thrown away after the test. A new client is
-		// opened, since the kernel looks at the credentials of the opener too.
+		// Capabilities belong to the thread, which is destroyed after the test. The test dials a
+		// new client, since the kernel also checks the credentials of the process that opened the
+		// socket.
 		header := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
 		var none [2]unix.CapUserData
 		nltest.Must(t, unix.Capset(&header, &none[0]))
@@ -157,7 +158,7 @@ func TestNetnsPermission(t *testing.T) {
 			"mtu":     weak.SetMTU("v0", 1400),
 			"feature": ethtool.New(weak).SetFeature("v0", "tx-tcp-segmentation", false),
 			"veth":    weak.AddVeth("x", "y", -1),
-			// permission is asked before the number is looked at
+			// the kernel checks the permission before the number
 			"channel": ethtool.New(weak).SetChannel("v0", "rx", 1<<20),
 		} {
 			if !errors.Is(err, fs.ErrPermission) {
@@ -191,7 +192,7 @@ func TestNetnsSizeLimits(t *testing.T) {
 				}
 			}
 			if which == nl.LimitGRO && read(nl.LimitGROIPv4) == 0 {
-				continue // a kernel before 6.3 takes any number for this one
+				continue // a kernel before 6.3 accepts any number here
 			}
 			if err := c.SetSizeLimit("v0", which, 1<<30); !errors.Is(err, unix.EINVAL) {
 				t.Errorf("%s: a gigabyte: %v", which, err)
@@ -230,31 +231,31 @@ func TestNetnsQdiscCounters(t *testing.T) {
 		if err := c.ReplaceTBF("v0", nl.TBF{}); err == nil {
 			t.Error("token bucket without rate accepted")
 		}
-		// At 8 kbit/s the bucket passes a few frames, keeps a few and drops the rest.
+		// At 8 kbit/s the bucket passes a few frames, queues a few and drops the rest.
 		nltest.Must(t, c.ReplaceTBF("v0", nl.TBF{RateBitsPerSecond: 8e3, BurstBytes: 3000, LimitBytes: 3000}))
 		before := root()
 		if before.Kind != "tbf" {
 			t.Fatalf("root qdisc %+v", before)
 		}
-		// The destination needs no neighbour: the broadcast address of the link.
+		// The destination, the broadcast address of the link, needs no neighbour.
 		conn, err := net.Dial("udp4", "10.9.0.255:9")
 		if err != nil {
-			// Broadcast needs a socket option, which Dial of package net sets by itself.
+			// Broadcast needs a socket option, which net.Dial sets.
 			t.Fatal(err)
 		}
 		defer func() { _ = conn.Close() }()
 		const datagrams = 40
 		for range datagrams {
-			// a full queue may be reported as ENOBUFS, which is what we want to see counted
+			// a full queue may be reported as ENOBUFS; that is the loss to count
 			_, _ = conn.Write(make([]byte, 1000))
 		}
 		after := root()
 		sent, dropped := after.Packets-before.Packets, after.Drops-before.Drops
 		if dropped == 0 || sent == 0 || sent > 10 || after.Overlimits == 0 || after.BacklogBytes == 0 ||
 			after.BacklogPackets == 0 {
-			t.Errorf("of %d datagrams %d sent, %d dropped; %+v", datagrams, sent, dropped, after)
+			t.Errorf("%d datagrams: %d sent, %d dropped; %+v", datagrams, sent, dropped, after)
 		}
-		// beyond 32 bits of bytes per second
+		// more than 32 bits of bytes per second
 		nltest.Must(t, c.ReplaceTBF("v0", nl.TBF{RateBitsPerSecond: 100e9, BurstBytes: 1 << 20, LimitBytes: 1 << 20}))
 		nltest.Must(t, c.ReplaceQdisc("v0", "pfifo"))
 		if q := root(); q.Kind != "pfifo" {
@@ -263,7 +264,7 @@ func TestNetnsQdiscCounters(t *testing.T) {
 	})
 }
 
-// A client works in the namespace in which it was dialled, whatever thread calls it.
+// A client works in the namespace in which it was dialled, from any thread.
 func TestNetnsClientFromOtherThreads(t *testing.T) {
 	inNetNS(t, func(c *nl.Client) {
 		nltest.Must(t, c.AddVeth("only-here", "peer", -1))
@@ -290,7 +291,7 @@ func TestNetnsClientFromOtherThreads(t *testing.T) {
 	})
 }
 
-// A client that is closed leaves no descriptor behind, one that fails neither.
+// Neither a closed client nor a failed dial leaves a descriptor open.
 func TestNetnsClientLeavesNothingOpen(t *testing.T) {
 	inNetNS(t, func(c *nl.Client) {
 		count := func() int {
@@ -305,10 +306,10 @@ func TestNetnsClientLeavesNothingOpen(t *testing.T) {
 			_, _ = ethtool.New(other).Features("nope")
 			nltest.Must(t, other.Close())
 			if _, err := other.Links(); err == nil {
-				t.Error("a closed client answers")
+				t.Error("a closed client returned no error")
 			}
 			if _, err := ethtool.New(other).Driver("lo"); err == nil {
-				t.Error("a closed client answers")
+				t.Error("a closed client returned no error")
 			}
 		}
 		if after := count(); after > before {

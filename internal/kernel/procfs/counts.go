@@ -5,34 +5,33 @@ import (
 	"strings"
 )
 
-// ErrFormat is a kernel file that does not have the form it has had so far. It is reported, never
-// guessed around.
+// ErrFormat reports a kernel file whose form differs from all known ones. A parser never guesses.
 var ErrFormat = errors.New("unexpected format")
 
-// Counts collects counters by name; package comment: which there are. Counts are read around every
-// test, so the reading must not disturb what is measured: names are cut from one growing string,
-// and some seven hundred of them cost a handful of allocations. Make one with [NewCounts]. It
-// belongs to one goroutine.
+// Counts collects counters by name; the package comment lists the names. Counts are read around
+// every test, so the reading must not disturb the measurement: names are slices of one growing
+// string, and some seven hundred of them cost a handful of allocations. Create it with [NewCounts].
+// It is not safe for concurrent use.
 type Counts struct {
 	Values     map[string]uint64
-	Interfaces []string // in the order of /proc/net/dev, which promises none
+	Interfaces []string // in the order of /proc/net/dev, which promises no order
 
 	names strings.Builder
 }
 
-// NewCounts makes an empty collection with room for size counters. A map that grows while it is
-// filled costs more than all parsing does, so callers guess high.
+// NewCounts returns an empty collection with room for size counters. A map that grows while it is
+// filled costs more than all parsing, so callers estimate high.
 func NewCounts(size int) *Counts { return &Counts{Values: make(map[string]uint64, size)} }
 
-// nameBlock is how many bytes of names are allocated at once. All names of a host with a few
-// interfaces are about 16 KiB.
+// nameBlock is the number of bytes of names allocated at once. All names of a host with a few
+// interfaces take about 16 KiB.
 const nameBlock = 8 << 10
 
-// Put sets the counter whose name is all parts joined. The parts are copied.
+// Put sets the counter whose name is all parts joined. It copies the parts.
 func (c *Counts) Put(n uint64, parts ...string) { c.Values[c.name(parts...)] = n }
 
-// name joins parts in the current block. A full block is left to the names that point into it: a
-// Builder never moves the text that it has handed out as long as it need not grow.
+// name joins parts in the current block. A full block remains for the names that point into it: a
+// Builder never moves text that it has returned unless it must grow.
 func (c *Counts) name(parts ...string) string {
 	size := 0
 	for _, p := range parts {
@@ -49,8 +48,8 @@ func (c *Counts) name(parts ...string) string {
 	return c.names.String()[start:]
 }
 
-// OfInterface gives what [ParseDev] read of one interface, by column ("rx_bytes"). Nil: the
-// interface was not in the file.
+// OfInterface returns the counters of one interface as read by [ParseDev], by column ("rx_bytes").
+// It returns nil if the file lacks the interface.
 func (c *Counts) OfInterface(name string) map[string]uint64 {
 	found := make(map[string]uint64, len(devColumns))
 	for _, column := range devColumns {

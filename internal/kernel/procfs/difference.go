@@ -2,9 +2,9 @@ package procfs
 
 import "strings"
 
-// Gauge tells the levels and limits from the counts: the difference of two levels says nothing. The
-// names are those of this package and the further ones of package host. What a driver calls by a
-// name of its own is taken for a count, since nobody can know; most are.
+// Gauge reports whether a name is a level or limit instead of a count: a difference of two levels
+// is meaningless. The names are those of this package and the further ones of package host. A
+// driver's own counter is assumed to be a count, since its meaning is unknown and most are counts.
 func Gauge(name string) bool {
 	switch {
 	case strings.HasPrefix(name, "tcpmem."), strings.HasPrefix(name, "udpmem."), strings.HasPrefix(name, "sockets."),
@@ -20,9 +20,9 @@ func Gauge(name string) bool {
 	return false
 }
 
-// narrow tells the counters that the kernel keeps or prints in 32 bits (softnet_stat, tc's
-// gnet_stats_queue, ip_conntrack_stat, interrupts and softirqs), so that they go through zero on a
-// busy host. A sum of such counters steps back by 2³² when one of them does.
+// narrow reports whether the kernel keeps or prints a counter in 32 bits (softnet_stat, tc's
+// gnet_stats_queue, ip_conntrack_stat, interrupts and softirqs), so that it wraps on a busy host. A
+// sum of such counters decreases by 2³² when one of them wraps.
 func narrow(name string) bool {
 	for _, prefix := range [...]string{"softnet.", "qdisc.", "conntrack.", "nfqueue.", "softirq.", "irq."} {
 		if strings.HasPrefix(name, prefix) {
@@ -32,9 +32,10 @@ func narrow(name string) bool {
 	return false
 }
 
-// Difference is how far a counter came from was to now; a gauge is as it is now. A counter that
-// went backwards went through zero if it has 32 bits and came less than half way round; otherwise
-// it began anew: driver reloaded, interface or queueing discipline replaced.
+// Difference returns how far a counter advanced from was to now; for a gauge it returns now. If a
+// counter decreased, it wrapped if it has 32 bits and advanced by less than half its range.
+// Otherwise it restarted: the driver was reloaded, or the interface or queueing discipline
+// replaced.
 func Difference(name string, was, now uint64) uint64 {
 	switch round := uint32(now - was); {
 	case Gauge(name):

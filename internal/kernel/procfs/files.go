@@ -6,23 +6,22 @@ import (
 	"strconv"
 )
 
-// CounterFile is one file of counters or of the limits that stand beside them.
+// CounterFile is one file of counters, or of the limits that belong to them.
 type CounterFile struct {
-	Name string // below /proc; what is below net/ follows the reader's network namespace
-	// Optional: many kernels have no such file, or have it for root alone, which is no loss worth a
-	// sentence.
+	Name string // below /proc; files below net/ follow the reader's network namespace
+	// Optional: many kernels lack this file or show it to root only, so its absence needs no
+	// warning.
 	Optional bool
 	Parse    func([]byte, *Counts) error
 }
 
-// CounterFiles are the files that a reading of the counters is made of, but for /proc/net/dev and
-// /proc/stat, which tell more than counters. All of them are short on any host: a reading stands
-// around every test, so that tables with a line for each interrupt or each connection are not among
-// them.
+// CounterFiles returns the files that form a reading of the counters, except /proc/net/dev and
+// /proc/stat, which hold more than counters. All of them are short on any host: readings surround
+// every test, so tables with a line for each interrupt or connection are excluded.
 func CounterFiles() []CounterFile {
 	return []CounterFile{
-		// softnet_stat and the pages in sockstat are the machine's, the others of this group the
-		// namespace's.
+		// softnet_stat and the pages in sockstat belong to the machine, the others of this group to
+		// the namespace.
 		{"net/snmp", false, ParseSNMP},
 		{"net/netstat", false, ParseSNMP},
 		{"net/snmp6", true, ParseSNMP6}, // absent without IPv6
@@ -30,7 +29,8 @@ func CounterFiles() []CounterFile {
 		{"net/sockstat", false, ParseSockstat},
 
 		{"net/stat/nf_conntrack", true, columnsOf("conntrack")},
-		// The tables of neighbours are one for all namespaces, and the first alone is told of them.
+		// All namespaces share one table of neighbours, and only the initial one can read its
+		// statistics.
 		{"net/stat/arp_cache", true, columnsOf("neigh.ipv4")},
 		{"net/stat/ndisc_cache", true, columnsOf("neigh.ipv6")},
 		{"net/netfilter/nfnetlink_queue", true, ParseQueues},
@@ -40,7 +40,7 @@ func CounterFiles() []CounterFile {
 		{"pressure/memory", true, pressureOf("memory")},
 		{"pressure/irq", true, pressureOf("irq")}, // since Linux 6.1, with CONFIG_IRQ_TIME_ACCOUNTING
 
-		// Limits stand beside the levels that they bound: a level alone says nothing.
+		// The limits belong to the levels: a level without its limit has no meaning.
 		{"sys/net/netfilter/nf_conntrack_count", true, levels("conntrack.count")},
 		{"sys/net/netfilter/nf_conntrack_max", true, levels("conntrack.max")},
 		{"sys/net/ipv4/neigh/default/gc_thresh1", true, levels("neigh.ipv4.gc_thresh1")},
@@ -57,12 +57,13 @@ func CounterFiles() []CounterFile {
 	}
 }
 
-// columnsOf reads the per-CPU tables of /proc/net/stat: a line of names, then for each possible CPU
-// a line of hexadecimal numbers (ct_cpu_seq_show in net/netfilter/nf_conntrack_standalone.c,
-// neigh_stat_seq_show in net/core/neighbour.c). The sums over the CPUs are put under group. Columns
-// are known by their names, which came and went: "searched" of conntrack became "clashres" in Linux
-// 5.10, table_fulls of the neighbours came with 4.3. The first, entries, is no sum: it is how full
-// the table is, printed again on each line.
+// columnsOf returns a parser of the per-CPU tables of /proc/net/stat: a line of names, then for
+// each possible CPU a line of hexadecimal numbers (ct_cpu_seq_show in
+// net/netfilter/nf_conntrack_standalone.c, neigh_stat_seq_show in net/core/neighbour.c). It puts
+// the sums over the CPUs under group. It identifies columns by their names, which have changed:
+// "searched" of conntrack became "clashres" in Linux 5.10, and table_fulls of the neighbours exists
+// since 4.3. The first column, entries, is not summed: it is the size of the table, repeated on
+// each line.
 func columnsOf(group string) func([]byte, *Counts) error {
 	return func(b []byte, into *Counts) error {
 		head, b := cutLine(b)
@@ -90,7 +91,7 @@ func columnsOf(group string) func([]byte, *Counts) error {
 					sums[i] += n
 				}
 			}
-			// A number without a name shifts the others, for all that can be known.
+			// A number without a name means that any of them may be shifted.
 			if extra, _ := word(line); len(extra) > 0 {
 				return fmt.Errorf("more numbers than the %d names: %w", len(names), ErrFormat)
 			}
@@ -103,9 +104,9 @@ func columnsOf(group string) func([]byte, *Counts) error {
 }
 
 // ParseQueues reads /proc/net/netfilter/nfnetlink_queue (seq_show in
-// net/netfilter/nfnetlink_queue.c): one line for each queue on which a program judges packets. Put
-// are the sums: how many wait, and how many were dropped because the queue or the program's socket
-// was full.
+// net/netfilter/nfnetlink_queue.c): one line for each queue whose packets a program judges. It puts
+// the sums: the number of waiting packets, and of those dropped because the queue or the program's
+// socket was full.
 func ParseQueues(b []byte, into *Counts) error {
 	var waiting, full, user uint64
 	for len(b) > 0 {
@@ -135,8 +136,8 @@ func ParseQueues(b []byte, into *Counts) error {
 }
 
 // ParseSoftIRQs reads the lines NET_RX and NET_TX of /proc/softirqs (show_softirqs in
-// fs/proc/softirqs.c), a column for each possible CPU, named in the first line. A CPU that never
-// ran one is left out: many that are possible are not there.
+// fs/proc/softirqs.c), with a column for each possible CPU, named in the first line. It omits a CPU
+// with a zero count, because many possible CPUs do not exist.
 func ParseSoftIRQs(b []byte, into *Counts) error {
 	_, err := EachSoftIRQ(b, nil, func(receive bool, cpu int, n uint64) {
 		name := "NET_TX"
@@ -181,7 +182,7 @@ func pressureOf(resource string) func([]byte, *Counts) error {
 	}
 }
 
-// levels reads a setting of so many numbers, by their names.
+// levels returns a parser of a setting that holds one number for each of the names.
 func levels(names ...string) func([]byte, *Counts) error {
 	return func(b []byte, into *Counts) error {
 		b = bytes.TrimSpace(b)

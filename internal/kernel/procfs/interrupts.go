@@ -10,24 +10,24 @@ import (
 // Interrupt is one numbered line of /proc/interrupts.
 type Interrupt struct {
 	Number int
-	// what the drivers call it, "eth0-TxRx-3"; several that share it are joined by ", "; empty:
-	// nobody has asked for it
+	// the driver's name for it, "eth0-TxRx-3"; the names of several drivers that share it are
+	// joined by ", "; empty: no driver requested it
 	Name string
-	// Counts are those above zero, in the order of the CPUs. A large host has thousands of pairs of
-	// an interrupt and a CPU that never met.
+	// Counts are those above zero, in the order of the CPUs. On a large host, thousands of pairs of
+	// interrupt and CPU have zero.
 	Counts []CPUCount
 }
 
-// CPUCount is what was counted on one CPU since boot.
+// CPUCount is the count on one CPU since boot.
 type CPUCount struct {
 	CPU   int
 	Count uint64
 }
 
 // ParseInterrupts reads the numbered lines of /proc/interrupts (show_interrupts in
-// kernel/irq/proc.c), by number. Those with letters (NMI, LOC, …) belong to the architecture and to
-// no card. The columns are the CPUs that are online, named in the first line: their numbers have
-// gaps where one is offline.
+// kernel/irq/proc.c), by number. Lines with letters (NMI, LOC, …) belong to the architecture and
+// not to a NIC. The columns are the online CPUs, named in the first line; their numbers have gaps
+// for offline CPUs.
 func ParseInterrupts(b []byte) (map[int]Interrupt, error) {
 	head, b := cutLine(b)
 	var cpus []int
@@ -70,9 +70,9 @@ func ParseInterrupts(b []byte) (map[int]Interrupt, error) {
 	return found, nil
 }
 
-// actions cuts the drivers' names off the end of a line. In front of them are the interrupt's
-// controller, its number there and how it is signalled, which every controller prints in its own
-// way; the kernel puts two blanks before the first name and one after each comma.
+// actions returns the drivers' names from the end of a line. Before them are the interrupt's
+// controller, its number there and its trigger type, in a form that depends on the controller. The
+// kernel puts two blanks before the first name and one after each comma.
 func actions(text string) string {
 	text = strings.TrimSpace(text)
 	i := strings.LastIndex(text, "  ")

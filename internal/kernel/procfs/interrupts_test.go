@@ -8,7 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// TestParseInterrupts has the ways in which controllers name themselves, and a CPU that is offline.
+// TestParseInterrupts covers the various names of controllers, and an offline CPU.
 func TestParseInterrupts(t *testing.T) {
 	in := `           CPU0       CPU2       
   0:        127          0   IO-APIC-edge      timer
@@ -68,7 +68,7 @@ func TestParseNeighbourEntries(t *testing.T) {
 	}
 }
 
-// FuzzTables: whatever the bytes are, the parsers of tables end and keep to what is in them.
+// FuzzTables checks that the parsers of tables end for any bytes, and return only values from them.
 func FuzzTables(f *testing.F) {
 	f.Add([]byte("           CPU0       CPU1\n 36:  0  5 PCI-MSIX-0000:00:02.0   1-edge      virtio1-req.0\n"))
 	f.Add([]byte("h:/a\\040b /m\\0 nfs4 rw 0 0\n"))
@@ -94,7 +94,7 @@ func FuzzTables(f *testing.F) {
 	})
 }
 
-// FuzzCPUList: what is written of a list is read as the same list.
+// FuzzCPUList checks that a formatted list parses to the same list.
 func FuzzCPUList(f *testing.F) {
 	for _, seed := range []string{"0-3,8,10-11", "0", "", "5-5", "3-1", "7,0-2", "0-99999999"} {
 		f.Add(seed)

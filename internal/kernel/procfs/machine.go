@@ -6,22 +6,21 @@ import (
 	"strings"
 )
 
-// maxCPUs bounds CPU numbers in bad input, where "0-4000000000" would otherwise be a list of that
-// length. Linux's own limit is 8192 (CONFIG_NR_CPUS on amd64).
+// maxCPUs limits CPU numbers in bad input, where "0-4000000000" would otherwise produce a list of
+// that length. Linux's own limit is 8192 (CONFIG_NR_CPUS on amd64).
 const maxCPUs = 1 << 16
 
-// Processor is one online logical processor of /proc/cpuinfo. Numbers have gaps where a CPU is
-// offline.
+// Processor is one online logical processor of /proc/cpuinfo. Numbers have gaps for offline CPUs.
 type Processor struct {
 	Number int
-	Model  string // empty: not told
-	MHz    int    // the clock when the file was read, in megahertz; 0: not told (arm64)
+	Model  string // empty: not reported
+	MHz    int    // the clock when the file was read, in megahertz; 0: not reported (arm64)
 }
 
 // ParseCPUInfo reads /proc/cpuinfo (show_cpuinfo of each architecture), sorted by number. Its keys
-// differ by architecture: "processor" starts a CPU everywhere but on s390, where each is one line
-// and none is found. Where it does not name the model (arm64), the implementer and part numbers of
-// the main id register stand in for it.
+// depend on the architecture. "processor" starts a CPU everywhere except on s390, where each CPU is
+// one line and none is found. If the file does not name the model (arm64), the implementer and part
+// numbers of the main id register replace it.
 func ParseCPUInfo(b []byte) []Processor {
 	var cpus []Processor
 	var implementer string
@@ -44,8 +43,8 @@ func ParseCPUInfo(b []byte) []Processor {
 		switch key {
 		case "model name", "cpu model", "cpu": // x86 and arm, mips, powerpc
 			c.Model = value
-		// x86: what the processor runs at now where the kernel can tell (since 4.13 from APERF and
-		// MPERF), else its nominal clock.
+		// x86: the present clock if the kernel knows it (since 4.13 from APERF and MPERF),
+		// otherwise the nominal clock.
 		case "cpu MHz":
 			if mhz, err := strconv.ParseFloat(value, 64); err == nil && mhz > 0 && mhz < 1e6 {
 				c.MHz = int(mhz)
@@ -63,8 +62,8 @@ func ParseCPUInfo(b []byte) []Processor {
 }
 
 // ParseCPUList reads "0-3,8,10-11", the list format of CPU and node sets (bitmap_print_to_pagebuf;
-// the files called …_list and cpulist, in /proc and /sys alike). What is not a list gives what was
-// good so far; nothing gives nil.
+// the files named …_list and cpulist, in /proc and /sys). For invalid text it returns the valid
+// part before the error; for empty text it returns nil.
 func ParseCPUList(text string) []int {
 	var cpus []int
 	for part := range strings.SplitSeq(strings.TrimSpace(text), ",") {
@@ -86,7 +85,8 @@ func ParseCPUList(text string) []int {
 	return cpus
 }
 
-// FormatCPUList writes ascending numbers as the kernel does: "0-3,8". It undoes [ParseCPUList].
+// FormatCPUList writes ascending numbers as the kernel does: "0-3,8". It is the inverse of
+// [ParseCPUList].
 func FormatCPUList(cpus []int) string {
 	var b strings.Builder
 	for i := 0; i < len(cpus); {
@@ -108,14 +108,14 @@ func FormatCPUList(cpus []int) string {
 }
 
 // ParseMemTotal reads the memory of the machine in bytes from /proc/meminfo, "MemTotal: 4046084
-// kB", where kB are 1024 bytes. It is what firmware and the kernel's own image left over, so it is
-// less than what was bought.
+// kB", where kB are 1024 bytes. Firmware and the kernel's own image are not included, so it is less
+// than the installed memory.
 func ParseMemTotal(b []byte) (int64, error) {
 	for line := range strings.Lines(string(b)) {
 		fields := strings.Fields(line)
 		if len(fields) >= 2 && fields[0] == "MemTotal:" {
 			kib, err := strconv.ParseInt(fields[1], 10, 64)
-			// More would not fit into 63 bits as bytes.
+			// A larger number of bytes would not fit 63 bits.
 			if err != nil || kib < 0 || kib > 1<<52 {
 				return 0, ErrFormat
 			}

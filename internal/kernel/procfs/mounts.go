@@ -12,12 +12,12 @@ type Mount struct {
 	Source  string // of NFS: SERVER:/PATH
 	Path    string
 	Type    string
-	Options string // as the kernel prints them: what was negotiated and not what was asked for
+	Options string // as the kernel prints them: negotiated, not requested
 }
 
 // ParseNFSMounts reads the NFS mounts of /proc/PID/mounts (proc_pid_mounts(5), show_vfsmnt and
-// nfs_show_options). Other file systems are left out: they bear on no network, and where somebody
-// keeps his files is not our business.
+// nfs_show_options). It omits other file systems: they do not involve the network, and a user's
+// mount points are private.
 func ParseNFSMounts(b []byte) []Mount {
 	var mounts []Mount
 	for line := range strings.Lines(string(b)) {
@@ -31,7 +31,7 @@ func ParseNFSMounts(b []byte) []Mount {
 	return mounts
 }
 
-// unescape puts back the blanks, tabs, line ends and backslashes that the kernel prints as three
+// unescape restores the blanks, tabs, line ends and backslashes that the kernel prints as three
 // octal digits (mangle in fs/proc_namespace.c).
 func unescape(text string) string {
 	if !strings.Contains(text, `\`) {
@@ -51,9 +51,9 @@ func unescape(text string) string {
 	return b.String()
 }
 
-// ParseNeighbourEntries reads how many neighbours a table holds from /proc/net/stat/arp_cache or
+// ParseNeighbourEntries reads the number of neighbours in a table from /proc/net/stat/arp_cache or
 // ndisc_cache (neigh_stat_seq_show in net/core/neighbour.c), in hexadecimal. The file has a line
-// for each CPU, and this column, which is of the whole machine, in every one.
+// for each CPU, and every line repeats this column, which is of the whole machine.
 func ParseNeighbourEntries(b []byte) (uint64, error) {
 	head, b := cutLine(b)
 	if name, _ := word(head); !bytes.Equal(name, []byte("entries")) {
@@ -63,7 +63,7 @@ func ParseNeighbourEntries(b []byte) (uint64, error) {
 	column, _ := word(line)
 	n, ok := parseHex(column)
 	if !ok {
-		return 0, fmt.Errorf("%.20q is no number: %w", column, ErrFormat)
+		return 0, fmt.Errorf("%.20q is not a number: %w", column, ErrFormat)
 	}
 	return n, nil
 }

@@ -13,7 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 )
 
-// TestParseCounters has, for each file, its forms through the ages and what must be refused.
+// TestParseCounters has, for each file, its forms in various kernels and input to refuse.
 func TestParseCounters(t *testing.T) {
 	for _, c := range []struct {
 		name  string
@@ -26,8 +26,8 @@ func TestParseCounters(t *testing.T) {
 			map[string]uint64{"Tcp.CurrEstab": 3, "Tcp.RetransSegs": 17, "Udp.A": 9}, false},
 		{"snmp constants", ParseSNMP, "Ip: Forwarding InReceives\nIp: 1 2\nMPTcpExt: X\nMPTcpExt: 3\n",
 			map[string]uint64{"Ip.InReceives": 2}, false},
-		{"snmp: a value too many", ParseSNMP, "Tcp: A B\nTcp: 1 2 3\n", nil, true},
-		{"snmp: a value too few", ParseSNMP, "Tcp: A B\nTcp: 1\n", nil, true},
+		{"snmp: surplus value", ParseSNMP, "Tcp: A B\nTcp: 1 2 3\n", nil, true},
+		{"snmp: missing value", ParseSNMP, "Tcp: A B\nTcp: 1\n", nil, true},
 		{"snmp: two heads", ParseSNMP, "Tcp: A\nUdp: A\n", nil, true},
 		{"snmp: cut off", ParseSNMP, "Tcp: A\n", nil, true},
 		{"snmp: other text", ParseSNMP, "hello\nhello\n", nil, true},
@@ -171,8 +171,8 @@ func TestDifference(t *testing.T) {
 	}
 }
 
-// TestParsersAreFrugal: a reading around every test must not disturb it; names are cut from blocks,
-// not made one by one.
+// TestParsersAreFrugal checks allocations, because a reading around a test must not disturb it:
+// names are slices of blocks, not allocated separately.
 func TestParsersAreFrugal(t *testing.T) {
 	var in strings.Builder
 	in.WriteString("TcpExt:")
@@ -190,8 +190,8 @@ func TestParsersAreFrugal(t *testing.T) {
 	}
 }
 
-// TestNamesKeepTheirText: names share their memory, so a new block must not disturb those before
-// it.
+// TestNamesKeepTheirText checks that a new block does not change the earlier names, which share
+// memory.
 func TestNamesKeepTheirText(t *testing.T) {
 	set := NewCounts(0)
 	want := make(map[string]uint64)
@@ -207,7 +207,7 @@ func TestNamesKeepTheirText(t *testing.T) {
 	}
 }
 
-// TestParseBootTime: one line of many, and nothing where it is not a moment.
+// TestParseBootTime checks the one relevant line, and refused values.
 func TestParseBootTime(t *testing.T) {
 	at, ok := ParseBootTime([]byte("cpu  1 2 3 4\nintr 5 5\nctxt 7\nbtime 1700000000\nprocesses 9\n"))
 	if want := time.Date(2023, 11, 14, 22, 13, 20, 0, time.UTC); !ok || !at.Equal(want) {
@@ -250,8 +250,8 @@ func FuzzCounters(f *testing.F) {
 	})
 }
 
-// TestOfInterface: the columns of one interface come back under their own names; of an unknown one
-// there is nothing, not an empty table.
+// TestOfInterface checks the columns of one interface, and that an unknown interface yields nil
+// instead of an empty table.
 func TestOfInterface(t *testing.T) {
 	set := NewCounts(DevColumns)
 	if err := ParseDev([]byte("eth0:1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16\n"), set); err != nil {
@@ -262,7 +262,7 @@ func TestOfInterface(t *testing.T) {
 		t.Errorf("columns %v", got)
 	}
 	if got := set.OfInterface("eth"); got != nil {
-		t.Errorf("an interface that is not there: %v", got)
+		t.Errorf("a missing interface: %v", got)
 	}
 }
 

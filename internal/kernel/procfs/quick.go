@@ -5,25 +5,25 @@ import (
 	"fmt"
 )
 
-// The readers here are for a host that is read each second: they leave nothing behind for the
-// collector and no map in between. The parsers of whole files stand on them where both read all of
-// a line; ParseSNMP, which gives every name, reads by itself, and the tests hold the two together.
+// The readers here are for a host that is read every second: they neither allocate nor use a map.
+// The parsers of whole files use them if both read everything on a line. ParseSNMP, which returns
+// every name, has its own loop, and the tests compare the two.
 
-// Columns picks some of the counters of files like /proc/net/snmp and /proc/net/netstat
-// ([ParseSNMP]). It remembers the lines of names, so that the next reading of the same file looks
-// at numbers alone. It belongs to one file and one goroutine.
+// Columns reads some of the counters of files like /proc/net/snmp and /proc/net/netstat
+// ([ParseSNMP]). It remembers the lines of names, so that the next reading of the same file parses
+// only numbers. It belongs to one file and is not safe for concurrent use.
 type Columns struct {
 	wanted map[string]int
 	pairs  []columnPair
 }
 
-// columnPair is a line of names, and for each the place of its number or -1.
+// columnPair is a line of names, and for each name the index of its number or -1.
 type columnPair struct {
 	heads  []byte
 	places []int
 }
 
-// NewColumns picks counters by name: Tcp.RetransSegs.
+// NewColumns selects counters by name: Tcp.RetransSegs.
 func NewColumns(names ...string) *Columns {
 	c := &Columns{wanted: make(map[string]int, len(names))}
 	for i, name := range names {
@@ -32,8 +32,8 @@ func NewColumns(names ...string) *Columns {
 	return c
 }
 
-// Read puts the counters into the places that their names had in NewColumns, and says which were
-// there. Both slices have room for all. Signed values are absent.
+// Read puts each counter at the index of its name in NewColumns, and sets known for the counters
+// found. Both slices must have room for all. Signed values are absent.
 func (c *Columns) Read(b []byte, into []uint64, known []bool) error {
 	clear(known)
 	for pair := 0; len(b) > 0; pair++ {
@@ -95,8 +95,8 @@ func (p *columnPair) learn(heads []byte, wanted map[string]int) {
 	}
 }
 
-// ReadRows picks counters of files with a name and a number on each line, like /proc/net/snmp6 and
-// /proc/meminfo, by the file's own names (a colon at the end left out).
+// ReadRows reads counters from files with a name and a number on each line, like /proc/net/snmp6
+// and /proc/meminfo, under the file's own names (without a colon at the end).
 func (c *Columns) ReadRows(b []byte, into []uint64, known []bool) error {
 	clear(known)
 	for len(b) > 0 {
@@ -133,9 +133,9 @@ const (
 // TickSeconds is the unit of the columns in seconds.
 const TickSeconds = userTick
 
-// EachStat reads /proc/stat ([ParseStat]): the ticks of each processor, how often each numbered
-// interrupt came, on all processors together, and the context switches. Any of the three may be
-// nil. The array is used again.
+// EachStat reads /proc/stat ([ParseStat]): the ticks of each processor, the count of each numbered
+// interrupt on all processors together, and the context switches. Any of the three functions may be
+// nil. The array is reused.
 func EachStat(b []byte, cpu func(id int, ticks *[StatModes]uint64), interrupt func(number int, n uint64),
 	switches func(n uint64)) error {
 	var ticks [StatModes]uint64
@@ -170,8 +170,8 @@ func EachStat(b []byte, cpu func(id int, ticks *[StatModes]uint64), interrupt fu
 	return nil
 }
 
-// readTicks reads the columns of a processor's line, in ticks. idle, the fourth, has been there
-// since the file has; kernels before 2.6.11 end at softirq.
+// readTicks reads the columns of a processor's line, in ticks. idle, the fourth, has always
+// existed; kernels before 2.6.11 end at softirq.
 func readTicks(key, rest []byte, into *[StatModes]uint64) error {
 	*into = [StatModes]uint64{}
 	for i := range into {
@@ -189,7 +189,7 @@ func readTicks(key, rest []byte, into *[StatModes]uint64) error {
 }
 
 // eachInterrupt reads "total irq0 irq1 …". The architecture's own interrupts (local timer,
-// rescheduling, function calls) are in the total but in no column, as they have no number.
+// rescheduling, function calls) have no number: they are in the total but in no column.
 func eachInterrupt(rest []byte, each func(number int, n uint64)) error {
 	_, rest = word(rest)
 	for i := 0; ; i++ {
@@ -205,7 +205,7 @@ func eachInterrupt(rest []byte, each func(number int, n uint64)) error {
 	}
 }
 
-// EachSoftnet reads /proc/net/softnet_stat ([ParseSoftnet]), a call for each CPU.
+// EachSoftnet reads /proc/net/softnet_stat ([ParseSoftnet]) and calls each for every CPU.
 func EachSoftnet(b []byte, each func(line *SoftnetLine)) error {
 	return eachSoftnetRow(b, func(cpu int, values []uint64) {
 		var all [softnetMost]uint64
@@ -215,12 +215,12 @@ func EachSoftnet(b []byte, each func(line *SoftnetLine)) error {
 	})
 }
 
-// softnetMost is the number of columns of softnet_stat that are looked at.
+// softnetMost is the number of columns of softnet_stat that are read.
 const softnetMost = 13
 
-// eachSoftnetRow gives the columns that there are of each line, and the number of its CPU: what the
-// line says, or its own number. The kernel skips CPUs that are offline without a trace, until it
-// says the number itself. The columns are used again.
+// eachSoftnetRow calls each with the existing columns of every line, and the number of its CPU.
+// That is the number in the line, or else the line's own number, because kernels without that
+// column skip offline CPUs without a trace. The columns are reused.
 func eachSoftnetRow(b []byte, each func(cpu int, values []uint64)) error {
 	var values [softnetMost]uint64
 	for number := uint64(0); len(b) > 0; number++ {
@@ -256,8 +256,8 @@ func eachSoftnetRow(b []byte, each func(cpu int, values []uint64)) error {
 	return nil
 }
 
-// EachSoftIRQ reads the lines NET_RX and NET_TX of /proc/softirqs ([ParseSoftIRQs]), a call for
-// each CPU of each, in the order of the columns. cpus is memory that the caller keeps for the
+// EachSoftIRQ reads the lines NET_RX and NET_TX of /proc/softirqs ([ParseSoftIRQs]) and calls each
+// for every CPU in both, in the order of the columns. cpus is memory that the caller keeps for the
 // numbers of the CPUs.
 func EachSoftIRQ(b []byte, cpus []int, each func(receive bool, cpu int, n uint64)) ([]int, error) {
 	head, b := cutLine(b)

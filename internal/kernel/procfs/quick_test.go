@@ -10,11 +10,11 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// The names that the tests pick; the last is in no file.
+// The names that the tests select; the last is in no file.
 var picked = []string{"Tcp.CurrEstab", "Tcp.RetransSegs", "Udp.InErrors", "TcpExt.TCPTimeouts", "Udp6.RcvbufErrors",
 	"Tcp.Nothing"}
 
-// quick reads by the quick readers, under the names of the slow ones.
+// quick reads with the quick readers, under the names of the slow ones.
 func quick(which int, c *Columns, in []byte) (map[string]uint64, error) {
 	found := make(map[string]uint64)
 	var err error
@@ -55,7 +55,7 @@ func quick(which int, c *Columns, in []byte) (map[string]uint64, error) {
 	return found, err
 }
 
-// slow reads the same by the parsers of whole files.
+// slow reads the same with the parsers of whole files.
 func slow(which int, in []byte) (map[string]uint64, error) {
 	set := NewCounts(0)
 	found := make(map[string]uint64)
@@ -110,7 +110,7 @@ func TestQuickReadersAgree(t *testing.T) {
 			t.Fatal(err)
 		}
 		c := NewColumns(picked...)
-		for range 2 { // the second time by what the first has learned
+		for range 2 { // the second time with the remembered names
 			got, err := quick(which, c, []byte(in))
 			if diff := cmp.Diff(want, got); err != nil || diff != "" {
 				t.Errorf("%q: %v (-want +got):\n%s", in, err, diff)
@@ -133,8 +133,8 @@ func TestQuickReadersAgree(t *testing.T) {
 	}
 }
 
-// A kernel that has other columns than at the reading before is believed, and a name that is gone
-// is not known.
+// Read follows a kernel that changes its columns between two readings, and reports a vanished name
+// as unknown.
 func TestColumnsFollowTheFile(t *testing.T) {
 	c := NewColumns("Tcp.A", "Tcp.B")
 	values, known := make([]uint64, 2), make([]bool, 2)
@@ -186,8 +186,8 @@ func TestRows(t *testing.T) {
 	}
 }
 
-// Whatever the bytes are, nothing panics and errors have a kind; tables of names and numbers are
-// read as the parser of whole files reads them.
+// For any bytes, no reader panics and errors have a kind; tables of names and numbers are read as
+// the parser of whole files reads them.
 func FuzzQuick(f *testing.F) {
 	for which, seed := range quickSeeds {
 		f.Add(which, []byte(seed))
@@ -203,7 +203,7 @@ func FuzzQuick(f *testing.F) {
 			return
 		}
 		if diff := cmp.Diff(want, got); diff != "" || (err == nil) != (slowErr == nil) {
-			t.Errorf("%v here, %v there (-want +got):\n%s", err, slowErr, diff)
+			t.Errorf("quick %v, slow %v (-want +got):\n%s", err, slowErr, diff)
 		}
 	})
 }

@@ -9,10 +9,10 @@ import (
 	"strings"
 )
 
-// Route is one route of the main table, as little of it as /proc tells: netlink knows initial
-// windows and congestion control as well.
+// Route is one route of the main table, with the few properties that /proc reports; netlink also
+// reports initial windows and congestion control.
 type Route struct {
-	Destination netip.Prefix // 0.0.0.0/0 and ::/0 are the default routes; bits below the mask are kept as printed
+	Destination netip.Prefix // 0.0.0.0/0 and ::/0 are the default routes; bits after the prefix are kept as printed
 	Gateway     netip.Addr   // the zero Addr: directly connected
 	Interface   string
 	WindowBytes int // the clamp of the advertised window; 0: none
@@ -28,9 +28,9 @@ const (
 	routeLocal   = 0x80000000
 )
 
-// BigEndian tells the byte order in which /proc/net/route prints its addresses: the host's own.
-// arch is a word of GOARCH or of uname(2); an unknown one is taken to be little-endian, as all that
-// are left are.
+// BigEndian reports whether a host of this architecture is big-endian. /proc/net/route prints its
+// addresses in host byte order. arch is a GOARCH or the machine of uname(2); an unknown one is
+// assumed to be little-endian, as all remaining ones are.
 func BigEndian(arch string) bool {
 	switch arch {
 	case "s390x", "ppc64", "mips", "mips64", "s390", "parisc", "sparc64":
@@ -39,15 +39,15 @@ func BigEndian(arch string) bool {
 	return false
 }
 
-// mssHeaders is what fib_route_seq_show adds to the advertised MSS to print it as an MTU: IPv4 and
-// TCP headers, in bytes.
+// mssHeaders is the constant that fib_route_seq_show adds to the advertised MSS to print it as an
+// MTU: IPv4 and TCP headers, in bytes.
 const mssHeaders = 40
 
 // ParseRoutes reads /proc/net/route (fib_route_seq_show in net/ipv4/fib_trie.c): Iface Destination
-// Gateway Flags RefCnt Use Metric Mask MTU Window IRTT, addresses as one hexadecimal word in host
-// order: bigEndian is the host's. The MTU column is not the route's MTU but its advertised MSS and
-// 40. Routes that are down or reject are left out. RefCnt, Use and IRTT have meant nothing since
-// Linux lost its route cache (3.6), so they are not looked at.
+// Gateway Flags RefCnt Use Metric Mask MTU Window IRTT, with addresses as one hexadecimal word in
+// host byte order, given by bigEndian. The MTU column is not the route's MTU but its advertised MSS
+// plus 40. Routes that are down or reject are omitted. RefCnt, Use and IRTT are ignored, because
+// they have no meaning since Linux removed its route cache (3.6).
 func ParseRoutes(b []byte, bigEndian bool) ([]Route, error) {
 	var routes []Route
 	for line := range strings.Lines(string(b)) {
@@ -90,8 +90,8 @@ func ParseRoutes(b []byte, bigEndian bool) ([]Route, error) {
 	return routes, nil
 }
 
-// routeWord turns "0100020A" into the four bytes of the address: the kernel prints the word as it
-// lies in its memory (%08X of a __be32).
+// routeWord converts "0100020A" to the four bytes of the address: the kernel prints the word as
+// stored in its memory (%08X of a __be32).
 func routeWord(text string, bigEndian bool) (a [4]byte, err error) {
 	n, err := strconv.ParseUint(text, 16, 32)
 	if err != nil {
@@ -107,8 +107,8 @@ func routeWord(text string, bigEndian bool) (a [4]byte, err error) {
 
 // ParseRoutes6 reads /proc/net/ipv6_route (ipv6_route_native_seq_show in net/ipv6/ip6_fib.c):
 // destination, length, source, length, next hop, metric, references, use, flags, interface; all
-// numbers hexadecimal, addresses in the order of the wire. The file has all tables in it, the local
-// one too: local, anycast, rejecting and multicast entries are no ways to a peer and are left out.
+// numbers hexadecimal, addresses in network byte order. The file contains all tables, including the
+// local one: local, anycast, rejecting and multicast entries do not lead to a peer and are omitted.
 func ParseRoutes6(b []byte) ([]Route, error) {
 	var routes []Route
 	for line := range strings.Lines(string(b)) {
@@ -138,7 +138,7 @@ func ParseRoutes6(b []byte) ([]Route, error) {
 	return routes, nil
 }
 
-// address6 reads the 32 digits without colons that the IPv6 files have for an address (%pi6).
+// address6 reads an address as the IPv6 files print it, 32 digits without colons (%pi6).
 func address6(text string) (netip.Addr, error) {
 	var a [16]byte
 	if len(text) != 32 {
@@ -151,7 +151,7 @@ func address6(text string) (netip.Addr, error) {
 }
 
 // ParseIfInet6 reads /proc/net/if_inet6 (if6_seq_show in net/ipv6/addrconf.c): address, interface
-// index, prefix length, scope, flags (all hexadecimal), interface. It gives the addresses by
+// index, prefix length, scope, flags (all hexadecimal), interface. It returns the addresses by
 // interface, in the order of the file. IPv4 has no such file.
 func ParseIfInet6(b []byte) (map[string][]netip.Prefix, error) {
 	found := make(map[string][]netip.Prefix)

@@ -7,30 +7,30 @@ import (
 	"time"
 )
 
-// CPUTimes is the time that one CPU spent in each class since boot, in seconds. The classes but
-// Nice do not overlap, and together they are all the time there was.
+// CPUTimes is the time that one CPU spent in each class since boot, in seconds. The classes except
+// Nice do not overlap, and their sum is the whole time.
 type CPUTimes struct {
 	CPU     int // -1: all together
 	User    float64
-	Nice    float64 // of User: programs of a lower priority, which are in the way of no other
+	Nice    float64 // part of User: programs of a lower priority, which delay no other program
 	System  float64
 	IRQ     float64
 	SoftIRQ float64
-	Steal   float64 // the hypervisor ran somebody else; since 2.6.11
+	Steal   float64 // the hypervisor ran another guest; since 2.6.11
 	Idle    float64 // idle and iowait
 }
 
-// userTick is the unit of /proc/stat in seconds: USER_HZ is 100 on every architecture that Go runs
-// on, whatever HZ the kernel was built with. (alpha and ia64 had 1024.)
+// userTick is the unit of /proc/stat in seconds: USER_HZ is 100 on every architecture that Go
+// supports, independent of the kernel's HZ. (alpha and ia64 had 1024.)
 const userTick = 0.01
 
 // softirqNames are the columns of the softirq line after its total, in the order of the kernel's
-// enum since 2.6.32. IRQ_POLL was called BLOCK_IOPOLL before 4.5; the place is the same.
+// enum since 2.6.32. Before 4.5, IRQ_POLL was named BLOCK_IOPOLL, in the same place.
 var softirqNames = [...]string{"HI", "TIMER", "NET_TX", "NET_RX", "BLOCK", "IRQ_POLL", "TASKLET", "SCHED",
 	"HRTIMER", "RCU"}
 
-// ParseStat reads /proc/stat (show_stat in fs/proc/stat.c): time per CPU and the sums over all CPUs
-// of every numbered interrupt and softirq. Those are the same as in /proc/interrupts and
+// ParseStat reads /proc/stat (show_stat in fs/proc/stat.c): time per CPU, and the sums over all
+// CPUs of every numbered interrupt and softirq. These equal the sums of /proc/interrupts and
 // /proc/softirqs at a hundredth of the text: on a host with 128 CPUs /proc/interrupts can be a
 // megabyte, which takes the kernel milliseconds to print, in the middle of a measurement.
 func ParseStat(b []byte, into *Counts) ([]CPUTimes, error) {
@@ -47,8 +47,9 @@ func ParseStat(b []byte, into *Counts) ([]CPUTimes, error) {
 			}
 			cpus = append(cpus, t)
 		case string(key) == "intr":
-			// Numbers that never fired are left out: there are hundreds. Absent in the reading
-			// before and there in the one after, such a counter began at zero, so nothing is lost.
+			// Numbers that never fired are omitted, because there are hundreds. A counter that is
+			// absent in the first reading and present in the second began at zero, so no
+			// information is lost.
 			if err := eachInterrupt(rest, func(irq int, n uint64) {
 				if n > 0 {
 					into.Put(n, "irq.", strconv.Itoa(irq))
@@ -63,7 +64,7 @@ func ParseStat(b []byte, into *Counts) ([]CPUTimes, error) {
 				number, rest = word(rest)
 				n, ok := ParseUint(number)
 				if !ok {
-					break // an older kernel with fewer kinds
+					break // older kernels have fewer kinds
 				}
 				into.Put(n, "softirq.", name)
 			}
@@ -80,10 +81,10 @@ func ParseStat(b []byte, into *Counts) ([]CPUTimes, error) {
 }
 
 // parseCPUTimes reads "user nice system idle iowait irq softirq steal guest guest_nice" in ticks
-// (proc_stat(5)). guest time is in user already and guest_nice in nice, so adding the last two
+// (proc_stat(5)). guest time is included in user and guest_nice in nice, so adding the last two
 // columns would count them twice.
 //
-// iowait is idle time during which somebody waited for a disk; the processor was free all the same.
+// iowait is idle time during which a task waited for a disk; the processor was free nevertheless.
 func parseCPUTimes(id string, rest []byte) (CPUTimes, error) {
 	t := CPUTimes{CPU: -1}
 	if id != "" {
@@ -104,9 +105,9 @@ func parseCPUTimes(id string, rest []byte) (CPUTimes, error) {
 	return t, nil
 }
 
-// ParseBootTime reads the moment of the last start out of /proc/stat ("btime", whole seconds). It
-// follows the clock: where that was set after the start, so was this, and the time from it until
-// now is how long the system has been up. False: not there, or before 1970.
+// ParseBootTime reads the time of the last boot from /proc/stat ("btime", whole seconds). It
+// follows the clock: if the clock was set after the boot, btime moved with it, so the time from
+// btime until now is the uptime. The result is false if btime is missing or before 1970.
 func ParseBootTime(b []byte) (time.Time, bool) {
 	for len(b) > 0 {
 		var line []byte
@@ -117,7 +118,7 @@ func ParseBootTime(b []byte) (time.Time, bool) {
 		}
 		number, _ := word(rest)
 		seconds, ok := ParseUint(number)
-		// A time that no clock shows would be none that can be written as RFC 3339 either.
+		// RFC 3339 cannot express a time beyond any real clock.
 		if !ok || seconds == 0 || seconds > 1<<36 {
 			return time.Time{}, false
 		}

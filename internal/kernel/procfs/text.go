@@ -7,11 +7,11 @@ import (
 )
 
 // ParseUint reads a decimal number of the kernel, without sign and blanks. A few columns are
-// printed signed (snmp's Tcp.MaxConn is -1 for "dynamic", RFC 1213); those are no counts, and false
-// is the answer for them as for anything that 64 bits do not hold.
+// printed signed (snmp's Tcp.MaxConn is -1 for "dynamic", RFC 1213). Those are not counts, and the
+// result is false, as for anything that does not fit 64 bits.
 //
-// It is not strconv.ParseUint because that takes a string, and seven hundred conversions per
-// reading are seven hundred allocations.
+// It replaces strconv.ParseUint, which takes a string: seven hundred conversions per reading would
+// be seven hundred allocations.
 func ParseUint(b []byte) (uint64, bool) {
 	if len(b) == 0 || len(b) > 20 {
 		return 0, false
@@ -28,8 +28,8 @@ func ParseUint(b []byte) (uint64, bool) {
 	return n, true
 }
 
-// parseHex reads one column of softnet_stat: lower-case digits as printf's %08x makes them, up to
-// the 16 that 64 bits hold.
+// parseHex reads one column of softnet_stat: lower-case digits as printed by %08x, up to the 16
+// that fit 64 bits.
 func parseHex(b []byte) (uint64, bool) {
 	if len(b) == 0 || len(b) > 16 {
 		return 0, false
@@ -49,8 +49,8 @@ func parseHex(b []byte) (uint64, bool) {
 	return n, true
 }
 
-// word cuts the next blank-separated word from line. It is here, and not bytes.Fields, because it
-// allocates nothing.
+// word splits the next blank-separated word from line. It replaces bytes.Fields because it does not
+// allocate.
 func word(line []byte) (first, rest []byte) {
 	start := 0
 	for start < len(line) && (line[start] == ' ' || line[start] == '\t') {
@@ -63,20 +63,19 @@ func word(line []byte) (first, rest []byte) {
 	return line[start:end], line[end:]
 }
 
-// cutLine takes the next line off b.
+// cutLine splits the next line off b.
 func cutLine(b []byte) (line, rest []byte) {
 	line, rest, _ = bytes.Cut(b, []byte{'\n'})
 	return line, rest
 }
 
-// KernelAtLeast compares a release such as "6.18.44-fc" or "5.14.0-503.el9"
-// (/proc/sys/kernel/osrelease) with a version. An unreadable release is not at least anything.
-// Distributions carry later work back into kernels with an early number, so this is for behaviour
-// that leaves no trace in a file; where a file or a column can be looked for, that is asked
-// instead.
+// KernelAtLeast reports whether a release such as "6.18.44-fc" or "5.14.0-503.el9"
+// (/proc/sys/kernel/osrelease) is at least a version. It is false for an unreadable release.
+// Distributions backport later work into kernels with an early number. Use it only for behaviour
+// that no file reveals; if a file or a column exists, check that instead.
 func KernelAtLeast(release string, major, minor int) bool {
 	first, rest, _ := strings.Cut(release, ".")
-	// The second number ends at whatever follows it: ".0", "-rc1", "+" or nothing.
+	// The second number ends before any suffix: ".0", "-rc1", "+" or nothing.
 	end := 0
 	for end < len(rest) && rest[end] >= '0' && rest[end] <= '9' {
 		end++

@@ -2,13 +2,13 @@ package sys
 
 import "time"
 
-// Monotonic is the time since some fixed moment of this boot. It never goes back and is not set by
-// anybody; on Linux it is slewed by NTP and stands still while the machine sleeps. Only differences
-// mean something.
+// Monotonic returns the time since some fixed moment of this boot. It never goes back, and no
+// program can set it; on Linux NTP slews it, and it stops while the machine sleeps. Only
+// differences are meaningful.
 func Monotonic() time.Duration { return monotonic() }
 
-// Boottime is the time since boot, with the time asleep counted. A deadline in it holds across
-// suspend. Where the system has no such clock it is [Monotonic].
+// Boottime returns the time since boot, including time asleep. A deadline in it holds across
+// suspend. On a system without such a clock it is [Monotonic].
 func Boottime() time.Duration {
 	d, err := boottime()
 	if err != nil {

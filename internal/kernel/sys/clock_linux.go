@@ -10,7 +10,7 @@ import (
 func monotonic() time.Duration {
 	var ts unix.Timespec
 	// clock_gettime cannot fail for CLOCK_MONOTONIC: the clock exists since Linux 2.6 and the
-	// pointer is ours.
+	// pointer is valid.
 	_ = unix.ClockGettime(unix.CLOCK_MONOTONIC, &ts)
 	return time.Duration(ts.Nano())
 }

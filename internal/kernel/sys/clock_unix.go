@@ -11,14 +11,14 @@ import (
 
 func monotonic() time.Duration {
 	var ts unix.Timespec
-	// The clock exists on every release that Go runs on and the pointer is ours, so there is
-	// nothing to fail.
+	// The clock exists on every release that Go supports and the pointer is valid, so this cannot
+	// fail.
 	_ = unix.ClockGettime(unix.CLOCK_MONOTONIC, &ts)
 	return time.Duration(ts.Nano())
 }
 
-// boottime is the monotonic clock: both systems start it at boot, and neither promises to count the
-// time asleep.
+// boottime returns the monotonic clock: both systems start it at boot, and neither promises to
+// count the time asleep.
 func boottime() (time.Duration, error) {
 	return monotonic(), fmt.Errorf("read clock boottime: %w", ErrNotSupported)
 }

@@ -12,5 +12,5 @@ var processStart = time.Now()
 
 func monotonic() time.Duration { return time.Since(processStart) }
 
-// boottime is GetTickCount64, which counts sleep and hibernation.
+// boottime returns GetTickCount64, which counts sleep and hibernation.
 func boottime() (time.Duration, error) { return windows.DurationSinceBoot(), nil }

@@ -10,14 +10,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Address is a socket address ready for the kernel, so that loops that connect again and again
-// allocate nothing.
+// Address is a socket address in the kernel's form, so that loops that connect repeatedly allocate
+// nothing.
 type Address struct {
 	raw    [unix.SizeofSockaddrInet6]byte
 	length uint32
 }
 
-// AddressOf prepares an address.
+// AddressOf converts an address to the kernel's form.
 func AddressOf(a netip.AddrPort) Address {
 	var out Address
 	ip := a.Addr().Unmap()
@@ -38,8 +38,7 @@ func AddressOf(a netip.AddrPort) Address {
 	return out
 }
 
-// AddrPort is the address in words; it is the zero value when the address is of no family that this
-// package knows.
+// AddrPort converts the address back. It returns the zero value for an unknown address family.
 func (a *Address) AddrPort() netip.AddrPort {
 	port := binary.BigEndian.Uint16(a.raw[2:])
 	switch binary.NativeEndian.Uint16(a.raw[0:]) {
@@ -51,7 +50,7 @@ func (a *Address) AddrPort() netip.AddrPort {
 	return netip.AddrPort{}
 }
 
-// OpenStream opens a blocking TCP socket of the family of an address; it is not connected yet.
+// OpenStream opens a blocking, unconnected TCP socket of the family of an address.
 func OpenStream(to netip.Addr) (fd int, err error) {
 	family := unix.AF_INET6
 	if to.Unmap().Is4() {
@@ -67,16 +66,16 @@ func OpenStream(to netip.Addr) (fd int, err error) {
 	return fd, nil
 }
 
-// Connect connects a blocking socket. [ErrTimeout] is a connection that did not come about within
-// the time of [SetTimeout]; the kernel goes on trying, and another call waits on.
+// Connect connects a blocking socket. It returns [ErrTimeout] if the connection was not established
+// within the time of [SetTimeout]; the kernel continues to try, and another call continues to wait.
 func Connect(fd int, to *Address) error {
 	for {
 		_, _, errno := unix.Syscall(unix.SYS_CONNECT, uintptr(fd), uintptr(unsafe.Pointer(&to.raw)), uintptr(to.length))
 		switch errno {
-		case 0, unix.EISCONN: // a signal had interrupted a connect that went on without us
+		case 0, unix.EISCONN: // a signal interrupted the call, and the kernel completed the connect
 			return nil
 		case unix.EINTR:
-		// SO_SNDTIMEO has passed: in this call, or once more in a later one that went on waiting
+		// SO_SNDTIMEO has expired: in this call, or again in a later call that continued to wait
 		// (inet_stream_connect).
 		case unix.EINPROGRESS, unix.EALREADY:
 			return ErrTimeout
@@ -86,9 +85,9 @@ func Connect(fd int, to *Address) error {
 	}
 }
 
-// Disconnect takes a connected socket back to where it was before [Connect], by a reset if the
-// connection still stood (connect(2) with AF_UNSPEC). Its options stay, its port is given back. It
-// never sleeps, so the scheduler of Go does not hear of it.
+// Disconnect returns a connected socket to its state before [Connect], by a reset if the connection
+// still existed (connect(2) with AF_UNSPEC). Its options remain, and its port is released. It never
+// sleeps, so the Go scheduler is not notified.
 func Disconnect(fd int) error {
 	var none [unix.SizeofSockaddrInet4]byte // AF_UNSPEC is zero
 	if _, _, errno := unix.RawSyscall(unix.SYS_CONNECT, uintptr(fd), uintptr(unsafe.Pointer(&none)),
@@ -98,11 +97,11 @@ func Disconnect(fd int) error {
 	return nil
 }
 
-// Listen makes a blocking TCP socket accept connections at an address; port 0 lets the kernel
-// choose, see [LocalPort]. The unspecified address of IPv6 takes IPv4 as well.
+// Listen makes a blocking TCP socket accept connections at an address. With port 0 the kernel
+// chooses a port, see [LocalPort]. The unspecified address of IPv6 accepts IPv4 too.
 func Listen(fd int, at netip.AddrPort, backlog int) error {
 	if at.Addr() == netip.IPv6Unspecified() {
-		// A host may have it otherwise (net.ipv6.bindv6only).
+		// The host's default may differ (net.ipv6.bindv6only).
 		if err := unix.SetsockoptInt(fd, unix.IPPROTO_IPV6, unix.IPV6_V6ONLY, 0); err != nil {
 			return fmt.Errorf("clear ipv6_v6only: %w", err)
 		}
@@ -116,7 +115,7 @@ func Listen(fd int, at netip.AddrPort, backlog int) error {
 	return nil
 }
 
-// LocalPort is the port that a socket is bound to.
+// LocalPort returns the port that a socket is bound to.
 func LocalPort(fd int) (uint16, error) {
 	sa, err := unix.Getsockname(fd)
 	if err != nil {
@@ -125,9 +124,10 @@ func LocalPort(fd int) (uint16, error) {
 	return addrPort(sa).Port(), nil
 }
 
-// Accept takes the next connection of a listening socket as a blocking descriptor that is closed on
-// exec and tells who it is. [ErrTimeout] after the time of [SetTimeout]; options of the listening
-// socket, its timeouts among them, hold for the connection as well.
+// Accept accepts the next connection of a listening socket. It returns a blocking descriptor with
+// close-on-exec, and stores the peer's address in from. It returns [ErrTimeout] after the time of
+// [SetTimeout]. The connection inherits the options of the listening socket, including its
+// timeouts.
 func Accept(fd int, from *Address) (int, error) {
 	for {
 		from.length = uint32(len(from.raw))
@@ -136,7 +136,7 @@ func Accept(fd int, from *Address) (int, error) {
 		switch errno {
 		case 0:
 			return int(conn), nil
-		// The connection was reset while it waited; the next one is as good (accept(2)).
+		// The connection was reset while it waited; continue with the next one (accept(2)).
 		case unix.EINTR, unix.ECONNABORTED:
 		case unix.EAGAIN:
 			return -1, ErrTimeout

@@ -12,8 +12,8 @@ import (
 	"github.com/linerate/linerate/internal/kernel/sys"
 )
 
-// TestListenEverywhere takes a connection over IPv4 on a host whose IPv6 sockets would by
-// themselves take none.
+// TestListenEverywhere accepts a connection over IPv4 on a host whose IPv6 sockets accept none by
+// default.
 func TestListenEverywhere(t *testing.T) {
 	fd, err := sys.OpenStream(netip.IPv6Unspecified())
 	if errors.Is(err, sys.ErrNotSupported) {
@@ -44,9 +44,9 @@ func TestListenEverywhere(t *testing.T) {
 	}
 }
 
-// TestConnectGivesUpEveryTime connects to a listener whose queue is full, so that SYNs are dropped:
-// each call must come back after the time of SetTimeout, not only the first, or the end of a test
-// waits for the kernel to give up after two minutes.
+// TestConnectGivesUpEveryTime connects to a listener whose queue is full, so that SYNs are dropped.
+// Every call, not only the first, must return after the time of SetTimeout; otherwise the end of a
+// test waits two minutes for the kernel.
 func TestConnectGivesUpEveryTime(t *testing.T) {
 	at := netip.MustParseAddr("127.0.0.1")
 	open := func() int {

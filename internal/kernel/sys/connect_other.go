@@ -4,13 +4,13 @@ package sys
 
 import "net/netip"
 
-// Address is a socket address ready for the kernel.
+// Address is a socket address in the kernel's form.
 type Address struct{}
 
-// AddressOf prepares nothing here.
+// AddressOf returns an empty Address.
 func AddressOf(netip.AddrPort) Address { return Address{} }
 
-// AddrPort is the zero value.
+// AddrPort returns the zero value.
 func (a *Address) AddrPort() netip.AddrPort { return netip.AddrPort{} }
 
 // OpenStream is not supported.

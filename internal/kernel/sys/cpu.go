@@ -6,10 +6,10 @@ import (
 	"strings"
 )
 
-// maxCPUs bounds what a CPU list may name; Linux itself is built for at most 8192.
+// maxCPUs limits the numbers in a CPU list; Linux itself supports at most 8192 CPUs.
 const maxCPUs = 1 << 16
 
-// ParseCPUList reads a list as the kernel prints it, "0-3,8,10-11", in the order given. An empty
+// ParseCPUList reads a list as the kernel prints it, "0-3,8,10-11", and keeps its order. An empty
 // list has no CPUs.
 func ParseCPUList(s string) ([]int, error) {
 	s = strings.TrimSpace(s)
@@ -29,9 +29,9 @@ func ParseCPUList(s string) ([]int, error) {
 				return nil, fmt.Errorf("parse cpu list %q: %w", s, err)
 			}
 		}
-		// The sum as well: "0-65535,0-65535,…" would otherwise take memory without end.
+		// Limit the sum too: "0-65535,0-65535,…" would otherwise take unlimited memory.
 		if a < 0 || b < a || b >= maxCPUs || len(cpus)+b-a >= maxCPUs {
-			return nil, fmt.Errorf("parse cpu list %q: %q is no range of cpus", s, part)
+			return nil, fmt.Errorf("parse cpu list %q: %q is not a range of cpus", s, part)
 		}
 		for c := a; c <= b; c++ {
 			cpus = append(cpus, c)

@@ -9,13 +9,12 @@ import (
 )
 
 // Pin binds the calling thread to one CPU. Call it after runtime.LockOSThread and let the goroutine
-// end without unlocking: the thread then ends too and its narrow mask harms nobody.
+// end without unlocking: the thread then ends too, and with it the restricted mask.
 func Pin(cpu int) error {
 	if cpu < 0 || cpu >= len(unix.CPUSet{})*wordBits {
 		return fmt.Errorf("pin thread to cpu %d: %w", cpu, unix.EINVAL)
 	}
-	// 0 is the calling thread, not the process (sched_setaffinity(2)): the Linux call knows threads
-	// only.
+	// 0 is the calling thread, not the process: sched_setaffinity(2) applies to threads only.
 	var set unix.CPUSet
 	set.Set(cpu)
 	if err := unix.SchedSetaffinity(0, &set); err != nil {
@@ -27,15 +26,14 @@ func Pin(cpu int) error {
 // wordBits is the width of one word of unix.CPUSet.
 const wordBits = 32 << (^uint(0) >> 63)
 
-// AllowedCPUs are the CPUs that the calling thread may run on, ascending: the online ones inside
-// its cpuset and affinity mask.
+// AllowedCPUs returns the CPUs that the calling thread may run on, ascending: the online ones
+// inside its cpuset and affinity mask.
 func AllowedCPUs() ([]int, error) {
 	var set unix.CPUSet
 	if err := unix.SchedGetaffinity(0, &set); err != nil {
 		return nil, fmt.Errorf("read allowed cpus: %w", err)
 	}
-	// The kernel leaves CPUs that are offline out of the mask it shows, so what is set here can be
-	// pinned to.
+	// The kernel omits offline CPUs from the mask, so a thread can be pinned to every CPU in it.
 	var cpus []int
 	for c := range len(set) * wordBits {
 		if set.IsSet(c) {
@@ -45,8 +43,8 @@ func AllowedCPUs() ([]int, error) {
 	return cpus, nil
 }
 
-// OnlineCPUs are the CPUs of the machine that are switched on, ascending. A container may be
-// allowed fewer, see [AllowedCPUs].
+// OnlineCPUs returns the online CPUs of the machine, ascending. A container may be allowed fewer,
+// see [AllowedCPUs].
 func OnlineCPUs() ([]int, error) {
 	b, err := os.ReadFile("/sys/devices/system/cpu/online")
 	if err != nil {
@@ -55,8 +53,8 @@ func OnlineCPUs() ([]int, error) {
 	return ParseCPUList(string(b))
 }
 
-// ProcessTimes is the processor time that this process has used so far, of all its threads, those
-// that have ended too (getrusage(2)); both are 0 if the kernel does not say.
+// ProcessTimes returns the CPU time that all threads of this process have used so far, including
+// ended ones (getrusage(2)). Both are 0 if the kernel does not report them.
 func ProcessTimes() (user, system time.Duration) {
 	var r unix.Rusage
 	if unix.Getrusage(unix.RUSAGE_SELF, &r) != nil {

@@ -4,15 +4,14 @@ package sys
 
 import "time"
 
-// Pin says that a thread cannot be bound to a CPU here.
+// Pin returns an error: a thread cannot be bound to a CPU on this system.
 func Pin(int) error { return &UnsupportedError{Feature: "cpu pinning"} }
 
-// AllowedCPUs says that the CPUs have no numbers here that [Pin] would understand.
+// AllowedCPUs returns an error: the CPUs have no numbers here for [Pin].
 func AllowedCPUs() ([]int, error) { return nil, &UnsupportedError{Feature: "list of allowed cpus"} }
 
-// OnlineCPUs says that the CPUs have no numbers here that [Pin] would understand; runtime.NumCPU
-// counts them.
+// OnlineCPUs returns an error: the CPUs have no numbers here for [Pin]. runtime.NumCPU counts them.
 func OnlineCPUs() ([]int, error) { return nil, &UnsupportedError{Feature: "list of online cpus"} }
 
-// ProcessTimes knows nothing here.
+// ProcessTimes returns zeros.
 func ProcessTimes() (user, system time.Duration) { return 0, 0 }

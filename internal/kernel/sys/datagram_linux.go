@@ -12,21 +12,21 @@ import (
 )
 
 // DatagramOptions are socket options of a UDP socket that must be set before it is bound or
-// connected. The zero value leaves everything to the host.
+// connected. The zero value keeps the host's defaults.
 type DatagramOptions struct {
-	// Shared lets several sockets have one local port (SO_REUSEADDR and SO_REUSEPORT). The kernel
-	// gives a datagram to the socket that is connected to its sender, and what has none to the one
-	// that is not connected. Every socket of the port must have asked for one of the two.
+	// Shared allows several sockets on one local port (SO_REUSEADDR and SO_REUSEPORT). The kernel
+	// delivers a datagram to the socket that is connected to its sender, otherwise to the one that
+	// is not connected. Every socket of the port must have set one of the two options.
 	Shared bool
 }
 
 // OpenDatagram opens a blocking UDP socket, bound to local unless that is zero and connected to
-// remote unless that is zero. One of them must be given. Use [Read], [Write], [Poll], [Outbox] and
-// [Inbox]; end with [Close].
+// remote unless that is zero. At least one of them must be given. Use [Read], [Write], [Poll],
+// [Outbox] and [Inbox]; end with [Close].
 //
-// Between bind and connect a shared socket would catch what strangers send to the port. Until it is
-// connected it therefore drops all but the datagrams of remote (a classic BPF filter); a stranger's
-// datagram of these few microseconds is lost, as on a path.
+// Between bind and connect a shared socket would receive datagrams of other senders to the port.
+// Until it is connected it therefore drops all datagrams except those of remote (a classic BPF
+// filter). Other senders' datagrams of these few microseconds are lost, as on a path.
 func OpenDatagram(local, remote netip.AddrPort, o DatagramOptions) (fd int, err error) {
 	family := unix.AF_INET
 	if a := local.Addr(); a.IsValid() && !a.Unmap().Is4() || remote.IsValid() && !remote.Addr().Unmap().Is4() {
@@ -37,13 +37,13 @@ func OpenDatagram(local, remote netip.AddrPort, o DatagramOptions) (fd int, err 
 	}
 	defer func() {
 		if err != nil {
-			_ = unix.Close(fd) // nothing was sent on it, and the first error is the one that tells
+			_ = unix.Close(fd) // nothing was sent on it, and the first error explains
 			fd = -1
 		}
 	}()
 	if o.Shared {
-		// Two sockets share a port when both have the one or both have the other option, and the
-		// server may have chosen either.
+		// Two sockets share a port if both have the same of the two options, and the server may
+		// have chosen either.
 		if err := unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_REUSEADDR, 1); err != nil {
 			return fd, fmt.Errorf("set so_reuseaddr: %w", err)
 		}
@@ -58,8 +58,8 @@ func OpenDatagram(local, remote netip.AddrPort, o DatagramOptions) (fd int, err 
 		}
 	}
 	if local.IsValid() {
-		// In a socket of IPv6 an unspecified IPv4 address would be a mapped one, which excludes
-		// IPv6 peers.
+		// In an IPv6 socket an unspecified IPv4 address would be a mapped one, which excludes IPv6
+		// peers.
 		if err := unix.Bind(fd, sockaddrIn(family, local)); err != nil {
 			return fd, fmt.Errorf("bind udp socket to %s: %w", local, err)
 		}
@@ -77,8 +77,8 @@ func OpenDatagram(local, remote netip.AddrPort, o DatagramOptions) (fd int, err 
 	return fd, nil
 }
 
-// sockaddrIn is sockaddr for a socket of a family, where the unspecified address of the other
-// family means any.
+// sockaddrIn is sockaddr for a socket of a given family, in which the unspecified address of the
+// other family means any.
 func sockaddrIn(family int, a netip.AddrPort) unix.Sockaddr {
 	if family == unix.AF_INET6 && a.Addr() == netip.IPv4Unspecified() {
 		return &unix.SockaddrInet6{Port: int(a.Port())}
@@ -94,7 +94,7 @@ func TakeOverDatagram(conn *net.UDPConn) (fd int, err error) {
 			err = fmt.Errorf("release connection: %w", cerr)
 		}
 		if err != nil && fd >= 0 {
-			_ = unix.Close(fd) // the first error is the one that tells
+			_ = unix.Close(fd) // the first error explains
 			fd = -1
 		}
 	}()
@@ -117,7 +117,7 @@ func TakeOverDatagram(conn *net.UDPConn) (fd int, err error) {
 	return fd, nil
 }
 
-// ShareLocalPort sets SO_REUSEADDR, see [DatagramOptions]; for net.ListenConfig.Control.
+// ShareLocalPort sets SO_REUSEADDR, see [DatagramOptions]. It is for net.ListenConfig.Control.
 func ShareLocalPort(fd int) error {
 	if err := unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_REUSEADDR, 1); err != nil {
 		return fmt.Errorf("set so_reuseaddr: %w", err)
@@ -125,7 +125,7 @@ func ShareLocalPort(fd int) error {
 	return nil
 }
 
-// LocalAddress is where a socket is bound (getsockname(2)).
+// LocalAddress returns the address that a socket is bound to (getsockname(2)).
 func LocalAddress(fd int) (netip.AddrPort, error) {
 	sa, err := unix.Getsockname(fd)
 	if err != nil {
@@ -134,7 +134,7 @@ func LocalAddress(fd int) (netip.AddrPort, error) {
 	return addrPort(sa), nil
 }
 
-// RemoteAddress is where a socket is connected to (getpeername(2)).
+// RemoteAddress returns the address that a socket is connected to (getpeername(2)).
 func RemoteAddress(fd int) (netip.AddrPort, error) {
 	sa, err := unix.Getpeername(fd)
 	if err != nil {
@@ -143,14 +143,14 @@ func RemoteAddress(fd int) (netip.AddrPort, error) {
 	return addrPort(sa), nil
 }
 
-// isIPv6 tells the family of a socket; most options of IP exist once per family.
+// isIPv6 reports whether a socket is of the family IPv6; most options of IP exist once per family.
 func isIPv6(fd int) (bool, error) {
 	v, err := sockoptInt(fd, unix.SOL_SOCKET, unix.SO_DOMAIN, "so_domain")
 	return v == unix.AF_INET6, err
 }
 
-// setIP sets an option of IP, and for an IPv6 socket also its twin: such a socket may talk IPv4
-// through mapped addresses, where the option of IPv4 counts.
+// setIP sets an option of IP, and on an IPv6 socket also its IPv4 counterpart: such a socket may
+// exchange IPv4 through mapped addresses, for which the IPv4 option counts.
 func setIP(fd, option4, option6, value int, name string) error {
 	v6, err := isIPv6(fd)
 	if err != nil {
@@ -167,19 +167,19 @@ func setIP(fd, option4, option6, value int, name string) error {
 	return nil
 }
 
-// SetTOS sets the IPv4 TOS byte and the IPv6 traffic class, 0 to 255: the code point of RFC 2474 is
-// its upper six bits.
+// SetTOS sets the IPv4 TOS byte and the IPv6 traffic class, 0 to 255. The upper six bits are the
+// code point of RFC 2474.
 func SetTOS(fd, tos int) error { return setIP(fd, unix.IP_TOS, unix.IPV6_TCLASS, tos, "tos") }
 
-// Fragmentation is what IP may do with a datagram that does not fit the path.
+// Fragmentation selects the treatment of a datagram that does not fit the path.
 type Fragmentation int
 
-// The ways.
+// The modes of fragmentation.
 const (
-	FragmentAsNeeded Fragmentation = iota // IP_PMTUDISC_DONT: the sender and every router (IPv4) may cut
-	// IP_PMTUDISC_DO: don't-fragment is set, and what the kernel knows to be too long is EMSGSIZE
+	FragmentAsNeeded Fragmentation = iota // IP_PMTUDISC_DONT: the sender and every router (IPv4) may fragment
+	// IP_PMTUDISC_DO: don't-fragment is set; a datagram known to be too long fails with EMSGSIZE
 	FragmentNever
-	// IP_PMTUDISC_PROBE: don't-fragment is set, but what was learned of the path is ignored
+	// IP_PMTUDISC_PROBE: don't-fragment is set, but the learned path MTU is ignored
 	FragmentProbe
 )
 
@@ -193,9 +193,9 @@ func SetFragmentation(fd int, f Fragmentation) error {
 	return setIP(fd, unix.IP_MTU_DISCOVER, unix.IPV6_MTU_DISCOVER, mode, "mtu_discover")
 }
 
-// RefreshRoute connects a socket to where it is connected already. Setting an option of IP makes
-// the kernel forget the route of the socket until the next datagram, and with it what [PathMTU]
-// tells.
+// RefreshRoute connects a socket to its present remote address again. Setting an option of IP makes
+// the kernel forget the route of the socket until the next datagram, and with it the result of
+// [PathMTU].
 func RefreshRoute(fd int) error {
 	remote, err := RemoteAddress(fd)
 	if err != nil {
@@ -207,8 +207,8 @@ func RefreshRoute(fd int) error {
 	return nil
 }
 
-// PathMTU is IP_MTU: what the kernel knows of the path that a connected socket takes, in bytes of
-// whole IP packets.
+// PathMTU returns IP_MTU: the kernel's path MTU of a connected socket, in bytes of whole IP
+// packets.
 func PathMTU(fd int) (int, error) {
 	remote, err := RemoteAddress(fd)
 	if err != nil {
@@ -220,16 +220,16 @@ func PathMTU(fd int) (int, error) {
 	return sockoptInt(fd, unix.IPPROTO_IPV6, unix.IPV6_MTU, "ipv6_mtu")
 }
 
-// SetReceiveErrors makes the kernel tell more (IP_RECVERR): a datagram that the qdisc dropped
-// becomes ENOBUFS of the call that sent it (without, the call succeeds and only SndbufErrors counts
-// it), and ICMP errors are queued for [DrainErrors].
+// SetReceiveErrors requests more error reports (IP_RECVERR). If the qdisc drops a datagram, the
+// sending call fails with ENOBUFS (without the option it succeeds, and only SndbufErrors counts the
+// drop). ICMP errors are queued for [DrainErrors].
 func SetReceiveErrors(fd int) error {
 	return setIP(fd, unix.IP_RECVERR, unix.IPV6_RECVERR, 1, "recverr")
 }
 
-// SetPacingRate limits what the socket may send, in bytes of whole frames per second
-// (SO_MAX_PACING_RATE). For datagrams the fq qdisc alone keeps it; without one on the path the call
-// succeeds and nothing happens.
+// SetPacingRate limits the socket's sending rate, in bytes of whole frames per second
+// (SO_MAX_PACING_RATE). For datagrams only the fq qdisc enforces it; without one on the path the
+// call succeeds without effect.
 func SetPacingRate(fd int, bytesPerSecond uint64) error {
 	if err := unix.SetsockoptUint64(fd, unix.SOL_SOCKET, unix.SO_MAX_PACING_RATE, bytesPerSecond); err != nil {
 		return fmt.Errorf("set so_max_pacing_rate to %d bytes/s: %w", bytesPerSecond, err)
@@ -237,9 +237,9 @@ func SetPacingRate(fd int, bytesPerSecond uint64) error {
 	return nil
 }
 
-// SetBusyPoll lets a receiving call spin on the queue of the card for d before it sleeps
-// (SO_BUSY_POLL, Linux 3.11). More than the host's own setting needs CAP_NET_ADMIN:
-// fs.ErrPermission. It has an effect only with drivers of cards that have queues to poll.
+// SetBusyPoll lets a receiving call poll the NIC's queue for d before it sleeps (SO_BUSY_POLL,
+// Linux 3.11). A longer time than the host's own setting needs CAP_NET_ADMIN: fs.ErrPermission. It
+// has an effect only with NIC drivers that support polling.
 func SetBusyPoll(fd int, d time.Duration) error {
 	if err := unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_BUSY_POLL, int(d.Microseconds())); err != nil {
 		return fmt.Errorf("set so_busy_poll to %v: %w", d, err)
@@ -247,8 +247,8 @@ func SetBusyPoll(fd int, d time.Duration) error {
 	return nil
 }
 
-// SetReceiveDrops lets an [Inbox] tell of each message how many datagrams the socket had dropped
-// before it (SO_RXQ_OVFL, Linux 2.6.33).
+// SetReceiveDrops lets an [Inbox] report with each message how many datagrams the socket had
+// dropped before it (SO_RXQ_OVFL, Linux 2.6.33).
 func SetReceiveDrops(fd int) error {
 	if err := unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_RXQ_OVFL, 1); err != nil {
 		return fmt.Errorf("set so_rxq_ovfl: %w", err)
@@ -256,9 +256,9 @@ func SetReceiveDrops(fd int) error {
 	return nil
 }
 
-// SetReceiveTimes lets an [Inbox] tell of each message when it arrived, or not (SO_TIMESTAMPNS). As
-// long as one socket of the host wants to know, every packet that the host receives costs a clock
-// reading on the CPU that brings it in.
+// SetReceiveTimes lets an [Inbox] report the arrival time of each message, or stops that
+// (SO_TIMESTAMPNS). While any socket of the host has it on, every packet that the host receives
+// costs a clock reading on the receiving CPU.
 func SetReceiveTimes(fd int, on bool) error {
 	v := 0
 	if on {
@@ -270,8 +270,8 @@ func SetReceiveTimes(fd int, on bool) error {
 	return nil
 }
 
-// SetReceiveMerged lets the kernel hand over several datagrams of one sender and size as one
-// message (UDP_GRO, Linux 5.0), which [Inbox.Message] takes apart.
+// SetReceiveMerged lets the kernel return several datagrams of one sender and size as one message
+// (UDP_GRO, Linux 5.0), which [Inbox.Message] describes.
 func SetReceiveMerged(fd int, on bool) error {
 	v := 0
 	if on {
@@ -286,8 +286,8 @@ func SetReceiveMerged(fd int, on bool) error {
 	return nil
 }
 
-// ProbeSegments asks whether the kernel knows UDP_SEGMENT (Linux 4.18) on this socket, and changes
-// nothing.
+// ProbeSegments checks whether the kernel supports UDP_SEGMENT (Linux 4.18) on this socket, without
+// changing anything.
 func ProbeSegments(fd int) error {
 	_, err := unix.GetsockoptInt(fd, unix.IPPROTO_UDP, unix.UDP_SEGMENT)
 	switch {
@@ -299,16 +299,15 @@ func ProbeSegments(fd int) error {
 	return fmt.Errorf("read udp_segment: %w", err)
 }
 
-// Places of struct sk_meminfo, include/uapi/linux/sock_diag.h.
+// Indices of struct sk_meminfo, include/uapi/linux/sock_diag.h.
 const (
 	memInfoDrops = 8
 	memInfoWords = 9
 )
 
-// SocketDrops is how many messages the socket has dropped since it was opened, because its buffer
-// was full or a checksum wrong (SO_MEMINFO, Linux 4.12). It is exact at any time, also after the
-// last message, which SO_RXQ_OVFL is not. It counts up to 2³² and starts over. A merged message
-// (UDP_GRO) counts as one.
+// SocketDrops returns how many messages the socket has dropped since it was opened, because its
+// buffer was full or a checksum wrong (SO_MEMINFO, Linux 4.12). It is exact at any time, even after
+// the last message, unlike SO_RXQ_OVFL. It wraps at 2³². A merged message (UDP_GRO) counts as one.
 func SocketDrops(fd int) (uint32, error) {
 	var words [memInfoWords]uint32
 	n := uint32(unsafe.Sizeof(words))
@@ -323,11 +322,11 @@ func SocketDrops(fd int) (uint32, error) {
 	return words[memInfoDrops], nil
 }
 
-// DrainErrors empties the queue of errors that [SetReceiveErrors] fills, and tells how many of them
-// the network sent (ICMP). What stays there takes room from the receive buffer. It does not block
-// and does not allocate.
+// DrainErrors empties the queue of errors that [SetReceiveErrors] fills, and returns how many of
+// them the network sent (ICMP). Queued errors occupy the receive buffer. DrainErrors neither blocks
+// nor allocates.
 func DrainErrors(fd int, scratch []byte) (fromNetwork int) {
-	// Bounded, because a flood of ICMP errors can fill the queue as fast as it is emptied.
+	// Limited, because a flood of ICMP errors can fill the queue as fast as it is emptied.
 	for range maxQueuedErrors {
 		h := unix.Msghdr{Control: &scratch[0]}
 		h.SetControllen(len(scratch))
@@ -359,23 +358,23 @@ func DrainErrors(fd int, scratch []byte) (fromNetwork int) {
 	return fromNetwork
 }
 
-// maxQueuedErrors bounds one call of DrainErrors.
+// maxQueuedErrors limits one call of DrainErrors.
 const maxQueuedErrors = 1024
 
-// ErrorScratchBytes is room for all that [DrainErrors] reads of one error: struct sock_extended_err
+// ErrorScratchBytes is the room that [DrainErrors] needs for one error: struct sock_extended_err
 // with an IPv6 address, and a timestamp.
 const ErrorScratchBytes = 256
 
-// SleepUntil sleeps until the monotonic clock (see [Monotonic]) reads at, or a signal comes. With
-// [SetExactTimers] it wakes up within some tens of microseconds.
+// SleepUntil sleeps until the monotonic clock (see [Monotonic]) reads at, or until a signal
+// arrives. With [SetExactTimers] it wakes up within some tens of microseconds.
 func SleepUntil(at time.Duration) {
 	ts := unix.NsecToTimespec(at.Nanoseconds())
-	// EINTR is the only error there is; callers look at the clock anyway.
+	// The only possible error is EINTR; callers read the clock anyway.
 	_ = unix.ClockNanosleep(unix.CLOCK_MONOTONIC, unix.TIMER_ABSTIME, &ts, nil)
 }
 
 // SetExactTimers sets the timer slack of the calling thread to a nanosecond (50 µs by default,
-// prctl(2)); it lasts as long as the thread, so call it on a locked one that ends with its
+// prctl(2)). It lasts as long as the thread, so call it on a locked thread that ends with its
 // goroutine.
 func SetExactTimers() error {
 	if err := unix.Prctl(unix.PR_SET_TIMERSLACK, 1, 0, 0, 0); err != nil {
@@ -384,8 +383,8 @@ func SetExactTimers() error {
 	return nil
 }
 
-// acceptOnly attaches a classic BPF program that lets in only what remote sends. A filter of a UDP
-// socket starts at the UDP header; the IP header is reached through SKF_NET_OFF
+// acceptOnly attaches a classic BPF program that accepts only datagrams of remote. A filter of a
+// UDP socket starts at the UDP header; it reaches the IP header through SKF_NET_OFF
 // (include/uapi/linux/filter.h).
 func acceptOnly(fd int, remote netip.AddrPort) error {
 	const (

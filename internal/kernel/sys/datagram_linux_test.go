@@ -11,7 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// datagramPair is a socket bound on loopback and one connected to it.
+// datagramPair opens a socket bound on loopback and one connected to it.
 func datagramPair(t *testing.T, ip string) (in, out int, at netip.AddrPort) {
 	t.Helper()
 	in, err := OpenDatagram(netip.AddrPortFrom(netip.MustParseAddr(ip), 0), netip.AddrPort{}, DatagramOptions{})
@@ -28,7 +28,7 @@ func datagramPair(t *testing.T, ip string) (in, out int, at netip.AddrPort) {
 	return in, connectTo(t, at), at
 }
 
-// connectTo opens a socket that is connected to an address.
+// connectTo opens a socket connected to an address.
 func connectTo(t *testing.T, to netip.AddrPort) int {
 	t.Helper()
 	fd, err := OpenDatagram(netip.AddrPort{}, to, DatagramOptions{})
@@ -39,8 +39,8 @@ func connectTo(t *testing.T, to netip.AddrPort) int {
 	return fd
 }
 
-// TestMessagesGoAndCome sends in one call what is received in one call, cut and merged by the
-// kernel or not.
+// TestMessagesGoAndCome checks that one call receives the messages that one call sent, whether or
+// not the kernel splits and merges them.
 func TestMessagesGoAndCome(t *testing.T) {
 	payload := make([]byte, 950)
 	for i := range payload {
@@ -51,12 +51,12 @@ func TestMessagesGoAndCome(t *testing.T) {
 		ip       string
 		segment  int
 		merge    bool
-		messages int // that come
+		messages int // that arrive
 	}{
 		{"one", "127.0.0.1", 0, false, 1},
 		{"cut", "127.0.0.1", 100, false, 10},
-		{"cut and merged", "127.0.0.1", 100, true, 1},
-		{"cut and merged, IPv6", "::1", 100, true, 1},
+		{"split and merged", "127.0.0.1", 100, true, 1},
+		{"split and merged, IPv6", "::1", 100, true, 1},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			in, out, _ := datagramPair(t, c.ip)
@@ -93,7 +93,7 @@ func TestMessagesGoAndCome(t *testing.T) {
 				}
 			}
 			if !bytes.Equal(got, payload) {
-				t.Error("other bytes than were sent")
+				t.Error("the received bytes differ from those sent")
 			}
 			if m := inbox.Message(n - 1); string(m.Payload) != "last" {
 				t.Errorf("%q", m.Payload)
@@ -119,8 +119,8 @@ func TestLongMessagesAreTruncated(t *testing.T) {
 	}
 }
 
-// TestDropsAreCounted fills a small buffer: the socket knows at once, a message tells what was
-// dropped before it.
+// TestDropsAreCounted fills a small buffer: the socket reports the drops at once, and a message
+// reports the drops before it.
 func TestDropsAreCounted(t *testing.T) {
 	in, out, _ := datagramPair(t, "127.0.0.1")
 	if err := SetReceiveBufferBytes(in, 1); err != nil { // the kernel's smallest
@@ -145,18 +145,18 @@ func TestDropsAreCounted(t *testing.T) {
 	inbox := NewInbox(sent, 10)
 	n, err := inbox.Receive(in, sent, true)
 	if err != nil || n+int(drops) != sent {
-		t.Errorf("%d came and %d were dropped, of %d, %v", n, drops, sent, err)
+		t.Errorf("%d arrived and %d were dropped, of %d, %v", n, drops, sent, err)
 	}
 	send(1)
 	if _, err := inbox.Receive(in, 1, true); err != nil {
 		t.Fatal(err)
 	}
 	if m := inbox.Message(0); m.Drops != drops {
-		t.Errorf("the message says %d, the socket %d", m.Drops, drops)
+		t.Errorf("the message reports %d, the socket %d", m.Drops, drops)
 	}
 }
 
-// TestBatchesAllocateNothing covers the whole way of a batch.
+// TestBatchesAllocateNothing covers sending and receiving a batch.
 func TestBatchesAllocateNothing(t *testing.T) {
 	in, out, _ := datagramPair(t, "127.0.0.1")
 	if err := SetReceiveDrops(in); err != nil {
@@ -192,8 +192,8 @@ func TestBatchesAllocateNothing(t *testing.T) {
 	}
 }
 
-// TestFilterLetsOnePeerIn is what keeps a socket from catching the datagrams of strangers before it
-// is connected.
+// TestFilterLetsOnePeerIn checks that a socket receives no datagrams of other senders before it is
+// connected.
 func TestFilterLetsOnePeerIn(t *testing.T) {
 	for _, ip := range []string{"127.0.0.1", "::1"} {
 		t.Run(ip, func(t *testing.T) {
@@ -222,7 +222,7 @@ func TestFilterLetsOnePeerIn(t *testing.T) {
 	}
 }
 
-// TestErrorsOfTheNetworkAreQueued sends to a port that nobody has.
+// TestErrorsOfTheNetworkAreQueued sends to a port without a socket.
 func TestErrorsOfTheNetworkAreQueued(t *testing.T) {
 	for _, ip := range []string{"127.0.0.1", "::1"} {
 		t.Run(ip, func(t *testing.T) {
@@ -230,7 +230,7 @@ func TestErrorsOfTheNetworkAreQueued(t *testing.T) {
 			if err := SetReceiveErrors(out); err != nil {
 				t.Fatal(err)
 			}
-			// The descriptor stays open for the cleanup, the socket under it becomes another one.
+			// The descriptor remains open for the cleanup, but refers to another socket.
 			other, err := OpenUDP(netip.MustParseAddrPort("127.0.0.1:9"))
 			if err != nil {
 				t.Fatal(err)

@@ -8,8 +8,8 @@ import (
 )
 
 // Outbox is an array of messages that one system call sends on a connected socket (sendmmsg(2),
-// Linux 3.0). The memory of the payload belongs to the caller. Sending allocates nothing. It is for
-// one goroutine at a time.
+// Linux 3.0). The caller owns the memory of the payload. Sending allocates nothing. An Outbox is
+// not safe for concurrent use.
 type Outbox struct {
 	headers []unix.Mmsghdr
 	vectors []unix.Iovec
@@ -19,7 +19,7 @@ type Outbox struct {
 // segmentSpace is the room of one UDP_SEGMENT control message, a uint16.
 var segmentSpace = unix.CmsgSpace(2)
 
-// NewOutbox makes room for n messages.
+// NewOutbox returns an Outbox for n messages.
 func NewOutbox(n int) *Outbox {
 	b := &Outbox{headers: make([]unix.Mmsghdr, n), vectors: make([]unix.Iovec, n),
 		control: make([]byte, n*segmentSpace)}
@@ -33,9 +33,9 @@ func NewOutbox(n int) *Outbox {
 	return b
 }
 
-// Set makes p, which must not be empty, message i. A positive segmentBytes asks the kernel to cut
-// it into datagrams of so many bytes, the last may be shorter (UDP_SEGMENT, Linux 4.18; 64
-// datagrams at most, 128 since Linux 6.9).
+// Set makes p, which must not be empty, message i. A positive segmentBytes makes the kernel split
+// it into datagrams of that size, the last of which may be shorter (UDP_SEGMENT, Linux 4.18; at
+// most 64 datagrams, 128 since Linux 6.9).
 func (b *Outbox) Set(i int, p []byte, segmentBytes int) {
 	b.vectors[i].Base = &p[0]
 	b.vectors[i].SetLen(len(p))
@@ -50,14 +50,15 @@ func (b *Outbox) Set(i int, p []byte, segmentBytes int) {
 	h.SetControllen(segmentSpace)
 }
 
-// Send sends the first n messages and tells how many went. An error belongs to the first of them.
-// When another message is refused the kernel tells only how many went before it, and forgets why:
-// the next call tries it again, so a drop that lasts shows then and one that does not is made good.
-// [ErrTimeout] means that none went within the time of [SetTimeout]; other errors are bare errnos.
+// Send sends the first n messages and returns how many were sent. An error belongs to the first of
+// them. If another message is refused, the kernel reports only the number sent before it, without
+// the reason. The next call tries that message again: a lasting reason then appears as an error,
+// and a temporary one has no effect. [ErrTimeout] means that no message was sent within the time of
+// [SetTimeout]; other errors are bare errnos.
 //
-// As long as the send buffer has room the scheduler of Go does not hear of the call: a hundred
-// packets take long enough for it to give the logical processor of the thread away, and to look at
-// it fifty thousand times a second. Waiting for room does tell it.
+// As long as the send buffer has room, the Go scheduler is not notified of the call. A hundred
+// packets take long enough for the scheduler to take the logical processor away from the thread,
+// and it would check up to fifty thousand times a second. A call that waits for room notifies it.
 func (b *Outbox) Send(fd, n int) (int, error) {
 	first := uintptr(unsafe.Pointer(&b.headers[0]))
 	for {
@@ -78,7 +79,7 @@ func (b *Outbox) Send(fd, n int) (int, error) {
 }
 
 // Inbox is an array of buffers that one system call fills with messages (recvmmsg(2), Linux
-// 2.6.33). Receiving allocates nothing. It is for one goroutine at a time.
+// 2.6.33). Receiving allocates nothing. An Inbox is not safe for concurrent use.
 type Inbox struct {
 	headers []unix.Mmsghdr
 	vectors []unix.Iovec
@@ -92,7 +93,7 @@ type Inbox struct {
 // segment size.
 var inboxControl = unix.CmsgSpace(int(unsafe.Sizeof(unix.Timespec{}))) + unix.CmsgSpace(4) + unix.CmsgSpace(4)
 
-// NewInbox makes room for n messages of up to bytes each.
+// NewInbox returns an Inbox for n messages of up to bytes each.
 func NewInbox(n, bytes int) *Inbox {
 	b := &Inbox{
 		headers: make([]unix.Mmsghdr, n), vectors: make([]unix.Iovec, n),
@@ -109,12 +110,12 @@ func NewInbox(n, bytes int) *Inbox {
 	return b
 }
 
-// Receive takes the messages that are there, n at most, and tells how many. With wait it sleeps
-// until there is one, for the time of [SetTimeout] at most; without, the scheduler of Go does not
-// hear of the call, see [Outbox.Send]. [ErrTimeout] means that there was none. An ICMP error that
-// was waiting is an error too, and leaves the socket usable.
+// Receive reads the waiting messages, at most n, and returns their number. With wait it sleeps
+// until a message arrives, at most for the time of [SetTimeout]. Without wait, the Go scheduler is
+// not notified of the call, see [Outbox.Send]. [ErrTimeout] means that no message was available. A
+// waiting ICMP error is returned as an error and leaves the socket usable.
 func (b *Inbox) Receive(fd, n int, wait bool) (int, error) {
-	// The kernel shortens these to what it filled.
+	// The kernel shortens these to the length it filled.
 	for i := range b.used {
 		b.headers[i].Hdr.SetControllen(inboxControl)
 	}
@@ -132,7 +133,7 @@ func (b *Inbox) Receive(fd, n int, wait bool) (int, error) {
 		case 0:
 			b.used = int(got)
 			if got == 0 {
-				return 0, io.EOF // no kernel does that for n > 0; a loop must not spin on it
+				return 0, io.EOF // no kernel does that for n > 0, but a loop must not spin on it
 			}
 			return int(got), nil
 		case unix.EINTR:
@@ -144,18 +145,18 @@ func (b *Inbox) Receive(fd, n int, wait bool) (int, error) {
 	}
 }
 
-// Message is what an [Inbox] received at one place.
+// Message is one message that an [Inbox] received.
 type Message struct {
 	Payload []byte // valid until the next Receive
-	// size of the datagrams that the kernel merged into Payload, of which the last may be shorter;
+	// size of the datagrams that the kernel merged into Payload, the last of which may be shorter;
 	// 0: one datagram
 	SegmentBytes int
 	Truncated    bool   // the datagram was longer than the buffer
 	ArrivedNanos int64  // realtime clock when the kernel first saw it; 0: not known
-	Drops        uint32 // messages that the socket had dropped before it; 0 also where the kernel does not tell
+	Drops        uint32 // messages that the socket had dropped before it; also 0 if the kernel does not report it
 }
 
-// Message takes message i of the last Receive apart.
+// Message returns message i of the last Receive.
 func (b *Inbox) Message(i int) Message {
 	h := &b.headers[i]
 	m := Message{Payload: b.payload[i*b.bytes : i*b.bytes+min(int(h.Len), b.bytes)],
@@ -165,7 +166,7 @@ func (b *Inbox) Message(i int) Message {
 		c := (*unix.Cmsghdr)(unsafe.Pointer(&control[at]))
 		n := int(c.Len)
 		if n < unix.CmsgLen(0) || at+n > len(control) {
-			break // the kernel writes whole ones
+			break // the kernel writes complete messages
 		}
 		data := unsafe.Add(unsafe.Pointer(c), unix.CmsgLen(0))
 		switch {

@@ -8,22 +8,22 @@ import (
 	"time"
 )
 
-// Batched datagrams are a matter of Linux; elsewhere they go through package net one by one. Only
-// what portable code asks for is here.
+// Batched datagrams exist on Linux only; other systems send them one by one through package net.
+// This file has only the functions that portable code uses.
 
-// ShareLocalPort says that ports are not shared here.
+// ShareLocalPort is not supported.
 func ShareLocalPort(int) error { return errRawSocket }
 
-// TakeOverDatagram says that connections stay with package net here. It leaves conn open.
+// TakeOverDatagram is not supported: connections remain with package net. It leaves conn open.
 func TakeOverDatagram(*net.UDPConn) (int, error) { return -1, errRawSocket }
 
-// OpenDatagram says that datagrams stay with package net here.
+// OpenDatagram is not supported: datagrams remain with package net.
 func OpenDatagram(netip.AddrPort, netip.AddrPort, DatagramOptions) (int, error) {
 	return -1, errRawSocket
 }
 
 // DatagramOptions are socket options of a UDP socket that must be set before it is bound or
-// connected; none here.
+// connected; none are supported here.
 type DatagramOptions struct{ Shared bool }
 
 // SleepUntil sleeps until the monotonic clock (see [Monotonic]) reads at.

@@ -1,25 +1,25 @@
-// Package sys is the thin skin over the operating system that the measuring engine and the journal
-// stand on: raw calls and honest answers about what this kernel can do.
+// Package sys is a thin layer over the operating system for the measuring engine and the journal:
+// raw calls, and reliable answers about the abilities of this kernel.
 //
 // # Model
 //
-// Everything is split by capability, one file per capability and system: pinning a thread to a CPU
-// ([Pin], [AllowedCPUs]), clocks ([Monotonic], [Boottime]), the name of this boot ([BootID]),
-// privileges ([IsRoot], [Capabilities]), TCP evidence ([TCPInfo]), socket options, blocking input
-// and output on bare file descriptors ([Read], [Write], [Poll]) and ICMP echo sockets ([OpenEcho]).
-// A probe gives one of three answers: nil is yes, an error that is [ErrNotSupported] is no, and
-// every other error means that nobody could tell. [Probes] lists them all with the kernel that
-// brought each one.
+// Each file holds one capability for one system: pinning a thread to a CPU ([Pin], [AllowedCPUs]),
+// clocks ([Monotonic], [Boottime]), the identity of this boot ([BootID]), privileges ([IsRoot],
+// [Capabilities]), TCP evidence ([TCPInfo]), socket options, blocking input and output on bare file
+// descriptors ([Read], [Write], [Poll]) and ICMP echo sockets ([OpenEcho]). A probe has three
+// results: nil means supported, an error that is [ErrNotSupported] means unsupported, and any other
+// error means unknown. [Probes] lists all probes with the kernel version that introduced each
+// capability.
 //
-// Blocking input and output goes around the network poller of the Go runtime on purpose: a
-// goroutine that is locked to its thread and sleeps inside read(2) is woken by the kernel alone,
-// without epoll and without a second scheduler.
+// Blocking input and output deliberately bypasses the network poller of the Go runtime. A goroutine
+// that is locked to its thread and sleeps inside read(2) is woken by the kernel alone, without
+// epoll and without a second scheduler.
 //
 // # Units
 //
-// Clocks are time.Duration; CPUs are numbered as the kernel does, from 0, with gaps. Socket buffers
-// are bytes as the kernel keeps them, which is twice what was asked for. [TCPInfo] keeps the
-// kernel's own units, so each field says its unit in its name.
+// Clocks are time.Duration. CPUs are numbered as in the kernel, from 0, with gaps. Socket buffers
+// are in bytes as the kernel stores them, which is twice the requested size. [TCPInfo] keeps the
+// kernel's units, so each field has its unit in its name.
 //
 // # Sources
 //
@@ -31,10 +31,10 @@
 //
 // # Limits
 //
-// Linux in full. On FreeBSD, illumos, Solaris and Windows only the clocks and [IsRoot] are real;
-// the rest says [ErrNotSupported] and the caller falls back to package net. Descriptors are bare
-// numbers: nothing keeps one from being closed while another thread sleeps in a call on it, so
-// callers wake that thread with [Shutdown], wait for it, and close then. The boot id and
-// CLOCK_BOOTTIME are those of the machine also inside containers, but for time namespaces (Linux
-// 5.6), where CLOCK_BOOTTIME has an offset.
+// Only Linux is fully supported. On FreeBSD, illumos, Solaris and Windows only the clocks and
+// [IsRoot] work; everything else returns [ErrNotSupported], and the caller falls back to package
+// net. Descriptors are bare numbers: a descriptor may be closed while another thread sleeps in a
+// call on it. Callers therefore wake that thread with [Shutdown], wait for it, and then close. The
+// boot id and CLOCK_BOOTTIME are those of the machine even inside containers, except in time
+// namespaces (Linux 5.6), where CLOCK_BOOTTIME has an offset.
 package sys

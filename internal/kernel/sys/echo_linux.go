@@ -9,18 +9,18 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// OpenEcho opens a blocking socket that exchanges ICMP echo messages with one address, and with no
-// other: it is connected. It tries the ping socket that unprivileged users get inside
-// net.ipv4.ping_group_range, then a raw socket, which needs CAP_NET_RAW. When neither is allowed
-// the error is fs.ErrPermission. Use [Read], [Write] and [Poll]; end with [Close].
+// OpenEcho opens a blocking socket, connected to one address, that exchanges ICMP echo messages
+// with that address only. It tries the ping socket that unprivileged users get inside
+// net.ipv4.ping_group_range, then a raw socket, which needs CAP_NET_RAW. If neither is allowed, the
+// error is fs.ErrPermission. Use [Read], [Write] and [Poll]; end with [Close].
 func OpenEcho(to netip.Addr) (fd int, kind EchoKind, err error) {
 	family, proto := unix.AF_INET, unix.IPPROTO_ICMP
 	if !to.Unmap().Is4() {
 		family, proto = unix.AF_INET6, unix.IPPROTO_ICMPV6
 	}
 	kind = EchoPing
-	// A ping socket hands over answers to its own requests only; a raw one sees every ICMP message
-	// of the host and has to sort.
+	// A ping socket returns replies to its own requests only; a raw one receives every ICMP message
+	// of the host and must filter.
 	fd, pingErr := unix.Socket(family, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, proto)
 	if pingErr != nil {
 		var rawErr error
@@ -29,9 +29,9 @@ func OpenEcho(to netip.Addr) (fd int, kind EchoKind, err error) {
 			return -1, "", echoError(pingErr, rawErr)
 		}
 	}
-	// Port 0 lets a ping socket choose its identifier; for a raw socket the port means nothing.
-	// Connected, so that the kernel drops what others send, and reports "host unreachable" as an
-	// error of the next call.
+	// With port 0 a ping socket chooses its identifier; for a raw socket the port has no meaning.
+	// The socket is connected, so that the kernel drops messages of other senders, and reports
+	// "host unreachable" as an error of the next call.
 	if err := unix.Connect(fd, sockaddr(netip.AddrPortFrom(to, 0))); err != nil {
 		_ = unix.Close(fd) // nothing was sent on it
 		return -1, "", fmt.Errorf("connect icmp socket to %s: %w", to, err)
@@ -39,8 +39,8 @@ func OpenEcho(to netip.Addr) (fd int, kind EchoKind, err error) {
 	return fd, kind, nil
 }
 
-// OpenUDP opens a blocking UDP socket that is connected to one address. Use [Read], [Write] and
-// [Poll]; end with [Close].
+// OpenUDP opens a blocking UDP socket connected to one address. Use [Read], [Write] and [Poll]; end
+// with [Close].
 func OpenUDP(to netip.AddrPort) (fd int, err error) {
 	family := unix.AF_INET
 	if !to.Addr().Unmap().Is4() {
@@ -64,8 +64,8 @@ func probeEcho() error {
 	return Close(fd)
 }
 
-// echoError tells both refusals. The raw one decides what kind of answer it is: EPERM is a matter
-// of privilege, EPROTONOSUPPORT of the kernel.
+// echoError reports both refusals. The raw one determines the kind of error: EPERM is a missing
+// privilege, EPROTONOSUPPORT a missing ability of the kernel.
 func echoError(ping, raw error) error {
 	if errors.Is(raw, unix.EPROTONOSUPPORT) || errors.Is(raw, unix.EAFNOSUPPORT) {
 		return &UnsupportedError{Feature: "icmp sockets"}
@@ -77,13 +77,13 @@ func echoError(ping, raw error) error {
 	return err
 }
 
-// echoRefused is for users whom the kernel, or who set it up, does not let ping: its own default is
-// nobody, and distributions differ.
+// echoRefused is the error for users who may not ping because of the kernel's settings: by the
+// kernel's own default no user may, and distributions differ.
 type echoRefused struct{ error }
 
 func (e echoRefused) Unwrap() error { return e.error }
 
-// Hint is what to do next. The setting is that of IPv6 too.
+// Hint returns the next step for the user. The setting applies to IPv6 too.
 func (echoRefused) Hint() string {
 	return `let users ping: sysctl -w net.ipv4.ping_group_range="0 2147483647"`
 }

@@ -9,7 +9,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// TestEchoRefused: who may not ping is told what lets them; who cannot has nothing to try.
+// TestEchoRefused checks that a missing permission comes with a hint, and a missing ability without
+// one.
 func TestEchoRefused(t *testing.T) {
 	for _, c := range []struct {
 		raw                   error

@@ -9,14 +9,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Poller watches many descriptors for one thread (epoll(7)), level-triggered: what is ready is told
-// again until it is no more.
+// Poller watches many descriptors for one thread (epoll(7)). It is level-triggered: a ready
+// descriptor is reported until it is no longer ready.
 type Poller struct {
 	fd     int
 	events []unix.EpollEvent
 }
 
-// NewPoller makes a poller that tells of up to n descriptors at a time.
+// NewPoller returns a poller that reports up to n descriptors at a time.
 func NewPoller(n int) (*Poller, error) {
 	fd, err := unix.EpollCreate1(unix.EPOLL_CLOEXEC)
 	if err != nil {
@@ -25,10 +25,10 @@ func NewPoller(n int) (*Poller, error) {
 	return &Poller{fd: fd, events: make([]unix.EpollEvent, n)}, nil
 }
 
-// Add watches a descriptor for room to write (true) or something to read; token comes back from
-// [Poller.Ready]. Errors of the socket always count.
+// Add watches a descriptor for room to write (true) or for data to read (false). [Poller.Ready]
+// returns the token. Errors of the socket always count as ready.
 func (p *Poller) Add(fd int, write bool, token int) error {
-	e := unix.EpollEvent{Events: unix.EPOLLIN, Fd: int32(token)} // the field is ours to fill, despite its name
+	e := unix.EpollEvent{Events: unix.EPOLLIN, Fd: int32(token)} // despite its name, the field is free for the caller
 	if write {
 		e.Events = unix.EPOLLOUT
 	}
@@ -38,7 +38,7 @@ func (p *Poller) Add(fd int, write bool, token int) error {
 	return nil
 }
 
-// Remove watches a descriptor no longer.
+// Remove stops watching a descriptor.
 func (p *Poller) Remove(fd int) error {
 	if err := unix.EpollCtl(p.fd, unix.EPOLL_CTL_DEL, fd, nil); err != nil {
 		return fmt.Errorf("stop watching descriptor: %w", err)
@@ -46,9 +46,10 @@ func (p *Poller) Remove(fd int) error {
 	return nil
 }
 
-// Wait sleeps until something is ready, for d at most, and tells how many are; none after a signal.
+// Wait sleeps until a descriptor is ready, at most for d, and returns how many are. A signal ends
+// it with none.
 func (p *Poller) Wait(d time.Duration) (int, error) {
-	// Not by package unix, whose call is the same, only because epoll_wait does not exist on every
+	// A bare call, because epoll_wait, which package unix uses, does not exist on every
 	// architecture.
 	n, _, errno := unix.Syscall6(unix.SYS_EPOLL_PWAIT, uintptr(p.fd),
 		uintptr(unsafe.Pointer(unsafe.SliceData(p.events))), uintptr(len(p.events)), uintptr(d.Milliseconds()), 0, 0)
@@ -61,13 +62,13 @@ func (p *Poller) Wait(d time.Duration) (int, error) {
 	return 0, fmt.Errorf("wait for descriptors: %w", errno)
 }
 
-// Ready is the token of the i-th descriptor that the last [Poller.Wait] found.
+// Ready returns the token of the i-th descriptor that the last [Poller.Wait] found.
 func (p *Poller) Ready(i int) int { return int(p.events[i].Fd) }
 
-// Close gives up the poller, not what it watched.
-func (p *Poller) Close() { _ = unix.Close(p.fd) } // it holds nothing that could fail to be written
+// Close closes the poller, but not the watched descriptors.
+func (p *Poller) Close() { _ = unix.Close(p.fd) } // it has no unwritten data
 
-// SetBlocking makes calls on a descriptor sleep (true) or return [ErrTimeout] at once.
+// SetBlocking makes calls on a descriptor sleep (true) or return [ErrTimeout] at once (false).
 func SetBlocking(fd int, on bool) error {
 	if err := unix.SetNonblock(fd, !on); err != nil && !errors.Is(err, unix.EINTR) {
 		return fmt.Errorf("set blocking mode: %w", err)

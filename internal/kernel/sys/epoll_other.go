@@ -19,7 +19,7 @@ func (p *Poller) Remove(int) error { return errRawSocket }
 // Wait is not supported.
 func (p *Poller) Wait(time.Duration) (int, error) { return 0, errRawSocket }
 
-// Ready is of no meaning here.
+// Ready returns 0.
 func (p *Poller) Ready(int) int { return 0 }
 
 // Close does nothing.

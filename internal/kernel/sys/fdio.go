@@ -2,5 +2,5 @@ package sys
 
 import "errors"
 
-// ErrTimeout is a blocking call that slept as long as it was allowed to, see [SetTimeout].
+// ErrTimeout reports that a blocking call slept for its maximum time, see [SetTimeout].
 var ErrTimeout = errors.New("timed out")

@@ -10,21 +10,21 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Read is read(2) on a blocking descriptor, once more after each signal. It returns io.EOF at the
-// end of a stream, [ErrTimeout] after the time of [SetTimeout], else the bare errno: nothing is
-// allocated, whatever happens.
+// Read is read(2) on a blocking descriptor, repeated after each signal. It returns io.EOF at the
+// end of a stream, [ErrTimeout] after the time of [SetTimeout], and otherwise the bare errno. It
+// never allocates.
 func Read(fd int, p []byte) (int, error) {
 	for {
 		n, err := unix.Read(fd, p)
 		switch {
-		// Zero bytes are the end of a stream, except where zero were asked for. An empty datagram
-		// looks the same; a pinger takes it for noise.
+		// Zero bytes mean the end of a stream, unless zero were requested. An empty datagram looks
+		// the same; a pinger ignores it as noise.
 		case err == nil && n == 0 && len(p) > 0:
 			return 0, io.EOF
 		case err == nil:
 			return n, nil
 		case err == unix.EINTR:
-		case err == unix.EAGAIN: // SO_RCVTIMEO has passed; a blocking descriptor gives it for nothing else
+		case err == unix.EAGAIN: // SO_RCVTIMEO has expired; a blocking descriptor returns it for no other reason
 			return 0, ErrTimeout
 		default:
 			return 0, err
@@ -32,9 +32,8 @@ func Read(fd int, p []byte) (int, error) {
 	}
 }
 
-// Write is write(2) on a blocking descriptor, once more after each signal. It may write less than
-// all of p, also when the time of [SetTimeout] is over; [ErrTimeout] means that nothing went
-// through.
+// Write is write(2) on a blocking descriptor, repeated after each signal. It may write only a part
+// of p, also when the time of [SetTimeout] expires. [ErrTimeout] means that no byte was written.
 func Write(fd int, p []byte) (int, error) {
 	for {
 		n, err := unix.Write(fd, p)
@@ -50,12 +49,12 @@ func Write(fd int, p []byte) (int, error) {
 	}
 }
 
-// Poll waits until fd can be read, for d at most, and tells whether it can. A pending error of the
-// socket counts as readable: the next read reports it. A signal may end the wait early with false;
-// callers look at the clock anyway.
+// Poll waits until fd is readable, at most for d, and reports whether it is. A pending error of the
+// socket counts as readable: the next read returns it. A signal may end the wait early with false;
+// callers read the clock anyway.
 func Poll(fd int, d time.Duration) (bool, error) {
-	// ppoll(2) counts nanoseconds where poll(2) counts milliseconds, of which a ping on a LAN takes
-	// a fraction.
+	// ppoll(2) counts nanoseconds where poll(2) counts milliseconds, which is too coarse for a ping
+	// on a LAN.
 	fds := [1]unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}
 	ts := unix.NsecToTimespec(max(d, 0).Nanoseconds())
 	n, err := unix.Ppoll(fds[:], &ts, nil)
@@ -65,7 +64,7 @@ func Poll(fd int, d time.Duration) (bool, error) {
 	return n > 0, err
 }
 
-// SendTo sends one datagram, once more after each signal.
+// SendTo sends one datagram, repeated after each signal.
 func SendTo(fd int, p []byte, to netip.AddrPort) error {
 	sa := sockaddr(to)
 	for {
@@ -75,8 +74,8 @@ func SendTo(fd int, p []byte, to netip.AddrPort) error {
 	}
 }
 
-// ReceiveFrom receives one datagram and tells who sent it; the rest of a datagram longer than p is
-// lost. Errors are as those of [Read].
+// ReceiveFrom receives one datagram and returns its sender. It discards the rest of a datagram
+// longer than p. Errors are those of [Read].
 func ReceiveFrom(fd int, p []byte) (int, netip.AddrPort, error) {
 	for {
 		n, sa, err := unix.Recvfrom(fd, p, 0)
@@ -93,11 +92,11 @@ func ReceiveFrom(fd int, p []byte) (int, netip.AddrPort, error) {
 }
 
 // Shutdown ends both directions of a stream and wakes every thread that sleeps in a read or write
-// of it.
+// on it.
 func Shutdown(fd int) error { return unix.Shutdown(fd, unix.SHUT_RDWR) }
 
-// Close closes a descriptor. It is not repeated after a signal: on Linux the descriptor is gone by
-// then.
+// Close closes a descriptor. It is not repeated after a signal, because Linux has released the
+// descriptor by then.
 func Close(fd int) error { return unix.Close(fd) }
 
 func sockaddr(a netip.AddrPort) unix.Sockaddr {
@@ -120,7 +119,7 @@ func addrPort(sa unix.Sockaddr) netip.AddrPort {
 	return netip.AddrPort{}
 }
 
-// zoneIndex turns the zone of a link-local address into an interface index; zero is none.
+// zoneIndex converts the zone of a link-local address to an interface index; zero means no zone.
 func zoneIndex(zone string) uint32 {
 	if zone == "" {
 		return 0
@@ -130,7 +129,7 @@ func zoneIndex(zone string) uint32 {
 	}
 	ifi, err := net.InterfaceByName(zone)
 	if err != nil {
-		return 0 // connect(2) then says that the address needs one
+		return 0 // connect(2) then reports that the address needs one
 	}
 	return uint32(ifi.Index)
 }

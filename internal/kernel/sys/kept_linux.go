@@ -9,19 +9,19 @@ import (
 
 // Calls that keep their logical processor.
 //
-// The Go scheduler is told of an ordinary system call before and after. Of one that sleeps for more
-// than 20 µs it takes the logical processor away, and the thread that watches for that (sysmon)
-// stays awake every 20 µs as long as it finds such calls. In a ping-pong, where every answer takes
-// longer than that, this costs a context switch for every second transaction. A kept call sleeps
-// without telling: the thread keeps its processor, which must be one that nobody else waits for
-// (see package engine, LendProcessors).
+// Go notifies its scheduler before and after an ordinary system call. The scheduler takes the
+// logical processor away from a call that sleeps for more than 20 µs, and the thread that checks
+// for that (sysmon) wakes every 20 µs as long as it finds such calls. In a ping-pong, in which
+// every answer takes longer than that, this costs a context switch for every second transaction. A
+// kept call sleeps without notifying the scheduler: the thread keeps its processor, so no other
+// goroutine may need that processor (see package engine, LendProcessors).
 //
-// The scheduler may still want the thread, to stop the world for a garbage collection. It sends a
-// signal then, and the call returns [ErrTimeout] instead of being repeated here, so that the caller
-// comes by a place where it can be stopped. A call with a timeout of [SetTimeout] is never
-// restarted by the kernel (signal(7)).
+// The scheduler may still need the thread, to stop the world for a garbage collection. It then
+// sends a signal, and the call returns [ErrTimeout] instead of being repeated here, so that the
+// caller reaches a point where it can be stopped. The kernel never restarts a call with a timeout
+// of [SetTimeout] (signal(7)).
 
-// ReadKept is [Read] that keeps its logical processor; [ErrTimeout] also after a signal.
+// ReadKept is [Read] that keeps its logical processor. It returns [ErrTimeout] after a signal, too.
 func ReadKept(fd int, p []byte) (int, error) {
 	n, _, errno := unix.RawSyscall(unix.SYS_READ, uintptr(fd), uintptr(unsafe.Pointer(unsafe.SliceData(p))),
 		uintptr(len(p)))
@@ -34,7 +34,8 @@ func ReadKept(fd int, p []byte) (int, error) {
 	return 0, keptError(errno)
 }
 
-// WriteKept is [Write] that keeps its logical processor; [ErrTimeout] also after a signal.
+// WriteKept is [Write] that keeps its logical processor. It returns [ErrTimeout] after a signal,
+// too.
 func WriteKept(fd int, p []byte) (int, error) {
 	n, _, errno := unix.RawSyscall(unix.SYS_WRITE, uintptr(fd), uintptr(unsafe.Pointer(unsafe.SliceData(p))),
 		uintptr(len(p)))
@@ -44,8 +45,8 @@ func WriteKept(fd int, p []byte) (int, error) {
 	return 0, keptError(errno)
 }
 
-// ReadTruncatedKept is [ReadTruncated] that keeps its logical processor; [ErrTimeout] also after a
-// signal.
+// ReadTruncatedKept is [ReadTruncated] that keeps its logical processor. It returns [ErrTimeout]
+// after a signal, too.
 func ReadTruncatedKept(fd, n int) (int, error) {
 	got, _, errno := unix.RawSyscall6(unix.SYS_RECVFROM, uintptr(fd), 0, uintptr(n), unix.MSG_TRUNC, 0, 0)
 	switch {
@@ -57,7 +58,8 @@ func ReadTruncatedKept(fd, n int) (int, error) {
 	return 0, keptError(errno)
 }
 
-// SpliceKept is [Splice] that keeps its logical processor; [ErrTimeout] also after a signal.
+// SpliceKept is [Splice] that keeps its logical processor. It returns [ErrTimeout] after a signal,
+// too.
 func SpliceKept(pipe, socket, n int) (int, error) {
 	moved, _, errno := unix.RawSyscall6(unix.SYS_SPLICE, uintptr(pipe), 0, uintptr(socket), 0, uintptr(n),
 		unix.SPLICE_F_MOVE)
@@ -67,8 +69,8 @@ func SpliceKept(pipe, socket, n int) (int, error) {
 	return 0, keptError(errno)
 }
 
-// AcceptKept is [Accept] that keeps its logical processor; [ErrTimeout] also after a signal or a
-// connection that was reset while it waited.
+// AcceptKept is [Accept] that keeps its logical processor. It returns [ErrTimeout] also after a
+// signal, or if a connection was reset while it waited.
 func AcceptKept(fd int, from *Address) (int, error) {
 	from.length = uint32(len(from.raw))
 	conn, _, errno := unix.RawSyscall6(unix.SYS_ACCEPT4, uintptr(fd), uintptr(unsafe.Pointer(&from.raw)),
@@ -82,7 +84,8 @@ func AcceptKept(fd int, from *Address) (int, error) {
 	return -1, keptError(errno)
 }
 
-// ConnectKept is [Connect] that keeps its logical processor; [ErrTimeout] also after a signal.
+// ConnectKept is [Connect] that keeps its logical processor. It returns [ErrTimeout] after a
+// signal, too.
 func ConnectKept(fd int, to *Address) error {
 	_, _, errno := unix.RawSyscall(unix.SYS_CONNECT, uintptr(fd), uintptr(unsafe.Pointer(&to.raw)), uintptr(to.length))
 	switch errno {

@@ -10,8 +10,8 @@ import (
 // maxGroups is NGROUPS_MAX of the kernel.
 const maxGroups = 65536
 
-// PeerGroups asks the kernel for the supplementary groups of whoever connected a Unix socket, as
-// they were when it did (SO_PEERGROUPS, Linux 4.13). The primary group is with SO_PEERCRED.
+// PeerGroups returns the supplementary groups that the peer of a Unix socket had when it connected
+// (SO_PEERGROUPS, Linux 4.13). SO_PEERCRED has the primary group.
 func PeerGroups(fd int) ([]uint32, error) {
 	for room := 32; ; room = maxGroups {
 		groups := make([]uint32, room)

@@ -8,11 +8,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// IsRoot tells whether the effective user is 0. Inside a user namespace that is root of the
-// namespace only; ask [Capabilities] and try.
+// IsRoot reports whether the effective user is 0. Inside a user namespace that is only the root of
+// the namespace; check [Capabilities] and try.
 func IsRoot() bool { return unix.Geteuid() == 0 }
 
-// Capabilities are the effective capabilities of the calling thread.
+// Capabilities returns the effective capabilities of the calling thread.
 func Capabilities() (CapabilitySet, error) {
 	head := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
 	var data [2]unix.CapUserData // version 3 writes two blocks of 32 bits
@@ -22,7 +22,8 @@ func Capabilities() (CapabilitySet, error) {
 	return CapabilitySet(data[0].Effective) | CapabilitySet(data[1].Effective)<<32, nil
 }
 
-// BootID names this boot of the kernel: a UUID that changes with every start and with nothing else.
+// BootID returns the kernel's identifier of this boot: a UUID that changes at every boot and at no
+// other time.
 func BootID() (string, error) {
 	b, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
 	if err != nil {

@@ -4,14 +4,13 @@ package sys
 
 import "os"
 
-// IsRoot tells whether the effective user is 0. On Windows it is always false: there is no such
-// user.
+// IsRoot reports whether the effective user is 0. On Windows it is always false.
 func IsRoot() bool { return os.Geteuid() == 0 }
 
-// Capabilities says that this system has none.
+// Capabilities returns an error: this system has no capabilities.
 func Capabilities() (CapabilitySet, error) {
 	return 0, &UnsupportedError{Feature: "capabilities"}
 }
 
-// BootID says that this system gives its boots no name.
+// BootID returns an error: this system has no boot identifier.
 func BootID() (string, error) { return "", &UnsupportedError{Feature: "boot id"} }

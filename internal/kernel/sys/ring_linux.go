@@ -6,37 +6,37 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// maxPieces are as many pieces of memory as one call takes (UIO_MAXIOV, writev(2)).
+// maxPieces is the number of memory pieces that one call accepts (UIO_MAXIOV, writev(2)).
 const maxPieces = 1024
 
-// Ring is memory that a stream repeats for as long as it likes. A call may send far more than the
-// ring holds, so that calls are large and rare while what they read stays in the nearest cache of
-// the CPU. It is one writer's; writers may share the memory.
+// Ring is memory that a stream repeats indefinitely. A call may send far more bytes than the ring
+// holds, so that calls are large and rare while the data they read remains in the nearest cache of
+// the CPU. A Ring belongs to one writer; several rings may share the memory.
 type Ring struct {
 	period []byte
 	pieces []unix.Iovec
 	header unix.Msghdr
 }
 
-// NewRing makes a ring of period, which must not change and not be empty, for calls of up to
-// maxBytes; the kernel takes 1024 periods at most.
+// NewRing returns a ring of period, which must not be empty and must not change, for calls of up to
+// maxBytes. One call sends at most 1024 periods, the kernel's limit.
 func NewRing(period []byte, maxBytes int) *Ring {
 	n := min(2+maxBytes/len(period), maxPieces)
 	return &Ring{period: period, pieces: make([]unix.Iovec, n)}
 }
 
-// WaitFor says whether a call may sleep until the socket takes what it is given.
+// WaitFor selects whether a call may sleep until the socket accepts data.
 type WaitFor int
 
-// The ways to wait. With either a call that could send nothing returns [ErrTimeout].
+// The ways to wait. With each of them, a call that could not send any byte returns [ErrTimeout].
 const (
-	WaitKept WaitFor = iota // as long as [SetTimeout] says, and like [WriteKept] without telling the Go scheduler
-	WaitTold                // as long as [SetTimeout] says
+	WaitKept WaitFor = iota // for the time of [SetTimeout], without notifying the Go scheduler, like [WriteKept]
+	WaitTold                // for the time of [SetTimeout]
 	WaitNone                // not at all
 )
 
-// Write sends up to n bytes from position at of the period on and tells how many the kernel took,
-// which may be fewer. Errors are as those of [Write].
+// Write sends up to n bytes, starting at position at of the period, and returns how many bytes the
+// kernel accepted, which may be fewer. Errors are those of [Write].
 func (r *Ring) Write(fd, at, n int, wait WaitFor) (int, error) {
 	used := 0
 	for ; n > 0 && used < len(r.pieces); used++ {
@@ -48,8 +48,8 @@ func (r *Ring) Write(fd, at, n int, wait WaitFor) (int, error) {
 	}
 	r.header.Iov = &r.pieces[0]
 	r.header.SetIovlen(used)
-	// A connection that the other end has closed is an error here, not a signal to the whole
-	// process.
+	// Writing to a connection that the other end has closed returns an error here, instead of a
+	// signal to the whole process.
 	flags := unix.MSG_NOSIGNAL
 	call := unix.RawSyscall
 	switch wait {

@@ -9,8 +9,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// TestRing writes a repeating stream in calls of awkward sizes and positions, and reads it back as
-// if it had been one piece.
+// TestRing writes a repeating stream in calls of irregular sizes and positions, and reads it back
+// as one continuous stream.
 func TestRing(t *testing.T) {
 	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
@@ -45,7 +45,7 @@ func TestRing(t *testing.T) {
 		t.Errorf("%v allocations per call", n)
 	}
 
-	// Nobody reads: the socket fills up.
+	// Without a reader the socket fills up.
 	if err := SetTimeout(fds[0], time.Millisecond); err != nil {
 		t.Fatal(err)
 	}
@@ -58,7 +58,7 @@ func TestRing(t *testing.T) {
 		}
 	}
 	_ = unix.Close(fds[1])
-	// A signal would end this process here.
+	// Without MSG_NOSIGNAL a signal would end this process.
 	if _, err := r.Write(fds[0], 0, 1, WaitTold); !errors.Is(err, unix.EPIPE) {
 		t.Errorf("a closed socket: %v", err)
 	}

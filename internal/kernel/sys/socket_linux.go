@@ -12,19 +12,19 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// TakeOver makes a descriptor of our own out of a connection of package net: blocking, closed on
-// exec, known to no poller. The connection is closed in any case, the socket under it lives on in
-// the descriptor, which the caller closes with [Close].
+// TakeOver converts a connection of package net to a bare descriptor: blocking, close-on-exec, in
+// no poller. It always closes the connection; the socket continues in the descriptor, which the
+// caller closes with [Close].
 func TakeOver(conn *net.TCPConn) (fd int, err error) {
 	fd = -1
 	defer func() {
-		// Closing the original cannot hurt the duplicate; it takes the socket out of the runtime's
-		// epoll set.
+		// Closing the original does not affect the duplicate; it removes the socket from the
+		// runtime's epoll set.
 		if cerr := conn.Close(); cerr != nil && err == nil && !errors.Is(cerr, net.ErrClosed) {
 			err = fmt.Errorf("release connection: %w", cerr)
 		}
 		if err != nil && fd >= 0 {
-			_ = unix.Close(fd) // the first error is the one that tells
+			_ = unix.Close(fd) // the first error explains
 			fd = -1
 		}
 	}()
@@ -34,7 +34,7 @@ func TakeOver(conn *net.TCPConn) (fd int, err error) {
 	}
 	var dup error
 	if err := raw.Control(func(orig uintptr) {
-		// At least 3: a SIGPIPE on descriptors 1 and 2 kills a Go program, on all others it is
+		// At least 3: a SIGPIPE on descriptors 1 and 2 kills a Go program; on all others it is
 		// EPIPE.
 		fd, dup = unix.FcntlInt(orig, unix.F_DUPFD_CLOEXEC, 3)
 	}); err != nil {
@@ -44,19 +44,19 @@ func TakeOver(conn *net.TCPConn) (fd int, err error) {
 		return -1, fmt.Errorf("duplicate descriptor: %w", dup)
 	}
 	// O_NONBLOCK belongs to the open file, which both descriptors share; the original is closed
-	// before anybody could miss it.
+	// before package net could notice.
 	if err := unix.SetNonblock(fd, false); err != nil {
 		return fd, fmt.Errorf("make descriptor blocking: %w", err)
 	}
 	return fd, nil
 }
 
-// SetTimeout bounds how long one blocking read and one blocking write may sleep; they then return
-// [ErrTimeout], or the bytes that went through so far. The kernel counts in jiffies, so 4 ms are as
-// fine as it gets with HZ=250. Zero is for ever.
+// SetTimeout limits how long one blocking read and one blocking write may sleep. They then return
+// [ErrTimeout], or the number of bytes transferred so far. The kernel counts in jiffies, so the
+// resolution is 4 ms with HZ=250. Zero means no limit.
 func SetTimeout(fd int, d time.Duration) error {
-	// Both are of the socket and not of the call, so they cost nothing in the loop; socket(7) gives
-	// EAGAIN when they pass.
+	// Both belong to the socket and not to the call, so they cost nothing in the loop; when they
+	// expire, the call returns EAGAIN (socket(7)).
 	tv := unix.NsecToTimeval(d.Nanoseconds())
 	if err := unix.SetsockoptTimeval(fd, unix.SOL_SOCKET, unix.SO_RCVTIMEO, &tv); err != nil {
 		return fmt.Errorf("set receive timeout: %w", err)
@@ -67,7 +67,7 @@ func SetTimeout(fd int, d time.Duration) error {
 	return nil
 }
 
-// SetNoDelay switches Nagle's algorithm off (true) or on.
+// SetNoDelay disables Nagle's algorithm (true) or enables it (false).
 func SetNoDelay(fd int, on bool) error {
 	v := 0
 	if on {
@@ -79,29 +79,29 @@ func SetNoDelay(fd int, on bool) error {
 	return nil
 }
 
-// SetAbortOnClose makes [Close] drop what is still queued and send a reset (SO_LINGER of zero).
-// Without it megabytes that nobody wants any more keep the link busy after a test.
+// SetAbortOnClose makes [Close] drop queued data and send a reset (SO_LINGER of zero). Otherwise
+// megabytes of useless data keep the link busy after a test.
 func SetAbortOnClose(fd int) error {
-	// On with zero seconds is the one setting that resets; on with more makes close(2) wait, off
-	// lets the kernel send on behind our back.
+	// On with zero seconds is the only setting that resets. With more seconds close(2) waits; with
+	// off the kernel continues to send in the background.
 	if err := unix.SetsockoptLinger(fd, unix.SOL_SOCKET, unix.SO_LINGER, &unix.Linger{Onoff: 1}); err != nil {
 		return fmt.Errorf("set linger: %w", err)
 	}
 	return nil
 }
 
-// SendBufferBytes is SO_SNDBUF as the kernel keeps it: twice what was asked for, because it also
-// pays for its own bookkeeping.
+// SendBufferBytes returns SO_SNDBUF as the kernel stores it: twice the requested size, because it
+// includes the kernel's own bookkeeping.
 func SendBufferBytes(fd int) (int, error) {
 	return sockoptInt(fd, unix.SOL_SOCKET, unix.SO_SNDBUF, "so_sndbuf")
 }
 
-// ReceiveBufferBytes is SO_RCVBUF as the kernel keeps it, see [SendBufferBytes].
+// ReceiveBufferBytes returns SO_RCVBUF as the kernel stores it, see [SendBufferBytes].
 func ReceiveBufferBytes(fd int) (int, error) {
 	return sockoptInt(fd, unix.SOL_SOCKET, unix.SO_RCVBUF, "so_rcvbuf")
 }
 
-// SetSendBufferBytes asks for a send buffer and thereby ends its automatic tuning. The kernel
+// SetSendBufferBytes requests a send buffer and thereby disables its automatic tuning. The kernel
 // doubles the value and caps it at net.core.wmem_max.
 func SetSendBufferBytes(fd, bytes int) error {
 	if err := unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_SNDBUF, bytes); err != nil {
@@ -110,8 +110,8 @@ func SetSendBufferBytes(fd, bytes int) error {
 	return nil
 }
 
-// SetReceiveBufferBytes asks for a receive buffer and thereby ends its automatic tuning. The kernel
-// doubles the value and caps it at net.core.rmem_max.
+// SetReceiveBufferBytes requests a receive buffer and thereby disables its automatic tuning. The
+// kernel doubles the value and caps it at net.core.rmem_max.
 func SetReceiveBufferBytes(fd, bytes int) error {
 	if err := unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_RCVBUF, bytes); err != nil {
 		return fmt.Errorf("set so_rcvbuf to %d bytes: %w", bytes, err)
@@ -119,12 +119,13 @@ func SetReceiveBufferBytes(fd, bytes int) error {
 	return nil
 }
 
-// MaxSegmentBytes is TCP_MAXSEG: the payload of one full segment as the connection stands.
+// MaxSegmentBytes returns TCP_MAXSEG: the payload of one full segment of the present connection.
 func MaxSegmentBytes(fd int) (int, error) {
 	return sockoptInt(fd, unix.IPPROTO_TCP, unix.TCP_MAXSEG, "tcp_maxseg")
 }
 
-// Congestion is the congestion control of a TCP socket, as in net.ipv4.tcp_congestion_control.
+// Congestion returns the congestion control of a TCP socket, named as in
+// net.ipv4.tcp_congestion_control.
 func Congestion(fd int) (string, error) {
 	name, err := unix.GetsockoptString(fd, unix.IPPROTO_TCP, unix.TCP_CONGESTION)
 	if err != nil {
@@ -133,12 +134,12 @@ func Congestion(fd int) (string, error) {
 	return name, nil
 }
 
-// SetCongestion chooses the congestion control of one TCP socket. An unknown one is fs.ErrNotExist
-// (the kernel loads the module itself when it may), one that is reserved for root is
-// fs.ErrPermission.
+// SetCongestion sets the congestion control of one TCP socket. The error is fs.ErrNotExist for an
+// unknown one (the kernel loads the module if the caller is permitted to), and fs.ErrPermission for
+// one that is reserved for root.
 func SetCongestion(fd int, name string) error {
 	if err := unix.SetsockoptString(fd, unix.IPPROTO_TCP, unix.TCP_CONGESTION, name); err != nil {
-		// ENOENT reads "no such file or directory", which helps nobody here; fs.ErrNotExist keeps
+		// ENOENT would read "no such file or directory", which misleads here; fs.ErrNotExist keeps
 		// its meaning for programs.
 		if errors.Is(err, unix.ENOENT) {
 			return fmt.Errorf("set congestion control %q: %w on this kernel%s", name, fs.ErrNotExist, offered())
@@ -148,8 +149,8 @@ func SetCongestion(fd int, name string) error {
 	return nil
 }
 
-// offered names the congestion controls that are loaded; the kernel may have others as modules.
-// Empty: that cannot be read.
+// offered lists the loaded congestion controls; the kernel may have others as modules. It is empty
+// if the list cannot be read.
 func offered() string {
 	names, err := os.ReadFile("/proc/sys/net/ipv4/tcp_available_congestion_control")
 	if err != nil {

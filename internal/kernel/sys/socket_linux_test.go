@@ -15,7 +15,7 @@ import (
 	"github.com/linerate/linerate/internal/kernel/sys"
 )
 
-// pair is one connection over loopback: a descriptor of ours and a connection of package net, both
+// pair is one connection over loopback: a bare descriptor and a connection of package net, both
 // closed at the end of the test.
 func pair(t *testing.T) (int, *net.TCPConn) {
 	t.Helper()
@@ -24,8 +24,8 @@ func pair(t *testing.T) (int, *net.TCPConn) {
 	return fd, peer
 }
 
-// connect is pair for tests that close the descriptor themselves: closing its number twice would
-// hit somebody else's.
+// connect is pair for tests that close the descriptor themselves: closing its number twice could
+// close another descriptor.
 func connect(t *testing.T) (int, *net.TCPConn) {
 	t.Helper()
 	l, err := net.ListenTCP("tcp", &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1)})
@@ -184,7 +184,7 @@ func TestSocketOptions(t *testing.T) {
 	for name, read := range map[string]func(int) (int,
 		error){"send": sys.SendBufferBytes, "receive": sys.ReceiveBufferBytes} {
 		if n, err := read(fd); n != 20_000 || err != nil {
-			t.Errorf("%s buffer of %d bytes, %v: the kernel keeps twice what was asked for", name, n, err)
+			t.Errorf("%s buffer of %d bytes, %v: the kernel keeps twice the requested size", name, n, err)
 		}
 	}
 	name, err := sys.Congestion(fd)
@@ -262,7 +262,7 @@ func TestEchoSocket(t *testing.T) {
 	}
 }
 
-// TestIOAllocatesNothing holds the promise that the engine's loops rest on.
+// TestIOAllocatesNothing checks the promise that the engine's loops rely on.
 func TestIOAllocatesNothing(t *testing.T) {
 	fd, peer := pair(t)
 	out, in := make([]byte, 100), make([]byte, 100)

@@ -8,18 +8,18 @@ import (
 	"time"
 )
 
-// Bare descriptors are used on Linux only; elsewhere the engine goes through package net. So all of
-// these say no.
+// Bare descriptors are used on Linux only; on other systems the engine uses package net. So all of
+// these return an error.
 
 var errRawSocket = &UnsupportedError{Feature: "bare socket descriptors"}
 
-// TakeOver says that connections stay with package net here. It leaves conn open.
+// TakeOver is not supported: connections remain with package net. It leaves conn open.
 func TakeOver(*net.TCPConn) (int, error) { return -1, errRawSocket }
 
-// OpenEcho says that there are no ICMP echo sockets here.
+// OpenEcho is not supported.
 func OpenEcho(netip.Addr) (int, EchoKind, error) { return -1, "", errRawSocket }
 
-// OpenUDP says that datagrams stay with package net here.
+// OpenUDP is not supported: datagrams remain with package net.
 func OpenUDP(netip.AddrPort) (int, error) { return -1, errRawSocket }
 
 // Read is not supported.

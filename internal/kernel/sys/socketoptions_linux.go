@@ -8,9 +8,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// SetMaxSegmentBytes bounds the payload of one segment, in both directions: it is what the
-// handshake announces, so it must be set before connect or on the listening socket. The kernel
-// takes 88 to 32767.
+// SetMaxSegmentBytes limits the payload of one segment in both directions. The handshake announces
+// it, so it must be set before connect or on the listening socket. The kernel accepts 88 to 32767.
 func SetMaxSegmentBytes(fd, bytes int) error {
 	if err := unix.SetsockoptInt(fd, unix.IPPROTO_TCP, unix.TCP_MAXSEG, bytes); err != nil {
 		return fmt.Errorf("set tcp_maxseg to %d bytes: %w", bytes, err)
@@ -18,23 +17,23 @@ func SetMaxSegmentBytes(fd, bytes int) error {
 	return nil
 }
 
-// SetMaxPacingRate bounds what TCP sends, in payload bytes per second; the kernel spaces the
-// segments (SO_MAX_PACING_RATE, TCP without the fq qdisc since Linux 4.13). Zero and infinity are
-// no bound.
+// SetMaxPacingRate limits the sending rate of TCP, in payload bytes per second; the kernel spaces
+// the segments (SO_MAX_PACING_RATE, TCP without the fq qdisc since Linux 4.13). Zero and infinity
+// mean no limit.
 func SetMaxPacingRate(fd int, bytesPerSecond float64) error {
 	rate := ^uint64(0) // SK_PACING_RATE ~0 is "unlimited" to the kernel
 	if bytesPerSecond > 0 && bytesPerSecond < math.MaxInt64 {
 		rate = uint64(math.Ceil(bytesPerSecond))
 	}
 	// Eight bytes since Linux 4.20; older kernels read the lower four, which are the first ones on
-	// little endian machines.
+	// little-endian machines.
 	if err := unix.SetsockoptUint64(fd, unix.SOL_SOCKET, unix.SO_MAX_PACING_RATE, rate); err != nil {
 		return fmt.Errorf("set so_max_pacing_rate to %.0f bytes/s: %w", bytesPerSecond, err)
 	}
 	return nil
 }
 
-// SetReuseAddress lets a port be bound that an earlier connection still holds in TIME_WAIT
+// SetReuseAddress allows binding a port that an earlier connection still holds in TIME_WAIT
 // (SO_REUSEADDR).
 func SetReuseAddress(fd int) error {
 	if err := unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_REUSEADDR, 1); err != nil {
@@ -43,8 +42,7 @@ func SetReuseAddress(fd int) error {
 	return nil
 }
 
-// BindPort gives a socket that is not connected yet a port of its own, on every address of the
-// host.
+// BindPort binds an unconnected socket to a port, on every address of the host.
 func BindPort(fd, port int) error {
 	family, err := sockoptInt(fd, unix.SOL_SOCKET, unix.SO_DOMAIN, "so_domain")
 	if err != nil {
@@ -60,8 +58,8 @@ func BindPort(fd, port int) error {
 	return nil
 }
 
-// SetUnsentLowWater keeps writers from queueing more than about this many bytes that were not sent
-// yet (TCP_NOTSENT_LOWAT, Linux 3.12), so that what a paced sender has counted is what has left.
+// SetUnsentLowWater keeps writers from queueing more than about this many unsent bytes
+// (TCP_NOTSENT_LOWAT, Linux 3.12), so that the bytes a paced sender has counted have left the host.
 func SetUnsentLowWater(fd, bytes int) error {
 	if err := unix.SetsockoptInt(fd, unix.IPPROTO_TCP, unix.TCP_NOTSENT_LOWAT, bytes); err != nil {
 		return fmt.Errorf("set tcp_notsent_lowat to %d bytes: %w", bytes, err)
@@ -69,8 +67,8 @@ func SetUnsentLowWater(fd, bytes int) error {
 	return nil
 }
 
-// SetReceiveLowWater lets a reader sleep until this many bytes have come (SO_RCVLOWAT), so that one
-// wakeup pays for many segments.
+// SetReceiveLowWater lets a reader sleep until this many bytes have arrived (SO_RCVLOWAT), so that
+// one wakeup serves many segments.
 func SetReceiveLowWater(fd, bytes int) error {
 	if err := unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_RCVLOWAT, bytes); err != nil {
 		return fmt.Errorf("set so_rcvlowat to %d bytes: %w", bytes, err)
@@ -78,7 +76,7 @@ func SetReceiveLowWater(fd, bytes int) error {
 	return nil
 }
 
-// SetDeferAccept lets accept return a connection only when its first bytes are there
+// SetDeferAccept lets accept return a connection only when its first bytes have arrived
 // (TCP_DEFER_ACCEPT): one wakeup instead of two. d is how long the kernel waits for them, counted
 // in retransmissions of its SYN-ACK.
 func SetDeferAccept(fd int, d time.Duration) error {

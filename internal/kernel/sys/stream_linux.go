@@ -9,11 +9,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// ReadNow is a read that never sleeps: [ErrTimeout] means that nothing is there. It is for loops
-// that spin on a socket.
+// ReadNow is a read that never sleeps. [ErrTimeout] means that no data is available. It is for
+// loops that poll a socket.
 //
-// Such a call is over within microseconds, so the Go scheduler is not told of it; telling it costs
-// as much as the call itself.
+// Such a call takes microseconds, so the Go scheduler is not notified; the notification costs as
+// much as the call itself.
 func ReadNow(fd int, p []byte) (int, error) {
 	n, _, errno := unix.RawSyscall6(unix.SYS_RECVFROM, uintptr(fd), uintptr(unsafe.Pointer(unsafe.SliceData(p))),
 		uintptr(len(p)), unix.MSG_DONTWAIT, 0, 0)
@@ -28,8 +28,8 @@ func ReadNow(fd int, p []byte) (int, error) {
 	return 0, errno
 }
 
-// WriteNow is a write that never sleeps: it takes what fits, and [ErrTimeout] means that nothing
-// did.
+// WriteNow is a write that never sleeps. It writes as many bytes as fit; [ErrTimeout] means that
+// none did.
 func WriteNow(fd int, p []byte) (int, error) {
 	n, _, errno := unix.RawSyscall6(unix.SYS_SENDTO, uintptr(fd), uintptr(unsafe.Pointer(unsafe.SliceData(p))),
 		uintptr(len(p)), unix.MSG_DONTWAIT|unix.MSG_NOSIGNAL, 0, 0)
@@ -42,8 +42,8 @@ func WriteNow(fd int, p []byte) (int, error) {
 	return 0, errno
 }
 
-// ReadTruncated takes up to n bytes off a TCP stream without copying them anywhere (MSG_TRUNC,
-// tcp(7), Linux 2.4). Errors are as those of [Read].
+// ReadTruncated removes up to n bytes from a TCP stream without copying them (MSG_TRUNC, tcp(7),
+// Linux 2.4). Errors are those of [Read].
 func ReadTruncated(fd, n int) (int, error) {
 	for {
 		// No buffer: tcp_recvmsg() of the kernel touches none when it truncates.
@@ -62,8 +62,8 @@ func ReadTruncated(fd, n int) (int, error) {
 	}
 }
 
-// CreateMemoryFile makes a file that exists in memory only, holds content, and can never change
-// again (memfd_create(2), Linux 3.17).
+// CreateMemoryFile creates an immutable file in memory with the given content (memfd_create(2),
+// Linux 3.17).
 func CreateMemoryFile(name string, content []byte) (fd int, err error) {
 	fd, err = unix.MemfdCreate(name, unix.MFD_CLOEXEC|unix.MFD_ALLOW_SEALING)
 	if err != nil {
@@ -75,12 +75,13 @@ func CreateMemoryFile(name string, content []byte) (fd int, err error) {
 	for rest := content; len(rest) > 0; {
 		n, err := unix.Write(fd, rest)
 		if err != nil && err != unix.EINTR {
-			_ = unix.Close(fd) // the write is the error that tells
+			_ = unix.Close(fd) // the write error explains
 			return -1, fmt.Errorf("fill memory file: %w", err)
 		}
 		rest = rest[max(n, 0):]
 	}
-	// Its pages travel by reference, so what changes one after it was sent changes what arrives.
+	// The file's pages travel by reference, so a later change of a page would change the received
+	// data.
 	if _, err := unix.FcntlInt(uintptr(fd), unix.F_ADD_SEALS,
 		unix.F_SEAL_WRITE|unix.F_SEAL_SHRINK|unix.F_SEAL_GROW|unix.F_SEAL_SEAL); err != nil {
 		_ = unix.Close(fd) // as above
@@ -89,8 +90,8 @@ func CreateMemoryFile(name string, content []byte) (fd int, err error) {
 	return fd, nil
 }
 
-// SendFile hands n bytes of a file from offset on to a socket by reference (sendfile(2)). It may
-// take fewer; errors are as those of [Write].
+// SendFile sends n bytes of a file, starting at offset, to a socket by reference (sendfile(2)). It
+// may send fewer. Errors are those of [Write].
 func SendFile(socket, file int, offset int64, n int) (int, error) {
 	for {
 		sent, err := unix.Sendfile(socket, file, &offset, n)
@@ -106,8 +107,8 @@ func SendFile(socket, file int, offset int64, n int) (int, error) {
 	}
 }
 
-// OpenPipe makes a pipe that holds about this many bytes; the kernel rounds up to pages and pipes
-// above fs.pipe-max-size need a privilege.
+// OpenPipe creates a pipe of about this capacity. The kernel rounds up to pages, and a capacity
+// above fs.pipe-max-size needs a privilege.
 func OpenPipe(bytes int) (read, write int, err error) {
 	var ends [2]int
 	if err := unix.Pipe2(ends[:], unix.O_CLOEXEC); err != nil {
@@ -121,10 +122,10 @@ func OpenPipe(bytes int) (read, write int, err error) {
 }
 
 // SpliceMemory puts the pages of p into a pipe by reference (vmsplice(2), Linux 2.6.17). p must not
-// change as long as anybody may still read them.
+// change as long as the data may still be read.
 func SpliceMemory(pipe int, p []byte) (int, error) {
 	for {
-		// A bare call, because the one of package unix would let the vector escape.
+		// A bare call, because the function of package unix would let the vector escape.
 		v := unix.Iovec{Base: unsafe.SliceData(p)}
 		v.SetLen(len(p))
 		n, _, errno := unix.Syscall6(unix.SYS_VMSPLICE, uintptr(pipe), uintptr(unsafe.Pointer(&v)), 1, 0, 0, 0)
@@ -139,7 +140,7 @@ func SpliceMemory(pipe int, p []byte) (int, error) {
 }
 
 // Splice moves up to n bytes out of a pipe into a socket by reference (splice(2), Linux 2.6.17).
-// Errors are as those of [Write].
+// Errors are those of [Write].
 func Splice(pipe, socket, n int) (int, error) {
 	for {
 		moved, err := unix.Splice(pipe, nil, socket, nil, n, unix.SPLICE_F_MOVE)
@@ -155,8 +156,8 @@ func Splice(pipe, socket, n int) (int, error) {
 	}
 }
 
-// ShutdownRead ends the receiving direction of a stream, of which the other end is told nothing,
-// and wakes every thread that sleeps in a read of it.
+// ShutdownRead ends the receiving direction of a stream without notice to the other end, and wakes
+// every thread that sleeps in a read on it.
 func ShutdownRead(fd int) error {
 	if err := unix.Shutdown(fd, unix.SHUT_RD); err != nil {
 		return fmt.Errorf("shut down receiving: %w", err)
@@ -164,7 +165,7 @@ func ShutdownRead(fd int) error {
 	return nil
 }
 
-// ShutdownWrite ends the sending direction of a stream; what is queued is still delivered.
+// ShutdownWrite ends the sending direction of a stream. Queued data is still delivered.
 func ShutdownWrite(fd int) error {
 	if err := unix.Shutdown(fd, unix.SHUT_WR); err != nil {
 		return fmt.Errorf("shut down sending: %w", err)

@@ -5,17 +5,18 @@ import (
 	"fmt"
 )
 
-// ErrNotSupported says that this kernel, system or socket has no such thing. It is a fact, not a
+// ErrNotSupported reports that this kernel, system or socket lacks a feature. It is a fact, not a
 // failure.
 var ErrNotSupported = errors.New("not supported by this system")
 
-// UnsupportedError is an [ErrNotSupported] that names what is missing and which version brought it.
+// UnsupportedError is an [ErrNotSupported] that names the missing feature and the version that
+// introduced it.
 type UnsupportedError struct {
 	Feature string // "cpu pinning", "tcp_info"
 	Since   string // "Linux 3.0"; empty: no version of this system has it
 }
 
-// Error is "feature: not supported by this system (since …)".
+// Error returns "feature: not supported by this system (since …)".
 func (e *UnsupportedError) Error() string {
 	if e.Since == "" {
 		return fmt.Sprintf("%s: %v", e.Feature, ErrNotSupported)
@@ -26,18 +27,18 @@ func (e *UnsupportedError) Error() string {
 // Is makes every UnsupportedError an ErrNotSupported.
 func (e *UnsupportedError) Is(target error) bool { return target == ErrNotSupported }
 
-// Support is the answer of a probe.
+// Support is the result of a probe.
 type Support int
 
-// The three answers. Unknown is not a polite no: nobody could tell, most often for want of a
-// privilege.
+// The three results. Unknown does not mean unsupported: the probe could not determine it, usually
+// for lack of a privilege.
 const (
 	Unknown Support = iota
 	Supported
 	Unsupported
 )
 
-// String is "supported", "unsupported" or "unknown".
+// String returns "supported", "unsupported" or "unknown".
 func (s Support) String() string {
 	switch s {
 	case Supported:
@@ -48,7 +49,7 @@ func (s Support) String() string {
 	return "unknown"
 }
 
-// SupportOf reads the answer out of the error of a probe.
+// SupportOf converts the error of a probe to its result.
 func SupportOf(err error) Support {
 	switch {
 	case err == nil:
@@ -59,15 +60,15 @@ func SupportOf(err error) Support {
 	return Unknown
 }
 
-// Probe is one capability that the engine would like to have.
+// Probe is one capability that the engine can use.
 type Probe struct {
-	Feature string       // in words
-	Since   string       // the Linux release that brought it
-	Check   func() error // nil: yes; ErrNotSupported: no; anything else: could not tell
+	Feature string       // its description
+	Since   string       // the Linux release that introduced it
+	Check   func() error // nil: yes; ErrNotSupported: no; any other error: unknown
 }
 
-// Probes are all capabilities that this package can ask for, cheapest first. Asking changes nothing
-// on the host.
+// Probes returns all capabilities that this package can check, quickest first. A check changes
+// nothing on the host.
 func Probes() []Probe {
 	return []Probe{
 		{"cpu pinning", "Linux 2.5.8", func() error { _, err := AllowedCPUs(); return err }},

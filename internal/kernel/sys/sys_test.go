@@ -50,14 +50,14 @@ func TestUnsupportedError(t *testing.T) {
 	}
 }
 
-// TestProbes holds the table against this kernel: what has been in Linux for ten years cannot be
-// missing.
+// TestProbes checks the table against this kernel: a capability that has been in Linux for ten
+// years cannot be missing.
 func TestProbes(t *testing.T) {
 	for _, p := range sys.Probes() {
 		err := p.Check()
 		t.Logf("%s: %v (%v)", p.Feature, sys.SupportOf(err), err)
 		if runtime.GOOS == "linux" && sys.SupportOf(err) == sys.Unsupported {
-			t.Errorf("%s: said to be missing, but it came with %s", p.Feature, p.Since)
+			t.Errorf("%s: reported missing, but it exists since %s", p.Feature, p.Since)
 		}
 	}
 }
@@ -74,7 +74,7 @@ func TestClocksDoNotGoBack(t *testing.T) {
 		}
 	}
 	if m, b := sys.Monotonic(), sys.Boottime(); runtime.GOOS == "linux" && b < m {
-		t.Errorf("boottime %v is behind monotonic %v: it counts the time asleep as well", b, m)
+		t.Errorf("boottime %v is behind monotonic %v: it must also count the time asleep", b, m)
 	}
 }
 
@@ -161,7 +161,7 @@ func TestPinMovesTheThread(t *testing.T) {
 			t.Errorf("cpu %d is allowed but not online: %v", c, online)
 		}
 	}
-	// The goroutine ends with its thread locked, so the thread and its mask end as well.
+	// The goroutine ends with its thread locked, so the thread and its mask end too.
 	result := make(chan error)
 	go func() {
 		runtime.LockOSThread()
@@ -179,7 +179,7 @@ func TestPinMovesTheThread(t *testing.T) {
 		result <- sys.Pin(1 << 20)
 	}()
 	if err := <-result; err == nil || err.Error() != "pin thread to cpu 1048576: invalid argument" {
-		t.Errorf("pin to a cpu that is not there: %v", err)
+		t.Errorf("pin to a missing cpu: %v", err)
 	}
 }
 
@@ -199,8 +199,8 @@ func TestCapabilities(t *testing.T) {
 	}
 }
 
-// kernelTCPInfo lays out struct tcp_info with every 32-bit word telling its own offset, so that a
-// field read from the wrong place shows.
+// kernelTCPInfo returns a struct tcp_info in which every 32-bit word holds its own offset, so that
+// a field read at the wrong offset is visible.
 func kernelTCPInfo(n int) []byte {
 	b := make([]byte, n)
 	for at := 8; at+4 <= n; at += 4 {
@@ -209,7 +209,7 @@ func kernelTCPInfo(n int) []byte {
 	return b
 }
 
-// TestTCPInfoOffsets holds the decoder against the offsets that a C compiler gives for
+// TestTCPInfoOffsets checks the decoder against the offsets that a C compiler computes for
 // include/uapi/linux/tcp.h.
 func TestTCPInfoOffsets(t *testing.T) {
 	b := kernelTCPInfo(280)
@@ -262,8 +262,8 @@ func TestTCPInfoOffsets(t *testing.T) {
 	}
 }
 
-// TestTCPInfoOfOlderKernels reads the lengths that kernels have returned over the years: what they
-// knew is there, the rest is zero.
+// TestTCPInfoOfOlderKernels reads the lengths that kernels have returned over the years: the fields
+// they have are set, the rest is zero.
 func TestTCPInfoOfOlderKernels(t *testing.T) {
 	for _, c := range []struct {
 		length                   int
@@ -290,7 +290,7 @@ func TestTCPInfoOfOlderKernels(t *testing.T) {
 	}
 }
 
-// FuzzDecodeTCPInfo checks that a longer answer never changes what a shorter one said.
+// FuzzDecodeTCPInfo checks that a longer answer never changes the fields of a shorter one.
 func FuzzDecodeTCPInfo(f *testing.F) {
 	for _, n := range []int{0, 8, 103, 104, 192, 232, 236, 280, 400} {
 		f.Add(kernelTCPInfo(n))
@@ -307,7 +307,7 @@ func FuzzDecodeTCPInfo(f *testing.F) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		// A field that was cut in the middle is zero in the shorter answer; whole ones agree.
+		// A field truncated in the shorter answer is zero there; complete fields agree.
 		if i.TotalRetrans != longer.TotalRetrans || i.State != longer.State || i.Has(sys.TCPInfoSndWnd) &&
 			i.SndWndBytes != longer.SndWndBytes {
 			t.Fatalf("%+v became %+v", i, longer)

@@ -5,9 +5,9 @@ import (
 	"fmt"
 )
 
-// TCPInfo is struct tcp_info as the kernel gave it. Kernels only ever append to it, so
-// [TCPInfo.Has] on Length tells a zero from an absence. Names and units are the kernel's: Micros
-// are microseconds, Millis milliseconds, MSS multiples are Packets.
+// TCPInfo is struct tcp_info as the kernel returned it. Kernels only append fields, so
+// [TCPInfo.Has] distinguishes a zero from a missing field by Length. Names and units are the
+// kernel's: Micros are microseconds, Millis milliseconds, multiples of the MSS are Packets.
 type TCPInfo struct {
 	Length int // bytes the kernel returned; fields beyond are zero
 
@@ -36,7 +36,7 @@ type TCPInfo struct {
 	DataSegsIn, DataSegsOut                 uint32 // since 4.6
 	DeliveryRateBytes                       uint64 // per second, since 4.9
 	BusyMicros                              uint64 // had data in flight or to send, since 4.10
-	RwndLimitedMicros, SndbufLimitedMicros  uint64 // part of BusyMicros held by the peer's window, by the send buffer
+	RwndLimitedMicros, SndbufLimitedMicros  uint64 // parts of BusyMicros limited by the peer's window and by the send buffer
 	Delivered, DeliveredCE                  uint32 // segments, since 4.18
 	BytesSent, BytesRetrans                 uint64 // payload, since 4.19
 	DSACKDups, ReordSeen                    uint32 // since 4.19
@@ -52,7 +52,7 @@ type TCPInfo struct {
 // TCPOptions are the options that both ends agreed on, tcpi_options.
 type TCPOptions uint8
 
-// The bits of tcpi_options. ECNSeen: at least one packet with ECT came in.
+// The bits of tcpi_options. ECNSeen: at least one packet with ECT was received.
 const (
 	OptTimestamps TCPOptions = 1 << iota
 	OptSACK
@@ -63,30 +63,30 @@ const (
 	OptUserTimeout
 )
 
-// Has tells whether all of o are set.
+// Has reports whether all of o are set.
 func (t TCPOptions) Has(o TCPOptions) bool { return t&o == o }
 
-// Lengths of struct tcp_info at which a group of fields is complete.
+// Lengths of struct tcp_info that complete a group of fields.
 const (
 	TCPInfoChronographs = 192 // up to SndbufLimitedMicros, Linux 4.10
 	TCPInfoSndWnd       = 232 // Linux 5.4
 	TCPInfoRcvWnd       = 236 // Linux 6.2
 )
 
-// Has tells whether the kernel returned at least length bytes.
+// Has reports whether the kernel returned at least length bytes.
 func (t *TCPInfo) Has(length int) bool { return t.Length >= length }
 
-// tcpInfoBase is the size of struct tcp_info in Linux 2.6.9 to 3.14; no kernel that Go runs on
-// returns less.
+// tcpInfoBase is the size of struct tcp_info in Linux 2.6.9 to 3.14; every kernel that Go supports
+// returns at least that.
 const tcpInfoBase = 104
 
-// TCPInfoBytes is enough for every field this package knows; a kernel that knows more cuts its
-// answer there.
+// TCPInfoBytes is enough for every field of this package; a newer kernel truncates its answer
+// there.
 const TCPInfoBytes = 280
 
-// DecodeTCPInfo reads struct tcp_info from the bytes that getsockopt(TCP_INFO) filled, in the byte
-// order of this machine. More bytes than it knows are ignored, fewer leave fields zero; fewer than
-// Linux 2.6.9 gave are an error.
+// DecodeTCPInfo reads struct tcp_info from the bytes that getsockopt(TCP_INFO) returned, in the
+// byte order of this machine. It ignores bytes after the last known field. Missing bytes leave
+// fields zero; fewer bytes than Linux 2.6.9 returns are an error.
 func DecodeTCPInfo(b []byte) (TCPInfo, error) {
 	if len(b) < tcpInfoBase {
 		return TCPInfo{}, fmt.Errorf("decode tcp_info: %d bytes are fewer than %d", len(b), tcpInfoBase)
@@ -96,7 +96,7 @@ func DecodeTCPInfo(b []byte) (TCPInfo, error) {
 		State:  b[0], CAState: b[1], Retransmits: b[2], Probes: b[3], Backoff: b[4], Options: TCPOptions(b[5]),
 	}
 	// Bit fields start at the low end of the byte on little-endian machines and at the high end on
-	// the others.
+	// big-endian ones.
 	if binary.NativeEndian.Uint16([]byte{1, 0}) == 1 {
 		t.SndWScale, t.RcvWScale = b[6]&0xf, b[6]>>4
 		t.DeliveryRateAppLimited, t.FastOpenClientFail = b[7]&1 != 0, b[7]>>1&3
@@ -123,8 +123,8 @@ func DecodeTCPInfo(b []byte) (TCPInfo, error) {
 	return t, nil
 }
 
-// fieldReader walks a C structure whose members are aligned to their own size, and stops at the
-// first that is not whole.
+// fieldReader reads a C structure whose members are aligned to their own size, and stops at the
+// first incomplete one.
 type fieldReader struct {
 	b  []byte
 	at int
@@ -133,7 +133,7 @@ type fieldReader struct {
 func (r *fieldReader) next(size int) []byte {
 	r.at = (r.at + size - 1) &^ (size - 1)
 	if r.at+size > len(r.b) {
-		r.at = len(r.b) + 8 // nothing after a missing field is there either
+		r.at = len(r.b) + 8 // all fields after a missing one are missing too
 		return nil
 	}
 	field := r.b[r.at : r.at+size]

@@ -7,14 +7,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// ReadTCPInfo asks the kernel for struct tcp_info of a connected TCP socket. A socket that is not
-// TCP gives [ErrNotSupported].
+// ReadTCPInfo reads struct tcp_info of a connected TCP socket. For a socket that is not TCP the
+// error is [ErrNotSupported].
 //
-// It goes by bytes and length instead of a fixed structure because kernels append fields: an older
-// one returns less, a newer one more.
+// It uses bytes and a length instead of a fixed structure, because kernels append fields: an older
+// one returns fewer, a newer one more.
 func ReadTCPInfo(fd int) (TCPInfo, error) {
 	var buf [TCPInfoBytes]byte
-	// In: the room there is. Out: the smaller of that and what this kernel has.
+	// In: the size of the buffer. Out: the smaller of that and the kernel's size.
 	n := uint32(len(buf))
 	_, _, errno := unix.Syscall6(unix.SYS_GETSOCKOPT, uintptr(fd), unix.IPPROTO_TCP, unix.TCP_INFO,
 		uintptr(unsafe.Pointer(&buf)), uintptr(unsafe.Pointer(&n)), 0)
@@ -43,8 +43,8 @@ func probeChronographs() error {
 	return nil
 }
 
-// freshTCPInfo asks an unconnected socket: it has no numbers, but the length is that of every
-// other.
+// freshTCPInfo reads from an unconnected socket, whose numbers are empty, but whose length is that
+// of any socket.
 func freshTCPInfo() (TCPInfo, error) {
 	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {

@@ -2,7 +2,7 @@
 
 package sys
 
-// ReadTCPInfo says that this system shows no struct tcp_info of Linux.
+// ReadTCPInfo returns an error: this system has no struct tcp_info.
 func ReadTCPInfo(int) (TCPInfo, error) { return TCPInfo{}, &UnsupportedError{Feature: "tcp_info"} }
 
 func probeTCPInfo() error { return &UnsupportedError{Feature: "tcp_info"} }

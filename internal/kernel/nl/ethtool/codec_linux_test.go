@@ -14,7 +14,7 @@ import (
 	"github.com/linerate/linerate/internal/kernel/nl/nltest"
 )
 
-// bitset encodes named bits; values nil makes a set without mask.
+// bitset encodes named bits. With nil values it is a set without mask.
 func bitset(names []string, values map[string]bool) func(*netlink.AttributeEncoder) error {
 	return func(set *netlink.AttributeEncoder) error {
 		if values == nil {
@@ -128,12 +128,12 @@ func TestParseFEC(t *testing.T) {
 		data []byte
 		want FEC
 	}{
-		{"chosen by the driver", fecMessage(t, 1, unix.ETHTOOL_LINK_MODE_FEC_RS_BIT, "RS", "BASER"),
+		{"driver's choice", fecMessage(t, 1, unix.ETHTOOL_LINK_MODE_FEC_RS_BIT, "RS", "BASER"),
 			FEC{Auto: true, Modes: []string{"baser", "rs"}, Active: "rs"}},
 		{"off", fecMessage(t, 0, unix.ETHTOOL_LINK_MODE_FEC_NONE_BIT, "None"),
 			FEC{Modes: []string{"off"}, Active: "off"}},
 		{"no link", fecMessage(t, 0, 0, "LLRS"), FEC{Modes: []string{"llrs"}}},
-		{"a mode to come", fecMessage(t, 0, 200, "XYZ"), FEC{Modes: []string{"XYZ"}}},
+		{"unknown mode", fecMessage(t, 0, 200, "XYZ"), FEC{Modes: []string{"XYZ"}}},
 		{"nothing told", nil, FEC{}},
 	} {
 		got, err := parseFEC(tc.data)
@@ -163,7 +163,7 @@ func words(v ...uint32) (b []byte) {
 	return b
 }
 
-// rxfh is the same as an ioctl tells it.
+// rxfh returns the same as the ioctl does.
 func rxfh(function byte, key int, queues ...uint32) []byte {
 	b := words(unix.ETHTOOL_GRSSH, 0, uint32(len(queues)), uint32(key), 0, 0)
 	b[16] = function
@@ -180,11 +180,11 @@ func TestParseRSS(t *testing.T) {
 	}{
 		{"usual", 1, 40, []uint32{0, 1, 2, 3, 0, 1},
 			RSS{HashFunction: "toeplitz", KeyBytes: 40, Indirection: []uint32{0, 1, 2, 3, 0, 1}}},
-		{"one entry is no number", 2, 0, []uint32{5}, RSS{HashFunction: "xor", Indirection: []uint32{5}}},
+		{"table of one entry", 2, 0, []uint32{5}, RSS{HashFunction: "xor", Indirection: []uint32{5}}},
 		{"virtio without steering", 1, 0, nil, RSS{HashFunction: "toeplitz"}},
 		{"nothing told", 0, 0, nil, RSS{}},
 		{"crc", 4, 0, nil, RSS{HashFunction: "crc32"}},
-		{"a function to come", 8, 0, nil, RSS{HashFunction: "0x8"}},
+		{"unknown function", 8, 0, nil, RSS{HashFunction: "0x8"}},
 	} {
 		got, err := parseRSS(rssMessage(t, uint32(tc.function), tc.key, tc.queues...))
 		if diff := cmp.Diff(tc.want, got); err != nil || diff != "" {
@@ -197,7 +197,7 @@ func TestParseRSS(t *testing.T) {
 	}
 	long := rxfh(1, 40, 1, 2, 3)
 	if _, err := parseRxfh(long[:len(long)-1]); err == nil {
-		t.Error("a key that was cut off was accepted")
+		t.Error("a truncated key was accepted")
 	}
 	if _, err := parseRxfh(long[:sizeRxfh-1]); !errors.Is(err, nl.ErrShort) {
 		t.Errorf("short struct: %v", err)
@@ -220,8 +220,8 @@ func TestParsePrivateFlags(t *testing.T) {
 	}
 }
 
-// A request that changes one bit is read as one by the decoder that reads the kernel's sets: with a
-// mask, and the value told.
+// The decoder of the kernel's sets reads a request that changes one bit as one bit, with a mask and
+// the value.
 func TestOneBit(t *testing.T) {
 	for _, on := range []bool{true, false} {
 		got, err := parsePrivateFlags(nltest.Encoded(t, nil,
@@ -282,7 +282,7 @@ func FuzzGroup(f *testing.F) {
 func FuzzMessages(f *testing.F) {
 	f.Add(featuresMessage(f))
 	f.Fuzz(func(t *testing.T, data []byte) {
-		// Whatever the bytes are, no parser may panic.
+		// No parser may panic on any bytes.
 		_, _ = parseFeatures(data)
 		_, _ = uint32s(data)
 		_ = parseDriver(data)

@@ -8,8 +8,8 @@ import (
 	"github.com/linerate/linerate/internal/kernel/nl/nltest"
 )
 
-// agree asks both sides about one link and gives the number of values compared. Only what both have
-// names for is compared: each may be older than the kernel.
+// agree compares what both sides report about one link, and returns the number of values compared.
+// It compares only values that both name: either may be older than the kernel.
 func agree(t *testing.T, c world, name string) (n int) {
 	t.Helper()
 	same := func(what string, ours, theirs any) {
@@ -23,11 +23,11 @@ func agree(t *testing.T, c world, name string) (n int) {
 	if m, err := c.Coalesce(name); err == nil {
 		out, _ := nltest.OtherSays(t, "ethtool", "-c", name)
 		for key, value := range nltest.Pairs(out) {
-			// With adaptive moderation the numbers move from one moment to the next.
+			// With adaptive moderation the numbers change all the time.
 			if direction, _, _ := strings.Cut(key, "-"); m["adaptive-"+direction] != 0 {
 				continue
 			}
-			// ethtool prints another word than it takes.
+			// ethtool prints another name than it accepts.
 			if v, ok := m[strings.ReplaceAll(key, "-frame-", "-frames-")]; ok {
 				same(key, v, value)
 			}
@@ -41,7 +41,7 @@ func agree(t *testing.T, c world, name string) (n int) {
 				[2]uint32{nltest.Number(nltest.Pairs(most)[key]), nltest.Number(nltest.Pairs(now)[key])})
 		}
 	} else if !ok && rerr == nil {
-		t.Errorf("rings of %s: %v %v here, nothing there", name, rx, tx)
+		t.Errorf("rings of %s: here %v %v, ethtool prints none", name, rx, tx)
 	}
 	ch, cerr := c.Channels(name)
 	if out, ok := nltest.OtherSays(t, "ethtool", "-l", name); ok && cerr == nil {
@@ -54,7 +54,7 @@ func agree(t *testing.T, c world, name string) (n int) {
 				[2]uint32{nltest.Number(nltest.Pairs(most)[key]), nltest.Number(nltest.Pairs(now)[key])})
 		}
 	} else if ok != (cerr == nil) {
-		t.Errorf("channels of %s: %v here, %q there", name, cerr, out)
+		t.Errorf("channels of %s: here %v, ethtool prints %q", name, cerr, out)
 	}
 	features, err := c.Features(name)
 	nltest.Must(t, err)
@@ -68,8 +68,8 @@ func agree(t *testing.T, c world, name string) (n int) {
 	return n
 }
 
-// What ethtool(8) prints is what is read here: of a veth, of a tap, and of every link of this
-// machine, which is only read.
+// This package reads the same values that ethtool(8) prints for a veth, for a tap, and for every
+// link of this machine, which the test only reads.
 func TestNetnsAgreesWithOtherTools(t *testing.T) {
 	inNetNS(t, func(c world) {
 		nltest.Must(t, c.AddVeth("v0", "v1", -1))

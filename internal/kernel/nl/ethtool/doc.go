@@ -1,40 +1,40 @@
-// Package ethtool reads and sets what ethtool(8) shows of a card: rings, queue counts, interrupt
+// Package ethtool reads and sets what ethtool(8) shows of a NIC: rings, queue counts, interrupt
 // moderation, offloads, link modes, flow control, error correction, receive hashing, counters and
 // the driver's own switches.
 //
 // # Model
 //
-// A [Client] asks over the sockets of a client of package nl, by the generic netlink family
-// "ethtool", and by the old ioctl where there is no message: statistics by name, driver
-// information, receive hashing and tunables on every kernel, more of it on old ones. [Feature],
-// [Ring], [Channels], [Pause], [EEE], [FEC], [RSS] and [LinkModes] are copies of what the kernel
-// said at one moment. Errors are those of package nl: nl.ErrNotSupported is what a driver has not,
-// nl.ErrNotApplied what it took and did not do.
+// A [Client] uses the sockets of a client of package nl. It sends messages of the generic netlink
+// family "ethtool", and uses the old ioctl where no message exists: statistics by name, driver
+// information, receive hashing and tunables on every kernel, and more on old kernels. [Feature],
+// [Ring], [Channels], [Pause], [EEE], [FEC], [RSS] and [LinkModes] are copies of the kernel's state
+// at one moment. Errors are those of package nl: nl.ErrNotSupported for something the driver lacks,
+// nl.ErrNotApplied for a change it accepted without making it.
 //
-// Drivers round what they are told: rings to powers of two, microseconds to the steps of a timer,
-// everything to a maximum. A write therefore reads back and says nl.ErrNotApplied when nothing
-// changed; what the driver made of the number is for the caller to read.
+// Drivers round the numbers they receive: rings to powers of two, microseconds to the steps of a
+// timer, all of them to a maximum. A write therefore reads back and returns nl.ErrNotApplied if
+// nothing changed; the caller reads the number that the driver chose.
 //
-// What takes a link down (its mode, FEC, pause, EEE) is sent only when it differs from what is
-// there, and checked against what the card has before it is sent. A mode that a driver refuses
-// after it has begun to change is put back.
+// Settings that take a link down (its mode, FEC, pause, EEE) are sent only if they differ from the
+// present ones, after a check against the abilities of the NIC. If a driver refuses a mode after it
+// has begun to change, the old mode is restored.
 //
 // # Units
 //
-// Bits per second for link speed; descriptors for rings, which are not bytes and on some cards not
-// packets either; microseconds or frames for coalescing parameters, as in their names.
+// Link speed is in bits per second. Rings are in descriptors, which are not bytes and on some NICs
+// not packets either. Coalescing parameters are in microseconds or frames, as their names say.
 //
 // # Sources
 //
 // include/uapi/linux/{ethtool,ethtool_netlink}.h of Linux 6.18;
-// https://docs.kernel.org/networking/ethtool-netlink.html. The family exists since Linux 5.6;
-// rings, channels, coalescing, pause, EEE, private flags and features are in it since 5.7, FEC
-// since 5.13, RSS since 6.3. Before the family, rings, channels, coalescing, pause and RSS are
-// asked for by ioctl; the others answer nl.ErrNotSupported.
+// https://docs.kernel.org/networking/ethtool-netlink.html. The family exists since Linux 5.6. It
+// has rings, channels, coalescing, pause, EEE, private flags and features since 5.7, FEC since
+// 5.13, RSS since 6.3. On older kernels an ioctl reads rings, channels, coalescing, pause and RSS;
+// the rest return nl.ErrNotSupported.
 //
 // # Limits
 //
 // Linux only. Receive hashing and tunables are written by ioctl on every kernel, link modes and FEC
-// by the family alone. Writes need CAP_NET_ADMIN in the user namespace that owns the network
+// only through the family. Writes need CAP_NET_ADMIN in the user namespace that owns the network
 // namespace.
 package ethtool

@@ -13,10 +13,10 @@ import (
 	"github.com/linerate/linerate/internal/kernel/nl"
 )
 
-// ask sends one ethtool request for a device and gives the payload of the answer.
+// ask sends one ethtool request for a device and returns the payload of the answer.
 //
-// The request for one device is answered by one message; a dump, which would answer for all
-// devices, is never asked for, because one driver that is slow to answer would hold up all of them.
+// One message answers the request for one device. A dump would cover all devices, but is not used,
+// because one slow driver would delay all of them.
 func (k kernel) ask(cmd uint8, name string, fill func(*netlink.AttributeEncoder)) ([]byte, error) {
 	msgs, err := k.ethtoolRequest(cmd, name, 0, netlink.Request, fill)
 	if err != nil {
@@ -28,7 +28,7 @@ func (k kernel) ask(cmd uint8, name string, fill func(*netlink.AttributeEncoder)
 	return msgs[0].Data, nil
 }
 
-// ethtoolRequest frames one message of the family: the header nest, then the attributes of the
+// ethtoolRequest sends one message of the family: the header nest, then the attributes of the
 // command. The numbers are those of linux/ethtool_netlink.h.
 func (k kernel) ethtoolRequest(
 	cmd uint8, name string, headerFlags uint32, flags netlink.HeaderFlags, fill func(*netlink.AttributeEncoder),
@@ -59,7 +59,7 @@ func (k kernel) ethtoolRequest(
 	return k.Generic(family, cmd, flags, data)
 }
 
-// family is the number of the generic family.
+// family returns the number of the generic netlink family.
 func (k kernel) family() (uint16, error) {
 	number, err := k.Family("ethtool")
 	if errors.Is(err, fs.ErrNotExist) {
@@ -68,12 +68,12 @@ func (k kernel) family() (uint16, error) {
 	return number, err
 }
 
-// uint32s collects the 32-bit attributes of a message by number, and the 8-bit ones widened; nests
-// and others are left out.
+// uint32s returns the 32-bit attributes of a message by number, and the 8-bit ones widened. It
+// skips nests and all other attributes.
 //
-// Widening is safe because the family has no two attributes of one number and different width. An
-// attribute that the driver does not support is left out of the answer by the kernel, and then
-// absent from the map: 0 and not known must not be mixed up by those who care.
+// Widening is safe because the family never uses one number for two widths. The kernel omits an
+// attribute that the driver does not support, so it is absent from the map; this distinguishes
+// unknown from 0.
 func uint32s(data []byte) (map[uint16]uint32, error) {
 	ad, err := netlink.NewAttributeDecoder(data)
 	if err != nil {
@@ -94,8 +94,8 @@ func uint32s(data []byte) (map[uint16]uint32, error) {
 	return out, ad.Err()
 }
 
-// rings reads ETHTOOL_MSG_RINGS_GET (5.7): descriptors, not bytes. Mini and jumbo rings, which no
-// present driver fills, are left out.
+// rings reads ETHTOOL_MSG_RINGS_GET (5.7), in descriptors, not bytes. It omits mini and jumbo
+// rings, which no current driver fills.
 func (k kernel) rings(name string) (rx, tx Ring, err error) {
 	v, err := k.readGroup(groupRings, name)
 	if err != nil {
@@ -107,7 +107,7 @@ func (k kernel) rings(name string) (rx, tx Ring, err error) {
 }
 
 // channels reads ETHTOOL_MSG_CHANNELS_GET (5.7). Most drivers have combined channels only, some
-// have separate ones for each direction, and a few count both; so all are passed on.
+// have separate ones for each direction, and a few count both; so all are returned.
 func (k kernel) channels(name string) (Channels, error) {
 	v, err := k.readGroup(groupChannels, name)
 	if err != nil {
@@ -121,7 +121,7 @@ func (k kernel) channels(name string) (Channels, error) {
 	}, nil
 }
 
-// coalesceNames are the words of ethtool(8) -C by attribute number; 2 to 23 since 5.7, 24 and 25
+// coalesceNames maps attribute numbers to the names of ethtool(8) -C: 2 to 23 since 5.7, 24 and 25
 // since 5.15, 26 to 28 since 6.3.
 var coalesceNames = map[uint16]string{
 	unix.ETHTOOL_A_COALESCE_RX_USECS:             "rx-usecs",
@@ -153,8 +153,8 @@ var coalesceNames = map[uint16]string{
 	28:                                           "tx-aggr-time-usecs",
 }
 
-// coalesce reads ETHTOOL_MSG_COALESCE_GET (5.7). A parameter that the driver does not have is left
-// out of the answer, so that an absent key is not a zero.
+// coalesce reads ETHTOOL_MSG_COALESCE_GET (5.7). The kernel omits a parameter that the driver
+// lacks, so an absent key differs from zero.
 func (k kernel) coalesce(name string) (map[string]uint32, error) {
 	v, err := k.readGroup(groupCoalesce, name)
 	if err != nil {
@@ -169,8 +169,8 @@ func (k kernel) coalesce(name string) (map[string]uint32, error) {
 	return out, nil
 }
 
-// linkMode reads ETHTOOL_MSG_LINKMODES_GET (5.6). The speed is in Mb/s in the kernel and in bits
-// per second from here on.
+// linkMode reads ETHTOOL_MSG_LINKMODES_GET (5.6). The kernel reports Mb/s; linkMode returns bits
+// per second.
 func (k kernel) linkMode(name string) (float64, string, error) {
 	data, err := k.ask(unix.ETHTOOL_MSG_LINKMODES_GET, name, nil)
 	if err != nil {
@@ -184,8 +184,8 @@ func (k kernel) linkMode(name string) (float64, string, error) {
 	return speed, duplex, nil
 }
 
-// decodeLinkMode knows the two "unknown" values: SPEED_UNKNOWN is all ones, and virtio and some
-// others say 0 as well.
+// decodeLinkMode handles both "unknown" values: SPEED_UNKNOWN is all ones, and virtio and some
+// other drivers report 0.
 func decodeLinkMode(v map[uint16]uint32) (bitsPerSecond float64, duplex string) {
 	if mbit := v[unix.ETHTOOL_A_LINKMODES_SPEED]; mbit != 1<<32-1 {
 		bitsPerSecond = float64(mbit) * 1e6
@@ -201,7 +201,7 @@ func decodeLinkMode(v map[uint16]uint32) (bitsPerSecond float64, duplex string) 
 	return bitsPerSecond, duplex
 }
 
-// linkInfo reads ETHTOOL_MSG_LINKINFO_GET (5.6); the numbers are PORT_TP to PORT_DA, PORT_NONE
+// linkInfo reads ETHTOOL_MSG_LINKINFO_GET (5.6). The numbers are PORT_TP to PORT_DA, PORT_NONE
 // (0xef) and PORT_OTHER (0xff) of linux/ethtool.h.
 func (k kernel) linkInfo(name string) (LinkInfo, error) {
 	data, err := k.ask(unix.ETHTOOL_MSG_LINKINFO_GET, name, nil)
@@ -230,8 +230,8 @@ func (k kernel) linkInfo(name string) (LinkInfo, error) {
 	return info, nil
 }
 
-// features asks without ETHTOOL_FLAG_COMPACT_BITSETS, so that bits come with their names: the
-// numbers of the bits change from kernel to kernel, the names do not.
+// features sends the request without ETHTOOL_FLAG_COMPACT_BITSETS, so that bits arrive with their
+// names: the bit numbers change between kernels, the names do not.
 func (k kernel) features(name string) (map[string]Feature, error) {
 	data, err := k.ask(unix.ETHTOOL_MSG_FEATURES_GET, name, nil)
 	if err != nil {
@@ -240,13 +240,13 @@ func (k kernel) features(name string) (map[string]Feature, error) {
 	return parseFeatures(data)
 }
 
-// parseFeatures reads a FEATURES_GET answer with named bits. The set "hw" lists every name, its
-// values tell what can be changed; "active" and "nochange" list what is on and what is bound never
-// to change.
+// parseFeatures reads a FEATURES_GET answer with named bits. The set "hw" lists every name, and its
+// values report whether a feature can change. "active" lists the features that are on, "nochange"
+// those that never change.
 //
 // The kernel fills hw from dev->hw_features, active from dev->features and nochange from
-// NETIF_F_NEVER_CHANGE. The fourth set, wanted, is what somebody asked for; only what is in effect
-// counts here.
+// NETIF_F_NEVER_CHANGE. The fourth set, wanted, holds requested features; only the active ones
+// count here.
 func parseFeatures(data []byte) (map[string]Feature, error) {
 	ad, err := netlink.NewAttributeDecoder(data)
 	if err != nil {
@@ -282,8 +282,8 @@ func parseFeatures(data []byte) (map[string]Feature, error) {
 	return out, nil
 }
 
-// parseBitset reads a bitset in its long form: the listed bits by name. In a set without mask a
-// listed bit is a set bit; in one with a mask the flag ETHTOOL_A_BITSET_BIT_VALUE tells.
+// parseBitset reads a bitset in its long form: the listed bits by name. In a set without a mask, a
+// listed bit is a set bit; in one with a mask, the flag ETHTOOL_A_BITSET_BIT_VALUE decides.
 func parseBitset(ad *netlink.AttributeDecoder) (map[string]bool, error) {
 	out := make(map[string]bool)
 	noMask := false
@@ -325,8 +325,8 @@ func parseBitset(ad *netlink.AttributeDecoder) (map[string]bool, error) {
 	return out, nil
 }
 
-// oneBit is a bitset that changes the one bit it names: with a mask, which lists what counts, and
-// in the long form, which needs no numbers.
+// oneBit encodes a bitset that changes only the bit it names. It has a mask, which lists the bits
+// that count, and the long form, which needs no numbers.
 func oneBit(ae *netlink.AttributeEncoder, attr uint16, name string, on bool) {
 	ae.Nested(attr, func(set *netlink.AttributeEncoder) error {
 		set.Nested(unix.ETHTOOL_A_BITSET_BITS, func(bits *netlink.AttributeEncoder) error {
@@ -341,28 +341,28 @@ func oneBit(ae *netlink.AttributeEncoder, attr uint16, name string, on bool) {
 	})
 }
 
-// setFeature switches one bit of what is wanted. What is in effect follows by rules of the kernel
-// (netdev_fix_features) and of the driver: transmit checksums go first, segmentation depends on
-// them. So the state is read before, to tell fixed features and unknown names apart, and
-// afterwards, to tell a wish from an effect.
+// setFeature switches one bit of the wanted features. Rules of the kernel (netdev_fix_features) and
+// of the driver determine the effective ones: segmentation, for example, depends on transmit
+// checksums. setFeature reads the state before, to recognise fixed features and unknown names, and
+// afterwards, to check the effect.
 func (k kernel) setFeature(name, feature string, on bool) error {
 	before, err := k.features(name)
 	if err != nil {
 		return err
 	}
-	// A fixed feature that has the wanted value already is no error: an undo must be able to say
-	// "as it was" about it.
+	// A fixed feature that already has the wanted value is no error: an undo must be able to
+	// restore it.
 	f, ok := before[feature]
 	switch {
 	case !ok:
-		return fmt.Errorf("%w: the kernel knows no feature of that name", fs.ErrNotExist)
+		return fmt.Errorf("%w: the kernel has no feature with this name", fs.ErrNotExist)
 	case f.On == on && f.Fixed:
 		return nil
 	case f.Fixed:
 		return fmt.Errorf("%w: the driver fixes this feature", nl.ErrNotSupported)
 	}
-	// Even when the bit has the wanted value already the request is sent: what is wanted and what
-	// is active may differ. The reply is left out: it would come as a second message besides the
+	// The request is sent even if the bit already has the wanted value, because wanted and active
+	// may differ. The reply is suppressed: it would arrive as a second message beside the
 	// acknowledgement, and says less than a read-back.
 	_, err = k.ethtoolRequest(unix.ETHTOOL_MSG_FEATURES_SET, name, unix.ETHTOOL_FLAG_OMIT_REPLY,
 		netlink.Request|netlink.Acknowledge,
@@ -376,9 +376,9 @@ func (k kernel) setFeature(name, feature string, on bool) error {
 	if err != nil {
 		return fmt.Errorf("read back: %w", err)
 	}
-	// The kernel drops what depends on something that is off (netdev_fix_features) and keeps the
-	// wish. The wish alone changes no packet, so that this is reported as a failure; it comes true
-	// by itself when the other feature is switched on.
+	// The kernel switches off features whose requirements are off (netdev_fix_features) but
+	// remembers that they are wanted. Since that alone changes no packet, it is reported as a
+	// failure; the feature comes on when its requirement does.
 	if after[feature].On != on {
 		return fmt.Errorf("%w: it is wanted now and takes effect when the features it depends on allow",
 			nl.ErrNotApplied)
@@ -386,5 +386,5 @@ func (k kernel) setFeature(name, feature string, on bool) error {
 	return nil
 }
 
-// u32 reads in the byte order of the host, which is netlink's.
+// u32 reads in the byte order of the host, which netlink uses.
 func u32(b []byte) uint32 { return binary.NativeEndian.Uint32(b) }

@@ -14,12 +14,12 @@ import (
 	"github.com/linerate/linerate/internal/kernel/nl"
 )
 
-// group is a set of numbers that the kernel reads and writes as one: rings, channels, coalescing,
-// pause.
+// group is a set of numbers that the kernel reads and writes together: rings, channels, coalescing
+// or pause.
 //
-// The netlink messages of these four were made from the older structs of linux/ethtool.h, and kept
-// their order: the attribute numbered n is the 32-bit word n−1 of the struct, whose word 0 is the
-// command. So one description serves both ways to the kernel.
+// The netlink messages of these four groups follow the older structs of linux/ethtool.h in their
+// order: attribute n is the 32-bit word n−1 of the struct, whose word 0 is the command. So one
+// description serves both interfaces of the kernel.
 type group struct {
 	get, set       uint8  // ETHTOOL_MSG_*
 	oldGet, oldSet uint32 // ETHTOOL_G* and ETHTOOL_S* of the ioctl
@@ -27,7 +27,7 @@ type group struct {
 	bytes          []uint16
 }
 
-// Attributes of which the netlink message holds one byte are listed; all others have four
+// These attributes have one byte in the netlink message; all others have four
 // (linux/ethtool_netlink.h).
 var (
 	groupRings = group{
@@ -55,8 +55,8 @@ var (
 	}
 )
 
-// readGroup gives the numbers by attribute. Those that the driver has not are absent; the ioctl,
-// which cannot say so, gives zeros for them.
+// readGroup returns the numbers by attribute. Numbers that the driver lacks are absent; the ioctl
+// cannot express that and returns zeros for them.
 func (k kernel) readGroup(g group, name string) (map[uint16]uint32, error) {
 	if k.predatesNetlink() {
 		words, err := k.oldWords(g, name)
@@ -72,8 +72,8 @@ func (k kernel) readGroup(g group, name string) (map[uint16]uint32, error) {
 	return uint32s(data)
 }
 
-// predatesNetlink is true on kernels before 5.6. On 5.6 itself the family is there and lacks the
-// four groups; nobody maintains that kernel, and it answers nl.ErrNotSupported.
+// predatesNetlink reports whether the kernel is older than 5.6. Kernel 5.6 itself has the family
+// but lacks the four groups; it is unmaintained, and its result is nl.ErrNotSupported.
 func (k kernel) predatesNetlink() bool {
 	if k.testOnlyByIoctl {
 		return true
@@ -82,8 +82,9 @@ func (k kernel) predatesNetlink() bool {
 	return errors.Is(err, nl.ErrNotSupported)
 }
 
-// oldWords asks by SIOCETHTOOL, which every kernel to this day answers; that is how this way is
-// tested on present ones. The struct is zeros but for the command: drivers fill in what they know.
+// oldWords uses SIOCETHTOOL, which every kernel still supports, so that this path can be tested on
+// present kernels. All words of the struct except the command start as zero; drivers fill in the
+// ones they support.
 func (k kernel) oldWords(g group, name string) ([]byte, error) {
 	buf := make([]byte, 4*g.oldWords)
 	binary.NativeEndian.PutUint32(buf, g.oldGet)
@@ -93,7 +94,7 @@ func (k kernel) oldWords(g group, name string) ([]byte, error) {
 	return buf, nil
 }
 
-// byAttribute numbers the words of a struct as the attributes of the message are.
+// byAttribute numbers the words of a struct like the attributes of the message.
 func byAttribute(words []byte) map[uint16]uint32 {
 	out := make(map[uint16]uint32, len(words)/4)
 	for i := 1; i < len(words)/4; i++ {
@@ -104,10 +105,11 @@ func byAttribute(words []byte) map[uint16]uint32 {
 
 // changeGroup sets some numbers of a group and reads them back.
 //
-// Only what differs is sent: a number that reads back otherwise than it was set (pause, which shows
-// what was negotiated) must not be set to what it reads as because another one of the group
-// changes. The kernel takes the rest from the driver under its lock, so that nobody's change of
-// another number is undone by ours. The ioctl takes the whole struct and leaves that window open.
+// It sends only those that differ. Some numbers do not read back as they were set (pause reads back
+// as negotiated), and must not be overwritten with that reading when another number of the group
+// changes. The kernel takes the remaining numbers from the driver under its lock, so this does not
+// undo a concurrent change of another number. The ioctl sends the whole struct and leaves that race
+// open.
 func (k kernel) changeGroup(g group, name string, want map[uint16]uint32) error {
 	before, err := k.readGroup(g, name)
 	if err != nil {
@@ -142,8 +144,7 @@ func (k kernel) changeGroup(g group, name string, want map[uint16]uint32) error 
 	return moved(before, after, change)
 }
 
-// encode writes the attributes in ascending order, so that the same change is always the same
-// message.
+// encode writes the attributes in ascending order, so that equal changes produce equal messages.
 func (g group) encode(ae *netlink.AttributeEncoder, want map[uint16]uint32) {
 	for _, attr := range slices.Sorted(maps.Keys(want)) {
 		if slices.Contains(g.bytes, attr) {
@@ -154,8 +155,8 @@ func (g group) encode(ae *netlink.AttributeEncoder, want map[uint16]uint32) {
 	}
 }
 
-// moved is nil when all is as wanted, or when the driver rounded: then something differs from
-// before. When nothing does the change was swallowed.
+// moved returns nil if the result is as wanted, or if the driver rounded, so that something differs
+// from before. If nothing differs, the driver ignored the change.
 func moved(before, after, want map[uint16]uint32) error {
 	reached := true
 	for attr, v := range want {
@@ -170,8 +171,8 @@ func moved(before, after, want map[uint16]uint32) error {
 	return nl.ErrNotApplied
 }
 
-// writeOld writes the struct back as it was read but for what changes: the ioctl knows no "leave as
-// it is", a zero would be taken for a wish.
+// writeOld writes the whole struct, with only the wanted numbers changed. The ioctl cannot express
+// "leave unchanged"; a zero would be a value.
 func (k kernel) writeOld(g group, name string, want map[uint16]uint32) error {
 	words, err := k.oldWords(g, name)
 	if err != nil {
@@ -188,13 +189,13 @@ func (k kernel) writeOld(g group, name string, want map[uint16]uint32) error {
 	return k.Ioctl(name, words)
 }
 
-// errNoWord is a direction, kind or key that no kernel has.
+// errNoWord reports a direction, kind or key that no kernel has.
 func errNoWord(what, word string) error {
-	return fmt.Errorf("%w: the kernel knows no %s %q", fs.ErrNotExist, what, word)
+	return fmt.Errorf("%w: the kernel has no %s %q", fs.ErrNotExist, what, word)
 }
 
-// setRing leaves the mini and jumbo rings alone, which the read does not show either. The kernel
-// compares with the maximum before the driver is asked (ethnl_set_rings), so that a number above it
+// setRing leaves the mini and jumbo rings unchanged; the read omits them too. The kernel compares
+// with the maximum before it calls the driver (ethnl_set_rings), so a number above the maximum
 // disturbs nothing.
 func (k kernel) setRing(name, direction string, descriptors uint32) error {
 	attr, ok := map[string]uint16{"rx": unix.ETHTOOL_A_RINGS_RX, "tx": unix.ETHTOOL_A_RINGS_TX}[direction]
@@ -210,9 +211,9 @@ func (k kernel) setRing(name, direction string, descriptors uint32) error {
 	return k.changeGroup(groupRings, name, map[uint16]uint32{attr: descriptors})
 }
 
-// setChannel changes one count and leaves the others as they are. The kernel refuses what would
-// leave a direction without a queue, or take one away that an AF_XDP socket or an entry of the RSS
-// table uses, and says which.
+// setChannel changes one count and leaves the others unchanged. The kernel refuses a change that
+// would leave a direction without a queue, or remove a queue that an AF_XDP socket or an RSS table
+// entry uses, and names the reason.
 func (k kernel) setChannel(name, kind string, n uint32) error {
 	attr, ok := map[string]uint16{
 		"rx": unix.ETHTOOL_A_CHANNELS_RX_COUNT, "tx": unix.ETHTOOL_A_CHANNELS_TX_COUNT,
@@ -224,15 +225,14 @@ func (k kernel) setChannel(name, kind string, n uint32) error {
 	return k.changeGroup(groupChannels, name, map[uint16]uint32{attr: n})
 }
 
-// setCoalesce looks the key up from behind: 27 names are no reason for a second map that could
-// differ from the first.
+// setCoalesce searches the map by value: a second map for 27 names could diverge from the first.
 func (k kernel) setCoalesce(name, key string, v uint32) error {
 	for attr, n := range coalesceNames {
 		if n != key {
 			continue
 		}
-		// The kernel takes any byte but 0 for "on" (ethnl_update_bool32), and 256 would be cut to 0
-		// on its way there.
+		// The kernel takes any byte except 0 as "on" (ethnl_update_bool32), and 256 would be
+		// truncated to 0.
 		if slices.Contains(groupCoalesce.bytes, attr) && v > 1 {
 			return fmt.Errorf("%w: %s is a switch: want 0 or 1", unix.ERANGE, key)
 		}
@@ -241,8 +241,8 @@ func (k kernel) setCoalesce(name, key string, v uint32) error {
 	return errNoWord("coalescing parameter", key)
 }
 
-// pause reads ETHTOOL_MSG_PAUSE_GET (5.7). The counters of pause frames that the message may carry
-// are not asked for: they are among the statistics of the driver, under names of its own.
+// pause reads ETHTOOL_MSG_PAUSE_GET (5.7). It does not request the counters of pause frames: the
+// statistics of the driver contain them under its own names.
 func (k kernel) pause(name string) (Pause, error) {
 	v, err := k.readGroup(groupPause, name)
 	if err != nil {
@@ -254,8 +254,9 @@ func (k kernel) pause(name string) (Pause, error) {
 	}, nil
 }
 
-// setPause is refused by some drivers when negotiation is on and rx and tx differ from what they
-// offer; others take it and offer what they always do, which the read-back shows.
+// setPause sets the flow control. With negotiation on, some drivers refuse rx and tx values that
+// differ from their offer; others accept them but offer the same as always, which the read-back
+// shows.
 func (k kernel) setPause(name string, p Pause) error {
 	return k.changeGroup(groupPause, name, map[uint16]uint32{
 		unix.ETHTOOL_A_PAUSE_AUTONEG: digit(p.Autoneg), unix.ETHTOOL_A_PAUSE_RX: digit(p.Rx),

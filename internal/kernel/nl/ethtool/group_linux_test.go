@@ -14,8 +14,8 @@ import (
 	"github.com/linerate/linerate/internal/kernel/nl/nltest"
 )
 
-// The words of the old structs have the order of the attributes: here against the names of
-// linux/ethtool.h.
+// The words of the old structs have the order of the attributes. The test checks them against the
+// names in linux/ethtool.h.
 func TestByAttribute(t *testing.T) {
 	words := func(n int) []byte {
 		b := make([]byte, 4*n)
@@ -74,7 +74,7 @@ func TestMoved(t *testing.T) {
 			nl.ErrNotApplied},
 		{"one of two", map[uint16]uint32{1: 0, 2: 0}, map[uint16]uint32{1: 1, 2: 0},
 			map[uint16]uint32{1: 1, 2: 1}, nil},
-		{"set meanwhile by somebody else", map[uint16]uint32{1: 100}, map[uint16]uint32{1: 100},
+		{"set meanwhile by another program", map[uint16]uint32{1: 100}, map[uint16]uint32{1: 100},
 			map[uint16]uint32{1: 100}, nil},
 	} {
 		if err := moved(tc.before, tc.after, tc.want); !errors.Is(err, tc.err) {
@@ -83,8 +83,8 @@ func TestMoved(t *testing.T) {
 	}
 }
 
-// Widths are part of the kernel's policy: a switch of four bytes is refused, a number of one byte
-// too.
+// Widths are part of the kernel's policy: it refuses a switch of four bytes and a number of one
+// byte.
 func TestGroupEncode(t *testing.T) {
 	want := map[uint16]uint32{unix.ETHTOOL_A_COALESCE_RX_USECS: 50, unix.ETHTOOL_A_COALESCE_USE_ADAPTIVE_RX: 1}
 	data := nltest.Encoded(t, nil, func(ae *netlink.AttributeEncoder) { groupCoalesce.encode(ae, want) })
@@ -100,8 +100,8 @@ func TestGroupEncode(t *testing.T) {
 	}
 }
 
-// bothWays runs a test over netlink and over the ioctl of the kernels before 5.6, which every later
-// one has still.
+// bothWays runs a test over netlink and over the ioctl of kernels before 5.6, which every later
+// kernel still has.
 func bothWays(t *testing.T, f func(t *testing.T, c world)) {
 	for _, way := range []string{"netlink", "ioctl"} {
 		t.Run(way, func(t *testing.T) {
@@ -115,7 +115,8 @@ func bothWays(t *testing.T, f func(t *testing.T, c world)) {
 	}
 }
 
-// The tun driver takes up to NAPI_POLL_WEIGHT frames and cuts off what is above (tun_set_coalesce).
+// The tun driver accepts at most NAPI_POLL_WEIGHT frames and reduces larger numbers to that
+// (tun_set_coalesce).
 func TestNetnsCoalesce(t *testing.T) {
 	bothWays(t, func(t *testing.T, c world) {
 		nltest.AddTap(t, "tap0")
@@ -132,16 +133,16 @@ func TestNetnsCoalesce(t *testing.T) {
 		was := read()
 		nltest.Must(t, c.SetCoalesce("tap0", "rx-frames", 16))
 		if got := read(); got != 16 {
-			t.Errorf("rx-frames %d after setting 16", got)
+			t.Errorf("rx-frames %d after setting it to 16", got)
 		}
 		nltest.Must(t, c.SetCoalesce("tap0", "rx-frames", 100))
 		if got := read(); got != 64 {
 			t.Errorf("asked 100, got %d; the driver rounds to 64", got)
 		}
 		if err := c.SetCoalesce("tap0", "rx-frames", 100); !errors.Is(err, nl.ErrNotApplied) {
-			t.Errorf("at its limit already: %v", err)
+			t.Errorf("already at its limit: %v", err)
 		}
-		nltest.Must(t, c.SetCoalesce("tap0", "rx-frames", 64)) // is so already
+		nltest.Must(t, c.SetCoalesce("tap0", "rx-frames", 64)) // already set
 		nltest.Must(t, c.SetCoalesce("tap0", "rx-frames", was))
 		if got := read(); got != was {
 			t.Errorf("rx-frames %d after restoring %d", got, was)
@@ -151,13 +152,13 @@ func TestNetnsCoalesce(t *testing.T) {
 			err  error
 			is   error
 		}{
-			{"parameter of other drivers", c.SetCoalesce("tap0", "rx-usecs-irq", 5), nl.ErrNotSupported},
-			{"parameter of none", c.SetCoalesce("tap0", "rx-moons", 5), fs.ErrNotExist},
+			{"parameter this driver lacks", c.SetCoalesce("tap0", "rx-usecs-irq", 5), nl.ErrNotSupported},
+			{"parameter no driver has", c.SetCoalesce("tap0", "rx-moons", 5), fs.ErrNotExist},
 			{"switch", c.SetCoalesce("tap0", "adaptive-rx", 2), unix.ERANGE},
 			{"no device", c.SetCoalesce("tap9", "rx-frames", 5), fs.ErrNotExist},
 			{"rings", c.SetRing("tap0", "rx", 256), nl.ErrNotSupported},
 			{"rss", nltest.Second(c.RSS("tap0")), nl.ErrNotSupported},
-			{"rss of no device", nltest.Second(c.RSS("tap9")), fs.ErrNotExist},
+			{"rss of a missing device", nltest.Second(c.RSS("tap9")), fs.ErrNotExist},
 			{"pause", c.SetPause("tap0", Pause{Rx: true}), nl.ErrNotSupported},
 		} {
 			if !errors.Is(tc.err, tc.is) {
@@ -181,8 +182,8 @@ func TestNetnsChannels(t *testing.T) {
 			}
 			most := map[string]uint32{"rx": was.MaxRx, "tx": was.MaxTx}[kind]
 			before := read()
-			// A veth has as many queues as the machine may have CPUs; with one there is nothing to
-			// change and the calls are no-ops.
+			// A veth has as many queues as the machine may have CPUs. With one CPU nothing changes
+			// and the calls are no-ops.
 			for _, n := range []uint32{most, before} {
 				nltest.Must(t, c.SetChannel("v0", kind, n))
 				if got := read(); got != n {
@@ -193,10 +194,10 @@ func TestNetnsChannels(t *testing.T) {
 			if !errors.Is(err, unix.EINVAL) {
 				t.Errorf("%s: %d channels of %d: %v", kind, most+1, most, err)
 			}
-			// Only netlink carries the kernel's sentence.
+			// Only netlink carries the kernel's message.
 			var e *nl.Error
 			if errors.As(err, &e) && !c.k.predatesNetlink() && e.Kernel == "" {
-				t.Errorf("%s: no sentence of the kernel in %v", kind, err)
+				t.Errorf("%s: %v lacks the kernel's message", kind, err)
 			}
 		}
 		if err := c.SetChannel("v0", "both", 1); !errors.Is(err, fs.ErrNotExist) {
@@ -208,7 +209,7 @@ func TestNetnsChannels(t *testing.T) {
 	})
 }
 
-// Virtual devices have none of these, and must say so in the way that callers tell from a missing
+// Virtual devices have none of these settings. The error must differ from that for a missing
 // device.
 func TestNetnsNotOfAVirtualLink(t *testing.T) {
 	inNetNS(t, func(c world) {

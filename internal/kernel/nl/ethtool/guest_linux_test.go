@@ -13,18 +13,17 @@ import (
 
 func TestMain(m *testing.M) { guesttest.Main(m) }
 
-// What is held on the kernel of this machine is held on Debian's too. One of the tests compares all
-// links of the machine it runs on with what ethtool(8) and ip(8) say of them: here these are the
-// cards.
+// The tests of this package must pass on Debian's kernel too. One of them compares all links of its
+// machine with the output of ethtool(8) and ip(8); in the guest these are the emulated NICs.
 func TestGuestOtherKernel(t *testing.T) {
 	guesttest.Others(t, "^TestNetns")
 }
 
-// models are the cards of a guest.
+// models are the NICs of a guest.
 var models = []string{"e1000", "e1000-82545em", "e1000e", "virtio-net-pci", "vmxnet3"}
 
-// Of cards that are up, ethtool(8) says the same of what a veth or a tap has not: driver, bus,
-// speed, pause, private flags, counters.
+// For NICs that are up, ethtool(8) reports the same values of properties that a veth or a tap
+// lacks: driver, bus, speed, pause, private flags, counters.
 func TestGuestAgreesAboutCards(t *testing.T) {
 	if !guesttest.In(t) {
 		return
@@ -54,7 +53,7 @@ func TestGuestAgreesAboutCards(t *testing.T) {
 		p, err := c.Pause(name)
 		out, ok := nltest.OtherSays(t, "ethtool", "-a", name)
 		if ok != (err == nil) {
-			t.Errorf("pause of %s: %v here, %q there", model, err, out)
+			t.Errorf("pause of %s: here %v, ethtool prints %q", model, err, out)
 		}
 		if ok {
 			same("pause", fmt.Sprint(onOff(p.Autoneg), onOff(p.Rx), onOff(p.Tx)),
@@ -63,7 +62,7 @@ func TestGuestAgreesAboutCards(t *testing.T) {
 		flags, err := c.PrivateFlags(name)
 		out, ok = nltest.OtherSays(t, "ethtool", "--show-priv-flags", name)
 		if ok != (err == nil) {
-			t.Errorf("private flags of %s: %v here, %q there", model, err, out)
+			t.Errorf("private flags of %s: here %v, ethtool prints %q", model, err, out)
 		}
 		for flag, value := range nltest.Pairs(out) {
 			same("flag "+flag, onOff(flags[flag]), value)
@@ -71,7 +70,7 @@ func TestGuestAgreesAboutCards(t *testing.T) {
 		n += agreeAboutSpeed(t, c, model, name)
 		n += agreeAboutCounters(t, c, model, name)
 	}
-	t.Logf("note: %d values of five cards agree with ethtool and ip", n)
+	t.Logf("note: %d values of five NICs agree with ethtool and ip", n)
 	if n < 300 {
 		t.Errorf("only %d values compared", n)
 	}
@@ -79,7 +78,7 @@ func TestGuestAgreesAboutCards(t *testing.T) {
 
 func onOff(b bool) string { return map[bool]string{true: "on", false: "off"}[b] }
 
-// dialled is a client in the namespace of the process.
+// dialled returns a client in the namespace of the process.
 func dialled(t *testing.T) world {
 	t.Helper()
 	c, err := nl.Dial()
@@ -88,8 +87,8 @@ func dialled(t *testing.T) world {
 	return world{c, New(c)}
 }
 
-// agreeAboutSpeed compares what was negotiated. A link that has only just come up may be asked
-// before it is and after, so that both are asked until neither has changed in between.
+// agreeAboutSpeed compares the negotiated mode. A link may come up between two requests, so both
+// sides are read until neither changes.
 func agreeAboutSpeed(t *testing.T, c world, model, name string) (n int) {
 	t.Helper()
 	for {
@@ -109,8 +108,8 @@ func agreeAboutSpeed(t *testing.T, c world, model, name string) (n int) {
 	}
 }
 
-// agreeAboutCounters compares all counters of a driver. They go on counting, so that the other
-// tool's number is to be between two of ours.
+// agreeAboutCounters compares all counters of a driver. They keep counting, so ethtool's number
+// must lie between two readings of this package.
 func agreeAboutCounters(t *testing.T, c world, model, name string) (n int) {
 	t.Helper()
 	before, err := c.Statistics(name)
@@ -125,12 +124,12 @@ func agreeAboutCounters(t *testing.T, c world, model, name string) (n int) {
 		}
 		low, ok := before[key]
 		if !ok || theirs < low || theirs > after[key] {
-			t.Errorf("%s of %s: %d and then %d here, %d there", key, model, low, after[key], theirs)
+			t.Errorf("%s of %s: here %d, then %d; ethtool prints %d", key, model, low, after[key], theirs)
 		}
 		n++
 	}
 	if n != len(before) {
-		t.Errorf("counters of %s: %d here, %d there", model, len(before), n)
+		t.Errorf("counters of %s: here %d, ethtool prints %d", model, len(before), n)
 	}
 	return n
 }

@@ -12,14 +12,14 @@ import (
 	"github.com/linerate/linerate/internal/kernel/nl"
 )
 
-// The requests that netlink has no equal of: GDRVINFO, GSSET_INFO, GSTRINGS and GSTATS of
+// Requests without a netlink equivalent: GDRVINFO, GSSET_INFO, GSTRINGS and GSTATS of
 // linux/ethtool.h.
 const (
 	stringLength = 32 // ETH_GSTRING_LEN
 	setStats     = 1  // ETH_SS_STATS
 )
 
-// driver stays with the ioctl: the netlink family tells neither driver nor firmware.
+// driver uses the ioctl, because the netlink family reports neither driver nor firmware.
 func (k kernel) driver(name string) (DriverInfo, error) {
 	var info unix.EthtoolDrvinfo
 	buf := make([]byte, unsafe.Sizeof(info))
@@ -30,8 +30,8 @@ func (k kernel) driver(name string) (DriverInfo, error) {
 	return parseDriver(buf), nil
 }
 
-// parseDriver reads struct ethtool_drvinfo: u32 command, then four texts of 32 bytes. Absent ones
-// are empty or "N/A".
+// parseDriver reads struct ethtool_drvinfo: u32 command, then four texts of 32 bytes. A missing
+// text is empty or "N/A".
 func parseDriver(b []byte) DriverInfo {
 	text := func(i int) string {
 		from := 4 + 32*i
@@ -46,12 +46,13 @@ func parseDriver(b []byte) DriverInfo {
 	return DriverInfo{Driver: text(0), Version: text(1), Firmware: text(2), Bus: text(3)}
 }
 
-// statisticsAttempts bounds the repetition when the driver changes its set of counters (new queues)
-// between the three requests.
+// statisticsAttempts limits how often the reading is repeated because the driver changed its set of
+// counters (new queues) between the three requests.
 const statisticsAttempts = 4
 
-// statistics reads what `ethtool -S` shows: names and meaning are the driver's own. The netlink
-// family has since 5.13 a few standardised groups, but no present driver fills them as completely.
+// statistics reads the counters that `ethtool -S` shows, with the driver's own names and meanings.
+// Since 5.13 the netlink family has a few standardised groups, but no current driver fills them as
+// completely.
 func (k kernel) statistics(name string) (map[string]uint64, error) {
 	for range statisticsAttempts {
 		names, values, err := k.statisticsOnce(name)
@@ -72,16 +73,16 @@ func (k kernel) statistics(name string) (map[string]uint64, error) {
 
 var errSetChanged = errors.New("the driver keeps changing its set of counters")
 
-// It is three requests: how many, their names, their values. The kernel holds its lock for each of
-// them only, so that the set may change in between.
+// statisticsOnce sends three requests: for the number of counters, their names and their values.
+// The kernel holds its lock only during each request, so the set may change between them.
 func (k kernel) statisticsOnce(name string) ([]string, []uint64, error) {
 	n, err := k.countStatistics(name)
 	if err != nil || n == 0 {
 		return nil, nil, err
 	}
-	// The kernel writes as many entries as the driver has at that moment, whatever room the caller
-	// has (fixed only by newer kernels). A reconfiguration of queues in between must not write past
-	// our memory: leave ample room, and check the count afterwards.
+	// The kernel writes as many entries as the driver has at that moment, regardless of the
+	// caller's buffer (only newer kernels fix this). A concurrent reconfiguration of queues must
+	// not overflow the buffer: allocate ample room, and check the count afterwards.
 	room := 2*n + 4096
 	buf := make([]byte, 12+room*stringLength)
 	binary.NativeEndian.PutUint32(buf, unix.ETHTOOL_GSTRINGS)
@@ -110,7 +111,7 @@ func (k kernel) statisticsOnce(name string) ([]string, []uint64, error) {
 	return names, values, nil
 }
 
-// countStatistics asks for the size of the set. A driver without statistics clears its bit in the
+// countStatistics reads the size of the set. A driver without statistics clears its bit in the
 // mask.
 func (k kernel) countStatistics(name string) (int, error) {
 	buf := make([]byte, 24) // struct ethtool_sset_info: u32 command, u32 reserved, u64 mask, u32 counts
@@ -123,8 +124,8 @@ func (k kernel) countStatistics(name string) (int, error) {
 		return 0, nil
 	}
 	n := int(u32(buf[16:]))
-	// The largest cards have some ten thousand counters; a million is a broken answer, and the
-	// memory for it is not to be asked for.
+	// The largest NICs have some ten thousand counters. A million is a broken answer; refuse it
+	// before allocating.
 	if n < 0 || n > 1<<20 {
 		return 0, fmt.Errorf("driver claims %d counters", n)
 	}
@@ -148,7 +149,7 @@ func parseStrings(b []byte, room int) ([]string, error) {
 	return out, nil
 }
 
-// parseStatistics reads struct ethtool_stats: u32 command, u32 count, then u64 each.
+// parseStatistics reads struct ethtool_stats: u32 command, u32 count, then one u64 per counter.
 func parseStatistics(b []byte, room int) ([]uint64, error) {
 	if len(b) < 8 {
 		return nil, nl.ErrShort

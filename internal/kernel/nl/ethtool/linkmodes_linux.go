@@ -12,12 +12,11 @@ import (
 	"github.com/linerate/linerate/internal/kernel/nl"
 )
 
-// linkModesLanes is ETHTOOL_A_LINKMODES_LANES of linux/ethtool_netlink.h, which x/sys does not
-// have.
+// linkModesLanes is ETHTOOL_A_LINKMODES_LANES of linux/ethtool_netlink.h, which x/sys lacks.
 const linkModesLanes = 9
 
-// linkModes reads ETHTOOL_MSG_LINKMODES_GET, like linkMode. The sets come in their long form, by
-// name: the numbers of the modes are the kernel's own, and there are more of them in every release.
+// linkModes reads ETHTOOL_MSG_LINKMODES_GET, like linkMode. The sets arrive in their long form, by
+// name: the mode numbers are internal to the kernel, and every release adds some.
 func (k kernel) linkModes(name string) (LinkModes, error) {
 	data, err := k.ask(unix.ETHTOOL_MSG_LINKMODES_GET, name, nil)
 	if err != nil {
@@ -26,9 +25,9 @@ func (k kernel) linkModes(name string) (LinkModes, error) {
 	return parseLinkModes(data)
 }
 
-// parseLinkModes takes the two sets apart. Of the first the kernel lists what is supported, and the
-// bits that are set among those are advertised; the second has no mask and lists what the other end
-// offered (linkmodes_fill_reply).
+// parseLinkModes reads the two sets. In the first, the listed bits are supported, and the set ones
+// among them are advertised. The second has no mask and lists the offer of the other end
+// (linkmodes_fill_reply).
 func parseLinkModes(data []byte) (LinkModes, error) {
 	ad, err := netlink.NewAttributeDecoder(data)
 	if err != nil {
@@ -77,11 +76,11 @@ func parseLinkModes(data []byte) (LinkModes, error) {
 	return m, nil
 }
 
-// maxAddress is MAX_ADDR_LEN: the longest hardware address is that of InfiniBand, of 20 bytes.
+// maxAddress is MAX_ADDR_LEN. The longest hardware address, that of InfiniBand, has 20 bytes.
 const maxAddress = 32
 
-// permanentAddress asks by ioctl (ETHTOOL_GPERMADDR), which every kernel has; IFLA_PERM_ADDRESS
-// came with 5.6 and says the same.
+// permanentAddress uses an ioctl (ETHTOOL_GPERMADDR), which every kernel has. IFLA_PERM_ADDRESS
+// reports the same, but only since 5.6.
 func (k kernel) permanentAddress(name string) (string, error) {
 	buf := make([]byte, 8+maxAddress)
 	binary.NativeEndian.PutUint32(buf, unix.ETHTOOL_GPERMADDR)
@@ -93,7 +92,7 @@ func (k kernel) permanentAddress(name string) (string, error) {
 }
 
 // parsePermanentAddress reads struct ethtool_perm_addr: u32 command, u32 size, then the address.
-// All zeros is a device that nobody gave one.
+// All zeros means that the device has no permanent address.
 func parsePermanentAddress(b []byte) (string, error) {
 	if len(b) < 8 {
 		return "", nl.ErrShort

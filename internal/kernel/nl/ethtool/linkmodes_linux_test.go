@@ -33,7 +33,8 @@ func permanentMessage(size uint32, address ...byte) []byte {
 	return append(b, address...)
 }
 
-// What is supported and not advertised is why a link is slow, so the two must not be mixed up.
+// A link is slow because a mode is supported but not advertised, so the two sets must not be
+// confused.
 func TestParseLinkModes(t *testing.T) {
 	got, err := parseLinkModes(linkModesMessage(t))
 	want := LinkModes{
@@ -65,7 +66,7 @@ func TestParsePermanentAddress(t *testing.T) {
 	}
 }
 
-// FuzzLinkModes: whatever the bytes are, what is advertised is supported.
+// FuzzLinkModes checks for any bytes that every advertised mode is supported.
 func FuzzLinkModes(f *testing.F) {
 	f.Add(linkModesMessage(f))
 	f.Add(permanentMessage(6, 0, 0x1b, 0x21, 1, 2, 3))
@@ -73,7 +74,7 @@ func FuzzLinkModes(f *testing.F) {
 		m, _ := parseLinkModes(b)
 		for _, mode := range m.Advertised {
 			if !slices.Contains(m.Supported, mode) {
-				t.Errorf("%s is advertised and not supported", mode)
+				t.Errorf("%s is advertised but not supported", mode)
 			}
 		}
 		if a, err := parsePermanentAddress(b); err == nil && len(a) > 3*len(b) {
@@ -82,8 +83,8 @@ func FuzzLinkModes(f *testing.F) {
 	})
 }
 
-// What ethtool(8) prints of modes and of the maker's address is what is read here, of every link of
-// this machine and of a tap, which has a mode and no maker.
+// This package reads the same modes and permanent addresses that ethtool(8) prints, for every link
+// of this machine and for a tap, which has a mode but no permanent address.
 func TestNetnsModesAgreeWithEthtool(t *testing.T) {
 	compare := func(c world, name string) {
 		t.Helper()
@@ -93,7 +94,7 @@ func TestNetnsModesAgreeWithEthtool(t *testing.T) {
 				theirs = ""
 			}
 			if ours, err := c.PermanentAddress(name); err != nil || ours != theirs {
-				t.Errorf("permanent address of %s: %q %v here, %q there", name, ours, err, theirs)
+				t.Errorf("permanent address of %s: here %q %v, ethtool prints %q", name, ours, err, theirs)
 			}
 		}
 		out, ok := nltest.OtherSays(t, "ethtool", name)
@@ -133,8 +134,8 @@ func TestNetnsModesAgreeWithEthtool(t *testing.T) {
 	}
 }
 
-// What ethtool -i, -S and -a print of a link is what is read here: of a veth in a namespace, where
-// nothing moves, and but for the counts of every link of this machine.
+// This package reads what ethtool -i, -S and -a print: everything for an idle veth in a namespace,
+// and everything except the counts for every link of this machine.
 func TestNetnsDriverAgreesWithEthtool(t *testing.T) {
 	compare := func(c world, name string, still bool) (n int) {
 		t.Helper()
@@ -172,14 +173,14 @@ func TestNetnsDriverAgreesWithEthtool(t *testing.T) {
 		out, ok := nltest.OtherSays(t, "ethtool", "-a", name)
 		p, err := c.Pause(name)
 		if ok != (err == nil) {
-			t.Errorf("pause of %s: %v here, %q there", name, err, out)
+			t.Errorf("pause of %s: here %v, ethtool prints %q", name, err, out)
 		}
 		if ok {
 			on := map[string]bool{"on": true}
 			said := nltest.Pairs(out)
 			n++
 			if p.Rx != on[said["RX"]] || p.Tx != on[said["TX"]] || p.Autoneg != on[said["Autonegotiate"]] {
-				t.Errorf("pause of %s: %+v here, %q there", name, p, out)
+				t.Errorf("pause of %s: here %+v, ethtool prints %q", name, p, out)
 			}
 		}
 		return n
@@ -198,8 +199,8 @@ func TestNetnsDriverAgreesWithEthtool(t *testing.T) {
 	}
 }
 
-// section is what stands behind a heading of ethtool(8), with the lines below it that are indented
-// further.
+// section returns the text after a heading of ethtool(8), with the more deeply indented lines below
+// it.
 func section(text, heading string) string {
 	_, after, ok := strings.Cut(text, heading)
 	if !ok {

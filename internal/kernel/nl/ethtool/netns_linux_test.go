@@ -7,16 +7,16 @@ import (
 	"github.com/linerate/linerate/internal/kernel/nl/nltest"
 )
 
-// room is a second name, as a struct cannot embed two types that are both called Client.
+// room is a second name: a struct cannot embed two types named Client.
 type room = Client
 
-// world is a fresh network namespace.
+// world is a new network namespace with its clients.
 type world struct {
 	*nl.Client
 	room
 }
 
-// inNetNS runs f in one.
+// inNetNS runs f in a new world.
 func inNetNS(t *testing.T, f func(c world)) {
 	t.Helper()
 	nltest.InNetNS(t, func() {

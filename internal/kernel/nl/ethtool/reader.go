@@ -2,21 +2,22 @@ package ethtool
 
 import "github.com/linerate/linerate/internal/kernel/nl"
 
-// StatisticsReader reads the driver's own counters of one device again and again. It keeps their
-// names, so that a reading is one question and leaves nothing behind for the collector. The zero
-// value is ready; it belongs to one goroutine.
+// StatisticsReader repeatedly reads the driver's own counters of one device. It keeps their names,
+// so that each reading takes one request and allocates nothing. The zero value is ready to use. It
+// is not safe for concurrent use.
 type StatisticsReader struct {
 	names []string
-	raw   []byte // the names as the driver gave them
+	raw   []byte // the names as the driver returned them
 	room  int
 	buf   []byte
 
 	values []uint64
 }
 
-// Read gives names and values in the same order, both the reader's until the next call. The names
-// are others than before if changed says so. With again they are asked for anew: a driver may have
-// other counters than before and as many. A device without counters has none and is no error.
+// Read returns names and values in the same order. Both slices are valid until the next call.
+// changed reports whether the names differ from those of the previous call. With again, Read
+// requests the names again, because a driver may have replaced counters without changing their
+// number. A device without counters has empty slices and no error.
 func (r *StatisticsReader) Read(c Client, name string, again bool) (names []string, values []uint64, changed bool,
 	err error) {
 	changed, err = c.k.readStatistics(r, name, again)

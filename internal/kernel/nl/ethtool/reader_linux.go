@@ -7,7 +7,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// readStatistics asks for the values alone as long as there are as many as names.
+// readStatistics requests only the values as long as their number equals that of the names.
 func (k kernel) readStatistics(r *StatisticsReader, name string, again bool) (changed bool, err error) {
 	for range statisticsAttempts {
 		if again || r.room == 0 {
@@ -39,7 +39,7 @@ func (k kernel) readStatistics(r *StatisticsReader, name string, again bool) (ch
 	return changed, errSetChanged
 }
 
-// readNames asks which counters there are, and makes room for many more, as statisticsOnce says
+// readNames reads the names of the counters and makes room for many more; statisticsOnce explains
 // why.
 func (k kernel) readNames(r *StatisticsReader, name string) (changed bool, err error) {
 	n, err := k.countStatistics(name)

@@ -9,7 +9,7 @@ import (
 	"github.com/linerate/linerate/internal/kernel/nl/nltest"
 )
 
-// A reader says what one question says, and follows a driver that has more counters than before.
+// A reader returns the same as a single request, and follows a driver that gains counters.
 func TestNetnsStatisticsReader(t *testing.T) {
 	inNetNS(t, func(c world) {
 		if out, ok := nltest.OtherSays(t, "ip", "link", "add", "v0", "numtxqueues", "4", "numrxqueues", "4", "type",
@@ -44,7 +44,7 @@ func TestNetnsStatisticsReader(t *testing.T) {
 		compare("v0", false, true)
 		compare("v0", false, false)
 		if n := testing.AllocsPerRun(10, func() { _, _, _, _ = r.Read(c.room, "v0", false) }); n > 2 {
-			t.Errorf("%v allocations for counters that are known", n)
+			t.Errorf("%v allocations for known counters", n)
 		}
 		if _, _, _, err := r.Read(c.room, "nope", false); !errors.Is(err, fs.ErrNotExist) {
 			t.Errorf("missing link: %v", err)

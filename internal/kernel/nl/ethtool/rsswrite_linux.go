@@ -12,11 +12,11 @@ import (
 	"github.com/linerate/linerate/internal/kernel/nl"
 )
 
-// Receive hashing is written by ioctl on every kernel. ETHTOOL_MSG_RSS_SET came with 6.17 and
-// changes nothing that the ioctl cannot, so that a second way would be one that few machines test.
+// Receive hashing is written by ioctl on every kernel. ETHTOOL_MSG_RSS_SET (6.17) changes nothing
+// that the ioctl cannot, and few machines would test a second way.
 
-// rxfhNoChange says in the count of the table that the table stays (ETH_RXFH_INDIR_NO_CHANGE). A
-// count of 0 asks for the driver's own table.
+// rxfhNoChange as the entry count leaves the table unchanged (ETH_RXFH_INDIR_NO_CHANGE). The count
+// 0 restores the driver's default table.
 const rxfhNoChange = 0xffffffff
 
 // Offsets in struct ethtool_rxfh of linux/ethtool.h.
@@ -25,7 +25,7 @@ const (
 	rxfhFunction = 16 // u8, one bit of ETH_RSS_HASH_*
 )
 
-// readRxfh gives the struct with table and key, and where the key starts.
+// readRxfh returns the struct with table and key, and the offset of the key.
 func (k kernel) readRxfh(name string) (b []byte, key int, err error) {
 	if b, err = k.rxfh(name); err != nil {
 		return nil, 0, err
@@ -36,8 +36,8 @@ func (k kernel) readRxfh(name string) (b []byte, key int, err error) {
 	return b, sizeRxfh + 4*int(u32(b[rxfhCounts:])), nil
 }
 
-// rssKey answers nl.ErrNotSupported for a driver that hashes with a key of its own which it does
-// not tell: an undo could not bring such a key back, so that it must not be written either.
+// rssKey returns nl.ErrNotSupported for a driver that does not report its key: an undo could not
+// restore such a key, so it must not be overwritten.
 func (k kernel) rssKey(name string) ([]byte, error) {
 	b, at, err := k.readRxfh(name)
 	if err != nil {
@@ -45,28 +45,28 @@ func (k kernel) rssKey(name string) ([]byte, error) {
 	}
 	n := int(u32(b[rxfhCounts+4:]))
 	if n == 0 {
-		return nil, fmt.Errorf("%w: the driver tells no key", nl.ErrNotSupported)
+		return nil, fmt.Errorf("%w: the driver reports no key", nl.ErrNotSupported)
 	}
 	return slices.Clone(b[at:][:n]), nil
 }
 
-// writeRxfh starts from what was read, so that the byte behind the function (a transformation of
-// the input, since 6.8) goes back as it was, and changes the rest to "leave it".
+// writeRxfh starts from the struct that was read, so that the byte after the function (a
+// transformation of the input, since 6.8) remains the same, and marks the rest as unchanged.
 func (k kernel) writeRxfh(read []byte, name string, function byte, entries uint32, table []uint32, key []byte) error {
 	b := slices.Clone(read[:sizeRxfh])
 	binary.NativeEndian.PutUint32(b, unix.ETHTOOL_SRSSH)
 	binary.NativeEndian.PutUint32(b[rxfhCounts:], entries)
 	binary.NativeEndian.PutUint32(b[rxfhCounts+4:], uint32(len(key)))
-	b[rxfhFunction] = function // 0: leave it
+	b[rxfhFunction] = function // 0: unchanged
 	for _, q := range table {
 		b = binary.NativeEndian.AppendUint32(b, q)
 	}
 	return k.Ioctl(name, append(b, key...))
 }
 
-// setRSSIndirection reads back, except for the driver's own table, which nobody knows beforehand.
-// The length is checked here because the kernel answers EINVAL for a wrong one as it does for a
-// queue that the card has not, and a reader should be told which of the two it was.
+// setRSSIndirection reads back, except for the driver's default table, which is not known
+// beforehand. It checks the length here, because the kernel returns EINVAL both for a wrong length
+// and for a queue that the NIC lacks, and the user should see which it was.
 func (k kernel) setRSSIndirection(name string, table []uint32) error {
 	b, _, err := k.readRxfh(name)
 	if err != nil {
@@ -92,8 +92,8 @@ func (k kernel) setRSSIndirection(name string, table []uint32) error {
 	return nil
 }
 
-// setRSSKey leaves table and function alone. The read-back is left to the caller, who alone should
-// hold the key.
+// setRSSKey leaves table and function unchanged. The caller reads back, because only the caller
+// should hold the key.
 func (k kernel) setRSSKey(name string, key []byte) error {
 	b, _, err := k.readRxfh(name)
 	if err != nil {
@@ -101,15 +101,15 @@ func (k kernel) setRSSKey(name string, key []byte) error {
 	}
 	switch n := int(u32(b[rxfhCounts+4:])); {
 	case n == 0:
-		return fmt.Errorf("%w: the driver tells no key", nl.ErrNotSupported)
+		return fmt.Errorf("%w: the driver reports no key", nl.ErrNotSupported)
 	case len(key) != n:
 		return fmt.Errorf("key of %d bytes: want %d: %w", len(key), n, unix.EINVAL)
 	}
 	return k.writeRxfh(b, name, 0, rxfhNoChange, nil, key)
 }
 
-// setRSSFunction numbers the functions as ETH_RSS_HASH_TOP_BIT and its followers do. A driver that
-// does not tell which one it uses is not given another: there would be none to go back to.
+// setRSSFunction numbers the functions like ETH_RSS_HASH_TOP_BIT and its successors. It refuses a
+// driver that does not report its present function, because an undo could not restore that.
 func (k kernel) setRSSFunction(name, function string) error {
 	bit := slices.Index([]string{"toeplitz", "xor", "crc32"}, function)
 	if bit < 0 {
@@ -123,31 +123,30 @@ func (k kernel) setRSSFunction(name, function string) error {
 	case function:
 		return nil
 	case "":
-		return fmt.Errorf("%w: the driver does not tell its hash function", nl.ErrNotSupported)
+		return fmt.Errorf("%w: the driver does not report its hash function", nl.ErrNotSupported)
 	}
 	return k.writeRxfh(b, name, 1<<bit, rxfhNoChange, nil, nil)
 }
 
-// flowTypes are the kinds of flows of which ethtool(8) sets the fields: TCP_V4_FLOW and so on of
+// flowTypes are the kinds of flows whose hash fields ethtool(8) sets: TCP_V4_FLOW etc. of
 // linux/ethtool.h.
 var flowTypes = map[string]uint32{"tcp4": 1, "udp4": 2, "sctp4": 3, "tcp6": 5, "udp6": 6, "sctp6": 7}
 
-// hashLetters stand for the bits of RXH_*, in the letters and the order in which ethtool(8) takes
-// them: destination MAC, VLAN, protocol, source and destination address, first and last two bytes
-// of the transport header, discard.
+// hashLetters map the letters of ethtool(8) to the bits RXH_*, in the order that ethtool(8) uses:
+// destination MAC, VLAN, protocol, source and destination address, first and last two bytes of the
+// transport header, discard.
 var hashLetters = []struct {
 	letter string
 	bit    uint64
 }{{"m", 1 << 1}, {"v", 1 << 2}, {"t", 1 << 3}, {"s", 1 << 4}, {"d", 1 << 5}, {"f", 1 << 6}, {"n", 1 << 7},
 	{"r", 1 << 31}}
 
-// sizeRxnfc is struct ethtool_rxnfc: u32 command, u32 flow type, u64 data, and a rule that is not
-// used here.
+// sizeRxnfc is the size of struct ethtool_rxnfc: u32 command, u32 flow type, u64 data, and a rule,
+// which is unused here.
 const sizeRxnfc = 192
 
-// rxfhFields asks for one kind of flow. The buffer is that of the whole struct, rule and all,
-// although the kernel copies no more than its first 16 bytes for this command: older ones copied
-// all of it.
+// rxfhFields reads the fields of one kind of flow. The buffer holds the whole struct including the
+// rule: present kernels copy only its first 16 bytes for this command, older ones all of it.
 func (k kernel) rxfhFields(name, flow string) (buf []byte, err error) {
 	typ, ok := flowTypes[flow]
 	if !ok {
@@ -167,7 +166,7 @@ func (k kernel) hashFields(name, flow string) (string, error) {
 	return fieldLetters(binary.NativeEndian.Uint64(buf[8:])), nil
 }
 
-// fieldLetters leaves out bits that a later kernel has, which cannot be typed either.
+// fieldLetters omits bits of later kernels that have no letter.
 func fieldLetters(mask uint64) string {
 	var out strings.Builder
 	for _, l := range hashLetters {
@@ -178,7 +177,7 @@ func fieldLetters(mask uint64) string {
 	return out.String()
 }
 
-// setHashFields reads back because a driver may take a request and hash as before.
+// setHashFields reads back, because a driver may accept a request and hash as before.
 func (k kernel) setHashFields(name, flow, fields string) error {
 	want, err := fieldMask(fields)
 	if err != nil {
@@ -207,8 +206,7 @@ func (k kernel) setHashFields(name, flow, fields string) error {
 	return nil
 }
 
-// fieldMask refuses a letter that stands twice: it is a slip of the hand, and the mask would hide
-// it.
+// fieldMask refuses a repeated letter: it is probably a typing error, which the mask would hide.
 func fieldMask(fields string) (mask uint64, err error) {
 	for _, r := range fields {
 		i := slices.IndexFunc(hashLetters, func(l struct {

@@ -11,8 +11,8 @@ import (
 	"github.com/linerate/linerate/internal/kernel/nl"
 )
 
-// eee reads ETHTOOL_MSG_EEE_GET (5.7). The modes that both ends advertise are left out: what
-// matters to a measurement is whether the link sleeps, which is the bit "active".
+// eee reads ETHTOOL_MSG_EEE_GET (5.7). It omits the modes that both ends advertise: a measurement
+// depends only on whether the link sleeps, which is the bit "active".
 func (k kernel) eee(name string) (EEE, error) {
 	data, err := k.ask(unix.ETHTOOL_MSG_EEE_GET, name, nil)
 	if err != nil {
@@ -28,10 +28,10 @@ func (k kernel) eee(name string) (EEE, error) {
 	}, nil
 }
 
-// setEEE sends the switch alone; which speeds are advertised stays as it is.
+// setEEE sends only the switch and leaves the advertised speeds unchanged.
 //
-// Only the wish is read back. Whether the link sleeps is known when it is up again and the other
-// end has answered, seconds later.
+// It reads back only the setting. Whether the link sleeps is known seconds later, when it is up
+// again and the other end has answered.
 func (k kernel) setEEE(name string, on bool) error {
 	before, err := k.eee(name)
 	if err != nil || before.Enabled == on {
@@ -54,9 +54,9 @@ func (k kernel) setEEE(name string, on bool) error {
 	return nil
 }
 
-// fec reads ETHTOOL_MSG_FEC_GET (5.13). There is no way by ioctl here: cards with FEC are younger
-// than most kernels without the message, and the old struct told configured and active mode with
-// different meanings from driver to driver.
+// fec reads ETHTOOL_MSG_FEC_GET (5.13). It has no ioctl fallback: NICs with FEC are younger than
+// most kernels without the message, and the meaning of configured and active mode in the old struct
+// differed between drivers.
 func (k kernel) fec(name string) (FEC, error) {
 	data, err := k.ask(unix.ETHTOOL_MSG_FEC_GET, name, nil)
 	if err != nil {
@@ -65,23 +65,23 @@ func (k kernel) fec(name string) (FEC, error) {
 	return parseFEC(data)
 }
 
-// Attributes of FEC messages: ETHTOOL_A_FEC_* of linux/ethtool_netlink.h, which x/sys does not
-// have.
+// Attributes of FEC messages: ETHTOOL_A_FEC_* of linux/ethtool_netlink.h, which x/sys lacks.
 const (
 	fecModes  = 2 // bitset
 	fecAuto   = 3 // u8
 	fecActive = 4 // u32
 )
 
-// fecWords translates the names of link modes (net/ethtool/common.c, link_mode_names) into the
-// words that ethtool(8) --set-fec takes.
+// fecWords maps the names of link modes (net/ethtool/common.c, link_mode_names) to the names that
+// ethtool(8) --set-fec takes.
 var fecWords = map[string]string{"None": "off", "RS": "rs", "BASER": "baser", "LLRS": "llrs"}
 
-// fecBits are the numbers of the same link modes: the active one is told by number, unlike the
-// configured ones. ETHTOOL_LINK_MODE_FEC_*_BIT of linux/ethtool.h.
+// fecBits are the numbers of the same link modes (ETHTOOL_LINK_MODE_FEC_*_BIT of linux/ethtool.h):
+// unlike the configured modes, the active one is reported by number.
 var fecBits = map[uint32]string{49: "off", 50: "rs", 51: "baser", 74: "llrs"}
 
-// parseFEC reads the answer: configured modes as a bitset without mask, the active one as a number.
+// parseFEC reads the answer: the configured modes as a bitset without mask, the active one as a
+// number.
 func parseFEC(data []byte) (FEC, error) {
 	ad, err := netlink.NewAttributeDecoder(data)
 	if err != nil {
@@ -93,8 +93,8 @@ func parseFEC(data []byte) (FEC, error) {
 		case fecAuto:
 			f.Auto = ad.Uint8() != 0
 		case fecActive:
-			// 0 stands for "not known", which is why a link mode that has that number
-			// (10baseT/Half) is no conflict.
+			// 0 means "not known". The link mode with that number (10baseT/Half) is not a FEC mode,
+			// so they do not conflict.
 			f.Active = fecBits[ad.Uint32()]
 		case fecModes:
 			ad.Nested(func(nad *netlink.AttributeDecoder) error {
@@ -119,8 +119,8 @@ func parseFEC(data []byte) (FEC, error) {
 	return f, nil
 }
 
-// privateFlags reads ETHTOOL_MSG_PRIVFLAGS_GET (5.7). Names come with the bits, as with features:
-// their numbers are the driver's and change with its version.
+// privateFlags reads ETHTOOL_MSG_PRIVFLAGS_GET (5.7). Names arrive with the bits, as with features:
+// the numbers are internal to the driver and change with its version.
 func (k kernel) privateFlags(name string) (map[string]bool, error) {
 	data, err := k.ask(unix.ETHTOOL_MSG_PRIVFLAGS_GET, name, nil)
 	if err != nil {
@@ -129,8 +129,8 @@ func (k kernel) privateFlags(name string) (map[string]bool, error) {
 	return parsePrivateFlags(data)
 }
 
-// parsePrivateFlags reads the one bitset of the answer. It has a mask of all flags, so that those
-// which are off are listed too.
+// parsePrivateFlags reads the one bitset of the answer. Its mask covers all flags, so it also lists
+// flags that are off.
 func parsePrivateFlags(data []byte) (map[string]bool, error) {
 	ad, err := netlink.NewAttributeDecoder(data)
 	if err != nil {
@@ -151,8 +151,8 @@ func parsePrivateFlags(data []byte) (map[string]bool, error) {
 	return flags, nil
 }
 
-// setPrivateFlag does not send a flag that is set already: unlike a feature it has no wish apart
-// from its state, so that there would be nothing to change.
+// setPrivateFlag does not send a flag that is already set: unlike a feature, a flag has no wanted
+// state apart from its actual one.
 func (k kernel) setPrivateFlag(name, flag string, on bool) error {
 	before, err := k.privateFlags(name)
 	if err != nil {
@@ -161,7 +161,7 @@ func (k kernel) setPrivateFlag(name, flag string, on bool) error {
 	was, ok := before[flag]
 	switch {
 	case !ok:
-		return fmt.Errorf("%w: the driver has no flag of that name", fs.ErrNotExist)
+		return fmt.Errorf("%w: the driver has no flag with this name", fs.ErrNotExist)
 	case was == on:
 		return nil
 	}

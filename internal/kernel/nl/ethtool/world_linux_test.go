@@ -41,18 +41,19 @@ func TestNetnsFeatures(t *testing.T) {
 		if err := c.SetFeature("v0", "rx-fcs", true); !errors.Is(err, nl.ErrNotSupported) {
 			t.Errorf("fixed feature: %v", err)
 		}
-		nltest.Must(t, c.SetFeature("v0", "rx-fcs", false)) // it is off already
+		nltest.Must(t, c.SetFeature("v0", "rx-fcs", false)) // already off
 		if err := c.SetFeature("v0", "tx-warp-drive", true); !errors.Is(err, fs.ErrNotExist) {
 			t.Errorf("unknown feature: %v", err)
 		}
-		// Segmentation needs scatter-gather: the kernel takes the wish and does not follow it.
+		// Segmentation needs scatter-gather: the kernel accepts the request but does not switch it
+		// on.
 		nltest.Must(t, c.SetFeature("v0", "tx-scatter-gather", false))
 		if err := c.SetFeature("v0", "tx-tcp-segmentation", true); !errors.Is(err, nl.ErrNotApplied) {
 			t.Errorf("segmentation without scatter-gather: %v", err)
 		}
 		nltest.Must(t, c.SetFeature("v0", "tx-scatter-gather", true))
 		if !read("tx-tcp-segmentation").On {
-			t.Error("the wish was not followed when scatter-gather came back")
+			t.Error("segmentation stayed off after scatter-gather was back on")
 		}
 	})
 }
@@ -70,7 +71,7 @@ func TestNetnsEthtoolReads(t *testing.T) {
 		speed, duplex, err := c.LinkMode("v0")
 		nltest.Must(t, err)
 		if speed != 10e9 || duplex != "full" {
-			t.Errorf("link mode %v %q; veth says 10 Gb/s, full", speed, duplex)
+			t.Errorf("link mode %v %q; want 10 Gb/s, full", speed, duplex)
 		}
 		ch, err := c.Channels("v0")
 		nltest.Must(t, err)
@@ -106,11 +107,11 @@ func TestNetnsErrors(t *testing.T) {
 		} {
 			if tc.err == nil || tc.is != nil && !errors.Is(tc.err, tc.is) ||
 				!strings.Contains(tc.err.Error(), tc.text) {
-				t.Errorf("%s: %v; want %v with %q", tc.name, tc.err, tc.is, tc.text)
+				t.Errorf("%s: %v; want %v and the text %q", tc.name, tc.err, tc.is, tc.text)
 			}
 			var e *nl.Error
 			if !errors.As(tc.err, &e) {
-				t.Errorf("%s: %T is no *nl.Error", tc.name, tc.err)
+				t.Errorf("%s: %T is not *nl.Error", tc.name, tc.err)
 			}
 		}
 	})

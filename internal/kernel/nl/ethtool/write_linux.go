@@ -11,7 +11,7 @@ import (
 	"github.com/linerate/linerate/internal/kernel/nl"
 )
 
-// names is a bitset without a mask: the listed bits are set and all others cleared.
+// names encodes a bitset without a mask: it sets the listed bits and clears all others.
 func names(ae *netlink.AttributeEncoder, attr uint16, all []string) {
 	ae.Nested(attr, func(set *netlink.AttributeEncoder) error {
 		set.Flag(unix.ETHTOOL_A_BITSET_NOMASK, true)
@@ -28,11 +28,11 @@ func names(ae *netlink.AttributeEncoder, attr uint16, all []string) {
 	})
 }
 
-// setFEC sends ETHTOOL_MSG_FEC_SET (5.13). What is active is known only when the link is up again,
-// so that the configuration alone is read back.
+// setFEC sends ETHTOOL_MSG_FEC_SET (5.13). It reads back only the configuration: the active mode is
+// unknown until the link is up again.
 func (k kernel) setFEC(name string, auto bool, modes []string) error {
-	// The message wants the names of link modes, of which those of FEC are four; the words are
-	// those of ethtool(8).
+	// The message needs the names of link modes, four of which are FEC modes; the caller uses the
+	// names of ethtool(8).
 	var kernelNames []string
 	for _, m := range modes {
 		i := ""
@@ -50,7 +50,7 @@ func (k kernel) setFEC(name string, auto bool, modes []string) error {
 	if err != nil {
 		return err
 	}
-	// The link is trained anew by every request, also by one that asks for what is there.
+	// Every request retrains the link, even one for the present setting.
 	want := slices.Sorted(slices.Values(modes))
 	if before.Auto == auto && slices.Equal(before.Modes, want) {
 		return nil
@@ -75,18 +75,17 @@ func (k kernel) setFEC(name string, auto bool, modes []string) error {
 
 // setLinkMode forces a mode or negotiates some.
 //
-// All goes in one message: a speed without autoneg beside it would change what is advertised
-// (ethnl_auto_linkmodes), and a card that cannot force its present speed would refuse to stop
-// negotiating before it hears of the other one. Drivers refuse late: those of Intel have forgotten
-// by then that they negotiated (e1000_set_spd_dplx), so that a refusal is followed by a look and,
-// if something moved, by the old mode.
+// One message carries everything: a speed without autoneg beside it would change the advertised
+// modes (ethnl_auto_linkmodes), and a NIC that cannot force its present speed would refuse to stop
+// negotiating before it receives the other speed. Drivers refuse late: Intel's have lost the
+// negotiation state by then (e1000_set_spd_dplx). After a refusal setLinkMode therefore reads the
+// mode again and restores it if it changed.
 func (k kernel) setLinkMode(name string, m LinkMode) error {
 	before, err := k.linkModes(name)
 	if err != nil {
 		return err
 	}
-	// What can be refused is refused before anything is sent: a link that is negotiated anew is
-	// down for seconds.
+	// Check everything before sending, because a link that negotiates again is down for seconds.
 	request, err := before.request(m)
 	if err != nil {
 		return err
@@ -99,7 +98,7 @@ func (k kernel) setLinkMode(name string, m LinkMode) error {
 			return err
 		}
 		if back := k.sendLinkMode(name, before.restore()); back != nil {
-			return fmt.Errorf("%w; and the driver has changed its mode all the same: %w", err, back)
+			return fmt.Errorf("%w; but the driver changed its mode: %w", err, back)
 		}
 		return err
 	}
@@ -107,9 +106,8 @@ func (k kernel) setLinkMode(name string, m LinkMode) error {
 	if err != nil {
 		return fmt.Errorf("read back: %w", err)
 	}
-	// The speed of a link that comes up is not known yet. A driver may make of a forced 1000/full
-	// what it comes to, a negotiation that offers nothing else: that is rounding, and for the
-	// caller to read.
+	// The speed is not known while the link comes up. A driver may replace a forced 1000/full by a
+	// negotiation that offers nothing else; that is rounding, and the caller reads the result.
 	if m.Autoneg == before.Autoneg && m.Autoneg && slices.Equal(after.Advertised, before.Advertised) ||
 		m.Autoneg != before.Autoneg && after.same(before) {
 		return nl.ErrNotApplied
@@ -117,7 +115,7 @@ func (k kernel) setLinkMode(name string, m LinkMode) error {
 	return nil
 }
 
-// same leaves out what the other end offers, which changes while a link is negotiated.
+// same ignores the offer of the other end, which changes during negotiation.
 func (m LinkModes) same(other LinkModes) bool {
 	return m.Autoneg == other.Autoneg && slices.Equal(m.Advertised, other.Advertised)
 }
@@ -127,7 +125,8 @@ func (k kernel) sendLinkMode(name string, fill func(*netlink.AttributeEncoder)) 
 	return err
 }
 
-// request checks a wished mode against what the card has.
+// request checks a wanted mode against the abilities of the NIC and returns the encoder of its
+// request.
 func (m LinkModes) request(want LinkMode) (func(*netlink.AttributeEncoder), error) {
 	if want.Autoneg {
 		supported := speeds(m.Supported)
@@ -150,8 +149,8 @@ func (m LinkModes) request(want LinkMode) (func(*netlink.AttributeEncoder), erro
 	}, nil
 }
 
-// restore asks for what was there. Of a forced mode only the switch can be asked for: the speed
-// that a driver tells while its link is down is none.
+// restore returns the request for the previous mode. For a forced mode it restores only the switch,
+// because a driver reports no speed while its link is down.
 func (m LinkModes) restore() func(*netlink.AttributeEncoder) {
 	if m.Autoneg {
 		return negotiate(speeds(m.Supported), m.offered())
@@ -159,8 +158,8 @@ func (m LinkModes) restore() func(*netlink.AttributeEncoder) {
 	return func(ae *netlink.AttributeEncoder) { ae.Uint8(unix.ETHTOOL_A_LINKMODES_AUTONEG, 0) }
 }
 
-// negotiate names every mode of the card with its wished state. Ports, pause and FEC bits of the
-// same set are not named and stay.
+// negotiate names every mode of the NIC with its wanted state. The ports, pause and FEC bits of the
+// same set are not named and remain unchanged.
 func negotiate(supported, offered []string) func(*netlink.AttributeEncoder) {
 	return func(ae *netlink.AttributeEncoder) {
 		ae.Uint8(unix.ETHTOOL_A_LINKMODES_AUTONEG, 1)
@@ -180,15 +179,15 @@ func negotiate(supported, offered []string) func(*netlink.AttributeEncoder) {
 	}
 }
 
-// tunables are ETHTOOL_RX_COPYBREAK and so on of linux/ethtool.h, with the width of their values in
-// bytes.
+// tunables maps names to ETHTOOL_RX_COPYBREAK etc. of linux/ethtool.h, with the width of the value
+// in bytes.
 var tunables = map[string]struct{ id, width uint32 }{
 	"rx-copybreak": {1, 4}, "tx-copybreak": {2, 4}, "pfc-prevention-tout": {3, 2}, "tx-buf-size": {4, 4},
 }
 
-// tunableRequest is struct ethtool_tunable: u32 command, u32 number, u32 type of the value, u32
-// length, value. The types ETHTOOL_TUNABLE_U16 and _U32 are 2 and 3. The kernel compares type and
-// length with its own, and only then asks the driver.
+// tunableRequest returns struct ethtool_tunable: u32 command, u32 number, u32 type of the value,
+// u32 length, value. The types ETHTOOL_TUNABLE_U16 and _U32 are 2 and 3. The kernel compares type
+// and length with its own before it calls the driver.
 func tunableRequest(command uint32, which string, v uint32) ([]byte, error) {
 	t, ok := tunables[which]
 	if !ok {
@@ -211,8 +210,8 @@ func tunableRequest(command uint32, which string, v uint32) ([]byte, error) {
 	return binary.NativeEndian.AppendUint32(b, v), nil
 }
 
-// tunable reads by ioctl: the ethtool family has no message for tunables to this day. The answer is
-// written over the request, behind the 16 bytes of its header.
+// tunable uses an ioctl: the ethtool family has no message for tunables yet. The answer overwrites
+// the request after the 16 bytes of its header.
 func (k kernel) tunable(name, which string) (uint32, error) {
 	b, err := tunableRequest(unix.ETHTOOL_GTUNABLE, which, 0)
 	if err != nil {
@@ -227,7 +226,7 @@ func (k kernel) tunable(name, which string) (uint32, error) {
 	return u32(b[16:]), nil
 }
 
-// setTunable does not read back; whoever writes a knob does, as after every write.
+// setTunable does not read back; the caller, which writes a knob, does so after every write.
 func (k kernel) setTunable(name, which string, v uint32) error {
 	b, err := tunableRequest(unix.ETHTOOL_STUNABLE, which, v)
 	if err != nil {
@@ -236,7 +235,7 @@ func (k kernel) setTunable(name, which string, v uint32) error {
 	return k.Ioctl(name, b)
 }
 
-// ringWords are the attributes of the rings message that are no lengths: rx-buf-len since 5.17,
+// ringWords are the attributes of the rings message that are not lengths: rx-buf-len since 5.17,
 // cqe-size 5.18, tcp-data-split and tx-push 6.1, rx-push and tx-push-buf-len 6.4, hds-thresh 6.14.
 var ringWords = map[string]uint16{
 	"rx-buf-len": unix.ETHTOOL_A_RINGS_RX_BUF_LEN, "tcp-data-split": unix.ETHTOOL_A_RINGS_TCP_DATA_SPLIT,
@@ -246,7 +245,7 @@ var ringWords = map[string]uint16{
 	"hds-thresh":      unix.ETHTOOL_A_RINGS_HDS_THRESH,
 }
 
-// ringParameters has nothing to say on kernels that only have the ioctl, whose struct ends with the
+// ringParameters returns nothing on kernels that only have the ioctl, whose struct ends with the
 // lengths.
 func (k kernel) ringParameters(name string) (map[string]uint32, error) {
 	v, err := k.readGroup(groupRings, name)

@@ -9,8 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Sets that are written are read as they were meant: without a mask those that are listed, with one
-// those that are set.
+// Written sets read back the same: without a mask the listed bits, with a mask the set ones.
 func TestBitsetsComeBack(t *testing.T) {
 	for name, fill := range map[string]func(*netlink.AttributeEncoder){
 		"names": func(ae *netlink.AttributeEncoder) {
@@ -34,7 +33,7 @@ func TestBitsetsComeBack(t *testing.T) {
 	}
 }
 
-// A wished mode is checked against the card, and what is no speed is never asked about.
+// A wanted mode is checked against the NIC, and entries that are not speeds are never requested.
 func TestLinkModeRequests(t *testing.T) {
 	card := LinkModes{Autoneg: true, Supported: []string{"1000baseT/Full", "100baseT/Full", "Autoneg", "Pause", "TP"},
 		Advertised: []string{"100baseT/Full", "Pause", "TP"}}
@@ -72,10 +71,10 @@ func TestTunableRequest(t *testing.T) {
 		}
 	}
 	if _, err := tunableRequest(unix.ETHTOOL_STUNABLE, "pfc-prevention-tout", 1<<16); err == nil {
-		t.Error("a number that would be cut is taken")
+		t.Error("a number that overflows was accepted")
 	}
 	if _, err := tunableRequest(unix.ETHTOOL_GTUNABLE, "colour", 0); err == nil {
-		t.Error("an unknown tunable is asked for")
+		t.Error("an unknown tunable was accepted")
 	}
 }
 

@@ -10,16 +10,16 @@ import (
 )
 
 const (
-	// long is the number of rules from which on it is asked which of them are walked: less than
-	// that costs a packet about a microsecond.
+	// long is the number of rules from which the rules are read to find those that are evaluated.
+	// Fewer rules cost a packet less than about a microsecond.
 	long = 100
-	// attempts bounds the repetition of a list that changed while it was read.
+	// attempts limits how often a list is read again because it changed during the reading.
 	attempts = 3
 )
 
-// Chains lists the base chains in the network namespace of the calling thread, those of all
-// families, in the kernel's order. The error is errors.ErrUnsupported where the kernel has no
-// nftables, and EPERM for ordinary users.
+// Chains returns the base chains of all families in the network namespace of the calling thread, in
+// the kernel's order. The error is errors.ErrUnsupported if the kernel has no nftables, and EPERM
+// for unprivileged users.
 func Chains() ([]Chain, error) {
 	c, err := netlink.Dial(unix.NETLINK_NETFILTER, nil)
 	if err != nil {
@@ -40,10 +40,9 @@ func list(c *netlink.Conn) ([]Chain, error) {
 	}
 	var chains []Chain
 	var keys []key
-	// Tables, keys without the name of a chain: in which a chain is long, and through which every
-	// packet goes. Those of nat alone, which are the long ones of a host that balances the load of
-	// thousands of services, are nothing that a packet of a connection that exists is compared
-	// with.
+	// Tables, as keys without a chain name: tables with a long chain, and tables that every packet
+	// passes. Tables with nat chains only, which are the long ones on a host that balances the load
+	// of thousands of services, never see packets of an existing connection.
 	isLong, passed := make(map[key]bool), make(map[key]bool)
 	for _, m := range messages {
 		chain, k, base, err := parseChain(m.Data)
@@ -75,7 +74,7 @@ func list(c *netlink.Conn) ([]Chain, error) {
 	return chains, nil
 }
 
-// rulesOf reads the rules of one table, by chain, in their order.
+// rulesOf returns the rules of one table, by chain, in their order.
 func rulesOf(c *netlink.Conn, table key) (map[key][]step, error) {
 	e := netlink.NewAttributeEncoder()
 	e.String(ruleTable, table.table)
@@ -98,7 +97,7 @@ func rulesOf(c *netlink.Conn, table key) (map[key][]step, error) {
 	return rules, nil
 }
 
-// dump asks for a list. One that changed while it was read is asked for again.
+// dump reads a list, and reads it again if it changed during the reading.
 func dump(c *netlink.Conn, kind uint16, family byte, filter []byte) ([]netlink.Message, error) {
 	request := binary.BigEndian.AppendUint16([]byte{family, 0}, 0) // struct nfgenmsg
 	for range attempts {
@@ -124,7 +123,7 @@ func dump(c *netlink.Conn, kind uint16, family byte, filter []byte) ([]netlink.M
 	return nil, fmt.Errorf("rules changed during each of %d readings", attempts)
 }
 
-// unsupported gives the kernel's ways of saying that it has no nftables one name.
+// unsupported maps the kernel's various errors for missing nftables to one.
 func unsupported(err error) error {
 	if errors.Is(err, unix.EPROTONOSUPPORT) || errors.Is(err, unix.EAFNOSUPPORT) || errors.Is(err, unix.EOPNOTSUPP) ||
 		errors.Is(err, unix.EINVAL) {

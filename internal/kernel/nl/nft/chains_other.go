@@ -4,6 +4,5 @@ package nft
 
 import "errors"
 
-// Chains lists the base chains of nftables, which is Linux alone: the error is
-// errors.ErrUnsupported.
+// Chains returns errors.ErrUnsupported, since nftables exists on Linux only.
 func Chains() ([]Chain, error) { return nil, errors.ErrUnsupported }

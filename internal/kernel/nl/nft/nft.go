@@ -13,21 +13,21 @@ type Chain struct {
 	Family   string // ip, ip6, inet, arp, bridge, netdev
 	Table    string
 	Name     string
-	Type     string // filter, route, or nat, which only the first packet of a connection sees
+	Type     string // filter, route, or nat, which only the first packet of a connection passes
 	Hook     string // prerouting, input, forward, output, postrouting, ingress, egress
-	Priority int32  // lower ones come first
+	Priority int32  // lower ones run first
 	Rules    int
 	Compared int // package comment
 }
 
-// key names a chain.
+// key identifies a chain.
 type key struct {
 	family      byte
 	table, name string
 }
 
-// Attributes and numbers of nf_tables.h. They are here and not taken from x/sys, which has them for
-// Linux alone: what the kernel said is read on any system.
+// Attributes and numbers of nf_tables.h. They are defined here because x/sys has them for Linux
+// only, while recorded messages are parsed on any system.
 const (
 	chainTable, chainName, chainHook, chainUse, chainType = 1, 3, 4, 6, 7
 
@@ -45,16 +45,16 @@ const (
 	bitwiseMask                     = 4
 	matchName                       = 1
 
-	registerVerdict = 0 // NFT_REG_VERDICT: what is put there is a verdict and no value
+	registerVerdict = 0 // NFT_REG_VERDICT: its content is a verdict, not a value
 	ctState         = 0 // NFT_CT_STATE
-	// NF_CT_STATE_BIT(IP_CT_ESTABLISHED) of nf_conntrack_common.h: bit 0 is for packets that cannot
-	// be placed.
+	// NF_CT_STATE_BIT(IP_CT_ESTABLISHED) of nf_conntrack_common.h; bit 0 marks packets that belong
+	// to no known connection.
 	established = 1 << 1
 
 	verdictDrop, verdictAccept, verdictJump, verdictGoto = 0, 1, -3, -4
 )
 
-// families and hooks by their numbers (NFPROTO_*, NF_INET_*, NF_NETDEV_*, NF_ARP_*).
+// families and hooks map numbers (NFPROTO_*, NF_INET_*, NF_NETDEV_*, NF_ARP_*) to names.
 var families = map[byte]string{1: "inet", 2: "ip", 3: "arp", 5: "netdev", 7: "bridge", 10: "ip6"}
 
 func hookName(family byte, number uint32) string {
@@ -71,11 +71,11 @@ func hookName(family byte, number uint32) string {
 	return hooks[number]
 }
 
-// errShort is a message without its header, which no kernel sends.
+// errShort reports a message without its header, which no kernel sends.
 var errShort = errors.New("message shorter than its header")
 
-// body takes the header struct nfgenmsg off a message: family, version, and a resource that is zero
-// here.
+// body removes the header struct nfgenmsg from a message: family, version, and a resource that is
+// zero here.
 func body(b []byte) (family byte, attributes []byte, err error) {
 	if len(b) < 4 {
 		return 0, nil, errShort
@@ -83,8 +83,8 @@ func body(b []byte) (family byte, attributes []byte, err error) {
 	return b[0], b[4:], nil
 }
 
-// attributes decodes a list of attributes, whose numbers are in network order but for registers'
-// contents.
+// attributes decodes a list of attributes, whose numbers are in network byte order except the
+// contents of registers.
 func attributes(b []byte, visit func(*netlink.AttributeDecoder)) error {
 	d, err := netlink.NewAttributeDecoder(b)
 	if err != nil {
@@ -97,8 +97,8 @@ func attributes(b []byte, visit func(*netlink.AttributeDecoder)) error {
 	return d.Err()
 }
 
-// parseChain reads NFT_MSG_NEWCHAIN. A chain without a hook is one that only jumps lead to; base is
-// false then.
+// parseChain reads NFT_MSG_NEWCHAIN. base is false for a chain without a hook, which only jumps
+// reach.
 func parseChain(b []byte) (c Chain, k key, base bool, err error) {
 	family, b, err := body(b)
 	if err != nil {
@@ -133,15 +133,15 @@ func parseChain(b []byte) (c Chain, k key, base bool, err error) {
 	if c.Family == "" {
 		c.Family = fmt.Sprintf("family %d", family)
 	}
-	// No rule can jump to a base chain, so that its uses are its rules.
+	// No rule can jump to a base chain, so its use count equals its rule count.
 	c.Compared = c.Rules
 	return c, key{family, c.Table, c.Name}, base, err
 }
 
-// step is what a rule means for the walk of a packet of a connection that exists.
+// step is the effect of a rule on a packet of an existing connection.
 type step struct {
-	ends bool   // the walk goes no further
-	into string // a chain that it leads through, without a condition
+	ends bool   // the evaluation ends
+	into string // the chain of an unconditional jump
 }
 
 // parseRule reads NFT_MSG_NEWRULE.
@@ -169,18 +169,18 @@ func parseRule(b []byte) (k key, s step, err error) {
 	return k, s, err
 }
 
-// rule is what is gathered of a rule's expressions.
+// rule collects the properties of a rule's expressions.
 type rule struct {
-	conditions  int  // expressions that may say no
-	state       bool // one of them asks for the state of the connection
-	established bool // and accepts that it exists
+	conditions  int  // expressions that may not match
+	state       bool // one of them tests the state of the connection
+	established bool // and matches an existing connection
 	verdict     int32
 	decided     bool
 	chain       string
 	mapped      bool // a map from something to a verdict
 }
 
-// meaning judges the expressions of a rule.
+// meaning returns the effect of a rule's expressions.
 func meaning(list []byte) (step, error) {
 	var r rule
 	var failed error
@@ -205,8 +205,8 @@ func meaning(list []byte) (step, error) {
 	return step{ends: r.verdict == verdictAccept || r.verdict == verdictDrop}, nil
 }
 
-// expression adds one expression. What counts, logs or marks lets every packet pass; loads alone
-// decide nothing, their comparison does.
+// expression adds one expression. Counters, logs and marks match every packet; a load alone decides
+// nothing, but its comparison does.
 func (r *rule) expression(b []byte) error {
 	var name string
 	var data []byte
@@ -248,15 +248,15 @@ func (r *rule) expression(b []byte) error {
 		if err != nil || !r.state {
 			return err
 		}
-		// The state is one bit of many, tested by a mask in the machine's order.
+		// The state is one bit of many, tested by a mask in host byte order.
 		return attributes(mask, func(d *netlink.AttributeDecoder) {
 			if v := d.Bytes(); d.Type() == dataValue && len(v) == 4 {
 				r.established = r.established || binary.NativeEndian.Uint32(v)&established != 0
 			}
 		})
 	case "match":
-		// Of xtables: what it asks is its own business, but of the state the verdict tells: what
-		// accepts by state accepts connections that exist.
+		// The condition of an xtables match is not parsed. For a match on the state, the verdict
+		// decides: a rule that accepts by state accepts existing connections.
 		r.conditions++
 		return attributes(data, func(d *netlink.AttributeDecoder) {
 			if d.Type() == matchName && (d.String() == "conntrack" || d.String() == "state") {
@@ -264,7 +264,7 @@ func (r *rule) expression(b []byte) error {
 			}
 		})
 	case "target", "reject":
-		r.conditions++ // it decides in a way of its own
+		r.conditions++ // its condition is not parsed
 	}
 	return nil
 }
@@ -301,15 +301,15 @@ func (r *rule) immediate(b []byte) error {
 	})
 }
 
-// walk counts rules, each chain once: many rules may jump to one chain, and chains to chains, so
-// that to follow each of them anew could take longer than the kernel takes for a packet.
+// walk counts rules, each chain once. Many rules may jump to one chain, and chains to chains, so
+// following each jump again could take longer than the kernel needs for a packet.
 type walk struct {
 	rules map[key][]step
 	known map[key]int
 }
 
-// walked counts the rules of a walk through a chain. One that is being counted counts as empty: the
-// kernel allows no circle of jumps, but what is read while rules change may have one.
+// walked counts the rules evaluated in a chain. A chain that is still being counted counts as
+// empty: the kernel allows no cycle of jumps, but a list read while rules change may contain one.
 func (w walk) walked(k key) int {
 	if n, ok := w.known[k]; ok {
 		return n
@@ -329,5 +329,6 @@ func (w walk) walked(k key) int {
 	return n
 }
 
-// maxWalk is more than any packet survives; sums of sums stay far from where numbers end.
+// maxWalk exceeds the number of rules that any packet passes, and keeps sums of sums far from
+// overflow.
 const maxWalk = 1 << 30

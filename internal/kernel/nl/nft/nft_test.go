@@ -10,8 +10,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// messages reads what Linux 6.18 said of a rule set made for these tests: a line for each chain and
-// each rule, without the header of netlink. The rules are in the comments of [TestRecorded].
+// messages reads the answers of Linux 6.18 for a rule set made for these tests: one line for each
+// chain and rule, without the netlink header. The rules are in the comments of [TestRecorded].
 func messages(t testing.TB) (chains, rules [][]byte) {
 	t.Helper()
 	f, err := os.Open("testdata/messages.txt")
@@ -88,17 +88,17 @@ func TestRecorded(t *testing.T) {
 	}
 }
 
-// TestWalked: no set of rules makes the count take long, or never end.
+// TestWalked checks that no set of rules makes the count slow or endless.
 func TestWalked(t *testing.T) {
 	chain := func(n int) key { return key{1, "t", string(rune('a' + n))} }
 	circle := walk{map[key][]step{chain(0): {{into: "b"}}, chain(1): {{}, {into: "a"}}}, map[key]int{}}
 	if n := circle.walked(chain(0)); n != 3 {
-		t.Errorf("%d rules in a circle", n)
+		t.Errorf("%d rules in a cycle", n)
 	}
 	if n := circle.walked(key{1, "t", "gone"}); n != 0 {
-		t.Errorf("%d rules of no chain", n)
+		t.Errorf("%d rules of a missing chain", n)
 	}
-	// Each of sixteen chains, as many as the kernel lets nest, jumps to the next a hundred times.
+	// Each of sixteen chains, the kernel's limit for nesting, jumps to the next a hundred times.
 	deep := walk{map[key][]step{}, map[key]int{}}
 	for i := range 16 {
 		for range 100 {
@@ -106,11 +106,12 @@ func TestWalked(t *testing.T) {
 		}
 	}
 	if n := deep.walked(chain(0)); n != maxWalk {
-		t.Errorf("%d rules in depth", n)
+		t.Errorf("%d rules in nested chains", n)
 	}
 }
 
-// TestShort: messages that were cut off are an error or a chain without that part, and no panic.
+// TestShort checks that a truncated message yields an error, or a chain without that part, and
+// never a panic.
 func TestShort(t *testing.T) {
 	if _, _, _, err := parseChain([]byte{1, 0}); err == nil {
 		t.Error("a chain without a header")

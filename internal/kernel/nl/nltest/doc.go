@@ -1,4 +1,4 @@
-// Package nltest has what the tests of package nl and of the rooms above it share: a network
-// namespace of their own, the other programs that they compare themselves with, and messages as the
-// kernel makes them. It is for tests alone, and imports no room, so that all can import it.
+// Package nltest holds helpers for the tests of package nl and its subpackages: a private network
+// namespace, the programs of other projects to compare with, and messages as the kernel encodes
+// them. It imports none of these packages, so that all of them can import it. Only tests use it.
 package nltest

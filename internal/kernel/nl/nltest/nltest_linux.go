@@ -12,9 +12,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// InNetNS runs f in a fresh network namespace, on a thread of its own that is never given back to
-// the scheduler: the goroutine ends while locked, so that the runtime throws the thread away
-// together with its namespace.
+// InNetNS runs f in a new network namespace, on a thread that never returns to the scheduler: the
+// goroutine ends while locked, so the runtime destroys the thread together with its namespace.
 func InNetNS(t *testing.T, f func()) {
 	t.Helper()
 	testenv.Need(t, testenv.NetNS)
@@ -26,7 +25,7 @@ func InNetNS(t *testing.T, f func()) {
 		if unshareErr = unix.Unshare(unix.CLONE_NEWNET); unshareErr != nil {
 			return
 		}
-		f() // may end in runtime.Goexit by t.FailNow; done is closed all the same
+		f() // may end in runtime.Goexit by t.FailNow; done is closed in any case
 	}()
 	<-done
 	if unshareErr != nil {
@@ -45,10 +44,11 @@ func Must(t *testing.T, err error) {
 	}
 }
 
-// Second gives the error of a call that answers with a value.
+// Second returns the error of a call that also returns a value.
 func Second[T any](_ T, err error) error { return err }
 
-// AddTap makes a tap device in the namespace of the calling thread. It is gone with its descriptor.
+// AddTap creates a tap device in the namespace of the calling thread. It disappears with its
+// descriptor.
 func AddTap(t *testing.T, name string) {
 	t.Helper()
 	fd, err := unix.Open("/dev/net/tun", unix.O_RDWR|unix.O_CLOEXEC, 0)
@@ -60,16 +60,16 @@ func AddTap(t *testing.T, name string) {
 	Must(t, unix.IoctlIfreq(fd, unix.TUNSETIFF, req))
 }
 
-// OtherSays runs a program of others in the namespace of the calling thread: a new process begins
-// where the thread stands that starts it. ok is false when the program reports an error, as
-// ethtool(8) does for what a driver has not.
+// OtherSays runs a program of another project in the namespace of the calling thread, where a new
+// process starts, and returns its output. ok is false if the program fails, as ethtool(8) does for
+// a feature that the driver lacks.
 func OtherSays(t *testing.T, name string, args ...string) (out string, ok bool) {
 	t.Helper()
 	b, err := exec.CommandContext(t.Context(), testenv.Program(t, name), args...).Output()
 	return string(b), err == nil
 }
 
-// Pairs reads lines of "name: value".
+// Pairs parses lines of "name: value".
 func Pairs(text string) map[string]string {
 	out := make(map[string]string)
 	for line := range strings.Lines(text) {
@@ -80,13 +80,13 @@ func Pairs(text string) map[string]string {
 	return out
 }
 
-// Number is 0 for "n/a", as ours is.
+// Number parses a number. It returns 0 for "n/a", as this project does.
 func Number(s string) uint32 {
 	n, _ := strconv.ParseUint(s, 10, 32)
 	return uint32(n)
 }
 
-// Encoded is a message of a fixed header and attributes.
+// Encoded returns a message of a fixed header and attributes.
 func Encoded(t testing.TB, header []byte, fill func(ae *netlink.AttributeEncoder)) []byte {
 	t.Helper()
 	ae := netlink.NewAttributeEncoder()
@@ -98,7 +98,7 @@ func Encoded(t testing.TB, header []byte, fill func(ae *netlink.AttributeEncoder
 	return append(header, b...)
 }
 
-// Unknown is an attribute of a kernel that is newer than this program.
+// Unknown encodes an attribute that only a newer kernel sends.
 func Unknown(ae *netlink.AttributeEncoder) {
 	ae.Bytes(4000, []byte{1, 2, 3})
 	ae.Nested(4001, func(nae *netlink.AttributeEncoder) error {

@@ -2,60 +2,60 @@ package route
 
 import "github.com/linerate/linerate/internal/kernel/nl"
 
-// Client reads and changes routes over the sockets of a client of package nl: in the network
-// namespace of that one, from any thread, until that one is closed.
+// Client reads and changes routes over the sockets of a client of package nl. It works in that
+// client's network namespace, from any thread, until that client is closed.
 type Client struct{ k kernel }
 
-// New takes a client of package nl, which stays the caller's to close.
+// New returns a Client that uses c. Closing c remains the caller's task.
 func New(c *nl.Client) Client { return Client{kernel{c}} }
 
-// kernel is the side that differs from one operating system to the other.
+// kernel is the part that differs between operating systems.
 type kernel struct{ *nl.Client }
 
-// List gives the unicast routes of the main table, IPv4 first, in the kernel's order.
+// List returns the unicast routes of the main table, IPv4 first, in the kernel's order.
 func (c Client) List() ([]Route, error) {
 	v, err := c.k.list()
 	return v, nl.Wrap("list routes", "", err)
 }
 
-// Get gives the route of the main table to a destination, "default" or a prefix: of several the one
-// in use. It asks for this one and reads the whole table only when longer prefixes or rules hide
-// it. A missing route is fs.ErrNotExist.
+// Get returns the main table's route to a destination, "default" or a prefix. If several exist, it
+// returns the one in use. It queries the kernel for this route and reads the whole table only if
+// longer prefixes or rules hide it. For a missing route the error is fs.ErrNotExist.
 func (c Client) Get(destination string) (Route, error) {
 	v, err := c.k.get(destination)
 	return v, nl.Wrap("read route", destination, err)
 }
 
-// To asks which route the kernel takes to an address. Destination is the prefix that matched and
-// the metrics are those of that entry (Linux 4.13; before that the answer holds the address
-// itself); Source is the address that would be used. An unreachable address is an error with
-// ENETUNREACH.
+// To returns the route that the kernel uses for an address. Destination is the prefix that matched,
+// and the metrics are those of that entry (Linux 4.13; on older kernels the result holds the
+// address itself). Source is the address that the kernel would use. For an unreachable address the
+// error is ENETUNREACH.
 func (c Client) To(ip string) (Route, error) {
 	v, err := c.k.to(ip)
 	return v, nl.Wrap("find route to", ip, err)
 }
 
-// Replace makes the route to r.Destination with r.Priority what r says: next hop, interface, source
-// when given, and all metrics that Route has (zero: not set). Everything else that the kernel holds
-// for an existing route (protocol, scope, lock bits, other metrics, several next hops,
-// encapsulation) stays as it was. A route that does not exist is made.
+// Replace sets the route to r.Destination with r.Priority to the content of r: next hop, interface,
+// source if given, and all metrics that Route has (zero: not set). All other properties of an
+// existing route (protocol, scope, lock bits, other metrics, several next hops, encapsulation)
+// remain. Replace creates a route that does not exist.
 func (c Client) Replace(r Route) error {
 	return nl.Wrap("replace route", r.Destination, c.k.replace(r))
 }
 
-// SetMetric sets one metric of the route to a destination, 0 to clear it, and keeps all else of
-// that route. Of several routes to the destination it changes the one with the lowest priority
-// value, which is the one in use. A missing route is fs.ErrNotExist.
+// SetMetric sets one metric of the route to a destination, or clears it with 0, and leaves the rest
+// of the route unchanged. If several routes lead to the destination, it changes the one in use,
+// which has the lowest priority value. For a missing route the error is fs.ErrNotExist.
 func (c Client) SetMetric(destination string, m Metric, value int) error {
 	return nl.Wrap("set "+string(m)+" of route", destination, c.k.setMetric(destination, m, value))
 }
 
-// SetCongestion gives new connections over a route an algorithm of their own; an empty text takes
-// it away. See SetMetric for which route is meant. One that the kernel neither has nor can load is
-// EINVAL.
+// SetCongestion sets the congestion control algorithm of new connections over a route; an empty
+// text removes it. SetMetric explains the choice among several routes. The error is EINVAL for an
+// algorithm that the kernel neither has nor can load.
 func (c Client) SetCongestion(destination, algorithm string) error {
 	return nl.Wrap("set congctl of route", destination, c.k.setCongestion(destination, algorithm))
 }
 
-// Add makes a new route in the main table; an existing one is an error (fs.ErrExist).
+// Add creates a route in the main table. The error is fs.ErrExist if it exists.
 func (c Client) Add(r Route) error { return nl.Wrap("add route", r.Destination, c.k.add(r)) }

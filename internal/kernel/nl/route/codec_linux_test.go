@@ -56,10 +56,10 @@ func TestParseRoute(t *testing.T) {
 		t.Fatal(err)
 	}
 	if u32(back.header[8:]) != unix.RTNH_F_ONLINK {
-		t.Errorf("flags %#x are sent back; only onlink is configuration", u32(back.header[8:]))
+		t.Errorf("flags %#x are in the request; only onlink is configuration", u32(back.header[8:]))
 	}
 	if back.find(unix.RTA_CACHEINFO) != nil || back.uint32(unix.RTA_EXPIRES) != 123 {
-		t.Error("the remaining lifetime of 123 s was not sent back as one")
+		t.Error("the request lost the remaining lifetime of 123 s")
 	}
 	raw.header[0], raw.header[5] = unix.AF_INET6, unix.RTPROT_RA
 	if _, err := raw.sendable(); !errors.Is(err, nl.ErrNotSupported) {
@@ -103,7 +103,7 @@ func FuzzMessages(f *testing.F) {
 	f.Add(routeMessage(f, unix.AF_INET, netip.MustParsePrefix("10.0.0.0/8"), 0))
 	f.Add(routeMessage(f, unix.AF_INET6, netip.MustParsePrefix("fd00::/8"), 0))
 	f.Fuzz(func(t *testing.T, data []byte) {
-		// Whatever the bytes are, no parser may panic.
+		// No parser may panic on any bytes.
 		_, _ = cleanMultipath(data)
 		raw, err := parseRawRoute(data)
 		if err != nil {
@@ -126,7 +126,7 @@ func FuzzMessages(f *testing.F) {
 			t.Fatalf("own route message: %v", err)
 		}
 		if r, ok := again.route(nil); ok && r.InitCwnd != 10 {
-			t.Errorf("initcwnd %d after setting 10", r.InitCwnd)
+			t.Errorf("initcwnd %d after setting it to 10", r.InitCwnd)
 		}
 	})
 }

@@ -1,21 +1,20 @@
-// Package route reads and changes the routes of the main table, and reads what the kernel keeps of
-// the hosts that they lead to: the tables of neighbours, and what earlier TCP connections have left
-// behind.
+// Package route reads and changes the routes of the main table. It also reads the kernel's tables
+// of neighbours and its cache of metrics from earlier TCP connections.
 //
 // # Model
 //
-// A [Client] asks over the sockets of a client of package nl. A [Route] is a view of what the
-// kernel said at one moment, for rules, reports and knobs. A route is never rebuilt from it: a
-// change starts from the attributes that the kernel reported, byte for byte, so that what this
-// package has no name for (several next hops, encapsulation, lock bits) survives.
+// A [Client] uses the sockets of a client of package nl. A [Route] is a view of the kernel's state
+// at one moment, for rules, reports and knobs. A route is never rebuilt from that view: a change
+// starts from the attributes that the kernel reported, byte for byte. Properties that this package
+// does not name (several next hops, encapsulation, lock bits) therefore survive.
 //
-// A route is asked for by its destination, without a dump: a router has a million of them. Of
-// several to one destination the one in use is meant.
+// A route is looked up by its destination, without a dump, because a router may have a million
+// routes. If several routes lead to one destination, the one in use counts.
 //
 // # Units
 //
-// Bytes for window, MTU and MSS; segments for initial windows; milliseconds for the lower bound of
-// the retransmission timeout.
+// Window, MTU and MSS are in bytes, initial windows in segments, and the lower bound of the
+// retransmission timeout in milliseconds.
 //
 // # Sources
 //
@@ -24,8 +23,8 @@
 //
 // # Limits
 //
-// Linux only. Only unicast routes of the main table are shown and changed. Routes that come from
-// router advertisements are renewed by the kernel and not changed here. Writes need CAP_NET_ADMIN
-// in the user namespace that owns the network namespace; to forget TCP metrics it is needed in the
-// first one.
+// Linux only. Only unicast routes of the main table are shown and changed. Routes from router
+// advertisements are renewed by the kernel and are never changed here. Writes need CAP_NET_ADMIN in
+// the user namespace that owns the network namespace; deleting TCP metrics needs it in the initial
+// user namespace.
 package route

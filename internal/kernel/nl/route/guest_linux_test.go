@@ -8,5 +8,5 @@ import (
 
 func TestMain(m *testing.M) { guesttest.Main(m) }
 
-// What is held on the kernel of this machine is held on Debian's too.
+// The tests of this package must pass on Debian's kernel too.
 func TestGuestOtherKernel(t *testing.T) { guesttest.Others(t, "^TestNetns") }

@@ -11,7 +11,7 @@ import (
 	"github.com/linerate/linerate/internal/kernel/nl/nltest"
 )
 
-// Addresses to ask for lie inside the prefix, spread over it, and never name this host or a group.
+// The probed addresses lie inside the prefix, spread over it, and never name this host or a group.
 func TestProbes(t *testing.T) {
 	for _, s := range []string{
 		"0.0.0.0/0", "::/0", "10.0.0.0/8", "10.20.0.0/15", "192.0.2.0/24", "192.0.2.64/27", "192.0.2.1/32",
@@ -20,7 +20,7 @@ func TestProbes(t *testing.T) {
 		p := netip.MustParsePrefix(s).Masked()
 		all := probes(p)
 		if len(all) == 0 {
-			t.Errorf("%s: nothing to ask for", p)
+			t.Errorf("%s: no address to probe", p)
 		}
 		seen := make(map[netip.Addr]bool)
 		for _, a := range all {
@@ -35,8 +35,8 @@ func TestProbes(t *testing.T) {
 	}
 }
 
-// A route is found where longer ones hide it in part, in whole, and where its link has no carrier;
-// what is not there is not there.
+// A route is found if longer routes hide all or part of it, and if its link has no carrier. A
+// missing route is not found.
 func TestNetnsRouteLookup(t *testing.T) {
 	inNetNS(t, func(c world) {
 		nltest.Must(t, c.AddVeth("v0", "v1", -1))
@@ -47,9 +47,9 @@ func TestNetnsRouteLookup(t *testing.T) {
 		for i, r := range []Route{
 			{Destination: "default", Gateway: "10.1.0.2"},
 			{Destination: "::/0", Gateway: "fd01::2"},
-			{Destination: "10.64.0.0/10", Gateway: "10.1.0.2"}, // hidden in part
+			{Destination: "10.64.0.0/10", Gateway: "10.1.0.2"}, // partly hidden
 			{Destination: "10.127.255.0/24", Gateway: "10.1.0.2"},
-			{Destination: "172.16.0.0/12", Gateway: "10.1.0.2"}, // hidden in whole
+			{Destination: "172.16.0.0/12", Gateway: "10.1.0.2"}, // entirely hidden
 			{Destination: "172.16.0.0/13", Gateway: "10.1.0.2"},
 			{Destination: "172.24.0.0/13", Gateway: "10.1.0.2"},
 			{Destination: "10.1.0.9/32", Gateway: "10.1.0.2"},
@@ -71,12 +71,12 @@ func TestNetnsRouteLookup(t *testing.T) {
 				t.Errorf("%s: found without a dump: %v", destination, ok)
 			}
 		}
-		// Of two the one in use: the lower priority value.
+		// Of two routes, the one in use has the lower priority value.
 		nltest.Must(t, c.routes.Add(Route{Destination: "10.64.0.0/10", Gateway: "10.1.0.3", Priority: 7, Window: 77}))
 		if r, err := c.routes.Get("10.64.0.0/10"); err != nil || r.Window != 1002 {
 			t.Errorf("of two routes: %+v, %v", r, err)
 		}
-		// The far end down: the table has the route all the same.
+		// With the far end down, the route remains in the table.
 		nltest.Must(t, c.SetDown("v1"))
 		if r, err := c.routes.Get("10.64.0.0/10"); err != nil || r.Window != 1002 {
 			t.Errorf("without carrier: %+v, %v", r, err)

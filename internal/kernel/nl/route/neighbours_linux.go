@@ -9,7 +9,7 @@ import (
 	"github.com/linerate/linerate/internal/kernel/nl"
 )
 
-// From linux/neighbour.h, which x/sys/unix lacks.
+// From linux/neighbour.h; x/sys/unix lacks them.
 const (
 	sizeNdtMsg = 4 // family, 3 pad
 
@@ -17,14 +17,14 @@ const (
 
 	configEntries = 4 // u16 key_len, u16 entry_size, u32 entries
 
-	// struct ndt_stats is eleven u64: allocs, destroys, hash_grows, res_failed, lookups, hits,
-	// rcv_probes_mcast, rcv_probes_ucast, periodic_gc_runs, forced_gc_runs, table_fulls; the last
-	// since Linux 4.3.
+	// struct ndt_stats has eleven u64: allocs, destroys, hash_grows, res_failed, lookups, hits,
+	// rcv_probes_mcast, rcv_probes_ucast, periodic_gc_runs, forced_gc_runs, and since Linux 4.3
+	// table_fulls.
 	statsFailed, statsForced, statsFulls = 3 * 8, 9 * 8, 10 * 8
 )
 
-// neighbourTables asks for the tables. A table comes in several messages, of which the first has
-// its figures and the others the settings of one interface each.
+// neighbourTables reads the tables. A table arrives in several messages: the first has its figures,
+// each of the others the settings of one interface.
 func (k kernel) neighbourTables() ([]NeighbourTable, error) {
 	msgs, err := k.Dump(unix.RTM_GETNEIGHTBL, make([]byte, sizeNdtMsg))
 	if err != nil {
@@ -43,7 +43,7 @@ func (k kernel) neighbourTables() ([]NeighbourTable, error) {
 	return tables, nil
 }
 
-// parseNeighbourTable reads RTM_NEWNEIGHTBL; ok is false for the settings of an interface.
+// parseNeighbourTable reads RTM_NEWNEIGHTBL. ok is false for the settings of an interface.
 func parseNeighbourTable(data []byte) (t NeighbourTable, ok bool, err error) {
 	ad, err := nl.Attributes(data, sizeNdtMsg)
 	if err != nil {

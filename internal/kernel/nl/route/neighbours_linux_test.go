@@ -10,8 +10,8 @@ import (
 	"github.com/linerate/linerate/internal/kernel/nl"
 )
 
-// neighbourMessage makes a message as neightbl_fill_info does, whose statistics have so many
-// figures.
+// neighbourMessage returns a message as neightbl_fill_info makes it, with the given number of
+// statistics.
 func neighbourMessage(t testing.TB, figures int) []byte {
 	t.Helper()
 	e := netlink.NewAttributeEncoder()
@@ -41,7 +41,7 @@ func TestParseNeighbourTable(t *testing.T) {
 	if d := cmp.Diff(want, got); d != "" || !ok || err != nil {
 		t.Errorf("%v %v (-want +got):\n%s", ok, err, d)
 	}
-	// Before Linux 4.3 there was one less.
+	// Before Linux 4.3 there was one figure less.
 	want.Fulls = 0
 	got, ok, err = parseNeighbourTable(neighbourMessage(t, 10))
 	if d := cmp.Diff(want, got); d != "" || !ok || err != nil {
@@ -64,12 +64,11 @@ func TestParseNeighbourTable(t *testing.T) {
 func FuzzParseNeighbourTable(f *testing.F) {
 	f.Add(neighbourMessage(f, 11))
 	f.Fuzz(func(t *testing.T, b []byte) {
-		_, _, _ = parseNeighbourTable(b) // anything but a panic
+		_, _, _ = parseNeighbourTable(b) // must not panic
 	})
 }
 
-// TestNeighbourTables asks the running kernel, of whatever namespace the test is in: there are
-// always thresholds.
+// TestNeighbourTables reads from the running kernel, in any namespace; thresholds always exist.
 func TestNeighbourTables(t *testing.T) {
 	c, err := nl.Dial()
 	if err != nil {

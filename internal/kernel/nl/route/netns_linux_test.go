@@ -7,13 +7,13 @@ import (
 	"github.com/linerate/linerate/internal/kernel/nl/nltest"
 )
 
-// world is a fresh network namespace.
+// world is a new network namespace with its clients.
 type world struct {
 	*nl.Client
 	routes Client
 }
 
-// inNetNS runs f in one.
+// inNetNS runs f in a new world.
 func inNetNS(t *testing.T, f func(c world)) {
 	t.Helper()
 	nltest.InNetNS(t, func() {

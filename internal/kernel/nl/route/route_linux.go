@@ -16,7 +16,7 @@ import (
 
 const sizeRtMsg = unix.SizeofRtMsg
 
-// rawRoute is one route as the kernel told it, so that it can be sent back with one thing changed.
+// rawRoute is one route as the kernel reported it, so that it can be sent back with one change.
 type rawRoute struct {
 	header []byte // struct rtmsg
 	attrs  []netlink.Attribute
@@ -25,8 +25,8 @@ type rawRoute struct {
 // attrType strips the flag bits (nested, byte order) from an attribute type.
 func attrType(a netlink.Attribute) uint16 { return a.Type &^ (netlink.Nested | netlink.NetByteOrder) }
 
-// parseRawRoute copies the header, because it is written into before a route is sent back, and the
-// message belongs to the buffer of its dump.
+// parseRawRoute copies the header, because a later change writes into it, and the message belongs
+// to the buffer of its dump.
 func parseRawRoute(data []byte) (rawRoute, error) {
 	if len(data) < sizeRtMsg {
 		return rawRoute{}, fmt.Errorf("route message: %w", nl.ErrShort)
@@ -38,7 +38,7 @@ func parseRawRoute(data []byte) (rawRoute, error) {
 	return rawRoute{header: slices.Clone(data[:sizeRtMsg]), attrs: attrs}, nil
 }
 
-// find gives the first attribute of a type, nil when there is none.
+// find returns the first attribute of a type, or nil.
 func (r rawRoute) find(typ uint16) []byte {
 	for _, a := range r.attrs {
 		if attrType(a) == typ {
@@ -48,7 +48,7 @@ func (r rawRoute) find(typ uint16) []byte {
 	return nil
 }
 
-// uint32 gives 0 for an absent attribute, which for all that are asked for is what the kernel takes
+// uint32 returns 0 for an absent attribute. For all attributes it is used with, the kernel treats 0
 // as not set.
 func (r rawRoute) uint32(typ uint16) uint32 {
 	if b := r.find(typ); len(b) >= 4 {
@@ -57,13 +57,13 @@ func (r rawRoute) uint32(typ uint16) uint32 {
 	return 0
 }
 
-// set replaces or appends an attribute; nil removes it.
+// set replaces or appends an attribute. A nil value removes it.
 func (r *rawRoute) set(typ uint16, data []byte) {
 	r.attrs = setAttr(r.attrs, typ, data)
 }
 
-// setAttr never changes the slice that it is given: rawRoute is copied by value, and two copies
-// share their attributes until one of them is set.
+// setAttr never changes its argument: rawRoute is copied by value, and two copies share their
+// attributes until one of them is set.
 func setAttr(attrs []netlink.Attribute, typ uint16, data []byte) []netlink.Attribute {
 	at := slices.IndexFunc(attrs, func(a netlink.Attribute) bool { return attrType(a) == typ })
 	switch {
@@ -73,19 +73,20 @@ func setAttr(attrs []netlink.Attribute, typ uint16, data []byte) []netlink.Attri
 		return attrs
 	case at >= 0:
 		attrs = slices.Clone(attrs)
-		// A new Attribute: the old one carries the length of the old data.
+		// A new Attribute, because the old one carries the length of the old data.
 		attrs[at] = netlink.Attribute{Type: attrs[at].Type, Data: data}
 		return attrs
 	}
 	return append(slices.Clone(attrs), netlink.Attribute{Type: typ, Data: data})
 }
 
-// family is rtm_family, the first byte of the header.
+// family returns rtm_family, the first byte of the header.
 func (r rawRoute) family() byte { return r.header[0] }
 
-// table prefers the attribute: the field in the header has 8 bits only.
+// table returns the table's number, preferably from the attribute: the field in the header has 8
+// bits only.
 //
-// RTA_TABLE exists since 2.6.19; tables above 255 have RT_TABLE_COMPAT (252) in the header.
+// RTA_TABLE exists since 2.6.19. Tables above 255 have RT_TABLE_COMPAT (252) in the header.
 func (r rawRoute) table() uint32 {
 	if t := r.uint32(unix.RTA_TABLE); t != 0 {
 		return t
@@ -93,7 +94,7 @@ func (r rawRoute) table() uint32 {
 	return uint32(r.header[4])
 }
 
-// destination is the prefix; an absent RTA_DST means every address of the family.
+// destination returns the prefix. An absent RTA_DST means every address of the family.
 func (r rawRoute) destination() (netip.Prefix, bool) {
 	var a netip.Addr
 	switch r.family() {
@@ -115,7 +116,7 @@ func (r rawRoute) destination() (netip.Prefix, bool) {
 	return p, p.IsValid()
 }
 
-// route translates; ok is false for address families other than IP.
+// route returns the view of a route. ok is false for address families other than IP.
 func (r rawRoute) route(names map[int]string) (out Route, ok bool) {
 	p, ok := r.destination()
 	if !ok {
@@ -127,16 +128,16 @@ func (r rawRoute) route(names map[int]string) (out Route, ok bool) {
 	out.Interface = names[int(r.uint32(unix.RTA_OIF))]
 	out.Gateway = addrText(r.find(unix.RTA_GATEWAY))
 	if via := r.find(unix.RTA_VIA); len(via) > 2 {
-		// struct rtvia: u16 family, address; an IPv4 route through an IPv6 router
+		// struct rtvia: u16 family, address; for an IPv4 route through an IPv6 router
 		out.Gateway = addrText(via[2:])
 	}
 	out.Source = addrText(r.find(unix.RTA_PREFSRC))
 	// A malformed nest leaves the metrics unset instead of hiding the route.
 	//
 	// RTA_METRICS is a nest whose attribute types are the RTAX_ numbers of linux/rtnetlink.h. All
-	// are u32 but RTAX_CC_ALGO, which is a text. RTAX_LOCK is a bit mask of those that path MTU
-	// discovery and the like must not overrule. Of its bits two have names here; all survive a
-	// change, because changes are made on the raw nest.
+	// are u32 except RTAX_CC_ALGO, which is a text. RTAX_LOCK is a bit mask of the metrics that
+	// path MTU discovery and similar mechanisms must not override. Two of its bits have names here;
+	// all bits survive a change, because changes edit the raw nest.
 	metrics, _ := netlink.UnmarshalAttributes(r.find(unix.RTA_METRICS))
 	for _, m := range metrics {
 		if attrType(m) == unix.RTAX_CC_ALGO {
@@ -176,8 +177,8 @@ func (r rawRoute) route(names map[int]string) (out Route, ok bool) {
 	return out, true
 }
 
-// formatDestination writes the IPv4 default route as ip-route(8) and knob names do. For IPv6 the
-// word would be ambiguous, so it stays "::/0".
+// formatDestination writes the IPv4 default route as ip-route(8) and knob names do. For IPv6
+// "default" would be ambiguous, so it remains "::/0".
 func formatDestination(p netip.Prefix) string {
 	if p.Addr().Is4() && p.Bits() == 0 {
 		return "default"
@@ -197,8 +198,7 @@ func parseDestination(s string) (netip.Prefix, error) {
 	return p.Masked(), err
 }
 
-// addrText gives an empty text for an absent attribute and for one of a length that no IP address
-// has.
+// addrText returns an empty text for an absent attribute and for a length that no IP address has.
 func addrText(b []byte) string {
 	if a, ok := netip.AddrFromSlice(b); ok {
 		return a.String()
@@ -206,8 +206,8 @@ func addrText(b []byte) string {
 	return ""
 }
 
-// The number says who made a route and matters to a reader of a change: one of a routing daemon
-// comes back by itself. protocolName follows /etc/iproute2/rt_protos.
+// protocolName returns the name of a route's origin as in /etc/iproute2/rt_protos. It matters to
+// the reader of a change: a routing daemon restores its own routes.
 func protocolName(p byte) string {
 	switch p {
 	case unix.RTPROT_REDIRECT:
@@ -234,17 +234,17 @@ func protocolName(p byte) string {
 	return strconv.Itoa(int(p))
 }
 
-// wanted tells the unicast routes of the main table.
+// wanted reports whether a route is a unicast route of the main table.
 //
 // Cloned entries are the exceptions of IPv6 (a learnt path MTU, a redirect), which the kernel drops
-// by itself. Local, broadcast and unreachable routes are other types than RTN_UNICAST and never
-// carry a flow of ours.
+// automatically. Local, broadcast and unreachable routes have types other than RTN_UNICAST and
+// never carry a measured flow.
 func (r rawRoute) wanted() bool {
 	return r.table() == unix.RT_TABLE_MAIN && r.header[7] == unix.RTN_UNICAST &&
 		u32(r.header[8:])&unix.RTM_F_CLONED == 0
 }
 
-// rawRoutes dumps the routes that are wanted of some families.
+// rawRoutes dumps the wanted routes of some families.
 func (k kernel) rawRoutes(families ...byte) ([]rawRoute, error) {
 	var out []rawRoute
 	for _, fam := range families {
@@ -252,7 +252,7 @@ func (k kernel) rawRoutes(families ...byte) ([]rawRoute, error) {
 		header[0] = fam
 		msgs, err := k.Dump(unix.RTM_GETROUTE, header)
 		if errors.Is(err, unix.EAFNOSUPPORT) || errors.Is(err, unix.EOPNOTSUPP) {
-			continue // a kernel without IPv6
+			continue // the kernel lacks IPv6
 		}
 		if err != nil {
 			return nil, err
@@ -274,8 +274,8 @@ func (k kernel) rawRoutes(families ...byte) ([]rawRoute, error) {
 	return out, nil
 }
 
-// linkNames is read before the routes: a link that appears in between leaves a route without a
-// name, not with a wrong one.
+// linkNames is read before the routes: a link that appears between the two reads leaves a route
+// without a name, not with a wrong one.
 func (k kernel) linkNames() (map[int]string, error) {
 	links, err := k.Links()
 	if err != nil {
@@ -288,7 +288,7 @@ func (k kernel) linkNames() (map[int]string, error) {
 	return names, nil
 }
 
-// list is for reports: whoever wants one route asks for it by Get, which reads no table.
+// list serves reports. For a single route, Get reads no whole table.
 func (k kernel) list() ([]Route, error) {
 	names, err := k.linkNames()
 	if err != nil {
@@ -307,13 +307,13 @@ func (k kernel) list() ([]Route, error) {
 	return out, nil
 }
 
-// to asks twice: for the table entry (prefix and metrics) and for the resolved route (source, next
-// hop of several).
+// to queries twice: for the table entry (prefix and metrics), and for the resolved route (source,
+// and the next hop among several).
 //
-// Only the answer with RTM_F_FIB_MATCH (4.13) shows the prefix that matched, and only the answer
-// without it shows what the kernel decided: the source address and, of several next hops, the one
-// of this destination. Neither is a promise for a flow, as the hash over several next hops may take
-// its ports as well (fib_multipath_hash_policy).
+// Only the answer with RTM_F_FIB_MATCH (4.13) shows the prefix that matched. Only the answer
+// without it shows the kernel's decision: the source address and, among several next hops, the one
+// for this destination. Neither is certain for a flow, because the hash over several next hops may
+// include its ports (fib_multipath_hash_policy).
 func (k kernel) to(ip string) (Route, error) {
 	addr, err := netip.ParseAddr(ip)
 	if err != nil {
@@ -345,13 +345,13 @@ func (k kernel) to(ip string) (Route, error) {
 	}
 	entry, err := ask(unix.RTM_F_FIB_MATCH)
 	if err != nil {
-		return resolved, nil // kernels before 4.13, and routes that are no table entry
+		return resolved, nil // kernels before 4.13, and routes that are not table entries
 	}
 	entry.Interface, entry.Gateway, entry.Source = resolved.Interface, resolved.Gateway, resolved.Source
 	return entry, nil
 }
 
-// askRoute asks for the route of one address, out of a link when its index is not 0.
+// askRoute queries the route of one address; an oif other than 0 restricts it to that link.
 func (k kernel) askRoute(addr netip.Addr, oif int, flags uint32) (netlink.Message, error) {
 	header := make([]byte, sizeRtMsg)
 	header[0], header[1] = family(addr), byte(addr.BitLen())
@@ -368,7 +368,8 @@ func (k kernel) askRoute(addr netip.Addr, oif int, flags uint32) (netlink.Messag
 	return k.Get(unix.RTM_GETROUTE, req)
 }
 
-// zoneIndex finds the link that the zone of a link-local address names, by name or by number.
+// zoneIndex returns the index of the link that the zone of a link-local address identifies, by name
+// or number.
 func zoneIndex(zone string, names map[int]string) int {
 	for i, n := range names {
 		if zone != "" && n == zone {
@@ -379,8 +380,8 @@ func zoneIndex(zone string, names map[int]string) int {
 	return i
 }
 
-// createNew makes "add" fail with EEXIST where a route is there: without NLM_F_EXCL the kernel
-// would change that one instead.
+// createNew makes an "add" fail with EEXIST if the route exists. Without NLM_F_EXCL the kernel
+// would change the existing one.
 const createNew = netlink.Create | netlink.Excl
 
 func family(a netip.Addr) byte {
@@ -390,5 +391,5 @@ func family(a netip.Addr) byte {
 	return unix.AF_INET6
 }
 
-// u32 reads in the byte order of the host, which is netlink's.
+// u32 reads in the byte order of the host, which netlink uses.
 func u32(b []byte) uint32 { return binary.NativeEndian.Uint32(b) }

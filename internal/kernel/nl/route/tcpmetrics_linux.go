@@ -12,7 +12,7 @@ import (
 	"github.com/linerate/linerate/internal/kernel/nl"
 )
 
-// From linux/tcp_metrics.h, which x/sys/unix lacks. Addresses are in the order of the network.
+// From linux/tcp_metrics.h; x/sys/unix lacks them. Addresses are in network byte order.
 const (
 	tcpMetricsFamily = "tcp_metrics"
 
@@ -21,7 +21,7 @@ const (
 	tcpMetricsIPv4, tcpMetricsIPv6 = 1, 2
 )
 
-// tcpMetrics asks for the whole cache of the namespace.
+// tcpMetrics reads the whole cache of the namespace.
 func (k kernel) tcpMetrics() ([]netip.Addr, error) {
 	msgs, err := k.askTCPMetrics(tcpMetricsGet, netlink.Request|netlink.Dump, nil)
 	if err != nil {
@@ -40,8 +40,8 @@ func (k kernel) tcpMetrics() ([]netip.Addr, error) {
 	return hosts, nil
 }
 
-// parseTCPMetrics gives the host that an entry is about; none where the entry has no address that
-// is known here.
+// parseTCPMetrics returns the host of an entry, or the zero Addr if the entry has no known kind of
+// address.
 func parseTCPMetrics(data []byte) (host netip.Addr, err error) {
 	ad, err := nl.Attributes(data, 0)
 	if err != nil {
@@ -58,8 +58,8 @@ func parseTCPMetrics(data []byte) (host netip.Addr, err error) {
 	return host, ad.Err()
 }
 
-// forgetTCPMetrics deletes the entries of one host, whatever address of ours they are from. Without
-// an address the kernel would delete all.
+// forgetTCPMetrics deletes the entries of one host for all local addresses. Without an address the
+// kernel would delete every entry.
 func (k kernel) forgetTCPMetrics(host netip.Addr) error {
 	if !host.IsValid() {
 		return fmt.Errorf("no address: %w", unix.EINVAL)
@@ -74,7 +74,7 @@ func (k kernel) forgetTCPMetrics(host netip.Addr) error {
 	}
 	_, err = k.askTCPMetrics(tcpMetricsDelete, netlink.Request|netlink.Acknowledge, data)
 	if errors.Is(err, unix.ESRCH) || errors.Is(err, unix.ENOENT) {
-		return nil // nothing was remembered
+		return nil // the kernel has no entry
 	}
 	return err
 }

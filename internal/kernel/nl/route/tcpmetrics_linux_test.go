@@ -11,9 +11,9 @@ import (
 	"github.com/linerate/linerate/internal/kernel/nl/nltest"
 )
 
-// converse makes one TCP connection to an address of this namespace and closes it, which is when
-// the kernel remembers. It uses the sockets of the calling thread, as package net would go to
-// threads of another namespace.
+// converse makes one TCP connection to an address of this namespace and closes it, because the
+// kernel saves metrics at the close. It uses the sockets of the calling thread, since package net
+// could use threads of another namespace.
 func converse(t *testing.T, addr [4]byte) {
 	t.Helper()
 	listener, err := unix.Socket(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
@@ -28,7 +28,7 @@ func converse(t *testing.T, addr [4]byte) {
 	nltest.Must(t, unix.Connect(client, at))
 	server, _, err := unix.Accept4(listener, unix.SOCK_CLOEXEC)
 	nltest.Must(t, err)
-	// Enough round trips for an estimate, which is what the kernel keeps.
+	// The kernel saves an estimate, which needs several round trips.
 	b := make([]byte, 1)
 	for range 20 {
 		_, err := unix.Write(client, b)
@@ -44,8 +44,7 @@ func converse(t *testing.T, addr [4]byte) {
 	nltest.Must(t, unix.Close(server))
 }
 
-// TestForgetTCPMetrics: what one connection leaves behind is gone for that host and stays for
-// another.
+// TestForgetTCPMetrics checks that the metrics of one host are deleted and those of another remain.
 func TestForgetTCPMetrics(t *testing.T) {
 	inNetNS(t, func(c world) {
 		nltest.Must(t, c.SetUp("lo"))
@@ -62,25 +61,25 @@ func TestForgetTCPMetrics(t *testing.T) {
 		after, err := c.routes.TCPMetrics()
 		nltest.Must(t, err)
 		if slices.Contains(after, one) || !slices.Contains(after, other) {
-			t.Errorf("the kernel remembers %v, want %v forgotten and %v not", after, one, other)
+			t.Errorf("the kernel has %v, want %v deleted and %v kept", after, one, other)
 		}
 		if err := c.routes.ForgetTCPMetrics(one); err != nil {
-			t.Errorf("nothing is remembered of %v, yet %v", one, err)
+			t.Errorf("no entry for %v, but the error is %v", one, err)
 		}
 		if err := c.routes.ForgetTCPMetrics(netip.Addr{}); err == nil {
-			t.Error("without an address everything would be forgotten, and no error")
+			t.Error("a request without an address, which deletes every entry, returned no error")
 		}
 	})
 }
 
-// FuzzParseTCPMetrics: any bytes are read or refused, and an entry's address comes out as it went
-// in.
+// FuzzParseTCPMetrics checks that any bytes are read or refused, and that an encoded address is
+// decoded to the same one.
 func FuzzParseTCPMetrics(f *testing.F) {
 	f.Add([]byte{10, 0, 0, 1})
 	f.Add(netip.MustParseAddr("fd00::1").AsSlice())
 	f.Add([]byte{3, 0, 1, 0, 9})
 	f.Fuzz(func(t *testing.T, data []byte) {
-		_, _ = parseTCPMetrics(data) // as it came: only that it ends
+		_, _ = parseTCPMetrics(data) // must end without a panic
 		e := netlink.NewAttributeEncoder()
 		e.Bytes(tcpMetricsIPv6, data)
 		entry, err := e.Encode()

@@ -69,13 +69,13 @@ func TestNetnsRoutes(t *testing.T) {
 			t.Errorf("route to fd00:9::5: %+v %v", r, err)
 		}
 
-		// One metric is changed and cleared, everything else stays.
+		// One metric is changed and cleared; the rest of the route remains.
 		for m, value := range map[Metric]int{MetricWindow: 20000, MetricInitCwnd: 33, MetricInitRwnd: 44,
 			MetricMTU: 1280, MetricAdvMSS: 900} {
 			for _, v := range []int{value, 0, full.Metric(m)} {
 				nltest.Must(t, c.routes.SetMetric(full.Destination, m, v))
 				if got := find(full.Destination).Metric(m); got != v {
-					t.Errorf("%s: %d after setting %d", m, got, v)
+					t.Errorf("%s: %d after setting it to %d", m, got, v)
 				}
 			}
 		}
@@ -85,12 +85,12 @@ func TestNetnsRoutes(t *testing.T) {
 			t.Errorf("after changing and restoring every metric (-want +got):\n%s", diff)
 		}
 		nltest.Must(t, c.routes.SetMetric("::/0", MetricInitCwnd, 40))
-		nltest.Must(t, c.routes.SetMetric("fd00:9::/64", MetricInitRwnd, 41)) // made by the kernel
+		nltest.Must(t, c.routes.SetMetric("fd00:9::/64", MetricInitRwnd, 41)) // created by the kernel
 		if a, b := find("::/0"), find("fd00:9::/64"); a.InitCwnd != 40 || a.Gateway != "fd00:9::2" ||
 			b.InitRwnd != 41 || b.Protocol != "kernel" {
 			t.Errorf("IPv6: %+v %+v", a, b)
 		}
-		// made by the kernel with a source address
+		// created by the kernel with a source address
 		nltest.Must(t, c.routes.SetMetric("10.9.0.0/24", MetricInitCwnd, 12))
 		if r := find("10.9.0.0/24"); r.InitCwnd != 12 || r.Source != "10.9.0.1" || r.Protocol != "kernel" {
 			t.Errorf("connected route: %+v", r)
@@ -106,7 +106,7 @@ func TestNetnsRoutes(t *testing.T) {
 			InitCwnd: 11}
 		nltest.Must(t, c.routes.Replace(fresh))
 		if diff := cmp.Diff(fresh, find(fresh.Destination)); diff != "" {
-			t.Errorf("made by replace (-want +got):\n%s", diff)
+			t.Errorf("created by Replace (-want +got):\n%s", diff)
 		}
 
 		for _, v := range []int{-1, 65536} {
@@ -193,7 +193,7 @@ func TestNetnsRouteKeepsTheRest(t *testing.T) {
 			changed, _, err := c.routes.k.lookup(dst, -1)
 			nltest.Must(t, err)
 			if r, _ := changed.route(nil); r.InitCwnd != 25 {
-				t.Errorf("%s: initcwnd %d after setting 25", name, r.InitCwnd)
+				t.Errorf("%s: initcwnd %d after setting it to 25", name, r.InitCwnd)
 			}
 			nltest.Must(t, c.routes.SetMetric(tc.dst, MetricInitCwnd, 0))
 			after, _, err := c.routes.k.lookup(dst, -1)
@@ -205,7 +205,7 @@ func TestNetnsRouteKeepsTheRest(t *testing.T) {
 	})
 }
 
-// flat is a route's content without what the kernel counts up.
+// flat returns the content of a route without its counters.
 func flat(r rawRoute) map[uint16][]byte {
 	m := map[uint16][]byte{0: r.header}
 	for _, a := range r.attrs {
@@ -234,11 +234,11 @@ func TestNetnsErrors(t *testing.T) {
 		} {
 			if tc.err == nil || tc.is != nil && !errors.Is(tc.err, tc.is) ||
 				!strings.Contains(tc.err.Error(), tc.text) {
-				t.Errorf("%s: %v; want %v with %q", tc.name, tc.err, tc.is, tc.text)
+				t.Errorf("%s: %v; want %v and the text %q", tc.name, tc.err, tc.is, tc.text)
 			}
 			var e *nl.Error
 			if !errors.As(tc.err, &e) {
-				t.Errorf("%s: %T is no *nl.Error", tc.name, tc.err)
+				t.Errorf("%s: %T is not *nl.Error", tc.name, tc.err)
 			}
 		}
 	})

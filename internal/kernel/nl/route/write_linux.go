@@ -17,17 +17,17 @@ import (
 // rtaNextHopID is RTA_NH_ID, a reference to a nexthop object (5.3), which x/sys/unix lacks.
 const rtaNextHopID = 30
 
-// defaultPriority6 is what the kernel makes of priority 0 for IPv6 (IP6_RT_PRIO_USER).
+// defaultPriority6 is the value that the kernel uses for priority 0 in IPv6 (IP6_RT_PRIO_USER).
 //
-// A zero in a request means 1024 for IPv6 and truly 0 for IPv4, so that a search for "priority 0"
-// has to translate before it compares.
+// A zero in a request means 1024 for IPv6 and 0 for IPv4, so a search for priority 0 must translate
+// before it compares.
 const defaultPriority6 = 1024
 
-// lookup finds the route to a destination: the one with that priority, or the one in use (lowest
-// priority) when priority is negative.
+// lookup returns the route to a destination with the given priority. With a negative priority it
+// returns the route in use, which has the lowest priority value.
 //
-// It compares prefix and priority only. Two routes that differ in nothing but their type of service
-// are told apart by neither, and the first of them in the dump is taken, by reads as by writes.
+// It compares prefix and priority only. If two routes differ only in their type of service, both
+// reads and writes use the first one of the dump.
 func (k kernel) lookup(dst netip.Prefix, priority int) (raw rawRoute, found bool, err error) {
 	if priority < 0 {
 		if raw, ok := k.probe(dst); ok {
@@ -55,24 +55,24 @@ func (k kernel) lookup(dst netip.Prefix, priority int) (raw rawRoute, found bool
 	return raw, found, nil
 }
 
-// probe asks the kernel which entry of its table an address of the prefix meets (RTM_F_FIB_MATCH,
-// 4.13), and is content when it is this very prefix.
+// probe asks the kernel for the table entry that matches an address of the prefix (RTM_F_FIB_MATCH,
+// 4.13), and accepts the answer if it has this very prefix.
 //
-// No dump can be asked for one destination: strict filtering (4.20) knows table, protocol, type and
-// interface alone, and a full table of the Internet takes a second and hundreds of megabytes. An
-// address may meet a longer prefix, a rule that leads to another table or nothing at all; then the
-// next one is tried, and after the last the table is read.
+// No dump is limited to one destination: strict filtering (4.20) supports only table, protocol,
+// type and interface, and a full Internet table takes a second and hundreds of megabytes. An
+// address may match a longer prefix, a rule that selects another table, or nothing. Then probe
+// tries the next address, and after the last one the caller reads the table.
 func (k kernel) probe(dst netip.Prefix) (rawRoute, bool) {
 	for _, addr := range probes(dst) {
 		m, err := k.askRoute(addr, 0, unix.RTM_F_FIB_MATCH)
 		if err != nil {
-			continue // also where a link is down: the table has the route all the same
+			continue // also if a link is down: the table still has the route
 		}
 		r, err := parseRawRoute(m.Data)
 		if err != nil {
 			continue
 		}
-		// A kernel before 4.13 answers with the address itself, as a clone of the entry.
+		// A kernel before 4.13 returns the address itself, as a clone of the entry.
 		d, ok := r.destination()
 		if ok && d == dst && r.wanted() {
 			return r, true
@@ -81,9 +81,9 @@ func (k kernel) probe(dst netip.Prefix) (rawRoute, bool) {
 	return rawRoute{}, false
 }
 
-// probes are addresses that have a chance to meet no longer prefix: the last and the first of it,
-// and two between them that nobody picks. Of the default routes they lie where nobody gives
-// addresses out (240.0.0.0/4 of RFC 1112, 4000::/3); 0.0.0.0 would mean this host.
+// probes returns addresses that are unlikely to match a longer prefix: the last and the first of
+// dst, and two unusual ones between them. For the default routes they lie in ranges without
+// assigned addresses (240.0.0.0/4 of RFC 1112, 4000::/3); 0.0.0.0 would mean this host.
 func probes(dst netip.Prefix) []netip.Addr {
 	if dst.Bits() == 0 {
 		if dst.Addr().Is4() {
@@ -97,7 +97,7 @@ func probes(dst netip.Prefix) []netip.Addr {
 	for _, fill := range []byte{0xff, 0xa7, 0x4b, 0x00} {
 		b := append([]byte(nil), first...)
 		for i := range b {
-			// The bits behind the prefix, from the left.
+			// The bits after the prefix, from the left.
 			free := min(max(8*(i+1)-dst.Bits(), 0), 8)
 			b[i] |= fill & byte(1<<free-1)
 		}
@@ -108,7 +108,7 @@ func probes(dst netip.Prefix) []netip.Addr {
 	return out
 }
 
-// kernelPriority translates for a search; a request may hold the zero as it is.
+// kernelPriority translates a priority for a search. A request may hold the zero unchanged.
 func kernelPriority(dst netip.Prefix, priority int) uint32 {
 	if priority == 0 && dst.Addr().Is6() {
 		return defaultPriority6
@@ -116,35 +116,34 @@ func kernelPriority(dst netip.Prefix, priority int) uint32 {
 	return uint32(priority)
 }
 
-// errAdvertised: the kernel keeps such a route by flags that netlink cannot set, so that a
-// replacement would stand beside the next refresh.
+// errAdvertised is the reason for a refusal: the kernel identifies such a route by flags that
+// netlink cannot set, so a replacement would exist beside the next refresh.
 var errAdvertised = fmt.Errorf("%w: the route comes from router advertisements and is renewed by the kernel",
 	nl.ErrNotSupported)
 
-// sendable drops from a reported route what the kernel computes itself and does not take back.
+// sendable removes from a reported route the parts that the kernel computes and does not accept.
 func (r rawRoute) sendable() (rawRoute, error) {
 	expires := int32(0)
 	if ci := r.find(unix.RTA_CACHEINFO); len(ci) >= 12 {
 		expires = int32(u32(ci[8:])) // rta_expires, in ticks of 1/100 s
 	}
-	// NLM_F_REPLACE would leave a second route with our metrics beside the one of the router, and
-	// the next advertisement would bring back what was changed. Refusing is the only answer that an
-	// undo can keep.
+	// NLM_F_REPLACE would leave a second route with the changed metrics beside the router's, and
+	// the next advertisement would revert the change. Only a refusal is compatible with an undo.
 	if r.family() == unix.AF_INET6 && r.header[5] == unix.RTPROT_RA {
 		return rawRoute{}, errAdvertised
 	}
 	out := rawRoute{header: append([]byte(nil), r.header...), attrs: r.attrs}
-	// Of the flags only onlink is configuration; dead, linkdown, offload and trap are state, and
-	// dead ones are refused.
+	// Of the flags only onlink is configuration. The flags dead, linkdown, offload and trap are
+	// state, and the kernel refuses dead.
 	binary.NativeEndian.PutUint32(out.header[8:], u32(out.header[8:])&unix.RTNH_F_ONLINK)
 	out.set(unix.RTA_CACHEINFO, nil)
-	// RTA_EXPIRES takes whole seconds. A route with less than a second to live is gone either way.
+	// RTA_EXPIRES has whole seconds. A route with less than a second to live expires either way.
 	if expires > 0 {
 		out.set(unix.RTA_EXPIRES, binary.NativeEndian.AppendUint32(nil, uint32(expires)/100))
 	}
 	if out.uint32(rtaNextHopID) != 0 {
-		// A route over a nexthop object is reported with the object's content as well, and refused
-		// with both.
+		// For a route over a nexthop object the kernel also reports the object's content, but
+		// refuses a request with both.
 		for _, a := range []uint16{unix.RTA_OIF, unix.RTA_GATEWAY, unix.RTA_VIA, unix.RTA_MULTIPATH, unix.RTA_ENCAP,
 			unix.RTA_ENCAP_TYPE} {
 			out.set(a, nil)
@@ -175,10 +174,10 @@ func cleanMultipath(b []byte) ([]byte, error) {
 	return out, nil
 }
 
-// send makes or replaces a route.
+// send creates or replaces a route.
 //
-// The answer is awaited (NLM_F_ACK): a route that the kernel refuses is refused as a whole, there
-// is no half-written one.
+// It awaits the answer (NLM_F_ACK). The kernel refuses a route as a whole and never writes half of
+// it.
 func (k kernel) send(r rawRoute, flags netlink.HeaderFlags) error {
 	b, err := netlink.MarshalAttributes(r.attrs)
 	if err != nil {
@@ -187,11 +186,12 @@ func (k kernel) send(r rawRoute, flags netlink.HeaderFlags) error {
 	return k.Change(unix.RTM_NEWROUTE, flags, append(append([]byte(nil), r.header...), b...))
 }
 
-// metric types of the kernel for our names, and the largest value that it does not silently cut.
+// metricTypes maps names to the kernel's metric types, with the largest value that the kernel does
+// not silently reduce.
 //
-// From fib_metrics.c: an MTU above 65 535 − 15 and an MSS above 65 535 − 40 are lowered without an
-// error, and a read-back would then report a change that nobody asked for. Initial windows of 0
-// mean "the kernel's own" (10 segments since 2.6.39).
+// From fib_metrics.c: the kernel lowers an MTU above 65 535 − 15 and an MSS above 65 535 − 40
+// without an error, and a read-back would report a value that was not requested. Initial windows of
+// 0 mean the kernel's default (10 segments since 2.6.39).
 var metricTypes = map[Metric]struct {
 	typ uint16
 	max int64
@@ -202,12 +202,12 @@ var metricTypes = map[Metric]struct {
 	MetricInitCwnd: {unix.RTAX_INITCWND, math.MaxUint32},
 	MetricInitRwnd: {unix.RTAX_INITRWND, math.MaxUint32},
 	MetricQuickack: {unix.RTAX_QUICKACK, 1},
-	// milliseconds, turned into ticks when it is used (dst_metric_rtt)
+	// milliseconds, converted to ticks on use (dst_metric_rtt)
 	MetricRTOMin: {unix.RTAX_RTO_MIN, math.MaxInt32},
 }
 
-// metricBits are those of our names that are one bit of a mask. The mask of locks has a bit for
-// each type of metric.
+// metricBits are the metrics that are one bit of a mask. The mask of locks has a bit for each type
+// of metric.
 var metricBits = map[Metric]struct {
 	typ uint16
 	bit uint32
@@ -217,8 +217,8 @@ var metricBits = map[Metric]struct {
 	MetricCongctlLock: {unix.RTAX_LOCK, 1 << unix.RTAX_CC_ALGO},
 }
 
-// setMetric changes one metric inside the nest, 0 removes it. Lock bits stay, so that a restored
-// value is locked as it was.
+// setMetric changes one metric inside the nest; 0 removes it. Lock bits remain, so that a restored
+// value is locked as before.
 func (r *rawRoute) setMetric(m Metric, value int) error {
 	if b, ok := metricBits[m]; ok {
 		return r.setMetricBit(b.typ, b.bit, value)
@@ -237,8 +237,8 @@ func (r *rawRoute) setMetric(m Metric, value int) error {
 	return r.setMetricBytes(t.typ, data)
 }
 
-// setMetricBit changes one bit and keeps the others. A mask of zero is left out, which is how a
-// route without any is reported.
+// setMetricBit changes one bit and keeps the others. It omits a mask of zero, as the kernel does
+// when it reports a route.
 func (r *rawRoute) setMetricBit(typ uint16, bit uint32, value int) error {
 	if value != 0 && value != 1 {
 		return fmt.Errorf("value %d: want 0 or 1: %w", value, unix.ERANGE)
@@ -258,17 +258,17 @@ func (r *rawRoute) setMetricBit(typ uint16, bit uint32, value int) error {
 	return r.setMetricBytes(typ, data)
 }
 
-// A metric is removed by leaving it out, not by sending 0: the replacement is the whole route, and
-// metrics that it does not name are unset.
+// A metric is removed by omitting it, not by sending 0: the replacement is the whole route, and the
+// kernel unsets metrics that it omits.
 func (r *rawRoute) setMetricBytes(typ uint16, data []byte) error {
 	metrics, err := netlink.UnmarshalAttributes(r.find(unix.RTA_METRICS))
 	if err != nil {
 		return fmt.Errorf("route metrics: %w", err)
 	}
 	metrics = setAttr(metrics, typ, data)
-	// An empty nest is sent too: without one, a route over a nexthop object gets the metrics of
-	// whatever other route uses that object (fib_find_info_nh, seen on 6.18), among them those that
-	// are to be cleared.
+	// An empty nest is sent too: without it, a route over a nexthop object gets the metrics of any
+	// other route that uses the object (fib_find_info_nh, seen on 6.18), possibly including the
+	// cleared ones.
 	b, err := netlink.MarshalAttributes(metrics)
 	if err != nil {
 		return err
@@ -277,7 +277,7 @@ func (r *rawRoute) setMetricBytes(typ uint16, data []byte) error {
 	return nil
 }
 
-// routeInUse is lookup for those who need a route to be there.
+// routeInUse is lookup with an error for a missing route.
 func (k kernel) routeInUse(dst netip.Prefix) (rawRoute, error) {
 	raw, found, err := k.lookup(dst, -1)
 	if err == nil && !found {
@@ -286,8 +286,8 @@ func (k kernel) routeInUse(dst netip.Prefix) (rawRoute, error) {
 	return raw, err
 }
 
-// get needs the names of links besides: a route names its link by number. That is a dump of the
-// links and not of the routes, of which a host has hundreds at most.
+// get also needs the names of links, because a route identifies its link by number. That is a dump
+// of the links, at most hundreds, and not of the routes.
 func (k kernel) get(destination string) (Route, error) {
 	dst, err := parseDestination(destination)
 	if err != nil {
@@ -301,25 +301,25 @@ func (k kernel) get(destination string) (Route, error) {
 	if err != nil {
 		return Route{}, err
 	}
-	r, _ := raw.route(names) // its family is the one that was asked for
+	r, _ := raw.route(names) // its family is that of the request
 	return r, nil
 }
 
-// setMetric is read, change, write. Netlink has no compare-and-swap, so that a change by another
-// program between the two requests is overwritten with what stood there before; package knob
-// serialises its own writers, package journal reads back.
+// setMetric reads, changes and writes the route. Netlink has no compare-and-swap, so the write
+// reverts a change by another program between the two requests. Package knob serialises this
+// program's writers; package journal reads back.
 func (k kernel) setMetric(destination string, m Metric, value int) error {
 	return k.editRoute(destination, func(r *rawRoute) error { return r.setMetric(m, value) })
 }
 
-// setCongestion names the algorithm; an unknown one is refused by the kernel, which tries to load
-// it first.
+// setCongestion sets the algorithm of a route. The kernel tries to load an unknown algorithm and
+// then refuses it.
 func (k kernel) setCongestion(destination, algorithm string) error {
 	return k.editRoute(destination, func(r *rawRoute) error { return r.setCongestion(algorithm) })
 }
 
-// setCongestion sends the name with its closing zero; the kernel keeps a number and loads the
-// module of that name.
+// setCongestion encodes the name with a terminating zero. The kernel loads the module of that name
+// and stores a number.
 func (r *rawRoute) setCongestion(algorithm string) error {
 	var cc []byte
 	if algorithm != "" {
@@ -328,8 +328,8 @@ func (r *rawRoute) setCongestion(algorithm string) error {
 	return r.setMetricBytes(unix.RTAX_CC_ALGO, cc)
 }
 
-// editRoute changes the message that the kernel told and sends it back, so that what has no name
-// here stays.
+// editRoute changes the message that the kernel reported and sends it back, so that unnamed
+// properties remain.
 func (k kernel) editRoute(destination string, edit func(*rawRoute) error) error {
 	dst, err := parseDestination(destination)
 	if err != nil {
@@ -345,11 +345,11 @@ func (k kernel) editRoute(destination string, edit func(*rawRoute) error) error 
 	if err := edit(&raw); err != nil {
 		return err
 	}
-	// Without NLM_F_CREATE: if the route has gone meanwhile, it is not brought back.
+	// Without NLM_F_CREATE, a route that has disappeared is not recreated.
 	return k.send(raw, netlink.Replace)
 }
 
-// replace is for the worlds of package lab, where nobody else changes routes.
+// replace is for the worlds of package lab, where no other program changes routes.
 func (k kernel) replace(r Route) error {
 	dst, err := parseDestination(r.Destination)
 	if err != nil {
@@ -370,8 +370,8 @@ func (k kernel) replace(r Route) error {
 	return k.send(raw, netlink.Create|netlink.Replace)
 }
 
-// add is refused with EEXIST where a route of the same prefix, priority and type of service is: the
-// flag Excl asks for that.
+// add sets the flag Excl, so that the kernel returns EEXIST if a route has the same prefix,
+// priority and type of service.
 func (k kernel) add(r Route) error {
 	dst, err := parseDestination(r.Destination)
 	if err != nil {
@@ -384,11 +384,11 @@ func (k kernel) add(r Route) error {
 	return k.send(raw, createNew)
 }
 
-// newRoute starts a unicast route of the main table, marked as made by an administrator (static) so
-// that routing daemons leave it alone.
+// newRoute returns a unicast route of the main table, marked as made by an administrator (static),
+// so that routing daemons do not change it.
 //
-// The scope is link without a gateway and universe (0) with one: the kernel refuses a gateway that
-// is not nearer than the route that uses it.
+// The scope is link without a gateway and universe (0) with one: the kernel requires the gateway to
+// have a narrower scope than the route that uses it.
 func newRoute(dst netip.Prefix, r Route) rawRoute {
 	h := make([]byte, sizeRtMsg)
 	h[0], h[1] = family(dst.Addr()), byte(dst.Bits())
@@ -406,7 +406,7 @@ func newRoute(dst netip.Prefix, r Route) rawRoute {
 	return raw
 }
 
-// fill writes what a Route says into a raw one.
+// fill writes the content of a Route into a raw one.
 func (k kernel) fill(raw *rawRoute, r Route) error {
 	if r.Interface != "" {
 		link, err := k.LinkByName(r.Interface)
@@ -426,8 +426,8 @@ func (k kernel) fill(raw *rawRoute, r Route) error {
 		if err != nil {
 			return err
 		}
-		// An IPv4 destination behind an IPv6 router (RFC 5549) needs RTA_VIA, which names the
-		// family in front of the address; Linux has it for IPv4 since 5.2.
+		// An IPv4 destination behind an IPv6 router (RFC 5549) needs RTA_VIA, which has the family
+		// before the address. Linux supports it for IPv4 since 5.2.
 		if f.typ == unix.RTA_GATEWAY && family(a) != raw.family() {
 			via := binary.NativeEndian.AppendUint16(nil, uint16(family(a)))
 			raw.set(unix.RTA_VIA, append(via, a.AsSlice()...))
@@ -437,7 +437,7 @@ func (k kernel) fill(raw *rawRoute, r Route) error {
 	}
 	for m := range metricTypes {
 		if m == MetricRTOMin {
-			continue // stays as it was, with the lock bits and the features
+			continue // unchanged, like the lock bits and the features
 		}
 		if err := raw.setMetric(m, r.Metric(m)); err != nil {
 			return err

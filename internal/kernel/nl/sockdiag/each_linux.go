@@ -12,13 +12,13 @@ import (
 const (
 	sockDiagByFamily = 20       // SOCK_DIAG_BY_FAMILY
 	sizeHeader       = 16       // struct nlmsghdr
-	bufferBytes      = 32 << 10 // what the kernel puts into one answer at most, if there is as much room
+	bufferBytes      = 32 << 10 // the kernel's largest answer, if the buffer has room for it
 	silence          = 2 * time.Second
 )
 
-// Each lists sockets in the network namespace of the calling thread and hands each to visit, until
-// visit says false. The socket is good until visit returns. The errors are ErrLimit,
-// errors.ErrUnsupported where the kernel cannot tell, and the kernel's own.
+// Each lists sockets in the network namespace of the calling thread and passes each to visit, until
+// visit returns false. The socket is valid until visit returns. The errors are ErrLimit,
+// errors.ErrUnsupported if the kernel has no sock_diag, and the kernel's own.
 func Each(q Query, visit func(*Socket) bool) error {
 	d, err := open()
 	if err == nil {
@@ -33,8 +33,8 @@ func Each(q Query, visit func(*Socket) bool) error {
 	switch {
 	case err == nil:
 		return nil
-	// ENOENT: nobody answers for this family and protocol; the others: the kernel, or a sandbox,
-	// has no such netlink.
+	// ENOENT: the kernel has no handler for this family and protocol. The others: the kernel, or a
+	// sandbox, lacks this netlink family.
 	case errors.Is(err, unix.ENOENT), errors.Is(err, unix.EPROTONOSUPPORT), errors.Is(err, unix.EAFNOSUPPORT):
 		return fmt.Errorf("list %s sockets: %w: the kernel has no sock_diag for them: %w", q.Protocol,
 			errors.ErrUnsupported, err)
@@ -42,15 +42,15 @@ func Each(q Query, visit func(*Socket) bool) error {
 	return fmt.Errorf("list %s sockets: %w", q.Protocol, err)
 }
 
-// dumper is one netlink socket. It speaks for itself and not through the library that package nl
-// uses, because that gathers a whole answer before it gives any of it.
+// dumper is one netlink socket. It does not use the library of package nl, because that library
+// collects a whole answer before it returns any of it.
 type dumper struct {
 	fd       int
 	seq      uint32
-	deadline time.Time // zero: not begun, or no limit
+	deadline time.Time // zero: not started, or no limit
 	buffer   []byte
 	names    names
-	socket   Socket // one for all: a host with a hundred thousand would have as many pieces of garbage
+	socket   Socket // reused: otherwise a host with a hundred thousand sockets would produce as many allocations
 }
 
 func open() (*dumper, error) {
@@ -61,8 +61,8 @@ func open() (*dumper, error) {
 	return &dumper{fd: fd, buffer: make([]byte, bufferBytes), names: make(names)}, nil
 }
 
-// dump lists the sockets of one family. More is false when visit has had enough; what the kernel
-// still had to say ends with the netlink socket.
+// dump lists the sockets of one family. more is false if visit has stopped the listing; closing the
+// netlink socket then discards the rest of the answer.
 func (d *dumper) dump(q Query, family byte, visit func(*Socket) bool) (more bool, err error) {
 	d.seq++
 	request := make([]byte, sizeHeader, sizeHeader+sizeRequest)
@@ -74,7 +74,7 @@ func (d *dumper) dump(q Query, family byte, visit func(*Socket) bool) (more bool
 	if err := unix.Sendto(d.fd, request, 0, &unix.SockaddrNetlink{Family: unix.AF_NETLINK}); err != nil {
 		return false, err
 	}
-	// Both families together have the time.
+	// Both families share the time.
 	if q.Limit > 0 && d.deadline.IsZero() {
 		d.deadline = time.Now().Add(q.Limit)
 	}
@@ -89,10 +89,10 @@ func (d *dumper) dump(q Query, family byte, visit func(*Socket) bool) (more bool
 				return false, err
 			}
 			switch {
-			// Of an earlier question: nothing is left of one that was answered to its end, and no
-			// other is asked on this socket.
+			// A message of an earlier request. A completed request leaves none, and after an
+			// incomplete one the socket is not used again.
 			case m.seq != d.seq:
-			// A dump that fails half way says so in its last message.
+			// A dump that fails midway reports that in its last message.
 			case m.kind == unix.NLMSG_DONE:
 				return true, m.errno()
 			case m.kind == unix.NLMSG_ERROR:
@@ -118,8 +118,8 @@ func (d *dumper) receive() ([]byte, error) {
 			return nil, ErrLimit
 		}
 	}
-	// The kernel makes the next part while it is asked for it, so that the wait is its work and not
-	// the wire's. A zero time would be no limit.
+	// The kernel produces the next part during the receiving call, so the wait is its working time.
+	// A zero timeout would mean no limit.
 	limit := unix.NsecToTimeval(max(wait, time.Millisecond).Nanoseconds())
 	if err := unix.SetsockoptTimeval(d.fd, unix.SOL_SOCKET, unix.SO_RCVTIMEO, &limit); err != nil {
 		return nil, err
@@ -136,7 +136,7 @@ func (d *dumper) receive() ([]byte, error) {
 		case n > len(d.buffer):
 			return nil, fmt.Errorf("answer of %d bytes: %w", n, errShort)
 		}
-		// Other programs may send to this socket too; the kernel is port 0.
+		// Other programs may send to this socket too; the kernel has port 0.
 		if kernel, ok := from.(*unix.SockaddrNetlink); ok && kernel.Pid != 0 {
 			continue
 		}
@@ -151,7 +151,7 @@ type message struct {
 	body []byte
 }
 
-// cut takes the first message off b.
+// cut splits the first message off b.
 func cut(b []byte) (message, []byte, error) {
 	if len(b) < sizeHeader {
 		return message{}, nil, errShort
@@ -164,8 +164,8 @@ func cut(b []byte) (message, []byte, error) {
 	return m, b[min((size+3)&^3, len(b)):], nil
 }
 
-// errno is the kernel's answer at the end of a dump or instead of one: a negative errno, or zero
-// for none.
+// errno returns the kernel's result at the end of a dump or instead of one: a negative errno, or
+// zero for success.
 func (m message) errno() error {
 	if len(m.body) < 4 {
 		return nil

@@ -18,7 +18,7 @@ import (
 	"github.com/linerate/linerate/internal/kernel/nl/nltest"
 )
 
-// inNetNS runs f in a network namespace of its own with a loopback, on a thread that ends with it.
+// inNetNS runs f in a new network namespace with a loopback, on a thread that ends with it.
 func inNetNS(t *testing.T, f func()) {
 	t.Helper()
 	nltest.InNetNS(t, func() {
@@ -40,11 +40,11 @@ func must[T any](t *testing.T) func(T, error) T {
 	}
 }
 
-// world has a listener that nobody accepts from, connections of both versions of IP with something
-// unread, and UDP sockets of which one overflowed.
+// world creates a listener with unaccepted connections, connections of both versions of IP with
+// unread data, and UDP sockets, one of which has overflowed.
 func world(t *testing.T) {
 	t.Helper()
-	// The first is made by hand, since package net has no say in the backlog.
+	// The first uses system calls, since package net cannot set the backlog.
 	fd := must[int](t)(unix.Socket(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0))
 	t.Cleanup(func() { _ = unix.Close(fd) })
 	if err := errors.Join(unix.Bind(fd, &unix.SockaddrInet4{Port: 5000, Addr: [4]byte{127, 0, 0, 1}}),
@@ -67,7 +67,7 @@ func world(t *testing.T) {
 		_ = must[int](t)(near.Write(make([]byte, 3000)))
 		_ = must[int](t)(far.Write(make([]byte, 70)))
 	}
-	// The connected one is read from the wire into a buffer that cannot hold it.
+	// The receive buffer of the connected one is too small for the datagrams.
 	u := must[*net.UDPConn](t)(net.ListenUDP("udp4", &net.UDPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 5004}))
 	t.Cleanup(func() { _ = u.Close() })
 	if err := u.SetReadBuffer(4096); err != nil {
@@ -102,7 +102,7 @@ func TestEach(t *testing.T) {
 		}
 		if l := listeners[5000]; len(listeners) != 4 || l.ReceiveQueue != 2 || l.SendQueue != 5 || l.Remote.IsValid() ||
 			l.Info.Length != 0 {
-			t.Errorf("%d listeners, that with two waiting is %+v", len(listeners), l)
+			t.Errorf("%d listeners; the one with two waiting connections is %+v", len(listeners), l)
 		}
 		unread, unmapped := 0, 0
 		for _, s := range all(t, Query{Protocol: TCP, States: connections, TCPInfo: true}) {
@@ -132,20 +132,20 @@ func TestEach(t *testing.T) {
 	})
 }
 
-// TestEachEnds: by what the caller wants, by the time, and with the kernel's word.
+// TestEachEnds checks the ends by the caller, by time, and by an error of the kernel.
 func TestEachEnds(t *testing.T) {
 	inNetNS(t, func() {
 		world(t)
 		n := 0
 		if err := Each(Query{Protocol: TCP, States: connections},
 			func(*Socket) bool { n++; return n < 3 }); err != nil || n != 3 {
-			t.Errorf("%d sockets of three wanted: %v", n, err)
+			t.Errorf("%d sockets, want three: %v", n, err)
 		}
 		err := Each(Query{Protocol: UDP, States: connections, Limit: 1}, func(*Socket) bool { return true })
 		if !errors.Is(err, ErrLimit) || !strings.HasPrefix(err.Error(), "list udp sockets: ") {
 			t.Errorf("no time: %v", err)
 		}
-		// Nothing answers for protocol 250.
+		// The kernel has no handler for protocol 250.
 		if err := Each(Query{Protocol: 250, States: connections}, func(*Socket) bool { return true }); !errors.Is(err,
 			errors.ErrUnsupported) || !errors.Is(err, unix.ENOENT) {
 			t.Errorf("an unknown protocol: %v", err)
@@ -153,7 +153,7 @@ func TestEachEnds(t *testing.T) {
 	})
 }
 
-// TestDifferential: what ss(8) says of the same sockets.
+// TestDifferential compares with the output of ss(8) for the same sockets.
 func TestDifferential(t *testing.T) {
 	ss := testenv.Program(t, "ss")
 	inNetNS(t, func() {
@@ -177,26 +177,26 @@ func TestDifferential(t *testing.T) {
 				theirs[cookie(line)] = line
 			}
 			if len(ours) != len(theirs) || len(ours) == 0 {
-				t.Errorf("ss %s: %d sockets here, %d there", c.flags, len(ours), len(theirs))
+				t.Errorf("ss %s: here %d sockets, ss prints %d", c.flags, len(ours), len(theirs))
 			}
 			for _, s := range ours {
 				compared += agree(t, s, theirs[s.Cookie])
 			}
 		}
-		// Eleven sockets with a dozen facts each, and six connections with as many again.
+		// Eleven sockets with a dozen values each, and six connections with a dozen more.
 		if compared < 150 {
 			t.Errorf("only %d values were compared", compared)
 		}
 	})
 }
 
-// cookie is what ss prints as sk:, in hexadecimal.
+// cookie returns the number that ss prints as sk:, in hexadecimal.
 func cookie(line string) uint64 {
 	n, _ := strconv.ParseUint(word(line, "sk:"), 16, 64)
 	return n
 }
 
-// word is the rest of the word that starts so.
+// word returns the rest of the word that begins with start.
 func word(line, start string) string {
 	for w := range strings.FieldsSeq(line) {
 		if rest, ok := strings.CutPrefix(w, start); ok {
@@ -206,12 +206,12 @@ func word(line, start string) string {
 	return ""
 }
 
-// agree compares a socket with the line of ss and gives the number of values that both have.
+// agree compares a socket with the line of ss and returns the number of values that both have.
 func agree(t *testing.T, s Socket, line string) (n int) {
 	t.Helper()
 	f := strings.Fields(line)
 	if len(f) < 5 {
-		t.Errorf("ss does not know %+v", s)
+		t.Errorf("ss does not list %+v", s)
 		return 0
 	}
 	same := func(what string, ours any, theirs string) {
@@ -224,7 +224,7 @@ func agree(t *testing.T, s Socket, line string) (n int) {
 	same("state", map[State]string{Established: "ESTAB", Closed: "UNCONN", Listen: "LISTEN"}[s.State], f[0])
 	same("receive queue", s.ReceiveQueue, f[1])
 	same("send queue", s.SendQueue, f[2])
-	// Wildcards are stars, and IPv4 in IPv6 is [::ffff:…].
+	// ss prints wildcards as stars, and IPv4 in IPv6 as [::ffff:…].
 	for i, ours := range []netip.AddrPort{s.Local, s.Remote} {
 		if theirs, err := netip.ParseAddrPort(f[3+i]); err == nil {
 			same("address", ours, netip.AddrPortFrom(theirs.Addr().Unmap(), theirs.Port()).String())
@@ -256,7 +256,7 @@ func agree(t *testing.T, s Socket, line string) (n int) {
 	return n
 }
 
-// FuzzCut: whatever comes, messages end, and none reaches over its end.
+// FuzzCut checks that messages end for any input, and that none extends past its end.
 func FuzzCut(f *testing.F) {
 	b := make([]byte, 20)
 	binary.NativeEndian.PutUint32(b, 20)

@@ -10,10 +10,10 @@ import (
 	"github.com/linerate/linerate/internal/kernel/sys"
 )
 
-// Protocol is what a socket speaks, by its number in the IP header.
+// Protocol is a transport protocol, by its number in the IP header.
 type Protocol uint8
 
-// The protocols that [Each] knows.
+// The protocols that [Each] supports.
 const (
 	TCP Protocol = 6
 	UDP Protocol = 17
@@ -29,46 +29,46 @@ func (p Protocol) String() string {
 	return fmt.Sprintf("protocol %d", uint8(p))
 }
 
-// State is the state of a TCP connection, as the kernel numbers them (include/net/tcp_states.h).
-// UDP sockets are Established when connected and Closed otherwise.
+// State is the state of a TCP connection, numbered as in the kernel (include/net/tcp_states.h). UDP
+// sockets are Established when connected and Closed otherwise.
 type State uint8
 
-// The states in which a socket can move or hold data, or wait for connections.
+// The states in which a socket can transfer or hold data, or wait for connections.
 const (
 	Established State = 1
 	FinWait1    State = 4 // closed by this end, with data left to send
 	Closed      State = 7
-	CloseWait   State = 8 // closed by the other end, which still takes data
+	CloseWait   State = 8 // closed by the other end, which still accepts data
 	Listen      State = 10
 )
 
-// Query says which sockets to list.
+// Query selects the sockets to list.
 type Query struct {
 	Protocol Protocol
 	States   []State
-	TCPInfo  bool // with Info and Congestion; costs the kernel as much again as all the rest
-	// Limit is how long to list, from when the kernel has taken the question: the first one of all
-	// may have it load a module. 0: no limit.
+	TCPInfo  bool // with Info and Congestion; doubles the kernel's work
+	// Limit is the longest duration of the listing, measured from the kernel's receipt of the
+	// request, because the first request may load a module. 0: no limit.
 	Limit time.Duration
 }
 
 // Socket is one socket at one moment.
 type Socket struct {
-	Cookie        uint64 // the kernel's number of it, not used again until the host restarts
+	Cookie        uint64 // the kernel's identifier, unique until the host restarts
 	State         State
-	Local, Remote netip.AddrPort // Remote is invalid where there is none
-	// ReceiveQueue and SendQueue: of a listener the connections that wait to be accepted, and how
-	// many may; of a connection the bytes that wait to be read, and those written and not
-	// acknowledged; of UDP the memory of the packets that wait to be read, and of those not yet
-	// sent.
+	Local, Remote netip.AddrPort // Remote is invalid if the socket has no peer
+	// ReceiveQueue and SendQueue depend on the kind of socket. Of a listener they are the
+	// connections that wait for accept, and their limit. Of a connection they are the unread bytes,
+	// and the written bytes without acknowledgement. Of a UDP socket they are the memory of unread
+	// packets, and of unsent ones.
 	ReceiveQueue, SendQueue uint32
 	Memory                  Memory
-	Info                    sys.TCPInfo // Length is 0 where it was not asked for or not told
+	Info                    sys.TCPInfo // Length is 0 if it was not requested or not reported
 	Congestion              string
 }
 
-// Memory is struct sk_meminfo, in bytes but for Drops. The kernel appends to it: what an older one
-// does not tell is zero.
+// Memory is struct sk_meminfo, in bytes except Drops. Newer kernels append fields; a field that an
+// older kernel lacks is zero.
 type Memory struct {
 	Receive, ReceiveLimit uint32 // rmem_alloc, rcvbuf
 	Send, SendLimit       uint32 // wmem_alloc, sndbuf
@@ -76,11 +76,11 @@ type Memory struct {
 	Queued                uint32 // wmem_queued
 	Option                uint32 // optmem
 	Backlog               uint32 // since Linux 3.4
-	Drops                 uint32 // packets, since Linux 4.7; goes through zero
+	Drops                 uint32 // packets, since Linux 4.7; wraps
 }
 
-// ErrLimit is answered when the time of the query was over before the last socket. Those that came
-// first have been handed over.
+// ErrLimit reports that the query's time ended before the last socket. The callback has received
+// the sockets read until then.
 var ErrLimit = errors.New("not all sockets within the time")
 
 var errShort = errors.New("message shorter than its header")
@@ -98,7 +98,7 @@ const (
 	familyIPv6 = 10
 )
 
-// request is struct inet_diag_req_v2 for all sockets of a family.
+// request returns struct inet_diag_req_v2 for all sockets of a family.
 func (q Query) request(family byte) []byte {
 	b := make([]byte, sizeRequest)
 	b[0], b[1] = family, byte(q.Protocol)
@@ -114,7 +114,7 @@ func (q Query) request(family byte) []byte {
 	return b
 }
 
-// names keeps one copy of each congestion control's name, of which a host has two or three.
+// names keeps one copy of each congestion control's name; a host has two or three.
 type names map[string]string
 
 func (n names) of(b []byte) string {
@@ -126,14 +126,14 @@ func (n names) of(b []byte) string {
 	return s
 }
 
-// decode reads struct inet_diag_msg and its attributes into s, whose old content is lost.
+// decode reads struct inet_diag_msg and its attributes into s and overwrites its old content.
 func (s *Socket) decode(b []byte, known names) error {
 	if len(b) < sizeMessage {
 		return fmt.Errorf("socket: %w", errShort)
 	}
 	*s = Socket{State: State(b[1])}
-	// Ports and addresses are in network order, all else in that of the host. Of an IPv4 address
-	// the first four bytes are used.
+	// Ports and addresses are in network byte order, everything else in that of the host. An IPv4
+	// address uses the first four bytes.
 	address := func(at int) netip.Addr {
 		if b[0] == familyIPv4 {
 			return netip.AddrFrom4([4]byte(b[at : at+4]))
@@ -154,8 +154,8 @@ func (s *Socket) decode(b []byte, known names) error {
 		value := rest[4:size]
 		switch binary.NativeEndian.Uint16(rest[2:]) {
 		case attrInfo:
-			// Less than the oldest form is no tcp_info, and then nothing is known of the
-			// connection.
+			// A value shorter than the oldest form is not a tcp_info; nothing is known of the
+			// connection then.
 			if info, err := sys.DecodeTCPInfo(value); err == nil {
 				s.Info = info
 			}
@@ -167,7 +167,7 @@ func (s *Socket) decode(b []byte, known names) error {
 		case attrMemory:
 			s.Memory.decode(value)
 		}
-		// Attributes begin at multiples of four; the last need not be filled up.
+		// Attributes begin at multiples of four; the last one may lack padding.
 		rest = rest[min((size+3)&^3, len(rest)):]
 	}
 	return nil

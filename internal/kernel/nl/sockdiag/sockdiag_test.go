@@ -12,8 +12,8 @@ import (
 	"github.com/linerate/linerate/internal/kernel/sys"
 )
 
-// told makes struct inet_diag_msg with attributes.
-func told(family byte, state State, local, remote netip.AddrPort, attributes ...[]byte) []byte {
+// answered returns struct inet_diag_msg with attributes.
+func answered(family byte, state State, local, remote netip.AddrPort, attributes ...[]byte) []byte {
 	b := make([]byte, sizeMessage)
 	b[0], b[1] = family, byte(state)
 	binary.BigEndian.PutUint16(b[4:], local.Port())
@@ -61,9 +61,9 @@ func TestDecode(t *testing.T) {
 		in   []byte
 		want Socket
 	}{
-		{"a listener without a peer", told(familyIPv4, Listen, four, none),
+		{"a listener without a peer", answered(familyIPv4, Listen, four, none),
 			Socket{Cookie: 1<<32 | 7, State: Listen, Local: four, ReceiveQueue: 3, SendQueue: 4096}},
-		{"a connection with all that is known", told(familyIPv6, Established, six, mapped,
+		{"a connection with all attributes", answered(familyIPv6, Established, six, mapped,
 			attribute(attrInfo, info), attribute(attrCongestion, []byte("bbr\x00")),
 			attribute(attrMemory, numbers(1, 2, 3, 4, 5, 6, 7, 8, 9)), attribute(99, nil)),
 			Socket{Cookie: 1<<32 | 7, State: Established, Local: six,
@@ -73,23 +73,23 @@ func TestDecode(t *testing.T) {
 				Memory: Memory{Receive: 1, ReceiveLimit: 2, Send: 3, SendLimit: 4, Forward: 5, Queued: 6, Option: 7,
 					Backlog: 8, Drops: 9}}},
 		{"a kernel before 4.7, without drops",
-			told(familyIPv4, Closed, four, none, attribute(attrMemory, numbers(1, 2, 3, 4, 5, 6, 7, 8))),
+			answered(familyIPv4, Closed, four, none, attribute(attrMemory, numbers(1, 2, 3, 4, 5, 6, 7, 8))),
 			Socket{Cookie: 1<<32 | 7, State: Closed, Local: four, ReceiveQueue: 3, SendQueue: 4096,
 				Memory: Memory{Receive: 1, ReceiveLimit: 2, Send: 3, SendLimit: 4, Forward: 5, Queued: 6, Option: 7,
 					Backlog: 8}}},
-		{"an empty tcp_info", told(familyIPv4, Established, four, four, attribute(attrInfo, nil)),
+		{"an empty tcp_info", answered(familyIPv4, Established, four, four, attribute(attrInfo, nil)),
 			Socket{Cookie: 1<<32 | 7, State: Established, Local: four, Remote: four, ReceiveQueue: 3, SendQueue: 4096}},
 	} {
-		got := Socket{Congestion: "of the one before"}
+		got := Socket{Congestion: "of the previous socket"}
 		err := got.decode(c.in, names{})
 		if d := cmp.Diff(c.want, got, compare); d != "" || err != nil {
 			t.Errorf("%s: %v (-want +got):\n%s", c.name, err, d)
 		}
 	}
-	broken := told(familyIPv4, Listen, four, none, attribute(attrMemory, numbers(1)))
+	broken := answered(familyIPv4, Listen, four, none, attribute(attrMemory, numbers(1)))
 	for name, in := range map[string][]byte{
-		"nothing": nil, "half a header": broken[:50], "an attribute cut off": broken[:len(broken)-2],
-		"an attribute of no size": told(familyIPv4, Listen, four, none, []byte{0, 0, 0, 0}),
+		"nothing": nil, "half a header": broken[:50], "a truncated attribute": broken[:len(broken)-2],
+		"an attribute of no size": answered(familyIPv4, Listen, four, none, []byte{0, 0, 0, 0}),
 	} {
 		if err := new(Socket).decode(in, names{}); !errors.Is(err, errShort) {
 			t.Errorf("%s: %v", name, err)
@@ -97,10 +97,10 @@ func TestDecode(t *testing.T) {
 	}
 }
 
-// TestDecodeIsFrugal: a host may have a hundred thousand connections.
+// TestDecodeIsFrugal checks for allocations: a host may have a hundred thousand connections.
 func TestDecodeIsFrugal(t *testing.T) {
 	addr := netip.MustParseAddrPort("[2001:db8::1]:443")
-	in := told(familyIPv6, Established, addr, addr,
+	in := answered(familyIPv6, Established, addr, addr,
 		attribute(attrInfo, make([]byte, sys.TCPInfoBytes)), attribute(attrCongestion, []byte("cubic\x00")),
 		attribute(attrMemory, numbers(1, 2, 3, 4, 5, 6, 7, 8, 9)))
 	known := names{}
@@ -120,8 +120,8 @@ func TestRequest(t *testing.T) {
 
 func FuzzDecode(f *testing.F) {
 	addr := netip.MustParseAddrPort("[2001:db8::1]:443")
-	f.Add(told(familyIPv4, Listen, netip.MustParseAddrPort("192.0.2.1:80"), netip.AddrPort{}))
-	f.Add(told(familyIPv6, Established, addr, addr,
+	f.Add(answered(familyIPv4, Listen, netip.MustParseAddrPort("192.0.2.1:80"), netip.AddrPort{}))
+	f.Add(answered(familyIPv6, Established, addr, addr,
 		attribute(attrInfo, make([]byte, 120)), attribute(attrCongestion, []byte("cubic\x00")),
 		attribute(attrMemory, numbers(1, 2, 3))))
 	f.Fuzz(func(t *testing.T, in []byte) {

@@ -1,20 +1,20 @@
 // Package tc translates the options of queueing disciplines between the kernel's bytes and the
-// words of tc(8).
+// terms of tc(8).
 //
 // # Model
 //
-// A discipline has a kind (fq, fq_codel, cake, pfifo, bfifo) and options: what the kernel carries
-// in the attribute TCA_OPTIONS. Of most kinds the options are attributes with numbers of that
-// kind's own, of the two fifos one bare number. [Get] reads one parameter out of them, [Change]
-// makes the options that change one and leave all others, [Whole] makes those from which an equal
-// discipline can be made, and [Custom] tells which parameters somebody has set. Nothing here talks
-// to a kernel: package nl carries the bytes.
+// A discipline has a kind (fq, fq_codel, cake, pfifo, bfifo) and options, which the kernel carries
+// in the attribute TCA_OPTIONS. For most kinds the options are attributes with numbers private to
+// the kind; for the two fifos they are one bare number. [Get] reads one parameter from the options.
+// [Change] encodes options that change one parameter and leave all others. [Whole] encodes the
+// options of a new, equal discipline. [Custom] lists the parameters that differ from their
+// defaults. Nothing here calls the kernel: package nl carries the bytes.
 //
 // # Units
 //
-// Packets, bytes, microseconds and nanoseconds as tc(8) has them, without their suffixes. Rates are
-// bits per second; the kernel has bytes, so that they go down to the next multiple of 8. Masks are
-// decimal. 4294967295 is the kernel's word for "never" in thresholds.
+// Packets, bytes, microseconds and nanoseconds as in tc(8), without suffixes. Rates are in bits per
+// second; the kernel uses bytes, so they are rounded down to a multiple of 8. Masks are decimal. In
+// thresholds, 4294967295 means "never", as in the kernel.
 //
 // # Sources
 //
@@ -24,6 +24,6 @@
 //
 // # Limits
 //
-// Trees and shapers with classes (htb, hfsc, prio, tbf, …) are not known here. The bands of fq
-// (6.7: priomap, weights) are kept when a discipline is made again and have no name.
+// Trees and shapers with classes (htb, hfsc, prio, tbf, …) are not supported. The bands of fq (6.7:
+// priomap, weights) have no name here, but are kept when a discipline is recreated.
 package tc

@@ -9,11 +9,11 @@ import (
 	"github.com/mdlayher/netlink"
 )
 
-// fifo tells the kinds whose options are one number without an attribute around it.
+// fifo reports whether the options of a kind are one number without an attribute around it.
 func fifo(kind string) bool { return kind == "pfifo" || kind == "bfifo" }
 
-// attributes splits the options of the other kinds. Flags of the type are dropped: some kernels set
-// the bit "nested" here and there.
+// attributes splits the options of the other kinds. It clears the flag bits of each type, because
+// some kernels set the bit "nested" inconsistently.
 func attributes(options []byte) ([]netlink.Attribute, error) {
 	all, err := netlink.UnmarshalAttributes(options)
 	if err != nil {
@@ -25,7 +25,7 @@ func attributes(options []byte) ([]netlink.Attribute, error) {
 	return all, nil
 }
 
-// lookup gives the first of a type. The kernel tells none twice.
+// lookup returns the first attribute of a type. The kernel never repeats one.
 func lookup(all []netlink.Attribute, typ uint16) ([]byte, bool) {
 	i := slices.IndexFunc(all, func(a netlink.Attribute) bool { return a.Type == typ })
 	if i < 0 {
@@ -34,8 +34,8 @@ func lookup(all []netlink.Attribute, typ uint16) ([]byte, bool) {
 	return all[i].Data, true
 }
 
-// Get reads one parameter out of options that the kernel told. The errors are ErrUnknown and
-// ErrAbsent, or that the options are malformed.
+// Get reads one parameter from the options that the kernel reported. The error is ErrUnknown or
+// ErrAbsent, or reports malformed options.
 func Get(kind, name string, options []byte) (string, error) {
 	p, err := find(kind, name)
 	if err != nil {
@@ -51,9 +51,8 @@ func Get(kind, name string, options []byte) (string, error) {
 	return p.get(all)
 }
 
-// get knows the two parameters that say something by being absent or present: a threshold that is
-// never reached is left out of an answer, and cake without overhead carries an empty word beside a
-// zero.
+// get handles the two parameters whose presence carries meaning: the kernel omits a threshold that
+// is never reached, and cake without overhead sends an empty attribute beside a zero.
 func (p parameter) get(all []netlink.Attribute) (string, error) {
 	if _, raw := lookup(all, cakeRaw); raw && p.form == overheadOrRaw {
 		return "raw", nil
@@ -68,8 +67,8 @@ func (p parameter) get(all []netlink.Attribute) (string, error) {
 	return p.text(b)
 }
 
-// Change makes the options that set one parameter of a discipline and leave its others. The errors
-// are ErrUnknown and ErrValue.
+// Change encodes the options that set one parameter of a discipline and leave the others. The
+// errors are ErrUnknown and ErrValue.
 func Change(kind, name, value string) ([]byte, error) {
 	p, err := find(kind, name)
 	if err != nil {
@@ -85,8 +84,8 @@ func Change(kind, name, value string) ([]byte, error) {
 	return netlink.MarshalAttributes([]netlink.Attribute{a})
 }
 
-// attribute sets one parameter. cake counts packets as they are unless an overhead is given, and 0
-// bytes of it are not the same: it then counts from the network header on.
+// attribute encodes one parameter. cake counts packets as they are unless an overhead is given. An
+// overhead of 0 bytes differs from that: cake then counts from the network header on.
 func (p parameter) attribute(value string) (netlink.Attribute, error) {
 	if p.form == overheadOrRaw && value == "raw" {
 		return netlink.Attribute{Type: cakeRaw, Data: u32(0)}, nil
@@ -95,12 +94,11 @@ func (p parameter) attribute(value string) (netlink.Attribute, error) {
 	return netlink.Attribute{Type: p.typ, Data: b}, err
 }
 
-// Whole makes the options of a new discipline that equals the one whose options the kernel told,
-// with one parameter changed; an empty name changes none.
+// Whole encodes the options of a new discipline that equals the one with the reported options, with
+// one parameter changed. An empty name changes none.
 //
-// What the kernel tells is not all to be sent back as it is: times of CoDel would shrink, an
-// obsolete attribute would fill the log, and cake without connection tracking refuses even to be
-// told that nat is off.
+// Some reported options must not be sent back unchanged: times of CoDel would shrink, an obsolete
+// attribute would fill the kernel log, and cake without connection tracking refuses even "nat off".
 func Whole(kind string, options []byte, name, value string) ([]byte, error) {
 	if _, known := kinds[kind]; !known {
 		return nil, fmt.Errorf("%w: kind %s", ErrUnknown, kind)
@@ -115,7 +113,7 @@ func Whole(kind string, options []byte, name, value string) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	// Unknown attributes stay: what a later kernel tells of a discipline it also takes.
+	// Unknown attributes remain: a later kernel accepts the attributes that it reports.
 	out := slices.DeleteFunc(all, func(a netlink.Attribute) bool {
 		off := len(a.Data) >= 4 && binary.NativeEndian.Uint32(a.Data) == 0
 		return kind == "fq" && a.Type == fqDefaultRate || kind == "cake" &&
@@ -138,30 +136,31 @@ func Whole(kind string, options []byte, name, value string) ([]byte, error) {
 		if err != nil {
 			return nil, err
 		}
-		// With both attributes cake takes the word raw, whichever comes first.
+		// With both attributes cake uses raw, in either order.
 		out = slices.DeleteFunc(out, func(x netlink.Attribute) bool {
 			return x.Type == a.Type || p.form == overheadOrRaw && x.Type == cakeRaw
 		})
 		out = append(out, a)
 	}
 	for i, a := range out {
-		out[i] = netlink.Attribute{Type: a.Type, Data: a.Data} // the length of the old data goes
+		out[i] = netlink.Attribute{Type: a.Type, Data: a.Data} // drops the length of the old data
 	}
 	return netlink.MarshalAttributes(out)
 }
 
-// Link is what the defaults of some parameters follow from. Zeros: those parameters are not judged.
+// Link has the properties that determine the defaults of some parameters. With zeros, those
+// parameters are not judged.
 type Link struct {
 	MTUBytes   int
 	TxQueueLen int // packets
 }
 
-// ethernetHeader is dev->hard_header_len of nearly every link that has a queue; with another one a
-// default is taken for a value that somebody set.
+// ethernetHeader is dev->hard_header_len of nearly every link with a queue. On a link with another
+// length, a default looks like a custom value.
 const ethernetHeader = 14
 
-// standardOn is the default of a parameter on a link: psched_mtu(), which several are multiples of,
-// is the MTU and the link's header.
+// standardOn returns the default of a parameter on a link. Several are multiples of psched_mtu(),
+// which is the MTU plus the link's header.
 func (p parameter) standardOn(kind string, link Link) string {
 	packet := link.MTUBytes + ethernetHeader
 	switch {
@@ -181,16 +180,16 @@ func (p parameter) standardOn(kind string, link Link) string {
 	return p.standard
 }
 
-// Custom lists the parameters that have not the value which the kernel gives a new discipline on
-// that link. Those whose default the kernel's build or hardware decides are not judged, nor is a
-// kind that is not known.
+// Custom lists the parameters whose value differs from the kernel's default for a new discipline on
+// that link. It does not judge parameters whose default depends on the kernel's build or on
+// hardware, nor unknown kinds.
 func Custom(kind string, options []byte, link Link) ([]string, error) {
 	var all []netlink.Attribute
 	if kinds[kind] == nil {
-		return nil, nil // the options of others are no attributes at all, of some (pfifo_fast, mq)
+		return nil, nil // some other kinds have options that are not attributes (pfifo_fast, mq)
 	}
 	if fifo(kind) {
-		// as if it were an attribute numbered 0, which is the number of their parameter
+		// as if it were attribute 0, the number of their parameter
 		all = []netlink.Attribute{{Data: options}}
 	} else {
 		var err error

@@ -10,21 +10,21 @@ import (
 	"strconv"
 )
 
-// The answers of this package.
+// Errors of this package.
 var (
-	// ErrUnknown: the kind or the parameter is none of those that are known here.
+	// ErrUnknown reports a kind or parameter that this package does not support.
 	ErrUnknown = errors.New("unknown parameter of a queueing discipline")
-	// ErrAbsent: the kernel told the options without this parameter: it is older than the
-	// parameter.
-	ErrAbsent = errors.New("the running kernel does not tell this parameter")
-	// ErrValue: the text is no value of the parameter.
-	ErrValue = errors.New("no value of this parameter")
+	// ErrAbsent reports that the kernel's options lack the parameter, because the kernel is older
+	// than the parameter.
+	ErrAbsent = errors.New("the running kernel does not report this parameter")
+	// ErrValue reports a text that is not a value of the parameter.
+	ErrValue = errors.New("not a value of this parameter")
 )
 
-// Never is the threshold that is not reached: ce_threshold when nothing is to be marked.
+// Never is a threshold that is never reached: ce_threshold if no packet is to be marked.
 const Never = math.MaxUint32
 
-// form is how a parameter is kept in its attribute.
+// form is the encoding of a parameter in its attribute.
 type form int
 
 const (
@@ -41,19 +41,19 @@ const (
 	overheadOrRaw             // s32 bytes of overhead, or the word raw: two attributes
 )
 
-// parameter describes one of a kind. Standard is what the kernel gives a new one, in the text of
-// Get; empty where that depends on the kernel or the link.
+// parameter describes one parameter of a kind. Standard is the kernel's default in the text form of
+// Get; it is empty if the default depends on the kernel or the link.
 type parameter struct {
 	name     string
 	typ      uint16 // TCA_*
 	form     form
 	words    []string
 	standard string
-	once     bool // can be given only when the discipline is made
+	once     bool // can be set only at the creation of the discipline
 }
 
 // The attribute numbers are TCA_FQ_*, TCA_FQ_CODEL_* and TCA_CAKE_* of linux/pkt_sched.h; the
-// defaults those of the init functions.
+// defaults are those of the init functions.
 var kinds = map[string][]parameter{
 	"fq": {
 		{name: "limit", typ: 1, standard: "10000"},
@@ -105,8 +105,8 @@ var kinds = map[string][]parameter{
 		{name: "split-gso", typ: 17, form: onOff, standard: "on"},
 		{name: "fwmark", typ: 18, standard: "0"},
 	},
-	// One bare u32 (struct tc_fifo_qopt), so that there is no attribute number. The default is the
-	// length of the transmit queue.
+	// One bare u32 (struct tc_fifo_qopt), hence no attribute number. The default is the length of
+	// the transmit queue.
 	"pfifo": {{name: "limit"}},
 	"bfifo": {{name: "limit"}},
 }
@@ -119,11 +119,11 @@ const (
 	fqDefaultRate = 6 // TCA_FQ_FLOW_DEFAULT_RATE, ignored with a line in the kernel's log since 3.13
 )
 
-// Kinds lists the kinds whose parameters are known, sorted.
+// Kinds returns the supported kinds, sorted.
 func Kinds() []string { return []string{"bfifo", "cake", "fq", "fq_codel", "pfifo"} }
 
-// Parameters lists the names of a kind's parameters in the order of their attributes; nil for a
-// kind that is not known.
+// Parameters returns the parameters of a kind in the order of their attributes, or nil for an
+// unsupported kind.
 func Parameters(kind string) []string {
 	var out []string
 	for _, p := range kinds[kind] {
@@ -132,7 +132,8 @@ func Parameters(kind string) []string {
 	return out
 }
 
-// Words lists the values of a parameter that takes one of several words; nil for others.
+// Words returns the values of a parameter that takes one of several words, or nil for other
+// parameters.
 func Words(kind, name string) []string {
 	p, err := find(kind, name)
 	if err != nil {
@@ -141,15 +142,15 @@ func Words(kind, name string) []string {
 	return slices.Clone(p.words)
 }
 
-// Once tells whether a parameter can be given only to a new discipline: the flows of fq_codel are
-// an array of that length.
+// Once reports whether a parameter can be set only on a new discipline, as the number of flows of
+// fq_codel, which is the length of an array.
 func Once(kind, name string) bool {
 	p, err := find(kind, name)
 	return err == nil && p.once
 }
 
-// find goes through a list of at most sixteen, which keeps the order of the attributes for those
-// who list them.
+// find searches a list of at most sixteen entries, which keeps the order of the attributes for
+// Parameters.
 func find(kind, name string) (parameter, error) {
 	for _, p := range kinds[kind] {
 		if p.name == name {
@@ -159,7 +160,7 @@ func find(kind, name string) (parameter, error) {
 	return parameter{}, fmt.Errorf("%w: %s.%s", ErrUnknown, kind, name)
 }
 
-// text is the value of an attribute in words.
+// text returns the value of an attribute as text.
 func (p parameter) text(b []byte) (string, error) {
 	width := 4
 	switch p.form {
@@ -176,14 +177,14 @@ func (p parameter) text(b []byte) (string, error) {
 		return onOffText(b[0] != 0), nil
 	case rate64:
 		bytesPerSecond := binary.NativeEndian.Uint64(b)
-		// A rate above 2^61 bytes per second is none that a link has, and eight times it no number.
+		// No link has a rate above 2^61 bytes per second, and eight times that overflows.
 		if bytesPerSecond > math.MaxInt64/8 {
 			return "", fmt.Errorf("rate of %d bytes per second", bytesPerSecond)
 		}
 		return strconv.FormatUint(bytesPerSecond*8, 10), nil
 	}
-	// All others have 32 bits, most switches too: nla_put_u32 is what the dump functions of these
-	// kinds use.
+	// All others have 32 bits, including most switches: the dump functions of these kinds use
+	// nla_put_u32.
 	n := binary.NativeEndian.Uint32(b)
 	switch p.form {
 	case overheadOrRaw:
@@ -211,8 +212,8 @@ func (p parameter) text(b []byte) (string, error) {
 	return strconv.FormatUint(uint64(n), 10), nil
 }
 
-// onOffText writes switches as the rest of linerate does; tc(8) has a pair of words for each (ecn
-// and noecn).
+// onOffText writes switches as the rest of linerate does. tc(8) has two words for each (ecn and
+// noecn).
 func onOffText(on bool) string {
 	if on {
 		return "on"
@@ -220,8 +221,8 @@ func onOffText(on bool) string {
 	return "off"
 }
 
-// bytes is the attribute that sets a value. What the kernel would silently cut or round to another
-// meaning is refused here; ranges are left to it.
+// bytes encodes the attribute that sets a value. It refuses values that the kernel would silently
+// truncate or round to another meaning, and leaves ranges to the kernel.
 func (p parameter) bytes(text string) ([]byte, error) {
 	refuse := func(want string) ([]byte, error) { return nil, fmt.Errorf("%w: %q, want %s", ErrValue, text, want) }
 	switch p.form {
@@ -241,7 +242,7 @@ func (p parameter) bytes(text string) ([]byte, error) {
 		if i := slices.Index(p.words, text); i >= 0 {
 			return u32(uint32(i)), nil
 		}
-		// A mode of a later kernel was read as a number and can be put back as one.
+		// A mode of a later kernel was read as a number and can be written back as one.
 		n, err := strconv.ParseUint(text, 10, 32)
 		if err != nil || n < uint64(len(p.words)) {
 			return refuse(fmt.Sprintf("one of %q", p.words))
@@ -254,8 +255,7 @@ func (p parameter) bytes(text string) ([]byte, error) {
 		}
 		return u32(uint32(int32(n))), nil
 	}
-	// 63 bits are enough for every rate, and leave no number that would turn negative on its way
-	// into a document.
+	// 63 bits suffice for every rate and cannot become negative in a document.
 	n, err := strconv.ParseUint(text, 10, 63)
 	if err != nil {
 		return refuse("a number that is not negative")
@@ -267,7 +267,7 @@ func (p parameter) bytes(text string) ([]byte, error) {
 		}
 		return binary.NativeEndian.AppendUint64(nil, n/8), nil
 	case rate32, speed32:
-		// All ones mean "no limit", so that the highest rate is one byte less.
+		// All ones mean "no limit", so the highest rate is one byte less.
 		if n/8 >= math.MaxUint32 || p.form == rate32 && n != 0 && n < 8 {
 			return refuse("bits per second from 8 to 34359738352")
 		}
@@ -276,8 +276,8 @@ func (p parameter) bytes(text string) ([]byte, error) {
 		}
 		return u32(uint32(n / 8)), nil
 	case log2:
-		// tc(8) rounds down to a power of two without a word; an undo would then find another
-		// number than was asked for.
+		// tc(8) silently rounds down to a power of two; an undo would then find a number other than
+		// the requested one.
 		if bits.OnesCount64(n) != 1 || n > math.MaxUint32 {
 			return refuse("a power of two")
 		}
@@ -294,12 +294,13 @@ func (p parameter) bytes(text string) ([]byte, error) {
 
 func u32(n uint32) []byte { return binary.NativeEndian.AppendUint32(nil, n) }
 
-// codelMicroseconds gives the number that must be sent for n to be read.
+// codelMicroseconds returns the number to send so that n is read back.
 //
-// CoDel counts in units of 2^10 ns. The kernel cuts on the way in and on the way out: 5000 sent is
-// 4999 read, and that sent again would be 4998: every undo would lose a microsecond. So the
-// smallest number is sent that reads as the one wanted. One of 43 has none and reads one less, as
-// it would have anyway. Never is INT_MAX of these units (CODEL_DISABLED_THRESHOLD).
+// CoDel counts in units of 2^10 ns, and the kernel truncates both on input and on output: sending
+// 5000 reads back 4999, and sending that would read back 4998, so every undo would lose a
+// microsecond. The function therefore returns the smallest number that reads back as n. One number
+// in 43 has none and reads back one less, as it would in any case. Never is INT_MAX of these units
+// (CODEL_DISABLED_THRESHOLD).
 func codelMicroseconds(n uint32) uint32 {
 	const unit, thousand = 1024, 1000
 	if n == Never {

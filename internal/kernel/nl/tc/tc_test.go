@@ -14,8 +14,8 @@ import (
 	"github.com/linerate/linerate/internal/kernel/nl/tc"
 )
 
-// recorded are the options of the messages that tc(8) of iproute2 6.1 sends for a command line,
-// taken at sendmsg(2), on a little-endian machine.
+// recorded holds the options of the messages that tc(8) of iproute2 6.1 sends for a command line,
+// captured at sendmsg(2) on a little-endian machine.
 var recorded = []struct {
 	kind, command, hex string
 	want               map[string]string
@@ -83,7 +83,7 @@ func options(t *testing.T, s string) []byte {
 	return b
 }
 
-// What tc(8) sends is read as what was typed, parameter by parameter.
+// The options that tc(8) sends are read as typed, parameter by parameter.
 func TestGetReadsWhatTcSends(t *testing.T) {
 	for _, r := range recorded {
 		got := make(map[string]string)
@@ -101,7 +101,7 @@ func TestGetReadsWhatTcSends(t *testing.T) {
 	}
 }
 
-// What Change makes is, byte for byte, the attribute that tc(8) sends. Times of CoDel differ on
+// The output of Change is, byte for byte, the attribute that tc(8) sends. Times of CoDel differ on
 // purpose: see TestCodelTimesComeBack.
 func TestChangeMakesWhatTcSends(t *testing.T) {
 	for _, r := range recorded {
@@ -118,18 +118,18 @@ func TestChangeMakesWhatTcSends(t *testing.T) {
 	}
 }
 
-// codelKernel does with a time what net/sched/sch_fq_codel.c does on its way in and out:
-// CODEL_SHIFT is 10.
+// codelKernel rounds a time as net/sched/sch_fq_codel.c does on input and output: CODEL_SHIFT is
+// 10.
 func codelKernel(sent uint32) uint32 {
 	units := uint32(uint64(sent) * 1000 >> 10)
 	if units == 1<<31-1 {
-		return tc.Never // not told at all
+		return tc.Never // not reported
 	}
 	return uint32(uint64(units) << 10 / 1000)
 }
 
-// A time that was read goes back as the same time, however often; otherwise every undo would lose a
-// microsecond.
+// A time that was read is written back as the same time, any number of times; otherwise every undo
+// would lose a microsecond.
 func TestCodelTimesComeBack(t *testing.T) {
 	drifted := 0
 	for _, asked := range []uint32{0, 1, 5, 42, 43, 4999, 5000, 99999, 100000, 1000000, 4000000000, tc.Never} {
@@ -141,7 +141,7 @@ func TestCodelTimesComeBack(t *testing.T) {
 			}
 			again := codelKernel(binary.NativeEndian.Uint32(text[4:]))
 			if again != read {
-				t.Errorf("asked %d, read %d, written back it reads %d", asked, read, again)
+				t.Errorf("requested %d, read %d; after writing that back, read %d", asked, read, again)
 			}
 		}
 	}
@@ -155,16 +155,16 @@ func TestCodelTimesComeBack(t *testing.T) {
 		}
 	}
 	if drifted > 200000/40 {
-		t.Errorf("%d of 200000 times read otherwise than they were written; only one of 42 has no number of units",
+		t.Errorf("%d of 200000 times read back changed; only one of 42 has no number of units",
 			drifted)
 	}
 }
 
 func uintText(n uint32) string { return strconv.FormatUint(uint64(n), 10) }
 
-// Whole keeps what has no name here, changes what was asked, and leaves out what must not be sent.
+// Whole keeps unnamed options, makes the requested change, and omits options that must not be sent.
 func TestWholeKeepsAll(t *testing.T) {
-	// fq with an obsolete default rate (6) and weights of its bands (17), which have no name.
+	// fq with an obsolete default rate (6) and unnamed weights of its bands (17).
 	fq := options(t, "08000100881300000800060001000000"+"10001100010000000200000003000000")
 	b, err := tc.Whole("fq", fq, "limit", "6000")
 	if err != nil {
@@ -175,8 +175,8 @@ func TestWholeKeepsAll(t *testing.T) {
 		!strings.Contains(got, "0800010070170000") {
 		t.Errorf("fq: %s", got)
 	}
-	// cake as a kernel without connection tracking tells it: nat off must not be sent, nor the
-	// padding.
+	// cake as a kernel without connection tracking reports it: neither "nat off" nor the padding
+	// must be sent.
 	cake := options(t, "04000100"+"0c0002000000000000000000"+"08000b0000000000"+"0800060000000000"+"08000c0000000000")
 	for overhead, want := range map[string]string{"raw": "raw", "44": "44", "0": "0", "-8": "-8"} {
 		b, err := tc.Whole("cake", cake, "overhead", overhead)
@@ -197,7 +197,7 @@ func TestWholeKeepsAll(t *testing.T) {
 	}
 }
 
-// A discipline as the kernel makes it has nothing custom; one changed parameter is named.
+// A discipline with the kernel's defaults has no custom parameter; a changed one is named.
 func TestCustom(t *testing.T) {
 	for kind, changed := range map[string][2]string{"fq": {"flow_limit", "50"}, "fq_codel": {"ecn", "off"},
 		"cake": {"bandwidth", "8000000"}} {
@@ -215,7 +215,7 @@ func TestCustom(t *testing.T) {
 	}
 }
 
-// Some defaults follow from the link: a quantum from its MTU, the limit of a fifo from its transmit
+// Some defaults depend on the link: a quantum on its MTU, the limit of a fifo on its transmit
 // queue.
 func TestCustomFollowsTheLink(t *testing.T) {
 	link := tc.Link{MTUBytes: 9000, TxQueueLen: 500}
@@ -235,7 +235,7 @@ func TestCustomFollowsTheLink(t *testing.T) {
 				t.Errorf("%s.%s=%s: custom %v, %v; want %d", c.kind, c.name, value, got, err, want)
 			}
 			if got, err := tc.Custom(c.kind, b, tc.Link{}); err != nil || len(got) != 0 {
-				t.Errorf("%s.%s=%s on a link that is not known: custom %v, %v", c.kind, c.name, value, got, err)
+				t.Errorf("%s.%s=%s on an unknown link: custom %v, %v", c.kind, c.name, value, got, err)
 			}
 		}
 	}
@@ -249,7 +249,7 @@ func TestRefusals(t *testing.T) {
 		{"fq", "no_such", "1", tc.ErrUnknown},
 		{"htb", "limit", "1", tc.ErrUnknown},
 		{"fq", "limit", "-1", tc.ErrValue},
-		{"fq", "limit", "4294967296", tc.ErrValue}, // would be cut to 0
+		{"fq", "limit", "4294967296", tc.ErrValue}, // would be truncated to 0
 		{"fq", "buckets", "1000", tc.ErrValue},     // tc(8) would take it for 512
 		{"fq", "pacing", "1", tc.ErrValue},
 		{"fq", "maxrate", "7", tc.ErrValue},
@@ -264,15 +264,15 @@ func TestRefusals(t *testing.T) {
 		}
 	}
 	if _, err := tc.Get("fq", "horizon", nil); !errors.Is(err, tc.ErrAbsent) {
-		t.Errorf("a kernel without horizon: %v", err)
+		t.Errorf("a kernel that lacks horizon: %v", err)
 	}
 	if _, err := tc.Get("pfifo", "limit", []byte{1, 2}); err == nil {
-		t.Error("a fifo of two bytes is read")
+		t.Error("a fifo option of two bytes was accepted")
 	}
 }
 
-// Whatever the kernel tells, it is read or refused, and what is read can be written and then reads
-// the same.
+// Any bytes from the kernel are read or refused, and a value that was read can be written and then
+// reads the same.
 func FuzzGet(f *testing.F) {
 	for _, r := range recorded {
 		b, _ := hex.DecodeString(r.hex)
@@ -289,7 +289,7 @@ func FuzzGet(f *testing.F) {
 			}
 			change, err := tc.Change(kind, name, v)
 			if err != nil {
-				// Rates that no link has and that the kernel tells nevertheless.
+				// Rates that no link has, but that the kernel may report.
 				if name == "maxrate" || name == "low_rate_threshold" || name == "bandwidth" {
 					continue
 				}
