@@ -188,8 +188,8 @@ func TestCompareByMouse(t *testing.T) {
 	if len(asked) != 1 || !strings.Contains(asked[0], "host=alpha&interface=eth0") {
 		t.Errorf("asked to compare: %q", asked)
 	}
-	get[bool](tb, `[...document.querySelectorAll("#compared button")].find((b) => b.textContent.includes("did `+
-		`not move")).click() ?? true`)
+	get[bool](tb, `[...document.querySelectorAll("#compared button")].find((b) => b.textContent ===`+
+		` "Show all metrics").click() ?? true`)
 	tb.wait(`document.querySelectorAll(".compared tbody tr").length === 5`)
 }
 

@@ -22,10 +22,10 @@ const (
 	crowding = 20 * time.Millisecond
 )
 
-// conductor is what both ends of a test do alike: it runs the workers, samples them, keeps the
-// channel alive, and closes the window and counts what belongs to it. One goroutine owns it; the
-// workers share only their tallies and the phase. nearConductor and farConductor add what only one
-// end does.
+// conductor is what both ends of a test have in common: it runs the workers, samples them, keeps
+// the channel alive, and closes the window and counts what belongs to it. One goroutine owns it;
+// the workers share only their tallies and the phase. nearConductor and farConductor add what only
+// one end does.
 type conductor struct {
 	sampler
 	session *session

@@ -20,8 +20,8 @@ type mtuTest struct{}
 
 func (mtuTest) traits() traits { return traits{dials: true, takes: sourcePorts} }
 
-// fill leaves the test no time to choose: it ends when the search does, and the window only shows
-// what both hosts counted at its beginning.
+// fill sets the times, which a user cannot choose: the test ends when the search does, and the
+// window only shows what both hosts counted at its beginning.
 func (mtuTest) fill(s *Spec) { s.WarmUp, s.Duration = 0, minInterval }
 
 func (mtuTest) check(Spec) string { return "" }
@@ -73,19 +73,18 @@ func (mtuTest) interval(*Interval, Direction, part, part) {}
 
 func (mtuTest) result(*Result, outcome) (packets uint64) { return 0 }
 
-// searched fills in what the search found and what the handshake of the data connection says of it.
-// Ends must be known.
+// searched fills in what the search found and what the handshake of the data connection shows. Ends
+// must be known.
 func (r *Result) searched(found echo.PathMTU) {
 	m := &PathMTU{
 		UpBytes: found.Up.Bytes, DownBytes: found.Down.Bytes, BlackHoleUp: found.Up.BlackHole,
 		BlackHoleDown: found.Down.BlackHole,
 		LocalMTUBytes: found.Up.Interface, RemoteMTUBytes: found.Down.Interface,
 	}
-	// The smaller, because that is the one a connection has to live with; which direction it was of
-	// shows in the sizes.
+	// The smaller, because a connection must fit it; the sizes show which direction it belongs to.
 	m.ReportedMTUBytes = smaller(found.Up.Reported, found.Down.Reported)
-	// The search learns it from the refusal of a packet that is too big; loopback takes the longest
-	// that there is.
+	// The search learns it from the refusal of a packet that is too big; loopback accepts the
+	// longest possible packet.
 	if m.LocalMTUBytes == 0 {
 		m.LocalMTUBytes = echo.InterfaceMTU(r.LocalAddress)
 	}
@@ -113,7 +112,7 @@ func (r *Result) searched(found echo.PathMTU) {
 	r.warnOf(found.Troubles)
 }
 
-// smaller is the smaller of two sizes of which either may be not known.
+// smaller returns the smaller of two sizes, either of which may be unknown (0).
 func smaller(a, b int) int {
 	if a == 0 || b == 0 {
 		return max(a, b)

@@ -232,7 +232,7 @@ func (t udpTest) result(r *Result, o outcome) (packets uint64) {
 	return r.UDP.Received
 }
 
-// udpSent is what the senders of one side did in the window, all streams together.
+// udpSent is what the senders of one end did in the window, all streams together.
 type udpSent struct {
 	Packets      int64         `json:"packets"`
 	Bytes        int64         `json:"bytes"`
@@ -242,7 +242,7 @@ type udpSent struct {
 	Batch        string        `json:"batch,omitempty"`
 }
 
-// udpReceived is what the receivers of one side counted, all streams together.
+// udpReceived is what the receivers of one end counted, all streams together.
 type udpReceived struct {
 	DatagramCounts
 	Bytes       int64   `json:"bytes"`
@@ -251,7 +251,7 @@ type udpReceived struct {
 	Batch       string  `json:"batch,omitempty"`
 }
 
-// accountOf is what x has come to, as it travels; nil where this side does not send, or not
+// accountOf returns the totals of x as they travel; nil where this end does not send, or not
 // receive.
 func accountOf(x *datagram.Exchange) (*udpSent, *udpReceived) {
 	s, r := x.Totals()
@@ -275,9 +275,9 @@ func accountOf(x *datagram.Exchange) (*udpSent, *udpReceived) {
 	}
 }
 
-// datagrams fills in what became of the datagrams of both directions.
+// datagrams fills in what happened to the datagrams of both directions.
 func (udpTest) datagrams(r *Result, spec Spec, near, far resultBody) {
-	// Not more than the receiving end's time: what queues on the way held back came after the
+	// Not more than the receiving end's time: what queues on the path held back arrived after the
 	// sender's window. Not less than the window either, which a test of few packets does not fill.
 	timed := func(sender resultBody, got *udpReceived) (bytes int64, seconds float64) {
 		if got == nil {
@@ -323,7 +323,7 @@ func (udpTest) datagrams(r *Result, spec Spec, near, far resultBody) {
 	r.pace(spec.BitRate(), sent)
 }
 
-// counts are those of one direction; all zero where nothing was received.
+// counts returns those of one direction; all zero where nothing was received.
 func (u *udpReceived) counts() DatagramCounts {
 	if u == nil {
 		return DatagramCounts{}
@@ -331,7 +331,7 @@ func (u *udpReceived) counts() DatagramCounts {
 	return u.DatagramCounts
 }
 
-// with joins the counts of two directions; delays are those of the worse one.
+// with adds the counts of two directions; delays are those of the worse one.
 func (d DatagramCounts) with(o DatagramCounts) DatagramCounts {
 	if o.DelayVariation != nil && (d.DelayVariation == nil || o.DelayVariation.P99 > d.DelayVariation.P99) {
 		d.DelayVariation = o.DelayVariation
@@ -344,13 +344,13 @@ func (d DatagramCounts) with(o DatagramCounts) DatagramCounts {
 	return d
 }
 
-// known is a count that was told.
+// known returns a count that the receiver reported.
 func known(n int64) *uint64 {
 	u := uint64(n)
 	return &u
 }
 
-// sumKnown is nil where one of the counts is not known: the other alone is no total.
+// sumKnown returns nil if one of the counts is not known: the other alone is no total.
 func sumKnown(a, b *uint64) *uint64 {
 	if a == nil || b == nil {
 		return nil
@@ -359,7 +359,7 @@ func sumKnown(a, b *uint64) *uint64 {
 	return &sum
 }
 
-// explain finds out where the packets of one direction died.
+// explain returns where the packets of one direction were lost.
 func explain(counts DatagramCounts, sender, receiver resultBody) []drops.Loss {
 	var own drops.SocketDrops
 	if sender.UDPSent != nil {

@@ -249,7 +249,7 @@ func (r *ReceivedTotals) add(g Received, theirs Tally) {
 	sent := theirs.Packets
 	r.Sent += sent
 	r.Packets += g.Packets
-	// A packet so late that it cannot be told from a duplicate was not lost.
+	// A packet too late to distinguish from a duplicate was not lost.
 	lost := max(0, sent-g.Packets-g.Late)
 	r.Lost += lost
 	r.Duplicates += g.Duplicates

@@ -40,8 +40,8 @@ type Received struct {
 
 	Duplicates int64 // packets that had arrived before (RFC 5560), measured ones
 	Reordered  int64 // of Packets: after a later one (RFC 4737)
-	// measured packets so old that duplicates and reordered ones cannot be told apart; in none of
-	// the other counts
+	// measured packets so old that duplicates and reordered ones cannot be distinguished; in none
+	// of the other counts
 	Late int64
 
 	// everything with a good header except the End marks: in and outside the measured window,
@@ -290,13 +290,13 @@ func (r *Receiver) round(w *engine.Worker) error {
 		r.in.rest(n, dropped)
 	}
 	if r.asked.Load() {
-		r.tell()
+		r.reply()
 	}
 	return nil
 }
 
-// tell answers a question.
-func (r *Receiver) tell() {
+// reply answers a question.
+func (r *Receiver) reply() {
 	r.asked.Store(false)
 	r.readDrops()
 	r.copied, *r.spread = r.got, r.delays

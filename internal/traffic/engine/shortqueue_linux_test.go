@@ -15,7 +15,7 @@ func TestShortQueue(t *testing.T) {
 		sent int64
 		on   bool
 	}{
-		{time.Millisecond, 100 * mb, false},       // too early to tell
+		{time.Millisecond, 100 * mb, false},       // too early to know
 		{10 * time.Millisecond, 5 * mb, false},    // 4 Gb/s
 		{20 * time.Millisecond, 30 * mb, true},    // 20 Gb/s on a path of microseconds
 		{30 * time.Millisecond, 38 * mb, true},    // 6.4 Gb/s: above half

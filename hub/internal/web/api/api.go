@@ -252,7 +252,9 @@ func (a *api) alerts(w http.ResponseWriter, _ *http.Request) error {
 			if active.State == alert.Resolved {
 				continue
 			}
-			all = append(all, shown{active.Labels, map[string]string{"summary": active.Text}, active.State,
+			annotations := map[string]string{"summary": active.Text}
+			maps.Copy(annotations, active.Annotations)
+			all = append(all, shown{active.Labels, annotations, active.State,
 				active.ActiveAt, strconv.FormatFloat(active.Value, 'e', -1, 64)})
 		}
 	}
