@@ -14,9 +14,9 @@ import (
 
 // TestLabRun plays the world of the demo as a user does: plant the fault, tune, undo, compare.
 //
-// A real machine is part of that world, so the test checks what does not depend on its speed: what
-// repairs the fault is among the kept changes, every setting is back, and the exit status agrees
-// with the document. A tune that proved nothing on a disturbed machine says so and is asked again.
+// A real machine is part of that world, so the test checks only what does not depend on its speed:
+// a change that repairs the fault is kept, every setting is back, and the exit status agrees with
+// the document. A tune that proved nothing on a disturbed machine says so and runs again.
 func TestLabRun(t *testing.T) {
 	testenv.Need(t, testenv.NetNS, testenv.Long)
 	for range 3 {

@@ -21,7 +21,7 @@ func TestLabMatrixShort(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "verdicts")
 	d := labMatrix(t, "--short", "--out", dir)
 	if len(d.Cases) < 5 || d.Sounds < 1 {
-		t.Fatalf("%d cases, %d sound worlds: want five and one at least", len(d.Cases), d.Sounds)
+		t.Fatalf("%d cases, %d sound worlds: want at least five and one", len(d.Cases), d.Sounds)
 	}
 	for _, c := range d.Cases {
 		t.Run(c.Scenario, func(t *testing.T) {
@@ -49,9 +49,9 @@ func TestLabMatrixShort(t *testing.T) {
 	}
 }
 
-// namesMachine reports whether a finding is about the machine that a world of namespaces runs on
-// and not about the world: its processors are those of every program here. Such a verdict does not
-// judge the scenario, so the scenario is played again.
+// namesMachine reports whether a finding is about the machine and not about the world of namespaces
+// on it: the world shares its CPUs with every program of the machine. Such a verdict does not judge
+// the scenario, so the scenario is played again.
 func namesMachine(code string) bool {
 	switch evidence.Code(code) {
 	case evidence.MeasurementUnreliable, evidence.CPUSaturated, evidence.SoftirqCPUSaturated, evidence.CPUSteal:
@@ -63,7 +63,7 @@ func namesMachine(code string) bool {
 func labMatrix(t *testing.T, args ...string) (d report.MatrixDocument) {
 	t.Helper()
 	var out, errw bytes.Buffer
-	// the cases say all that the status says
+	// the cases contain all that the status reports
 	cli.Main(append([]string{"linerate", "lab", "matrix", "--json"}, args...), strings.NewReader(""), &out, &errw)
 	if errw.Len() > 0 {
 		t.Logf("standard error: %s", &errw)
