@@ -13,6 +13,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/linerate/linerate/internal/base/testenv"
 )
 
 const module = "github.com/linerate/linerate"
@@ -81,12 +83,12 @@ var testOnly = map[string]bool{
 // mayExec lists who may start other programs: our own binary as a world's host or as the guard, and
 // the user's ssh.
 var mayExec = map[string]bool{
-	"internal/lab":                   true, // hosts of a practice world are our own binary in namespaces
-	"internal/lab/guest":             true, // QEMU, and Debian's tools that bring a kernel
-	"internal/change/journal":        true, // the guard is our own binary; busctl asks systemd for its scope
-	"internal/wire":                  true, // ssh:// targets go through the user's own ssh
-	"hub/internal/alert":             true, // a program of the user's own receives alerts
-	"dev/bench":                      true, // the other tools, and ours, as typed
+	"internal/lab":            true, // hosts of a practice world are our own binary in namespaces
+	"internal/lab/guest":      true, // QEMU, and Debian's tools that bring a kernel
+	"internal/change/journal": true, // the guard is our own binary; busctl asks systemd for its scope
+	"internal/wire":           true, // ssh:// targets go through the user's own ssh
+	"hub/internal/alert":      true, // a program of the user's own receives alerts
+	"dev/bench":               true, // the other tools, and ours, as typed
 }
 
 // onlyIn holds imports that belong to few rooms, by the prefix of their paths.
@@ -144,6 +146,9 @@ func TestWings(t *testing.T) {
 	for _, goos := range systems {
 		t.Run(goos, func(t *testing.T) {
 			t.Parallel()
+			if goos != "linux" {
+				testenv.Need(t, testenv.Long)
+			}
 			for _, p := range append(list(t, goos, ".."), list(t, goos, "../hub")...) {
 				name := strings.TrimPrefix(p.ImportPath, module+"/")
 				if len(p.GoFiles) == 0 || testOnly[name] {

@@ -15,24 +15,26 @@ import (
 // TestLabRun plays the world of the demo as a user does: plant the fault, tune, undo, compare.
 //
 // A real machine is part of that world, so the test checks only what does not depend on its speed:
-// a change that repairs the fault is kept, every setting is back, and the exit status agrees with
-// the document. A tune that proved nothing on a disturbed machine says so and runs again.
+// a change that repairs the fault is kept, every setting is restored, and the exit status agrees
+// with the document. The scenario is played again only when the program itself refused to judge it.
 func TestLabRun(t *testing.T) {
 	testenv.Need(t, testenv.NetNS, testenv.Long)
-	for range 3 {
+	const refused = 3
+	for range 5 {
 		d, status := labRun(t, "receive-window")
+		if status == refused && d.Disturbed {
+			t.Logf("not judged: %s", d.Reason)
+			continue
+		}
 		if d.Skipped || (status == 0) != d.Pass || strings.Contains(d.Reason, "after undo") {
 			t.Fatalf("exit status %d: %s", status, d.Reason)
 		}
-		switch {
-		case slices.Contains(d.Kept, "far sysctl:net.ipv4.tcp_rmem"):
-			return
-		case len(d.Kept) > 0:
-			t.Fatalf("the fault was not repaired: kept %v", d.Kept)
+		if !slices.Contains(d.Kept, "far sysctl:net.ipv4.tcp_rmem") {
+			t.Fatalf("the fault was not repaired: kept %v: %s", d.Kept, d.Reason)
 		}
-		t.Logf("nothing was proven: %s", d.Reason)
+		return
 	}
-	t.Skip("this machine was too disturbed for a tune, three times")
+	t.Fatal("the program refused to judge the scenario five times")
 }
 
 // labRun plays one scenario and returns its document.

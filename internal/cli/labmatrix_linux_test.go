@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -14,8 +15,10 @@ import (
 	"github.com/linerate/linerate/internal/report"
 )
 
-// TestLabMatrixShort plays the short form of the fault matrix: each verdict must be right, unless
-// it names this machine's processors, or the case warns that the machine has other work.
+// TestLabMatrixShort plays the short form of the fault matrix and judges each verdict, apart from
+// what a verdict says about the machine itself: a world in namespaces shares its CPUs, so on a busy
+// machine findings about CPUs are right and come first. A case whose bench warned is played again,
+// because that verdict is not certain; after three warnings the case fails like any other.
 func TestLabMatrixShort(t *testing.T) {
 	testenv.Need(t, testenv.NetNS, testenv.Long)
 	dir := filepath.Join(t.TempDir(), "verdicts")
@@ -33,31 +36,73 @@ func TestLabMatrixShort(t *testing.T) {
 				t.Errorf("kept verdict: %v", err)
 			}
 			for range 3 {
-				switch {
-				case c.Skipped:
+				if c.Skipped {
 					t.Fatalf("not played: %s", c.Reason)
-				case c.Right:
-					return
-				case len(c.Warnings) == 0 && (len(c.Found) == 0 || !namesMachine(c.Found[0].Code)):
-					t.Fatalf("wrong: %+v", c)
 				}
-				t.Logf("this machine is busy: %+v", c)
+				if rightBesideMachine(c) {
+					return
+				}
+				if len(c.Warnings) == 0 {
+					break
+				}
+				t.Logf("the bench warned: %+v", c)
 				c = labMatrix(t, "--short", "--only", "^"+c.Scenario+"$").Cases[0]
 			}
-			t.Skip("this machine was too busy, three times")
+			t.Errorf("wrong: %+v", c)
 		})
 	}
 }
 
+// rightBesideMachine reports whether a verdict is right without its findings about the machine: the
+// planted fault then comes first, and a sound world has no warning.
+func rightBesideMachine(c report.MatrixCase) bool {
+	if c.Right {
+		return true
+	}
+	var found []string
+	warned := false
+	for _, f := range c.Found {
+		if !namesMachine(f.Code) {
+			found = append(found, f.Code)
+			warned = warned || f.Severity == string(evidence.Warning) || f.Severity == string(evidence.Critical)
+		}
+	}
+	if c.Sound() {
+		return !warned
+	}
+	return len(found) > 0 && slices.Contains(c.Expected, found[0])
+}
+
 // namesMachine reports whether a finding is about the machine and not about the world of namespaces
-// on it: the world shares its CPUs with every program of the machine. Such a verdict does not judge
-// the scenario, so the scenario is played again.
+// on it: the world shares its CPUs with every program of the machine.
 func namesMachine(code string) bool {
 	switch evidence.Code(code) {
 	case evidence.MeasurementUnreliable, evidence.CPUSaturated, evidence.SoftirqCPUSaturated, evidence.CPUSteal:
 		return true
 	}
 	return false
+}
+
+// TestRightBesideMachine shows that the judgement of busy machines still refuses wrong verdicts.
+func TestRightBesideMachine(t *testing.T) {
+	finding := func(code string) report.MatrixFinding { return report.MatrixFinding{Code: code, Severity: "warning"} }
+	for _, c := range []struct {
+		level string
+		found []report.MatrixFinding
+		want  bool
+	}{
+		{"gross", []report.MatrixFinding{finding("cpu-saturated"), finding("policer")}, true},
+		{"gross", []report.MatrixFinding{finding("cpu-saturated"), finding("path-loss"), finding("policer")}, false},
+		{"gross", []report.MatrixFinding{finding("cpu-saturated")}, false},
+		{"gross", nil, false},
+		{"", []report.MatrixFinding{finding("cpu-saturated")}, true},
+		{"", []report.MatrixFinding{finding("cpu-saturated"), finding("policer")}, false},
+	} {
+		m := report.MatrixCase{Level: c.level, Expected: []string{"policer"}, Found: c.found}
+		if got := rightBesideMachine(m); got != c.want {
+			t.Errorf("level %q, found %v: %v, want %v", c.level, c.found, got, c.want)
+		}
+	}
 }
 
 func labMatrix(t *testing.T, args ...string) (d report.MatrixDocument) {

@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/linerate/linerate/internal/base/testenv"
 	"github.com/linerate/linerate/internal/wire"
 )
 
@@ -96,6 +97,9 @@ func TestDialExplainsWhyNot(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
+			if name == "iperf3" {
+				testenv.Need(t, testenv.Long) // Dial itself waits ten seconds for more
+			}
 			patience := time.Minute
 			if name == "sink" {
 				patience = time.Second // the only case that waits for its end

@@ -134,7 +134,7 @@ func TestRefusals(t *testing.T) {
 		{candidate(tune.Near, "sysctl:net.ipv4.tcp_rmem", "1 2 3"),
 			"tuned sets it with its profile network-throughput; --force-owned tries it anyway"},
 		{candidate(tune.Far, "sysctl:net.ipv4.tcp_rmem", "1 2 3"), ""},
-		{candidate(tune.Far, "irq:45/affinity", "0"), "irqbalance spreads interrupts"},
+		{candidate(tune.Far, "irq:45/affinity", "0"), "irqbalance redistributes interrupts"},
 		{candidate(tune.Near, "link:eth0/mtu", "9000"), "class d2, allowed is d1"},
 		{candidate(tune.Near, "sysctl:net.core.rmem_max", "1000000"), "belongs to the whole host"},
 		{candidate(tune.Near, "sysctl:net.ipv4.nosuch", "1"), "not in the catalogue"},
