@@ -32,7 +32,7 @@ func TestGeneratedReadme(t *testing.T) {
 	if status := Main(args, strings.NewReader(readmeAdvice), &out, &errs); status != 0 {
 		t.Fatalf("status %d: %s", status, &errs)
 	}
-	example := "```text\n$ cat old-sysctl.conf\n" + readmeAdvice + "$ linerate check-advice --release 6.18 - < old-sysctl.conf\n" +
-		out.String() + "```\n"
+	example := "```text\n$ cat old-sysctl.conf\n" + readmeAdvice +
+		"$ linerate check-advice --release 6.18 - < old-sysctl.conf\n" + out.String() + "```\n"
 	clitest.Generated(t, path, []byte(before+from+example+to+after), *update)
 }

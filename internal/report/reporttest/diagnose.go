@@ -20,7 +20,8 @@ func diagnosis() *report.DiagnoseDocument {
 		{Name: "receive buffer", Value: 1048576.0, Unit: "bytes", Source: "SO_RCVBUF (far)"},
 		{Name: "net.ipv4.tcp_rmem", Value: "4096 87380 1048576", Source: "sysctl (far)"},
 	}...)
-	limit.Rejected = append(limit.Rejected, "Not the processors: the busiest (CPU 0 at near) was busy 12 % of the time.",
+	limit.Rejected = append(limit.Rejected,
+		"Not the processors: the busiest (CPU 0 at near) was busy 12 % of the time.",
 		"Not a slower link with a queue: the round trip under load is 20.4 ms, empty 20.1 ms.",
 		"Not the congestion window (bbr): it was 793 KiB, with 575 KiB in flight.")
 	second := evidence.Finding{

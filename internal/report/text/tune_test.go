@@ -31,8 +31,10 @@ func FuzzRun(f *testing.F) {
 		}
 		f.Add(b)
 	}
-	f.Add([]byte(`{"schema":"linerate.tune/1","target":"\u001b]0;x\u0007","segments":[{"phase":"trial","trial":-5,"start_seconds":-1e308,"duration_seconds":1e308,"objective":-1}]}`))
-	f.Add([]byte(`{"schema":"linerate.tune/1","trials":[{"effect_ratio":1e300,"effect_low_ratio":-1,"effect_high_ratio":5e-324}],"segments":[{"objective":1e308,"duration_seconds":1}]}`))
+	f.Add([]byte(`{"schema":"linerate.tune/1","target":"\u001b]0;x\u0007",` +
+		`"segments":[{"phase":"trial","trial":-5,"start_seconds":-1e308,"duration_seconds":1e308,"objective":-1}]}`))
+	f.Add([]byte(`{"schema":"linerate.tune/1","trials":[{"effect_ratio":1e300,"effect_low_ratio":-1,` +
+		`"effect_high_ratio":5e-324}],"segments":[{"objective":1e308,"duration_seconds":1}]}`))
 	f.Fuzz(func(t *testing.T, doc []byte) {
 		d, err := report.DecodeTune(doc)
 		if err != nil || d.Design != nil && len(d.Design.Looks) > 0 && d.Design.Looks[len(d.Design.Looks)-1] > 12 {
