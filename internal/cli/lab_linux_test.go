@@ -10,6 +10,7 @@ import (
 	"github.com/linerate/linerate/internal/base/testenv"
 	"github.com/linerate/linerate/internal/cli"
 	"github.com/linerate/linerate/internal/report"
+	"github.com/linerate/linerate/internal/report/reporttest"
 )
 
 // TestLabRun plays the world of the demo as a user does: plant the fault, tune, undo, compare.
@@ -46,7 +47,7 @@ func labRun(t *testing.T, name string) (d report.LabDocument, status int) {
 		t.Logf("standard error: %s", &errw)
 	}
 	t.Log(out.String())
-	if err := report.Validate(out.Bytes()); err != nil {
+	if err := reporttest.Validate(out.Bytes()); err != nil {
 		t.Fatalf("%v\n%s", err, &out)
 	}
 	if err := json.Unmarshal(out.Bytes(), &d); err != nil { // which refuses a second document

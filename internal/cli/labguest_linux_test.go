@@ -9,6 +9,7 @@ import (
 	"github.com/linerate/linerate/internal/base/testenv"
 	"github.com/linerate/linerate/internal/cli"
 	"github.com/linerate/linerate/internal/report"
+	"github.com/linerate/linerate/internal/report/reporttest"
 )
 
 // TestLabMatrixInGuest plays one case in a guest: the guest boots with the test binary in it, makes
@@ -21,7 +22,7 @@ func TestLabMatrixInGuest(t *testing.T) {
 	var out, errw bytes.Buffer
 	status := cli.Main([]string{"linerate", "lab", "matrix", "--json", "--only", "^guest-conntrack-full$", "--level",
 		"gross"}, strings.NewReader(""), &out, &errw)
-	if err := report.Validate(out.Bytes()); err != nil {
+	if err := reporttest.Validate(out.Bytes()); err != nil {
 		t.Fatalf("exit status %d, %v\n%s%s", status, err, &out, &errw)
 	}
 	var d report.MatrixDocument

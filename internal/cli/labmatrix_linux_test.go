@@ -13,6 +13,7 @@ import (
 	"github.com/linerate/linerate/internal/cli"
 	"github.com/linerate/linerate/internal/diagnose/evidence"
 	"github.com/linerate/linerate/internal/report"
+	"github.com/linerate/linerate/internal/report/reporttest"
 )
 
 // TestLabMatrixShort plays the short form of the fault matrix and judges each verdict, apart from
@@ -32,7 +33,7 @@ func TestLabMatrixShort(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if err := report.Validate(b); err != nil {
+			if err := reporttest.Validate(b); err != nil {
 				t.Errorf("kept verdict: %v", err)
 			}
 			for range 3 {
@@ -113,7 +114,7 @@ func labMatrix(t *testing.T, args ...string) (d report.MatrixDocument) {
 	if errw.Len() > 0 {
 		t.Logf("standard error: %s", &errw)
 	}
-	if err := report.Validate(out.Bytes()); err != nil {
+	if err := reporttest.Validate(out.Bytes()); err != nil {
 		t.Fatalf("%v\n%s", err, &out)
 	}
 	if err := json.Unmarshal(out.Bytes(), &d); err != nil {

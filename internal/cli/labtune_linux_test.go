@@ -10,6 +10,7 @@ import (
 	"github.com/linerate/linerate/internal/base/testenv"
 	"github.com/linerate/linerate/internal/cli"
 	"github.com/linerate/linerate/internal/report"
+	"github.com/linerate/linerate/internal/report/reporttest"
 )
 
 // TestLabTuneNulls tries knobs without an effect in a sound world. At most one in twenty of these
@@ -41,7 +42,7 @@ func labTune(t *testing.T, args ...string) report.TuneMatrixCase {
 	var out, errw bytes.Buffer
 	status := cli.Main(append([]string{"linerate", "lab", "tune", "--json"}, args...), strings.NewReader(""),
 		&out, &errw)
-	if err := report.Validate(out.Bytes()); err != nil {
+	if err := reporttest.Validate(out.Bytes()); err != nil {
 		t.Fatalf("exit status %d, %v\n%s%s", status, err, &out, &errw)
 	}
 	var d report.TuneMatrixDocument

@@ -5,7 +5,7 @@ import (
 	"path/filepath"
 	"testing"
 
-	"github.com/linerate/linerate/internal/report"
+	"github.com/linerate/linerate/internal/report/reporttest"
 )
 
 // FuzzValidate checks that no input makes the validator panic, and that accepted input stays
@@ -25,10 +25,10 @@ func FuzzValidate(f *testing.F) {
 	f.Add([]byte(`{"schema":"linerate.error/1","error":"","exit_status":1}`))
 	f.Add([]byte(`[[[[`))
 	f.Fuzz(func(t *testing.T, doc []byte) {
-		if report.Validate(doc) != nil {
+		if reporttest.Validate(doc) != nil {
 			return
 		}
-		if err := report.Validate(append([]byte(" \n"), append(doc, '\n')...)); err != nil {
+		if err := reporttest.Validate(append([]byte(" \n"), append(doc, '\n')...)); err != nil {
 			t.Errorf("accepted, then refused: %v", err)
 		}
 	})

@@ -51,7 +51,7 @@ func TestDocuments(t *testing.T) {
 			if n := strings.Count(line.String(), "\n"); n != 1 || !strings.HasSuffix(line.String(), "\n") {
 				t.Errorf("%d line ends in one document", n)
 			}
-			if err := report.Validate(line.Bytes()); err != nil {
+			if err := reporttest.Validate(line.Bytes()); err != nil {
 				t.Error(err)
 			}
 			if err := report.EncodeIndent(&indented, d.Doc); err != nil {
@@ -107,22 +107,22 @@ func TestValidate(t *testing.T) {
 		{"not JSON", `{"schema"`, `{schema`, "read document"},
 		{"no such schema", "linerate.history/1", "linerate.history/9", "no schema"},
 		{"a key given twice", `"changes":`, `"linerate":"x","changes":`, "key given twice"},
-		{"an unknown key", `"changes":`, `"extra":1,"changes":`, "extra: not in the schema"},
-		{"a promised key is missing", `"linerate":"v0.1.0",`, ``, "linerate: missing"},
-		{"the wrong type", `"persisted":false`, `"persisted":"no"`, "persisted: is string"},
-		{"null is not absent", `"persisted":false`, `"persisted":null`, "is null"},
-		{"a state that does not exist", `"state":"committed"`, `"state":"perhaps"`, "changes[0].state"},
-		{"not a time", `"time":"2026-11-20T12:00:00Z","host"`, `"time":"noon","host"`, "not a time"},
-		{"an array that is not one", `"changes":[`, `"changes":{"x":[`, ""},
+		{"an unknown key", `"changes":`, `"extra":1,"changes":`, "additional properties 'extra'"},
+		{"a promised key is missing", `"linerate":"v0.1.0",`, ``, "missing property 'linerate'"},
+		{"the wrong type", `"persisted":false`, `"persisted":"no"`, "got string, want boolean"},
+		{"null is not absent", `"persisted":false`, `"persisted":null`, "got null, want boolean"},
+		{"a state that does not exist", `"state":"committed"`, `"state":"perhaps"`, "/changes/0/state"},
+		{"not a time", `"time":"2026-11-20T12:00:00Z","host"`, `"time":"noon","host"`, "valid date-time"},
+		{"an object instead of an array", `"changes":[`, `"changes":{"x":[`, ""},
 		{"something after it", "}\n", "}\n{}", "more than one value"},
-		{"a number beyond all", `"persisted":false`, `"persisted":1e999`, "is number"},
+		{"a number beyond all", `"persisted":false`, `"persisted":1e999`, "got number, want boolean"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			bad := strings.Replace(good, c.old, c.new, 1)
 			if bad == good {
 				t.Fatalf("%q is not in the document", c.old)
 			}
-			if err := report.Validate([]byte(bad)); err == nil || !strings.Contains(err.Error(), c.want) {
+			if err := reporttest.Validate([]byte(bad)); err == nil || !strings.Contains(err.Error(), c.want) {
 				t.Errorf("error %v, want one with %q", err, c.want)
 			}
 		})
@@ -137,7 +137,7 @@ func TestDryRunState(t *testing.T) {
 			[]journal.Change{{Knob: "link:eth0/mtu", State: "dry-run"}})); err != nil {
 		t.Fatal(err)
 	}
-	if err := report.Validate(b.Bytes()); err != nil {
+	if err := reporttest.Validate(b.Bytes()); err != nil {
 		t.Error(err)
 	}
 }

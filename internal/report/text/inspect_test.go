@@ -100,7 +100,7 @@ func TestInspectServer(t *testing.T) {
 	if err := report.EncodeIndent(&encoded, doc); err != nil {
 		t.Fatal(err)
 	}
-	if err := report.Validate(encoded.Bytes()); err != nil {
+	if err := reporttest.Validate(encoded.Bytes()); err != nil {
 		t.Error(err)
 	}
 	if err := text.Inspect(&out, doc, text.Style{}); err != nil {
