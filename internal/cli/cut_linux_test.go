@@ -129,7 +129,8 @@ func serveSSH(t *testing.T, k *killWorld) string {
 			at("bin"), at("far")),
 		"bin/ssh": fmt.Sprintf(
 			"#!/bin/sh\n"+
-				"exec /usr/bin/ssh -F none -i %s -o StrictHostKeyChecking=no -o UserKnownHostsFile=/dev/null -o LogLevel=ERROR \"$@\"\n", at("userkey")),
+				"exec /usr/bin/ssh -F none -i %s -o StrictHostKeyChecking=no -o UserKnownHostsFile=/dev/null "+
+				"-o LogLevel=ERROR \"$@\"\n", at("userkey")),
 	} {
 		if err := os.WriteFile(at(name), []byte(text), 0o755); err != nil {
 			t.Fatal(err)

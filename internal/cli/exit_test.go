@@ -13,8 +13,8 @@ import (
 	"github.com/linerate/linerate/internal/traffic"
 )
 
-// TestInterruptedSays checks that an interruption claims no more than is known: only a tune that
-// took everything back may say so.
+// TestInterruptedSays checks that the message of an interruption claims only what is known: only a
+// tune that reverted everything may say so.
 func TestInterruptedSays(t *testing.T) {
 	undo := errors.New("take trial changes back: undo near sysctl:net.ipv4.tcp_rmem: input/output error")
 	for _, tc := range []struct {
@@ -35,8 +35,7 @@ func TestInterruptedSays(t *testing.T) {
 	}
 }
 
-// TestTuneErrorKeepsStatus checks that the mark of a tune hides neither the cause nor its exit
-// status.
+// TestTuneErrorKeepsStatus checks that tuneError hides neither the cause nor its exit status.
 func TestTuneErrorKeepsStatus(t *testing.T) {
 	err := tuneError{fmt.Errorf("measure: %w", usageError{errors.New("no")}), false}
 	if got := exitStatus(err); got != exitUsage {
@@ -44,7 +43,7 @@ func TestTuneErrorKeepsStatus(t *testing.T) {
 	}
 }
 
-// TestBadSpecSays checks that a test that cannot be is told by its reason alone.
+// TestBadSpecSays checks that the error of an invalid test consists of the reason alone.
 func TestBadSpecSays(t *testing.T) {
 	_, err := traffic.Spec{Test: traffic.RR, Direction: traffic.Up, Streams: 1, Duration: 1e9, Interval: 1e9,
 		RequestBytes: 1, ResponseBytes: 1, RateBitsPerSec: 1e6}.Normalize()
@@ -53,8 +52,8 @@ func TestBadSpecSays(t *testing.T) {
 	}
 }
 
-// TestTuneFlags checks that a tune refuses what no segment can mean before it opens or connects
-// anything.
+// TestTuneFlags checks that a tune refuses values that no segment can use before it opens or
+// connects anything.
 func TestTuneFlags(t *testing.T) {
 	f := tuneFlags{goal: "throughput", allow: "d1", budget: 1e9, trials: 20}
 	for streams, ok := range map[int]bool{0: false, 1: true, traffic.MaxStreams: true, traffic.MaxStreams + 1: false} {
@@ -65,8 +64,8 @@ func TestTuneFlags(t *testing.T) {
 	}
 }
 
-// TestStatusKeepsTheEstimate checks that a segment is told beside the estimate so far, not instead
-// of it, and that a step ends both.
+// TestStatusKeepsTheEstimate checks that the status line shows a segment beside the estimate so
+// far, not instead of it, and that a step ends both.
 func TestStatusKeepsTheEstimate(t *testing.T) {
 	var screen bytes.Buffer
 	show := tuneProgress(progress.New(&screen, progress.All), goal.Throughput)

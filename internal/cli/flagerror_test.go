@@ -7,7 +7,7 @@ import (
 )
 
 // TestMistypedFlags checks that a mistake in a flag gives status 2, in words of this program, and
-// what to do: also to hands that know iperf3.
+// what to do, also for flags of iperf3.
 func TestMistypedFlags(t *testing.T) {
 	for _, tc := range []struct {
 		args, want string

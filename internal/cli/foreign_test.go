@@ -10,8 +10,8 @@ import (
 	"github.com/linerate/linerate/internal/dialect"
 )
 
-// TestForeignServerNotThere checks that in every dialect a server that is not there is unreachable,
-// with one sentence and what to do.
+// TestForeignServerNotThere checks that in every dialect an absent server is reported as
+// unreachable, with one sentence and what to do.
 func TestForeignServerNotThere(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -33,7 +33,7 @@ func TestForeignServerNotThere(t *testing.T) {
 	}
 }
 
-// TestForeignTargetMistyped checks that an address without a host does not mean this one.
+// TestForeignTargetMistyped checks that an address without a host does not mean this host.
 func TestForeignTargetMistyped(t *testing.T) {
 	for _, target := range []string{"iperf3://", "iperf2://:5001", "stamp://far:99999", "nuttcp://far:",
 		"ttcp://me@far"} {
@@ -45,8 +45,8 @@ func TestForeignTargetMistyped(t *testing.T) {
 	}
 }
 
-// TestEveryDialectIsDocumented checks that the help of measure and the reference name every dialect;
-// the help of serve derives from the table.
+// TestEveryDialectIsDocumented checks that the help of measure and the reference name every
+// dialect; the help of serve derives from the table.
 func TestEveryDialectIsDocumented(t *testing.T) {
 	var help, errs bytes.Buffer
 	if status := Main([]string{"linerate", "measure", "--help"}, strings.NewReader(""), &help, &errs); status != 0 {

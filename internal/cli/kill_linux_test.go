@@ -31,9 +31,9 @@ import (
 const killRounds = 50
 
 // TestKillTune kills `linerate tune` with SIGKILL at random moments. Every time all settings of
-// both hosts must come back — the near ones by the guard, the far ones because the peer is gone —
-// and a recovery afterwards must find nothing to do. The path is simulated: what is killed are the
-// writes of an experiment, not its traffic.
+// both hosts must be restored — near by the guard, far because the peer is gone — and a recovery
+// afterwards must find nothing to do. The path is simulated: the kills hit the writes of an
+// experiment, not its traffic.
 func TestKillTune(t *testing.T) {
 	testenv.Need(t, testenv.NetNS)
 	rounds := killRounds
@@ -74,8 +74,8 @@ const (
 	inForce
 )
 
-// TestFarDies kills the far process with SIGKILL while its change is in force: the far guard puts
-// the value back, and the near tune ends with the status for an unreachable peer.
+// TestFarDies kills the far process with SIGKILL while its change is in force: the far guard
+// restores the value, and the near tune ends with the status for an unreachable peer.
 func TestFarDies(t *testing.T) {
 	t.Parallel()
 	k := newKillWorld(t, true)
@@ -108,7 +108,7 @@ type killWorld struct {
 	ended   int
 }
 
-// The settings that are wrong in these worlds, and which of the two hosts has them.
+// The settings that are wrong in these worlds, and the host that has each.
 const (
 	nearBuffer = "sysctl:net.ipv4.tcp_wmem"
 	farWindow  = "sysctl:net.ipv4.tcp_rmem"
@@ -122,7 +122,7 @@ func newKillWorld(t *testing.T, far bool) *killWorld {
 	p := link.Params{RateBitsPerSec: 200e6, DelaySeconds: 0.005}
 	running, err := lab.Up(t.Context(), scenario.World{Topology: scenario.Pair, Link: &scenario.Link{ToFar: p}})
 	if err != nil {
-		t.Fatal(err) // not a skip: worlds are what this project is tested in
+		t.Fatal(err) // not a skip: the project is tested in worlds
 	}
 	t.Cleanup(func() { running.Close() })
 	k := &killWorld{Running: running, state: t.TempDir(), key: wire.NewKey().String()}
@@ -259,8 +259,8 @@ func (k *killWorld) round(t *testing.T, from moment, after time.Duration) {
 	}
 }
 
-// undoCommitted undoes what a tune committed that ended before the kill. A guard does not take that
-// back.
+// undoCommitted undoes the changes of a tune that ended before the kill. A guard does not revert
+// committed changes.
 func (k *killWorld) undoCommitted(t *testing.T, h *lab.Host) {
 	t.Helper()
 	out, err := k.command(t.Context(), h, "history", "--json").Output()
@@ -297,8 +297,8 @@ func (k *killWorld) recovers(t *testing.T, h *lab.Host) {
 	}
 }
 
-// await polls until a condition holds. The bound is there for a test that hangs: the guard and a
-// lost peer take seconds.
+// await polls until a condition holds. Its bound only ends a test that hangs: the guard and a lost
+// peer take seconds.
 func await(t *testing.T, what string, ok func() bool) {
 	t.Helper()
 	deadline := time.Now().Add(3 * time.Minute)

@@ -15,8 +15,8 @@ import (
 
 // TestLabRun plays the world of the demo as a user does: plant the fault, tune, undo, compare.
 //
-// A real machine is part of that world, so the test checks what does not depend on its speed: what
-// repairs the fault is among the kept changes, every setting is restored, and the exit status agrees
+// A real machine is part of that world, so the test checks only what does not depend on its speed:
+// a change that repairs the fault is kept, every setting is restored, and the exit status agrees
 // with the document. The scenario is played again only when the program itself refused to judge it.
 func TestLabRun(t *testing.T) {
 	testenv.Need(t, testenv.NetNS, testenv.Long)

@@ -14,7 +14,7 @@ import (
 
 // TestLabMatrixInGuest plays one case in a guest: the guest boots with the test binary in it, makes
 // the world of two cards, plants a fault that is a setting of the whole machine, and returns the
-// verdict. Whether verdicts are right is for the matrix to show; this test wants one from that
+// verdict. The matrix shows whether verdicts are right; this test needs only a verdict from that
 // kernel.
 func TestLabMatrixInGuest(t *testing.T) {
 	testenv.Need(t, testenv.Guest)

@@ -16,16 +16,16 @@ import (
 	"github.com/linerate/linerate/internal/report/reporttest"
 )
 
-// TestLabMatrixShort plays the short form of the fault matrix and judges each verdict, apart from what
-// a verdict says about the machine itself: a world in namespaces shares its CPUs, so on a busy machine
-// findings about CPUs are right and come first. A case whose bench warned is played again, because
-// that verdict is not certain; after three warnings the case fails like any other.
+// TestLabMatrixShort plays the short form of the fault matrix and judges each verdict, apart from
+// what a verdict says about the machine itself: a world in namespaces shares its CPUs, so on a busy
+// machine findings about CPUs are right and come first. A case whose bench warned is played again,
+// because that verdict is not certain; after three warnings the case fails like any other.
 func TestLabMatrixShort(t *testing.T) {
 	testenv.Need(t, testenv.NetNS, testenv.Long)
 	dir := filepath.Join(t.TempDir(), "verdicts")
 	d := labMatrix(t, "--short", "--out", dir)
 	if len(d.Cases) < 5 || d.Sounds < 1 {
-		t.Fatalf("%d cases, %d sound worlds: want five and one at least", len(d.Cases), d.Sounds)
+		t.Fatalf("%d cases, %d sound worlds: want at least five and one", len(d.Cases), d.Sounds)
 	}
 	for _, c := range d.Cases {
 		t.Run(c.Scenario, func(t *testing.T) {
@@ -54,8 +54,8 @@ func TestLabMatrixShort(t *testing.T) {
 	}
 }
 
-// rightBesideMachine reports whether a verdict is right once findings about the machine are taken out:
-// the planted fault then comes first, and of a sound world there is no warning.
+// rightBesideMachine reports whether a verdict is right without its findings about the machine: the
+// planted fault then comes first, and a sound world has no warning.
 func rightBesideMachine(c report.MatrixCase) bool {
 	if c.Right {
 		return true
@@ -74,8 +74,8 @@ func rightBesideMachine(c report.MatrixCase) bool {
 	return len(found) > 0 && slices.Contains(c.Expected, found[0])
 }
 
-// namesMachine reports whether a finding is about the machine that a world of namespaces runs on and
-// not about the world.
+// namesMachine reports whether a finding is about the machine and not about the world of namespaces
+// on it: the world shares its CPUs with every program of the machine.
 func namesMachine(code string) bool {
 	switch evidence.Code(code) {
 	case evidence.MeasurementUnreliable, evidence.CPUSaturated, evidence.SoftirqCPUSaturated, evidence.CPUSteal:
@@ -109,7 +109,7 @@ func TestRightBesideMachine(t *testing.T) {
 func labMatrix(t *testing.T, args ...string) (d report.MatrixDocument) {
 	t.Helper()
 	var out, errw bytes.Buffer
-	// the cases say all that the status says
+	// the cases contain all that the status reports
 	cli.Main(append([]string{"linerate", "lab", "matrix", "--json"}, args...), strings.NewReader(""), &out, &errw)
 	if errw.Len() > 0 {
 		t.Logf("standard error: %s", &errw)

@@ -10,9 +10,9 @@ import (
 	"github.com/linerate/linerate/internal/cli"
 )
 
-// TestRecoverAfterRestart: what recovery at a start finds after a power cut is a journal of an
-// earlier boot, with trials, and one of them half written. It ends clean, says so, and finds
-// nothing the second time. No knob is touched: none of these is there.
+// TestRecoverAfterRestart recovers at a start after a power cut. The journal is of an earlier boot
+// and has trials, one of them half written. Recovery ends clean, says so, and finds nothing the
+// second time. It touches no knob, because the host has none of these.
 func TestRecoverAfterRestart(t *testing.T) {
 	dir := t.TempDir()
 	const first, second = knob.ID("link:none0/mtu"), knob.ID("link:none0/txqueuelen")

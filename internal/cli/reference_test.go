@@ -18,8 +18,8 @@ import (
 
 var update = flag.Bool("update", false, "write generated pages and goldens instead of comparing them")
 
-// TestGeneratedReference holds docs/reference to the command tree and the catalogue; `make gen`
-// writes it.
+// TestGeneratedReference compares docs/reference with the command tree and the catalogue; `make
+// gen` writes it.
 func TestGeneratedReference(t *testing.T) {
 	a := &app{in: strings.NewReader(""), out: io.Discard, err: io.Discard, env: func(string) string { return "" }}
 	var commands bytes.Buffer
@@ -43,7 +43,7 @@ var documents = []report.Described{
 	{Name: top.Schema, Value: top.Document{}},
 }
 
-// TestGeneratedSchemas holds docs/schema to the document types; `make gen` writes it.
+// TestGeneratedSchemas compares docs/schema with the document types; `make gen` writes it.
 func TestGeneratedSchemas(t *testing.T) {
 	const dir = "../../docs/schema"
 	files, err := report.SchemaFiles(documents...)

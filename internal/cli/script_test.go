@@ -15,8 +15,8 @@ import (
 	"github.com/linerate/linerate/internal/lab/guest"
 )
 
-// The program itself is the command "linerate" of the scripts: they are typed as a user types them,
-// and the processes that linerate starts (guard, hosts of a world) are this test binary too.
+// The program itself is the command "linerate" of the scripts, which run it as a user does. The
+// processes that linerate starts (guard, hosts of a world) are this test binary too.
 func TestMain(m *testing.M) {
 	guest.Init() // does nothing, except in a guest that a test has booted
 	testscript.Main(m, map[string]func(){

@@ -20,7 +20,7 @@ import (
 )
 
 // TestServeHoldsAThousandClients connects a thousand clients from this process to a `linerate
-// serve` in another, and asks the kernel what they cost it.
+// serve` in another, and reads from the kernel how much memory that server takes.
 func TestServeHoldsAThousandClients(t *testing.T) {
 	testenv.Need(t, testenv.Long)
 	const clients, bound = 1000, 20_000_000
@@ -93,7 +93,7 @@ func TestServeHoldsAThousandClients(t *testing.T) {
 		t.FailNow()
 	}
 	cost := residentBytes(t, serve.Process.Pid) - before
-	t.Logf("%d clients in %v cost %d KiB, %d bytes each; without any serve has %d KiB", clients,
+	t.Logf("%d clients in %v cost %d KiB, %d bytes each; without clients serve has %d KiB", clients,
 		time.Since(began).Round(time.Millisecond), cost>>10, cost/clients, before>>10)
 	if cost > bound {
 		t.Errorf("%d idle clients cost %d bytes, more than %d", clients, cost, bound)

@@ -30,8 +30,8 @@ func TestTuneStatus(t *testing.T) {
 	}
 }
 
-// TestLostPeer: a peer that went away is told in one sentence, unless something is left to be said
-// of this host.
+// TestLostPeer checks that a lost peer is reported in one sentence, unless a trial is left on
+// this host: then the whole error stays.
 func TestLostPeer(t *testing.T) {
 	gone := tuneError{errors.Join(&wire.Error{Op: "receive", Kind: wire.ErrPeerGone,
 		Err: errors.New("nothing heard for 8s")}, errors.New("undo far")), true}

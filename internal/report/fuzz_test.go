@@ -8,8 +8,8 @@ import (
 	"github.com/linerate/linerate/internal/report/reporttest"
 )
 
-// FuzzValidate: no input makes the validator panic, and what it accepts stays acceptable with
-// blanks around it. The golden documents are the seeds.
+// FuzzValidate checks that no input makes the validator panic, and that accepted input stays
+// acceptable with blanks around it. The golden documents are the seeds.
 func FuzzValidate(f *testing.F) {
 	files, err := filepath.Glob("testdata/*.json")
 	if err != nil {

@@ -17,7 +17,7 @@ import (
 	"github.com/linerate/linerate/internal/report/reporttest"
 )
 
-var update = flag.Bool("update", false, "write golden and generated files anew")
+var update = flag.Bool("update", false, "rewrite golden and generated files")
 
 // golden compares with a file below testdata, or writes it with -update.
 func golden(t *testing.T, file string, got []byte) {
@@ -39,8 +39,8 @@ func golden(t *testing.T, file string, got []byte) {
 	}
 }
 
-// TestDocuments: every document fits its schema, is one line in a stream, and has its golden file,
-// JSON; its text is for package text to test.
+// TestDocuments checks that every document fits its schema, is one line in a stream, and equals its
+// golden JSON file. Package text tests its text.
 func TestDocuments(t *testing.T) {
 	for _, d := range reporttest.Documents(t) {
 		t.Run(d.Name, func(t *testing.T) {
@@ -62,8 +62,8 @@ func TestDocuments(t *testing.T) {
 	}
 }
 
-// TestEncodeRefuses: a number that JSON cannot carry is an error and writes nothing, instead of
-// half a document.
+// TestEncodeRefuses checks that a number which JSON cannot carry is an error, and that nothing is
+// written instead of half a document.
 func TestEncodeRefuses(t *testing.T) {
 	var b bytes.Buffer
 	doc := report.NewMeasure(reporttest.Envelope(), "x", reporttest.Tests())
@@ -73,7 +73,7 @@ func TestEncodeRefuses(t *testing.T) {
 	}
 }
 
-// TestTuneFigures: the figure after is that of the last confirmation alone.
+// TestTuneFigures checks that the figure after comes from the last confirmation alone.
 func TestTuneFigures(t *testing.T) {
 	r := reporttest.Run()
 	first := report.NewTune(reporttest.Envelope(), r)
@@ -96,7 +96,7 @@ func TestTuneFigures(t *testing.T) {
 	}
 }
 
-// TestValidate: what a schema must refuse.
+// TestValidate checks what a schema must refuse.
 func TestValidate(t *testing.T) {
 	var b bytes.Buffer
 	if err := report.Encode(&b, report.NewHistory(reporttest.Envelope(), reporttest.Changes())); err != nil {
@@ -129,7 +129,7 @@ func TestValidate(t *testing.T) {
 	}
 }
 
-// TestDryRunState: the state of a change that was only imagined fits the schema too.
+// TestDryRunState checks that the state of a change in a dry run fits the schema too.
 func TestDryRunState(t *testing.T) {
 	var b bytes.Buffer
 	if err := report.Encode(&b,

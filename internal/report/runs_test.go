@@ -13,7 +13,8 @@ import (
 	"github.com/linerate/linerate/internal/report/reporttest"
 )
 
-// TestDecodeTune: a run is read back as it was; what is none is told by what it is.
+// TestDecodeTune checks that a run is read back unchanged, and that the error for another file
+// names what it is.
 func TestDecodeTune(t *testing.T) {
 	run := reporttest.StoredRun(t)
 	var b bytes.Buffer
@@ -27,7 +28,7 @@ func TestDecodeTune(t *testing.T) {
 	}
 	b.Reset()
 	if err := report.Encode(&b, back); err != nil || b.String() != good {
-		t.Errorf("read and written again it is another document: %v", err)
+		t.Errorf("the document changed after reading and writing it: %v", err)
 	}
 	b.Reset()
 	if err := report.Encode(&b, reporttest.Reports(t)["report"]); err != nil {
@@ -58,7 +59,7 @@ func TestDecodeTune(t *testing.T) {
 	}
 }
 
-// TestSegmentsCSV: every segment is a row, and every number reads back exactly.
+// TestSegmentsCSV checks that every segment is a row, and that every number reads back exactly.
 func TestSegmentsCSV(t *testing.T) {
 	run := reporttest.StoredRun(t)
 	var b bytes.Buffer

@@ -9,9 +9,9 @@ import (
 	"github.com/linerate/linerate/internal/report/reporttest"
 )
 
-// TestAfterIsWhatFinalTells checks that the figure after belongs to the confirmation that holds:
-// the second one, or the first where the time ran out in the second and the whole set stayed.
-func TestAfterIsWhatFinalTells(t *testing.T) {
+// TestAfterIsOfTheFinalConfirmation checks that the figure after belongs to the valid confirmation:
+// the second, or the first if the time ran out in the second and the whole set stayed.
+func TestAfterIsOfTheFinalConfirmation(t *testing.T) {
 	change := func(id knob.ID) tune.Change { return tune.Change{Knob: id, Side: tune.Near} }
 	segment := func(attempt int, arm string, objective float64) tune.Segment {
 		return tune.Segment{Phase: tune.PhaseConfirmation, Trial: attempt, Arm: arm, Objective: objective}

@@ -12,8 +12,8 @@ import (
 	"github.com/linerate/linerate/internal/top"
 )
 
-// readings are two intervals of a busy host: a card that loses packets, a quiet one, a bridge,
-// and one whose name would command a terminal.
+// readings are two intervals of a busy host: a NIC that loses packets, a quiet NIC, a bridge, and
+// an interface whose name contains terminal commands.
 func readings() []top.Reading {
 	one := top.Reading{
 		Time: reporttest.Noon, Seconds: 1.0002,
@@ -51,7 +51,7 @@ func readings() []top.Reading {
 	return []top.Reading{one, two}
 }
 
-// findings are what such a host is judged for.
+// findings are the findings for such a host.
 func findings() []evidence.Finding {
 	return []evidence.Finding{
 		{Code: evidence.RXRingOverrun, Severity: evidence.Warning, Confidence: 0.9, Where: "near",
@@ -62,8 +62,8 @@ func findings() []evidence.Finding {
 	}
 }
 
-// TestDocuments checks that each document of the live view fits its schema and is that of its
-// golden file: a busy host, and one that could not be judged.
+// TestDocuments checks that each document of the live view fits its schema and equals its golden
+// file: a busy host, and one that could not be judged.
 func TestDocuments(t *testing.T) {
 	changes := reporttest.Changes()
 	newestFirst := []journal.Change{changes[2], changes[1], changes[0]}

@@ -20,7 +20,7 @@ import (
 	"github.com/linerate/linerate/internal/top"
 )
 
-var update = flag.Bool("update", false, "write golden files anew")
+var update = flag.Bool("update", false, "rewrite golden files")
 
 func TestMain(m *testing.M) {
 	time.Local = time.UTC // times of day on the screen
@@ -52,7 +52,7 @@ func golden(t *testing.T, name, got string) {
 	}
 }
 
-// busy is a state that has something of everything.
+// busy is a state with an example of everything.
 func busy(b top.Begin) *top.State {
 	b.Host, b.Interval = "near", time.Second
 	s := top.NewState(b)
@@ -80,7 +80,7 @@ func text(lines []top.Line) string {
 	return b.String()
 }
 
-// TestScreens holds every page at the sizes that people have.
+// TestScreens compares every page with its golden file at common terminal sizes.
 func TestScreens(t *testing.T) {
 	for _, c := range []struct {
 		name          string
@@ -122,8 +122,8 @@ func TestScreens(t *testing.T) {
 	}
 }
 
-// TestLooks: colour adds to marks and takes nothing's place; without it the text is the same, and
-// bold, dim and reverse stay.
+// TestLooks checks that colour only adds to other marks: without it the text is the same, and bold,
+// dim and reverse stay.
 func TestLooks(t *testing.T) {
 	lines := busy(top.Begin{}).Lines(80, 24)
 	var plain, coloured strings.Builder
@@ -146,7 +146,7 @@ func TestLooks(t *testing.T) {
 	}
 }
 
-// TestNothingCommandsTheTerminal: whatever things are called, what is drawn has no character that a
+// TestNothingCommandsTheTerminal checks that for any names the drawn text has no character that a
 // terminal obeys or that is wider than one column.
 func TestNothingCommandsTheTerminal(t *testing.T) {
 	for _, name := range []string{"e\x1b[2Jvil", "\x9b2J", "a\rb\nc\td", "\u202egnp", "日本", "e\u0301\u200d", "\xff\xfe",
@@ -181,8 +181,8 @@ func TestNothingCommandsTheTerminal(t *testing.T) {
 	}
 }
 
-// TestNeverTooLarge: no state, no size and no order of keys gives a line that is too wide or a line
-// too many.
+// TestNeverTooLarge checks that no state, size or order of keys gives too wide a line or too many
+// lines.
 func TestNeverTooLarge(t *testing.T) {
 	keys := []string{"up", "down", "pgup", "pgdown", "home", "end", "enter", "esc", "/", "a", "é", "<", ">", "r", "i",
 		"space", "c", "f", "?", "tab", "backspace", "x"}

@@ -14,7 +14,7 @@ import (
 	"github.com/linerate/linerate/internal/top"
 )
 
-// host is a sampler's memory of hand-made series.
+// host is the memory of a sampler, with hand-made series.
 type host struct {
 	series map[string]*sample.Series
 	values map[string]float64
@@ -26,7 +26,8 @@ func newHost() *host {
 	return &host{series: map[string]*sample.Series{}, values: map[string]float64{}, at: 1000 * time.Second}
 }
 
-// set gives a series a value. The metric is one of the catalogue, which a renamed one would leave.
+// set sets the value of a series. It fails for a metric that is not in the catalogue, for example
+// after a rename.
 func (h *host) set(t *testing.T, value float64, name string, labels ...string) {
 	t.Helper()
 	key := name
@@ -36,7 +37,7 @@ func (h *host) set(t *testing.T, value float64, name string, labels ...string) {
 	if h.series[key] == nil {
 		at := slices.IndexFunc(sample.Metrics(), func(m *sample.Metric) bool { return m.Name == "linerate_"+name })
 		if at < 0 {
-			t.Fatalf("there is no metric linerate_%s", name)
+			t.Fatalf("no metric has the name linerate_%s", name)
 		}
 		m := sample.Metrics()[at]
 		if len(m.Labels) != len(labels) {
@@ -47,7 +48,7 @@ func (h *host) set(t *testing.T, value float64, name string, labels ...string) {
 	h.values[key] = value
 }
 
-// end takes the series of an interface away.
+// end removes the series of an interface.
 func (h *host) end(name string) {
 	for key, s := range h.series {
 		if s.Metric.Labels != nil && s.Metric.Labels[0] == "interface" && s.Values[0] == name {
@@ -72,13 +73,13 @@ func find(t *testing.T, r top.Reading, name string) top.Interface {
 	t.Helper()
 	at := slices.IndexFunc(r.Interfaces, func(i top.Interface) bool { return i.Name == name })
 	if at < 0 {
-		t.Fatalf("%s is not there: %+v", name, r.Interfaces)
+		t.Fatalf("%s is missing: %+v", name, r.Interfaces)
 	}
 	return r.Interfaces[at]
 }
 
-// TestMeter: counters become rates over the time that really went by, levels stay levels, and each
-// arrives where it belongs.
+// TestMeter checks that counters become rates over the time that really passed, that levels stay
+// levels, and that each has its right place.
 func TestMeter(t *testing.T) {
 	h, m := newHost(), top.NewMeter()
 	moment := func(n float64) {
@@ -133,25 +134,25 @@ func TestMeter(t *testing.T) {
 		t.Errorf("interface: %+v", i)
 	}
 	if _, ok := m.Take(h.reading(0)); ok {
-		t.Error("no time, and yet there are rates")
+		t.Error("rates although no time has passed")
 	}
-	// What was given stays as it was.
+	// The earlier result is unchanged.
 	moment(103)
 	if _, ok := m.Take(h.reading(time.Second)); !ok || i.Receive != 8e6 || *i.Queues[0].Packets != 600 ||
 		i.Drops[0].Rate != 50 {
-		t.Errorf("a reading has changed by the next: %+v", i)
+		t.Errorf("the next reading changed an earlier one: %+v", i)
 	}
 }
 
-// TestMeterSeesNoSpike where something is new, is gone, comes back under the same name, or is read
-// more seldom than the rest.
+// TestMeterSeesNoSpike checks that no rate jumps when something is new, is gone, comes back under
+// the same name, or is read less often than the rest.
 func TestMeterSeesNoSpike(t *testing.T) {
 	h, m := newHost(), top.NewMeter()
 	h.set(t, 500, "interface_receive_bytes_total", "eth0")
 	h.set(t, 1000, "queue_packets_total", "eth0", "rx-0")
 	m.Take(h.reading(0))
 
-	h.set(t, 4e9, "interface_receive_bytes_total", "eth1") // has counted, but not while anybody looked
+	h.set(t, 4e9, "interface_receive_bytes_total", "eth1") // has counted, but not since the first reading
 	r, _ := m.Take(h.reading(time.Second))
 	if i := find(t, r, "eth1"); i.Receive != 0 {
 		t.Errorf("a new interface has the rate %v", i.Receive)
@@ -170,7 +171,7 @@ func TestMeterSeesNoSpike(t *testing.T) {
 		t.Errorf("another card under the same name: %+v", i)
 	}
 
-	// A dear counter is left out of most readings: its rate stands, and is over its own time.
+	// Most readings omit an expensive counter: its rate remains, and covers its own interval.
 	h.set(t, 0, "queue_packets_total", "eth0", "rx-0")
 	m.Take(h.reading(time.Second))
 	key := "queue_packets_total eth0 rx-0"
@@ -187,8 +188,8 @@ func TestMeterSeesNoSpike(t *testing.T) {
 	}
 }
 
-// TestMovedBetween: of an interface that is open there are the counters that moved, and which
-// processors served which of its interrupts.
+// TestMovedBetween checks that an open interface has the counters that moved, and the CPUs that
+// served each of its interrupts.
 func TestMovedBetween(t *testing.T) {
 	counters := func(seconds int, rx, missed, other uint64) *hostmodel.Counters {
 		return &hostmodel.Counters{Time: reporttest.Noon.Add(time.Duration(seconds) * time.Second),

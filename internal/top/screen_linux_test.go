@@ -19,7 +19,7 @@ import (
 	"github.com/linerate/linerate/internal/base/testenv"
 )
 
-// pty is a terminal of a test: what a person would see of it, and their keyboard.
+// pty is the terminal of a test: its screen and its keyboard.
 type pty struct {
 	t      *testing.T
 	person *os.File // our end
@@ -72,7 +72,7 @@ func start(t *testing.T, mode string, width, height int, env ...string) *pty {
 	return p
 }
 
-// look is the person's eye.
+// look returns what the screen shows.
 func (p *pty) look() {
 	defer close(p.eof)
 	buf := make([]byte, 32<<10)
@@ -120,7 +120,7 @@ func (p *pty) screen() string {
 	return p.see.String()
 }
 
-// await polls until the screen is as it should be; the bound is there for a test that hangs.
+// await polls until the screen is as it should be; its bound only ends a test that hangs.
 func (p *pty) await(what string, right func(screen string) bool) string {
 	p.t.Helper()
 	for end := time.Now().Add(3 * time.Minute); ; {
@@ -129,7 +129,7 @@ func (p *pty) await(what string, right func(screen string) bool) string {
 			return s
 		}
 		if time.Now().After(end) {
-			p.t.Fatalf("%s: did not come; standard error:\n%s\nthe screen shows\n%s", what, p.stderr.String(), s)
+			p.t.Fatalf("%s: did not appear; standard error:\n%s\nthe screen shows\n%s", what, p.stderr.String(), s)
 		}
 		time.Sleep(5 * time.Millisecond)
 	}
@@ -179,7 +179,7 @@ func TestTerminal(t *testing.T) {
 	p := start(t, "live", 80, 24)
 	p.await("the first rates", has("linerate top", "INTERFACE", "IN b/s", "CPU ", "TCP ", "q quit", "lo "))
 	if !p.see.alternate || !p.see.hidden {
-		t.Error("neither another screen nor a hidden cursor")
+		t.Error("the program switched neither to the alternate screen nor to a hidden cursor")
 	}
 	p.resize(60, 16)
 	p.await("the smaller screen",
@@ -203,7 +203,8 @@ func TestTerminal(t *testing.T) {
 	p.ended(0)
 }
 
-// TestTerminalIsGivenBack also by what ends the program from outside, or by what it does wrong.
+// TestTerminalIsGivenBack checks that the program also restores the terminal when a signal ends it,
+// or a fault of its own.
 func TestTerminalIsGivenBack(t *testing.T) {
 	for _, c := range []struct {
 		name, mode string
@@ -222,7 +223,7 @@ func TestTerminalIsGivenBack(t *testing.T) {
 			p := start(t, c.mode, 80, 24, "NO_COLOR=1")
 			p.await("the screen", has("INTERFACE", "q quit"))
 			if p.see.coloured {
-				t.Error("colours, though NO_COLOR is set")
+				t.Error("the screen has colours, although NO_COLOR is set")
 			}
 			c.end(p)
 			p.ended(c.status)
@@ -233,8 +234,8 @@ func TestTerminalIsGivenBack(t *testing.T) {
 	}
 }
 
-// TestTerminalThatTakesNothing checks that a terminal that takes nothing, as at the end of a
-// connection that hangs, does not keep the program from ending. The program waits seconds for it.
+// TestTerminalThatTakesNothing checks that a terminal which accepts no output, as at the end of a
+// hung connection, does not keep the program from ending. The program waits seconds for it.
 func TestTerminalThatTakesNothing(t *testing.T) {
 	testenv.Need(t, testenv.Long)
 	t.Parallel()
@@ -274,8 +275,8 @@ func (p *pty) writing() bool {
 	return false
 }
 
-// vt is as much of a terminal (ECMA-48, xterm) as the live view needs. It records the sequences
-// that it does not know.
+// vt is the part of a terminal (ECMA-48, xterm) that the live view needs. It records unknown
+// sequences.
 type vt struct {
 	width, height int
 	cells         [][]rune
@@ -328,7 +329,8 @@ func (v *vt) write(s string) {
 	}
 }
 
-// step obeys what s begins with and gives its length; 0: it is not complete.
+// step executes the sequence at the beginning of s and returns its length, or 0 if it is
+// incomplete.
 func (v *vt) step(s string) int {
 	switch {
 	case strings.HasPrefix(s, "\x1b["):

@@ -11,8 +11,8 @@ import (
 	"github.com/linerate/linerate/internal/top"
 )
 
-// screenOfTest is what this test binary does when a test starts it at a terminal: the live view of
-// this host, or one that breaks.
+// screenOfTest is the main function of this test binary when a test starts it at a terminal: the
+// live view of this host, or one that fails.
 func screenOfTest() {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGHUP)
 	defer stop()
@@ -25,7 +25,7 @@ func screenOfTest() {
 			for _, r := range readings() {
 				h.Change(func(s *top.State) { s.Reading(r) })
 			}
-			// A key of the test says when.
+			// A key from the test ends the wait.
 			for h.Watched() == "" && ctx.Err() == nil {
 				time.Sleep(5 * time.Millisecond)
 			}

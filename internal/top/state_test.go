@@ -11,7 +11,7 @@ import (
 	"github.com/linerate/linerate/internal/top"
 )
 
-// order gives the names of the table's rows, with what marks them.
+// order returns the names of the table's rows, with their marks.
 func order(s *top.State) string {
 	var rows []string
 	inTable := false
@@ -28,7 +28,7 @@ func order(s *top.State) string {
 	return strings.Join(rows, ",")
 }
 
-// four are interfaces that each column sorts in another order.
+// four are interfaces that each column sorts differently.
 func four() top.Reading {
 	speed := 1e9
 	share := 0.5
@@ -41,7 +41,7 @@ func four() top.Reading {
 	}}
 }
 
-// TestKeys: what each key does to the table.
+// TestKeys checks the effect of each key on the table.
 func TestKeys(t *testing.T) {
 	for _, c := range []struct{ keys, want string }{
 		{"", "> a,b,c10,c9"}, // 31, 22, 6, 0
@@ -54,14 +54,14 @@ func TestKeys(t *testing.T) {
 		{"> > >", "> a,c10,b,c9"},    // out
 		{"> > > >", "> b,a,c9,c10"},  // link
 		{"> > <", "> a,b,c9,c10"},    // back
-		{"< < <", "> c10,a,b,c9"},    // drops; what nobody waited for is none
-		{"down > >", "> b,c10,a,c9"}, // the selection stays at its interface
-		{"r > >", "> b,c10,a,c9"},    // another column begins in its own order
+		{"< < <", "> c10,a,b,c9"},    // drops; an unwanted packet does not count
+		{"down > >", "> b,c10,a,c9"}, // the selection stays on its interface
+		{"r > >", "> b,c10,a,c9"},    // another column starts in its own order
 		{"i", "> a,b,c10"},           // c9 is at rest
 		{"/ c", "> c10,c9"},          // at once
 		{"/ c enter", "> c10,c9"},    // kept
-		{"/ c esc", "> a,b,c10,c9"},  // taken back
-		{"/ C 9 enter", "> c9"},      // capitals do not matter
+		{"/ c esc", "> a,b,c10,c9"},  // cancelled
+		{"/ C 9 enter", "> c9"},      // case does not matter
 		{"/ c enter esc", "> a,b,c10,c9"},
 		{"/ c ctrl+u b enter", "> b"},
 		{"/ q r i enter", "no interfa"},
@@ -102,7 +102,7 @@ func shows(s *top.State, text string) bool {
 	return false
 }
 
-// TestPause: what is shown stands still, what is remembered goes on.
+// TestPause checks that the display stands still while recording continues.
 func TestPause(t *testing.T) {
 	s := top.NewState(top.Begin{Interval: time.Second, Interface: "a"})
 	s.Reading(four())
@@ -122,12 +122,13 @@ func TestPause(t *testing.T) {
 	}
 }
 
-// TestVerdicts: their age is told, and one that failed does not take the one before away.
+// TestVerdicts checks that the screen shows the age of a verdict, and that a failed verdict does
+// not replace an earlier one.
 func TestVerdicts(t *testing.T) {
 	s := top.NewState(top.Begin{Interval: time.Second})
 	s.Reading(four())
 	if !shows(s, "a verdict comes in a few seconds") {
-		t.Error("not yet judged, and nothing says so")
+		t.Error("the screen does not show that a verdict is missing")
 	}
 	s.Judged(top.Verdict{Err: errors.New("no /proc")})
 	if !shows(s, "this host cannot be judged: no /proc") {
@@ -148,8 +149,8 @@ func TestVerdicts(t *testing.T) {
 	}
 }
 
-// TestSelectionStays in sight in a table that is longer than the screen, and falls back to the
-// first row when its interface is gone.
+// TestSelectionStays checks that the selection stays in sight in a table longer than the screen,
+// and moves to the first row when its interface is gone.
 func TestSelectionStays(t *testing.T) {
 	s := top.NewState(top.Begin{Interval: time.Second, Sort: "name"})
 	r := top.Reading{Time: reporttest.Noon}

@@ -13,9 +13,9 @@ import (
 // machine gets a physical one.
 var (
 	oldImitated = []string{"e1000", "8139cp", "8139too", "pcnet32", "ne2k-pci", "tulip", "rtl8139"}
-	// dearest access several registers for each packet; later NICs share a ring in memory with the
+	// costliest access several registers for each packet; later NICs share a ring in memory with the
 	// driver and need one access for many packets.
-	dearest     = []string{"8139cp", "8139too", "rtl8139", "ne2k-pci"}
+	costliest   = []string{"8139cp", "8139too", "rtl8139", "ne2k-pci"}
 	newImitated = []string{"e1000e", "igb"}
 	// boards are the PCI subsystem numbers of emulated NICs: those of Red Hat for QEMU, of VMware,
 	// of Oracle for VirtualBox, of Microsoft for Hyper-V; and Intel's board 0, which QEMU's e1000e
@@ -88,7 +88,7 @@ func imitation(c card) *evidence.Finding {
 					Source: "/proc/stat (" + s.Side + ")"})
 		}
 		switch {
-		case imitatedProcessor(s.Host) && !slices.Contains(dearest, c.Driver):
+		case imitatedProcessor(s.Host) && !slices.Contains(costliest, c.Driver):
 			x.Rejected = append(x.Rejected,
 				fmt.Sprintf("Not shown to cost anything: the CPU of this machine is emulated too, "+
 					"so its load of %s says nothing about the NIC.", evidence.Percent(cpu.Busy())))

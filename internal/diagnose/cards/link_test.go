@@ -195,7 +195,7 @@ func TestEmulatedNIC(t *testing.T) {
 			want{evidence.Notice, ""}},
 		{"the board that no real card has", watched(card("e1000e", "8086:0000"), load, in("kvm"), busy),
 			want{evidence.Warning, ""}},
-		{"the processor is imitated too, and the card of the dearest",
+		{"the processor is imitated too, and the card is of the costliest",
 			watched(card("8139cp", "1af4:1100"), load, in("qemu"), busy), want{evidence.Warning, ""}},
 		{"many packets", watched(card("e1000", ""), counts{"rx_packets": 900_000}, in("kvm"), busy),
 			want{evidence.Notice, ""}},

@@ -156,7 +156,7 @@ func TestInterruptStorm(t *testing.T) {
 			loadedBy(941e6, 0, traffic.Down)), want{evidence.Notice, ""}},
 		{"watched interrupts", watched(moderatedBy("tg3", 0), halfGigabit, busy, observed("eth0-rx-0")),
 			want{evidence.Warning, ""}},
-		{"a machine where each is dear", watched(moderatedBy("e1000", 0), small.with(some), busy),
+		{"a machine where each is expensive", watched(moderatedBy("e1000", 0), small.with(some), busy),
 			want{evidence.Warning, ""}},
 		{"so few, and time to spare", watched(moderatedBy("e1000", 0), small.with(some)), want{}},
 		{"tens of frames for each", watched(moderatedBy("tg3", 0), counts{"rx_packets": 3_000_000, "irq.40": 90_000},

@@ -113,7 +113,7 @@ func TestTowards(t *testing.T) {
 		{"connected network", "", "data", 0, far("10.0.0.2/24")},
 		{"through a router, with a window metric", "", "data", 65536, far("10.9.3.4/24")},
 		{"only the default route leads there", "", "mgmt", 0, far("203.0.113.9/24")},
-		{"the telling address wins over the default route", "", "data", 65536, far("203.0.113.9/24", "10.9.3.4/24")},
+		{"the specific address wins over the default route", "", "data", 65536, far("203.0.113.9/24", "10.9.3.4/24")},
 		{"an IPv6 prefix is not longer than an IPv4 one", "", "data", 65536, far("10.9.3.4/24", "2001:db8::9/64")},
 		{"the known address decides", "203.0.113.9:7070", "mgmt", 0, far("10.0.0.2/24")},
 		{"the known address alone", "10.0.0.2", "data", 0, nil},

@@ -24,7 +24,7 @@ func TestLostEchoes(t *testing.T) {
 		{"1 of 20", echoes(19, 0.05), false},
 		{"2 of 1000", echoes(998, 0.002), false},
 		{"none", echoes(20, 0), false},
-		{"all: nobody is there", echoes(0, 1), false},
+		{"all: no host answers", echoes(0, 1), false},
 		{"with a load beside",
 			echoes(17, 4.0/21, traffic.Result{Test: traffic.Stream, Direction: traffic.Up, ThroughputBitsPerSec: 1e8}),
 			false},

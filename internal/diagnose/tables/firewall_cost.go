@@ -24,8 +24,8 @@ const (
 	rulesShare = 0.25
 )
 
-// firewallCost finds that the kernel compares each packet with so many rules, one after the other,
-// that this is most of its cost, and that the CPU is busy with it.
+// firewallCost finds that comparing each packet with many rules, one after the other, is most of the
+// packet's cost, and that the CPU is busy with it.
 //
 // A long chain alone is a notice: packets may leave it at an early rule, and few packets cost
 // little however many rules there are. So the CPU time per packet must match that many comparisons,
@@ -60,7 +60,7 @@ func firewallCost(s *evidence.Span) *evidence.Finding {
 			{Name: "packets that went that way", Value: w.packets, Unit: "packets", Source: s.Source(w.counter)},
 			{Name: "processor time for each", Value: each, Unit: "seconds", Source: s.Source("/proc/stat / packets")},
 			{Name: "for each rule, if all of it went there", Value: perRule, Unit: "seconds", Source: "time / rules"},
-			{Name: "share of a packet's cost that so many rules take", Value: share, Unit: "ratio",
+			{Name: "share of a packet's cost that the rules take", Value: share, Unit: "ratio",
 				Source: fmt.Sprintf("rules / (rules + %d)", stackInRules)},
 			{Name: fmt.Sprintf("share of CPU %d in the network stack", busiest.CPU), Value: used, Unit: "ratio",
 				Source: s.Source("/proc/stat")},

@@ -52,7 +52,7 @@ func hogged(s *evidence.Span) {
 	}
 }
 
-// rangeOf returns the counters of a host with so many local ports.
+// rangeOf returns the counters of a host with the given number of local ports.
 func rangeOf(ports uint64) counters {
 	return counters{"sockets.port_first": 32768, "sockets.port_last": 32767 + ports, "sockets.tcp_tw": ports}
 }
@@ -108,7 +108,7 @@ func writer(acked uint64, busySeconds float64, appLimited bool, unsent int64) fu
 	return sockets(func(s *watch.Sockets) { s.Connections = append(s.Connections, c) })
 }
 
-// firewalled gives the host an input chain with so many rules, and CPU 0 the given softirq time.
+// firewalled gives the host an input chain with the given number of rules, and CPU 0 the given softirq time.
 func firewalled(rules int, softirq float64) func(*evidence.Span) {
 	return func(s *evidence.Span) {
 		s.Host.Firewall = append(s.Host.Firewall, host.FirewallChain{Family: "inet", Table: "filter", Name: "input",

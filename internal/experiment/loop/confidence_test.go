@@ -90,16 +90,16 @@ func TestConfidentCovers(t *testing.T) {
 }
 
 func TestConfidentStops(t *testing.T) {
-	var told []int
+	var reported []int
 	r, err := Confident(t.Context(), figures(100, 100.1, 99.9),
-		func(n int, c traffic.Confidence) { told = append(told, n) })
+		func(n int, c traffic.Confidence) { reported = append(reported, n) })
 	if err != nil {
 		t.Fatal(err)
 	}
 	c := r.Confidence
 	if c.Rounds != 3 || !c.Reached || r.ThroughputBitsPerSec != 100 || math.Abs(c.Mean-100) > 0.01 || c.Low >= c.Mean ||
-		c.High <= c.Mean || len(told) != 1 || told[0] != 3 {
-		t.Errorf("%+v, told %v", c, told)
+		c.High <= c.Mean || len(reported) != 1 || reported[0] != 3 {
+		t.Errorf("%+v, reported %v", c, reported)
 	}
 	// Of an even number of rounds the lower middle one counts: the result is a measured round.
 	r, err = Confident(t.Context(), figures(100, 103, 101.5, 101), nil)

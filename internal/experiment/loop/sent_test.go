@@ -17,7 +17,7 @@ import (
 	"github.com/linerate/linerate/internal/traffic"
 )
 
-// report writes an unpacked sosreport of a host with so many retransmitted segments at that moment.
+// report writes an unpacked sosreport of a host with the given number of retransmitted segments at a moment.
 func report(t *testing.T, date, name, retransmitted string) string {
 	t.Helper()
 	dir := t.TempDir()

@@ -27,7 +27,7 @@ func speaker(asked *[]traffic.Spec) traffic.Runner {
 
 func TestStrangerIsJudgedByWhatThereIs(t *testing.T) {
 	var asked []traffic.Spec
-	v, err := Diagnose(t.Context(), reach.Stranger{Host: "nobody.invalid", Speak: speaker(&asked)}, DiagnoseOptions{})
+	v, err := Diagnose(t.Context(), reach.Stranger{Host: "stranger.invalid", Speak: speaker(&asked)}, DiagnoseOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -42,7 +42,7 @@ func TestStrangerIsJudgedByWhatThereIs(t *testing.T) {
 	}
 	for _, s := range asked {
 		if s.SendMethod != "" || s.ReceiveMethod != "" || s.ProbeGap != 0 || s.WarmUp > 0 {
-			t.Errorf("asked for what no other program knows: %+v", s)
+			t.Errorf("asked for options that other programs do not have: %+v", s)
 		}
 	}
 }
@@ -50,7 +50,7 @@ func TestStrangerIsJudgedByWhatThereIs(t *testing.T) {
 func TestStrangerThatOnlyEchoes(t *testing.T) {
 	v, err := Diagnose(t.Context(), reach.Stranger{Host: "127.0.0.1"}, DiagnoseOptions{})
 	if errors.Is(err, traffic.ErrNoAnswer) || errors.Is(err, errors.ErrUnsupported) {
-		return // a host that lets nobody ping; what is told then is the other test's
+		return // this user may not ping here; another test checks that report
 	}
 	if err != nil {
 		t.Fatal(err)
@@ -67,15 +67,15 @@ func TestStrangerThatOnlyEchoes(t *testing.T) {
 }
 
 func TestStrangerThatIsSilent(t *testing.T) {
-	_, err := Diagnose(t.Context(), reach.Stranger{Host: "nobody.invalid"}, DiagnoseOptions{})
-	if err == nil || !strings.Contains(err.Error(), "nobody.invalid") {
-		t.Errorf("a verdict on nobody: %v", err)
+	_, err := Diagnose(t.Context(), reach.Stranger{Host: "stranger.invalid"}, DiagnoseOptions{})
+	if err == nil || !strings.Contains(err.Error(), "stranger.invalid") {
+		t.Errorf("a verdict without an answering host: %v", err)
 	}
 	// A program that breaks is no peer that merely lacks words.
 	broken := func(context.Context, traffic.Spec, func(traffic.Interval)) (*traffic.Result, error) {
 		return nil, traffic.ErrPeerGone
 	}
-	if _, err := Diagnose(t.Context(), reach.Stranger{Host: "nobody.invalid", Speak: broken},
+	if _, err := Diagnose(t.Context(), reach.Stranger{Host: "stranger.invalid", Speak: broken},
 		DiagnoseOptions{}); !errors.Is(err, traffic.ErrPeerGone) {
 		t.Errorf("a program that hung up: %v", err)
 	}

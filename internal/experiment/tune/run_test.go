@@ -30,7 +30,7 @@ func longFatPath() *world {
 		Near: {wmem: "256", mtu: "1500", tso: "on"},
 		Far:  {rmem: "64", mtu: "1500"},
 	}, func(w *world) float64 {
-		// A window of so many KiB over a path that takes 2500 KiB to fill.
+		// The windows, in KiB, over a path that takes 2500 KiB to fill.
 		return 941e6 * min(1, number(w.hosts[Far].values[rmem])/2500, number(w.near(wmem))/2500)
 	})
 	random := rand.New(rand.NewPCG(42, 42))

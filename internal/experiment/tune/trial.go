@@ -195,7 +195,7 @@ func equal(a, b knob.Value) bool {
 	return slices.Equal(strings.Fields(string(a)), strings.Fields(string(b)))
 }
 
-// trialsEnd returns when a trial of an arm with so many settings must end, so that the kept set can
+// trialsEnd returns when a trial of an arm with the given number of settings must end, so that the kept set can
 // still be confirmed.
 //
 // The reserve is the shortest confirmation, the pairs of the first look. A confirmation that needs

@@ -18,7 +18,7 @@ import (
 	"github.com/linerate/linerate/internal/report/page"
 )
 
-var update = flag.Bool("update", false, "write golden files anew")
+var update = flag.Bool("update", false, "rewrite golden files")
 
 // document reads a golden document of package report, as `linerate report FILE` does.
 func document(t testing.TB, name string) *report.TuneDocument {
@@ -34,8 +34,7 @@ func document(t testing.TB, name string) *report.TuneDocument {
 	return d
 }
 
-// harmless holds what every page must be: nothing runs, nothing is asked of the network, no number
-// is missing.
+// harmless checks that a page runs nothing, requests nothing from the network, and lacks no number.
 func harmless(t *testing.T, page string) {
 	t.Helper()
 	for _, bad := range []string{"<script", "http://", "https://", "url(", "@import", "<link", "<img", "<iframe", "NaN",
@@ -55,7 +54,7 @@ func harmless(t *testing.T, page string) {
 	}
 }
 
-// TestPages: every kind of run has its golden page.
+// TestPages compares the page of every kind of run with its golden file.
 func TestPages(t *testing.T) {
 	for _, name := range []string{"tune", "tune-nothing", "tune-latency", "tune-hostile", "tune-soak", "tune-soak-lost",
 		"tune-from-nothing", "report", "report-stricter", "report-unfinished"} {
@@ -99,8 +98,8 @@ func TestPages(t *testing.T) {
 	}
 }
 
-// TestMarks: what became of a trial and what a segment is are told by shape too, and what does not
-// count is there with its reason.
+// TestMarks checks that shapes also show the outcome of a trial and the kind of a segment, and that
+// excluded segments appear with their reason.
 func TestMarks(t *testing.T) {
 	var b bytes.Buffer
 	d := document(t, "report")
@@ -141,7 +140,8 @@ type broken struct{}
 
 func (broken) Write([]byte) (int, error) { return 0, io.ErrClosedPipe }
 
-// FuzzPage: no document breaks out of the page, makes it panic, or puts a place outside of a plot.
+// FuzzPage checks that no document breaks out of the page, makes it panic, or puts a mark outside
+// of a plot.
 func FuzzPage(f *testing.F) {
 	for _, name := range []string{"tune", "tune-nothing", "tune-hostile", "report-unfinished"} {
 		b, err := os.ReadFile(filepath.Join("..", "testdata", name+".json"))
@@ -150,8 +150,11 @@ func FuzzPage(f *testing.F) {
 		}
 		f.Add(b)
 	}
-	f.Add([]byte(`{"schema":"linerate.tune/1","target":"\u202e\u001b]0;x\u0007","segments":[{"phase":"trial","trial":-5,"start_seconds":-1e308,"duration_seconds":1e308,"objective":-1}]}`))
-	f.Add([]byte(`{"schema":"linerate.tune/1","trials":[{"effect_ratio":1e300,"effect_low_ratio":-1,"effect_high_ratio":5e-324}],"segments":[{"objective":1e308,"duration_seconds":1e-308},{"objective":1e308,"duration_seconds":1e308,"start_seconds":1e308}]}`))
+	f.Add([]byte(`{"schema":"linerate.tune/1","target":"\u202e\u001b]0;x\u0007",` +
+		`"segments":[{"phase":"trial","trial":-5,"start_seconds":-1e308,"duration_seconds":1e308,"objective":-1}]}`))
+	f.Add([]byte(`{"schema":"linerate.tune/1","trials":[{"effect_ratio":1e300,"effect_low_ratio":-1,` +
+		`"effect_high_ratio":5e-324}],"segments":[{"objective":1e308,"duration_seconds":1e-308},` +
+		`{"objective":1e308,"duration_seconds":1e308,"start_seconds":1e308}]}`))
 	places := regexp.MustCompile(`(?:x|x1|x2|width)="(-?[0-9.e+]+)%"`)
 	f.Fuzz(func(t *testing.T, doc []byte) {
 		d, err := report.DecodeTune(doc)
@@ -169,7 +172,7 @@ func FuzzPage(f *testing.F) {
 		}
 		for _, m := range places.FindAllStringSubmatch(b.String(), -1) {
 			if len(m[1]) > 6 || m[1][0] == '-' {
-				t.Errorf("a place at %s%%", m[1])
+				t.Errorf("a mark at %s%%", m[1])
 			}
 		}
 	})

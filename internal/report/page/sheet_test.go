@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// TestPut: a value cannot leave its place.
+// TestPut checks that a value cannot leave its place.
 func TestPut(t *testing.T) {
 	const hostile = `"><script>'{}&+`
 	for _, c := range []struct {
@@ -37,7 +37,7 @@ func TestPut(t *testing.T) {
 	}
 }
 
-// TestPutRefuses: a layout that puts a value where no escape is safe is an error, and so is
+// TestPutRefuses checks that a layout with a value where no escape is safe is an error, and so is
 // everything after it.
 func TestPutRefuses(t *testing.T) {
 	for _, c := range []struct {
@@ -70,8 +70,8 @@ func TestPutRefuses(t *testing.T) {
 	}
 }
 
-// TestOnlyConstantsAreMarkup: nothing is converted to markup, which would be the one way around the
-// escapes.
+// TestOnlyConstantsAreMarkup checks that no code converts a value to markup, the only way around
+// the escapes.
 func TestOnlyConstantsAreMarkup(t *testing.T) {
 	files, err := filepath.Glob("*.go")
 	if err != nil || len(files) < 5 {

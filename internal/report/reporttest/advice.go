@@ -16,12 +16,12 @@ func judgedAdvice() *report.AdviceDocument {
 			{Setting: advice.Setting{Line: 2, Text: "net.ipv4.tcp_rmem = 4096 87380 4194304", OS: advice.Linux,
 				Knob: "sysctl:net.ipv4.tcp_rmem", Value: "4096 87380 4194304"},
 				For: advice.Linux, Verdict: advice.Harmful,
-				Why: "Lowers the limit up to which the receive window may grow by itself: 4194304, where " +
-					"the default since Linux 6.16 is 33554432.",
+				Why: "Lowers the limit of automatic growth of the receive window: 4194304, where the " +
+					"default since Linux 6.16 is 33554432.",
 				Since: "6.16", Today: "leave it out", Source: "commit 572be9bf9d0d", Default: "4096 131072 33554432",
 				Current: "4096 131072 33554432"},
 			{Setting: advice.Setting{Line: 4, Text: "\x1b[2Jx = y"}, For: advice.Linux, Verdict: advice.Unknown,
-				Why: "Looks like a setting, in no form that is known here."},
+				Why: "Looks like a setting, in an unknown form."},
 			{Setting: advice.Setting{Line: 5, Text: "options DEVICE_POLLING", OS: advice.FreeBSD,
 				Knob: "option:DEVICE_POLLING"}, For: advice.FreeBSD,
 				Verdict: advice.Ignored, Why: "Builds, and cannot be used.", Since: "12.0", Today: "dev.em.N.itr",

@@ -8,8 +8,8 @@ import (
 	"github.com/linerate/linerate/internal/report"
 )
 
-// triage is the host of the write-ups: one queue, an interrupt for nearly every frame, and one
-// processor that does nothing else.
+// triage is the host of the old write-ups: one queue, an interrupt for nearly every frame, and one
+// CPU that does only that.
 func triage() *report.DiagnoseDocument {
 	span := evidence.Span{
 		Side: "near", Seconds: 3,

@@ -11,8 +11,8 @@ import (
 func diagnosis() *report.DiagnoseDocument {
 	findings := findings()
 	limit := &findings[0]
-	limit.Remedy.Proof = "Measure with the new value and with the old one by turns: the rate must grow by as " +
-		"much as the window does, and the idle round trip must stay."
+	limit.Remedy.Proof = "Measure with the new and the old value alternately: the rate must grow by as much " +
+		"as the window, and the idle round trip must stay."
 	limit.Evidence = append(limit.Evidence, []evidence.Evidence{
 		{Name: "congestion window, mean", Value: 812e3, Unit: "bytes", Source: "tcp_info tcpi_snd_cwnd (near)"},
 		{Name: "rate that this window allows", Value: 231.3e6, Unit: "bits_per_second",
@@ -20,16 +20,17 @@ func diagnosis() *report.DiagnoseDocument {
 		{Name: "receive buffer", Value: 1048576.0, Unit: "bytes", Source: "SO_RCVBUF (far)"},
 		{Name: "net.ipv4.tcp_rmem", Value: "4096 87380 1048576", Source: "sysctl (far)"},
 	}...)
-	limit.Rejected = append(limit.Rejected, "Not the processors: the busiest (CPU 0 at near) worked 12 % of the time.",
+	limit.Rejected = append(limit.Rejected,
+		"Not the processors: the busiest (CPU 0 at near) was busy 12 % of the time.",
 		"Not a slower link with a queue: the round trip under load is 20.4 ms, empty 20.1 ms.",
-		"Not the congestion window (bbr): it stood at 793 KiB, and 575 KiB were in flight.")
+		"Not the congestion window (bbr): it was 793 KiB, with 575 KiB in flight.")
 	second := evidence.Finding{
 		Code: evidence.UDPSocketOverflow, Severity: evidence.Warning, Confidence: 0.8, Where: "far",
-		Title: "Of the datagrams for port 514 of the far host 1.2 % found no room in the socket.",
+		Title: "1.2 % of the datagrams for port 514 of the far host were dropped: the socket buffer was full.",
 		Evidence: []evidence.Evidence{{Name: "refused", Value: 5210.0, Unit: "packets",
 			Source: "Udp.RcvbufErrors (far)"}},
 		Remedy: evidence.Remedy{
-			Text: "Let the program read faster, or raise net.core.rmem_max and what it asks for."},
+			Text: "Let the program read faster, or raise net.core.rmem_max and the buffer that it requests."},
 	}
 	blind := []diagnose.Blind{
 		{What: "the probe mtu", Why: "icmp echo: no answer to 3 packets", Lowers: 0.1},

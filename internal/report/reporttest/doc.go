@@ -4,8 +4,8 @@
 // # Model
 //
 // [Documents] returns documents that the constructors of package report make from fixed values. The
-// tests of report compare their JSON with golden files and with the schemas, the tests of package
-// text compare what is printed.
+// tests of report compare their JSON with golden files and with the schemas; those of package text
+// compare the printed text.
 //
 // # Units
 //

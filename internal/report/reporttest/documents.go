@@ -15,7 +15,7 @@ type Document struct {
 	Doc  any
 }
 
-// Documents returns documents of every kind, with the unusual ones: empty, hostile, refused,
+// Documents returns documents of every kind, including unusual ones: empty, hostile, refused,
 // unfinished.
 func Documents(t testing.TB) []Document {
 	t.Helper()

@@ -9,7 +9,7 @@ import (
 	"github.com/linerate/linerate/internal/report"
 )
 
-// exported is one setting that is carried over and one that is not.
+// exported has one setting that is exported and one that is left out.
 func exported(t testing.TB) *report.ExportDocument {
 	t.Helper()
 	set := export.Set{

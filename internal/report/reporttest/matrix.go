@@ -55,7 +55,7 @@ func Matrix() []report.MatrixCase {
 }
 
 // TuneMatrix returns one case of each kind: tuned, by transactions, not minimal, out of reach,
-// broken off, and not played.
+// interrupted, and not played.
 func TuneMatrix() []report.TuneMatrixCase {
 	rmem := report.NewTuneRemoval("sysctl:net.ipv4.tcp_rmem", "far", "4096 87380 174760", "4096 131072 8388608", 21,
 		19.5, 22.25)

@@ -8,8 +8,8 @@ import (
 	"github.com/linerate/linerate/internal/report"
 )
 
-// persistSteps are steps of every kind: a plain one, two with a shared file, one that loses against
-// another file, one by hand.
+// persistSteps are steps of every kind: a plain one, two with a shared file, one that another
+// file overrides, one by hand.
 func persistSteps() []persist.Step {
 	link := journal.File{Path: "/etc/systemd/network/60-linerate-eth0.link",
 		Content: "[Match]\nPermanentMACAddress=52:54:00:12:34:56\n\n[Link]\nMACAddressPolicy=persistent\n", Mode: 0o644}

@@ -48,7 +48,7 @@ func measured() map[string]traffic.Result {
 	mtu.Method, mtu.MTU = "icmp echo", &traffic.PathMTU{UpBytes: 1400, BlackHoleUp: true, LocalMTUBytes: 1500,
 		RemoteMTUBytes: 9000, ReportedMTUBytes: 1400, MSSBytes: 1348, LocalMSSBytes: 1460, RemoteMSSBytes: 8960,
 		MSSClampedUp: true}
-	// its own packets that were too large: told of the path, not as lost
+	// the test's own packets that were too large: reported as a fact of the path, not as lost
 	mtu.Ends.Local.Drops = []drops.Drop{{Place: "Ip.OutDiscards", Total: 24}}
 	load := base(traffic.Load)
 	load.Method, load.RTT = "icmp echo", spread(0.02)
@@ -69,8 +69,8 @@ func measured() map[string]traffic.Result {
 		"cubic", 1448, 1500
 	stream.Confidence = &traffic.Confidence{Rounds: 30, Mean: 40.8e9, Low: 38e9, High: 43e9, HalfWidthRatio: 0.061}
 	stream.Pacing = &traffic.Pacing{TargetBitsPerSec: 50e9, AchievedBitsPerSec: 41e9, Method: "SO_MAX_PACING_RATE"}
-	// A few kilobytes to another program's server: nothing can be said of the cost of a gigabyte,
-	// nor of how they were received.
+	// A few kilobytes to another program's server: the cost of a gigabyte and the way of receiving
+	// are unknown.
 	few := base(traffic.Stream)
 	few.Method, few.SendMethod, few.ThroughputBitsPerSec, few.Bytes = "iperf3, tcp, splice", "splice", 8e6, 2000
 	few.Pacing = &traffic.Pacing{TargetBitsPerSec: 8e6, AchievedBitsPerSec: 8e6, Method: "user+SO_MAX_PACING_RATE"}
@@ -83,8 +83,8 @@ func measured() map[string]traffic.Result {
 	crr.TransactionsPerSec, crr.RTT = 9800, spread(100e-6)
 	crr.Confidence = &traffic.Confidence{Rounds: 4, Mean: 9800, Low: 9700, High: 9900, HalfWidthRatio: 0.0102,
 		Reached: true}
-	// A reflector that counts, with clocks that are known to be right on the way up only; and it
-	// tells nothing of its own host.
+	// A reflector that counts, with clocks that are known to be right only in the direction up. It
+	// reports nothing about its own host.
 	ping := base(traffic.Ping)
 	ping.Method, ping.RTT, ping.LossRatio, ping.Ends.Remote = "stamp, unauthenticated", spread(0.02), new(0.02),
 		traffic.End{Drops: []drops.Drop{}}

@@ -220,7 +220,7 @@ func nothingRun() report.TuneRun {
 	}
 }
 
-// hostileRun has names and texts that try to escape from their place in the output.
+// hostileRun has names and texts that try to break out of their place in the output.
 func hostileRun() report.TuneRun {
 	r := Run()
 	evil := `"><script>alert(1)</script>`
@@ -235,7 +235,7 @@ func hostileRun() report.TuneRun {
 	return r
 }
 
-// soakedRun kept two changes that overlap, and was tested again after an hour: the gain lasts or is
+// soakedRun kept two overlapping changes and tested them again after an hour: the gain lasts or is
 // gone.
 func soakedRun(lasts bool) report.TuneRun {
 	r := Run()
@@ -296,7 +296,7 @@ func shortRun() report.TuneRun {
 	return r
 }
 
-// brokenPathRun repaired a path that carried nothing at all.
+// brokenPathRun repaired a path that carried no data.
 func brokenPathRun() report.TuneRun {
 	r := Run()
 	o := r.Outcome

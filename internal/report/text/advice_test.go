@@ -11,7 +11,7 @@ import (
 	"github.com/linerate/linerate/internal/report/text"
 )
 
-// TestUnjudgedTogether says a reason once for all that it is the reason of.
+// TestUnjudgedTogether checks that a reason is printed once for all lines that it applies to.
 func TestUnjudgedTogether(t *testing.T) {
 	var settings []advice.Judgement
 	for i, why := range []string{"No setting of the network.", "Nothing is known here.", "No setting of the network."} {

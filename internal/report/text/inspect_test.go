@@ -13,9 +13,9 @@ import (
 	"github.com/linerate/linerate/internal/report/text"
 )
 
-// serverSnapshot is a file server as one finds them: two ports bonded, forty VLANs on the bond, a
-// bridge for guests on one of them, a third card that is asleep, interrupts left where they fell,
-// and three programs that turn the same knobs.
+// serverSnapshot is a typical file server: two bonded ports, forty VLANs on the bond, a bridge for
+// guests on one of them, a third NIC that is asleep, interrupts on their default CPUs, and three
+// programs that set the same knobs.
 func serverSnapshot() *host.Snapshot {
 	s := &host.Snapshot{Name: "store1", OS: "linux", Kernel: "6.1.0-28-amd64", Arch: "amd64", MemoryBytes: 128 << 30,
 		Time: reporttest.Noon}
@@ -91,7 +91,8 @@ func serverSnapshot() *host.Snapshot {
 	return s
 }
 
-// TestInspectServer: a server with forty VLANs is one screen, and its cards say what they carry.
+// TestInspectServer checks that a server with forty VLANs fits on one screen, which shows what its
+// NICs carry.
 func TestInspectServer(t *testing.T) {
 	doc := report.NewInspect(reporttest.Envelope(), serverSnapshot())
 	doc.Ceilings = reporttest.Ceilings()
@@ -109,7 +110,7 @@ func TestInspectServer(t *testing.T) {
 	checkText(t, out.String())
 	for _, want := range []string{"bond0, 40 vlan, br0", "(39)", "asleep", "the receive ring was full"} {
 		if !strings.Contains(out.String(), want) {
-			t.Errorf("%q is not in it", want)
+			t.Errorf("the text lacks %q", want)
 		}
 	}
 	if lines := strings.Count(out.String(), "\n"); lines > 50 {
@@ -117,8 +118,8 @@ func TestInspectServer(t *testing.T) {
 	}
 }
 
-// TestInspectCircle: a document whose interfaces rest on each other is printed all the same, every
-// one once.
+// TestInspectCircle checks that a document whose interfaces stand on each other in a circle is
+// printed, with every interface once.
 func TestInspectCircle(t *testing.T) {
 	s := &host.Snapshot{Interfaces: []host.Interface{
 		{Name: "aa0", Virtual: true, Layers: host.Layers{Kind: "vlan", Below: []string{"bb0"}, Above: []string{"bb0"}}},
@@ -131,7 +132,7 @@ func TestInspectCircle(t *testing.T) {
 	}
 	for _, name := range []string{"aa0", "bb0", "cc0"} {
 		if strings.Count(out.String(), name) != 1 {
-			t.Errorf("%s is there %d times:\n%s", name, strings.Count(out.String(), name), out.String())
+			t.Errorf("%s appears %d times:\n%s", name, strings.Count(out.String(), name), out.String())
 		}
 	}
 }

@@ -22,7 +22,7 @@ import (
 	"github.com/linerate/linerate/internal/report/text"
 )
 
-var update = flag.Bool("update", false, "write golden files anew")
+var update = flag.Bool("update", false, "rewrite golden files")
 
 // golden compares with a file below testdata, or writes it with -update.
 func golden(t *testing.T, file string, got []byte) {
@@ -41,13 +41,13 @@ func golden(t *testing.T, file string, got []byte) {
 	}
 }
 
-// TestMain fixes the zone in which people's times are shown, so that golden files hold everywhere.
+// TestMain fixes the zone of displayed times, so that golden files are valid everywhere.
 func TestMain(m *testing.M) {
 	time.Local = time.UTC
 	os.Exit(m.Run())
 }
 
-// show writes a document as its command does; without is told of one that has no text.
+// show writes a document as its command does. It returns errNoText for a document without text.
 func show(w io.Writer, name string, doc any, s text.Style) error {
 	switch d := doc.(type) {
 	case *report.InspectDocument:
@@ -94,12 +94,12 @@ func show(w io.Writer, name string, doc any, s text.Style) error {
 
 var errNoText = errors.New("no text")
 
-// withoutText are the documents whose commands print something of their own: a line to paste, a
-// file, an error, a screen.
+// withoutText are the documents whose commands print another text: a line to paste, a file, an
+// error, a screen.
 var withoutText = []string{"serve", "export", "boot-recovery", "error", "agent", "hub-check"}
 
-// TestTexts: the text of every document is that of its golden file, colour changes nothing but
-// colour, and a pipe that breaks is told.
+// TestTexts checks that the text of every document equals its golden file, that colour changes only
+// the colour, and that a broken pipe is an error.
 func TestTexts(t *testing.T) {
 	for _, d := range reporttest.Documents(t) {
 		t.Run(d.Name, func(t *testing.T) {
@@ -134,7 +134,7 @@ func TestTexts(t *testing.T) {
 
 var escapes = regexp.MustCompile("\x1b\\[[0-9;]*m")
 
-// checkText holds what all text must be.
+// checkText checks what holds for all text.
 func checkText(t *testing.T, text string) {
 	t.Helper()
 	if strings.Contains(text, "\x1b") {
@@ -162,7 +162,8 @@ func (b *brokenWriter) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// TestHostileText: a name from another host cannot send commands to the terminal or forge lines.
+// TestHostileText checks that a name from another host cannot send commands to the terminal or
+// forge lines.
 func TestHostileText(t *testing.T) {
 	s := reporttest.Snapshot()
 	s.Name = "db1\x1b]0;owned\x07"
@@ -177,7 +178,7 @@ func TestHostileText(t *testing.T) {
 	}
 }
 
-// TestLastLines: what scripts read of the matrices is their last line.
+// TestLastLines checks the last line of the matrices, which scripts read.
 func TestLastLines(t *testing.T) {
 	var verdicts, tunes bytes.Buffer
 	if err := errors.Join(text.Matrix(&verdicts, matrix.NewVerdicts(reporttest.Envelope(), reporttest.Matrix()),

@@ -17,8 +17,8 @@ import (
 	"github.com/linerate/linerate/internal/report/text"
 )
 
-// FuzzRun: no file makes the list, the text or the table of a run panic, or sends a control
-// character to the terminal.
+// FuzzRun checks that no file makes the list, the text or the table of a run panic, or sends a
+// control character to the terminal.
 func FuzzRun(f *testing.F) {
 	files, err := filepath.Glob("../testdata/tune*.json")
 	if err != nil || len(files) == 0 {
@@ -31,8 +31,10 @@ func FuzzRun(f *testing.F) {
 		}
 		f.Add(b)
 	}
-	f.Add([]byte(`{"schema":"linerate.tune/1","target":"\u001b]0;x\u0007","segments":[{"phase":"trial","trial":-5,"start_seconds":-1e308,"duration_seconds":1e308,"objective":-1}]}`))
-	f.Add([]byte(`{"schema":"linerate.tune/1","trials":[{"effect_ratio":1e300,"effect_low_ratio":-1,"effect_high_ratio":5e-324}],"segments":[{"objective":1e308,"duration_seconds":1}]}`))
+	f.Add([]byte(`{"schema":"linerate.tune/1","target":"\u001b]0;x\u0007",` +
+		`"segments":[{"phase":"trial","trial":-5,"start_seconds":-1e308,"duration_seconds":1e308,"objective":-1}]}`))
+	f.Add([]byte(`{"schema":"linerate.tune/1","trials":[{"effect_ratio":1e300,"effect_low_ratio":-1,` +
+		`"effect_high_ratio":5e-324}],"segments":[{"objective":1e308,"duration_seconds":1}]}`))
 	f.Fuzz(func(t *testing.T, doc []byte) {
 		d, err := report.DecodeTune(doc)
 		if err != nil || d.Design != nil && len(d.Design.Looks) > 0 && d.Design.Looks[len(d.Design.Looks)-1] > 12 {
@@ -56,8 +58,8 @@ func FuzzRun(f *testing.F) {
 	})
 }
 
-// TestTuneWidth: the text of a tune stays within the columns of the house, also with long names; a
-// word alone may be longer.
+// TestTuneWidth checks that the text of a tune stays within the maximum width, also with long
+// names. A single word may be longer.
 func TestTuneWidth(t *testing.T) {
 	r := reporttest.Run()
 	r.Outcome.Trials[1].Knob = "ethtool:enp130s0f1np1/feature.tx-udp_tnl-csum-segmentation"
@@ -74,9 +76,9 @@ func TestTuneWidth(t *testing.T) {
 	}
 }
 
-// TestHostileTune: neither a line end nor a command to the terminal nor a change of direction in a
-// name from elsewhere gets through, with and without colour; and a number of three hundred digits
-// is not printed as such.
+// TestHostileTune checks, with and without colour, that a name from another host cannot bring a
+// line end, a terminal command or a change of text direction onto the terminal. A number of three
+// hundred digits is not printed in full.
 func TestHostileTune(t *testing.T) {
 	r := reporttest.Run()
 	evil := "db1\nProved  ×99 with one change.\x1b[2J\x1b]0;x\x07\u202egnp.exe\u2028"

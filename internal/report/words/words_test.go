@@ -11,8 +11,8 @@ import (
 	"github.com/linerate/linerate/internal/report/words"
 )
 
-// TestHeadlineWithoutTrials tells a path on which there is nothing to tune from a run that ended
-// before it could try anything.
+// TestHeadlineWithoutTrials checks that the headline distinguishes a path with nothing to tune from
+// a run that ended before it could try anything.
 func TestHeadlineWithoutTrials(t *testing.T) {
 	for _, tc := range []struct {
 		outcome                   tune.Outcome
@@ -32,10 +32,10 @@ func TestHeadlineWithoutTrials(t *testing.T) {
 	}
 }
 
-// TestEffects checks factors, and the words where one side was nothing: the ratio that stands for
-// that is no figure.
+// TestEffects checks factors, and the words for an effect with zero on one side: the ratio that
+// represents zero is not a figure to print.
 func TestEffects(t *testing.T) {
-	const all = 1e6 // stands for it: a millionth stands for nothing (stats.PairedLogRatio)
+	const all = 1e6 // its ratio: a millionth represents zero (stats.PairedLogRatio)
 	for _, tc := range []struct {
 		effect          tune.Effect
 		times, interval string
