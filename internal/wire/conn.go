@@ -78,8 +78,8 @@ type outgoing struct {
 	written chan error
 }
 
-// tell delivers the result.
-func (o *outgoing) tell(err error) {
+// finish delivers the result.
+func (o *outgoing) finish(err error) {
 	if o.written != nil {
 		o.written <- err
 	}
@@ -366,7 +366,7 @@ func (c *Conn) write() {
 			c.outbox, c.writing = nil, false
 			c.mu.Unlock()
 			for _, o := range late {
-				o.tell(net.ErrClosed)
+				o.finish(net.ErrClosed)
 			}
 			return
 		}
@@ -381,7 +381,7 @@ func (c *Conn) write() {
 		if err != nil {
 			c.fail(err)
 		}
-		o.tell(err)
+		o.finish(err)
 	}
 }
 

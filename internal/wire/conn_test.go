@@ -13,6 +13,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
@@ -168,24 +169,29 @@ func TestConnBoundsRequests(t *testing.T) {
 }
 
 func TestConnGivesUpASlowMessage(t *testing.T) {
-	x, y := net.Pipe()
-	defer y.Close()
-	go io.Copy(io.Discard, y)
-	c := wire.NewConnBeating(x, 5*time.Millisecond) // longer than a busy machine delays this process
-	defer c.Close()
-	go func() {
-		// A message of the largest size, sent byte by byte: never silent, and never complete.
-		for b := []byte{1, 0, 0, 0}; ; b = []byte{' '} {
-			if _, err := y.Write(b); err != nil {
-				return
+	synctest.Test(t, func(t *testing.T) {
+		x, y := net.Pipe()
+		defer y.Close()
+		go io.Copy(io.Discard, y)
+		c := wire.NewConnBeating(x, 5*time.Millisecond)
+		defer c.Close()
+		var writer sync.WaitGroup
+		defer writer.Wait()
+		writer.Go(func() {
+			// A message of the largest size, sent byte by byte: never silent, and never complete.
+			for b := []byte{1, 0, 0, 0}; ; b = []byte{' '} {
+				if _, err := y.Write(b); err != nil {
+					return
+				}
+				time.Sleep(time.Millisecond)
 			}
+		})
+		<-c.Done()
+		if _, err := c.Receive(t.Context()); !errors.Is(err, wire.ErrProtocol) ||
+			!strings.Contains(err.Error(), "took longer than") {
+			t.Errorf("got %v", err)
 		}
-	}()
-	<-c.Done()
-	if _, err := c.Receive(t.Context()); !errors.Is(err, wire.ErrProtocol) ||
-		!strings.Contains(err.Error(), "took longer than") {
-		t.Errorf("got %v", err)
-	}
+	})
 }
 
 func TestConnKeepsOrderOfManySenders(t *testing.T) {

@@ -180,12 +180,12 @@ func TestDialDataExplainsWhyNot(t *testing.T) {
 
 func TestServerHearsOfTheWrongKey(t *testing.T) {
 	l := listen(t, wire.NewKey())
-	told := make(chan wire.Rejection, 1)
-	l.OnReject(func(r wire.Rejection) { told <- r })
+	rejections := make(chan wire.Rejection, 1)
+	l.OnReject(func(r wire.Rejection) { rejections <- r })
 	if _, err := wire.Dial(bounded(t), l.Addr().String(), wire.NewKey()); !errors.Is(err, wire.ErrWrongKey) {
 		t.Errorf("client: %v", err)
 	}
-	if r := <-told; !errors.Is(r.Err, wire.ErrWrongKey) {
+	if r := <-rejections; !errors.Is(r.Err, wire.ErrWrongKey) {
 		t.Errorf("server: %v", r.Err)
 	}
 }

@@ -65,15 +65,17 @@ func hasPrefix(b []byte, prefixes ...string) bool {
 	return false
 }
 
-// isHTTP tells a request line, a status line, or the preface of HTTP/2 (RFC 9113 §3.4).
+// isHTTP reports whether b is a request line, a status line, or the preface of HTTP/2 (RFC 9113
+// §3.4).
 func isHTTP(b []byte) bool {
 	return hasPrefix(b, "HTTP/", "GET ", "HEAD ", "POST ", "PUT ", "OPTIONS ", "CONNECT ", "DELETE ", "PATCH ",
 		"TRACE ", "PRI * HTTP/2")
 }
 
-// isIperf3 tells the 36 characters of lower-case base 32 and the NUL that a client sends first, or
-// a good part of them; the server's single state byte in answer to 37 bytes; and the hello of a UDP
-// stream with its answer, as text since 3.12, before as a number in either byte order.
+// isIperf3 reports whether b is one of these: the 36 characters of lower-case base 32 and the NUL
+// that a client sends first, or a large part of them; the server's single state byte in answer to
+// 37 bytes; the hello of a UDP stream or its answer, as text since 3.12, before as a number in
+// either byte order.
 func isIperf3(b []byte) bool {
 	switch len(b) {
 	case 1:
@@ -97,10 +99,10 @@ func isIperf3(b []byte) bool {
 	return len(b) <= 36 || b[36] == 0
 }
 
-// isIperf2 tells the settings of a client, which begin with a word of flags that says that an
-// extended header is there and in its low half how long it is (0x4001 in the high half), at once
-// over TCP and behind 16 bytes of numbering over UDP; or the payload of a server that sends:
-// digits.
+// isIperf2 reports whether b is the settings of a client or the payload of a sending server, which
+// is digits. The settings begin with a word of flags: its high half announces an extended header
+// (0x4001), and its low half holds the length of that header. They come first over TCP, and after
+// 16 bytes of numbering over UDP.
 func isIperf2(b []byte) bool {
 	settings := func(b []byte) bool {
 		return len(b) >= 4 && b[0]&0x40 != 0 && b[1] == 1 && b[2] <= 1 && b[3]&1 == 0 && b[3] != 0
@@ -115,9 +117,9 @@ func isIperf2(b []byte) bool {
 	return len(b) >= 4 && strings.HasPrefix(digits, string(b[:min(len(b), 40)]))
 }
 
-// isNetperf tells a request on a control connection: 656 bytes of words in network order, of which
-// the first is its type and the second is unused. These types come first on a connection: the
-// settings that precede a test, and the tests.
+// isNetperf reports whether b is a request on a control connection: 656 bytes of words in network
+// byte order, of which the first is the type and the second is unused. The types that begin a
+// connection are the settings that precede a test, and the tests.
 func isNetperf(b []byte) bool {
 	if len(b) < 16 || binary.BigEndian.Uint32(b[4:]) != 0 {
 		return false
@@ -129,8 +131,8 @@ func isNetperf(b []byte) bool {
 	return false
 }
 
-// isSockperf tells a message header: 64 bits of number, 16 of flags (1 from the client, 2 an answer
-// is wanted, 4 warm-up), 32 of length.
+// isSockperf reports whether b is a message header: 64 bits of number, 16 of flags (1 from the
+// client, 2 answer requested, 4 warm-up), 32 of length.
 func isSockperf(b []byte) bool {
 	if len(b) < 14 {
 		return false
@@ -139,9 +141,9 @@ func isSockperf(b []byte) bool {
 	return binary.BigEndian.Uint64(b) < 1<<40 && flags >= 1 && flags <= 7 && length >= 14 && length <= 65507
 }
 
-// isSTAMP tells a test packet of a sender (RFC 8762 §4.2.1) or of TWAMP light: number, NTP time of
-// this century, an error estimate whose multiplier is not zero, and, where there is more, zeros up
-// to byte 44.
+// isSTAMP reports whether b is a test packet of a sender (RFC 8762 §4.2.1) or of TWAMP light:
+// number, NTP time of this century, an error estimate with a nonzero multiplier, and zeros up to
+// byte 44 if the packet is that long.
 func isSTAMP(b []byte) bool {
 	if len(b) < 14 || binary.BigEndian.Uint32(b) >= 1<<24 || b[4] < 0xc0 || b[13] == 0 {
 		return false

@@ -242,8 +242,7 @@ func (l *Listener) renew() error {
 		return err
 	}
 	// While the old socket listens, the kernel gives it a share of new connections, and resets
-	// those still in their handshake when it closes. So no peer may be told to connect before it is
-	// closed.
+	// those still in their handshake when it closes. So no peer may be asked to connect earlier.
 	<-done
 	return nil
 }
@@ -487,12 +486,12 @@ func (l *Listener) reject(h *halfOpen, head []byte, err error) {
 	// Counted by dialect, of which few exist: a rejected peer must not be able to grow a map.
 	l.mu.Lock()
 	l.rejected[r.Dialect]++
-	tell := l.onReject
+	report := l.onReject
 	if l.over {
-		tell = nil
+		report = nil
 	}
 	l.mu.Unlock()
-	if tell != nil {
-		tell(r)
+	if report != nil {
+		report(r)
 	}
 }

@@ -157,10 +157,11 @@ func TestDataQueueEnds(t *testing.T) {
 
 func TestListenerNamesStrangers(t *testing.T) {
 	for name, c := range map[string]struct{ sent, want string }{
-		"http":         {"GET / HTTP/1.1\r\nHost: x\r\n\r\n", "HTTP"},
-		"ssh":          {"SSH-2.0-OpenSSH_9.2p1\r\n", "SSH"},
-		"iperf3":       {"abcdefghijklmnopqrstuvwxyz234567abcd\x00", "iperf3"},
-		"iperf2":       {"\x40\x01\x00\x78\x00\x00\x00\x01\x00\x00\x13\x89\x00\x02\x00\x00\x00\x00\x00\x00\xff\xff\xff\x9c", "iperf2"},
+		"http":   {"GET / HTTP/1.1\r\nHost: x\r\n\r\n", "HTTP"},
+		"ssh":    {"SSH-2.0-OpenSSH_9.2p1\r\n", "SSH"},
+		"iperf3": {"abcdefghijklmnopqrstuvwxyz234567abcd\x00", "iperf3"},
+		"iperf2": {"\x40\x01\x00\x78\x00\x00\x00\x01\x00\x00\x13\x89\x00\x02\x00\x00\x00\x00\x00\x00\xff\xff" +
+			"\xff\x9c", "iperf2"},
 		"iperf2 text":  {"0123456789012345678901234567890123456789", "iperf2"},
 		"nuttcp":       {"HELO nuttcp v6.1.2\n", "nuttcp"},
 		"zeros":        {strings.Repeat("\x00", 64), "nothing but zeros"},
@@ -172,8 +173,8 @@ func TestListenerNamesStrangers(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			l := listen(t, wire.NewKey())
-			told := make(chan wire.Rejection, 1)
-			l.OnReject(func(r wire.Rejection) { told <- r })
+			rejections := make(chan wire.Rejection, 1)
+			l.OnReject(func(r wire.Rejection) { rejections <- r })
 			conn, err := net.Dial("tcp", l.Addr().String())
 			if err != nil {
 				t.Fatal(err)
@@ -183,7 +184,7 @@ func TestListenerNamesStrangers(t *testing.T) {
 				t.Fatal(err)
 			}
 			conn.(*net.TCPConn).CloseWrite()
-			r := <-told
+			r := <-rejections
 			if r.Dialect != c.want || r.Err == nil || r.Remote.String() != conn.LocalAddr().String() {
 				t.Errorf("got %+v, want %q", r, c.want)
 			}
@@ -203,8 +204,8 @@ func TestListenerRefusesStrangersOverTLS(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			l := listen(t, wire.NewKey())
-			told := make(chan wire.Rejection, 1)
-			l.OnReject(func(r wire.Rejection) { told <- r })
+			rejections := make(chan wire.Rejection, 1)
+			l.OnReject(func(r wire.Rejection) { rejections <- r })
 			conn, err := tls.Dial("tcp", l.Addr().String(), config)
 			if err == nil {
 				defer conn.Close()
@@ -213,8 +214,8 @@ func TestListenerRefusesStrangersOverTLS(t *testing.T) {
 			if err == nil {
 				t.Error("an unauthenticated peer was accepted")
 			}
-			if r := <-told; r.Dialect != "TLS" {
-				t.Errorf("told %+v", r)
+			if r := <-rejections; r.Dialect != "TLS" {
+				t.Errorf("rejections %+v", r)
 			}
 		})
 	}

@@ -82,7 +82,7 @@ func harmlessWord(s string) bool {
 	})
 }
 
-// args gives the options of ssh for this target, up to and including the host.
+// args returns the options of ssh for this target, up to and including the host.
 func (t SSHTarget) args(options ...string) []string {
 	args := append([]string{}, options...)
 	if t.User != "" {
@@ -94,7 +94,7 @@ func (t SSHTarget) args(options ...string) []string {
 	return append(args, "--", t.Host)
 }
 
-// tryByHand is advice for a target that ssh does not reach.
+// tryByHand returns advice for a target that ssh does not reach.
 func (t SSHTarget) tryByHand() string {
 	words := t.args()
 	return fmt.Sprintf("does `ssh %s` work by hand?", strings.Join(append(words[:len(words)-2], t.Host), " "))
@@ -102,16 +102,16 @@ func (t SSHTarget) tryByHand() string {
 
 const (
 	greetingPrefix = "linerate/1 data-port="
-	// maxGreetingBytes bounds what a far shell's start-up files may print before our greeting.
+	// maxGreetingBytes limits the output of a far shell's start-up files before the greeting.
 	maxGreetingBytes = 64 << 10
 	maxStderrBytes   = 4 << 10
-	// sshExitWait is how long ssh may take to end by itself after its standard input was closed;
-	// the far end undoes trials in it.
+	// sshExitWait is how long ssh may take to exit after its standard input was closed; meanwhile
+	// the far end undoes trials.
 	sshExitWait = 5 * time.Second
 )
 
-// WriteGreeting tells the near end of an ssh connection that its far end is there, and the TCP port
-// of its data listener.
+// WriteGreeting reports to the near end of an ssh connection that the far end has started, and the
+// TCP port of its data listener.
 func WriteGreeting(w io.Writer, dataPort int) error {
 	if _, err := fmt.Fprintf(w, "%s%d\n", greetingPrefix, dataPort); err != nil {
 		return fmt.Errorf("greet: %w", err)
@@ -119,7 +119,7 @@ func WriteGreeting(w io.Writer, dataPort int) error {
 	return nil
 }
 
-// parseGreeting reads one line of the far end.
+// parseGreeting parses one line of the far end.
 func parseGreeting(line string) (dataPort int, ok bool) {
 	digits, ok := strings.CutPrefix(strings.TrimRight(line, "\r\n"), greetingPrefix)
 	if !ok {
@@ -129,14 +129,14 @@ func parseGreeting(line string) (dataPort int, ok bool) {
 	return int(port), err == nil && port != 0
 }
 
-// DefaultSSHCommand is what SSH runs at the far end when no command is given.
+// DefaultSSHCommand is the command that SSH runs at the far end by default.
 var DefaultSSHCommand = []string{"linerate", "serve", "--stdio"}
 
 // SSH starts command at target (ssh://[USER@]HOST[:PORT]) with the user's own ssh, configuration
-// and agent, and gives the control channel over its standard input and output, and the address for
-// data connections: the real host name as `ssh -G` tells it, with the port from the far end's
-// greeting. ctx bounds the starting; ssh ends with the Conn. ssh asks for passwords at the terminal
-// itself. Errors are *Error with what ssh wrote to standard error.
+// and agent. It returns the control channel over ssh's standard input and output, and the address
+// for data connections: the real host name that `ssh -G` prints, with the port from the far end's
+// greeting. ctx limits only the start; ssh ends with the Conn. ssh itself asks for passwords at the
+// terminal. Errors are *Error with ssh's standard error.
 func SSH(ctx context.Context, target string, command []string) (*Conn, string, error) {
 	t, err := ParseSSHTarget(target)
 	if err != nil {
@@ -153,12 +153,12 @@ func SSH(ctx context.Context, target string, command []string) (*Conn, string, e
 	config := t.config(ctx)
 	options := []string{"-T"}
 	if c := config["connecttimeout"]; c == "none" || c == "0" {
-		// Without it a silent host holds us for the two minutes of the kernel's SYN retries; the
-		// user's own setting wins.
+		// Otherwise a silent host delays the start by the two minutes of the kernel's SYN retries.
+		// The user's own setting takes precedence.
 		options = append(options, "-o", fmt.Sprintf("ConnectTimeout=%d", int(dialTimeout.Seconds())))
 	}
-	// ssh joins its arguments by blanks and the far shell splits them again, so each word is quoted
-	// for that shell.
+	// ssh joins its arguments with blanks and the far shell splits them again, so each word is
+	// quoted for that shell.
 	words := make([]string, len(command))
 	for i, word := range command {
 		words[i] = shellQuote(word)
@@ -167,8 +167,8 @@ func SSH(ctx context.Context, target string, command []string) (*Conn, string, e
 	if err != nil {
 		return nil, "", &Error{Op: op, Peer: t.String(), Kind: ErrUnreachable, Err: err}
 	}
-	// ssh has no bound of its own for a far command that starts and says nothing; killing it ends
-	// the read.
+	// ssh has no time limit for a far command that starts and prints nothing; killing ssh ends the
+	// read.
 	stop := context.AfterFunc(ctx, s.kill)
 	port, err := readGreeting(s.out)
 	if !stop() {
@@ -186,12 +186,12 @@ func SSH(ctx context.Context, target string, command []string) (*Conn, string, e
 	if h := config["hostname"]; h != "" {
 		host = h
 	}
-	// ssh's authentication is the channel's: no key, and nothing of ours listens for control there.
+	// ssh's authentication serves the channel: no key, and no control listener at the far end.
 	return NewConn(s), net.JoinHostPort(host, strconv.Itoa(port)), nil
 }
 
-// config asks ssh what its configuration makes of the target. An ssh that does not know -G (before
-// 6.8) gives nothing, and the target is used as it was typed.
+// config runs ssh -G to resolve the target with ssh's configuration. If ssh lacks -G (before 6.8),
+// config returns nil, and the target is used as typed.
 func (t SSHTarget) config(ctx context.Context) map[string]string {
 	bounded, cancel := context.WithTimeout(ctx, dialTimeout)
 	defer cancel()
@@ -202,7 +202,8 @@ func (t SSHTarget) config(ctx context.Context) map[string]string {
 	return parseSSHConfig(out)
 }
 
-// parseSSHConfig reads what `ssh -G` prints: one "keyword value" per line, the first one counts.
+// parseSSHConfig parses the output of `ssh -G`: one "keyword value" per line; the first of a
+// keyword counts.
 func parseSSHConfig(out []byte) map[string]string {
 	config := make(map[string]string)
 	for line := range strings.Lines(string(out)) {
@@ -214,11 +215,11 @@ func parseSSHConfig(out []byte) map[string]string {
 	return config
 }
 
-// readGreeting skips what the far shell printed and reads the port.
+// readGreeting skips the far shell's output and reads the port.
 func readGreeting(r *bufio.Reader) (int, error) {
 	for seen := 0; seen < maxGreetingBytes; {
-		// Never more than the reader's buffer: a far shell that prints one line without an end must
-		// not fill our memory.
+		// Never more than the reader's buffer: a far shell that prints one endless line must not
+		// fill the memory.
 		line, err := r.ReadSlice('\n')
 		if err != nil && !errors.Is(err, bufio.ErrBufferFull) {
 			return 0, err
@@ -228,11 +229,11 @@ func readGreeting(r *bufio.Reader) (int, error) {
 		}
 		seen += len(line)
 	}
-	return 0, errors.New("the far end prints much, but no greeting of linerate")
+	return 0, errors.New("the far end printed much text, but no greeting of linerate")
 }
 
-// shellQuote makes one word of a POSIX shell; ssh hands the command to the far user's shell as one
-// string.
+// shellQuote quotes one word for a POSIX shell; ssh passes the command to the far user's shell as
+// one string.
 func shellQuote(word string) string {
 	if word != "" && !strings.ContainsFunc(word, func(r rune) bool {
 		return !strings.ContainsRune("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_./=:,@%+", r)
@@ -249,28 +250,28 @@ type sshStream struct {
 	pipe   *io.PipeReader
 	out    *bufio.Reader // over pipe
 	stderr *tail
-	exited chan struct{} // closed when ssh was waited for; exit is set by then
+	exited chan struct{} // closed after Wait returned; exit is set by then
 	exit   error
 	once   sync.Once
 }
 
-// startSSH runs ssh. The user's terminal stays its controlling one, for passwords.
+// startSSH runs ssh. The user's terminal remains its controlling terminal, for passwords.
 func startSSH(args []string) (*sshStream, error) {
 	s := &sshStream{cmd: sshProgram(args), stderr: &tail{}, exited: make(chan struct{})}
 	s.cmd.Stderr = s.stderr
-	// Should a grandchild (a ControlMaster in the background) keep standard error open, its end is
-	// not waited for.
+	// A grandchild (a ControlMaster in the background) may keep standard error open; do not wait
+	// for its end.
 	s.cmd.WaitDelay = time.Second
 	in, err := s.cmd.StdinPipe()
 	if err != nil {
 		return nil, err
 	}
-	// A pipe of our own, because that of StdoutPipe is closed as soon as ssh ends, with what was
-	// not yet read.
+	// A separate pipe, because exec closes that of StdoutPipe as soon as ssh ends, together with
+	// unread data.
 	out, outWriter := io.Pipe()
 	s.cmd.Stdout = outWriter
 	s.in, s.pipe, s.out = in, out, bufio.NewReaderSize(out, maxGreetingBytes)
-	// Not exec.CommandContext: ctx is about the starting, and ssh lives as long as the Conn.
+	// Not exec.CommandContext: ctx covers only the start, and ssh runs as long as the Conn.
 	if err := s.cmd.Start(); err != nil {
 		return nil, err
 	}
@@ -282,17 +283,17 @@ func startSSH(args []string) (*sshStream, error) {
 	return s, nil
 }
 
-// Read gives what the far end wrote, then io.EOF together with what ssh had to say.
+// Read reads the far end's output, and then io.EOF together with ssh's last message.
 func (s *sshStream) Read(b []byte) (int, error) { return s.out.Read(b) }
 
-// Write gives the far end something to read.
+// Write writes to the far end's input.
 func (s *sshStream) Write(b []byte) (int, error) { return s.in.Write(b) }
 
-// Close lets the far end see the end of its input, and ends ssh if that does not.
+// Close closes the far end's input, and kills ssh if it does not exit.
 func (s *sshStream) Close() error {
 	s.once.Do(func() {
 		_ = s.in.Close()   // fails only if it is closed already
-		_ = s.pipe.Close() // never fails; what still comes has no reader
+		_ = s.pipe.Close() // never fails; later output has no reader
 		select {
 		case <-s.exited:
 		case <-time.After(sshExitWait):
@@ -305,8 +306,7 @@ func (s *sshStream) Close() error {
 // kill ends ssh at once.
 func (s *sshStream) kill() { _ = s.cmd.Process.Kill() } // fails only if it has ended already
 
-// endReason gives the end of ssh as a reader meets it: io.EOF with what ssh said, if it said
-// something.
+// endReason returns the read error at the end of ssh: io.EOF with ssh's message, if it printed one.
 func (s *sshStream) endReason() error {
 	if text := s.stderr.last(); text != "" {
 		return fmt.Errorf("%w: ssh: %s", io.EOF, text)
@@ -314,16 +314,15 @@ func (s *sshStream) endReason() error {
 	return io.EOF
 }
 
-// explain makes an error of an ssh that ended before the greeting.
+// explain returns the error for an ssh that ended before the greeting.
 func (s *sshStream) explain(op string, t SSHTarget, cause error) error {
-	// Its end is waited for because its exit status and its last words are what explains the
-	// failure.
+	// Wait for the end of ssh, because its exit status and its last message explain the failure.
 	_ = s.Close()
 	select {
 	case <-s.exited:
 	case <-time.After(sshExitWait):
 	}
-	ended := errors.Is(cause, io.EOF) // else it is ssh that we ended, and its exit status says nothing
+	ended := errors.Is(cause, io.EOF) // otherwise this process killed ssh, and its exit status has no meaning
 	if ended {
 		cause = errors.New("the far command ended without linerate's greeting")
 	}
@@ -346,7 +345,7 @@ func (s *sshStream) explain(op string, t SSHTarget, cause error) error {
 	return e
 }
 
-// tail keeps the end of what ssh writes to standard error.
+// tail keeps the end of ssh's standard error.
 type tail struct {
 	mu sync.Mutex
 	b  []byte
@@ -362,12 +361,12 @@ func (t *tail) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// last gives the last line that is not empty, in printable characters and without the name of the
-// program in front.
+// last returns the last non-empty line, in printable characters and without ssh's name at the
+// beginning.
 func (t *tail) last() string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	// Control characters are cut out: this text comes from another host and goes to a terminal.
+	// Remove control characters: this text comes from another host and goes to a terminal.
 	lines := bytes.Split(bytes.TrimSpace(t.b), []byte("\n"))
 	return strings.TrimPrefix(strings.TrimSpace(strings.Map(func(r rune) rune {
 		if r < ' ' || r == 0x7f {

@@ -216,7 +216,8 @@ func TestErrorAnswers(t *testing.T) {
 	if Wrap("x", "y", nil) != nil {
 		t.Error("Wrap of nil returned an error")
 	}
-	if got := Wrap("set mtu of", "eth0", &Error{Kernel: "a sentence", Err: syscall.EINVAL}).Error(); got != "set mtu of eth0: invalid argument: a sentence" {
+	bare := &Error{Kernel: "a sentence", Err: syscall.EINVAL}
+	if got := Wrap("set mtu of", "eth0", bare).Error(); got != "set mtu of eth0: invalid argument: a sentence" {
 		t.Error(got)
 	}
 	// The text still names the request that failed.

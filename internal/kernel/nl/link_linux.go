@@ -297,7 +297,7 @@ func (k *kernel) setSizeLimit(name string, which SizeLimit, bytes int) error {
 		LimitGROIPv4: unix.IFLA_GRO_IPV4_MAX_SIZE, LimitGSOIPv4: unix.IFLA_GSO_IPV4_MAX_SIZE,
 	}[which]
 	if !ok {
-		return fmt.Errorf("%w: the kernel knows no size limit %q", fs.ErrNotExist, which)
+		return fmt.Errorf("%w: the kernel has no size limit %q", fs.ErrNotExist, which)
 	}
 	before, err := k.linkByName(name)
 	switch {

@@ -17,16 +17,16 @@
 //
 // # Names
 //
-//	Tcp.RetransSegs, TcpExt.TCPTimeouts, Udp6.RcvbufErrors       /proc/net/{snmp,netstat,snmp6}, the kernel's own words
-//	softnet.dropped, softnet.0.dropped                           /proc/net/softnet_stat: all CPUs, and CPU 0
-//	sockets.tcp_inuse, tcpmem.pages                              /proc/net/sockstat
-//	nic.eth0.rx_bytes                                            /proc/net/dev, by the names that sysfs has for the same counters
-//	irq.45, softirq.NET_RX, ctxt                                 /proc/stat
-//	softirq.NET_RX.3                                             /proc/softirqs: on CPU 3
-//	conntrack.insert_failed, neigh.ipv4.table_fulls              /proc/net/stat, summed over the CPUs
-//	nfqueue.dropped                                              /proc/net/netfilter/nfnetlink_queue, over all queues
-//	pressure.cpu.some_microseconds                               /proc/pressure
-//	conntrack.max, tcpmem.max_pages, neigh.ipv4.gc_thresh3       /proc/sys: the limits of the levels
+//	Tcp.RetransSegs, TcpExt.TCPTimeouts, Udp6.RcvbufErrors /proc/net/{snmp,netstat,snmp6}
+//	softnet.dropped, softnet.0.dropped                     softnet_stat: all CPUs, and CPU 0
+//	sockets.tcp_inuse, tcpmem.pages                        /proc/net/sockstat
+//	nic.eth0.rx_bytes                                      /proc/net/dev, named as in sysfs
+//	irq.45, softirq.NET_RX, ctxt                           /proc/stat
+//	softirq.NET_RX.3                                       /proc/softirqs: on CPU 3
+//	conntrack.insert_failed, neigh.ipv4.table_fulls        /proc/net/stat, summed over the CPUs
+//	nfqueue.dropped                                        nfnetlink_queue, over all queues
+//	pressure.cpu.some_microseconds                         /proc/pressure
+//	conntrack.max, tcpmem.max_pages, neigh.ipv4.gc_thresh3 /proc/sys: the limits of the levels
 //
 // [CounterFiles] lists the files and their parsers. [Columns] and the functions that begin with
 // Each read parts of some of them without a map, for readers that run every second.

@@ -151,11 +151,11 @@ func ParseSoftIRQs(b []byte, into *Counts) error {
 	return err
 }
 
-// pressureOf reads /proc/pressure/RESOURCE (psi_show in kernel/sched/psi.c,
-// Documentation/accounting/psi.rst): "some avg10=0.00 … total=12345". Kept is the total, the time
-// in microseconds during which at least one task (some) or all of them at once (full) waited for
-// the resource; the averages are of the kernel's own spans. Since Linux 4.20; a kernel started with
-// psi=0 has the file and refuses to read it.
+// pressureOf returns a parser of /proc/pressure/RESOURCE (psi_show in kernel/sched/psi.c,
+// Documentation/accounting/psi.rst): "some avg10=0.00 … total=12345". It keeps the total, the
+// time in microseconds during which at least one task (some) or all of them at once (full) waited
+// for the resource, and omits the averages over the kernel's own spans. Since Linux 4.20; a kernel
+// started with psi=0 has the file, but a read fails.
 func pressureOf(resource string) func([]byte, *Counts) error {
 	return func(b []byte, into *Counts) error {
 		for len(b) > 0 {

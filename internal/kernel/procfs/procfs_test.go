@@ -61,7 +61,8 @@ func TestParseCounters(t *testing.T) {
 		{"snmp6, messages", ParseSNMP6, "Icmp6InPktTooBigs 2\nIcmp6InType2 2\nIcmp6OutType135 3\nUdpLite6InErrors 9\n",
 			map[string]uint64{"Icmp6.InPktTooBigs": 2}, false},
 		{"conntrack of 6.18", columnsOf("conntrack"),
-			"entries  found drop  search_restart\n00000007  0000000a 00000001  00000000\n00000007  00000001 ffffffff  00000002\n", map[string]uint64{
+			"entries  found drop  search_restart\n00000007  0000000a 00000001  00000000\n" +
+				"00000007  00000001 ffffffff  00000002\n", map[string]uint64{
 				"conntrack.entries": 7, "conntrack.found": 11, "conntrack.drop": 1 << 32,
 				"conntrack.search_restart": 2},
 			false},
@@ -78,12 +79,15 @@ func TestParseCounters(t *testing.T) {
 			"nfqueue.user_dropped": 0}, false},
 		{"nfnetlink_queue: cut off", ParseQueues, "    0  22122     3\n", nil, true},
 		{"softirqs", ParseSoftIRQs,
-			"                    CPU0       CPU2       CPU3       \n          HI:          1          0          0\n      NET_TX:          0          5          0\n      NET_RX:          7          8          0\n", map[string]uint64{
+			"                    CPU0       CPU2       CPU3       \n" +
+				"          HI:          1          0          0\n      NET_TX:          0          5          0\n" +
+				"      NET_RX:          7          8          0\n", map[string]uint64{
 				"softirq.NET_TX.2": 5, "softirq.NET_RX.0": 7, "softirq.NET_RX.2": 8}, false},
 		{"softirqs: too few columns", ParseSoftIRQs, " CPU0 CPU1\nNET_RX: 1\n", nil, true},
 		{"softirqs: no CPU", ParseSoftIRQs, " eth0 CPU1\nNET_RX: 1 2\n", nil, true},
 		{"pressure", pressureOf("cpu"),
-			"some avg10=0.00 avg60=1.50 avg300=0.00 total=1234\nfull avg10=0.00 avg60=0.00 avg300=0.00 total=0\nmost total=1\n", map[string]uint64{
+			"some avg10=0.00 avg60=1.50 avg300=0.00 total=1234\nfull avg10=0.00 avg60=0.00 avg300=0.00 total=0\n" +
+				"most total=1\n", map[string]uint64{
 				"pressure.cpu.some_microseconds": 1234, "pressure.cpu.full_microseconds": 0}, false},
 		{"pressure: no total", pressureOf("cpu"), "some avg10=0.00\n", nil, true},
 		{"pressure: no number", pressureOf("cpu"), "some total=-1\n", nil, true},
@@ -111,7 +115,8 @@ func TestParseCounters(t *testing.T) {
 
 func TestParseDev(t *testing.T) {
 	set := NewCounts(0)
-	in := "Inter-|   Receive\n face |bytes\n  eth0:1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16\neth0.100: 21 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16\neth0:1: 31 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16\n"
+	in := "Inter-|   Receive\n face |bytes\n  eth0:1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16\n" +
+		"eth0.100: 21 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16\neth0:1: 31 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16\n"
 	if err := ParseDev([]byte(in), set); err != nil {
 		t.Fatal(err)
 	}
@@ -129,7 +134,8 @@ func TestParseDev(t *testing.T) {
 func TestParseStat(t *testing.T) {
 	set := NewCounts(0)
 	cpus, err := ParseStat(
-		[]byte("cpu  100 1 200 4000 40 5 60 7 0 0\ncpu3 25 0 50 1000 10 1 15 2\ncpu4 1 2 3 4\nintr 25 20 0 5\nctxt 12\nsoftirq 9 1 2 3 4\n"), set)
+		[]byte("cpu  100 1 200 4000 40 5 60 7 0 0\ncpu3 25 0 50 1000 10 1 15 2\ncpu4 1 2 3 4\nintr 25 20 0 5\n"+
+			"ctxt 12\nsoftirq 9 1 2 3 4\n"), set)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -271,7 +277,9 @@ func TestParseRoutes(t *testing.T) {
 	prefix, addr := netip.MustParsePrefix, netip.MustParseAddr
 	const title = "Iface\tDestination\tGateway \tFlags\tRefCnt\tUse\tMetric\tMask\t\tMTU\tWindow\tIRTT\n"
 	got, err := ParseRoutes(
-		[]byte(title+"eth0\t0000000A\t0100020A\t0003\t0\t0\t0\t000000FF\t1500\t4096\t0\neth0\t00000000\t0100020A\t0003\t0\t0\t0\t00000000\t0\t0\t0\neth1\t00000000\t00000000\t0200\t0\t0\t0\t00000000\t0\t0\t0\n"), false)
+		[]byte(title+"eth0\t0000000A\t0100020A\t0003\t0\t0\t0\t000000FF\t1500\t4096\t0\n"+
+			"eth0\t00000000\t0100020A\t0003\t0\t0\t0\t00000000\t0\t0\t0\n"+
+			"eth1\t00000000\t00000000\t0200\t0\t0\t0\t00000000\t0\t0\t0\n"), false)
 	want := []Route{
 		{Destination: prefix("10.0.0.0/8"), Gateway: addr("10.2.0.1"), Interface: "eth0", WindowBytes: 4096,
 			AdvMSSBytes: 1460},
@@ -288,8 +296,10 @@ func TestParseRoutes(t *testing.T) {
 		t.Errorf("short line: %v", err)
 	}
 	six, err := ParseRoutes6(
-		[]byte("20010db8000100000000000000000000 30 00000000000000000000000000000000 00 fe800000000000000000000000000001 00000400 00000002 00000000 00000003     eth0\n" +
-			"00000000000000000000000000000000 00 00000000000000000000000000000000 00 fe800000000000000000000000000001 00000400 00000002 00000000 00000003     eth0\n"))
+		[]byte("20010db8000100000000000000000000 30 00000000000000000000000000000000 00 " +
+			"fe800000000000000000000000000001 00000400 00000002 00000000 00000003     eth0\n" +
+			"00000000000000000000000000000000 00 00000000000000000000000000000000 00 " +
+			"fe800000000000000000000000000001 00000400 00000002 00000000 00000003     eth0\n"))
 	want = []Route{
 		{Destination: prefix("2001:db8:1::/48"), Gateway: addr("fe80::1"), Interface: "eth0"},
 		{Destination: prefix("::/0"), Gateway: addr("fe80::1"), Interface: "eth0"},
@@ -327,7 +337,8 @@ func TestParseMachine(t *testing.T) {
 		}
 	}
 	arm := ParseCPUInfo(
-		[]byte("processor\t: 1\nCPU implementer\t: 0x41\nCPU part\t: 0xd0c\n\nprocessor\t: 0\nCPU implementer\t: 0x41\nCPU part\t: 0xd0c\n"))
+		[]byte("processor\t: 1\nCPU implementer\t: 0x41\nCPU part\t: 0xd0c\n\nprocessor\t: 0\n" +
+			"CPU implementer\t: 0x41\nCPU part\t: 0xd0c\n"))
 	if len(arm) != 2 || arm[0].Number != 0 || arm[1].Model != "implementer 0x41 part 0xd0c" {
 		t.Errorf("arm64: %+v", arm)
 	}
@@ -338,7 +349,8 @@ func TestParseMachine(t *testing.T) {
 
 func FuzzText(f *testing.F) {
 	f.Add([]byte("Iface\neth0\t0000000A\t0100020A\t0003\t0\t0\t0\t000000FF\t1500\t4096\t0\n"))
-	f.Add([]byte("20010db8000100000000000000000000 30 00000000000000000000000000000000 00 fe800000000000000000000000000001 400 2 0 3 eth0\n"))
+	f.Add([]byte("20010db8000100000000000000000000 30 00000000000000000000000000000000 00 " +
+		"fe800000000000000000000000000001 400 2 0 3 eth0\n"))
 	f.Add([]byte("fe8000000000000000fc00fffe000001 04 40 20 80     eth0\n"))
 	f.Add([]byte("processor\t: 0\nmodel name\t: X\ncpu MHz\t: 1.5\n"))
 	f.Add([]byte("MemTotal: 12 kB\n"))

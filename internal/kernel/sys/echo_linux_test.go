@@ -21,10 +21,10 @@ func TestEchoRefused(t *testing.T) {
 		{unix.EPROTONOSUPPORT, false, false},
 	} {
 		err := echoError(unix.EACCES, c.raw)
-		var told interface{ Hint() string }
+		var hinted interface{ Hint() string }
 		hint := ""
-		if errors.As(err, &told) {
-			hint = told.Hint()
+		if errors.As(err, &hinted) {
+			hint = hinted.Hint()
 		}
 		if errors.Is(err, fs.ErrPermission) != c.permission ||
 			strings.Contains(hint, "net.ipv4.ping_group_range") != c.permission ||

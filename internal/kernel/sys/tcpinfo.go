@@ -36,7 +36,7 @@ type TCPInfo struct {
 	DataSegsIn, DataSegsOut                 uint32 // since 4.6
 	DeliveryRateBytes                       uint64 // per second, since 4.9
 	BusyMicros                              uint64 // had data in flight or to send, since 4.10
-	RwndLimitedMicros, SndbufLimitedMicros  uint64 // parts of BusyMicros limited by the peer's window and by the send buffer
+	RwndLimitedMicros, SndbufLimitedMicros  uint64 // parts of BusyMicros, limited by peer window or send buffer
 	Delivered, DeliveredCE                  uint32 // segments, since 4.18
 	BytesSent, BytesRetrans                 uint64 // payload, since 4.19
 	DSACKDups, ReordSeen                    uint32 // since 4.19

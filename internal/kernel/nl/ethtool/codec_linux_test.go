@@ -134,7 +134,7 @@ func TestParseFEC(t *testing.T) {
 			FEC{Modes: []string{"off"}, Active: "off"}},
 		{"no link", fecMessage(t, 0, 0, "LLRS"), FEC{Modes: []string{"llrs"}}},
 		{"unknown mode", fecMessage(t, 0, 200, "XYZ"), FEC{Modes: []string{"XYZ"}}},
-		{"nothing told", nil, FEC{}},
+		{"nothing reported", nil, FEC{}},
 	} {
 		got, err := parseFEC(tc.data)
 		if diff := cmp.Diff(tc.want, got); err != nil || diff != "" {
@@ -182,7 +182,7 @@ func TestParseRSS(t *testing.T) {
 			RSS{HashFunction: "toeplitz", KeyBytes: 40, Indirection: []uint32{0, 1, 2, 3, 0, 1}}},
 		{"table of one entry", 2, 0, []uint32{5}, RSS{HashFunction: "xor", Indirection: []uint32{5}}},
 		{"virtio without steering", 1, 0, nil, RSS{HashFunction: "toeplitz"}},
-		{"nothing told", 0, 0, nil, RSS{}},
+		{"nothing reported", 0, 0, nil, RSS{}},
 		{"crc", 4, 0, nil, RSS{HashFunction: "crc32"}},
 		{"unknown function", 8, 0, nil, RSS{HashFunction: "0x8"}},
 	} {
