@@ -44,7 +44,7 @@ func TestTuneErrorKeepsStatus(t *testing.T) {
 	}
 }
 
-// TestBadSpecSays checks that a test that cannot be is told by its reason alone.
+// TestBadSpecSays checks that the error for an impossible test is its reason alone.
 func TestBadSpecSays(t *testing.T) {
 	_, err := traffic.Spec{Test: traffic.RR, Direction: traffic.Up, Streams: 1, Duration: 1e9, Interval: 1e9,
 		RequestBytes: 1, ResponseBytes: 1, RateBitsPerSec: 1e6}.Normalize()
@@ -65,8 +65,8 @@ func TestTuneFlags(t *testing.T) {
 	}
 }
 
-// TestStatusKeepsTheEstimate checks that a segment is told beside the estimate so far, not instead
-// of it, and that a step ends both.
+// TestStatusKeepsTheEstimate checks that the status shows a segment beside the estimate so far, not
+// instead of it, and that a step ends both.
 func TestStatusKeepsTheEstimate(t *testing.T) {
 	var screen bytes.Buffer
 	show := tuneProgress(progress.New(&screen, progress.All), goal.Throughput)

@@ -30,8 +30,8 @@ func TestTuneStatus(t *testing.T) {
 	}
 }
 
-// TestLostPeer: a peer that went away is told in one sentence, unless something is left to be said
-// of this host.
+// TestLostPeer: the error for a lost peer is one sentence, unless there is something left to report
+// about this host.
 func TestLostPeer(t *testing.T) {
 	gone := tuneError{errors.Join(&wire.Error{Op: "receive", Kind: wire.ErrPeerGone,
 		Err: errors.New("nothing heard for 8s")}, errors.New("undo far")), true}

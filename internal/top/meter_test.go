@@ -170,7 +170,8 @@ func TestMeterSeesNoSpike(t *testing.T) {
 		t.Errorf("another card under the same name: %+v", i)
 	}
 
-	// A dear counter is left out of most readings: its rate stands, and is over its own time.
+	// Most readings leave out a costly counter. Its rate remains, and covers the counter's own
+	// time.
 	h.set(t, 0, "queue_packets_total", "eth0", "rx-0")
 	m.Take(h.reading(time.Second))
 	key := "queue_packets_total eth0 rx-0"

@@ -54,7 +54,7 @@ func TestKeys(t *testing.T) {
 		{"> > >", "> a,c10,b,c9"},    // out
 		{"> > > >", "> b,a,c9,c10"},  // link
 		{"> > <", "> a,b,c9,c10"},    // back
-		{"< < <", "> c10,a,b,c9"},    // drops; what nobody waited for is none
+		{"< < <", "> c10,a,b,c9"},    // drops; an unwanted packet is none
 		{"down > >", "> b,c10,a,c9"}, // the selection stays at its interface
 		{"r > >", "> b,c10,a,c9"},    // another column begins in its own order
 		{"i", "> a,b,c10"},           // c9 is at rest
@@ -122,7 +122,8 @@ func TestPause(t *testing.T) {
 	}
 }
 
-// TestVerdicts: their age is told, and one that failed does not take the one before away.
+// TestVerdicts: the page shows the age of a verdict, and a failed check keeps the verdict before
+// it.
 func TestVerdicts(t *testing.T) {
 	s := top.NewState(top.Begin{Interval: time.Second})
 	s.Reading(four())
