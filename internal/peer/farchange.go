@@ -111,13 +111,13 @@ func (c *session) undo(ctx context.Context, raw json.RawMessage) (any, error) {
 	}
 	// The journal is the source and not this session: after a lost connection, a client may return
 	// and undo what it had committed.
-	fromAfar := make(map[string]bool)
+	remote := make(map[string]bool)
 	for _, change := range c.journal.Changes() {
-		fromAfar[change.ID] = change.Side == FarSide
+		remote[change.ID] = change.Side == FarSide
 	}
 	for _, id := range body.IDs {
-		if !fromAfar[id] {
-			return nil, fmt.Errorf("undo %s: %w made from afar", id, journal.ErrUnknownChange)
+		if !remote[id] {
+			return nil, fmt.Errorf("undo %s: %w made by a remote client", id, journal.ErrUnknownChange)
 		}
 	}
 	if len(body.IDs) == 0 {

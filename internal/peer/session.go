@@ -146,8 +146,8 @@ func (c *session) enqueue(p pending) {
 			waiting += len(q.call.Body)
 		}
 		if len(c.calls) >= maxCalls || waiting+len(p.call.Body) > maxCallBytes {
-			// no correct client has so many calls; in a goroutine, because closing writes a last
-			// record while the lock is held
+			// no correct client has this number of calls waiting; in a goroutine, because closing
+			// writes a last record while the lock is held
 			go c.conn.Close()
 			return
 		}

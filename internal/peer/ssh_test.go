@@ -210,7 +210,7 @@ func TestSSHExplainsWhyNot(t *testing.T) {
 			"/no/such/linerate"},
 		"other program": {"ssh://farhost", []string{"echo", "it's", "$HOME"}, wire.ErrNotLinerate,
 			"without linerate's greeting"},
-		"not permitted": {"ssh://nobody-of-that-name@farhost", h.command, wire.ErrUnreachable, "Permission denied"},
+		"not permitted": {"ssh://no-such-user@farhost", h.command, wire.ErrUnreachable, "Permission denied"},
 		"unknown host":  {"ssh://no..such.host", h.command, wire.ErrUnreachable, "resolve hostname"},
 		"closed port":   {fmt.Sprintf("ssh://127.0.0.1:%d", freePort(t)), h.command, wire.ErrUnreachable, "refused"},
 	} {

@@ -266,7 +266,7 @@ func (s *State) verdicts(width int) []Line {
 	g := s.glyphs
 	lines := s.findingLines(width, s.age())
 	if len(s.verdict.Findings) > 0 {
-		lines = []Line{{{"FINDINGS", Bold}, {"  " + s.age() + ", of this host by itself", Dim}}}
+		lines = []Line{{{"FINDINGS", Bold}, {"  " + s.age() + ", of this host alone", Dim}}}
 		for _, f := range s.verdict.Findings {
 			lines = append(lines, s.wrapped(s.finding(f), width, 3)...)
 			if f.Remedy.Text != "" && f.Severity != evidence.Info {

@@ -48,7 +48,7 @@ type times struct {
 	search   time.Duration // longest search for a steady rate
 	window   time.Duration // at most
 	interval time.Duration
-	silence  time.Duration // longer than that of the session's timing by so much, see Silence
+	silence  time.Duration // added to that of the session's timing, see Silence
 }
 
 func (s Spec) times() times {

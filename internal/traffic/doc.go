@@ -56,7 +56,7 @@
 //	f→n test.opened               the far window is open; the near one opens now
 //	f→n test.interval             interim results; both directions: test.beat once a second, a sign of life
 //	both test.full                all of an amount has arrived (stream)
-//	both test.sent  {streams}     so much was sent in the window (udp)
+//	both test.sent  {streams}     what each stream sent in the window (udp)
 //	n→f test.curtail              the window ends now, with what was measured until then
 //	f→n test.done                 the far window is over
 //	n→f test.stop                 always the near side's last message, whatever happened

@@ -17,7 +17,7 @@ import (
 )
 
 // TestMain also fails when the tests leave goroutines or descriptors behind. Most tests wait for a
-// window to pass, so many of them run at the same time.
+// window to pass, so by default 16 of them run at once.
 func TestMain(m *testing.M) {
 	flag.Parse()
 	if flag.Lookup("test.parallel").Value.String() == strconv.Itoa(runtime.GOMAXPROCS(0)) {

@@ -40,7 +40,7 @@ func TestMTUWithoutAnswer(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.link.timing = noGoodbye // the far end gives no reason of its own
-	w.link.PeerIP = "nobody"
+	w.link.PeerIP = "no address"
 	done := w.serve(t.Context())
 	if _, err := Run(t.Context(), w.link, Spec{Test: MTU}, nil); !errors.Is(err, ErrNoAnswer) {
 		t.Errorf("near: %v", err)

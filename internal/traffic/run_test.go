@@ -154,7 +154,7 @@ func TestPing(t *testing.T) {
 	t.Parallel()
 	server := listenEcho(t)
 	for _, c := range []struct{ method, peer string }{{"icmp echo", "127.0.0.1"}, {"icmp echo", "::1"},
-		{"udp echo", "nobody"}} {
+		{"udp echo", "no address"}} {
 		t.Run(c.method+" "+c.peer, func(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t)
@@ -183,7 +183,7 @@ func TestPing(t *testing.T) {
 func TestPingWithoutAnswer(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.link.PeerIP = "nobody"
+	w.link.PeerIP = "no address"
 	done := w.serve(t.Context())
 	_, err := Run(t.Context(), w.link, shortSpec(Ping), nil)
 	if err == nil || !errors.Is(err, ErrNoAnswer) {

@@ -338,8 +338,8 @@ func TestEveryByteIsCharged(t *testing.T) {
 	const amount = 3_000_000
 	for name, c := range map[string]struct {
 		spec Spec
-		want func(*Result) int64 // at the least
-		most int64               // 0: none
+		want func(*Result) int64 // at least
+		most int64               // 0: no limit
 	}{
 		"an amount up": {Spec{Test: Stream, Streams: 2, Bytes: amount}, func(*Result) int64 { return amount }, amount},
 		"one way down": {Spec{Test: Stream, Direction: Down, Duration: 200 * time.Millisecond},

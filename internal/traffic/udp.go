@@ -196,7 +196,7 @@ func (e *datagramEnding) reportSent(c *conductor) bool {
 	if !e.reported && e.exchange.Idle() {
 		e.reported = true
 		if e.exchange.Sends() {
-			c.session.post(msgSent, sentBody{e.exchange.Tell()})
+			c.session.post(msgSent, sentBody{e.exchange.Tallies()})
 		}
 	}
 	return e.reported

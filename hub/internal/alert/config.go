@@ -15,9 +15,9 @@ import (
 	"github.com/linerate/linerate/internal/base/unit"
 )
 
-// Everybody is the name of a [Config] that is not a rule: its receivers and intervals apply to all
+// AllRules is the name of a [Config] that is not a rule: its receivers and intervals apply to all
 // rules without their own.
-const Everybody = "*"
+const AllRules = "*"
 
 // Bounds of what can be configured.
 const (
@@ -43,7 +43,7 @@ var severities = []timeline.Severity{"info", "notice", "warning", "critical"}
 // Config is one rule. Empty fields have defaults. A rule with the name of one in a rule file or in
 // [Defaults] takes every field that is empty from there.
 type Config struct {
-	Name string `json:"name" yaml:"name"`                   // letters, digits, '.', '_' and '-'; or Everybody
+	Name string `json:"name" yaml:"name"`                   // letters, digits, '.', '_' and '-'; or AllRules
 	Off  bool   `json:"off,omitempty" yaml:"off,omitempty"` // the hub does not evaluate this rule
 
 	Query string `json:"query,omitempty" yaml:"query,omitempty"` // PromQL; fires for every series of its result
@@ -103,15 +103,15 @@ func (c Config) validate(known []Config) error {
 	bad := func(format string, args ...any) error {
 		return fmt.Errorf("alert %s: %s", cmp.Or(c.Name, "without a name"), fmt.Sprintf(format, args...))
 	}
-	if !goodName(c.Name) && c.Name != Everybody {
+	if !goodName(c.Name) && c.Name != AllRules {
 		return bad("name %q: write 1 to %d letters, digits, '.', '_' or '-'", c.Name, maxName)
 	}
 	whole := c.complete(known)
 	switch {
-	case c.Name == Everybody && (c.Query != "" || c.Finding != "" || c.Off || c.Text != "" || c.Severity != ""):
+	case c.Name == AllRules && (c.Query != "" || c.Finding != "" || c.Off || c.Text != "" || c.Severity != ""):
 		return bad("%s is not a rule: write only webhooks, alertmanagers, exec, repeat_every and the like, "+
-			"which then apply to all rules without their own", Everybody)
-	case c.Name == Everybody:
+			"which then apply to all rules without their own", AllRules)
+	case c.Name == AllRules:
 	case whole.Query == "" && whole.Finding == "":
 		return bad("nothing to watch: write query: and PromQL, or finding: and its code "+
 			"(or the name of a rule in rule_files, or of one that comes with the "+
@@ -221,12 +221,12 @@ func Rules(configs []Config, ruleFiles ...string) ([]Config, error) {
 		return nil, err
 	}
 	var everybody Config
-	if i := slices.IndexFunc(configs, func(c Config) bool { return c.Name == Everybody }); i >= 0 {
+	if i := slices.IndexFunc(configs, func(c Config) bool { return c.Name == AllRules }); i >= 0 {
 		everybody = configs[i]
 	}
 	var rules []Config
 	for _, c := range slices.Concat(configs, known) {
-		if c.Name == Everybody || slices.ContainsFunc(rules, func(r Config) bool { return r.Name == c.Name }) {
+		if c.Name == AllRules || slices.ContainsFunc(rules, func(r Config) bool { return r.Name == c.Name }) {
 			continue
 		}
 		rules = append(rules, c.complete(known).filled(everybody))

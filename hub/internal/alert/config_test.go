@@ -57,7 +57,7 @@ func TestConfigProblemsNameTheRule(t *testing.T) {
 			c.Webhooks = []Webhook{{URL: "https://far", HeaderFiles: map[string]string{"A B": "/f"}}}
 		}, `"A B" is not the name of a header`},
 		{"no shell", func(c *Config) { c.Exec = []string{"mail me"} }, "write the whole path of the program"},
-		{"all are no rule", func(c *Config) { c.Name = Everybody }, "* is not a rule"},
+		{"all are no rule", func(c *Config) { c.Name = AllRules }, "* is not a rule"},
 	} {
 		bad := good
 		c.change(&bad)
@@ -130,7 +130,7 @@ func TestRulesOfAConfiguration(t *testing.T) {
 			if len(r.Webhooks) != 0 || len(r.Exec) != 2 || r.RepeatEvery.Duration() != 12*time.Hour {
 				t.Errorf("a rule with a receiver of its own: %+v", r)
 			}
-		case "retransmits", Everybody:
+		case "retransmits", AllRules:
 			t.Errorf("%s is watched", r.Name)
 		}
 	}

@@ -56,7 +56,7 @@ func (q *kept) drop(n int) {
 	}
 }
 
-// between returns a querier of what is kept now, or nil.
+// between returns a querier of the kept readings between two times in ms, or nil if there are none.
 func (q *kept) between(mint, maxt int64) storage.Querier {
 	var in []reading
 	for _, e := range q.readings {

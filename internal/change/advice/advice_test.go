@@ -275,8 +275,8 @@ func TestRange(t *testing.T) {
 	}
 }
 
-// TestFacts: the facts parse, no rule can be reached by nobody, and each is named as package knob
-// would name it.
+// TestFacts: the facts parse, no rule hides the ones after it, and every knob has the name that
+// package knob gives it.
 func TestFacts(t *testing.T) {
 	seen := map[string]bool{}
 	for _, f := range facts() {

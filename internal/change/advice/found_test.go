@@ -7,8 +7,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// TestFoundInTheWild: lines as they stand in scripts, profiles and pages that users pass on, with
-// what an expert says of them. Each was once left out, misread or judged wrongly.
+// TestFoundInTheWild judges lines from scripts, profiles and pages that users pass on, and compares
+// the verdicts with an expert's. Each line was once left out, misread or judged wrongly.
 func TestFoundInTheWild(t *testing.T) {
 	for _, c := range []struct{ name, text, want string }{
 		// Forms.
@@ -112,9 +112,9 @@ func TestVariables(t *testing.T) {
 	}
 }
 
-// TestRepeated: of two lines for one setting the last counts, and the first says so. The verdict
-// stays what it is, and the same value twice, another interface, or any interface is nothing to
-// tell.
+// TestRepeated: of two lines for one setting the last one counts, and the reason for the first says
+// so. The verdict does not change. The same value twice, another interface or any interface adds no
+// such remark.
 func TestRepeated(t *testing.T) {
 	got := judged(t, Target{},
 		"net.ipv4.tcp_sack = 0\nnet.ipv4.tcp_sack=1\nnet.ipv4.tcp_dsack=0\nnet.ipv4.tcp_dsack=0\nMTU=9000\nMTU=1500\n")

@@ -101,8 +101,8 @@ func (t Target) judge(s Setting, usual OS) Judgement {
 		j.Today = elsewhere(s, o)
 		return j
 	}
-	// TuneD writes =>2048 for "at least so much" (tuned.conf(5)): such a line raises a value and
-	// never lowers it.
+	// TuneD writes =>2048 for "at least 2048" (tuned.conf(5)): such a line raises a value and never
+	// lowers it.
 	bare, atLeast := strings.CutPrefix(s.Value, ">")
 	values := []string{strings.TrimSpace(bare)}
 	kind, _, _ := strings.Cut(s.Knob, ":")

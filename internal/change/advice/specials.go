@@ -108,12 +108,12 @@ func elsewhere(s Setting, o OS) string {
 // receive, send and ceiling are what the systems call the same three things.
 var (
 	receive = map[OS]string{
-		Linux: "net.ipv4.tcp_rmem (its default grows by itself)", FreeBSD: "net.inet.tcp.recvbuf_max",
+		Linux: "net.ipv4.tcp_rmem (its default grows automatically)", FreeBSD: "net.inet.tcp.recvbuf_max",
 		Solaris: "ipadm set-prop -p recv_buf=BYTES tcp",
 		Windows: "netsh int tcp set global autotuninglevel=normal (the default)",
 	}
 	send = map[OS]string{
-		Linux: "net.ipv4.tcp_wmem (its default grows by itself)", FreeBSD: "net.inet.tcp.sendbuf_max",
+		Linux: "net.ipv4.tcp_wmem (its default grows automatically)", FreeBSD: "net.inet.tcp.sendbuf_max",
 		Solaris: "ipadm set-prop -p send_buf=BYTES tcp", Windows: "nothing: the send buffer follows the connection",
 	}
 	ceiling = map[OS]string{

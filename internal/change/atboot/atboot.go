@@ -148,8 +148,7 @@ func sum(body string) string {
 	return hex.EncodeToString(s[:])
 }
 
-// ours tells whether a file was written by some version of this package and nobody has edited it
-// since.
+// ours reports whether some version of this package wrote a file and no edit has changed it since.
 func ours(content string) bool {
 	if strings.HasPrefix(content, "#!") {
 		_, content, _ = strings.Cut(content, "\n")
@@ -256,8 +255,8 @@ func enable(link, target string) (made bool, err error) {
 	return true, durable.OS().SyncDir(filepath.Dir(link))
 }
 
-// Uninstall takes the links, the file and the directories that were made for them away. What is not
-// there is no error; a file that somebody has edited stays, with its links: ErrNotOurs.
+// Uninstall removes the links, the file and the directories that Install made for them. A missing
+// one is no error. An edited file stays, with its links, and the error is ErrNotOurs.
 func Uninstall(o Options) (Result, error) {
 	// Which program it runs does not matter any more.
 	if o.Program == "" {

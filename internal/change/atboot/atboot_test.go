@@ -135,8 +135,8 @@ func TestInstallAndBack(t *testing.T) {
 	}
 }
 
-// TestDirectoriesOfOthers: one that was there stays, though it is empty, and so does one that
-// somebody has put something into.
+// TestDirectoriesOfOthers: a directory that existed before the installation stays, even if it is
+// empty. So does one that now holds files of another program.
 func TestDirectoriesOfOthers(t *testing.T) {
 	root := t.TempDir()
 	wants := filepath.Join(root, "etc/systemd/system/sysinit.target.wants")
@@ -174,7 +174,7 @@ func TestDirectoriesOfOthers(t *testing.T) {
 	}
 }
 
-// TestNotOurs: a file that somebody has edited is neither replaced nor removed.
+// TestNotOurs: a file that a user has edited is neither replaced nor removed.
 func TestNotOurs(t *testing.T) {
 	for _, init := range inits {
 		root := t.TempDir()

@@ -61,7 +61,7 @@ start)
 	[ -e @STATE@/journal.log ] && [ -x @PROGRAM@ ] || exit 0
 	@COMMAND@
 	status=$?
-	# 3: something was left alone because somebody else had changed it.
+	# 3: linerate did not undo a setting that another program had changed.
 	[ "$status" -eq 3 ] && exit 0
 	exit "$status"
 	;;
@@ -86,7 +86,7 @@ start() {
 	ebegin "Finishing linerate's changes that a crash interrupted"
 	@COMMAND@
 	status=$?
-	# 3: something was left alone because somebody else had changed it.
+	# 3: linerate did not undo a setting that another program had changed.
 	[ "$status" -eq 3 ] && status=0
 	eend "$status"
 }

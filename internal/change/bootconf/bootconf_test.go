@@ -82,8 +82,8 @@ func TestRead(t *testing.T) {
 	}
 }
 
-// No text of a configuration makes the reader fail, and what it tells has the name of a knob and a
-// place.
+// No text of a configuration makes the reader fail. Every line it returns has a file, a line number
+// and the program that applies it.
 func FuzzRead(f *testing.F) {
 	f.Add("net.ipv4.tcp_rmem = 1 2 3\n", "[main]\ninclude=x\n[sysctl]\na.b=1\n", "options a b=1\n")
 	f.Add("-net/ipv4/*/x=1\n*.*=\n", "[sysctl\n[]\n=\n", "options options options\n")

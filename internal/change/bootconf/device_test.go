@@ -141,7 +141,7 @@ func TestInterfaces(t *testing.T) {
 	}
 }
 
-// No text of any of the files makes the reader fail, and what it tells has a place.
+// No text of any of the files makes the reader fail, and every line it returns has a place.
 func FuzzInterfaces(f *testing.F) {
 	f.Add("[Match]\nOriginalName=*\n[Link]\nMTUBytes=9K\n", "SUBSYSTEM==\"net\", ATTR{mtu}=\"9000\"\n",
 		"iface eth0 inet dhcp\nmtu 1\nsource *\n", "[connection]\ntype=ethernet\n[ethtool]\nring-rx=1\n")

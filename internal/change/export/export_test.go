@@ -186,7 +186,7 @@ func TestAllCarriedOrLeft(t *testing.T) {
 			}
 			for _, c := range set.Changes {
 				if seen[c.Knob] != 1 {
-					t.Errorf("%s %s: %s is told %d times", name, format, c.Knob, seen[c.Knob])
+					t.Errorf("%s %s: %s appears %d times", name, format, c.Knob, seen[c.Knob])
 				}
 			}
 		}

@@ -125,7 +125,7 @@ func accepted(id knob.ID, v knob.Value) (knob.Value, error) {
 	return to, nil
 }
 
-// Prove adds to changes of a journal what a run showed of them. It tells whether the run is about
+// Prove adds to changes of a journal what a run showed of them. It reports whether the run contains
 // any of them.
 func (s *Set) Prove(run Set, name string) bool {
 	matches := func(c, r Change) bool {
@@ -147,7 +147,7 @@ func (s *Set) Prove(run Set, name string) bool {
 			s.Changes[i].Why = r.Why
 		}
 	}
-	// What all of it brought together is told only of all of it and nothing else.
+	// The effect of the whole run applies only to exactly the run's changes.
 	if whole && found && len(s.Changes) == len(run.Changes) && run.Proof != nil && s.Proof == nil {
 		proof := *run.Proof
 		proof.Run = name

@@ -52,8 +52,8 @@ func TestReadTune(t *testing.T) {
 	}
 }
 
-// TestProve: a run proves changes of the journal that have its ids and values; what it says of all
-// together is told of nothing less and nothing more.
+// TestProve: a run proves the changes of the journal that have its ids and values. The effect of
+// the whole run goes only to a set that has exactly its changes.
 func TestProve(t *testing.T) {
 	run, err := ReadTune([]byte(tuned), Near)
 	if err != nil {

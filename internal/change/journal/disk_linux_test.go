@@ -18,8 +18,8 @@ import (
 	"github.com/linerate/linerate/internal/change/journal"
 )
 
-// TestFullDisk fills a real file system under a journal: nothing is changed any more, what was
-// changed can be taken back, and with room again all is told.
+// TestFullDisk fills a real file system under a journal. The journal changes nothing any more,
+// earlier changes can still be undone, and once there is room again the journal records everything.
 func TestFullDisk(t *testing.T) {
 	testenv.Need(t, testenv.NetNS)
 	dir := t.TempDir()
@@ -87,7 +87,7 @@ func fullDisk(t *testing.T, dir string) {
 		t.Error(diff)
 	}
 	j.Close()
-	// The next process can take the journal even now, and tells all once there is room.
+	// The next process can open the journal even now, and records everything once there is room.
 	if j, err = journal.Open(o); err != nil {
 		t.Errorf("open on a full disk: %v", err)
 		return

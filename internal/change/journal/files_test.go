@@ -137,8 +137,8 @@ func persistScript() []func(context.Context, *journal.Journal) error {
 	}
 }
 
-// checkFiles recovers what a crash has left, and checks that the files tell what the journal says
-// and can all be taken out again.
+// checkFiles recovers what a crash has left. It checks that the files agree with the journal and
+// that all of them can be removed again.
 //
 // Taking out goes on when the journal cannot be written, as putting back does; then the disk may
 // have less than the journal says, never more.
@@ -292,8 +292,8 @@ func TestFaultWhilePersisting(t *testing.T) {
 	}
 }
 
-// TestUndoWhereFilesAreReadOnly: the value in force goes back although the files cannot be taken
-// out; the change stays open, and is told, until they can.
+// TestUndoWhereFilesAreReadOnly: the value in force goes back although the files cannot be removed.
+// The change stays open, and is reported, until they can.
 func TestUndoWhereFilesAreReadOnly(t *testing.T) {
 	for name, finish := range map[string]func(*journal.Journal) ([]journal.Outcome, error){
 		"undone again": func(j *journal.Journal) ([]journal.Outcome, error) { return j.UndoAll(t.Context()) },
@@ -363,8 +363,8 @@ func TestUndoWhereFilesAreReadOnly(t *testing.T) {
 	}
 }
 
-// TestPersistUndoProperty: whatever is persisted and undone in whatever order, over restarts, the
-// tree ends as it began.
+// TestPersistUndoProperty persists and undoes changes in random order, over restarts: the tree ends
+// as it began.
 func TestPersistUndoProperty(t *testing.T) {
 	t.Parallel()
 	for seed := range lives() {
@@ -411,7 +411,8 @@ func TestPersistUndoProperty(t *testing.T) {
 	}
 }
 
-// Somebody's own lines in one of our files survive; a line of ours that they changed is theirs.
+// A user's own lines in one of our files survive. A line of ours that the user changed is the
+// user's.
 func TestUndoOfEditedFiles(t *testing.T) {
 	mem, k := durable.NewMem(), newHost()
 	etc(t, mem)
@@ -468,7 +469,7 @@ func TestPersistRefuses(t *testing.T) {
 		t.Fatal(err)
 	}
 	refused("no such change", journal.ErrUnknownChange, journal.Plan{ID: "7", Files: plan(c).Files})
-	refused("somebody's file", journal.ErrInTheWay, taken)
+	refused("a user's file", journal.ErrInTheWay, taken)
 	refused("no file", nil, journal.Plan{ID: c.ID})
 	refused("twice", nil, plan(c), plan(c))
 	k.before = func(string, knobID) error { return fs.ErrPermission }

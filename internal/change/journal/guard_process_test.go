@@ -111,7 +111,7 @@ func guardOf(t *testing.T, j *journal.Journal) *journal.Guard {
 	return guard
 }
 
-// sessionOf returns the session of a process, where /proc tells it.
+// sessionOf returns the session of a process from /proc/PID/stat.
 func sessionOf(pid int) (int, error) {
 	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {

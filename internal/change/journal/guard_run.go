@@ -149,7 +149,7 @@ func (g *watch) listen() {
 
 // run waits for the first of the events that end the guard.
 func (g *watch) run(ctx context.Context) error {
-	told := ctx.Done()
+	cancelled := ctx.Done()
 	for {
 		wait, stop := g.timer()
 		select {
@@ -170,11 +170,11 @@ func (g *watch) run(ctx context.Context) error {
 			if g.mustEnd() {
 				return g.endWriter()
 			}
-		case <-told:
+		case <-cancelled:
 			stop()
 			g.say("asked to stop, but the writer still runs: staying")
 			// A closed channel would be ready in every round; nil never is.
-			told = nil
+			cancelled = nil
 		}
 	}
 }
@@ -404,7 +404,7 @@ func (g *watch) announce(outcomes []Outcome) {
 	if g.screen == nil {
 		return
 	}
-	if err := g.screen.tell(lines); err != nil {
+	if err := g.screen.show(lines); err != nil {
 		g.say("no terminal to notify: %v", err)
 	}
 }

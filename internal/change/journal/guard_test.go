@@ -323,7 +323,7 @@ func TestGuardDeadlineMode(t *testing.T) {
 			b.end("undone by guard: writer died", "undone by guard: writer died")
 		})
 	})
-	t.Run("told to end", func(t *testing.T) {
+	t.Run("asked to end", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			b, _ := start(t)
 			b.stop()
@@ -336,7 +336,7 @@ func TestGuardDeadlineMode(t *testing.T) {
 			b.end("undone by guard: the guard was asked to stop", "undone by guard: the guard was asked to stop")
 		})
 	})
-	t.Run("waits for whoever has the journal", func(t *testing.T) {
+	t.Run("waits for the holder of the journal", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			b, _ := start(t)
 			b.say("detach")

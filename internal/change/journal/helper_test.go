@@ -77,7 +77,7 @@ func (k *knobs) set(id knob.ID, v knob.Value) {
 	k.values[id] = v
 }
 
-// get is what a look at the knob tells.
+// get returns the value that the knob has now.
 func (k *knobs) get(id knob.ID) knob.Value {
 	k.mu.Lock()
 	defer k.mu.Unlock()

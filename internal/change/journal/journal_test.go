@@ -106,7 +106,7 @@ func TestUndoTwiceAndUnknown(t *testing.T) {
 		}
 	}
 	if err := j.Commit(t.Context(), "1"); !errors.Is(err, journal.ErrNotTrial) {
-		t.Errorf("commit of what is undone: %v", err)
+		t.Errorf("commit of an undone change: %v", err)
 	}
 }
 

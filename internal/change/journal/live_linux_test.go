@@ -17,8 +17,8 @@ import (
 	"github.com/linerate/linerate/internal/change/knob/live"
 )
 
-// TestLiveNamespace changes real knobs, in a network namespace of its own, and checks that nobody
-// outside takes them for his.
+// TestLiveNamespace changes real knobs in a network namespace of its own. It checks that no process
+// outside takes these changes for changes of its own namespace.
 func TestLiveNamespace(t *testing.T) {
 	testenv.Need(t, testenv.NetNS)
 	o := journal.Options{
@@ -26,7 +26,7 @@ func TestLiveNamespace(t *testing.T) {
 		Unguarded: true,
 	}
 	entered := make(chan error)
-	var held *os.File // keeps the namespace alive when nobody is in it any more
+	var held *os.File // keeps the namespace alive when no process is in it any more
 	go func() {
 		defer close(entered)
 		runtime.LockOSThread() // Never unlocked: the namespace ends with the thread.
@@ -55,8 +55,8 @@ func TestLiveNamespace(t *testing.T) {
 	if _, err := j.UndoAll(t.Context()); !errors.Is(err, journal.ErrOtherNamespace) {
 		t.Errorf("undo outside: %v", err)
 	}
-	// With the last hold on it the namespace is destroyed, and every setting in it. Who may not
-	// look at every process cannot know, and says nothing.
+	// With the last hold on it the namespace is destroyed, and every setting in it. A user
+	// who may not look at every process cannot know, and recovery reports nothing.
 	if err := held.Close(); err != nil {
 		t.Fatal(err)
 	}

@@ -40,7 +40,7 @@ func leaveNotices(fsys durable.FS, dir string, lines []string) {
 func TakeNotices(fsys durable.FS, dir string) []string {
 	// Rename first, so that two concurrent commands do not report the same lines, and a guard that
 	// writes meanwhile starts a new file.
-	taken := noticePath(dir) + ".told"
+	taken := noticePath(dir) + ".taken"
 	if fsys.Rename(noticePath(dir), taken) != nil {
 		return nil
 	}

@@ -81,7 +81,7 @@ func mortal(part string, o journal.Options) journal.Options {
 		mu.Lock()
 		defer mu.Unlock()
 		if n--; n == 0 {
-			// Whoever waits for this process may not be its parent any more.
+			// The process that waits for this one may not be its parent any more.
 			_ = os.WriteFile(filepath.Join(o.Dir, part+" died"), nil, 0o600)
 			_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
 			select {} // The signal is on its way.
@@ -111,8 +111,8 @@ func (m mortalKnobs) Write(ctx context.Context, id knob.ID, v knob.Value) error 
 // patience is how long a guard of the tests may take to answer: it only ends a test that hangs.
 const patience = 5 * time.Minute
 
-// aliveName is a file that a guard of the tests keeps locked as long as it lives: it is nobody's
-// child that could be waited for.
+// aliveName is a file that a guard of the tests keeps locked as long as it lives: the guard is not
+// a child of the test, which therefore cannot wait for it.
 const aliveName = "guard alive"
 
 // lockSoon takes a lock as soon as its holder is gone.
@@ -339,8 +339,8 @@ func (s stage) start(mode string) (*exec.Cmd, *bufio.Reader) {
 	return command, bufio.NewReader(out)
 }
 
-// settled waits until no change is in trial and nobody has the journal, then opens it. A guard has
-// the time a test has.
+// settled waits until no change is in trial and no process has the journal, then opens it. A guard
+// has the time a test has.
 func (s stage) settled() *journal.Journal {
 	s.t.Helper()
 	for {

@@ -119,7 +119,7 @@ func TestRecover(t *testing.T) {
 	})
 }
 
-// TestInterruptedWrite: between the intent and its end only the knob can tell what happened.
+// TestInterruptedWrite: between the intent and its end only the knob can show what happened.
 func TestInterruptedWrite(t *testing.T) {
 	for name, test := range map[string]struct {
 		holds   knob.Value
@@ -175,8 +175,8 @@ func TestIdentity(t *testing.T) {
 		note     string
 		err      error
 	}{
-		"same":        {here, true, "undone", nil},
-		"cannot tell": {journal.Identity{}, true, "undone", nil},
+		"same":      {here, true, "undone", nil},
+		"not known": {journal.Identity{}, true, "undone", nil},
 		"other interface": {journal.Identity{Namespace: "net:[1]", Device: "7"}, false,
 			"undone; the interface is gone and another one has its name: left alone", nil},
 		"other namespace":  {journal.Identity{Namespace: "net:[9]", Device: "2"}, false, "", journal.ErrOtherNamespace},
@@ -274,10 +274,10 @@ func TestNamespaceIsDestroyed(t *testing.T) {
 	here.Namespace = "net:[2]"
 	j = open(t, o)
 	if out, err := j.Recover(t.Context()); err != nil || len(out) != 0 {
-		t.Errorf("while somebody is inside: %+v, %v", out, err)
+		t.Errorf("while a process is inside: %+v, %v", out, err)
 	}
 	if _, err := j.UndoAll(t.Context()); !errors.Is(err, journal.ErrOtherNamespace) {
-		t.Errorf("undo while somebody is inside: %v", err)
+		t.Errorf("undo while a process is inside: %v", err)
 	}
 	gone = true
 	writes := k.writes
@@ -327,7 +327,7 @@ func TestCommitNoticesForeignValues(t *testing.T) {
 	if err != nil || len(out) != 4 || k.values[rmem] != "A" || k.values[mtu] != "1400" {
 		t.Errorf("%+v, %v, %v", out, err, k.values)
 	}
-	// The interface is gone: nobody knows what would stay.
+	// The interface is gone: it cannot be known what would stay.
 	apply(t, j, journal.Request{}, ring, "512")
 	delete(k.values, ring)
 	if err := j.Commit(t.Context(), "5"); !errors.Is(err, fs.ErrNotExist) {
@@ -335,8 +335,8 @@ func TestCommitNoticesForeignValues(t *testing.T) {
 	}
 }
 
-// TestWallClockJumps: deadlines are those of CLOCK_BOOTTIME. Whoever sets the date, ten years on or
-// back, ends no trial and lengthens none.
+// TestWallClockJumps: deadlines are those of CLOCK_BOOTTIME. Setting the date ten years on or back
+// neither ends nor lengthens a trial.
 func TestWallClockJumps(t *testing.T) {
 	for name, jump := range map[string]time.Duration{"on": 87660 * time.Hour, "back": -87660 * time.Hour} {
 		t.Run(name, func(t *testing.T) {

@@ -52,8 +52,8 @@ func TestInterfaceIsRenamed(t *testing.T) {
 				before, state := takeSnapshot(t), t.TempDir()
 				j := liveJournal(t, state)
 				apply(t, j, journal.Request{}, ofInterface...)
-				// The second name is the old one of the other: whoever goes by names writes to the
-				// wrong interface.
+				// The second name is the old one of the other: code that goes by names writes to
+				// the wrong interface.
 				must(t, `ip link set a0 down; ip link set b0 down
 					ip link set a0 name lan0; ip link set b0 name a0
 					ip link set lan0 up; ip link set a0 up`)
@@ -102,8 +102,8 @@ func TestInterfaceIsRenamed(t *testing.T) {
 	}
 }
 
-// TestInterfaceIsRemoved: what was changed on an interface that is gone is over, and told; a new
-// one of the same name is left alone.
+// TestInterfaceIsRemoved: a change on an interface that is gone is over, and reported. A new
+// interface with the same name is left alone.
 func TestInterfaceIsRemoved(t *testing.T) {
 	for name, again := range map[string]bool{"for good": false, "another one comes": true} {
 		t.Run(name, func(t *testing.T) {
@@ -249,7 +249,7 @@ func endGroup(t *testing.T, env, want string) {
 		t.Fatal(err)
 	}
 	if !l.killed("writer", command.Wait()) {
-		t.Error("the writer ended by itself")
+		t.Error("the writer ended without the kill")
 	}
 	l.guardEnds(state)
 	log := stage{t, "live", state}.guardLog()

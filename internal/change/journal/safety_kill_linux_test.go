@@ -140,12 +140,12 @@ func (l *lane) randomKill(mode string, random *rand.Rand) {
 		l.t.Fatal(err)
 	}
 	if !l.killed("writer", command.Wait()) {
-		l.t.Fatal("the writer ended by itself")
+		l.t.Fatal("the writer ended before the kill")
 	}
 	l.kills++
 	what := fmt.Sprintf("kill %d of a writer (%s)", l.kills, mode)
 	if strings.HasSuffix(mode, "unguarded") {
-		// Nobody comes, so whatever was in force at the moment of the kill is in force still.
+		// No guard runs, so a value in force at the moment of the kill is still in force.
 		if len(l.before.differences(takeSnapshot(l.t))) != 0 {
 			l.inForce++
 		}
@@ -166,7 +166,8 @@ func (l *lane) randomKill(mode string, random *rand.Rand) {
 
 // TestThousandKills kills writers of real settings (sysctls, features, channels, MTU, queue
 // lengths, queueing disciplines, routes, steering) with SIGKILL at random moments. With a guard
-// everything is back by itself, without one by the next start; nothing is unaccounted for.
+// everything goes back automatically, without one at the next start. The journal accounts for every
+// change.
 func TestThousandKills(t *testing.T) {
 	rounds := randomKills
 	if s := os.Getenv("LINERATE_KILL_ROUNDS"); s != "" {
@@ -182,8 +183,8 @@ func TestThousandKills(t *testing.T) {
 			inWorld(t, func() {
 				l := newLane(t)
 				random := rand.New(rand.NewPCG(6, uint64(rounds)))
-				// A kill while nothing is in force shows little, so it does not count fully: the test
-				// goes on until a quarter of the rounds hit a change.
+				// A kill while nothing is in force shows little, so it does not count fully: the
+				// test goes on until a quarter of the rounds hit a change.
 				for i := 0; i < rounds || kind != "" && l.inForce < rounds/4; i++ {
 					l.randomKill([]string{"trial", "commit"}[i%2]+kind, random)
 				}
@@ -198,7 +199,8 @@ func TestThousandKills(t *testing.T) {
 }
 
 // TestKillAtEveryStep kills the writer before each of its accesses to disk and knobs in turn, then
-// the guard, then the recovery. Whoever is left, at last the next start, brings everything back.
+// the guard, then the recovery. The process that is left, at last the next start, restores
+// everything.
 func TestKillAtEveryStep(t *testing.T) {
 	for _, part := range []struct {
 		name, env, mode string
@@ -227,7 +229,7 @@ func TestKillAtEveryStep(t *testing.T) {
 	}
 }
 
-// killAtStep plays a life, and reports whether somebody died at step n.
+// killAtStep plays a life, and reports whether a process died at step n.
 func (l *lane) killAtStep(env, mode string, n int) (died bool) {
 	l.t.Helper()
 	state := filepath.Join(l.dir, strconv.Itoa(n))

@@ -95,7 +95,7 @@ func run(script string) error {
 	return nil
 }
 
-// snapshot is a namespace as the kernel tells it, byte by byte: all sysctls that can be written,
+// snapshot is a namespace as the kernel reports it, byte by byte: all sysctls that can be written,
 // attributes and NIC settings of links, queueing disciplines, routes, files of queues. It is read
 // past the code that the journal uses, so that a mistake there does not hide itself.
 type snapshot map[string]string
@@ -138,8 +138,8 @@ func (s snapshot) files(dir string) error {
 	})
 }
 
-// What counts by itself. The numbers are those of rtnetlink(7) headers: linux/if_link.h,
-// linux/rtnetlink.h.
+// Attributes that change without any write. The numbers are those of rtnetlink(7) headers:
+// linux/if_link.h, linux/rtnetlink.h.
 var (
 	// IFLA_STATS, IFLA_STATS64, IFLA_AF_SPEC (holds counters of IPv6), IFLA_CARRIER_CHANGES,
 	// IFLA_CARRIER_UP_COUNT, IFLA_CARRIER_DOWN_COUNT.
@@ -153,7 +153,8 @@ var (
 // sizeofTcmsg is the size of struct tcmsg in linux/rtnetlink.h.
 const sizeofTcmsg = 20
 
-// dump takes in the answers to one dump request of rtnetlink, less what counts by itself.
+// dump takes in the answers to one dump request of rtnetlink, without the attributes that change
+// without any write.
 func (s snapshot) dump(name string, request uint16, requestHeader, header int, volatile map[uint16]bool) error {
 	socket, err := unix.Socket(unix.AF_NETLINK, unix.SOCK_RAW|unix.SOCK_CLOEXEC, unix.NETLINK_ROUTE)
 	if err != nil {

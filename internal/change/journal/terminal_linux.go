@@ -39,10 +39,10 @@ func atTerminal(path string) *terminal {
 	return t
 }
 
-// tell writes lines to the terminal, if it is still the same: the kernel gives the number of a
+// show writes lines to the terminal, if it is still the same: the kernel gives the number of a
 // closed terminal to the next session of any user. It never waits for a terminal that accepts no
 // output.
-func (t *terminal) tell(lines []string) error {
+func (t *terminal) show(lines []string) error {
 	file, err := os.OpenFile(t.path, os.O_WRONLY|unix.O_NOCTTY|unix.O_NONBLOCK, 0)
 	if err != nil {
 		return err

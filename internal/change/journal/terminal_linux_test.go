@@ -65,11 +65,11 @@ func TestRollbackIsTold(t *testing.T) {
 				}
 				b.die()
 				b.end("undone by guard: writer died")
-				if told := journal.TakeNotices(b.fsys, "/state"); len(told) != 1 || told[0] != line {
-					t.Errorf("next command is told %q", told)
+				if shown := journal.TakeNotices(b.fsys, "/state"); len(shown) != 1 || shown[0] != line {
+					t.Errorf("the next command shows %q", shown)
 				}
-				if told := journal.TakeNotices(b.fsys, "/state"); len(told) != 0 {
-					t.Errorf("told twice: %q", told)
+				if shown := journal.TakeNotices(b.fsys, "/state"); len(shown) != 0 {
+					t.Errorf("shown twice: %q", shown)
 				}
 				if log := b.log.String(); another != strings.Contains(log, "is another terminal now") {
 					t.Errorf("log of the guard:\n%s", log)

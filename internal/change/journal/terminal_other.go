@@ -2,11 +2,12 @@
 
 package journal
 
-// terminal is not known here: the log, the history and the next command tell.
+// terminal is not known on this system: the log, the history and the next command report undone
+// changes.
 type terminal struct{}
 
 func ownTerminal() string { return "" }
 
 func atTerminal(string) *terminal { return nil }
 
-func (*terminal) tell([]string) error { return nil }
+func (*terminal) show([]string) error { return nil }

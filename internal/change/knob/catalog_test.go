@@ -84,7 +84,7 @@ func TestCatalogueIsConsistent(t *testing.T) {
 			}
 		}
 		if d.DefaultOn == "" && d.Default != "" {
-			t.Errorf("%s: nobody says where the default %q was read", d.Pattern, d.Default)
+			t.Errorf("%s: DefaultOn does not say where the default %q was read", d.Pattern, d.Default)
 		}
 		for what, text := range map[string]string{"what": d.What, "symptom": d.Symptom, "expect": d.Expect,
 			"risk": d.Risk} {

@@ -29,9 +29,9 @@ const (
 
 // kinds lists all, with whether the subject is the name of a network interface.
 //
-// Kinds that no backend handles yet (nfs, registry, ipadm, …) are parsed nevertheless, so that they
-// can stand in the catalogue and in documents of other hosts; reading them is ErrNotSupported and
-// not ErrUnknown.
+// The parser also accepts kinds that no backend handles yet (nfs, registry, ipadm, …), because the
+// catalogue and the documents of other hosts contain them. Reading one is ErrNotSupported and not
+// ErrUnknown.
 var kinds = map[string]bool{
 	KindSysctl: false, KindLink: true, KindEthtool: true, KindRoute: false, KindQueue: true, KindIRQ: false,
 	KindQdisc:  true,

@@ -52,7 +52,7 @@ func card(name string) bootconf.Device {
 		return bootconf.Device{Name: name, Address: "02:00:00:00:00:01", Driver: "cdc_ether"}
 	}
 	if name == "enp4s0" {
-		// somebody gave it an address
+		// an administrator gave it an address
 		return bootconf.Device{Name: name, Address: "02:00:00:00:00:02", Path: "pci-0000:04:00.0", Driver: "igc"}
 	}
 	return bootconf.Device{Name: name}

@@ -48,8 +48,8 @@ func TestRunRefuses(t *testing.T) {
 		traffic.ErrBadSpec) {
 		t.Errorf("stream: %v", err)
 	}
-	if _, err := Run(t.Context(), "nobody.invalid", traffic.Spec{Test: traffic.Ping}, ClientOptions{}); err == nil {
-		t.Error("a name that is none was pinged")
+	if _, err := Run(t.Context(), "no-host.invalid", traffic.Spec{Test: traffic.Ping}, ClientOptions{}); err == nil {
+		t.Error("a name that does not exist was pinged")
 	}
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()

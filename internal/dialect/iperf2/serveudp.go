@@ -155,7 +155,7 @@ func (t *flowTable) logFlow(from netip.AddrPort, f *flow) {
 		unit.FormatSeconds(r.jitter.Seconds()))
 }
 
-// rate converts n bytes in so many seconds for display.
+// rate returns the rate of n bytes in a time, for display; 0 for a time of 0 or less.
 func rate(n int64, seconds float64) unit.BitRate {
 	if seconds <= 0 {
 		return 0

@@ -18,8 +18,8 @@ func processTimes() cpuTimes {
 	return cpuTimes{user: user, system: system}
 }
 
-// share returns the CPU time since an earlier reading in per cent of so many seconds of one CPU,
-// which is the unit of the protocol's results.
+// share returns the CPU time since an earlier reading, in per cent of the given number of seconds
+// of one CPU. This is the unit of the protocol's results.
 func (c cpuTimes) share(since cpuTimes, seconds float64) (total, user, system float64) {
 	if seconds <= 0 {
 		return 0, 0, 0

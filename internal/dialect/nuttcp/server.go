@@ -133,8 +133,8 @@ func (s *Server) serve(serving context.Context, conn *net.TCPConn) {
 	}
 	visit, err := s.o.Gate.Enter(from.Addr())
 	if err == nil {
-		// Checked before the test begins, because the client can be told the reason now; later it
-		// would only see its data break off.
+		// The check runs before the test begins, because only now can the reply give the reason.
+		// Later the client would only see its data break off.
 		err = s.affordable(p)
 	}
 	if err != nil {
@@ -262,7 +262,7 @@ func (s *Server) takeTurn(ctx context.Context, key turnKey) (done func(), err er
 	return s.turns.Take(ctx, key)
 }
 
-// rate converts n bytes in so much time for display.
+// rate returns the rate of n bytes in a time, for display.
 func rate(n int64, d time.Duration) unit.BitRate {
 	return unit.BitRate(over(float64(n)*8, d.Seconds()))
 }

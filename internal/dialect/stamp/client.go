@@ -247,7 +247,7 @@ func counters(sample func() (*host.Counters, error), r *traffic.Result) *host.Co
 	return c
 }
 
-// fillEnd records what this host spent between two readings around a window of so many seconds.
+// fillEnd records what this host spent between two readings around a window of inside seconds.
 func fillEnd(e *traffic.End, before, after *host.Counters, inside float64) {
 	if before == nil || after == nil {
 		return

@@ -209,7 +209,7 @@ func waits(dialect string) bool {
 // now returns the time since the server was created.
 func (s *Server) now() time.Duration { return time.Since(s.started) }
 
-// rate converts n bytes in so many seconds for display.
+// rate returns the rate of n bytes in a time, for display; 0 for a time of 0 or less.
 func rate(n int64, seconds float64) unit.BitRate {
 	if seconds <= 0 {
 		return 0

@@ -72,8 +72,8 @@ func header(size int) []byte {
 	return b
 }
 
-// TestExpressWay: the switch above a card of two ports is the narrow place; what it could do is
-// told beside it; the second port shares.
+// TestExpressWay: the switch above a card with two ports is the narrow place. The slot shows the
+// capacity in use, the best possible one, and the second port that shares it.
 func TestExpressWay(t *testing.T) {
 	const root, up, card = "sys/devices/pci0000:00/0000:00:01.0", "/0000:01:00.0", "/0000:02:00.0"
 	m := tree{root + up + card + "/subsystem->": "../../../../bus/pci",

@@ -31,7 +31,7 @@ func TestControl(t *testing.T) {
 			Control{PayloadBytes: 256, PayloadSupportedBytes: 512, ReadRequestBytes: 4096}, true},
 		{"the smallest", config(0, 0), nil, Control{128, 128, 128}, true},
 		{"reserved codes", config(7, 6<<12|7<<5), nil, Control{}, true},
-		{"64 bytes for everybody", config(2, 0)[:64], nil, Control{}, false},
+		{"64 bytes, as any user may read", config(2, 0)[:64], nil, Control{}, false},
 		{"not there", nil, fs.ErrNotExist, Control{}, false},
 		{"asleep", nil, errors.New("asleep"), Control{}, false},
 	} {

@@ -56,9 +56,9 @@ func TestGuestCapture(t *testing.T) {
 	if !guesttest.In(t) {
 		return
 	}
-	// Two readings are compared, so that nothing may go on meanwhile: no address that is still
-	// probed for, no speed that is still negotiated. The card on USB stays down: its function goes
-	// to sleep and wakes by itself.
+	// The test compares two readings, so nothing may change between them: no duplicate address
+	// detection, no speed negotiation. The card on USB stays down: its function goes to sleep and
+	// wakes automatically.
 	if err := os.WriteFile("/proc/sys/net/ipv6/conf/all/disable_ipv6", []byte("1"), 0); err != nil {
 		t.Fatal(err)
 	}

@@ -182,7 +182,7 @@ func TestWindow(t *testing.T) {
 		{"send", "6.18.44", settings("tcp_wmem=4096 16384 4194304"), ceiling.Send, 4 << 20},
 		{"send without scaling", "6.18.44", settings("tcp_wmem=4096 16384 4194304", "tcp_window_scaling=0"),
 			ceiling.Send, 65535},
-		{"more than the header tells", "6.18.44", settings("tcp_wmem=4096 16384 2147483647"), ceiling.Send,
+		{"more than the header can hold", "6.18.44", settings("tcp_wmem=4096 16384 2147483647"), ceiling.Send,
 			65535 << 14},
 		{"not known", "6.18.44", nil, ceiling.Receive, 0},
 		{"not a triple", "6.18.44", settings("tcp_rmem=4096"), ceiling.Receive, 0},

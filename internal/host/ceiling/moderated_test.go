@@ -32,7 +32,7 @@ func TestModeration(t *testing.T) {
 		{"e1000e", []host.Interface{dev("eth0", "e1000e", "8086:10d3", 3)}, 20000, ""},
 		{"igb has no balanced mode", []host.Interface{dev("eth0", "igb", "8086:1521", 4)}, -1, ""},
 		{"another driver", []host.Interface{dev("eth0", "tg3", "14e4:1648", 125)}, -1, ""},
-		{"not told", []host.Interface{{Name: "eth0", Driver: "e1000"}}, -1, ""},
+		{"not known", []host.Interface{{Name: "eth0", Driver: "e1000"}}, -1, ""},
 	} {
 		got := ceiling.Moderation(&host.Snapshot{Interfaces: c.cards})
 		if c.transactions < 0 {

@@ -48,7 +48,7 @@ func TestPacketCeilings(t *testing.T) {
 		change func(*host.Snapshot, *host.Interface)
 		want   string
 	}{
-		{"nothing is told of interrupts", nil, ""},
+		{"interrupts are not known", nil, ""},
 		{"8000/s hold more than the link has", coalesce(map[string]uint32{"rx-usecs": 125}), ""},
 		{"3000/s do not, of small frames", coalesce(map[string]uint32{"rx-usecs": 333}), "interrupts:eth0@64B"},
 		{"250/s do not, of any", coalesce(map[string]uint32{"rx-usecs": 4000}), "interrupts:eth0"},
@@ -61,7 +61,7 @@ func TestPacketCeilings(t *testing.T) {
 		{"four queues", func(_ *host.Snapshot, dev *host.Interface) {
 			dev.Coalesce, dev.Channels = map[string]uint32{"rx-usecs": 333}, &host.Channels{Combined: 4}
 		}, ""},
-		{"four queues, told by sysfs", func(_ *host.Snapshot, dev *host.Interface) {
+		{"four queues, counted in sysfs", func(_ *host.Snapshot, dev *host.Interface) {
 			dev.Coalesce = map[string]uint32{"rx-usecs": 333}
 			dev.Queues = []host.Queue{{Name: "rx-0"}, {Name: "rx-1"}, {Name: "rx-2"}, {Name: "rx-3"}, {Name: "tx-0"}}
 		}, ""},

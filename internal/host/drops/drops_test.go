@@ -55,9 +55,9 @@ func TestDropsAreSortedAndNeverNil(t *testing.T) {
 	}
 }
 
-// TestNoPacketIsToldTwice has, for each way in which one packet is counted in two counters, what is
-// left to tell.
-func TestNoPacketIsToldTwice(t *testing.T) {
+// TestNoPacketIsReportedTwice has, for each way in which two counters count one packet, the drops
+// that remain to be reported.
+func TestNoPacketIsReportedTwice(t *testing.T) {
 	for _, c := range []struct {
 		name     string
 		counters map[string]uint64
@@ -80,7 +80,7 @@ func TestNoPacketIsToldTwice(t *testing.T) {
 		{"a ring by three names", map[string]uint64{"nic.eth0.rx_missed_errors": 9, "nic.eth0.rx_fifo_errors": 9,
 			"nic.eth0.rx_over_errors": 2}, nil,
 			[]Drop{{"nic.eth0.rx_missed_errors", 9, Ring}}},
-		{"a ring, told by the queues too",
+		{"a ring, counted by the queues too",
 			map[string]uint64{"nic.eth0.rx_missed_errors": 9, "ethtool.eth0.rx_queue_0_drops": 5,
 				"ethtool.eth0.rx_queue_13_drops":  4,
 				"ethtool.eth0.rx_no_buffer_count": 1000}, map[string]string{"eth0": "igb"},

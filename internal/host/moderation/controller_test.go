@@ -27,8 +27,8 @@ func TestControllerOf(t *testing.T) {
 	}
 }
 
-// FuzzUsecs: what a driver takes as microseconds it gives back as such, and a controller is one of
-// those that there are.
+// FuzzUsecs: a driver that accepts a number of microseconds also reads it back as microseconds, and
+// every controller that is returned exists.
 func FuzzUsecs(f *testing.F) {
 	f.Add("e1000", uint32(125), "8086:100e")
 	f.Add("igb", uint32(4), "8086:")

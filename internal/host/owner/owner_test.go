@@ -32,7 +32,7 @@ func TestFind(t *testing.T) {
 		running map[string]bool
 		want    []Owner
 	}{
-		{"nobody", nil, nil, nil},
+		{"no owner", nil, nil, nil},
 		{"a profile without its program", map[string]string{"etc/tuned/active_profile": "virtual-guest"}, nil, nil},
 		{"an old server", map[string]string{"run/network/ifstate": ""}, map[string]bool{"irqbalance": true}, []Owner{
 			{Name: "irqbalance", Running: true, Manages: "interrupt affinity", Marks: "process irqbalance"},

@@ -14,8 +14,8 @@ import (
 	"github.com/linerate/linerate/internal/lab/guest/guesttest"
 )
 
-// LINERATE_SAMPLE=60 makes of the test binary a program that samples the host for so many seconds,
-// once each second, and prints what that cost:
+// LINERATE_SAMPLE=60 turns the test binary into a program that samples the host once each second
+// for 60 seconds, and prints what that cost:
 //
 //	go test -c -o /tmp/sampler ./internal/host/sample && LINERATE_SAMPLE=60 /tmp/sampler
 func TestMain(m *testing.M) {

@@ -146,7 +146,7 @@ func TestOpen(t *testing.T) {
 		{"the directory above", above, "sosreport-tiny-2023-12-25"},
 		{"tar", write(t, "a.tar", plain), "sosreport-tiny-2023-12-25"},
 		{"tar.gz", write(t, "a.tar.gz", gzipped(t, plain)), "sosreport-tiny-2023-12-25"},
-		{"tar of what is within", write(t, "b.tar", tarred(t, "./", entries)), ""},
+		{"tar of the directory's content", write(t, "b.tar", tarred(t, "./", entries)), ""},
 	} {
 		r, err := Open(t.Context(), c.name)
 		if err != nil {
@@ -361,8 +361,8 @@ func TestLinkedTables(t *testing.T) {
 	}
 }
 
-// What a card is the link of its interface tells where ethtool did not run: that of a guest of
-// Hyper-V is on its bus.
+// Where ethtool did not run, the link of an interface in /sys/class/net shows the kind of its card:
+// the card of a Hyper-V guest is on VMBus.
 func TestBusOfTheLink(t *testing.T) {
 	address := hostfs.Entry{Name: "sos_commands/networking/ip_-d_address",
 		Content: []byte("2: eth0: <UP,LOWER_UP> mtu 1500 qdisc mq state UP\n    link/ether 00:15:5d:b7:25:12 brd ff:ff:ff:ff:ff:ff\n")}

@@ -64,8 +64,7 @@ func collected(t testing.TB, entries []hostfs.Entry) *Report {
 	return r
 }
 
-// Whatever host a report was made of, it tells of it what the host's own capture tells, as far as
-// the texts have it.
+// A report of any host shows the same as the host's own capture, as far as the texts contain it.
 func TestReportIsTheHost(t *testing.T) {
 	for name, root := range captures(t) {
 		for a, ageName := range map[age]string{sos4: "sos4", sos3: "sos3"} {

@@ -94,7 +94,7 @@ func renderCoalesce(name string, c card) string {
 
 func renderFeatures(name string, c card) string {
 	if len(c.Features) == 0 {
-		return "" // Nobody asked.
+		return "" // The capture did not ask for features.
 	}
 	b := "Features for " + name + ":\n"
 	state := func(f host.Feature) string {

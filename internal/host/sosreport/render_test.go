@@ -57,9 +57,8 @@ const (
 	sos3
 )
 
-// render writes the report that sos makes of a host. It is the other way round of everything that
-// this package does, in the words of the tools (their versions: Debian 12 for sos4, RHEL 7 for
-// sos3).
+// render writes the report that sos makes of a host. It is the inverse of everything that this
+// package does, in the words of the tools (their versions: Debian 12 for sos4, RHEL 7 for sos3).
 func render(t testing.TB, fsys fs.ReadLinkFS, a age) []hostfs.Entry {
 	t.Helper()
 	h := readFacts(t, fsys)

@@ -19,7 +19,7 @@ func TestClamped(t *testing.T) {
 		{"by the other's own path", 1448, 1348, 1400, true, 65160, false},
 		{"by half the window, as over loopback", 65483, 32741, 65535, true, 65482, false},
 		{"of jumbo frames", 8948, 1448, 9000, true, 65160, true},
-		{"not told", 0, 1448, 1500, true, 65160, false},
+		{"not known", 0, 1448, 1500, true, 65160, false},
 	} {
 		if got := Clamped(TCPInfo{AdvMSSBytes: c.adv},
 			TCPInfo{SndMSSBytes: c.snd, PMTUBytes: c.pmtu, TimestampsOK: c.timestamps,

@@ -24,7 +24,7 @@ func speaker(asked *[]traffic.Spec) traffic.Runner {
 // that only linerate knows.
 func TestStrangerIsAskedInItsOwnWords(t *testing.T) {
 	var asked []traffic.Spec
-	s := Stranger{Host: "nobody.invalid", Speak: speaker(&asked)}
+	s := Stranger{Host: "no-host.invalid", Speak: speaker(&asked)}
 	spec := traffic.Spec{Test: traffic.Stream, SendMethod: "copy", ReceiveMethod: "copy", WarmUp: time.Second,
 		Duration: time.Second, ProbeGap: 50 * time.Millisecond}
 	if r, err := s.Run(t.Context(), spec, nil); err != nil || r.Test != traffic.Stream {
@@ -39,7 +39,7 @@ func TestStrangerIsAskedInItsOwnWords(t *testing.T) {
 // TestStrangerWithoutAProgram checks that a host that answers echo requests alone refuses a stream,
 // and that it reports no configuration.
 func TestStrangerWithoutAProgram(t *testing.T) {
-	s := Stranger{Host: "nobody.invalid"}
+	s := Stranger{Host: "no-host.invalid"}
 	if _, err := s.Run(t.Context(), traffic.Spec{Test: traffic.Stream}, nil); !errors.Is(err, traffic.ErrBadSpec) {
 		t.Errorf("stream: %v, want %v", err, traffic.ErrBadSpec)
 	}

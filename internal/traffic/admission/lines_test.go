@@ -57,7 +57,7 @@ func TestLimitedLogFromManyGoroutines(t *testing.T) {
 	if got := all.String(); got != "xxxxxxxxxx" {
 		t.Errorf("%d goroutines wrote %q", 8, got)
 	}
-	LimitLines(nil, 1, "nobody")("nothing")
+	LimitLines(nil, 1, "no client")("nothing")
 }
 
 func TestSentencesStayOneLine(t *testing.T) {

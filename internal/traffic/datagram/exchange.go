@@ -86,9 +86,9 @@ func (x *Exchange) Idle() bool {
 	return true
 }
 
-// Tell returns what the other end needs: one tally for each sender, in the order of the ports. The
-// senders must be idle.
-func (x *Exchange) Tell() []Tally {
+// Tallies returns what the other end needs: one tally for each sender, in the order of the ports.
+// The senders must be idle.
+func (x *Exchange) Tallies() []Tally {
 	tallies := []Tally{}
 	x.sent = x.sent[:0]
 	for _, p := range x.ports {
@@ -101,7 +101,7 @@ func (x *Exchange) Tell() []Tally {
 	return tallies
 }
 
-// Hear takes what the other end's Tell returned, once. It comes from the network, so impossible
+// Hear takes what the other end's Tallies returned, once. It comes from the network, so impossible
 // values are ErrOutOfPlace.
 func (x *Exchange) Hear(theirs []Tally) error {
 	if x.theirs != nil || !x.Receives() || len(theirs) != x.count(false) {

@@ -58,10 +58,10 @@ func TestExchangeIsExact(t *testing.T) {
 		}
 	}
 	for i, x := range ends {
-		if err := x.Hear(ends[1-i].Tell()); err != nil {
+		if err := x.Hear(ends[1-i].Tallies()); err != nil {
 			t.Fatal(err)
 		}
-		if err := x.Hear(ends[1-i].Tell()); !errors.Is(err, ErrOutOfPlace) {
+		if err := x.Hear(ends[1-i].Tallies()); !errors.Is(err, ErrOutOfPlace) {
 			t.Errorf("heard twice: %v", err)
 		}
 	}

@@ -453,7 +453,7 @@ func TestTotalsBlameTheSocketForWhatItDropped(t *testing.T) {
 	f.settle(func(r Received) bool { return r.MeasuredSocketDrops > 0 })
 	f.phase.Set(engine.Tail)
 	<-f.sender.Idle()
-	if err := in.Hear(out.Tell()); err != nil {
+	if err := in.Hear(out.Tallies()); err != nil {
 		t.Fatal(err)
 	}
 	start := time.Now()

@@ -72,8 +72,8 @@ func NewStreamSender(p *Phase, conn *Conn, o StreamOptions) (*Worker, error) {
 		return nil, err
 	}
 	w, err := newStreamSender(p, conn, method, o)
-	// The host may still refuse a working method to one more worker: a user may have only so many
-	// pages in pipes, and so many descriptors.
+	// The host may still refuse a working method to one more worker: a user's pages in pipes
+	// are limited, and so are the descriptors of a process.
 	if err != nil && o.Send == SendAuto && method != SendCopy {
 		w, err = newStreamSender(p, conn, SendCopy, o)
 	}

@@ -202,5 +202,5 @@ func TestLimited(t *testing.T) {
 	if len(said) != 2 || said[0] != "0 " {
 		t.Errorf("said %q", said)
 	}
-	Limited(nil, 1, "nobody")("%d", 1)
+	Limited(nil, 1, "no client")("%d", 1)
 }

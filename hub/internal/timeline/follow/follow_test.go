@@ -23,6 +23,7 @@ import (
 	"github.com/linerate/linerate/internal/host/sample"
 	"github.com/linerate/linerate/internal/peer/agent"
 	"github.com/linerate/linerate/internal/report"
+	"github.com/linerate/linerate/internal/report/reporttest"
 )
 
 var noon = time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)
@@ -217,7 +218,7 @@ func TestChanges(t *testing.T) {
 		len(d.Changes) != 1 || !cmp.Equal(d.Changes[0], h.source.changes[0]) {
 		t.Errorf("document %s, %v", doc, err)
 	}
-	if err := report.Validate(doc); err != nil {
+	if err := reporttest.Validate(doc); err != nil {
 		t.Errorf("not of its schema: %v", err)
 	}
 
@@ -456,7 +457,7 @@ func TestFindings(t *testing.T) {
 		d.Findings[0].Title != "9 lost" {
 		t.Errorf("document %s, %v", doc, err)
 	}
-	if err := report.Validate(doc); err != nil {
+	if err := reporttest.Validate(doc); err != nil {
 		t.Errorf("not of its schema: %v", err)
 	}
 	// The hub ends and comes back soon: it goes on.

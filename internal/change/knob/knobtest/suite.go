@@ -20,8 +20,8 @@ type Pair struct {
 
 // Fixture is a host that the suite may change.
 //
-// ReadOnly, Unsupported, Foreign, Device and Vanish are needed as well: a check that a fixture
-// could leave out would be a hole that nobody sees. Missing, Messy and Invalid may be empty lists.
+// ReadOnly, Unsupported, Foreign, Device and Vanish are needed as well: if a fixture could leave a
+// check out, no test would notice the hole. Missing, Messy and Invalid may be empty lists.
 type Fixture struct {
 	Backend  knob.Backend
 	Writable []Pair
@@ -247,8 +247,8 @@ func foreign(t *testing.T, f Fixture) {
 // hardware acceleration needs a second for each further one.
 const rounds = 4
 
-// concurrent lets several writers fight over one knob: every number that is read is one that
-// somebody wrote.
+// concurrent lets several writers fight over one knob: every number that is read is one that a
+// writer wrote.
 //
 // It is no claim about who wins, nor about several numbers together: the kernel writes the three of
 // a setting such as tcp_rmem one after the other (proc_dointvec_minmax) and locks out no reader
@@ -331,9 +331,9 @@ func disappear(t *testing.T, f Fixture) {
 	refused(t, f.Backend.Write(t.Context(), f.Device, before), "write", f.Device, fs.ErrNotExist)
 }
 
-// disappearMidWrite takes the device away under a writer that never stops: whatever moment it is
-// in, between a read and a write, between the parts of one write, it is told that the device is not
-// there, and by no other answer.
+// disappearMidWrite takes the device away under a writer that never stops. The moment may be
+// between a read and a write, or between the parts of one write. The only answer the writer may get
+// is that the device does not exist.
 //
 // It is one writer, because of two each might read back the number of the other, which looks as if
 // the driver had not taken its own.

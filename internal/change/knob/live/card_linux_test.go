@@ -13,7 +13,7 @@ import (
 	"github.com/linerate/linerate/internal/lab/guest/guesttest"
 )
 
-// carrier waits until a link is up and its driver tells a speed.
+// carrier waits until a link is up and its driver reports a speed.
 func carrier(t *testing.T, c *nl.Client, name string) {
 	t.Helper()
 	if err := c.SetUp(name); err != nil {

@@ -135,7 +135,7 @@ func TestNetnsEthtoolSuite(t *testing.T) {
 	})
 }
 
-// Refusals name what would be taken: the driver's own maximum where it tells one, and the kernel's
+// A refusal names what the driver accepts: its own maximum where it reports one, and the kernel's
 // sentence.
 func TestNetnsEthtoolRefusals(t *testing.T) {
 	ns, tap := cards(t)
@@ -198,7 +198,7 @@ func TestNetnsEveryEthtoolKnobAnswers(t *testing.T) {
 		if d.Pattern.Kind() != knob.KindEthtool {
 			continue
 		}
-		attribute := strings.ReplaceAll(d.Pattern.Attribute(), "*", "of-nobody")
+		attribute := strings.ReplaceAll(d.Pattern.Attribute(), "*", "no-such-name")
 		for name, b := range where {
 			id := knob.ID("ethtool:" + name + "/" + attribute)
 			v, err := b.Read(t.Context(), id)

@@ -157,7 +157,7 @@ func TestNetnsForeignSysfs(t *testing.T) {
 		}
 	}
 	if _, err := b.Read(t.Context(), "queue:eth9/rx-0/rps_cpus"); !errors.Is(err, fs.ErrNotExist) {
-		t.Errorf("read of what is nowhere: %v", err)
+		t.Errorf("read of a missing file: %v", err)
 	}
 }
 

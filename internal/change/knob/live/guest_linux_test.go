@@ -176,8 +176,8 @@ func TestGuestCards(t *testing.T) {
 }
 
 // On vmxnet3 a packet of a larger MTU takes several buffers, and the ring for receiving is a whole
-// number of packets in steps of 32: what the driver makes of a number depends on another knob, so
-// that only reading back tells.
+// number of packets in steps of 32. What the driver makes of a number depends on another knob, so
+// only reading it back shows the result.
 func TestGuestRoundingFollowsMTU(t *testing.T) {
 	if !guesttest.In(t) {
 		return
@@ -198,7 +198,7 @@ func TestGuestRoundingFollowsMTU(t *testing.T) {
 	}
 }
 
-// What a driver says no to is told in its words or the kernel's.
+// The error for a value that a driver refuses has the driver's words or the kernel's.
 func TestGuestRefusals(t *testing.T) {
 	if !guesttest.In(t) {
 		return
@@ -310,7 +310,7 @@ func TestGuestAgreesWithSysctl(t *testing.T) {
 	n := 0
 	for line := range strings.Lines(program(t, "sysctl", "-a")) {
 		name, theirs, ok := strings.Cut(line, " = ")
-		// Random numbers, clocks and counts of what is there now are not settings.
+		// Random numbers, clocks and counts of existing objects are not settings.
 		if !ok || !strings.HasPrefix(name, "net.") {
 			continue
 		}

@@ -104,7 +104,7 @@ func tcSays(t *testing.T, name, kind string) map[string]string {
 		case key == "overhead" && roots[0].Options["raw"] == true:
 			said[parameter] = "raw" // the number says nothing then
 		case !parameters[parameter]:
-			t.Errorf("%s: tc tells %s=%v, for which the catalogue has no name", kind, key, value)
+			t.Errorf("%s: tc prints %s=%v, for which the catalogue has no name", kind, key, value)
 		default:
 			said[parameter] = text
 		}

@@ -250,7 +250,7 @@ func TestNetnsLongList(t *testing.T) {
 	}
 }
 
-// Of two routes to one destination the one in use is meant, and only it changes.
+// Of two routes to one destination, a knob names the one in use, and a write changes only that one.
 func TestNetnsRouteInUse(t *testing.T) {
 	ns := world(t)
 	b := ns.Backend(t, live.New())

@@ -14,10 +14,10 @@ import (
 )
 
 // qdiscKnobs are the queueing disciplines of interfaces: "root" is the kind of the one at the root,
-// KIND.PARAMETER (fq.flow_limit) a parameter of it. Under mq a parameter is that of all children
-// alike.
+// KIND.PARAMETER (fq.flow_limit) a parameter of it. Under mq a parameter applies to all
+// children.
 //
-// # What the kernel made by itself
+// # The kernel's own disciplines
 //
 // A link gets its first discipline from the kernel, with the handle 0, and the kernel changes no
 // parameter of it: it must be made again, under a handle. An undo that only wrote the old value

@@ -149,7 +149,7 @@ func qdiscFixture(t *testing.T, kind string) knobtest.Fixture {
 	}
 }
 
-// Every parameter that package tc knows stands in the catalogue, and in the table above.
+// The catalogue and the table above have every parameter that package tc knows.
 func TestEveryQdiscParameterIsKnown(t *testing.T) {
 	for _, kind := range tc.Kinds() {
 		for _, name := range tc.Parameters(kind) {
@@ -170,8 +170,8 @@ func TestEveryQdiscParameterIsKnown(t *testing.T) {
 	}
 }
 
-// What the kernel gave a link by itself is there again after an undo: the same kind and options and
-// the handle 0.
+// After an undo a link has the discipline again that the kernel gave it: the same kind and options,
+// and the handle 0.
 func TestNetnsKernelsOwnQdiscComesBack(t *testing.T) {
 	ns := world(t)
 	b := ns.Backend(t, live.New())
@@ -262,8 +262,8 @@ func TestNetnsQdiscParameterUnderMQ(t *testing.T) {
 	}
 }
 
-// Shapers and trees that somebody built are neither read as fifos nor replaced; what they are is
-// left byte for byte.
+// Shapers and trees that a user built are neither read as fifos nor replaced; they stay the same
+// byte for byte.
 func TestNetnsShapersStay(t *testing.T) {
 	ns := world(t)
 	b := ns.Backend(t, live.New())
@@ -293,8 +293,8 @@ func TestNetnsShapersStay(t *testing.T) {
 				t.Errorf("%s: %v", id+attribute, err)
 			}
 		}
-		// htb counts packets among its options (direct_pkts of struct tc_htb_glob); what is in
-		// front of the counter was set by somebody.
+		// htb counts packets among its options (direct_pkts of struct tc_htb_glob); the bytes
+		// in front of the counter are settings.
 		settled := func(n nl.QdiscNode) []byte {
 			if n.Kind == "htb" {
 				return n.Options[:20]

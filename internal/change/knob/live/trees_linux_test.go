@@ -217,8 +217,8 @@ func FuzzParseNFSMounts(f *testing.F) {
 	})
 }
 
-// Who may not read a file is told that, and not that it is read-only; what nobody may write is told
-// so to root too.
+// A user who may not read a file gets that error, and not that the file is read-only. A file
+// without write permission for any user is read-only for root too.
 func TestPermissionsOfFiles(t *testing.T) {
 	root := tree(t, map[string]string{"shown!": "1", "switch": "1", "secret": "1"})
 	for name, mode := range map[string]fs.FileMode{"switch": 0o200, "secret": 0o400} {

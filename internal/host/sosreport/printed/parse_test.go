@@ -303,7 +303,7 @@ TcpExt:
     Detected reordering 1833 times using SACK
     12 other TCP timeouts
     TCPLossProbes: 1931
-    5 words that nobody knows
+    5 words without a counter
     a 5 b 6
 IpExt:
     InOctets: 2715

@@ -16,8 +16,8 @@ export const kinds = [
 export const kindOf = (kind) => kinds.find((k) => k.kind === kind) ?? { kind, name: String(kind), plural: String(kind), letter: "·", colour: "s8" };
 
 // rank orders kinds for a group's marker: changes first, scheduled events last.
-const telling = ["change", "run", "alert", "finding", "reboot", "link", "gap", "measurement"];
-export const rank = (kind) => (telling.indexOf(kind) + telling.length + 1) % (telling.length + 1);
+const order = ["change", "run", "alert", "finding", "reboot", "link", "gap", "measurement"];
+export const rank = (kind) => (order.indexOf(kind) + order.length + 1) % (order.length + 1);
 
 // chosen returns the kinds in the address; by default all.
 export function chosen(query) {

@@ -222,12 +222,12 @@ put_file() { printf '%s\n' "$1" >"$2"; }
 # ethtool shows some of them as rx-frame-low and takes rx-frames-low.
 get_moment() {
 	ethtool -c "$1" | sed 's/^\([rt]x\)-frame-/\1-frames-/' | WORD=$2 awk '
-		function tell(v) { if (v == "n/a" || v == "") exit; print v; found = 1; exit }
-		/^Adaptive RX:/ && ENVIRON["WORD"] == "adaptive-rx" { tell($3) }
-		/^Adaptive RX:/ && ENVIRON["WORD"] == "adaptive-tx" { tell($5) }
-		/^CQE mode RX:/ && ENVIRON["WORD"] == "cqe-mode-rx" { tell($4) }
-		/^CQE mode RX:/ && ENVIRON["WORD"] == "cqe-mode-tx" { tell($6) }
-		$1 == ENVIRON["WORD"] ":" { tell($2) }
+		function report(v) { if (v == "n/a" || v == "") exit; print v; found = 1; exit }
+		/^Adaptive RX:/ && ENVIRON["WORD"] == "adaptive-rx" { report($3) }
+		/^Adaptive RX:/ && ENVIRON["WORD"] == "adaptive-tx" { report($5) }
+		/^CQE mode RX:/ && ENVIRON["WORD"] == "cqe-mode-rx" { report($4) }
+		/^CQE mode RX:/ && ENVIRON["WORD"] == "cqe-mode-tx" { report($6) }
+		$1 == ENVIRON["WORD"] ":" { report($2) }
 		END { exit !found }'
 }
 put_moment() { ethtool -C "$2" "$3" "$1"; }
