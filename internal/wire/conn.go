@@ -340,7 +340,7 @@ func (c *Conn) deliver(m Message, n int) error {
 	c.mu.Unlock()
 	switch {
 	case full:
-		return fmt.Errorf("%w: peer sends more than is asked for", ErrProtocol)
+		return fmt.Errorf("%w: the peer sends more messages than this side receives", ErrProtocol)
 	case handle != nil && over:
 		// ended is running or has run; no further message is expected
 	case handle != nil:

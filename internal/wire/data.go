@@ -204,7 +204,7 @@ func (q *DataQueue) offer(conn *net.TCPConn, index int) error {
 	case q.over:
 		return net.ErrClosed
 	case q.seen[index]:
-		return fmt.Errorf("data connection %d is there already", index)
+		return fmt.Errorf("data connection %d already exists", index)
 	case len(q.seen) >= q.limit:
 		return errors.New("more data connections than expected")
 	}

@@ -137,10 +137,10 @@ func handshakeError(op, addr string, err error, head []byte) error {
 	case errors.As(err, &record) || len(head) > 0 && Dialect(head) != "TLS":
 		e.Kind, e.Err = ErrNotLinerate, fmt.Errorf("it speaks %s", Dialect(head))
 	case isTimeout(err):
-		e.Kind, e.Err = ErrUnreachable, errors.New("it accepted the connection and then said nothing")
+		e.Kind, e.Err = ErrUnreachable, errors.New("it accepted the connection and then sent nothing")
 		e.Advice = "is that port `linerate serve`, and is the process there alive?"
 	case len(head) == 0:
-		e.Kind, e.Err = ErrNotLinerate, fmt.Errorf("it closed the connection without a word: %w", err)
+		e.Kind, e.Err = ErrNotLinerate, fmt.Errorf("it closed the connection without sending anything: %w", err)
 	default:
 		e.Kind = ErrPeerGone
 	}

@@ -29,7 +29,7 @@ const (
 )
 
 // errCrowded is the reason for a connection that was dropped in favour of another.
-var errCrowded = errors.New("gave way: too many connections that have not shown what they are")
+var errCrowded = errors.New("dropped: too many unidentified connections")
 
 // stage is the progress of a half-open connection.
 type stage int

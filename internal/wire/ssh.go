@@ -18,9 +18,9 @@ import (
 
 // SSHTarget is a far end reached over the user's own ssh.
 type SSHTarget struct {
-	User string // empty: as ssh's configuration says
+	User string // empty: from ssh's configuration
 	Host string // name, alias of the user's ssh configuration, or address (IPv6 without brackets)
-	Port int    // 0: as ssh's configuration says
+	Port int    // 0: from ssh's configuration
 }
 
 // ParseSSHTarget reads ssh://[USER@]HOST[:PORT]. It refuses text that ssh could take for an option,

@@ -95,7 +95,7 @@ func OpenLog(fsys FS, path string) (*Log, [][]byte, error) {
 			err = file.Sync()
 		}
 		if err != nil {
-			_ = file.Close() // The error above is the one that counts.
+			_ = file.Close() // The error above is the relevant one.
 			return nil, nil, fmt.Errorf("cut torn tail of %s: %w", path, err)
 		}
 	}

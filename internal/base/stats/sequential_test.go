@@ -74,7 +74,7 @@ func TestBoundarySpending(t *testing.T) {
 				least *= 0.95
 			}
 			if got > l.Spent+4*sigma+1e-9 || got < least-4*sigma-1e-9 {
-				t.Errorf("looks %v: simulated %.4f crossed by look %d, the plan says %.4f", looks, got, i, l.Spent)
+				t.Errorf("looks %v: simulated %.4f crossed by look %d, the plan allows %.4f", looks, got, i, l.Spent)
 			}
 		}
 	}
@@ -178,7 +178,7 @@ func TestBoundaryTooSmall(t *testing.T) {
 		t.Errorf("three pairs cannot prove anything: %+v", b.Looks[0])
 	}
 	if b.Looks[1].Rank != 1 {
-		t.Errorf("what was not spent early must be there later: %+v", b.Looks[1])
+		t.Errorf("the risk not spent early must be available later: %+v", b.Looks[1])
 	}
 }
 

@@ -89,7 +89,7 @@ func (t *Tree) Read(name string) ([]byte, error) {
 	return b, nil
 }
 
-// onHost gives errors of a copy the same form as live ones, with the path as it was on the host.
+// onHost converts errors of a copy to the form of live ones, with the path as it was on the host.
 // Warnings end up in documents that are compared, and must not contain the place where an archive
 // was unpacked.
 func onHost(name string, err error) error {

@@ -20,7 +20,7 @@ func TestMain(m *testing.M) {
 	before := descriptors()
 	code := m.Run()
 	if after := descriptors(); code == 0 && after > before+4 {
-		// the runtime's poller and its wake-up descriptor stay open
+		// the runtime's poller and its wake-up descriptor remain open
 		fmt.Fprintf(os.Stderr, "%d descriptors open before the tests, %d after\n", before, after)
 		code = 1
 	}
