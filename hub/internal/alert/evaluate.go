@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/prometheus/common/model"
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/promql"
 	"github.com/prometheus/prometheus/rules"
@@ -86,7 +87,7 @@ func (w *Watcher) labelled(r *rule, s sighting) map[string]string {
 		all["finding"] = r.Finding
 	}
 	for name, value := range s.labels {
-		if name != labels.MetricName {
+		if name != model.MetricNameLabel {
 			all[name] = value
 		}
 	}
