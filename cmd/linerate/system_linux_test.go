@@ -114,13 +114,15 @@ func (h *host) confined(service string) {
 		"NoNewPrivs: 1", "Seccomp: 2")
 }
 
-// reboot restarts the system as an administrator does. cut ends it as a power cut does.
+// reboot restarts the system in order. It starts the target that `systemctl reboot` ends in, without
+// logind between: on a slow guest logind can fail to load just after systemd has reloaded its units.
+// cut ends the system as a power cut does.
 func (h *host) reboot() {
 	h.t.Helper()
 	// The guest may end before it answers.
 	var out bytes.Buffer
-	if status, err := h.g.Run(h.ctx, guest.Command{Args: []string{"systemctl", "--no-wall", "reboot"}}, &out,
-		nil); err == nil && status != 0 {
+	if status, err := h.g.Run(h.ctx, guest.Command{Args: []string{"systemctl", "start", "--no-block", "reboot.target"}},
+		&out, nil); err == nil && status != 0 {
 		h.t.Fatalf("reboot: status %d\n%s", status, &out)
 	}
 	if err := h.g.Wait(h.ctx); err != nil {

@@ -41,8 +41,10 @@ const watchStep = time.Second
 const writerGrace = 5 * time.Second
 
 // systemdPatience is how long systemd may take to move the guard to a control group of its own,
-// while the writer waits. It usually takes some 20 ms. Only Linux uses it, and tests change it.
-var systemdPatience = 2 * time.Second
+// while the writer waits. It usually takes some 20 ms; an emulated host that gets a tenth of a CPU
+// needs more than 2 s. It is less than the guard handshake takes at most. Only Linux uses it, and
+// tests change it.
+var systemdPatience = 8 * time.Second
 
 // RunGuard is the guard process. It waits until the writer is gone or its deadline passes. In
 // Deadline mode, after a normal end of the writer, it waits until the trials of its session end: at
