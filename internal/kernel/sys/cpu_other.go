@@ -15,3 +15,9 @@ func OnlineCPUs() ([]int, error) { return nil, &UnsupportedError{Feature: "list 
 
 // ProcessTimes returns zeros.
 func ProcessTimes() (user, system time.Duration) { return 0, 0 }
+
+// ThreadID returns 0: the number of a thread is not known here.
+func ThreadID() int { return 0 }
+
+// ThreadTime returns false: the CPU time of a thread is not known here.
+func ThreadTime(int) (time.Duration, bool) { return 0, false }

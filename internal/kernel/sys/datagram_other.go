@@ -31,3 +31,6 @@ func SleepUntil(at time.Duration) { time.Sleep(at - Monotonic()) }
 
 // SetExactTimers is not supported.
 func SetExactTimers() error { return &UnsupportedError{Feature: "timer slack"} }
+
+// SleepUntilKept is SleepUntil: here it is the Go scheduler that wakes up.
+func SleepUntilKept(at time.Duration) { SleepUntil(at) }

@@ -2,6 +2,7 @@ package sys
 
 import (
 	"io"
+	"time"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
@@ -102,4 +103,13 @@ func keptError(errno unix.Errno) error {
 		return ErrTimeout
 	}
 	return errno
+}
+
+// SleepUntilKept is [SleepUntil] that keeps its logical processor. A signal ends it early
+// (signal(7): a sleep is never restarted).
+func SleepUntilKept(at time.Duration) {
+	ts := unix.NsecToTimespec(at.Nanoseconds())
+	// As in SleepUntil, the callers read the clock anyway.
+	_, _, _ = unix.RawSyscall6(unix.SYS_CLOCK_NANOSLEEP, unix.CLOCK_MONOTONIC, unix.TIMER_ABSTIME,
+		uintptr(unsafe.Pointer(&ts)), 0, 0, 0)
 }

@@ -183,6 +183,35 @@ func TestPinMovesTheThread(t *testing.T) {
 	}
 }
 
+// The time of a thread is read from another thread, and grows by what that thread does alone.
+func TestThreadTime(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		t.Skip("only Linux has it")
+	}
+	id, burnt, end := make(chan int), make(chan time.Duration), make(chan struct{})
+	go func() {
+		runtime.LockOSThread() // never unlocked: the thread ends with the goroutine
+		id <- sys.ThreadID()
+		own, _ := sys.ThreadTime(sys.ThreadID())
+		for used := own; used < own+5*time.Millisecond; {
+			used, _ = sys.ThreadTime(sys.ThreadID())
+		}
+		burnt <- 5 * time.Millisecond
+		<-end
+	}()
+	thread := <-id
+	least := <-burnt
+	used, ok := sys.ThreadTime(thread)
+	again, _ := sys.ThreadTime(thread)
+	if !ok || used < least || again < used {
+		t.Errorf("read %v, then %v (%v), of a thread that used %v", used, again, ok, least)
+	}
+	close(end)
+	if _, ok := sys.ThreadTime(0); ok {
+		t.Error("thread 0 has a time")
+	}
+}
+
 func TestCapabilities(t *testing.T) {
 	caps, err := sys.Capabilities()
 	if errors.Is(err, sys.ErrNotSupported) {

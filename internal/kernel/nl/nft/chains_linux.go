@@ -11,8 +11,8 @@ import (
 
 const (
 	// long is the number of rules from which the rules are read to find those that are evaluated.
-	// Fewer rules cost a packet less than about a microsecond.
-	long = 100
+	// Fewer rules cost a packet less than a tenth of the rest of its way.
+	long = 20
 	// attempts limits how often a list is read again because it changed during the reading.
 	attempts = 3
 )
@@ -31,6 +31,30 @@ func Chains() ([]Chain, error) {
 		return nil, fmt.Errorf("list firewall chains: %w", unsupported(err))
 	}
 	return chains, nil
+}
+
+// Generation returns the number of the ruleset in the network namespace of the calling thread, which each
+// change raises. The error is errors.ErrUnsupported if the kernel has no nftables, and EPERM for
+// unprivileged users.
+func Generation() (uint32, error) {
+	c, err := netlink.Dial(unix.NETLINK_NETFILTER, nil)
+	if err != nil {
+		return 0, fmt.Errorf("read generation of the firewall: %w", unsupported(err))
+	}
+	defer c.Close()
+	messages, err := c.Execute(netlink.Message{
+		Header: netlink.Header{Type: netlink.HeaderType(unix.NFNL_SUBSYS_NFTABLES<<8 | unix.NFT_MSG_GETGEN), Flags: netlink.Request},
+		Data:   []byte{unix.AF_UNSPEC, 0, 0, 0}, // struct nfgenmsg
+	})
+	if err != nil {
+		return 0, fmt.Errorf("read generation of the firewall: %w", unsupported(err))
+	}
+	for _, m := range messages {
+		if id, err := parseGeneration(m.Data); err == nil {
+			return id, nil
+		}
+	}
+	return 0, fmt.Errorf("read generation of the firewall: %w", errShort)
 }
 
 func list(c *netlink.Conn) ([]Chain, error) {
@@ -64,10 +88,12 @@ func list(c *netlink.Conn) ([]Chain, error) {
 		if err != nil {
 			return nil, err
 		}
-		w := walk{rules: rules, known: make(map[key]int)}
+		fewest := walkOf(rules, false)
 		for i, k := range keys {
 			if k.family == table.family && k.table == table.table {
-				chains[i].Compared = w.walked(k)
+				most := walkOf(rules, true)
+				chains[i].Compared, chains[i].AtMost = fewest.walked(k), most.walked(k)
+				chains[i].Counting = most.counting(k.family, k.table)
 			}
 		}
 	}

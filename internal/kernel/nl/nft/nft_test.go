@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"encoding/hex"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 
@@ -48,7 +49,7 @@ func TestRecorded(t *testing.T) {
 		}
 		steps[k] = append(steps[k], s)
 	}
-	w := walk{rules: steps, known: make(map[key]int)}
+	w := walkOf(steps, false)
 	var got []Chain
 	jumpedTo := 0
 	for _, b := range chains {
@@ -60,24 +61,32 @@ func TestRecorded(t *testing.T) {
 			jumpedTo++
 			continue
 		}
-		c.Compared = w.walked(k)
+		most := walkOf(steps, true)
+		c.Compared, c.AtMost = w.walked(k), most.walked(k)
+		c.Counting = most.counting(k.family, k.table)
 		got = append(got, c)
 	}
 	want := []Chain{
 		// ct state established,related accept · ip saddr … drop
-		{Family: "inet", Table: "t", Name: "input", Type: "filter", Hook: "input", Rules: 2, Compared: 1},
+		{Family: "inet", Table: "t", Name: "input", Type: "filter", Hook: "input", Rules: 2, Compared: 1,
+			AtMost: 1},
 		// counter jump big (ip saddr … drop, ip saddr … counter drop, meta mark set 5) · goto far
 		// (counter log, accept) · ip saddr … drop
-		{Family: "inet", Table: "t", Name: "out", Type: "filter", Hook: "output", Priority: 10, Rules: 3, Compared: 7},
+		{Family: "inet", Table: "t", Name: "out", Type: "filter", Hook: "output", Priority: 10, Rules: 3,
+			Compared: 7, AtMost: 7, Counting: 1},
 		// ct state vmap { established : accept, invalid : drop } · ip saddr … drop
-		{Family: "inet", Table: "t", Name: "vm", Type: "filter", Hook: "forward", Rules: 2, Compared: 1},
+		{Family: "inet", Table: "t", Name: "vm", Type: "filter", Hook: "forward", Rules: 2, Compared: 1,
+			AtMost: 1},
 		// tcp dport 22 jump big · ct state invalid drop · ct state new accept · limit rate 5/second
 		// accept · ip saddr @s drop
-		{Family: "inet", Table: "t", Name: "cond", Type: "filter", Hook: "prerouting", Rules: 5, Compared: 5},
+		{Family: "inet", Table: "t", Name: "cond", Type: "filter", Hook: "prerouting", Rules: 5,
+			Compared: 5, AtMost: 8},
 		// oifname "eth9" masquerade
-		{Family: "inet", Table: "t", Name: "n", Type: "nat", Hook: "postrouting", Priority: 100, Rules: 1, Compared: 1},
+		{Family: "inet", Table: "t", Name: "n", Type: "nat", Hook: "postrouting", Priority: 100, Rules: 1,
+			Compared: 1, AtMost: 1},
 		// ip saddr … drop · drop · ip saddr … drop
-		{Family: "netdev", Table: "d", Name: "i", Type: "filter", Hook: "ingress", Rules: 3, Compared: 2},
+		{Family: "netdev", Table: "d", Name: "i", Type: "filter", Hook: "ingress", Rules: 3, Compared: 2,
+			AtMost: 2},
 		{Family: "bridge", Table: "b", Name: "f", Type: "filter", Hook: "forward", Priority: -200},
 	}
 	if d := cmp.Diff(want, got); d != "" {
@@ -91,7 +100,7 @@ func TestRecorded(t *testing.T) {
 // TestWalked checks that no set of rules makes the count slow or endless.
 func TestWalked(t *testing.T) {
 	chain := func(n int) key { return key{1, "t", string(rune('a' + n))} }
-	circle := walk{map[key][]step{chain(0): {{into: "b"}}, chain(1): {{}, {into: "a"}}}, map[key]int{}}
+	circle := walkOf(map[key][]step{chain(0): {{into: "b"}}, chain(1): {{}, {into: "a"}}}, false)
 	if n := circle.walked(chain(0)); n != 3 {
 		t.Errorf("%d rules in a cycle", n)
 	}
@@ -99,7 +108,7 @@ func TestWalked(t *testing.T) {
 		t.Errorf("%d rules of a missing chain", n)
 	}
 	// Each of sixteen chains, the kernel's limit for nesting, jumps to the next a hundred times.
-	deep := walk{map[key][]step{}, map[key]int{}}
+	deep := walkOf(map[key][]step{}, false)
 	for i := range 16 {
 		for range 100 {
 			deep.rules[chain(i)] = append(deep.rules[chain(i)], step{into: chain(i + 1).name})
@@ -110,11 +119,47 @@ func TestWalked(t *testing.T) {
 	}
 }
 
+// TestConditionalJumps: most packets take a jump whose counter says so, and the upper bound takes
+// every one. Accounting rules are those that a packet may meet.
+func TestConditionalJumps(t *testing.T) {
+	in, tcp, udp := key{2, "filter", "INPUT"}, key{2, "filter", "tcp"}, key{2, "filter", "udp"}
+	chain := func(n int, s step) []step { return slices.Repeat([]step{s}, n) }
+	rules := map[key][]step{
+		in: {{conditional: true, into: "tcp", packets: 900_000}, {conditional: true, into: "udp", packets: 40},
+			{conditional: true, into: "udp", ends: true, packets: 3}, {ends: true, packets: 950_000}},
+		tcp: chain(160, step{counts: true, packets: 5000}), udp: chain(70, step{}),
+	}
+	if n := walkOf(rules, false).walked(in); n != 164 {
+		t.Errorf("by the counters a packet meets %d rules, want 4 and the 160 for TCP", n)
+	}
+	most := walkOf(rules, true)
+	if n := most.walked(in); n != 4+160+2*70 {
+		t.Errorf("a packet meets %d rules at most", n)
+	}
+	if n := most.counting(2, "filter"); n != 160 {
+		t.Errorf("%d rules only count", n)
+	}
+	for k := range rules {
+		for i := range rules[k] {
+			rules[k][i].packets = 0
+		}
+	}
+	if n := walkOf(rules, false).walked(in); n != 4 {
+		t.Errorf("without counters %d rules are certain", n)
+	}
+}
+
 // TestShort checks that a truncated message yields an error, or a chain without that part, and
 // never a panic.
 func TestShort(t *testing.T) {
 	if _, _, _, err := parseChain([]byte{1, 0}); err == nil {
 		t.Error("a chain without a header")
+	}
+	if _, err := parseGeneration([]byte{0, 0, 0, 0}); err == nil {
+		t.Error("a generation without a number")
+	}
+	if id, err := parseGeneration([]byte{0, 0, 0, 7, 8, 0, 1, 0, 0, 0, 1, 2}); err != nil || id != 258 {
+		t.Errorf("generation %d: %v", id, err)
 	}
 	if _, _, err := parseRule(nil); err == nil {
 		t.Error("a rule without a header")
@@ -131,7 +176,7 @@ func FuzzParse(f *testing.F) {
 			t.Errorf("%+v", c)
 		}
 		if k, s, err := parseRule(b); err == nil {
-			walk{map[key][]step{k: {s}}, map[key]int{}}.walked(k)
+			walkOf(map[key][]step{k: {s}}, true).walked(k)
 		}
 	})
 }
