@@ -1,0 +1,550 @@
+package read
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"net/netip"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/linerate/linerate/internal/firewall/ruleset"
+)
+
+// longestLine bounds a line of any of the texts.
+const longestLine = 1 << 20
+
+// IPTables reads what iptables-save and ip6tables-save print, with counters (-c) or without, one after
+// another in any number. sets are those of [IPSet], which matches may name. The header says which
+// program printed it; without one the family is that of the addresses, and ip if there are none.
+func IPTables(r io.Reader, sets []*ruleset.Set) (*ruleset.Ruleset, error) {
+	x := xtReader{rules: &ruleset.Ruleset{Program: ruleset.IPTablesLegacy}, sets: sets}
+	lines := bufio.NewScanner(r)
+	lines.Buffer(nil, longestLine)
+	n := 0
+	for lines.Scan() {
+		n++
+		if err := x.line(strings.TrimSpace(lines.Text())); err != nil {
+			return nil, fmt.Errorf("read rules of iptables: line %d: %w", n, err)
+		}
+	}
+	if err := lines.Err(); err != nil {
+		return nil, fmt.Errorf("read rules of iptables: line %d: %w", n+1, err)
+	}
+	switch {
+	case x.table != nil:
+		return nil, fmt.Errorf("read rules of iptables: table %s has no COMMIT: %w", x.table.Name, errHalf)
+	case len(x.rules.Tables) == 0:
+		return nil, errors.New("read rules of iptables: no table in the text")
+	}
+	return x.rules, nil
+}
+
+type xtReader struct {
+	rules  *ruleset.Ruleset
+	sets   []*ruleset.Set
+	table  *ruleset.Table
+	family string // of the text's header
+}
+
+func (x *xtReader) line(s string) error {
+	switch {
+	case s == "":
+		return nil
+	case s[0] == '#':
+		switch {
+		case strings.Contains(s, "by ip6tables"):
+			x.family = "ip6"
+		case strings.Contains(s, "by iptables"):
+			x.family = "ip"
+		}
+		if strings.Contains(s, "(nf_tables)") {
+			x.rules.Program = ruleset.IPTablesNFT
+		}
+		if _, v, ok := strings.Cut(s, "-save v"); ok {
+			x.rules.Version, _, _ = strings.Cut(v, " ")
+		}
+		return nil
+	case s[0] == '*':
+		if x.table != nil {
+			return fmt.Errorf("table %s has no COMMIT", x.table.Name)
+		}
+		family := x.family
+		if family == "" {
+			family = "ip"
+		}
+		x.table = &ruleset.Table{Family: family, Name: s[1:], Sets: x.sets}
+		return nil
+	case x.table == nil:
+		return fmt.Errorf("%.60q is in no table", s)
+	case s == "COMMIT":
+		x.rules.Tables = append(x.rules.Tables, x.table)
+		x.table = nil
+		return nil
+	case s[0] == ':':
+		return x.chain(s[1:])
+	}
+	return x.rule(s)
+}
+
+// hooks of the built-in chains, and the priorities of tables of linux/netfilter_ipv4.h.
+var xtHooks = map[string]string{"PREROUTING": "prerouting", "INPUT": "input", "FORWARD": "forward", "OUTPUT": "output",
+	"POSTROUTING": "postrouting"}
+
+func xtPriority(table, hook string) int {
+	switch table {
+	case "raw":
+		return -300
+	case "mangle":
+		return -150
+	case "nat":
+		if hook == "input" || hook == "postrouting" {
+			return 100
+		}
+		return -100
+	case "security":
+		return 50
+	}
+	return 0
+}
+
+func (x *xtReader) chain(s string) error {
+	words := strings.Fields(s)
+	if len(words) < 2 {
+		return fmt.Errorf("chain %.60q has no policy", s)
+	}
+	c := &ruleset.Chain{Name: words[0]}
+	if words[1] != "-" {
+		c.Hook, c.Type = xtHooks[words[0]], "filter"
+		if c.Hook == "" {
+			return fmt.Errorf("chain %s has a policy and is not a built-in one", words[0])
+		}
+		if x.table.Name == "nat" {
+			c.Type = "nat"
+		}
+		c.Priority = xtPriority(x.table.Name, c.Hook)
+		switch words[1] {
+		case "ACCEPT":
+			c.Policy = ruleset.Accept
+		case "DROP":
+			c.Policy = ruleset.Drop
+		default:
+			return fmt.Errorf("chain %s: policy %.60q", words[0], words[1])
+		}
+	}
+	if len(words) > 2 {
+		n, err := xtCounter(words[2])
+		if err != nil {
+			return fmt.Errorf("chain %s: %w", words[0], err)
+		}
+		if c.Hook != "" {
+			c.Counter = n
+		}
+	}
+	x.table.Chains = append(x.table.Chains, c)
+	return nil
+}
+
+// xtCounter reads [packets:bytes].
+func xtCounter(s string) (*ruleset.Counter, error) {
+	packets, bytes, ok := strings.Cut(strings.Trim(s, "[]"), ":")
+	p, errP := strconv.ParseUint(packets, 10, 64)
+	b, errB := strconv.ParseUint(bytes, 10, 64)
+	if !ok || errP != nil || errB != nil {
+		return nil, fmt.Errorf("counter %.60q", s)
+	}
+	return &ruleset.Counter{Packets: p, Bytes: b}, nil
+}
+
+// split cuts a line into words; quotes keep blanks, and a backslash keeps a quote.
+func split(s string) ([]string, error) {
+	var words []string
+	var word strings.Builder
+	in, quotedNow, escaped := false, false, false
+	for _, c := range s {
+		switch {
+		case escaped:
+			word.WriteRune(c)
+			escaped = false
+		case quotedNow && c == '\\':
+			escaped = true
+		case c == '"':
+			quotedNow, in = !quotedNow, true
+		case !quotedNow && (c == ' ' || c == '\t'):
+			if in {
+				words = append(words, word.String())
+				word.Reset()
+				in = false
+			}
+		default:
+			word.WriteRune(c)
+			in = true
+		}
+	}
+	if quotedNow {
+		return nil, fmt.Errorf("a quote without its end: %w", errHalf)
+	}
+	if in {
+		words = append(words, word.String())
+	}
+	return words, nil
+}
+
+func (x *xtReader) rule(s string) error {
+	counter := new(ruleset.Counter)
+	if s[0] == '[' {
+		c, rest, _ := strings.Cut(s, " ")
+		n, err := xtCounter(c)
+		if err != nil {
+			return err
+		}
+		counter, s = n, rest
+	}
+	words, err := split(s)
+	if err != nil {
+		return err
+	}
+	if len(words) < 2 || words[0] != "-A" {
+		return fmt.Errorf("%.60q is no rule: only -A is printed by iptables-save", s)
+	}
+	c := x.table.Chain(words[1])
+	if c == nil {
+		return fmt.Errorf("chain %s is not declared", words[1])
+	}
+	p := xtRule{x: x, words: words[2:], counter: counter, rule: &ruleset.Rule{Text: s}}
+	if err := p.parse(); err != nil {
+		return fmt.Errorf("chain %s, rule %d: %w", c.Name, len(c.Rules)+1, err)
+	}
+	c.Rules = append(c.Rules, p.rule)
+	return nil
+}
+
+// xtRule reads the options of one rule.
+type xtRule struct {
+	x        *xtReader
+	words    []string
+	rule     *ruleset.Rule
+	counter  *ruleset.Counter
+	protocol string // of -p without a negation
+	module   string // of the last -m
+	opaque   []string
+}
+
+func (p *xtRule) next() (string, error) {
+	if len(p.words) == 0 {
+		return "", errHalf
+	}
+	w := p.words[0]
+	p.words = p.words[1:]
+	return w, nil
+}
+
+func (p *xtRule) add(s ruleset.Statement) { p.rule.Statements = append(p.rule.Statements, s) }
+
+// flush ends an opaque match of a module.
+func (p *xtRule) flush() {
+	if len(p.opaque) == 0 {
+		return
+	}
+	text := strings.Join(p.opaque, " ")
+	if p.module != "" {
+		text = "-m " + p.module + " " + text
+	}
+	p.add(ruleset.Opaque{Text: text, Effect: xtModules[p.module], Conditional: true, Unprintable: true})
+	p.opaque = nil
+}
+
+// xtModules are the effects of the matches of iptables-extensions(8) that have one. Others look at the
+// packet only.
+var xtModules = map[string]ruleset.Effect{"limit": ruleset.EffectLimit, "hashlimit": ruleset.EffectLimit, "connlimit": ruleset.EffectLimit,
+	"quota": ruleset.EffectLimit, "quota2": ruleset.EffectLimit, "rateest": ruleset.EffectLimit, "connbytes": ruleset.EffectLimit,
+	"recent": ruleset.EffectDynamic, "set": ruleset.EffectDynamic, "statistic": ruleset.EffectTime, "time": ruleset.EffectTime,
+	"addrtype": ruleset.EffectRoute, "rpfilter": ruleset.EffectRoute, "socket": ruleset.EffectRoute, "nfacct": ruleset.EffectOther,
+	"condition": ruleset.EffectOther, "psd": ruleset.EffectLimit, "bpf": ruleset.EffectOther, "cluster": ruleset.EffectOther}
+
+func (p *xtRule) parse() error {
+	negated := false
+	for len(p.words) > 0 {
+		option, _ := p.next()
+		if option == "!" {
+			negated = true
+			continue
+		}
+		done, err := p.option(option, negated)
+		if err != nil {
+			return fmt.Errorf("%s: %w", option, err)
+		}
+		if done {
+			return nil
+		}
+		negated = false
+	}
+	p.flush()
+	p.add(p.counter)
+	return nil
+}
+
+// option reads one option with its values; done after the target, which ends the rule.
+func (p *xtRule) option(option string, negated bool) (done bool, err error) {
+	switch option {
+	case "-m", "--match":
+		p.flush()
+		p.module, err = p.next()
+		return false, err
+	case "-j", "-g", "--jump", "--goto":
+		p.flush()
+		return true, p.target(option == "-g" || option == "--goto")
+	}
+	known, err := p.known(option, negated)
+	if known || err != nil {
+		return false, err
+	}
+	// An unknown option and its values, up to the next option.
+	if negated {
+		p.opaque = append(p.opaque, "!")
+	}
+	p.opaque = append(p.opaque, option)
+	for len(p.words) > 0 && !strings.HasPrefix(p.words[0], "-") && p.words[0] != "!" {
+		p.opaque = append(p.opaque, p.words[0])
+		p.words = p.words[1:]
+	}
+	return false, nil
+}
+
+// known reads the options on fields of the model.
+func (p *xtRule) known(option string, negated bool) (bool, error) {
+	match := ruleset.Match{Negated: negated}
+	term := ruleset.Term{Header: p.x.table.Family}
+	var parse func(string) (ruleset.Range, error)
+	many := false
+	switch option {
+	case "-s", "--source", "-d", "--destination":
+		if term.Field = ruleset.Source; option == "-d" || option == "--destination" {
+			term.Field = ruleset.Destination
+		}
+		parse = xtAddress
+	case "--src-range", "--dst-range":
+		if term.Field = ruleset.Source; option == "--dst-range" {
+			term.Field = ruleset.Destination
+		}
+		parse = xtAddressRange
+	case "-i", "--in-interface", "-o", "--out-interface":
+		term = ruleset.Term{Field: ruleset.InInterface, Header: "iifname"}
+		if option == "-o" || option == "--out-interface" {
+			term = ruleset.Term{Field: ruleset.OutInterface, Header: "oifname"}
+		}
+		parse = func(s string) (ruleset.Range, error) {
+			if begin, ok := strings.CutSuffix(s, "+"); ok {
+				s = begin + "*"
+			}
+			return ruleset.Names(s), nil
+		}
+	case "-p", "--protocol":
+		term = ruleset.Term{Field: ruleset.Protocol, Header: "meta"}
+		parse = func(s string) (ruleset.Range, error) { return valueOf(ruleset.Protocol, s) }
+		if len(p.words) > 0 {
+			if p.words[0] == "all" || p.words[0] == "0" {
+				_, err := p.next()
+				return true, err
+			}
+			if !negated {
+				p.protocol = p.words[0]
+			}
+		}
+	case "--sport", "--source-port", "--sports", "--source-ports", "--dport", "--destination-port", "--dports", "--destination-ports":
+		term = ruleset.Term{Field: ruleset.SourcePort, Header: p.protocol}
+		if strings.HasPrefix(option, "--d") {
+			term.Field = ruleset.DestinationPort
+		}
+		if !slices.Contains([]string{"tcp", "udp", "sctp", "dccp", "udplite"}, p.protocol) {
+			term.Header = "th"
+		}
+		parse, many = xtPorts, strings.HasSuffix(option, "s")
+	case "--ctstate", "--state":
+		// Besides states, conntrack knows SNAT and DNAT, which are no states of the model.
+		if len(p.words) > 0 && strings.Contains(p.words[0], "NAT") {
+			return false, nil
+		}
+		term, many = ruleset.Term{Field: ruleset.State}, true
+		parse = func(s string) (ruleset.Range, error) { return valueOf(ruleset.State, s) }
+	case "--match-set":
+		return p.matchSet(negated)
+	case "--comment":
+		var err error
+		p.rule.Comment, err = p.next()
+		return true, err
+	default:
+		return false, nil
+	}
+	if p.module != "" && option[0] == '-' && len(option) == 2 {
+		p.flush()
+	}
+	text, err := p.next()
+	if err != nil {
+		return true, err
+	}
+	parts := []string{text}
+	if many {
+		parts = strings.Split(text, ",")
+	}
+	for _, one := range parts {
+		r, err := parse(one)
+		if err != nil {
+			return true, err
+		}
+		match.Plain = append(match.Plain, r)
+	}
+	match.Key = []ruleset.Term{term}
+	p.add(match)
+	return true, nil
+}
+
+func xtAddress(s string) (ruleset.Range, error) {
+	if address, mask, ok := strings.Cut(s, "/"); ok && strings.Contains(mask, ".") {
+		m, err := netip.ParseAddr(mask)
+		if err != nil || !m.Is4() {
+			return ruleset.Range{}, fmt.Errorf("mask %q", mask)
+		}
+		four := m.As4()
+		bits := 0
+		for bits < 32 && four[bits/8]&(0x80>>(bits%8)) != 0 {
+			bits++
+		}
+		s = fmt.Sprintf("%s/%d", address, bits)
+	}
+	return valueOf(ruleset.Source, s)
+}
+
+func xtAddressRange(s string) (ruleset.Range, error) {
+	from, to, ok := strings.Cut(s, "-")
+	if !ok {
+		to = from
+	}
+	a, err := valueOf(ruleset.Source, from)
+	if err != nil {
+		return a, err
+	}
+	b, err := valueOf(ruleset.Source, to)
+	if err == nil && a.First.Compare(b.Last) > 0 {
+		err = fmt.Errorf("range %q", s)
+	}
+	return ruleset.Range{First: a.First, Last: b.Last}, err
+}
+
+// xtPorts reads a port or two with a colon, of which either may lack.
+func xtPorts(s string) (ruleset.Range, error) {
+	from, to, ok := strings.Cut(s, ":")
+	if !ok {
+		return valueOf(ruleset.SourcePort, s)
+	}
+	r := ruleset.Universe(ruleset.SourcePort)
+	if from != "" {
+		a, err := valueOf(ruleset.SourcePort, from)
+		if err != nil {
+			return r, err
+		}
+		r.First = a.First
+	}
+	if to != "" {
+		b, err := valueOf(ruleset.SourcePort, to)
+		if err != nil {
+			return r, err
+		}
+		r.Last = b.Last
+	}
+	if r.First.Compare(r.Last) > 0 {
+		return r, fmt.Errorf("ports %q", s)
+	}
+	return r, nil
+}
+
+// matchSet reads --match-set NAME src,dst.
+func (p *xtRule) matchSet(negated bool) (bool, error) {
+	name, err := p.next()
+	if err != nil {
+		return true, err
+	}
+	flags, err := p.next()
+	if err != nil {
+		return true, err
+	}
+	p.module = ""
+	if s := findSet(p.x.sets, name); s != nil {
+		if key, ok := setKey(s, strings.Split(flags, ","), p.x.table.Family); ok {
+			p.add(ruleset.Match{Key: key, Negated: negated, Set: s})
+			return true, nil
+		}
+	}
+	p.add(ruleset.Opaque{Text: "-m set --match-set " + name + " " + flags, Effect: ruleset.EffectDynamic, Conditional: true,
+		Unprintable: true})
+	return true, nil
+}
+
+func findSet(sets []*ruleset.Set, name string) *ruleset.Set {
+	for _, s := range sets {
+		if s.Name == name {
+			return s
+		}
+	}
+	return nil
+}
+
+func (p *xtRule) target(goes bool) error {
+	name, err := p.next()
+	if err != nil {
+		return err
+	}
+	rest := strings.Join(p.words, " ")
+	p.words = nil
+	p.add(p.counter)
+	text := strings.TrimSpace("-j " + name + " " + rest)
+	switch name {
+	case "ACCEPT":
+		p.add(ruleset.Verdict{Kind: ruleset.Accept})
+	case "DROP":
+		p.add(ruleset.Verdict{Kind: ruleset.Drop})
+	case "REJECT":
+		p.add(ruleset.Verdict{Kind: ruleset.Reject, Detail: rejection(rest)})
+	case "RETURN":
+		p.add(ruleset.Verdict{Kind: ruleset.Return})
+	case "LOG", "ULOG", "NFLOG", "TRACE", "AUDIT":
+		p.add(ruleset.Opaque{Text: text, Effect: ruleset.EffectLog, Unprintable: true})
+	case "MARK", "CONNMARK", "SECMARK", "CONNSECMARK", "DSCP", "TOS", "TTL", "HL", "CLASSIFY", "TCPMSS", "CHECKSUM", "ECN", "IDLETIMER":
+		p.add(ruleset.Opaque{Text: text, Effect: ruleset.EffectMark, Unprintable: true})
+	case "SNAT", "DNAT", "MASQUERADE", "REDIRECT", "NETMAP", "TPROXY":
+		p.add(ruleset.Opaque{Text: text, Effect: ruleset.EffectNAT, Ends: true, Unprintable: true})
+	case "NFQUEUE", "QUEUE":
+		p.add(ruleset.Opaque{Text: text, Effect: ruleset.EffectQueue, Ends: true, Unprintable: true})
+	case "NOTRACK", "CT", "FLOWOFFLOAD":
+		p.add(ruleset.Opaque{Text: text, Effect: ruleset.EffectTrack, Unprintable: true})
+	case "SET":
+		p.add(ruleset.Opaque{Text: text, Effect: ruleset.EffectDynamic, Unprintable: true})
+	default:
+		if p.x.table.Chain(name) == nil {
+			p.add(ruleset.Opaque{Text: text, Effect: ruleset.EffectOther, Unprintable: true})
+			return nil
+		}
+		v := ruleset.Verdict{Kind: ruleset.Jump, Chain: name}
+		if goes {
+			v.Kind = ruleset.Goto
+		}
+		p.add(v)
+	}
+	return nil
+}
+
+// rejection returns iptables' way to reject as nft writes it.
+func rejection(options string) string {
+	_, how, _ := strings.Cut(options, "--reject-with ")
+	switch {
+	case how == "tcp-reset":
+		return "with tcp reset"
+	case strings.HasPrefix(how, "icmp6-"):
+		return "with icmpv6 type " + strings.TrimPrefix(how, "icmp6-")
+	case strings.HasPrefix(how, "icmp-"):
+		return "with icmp type " + strings.TrimPrefix(how, "icmp-")
+	}
+	return ""
+}
