@@ -1,0 +1,119 @@
+package record
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"slices"
+	"time"
+
+	"github.com/linerate/linerate/internal/kernel/bpf"
+	"github.com/linerate/linerate/internal/profile"
+)
+
+// Exact counts softirqs and waits for locks for a time, exactly, and adds them to a profile. It comes
+// after the samples, because it costs about 100 ns for each softirq. A kernel that does not allow or
+// have it leaves a warning and no error.
+func Exact(ctx context.Context, p *profile.Profile, d time.Duration) {
+	if err := exact(ctx, p, d); err != nil {
+		p.Warnings = append(p.Warnings, exactReason(err))
+	}
+}
+
+func exactReason(err error) string {
+	switch {
+	case errors.Is(err, bpf.ErrNotSupported):
+		return fmt.Sprintf("softirqs and lock waits: %v", err)
+	case errors.Is(err, fs.ErrPermission):
+		return fmt.Sprintf("softirqs and lock waits: %v; counting them needs root, or cap_bpf and cap_perfmon", err)
+	}
+	return fmt.Sprintf("softirqs and lock waits: %v", err)
+}
+
+func exact(ctx context.Context, p *profile.Profile, d time.Duration) error {
+	w, err := bpf.Watch()
+	if err != nil {
+		return err
+	}
+	defer w.Close()
+	began := time.Now()
+	select {
+	case <-ctx.Done():
+	case <-time.After(d):
+	}
+	took := time.Since(began).Seconds()
+	counts, err := w.Read()
+	if err != nil {
+		return err
+	}
+	e := &profile.Exact{Duration: took, Locks: w.Locks()}
+	for _, s := range counts.SoftIRQs {
+		e.SoftIRQs = append(e.SoftIRQs, profile.SoftIRQTime{CPU: s.CPU, Name: s.Name, Runs: s.Runs,
+			Seconds: float64(s.Nanos) / 1e9, Ratio: float64(s.Nanos) / 1e9 / took})
+	}
+	slices.SortFunc(e.SoftIRQs, func(x, y profile.SoftIRQTime) int {
+		return cmp.Or(cmp.Compare(y.Seconds, x.Seconds), cmp.Compare(x.CPU, y.CPU), cmp.Compare(x.Name, y.Name))
+	})
+	if counts.Runs > 0 {
+		e.CostSeconds = float64(counts.RunNanos) / 1e9
+	}
+	if len(counts.Waits) > 0 {
+		read := readSymbols()
+		if read.err != nil {
+			return read.err
+		}
+		e.Waits = waits(counts.Waits, read.table, took)
+	}
+	p.Exact = e
+	return nil
+}
+
+// waits names where tasks waited. Places with the same names are one: a function has several calls.
+func waits(all []bpf.Wait, symbols *profile.Symbols, took float64) []profile.LockWait {
+	type place struct{ kind, function, path string }
+	index := make(map[place]int)
+	var out []profile.LockWait
+	for _, w := range all {
+		var names []string
+		for i, address := range w.Stack {
+			if i > 0 {
+				address--
+			}
+			name, _, _, ok := symbols.Resolve(address)
+			if !ok {
+				name = "?"
+			}
+			names = append(names, profile.Plain(name))
+		}
+		at := profile.LockPlace(names)
+		function, path := "no stack", ""
+		if len(at) > 0 {
+			function = at[0]
+			for i, name := range at[1:min(len(at), 6)] {
+				if i > 0 {
+					path += " < "
+				}
+				path += name
+			}
+		}
+		key := place{w.Kind, function, path}
+		i, known := index[key]
+		if !known {
+			i = len(out)
+			index[key] = i
+			out = append(out, profile.LockWait{Kind: w.Kind, Function: function, Callers: path,
+				Stage: profile.StageOfPath(at)})
+		}
+		out[i].Waits += w.Waits
+		out[i].Seconds += float64(w.Nanos) / 1e9
+	}
+	for i := range out {
+		out[i].PerSecond, out[i].Ratio = float64(out[i].Waits)/took, out[i].Seconds/took
+	}
+	slices.SortFunc(out, func(x, y profile.LockWait) int {
+		return cmp.Or(cmp.Compare(y.Seconds, x.Seconds), cmp.Compare(x.Function, y.Function), cmp.Compare(x.Callers, y.Callers))
+	})
+	return out
+}

@@ -1,0 +1,159 @@
+package record_test
+
+import (
+	"context"
+	"errors"
+	"net"
+	"testing"
+	"time"
+
+	"github.com/linerate/linerate/internal/base/testenv"
+	"github.com/linerate/linerate/internal/kernel/perf"
+	"github.com/linerate/linerate/internal/profile"
+	"github.com/linerate/linerate/internal/profile/record"
+)
+
+// datagrams sends datagrams over loopback until stop is closed, and returns how many.
+func datagrams(t testing.TB, stop <-chan struct{}) uint64 {
+	in, err := net.ListenPacket("udp", "127.0.0.1:0")
+	if err != nil {
+		t.Error(err)
+		return 0
+	}
+	defer in.Close()
+	out, err := net.Dial("udp", in.LocalAddr().String())
+	if err != nil {
+		t.Error(err)
+		return 0
+	}
+	defer out.Close()
+	payload := make([]byte, 100)
+	n := uint64(0)
+	for {
+		select {
+		case <-stop:
+			return n
+		default:
+			if _, err := out.Write(payload); err == nil {
+				n++
+			}
+		}
+	}
+}
+
+// TestRun samples this host while it sends datagrams: the tables add up, the functions of UDP are
+// there, and the packets are counted.
+func TestRun(t *testing.T) {
+	testenv.Need(t, testenv.NetNS)
+	stop, sent := make(chan struct{}), make(chan uint64)
+	go func() { sent <- datagrams(t, stop) }()
+	p, err := record.Run(context.Background(), record.Options{Duration: time.Second, Event: "cpu-clock", Rate: 997,
+		Interfaces: []string{"lo"}})
+	close(stop)
+	n := <-sent
+	if err != nil {
+		t.Fatal(err)
+	}
+	if p.Event != "cpu-clock" || !p.Timer || p.Slices < 10 || p.Busy == 0 || p.Busy > p.Samples || p.Lost > 0 {
+		t.Errorf("%s, %d slices, %d busy of %d samples, %d lost", p.Event, p.Slices, p.Busy, p.Samples, p.Lost)
+	}
+	if float64(p.Unresolved) > 0.005*float64(p.Kernel) {
+		t.Errorf("%d of %d kernel samples have no name", p.Unresolved, p.Kernel)
+	}
+	if p.Packets == nil || p.PacketsTotal == nil || p.Packets.Received == 0 || p.Packets.Sent > n+1_000_000 {
+		t.Errorf("packets %+v of %d", p.Packets, n)
+	}
+	for _, stage := range []string{"UDP", "IP tx"} {
+		if r := p.StageRow(stage); r == nil || r.PerPacket == nil || *r.PerPacket <= 0 {
+			t.Errorf("no price of %s: %+v", stage, r)
+		}
+	}
+	if p.Cost == nil || p.Cost.OwnSeconds <= 0 || len(p.Events) != len(record.Events()) {
+		t.Errorf("cost %+v, %d events", p.Cost, len(p.Events))
+	}
+}
+
+// TestRunEndsEarly checks that an interruption keeps what was sampled.
+func TestRunEndsEarly(t *testing.T) {
+	testenv.Need(t, testenv.NetNS)
+	ctx, cancel := context.WithTimeout(context.Background(), 300*time.Millisecond)
+	defer cancel()
+	p, err := record.Run(ctx, record.Options{Duration: time.Hour, Event: "cpu-clock", CPUs: []int{0}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if p.Slices != 1 || p.Duration <= 0 || len(p.CPUs) != 1 {
+		t.Errorf("%d slices, %v s, cpus %v", p.Slices, p.Duration, p.CPUs)
+	}
+}
+
+// TestRefusals checks the three answers: an unknown event, one that this machine lacks, and what may
+// not be known. An event that works is none of them.
+func TestRefusals(t *testing.T) {
+	testenv.Need(t, testenv.NetNS)
+	if _, err := record.Run(context.Background(), record.Options{Duration: time.Second, Event: "x"}); !errors.Is(err,
+		record.ErrNoEvent) {
+		t.Errorf("unknown event: %v", err)
+	}
+	for _, a := range record.Ask(0) {
+		if a.Answer != perf.NotSupported {
+			continue
+		}
+		_, err := record.Run(context.Background(), record.Options{Duration: time.Second, Event: a.Event.Name})
+		var refused *record.RefusedError
+		if !errors.As(err, &refused) || !errors.Is(err, perf.ErrNotSupported) || refused.Hint() == "" {
+			t.Errorf("%s: %v", a.Event.Name, err)
+		}
+	}
+}
+
+// BenchmarkAccuracy plants a program that computes for a known part of its time and reads zeros from
+// the kernel for the rest, and reports in how many runs the intervals hold the true shares. Run it with
+// -benchtime=100x; each run takes three seconds.
+func BenchmarkAccuracy(b *testing.B) {
+	for name, share := range map[string]float64{"10": 0.1, "30": 0.3, "60": 0.6} {
+		b.Run(name, func(b *testing.B) { accuracy(b, share) })
+	}
+}
+
+// zeros are the functions that fill memory of a program with zeros, by version and processor.
+var zeros = []string{"read_zero", "rep_stos_alternative", "clear_user_rep_good", "clear_user_original",
+	"read_iter_zero", "iov_iter_zero", "clear_user_erms", "__clear_user", "__arch_clear_user"}
+
+func accuracy(b *testing.B, share float64) {
+	var kernelHeld, userHeld, kernelError float64
+	for range b.N {
+		child := startPlanted(b, share)
+		before, began := idle(b), time.Now()
+		child.say(b, "begin")
+		p, err := record.Run(context.Background(), record.Options{Duration: 3 * time.Second, Event: "cpu-clock", Rate: 499})
+		got := child.finish(b)
+		if err != nil {
+			b.Fatal(err)
+		}
+		busy := float64(len(p.CPUs))*time.Since(began).Seconds() - (idle(b) - before)
+		var kernel, low, high float64
+		for _, name := range zeros {
+			for _, f := range p.Functions {
+				if f.Name == name && f.Share > kernel {
+					kernel, low, high = f.Share, f.ShareLow, f.ShareHigh
+				}
+			}
+		}
+		truth := got.kernel.Seconds() / busy
+		if low <= truth && truth <= high {
+			kernelHeld++
+		}
+		kernelError += kernel/truth - 1
+		for _, f := range p.Functions {
+			if f.Stage == profile.StageUser && f.Name == plantedName {
+				if t := got.user.Seconds() / busy; f.ShareLow <= t && t <= f.ShareHigh {
+					userHeld++
+				}
+			}
+		}
+	}
+	b.ReportMetric(kernelHeld/float64(b.N), "kernel-held/run")
+	b.ReportMetric(userHeld/float64(b.N), "user-held/run")
+	b.ReportMetric(100*kernelError/float64(b.N), "kernel-error-%")
+}
