@@ -1,0 +1,397 @@
+package load
+
+import (
+	"context"
+	"errors"
+	"math"
+	"net/netip"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/linerate/linerate/internal/base/stats"
+	"github.com/linerate/linerate/internal/base/testenv"
+	"github.com/linerate/linerate/internal/resolver/answer"
+	"github.com/linerate/linerate/internal/resolver/message"
+	"github.com/linerate/linerate/internal/resolver/names"
+)
+
+// questions returns a model that package answer answers.
+func questions(t *testing.T) *names.Set {
+	t.Helper()
+	s, err := names.Model{Domain: "bench.test", Population: 100, Exponent: 1, HitRatio: 0.7, NXRatio: 0.2}.New(
+		message.QueryOptions{Recursion: true, UDPBytes: 1232})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// serve starts a server on loopback.
+func serve(t *testing.T, o answer.Options) *answer.Server {
+	t.Helper()
+	loopback := netip.AddrFrom4([4]byte{127, 0, 0, 1})
+	o.Listen = netip.AddrPortFrom(loopback, uint16(testenv.FreePorts(t, 1)))
+	o.ListenTLS = netip.AddrPortFrom(loopback, 0)
+	s, err := answer.Start(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return s
+}
+
+// kind returns how many messages of a kind a result has.
+func (r *Result) kind(k message.Kind) uint64 {
+	for _, w := range r.Wrong {
+		if w.Kind == k.String() {
+			return w.Total
+		}
+	}
+	return 0
+}
+
+// TestFaultsAreNeverAnswers lets the server misbehave in every way, over every transport.
+func TestFaultsAreNeverAnswers(t *testing.T) {
+	const queries, every = 200, 10
+	for _, transport := range []Transport{UDP, TCP, TLS} {
+		for _, c := range []struct {
+			fault answer.Fault
+			kind  message.Kind
+			lost  bool // the query goes on waiting
+		}{
+			{"", message.Sound, false},
+			{answer.Drop, message.Sound, true},
+			{answer.WrongID, message.UnknownID, true},
+			{answer.OtherPort, message.OtherServer, true},
+			{answer.OtherQuestion, message.OtherQuestion, true},
+			{answer.NoQuestion, message.NoQuestion, true},
+			{answer.Loop, message.CompressionLoop, true},
+			{answer.Malformed, message.Malformed, true},
+			{answer.Trailing, message.Trailing, true},
+			{answer.Short, message.Short, true},
+			{answer.Query, message.NotAnAnswer, true},
+			{answer.Failure, message.OtherCode, false},
+		} {
+			if c.fault == answer.OtherPort && transport != UDP ||
+				transport == TLS && c.fault != "" && c.fault != answer.WrongID { // reads messages as TCP does
+				continue
+			}
+			t.Run(string(transport)+"/"+string(c.fault), func(t *testing.T) {
+				t.Parallel()
+				s := serve(t, answer.Options{Faults: answer.Faults{Every: map[answer.Fault]uint64{c.fault: every}}})
+				o := Options{Server: s.Addr(), Transport: transport, Mode: Closed, Outstanding: 20, Queries: queries,
+					Duration: time.Minute, Timeout: time.Second / 2, Names: questions(t)}
+				if transport == TLS {
+					o.Server = s.AddrTLS()
+				}
+				if !c.lost {
+					o.Timeout = MaxTimeout
+				}
+				r, err := Run(t.Context(), o, nil)
+				if err != nil {
+					t.Fatal(err)
+				}
+				faults := uint64(0)
+				if c.fault != "" {
+					faults = queries / every
+				}
+				if r.Queries != queries || s.Queries() != queries {
+					t.Errorf("%d queries sent, %d arrived, want %d", r.Queries, s.Queries(), queries)
+				}
+				wrong := uint64(0)
+				if c.kind != message.Sound {
+					wrong = faults
+				}
+				if r.kind(c.kind) != wrong || r.WrongTotal != wrong {
+					t.Errorf("wrong messages are %+v, want %d of kind %v", r.Wrong, wrong, c.kind)
+				}
+				// A busy machine may lose more by time, never fewer.
+				if c.lost && r.Lost < faults || !c.lost && r.Lost > 0 {
+					t.Errorf("%d queries lost, want %v by %d faults", r.Lost, c.lost, faults)
+				}
+				if r.Answers > queries-faults {
+					t.Errorf("%d answers: some of %d wrong ones count", r.Answers, faults)
+				}
+				ended := r.Answers + r.Lost
+				if !c.lost {
+					ended += wrong
+				}
+				if ended != queries {
+					t.Errorf("%d answers and %d lost of %d queries", r.Answers, r.Lost, queries)
+				}
+				if r.Latency == nil || r.Latency.Count != r.Answers {
+					t.Errorf("latency is %+v of %d answers", r.Latency, r.Answers)
+				}
+				codes := uint64(0)
+				for _, code := range r.Codes {
+					codes += code.Total
+				}
+				if codes != r.Answers || r.NoEDNS != 0 {
+					t.Errorf("codes are %+v, %d answers without EDNS", r.Codes, r.NoEDNS)
+				}
+			})
+		}
+	}
+}
+
+func TestSecondAndLateAnswers(t *testing.T) {
+	const queries = 200
+	t.Run("twice", func(t *testing.T) {
+		t.Parallel()
+		s := serve(t, answer.Options{Faults: answer.Faults{Every: map[answer.Fault]uint64{answer.Twice: 2}}})
+		r, err := Run(t.Context(), Options{Server: s.Addr(), Mode: Closed, Outstanding: 4, Queries: queries,
+			Timeout: MaxTimeout, Duration: time.Minute, Names: questions(t)}, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		// Those of the last queries may arrive after the end.
+		if r.Answers != queries || r.Duplicates < queries/2-4 || r.Duplicates > queries/2 || r.WrongTotal != 0 {
+			t.Errorf("got %+v", r.Counts)
+		}
+	})
+	t.Run("late", func(t *testing.T) {
+		t.Parallel()
+		s := serve(t, answer.Options{Faults: answer.Faults{Every: map[answer.Fault]uint64{answer.Late: 2},
+			LateBy: 300 * time.Millisecond}})
+		r, err := Run(t.Context(), Options{Server: s.Addr(), Rate: 100, Duration: 2 * time.Second,
+			Timeout: 100 * time.Millisecond, Names: questions(t)}, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if r.Queries != queries || r.Lost < queries/2 || r.Late == 0 || r.WrongTotal != 0 || r.Answers+r.Lost != queries {
+			t.Errorf("got %+v", r.Counts)
+		}
+	})
+	t.Run("truncated", func(t *testing.T) {
+		t.Parallel()
+		s := serve(t, answer.Options{Faults: answer.Faults{Every: map[answer.Fault]uint64{answer.Truncated: 1}}})
+		set, err := names.Read(strings.NewReader("www.bench.test A 192.0.2.1"), message.QueryOptions{UDPBytes: 1232})
+		if err != nil {
+			t.Fatal(err)
+		}
+		r, err := Run(t.Context(), Options{Server: s.Addr(), Mode: Closed, Queries: 20, Timeout: MaxTimeout,
+			Duration: time.Minute, Names: set}, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if r.Answers != 20 || r.Truncated != 20 || r.NoEDNS != 20 {
+			t.Errorf("got %+v", r.Counts)
+		}
+	})
+}
+
+func TestContentIsChecked(t *testing.T) {
+	s := serve(t, answer.Options{})
+	set, err := names.Read(strings.NewReader("www.bench.test A 198.51.100.1\nwww.gone.test A NXDOMAIN\n"),
+		message.QueryOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := Run(t.Context(), Options{Server: s.Addr(), Mode: Closed, Queries: 20, Timeout: MaxTimeout,
+		Duration: time.Minute, Names: set}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r.Answers != 10 || r.kind(message.OtherContent) != 10 || r.Lost != 0 {
+		t.Errorf("got %+v, %+v", r.Counts, r.Wrong)
+	}
+}
+
+// TestStallShowsInOpenLoop stops the server for 300 ms of a second. Of 1000 queries a second, 300 are
+// due meanwhile, and the latency of the slowest hundredth is nearly the whole stall.
+func TestStallShowsInOpenLoop(t *testing.T) {
+	const stall = 300 * time.Millisecond
+	s := serve(t, answer.Options{Stall: stall, StallAfter: 100 * time.Millisecond})
+	r, err := Run(t.Context(), Options{Server: s.Addr(), Rate: 1000, Duration: time.Second, Timeout: MaxTimeout,
+		Interval: 200 * time.Millisecond, Names: questions(t)}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r.Queries != 1000 || r.Answers != 1000 {
+		t.Fatalf("got %+v", r.Counts)
+	}
+	if r.Latency.P99 < 0.8*stall.Seconds() || r.Latency.P90 < 0.5*stall.Seconds() {
+		t.Errorf("latency is %+v after a stall of %v", r.Latency, stall)
+	}
+	if len(r.Intervals) != 5 || r.Intervals[4].AtSeconds != 1 {
+		t.Errorf("intervals are %+v", r.Intervals)
+	}
+	sum := 0.0
+	for _, i := range r.Intervals {
+		sum += i.QueriesPerSecond * 0.2
+	}
+	if math.Abs(sum-1000) > 0.5 {
+		t.Errorf("the intervals have %g queries", sum)
+	}
+}
+
+func TestConnectionsAreReplaced(t *testing.T) {
+	s := serve(t, answer.Options{})
+	r, err := Run(t.Context(), Options{Server: s.Addr(), Transport: TCP, Mode: Closed, Outstanding: 4, Sockets: 4,
+		Queries: 100, PerConnection: 5, Timeout: MaxTimeout, Duration: time.Minute, Names: questions(t)}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	// One connection each may carry fewer: where the last query comes differs.
+	if r.Answers != 100 || r.Connections < 20 || r.Connections > 24 {
+		t.Errorf("%d answers on %d connections", r.Answers, r.Connections)
+	}
+}
+
+func TestNoServer(t *testing.T) {
+	at := netip.AddrPortFrom(netip.AddrFrom4([4]byte{127, 0, 0, 1}), uint16(testenv.FreePorts(t, 1)))
+	for _, transport := range []Transport{UDP, TCP, TLS, HTTPS} {
+		_, err := Run(t.Context(), Options{Server: at, Transport: transport, Queries: 20, Duration: time.Second,
+			Timeout: 100 * time.Millisecond, Names: questions(t)}, nil)
+		if !errors.Is(err, ErrNoServer) {
+			t.Errorf("%s: %v", transport, err)
+		}
+	}
+}
+
+// TestServerThatGoesAway distinguishes a server that is gone at the end from one that pauses, loses some, or
+// never answered.
+func TestServerThatGoesAway(t *testing.T) {
+	for name, c := range map[string]struct {
+		answers []float64 // per second, in intervals of a second with 100 queries
+		at      float64
+		gone    bool
+	}{
+		"to the end": {[]float64{100, 100, 99}, 0, false},
+		"gone":       {[]float64{100, 40, 0, 0}, 2, true},
+		"a pause":    {[]float64{100, 0, 0, 1}, 0, false},
+		"never":      {[]float64{0, 0, 0}, 0, false},
+		"no time":    {nil, 0, false},
+	} {
+		r := &Result{}
+		for i, rate := range c.answers {
+			r.Intervals = append(r.Intervals, Interval{AtSeconds: float64(i + 1), QueriesPerSecond: 100, AnswersPerSecond: rate})
+		}
+		if at, gone := r.WentAway(); at != c.at || gone != c.gone {
+			t.Errorf("%s: %v, %v", name, at, gone)
+		}
+	}
+	slow := &Result{Intervals: []Interval{{AtSeconds: 1, QueriesPerSecond: 1, AnswersPerSecond: 1},
+		{AtSeconds: 2, QueriesPerSecond: 1}}}
+	if _, gone := slow.WentAway(); gone {
+		t.Error("one lost query is a server that is gone")
+	}
+}
+
+func TestCancelEndsEarly(t *testing.T) {
+	s := serve(t, answer.Options{})
+	for _, transport := range []Transport{UDP, TCP} {
+		ctx, cancel := context.WithCancel(t.Context())
+		r, err := Run(ctx, Options{Server: s.Addr(), Transport: transport, Rate: 1000, Duration: time.Hour,
+			Interval: 100 * time.Millisecond, Timeout: MaxTimeout, Names: questions(t)}, func(Interval) { cancel() })
+		if err != nil {
+			t.Fatal(err)
+		}
+		if r.Answers == 0 || r.Answers != r.Queries || r.DurationSeconds > 600 {
+			t.Errorf("%s: %d of %d answers in %g s", transport, r.Answers, r.Queries, r.DurationSeconds)
+		}
+	}
+}
+
+func TestOptionsRefuse(t *testing.T) {
+	sound := Options{Server: netip.MustParseAddrPort("127.0.0.1:53"), Names: questions(t)}
+	if _, err := sound.Filled(); err != nil {
+		t.Fatal(err)
+	}
+	for name, change := range map[string]func(*Options){
+		"rate":        func(o *Options) { o.Rate = 2 * MaxRate },
+		"not a rate":  func(o *Options) { o.Rate = math.NaN() },
+		"duration":    func(o *Options) { o.Duration = 2 * MaxDuration },
+		"timeout":     func(o *Options) { o.Timeout = time.Microsecond },
+		"sockets":     func(o *Options) { o.Sockets = MaxSockets + 1 },
+		"workers":     func(o *Options) { o.Workers = 17 },
+		"outstanding": func(o *Options) { o.Outstanding = -1 },
+		"transport":   func(o *Options) { o.Transport = "quic" },
+		"mode":        func(o *Options) { o.Mode = "wide" },
+		"server":      func(o *Options) { o.Server = netip.AddrPort{} },
+		"names":       func(o *Options) { o.Names = nil },
+		"path":        func(o *Options) { o.Path = "dns" },
+	} {
+		o := sound
+		change(&o)
+		if _, err := o.Filled(); !errors.Is(err, ErrOptions) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// TestRampFindsTheKnee lets a simulated server lose what is above its capacity.
+func TestRampFindsTheKnee(t *testing.T) {
+	for _, capacity := range []float64{700, 12_345, 300_000} {
+		o := Options{Server: netip.MustParseAddrPort("127.0.0.1:53"), Names: questions(t), Mode: Ramp}
+		o, err := o.Filled()
+		if err != nil {
+			t.Fatal(err)
+		}
+		r, err := ramp(t.Context(), o, func(Interval) {}, func(o Options) (*Result, error) {
+			answered := min(o.Rate, capacity)
+			return &Result{Target: o.Rate, QueriesPerSecond: o.Rate, AnswersPerSecond: answered,
+				LossRatio: 1 - answered/o.Rate, Latency: &stats.Latencies{P99: 0.001}}, nil
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		// Five halvings of a factor of two, and the loss of one in a hundred that is allowed.
+		if r.Knee < capacity*0.93 || r.Knee > capacity*1.02 || r.Mode != Ramp {
+			t.Errorf("the knee of %g is %g, after %+v", capacity, r.Knee, r.Steps)
+		}
+	}
+}
+
+func TestTable(t *testing.T) {
+	tab := newTable(10, 0x1234)
+	var ids []uint16
+	for i := range int64(3) {
+		ids = append(ids, tab.add(i, 100+i, uint32(i), 0))
+	}
+	if q := tab.find(ids[1]); q == nil || q.index != 1 {
+		t.Fatalf("found %+v", q)
+	}
+	if tab.find(ids[2]+1) != nil || tab.find(ids[0]^0x8000) != nil {
+		t.Error("found a query that was not sent")
+	}
+	tab.close(tab.find(ids[1]))
+	if n := tab.expire(102); n != 1 || tab.waiting != 1 {
+		t.Errorf("%d expired, %d waiting", n, tab.waiting)
+	}
+	if q := tab.find(ids[0]); q.state != lost {
+		t.Errorf("state is %d", q.state)
+	}
+	tab.drop(1)
+	if tab.waiting != 0 || tab.room() != leastTable {
+		t.Errorf("%d waiting, room for %d", tab.waiting, tab.room())
+	}
+	// An id comes back after 65 536 queries, and is not taken for the old one.
+	for range 1<<16 - 1 {
+		tab.close(tab.find(tab.add(0, 0, 7, 0)))
+	}
+	if q := tab.find(ids[0]); q == nil || q.index != 7 {
+		t.Errorf("found %+v", q)
+	}
+}
+
+func TestPacer(t *testing.T) {
+	for _, c := range []struct {
+		rate  float64
+		burst int
+	}{{1, 1}, {1000, 1}, {20_000, 1}, {21_000, 2}, {100_000, 5}, {5_000_000, 64}} {
+		p := newPacer(c.rate, 1000)
+		if p.burst != c.burst {
+			t.Errorf("%g a second are due %d together, want %d", c.rate, p.burst, c.burst)
+		}
+		p.count = 1_000_000
+		if got := float64(p.due()-1000) / 1e9 * c.rate / float64(p.burst); math.Abs(got-1e6) > 1 {
+			t.Errorf("after a million bursts at %g a second the schedule is at %g", c.rate, got)
+		}
+	}
+}

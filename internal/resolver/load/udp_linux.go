@@ -1,0 +1,571 @@
+package load
+
+import (
+	"context"
+	crand "crypto/rand"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"net/netip"
+	"runtime"
+	"sync"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/linerate/linerate/internal/kernel/sys"
+	"github.com/linerate/linerate/internal/resolver/message"
+	"github.com/linerate/linerate/internal/resolver/names"
+	engines "github.com/linerate/linerate/internal/traffic/engine"
+)
+
+// newEngine opens the sockets of a load.
+func newEngine(o Options) (engine, error) {
+	if o.Transport == UDP {
+		return newBatched(o)
+	}
+	return newLinks(o)
+}
+
+// port is one source port: the socket that is connected to the server, and one beside it on the same
+// port that receives what other addresses send there.
+type port struct {
+	fd, stranger int
+	table        *table
+}
+
+// batched is an engine that sends and receives many datagrams in one system call.
+type batched struct {
+	o       Options
+	workers []*worker
+}
+
+// worker is one thread with ports of its own. Nothing is shared with others except the names.
+type worker struct {
+	o       Options
+	rate    float64 // of this worker
+	most    int     // outstanding queries of a closed loop
+	queries uint64  // bound on those of this worker; 0: none
+	ports   []port
+	poller  *sys.Poller
+	outbox  *sys.Outbox
+	inbox   *sys.Inbox
+	slots   [][]byte // memory of the outbox's messages
+	lengths [mostBurst]int
+	split   bool // the kernel splits messages of several queries
+	memory  []byte
+	packed  [mostBurst][]byte // messages of one burst
+	segment [mostBurst]int    // length of the queries in each
+	drawer  *names.Drawer
+	judge   *judge
+	tally   *tally
+	report  int // interval of tally
+	waiting int
+	sent    uint64
+	last    int64 // when the newest query left
+	turn    int   // port of the next burst
+	offset  int64 // of the realtime clock from the monotonic one, nanoseconds
+	scratch []byte
+}
+
+// Sizes of a worker's system calls.
+const (
+	// closedBurst is the most queries that a closed loop sends from one port at a time. A server with
+	// several threads chooses one by the port, so larger bursts would load them unevenly.
+	closedBurst     = 16
+	receiveMessages = 64
+	answerBytes     = 4096             // longer answers are reported as oversize, or as malformed
+	shortWait       = time.Millisecond // up to here a worker sleeps without looking for answers
+	sweepEvery      = 5 * time.Millisecond
+)
+
+func newBatched(o Options) (_ *batched, err error) {
+	b := &batched{o: o}
+	defer func() {
+		if err != nil {
+			b.close()
+		}
+	}()
+	for n := range o.Workers {
+		w := &worker{
+			o: o, rate: o.Rate / float64(o.Workers), most: share(o.Outstanding, n, o.Workers),
+			queries: uint64(share(int(o.Queries), n, o.Workers)),
+			outbox:  sys.NewOutbox(mostBurst), inbox: sys.NewInbox(receiveMessages, answerBytes),
+			drawer: o.Names.Drawer(n, o.Workers, o.Seed), judge: newJudge(o.Names, UDP), tally: newTally(),
+			scratch: make([]byte, sys.ErrorScratchBytes),
+		}
+		memory := make([]byte, mostBurst*o.Names.Longest())
+		w.memory = make([]byte, mostBurst*o.Names.Longest())
+		for i := range mostBurst {
+			w.slots = append(w.slots, memory[i*o.Names.Longest():(i+1)*o.Names.Longest()])
+		}
+		sockets := share(o.Sockets, n, o.Workers)
+		b.workers = append(b.workers, w)
+		if w.poller, err = sys.NewPoller(sockets); err != nil {
+			return nil, err
+		}
+		for i := range sockets {
+			p, err := openPort(o, o.inFlight(o.Sockets))
+			if err != nil {
+				return nil, err
+			}
+			w.ports = append(w.ports, p)
+			w.split = sys.ProbeSegments(p.fd) == nil
+			if err := w.poller.Add(p.fd, false, i); err != nil {
+				return nil, err
+			}
+		}
+	}
+	return b, nil
+}
+
+// share returns the part of n-th of several, as even as whole numbers allow.
+func share(all, n, of int) int { return all*(n+1)/of - all*n/of }
+
+// openPort opens the two sockets of a port.
+func openPort(o Options, inFlight int) (_ port, err error) {
+	p := port{fd: -1, stranger: -1}
+	defer func() {
+		if err != nil {
+			p.close()
+		}
+	}()
+	any := netip.AddrPortFrom(netip.IPv4Unspecified(), 0)
+	if !o.Server.Addr().Unmap().Is4() {
+		any = netip.AddrPortFrom(netip.IPv6Unspecified(), 0)
+	}
+	// The kernel delivers to the connected socket what the server sends, and everything else to the
+	// other one, see sys.DatagramOptions.
+	shared := sys.DatagramOptions{Shared: true}
+	if p.stranger, err = sys.OpenDatagram(any, netip.AddrPort{}, shared); err != nil {
+		return p, err
+	}
+	local, err := sys.LocalAddress(p.stranger)
+	if err != nil {
+		return p, err
+	}
+	if p.fd, err = sys.OpenDatagram(local, o.Server, shared); err != nil {
+		return p, err
+	}
+	if err = sys.SetReceiveTimes(p.fd, true); err != nil {
+		return p, err
+	}
+	// As much as the host allows: a burst of answers must wait for the worker to wake up.
+	_ = sys.SetReceiveBufferBytes(p.fd, 4<<20)
+	var secret [2]byte
+	if _, err = crand.Read(secret[:]); err != nil {
+		return p, fmt.Errorf("choose query ids: %w", err)
+	}
+	p.table = newTable(inFlight, binary.BigEndian.Uint16(secret[:]))
+	return p, nil
+}
+
+func (p port) close() {
+	for _, fd := range []int{p.fd, p.stranger} {
+		if fd >= 0 {
+			_ = sys.Close(fd) // nothing is unwritten
+		}
+	}
+}
+
+func (b *batched) method() string {
+	if b.workers[0].split {
+		return "sendmmsg with gso, recvmmsg"
+	}
+	return "sendmmsg, recvmmsg"
+}
+
+func (b *batched) reporters() int { return len(b.workers) }
+
+func (b *batched) close() {
+	for _, w := range b.workers {
+		for _, p := range w.ports {
+			p.close()
+		}
+		if w.poller != nil {
+			w.poller.Close()
+		}
+	}
+}
+
+// run starts all workers and waits for them.
+func (b *batched) run(ctx context.Context, c clock) (last int64, err error) {
+	var group sync.WaitGroup
+	errs := make([]error, len(b.workers))
+	// The workers keep their logical processors while they sleep, so there must be more of them.
+	defer engines.LendProcessors(len(b.workers))()
+	for i, w := range b.workers {
+		group.Go(func() {
+			runtime.LockOSThread()   // the thread ends with the goroutine, and with it the timer slack
+			_ = sys.SetExactTimers() // else the wake-ups are some 50 µs late, which the send delay shows
+			errs[i] = w.run(ctx, c, i)
+		})
+	}
+	group.Wait()
+	for _, w := range b.workers {
+		last = max(last, w.last)
+	}
+	return last, errors.Join(errs...)
+}
+
+// run sends and receives until the end of the load and of the wait for its last answers.
+func (w *worker) run(ctx context.Context, c clock, number int) error {
+	w.last = c.start
+	pace := newPacer(w.rate, c.start+int64(float64(number)*1e9/w.o.Rate))
+	sweep := c.start
+	sending := true
+	for {
+		now := int64(sys.Monotonic())
+		if sending && (ctx.Err() != nil || now >= c.end && (w.o.Mode == Closed || pace.due() >= c.end) ||
+			w.queries > 0 && w.sent >= w.queries) {
+			sending = false
+		}
+		if !sending && w.waiting == 0 {
+			break
+		}
+		var err error
+		if sending && w.o.Mode == Closed {
+			err = w.refill(now)
+		} else if sending {
+			err = w.sendDue(&pace, now, c.end)
+		}
+		if err != nil {
+			return err
+		}
+		got, err := w.drain()
+		if err != nil {
+			return err
+		}
+		if now-sweep >= int64(sweepEvery) {
+			sweep = now
+			w.sweep(now)
+			if n := c.number(now); n > w.report {
+				w.hand(c, n)
+			}
+		}
+		if err := w.rest(&pace, now, got, sending); err != nil {
+			return err
+		}
+	}
+	w.strangers()
+	for _, p := range w.ports {
+		if n, err := sys.SocketDrops(p.fd); err == nil {
+			w.tally.drops += uint64(n)
+		}
+	}
+	w.hand(c, c.number(int64(sys.Monotonic())))
+	return nil
+}
+
+// hand gives the tally to the collector and begins a new one for interval n.
+func (w *worker) hand(c clock, n int) {
+	c.report(part{w.report, w.tally})
+	w.tally, w.report = newTally(), n
+}
+
+// rest sleeps until something may be due.
+func (w *worker) rest(pace *pacer, now int64, got int, sending bool) error {
+	until := sweepEvery
+	if sending && w.o.Mode == Open {
+		until = time.Duration(pace.due() - int64(sys.Monotonic()))
+		if until <= 0 {
+			return nil
+		}
+		if until <= shortWait {
+			// Answers wait in the socket meanwhile, with the time of their arrival.
+			sys.SleepUntilKept(sys.Monotonic() + until)
+			return nil
+		}
+	} else if got > 0 && w.o.Mode == Closed && sending && w.most <= gatherAbove {
+		return nil
+	}
+	ready, err := w.poller.Await(min(until, sweepEvery))
+	if err == nil && ready && (!sending || w.o.Mode == Closed) && w.most > gatherAbove {
+		// The first of several answers: the others of its burst follow at once, and one call for all of
+		// them costs this host, and often the server on it, a fraction of one for each.
+		sys.SleepUntilKept(sys.Monotonic() + w.gather())
+	}
+	return err
+}
+
+// A closed loop with more queries than gatherAbove waits after an answer, to receive several at a
+// time. If the mean latency is well above the least one, queries queue at the server, and a wait of
+// half of it leaves half of them there: it costs no rate. Otherwise the path is the
+// limit, and the wait is a twentieth.
+const (
+	gatherAbove  = 8
+	leastGather  = 20 * time.Microsecond
+	mostGather   = 300 * time.Microsecond
+	queuedFactor = 3
+)
+
+// gather returns how long to wait for further answers after the first.
+func (w *worker) gather() time.Duration {
+	share := time.Duration(20)
+	if w.judge.recent > queuedFactor*w.judge.least {
+		share = 2
+	}
+	return min(max(time.Duration(w.judge.recent)/share, leastGather), mostGather)
+}
+
+// sendDue sends the bursts that are due. A burst that finds no room in its table stays due.
+func (w *worker) sendDue(pace *pacer, now, end int64) error {
+	for range len(w.ports) {
+		due := pace.due()
+		if due > now || due >= end || w.queries > 0 && w.sent >= w.queries {
+			return nil
+		}
+		n := pace.burst
+		if w.queries > 0 {
+			n = int(min(uint64(n), w.queries-w.sent))
+		}
+		p := w.nextPort(n)
+		if p == nil {
+			return nil
+		}
+		if err := w.send(p, n, due); err != nil {
+			return err
+		}
+		pace.count++
+		now = w.last
+	}
+	return nil
+}
+
+// refill sends as many queries as a closed loop lacks.
+func (w *worker) refill(now int64) error {
+	for range 2 * len(w.ports) {
+		n := min(w.most-w.waiting, closedBurst)
+		if w.queries > 0 {
+			n = int(min(uint64(n), w.queries-w.sent))
+		}
+		if n <= 0 {
+			return nil
+		}
+		p := w.nextPort(n)
+		if p == nil {
+			return nil
+		}
+		if err := w.send(p, n, 0); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// nextPort returns the port of the next burst, or nil if no table has room for it.
+func (w *worker) nextPort(n int) *port {
+	for range w.ports {
+		p := &w.ports[w.turn]
+		if w.turn++; w.turn == len(w.ports) {
+			w.turn = 0
+		}
+		if p.table.room() >= n {
+			return p
+		}
+	}
+	return nil
+}
+
+// send sends n queries from one port. A zero due means now.
+func (w *worker) send(p *port, n int, due int64) error {
+	now := int64(sys.Monotonic())
+	if due == 0 {
+		due = now
+	}
+	for i := range n {
+		index, serial := w.drawer.Next()
+		id := p.table.add(due, now, index, serial)
+		w.lengths[i] = w.o.Names.Compose(w.slots[i], index, serial, id)
+	}
+	messages := w.pack(n)
+	// As late as possible: the service latency begins here.
+	now = int64(sys.Monotonic())
+	p.table.sentAt(n, now)
+	for sent, tries := 0, 0; sent < messages; {
+		// From the first one again that the kernel did not take.
+		for i := sent; i < messages; i++ {
+			w.outbox.Set(i-sent, w.packed[i], w.segment[i])
+		}
+		m, err := w.outbox.Send(p.fd, messages-sent)
+		sent += m
+		if err == nil {
+			continue
+		}
+		if w.split && splitRefused(err) {
+			w.split = false
+			messages, sent = w.pack(n), 0
+			continue
+		}
+		again, fatal := w.refusal(p.fd, err)
+		if fatal != nil {
+			p.table.drop(n)
+			return fatal
+		}
+		if tries++; !again || tries > 3 {
+			// The host dropped it, as it does with a full queue: it is lost like one that the network
+			// dropped.
+			break
+		}
+	}
+	w.tally.Queries += uint64(n)
+	w.waiting += n
+	w.sent += uint64(n)
+	w.last = now
+	for range n {
+		w.tally.delay.Record(now - due)
+	}
+	return nil
+}
+
+// pack arranges n composed queries in messages, and returns how many there are. Where the kernel splits
+// messages into datagrams (UDP_SEGMENT), queries of one length share one: they then pass most of the
+// host's network stack as one packet. Their order within the burst changes, their datagrams do not.
+func (w *worker) pack(n int) (messages int) {
+	if !w.split || n == 1 {
+		for i := range n {
+			w.packed[i], w.segment[i] = w.slots[i][:w.lengths[i]], 0
+		}
+		return n
+	}
+	memory := w.memory[:0]
+	var placed uint64 // one bit each: mostBurst is 64
+	for i := range n {
+		if placed&(1<<i) != 0 {
+			continue
+		}
+		begin, length := len(memory), w.lengths[i]
+		for k := i; k < n; k++ {
+			if w.lengths[k] == length {
+				memory = append(memory, w.slots[k][:length]...)
+				placed |= 1 << k
+			}
+		}
+		w.packed[messages], w.segment[messages] = memory[begin:], length
+		messages++
+	}
+	return messages
+}
+
+// splitRefused reports whether the kernel does not split messages on this path: the NIC computes no
+// checksums, or IPsec is on it.
+func splitRefused(err error) bool {
+	return errors.Is(err, unix.EIO) || errors.Is(err, unix.EINVAL) || errors.Is(err, unix.EMSGSIZE)
+}
+
+// refusal returns what an error of a socket means: that an ICMP message arrived and the call can be
+// repeated, or that it cannot.
+func (w *worker) refusal(fd int, err error) (again bool, fatal error) {
+	var errno unix.Errno
+	if !errors.As(err, &errno) {
+		return false, fmt.Errorf("ask %s over udp: %w", w.o.Server, err)
+	}
+	switch errno {
+	case unix.ECONNREFUSED:
+		w.tally.refused++
+		sys.DrainErrors(fd, w.scratch)
+		return true, nil
+	case unix.EHOSTUNREACH, unix.ENETUNREACH, unix.EHOSTDOWN, unix.EPROTO, unix.ENOPROTOOPT, unix.EACCES:
+		sys.DrainErrors(fd, w.scratch)
+		if w.tally.Answers == 0 && w.sent == 0 {
+			return false, fmt.Errorf("ask %s over udp: %w", w.o.Server, err)
+		}
+		return true, nil
+	case unix.ENOBUFS, unix.ENOMEM, unix.EPERM:
+		return false, nil
+	}
+	return false, fmt.Errorf("ask %s over udp: %w", w.o.Server, err)
+}
+
+// drain receives what has arrived and returns how many queries ended.
+func (w *worker) drain() (ended int, err error) {
+	ready, err := w.poller.Check()
+	if err != nil {
+		return 0, err
+	}
+	for i := range ready {
+		p := &w.ports[w.poller.Ready(i)]
+		for range 16 { // so that a flood of answers cannot hold up the schedule
+			n, err := w.inbox.Receive(p.fd, receiveMessages, false)
+			if errors.Is(err, sys.ErrTimeout) {
+				break
+			}
+			if err != nil {
+				if again, fatal := w.refusal(p.fd, err); fatal != nil {
+					return ended, fatal
+				} else if again {
+					continue
+				}
+				break
+			}
+			now, offset := w.clocks()
+			for k := range n {
+				m := w.inbox.Message(k)
+				arrived := m.ArrivedNanos - offset
+				// A step of the clock between arrival and now would be measured otherwise.
+				if m.ArrivedNanos == 0 || arrived > now || arrived < now-int64(time.Second) {
+					arrived = now
+				}
+				if m.Truncated {
+					w.tally.wrong(message.Oversize)
+					continue
+				}
+				if w.judge.receive(m.Payload, arrived, p.table, w.tally) {
+					ended++
+				}
+			}
+			if n < receiveMessages {
+				break
+			}
+		}
+	}
+	w.waiting -= ended
+	return ended, nil
+}
+
+// clocks reads the monotonic clock, and by how much the realtime clock of arrival times is ahead of it.
+// A thread that is suspended between the two readings would shift all latencies, so a reading that
+// took long is replaced by the one before.
+func (w *worker) clocks() (now, offset int64) {
+	for range 3 {
+		before := int64(sys.Monotonic())
+		real := time.Now().UnixNano()
+		now = int64(sys.Monotonic())
+		if now-before < closeReading {
+			w.offset = real - now
+			return now, w.offset
+		}
+	}
+	if w.offset == 0 {
+		w.offset = time.Now().UnixNano() - now
+	}
+	return now, w.offset
+}
+
+// closeReading is how long three readings of clocks take at most, in nanoseconds, without an
+// interruption; usually it is a tenth of a microsecond.
+const closeReading = 2000
+
+// sweep ends the wait for queries whose timeout has passed.
+func (w *worker) sweep(now int64) {
+	for _, p := range w.ports {
+		n := p.table.expire(now - int64(w.o.Timeout))
+		w.waiting -= n
+		w.tally.Lost += uint64(n)
+	}
+}
+
+// strangers counts what other addresses and ports sent to ours.
+func (w *worker) strangers() {
+	for _, p := range w.ports {
+		for {
+			n, err := w.inbox.Receive(p.stranger, receiveMessages, false)
+			if err != nil {
+				break
+			}
+			for range n {
+				w.tally.wrong(message.OtherServer)
+			}
+		}
+	}
+}

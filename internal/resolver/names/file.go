@@ -1,0 +1,119 @@
+package names
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"net/netip"
+	"regexp"
+	"strings"
+
+	"github.com/linerate/linerate/internal/resolver/message"
+)
+
+// Read reads questions from a list or a query log. A line of a list is a name, a type, and
+// optionally what the answer must say: a response code or an address. Empty lines and those that
+// begin with # or ; are comments. Lines of a log that are not about queries are skipped.
+//
+// The first line that is a query of one of the known logs makes the file a log.
+func Read(r io.Reader, o message.QueryOptions) (*Set, error) {
+	s := newSet(o)
+	lines := bufio.NewScanner(r)
+	lines.Buffer(make([]byte, 0, 4096), 1<<16)
+	var log *regexp.Regexp
+	for n := 1; lines.Scan(); n++ {
+		line := strings.TrimSpace(lines.Text())
+		if line == "" || line[0] == '#' || line[0] == ';' {
+			continue
+		}
+		if log == nil && s.Len() == 0 {
+			log = logOf(line)
+		}
+		if log != nil {
+			if err := s.addLogged(log, line); err != nil {
+				return nil, fmt.Errorf("line %d: %w", n, err)
+			}
+			continue
+		}
+		if err := s.addListed(line); err != nil {
+			// A log may begin with lines about its server's start, which are no list.
+			if s.Len() == 0 && looksLogged(line) {
+				continue
+			}
+			return nil, fmt.Errorf("line %d: %w", n, err)
+		}
+	}
+	switch err := lines.Err(); {
+	case errors.Is(err, bufio.ErrTooLong):
+		return nil, fmt.Errorf("%w: a line has more than 65 536 octets", ErrNames)
+	case err != nil:
+		return nil, fmt.Errorf("read names: %w", err)
+	case s.Len() == 0:
+		return nil, fmt.Errorf("%w: it has no question", ErrNames)
+	}
+	return s, nil
+}
+
+// addListed adds a line of a list.
+func (s *Set) addListed(line string) error {
+	fields := strings.Fields(line)
+	if len(fields) < 2 || len(fields) > 3 {
+		return fmt.Errorf("%w: %q is not a name, a type and at most one expectation", ErrNames, line)
+	}
+	t, err := message.ParseType(fields[1])
+	if err != nil {
+		return fmt.Errorf("%w: %w", ErrNames, err)
+	}
+	var e Expectation
+	if len(fields) == 3 {
+		if a, err := netip.ParseAddr(fields[2]); err == nil {
+			e = Expectation{HasCode: true, Address: a.AsSlice()}
+		} else if code, err := message.ParseRCode(fields[2]); err == nil {
+			e = Expectation{HasCode: true, Code: code}
+		} else {
+			return fmt.Errorf("%w: expectation %q is neither a response code nor an address", ErrNames, fields[2])
+		}
+	}
+	return s.add(fields[0], t, e)
+}
+
+// logs are the lines of query logs, as their programs write them. Each has a name and a type.
+var logs = []*regexp.Regexp{
+	// BIND 9: client @0x7f… 192.0.2.1#4711 (www.example.org): query: www.example.org IN A +E(0)K (192.0.2.53)
+	regexp.MustCompile(`\): query: (?P<name>\S+) IN (?P<type>\S+) `),
+	// Unbound: [1700000000] unbound[1:0] info: 192.0.2.1 www.example.org. A IN
+	regexp.MustCompile(`unbound\[\d+:[\da-f]+\] (?:info|query): [\da-fA-F.:]+ (?P<name>\S+) (?P<type>\S+) IN$`),
+	// dnsmasq: Nov 24 02:00:00 dnsmasq[1]: query[A] www.example.org from 192.0.2.1
+	regexp.MustCompile(`query\[(?P<type>[^\]]+)\] (?P<name>\S+) from `),
+}
+
+// logOf returns the pattern of the log that a line is of, or nil.
+func logOf(line string) *regexp.Regexp {
+	for _, l := range logs {
+		if l.MatchString(line) {
+			return l
+		}
+	}
+	return nil
+}
+
+// looksLogged reports whether a line is of a log: more words than a list has.
+func looksLogged(line string) bool { return len(strings.Fields(line)) > 3 }
+
+// addLogged adds the question of a line of a log, if it has one.
+func (s *Set) addLogged(log *regexp.Regexp, line string) error {
+	m := log.FindStringSubmatch(line)
+	if m == nil {
+		return nil
+	}
+	t, err := message.ParseType(m[log.SubexpIndex("type")])
+	if err != nil {
+		return nil // the type of a query is whatever its client wrote
+	}
+	err = s.add(m[log.SubexpIndex("name")], t, Expectation{})
+	if errors.Is(err, message.ErrName) {
+		return nil // so is the name, which the log may have shortened
+	}
+	return err
+}

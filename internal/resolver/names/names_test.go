@@ -1,0 +1,179 @@
+package names_test
+
+import (
+	"math"
+	"strings"
+	"testing"
+
+	"github.com/linerate/linerate/internal/resolver/message"
+	"github.com/linerate/linerate/internal/resolver/names"
+)
+
+// ask composes the query with an index and returns what a server reads of it.
+func ask(t *testing.T, s *names.Set, index uint32, serial uint64) message.Query {
+	t.Helper()
+	b := make([]byte, s.Longest())
+	n := s.Compose(b, index, serial, 4711)
+	q, err := message.ParseQuery(b[:n])
+	if err != nil {
+		t.Fatal(err)
+	}
+	if q.ID != 4711 {
+		t.Errorf("id is %d", q.ID)
+	}
+	if got := s.Question(make([]byte, s.Longest()), index, serial); string(got) != string(q.Question) {
+		t.Errorf("question is %x, and %x in the query", got, q.Question)
+	}
+	return q
+}
+
+func TestReadList(t *testing.T) {
+	s, err := names.Read(strings.NewReader(`
+# of dnsperf
+www.example.org A
+example.org. MX NOERROR
+; and with an expectation
+host.example.org aaaa 2001:db8::1
+gone.example.org TYPE65 nxdomain
+`), message.QueryOptions{UDPBytes: 1232, DNSSECOK: true, Recursion: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if s.Len() != 4 {
+		t.Fatalf("%d questions", s.Len())
+	}
+	if q := ask(t, s, 1, 0); message.NameText(q.Name) != "example.org." || q.Type != message.TypeMX || !q.DNSSECOK ||
+		q.UDPBytes != 1232 || !q.Recursion {
+		t.Errorf("second question is %+v", q)
+	}
+	if e, ok := s.Expected(2); !ok || len(e.Address) != 16 || e.Code != message.NoError {
+		t.Errorf("third expectation is %+v", e)
+	}
+	if e, ok := s.Expected(3); !ok || e.Code != message.NameError {
+		t.Errorf("fourth expectation is %+v", e)
+	}
+	if _, ok := s.Expected(0); ok {
+		t.Error("the first question has no expectation")
+	}
+	// Two workers ask every question once before any a second time.
+	one, two := s.Drawer(0, 2, 1), s.Drawer(1, 2, 1)
+	var order []uint32
+	for range 4 {
+		a, _ := one.Next()
+		b, _ := two.Next()
+		order = append(order, a, b)
+	}
+	for i, index := range order {
+		if index != uint32(i%4) {
+			t.Fatalf("order is %v", order)
+		}
+	}
+}
+
+func TestReadLogs(t *testing.T) {
+	for name, log := range map[string]string{
+		"bind": `24-Nov-2026 02:00:00.000 general: info: running
+24-Nov-2026 02:00:00.001 queries: info: client @0x7f2f5c0 192.0.2.1#4711 (www.example.org): query: www.example.org IN AAAA +E(0)K (192.0.2.53)
+24-Nov-2026 02:00:00.002 general: info: zone loaded
+24-Nov-2026 02:00:00.003 queries: info: client @0x7f2f5c0 192.0.2.1#4711 (mail.example.org): query: mail.example.org IN A + (192.0.2.53)`,
+		"unbound": `[1700000000] unbound[1:0] notice: init module 0: iterator
+[1700000000] unbound[1:0] info: 192.0.2.1 www.example.org. AAAA IN
+[1700000001] unbound[1:0] info: 2001:db8::1 mail.example.org. A IN`,
+		"dnsmasq": `Nov 24 02:00:00 dnsmasq[1]: started, version 2.90 cachesize 150
+Nov 24 02:00:00 dnsmasq[1]: query[AAAA] www.example.org from 192.0.2.1
+Nov 24 02:00:00 dnsmasq[1]: forwarded www.example.org to 192.0.2.53
+Nov 24 02:00:01 dnsmasq[1]: query[A] mail.example.org from 192.0.2.1`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			s, err := names.Read(strings.NewReader(log), message.QueryOptions{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if s.Len() != 2 {
+				t.Fatalf("%d questions", s.Len())
+			}
+			if q := ask(t, s, 0, 0); message.NameText(q.Name) != "www.example.org." || q.Type != message.TypeAAAA {
+				t.Errorf("first question is %s %s", message.NameText(q.Name), q.Type)
+			}
+			if q := ask(t, s, 1, 0); message.NameText(q.Name) != "mail.example.org." || q.Type != message.TypeA {
+				t.Errorf("second question is %s %s", message.NameText(q.Name), q.Type)
+			}
+		})
+	}
+}
+
+func TestReadRefuses(t *testing.T) {
+	for _, text := range []string{"", "# nothing\n", "www.example.org", "www.example.org NOTYPE", "a..b A",
+		"www.example.org A maybe"} {
+		if _, err := names.Read(strings.NewReader(text), message.QueryOptions{}); err == nil {
+			t.Errorf("%q is accepted", text)
+		}
+	}
+}
+
+func TestModel(t *testing.T) {
+	const draws = 100_000
+	shares, err := names.ParseShares("A=3,AAAA=1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := names.Model{Domain: "bench.test", Population: 1000, Exponent: 1.1, HitRatio: 0.8, NXRatio: 0.25, Types: shares,
+		Seed: 5}
+	s, err := m.New(message.QueryOptions{UDPBytes: 1232})
+	if err != nil {
+		t.Fatal(err)
+	}
+	d := s.Drawer(0, 1, 5)
+	seen := map[string]int{}
+	var fresh, missing, quad float64
+	for range draws {
+		index, serial := d.Next()
+		e, _ := s.Expected(index)
+		q := ask(t, s, index, serial)
+		name := message.NameText(q.Name)
+		seen[name]++
+		if name[0] == 'u' {
+			if fresh++; seen[name] > 1 {
+				t.Fatalf("%s is asked for a second time", name)
+			}
+		}
+		if gone := strings.HasSuffix(name, ".gone.bench.test."); gone != (e.Code == message.NameError) {
+			t.Fatalf("%s is expected to say %v", name, e.Code)
+		} else if gone {
+			missing++
+		}
+		if q.Type == message.TypeAAAA {
+			quad++
+		}
+	}
+	// Five standard deviations of a share of 100 000 draws are below 0.008.
+	if got := fresh / draws; math.Abs(got-0.2) > 0.008 {
+		t.Errorf("%g of the queries are fresh, want 0.2", got)
+	}
+	if missing == 0 || quad == 0 {
+		t.Errorf("%g missing names, %g queries for AAAA", missing, quad)
+	}
+	if first, tenth := seen["h0.live.bench.test."], seen["h9.live.bench.test."]; first < 5*tenth {
+		t.Errorf("the first name was asked for %d times, the tenth %d times", first, tenth)
+	}
+	for _, bad := range []names.Model{{Population: 0}, {Population: 1, HitRatio: 2}, {Population: 1, NXRatio: -1},
+		{Population: 1, Exponent: math.NaN()}, {Population: 1, Domain: "a..b"}} {
+		if _, err := bad.New(message.QueryOptions{}); err == nil {
+			t.Errorf("%+v is accepted", bad)
+		}
+	}
+}
+
+func FuzzRead(f *testing.F) {
+	f.Add("www.example.org A\n")
+	f.Add("client @0x1 192.0.2.1#1 (a): query: a IN A + (192.0.2.53)\n")
+	f.Fuzz(func(t *testing.T, text string) {
+		s, err := names.Read(strings.NewReader(text), message.QueryOptions{UDPBytes: 1232})
+		if err != nil {
+			return
+		}
+		for i := range uint32(s.Len()) {
+			ask(t, s, i, 0)
+		}
+	})
+}

@@ -1,0 +1,338 @@
+package world
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/netip"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+)
+
+// Recursor is a program that resolves names.
+type Recursor string
+
+// The recursors.
+const (
+	BIND    Recursor = "bind"
+	Unbound Recursor = "unbound"
+)
+
+// program is the name of the recursor's executable.
+func (r Recursor) program() string {
+	if r == Unbound {
+		return "unbound"
+	}
+	return "named"
+}
+
+// Find returns the path of a recursor's program. Distributions keep it outside the path of ordinary
+// users. The error wraps exec.ErrNotFound.
+func (r Recursor) Find() (string, error) {
+	if path, err := exec.LookPath(r.program()); err == nil {
+		return path, nil
+	}
+	for _, dir := range []string{"/usr/sbin", "/usr/local/sbin"} {
+		if path, err := exec.LookPath(filepath.Join(dir, r.program())); err == nil {
+			return path, nil
+		}
+	}
+	return "", fmt.Errorf("find %s: %w", r.program(), exec.ErrNotFound)
+}
+
+// Version returns what the program says about itself, in one line.
+func (r Recursor) Version(ctx context.Context) (string, error) {
+	path, err := r.Find()
+	if err != nil {
+		return "", err
+	}
+	flag := "-v"
+	if r == Unbound {
+		flag = "-V"
+	}
+	out, err := exec.CommandContext(ctx, path, flag).CombinedOutput()
+	first, _, _ := strings.Cut(string(out), "\n")
+	if first == "" && err != nil {
+		return "", fmt.Errorf("ask %s for its version: %w", path, err)
+	}
+	return strings.TrimSpace(first), nil
+}
+
+// The addresses of the world.
+var (
+	recursorAt = netip.AddrFrom4([4]byte{127, 0, 0, 2})
+	rootAt     = netip.AddrFrom4([4]byte{127, 0, 0, 3})
+	topAt      = netip.AddrFrom4([4]byte{127, 0, 0, 4})
+	leafAt     = []netip.Addr{netip.AddrFrom4([4]byte{127, 0, 0, 5}), netip.AddrFrom4([4]byte{127, 0, 0, 6}),
+		netip.AddrFrom4([4]byte{127, 0, 0, 7})}
+)
+
+const statisticsPort = 8053
+
+// running is a started recursor.
+type running struct {
+	kind  Recursor
+	dir   string
+	cmd   *exec.Cmd
+	ended chan struct{}
+	mu    sync.Mutex
+	log   []string
+}
+
+// mostLog bounds the kept lines of a recursor's log.
+const mostLog = 2000
+
+// NotStartedError is a recursor that ended before it answered.
+type NotStartedError struct {
+	Program string
+	Reason  string // the line of its log that says why
+}
+
+func (e *NotStartedError) Error() string {
+	return fmt.Sprintf("start %s: it ended: %s", e.Program, e.Reason)
+}
+
+// start writes the configuration into dir and starts a recursor.
+func start(ctx context.Context, kind Recursor, dir string, options []string) (*running, error) {
+	path, err := kind.Find()
+	if err != nil {
+		return nil, err
+	}
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return nil, fmt.Errorf("start %s: %w", kind, err)
+	}
+	files := bindFiles(dir, options)
+	args := []string{"-c", filepath.Join(dir, "named.conf"), "-g", "-n", "1"}
+	if kind == Unbound {
+		files = unboundFiles(dir, options)
+		args = []string{"-d", "-p", "-c", filepath.Join(dir, "unbound.conf")}
+	}
+	for name, text := range files {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644); err != nil {
+			return nil, fmt.Errorf("start %s: %w", kind, err)
+		}
+	}
+	r := &running{kind: kind, dir: dir, cmd: exec.CommandContext(ctx, path, args...), ended: make(chan struct{})}
+	out, err := r.cmd.StderrPipe()
+	if err != nil {
+		return nil, fmt.Errorf("start %s: %w", path, err)
+	}
+	if err := r.cmd.Start(); err != nil {
+		return nil, fmt.Errorf("start %s: %w", path, err)
+	}
+	go func() {
+		lines := bufio.NewScanner(out)
+		for lines.Scan() {
+			r.mu.Lock()
+			if len(r.log) < mostLog {
+				r.log = append(r.log, lines.Text())
+			}
+			r.mu.Unlock()
+		}
+		_, _ = io.Copy(io.Discard, out) // a line too long must not stop the program
+		_ = r.cmd.Wait()                // its log says why it ended
+		close(r.ended)
+	}()
+	return r, nil
+}
+
+// stop ends the recursor.
+func (r *running) stop() {
+	_ = r.cmd.Process.Signal(syscall.SIGTERM) // it may have ended already
+	select {
+	case <-r.ended:
+	case <-time.After(10 * time.Second):
+		_ = r.cmd.Process.Kill() // likewise
+		<-r.ended
+	}
+}
+
+// lines returns the log so far.
+func (r *running) lines() []string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return append([]string(nil), r.log...)
+}
+
+// reason returns the line of the log that says why the program ended.
+func (r *running) reason() string {
+	var last string
+	for _, line := range r.lines() {
+		text := withoutPlace(line)
+		if strings.Contains(text, "no longer exists") || strings.Contains(text, "error:") ||
+			strings.Contains(text, "unknown option") {
+			return text
+		}
+		last = text
+	}
+	return last
+}
+
+// place is what both programs write before each line: the time, and of a configuration file its
+// directory.
+var place = regexp.MustCompile(`^(\d{2}-\w{3}-\d{4} [\d:.]+ |\[\d+\] \w+\[\d+:\d+\] )?(/\S*/)?`)
+
+func withoutPlace(line string) string { return place.ReplaceAllString(line, "") }
+
+// bindFiles is the configuration of named: a base, the options under test, and the root of the world.
+func bindFiles(dir string, options []string) map[string]string {
+	return map[string]string{
+		"named.conf": fmt.Sprintf(`options {
+	directory %q;
+	listen-on { %s; };
+	listen-on-v6 { none; };
+	query-source address %[2]s;
+	pid-file none;
+	session-keyfile none;
+	lock-file none;
+	dnssec-validation no;
+	empty-zones-enable no;
+	allow-query { any; };
+	%[3]s
+};
+controls { };
+statistics-channels { inet %[2]s port %[4]d allow { any; }; };
+zone "." { type hint; file "hints"; };
+`, dir, recursorAt, strings.Join(options, "\n\t"), statisticsPort),
+		"hints": hints(),
+	}
+}
+
+func hints() string { return fmt.Sprintf(". 3600 NS a.root.\na.root. 3600 A %s\n", rootAt) }
+
+// unboundFiles is the configuration of Unbound.
+func unboundFiles(dir string, options []string) map[string]string {
+	return map[string]string{
+		"unbound.conf": fmt.Sprintf(`server:
+	directory: %q
+	username: ""
+	chroot: ""
+	pidfile: ""
+	use-syslog: no
+	interface: %s
+	outgoing-interface: %[2]s
+	access-control: 127.0.0.0/8 allow
+	do-not-query-localhost: no
+	module-config: "iterator"
+	root-hints: "hints"
+	num-threads: 1
+	local-zone: "test." nodefault
+	%[3]s
+remote-control:
+	control-enable: yes
+	control-interface: %[4]q
+	control-use-cert: no
+`, dir, recursorAt, strings.Join(options, "\n\t"), filepath.Join(dir, "control")),
+		"hints": hints(),
+	}
+}
+
+// Counters are a recursor's own.
+type Counters struct {
+	Hits, Misses uint64
+	Evictions    *uint64 // nil: it does not count them
+	UDPDrops     uint64
+}
+
+// counters reads them.
+func (r *running) counters(ctx context.Context) (Counters, error) {
+	if r.kind == Unbound {
+		return r.unboundCounters(ctx)
+	}
+	body, err := get(ctx, netip.AddrPortFrom(recursorAt, statisticsPort).String(), "/json/v1/server")
+	if err != nil {
+		return Counters{}, fmt.Errorf("read statistics of named: %w", err)
+	}
+	return parseBIND(body)
+}
+
+// parseBIND reads the cache counters of the default view.
+func parseBIND(body []byte) (Counters, error) {
+	var doc struct {
+		Views map[string]struct {
+			Resolver struct {
+				Cache map[string]uint64 `json:"cachestats"`
+			} `json:"resolver"`
+		} `json:"views"`
+	}
+	if err := json.Unmarshal(body, &doc); err != nil {
+		return Counters{}, fmt.Errorf("parse statistics of named: %w", err)
+	}
+	view, ok := doc.Views["_default"]
+	if !ok || view.Resolver.Cache == nil {
+		return Counters{}, errors.New("parse statistics of named: the default view has no cache counters")
+	}
+	evictions := view.Resolver.Cache["DeleteLRU"]
+	return Counters{Hits: view.Resolver.Cache["QueryHits"], Misses: view.Resolver.Cache["QueryMisses"],
+		Evictions: &evictions}, nil
+}
+
+// unboundCounters asks the control socket (unbound-control(8); the protocol is a line each way).
+func (r *running) unboundCounters(ctx context.Context) (Counters, error) {
+	var d net.Dialer
+	conn, err := d.DialContext(ctx, "unix", filepath.Join(r.dir, "control"))
+	if err != nil {
+		return Counters{}, fmt.Errorf("read statistics of unbound: %w", err)
+	}
+	defer conn.Close() // what was read decides
+	if _, err := io.WriteString(conn, "UBCT1 stats_noreset\n"); err != nil {
+		return Counters{}, fmt.Errorf("read statistics of unbound: %w", err)
+	}
+	text, err := io.ReadAll(io.LimitReader(conn, 1<<20))
+	if err != nil {
+		return Counters{}, fmt.Errorf("read statistics of unbound: %w", err)
+	}
+	return parseUnbound(text)
+}
+
+// parseUnbound reads lines of the form name=value.
+func parseUnbound(text []byte) (Counters, error) {
+	values := map[string]uint64{}
+	for line := range bytes.Lines(text) {
+		name, value, ok := strings.Cut(strings.TrimSpace(string(line)), "=")
+		if n, err := strconv.ParseUint(value, 10, 64); ok && err == nil {
+			values[name] = n
+		}
+	}
+	if _, ok := values["total.num.queries"]; !ok {
+		return Counters{}, errors.New("parse statistics of unbound: total.num.queries is missing")
+	}
+	return Counters{Hits: values["total.num.cachehits"], Misses: values["total.num.cachemiss"]}, nil
+}
+
+// get reads a page over HTTP/1.0, which has no chunks and ends with the connection.
+func get(ctx context.Context, address, path string) ([]byte, error) {
+	var d net.Dialer
+	conn, err := d.DialContext(ctx, "tcp", address)
+	if err != nil {
+		return nil, err
+	}
+	defer conn.Close() // what was read decides
+	if err := conn.SetDeadline(time.Now().Add(30 * time.Second)); err != nil {
+		return nil, err
+	}
+	if _, err := fmt.Fprintf(conn, "GET %s HTTP/1.0\r\nHost: %s\r\nConnection: close\r\n\r\n", path, address); err != nil {
+		return nil, err
+	}
+	all, err := io.ReadAll(io.LimitReader(conn, 64<<20))
+	if err != nil {
+		return nil, err
+	}
+	head, body, ok := bytes.Cut(all, []byte("\r\n\r\n"))
+	if status := strings.Fields(string(head)); !ok || len(status) < 2 || status[1] != "200" {
+		return nil, errors.New("the answer is no page")
+	}
+	return body, nil
+}

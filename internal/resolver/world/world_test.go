@@ -1,0 +1,138 @@
+package world
+
+import (
+	"net/netip"
+	"testing"
+
+	"golang.org/x/net/dns/dnsmessage"
+
+	"github.com/linerate/linerate/internal/resolver/message"
+)
+
+// ask returns the reply of a server, as another library reads it.
+func ask(t *testing.T, a authority, name string, kind message.Type) dnsmessage.Message {
+	t.Helper()
+	wire, err := message.AppendName(nil, name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	packed := message.AppendQuery(nil, wire, kind, message.QueryOptions{UDPBytes: 1232})
+	q, err := message.ParseQuery(packed)
+	if err != nil {
+		t.Fatal(err)
+	}
+	reply := a.reply(q)
+	var checked message.Answer
+	if k := message.Check(reply, q.Question, &checked); k != message.Sound {
+		t.Fatalf("the reply about %s is %v", name, k)
+	}
+	var m dnsmessage.Message
+	if err := m.Unpack(reply); err != nil {
+		t.Fatal(err)
+	}
+	return m
+}
+
+func TestAuthorities(t *testing.T) {
+	_, servers := zones(300, 10)
+	root, top, leaf, lame := servers[0], servers[1], servers[2], servers[4]
+	for _, c := range []struct {
+		name              string
+		at                authority
+		ask               string
+		kind              message.Type
+		code              dnsmessage.RCode
+		authoritative     bool
+		answer, authority int
+	}{
+		{"the root knows its servers", root, ".", message.TypeNS, 0, true, 1, 0},
+		{"the root refers", root, "h1.live.bench.test", message.TypeA, 0, false, 0, 1},
+		{"the top refers to three", top, "h1.live.bench.test", message.TypeA, 0, false, 0, 3},
+		{"the root has no other top", root, "example.org", message.TypeA, dnsmessage.RCodeNameError, true, 0, 1},
+		{"a name", leaf, "h1.LIVE.bench.test", message.TypeA, 0, true, 1, 0},
+		{"a name without this type", leaf, "h1.live.bench.test", message.TypeTXT, 0, true, 0, 1},
+		{"a name above names", leaf, "live.bench.test", message.TypeA, 0, true, 0, 1},
+		{"no name", leaf, "h1.gone.bench.test", message.TypeA, dnsmessage.RCodeNameError, true, 0, 1},
+		{"a server's address", leaf, "ns2.bench.test", message.TypeA, 0, true, 1, 0},
+		{"the changing record", leaf, "fresh.bench.test", message.TypeA, 0, true, 1, 0},
+		{"a zone that is not served", leaf, "example.org", message.TypeA, dnsmessage.RCodeRefused, false, 0, 0},
+		{"a lame server", lame, "h1.live.bench.test", message.TypeA, dnsmessage.RCodeRefused, false, 0, 0},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			m := ask(t, c.at, c.ask, c.kind)
+			if m.RCode != c.code || m.Authoritative != c.authoritative || len(m.Answers) != c.answer ||
+				len(m.Authorities) != c.authority {
+				t.Errorf("got %v", m.GoString())
+			}
+		})
+	}
+	fresh := func() netip.Addr {
+		m := ask(t, leaf, "fresh.bench.test", message.TypeA)
+		return netip.AddrFrom4(m.Answers[0].Body.(*dnsmessage.AResource).A)
+	}
+	before := fresh()
+	leaf.zone.fresh.Store(secondData)
+	if after := fresh(); before.String() != "198.51.100.1" || after.String() != "198.51.100.2" {
+		t.Errorf("the record changes from %v to %v", before, after)
+	}
+}
+
+func TestCounters(t *testing.T) {
+	c, err := parseBIND([]byte(`{"views":{"_default":{"resolver":{"stats":{"Queryv4":5},"cachestats":` +
+		`{"CacheHits":9,"QueryHits":30,"QueryMisses":10,"DeleteLRU":7,"DeleteTTL":1}}},"_bind":{"resolver":{}}}}`))
+	if err != nil || c.Hits != 30 || c.Misses != 10 || c.Evictions == nil || *c.Evictions != 7 {
+		t.Errorf("bind: %+v, %v", c, err)
+	}
+	c, err = parseUnbound([]byte("thread0.num.queries=4\ntotal.num.queries=4\ntotal.num.cachehits=3\n" +
+		"total.num.cachemiss=1\ntotal.recursion.time.avg=0.5\n"))
+	if err != nil || c.Hits != 3 || c.Misses != 1 || c.Evictions != nil {
+		t.Errorf("unbound: %+v, %v", c, err)
+	}
+	for _, bad := range []string{"", "{}", `{"views":{}}`, `{"views":{"_default":{}}}`, "error unknown command"} {
+		if c, err := parseBIND([]byte(bad)); err == nil {
+			t.Errorf("bind: %q is %+v", bad, c)
+		}
+		if c, err := parseUnbound([]byte(bad)); err == nil {
+			t.Errorf("unbound: %q is %+v", bad, c)
+		}
+	}
+}
+
+func TestVariants(t *testing.T) {
+	all := Variants(BIND)
+	if len(all) != 9 || all[0].Options != nil || len(all[8].Options) != 6 || len(all[8].Scaled) != 6 {
+		t.Fatalf("got %+v", all)
+	}
+	for _, r := range []Recursor{BIND, Unbound} {
+		seen := map[string]bool{}
+		for _, v := range Variants(r) {
+			if seen[v.Name] || v.Scaled != nil && len(v.Scaled) != len(v.Options) {
+				t.Errorf("%s: %+v", r, v)
+			}
+			seen[v.Name] = true
+		}
+	}
+}
+
+func TestRemarks(t *testing.T) {
+	got := remarks([]string{
+		"24-Nov-2026 03:37:18.000 /tmp/x/named.conf:12: disabling lame cache despite lame-ttl > 0",
+		"24-Nov-2026 03:37:18.001 /tmp/x/named.conf:12: disabling lame cache despite lame-ttl > 0",
+		"24-Nov-2026 03:37:18.002 compiled with a lame-ttl library",
+	}, []string{"lame-ttl 900;"})
+	if len(got) != 1 || got[0] != "named.conf:12: disabling lame cache despite lame-ttl > 0" {
+		t.Errorf("got %q", got)
+	}
+}
+
+func FuzzCounters(f *testing.F) {
+	f.Add([]byte(`{"views":{"_default":{"resolver":{"cachestats":{"QueryHits":1}}}}}`))
+	f.Add([]byte("total.num.queries=4\n"))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		if _, err := parseBIND(b); err == nil {
+			if _, err := parseUnbound(b); err == nil && len(b) < 10 {
+				t.Errorf("%q is both", b)
+			}
+		}
+	})
+}
