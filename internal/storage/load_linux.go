@@ -1,0 +1,409 @@
+package storage
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"runtime"
+	"runtime/debug"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/linerate/linerate/internal/base/stats"
+	"github.com/linerate/linerate/internal/kernel/sys"
+	"github.com/linerate/linerate/internal/kernel/uring"
+)
+
+// load is one running test: the workers share a schedule and a stop flag, and nothing else.
+type load struct {
+	spec Spec
+	fd   int
+	size int64 // used part of the file, a multiple of the block
+	drop bool  // drop pages behind each read
+
+	base     time.Time     // the clock of the test
+	monotone time.Duration // the same moment on CLOCK_MONOTONIC, for sleeps
+	stop     atomic.Bool
+
+	next    atomic.Int64 // number of the next operation
+	workers []*worker
+}
+
+// worker is one thread. Only the thread itself writes to it; the counters are read meanwhile.
+type worker struct {
+	ops, nanoseconds atomic.Uint64
+	_                [48]byte // the next worker's counters are on another cache line
+	count, sum       uint64
+	latency          *stats.Histogram
+	random           *rand.Rand
+	cpu              time.Duration // of the thread, in its loop
+	err              error
+}
+
+// dropBytes is how far behind a sequential reader pages are dropped: more than any read-ahead
+// window, so that dropping does not discard what is about to be read.
+const dropBytes = 8 << 20
+
+// now is the time of the test's clock.
+func (l *load) now() time.Duration { return time.Since(l.base) }
+
+// offset returns where the operation of that number goes.
+func (l *load) offset(w *worker, number int64) int64 {
+	blocks := l.size / int64(l.spec.BlockBytes)
+	if l.spec.Test.Random() {
+		return int64(w.random.Uint64N(uint64(blocks))) * int64(l.spec.BlockBytes)
+	}
+	return number % blocks * int64(l.spec.BlockBytes)
+}
+
+// due returns when the operation of that number is due with a rate.
+func (l *load) due(number int64) time.Duration {
+	return time.Duration(float64(number) / l.spec.Rate * 1e9)
+}
+
+// sleepUntil sleeps until a time of the test's clock.
+func (l *load) sleepUntil(t time.Duration) {
+	ts := unix.NsecToTimespec(int64(l.monotone + t))
+	for unix.ClockNanosleep(unix.CLOCK_MONOTONIC, unix.TIMER_ABSTIME, &ts, nil) == unix.EINTR {
+	}
+}
+
+// record counts one operation.
+func (w *worker) record(latency time.Duration) {
+	w.latency.Record(int64(latency))
+	w.count++
+	w.sum += uint64(latency)
+	w.ops.Store(w.count)
+	w.nanoseconds.Store(w.sum)
+}
+
+// behind drops pages after a read at an offset.
+func (l *load) behind(offset int64) {
+	if !l.drop {
+		return
+	}
+	// An error leaves pages in memory, which the verdict sees.
+	switch block := int64(l.spec.BlockBytes); {
+	case l.spec.Test.Random():
+		_ = sys.DropPages(l.fd, offset, block)
+	case offset%dropBytes < block && offset >= 2*dropBytes:
+		_ = sys.DropPages(l.fd, offset-2*dropBytes, dropBytes)
+	case offset < block && l.next.Load() > int64(l.spec.Depth): // the end of the pass before
+		_ = sys.DropPages(l.fd, max(2*dropBytes, l.size-2*dropBytes), 0)
+	}
+}
+
+// newLoad makes a test on the first bytes of a file.
+func newLoad(spec Spec, fd int, size int64) *load {
+	l := &load{spec: spec, fd: fd, size: size, drop: spec.Way == Dropped && !spec.Test.Writes()}
+	threads := 1
+	if spec.Engine == Psync {
+		threads = spec.Depth
+	}
+	for range threads {
+		l.workers = append(l.workers, &worker{latency: stats.NewHistogram(),
+			random: rand.New(rand.NewPCG(rand.Uint64(), rand.Uint64()))})
+	}
+	return l
+}
+
+// run runs the test until its end, the end of the context, or the first error.
+func (l *load) run(ctx context.Context) error {
+	buffers, release, err := alignedBuffers(l.spec.Depth, l.spec.BlockBytes)
+	if err != nil {
+		return err
+	}
+	defer release()
+	// A thread that sleeps in an operation keeps its logical processor (sys.HeldRead). With one for each
+	// thread none waits for another, and the sampler has its own. A garbage collection would wait for
+	// the slowest operation; the loops allocate nothing.
+	defer debug.SetGCPercent(debug.SetGCPercent(-1))
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(max(runtime.GOMAXPROCS(0), len(l.workers)+1)))
+	halt := context.AfterFunc(ctx, func() { l.stop.Store(true) })
+	defer halt()
+	l.base, l.monotone = time.Now(), sys.Monotonic()
+	var all sync.WaitGroup
+	for i, w := range l.workers {
+		all.Go(func() {
+			runtime.LockOSThread() // never unlocked: the thread ends with its timer slack
+			// The kernel delays a sleep by up to 50 µs otherwise (prctl(2) PR_SET_TIMERSLACK).
+			_ = unix.Prctl(unix.PR_SET_TIMERSLACK, 1, 0, 0, 0)
+			thread := sys.ThreadID()
+			before, _ := sys.ThreadTime(thread) // of this thread, so it is there
+			if l.spec.Engine == IOUring {
+				w.err = l.queueing(w, buffers)
+			} else {
+				w.err = l.calling(w, buffers[i])
+			}
+			after, _ := sys.ThreadTime(thread)
+			w.cpu = after - before
+			if w.err != nil {
+				l.stop.Store(true)
+			}
+		})
+	}
+	all.Wait()
+	var errs []error
+	for _, w := range l.workers {
+		if w.err != nil {
+			errs = append(errs, w.err)
+			break // one reason is enough: the others fail alike
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// calling is a thread with one operation in flight.
+func (l *load) calling(w *worker, buffer []byte) error {
+	for !l.stop.Load() {
+		number := l.next.Add(1) - 1
+		began := l.now()
+		if began >= l.spec.Duration {
+			return nil
+		}
+		if l.spec.Rate > 0 {
+			due := l.due(number)
+			if due >= l.spec.Duration {
+				return nil
+			}
+			if due > began {
+				l.sleepUntil(due)
+			}
+			began = due
+		}
+		offset := l.offset(w, number)
+		if l.spec.Test.Writes() {
+			stamp(buffer, number)
+		}
+		n, err := l.call(buffer, offset)
+		if err != nil || n != len(buffer) {
+			return operationError(l.spec.Test, offset, n, len(buffer), err)
+		}
+		w.record(l.now() - began)
+		l.behind(offset)
+	}
+	return nil
+}
+
+// call is one system call, or two with an fdatasync.
+func (l *load) call(buffer []byte, offset int64) (n int, err error) {
+	for {
+		switch {
+		case !l.spec.Test.Writes():
+			n, err = sys.HeldRead(l.fd, buffer, offset)
+		case l.spec.Sync == Dsync:
+			n, err = sys.HeldWrite(l.fd, buffer, offset, unix.RWF_DSYNC)
+		default:
+			n, err = sys.HeldWrite(l.fd, buffer, offset, 0)
+			if err == nil && l.spec.Sync == Fdatasync {
+				err = sys.HeldSync(l.fd)
+			}
+		}
+		if err != unix.EINTR {
+			return n, err
+		}
+	}
+}
+
+// operationError says which operation failed.
+func operationError(t Test, offset int64, n, want int, err error) error {
+	verb := "read"
+	if t.Writes() {
+		verb = "write"
+	}
+	if err == nil {
+		return fmt.Errorf("%s at byte %d: %d of %d bytes", verb, offset, n, want)
+	}
+	return fmt.Errorf("%s at byte %d: %w", verb, offset, err)
+}
+
+// queueing is one thread with all operations in flight, through io_uring.
+func (l *load) queueing(w *worker, buffers [][]byte) error {
+	ring, err := uring.Open(len(buffers), l.fd, buffers)
+	if err != nil {
+		return err
+	}
+	defer ring.Close()
+	q := &queue{load: l, w: w, ring: ring, buffers: buffers, began: make([]time.Duration, len(buffers)),
+		at: make([]int64, len(buffers)), free: make([]int, 0, len(buffers))}
+	for i := range buffers {
+		q.free = append(q.free, i)
+	}
+	op := uring.Read
+	switch {
+	case l.spec.Test.Writes() && l.spec.Sync == Fdatasync:
+		op = uring.WriteThenSync
+	case l.spec.Test.Writes():
+		op = uring.Write
+	}
+	if l.spec.Sync == Dsync {
+		q.flags = unix.RWF_DSYNC
+	}
+	return q.run(op)
+}
+
+// queue is the state of one thread with an io_uring.
+type queue struct {
+	*load
+	w       *worker
+	ring    *uring.Ring
+	buffers [][]byte
+	flags   uint32
+	began   []time.Duration // of each buffer's operation
+	at      []int64
+	free    []int
+	err     error
+}
+
+func (q *queue) run(op uring.Operation) error {
+	ended := false
+	for {
+		wait := time.Duration(0)
+		if now := q.now(); q.err != nil || q.stop.Load() || now >= q.spec.Duration {
+			ended = true
+		} else if !ended {
+			ended, wait = q.fill(op, now)
+		}
+		inFlight := len(q.buffers) - len(q.free)
+		if inFlight == 0 {
+			if ended {
+				return q.err
+			}
+			q.sleepUntil(q.now() + wait)
+			continue
+		}
+		// A signal does not end an operation, so those in flight are always waited for: the kernel
+		// writes to the buffers until they have completed.
+		if err := q.ring.Enter(1, wait); err != nil {
+			return err
+		}
+		q.reap()
+	}
+}
+
+// fill queues operations into the free buffers. With a rate it queues those that are due, and
+// returns how long the next one has time.
+func (q *queue) fill(op uring.Operation, now time.Duration) (ended bool, wait time.Duration) {
+	for len(q.free) > 0 {
+		began := now
+		if q.spec.Rate > 0 {
+			due := q.due(q.next.Load())
+			if due >= q.spec.Duration {
+				return true, 0
+			}
+			if due > now {
+				return false, due - now
+			}
+			began = due
+		}
+		number := q.next.Add(1) - 1
+		i := q.free[len(q.free)-1]
+		q.free = q.free[:len(q.free)-1]
+		q.began[i], q.at[i] = began, q.offset(q.w, number)
+		if op != uring.Read {
+			stamp(q.buffers[i], number)
+		}
+		q.ring.Queue(op, i, q.at[i], q.flags, uint64(i))
+	}
+	return false, 0
+}
+
+// reap records what has completed.
+func (q *queue) reap() {
+	now := q.now()
+	for {
+		c, ok := q.ring.Next()
+		if !ok {
+			return
+		}
+		i := int(c.User)
+		q.free = append(q.free, i)
+		if int(c.Result) != len(q.buffers[i]) {
+			if q.err == nil {
+				var err error
+				if c.Result < 0 {
+					err = unix.Errno(-c.Result)
+				}
+				q.err = operationError(q.spec.Test, q.at[i], int(c.Result), len(q.buffers[i]), err)
+			}
+			continue
+		}
+		q.w.record(now - q.began[i])
+		q.behind(q.at[i])
+	}
+}
+
+// alignedBuffers returns n buffers with bytes that do not compress, each on pages of its own.
+func alignedBuffers(n, size int) (buffers [][]byte, release func(), err error) {
+	page := unix.Getpagesize()
+	stride := (size + page - 1) / page * page
+	m, err := unix.Mmap(-1, 0, n*stride, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_ANONYMOUS)
+	if err != nil {
+		return nil, nil, fmt.Errorf("reserve %d bytes of memory: %w", n*stride, err)
+	}
+	var seed [32]byte
+	binary.NativeEndian.PutUint64(seed[:], rand.Uint64())
+	source := rand.NewChaCha8(seed)
+	for i := range n {
+		b := m[i*stride : i*stride+size : i*stride+size]
+		_, _ = source.Read(b) // never fails
+		buffers = append(buffers, b)
+	}
+	return buffers, func() { _ = unix.Munmap(m) }, nil
+}
+
+// stampBytes is the distance of the stamps: file systems and drives that store equal blocks once
+// compare blocks of this size or larger ones.
+const stampBytes = 4096
+
+// stamp makes the content of a block unlike all others of this process.
+func stamp(b []byte, number int64) {
+	for i := 0; i+8 <= len(b); i += stampBytes {
+		binary.NativeEndian.PutUint64(b[i:], uint64(number)<<16^uint64(i))
+	}
+}
+
+// sums returns the operations so far and the sum of their latencies.
+func (l *load) sums() (ops, nanoseconds uint64) {
+	for _, w := range l.workers {
+		ops += w.ops.Load()
+		nanoseconds += w.nanoseconds.Load()
+	}
+	return ops, nanoseconds
+}
+
+// result sums the workers, which have ended.
+func (l *load) result(elapsed time.Duration, samples []Sample) *Result {
+	s := l.spec
+	r := &Result{Test: s.Test, Engine: s.Engine, Way: s.Way, Sync: s.Sync, BlockBytes: s.BlockBytes, Depth: s.Depth,
+		RateOperationsPerSec: s.Rate, DurationSeconds: elapsed.Seconds(), Intervals: samples}
+	all := stats.NewHistogram()
+	for _, w := range l.workers {
+		all.Merge(w.latency)
+		r.CPUSeconds += w.cpu.Seconds()
+	}
+	r.Operations = all.Count()
+	r.Bytes = int64(r.Operations) * int64(s.BlockBytes)
+	if elapsed > 0 {
+		r.OperationsPerSec = float64(r.Operations) / elapsed.Seconds()
+		r.ThroughputBytesPerSec = float64(r.Bytes) / elapsed.Seconds()
+	}
+	if r.Operations > 0 {
+		r.Latency = latencyOf(all)
+		r.CPUSecondsPerOp = r.CPUSeconds / float64(r.Operations)
+	}
+	if s.Rate > 0 {
+		due := uint64(s.Rate * min(elapsed, s.Duration).Seconds())
+		r.Missed = due - min(due, r.Operations)
+		if r.Missed > 0 && float64(r.Missed) > 0.01*float64(due) {
+			r.Warnings = append(r.Warnings, fmt.Sprintf("%d of %d operations were due and did not start before the end: "+
+				"the rate is more than the target carries with %d in flight", r.Missed, due, s.Depth))
+		}
+	}
+	return r
+}
