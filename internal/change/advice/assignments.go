@@ -21,12 +21,18 @@ var (
 		"vm.page-cluster",
 		"vm.oom_", "vm.panic_on_oom", "vm.compact", "vm.laptop_mode", "vm.hugetlb_", "vm.lowmem_", "vm.admin_reserve_",
 		"vm.user_reserve_",
-		"vm.percpu_", "vm.numa_", "vm.mmap_", "dev.raid.", "dev.cdrom.",
+		"vm.percpu_", "vm.numa_", "vm.mmap_", "vm.block_dump", "vm.legacy_va_layout", "vm.memory_failure",
+		"vm.extfrag", "vm.unprivileged_userfaultfd", "dev.raid.", "dev.cdrom.", "dev.tty.", "dev.hpet.", "dev.scsi.",
+		"dev.mac_hid.", "dev.i915.", "dev.parport.", "abi.", "debug.exception-trace", "debug.kprobes-optimization",
+		"net.nd.", "net.ipx.", "net.appletalk.", "net.token-ring.", "net.rds.", "net.smc.", "net.tipc.", "net.mpls.",
+		"net.vrf.", "net.ethernet.", "net.dccp.", "net.iw_cm.",
 	}
 	freebsdTrees = []string{
 		"net.inet.", "net.inet6.", "net.isr.", "net.link.", "net.iflib.", "net.route.", "net.bpf.", "net.local.",
-		"net.graph.", "net.pf.",
-		"kern.", "hw.", "dev.", "vm.", "security.", "machdep.", "debug.", "compat.",
+		"net.graph.", "net.pf.", "net.fibs", "net.add_addr_allfibs", "net.wlan.", "net.key.", "net.raw.", "net.pfsync.",
+		"net.enc.", "net.pipex.",
+		"kern.", "hw.", "dev.", "vm.", "vfs.", "security.", "machdep.", "debug.", "compat.", "hint.", "ddb.", "proc.",
+		"iogpu.",
 	}
 )
 
@@ -49,7 +55,7 @@ func sysctlOS(name string) (OS, bool) {
 // (loader.conf) have names of the same form.
 func (r *reader) sysctl(name, value string) bool {
 	name = strings.TrimPrefix(strings.TrimSpace(name), "-") // sysctl.d: carry on when it fails
-	name = strings.TrimPrefix(name, "/proc/sys/")
+	name = strings.TrimPrefix(strings.TrimPrefix(name, "/proc/sys/"), "sysctl.")
 	if first := strings.IndexAny(name, "./"); first >= 0 && name[first] == '/' {
 		// In the notation with slashes a dot belongs to the name of an interface.
 		parts := strings.Split(name, "/")
@@ -58,6 +64,12 @@ func (r *reader) sysctl(name, value string) bool {
 		}
 		name = strings.Join(parts, ".")
 	}
+	// A list that a program inserts at once (sed '/x/i \'): the next setting begins within the value.
+	if at := nextSetting.FindStringSubmatchIndex(value); at != nil {
+		r.sysctl(value[at[2]:at[3]], strings.TrimSpace(value[at[1]:]))
+		value = strings.TrimSpace(value[:at[0]])
+	}
+	value = strings.TrimRight(value, "`")
 	// An empty value is a template that the reader was to fill in.
 	o, ok := sysctlOS(name)
 	if !ok || value == "" {
@@ -67,10 +79,13 @@ func (r *reader) sysctl(name, value string) bool {
 	return true
 }
 
+// nextSetting is the beginning of another setting within a value.
+var nextSetting = regexp.MustCompile(`\s((?:net|kern)\.[\w.]+)\s*=\s*`)
+
 // assignmentLine is NAME = VALUE, with or without a comment after it. sysctl.conf has no comments
 // after a value, and the kernel refuses such a line; the author still means a comment
 // (sysctl.d(5)).
-var assignmentLine = regexp.MustCompile(`^(-?[A-Za-z_][\w./*%-]*)\s*=\s*("[^"]*"|'[^']*'|[^#]*)`)
+var assignmentLine = regexp.MustCompile(`^(-?[A-Za-z_][\w./*%-]*)\s*\??=\s*("[^"]*"|'[^']*'|[^#]*)`)
 
 // split takes a line of the form NAME = VALUE apart. Quotes around the whole value are
 // loader.conf's, rc.conf's and TuneD's, and no part of it; quotes within it stay.
@@ -80,8 +95,19 @@ func split(text string) (name, value string, ok bool) {
 		return "", "", false
 	}
 	value = strings.TrimSpace(m[2])
+	// Pages write the default behind the value, and prose may follow a setting: cut what no setting
+	// has. A closing backquote or semicolon is of the page.
+	if at := strings.Index(value, "(default"); at > 0 {
+		value = strings.TrimSpace(value[:at])
+	}
+	if strings.Contains(m[1], ".") {
+		value = strings.TrimRight(value, "`;,")
+	}
 	if len(value) > 1 && (value[0] == '"' || value[0] == '\'') && value[len(value)-1] == value[0] {
 		value = value[1 : len(value)-1]
+	}
+	if inner, ok := strings.CutPrefix(value, `\"`); ok { // a string within a string
+		value = strings.TrimSuffix(inner, `\"`)
 	}
 	return m[1], strings.TrimSpace(value), true
 }
@@ -184,12 +210,24 @@ func (r *reader) moduleParameters(module string, words []string) bool {
 var etcSystemLine = regexp.MustCompile(`^set\s+(\w+):(\w+)\s*=\s*(\w+)`)
 
 func (r *reader) etcSystem(text string) bool {
-	m := etcSystemLine.FindStringSubmatch(text)
-	if m != nil {
+	if m := etcSystemLine.FindStringSubmatch(text); m != nil {
 		r.add(Solaris, "system:"+m[1]+"/"+m[2], m[3])
+		return true
 	}
-	return m != nil
+	// A variable of the kernel itself has no module before it, and looks like any assignment.
+	m := kernelVariableLine.FindStringSubmatch(text)
+	if m == nil {
+		return false
+	}
+	_, ours := factOf(Solaris, "system:"+m[1])
+	if ours {
+		r.add(Solaris, "system:"+m[1], m[2])
+	}
+	return ours
 }
+
+// kernelVariableLine is a line of /etc/system for a variable of the kernel (system(5)).
+var kernelVariableLine = regexp.MustCompile(`^set\s+([a-z]\w+)\s*=\s*(\w+)$`)
 
 // driverConfLine is an entry of a driver's file on Solaris and illumos (driver.conf(5)): it ends in
 // a semicolon.

@@ -1,6 +1,7 @@
 package advice
 
 import (
+	"fmt"
 	"net"
 	"net/netip"
 	"regexp"
@@ -57,11 +58,29 @@ func commandTable(name string) reads {
 		return (*reader).netsh
 	case "reg":
 		return (*reader).reg
+	case "kldload":
+		return (*reader).kldload
+	case "for":
+		return (*reader).loop
 	case "sh", "bash", "dash", "ksh", "zsh", "su":
 		return (*reader).shell
+	case "foreach-object", "foreach", "%", "try", "ssh", "plink", "rsh", "pdsh", "clush", "powershell", "pwsh", "cmd", "chroot", "nsenter", "env", "timeout", "nice",
+		"ionice", "start", "call":
+		return (*reader).wrapped
+	case "grep", "egrep", "fgrep", "cat", "man":
+		return func(*reader, command, command) bool { return true } // they read
 	}
 	if _, ok := cmdlets[name]; ok {
 		return func(r *reader, c, _ command) bool { return r.cmdlet(c) }
+	}
+	if _, _, ok := adapterSwitch(name); ok {
+		return func(r *reader, c, _ command) bool { return r.cmdlet(c) }
+	}
+	if notTuning.MatchString(name) {
+		return func(*reader, command, command) bool { return true }
+	}
+	if unreadCmdlet.MatchString(name) {
+		return func(r *reader, _, _ command) bool { r.unread(); return true }
 	}
 	return nil
 }
@@ -79,6 +98,36 @@ func (r *reader) shell(c, _ command) bool {
 	return true
 }
 
+// wrapped reads the command that another program runs, here or on another host: ssh HOST 'sysctl -w
+// …', powershell -Command "…", nsenter -t 1 -n sysctl …. What stands before it are options and hosts.
+func (r *reader) wrapped(c, _ command) bool {
+	for i := 1; i < len(c.words); i++ {
+		w := c.words[i]
+		if inner := splitCommands(w); len(inner) > 0 && strings.ContainsAny(w, " \t") {
+			if slices.ContainsFunc(inner, func(c command) bool { return commandTable(c.unwrap().name()) != nil }) {
+				return r.commands(inner)
+			}
+			continue
+		}
+		rest := command{words: c.words[i:], target: c.target}.unwrap()
+		if commandTable(rest.name()) != nil {
+			return r.command(rest, command{})
+		}
+	}
+	r.quoted(r.line.text)
+	return true
+}
+
+// kldload reads the modules that FreeBSD loads now; loader.conf has the same as NAME_load.
+func (r *reader) kldload(c, _ command) bool {
+	for _, w := range c.words[1:] {
+		if !strings.HasPrefix(w, "-") {
+			r.add(FreeBSD, "kldload:"+strings.TrimSuffix(w[strings.LastIndex(w, "/")+1:], ".ko"), "YES")
+		}
+	}
+	return true
+}
+
 // pairs calls f for each name and value in words that alternate.
 func pairs(words []string, f func(name, value string)) {
 	for i := 0; i+1 < len(words); i += 2 {
@@ -89,9 +138,13 @@ func pairs(words []string, f func(name, value string)) {
 // sysctlCommand reads sysctl(8) of Linux and FreeBSD and sysrc(8): every word with an equals sign
 // is a setting.
 func (r *reader) sysctlCommand(c, _ command) bool {
+	// Puppet's and Chef's resource of this name is no command: sysctl { 'NAME': value => 1 }.
+	if len(c.words) > 1 && (strings.HasPrefix(c.words[1], "{") || c.words[len(c.words)-1] == "do") {
+		return false
+	}
 	// sysctl -p FILE and --system read files that are not available here; their words have no
 	// equals sign. The same holds for -f FILE (FreeBSD).
-	for _, w := range c.words[1:] {
+	for _, w := range withoutBlanks(c.words[1:]) {
 		// Both programs accept settings anywhere between their options, and neither system needs -w
 		// any longer.
 		name, value, ok := strings.Cut(w, "=")
@@ -111,6 +164,25 @@ func (r *reader) sysctlCommand(c, _ command) bool {
 	return true
 }
 
+// withoutBlanks joins a name, a sign and a value that pages write with blanks: NAME= VALUE, NAME =
+// VALUE. The programs refuse that; the author means the setting.
+func withoutBlanks(words []string) []string {
+	var out []string
+	for i, w := range words {
+		switch n := len(out); {
+		case n > 0 && w == "=":
+			out[n-1] += w
+		case n > 0 && strings.HasPrefix(w, "=") && !strings.Contains(out[n-1], "="):
+			out[n-1] += w
+		case n > 0 && i > 0 && strings.HasSuffix(out[n-1], "=") && !strings.Contains(w, "="):
+			out[n-1] += w
+		default:
+			out = append(out, w)
+		}
+	}
+	return out
+}
+
 // ip reads `ip link set` and `ip route add|change|replace|append`.
 func (r *reader) ip(c, _ command) bool {
 	words := c.words[1:]
@@ -123,6 +195,9 @@ func (r *reader) ip(c, _ command) bool {
 	}
 	// ip(8) takes every unambiguous beginning of an object: ip l set, ip ro add.
 	switch {
+	// A command in a namespace: ip netns exec NAME sysctl ….
+	case words[0] == "netns" && words[1] == "exec" && len(words) > 3:
+		return r.wrapped(command{words: words[2:], target: c.target}, command{})
 	case strings.HasPrefix("link", words[0]) && words[1] == "set":
 		words = words[2:]
 		if len(words) > 0 && words[0] == "dev" {
@@ -373,10 +448,51 @@ func (r *reader) nfsOptions(point, options string) {
 // echo reads a value written to a file below /proc or /sys, and a line appended to a file of
 // settings.
 func (r *reader) echo(c, _ command) bool {
-	if c.target == "" {
-		return true
+	switch text := strings.Join(echoed(c), " "); {
+	case c.target != "":
+		return r.written(text, c.target)
+	case r.grouped:
+		return r.written(text, "")
+	case r.writtenRegistry(text):
 	}
-	return r.written(strings.Join(echoed(c), " "), c.target)
+	return true
+}
+
+// groupIntoFile is the end of a group of commands whose output goes into a file: ) > FILE, or
+// } | sudo tee FILE.
+var groupIntoFile = regexp.MustCompile(`(?m)^\s*[)}]\s*(>|\|\s*(sudo )?tee\b)`)
+
+// cpusOfMask returns the CPUs of a mask as a list, 0-3 for f, and a text that is no mask unchanged.
+func cpusOfMask(mask string) string {
+	const most = 8192 / 4 // letters, for the most CPUs that a kernel can have
+	digits := strings.ReplaceAll(strings.TrimPrefix(strings.ToLower(mask), "0x"), ",", "")
+	if digits == "" || len(digits) > most {
+		return mask
+	}
+	var list []string
+	first := -1 // of the present range
+	for cpu := 0; cpu <= 4*len(digits); cpu++ {
+		set := false
+		if cpu < 4*len(digits) {
+			digit, err := strconv.ParseUint(digits[len(digits)-1-cpu/4:len(digits)-cpu/4], 16, 8)
+			if err != nil {
+				return mask
+			}
+			set = digit>>(cpu%4)&1 == 1
+		}
+		switch {
+		case set && first < 0:
+			first = cpu
+		case !set && first == cpu-1 && first >= 0:
+			list, first = append(list, strconv.Itoa(first)), -1
+		case !set && first >= 0:
+			list, first = append(list, fmt.Sprintf("%d-%d", first, cpu-1)), -1
+		}
+	}
+	if len(list) == 0 {
+		return mask
+	}
+	return strings.Join(list, ",")
 }
 
 // tee reads echo VALUE | tee FILE.
@@ -400,6 +516,7 @@ func echoed(c command) []string {
 
 // written interprets a value that goes into a file.
 func (r *reader) written(value, file string) bool {
+	file = r.looped(file)
 	// Places are recognised by their depth, as the kernel's trees are: /sys/class/net/IF/NAME, and
 	// the queues two levels below.
 	parts := strings.Split(strings.TrimPrefix(file, "/"), "/")
@@ -414,9 +531,12 @@ func (r *reader) written(value, file string) bool {
 		r.add(Linux, name, value)
 	case strings.HasPrefix(file, "/sys/class/net/") && len(parts) == 7 && parts[4] == "queues":
 		r.add(Linux, "queue:"+parts[3]+"/"+parts[5]+"/"+parts[6], value)
-	// smp_affinity (a mask) and smp_affinity_list (a list) are two spellings of one setting; the
-	// value shows which one it is.
+	// smp_affinity (a mask) and smp_affinity_list (a list) are two spellings of one setting, whose
+	// value is the list.
 	case strings.HasPrefix(file, "/proc/irq/") && len(parts) == 4:
+		if parts[3] == "smp_affinity" {
+			value = cpusOfMask(value)
+		}
 		r.add(Linux, "irq:"+parts[2]+"/affinity", value)
 	case strings.HasPrefix(file, "/sys/module/") && len(parts) == 5 && parts[3] == "parameters":
 		r.add(Linux, "module:"+parts[2]+"/"+parts[4], value)
@@ -431,9 +551,36 @@ func (r *reader) written(value, file string) bool {
 		r.unread()
 	default:
 		// echo "net.ipv4.tcp_sack = 0" >> /etc/sysctl.conf: the text itself is the setting.
-		return r.assignment(value) || r.moduleOptions(value)
+		// echo -e and printf write several lines at once.
+		known := false
+		for _, line := range strings.Split(value, `\n`) {
+			line = strings.TrimSpace(line)
+			known = r.assignment(line) || r.moduleOptions(line) || r.writtenRegistry(line) || known
+		}
+		return known
 	}
 	return true
+}
+
+// looped replaces the variable of a loop at the beginning of a file's name by what the loop goes
+// over: for f in /sys/class/net/eth0/queues/rx-*/rps_flow_cnt; do echo 4096 > $f.
+func (r *reader) looped(file string) string {
+	name, rest, _ := strings.Cut(strings.TrimPrefix(file, "$"), "/")
+	if list := r.loops[strings.Trim(name, "{}")]; list != "" && strings.HasPrefix(file, "$") {
+		return strings.TrimSuffix(list+"/"+rest, "/")
+	}
+	return file
+}
+
+// loop remembers what a loop goes over: its last word, since all of them are files of one kind.
+func (r *reader) loop(c, _ command) bool {
+	if len(c.words) > 3 && c.words[2] == "in" {
+		if r.loops == nil {
+			r.loops = map[string]string{}
+		}
+		r.loops[c.words[1]] = c.words[len(c.words)-1]
+	}
+	return false
 }
 
 // queueFiles are the files of a queue in /sys/class/net that are settings, with the kind of queue

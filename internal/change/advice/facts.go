@@ -28,13 +28,16 @@ type fact struct {
 	OS       OS        `json:"os,omitempty"` // empty: every system
 	Knob     string    `json:"knob"`         // * matches any text; case is ignored
 	Field    int       `json:"field,omitempty"`
-	Lower    string    `json:"lower,omitempty"` // why a number under the default is harmful; empty: it is not
+	Lower    string    `json:"lower,omitempty"`  // why a number under the default is harmful; empty: it is not
+	Higher   string    `json:"higher,omitempty"` // the same for one over the default
+	Range    string    `json:"range,omitempty"`  // values that the system takes, as in tables.go; empty: not known
 	Defaults []history `json:"defaults,omitempty"`
 	Rules    []rule    `json:"rules,omitempty"`
 	Today    string    `json:"today,omitempty"`  // for verdicts that come from the defaults
 	Source   string    `json:"source,omitempty"` // for the same
 
 	pattern string // Knob in small letters
+	head    string // its part before the first star, in factsByPattern
 }
 
 // history is a default and the release from which it held. Lists begin with the oldest.
@@ -57,6 +60,7 @@ type rule struct {
 	Values  []string `json:"values,omitempty"` // the value is one of these
 	Below   *int64   `json:"below,omitempty"`  // the number (of Field) is smaller
 	Above   *int64   `json:"above,omitempty"`  // the number (of Field) is larger
+	Unless  string   `json:"unless,omitempty"` // NAME=VALUE: the text itself sets this, so that the rule does not hold
 	Verdict Verdict  `json:"verdict"`
 	Why     string   `json:"why"`
 	Today   string   `json:"today,omitempty"`
@@ -66,7 +70,7 @@ type rule struct {
 // asksValue reports whether the rule looks at the value.
 func (r rule) asksValue() bool { return len(r.Values) > 0 || r.Below != nil || r.Above != nil }
 
-// facts are all of them, in the order of the files; the first whose pattern fits counts.
+// facts are all of them, in the order of the files.
 var facts = sync.OnceValue(func() []fact {
 	names, err := fs.Glob(factFiles, "facts/*.json")
 	if err != nil {
@@ -78,15 +82,16 @@ var facts = sync.OnceValue(func() []fact {
 		if err == nil {
 			var some []fact
 			some, err = parseFacts(data)
-			for i := range some {
-				some[i].pattern = strings.ToLower(some[i].Knob)
-			}
 			all = append(all, some...)
 		}
 		if err != nil {
 			// The data is part of this program and its tests parse it.
 			panic(fmt.Sprintf("built-in facts: %s: %v", name, err))
 		}
+	}
+	all = tablesOf().merge(all)
+	for i := range all {
+		all[i].pattern = strings.ToLower(all[i].Knob)
 	}
 	return all
 })
@@ -148,9 +153,47 @@ func (f fact) check() error {
 // and those of the facts have 130 in all.
 const longestName = 512
 
-// factOf returns the fact about a setting on a system. For each setting it tries some hundred
-// facts, which takes milliseconds for the longest file in practice; the first match counts, so
-// particular names come before patterns.
+// factsByName are the facts about one name each, by it.
+var factsByName = sync.OnceValue(func() map[string][]fact {
+	all := map[string][]fact{}
+	for _, f := range facts() {
+		if !strings.Contains(f.pattern, "*") {
+			all[f.pattern] = append(all[f.pattern], f)
+		}
+	}
+	return all
+})
+
+// patterns are the facts whose name has a star, by the last part of the name: there are two thousand
+// of them, and most name one setting below any key.
+type patterns struct {
+	byEnd map[string][]fact // those without a star in the last part
+	open  []fact            // the others
+}
+
+// end is the part of a name behind its last separator.
+func end(name string) string { return name[strings.LastIndexAny(name, `\/.`)+1:] }
+
+// factsByPattern are those whose name has a star.
+var factsByPattern = sync.OnceValue(func() patterns {
+	all := patterns{byEnd: map[string][]fact{}}
+	for _, f := range facts() {
+		head, _, wild := strings.Cut(f.pattern, "*")
+		f.head = head
+		switch last := end(f.pattern); {
+		case !wild:
+		case strings.Contains(last, "*"):
+			all.open = append(all.open, f)
+		default:
+			all.byEnd[last] = append(all.byEnd[last], f)
+		}
+	}
+	return all
+})
+
+// factOf returns the fact about a setting on a system. The one with exactly this name counts before
+// every pattern, and of the patterns the most particular one, with the most letters beside its
+// stars; of equal ones the first.
 //
 // A name that belongs to no setting may be as long as the text, and a pattern with three stars
 // tries every pair of places in it.
@@ -159,12 +202,21 @@ func factOf(o OS, name string) (fact, bool) {
 		return fact{}, false
 	}
 	name = strings.ToLower(name)
-	for _, f := range facts() {
-		if (f.OS == "" || o.covers(f.OS)) && globs(f.pattern, name) {
+	for _, f := range factsByName()[name] {
+		if f.OS == "" || o.covers(f.OS) {
 			return f, true
 		}
 	}
-	return fact{}, false
+	best, most := fact{}, -1
+	for _, some := range [][]fact{factsByPattern().byEnd[end(name)], factsByPattern().open} {
+		for _, f := range some {
+			if letters := len(f.pattern) - strings.Count(f.pattern, "*"); letters > most &&
+				strings.HasPrefix(name, f.head) && (f.OS == "" || o.covers(f.OS)) && globs(f.pattern, name) {
+				best, most = f, letters
+			}
+		}
+	}
+	return best, most >= 0
 }
 
 // globs reports whether s matches the pattern, in which * matches any text, even an empty one.
@@ -202,15 +254,32 @@ var bareNames = sync.OnceValue(func() map[string]map[string]string {
 			all[kind] = map[string]string{}
 		}
 		if _, taken := all[kind][bare]; !taken {
-			all[kind][bare] = plainNames.Replace(f.Knob)
+			all[kind][bare] = plainName(f.Knob)
 		}
 	}
 	return all
 })
 
-// plainNames replaces the stars of patterns by the place that a bare name refers to.
-var plainNames = strings.NewReplacer(`registry:*\`, `registry:HKLM\SYSTEM\CurrentControlSet\Services\Tcpip\Parameters\`,
-	"e1000*", "e1000")
+// tcpipKey is the registry key that advice on the network means when it does not name one.
+const tcpipKey = `registry:HKLM\SYSTEM\CurrentControlSet\Services\Tcpip\Parameters\`
+
+// services are the beginnings of patterns of registry keys, with the key that they mean.
+var services = strings.NewReplacer(`*\Tcpip*\Parameters\*`, `Tcpip\Parameters\`, `*\Tcpip*\`, `Tcpip\Parameters\`,
+	`*\Lanman*\`, `LanmanServer\Parameters\`, `*\AFD\`, `AFD\`, `*\Dnscache\`, `Dnscache\`, `*\NetBT\`, `NetBT\`,
+	`*\LanmanServer\`, `LanmanServer\`, `*\NDIS\`, `NDIS\`, `*\ServiceProvider\`, `Tcpip\ServiceProvider\`)
+
+// plainName replaces the stars of a pattern by the place that a bare name refers to.
+func plainName(pattern string) string {
+	key, ok := strings.CutPrefix(pattern, "registry:")
+	if !ok {
+		return strings.ReplaceAll(pattern, "e1000*", "e1000")
+	}
+	const all = `HKLM\SYSTEM\CurrentControlSet\Services\`
+	if plain := services.Replace(key); plain != key {
+		return "registry:" + all + plain
+	}
+	return "registry:" + strings.Replace(key, `*\`, all+`Tcpip\Parameters\`, 1)
+}
 
 // definition finds a Linux setting in the catalogue of knobs. Names with a variable in place of the
 // interface (ethtool:$IF/ring.rx) are found as well, because the catalogue has a star there.

@@ -32,6 +32,16 @@ func FuzzParse(f *testing.F) {
 		"route add 1.2.3.4 netmask 255.0.255.0 window 9",
 		"net/ipv4/conf/eth0.1/rp_filter = 1", "# # # sysctl -w net.ipv4.tcp_sack=0", "\xff\xfe[\x00", "\ufeff",
 		"sudo sudo -n", "do do do",
+		"| net.ipv4.tcp_sack | 0 |", "|Name|Default|Value|\n|-|-|-|\n|tcp_sack|1|0|", "||||\n|---|\n|=|",
+		"net.ipv4.tcp_sack: 0", "- { name: net.ipv4.tcp_sack, value: '0' }", "name: net.ipv4.tcp_sack\nvalue: 0",
+		"name: x.y\nname: x.z\nvalue:", `"net.ipv4.tcp_sack" = 0;`, "sysctl { 'net.ipv4.tcp_sack': value => '0' }",
+		"sysctl 'net.ipv4.tcp_sack' do\n  value 0\nend", "<code>sysctl -w net.ipv4.tcp_sack=0</code><br>", "<td>a</td><td",
+		"&lt;&#x;&#99999999999;&", "`net.ipv4.tcp_sack=0`, ``", "[sysctl]\nnet.ipv4.tcp_sack=${x}\n[net]\ncoalesce=",
+		"ssh h 'sysctl -w net.ipv4.tcp_sack=0'", "ssh h ssh h ssh h", "powershell -Command \"", "ip netns exec x ip netns exec",
+		"for f in /proc/sys/net/ipv4/*; do echo 1 > $f; done", `echo -e "a.b=1\n=\n"> x`, "(\necho a.b=1\n) > x", ") >",
+		"echo [HKEY_LOCAL_MACHINE\\X] >> x\necho \"a\"=dword:>>x", "net.ipv4.tcp_sack=$(nproc)", "net.ipv4.tcp_sack={{ x }}",
+		"echo ffffffff,ffffffff > /proc/irq/1/smp_affinity", "echo , > /proc/irq/1/smp_affinity", "[a@b] sysctl",
+		"Set-NetAdapterAdvancedProperty * -Dis x", "net.inet.tcp.sack=0 # OpenBSD", "netsh int ipv4 set sub",
 	} {
 		f.Add([]byte(seed))
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"path"
 	"slices"
 	"strconv"
 	"strings"
@@ -32,8 +33,12 @@ func (t Target) Judge(a Advice) []Judgement {
 		usual = a.usualOS()
 	}
 	all := make([]Judgement, 0, len(a.Settings)+len(a.Unread))
+	around := make(text, len(a.Settings))
 	for _, s := range a.Settings {
-		all = append(all, t.judge(s, usual))
+		around[s.Knob+"="+s.Value] = true
+	}
+	for _, s := range a.Settings {
+		all = append(all, t.judge(s, usual, around))
 	}
 	for _, s := range a.Unread {
 		all = append(all, Judgement{Setting: s, For: usual, Verdict: Unknown,
@@ -43,6 +48,9 @@ func (t Target) Judge(a Advice) []Judgement {
 	tellRepeated(all)
 	return all
 }
+
+// text holds the settings of a text as NAME=VALUE, for rules that depend on another setting.
+type text map[string]bool
 
 // tellRepeated adds to a setting that a later line sets otherwise where that is. sysctl(8), the
 // shell and regedit all work from top to bottom, so that the last one counts; files that have grown
@@ -82,7 +90,7 @@ func (a Advice) usualOS() OS {
 
 // judge decides about one setting. A list of values for several NICs is judged value by value, and
 // the worst counts.
-func (t Target) judge(s Setting, usual OS) Judgement {
+func (t Target) judge(s Setting, usual OS, around text) Judgement {
 	// A requested system applies to every line; otherwise a line belongs to the system of its name
 	// or command.
 	o := t.OS
@@ -111,11 +119,11 @@ func (t Target) judge(s Setting, usual OS) Judgement {
 		slices.Sort(values)
 		values = slices.Compact(values)
 	}
-	worst := t.value(j, values[0])
+	worst := t.value(j, values[0], around)
 	for _, v := range values[1:] {
 		// In a list for several NICs, the default means "not this one", and says nothing about the
 		// other NICs.
-		if one := t.value(j, v); worst.Verdict == NowDefault || one.Verdict != NowDefault &&
+		if one := t.value(j, v, around); worst.Verdict == NowDefault || one.Verdict != NowDefault &&
 			one.Verdict.Rank() > worst.Verdict.Rank() {
 			worst = one
 		}
@@ -136,17 +144,40 @@ func (t Target) judge(s Setting, usual OS) Judgement {
 }
 
 // value applies facts and catalogue to one value.
-func (t Target) value(j Judgement, value string) Judgement {
+func (t Target) value(j Judgement, value string, around text) Judgement {
 	// The order is by certainty. Whether a setting exists does not depend on its value; a value out
 	// of range is refused for any purpose; only then can a value be good or bad, the default or
 	// less. Any other setting is in the catalogue, or unknown.
 	release := t.Release[j.For]
 	f, known := factOf(j.For, j.Knob)
+	if strings.HasPrefix(strings.ToUpper(j.Knob), `REGISTRY:HKCU\SYSTEM\`) {
+		j.Verdict, j.Why, j.Today = Ignored, "The wrong hive: drivers and services read HKLM.", "leave it out"
+		j.Source = "learn.microsoft.com: registry trees for devices and drivers"
+		return j
+	}
+	// A registry key in a variable: the name decides.
+	if key, name := path.Split(strings.ReplaceAll(j.Knob, `\`, "/")); !known && strings.HasPrefix(key, "registry:") &&
+		isVariable(strings.TrimPrefix(key, "registry:")) && strings.Count(key, "/") == 1 {
+		f, known = factOf(j.For, tcpipKey+name)
+	}
+	rules := applied{f: f, release: release, value: value, os: j.For, around: around}
 	j.Value = value
-	if r, ok := f.rule(release, value, j.For, func(r rule) bool {
+	if r, ok := rules.first(func(r rule) bool {
 		return !r.asksValue() && (r.Verdict == Removed || r.Verdict == Ignored && (r.Since != "" || r.Before != ""))
 	}); ok {
 		return j.by(r)
+	}
+	// A pattern also fits names that do not exist: a misspelt one would get the verdict of its kin.
+	if known && j.For == Linux && strings.Contains(f.Knob, "*") {
+		if near := misspelt(j.Knob); near != "" || absent(j.Knob) {
+			return j.refused(near)
+		}
+	}
+	if (!known || strings.Contains(f.Knob, "*")) && unknownName(j.For, j.Knob, known) {
+		return j.refused(nearName(j.For, j.Knob))
+	}
+	if isVariable(value) {
+		return j.open(rules)
 	}
 	d, listed := knob.Definition{}, false
 	if j.For == Linux {
@@ -154,7 +185,7 @@ func (t Target) value(j Judgement, value string) Judgement {
 	}
 	// The catalogue has only the disciplines that can be set without parameters; the kernel has
 	// many more.
-	if kind, _, _ := strings.Cut(j.Knob, ":"); listed && kind != knob.KindQdisc {
+	if kind, _, _ := strings.Cut(j.Knob, ":"); listed && kind != knob.KindQdisc && f.Range == "" {
 		// A sysctl or a NIC answers EINVAL, and the old value stays: the advice has no effect, and
 		// nothing breaks.
 		var refused *knob.RangeError
@@ -164,18 +195,28 @@ func (t Target) value(j Judgement, value string) Judgement {
 			return j
 		}
 	}
+	if allowed := f.outside(value); allowed != "" {
+		j.Verdict, j.Source, j.Today = Ignored, f.Source, "leave it out"
+		j.Why = fmt.Sprintf("%s does not take this value: it wants %s.", j.For.name(), allowed)
+		return j
+	}
 	if special := specials[j.Knob]; special != nil {
 		if r, ok := special(value); ok {
 			return j.by(r)
 		}
 	}
-	if r, ok := f.rule(release, value, j.For, rule.asksValue); ok {
+	if r, ok := rules.first(rule.asksValue); ok {
 		return j.by(r)
 	}
 	if out, ok := j.againstDefault(f, d, release); ok {
 		return out
 	}
-	if r, ok := f.rule(release, value, j.For, func(r rule) bool { return !r.asksValue() }); ok {
+	// netsh takes the word for every setting; reg and the cmdlets do not.
+	if known && strings.HasPrefix(j.Knob, "netsh:") && value == "default" {
+		j.Verdict, j.Why, j.Today, j.Source = NowDefault, "It sets the default.", "leave it out", "netsh interface tcp set global help"
+		return j
+	}
+	if r, ok := rules.first(func(r rule) bool { return !r.asksValue() }); ok {
 		return j.by(r)
 	}
 	switch {
@@ -193,19 +234,75 @@ func (t Target) value(j Judgement, value string) Judgement {
 		j.Today = f.Today
 	case known:
 		j.Verdict, j.Why = Unknown, "The setting is known, and nothing about this value."
-	case j.For == Linux && beside(j.Knob):
+	case beside(j.For, j.Knob):
 		j.Verdict, j.Why = Unknown, "No setting of the network."
+	case !slices.Contains(Systems(), j.For):
+		j.Verdict, j.Why = Unknown, "A setting of "+j.For.name()+", about which nothing is known here."
 	default:
-		j.Verdict, j.Why = Unknown, "Nothing is known here about this setting."
+		return j.unheard()
 	}
 	return j
 }
 
-// beside reports whether a sysctl of Linux belongs to another part of the system, as half of every
-// sysctl.conf does.
-func beside(name string) bool {
-	return strings.HasPrefix(name, "sysctl:kernel.") || strings.HasPrefix(name, "sysctl:fs.") ||
-		strings.HasPrefix(name, "sysctl:vm.")
+// open judges a setting whose value the text leaves open: a variable, a placeholder. Only what
+// holds for every value can be said.
+func (j Judgement) open(rules applied) Judgement {
+	if r, ok := rules.first(func(r rule) bool { return !r.asksValue() && len(rules.f.Rules) == 1 }); ok &&
+		r.Verdict.Rank() > NowDefault.Rank() {
+		return j.by(r)
+	}
+	j.Verdict, j.Why = Unknown, "The value is a variable or a placeholder of the text."
+	return j
+}
+
+// unheard judges a setting without a fact. Names that kernels had once are facts, so that one which
+// the kernel does not have is misspelt, or of another kernel.
+func (j Judgement) unheard() Judgement {
+	if near := misspelt(j.Knob); j.For == Linux && (near != "" || absent(j.Knob)) {
+		return j.refused(near)
+	}
+	j.Verdict, j.Why = Unknown, "Nothing is known here about this setting."
+	return j
+}
+
+// refused judges a name that the system does not have, by the one that its author meant where one
+// is near.
+func (j Judgement) refused(near string) Judgement {
+	j.Verdict, j.Source = Ignored, "the names below /proc/sys/net of Linux 6.18"
+	j.Why, j.Today = "The kernel has no setting of this name, and refuses it.", near
+	switch {
+	case j.For != Linux:
+		j.Source = "the names of the settings of " + j.For.name()
+		j.Why = j.For.name() + " has no setting of this name."
+		if near == "" {
+			j.Today = "leave it out"
+		}
+	case near == "":
+		j.Why, j.Today = "Linux 6.18 has no setting of this name, and refuses it; patched kernels may have one.", "leave it out"
+	}
+	return j
+}
+
+// besideNetwork are the beginnings of names of other parts of a system, which half of every file of
+// settings is about. Facts come first: a few of them do concern the network.
+var besideNetwork = map[OS][]string{
+	Linux: {"sysctl:kernel.", "sysctl:fs.", "sysctl:vm.", "sysctl:abi.", "sysctl:dev.", "sysctl:debug.", "sysctl:user.",
+		"tuned:"},
+	FreeBSD: {"sysctl:kern.", "sysctl:vm.", "sysctl:vfs.", "sysctl:security.", "sysctl:machdep.", "sysctl:debug.",
+		"sysctl:compat.", "sysctl:hint.", "sysctl:hw.acpi.", "sysctl:hw.kbd.", "sysctl:hw.snd.", "sysctl:hw.ibrs",
+		"sysctl:hw.mds", "sysctl:hw.spec", "sysctl:hw.usb.", "sysctl:hw.syscons.", "sysctl:hw.vga.", "sysctl:dev.pcm.",
+		"sysctl:dev.cpu.", "sysctl:dev.hwpstate", "kldload:"},
+	NetBSD: {"sysctl:kern.", "sysctl:vm.", "sysctl:vfs.", "sysctl:security.", "sysctl:machdep.", "sysctl:ddb.",
+		"sysctl:proc.", "sysctl:hw."},
+	Windows: {`registry:HKCU\Control Panel`, `registry:HKCU\Software`, `registry:HKLM\SYSTEM\CurrentControlSet\Control\`,
+		`registry:HKLM\SOFTWARE\Policies\Microsoft\Windows\WindowsUpdate`},
+}
+
+// beside reports whether a setting belongs to another part of the system.
+func beside(o OS, name string) bool {
+	return slices.ContainsFunc(besideNetwork[o], func(p string) bool {
+		return len(name) >= len(p) && strings.EqualFold(name[:len(p)], p)
+	})
 }
 
 // by applies the verdict of a rule. The default stays unknown: a rule is about the advised value.
@@ -214,12 +311,21 @@ func (j Judgement) by(r rule) Judgement {
 	return j
 }
 
-// rule finds the first rule of a class that fits. Classes exist because facts are written by users
+// applied is a fact with what its rules are asked about.
+type applied struct {
+	f       fact
+	release Release
+	value   string
+	os      OS
+	around  text
+}
+
+// first finds the first rule of a class that fits. Classes exist because facts are written by users
 // from top to bottom (removed, then values, then the rest), while judging has to put the range and
 // the default between them.
-func (f fact) rule(release Release, value string, o OS, class func(rule) bool) (rule, bool) {
-	for _, r := range f.Rules {
-		if class(r) && r.fits(f.Field, release, value, o) {
+func (a applied) first(class func(rule) bool) (rule, bool) {
+	for _, r := range a.f.Rules {
+		if class(r) && !a.around[r.Unless] && r.fits(a.f.Field, a.release, a.value, a.os) {
 			return r, true
 		}
 	}
@@ -237,7 +343,9 @@ func (r rule) fits(field int, release Release, value string, o OS) bool {
 	if end, err := ParseRelease(o, r.Before); r.Before != "" && (err != nil || !release.before(end)) {
 		return false
 	}
-	if len(r.Values) > 0 && !slices.ContainsFunc(r.Values, func(v string) bool { return strings.EqualFold(v, value) }) {
+	if len(r.Values) > 0 && !slices.ContainsFunc(r.Values, func(v string) bool {
+		return strings.EqualFold(v, value) || o == Windows && sameValue(v, value)
+	}) {
 		return false
 	}
 	if r.Below == nil && r.Above == nil {
@@ -280,13 +388,19 @@ func (j Judgement) againstDefault(f fact, d knob.Definition, release Release) (J
 			since = "" // the oldest that is known need not be the first
 		}
 	}
+	// A setting without effect has a default as well.
+	without := slices.ContainsFunc(f.Rules, func(r rule) bool { return !r.asksValue() && r.Verdict.Rank() > NowDefault.Rank() })
+	if was == "" && j.For == Linux && !without {
+		was, source, read = namespaceDefaults()[strings.TrimPrefix(j.Knob, "sysctl:")],
+			"a fresh network namespace of Linux 6.18", " (read on Linux 6.18)"
+	}
 	if was == "" {
 		return j, false
 	}
 	j.Default = was
 	// The catalogue knows which spellings are the same value: 4096 and 0x1000, f and 0000000f, on
 	// and yes.
-	same := strings.EqualFold(was, j.Value)
+	same := strings.EqualFold(was, j.Value) || j.For != Linux && sameValue(was, j.Value)
 	if d.Pattern != "" {
 		same = d.Equal(knob.Value(was), knob.Value(j.Value))
 	}
@@ -301,9 +415,18 @@ func (j Judgement) againstDefault(f fact, d knob.Definition, release Release) (J
 		return j, true
 	}
 	// Old advice was written to raise something. Where the default has overtaken it, following it
-	// lowers.
+	// lowers. For a delay it is the reverse.
 	mine, ok := numberAt(j.Value, f.Field)
 	theirs, known := numberAt(was, f.Field)
+	if n, isSize := sized(j.Value); j.For != Linux && isSize {
+		mine, ok = n, true
+	}
+	if ok && known && f.Higher != "" && mine > theirs {
+		j.Verdict, j.Source, j.Since = Harmful, source, since
+		j.Why = fmt.Sprintf("%s: %d, where the default%s is %d.", f.Higher, mine, asSince, theirs)
+		j.Today = "leave it out"
+		return j, true
+	}
 	if ok && known && f.Lower != "" && mine <= theirs {
 		// The deciding number equals the default and the other numbers do not: the rules judge
 		// them.

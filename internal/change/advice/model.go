@@ -14,13 +14,21 @@ type OS string
 const (
 	Linux   OS = "linux"
 	FreeBSD OS = "freebsd"
+	NetBSD  OS = "netbsd"
 	Illumos OS = "illumos"
 	Solaris OS = "solaris"
 	Windows OS = "windows"
 )
 
+// Systems that are recognised and not judged: there are no facts about them, and those of FreeBSD
+// do not hold for them.
+const (
+	OpenBSD OS = "openbsd"
+	Darwin  OS = "darwin"
+)
+
 // Systems lists every system that advice can be judged for.
-func Systems() []OS { return []OS{Linux, FreeBSD, Illumos, Solaris, Windows} }
+func Systems() []OS { return []OS{Linux, FreeBSD, NetBSD, Illumos, Solaris, Windows} }
 
 // name is how users write the system, for sentences; the values of OS are for flags and documents.
 func (o OS) name() string {
@@ -29,6 +37,12 @@ func (o OS) name() string {
 		return "Linux"
 	case FreeBSD:
 		return "FreeBSD"
+	case NetBSD:
+		return "NetBSD"
+	case OpenBSD:
+		return "OpenBSD"
+	case Darwin:
+		return "macOS"
 	case Illumos:
 		return "illumos"
 	case Solaris:

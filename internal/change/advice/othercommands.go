@@ -55,36 +55,103 @@ func (r *reader) properties(c command, f func(name, value string)) {
 	}
 }
 
-// netsh reads `netsh interface tcp set CONTEXT NAME=VALUE …` and its abbreviations, heuristics
-// without a name, and the MTU of `netsh interface ipv4 set subinterface`.
+// netshTags are names that netsh completes, as any beginning of a name (netsh(1) help: "tags").
+var netshTags = []string{"autotuninglevel", "congestionprovider", "ecncapability", "nonsackrttresiliency",
+	"maxsynretransmissions", "initialrto", "timestamps", "defaultcurhoplimit"}
+
+// supplemental are the values of `set supplemental TEMPLATE` in their order, when their names are
+// left out.
+var supplemental = []string{"minrto", "icw", "congestionprovider", "enablecwndrestart", "delayedacktimeout",
+	"delayedackfrequency", "rack", "taillossprobe"}
+
+// netsh reads `netsh interface CONTEXT set OBJECT NAME=VALUE …` and its abbreviations, the objects
+// whose values come without names, and the MTU of `netsh interface ipv4 set subinterface`. A set of
+// something else is reported as not understood.
 func (r *reader) netsh(c, _ command) bool {
 	var words []string
-	for _, w := range c.words[1:] {
+	for _, w := range withoutBlanks(c.words[1:]) {
 		words = append(words, strings.ToLower(w))
+	}
+	// Tunnels of IPv6 are contexts of their own, also below ipv6: interface ipv6 6to4 set state ….
+	if len(words) > 4 && words[1] == "ipv6" && words[3] == "set" {
+		words = append(words[:1], words[2:]...)
+	}
+	// The send buffers of sockets: netsh winsock set autotuning on.
+	if len(words) == 4 && words[0] == "winsock" && words[1] == "set" {
+		r.add(Windows, "netsh:winsock/"+words[2], words[3])
+		return true
 	}
 	if len(words) < 4 || !strings.HasPrefix("interface", words[0]) || words[2] != "set" {
 		return true
 	}
+	// These give addresses, names and states, as the settings window does.
+	switch words[3] {
+	case "address", "dns", "dnsservers", "dnsserver", "wins", "winsservers", "route", "neighbors", "excludedportrange":
+		return true
+	}
 	// "int tcp", "interface ip" and "int ipv4" are the usual forms. store= selects persistence and
 	// template= the kind of network: neither changes the setting.
-	context := words[1]
+	context, object, rest := words[1], words[3], words[4:]
 	if context == "ipv4" {
 		context = "ip"
 	}
-	if strings.HasPrefix(words[3], "dynamicport") {
-		r.dynamicPorts(context, words[4:])
+	switch {
+	case strings.HasPrefix(object, "dynamicport"):
+		r.dynamicPorts(context, rest)
+		return true
+	case object == "state" && len(rest) > 0: // isatap, teredo, 6to4
+		r.add(Windows, "netsh:"+context+"/state", strings.TrimPrefix(rest[0], "state="))
 		return true
 	}
-	for _, w := range words[4:] {
+	before := len(r.advice.Settings)
+	position := -1 // the template comes first
+	for _, w := range rest {
 		name, value, ok := strings.Cut(w, "=")
 		switch {
-		case ok && name != "store" && name != "template":
-			r.add(Windows, "netsh:"+context+"/"+name, value)
-		case !ok && words[3] == "heuristics":
+		case ok && name != "store" && name != "template" && name != "interface" && name != "name":
+			if object == "global" && ofInterface[name] {
+				name = "global." + name
+			}
+			r.add(Windows, "netsh:"+context+"/"+netshTag(name), netshWord(value))
+		case !ok && object == "heuristics":
 			r.add(Windows, "netsh:"+context+"/heuristics", w)
+		case !ok && object == "supplemental":
+			if position >= 0 && position < len(supplemental) {
+				r.add(Windows, "netsh:"+context+"/"+supplemental[position], w)
+			}
+			position++
 		}
 	}
+	// A template or an interface alone sets nothing.
+	if len(r.advice.Settings) == before && len(rest) > 1 {
+		r.unread()
+	}
 	return true
+}
+
+// netshTag completes the beginning of a name.
+func netshTag(name string) string {
+	for _, full := range netshTags {
+		if len(name) >= 3 && strings.HasPrefix(full, name) {
+			return full
+		}
+	}
+	return name
+}
+
+// ofInterface are options that an interface has, and the whole system has not.
+var ofInterface = map[string]bool{"forwarding": true, "advertise": true, "mtu": true, "nud": true, "metric": true,
+	"weakhostsend": true, "weakhostreceive": true, "routerdiscovery": true, "retransmittime": true}
+
+// netshWord completes the beginning of the words that switches and the level of auto-tuning have: dis,
+// en, high.
+func netshWord(value string) string {
+	for _, full := range []string{"disabled", "enabled", "highlyrestricted", "restricted", "experimental"} {
+		if len(value) < len(full)-1 && value != "" && strings.HasPrefix(full, value) {
+			return full
+		}
+	}
+	return value
 }
 
 // dynamicPorts reads the range of ports of outgoing connections. The first port and the number of

@@ -13,23 +13,52 @@ func Parse(data []byte) (Advice, error) {
 	if err != nil {
 		return Advice{}, err
 	}
-	r := &reader{script: strings.HasPrefix(text, "#!")}
+	r := &reader{
+		script:  strings.HasPrefix(text, "#!"),
+		grouped: groupIntoFile.MatchString(text),
+		used:    usedVariables(text),
+	}
 	lines, physical := logicalLines(text)
 	r.advice.Lines = physical
 	for _, l := range lines {
-		r.read(l)
+		r.line, r.shown = l, shortened(l.text)
+		for _, p := range pieces(l.text) {
+			r.line.text = p
+			r.read()
+		}
 	}
+	r.tellSystems(text)
 	return r.advice, nil
 }
 
 // reader goes through a text from top to bottom. What it remembers between lines is the key of a
-// registry file.
+// registry file, the section of an ini file, the head of a table, and a name whose value is on a
+// later line.
 type reader struct {
-	advice Advice
-	script bool   // the text begins with #!, so that # always begins a comment
-	key    string // registry key that values belong to, HKLM\…
-	line   line
-	shown  string // the line as settings carry it
+	advice      Advice
+	script      bool              // the text begins with #!, so that # always begins a comment
+	grouped     bool              // a group of commands of the text writes into a file
+	used        map[string]bool   // variables that the text uses, so that their assignments are no settings
+	key         string            // registry key that values belong to, HKLM\…
+	section     string            // [section] of an ini file, without the part behind a dot
+	tuned       bool              // the sections are those of a TuneD profile
+	valueColumn int               // of the present table; 0: the column behind the name
+	pending     string            // sysctl whose value follows
+	loops       map[string]string // variables of loops over files
+	line        line
+	shown       string // the line as settings carry it
+}
+
+// variableUse is the use of a variable, in a shell, in a batch file or in PowerShell.
+var variableUse = regexp.MustCompile(`\$\{?([A-Za-z_]\w*)|%([A-Za-z_]\w*)%`)
+
+// usedVariables returns the names of the variables that a text uses.
+func usedVariables(text string) map[string]bool {
+	used := map[string]bool{}
+	for _, m := range variableUse.FindAllStringSubmatch(text, -1) {
+		used[m[1]+m[2]] = true
+	}
+	return used
 }
 
 // shortened cuts a line to what a reader needs to find it again. Every setting of a line carries
@@ -53,33 +82,65 @@ func (r *reader) add(o OS, name, value string) {
 	})
 }
 
-// read takes one logical line. The forms are tried from the most particular to the most general;
-// each reports whether the line is of its form, also when it sets nothing.
-func (r *reader) read(l line) {
-	r.line, r.shown = l, shortened(l.text)
-	if l.text == "" || r.registry(l.text) {
+// read takes the present line, or a piece of it. The forms are tried from the most particular to
+// the most general; each reports whether the line is of its form, also when it sets nothing.
+func (r *reader) read() {
+	// Manual pages write a number sign for the number of a device: dev.ix.#.fc.
+	text := strings.ReplaceAll(r.line.text, ".#.", ".*.")
+	if text == "" || r.registry(text) || r.sectionHead(text) || fence(text) {
 		return
 	}
-	commands, ok := r.uncommented(l.text)
+	if item := bullet.ReplaceAllString(text, ""); item != text && r.item(item) {
+		return
+	}
+	commands, ok := r.uncommented(text)
 	if !ok {
 		return
 	}
-	if r.commands(commands) {
+	if r.commands(commands) || r.profile(text) || r.list(text) {
 		return
 	}
 	for _, form := range []func(string) bool{
-		r.kernelOption, r.moduleOptions, r.etcSystem, r.driverConf, r.mounted, r.named, r.bootLine, r.assignment,
-		r.hostname, r.bare,
+		r.kernelOption, r.moduleOptions, r.etcSystem, r.driverConf, r.mounted, r.named, r.unbound, r.bootLine, r.assignment,
+		r.hostname, r.table, r.pair, r.spread, r.bare, r.within,
 	} {
-		if form(r.line.text) {
+		if form(text) {
 			return
 		}
 	}
-	// A script's own variables have the form of a setting: IF=eth0 at the head of half of all
-	// tuning scripts.
-	if looksLikeSetting.MatchString(r.line.text) && !(r.script && shellVariable.MatchString(r.line.text)) {
+	if r.assignsVariable(text) {
+		return
+	}
+	if looksLikeSetting.MatchString(text) && !strings.HasSuffix(text, "{") && !strings.Contains(text, " => ") ||
+		mentions(text) {
 		r.unread()
 	}
+}
+
+// item reads an item of a list. It is no more than a setting or a command: what follows the mark of
+// a comment of C looks the same.
+func (r *reader) item(text string) bool {
+	commands := splitCommands(text)
+	if len(commands) > 0 && commandTable(commands[0].unwrap().name()) != nil {
+		return r.commands(commands)
+	}
+	return r.assignment(text) || r.pair(text) || r.spread(text) || r.within(text)
+}
+
+// fence reports whether a line only opens or closes a block of code.
+func fence(text string) bool {
+	return strings.HasPrefix(text, "```") && !strings.Contains(text[3:], "`") && !strings.ContainsAny(text, "=") ||
+		text == "~~~"
+}
+
+// assignsVariable reports whether a line sets a variable of a script and nothing else: IF=eth0 at
+// the head of half of all tuning scripts.
+func (r *reader) assignsVariable(text string) bool {
+	if !shellVariable.MatchString(text) {
+		return false
+	}
+	name, _, _ := strings.Cut(text[strings.LastIndex(text[:strings.Index(text, "=")], " ")+1:], "=")
+	return r.script || r.used[strings.TrimSuffix(name, "+")]
 }
 
 // commands passes the commands of a line to their readers, and reports whether a reader understood
@@ -109,15 +170,16 @@ func (r *reader) unread() {
 
 // shellVariable is an assignment of the shell, which stands no blanks around the sign and no dots
 // in the name.
-var shellVariable = regexp.MustCompile(`^(?:export |local |readonly )?[A-Za-z_]\w*=`)
+var shellVariable = regexp.MustCompile(`^(?:export |local |readonly |set )?[A-Za-z_]\w*\+?=`)
 
 // looksLikeSetting distinguishes an unknown assignment from a sentence: one word, an equals sign,
 // and text after it.
 var looksLikeSetting = regexp.MustCompile(`^[\w./:*-]+\s*=\s*\S`)
 
 // prompt is the prompt of a shell before a command, in texts copied from a terminal: "# ",
-// "Solaris# ", "root@host:~# ", "[root@host ~]# ", "$", "C:\>", "PS C:\> ".
-var prompt = regexp.MustCompile(`^(?:PS )?(?:\[[^\]]*\]|[\w.@~:/\\-]*)\s?[#$%>]\s*`)
+// "Solaris# ", "root@host:~# ", "[root@host ~]# ", "$", "C:\>", "PS C:\> ". The sign may have
+// got lost behind "[root@host ~]".
+var prompt = regexp.MustCompile(`^(?:(?:PS )?(?:\[[^\]]*\]|[\w.@~:/\\-]*)\s?[#$%>]\s*|\[\w+@[^\]]*\]\s+)`)
 
 // uncommented returns the commands of a line, or false for a comment.
 //
@@ -132,7 +194,7 @@ func (r *reader) uncommented(text string) ([]command, bool) {
 		}
 	}
 	switch {
-	case text[0] == '#', text[0] == ';', strings.HasPrefix(text, "//"), text[0] == '*',
+	case text[0] == '#', text[0] == ';', strings.HasPrefix(text, "//"), text[0] == '*', strings.HasPrefix(text, "::"),
 		strings.HasPrefix(strings.ToLower(text), "rem "):
 		return nil, false
 	}

@@ -1,76 +1,322 @@
 package advice
 
-import "strings"
+import (
+	"regexp"
+	"strings"
+)
 
 // cmdlets are the commands of PowerShell that set what netsh and the registry set, by their names
 // in small letters. The value is the setting that the command alone names, NAME=VALUE; empty where
 // its parameters do.
 //
 // Names are those of netsh, so that one fact serves both spellings of a setting. Offloads of single
-// NICs (Disable-NetAdapterLso, Set-NetAdapterAdvancedProperty) are not included: netsh has no
-// counterpart, and they serve a single failing NIC.
+// NICs have no counterpart in netsh; they are named adapter:NIC/PROPERTY.
 //
-// Source: learn.microsoft.com/powershell/module/nettcpip and /netadapter.
+// Source: learn.microsoft.com/powershell/module/nettcpip, /netadapter, /netqos and /smbshare.
 var cmdlets = map[string]string{
-	"set-nettcpsetting":           "",
-	"set-netoffloadglobalsetting": "",
-	"set-itemproperty":            "",
-	"new-itemproperty":            "",
-	"enable-netadapterrss":        "rss=enabled",
-	"disable-netadapterrss":       "rss=disabled",
-	"enable-netadapterrsc":        "rsc=enabled",
-	"disable-netadapterrsc":       "rsc=disabled",
+	"set-nettcpsetting":              "",
+	"set-netudpsetting":              "",
+	"set-netoffloadglobalsetting":    "",
+	"set-netipinterface":             "",
+	"set-netipv4protocol":            "",
+	"set-netipv6protocol":            "",
+	"set-itemproperty":               "",
+	"new-itemproperty":               "",
+	"set-netadapteradvancedproperty": "",
+	"set-netadapterrsc":              "",
+	"set-netadapterrss":              "",
+	"set-netadapterpowermanagement":  "",
+	"set-smbclientconfiguration":     "",
+	"set-smbserverconfiguration":     "",
+	"new-netqospolicy":               "",
+	"set-netqospolicy":               "",
+	"enable-netadapterrss":           "rss=enabled",
+	"disable-netadapterrss":          "rss=disabled",
+	"enable-netadapterrsc":           "rsc=enabled",
+	"disable-netadapterrsc":          "rsc=disabled",
 }
 
-// cmdletParameters maps parameters of Set-NetTCPSetting and Set-NetOffloadGlobalSetting to settings
-// of netsh.
-var cmdletParameters = map[string]string{
-	"-autotuninglevellocal":     "autotuninglevel",
-	"-congestionprovider":       "congestionprovider",
-	"-ecncapability":            "ecncapability",
-	"-timestamps":               "timestamps",
-	"-scalingheuristics":        "heuristics",
-	"-initialrto":               "initialrto",
-	"-maxsynretransmissions":    "maxsynretransmissions",
-	"-nonsackrttresiliency":     "nonsackrttresiliency",
-	"-chimney":                  "chimney",
-	"-receivesidescaling":       "rss",
-	"-receivesegmentcoalescing": "rsc",
-	"-taskoffload":              "taskoffload",
+// adapterSwitches are the nouns of Enable- and Disable-NetAdapterNOUN, which switch one property of
+// a NIC.
+var adapterSwitches = []string{"lso", "checksumoffload", "qos", "rdma", "vmq", "sriov", "powermanagement",
+	"encapsulatedpackettaskoffload", "ipsecoffload", "uso", "packetdirect"}
+
+// adapterSwitch returns the noun and the value of such a command.
+func adapterSwitch(name string) (noun, value string, ok bool) {
+	verb, noun, _ := strings.Cut(name, "-netadapter")
+	for _, n := range adapterSwitches {
+		if n == noun && (verb == "enable" || verb == "disable") {
+			return noun, verb + "d", true
+		}
+	}
+	return "", "", false
 }
+
+// unreadCmdlet are the other commands that set something of the network, and misspelt ones.
+var unreadCmdlet = regexp.MustCompile(`^(?:set|enabled?|disabled?|new)-(?:net(?:adap|tcp|udp|offload|ip|qos)|smb)\w*$`)
+
+// notTuning are commands of the same modules that give addresses, names and filters.
+var notTuning = regexp.MustCompile(`^(?:set|enable|disable|new|remove)-(?:netipaddress|netroute|netipsec\w*|netadapter|` +
+	`netadapterbinding|netfirewall\w*|netipconfiguration|smbshare|smbmapping|netneighbor|nettransportfilter)$`)
+
+// cmdletParameters maps parameters of Set-NetTCPSetting, Set-NetOffloadGlobalSetting,
+// Set-NetIPInterface and Set-NetIPv4Protocol to settings of netsh.
+var cmdletParameters = map[string]string{
+	"-autotuninglevellocal":            "autotuninglevel",
+	"-congestionprovider":              "congestionprovider",
+	"-ecncapability":                   "ecncapability",
+	"-timestamps":                      "timestamps",
+	"-scalingheuristics":               "heuristics",
+	"-initialrto":                      "initialrto",
+	"-maxsynretransmissions":           "maxsynretransmissions",
+	"-nonsackrttresiliency":            "nonsackrttresiliency",
+	"-chimney":                         "chimney",
+	"-receivesidescaling":              "rss",
+	"-receivesegmentcoalescing":        "rsc",
+	"-packetcoalescingfilter":          "packetcoalescing",
+	"-networkdirect":                   "networkdirect",
+	"-networkdirectacrossipsubnets":    "networkdirectacrossipsubnets",
+	"-taskoffload":                     "taskoffload",
+	"-forcews":                         "forcews",
+	"-memorypressureprotection":        "mpp",
+	"-initialcongestionwindowmss":      "icw",
+	"-initialcongestionwindow":         "icw",
+	"-minrtoms":                        "minrto",
+	"-minrto":                          "minrto",
+	"-initialrtoms":                    "initialrto",
+	"-delayedacktimeoutms":             "delayedacktimeout",
+	"-delayedacktimeout":               "delayedacktimeout",
+	"-delayedackfrequency":             "delayedackfrequency",
+	"-cwndrestart":                     "enablecwndrestart",
+	"-automaticusecustom":              "automaticusecustom",
+	"-receiveuro":                      "uro",
+	"-nlmtubytes":                      "mtu",
+	"-nlmtu":                           "mtu",
+	"-interfacemetric":                 "metric",
+	"-automaticmetric":                 "automaticmetric",
+	"-weakhostsend":                    "weakhostsend",
+	"-weakhostreceive":                 "weakhostreceive",
+	"-forwarding":                      "forwarding",
+	"-advertising":                     "advertise",
+	"-routerdiscovery":                 "routerdiscovery",
+	"-ecnmarking":                      "ecnmarking",
+	"-dhcp":                            "dhcp",
+	"-neighborunreachabilitydetection": "nud",
+	"-basereachabletimems":             "basereachabletime",
+	"-retransmittimems":                "retransmittime",
+	"-dadtransmits":                    "dadtransmits",
+	"-ignoredefaultroutes":             "ignoredefaultroutes",
+	"-clampmss":                        "clampmss",
+	"-defaulthoplimit":                 "defaultcurhoplimit",
+	"-neighborcachelimitentries":       "neighborcachelimit",
+	"-routecachelimitentries":          "routecachelimit",
+	"-reassemblylimitbytes":            "reassemblylimit",
+	"-icmpredirects":                   "icmpredirects",
+	"-sourceroutingbehavior":           "sourceroutingbehavior",
+	"-dhcpmediasense":                  "dhcpmediasense",
+	"-mediasenseeventlog":              "mediasenseeventlog",
+	"-igmplevel":                       "igmplevel",
+	"-igmpversion":                     "igmpversion",
+	"-mldlevel":                        "mldlevel",
+	"-mldversion":                      "mldversion",
+	"-multicastforwarding":             "multicastforwarding",
+	"-groupforwardedfragments":         "groupforwardedfragments",
+	"-randomizeidentifiers":            "randomizeidentifiers",
+	"-addressmaskreply":                "addressmaskreply",
+	"-minimummtu":                      "minmtu",
+	"-deadgatewaydetection":            "deadgatewaydetection",
+	"-usetemporaryaddresses":           "useipv6temporaryaddresses",
+	"-loopbackexecutionmode":           "loopbackexecutionmode",
+	"-loopbacklargemtu":                "loopbacklargemtu",
+	"-loopbackworkercount":             "loopbackworkercount",
+	"-reassemblyoutoforderlimit":       "reassemblyoutoforderlimit",
+}
+
+// parameter returns the setting of a parameter, which PowerShell takes by any unambiguous beginning.
+func parameter(p string) string {
+	if ours := cmdletParameters[p]; ours != "" {
+		return ours
+	}
+	found := ""
+	for full, ours := range cmdletParameters {
+		if len(p) < 5 || !strings.HasPrefix(full, p) {
+			continue
+		}
+		if found != "" && found != ours {
+			return ""
+		}
+		found = ours
+	}
+	return found
+}
+
+// selecting are parameters that choose what a command works on and set nothing.
+var selecting = map[string]bool{"-name": true, "-interfacealias": true, "-interfaceindex": true, "-settingname": true,
+	"-addressfamily": true, "-interfacedescription": true, "-force": true, "-confirm": true, "-erroraction": true,
+	"-policystore": true, "-whatif": true, "-passthru": true, "-cimsession": true, "-asjob": true,
+	"-norestart": true, "-ea": true, "-verbose": true, "-includehidden": true}
 
 // cmdlet reads one of them. Parameters come in any order; names and values are the same in either
 // case, as PowerShell has it.
 func (r *reader) cmdlet(c command) bool {
+	if noun, value, ok := adapterSwitch(c.name()); ok {
+		r.add(Windows, "adapter:*/"+noun, value)
+		return true
+	}
 	if setting := cmdlets[c.name()]; setting != "" {
 		name, value, _ := strings.Cut(setting, "=")
 		r.add(Windows, "netsh:tcp/"+name, value)
 		return true
 	}
-	// A parameter has one value behind it, which is quoted if it has blanks; switches (-Force,
-	// -Confirm:$false) have none, and the word behind them is then looked at as a parameter in its
-	// turn. PropertyType is not asked, as the type of reg add is not.
-	var path, name, value string
 	pairs := c.words[1:]
-	for i := 0; i+1 < len(pairs); i++ {
-		switch p := strings.ToLower(pairs[i]); p {
-		case "-path", "-literalpath":
-			path = pairs[i+1]
-		case "-name":
-			name = pairs[i+1]
-		case "-value":
-			value = pairs[i+1]
+	for i, w := range pairs {
+		pairs[i] = strings.NewReplacer("$true", "enabled", "$True", "enabled", "$false", "disabled", "$False", "disabled").Replace(w)
+	}
+	before := len(r.advice.Settings)
+	defer func() {
+		// A misspelt parameter, or one that is not known here.
+		if len(r.advice.Settings) == before && !strings.HasSuffix(c.name(), "itemproperty") {
+			r.unread()
+		}
+	}()
+	switch c.name() {
+	case "set-netadapteradvancedproperty":
+		r.adapter(pairs)
+	case "set-netadapterrsc":
+		r.namedParameters("adapter:*/rsc.", pairs)
+	case "set-netadapterrss":
+		r.namedParameters("adapter:*/rss.", pairs)
+	case "set-netadapterpowermanagement":
+		r.namedParameters("adapter:*/powermanagement.", pairs)
+	case "set-smbclientconfiguration":
+		r.namedParameters("smb:client/", pairs)
+	case "set-smbserverconfiguration":
+		r.namedParameters("smb:server/", pairs)
+	case "new-netqospolicy", "set-netqospolicy":
+		r.add(Windows, "qos:policy", "set")
+	case "set-netipinterface", "set-netipv4protocol":
+		r.parameters("netsh:ip/", pairs)
+	case "set-netipv6protocol":
+		r.parameters("netsh:ipv6/", pairs)
+	case "set-netudpsetting":
+		r.parameters("netsh:udp/", pairs)
+	case "set-nettcpsetting", "set-netoffloadglobalsetting":
+		r.parameters("netsh:tcp/", pairs)
+	default:
+		r.itemProperty(pairs)
+	}
+	return true
+}
+
+// parameters adds the parameters that are settings of netsh, and the range of ports, which is one
+// setting.
+//
+// A parameter has one value behind it, which is quoted if it has blanks; switches (-Force,
+// -Confirm:$false) have none, and the word behind them is then looked at as a parameter in its
+// turn.
+func (r *reader) parameters(context string, words []string) {
+	start, count := "", ""
+	for i := 0; i+1 < len(words); i++ {
+		p := strings.ToLower(words[i])
+		switch {
+		case strings.HasPrefix(p, "-dynamicportrangestart"):
+			start = words[i+1]
+		case strings.HasPrefix(p, "-dynamicportrangenumber"):
+			count = words[i+1]
+		case selecting[p] || !strings.HasPrefix(p, "-"):
 		default:
-			if ours := cmdletParameters[p]; ours != "" {
-				r.add(Windows, "netsh:tcp/"+ours, strings.ToLower(pairs[i+1]))
+			if ours := parameter(p); ours != "" {
+				r.add(Windows, context+ours, strings.ToLower(words[i+1]))
 			}
+		}
+	}
+	if start != "" && count != "" {
+		context = strings.Replace(context, "tcp", "ip", 1)
+		r.add(Windows, context+"dynamicport", start+" "+count)
+	}
+}
+
+// namedParameters adds every parameter under its own name.
+func (r *reader) namedParameters(prefix string, words []string) {
+	for i := 0; i+1 < len(words); i++ {
+		p := strings.ToLower(words[i])
+		if strings.HasPrefix(p, "-") && !selecting[p] && !strings.HasPrefix(words[i+1], "-") && !strings.Contains(p, ":") {
+			r.add(Windows, prefix+p[1:], strings.ToLower(words[i+1]))
+			i++
+		}
+	}
+}
+
+// itemProperty reads Set-ItemProperty and New-ItemProperty. PropertyType is not asked, as the type of reg
+// add is not. The path, the name and the value may stand without their parameters, in this order.
+func (r *reader) itemProperty(words []string) {
+	var path, name, value string
+	var loose []string
+	for i := 0; i < len(words); i++ {
+		next := ""
+		if i+1 < len(words) {
+			next = words[i+1]
+		}
+		switch p := strings.ToLower(words[i]); {
+		case p == "-path" || p == "-literalpath":
+			path = next
+			i++
+		case p == "-name":
+			name = next
+			i++
+		case p == "-value":
+			value = next
+			i++
+		case p == "-type" || p == "-propertytype" || p == "-erroraction" || p == "-ea":
+			i++
+		case strings.HasPrefix(p, "-"):
+		default:
+			loose = append(loose, words[i])
+		}
+	}
+	for _, to := range []*string{&path, &name, &value} {
+		if *to == "" && len(loose) > 0 {
+			*to, loose = loose[0], loose[1:]
 		}
 	}
 	// Other providers than the registry have items as well; a registry path begins with its hive
 	// and a colon.
-	if hive, rest, ok := strings.Cut(path, ":"); ok && strings.HasPrefix(strings.ToUpper(hive), "HK") && name != "" &&
-		value != "" {
-		r.add(Windows, "registry:"+strings.ToUpper(hive)+`\`+strings.Trim(rest, `\`)+`\`+name, number(value))
+	path = strings.TrimPrefix(path, "Registry::")
+	hive, rest, ok := strings.Cut(path, ":")
+	if !ok {
+		hive, rest, ok = strings.Cut(shortHive(path), `\`)
 	}
-	return true
+	if ok && strings.HasPrefix(strings.ToUpper(hive), "HK") && name != "" && value != "" {
+		r.add(Windows, "registry:"+strings.ToUpper(hive)+`\`+strings.Trim(rest, `\`)+`\`+name, number(value))
+		return
+	}
+	// A path in a variable: only the name says that it is a setting of the network.
+	if _, of := factOf(Windows, tcpipKey+name); of && strings.HasPrefix(path, "$") && value != "" {
+		r.add(Windows, "registry:"+path+`\`+name, number(value))
+	}
+}
+
+// adapter reads Set-NetAdapterAdvancedProperty, whose properties have the names of the driver.
+func (r *reader) adapter(words []string) {
+	nic, property, value := "*", "", ""
+	for i := 0; i+1 < len(words); i++ {
+		// -DisplayName "Flow Control"-DisplayValue "Disabled": a forgotten blank.
+		w, next := words[i], words[i+1]
+		if at := strings.Index(w, "-DisplayValue"); at > 0 {
+			property, w = w[:at], w[at:]
+		}
+		switch strings.ToLower(w) {
+		case "-name":
+			nic = next
+		case "-displayname", "-registrykeyword":
+			property = strings.TrimSuffix(strings.Split(next, "-Display")[0], " ")
+		case "-displayvalue", "-registryvalue":
+			value = next
+		}
+	}
+	if property == "" || value == "" {
+		r.unread()
+		return
+	}
+	r.add(Windows, "adapter:"+nic+"/"+property, value)
 }

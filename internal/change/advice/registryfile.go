@@ -48,6 +48,10 @@ func (r *reader) registry(text string) bool {
 // missing. Others (qword, hex lists) are of no setting that is known here.
 func registryNumber(s string) string {
 	s = strings.TrimSpace(s)
+	if !strings.HasPrefix(s, `"`) {
+		s, _, _ = strings.Cut(s, ";") // a comment, which regedit takes at the beginning of a line only
+		s = strings.TrimSpace(s)
+	}
 	digits, ok := strings.CutPrefix(strings.ToLower(s), "dword:")
 	if !ok {
 		return strings.Trim(s, `"`)
@@ -62,6 +66,7 @@ func registryNumber(s string) string {
 // shortHive abbreviates the names of the hives as reg.exe does, so that a .reg file, reg add and
 // PowerShell use one name for one value.
 func shortHive(key string) string {
+	key = strings.ReplaceAll(key, `\\`, `\`) // the string of another language
 	for long, short := range map[string]string{"HKEY_LOCAL_MACHINE": "HKLM", "HKEY_CURRENT_USER": "HKCU",
 		"HKEY_USERS": "HKU"} {
 		if rest, ok := strings.CutPrefix(key, long); ok {
@@ -69,4 +74,30 @@ func shortHive(key string) string {
 		}
 	}
 	return key
+}
+
+// registryLine is a line of a .reg file without its quotes, as a batch file writes it.
+var registryLine = regexp.MustCompile(`^"?([A-Za-z][\w ]*?)\s*"?\s*=\s*(dword:.*)$`)
+
+// writtenRegistry reads a line that a script writes into a .reg file: echo "NAME"=dword:1 >> x.reg.
+func (r *reader) writtenRegistry(text string) bool {
+	if m := registryKey.FindStringSubmatch(text); m != nil {
+		r.key = shortHive(m[1])
+		return true
+	}
+	m := registryLine.FindStringSubmatch(text)
+	if m == nil {
+		return false
+	}
+	name, key := m[1], r.key
+	if key == "" {
+		// The key is somewhere else; most names are of one key only.
+		if full, ok := bareNames()["registry"][name]; ok {
+			key = full[len("registry:"):strings.LastIndex(full, `\`)]
+		} else {
+			key = `HKLM\SYSTEM\CurrentControlSet\Services\Tcpip\Parameters`
+		}
+	}
+	r.add(Windows, "registry:"+key+`\`+name, registryNumber(m[2]))
+	return true
 }

@@ -7,9 +7,27 @@ import (
 
 // specials are the settings whose value has to be computed with before anything can be said.
 var specials = map[string]func(value string) (rule, bool){
-	"sysctl:net.ipv4.tcp_mem":  tcpMemory,
+	"sysctl:net.ipv4.tcp_mem":  func(value string) (rule, bool) { return memory(value, "TCP", 16) },
+	"sysctl:net.ipv4.udp_mem":  func(value string) (rule, bool) { return memory(value, "UDP", 8) },
 	"sysctl:net.ipv4.tcp_rmem": func(value string) (rule, bool) { return tcpBuffer(value, "receive", 64<<10) },
 	"sysctl:net.ipv4.tcp_wmem": func(value string) (rule, bool) { return tcpBuffer(value, "send", 16<<10) },
+	"netsh:ip/dynamicport":     portRange,
+	"netsh:ipv6/dynamicport":   portRange,
+}
+
+// portRange finds the ranges of ports that netsh refuses: a first port and a number of ports that
+// go past the last one.
+func portRange(value string) (rule, bool) {
+	start, ok := numberAt(value, 0)
+	count, ok2 := numberAt(value, 1)
+	if !ok || !ok2 || start >= 1025 && count >= 255 && start+count <= 1<<16 {
+		return rule{}, false
+	}
+	return rule{
+		Verdict: Ignored, Today: "start=1025 num=64511 is the most there is",
+		Why:    "netsh refuses it: the first port is at least 1025, there are at least 255, and none above 65535.",
+		Source: "learn.microsoft.com: article 929851",
+	}, true
 }
 
 // tcpBuffer judges the first two numbers of tcp_rmem and tcp_wmem, which pages copy from the third
@@ -28,6 +46,10 @@ func tcpBuffer(value, direction string, smallest int64) (rule, bool) {
 	}
 	const large = 1 << 20 // 1 MiB for each of a thousand connections is a gigabyte
 	switch {
+	case start >= 4*large && least < large:
+		r.Why = fmt.Sprintf(
+			"The second number is what every connection starts with: %s for each, which automatic growth gives only to those "+
+				"that can use it.", mebibytes(start))
 	case least >= large:
 		r.Why = fmt.Sprintf(
 			"The first number is what every connection may keep while memory is short: %s for each, so that a thousand idle ones can hold %s.",
@@ -59,23 +81,25 @@ func mebibytes(bytes int64) string {
 // pageBytes is the size of a page on nearly every machine that tuning advice is written for.
 const pageBytes = 4096
 
-// tcpMemory judges tcp_mem, which counts pages of the whole host and is often mistaken for bytes of
-// one connection.
+// memory judges tcp_mem and udp_mem, which count pages of the whole host and are often mistaken for
+// bytes of one socket.
 //
-// The kernel sets the middle number to a sixteenth of the memory that can hold buffers and the last
-// one to 3/32 of it (tcp_init_mem in net/ipv4/tcp.c; 575796 pages on a host of 23.5 GiB with Linux
-// 6.18). This gives the host size above which given numbers are lower than the kernel's choice.
-func tcpMemory(value string) (rule, bool) {
+// The kernel sets the middle number of tcp_mem to a sixteenth of the memory that can hold buffers
+// and the last one to 3/32 of it (tcp_init_mem in net/ipv4/tcp.c; 575796 pages on a host of 23.5 GiB
+// with Linux 6.18); those of udp_mem are twice as large (udp_init). part is that sixteenth or
+// eighth. This gives the host size above which given numbers are lower than the kernel's choice.
+func memory(value, protocol string, part int64) (rule, bool) {
 	low, ok := numberAt(value, 0)
 	pressure, ok2 := numberAt(value, 1)
 	high, ok3 := numberAt(value, 2)
 	if !ok || !ok2 || !ok3 || low <= 0 || pressure <= 0 || pressure > 1<<40 || high > 1<<40 {
 		return rule{}, false
 	}
-	const source = "Documentation/networking/ip-sysctl.rst (tcp_mem, in pages); net/ipv4/tcp.c (tcp_init_mem)"
+	source := "Documentation/networking/ip-sysctl.rst (" + strings.ToLower(protocol) + "_mem, in pages); net/ipv4/tcp.c " +
+		"(tcp_init_mem); net/ipv4/udp.c (udp_init)"
 	// The order is that of plainness: numbers that are surely bytes, numbers too large for any
 	// host, and the rest.
-	host := pressure * 16 * pageBytes >> 30 // GiB of memory at which the kernel would choose the same
+	host := pressure * part * pageBytes >> 30 // GiB of memory at which the kernel would choose the same
 	r := rule{Verdict: Harmful, Source: source, Today: "leave it out"}
 	switch {
 	// 87380 and 16384 are the second numbers of tcp_rmem and tcp_wmem in tcp(7), and of no other
@@ -83,16 +107,16 @@ func tcpMemory(value string) (rule, bool) {
 	case strings.Contains(value, "87380") || strings.Contains(value, "16384 ") && low == pageBytes:
 		r.Why = fmt.Sprintf(
 			"The numbers are those of tcp_rmem or tcp_wmem, in bytes. Here they count pages of the whole host: "+
-				"TCP is under memory pressure from %d MiB on.", pressure*pageBytes>>20)
+				"%s is under memory pressure from %d MiB on.", protocol, pressure*pageBytes>>20)
 	case high >= 16<<30/pageBytes:
 		r.Why = fmt.Sprintf(
-			"Counts pages, not bytes: this lets TCP take %d GiB before it is limited, which the kernel itself allows on "+
-				"hosts of %d GiB and more. On a smaller one it is no limit at all.", high*pageBytes>>30,
-			high*pageBytes*32/3>>30)
+			"Counts pages, not bytes: this lets %s take %d GiB before it is limited, which the kernel itself allows on "+
+				"hosts of %d GiB and more. On a smaller one it is no limit at all.", protocol, high*pageBytes>>30,
+			high*pageBytes*part*2/3>>30)
 	default:
 		r.Why = fmt.Sprintf(
-			"A cap in pages for all connections together (pressure at %d MiB), which the kernel works out from the memory of "+
-				"the host. This one is lower than the default on every host with more than %d GiB, and makes no single connection faster.",
+			"A cap in pages for all sockets together (pressure at %d MiB), which the kernel works out from the memory of "+
+				"the host. This one is lower than the default on every host with more than %d GiB, and makes no single one faster.",
 			pressure*pageBytes>>20, max(host, 1))
 	}
 	return r, true

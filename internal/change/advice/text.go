@@ -3,6 +3,7 @@ package advice
 import (
 	"encoding/binary"
 	"errors"
+	"regexp"
 	"strings"
 	"unicode"
 	"unicode/utf16"
@@ -72,6 +73,9 @@ func fromUTF16(data []byte, order binary.ByteOrder) string {
 	return string(utf16.Decode(units))
 }
 
+// cmdletLine is the beginning of a command of PowerShell, whose lines go on behind a backquote.
+var cmdletLine = regexp.MustCompile(`(?i)^(?:set|new|enable|disable)-\w+\s`)
+
 // line is one logical line: lines that end in a backslash go on in the next one.
 type line struct {
 	number int
@@ -102,6 +106,9 @@ func logicalLines(text string) (all []line, physical int) {
 			first = physical
 		}
 		part, goesOn := strings.CutSuffix(strings.TrimSpace(t), `\`)
+		if !goesOn && (len(parts) > 0 || cmdletLine.MatchString(part)) {
+			part, goesOn = strings.CutSuffix(part, " `")
+		}
 		comment := len(parts) == 0 && isComment(part)
 		parts = append(parts, strings.TrimSpace(part))
 		if !goesOn || comment {

@@ -16,7 +16,7 @@ func (c command) name() string {
 	if len(c.words) == 0 {
 		return ""
 	}
-	first := c.words[0]
+	first := strings.TrimPrefix(c.words[0], "@") // a batch file: do not print this line
 	return strings.ToLower(strings.TrimSuffix(first[strings.LastIndexAny(first, `/\`)+1:], ".exe"))
 }
 
@@ -110,7 +110,7 @@ func alphanumeric(c byte) bool {
 // shell's grammar, and programs that run another one with more rights (pfexec is Solaris's sudo) or
 // in another way.
 var before = map[string]bool{
-	"do": true, "then": true, "else": true, "{": true, "(": true, "!": true,
+	"do": true, "then": true, "else": true, "if": true, "elif": true, "while": true, "until": true, "{": true, "(": true, "!": true,
 	"sudo": true, "doas": true, "pfexec": true, "exec": true, "nohup": true, "time": true,
 }
 

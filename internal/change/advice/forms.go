@@ -1,0 +1,304 @@
+package advice
+
+import (
+	"regexp"
+	"strings"
+)
+
+// namePattern matches the dotted name of a sysctl within a line; a star or an interface with a
+// slash may be part of it.
+const namePattern = `[a-z][a-z0-9_]*(?:\.[\w*/-]+)+`
+
+// namedValue is NAME VALUE, NAME: VALUE, NAME => VALUE or NAME = VALUE with quotes, commas and
+// semicolons around: lines of a page, YAML, JSON, Nix, Puppet and Ruby.
+var namedValue = regexp.MustCompile(
+	`^["'` + "`" + `]?(` + namePattern + `)["'` + "`" + `]?\s*(=>|\?=|=|:|\s)\s*(.+?)\s*[;,]?$`)
+
+// loneName is a line that holds the name alone: the head of a block in YAML or Puppet, a cell of a
+// table.
+var loneName = regexp.MustCompile(`^(?:-\s*)?(?:(?:name|key|title)\s*(?:=>|:|=)\s*)?["']?(` + namePattern +
+	`)["']?\s*[:,]?(?:\s*do)?$`)
+
+// blockHead is the head of a resource that names its sysctl: sysctl { 'NAME':, sysctl_param 'NAME'
+// do, sysctl::value { "NAME": value => 1 }.
+var blockHead = regexp.MustCompile(`^[\w:]*sysctl[\w:]*\s*\{?\s*["'](` + namePattern + `)["']\s*(?::|do\b)?\s*(.*)$`)
+
+// valueLine is the value that belongs to a name above it.
+var valueLine = regexp.MustCompile(`^(?:-\s*)?["']?value["']?\s*(?:=>|:|=|\s)\s*(.+?)\s*,?\s*\}?$`)
+
+// inlineBlock is a name and a value in one mapping: { name: 'N', value: 'V' }, name=N value=V.
+var inlineBlock = regexp.MustCompile(`\b(?:name|key)["']?\s*[:=]\s*["']?(` + namePattern +
+	`)["']?[\s,]+.*?\bvalue["']?\s*[:=]\s*("[^"]*"|'[^']*'|[^,}]+?)\s*(?:\s\w+=.*|[,}].*)?$`)
+
+// attribute is a nested key of Chef: default['sysctl']['params']['net']['core']['rmem_max'] = 1.
+var (
+	attribute    = regexp.MustCompile(`^[\w.]*((?:\[:?["']?[\w.-]+["']?\])+)\s*=\s*(.+?)$`)
+	attributeKey = regexp.MustCompile(`\[:?["']?([\w.-]+)["']?\]`)
+)
+
+// numbers is a value that a sysctl takes, or a word of one that takes words.
+var numbers = regexp.MustCompile(`^-?(?:0x[0-9a-fA-F]+|\d+)(?:[\s,]+-?(?:0x[0-9a-fA-F]+|\d+))*$`)
+
+// wordValued are the sysctls whose value is a word.
+var wordValued = regexp.MustCompile(`congestion_control|default_qdisc|cc\.algorithm|congctl\.selected|functions_default`)
+
+// pair reads one name and one value that stand together in any of these forms.
+func (r *reader) pair(text string) bool {
+	if m := inlineBlock.FindStringSubmatch(text); m != nil {
+		return r.block(m[1], m[2])
+	}
+	if m := blockHead.FindStringSubmatch(text); m != nil {
+		r.pending = m[1]
+		if rest := strings.Trim(m[2], " }"); rest != "" {
+			r.pendingValue(rest)
+		}
+		return true
+	}
+	if m := attribute.FindStringSubmatch(text); m != nil {
+		return r.attribute(m[1], m[2])
+	}
+	if m := namedValue.FindStringSubmatch(text); m != nil {
+		// 'NAME=0'], more: the quote that the name opens closes the value.
+		if quote := text[0]; strings.IndexByte("\"'`", quote) >= 0 && text[1+len(m[1])] != quote {
+			m[3], _, _ = strings.Cut(m[3], string(quote))
+		}
+		return r.namedValue(m[1], m[2], m[3])
+	}
+	return false
+}
+
+// namedValue takes a value that its sign makes one: any text behind an equals sign, and otherwise
+// only what a sysctl takes, because a name and a colon also begin explanations.
+func (r *reader) namedValue(name, sign, value string) bool {
+	value = plainValue(value)
+	if sign == ":" || sign == "=>" {
+		value = boolean(value)
+	}
+	switch {
+	case sign == "=" || sign == "?=":
+	case numbers.MatchString(value) || isVariable(value) && len(strings.Fields(value)) == 1:
+	case wordValued.MatchString(name) && len(strings.Fields(value)) == 1:
+	default:
+		return false
+	}
+	return r.sysctl(name, strings.ReplaceAll(value, ",", " "))
+}
+
+// block adds a name and a value out of a mapping of YAML or Ruby.
+func (r *reader) block(name, value string) bool {
+	value = plainValue(value)
+	return r.sysctl(name, strings.ReplaceAll(boolean(value), ",", " "))
+}
+
+// attribute joins the keys of a nested hash, and drops those before the tree of the kernel.
+func (r *reader) attribute(keys, value string) bool {
+	var parts []string
+	for _, m := range attributeKey.FindAllStringSubmatch(keys, -1) {
+		parts = append(parts, m[1])
+	}
+	for i := range parts {
+		name := strings.Join(parts[i:], ".")
+		if _, ok := sysctlOS(name); ok && strings.Contains(name, ".") {
+			return r.block(name, value)
+		}
+	}
+	return false
+}
+
+// spread reads names and values on lines of their own: the name stays pending until its value
+// follows. Lines between the two, such as sysctl.present:, set nothing.
+func (r *reader) spread(text string) bool {
+	if m := loneName.FindStringSubmatch(text); m != nil {
+		if _, ok := sysctlOS(m[1]); ok {
+			r.pending = m[1]
+			return true
+		}
+	}
+	if r.pending == "" {
+		return false
+	}
+	if r.pendingValue(text) {
+		return true
+	}
+	// A cell of a table below the cell of the name.
+	if value := plainValue(text); numbers.MatchString(value) {
+		name := r.pending
+		r.pending = ""
+		return r.sysctl(name, value)
+	}
+	return false
+}
+
+// pendingValue takes the value of the pending name; ensure => absent sets none.
+func (r *reader) pendingValue(text string) bool {
+	m := valueLine.FindStringSubmatch(text)
+	if m == nil || r.pending == "" {
+		return false
+	}
+	name := r.pending
+	r.pending = ""
+	return r.block(name, m[1])
+}
+
+// plainValue strips quotes, brackets of a list and the priority of Nix from a value, and the
+// default in parentheses that pages write behind it.
+func plainValue(value string) string {
+	value = strings.TrimSpace(value)
+	if at := strings.Index(value, " #"); at >= 0 {
+		value = value[:at]
+	}
+	value = nixPriority.ReplaceAllString(value, "")
+	if at := strings.Index(value, "(default"); at > 0 {
+		value = value[:at]
+	}
+	value = strings.Trim(strings.TrimSpace(value), "\"'`;,")
+	if strings.HasPrefix(value, "[") && strings.HasSuffix(value, "]") {
+		value = value[1 : len(value)-1]
+	}
+	return strings.TrimSpace(value)
+}
+
+// nixPriority is the function of Nix that ranks a value among others.
+var nixPriority = regexp.MustCompile(`^(?:lib\.)?mk(?:Default|Force|Override\s+\d+)\s+`)
+
+// boolean writes the truth values of YAML and Ruby as the kernel has them.
+func boolean(value string) string {
+	switch strings.ToLower(value) {
+	case "true", "yes":
+		return "1"
+	case "false", "no":
+		return "0"
+	}
+	return value
+}
+
+// bullet is what stands before an item of a list, and the mark of a quotation.
+var bullet = regexp.MustCompile(`^(?:[-*+•>]|\d+[.)])\s+`)
+
+// inlineCode is text between backquotes, one or three.
+var inlineCode = regexp.MustCompile("`+([^`]+)`+")
+
+// embedded is a setting somewhere in a line of a program that is not read: sed, docker run, a list
+// of lines for a file.
+var embedded = regexp.MustCompile(`(?:^|[\s"'/=,({|])(` + namePattern +
+	`)\s?=\s?("[^"]*"|'[^']*'|-?\d+(?:[ \t]+\d+)*|[a-z]\w*|\$\w+|\$?\{[^}]*\}+)`)
+
+// within reads settings that stand inside other text: between backquotes, or NAME=VALUE anywhere.
+func (r *reader) within(text string) bool {
+	found := false
+	for _, m := range inlineCode.FindAllStringSubmatch(text, -1) {
+		code := strings.TrimSpace(m[1])
+		found = r.commands(splitCommands(code)) || r.assignment(code) || r.pair(code) || found
+	}
+	if found || r.quoted(text) {
+		return true
+	}
+	for _, m := range embedded.FindAllStringSubmatch(text, -1) {
+		found = r.sysctl(m[1], plainValue(m[2])) || found
+	}
+	if m := helper.FindStringSubmatch(text); m != nil && !found {
+		found = r.sysctl(m[1], plainValue(m[2]))
+	}
+	return found
+}
+
+// helper is a function or a script of the text's author that takes a name and a value: set_sysctl NAME
+// VALUE. It is one word, because a sentence has several before the name.
+var helper = regexp.MustCompile(`^[\w./-]+\s+["']?(` + namePattern + `)["']?\s+("[^"]*"|'[^']*'|-?\d+)\s*(?:#.*)?$`)
+
+// mentioned is the name of a sysctl and, anywhere behind it, a number: advice in a form that is not
+// read.
+var mentioned = regexp.MustCompile(`(?:^|[\s"'` + "`" + `(|])(` + namePattern + `)["'` + "`" + `]?[\s:=|(].*\d`)
+
+// mentions reports whether a line gives a value for a setting in words.
+func mentions(text string) bool {
+	m := mentioned.FindStringSubmatch(text)
+	if m == nil {
+		return false
+	}
+	_, ok := sysctlOS(m[1])
+	return ok
+}
+
+// variablePattern are the forms in which scripts, templates and pages leave a value open: $NAME,
+// %NAME%, %%i, {{ name }}, <value>, @NAME@, an ellipsis.
+var variablePattern = regexp.MustCompile(`\$\w|\$[({]|%%?\w+|\{\{|<[\w /-]+>|@\w+@|^\.\.\.$|…|^[A-Z]$|^[NX]+$`)
+
+// isVariable reports whether a value is left open. A bare word such as bytes is not: the range of
+// the setting shows that it is no value.
+func isVariable(value string) bool { return variablePattern.MatchString(value) }
+
+// quotedText is a string of another language.
+var quotedText = regexp.MustCompile(`"((?:[^"\\]|\\.)*)"|'((?:[^'\\]|\\.)*)'`)
+
+// settingCommands are the commands that are read out of strings and out of the middle of a line:
+// they have no other use than to set something.
+var settingCommands = regexp.MustCompile(`(?i)^\s*(?:/\S*/)?(?:netsh(?:\.exe)?|reg(?:\.exe)? add|ndd|ipadm|dladm|sysctl|ethtool|` +
+	`(?:set|enable|disable)-(?:net|smb)\w+)\s`)
+
+// cmdletWithin is a cmdlet anywhere in a line, up to the end of its pipeline.
+var cmdletWithin = regexp.MustCompile(`(?i)\b(?:set|enabled?|disabled?)-net(?:adap|tcp|udp|offload|ip)\w+\b[^|;}]*`)
+
+// afterDo is what a loop of a batch file runs.
+var afterDo = regexp.MustCompile(`(?i)\)\s*do\s+\(?\s*(\S.*)$`)
+
+// setRegistry is a function of a script with the parameters of Set-ItemProperty.
+var setRegistry = regexp.MustCompile(`(?i)^\s*[\w-]+\s+-path\s+["']?(?:registry::)?hk\w+:?\\.*\s-name\s.*\s-value\s`)
+
+// nicKeyword is a keyword of a NIC and its value in a table of PowerShell or another language; the
+// star marks the names that Microsoft has standardised.
+var nicKeyword = regexp.MustCompile(`["'](\*[A-Za-z]\w+)["']\s*[=:,]\s*["']?(\w+)["']?`)
+
+// quoted reads the commands in the strings of a program: os.system("netsh …"), exec('ndd …'), a
+// list of commands, and cmdlets in a pipeline.
+func (r *reader) quoted(text string) bool {
+	found := false
+	for _, m := range quotedText.FindAllStringSubmatch(text, -1) {
+		inner := strings.NewReplacer(`\\`, `\`, `\"`, `"`, `\'`, "'").Replace(m[1] + m[2])
+		inner = strings.TrimSuffix(inner, `\n`) // printf
+		if settingCommands.MatchString(inner) {
+			found = r.commands(splitCommands(inner)) || found
+		}
+	}
+	if m := afterDo.FindStringSubmatch(text); m != nil && settingCommands.MatchString(m[1]) {
+		found = r.commands(splitCommands(m[1])) || found
+	}
+	if !found {
+		for _, m := range cmdletWithin.FindAllString(text, -1) {
+			found = r.commands(splitCommands(m)) || found
+		}
+	}
+	if !found && setRegistry.MatchString(text) {
+		for _, c := range splitCommands(text) {
+			r.itemProperty(c.words[1:])
+			found = true
+		}
+	}
+	for _, m := range call.FindAllStringSubmatch(text, -1) {
+		found = (numbers.MatchString(m[2]) || wordValued.MatchString(m[1])) && r.sysctl(m[1], m[2]) || found
+	}
+	for _, m := range nicKeyword.FindAllStringSubmatch(text, -1) {
+		r.add(Windows, "adapter:*/"+m[1], m[2])
+		found = true
+	}
+	return found
+}
+
+// call is a function of a program that sets a sysctl: os.sysctl("net.inet.tcp.tso", 1).
+var call = regexp.MustCompile(`(?i)sysctl\w*\(\s*["'](` + namePattern + `)["']\s*,\s*["']?(-?\w+)["']?\s*[,)]`)
+
+// quotedSetting is a setting that is one word of a list: "net.core.rmem_max=16777216".
+var quotedSetting = regexp.MustCompile(`["'](` + namePattern + `\s*=\s*[^"']+)["']`)
+
+// list reads several settings of one line, each in its quotes, as a loop of a shell has them.
+func (r *reader) list(text string) bool {
+	all := quotedSetting.FindAllStringSubmatch(text, -1)
+	if len(all) < 2 {
+		return false
+	}
+	found := false
+	for _, m := range all {
+		found = r.assignment(m[1]) || found
+	}
+	return found
+}

@@ -1,0 +1,111 @@
+package advice
+
+import (
+	"regexp"
+	"strings"
+)
+
+// Tags of HTML that end a piece of text, that separate cells, and that only format. Angle brackets
+// of anything else stay: route add <net>, 2>&1, <EOF.
+var (
+	breaking = regexp.MustCompile(`(?i)</?(?:p|br|li|ul|ol|tr|div|pre|table|tbody|thead|h[1-6]|dt|dd|blockquote)(?:\s[^<>]*)?/?>`)
+	cell     = regexp.MustCompile(`(?i)<t[dh](?:\s[^<>]*)?>`)
+	format   = regexp.MustCompile(`(?i)</t[dh]>|</?(?:code|b|i|em|strong|tt|kbd|samp|span|font|a|u|small|nobr|var)(?:\s[^<>]*)?>`)
+)
+
+// entities are the character references that hide signs of a setting. They need their semicolon:
+// cmd&reg add is two commands.
+var entities = strings.NewReplacer("&lt;", "<", "&gt;", ">", "&quot;", `"`, "&#39;", "'", "&#x27;", "'", "&apos;", "'",
+	"&nbsp;", " ", "&#160;", " ", "&amp;", "&", "&equals;", "=", "&#61;", "=")
+
+// pieces takes the markup off a line and returns what is left, in parts that a browser would show
+// on lines of their own.
+func pieces(text string) []string {
+	if !strings.ContainsAny(text, "<&") {
+		return []string{text}
+	}
+	plain := breaking.ReplaceAllString(text, "\n")
+	if cell.MatchString(plain) {
+		plain = cell.ReplaceAllString(plain, " | ")
+	}
+	plain = entities.Replace(format.ReplaceAllString(plain, ""))
+	if plain == text {
+		return []string{text}
+	}
+	var parts []string
+	for _, p := range strings.Split(plain, "\n") {
+		// One cell alone on its line: its row goes on in the next lines.
+		if strings.Count(p, "|") == 1 {
+			p = strings.TrimPrefix(strings.TrimSpace(p), "|")
+		}
+		if p = strings.TrimSpace(p); p != "" {
+			parts = append(parts, p)
+		}
+	}
+	return parts
+}
+
+// rule is the line below the head of a table: |---|:--:|.
+var tableRule = regexp.MustCompile(`^\|?[\s:|+-]*-[\s:|+-]*$`)
+
+// columns are the words at the head of a column of values, best first. A table of what to set often
+// has a column of defaults as well.
+var columns = []string{"recommended", "suggested", "tuned", "optimal", "new", "set to", "setting", "value"}
+
+// table reads a row of a table: the name in one cell, the value in the column that the head names,
+// or else the next.
+func (r *reader) table(text string) bool {
+	if strings.Count(text, "|") < 2 || strings.Contains(text, "||") {
+		return false
+	}
+	if tableRule.MatchString(text) {
+		return true
+	}
+	cells := cellsOf(text)
+	at := -1
+	for i, c := range cells {
+		if m := loneName.FindStringSubmatch(c); m != nil {
+			if _, ok := sysctlOS(m[1]); ok {
+				at = i
+				break
+			}
+		}
+	}
+	if at < 0 {
+		r.tableHead(cells)
+		return false
+	}
+	column := at + 1
+	if r.valueColumn > at && r.valueColumn < len(cells) {
+		column = r.valueColumn
+	}
+	if column >= len(cells) || cells[column] == "" || cells[column] == "-" {
+		return false
+	}
+	return r.sysctl(loneName.FindStringSubmatch(cells[at])[1], plainValue(cells[column]))
+}
+
+// tableHead remembers which column holds the values.
+func (r *reader) tableHead(cells []string) {
+	r.valueColumn = 0
+	for _, word := range columns {
+		for i, c := range cells {
+			if i > 0 && strings.Contains(strings.ToLower(c), word) && !strings.Contains(strings.ToLower(c), "default") {
+				r.valueColumn = i
+				return
+			}
+		}
+	}
+}
+
+// cellsOf splits a row, without the bars at its ends, and takes backquotes off its cells.
+func cellsOf(text string) []string {
+	text = strings.Trim(strings.TrimSpace(text), "|")
+	var cells []string
+	for _, c := range strings.Split(text, "|") {
+		if c = strings.Trim(strings.TrimSpace(c), "`*"); c != "" || len(cells) > 0 {
+			cells = append(cells, c)
+		}
+	}
+	return cells
+}

@@ -1,0 +1,157 @@
+package advice
+
+import (
+	_ "embed"
+	"slices"
+	"strings"
+	"sync"
+)
+
+// linuxNames are the sysctls below net of Linux 6.18, read from /proc/sys in a fresh network
+// namespace with bridge, connection tracking and MPTCP; an interface is a star.
+//
+//go:embed facts/linux-names.txt
+var linuxNames string
+
+// linuxDefaults are the values of sysctls below net in a fresh network namespace of Linux 6.18, a
+// name and a value on each line, without those that depend on memory, on modules or on the host.
+//
+//go:embed facts/linux-defaults.txt
+var linuxDefaults string
+
+// namespaceDefaults are these values by name.
+var namespaceDefaults = sync.OnceValue(func() map[string]string {
+	all := map[string]string{}
+	for _, line := range strings.Split(linuxDefaults, "\n") {
+		name, value, _ := strings.Cut(line, " ")
+		all[name] = value
+	}
+	return all
+})
+
+// netNames are these names, by the tree that they are in: the first two parts.
+var netNames = sync.OnceValue(func() map[string][]string {
+	all := map[string][]string{}
+	for _, name := range strings.Fields(linuxNames) {
+		all[tree(name)] = append(all[tree(name)], name)
+	}
+	return all
+})
+
+// tree is the part of a name up to its second dot.
+func tree(name string) string {
+	parts := strings.SplitN(name, ".", 3)
+	if len(parts) < 3 {
+		return name
+	}
+	return parts[0] + "." + parts[1]
+}
+
+// misspelt returns the setting that a misspelt name stands for, or nothing: a name of the kernel, or
+// one that differs too much from all of them. A name that differs by an index or a number is
+// another setting and no mistake.
+func misspelt(id string) string {
+	name, ok := strings.CutPrefix(id, "sysctl:")
+	if !ok || len(name) > 120 {
+		return ""
+	}
+	name = anyInterface(name)
+	best, most := "", 3
+	for _, known := range netNames()[tree(name)] {
+		if known == name {
+			return ""
+		}
+		if strings.Count(known, ".") != strings.Count(name, ".") {
+			continue
+		}
+		if d := distance(known, name, most); d < most {
+			best, most = known, d
+		}
+	}
+	// A longer change than two letters: the same words but for one, as in error_messages for
+	// error_responses.
+	if best == "" {
+		best = otherWord(name)
+	}
+	return best
+}
+
+// absent reports whether Linux 6.18 has no setting of this name, for the trees whose names do not
+// depend on what is loaded: net.core, the settings of IPv4 and IPv6 themselves, and those of an
+// interface.
+func absent(id string) bool {
+	name, ok := strings.CutPrefix(id, "sysctl:")
+	if !ok {
+		return false
+	}
+	name = anyInterface(name)
+	parts := strings.Split(name, ".")
+	own := len(parts) == 3 && (parts[1] == "core" || parts[1] == "ipv4" || parts[1] == "ipv6")
+	ofInterface := len(parts) == 5 && parts[2] == "conf"
+	// net.ipv6.default.accept_ra, without conf.
+	if len(parts) == 4 && (parts[1] == "ipv4" || parts[1] == "ipv6") && (parts[2] == "all" || parts[2] == "default") {
+		return true
+	}
+	return parts[0] == "net" && (own || ofInterface) && !slices.Contains(netNames()[tree(name)], name)
+}
+
+// anyInterface puts a star in the place of the interface in conf and neigh.
+func anyInterface(name string) string {
+	parts := strings.Split(name, ".")
+	for i := 1; i+1 < len(parts); i++ {
+		if (parts[i-1] == "conf" || parts[i-1] == "neigh") && parts[i] != "default" && parts[i] != "all" {
+			parts[i] = "*"
+		}
+	}
+	return strings.Join(parts, ".")
+}
+
+// otherWord finds the one name that has the same words at its beginning, at least three of them, and
+// as many in all.
+func otherWord(name string) string {
+	words := strings.Split(name, "_")
+	if len(words) < 4 {
+		return ""
+	}
+	found := ""
+	for _, known := range netNames()[tree(name)] {
+		k := strings.Split(known, "_")
+		if len(k) != len(words) || strings.Join(k[:len(k)-1], "_") != strings.Join(words[:len(words)-1], "_") {
+			continue
+		}
+		if found != "" {
+			return ""
+		}
+		found = known
+	}
+	return found
+}
+
+// distance returns how many letters have to be changed, added or taken away (Levenshtein), or most
+// when it is that or more.
+func distance(a, b string, most int) int {
+	if len(a)-len(b) >= most || len(b)-len(a) >= most {
+		return most
+	}
+	row := make([]int, len(b)+1)
+	for j := range row {
+		row[j] = j
+	}
+	for i := 1; i <= len(a); i++ {
+		diagonal, least := row[0], most
+		row[0] = i
+		for j := 1; j <= len(b); j++ {
+			change := diagonal
+			if a[i-1] != b[j-1] {
+				change++
+			}
+			diagonal = row[j]
+			row[j] = min(change, row[j]+1, row[j-1]+1)
+			least = min(least, row[j])
+		}
+		if least >= most {
+			return most
+		}
+	}
+	return row[len(b)]
+}

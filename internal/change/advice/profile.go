@@ -1,0 +1,61 @@
+package advice
+
+import (
+	"regexp"
+	"strings"
+)
+
+// sectionLine is the head of a section of an ini file.
+var sectionLine = regexp.MustCompile(`^\[([A-Za-z_][\w.:-]*)\]$`)
+
+// sectionHead remembers the section that lines belong to. Only TuneD has [main] and [sysctl]; what
+// follows is then of that program.
+func (r *reader) sectionHead(text string) bool {
+	m := sectionLine.FindStringSubmatch(text)
+	if m == nil {
+		return false
+	}
+	r.section, _, _ = strings.Cut(m[1], ".")
+	r.tuned = r.tuned || r.section == "sysctl" || r.section == "main"
+	r.pending = ""
+	return true
+}
+
+// tunedNetwork are the options of TuneD's plug-in for NICs, and the options of ethtool that they
+// are (tuned-profiles(7)).
+var tunedNetwork = map[string]string{
+	"features": "-K", "coalesce": "-C", "channels": "-L", "ring": "-G", "pause": "-A",
+}
+
+// tunedSilent are sections of TuneD that set nothing themselves, and options of every section that
+// only select.
+var tunedSilent = map[string]bool{
+	"main": true, "variables": true, "script": true, "service": true, "irqbalance": true, "systemd": true,
+	"type": true, "replace": true, "priority": true, "uname_regex": true, "cpuinfo_regex": true, "devices": true,
+	"enabled": true, "summary": true, "description": true, "include": true,
+}
+
+// profile reads an option of a TuneD profile outside of [sysctl].
+func (r *reader) profile(text string) bool {
+	name, value, ok := strings.Cut(text, "=")
+	name, value = strings.TrimSpace(name), strings.TrimSpace(value)
+	if !r.tuned || r.section == "" || !ok || name == "" || value == "" || r.section == "sysctl" && !tunedSilent[name] {
+		return false
+	}
+	option := tunedNetwork[name]
+	switch {
+	case tunedSilent[r.section] || tunedSilent[name]:
+	case r.section == "net" && option != "":
+		words := strings.Fields(strings.NewReplacer("=", " ", ",", " ").Replace(value))
+		r.ethtool(command{words: append([]string{"ethtool", option, "*"}, words...)})
+	case r.section == "net" && name == "nf_conntrack_hashsize":
+		r.add(Linux, "module:nf_conntrack/hashsize", value)
+	case r.section == "net":
+		r.unread()
+	case strings.HasPrefix(name, "/sys/") || strings.HasPrefix(name, "/proc/"):
+		r.written(value, name)
+	default:
+		r.add(Linux, "tuned:"+r.section+"/"+name, value)
+	}
+	return true
+}

@@ -1,0 +1,96 @@
+package advice
+
+import (
+	"regexp"
+	"strings"
+)
+
+// The BSDs and macOS share most names of sysctls and little of what they do. These are the first
+// parts of names that only one of them has.
+//
+// Sources: sysctl(7) of NetBSD, sysctl(2) of OpenBSD, bsd/netinet of Darwin; tcp(4), inet(4) and
+// iflib(4) of FreeBSD.
+var ownNames = []struct {
+	os    OS
+	names []string
+}{
+	{NetBSD, []string{"kern.sbmax", "kern.somaxkva", "kern.mbuf.", "net.inet.ip.anonport", "net.inet.tcp.init_win",
+		"net.inet.tcp.congctl.", "net.inet.tcp.abc.", "net.inet.tcp.mss_ifmtu", "net.inet.tcp.timestamps",
+		"net.inet.tcp.cwm", "net.inet.tcp.vtw.",
+		"net.inet.tcp.local_by_rtt", "vm.anonmin", "vm.anonmax", "vm.filemin", "vm.filemax", "vm.execmin", "vm.execmax",
+		"vm.bufcache", "security.pax.", "kern.somaxconn"}},
+	{OpenBSD, []string{"net.inet.ip.ifq.", "net.inet.ip.mtudisc", "net.inet.ip.portfirst", "net.inet.ip.porthifirst",
+		"net.inet.ip.portlast", "kern.bufcachepercent", "kern.maxclusters", "kern.nosuidcoredump", "net.pipex.",
+		"net.inet.tcp.ackonpush", "net.inet.tcp.sackholelimit", "machdep.allowaperture",
+		"net.inet.tcp.synuselimit"}},
+	{Darwin, []string{"net.inet.tcp.win_scale_factor", "net.inet.tcp.autorcvbufmax", "net.inet.tcp.autosndbufmax",
+		"net.inet.tcp.randomize_ports", "net.inet.tcp.doautorcvbuf", "net.inet.tcp.doautosndbuf",
+		"net.inet.tcp.ecn_initiate_out", "net.inet.tcp.ecn_negotiate_in", "kern.ipc.sockthreshold",
+		"debug.lowpri_throttle_enabled", "iogpu.", "net.link.generic.system.rcvq_maxlen"}},
+	{FreeBSD, []string{"net.isr.", "net.iflib.", "net.inet.tcp.cc.", "net.inet.tcp.syncache.", "net.inet.tcp.hostcache.",
+		"net.inet.tcp.fast_finwait2_recycle", "net.inet.tcp.recvbuf_inc", "net.inet.tcp.sendbuf_inc", "net.inet.tcp.tso",
+		"net.inet.ip.check_interface", "net.inet.tcp.inflight", "kern.ipc.nmb", "kern.polling.", "kern.ipc.soacceptqueue",
+		"net.inet.tcp.nolocaltimewait", "net.inet.ip.fastforwarding", "net.inet.ip.intr_queue_maxlen", "hint.", "hw.igb.",
+		"hw.em.", "hw.ix.", "dev.igb.", "dev.em.", "dev.ix.", "net.inet.icmp.icmplim", "vfs.zfs.", "kern.randompid"}},
+}
+
+// systemWords name a system in the words of a text; those of the programs that end in bsd do not.
+var systemWords = []struct {
+	os    OS
+	words *regexp.Regexp
+}{
+	{NetBSD, regexp.MustCompile(`\bNetBSD\b`)},
+	{OpenBSD, regexp.MustCompile(`\bOpenBSD\b`)},
+	{Darwin, regexp.MustCompile(`(?i)\b(?:mac ?os|os ?x|darwin)\b`)},
+	{FreeBSD, regexp.MustCompile(`\b(?:FreeBSD|pfSense|OPNsense)\b`)},
+}
+
+// ownerOf returns the one system that has a name, or false.
+func ownerOf(name string) (OS, bool) {
+	for _, o := range ownNames {
+		for _, p := range o.names {
+			if strings.HasPrefix(name, p) {
+				return o.os, true
+			}
+		}
+	}
+	return "", false
+}
+
+// tellSystems decides for the sysctls of a BSD which one they are of. A name that only one system
+// has is of that system. The others go with the names around them, and with the words of the text
+// where no name decides; FreeBSD, whose advice is by far the most frequent, where nothing does.
+func (r *reader) tellSystems(text string) {
+	count := map[OS]int{}
+	for _, s := range r.advice.Settings {
+		if name, ok := strings.CutPrefix(s.Knob, "sysctl:"); ok && s.OS == FreeBSD {
+			if o, ok := ownerOf(name); ok {
+				count[o]++
+			}
+		}
+	}
+	usual, most := FreeBSD, count[FreeBSD]
+	for _, o := range ownNames {
+		if count[o.os] > most {
+			usual, most = o.os, count[o.os]
+		}
+	}
+	if most == 0 {
+		for _, w := range systemWords {
+			if n := len(w.words.FindAllStringIndex(text, 50)); n > most {
+				usual, most = w.os, n
+			}
+		}
+	}
+	for i := range r.advice.Settings {
+		s := &r.advice.Settings[i]
+		name, ok := strings.CutPrefix(s.Knob, "sysctl:")
+		if !ok || s.OS != FreeBSD {
+			continue
+		}
+		s.OS = usual
+		if o, ok := ownerOf(name); ok {
+			s.OS = o
+		}
+	}
+}
