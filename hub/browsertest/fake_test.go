@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -27,6 +28,9 @@ var fakeNow = time.Date(2026, 11, 20, 14, 30, 0, 0, time.UTC)
 // gapFrom and gapTo bound the time in which the fake hub did not run.
 var gapFrom, gapTo = fakeNow.Add(-35 * time.Hour), fakeNow.Add(-33 * time.Hour)
 
+// freshSince is the time of the first sample of a fresh hub. It is no multiple of a long step.
+var freshSince = fakeNow.Add(time.Minute)
+
 // changed is the time of a change that made the first interface carry more and drop less.
 var changed = fakeNow.Add(-20 * time.Hour)
 
@@ -44,6 +48,11 @@ type fake struct {
 	disk       string // state of the disk
 	status     int    // of every answer of the API that is not 200
 	crowded    bool   // a hundred changes within an hour
+	pinged     bool   // a measurement each minute, by a schedule
+	burst      bool   // the first interface received 40 Gb/s for one second, twenty minutes ago
+	fresh      bool   // the first sample is 40 seconds old
+	noted      bool   // the hub has four warnings, and two gaps
+	long       bool   // interfaces have names as long as they may be
 	silent     bool   // the newest sample is minutes old
 	password   string // required; empty: none
 
@@ -137,6 +146,8 @@ type object = map[string]any
 
 func (f *fake) name(i int) string {
 	switch {
+	case f.long && i < 4:
+		return fmt.Sprintf("enp193s0f%dnp1.4", i)
 	case i == 0 && f.hostile:
 		return hostile
 	case i < 4:
@@ -164,9 +175,23 @@ func (f *fake) statusDocument(*http.Request) any {
 		disk = object{"bytes": 1 << 30, "free_bytes": 0, "state": f.disk, "since": fakeNow.Add(-3 * time.Minute),
 			"kept_in_memory_seconds": 180}
 	}
-	return object{"schema": "linerate.hub.status/1", "linerate": "test", "host": "alpha",
+	status := object{"schema": "linerate.hub.status/1", "linerate": "test", "host": "alpha",
 		"started": fakeNow.Add(-33 * time.Hour), "now": fakeNow, "retention_seconds": 30 * 86400,
-		"disk": disk, "series": 900, "samples_per_second": 900.0, "loading": f.loading, "warnings": []string{}}
+		"oldest": fakeNow.Add(-30 * 24 * time.Hour),
+		"disk":   disk, "series": 900, "samples_per_second": 900.0, "loading": f.loading, "warnings": []string{}}
+	if f.noted {
+		status["warnings"] = []string{
+			"events: the page does not show tunes and measurements from the command line of this host: only root may " +
+				"read them, and `linerate agent` does not run",
+			"schedule office: run \"linerate serve\" on office.example.net:5201: connect: connection refused",
+			"receiver webhook https://alerts.example.org/0123456789abcdef0123456789abcdef0123456789abcdef: 503",
+			"sampling: /sys/class/net/enp193s0f1np1/statistics/rx_missed_errors_of_some_driver: no permission"}
+	}
+	if f.fresh {
+		status["started"], status["oldest"] = freshSince, freshSince
+		status["now"] = freshSince.Add(40 * time.Second)
+	}
+	return status
 }
 
 func (f *fake) hosts(*http.Request) any {
@@ -227,11 +252,22 @@ func (f *fake) happened() []object {
 			"time": at(time.Duration(47-3*i) * time.Hour), "host": "alpha", "subject": "beta",
 			"title": "alpha to beta: 937 Mb/s", "has_document": true})
 	}
+	if f.noted {
+		all = append(all, object{"id": "gap-2", "kind": "gap", "time": at(12 * time.Hour), "end": at(11 * time.Hour),
+			"host": "alpha", "title": "nothing recorded for 60 min: the hub did not run"})
+	}
 	if f.crowded {
 		for i := range 100 {
 			all = append(all, object{"id": fmt.Sprintf("crowd-%d", i), "kind": "change",
 				"time": at(5*time.Hour + time.Duration(i)*30*time.Second), "host": "alpha",
 				"subject": "sysctl:net.core.somaxconn", "title": "sysctl:net.core.somaxconn", "state": "undone"})
+		}
+	}
+	if f.pinged {
+		for i := range 48 * 60 {
+			all = append(all, object{"id": fmt.Sprintf("ping-%d", i), "kind": "measurement",
+				"time": at(time.Duration(i) * time.Minute), "host": "alpha", "subject": "gamma",
+				"title": "alpha to gamma: 0.2 ms"})
 		}
 	}
 	if f.hostile {
@@ -262,7 +298,25 @@ func (f *fake) events(r *http.Request) any {
 			found = append(found, e)
 		}
 	}
-	return object{"schema": "linerate.hub.events/1", "events": found, "truncated": false}
+	before := len(found)
+	found = bounded(found, int(number(r, "limit")), int(number(r, "limit_per_kind")))
+	return object{"schema": "linerate.hub.events/1", "events": found, "truncated": len(found) < before}
+}
+
+// bounded returns the newest events, of all kinds and of each; 0 is no bound.
+func bounded(found []object, limit, perKind int) []object {
+	slices.SortStableFunc(found, func(a, b object) int {
+		return a["time"].(time.Time).Compare(b["time"].(time.Time))
+	})
+	seen := make(map[any]int)
+	kept := []object{}
+	for _, e := range slices.Backward(found) {
+		if seen[e["kind"]]++; (limit == 0 || len(kept) < limit) && (perKind == 0 || seen[e["kind"]] <= perKind) {
+			kept = append(kept, e)
+		}
+	}
+	slices.Reverse(kept)
+	return kept
 }
 
 func (f *fake) document(r *http.Request) any {

@@ -33,7 +33,7 @@ func key(labels map[string]string) string {
 
 // of returns the series of a metric at a time: the rate of a counter, the value of a gauge.
 func (f *fake) of(metric string, t float64) []sampled {
-	if f.empty || t > float64(gapFrom.Unix()) && t < float64(gapTo.Unix()) {
+	if f.empty || f.fresh && t < float64(freshSince.Unix()) || t > float64(gapFrom.Unix()) && t < float64(gapTo.Unix()) {
 		return nil
 	}
 	var all []sampled
@@ -168,6 +168,8 @@ func (f *fake) evaluate(e parser.Expr, t float64) []sampled {
 
 func (f *fake) call(e *parser.Call, t float64) []sampled {
 	switch e.Func.Name {
+	case "max_over_time":
+		return f.highest(e.Args[0], t)
 	case "rate", "last_over_time":
 		inner := *e.Args[0].(*parser.MatrixSelector).VectorSelector.(*parser.VectorSelector)
 		found := f.evaluate(&inner, t)
@@ -198,6 +200,36 @@ func (f *fake) call(e *parser.Call, t float64) []sampled {
 		return found
 	}
 	panic("no answer to " + e.Func.Name)
+}
+
+// highest answers to the highest rate in a window: of the minutes that the hub keeps, or of the
+// seconds of a subquery.
+func (f *fake) highest(e parser.Expr, t float64) []sampled {
+	var name, length = "", 0.0
+	var matchers []*labels.Matcher
+	switch e := e.(type) {
+	case *parser.MatrixSelector:
+		of := e.VectorSelector.(*parser.VectorSelector)
+		counter, ok := strings.CutSuffix(of.Name, "_peak_per_second")
+		if !ok {
+			panic("no answer to the maximum of " + of.Name)
+		}
+		name, matchers, length = counter+"_total", of.LabelMatchers, e.Range.Seconds()
+	case *parser.SubqueryExpr:
+		of := e.Expr.(*parser.Call).Args[0].(*parser.MatrixSelector).VectorSelector.(*parser.VectorSelector)
+		name, matchers, length = of.Name, of.LabelMatchers, e.Range.Seconds()
+	}
+	found := f.evaluate(&parser.Call{Func: parser.Functions["rate"], Args: parser.Expressions{
+		&parser.MatrixSelector{VectorSelector: &parser.VectorSelector{Name: name, LabelMatchers: matchers}}}}, t)
+	at := float64(fakeNow.Unix()) - 20*60
+	for i := range found {
+		found[i].value *= 1.3
+		if f.burst && name == "linerate_interface_receive_bytes_total" && found[i].labels["interface"] == f.name(0) &&
+			at <= t && at > t-length {
+			found[i].value = 5e9
+		}
+	}
+	return found
 }
 
 func (f *fake) binary(e *parser.BinaryExpr, t float64) []sampled {

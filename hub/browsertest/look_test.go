@@ -53,6 +53,62 @@ func TestViews(t *testing.T) {
 	}
 }
 
+// TestPhone checks a phone with everything that can be wrong: notices take little of it and unfold,
+// nothing is wider than the screen, and a marker at the edge of a plot keeps its text on one line.
+func TestPhone(t *testing.T) {
+	tb := open(t, &fake{interfaces: 12, crowded: true, pinged: true, noted: true, disk: "full", silent: true, long: true})
+	for _, width := range []int64{360, 400, 430} {
+		tb.size(width, 800)
+		for _, address := range []string{"#/", "#/interface/alpha/enp193s0f0np1.4?range=6h", "#/changes", "#/findings"} {
+			tb.visit(address)
+			tb.wait(`document.querySelectorAll(".notice").length >= 6`)
+			if get[bool](tb, `!!document.querySelector(".graph")`) {
+				tb.drawn()
+				tb.wait(`document.querySelector(".mark.many")`)
+			}
+			if high := get[float64](tb, `document.getElementById("notices").getBoundingClientRect().height`); high > 100 {
+				t.Errorf("%s, %d px: notices take %.0f of 800 px", address, width, high)
+			}
+			if broken := get[[]string](tb, brokenMarks); len(broken) > 0 {
+				t.Errorf("%s, %d px: markers of several lines: %v", address, width, broken)
+			}
+			for _, unfolded := range []bool{false, true} {
+				if unfolded {
+					get[bool](tb, `document.querySelector(".notices-fold").click() ?? true`)
+					tb.wait(`document.body.innerText.includes("no permission")`)
+				}
+				if wide := get[[]string](tb, overflow); len(wide) > 0 {
+					t.Errorf("%s, %d px, unfolded %v: wider than the screen: %v", address, width, unfolded, wide)
+				}
+			}
+		}
+	}
+}
+
+// brokenMarks names markers whose text has more than one line.
+const brokenMarks = `[...document.querySelectorAll(".mark")].filter((m) => { const r = document.createRange(); ` +
+	`r.selectNodeContents(m); return new Set([...r.getClientRects()].map((c) => Math.round(c.top))).size > 1 || ` +
+	`m.scrollHeight > 22; }).map((m) => m.textContent)`
+
+// TestWide checks that a wide screen has graphs side by side.
+func TestWide(t *testing.T) {
+	tb := open(t, &fake{interfaces: 2})
+	tb.size(2560, 1400)
+	tb.visit(eth0)
+	tb.drawn()
+	tb.wait(`document.querySelector("#graph-drops .mark")`)
+	columns := get[int](tb, `new Set([...document.querySelectorAll(".graph")].map((g) => `+
+		`Math.round(g.getBoundingClientRect().left))).size`)
+	used := get[float64](tb, `document.querySelector(".graphs").getBoundingClientRect().width / innerWidth`)
+	if columns != 2 || used < 0.8 {
+		t.Errorf("%d columns of graphs over %.0f %% of the width", columns, 100*used)
+	}
+	if wide := get[[]string](tb, overflow); len(wide) > 0 {
+		t.Errorf("wider than the screen: %v", wide)
+	}
+	tb.picture("wide")
+}
+
 // overflow names the elements that make the page scroll sideways.
 const overflow = `document.documentElement.scrollWidth <= innerWidth ? [] : [...document.querySelectorAll("body ` +
 	`*")].filter((e) => e.getBoundingClientRect().right > innerWidth + 1 && !e.closest(".scroll")).slice(0, ` +

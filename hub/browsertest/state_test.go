@@ -66,6 +66,21 @@ func quoted(s string) string {
 	return "\"" + strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(s) + "\""
 }
 
+// TestFresh checks that a hub shows the figures of its first minute, over a time that they fill, and
+// at the end of a longer one.
+func TestFresh(t *testing.T) {
+	tb := open(t, &fake{interfaces: 2, fresh: true})
+	tb.size(1280, 900)
+	tb.visit(eth0)
+	tb.wait(`document.querySelector("#graph-throughput[data-state=drawn]")`)
+	tb.wait(`document.querySelector(".ranges button[aria-pressed=true]")?.textContent === "1h"`)
+	tb.picture("state-fresh")
+	tb.visit(eth0 + "?range=48h")
+	tb.wait(`document.querySelector("#graph-throughput[data-state=drawn] .mrtg tbody")?.innerText.includes("Mb/s")`)
+	tb.visit("#/")
+	tb.wait(`document.querySelector(".spark")?.getAttribute("aria-label").startsWith("Traffic in 1 h: means of at most")`)
+}
+
 // TestRecovery stops the hub and starts it again: the drawn page stays, and the notice disappears
 // with the first answer.
 func TestRecovery(t *testing.T) {
@@ -161,6 +176,8 @@ func TestAccessible(t *testing.T) {
 // its background.
 const examine = `(() => {
 	const out = [];
+	// A colour on its way to another one is no colour of the page.
+	document.getAnimations().forEach(a => a.finish());
 	const shown = (e) => e.checkVisibility() && e.getClientRects().length > 0;
 	const said = (e) => e.tagName + (e.className && typeof e.className === "string" ? "." + e.className : "") + " " + (e.textContent ?? "").trim().slice(0, 40);
 	const named = (e) => e.getAttribute("aria-label") || e.getAttribute("aria-labelledby") || (e.labels && e.labels.length) || e.textContent.trim();

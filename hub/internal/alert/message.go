@@ -89,16 +89,19 @@ func (w *Watcher) message(r *rule, to *receiver, alerts []Active, now time.Time)
 
 // postable returns an alert as messages have it.
 func (w *Watcher) postable(r *rule, a Active) postableAlert {
-	one := postableAlert{Labels: a.Labels, StartsAt: a.FiredAt.UTC(), GeneratorURL: w.o.URL,
+	one := postableAlert{Labels: a.Labels, StartsAt: a.FiredAt.UTC(), GeneratorURL: w.link(r, a),
 		Annotations: map[string]string{"summary": a.Text, "value": strconv.FormatFloat(a.Value, 'g', -1, 64)}}
 	maps.Copy(one.Annotations, a.Annotations)
-	if r.Query != "" {
-		one.GeneratorURL += "api/v1/query?query=" + url.QueryEscape(r.Query)
-	}
 	if a.State == Resolved {
 		one.EndsAt = a.EndedAt.UTC()
 	}
 	return one
+}
+
+// link returns the address of the page that shows an alert. It is a page and not the query: the hub
+// refuses links of other sites to its data.
+func (w *Watcher) link(r *rule, a Active) string {
+	return w.o.URL + "#/findings?event=" + url.QueryEscape(eventID(r, fingerprint(a.Labels), a))
 }
 
 // common deletes from all the entries that one does not have.

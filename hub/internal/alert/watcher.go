@@ -309,13 +309,18 @@ func (w *Watcher) update(r *rule, now time.Time) {
 	}
 }
 
+// eventID returns the id of an alert in the timeline.
+func eventID(r *rule, print string, a Active) string {
+	return fmt.Sprintf("alert-%s-%s-%d", r.Name, print, a.FiredAt.Unix())
+}
+
 // put writes an alert into the timeline.
 func (w *Watcher) put(r *rule, print string, a Active) {
 	if w.o.Put == nil {
 		return
 	}
 	e := timeline.Event{
-		ID: fmt.Sprintf("alert-%s-%s-%d", r.Name, print, a.FiredAt.Unix()), Kind: timeline.Alert, Time: a.FiredAt.UTC(),
+		ID: eventID(r, print, a), Kind: timeline.Alert, Time: a.FiredAt.UTC(),
 		End:  a.EndedAt.UTC(),
 		Open: a.State == Firing, Host: a.Labels["host"],
 		Subject: cmp.Or(a.Labels["interface"], a.Labels["target"], a.Labels["cpu"]),

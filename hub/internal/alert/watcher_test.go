@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -433,11 +434,20 @@ func TestMessageForm(t *testing.T) {
 		`"alerts":[{"status":"firing","labels":` + labels +
 		`,"annotations":{"summary":"eth0","value":"2.5"},"startsAt":"2026-03-01T12:00:00Z",` +
 		`"endsAt":"0001-01-01T00:00:00Z",` +
-		`"generatorURL":"https://hub.example.org/api/v1/query?query=q+%3E+1","fingerprint":"` +
+		`"generatorURL":"https://hub.example.org/#/findings?event=` + only(t, w.events) + `","fingerprint":"` +
 		w.got[0].Alerts[0].Fingerprint + `"}]}`
 	if diff := cmp.Diff(want, string(got)); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
+}
+
+// only returns the id of the only event: a link to an alert must lead to it.
+func only(t *testing.T, events map[string]timeline.Event) string {
+	t.Helper()
+	if len(events) != 1 {
+		t.Fatalf("events: %v", events)
+	}
+	return slices.Collect(maps.Keys(events))[0]
 }
 
 // TestAlertmanagerForm checks what an Alertmanager gets: every minute while an alert fires, with an
@@ -460,7 +470,7 @@ func TestAlertmanagerForm(t *testing.T) {
 		return `[{"labels":{"alertname":"r","host":"near","interface":"eth0","severity":"warning"},` +
 			`"annotations":{"summary":"eth0","value":"2.5"},"startsAt":"2026-03-01T12:00:00Z",` +
 			`"endsAt":"` + ends + `",` +
-			`"generatorURL":"https://hub.example.org/api/v1/query?query=q"}]`
+			`"generatorURL":"https://hub.example.org/#/findings?event=` + only(t, w.events) + `"}]`
 	}
 	if diff := cmp.Diff([]string{want("2026-03-01T12:04:00Z"), want("2026-03-01T12:05:00Z"),
 		want("2026-03-01T12:01:15Z")}, bodies); diff != "" {

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/linerate/linerate/hub/internal/record"
+	"github.com/linerate/linerate/hub/internal/record/peak"
 	"github.com/linerate/linerate/internal/base/stats"
 	"github.com/linerate/linerate/internal/host/sample"
 )
@@ -44,7 +45,7 @@ type Options struct {
 	Host          string
 	Interface     string // empty: all
 	// Metrics are those to compare. Run leaves out those whose names end in _info, which have no
-	// value that could move, and those of the hub itself.
+	// value that could move, the peaks of counters that it compares, and those of the hub itself.
 	Metrics []*sample.Metric
 	// Every is the time between two samples; 0: a second.
 	Every time.Duration
@@ -134,7 +135,8 @@ func Run(ctx context.Context, ask Matrix, o Options) (*Document, error) {
 	var all []series
 	var pairs []pair
 	for _, m := range o.Metrics {
-		if strings.HasSuffix(m.Name, "_info") || strings.HasPrefix(m.Name, "linerate_hub_") {
+		if strings.HasSuffix(m.Name, "_info") || strings.HasSuffix(m.Name, peak.Suffix) ||
+			strings.HasPrefix(m.Name, "linerate_hub_") {
 			continue
 		}
 		some, err := o.read(ctx, ask, m, step)

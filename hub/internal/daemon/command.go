@@ -2,6 +2,7 @@ package daemon
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	_ "embed"
 	"errors"
@@ -20,6 +21,7 @@ import (
 	"github.com/linerate/linerate/internal/base/durable"
 	"github.com/linerate/linerate/internal/base/release"
 	"github.com/linerate/linerate/internal/base/unit"
+	"github.com/linerate/linerate/internal/base/visible"
 	"github.com/linerate/linerate/internal/report"
 )
 
@@ -41,6 +43,8 @@ type app struct {
 	out, err io.Writer
 	env      func(string) string
 	json     bool
+
+	unknown error // the command whose help was asked for does not exist
 }
 
 // The exit statuses are those of linerate, so that scripts can treat both programs the same.
@@ -62,10 +66,10 @@ func (e usageError) Unwrap() error { return e.error }
 func Main(args []string, in io.Reader, out, errw io.Writer) int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	a := &app{in: in, out: out, err: errw, env: os.Getenv}
+	a := &app{in: in, out: out, err: visible.NewWriter(errw, false), env: os.Getenv}
 	root := a.rootCommand()
 	root.SetArgs(args[1:])
-	return a.finish(root.ExecuteContext(ctx))
+	return a.finish(cmp.Or(root.ExecuteContext(ctx), a.unknown))
 }
 
 func exitStatus(err error) int {
@@ -114,7 +118,10 @@ type runFlags struct {
 }
 
 func (a *app) rootCommand() *cobra.Command {
-	var f runFlags
+	var (
+		f           runFlags
+		showVersion bool
+	)
 	root := &cobra.Command{
 		Use:   "linerate-hub",
 		Short: "Keep the history of this host, and show what changed and why",
@@ -128,8 +135,11 @@ Start it and open http://` + DefaultListen + `/. Any other address requires a pa
 			"  linerate-hub unit > /etc/systemd/system/linerate-hub.service",
 		SilenceErrors: true,
 		SilenceUsage:  true,
-		Args:          asUsage(cobra.NoArgs),
+		Args:          noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			if showVersion {
+				return a.printVersion()
+			}
 			c, _, err := a.configured(&f)
 			if err != nil {
 				return err
@@ -153,6 +163,7 @@ Start it and open http://` + DefaultListen + `/. Any other address requires a pa
 		"directory of the history (default /var/lib/linerate-hub for root and systemd, otherwise "+
 			"$XDG_STATE_HOME/linerate-hub)")
 	flags := root.Flags()
+	flags.BoolVar(&showVersion, "version", false, "print the version, as 'linerate-hub version' does")
 	flags.StringVar(&f.flags.Listen, "listen", "", "address of the page and the APIs (default "+DefaultListen+")")
 	flags.StringSliceVar(&f.flags.Names, "name", nil,
 		"a name under which browsers may open the page; may be repeated")
@@ -172,21 +183,51 @@ Start it and open http://` + DefaultListen + `/. Any other address requires a pa
 	flags.StringVar(&f.log, "log", "text", "format of the log on standard error: text, json")
 
 	for _, c := range []*cobra.Command{a.checkCommand(&f), a.passwordCommand(&f), a.unitCommand(), a.versionCommand()} {
-		c.Args = asUsage(cobra.NoArgs)
+		c.Args = noArguments
 		finishHelp(c)
 		root.AddCommand(c)
 	}
 	finishHelp(root)
+	a.prepareHelp(root)
 	return root
 }
 
-func asUsage(args cobra.PositionalArgs) cobra.PositionalArgs {
-	return func(cmd *cobra.Command, given []string) error {
-		if err := args(cmd, given); err != nil {
-			return usageError{err}
+// prepareHelp makes `help NOSUCH` and `NOSUCH --help` mistakes; cobra answers both with the help of
+// the program and status 0.
+func (a *app) prepareHelp(root *cobra.Command) {
+	show := root.HelpFunc()
+	root.SetHelpFunc(func(c *cobra.Command, args []string) {
+		if words := c.Flags().Args(); c.HasSubCommands() && len(words) > 0 {
+			a.unknown = noArguments(c, words)
+			return
 		}
+		show(c, args)
+	})
+	root.SetHelpCommand(&cobra.Command{
+		Use:   "help [COMMAND]",
+		Short: "Show the help of a command",
+		RunE: func(_ *cobra.Command, words []string) error {
+			of, rest, err := root.Find(words)
+			if err == nil {
+				err = noArguments(of, rest)
+			}
+			if err != nil {
+				return err
+			}
+			return of.Help()
+		},
+	})
+}
+
+// noArguments refuses the words that follow a command: no command of the hub takes one.
+func noArguments(c *cobra.Command, words []string) error {
+	switch {
+	case len(words) == 0:
 		return nil
+	case c.HasSubCommands():
+		return usageError{fmt.Errorf("unknown command %q; `%s --help` lists the commands", words[0], c.CommandPath())}
 	}
+	return usageError{fmt.Errorf("%s takes no argument, not %s", c.Name(), strings.Join(words, " "))}
 }
 
 // finishHelp adds the exit statuses to the help of a command.
@@ -323,9 +364,16 @@ func (a *app) versionCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "version",
 		Short: "Print the version",
-		RunE: func(*cobra.Command, []string) error {
-			_, err := fmt.Fprintf(a.out, "linerate-hub %s\n", version)
-			return err
-		},
+		RunE:  func(*cobra.Command, []string) error { return a.printVersion() },
 	}
+}
+
+func (a *app) printVersion() error {
+	name, _ := os.Hostname() // an unknown host name is absent from the document
+	doc := report.NewVersion(report.NewEnvelope(version, name), "linerate-hub")
+	if a.json {
+		return report.Encode(a.out, doc)
+	}
+	_, err := fmt.Fprintf(a.out, "%s %s\n", doc.Program, doc.Linerate)
+	return err
 }

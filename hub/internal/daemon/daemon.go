@@ -174,7 +174,7 @@ func (d *daemon) prepare(url string) error {
 		d.writers = append(d.writers, writer)
 	}
 	d.follower, err = follow.New(follow.Options{
-		Host: c.Host, Store: d.events, Source: source(c), Dir: filepath.Join(c.Data, "follow"), Version: version,
+		Host: c.Host, Store: d.events, Source: newHostSource(c), Dir: filepath.Join(c.Data, "follow"), Version: version,
 	})
 	return err
 }

@@ -6,25 +6,113 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"syscall"
 	"time"
 
-	"github.com/linerate/linerate/hub/internal/timeline/follow"
+	"github.com/linerate/linerate/internal/base/runs"
+	"github.com/linerate/linerate/internal/change/journal"
 	"github.com/linerate/linerate/internal/peer/agent"
 )
 
-// source returns where the hub reads changes and runs of this host: from their directory, or, if
-// only root may read that, from the socket of `linerate agent`.
-func source(c Config) follow.Source {
-	_, err := os.ReadDir(c.State)
-	if errors.Is(err, fs.ErrPermission) {
-		return agent.NewClient(c.Agent)
+// hostSource reads changes, runs and measurements of this host. It reads their directory, and asks
+// the socket of `linerate agent` for what only root may read: the directory is open to all, the
+// runs in it are not. It decides at each look, so an agent may start later than the hub.
+type hostSource struct {
+	local agent.Local
+	far   *agent.Client
+
+	// absent: at the latest look the directory did not exist and an agent answered. The first
+	// change creates the directory, which then belongs to the user that made the change.
+	absent bool
+}
+
+func newHostSource(c Config) *hostSource {
+	return &hostSource{local: agent.Local{Dir: c.State}, far: agent.NewClient(c.Agent)}
+}
+
+// Stamp begins a look: the follower asks for it first.
+func (s *hostSource) Stamp(ctx context.Context) (string, error) {
+	s.absent = false
+	if _, err := os.Stat(s.local.Dir); errors.Is(err, fs.ErrNotExist) {
+		if stamp, err := s.far.Stamp(ctx); err == nil {
+			s.absent = true
+			return stamp, nil
+		}
 	}
-	// The first change creates the directory, which then belongs to the user that made the change.
-	// A hub that is not root therefore asks the agent if one runs.
-	if _, there := os.Stat(c.Agent); err != nil && there == nil {
-		return agent.NewClient(c.Agent)
+	return either(s, everything, func() (string, error) { return s.local.Stamp(ctx) },
+		func() (string, error) { return s.far.Stamp(ctx) })
+}
+
+// State returns the state directory of the host.
+func (s *hostSource) State(ctx context.Context) (string, error) {
+	return either(s, everything, func() (string, error) { return s.local.State(ctx) },
+		func() (string, error) { return s.far.State(ctx) })
+}
+
+// History returns all changes, oldest first.
+func (s *hostSource) History(ctx context.Context) ([]journal.Change, error) {
+	return either(s, everything, func() ([]journal.Change, error) { return s.local.History(ctx) },
+		func() ([]journal.Change, error) { return s.far.History(ctx) })
+}
+
+// Runs returns the ids of the stored documents of a kind, newest first.
+func (s *hostSource) Runs(ctx context.Context, kind runs.Kind) ([]string, error) {
+	return either(s, documents, func() ([]string, error) { return s.local.Runs(ctx, kind) },
+		func() ([]string, error) { return s.far.Runs(ctx, kind) })
+}
+
+// Run returns a stored document.
+func (s *hostSource) Run(ctx context.Context, kind runs.Kind, id string) ([]byte, error) {
+	return either(s, documents, func() ([]byte, error) { return s.local.Run(ctx, kind, id) },
+		func() ([]byte, error) { return s.far.Run(ctx, kind, id) })
+}
+
+// What a question is about, for people. Who may not read changes may read nothing of the rest.
+const (
+	documents  = "tunes and measurements from the command line"
+	everything = "changes, tunes and measurements from the command line"
+)
+
+// either reads the directory, and asks the agent for what this user may not read there.
+func either[T any](s *hostSource, what string, local, far func() (T, error)) (T, error) {
+	if s.absent {
+		return far()
 	}
-	return agent.Local{Dir: c.State}
+	v, err := local()
+	if !errors.Is(err, fs.ErrPermission) {
+		return v, err
+	}
+	v, err = far()
+	if err == nil || errors.Is(err, fs.ErrNotExist) && !noAgent(err) {
+		return v, err // the second: the agent has no such document
+	}
+	return v, &closedError{what: what, agent: err}
+}
+
+// closedError reports data that only root may read, and why the agent did not return them.
+type closedError struct {
+	what  string
+	agent error
+}
+
+func (e *closedError) Error() string {
+	return fmt.Sprintf("the page does not show %s of this host: only root may read them, and %s", e.what, e.why())
+}
+
+func (e *closedError) why() string {
+	switch {
+	case noAgent(e.agent):
+		return "`linerate agent` does not run"
+	case errors.Is(e.agent, fs.ErrPermission):
+		return "the socket of `linerate agent` refuses the user of this hub, who is not in the group of the socket"
+	}
+	return "`linerate agent` does not answer: " + e.agent.Error()
+}
+
+// noAgent reports whether no process listens on the socket.
+func noAgent(err error) bool {
+	var call *os.SyscallError
+	return errors.As(err, &call) && (call.Err == syscall.ENOENT || call.Err == syscall.ECONNREFUSED)
 }
 
 // followHost turns changes, runs, links and verdicts into events until the context ends.
@@ -41,10 +129,8 @@ func (d *daemon) followHost(ctx context.Context) {
 	}()
 	for range ticks(ctx, 10*time.Second) {
 		err := d.follower.Err()
-		if errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission) {
-			err = hinted{errors.New(
-				"the page does not show changes and tunes of this host: only root may read them, and `linerate " +
-					"agent` does not run"), "linerate agent"}
+		if closed, ok := errors.AsType[*closedError](err); ok {
+			err = hinted{closed, "linerate agent"}
 		}
 		if d.board.problem("events", err) {
 			d.report("events", err)

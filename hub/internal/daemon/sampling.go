@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/linerate/linerate/hub/internal/record"
+	"github.com/linerate/linerate/hub/internal/record/peak"
 	"github.com/linerate/linerate/hub/internal/record/remote"
 	"github.com/linerate/linerate/hub/internal/schedule"
 	"github.com/linerate/linerate/internal/host/sample"
@@ -32,6 +33,7 @@ const interval = time.Second
 func (d *daemon) sampleHost(ctx context.Context, s *sample.Sampler) {
 	// Full seconds of the wall clock, also after missed ticks and after the clock was set: samples
 	// of all hosts have the same times.
+	var peaks peak.Keeper
 	for tick := range ticks(ctx, interval) {
 		r, err := s.Read(tick)
 		if d.board.problem("sampling", err) {
@@ -41,6 +43,9 @@ func (d *daemon) sampleHost(ctx context.Context, s *sample.Sampler) {
 			continue
 		}
 		d.append(r)
+		if over := peaks.Take(r); over != nil {
+			d.append(over)
+		}
 		d.board.put(sourceHost, r)
 		d.follower.Happened(r)
 	}
@@ -113,7 +118,8 @@ func Metrics() []*sample.Metric {
 
 // AllMetrics returns the metrics of everything that a hub keeps, sorted by name.
 func AllMetrics() []*sample.Metric {
-	all := slices.Concat(sample.Metrics(), schedule.Metrics(), record.Metrics(), remote.Metrics(), Metrics())
+	all := slices.Concat(sample.Metrics(), peak.Metrics(), schedule.Metrics(), record.Metrics(), remote.Metrics(),
+		Metrics())
 	slices.SortFunc(all, func(a, b *sample.Metric) int { return cmp.Compare(a.Name, b.Name) })
 	return all
 }

@@ -3,31 +3,12 @@ package record_test
 import (
 	"context"
 	"errors"
-	"fmt"
 	"testing"
 	"time"
 
 	"github.com/linerate/linerate/hub/internal/record"
 	"github.com/linerate/linerate/internal/host/sample"
 )
-
-// some appends seconds of many series.
-func some(t *testing.T, s *record.Store, many, from, seconds int) {
-	t.Helper()
-	var ss []*sample.Series
-	for j := range many {
-		ss = append(ss, series(tested, fmt.Sprint(j)))
-	}
-	for i := from; i < from+seconds; i++ {
-		r := &sample.Reading{Time: noon.Add(time.Duration(i) * time.Second)}
-		for j, one := range ss {
-			r.Points = append(r.Points, sample.Point{Series: one, Value: valueOf(i, j)})
-		}
-		if err := s.Append(r); err != nil {
-			t.Fatal(err)
-		}
-	}
-}
 
 func TestBounds(t *testing.T) {
 	s := open(t, record.Options{Retention: 365 * 24 * time.Hour, Queries: record.Bounds{Samples: 5_000, Points: 100}})

@@ -50,12 +50,6 @@ func TestMain(m *testing.M) {
 	}
 }
 
-var tested = counter("linerate_test_total", "series")
-
-// valueOf is the value of series j in second i: neighbours differ, so torn, lost and double samples
-// show.
-func valueOf(i, j int) float64 { return float64(i*(j%97+1) + j) }
-
 // appendUntilKilled opens the history, prints how long that took, checks the last minutes, and
 // appends second after second of simulated time as fast as it can, while queries run and blocks are
 // cut. It prints each second that it has appended.

@@ -31,6 +31,9 @@ func (s *Store) bounded(query string, span, step time.Duration) error {
 	if err != nil {
 		return nil
 	}
+	if err := boundedLabels(expr); err != nil {
+		return err
+	}
 	parser.Inspect(expr, func(node parser.Node, path []parser.Node) error {
 		steps, span := 1+float64(span)/float64(max(step, 1)), span
 		for _, outer := range path {

@@ -4,8 +4,10 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"testing"
 	"time"
 
+	"github.com/linerate/linerate/hub/internal/record"
 	"github.com/linerate/linerate/internal/host/sample"
 )
 
@@ -183,4 +185,29 @@ func (w *workload) next(at time.Time) *sample.Reading {
 	}
 	w.second++
 	return &sample.Reading{Time: at, Points: w.points}
+}
+
+// tested are the series of tests that check each value.
+var tested = counter("linerate_test_total", "series")
+
+// valueOf is the value of series j in second i: neighbours differ, so torn, lost and double samples
+// show.
+func valueOf(i, j int) float64 { return float64(i*(j%97+1) + j) }
+
+// some appends seconds of many series.
+func some(t *testing.T, s *record.Store, many, from, seconds int) {
+	t.Helper()
+	var ss []*sample.Series
+	for j := range many {
+		ss = append(ss, series(tested, fmt.Sprint(j)))
+	}
+	for i := from; i < from+seconds; i++ {
+		r := &sample.Reading{Time: noon.Add(time.Duration(i) * time.Second)}
+		for j, one := range ss {
+			r.Points = append(r.Points, sample.Point{Series: one, Value: valueOf(i, j)})
+		}
+		if err := s.Append(r); err != nil {
+			t.Fatal(err)
+		}
+	}
 }

@@ -115,7 +115,8 @@ func (s *Scheduler) tests(ctx context.Context, p *plan, o *outcome) {
 			return
 		}
 	}
-	way, err := s.o.open(ctx, p.Target, peer.ConnectOptions{Key: key, Timeout: min(connectPatience, p.limit),
+	// A shorter limit of the run ends the context.
+	way, err := s.o.open(ctx, p.Target, peer.ConnectOptions{Key: key, Timeout: connectPatience,
 		Version: s.o.Version, HostName: s.o.Host})
 	if err != nil {
 		o.err = err

@@ -19,6 +19,9 @@ type entry struct {
 	dirty    bool     // must be written
 }
 
+// size returns the bytes of an event and its document on disk.
+func (e *entry) size() int64 { return e.bytes + max(e.document, 0) }
+
 // index holds the events by id and by time. Its zero value is empty.
 type index struct {
 	byID map[string]*entry
@@ -99,7 +102,7 @@ func (x *index) block(b int) {
 }
 
 // between returns what happened or lasted between two moments, both included, oldest first; of more
-// than q.Limit events the newest.
+// than q.Limit events, or q.PerKind of one kind, the newest.
 func (x *index) between(start, end time.Time, q Query) (found []Event, truncated bool) {
 	after := len(x.order)
 	if !end.IsZero() {
@@ -110,6 +113,7 @@ func (x *index) between(start, end time.Time, q Query) (found []Event, truncated
 			return -1
 		})
 	}
+	taken := make(map[Kind]int)
 	for i := after - 1; i >= 0; i-- {
 		if (i+1)%blockSize == 0 || i == after-1 {
 			for i >= 0 && x.latest[i/blockSize] < start.UnixMilli() {
@@ -126,6 +130,10 @@ func (x *index) between(start, end time.Time, q Query) (found []Event, truncated
 		if len(found) == q.Limit {
 			truncated = true
 			break
+		}
+		if taken[e.Kind]++; q.PerKind > 0 && taken[e.Kind] > q.PerKind {
+			truncated = true
+			continue
 		}
 		found = append(found, e.Event)
 	}

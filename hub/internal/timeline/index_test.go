@@ -69,6 +69,12 @@ func TestBetween(t *testing.T) {
 			return strings.Compare(a.ID, b.ID)
 		})
 		more := len(want) > q.Limit
+		if random.IntN(3) == 0 {
+			q.PerKind = 1 + random.IntN(20)
+			before := len(want)
+			want = newestOfEach(want, q.PerKind)
+			more = len(want) < before || len(want) > q.Limit
+		}
 		want = want[max(0, len(want)-q.Limit):]
 		got, truncated := s.Between(start, end, q)
 		if ids(got) != ids(want) || truncated != more {
@@ -78,6 +84,40 @@ func TestBetween(t *testing.T) {
 	}
 	if !some {
 		t.Error("no query had more than its limit")
+	}
+}
+
+// newestOfEach returns the newest events of each kind, oldest first.
+func newestOfEach(all []Event, n int) []Event {
+	seen := make(map[Kind]int)
+	var kept []Event
+	for _, e := range slices.Backward(all) {
+		if seen[e.Kind]++; seen[e.Kind] <= n {
+			kept = append(kept, e)
+		}
+	}
+	slices.Reverse(kept)
+	return kept
+}
+
+// TestPerKind checks that pings by a schedule displace no change, in an answer and in the store.
+func TestPerKind(t *testing.T) {
+	s := open(t, Options{FS: durable.NewMem()})
+	s.maxEvents = 3000
+	change := event("0001", 0)
+	change.Kind = Change
+	put(t, s, change, "")
+	for i := range 10_000 {
+		e := event(fmt.Sprint("ping", i), 1+i)
+		e.Kind = Measurement
+		put(t, s, e, "")
+	}
+	got, truncated := s.Between(time.Time{}, time.Time{}, Query{PerKind: 1000})
+	if len(got) != 1001 || got[0].ID != "0001" || got[1].ID != "ping9000" || !truncated {
+		t.Errorf("%d events from %s on, truncated %v", len(got), got[0].ID, truncated)
+	}
+	if got, truncated := s.Between(time.Time{}, time.Time{}, Query{PerKind: 5000}); len(got) < 2900 || truncated {
+		t.Errorf("%d events, truncated %v", len(got), truncated)
 	}
 }
 

@@ -54,7 +54,10 @@ type Query struct {
 	Kinds   []Kind // any of them; empty: all
 	Host    string // empty: all
 	Subject string // empty: all
-	Limit   int    // the newest ones; 0: DefaultLimit, at most MaxLimit
+	Limit   int    // the newest ones; 0: DefaultLimit, or MaxLimit with PerKind; at most MaxLimit
+	// PerKind is the largest number of events of one kind, the newest ones; 0: no such bound. It
+	// keeps events of a frequent kind from displacing those of a rare one.
+	PerKind int
 }
 
 // Status is the state of a store.
@@ -337,17 +340,23 @@ func (s *Store) bound() {
 	if all > s.o.MaxBytes {
 		surplus = live - s.o.MaxBytes*7/8
 	}
-	for _, open := range []bool{false, true} {
+	dropOldest := func(which func(e *entry) bool) {
 		for _, e := range s.index.order {
 			if excess <= 0 && surplus <= 0 {
-				break
+				return
 			}
-			if !gone[e] && e.Open == open {
+			if !gone[e] && which(e) {
 				gone[e] = true
 				excess--
-				surplus -= e.bytes + max(e.document, 0)
+				surplus -= e.size()
 			}
 		}
+	}
+	if excess > 0 || surplus > 0 {
+		most := s.most(excess > 0)
+		dropOldest(func(e *entry) bool { return !e.Open && e.Kind == most })
+		dropOldest(func(e *entry) bool { return !e.Open })
+		dropOldest(func(*entry) bool { return true })
 	}
 	s.drop(gone)
 	// The next Put retries what fails here: nothing is lost by waiting.
@@ -359,6 +368,26 @@ func (s *Store) bound() {
 	if all > s.o.MaxBytes || garbage > live-s.documents+2*s.segmentBytes || len(s.segments) > maxSegments {
 		_ = s.compact()
 	}
+}
+
+// most returns the kind that has more than half of all events, or of their bytes; empty: none has.
+// It gives way first, so that measurements by a schedule do not displace changes.
+func (s *Store) most(byCount bool) Kind {
+	all, of := int64(0), make(map[Kind]int64)
+	for _, e := range s.index.order {
+		n := int64(1)
+		if !byCount {
+			n = e.size()
+		}
+		all += n
+		of[e.Kind] += n
+	}
+	for kind, n := range of {
+		if n > all/2 {
+			return kind
+		}
+	}
+	return ""
 }
 
 // note keeps the result of the last write.
@@ -379,7 +408,9 @@ func (s *Store) warn(format string, args ...any) {
 // Between returns the events that happened or lasted between two moments, both included, ordered by
 // time, newest last. A zero time is no bound. truncated reports that the store has more, all older.
 func (s *Store) Between(start, end time.Time, q Query) (events []Event, truncated bool) {
-	if q.Limit <= 0 {
+	if q.Limit <= 0 && q.PerKind > 0 {
+		q.Limit = MaxLimit
+	} else if q.Limit <= 0 {
 		q.Limit = DefaultLimit
 	}
 	q.Limit = min(q.Limit, MaxLimit)

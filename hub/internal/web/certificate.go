@@ -1,6 +1,7 @@
 package web
 
 import (
+	"bytes"
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
@@ -17,6 +18,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -24,9 +26,13 @@ import (
 	"github.com/linerate/linerate/internal/base/durable"
 )
 
-// The server's own certificate, in its data directory: key and certificate in one file, so that a
-// crash cannot separate them.
-const ownCertificate = "web-certificate.pem"
+// The server's own certificate, in its data directory. ownSecret has key and certificate in one file,
+// so that a crash cannot separate them; only the server reads it. ownCertificate is for others: the
+// certificate alone, to be copied to clients.
+const (
+	ownSecret      = "web-key.pem"
+	ownCertificate = "web-certificate.pem"
+)
 
 // certificateLife is the longest lifetime that browsers on every system accept for a certificate
 // that a user trusts by hand.
@@ -68,49 +74,115 @@ func (s *Server) secure() error {
 }
 
 // own reads the certificate of the data directory, or makes it. It replaces one that ends within a
-// month, which changes the fingerprint.
+// month or lacks a name of this server, which changes the fingerprint.
+//
+// Older versions had the key in the file that users copy to clients. A key that may have been copied
+// is no secret: it is not used any more.
 func (s *Server) own() (tls.Certificate, error) {
-	if s.options.DataDir == "" {
+	dir := s.options.DataDir
+	if dir == "" {
 		return tls.Certificate{},
 			errors.New("certificate: no data directory to keep one in; give a certificate and its key")
 	}
-	path := filepath.Join(s.options.DataDir, ownCertificate)
-	b, err := os.ReadFile(path)
-	if err == nil {
+	disk := durable.OS()
+	secret, shared := filepath.Join(dir, ownSecret), filepath.Join(dir, ownCertificate)
+	copied, sharedErr := disk.ReadFile(shared)
+	b, err := disk.ReadFile(secret)
+	switch {
+	case err == nil:
 		pair, err := tls.X509KeyPair(b, b)
 		if err != nil {
 			return tls.Certificate{},
-				fmt.Errorf("read certificate %s: %w; remove the file, and the hub makes a new one", path, err)
+				fmt.Errorf("read certificate %s: %w; remove the file, and the hub makes a new one", secret, err)
 		}
-		if pair.Leaf.NotAfter.After(s.options.now().Add(30 * 24 * time.Hour)) {
-			return pair, nil
+		if why := s.outdated(pair.Leaf); why == "" {
+			// The copy is written after the secret, so a crash may have left it out.
+			if public := publicPart(pair); sharedErr != nil || !bytes.Equal(copied, public) {
+				err = durable.Replace(disk, shared, public, 0o644)
+			}
+			return pair, err
+		} else {
+			s.options.Log.Warn("making a new certificate: its fingerprint changes", "why", why)
 		}
-	} else if !errors.Is(err, fs.ErrNotExist) {
+	case !errors.Is(err, fs.ErrNotExist):
 		return tls.Certificate{}, fmt.Errorf("read certificate: %w", err)
+	case bytes.Contains(copied, []byte("PRIVATE KEY")):
+		s.options.Log.Warn("making a new certificate: its fingerprint changes", "why",
+			shared+" of an older version holds the key too; delete every copy of it")
 	}
 	if b, err = selfSigned(s.names(), s.options.now()); err != nil {
 		return tls.Certificate{}, fmt.Errorf("make certificate: %w", err)
 	}
-	disk := durable.OS()
-	if err := durable.MkdirAll(disk, s.options.DataDir, 0o700); err != nil {
+	pair, err := tls.X509KeyPair(b, b)
+	if err == nil {
+		err = durable.MkdirAll(disk, dir, 0o700)
+	}
+	if err == nil {
+		err = durable.Replace(disk, secret, b, 0o600)
+	}
+	if err == nil {
+		err = durable.Replace(disk, shared, publicPart(pair), 0o644)
+	}
+	if err != nil {
 		return tls.Certificate{}, fmt.Errorf("make certificate: %w", err)
 	}
-	if err := durable.Replace(disk, path, b, 0o600); err != nil {
-		return tls.Certificate{}, fmt.Errorf("make certificate: %w", err)
-	}
-	return tls.X509KeyPair(b, b)
+	return pair, nil
 }
 
-// names returns the names and addresses of the server's own certificate.
+// publicPart returns the certificate of a pair alone, in PEM.
+func publicPart(pair tls.Certificate) []byte {
+	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: pair.Certificate[0]})
+}
+
+// outdated returns why a certificate of this server's own can no longer be used, or "". Addresses of
+// interfaces change; only what the user has configured must be in it.
+func (s *Server) outdated(leaf *x509.Certificate) string {
+	if !leaf.NotAfter.After(s.options.now().Add(30 * 24 * time.Hour)) {
+		return "the old one ends on " + leaf.NotAfter.UTC().Format(time.DateOnly)
+	}
+	for _, name := range s.configured() {
+		ip := net.ParseIP(name)
+		if !slices.Contains(leaf.DNSNames, name) && !slices.ContainsFunc(leaf.IPAddresses, ip.Equal) {
+			return "the old one lacks the name " + name
+		}
+	}
+	return ""
+}
+
+// configured returns the names and addresses that the user gave.
+func (s *Server) configured() []string {
+	var all []string
+	if host, _, err := net.SplitHostPort(s.options.Address); err == nil && host != "" {
+		host, _, _ = strings.Cut(host, "%") // a certificate knows no zone
+		if ip := net.ParseIP(host); ip == nil || !ip.IsUnspecified() {
+			all = append(all, host)
+		}
+	}
+	return append(all, s.options.Names...)
+}
+
+// names returns the names and addresses of the server's own certificate: those that the user gave,
+// and all under which clients reach a server that listens everywhere.
 func (s *Server) names() []string {
 	all := []string{"localhost", "127.0.0.1", "::1"}
 	if h, err := os.Hostname(); err == nil {
 		all = append(all, h)
 	}
-	if host, _, err := net.SplitHostPort(s.options.Address); err == nil && host != "" {
-		all = append(all, host)
+	all = append(all, s.configured()...)
+	host, _, err := net.SplitHostPort(s.options.Address)
+	if ip := net.ParseIP(host); err != nil || host != "" && (ip == nil || !ip.IsUnspecified()) {
+		return all
 	}
-	return append(all, s.options.Names...)
+	addresses, err := net.InterfaceAddrs()
+	if err != nil {
+		return all // the names remain
+	}
+	for _, a := range addresses {
+		if n, ok := a.(*net.IPNet); ok && n.IP.IsGlobalUnicast() {
+			all = append(all, n.IP.String())
+		}
+	}
+	return all
 }
 
 func selfSigned(names []string, now time.Time) ([]byte, error) {

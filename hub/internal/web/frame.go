@@ -50,6 +50,7 @@ func (s *Server) frame(h http.Handler) http.Handler {
 
 func (f *frame) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	out := &answer{ResponseWriter: w}
+	defer answering(r.Context())()
 	defer f.rescue(out, r)
 	head := w.Header()
 	head.Set("Content-Security-Policy", policy)
@@ -253,6 +254,13 @@ func (f *frame) setCookie(w http.ResponseWriter, token string, seconds int) {
 		Secure: f.tls != nil, SameSite: http.SameSiteStrictMode})
 }
 
+// mark lets the page's script see that there is a session to end: it cannot see the cookie of the session
+// itself. It is no secret, and the server does not read it.
+func (f *frame) mark(w http.ResponseWriter, seconds int) {
+	http.SetCookie(w, &http.Cookie{Name: "linerate_login", Value: "1", Path: "/", MaxAge: seconds,
+		Secure: f.tls != nil, SameSite: http.SameSiteStrictMode})
+}
+
 // login shows the form, or handles it.
 func (f *frame) login(w http.ResponseWriter, r *http.Request) {
 	if r.Method != http.MethodPost {
@@ -269,6 +277,7 @@ func (f *frame) login(w http.ResponseWriter, r *http.Request) {
 	switch verdict {
 	case right:
 		f.setCookie(w, f.gate.begin(), int(sessionLife/time.Second))
+		f.mark(w, int(sessionLife/time.Second))
 		http.Redirect(w, r, next, http.StatusSeeOther)
 	case wrong:
 		f.form(w, r, http.StatusUnauthorized, next, "Wrong password.")
@@ -288,6 +297,7 @@ func (f *frame) logout(w http.ResponseWriter, r *http.Request) {
 		f.gate.end(c.Value)
 	}
 	f.setCookie(w, "", -1)
+	f.mark(w, -1)
 	http.Redirect(w, r, "/login", http.StatusSeeOther)
 }
 

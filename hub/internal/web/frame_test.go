@@ -281,7 +281,7 @@ func TestPassword(t *testing.T) {
 	}
 
 	w = post(h, "/login", url.Values{"password": {secret}, "next": {"/interfaces"}})
-	if w.Code != 303 || w.Header().Get("Location") != "/interfaces" || len(w.Result().Cookies()) != 1 {
+	if w.Code != 303 || w.Header().Get("Location") != "/interfaces" || len(w.Result().Cookies()) != 2 {
 		t.Fatalf("log in: %d to %q with %v", w.Code, w.Header().Get("Location"), w.Result().Cookies())
 	}
 	c := w.Result().Cookies()[0]
@@ -311,8 +311,17 @@ func TestPassword(t *testing.T) {
 	if w := ask(h, "GET", "/logout", nil, session); w.Code != 405 {
 		t.Errorf("log out by a link: %d", w.Code)
 	}
-	if w := post(h, "/logout", nil, session); w.Code != 303 || w.Result().Cookies()[0].MaxAge >= 0 {
-		t.Errorf("log out: %d", w.Code)
+	// The page shows its button by a cookie that its script can read, and that is of no use otherwise.
+	if marks := w.Result().Cookies(); len(marks) != 2 || marks[1].Name != "linerate_login" || marks[1].HttpOnly ||
+		marks[1].MaxAge <= 0 || !marks[0].HttpOnly {
+		t.Errorf("cookies of a login: %v", marks)
+	}
+	if w := ask(h, "GET", "/", nil, "Cookie: linerate_login=1"); w.Code != 401 {
+		t.Errorf("the mark opens the page: %d", w.Code)
+	}
+	if w := post(h, "/logout", nil, session); w.Code != 303 || len(w.Result().Cookies()) != 2 ||
+		w.Result().Cookies()[0].MaxAge >= 0 || w.Result().Cookies()[1].MaxAge >= 0 {
+		t.Errorf("log out: %d, %v", w.Code, w.Result().Cookies())
 	}
 	if w := ask(h, "GET", "/", nil, session); w.Code != 401 {
 		t.Errorf("after logging out: %d", w.Code)

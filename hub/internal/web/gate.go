@@ -210,6 +210,11 @@ func origin(r *http.Request) netip.Prefix {
 	if err != nil {
 		return netip.Prefix{}
 	}
+	return prefixOf(ip)
+}
+
+// prefixOf returns what counts as one source.
+func prefixOf(ip netip.Addr) netip.Prefix {
 	ip = ip.Unmap().WithZone("")
 	bits := 32
 	if ip.Is6() {

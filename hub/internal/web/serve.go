@@ -11,7 +11,6 @@ import (
 	"os"
 	"strconv"
 	"strings"
-	"sync"
 	"time"
 )
 
@@ -58,7 +57,7 @@ const (
 
 // Server is a bound address. It answers once Serve runs.
 type Server struct {
-	listener    net.Listener
+	listener    *bounded
 	options     Options
 	gate        *gate // nil: open
 	tls         *tls.Config
@@ -110,7 +109,7 @@ func Listen(o Options) (*Server, error) {
 	if err != nil {
 		return nil, fmt.Errorf("listen on %s: %w", o.Address, err)
 	}
-	s.listener = &bounded{Listener: l, places: make(chan struct{}, maxConnections)}
+	s.listener = newBounded(l, maxConnections)
 	return s, nil
 }
 
@@ -188,6 +187,8 @@ func (s *Server) Serve(ctx context.Context, h http.Handler) error {
 		// Clients cause failed handshakes and the like, in any number.
 		ErrorLog:    slog.NewLogLogger(s.options.Log.Handler(), slog.LevelDebug),
 		BaseContext: func(net.Listener) context.Context { return ctx },
+		ConnState:   s.listener.state,
+		ConnContext: s.listener.remember,
 	}
 	done := make(chan error, 1)
 	go func() {
@@ -213,30 +214,3 @@ func (s *Server) Serve(ctx context.Context, h http.Handler) error {
 
 // Close closes an address that was never served.
 func (s *Server) Close() error { return s.listener.Close() }
-
-// bounded is a listener with a bounded number of connections; the next one waits in the kernel.
-type bounded struct {
-	net.Listener
-	places chan struct{}
-}
-
-func (b *bounded) Accept() (net.Conn, error) {
-	b.places <- struct{}{}
-	c, err := b.Listener.Accept()
-	if err != nil {
-		<-b.places
-		return nil, err
-	}
-	return &placed{Conn: c, places: b.places}, nil
-}
-
-type placed struct {
-	net.Conn
-	places chan struct{}
-	gone   sync.Once
-}
-
-func (p *placed) Close() error {
-	p.gone.Do(func() { <-p.places })
-	return p.Conn.Close()
-}

@@ -190,7 +190,7 @@ func TestOwnCertificate(t *testing.T) {
 	if first.Fingerprint() != again.Fingerprint() || len(first.Fingerprint()) != 95 {
 		t.Errorf("fingerprints %q and %q", first.Fingerprint(), again.Fingerprint())
 	}
-	path := filepath.Join(dir, ownCertificate)
+	path := filepath.Join(dir, ownSecret)
 	st, err := os.Stat(path)
 	if err != nil {
 		t.Fatal(err)
@@ -198,9 +198,13 @@ func TestOwnCertificate(t *testing.T) {
 	if runtime.GOOS != "windows" && st.Mode().Perm() != 0o600 {
 		t.Errorf("mode %v of the key", st.Mode())
 	}
-	b, err := os.ReadFile(path)
+	// The file that the guide has users copy.
+	b, err := os.ReadFile(filepath.Join(dir, ownCertificate))
 	if err != nil {
 		t.Fatal(err)
+	}
+	if strings.Contains(string(b), "PRIVATE") {
+		t.Error("the certificate's file holds the key")
 	}
 	pool := x509.NewCertPool()
 	pool.AppendCertsFromPEM(b)

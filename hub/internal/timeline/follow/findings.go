@@ -44,13 +44,13 @@ func rank(s timeline.Severity) int {
 }
 
 // Findings takes the findings of a diagnosis at a time; an empty list means that it found nothing.
-// "healthy" is not an event.
+// "healthy" and "no-traffic" are not events.
 func (f *Follower) Findings(at time.Time, found []evidence.Finding) {
 	found = append([]evidence.Finding(nil), found...)
 	f.later(func() error {
 		var errs []error
 		for _, x := range found {
-			if x.Code != evidence.Healthy {
+			if x.Code != evidence.Healthy && x.Code != evidence.NoTraffic {
 				errs = append(errs, f.finding(at, x))
 			}
 		}

@@ -189,6 +189,9 @@ func (a *api) events(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	q.Limit = min(q.Limit, timeline.MaxLimit)
+	if q.PerKind, err = count(r.Form, "limit_per_kind"); err != nil {
+		return err
+	}
 	for _, list := range r.Form["kind"] {
 		for k := range strings.SplitSeq(list, ",") {
 			if k == "" {

@@ -45,6 +45,10 @@ func TestHandler(t *testing.T) {
 		strings.Contains(text, "{preload}") {
 		t.Fatalf("the document: status %d, its script %q", plain.StatusCode, script)
 	}
+	// Hidden until the script finds the mark of a session.
+	if !strings.Contains(text, `<form method="post" action="/logout" id="logout" hidden>`) {
+		t.Error("the document has no log-out")
+	}
 	if got := plain.Header.Get("Cache-Control"); got != "no-cache" {
 		t.Errorf("the document is kept by %q, and would hide a new version", got)
 	}

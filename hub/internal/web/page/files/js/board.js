@@ -6,7 +6,7 @@ import { Graph } from "./graph.js";
 import { gridOf, stepFor } from "./query.js";
 import { Failure, inWords, events as askEvents } from "./api.js";
 import { chosen } from "./kinds.js";
-import { now, parseTime } from "./time.js";
+import { now, parseTime, recorded } from "./time.js";
 
 let boards = 0;
 
@@ -37,8 +37,10 @@ export class Board {
     const { signal } = this.abort;
     this.marks = marks();
     // One point for every two pixels at most: finer detail is invisible.
-    const width = Math.max(280, (this.element.clientWidth || innerWidth) - 130);
-    const grid = gridOf(win, stepFor(win, Math.min(width / 1.5, 900)));
+    const narrowest = Math.min(...this.graphs.map((g) => g.element.clientWidth || innerWidth));
+    const width = Math.max(280, narrowest - 130);
+    const part = recorded(win);
+    const grid = gridOf(part, stepFor(part, Math.min(width / 1.5, 900)));
     this.grid = grid;
     const visible = [], later = [];
     for (const g of this.graphs) {
@@ -61,7 +63,7 @@ export class Board {
 
   async loadEvents(signal) {
     try {
-      const answer = await askEvents({ start: this.win.start.toFixed(0), end: this.win.end.toFixed(0), host: this.host, limit: 1000 }, signal);
+      const answer = await askEvents({ start: this.win.start.toFixed(0), end: this.win.end.toFixed(0), host: this.host, limit_per_kind: 1000 }, signal);
       if (signal.aborted) return;
       this.truncated = answer.truncated;
       this.all = answer.events.map(timed).filter((e) => this.concerns(e)).sort((a, b) => a.start - b.start);

@@ -170,7 +170,7 @@ export class CompareView {
 export const words = (metric) => String(metric).replace(/^linerate_/, "").replace(/_total$/, "").replaceAll("_", " ");
 
 // written converts traffic to bits, as everywhere on the page; the metric counts bytes.
-const written = (r, v) => (/_bytes_total$/.test(r.metric) && /^B\/s$|^bytes_per_second$/.test(r.unit) ? bits(v * 8) : byUnit(r.unit, v));
+const written = (r, v) => (/_bytes_total$/.test(r.metric) && /^B\/s$|^bytes_per_second$/.test(r.unit) ? bits(v * 8) : byUnit(r.unit, v, r.metric));
 
 const ratio = (v) => "×" + (v >= 100 ? v.toFixed(0) : v >= 10 ? v.toFixed(1) : v.toFixed(v < 0.1 ? 3 : 2));
 

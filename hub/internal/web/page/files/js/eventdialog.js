@@ -5,7 +5,7 @@ import { h, put, command } from "./dom.js";
 import { iso, local, utc, now } from "./time.js";
 import { span } from "./units.js";
 import { storedDocument, Failure, inWords, events as ask } from "./api.js";
-import { kindOf, severityOf, stateOf } from "./kinds.js";
+import { colourOf, kindOf, severityOf, stateOf } from "./kinds.js";
 import { change, interval, link, read, visit } from "./state.js";
 import { pretty } from "./document.js";
 
@@ -72,7 +72,7 @@ function build() {
 async function find(ids) {
   if (ids.some((id) => !known.has(id))) {
     try {
-      remember((await ask({ start: 0, end: (now() + 86400).toFixed(0), limit: 5000 })).events.map((e) => ({ ...e, start: Date.parse(e.time) / 1000, end: e.end ? Date.parse(e.end) / 1000 : undefined })));
+      remember((await ask({ start: 0, end: (now() + 86400).toFixed(0), limit_per_kind: 5000 })).events.map((e) => ({ ...e, start: Date.parse(e.time) / 1000, end: e.end ? Date.parse(e.end) / 1000 : undefined })));
     } catch (failure) {
       if (!(failure instanceof Failure)) throw failure;
     }
@@ -90,7 +90,7 @@ export function eventRow(e) {
   const kind = kindOf(e.kind);
   remember([e]);
   return h("li", {}, h("button", { type: "button", class: "event-row plain", onclick: () => openEvents([e]) },
-    h("span", { class: "mark still k-" + kind.colour, "aria-hidden": "true" }, kind.letter),
+    h("span", { class: "mark still k-" + colourOf(e), "aria-hidden": "true" }, kind.letter),
     h("span", { class: "event-text" }, h("span", { class: "event-title" }, e.title),
       h("span", { class: "soft small" }, h("span", { class: "hidden-text" }, kind.name + ", "), h("time", { datetime: e.time, title: utc(e.start) }, local(e.start)),
         stateOf(e) ? " · " + stateOf(e) : "", e.open ? " · ongoing" : "", e.end ? " · for " + span(e.end - e.start) : ""))));
@@ -98,7 +98,7 @@ export function eventRow(e) {
 
 async function one(e) {
   const kind = kindOf(e.kind);
-  put(title, h("span", { class: "mark still k-" + kind.colour, "aria-hidden": "true" }, kind.letter), h("span", {}, e.title));
+  put(title, h("span", { class: "mark still k-" + colourOf(e), "aria-hidden": "true" }, kind.letter), h("span", {}, e.title));
   const facts = [["What", kind.name + (stateOf(e) ? ", " + stateOf(e) : "")], ["When", h("time", { datetime: e.time, title: utc(e.start) }, local(e.start) + " · " + utc(e.start))]];
   if (e.open) facts.push(["Until", "ongoing, for " + span(now() - e.start)]);
   else if (e.end) facts.push(["Until", local(e.end) + " · " + span(e.end - e.start)]);

@@ -22,7 +22,7 @@ export function findingCard(f, short) {
     knobs.length ? h("p", { class: "small" }, "Knobs: ", knobs.map((k, i) => [i ? ", " : "", h("code", {}, typeof k === "string" ? k : k.knob ?? JSON.stringify(k))])) : null,
     evidence.length ? h("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "Evidence" }, h("table", {}, h("caption", {}, "Evidence"),
       h("thead", {}, h("tr", {}, ["What", "Value", "Read from"].map((t, i) => h("th", { scope: "col", class: i === 1 ? "num" : "" }, t)))),
-      h("tbody", {}, evidence.map((e) => h("tr", {}, h("th", { scope: "row" }, e.name), h("td", { class: "num" }, typeof e.value === "number" ? (e.unit ? byUnit(e.unit, e.value) : byKey(e.name, e.value)) : String(e.value ?? "-") + (e.unit ? " " + e.unit : "")), h("td", { class: "soft small" }, e.source ?? "")))))) : null,
+      h("tbody", {}, evidence.map((e) => h("tr", {}, h("th", { scope: "row" }, e.name), h("td", { class: "num" }, typeof e.value === "number" ? (e.unit ? byUnit(e.unit, e.value, e.name) : byKey(e.name, e.value)) : String(e.value ?? "-") + (e.unit ? " " + e.unit : "")), h("td", { class: "soft small" }, e.source ?? "")))))) : null,
     rejected.length ? h("details", {}, h("summary", {}, "Ruled out: " + rejected.length), h("ul", { class: "plain-list" }, rejected.map((r) => h("li", {}, typeof r === "string" ? r : JSON.stringify(r))))) : null);
 }
 

@@ -4,11 +4,12 @@
 
 import { h, put, colour } from "./dom.js";
 import { axis } from "./units.js";
-import { local, utc, ticks } from "./time.js";
+import { age, local, utc, ticks } from "./time.js";
 import { statistics } from "./query.js";
 import { layMarkers, drawLines, drawSpans } from "./marks.js";
 
 const axisWidth = 78; // of every graph, so that their times stand one below the other
+const justBegan = 15; // seconds of a history that may be too short for a rate
 const roomRight = 14; // for the half of a label that stands below the last moment
 
 // Graph of a specification {id, title, about, format, mirrored, stacked, points, height}. The board
@@ -40,13 +41,14 @@ export class Graph {
     this.element.dataset.state = state;
   }
 
-  // draw shows rows {label, colour, values, below, line} on a grid. Values below the axis are
-  // positive, and drawn mirrored.
+  // draw shows rows {label, colour, values, tops, below, line} on a grid. Values below the axis are
+  // positive, and drawn mirrored. tops is the envelope: the highest value of each step.
   draw(grid, rows) {
     this.grid = grid;
     this.rows = rows;
     if (!rows.some((r) => r.values.some((v) => v !== null))) {
-      this.say(this.spec.none ?? "Nothing was recorded in this time.", "empty");
+      const young = this.board.win.live && age() < justBegan;
+      this.say(young ? "The history has just begun. The first figures appear within seconds." : this.spec.none ?? "Nothing was recorded in this time.", "empty");
       return;
     }
     if (this.spec.quiet && rows.every((r) => r.values.every((v) => !v))) {
@@ -55,7 +57,7 @@ export class Graph {
     }
     put(this.message);
     const data = [grid.times, ...this.columns(rows)];
-    const shape = JSON.stringify(rows.map((r) => [r.label, r.colour, r.below, r.line]));
+    const shape = JSON.stringify(rows.map((r) => [r.label, r.colour, r.below, r.line, !!r.tops]));
     if (this.u && this.shape === shape) {
       this.u.setData(data, false);
       this.u.batch(() => {
@@ -73,11 +75,12 @@ export class Graph {
     performance.mark("graph-" + this.spec.id);
   }
 
-  // columns returns the data for uPlot: stacked rows are summed from the bottom and drawn from the
-  // top, each over the ones below it.
+  // columns returns the data for uPlot: first the envelopes, which lie behind the lines. Stacked rows
+  // are summed from the bottom and drawn from the top, each over the ones below it.
   columns(rows) {
     if (!this.spec.stacked) {
-      return rows.map((r) => (r.below ? r.values.map((v) => (v === null ? null : -v)) : r.values));
+      const side = (r, values) => (r.below ? values.map((v) => (v === null ? null : -v)) : values);
+      return [...rows.filter((r) => r.tops).map((r) => side(r, r.tops)), ...rows.map((r) => side(r, r.values))];
     }
     const out = [];
     let sum = this.grid.times.map(() => 0);
@@ -96,6 +99,10 @@ export class Graph {
     const font = "12px system-ui, 'Segoe UI', Roboto, 'Noto Sans', 'DejaVu Sans', sans-serif";
     const stacked = this.rows.filter((r) => !r.line).reverse(), lines = this.rows.filter((r) => r.line);
     const order = spec.stacked ? [...stacked, ...lines] : this.rows;
+    // An envelope: thin, and shaded where its line is an area.
+    const envelopes = (spec.stacked ? [] : this.rows.filter((r) => r.tops)).map((r) => ({
+      label: r.label + ", highest", stroke: colour(r.colour) + "99", width: 0.8, fill: r.filled ? colour(r.colour) + "1a" : undefined, fillTo: 0, spanGaps: false, points: { show: false },
+    }));
     const series = order.map((r) => {
       const stroke = colour(r.colour);
       const filled = spec.stacked ? !r.line : r.filled;
@@ -133,7 +140,7 @@ export class Graph {
         { stroke: ink, font, grid: { stroke: line, width: 1 }, ticks: { stroke: line, size: 5 }, values: ticks, space: 76, size: 42 },
         { stroke: ink, font, grid: { stroke: line, width: 1 }, ticks: { show: false }, size: axisWidth, gap: 8, values: (_, all) => all.map(axis(spec.format)), space: 32 },
       ],
-      series: [{}, ...series],
+      series: [{}, ...envelopes, ...series],
       hooks: {
         drawClear: [(u) => this.shade(u)],
         draw: [(u) => this.overlay(u)],
@@ -218,7 +225,7 @@ export class Graph {
     }
     ctx.restore();
     drawSpans(u, this.board);
-    drawLines(u, this.groups ?? []);
+    drawLines(u, this.groups ?? [], this.board);
     this.letters(u);
   }
 
@@ -264,11 +271,12 @@ export class Graph {
     });
   }
 
-  // writeLegend writes the numbers that MRTG prints below its graphs, over the drawn points.
+  // writeLegend writes the numbers that MRTG prints below its graphs, over the drawn points. The
+  // maximum is that of the envelope; a graph without one has the highest mean of a step.
   writeLegend() {
     this.cells = [];
     const body = this.rows.map((r) => {
-      const s = statistics(r.values);
+      const s = statistics(r.values, r.tops);
       const cell = h("td", { class: "num at" });
       this.cells.push(cell);
       const numbers = s ? [s.current, s.average, s.maximum, s.p95] : [null, null, null, null];
@@ -276,14 +284,16 @@ export class Graph {
       return h("tr", {}, h("th", { scope: "row" }, swatch, r.label), cell, numbers.map((v) => h("td", { class: "num" }, this.spec.format(v))));
     });
     const mean = "Over the drawn points; each is the mean of " + this.grid.step + " s";
+    const tops = this.rows.some((r) => r.tops);
+    const names = [["Current", mean], ["Average", mean], tops || this.spec.points ? ["Maximum", tops ? "The highest rate between two readings, a second apart" : mean] : ["Highest mean", mean], ["95th pct.", mean]];
     put(this.legend, h("table", { class: "mrtg" },
       h("thead", {}, h("tr", {}, h("th", { scope: "col" }, h("span", { class: "hidden-text" }, "Line")), h("th", { scope: "col", class: "num at" }, h("span", { class: "hidden-text" }, "At the cursor")),
-        ["Current", "Average", "Maximum", "95th pct."].map((name) => h("th", { scope: "col", class: "num", title: mean }, name)))),
+        names.map(([name, title]) => h("th", { scope: "col", class: "num", title }, name)))),
       h("tbody", {}, body)));
     const first = statistics(this.rows[0].values);
     this.plot.setAttribute("aria-label", this.spec.title + ", a graph. " + this.rows.slice(0, 4).map((r) => {
-      const s = statistics(r.values);
-      return r.label + ": " + (s ? "average " + this.spec.format(s.average) + ", maximum " + this.spec.format(s.maximum) : "nothing");
+      const s = statistics(r.values, r.tops);
+      return r.label + ": " + (s ? "average " + this.spec.format(s.average) + (r.tops ? ", maximum " : ", highest mean ") + this.spec.format(s.maximum) : "nothing");
     }).join("; ") + (first ? "." : ""));
   }
 

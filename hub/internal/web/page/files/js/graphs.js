@@ -1,6 +1,6 @@
 // The graphs of an interface and its host: their queries, and how answers become lines.
 
-import { matrix, rate, selector, several } from "./query.js";
+import { envelope, highest, matrix, rate, selector, several } from "./query.js";
 import { bits, packets, perSecond, percent, seconds } from "./units.js";
 
 const palette = ["s1", "s2", "s3", "s4", "s5", "s6", "s7", "s8"];
@@ -11,6 +11,15 @@ const inOut = (rows, overlaid) => [
   { label: "In", colour: "in", filled: true, values: pick(rows, "in") },
   { label: "Out", colour: "out", filled: !overlaid, below: !overlaid, values: pick(rows, "out") },
 ].filter((r) => r.values);
+
+// withTops adds to lines the envelope of their steps; of returns the row of tops for a line.
+const withTops = (lines, of) => lines.map((line) => {
+  const tops = of(line)?.values;
+  return tops ? { ...line, tops: envelope(line.values, tops) } : line;
+});
+
+// inOutTops does so for the lines of in and out.
+const inOutTops = (lines, tops) => withTops(lines, (line) => tops.find((r) => r.labels.q === line.label.toLowerCase()));
 
 const pick = (rows, name) => rows.find((r) => r.labels.q === name)?.values;
 
@@ -38,6 +47,18 @@ function twoWays(rows, label) {
   return all;
 }
 
+const way = (labels) => (labels.direction === "transmit" ? "out: " : "in: ");
+
+// counted asks for a counter by some labels, makes lines of it with arrange and their names, and
+// adds the envelope to each.
+async function counted(metric, by, labels, grid, signal, arrange, name) {
+  const [rows, tops] = await Promise.all([
+    matrix("sum by (" + by + ") (" + rate(metric, labels, grid.step) + ")", grid, signal),
+    matrix("max by (" + by + ") (" + highest(metric, labels, grid.step) + ")", grid, signal),
+  ]);
+  return withTops(arrange(rows, name), (line) => tops.find((r) => name(r.labels) === line.label));
+}
+
 // modes of CPU time from the bottom of the stack to its top; those unrelated to the network are at
 // the bottom.
 const modes = [
@@ -52,31 +73,30 @@ export function forInterface(board, host, name, { speed, overlaid }) {
     id: "throughput", title: "Throughput", about: overlaid ? "in as an area, out as a line" : "in above, out below", format: bits, mirrored: !overlaid, height: 250, reference: speed,
     none: "No traffic was recorded in this time.",
   }, async (grid, signal) => {
-    const rows = await matrix(several({
-      in: rate("linerate_interface_receive_bytes_total", of, grid.step) + " * 8", out: rate("linerate_interface_transmit_bytes_total", of, grid.step) + " * 8",
+    const ask = (expression) => matrix(several({
+      in: expression("linerate_interface_receive_bytes_total", of, grid.step) + " * 8", out: expression("linerate_interface_transmit_bytes_total", of, grid.step) + " * 8",
     }), grid, signal);
-    return inOut(rows, overlaid);
+    const [rows, tops] = await Promise.all([ask(rate), ask(highest)]);
+    return inOutTops(inOut(rows, overlaid), tops);
   });
   board.add({ id: "packets", title: "Packets", about: "in above, out below", format: packets, mirrored: true, height: 150 }, async (grid, signal) => {
-    const rows = await matrix(several({
-      in: rate("linerate_interface_receive_packets_total", of, grid.step), out: rate("linerate_interface_transmit_packets_total", of, grid.step),
-      multicast: rate("linerate_interface_receive_multicast_packets_total", of, grid.step),
+    const ask = (expression) => matrix(several({
+      in: expression("linerate_interface_receive_packets_total", of, grid.step), out: expression("linerate_interface_transmit_packets_total", of, grid.step),
+      multicast: expression("linerate_interface_receive_multicast_packets_total", of, grid.step),
     }), grid, signal);
+    const [rows, tops] = await Promise.all([ask(rate), ask(highest)]);
     const multicast = pick(rows, "multicast");
-    return [...inOut(rows), ...(multicast?.some((v) => v > 0) ? [{ label: "of in: multicast", colour: "s2", values: multicast }] : [])];
+    const more = multicast?.some((v) => v > 0) ? [{ label: "of in: multicast", colour: "s2", values: multicast }] : [];
+    return [...inOutTops(inOut(rows), tops), ...withTops(more, () => tops.find((r) => r.labels.q === "multicast"))];
   });
   board.add({
     id: "drops", title: "Drops", about: "by place; receiving above, sending below", format: packets, mirrored: true, height: 150,
     quiet: "No packet was dropped in this time.", none: "No drop counter was recorded in this time.",
-  }, async (grid, signal) => {
-    const rows = await matrix("sum by (direction, place) (" + rate("linerate_interface_drops_total", of, grid.step) + ")", grid, signal);
-    return twoWays(rows, (l) => (l.direction === "transmit" ? "out: " : "in: ") + (l.place ?? "?"));
-  });
+  }, (grid, signal) => counted("linerate_interface_drops_total", "direction, place", of, grid, signal, twoWays, (l) => way(l) + (l.place ?? "?")));
   board.add({
     id: "errors", title: "Errors", about: "by kind; receiving above, sending below", format: packets, mirrored: true, height: 150,
     quiet: "No error was counted in this time.", none: "No error counter was recorded in this time.",
-  }, async (grid, signal) => twoWays(await matrix("sum by (direction, kind) (" + rate("linerate_interface_errors_total", of, grid.step) + ")", grid, signal),
-    (l) => (l.direction === "transmit" ? "out: " : "in: ") + (l.kind ?? "?")));
+  }, (grid, signal) => counted("linerate_interface_errors_total", "direction, kind", of, grid, signal, twoWays, (l) => way(l) + (l.kind ?? "?")));
   board.add({
     id: "interrupts", title: "Interrupts by queue", format: perSecond, height: 150, none: "No interrupts by queue were recorded for this interface.", quiet: "No queue interrupted in this time.",
   }, async (grid, signal) => biggest(await matrix("sum by (queue) (" + rate("linerate_queue_interrupts_total", of, grid.step) + ")", grid, signal), (l) => l.queue ?? "?"));
@@ -104,14 +124,16 @@ export function forHost(board, host) {
   }, async (grid, signal) => biggest(await matrix("sum by (cpu) (" + rate("linerate_cpu_card_interrupts_total", of, grid.step) + ")", grid, signal), (l) => "cpu " + (l.cpu ?? "?")));
   board.add({
     id: "host-drops", title: "Drops behind the NICs", about: "by place, of the whole host", format: packets, height: 150, quiet: "No packet was dropped behind the NICs in this time.", none: "No drop counter was recorded in this time.",
-  }, async (grid, signal) => biggest(await matrix("sum by (place) (" + rate("linerate_host_drops_total", of, grid.step) + ")", grid, signal), (l) => l.place ?? "?"));
+  }, (grid, signal) => counted("linerate_host_drops_total", "place", of, grid, signal, biggest, (l) => l.place ?? "?"));
   board.add({
     id: "retransmits", title: "TCP retransmits", about: "of the whole host", format: perSecond, height: 150, quiet: "Nothing was retransmitted in this time.", none: "No TCP counters were recorded in this time.",
   }, async (grid, signal) => {
-    const rows = await matrix(several({
-      retransmits: rate("linerate_tcp_retransmits_total", of, grid.step), timeouts: rate("linerate_tcp_timeouts_total", of, grid.step),
+    const ask = (expression) => matrix(several({
+      retransmits: expression("linerate_tcp_retransmits_total", of, grid.step), timeouts: expression("linerate_tcp_timeouts_total", of, grid.step),
     }), grid, signal);
-    return [{ label: "Retransmitted segments", colour: "s5", values: pick(rows, "retransmits") }, { label: "Timeouts", colour: "s1", values: pick(rows, "timeouts") }].filter((r) => r.values);
+    const [rows, tops] = await Promise.all([ask(rate), ask(highest)]);
+    const line = (label, colour, q) => withTops([{ label, colour, values: pick(rows, q) }].filter((r) => r.values), () => tops.find((r) => r.labels.q === q));
+    return [...line("Retransmitted segments", "s5", "retransmits"), ...line("Timeouts", "s1", "timeouts")];
   });
   board.add({
     id: "rtt", title: "Round trip of scheduled measurements", format: seconds, points: true, height: 150,

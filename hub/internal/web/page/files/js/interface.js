@@ -80,9 +80,10 @@ export class InterfaceView {
 
   async tick() {
     const win = windowOf(read().query, usual);
+    if (win.live && this.key && win.range !== this.key) return this.update();
     const step = this.board.grid?.step ?? 1;
-    if (!win.live || Math.floor(win.end / step) === Math.floor(this.board.win.end / step)) return;
-    await this.board.show(win);
+    if (!win.live || Math.floor(win.end / step) === Math.floor(this.board.win.end / step)) return undefined;
+    return this.board.show(win);
   }
 
   showMarks() {

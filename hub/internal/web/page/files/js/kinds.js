@@ -15,6 +15,13 @@ export const kinds = [
 // kindOf returns a kind; an unknown kind of a newer hub appears under its own name.
 export const kindOf = (kind) => kinds.find((k) => k.kind === kind) ?? { kind, name: String(kind), plural: String(kind), letter: "·", colour: "s8" };
 
+// lost are the states of a link event that is bad news.
+const lost = ["link-down", "link-gone", "flapping"];
+
+// colourOf returns the colour of an event: that of its kind, and the one of trouble for a link that
+// is lost.
+export const colourOf = (e) => (e.kind === "link" && lost.includes(e.state) ? "bad" : kindOf(e.kind).colour);
+
 // rank orders kinds for a group's marker: changes first, scheduled events last.
 const order = ["change", "run", "alert", "finding", "reboot", "link", "gap", "measurement"];
 export const rank = (kind) => (order.indexOf(kind) + order.length + 1) % (order.length + 1);

@@ -3,7 +3,7 @@
 
 import { h, put } from "./dom.js";
 import { read, listen, link } from "./state.js";
-import { now } from "./time.js";
+import { age, now } from "./time.js";
 import { refresh, show as showNotices } from "./status.js";
 import { follow } from "./eventdialog.js";
 import { startKeys, showKeys } from "./keys.js";
@@ -78,6 +78,8 @@ beat.asked = Date.now();
 
 const app = { view: () => view, theme: startTheme(document.getElementById("theme"), () => view?.recolour?.()) };
 startKeys(app);
+// The cookie of the session is not for scripts; this one says only that there is a session to end.
+document.getElementById("logout").hidden = !/(^|; )linerate_login=/.test(document.cookie);
 document.getElementById("help").addEventListener("click", () => showKeys(app));
 document.getElementById("skip").addEventListener("click", (e) => {
   e.preventDefault(); // the address after the number sign is ours
@@ -91,12 +93,14 @@ document.addEventListener("visibilitychange", () => {
 setInterval(beat, everySecond);
 
 // The view does not wait for the state of the hub: both load in parallel. If the hub's clock
-// differs from the browser's, the live view shows the wrong time, and reloads.
+// differs from the browser's, the live view shows the wrong time, and reloads; with a history of
+// few steps, it reloads with shorter ones.
+const young = 3 * 3600; // seconds
 route();
 const before = now(), started = performance.now();
 refresh().then(() => {
   showNotices();
-  if (!read().query.has("from") && Math.abs(now() - before - (performance.now() - started) / 1000) > 5) {
+  if (!read().query.has("from") && (age() < young || Math.abs(now() - before - (performance.now() - started) / 1000) > 5)) {
     key = "";
     route();
   }

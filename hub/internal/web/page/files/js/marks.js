@@ -1,10 +1,11 @@
-// Events on a graph: a line for each time, a marker above it, and one marker with a count where
-// many are close together. An event that lasts has a bar at the top of the plot.
+// Events on a graph: a line at its time, a marker above it, and one marker with a count where many
+// are close together; every change keeps a line of its own. An event that lasts has a bar at the top
+// of the plot.
 
 import { h, put, colour } from "./dom.js";
 import { local, utc } from "./time.js";
 import { openEvents } from "./eventdialog.js";
-import { kindOf, rank } from "./kinds.js";
+import { colourOf, kindOf, rank } from "./kinds.js";
 
 // wide returns the width of a group's marker in pixels: a letter, or a letter and a count.
 const wide = (g) => (g.events.length === 1 ? 22 : 31 + 8 * String(g.events.length - 1).length);
@@ -37,7 +38,7 @@ const lasts = (e) => e.kind !== "gap" && e.kind !== "change" && (e.open || e.end
 const lanes = 4;
 
 // spans returns the bars of lasting events, in pixels, each in the first free lane: [{from, to,
-// lane, kind}].
+// lane, event}].
 export function spans(events, x, width) {
   const ends = Array(lanes).fill(-Infinity), bars = [];
   for (const e of events.filter(lasts)) {
@@ -45,14 +46,13 @@ export function spans(events, x, width) {
     const lane = ends.findIndex((end) => end < from);
     if (to - from < 6 || lane < 0) continue;
     ends[lane] = to;
-    bars.push({ from, to, lane, kind: e.kind });
+    bars.push({ from, to, lane, event: e });
   }
   return bars;
 }
 
 // first returns the event of a group's highest kind: measurements around a change must not hide it.
 const first = (g) => g.events.reduce((best, e) => (rank(e.kind) < rank(best.kind) ? e : best));
-const colourOf = (g) => kindOf(first(g).kind).colour;
 
 // layMarkers puts buttons above the plot and returns the groups, for their lines. Only those of the
 // first graph are in the tab order, because every graph has the same events.
@@ -65,7 +65,7 @@ export function layMarkers(strip, board, left, width, reachable) {
     const kind = kindOf(first(g).kind);
     const label = only ? kind.name + ": " + only.title + ", " + local(only.start) : g.events.length + " events around " + local(g.events[0].start);
     const marker = h("button", {
-      type: "button", class: "mark k-" + colourOf(g) + (only ? "" : " many"), tabindex: reachable ? "0" : "-1", "aria-label": label,
+      type: "button", class: "mark k-" + colourOf(first(g)) + (only ? "" : " many"), tabindex: reachable ? "0" : "-1", "aria-label": label,
       onclick: () => openEvents(g.events),
       onmouseenter: () => showTip(marker, g.events), onfocus: () => showTip(marker, g.events), onmouseleave: quiet, onblur: quiet,
     }, only ? kind.letter : kind.letter + "+" + (g.events.length - 1));
@@ -76,16 +76,27 @@ export function layMarkers(strip, board, left, width, reachable) {
   return groups;
 }
 
-// drawLines draws a line for each group, over the whole height of the plot.
-export function drawLines(u, groups) {
-  const ctx = u.ctx, { top, height, left } = u.bbox;
+// lines returns where lines stand: at the first event of each group, and at every change, because
+// what changed must be seen at the time at which it changed: [{x, event}], the changes last and so
+// above the others.
+export function lines(groups, x) {
+  const out = new Map();
+  const add = (at, event) => out.set(Math.round(at) + event.kind, { x: at, event });
+  for (const g of groups) if (g.events[0].kind !== "change") add(g.x, g.events[0]);
+  for (const e of groups.flatMap((g) => g.events)) if (e.kind === "change") add(x(e.start), e);
+  return [...out.values()];
+}
+
+// drawLines draws the lines of groups over the whole height of the plot.
+export function drawLines(u, groups, board) {
+  const ctx = u.ctx, { top, height, left, width } = u.bbox, { win } = board;
   ctx.save();
   ctx.lineWidth = devicePixelRatio;
   ctx.setLineDash([4 * devicePixelRatio, 3 * devicePixelRatio]);
   ctx.globalAlpha = 0.75;
-  for (const g of groups) {
-    const x = Math.round(left + g.x * devicePixelRatio) + 0.5;
-    ctx.strokeStyle = colour(colourOf(g));
+  for (const line of lines(groups, (t) => ((t - win.start) / (win.end - win.start)) * (width / devicePixelRatio))) {
+    const x = Math.round(left + line.x * devicePixelRatio) + 0.5;
+    ctx.strokeStyle = colour(colourOf(line.event));
     ctx.beginPath();
     ctx.moveTo(x, top);
     ctx.lineTo(x, top + height);
@@ -102,7 +113,7 @@ export function drawSpans(u, board) {
   ctx.save();
   ctx.globalAlpha = 0.85;
   for (const bar of spans(board.events, x, width)) {
-    ctx.fillStyle = colour(kindOf(bar.kind).colour);
+    ctx.fillStyle = colour(colourOf(bar.event));
     ctx.fillRect(left + bar.from, top + bar.lane * (thick + devicePixelRatio), bar.to - bar.from, thick);
   }
   ctx.restore();

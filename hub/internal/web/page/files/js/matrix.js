@@ -36,7 +36,9 @@ export class MatrixView {
       this.answer = await matrixOfHosts();
       this.draw();
       const win = windowOf(read().query, usual);
-      if (!first && this.board && win.live) await this.board.show(win);
+      if (first || !this.board || !win.live) return;
+      if (win.range === this.windowKey) await this.board.show(win);
+      else await this.showHistory();
     } catch (failure) {
       if (!(failure instanceof Failure)) throw failure;
       if (!this.answer) put(this.table, h("p", { class: "empty" }, inWords(failure)));

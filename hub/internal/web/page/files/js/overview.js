@@ -4,7 +4,7 @@ import { h, put, once } from "./dom.js";
 import { change, link, read } from "./state.js";
 import { hosts, findings, events, Failure, inWords } from "./api.js";
 import { gridOf, stepFor, matrix, vector, rate, grew, several } from "./query.js";
-import { windowOf, now } from "./time.js";
+import { recorded, windowOf, now } from "./time.js";
 import { bits, packets, percent, speed, count, span } from "./units.js";
 import { sparkline } from "./sparkline.js";
 import { Ranges } from "./ranges.js";
@@ -57,8 +57,9 @@ export class OverviewView {
 
   async tick() {
     const win = windowOf(read().query, usual);
-    if (!this.grid || !win.live || now() - this.asked < 10) return;
-    await this.load(win);
+    if (!this.grid || !win.live) return;
+    if (win.range !== this.key) await this.update();
+    else if (now() - this.asked >= 10) await this.load(win);
   }
 
   // load requests everything in parallel, and shows answers as they arrive.
@@ -68,7 +69,8 @@ export class OverviewView {
     const { signal } = this.abort;
     this.asked = now();
     this.win = win;
-    const grid = gridOf(win, stepFor(win, 110));
+    const part = recorded(win);
+    const grid = gridOf(part, stepFor(part, 110));
     const length = Math.round(win.end - win.start);
     const guard = (promise, fn, failed) => promise.then((answer) => { if (!signal.aborted) fn(answer); }, (failure) => {
       if (failure.name === "AbortError") return;
@@ -218,9 +220,9 @@ export class OverviewView {
     if (t && canvas.dataset.at !== this.asked + "") {
       canvas.dataset.at = this.asked;
       const empty = this.grid.times.map(() => null);
-      sparkline(canvas, t.in ?? empty, t.out ?? empty);
+      sparkline(canvas, t.in ?? empty, t.out ?? empty, (this.grid.end - this.grid.start) / (this.win.end - this.win.start));
       const top = (v) => (v ?? []).reduce((m, x) => Math.max(m, x ?? 0), 0);
-      canvas.setAttribute("aria-label", "Traffic in " + span(this.win.end - this.win.start) + ": at most " + bits(top(t.in)) + " in, " + bits(top(t.out)) + " out");
+      canvas.setAttribute("aria-label", "Traffic in " + span(this.win.end - this.win.start) + ": means of at most " + bits(top(t.in)) + " in, " + bits(top(t.out)) + " out");
     }
   }
 

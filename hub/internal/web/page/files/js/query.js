@@ -32,6 +32,13 @@ export function selector(labels, ...further) {
 // steps use a window of four seconds.
 export const rate = (metric, labels, step) => "rate(" + metric + selector(labels) + "[" + Math.max(step, 4) + "s])";
 
+// highest returns the highest rate of a counter between two readings, a second apart, in each step.
+// The hub keeps it for each minute; a shorter step looks at each second.
+export function highest(metric, labels, step) {
+  if (step < 60) return "max_over_time(irate(" + metric + selector(labels) + "[2s])[" + step + "s:1s])";
+  return "max_over_time(" + metric.replace(/_total$/, "_peak_per_second") + selector(labels) + "[" + step + "s])";
+}
+
 // grew returns the growth of counters over a time, from two look-ups each instead of all samples
 // between: over hours, a millisecond instead of a second. After a reset of the counter it returns
 // what was counted since: never too much, sometimes too little.
@@ -65,9 +72,14 @@ export async function vector(expression, time, signal) {
   return result.map((row) => ({ labels: row.metric, value: Number(row.value[1]) })).filter((row) => Number.isFinite(row.value));
 }
 
+// envelope returns the highest value of each step: that of tops if it is known, never below the mean.
+export function envelope(values, tops) {
+  return values.map((v, i) => (v === null ? null : Math.max(v, tops[i] ?? 0)));
+}
+
 // statistics returns the numbers of a column as MRTG prints them, over the existing points;
-// undefined without points.
-export function statistics(values) {
+// undefined without points. tops are the highest values of the steps, if they are known.
+export function statistics(values, tops) {
   const known = values.filter((v) => v !== null);
   if (known.length === 0) return undefined;
   const sorted = Float64Array.from(known).sort();
@@ -76,7 +88,7 @@ export function statistics(values) {
   return {
     current: values.at(-1) ?? values.at(-2) ?? null, // the last step may not be over yet
     average: sum / known.length,
-    maximum: sorted.at(-1),
+    maximum: (tops ?? []).reduce((most, v) => Math.max(most, v ?? 0), sorted.at(-1)),
     p95: sorted[Math.ceil(0.95 * sorted.length) - 1],
   };
 }

@@ -3,8 +3,9 @@
 
 import { colour } from "./dom.js";
 
-// sparkline draws {values in, values out} on a canvas; most is the value at both edges.
-export function sparkline(canvas, inward, outward) {
+// sparkline draws the values of in and out on a canvas. They cover a share of the time, up to its
+// end.
+export function sparkline(canvas, inward, outward, share) {
   const width = canvas.clientWidth || 160, height = canvas.clientHeight || 34, dense = devicePixelRatio || 1;
   canvas.width = Math.round(width * dense);
   canvas.height = Math.round(height * dense);
@@ -18,15 +19,15 @@ export function sparkline(canvas, inward, outward) {
   for (const v of inward) most = Math.max(most, v ?? 0);
   for (const v of outward) most = Math.max(most, v ?? 0);
   if (most === 0) return;
-  area(ctx, inward, width, middle, -(middle - 1) / most, "in");
-  area(ctx, outward, width, middle + 1, (height - middle - 2) / most, "out");
+  const place = { left: width * (1 - Math.min(share, 1)), step: (width * Math.min(share, 1)) / Math.max(1, inward.length - 1) };
+  area(ctx, inward, place, middle, -(middle - 1) / most, "in");
+  area(ctx, outward, place, middle + 1, (height - middle - 2) / most, "out");
 }
 
-function area(ctx, values, width, base, scale, name) {
+function area(ctx, values, { left, step }, base, scale, name) {
   ctx.fillStyle = colour(name + "-fill");
   ctx.strokeStyle = colour(name);
   ctx.lineWidth = 1.2;
-  const step = width / Math.max(1, values.length - 1);
   let run = [];
   const flush = () => {
     if (run.length === 1) run.push([run[0][0] + Math.max(step / 2, 1), run[0][1]]);
@@ -44,7 +45,7 @@ function area(ctx, values, width, base, scale, name) {
   };
   values.forEach((v, i) => {
     if (v === null) flush();
-    else run.push([i * step, base + v * scale]);
+    else run.push([left + i * step, base + v * scale]);
   });
   flush();
 }

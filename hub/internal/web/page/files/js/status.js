@@ -2,7 +2,7 @@
 
 import { h, once } from "./dom.js";
 import { status, events, health, inWords, Failure } from "./api.js";
-import { setClock, now, local, parseTime } from "./time.js";
+import { setClock, setHistory, now, local, parseTime } from "./time.js";
 import { bytes, span } from "./units.js";
 
 const late = 20; // seconds without a sample until data are called old
@@ -20,6 +20,7 @@ export async function refresh() {
   try {
     hub = await status();
     setClock(hub.now);
+    setHistory(hub.loading ? undefined : hub.oldest ?? hub.started);
     failed = "";
     const answer = await events({ start: (now() - 2 * 86400).toFixed(0), end: now().toFixed(0), kind: "gap", limit: 20 });
     gaps = answer.events;
@@ -58,9 +59,28 @@ function lines() {
   return out;
 }
 
+// severe orders notices: what is bad comes first.
+const severe = ["bad", "warn", ""];
+
+// notice is one line of the bar; on a phone its text unfolds.
+const notice = (l) => h("div", { class: "notice " + l.tone }, h("b", {}, (l.tone === "bad" ? "■ " : l.tone === "warn" ? "▲ " : "● ") + l.head), h("span", {}, l.text));
+
+let unfolded = false;
+
+// show writes the bar. A phone has one line for each of the first two notices, and unfolds the rest.
 export function show() {
-  const all = lines();
-  once(document.getElementById("notices"), all, () => all.map((l) => h("div", { class: "notice " + l.tone }, h("b", {}, (l.tone === "bad" ? "■ " : l.tone === "warn" ? "▲ " : "● ") + l.head), h("span", {}, l.text))));
+  const all = lines().sort((a, b) => severe.indexOf(a.tone) - severe.indexOf(b.tone));
+  const bar = document.getElementById("notices");
+  once(bar, [all, unfolded], () => {
+    bar.classList.toggle("folded", !unfolded);
+    if (all.length === 0) return [];
+    const fold = h("button", { type: "button", class: "plain notices-fold no-print", "aria-expanded": String(unfolded), onclick: () => {
+      unfolded = !unfolded;
+      show();
+      bar.querySelector(".notices-fold").focus();
+    } }, unfolded ? "Shorten" : all.length === 1 ? "Read it" : "Read all " + all.length + " notices");
+    return [all.map(notice), fold];
+  });
 }
 
 health.changed = show;

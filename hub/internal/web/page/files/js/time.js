@@ -12,6 +12,23 @@ export function setClock(iso) {
 // now returns the hub's time in seconds.
 export const now = () => Date.now() / 1000 + skew;
 
+// began is the time of the oldest sample of the history, or of the hub's start before the first one;
+// undefined while the hub loads its history.
+let began;
+
+export function setHistory(iso) {
+  began = parseTime(iso);
+}
+
+// age returns how long there has been a history, in seconds; undefined: unknown.
+export const age = () => (began === undefined ? undefined : Math.max(0, now() - began));
+
+// recorded returns the part of a window that the history covers, at least its last ten seconds: a
+// young history has short steps, and so its first points within seconds.
+export function recorded(win) {
+  return { ...win, start: Math.max(win.start, Math.min(began ?? win.start, win.end - 10)) };
+}
+
 export const ranges = [["1h", 3600], ["6h", 6 * 3600], ["24h", 86400], ["48h", 2 * 86400], ["7d", 7 * 86400]];
 
 // parseSpan returns "90m", "6h" or "2d" in seconds; undefined for other texts.
@@ -26,6 +43,12 @@ export function parseTime(text) {
   return Number.isFinite(t) && t >= 0 && t < 4e9 ? t : undefined;
 }
 
+// fitting returns the usual range, or a shorter one while that holds the whole history.
+function fitting(usual) {
+  const length = parseSpan(usual);
+  return ranges.find(([, seconds]) => seconds < length && age() <= seconds)?.[0] ?? usual;
+}
+
 // windowOf returns the window in the address: the last hours, which move with the time, or a fixed
 // part.
 export function windowOf(query, usual) {
@@ -34,8 +57,8 @@ export function windowOf(query, usual) {
   let range = query.get("range");
   let length = parseSpan(range);
   if (!length) {
-    range = usual;
-    length = parseSpan(usual);
+    range = fitting(usual);
+    length = parseSpan(range);
   }
   const end = now();
   return { start: end - length, end, live: true, range };

@@ -37,6 +37,15 @@ export function bytes(v) {
   return (i === 0 ? String(Math.round(v)) : digits(v)) + " " + names[i];
 }
 
+// packetSize reports whether a name is of the size of a packet or a part of one. Such sizes are
+// exact: an MTU is 1500 B and not 1.46 KiB.
+const packetSize = (name) => /(^|[_ ])(p?mtu|(adv)?mss|packet|segment|payload|datagram|frame|message|request|response)([_ ]|$)/i.test(name ?? "");
+
+const exactBytes = (v) => (v < 10000 ? String(v) : v.toLocaleString("en").replaceAll(",", "\u202f")) + " B";
+
+// sizeOf formats a number of bytes by the name of what has it.
+const sizeOf = (name, v) => (packetSize(name) && Number.isInteger(v) ? exactBytes(v) : bytes(v));
+
 // seconds formats a short time: a round trip, a wait.
 export function seconds(v) {
   if (v === null || v === undefined || !Number.isFinite(v)) return "-";
@@ -88,19 +97,20 @@ const endings = [
 // byKey formats a value of a document by the unit in its key.
 export function byKey(key, v) {
   if (typeof v !== "number") return String(v);
+  if (key.endsWith("_bytes")) return sizeOf(key, v);
   for (const [ending, format] of endings) {
     if (key.endsWith(ending)) return format(v);
   }
   return Number.isInteger(v) ? v.toLocaleString("en").replaceAll(",", "\u202f") : String(Number(v.toPrecision(6)));
 }
 
-// byUnit formats a value whose unit is a word of the API.
-export function byUnit(unit, v) {
+// byUnit formats a value whose unit is a word of the API, and which has a name.
+export function byUnit(unit, v, name) {
   switch (unit) {
     case "bits_per_second": case "b/s": case "bit/s": return bits(v);
     case "packets_per_second": case "p/s": case "packets/s": return packets(v);
     case "bytes_per_second": case "B/s": case "bytes/s": return bytes(v) + "/s";
-    case "bytes": case "B": return bytes(v);
+    case "bytes": case "B": return sizeOf(name, v);
     case "seconds": case "s": return seconds(v);
     case "seconds_per_second": return scaled(v, "");
     case "1": case "ratio": return v === undefined || v === null ? "-" : String(Number(v.toPrecision(3)));
