@@ -3,7 +3,9 @@ package main
 import (
 	"context"
 	"math"
+	"runtime"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 )
@@ -50,6 +52,15 @@ func TestPeersAreUnderstood(t *testing.T) {
 			t.Error(v, err)
 		}
 	})
+	t.Run("cpu time of a process", func(t *testing.T) {
+		v, err := parseOwn([]byte("7 (a b) c) S 1 7 7 0 -1 4194560 9 0 0 0 150 50 7 3 20 0 1 0 99 0 0\n"))
+		if v != 2.1 || err != nil {
+			t.Error(v, err)
+		}
+		if _, err := parseOwn([]byte("7 (a) S 1")); err == nil {
+			t.Error("no error")
+		}
+	})
 	t.Run("cpu time", func(t *testing.T) {
 		v, err := parseBusy([]byte("cpu  100 20 300 9999 5 6 74 8 0 0\ncpu0 1 1 1 1 1 1 1 1\n"))
 		if v != 5 || err != nil {
@@ -74,7 +85,7 @@ func TestRatiosAreFormedWithinRounds(t *testing.T) {
 	r := row{test: "x", unit: "/s", scale: 10, goal: 1.9, programs: []program{
 		falling("ours", "", 2), falling("slow", "", 0.5), falling("fast", "", 1), falling("gone", "gone", 9),
 	}}
-	o, err := r.play(t.Context(), nil, 7, 1, map[string]string{"gone": "not installed"})
+	o, err := r.play(t.Context(), &world{}, 7, 1, map[string]string{"gone": "not installed"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -82,11 +93,57 @@ func TestRatiosAreFormedWithinRounds(t *testing.T) {
 		Test: "x", Unit: "/s", Ours: 50, Peers: map[string]float64{"slow": 12.5, "fast": 25}, BestPeer: "fast",
 		Ratio: 2, Low: 2, High: 2, Goal: 1.9, Rounds: 7, Skipped: []string{"gone: not installed"},
 	}
+	o.Others = 0 // of whatever runs beside the test
 	near := cmp.Comparer(func(a, b float64) bool { return math.Abs(a-b) < 1e-9 })
 	if d := cmp.Diff(want, o, near); d != "" {
 		t.Errorf("(-want +got):\n%s", d)
 	}
 	if !o.met() {
 		t.Error("goal not met")
+	}
+}
+
+func TestWorseOutcome(t *testing.T) {
+	failed, low, high := outcome{}, outcome{Rounds: 7, Ratio: 1.2}, outcome{Rounds: 7, Ratio: 2.4}
+	for _, c := range []struct {
+		o, other outcome
+		want     bool
+	}{{low, high, true}, {high, low, false}, {failed, high, true}, {low, failed, false}} {
+		if got := c.o.worse(c.other); got != c.want {
+			t.Errorf("%+v worse than %+v: %v", c.o, c.other, got)
+		}
+	}
+}
+
+func TestVerdict(t *testing.T) {
+	good := outcome{Rounds: 7, BestPeer: "p", Ratio: 2, Low: 1.95, High: 2.04, Goal: 2, Steady: 0.05}
+	for _, c := range []struct {
+		change func(*outcome)
+		want   string
+		met    bool
+	}{
+		{func(*outcome) {}, "met", true},
+		{func(o *outcome) { o.Ratio = 1.99 }, "NOT MET", false},
+		{func(o *outcome) { o.High = 2.2 }, "NOT STEADY: ±10 %", false},
+		{func(o *outcome) { o.Low, o.High = 0, 0 }, "NOT STEADY: ±0 %", false}, // too few rounds for an interval
+		{func(o *outcome) { o.High, o.Steady = 2.2, 0 }, "met", true},
+		{func(o *outcome) { o.Others = 0.3 }, "not judged: others used 30 % of the CPUs", true},
+		{func(o *outcome) { o.BestPeer = "" }, "no peer", true},
+		{func(o *outcome) { *o = outcome{} }, "FAILED", true},
+	} {
+		o := good
+		c.change(&o)
+		if got := o.verdict(); got != c.want || o.met() != c.met {
+			t.Errorf("%+v: %s, %v", o, got, o.met())
+		}
+	}
+}
+
+func TestOthersAreWhatOthersUsed(t *testing.T) {
+	before := usage{at: time.Unix(100, 0), busy: 50, own: 3}
+	wall := float64(runtime.NumCPU())
+	d := usage{at: time.Unix(101, 0), busy: 50 + 0.75*wall, own: 3 + 0.5*wall}.less(before)
+	if got := d.others(); math.Abs(got-0.25) > 1e-9 {
+		t.Error(got)
 	}
 }

@@ -10,10 +10,16 @@
 // highest median). The row reports the medians of the figures, the median of the ratio and its
 // exact signed-rank interval. Ratios are oriented so that more is better, costs included.
 //
+// Stream rows are played under CUBIC, the default of most hosts, and under BBR; the worse ratio is
+// the row's. A row whose other programs of the machine used more than a twentieth of its CPUs is not
+// judged: -patience waits for a quiet moment before each round, and -only repeats a row. Each row
+// names those of linerate's ways that another program could use as well.
+//
 // # Units
 //
 // Each row names its unit. CPU time is that of the whole machine: user, system and interrupts of
-// both hosts together.
+// both hosts together. Rows "of the programs alone" count the threads of the two programs instead,
+// with the softirqs that ran in them.
 //
 // # Sources
 //

@@ -38,6 +38,7 @@ type options struct {
 	only            string
 	nearCPU, farCPU string
 	play, port      string
+	patience        time.Duration
 }
 
 func run(ctx context.Context, args []string, out, progress io.Writer) error {
@@ -50,6 +51,7 @@ func run(ctx context.Context, args []string, out, progress io.Writer) error {
 	f.StringVar(&o.only, "only", "", "run only rows whose name matches this regular expression")
 	f.StringVar(&o.nearCPU, "near-cpu", "0", "CPU of all programs on the near host")
 	f.StringVar(&o.farCPU, "far-cpu", "1", "CPU of all programs on the far host")
+	f.DurationVar(&o.patience, "patience", 0, "before each round, wait this long at most until other programs are idle")
 	f.StringVar(&o.play, "play", "", "internal: the part of this program on one of the hosts")
 	f.StringVar(&o.port, "port", plainPort, "internal: the port of that part")
 	if err := f.Parse(args); err != nil {
@@ -99,6 +101,7 @@ func compare(ctx context.Context, o options, out, progress io.Writer) error {
 		return err
 	}
 	defer w.close()
+	w.patience = o.patience
 	key, missing, err := servers(ctx, w, exe, self)
 	if err != nil {
 		return err
@@ -127,9 +130,13 @@ func compare(ctx context.Context, o options, out, progress io.Writer) error {
 	if err := os.WriteFile(o.out, append(b, '\n'), 0o644); err != nil {
 		return err
 	}
-	if missed := slices.IndexFunc(results.Rows,
-		func(r outcome) bool { return r.BestPeer != "" && !r.met() || r.Rounds == 0 }); missed >= 0 {
+	if missed := slices.IndexFunc(results.Rows, func(r outcome) bool {
+		return r.Rounds == 0 || r.BestPeer != "" && !r.disturbed() && !r.met()
+	}); missed >= 0 {
 		return fmt.Errorf("a goal is not met, first in row %q", results.Rows[missed].Test)
+	}
+	if disturbed := slices.IndexFunc(results.Rows, outcome.disturbed); disturbed >= 0 {
+		return fmt.Errorf("other programs disturbed the bench, first in row %q: repeat it", results.Rows[disturbed].Test)
 	}
 	return nil
 }
@@ -172,22 +179,20 @@ func print(out io.Writer, rows []outcome) error {
 	t := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(t, "test\tours\tbest peer\t\tratio\t95 %\tgoal\t")
 	for _, r := range rows {
-		verdict := "met"
-		switch {
-		case r.Rounds == 0:
-			verdict = "FAILED"
-		case r.BestPeer == "":
-			verdict = "no peer"
-		case !r.met():
-			verdict = "NOT MET"
+		name := r.Test
+		if r.Congestion != "" {
+			name += ", " + r.Congestion
 		}
 		fmt.Fprintf(t, "%s\t%.4g %s\t%.4g\t%s\t%.2f\t%.2f…%.2f\t%.2f %s\t\n",
-			r.Test, r.Ours, r.Unit, r.Peers[r.BestPeer], r.BestPeer, r.Ratio, r.Low, r.High, r.Goal, verdict)
+			name, r.Ours, r.Unit, r.Peers[r.BestPeer], r.BestPeer, r.Ratio, r.Low, r.High, r.Goal, r.verdict())
 	}
 	if err := t.Flush(); err != nil {
 		return err
 	}
 	for _, r := range rows {
+		if r.Ways != "" {
+			fmt.Fprintf(out, "%s: %s\n", r.Test, r.Ways)
+		}
 		for _, s := range r.Skipped {
 			fmt.Fprintf(out, "left out of %s: %s\n", r.Test, s)
 		}

@@ -60,11 +60,25 @@ type result struct {
 		Target   float64 `json:"target_bits_per_second"`
 		Achieved float64 `json:"achieved_bits_per_second"`
 	} `json:"pacing"`
+	Ends struct {
+		Local struct {
+			Cost float64 `json:"test_cpu_seconds_per_gigabyte"`
+		} `json:"local"`
+	} `json:"ends"`
 }
 
 func throughput(r result) float64   { return r.Throughput }
 func transactions(r result) float64 { return r.Transactions }
 func packets(r result) float64      { return r.Packets }
+
+// perNearCPU returns the gigabytes that a CPU second of the sending threads carried, in the measured
+// window; 0: not known.
+func perNearCPU(r result) float64 {
+	if r.Ends.Local.Cost <= 0 {
+		return 0
+	}
+	return 1 / r.Ends.Local.Cost
+}
 
 // iperf3 runs the client with the given flags. Bulk figures are what the server received.
 func iperf3(name string, udp bool, flags ...string) program {

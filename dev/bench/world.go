@@ -16,6 +16,8 @@ import (
 const (
 	nearIP = "198.18.0.1"
 	farIP  = "198.18.0.2"
+
+	network = "198.18.0.0/30"
 )
 
 // world is two network namespaces joined by a veth pair.
@@ -23,6 +25,8 @@ type world struct {
 	near, far       string // names of the namespaces
 	nearCPU, farCPU string
 	servers         []*exec.Cmd
+	spent           time.Duration // CPU time of the programs that have ended on the near host
+	patience        time.Duration // the longest wait before a round for a quiet machine
 }
 
 // newWorld makes the namespaces, named after this process so that two benches do not meet.
@@ -54,6 +58,20 @@ func ip(ctx context.Context, line string) error {
 	out, err := exec.CommandContext(ctx, "ip", strings.Fields(line)...).CombinedOutput()
 	if err != nil {
 		return fmt.Errorf("ip %s: %w: %s", line, err, bytes.TrimSpace(out))
+	}
+	return nil
+}
+
+// congestion makes a congestion control that of every connection between the two hosts. The route
+// carries it, because the sysctl of a network namespace takes only what the whole machine allows
+// (tcp_allowed_congestion_control), and no bench may widen that. Connections that a server accepts
+// from then on have it too (tcp_ca_openreq_child, net/ipv4/tcp_minisocks.c).
+func (w *world) congestion(ctx context.Context, name string) error {
+	for ns, source := range map[string]string{w.near: nearIP, w.far: farIP} {
+		if err := ip(ctx, "-n "+ns+" route replace "+network+" dev veth0 proto kernel scope link src "+source+
+			" congctl "+name); err != nil {
+			return fmt.Errorf("congestion control %s: %w", name, err)
+		}
 	}
 	return nil
 }
@@ -97,7 +115,11 @@ func (w *world) run(ctx context.Context, args ...string) ([]byte, error) {
 	c := w.command(ctx, false, args...)
 	var out, errs bytes.Buffer
 	c.Stdout, c.Stderr = &out, &errs
-	if err := c.Run(); err != nil {
+	err := c.Run()
+	if c.ProcessState != nil {
+		w.spent += c.ProcessState.UserTime() + c.ProcessState.SystemTime()
+	}
+	if err != nil {
 		if ctx.Err() != nil {
 			err = errors.Join(ctx.Err(), err)
 		}
