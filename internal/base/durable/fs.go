@@ -6,6 +6,7 @@ import (
 	"io"
 	"io/fs"
 	"path/filepath"
+	"syscall"
 )
 
 // ErrLocked reports that another process holds a lock; the actual error is a *LockedError.
@@ -125,7 +126,7 @@ func MkdirAll(fsys FS, path string, perm fs.FileMode) error {
 		if !info.IsDir() {
 			return &fs.PathError{Op: "mkdir", Path: path, Err: errors.New("is not a directory")}
 		}
-		if err := fsys.SyncDir(parent); err != nil && !errors.Is(err, fs.ErrPermission) {
+		if err := fsys.SyncDir(parent); err != nil && !errors.Is(err, fs.ErrPermission) && !errors.Is(err, syscall.EROFS) {
 			return err
 		}
 		return nil // A parent that cannot be opened cannot contain a new directory.

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"hash/crc32"
 	"io/fs"
+	"syscall"
 )
 
 // MaxRecord is the largest payload of a record, in bytes.
@@ -61,11 +62,13 @@ type Log struct {
 	next uint64 // sequence number of the next frame
 	size int64
 	err  error // once set, it remains
+	mark File  // counts the records, see OpenMarkedLog; nil: none
 }
 
 // OpenLog opens the log at path and returns its records, oldest first. It creates a missing log. It
 // truncates a torn tail, and that is on disk before OpenLog returns. A corrupt log causes a
-// *CorruptError and is not changed.
+// *CorruptError and is not changed. A log on a read-only file system is opened for its records: every
+// Append fails.
 func OpenLog(fsys FS, path string) (*Log, [][]byte, error) {
 	data, err := fsys.ReadFile(path)
 	// By Replace, so that a power loss during creation leaves no log or an empty one, and never a
@@ -84,6 +87,11 @@ func OpenLog(fsys FS, path string) (*Log, [][]byte, error) {
 		return nil, nil, err
 	}
 	file, err := fsys.OpenAppend(path, logPerm)
+	if errors.Is(err, syscall.EROFS) {
+		// What a log on a read-only file system knows is needed all the same.
+		return &Log{path: path, salt: content.salt, next: uint64(len(content.records)), size: content.end, err: err},
+			content.records, nil
+	}
 	if err != nil {
 		return nil, nil, err
 	}
@@ -121,16 +129,29 @@ func ReadLog(fsys FS, path string) (records [][]byte, torn int64, err error) {
 // RewriteLog atomically replaces the log at path by one with these records. A Log open on the old
 // file must not be used again.
 func RewriteLog(fsys FS, path string, records [][]byte) error {
-	var salt [8]byte
+	data, err := logData(path, newSalt(), records)
+	if err != nil {
+		return err
+	}
+	return Replace(fsys, path, data, logPerm)
+}
+
+// newSalt returns a number that no frame of another log has.
+func newSalt() (salt [8]byte) {
 	rand.Read(salt[:]) // Never fails: package crypto/rand ends the program instead.
+	return salt
+}
+
+// logData returns the content of a log with these records.
+func logData(path string, salt [8]byte, records [][]byte) ([]byte, error) {
 	data := appendLogHeader(nil, salt)
 	for i, record := range records {
 		if len(record) > MaxRecord {
-			return fmt.Errorf("replace %s: record of %d bytes is above the limit of %d", path, len(record), MaxRecord)
+			return nil, fmt.Errorf("replace %s: record of %d bytes is above the limit of %d", path, len(record), MaxRecord)
 		}
 		data = appendFrame(data, salt, uint64(i), record)
 	}
-	return Replace(fsys, path, data, logPerm)
+	return data, nil
 }
 
 // Append adds a record and returns once it is on disk. After any error except one about a record
@@ -158,6 +179,7 @@ func (l *Log) Append(record []byte) error {
 	}
 	l.next++
 	l.size += int64(len(frame))
+	l.writeMark()
 	return nil
 }
 
@@ -168,7 +190,15 @@ func (l *Log) Size() int64 { return l.size }
 func (l *Log) Err() error { return l.err }
 
 // Close closes the file. Every record is already on disk.
-func (l *Log) Close() error { return l.file.Close() }
+func (l *Log) Close() error {
+	if l.mark != nil {
+		_ = l.mark.Close() // nothing depends on its last frame
+	}
+	if l.file == nil {
+		return nil // read-only
+	}
+	return l.file.Close()
+}
 
 // logContent is the result of parseLog.
 type logContent struct {

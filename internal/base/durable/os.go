@@ -8,6 +8,7 @@ import (
 	"os"
 	"strconv"
 	"strings"
+	"syscall"
 )
 
 // OS returns the file system of the operating system.
@@ -25,19 +26,43 @@ func (osFS) OpenAppend(name string, perm fs.FileMode) (File, error) {
 
 // openFile keeps a nil *os.File from becoming a File that is not nil.
 func openFile(name string, flag int, perm fs.FileMode) (File, error) {
-	file, err := os.OpenFile(name, flag, perm)
+	file, err := open(name, flag, perm)
 	if err != nil {
 		return nil, err
 	}
 	return file, nil
 }
 
-func (osFS) ReadFile(name string) ([]byte, error)      { return os.ReadFile(name) }
+// errSymlink replaces ELOOP, whose text is misleading here.
+var errSymlink = errors.New("is a symbolic link, which is not followed here")
+
+// open follows no symbolic link at the end of a name: this package reads and writes files of its own,
+// and a user who could put a link there would have it write elsewhere.
+func open(name string, flag int, perm fs.FileMode) (*os.File, error) {
+	file, err := os.OpenFile(name, flag|noFollow, perm)
+	if err != nil && isLink(err) {
+		return nil, &fs.PathError{Op: "open", Path: name, Err: errSymlink}
+	}
+	return file, err
+}
+
+func (osFS) ReadFile(name string) ([]byte, error) {
+	file, err := open(name, os.O_RDONLY, 0)
+	if err != nil {
+		return nil, err
+	}
+	defer file.Close() // Opened for reading.
+	return io.ReadAll(file)
+}
+
 func (osFS) Rename(from, to string) error              { return renameOS(from, to) }
 func (osFS) Remove(name string) error                  { return os.Remove(name) }
 func (osFS) Stat(name string) (fs.FileInfo, error)     { return os.Stat(name) }
 func (osFS) Mkdir(name string, perm fs.FileMode) error { return os.Mkdir(name, perm) }
 func (osFS) SyncDir(name string) error                 { return syncDirOS(name) }
+
+// Trusted implements Truster.
+func (osFS) Trusted(name string) error { return trusted(name) }
 
 func (osFS) ReadDir(name string) ([]string, error) {
 	entries, err := os.ReadDir(name) // Sorted by name already.
@@ -62,7 +87,10 @@ func (osFS) Lock(name string) (io.Closer, error) {
 	// Only the owner may open it. flock(2) requires only an open descriptor, even for reading, so
 	// any user who may open a lock file may hold the lock. Otherwise a user without any privilege
 	// could keep a guard from the journal, and a trial in force.
-	file, err := os.OpenFile(name, os.O_RDWR|os.O_CREATE, lockPerm)
+	file, err := open(name, os.O_RDWR|os.O_CREATE, lockPerm)
+	if errors.Is(err, syscall.EROFS) {
+		file, err = open(name, os.O_RDONLY, 0) // flock(2) needs no permission to write
+	}
 	if err != nil {
 		return nil, err
 	}

@@ -9,6 +9,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
+const noFollow = unix.O_NOFOLLOW
+
+// isLink reports the error of open(2) for a symbolic link: ELOOP, and EMLINK on FreeBSD.
+func isLink(err error) bool { return errors.Is(err, unix.ELOOP) || errors.Is(err, unix.EMLINK) }
+
 // lockFile uses flock(2). The lock belongs to the open file, not to the process, so two Locks
 // inside one process exclude each other too, and closing another descriptor of the same file does
 // not release it, as it would with fcntl(2) locks.

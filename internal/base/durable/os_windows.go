@@ -42,3 +42,10 @@ func renameOS(from, to string) error {
 
 // syncDirOS does nothing: NTFS journals its directories, and renames are written through.
 func syncDirOS(string) error { return nil }
+
+const noFollow = 0 // this system has no such flag
+
+func isLink(error) bool { return false }
+
+// trusted does not know how this system protects files.
+func trusted(string) error { return nil }

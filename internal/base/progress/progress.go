@@ -7,6 +7,8 @@ import (
 	"sync"
 
 	"golang.org/x/term"
+
+	"github.com/linerate/linerate/internal/base/visible"
 )
 
 // Mode selects the form of the output.
@@ -28,7 +30,7 @@ const StatusMark = "· "
 // Line writes progress to standard error while a command works. It is safe for concurrent use.
 //
 // It ignores write errors: a failure to show progress must not stop a measurement or, worse, an
-// undo.
+// undo. What a terminal would obey is replaced in every text: names come from other hosts too.
 type Line struct {
 	mu     sync.Mutex
 	w      io.Writer
@@ -52,7 +54,7 @@ func (p *Line) Step(format string, args ...any) {
 		return
 	}
 	p.clear()
-	fmt.Fprintf(p.w, format+"\n", args...)
+	fmt.Fprintln(p.w, visible.Text(fmt.Sprintf(format, args...)))
 }
 
 // Status shows a text that the next step or status replaces. In mode Lines it does nothing: a log
@@ -60,7 +62,7 @@ func (p *Line) Step(format string, args ...any) {
 func (p *Line) Status(format string, args ...any) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	text := fmt.Sprintf(format, args...)
+	text := visible.Line(fmt.Sprintf(format, args...))
 	if p.mode == All {
 		fmt.Fprintf(p.w, "%s%s\n", StatusMark, text)
 	}

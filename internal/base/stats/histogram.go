@@ -24,10 +24,18 @@ type Histogram struct {
 	mean, m2 float64 // Welford's running mean and sum of squared deviations, in nanoseconds
 }
 
-// Latencies summarises a Histogram. All fields except Count are in seconds.
+// Latencies summarises a Histogram. All fields except Count are in seconds; documents have it as it
+// is.
 type Latencies struct {
-	Count                                       uint64
-	Min, Mean, P50, P90, P99, P999, Max, StdDev float64
+	Count  uint64  `json:"count_total"`
+	Min    float64 `json:"min_seconds"`
+	Mean   float64 `json:"mean_seconds"`
+	P50    float64 `json:"p50_seconds"`
+	P90    float64 `json:"p90_seconds"`
+	P99    float64 `json:"p99_seconds"`
+	P999   float64 `json:"p999_seconds"`
+	Max    float64 `json:"max_seconds"`
+	StdDev float64 `json:"stddev_seconds"`
 }
 
 // NewHistogram returns an empty histogram for latencies from 1 ns to 1 h.
@@ -91,6 +99,27 @@ func (h *Histogram) Quantile(q float64) float64 {
 		ns = h.max
 	}
 	return float64(min(max(ns, h.min), h.max)) / 1e9
+}
+
+// Counts returns how many records are above the bound before and up to each bound, in seconds and
+// ascending. Records above the last bound are not counted. A record counts where its bucket begins, so a
+// bound is sharp to three significant digits.
+func (h *Histogram) Counts(bounds []float64) []uint64 {
+	counts := make([]uint64, len(bounds))
+	at := 0
+	for _, bar := range h.buckets.Distribution() {
+		if bar.Count == 0 {
+			continue
+		}
+		for at < len(bounds) && float64(bar.From)/1e9 > bounds[at] {
+			at++
+		}
+		if at == len(bounds) {
+			break
+		}
+		counts[at] += uint64(bar.Count)
+	}
+	return counts
 }
 
 // Snapshot summarises the records so far; all zero if empty.

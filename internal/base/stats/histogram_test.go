@@ -3,6 +3,7 @@ package stats_test
 import (
 	"math"
 	"math/rand/v2"
+	"slices"
 	"testing"
 	"time"
 
@@ -79,5 +80,21 @@ func BenchmarkHistogramRecord(b *testing.B) {
 	h := stats.NewHistogram()
 	for i := int64(0); b.Loop(); i++ {
 		h.Record(20_000 + i%1000)
+	}
+}
+
+// TestCounts checks that each record is in one bucket, at its end or below, and that those above the
+// last bound are left out.
+func TestCounts(t *testing.T) {
+	h := stats.NewHistogram()
+	for _, us := range []int64{1, 10, 10, 99, 100, 101, 5000} {
+		h.Record(us * 1000)
+	}
+	got := h.Counts([]float64{1e-6, 10e-6, 100e-6, 1e-3})
+	if want := []uint64{1, 2, 2, 1}; !slices.Equal(got, want) {
+		t.Errorf("counts %v, want %v", got, want)
+	}
+	if got := stats.NewHistogram().Counts([]float64{1}); got[0] != 0 {
+		t.Errorf("an empty histogram counts %v", got)
 	}
 }

@@ -7,19 +7,24 @@
 // provides, separated by commas, or "all". If it lists all things of a test, the test runs, and
 // fails if one of them is missing after all. Otherwise the test is skipped.
 //
+// [FreePorts] gives a test ports that no other test has, for programs that cannot listen on port 0
+// and for addresses at which nothing must answer.
+//
 // So a missing thing has two outcomes only: `go test ./...` skips every test that needs more than
 // Go, and `make test`, which lists every thing, fails.
 //
 // # Units
 //
-// None.
+// Ports are port numbers of TCP and UDP alike.
 //
 // # Sources
 //
-// CONTRIBUTING.md describes the tiers.
+// CONTRIBUTING.md describes the tiers. ip(7) has the range that the kernel assigns, unix(7) the names
+// that keep a port.
 //
 // # Limits
 //
 // The package neither installs a thing nor checks for its presence: the helper that uses the thing
 // reports its absence with [Missing].
+// A port is kept from other tests, not from programs that choose ports in the same range.
 package testenv

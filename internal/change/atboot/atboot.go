@@ -204,6 +204,9 @@ func Install(o Options) (Result, error) {
 	}
 	p := places[o.Init]
 	r := Result{Init: o.Init, Path: filepath.Join(o.Root, p.file)}
+	if err := o.trusted(); err != nil {
+		return r, fmt.Errorf("install %s: %w", r.Path, err)
+	}
 	present, err := os.ReadFile(r.Path)
 	dirs := madeFor(string(present))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -239,6 +242,25 @@ func Install(o Options) (Result, error) {
 		r.Links, r.Changed = append(r.Links, link), r.Changed || made
 	}
 	return r, nil
+}
+
+// trusted refuses a program or a state directory that another user can change: root runs the one at
+// every start, and writes what is in the other. What does not exist yet is not known, as in an image
+// that gets its program later.
+func (o Options) trusted() error {
+	disk, ok := durable.OS().(durable.Truster)
+	if !ok {
+		return nil
+	}
+	for _, name := range []string{o.Program, o.State} {
+		if name == "" {
+			continue
+		}
+		if err := disk.Trusted(filepath.Join(o.Root, name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return fmt.Errorf("it would run as root at every start: %w", err)
+		}
+	}
+	return nil
 }
 
 // enable makes a link; one that is there already and says the same is left.

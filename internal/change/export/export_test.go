@@ -218,3 +218,33 @@ func TestMerge(t *testing.T) {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 }
+
+// TestCautionOfUnproven: files do not call proven what was only set.
+func TestCautionOfUnproven(t *testing.T) {
+	none, some := plain(), plain()
+	none.Proof, some.Proof = nil, nil
+	for i := range none.Changes {
+		none.Changes[i].Proof = nil
+	}
+	some.Changes[1].Proof = &Effect{Ratio: 2}
+	some.Changes[0].Proof = nil
+	for name, c := range map[string]struct {
+		set        Set
+		want, then string
+	}{
+		"none": {none, "# CAUTION: it was only set there. No stored run proves that it helps", "was proven there"},
+		"some": {some, "# CAUTION: 1 of 2 settings were proven there", "it was proven there"},
+	} {
+		for _, format := range Formats() {
+			b, err := Write(format, c.set)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, f := range b.Files {
+				if !strings.Contains(f.Content, c.want) || strings.Contains(f.Content, c.then) {
+					t.Errorf("%s: %s %s: want %q and not %q:\n%s", name, format, f.Name, c.want, c.then, f.Content)
+				}
+			}
+		}
+	}
+}

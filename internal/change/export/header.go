@@ -7,7 +7,7 @@ import (
 )
 
 // header returns comment lines with the origin of the proof, its effect, and the note that it was
-// proven there and not here.
+// proven there and not here, or was never proven.
 //
 // ASCII only: the terminals of the target hosts are unknown.
 func (d *draft) header(what string) string {
@@ -63,7 +63,22 @@ func (d *draft) header(what string) string {
 		}
 	}
 	put("")
-	put("CAUTION: it was proven there, under that load and on that path, and not on the host that reads this.")
+	proven := 0
+	for _, s := range d.settings {
+		if d.set.Proof != nil || s.Proof != nil {
+			proven++
+		}
+	}
+	switch proven {
+	case len(d.settings):
+		put("CAUTION: it was proven there, under that load and on that path, and not on the host that reads this.")
+	case 0:
+		put("CAUTION: it was only set there. No stored run proves that it helps, there or on the host that reads this.")
+	default:
+		put("CAUTION: %d of %d settings were proven there, under that load and on that path; the others were only set.",
+			proven, len(d.settings))
+		put("None was proven on the host that reads this.")
+	}
 	put("Measure before and after (linerate measure), or let linerate tune prove it here as well.")
 	return strings.ReplaceAll(b.String(), "# \n", "#\n")
 }

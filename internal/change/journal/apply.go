@@ -12,6 +12,7 @@ import (
 // Request is why settings are applied and for how long.
 type Request struct {
 	Reason string
+	Run    string // name of the stored run that the changes belong to; empty: none
 	// For is how long the trial lasts, on a clock that keeps running while the host is suspended.
 	// In Deadline mode 0 means DefaultTrial. In Lease mode it is how long the writer may go without
 	// another Apply or Extend before the guard ends it; 0 sets no limit.
@@ -43,6 +44,7 @@ func (j *Journal) Apply(ctx context.Context, request Request, settings ...knob.S
 	if len(todo) == 0 {
 		return nil, nil
 	}
+	j.lease = request.For
 	if err := j.ensureGuard(ctx, request.For); err != nil {
 		return nil, fmt.Errorf("apply %s: nothing changed: %w", todo[0].Knob, err)
 	}
@@ -127,12 +129,16 @@ func (j *Journal) applyOne(ctx context.Context, request Request, setting knob.Se
 	if from == to {
 		return nil, nil
 	}
-	if err := j.write(record{Kind: kindIntent, Entry: j.newEntry(request, id, from, to)}); err != nil {
+	err = j.write(record{Kind: kindIntent, Entry: j.newEntry(request, id, from, to)})
+	if err != nil && !errors.Is(err, ErrUnguarded) {
 		return nil, fmt.Errorf("apply %s: nothing changed: %w", id, err)
 	}
-	// The intent is on disk. If the process is killed from here on, this intent and its From are
-	// the last record about the knob.
+	// The intent is on disk and in the memory of the guard. If the process is killed from here on,
+	// this intent and its From are the last record about the knob.
 	e := j.history.entries[len(j.history.entries)-1]
+	if err != nil {
+		return nil, j.failed(e, err)
+	}
 
 	// From here to the end of the step, an interrupt would only make matters worse.
 	ctx = context.WithoutCancel(ctx)
@@ -173,10 +179,13 @@ func (j *Journal) newEntry(request Request, id knob.ID, from, to knob.Value) *en
 	e := &entry{
 		Change: Change{
 			ID: formatID(j.history.next), Time: now, Knob: id, Side: j.options.Side, From: from, To: to, Original: from,
-			State: Trial, Reason: request.Reason, BootID: this.BootID,
+			State: Trial, Reason: request.Reason, Run: request.Run, BootID: this.BootID,
 		},
 		Session: j.session, Lease: j.options.Mode == Lease, Began: j.options.Boottime(),
 		Identity: this.Identity, Phase: phaseIntent,
+	}
+	if j.guard != nil {
+		e.Guard = j.guard.is
 	}
 	// From may be a tuned value of a change below; Original never is.
 	if first, ok := j.history.original(this); ok {

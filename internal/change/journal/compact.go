@@ -26,12 +26,12 @@ func (j *Journal) compact() error {
 		return err
 	}
 	path := logPath(j.options.Dir)
-	rewriteErr := durable.RewriteLog(j.options.FS, path, records)
+	rewriteErr := durable.RewriteMarkedLog(j.options.FS, path, records)
 	// Only finished changes are dropped. Trials, committed changes and the originals of this boot
 	// keep all their fields, and after power loss Replace leaves either the old log or the new one,
 	// so an old value is always in one of them. Open the log again in any case: after a failure
 	// either file may have the name.
-	log, read, err := durable.OpenLog(j.options.FS, path)
+	log, read, err := durable.OpenMarkedLog(j.options.FS, path)
 	if err != nil {
 		return errors.Join(err, rewriteErr)
 	}

@@ -32,6 +32,8 @@ var (
 	ErrNotTrial = errors.New("not a trial in force")
 	// ErrExpired reports that a change to commit has passed its deadline and is being taken back.
 	ErrExpired = errors.New("deadline has passed")
+	// ErrOnTrial reports that another command's trial is in force on this host.
+	ErrOnTrial = errors.New("a change is on trial")
 	// ErrForeign reports that another program has set the knob of a trial since.
 	ErrForeign = errors.New("changed by another program since")
 	// ErrOtherNamespace reports that a change was made in another network namespace; it can be

@@ -4,3 +4,9 @@ import "time"
 
 // WaitForSystemd sets how long a guard of this process waits for systemd.
 func WaitForSystemd(d time.Duration) { systemdPatience = d }
+
+// ReportTo makes a journal of a test send its records to a guard, as one that started the guard
+// itself does.
+func (j *Journal) ReportTo(life lifeline) {
+	j.guard = &Guard{mode: j.options.Mode, life: life, exited: make(chan struct{})}
+}

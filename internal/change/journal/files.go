@@ -138,7 +138,10 @@ func (j *Journal) persistable(root string, plans []Plan) ([]*entry, error) {
 			contents[path] = f.Content
 			present, err := j.options.FS.ReadFile(path)
 			if errors.Is(err, fs.ErrNotExist) {
-				continue
+				err = ourFile(root, path) // undo would leave it alone
+				if err == nil {
+					continue
+				}
 			}
 			if err != nil {
 				return nil, fmt.Errorf("persist change %s of %s: nothing written: %w", e.ID, e.Knob, err)
@@ -220,7 +223,10 @@ func (j *Journal) removeFiles(e *entry, why string) (left []string, err error) {
 		if j.history.holder(path, e) != nil {
 			continue
 		}
-		stays, err := j.removeFile(path, e.Saved.Files[i])
+		stays, err := false, ourFile(e.Saved.Root, path)
+		if err == nil {
+			stays, err = j.removeFile(path, e.Saved.Files[i])
+		}
 		if err != nil {
 			return left, errors.Join(err, noteErr)
 		}
@@ -229,6 +235,9 @@ func (j *Journal) removeFiles(e *entry, why string) (left []string, err error) {
 		}
 	}
 	for _, dir := range slices.Backward(e.Saved.Made) {
+		if err := ourDirectory(e.Saved.Root, dir); err != nil {
+			return left, errors.Join(err, noteErr)
+		}
 		names, err := j.options.FS.ReadDir(dir)
 		if errors.Is(err, fs.ErrNotExist) || err == nil && len(names) > 0 {
 			continue // Already removed, or it contains files of other programs.

@@ -73,8 +73,8 @@ func plan(c journal.Change) journal.Plan {
 			Files: []journal.File{{Path: "/etc/sysctl.d/90-linerate-" + c.ID + ".conf", Content: line, Mode: 0o644}}}
 	}
 	return journal.Plan{ID: c.ID, Files: []journal.File{
-		{Path: "/etc/systemd/network/60-eth0.link", Content: "[Match]\n", Mode: 0o644},
-		{Path: "/etc/systemd/network/60-eth0.link.d/" + c.ID + ".conf", Content: line, Mode: 0o644},
+		{Path: "/etc/systemd/network/60-linerate-eth0.link", Content: "[Match]\n", Mode: 0o644},
+		{Path: "/etc/systemd/network/60-linerate-eth0.link.d/90-linerate-" + c.ID + ".conf", Content: line, Mode: 0o644},
 	}}
 }
 

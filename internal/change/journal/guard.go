@@ -40,6 +40,7 @@ const (
 	messageExtend = "extend" // followed by the new deadline, CLOCK_BOOTTIME in nanoseconds, 0: none
 	messageScreen = "screen" // followed by the terminal that the writer was started at
 	messageDetach = "detach" // the writer ends as it should: let Deadline trials live
+	messageRecord = "record" // followed by a record of the log, before the knob that it is about is written
 	messageReady  = "ready"  // from the guard
 )
 
@@ -47,8 +48,15 @@ const (
 type Guard struct {
 	mode   Mode
 	pid    int
-	life   *os.File      // write end; when it closes, for any reason, the guard knows that the writer is gone
+	is     *Guardian
+	life   lifeline      // write end; when it closes, for any reason, the guard knows that the writer is gone
 	exited chan struct{} // closed when the process has ended
+}
+
+// lifeline is a pipe to a guard.
+type lifeline interface {
+	io.WriteCloser
+	SetWriteDeadline(time.Time) error
 }
 
 // StartGuard starts `EXE ARGS… guard --state DIR --mode MODE --session SESSION --deadline FOR` in
@@ -104,7 +112,7 @@ func startGuard(ctx context.Context, o GuardOptions) (*Guard, error) {
 		_ = life.Close() // The other end has no reader.
 		return nil, err
 	}
-	guard := &Guard{mode: o.Mode, pid: command.Process.Pid, life: life, exited: make(chan struct{})}
+	guard := &Guard{mode: o.Mode, pid: command.Process.Pid, is: guardianOf(command.Process.Pid), life: life, exited: make(chan struct{})}
 	go func() {
 		defer close(guard.exited)
 		_ = command.Wait() // Reaps the process; its log has the reason why it ended.

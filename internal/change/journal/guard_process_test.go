@@ -121,3 +121,12 @@ func sessionOf(pid int) (int, error) {
 	fields := bytes.Fields(data[bytes.LastIndexByte(data, ')')+1:])
 	return strconv.Atoi(string(fields[3]))
 }
+
+// kill ends a guard as the OOM killer does.
+func kill(t *testing.T, g *journal.Guard) {
+	t.Helper()
+	if err := syscall.Kill(g.PID(), syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	<-g.Exited()
+}

@@ -2,7 +2,6 @@ package journal
 
 import (
 	"bufio"
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -27,6 +26,9 @@ type GuardConfig struct {
 	Life  io.Reader
 	Ready io.WriteCloser
 	Log   io.Writer
+	// Alarm takes a line that must reach a person; nil means the log of the system, and nothing with
+	// Life.
+	Alarm func(string)
 	// EndWriter ends a writer that outlives its deadline: first politely, then by force. nil sends
 	// signals to the parent process.
 	EndWriter func(force bool)
@@ -56,10 +58,14 @@ var systemdPatience = 8 * time.Second
 // An error means that something could not be taken back; the next Recover tries again.
 func RunGuard(ctx context.Context, config GuardConfig) error {
 	var group string
-	if config.Life == nil {
+	process := config.Life == nil
+	if process {
 		var err error
 		if config.Life, config.Ready, err = inheritedPipes(); err != nil {
 			return fmt.Errorf("guard: %w", err)
+		}
+		if config.Alarm == nil {
+			config.Alarm = systemLog
 		}
 		ctx = cutLoose(ctx) // Before the answer: from then on no terminal can end this process.
 		var leave func()
@@ -77,8 +83,12 @@ func RunGuard(ctx context.Context, config GuardConfig) error {
 	_, _ = fmt.Fprintln(config.Ready, answer)
 	_ = config.Ready.Close()
 	if err == nil {
-		if group != "" {
-			g.say("%s", group)
+		defer g.lines.close()
+		if process {
+			if group != "" {
+				g.say("%s", group)
+			}
+			defer startSecondLine(config, g.options.Dir)()
 		}
 		if err = g.run(ctx); err != nil {
 			g.say("%v", err)
@@ -100,8 +110,14 @@ type watch struct {
 	writer   int           // its process id; 0: not received yet
 	screen   *terminal     // where it was started; nil: without a terminal
 
-	seen  fs.FileInfo // the log when it was last read
-	cared []*entry    // what was found then
+	lines   *guardLog
+	memory  *memory
+	seen    fs.FileInfo  // the log when it was last read
+	pending chan reading // a look at the log that has not returned yet; nil: none
+	trouble error        // why the log cannot be trusted now; nil: it can
+
+	unrecorded []Outcome       // taken back, and the journal does not know it yet
+	givenUp    map[string]bool // changes that this guard cannot take back
 }
 
 func newWatch(config GuardConfig) (*watch, error) {
@@ -117,12 +133,13 @@ func newWatch(config GuardConfig) (*watch, error) {
 	if config.Log == nil {
 		config.Log = os.Stderr
 	}
-	g := &watch{config: config, options: options, messages: make(chan string)}
+	g := &watch{config: config, options: options, messages: make(chan string), memory: newMemory(config.Session),
+		givenUp: map[string]bool{}}
 	if g.config.EndWriter == nil {
 		g.config.EndWriter = func(force bool) { endParent(g.writer, force) }
 	}
-	// Better to find an unreadable journal now than when it is needed.
-	if _, err := g.left(); err != nil {
+	// Better to find an unreadable journal now than when it is needed: the writer then changes nothing.
+	if err := g.read(); err != nil {
 		return nil, err
 	}
 	switch {
@@ -134,6 +151,7 @@ func newWatch(config GuardConfig) (*watch, error) {
 	case config.For > 0:
 		g.deadline = options.Boottime() + config.For
 	}
+	g.lines = newGuardLog(config.Log)
 	go g.listen()
 	return g, nil
 }
@@ -141,11 +159,15 @@ func newWatch(config GuardConfig) (*watch, error) {
 // listen passes on the messages of the writer until the pipe ends.
 func (g *watch) listen() {
 	defer close(g.messages)
-	scanner := bufio.NewScanner(g.config.Life)
-	for scanner.Scan() {
+	// A record has no bound, so this is no Scanner.
+	for in := bufio.NewReader(g.config.Life); ; {
+		line, err := in.ReadString('\n')
+		if err != nil {
+			return // half a line is a message that the writer did not finish
+		}
 		// Unbuffered, so that a message stays in the pipe until the loop can act on it; the pipe
 		// itself holds 64 KiB (pipe(7)).
-		g.messages <- scanner.Text()
+		g.messages <- strings.TrimSuffix(line, "\n")
 	}
 }
 
@@ -165,9 +187,9 @@ func (g *watch) run(ctx context.Context) error {
 			// process holds the write end any longer. The write end is close-on-exec, so no child
 			// inherits it.
 			if !g.detached {
-				return g.takeBack("writer died")
+				return g.takeBack(causeDied)
 			}
-			return g.watchTrials(ctx)
+			return g.finish(ctx, "")
 		case <-wait:
 			if g.mustEnd() {
 				return g.endWriter()
@@ -202,12 +224,9 @@ func (g *watch) mustEnd() bool {
 	if !g.overdue() {
 		return false
 	}
-	trials, err := g.left()
-	if err != nil {
-		return true // An unreadable journal may hold a trial; taking back one trial too many is the smaller harm.
-	}
+	g.look()
 	now := g.options.Boottime()
-	for _, e := range trials {
+	for _, e := range g.left() {
 		// In Deadline mode each trial has its own deadline. In Lease mode the one deadline applies
 		// to all.
 		if g.config.Mode == Lease || e.Expires != 0 && now >= e.Expires {
@@ -227,6 +246,10 @@ func (g *watch) hear(message string) {
 		g.writer, _ = strconv.Atoi(rest) // 0 when it is not a number: then no process is killed.
 	case messageScreen:
 		g.screen = atTerminal(rest)
+	case messageRecord:
+		if err := g.memory.hear(rest); err != nil {
+			g.say("%v", err)
+		}
 	case messageExtend:
 		nanoseconds, err := strconv.ParseInt(rest, 10, 64)
 		if err != nil || nanoseconds < 0 {
@@ -237,204 +260,4 @@ func (g *watch) hear(message string) {
 	default:
 		g.say("message not understood: %q", message)
 	}
-}
-
-// endWriter ends a writer that lives but has passed its deadline: it hangs, is stopped, or slept
-// with the host. It holds the lock of the journal, so nothing can be taken back before it ends.
-func (g *watch) endWriter() error {
-	g.say("deadline passed, and the writer lives: asking it to end")
-	// After SIGTERM a writer takes its trials back itself and reports that to its user, which is
-	// faster than waiting for its lock.
-	g.config.EndWriter(false)
-	timer := time.NewTimer(writerGrace)
-	defer timer.Stop()
-	for {
-		select {
-		case message, alive := <-g.messages:
-			if !alive {
-				return g.takeBack("deadline passed")
-			}
-			if g.hear(message); !g.overdue() {
-				g.say("too late: the deadline had passed")
-			}
-		case <-timer.C:
-			g.say("the writer does not end: killing it")
-			g.config.EndWriter(true)
-			// A process that sleeps uninterruptibly in a driver (state D) survives even SIGKILL
-			// until the driver returns, and holds the lock until then.
-			for range g.messages { // Until it is gone.
-			}
-			return g.takeBack("deadline passed")
-		}
-	}
-}
-
-// watchTrials stays with Deadline trials whose writer ended normally.
-func (g *watch) watchTrials(ctx context.Context) error {
-	failures, overdue := 0, false
-	for {
-		trials, err := g.left()
-		if err != nil {
-			if failures++; failures == attempts || errors.Is(err, ErrCorrupt) {
-				return err
-			}
-			g.say("%v", err)
-		} else if failures = 0; len(trials) == 0 {
-			return nil
-		}
-		wait := watchStep
-		for _, e := range trials {
-			// Expires is 0 for a committed change that is half undone: it is overdue at once, as it
-			// should be, because it must be finished.
-			wait = min(wait, e.Expires-g.options.Boottime())
-		}
-		if wait <= 0 {
-			// Only trials past their deadline; the guard keeps watching the rest. act has tried
-			// five times by now, so another attempt would not help.
-			if err := g.act(""); err != nil {
-				return err
-			}
-			// act succeeded and yet a trial is overdue: it belongs to another network namespace,
-			// and recover leaves it. Acting again at once would spin.
-			if overdue {
-				return errors.New("a trial past its deadline is out of reach")
-			}
-			overdue = true
-			continue
-		}
-		overdue = false
-		timer := time.NewTimer(wait)
-		select {
-		case <-timer.C:
-		case <-ctx.Done():
-			timer.Stop()
-			return g.takeBack("the guard was asked to stop")
-		}
-	}
-}
-
-// left returns the changes of the session that still need the guard. It takes no lock, and does not
-// read again a log that has not grown since the last time.
-func (g *watch) left() ([]*entry, error) {
-	path := logPath(g.options.Dir)
-	// Size and time show every change of the log: a record makes it longer, and compaction replaces
-	// the file.
-	info, err := g.options.FS.Stat(path)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, err
-	}
-	if g.seen != nil && g.seen.Size() == info.Size() && g.seen.ModTime().Equal(info.ModTime()) {
-		return g.cared, nil
-	}
-	h, err := load(g.options.FS, path)
-	if err != nil {
-		return nil, err
-	}
-	g.seen, g.cared = info, nil
-	for _, e := range h.entries {
-		if e.Session != g.config.Session || e.BootID != g.options.BootID || e.Phase == phaseDone {
-			continue
-		}
-		if e.State == Trial || e.Phase != phaseApplied {
-			g.cared = append(g.cared, e)
-		}
-	}
-	return g.cared, nil
-}
-
-// takeBack takes back every change of the session that is in trial or half done.
-func (g *watch) takeBack(cause string) error {
-	left, err := g.left()
-	if err == nil && len(left) == 0 {
-		return nil // The usual end: the writer has taken its trials back.
-	}
-	g.say("%s: taking trials back", cause)
-	return g.act(cause)
-}
-
-// attempts is how often a guard retries what the system refuses, at intervals of watchStep.
-const attempts = 5
-
-// act recovers the journal; with a cause also the trials of the session whose deadline has not
-// passed. The end of the guard's context must not stop this, because it is the purpose of the
-// guard.
-func (g *watch) act(cause string) error {
-	for attempt := 1; ; attempt++ {
-		err := g.actOnce(cause)
-		if err == nil || attempt == attempts || errors.Is(err, ErrCorrupt) {
-			return err
-		}
-		// EBUSY of an interface that is being reset, ENETDOWN, a full disk: these pass within
-		// seconds or not at all.
-		time.Sleep(watchStep)
-	}
-}
-
-func (g *watch) actOnce(cause string) error {
-	j, err := g.open()
-	if err != nil {
-		return err
-	}
-	session := ""
-	if cause != "" {
-		session = g.config.Session
-	}
-	outcomes, err := j.recover(context.Background(), "guard", session, cause)
-	for _, o := range outcomes {
-		g.say("change %s of %s, %q to %q: %s", o.Change.ID, o.Change.Knob, o.Change.From, o.Change.To,
-			cmp.Or(o.Error, o.Change.Note))
-	}
-	g.announce(outcomes)
-	return errors.Join(err, j.Close())
-}
-
-// announce reports to the user that settings went back without a command: at the terminal where
-// they were made, and through the next command. Otherwise the user would believe for hours in a
-// change that no longer exists.
-func (g *watch) announce(outcomes []Outcome) {
-	if len(outcomes) == 0 {
-		return
-	}
-	var lines []string
-	for _, o := range outcomes {
-		lines = append(lines, notice(o))
-	}
-	leaveNotices(g.options.FS, g.options.Dir, lines)
-	if g.screen == nil {
-		return
-	}
-	if err := g.screen.show(lines); err != nil {
-		g.say("no terminal to notify: %v", err)
-	}
-}
-
-// open takes the journal. It waits without limit while another process has it: the lock ends with
-// its holder, and a guard that gives up is useless.
-func (g *watch) open() (*Journal, error) {
-	// The writer ended just now and the kernel is still closing its descriptors, so the first
-	// attempts come quickly.
-	pause := 5 * time.Millisecond
-	for {
-		j, err := Open(g.options)
-		var locked *LockedError
-		if !errors.As(err, &locked) {
-			return j, err
-		}
-		if pause < watchStep {
-			if pause *= 2; pause >= watchStep {
-				g.say("waiting for the journal, which process %d has open", locked.PID)
-			}
-		}
-		time.Sleep(pause)
-	}
-}
-
-// say writes a line to the log.
-func (g *watch) say(format string, args ...any) {
-	// Best effort: a guard whose disk is full must still do its work.
-	_, _ = fmt.Fprintf(g.config.Log, "%s guard %d: %s\n", g.options.Now().UTC().Format(time.RFC3339), os.Getpid(),
-		fmt.Sprintf(format, args...))
 }

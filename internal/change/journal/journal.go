@@ -67,6 +67,8 @@ type Options struct {
 	// NamespaceGone reports whether a network namespace has certainly ended. nil checks all
 	// processes, on Linux.
 	NamespaceGone func(name string) bool
+	// GuardAlive reports whether a guard runs. nil asks the kernel, on Linux; elsewhere all do.
+	GuardAlive func(Guardian) bool
 }
 
 // defaults fills in missing options.
@@ -111,6 +113,9 @@ func (o Options) defaults() (Options, error) {
 	if o.NamespaceGone == nil {
 		o.NamespaceGone = namespaceGone
 	}
+	if o.GuardAlive == nil {
+		o.GuardAlive = guardAlive
+	}
 	return o, nil
 }
 
@@ -139,10 +144,13 @@ type Journal struct {
 	lock    io.Closer
 
 	mu      sync.Mutex
-	log     *durable.Log
+	log     *durable.Log // nil: records are only remembered
 	history *history
 	guard   *Guard
+	lease   time.Duration // of the latest Apply, for a guard that replaces a killed one
+	tending func()        // ends Tend; nil: it does not run
 	closed  bool
+	sure    bool // leaves what would be a guess to another Journal
 }
 
 // Open opens the journal in a directory and holds its exclusive lock until Close. It returns
@@ -154,6 +162,9 @@ func Open(options Options) (*Journal, error) {
 		return nil, err
 	}
 	if err := durable.MkdirAll(options.FS, options.Dir, 0o755); err != nil {
+		return nil, fmt.Errorf("open journal: %w", err)
+	}
+	if err := trusted(options.FS, options.Dir); err != nil {
 		return nil, fmt.Errorf("open journal: %w", err)
 	}
 	// Take the lock before the first look at the log: OpenLog cuts a torn tail, which could be the
@@ -173,7 +184,7 @@ func Open(options Options) (*Journal, error) {
 // load opens the log, after rewriting it if it has grown large.
 func (j *Journal) load() error {
 	path := logPath(j.options.Dir)
-	log, records, err := durable.OpenLog(j.options.FS, path)
+	log, records, err := durable.OpenMarkedLog(j.options.FS, path)
 	if err != nil {
 		return err
 	}
@@ -202,12 +213,19 @@ func (j *Journal) Session() string { return j.session }
 func (j *Journal) Changes() []Change {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	return j.history.changes()
+	return j.history.changes(j.options.BootID, j.options.GuardAlive)
 }
 
 // Close releases the journal. Remaining Lease trials then end: the guard takes them back, or the
 // next Recover does. Deadline trials stay in force under their guard.
 func (j *Journal) Close() error {
+	j.mu.Lock()
+	tending := j.tending
+	j.tending = nil
+	j.mu.Unlock()
+	if tending != nil {
+		tending()
+	}
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	if j.closed {
@@ -235,7 +253,11 @@ func History(fsys durable.FS, dir string) ([]Change, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read journal: %w", err)
 	}
-	return h.changes(), nil
+	bootID, err := sys.BootID()
+	if err != nil {
+		return h.changes("", nil), nil // guards are not looked at
+	}
+	return h.changes(bootID, guardAlive), nil
 }
 
 // write puts a record on disk, then applies it in memory.
@@ -247,10 +269,27 @@ func (j *Journal) write(r record) error {
 	}
 	// Disk first, memory second. The next process would not know of a record that only memory has;
 	// in the other order it knows more than this one, which Recover handles.
-	if err := j.log.Append(data); err != nil {
-		return fmt.Errorf("%w: %w", ErrUnwritable, err)
+	if j.log != nil {
+		if err := j.log.Append(data); err != nil {
+			return fmt.Errorf("%w: %w", ErrUnwritable, err)
+		}
 	}
-	return j.history.add(r)
+	return j.remember(r, data)
+}
+
+// remember applies a record in memory, here and in the guard. The guard must know of an intent before
+// the knob is written: it acts by its own memory when the storage fails.
+func (j *Journal) remember(r record, data []byte) error {
+	if err := j.history.add(r); err != nil {
+		return err
+	}
+	if j.guard == nil {
+		return nil
+	}
+	if err := j.guard.send(messageRecord + " " + string(data)); err != nil && r.Kind == kindIntent {
+		return fmt.Errorf("%w: %w", ErrUnguarded, err)
+	}
+	return nil // a guard that does not hear of an end finds it in the log, or at the knob
 }
 
 // writeOrRemember puts a record on disk, and applies it in memory even if that fails: for what has
@@ -258,7 +297,9 @@ func (j *Journal) write(r record) error {
 func (j *Journal) writeOrRemember(r record) error {
 	err := j.write(r)
 	if errors.Is(err, ErrUnwritable) {
-		return errors.Join(err, j.history.add(r))
+		r.Time = j.options.Now().UTC()
+		data, marshalErr := json.Marshal(r)
+		return errors.Join(err, marshalErr, j.remember(r, data))
 	}
 	return err
 }

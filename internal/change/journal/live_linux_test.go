@@ -111,7 +111,7 @@ func changeLiveKnobs(t *testing.T, o journal.Options) {
 	if _, err := j.Apply(t.Context(), journal.Request{}, settings("link:lo/mtu", "1500")...); err != nil {
 		t.Error(err)
 	}
-	records, _, err := durable.ReadLog(o.FS, filepath.Join(o.Dir, "journal.log"))
+	records, _, err := durable.ReadMarkedLog(o.FS, filepath.Join(o.Dir, "journal.log"))
 	if err != nil || !strings.Contains(string(records[0]), `"namespace":"net:[`) ||
 		!strings.Contains(string(records[2]), `"device":"1"`) {
 		t.Errorf("identities: %q, %v", records, err)

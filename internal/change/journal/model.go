@@ -32,9 +32,12 @@ type Change struct {
 	Persisted bool       `json:"persisted"`
 	Files     []string   `json:"files,omitempty"` // files that set the knob when the host starts
 	Reason    string     `json:"reason,omitempty"`
+	Run       string     `json:"run,omitempty"` // the stored run of the tune that made it; absent: no tune did
 	BootID    string     `json:"boot_id,omitempty"`
 	Deadline  *time.Time `json:"deadline,omitempty"` // trial only, for display; the guard counts CLOCK_BOOTTIME
-	Note      string     `json:"note,omitempty"`     // why it ended: undone by guard (writer died), left alone, …
+	// Unguarded reports that the guard of a trial was killed: nothing ends the trial until recover.
+	Unguarded bool   `json:"unguarded,omitempty"`
+	Note      string `json:"note,omitempty"` // why it ended: undone by guard (writer died), left alone, …
 }
 
 // Outcome is the result of taking one change back.
@@ -49,4 +52,6 @@ type Outcome struct {
 	// Stays reports that only the files of the change were removed; its value is in force as
 	// before.
 	Stays bool `json:"stays,omitempty"`
+
+	later bool // another attempt of this process cannot change the error
 }

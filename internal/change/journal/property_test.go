@@ -122,7 +122,7 @@ func FuzzJournal(f *testing.F) {
 			f.Fatal(err)
 		}
 	}
-	records, _, err := durable.ReadLog(mem, "/state/journal.log")
+	records, _, err := durable.ReadMarkedLog(mem, "/state/journal.log")
 	if err != nil {
 		f.Fatal(err)
 	}
@@ -148,7 +148,7 @@ func FuzzJournal(f *testing.F) {
 		for line := range strings.Lines(text) {
 			records = append(records, []byte(line))
 		}
-		if err := durable.RewriteLog(mem, "/state/journal.log", records); err != nil {
+		if err := durable.RewriteMarkedLog(mem, "/state/journal.log", records); err != nil {
 			t.Fatal(err)
 		}
 		j, err := journal.Open(options(mem, k, &clock{}))

@@ -32,6 +32,7 @@ type entry struct {
 	// Expires is CLOCK_BOOTTIME at the end of the trial; 0: only the lease counts.
 	Expires  time.Duration `json:"expires_boottime_nanoseconds,omitempty"`
 	Identity Identity      `json:"identity,omitzero"`
+	Guard    *Guardian     `json:"guard,omitempty"` // nil: none, or not known
 	Phase    phase         `json:"phase"`
 	Why      string        `json:"why,omitempty"` // it is being undone
 	Saved    *saved        `json:"saved,omitempty"`
@@ -125,7 +126,7 @@ func replay(path string, records [][]byte) (*history, error) {
 // load reads the history in a directory without changing anything there. A missing log is an empty
 // history.
 func load(fsys durable.FS, path string) (*history, error) {
-	records, _, err := durable.ReadLog(fsys, path)
+	records, _, err := durable.ReadMarkedLog(fsys, path)
 	if err != nil {
 		return nil, err
 	}
@@ -275,11 +276,13 @@ func (h *history) unsettled(of object) *entry {
 	return nil
 }
 
-// changes returns what users see of the history, oldest first.
-func (h *history) changes() []Change {
+// changes returns what users see of the history, oldest first. Trials of another boot have no guard to
+// look for.
+func (h *history) changes(bootID string, alive func(Guardian) bool) []Change {
 	changes := make([]Change, len(h.entries))
 	for i, e := range h.entries {
 		changes[i] = e.Change
+		changes[i].Unguarded = h.unguarded(e, bootID, alive)
 	}
 	return changes
 }

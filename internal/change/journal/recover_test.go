@@ -368,7 +368,7 @@ func TestCorruptJournalStops(t *testing.T) {
 	j := open(t, options(good, k, &clock{}))
 	apply(t, j, journal.Request{}, rmem, "B")
 	j.Close()
-	records, _, err := durable.ReadLog(good, "/state/journal.log")
+	records, _, err := durable.ReadMarkedLog(good, "/state/journal.log")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -387,7 +387,7 @@ func TestCorruptJournalStops(t *testing.T) {
 			if err := durable.MkdirAll(fsys, "/state", 0o755); err != nil {
 				t.Fatal(err)
 			}
-			if err := durable.RewriteLog(fsys, "/state/journal.log", bad); err != nil {
+			if err := durable.RewriteMarkedLog(fsys, "/state/journal.log", bad); err != nil {
 				t.Fatal(err)
 			}
 			_, openErr := journal.Open(options(fsys, k, &clock{}))

@@ -276,10 +276,13 @@ func TestReadOnlyState(t *testing.T) {
 		}
 		j.Close()
 		must(t, "mount --bind "+state+" "+state+"; mount -o remount,bind,ro "+state)
-		o := processOptions("live", state)
-		if _, err := journal.Open(o); !errors.Is(err, unix.EROFS) {
-			t.Errorf("open: %v", err)
+		// The journal opens, because undo must work; only a new change is refused.
+		ro := liveJournal(t, state)
+		if _, err := ro.Apply(t.Context(), journal.Request{}, settings("link:a0/mtu", "9000")...); !errors.Is(err, unix.EROFS) ||
+			!errors.Is(err, journal.ErrUnwritable) {
+			t.Errorf("apply: %v", err)
 		}
+		ro.Close()
 		if d := before.differences(takeSnapshot(t)); len(d) != 0 {
 			t.Errorf("unaccounted for:\n%s", strings.Join(d, "\n"))
 		}

@@ -7,6 +7,8 @@ import (
 	"strings"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/linerate/linerate/internal/base/visible"
 )
 
 // terminal is where a writer was started, as a guard remembers it. The guard does not keep it open,
@@ -56,6 +58,10 @@ func (t *terminal) show(lines []string) error {
 	if now.Dev != t.stat.Dev || now.Ino != t.stat.Ino || now.Uid != t.stat.Uid || now.Ctim != t.stat.Ctim {
 		return fmt.Errorf("%s is another terminal now", t.path)
 	}
-	_, err = file.WriteString("\r\nlinerate: " + strings.Join(lines, "\r\nlinerate: ") + "\r\n")
+	text := "\r\n"
+	for _, line := range lines {
+		text += "linerate: " + visible.Line(line) + "\r\n"
+	}
+	_, err = file.WriteString(text)
 	return err
 }

@@ -47,12 +47,24 @@ func (j *Journal) Commit(ctx context.Context, ids ...string) error {
 	if len(trials) == 0 {
 		return nil
 	}
+	deadlines := make([]time.Duration, len(entries))
+	for i, e := range entries {
+		deadlines[i] = e.Expires // add clears it
+	}
 	// One record for all changes: after a crash either every trial of a tune stays or none, never
 	// half a set that was never measured.
 	if err := j.write(record{Kind: kindCommit, IDs: trials}); err != nil {
 		return fmt.Errorf("commit: %w", err)
 	}
-	return nil
+	now := j.options.Boottime()
+	if !slices.ContainsFunc(deadlines, func(d time.Duration) bool { return d != 0 && now >= d }) {
+		return nil
+	}
+	// The storage took longer than the trial had left, and the guard does not wait for it: it may
+	// have put the old values back before it could see this record.
+	_, err = j.takeAllBack(context.WithoutCancel(ctx), entries,
+		func(*entry) string { return "undone: its deadline passed while the commit was being written" })
+	return errors.Join(fmt.Errorf("commit: %w while it was being written", ErrExpired), err)
 }
 
 // holds returns nil if the knob of a trial still holds what the change wrote. It cannot check a
@@ -162,6 +174,7 @@ func (j *Journal) takeAllBack(ctx context.Context, entries []*entry, why func(*e
 		if err != nil {
 			err = fmt.Errorf("undo change %s of %s: %w", e.ID, e.Knob, err)
 			outcome.Error = err.Error()
+			outcome.later = errors.Is(err, errNotSure) || errors.Is(err, ErrOtherNamespace)
 			errs = append(errs, err)
 		}
 		outcomes = append(outcomes, outcome)
@@ -286,6 +299,11 @@ func (j *Journal) putBack(ctx context.Context, e *entry, why string, ends bool) 
 		return over(true, record{Note: why})
 	}
 	asked := j.same(id, present, e.To)
+	if !asked && j.sure {
+		// Another program's value, or a driver's rounding: a question for the journal, which keeps
+		// a record of what it overwrites.
+		return stays(errNotSure)
+	}
 	if !asked && !j.rounded(e) {
 		outcome, err := over(false,
 			record{Note: fmt.Sprintf("%s; changed by another program to %s and left alone", why, present)})
@@ -333,6 +351,9 @@ func (j *Journal) putBack(ctx context.Context, e *entry, why string, ends bool) 
 	}
 	return outcome, err
 }
+
+// errNotSure is the answer of a Journal that leaves guesses to another one.
+var errNotSure = errors.New("left to the journal")
 
 const noteRestarted = "the host was restarted, which put the old value back"
 
@@ -419,6 +440,8 @@ func (j *Journal) recover(ctx context.Context, actor, session, cause string) ([]
 			continue
 		case j.expired(e):
 			reason = "deadline passed"
+		case j.history.unguarded(e, j.options.BootID, j.options.GuardAlive):
+			reason = "its guard was killed"
 		// A guard that knows of the end of its writer also takes back Deadline trials before their
 		// deadline.
 		case e.Session == session:

@@ -143,6 +143,13 @@ func (c *Catalog) Lookup(id ID) (Definition, bool) {
 	return c.definitions[best], true
 }
 
+// Discloses reports whether others than root may learn the value of a knob: it is in the catalogue,
+// and not a secret there.
+func (c *Catalog) Discloses(id ID) bool {
+	d, known := c.Lookup(id)
+	return known && !d.Secret
+}
+
 func wildcards(i int, c *Catalog) int { return strings.Count(string(c.definitions[i].Pattern), "*") }
 
 // Fits reports whether a pattern matches a knob, where * matches one part of a name or a piece of

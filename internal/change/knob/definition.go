@@ -62,6 +62,7 @@ type Definition struct {
 	Expect      string      `json:"expect"`            // the effect where the symptom appears; measured effects differ, which is why tune exists
 	Risk        string      `json:"risk"`              // what it can cost
 	Advise      bool        `json:"advise,omitempty"`  // report it, do not change it in an experiment
+	Secret      bool        `json:"secret,omitempty"`  // only root may read it: no other host does, nor does a history
 	Persist     string      `json:"persist,omitempty"` // who owns the value across reboots
 	Since       string      `json:"since,omitempty"`   // first kernel that has it
 	Source      string      `json:"source"`

@@ -15,5 +15,5 @@ func ExampleCatalog_Lookup() {
 	}
 	d, ok := knob.Catalogue().Lookup(id)
 	fmt.Println(d.Pattern, d.Scope, d.Disturbance, ok)
-	// Output: ethtool:*/ring.rx device 2 true
+	// Output: ethtool:*/ring.rx device d2 true
 }

@@ -42,8 +42,11 @@ func pciKnobs(root string) hostKnobs {
 }
 
 func blockKnobs(root string) hostKnobs {
-	return hostKnobs{root: root, files: map[string]string{"read_ahead_kb": "queue/read_ahead_kb"},
-		parts: func(string) bool { return true }}
+	files := make(map[string]string)
+	for _, f := range []string{"read_ahead_kb", "scheduler", "nr_requests", "rq_affinity", "wbt_lat_usec"} {
+		files[f] = "queue/" + f
+	}
+	return hostKnobs{root: root, files: files, parts: func(string) bool { return true }}
 }
 
 func decimal(s string) bool { return s != "" && strings.Trim(s, "0123456789") == "" }
@@ -70,6 +73,9 @@ func (k hostKnobs) read(subject, attribute string) (knob.Value, error) {
 		return "", err
 	}
 	v, err := readPseudo(unix.AT_FDCWD, path)
+	if chosen := bracketed(string(v)); chosen != "" {
+		v = knob.Value(chosen) // of the list of I/O schedulers; "none" alone has no brackets
+	}
 	return v, absentSetting(attribute, err)
 }
 

@@ -15,7 +15,9 @@ func TestHostKnobs(t *testing.T) {
 		"cpu/cpu0/power/pm_qos_resume_latency_us": "0\n", "cpu/cpu0/cpufreq/scaling_governor": "schedutil\n",
 		"cpu/cpu10/power/pm_qos_resume_latency_us": "n/a\n", "cpu/cpufreq/boost": "1\n", "cpu/cpu2/online": "1\n",
 		"pci/0000:03:00.0/link/l1_aspm": "1\n", "pci/0000:00:1f.0/vendor": "0x8086\n",
-		"block/sda/queue/read_ahead_kb": "128\n", "latency": "\x00\x94\x35\x77",
+		"block/sda/queue/read_ahead_kb": "128\n", "block/sda/queue/scheduler": "none [mq-deadline] kyber bfq \n",
+		"block/sda/queue/rq_affinity": "1\n", "block/zram0/queue/scheduler": "none\n",
+		"latency": "\x00\x94\x35\x77",
 	})
 	cpus := processorKnobs{cpuKnobs(filepath.Join(root, "cpu")), filepath.Join(root, "latency")}
 	kinds := map[string]accessor{"cpu": cpus, "pci": pciKnobs(filepath.Join(root, "pci")),
@@ -38,6 +40,10 @@ func TestHostKnobs(t *testing.T) {
 		{"pci", "..", "l1_aspm", "", "not there"},
 		{"block", "sda", "read_ahead_kb", "128", "ok"},
 		{"block", "sdb", "read_ahead_kb", "", "not there"},
+		{"block", "sda", "scheduler", "mq-deadline", "ok"},
+		{"block", "zram0", "scheduler", "none", "ok"},
+		{"block", "sda", "rq_affinity", "1", "ok"},
+		{"block", "sda", "wbt_lat_usec", "", "not supported"}, // a device without a request queue
 	} {
 		v, err := kinds[tc.kind].read(tc.subject, tc.attribute)
 		if got := answer(t, err); got != tc.answer || strings.TrimSpace(string(v)) != tc.want {

@@ -1,0 +1,138 @@
+//go:build unix && !aix
+
+package durable
+
+import (
+	"bufio"
+	"bytes"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+)
+
+// trusted checks a name as it is written, and as it reads without symbolic links: the owner of a
+// link on the way decides where it leads.
+func trusted(name string) error {
+	name, err := filepath.Abs(name)
+	if err != nil {
+		return err
+	}
+	resolved, err := filepath.EvalSymlinks(name)
+	if err != nil {
+		return err
+	}
+	who := friends()
+	for _, path := range []string{name, resolved} {
+		for child := path; ; child = filepath.Dir(child) {
+			if err := who.check(child, child != path); err != nil {
+				return err
+			}
+			if child == filepath.Dir(child) {
+				break
+			}
+		}
+	}
+	return nil
+}
+
+// owners are the users who may own what is trusted.
+type owners struct {
+	uids []uint32
+	// the files of account names; tests have others
+	passwd, group string
+}
+
+// friends returns root, this process's user and, inside a user namespace, the user that stands for
+// every one outside: a process there sees that user as the owner of /.
+func friends() owners {
+	o := owners{[]uint32{0, uint32(os.Geteuid())}, "/etc/passwd", "/etc/group"}
+	if m, err := os.ReadFile("/proc/self/uid_map"); err == nil {
+		if f := strings.Fields(string(m)); len(f) != 3 || f[0] != "0" || f[1] != "0" || f[2] != "4294967295" {
+			overflow := uint32(65534)
+			if b, err := os.ReadFile("/proc/sys/fs/overflowuid"); err == nil {
+				if n, err := strconv.ParseUint(strings.TrimSpace(string(b)), 10, 32); err == nil {
+					overflow = uint32(n)
+				}
+			}
+			o.uids = append(o.uids, overflow)
+		}
+	}
+	return o
+}
+
+// check looks at one name. In an upper directory with the sticky bit, like /tmp, users replace only
+// what they own.
+func (o owners) check(path string, upper bool) error {
+	info, err := os.Lstat(path)
+	if err != nil {
+		return err
+	}
+	stat, ok := info.Sys().(*syscall.Stat_t)
+	if !ok {
+		return nil
+	}
+	if !slices.Contains(o.uids, stat.Uid) {
+		return &TrustError{path, fmt.Sprintf("belongs to user %d, who can change it", stat.Uid)}
+	}
+	mode := info.Mode()
+	if mode.Type() == fs.ModeSymlink || upper && mode&fs.ModeSticky != 0 {
+		return nil
+	}
+	switch {
+	case mode.Perm()&0o002 != 0:
+		return &TrustError{path, fmt.Sprintf("every user can change it (mode %04o)", mode.Perm())}
+	case mode.Perm()&0o020 != 0 && !o.own(stat.Gid):
+		return &TrustError{path, fmt.Sprintf("group %d can change it (mode %04o)", stat.Gid, mode.Perm())}
+	}
+	return nil
+}
+
+// own reports whether a group is known to have no member but the trusted users: the private group of
+// a user, or staff on Debian, which owns /usr/local and is empty.
+func (o owners) own(gid uint32) bool {
+	accounts, err := os.ReadFile(o.passwd)
+	if err != nil {
+		return false
+	}
+	groups, err := os.ReadFile(o.group)
+	if err != nil {
+		return false
+	}
+	want, friend := strconv.FormatUint(uint64(gid), 10), map[string]bool{}
+	for _, f := range records(accounts, 4) {
+		uid, err := strconv.ParseUint(f[2], 10, 32)
+		friend[f[0]] = err == nil && slices.Contains(o.uids, uint32(uid))
+		if f[3] == want && !friend[f[0]] {
+			return false
+		}
+	}
+	for _, f := range records(groups, 4) {
+		if f[2] != want {
+			continue
+		}
+		for member := range strings.SplitSeq(f[3], ",") {
+			if member != "" && !friend[member] {
+				return false
+			}
+		}
+		return true
+	}
+	return false // from a directory service: its members are not known here
+}
+
+// records returns the lines of a file like passwd(5) with at least n fields.
+func records(data []byte, n int) [][]string {
+	var all [][]string
+	lines := bufio.NewScanner(bytes.NewReader(data))
+	for lines.Scan() {
+		if f := strings.Split(lines.Text(), ":"); len(f) >= n {
+			all = append(all, f)
+		}
+	}
+	return all
+}

@@ -1,0 +1,256 @@
+package journal_test
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"io/fs"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/linerate/linerate/internal/base/durable"
+	"github.com/linerate/linerate/internal/change/journal"
+)
+
+// storage is a file system whose faults begin while a trial is in force.
+type storage struct {
+	durable.FS
+	mu     sync.Mutex
+	fails  func(durable.Op) error
+	frozen bool // writes hang, as after fsfreeze(8)
+	silent bool // everything hangs, as with an NFS server that is gone
+	thaw   chan struct{}
+}
+
+// on puts the storage on top of another file system.
+func (s *storage) on(fsys durable.FS) durable.FS {
+	s.FS = durable.NewFaulty(fsys, s.hook)
+	return s
+}
+
+// wait waits for the end of what the file system hangs in.
+func (s *storage) wait(writes bool) {
+	s.mu.Lock()
+	hangs := s.silent || s.frozen && writes
+	s.mu.Unlock()
+	if hangs {
+		<-s.thaw
+	}
+}
+
+// hang makes the storage hang, with one of its two ways.
+func (s *storage) hang(way *bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	*way = true
+}
+
+func (s *storage) Stat(name string) (fs.FileInfo, error) {
+	s.wait(false)
+	return s.FS.Stat(name)
+}
+
+func (s *storage) ReadFile(name string) ([]byte, error) {
+	s.wait(false)
+	return s.FS.ReadFile(name)
+}
+
+func (s *storage) OpenAppend(name string, perm fs.FileMode) (durable.File, error) {
+	s.wait(true)
+	return s.FS.OpenAppend(name, perm)
+}
+
+func (s *storage) SyncDir(name string) error {
+	s.wait(true)
+	return s.FS.SyncDir(name)
+}
+
+func (s *storage) Lock(name string) (io.Closer, error) {
+	s.wait(true)
+	return s.FS.Lock(name)
+}
+
+func (s *storage) hook(op durable.Op) error {
+	s.mu.Lock()
+	fails := s.fails
+	s.mu.Unlock()
+	if fails == nil {
+		return nil
+	}
+	return fails(op)
+}
+
+func (s *storage) set(fails func(durable.Op) error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.fails = fails
+}
+
+// pipe is the writer's end of the pipe to a guard.
+type pipe struct{ *io.PipeWriter }
+
+func (pipe) SetWriteDeadline(time.Time) error { return nil }
+
+// TestGuardWithoutStorage: a trial goes back at its deadline, whatever happens to the storage of the
+// journal while it is in force, and the guard says aloud that the journal failed.
+func TestGuardWithoutStorage(t *testing.T) {
+	readOnly := func(op durable.Op) error {
+		switch op.Kind {
+		case durable.OpReadFile, durable.OpStat, durable.OpReadDir:
+			return nil
+		}
+		return syscall.EROFS
+	}
+	damage := func(change func([]byte) []byte) func(*bench, *storage) {
+		return func(b *bench, _ *storage) {
+			data, err := b.fsys.ReadFile("/state/journal.log")
+			if err != nil {
+				b.t.Fatal(err)
+			}
+			if err := durable.Replace(b.fsys, "/state/journal.log", change(data), 0o644); err != nil {
+				b.t.Fatal(err)
+			}
+		}
+	}
+	cases := map[string]struct {
+		happens func(*bench, *storage)
+		quiet   bool // the journal knows of everything in the end
+	}{
+		"read-only":      {happens: func(_ *bench, s *storage) { s.set(readOnly) }},
+		"no input":       {happens: func(_ *bench, s *storage) { s.set(func(durable.Op) error { return syscall.EIO }) }},
+		"frozen":         {happens: func(_ *bench, s *storage) { s.hang(&s.frozen) }},
+		"silent":         {happens: func(_ *bench, s *storage) { s.hang(&s.silent) }},
+		"emptied":        {happens: damage(func([]byte) []byte { return nil })},
+		"cut short":      {happens: damage(func(b []byte) []byte { return b[:300] })},
+		"one byte":       {happens: damage(func(b []byte) []byte { b = bytes.Clone(b); b[400] ^= 1; return b })},
+		"another log":    {happens: damage(func(b []byte) []byte { return b[:20] })},
+		"log removed":    {happens: func(b *bench, _ *storage) { remove(b, "/state/journal.log") }},
+		"all removed":    {happens: func(b *bench, _ *storage) { removeAll(b, "/state") }},
+		"held by others": {quiet: true, happens: func(b *bench, _ *storage) { open(b.t, b.options(journal.Lease)) }},
+		"nothing":        {quiet: true, happens: func(*bench, *storage) {}},
+	}
+	for name, test := range cases {
+		for _, mode := range []journal.Mode{journal.Deadline, journal.Lease} {
+			if name == "held by others" && mode == journal.Lease {
+				continue // the writer of a lease has the journal itself
+			}
+			t.Run(name+" "+string(mode), func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					s := &storage{thaw: make(chan struct{})}
+					b := newBenchOn(t, mode, time.Minute, s.on)
+					b.writer.ReportTo(pipe{b.life})
+					request := journal.Request{}
+					if mode == journal.Deadline {
+						request.For = time.Minute
+					}
+					apply(t, b.writer, request, rmem, "B", mtu, "9000")
+					if mode == journal.Deadline {
+						b.die() // Normally: with the message that lets trials live.
+					}
+					time.Sleep(10 * time.Second)
+					test.happens(b, s)
+					time.Sleep(49 * time.Second)
+					if !b.running() || b.host.get(mtu) != "9000" || b.host.get(rmem) != "B" {
+						t.Fatalf("ended before the deadline: %v\n%s", b.host.clone().values, b.log.String())
+					}
+					if mode == journal.Lease {
+						time.Sleep(2 * time.Second) // The writer lives, and is asked to end.
+						go b.writer.Close()
+						b.life.Close()
+					}
+					time.Sleep(4 * time.Second)
+					synctest.Wait()
+					if b.host.get(mtu) != "1500" || b.host.get(rmem) != "A" {
+						t.Errorf("5 s after the deadline: %v", b.host.clone().values)
+					}
+					time.Sleep(time.Minute)
+					synctest.Wait()
+					if alarmed := len(b.alarms()) > 0; alarmed == test.quiet {
+						t.Errorf("alarms: %q", b.alarms())
+					}
+					close(s.thaw)
+					if !test.quiet {
+						if err := <-b.done; err == nil {
+							t.Error("the guard does not report that the journal failed")
+						}
+					}
+					if t.Failed() {
+						t.Logf("log of the guard:\n%s", b.log.String())
+					}
+				})
+			})
+		}
+	}
+}
+
+// TestGuardMemoryAgrees: what was done without the journal is in the journal once it answers again.
+func TestGuardMemoryAgrees(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &storage{}
+		b := newBenchOn(t, journal.Deadline, 0, s.on)
+		b.writer.ReportTo(pipe{b.life})
+		apply(t, b.writer, journal.Request{For: time.Minute}, rmem, "B", mtu, "9000")
+		b.die()
+		time.Sleep(time.Second)
+		s.set(func(op durable.Op) error {
+			if op.Kind.Grows() {
+				return syscall.ENOSPC
+			}
+			return nil
+		})
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		if b.host.get(mtu) != "1500" || b.host.get(rmem) != "A" {
+			t.Errorf("on a full disk: %v", b.host.clone().values)
+		}
+		s.set(nil)
+		b.end("undone by guard: deadline passed", "undone by guard: deadline passed")
+	})
+}
+
+// TestCommitTooLate: a commit whose record was on disk only after the deadline is none, because the
+// guard does not wait for it.
+func TestCommitTooLate(t *testing.T) {
+	mem, k, c := durable.NewMem(), host(), &clock{}
+	fsys := durable.NewFaulty(mem, func(op durable.Op) error {
+		if op.Kind == durable.OpSync {
+			c.advance(10 * time.Second) // A disk that needs ten seconds for every write.
+		}
+		return nil
+	})
+	o := options(fsys, k, c)
+	o.Mode = journal.Deadline
+	j := open(t, o)
+	changes := apply(t, j, journal.Request{For: time.Minute}, rmem, "B")
+	c.advance(35 * time.Second)
+	if err := j.Commit(t.Context(), changes[0].ID); !errors.Is(err, journal.ErrExpired) ||
+		!strings.Contains(err.Error(), "while it was being written") {
+		t.Error(err)
+	}
+	if k.get(rmem) != "A" || j.Changes()[0].State != journal.Undone {
+		t.Errorf("%v, %+v", k.values, j.Changes())
+	}
+}
+
+func remove(b *bench, path string) {
+	b.t.Helper()
+	if err := b.fsys.Remove(path); err != nil {
+		b.t.Fatal(err)
+	}
+}
+
+func removeAll(b *bench, dir string) {
+	b.t.Helper()
+	names, err := b.fsys.ReadDir(dir)
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	for _, name := range names {
+		remove(b, dir+"/"+name)
+	}
+	remove(b, dir)
+}

@@ -1,0 +1,91 @@
+package journal_test
+
+import (
+	"errors"
+	"os"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/linerate/linerate/internal/base/durable"
+	"github.com/linerate/linerate/internal/change/journal"
+)
+
+// TestTend: a journal that stays open takes back what expires meanwhile, and only that.
+func TestTend(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		clock := &bubbleClock{start: time.Now()}
+		mem, k := durable.NewMem(), host()
+		o := options(mem, k, nil)
+		o.Boottime, o.Mode = clock.Boottime, journal.Deadline
+		j := open(t, o)
+		apply(t, j, journal.Request{For: 2 * time.Second}, mtu, "9000")
+		apply(t, j, journal.Request{For: time.Hour}, ring, "512")
+		j.Close()
+
+		o.Mode = journal.Lease
+		holder := open(t, o)
+		apply(t, holder, journal.Request{}, rmem, "B")
+		var reported atomic.Int64
+		holder.Tend(func(outcomes []journal.Outcome, err error) {
+			if err != nil {
+				t.Error(err)
+			}
+			reported.Add(int64(len(outcomes)))
+		})
+		if err := holder.OnTrial(); !errors.Is(err, journal.ErrOnTrial) || !strings.Contains(err.Error(), "change 0001 of") {
+			t.Error(err)
+		}
+		time.Sleep(4 * time.Second)
+		synctest.Wait()
+		if k.get(mtu) != "1500" || k.get(ring) != "512" || k.get(rmem) != "B" || reported.Load() != 1 {
+			t.Errorf("after the deadline: %v, %d outcomes", k.clone().values, reported.Load())
+		}
+		time.Sleep(time.Hour)
+		synctest.Wait()
+		if err := holder.OnTrial(); err != nil || k.get(ring) != "256" {
+			t.Errorf("%v, %v", err, k.clone().values)
+		}
+		holder.Close()
+	})
+}
+
+// TestUnguarded: a trial whose guard was killed is shown as such, and recovered before its deadline.
+func TestUnguarded(t *testing.T) {
+	t.Parallel()
+	s := newStage(t)
+	o := processOptions(s.knobs, s.state)
+	o.Mode, o.Guard = journal.Deadline, &journal.GuardOptions{Exe: os.Args[0], Args: []string{s.knobs}, Handshake: patience}
+	j := open(t, o)
+	apply(t, j, journal.Request{For: time.Hour}, rmem, "B")
+	guard := guardOf(t, j)
+	j.Close()
+	again := open(t, o)
+	state := func() (journal.State, bool) {
+		t.Helper()
+		changes := again.Changes()
+		if len(changes) != 1 {
+			t.Fatalf("%+v", changes)
+		}
+		return changes[0].State, changes[0].Unguarded
+	}
+	if state, unguarded := state(); state != journal.Trial || unguarded {
+		t.Errorf("with its guard: %s, unguarded %v", state, unguarded)
+	}
+	if out, err := again.Recover(t.Context()); err != nil || len(out) != 0 {
+		t.Errorf("recovery of a trial that is guarded: %+v, %v", out, err)
+	}
+	kill(t, guard)
+	if state, unguarded := state(); state != journal.Trial || !unguarded {
+		t.Errorf("without its guard: %s, unguarded %v", state, unguarded)
+	}
+	out, err := again.Recover(t.Context())
+	if err != nil || len(out) != 1 || out[0].Change.Note != "undone by recovery: its guard was killed" {
+		t.Errorf("%+v, %v", out, err)
+	}
+	if s.values()[rmem] != "A" {
+		t.Error(s.values())
+	}
+}
