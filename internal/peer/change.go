@@ -7,6 +7,7 @@ import (
 
 	"github.com/linerate/linerate/internal/change/journal"
 	"github.com/linerate/linerate/internal/change/knob"
+	"github.com/linerate/linerate/internal/wire"
 )
 
 // Read returns the current value of a knob of the far host.
@@ -24,7 +25,7 @@ func (c *Client) Apply(ctx context.Context, reason string, settings ...knob.Sett
 	// If the answer comes too late, the client does not know the ids of the changes. They are
 	// trials, so the far lease or the end of the connection undoes them.
 	var a applyAnswer
-	err := c.call(ctx, msgApply, applyCall{Reason: reason, For: c.options.TrialFor, Settings: settings}, &a,
+	err := c.call(ctx, msgApply, applyCall{Reason: reason, Run: c.options.Run, For: c.options.TrialFor, Settings: settings}, &a,
 		changeBound)
 	return a.IDs, err
 }
@@ -43,9 +44,43 @@ func (c *Client) UndoOutcomes(ctx context.Context, ids ...string) ([]journal.Out
 	return a.Outcomes, err
 }
 
-// Commit makes trials of the far host permanent until they are undone there or that host restarts.
+// Commit makes trials of the far host permanent until they are undone there or that host restarts. It
+// opens a new connection to confirm them, which shows that the changes do not lock everyone out who
+// is not connected already. If it cannot, the far host undoes all trials of this client, and the
+// error is ErrUnconfirmed.
 func (c *Client) Commit(ctx context.Context, ids ...string) error {
-	return c.call(ctx, msgCommit, changesCall{IDs: ids}, nil, changeBound)
+	var a commitAnswer
+	if err := c.call(ctx, msgCommit, changesCall{IDs: ids}, &a, changeBound); err != nil || a.Token == nil {
+		return err
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	met := make(chan error, 1)
+	go func() {
+		err := c.meet(ctx, *a.Token)
+		met <- err
+		if err != nil {
+			cancel() // the far side waits in vain
+		}
+	}()
+	err := c.call(ctx, msgConfirm, nil, nil, changeBound)
+	if err == nil {
+		return nil // the far side has seen the connection, whatever happened to its end
+	}
+	cancel()
+	if failed := <-met; failed != nil && !errors.Is(failed, context.Canceled) {
+		return fmt.Errorf("commit on %s: %w: %w", c.target, ErrUnconfirmed, failed)
+	}
+	return err
+}
+
+// meet opens the connection that confirms a commit.
+func (c *Client) meet(ctx context.Context, token wire.Token) error {
+	conn, err := wire.DialData(ctx, c.dataAddr, token, 0, wire.DataOptions{})
+	if err != nil {
+		return err
+	}
+	return exchange(ctx, conn)
 }
 
 // History returns the changes in the far host's journal, oldest first.

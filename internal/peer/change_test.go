@@ -152,7 +152,7 @@ func TestCommitThatWasGivenUp(t *testing.T) {
 
 func TestTuningMustBeAllowed(t *testing.T) {
 	t.Parallel()
-	f := serve(t, func(o *peer.ServerOptions) { o.AllowTuning = false })
+	f := serve(t, func(o *peer.ServerOptions) { o.Tuning = nil })
 	c := f.connect(f.addr, peer.ConnectOptions{})
 	if c.Info().AllowTuning {
 		t.Error("announced as allowed")
@@ -203,7 +203,7 @@ func TestErrorsKeepTheirIdentity(t *testing.T) {
 	f := serve(t, nil)
 	c := f.connect(f.addr, peer.ConnectOptions{})
 	ctx := t.Context()
-	_, err := c.Read(ctx, "sysctl:net.ipv4.tcp_no_such")
+	_, err := c.Read(ctx, "sysctl:net.core.rmem_max")
 	if !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("no such knob on this host: %v", err)
 	}

@@ -38,7 +38,7 @@ type noKey struct{}
 
 func (noKey) Error() string { return "no key given" }
 func (noKey) Hint() string {
-	return "give --key (or LINERATE_KEY) what `linerate serve` printed on that host"
+	return "set LINERATE_KEY to what `linerate serve` printed on that host, or give --key-file FILE"
 }
 
 // ConnectOptions say how to reach a far host and what to send it. Zero values have defaults.
@@ -57,6 +57,7 @@ type ConnectOptions struct {
 	// how long the far guard keeps a trial without another change; default 15 min, 0 < TrialFor ≤
 	// the far side's bound
 	TrialFor time.Duration
+	Run      string // name of the run that changes belong to, for the far journal; empty: none
 
 	cancelGrace time.Duration // shorter in tests; 0: the constant
 }
@@ -180,7 +181,8 @@ func (c *Client) reachSSH(ctx context.Context) error {
 // greet exchanges the first messages.
 func (c *Client) greet(ctx context.Context) (*Client, error) {
 	go c.read()
-	hello := helloCall{Protocol: Protocol, Linerate: c.options.Version, Host: c.options.HostName}
+	hello := helloCall{Protocol: Protocol, Linerate: c.options.Version, Host: c.options.HostName,
+		Confirms: true}
 	err := c.call(ctx, msgHello, hello, &c.info, c.options.Timeout)
 	// The far side compares too; this check is for a version older than that comparison.
 	if err == nil && c.info.Protocol != Protocol {
@@ -188,6 +190,7 @@ func (c *Client) greet(ctx context.Context) (*Client, error) {
 			c.info.Protocol, Protocol)
 	}
 	if err == nil {
+		c.info.Host = apart(c.info.Host, c.options.HostName, c.target.String())
 		return c, nil
 	}
 	_ = c.Close()
@@ -196,6 +199,16 @@ func (c *Client) greet(ctx context.Context) (*Client, error) {
 			Advice: "is linerate still running there?"}
 	}
 	return nil, err
+}
+
+// apart returns the name of the far host, with the target behind it where this host has the same name,
+// as clones and fresh installations do: a sentence about one of them must not be read as about the
+// other.
+func apart(far, near, target string) string {
+	if far == "" || far != near {
+		return far
+	}
+	return far + " (" + target + ")"
 }
 
 // Info returns what the far side reported about itself.

@@ -12,11 +12,16 @@
 // # Rules of the far side
 //
 // A client needs the key or, for ssh, a login: package wire authenticates both ends before the
-// first message. The rules below bound what a client with the key can take: connections, waiting
-// calls, the time of a test, of a trial and of a wait, the bytes of a message. Reading (snapshot,
-// history, knobs) needs only the key. Tests stay within traffic.Limits. Changes need
-// --allow-tuning. A client may undo changes made by remote clients, but never changes made on the
-// host itself.
+// first message. A key is good until ServerOptions.KeyExpires, when every client is closed, and for
+// the first KeyClients source addresses that prove it. The rules below bound what a client with the
+// key can take: connections, waiting calls, the time of a test, of a trial and of a wait, the bytes
+// of a message. Reading (snapshot, history, the knobs of the catalogue but its secrets) needs only
+// the key. Tests stay within traffic.Limits. Changes need --allow-tuning, and are refused beyond
+// the class and the patterns that it names (knob.Permission), wherever the client's own limits are.
+// A client may undo changes made by remote clients, but never changes made on the host itself. A
+// commit takes effect once a connection that the client opens afterwards has carried data both
+// ways: an open connection may survive a change that blocks every new one. Without it, the changes
+// go back.
 //
 // Heavy tests (all but ping and mtu) run one at a time unless ServerOptions.AtOnce allows more. A
 // waiting client is sent how many tests come first, and waits five minutes at most. Sources share
@@ -41,13 +46,15 @@
 // Messages of package wire. Calls carry an id and are answered in order; all but "cancel" get
 // exactly one answer:
 //
-//	hello         {protocol, linerate, host}  → {protocol, linerate, host, os, arch, allow_tuning}; must come first
+//	hello         {protocol, linerate, host, confirms}  → {protocol, linerate, host, os, arch, allow_tuning, tuning}; must come first
 //	snapshot                                  → host.Snapshot
 //	history                                   → {changes}
 //	knob.read     {knob}                      → {value}
 //	change.apply  {reason, for, settings}     → {ids}
 //	change.undo   {ids}                       → {outcomes}
-//	change.commit {ids}                       → {}
+//	change.commit {ids}                       → {token, within_nanoseconds}: a data connection with the token has
+//	                                            to carry 64 KiB in both directions within that time
+//	change.confirm                            → {} once it did; otherwise the changes were undone
 //	run.open      {spec}                      → {token}, then package traffic's own test.* messages both ways
 //	run.close                                 → {}
 //	cancel        {cancel: id}                the client no longer wants the call with that id

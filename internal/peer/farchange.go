@@ -5,9 +5,11 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
 	"slices"
 	"time"
 
+	"github.com/linerate/linerate/internal/base/runs"
 	"github.com/linerate/linerate/internal/change/journal"
 	"github.com/linerate/linerate/internal/change/knob"
 )
@@ -22,6 +24,9 @@ func (c *session) readKnob(ctx context.Context, raw json.RawMessage) (any, error
 	if err != nil {
 		return nil, err
 	}
+	if err := disclosed("read", id); err != nil {
+		return nil, err
+	}
 	if c.Backend == nil {
 		return nil, &knob.Error{Op: "read", Knob: id, Err: knob.ErrNotSupported}
 	}
@@ -29,9 +34,22 @@ func (c *session) readKnob(ctx context.Context, raw json.RawMessage) (any, error
 	return readAnswer{v}, err
 }
 
+// disclosed refuses a knob that no other host may read. serve often runs as root, and a knob's name
+// reaches every file below /proc/sys: only what the catalogue lists is offered, less its secrets.
+func disclosed(op string, id knob.ID) error {
+	d, known := knob.Catalogue().Lookup(id)
+	switch {
+	case !known:
+		return &knob.Error{Op: op, Knob: id, Err: knob.ErrUnknown}
+	case d.Secret:
+		return &knob.Error{Op: op, Knob: id, Err: fmt.Errorf("%w: it is a secret of that host", fs.ErrPermission)}
+	}
+	return nil
+}
+
 // mayTune makes this client the tuning client, and opens the journal at its first change.
 func (c *session) mayTune(ctx context.Context) error {
-	if !c.AllowTuning {
+	if c.Tuning == nil {
 		return ErrTuningOff
 	}
 	if c.OpenJournal == nil {
@@ -59,8 +77,32 @@ func (c *session) mayTune(ctx context.Context) error {
 		return err
 	}
 	c.logOutcomes("left by an earlier run", outcomes)
+	j.Tend(func(outcomes []journal.Outcome, err error) {
+		c.logOutcomes("of another command", outcomes)
+		if err != nil {
+			c.Log(fmt.Sprintf("taking back what has expired: %v", err))
+		}
+	})
 	c.journal = j
 	return nil
+}
+
+// letGo closes the journal while nothing of this client is on trial, so that the commands of this
+// host can use it. The client remains the one that may tune.
+func (c *session) letGo() {
+	if c.journal == nil {
+		return
+	}
+	for _, change := range c.journal.Changes() {
+		if change.State == journal.Trial && slices.Contains(c.trials, change.ID) {
+			return
+		}
+	}
+	j := c.journal
+	c.journal = nil
+	if err := j.Close(); err != nil {
+		c.Log(fmt.Sprintf("close journal: %v", err))
+	}
 }
 
 // apply sets knobs of this host as trials.
@@ -72,6 +114,21 @@ func (c *session) apply(ctx context.Context, raw json.RawMessage) (any, error) {
 	if err := c.mayTune(ctx); err != nil {
 		return nil, err
 	}
+	defer c.letGo()
+	if err := c.journal.OnTrial(); err != nil {
+		return nil, fmt.Errorf("change settings of %s: %w", c.HostName, err)
+	}
+	for i, setting := range body.Settings {
+		id, err := knob.ParseID(string(setting.Knob))
+		if err == nil {
+			err = c.Tuning.Check(id)
+		}
+		if err != nil {
+			return nil, err
+		}
+		body.Settings[i].Knob = id // the name that was checked is the name that is written
+	}
+	c.dropCommit() // its lease is over, and its changes are trials like all others
 	lease := maxTrialFor
 	if body.For > 0 {
 		lease = min(body.For, maxTrialFor)
@@ -79,6 +136,9 @@ func (c *session) apply(ctx context.Context, raw json.RawMessage) (any, error) {
 	// The journal's guard ends a process whose lease is over, which here is all of serve. So this
 	// session ends its trials on time, and the guard acts only if the session does not.
 	request := journal.Request{Reason: body.Reason, For: lease + guardSlack}
+	if runs.Name(body.Run) {
+		request.Run = body.Run
+	}
 	// The lease is set before the change, so that a slow driver shortens the trial. All trials of
 	// the session share one lease: a new change shows that the client still works with the older
 	// ones.
@@ -109,15 +169,25 @@ func (c *session) undo(ctx context.Context, raw json.RawMessage) (any, error) {
 	if err := c.mayTune(ctx); err != nil {
 		return nil, err
 	}
+	defer c.letGo()
 	// The journal is the source and not this session: after a lost connection, a client may return
 	// and undo what it had committed.
-	remote := make(map[string]bool)
+	remote := make(map[string]knob.ID)
 	for _, change := range c.journal.Changes() {
-		remote[change.ID] = change.Side == FarSide
+		if change.Side == FarSide {
+			remote[change.ID] = change.Knob
+		}
 	}
 	for _, id := range body.IDs {
-		if !remote[id] {
+		knob, known := remote[id]
+		if !known {
 			return nil, fmt.Errorf("undo %s: %w made by a remote client", id, journal.ErrUnknownChange)
+		}
+		// Undoing is a write too, and an earlier serve may have allowed more than this one.
+		if !slices.Contains(c.trials, id) {
+			if err := c.Tuning.Check(knob); err != nil {
+				return nil, err
+			}
 		}
 	}
 	if len(body.IDs) == 0 {
@@ -128,48 +198,19 @@ func (c *session) undo(ctx context.Context, raw json.RawMessage) (any, error) {
 	return undoAnswer{outcomes}, err
 }
 
-// commit makes trials of this client permanent.
-func (c *session) commit(ctx context.Context, raw json.RawMessage) error {
-	var body changesCall
-	if err := decode(raw, &body); err != nil {
-		return err
-	}
-	if err := c.mayTune(ctx); err != nil {
-		return err
-	}
-	for _, id := range body.IDs {
-		if !slices.Contains(c.trials, id) {
-			return fmt.Errorf("commit %s: %w made through this connection", id, journal.ErrUnknownChange)
-		}
-	}
-	if len(body.IDs) == 0 {
-		return nil
-	}
-	// The journal ignores the context once it commits. If the client gave the call up, or its
-	// connection ended while the call waited behind others, the commit must not take effect: a
-	// trial is promised to end, a committed change is not.
-	if err := ctx.Err(); err != nil {
-		return fmt.Errorf("commit: nothing done: %w", err)
-	}
-	if err := c.journal.Commit(ctx, body.IDs...); err != nil {
-		return err
-	}
-	c.Log(fmt.Sprintf("%s committed %d changes", c.who, len(body.IDs)))
-	return nil
-}
-
 // takeBack undoes the trials that this client left. It runs after everything else of the session
 // has ended.
 func (c *session) takeBack() {
 	if c.lease != nil {
 		c.lease.Stop()
 	}
-	if c.journal == nil {
-		return
-	}
+	c.dropCommit()
 	// The order matters: undo, then close the journal and release its lock, then let another client
 	// tune. Closing also releases the guard, which undoes what undoTrials could not.
 	defer c.stopTuning(c)
+	if c.journal == nil {
+		return
+	}
 	c.undoTrials()
 	if err := c.journal.Close(); err != nil {
 		c.Log(fmt.Sprintf("close journal: %v", err))

@@ -76,6 +76,7 @@ func (c *session) openRun(ctx context.Context, opening call) (any, error) {
 		leave()
 		return nil, err
 	}
+	r.queue.Admit(from)
 	// No test moves more bytes than its source has left.
 	r.limits = c.Limits
 	if left := visit.Left(); r.limits.MaxBytes == 0 || left < r.limits.MaxBytes {

@@ -87,10 +87,14 @@ func playFar(dir string) error {
 	if err := os.WriteFile(filepath.Join(dir, "pid"), fmt.Append(nil, os.Getpid()), 0o600); err != nil {
 		return err
 	}
+	var tuning *knob.Permission
+	if os.Getenv(allowEnv) != "" {
+		tuning = &knob.Permission{Class: knob.DefaultClass}
+	}
 	return peer.ServeStdio(ctx, os.Stdin, os.Stdout, peer.ServerOptions{
 		Backend: options.Backend, Version: "test", HostName: "farside",
 		OpenJournal: func() (*journal.Journal, error) { return journal.Open(options) },
-		AllowTuning: os.Getenv(allowEnv) != "",
+		Tuning:      tuning,
 	})
 }
 

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"net"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -50,7 +51,8 @@ func serve(t *testing.T, change func(*peer.ServerOptions)) *far {
 	}
 	f.addr = l.Addr().String()
 	o := peer.ServerOptions{
-		Listener: l, Backend: f.memory, AllowTuning: true, Version: "test", HostName: "farside",
+		Listener: l, Backend: f.memory, Tuning: &knob.Permission{Class: knob.DisturbsLink}, Version: "test",
+		HostName: "farside",
 		OpenJournal: func() (*journal.Journal, error) {
 			return journal.Open(journal.Options{Dir: "/state", FS: f.fs, Backend: f.memory, Side: peer.FarSide,
 				Unguarded: true})
@@ -122,18 +124,27 @@ func (f *far) connect(addr string, o peer.ConnectOptions) *peer.Client {
 // reset, or frozen, so that data stop.
 type network struct {
 	addr   string
+	ln     net.Listener
 	mu     sync.Mutex
 	conns  []net.Conn
+	mute   bool // new connections are accepted and go nowhere
 	frozen chan struct{}
 }
 
 func forward(t *testing.T, to string) *network {
 	t.Helper()
+	return forwardFrom(t, "127.0.0.1", to)
+}
+
+// forwardFrom is forward from another address of this host.
+func forwardFrom(t *testing.T, from, to string) *network {
+	t.Helper()
+	dialer := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(from)}}
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	n := &network{addr: ln.Addr().String(), frozen: make(chan struct{})}
+	n := &network{addr: ln.Addr().String(), ln: ln, frozen: make(chan struct{})}
 	t.Cleanup(func() { ln.Close(); n.cut() })
 	go func() {
 		for {
@@ -141,7 +152,16 @@ func forward(t *testing.T, to string) *network {
 			if err != nil {
 				return
 			}
-			b, err := net.Dial("tcp", to)
+			n.mu.Lock()
+			mute := n.mute
+			if mute {
+				n.conns = append(n.conns, a)
+			}
+			n.mu.Unlock()
+			if mute {
+				continue
+			}
+			b, err := dialer.Dial("tcp", to)
 			if err != nil {
 				a.Close()
 				continue
@@ -174,6 +194,16 @@ func (n *network) copy(to, from net.Conn) {
 
 func (n *network) freeze() { close(n.frozen) }
 
+// shut lets no new connection in; open ones stay.
+func (n *network) shut() { n.ln.Close() }
+
+// deaf lets new connections in and passes none of their data.
+func (n *network) deaf() {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.mute = true
+}
+
 func (n *network) cut() {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -197,11 +227,7 @@ const brief = 100 * time.Millisecond
 func TestConnectExplainsWhyNot(t *testing.T) {
 	t.Parallel()
 	f := serve(t, nil)
-	free, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	free.Close()
+	closed := net.JoinHostPort("127.0.0.1", strconv.Itoa(testenv.FreePorts(t, 1)))
 	silent, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -215,7 +241,7 @@ func TestConnectExplainsWhyNot(t *testing.T) {
 		"wrong key":    {f.addr, wire.NewKey().String(), wire.ErrWrongKey},
 		"mistyped key": {f.addr, key[:len(key)-1], wire.ErrBadKey},
 		"no key":       {f.addr, "", peer.ErrNoKey},
-		"closed port":  {free.Addr().String(), key, wire.ErrUnreachable},
+		"closed port":  {closed, key, wire.ErrUnreachable},
 		// refused by the resolver itself: no query leaves this host
 		"unknown host": {"no..such.host", key, wire.ErrUnreachable},
 		"silent host":  {silent.Addr().String(), key, wire.ErrUnreachable},

@@ -23,6 +23,7 @@ const (
 	msgApply    = "change.apply"
 	msgUndo     = "change.undo"
 	msgCommit   = "change.commit"
+	msgConfirm  = "change.confirm"
 	msgRunOpen  = "run.open"
 	msgRunClose = "run.close"
 	msgCancel   = "cancel"
@@ -57,16 +58,18 @@ type helloCall struct {
 	Protocol int    `json:"protocol"`
 	Linerate string `json:"linerate"`
 	Host     string `json:"host"`
+	Confirms bool   `json:"confirms,omitempty"` // it confirms its commits over a new connection
 }
 
 // Info is what the far side reports about itself.
 type Info struct {
 	Protocol    int    `json:"protocol"`
 	Linerate    string `json:"linerate"` // its version
-	Host        string `json:"host"`     // as the host names itself
+	Host        string `json:"host"`     // as the host names itself; Client.Info adds its target where this host has that name
 	OS          string `json:"os"`       // GOOS
 	Arch        string `json:"arch"`     // GOARCH
 	AllowTuning bool   `json:"allow_tuning"`
+	Tuning      string `json:"tuning,omitempty"` // what may be changed, for knob.ParsePermission
 }
 
 // readCall and readAnswer read one knob.
@@ -82,6 +85,7 @@ type readAnswer struct {
 // that bound.
 type applyCall struct {
 	Reason   string         `json:"reason"`
+	Run      string         `json:"run,omitempty"` // name of the run at the near end, for the far journal
 	For      time.Duration  `json:"for_nanoseconds"`
 	Settings []knob.Setting `json:"settings"`
 }
@@ -94,6 +98,13 @@ type applyAnswer struct {
 // changesCall names changes to undo or to commit.
 type changesCall struct {
 	IDs []string `json:"ids"`
+}
+
+// commitAnswer asks for a new connection with this token, which confirms the commit. Without a token
+// the commit is done.
+type commitAnswer struct {
+	Token  *wire.Token   `json:"token,omitempty"`
+	Within time.Duration `json:"within_nanoseconds,omitempty"`
 }
 
 // undoAnswer has the outcome of each change, even if a fault comes with it.

@@ -79,13 +79,17 @@ type ServerOptions struct {
 	OpenJournal func() (*journal.Journal, error)
 	// History reads the journal without its lock; nil: there is none.
 	History func() ([]journal.Change, error)
-	// AllowTuning lets clients change knobs.
-	AllowTuning bool
-	MaxClients  int           // connected at once; default 1024; one source may have all but a 64th
-	IdleWait    time.Duration // a client without a request for so long is notified and closed; default 1 h
+	// Tuning is what clients may change; nil: nothing.
+	Tuning     *knob.Permission
+	MaxClients int           // connected at once; default 1024; one source may have all but a 64th
+	IdleWait   time.Duration // a client without a request for so long is notified and closed; default 1 h
 	// heavy tests that may run at once; default 1, because two measure each other
 	AtOnce int
 	Limits traffic.Limits // of one test
+	// how long the key of Listener lets clients in and keeps them; 0: without end
+	KeyExpires time.Duration
+	// hosts that may use the key, the first ones that do; 0: any number
+	KeyClients int
 	// bounds what sources may take in all, shared with the servers of other dialects; nil: a
 	// private one with default limits
 	Gate     *admission.Gate
@@ -95,12 +99,15 @@ type ServerOptions struct {
 	// receives one plain sentence per event: clients that connect or are refused, changes made and
 	// undone; may be nil
 	Log func(message string)
+
+	confirmWithin time.Duration // shorter in tests; 0: the constant
 }
 
 // server is the state that the sessions of one Serve share.
 type server struct {
 	ServerOptions
 	tests    *queue
+	key      *keyUse
 	sessions sync.WaitGroup // connections in open
 
 	mu      sync.Mutex
@@ -112,6 +119,7 @@ type server struct {
 
 func newServer(o ServerOptions) *server {
 	o.MaxClients = cmp.Or(o.MaxClients, defaultMaxClients)
+	o.confirmWithin = cmp.Or(o.confirmWithin, confirmWithin)
 	o.IdleWait = cmp.Or(o.IdleWait, defaultIdleWait)
 	if o.HostName == "" {
 		o.HostName, _ = os.Hostname() // the other side then shows the address instead of a name
@@ -123,7 +131,7 @@ func newServer(o ServerOptions) *server {
 		o.Gate = admission.New(admission.Limits{})
 	}
 	return &server{
-		ServerOptions: o, tests: newQueue(o.AtOnce),
+		ServerOptions: o, tests: newQueue(o.AtOnce), key: newKeyUse(o.KeyExpires, o.KeyClients),
 		open: make(map[*wire.Conn]*session), sources: make(map[netip.Prefix]int),
 	}
 }
@@ -142,6 +150,7 @@ func Serve(ctx context.Context, o ServerOptions) error {
 	stop := context.AfterFunc(ctx, func() { _ = o.Listener.Close() })
 	defer stop()
 	defer s.watchIdle()()
+	defer s.watchKey()()
 	for {
 		conn, err := o.Listener.Accept()
 		if err != nil {
@@ -157,7 +166,16 @@ func Serve(ctx context.Context, o ServerOptions) error {
 			return fmt.Errorf("serve: %w", err)
 		}
 		// A client that is let in has shown the key; the session decides what it may do.
-		s.start(ctx, conn, remoteIP(conn))
+		ip := remoteIP(conn)
+		if err := s.key.allow(ip); err != nil {
+			who := conn.RemoteAddr().String()
+			if errors.Is(err, ErrKeyBound) {
+				who = fmt.Sprintf("%s, with the key of %s,", who, s.key.holders())
+			}
+			s.refuse(ctx, conn, who, err)
+			continue
+		}
+		s.start(ctx, conn, ip)
 	}
 }
 

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/linerate/linerate/internal/change/journal"
+	"github.com/linerate/linerate/internal/change/knob"
 	"github.com/linerate/linerate/internal/wire"
 )
 
@@ -38,9 +39,11 @@ type session struct {
 	workers  sync.WaitGroup                // the worker, if any
 
 	// These belong to the worker until the channel has ended.
-	greeted bool
-	journal *journal.Journal
-	trials  []string // ids of this client's trials
+	greeted    bool
+	confirms   bool // the client knows how to confirm a commit
+	journal    *journal.Journal
+	trials     []string    // ids of this client's trials
+	commitment *commitment // that waits for a new connection; nil: none
 	// makes the worker end the trials when the client does not renew them; nil before the first
 	// trial
 	lease    *time.Timer
@@ -183,8 +186,11 @@ func (c *session) work() {
 			c.answer(p)
 		// Here and not in the timer's goroutine: trials and journal belong to the worker, so no
 		// call can be half way through a change now. A call that came before has renewed the lease.
-		case !time.Now().Before(c.leaseEnd) && c.undoTrials() > 0:
-			c.Log(c.who + " kept its trials for too long")
+		case !time.Now().Before(c.leaseEnd):
+			if c.undoTrials() > 0 {
+				c.Log(c.who + " kept its trials for too long")
+			}
+			c.letGo()
 		}
 	}
 }
@@ -270,7 +276,9 @@ func (c *session) handle(p pending) (any, error) {
 	case msgUndo:
 		return c.undo(p.ctx, p.call.Body)
 	case msgCommit:
-		return nil, c.commit(p.ctx, p.call.Body)
+		return c.commit(p.ctx, p.call.Body)
+	case msgConfirm:
+		return nil, c.confirm(p.ctx)
 	case msgRunOpen:
 		return c.openRun(p.ctx, p.call)
 	case msgRunClose:
@@ -295,16 +303,19 @@ func (c *session) hello(raw json.RawMessage) (any, error) {
 			ErrVersion, hello.Linerate, hello.Host, hello.Protocol, c.Version, c.HostName, Protocol)
 	}
 	if !c.greeted {
-		c.greeted = true
+		c.greeted, c.confirms = true, hello.Confirms
 		if hello.Host != "" {
 			c.who = fmt.Sprintf("%q (%s)", hello.Host, c.who)
 		}
 		c.Log(c.who + " came")
 	}
-	return Info{
-		Protocol: Protocol, Linerate: c.Version, Host: c.HostName,
-		OS: runtime.GOOS, Arch: runtime.GOARCH, AllowTuning: c.AllowTuning,
-	}, nil
+	info := Info{
+		Protocol: Protocol, Linerate: c.Version, Host: c.HostName, OS: runtime.GOOS, Arch: runtime.GOARCH,
+	}
+	if c.Tuning != nil {
+		info.AllowTuning, info.Tuning = true, c.Tuning.String()
+	}
+	return info, nil
 }
 
 // history reads the journal.
@@ -313,5 +324,5 @@ func (c *session) history() (any, error) {
 		return nil, fmt.Errorf("read history: %w", errors.ErrUnsupported)
 	}
 	changes, err := c.History()
-	return historyAnswer{changes}, err
+	return historyAnswer{journal.Redact(changes, knob.Catalogue())}, err
 }

@@ -56,7 +56,7 @@ func startSSH(t *testing.T) *sshHost {
 			t.Fatalf("ssh-keygen: %v: %s", err, out)
 		}
 	}
-	port := freePort(t)
+	port := testenv.FreePorts(t, 1)
 	hostKey := read(t, at("hostkey.pub"))
 	write(t, at("authorized"), read(t, at("userkey.pub")))
 	write(t, at("known_hosts"), fmt.Sprintf("[127.0.0.1]:%d %s", port, hostKey))
@@ -173,6 +173,25 @@ func TestOverRealSSH(t *testing.T) {
 	c.Close()
 	h.awaitKnob(t, original)
 
+	// A commit is confirmed over a connection to the port of ssh's far end.
+	c, err = peer.Connect(t.Context(), "ssh://farhost", peer.ConnectOptions{SSHCommand: h.command})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	ids, err := c.Apply(t.Context(), "to stay", knob.Setting{Knob: rmem, Value: larger})
+	if err == nil {
+		err = c.Commit(t.Context(), ids...)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Undo(t.Context(), ids...); err != nil {
+		t.Error(err)
+	}
+	h.awaitKnob(t, original)
+	c.Close()
+
 	// The far program is killed during a trial: its guard undoes the trial.
 	c, err = peer.Connect(t.Context(), "ssh://farhost", peer.ConnectOptions{SSHCommand: h.command})
 	if err != nil {
@@ -212,7 +231,7 @@ func TestSSHExplainsWhyNot(t *testing.T) {
 			"without linerate's greeting"},
 		"not permitted": {"ssh://no-such-user@farhost", h.command, wire.ErrUnreachable, "Permission denied"},
 		"unknown host":  {"ssh://no..such.host", h.command, wire.ErrUnreachable, "resolve hostname"},
-		"closed port":   {fmt.Sprintf("ssh://127.0.0.1:%d", freePort(t)), h.command, wire.ErrUnreachable, "refused"},
+		"closed port":   {fmt.Sprintf("ssh://127.0.0.1:%d", testenv.FreePorts(t, 1)), h.command, wire.ErrUnreachable, "refused"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := peer.Connect(t.Context(), c.target, peer.ConnectOptions{SSHCommand: c.command})
@@ -225,16 +244,6 @@ func TestSSHExplainsWhyNot(t *testing.T) {
 			}
 		})
 	}
-}
-
-func freePort(t *testing.T) int {
-	t.Helper()
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer ln.Close()
-	return ln.Addr().(*net.TCPAddr).Port
 }
 
 func read(t *testing.T, path string) string {

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/netip"
 	"sync"
 	"syscall"
 	"time"
@@ -141,6 +142,7 @@ type DataQueue struct {
 	closed   chan struct{}
 
 	mu   sync.Mutex
+	from netip.Prefix // source of its connections; the zero prefix: any
 	seen map[int]bool // by index, of connections taken so far
 	over bool         // Close was called
 }
@@ -162,6 +164,20 @@ func (q *DataQueue) Accept(ctx context.Context) (*net.TCPConn, int, error) {
 	case <-ctx.Done():
 		return nil, 0, fmt.Errorf("accept data connection: %w", ctx.Err())
 	}
+}
+
+// Admit restricts the queue to connections from the source of a peer's control channel, see [Source]:
+// the token alone, which crosses the network in the clear at the front of each data connection, shall
+// not be enough. A listener for data only has no control channel of its own, and an ssh that carries
+// it may take another way; there, and for an invalid address, Admit does nothing. Call it before a
+// peer gets the token.
+func (q *DataQueue) Admit(from netip.Addr) {
+	if q.listener.config == nil || !from.IsValid() {
+		return
+	}
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.from = Source(from)
 }
 
 // Token returns the token that admits a data connection to this queue.
@@ -195,12 +211,14 @@ func (q *DataQueue) drop() bool {
 	}
 }
 
-// offer adds a connection to the queue. It accepts each index once, and no more connections than
-// expected.
-func (q *DataQueue) offer(conn *net.TCPConn, index int) error {
+// offer adds a connection from a source to the queue. It accepts each index once, and no more
+// connections than expected.
+func (q *DataQueue) offer(conn *net.TCPConn, source netip.Prefix, index int) error {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	switch {
+	case q.from.IsValid() && source != q.from:
+		return fmt.Errorf("the token belongs to a client at %s", q.from)
 	case q.over:
 		return net.ErrClosed
 	case q.seen[index]:

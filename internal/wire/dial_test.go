@@ -45,12 +45,7 @@ func hello(c net.Conn, n int) { _, _ = io.ReadFull(c, make([]byte, n)) }
 
 func closedPort(t *testing.T) string {
 	t.Helper()
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	ln.Close()
-	return ln.Addr().String()
+	return net.JoinHostPort("127.0.0.1", strconv.Itoa(testenv.FreePorts(t, 1)))
 }
 
 func TestDialExplainsWhyNot(t *testing.T) {

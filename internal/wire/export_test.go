@@ -14,6 +14,7 @@ var (
 	ParseGreeting   = parseGreeting
 	ParseSSHConfig  = parseSSHConfig
 	ShellQuote      = shellQuote
+	Reachable       = reachable
 	SSHArgs         = SSHTarget.args
 	ForceRenew      = (*Listener).renew
 	KeyCertificate  = Key.certificate

@@ -4,7 +4,10 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
+	"unicode"
+	"unicode/utf8"
 )
 
 // Key is the secret of one `linerate serve`: 130 random bits, written as 28 characters in seven
@@ -58,19 +61,19 @@ func (k Key) String() string {
 }
 
 // ParseKey reads a typed key. It ignores case, dashes and blanks, and reads O as 0, I and L as 1.
-// Its error wraps ErrBadKey and points to the mistake: one wrong character is located, and any two
-// wrong or swapped ones are detected.
+// Its error wraps ErrBadKey and points to the mistake: one wrong character and two swapped
+// neighbours are located, and any two wrong ones are detected.
 func ParseKey(text string) (Key, error) {
 	var word [keyLength]byte
 	n := 0
-	for _, r := range text {
+	for at, r := range text {
 		if r == '-' || r == ' ' || r == '\t' || r == '\r' || r == '\n' {
 			continue
 		}
 		s := keySymbol(r)
 		if s < 0 {
 			return Key{}, fmt.Errorf("parse key: %w: %q in group %d is not a character of keys", ErrBadKey, r,
-				n/keyGroup+1)
+				typedGroup(text, at, n))
 		}
 		if n < keyLength {
 			word[n] = byte(s)
@@ -78,18 +81,11 @@ func ParseKey(text string) (Key, error) {
 		n++
 	}
 	if n != keyLength {
-		return Key{}, fmt.Errorf("parse key: %w: %d characters instead of the %d that `linerate serve` prints",
-			ErrBadKey, n, keyLength)
+		return Key{}, fmt.Errorf("parse key: %w: %d characters instead of the %d that `linerate serve` prints%s",
+			ErrBadKey, n, keyLength, wrongLength(text))
 	}
-	sum, weighted := syndromes(word[:])
-	if sum != 0 || weighted != 0 {
-		if sum != 0 && weighted != 0 {
-			if at := int(gfLog(weighted)+31-gfLog(sum)) % 31; at < keyLength {
-				return Key{}, fmt.Errorf("parse key: %w: look at group %d, %s", ErrBadKey, at/keyGroup+1,
-					groupOf(word, at/keyGroup))
-			}
-		}
-		return Key{}, fmt.Errorf("parse key: %w: more than one character is wrong", ErrBadKey)
+	if sum, weighted := syndromes(word[:]); sum != 0 || weighted != 0 {
+		return Key{}, fmt.Errorf("parse key: %w: %s", ErrBadKey, slip(word, sum, weighted))
 	}
 	var k Key
 	copy(k.symbols[:], word[:keySymbols])
@@ -97,6 +93,17 @@ func ParseKey(text string) (Key, error) {
 		return Key{}, fmt.Errorf("parse key: %w: all characters are 0", ErrBadKey)
 	}
 	return k, nil
+}
+
+// typedGroup returns the group, as the user sees it, of the character at a byte of a typed key; symbols
+// come before it. A group that is too short moves the later ones, unless nothing separates them.
+func typedGroup(text string, at, symbols int) int {
+	separator := func(r rune) bool { return r == '-' || unicode.IsSpace(r) }
+	if len(strings.FieldsFunc(text, separator)) < 2 {
+		return symbols/keyGroup + 1
+	}
+	_, size := utf8.DecodeRuneInString(text[at:])
+	return len(strings.FieldsFunc(text[:at+size], separator))
 }
 
 // keySymbol returns the five bits of a typed character, or -1.
@@ -114,6 +121,57 @@ func keySymbol(r rune) int {
 		return -1
 	}
 	return strings.IndexByte(keyAlphabet, byte(r))
+}
+
+// slip says where to look in a key whose checks fail.
+//
+// Two checks locate one wrong character, and cannot distinguish it from two. So a group is named only with
+// that condition: a user who mistyped two characters would otherwise search in a wrong place.
+// Swapped neighbours leave the plain sum at zero.
+func slip(word [keyLength]byte, sum, weighted byte) string {
+	const all = "compare every group"
+	if sum == 0 {
+		if groups := swapped(word); groups != "" {
+			return "are two neighbouring characters swapped? Look at " + groups + "; otherwise " + all
+		}
+	}
+	if sum != 0 && weighted != 0 {
+		if at := int(gfLog(weighted)+31-gfLog(sum)) % 31; at < keyLength {
+			return fmt.Sprintf("if one character is wrong, it is in group %d, %s; otherwise %s", at/keyGroup+1,
+				groupOf(word, at/keyGroup), all)
+		}
+	}
+	return "more than one character is wrong: " + all
+}
+
+// swapped names the groups in which swapping two neighbours back satisfies the checks.
+func swapped(word [keyLength]byte) string {
+	var groups []string
+	for i := range keyLength - 1 {
+		back := word
+		back[i], back[i+1] = back[i+1], back[i]
+		sum, rest := syndromes(back[:])
+		name := fmt.Sprintf("group %d, %s", i/keyGroup+1, groupOf(word, i/keyGroup))
+		if sum == 0 && rest == 0 && back != word && !slices.Contains(groups, name) {
+			groups = append(groups, name)
+		}
+	}
+	return strings.Join(groups, " or ")
+}
+
+// wrongLength names the first group of a typed key that has not four characters; nothing for a key
+// without groups.
+func wrongLength(text string) string {
+	groups := strings.FieldsFunc(text, func(r rune) bool { return r == '-' || unicode.IsSpace(r) })
+	if len(groups) < 2 {
+		return ""
+	}
+	for i, g := range groups {
+		if n := utf8.RuneCountInString(g); n != keyGroup {
+			return fmt.Sprintf(": group %d has %d", i+1, n)
+		}
+	}
+	return fmt.Sprintf(": it has %d groups", len(groups))
 }
 
 // groupOf returns one group of four characters for an error message.

@@ -58,8 +58,31 @@ func TestKeyTypingSlips(t *testing.T) {
 			}
 			swapped := []byte(plain)
 			swapped[a], swapped[b] = swapped[b], swapped[a]
-			if _, err := wire.ParseKey(string(swapped)); !errors.Is(err, wire.ErrBadKey) {
+			_, err := wire.ParseKey(string(swapped))
+			if !errors.Is(err, wire.ErrBadKey) {
 				t.Fatalf("swapping %d and %d was accepted", a, b)
+			}
+			if want := "group " + string(rune('1'+a/4)); b == a+1 && !strings.Contains(err.Error(), want) {
+				t.Fatalf("swapping %d and %d: %v does not point at %s", a, b, err, want)
+			}
+		}
+	}
+}
+
+// TestKeyHintIsTrue: no hint claims that a group is wrong unless it must be. Two wrong characters look
+// like one elsewhere, so the group of one is named with that condition.
+func TestKeyHintIsTrue(t *testing.T) {
+	plain := []byte(strings.ReplaceAll(wire.NewKey().String(), "-", ""))
+	other := func(c byte, by int) byte {
+		return wire.KeyAlphabet[(strings.IndexByte(wire.KeyAlphabet, c)+by)%len(wire.KeyAlphabet)]
+	}
+	for a := range plain {
+		for b := a + 1; b < len(plain); b++ {
+			typed := bytes.Clone(plain)
+			typed[a], typed[b] = other(typed[a], 7), other(typed[b], 12)
+			_, err := wire.ParseKey(string(typed))
+			if !errors.Is(err, wire.ErrBadKey) || !strings.Contains(err.Error(), "compare every group") {
+				t.Fatalf("two wrong characters, %d and %d: %v", a, b, err)
 			}
 		}
 	}
@@ -73,7 +96,14 @@ func TestKeyRefusals(t *testing.T) {
 		"too long":  {plain + "0", "29 characters instead of the 28"},
 		"no letter": {plain[:8] + "U" + plain[9:], "'U' in group 3"},
 		"not ASCII": {plain[:4] + "ä" + plain[5:], "'ä' in group 2"},
-		"all zero":  {strings.Repeat("0", 28), "all characters are 0"},
+		"no letter, after a short group": {group(plain[:4]) + group(plain[4:7]) + group("U"+plain[9:12]) + plain[12:],
+			"'U' in group 3"},
+		"no letter, after a long group": {group(plain[:4]+"00000") + "*" + plain[5:], "'*' in group 2"},
+		"a short group": {group(plain[:4]) + group(plain[4:7]) + plain[8:], "27 characters instead of the 28 that " +
+			"`linerate serve` prints: group 2 has 3"},
+		"a long group": {group(plain[:4]) + group(plain[4:8]+"0") + plain[8:], ": group 2 has 5"},
+		"a group less": {group(plain[:4]) + plain[4:8], ": it has 2 groups"},
+		"all zero":     {strings.Repeat("0", 28), "all characters are 0"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			k, err := wire.ParseKey(c.typed)
@@ -123,3 +153,5 @@ func FuzzParseKey(f *testing.F) {
 		}
 	})
 }
+
+func group(s string) string { return s + "-" }

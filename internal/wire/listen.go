@@ -417,7 +417,7 @@ func (l *Listener) receiveData(h *halfOpen, head []byte) {
 	}
 	err := h.conn.SetDeadline(time.Time{})
 	if err == nil {
-		err = q.offer(h.conn, index)
+		err = q.offer(h.conn, h.source, index)
 	}
 	if err != nil {
 		l.reject(h, head, err)

@@ -6,8 +6,10 @@ import (
 	"crypto/tls"
 	"encoding/binary"
 	"errors"
+	"fmt"
 	"io"
 	"net"
+	"net/netip"
 	"runtime"
 	"strings"
 	"sync"
@@ -97,6 +99,56 @@ func TestDataConnections(t *testing.T) {
 	if _, err := wire.DialData(t.Context(), l.Addr().String(), q.Token(), wire.MaxDataConns,
 		wire.DataOptions{}); err == nil {
 		t.Error("a surplus index was accepted")
+	}
+}
+
+// TestTokenIsBoundToItsClient offers a token from another address than that of the client that it
+// was given to. It is worth nothing there, and the client's own connection is accepted.
+func TestTokenIsBoundToItsClient(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		client string
+		data   bool // a listener for data only: the control channel may have come another way
+		want   bool
+	}{
+		{"its own address", "127.0.0.1", false, true},
+		{"its own address as IPv6", "::ffff:127.0.0.1", false, true},
+		{"another address", "127.0.0.2", false, false},
+		{"over ssh", "127.0.0.2", true, true},
+		{"unknown", "", false, true},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			l := listen(t, wire.NewKey())
+			if c.data {
+				var err error
+				if l, err = wire.ListenData(t.Context(), "127.0.0.1:0"); err != nil {
+					t.Fatal(err)
+				}
+				defer l.Close()
+			}
+			rejected := make(chan wire.Rejection, 1)
+			l.OnReject(func(r wire.Rejection) { rejected <- r })
+			q := l.Expect(wire.NewToken(), 1)
+			defer q.Close()
+			client, _ := netip.ParseAddr(c.client) // the zero address: unknown
+			q.Admit(client)
+			conn, err := wire.DialData(bounded(t), l.Addr().String(), q.Token(), 0, wire.DataOptions{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer conn.Close()
+			if !c.want {
+				if r := <-rejected; !strings.Contains(fmt.Sprint(r.Err), c.client) {
+					t.Errorf("rejected: %v", r.Err)
+				}
+				return
+			}
+			far, _, err := q.Accept(bounded(t))
+			if err != nil {
+				t.Fatal(err)
+			}
+			far.Close()
+		})
 	}
 }
 

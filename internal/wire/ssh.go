@@ -8,12 +8,14 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"net/netip"
 	"net/url"
 	"os/exec"
 	"strconv"
 	"strings"
 	"sync"
 	"time"
+	"unicode/utf8"
 )
 
 // SSHTarget is a far end reached over the user's own ssh.
@@ -47,6 +49,8 @@ func ParseSSHTarget(text string) (SSHTarget, error) {
 		return bad("no host")
 	case u.Path != "" && u.Path != "/" || u.RawQuery != "" || u.Fragment != "":
 		return bad("text follows the host")
+	case strings.Contains(t.Host, ":") && !isIPv6(t.Host):
+		return bad("brackets are for an IPv6 address")
 	case !harmlessWord(t.Host) || u.User != nil && !harmlessWord(t.User):
 		return bad("user and host must not begin with '-' or hold blanks, quotes or control characters")
 	}
@@ -69,7 +73,7 @@ func (t SSHTarget) String() string {
 		host += ":" + strconv.Itoa(t.Port)
 	}
 	if t.User != "" {
-		host = t.User + "@" + host
+		host = url.User(t.User).String() + "@" + host
 	}
 	return "ssh://" + host
 }
@@ -77,9 +81,15 @@ func (t SSHTarget) String() string {
 // harmlessWord reports whether ssh cannot take a word for an option, and its ProxyCommand cannot
 // take it for shell syntax.
 func harmlessWord(s string) bool {
-	return s != "" && s[0] != '-' && !strings.ContainsFunc(s, func(r rune) bool {
+	return s != "" && s[0] != '-' && utf8.ValidString(s) && !strings.ContainsFunc(s, func(r rune) bool {
 		return r <= ' ' || r == 0x7f || strings.ContainsRune("'\"`$\\;&<>|(){}!*?", r)
 	})
+}
+
+// isIPv6 reports whether text is an IPv6 address, perhaps with a zone.
+func isIPv6(text string) bool {
+	a, err := netip.ParseAddr(text)
+	return err == nil && a.Is6()
 }
 
 // args returns the options of ssh for this target, up to and including the host.

@@ -12,6 +12,7 @@ import (
 	"github.com/linerate/linerate/internal/base/durable"
 	"github.com/linerate/linerate/internal/base/runs"
 	"github.com/linerate/linerate/internal/change/journal"
+	"github.com/linerate/linerate/internal/change/knob"
 )
 
 // Local reads the data on this host, as the user who runs the program.
@@ -42,9 +43,10 @@ func (l Local) Stamp(context.Context) (string, error) {
 	return stamp[:len(stamp)-1], nil
 }
 
-// History returns all changes of the journal, oldest first.
+// History returns all changes of the journal, oldest first, without the values of secrets.
 func (l Local) History(context.Context) ([]journal.Change, error) {
-	return journal.History(durable.OS(), l.Dir)
+	changes, err := journal.History(durable.OS(), l.Dir)
+	return journal.Redact(changes, knob.Catalogue()), err
 }
 
 // Runs returns the ids of all stored documents of a kind, newest first.

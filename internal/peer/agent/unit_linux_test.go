@@ -28,7 +28,7 @@ func TestUnits(t *testing.T) {
 		}
 		text[name] = string(b)
 		// The program need not be installed where the test runs.
-		there := strings.ReplaceAll(string(b), "/usr/bin/linerate", self)
+		there := strings.ReplaceAll(string(b), "/usr/local/bin/linerate", self)
 		files = append(files, filepath.Join(dir, name))
 		if err := os.WriteFile(files[len(files)-1], []byte(there), 0o644); err != nil {
 			t.Fatal(err)
@@ -44,7 +44,7 @@ func TestUnits(t *testing.T) {
 	}
 	for name, want := range map[string]string{
 		"linerate-agent.socket":  "\nListenStream=" + DefaultSocket + "\n",
-		"linerate-agent.service": "\nExecStart=/usr/bin/linerate agent --group linerate --state /var/lib/linerate\n",
+		"linerate-agent.service": "\nExecStart=/usr/local/bin/linerate agent --group linerate --state /var/lib/linerate\n",
 	} {
 		if !strings.Contains(text[name], want) {
 			t.Errorf("%s has no line %q", name, strings.TrimSpace(want))
