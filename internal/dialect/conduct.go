@@ -13,6 +13,7 @@ import (
 	"github.com/linerate/linerate/internal/host/tcpinfo"
 	"github.com/linerate/linerate/internal/kernel/sys"
 	"github.com/linerate/linerate/internal/traffic"
+	"github.com/linerate/linerate/internal/traffic/datagram"
 	"github.com/linerate/linerate/internal/traffic/engine"
 )
 
@@ -99,6 +100,13 @@ func (c *conductor) note(local, remote net.Addr) {
 // run opens a test and conducts it to its result. When it returns, with or without an error, all
 // workers have ended and everything is closed.
 func (c *conductor) run(ctx context.Context, open func(means) (test, error)) (*traffic.Result, error) {
+	// Whatever takes time comes before the first byte: from then on the clock of the far end runs.
+	if c.spec.Test == traffic.Stream {
+		engine.ProbeStream()
+	} else {
+		datagram.Probe()
+	}
+	before := c.counters()
 	t, err := open(means{Out: &c.out, In: &c.in, Dial: c.dial, Adopt: c.adopt, Socket: c.socket})
 	if err != nil {
 		return nil, err
@@ -115,7 +123,6 @@ func (c *conductor) run(ctx context.Context, open func(means) (test, error)) (*t
 	}
 	defer engine.LendProcessors(len(c.flows))()
 	c.failed = make(chan ended, len(c.flows))
-	before := c.counters()
 	c.start()
 	err = c.conduct(ctx)
 	c.halt()
@@ -139,8 +146,11 @@ func (c *conductor) start() {
 	if err != nil {
 		cpus = nil // not supported on this system: run unpinned
 	}
-	if len(c.spec.NearCPUs) > 0 {
+	switch {
+	case len(c.spec.NearCPUs) > 0:
 		cpus = c.spec.NearCPUs
+	case c.spec.RateBitsPerSec > 0 || c.spec.RatePacketsPerSec > 0:
+		cpus = nil // a rate needs a CPU now and then, and any that is free will do
 	}
 	c.out.Set(engine.Measured)
 	c.in.Set(engine.Measured)

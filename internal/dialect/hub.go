@@ -131,9 +131,9 @@ func (h *hub) serve(ctx context.Context, conn *net.TCPConn, toIperf2 bool) {
 
 // peek waits for the first bytes of a connection and leaves them in the socket.
 func (h *hub) peek(ctx context.Context, conn *net.TCPConn, patience time.Duration) ([]byte, error) {
-	leave, ok := h.peeking.Enter(service.From(conn).Addr())
+	leave, ok := h.peeking.Enter(service.From(conn).Addr(), func() { _ = conn.Close() })
 	if !ok {
-		return nil, errors.New("too many silent connections are waiting already")
+		return nil, errors.New("too many silent connections of this source are waiting already")
 	}
 	defer leave()
 	// The connection is closed instead of getting an expired deadline, because one of the calls

@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/linerate/linerate/internal/base/testenv"
 	"github.com/linerate/linerate/internal/traffic/admission"
 	"github.com/linerate/linerate/internal/traffic/traffictest"
 )
@@ -26,7 +27,7 @@ func serve(t *testing.T, accept []Acceptance, limits admission.Limits) (*Servers
 // package gets the three ports after it.
 func freePort(t *testing.T) int {
 	t.Helper()
-	return traffictest.FreePorts(t, 4)
+	return testenv.FreePorts(t, 4)
 }
 
 // start starts a server program for the length of a test and waits until it listens. Its output is
@@ -34,6 +35,6 @@ func freePort(t *testing.T) int {
 func start(t *testing.T, port int, name string, args ...string) *traffictest.Process {
 	t.Helper()
 	p := traffictest.Start(t, time.Minute, name, args...)
-	traffictest.AwaitListener(t, port)
+	testenv.AwaitListener(t, port)
 	return p
 }

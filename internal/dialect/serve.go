@@ -21,6 +21,9 @@ import (
 type Options struct {
 	Host string          // address to listen on; empty: all
 	Gate *admission.Gate // shared by all dialects; nil: one with the default limits
+	// Copy makes every server copy what it moves, as the programs do. Only the one of iperf3 has
+	// another way.
+	Copy bool
 	// of this host, for dialects that report its cost; nil: not reported
 	Sample func() (*host.Counters, error)
 	Log    func(string) // receives one plain sentence per client, from any goroutine; nil: none is logged
@@ -106,12 +109,12 @@ func (b *builder) add(ctx context.Context, a Acceptance) error {
 }
 
 func listenIperf3(ctx context.Context, at string, b *builder) (server, error) {
-	return iperf3.Listen(ctx, iperf3.ServerOptions{Address: at, Gate: b.o.Gate, Sample: b.o.Sample, Log: b.o.Log})
+	return iperf3.Listen(ctx, iperf3.ServerOptions{Address: at, Gate: b.o.Gate, Copy: b.o.Copy, Sample: b.o.Sample,
+		Log: b.o.Log})
 }
 
 func listenNuttcp(ctx context.Context, at string, b *builder) (server, error) {
-	return nuttcp.Listen(ctx, nuttcp.ServerOptions{Address: at, Gate: b.o.Gate, Sample: b.o.Sample, Log: b.o.Log,
-		Shared: b.arrivals})
+	return nuttcp.Listen(ctx, nuttcp.ServerOptions{Address: at, Gate: b.o.Gate, Log: b.o.Log, Shared: b.arrivals})
 }
 
 func listenSockperf(ctx context.Context, at string, b *builder) (server, error) {

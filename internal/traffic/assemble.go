@@ -1,6 +1,7 @@
 package traffic
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"time"
@@ -43,7 +44,20 @@ func assemble(c *nearConductor, n *nearEnd, started time.Time, far resultBody, i
 		r.Warnings = append(r.Warnings, w)
 	}
 	r.cost(near, far, packets)
+	r.Ends.distinguish(n.addresses.local, cmp.Or(n.addresses.remote, n.PeerIP))
 	return r
+}
+
+// distinguish adds the addresses to the names of two hosts that have the same name.
+func (e *Ends) distinguish(local, remote string) {
+	if e.Local.Host == "" || e.Local.Host != e.Remote.Host || local == remote {
+		return
+	}
+	for end, address := range map[*End]string{&e.Local: local, &e.Remote: remote} {
+		if address != "" {
+			end.Host += " (" + address + ")"
+		}
+	}
 }
 
 // joined returns the sentences of both ends, each once: two ends with one name, as in two
@@ -169,10 +183,8 @@ func DistributionOf(l stats.Latencies) *Distribution {
 	if l.Count == 0 {
 		return nil
 	}
-	return &Distribution{
-		Count: l.Count, Min: l.Min, Mean: l.Mean, P50: l.P50, P90: l.P90, P99: l.P99, P999: l.P999, Max: l.Max,
-		StdDev: l.StdDev,
-	}
+	d := Distribution(l)
+	return &d
 }
 
 // body returns what one end reports about its window.

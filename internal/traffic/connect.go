@@ -15,7 +15,9 @@ const CRR Test = "crr"
 type connectTest struct{}
 
 // It takes no source port, because every connection needs a new one.
-func (connectTest) traits() traits { return traits{takes: manyStreams | probes | tcpOptions} }
+func (connectTest) traits() traits {
+	return traits{takes: manyStreams | probes | busyPolls | tcpOptions}
+}
 
 func (connectTest) fill(s *Spec)        { fillMessages(s) }
 func (connectTest) check(s Spec) string { return checkMessages(s) }
@@ -35,7 +37,7 @@ func (connectTest) near(_ context.Context, n *nearEnd) (cast, error) {
 		w, err := engine.NewConnector(n.phase, engine.ConnectOptions{
 			To: netip.AddrPortFrom(ip, port), Prefix: n.accepted.AcceptToken,
 			RequestBytes: n.spec.RequestBytes, ResponseBytes: n.spec.ResponseBytes,
-			Conn: n.spec.connOptions(true, true),
+			BusyPoll: n.spec.BusyPoll, Conn: n.spec.connOptions(true, true),
 		})
 		if err != nil {
 			closeWorkers(workers)
@@ -43,7 +45,7 @@ func (connectTest) near(_ context.Context, n *nearEnd) (cast, error) {
 		}
 		workers = append(workers, w)
 	}
-	return cast{workers: workers}, nil
+	return cast{workers: workers, report: reportSpinning(n.spec, workers)}, nil
 }
 
 // far listens on one port for each stream, and names the ports and the token that requests must
@@ -60,7 +62,7 @@ func (connectTest) far(_ context.Context, f *farEnd) (cast, error) {
 	for range f.spec.Streams {
 		w, acceptor, err := engine.NewAcceptor(f.phase, engine.AcceptOptions{
 			From: from, Prefix: f.offer.AcceptToken, RequestBytes: f.spec.RequestBytes,
-			ResponseBytes: f.spec.ResponseBytes, Conn: f.spec.connOptions(true, true),
+			ResponseBytes: f.spec.ResponseBytes, BusyPoll: f.spec.BusyPoll, Conn: f.spec.connOptions(true, true),
 		})
 		if err != nil {
 			closeWorkers(workers)

@@ -39,6 +39,9 @@ func (s *sampler) end(name string) End {
 		}
 		e.Drops = drops.Find(e.Counters, d.Drivers)
 	}
+	for id, used := range s.window.shutThreads {
+		e.TestCPUSeconds += (used - s.window.openThreads[id]).Seconds()
+	}
 	for i, w := range s.workers {
 		if w.Conn != nil && s.flows[i].Known() {
 			e.TCP = append(e.TCP, s.flows[i].Report(w.Role == engine.Sender))
@@ -72,6 +75,7 @@ func (e *End) spend(cpus []host.CPUTimes, share float64) {
 func (e *End) perUnit(bytes int64, packets uint64, scale float64) {
 	if bytes > 0 {
 		e.CPUSecondsPerGigabyte = scale * e.CPUSeconds / (float64(bytes) / 1e9)
+		e.TestCPUSecondsPerGigabyte = scale * e.TestCPUSeconds / (float64(bytes) / 1e9)
 	}
 	if packets > 0 {
 		e.CPUSecondsPerMillion = scale * e.CPUSeconds / (float64(packets) / 1e6)

@@ -87,6 +87,10 @@ func checkEnds(t *testing.T, r *Result) {
 		if runtime.GOOS != "linux" {
 			continue
 		}
+		if e.TestCPUSeconds <= 0 || e.TestCPUSecondsPerGigabyte <= 0 {
+			t.Errorf("%s: the test's own threads used %v s, %v s/GB", name, e.TestCPUSeconds,
+				e.TestCPUSecondsPerGigabyte)
+		}
 		wantTCP := r.Streams
 		if r.Direction == Bidir {
 			wantTCP *= 2

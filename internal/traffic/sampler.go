@@ -51,8 +51,10 @@ type reading struct {
 type window struct {
 	open, shut reading
 	asked      time.Duration // when this end asked the other one to open it, else when it was opened
-	before     *host.Counters
-	after      *host.Counters
+	// CPU time that the test's own threads had used, by their numbers
+	openThreads, shutThreads map[int]time.Duration
+	before                   *host.Counters
+	after                    *host.Counters
 }
 
 func (s *sampler) now() time.Duration { return time.Since(s.base) }
@@ -214,7 +216,7 @@ func (s *sampler) open() {
 	// From the change of the phase on, requesters and pingers record into their histograms and
 	// senders flag their datagrams; microseconds pass between it and the reading.
 	s.phase.Set(engine.Measured)
-	s.window.open = s.read()
+	s.window.open, s.window.openThreads = s.read(), s.threads()
 	if s.window.asked == 0 {
 		s.window.asked = s.window.open.at
 	}
@@ -226,7 +228,7 @@ func (s *sampler) open() {
 
 // shut ends the measured window at r, in the opposite order.
 func (s *sampler) shut(r reading) {
-	s.window.shut = r
+	s.window.shut, s.window.shutThreads = r, s.threads()
 	s.phase.Set(engine.Tail)
 	for i, w := range s.workers {
 		if w.Conn != nil {
@@ -234,4 +236,17 @@ func (s *sampler) shut(r reading) {
 		}
 	}
 	s.cut(r, true)
+}
+
+// threads returns the CPU time that each of the test's threads has used so far. The pings beside a
+// test belong to it. A thread that has not begun has used nothing; on a system without such figures
+// the result is empty.
+func (s *sampler) threads() map[int]time.Duration {
+	all := make(map[int]time.Duration, len(s.workers))
+	for _, w := range s.workers {
+		if id, used, ok := w.ThreadTime(); ok {
+			all[id] = used
+		}
+	}
+	return all
 }

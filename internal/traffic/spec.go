@@ -54,7 +54,7 @@ type Spec struct {
 	ReceiveMethod engine.ReceiveMethod `json:"receive_method,omitempty"` // stream
 	// Batch is "gso", "mmsg" or "single", for udp; empty: the fastest that works.
 	Batch    string `json:"batch,omitempty"`
-	BusyPoll bool   `json:"busy_poll,omitempty"` // rr, udp: spin instead of sleeping
+	BusyPoll bool   `json:"busy_poll,omitempty"` // rr, crr, udp: spin instead of sleeping
 
 	Congestion string `json:"congestion_control,omitempty"` // of the sending ends; empty: the host's own
 	// WindowBytes are the socket buffers of both ends, as requested; 0: tuned by the kernel.

@@ -5,13 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"net"
 	"runtime"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/linerate/linerate/internal/base/testenv"
 	"github.com/linerate/linerate/internal/kernel/sys"
 	"github.com/linerate/linerate/internal/traffic/echo"
 )
@@ -167,12 +167,7 @@ func TestAmounts(t *testing.T) {
 func TestChosenPortsAreFreeAgain(t *testing.T) {
 	t.Parallel()
 	onlyLinux(t)
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	port := l.Addr().(*net.TCPAddr).Port
-	_ = l.Close()
+	port := testenv.FreePorts(t, 1)
 	w := newWorld(t)
 	for _, spec := range []Spec{
 		{Test: Stream, Direction: Up}, {Test: Stream, Direction: Down}, {Test: Stream, Direction: Bidir}, {Test: RR},
@@ -407,8 +402,14 @@ func TestNoMoreThanThePurseHolds(t *testing.T) {
 	}
 	served = w.serve(t.Context())
 	ctx, cancel := context.WithCancel(t.Context())
-	if _, err := Run(ctx, w.link, Spec{Test: Stream, Duration: 10 * time.Second, Interval: 100 * time.Millisecond},
-		func(Interval) { cancel() }); !errors.Is(err, context.Canceled) {
+	// What this end has received, the far end has sent.
+	received := func(i Interval) {
+		if i.ThroughputBitsPerSec > 0 {
+			cancel()
+		}
+	}
+	if _, err := Run(ctx, w.link, Spec{Test: Stream, Direction: Down, Duration: 10 * time.Second,
+		Interval: 100 * time.Millisecond}, received); !errors.Is(err, context.Canceled) {
 		t.Fatalf("near side: %v", err)
 	}
 	if err := <-served; err == nil || charged == 0 {

@@ -45,14 +45,18 @@ func checkMessages(s Spec) string {
 
 func (t transactionTest) near(ctx context.Context, n *nearEnd) (cast, error) {
 	workers, err := n.dial(ctx, t.worker(n.spec, n.phase, true))
-	c := cast{workers: workers}
-	if n.spec.BusyPoll {
-		c.report = func(r *Result) error {
-			r.Method = strings.Replace(engine.Name, "blocking", workers[0].Method, 1)
-			return nil
-		}
+	return cast{workers: workers, report: reportSpinning(n.spec, workers)}, err
+}
+
+// reportSpinning names busy polling in the result; nil: the workers sleep, as most results say.
+func reportSpinning(s Spec, workers []*engine.Worker) func(*Result) error {
+	if !s.BusyPoll {
+		return nil
 	}
-	return c, err
+	return func(r *Result) error {
+		r.Method = strings.Replace(engine.Name, "blocking", workers[0].Method, 1)
+		return nil
+	}
 }
 
 func (t transactionTest) far(ctx context.Context, f *farEnd) (cast, error) {

@@ -36,7 +36,8 @@ func TestStrangersAreNamed(t *testing.T) {
 		{"nuttcp", "HELO nuttcp v6.1.2\n" + strings.Repeat(" ", 60), "speaks nuttcp"},
 		{"slow", "@\x01", "only 2 bytes came"},
 		{"silent", "", "nothing came"},
-		{"bounceback", "\x00\x80\x00\x00" + strings.Repeat("\x00", 96), "--bounceback"},
+		{"bounceback", "\x00\x80\x00\x00\x7f\xff\xff\xff" + strings.Repeat("\x00", 92), "messages of 2147483647 bytes"},
+		{"bounceback of nothing", "\x00\x80\x00\x00" + strings.Repeat("\x00", 96), "messages of 0 bytes"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
@@ -145,16 +146,25 @@ func TestNothingIsReflected(t *testing.T) {
 		_, _ = c2.Write(out)
 	}
 	j.Await(t, 1, "nothing proves that the address is its own")
+	// Each request is answered by the end of a stream of nothing, so that the client does not wait.
+	for range 3 {
+		_ = c2.SetReadDeadline(time.Now().Add(time.Minute))
+		n, err := c2.Read(in)
+		m, ok := parseMark(in[:n])
+		if err != nil || n > len(out) || !ok || m.id != -1 {
+			t.Errorf("%d bytes for a client that asked for datagrams, %+v, %v", n, m, err)
+		}
+	}
 	_ = c2.SetReadDeadline(time.Now().Add(200 * time.Millisecond))
 	if n, err := c2.Read(in); err == nil {
-		t.Errorf("%d bytes for a client that asked for datagrams", n)
+		t.Errorf("%d more bytes for a client that asked for datagrams", n)
 	}
 }
 
 // TestForgedAddressesTakeNoPlaceFromTests fills the table with addresses that send one datagram
 // each while a test runs.
 func TestForgedAddressesTakeNoPlaceFromTests(t *testing.T) {
-	table := newFlowTable(func(string, ...any) {})
+	table := newFlowTable(func(string, ...any) {}, 0)
 	p := make([]byte, 100)
 	honest := netip.MustParseAddrPort("192.0.2.1:1000")
 	for i := range 10 * maxFlows {
@@ -219,13 +229,58 @@ func TestRefusedOnce(t *testing.T) {
 	settings{reverse: true}.put(p[markBytes:], true)
 	for i := range 60 {
 		mark{id: int64(1 + i%2)}.put(p)
-		if _, due := s.flows.take(p, loopback, 1); due {
-			t.Error("a report is due")
+		if _, due := s.flows.take(p, loopback, 1); due != theEnd {
+			t.Errorf("answer %v is due", due)
 		}
 	}
 	s.flows.sweep(time.Hour, time.Second)
 	if len(lines) != 1 || len(s.flows.flows) != 0 {
 		t.Errorf("%d flows left, log %q", len(s.flows.flows), lines)
+	}
+}
+
+// TestFullDuplexGetsNoDatagrams receives what such a client sends, reports it, and ends the half that
+// nothing proves to be wanted.
+func TestFullDuplexGetsNoDatagrams(t *testing.T) {
+	var lines []string
+	s := NewServer(ServerOptions{Log: func(line string) { lines = append(lines, line) }})
+	p := make([]byte, markBytes+settingsBytes)
+	settings{duplex: true}.put(p[markBytes:], true)
+	ends := 0
+	for id := range int64(100) {
+		mark{id: id + 1}.put(p)
+		if _, due := s.flows.take(p, loopback, time.Duration(id)); due == theEnd {
+			ends++
+		}
+	}
+	mark{id: -101}.put(p)
+	r, due := s.flows.take(p, loopback, 100)
+	if due != theReport || r.datagrams != 101 || r.lost != 0 || ends != mostEnds {
+		t.Errorf("answer %v, %+v, after %d ends", due, r, ends)
+	}
+	if len(lines) != 2 {
+		t.Errorf("log %q", lines)
+	}
+}
+
+// TestServicesAreNotAnswered forges requests from the ports of services, whose answers to an answer
+// would go on for ever.
+func TestServicesAreNotAnswered(t *testing.T) {
+	pc, err := net.ListenUDP("udp", &net.UDPAddr{IP: net.IPv4(127, 0, 0, 1)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer pc.Close()
+	s := NewServer(ServerOptions{})
+	p := make([]byte, markBytes+settingsBytes)
+	from := netip.AddrPortFrom(loopback.Addr(), lowestPort-1)
+	for _, id := range []int64{1, -2} {
+		mark{id: id}.put(p)
+		s.ServePacket(pc, p, from)
+	}
+	// The gate was not even asked: had it been, a bucket would be less than full.
+	if !s.o.Gate.Allow(from.Addr(), int(s.o.Gate.Limits().PacketsPerSecond), 0) {
+		t.Error("a service was answered")
 	}
 }
 

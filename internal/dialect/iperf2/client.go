@@ -90,48 +90,76 @@ func settingsOf(spec traffic.Spec, port int) settings {
 }
 
 func (t *Test) openTCP(ctx context.Context, spec traffic.Spec, port int, m Means) error {
-	sends, receives := spec.Direction != traffic.Down, spec.Direction != traffic.Up
 	// The streams share the amount, so a fast one sends more than a slow one; the program gives
 	// each stream the same.
-	if sends && spec.Bytes > 0 {
+	if spec.Direction != traffic.Down && spec.Bytes > 0 {
 		t.quota = engine.NewQuota(spec.Bytes - int64(spec.Streams)*settingsBytes)
+	}
+	raw, err := dialAll(ctx, spec.Streams, port, m)
+	if err != nil {
+		return err
 	}
 	var head [settingsBytes]byte
 	settingsOf(spec, port).put(head[:], false)
-	for i := range spec.Streams {
-		conn, err := m.Dial(ctx, i, port)
-		if err != nil {
+	for i, conn := range raw {
+		if err := t.addStream(conn, head[:], spec, m); err != nil {
+			closeAll(raw[i+1:])
 			return err
-		}
-		// The settings are payload; the server waits for them before it does anything.
-		if _, err := conn.Write(head[:]); err != nil {
-			_ = conn.Close() // the error of the write is the one to return
-			return fmt.Errorf("send settings: %w", err)
-		}
-		c, err := m.Adopt(conn, sends)
-		if err != nil {
-			return err
-		}
-		t.conns = append(t.conns, c)
-		if sends {
-			w, err := engine.NewStreamSender(m.Out, c, engine.StreamOptions{Send: spec.SendMethod, Limit: t.quota})
-			if err != nil {
-				return err
-			}
-			// The server counts them, and the kernel acknowledges them like other data.
-			w.Bytes.Add(settingsBytes)
-			t.senders = append(t.senders, w)
-		}
-		if receives {
-			w, err := engine.NewStreamReceiver(m.In, c,
-				engine.StreamOptions{Receive: spec.ReceiveMethod, Foreign: true})
-			if err != nil {
-				return err
-			}
-			t.receivers = append(t.receivers, w)
 		}
 	}
 	return nil
+}
+
+// addStream sends the settings on a connection, takes it over, and makes its workers.
+func (t *Test) addStream(conn *net.TCPConn, head []byte, spec traffic.Spec, m Means) error {
+	sends, receives := spec.Direction != traffic.Down, spec.Direction != traffic.Up
+	// The settings are payload; the server waits for them before it does anything.
+	if _, err := conn.Write(head); err != nil {
+		_ = conn.Close() // the error of the write is the one to return
+		return fmt.Errorf("send settings: %w", err)
+	}
+	c, err := m.Adopt(conn, sends)
+	if err != nil {
+		return err
+	}
+	t.conns = append(t.conns, c)
+	if sends {
+		w, err := engine.NewStreamSender(m.Out, c, engine.StreamOptions{Send: spec.SendMethod, Limit: t.quota})
+		if err != nil {
+			return err
+		}
+		// The server counts them, and the kernel acknowledges them like other data.
+		w.Bytes.Add(settingsBytes)
+		t.senders = append(t.senders, w)
+	}
+	if receives {
+		w, err := engine.NewStreamReceiver(m.In, c, engine.StreamOptions{Receive: spec.ReceiveMethod, Foreign: true})
+		if err != nil {
+			return err
+		}
+		t.receivers = append(t.receivers, w)
+	}
+	return nil
+}
+
+// dialAll opens all connections before anything is sent on one of them: the server's clock of a
+// connection starts with its first byte.
+func dialAll(ctx context.Context, n, port int, m Means) (conns []*net.TCPConn, err error) {
+	for i := range n {
+		conn, err := m.Dial(ctx, i, port)
+		if err != nil {
+			closeAll(conns)
+			return nil, err
+		}
+		conns = append(conns, conn)
+	}
+	return conns, nil
+}
+
+func closeAll(conns []*net.TCPConn) {
+	for _, c := range conns {
+		_ = c.Close() // nothing was sent that could be lost
+	}
 }
 
 // datagramHeader writes the front of datagrams: a mark, and settings that never change.

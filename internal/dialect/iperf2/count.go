@@ -19,6 +19,7 @@ type count struct {
 	jitter     float64       // nanoseconds
 
 	transit time.Duration // of the last datagram, plus the offset of the clocks
+	delays  delays
 	seen    [seenWindow / 64]uint64
 }
 
@@ -42,7 +43,40 @@ func (c *count) add(m mark, n int, now time.Duration) bool {
 		c.jitter += (float64((transit - c.transit).Abs()) - c.jitter) / 16
 	}
 	c.transit = transit
+	c.delays.add(transit, c.received)
 	return true
+}
+
+// delays are the transits of all datagrams, as differences from the first: the offset of the clocks,
+// which may be decades, would leave their squares no precision.
+type delays struct {
+	first         time.Duration
+	min, max      time.Duration
+	mean, squares float64 // microseconds; by Welford's method
+}
+
+// add counts the transit of datagram n, from 1 on.
+func (d *delays) add(transit time.Duration, n int64) {
+	if n == 1 {
+		d.first = transit
+	}
+	transit -= d.first
+	d.min, d.max = min(d.min, transit), max(d.max, transit)
+	micros := transit.Seconds() * 1e6
+	before := micros - d.mean
+	d.mean += before / float64(n)
+	d.squares += before * (micros - d.mean)
+}
+
+// trips returns the one-way delays; offset is the wall clock at the zero of the receiver's clock.
+func (c *count) trips(offset time.Duration) *trips {
+	base := c.delays.first + offset
+	t := &trips{count: c.received, min: base + c.delays.min, max: base + c.delays.max, squares: c.delays.squares,
+		mean: base + time.Duration(c.delays.mean*1e3)}
+	if d := (c.last - c.first).Seconds(); d > 0 {
+		t.perSecond = int64(float64(c.received)/d + 0.5)
+	}
+	return t
 }
 
 // mark records a number; false if it is known, or too old to decide.

@@ -16,7 +16,7 @@
 //	3     length of a write, bytes; 0: the default
 //	4     window, bytes
 //	5     amount: bytes, or the negative of a time in 10 ms
-//	8     upper half: 0x0400 reverse, 0x0800 full duplex
+//	8     upper half: 0x0010 trip times, 0x0400 reverse, 0x0800 full duplex
 //	9,10  version: 2.1, 8.3
 //	12,13 rate, bits per second, low word first
 //
@@ -25,6 +25,9 @@
 // repeats it every 10 ms, for two seconds, until a [report] of what arrived comes back. The program
 // counts the first of these as a datagram of the test, with its bytes; this package does too, so
 // both ends show the same figures.
+//
+// With --bounceback a client sends messages with a layout of their own, and the server sends each one
+// back.
 //
 // A [Server] receives anything over TCP and UDP, and sends over TCP on the connection that
 // requested it. [Open] is a client. The data that it sends go over workers of packages engine and
@@ -38,18 +41,19 @@
 // # Sources
 //
 // Captures of the traffic between an iperf 2.1.8 client and server (Debian 12). They show the
-// settings in the upper half of word 8 and the greeting; that the program accepts reports of 56
-// bytes and more; and that the numbers of the datagrams that end a test continue to count.
+// settings in the upper half of word 8 and the greeting; the messages of --bounceback; that the
+// program accepts reports of 56 bytes and more, but with --trip-times shows what its memory has
+// after a report of less than 128; and that the numbers of the datagrams that end a test continue to count.
 //
 // # Limits
 //
-// UDP is never sent to an unproven address, and in this protocol no address can prove itself. So
-// the server does not run UDP tests in the reverse direction, and a report is never longer than the
-// datagram that it answers: bare datagrams of less than 56 bytes get none. A table of fixed size
-// holds the UDP tests, so that forged addresses displace only one another.
+// UDP is never sent to an unproven address, and in this protocol no address can prove itself. So a
+// client that requests datagrams (-R, --full-duplex) gets the end of a stream of none, which ends its
+// test or that half of it, and no answer is longer than the datagram that it answers: bare datagrams
+// of less than 56 bytes get no report. Ports below 1024 get no answer. A table of fixed size holds
+// the UDP tests, so that forged addresses displace only one another.
 //
 // Not implemented: -d and -r, for which a server connects back to a port that the client chooses,
-// --bounceback, and keys (--permit-key). The server still receives what such clients send. An
-// amount of 2 GiB or more does not fit into word 5, so the server does not know it and sends for
-// ten seconds.
+// and keys (--permit-key). The server still receives what such clients send. An amount of 2 GiB or
+// more does not fit into word 5, so the server does not know it and sends for ten seconds.
 package iperf2

@@ -11,6 +11,7 @@ const (
 	flagExtended = 0x4000_0000 // words 6 and up are present
 	flagWide     = 0x0800_0000 // datagrams: their numbers have 64 bits
 	flagUpper    = 0x0400_0000 // word 8 is in use
+	flagTests    = 0x2000_0000 // datagrams: the same
 	flagConnect  = 0x8000_0000 // the server is to connect back: -d and -r of iperf 1
 	flagLength   = 0x0001_0000 // the low bits hold twice the length of the settings
 	flagBounce   = 0x0080_0000 // --bounceback, a layout of its own
@@ -18,6 +19,7 @@ const (
 
 // Flags in the upper half of word 8.
 const (
+	upperTrip    = 0x0010 // --trip-times: the clocks of both ends are synchronized
 	upperReverse = 0x0400 // the server sends
 	upperDuplex  = 0x0800 // both send
 )
@@ -39,6 +41,7 @@ type settings struct {
 	reverse  bool // the server shall send
 	duplex   bool // the server shall send while it receives
 	wide     bool // datagrams have numbers of 64 bits
+	trip     bool // the report shall contain one-way delays
 
 	streams     int
 	port        int
@@ -89,9 +92,10 @@ func parseSettings(p []byte) settings {
 	} else {
 		s.bytes = int64(amount)
 	}
-	if flags&flagUpper != 0 {
+	if flags&(flagUpper|flagTests) != 0 {
 		upper := word(8) >> 16
 		s.reverse, s.duplex = upper&upperReverse != 0, upper&upperDuplex != 0
+		s.trip = upper&upperTrip != 0
 	}
 	// The lower half comes first, as in marks and unlike in reports.
 	s.rateBitsSec = float64(uint64(word(13))<<32 | uint64(word(12)))
@@ -202,32 +206,64 @@ type report struct {
 	reordered  int64
 	datagrams  int64 // received and lost
 	jitter     time.Duration
-	longCounts bool // lost, reordered and datagrams were sent with their upper halves
+	longCounts bool   // lost, reordered and datagrams were sent with their upper halves
+	trips      *trips // one-way delays; nil: the client did not ask for them
 }
 
-// put writes a report of reportBytes.
+// trips are the one-way delays of a test whose clocks are synchronized.
+type trips struct {
+	count          int64
+	min, max, mean time.Duration
+	squares        float64 // sum of the squared differences from the mean, microseconds²
+	perSecond      int64   // datagrams
+}
+
+// put writes a report that fills p: the short one, or the long one with room for it.
 func (r report) put(p []byte) {
-	clear(p[:reportBytes])
+	clear(p)
 	word := func(i int, v uint32) { binary.BigEndian.PutUint32(p[markBytes+4*i:], v) }
-	word(0, flagConnect|flagWide) // a report has the flag of iperf 1's header
+	span := func(i int, d time.Duration) {
+		word(i, uint32(int32(d/time.Second)))
+		word(i+1, uint32(int32(d%time.Second/time.Microsecond)))
+	}
+	flags := uint32(flagConnect | flagWide) // a report has the flag of iperf 1's header
 	word(1, uint32(uint64(r.bytes)>>32))
 	word(2, uint32(r.bytes))
-	word(3, uint32(r.duration/time.Second))
-	word(4, uint32(r.duration%time.Second/time.Microsecond))
+	span(3, r.duration)
 	word(5, uint32(max(r.lost, 0)))
 	word(6, uint32(r.reordered))
 	word(7, uint32(r.datagrams))
-	word(8, uint32(r.jitter/time.Second))
-	word(9, uint32(r.jitter%time.Second/time.Microsecond))
+	span(8, r.jitter)
+	if len(p) >= longReportBytes {
+		word(lostHigh, uint32(uint64(max(r.lost, 0))>>32))
+		word(reorderedHigh, uint32(uint64(r.reordered)>>32))
+		word(datagramsHigh, uint32(uint64(r.datagrams)>>32))
+		if t := r.trips; t != nil {
+			flags |= flagExtended
+			span(10, t.min)
+			span(12, t.max)
+			span(14, time.Duration(t.count)*t.mean)
+			span(16, t.mean)
+			whole, part := math.Modf(t.squares)
+			word(18, uint32(min(whole, math.MaxUint32)))
+			word(19, uint32(part*1e6))
+			word(22, uint32(t.count))
+			word(23, uint32(t.perSecond))
+			word(24, 1) // second
+		}
+	}
+	word(0, flags)
 }
 
-// The upper halves of counts are the last words of the long report of 2.1.8, after ten words of the
-// report, thirteen of transit times and two of gaps.
+// The words of the long report of 2.1.8 after the ten of the short one: the shortest, longest, summed
+// and mean one-way delay, the squares of their differences, two of their change, their number, the
+// datagrams in a time and that time, and the upper halves of counts. Its client always reads all of
+// them: after a short report it shows what its memory had there.
 const (
-	lostHighAt      = markBytes + 4*25
-	reorderedHighAt = markBytes + 4*26
-	datagramsHighAt = markBytes + 4*27
-	longReportBytes = 128
+	lostHigh        = 25
+	reorderedHigh   = 26
+	datagramsHigh   = 27
+	longReportBytes = markBytes + 4*28
 )
 
 // parseReport parses a report. It returns false for other data and for impossible counts.
@@ -249,9 +285,9 @@ func parseReport(p []byte) (report, bool) {
 	}
 	if len(p) >= longReportBytes {
 		r.longCounts = true
-		r.lost |= int64(binary.BigEndian.Uint32(p[lostHighAt:])) << 32
-		r.reordered |= int64(binary.BigEndian.Uint32(p[reorderedHighAt:])) << 32
-		r.datagrams |= int64(binary.BigEndian.Uint32(p[datagramsHighAt:])) << 32
+		r.lost |= int64(word(lostHigh)) << 32
+		r.reordered |= int64(word(reorderedHigh)) << 32
+		r.datagrams |= int64(word(datagramsHigh)) << 32
 	}
 	if r.bytes < 0 || r.lost < 0 || r.reordered < 0 || r.datagrams < 0 || r.lost > r.datagrams {
 		return report{}, false

@@ -2,6 +2,7 @@ package iperf2
 
 import (
 	"encoding/hex"
+	"math"
 	"testing"
 	"time"
 
@@ -166,6 +167,19 @@ func TestReports(t *testing.T) {
 	if got, ok := parseReport(p[:]); !ok || got != want {
 		t.Errorf("read back %+v, %v; want %+v", got, ok, want)
 	}
+	// The long form, as 2.1.8 writes it for --trip-times; but for the change of the delays, which its
+	// client does not show.
+	delay := func(micros float64) time.Duration { return time.Duration(micros * 1e3) }
+	tripped := report{bytes: 2500, duration: 40350 * time.Microsecond, lost: 1, datagrams: 6,
+		jitter: 17 * time.Microsecond, trips: &trips{count: 5, min: delay(8), max: delay(156), mean: delay(47.8),
+			squares: 15074.7999995, perSecond: 148}}
+	written := make([]byte, longReportBytes)
+	tripped.put(written)
+	seen := unhex(t, long)
+	clear(seen[markBytes+4*20 : markBytes+4*22])
+	if d := cmp.Diff(seen, written); d != "" {
+		t.Errorf("long report (-seen +written):\n%s", d)
+	}
 	for name, in := range map[string][]byte{"short": p[:reportBytes-1], "data": unhex(t, firstDatagram),
 		"nothing": nil} {
 		if _, ok := parseReport(in); ok {
@@ -185,6 +199,24 @@ func TestCountTellsLateFromTwice(t *testing.T) {
 	}
 	if n := testing.AllocsPerRun(100, func() { c.add(mark{id: c.highest + 1}, 100, 0) }); n != 0 {
 		t.Errorf("%v allocations per datagram", n)
+	}
+}
+
+// TestDelaysOfSynchronizedClocks checks the one-way delays against their definitions, with clocks that
+// begin decades apart.
+func TestDelaysOfSynchronizedClocks(t *testing.T) {
+	const began = 1_700_000_000 * time.Second // the receiver's clock began then
+	var c count
+	for i, micros := range []int{50, 20, 80, 30} {
+		sent := time.Duration(i) * 10 * time.Millisecond
+		c.add(mark{id: int64(i + 1), sent: began + sent}, 100, sent+time.Duration(micros)*time.Microsecond)
+	}
+	got := *c.trips(began)
+	got.squares = math.Round(got.squares)
+	want := trips{count: 4, min: 20 * time.Microsecond, max: 80 * time.Microsecond, mean: 45 * time.Microsecond,
+		squares: 5*5 + 25*25 + 35*35 + 15*15, perSecond: 133}
+	if got != want {
+		t.Errorf("%+v, want %+v", got, want)
 	}
 }
 
@@ -208,9 +240,9 @@ func FuzzDatagrams(f *testing.F) {
 	f.Add(unhex(f, lastDatagram))
 	f.Add(unhex(f, "fffffffe0000000100000002"))
 	f.Fuzz(func(t *testing.T, p []byte) {
-		table := newFlowTable(func(string, ...any) {})
+		table := newFlowTable(func(string, ...any) {}, 0)
 		for range 3 {
-			if r, due := table.take(p, loopback, 0); due && (r.lost < 0 || r.datagrams < r.lost) {
+			if r, due := table.take(p, loopback, 0); due == theReport && (r.lost < 0 || r.datagrams < r.lost) {
 				t.Errorf("%+v", r)
 			}
 		}

@@ -119,3 +119,77 @@ func TestServerWithRealClient(t *testing.T) {
 		}
 	}
 }
+
+// TestTripTimesWithRealClient compares the report that the program prints with the server's log. After
+// a report without the words of --trip-times it prints what its memory had there.
+func TestTripTimesWithRealClient(t *testing.T) {
+	testenv.Program(t, "iperf")
+	for _, length := range []string{"1470", "200"} {
+		out, j := realClient(t, "-u", "--trip-times", "-b", "1m", "-t", "0.3", "-l", length)
+		line := j.Await(t, 1, "received")[0]
+		m := regexp.MustCompile(`received (\d+) of (\d+) datagrams`).FindStringSubmatch(line)
+		lost := regexp.MustCompile(` (\d+)/ *(\d+) \([^)]*\) +([0-9.]+)/([0-9.]+)/([0-9.]+)/[0-9.]+ ms`).FindStringSubmatch(out)
+		if m == nil || lost == nil {
+			t.Fatalf("log %s\nprogram:\n%s", line, out)
+		}
+		received, _ := strconv.Atoi(m[1])
+		all, _ := strconv.Atoi(m[2])
+		if lost[1] != fmt.Sprint(all-received) || lost[2] != m[2] {
+			t.Errorf("the program prints a loss of %s of %s, the log has %s", lost[1], lost[2], line)
+		}
+		// Both ends have one clock here.
+		mean, _ := strconv.ParseFloat(lost[3], 64)
+		least, _ := strconv.ParseFloat(lost[4], 64)
+		most, _ := strconv.ParseFloat(lost[5], 64)
+		if least < 0 || least > mean || mean > most || most > 60_000 {
+			t.Errorf("one-way delays of %s ms on average, %s to %s", lost[3], lost[4], lost[5])
+		}
+	}
+}
+
+// TestRealClientsEnd runs what the server refuses or serves in another way than TCP and UDP upstream:
+// the program ends, and counts what the server counted.
+func TestRealClientsEnd(t *testing.T) {
+	testenv.Program(t, "iperf")
+	t.Run("udp reverse", func(t *testing.T) {
+		out, j := realClient(t, "-u", "-R", "-b", "1m", "-t", "1")
+		j.Await(t, 1, "turned away: it requests datagrams")
+		if !regexp.MustCompile(`16\.0 Bytes .* 0/ *1 `).MatchString(out) {
+			t.Errorf("program:\n%s", out)
+		}
+	})
+	t.Run("udp full duplex", func(t *testing.T) {
+		out, j := realClient(t, "-u", "--full-duplex", "-b", "1m", "-t", "0.3")
+		line := j.Await(t, 1, "received")[0]
+		m := regexp.MustCompile(`received \d+ of (\d+) datagrams`).FindStringSubmatch(line)
+		if m == nil {
+			t.Fatalf("log %s", line)
+		}
+		// 2.1.8 prints one more than it sends, against its own server too.
+		all, _ := strconv.Atoi(m[1])
+		if !strings.Contains(out, fmt.Sprintf("Sent %d datagrams", all+1)) {
+			t.Errorf("log %s\nprogram:\n%s", line, out)
+		}
+	})
+	for _, length := range []string{"", "50", "5000"} {
+		t.Run("bounceback "+length, func(t *testing.T) {
+			args := []string{"--bounceback", "-t", "0.3", "--bounceback-hold", "2"}
+			bytes := "100"
+			if length != "" {
+				args, bytes = append(args, "-l", length), length
+			}
+			out, j := realClient(t, args...)
+			line := j.Await(t, 1, "messages of "+bytes+" bytes back")[0]
+			n := regexp.MustCompile(`sent (\d+) messages`).FindStringSubmatch(line)
+			counts := regexp.MustCompile(` (\d+)=([0-9.]+)/([0-9.]+)/`).FindAllStringSubmatch(out, -1)
+			if n == nil || len(counts) == 0 {
+				t.Fatalf("log %s\nprogram:\n%s", line, out)
+			}
+			last := counts[len(counts)-1]
+			// Each message was held for two milliseconds.
+			if least, _ := strconv.ParseFloat(last[3], 64); last[1] != n[1] || least < 2 {
+				t.Errorf("%s round trips, %s ms the shortest; log %s", last[1], last[3], line)
+			}
+		})
+	}
+}

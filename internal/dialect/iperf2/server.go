@@ -63,7 +63,7 @@ func NewServer(o ServerOptions) *Server {
 		o:      o,
 		timing: patience, started: time.Now(), waiting: admission.NewAnteroom(maxWaiting, 2*maxStreams),
 	}
-	s.flows = newFlowTable(s.logUDP)
+	s.flows = newFlowTable(s.logUDP, time.Duration(s.started.UnixNano()))
 	s.parties.open = make(map[partyKey]*party)
 	return s
 }

@@ -53,9 +53,9 @@ var errDialect = errors.New("another dialect")
 // head reads the first bytes of a connection. Until they arrive, the client takes no place of the
 // gate, so silent connections keep no client out; it takes one of the places for waiting.
 func (s *Server) head(conn *net.TCPConn) ([]byte, error) {
-	leave, ok := s.waiting.Enter(service.From(conn).Addr())
+	leave, ok := s.waiting.Enter(service.From(conn).Addr(), func() { _ = conn.Close() })
 	if !ok {
-		return nil, errors.New("too many silent connections are waiting already")
+		return nil, errors.New("too many silent connections of this source are waiting already")
 	}
 	defer leave()
 	// fails only on a closed connection, as the read then does
@@ -79,6 +79,9 @@ func (s *Server) head(conn *net.TCPConn) ([]byte, error) {
 		case err != nil:
 			return head, nil // a stream may be shorter than the settings
 		}
+		if n, ok := bounceBytes(head); ok && len(head) >= n {
+			return head, nil // the client waits for this message to come back
+		}
 	}
 	return head, nil
 }
@@ -100,16 +103,16 @@ func foreign(dialect string) bool {
 func (s *Server) transfer(ctx context.Context, conn *net.TCPConn, from netip.AddrPort, start time.Time,
 	head []byte) error {
 	asked := parseSettings(head)
-	if asked.bounce {
-		return fmt.Errorf("%w: the client requests --bounceback, which is not supported", errDialect)
-	}
 	visit, leave, err := s.parties.join(s.o.Gate, from.Addr(), asked.streams)
 	if err != nil {
 		return err
 	}
 	defer leave()
+	visit.OnLoss(func() { _ = conn.Close() })
 	t := &transfer{Server: s, conn: conn, from: from, visit: visit}
 	switch {
+	case asked.bounce:
+		return t.bounce(ctx, start, head)
 	case asked.reverse && !asked.duplex:
 		return t.send(ctx, asked)
 	case asked.duplex:

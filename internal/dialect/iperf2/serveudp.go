@@ -23,8 +23,11 @@ type flow struct {
 	count
 	heard  time.Duration // arrival of its last datagram of any kind
 	ended  bool
+	trip   bool // the report contains one-way delays
 	report report
-	// a refused client repeats its first datagram, and is logged once
+	// the client wants datagrams from here: at least half of its test is refused
+	reverse bool
+	// it wants nothing else: it repeats its first datagram, and is logged once
 	refused bool
 }
 
@@ -33,30 +36,61 @@ type flowTable struct {
 	mu    sync.Mutex
 	flows map[netip.AddrPort]*flow
 	log   func(string, ...any)
+	wall  time.Duration // wall clock at the zero of the clock of arrivals
 }
 
-func newFlowTable(log func(string, ...any)) *flowTable {
-	return &flowTable{flows: make(map[netip.AddrPort]*flow), log: log}
+func newFlowTable(log func(string, ...any), wall time.Duration) *flowTable {
+	return &flowTable{flows: make(map[netip.AddrPort]*flow), log: log, wall: wall}
 }
 
-// ServePacket processes one datagram that pc received, and sends a report through pc.
+// answer is what a datagram is due.
+type answer int
+
+const (
+	noAnswer answer = iota
+	theReport
+	// theEnd is the end of a stream of no datagrams: the client stops waiting for them, and counts this
+	// one. Nothing proves that its address is its own, so it gets no others.
+	theEnd
+)
+
+// Answers to an unproven address. One goes to a forged one too, so it is no longer than its request,
+// and the gate bounds those to one source.
+const (
+	// ends of a stream, in case some are lost
+	mostEnds = 10
+	// lowestPort is that of the first client. Below it are services, which a forged request would
+	// make answer in turn.
+	lowestPort = 1024
+)
+
+// ServePacket processes one datagram that pc received, and sends an answer through pc.
 func (s *Server) ServePacket(pc *net.UDPConn, p []byte, from netip.AddrPort) {
 	r, due := s.flows.take(p, from, s.now())
-	// The address may be forged. An answer is no longer than its request, and the gate bounds the
-	// answers to one source.
-	if !due || len(p) < reportBytes || !s.o.Gate.Allow(from.Addr(), 1, reportBytes) {
+	size := reportBytes
+	switch {
+	case due == theEnd:
+		size = markBytes
+	case len(p) >= longReportBytes:
+		size = longReportBytes
+	}
+	if due == noAnswer || from.Port() < lowestPort || len(p) < size || !s.o.Gate.Allow(from.Addr(), 1, size) {
 		return
 	}
-	var out [reportBytes]byte
-	r.put(out[:])
-	_, _ = pc.WriteToUDPAddrPort(out[:], from) // the client repeats its request if the answer is lost
+	out := make([]byte, size)
+	if due == theReport {
+		r.put(out)
+	} else {
+		mark{id: -1, sent: s.now() + s.flows.wall}.put(out)
+	}
+	_, _ = pc.WriteToUDPAddrPort(out, from) // the client repeats its request if the answer is lost
 }
 
-// take counts a datagram; due reports whether it requests the report.
-func (t *flowTable) take(p []byte, from netip.AddrPort, now time.Duration) (r report, due bool) {
+// take counts a datagram and returns what it is due.
+func (t *flowTable) take(p []byte, from netip.AddrPort, now time.Duration) (r report, due answer) {
 	m, ok := parseMark(p)
 	if !ok {
-		return report{}, false
+		return report{}, noAnswer
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -64,35 +98,31 @@ func (t *flowTable) take(p []byte, from netip.AddrPort, now time.Duration) (r re
 	switch {
 	case f != nil && f.refused:
 		f.heard = now
-		return report{}, false
+		return report{}, theEnd
 	case f == nil && m.id < 0:
-		return report{}, false // of a test that ended long ago or never existed
+		return report{}, noAnswer // of a test that ended long ago or never existed
 	case f == nil || f.ended && m.id == 1:
 		// Without settings, only a low number marks a beginning: any other datagram may be
 		// unrelated.
 		if !m.wide && m.id > firstIDs {
-			return report{}, false
+			return report{}, noAnswer
 		}
-		if m.id > 0 && len(p) >= markBytes {
-			if s := parseSettings(p[markBytes:]); s.reverse || s.duplex {
-				// Each client is logged once, although it repeats its request until an answer
-				// comes.
-				t.refuse(from, now)
-				return report{}, false
-			}
-		}
-		f = &flow{}
-		t.insert(from, f)
+		f = t.begin(p, from)
 	}
 	f.heard = now
 	switch {
+	case f.refused:
+		return report{}, theEnd
 	case f.ended && m.id < 0:
-		return f.report, true
+		return f.report, theReport
 	case f.ended:
-		return report{}, false // overtaken by the end of its test
+		return report{}, noAnswer // overtaken by the end of its test
 	case m.id >= 0:
 		f.add(m, len(p), now)
-		return report{}, false
+		if f.reverse && f.received <= mostEnds {
+			return report{}, theEnd
+		}
+		return report{}, noAnswer
 	}
 	// The program counts the first datagram that marks the end as one of the test. Its number is
 	// the count of all datagrams, including itself. The number grows when it is repeated, so a lost
@@ -100,15 +130,31 @@ func (t *flowTable) take(p []byte, from netip.AddrPort, now time.Duration) (r re
 	total := -m.id
 	f.add(mark{id: total, sent: m.sent}, len(p), now)
 	f.ended, f.report = true, f.count.report(total)
+	if f.trip {
+		f.report.trips = f.trips(t.wall)
+	}
 	t.logFlow(from, f)
-	return f.report, true
+	return f.report, theReport
 }
 
-// refuse records a client that requests datagrams from this server, so that it is logged once.
-func (t *flowTable) refuse(from netip.AddrPort, now time.Duration) {
-	t.insert(from, &flow{heard: now, refused: true})
-	t.log("iperf2 udp from %s: turned away: it requests datagrams (-R or --full-duplex), and "+
-		"nothing proves that the address is its own", from)
+// begin makes the flow of a client whose first datagram is p. Each client is logged once, although it
+// repeats its request until an answer comes.
+func (t *flowTable) begin(p []byte, from netip.AddrPort) *flow {
+	f := &flow{}
+	if len(p) >= markBytes {
+		s := parseSettings(p[markBytes:])
+		f.trip, f.reverse, f.refused = s.trip, s.reverse || s.duplex, s.reverse && !s.duplex
+	}
+	t.insert(from, f)
+	switch {
+	case f.refused:
+		t.log("iperf2 udp from %s: turned away: it requests datagrams (-R), and nothing proves that the address is "+
+			"its own", from)
+	case f.reverse:
+		t.log("iperf2 udp from %s: gets no datagrams (--full-duplex), because nothing proves that the address is its "+
+			"own; its own are counted", from)
+	}
+	return f
 }
 
 // insert adds a flow to the table, replacing another one if it is full. The caller holds the lock.

@@ -212,10 +212,17 @@ func (c *client) prepare(ctx context.Context) error {
 	if err := c.expect(createStreams); err != nil {
 		return err
 	}
+	// Before the streams exist: the server's clock starts with the last of them, and must not run
+	// while this end is busy with itself.
+	if c.load.p.UDP {
+		datagram.Probe()
+	} else {
+		engine.ProbeStream()
+	}
+	c.before = c.sample()
 	if err := c.openStreams(ctx); err != nil {
 		return err
 	}
-	c.before = c.sample()
 	if err := c.expect(testStart); err != nil {
 		return c.unheard(err)
 	}

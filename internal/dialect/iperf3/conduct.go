@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/linerate/linerate/internal/traffic"
+	"github.com/linerate/linerate/internal/traffic/engine"
 )
 
 // bytesAckedEnd is the length of struct tcp_info with tcpi_bytes_acked (Linux 4.1).
@@ -48,7 +49,7 @@ func (c *client) play(ctx context.Context) error {
 	c.last = c.read()
 	c.last.at = 0
 	c.marked = c.last
-	l.start(allowedCPUs(c.spec.NearCPUs))
+	l.start(l.p.places(c.spec.NearCPUs))
 	c.next = c.c.listen(24 * time.Hour) // the run has its own end; this is only a bound
 	nextCut := c.spec.Interval          // since the start, as all times here
 	timer := time.NewTimer(0)
@@ -69,7 +70,7 @@ func (c *client) play(ctx context.Context) error {
 			// The warm-up's last interval ends here, however short it is; the intervals of the
 			// measured part start here.
 			l.observe()
-			c.cut()
+			c.cut(c.read())
 			l.measure()
 			c.marked = c.read()
 			c.last = c.marked
@@ -89,7 +90,7 @@ func (c *client) play(ctx context.Context) error {
 			// following ones.
 			nextCut += c.spec.Interval
 			l.observe()
-			c.cut()
+			c.cut(c.read())
 		}
 		due := min(nextCut, l.p.Omit)
 		if l.measuring {
@@ -102,6 +103,7 @@ func (c *client) play(ctx context.Context) error {
 		timer.Reset(due - l.now())
 	}
 	// Before anything is stopped: later data belong to the end of the test and not to its rate.
+	l.observe()
 	c.end = c.read()
 	return nil
 }
@@ -133,9 +135,8 @@ func (c *client) amountDone() bool {
 	return !receives || down >= c.spec.Bytes
 }
 
-// cut ends the current interval.
-func (c *client) cut() {
-	r := c.read()
+// cut ends the current interval at a reading.
+func (c *client) cut(r reading) {
 	seconds := (r.at - c.last.at).Seconds()
 	// A remainder that is only rounding is no interval, but a whole test may be that short.
 	if seconds <= 0 || seconds < 0.005 && len(c.intervals) > 0 {
@@ -209,26 +210,22 @@ func (c *client) explain(ctx context.Context, broken streamError) error {
 // finish ends the test at the far side and exchanges results.
 func (c *client) finish(ctx context.Context) error {
 	l := &c.load
-	l.stopSending()
-	c.settled = max(l.settle(ctx), c.end.at)
-	l.shut()
-	if c.spec.Bytes > 0 {
-		c.end = c.read() // all of an amount counts
+	c.settled = c.end.at
+	if c.spec.Bytes > 0 || l.p.UDP {
+		if err := c.deliver(ctx); err != nil {
+			return err
+		}
+	} else {
+		// What this kernel knows is enough, and the server's clock runs until it learns of the end.
+		l.out.Set(engine.Stopped)
+		l.shut()
 	}
-	// The last interval ends with the measured part; data acknowledged since then are in the
-	// result.
-	c.cut()
-	c.after = c.sample()
-	reads, quiet := readStream, quietAfter
-	if l.p.UDP {
-		reads, quiet = readDatagrams, quietDatagrams
-	}
-	if l.p.sending() && !sleep(ctx, reads) {
-		return context.Cause(ctx)
-	}
+	// The last interval ends with the measured part, so that the intervals add up to the result.
+	c.cut(c.end)
 	if err := c.c.writeState(testEnd, writeWithin); err != nil {
 		return gone(err)
 	}
+	c.after = c.sample() // not earlier: until it reads TEST_END, the server's clock runs
 	// The read that waited during the run receives the answer.
 	switch st := <-c.next; {
 	case st.err == nil && st.state == exchangeResults:
@@ -236,6 +233,11 @@ func (c *client) finish(ctx context.Context) error {
 	default:
 		c.next = nil
 		return c.unexpected(st)
+	}
+	l.stopSending()
+	quiet := quietAfter
+	if l.p.UDP {
+		quiet = quietDatagrams
 	}
 	arrived := l.drain(ctx, quiet, func(*flow) (int64, int64, bool) { return 0, 0, false })
 	body, err := l.report(c.settled, max(arrived, c.end.at), func(*flow) int64 { return 0 }).encode()
@@ -259,6 +261,25 @@ func (c *client) finish(ctx context.Context) error {
 	}
 	if err := c.c.writeState(iperfDone, writeWithin); err != nil {
 		return gone(err)
+	}
+	return nil
+}
+
+// deliver ends the sending, and waits until everything has been received: all of an amount, and every
+// datagram that was not lost.
+func (c *client) deliver(ctx context.Context) error {
+	l := &c.load
+	wait := readDatagrams
+	if !l.p.UDP {
+		// Its senders have nothing left to send.
+		wait, c.settled = readStream, max(l.settle(ctx), c.end.at)
+		l.observe()
+		c.end = c.read()
+	}
+	l.stopSending()
+	l.shut()
+	if l.p.sending() && !sleep(ctx, wait) {
+		return context.Cause(ctx)
 	}
 	return nil
 }

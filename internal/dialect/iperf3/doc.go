@@ -36,6 +36,10 @@
 // TCP handshake. [Run] is a client. Workers of packages engine and datagram move the data at both
 // ends.
 //
+// A server sends the amount that -n and -k ask for and no more, and reports what has left it rather
+// than what waits in its send buffers. A client counts, by its own clock, what the far kernel has
+// acknowledged within the measured part; the far end's total covers a longer time.
+//
 // Before it reports, a receiver reads on until it has everything that the sender reports, or until
 // nothing more arrives. So the totals of both ends agree, and datagrams lost at the very end of a
 // test count as lost. The program closes its sockets on TEST_END and discards their unread data.

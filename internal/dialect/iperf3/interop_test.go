@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"math"
+	"regexp"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -24,6 +26,10 @@ type printed struct {
 		SumReceived sum `json:"sum_received"`
 		Sum         sum `json:"sum"`
 		SumReverse  sum `json:"sum_sent_bidir_reverse"`
+
+		SumReceivedReverse sum    `json:"sum_received_bidir_reverse"`
+		SenderCongestion   string `json:"sender_tcp_congestion"`
+		ReceiverCongestion string `json:"receiver_tcp_congestion"`
 	} `json:"end"`
 	ServerText string `json:"server_output_text"`
 }
@@ -101,10 +107,78 @@ func TestRealClients(t *testing.T) {
 			if up && !udp && !strings.Contains(line, "-O") && p.End.SumSent.Bytes != p.End.SumReceived.Bytes {
 				t.Errorf("sent %.0f bytes, received %.0f", p.End.SumSent.Bytes, p.End.SumReceived.Bytes)
 			}
+			// Both ends report the congestion control of their own socket, whatever it does there.
+			if strings.Contains(line, "-C reno") && (p.End.SenderCongestion != "reno" ||
+				p.End.ReceiverCongestion != "reno") {
+				t.Errorf("congestion control %q at the sender, %q at the receiver", p.End.SenderCongestion,
+					p.End.ReceiverCongestion)
+			}
 			// Unpaced, or on a busy machine, some do not fit into the socket; but no more than were
 			// sent.
 			if udp && p.End.Sum.Lost > p.End.Sum.Packets {
 				t.Errorf("lost %v of %v packets", p.End.Sum.Lost, p.End.Sum.Packets)
+			}
+		})
+	}
+}
+
+// claim is what the server's log says about the data that it sent.
+var claim = regexp.MustCompile(`; sent [^;]* in ([^;]*), ([0-9.]+) ([kMG])b/s`)
+
+// TestServerClaimsWhatItDelivers compares what the server claims to have sent with what the program
+// has read, where a rate or an amount bounds it. Both depend on bytes alone: the rate is that of the
+// server's own clock.
+func TestServerClaimsWhatItDelivers(t *testing.T) {
+	testenv.Program(t, "iperf3")
+	for _, c := range []struct {
+		args  string
+		bytes float64 // of the amount; 0: none
+		rate  float64 // bits per second, of all streams; 0: none
+	}{
+		{"-R -n 5M", 5 << 20, 0},
+		{"-R -n 5M -P 4", 5 << 20, 0},
+		{"-R -k 40", 40 * defaultBlock, 0},
+		{"-R -n 300K -b 20M", 300 << 10, 20e6},
+		{"-R -b 1M -t 1", 0, 1e6},
+		{"-R -b 2M -t 1 -P 4", 0, 8e6},
+		{"--bidir -b 5M -t 1", 0, 5e6},
+		{"--bidir -n 2M -b 50M", 2 << 20, 50e6},
+	} {
+		t.Run(c.args, func(t *testing.T) {
+			t.Parallel()
+			addr, said := ourServer(t, "127.0.0.1:0", admission.Limits{})
+			out, err := realClient(t, addr, append(strings.Fields(c.args), "-J")...)
+			if err != nil {
+				t.Fatalf("%v:\n%s", err, out)
+			}
+			line := said.Await(t, 1, "sent")[0]
+			var p printed
+			if err := json.Unmarshal([]byte(out), &p); err != nil {
+				t.Fatalf("%v:\n%s", err, out)
+			}
+			sent, received := p.End.SumSent.Bytes, p.End.SumReceived.Bytes
+			if strings.Contains(c.args, "bidir") {
+				sent, received = p.End.SumReverse.Bytes, p.End.SumReceivedReverse.Bytes
+			}
+			// The program counts blocks by calls of read, and so may stop early with -k.
+			exact := c.bytes > 0 && !strings.Contains(c.args, "bidir") && !strings.Contains(c.args, "-k")
+			switch {
+			case received <= 0 || sent < received:
+				t.Errorf("claimed %.0f bytes, delivered %.0f", sent, received)
+			case exact && (sent != c.bytes || received < c.bytes):
+				t.Errorf("claimed %.0f bytes, delivered %.0f, want %.0f", sent, received, c.bytes)
+			case c.bytes > 0 && sent > c.bytes:
+				t.Errorf("claimed %.0f bytes of %.0f", sent, c.bytes)
+			}
+			m := claim.FindStringSubmatch(line)
+			if m == nil {
+				t.Fatalf("no rate in %q", line)
+			}
+			n, _ := strconv.ParseFloat(m[2], 64)
+			n *= map[string]float64{"k": 1e3, "M": 1e6, "G": 1e9}[m[3]]
+			// Three digits are printed.
+			if c.rate > 0 && n > c.rate*1.005 {
+				t.Errorf("claimed %g b/s where the client asked for %g: %s", n, c.rate, line)
 			}
 		})
 	}
@@ -187,6 +261,7 @@ func checkRun(t *testing.T, target string, s traffic.Spec) *traffic.Result {
 	if len(seen) != len(r.Intervals) || len(seen) == 0 {
 		fail("%d intervals seen, %d in the result", len(seen), len(r.Intervals))
 	}
+	checkSums(t, s, r)
 	if s.Direction == traffic.Bidir && (r.UpBitsPerSec <= 0 || r.DownBitsPerSec <= 0) {
 		fail("one direction carried nothing")
 	}
@@ -205,4 +280,33 @@ func checkRun(t *testing.T, target string, s traffic.Spec) *traffic.Result {
 		fail("nothing known of the connections")
 	}
 	return r
+}
+
+// checkSums checks that a document does not contradict its own intervals: they cover the measured
+// part, and their bytes are those of the result. Of datagrams that this end sends, intervals count
+// what was sent and the result what was received.
+func checkSums(t *testing.T, s traffic.Spec, r *traffic.Result) {
+	t.Helper()
+	var bytes, seconds float64
+	for _, i := range r.Intervals {
+		if !i.Omitted {
+			bytes += i.ThroughputBitsPerSec * (i.EndSeconds - i.StartSeconds) / 8
+			seconds += i.EndSeconds - i.StartSeconds
+		}
+	}
+	if total := r.ThroughputBitsPerSec * r.DurationSeconds / 8; math.Abs(total-float64(r.Bytes)) > 1 {
+		t.Errorf("%d bytes, but %.0f by rate and duration", r.Bytes, total)
+	}
+	if s.Test == traffic.UDP && s.Direction != traffic.Down {
+		return
+	}
+	// Some microseconds pass between the end of an amount and its last interval. The cookie of each
+	// stream that this end sends on is acknowledged with the data.
+	slack := float64(64 * (s.Streams + 1))
+	if s.Bytes > 0 {
+		slack += 0.02 * float64(r.Bytes)
+	}
+	if math.Abs(bytes-float64(r.Bytes)) > slack || math.Abs(seconds-r.DurationSeconds) > 0.01*r.DurationSeconds+0.006 {
+		t.Errorf("%d bytes in %g s, but the intervals have %.0f in %g s", r.Bytes, r.DurationSeconds, bytes, seconds)
+	}
 }

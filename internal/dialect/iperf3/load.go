@@ -98,13 +98,17 @@ type udpOptions struct {
 	batch   datagram.Batch // empty: the fastest available
 	bytes   int64          // to send on this stream; 0: until the test ends
 	packets float64        // per second, instead of the rate of the parameters; 0: that rate
+	every   time.Duration  // send with a rate in bursts of this time; 0: as evenly as possible
 }
 
 // addTCP adds a connection as the next stream and takes ownership of it.
 func (l *load) addTCP(conn *net.TCPConn, sends bool, o tcpOptions) error {
-	c := engine.ConnOptions{NoDelay: l.p.NoDelay, WindowBytes: l.p.WindowBytes, TOS: l.p.TOS}
-	if sends { // these affect only a sender
-		c.Congestion, c.PacingBytesPerSec = l.p.Congestion, l.p.pace()/8
+	// The congestion control too, although it affects only a sender: the program sets it at both
+	// ends, and each reports its own (receiver_tcp_congestion).
+	c := engine.ConnOptions{NoDelay: l.p.NoDelay, WindowBytes: l.p.WindowBytes, TOS: l.p.TOS,
+		Congestion: l.p.Congestion}
+	if sends {
+		c.PacingBytesPerSec = l.p.pace() / 8
 	}
 	adopted, err := engine.Adopt(conn, c)
 	if err != nil {
@@ -133,7 +137,7 @@ func (l *load) addUDP(s *datagram.Socket, sends bool, o udpOptions) (err error) 
 	if sends {
 		so := datagram.SendOptions{
 			Bytes: l.p.BlockBytes, BitRate: l.p.BitsPerSec, Batch: o.batch, Header: l.p.header(), First: 1,
-			PayloadBytes: o.bytes,
+			PayloadBytes: o.bytes, Every: o.every,
 		}
 		if o.packets > 0 {
 			so.BitRate, so.PacketRate = 0, o.packets
@@ -402,10 +406,24 @@ func (l *load) report(sentUntil, receivedUntil time.Duration, sent func(*flow) i
 			if f.sends && f.tcp.Known() {
 				s.Retransmits, r.HasRetransmits = int64(b.RetransSegs), 1
 			}
+			// What has left, and not what still waits in the send buffer: the other end does not
+			// read that once it has announced the end of the test.
+			if n, ok := f.tcp.SentBytes(); ok && f.sends {
+				s.Bytes = min(n, t.bytes)
+			}
 		}
 		r.Streams = append(r.Streams, s)
 	}
 	return r
+}
+
+// places returns the CPUs of the workers: the chosen ones; with a rate, which needs a CPU now and then,
+// none, because any that is free will do; otherwise all.
+func (p params) places(chosen []int) []int {
+	if len(chosen) == 0 && (p.BitsPerSec > 0 || p.PacingBits > 0) {
+		return nil
+	}
+	return allowedCPUs(chosen)
 }
 
 // allowedCPUs returns the CPUs to spread workers over: the chosen ones, or all that this process

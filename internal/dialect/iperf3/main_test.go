@@ -48,7 +48,7 @@ func ourServer(t *testing.T, address string, limits admission.Limits, change ...
 		}
 		// All places of strangers are free if one source can take all of its own.
 		for i := range maxStrangersPerSource {
-			if _, ok := s.strangers.Enter(netip.MustParseAddr("127.0.0.1")); !ok {
+			if _, ok := s.strangers.Enter(netip.MustParseAddr("127.0.0.1"), func() {}); !ok {
 				t.Fatalf("%d strangers are left", maxStrangersPerSource-i)
 			}
 		}
@@ -68,7 +68,7 @@ func realClient(t *testing.T, addr netip.AddrPort, args ...string) (string, erro
 func realServer(t *testing.T, args ...string) (netip.AddrPort, *traffictest.Process) {
 	t.Helper()
 	for range 10 {
-		port := traffictest.FreePorts(t, 1)
+		port := testenv.FreePorts(t, 1)
 		p := traffictest.Start(t, time.Minute, "iperf3",
 			append([]string{"-s", "--forceflush", "-p", strconv.Itoa(port)}, args...)...)
 		if p.Says("Server listening") {

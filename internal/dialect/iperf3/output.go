@@ -8,6 +8,7 @@ import (
 	"github.com/linerate/linerate/internal/base/unit"
 	"github.com/linerate/linerate/internal/host"
 	"github.com/linerate/linerate/internal/host/drops"
+	"github.com/linerate/linerate/internal/traffic/engine"
 )
 
 // maxOutputLines bounds the output kept for clients that request the server's output: one hour.
@@ -60,12 +61,30 @@ func (o *output) finish(t *session, own, far results) string {
 	for _, line := range o.lines {
 		b.WriteString(line)
 	}
-	fmt.Fprintf(&b, "%s\n", summary(t.p, own, far))
+	fmt.Fprintf(&b, "%s\n", summary(t.p, own, far, t.load.ways()))
 	return b.String()
 }
 
+// ways are how this end moves the data of TCP streams, where that is not the way of the program: it
+// costs less, so that the figures cannot be compared without knowing it.
+type ways struct{ sending, receiving string }
+
+// ways reads them from the workers, which have changed to copying where nothing else works.
+func (l *load) ways() (w ways) {
+	for _, f := range l.flows {
+		switch {
+		case f.worker.Conn == nil:
+		case f.sends && f.worker.Method != string(engine.SendCopy):
+			w.sending = fmt.Sprintf(", without copying (%s)", f.worker.Method)
+		case !f.sends && f.worker.Method != string(engine.ReceiveCopy):
+			w.receiving = fmt.Sprintf(", without copying (%s)", f.worker.Method)
+		}
+	}
+	return w
+}
+
 // summary describes a test of this server and its result in one sentence.
-func summary(p params, own, far results) string {
+func summary(p params, own, far results, how ways) string {
 	var b strings.Builder
 	kind := "tcp"
 	if p.UDP {
@@ -100,14 +119,15 @@ func summary(p params, own, far results) string {
 		if n == 0 {
 			continue
 		}
-		verb := "sent"
+		verb, way := "sent", how.sending
 		if received {
-			verb = "received"
+			verb, way = "received", how.receiving
 		}
 		fmt.Fprintf(&b, "; %s %v in %s", verb, unit.Bytes(bytes), unit.FormatSeconds(seconds))
 		if seconds > 0 {
 			fmt.Fprintf(&b, ", %v", unit.BitRate(float64(bytes)*8/seconds))
 		}
+		b.WriteString(way)
 		switch {
 		case p.UDP && packets > 0:
 			fmt.Fprintf(&b, ", %d of %d packets lost (%s)", lost, packets,

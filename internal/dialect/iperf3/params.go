@@ -1,10 +1,13 @@
 package iperf3
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"math"
 	"time"
+
+	"github.com/linerate/linerate/internal/traffic/engine"
 )
 
 // Bounds that the program's client keeps and its server checks.
@@ -34,6 +37,7 @@ type params struct {
 	BlockBytes    int           // of one write, or of a datagram's payload
 	BitsPerSec    float64       // 0: unlimited
 	PacingBits    float64       // fqrate: SO_MAX_PACING_RATE, bits per second
+	PacingTimer   time.Duration // how often a sender of datagrams with a rate wakes up; 0: the default
 	WindowBytes   int           // SO_SNDBUF and SO_RCVBUF; 0: the host's
 	MSSBytes      int           // TCP_MAXSEG, which the client sets for both directions
 	NoDelay       bool          // TCP_NODELAY of the data connections
@@ -80,7 +84,8 @@ func (p params) encode() ([]byte, error) {
 		TCP: !p.UDP, UDP: p.UDP, Omit: int64(p.Omit / time.Second), Time: int64(p.Time / time.Second),
 		Num: p.Bytes, BlockCount: p.Blocks, MSS: p.MSSBytes, NoDelay: p.NoDelay, Parallel: p.Streams,
 		Reverse: p.Reverse, Bidirectional: p.Bidir, Window: p.WindowBytes, Len: p.BlockBytes,
-		Bandwidth: uint64(p.BitsPerSec), FQRate: uint64(p.PacingBits), PacingTimer: 1000, TOS: p.TOS,
+		Bandwidth: uint64(p.BitsPerSec), FQRate: uint64(p.PacingBits), TOS: p.TOS,
+		PacingTimer:  int(cmp.Or(p.PacingTimer, defaultPacingTimer) / time.Microsecond),
 		Congestion:   p.Congestion,
 		ServerOutput: one[p.ServerOutput], WideCounters: one[p.WideCounters], DontFragment: one[p.DontFragment],
 		ClientVersion: version,
@@ -117,6 +122,7 @@ func decodeParams(body []byte) (params, error) {
 		Streams:    int(o.whole("parallel", math.MaxInt32)),
 		BlockBytes: int(o.whole("len", math.MaxInt32)), BitsPerSec: max(o.number("bandwidth"), 0),
 		PacingBits:  max(o.number("fqrate"), 0),
+		PacingTimer: time.Duration(max(o.whole("pacing_timer", 1e6), 0)) * time.Microsecond,
 		WindowBytes: int(o.whole("window", math.MaxInt32)), MSSBytes: int(o.whole("MSS", math.MaxInt32)),
 		TOS:        int(o.whole("TOS", math.MaxInt32)),
 		Congestion: o.text("congestion", 64), ClientVersion: o.text("client_version", 64),
@@ -192,6 +198,36 @@ func (p params) clientSends(index int) bool {
 		return index < p.Streams
 	}
 	return !p.Reverse
+}
+
+// quota returns what the server sends over TCP, all its streams together; nil: until the client ends
+// the test. Without omitted seconds, which the amount does not cover, a sender that goes on would
+// claim what the client no longer reads. Datagrams have no quota: some may be lost, and the client
+// waits for the whole amount.
+func (p params) quota() *engine.Quota {
+	n := p.Bytes
+	if n == 0 && p.Blocks <= math.MaxInt64/maxBlockBytes {
+		n = p.Blocks * int64(p.BlockBytes)
+	}
+	if p.UDP || p.Omit > 0 || n == 0 {
+		return nil
+	}
+	return engine.NewQuota(n)
+}
+
+// Bounds of the pacing timer. The default is that of the program (DEFAULT_PACING_TIMER).
+const (
+	defaultPacingTimer = time.Millisecond
+	minPacingTimer     = 200 * time.Microsecond // shorter ones would spin
+	maxPacingTimer     = 10 * time.Millisecond  // longer bursts overflow the receiver
+)
+
+// burst returns the time whose datagrams the server sends together.
+func (p params) burst() time.Duration {
+	if p.PacingTimer <= 0 {
+		return defaultPacingTimer
+	}
+	return min(max(p.PacingTimer, minPacingTimer), maxPacingTimer)
 }
 
 // streamID returns the id of a stream on the wire. Number 2 is skipped; the program has done so

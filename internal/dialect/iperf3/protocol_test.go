@@ -31,14 +31,16 @@ func TestParametersSeenOnTheWire(t *testing.T) {
 		wire string
 		want params
 	}{
-		"tcp amount": {seenParams, params{Bytes: 102400, Streams: 1, BlockBytes: 131072, ClientVersion: "3.12"}},
+		"tcp amount": {seenParams, params{Bytes: 102400, Streams: 1, BlockBytes: 131072, PacingTimer: time.Millisecond,
+			ClientVersion: "3.12"}},
 		"udp bidir": {seenUDPParams, params{
 			UDP: true, Omit: time.Second, Time: time.Second, Streams: 2, Bidir: true, BlockBytes: 200, BitsPerSec: 1e6,
-			ServerOutput: true, WideCounters: true, ClientVersion: "3.12",
+			PacingTimer: time.Millisecond, ServerOutput: true, WideCounters: true, ClientVersion: "3.12",
 		}},
 		"everything": {seenAllParams, params{
 			Bytes: 1 << 20, Streams: 1, BlockBytes: 131072, MSSBytes: 1000, NoDelay: true, WindowBytes: 65536,
-			BitsPerSec: 1e8, PacingBits: 5e7, TOS: 16, Congestion: "reno", ClientVersion: "3.12",
+			BitsPerSec: 1e8, PacingBits: 5e7, PacingTimer: time.Millisecond, TOS: 16, Congestion: "reno",
+			ClientVersion: "3.12",
 		}},
 	} {
 		got, err := decodeParams([]byte(c.wire))

@@ -20,8 +20,8 @@ func (c *client) result() *traffic.Result {
 	s := c.spec
 	r := &traffic.Result{
 		Test: s.Test, Direction: s.Direction, StartTime: c.startedAt, Streams: s.Streams,
-		WarmUpSeconds: c.load.marked.Seconds(), DurationSeconds: (c.end.at - c.load.marked).Seconds(),
-		Intervals: c.intervals, LocalAddress: c.local.WithZone("").String(),
+		WarmUpSeconds: c.load.marked.Seconds(),
+		Intervals:     c.intervals, LocalAddress: c.local.WithZone("").String(),
 		RemoteAddress: c.remote.WithZone("").String(),
 		Ends:          traffic.Ends{Local: c.localEnd(), Remote: traffic.End{Drops: []drops.Drop{}}},
 	}
@@ -71,46 +71,93 @@ func (c *client) methods(r *traffic.Result) {
 	r.Method = fmt.Sprintf("iperf3, %s, %s", kind, strings.Join(used, "+"))
 }
 
-// throughput records what the receivers counted: the far end counts everything until it learns of
-// the end, this end what came while it measured. A sending stream took until the far kernel had
-// everything.
+// throughput records what the receivers counted within the measured part, by this end's clock. The
+// far end's own totals cover a longer time: it starts to count at a moment of its own, and stops when
+// it learns of the end.
 func (c *client) throughput(r *traffic.Result) {
-	var up, sent int64 // sent counts what this kernel accepted
-	for _, f := range c.load.flows {
-		if f.sends {
-			up += c.far.Streams[f.index].Bytes
-			sent += c.final[f.index].bytes - f.mark.bytes
-		}
-	}
 	down := c.end.down - c.marked.down
-	downSeconds := (c.end.at - c.marked.at).Seconds() // between the two readings of the bytes
-	upSeconds := downSeconds
-	if !c.load.p.UDP {
-		upSeconds = (c.settled - c.load.marked).Seconds()
+	seconds := (c.end.at - c.marked.at).Seconds()
+	up := c.sentUp(seconds, r)
+	if c.spec.Bytes > 0 && !c.load.p.UDP && c.spec.Direction == traffic.Up {
+		seconds = (c.settled - c.marked.at).Seconds() // an amount took until the far kernel had all of it
 	}
-	rate := func(bytes int64, seconds float64) float64 {
+	rate := func(bytes int64) float64 {
 		if seconds <= 0 {
 			return 0
 		}
 		return float64(bytes) * 8 / seconds
 	}
-	r.UpBitsPerSec, r.DownBitsPerSec = rate(up, upSeconds), rate(down, downSeconds)
+	r.UpBitsPerSec, r.DownBitsPerSec = rate(up), rate(down)
 	r.ThroughputBitsPerSec = r.UpBitsPerSec + r.DownBitsPerSec
-	r.Bytes = up + down
+	r.Bytes, r.DurationSeconds = up+down, seconds
 	// With one direction, the total is enough.
 	if c.spec.Direction != traffic.Bidir {
 		r.UpBitsPerSec, r.DownBitsPerSec = 0, 0
 	}
-	if c.spec.Direction == traffic.Up {
-		r.DurationSeconds = upSeconds
+}
+
+// unreadShare is the part of what the far kernel acknowledged that the far program may not have
+// counted: above it, something else has taken the data.
+const unreadShare = 0.05
+
+// sentUp returns how many bytes of this end's data were received within the measured part, and warns
+// if the far end's count contradicts that.
+func (c *client) sentUp(seconds float64, r *traffic.Result) int64 {
+	var far, received, handed int64
+	acked := true
+	for i, f := range c.load.flows {
+		if !f.sends {
+			continue
+		}
+		far += c.far.Streams[i].Bytes
+		handed += c.final[i].bytes - f.mark.bytes // what this kernel accepted
+		acked = acked && f.worker.Conn != nil && f.tcp.Last.Has(bytesAckedEnd)
+		if f.sender != nil {
+			received += c.datagramsUp(f).received * int64(c.load.p.BlockBytes)
+		}
 	}
-	// Only without omitted seconds: otherwise each end begins to count at a moment of its own, and
-	// a difference means nothing.
-	if !c.load.p.UDP && c.load.p.Omit == 0 && up < sent {
+	switch {
+	case c.load.p.UDP && c.lossUntold():
+		return min(far, handed) // the count of datagrams would lack the losses of the warm-up too
+	case c.load.p.UDP:
+		return received
+	case c.spec.Bytes > 0 || !acked:
+		received = far
+	default:
+		received = c.end.up - c.marked.up
+	}
+	switch {
+	// Only of an amount: at the end of a time, something is always on its way.
+	case c.spec.Bytes > 0 && far < handed:
 		r.Warnings = append(r.Warnings, fmt.Sprintf(
 			"the far end counted %d bytes fewer than it acknowledged: "+
-				"iperf3 closes its connections before it has read everything", sent-up))
+				"iperf3 closes its connections before it has read everything", handed-far))
+	case float64(far) < (1-unreadShare)*float64(received):
+		r.Warnings = append(r.Warnings, fmt.Sprintf(
+			"the far end counted %d bytes in the measured %.3g s, where %d were acknowledged: "+
+				"a proxy on the path, or iperf3 does not read fast enough", far, seconds, received))
 	}
+	return received
+}
+
+// lossUntold reports whether the far end does not separate the losses of the omitted seconds from
+// the others: versions before 3.14.
+func (c *client) lossUntold() bool { return c.load.p.Omit > 0 && !c.far.TellsOmitted }
+
+// sentDatagrams is what became of the datagrams that this end sent on one stream in the measured
+// part.
+type sentDatagrams struct{ sent, received, lost int64 }
+
+func (c *client) datagramsUp(f *flow) sentDatagrams {
+	far, sent := c.far.Streams[f.index], f.sender.Sent()
+	// All datagrams ever sent, less those received and those lost before the mark: no gap shows
+	// losses at the very end. The far end's counts are clamped to what is possible: duplicates make
+	// iperf3 report a negative loss.
+	lost := sent.AllPackets - (far.Packets - far.Errors) - far.OmittedErrors
+	d := sentDatagrams{sent: max(sent.Packets, 0)}
+	d.lost = min(max(lost, 0), d.sent)
+	d.received = d.sent - d.lost
+	return d
 }
 
 // connections records what the kernels report about TCP streams, from the sending side.
@@ -165,13 +212,11 @@ func (c *client) datagrams(r *traffic.Result) {
 		if f.sends {
 			sent := f.sender.Sent()
 			batch = sent.Batch
-			// All datagrams ever sent, less those received and those lost before the mark: no gap
-			// shows losses at the very end.
-			lost := sent.AllPackets - (far.Packets - far.Errors) - far.OmittedErrors
-			untold = untold || c.load.p.Omit > 0 && !c.far.TellsOmitted && lost > 0
+			d := c.datagramsUp(f)
+			untold = untold || c.lossUntold() && d.lost > 0
 			// The sent count covers the measured part alone; the loss does as far as the far end
 			// reports it.
-			add(&up, sent.Packets, lost)
+			add(&up, d.sent, d.lost)
 			up.JitterSeconds += far.JitterSeconds / float64(c.spec.Streams)
 			own[0].Sent += uint64(sent.MeasuredSocketErrors)
 			continue
@@ -233,7 +278,7 @@ func dropped(got datagram.Received) int64 {
 	return got.SocketDrops
 }
 
-// add adds the datagrams of one stream. Duplicates make iperf3 report a negative loss.
+// add adds the datagrams of one stream.
 func add(d *traffic.DatagramCounts, sent, lost int64) {
 	// The far end's counts are clamped to what is possible.
 	sent = max(sent, 0)

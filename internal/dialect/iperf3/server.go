@@ -12,6 +12,7 @@ import (
 	"github.com/linerate/linerate/internal/host"
 	"github.com/linerate/linerate/internal/traffic/admission"
 	"github.com/linerate/linerate/internal/traffic/datagram"
+	"github.com/linerate/linerate/internal/traffic/engine"
 	"github.com/linerate/linerate/internal/traffic/service"
 )
 
@@ -39,12 +40,24 @@ const (
 type ServerOptions struct {
 	Address string          // HOST:PORT, TCP and UDP; ":5201" is every address
 	Gate    *admission.Gate // nil: a private one with the default limits
+	// Copy makes the server copy every byte that it sends and receives, as the program does, instead
+	// of the least expensive way that the kernel has.
+	Copy bool
 	// Sample reads the counters of this host; if set, the log names what this host dropped during a
 	// test.
 	Sample func() (*host.Counters, error)
 	// receives one plain sentence per client, without newline, limited per minute (see
 	// admission.LimitLines), from several goroutines; may be nil
 	Log func(string)
+}
+
+// tcp returns how the server moves the data of TCP streams.
+func (o ServerOptions) tcp(quota *engine.Quota) tcpOptions {
+	t := tcpOptions{quota: quota}
+	if o.Copy {
+		t.send, t.receive = engine.SendCopy, engine.ReceiveCopy
+	}
+	return t
 }
 
 // Server runs tests for iperf3 clients, several at a time.
@@ -114,7 +127,7 @@ func (s *Server) Serve(ctx context.Context) error {
 // more stranger.
 func (s *Server) accept(ctx context.Context, conn *net.TCPConn) {
 	from := service.From(conn)
-	known, ok := s.strangers.Enter(from.Addr())
+	known, ok := s.strangers.Enter(from.Addr(), func() { _ = conn.Close() })
 	if !ok {
 		_ = conn.Close() // too many silent connections; a client tries again
 		return
@@ -165,7 +178,8 @@ func (s *Server) enlist(ctx context.Context, c cookie, a arrival) (t *session, m
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if t, known := s.sessions[c]; known {
-		if t.opening && !t.p.UDP && t.missing > 0 {
+		// The cookie is no secret: it crosses the network in the clear. So the address counts too.
+		if t.from.Addr() == a.from.Addr() && t.opening && !t.p.UDP && t.missing > 0 {
 			t.missing--
 			t.conns <- a // has room for as many as were missing
 			return t, false

@@ -18,6 +18,7 @@ import (
 	"github.com/linerate/linerate/internal/host"
 	"github.com/linerate/linerate/internal/traffic"
 	"github.com/linerate/linerate/internal/traffic/admission"
+	"github.com/linerate/linerate/internal/traffic/engine"
 	"github.com/linerate/linerate/internal/traffic/traffictest"
 )
 
@@ -367,5 +368,30 @@ func TestWhatTheHostSaw(t *testing.T) {
 	}
 	if _, err := json.Marshal(r); err != nil {
 		t.Error(err)
+	}
+}
+
+// TestTheWayIsSaid checks that the operator and the client read when the server does not copy, which
+// the program does, and that Copy makes it do the same.
+func TestTheWayIsSaid(t *testing.T) {
+	for _, copying := range []bool{false, true} {
+		addr, said := ourServer(t, "127.0.0.1:0", admission.Limits{}, func(s *Server) { s.options.Copy = copying })
+		spec := traffic.Spec{Test: traffic.Stream, Direction: traffic.Bidir, Bytes: 1 << 20}
+		if _, err := Run(t.Context(), addr.String(), spec, ClientOptions{}, nil); err != nil {
+			t.Fatal(err)
+		}
+		line := said.Await(t, 1, "received")[0]
+		// What is fastest depends on the host; the worker has chosen the same way as a new one would.
+		probe := engine.ProbeStream()
+		sends, receives := !copying && probe.Fastest != engine.SendCopy, !copying && probe.Truncate == nil
+		want := 0
+		for _, other := range []bool{sends, receives} {
+			if other {
+				want++
+			}
+		}
+		if got := strings.Count(line, "without copying"); got != want {
+			t.Errorf("copy %v: %d ways without copying, want %d: %s", copying, got, want, line)
+		}
 	}
 }

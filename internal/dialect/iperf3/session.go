@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"math"
 	"net"
 	"net/netip"
@@ -142,7 +143,7 @@ func (t *session) run(ctx context.Context) error {
 	if err := t.say(testStart, testRunning); err != nil {
 		return err
 	}
-	t.load.start(allowedCPUs(nil))
+	t.load.start(t.p.places(nil))
 	if err := t.play(ctx); err != nil {
 		return err
 	}
@@ -166,6 +167,7 @@ func (t *session) enter() error {
 		return err
 	}
 	t.visit = visit
+	visit.OnLoss(func() { _ = t.c.conn.Close() })
 	t.admitted()
 	// A refusal now reaches the client as a sentence; later it would break the test off.
 	limits, p := gate.Limits(), t.p
@@ -275,17 +277,22 @@ func (t *session) makeWorkers() error {
 	// The client defines directions by the order in which it connects, which is that of accept.
 	// Cookies may be read in another order.
 	slices.SortFunc(t.arrived, func(a, b arrival) int { return cmp.Compare(a.number, b.number) })
+	quota := t.p.quota()
 	for i := range t.p.all() {
 		var err error
 		if t.p.UDP {
-			err = t.load.addUDP(t.socks[0], !t.p.clientSends(i), udpOptions{})
+			err = t.load.addUDP(t.socks[0], !t.p.clientSends(i), udpOptions{every: t.p.burst()})
 			t.socks = t.socks[1:]
 		} else {
-			err = t.load.addTCP(t.arrived[0].conn, !t.p.clientSends(i), tcpOptions{})
+			err = t.load.addTCP(t.arrived[0].conn, !t.p.clientSends(i), t.server.options.tcp(quota))
 			t.arrived = t.arrived[1:]
 		}
+		code := codeStreamSetup
+		if t.p.Congestion != "" && (errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission)) {
+			code = codeCongestion // not in this kernel, or not allowed to this user
+		}
 		if err != nil {
-			return refuse(codeStreamSetup, "stream %d: %v", streamID(i), err)
+			return refuse(code, "stream %d: %v", streamID(i), err)
 		}
 	}
 	return nil
@@ -439,10 +446,12 @@ func (t *session) finish(ctx context.Context) error {
 	if !l.measuring {
 		l.measure() // the test ended before its measured part: nothing was measured
 	}
+	// The window closes before the senders stop, which takes as long as a call of theirs is blocked
+	// by a client that no longer reads.
+	l.shut()
 	// A receiving client reads until the end of its streams, at least a linerate does; the program
 	// relies on the state alone.
 	l.stopSending()
-	l.shut()
 	l.endStreams()
 	if err := t.say(exchangeResults); err != nil {
 		return err
@@ -478,6 +487,6 @@ func (t *session) finish(ctx context.Context) error {
 	}
 	// The program sends IPERF_DONE; some clients only close. Either way they have the results.
 	_, _ = t.c.readState(doneWithin)
-	t.server.log(t.from, "%s%s", summary(t.p, own, far), t.drops())
+	t.server.log(t.from, "%s%s", summary(t.p, own, far, l.ways()), t.drops())
 	return nil
 }

@@ -9,8 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/linerate/linerate/internal/base/testenv"
 	"github.com/linerate/linerate/internal/traffic/admission"
-	"github.com/linerate/linerate/internal/traffic/traffictest"
 )
 
 // ask plays a client up to the server's answer to its parameters.
@@ -81,7 +81,7 @@ func TestNoData(t *testing.T) {
 	for _, udp := range []bool{false, true} {
 		s, j := serve(t, admission.Limits{},
 			func(s *Server) { s.timing.arrive, s.timing.silent = 200*time.Millisecond, 200*time.Millisecond })
-		p := params{blockBytes: 500, blocks: 10, streams: 1, rateKbit: unlimitedRate, port: traffictest.FreePorts(t, 1),
+		p := params{blockBytes: 500, blocks: 10, streams: 1, rateKbit: unlimitedRate, port: testenv.FreePorts(t, 1),
 			transmit: true, udp: udp}
 		_, in, got := ask(t, s, p.line())
 		if !strings.HasPrefix(got, "OK") {
@@ -105,7 +105,7 @@ func TestNoData(t *testing.T) {
 func TestDeadClients(t *testing.T) {
 	s, j := serve(t, admission.Limits{}, func(s *Server) { s.timing.silent = 300 * time.Millisecond })
 	p := params{blockBytes: 500, blocks: unlimitedBlock, streams: 1, rateKbit: unlimitedRate,
-		port: traffictest.FreePorts(t, 3), transmit: true, seconds: 30}
+		port: testenv.FreePorts(t, 3), transmit: true, seconds: 30}
 	control, _, _ := ask(t, s, p.line())
 	data, err := net.Dial("tcp", fmt.Sprintf("127.0.0.1:%d", p.port))
 	if err != nil {
@@ -143,7 +143,7 @@ func TestDeadClients(t *testing.T) {
 func TestBudget(t *testing.T) {
 	s, j := serve(t, admission.Limits{Bytes: 1 << 20}, nil)
 	p := params{blockBytes: 65536, blocks: unlimitedBlock, streams: 2, rateKbit: unlimitedRate,
-		port: traffictest.FreePorts(t, 2), transmit: true, seconds: 30}
+		port: testenv.FreePorts(t, 2), transmit: true, seconds: 30}
 	ask(t, s, p.line())
 	for i := range 2 {
 		data, err := net.Dial("tcp", fmt.Sprintf("127.0.0.1:%d", p.port+i))
@@ -161,7 +161,7 @@ func TestBudget(t *testing.T) {
 func TestTwoAtOnce(t *testing.T) {
 	s, j := serve(t, admission.Limits{}, nil)
 	p := params{blockBytes: 1000, blocks: unlimitedBlock, streams: 1, rateKbit: unlimitedRate,
-		port: traffictest.FreePorts(t, 1), transmit: true, seconds: 5}
+		port: testenv.FreePorts(t, 1), transmit: true, seconds: 5}
 	var data []net.Conn
 	for range 2 {
 		_, _, got := ask(t, s, p.line())
@@ -189,7 +189,7 @@ func TestTwoAtOnce(t *testing.T) {
 func TestDataOfStrangers(t *testing.T) {
 	s, j := serve(t, admission.Limits{}, nil)
 	p := params{blockBytes: 1000, blocks: unlimitedBlock, streams: 2, rateKbit: unlimitedRate,
-		port: traffictest.FreePorts(t, 2), transmit: true, seconds: 5}
+		port: testenv.FreePorts(t, 2), transmit: true, seconds: 5}
 	ask(t, s, p.line())
 	var conns []net.Conn
 	for range 2 {
@@ -210,7 +210,7 @@ func TestDataOfStrangers(t *testing.T) {
 func TestWhoIsGoneIsSentNothingMore(t *testing.T) {
 	for _, udp := range []bool{false, true} {
 		s, j := serve(t, admission.Limits{}, func(s *Server) { s.timing.silent = 200 * time.Millisecond })
-		port := traffictest.FreePorts(t, 1)
+		port := testenv.FreePorts(t, 1)
 		p := params{blockBytes: 500, blocks: unlimitedBlock, seconds: 60, streams: 1, rateKbit: 100,
 			port: port, udp: udp}
 		at := fmt.Sprintf("127.0.0.1:%d", port)

@@ -43,6 +43,6 @@
 // that this server makes go there too, to ports from 1024 on. Third-party tests, traceroute and
 // multicast are refused. The report has four digits after the MB, so byte counts that only the far
 // end knows are exact to 53 bytes, and counts of shorter datagrams are not exact. The CPU seconds
-// that this server reports are those of the whole host and not of a process, and 0 where no
-// counters are read.
+// that this server reports are those of its process, which are also those of other tests that run
+// at the same time; 0 where the system does not report them.
 package nuttcp

@@ -51,7 +51,7 @@ func TestServerWithRealClient(t *testing.T) {
 					t.Parallel() // the clients wait most of the time
 				}
 				s, j := serve(t, admission.Limits{}, nil)
-				port := traffictest.FreePorts(t, 4)
+				port := testenv.FreePorts(t, 4)
 				args := []string{"-P", fmt.Sprint(s.Addr().Port()), "-p", fmt.Sprint(port)}
 				args = append(args, strings.Fields(c.args+" "+format)...)
 				out := traffictest.Run(t, "nuttcp", append(args, "127.0.0.1")...)
@@ -98,6 +98,34 @@ func TestServerWithRealClient(t *testing.T) {
 					t.Errorf("loss:\n%s", out)
 				}
 			})
+		}
+	}
+}
+
+// TestServerReportsItsOwnCPUTime compares the CPU time that the client shows with that of this
+// process around the whole test, which the rest of the host does not change.
+func TestServerReportsItsOwnCPUTime(t *testing.T) {
+	testenv.Program(t, "nuttcp")
+	for _, way := range []string{"", "-r"} {
+		s, _ := serve(t, admission.Limits{}, nil)
+		args := append([]string{"-v", "-P", fmt.Sprint(s.Addr().Port()), "-p", fmt.Sprint(testenv.FreePorts(t, 1))},
+			strings.Fields("-n 4096 "+way+" 127.0.0.1")...)
+		before := readCPUTimes()
+		out := traffictest.Run(t, "nuttcp", args...)
+		after := readCPUTimes()
+		// Its client's own line begins with nuttcp-t, or with nuttcp-r where the server sends.
+		who := map[string]string{"": "nuttcp-r", "-r": "nuttcp-t"}[way]
+		m := regexp.MustCompile(`(?s)` + who + `: [0-9.]+ MB in ([0-9.]+) real seconds.*` + who +
+			`: [^\n]*real ([0-9]+)% `).FindStringSubmatch(out)
+		if m == nil {
+			t.Fatalf("no CPU time:\n%s", out)
+		}
+		seconds, _ := strconv.ParseFloat(m[1], 64)
+		percent, _ := strconv.ParseFloat(m[2], 64)
+		// Printed to a hundredth of a second and to one per cent.
+		shown, used := percent/100*seconds, (after.user + after.system - before.user - before.system).Seconds()
+		if most := (percent/100 + 0.005) * 0.005; shown <= 0 || shown > used+most+0.005*seconds {
+			t.Errorf("%q: the client shows %.3f CPU seconds, this process used %.3f:\n%s", way, shown, used, out)
 		}
 	}
 }

@@ -13,7 +13,6 @@ import (
 	"time"
 
 	"github.com/linerate/linerate/internal/base/unit"
-	"github.com/linerate/linerate/internal/host"
 	"github.com/linerate/linerate/internal/traffic/admission"
 	"github.com/linerate/linerate/internal/traffic/service"
 	"github.com/linerate/linerate/internal/wire"
@@ -21,9 +20,8 @@ import (
 
 // ServerOptions say where to listen and which clients to admit.
 type ServerOptions struct {
-	Address string                         // host:port of the control connection; data use ports of the same host
-	Gate    *admission.Gate                // admits clients within its limits; nil: one with the default limits
-	Sample  func() (*host.Counters, error) // for the CPU time in reports; nil: they show 0
+	Address string          // host:port of the control connection; data use ports of the same host
+	Gate    *admission.Gate // admits clients within its limits; nil: one with the default limits
 	// receives one plain sentence per client, limited per minute (see admission.LimitLines), from
 	// any goroutine; may be nil
 	Log func(string)
@@ -146,6 +144,7 @@ func (s *Server) serve(serving context.Context, conn *net.TCPConn) {
 		return
 	}
 	defer visit.Leave()
+	visit.OnLoss(func() { cancel(errLost) })
 	_ = conn.SetReadDeadline(time.Time{}) // as above
 	watched := make(chan struct{})
 	go func() {
@@ -170,6 +169,9 @@ func (s *Server) serve(serving context.Context, conn *net.TCPConn) {
 	s.log("nuttcp from %s: %s%s", from, t.sentence(), suffix(err))
 }
 
+// errLost reports a test that moved nothing while other clients wanted its place.
+var errLost = errors.New("its place went to another client")
+
 // errGone reports a client that left before its test was over.
 var errGone = errors.New("the client closed its control connection")
 
@@ -183,9 +185,9 @@ func suffix(err error) string {
 // ask reads a client's parameters. Until then the client takes no place of the gate, so silent
 // connections keep no client out; it takes one of the places for waiting.
 func (s *Server) ask(conn *net.TCPConn, in *bufio.Reader) (params, error) {
-	leave, ok := s.waiting.Enter(service.From(conn).Addr())
+	leave, ok := s.waiting.Enter(service.From(conn).Addr(), func() { _ = conn.Close() })
 	if !ok {
-		return params{}, errors.New("too many connections that have asked nothing are waiting already")
+		return params{}, errors.New("too many connections of this source that have asked nothing are waiting already")
 	}
 	defer leave()
 	_ = conn.SetDeadline(time.Now().Add(s.timing.ask)) // as in serve

@@ -14,7 +14,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/linerate/linerate/internal/host"
+	"github.com/linerate/linerate/internal/kernel/sys"
 	"github.com/linerate/linerate/internal/traffic/admission"
 	"github.com/linerate/linerate/internal/traffic/datagram"
 	"github.com/linerate/linerate/internal/traffic/engine"
@@ -38,7 +38,7 @@ type session struct {
 // closed.
 func (t *session) run(ctx context.Context) error {
 	// Read around everything, so that the cost is never less than that of the test.
-	before := t.sample()
+	before := readCPUTimes()
 	var err error
 	switch {
 	case t.p.udp && t.p.transmit:
@@ -56,7 +56,7 @@ func (t *session) run(ctx context.Context) error {
 		t.say(fmt.Sprintf("KO\nnuttcp-r: v%s: Error: %v\nKO\n", version, err))
 		return err
 	}
-	t.cost(before, t.sample())
+	t.cost(before, readCPUTimes())
 	out := ""
 	if !t.introduced {
 		out = introduction(t.p)
@@ -79,30 +79,19 @@ func (t *session) say(text string) error {
 	return nil
 }
 
-func (t *session) sample() *host.Counters {
-	if t.o.Sample == nil {
-		return nil
-	}
-	c, err := t.o.Sample()
-	if err != nil {
-		return nil // the report then shows 0, its value for unknown
-	}
-	return c
+// cpuTimes is the CPU time that this process has used at one moment.
+type cpuTimes struct{ user, system time.Duration }
+
+func readCPUTimes() cpuTimes {
+	user, system := sys.ProcessTimes()
+	return cpuTimes{user, system}
 }
 
-// cost records the CPU time of the whole host.
-func (t *session) cost(before, after *host.Counters) {
-	if before == nil || after == nil {
-		return
-	}
-	for _, c := range host.Sub(before, after).CPUs {
-		// CPU -1 is the sum of all CPUs. Interrupts count as system time: most of receiving happens
-		// in them.
-		if c.CPU == -1 {
-			t.got.user, t.got.system = c.User, c.System+c.SoftIRQ+c.IRQ
-			t.got.cpu = t.got.user + t.got.system
-		}
-	}
+// cost records the CPU time of this process, as the program reports its own. That of the host would
+// include every other program on it.
+func (t *session) cost(before, after cpuTimes) {
+	t.got.user, t.got.system = (after.user - before.user).Seconds(), (after.system - before.system).Seconds()
+	t.got.cpu = t.got.user + t.got.system
 }
 
 // sentence describes the test for the log.
@@ -431,6 +420,7 @@ func (t *session) drive(ctx context.Context, phase *engine.Phase, w *engine.Work
 	// The protocol has no warm-up: everything counts.
 	phase.Set(engine.Measured)
 	result := make(chan error, 1)
+	defer engine.LendProcessors(1)()
 	// Unpinned: a server does not know which other tests need a CPU.
 	go func() { result <- w.Run(-1) }()
 	var charged int64
@@ -550,6 +540,7 @@ func (t *session) sendUDP(ctx context.Context) error {
 	var phase engine.Phase
 	w, sender, err := datagram.NewSender(&phase, s, datagram.SendOptions{
 		Bytes: max(t.p.blockBytes, h.Bytes()), BitRate: t.bitsPerSecond(), Header: h, PayloadBytes: t.p.amount(),
+		Every: time.Millisecond, // a server has other tests to serve: no CPU for itself
 	})
 	if err != nil {
 		return err

@@ -131,7 +131,7 @@ func TestClientNamesWhatIsNoServer(t *testing.T) {
 		!strings.Contains(err.Error(), "SSH") {
 		t.Errorf("an ssh server: %v", err)
 	}
-	closed := "127.0.0.1:" + strconv.Itoa(traffictest.FreePorts(t, 1))
+	closed := "127.0.0.1:" + strconv.Itoa(testenv.FreePorts(t, 1))
 	if _, err := Run(t.Context(), closed, ping, ClientOptions{greetWait: 100 * time.Millisecond}, nil); !errors.Is(err, traffic.ErrNoAnswer) ||
 		!strings.Contains(err.Error(), "refused") {
 		t.Errorf("a closed udp port: %v", err)

@@ -7,6 +7,9 @@ import (
 	"github.com/linerate/linerate/internal/traffic/admission"
 )
 
+// lowestPort is that of the first client; services have those below it.
+const lowestPort = 1024
+
 // judge decides about one datagram and counts it. If the datagram is to be answered, judge turns it
 // into its answer in place, so the answer is never longer.
 func judge(p []byte, from netip.AddrPort, gate *admission.Gate, b *book, now time.Duration) (answer bool) {
@@ -22,7 +25,8 @@ func judge(p []byte, from netip.AddrPort, gate *admission.Gate, b *book, now tim
 	if !h.asks() {
 		return false
 	}
-	if !gate.Allow(from.Addr(), 1, len(p)) {
+	// A forged request from the port of a service would make two services answer each other.
+	if from.Port() < lowestPort || !gate.Allow(from.Addr(), 1, len(p)) {
 		g.refused++
 		return false
 	}

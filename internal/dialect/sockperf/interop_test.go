@@ -81,7 +81,7 @@ func TestClientAsksTheRealServer(t *testing.T) {
 	} {
 		t.Run(string(c.spec.Test)+strconv.Itoa(c.spec.RequestBytes), func(t *testing.T) {
 			t.Parallel()
-			port := strconv.Itoa(traffictest.FreePorts(t, 1))
+			port := strconv.Itoa(testenv.FreePorts(t, 1))
 			traffictest.Start(t, time.Minute, "sockperf",
 				append([]string{"sr", "-i", "127.0.0.1", "-p", port}, c.args...)...)
 			c.spec.Duration, c.spec.Interval, c.spec.WarmUp = 500*time.Millisecond, 250*time.Millisecond,

@@ -92,6 +92,11 @@ func TestJudgeDatagrams(t *testing.T) {
 			t.Errorf("%s: changed without being answered", c.name)
 		}
 	}
+	service := netip.AddrPortFrom(stranger.Addr(), lowestPort-1)
+	if judge(ask(7, 14, 14, fromClient|wantsPong), service, admission.New(admission.Limits{}),
+		newBook(func(string) {}), time.Second) {
+		t.Error("a forged request from the port of a service is answered")
+	}
 	b.sweep(2*time.Second, false)
 	if len(said.Lines()) != 0 {
 		t.Errorf("logged too early: %q", said.Lines())

@@ -129,10 +129,10 @@ func (s *Server) Serve(ctx context.Context) error {
 // accept serves a connection in wg, if there is room for one more that has sent nothing.
 func (s *Server) accept(ctx context.Context, conn *net.TCPConn, wg *sync.WaitGroup) {
 	from := service.From(conn)
-	met, ok := s.silent.Enter(from.Addr())
+	met, ok := s.silent.Enter(from.Addr(), func() { _ = conn.Close() })
 	if !ok {
 		_ = conn.Close() // refused: too many silent connections
-		s.turnAway(from, errors.New("too many silent connections are waiting already"))
+		s.turnAway(from, errors.New("too many silent connections of this source are waiting already"))
 		return
 	}
 	wg.Go(func() { s.serveConn(ctx, conn, from, met) })
@@ -157,6 +157,7 @@ func (s *Server) serveConn(ctx context.Context, conn *net.TCPConn, from netip.Ad
 		return
 	}
 	defer visit.Leave()
+	visit.OnLoss(func() { _ = conn.Close() })
 	s.log(serveStream(ctx, conn, from, visit, s.patience, head))
 }
 

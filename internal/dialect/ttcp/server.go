@@ -40,7 +40,8 @@ type Server struct {
 	log, logUDP, away func(format string, args ...any)
 }
 
-// maxWaiting bounds the connections that have sent nothing; one source may have a quarter of them.
+// maxWaiting bounds the connections that have sent nothing; one source may have a quarter of them, and
+// a newcomer takes the place of the oldest.
 // Each costs a goroutine of some kilobytes for at most timing.idle.
 const maxWaiting = 256
 
@@ -135,9 +136,9 @@ const callBytes = 128 << 10
 // head reads the first bytes of a connection. Until they arrive, the sender takes no place of the
 // gate, so silent connections keep no sender out; it takes one of the places for waiting.
 func (s *Server) head(conn *net.TCPConn, p []byte) (int, error) {
-	leave, ok := s.waiting.Enter(service.From(conn).Addr())
+	leave, ok := s.waiting.Enter(service.From(conn).Addr(), func() { _ = conn.Close() })
 	if !ok {
-		return 0, errors.New("too many silent connections are waiting already")
+		return 0, errors.New("too many silent connections of this source are waiting already")
 	}
 	defer leave()
 	_ = conn.SetReadDeadline(time.Now().Add(s.timing.idle)) // fails only on a closed connection, as the read then does
@@ -170,6 +171,7 @@ func (s *Server) sink(ctx context.Context, conn *net.TCPConn, from netip.Addr) (
 		return 0, err
 	}
 	defer visit.Leave()
+	visit.OnLoss(func() { _ = conn.Close() })
 	var renewed time.Time
 	for {
 		total += int64(n)

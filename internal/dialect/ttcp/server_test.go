@@ -22,12 +22,7 @@ func TestNuttcpWithoutServer(t *testing.T) {
 	for _, amount := range []string{"-n64", "-T0.3"} {
 		s, j := serve(t, admission.Limits{}, nil)
 		// No process listens on its control port.
-		l, err := net.Listen("tcp", "127.0.0.1:0")
-		if err != nil {
-			t.Fatal(err)
-		}
-		unused := l.Addr().(*net.TCPAddr).Port
-		_ = l.Close()
+		unused := testenv.FreePorts(t, 1)
 		out := traffictest.Run(t, "nuttcp", "-t", "-P", fmt.Sprint(unused), "-p", fmt.Sprint(s.Addr().Port()), amount,
 			"127.0.0.1")
 		line := j.Await(t, 1, "received")[0]

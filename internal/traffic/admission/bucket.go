@@ -13,15 +13,15 @@ const (
 	tableWays = 8
 )
 
-// source is what counts as one client: an IPv4 address, mapped into IPv6, or the first 64 bits of
-// an IPv6 address.
+// source is what counts as one client: an IPv4 address, mapped into IPv6, or the first 48 bits of an
+// IPv6 address.
 type source [16]byte
 
 // sourceOf returns the source of an address. All invalid addresses are one source.
 func sourceOf(a netip.Addr) source {
 	s := source(a.Unmap().As16())
 	if a.IsValid() && !a.Unmap().Is4() {
-		clear(s[8:])
+		clear(s[6:])
 	}
 	return s
 }

@@ -18,8 +18,8 @@
 // moments of a protocol that only one test of a source can be in, and [LimitLines] and [OneLine]
 // for the log, which strangers must neither fill nor forge.
 //
-// A source is an IPv4 address or the /64 of an IPv6 one: a host with one address of a /64 has them
-// all.
+// A source is an IPv4 address or the /48 of an IPv6 one: a host with one address of a /64 has them
+// all, and a site that is assigned a /48 has 65 536 of those.
 //
 // # Buckets
 //
@@ -40,7 +40,7 @@
 //
 // # Sources
 //
-// ITU-T I.371 (GCRA); RFC 6177 §2 for the /64 as the smallest allocation to one IPv6 customer; RFC
+// ITU-T I.371 (GCRA); RFC 6177 §2 for the assignments to one IPv6 site, a /48 at most; RFC
 // 8085 §3 for what a server that answers over UDP owes the network.
 //
 // # Limits

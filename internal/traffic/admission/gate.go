@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"net/netip"
+	"slices"
 	"sync"
 	"time"
 )
@@ -18,6 +19,10 @@ const handful = 32
 // rateBurst is how much of [Limits.BitsPerSecond] a visit may be ahead; it covers the granularity
 // of the callers of [Visit.Pause].
 const rateBurst = 100 * time.Millisecond
+
+// idleAfter is how long a stranger's test may move nothing before its place may go to another client.
+// It covers every wait of a protocol; the slowest client of any dialect sends once a second.
+const idleAfter = 5 * time.Second
 
 // BusyError reports that the gate does not admit a source.
 type BusyError struct {
@@ -46,6 +51,7 @@ type Gate struct {
 
 	mu      sync.Mutex
 	clients [classes]int
+	idlers  []*Visit // those of strangers, in the order of their arrival
 	sources map[source]*account
 	packets buckets
 
@@ -102,7 +108,10 @@ type Visit struct {
 	moved   int64
 	began   time.Duration
 	paid    time.Duration // the instant up to which BitsPerSecond covers what was moved
+	busy    time.Duration // when it last moved something, or began
 	left    bool
+	lost    bool     // its place went to another client
+	onLoss  []func() // end what is left of it
 }
 
 // Enter admits one more test of an unknown source, or returns the reason why not as a [*BusyError].
@@ -118,8 +127,18 @@ func (g *Gate) EnterKnown(from netip.Addr) (*Visit, error) { return g.enter(from
 func (g *Gate) enter(from netip.Addr, as class) (*Visit, error) {
 	key := sourceOf(from)
 	g.mu.Lock()
-	defer g.mu.Unlock()
+	var displaced []func()
+	defer func() {
+		g.mu.Unlock()
+		for _, end := range displaced { // without the lock, because they call code of a server
+			end()
+		}
+	}()
 	now := g.now()
+	if a := g.sources[key]; as == stranger && g.clients[as] >= g.limits.Clients &&
+		(a == nil || a.visits[as] < g.limits.ClientsPerSource) {
+		displaced = g.displace(now)
+	}
 	if n := g.clients[as]; n >= g.limits.Clients {
 		return nil, &BusyError{From: from, Reason: fmt.Sprintf("%s being served, the most this host allows",
 			are(n, "test is", "tests are"))}
@@ -138,8 +157,45 @@ func (g *Gate) enter(from netip.Addr, as class) (*Visit, error) {
 	}
 	g.clients[as]++
 	a.visits[as]++
-	return &Visit{gate: g, from: from, deadline: deadline(g.limits.Duration), account: a, class: as, key: key,
-		began: now, paid: now}, nil
+	v := &Visit{gate: g, from: from, deadline: deadline(g.limits.Duration), account: a, class: as, key: key,
+		began: now, paid: now, busy: now}
+	if as == stranger {
+		g.idlers = append(g.idlers, v)
+	}
+	return v, nil
+}
+
+// displace takes the place of the stranger that has been idle for longest, if one has been for
+// idleAfter, and returns what ends its test. Otherwise a few sources that begin tests and let them
+// rest would keep out all others. The caller holds the lock.
+func (g *Gate) displace(now time.Duration) (end []func()) {
+	var victim *Visit
+	for _, v := range g.idlers {
+		if now-v.busy >= idleAfter && (victim == nil || v.busy < victim.busy) {
+			victim = v
+		}
+	}
+	if victim == nil {
+		return nil
+	}
+	victim.lost = true
+	end, victim.onLoss = victim.onLoss, nil
+	victim.leave()
+	return end
+}
+
+// OnLoss registers a function that ends the test when its place has gone to another client. It runs
+// once at most, on another goroutine or, if the place is lost already, at once.
+func (v *Visit) OnLoss(end func()) {
+	v.gate.mu.Lock()
+	lost := v.lost
+	if !lost {
+		v.onLoss = append(v.onLoss, end)
+	}
+	v.gate.mu.Unlock()
+	if lost {
+		end()
+	}
 }
 
 // deadline returns the time d from now, or the zero time when that is beyond what a time can hold.
@@ -226,7 +282,7 @@ func (v *Visit) Spend(n int64) error {
 		if a.until == 0 {
 			a.until = now + g.limits.SourceWindow
 		}
-		v.moved, a.moved = add(v.moved, n), add(a.moved, n)
+		v.moved, a.moved, v.busy = add(v.moved, n), add(a.moved, n), now
 		if perByte := 8e9 / g.limits.BitsPerSecond; perByte > 0 {
 			v.paid = now + nanos(float64(max(v.paid-now, -rateBurst))+float64(n)*perByte)
 		}
@@ -235,6 +291,8 @@ func (v *Visit) Spend(n int64) error {
 		return &BudgetError{From: v.from, Reason: fmt.Sprintf(format, args...)}
 	}
 	switch {
+	case v.lost:
+		return refuse("its place went to another client, because it had moved nothing for %v", idleAfter)
 	case v.moved > g.limits.Bytes:
 		return refuse("the %s that this host allows per test are used up", bytesText(g.limits.Bytes))
 	case a.moved > g.limits.SourceBytes:
@@ -284,13 +342,19 @@ func (v *Visit) Pause() time.Duration {
 
 // Leave ends the visit and gives its place to the next. Further calls do nothing.
 func (v *Visit) Leave() {
+	v.gate.mu.Lock()
+	defer v.gate.mu.Unlock()
+	v.leave()
+}
+
+// leave is Leave for a caller that holds the lock.
+func (v *Visit) leave() {
 	g := v.gate
-	g.mu.Lock()
-	defer g.mu.Unlock()
 	if v.left {
 		return
 	}
 	v.left = true
+	g.idlers = slices.DeleteFunc(g.idlers, func(o *Visit) bool { return o == v })
 	g.clients[v.class]--
 	v.account.visits[v.class]--
 	v.account.roll(g.now())

@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"net/netip"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -43,6 +44,62 @@ func mustEnter(t *testing.T, g *Gate, from netip.Addr) *Visit {
 	return v
 }
 
+// TestIdleTestsGiveTheirPlaceAway fills a gate with tests of as many sources that move nothing. A
+// client gets the place of the one that has been idle for longest; one that moves something keeps
+// its own, and so does a client that holds the key.
+func TestIdleTestsGiveTheirPlaceAway(t *testing.T) {
+	g, c := newTestGate(Limits{Clients: 3, ClientsPerSource: 2})
+	key, err := g.EnterKnown(v4(9))
+	if err != nil {
+		t.Fatal(err)
+	}
+	ended := make(map[int]int)
+	var visits []*Visit
+	for i := range 3 {
+		v := mustEnter(t, g, v4(uint32(i)))
+		v.OnLoss(func() { ended[i]++ })
+		visits = append(visits, v)
+		c.at += time.Second
+	}
+	if _, err := g.Enter(alice); err == nil {
+		t.Error("a place was taken from a test that had just begun")
+	}
+	c.at += idleAfter
+	for range 2 {
+		if err := visits[0].Spend(1); err != nil {
+			t.Error(err)
+		}
+	}
+	first := mustEnter(t, g, alice)
+	if ended[1] != 1 || len(ended) != 1 {
+		t.Errorf("ended %v, want the oldest that is idle", ended)
+	}
+	var over *BudgetError
+	if err := visits[1].Spend(1); !errors.As(err, &over) {
+		t.Errorf("the test that lost its place goes on: %v", err)
+	}
+	late := false
+	visits[1].OnLoss(func() { late = true })
+	if visits[1].Leave(); !late {
+		t.Error("nothing ends what registers late")
+	}
+	second := mustEnter(t, g, alice)
+	// A third place of one source is refused before another test loses its own.
+	c.at += idleAfter
+	if _, err := g.Enter(alice); err == nil || ended[0] != 0 {
+		t.Errorf("%v, ended %v", err, ended)
+	}
+	if err := key.Spend(1); err != nil {
+		t.Error(err)
+	}
+	for _, v := range append(visits, first, second, key) {
+		v.Leave()
+	}
+	if g.clients != [classes]int{} || len(g.idlers) != 0 {
+		t.Errorf("left behind: %v, %d", g.clients, len(g.idlers))
+	}
+}
+
 func TestEnterCountsClientsAndSources(t *testing.T) {
 	g, _ := newTestGate(Limits{Clients: 3, ClientsPerSource: 2})
 	first := mustEnter(t, g, alice)
@@ -72,7 +129,8 @@ func TestSourcesAreNetworksOfIPv6(t *testing.T) {
 		{"192.0.2.1", "::ffff:192.0.2.1", true},
 		{"192.0.2.1", "192.0.2.2", false},
 		{"2001:db8::1", "2001:db8::ffff:1:2:3", true},
-		{"2001:db8::1", "2001:db8:0:1::1", false},
+		{"2001:db8::1", "2001:db8:0:1::1", true}, // another network of the same site
+		{"2001:db8::1", "2001:db8:1::1", false},
 		{"fe80::1%eth0", "fe80::2%eth1", true},
 		{"::1", "192.0.2.1", false},
 	} {
@@ -228,6 +286,7 @@ func TestMovedBytesAreBounded(t *testing.T) {
 		case 0:
 			if v, err := g.Enter(from); err == nil {
 				open = append(open, v)
+				v.OnLoss(func() { open = slices.DeleteFunc(open, func(o *Visit) bool { return o == v }) })
 			}
 		case 1:
 			if len(open) > 0 {

@@ -2,11 +2,10 @@ package admission
 
 import (
 	"fmt"
-	"strings"
 	"sync"
 	"time"
-	"unicode"
-	"unicode/utf8"
+
+	"github.com/linerate/linerate/internal/base/visible"
 )
 
 // How many sentences per minute a server logs. With some hundred bytes each, a port scan or a flood
@@ -55,16 +54,5 @@ func LimitLines(log func(string), perMinute int, who string) func(string) {
 	}
 }
 
-// OneLine replaces what would break a line or control a terminal: control characters, including
-// those of C1, line separators, and bytes that are not UTF-8.
-func OneLine(s string) string {
-	return strings.Map(func(r rune) rune {
-		switch {
-		case r == '\n' || r == '\t':
-			return ' ' // joined errors are separate lines
-		case unicode.IsControl(r) || r == '\u2028' || r == '\u2029' || r == utf8.RuneError:
-			return '.'
-		}
-		return r
-	}, s)
-}
+// OneLine replaces what would break a line or control a terminal.
+func OneLine(s string) string { return visible.Line(s) }

@@ -63,8 +63,8 @@ func TestLimitedLogFromManyGoroutines(t *testing.T) {
 func TestSentencesStayOneLine(t *testing.T) {
 	for from, want := range map[string]string{
 		"a: b, 12 µs … ok":              "a: b, 12 µs … ok",
-		"a\nfake line\x1b[2J\r\x00\x7f": "a fake line.[2J...",
-		"\u0085\u009b31m\u2028x\xff":    "..31m.x.",
+		"a\nfake line\x1b[2J\r\x00\x7f": "a fake line\ufffd[2J\ufffd\ufffd\ufffd",
+		"\u0085\u009b31m\u2028x\xff":    "\ufffd\ufffd31m\ufffdx\ufffd",
 	} {
 		var got string
 		LimitLines(func(s string) { got = s }, 1, "")(from)

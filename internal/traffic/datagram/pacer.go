@@ -12,6 +12,7 @@ type pacer struct {
 	gap   float64 // nanoseconds between packets; 0: no schedule
 	burst int     // packets sent together
 
+	credit  time.Duration // how late the sender may be and still catch up
 	started bool
 	due     float64 // of the next packet, nanoseconds
 	next    float64 // not before, nanoseconds: half the planned time after the last burst
@@ -22,8 +23,11 @@ type pacer struct {
 // Constants of the schedule.
 const (
 	// credit is how late a sender may be and still catch up: longer than the scheduler of a busy
-	// host suspends a thread at a time.
+	// host usually suspends a thread at a time.
 	credit = 50 * time.Millisecond
+	// longCredit is the same for a sender in bursts (SendOptions.Every): as in the programs that send
+	// so, the mean of the whole test counts, and not the evenness.
+	longCredit = time.Second
 	// closest is the planned time between two system calls of a sender. A call costs a microsecond
 	// or two; the rest is for the packets in it.
 	closest = 10 * time.Microsecond
@@ -38,7 +42,7 @@ func newPacer(gap time.Duration, limit int) pacer { return newExactPacer(float64
 
 // newExactPacer is newPacer in fractional nanoseconds, which a million packets per second need.
 func newExactPacer(gap float64, limit int) pacer {
-	p := pacer{gap: gap, burst: 1}
+	p := pacer{gap: gap, burst: 1, credit: credit}
 	if gap > 0 {
 		for p.burst < limit && float64(p.burst)*gap < float64(closest) {
 			p.burst++
@@ -61,7 +65,7 @@ func (p *pacer) take(now time.Duration) (packets int, wait time.Duration) {
 		return 0, time.Duration(ready-at) + 1
 	}
 	planned := p.gap * float64(p.burst)
-	if excess := at - p.due - planned - float64(credit); excess > 0 {
+	if excess := at - p.due - planned - float64(p.credit); excess > 0 {
 		p.forgiven += excess
 		p.due += excess
 	}

@@ -21,7 +21,10 @@ type SendOptions struct {
 	// let the fq qdisc space packets (SO_MAX_PACING_RATE); the sender's own pacer then keeps the
 	// average in bursts of a millisecond
 	KernelPacing bool
-	First        uint64 // first sequence number
+	// Every sends the packets of this time together and sleeps in between, as most programs do; 0:
+	// as evenly as possible, which costs a CPU where packets are closer than a thread can sleep.
+	Every time.Duration
+	First uint64 // first sequence number
 
 	// Packets and PayloadBytes end the sending when this much was handed to the kernel, warm-up
 	// included; 0: no limit. The last datagram is not shortened.
@@ -117,6 +120,10 @@ func NewSender(p *engine.Phase, s *Socket, o SendOptions) (*engine.Worker, *Send
 		b.sent.Pacing = "own+SO_MAX_PACING_RATE"
 		b.gaps = stats.NewHistogram()
 	default:
+		b.pace.burst = max(b.pace.burst, min(limit, int(float64(o.Every)/gap)))
+		if o.Every > 0 {
+			b.pace.credit = longCredit
+		}
 		b.sent.Pacing = "own"
 		b.gaps = stats.NewHistogram()
 	}
@@ -219,7 +226,7 @@ func (s *Sender) Loop(w *engine.Worker) error {
 	}
 	s.rest()
 	for w.Phase.Is() != engine.Stopped {
-		sys.SleepUntil(sys.Monotonic() + wakeEvery)
+		engine.SleepUntil(sys.Monotonic() + wakeEvery)
 	}
 	return nil
 }
@@ -305,7 +312,7 @@ func (s *Sender) wait(now, d time.Duration) {
 	if d < worthIt {
 		return // the caller's loop spins
 	}
-	sys.SleepUntil(now + min(d-margin, wakeEvery))
+	engine.SleepUntil(now + min(d-margin, wakeEvery))
 }
 
 // refused decides what an error of sending the packets from at on means: count this many as lost,

@@ -109,6 +109,30 @@ func TestAmountsEndTheSending(t *testing.T) {
 	}
 }
 
+// TestBurstsOfATime sends what falls into a millisecond together: at gaps shorter than a thread can
+// sleep, an even schedule would spin for the whole test.
+func TestBurstsOfATime(t *testing.T) {
+	for _, c := range []struct {
+		rate  float64 // bits per second, in datagrams of 1400 bytes
+		every time.Duration
+		want  int
+	}{
+		{200e6, 0, 1},
+		{200e6, time.Millisecond, 17},
+		{200e6, 200 * time.Microsecond, 3},
+		{1e6, time.Millisecond, 1},
+	} {
+		a, b := socketPair(t, SocketOptions{})
+		f := newFlow(t, a, b, SendOptions{Bytes: 1400, BitRate: c.rate, Every: c.every, Batch: BatchMMsg},
+			ReceiveOptions{})
+		if got := f.sender.Sent().BurstPackets; got != c.want {
+			t.Errorf("%g b/s, every %v: bursts of %d, want %d", c.rate, c.every, got, c.want)
+		}
+		f.sender.Close()
+		f.receiver.Close()
+	}
+}
+
 // TestEndMarkIsNoData has a dialect send its last message on the socket of the sender.
 func TestEndMarkIsNoData(t *testing.T) {
 	a, b := socketPair(t, SocketOptions{})

@@ -11,7 +11,7 @@ type ConnOptions struct {
 	WindowBytes       int     // SO_SNDBUF and SO_RCVBUF, as requested (the kernel doubles it); 0: automatic tuning
 	MSSBytes          int     // TCP_MAXSEG, only before connect: it bounds both directions; 0: the kernel's
 	TOS               int     // IP TOS or IPv6 traffic class, 0 to 255; TCP keeps the two ECN bits to itself
-	PacingBytesPerSec float64 // SO_MAX_PACING_RATE, in payload; 0: none
+	PacingBytesPerSec float64 // of a sender, in payload: a schedule, spread by SO_MAX_PACING_RATE; 0: none
 	LocalPort         int     // only before connect; 0: the kernel chooses
 }
 

@@ -59,7 +59,7 @@ func (o ConnOptions) apply(fd int) error {
 	if o.PacingBytesPerSec <= 0 {
 		return nil
 	}
-	if err := sys.SetMaxPacingRate(fd, o.PacingBytesPerSec); err != nil {
+	if err := sys.SetMaxPacingRate(fd, pacingHeadroom*o.PacingBytesPerSec); err != nil {
 		return err
 	}
 	return sys.SetUnsentLowWater(fd, o.unsentBytes())

@@ -28,8 +28,9 @@ type ConnectOptions struct {
 	// Prefix is the start of every request, at most 64 bytes: it proves to the acceptor that this
 	// is no stranger.
 	Prefix        []byte
-	RequestBytes  int // after the prefix; with it, 1 to 1 MiB
-	ResponseBytes int // 1 to 1 MiB
+	RequestBytes  int  // after the prefix; with it, 1 to 1 MiB
+	ResponseBytes int  // 1 to 1 MiB
+	BusyPoll      bool // spin on the socket instead of sleeping in it
 	Conn          ConnOptions
 }
 
@@ -40,6 +41,7 @@ type AcceptOptions struct {
 	Prefix        []byte     // at most 64 bytes
 	RequestBytes  int        // after the prefix
 	ResponseBytes int
+	BusyPoll      bool        // spin on the sockets instead of sleeping in them
 	Conn          ConnOptions // of the listening socket: connections inherit them
 }
 

@@ -26,13 +26,22 @@ func NewConnector(p *Phase, o ConnectOptions) (*Worker, error) {
 	c := &connector{
 		to: sys.AddressOf(o.To), address: o.To, options: o.Conn, fd: -1,
 		out: append(bytes.Clone(o.Prefix), Pattern(o.RequestBytes)...), in: make([]byte, o.ResponseBytes),
+		spin: o.BusyPoll,
 	}
 	if err := c.open(); err != nil {
 		return nil, err
 	}
 	w := New(Requester, p, c)
-	w.RTT, w.Method = stats.NewHistogram(), "blocking"
+	w.RTT, w.Spins, w.Method = stats.NewHistogram(), o.BusyPoll, waiting(o.BusyPoll)
 	return w, nil
+}
+
+// waiting names how a worker waits.
+func waiting(spin bool) string {
+	if spin {
+		return "busy-poll"
+	}
+	return "blocking"
 }
 
 type connector struct {
@@ -40,6 +49,7 @@ type connector struct {
 	address netip.AddrPort
 	options ConnOptions
 	out, in []byte
+	spin    bool
 	fd      int
 }
 
@@ -62,7 +72,10 @@ func (c *connector) open() error {
 	if err := sys.SetDeferAccept(fd, requestPatience); err != nil {
 		return err
 	}
-	return sys.SetAbortOnClose(fd)
+	if err := sys.SetAbortOnClose(fd); err != nil || !c.spin {
+		return err
+	}
+	return sys.SetBlocking(fd, false)
 }
 
 // Wake does nothing: no call of the loop sleeps longer than wakeEvery, and the connection changes
@@ -121,8 +134,19 @@ func (c *connector) round(w *Worker) error {
 	return nil
 }
 
-func (c *connector) read(p []byte) (int, error)  { return read(c.fd, p) }
-func (c *connector) write(p []byte) (int, error) { return write(c.fd, p) }
+func (c *connector) read(p []byte) (int, error) {
+	if c.spin {
+		return sys.ReadNow(c.fd, p)
+	}
+	return read(c.fd, p)
+}
+
+func (c *connector) write(p []byte) (int, error) {
+	if c.spin {
+		return sys.WriteNow(c.fd, p)
+	}
+	return write(c.fd, p)
+}
 
 // Acceptor is the far end of a connection test: a listening socket of its own.
 type Acceptor struct {
@@ -131,6 +155,7 @@ type Acceptor struct {
 	from    netip.Addr // without a zone: accept does not return one
 	prefix  []byte
 	out, in []byte
+	spin    bool
 	peer    sys.Address
 	conn    int // the one being answered
 	last    int // the one answered before, which its client resets; -1: none
@@ -160,14 +185,14 @@ func NewAcceptor(p *Phase, o AcceptOptions) (*Worker, *Acceptor, error) {
 	}
 	a := &Acceptor{
 		fd: fd, conn: -1, last: -1, from: o.From.Unmap().WithZone(""), prefix: bytes.Clone(o.Prefix),
-		out: Pattern(o.ResponseBytes), in: make([]byte, len(o.Prefix)+o.RequestBytes),
+		out: Pattern(o.ResponseBytes), in: make([]byte, len(o.Prefix)+o.RequestBytes), spin: o.BusyPoll,
 	}
 	if err := a.listen(at, o.Conn); err != nil {
 		a.Close()
 		return nil, nil, err
 	}
 	w := New(Responder, p, a)
-	w.Method = "blocking"
+	w.Spins, w.Method = o.BusyPoll, waiting(o.BusyPoll)
 	return w, a, nil
 }
 
@@ -185,8 +210,10 @@ func (a *Acceptor) listen(at netip.Addr, o ConnOptions) error {
 		return err
 	}
 	var err error
-	a.port, err = sys.LocalPort(a.fd)
-	return err
+	if a.port, err = sys.LocalPort(a.fd); err != nil || !a.spin {
+		return err
+	}
+	return sys.SetBlocking(a.fd, false)
 }
 
 // acceptBacklog is the most that the kernel queues; net.core.somaxconn may allow less.
@@ -253,14 +280,14 @@ func (a *Acceptor) round(w *Worker) error {
 // between two pieces; any other has requestPatience in all.
 func (a *Acceptor) request(w *Worker) bool {
 	// As a rule all of it has already arrived.
-	n, err := read(a.conn, a.in)
+	n, err := a.read(a.in)
 	for heard := w.Now(); n < len(a.in) && w.Now()-heard < requestPatience && w.Phase.Is() != Stopped; {
 		// A timeout means a round trip longer than wakeEvery, or a retransmitted segment.
 		if err != nil && !errors.Is(err, sys.ErrTimeout) {
 			return false
 		}
 		var more int
-		more, err = read(a.conn, a.in[n:])
+		more, err = a.read(a.in[n:])
 		n += more
 		if more > 0 && n >= len(a.prefix) && bytes.HasPrefix(a.in, a.prefix) {
 			heard = w.Now()
@@ -269,7 +296,19 @@ func (a *Acceptor) request(w *Worker) bool {
 	return n == len(a.in) && bytes.HasPrefix(a.in, a.prefix)
 }
 
-func (a *Acceptor) write(p []byte) (int, error) { return write(a.conn, p) }
+func (a *Acceptor) read(p []byte) (int, error) {
+	if a.spin {
+		return sys.ReadNow(a.conn, p)
+	}
+	return read(a.conn, p)
+}
+
+func (a *Acceptor) write(p []byte) (int, error) {
+	if a.spin {
+		return sys.WriteNow(a.conn, p)
+	}
+	return write(a.conn, p)
+}
 
 // connect sleeps the way that suits the number of workers, as read does.
 func connect(fd int, to *sys.Address) error {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/linerate/linerate/internal/base/testenv"
 	"github.com/linerate/linerate/internal/host/tcpinfo"
 	"github.com/linerate/linerate/internal/kernel/sys"
 )
@@ -21,13 +22,7 @@ func TestOptionsBeforeTheHandshake(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer l.Close()
-	// A port that nothing used a moment ago.
-	free, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	port := free.Addr().(*net.TCPAddr).Port
-	_ = free.Close() // its port is free now
+	port := testenv.FreePorts(t, 1)
 
 	o := ConnOptions{MSSBytes: 1000, WindowBytes: 50_000, TOS: 0x28, Congestion: "reno", LocalPort: port, NoDelay: true,
 		PacingBytesPerSec: 1e9}
@@ -73,7 +68,7 @@ func TestOptionsBeforeTheHandshake(t *testing.T) {
 			t.Errorf("%s sends segments of %d bytes", name, info.SndMSSBytes)
 		}
 	}
-	if info, err := near.Info(); err != nil || info.MaxPacingRateBytes != 1e9 {
+	if info, err := near.Info(); err != nil || info.MaxPacingRateBytes != pacingHeadroom*1e9 {
 		t.Errorf("pacing rate %d, %v", info.MaxPacingRateBytes, err)
 	}
 }

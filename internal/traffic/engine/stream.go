@@ -26,7 +26,7 @@ const (
 	// pacedCall is how much of a paced stream one call hands over: what is counted as sent then
 	// leaves within some milliseconds.
 	pacedCall    = 10 * time.Millisecond
-	minPacedCall = 4 << 10
+	minPacedCall = 1 << 10
 )
 
 // SendMethod is how a stream sender hands bytes to the kernel.
@@ -94,7 +94,7 @@ func newStreamSender(p *Phase, conn *Conn, method SendMethod, o StreamOptions) (
 	}
 	short := shortQueue{conn: conn, off: method != SendCopy || conn.pacing > 0 || !conn.mayShorten()}
 	w := New(Sender, p, &streamSender{conn: conn, from: from, call: call, limit: o.Limit, woken: make(chan struct{}, 1),
-		short: short})
+		short: short, pace: schedule{bytesPerSecond: conn.pacing}})
 	w.Conn, w.Method = conn, string(method)
 	return w, nil
 }
@@ -144,11 +144,13 @@ type streamSender struct {
 	limit   *Quota
 	claimed int // of limit, and not sent yet
 	short   shortQueue
+	pace    schedule
 	woken   chan struct{} // ends the sleep of a sender that has nothing left to send
 
 	shared   bool // with other streams on one thread: never sleep
 	finished bool // nothing is left to send
 	full     bool // the last call took all that it was given
+	segment  int  // of a connection that the kernel paces, in bytes, see pacedSegment; 0: none
 }
 
 func (s *streamSender) Wake() {
@@ -187,12 +189,20 @@ func (s *streamSender) round(w *Worker) error {
 		}
 		want = s.claimed
 	}
+	if s.pace.bytesPerSecond > 0 {
+		if wait := s.pace.wait(w.Now(), want); wait > 0 {
+			s.full = false
+			SleepUntil(sys.Monotonic() + min(wait, wakeEvery))
+			return nil
+		}
+	}
 	// A timeout is no failure: it lets the worker look at the phase, which a peer with a closed
 	// window would otherwise prevent.
 	n, err := s.from.send(s.at, want)
 	s.full = n == want
 	if n > 0 {
 		w.Bytes.Add(int64(n))
+		s.pace.sent(n)
 		s.at = (s.at + n) % patternPeriod
 		if s.limit != nil {
 			s.claimed -= n
@@ -208,12 +218,16 @@ func (s *streamSender) round(w *Worker) error {
 	return nil
 }
 
+// restEvery bounds the sleep of a sender that has sent its amount. The end of the stream comes after
+// it, so a longer sleep would make the transfer look that much longer to the other end.
+const restEvery = 2 * time.Millisecond
+
 // rest waits for the end of the test when the quota is used up.
 func (s *streamSender) rest() {
 	if s.shared {
 		return
 	}
-	late := time.NewTimer(wakeEvery)
+	late := time.NewTimer(restEvery)
 	defer late.Stop()
 	select {
 	case <-s.woken:

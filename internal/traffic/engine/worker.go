@@ -64,6 +64,9 @@ type Worker struct {
 	done chan struct{}
 	base time.Time // only for its monotonic reading: time.Since of it is one vDSO call
 
+	thread atomic.Int64 // the number of its thread; 0: it does not run yet, or the system has none
+	spent  atomic.Int64 // nanoseconds of CPU time, once it has ended
+
 	carrier *carrier // the thread that it shares, see Multiplex; nil: its own
 	seat    int      // among those of the carrier
 }
@@ -99,7 +102,31 @@ func (w *Worker) run(cpu int) error {
 	if cpu >= 0 && sys.Pin(cpu) == nil {
 		w.CPU = cpu
 	}
-	return w.body.Loop(w)
+	w.onThread(sys.ThreadID())
+	err := w.body.Loop(w)
+	w.offThread()
+	return err
+}
+
+// onThread notes the thread that the worker runs on.
+func (w *Worker) onThread(id int) { w.thread.Store(int64(id)) }
+
+// offThread notes what the thread has used before it ends.
+func (w *Worker) offThread() {
+	if used, ok := sys.ThreadTime(int(w.thread.Load())); ok {
+		w.spent.Store(int64(used))
+	}
+}
+
+// ThreadTime returns the CPU time that the worker's thread has used so far, and the thread's number,
+// because several workers may share one; false if it is unknown.
+func (w *Worker) ThreadTime() (thread int, used time.Duration, ok bool) {
+	thread = int(w.thread.Load())
+	if spent := w.spent.Load(); spent > 0 {
+		return thread, time.Duration(spent), true
+	}
+	used, ok = sys.ThreadTime(thread)
+	return thread, used, ok
 }
 
 // Done is closed when Run has returned.

@@ -5,8 +5,8 @@
 //
 // [Main] is the whole TestMain of a package: it fails a package whose tests leave goroutines of
 // this module or descriptors behind. A [Log] collects sentences of a server, or lines of a program,
-// and tests wait for those. [Serve] runs one of our servers for the length of a test. [Program],
-// [Run] and [Start] find and run programs of other projects, at ports that [FreePorts] finds.
+// and tests wait for those. [Serve] runs one of our servers for the length of a test. [Run] and
+// [Start] run programs of other projects.
 //
 // # Units
 //
@@ -18,7 +18,5 @@
 //
 // # Limits
 //
-// For tests only. Descriptors are counted where /proc/self/fd exists, which is Linux. A port that
-// [FreePorts] returns is free at that moment, and nothing reserves it: a test should try another
-// one if a program cannot listen on it.
+// For tests only. Descriptors are counted where /proc/self/fd exists, which is Linux.
 package traffictest

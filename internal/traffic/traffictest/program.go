@@ -17,16 +17,10 @@ import (
 // children behind.
 const killWait = 5 * time.Second
 
-// Program returns the path of a program of another project; see testenv.Program.
-func Program(t testing.TB, name string) (path string) {
-	t.Helper()
-	return testenv.Program(t, name)
-}
-
 // Run runs a program, which must succeed within a minute, and returns its output.
 func Run(t testing.TB, name string, args ...string) string {
 	t.Helper()
-	out, err := Output(t, patience, Program(t, name), args...)
+	out, err := Output(t, patience, testenv.Program(t, name), args...)
 	if err != nil {
 		t.Fatalf("%s %s: %v\n%s", name, strings.Join(args, " "), err, out)
 	}
@@ -34,7 +28,8 @@ func Run(t testing.TB, name string, args ...string) string {
 }
 
 // Output runs a program, which must end within the given time, and returns what it wrote on both of
-// its outputs. Any goroutine may call it; the test has asked for the [Program].
+// its outputs. Any goroutine may call it; the test has asked for the program with
+// [testenv.Program].
 func Output(t testing.TB, within time.Duration, name string, args ...string) (string, error) {
 	ctx, cancel := context.WithTimeout(t.Context(), within)
 	defer cancel()
@@ -60,7 +55,7 @@ type Process struct {
 func Start(t testing.TB, within time.Duration, name string, args ...string) *Process {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), within)
-	cmd := exec.CommandContext(ctx, Program(t, name), args...)
+	cmd := exec.CommandContext(ctx, testenv.Program(t, name), args...)
 	cmd.WaitDelay = killWait
 	p := &Process{ended: make(chan struct{})}
 	cmd.Stdout, cmd.Stderr = p, p

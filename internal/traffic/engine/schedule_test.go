@@ -1,0 +1,101 @@
+package engine
+
+import (
+	"math/rand/v2"
+	"testing"
+	"time"
+)
+
+// TestScheduleKeepsItsRate plays a sender on a virtual clock. At no moment has it handed over more
+// than its rate allows, and as long as its delays are within the credit it makes up for them.
+func TestScheduleKeepsItsRate(t *testing.T) {
+	const rate = 125_000.0 // 1 Mb/s
+	for _, c := range []struct {
+		name  string
+		call  int
+		delay func(r *rand.Rand) time.Duration // of each wake-up
+		least float64                          // of what the rate allows, at the end
+	}{
+		{"punctual", 1250, func(*rand.Rand) time.Duration { return 0 }, 0.99},
+		{"late by up to 30 ms", 1250, func(r *rand.Rand) time.Duration {
+			return time.Duration(r.Int64N(int64(30 * time.Millisecond)))
+		}, 0.97},
+		{"one delay of two seconds", 1250, func(r *rand.Rand) time.Duration {
+			if r.IntN(100) == 0 {
+				return 2 * time.Second
+			}
+			return 0
+		}, 0.2},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			r := rand.New(rand.NewPCG(1, 2))
+			s := schedule{bytesPerSecond: rate}
+			begin := 3 * time.Second // a worker's clock does not begin at zero
+			now, sent := begin, int64(0)
+			for now < begin+10*time.Second {
+				if wait := s.wait(now, c.call); wait > 0 {
+					now += wait + c.delay(r)
+					continue
+				}
+				n := 1 + r.IntN(c.call) // the socket may take less
+				s.sent(n)
+				sent += int64(n)
+				if most := rate * (now - begin).Seconds(); float64(sent) > most+1 {
+					t.Fatalf("%d bytes after %v, where the rate allows %.0f", sent, now-begin, most)
+				}
+			}
+			if share := float64(sent) / (rate * (now - begin).Seconds()); share < c.least {
+				t.Errorf("handed over %.3f of what the rate allows, want %g at least", share, c.least)
+			}
+		})
+	}
+	if wait := (&schedule{}).wait(time.Hour, 1<<20); wait != 0 {
+		t.Errorf("without a rate: wait %v", wait)
+	}
+}
+
+// TestScheduleForgivesLongDelays limits what a stream makes up for after a standstill.
+func TestScheduleForgivesLongDelays(t *testing.T) {
+	s := schedule{bytesPerSecond: 1000}
+	s.wait(0, 10)
+	sent := 0
+	for now := time.Minute; s.wait(now, 10) == 0; sent += 10 {
+		s.sent(10)
+	}
+	if most := int(1000 * lateCredit.Seconds()); sent > most+20 {
+		t.Errorf("%d bytes at once after a minute, want %d at most", sent, most)
+	}
+}
+
+// TestPacedSenderHandsOverNothingEarly runs the body itself: whatever the host's load, the bytes
+// counted never exceed the rate times the worker's own clock.
+func TestPacedSenderHandsOverNothingEarly(t *testing.T) {
+	const rate = 1e6
+	near, far := connPair(t, ConnOptions{PacingBytesPerSec: rate})
+	p := &Phase{}
+	p.Set(Measured)
+	w, err := NewStreamSender(p, near, StreamOptions{Send: SendCopy})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := NewStreamReceiver(p, far, StreamOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- r.Run(-1) }()
+	s := w.body.(*streamSender)
+	for w.Bytes.Load() < 200_000 {
+		if err := s.round(w); err != nil {
+			t.Fatal(err)
+		}
+		if sent, most := w.Bytes.Load(), rate*w.Now().Seconds(); float64(sent) > most {
+			t.Fatalf("%d bytes after %v, where the rate allows %.0f", sent, w.Now(), most)
+		}
+	}
+	p.Set(Stopped)
+	r.Wake()
+	if err := <-ended; err != nil {
+		t.Error(err)
+	}
+}
