@@ -28,7 +28,7 @@
 //
 //	linerate/host.json       {"time":"RFC 3339","arch":"GOARCH"}
 //	linerate/links.json      [{"index","name","kind","mac","mtu_bytes","tx_queue_length_packets",
-//	                         "up","carrier","qdisc","parent_index","master_index",
+//	                         "up","carrier","qdisc","parent_index","master_index","parent","master",
 //	                         "vlan_id","vlan_protocol","bond_mode"}]
 //	linerate/addresses.json  [{"index","cidr"}]
 //	linerate/routes.json     [Route as in linerate.inspect/1]
@@ -50,6 +50,12 @@
 // speed) stay unknown and the interface is Asleep. /sys shows this state; where it shows another
 // network namespace, the state is not known and the card is asked.
 //
+// # Kernel log
+//
+// A live Snapshot reads the kernel's log (/dev/kmsg) to its end, at most 20 000 records, and keeps
+// what a few sentences of the kernel say about NICs. Lines with another facility than the kernel's
+// are the text of programs and do not count; the rest is reduced to printable ASCII.
+//
 // # Units
 //
 // Rates are bits per second, memory is bytes, time is seconds; the JSON key carries the unit.
@@ -60,7 +66,7 @@
 //
 // Documentation/ABI/testing/sysfs-class-net{,-statistics,-queues}, sysfs-bus-pci;
 // Documentation/networking/{ip-sysctl,statistics, scaling}.rst;
-// Documentation/admin-guide/sysctl/net.rst; proc(5). Each parser names its file and the kernel that
+// Documentation/admin-guide/sysctl/net.rst; Documentation/ABI/testing/dev-kmsg; proc(5). Each parser names its file and the kernel that
 // changed its form.
 //
 // # Limits

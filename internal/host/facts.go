@@ -32,8 +32,11 @@ type linkFact struct {
 	Carrier    bool   `json:"carrier"`
 	Qdisc      string `json:"qdisc,omitempty"`
 
-	ParentIndex  int    `json:"parent_index,omitempty"` // IFLA_LINK: the lower interface, or the other end of a veth
-	MasterIndex  int    `json:"master_index,omitempty"` // IFLA_MASTER
+	ParentIndex int `json:"parent_index,omitempty"` // IFLA_LINK: the lower interface, or the other end of a veth
+	MasterIndex int `json:"master_index,omitempty"` // IFLA_MASTER
+	// The same by name, of a report whose list of interfaces lacks them.
+	Parent       string `json:"parent,omitempty"`
+	Master       string `json:"master,omitempty"`
 	VLANID       int    `json:"vlan_id,omitempty"`
 	VLANProtocol string `json:"vlan_protocol,omitempty"`
 	BondMode     string `json:"bond_mode,omitempty"`

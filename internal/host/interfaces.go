@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"io/fs"
 	"math"
 	"slices"
@@ -39,6 +40,15 @@ func readInterfaces(ctx context.Context, src *source, t *facts, m bus.Machine, s
 	} else {
 		links = linksFromSysfs(src, said)
 	}
+	// Of a host that is alive all are read: it is the kernel's own list.
+	if len(links) > MaxInterfaces && !src.Live() {
+		said.say(fmt.Sprintf("%d interfaces: only the first %d are read", len(links), MaxInterfaces))
+		links = links[:MaxInterfaces]
+	}
+	addresses := make(map[int][]string, len(t.addresses))
+	for _, a := range t.addresses {
+		addresses[a.Index] = append(addresses[a.Index], a.CIDR)
+	}
 	// What all NICs share is read once and first: the table of interrupts has a line for each of
 	// them and a column for each CPU, and /proc/net/dev has the counters of interfaces that sysfs
 	// does not show.
@@ -56,11 +66,7 @@ func readInterfaces(ctx context.Context, src *source, t *facts, m bus.Machine, s
 		// model.go).
 		e := src.ethtool(l.Name)
 		dev := fromLinkFact(l, e)
-		for _, a := range t.addresses {
-			if a.Index == l.Index {
-				dev.Addresses = append(dev.Addresses, a.CIDR)
-			}
-		}
+		dev.Addresses = append(dev.Addresses, addresses[l.Index]...)
 		if own {
 			fromSysfs(src, &dev)
 		} else {
@@ -138,6 +144,10 @@ func fromLinkFact(l linkFact, e ethtoolFacts) Interface {
 	return dev
 }
 
+// MaxInterfaces bounds what is read of a host that is not this one: a switch with every VLAN has some
+// 4,200, a host with a thousand containers some 2,000. An archive may claim any number.
+const MaxInterfaces = 8192
+
 // sysfsIsOurs reports whether /sys/class/net shows the same interfaces as netlink. sysfs shows the
 // network namespace in which it was mounted, and a container's eth0 with index 2 looks much like
 // its host's.
@@ -151,21 +161,26 @@ func sysfsIsOurs(src *source, links []linkFact) bool {
 	// distinguishes two namespaces. The count catches a namespace whose interfaces are a subset of
 	// ours.
 	seen := 0
+	byName := make(map[string]linkFact, len(links))
+	for _, l := range links {
+		if _, twice := byName[l.Name]; !twice {
+			byName[l.Name] = l
+		}
+	}
 	for _, name := range names {
 		if !src.Exists("sys/class/net/" + name + "/ifindex") {
 			continue // bonding_masters is a file among the interfaces
 		}
 		seen++
-		i := slices.IndexFunc(links, func(l linkFact) bool { return l.Name == name })
-		if i < 0 {
+		l, known := byName[name]
+		if !known {
 			return false
 		}
 		index, ok := src.Number("sys/class/net/" + name + "/ifindex")
-		if !ok || int(index) != links[i].Index {
+		if !ok || int(index) != l.Index {
 			return false
 		}
-		if mac := src.Optional("sys/class/net/" + name + "/address"); links[i].MAC != "" && mac != "" &&
-			mac != links[i].MAC {
+		if mac := src.Optional("sys/class/net/" + name + "/address"); l.MAC != "" && mac != "" && mac != l.MAC {
 			return false
 		}
 	}

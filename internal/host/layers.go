@@ -11,15 +11,21 @@ import (
 // sysfs has a link lower_NAME or upper_NAME for every pair that the kernel keeps together (since
 // Linux 3.13: VLANs, bonds, bridges, teams, macvlans; netdev_adjacent_sysfs_add in net/core/dev.c).
 // rtnetlink has the master of a port (IFLA_MASTER) and the interface that one was made on
-// (IFLA_LINK), which is the only source for tunnels.
+// (IFLA_LINK), which is the only source for tunnels. A report of another program may lack one of
+// them; then its name is all that is known, and it stays in Above or Below.
 func readLayers(src *source, interfaces []Interface, links []linkFact, own bool) {
 	position := make(map[int]int, len(interfaces)) // by interface index
 	for i, dev := range interfaces {
 		position[dev.Index] = i
 	}
+	layers := layering{interfaces: interfaces, joined: make(map[[2]int]bool)}
+	byIndex := make(map[int]linkFact, len(links))
+	for _, l := range links {
+		byIndex[l.Index] = l
+	}
 	// sysfs first: it names both ends and is never wrong about a namespace that it shows.
 	if own {
-		layersFromSysfs(src, interfaces)
+		layers.fromSysfs(src)
 	}
 	for _, l := range links {
 		i, ok := position[l.Index]
@@ -30,24 +36,26 @@ func readLayers(src *source, interfaces []Interface, links []linkFact, own bool)
 		dev.Kind, dev.VLANID, dev.VLANProtocol, dev.BondMode = readKind(src, dev, l, own), l.VLANID,
 			l.VLANProtocol, l.BondMode
 		if master, ok := position[l.MasterIndex]; ok && l.MasterIndex != 0 {
-			join(interfaces, master, i) // a port is below its bond or bridge
+			layers.join(master, i) // a port is below its bond or bridge
+		}
+		if l.Master != "" && !slices.Contains(dev.Above, l.Master) {
+			dev.Above = append(dev.Above, l.Master)
+		}
+		if l.Parent != "" && !slices.Contains(dev.Below, l.Parent) {
+			dev.Below = append(dev.Below, l.Parent)
 		}
 		if parent, ok := position[l.ParentIndex]; ok && l.ParentIndex != 0 && parent != i {
 			switch {
 			case l.Kind == "veth":
 				// The index may belong to another namespace; the two ends name each other.
-				if slices.ContainsFunc(links,
-					func(p linkFact) bool {
-						return p.Index == l.ParentIndex && p.Kind == "veth" &&
-							p.ParentIndex == l.Index
-					}) {
+				if p := byIndex[l.ParentIndex]; p.Kind == "veth" && p.ParentIndex == l.Index {
 					dev.Peer = interfaces[parent].Name
 				}
 			// A VLAN or macvlan that was moved into this namespace has its lower interface in
 			// another one, whose index may belong to any interface here. sysfs knows; where it is
 			// not available the index is used.
 			case !own || len(dev.Below) == 0 && !adjacent[l.Kind]:
-				join(interfaces, i, parent)
+				layers.join(i, parent)
 			}
 		}
 	}
@@ -69,30 +77,40 @@ func readLayers(src *source, interfaces []Interface, links []linkFact, own bool)
 var adjacent = map[string]bool{"vlan": true, "macvlan": true, "macvtap": true, "ipvlan": true, "ipvtap": true,
 	"macsec": true, "vrf": true}
 
-func layersFromSysfs(src *source, interfaces []Interface) {
-	for i := range interfaces {
-		names, _ := src.List("sys/class/net/" + interfaces[i].Name) // An interface that has just gone has no layers.
+// layering collects which interface rests on which.
+type layering struct {
+	interfaces []Interface
+	joined     map[[2]int]bool // above, below
+}
+
+func (l layering) fromSysfs(src *source) {
+	position := make(map[string]int, len(l.interfaces))
+	for i, dev := range l.interfaces {
+		position[dev.Name] = i
+	}
+	for i := range l.interfaces {
+		names, _ := src.List("sys/class/net/" + l.interfaces[i].Name) // An interface that has just gone has no layers.
 		for _, name := range names {
 			lower, ok := strings.CutPrefix(name, "lower_")
 			if !ok {
 				continue
 			}
-			if j := slices.IndexFunc(interfaces, func(d Interface) bool { return d.Name == lower }); j >= 0 {
-				join(interfaces, i, j)
+			if j, known := position[lower]; known {
+				l.join(i, j)
 			}
 		}
 	}
 }
 
 // join records, once, that one interface rests on another.
-func join(interfaces []Interface, above, below int) {
-	up, down := &interfaces[above], &interfaces[below]
-	if !slices.Contains(up.Below, down.Name) {
-		up.Below = append(up.Below, down.Name)
+func (l layering) join(above, below int) {
+	pair := [2]int{above, below}
+	if l.joined[pair] {
+		return
 	}
-	if !slices.Contains(down.Above, up.Name) {
-		down.Above = append(down.Above, up.Name)
-	}
+	l.joined[pair] = true
+	up, down := &l.interfaces[above], &l.interfaces[below]
+	up.Below, down.Above = append(up.Below, down.Name), append(down.Above, up.Name)
 }
 
 // readKind returns the kind of an interface, in the words of ip(8). tun and tap are one driver: bit
@@ -117,6 +135,10 @@ func readKind(src *source, dev *Interface, l linkFact, own bool) string {
 	return ""
 }
 
+// mostBelow bounds the interfaces that carriers visits below one: a kernel nests eight deep
+// (MAX_NEST_DEV), and a bond has some dozens of ports; an archive may claim a chain of all it has.
+const mostBelow = 512
+
 // carriers removes all layers: it returns the cards below an interface. Cycles of interfaces, which
 // a kernel refuses but an archive may contain, end at interfaces already seen.
 func carriers(interfaces []Interface, position map[string]int, top int) []string {
@@ -124,7 +146,7 @@ func carriers(interfaces []Interface, position map[string]int, top int) []string
 	// Breadth first, skipping interfaces already seen: two VLANs of one bond lead to the same two
 	// cards.
 	seen := map[int]bool{top: true}
-	for next := []int{top}; len(next) > 0; {
+	for next := []int{top}; len(next) > 0 && len(seen) <= mostBelow; {
 		i := next[0]
 		next = next[1:]
 		if i != top && !interfaces[i].Virtual {
@@ -132,7 +154,8 @@ func carriers(interfaces []Interface, position map[string]int, top int) []string
 			continue
 		}
 		for _, name := range interfaces[i].Below {
-			if j := position[name]; !seen[j] {
+			// A report may name an interface that it does not have.
+			if j, ok := position[name]; ok && !seen[j] {
 				seen[j] = true
 				next = append(next, j)
 			}

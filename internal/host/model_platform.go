@@ -14,8 +14,11 @@ type Platform struct {
 	// Firewall lists the nftables chains that packets pass. Nil: no chains, or not permitted to
 	// read them; archives have none.
 	Firewall []FirewallChain `json:"firewall,omitempty"`
-	Mounts   []Mount         `json:"mounts,omitempty"` // NFS only
-	Owners   []owner.Owner   `json:"owners,omitempty"`
+	// KernelLog is what the kernel said about the NICs. Nil: nothing, or not permitted to read it;
+	// archives have none.
+	KernelLog []KernelEvent `json:"kernel_log,omitempty"`
+	Mounts    []Mount       `json:"mounts,omitempty"` // NFS only
+	Owners    []owner.Owner `json:"owners,omitempty"`
 }
 
 // Qdisc is one queueing discipline with its totals (tc -s qdisc).
@@ -95,6 +98,12 @@ type FirewallChain struct {
 	// Compared is the number of rules that the kernel evaluates for a packet of an existing
 	// connection that matches none of them.
 	Compared int `json:"compared_rules"`
+	// AtMost is the same with every conditional jump taken, and Counting the number of those rules
+	// that count packets without deciding anything; both absent in older documents.
+	AtMost   int `json:"compared_rules_at_most,omitempty"`
+	Counting int `json:"counting_rules,omitempty"`
+	// Legacy says that the chain is one of x_tables (iptables-legacy), not of nftables.
+	Legacy bool `json:"x_tables,omitempty"`
 }
 
 // Mount is an NFS mount with the options in force, as client and server agreed; fstab may have

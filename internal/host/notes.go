@@ -3,7 +3,6 @@ package host
 import (
 	"errors"
 	"io/fs"
-	"slices"
 
 	"github.com/linerate/linerate/internal/kernel/nl"
 )
@@ -18,7 +17,12 @@ var errNotArchived = errors.New("not in the archive")
 type notes struct {
 	sentences []string
 	causes    []error
+	said      map[string]bool
 }
+
+// mostNotes bounds the sentences about one host: an archive may lack something of every interface
+// that it claims.
+const mostNotes = 500
 
 // add records that something is not known and why, each sentence once. Missing, not permitted and
 // not supported are different answers.
@@ -44,7 +48,15 @@ func (n *notes) add(what string, err error) {
 // say adds a sentence once: a host with forty interfaces of one driver would repeat the same
 // sentence forty times.
 func (n *notes) say(sentence string) {
-	if !slices.Contains(n.sentences, sentence) {
-		n.sentences = append(n.sentences, sentence)
+	switch {
+	case n.said[sentence] || len(n.sentences) > mostNotes:
+		return
+	case len(n.sentences) == mostNotes:
+		sentence = "more could not be read than is listed here"
 	}
+	if n.said == nil {
+		n.said = make(map[string]bool)
+	}
+	n.said[sentence] = true
+	n.sentences = append(n.sentences, sentence)
 }

@@ -16,6 +16,7 @@ func readPlatform(src *source, s *Snapshot, said *notes) Platform {
 	return Platform{
 		Qdiscs: readQdiscs(src, said), Softnet: readSoftnet(src), Idle: readIdle(src, s.CPUs),
 		Tables: readTables(src, s), Firewall: readFirewall(src), Mounts: readMounts(src), Owners: readOwners(src),
+		KernelLog: readKernelLog(src, s.Interfaces),
 	}
 }
 
@@ -102,22 +103,28 @@ func readIdle(src *source, cpus []CPU) *Idle {
 	return idle
 }
 
-// readFirewall asks the running kernel for the chains of nftables. The question itself makes the
-// kernel load the module, so a host that has not loaded it is not asked. A kernel without
-// /proc/modules cannot load any, and has it built in or not at all. The refusal to an ordinary user
-// is expected, so it gives no warning.
+// readFirewall asks the running kernel for the chains of nftables and of x_tables. The question
+// itself makes the kernel load the module, so a host that has not loaded it is not asked, nor for a
+// table that the kernel does not list. A kernel without /proc/modules cannot load any, and has it
+// built in or not at all. The refusal to an ordinary user is expected, so it gives no warning.
 func readFirewall(src *source) []FirewallChain {
-	if !src.Live() || !src.Exists("sys/module/nf_tables") && src.Exists("proc/modules") {
-		return nil
-	}
-	chains, err := nft.Chains()
-	if err != nil {
+	if !src.Live() {
 		return nil
 	}
 	var all []FirewallChain
-	for _, c := range chains {
-		all = append(all, FirewallChain(c))
+	add := func(chains []nft.Chain, err error) {
+		if err != nil {
+			return
+		}
+		for _, c := range chains {
+			all = append(all, FirewallChain(c))
+		}
 	}
+	if src.Exists("sys/module/nf_tables") || !src.Exists("proc/modules") {
+		add(nft.Chains())
+	}
+	add(nft.Legacy("ip"))
+	add(nft.Legacy("ip6"))
 	return all
 }
 

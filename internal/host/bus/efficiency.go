@@ -1,6 +1,9 @@
 package bus
 
-import "fmt"
+import (
+	"fmt"
+	"slices"
+)
 
 // The shares of a bus's nominal rate that cards get. Those without a formula are rounded-down
 // experience, not laws: cards differ by a tenth. They only have to show whether a bus can be the
@@ -103,4 +106,51 @@ func SharedMemoryRate(wire, copy float64) float64 {
 		return 0
 	}
 	return 1 / (1/wire + 1/copy)
+}
+
+// Nominal returns a slot of that kind as its standard has it, for arithmetic without a machine, with
+// the formula of its capacity. Width is bits of a parallel bus, lanes of PCIe, and the generation of
+// USB (2 or 3); transfers is the clock in hertz, for PCI-X 2.0 times the transfers of a clock, and for
+// PCIe the transfers per second of a lane. Zero is what is usual: 32 bits at 33 MHz, 64 bits at 133 MHz
+// of PCI-X, eight lanes of PCIe 3. It refuses kinds and widths that do not exist.
+func Nominal(kind string, width int, transfers float64) (s Slot, formula string, err error) {
+	usual, known := map[string]struct {
+		widths    []int // the first is the usual one
+		transfers float64
+	}{
+		"isa": {[]int{16, 8}, ISAClock}, "eisa": {[]int{32}, ISAClock}, "pci": {[]int{32, 64}, pciClock},
+		"pci-x": {[]int{64, 32}, 4 * pciClock}, "pcie": {[]int{8, 1, 2, 4, 12, 16, 32}, 8e9},
+		"usb": {[]int{3, 2}, 0},
+	}[kind]
+	if !known {
+		return Slot{}, "", fmt.Errorf("%q: no kind of bus; isa, eisa, pci, pci-x, pcie or usb", kind)
+	}
+	if width == 0 {
+		width = usual.widths[0]
+	}
+	if !slices.Contains(usual.widths, width) {
+		return Slot{}, "", fmt.Errorf("%s with a width of %d: it has %v", kind, width, usual.widths)
+	}
+	if transfers <= 0 {
+		transfers = usual.transfers
+	}
+	s = Slot{Kind: kind, Width: width}
+	mega := transfers / 1e6
+	switch kind {
+	case "isa":
+		clocks := map[int]int{8: 3, 16: 2}[width]
+		s.CapacityBitsPerSec = ISARate(width, transfers)
+		formula = fmt.Sprintf("%d bits × %.4g MHz / %d clocks of a cycle", width, mega, clocks)
+	case "pcie":
+		s.SpeedGigatransfers = transfers / 1e9
+		s.CapacityBitsPerSec = laneRate(s.SpeedGigatransfers) * float64(width)
+		formula = fmt.Sprintf("%d lanes × %g GT/s × line coding, each direction", width, s.SpeedGigatransfers)
+	case "usb":
+		s.CapacityBitsPerSec = map[int]float64{2: 480e6, 3: 4e9}[width]
+		formula = map[int]string{2: "480 Mb/s of high speed", 3: "5 Gb/s × 8/10 of line coding"}[width]
+	default:
+		s.CapacityBitsPerSec, s.Megatransfers = float64(width)*transfers, mega
+		formula = fmt.Sprintf("%d bits × %.4g million transfers per second", width, mega)
+	}
+	return s, formula, nil
 }

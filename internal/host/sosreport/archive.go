@@ -1,6 +1,7 @@
 package sosreport
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -36,7 +37,7 @@ type card struct {
 }
 
 // archive derives what the report does not hold as files of the kernel.
-func (s *source) archive() []hostfs.Entry {
+func (s *source) archive(ctx context.Context) ([]hostfs.Entry, error) {
 	if s.process != "" {
 		s.putLink("proc/self", s.process)
 	}
@@ -59,6 +60,9 @@ func (s *source) archive() []hostfs.Entry {
 	links := s.links()
 	cards := make(map[string]card, len(links))
 	for _, l := range links {
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
 		cards[l.Name] = s.card(l.Name)
 	}
 	devices := printed.ParsePCI(s.output("lspci -nnvv", "lspci -nvv", "lspci"))
@@ -66,6 +70,9 @@ func (s *source) archive() []hostfs.Entry {
 	// A partial result is used; package host reports errors.
 	interrupts, _ := procfs.ParseInterrupts([]byte(s.text("proc/interrupts")))
 	for _, l := range links {
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
 		c := cards[l.Name]
 		s.sysfs(l, &c, devices, interrupts)
 		cards[l.Name] = c
@@ -80,7 +87,7 @@ func (s *source) archive() []hostfs.Entry {
 		}
 	}
 	s.value("sys/class/net/bonding_masters", strings.Join(bonds, " "))
-	return s.made
+	return s.made, nil
 }
 
 // netlink writes what netlink would have reported.
@@ -204,6 +211,7 @@ func (s *source) processes() {
 func (s *source) links() []*printed.Link {
 	var all []*printed.Link
 	byIndex := make(map[int]*printed.Link)
+	leftOut := false
 	// Three outputs about one thing, each with something that the others lack; of each the richest
 	// form in the report.
 	for _, commands := range [][]string{
@@ -212,6 +220,8 @@ func (s *source) links() []*printed.Link {
 	} {
 		for _, l := range printed.ParseLinks(s.output(commands...)) {
 			switch known, ok := byIndex[l.Index]; {
+			case !ok && len(all) >= host.MaxInterfaces:
+				leftOut = true
 			case !namesInterface(l.Name):
 				s.say(fmt.Sprintf("interface %.40q: left out: not a valid name for the kernel", l.Name))
 			case !ok:
@@ -222,14 +232,17 @@ func (s *source) links() []*printed.Link {
 			}
 		}
 	}
+	if leftOut {
+		s.say(fmt.Sprintf("more than %d interfaces: the rest is left out", host.MaxInterfaces))
+	}
 	byName := make(map[string]*printed.Link, len(all))
 	for _, l := range all {
 		byName[l.Name] = l
 	}
 	// Names become numbers once all interfaces are known: a bond follows its members.
 	for _, l := range all {
-		l.MasterIndex = indexOf(byName, l.Master)
-		l.ParentIndex = indexOf(byName, l.Peer)
+		l.MasterIndex, l.MasterName = s.refer(byName, l, l.Master)
+		l.ParentIndex, l.ParentName = s.refer(byName, l, l.Peer)
 	}
 	slices.SortStableFunc(all, func(a, b *printed.Link) int { return a.Index - b.Index })
 	return all
@@ -241,14 +254,23 @@ func namesInterface(name string) bool {
 	return name != "" && name != "." && name != ".." && len(name) < 16 && !strings.ContainsAny(name, "/: \t\x00\\")
 }
 
-// indexOf returns the number of an interface by its name, or by "if7", ip's form for one of another
-// network namespace; 0 if unknown.
-func indexOf(byName map[string]*printed.Link, name string) int {
+// refer returns the interface that another one names: its number, or its name where the report has
+// no such interface, because its commands were cut or lost. ip prints "if7" for an interface of
+// another network namespace, and NONE for a tunnel without a lower interface.
+func (s *source) refer(byName map[string]*printed.Link, of *printed.Link, name string) (index int, absent string) {
 	if l, ok := byName[name]; ok {
-		return l.Index
+		return l.Index, ""
 	}
-	n, _ := strconv.Atoi(strings.TrimPrefix(name, "if"))
-	return max(n, 0)
+	if number, ok := strings.CutPrefix(name, "if"); ok {
+		if n, err := strconv.Atoi(number); err == nil {
+			return max(n, 0), ""
+		}
+	}
+	if name == "NONE" || !namesInterface(name) {
+		return 0, ""
+	}
+	s.say(fmt.Sprintf("interface %s: not there: %s names it, and the output of ip lacks it", name, of.Name))
+	return 0, name
 }
 
 // merge adds to an interface what another output has about it.

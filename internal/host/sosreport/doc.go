@@ -33,7 +33,8 @@
 //
 // # Trust
 //
-// A report may come from an untrusted source. Its size is bounded (see the constants of read.go),
+// A report may come from an untrusted source. Its size and its interfaces are bounded (see the
+// constants of read.go and host.MaxInterfaces), reading ends with its context,
 // and links never lead out of its directory. It is not unpacked to a disk. Only the files that are
 // read are kept: no logs, no configuration files, no process lists.
 //

@@ -36,7 +36,7 @@ func FuzzReport(f *testing.F) {
 		}
 		_ = c.link("sys/class/net/eth0", target)
 		_ = c.file(names[uint(which)%uint(len(names))], 0, strings.NewReader(string(content)))
-		r, err := c.report("")
+		r, err := c.report(t.Context(), "")
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -267,12 +267,12 @@ func TestHostileReport(t *testing.T) {
 func TestBounds(t *testing.T) {
 	c := newCollector()
 	if err := c.file("proc/stat", maxFile+1, strings.NewReader("x")); err != nil || len(c.entries) != 0 ||
-		len(c.said) != 1 {
-		t.Errorf("a file that says it is large: %v %v %q", err, c.entries, c.said)
+		len(c.said.list) != 1 {
+		t.Errorf("a file that says it is large: %v %v %q", err, c.entries, c.said.list)
 	}
 	endless := &repeated{left: maxFile + 1}
-	if err := c.file("proc/stat", 1, endless); err != nil || len(c.entries) != 0 || len(c.said) != 2 {
-		t.Errorf("a file that is large: %v, %d entries, %q", err, len(c.entries), c.said)
+	if err := c.file("proc/stat", 1, endless); err != nil || len(c.entries) != 0 || len(c.said.list) != 2 {
+		t.Errorf("a file that is large: %v, %d entries, %q", err, len(c.entries), c.said.list)
 	}
 	c.bytes = maxBytes
 	if err := c.file("proc/stat", 1, strings.NewReader("x")); !errors.Is(err, ErrFormat) {
@@ -322,6 +322,44 @@ func TestPoorReport(t *testing.T) {
 	}
 	for _, want := range []string{"settings: not there", "counters of /proc/net/snmp: not there",
 		"the report has no time of its making", "queueing disciplines"} {
+		if !slices.ContainsFunc(r.Warnings, func(w string) bool { return strings.HasPrefix(w, want) }) {
+			t.Errorf("no warning with %q: %q", want, r.Warnings)
+		}
+	}
+}
+
+// Sixteen virtual functions have counters of their own, which are not the card's. A bond that ip
+// did not list is still what the card is a port of.
+func TestPoorListing(t *testing.T) {
+	r := collected(t, []hostfs.Entry{{Name: "sos_commands/networking/ip_-s_-d_link", Content: []byte(
+		`4: ens1f1: <BROADCAST,MULTICAST,SLAVE,UP,LOWER_UP> mtu 1500 qdisc mq master bond0 state UP mode DEFAULT
+    link/ether 02:00:00:00:00:01 brd ff:ff:ff:ff:ff:ff promiscuity 0
+    RX:  bytes packets errors dropped  missed   mcast
+       5555555   44444      0      67       0       5
+    TX:  bytes packets errors dropped carrier collsns
+       4444444   33333      0       0       0       0
+    vf 15     link/ether 02:00:00:00:00:77 brd ff:ff:ff:ff:ff:ff, spoof checking on
+    RX: bytes  packets  mcast   bcast   dropped
+    110000     1000     500     50      192865
+5: v7@eth9: <BROADCAST,MULTICAST,UP,LOWER_UP> mtu 1500 qdisc noqueue state UP
+    link/ether 02:00:00:00:00:01 brd ff:ff:ff:ff:ff:ff promiscuity 0
+    vlan protocol 802.1Q id 7
+6: sit0@NONE: <NOARP> mtu 1480 qdisc noop state DOWN
+    link/sit 0.0.0.0 brd 0.0.0.0
+`)}})
+	s, err := r.Root().Snapshot(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	card, vlan, tunnel := s.Interfaces[0], s.Interfaces[1], s.Interfaces[2]
+	if n := card.Counters["rx_dropped"]; n != 67 || card.Counters["rx_packets"] != 44444 {
+		t.Errorf("the card dropped %d: %v", n, card.Counters)
+	}
+	if !slices.Equal(card.Above, []string{"bond0"}) || !slices.Equal(vlan.Below, []string{"eth9"}) ||
+		len(tunnel.Below) > 0 || len(vlan.Carriers) > 0 {
+		t.Errorf("layers %+v, %+v, %+v", card.Layers, vlan.Layers, tunnel.Layers)
+	}
+	for _, want := range []string{"interface bond0: not there", "interface eth9: not there"} {
 		if !slices.ContainsFunc(r.Warnings, func(w string) bool { return strings.HasPrefix(w, want) }) {
 			t.Errorf("no warning with %q: %q", want, r.Warnings)
 		}

@@ -57,7 +57,7 @@ func collected(t testing.TB, entries []hostfs.Entry) *Report {
 			t.Fatal(err)
 		}
 	}
-	r, err := c.report("")
+	r, err := c.report(t.Context(), "")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -96,7 +96,7 @@ func openDir(ctx context.Context, name string) (*Report, error) {
 	if err := c.walk(ctx, fsys); err != nil {
 		return nil, fmt.Errorf("read sosreport %s: %w", name, err)
 	}
-	return c.report(strings.TrimPrefix(top, "."))
+	return c.report(ctx, strings.TrimPrefix(top, "."))
 }
 
 // holdsReport recognises a report's own directory by what every version of sos creates in it.
@@ -135,17 +135,36 @@ func topOf(fsys fs.FS) (string, error) {
 type collector struct {
 	entries map[string]hostfs.Entry
 	bytes   int64
-	said    []string
+	said    sentences
 }
 
 func newCollector() *collector { return &collector{entries: make(map[string]hostfs.Entry)} }
 
-// say records a sentence for the reader of the report, once.
-func (c *collector) say(format string, args ...any) {
-	if sentence := fmt.Sprintf(format, args...); !slices.Contains(c.said, sentence) {
-		c.said = append(c.said, sentence)
-	}
+// sentences are what a report lacks, each once.
+type sentences struct {
+	list []string
+	has  map[string]bool
 }
+
+// mostSentences bounds them: a report may have any number of broken files and names.
+const mostSentences = 500
+
+func (s *sentences) add(sentence string) {
+	switch {
+	case s.has[sentence] || len(s.list) > mostSentences:
+		return
+	case len(s.list) == mostSentences:
+		sentence = "more was left out than is listed here"
+	}
+	if s.has == nil {
+		s.has = make(map[string]bool)
+	}
+	s.has[sentence] = true
+	s.list = append(s.list, sentence)
+}
+
+// say records a sentence for the reader of the report, once.
+func (c *collector) say(format string, args ...any) { c.said.add(fmt.Sprintf(format, args...)) }
 
 // errTooMuch ends the reading of a report larger than any genuine one.
 var errTooMuch = fmt.Errorf("more than %d files or %d MiB of wanted files: %w", maxEntries,
@@ -245,7 +264,7 @@ func (c *collector) walk(ctx context.Context, fsys fs.FS) error {
 }
 
 // report ends the collection: it makes the archive from the collected files.
-func (c *collector) report(name string) (*Report, error) {
+func (c *collector) report(ctx context.Context, name string) (*Report, error) {
 	entries := make([]hostfs.Entry, 0, len(c.entries))
 	for _, e := range c.entries {
 		entries = append(entries, e)
@@ -257,8 +276,11 @@ func (c *collector) report(name string) (*Report, error) {
 	if !s.any("proc") && !s.any("sos_commands") {
 		return nil, fmt.Errorf("it has neither proc nor sos_commands in it: %w", ErrFormat)
 	}
-	made := s.archive()
-	warnings := slices.Concat(c.said, s.said)
+	made, err := s.archive(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("read sosreport %s: %w", name, err)
+	}
+	warnings := slices.Concat(c.said.list, s.said.list)
 	// Where a copy of the archive has them too, so that a capture made from a report shows what the
 	// report lacked.
 	if b, err := json.Marshal(warnings); err == nil && len(warnings) > 0 {

@@ -21,7 +21,7 @@ type source struct {
 	// process is the directory in which sos copied its own /proc/self/net, if the links to it are
 	// lost; empty: the links exist, or there is no copy.
 	process string
-	said    []string
+	said    sentences
 }
 
 func newSource(entries []hostfs.Entry) *source {
@@ -149,7 +149,7 @@ func (s *source) putLink(name, to string) {
 }
 
 // say records what the report lacks.
-func (s *source) say(sentence string) { s.said = append(s.said, sentence) }
+func (s *source) say(sentence string) { s.said.add(sentence) }
 
 // moments returns when the report was made and when the host started. Zero: not known.
 func (s *source) moments() (now, boot time.Time) {

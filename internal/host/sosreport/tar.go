@@ -75,7 +75,7 @@ func Read(ctx context.Context, in io.Reader) (*Report, error) {
 	if err != nil {
 		return nil, err
 	}
-	return c.report(top)
+	return c.report(ctx, top)
 }
 
 // errEndless stops archives that unpack to more than any report has: a few kilobytes can unpack to

@@ -4,9 +4,10 @@ import (
 	"github.com/linerate/linerate/internal/kernel/sys"
 )
 
-// bytesReceivedEnd is the length of struct tcp_info with tcpi_bytes_received (Linux 4.1) and
-// dataSegsEnd that with tcpi_data_segs_out (4.6).
+// Lengths of struct tcp_info that end with tcpi_bytes_acked and tcpi_bytes_received (Linux 4.1) and
+// tcpi_data_segs_out (4.6).
 const (
+	bytesAckedEnd    = 128
 	bytesReceivedEnd = 136
 	dataSegsEnd      = 160
 )
@@ -118,6 +119,20 @@ func (f *Flow) ReceivedBytes() (n int64, ok bool) {
 		received = min(received, uint64(b.DataSegsIn-a.DataSegsIn)*uint64(b.RcvMSSBytes))
 	}
 	return int64(received), true
+}
+
+// SentBytes returns the payload in bytes that left for the first time inside the window: what was
+// acknowledged, and what is in flight, in whole segments. ok is false if the kernel does not count
+// it. tcpi_bytes_sent is no help: what the queue of the NIC refuses counts there again with the next
+// attempt, and not as retransmitted.
+func (f *Flow) SentBytes() (n int64, ok bool) {
+	if !f.Known() || !f.shut.Has(bytesAckedEnd) {
+		return 0, false
+	}
+	left := func(t sys.TCPInfo) int64 {
+		return int64(t.BytesAcked) + int64(t.UnackedPackets)*int64(t.SndMSSBytes)
+	}
+	return max(left(f.shut)-left(f.open), 0), true
 }
 
 // carried returns the most bytes that all segments with data of a connection can have carried.

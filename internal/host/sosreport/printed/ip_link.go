@@ -25,6 +25,11 @@ type Link struct {
 	VLANProtocol string `json:"vlan_protocol,omitempty"`
 	BondMode     string `json:"bond_mode,omitempty"`
 
+	// The master and the lower interface by name where the output lacks these interfaces. A caller
+	// that has all interfaces sets them.
+	MasterName string `json:"master,omitempty"`
+	ParentName string `json:"parent,omitempty"`
+
 	// Peer follows the @ of the name: the lower interface, or the other end of a veth; "ifN" for
 	// one in another network namespace.
 	Peer      string            `json:"-"`
@@ -42,6 +47,7 @@ func ParseLinks(text string) []*Link {
 	byIndex := make(map[int]*Link)
 	var l *Link
 	var columns []string // of the totals in the next line, if this one named them
+	var virtual bool     // the lines of a card's virtual functions have begun
 	for line := range lines(text) {
 		if line == "" {
 			continue
@@ -61,13 +67,18 @@ func ParseLinks(text string) []*Link {
 				all = append(all, l)
 			}
 			l.readHead(rest)
-			columns = nil
+			columns, virtual = nil, false
 			continue
 		}
 		if l == nil {
 			continue
 		}
-		columns = l.readLine(line, columns)
+		// With -s ip prints the totals of each virtual function below its line, after those of the
+		// card (print_linkinfo in ip/ipaddress.c).
+		virtual = virtual || strings.HasPrefix(strings.TrimLeft(line, " \t"), "vf ")
+		if columns = l.readLine(line, columns); virtual {
+			columns = nil
+		}
 	}
 	return all
 }

@@ -139,6 +139,13 @@ func TestParseLinks(t *testing.T) {
     TX:  bytes packets errors dropped carrier collsns           
             90       6      7       8       9      10 
     vf 0     link/ether 02:00:00:00:00:77 brd ff:ff:ff:ff:ff:ff, spoof checking on
+    RX: bytes  packets  mcast   bcast   dropped
+    110000     1000     500     50      192865
+    TX: bytes  packets   dropped
+    90000      6000      8000
+    vf 1     link/ether 02:00:00:00:00:78 brd ff:ff:ff:ff:ff:ff, spoof checking on, link-state auto, trust off
+    RX: bytes  packets  mcast   bcast   dropped
+    1          1        1       1       1
     altname enp3s0
 5: bond0.100@bond0: <BROADCAST,MULTICAST,UP,LOWER_UP> mtu 9000 qdisc noqueue state UP 
     link/ether 02:00:00:00:00:01 brd ff:ff:ff:ff:ff:ff promiscuity 0 
