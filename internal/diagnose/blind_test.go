@@ -136,7 +136,7 @@ func TestBlindOnAKernelWithoutCounters(t *testing.T) {
 			Watched: []evidence.Span{evidence.Watched("near", near, span)}})
 	}
 	all := map[string]uint64{
-		"nic.eth0.rx_bytes": 9, "softnet.dropped": 0, "softnet.time_squeeze": 0, "Tcp.InSegs": 1,
+		"nic.eth0.rx_bytes": 9e6, "softnet.dropped": 0, "softnet.time_squeeze": 0, "Tcp.InSegs": 1,
 		"TcpExt.ListenOverflows": 0, "TcpExt.TCPTimeouts": 0,
 		"TcpExt.TCPSpuriousRTOs": 0, "TcpExt.TCPBacklogDrop": 0, "TcpExt.TCPReqQFullDrop": 0, "TcpExt.TCPDSACKRecv": 0,
 		"Udp.RcvbufErrors": 0,
@@ -205,5 +205,43 @@ func TestSinceBootIsNoClaimAboutNow(t *testing.T) {
 	if blindness(v, "the time of the counts (near)") == nil || sockets == nil ||
 		!strings.Contains(sockets.Why, "operation not permitted") {
 		t.Errorf("blind %+v", v.Blind)
+	}
+}
+
+// TestNoTraffic: where nothing moved, no fault can show and neither can health. Loopback is traffic
+// too, and a host whose counters are hidden, as without /proc, may have moved anything and suffered
+// anything.
+func TestNoTraffic(t *testing.T) {
+	watched := func(values map[string]uint64) evidence.Code {
+		near := &host.Snapshot{Name: "idle", Interfaces: []host.Interface{
+			{Name: "lo", Layers: host.Layers{Kind: "loopback"}, Virtual: true}, {Name: "eth0"}}}
+		span := &watch.Span{Seconds: 3, Counters: &host.Counters{Values: values}, Sockets: &watch.Sockets{}}
+		return diagnose.Judge(evidence.Case{Near: near,
+			Watched: []evidence.Span{evidence.Watched("near", near, span)}})[0].Code
+	}
+	for _, c := range []struct {
+		values map[string]uint64
+		want   evidence.Code
+	}{
+		{map[string]uint64{"nic.eth0.rx_bytes": 0, "nic.eth0.tx_bytes": 0}, evidence.NoTraffic},
+		{map[string]uint64{"nic.eth0.rx_bytes": 900, "nic.eth0.tx_bytes": 400}, evidence.NoTraffic},
+		{map[string]uint64{"nic.eth0.rx_bytes": 40000, "nic.eth0.tx_bytes": 900}, evidence.Healthy},
+		{map[string]uint64{"nic.eth0.rx_bytes": 900, "nic.lo.rx_bytes": 4e6}, evidence.Healthy},
+		{nil, evidence.MeasurementUnreliable},
+		{map[string]uint64{"TcpExt.ListenDrops": 0}, evidence.MeasurementUnreliable},
+	} {
+		if got := watched(c.values); got != c.want {
+			t.Errorf("%v: %s, want %s", c.values, got, c.want)
+		}
+	}
+	test := func(rate float64) []evidence.Finding {
+		return diagnose.Judge(evidence.Case{Runs: []evidence.Run{{Test: traffic.Stream, Direction: traffic.Up,
+			DurationSeconds: 3, ThroughputBitsPerSec: rate}}})
+	}
+	if got := test(0); len(got) != 1 || got[0].Code != evidence.NoTraffic || got[0].Severity != evidence.Notice {
+		t.Errorf("a test without payload: %+v", got)
+	}
+	if got := test(5e8); got[0].Code != evidence.Healthy {
+		t.Errorf("a test with payload: %+v", got)
 	}
 }

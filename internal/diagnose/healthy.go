@@ -158,7 +158,75 @@ func quiet(c *evidence.Case) evidence.Finding {
 		if moved > 1e6 {
 			x.Confidence = 0.6
 		}
+		if s.Host != nil && !counts(s, "nic.") {
+			unseen(&x, s)
+			continue
+		}
+		counted := len(s.Counters) > 0 && (s.Host == nil || len(s.Host.Interfaces) > 0)
+		if counted && moved < stillBitsPerSec && s.PerSecond(8*s.Count("nic.lo.rx_bytes")) < stillBitsPerSec {
+			still(&x, s)
+		}
 	}
+	return x
+}
+
+// counts reports whether a span has counters of a family.
+func counts(s *evidence.Span, prefix string) bool {
+	for name := range s.Counters {
+		if strings.HasPrefix(name, prefix) {
+			return true
+		}
+	}
+	return false
+}
+
+// unseen turns the verdict on a watched host into "cannot be judged": a host whose counters are hidden,
+// as in a container without /proc, looks the same with every fault and without any.
+func unseen(x *evidence.Finding, s *evidence.Span) {
+	missing := []string{}
+	if len(s.CPUs) == 0 {
+		missing = append(missing, "the times of the CPUs (/proc/stat)")
+	}
+	for _, f := range families {
+		if !counts(s, f.prefix) {
+			missing = append(missing, f.what)
+		}
+	}
+	x.Code, x.Severity, x.Confidence = evidence.MeasurementUnreliable, evidence.Notice, 0.9
+	x.Title = "This host cannot be judged: linerate cannot read " + strings.Join(missing, ", ") + "."
+	x.Evidence = []evidence.Evidence{{Name: "counters that were read", Value: float64(len(s.Counters)), Unit: "counters",
+		Source: s.Source("/proc, /sys and netlink")}}
+	x.Rejected = append(x.Rejected, "Not shown to be sound: nothing was seen.")
+	x.Remedy.Text = "Run linerate where /proc and /sys of this host are mounted and readable: outside of the " +
+		"container, or with sudo."
+}
+
+// stillBitsPerSec is the most that a host moves without any traffic worth the name: address
+// resolution, router advertisements and one idle login.
+const stillBitsPerSec = 10e3
+
+// still turns the verdict on a watched host into "nothing to judge".
+func still(x *evidence.Finding, s *evidence.Span) {
+	x.Code, x.Confidence = evidence.NoTraffic, 0.9
+	x.Title = fmt.Sprintf("Nothing to judge: no traffic. In %s the interfaces of this host moved %s in both "+
+		"directions together.", evidence.Seconds(s.Seconds), evidence.Bytes(s.Bytes()))
+	x.Rejected = append(x.Rejected, "Not shown to be sound: most faults show only under load.")
+	x.Remedy.Text = "Start what is slow and diagnose again, or run `linerate diagnose TARGET`, which loads the path."
+}
+
+// nothingArrived returns the verdict on a test whose payload did not arrive at all. Its rate is no
+// evidence for or against any limit.
+func nothingArrived(f *evidence.Flow) *evidence.Finding {
+	x := &evidence.Finding{Code: evidence.NoTraffic, Severity: evidence.Notice, Where: "path", Confidence: 0.9,
+		Title: "Nothing to judge: no traffic. The test delivered no payload from the " + f.Sender.Name + " to the " +
+			f.Receiver.Name + " host.",
+		Evidence: append(f.Common(), evidence.Evidence{Name: "segments sent", Value: f.Segments, Unit: "segments",
+			Source: f.TCPInfo("tcpi_segs_out")})}
+	for _, w := range f.Run.Warnings {
+		x.Evidence = append(x.Evidence, evidence.Evidence{Name: "warning", Value: w, Source: "the run"})
+	}
+	x.Remedy.Text = "Check that the path answers (`linerate measure ping`), and look for a filter that lets only the " +
+		"control connection or only small packets pass; then measure again."
 	return x
 }
 

@@ -17,7 +17,8 @@ import (
 // reports, then conclusions from rates and round trips, then CPUs, and last what costs only
 // latency.
 var certainty = []evidence.Code{
-	evidence.HalfDuplex, evidence.LinkNegotiatedLow, evidence.CRCErrors, evidence.BusLimited,
+	evidence.HalfDuplex, evidence.LinkNegotiatedLow, evidence.LinkFlapping, evidence.DriverFault,
+	evidence.CRCErrors, evidence.BusLimited,
 
 	evidence.MTUBlackHole, evidence.MTUMismatch, evidence.ConntrackFull, evidence.NeighbourTableFull,
 	evidence.ListenOverflow, evidence.PortExhaustion,
@@ -75,6 +76,13 @@ func Examine(c evidence.Case) Verdict {
 		}
 	}
 	found = mute(found, symptomsOf(rules))
+	if !named(found) {
+		for _, f := range loaded {
+			if x := localDrops(f); x != nil {
+				found, held[f] = add(found, x), true
+			}
+		}
+	}
 	for _, f := range loaded {
 		// If a fault was found, a flat rate does not prove a full path. A link of known speed needs
 		// no inference.
@@ -83,6 +91,11 @@ func Examine(c evidence.Case) Verdict {
 		}
 	}
 	for _, f := range loaded {
+		// A cause says why nothing arrived.
+		if f.RateBitsPerSec <= 0 && !held[f] {
+			found = add(found, nothingArrived(f))
+			continue
+		}
 		found = add(found, measurementUnreliable(f))
 	}
 	if !slices.ContainsFunc(found, func(x evidence.Finding) bool { return x.Code != evidence.MeasurementUnreliable }) {
@@ -92,8 +105,14 @@ func Examine(c evidence.Case) Verdict {
 			found = append(found, quiet(&c))
 		}
 	}
+	profiled(&c, found)
 	blind := dim(&c, loaded, found)
 	return Verdict{Findings: arrange(found), Wanted: c.Wanted(), Blind: blind}
+}
+
+// named reports whether a finding is more than information.
+func named(found []evidence.Finding) bool {
+	return slices.ContainsFunc(found, func(x evidence.Finding) bool { return x.Severity != evidence.Info })
 }
 
 // ask calls every rule, and returns the findings and the flows that at least one of them limits.

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/linerate/linerate/internal/diagnose"
+	"github.com/linerate/linerate/internal/diagnose/disks"
 	"github.com/linerate/linerate/internal/diagnose/evidence"
 )
 
@@ -23,7 +24,7 @@ func TestGeneratedPages(t *testing.T) {
 	}
 	want := []string{"README.md"}
 	var index strings.Builder
-	index.WriteString("# Findings\n\nEvery code that `linerate diagnose` may give; " +
+	index.WriteString("# Findings\n\nEvery code that `linerate diagnose` and, from disk- on, `linerate disk` may give; " +
 		"`linerate diagnose --explain CODE` prints the same text. Codes never change meaning.\n\n| code | in " +
 		"short | rule |\n|---|---|---|\n")
 	for _, e := range evidence.Registry() {
@@ -51,7 +52,9 @@ func TestGeneratedPages(t *testing.T) {
 // TestRegistry checks the form of the registry: unique codes, whole sentences, a full explanation
 // for every code with a rule, and a place for every rule in the order of certainty.
 func TestRegistry(t *testing.T) {
-	rules := []evidence.Code{evidence.LinkRateReached, evidence.MeasurementUnreliable, evidence.Healthy}
+	rules := []evidence.Code{evidence.LinkRateReached, evidence.MeasurementUnreliable, evidence.NoTraffic, evidence.LocalDrops,
+		evidence.Healthy}
+	rules = append(rules, disks.Codes()...)
 	for _, r := range diagnose.Rules() {
 		rules = append(rules, r.Code)
 	}

@@ -41,9 +41,11 @@ type Result struct {
 	// Unreliable is the tune's own verdict on its measurements: a change without an effect seemed
 	// to have one, or no segment was clean.
 	Unreliable bool
-	// Disturbed: the tune tried nothing because its measurements were unreliable, so the repair is
-	// not judged. The finding is right, and all settings are back.
+	// Disturbed: the scenario is not judged. Either the tune tried nothing because its measurements
+	// were unreliable, and the finding is right; or something else used the machine meanwhile
+	// (Noise), and a finding or a figure is not the expected one. All settings are back.
 	Disturbed bool
+	Noise     string // what else used the machine, the end of a sentence; empty: nothing that matters
 	Duration  time.Duration
 	Warnings  []string
 
@@ -99,18 +101,20 @@ func (r *Result) judge() {
 	if e.HealthyBitsPerSec > 0 {
 		healthy = e.HealthyBitsPerSec
 	}
+	measured := false // the reason follows from measurements, which other programs disturb
 	switch {
 	case r.Found != e.Finding && (r.Scenario.Replay == nil || !slices.Contains(e.Also, r.Found)):
-		r.Reason = fmt.Sprintf("the first finding is %s, expected %s", r.Found, e.Finding)
+		measured, r.Reason = true, fmt.Sprintf("the first finding is %s, expected %s", r.Found, e.Finding)
 	case !e.Tunable && len(r.Kept) > 0:
 		r.Reason = fmt.Sprintf("%s was kept, though there is nothing to tune", names(r.Kept))
 	case e.Tunable && len(r.Kept) == 0 && r.Unreliable && r.Scenario.Replay == nil && r.Proof.Whole():
 		r.Disturbed, r.Reason = true, "not judged: "+r.Ended
 	case e.Tunable && len(r.Kept) == 0:
-		r.Reason = fmt.Sprintf("nothing was kept, expected one of %s", strings.Join(e.Knobs, ", "))
+		measured, r.Reason = true, fmt.Sprintf("nothing was kept, expected one of %s", strings.Join(e.Knobs, ", "))
 	case e.Tunable && !slices.ContainsFunc(r.Kept, func(k Kept) bool { return slices.Contains(e.Knobs, k.Knob) }):
 		r.Reason = fmt.Sprintf("%s was kept, expected one of %s", names(r.Kept), strings.Join(e.Knobs, ", "))
 	case e.Tunable && r.Scenario.Replay == nil && r.After < e.Passing()*healthy:
+		measured = true
 		r.Reason = fmt.Sprintf("the rate after tuning is %.0f %% of the healthy one, at least %.0f %% expected",
 			100*r.After/healthy, 100*e.Passing())
 	case r.Scenario.Replay != nil:
@@ -119,6 +123,11 @@ func (r *Result) judge() {
 		r.Reason = r.Proof.leftovers()
 	default:
 		r.Pass, r.Reason = true, ""
+	}
+	// A change that was kept without need, and a setting that is not back, are faults on any machine.
+	unneeded := !e.Tunable && len(r.Kept) > 0
+	if measured && r.Noise != "" && r.Proof.Whole() && !unneeded {
+		r.Disturbed, r.Reason = true, fmt.Sprintf("not judged: %s (%s)", r.Noise, r.Reason)
 	}
 }
 

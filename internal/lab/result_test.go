@@ -64,6 +64,38 @@ func TestJudge(t *testing.T) {
 	}
 }
 
+// TestJudgeBesideOthers: what other programs can change is not judged beside them; what they cannot
+// is.
+func TestJudgeBesideOthers(t *testing.T) {
+	tunable := scenario.Scenario{Expect: scenario.Expectation{Finding: "path-loss", Tunable: true,
+		Knobs: []string{"w"}}}
+	sound := scenario.Scenario{Expect: scenario.Expectation{Finding: "healthy"}}
+	whole, kept := Proof{Compared: 10}, []Kept{{Knob: "w"}}
+	for name, c := range map[string]struct {
+		r                 Result
+		disturbed, passes bool
+	}{
+		"another finding": {Result{Scenario: tunable, Found: "cpu-saturated", Proof: whole}, true, false},
+		"nothing kept":    {Result{Scenario: tunable, Found: "path-loss", Proof: whole}, true, false},
+		"too slow":        {Result{Scenario: tunable, Found: "path-loss", Kept: kept, Healthy: 100, After: 50, Proof: whole}, true, false},
+		"good":            {Result{Scenario: tunable, Found: "path-loss", Kept: kept, Healthy: 100, After: 95, Proof: whole}, false, true},
+		"not all back": {Result{Scenario: tunable, Found: "cpu-saturated",
+			Proof: Proof{Compared: 1, Left: []Value{{Host: "near", Knob: "w"}}}}, false, false},
+		"a change that nothing needed": {Result{Scenario: sound, Found: "healthy", Kept: kept, Proof: whole}, false, false},
+		"the same with another finding": {Result{Scenario: sound, Found: "cpu-saturated", Kept: kept, Proof: whole},
+			false, false},
+		"the wrong change": {Result{Scenario: tunable, Found: "path-loss", Kept: []Kept{{Knob: "z"}}, Proof: whole},
+			false, false},
+	} {
+		c.r.Noise = "other programs used 0.5 of the 2 CPUs of this machine meanwhile"
+		c.r.judge()
+		if c.r.Disturbed != c.disturbed || c.r.Pass != c.passes ||
+			c.disturbed && !strings.HasPrefix(c.r.Reason, "not judged: other programs used 0.5") {
+			t.Errorf("%s: disturbed %v, pass %v, reason %q", name, c.r.Disturbed, c.r.Pass, c.r.Reason)
+		}
+	}
+}
+
 // TestJudgeDisturbed checks that unreliable measurements excuse a tune that keeps nothing, and no
 // other failure.
 func TestJudgeDisturbed(t *testing.T) {

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -99,7 +100,11 @@ func Run(ctx context.Context, s scenario.Scenario, o Options) (*Result, error) {
 	}
 	o.Level = cmp.Or(o.Level, scenario.Gross)
 	p := &play{o: o, res: res}
+	before, known := readUsage()
 	err := p.all(ctx)
+	if after, ok := readUsage(); ok && known {
+		res.Noise = disturbance(before, after, runtime.NumCPU())
+	}
 	switch {
 	case ctx.Err() != nil:
 		return nil, ctx.Err()
@@ -220,7 +225,7 @@ func (p *play) faulty(ctx context.Context) error {
 	// takes back what tuning committed.
 	p.serve()
 	for _, h := range []*Host{p.Near(), p.Far()} {
-		if _, err := p.linerate(ctx, h, "undo", "--all"); err != nil {
+		if _, err := p.linerate(ctx, h, "undo", "--all", "--here"); err != nil {
 			return err
 		}
 	}

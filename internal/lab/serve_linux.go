@@ -9,12 +9,12 @@ import (
 	"time"
 )
 
-// Serve starts `linerate serve --allow-tuning` in the far host, with its journal in state, and
+// Serve starts `linerate serve --allow-tuning=d3` in the far host, with its journal in state, and
 // returns when it listens. Its stderr goes to log, which may be nil. stop ends the server in order,
 // so that it takes back the changes that it holds.
 func (r *Running) Serve(ctx context.Context, key, state string, log io.Writer) (stop func(), err error) {
 	inner, cancel := context.WithCancel(ctx)
-	c := r.Far().Command(inner, "serve", "--listen", r.Far().Address+":"+port, "--allow-tuning", "--state", state)
+	c := r.Far().Command(inner, "serve", "--listen", r.Far().Address+":"+port, "--allow-tuning=d3", "--state", state)
 	c.Env = []string{"LINERATE_KEY=" + key}
 	first := &firstLine{seen: make(chan struct{})}
 	said := &tail{}

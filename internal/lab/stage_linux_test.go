@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"net"
 	"strconv"
 	"strings"
 	"testing"
@@ -205,8 +204,8 @@ func TestNetnsFaultSettings(t *testing.T) {
 func TestRunWorkEnds(t *testing.T) {
 	for _, w := range []work.Work{
 		{Kind: work.CPUHog, Host: "near", Busy: 0.01},
-		{Kind: work.UDPSink, Host: "near", Port: freePort(t)},
-		{Kind: work.SlowListener, Host: "near", Port: freePort(t), Interval: 0.01},
+		{Kind: work.UDPSink, Host: "near", Port: testenv.FreePorts(t, 1)},
+		{Kind: work.SlowListener, Host: "near", Port: testenv.FreePorts(t, 1), Interval: 0.01},
 	} {
 		ctx, cancel := context.WithCancel(t.Context())
 		out := &firstWord{wrote: cancel}
@@ -215,22 +214,6 @@ func TestRunWorkEnds(t *testing.T) {
 		}
 		if got := out.String(); got != work.Ready+"\n" {
 			t.Errorf("%s printed %q", w.Kind, got)
-		}
-	}
-}
-
-// freePort returns a TCP port that no program uses, below the limit of package work.
-func freePort(t *testing.T) int {
-	t.Helper()
-	for {
-		l, err := net.Listen("tcp4", ":0")
-		if err != nil {
-			t.Fatal(err)
-		}
-		port := l.Addr().(*net.TCPAddr).Port
-		_ = l.Close()
-		if port < 61440 {
-			return port
 		}
 	}
 }

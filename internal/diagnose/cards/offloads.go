@@ -1,7 +1,9 @@
 package cards
 
 import (
+	"cmp"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/linerate/linerate/internal/change/knob"
@@ -45,12 +47,40 @@ var (
 // Three facts must come together, because each alone is harmless: a changeable feature that is off,
 // enough segments for per-packet work to matter, and a CPU (or the cost per gigabyte) that shows
 // it. 536 replaces an unknown segment size (RFC 9293 §3.7.1, the least that every host accepts).
+//
+// Each end is judged by its own CPU: a sender that is busy with something else says nothing about
+// the receiver, whose CPU may be just as busy with single segments.
 func offloadsOff(f *evidence.Flow) *evidence.Finding {
 	missing := missingOffloads(f)
+	for _, e := range []evidence.End{f.Sender, f.Receiver} {
+		i := slices.IndexFunc(missing, func(m missingOffload) bool { return m.at.Name == e.Name })
+		if i < 0 {
+			continue
+		}
+		// What this end lacks comes first; it is the first remedy to try.
+		slices.SortStableFunc(missing, func(a, b missingOffload) int {
+			return cmp.Compare(bit(a.at.Name != e.Name), bit(b.at.Name != e.Name))
+		})
+		if x := unbundledAt(f, e, missing); x != nil {
+			return x
+		}
+	}
+	return nil
+}
+
+// bit returns 1 for true.
+func bit(is bool) int {
+	if is {
+		return 1
+	}
+	return 0
+}
+
+// unbundledAt is [offloadsOff] for one end, whose missing features come first.
+func unbundledAt(f *evidence.Flow, e evidence.End, missing []missingOffload) *evidence.Finding {
 	segments := f.RateBitsPerSec / 8 / max(f.MSSBytes, 536)
-	e, cpu, busy, known := f.BusiestOf()
-	if len(missing) == 0 || segments < manySegments &&
-		!(segments >= slowSegments && known && kernelTime(e, cpu) >= kernelWork) {
+	cpu, busy, known := packetCPU(e)
+	if segments < manySegments && !(segments >= slowSegments && known && kernelTime(e, cpu) >= kernelWork) {
 		return nil
 	}
 	cost := f.Sender.Run.CPUSecondsPerGigabyte + f.Receiver.Run.CPUSecondsPerGigabyte
@@ -111,6 +141,24 @@ func offloadsOff(f *evidence.Flow) *evidence.Finding {
 			Why: featureReason[m.feature]})
 	}
 	return x
+}
+
+// packetCPU returns the CPU of an end that is most likely to handle its packets, and the part of the
+// time that it worked: of the busy CPUs the one with most work in the kernel, since programs may fill
+// another one.
+func packetCPU(e evidence.End) (cpu int, busy float64, known bool) {
+	cpu, busy, known = e.Busiest()
+	for _, t := range e.Run.CPUs {
+		total := t.Total()
+		if t.CPU < 0 || total <= 0 {
+			continue
+		}
+		worked := 1 - (t.Idle+t.Nice)/total
+		if worked >= busyProcessor && kernelTime(e, t.CPU) > kernelTime(e, cpu) {
+			cpu, busy = t.CPU, worked
+		}
+	}
+	return cpu, busy, known
 }
 
 // kernelTime returns the share of one CPU's time in the kernel, packet work included.

@@ -63,6 +63,18 @@ func TestOffloadsOffOnASlowProcessor(t *testing.T) {
 	check(t, offloadsOff(flow(full(), 20e6)), want{})
 	check(t, offloadsOff(flow(idle(), 120e6)), want{})
 
+	// Both ends have no time left, the sender with a program of its own: the receiver is judged by
+	// its own CPU, and by the one that handles packets.
+	both := flow(full(), 120e6)
+	both.Sender.Run.CPUs = program
+	check(t, offloadsOff(both), want{evidence.Warning, "rx-gro at far"})
+	both.Receiver.Run.CPUs = []host.CPUTimes{{CPU: 0, User: 3}, {CPU: 1, System: 0.4, SoftIRQ: 2.6}}
+	check(t, offloadsOff(both), want{evidence.Warning, "rx-gro at far"})
+	// Look-alike: the sender is busy with packets, and the receiver, whose feature is off, is not.
+	idleFar := flow(idle(), 120e6)
+	idleFar.Sender.Run.CPUs = full()
+	check(t, offloadsOff(idleFar), want{})
+
 	// A physical sender without segmentation: what its own driver got counts, and not the bundles
 	// that the receiver makes.
 	f := flow(idle(), 120e6)

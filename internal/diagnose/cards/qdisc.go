@@ -48,6 +48,9 @@ func qdiscDrops(s *evidence.Span) *evidence.Finding {
 // those of the most informative discipline of the tree (package host).
 func queueDrops(c card) *evidence.Finding {
 	s := c.s
+	if _, arriving := c.entrance(); arriving {
+		return nil // see ingressPolicer
+	}
 	q, shaped := c.qdisc()
 	drops, over := s.Count("qdisc."+c.Name+".drops"), s.Count("qdisc."+c.Name+".overlimits")
 	if s.SinceBoot && drops == 0 {
@@ -186,7 +189,7 @@ func (c card) wireFull() bool {
 // shapes.
 func (c card) qdisc() (found host.Qdisc, shaped bool) {
 	for _, q := range c.s.Host.Qdiscs {
-		if q.Interface != c.Name {
+		if q.Interface != c.Name || slices.Contains(entrances, q.Kind) {
 			continue
 		}
 		isShaper := slices.Contains(shapers, q.Kind)

@@ -218,3 +218,42 @@ func TestPauseFrames(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) { check(t, pauseFrames(c.span), c.want) })
 	}
 }
+
+// TestIngressPolicer: recorded from a guest whose far host polices its entrance at 6 Mb/s, and what
+// looks like it.
+func TestIngressPolicer(t *testing.T) {
+	qdiscs := func(entrance, root uint64) func(*evidence.Span) {
+		return func(s *evidence.Span) {
+			s.Host.Qdiscs = []host.Qdisc{
+				{Interface: "eth0", Kind: "fq_codel", Parent: "root", QdiscState: host.QdiscState{Drops: root}},
+				{Interface: "eth0", Kind: "ingress", Parent: "ingress", QdiscState: host.QdiscState{Drops: entrance}},
+				{Interface: "eth9", Kind: "clsact", QdiscState: host.QdiscState{Drops: 1e6}},
+			}
+		}
+	}
+	none := func(s *evidence.Span) { s.Host.Qdiscs = s.Host.Qdiscs[:1] }
+	policed := counts{"rx_packets": 1554, "rx_bytes": 2_250_000, "qdisc.eth0.drops": 962}
+	for _, c := range []struct {
+		name string
+		span *evidence.Span
+		want want
+	}{
+		{"the flow lost them", watched(gigabit(), policed, qdiscs(0, 0), loadedBy(6e6, 0.38, traffic.Down)),
+			want{evidence.Warning, "dropped 962 packets during the test, which carried 6"}},
+		{"watched", watched(gigabit(), policed, qdiscs(962, 0)), want{evidence.Warning, "(qdisc ingress) dropped 962"}},
+		{"watched, and the queue drops more", watched(gigabit(), policed, qdiscs(0, 9000)), want{}},
+		{"no such discipline", watched(gigabit(), policed, qdiscs(0, 0), none, loadedBy(6e6, 0.38, traffic.Down)), want{}},
+		{"it drops nothing", watched(gigabit(), counts{"rx_packets": 1554}, qdiscs(0, 0),
+			loadedBy(6e6, 0.38, traffic.Down)), want{}},
+		{"the host sent, so its queue dropped", watched(gigabit(), policed, qdiscs(0, 0),
+			loadedBy(6e6, 0.38, traffic.Up)), want{}},
+		{"a few of a full link", watched(gigabit(), counts{"rx_packets": 240_000, "qdisc.eth0.drops": 4}, qdiscs(4, 0),
+			loadedBy(941e6, 0, traffic.Down)), want{}},
+	} {
+		t.Run(c.name, func(t *testing.T) { check(t, ingressPolicer(c.span), c.want) })
+	}
+	arriving := watched(gigabit(), policed, qdiscs(962, 0))
+	if x := qdiscDrops(arriving); x != nil {
+		t.Errorf("packets that arrived are called packets to be sent: %s", x.Title)
+	}
+}

@@ -14,6 +14,12 @@ func Rules() []evidence.Rule {
 		{Code: evidence.CRCErrors, Span: crcErrors, Explains: []evidence.Code{
 			evidence.PathLoss, evidence.TimeoutsIncast, evidence.CongestionControlMismatch,
 		}},
+		{Code: evidence.LinkFlapping, Span: linkFlaps, Explains: []evidence.Code{
+			evidence.PathLoss, evidence.TimeoutsIncast, evidence.CongestionControlMismatch,
+		}},
+		{Code: evidence.DriverFault, Span: driverFault, Explains: []evidence.Code{
+			evidence.PathLoss, evidence.TimeoutsIncast, evidence.CongestionControlMismatch,
+		}},
 		{Code: evidence.BusLimited, Span: busLimited},
 		{Code: evidence.EmulatedNIC, Span: emulatedNIC, Explains: []evidence.Code{
 			evidence.SoftirqCPUSaturated, evidence.CPUSaturated, evidence.InterruptStorm,
@@ -28,6 +34,9 @@ func Rules() []evidence.Rule {
 		{Code: evidence.QdiscDrops, Span: qdiscDrops, Explains: []evidence.Code{
 			evidence.PathLoss, evidence.TimeoutsIncast, evidence.CongestionControlMismatch,
 			evidence.Policer, evidence.Bufferbloat,
+		}},
+		{Code: evidence.Policer, Span: ingressPolicer, Explains: []evidence.Code{
+			evidence.PathLoss, evidence.TimeoutsIncast, evidence.CongestionControlMismatch,
 		}},
 		{Code: evidence.TXQueueDrops, Span: txQueueDrops, Explains: []evidence.Code{
 			evidence.PathLoss, evidence.TimeoutsIncast, evidence.CongestionControlMismatch,

@@ -111,6 +111,9 @@ func scrubbed(c evidence.Case) (evidence.Case, error) {
 		for i := range h.Warnings {
 			h.Warnings[i] = s.Sentence(h.Warnings[i])
 		}
+		for i := range h.KernelLog {
+			h.KernelLog[i].Text = s.Sentence(h.KernelLog[i].Text)
+		}
 		for i := range h.Mounts {
 			h.Mounts[i].Source, h.Mounts[i].Path = "replaced", "replaced"
 		}

@@ -4,8 +4,10 @@ import (
 	"cmp"
 	"math"
 	"slices"
+	"strings"
 
 	"github.com/linerate/linerate/internal/host"
+	"github.com/linerate/linerate/internal/host/drops"
 	"github.com/linerate/linerate/internal/traffic"
 )
 
@@ -276,6 +278,29 @@ func (f *Flow) Drops() (total float64, where string) {
 		}
 	}
 	return total, where
+}
+
+// PlacedDrop is a place inside one end that dropped packets.
+type PlacedDrop struct {
+	drops.Drop
+	End string // near or far
+}
+
+// SegmentDrops returns where both ends may have dropped segments of an open connection, most first.
+// It leaves out datagrams without room in their socket and handshakes that a listener refused, which
+// belong to other programs.
+func (f *Flow) SegmentDrops() []PlacedDrop {
+	var all []PlacedDrop
+	for _, e := range []End{f.Sender, f.Receiver} {
+		for _, d := range e.Run.Drops {
+			if d.Stage != drops.Socket && !strings.HasPrefix(d.Place, "TcpExt.Listen") &&
+				!strings.HasPrefix(d.Place, "TcpExt.TCPReqQFull") {
+				all = append(all, PlacedDrop{d, e.Name})
+			}
+		}
+	}
+	slices.SortStableFunc(all, func(a, b PlacedDrop) int { return cmp.Compare(b.Total, a.Total) })
+	return all
 }
 
 // Busiest returns the busiest CPU of an end during the run and the part of the time it worked. ok

@@ -25,23 +25,28 @@ const (
 	unknownRate     = 1e9
 )
 
+// hostsTurn is the shortest round trip that a window must cover, in seconds: on a shorter path the
+// hosts' own turns take most of the time, and depend on what else they do.
+const hostsTurn = 0.001
+
 // Target returns the bandwidth-delay product to aim for, in bytes, and how it was derived: the
-// slowest known link times the empty round trip. If no link speed is known, it is eight times the
-// present rate or a gigabit, whichever is more.
+// slowest known link times the empty round trip, of at least hostsTurn. If no link speed is known, it
+// is eight times the present rate or a gigabit, whichever is more.
 func (f *Flow) Target() (size float64, why string) {
+	rtt := max(f.Base(), hostsTurn)
 	if link, _, ok := f.SlowestLink(); ok {
 		// A small fault leaves the present rate near the link's: never aim below the present rate.
 		speed := max(link.SpeedBitsPerSec, f.RateBitsPerSec)
-		return speed / 8 * f.Base(), fmt.Sprintf("%s of %s for a round trip of %s", Rate(link.SpeedBitsPerSec),
-			link.Name, Seconds(f.Base()))
+		return speed / 8 * rtt, fmt.Sprintf("%s of %s for a round trip of %s", Rate(link.SpeedBitsPerSec),
+			link.Name, Seconds(rtt))
 	}
 	if unknownHeadroom*f.RateBitsPerSec < unknownRate {
-		return unknownRate / 8 * f.Base(), fmt.Sprintf("%s for a round trip of %s, because no link speed is known",
-			Rate(unknownRate), Seconds(f.Base()))
+		return unknownRate / 8 * rtt, fmt.Sprintf("%s for a round trip of %s, because no link speed is known",
+			Rate(unknownRate), Seconds(rtt))
 	}
-	return unknownHeadroom * f.RateBitsPerSec / 8 * f.Base(),
+	return unknownHeadroom * f.RateBitsPerSec / 8 * rtt,
 		fmt.Sprintf("%d times the present rate for a round trip of %s, because no link speed is known", unknownHeadroom,
-			Seconds(f.Base()))
+			Seconds(rtt))
 }
 
 // SlowestLink returns the slower of the physical links at the two ends, and its end. It skips

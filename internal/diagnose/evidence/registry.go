@@ -55,7 +55,19 @@ const (
 	TimeoutsIncast             Code = "timeouts-incast"
 	DelayedACKStall            Code = "delayed-ack-stall"
 	SlowStartAfterIdle         Code = "slow-start-after-idle"
+	DiskCacheMeasured          Code = "disk-cache-measured"
+	DiskScheduler              Code = "disk-scheduler"
+	DiskReadAhead              Code = "disk-readahead"
+	DiskQueueDepth             Code = "disk-queue-depth"
+	DiskWriteCache             Code = "disk-write-cache"
+	DiskLinkLow                Code = "disk-link-low"
+	DiskSaturated              Code = "disk-saturated"
+	DiskIOErrors               Code = "disk-io-errors"
 	MeasurementUnreliable      Code = "measurement-unreliable"
+	DriverFault                Code = "driver-fault"
+	LinkFlapping               Code = "link-flapping"
+	LocalDrops                 Code = "local-drops"
+	NoTraffic                  Code = "no-traffic"
 	Healthy                    Code = "healthy"
 )
 
@@ -69,8 +81,9 @@ var codes = []Code{
 	MTUBlackHole, MTUMismatch, LinkNegotiatedLow, HalfDuplex, CRCErrors,
 	BusLimited, EmulatedNIC, FirewallCost, ConntrackFull, NeighbourTableFull,
 	PortExhaustion, ListenOverflow, UDPSocketOverflow, TCPMemoryPressure, ApplicationLimited,
-	Reordering, TimeoutsIncast, DelayedACKStall, SlowStartAfterIdle, MeasurementUnreliable,
-	Healthy,
+	Reordering, TimeoutsIncast, DelayedACKStall, SlowStartAfterIdle, DriverFault, LinkFlapping, LocalDrops, MeasurementUnreliable,
+	NoTraffic, Healthy,
+	DiskCacheMeasured, DiskIOErrors, DiskLinkLow, DiskSaturated, DiskQueueDepth, DiskScheduler, DiskReadAhead, DiskWriteCache,
 }
 
 // Entry is what the registry knows of one code.

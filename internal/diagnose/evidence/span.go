@@ -31,8 +31,27 @@ type Span struct {
 	PerCPU     []watch.CPU           `json:"per_cpu,omitempty"` // with the network's share of each CPU's work
 	Sockets    *watch.Sockets        `json:"sockets,omitempty"`
 
+	// Profile is what the CPUs did; nil: no processor was the limit, or sampling was not possible.
+	Profile *Profile `json:"profile,omitempty"`
+
 	Run *Run `json:"-"` // the test that loaded the host; nil: none
 	End *End `json:"-"` // the end of that run
+}
+
+// Profile is where a short profile of a host found the time of its CPUs.
+type Profile struct {
+	Event   string       `json:"event"` // cycles, cpu-clock
+	Samples uint64       `json:"busy_samples_total"`
+	Stages  []StageShare `json:"stages"` // most time first
+}
+
+// StageShare is a stage of the network path, or work outside of it, and its share of the busy time with
+// the ends of its 95 % interval.
+type StageShare struct {
+	Name  string  `json:"name"`
+	Share float64 `json:"share_ratio"`
+	Low   float64 `json:"share_low_ratio"`
+	High  float64 `json:"share_high_ratio"`
 }
 
 // Watched returns the span of a host that was observed without a test run.

@@ -43,12 +43,13 @@ func receiveWindowLimited(f *evidence.Flow) *evidence.Finding {
 	byArithmetic := match >= 1-arithmeticTolerance && match <= 1+arithmeticTolerance && f.FillsWindow() && atCap &&
 		f.CwndBytes >= 0.9*f.WindowBytes && f.Loss() < cleanLoss &&
 		f.Share(f.SndbufLimitedSeconds) < evidence.LimitedShare/2
-	if !byKernel && !byArithmetic {
+	byProbe := !byKernel && !byArithmetic && atCap && heldOnShortPath(f)
+	if !byKernel && !byArithmetic && !byProbe {
 		return nil
 	}
 	// Inside one machine a reader that is busier than its writer lets the window fill up as well:
-	// then the CPU is the limit.
-	if _, busy, ok := f.Receiver.Busiest(); ok && busy >= 0.9 && f.ShortPath() {
+	// then the CPU is the limit. heldOnShortPath has excluded such a reader.
+	if _, busy, ok := f.Receiver.Busiest(); ok && busy >= 0.9 && f.ShortPath() && !byProbe {
 		return nil
 	}
 
@@ -78,7 +79,7 @@ func receiveWindowLimited(f *evidence.Flow) *evidence.Finding {
 			Unit:   "bytes",
 			Source: "SO_RCVBUF (" + f.Receiver.Name + ")"})
 	}
-	x.Confidence = evidence.Combine(evidence.When(byKernel, 0.75), evidence.When(match >= 0.75 &&
+	x.Confidence = evidence.Combine(evidence.When(byKernel || byProbe, 0.75), evidence.When(match >= 0.75 &&
 		match <= 1.25, 0.6), evidence.When(atCap, 0.6), evidence.When(zero == 0, 0.2)) *
 		(1 - evidence.When(rmemKnown && !atCap, 0.4))
 	receiveWindowRemedy(f, x, rmem, rmemKnown, atCap)

@@ -17,14 +17,15 @@ import (
 // (tcp_select_initial_window) and lets autotuning raise the window later, so the lasting bound is
 // 65 535 shifted by that scale. A metric of 16 KiB leaves no scale, and 64 KiB at most.
 func routeWindowClamped(f *evidence.Flow) *evidence.Finding {
-	if f.Streams == 0 || f.WindowBytes <= 0 || !f.WindowScaling || !f.FillsWindow() {
+	if f.Streams == 0 || f.WindowBytes <= 0 || !f.WindowScaling {
 		return nil
 	}
 	perStream := f.WindowBytes / float64(f.Streams)
 	for _, r := range f.Receiver.Routes {
 		// The advertised scale shows whether this route's metric was in force when the connection
 		// opened.
-		if r.WindowBytes > 0 && f.WindowShift == metricScale(r.WindowBytes) && perStream <= metricBound(r.WindowBytes) {
+		if r.WindowBytes > 0 && f.WindowShift == metricScale(r.WindowBytes) && perStream <= metricBound(r.WindowBytes) &&
+			(f.FillsWindow() || heldOnShortPath(f)) {
 			return clampedBy(f, r, perStream)
 		}
 	}

@@ -3,11 +3,9 @@ package flows
 import (
 	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/linerate/linerate/internal/change/knob"
 	"github.com/linerate/linerate/internal/diagnose/evidence"
-	"github.com/linerate/linerate/internal/host/drops"
 	"github.com/linerate/linerate/internal/traffic"
 )
 
@@ -82,20 +80,11 @@ func droppedHere(f *evidence.Flow, repaired float64) bool {
 }
 
 // hostDrops returns how many segments of an open connection both hosts may have dropped, and the
-// place with the most drops. It leaves out datagrams without room in their socket and handshakes
-// that a listener refused, which belong to other programs.
+// place with the most drops.
 func hostDrops(f *evidence.Flow) (total float64, where string) {
-	var worst uint64
-	for _, e := range []evidence.End{f.Sender, f.Receiver} {
-		for _, d := range e.Run.Drops {
-			if d.Stage == drops.Socket || strings.HasPrefix(d.Place, "TcpExt.Listen") ||
-				strings.HasPrefix(d.Place, "TcpExt.TCPReqQFull") {
-				continue
-			}
-			total += float64(d.Total)
-			if d.Total > worst {
-				worst, where = d.Total, d.Place+" ("+e.Name+")"
-			}
+	for _, d := range f.SegmentDrops() {
+		if total += float64(d.Total); where == "" {
+			where = d.Place + " (" + d.End + ")"
 		}
 	}
 	return total, where
@@ -180,4 +169,30 @@ func notLocalDrops(f *evidence.Flow, repaired float64) string {
 	return fmt.Sprintf("Not a queue of either host: they dropped %s packets (%s), "+
 		"and %s segments were retransmitted.",
 		evidence.Count(local), where, evidence.Count(repaired))
+}
+
+// heldOnShortPath reports whether the advertised window limits a flow on a path of less than a
+// millisecond. There the empty round trip is a few microseconds, in which no rate fills a window; the
+// hosts' own turns are the round trip. Four facts together take the place of that arithmetic:
+//
+//   - The sender waited for the window for LimitedShare of its busy time.
+//   - The reader never let its buffer run full: a reader that is slow, or waits for its CPU, closes the
+//     window (TCPToZeroWindowAdv), which a small buffer with a quick reader does not.
+//   - No queue builds up, which the window would merely bound.
+//   - Eight windows carry more than one, which they do not on a link that is full. Two hosts that
+//     share CPUs may have no time for more; then eight windows must at least not wait in a queue: at
+//     a full link they would, and the round trip would be that of all eight.
+func heldOnShortPath(f *evidence.Flow) bool {
+	c := f.Receiver.Run.Counters
+	if !f.ShortPath() || f.Queued() || f.Share(f.RwndLimitedSeconds) < evidence.LimitedShare || f.Streams > fewStreams ||
+		len(c) == 0 || c["TcpExt.TCPToZeroWindowAdv"] > 0 {
+		return false
+	}
+	run := probed(f, evidence.ProbeStreams)
+	if run == nil {
+		return false
+	}
+	gain := run.RateBitsPerSec / f.RateBitsPerSec
+	all := run.WindowBytes * 8 / run.RateBitsPerSec // seconds in which the path carries eight windows
+	return gain >= bufferGain || gain >= 1 && run.Loaded() > 0 && run.Loaded() < all/2 && run.Loss() < 10*cleanLoss
 }

@@ -26,7 +26,7 @@ func windowScalingOff(f *evidence.Flow) *evidence.Finding {
 		return nil
 	}
 	perStream := f.WindowBytes / float64(f.Streams)
-	if perStream > unscaledWindow || !f.FillsWindow() {
+	if perStream > unscaledWindow || !f.FillsWindow() && !heldOnShortPath(f) {
 		return nil
 	}
 	x := &evidence.Finding{

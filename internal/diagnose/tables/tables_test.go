@@ -309,8 +309,29 @@ func TestRules(t *testing.T) {
 			ofRun(traffic.Stream), firewalled(5000, 0.58)), evidence.Warning,
 			"5000"},
 		{"firewall mild", firewallCost, watched(counters{"Ip.InReceives": 138623, "Ip.OutRequests": 118261},
-			ofRun(traffic.Stream), firewalled(500, 0.6)), evidence.Notice,
+			ofRun(traffic.Stream), firewalled(500, 0.6)), evidence.Warning,
 			"500"},
+		{"firewall of a few hundred rules on a busy CPU", firewallCost, watched(counters{"Ip.InReceives": 150_000},
+			ofRun(traffic.Stream), firewalled(640, 0.86)), evidence.Warning, "640 rules"},
+		{"firewall of 160 rules on a busy CPU", firewallCost, watched(counters{"Ip.InReceives": 250_000},
+			ofRun(traffic.Stream), firewalled(160, 0.86)), evidence.Warning, "160 rules"},
+		{"160 rules and time to spare", firewallCost, watched(counters{"Ip.InReceives": 50_000},
+			ofRun(traffic.Stream), firewalled(160, 0.3)), none, ""},
+		{"160 rules since boot", firewallCost, watched(counters{"Ip.InReceives": 9_000_000}, firewalled(160, 0.86),
+			history), none, ""},
+		{"160 rules and packets that cost far more", firewallCost, watched(counters{"Ip.InReceives": 2000},
+			ofRun(traffic.Stream), firewalled(160, 0.86)), none, ""},
+		{"a few rules", firewallCost, watched(counters{"Ip.InReceives": 250_000}, ofRun(traffic.Stream),
+			firewalled(25, 0.95)), none, ""},
+		{"rules behind jumps with conditions", firewallCost, watched(counters{"Ip.InReceives": 150_000},
+			ofRun(traffic.Stream), firewalled(4, 0.86), chain(func(c *host.FirewallChain) { c.AtMost = 640 })),
+			evidence.Warning, "640 rules"},
+		{"rules behind jumps, and time to spare", firewallCost, watched(counters{"Ip.InReceives": 50_000},
+			firewalled(4, 0.2), chain(func(c *host.FirewallChain) { c.AtMost = 640 })), none, ""},
+		{"firewall of iptables-legacy", firewallCost, watched(counters{"Ip.InReceives": 150_000},
+			ofRun(traffic.Stream), firewalled(640, 0.86), chain(func(c *host.FirewallChain) {
+				c.Family, c.Table, c.Name, c.Legacy = "ip", "filter", "INPUT", true
+			})), evidence.Warning, "ip filter INPUT"},
 		{"firewall of IPv6", firewallCost, watched(counters{"Ip6.InReceives": 21463}, firewalled(5000, 0.58),
 			chain(func(c *host.FirewallChain) { c.Family = "ip6" })),
 			evidence.Warning, "ip6"},
@@ -486,5 +507,19 @@ func TestPortsRefused(t *testing.T) {
 		if x != nil {
 			checkFinding(t, x)
 		}
+	}
+}
+
+// TestAccountingIsKept: where rules only count, the remedy is not to pass packets by them.
+func TestAccountingIsKept(t *testing.T) {
+	s := watched(counters{"Ip.InReceives": 250_000}, ofRun(traffic.Stream), firewalled(160, 0.86))
+	if x := firewallCost(s); !strings.Contains(x.Remedy.Text, "in the first rule") {
+		t.Errorf("without accounting: %s", x.Remedy.Text)
+	}
+	chain(func(c *host.FirewallChain) { c.Counting = 158 })(s)
+	x := firewallCost(s)
+	if strings.Contains(x.Remedy.Text, "in the first rule") || !strings.Contains(x.Remedy.Text, "158 of these rules") ||
+		!strings.Contains(x.Remedy.Text, "counter") {
+		t.Errorf("with accounting: %s", x.Remedy.Text)
 	}
 }

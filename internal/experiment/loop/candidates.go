@@ -137,11 +137,12 @@ type foreseer interface {
 
 // refusals has the reasons against candidates that are known before any change.
 type refusals struct {
-	allow    knob.Disturbance
-	farFixed string // why the far end must not change; empty: it may
-	owners   map[tune.Side][]owner.Owner
-	force    bool // also try knobs that another program owns
-	near     foreseer
+	allow      knob.Disturbance
+	farFixed   string               // why the far end must not change; empty: it may
+	farRefuses func(knob.ID) string // why the far end must not change one knob; nil: it may change all
+	owners     map[tune.Side][]owner.Owner
+	force      bool // also try knobs that another program owns
+	near       foreseer
 }
 
 // of returns the reason as a clause, or nothing.
@@ -159,6 +160,10 @@ func (r refusals) of(ctx context.Context, c tune.Candidate) string {
 			r.allow, d.Disturbance)
 	case c.Side == tune.Far && r.farFixed != "":
 		return r.farFixed
+	case c.Side == tune.Far && r.farRefuses != nil:
+		if why := r.farRefuses(c.Knob); why != "" {
+			return why
+		}
 	}
 	if !r.force {
 		for _, o := range r.owners[c.Side] {

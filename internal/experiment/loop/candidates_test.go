@@ -223,3 +223,25 @@ func judgingAgainIsLighter(t *testing.T) {
 		t.Errorf("where waiting is the goal, it is measured anew: %v, %+v", err, far.runs[0].Test)
 	}
 }
+
+// TestFarHostPermitsSome checks that the plan has what the far host would refuse at the write.
+func TestFarHostPermitsSome(t *testing.T) {
+	r := refusals{allow: knob.DisturbsBriefLoss, farRefuses: func(id knob.ID) string {
+		if err := (knob.Permission{Class: knob.DisturbsNewSockets}).Check(id); err != nil {
+			return err.Error()
+		}
+		return ""
+	}}
+	ring := tune.Candidate{Side: tune.Far, Knob: "ethtool:eth0/ring.rx", Levels: []knob.Value{"512"}}
+	if got := r.of(t.Context(), ring); !strings.Contains(got, "class d2, allowed is d1") {
+		t.Errorf("a ring of the far host: %q", got)
+	}
+	for _, c := range []tune.Candidate{
+		{Side: tune.Far, Knob: "sysctl:net.ipv4.tcp_rmem", Levels: []knob.Value{"1 2 3"}},
+		{Side: tune.Near, Knob: ring.Knob, Levels: ring.Levels},
+	} {
+		if got := r.of(t.Context(), c); got != "" {
+			t.Errorf("%s %s: %q", c.Side, c.Knob, got)
+		}
+	}
+}

@@ -17,6 +17,7 @@ type Near struct {
 	Journal *journal.Journal
 	Backend knob.Backend
 	For     time.Duration // how long a trial may last before the guard reverts it
+	Run     string        // name of the stored run, for the journal
 }
 
 // Read returns the present value of a knob.
@@ -36,7 +37,7 @@ func (n Near) Foresee(ctx context.Context, s knob.Setting) error {
 // Apply turns knobs as trial changes and returns their ids in the order applied. It returns ids
 // beside an error as well: the caller must undo those changes.
 func (n Near) Apply(ctx context.Context, reason string, settings ...knob.Setting) ([]string, error) {
-	changes, err := n.Journal.Apply(ctx, journal.Request{Reason: reason, For: n.For}, settings...)
+	changes, err := n.Journal.Apply(ctx, journal.Request{Reason: reason, Run: n.Run, For: n.For}, settings...)
 	ids := make([]string, 0, len(changes))
 	for _, c := range changes {
 		ids = append(ids, c.ID)

@@ -34,16 +34,18 @@ type TuneOptions struct {
 	MaxTrials int               // measured trials; 0: no bound
 	// how long the committed set stays in force before it is tested once more, after the budget; 0:
 	// no such test
-	Soak       time.Duration
-	Segment    time.Duration      // measured part of one segment; 0: from the round trip
-	WarmUp     time.Duration      // cut from the front of each segment; 0: from the round trip, and none for datagrams
-	Knobs      func(knob.ID) bool // nil: every candidate of the findings; otherwise only these
-	Wide       []knob.Definition  // also try these knobs without a finding
-	FarFixed   string             // clause that says why the far end cannot be changed; empty: it can
-	ForceOwned bool               // also try knobs that another program rewrites
-	Thorough   bool               // try every candidate, even if the path is full before the last one
-	DryRun     bool               // stop after the plan
-	Seed       uint64             // of the random order
+	Soak     time.Duration
+	Segment  time.Duration      // measured part of one segment; 0: from the round trip
+	WarmUp   time.Duration      // cut from the front of each segment; 0: from the round trip, and none for datagrams
+	Knobs    func(knob.ID) bool // nil: every candidate of the findings; otherwise only these
+	Wide     []knob.Definition  // also try these knobs without a finding
+	FarFixed string             // clause that says why the far end cannot be changed; empty: it can
+	// clause that says why the far end must not change one knob, empty: it may; nil: it may change all
+	FarRefuses func(knob.ID) string
+	ForceOwned bool   // also try knobs that another program rewrites
+	Thorough   bool   // try every candidate, even if the path is full before the last one
+	DryRun     bool   // stop after the plan
+	Seed       uint64 // of the random order
 	Step       func(string)
 	Planned    func(*Plan) // called before the first segment, before any write
 	Progress   func(tune.Event)
@@ -192,7 +194,8 @@ var errNoTime = errors.New("no time left in the budget")
 
 // refusals collects the reasons against candidates that are known before any change.
 func (o TuneOptions) refusals(v *Verdict, near tune.Host) refusals {
-	r := refusals{allow: o.Allow, farFixed: o.FarFixed, force: o.ForceOwned, owners: map[tune.Side][]owner.Owner{}}
+	r := refusals{allow: o.Allow, farFixed: o.FarFixed, farRefuses: o.FarRefuses, force: o.ForceOwned,
+		owners: map[tune.Side][]owner.Owner{}}
 	if v.Near != nil {
 		r.owners[tune.Near] = v.Near.Owners
 	}

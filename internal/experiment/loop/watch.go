@@ -9,6 +9,7 @@ import (
 	"github.com/linerate/linerate/internal/diagnose/evidence"
 	"github.com/linerate/linerate/internal/host"
 	"github.com/linerate/linerate/internal/host/watch"
+	"github.com/linerate/linerate/internal/profile/record"
 )
 
 // WatchOptions configure Watch. Zero values are sensible.
@@ -16,6 +17,8 @@ type WatchOptions struct {
 	Root     host.Root     // the running system
 	Duration time.Duration // up to [watch.MaxDuration]; default 3 s
 	Progress func(step string)
+	// Profile is how long the CPUs are sampled where one of them is the limit; 0: not at all.
+	Profile time.Duration
 }
 
 // Watch judges this host by its present work, without a load: counters, CPUs, interrupts and
@@ -39,7 +42,26 @@ func Watch(ctx context.Context, o WatchOptions) (*Verdict, error) {
 	near.Warnings = append(near.Warnings, span.Warnings...)
 	v := &Verdict{Case: evidence.Case{Near: near, Watched: []evidence.Span{evidence.Watched("near", near, span)}}}
 	v.judge()
+	if o.Profile > 0 && diagnose.WantsProfile(v.Findings) {
+		o.Progress("sampling the processors")
+		v.Watched[0].Profile = sample(ctx, o.Profile)
+		v.judge()
+	}
 	return v, nil
+}
+
+// sample returns a short profile of this host; nil where the kernel does not allow one. The verdict
+// stands without it.
+func sample(ctx context.Context, d time.Duration) *evidence.Profile {
+	p, err := record.Run(ctx, record.Options{Duration: d})
+	if err != nil || p.Busy == 0 {
+		return nil
+	}
+	out := &evidence.Profile{Event: p.Event, Samples: p.Busy}
+	for _, s := range p.Stages {
+		out.Stages = append(out.Stages, evidence.StageShare{Name: s.Name, Share: s.Share, Low: s.ShareLow, High: s.ShareHigh})
+	}
+	return out
 }
 
 // judge fills in the verdict of a complete case.
