@@ -14,8 +14,9 @@ import (
 func (a *app) agentCommand() *cobra.Command {
 	var socket, group string
 	c := &cobra.Command{
-		Use:   "agent",
-		Short: "Let linerate-hub read changes and stored runs, which only root may read, over a local socket",
+		Use:         "agent",
+		Annotations: exits(exitNotPermitted, exitLocked),
+		Short:       "Let linerate-hub read changes and stored runs, which only root may read, over a local socket",
 		Long: `Let linerate-hub, which is not root, read the changes and the stored runs of this host. The
 agent answers a fixed list of questions, and all of them only read: a client can change nothing
 and name no file. Root and one group may ask. The agent runs until it is stopped.

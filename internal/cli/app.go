@@ -1,22 +1,23 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"os"
 	"os/signal"
 	"path/filepath"
-	"strings"
 	"syscall"
 
 	"github.com/linerate/linerate/internal/base/release"
+	"github.com/linerate/linerate/internal/base/visible"
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
 
 	"github.com/linerate/linerate/internal/experiment/loop"
 	"github.com/linerate/linerate/internal/peer"
+	"github.com/linerate/linerate/internal/report/text"
 )
 
 // version is printed by `linerate version` and written into every document.
@@ -31,9 +32,13 @@ type app struct {
 	out, err io.Writer
 	env      func(string) string
 
+	args []string // as typed, without the name of the program
+
 	json     bool
 	state    string
 	progress string
+
+	unknown error // the command whose help was asked for does not exist
 
 	// path replaces the path to the far host in an experiment; nil: the real one. Only tests set
 	// it.
@@ -46,16 +51,38 @@ type app struct {
 // must be undone then too. A second Ctrl-C kills the process: undo has a deadline of its own, and
 // the guard cleans up after a killed process.
 func Main(args []string, in io.Reader, out, errw io.Writer) int {
-	return (&app{in: in, out: out, err: errw, env: os.Getenv}).run(args[1:])
+	return newApp(in, out, errw).run(args[1:])
+}
+
+// newApp returns an app whose texts pass the filter. Standard error always does: it is for readers.
+// Standard output does where it is a terminal, which also gets colours; a file or a pipe gets what the
+// command prints.
+func newApp(in io.Reader, out, errw io.Writer) *app {
+	if terminal(out) {
+		out = visible.NewWriter(out, true)
+	}
+	return &app{in: in, out: out, err: visible.NewWriter(errw, false), env: os.Getenv}
+}
+
+// raw returns the stream behind the filter, for what draws on a terminal itself, and for messages
+// that are no text.
+func raw(w io.Writer) io.Writer {
+	if filtered, ok := w.(*visible.Writer); ok {
+		return filtered.Below()
+	}
+	return w
 }
 
 // run runs one command line until it ends or a signal arrives, and returns the exit status.
 func (a *app) run(args []string) int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	defer stop()
+	// Only this signal: the end of a session may send SIGHUP twice, and SIGTERM with it.
+	context.AfterFunc(ctx, func() { signal.Reset(os.Interrupt) })
+	a.args = args
 	root := a.rootCommand()
 	root.SetArgs(args)
-	err := root.ExecuteContext(ctx)
+	err := cmp.Or(root.ExecuteContext(ctx), a.unknown)
 	// An interruption is an error only when it made the command fail: Ctrl-C is the normal end of
 	// `serve` and `lab up`.
 	if ctx.Err() != nil && err != nil {
@@ -70,6 +97,7 @@ func (a *app) run(args []string) int {
 // form that --json asks for. Mistakes in flags and arguments become usageError, so that their exit
 // status is always 2.
 func (a *app) rootCommand() *cobra.Command {
+	var showVersion bool
 	root := &cobra.Command{
 		Use:   "linerate",
 		Short: "Find what keeps a host from its line rate, prove the remedy, undo anything",
@@ -80,15 +108,19 @@ undo it.
 Start with ` + "`linerate demo`" + `, which runs the whole loop in a private world on this machine.`,
 		SilenceErrors: true,
 		SilenceUsage:  true,
-		Args:          unknownCommand,
-		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if showVersion {
+				return a.printVersion()
+			}
+			return cmd.Help()
+		},
 	}
 	root.SetIn(a.in)
 	root.SetOut(a.out)
 	root.SetErr(a.err)
 	root.CompletionOptions.HiddenDefaultCmd = true
 	root.SetFlagErrorFunc(explainFlag)
-	root.SuggestionsMinimumDistance = 2 // cobra sets it only where it prints suggestions itself
+	root.Flags().BoolVar(&showVersion, "version", false, "print the version, as 'linerate version' does")
 	flags := root.PersistentFlags()
 	flags.BoolVar(&a.json, "json", false, "print one JSON document on standard output and nothing else")
 	flags.StringVar(&a.state, "state", "",
@@ -98,71 +130,68 @@ Start with ` + "`linerate demo`" + `, which runs the whole loop in a private wor
 		"progress on standard error: auto (only on a terminal), lines, all (also what a terminal would rewrite), off")
 
 	// The order follows the work on a host: look, change, clean up.
-	for _, c := range []*cobra.Command{
-		a.inspectCommand(), a.topCommand(), a.serveCommand(), a.measureCommand(), a.diagnoseCommand(), a.tuneCommand(),
-		a.reportCommand(), a.setCommand(), a.undoCommand(), a.confirmCommand(), a.historyCommand(), a.persistCommand(),
-		a.recoverCommand(), a.exportCommand(),
-		a.knobsCommand(), a.checkAdviceCommand(), a.demoCommand(), a.labCommand(), a.agentCommand(), a.versionCommand(),
-		a.guardCommand(), a.labHostCommand(), a.labWorkCommand(),
-	} {
-		if c.Args == nil {
-			c.Args = cobra.NoArgs
-		}
-		c.Args = asUsage(c.Args)
-		for _, sub := range c.Commands() {
-			sub.Args = asUsage(sub.Args)
-			finishHelp(sub)
-		}
-		finishHelp(c)
-		root.AddCommand(c)
-	}
+	root.AddCommand(a.inspectCommand(), a.topCommand(), a.serveCommand(), a.measureCommand(), a.diagnoseCommand(),
+		a.tuneCommand(), a.diskCommand(), a.nfsCommand(), a.profileCommand(), a.resolverCommand(),
+		a.reportCommand(), a.setCommand(), a.undoCommand(), a.confirmCommand(), a.historyCommand(),
+		a.persistCommand(), a.recoverCommand(), a.exportCommand(),
+		a.knobsCommand(), a.checkAdviceCommand(), a.calcCommand(), a.firewallCommand(), a.demoCommand(), a.labCommand(),
+		a.agentCommand(), a.versionCommand(), a.guardCommand(), a.labHostCommand(), a.labWorkCommand())
+	root.InitDefaultCompletionCmd()
+	a.prepareHelp(root)
+	prepare(root)
 	return root
 }
 
-// unknownCommand refuses a first word that is no command, and suggests one with a similar name or
-// the one that has this name in other tools.
-func unknownCommand(root *cobra.Command, args []string) error {
-	if len(args) == 0 {
-		return nil
+// prepare gives a command and those below it what all have: the check of their arguments, and the
+// table of exit statuses at the end of the help.
+func prepare(c *cobra.Command) {
+	c.Args = checked(c.Args)
+	c.SuggestionsMinimumDistance = 2 // cobra sets it only where it prints suggestions itself
+	finishHelp(c)
+	for _, sub := range c.Commands() {
+		prepare(sub)
 	}
-	hint := "linerate --help lists the commands"
-	near := root.SuggestionsFor(args[0])
-	switch strings.ToLower(args[0]) {
-	case "get", "show", "read", "list":
-		hint = "linerate knobs --current NAME reads a setting, linerate inspect shows the host"
-	case "test", "iperf", "iperf3", "netperf", "bench":
-		hint = "linerate measure TARGET"
-	case "check", "advice":
-		hint = "linerate check-advice FILE"
-	default:
-		if len(near) > 0 {
-			hint = "did you mean linerate " + strings.Join(near, " or linerate ") + "?"
-		}
-	}
-	return usageError{flagError{fmt.Errorf("unknown command %q", args[0]), hint}}
 }
 
-// finishHelp ends a command's help with the table of exit statuses. Code adds it, so that no
-// command lacks it or has an old one.
+// prepareHelp makes `help NOSUCH` and `NOSUCH --help` mistakes; cobra answers both with the help of
+// the group and status 0.
+func (a *app) prepareHelp(root *cobra.Command) {
+	show := root.HelpFunc()
+	root.SetHelpFunc(func(c *cobra.Command, args []string) {
+		if words := c.Flags().Args(); c.HasSubCommands() && len(words) > 0 {
+			a.unknown = unknownCommand(c, words)
+			return
+		}
+		show(c, args)
+	})
+	root.InitDefaultHelpCmd()
+	for _, c := range root.Commands() {
+		if c.Name() != "help" {
+			continue
+		}
+		c.Use, c.Run = "help [COMMAND...]", nil
+		c.Short = "Show the help of a command"
+		c.Long = ""
+		c.RunE = func(_ *cobra.Command, words []string) error {
+			of, rest, err := root.Find(words)
+			if err == nil {
+				err = unknownCommand(of, rest)
+			}
+			if err != nil {
+				return err
+			}
+			return of.Help()
+		}
+	}
+}
+
+// finishHelp ends a command's help with the table of its exit statuses. Code adds it, so that no
+// command lacks it.
 func finishHelp(c *cobra.Command) {
 	if c.Long == "" {
 		c.Long = c.Short + "."
 	}
-	c.Long += "\n\nEXIT STATUS\n" + exitStatusHelp
-}
-
-// asUsage turns an error about arguments into one of usage (exit status 2). A nil check accepts any
-// arguments.
-func asUsage(check cobra.PositionalArgs) cobra.PositionalArgs {
-	return func(cmd *cobra.Command, args []string) error {
-		if check == nil {
-			return nil
-		}
-		if err := check(cmd, args); err != nil {
-			return usageError{fmt.Errorf("%w; see `%s --help`", err, cmd.CommandPath())}
-		}
-		return nil
-	}
+	c.Long += "\n\nEXIT STATUS\n" + exitsHelp(c)
 }
 
 // stateDir returns the directory of this user's journal and runs.
@@ -194,8 +223,18 @@ func (a *app) stateDir() (string, error) {
 
 // terminal reports whether w is a terminal; pipes and the buffers of tests are not.
 func terminal(w io.Writer) bool {
-	f, ok := w.(*os.File)
+	f, ok := raw(w).(*os.File)
 	return ok && term.IsTerminal(int(f.Fd()))
+}
+
+// style returns how text on standard output may look. A terminal whose size is not known, such as a
+// serial line, gets long lines as a file does.
+func (a *app) style() text.Style {
+	s := text.Style{Colour: a.colour(a.out)}
+	if f, ok := raw(a.out).(*os.File); ok && terminal(a.out) {
+		s.Width, _, _ = term.GetSize(int(f.Fd()))
+	}
+	return s
 }
 
 // colour reports whether output on w may be coloured.
@@ -204,15 +243,4 @@ func terminal(w io.Writer) bool {
 // TERM=dumb.
 func (a *app) colour(w io.Writer) bool {
 	return a.env("NO_COLOR") == "" && a.env("TERM") != "dumb" && terminal(w)
-}
-
-// key returns the one-time key: that of the flag, or that of the environment.
-//
-// The environment is the better place, because every user of the host can read flags in the process
-// list.
-func (a *app) key(flag string) string {
-	if flag != "" {
-		return flag
-	}
-	return strings.TrimSpace(a.env("LINERATE_KEY"))
 }

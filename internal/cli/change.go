@@ -4,11 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
+	"github.com/linerate/linerate/internal/change/advice"
+	"github.com/linerate/linerate/internal/change/hazard"
 	"github.com/linerate/linerate/internal/change/journal"
 	"github.com/linerate/linerate/internal/change/knob"
 	"github.com/linerate/linerate/internal/change/knob/live"
@@ -24,21 +27,29 @@ func (a *app) setCommand() *cobra.Command {
 		trial  time.Duration
 		yes    bool
 		dryRun bool
+		allow  string
+		accept bool
 	)
 	c := &cobra.Command{
-		Use:   "set KNOB=VALUE...",
-		Short: "Change settings on trial: unconfirmed changes are undone",
+		Use:         "set KNOB=VALUE...",
+		Annotations: exits(exitNotPermitted, exitLocked, exitInterrupted),
+		Short:       "Change settings on trial: unconfirmed changes are undone",
 		Long: `Change one or more settings of this host. set records every change in the journal first, and
 reads it back. Each change is a trial: a guard process restores the old values when the time is
 over, unless ` + "`linerate confirm`" + ` lets them stay. --yes confirms at once. On a remote host,
 confirm over a new connection: an open one may survive a change that blocks every new one.
 
+A change may disturb what runs: d0 nothing, d1 new connections, d2 a short loss (rings, MTU), d3 the
+link goes down, d4 a module is loaded anew. --allow sets the highest class; linerate knobs NAME
+shows that of a knob. What takes the link of your own ssh session down cannot be confirmed at once.
+A value that is known to stop the card is refused, with the reason; one that check-advice calls
+harmful gets a warning.
+
 Values are in the unit that ` + "`linerate knobs NAME`" + ` shows (bytes, microseconds, packets), without
 a suffix. A value of several numbers is quoted, with blanks between them.`,
 		Example: "  linerate set 'sysctl:net.ipv4.tcp_rmem=4096 131072 33554432'\n" +
-			"  linerate set --dry-run ethtool:eth0/ring.rx=4096\n" +
-			"  linerate set --for 5m link:eth0/mtu=9000\n  linerate confirm",
-		Args: cobra.MinimumNArgs(1),
+			"  linerate set --dry-run --allow d2 ethtool:eth0/ring.rx=4096\n" +
+			"  linerate set --for 5m --allow d2 link:eth0/mtu=9000\n  linerate confirm",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			settings, err := parseSettings(args)
 			if err != nil {
@@ -47,33 +58,90 @@ a suffix. A value of several numbers is quoted, with blanks between them.`,
 			if trial <= 0 {
 				return usagef("--for %v: must be longer than 0s", trial)
 			}
+			class, err := newClassCheck(allow, yes)
+			if err == nil {
+				err = class.check(settings)
+			}
+			if err != nil {
+				return err
+			}
+			backend := hazard.Backend{Backend: live.New(), Accept: accept, Warn: func(h hazard.Hazard) {
+				a.warn("%s", h)
+			}}
 			if dryRun {
-				return a.dryRun(cmd.Context(), settings)
+				err = a.dryRun(cmd.Context(), backend, settings)
+			} else {
+				err = a.set(cmd.Context(), backend, settings, trial, yes)
 			}
-			j, err := a.openJournal(journal.Deadline, "near")
-			if err != nil {
-				return err
+			if err == nil {
+				a.warnHarmful(cmd.Context(), settings)
 			}
-			defer j.Close()
-			// The guard watches a deadline and not a lease: this process ends at once, and the
-			// trial has to outlive it.
-			changes, err := j.Apply(cmd.Context(), journal.Request{Reason: "linerate set", For: trial}, settings...)
-			if err != nil {
-				return err
-			}
-			if yes {
-				if err := j.Commit(cmd.Context(), ids(changes)...); err != nil {
-					return err
-				}
-				changes = byID(j.Changes(), ids(changes))
-			}
-			return a.printHistory(changes)
+			return err
 		},
 	}
 	c.Flags().DurationVar(&trial, "for", time.Minute, "how long the trial lasts unless confirmed")
 	c.Flags().BoolVar(&yes, "yes", false, "confirm at once: the change stays until undo or reboot")
 	c.Flags().BoolVar(&dryRun, "dry-run", false, "show what would change; write nothing")
+	c.Flags().StringVar(&allow, "allow", knob.DefaultClass.String(), "highest disturbance of a change: d0 to d4")
+	c.Flags().BoolVar(&accept, "accept-hazard", false, "also write a value that is known to stop a card")
 	return c
+}
+
+// set changes settings on trial, or for good at once.
+func (a *app) set(ctx context.Context, backend hazard.Backend, settings []knob.Setting, trial time.Duration,
+	yes bool) error {
+	j, err := a.openJournalWith(backend, journal.Deadline, "near")
+	if err != nil {
+		return err
+	}
+	defer j.Close()
+	// The guard watches a deadline and not a lease: this process ends at once, and the trial has to
+	// outlive it.
+	changes, err := j.Apply(ctx, journal.Request{Reason: "linerate set", For: trial}, settings...)
+	if err != nil {
+		return err
+	}
+	if yes && len(changes) > 0 {
+		if err := j.Commit(ctx, ids(changes)...); err != nil {
+			return err
+		}
+		changes = byID(j.Changes(), ids(changes))
+	}
+	doc := report.NewHistory(a.envelope(""), changes)
+	for _, s := range settings {
+		if !slices.ContainsFunc(changes, func(c journal.Change) bool { return c.Knob == s.Knob }) {
+			doc.Unchanged = append(doc.Unchanged, unchanged(s, j.Changes()))
+		}
+	}
+	return a.print(doc, func(s text.Style) error { return text.Set(a.out, doc, s) })
+}
+
+// unchanged returns a setting that the host held already, with the trial that will end it.
+func unchanged(s knob.Setting, history []journal.Change) report.Unchanged {
+	u := report.Unchanged{Setting: s}
+	for _, c := range history {
+		if c.Knob == s.Knob && c.State == journal.Trial {
+			u.Trial, u.Deadline = c.ID, c.Deadline
+		}
+	}
+	return u
+}
+
+// warnHarmful prints what check-advice says about settings that make things worse on this kernel.
+// The user may have a reason, so set does not refuse them.
+func (a *app) warnHarmful(ctx context.Context, settings []knob.Setting) {
+	target, _, err := a.adviceTarget(ctx, advice.Linux, "")
+	if err != nil {
+		return // a kernel whose release is not understood: nothing is known
+	}
+	for _, s := range settings {
+		asked := advice.Setting{OS: advice.Linux, Knob: string(s.Knob), Value: string(s.Value)}
+		for _, j := range target.Judge(advice.Advice{Settings: []advice.Setting{asked}}) {
+			if j.Verdict == advice.Harmful {
+				a.warn("%s=%s is harmful on this kernel: %s (%s)", s.Knob, s.Value, strings.TrimSuffix(j.Why, "."), j.Source)
+			}
+		}
+	}
 }
 
 // parseSettings reads KNOB=VALUE. The first '=' separates, because a value may contain one and a
@@ -117,8 +185,7 @@ func normalize(id knob.ID, v knob.Value) (knob.Value, error) {
 
 // dryRun prints what set would change. It does not open the journal: it writes nothing, and must
 // work while a tune holds the lock.
-func (a *app) dryRun(ctx context.Context, settings []knob.Setting) error {
-	system := live.New()
+func (a *app) dryRun(ctx context.Context, system hazard.Backend, settings []knob.Setting) error {
 	dry := knob.NewDryRun(system)
 	var changes []journal.Change
 	for _, s := range settings {
@@ -141,10 +208,13 @@ func (a *app) dryRun(ctx context.Context, settings []knob.Setting) error {
 
 func (a *app) confirmCommand() *cobra.Command {
 	return &cobra.Command{
-		Use:   "confirm [ID...]",
-		Short: "Let trial changes stay: all of them, or those named",
-		Args:  cobra.ArbitraryArgs,
+		Use:         "confirm [ID...]",
+		Annotations: exits(exitNotPermitted, exitLocked, exitInterrupted),
+		Short:       "Let trial changes stay: all of them, or those named",
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := a.mindRoot("confirm"); err != nil {
+				return err
+			}
 			j, err := a.openJournal(journal.Deadline, "near")
 			if err != nil {
 				return err
@@ -175,23 +245,73 @@ func (a *app) confirmCommand() *cobra.Command {
 	}
 }
 
+// historyCommand shows the journal. The document has every change; the text has one row for the trials
+// of a tune that are over.
 func (a *app) historyCommand() *cobra.Command {
-	return &cobra.Command{
-		Use:   "history",
-		Short: "Show every change that linerate made to this host, and its state",
+	var (
+		run string
+		all bool
+	)
+	c := &cobra.Command{
+		Use:         "history",
+		Annotations: exits(exitNotPermitted),
+		Short:       "Show every change that linerate made to this host, and its state",
+		Long: `Show every change that linerate made to this host, oldest first, and its state: on trial,
+committed, persisted or undone. A tune tries many changes. Those that it took back share one row;
+--run shows the changes of one tune, and --all every one. --json has all of them.`,
+		Example: "  linerate history\n  linerate history --run last",
 		RunE: func(*cobra.Command, []string) error {
+			if all && run != "" {
+				return usagef("--run and --all: give one of them")
+			}
+			if err := a.mindRoot("history"); err != nil {
+				return err
+			}
 			dir, err := a.stateDir()
 			if err != nil {
 				return err
 			}
 			a.printNotices(dir)
 			changes, err := a.history()
+			if err == nil && run != "" {
+				changes, err = changesOfRun(changes, run)
+			}
 			if err != nil {
 				return err
 			}
-			return a.printHistory(changes)
+			if all || run != "" {
+				return a.printHistory(changes)
+			}
+			doc := report.NewHistory(a.envelope(""), changes)
+			return a.print(doc, func(s text.Style) error { return text.FoldedHistory(a.out, doc, s) })
 		},
 	}
+	c.Flags().StringVar(&run, "run", "", "show what one tune changed: its `RUN`, the beginning of one, or last")
+	c.Flags().BoolVar(&all, "all", false, "show each trial of every tune")
+	return c
+}
+
+// changesOfRun returns the changes of one tune. The journal and not the store of runs has the names:
+// the run of a tune from another host is stored there.
+func changesOfRun(changes []journal.Change, run string) ([]journal.Change, error) {
+	var names []string
+	for _, c := range changes {
+		switch {
+		case c.Run == "" || slices.Contains(names, c.Run):
+		case run == "last" && (len(names) == 0 || c.Run > names[0]):
+			names = []string{c.Run} // a name begins with its time
+		case run != "last" && strings.HasPrefix(c.Run, run):
+			names = append(names, c.Run)
+		}
+	}
+	switch {
+	case len(names) == 0:
+		return nil, flagError{fmt.Errorf("history --run %s: no change belongs to this run", run),
+			"linerate history names the runs; linerate report lists what is stored"}
+	case len(names) > 1:
+		return nil, usagef("history --run %s: %s begin so", run, and(names))
+	}
+	return slices.DeleteFunc(slices.Clone(changes), func(c journal.Change) bool { return c.Run != names[0] }), nil
 }
 
 func (a *app) printHistory(changes []journal.Change) error {
@@ -199,24 +319,25 @@ func (a *app) printHistory(changes []journal.Change) error {
 	return a.print(doc, func(s text.Style) error { return text.History(a.out, doc, s) })
 }
 
-// finishUndo prints what was restored before it returns the error: the user who repairs the rest
-// needs both.
-func (a *app) finishUndo(none string, outcomes []journal.Outcome, err error) error {
-	if err != nil && len(outcomes) == 0 {
+// finishUndo prints what was restored, and what was not reached, before it returns the error: the
+// user who repairs the rest needs both.
+func (a *app) finishUndo(none string, outcomes []journal.Outcome, left []report.UndoLeft, err error) error {
+	if err != nil && len(outcomes)+len(left) == 0 {
 		return err
 	}
-	if printErr := a.printOutcomes(none, outcomes); err == nil {
+	if printErr := a.printOutcomes(none, outcomes, left...); err == nil {
 		err = printErr
 	}
 	return err
 }
 
 // printOutcomes prints what was restored. The exit status is 3 when undo had to leave something
-// alone or could not restore it; the document is printed before, for scripts that stop on a status.
-func (a *app) printOutcomes(none string, outcomes []journal.Outcome) error {
-	doc := report.NewUndo(a.envelope(""), outcomes)
+// alone, could not restore it or did not reach it; the document is printed before, for scripts that
+// stop on a status.
+func (a *app) printOutcomes(none string, outcomes []journal.Outcome, left ...report.UndoLeft) error {
+	doc := report.NewUndo(a.envelope(""), outcomes, left...)
 	err := a.print(doc, func(s text.Style) error {
-		if len(outcomes) == 0 {
+		if len(outcomes)+len(left) == 0 {
 			_, err := fmt.Fprintln(a.out, none)
 			return err
 		}
@@ -229,6 +350,9 @@ func (a *app) printOutcomes(none string, outcomes []journal.Outcome) error {
 		if !o.Restored && !o.Stays || len(o.FilesLeft) > 0 {
 			return statusError{status: exitPartial}
 		}
+	}
+	if len(left) > 0 {
+		return statusError{status: exitPartial}
 	}
 	return nil
 }

@@ -2,7 +2,6 @@ package cli
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -20,38 +19,45 @@ import (
 // failingVerdicts are the arguments of --fail-on; a check does not fail for advice that is right.
 var failingVerdicts = []advice.Verdict{advice.NowDefault, advice.Ignored, advice.Removed, advice.Harmful}
 
+// notUnderstood is the argument of --fail-on for lines that were not read. It is no verdict, so that
+// it comes beside one: --fail-on harmful,not-understood.
+const notUnderstood = "not-understood"
+
 // checkAdviceCommand judges old advice. A line that it does not understand is a line of the
 // document and no error; a file that cannot be read, or is no text, is one.
 func (a *app) checkAdviceCommand() *cobra.Command {
 	var (
 		system  string
 		release string
-		failOn  string
+		failOn  []string
 		current bool
 	)
 	c := &cobra.Command{
-		Use:   "check-advice FILE",
-		Short: "Check which old tuning advice is still right",
+		Use:         "check-advice FILE",
+		Annotations: exits(exitFinding, exitNotPermitted, exitInterrupted),
+		Short:       "Check which old tuning advice is still right",
 		Long: `Read tuning advice and show for each setting whether it is still right, the default by now,
 ignored, removed or harmful; why, since when, and what has its effect today. FILE is a
-sysctl.conf, lines of modprobe.d, a script or a page with commands (sysctl, ethtool, ip,
-ifconfig, route, tc, ndd, ipadm, dladm, netsh, PowerShell), FreeBSD's loader.conf or rc.conf, a
-.reg file, or any mixture, of at most 1 MiB; "-" is standard input. check-advice runs nothing of
-it.
+sysctl.conf, lines of modprobe.d, a TuneD profile, a script or a page with commands (sysctl,
+ethtool, ip, ifconfig, route, tc, ndd, ipadm, dladm, netsh, PowerShell), tables and recipes
+(YAML, Puppet, Chef, Nix), FreeBSD's loader.conf or rc.conf, a .reg file, or any mixture, of at
+most 1 MiB; "-" is standard input. check-advice runs nothing of it. Lines that look like a
+setting and are in no form that it reads are counted and listed.
 
 Each setting is judged for the system it belongs to: Linux for this host's kernel, other systems
 for their newest release. --os and --release select another one.`,
 		Example: "  linerate check-advice /etc/sysctl.conf\n" +
 			"  linerate check-advice --os windows tweaks.reg\n" +
 			"  linerate check-advice --fail-on ignored - < tuning.sh",
-		Args: oneFile,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			target, releases, err := a.adviceTarget(cmd.Context(), advice.OS(strings.ToLower(system)), release)
 			if err != nil {
 				return err
 			}
-			if failOn != "" && !slices.Contains(failingVerdicts, advice.Verdict(failOn)) {
-				return usagef("--fail-on %q: not one of %s", failOn, words(failingVerdicts))
+			for _, f := range failOn {
+				if f != notUnderstood && !slices.Contains(failingVerdicts, advice.Verdict(f)) {
+					return usagef("--fail-on %q: not one of %s, %s", f, words(failingVerdicts), notUnderstood)
+				}
 			}
 			data, err := a.readText(args[0])
 			if err != nil {
@@ -76,10 +82,8 @@ for their newest release. --os and --release select another one.`,
 			if err := a.print(doc, func(s text.Style) error { return text.Advice(a.out, doc, s) }); err != nil {
 				return err
 			}
-			for _, j := range judged {
-				if failOn != "" && j.Verdict.Rank() >= advice.Verdict(failOn).Rank() {
-					return statusError{status: exitFinding}
-				}
+			if fails(judged, failOn) {
+				return statusError{status: exitFinding}
 			}
 			return nil
 		},
@@ -88,23 +92,22 @@ for their newest release. --os and --release select another one.`,
 	flags.StringVar(&system, "os", "", "judge every setting for this system: "+words(advice.Systems()))
 	flags.StringVar(&release, "release", "",
 		"release to judge for: a Linux kernel (5.15), or one of the system that --os names (14.1, 11.4, xp, 2003, 10)")
-	flags.StringVar(&failOn, "fail-on", "", "exit with 4 when a verdict is at or above this one: "+
-		words(failingVerdicts))
+	flags.StringSliceVar(&failOn, "fail-on", nil, "exit with 4 when a verdict is at or above this one ("+
+		words(failingVerdicts)+"), or for a line that is "+notUnderstood+"; a list with commas asks for both")
 	flags.BoolVar(&current, "current", false, "also show the present values of this host")
 	return c
 }
 
-// oneFile accepts one argument. Its errors name what is missing, unlike cobra's "accepts 1 arg(s)".
-func oneFile(_ *cobra.Command, args []string) error {
-	switch {
-	case len(args) == 0:
-		return errors.New("name a file, or - for standard input")
-	case len(args) > 1:
-		return fmt.Errorf("name one file, not %d; cat FILE... | linerate check-advice - reads several", len(args))
-	case args[0] == "":
-		return errors.New("the name of the file is empty")
-	}
-	return nil
+// fails reports whether one of the judgements is what --fail-on asks for.
+func fails(judged []advice.Judgement, failOn []string) bool {
+	return slices.ContainsFunc(judged, func(j advice.Judgement) bool {
+		return slices.ContainsFunc(failOn, func(f string) bool {
+			if f == notUnderstood {
+				return j.Knob == ""
+			}
+			return j.Verdict.Rank() >= advice.Verdict(f).Rank()
+		})
+	})
 }
 
 // adviceTarget returns what to judge for, and the releases for the document. Advice for Linux is

@@ -60,7 +60,7 @@ func TestWireIsCut(t *testing.T) {
 				if h == k.Far() { // the near host need not have changed anything yet
 					k.showsUndone(t, h)
 				}
-				if _, err := k.command(t.Context(), h, "undo", "--all").Output(); err != nil {
+				if _, err := k.command(t.Context(), h, "undo", "--all", "--here").Output(); err != nil {
 					t.Errorf("undo --all at %s: %v", h.Name, err)
 				}
 			}

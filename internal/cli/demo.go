@@ -20,8 +20,9 @@ import (
 func (a *app) demoCommand() *cobra.Command {
 	var page string
 	c := &cobra.Command{
-		Use:   "demo",
-		Short: "The whole loop in a private world on this machine: measure, diagnose, tune, prove, undo",
+		Use:         "demo",
+		Annotations: exits(exitNotPermitted, exitInterrupted),
+		Short:       "The whole loop in a private world on this machine: measure, diagnose, tune, prove, undo",
 		Long: `Make two hosts in private namespaces, joined by an emulated 1 Gb/s link with a round trip of 20
 ms. Give the receiver the buffers of 2005, and let linerate find and repair the fault: it
 measures, names the limit, tries the remedies one by one, keeps what is proven, confirms the
@@ -56,7 +57,7 @@ document of the run.`,
 				story.out = io.Discard
 			}
 			story.verdict = func(d *report.DiagnoseDocument) error {
-				return text.Diagnose(story.out, d, text.Style{Colour: a.colour(a.out)}, false)
+				return text.Diagnose(story.out, d, a.style(), false)
 			}
 			story.begin()
 			result, err := lab.Run(cmd.Context(), scenario, lab.Options{
@@ -85,7 +86,7 @@ func (a *app) demoResult(story *teller, r *lab.Result, page string) error {
 		if err := json.Unmarshal(r.Tune, &doc); err != nil {
 			return fmt.Errorf("read the tune document: %w", err)
 		}
-		if err := text.Tune(a.out, &doc, text.Style{Colour: a.colour(a.out)}); err != nil {
+		if err := text.Tune(a.out, &doc, a.style()); err != nil {
 			return err
 		}
 		story.end(r, page)

@@ -31,8 +31,9 @@ type diagnoseFlags struct {
 func (a *app) diagnoseCommand() *cobra.Command {
 	var f diagnoseFlags
 	c := &cobra.Command{
-		Use:   "diagnose [TARGET]",
-		Short: "Name what limits this host, or the path to another, with evidence",
+		Use:         "diagnose [TARGET]",
+		Annotations: exits(exitFinding, exitNotPermitted, exitUnreachable, exitInterrupted),
+		Short:       "Name what limits this host, or the path to another, with evidence",
 		Long: `Name what limits the path to TARGET, or without one what is wrong with this host. Each finding
 shows its numbers, their sources, and the explanations that were ruled out. diagnose changes
 nothing.
@@ -47,16 +48,17 @@ server accepts the connection.
 
 Without a TARGET nothing is sent: diagnose watches the counters, processors, interrupts and
 sockets of this host during its normal work, for --duration, which is then at most 5 seconds.
+Where a processor is the limit, it samples the CPUs for two seconds more, if the kernel permits,
+and the finding names the stages of the network path that take the time.
 
 --from judges a host that you cannot reach, from the files it sent: one snapshot shows what the
 host has counted since its start, two show what happened between them. --save writes all
 evidence of a verdict, with addresses and names replaced, so that another person can judge it
 again.`,
-		Example: "  linerate diagnose\n  linerate diagnose 192.0.2.7 --key KEY\n" +
+		Example: "  linerate diagnose\n  linerate diagnose 192.0.2.7 --key-file FILE\n" +
 			"  linerate diagnose iperf3://192.0.2.7\n  linerate diagnose --fail-on warning --json\n" +
 			"  linerate diagnose --from monday.capture --from tuesday.capture\n" +
 			"  linerate diagnose --explain receive-window-limited",
-		Args: cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if f.explain != "" {
 				return a.explain(f.explain)
@@ -125,7 +127,7 @@ func (f *diagnoseFlags) check(cmd *cobra.Command, args []string) error {
 	if len(args) > 0 || len(f.sent.from) > 0 {
 		return nil
 	}
-	for _, name := range []string{"key", "connect-timeout", "parallel", "reverse"} {
+	for _, name := range []string{"key", "key-file", "connect-timeout", "parallel", "reverse"} {
 		if cmd.Flags().Changed(name) {
 			return flagError{usagef("--%s: without a TARGET nothing is sent", name), "linerate diagnose TARGET --" +
 				name + " …"}

@@ -6,6 +6,7 @@ import (
 	"net"
 	"os"
 	"strings"
+	"time"
 
 	"github.com/linerate/linerate/internal/base/progress"
 	"github.com/linerate/linerate/internal/experiment/loop"
@@ -15,6 +16,9 @@ import (
 	"github.com/linerate/linerate/internal/traffic"
 	"github.com/linerate/linerate/internal/wire"
 )
+
+// diagnoseProfile is how long diagnose samples the CPUs where one of them is the limit.
+const diagnoseProfile = 2 * time.Second
 
 // diagnosed returns the verdict; without a target it is on this host alone, or on files from
 // another host. Short is the reason why a verdict rests on echoes alone although a connection was
@@ -30,7 +34,8 @@ func (a *app) diagnosed(ctx context.Context, target string, f diagnoseFlags, p *
 		return v, nil, err
 	}
 	if target == "" {
-		v, err = loop.Watch(ctx, loop.WatchOptions{Duration: f.load.duration, Progress: status})
+		v, err = loop.Watch(ctx, loop.WatchOptions{Duration: f.load.duration, Progress: status,
+			Profile: diagnoseProfile})
 		return v, nil, err
 	}
 	judge := func(far loop.Far) (*loop.Verdict, error) {

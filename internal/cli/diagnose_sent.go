@@ -45,7 +45,7 @@ func (f *sentFlags) check(cmd *cobra.Command, args []string) error {
 		if len(args) > 0 {
 			return usagef("--from: leave out the TARGET; the file is judged instead")
 		}
-		for _, name := range []string{"duration", "key", "connect-timeout", "parallel", "reverse"} {
+		for _, name := range []string{"duration", "key", "key-file", "connect-timeout", "parallel", "reverse"} {
 			if cmd.Flags().Changed(name) {
 				return usagef("--%s: --from only reads the file; no host is watched or loaded", name)
 			}

@@ -3,8 +3,15 @@ package cli
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io/fs"
+	"maps"
+	"slices"
+	"strconv"
 	"strings"
+	"unicode/utf8"
+
+	"github.com/spf13/cobra"
 
 	"github.com/linerate/linerate/internal/change/journal"
 	"github.com/linerate/linerate/internal/change/knob"
@@ -12,6 +19,8 @@ import (
 	"github.com/linerate/linerate/internal/lab"
 	"github.com/linerate/linerate/internal/peer"
 	"github.com/linerate/linerate/internal/report"
+	"github.com/linerate/linerate/internal/resolver/load"
+	"github.com/linerate/linerate/internal/resolver/names"
 	"github.com/linerate/linerate/internal/traffic"
 	"github.com/linerate/linerate/internal/wire"
 )
@@ -30,9 +39,56 @@ const (
 	exitInterrupted  = 130
 )
 
-const exitStatusHelp = `  0 ok · 1 failed · 2 usage · 3 partial result · 4 finding at or above --fail-on ·
-  5 rolled back · 10 not permitted · 11 locked by another linerate ·
-  12 peer unreachable · 130 interrupted`
+// exitMeanings are what the help says of each status.
+var exitMeanings = map[int]string{
+	exitOK: "ok", exitFailed: "failed", exitUsage: "usage", exitPartial: "partial result",
+	exitFinding: "finding at or above --fail-on", exitRolledBack: "rolled back", exitNotPermitted: "not permitted",
+	exitLocked: "locked by another linerate", exitUnreachable: "peer unreachable", exitInterrupted: "interrupted",
+}
+
+// exitsOf is the annotation of a command with the statuses that it can end with.
+const exitsOf = "exits"
+
+// exits returns the annotation of a command that can end with these statuses, besides ok, failed and
+// usage, which are possible everywhere.
+func exits(statuses ...int) map[string]string {
+	words := make([]string, len(statuses))
+	for i, status := range statuses {
+		words[i] = strconv.Itoa(status)
+	}
+	return map[string]string{exitsOf: strings.Join(words, " ")}
+}
+
+// exitsHelp returns the table of the statuses that a command can end with; the program's own help has
+// all of them.
+func exitsHelp(c *cobra.Command) string {
+	statuses := []int{exitOK, exitFailed, exitUsage}
+	if !c.HasParent() {
+		statuses = slices.Sorted(maps.Keys(exitMeanings))
+	}
+	for word := range strings.FieldsSeq(c.Annotations[exitsOf]) {
+		status, _ := strconv.Atoi(word) // exits wrote it
+		statuses = append(statuses, status)
+	}
+	const width = 78
+	text, used := " ", 1
+	for i, status := range statuses {
+		meaning := exitMeanings[status]
+		if status == exitFinding && c.HasParent() && c.Flags().Lookup("fail-on") == nil {
+			meaning = "--check found a fault"
+		}
+		entry := fmt.Sprintf("%d %s", status, meaning)
+		if i+1 < len(statuses) {
+			entry += " ·"
+		}
+		if n := utf8.RuneCountInString(entry); used+1+n > width {
+			text, used = text+"\n  "+entry, 2+n
+		} else {
+			text, used = text+" "+entry, used+1+n
+		}
+	}
+	return text
+}
 
 var errInterrupted = errors.New("interrupted")
 
@@ -84,11 +140,12 @@ func exitStatus(err error) int {
 	case errors.As(err, &usage), errors.As(err, &unreachable), errors.Is(err, knob.ErrUnknown),
 		errors.As(err, &outOfRange),
 		errors.Is(err, peer.ErrTarget), errors.Is(err, peer.ErrNoKey), errors.Is(err, wire.ErrBadKey),
-		errors.Is(err, traffic.ErrBadSpec):
+		errors.Is(err, traffic.ErrBadSpec), errors.Is(err, load.ErrOptions), errors.Is(err, names.ErrNames):
 		return exitUsage
-	case errors.Is(err, journal.ErrLocked):
+	case errors.Is(err, journal.ErrLocked), errors.Is(err, journal.ErrOnTrial):
 		return exitLocked
-	case errors.Is(err, wire.ErrUnreachable), errors.Is(err, wire.ErrPeerGone), errors.Is(err, wire.ErrNotLinerate):
+	case errors.Is(err, wire.ErrUnreachable), errors.Is(err, wire.ErrPeerGone), errors.Is(err, wire.ErrNotLinerate),
+		errors.Is(err, load.ErrNoServer):
 		return exitUnreachable
 	case errors.Is(err, fs.ErrPermission), errors.Is(err, wire.ErrWrongKey), errors.Is(err, knob.ErrReadOnly),
 		errors.Is(err, lab.ErrNoNamespaces):
@@ -135,6 +192,9 @@ func hintOf(err error) string {
 	var h interface{ Hint() string }
 	if errors.As(err, &h) {
 		return h.Hint()
+	}
+	if errors.Is(err, journal.ErrCorrupt) {
+		return "linerate recover --salvage shows what it still knows"
 	}
 	return ""
 }

@@ -55,7 +55,7 @@ func TestBadSpecSays(t *testing.T) {
 // TestTuneFlags checks that a tune refuses values that no segment can use before it opens or
 // connects anything.
 func TestTuneFlags(t *testing.T) {
-	f := tuneFlags{goal: "throughput", allow: "d1", budget: 1e9, trials: 20}
+	f := tuneFlags{goal: "throughput", allow: "d1", budget: leastBudget, trials: 20}
 	for streams, ok := range map[int]bool{0: false, 1: true, traffic.MaxStreams: true, traffic.MaxStreams + 1: false} {
 		f.load.parallel = streams
 		if _, err := f.options(); (err == nil) != ok {

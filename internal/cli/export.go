@@ -29,8 +29,9 @@ type exportFlags struct {
 func (a *app) exportCommand() *cobra.Command {
 	var f exportFlags
 	c := &cobra.Command{
-		Use:   "export --format FORMAT [ID...]",
-		Short: "Write proven changes for other hosts: Ansible, TuneD, shell, NixOS",
+		Use:         "export --format FORMAT [ID...]",
+		Annotations: exits(exitPartial, exitNotPermitted, exitInterrupted),
+		Short:       "Write proven changes for other hosts: Ansible, TuneD, shell, NixOS",
 		Long: `Write the committed changes of this host, or the named ones, for other hosts. export leaves out
 trials and undone changes: confirm a change first. Instead of the journal, --run takes what a
 stored run kept (an id, the beginning of one, or last), and --from takes a file that linerate
@@ -48,7 +49,6 @@ such as an interrupt by its number, and prints the reason; the exit status is th
 			"  linerate export --format ansible --output site/linerate.yml 0003 0004\n" +
 			"  linerate export --format nixos --run last\n" +
 			"  linerate export --format tuned --output /etc/tuned/linerate-export",
-		Args: cobra.ArbitraryArgs,
 		RunE: func(cmd *cobra.Command, ids []string) error { return a.export(cmd, ids, f) },
 	}
 	flags := c.Flags()
@@ -247,6 +247,9 @@ func (a *app) storedRuns() (runs.Store, error) {
 
 // exportJournal returns the changes in force on this host, with the proof of the stored runs.
 func (a *app) exportJournal(ctx context.Context, ids []string) (export.Set, error) {
+	if err := a.mindRoot("export"); err != nil {
+		return export.Set{}, err
+	}
 	changes, err := a.history()
 	if err != nil {
 		return export.Set{}, err

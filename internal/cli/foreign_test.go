@@ -4,21 +4,18 @@ import (
 	"bytes"
 	"net"
 	"os"
+	"strconv"
 	"strings"
 	"testing"
 
+	"github.com/linerate/linerate/internal/base/testenv"
 	"github.com/linerate/linerate/internal/dialect"
 )
 
 // TestForeignServerNotThere checks that in every dialect an absent server is reported as
 // unreachable, with one sentence and what to do.
 func TestForeignServerNotThere(t *testing.T) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	free := l.Addr().String()
-	l.Close()
+	free := net.JoinHostPort("127.0.0.1", strconv.Itoa(testenv.FreePorts(t, 1)))
 	for _, name := range dialect.Names() {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

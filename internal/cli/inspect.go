@@ -27,8 +27,9 @@ type inspectFlags struct {
 func (a *app) inspectCommand() *cobra.Command {
 	var f inspectFlags
 	c := &cobra.Command{
-		Use:   "inspect",
-		Short: "Show what this host has, and the ceilings that follow",
+		Use:         "inspect",
+		Annotations: exits(exitNotPermitted, exitInterrupted),
+		Short:       "Show what this host has, and the ceilings that follow",
 		Long: `Show the interfaces with driver, bus, link, rings, coalescing, features and queues; the TCP and
 core settings; the processors; and the ceilings: the highest rates that these allow.
 
@@ -141,7 +142,7 @@ func wholeHost(_ *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return nil
 	}
-	return flagError{fmt.Errorf("inspect %s: inspect shows the whole host and takes no name", args[0]),
+	return flagError{fmt.Errorf("inspect %s: inspect shows the whole host and takes no name", and(args)),
 		fmt.Sprintf("linerate knobs --current 'ethtool:%s/*', or linerate inspect --json", args[0])}
 }
 

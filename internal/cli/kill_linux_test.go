@@ -270,7 +270,7 @@ func (k *killWorld) undoCommitted(t *testing.T, h *lab.Host) {
 	if !bytes.Contains(out, []byte(`"state":"committed"`)) {
 		return
 	}
-	if _, err := k.command(t.Context(), h, "undo", "--all").Output(); err != nil {
+	if _, err := k.command(t.Context(), h, "undo", "--all", "--here").Output(); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -26,19 +26,20 @@ import (
 func (a *app) knobsCommand() *cobra.Command {
 	var current bool
 	c := &cobra.Command{
-		Use:   "knobs [PATTERN]",
-		Short: "The catalogue of knobs: range, default, symptom, risk, source",
+		Use:         "knobs [PATTERN]",
+		Annotations: exits(exitInterrupted),
+		Short:       "The catalogue of knobs: range, default, symptom, risk, source",
 		Long: `List the knobs that linerate knows: what they do, their range, their default, when to change
 them, what may go wrong, and the source of that. PATTERN is a part of the name or a glob; it may
 name an interface, as in 'ethtool:eth0/*'.
 
---current adds the values of this host, for each interface, queue, route and interrupt, and the
-line of sysctl.d, of TuneD's active profile or of modprobe.d that sets them at a start. For a
-value that cannot be read it shows the reason. Numbers are in the unit that the entry names:
+--current adds the values of this host, for each interface, queue, route and interrupt, as
+KNOB=VALUE, which linerate set takes. A comment names the line of sysctl.d, of TuneD's active
+profile or of modprobe.d that sets a value at a start. For a knob that cannot be read,
+--current NAME shows the reason. Numbers are in the unit that the entry names:
 bytes, microseconds, packets.`,
 		Example: "  linerate knobs rmem\n  linerate knobs 'ethtool:*'\n  linerate knobs --current 'ethtool:eth0/*'\n" +
 			"  linerate knobs --current sysctl:net.ipv4.tcp_rmem",
-		Args: cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			pattern := ""
 			if len(args) == 1 {

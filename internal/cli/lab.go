@@ -26,7 +26,6 @@ func (a *app) labCommand() *cobra.Command {
 		Short: "Practice worlds on this machine, with known faults",
 		Long: `Make private worlds of network namespaces on this machine, joined by emulated links, plant a
 fault, and let linerate find and repair it. The lab changes nothing outside the world.`,
-		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	c.AddCommand(a.labListCommand(), a.labRunCommand(), a.labUpCommand(), a.labMatrixCommand(), a.labTuneCommand())
@@ -37,7 +36,6 @@ func (a *app) labListCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "list",
 		Short: "List the scenarios",
-		Args:  cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
 			scenarios, err := scenario.List()
 			if err != nil {
@@ -70,15 +68,16 @@ type labRunFlags struct {
 func (a *app) labRunCommand() *cobra.Command {
 	var f labRunFlags
 	c := &cobra.Command{
-		Use:   "run SCENARIO|all",
-		Short: "Play a scenario: plant the fault, let linerate find and repair it, undo, compare",
+		Use:         "run SCENARIO|all",
+		Annotations: exits(exitPartial, exitNotPermitted, exitInterrupted),
+		Short:       "Play a scenario: plant the fault, let linerate find and repair it, undo, compare",
 		Long: `Measure a healthy world like that of the scenario. Make the world with its fault, measure, tune,
 measure again, undo on both hosts, and compare every setting with the original. --json prints
 one document per line. A scenario passes when the first finding is the right one, tuning reaches
 90 % of the healthy rate (or keeps nothing where nothing needs tuning), and every value is back.
-The exit status is 1 when a scenario does not pass, and 3 when this machine cannot play one or
-is too disturbed to judge it.`,
-		Args: cobra.ExactArgs(1),
+A scenario that does not pass while other programs use the machine is not judged. The exit status
+is 1 when a scenario does not pass, and 3 when this machine cannot play one or is too disturbed
+to judge it.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if f.budget <= 0 {
 				return usagef("--budget %v: must be longer than 0s", f.budget)
@@ -131,7 +130,7 @@ func (a *app) labRun(ctx context.Context, scenarios []scenario.Scenario, f labRu
 		return err
 	}
 	defer p.Done()
-	style := text.Style{Colour: a.colour(a.out)}
+	style := a.style()
 	if !a.json {
 		if err := text.LabHeader(a.out, style); err != nil {
 			return err
@@ -229,14 +228,14 @@ func (l *linkFlags) link(c *cobra.Command) (*scenario.Link, error) {
 func (a *app) labUpCommand() *cobra.Command {
 	var l linkFlags
 	c := &cobra.Command{
-		Use:   "up WORLD [-- COMMAND...]",
-		Short: "Make a world and wait, or run a command inside its near host",
+		Use:         "up WORLD [-- COMMAND...]",
+		Annotations: exits(exitNotPermitted, exitInterrupted),
+		Short:       "Make a world and wait, or run a command inside its near host",
 		Long: `Make a world (pair: the hosts near and far; router: a router between them) and show how to enter
 its hosts. The world ends with Ctrl-C. With a command after --, run the command inside the near
 host, end the world with it and return its exit status. In that command ` + "`linerate`" + ` is this
 program, and the name far is the other host.`,
 		Example: "  linerate lab up pair --rate 1Gb/s --delay 10ms\n  linerate lab up pair -- ping -c 3 far",
-		Args:    cobra.MinimumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			between, err := l.link(cmd)
 			if err != nil {
@@ -291,7 +290,7 @@ func (a *app) labUp(ctx context.Context, w scenario.World, command []string) err
 	// without flags.
 	c := running.Near().Exec(ctx, command...)
 	c.Env = []string{"LINERATE_KEY=" + key, "LINERATE_STATE=" + near}
-	c.Stdin, c.Stdout, c.Stderr = a.in, a.out, a.err
+	c.Stdin, c.Stdout, c.Stderr = a.in, raw(a.out), raw(a.err) // a shell of the user
 	err = c.Run()
 	var exit *lab.ExitError
 	if errors.As(err, &exit) && exit.Code > 0 {

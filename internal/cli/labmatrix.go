@@ -23,8 +23,9 @@ type matrixFlags struct {
 func (a *app) labMatrixCommand() *cobra.Command {
 	var f matrixFlags
 	c := &cobra.Command{
-		Use:   "matrix",
-		Short: "Check the verdicts: plant every known fault, diagnose it, compare",
+		Use:         "matrix",
+		Annotations: exits(exitPartial, exitNotPermitted, exitInterrupted),
+		Short:       "Check the verdicts: plant every known fault, diagnose it, compare",
 		Long: `Make the world of every scenario at every level of its fault, let linerate diagnose it, and
 compare the verdict with the planted fault. A table shows what was found, and each wrong case
 follows in detail. The last line is
@@ -38,7 +39,6 @@ The exit status is 1 when less than 95 % of the verdicts are right or a healthy 
 warning, and 3 when this machine could not play every case.`,
 		Example: "  linerate lab matrix --short\n" +
 			"  linerate lab matrix --only '^policer$' --level gross --out /tmp/verdicts",
-		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			cases, err := f.cases()
 			if err != nil {
@@ -159,7 +159,6 @@ func (a *app) labWorkCommand() *cobra.Command {
 		Use:    "lab-work DESCRIPTION",
 		Short:  "Be a background program of a practice world (started by linerate itself)",
 		Hidden: true,
-		Args:   cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return work.RunDescribed(cmd.Context(),
 				args[0], a.out)

@@ -25,8 +25,9 @@ type labTuneFlags struct {
 func (a *app) labTuneCommand() *cobra.Command {
 	var f labTuneFlags
 	c := &cobra.Command{
-		Use:   "tune",
-		Short: "Check that tuning repairs: plant every fault that a knob can repair, tune it, compare",
+		Use:         "tune",
+		Annotations: exits(exitPartial, exitNotPermitted, exitInterrupted),
+		Short:       "Check that tuning repairs: plant every fault that a knob can repair, tune it, compare",
 		Long: `For every scenario whose fault a knob can repair: measure a healthy world like it, make the
 world with its fault, measure, tune, measure again, alternately remove and restore each kept
 change, undo, and compare every setting. A case is tuned when it reaches 90 % of the healthy
@@ -47,7 +48,6 @@ case.`,
 		Example: "  linerate lab tune --ground namespace\n" +
 			"  linerate lab tune --only '^receive-window$' --level plain --out /tmp/tunes\n" +
 			"  linerate lab tune --null 40 --budget 30m",
-		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			cases, err := f.cases()
 			if err != nil {

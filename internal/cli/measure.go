@@ -29,8 +29,9 @@ func (a *app) measureCommand() *cobra.Command {
 		noStore   bool
 	)
 	c := &cobra.Command{
-		Use:   "measure TARGET",
-		Short: "Measure what the path to another host carries",
+		Use:         "measure TARGET",
+		Annotations: exits(exitPartial, exitNotPermitted, exitUnreachable, exitInterrupted),
+		Short:       "Measure what the path to another host carries",
 		Long: `Measure the path to a host that runs ` + "`linerate serve`" + `, or to ssh://[USER@]HOST, where your own
 ssh starts it. Without --test a suite of all tests runs, in less than 20 seconds.
 
@@ -50,11 +51,10 @@ sockperf and stamp. These need no key, and the result lacks what the far end can
 
 The newest 200 results stay below the state directory, where a hub on this host finds them for
 its graphs. --no-store does not store the result.`,
-		Example: "  linerate measure 192.0.2.7 --key KEY\n" +
+		Example: "  LINERATE_KEY=KEY linerate measure 192.0.2.7\n" +
 			"  linerate measure ssh://db2 --test stream --parallel 4 --reverse\n" +
-			"  linerate measure 192.0.2.7 --key KEY --test udp --rate 100M --length 200\n" +
+			"  linerate measure 192.0.2.7 --key-file FILE --test udp --rate 100M --length 200\n" +
 			"  linerate measure iperf3://192.0.2.7",
-		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := load.check(); err != nil {
 				return err

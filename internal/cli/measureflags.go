@@ -70,7 +70,7 @@ func (t *testFlags) add(c *cobra.Command) {
 	f.StringVar(&t.batch, "batch", "",
 		"udp: datagrams per system call: gso, mmsg or single (default: the fastest that works)")
 	f.BoolVar(&t.busyPoll, "busy-poll", false,
-		"rr, udp: poll the socket instead of sleeping; takes a whole CPU at each end")
+		"rr, crr, udp: poll the socket instead of sleeping; takes a whole CPU at each end")
 	f.StringVar(&t.congestion, "cc", "",
 		"congestion control of this test's connections, one of net.ipv4.tcp_available_congestion_control")
 	f.StringVar(&t.window, "window", "", "socket buffers at both ends, as in 4M (default: tuned by the kernel)")

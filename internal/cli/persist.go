@@ -15,6 +15,7 @@ import (
 	"github.com/linerate/linerate/internal/base/durable"
 	"github.com/linerate/linerate/internal/change/bootconf"
 	"github.com/linerate/linerate/internal/change/journal"
+	"github.com/linerate/linerate/internal/change/knob"
 	"github.com/linerate/linerate/internal/change/knob/live"
 	"github.com/linerate/linerate/internal/change/persist"
 	"github.com/linerate/linerate/internal/host/owner"
@@ -34,8 +35,9 @@ type persistOptions struct {
 func (a *app) persistCommand() *cobra.Command {
 	var o persistOptions
 	c := &cobra.Command{
-		Use:   "persist [ID...]",
-		Short: "Make committed changes survive a reboot: all of them, or those named",
+		Use:         "persist [ID...]",
+		Annotations: exits(exitPartial, exitFinding, exitNotPermitted, exitLocked, exitInterrupted),
+		Short:       "Make committed changes survive a reboot: all of them, or those named",
 		Long: `Write committed changes into the configuration of this host, in the format of the program that
 owns the setting: sysctl.d, modprobe.d, systemd .link files, NetworkManager, udev rules or
 ifupdown. Every change gets a file of its own that names it; persist edits no other file.
@@ -47,11 +49,13 @@ persist shows a line of another file that would win at the next start, and write
 set another value.`,
 		Example: "  linerate persist --dry-run\n  linerate persist 0007\n  linerate persist --check\n" +
 			"  linerate persist --root /mnt/image",
-		Args: cobra.ArbitraryArgs,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if o.check && (o.dryRun || o.force || len(args) > 0) {
 				return usagef("persist: --check checks all persisted changes and writes nothing: " +
 					"it takes no ids, no --dry-run and no --force")
+			}
+			if err := a.mindRoot("persist"); err != nil {
+				return err
 			}
 			root, err := imageRoot(o.root)
 			if err != nil {
@@ -191,7 +195,7 @@ func committed(all []journal.Change, ids []string, boot string) ([]journal.Chang
 		case over && len(ids) > 0:
 			return nil, flagError{fmt.Errorf("persist change %s of %s: nothing written: a restart has ended it: %w",
 				c.ID, c.Knob, journal.ErrNotCommitted),
-				"linerate set " + string(c.Knob) + "='" + string(c.To) + "' makes it again"}
+				"linerate set" + knob.AllowFlag(c.Knob) + " " + string(c.Knob) + "='" + string(c.To) + "' makes it again"}
 		case over:
 		case c.State == journal.Committed:
 			chosen = append(chosen, c)

@@ -25,16 +25,21 @@ func (a *app) print(doc any, show func(text.Style) error) error {
 	if a.json {
 		return report.Encode(a.out, doc)
 	}
-	return show(text.Style{Colour: a.colour(a.out)})
+	return show(a.style())
 }
 
 func (a *app) versionCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "version",
 		Short: "Print the version",
-		RunE: func(*cobra.Command, []string) error {
-			_, err := fmt.Fprintf(a.out, "linerate %s\n", version)
-			return err
-		},
+		RunE:  func(*cobra.Command, []string) error { return a.printVersion() },
 	}
+}
+
+func (a *app) printVersion() error {
+	doc := report.NewVersion(a.envelope(""), "linerate")
+	return a.print(doc, func(text.Style) error {
+		_, err := fmt.Fprintf(a.out, "%s %s\n", doc.Program, doc.Linerate)
+		return err
+	})
 }

@@ -22,5 +22,5 @@ func (a *app) newProgress() (*progress.Line, error) {
 	default:
 		return nil, usageError{fmt.Errorf("--progress %q: not one of auto, lines, all, off", a.progress)}
 	}
-	return progress.New(a.err, mode), nil
+	return progress.New(raw(a.err), mode), nil
 }

@@ -3,6 +3,8 @@ package cli
 import (
 	"bytes"
 	"os"
+	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -35,4 +37,41 @@ func TestGeneratedReadme(t *testing.T) {
 	example := "```text\n$ cat old-sysctl.conf\n" + readmeAdvice +
 		"$ linerate check-advice --release 6.18 - < old-sysctl.conf\n" + out.String() + "```\n"
 	clitest.Generated(t, path, []byte(before+from+example+to+after), *update)
+}
+
+// TestOnePlaceOfThePrograms compares every path of an installed program, in units, guides and examples,
+// with the directory into which the README installs it.
+func TestOnePlaceOfThePrograms(t *testing.T) {
+	readme, err := os.ReadFile("../../README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	install := regexp.MustCompile(`sudo install bin/linerate (\S+)/\n`).FindSubmatch(readme)
+	if install == nil {
+		t.Fatal("README.md does not say where to install linerate")
+	}
+	var files []string
+	for _, pattern := range []string{"../../*.md", "../../docs/*/*.md", "../../dist/*/*"} {
+		found, err := filepath.Glob(pattern)
+		if err != nil || len(found) == 0 {
+			t.Fatalf("%s: %v, %v", pattern, found, err)
+		}
+		files = append(files, found...)
+	}
+	place := regexp.MustCompile(`(/\S*s?bin)/linerate(-hub)?\b`)
+	seen := 0
+	for _, name := range files {
+		text, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, m := range place.FindAllStringSubmatch(string(text), -1) {
+			if seen++; m[1] != string(install[1]) {
+				t.Errorf("%s has %s, but the README installs into %s", name, m[0], install[1])
+			}
+		}
+	}
+	if seen < 3 {
+		t.Errorf("only %d paths of programs found", seen)
+	}
 }

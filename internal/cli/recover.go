@@ -1,16 +1,20 @@
 package cli
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 
 	"github.com/spf13/cobra"
 
+	"github.com/linerate/linerate/internal/base/durable"
 	"github.com/linerate/linerate/internal/change/atboot"
 	"github.com/linerate/linerate/internal/change/journal"
+	"github.com/linerate/linerate/internal/change/knob/live"
 	"github.com/linerate/linerate/internal/kernel/sys"
 	"github.com/linerate/linerate/internal/report"
 	"github.com/linerate/linerate/internal/report/text"
@@ -18,6 +22,7 @@ import (
 
 type recoverFlags struct {
 	install, uninstall, show bool
+	salvage, yes             bool
 	init, program, root      string
 }
 
@@ -27,10 +32,16 @@ type recoverFlags struct {
 func (a *app) recoverCommand() *cobra.Command {
 	var f recoverFlags
 	c := &cobra.Command{
-		Use:   "recover",
-		Short: "Finish what a crash interrupted: undo trials that no guard watches any more",
+		Use:         "recover",
+		Annotations: exits(exitPartial, exitNotPermitted, exitLocked, exitInterrupted),
+		Short:       "Finish what a crash interrupted: undo trials that no guard watches any more",
 		Long: `Bring the journal and the host into agreement after a crash, a kill or a power cut. recover is
-safe at any time and at every boot: when the two agree it changes nothing.
+safe at any time and at every boot: when the two agree it changes nothing. It takes back a trial
+whose guard was killed, and leaves one that a guard watches.
+
+--salvage reads a journal that is damaged and lists the changes it still shows; it writes nothing.
+With --yes it keeps the damaged journal under another name, starts a new one with these changes, and
+recovers.
 
 --install runs recover at every start, before the network comes up: with a systemd unit, an init
 script or an OpenRC service, as the host needs. The values of trials end with the old kernel; a
@@ -38,7 +49,7 @@ start has to clean up the files that persist was writing when the power failed. 
 the file and writes nothing, --uninstall removes it. recover does not touch a file that was
 edited.`,
 		Example: "  linerate recover\n  linerate recover --print\n  linerate recover --install\n" +
-			"  linerate recover --install --root /mnt/image --program /usr/bin/linerate",
+			"  linerate recover --install --root /mnt/image --program /usr/local/bin/linerate",
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := f.check(cmd); err != nil {
 				return err
@@ -46,23 +57,78 @@ edited.`,
 			if f.install || f.uninstall || f.show {
 				return a.recoverAtBoot(f)
 			}
-			j, err := a.openJournal(journal.Deadline, "near")
-			if err != nil {
+			if err := a.mindRoot("recover"); err != nil {
 				return err
 			}
-			defer j.Close()
-			outcomes, err := j.Recover(cmd.Context())
-			return recovered(outcomes, a.finishUndo("nothing to recover", outcomes, err))
+			if f.salvage {
+				if err := a.salvage(f.yes); err != nil || !f.yes {
+					return err
+				}
+			}
+			return a.recover(cmd.Context())
 		},
 	}
 	flags := c.Flags()
 	flags.BoolVar(&f.install, "install", false, "run recover at every start from now on")
 	flags.BoolVar(&f.uninstall, "uninstall", false, "no longer run recover at every start")
 	flags.BoolVar(&f.show, "print", false, "show the file that --install would write; write nothing")
+	flags.BoolVar(&f.salvage, "salvage", false, "show what a damaged journal still knows; write nothing")
+	flags.BoolVar(&f.yes, "yes", false, "with --salvage: start a new journal with what is known, and recover")
 	flags.StringVar(&f.init, "init", "", "init system: systemd, sysvinit or openrc (default: what the host has)")
 	flags.StringVar(&f.program, "program", "", "`PATH` of linerate at the start (default: this one)")
 	flags.StringVar(&f.root, "root", "/", "write into the image or unpacked host in this `DIR`")
 	return c
+}
+
+// recover finishes what a crash left, and reports it.
+func (a *app) recover(ctx context.Context) error {
+	dir, err := a.stateDir()
+	if err != nil {
+		return err
+	}
+	if _, err := os.Stat(dir); errors.Is(err, fs.ErrNotExist) {
+		return a.printOutcomes("nothing to recover: there is no journal in "+dir, nil)
+	}
+	j, err := a.openJournal(journal.Deadline, "near")
+	if err != nil {
+		return err
+	}
+	defer j.Close()
+	outcomes, err := j.Recover(ctx)
+	return recovered(outcomes, a.finishUndo("nothing to recover", outcomes, nil, err))
+}
+
+// salvage shows what a damaged journal still knows. With repair it then starts a new journal.
+func (a *app) salvage(repair bool) error {
+	dir, err := a.stateDir()
+	if err != nil {
+		return err
+	}
+	_, damage := journal.History(durable.OS(), dir)
+	if !errors.Is(damage, journal.ErrCorrupt) {
+		if damage == nil && !repair {
+			fmt.Fprintln(a.err, "linerate: the journal is sound: linerate history shows all of it")
+		}
+		return damage
+	}
+	known, err := journal.Salvage(durable.OS(), dir)
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(a.err, "linerate: %v; %d changes can be read, %d records are lost\n", damage, len(known.Changes),
+		known.MissingRecords)
+	if !repair {
+		if err := a.printHistory(known.Changes); err != nil {
+			return err
+		}
+		return statusError{status: exitPartial}
+	}
+	options := journalOptions(dir, live.New(), journal.Deadline, "near")
+	aside, err := journal.Repair(options)
+	if err == nil {
+		fmt.Fprintf(a.err, "linerate: the damaged journal is kept as %s\n", aside)
+	}
+	return err
 }
 
 // recovered drops the status of a partial result where nothing is left to do: the values that were
@@ -84,20 +150,22 @@ func recovered(outcomes []journal.Outcome, err error) error {
 // check refuses flags that contradict each other before anything is changed.
 func (f recoverFlags) check(cmd *cobra.Command) error {
 	asked := 0
-	for _, set := range []bool{f.install, f.uninstall, f.show} {
+	for _, set := range []bool{f.install, f.uninstall, f.show, f.salvage} {
 		if set {
 			asked++
 		}
 	}
 	switch {
 	case asked > 1:
-		return usagef("recover: --install, --uninstall and --print exclude one another")
+		return usagef("recover: --install, --uninstall, --print and --salvage exclude one another")
+	case f.yes && !f.salvage:
+		return usagef("--yes: needs --salvage")
 	case f.init != "" && f.init != string(atboot.Systemd) && f.init != string(atboot.SysV) &&
 		f.init != string(atboot.OpenRC):
 		return usagef("--init %q: not one of systemd, sysvinit, openrc", f.init)
 	}
 	for _, name := range []string{"init", "program", "root"} {
-		if asked == 0 && cmd.Flags().Changed(name) {
+		if (asked == 0 || f.salvage) && cmd.Flags().Changed(name) {
 			return usagef("--%s: needs --install, --uninstall or --print", name)
 		}
 	}

@@ -27,8 +27,9 @@ type reportFlags struct {
 func (a *app) reportCommand() *cobra.Command {
 	var f reportFlags
 	c := &cobra.Command{
-		Use:   "report [RUN]",
-		Short: "Show a stored tune again, judge it again from its raw segments, draw its page",
+		Use:         "report [RUN]",
+		Annotations: exits(exitPartial, exitNotPermitted),
+		Short:       "Show a stored tune again, judge it again from its raw segments, draw its page",
 		Long: `linerate stores every tune with all its measurements, also an interrupted one. Without RUN,
 report lists them, newest first. RUN is the name of a run or its beginning, the word last, a
 file from another host, or - for standard input.
@@ -42,7 +43,6 @@ The newest 200 runs stay in the state directory (--state).`,
 		Example: "  linerate report\n  linerate report last --html result.html\n" +
 			"  linerate report 20261122-13 --confidence 0.99\n" +
 			"  linerate report last --raw > segments.csv",
-		Args: cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := f.check(cmd, a.json, args); err != nil {
 				return err

@@ -5,6 +5,7 @@ import (
 	"net"
 	"os"
 	"slices"
+	"strconv"
 	"testing"
 	"time"
 
@@ -27,7 +28,8 @@ func TestMain(m *testing.M) {
 
 // TestScripts runs the scripts. A script that needs more than Go begins with a line for each thing,
 // as in "[!netns] skip": the name of a testenv.Thing is a condition that holds where the run
-// provides the thing.
+// provides the thing. $PORT1 to $PORT8 are ports in a row that no other test has, not even one of
+// another checkout.
 func TestScripts(t *testing.T) {
 	testscript.Run(t, testscript.Params{
 		Dir:                 "testdata/script",
@@ -43,6 +45,11 @@ func TestScripts(t *testing.T) {
 			e.Setenv("XDG_STATE_HOME", e.WorkDir+"/state")
 			e.Setenv("LINERATE_STATE", e.WorkDir+"/state/linerate") // root would use the host's own
 			e.Setenv("NO_COLOR", "1")
+			const ports = 8
+			first := testenv.FreePorts(t, ports)
+			for i := range ports {
+				e.Setenv("PORT"+strconv.Itoa(i+1), strconv.Itoa(first+i))
+			}
 			return nil
 		},
 	})

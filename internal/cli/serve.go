@@ -18,7 +18,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/linerate/linerate/internal/base/unit"
+	"github.com/linerate/linerate/internal/change/hazard"
 	"github.com/linerate/linerate/internal/change/journal"
+	"github.com/linerate/linerate/internal/change/knob"
 	"github.com/linerate/linerate/internal/change/knob/live"
 	"github.com/linerate/linerate/internal/dialect"
 	"github.com/linerate/linerate/internal/peer"
@@ -31,14 +33,19 @@ import (
 
 // serveFlags are the flags of serve.
 type serveFlags struct {
-	listen, key   string
-	tuning, stdio bool
-	accept        string
-	maxDuration   time.Duration
-	maxBytes      string
-	maxRate       string
-	maxClients    int
-	atOnce        int
+	listen      string
+	key         keyFlags
+	keyExpires  time.Duration
+	keyClients  int
+	tuning      tuningFlag
+	stdio       bool
+	accept      string
+	copying     bool
+	maxDuration time.Duration
+	maxBytes    string
+	maxRate     string
+	maxClients  int
+	atOnce      int
 }
 
 // serveCommand answers tests. Tuning is off unless this side allows it: permission to change a host
@@ -46,11 +53,17 @@ type serveFlags struct {
 func (a *app) serveCommand() *cobra.Command {
 	var f serveFlags
 	c := &cobra.Command{
-		Use:   "serve",
-		Short: "Answer tests from other hosts; print the line to paste on the other side",
+		Use:         "serve",
+		Annotations: exits(exitNotPermitted),
+		Short:       "Answer tests from other hosts; print the line to paste on the other side",
 		Long: `Answer tests from other hosts that know the key. Every start makes and prints a new key, from
 which both sides derive mutual TLS 1.3 authentication. A client without the key gets no answer.
 Limits on time, bytes and clients always apply.
+
+The key is valid for a day, and only for the first host that uses it: --key-expires and
+--key-clients change that, for example for schedules that measure for months or for many senders.
+Give it to the other host as LINERATE_KEY or in a file: every user there can read the arguments
+of a command. sudo drops the environment: use --key-file or --key - with it.
 
 Tests that fill the link run one after the other, first come, first served; a waiting client
 sees its place in the queue. --at-once lets several run together, to measure many senders into
@@ -60,21 +73,32 @@ one host. ping and mtu run beside them.
 tests, within the same limits.
 
 Without --allow-tuning no other host can change this one. With it, every change goes through
-this host's own journal: when the connection to the other side is lost, every trial is undone.`,
+this host's own journal: when the connection to the other side is lost, every trial is undone.
+A commit has to be confirmed over a new connection; if none gets through, the change goes back.
+--allow-tuning alone permits what disturbs new connections at most (d1); --allow-tuning=CLASS,PATTERN,…
+widens and narrows that, and this host enforces it.`,
 		Example: `  linerate serve
   linerate serve --allow-tuning --listen 192.0.2.7:7070
+  linerate serve --allow-tuning=d2,'sysctl:net.ipv4.*','ethtool:eth1/*'
   linerate serve --accept iperf3,iperf2=5002 --max-duration 1m --max-rate 1Gb/s`,
 		RunE: func(cmd *cobra.Command, _ []string) error { return a.serve(cmd.Context(), f) },
 	}
 	c.Flags().StringVar(&f.listen, "listen", ":7070",
 		"address to listen on, HOST:PORT; control and data use the same port")
-	c.Flags().StringVar(&f.key, "key", "", "use this key instead of a new one (also LINERATE_KEY)")
-	c.Flags().BoolVar(&f.tuning, "allow-tuning", false,
-		"let the other side change settings of this host, as trials in this host's journal")
+	f.key.add(c.Flags(), "use this key instead of a new one")
+	c.Flags().DurationVar(&f.keyExpires, "key-expires", 24*time.Hour,
+		"how long the key is valid; then every client is closed (0: until serve ends)")
+	c.Flags().IntVar(&f.keyClients, "key-clients", 1, "hosts that may use the key, the first ones that do (0: any number)")
+	c.Flags().Var(&f.tuning, "allow-tuning",
+		"let the other side change settings of this host, as trials in this host's journal: of which `CLASS` of disturbance "+
+			"at most (d0 to d4), and only those that match a pattern, as in d2,ethtool:eth1/*")
+	c.Flags().Lookup("allow-tuning").NoOptDefVal = knob.DefaultClass.String()
 	c.Flags().BoolVar(&f.stdio, "stdio", false,
 		"serve one client over standard input and output, as ssh:// targets do")
 	c.Flags().StringVar(&f.accept, "accept", "",
 		"also answer these programs: NAME[=PORT],... of "+strings.Join(dialect.Names(), ", "))
+	c.Flags().BoolVar(&f.copying, "copy", false,
+		"with --accept: copy every byte, as other programs do, so that figures and cost are comparable")
 	c.Flags().DurationVar(&f.maxDuration, "max-duration", 10*time.Minute, "longest test")
 	c.Flags().StringVar(&f.maxBytes, "max-bytes", "", "most bytes of one test, such as 500G (default 1 TB)")
 	c.Flags().StringVar(&f.maxRate, "max-rate", "", "highest rate of a test, such as 1Gb/s (default: no limit)")
@@ -169,11 +193,17 @@ func (a *app) listenDialects(ctx context.Context, f serveFlags, o peer.ServerOpt
 	if err != nil {
 		return nil, err // checked before
 	}
-	return dialect.Listen(ctx, accept, dialect.Options{Host: host, Gate: o.Gate, Sample: o.Root.Counters, Log: o.Log})
+	return dialect.Listen(ctx, accept, dialect.Options{Host: host, Gate: o.Gate, Copy: f.copying,
+		Sample: o.Root.Counters, Log: o.Log})
 }
 
-func (a *app) serveKey(flag string) (wire.Key, error) {
-	if text := a.key(flag); text != "" {
+// serveKey returns the key that the user chose, or a new one.
+func (a *app) serveKey(f keyFlags) (wire.Key, error) {
+	text, err := a.key(f)
+	if err != nil {
+		return wire.Key{}, err
+	}
+	if text != "" {
 		k, err := wire.ParseKey(text)
 		if err != nil {
 			return k, usageError{flagError{err, "leave --key out: serve makes a key and prints it"}}
@@ -196,19 +226,22 @@ func (a *app) serverOptions(f serveFlags) (peer.ServerOptions, admission.Limits,
 	}
 	// A server that only answers tests stores nothing, and runs without a home directory.
 	dir, err := a.stateDir()
-	if err != nil && f.tuning {
+	if err != nil && f.tuning.allowed != nil {
 		return peer.ServerOptions{}, all, err
 	}
+	log := func(message string) {
+		fmt.Fprintf(a.err, "%s %s\n", time.Now().Format(time.TimeOnly), admission.OneLine(message))
+	}
 	return peer.ServerOptions{
-		Backend: live.New(), Version: version, AllowTuning: f.tuning,
+		Backend: live.New(), Version: version, Tuning: f.tuning.allowed,
 		MaxClients: f.maxClients, AtOnce: f.atOnce, Limits: native,
+		KeyExpires: f.keyExpires, KeyClients: f.keyClients,
 		OpenJournal: func() (*journal.Journal, error) {
-			return journal.Open(journalOptions(dir, journal.Lease, peer.FarSide))
+			backend := hazard.Backend{Backend: live.New(), Warn: func(h hazard.Hazard) { log("a client sets " + h.String()) }}
+			return journal.Open(journalOptions(dir, backend, journal.Lease, peer.FarSide))
 		},
 		History: a.history,
-		Log: func(message string) {
-			fmt.Fprintf(a.err, "%s %s\n", time.Now().Format(time.TimeOnly), admission.OneLine(message))
-		},
+		Log:     log,
 	}, all, nil
 }
 
@@ -229,6 +262,10 @@ func (f serveFlags) limits() (traffic.Limits, admission.Limits, error) {
 		return native, all, fmt.Errorf("--listen %s: want HOST:PORT or :PORT, with a port from 0 to 65535", f.listen)
 	case f.maxDuration < 100*time.Millisecond:
 		return native, all, fmt.Errorf("--max-duration %v is shorter than the shortest test, 100ms", f.maxDuration)
+	case f.keyExpires < 0:
+		return native, all, fmt.Errorf("--key-expires %v: want a time such as 8h, or 0 for no end", f.keyExpires)
+	case f.keyClients < 0:
+		return native, all, fmt.Errorf("--key-clients %d: want a number of hosts, or 0 for any", f.keyClients)
 	case f.maxClients < 1:
 		return native, all, fmt.Errorf("--max-clients %d: want at least 1", f.maxClients)
 	case f.atOnce < 1 || f.atOnce > maxAtOnce:
@@ -264,7 +301,7 @@ const (
 // It needs no key: ssh has authenticated the other side, and the process ends with the connection.
 func (a *app) serveStdio(ctx context.Context, o peer.ServerOptions) error {
 	in, inOK := a.in.(io.ReadCloser)
-	out, outOK := a.out.(io.WriteCloser)
+	out, outOK := raw(a.out).(io.WriteCloser)
 	if !inOK || !outOK {
 		return errors.New("serve: standard input and output are not pipes")
 	}
@@ -276,26 +313,45 @@ func (a *app) serveStdio(ctx context.Context, o peer.ServerOptions) error {
 // reported on standard error.
 //
 // The key is printed in full, once, on the terminal that started the server; it is worthless when
-// the server ends.
+// it has expired or the server ends.
 func (a *app) announce(l *wire.Listener, k wire.Key, f serveFlags, places []dialect.Place) error {
-	// A server that listens on one address knows what the other side has to type.
-	host, _, _ := net.SplitHostPort(f.listen)
-	if ip, err := netip.ParseAddr(host); host == "" || err == nil && ip.IsUnspecified() {
-		host = "THIS-HOST"
-	}
 	doc := report.NewServe(a.envelope(""))
-	doc.Listen, doc.Port, doc.Key, doc.AllowTuning = l.Addr().String(), l.Port(), k.String(), f.tuning
-	doc.Command = fmt.Sprintf("linerate measure %s --key %s", net.JoinHostPort(host, strconv.Itoa(l.Port())), k)
+	for _, own := range l.Addresses() {
+		doc.Addresses = append(doc.Addresses, own.String())
+	}
+	// A name that the user typed is the one that other hosts know too.
+	host, _, _ := net.SplitHostPort(f.listen)
+	if _, err := netip.ParseAddr(host); host == "" || err == nil {
+		host = doc.Addresses[0]
+	}
+	doc.Listen, doc.Port, doc.Key, doc.AllowTuning = l.Addr().String(), l.Port(), k.String(),
+		f.tuning.allowed != nil
+	doc.Tuning = f.tuning.String()
+	// In the environment and not as an argument, which every user of that host could read.
+	doc.Command = fmt.Sprintf("LINERATE_KEY=%s linerate measure %s", k, net.JoinHostPort(host, strconv.Itoa(l.Port())))
+	doc.KeyClients = f.keyClients
+	if f.keyExpires > 0 {
+		until := time.Now().Add(f.keyExpires).UTC().Truncate(time.Second)
+		doc.KeyExpires = &until
+	}
 	for _, p := range places {
 		doc.Accepting = append(doc.Accepting, report.ServeDialect{Dialect: p.Dialect, Listen: fmt.Sprint(p.Address)})
 	}
 	return a.print(doc, func(text.Style) error {
 		allow := "tests only; --allow-tuning also lets clients tune this host"
-		if f.tuning {
-			allow = "clients with the key may also tune this host, on trial"
+		if doc.AllowTuning {
+			allow = "clients with the key may also tune this host, on trial: " + doc.Tuning
 		}
 		if _, err := fmt.Fprintf(a.out, "listening on %s (%s)\non the other host:\n  %s\n", doc.Listen, allow,
 			doc.Command); err != nil {
+			return err
+		}
+		if further := doc.Addresses[1:]; len(further) > 0 {
+			if _, err := fmt.Fprintln(a.out, "this host is also at", and(further)); err != nil {
+				return err
+			}
+		}
+		if _, err := fmt.Fprintln(a.out, keyValidity(doc)); err != nil {
 			return err
 		}
 		for _, p := range doc.Accepting {
@@ -306,3 +362,50 @@ func (a *app) announce(l *wire.Listener, k wire.Key, f serveFlags, places []dial
 		return nil
 	})
 }
+
+// keyValidity says for whom and for how long the key is good.
+func keyValidity(doc *report.ServeDocument) string {
+	whom := "for every host that knows it"
+	switch {
+	case doc.KeyClients == 1:
+		whom = "for the first host that uses it"
+	case doc.KeyClients > 1:
+		whom = fmt.Sprintf("for the first %d hosts that use it", doc.KeyClients)
+	}
+	until := "until serve ends"
+	if doc.KeyExpires != nil {
+		until = "until " + doc.KeyExpires.Local().Format(time.DateTime)
+	}
+	return fmt.Sprintf("the key is valid %s, %s", whom, until)
+}
+
+// tuningFlag is --allow-tuning[=CLASS][,PATTERN…]. Older versions had a switch there, so true and
+// false are understood too.
+type tuningFlag struct{ allowed *knob.Permission }
+
+func (f *tuningFlag) Set(text string) error {
+	switch text {
+	case "false":
+		f.allowed = nil
+		return nil
+	case "true":
+		text = knob.DefaultClass.String()
+	}
+	p, err := knob.ParsePermission(text)
+	if err != nil {
+		return err
+	}
+	f.allowed = &p
+	return nil
+}
+
+// String returns the permission, or nothing.
+func (f *tuningFlag) String() string {
+	if f.allowed == nil {
+		return ""
+	}
+	return f.allowed.String()
+}
+
+// Type is for the help.
+func (f *tuningFlag) Type() string { return "permission" }

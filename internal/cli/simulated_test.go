@@ -2,8 +2,10 @@ package cli
 
 import (
 	"context"
+	"fmt"
 	"math/rand/v2"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -24,11 +26,17 @@ const SimulatedPath = "LINERATE_TEST_PATH"
 // reads, changes and restores the settings of two real hosts, over a real control channel and with
 // real journals and guards, but no test of it sends traffic.
 func MainOverSimulatedPath() int {
-	a := &app{in: os.Stdin, out: os.Stdout, err: os.Stderr, env: os.Getenv}
+	a := newApp(os.Stdin, os.Stdout, os.Stderr)
 	if pace := os.Getenv(SimulatedPath); pace != "" {
 		a.path = func(far *peer.Client) loop.FarHost { return simulatedPath{far, pace == "real-time"} }
 	}
-	return a.run(os.Args[1:])
+	status := a.run(os.Args[1:])
+	if c, _, err := a.rootCommand().Find(os.Args[1:]); err == nil && !c.Hidden && c.Name() != "up" &&
+		!slices.Contains(listedStatuses(c), status) {
+		fmt.Fprintf(os.Stderr, "linerate ended with %d, which the help of %s does not list\n", status, c.CommandPath())
+		return 99 // no script expects it
+	}
+	return status
 }
 
 // simulatedPath is a path of 200 Mb/s and 10 ms whose flow is limited by the buffers of the two

@@ -7,7 +7,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/linerate/linerate/internal/base/durable"
+	"github.com/linerate/linerate/internal/change/hazard"
 	"github.com/linerate/linerate/internal/change/journal"
+	"github.com/linerate/linerate/internal/change/knob"
 	"github.com/linerate/linerate/internal/change/knob/live"
 )
 
@@ -17,12 +19,17 @@ import (
 // The lock is exclusive. A second process reports the process id of the holder and ends with status
 // 11.
 func (a *app) openJournal(mode journal.Mode, side string) (*journal.Journal, error) {
+	return a.openJournalWith(hazard.Backend{Backend: live.New()}, mode, side)
+}
+
+// openJournalWith is openJournal over another backend.
+func (a *app) openJournalWith(backend knob.Backend, mode journal.Mode, side string) (*journal.Journal, error) {
 	dir, err := a.stateDir()
 	if err != nil {
 		return nil, err
 	}
 	a.printNotices(dir)
-	return journal.Open(journalOptions(dir, mode, side))
+	return journal.Open(journalOptions(dir, backend, mode, side))
 }
 
 // printNotices prints what a guard has undone since the last command, when no user may have been
@@ -37,9 +44,9 @@ func (a *app) printNotices(dir string) {
 	}
 }
 
-func journalOptions(dir string, mode journal.Mode, side string) journal.Options {
+func journalOptions(dir string, backend knob.Backend, mode journal.Mode, side string) journal.Options {
 	return journal.Options{
-		Dir: dir, Backend: live.New(), Mode: mode, Side: side,
+		Dir: dir, Backend: knob.Catalogued{Backend: backend}, Mode: mode, Side: side,
 		Normalize: normalize, Guard: &journal.GuardOptions{},
 	}
 }
@@ -60,6 +67,7 @@ func (a *app) guardCommand() *cobra.Command {
 	var (
 		mode, session string
 		deadline      time.Duration
+		second        bool
 	)
 	c := &cobra.Command{
 		Use:    "guard",
@@ -70,13 +78,17 @@ func (a *app) guardCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
+			if second {
+				return journal.SecondLine(cmd.Context(), journalOptions(dir, live.New(), journal.Deadline, ""), session)
+			}
 			return journal.RunGuard(cmd.Context(), journal.GuardConfig{
-				Journal: journalOptions(dir, journal.Mode(mode), ""),
+				Journal: journalOptions(dir, live.New(), journal.Mode(mode), ""),
 				Mode:    journal.Mode(mode), Session: session, For: deadline,
 			})
 		},
 	}
 	c.Flags().StringVar(&mode, "mode", string(journal.Lease), "lease or deadline")
+	c.Flags().BoolVar(&second, "second", false, "recover once, in place of a guard that was killed (started by systemd)")
 	c.Flags().StringVar(&session, "session", "", "the open journal to watch")
 	c.Flags().DurationVar(&deadline, "deadline", 0, "when to end the trials; 0: when the writer ends")
 	return c

@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/linerate/linerate/internal/base/progress"
+	"github.com/linerate/linerate/internal/change/knob"
 	"github.com/linerate/linerate/internal/peer"
 	"github.com/linerate/linerate/internal/traffic"
 	"github.com/linerate/linerate/internal/wire"
@@ -15,15 +16,15 @@ import (
 
 // targetFlags are the flags of every command that connects to another host.
 type targetFlags struct {
-	key     string
+	key     keyFlags
 	timeout time.Duration
-	trial   time.Duration // not a flag: how long the far guard lets a trial last; 0: its default
-	tuning  bool          // not a flag: what ssh starts there may change that host
+	trial   time.Duration     // not a flag: how long the far guard lets a trial last; 0: its default
+	run     string            // not a flag: name of the run that changes belong to, for the far journal
+	tuning  *knob.Disturbance // not a flag: up to which class what ssh starts there may change that host; nil: nothing
 }
 
 func (t *targetFlags) add(c *cobra.Command) {
-	c.Flags().StringVar(&t.key, "key", "",
-		"key that 'linerate serve' printed on the other side (also LINERATE_KEY)")
+	t.key.add(c.Flags(), "key that 'linerate serve' printed on the other side")
 	c.Flags().DurationVar(&t.timeout, "connect-timeout", 10*time.Second, "how long to wait for the other side")
 }
 
@@ -34,15 +35,23 @@ func (a *app) connect(ctx context.Context, target string, t targetFlags, p *prog
 // connectUntil connects for tests that end early when curtail is closed.
 func (a *app) connectUntil(ctx context.Context, curtail <-chan struct{}, target string, t targetFlags,
 	p *progress.Line) (*peer.Client, error) {
+	key, err := a.key(t.key)
+	if err != nil {
+		return nil, err
+	}
 	var command []string // of ssh; the default one changes nothing
-	if t.tuning {
+	if t.tuning != nil {
 		// No administrator has started that serve with the flag: the right to log in and run
 		// commands there is the permission.
-		command = append(slices.Clone(wire.DefaultSSHCommand), "--allow-tuning")
+		flag := "--allow-tuning" // which older releases understand too
+		if *t.tuning != knob.DefaultClass {
+			flag += "=" + t.tuning.String()
+		}
+		command = append(slices.Clone(wire.DefaultSSHCommand), flag)
 	}
 	return peer.Connect(ctx, target, peer.ConnectOptions{
 		Curtail: curtail, SSHCommand: command,
-		Key: a.key(t.key), Timeout: t.timeout, Version: version, TrialFor: t.trial,
+		Key: key, Timeout: t.timeout, Version: version, TrialFor: t.trial, Run: t.run,
 		Notify: func(message string) { p.Step("%s", message) },
 	})
 }

@@ -16,8 +16,9 @@ import (
 func (a *app) topCommand() *cobra.Command {
 	var f top.Asked
 	c := &cobra.Command{
-		Use:   "top",
-		Short: "Live view of this host: interfaces, drops by place, processors, retransmits, findings",
+		Use:         "top",
+		Annotations: exits(exitInterrupted),
+		Short:       "Live view of this host: interfaces, drops by place, processors, retransmits, findings",
 		Long: `Show what this host carries, second by second: interfaces with their rates, packets and drops by
 place, processors and interrupts, retransmits, what limits the host, and the latest changes. top
 sends nothing and changes nothing. ? explains keys and columns, q quits.
@@ -53,7 +54,7 @@ func (a *app) top(ctx context.Context, f top.Asked) error {
 	source.StateDir, source.NoState = a.stateDir()
 	screen := terminal(a.out) && a.env("TERM") != "dumb" && a.env("TERM") != ""
 	if in, ok := a.in.(*os.File); screen && ok && terminal(in) && !a.json && !f.Once && f.Count == 0 {
-		return top.Run(ctx, top.Terminal{In: in, Out: a.out, Environment: os.Environ(), Colour: a.colour(a.out)},
+		return top.Run(ctx, top.Terminal{In: in, Out: raw(a.out), Environment: os.Environ(), Colour: a.colour(a.out)},
 			f.Begin, source)
 	}
 	if !a.json && !f.Once && f.Count == 0 {

@@ -16,12 +16,14 @@ import (
 
 	"github.com/linerate/linerate/internal/base/progress"
 	"github.com/linerate/linerate/internal/base/unit"
+	"github.com/linerate/linerate/internal/change/hazard"
 	"github.com/linerate/linerate/internal/change/journal"
 	"github.com/linerate/linerate/internal/change/knob"
 	"github.com/linerate/linerate/internal/change/knob/live"
 	"github.com/linerate/linerate/internal/experiment/goal"
 	"github.com/linerate/linerate/internal/experiment/loop"
 	"github.com/linerate/linerate/internal/experiment/tune"
+	"github.com/linerate/linerate/internal/peer"
 	drawn "github.com/linerate/linerate/internal/report/page"
 	"github.com/linerate/linerate/internal/report/text"
 	"github.com/linerate/linerate/internal/traffic"
@@ -52,16 +54,18 @@ type tuneFlags struct {
 func (a *app) tuneCommand() *cobra.Command {
 	var f tuneFlags
 	c := &cobra.Command{
-		Use:   "tune TARGET",
-		Short: "Try remedies one at a time at both ends; keep only what is proven",
+		Use:         "tune TARGET",
+		Annotations: exits(exitPartial, exitRolledBack, exitNotPermitted, exitLocked, exitUnreachable, exitInterrupted),
+		Short:       "Try remedies one at a time at both ends; keep only what is proven",
 		Long: `Diagnose the path, then try the remedies that the findings propose: one change at a time, near and
 far, in randomised pairs of segments with new connections. A change is kept only when the lower end
 of its interval exceeds the minimum useful effect and nothing else gets worse. The kept set is
 confirmed as a whole, and changes that are no longer needed are dropped. All other changes are
 undone; after Ctrl-C, a lost peer or a killed process every change is.
 
-The other side is only changed when its serve runs with --allow-tuning; an ssh:// target always
-starts it so, as the user that ssh logs in. tune reports and leaves alone the settings that another
+The other side is only changed when its serve runs with --allow-tuning, and as far as that permits
+(d1 unless it names another class); an ssh:// target starts it with the class of --allow, as the
+user that ssh logs in. tune reports and leaves alone the settings that another
 program on a host rewrites (TuneD, irqbalance, NetworkManager, …). It prints the plan before it
 writes anything; --dry-run ends there. A --budget too small to prove anything on this path ends the
 run before the first change, with exit status 3 and the budget to ask for. --soak tests the changes
@@ -71,11 +75,10 @@ once more after they have been in force for that time; Ctrl-C during this wait l
 A change that breaks a bound is not kept, however large its gain. The goals are throughput, latency
 and packets (small datagrams that arrive). The terms are:
   ` + strings.Join(goal.Terms(), "\n  "),
-		Example: "  linerate tune 192.0.2.7 --key KEY\n" +
+		Example: "  linerate tune 192.0.2.7 --key-file FILE\n" +
 			"  linerate tune ssh://root@db2 --goal latency --budget 5m --html result.html\n" +
 			"  linerate tune 192.0.2.7 --objective 'throughput where p99_rtt<5ms and cpu<80%'\n" +
 			"  linerate tune 192.0.2.7 --knobs 'ethtool:*/coalesce.*' --dry-run",
-		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error { return a.tune(cmd, args[0], f) },
 	}
 	f.target.add(c)
@@ -86,7 +89,7 @@ and packets (small datagrams that arrive). The terms are:
 	c.Flags().StringVar(&f.knobs, "knobs", "",
 		"try only knobs that match one of these comma-separated globs, also those that no finding proposes")
 	c.Flags().StringVar(&f.html, "html", "", "also write the result as one self-contained page to this file")
-	c.Flags().DurationVar(&f.budget, "budget", 10*time.Minute, "time for the whole run, diagnoses included")
+	c.Flags().DurationVar(&f.budget, "budget", 10*time.Minute, "time for the whole run, diagnoses included; at least "+leastBudget.String())
 	c.Flags().IntVar(&f.trials, "max-trials", 20, "most candidates to try")
 	c.Flags().DurationVar(&f.soak, "soak", 0,
 		"wait this long after the commit, test the changes again, and undo them if the gain is gone")
@@ -104,6 +107,10 @@ and packets (small datagrams that arrive). The terms are:
 	return c
 }
 
+// leastBudget is the time of the first diagnosis, which names what to try: a second of echoes, one of
+// transactions, three of load, and the warm-up of the load.
+const leastBudget = 8 * time.Second
+
 // options checks the flags before anything is connected or opened.
 //
 // The budget is at most 50 minutes, because the far side grants a trial at most an hour and the
@@ -119,6 +126,9 @@ func (f tuneFlags) options() (loop.TuneOptions, error) {
 		return o, err
 	}
 	switch {
+	case f.budget > 0 && f.budget < leastBudget:
+		return o, usagef("--budget %v: too small: the first diagnosis alone takes up to %v, and a proof takes longer",
+			f.budget, leastBudget)
 	case f.budget <= 0 || f.budget > 50*time.Minute:
 		return o, usagef("--budget %v: must be longer than 0s and at most 50m", f.budget)
 	case f.load.duration < 0 || f.warmUp < 0:
@@ -130,12 +140,7 @@ func (f tuneFlags) options() (loop.TuneOptions, error) {
 	case f.load.parallel < 1 || f.load.parallel > traffic.MaxStreams:
 		return o, usagef("--parallel %d: must be from 1 to %d", f.load.parallel, traffic.MaxStreams)
 	}
-	allowed := map[string]knob.Disturbance{
-		"d0": knob.DisturbsNothing, "d1": knob.DisturbsNewSockets, "d2": knob.DisturbsBriefLoss,
-		"d3": knob.DisturbsLink,
-	}
-	var ok bool
-	if o.Allow, ok = allowed[f.allow]; !ok {
+	if o.Allow, err = knob.ParseDisturbance(f.allow); err != nil || o.Allow > knob.DisturbsLink {
 		return o, usagef("--allow %q: not one of d0, d1, d2, d3", f.allow)
 	}
 	if f.knobs != "" {
@@ -200,9 +205,18 @@ func (a *app) tune(cmd *cobra.Command, target string, f tuneFlags) error {
 	if _, err := j.Recover(ctx); err != nil {
 		return err
 	}
+	if err := j.OnTrial(); err != nil {
+		return fmt.Errorf("tune: %w", flagError{err, "linerate confirm or linerate undo ends the trial; or wait until then"})
+	}
+	j.Tend(nil)
 	// Far and near trials get the same time, so that neither side is left changed while the other
 	// has gone back.
-	f.target.trial, f.target.tuning = leaseFor(f.budget), true
+	f.target.trial, f.target.tuning = leaseFor(f.budget), &o.Allow
+	record, err := a.recordRun(target, string(o.Objective.Goal))
+	if err != nil {
+		return err
+	}
+	f.target.run = record.recorder.ID
 	client, err := a.connect(ctx, target, f.target, p)
 	if err != nil {
 		return err
@@ -213,21 +227,16 @@ func (a *app) tune(cmd *cobra.Command, target string, f tuneFlags) error {
 		far = a.path(client)
 	}
 
-	if !client.Info().AllowTuning {
-		o.FarFixed = fmt.Sprintf("nothing is changed on %s: its `linerate serve` runs without --allow-tuning",
-			cmp.Or(client.Info().Host, "the far host"))
-	}
+	o.FarFixed, o.FarRefuses = farRefusals(client.Info())
 	o.Step = func(step string) { p.Status("%s", step) }
 	o.Planned = func(plan *loop.Plan) { showPlan(p, plan) }
 	o.Progress = tuneProgress(p, o.Objective.Goal)
-	near := loop.Near{Journal: j, Backend: live.New(), For: leaseFor(f.budget)}
+	near := loop.Near{Journal: j, Backend: hazard.Backend{Backend: live.New()}, For: leaseFor(f.budget),
+		Run: record.recorder.ID}
 	if o.DryRun {
 		return a.tunePlan(ctx, near, far, target, o, p)
 	}
-	record, err := a.recordRun(target, string(o.Objective.Goal))
-	if err != nil {
-		return err
-	}
+	record.began = time.Now()
 	o.Checkpoint = record.checkpoint
 	t, err := loop.Tune(ctx, near, far, o)
 	p.Done()
@@ -250,6 +259,26 @@ func (a *app) tune(cmd *cobra.Command, target string, f tuneFlags) error {
 		}
 	}
 	return tuneStatus(t.Outcome)
+}
+
+// farRefusals returns why nothing on the far host, or one of its settings, cannot be changed from
+// here. That host decides again when a setting is written.
+func farRefusals(info peer.Info) (all string, one func(knob.ID) string) {
+	name := cmp.Or(info.Host, "the far host")
+	if !info.AllowTuning {
+		return fmt.Sprintf("nothing is changed on %s: its `linerate serve` runs without --allow-tuning", name), nil
+	}
+	allowed, err := knob.ParsePermission(info.Tuning)
+	if err != nil {
+		return "", nil // another release of linerate: the trial shows what it allows
+	}
+	return "", func(id knob.ID) string {
+		err := allowed.Check(id)
+		if err == nil {
+			return ""
+		}
+		return fmt.Sprintf("%s runs `linerate serve --allow-tuning=%s`: %v", name, allowed, err)
+	}
 }
 
 // lostPeer returns err, or, when the peer was lost in the middle, what that means for the changes

@@ -17,6 +17,9 @@ type AdviceDocument struct {
 	Lines    int               `json:"lines_total"`
 	Verdicts AdviceCounts      `json:"verdicts"`
 	Settings []AdviceSetting   `json:"settings"`
+	// lines that name or look like a setting, in no form that is read; their settings have no knob
+	NotUnderstood      int   `json:"not_understood_total"`
+	NotUnderstoodLines []int `json:"not_understood_lines"` // counted from 1
 }
 
 // AdviceCounts counts the settings by verdict.
@@ -52,6 +55,10 @@ func NewCheckAdvice(e Envelope, file string, lines int, os advice.OS, releases m
 	d := &AdviceDocument{Envelope: e.Of(SchemaCheckAdvice), File: file, OS: string(os), Releases: releases,
 		Lines: lines}
 	for _, j := range judged {
+		if j.Knob == "" {
+			d.NotUnderstood++
+			d.NotUnderstoodLines = append(d.NotUnderstoodLines, j.Line)
+		}
 		d.Settings = append(d.Settings, AdviceSetting{
 			Line: j.Line, Text: j.Text, Knob: j.Knob, Value: j.Value, OS: string(j.For), Verdict: j.Verdict, Why: j.Why,
 			Since: j.Since, Today: j.Today, Source: j.Source, Default: j.Default, Current: string(j.Current),

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/linerate/linerate/internal/change/journal"
+	"github.com/linerate/linerate/internal/change/knob"
 	"github.com/linerate/linerate/internal/diagnose/evidence"
 	"github.com/linerate/linerate/internal/host"
 	"github.com/linerate/linerate/internal/host/ceiling"
@@ -118,6 +119,16 @@ func NewMeasure(e Envelope, target string, tests []traffic.Result) *MeasureDocum
 type HistoryDocument struct {
 	Envelope
 	Changes []journal.Change `json:"changes"`
+	// settings that set left alone, because the host held their values already
+	Unchanged []Unchanged `json:"unchanged,omitempty"`
+}
+
+// Unchanged is a setting that the host held already.
+type Unchanged struct {
+	knob.Setting
+	// the trial that made it so, and goes back unless confirmed; absent: none
+	Trial    string     `json:"trial,omitempty"`
+	Deadline *time.Time `json:"deadline,omitempty"` // of that trial
 }
 
 // NewHistory makes a history document.
@@ -143,8 +154,10 @@ type LabDocument struct {
 	Unit     string   `json:"unit"`              // bits_per_second
 	Pass     bool     `json:"pass"`
 	Skipped  bool     `json:"skipped,omitempty"` // this machine cannot play it; reason says what it lacks
-	// Disturbed reports that the tune found this machine too disturbed, so the scenario is not
-	// judged; the reason names the disturbance.
+	// pass, fail, not-judged or skipped
+	Verdict string `json:"verdict"`
+	// Disturbed reports that this machine was too disturbed, so the scenario is not judged; the reason
+	// names the disturbance.
 	Disturbed bool       `json:"disturbed,omitempty"`
 	Reason    string     `json:"reason,omitempty"` // why it did not pass, one sentence
 	Kept      []string   `json:"kept"`             // knobs that tuning kept
@@ -168,6 +181,19 @@ type LabOutcome struct {
 	Document                  json.RawMessage // of the tune
 }
 
+// labVerdict returns the outcome in a word.
+func labVerdict(o LabOutcome) string {
+	switch {
+	case o.Skipped:
+		return "skipped"
+	case o.Disturbed:
+		return "not-judged"
+	case o.Pass:
+		return "pass"
+	}
+	return "fail"
+}
+
 // NewLab makes a lab document.
 func NewLab(e Envelope, o LabOutcome) *LabDocument {
 	d := &LabDocument{
@@ -176,7 +202,7 @@ func NewLab(e Envelope, o LabOutcome) *LabDocument {
 		Healthy: positive(o.Healthy), Before: positive(o.Before), After: positive(o.After),
 		Unit: cmp.Or(o.Unit, "bits_per_second"), Pass: o.Pass, Skipped: o.Skipped, Disturbed: o.Disturbed,
 		Reason: o.Reason, Kept: slices.Clone(o.Kept), Seconds: o.Duration.Seconds(),
-		Replay: o.Replay, Document: o.Document,
+		Verdict: labVerdict(o), Replay: o.Replay, Document: o.Document,
 	}
 	FillSlices(d)
 	return d
@@ -186,12 +212,17 @@ func NewLab(e Envelope, o LabOutcome) *LabDocument {
 // printed once, before the first client connects.
 type ServeDocument struct {
 	Envelope
-	Listen      string         `json:"listen"` // address and port that was opened
-	Port        int            `json:"port"`
-	Key         string         `json:"key"`
-	AllowTuning bool           `json:"allow_tuning"`
-	Command     string         `json:"command"` // the line to paste on the other host
-	Accepting   []ServeDialect `json:"accepting,omitempty"`
+	Listen      string     `json:"listen"` // address and port that was opened
+	Port        int        `json:"port"`
+	Key         string     `json:"key"`
+	KeyExpires  *time.Time `json:"key_expires_time,omitempty"` // absent: when the server ends
+	KeyClients  int        `json:"key_clients"`                // how many hosts may use the key; 0: any
+	AllowTuning bool       `json:"allow_tuning"`
+	Tuning      string     `json:"tuning,omitempty"` // what may be changed: class, patterns
+	Command     string     `json:"command"`          // the line to paste on the other host
+	// addresses of this host that the listener answers at, the one in the command first
+	Addresses []string       `json:"addresses"`
+	Accepting []ServeDialect `json:"accepting,omitempty"`
 }
 
 // ServeDialect is another program whose clients are answered.

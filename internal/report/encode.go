@@ -6,6 +6,10 @@ import (
 	"fmt"
 	"io"
 	"reflect"
+	"unicode/utf16"
+	"unicode/utf8"
+
+	"github.com/linerate/linerate/internal/base/visible"
 	"strings"
 )
 
@@ -27,9 +31,31 @@ func encode(w io.Writer, doc any, indent string) error {
 	if err := e.Encode(doc); err != nil {
 		return fmt.Errorf("encode %T: %w", doc, err)
 	}
-	_, err := w.Write(b.Bytes())
+	_, err := w.Write(escaped(b.Bytes()))
 	return err
 }
+
+// escaped writes what a terminal would obey as \u escapes, which mean the same to a JSON parser.
+// encoding/json leaves the control characters of C1 and marks of direction as they are. Outside of
+// strings JSON is ASCII, so every such rune is in one.
+func escaped(document []byte) []byte {
+	if !bytes.ContainsFunc(document, obeyed) {
+		return document
+	}
+	var out []byte
+	for _, r := range string(document) {
+		if obeyed(r) {
+			for _, unit := range utf16.Encode([]rune{r}) {
+				out = fmt.Appendf(out, `\u%04x`, unit)
+			}
+			continue
+		}
+		out = utf8.AppendRune(out, r)
+	}
+	return out
+}
+
+func obeyed(r rune) bool { return r > '~' && visible.Hidden(r) }
 
 // FillSlices makes every nil slice that its key promises (no omitempty) an empty one, so that
 // readers find [] and never null. It works in place on a pointer to a document, through structs,

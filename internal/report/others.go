@@ -35,11 +35,21 @@ func NewInspect(e Envelope, s *host.Snapshot) *InspectDocument {
 type UndoDocument struct {
 	Envelope
 	Outcomes []journal.Outcome `json:"outcomes"`
+	// what tunes changed at their far ends and this undo did not reach; it may still be in force there
+	Left []UndoLeft `json:"left,omitempty"`
+}
+
+// UndoLeft is what one tune changed at its far end and undo could not take back from here.
+type UndoLeft struct {
+	Run     string           `json:"run"`
+	Target  string           `json:"target"`
+	Changes []journal.Change `json:"changes"` // as the run left them
+	Reason  string           `json:"reason"`
 }
 
 // NewUndo makes an undo document.
-func NewUndo(e Envelope, outcomes []journal.Outcome) *UndoDocument {
-	d := &UndoDocument{Envelope: e.Of(SchemaUndo), Outcomes: slices.Clone(outcomes)}
+func NewUndo(e Envelope, outcomes []journal.Outcome, left ...UndoLeft) *UndoDocument {
+	d := &UndoDocument{Envelope: e.Of(SchemaUndo), Outcomes: slices.Clone(outcomes), Left: slices.Clone(left)}
 	FillSlices(d)
 	return d
 }

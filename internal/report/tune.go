@@ -30,6 +30,8 @@ type TuneDocument struct {
 	// Unfinished is the reason why the experiment did not complete: an interrupt, an error, or a
 	// killed process.
 	Unfinished string `json:"unfinished,omitempty"`
+	// when undo took back, from this host, what the run changed at the far end
+	FarUndone *time.Time `json:"far_undone_at,omitempty"`
 }
 
 // Figure is the median of one arm over several segments. It has the rate of the goal beside the

@@ -49,6 +49,7 @@ type Reading struct {
 	Drops    []Drop   `json:"drops"`
 	Events   []Event  `json:"events"`             // what came, went or changed in the interval
 	Warnings []string `json:"warnings,omitempty"` // what could not be read
+	NoTCP    bool     `json:"-"`                  // TCP and UDP are among it, so that their zeros mean nothing
 }
 
 // Event is a change of an interface, or of the host.

@@ -24,6 +24,25 @@ type Meter struct {
 	tcp        TCP
 	udp        UDP
 	drops      places
+	met        map[string]bool // names of series that a reading had
+}
+
+// basics are the series without which zero means "not read". Every Linux host that shows them has them.
+var basics = []struct{ name, what string }{
+	{"cpu_seconds_total", "the processors: /proc/stat shows no times"},
+	{"interface_receive_bytes_total", "the traffic of the interfaces: the kernel shows no counters of theirs"},
+	{"tcp_segments_sent_total", "TCP and UDP: /proc/net/snmp shows no counters"},
+}
+
+// unread returns a sentence for each part of the host that no reading has shown.
+func (m *Meter) unread() []string {
+	var all []string
+	for _, b := range basics {
+		if !m.met[b.name] {
+			all = append(all, b.what)
+		}
+	}
+	return all
 }
 
 // gauge is one series: its previous value, and what to do with a new one.
@@ -72,7 +91,7 @@ func (p places) list() []Drop {
 // NewMeter makes a meter without a reading.
 func NewMeter() *Meter {
 	return &Meter{series: map[*sample.Series]*gauge{}, interfaces: map[string]*card{}, cpus: map[int]*CPU{},
-		modes: map[int]map[string]float64{}, drops: places{}}
+		modes: map[int]map[string]float64{}, drops: places{}, met: map[string]bool{}}
 }
 
 // Take returns the rates between the previous reading and this one. It returns false for the first
@@ -130,6 +149,7 @@ func (m *Meter) meet(s *sample.Series) *gauge {
 		}
 	}
 	name, _ := strings.CutPrefix(s.Metric.Name, "linerate_")
+	m.met[name] = true
 	switch {
 	case labels["interface"] != "":
 		m.meetInterface(g, name, labels)
@@ -303,7 +323,7 @@ func (m *Meter) meetCPU(g *gauge, name string, labels map[string]string) {
 // reading returns sorted copies, because the meter's own values change with the next reading.
 func (m *Meter) reading(r *sample.Reading, seconds float64) Reading {
 	out := Reading{Time: r.Time.UTC().Truncate(time.Millisecond), Seconds: seconds, TCP: m.tcp, UDP: m.udp,
-		Drops: m.drops.list(), Warnings: slices.Clone(r.Warnings),
+		Drops: m.drops.list(), Warnings: append(slices.Clone(r.Warnings), m.unread()...), NoTCP: !m.met["tcp_segments_sent_total"],
 		Interfaces: make([]Interface, 0, len(m.interfaces)), CPUs: make([]CPU, 0, len(m.cpus))}
 	if m.tcp.Sent > 0 {
 		out.TCP.Retransmitted = min(m.tcp.Retransmits/m.tcp.Sent, 1)

@@ -214,6 +214,9 @@ func level(x, strong float64) Span {
 }
 
 func (s *State) cpuLine(width int) Line {
+	if len(s.shown.CPUs) == 0 {
+		return s.items("CPU", width, Line{{"not read", Yellow}})
+	}
 	var busy, softirq, steal, squeezes, dropped, netRX, interrupts float64
 	most := CPU{}
 	for _, c := range s.shown.CPUs {
@@ -235,6 +238,9 @@ func (s *State) cpuLine(width int) Line {
 }
 
 func (s *State) protocolLine(width int) Line {
+	if s.shown.NoTCP {
+		return s.items("TCP", width, Line{{"not read", Yellow}})
+	}
 	t, u := s.shown.TCP, s.shown.UDP
 	again := piece("retransmits/s", alarm(s.glyphs, t.Retransmits))
 	if t.Retransmits > 0 {

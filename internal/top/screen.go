@@ -143,7 +143,10 @@ var errStuck = errors.New("the terminal takes nothing more")
 // runUntil runs a program. When ctx ends and the terminal accepts no output, as over a dead
 // connection, runUntil does not wait for it: it restores the terminal's settings and leaves the
 // screen as it is.
-func runUntil(ctx context.Context, t Terminal, program *tea.Program) error {
+//
+// abandon ends the context of the program, which closes its input while it may still read. It is for a
+// program that is stuck.
+func runUntil(ctx context.Context, t Terminal, program *tea.Program, abandon func()) error {
 	var before *term.State
 	in, _ := t.In.(*os.File)
 	if in != nil {
@@ -159,15 +162,34 @@ func runUntil(ctx context.Context, t Terminal, program *tea.Program) error {
 		return err
 	case <-ctx.Done():
 	}
+	// Quit waits if the program is busy with its terminal, so it runs beside.
+	go program.Quit()
 	select {
 	case err := <-ended:
 		return err
 	case <-time.After(patience):
 	}
+	abandon() // lets go of the works that send to it
 	if before != nil {
 		return errors.Join(errStuck, term.Restore(int(in.Fd()), before))
 	}
 	return errStuck
+}
+
+// presentSize returns a filter that gives each message of a size the terminal's size at this moment.
+// Bubbletea asks for it and sends it in separate goroutines, one at the start and one for each
+// SIGWINCH, so that an old size can arrive last and stay.
+func presentSize(t Terminal) func(tea.Model, tea.Msg) tea.Msg {
+	return func(_ tea.Model, msg tea.Msg) tea.Msg {
+		out, terminal := t.Out.(interface{ Fd() uintptr })
+		if _, size := msg.(tea.WindowSizeMsg); !size || !terminal {
+			return msg
+		}
+		if width, height, err := term.GetSize(int(out.Fd())); err == nil && width > 0 && height > 0 {
+			return tea.WindowSizeMsg{Width: width, Height: height}
+		}
+		return msg
+	}
 }
 
 // Show draws a state until the user quits or ctx ends, neither of which is an error; then it
@@ -178,15 +200,17 @@ func Show(ctx context.Context, t Terminal, state *State, works ...func(context.C
 	defer cancel()
 	s := &screen{state: state, colour: t.Colour, watched: state.Watched()}
 	// The caller handles signals: they end ctx.
-	program := tea.NewProgram(s, tea.WithContext(ctx), tea.WithInput(t.In), tea.WithOutput(t.Out),
-		tea.WithEnvironment(t.Environment),
+	lasting, abandon := context.WithCancel(context.WithoutCancel(ctx))
+	defer abandon()
+	program := tea.NewProgram(s, tea.WithContext(lasting), tea.WithInput(t.In), tea.WithOutput(t.Out),
+		tea.WithEnvironment(t.Environment), tea.WithFilter(presentSize(t)),
 		tea.WithFPS(framesPerSecond), tea.WithoutSignalHandler())
 	h := &Handle{ctx: ctx, program: program, screen: s, quit: cancel}
 	var group sync.WaitGroup
 	for _, work := range works {
 		group.Go(func() { h.run(work) })
 	}
-	err := runUntil(ctx, t, program)
+	err := runUntil(ctx, t, program, abandon)
 	if ctx.Err() != nil && !errors.Is(err, tea.ErrProgramPanic) && !errors.Is(err, errStuck) {
 		err = nil // the caller ended it
 	}

@@ -14,9 +14,12 @@ import (
 	"time"
 	"unicode/utf8"
 
+	tea "charm.land/bubbletea/v2"
+
 	"golang.org/x/sys/unix"
 
 	"github.com/linerate/linerate/internal/base/testenv"
+	"github.com/linerate/linerate/internal/top"
 )
 
 // pty is the terminal of a test: its screen and its keyboard.
@@ -156,7 +159,11 @@ func (p *pty) ended(status int) {
 	if after := p.termios(); after != p.before {
 		p.t.Errorf("the terminal's settings are %+v, were %+v", after, p.before)
 	}
-	p.await("the terminal as it was", func(string) bool { return !p.see.alternate && !p.see.hidden && p.see.wraps })
+	p.await("the terminal as it was", func(string) bool {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		return !p.see.alternate && !p.see.hidden && p.see.wraps
+	})
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for mode, on := range p.see.modes {
@@ -199,6 +206,19 @@ func TestTerminal(t *testing.T) {
 	p.press("\x7fc")
 	p.await("the processors", has("SOFTIRQ", "USER"))
 	p.press("\x1a") // no shell could continue it: it stays
+	p.press("q")
+	p.ended(0)
+}
+
+// TestLateSize delivers a size that the terminal no longer has, as a busy host does: the size at the
+// start, read before a resize and sent after it.
+func TestLateSize(t *testing.T) {
+	p := start(t, "live", 130, 40)
+	got := top.PresentSize(top.Terminal{Out: p.tty})(nil, tea.WindowSizeMsg{Width: 80, Height: 24})
+	if want := (tea.WindowSizeMsg{Width: 130, Height: 40}); got != want {
+		t.Errorf("got %+v, want %+v", got, want)
+	}
+	p.await("the screen", has("q quit"))
 	p.press("q")
 	p.ended(0)
 }

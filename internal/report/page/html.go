@@ -7,6 +7,7 @@ import (
 	"io"
 	"unicode"
 
+	"github.com/linerate/linerate/internal/base/visible"
 	"github.com/linerate/linerate/internal/report"
 )
 
@@ -29,14 +30,14 @@ func write(w io.Writer, v view) error {
 	if s.err != nil {
 		return fmt.Errorf("draw page: %w", s.err)
 	}
-	_, err := w.Write(bytes.Map(visible, s.b.Bytes()))
+	_, err := w.Write(bytes.Map(shown, s.b.Bytes()))
 	return err
 }
 
-// visible replaces runes that change the direction of text or are invisible: they could make the
-// name of one host look like another.
-func visible(r rune) rune {
-	if unicode.IsControl(r) && r != '\n' || r >= 0x2028 && r <= 0x202e || r >= 0x2066 && r <= 0x2069 {
+// shown replaces runes that change the direction of text or are invisible: they could make the name of
+// one host look like another.
+func shown(r rune) rune {
+	if visible.Hidden(r) && r != '\n' {
 		return unicode.ReplacementChar
 	}
 	return r

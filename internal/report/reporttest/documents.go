@@ -24,7 +24,8 @@ func Documents(t testing.TB) []Document {
 	measure := report.NewMeasure(Envelope(), "192.0.2.7:7070", Tests())
 	history := report.NewHistory(Envelope(), Changes())
 	none := report.NewHistory(Envelope(), nil)
-	undo := report.NewUndo(Envelope(), outcomes())
+	undo := report.NewUndo(Envelope(), outcomes(), report.UndoLeft{Run: "20261122-130505-7f3a", Target: "192.0.2.7",
+		Changes: Changes()[:1], Reason: "no key was given"})
 	entry, reserved := entries()
 	explain, explainReserved := report.NewExplain(Envelope(), entry), report.NewExplain(Envelope(), reserved)
 	one := report.NewKnobs(Envelope(), knobs()[:1], nil)
@@ -44,9 +45,13 @@ func Documents(t testing.TB) []Document {
 	tuned := matrix.NewTunes(Envelope(), TuneMatrix())
 	serve := report.NewServe(Envelope())
 	serve.Listen, serve.Port, serve.Key, serve.Command = "[::]:7070", 7070, "HHEV-S9H6-89S6-T420-9RK6-RFAV-GW1Z",
-		"linerate measure THIS-HOST:7070 --key HHEV-S9H6-89S6-T420-9RK6-RFAV-GW1Z"
+		"LINERATE_KEY=HHEV-S9H6-89S6-T420-9RK6-RFAV-GW1Z linerate measure 192.0.2.7:7070"
+	serve.Addresses = []string{"192.0.2.7", "2001:db8::7"}
 	serve.Accepting = []report.ServeDialect{{Dialect: "iperf3", Listen: "[::]:5201"}}
+	version := report.NewVersion(Envelope(), "linerate")
+	version.Go = "go1.24.4" // not the compiler of the test
 	all := []Document{
+		{"version", version},
 		{"serve", serve},
 		{"export", exported(t)},
 		{"boot-recovery", bootRecovery()},
@@ -63,6 +68,7 @@ func Documents(t testing.TB) []Document {
 		{"diagnose-passive", passive()},
 		{"diagnose-cpu", triage()},
 		{"history", history},
+		{"history-run", report.NewHistory(Envelope(), runChanges())},
 		{"history-empty", none},
 		{"undo", undo},
 		{"explain", explain},
@@ -78,6 +84,12 @@ func Documents(t testing.TB) []Document {
 			"run `linerate serve` on the other host", 12)},
 	}
 	all = append(all, persistDocuments()...)
+	all = append(all, calculations()...)
+	all = append(all, diskDocuments()...)
+	all = append(all, nfsDocuments()...)
+	all = append(all, profileDocuments()...)
+	all = append(all, resolverDocuments()...)
+	all = append(all, firewalls()...)
 	all = append(all, Document{"check-advice", judgedAdvice()},
 		Document{"check-advice-empty", report.NewCheckAdvice(Envelope(), "empty.conf", 1, advice.Windows, nil, nil)})
 	for name, run := range map[string]report.TuneRun{"tune": Run(), "tune-nothing": nothingRun(),

@@ -19,8 +19,9 @@ func spread(median float64) *traffic.Distribution {
 func measured() map[string]traffic.Result {
 	cost := traffic.Ends{
 		Local: traffic.End{Host: "near", CPUSeconds: 1.5, UserSeconds: 0.1, SystemSeconds: 1.1, SoftIRQSeconds: 0.2,
-			IRQSeconds:            0.1,
-			CPUSecondsPerGigabyte: 0.41, CPUSecondsPerMillion: 0.6,
+			IRQSeconds:     0.1,
+			TestCPUSeconds: 0.96, CPUSecondsPerGigabyte: 0.41,
+			TestCPUSecondsPerGigabyte: 0.26, CPUSecondsPerMillion: 0.6,
 			Placement: []traffic.Placement{{Stream: 0, CPU: 0}, {Stream: 1, CPU: 2}, {Stream: 2, CPU: 0}}},
 		Remote: traffic.End{Host: "far", CPUSeconds: 1.2, SystemSeconds: 1.2, CPUSecondsPerGigabyte: 0.33},
 	}

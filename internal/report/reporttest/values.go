@@ -354,6 +354,21 @@ func Changes() []journal.Change {
 	}
 }
 
+// runChanges are those of a tune that tried three values and kept one, of another one whose guard acted,
+// and of a user between them.
+func runChanges() []journal.Change {
+	all := Changes()[:1]
+	for i, to := range []knob.Value{"4096 16384 8388608", "4096 16384 16777216", "4096 16384 33554432"} {
+		all = append(all, journal.Change{ID: fmt.Sprintf("01JD%d", i), Time: Noon.Add(time.Duration(i) * time.Second),
+			Knob: "sysctl:net.ipv4.tcp_wmem", Side: "near", From: "4096 16384 4194304", To: to, State: journal.Undone,
+			Note: "undone", Run: "20261120-120000-7f3a"})
+	}
+	kept, lost := all[len(all)-1], all[len(all)-1]
+	kept.ID, kept.State, kept.Note = "01JE", journal.Committed, ""
+	lost.ID, lost.Run, lost.Note = "01JF", "20261120-130000-0c1d", "undone by guard: the writer died"
+	return append(all, kept, lost)
+}
+
 func outcomes() []journal.Outcome {
 	c := Changes()
 	return []journal.Outcome{
@@ -374,6 +389,10 @@ func labs() []*report.LabDocument {
 		report.NewLab(Envelope(), report.LabOutcome{Scenario: "path-loss", Expected: "path-loss",
 			Found: "link-rate-reached", Healthy: 941e6, Before: 95.4e6,
 			Reason: fmt.Sprintf("found %s first, expected %s", "link-rate-reached", "path-loss")}),
+		report.NewLab(Envelope(), report.LabOutcome{Scenario: "route-window", Expected: "route-window-clamped",
+			Found: "cpu-saturated", Healthy: 941e6, Before: 25.4e6, Disturbed: true,
+			Reason: "not judged: other programs used 0.5 of the 2 CPUs of this machine meanwhile " +
+				"(the first finding is cpu-saturated, expected route-window-clamped)"}),
 		report.NewLab(Envelope(),
 			report.LabOutcome{Scenario: "replay-moderation", Expected: "interrupt-moderation-latency",
 				Found:   "interrupt-moderation-latency",

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/linerate/linerate/internal/change/advice"
@@ -27,6 +28,7 @@ func Advice(w io.Writer, d *report.AdviceDocument, s Style) error {
 	}
 	p.head(fmt.Sprintf("%s: %s, %s", clean(d.File), words.Counted(len(d.Settings), "setting"), judgedFor(d)))
 	p.line("%s", adviceCounts(d.Verdicts, s))
+	p.notUnderstood(d)
 	settings := slices.Clone(d.Settings)
 	slices.SortStableFunc(settings, func(a, b report.AdviceSetting) int { return b.Verdict.Rank() - a.Verdict.Rank() })
 	last := advice.Verdict("")
@@ -45,6 +47,24 @@ func Advice(w io.Writer, d *report.AdviceDocument, s Style) error {
 		break
 	}
 	return p.err
+}
+
+// notUnderstood lists the lines that were not read, because a file that is only half read has only
+// half been checked.
+func (p *printer) notUnderstood(d *report.AdviceDocument) {
+	if d.NotUnderstood == 0 {
+		return
+	}
+	const most = 12 // line numbers that are shown; the document has all
+	var numbers []string
+	for i, n := range d.NotUnderstoodLines {
+		if i == most {
+			numbers = append(numbers, fmt.Sprintf("and %d more", d.NotUnderstood-most))
+			break
+		}
+		numbers = append(numbers, strconv.Itoa(n))
+	}
+	p.line("%s: %s", p.s.yellow(words.Counted(d.NotUnderstood, "line")+" not understood"), strings.Join(numbers, ", "))
 }
 
 // unjudged prints the settings without a verdict, which come last. Settings with the same reason
@@ -133,7 +153,7 @@ func (p *printer) adviceReason(x report.AdviceSetting) {
 		p.wrapped("      ", "today: "+x.Today)
 	}
 	if x.Source != "" {
-		for _, line := range broken("source: "+x.Source, textWidth-6) {
+		for _, line := range broken("source: "+x.Source, p.s.textWidth()-6) {
 			p.line("      %s", p.s.dim(line))
 		}
 	}

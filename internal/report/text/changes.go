@@ -1,10 +1,13 @@
 package text
 
 import (
-	"cmp"
 	"fmt"
 	"io"
+	"maps"
+	"slices"
 	"strings"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/linerate/linerate/internal/change/journal"
 	"github.com/linerate/linerate/internal/change/knob"
@@ -23,26 +26,111 @@ func History(w io.Writer, d *report.HistoryDocument, s Style) error {
 	return p.err
 }
 
+// FoldedHistory is History with one row for the trials of a tune that are over. A tune writes some ten
+// of them, between which the few changes that matter would be hard to find: those in force, and those
+// that ended in another way than planned, which have a note.
+func FoldedHistory(w io.Writer, d *report.HistoryDocument, s Style) error {
+	over := make(map[string][]journal.Change)
+	for _, c := range d.Changes {
+		if folds(c) {
+			over[c.Run] = append(over[c.Run], c)
+		}
+	}
+	if !slices.ContainsFunc(slices.Collect(maps.Values(over)), func(of []journal.Change) bool { return len(of) > 1 }) {
+		return History(w, d, s)
+	}
+	p := &printer{w: w, s: s}
+	t := changesTable()
+	for _, c := range d.Changes {
+		of := over[c.Run]
+		switch {
+		case !folds(c) || len(of) < 2:
+			p.change(t, c)
+		case c.ID == of[0].ID:
+			t.row(c.ID+" …", c.Time.Local().Format("2006-01-02 15:04:05"), c.Side, "tune "+c.Run, "", "", "undone",
+				fmt.Sprintf("%d changes, all undone", len(of)))
+		}
+	}
+	t.print(p, "  ")
+	p.line("%s", s.dim("linerate history --run RUN shows the trials of a tune, --all those of every one"))
+	return p.err
+}
+
+// folds reports whether a change is one of those that a tune makes and takes back. Undo by the tune
+// itself notes only that.
+func folds(c journal.Change) bool {
+	return c.Run != "" && c.State == journal.Undone && (c.Note == "" || c.Note == string(journal.Undone))
+}
+
+// Set writes what set has changed, what it found already so, when that ends, and what to type.
+func Set(w io.Writer, d *report.HistoryDocument, s Style) error {
+	p := &printer{w: w, s: s}
+	if len(d.Changes) > 0 {
+		p.changes(d.Changes)
+	}
+	for _, u := range d.Unchanged {
+		p.line("%s already holds %s: nothing to change%s", u.Knob, words.Value(u.Value), untilWhen(u))
+	}
+	if len(d.Changes) == 0 {
+		return p.err
+	}
+	first := d.Changes[0]
+	switch {
+	case first.State == journal.Trial && first.Deadline != nil:
+		p.line("goes back at %s unless confirmed", first.Deadline.Local().Format("15:04:05"))
+		p.line("  linerate confirm  lets it stay")
+		p.line("  linerate undo     takes it back now")
+	case first.State == journal.Committed:
+		p.line("stays until undo or a restart")
+		p.line("  linerate undo     takes it back")
+		p.line("  linerate persist  keeps it over a restart")
+	}
+	return p.err
+}
+
+// untilWhen says that a value which the host holds already is on trial.
+func untilWhen(u report.Unchanged) string {
+	switch {
+	case u.Trial == "":
+		return ""
+	case u.Deadline == nil:
+		return fmt.Sprintf("; it is on trial, and linerate confirm %s lets it stay", u.Trial)
+	}
+	return fmt.Sprintf("; it goes back at %s unless linerate confirm %s lets it stay",
+		u.Deadline.Local().Format("15:04:05"), u.Trial)
+}
+
 // changes prints changes as a table. Times are local, because the reader compares them with what he
 // did; documents have UTC.
 func (p *printer) changes(changes []journal.Change) {
-	t := newTable("id", "time", "side", "knob", "from", "to", "state", "note")
+	t := changesTable()
 	for _, c := range changes {
-		t.row(c.ID, c.Time.Local().Format("2006-01-02 15:04:05"), c.Side, c.Knob, words.Value(c.From),
-			words.Value(c.To), p.state(c.State), c.Note)
+		p.change(t, c)
 	}
 	t.print(p, "  ")
 }
 
+func changesTable() *table {
+	return newTable("id", "time", "side", "knob", "from", "to", "state", "note")
+}
+
+// change adds the row of a change.
+func (p *printer) change(t *table, c journal.Change) {
+	t.row(c.ID, c.Time.Local().Format("2006-01-02 15:04:05"), c.Side, c.Knob, words.Value(c.From),
+		words.Value(c.To), p.state(c), c.Note)
+}
+
 // state colours a state: a yellow one ends without a command, a green one stays.
-func (p *printer) state(s journal.State) cell {
-	switch s {
-	case journal.Trial:
-		return cell{string(s), p.s.yellow}
-	case journal.Committed, journal.Persisted:
-		return cell{string(s), p.s.green}
+func (p *printer) state(c journal.Change) cell {
+	switch {
+	case c.Unguarded:
+		return cell{"trial, unguarded: linerate recover ends it", p.s.red}
+	case c.State == journal.Trial:
+		return cell{string(c.State), p.s.yellow}
+	case c.State == journal.Committed, c.State == journal.Persisted:
+		return cell{string(c.State), p.s.green}
 	}
-	return cell{string(s), nil}
+	return cell{string(c.State), nil}
 }
 
 // Undo writes the result of each undone change.
@@ -68,25 +156,60 @@ func Undo(w io.Writer, d *report.UndoDocument, s Style) error {
 		}
 		t.row(o.Change.ID, o.Change.Side, o.Change.Knob, result)
 	}
-	if len(d.Outcomes) == 0 {
-		p.line("nothing to undo")
-	} else {
+	switch {
+	case len(d.Outcomes) > 0:
 		t.print(p, "  ")
+	case len(d.Left) > 0:
+		p.line("nothing to undo on this host")
+	default:
+		p.line("nothing to undo")
+	}
+	for _, l := range d.Left {
+		p.undoLeft(l)
 	}
 	return p.err
 }
 
-// Knobs writes a part of the catalogue: everything about one knob, or a list of several.
+// undoLeft names the host where changes may still be in force, why, and what to type.
+func (p *printer) undoLeft(l report.UndoLeft) {
+	p.line("")
+	p.line("%s", p.s.yellow(fmt.Sprintf("not undone on %s: %s", l.Target, l.Reason)))
+	p.line("run %s left these changes there:", l.Run)
+	t := newTable()
+	var ids []string
+	for _, c := range l.Changes {
+		ids = append(ids, c.ID)
+		t.row(c.ID, c.Knob, words.Value(c.From)+" → "+words.Value(c.To))
+	}
+	t.print(p, "  ")
+	if strings.HasPrefix(l.Target, "ssh://") {
+		p.exact("from here: linerate undo --run %s", l.Run)
+	} else {
+		p.exact("from here: linerate undo --run %s --key-file FILE", l.Run)
+		p.line("           while `linerate serve --allow-tuning` runs there with that key")
+	}
+	p.exact("there:     linerate undo %s", strings.Join(ids, " "))
+}
+
+// Knobs writes a part of the catalogue: everything about one knob, or a list of several. The values of
+// the host follow, in lines that `linerate set` takes.
 func Knobs(w io.Writer, d *report.KnobsDocument, s Style) error {
 	p := &printer{w: w, s: s}
 	if len(d.Knobs) == 1 {
 		p.knob(d.Knobs[0].Definition)
-		p.current(d.Knobs[0].Current)
+		if len(d.Knobs[0].Current) > 0 {
+			p.line("")
+			p.settings(d.Knobs, true)
+		}
 		return p.err
 	}
-	t := newTable("knob", "here", "default", "what")
+	if slices.ContainsFunc(d.Knobs, func(k report.KnobEntry) bool { return len(k.Current) > 0 }) {
+		p.settings(d.Knobs, false)
+		return p.err
+	}
+	t := newTable("knob", "default", "what")
 	for _, k := range d.Knobs {
-		t.row(k.Pattern, here(k), k.Default, k.Title)
+		t.row(k.Pattern, k.Default, k.Title)
 	}
 	t.print(p, "")
 	p.line("")
@@ -94,56 +217,88 @@ func Knobs(w io.Writer, d *report.KnobsDocument, s Style) error {
 	return p.err
 }
 
-// here returns the values of a host in one cell: many interfaces and queues mostly have the same.
-func here(k report.KnobEntry) string {
-	var values []string
-	times := make(map[string]int)
-	for _, c := range k.Current {
-		if c.Value == nil {
-			continue
+// settings prints the values of a host, one KNOB=VALUE a line, quoted for a shell. What set does not
+// take stands behind the mark of a shell's comment: titles, the lines of files that set a value at
+// the start, values outside of the range, and values that could not be read. Of several knobs it
+// only counts the last kind, because most hosts lack most knobs. A comment that does not fit the
+// terminal has a line of its own above: a broken setting could not be copied.
+func (p *printer) settings(knobs []report.KnobEntry, one bool) {
+	type line struct{ setting, note string }
+	var lines []line
+	unread, widest := 0, 0
+	for _, k := range knobs {
+		title := k.Title
+		if k.Default != "" {
+			title += "; default " + k.Default
 		}
-		v := cmp.Or(string(*c.Value), "empty")
-		if times[v]++; times[v] == 1 {
-			values = append(values, v)
+		if one {
+			title = "" // it stands above
+		}
+		for _, c := range k.Current {
+			switch {
+			case c.Value == nil && one:
+				p.line("%s", p.s.yellow(fmt.Sprintf("# %s: %s", c.Knob, c.Unread)))
+				continue
+			case c.Value == nil:
+				unread++
+				continue
+			}
+			l := line{setting: shellWord(fmt.Sprintf("%s=%s", c.Knob, *c.Value))}
+			notes := []string{title, setBy(c)}
+			title = "" // once for all interfaces, queues and interrupts
+			if _, err := k.Normalize(*c.Value); err != nil {
+				l.setting, notes = "# "+l.setting, append(notes, "set does not take this value")
+			}
+			notes = slices.DeleteFunc(notes, func(s string) bool { return s == "" })
+			if len(notes) > 0 {
+				l.note = "# " + strings.Join(notes, "; ")
+			}
+			widest = max(widest, columns(l.setting))
+			lines = append(lines, l)
 		}
 	}
-	const shown = 2
-	for i, v := range values[:min(shown, len(values))] {
-		if times[v] > 1 {
-			values[i] = fmt.Sprintf("%s ×%d", v, times[v])
+	for _, l := range lines {
+		switch {
+		case l.note == "":
+			p.exact("%s", l.setting)
+		case widest+2+columns(l.note) <= p.s.lineWidth():
+			p.exact("%-*s  %s", widest, l.setting, p.s.dim(l.note))
+		default:
+			for _, part := range broken(strings.TrimPrefix(l.note, "# "), p.s.textWidth()-2) {
+				p.exact("%s", p.s.dim("# "+part))
+			}
+			p.exact("%s", l.setting)
 		}
 	}
-	if len(values) == shown+1 {
-		return strings.Join(values[:shown], ", ") + ", 1 other"
+	if unread > 0 {
+		for _, part := range broken(words.Counted(unread, "knob")+" without a value here; linerate knobs --current NAME "+
+			"says why", p.s.textWidth()-2) {
+			p.exact("%s", p.s.dim("# "+part))
+		}
 	}
-	if len(values) > shown {
-		return fmt.Sprintf("%s, %d others", strings.Join(values[:shown], ", "), len(values)-shown)
-	}
-	return strings.Join(values, ", ")
 }
 
-// current lists the values of a host, each with the line that sets it at the start.
-func (p *printer) current(now []report.KnobNow) {
-	if len(now) == 0 {
-		return
+// setBy names the line of a file that sets a value at the start, and reports whether it has changed
+// since.
+func setBy(k report.KnobNow) string {
+	switch {
+	case k.SetBy == nil:
+		return ""
+	case k.Changed:
+		return fmt.Sprintf("%s:%d sets %s: changed since", k.SetBy.File, k.SetBy.Number, k.SetBy.Value)
 	}
-	p.line("")
-	t := newTable("here", "value", "set by")
-	for _, k := range now {
-		v := any(cell{k.Unread, p.s.yellow})
-		if k.Value != nil {
-			v = cmp.Or(string(*k.Value), "empty")
-		}
-		by := ""
-		if k.SetBy != nil {
-			by = fmt.Sprintf("%s:%d", k.SetBy.File, k.SetBy.Number)
-			if k.Changed {
-				by += fmt.Sprintf(" sets %s: changed since", k.SetBy.Value)
-			}
-		}
-		t.row(k.Knob, v, by)
+	return fmt.Sprintf("set by %s:%d", k.SetBy.File, k.SetBy.Number)
+}
+
+// shellWord returns text as one word of a POSIX shell.
+func shellWord(text string) string {
+	plain := func(r rune) bool {
+		return r < utf8.RuneSelf && (unicode.IsLetter(r) || unicode.IsDigit(r)) || strings.ContainsRune("_@%+=:,./-", r)
 	}
-	t.print(p, "  ")
+	if !strings.ContainsFunc(text, func(r rune) bool { return !plain(r) }) {
+		return text
+	}
+	return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'"
 }
 
 // disturbances is indexed by knob.Disturbance, d0 to d4.

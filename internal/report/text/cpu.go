@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/linerate/linerate/internal/base/unit"
+	"github.com/linerate/linerate/internal/change/knob"
 	"github.com/linerate/linerate/internal/diagnose/processors"
 	"github.com/linerate/linerate/internal/report"
 )
@@ -32,7 +33,7 @@ func CPU(w io.Writer, d *report.DiagnoseDocument, s Style) error {
 	if t.Matters {
 		verdict = s.red
 	}
-	for _, line := range broken(t.Verdict, textWidth) {
+	for _, line := range broken(t.Verdict, p.s.textWidth()) {
 		p.line("%s", s.bold(verdict(line)))
 	}
 	p.line("")
@@ -105,14 +106,14 @@ func (p *printer) waysOut(t *processors.Triage) {
 			if w.Present != "" {
 				now = "   (now " + w.Present + ")"
 			}
-			p.line("     %s", fmt.Sprintf("linerate set %s=%s%s", w.Knob, w.Try, now))
+			p.line("     %s", fmt.Sprintf("linerate set%s %s=%s%s", knob.AllowFlag(knob.ID(w.Knob)), w.Knob, w.Try, now))
 		}
 	}
 }
 
 // hanging prints text behind a mark of that many columns, with a hanging indent.
 func (p *printer) hanging(mark string, columns int, text string) {
-	for _, line := range broken(text, textWidth-columns) {
+	for _, line := range broken(text, p.s.textWidth()-columns) {
 		p.line("%s%s", mark, line)
 		mark = strings.Repeat(" ", columns)
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/linerate/linerate/internal/diagnose/evidence"
 	"github.com/linerate/linerate/internal/report"
 	"github.com/linerate/linerate/internal/report/words"
+	"github.com/linerate/linerate/internal/traffic"
 )
 
 // How much of a verdict goes onto one screen. The rest is counted; --verbose prints it.
@@ -28,7 +29,7 @@ const (
 func Diagnose(w io.Writer, d *report.DiagnoseDocument, s Style, verbose bool) error {
 	p := &printer{w: w, s: s}
 	if d.Target != "" {
-		p.line("%s", s.dim(clean(fmt.Sprintf("%s → %s", nameOr(d.Host.Name, "near"), d.Target))))
+		p.line("%s", s.dim(clean(fmt.Sprintf("%s → %s", nameOr(d.Host.Name, "near"), d.Target)+measured(d.Tests))))
 	} else {
 		p.line("%s", s.dim(clean(nameOr(d.Host.Name, "this host")+watchedFor(d.Watched))))
 	}
@@ -43,6 +44,21 @@ func Diagnose(w io.Writer, d *report.DiagnoseDocument, s Style, verbose bool) er
 	p.blind(d.Blind, verbose)
 	p.notes("WARNINGS", d.Warnings)
 	return p.err
+}
+
+// measured returns what the loaded runs carried, to follow the names of the hosts: a limit without a
+// rate would leave open what it costs.
+func measured(tests []report.DiagnoseTest) string {
+	var all []string
+	for _, t := range tests {
+		if t.Test == traffic.Stream && t.Probe == "" {
+			all = append(all, directionText(t.Result)+" "+resultText(t.Result))
+		}
+	}
+	if len(all) == 0 {
+		return ""
+	}
+	return ": " + strings.Join(all, ", ")
 }
 
 // watchedFor returns how a host was watched, to follow its name.

@@ -32,10 +32,11 @@ func Inspect(w io.Writer, d *report.InspectDocument, s Style) error {
 	p.head("INTERFACES")
 	t := newTable("name", "driver", "state", "link", ">mtu", "qdisc", "rings rx/tx", "offloads off", "carries",
 		"addresses")
+	carried := carries(d.Interfaces)
 	for _, l := range layers(d.Interfaces) {
 		t.row(l.name(), l.driver(), l.each(state), l.each(linkText), l.each(mtuText), l.each(qdiscText),
 			ringText(l.members[0].Rings),
-			offText(l.members[0].Features), carries(l.members[0], d.Interfaces), l.addresses())
+			offText(l.members[0].Features), carried[l.members[0].Name], l.addresses())
 	}
 	t.print(p, "  ")
 	inspectLosses(p, d)

@@ -108,6 +108,14 @@ func TestInspectServer(t *testing.T) {
 	}
 	golden(t, "testdata/inspect-server.txt", out.Bytes())
 	checkText(t, out.String())
+	for _, width := range []int{80, 60} {
+		var narrow bytes.Buffer
+		if err := text.Inspect(&narrow, doc, text.Style{Width: width}); err != nil {
+			t.Fatal(err)
+		}
+		golden(t, fmt.Sprintf("testdata/inspect-server-%d.txt", width), narrow.Bytes())
+		checkText(t, narrow.String())
+	}
 	for _, want := range []string{"bond0, 40 vlan, br0", "(39)", "asleep", "the receive ring was full"} {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("the text lacks %q", want)

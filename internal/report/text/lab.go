@@ -1,6 +1,7 @@
 package text
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"strings"
@@ -11,10 +12,19 @@ import (
 
 // labColumns aligns the lines of scenarios, each of which is printed as it finishes. A table would
 // need all rows for its widths, and a suite takes many minutes.
-const labColumns = "%-20s %-24s %-24s %11s %11s %11s %6s  %s\n"
+const labColumns = "%-20s %-24s %-24s %11s %11s %11s %10s  %s\n"
+
+// labWidth is the width, in columns, that the lines of scenarios need.
+const labWidth = 130
+
+// labNarrow reports whether the columns do not fit the terminal.
+func (s Style) labNarrow() bool { return s.lineWidth() < labWidth }
 
 // LabHeader writes the heading over the lines of Lab.
 func LabHeader(w io.Writer, s Style) error {
+	if s.labNarrow() {
+		return nil
+	}
 	_, err := fmt.Fprint(w,
 		s.dim(fmt.Sprintf(labColumns, "scenario", "expected", "found", "healthy", "before", "after", "", "kept")))
 	return err
@@ -24,23 +34,34 @@ func LabHeader(w io.Writer, s Style) error {
 func Lab(w io.Writer, d *report.LabDocument, s Style) error {
 	verdict, paint := "pass", s.green
 	switch {
-	case d.Skipped, d.Disturbed:
+	case d.Skipped:
 		verdict, paint = "skip", s.dim
+	case d.Disturbed:
+		verdict, paint = "not judged", s.yellow
 	case !d.Pass:
 		verdict, paint = "FAIL", s.red
 	}
-	line := fmt.Sprintf(labColumns, d.Scenario, d.Expected, d.Found, figureOr(d.Healthy, d.Unit),
-		figureOr(d.Before, d.Unit), figureOr(d.After, d.Unit), verdict, strings.Join(d.Kept, " "))
-	line = strings.TrimRight(line, " \n")
-	// Colour comes last, because its bytes would count as columns. The first match is the verdict:
-	// no code or name of a scenario begins with one of its words.
-	line = strings.Replace(line, " "+verdict, " "+paint(verdict), 1)
-	if !d.Pass && d.Reason != "" {
-		line += "\n    " + d.Reason
+	p := &printer{w: w, s: s}
+	healthy, before, after := figureOr(d.Healthy, d.Unit), figureOr(d.Before, d.Unit), figureOr(d.After, d.Unit)
+	if s.labNarrow() {
+		p.line("scenario %s  %s", s.bold(d.Scenario), paint(verdict))
+		p.line("    expected %s · found %s", d.Expected, d.Found)
+		p.line("    healthy %s · before %s · after %s", healthy, before, after)
+		p.line("    kept %s", cmp.Or(strings.Join(d.Kept, " "), "nothing"))
+	} else {
+		line := fmt.Sprintf(labColumns, d.Scenario, d.Expected, d.Found, healthy, before, after, verdict,
+			strings.Join(d.Kept, " "))
+		// Colour comes last, because its bytes would count as columns. The first match is the verdict:
+		// no code or name of a scenario begins with one of its words.
+		p.line("%s", strings.Replace(strings.TrimRight(line, " \n"), " "+verdict, " "+paint(verdict), 1))
 	}
-	line += replay(d.Replay)
-	_, err := fmt.Fprintln(w, line)
-	return err
+	if !d.Pass && d.Reason != "" {
+		p.line("    %s", d.Reason)
+	}
+	for _, line := range replay(d.Replay) {
+		p.line("    %s", line)
+	}
+	return p.err
 }
 
 // figureOr returns a figure in its unit, or a dash where none was measured.
@@ -68,21 +89,21 @@ func LabList(w io.Writer, d *report.LabListDocument, s Style) error {
 
 // replay returns the lines below that of the scenario: the figure of the write-up, the measured
 // one, and the verdict of each trial.
-func replay(r *report.LabReplay) string {
+func replay(r *report.LabReplay) []string {
 	if r == nil {
-		return ""
+		return nil
 	}
-	var b strings.Builder
-	fmt.Fprintf(&b, "\n    %s, %s", r.Row, r.Source)
+	first := fmt.Sprintf("%s, %s", r.Row, r.Source)
 	if r.Before > 0 && r.After > 0 {
-		fmt.Fprintf(&b, ": ×%.3g there", r.After/r.Before)
+		first += fmt.Sprintf(": ×%.3g there", r.After/r.Before)
 	}
 	if g := r.Confirmed; g != nil && g.Ratio > 0 {
-		fmt.Fprintf(&b, "; ×%.3g here, ×%.3g to ×%.3g with %.0f %% confidence", g.Ratio, g.Low, g.High,
+		first += fmt.Sprintf("; ×%.3g here, ×%.3g to ×%.3g with %.0f %% confidence", g.Ratio, g.Low, g.High,
 			100*g.Confidence)
 	}
+	lines := []string{first}
 	for _, t := range r.Trials {
-		fmt.Fprintf(&b, "\n    %s: %s: %s", t.Change, t.Verdict, t.Reason)
+		lines = append(lines, fmt.Sprintf("%s: %s: %s", t.Change, t.Verdict, t.Reason))
 	}
-	return b.String()
+	return lines
 }

@@ -31,6 +31,14 @@ func layers(interfaces []host.Interface) []layer {
 	for _, i := range interfaces {
 		sizes[foldKey(i)]++
 	}
+	// above has the interfaces that rest on one, and waits how many of those below are still to come.
+	above, waits := make(map[string][]int), make([]int, len(interfaces))
+	for n, i := range interfaces {
+		waits[n] = len(i.Below)
+		for _, below := range i.Below {
+			above[below] = append(above[below], n)
+		}
+	}
 	var put func(i host.Interface, depth int)
 	put = func(i host.Interface, depth int) {
 		printed[i.Name] = true
@@ -41,10 +49,9 @@ func layers(interfaces []host.Interface) []layer {
 			groups[key] = len(rows)
 			rows = append(rows, layer{depth, []host.Interface{i}})
 		}
-		for _, above := range interfaces {
-			if !printed[above.Name] && slices.Contains(above.Below, i.Name) &&
-				!slices.ContainsFunc(above.Below, func(b string) bool { return !printed[b] }) {
-				put(above, depth+1)
+		for _, n := range above[i.Name] {
+			if waits[n]--; waits[n] == 0 && !printed[interfaces[n].Name] {
+				put(interfaces[n], depth+1)
 			}
 		}
 	}
@@ -147,26 +154,37 @@ func kindText(i host.Interface) string {
 	return i.Kind
 }
 
-// carries returns the interfaces that use a NIC: "bond0, 40 vlan, br0".
-func carries(card host.Interface, all []host.Interface) string {
-	counts := make(map[string]int)
-	names := make(map[string]string)
-	var kinds []string
+// carries returns, for every NIC, the interfaces that use it: "bond0, 40 vlan, br0".
+func carries(all []host.Interface) map[string]string {
+	type users struct {
+		counts map[string]int
+		names  map[string]string // of the first of a kind
+		kinds  []string
+	}
+	cards := make(map[string]*users)
 	for _, i := range all {
-		if !slices.Contains(i.Carriers, card.Name) {
-			continue
-		}
-		if counts[i.Kind]++; counts[i.Kind] == 1 {
-			kinds = append(kinds, i.Kind)
-			names[i.Kind] = i.Name
-		}
-	}
-	for n, kind := range kinds {
-		if counts[kind] > 1 {
-			kinds[n] = strings.TrimSpace(strconv.Itoa(counts[kind]) + " " + kind)
-		} else {
-			kinds[n] = names[kind]
+		for _, card := range i.Carriers {
+			u := cards[card]
+			if u == nil {
+				u = &users{counts: make(map[string]int), names: make(map[string]string)}
+				cards[card] = u
+			}
+			if u.counts[i.Kind]++; u.counts[i.Kind] == 1 {
+				u.kinds = append(u.kinds, i.Kind)
+				u.names[i.Kind] = i.Name
+			}
 		}
 	}
-	return strings.Join(kinds, ", ")
+	texts := make(map[string]string, len(cards))
+	for card, u := range cards {
+		for n, kind := range u.kinds {
+			if u.counts[kind] > 1 {
+				u.kinds[n] = strings.TrimSpace(strconv.Itoa(u.counts[kind]) + " " + kind)
+			} else {
+				u.kinds[n] = u.names[kind]
+			}
+		}
+		texts[card] = strings.Join(u.kinds, ", ")
+	}
+	return texts
 }

@@ -36,7 +36,7 @@ func nameOr(name, other string) string {
 // A column that no test fills (resent without TCP_INFO, cost without /proc/stat) is left out.
 func (p *printer) tests(tests []traffic.Result) {
 	t := newTable("test", "direction", ">streams", ">time", ">result", ">rtt p50", ">p99", ">resent",
-		">CPU s/GB near", ">far")
+		">"+costName+" near", ">far")
 	for _, r := range tests {
 		streams := ""
 		if r.Test == traffic.Stream || r.Streams > 1 {
@@ -151,13 +151,23 @@ func resultText(r traffic.Result) string {
 // that of the whole host, in ticks of 10 ms; divided by a few kilobytes it is meaningless.
 const leastCosted = 1e6
 
-// costText returns the CPU seconds per gigabyte of one end, without the unit, which is in the
-// heading; empty when it was not measured.
+// costName says what costText returns.
+const costName = "CPU s/GB test/host"
+
+// costText returns the CPU seconds per gigabyte of one end, those of the test's own threads and those
+// of the whole host with all its programs. The unit is in the heading. It is empty when neither was
+// measured.
 func costText(r traffic.Result, e traffic.End) string {
-	if e.CPUSecondsPerGigabyte <= 0 || r.Bytes > 0 && r.Bytes < leastCosted {
+	if e.CPUSecondsPerGigabyte <= 0 && e.TestCPUSecondsPerGigabyte <= 0 || r.Bytes > 0 && r.Bytes < leastCosted {
 		return ""
 	}
-	return perUnitText(e.CPUSecondsPerGigabyte)
+	text := func(seconds float64) string {
+		if seconds <= 0 {
+			return "–" // an old peer, or a system without that figure
+		}
+		return perUnitText(seconds)
+	}
+	return text(e.TestCPUSecondsPerGigabyte) + "/" + text(e.CPUSecondsPerGigabyte)
 }
 
 // perUnitText returns a number of seconds with two decimals below 100, and none above.

@@ -72,11 +72,11 @@ func (p *printer) persistState(state report.PersistState) cell {
 // newFile prints a new file as a unified diff that patch(1) accepts.
 func (p *printer) newFile(f report.PersistFile) {
 	lines := strings.Split(strings.TrimSuffix(f.Content, "\n"), "\n")
-	p.line("--- /dev/null")
-	p.line("+++ %s", f.Path)
-	p.line("@@ -0,0 +1,%d @@", len(lines))
+	p.exact("--- /dev/null")
+	p.exact("+++ %s", f.Path)
+	p.exact("@@ -0,0 +1,%d @@", len(lines))
 	for _, line := range lines {
-		p.line("%s", p.s.green("+"+clean(line)))
+		p.exact("%s", p.s.green("+"+clean(line)))
 	}
 }
 

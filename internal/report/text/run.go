@@ -313,14 +313,14 @@ func describeRun(add describer, r traffic.Result) {
 		if e.end.CPUSeconds <= 0 {
 			continue
 		}
-		text := fmt.Sprintf("%.2f CPU s (user %.2f, system %.2f, softirq %.2f, irq %.2f)",
+		text := fmt.Sprintf("whole host %.2f CPU s (user %.2f, system %.2f, softirq %.2f, irq %.2f)",
 			e.end.CPUSeconds, e.end.UserSeconds, e.end.SystemSeconds, e.end.SoftIRQSeconds, e.end.IRQSeconds)
-		if cost := costText(r, e.end); cost != "" {
-			text += ", " + cost + " s per GB"
+		if e.end.TestCPUSeconds > 0 {
+			text = fmt.Sprintf("the test's threads %.2f CPU s, ", e.end.TestCPUSeconds) + text
 		}
 		// A few pings do not account for the CPU time of the host.
 		if e.end.CPUSecondsPerMillion > 0 && r.Test != traffic.Ping && !(r.Bytes > 0 && r.Bytes < leastCosted) {
-			text += ", " + perUnitText(e.end.CPUSecondsPerMillion) + " s per million packets"
+			text += ", " + perUnitText(e.end.CPUSecondsPerMillion) + " s of the host per million packets"
 		}
 		if cpus := placementText(e.end.Placement); cpus != "" {
 			text += ", on " + cpus

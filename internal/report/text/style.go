@@ -3,15 +3,19 @@ package text
 import (
 	"fmt"
 	"io"
+	"math"
 	"regexp"
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"github.com/linerate/linerate/internal/base/visible"
 )
 
 // Style says how text may look. The zero value is plain.
 type Style struct {
 	Colour bool // ANSI colours; the caller has honoured NO_COLOR and asked whether the output is a terminal
+	Width  int  // columns of the terminal; 0: a file or a pipe, whose tables have one line a row
 }
 
 // paint wraps text in one ANSI sequence (ECMA-48 SGR) when colour is wanted.
@@ -39,23 +43,59 @@ type printer struct {
 	err error
 }
 
-// line prints one line. After an error it writes nothing more.
-//
-// All text passes through here: line replaces every line end and every character in the arguments
-// that a terminal would obey, except the colours of paint.
+// line prints one line, or several where the terminal is narrower. After an error it writes nothing
+// more.
 func (p *printer) line(format string, args ...any) {
-	if p.err == nil {
-		_, p.err = fmt.Fprintln(p.w, p.s.harmless(fmt.Sprintf(format, args...)))
+	text := p.s.harmless(fmt.Sprintf(format, args...))
+	for _, part := range p.s.fitted(text) {
+		p.put(part)
 	}
 }
 
-// colours matches what paint writes.
-var colours = regexp.MustCompile("^\x1b\\[[0-9;]{0,5}m")
+// exact prints one line as it is: a command or a line of a file, which the reader copies.
+func (p *printer) exact(format string, args ...any) {
+	p.put(p.s.harmless(fmt.Sprintf(format, args...)))
+}
 
-// harmless returns a line of text that a terminal does not obey; the text may come from another
-// host. Sequences of colour stay when colour is wanted.
+func (p *printer) put(line string) {
+	if p.err == nil {
+		_, p.err = fmt.Fprintln(p.w, line)
+	}
+}
+
+// fitted breaks a line at blanks where the terminal ends. What follows is indented by two columns
+// more.
+func (s Style) fitted(line string) []string {
+	if columns(line) <= s.lineWidth() {
+		return []string{line}
+	}
+	indent := line[:len(line)-len(strings.TrimLeft(line, " "))]
+	words := strings.SplitAfter(line[len(indent):], " ")
+	var lines []string
+	for i, now := 0, indent; i < len(words); i++ {
+		if now += words[i]; i+1 == len(words) ||
+			columns(now)+columns(strings.TrimRight(words[i+1], " ")) > s.lineWidth() {
+			lines = append(lines, strings.TrimRight(now, " "))
+			now = indent + "  "
+		}
+	}
+	return lines
+}
+
+// columns counts the runes of a text without what paint adds.
+func columns(text string) int { return utf8.RuneCountInString(anyColour.ReplaceAllString(text, "")) }
+
+// colours matches what paint writes, at the beginning and anywhere.
+var (
+	colours   = regexp.MustCompile("^\x1b\\[[0-9;]{0,5}m")
+	anyColour = regexp.MustCompile("\x1b\\[[0-9;]{0,5}m")
+)
+
+// harmless returns a line of text that a terminal does not obey; the text may come from another host.
+// All text passes through here: harmless replaces every line end and every character that a terminal
+// would obey, except the colours of paint. Sequences of colour stay when colour is wanted.
 func (s Style) harmless(text string) string {
-	if !strings.ContainsFunc(text, dangerous) {
+	if !strings.ContainsFunc(text, visible.Hidden) {
 		return text
 	}
 	var b strings.Builder
@@ -71,7 +111,7 @@ func (s Style) harmless(text string) string {
 		switch {
 		case r == '\n' || r == '\t':
 			b.WriteByte(' ')
-		case dangerous(r):
+		case visible.Hidden(r):
 			b.WriteRune(unicode.ReplacementChar)
 		default:
 			b.WriteString(text[:size])
@@ -81,22 +121,32 @@ func (s Style) harmless(text string) string {
 	return b.String()
 }
 
-// dangerous reports whether a terminal obeys a rune: control characters, Unicode line ends, and
-// those that change the direction of text, so that a name reads as another one.
-func dangerous(r rune) bool {
-	return unicode.IsControl(r) || r >= 0x2028 && r <= 0x202e || r >= 0x2066 && r <= 0x2069
-}
-
 // head prints the title of a part.
 func (p *printer) head(title string) { p.line("%s", p.s.bold(title)) }
 
-// textWidth is the width, in columns, of running text. Tables may be wider: a wrapped row is worse
-// than a long one.
+// textWidth is the width, in columns, of running text that goes to a file. Tables may be wider: a
+// program that reads them, or a search, wants one line a row.
 const textWidth = 100
+
+// leastWidth is the width that the texts keep to; a narrower terminal breaks lines itself.
+const leastWidth = 40
+
+// textWidth returns the width of running text.
+func (s Style) textWidth() int {
+	return min(textWidth, s.lineWidth())
+}
+
+// lineWidth returns the width of the longest line.
+func (s Style) lineWidth() int {
+	if s.Width == 0 {
+		return math.MaxInt
+	}
+	return max(s.Width, leastWidth)
+}
 
 // wrapped prints an indented paragraph.
 func (p *printer) wrapped(indent, text string) {
-	for _, line := range broken(text, textWidth-utf8.RuneCountInString(indent)) {
+	for _, line := range broken(text, p.s.textWidth()-utf8.RuneCountInString(indent)) {
 		p.line("%s%s", indent, line)
 	}
 }
@@ -116,17 +166,10 @@ func broken(text string, width int) []string {
 	return lines
 }
 
-// clean replaces control characters, because names come from other hosts too. A name with an escape
-// sequence could rewrite lines above it, clear the screen, or set the title of the window. Line
-// ends and tabs stay: running text is wrapped anew, and tables replace them.
-func clean(text string) string {
-	return strings.Map(func(r rune) rune {
-		if dangerous(r) && r != '\n' && r != '\t' {
-			return unicode.ReplacementChar
-		}
-		return r
-	}, text)
-}
+// clean replaces what a terminal obeys, because names come from other hosts too. A name with an
+// escape sequence could rewrite lines above it, clear the screen, or set the title of the window.
+// Line ends and tabs stay: running text is wrapped anew, and tables replace them.
+func clean(text string) string { return visible.Text(text) }
 
 // table is text in columns. Cells are padded before they are painted, so colour does not disturb
 // the columns.
@@ -173,8 +216,8 @@ func (t *table) row(cells ...any) {
 // print writes the table behind an indent, columns two blanks apart, without blanks at line ends.
 // It leaves out columns that no row fills, and an empty heading.
 //
-// The last column only wraps when at least 30 columns are left for it: a long line is easier to
-// read than a narrow column.
+// The last column only wraps when leastWrapped columns are left for it. On a terminal that is too
+// narrow for the table, each row gets several lines (printFolded).
 func (t *table) print(p *printer, indent string) {
 	var widths []int
 	for _, row := range t.rows {
@@ -192,18 +235,22 @@ func (t *table) print(p *printer, indent string) {
 			widths[i] = max(widths[i], utf8.RuneCountInString(h))
 		}
 	}
-	if len(head) > 0 {
-		p.line("%s%s", indent, t.layOut(head, widths))
-	}
 	last := len(widths) - 1
-	left := textWidth - utf8.RuneCountInString(indent)
+	left := p.s.textWidth() - utf8.RuneCountInString(indent)
 	for i := range max(last, 0) {
 		if widths[i] > 0 {
 			left -= widths[i] + 2
 		}
 	}
+	if last >= 0 && (!t.wrap || left < leastWrapped) && left+p.s.lineWidth()-p.s.textWidth() < widths[last] {
+		t.printFolded(p, indent, head, widths)
+		return
+	}
+	if len(head) > 0 {
+		p.line("%s%s", indent, t.layOut(head, widths))
+	}
 	for _, row := range t.rows {
-		if !t.wrap || len(row) != len(widths) || row[last].text == "" || left < 30 {
+		if !t.wrap || len(row) != len(widths) || row[last].text == "" || left < leastWrapped {
 			p.line("%s%s", indent, t.layOut(row, widths))
 			continue
 		}
@@ -217,6 +264,75 @@ func (t *table) print(p *printer, indent string) {
 		}
 	}
 }
+
+// leastWrapped is the narrowest last column that wraps: a long line, or a line of its own, is easier
+// to read than a narrow column.
+const leastWrapped = 30
+
+// printFolded prints as many columns as fit the terminal, and what is left of each row below it, every
+// value behind the heading of its column.
+func (t *table) printFolded(p *printer, indent string, head []cell, widths []int) {
+	room := p.s.lineWidth() - utf8.RuneCountInString(indent)
+	shown, used := 1, widths[0]
+	for shown < len(widths) && (widths[shown] == 0 || used+2+widths[shown] <= room) {
+		if widths[shown] > 0 {
+			used += 2 + widths[shown]
+		}
+		shown++
+	}
+	if len(head) > 0 {
+		p.line("%s%s", indent, t.layOut(head[:min(shown, len(head))], widths))
+	}
+	for _, row := range t.rows {
+		p.line("%s%s", indent, t.layOut(row[:min(shown, len(row))], widths))
+		hang := widths[0] + 2
+		if hang > maxHang {
+			name := row[0].text
+			hang = len(name) - len(strings.TrimLeft(name, " ")) + 4 // names of a tree are indented themselves
+		}
+		var rest []cell
+		for i := shown; i < len(row); i++ {
+			if row[i].text == "" {
+				continue
+			}
+			if len(rest) > 0 {
+				rest = append(rest, cell{"·", p.s.dim})
+			}
+			if i < len(head) && head[i].text != "" {
+				rest = append(rest, head[i])
+			}
+			rest = append(rest, row[i])
+		}
+		for _, line := range filled(rest, room-hang) {
+			p.line("%s%s%s", indent, strings.Repeat(" ", hang), line)
+		}
+	}
+}
+
+// filled sets texts one behind the other in lines of at most width columns, broken at blanks; a longer
+// word gets a line of its own.
+func filled(texts []cell, width int) []string {
+	var lines []string
+	used := width
+	for _, c := range texts {
+		for _, word := range strings.Fields(c.text) {
+			n := utf8.RuneCountInString(word)
+			if c.paint != nil {
+				word = c.paint(word)
+			}
+			if used+1+n > width && (len(lines) == 0 || c.text != "·") {
+				lines, used = append(lines, word), n
+				continue
+			}
+			lines[len(lines)-1] += " " + word
+			used += 1 + n
+		}
+	}
+	return lines
+}
+
+// maxHang is how far the further lines of a row are indented at most, to stand beside its first column.
+const maxHang = 14
 
 // layOut aligns one row. It writes blanks only when a visible text follows, so that no line ends in
 // blanks.

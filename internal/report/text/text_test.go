@@ -13,6 +13,7 @@ import (
 	"strings"
 	"testing"
 	"time"
+	"unicode/utf8"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -52,8 +53,18 @@ func show(w io.Writer, name string, doc any, s text.Style) error {
 	switch d := doc.(type) {
 	case *report.InspectDocument:
 		return text.Inspect(w, d, s)
+	case *report.FirewallDocument:
+		return text.Firewall(w, d, s)
+	case *report.FirewallTraceDocument:
+		return text.FirewallTrace(w, d, s)
+	case *report.CalcDocument:
+		return text.Calc(w, d, s)
 	case *report.MeasureDocument:
 		return text.Measure(w, d, s)
+	case *report.DiskDocument:
+		return text.Disk(w, d, s)
+	case *report.NFSDocument:
+		return text.NFS(w, d, s)
 	case *report.DiagnoseDocument:
 		if d.CPU != nil {
 			return text.CPU(w, d, s)
@@ -66,6 +77,9 @@ func show(w io.Writer, name string, doc any, s text.Style) error {
 	case *report.RunsDocument:
 		return text.Runs(w, d, s)
 	case *report.HistoryDocument:
+		if name == "history-run" {
+			return text.FoldedHistory(w, d, s)
+		}
 		return text.History(w, d, s)
 	case *report.UndoDocument:
 		return text.Undo(w, d, s)
@@ -75,11 +89,21 @@ func show(w io.Writer, name string, doc any, s text.Style) error {
 		return text.Explain(w, d, s)
 	case *report.AdviceDocument:
 		return text.Advice(w, d, s)
+	case *report.ResolverDocument:
+		return text.Resolver(w, d, s)
+	case *report.ResolverLabDocument:
+		return text.ResolverLab(w, d, s)
+	case *report.ResolverAnswerDocument:
+		return text.ResolverAnswer(w, d, s)
 	case *report.PersistDocument:
 		if name == "persist-check" {
 			return text.PersistCheck(w, d, s)
 		}
 		return text.Persist(w, d, s)
+	case *report.ProfileDocument:
+		return text.Profile(w, d, s)
+	case *report.ProfileCompareDocument:
+		return text.ProfileCompare(w, d, s)
 	case *report.LabListDocument:
 		return text.LabList(w, d, s)
 	case *report.LabDocument:
@@ -95,8 +119,8 @@ func show(w io.Writer, name string, doc any, s text.Style) error {
 var errNoText = errors.New("no text")
 
 // withoutText are the documents whose commands print another text: a line to paste, a file, an
-// error, a screen.
-var withoutText = []string{"serve", "export", "boot-recovery", "error", "agent", "hub-check"}
+// error, a screen, a version.
+var withoutText = []string{"serve", "export", "boot-recovery", "error", "agent", "hub-check", "version"}
 
 // TestTexts checks that the text of every document equals its golden file, that colour changes only
 // the colour, and that a broken pipe is an error.
@@ -194,3 +218,50 @@ func TestLastLines(t *testing.T) {
 		}
 	}
 }
+
+// TestNarrowTerminals prints every document for terminals of 80 and 60 columns: each line fits, unless
+// a single word does not, and no word of the wide text is missing.
+func TestNarrowTerminals(t *testing.T) {
+	for _, d := range reporttest.Documents(t) {
+		var wide bytes.Buffer
+		if err := show(&wide, d.Name, d.Doc, text.Style{}); err != nil {
+			continue // TestTexts has said why
+		}
+		for _, width := range []int{80, 60} {
+			var narrow bytes.Buffer
+			if err := show(&narrow, d.Name, d.Doc, text.Style{Width: width}); err != nil {
+				t.Fatal(err)
+			}
+			if slices.Contains(narrowGoldens, d.Name) {
+				golden(t, fmt.Sprintf("testdata/%s-%d.txt", d.Name, width), narrow.Bytes())
+			}
+			checkText(t, narrow.String())
+			var coloured bytes.Buffer
+			if err := show(&coloured, d.Name, d.Doc, text.Style{Width: width, Colour: true}); err != nil {
+				t.Fatal(err)
+			}
+			if got := escapes.ReplaceAllString(coloured.String(), ""); got != narrow.String() {
+				t.Errorf("%s: colour changes more than colour (-plain +coloured):\n%s", d.Name,
+					cmp.Diff(narrow.String(), got))
+			}
+			for line := range strings.Lines(narrow.String()) {
+				line = strings.TrimSuffix(line, "\n")
+				if n := utf8.RuneCountInString(line); n > width && !oneWord.MatchString(line) {
+					t.Errorf("%s at %d columns has a line of %d: %s", d.Name, width, n, line)
+				}
+			}
+			have := strings.Fields(narrow.String())
+			for _, word := range strings.Fields(wide.String()) {
+				if !slices.Contains(have, word) {
+					t.Errorf("%s at %d columns lacks %q", d.Name, width, word)
+				}
+			}
+		}
+	}
+}
+
+// narrowGoldens are the documents with the widest tables; their narrow forms are golden files.
+var narrowGoldens = []string{"inspect", "history", "measure", "tune", "knobs-here"}
+
+// oneWord matches a line that must not break: one word, a setting, a file's line, a command, a curve.
+var oneWord = regexp.MustCompile(`^ *(\S+|'[^']*')$|^[-+@]|^from here: |^  rtt .*[▁-█]+$`)

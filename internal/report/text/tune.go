@@ -1,6 +1,7 @@
 package text
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"unicode/utf8"
@@ -56,7 +57,7 @@ func Tune(w io.Writer, d *report.TuneDocument, s Style) error {
 		p.line("")
 		p.head("CHANGES")
 		p.left(d.Changes)
-		p.line("  %s", s.dim("linerate undo --all undoes them, on each host"))
+		p.line("  %s", s.dim("linerate undo --run "+cmp.Or(d.Run, "RUN")+" undoes them at both ends"))
 	}
 	p.notes("WARNINGS", d.Warnings)
 	if d.Run != "" {
@@ -125,7 +126,7 @@ func (p *printer) left(changes []journal.Change) {
 	t := newTable("id", "state", "change")
 	t.wrap = true
 	for _, c := range changes {
-		t.row(c.ID, p.state(c.State), fmt.Sprintf("%s %s %s → %s", c.Side, c.Knob, words.Value(c.From),
+		t.row(c.ID, p.state(c), fmt.Sprintf("%s %s %s → %s", c.Side, c.Knob, words.Value(c.From),
 			words.Value(c.To)))
 	}
 	t.print(p, "  ")

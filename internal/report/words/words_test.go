@@ -2,6 +2,7 @@ package words_test
 
 import (
 	"math"
+	"slices"
 	"testing"
 	"time"
 
@@ -100,6 +101,27 @@ func TestBudget(t *testing.T) {
 		}
 		if d, err := time.ParseDuration(words.Budget(seconds)); err != nil || d.Seconds() != seconds {
 			t.Errorf("%v s is read as %v, %v", seconds, d, err)
+		}
+	}
+}
+
+// TestRowsOfRoundTrips: the 99th percentile of pings may be below the mean round trip of a flow, so
+// the rows say which round trips they are, and have the median of the same ones beside it.
+func TestRowsOfRoundTrips(t *testing.T) {
+	for goal, want := range map[string][]string{
+		"throughput": {"throughput", "round trip of the flow, mean", "round trip of pings beside the load, p50",
+			"round trip of pings beside the load, p99"},
+		"latency": {"latency", "round trip of the flow, mean", "round trip of transactions, p50",
+			"round trip of transactions, p99"},
+	} {
+		d := &report.TuneDocument{Goal: goal, Baseline: &report.Figure{Guards: map[string]float64{
+			"rtt_loaded_seconds": 0.6e-3, "rtt_p50_seconds": 0.2e-3, "rtt_p99_seconds": 0.4e-3}}}
+		var got []string
+		for _, r := range words.Rows(d) {
+			got = append(got, r.Name)
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("%s: rows %q, want %q", goal, got, want)
 		}
 	}
 }

@@ -1,0 +1,129 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+)
+
+// parameter is one argument in the first line of a command's help.
+type parameter struct {
+	name           string // such as TARGET
+	optional, many bool
+}
+
+// parameters reads the arguments of a command from its Use, in which [X] is optional, X... is one or
+// more, X|y is an X or the word y, and --flag X is a flag.
+func parameters(use string) []parameter {
+	var all []parameter
+	words := strings.Fields(use)[1:]
+	for i := 0; i < len(words); i++ {
+		word := words[i]
+		if strings.HasPrefix(word, "--") {
+			i++ // the flag's value
+			continue
+		}
+		if word == "[--" { // what follows belongs to another program
+			all = append(all, parameter{name: strings.Trim(words[i+1], "[].|"), optional: true, many: true})
+			break
+		}
+		p := parameter{optional: strings.HasPrefix(word, "["), many: strings.Contains(word, "...")}
+		p.name, _, _ = strings.Cut(strings.Trim(word, "[]."), "|")
+		all = append(all, p)
+	}
+	return all
+}
+
+// asInUse refuses arguments that the Use of their command does not have, and those it lacks. So the
+// first line of the help cannot differ from what the command takes.
+func asInUse(c *cobra.Command, args []string) error {
+	name := strings.TrimPrefix(c.CommandPath(), c.Root().Name()+" ")
+	all := parameters(c.Use)
+	help := fmt.Sprintf("`%s --help` says more", c.CommandPath())
+	line := strings.TrimSuffix(c.UseLine(), " [flags]")
+	for i, p := range all {
+		switch {
+		case i < len(args) && args[i] == "":
+			// The shell passes an empty argument for a variable that is not set.
+			return flagError{fmt.Errorf("%s: %s is empty", name, p.name), line + "; " + help}
+		case i >= len(args) && !p.optional:
+			return flagError{fmt.Errorf("%s: %s is missing", name, p.name), line + "; " + help}
+		}
+	}
+	switch {
+	case len(args) <= len(all), len(all) > 0 && all[len(all)-1].many:
+		return nil
+	case len(all) == 0:
+		return flagError{fmt.Errorf("%s takes no argument, not %s", name, and(args)), help}
+	case len(all) == 1:
+		return flagError{fmt.Errorf("%s: one %s at a time, not %s", name, all[0].name, and(args)), help}
+	}
+	return flagError{fmt.Errorf("%s: what is %s for?", name, and(args[len(all):])), line + "; " + help}
+}
+
+// and lists words for a sentence; of many, the first ones.
+func and(words []string) string {
+	const most = 4
+	if n := len(words) - most; n > 1 {
+		return fmt.Sprintf("%s and %d more", strings.Join(words[:most], ", "), n)
+	}
+	last := len(words) - 1
+	if last == 0 {
+		return words[0]
+	}
+	return strings.Join(words[:last], ", ") + " and " + words[last]
+}
+
+// checked returns the check of a command's arguments: its own one first, which knows what its users
+// mean, then the one that its Use implies. All errors are of usage (exit status 2).
+func checked(own cobra.PositionalArgs) cobra.PositionalArgs {
+	return func(c *cobra.Command, args []string) error {
+		var err error
+		if own != nil {
+			err = own(c, args)
+		}
+		var hinted flagError
+		if errors.As(err, &hinted) {
+			return usageError{err}
+		}
+		if c.HasSubCommands() {
+			err = unknownCommand(c, args)
+		} else if wrong := asInUse(c, args); wrong != nil {
+			err = wrong
+		}
+		if err != nil {
+			return usageError{err}
+		}
+		return nil
+	}
+}
+
+// unknownCommand refuses a word that is no command of a group, and suggests one with a similar name
+// or the one that has this name in other tools.
+func unknownCommand(group *cobra.Command, words []string) error {
+	if len(words) == 0 {
+		return nil
+	}
+	path := group.CommandPath()
+	hint := fmt.Sprintf("%s --help lists the commands", path)
+	if !group.HasSubCommands() {
+		hint = path + " --help"
+	}
+	if near := group.SuggestionsFor(words[0]); len(near) > 0 {
+		hint = fmt.Sprintf("did you mean %s %s?", path, strings.Join(near, " or "+path+" "))
+	}
+	if group.HasParent() {
+		return usageError{flagError{fmt.Errorf("%s has no command %q", path, words[0]), hint}}
+	}
+	switch strings.ToLower(words[0]) {
+	case "get", "show", "read", "list":
+		hint = "linerate knobs --current NAME reads a setting, linerate inspect shows the host"
+	case "test", "iperf", "iperf3", "netperf", "bench":
+		hint = "linerate measure TARGET"
+	case "check", "advice":
+		hint = "linerate check-advice FILE"
+	}
+	return usageError{flagError{fmt.Errorf("unknown command %q", words[0]), hint}}
+}

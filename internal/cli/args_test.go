@@ -1,0 +1,107 @@
+package cli
+
+import (
+	"io"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/spf13/cobra"
+)
+
+// commands returns every command of the tree, hidden ones too.
+func commands(c *cobra.Command) []*cobra.Command {
+	all := []*cobra.Command{c}
+	for _, sub := range c.Commands() {
+		all = append(all, commands(sub)...)
+	}
+	return all
+}
+
+func testTree() *cobra.Command {
+	a := &app{in: strings.NewReader(""), out: io.Discard, err: io.Discard, env: func(string) string { return "" }}
+	return a.rootCommand()
+}
+
+// TestArgumentsInWords gives every command zero to four arguments. It takes those that the first line
+// of its help has; for others the error names the argument that is missing, or those that are too
+// many.
+func TestArgumentsInWords(t *testing.T) {
+	count := regexp.MustCompile(`arg\(s\)|arguments? received|accepts|requires`)
+	for _, c := range commands(testTree()) {
+		least, most := 0, 0
+		for _, p := range parameters(c.Use) {
+			if most++; !p.optional {
+				least++
+			}
+			if p.many {
+				most += 10
+			}
+		}
+		for n := range 5 {
+			var args []string
+			for i := range n {
+				args = append(args, "word"+strconv.Itoa(i))
+			}
+			err := c.ValidateArgs(args)
+			if fits := n >= least && n <= most; (err == nil) != fits {
+				t.Errorf("%s with %d arguments: %v; its help says %q", c.CommandPath(), n, err, c.Use)
+			}
+			if err == nil {
+				continue
+			}
+			said := err.Error()
+			if exitStatus(err) != exitUsage || count.MatchString(said) || hintOf(err) == "" {
+				t.Errorf("%s with %d arguments: status %d, %q, hint %q", c.CommandPath(), n, exitStatus(err), said,
+					hintOf(err))
+			}
+			var wanted []string
+			switch {
+			case n < least:
+				wanted = []string{parameters(c.Use)[n].name, "missing"}
+			case c.HasSubCommands():
+				wanted = args[:1]
+			default:
+				wanted = args[most:]
+			}
+			for _, word := range wanted {
+				if !strings.Contains(said, word) {
+					t.Errorf("%s with %d arguments does not name %s: %q", c.CommandPath(), n, word, said)
+				}
+			}
+		}
+	}
+}
+
+// TestParameters reads the forms that a first line of help has.
+func TestParameters(t *testing.T) {
+	for use, want := range map[string][]parameter{
+		"inspect":                        nil,
+		"measure TARGET":                 {{name: "TARGET"}},
+		"knobs [PATTERN]":                {{name: "PATTERN", optional: true}},
+		"set KNOB=VALUE...":              {{name: "KNOB=VALUE", many: true}},
+		"export --format FORMAT [ID...]": {{name: "ID", optional: true, many: true}},
+		"run SCENARIO|all":               {{name: "SCENARIO"}},
+		"up WORLD [-- COMMAND...]":       {{name: "WORLD"}, {name: "COMMAND", optional: true, many: true}},
+		"compare A B":                    {{name: "A"}, {name: "B"}},
+	} {
+		if got := parameters(use); !slices.Equal(got, want) {
+			t.Errorf("%s: %v, want %v", use, got, want)
+		}
+	}
+}
+
+// TestEmptyArgument refuses the empty argument that a shell passes for a variable that is not set.
+func TestEmptyArgument(t *testing.T) {
+	for _, c := range commands(testTree()) {
+		for n, p := range parameters(c.Use) {
+			args := slices.Repeat([]string{"word"}, n)
+			err := c.ValidateArgs(append(args, ""))
+			if err == nil || exitStatus(err) != exitUsage || !strings.Contains(err.Error(), p.name+" is empty") {
+				t.Errorf("%s with an empty %s: %v", c.CommandPath(), p.name, err)
+			}
+		}
+	}
+}

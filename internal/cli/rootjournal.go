@@ -1,0 +1,73 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"strings"
+
+	"github.com/linerate/linerate/internal/base/durable"
+	"github.com/linerate/linerate/internal/change/journal"
+	"github.com/linerate/linerate/internal/kernel/sys"
+)
+
+// rootState is root's state directory (Filesystem Hierarchy Standard): only root changes a host, so
+// the changes of a host are in the journal there.
+const rootState = "/var/lib/linerate"
+
+// mindRoot refuses to answer a question about the changes of this host from the empty journal of a
+// user who forgot sudo: root's journal has changes in force, or cannot be read. A user with changes
+// of his own (in a private world, or in a user namespace) gets a warning instead.
+//
+// Root's journal plays no part when the user names a state directory.
+func (a *app) mindRoot(command string) error {
+	if os.Geteuid() == 0 || a.state != "" || a.env("LINERATE_STATE") != "" {
+		return nil
+	}
+	why := rootJournal(rootState)
+	if why == "" {
+		return nil
+	}
+	if own, err := a.history(); err == nil && inForce(own) > 0 {
+		a.warn("%s; this is the journal of your own user", why)
+		return nil
+	}
+	return statusError{exitNotPermitted, command + ": " + why, "sudo linerate " + strings.Join(a.args, " ")}
+}
+
+// rootJournal returns why root's journal matters to another user; empty: it has nothing in force.
+func rootJournal(dir string) string {
+	changes, err := journal.History(durable.OS(), dir)
+	switch {
+	case errors.Is(err, fs.ErrPermission):
+		return "root's journal may not be read: use sudo"
+	case err != nil:
+		return "root's journal: " + oneSentence(err)
+	}
+	if n := inForce(changes); n > 0 {
+		return fmt.Sprintf("root's journal in %s has %s in force: use sudo", dir, counted(n, "change"))
+	}
+	return ""
+}
+
+// inForce counts the changes that are not over. A change of an earlier boot is, unless files bring
+// it back, even before a command has recorded that.
+func inForce(changes []journal.Change) int {
+	boot, err := sys.BootID()
+	n := 0
+	for _, c := range changes {
+		if c.State != journal.Undone && (c.State == journal.Persisted || err != nil || c.BootID == boot) {
+			n++
+		}
+	}
+	return n
+}
+
+// counted returns a number with its noun.
+func counted(n int, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	return fmt.Sprintf("%d %ss", n, noun)
+}

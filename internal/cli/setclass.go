@@ -1,0 +1,53 @@
+package cli
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/linerate/linerate/internal/change/knob"
+	"github.com/linerate/linerate/internal/host/session"
+)
+
+// classCheck refuses settings that disturb running traffic more than the user has allowed.
+type classCheck struct {
+	allow   knob.Disturbance
+	confirm bool            // at once, without a trial
+	carries func() []string // interfaces that carry the user's own session
+}
+
+func newClassCheck(allow string, confirm bool) (classCheck, error) {
+	class, err := knob.ParseDisturbance(allow)
+	if err != nil {
+		return classCheck{}, usagef("--allow %v", err)
+	}
+	return classCheck{class, confirm, session.Interfaces}, nil
+}
+
+// check returns the first refusal.
+func (c classCheck) check(settings []knob.Setting) error {
+	for _, s := range settings {
+		d, known := knob.Catalogue().Lookup(s.Knob)
+		if !known {
+			continue // refused elsewhere
+		}
+		own := d.Disturbance >= knob.DisturbsLink && slices.Contains(c.carries(), s.Knob.Interface())
+		switch {
+		case d.Disturbance > c.allow:
+			why := fmt.Sprintf("it disturbs running traffic (class %s, allowed is %s)", d.Disturbance, c.allow)
+			if own {
+				why += fmt.Sprintf(", and %s carries your session", s.Knob.Interface())
+			}
+			return refuseClass(s.Knob, why, fmt.Sprintf("--allow %s permits it: %s", d.Disturbance,
+				strings.TrimSuffix(d.Risk, ".")))
+		case own && c.confirm:
+			return refuseClass(s.Knob, fmt.Sprintf("it takes the link down, and %s carries your session",
+				s.Knob.Interface()), "leave out --yes, and confirm over a new connection")
+		}
+	}
+	return nil
+}
+
+func refuseClass(id knob.ID, why, hint string) error {
+	return (&knob.Error{Op: "set", Knob: id, Err: fmt.Errorf("%w: %s", knob.ErrDisturbs, why)}).WithHint(hint)
+}

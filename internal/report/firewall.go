@@ -1,0 +1,193 @@
+package report
+
+import (
+	"math"
+
+	"github.com/linerate/linerate/internal/firewall/cost"
+	"github.com/linerate/linerate/internal/firewall/ruleset"
+)
+
+// The documents of packet filters.
+const (
+	SchemaFirewall      = "linerate.firewall/1"
+	SchemaFirewallTrace = "linerate.firewall-trace/1"
+)
+
+// FirewallDocument is linerate.firewall/1: what rules cost each packet, and which of them are to blame.
+type FirewallDocument struct {
+	Envelope
+	From     string            `json:"from,omitempty"` // the file; absent for this host
+	Programs []string          `json:"programs"`       // that the rules are of: nft, iptables-legacy, iptables-nft, ipfw, pf
+	Hooks    []FirewallHook    `json:"hooks"`
+	Costly   []FirewallRule    `json:"costly"` // by position times hits
+	NeverHit int               `json:"never_hit_total"`
+	Findings []FirewallFinding `json:"findings"`
+	Notes    []string          `json:"notes,omitempty"`
+}
+
+// FirewallHook is the base chains of one hook of one program.
+type FirewallHook struct {
+	Name        string          `json:"name"`
+	Program     string          `json:"program"`
+	Rules       int             `json:"rules_total"`
+	PerPacket   float64         `json:"rules_per_packet"`
+	Nanoseconds float64         `json:"nanoseconds_per_packet"`
+	Counted     bool            `json:"counted"` // by the counters; otherwise for a packet that matches nothing
+	Packets     float64         `json:"packets_total,omitempty"`
+	Chains      []FirewallChain `json:"chains"`
+}
+
+// FirewallChain is one base chain with those that it jumps to.
+type FirewallChain struct {
+	Table       string  `json:"table"`
+	Chain       string  `json:"chain"`
+	Priority    int     `json:"priority"`
+	Rules       int     `json:"rules_total"`
+	Uncounted   int     `json:"rules_without_counter_total"`
+	Packets     float64 `json:"packets_total,omitempty"`
+	PerPacket   float64 `json:"rules_per_packet"`
+	Nanoseconds float64 `json:"nanoseconds_per_packet"`
+}
+
+// FirewallRule is one of the rules that cost most.
+type FirewallRule struct {
+	Table    string  `json:"table"`
+	Chain    string  `json:"chain"`
+	Position int     `json:"position"` // from 1
+	Handle   uint64  `json:"handle,omitempty"`
+	Text     string  `json:"text"`
+	Hits     float64 `json:"hits_total"`
+	Looks    float64 `json:"looks_total"`
+	Share    float64 `json:"looks_ratio"` // of all looks at rules
+}
+
+// FirewallFinding is a pair of rules of one chain.
+type FirewallFinding struct {
+	Relation string `json:"relation"` // shadowed, redundant or generalised
+	Table    string `json:"table"`
+	Chain    string `json:"chain"`
+	Position int    `json:"position"`
+	Handle   uint64 `json:"handle,omitempty"`
+	Text     string `json:"text"`
+	Other    int    `json:"other_position"`
+	OtherIs  string `json:"other_text"`
+}
+
+// FirewallCost is the cost of one ruleset.
+type FirewallCost struct {
+	Rules *ruleset.Ruleset
+	Cost  cost.Report
+}
+
+// NewFirewall makes the document of the rulesets of one host.
+func NewFirewall(e Envelope, from string, all []FirewallCost) *FirewallDocument {
+	d := &FirewallDocument{Envelope: e.Of(SchemaFirewall), From: from, Hooks: []FirewallHook{}, Costly: []FirewallRule{},
+		Findings: []FirewallFinding{}, Programs: []string{}}
+	uncounted, worst, cut := 0, false, false
+	for _, one := range all {
+		program := string(one.Rules.Program)
+		d.Programs = append(d.Programs, program)
+		for _, h := range one.Cost.Hooks {
+			hook := FirewallHook{Name: h.Name, Program: program, Rules: h.Rules, PerPacket: tenth(h.PerPacket), Nanoseconds: tenth(h.Nanoseconds),
+				Counted: h.Counted, Packets: math.Round(h.Packets)}
+			worst = worst || !h.Counted && h.Rules > 0
+			for _, c := range h.Chains {
+				chain := FirewallChain{Table: c.Table, Chain: c.Name, Priority: c.Priority, Rules: c.Rules, Uncounted: c.Uncounted,
+					PerPacket: tenth(c.PerPacket), Nanoseconds: tenth(c.Nanoseconds)}
+				if c.Counted {
+					chain.Packets = math.Round(c.Packets)
+				}
+				uncounted += c.Uncounted
+				hook.Chains = append(hook.Chains, chain)
+			}
+			d.Hooks = append(d.Hooks, hook)
+		}
+		for _, r := range one.Cost.Costly {
+			d.Costly = append(d.Costly, FirewallRule{Table: r.Table, Chain: r.Chain, Position: r.Position, Handle: r.Handle, Text: r.Text,
+				Hits: math.Round(r.Hits), Looks: math.Round(r.Looks), Share: math.Round(r.Share*1e4) / 1e4})
+		}
+		for _, f := range one.Cost.Findings {
+			d.Findings = append(d.Findings, FirewallFinding{Relation: string(f.Relation), Table: f.Table, Chain: f.Chain, Position: f.Position,
+				Handle: f.Handle, Text: f.Text, Other: f.ByOther, OtherIs: f.Other})
+		}
+		d.NeverHit += one.Cost.NeverHit
+		cut = cut || one.Cost.Cut
+	}
+	if worst {
+		d.Notes = append(d.Notes, "Where no counter saw a packet, the figures are those of a packet that matches no rule.")
+	}
+	if uncounted > 0 && !worst {
+		d.Notes = append(d.Notes, "Rules without a counter are taken to match nothing, so the figures are the highest that the counters allow.")
+	}
+	if cut {
+		d.Notes = append(d.Notes, "There are too many pairs of rules to compare all of them.")
+	}
+	if len(d.Hooks) == 0 {
+		return d
+	}
+	d.Notes = append(d.Notes, "The nanoseconds are those of a virtual machine with Linux 6.18. On another machine the ratios hold better.")
+	return d
+}
+
+func tenth(v float64) float64 { return math.Round(v*10) / 10 }
+
+// FirewallTraceDocument is linerate.firewall-trace/1: the rules that one packet meets.
+type FirewallTraceDocument struct {
+	Envelope
+	From   string              `json:"from,omitempty"`
+	Packet string              `json:"packet"`
+	Hooks  []FirewallTraceHook `json:"hooks"`
+}
+
+// FirewallTraceHook is what the packet meets at one hook.
+type FirewallTraceHook struct {
+	Name     string              `json:"name"`
+	Program  string              `json:"program"`
+	Verdict  string              `json:"verdict"`
+	By       string              `json:"by"` // the chain that decided; its policy, if no rule did
+	Rules    int                 `json:"rules_total"`
+	Lookups  int                 `json:"lookups_total"`
+	Counters int                 `json:"counters_total"` // that increase
+	Matched  []FirewallTraceRule `json:"matched"`
+}
+
+// FirewallTraceRule is a rule that matches, or that may match.
+type FirewallTraceRule struct {
+	Table    string `json:"table"`
+	Chain    string `json:"chain"`
+	Position int    `json:"position"`
+	Handle   uint64 `json:"handle,omitempty"`
+	Text     string `json:"text"`
+	Unknown  bool   `json:"unknown,omitempty"` // a condition is not modelled, and was taken not to hold
+}
+
+// NewFirewallTrace makes the document of a packet's way through the hooks that it passes.
+func NewFirewallTrace(e Envelope, from string, p ruleset.Packet, all []*ruleset.Ruleset, hooks []string) *FirewallTraceDocument {
+	d := &FirewallTraceDocument{Envelope: e.Of(SchemaFirewallTrace), From: from, Packet: p.Text(), Hooks: []FirewallTraceHook{}}
+	gone := false
+	for _, hook := range hooks {
+		for _, r := range all {
+			if gone || len(r.Hooked(hook, p.Family())) == 0 {
+				continue
+			}
+			t := r.Trace(hook, p, nil)
+			h := FirewallTraceHook{Name: hook, Program: string(r.Program), Verdict: t.Verdict.String(), Rules: len(t.Steps), Lookups: t.Lookups,
+				Counters: len(t.Counters), Matched: []FirewallTraceRule{}}
+			if t.Decided != nil {
+				h.By = t.Decided.Name
+				if t.Policy {
+					h.By += ", policy"
+				}
+			}
+			for _, s := range t.Steps {
+				if s.Matched || s.Assumed {
+					h.Matched = append(h.Matched, FirewallTraceRule{Table: s.Table.Family + " " + s.Table.Name, Chain: s.Chain.Name,
+						Position: s.Index + 1, Handle: s.Rule.Handle, Text: cost.Text(s.Rule), Unknown: s.Assumed && !s.Matched})
+				}
+			}
+			d.Hooks = append(d.Hooks, h)
+			gone = t.Verdict != ruleset.Accept
+		}
+	}
+	return d
+}

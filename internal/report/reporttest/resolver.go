@@ -1,0 +1,68 @@
+package reporttest
+
+import (
+	"time"
+
+	"github.com/linerate/linerate/internal/base/stats"
+	"github.com/linerate/linerate/internal/report"
+	"github.com/linerate/linerate/internal/resolver/load"
+	"github.com/linerate/linerate/internal/resolver/world"
+)
+
+// resolverDocuments are loads on name servers: one without and one with faults, and a ramp.
+func resolverDocuments() []Document {
+	latency := func(scale float64) *stats.Latencies {
+		return &stats.Latencies{Count: 99_990, Min: 21e-6 * scale, Mean: 70e-6 * scale, P50: 58e-6 * scale,
+			P90: 103e-6 * scale, P99: 412e-6 * scale, P999: 1.8e-3 * scale, Max: 4.1e-3 * scale}
+	}
+	sound := load.Result{
+		Server: "127.0.0.1:53", Transport: load.UDP, Mode: load.Open, StartTime: time.Date(2026, 11, 24, 2, 0, 0, 0, time.UTC),
+		DurationSeconds: 10, Method: "sendmmsg, recvmmsg", Sockets: 16, Workers: 1, Target: 10_000, Burst: 1,
+		QueriesPerSecond: 10_000, AnswersPerSecond: 9999, LossRatio: 0.0001,
+		Counts:  load.Counts{Queries: 100_000, Answers: 99_990, Lost: 10, Truncated: 7, Authentic: 12},
+		Codes:   []load.CodeCount{{Code: "NOERROR", Total: 89_990}, {Code: "NXDOMAIN", Total: 10_000}},
+		Latency: latency(1), ServiceLatency: latency(0.9), SendDelay: latency(0.1),
+		CPUSeconds: 0.31, CPUSecondsPerAnswer: 3.1e-6,
+		Intervals: []load.Interval{{AtSeconds: 5, QueriesPerSecond: 10_000, AnswersPerSecond: 9999, Lost: 3, P50: 58e-6,
+			P99: 412e-6, Max: 4.1e-3}},
+	}
+	faulty := sound
+	faulty.Mode, faulty.Target, faulty.Outstanding = load.Closed, 0, 100
+	faulty.Transport, faulty.Method, faulty.Connections = load.TLS, "tls over tcp", 20
+	faulty.Late, faulty.Duplicates, faulty.WrongTotal, faulty.NoEDNS = 4, 5, 30, 8
+	faulty.Wrong = []load.KindCount{{Kind: "compression-loop", Total: 10}, {Kind: "unknown-id", Total: 20}}
+	faulty.SocketDrops, faulty.Refused = 3, 2
+	faulty.Warnings = []string{"the sockets of this host dropped 3 answers: they count as lost"}
+	ramp := sound
+	ramp.Mode, ramp.Knee = load.Ramp, 8000
+	ramp.Steps = []load.Step{
+		{Target: 8000, QueriesPerSecond: 8000, AnswersPerSecond: 8000, P50: 60e-6, P99: 300e-6, Held: true},
+		{Target: 16_000, QueriesPerSecond: 16_000, AnswersPerSecond: 9000, LossRatio: 0.44, P50: 0.8, P99: 0.99, Why: "loss"},
+	}
+	measured := report.NewResolver(Envelope(), &sound)
+	hits, fresh := 0.83, 61.5
+	measured.CacheHitRatio, measured.FreshSeconds = &hits, &fresh
+	return []Document{
+		{"resolver", measured},
+		{"resolver-faults", report.NewResolver(Envelope(), &faulty)},
+		{"resolver-ramp", report.NewResolver(Envelope(), &ramp)},
+		{"resolver-lab", resolverLab()},
+		{"resolver-answer", report.NewResolverAnswer(Envelope(), "127.0.0.1:5353", "127.0.0.1:8530")},
+	}
+}
+
+// resolverLab is a comparison with a row that did not start.
+func resolverLab() *report.ResolverLabDocument {
+	hits, poor, none, many, fresh := 0.99, 0.0002, uint64(0), uint64(33_800), 300.1
+	measured := fresh / 30
+	return report.NewResolverLab(Envelope(), world.BIND, "BIND 9.18.49-1~deb12u3-Debian", 20_000, []world.Row{
+		{Name: "default", Options: []string{}, Started: true, QueriesPerSecond: 53_000, AnswersPerSecond: 52_969,
+			P50Seconds: 0.0018, P99Seconds: 0.004, CacheHitRatio: &hits, Evictions: &none, FreshSeconds: &fresh,
+			FreshMeasuredSeconds: &measured},
+		{Name: "max-cache-size 100K", Options: []string{"max-cache-size 100K;"}, Started: true, QueriesPerSecond: 7300,
+			AnswersPerSecond: 7256, LossRatio: 0.006, P50Seconds: 0.012, P99Seconds: 0.8, CacheHitRatio: &poor,
+			Evictions: &many, Upstream: 33_786, Remarks: []string{"general: info: max-cache-size is raised"}},
+		{Name: "cleaning-interval 1", Options: []string{"cleaning-interval 1;"},
+			Why: "named.conf:12: option 'cleaning-interval' no longer exists"},
+	})
+}
