@@ -41,14 +41,12 @@ func OpenDatagram(local, remote netip.AddrPort, o DatagramOptions) (fd int, err 
 			fd = -1
 		}
 	}()
-	if o.Shared {
-		// Two sockets share a port if both have the same of the two options, and the server may
-		// have chosen either.
-		if err := unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_REUSEADDR, 1); err != nil {
-			return fd, fmt.Errorf("set so_reuseaddr: %w", err)
-		}
-		if err := unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_REUSEPORT, 1); err != nil {
-			return fd, fmt.Errorf("set so_reuseport: %w", err)
+	// With these options set, the kernel may choose a port that another socket with them already has.
+	// A port of the kernel's choice is therefore shared only after it was chosen.
+	chosen := local.IsValid() && local.Port() == 0
+	if o.Shared && !chosen {
+		if err := sharePort(fd); err != nil {
+			return fd, err
 		}
 	}
 	guarded := o.Shared && local.IsValid() && remote.IsValid()
@@ -64,6 +62,11 @@ func OpenDatagram(local, remote netip.AddrPort, o DatagramOptions) (fd int, err 
 			return fd, fmt.Errorf("bind udp socket to %s: %w", local, err)
 		}
 	}
+	if o.Shared && chosen {
+		if err := sharePort(fd); err != nil {
+			return fd, err
+		}
+	}
 	if remote.IsValid() {
 		if err := unix.Connect(fd, sockaddr(remote)); err != nil {
 			return fd, fmt.Errorf("connect udp socket to %s: %w", remote, err)
@@ -75,6 +78,18 @@ func OpenDatagram(local, remote netip.AddrPort, o DatagramOptions) (fd int, err 
 		}
 	}
 	return fd, nil
+}
+
+// sharePort allows other sockets on the port of this one. Two sockets share a port if both have the
+// same of the two options, and a server may have chosen either.
+func sharePort(fd int) error {
+	if err := unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_REUSEADDR, 1); err != nil {
+		return fmt.Errorf("set so_reuseaddr: %w", err)
+	}
+	if err := unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_REUSEPORT, 1); err != nil {
+		return fmt.Errorf("set so_reuseport: %w", err)
+	}
+	return nil
 }
 
 // sockaddrIn is sockaddr for a socket of a given family, in which the unspecified address of the

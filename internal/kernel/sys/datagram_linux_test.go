@@ -303,6 +303,27 @@ func TestDatagramOptions(t *testing.T) {
 	}
 }
 
+// Of a few hundred ports of the kernel's choice, some were the same before: answers to one socket then
+// arrived at another one.
+func TestChosenPortsAreFree(t *testing.T) {
+	seen := map[uint16]bool{}
+	for range 800 {
+		fd, err := OpenDatagram(netip.MustParseAddrPort("127.0.0.1:0"), netip.AddrPort{}, DatagramOptions{Shared: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = Close(fd) })
+		at, err := LocalAddress(fd)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if seen[at.Port()] {
+			t.Fatalf("port %d was chosen for two sockets", at.Port())
+		}
+		seen[at.Port()] = true
+	}
+}
+
 func TestSleepUntil(t *testing.T) {
 	if err := SetExactTimers(); err != nil {
 		t.Error(err)
