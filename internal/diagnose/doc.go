@@ -16,8 +16,8 @@
 // # Adding a finding
 //
 // A finding needs a rule in one of the four packages with its line in rules.go, its text in
-// evidence/findings, its code in evidence/registry.go, and its place in the order of certainty in
-// judge.go. A test reports each one that is missing.
+// evidence/findings, and its code in evidence/registry.go, at its place in the order of certainty.
+// A test reports each one that is missing.
 //
 // # Units
 //

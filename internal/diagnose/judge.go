@@ -12,40 +12,11 @@ import (
 	"github.com/linerate/linerate/internal/diagnose/tables"
 )
 
-// certainty is the order of findings of equal severity: first facts about the hardware, then what
-// makes traffic fail outright, then places with counted drops, then limits that the kernel itself
-// reports, then conclusions from rates and round trips, then CPUs, and last what costs only
-// latency.
-var certainty = []evidence.Code{
-	evidence.HalfDuplex, evidence.LinkNegotiatedLow, evidence.LinkFlapping, evidence.DriverFault,
-	evidence.CRCErrors, evidence.BusLimited,
-
-	evidence.MTUBlackHole, evidence.MTUMismatch, evidence.ConntrackFull, evidence.NeighbourTableFull,
-	evidence.ListenOverflow, evidence.PortExhaustion,
-
-	evidence.RXRingOverrun, evidence.SoftnetBacklogDrops, evidence.QdiscDrops, evidence.TXQueueDrops,
-	evidence.PauseFrames, evidence.UDPSocketOverflow,
-	evidence.TCPMemoryPressure,
-
-	evidence.WindowScalingOff, evidence.RouteWindowClamped, evidence.ReceiveWindowLimited, evidence.SendBufferLimited,
-	evidence.ApplicationLimited,
-
-	evidence.Policer, evidence.Reordering, evidence.TimeoutsIncast, evidence.PathLoss,
-	evidence.CongestionControlMismatch, evidence.Bufferbloat,
-
-	evidence.CPUSteal, evidence.RSSImbalance, evidence.FirewallCost, evidence.NUMAMisplaced, evidence.CPUPowerState,
-	evidence.InterruptStorm,
-	evidence.OffloadsOff, evidence.MTUSmall, evidence.SoftirqCPUSaturated, evidence.CPUSaturated,
-	evidence.NAPIBudgetExhausted, evidence.EmulatedNIC,
-
-	evidence.InterruptModerationLatency, evidence.DelayedACKStall, evidence.SlowStartAfterIdle,
-}
-
 // Rules returns all rules in the order of certainty. The slice belongs to the caller.
 func Rules() []evidence.Rule {
 	all := slices.Concat(flows.Rules(), cards.Rules(), processors.Rules(), tables.Rules())
 	slices.SortStableFunc(all, func(a, b evidence.Rule) int {
-		return cmp.Compare(slices.Index(certainty, a.Code), slices.Index(certainty, b.Code))
+		return cmp.Compare(evidence.Order(a.Code), evidence.Order(b.Code))
 	})
 	return all
 }

@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// The codes, in the order of the registry: the path and its windows, losses, interrupts and queues,
-// CPUs, frames, hardware, tables, sockets, TCP behaviour, and the verdicts about the others.
+// The codes: the path and its windows, losses, interrupts and queues, CPUs, frames, hardware, tables,
+// sockets, TCP behaviour, and the verdicts about the others.
 const (
 	LinkRateReached            Code = "link-rate-reached"
 	ReceiveWindowLimited       Code = "receive-window-limited"
@@ -71,20 +71,42 @@ const (
 	Healthy                    Code = "healthy"
 )
 
-// codes is the order of the registry.
+// codes is the order of the registry, and that of findings of equal severity: the more certain
+// a code is by its nature, the earlier it stands.
 var codes = []Code{
-	LinkRateReached, ReceiveWindowLimited, SendBufferLimited, WindowScalingOff, RouteWindowClamped,
-	PathLoss, CongestionControlMismatch, Bufferbloat, Policer, InterruptModerationLatency,
-	InterruptStorm, NAPIBudgetExhausted, SoftnetBacklogDrops, RXRingOverrun, TXQueueDrops,
-	QdiscDrops, PauseFrames, SoftirqCPUSaturated, CPUSaturated, CPUSteal,
-	CPUPowerState, NUMAMisplaced, RSSImbalance, OffloadsOff, MTUSmall,
-	MTUBlackHole, MTUMismatch, LinkNegotiatedLow, HalfDuplex, CRCErrors,
-	BusLimited, EmulatedNIC, FirewallCost, ConntrackFull, NeighbourTableFull,
-	PortExhaustion, ListenOverflow, UDPSocketOverflow, TCPMemoryPressure, ApplicationLimited,
-	Reordering, TimeoutsIncast, DelayedACKStall, SlowStartAfterIdle, DriverFault, LinkFlapping, LocalDrops, MeasurementUnreliable,
-	NoTraffic, Healthy,
-	DiskCacheMeasured, DiskIOErrors, DiskLinkLow, DiskSaturated, DiskQueueDepth, DiskScheduler, DiskReadAhead, DiskWriteCache,
+	// Facts about the hardware.
+	HalfDuplex, LinkNegotiatedLow, LinkFlapping, DriverFault, CRCErrors, BusLimited,
+
+	// What makes traffic fail outright.
+	MTUBlackHole, MTUMismatch, ConntrackFull, NeighbourTableFull, ListenOverflow, PortExhaustion,
+
+	// Places with counted drops.
+	RXRingOverrun, SoftnetBacklogDrops, QdiscDrops, TXQueueDrops, PauseFrames, UDPSocketOverflow,
+	TCPMemoryPressure,
+
+	// Limits that the kernel itself reports.
+	WindowScalingOff, RouteWindowClamped, ReceiveWindowLimited, SendBufferLimited, ApplicationLimited,
+
+	// Conclusions from rates and round trips.
+	Policer, Reordering, TimeoutsIncast, PathLoss, CongestionControlMismatch, Bufferbloat,
+
+	// CPUs.
+	CPUSteal, RSSImbalance, FirewallCost, NUMAMisplaced, CPUPowerState, InterruptStorm, OffloadsOff, MTUSmall,
+	SoftirqCPUSaturated, CPUSaturated, NAPIBudgetExhausted, EmulatedNIC,
+
+	// What costs only latency.
+	InterruptModerationLatency, DelayedACKStall, SlowStartAfterIdle,
+
+	// Verdicts about the others.
+	LinkRateReached, LocalDrops, MeasurementUnreliable, NoTraffic, Healthy,
+
+	// Disks, which have a verdict of their own.
+	DiskCacheMeasured, DiskIOErrors, DiskLinkLow, DiskSaturated, DiskQueueDepth, DiskScheduler, DiskReadAhead,
+	DiskWriteCache,
 }
+
+// Order returns the place of a code in the order of certainty; -1 if it does not exist.
+func Order(code Code) int { return slices.Index(codes, code) }
 
 // Entry is what the registry knows of one code.
 type Entry struct {
