@@ -44,6 +44,12 @@ func TestStreamAllWays(t *testing.T) {
 				spec.WarmUp = 100 * time.Millisecond
 				var live []Interval
 				r := run(t, newWorld(t), spec, func(i Interval) { live = append(live, i) })
+				// A window in which the machine gave a stream no CPU says nothing, so the next one is longer.
+				for !flowed(r) && spec.Duration < longestWindow {
+					spec.Duration *= 4
+					live = nil
+					r = run(t, newWorld(t), spec, func(i Interval) { live = append(live, i) })
+				}
 
 				if r.ThroughputBitsPerSec <= 0 || r.Bytes <= 0 {
 					t.Errorf("throughput %v, bytes %d", r.ThroughputBitsPerSec, r.Bytes)
@@ -71,10 +77,18 @@ func TestStreamAllWays(t *testing.T) {
 	}
 }
 
+// longestWindow is a time in which a stream moves something on any machine.
+const longestWindow = 20 * time.Second
+
+// flowed reports whether bytes arrived in each direction.
+func flowed(r *Result) bool {
+	return r.Bytes > 0 && (r.Direction != Bidir || r.UpBitsPerSec > 0 && r.DownBitsPerSec > 0)
+}
+
 func checkEnds(t *testing.T, r *Result) {
 	t.Helper()
 	for name, e := range map[string]End{"local": r.Ends.Local, "remote": r.Ends.Remote} {
-		if e.CPUSeconds <= 0 || e.CPUSeconds > 2 || e.CPUSecondsPerGigabyte <= 0 {
+		if e.CPUSeconds <= 0 || e.CPUSeconds > 2*max(1, r.DurationSeconds) || e.CPUSecondsPerGigabyte <= 0 {
 			t.Errorf("%s: cpu %v s, %v s/GB", name, e.CPUSeconds, e.CPUSecondsPerGigabyte)
 		}
 		if len(e.Drops) != 2 || e.Drops[0].Place != "TcpExt.TCPBacklogDrop" || e.Drops[0].Total != 3 ||
