@@ -131,6 +131,9 @@ func (c *Conn) Close() {
 	_ = c.conn.Close()      // the error of a second close is of no use
 }
 
+// release closes without discarding what is still queued.
+func (c *Conn) release() { _ = c.conn.Close() } // as in Close
+
 // Info is not supported on this system.
 func (c *Conn) Info() (sys.TCPInfo, error) { return sys.ReadTCPInfo(-1) }
 
