@@ -23,6 +23,7 @@ import (
 type Blocking struct {
 	conn            *Conn
 	readBy, writeBy atomic.Int64 // nanoseconds of Unix time; 0: no deadline
+	woken           atomic.Bool
 
 	mu     sync.Mutex
 	calls  int // in the kernel
@@ -58,6 +59,8 @@ func (b *Blocking) Read(p []byte) (int, error) {
 			return n, err
 		case past(&b.readBy):
 			return 0, os.ErrDeadlineExceeded
+		case b.woken.Load():
+			return 0, io.EOF
 		}
 	}
 }
@@ -87,6 +90,7 @@ func (b *Blocking) call(do func([]byte) (int, error), p []byte) (int, error) {
 	}
 	b.calls++
 	b.mu.Unlock()
+	b.conn.bound()
 	n, err := do(p)
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -140,7 +144,10 @@ func (b *Blocking) CloseWrite() error {
 }
 
 // Wake ends a sleeping Read and all later ones.
-func (b *Blocking) Wake() { b.conn.Wake() }
+func (b *Blocking) Wake() {
+	b.woken.Store(true)
+	b.conn.Wake()
+}
 
 // Close closes the connection, and wakes the calls that sleep on it. The kernel still sends what is
 // queued. Further calls return net.ErrClosed. It does not wait.

@@ -223,6 +223,9 @@ func (c *Conn) Close() {
 	_ = sys.Close(c.fd)           // Linux frees the descriptor even if close fails
 }
 
+// bound does nothing: SO_RCVTIMEO and SO_SNDTIMEO bound the sleep of each call.
+func (c *Conn) bound() {}
+
 // release closes without discarding what is still queued; further calls do nothing.
 func (c *Conn) release() {
 	c.mu.Lock()
