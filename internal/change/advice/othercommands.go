@@ -140,9 +140,11 @@ func netshTag(name string) string {
 	return name
 }
 
-// notGlobal are options that an interface or a template has, and the whole system has not, or no longer.
-var notGlobal = map[string]bool{"congestionprovider": true, "forwarding": true, "advertise": true, "mtu": true, "nud": true, "metric": true,
-	"weakhostsend": true, "weakhostreceive": true, "routerdiscovery": true, "retransmittime": true}
+// notGlobal are options that an interface or a template has, and the whole system has not, or no
+// longer.
+var notGlobal = map[string]bool{"congestionprovider": true, "forwarding": true, "advertise": true, "mtu": true,
+	"nud": true, "metric": true, "weakhostsend": true, "weakhostreceive": true, "routerdiscovery": true,
+	"retransmittime": true}
 
 // netshWord completes the beginning of the words that switches and the level of auto-tuning have: dis,
 // en, high.

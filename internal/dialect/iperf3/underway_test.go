@@ -47,7 +47,8 @@ func TestDatagramsUnderWay(t *testing.T) {
 			sentDatagrams{sent: 8, received: 8},
 		},
 		"a warm-up that lost some": {
-			datagram.Sent{Packets: 1000, AllPackets: 1500}, streamResult{Packets: 1490, Errors: 30, OmittedErrors: 20}, 1400,
+			datagram.Sent{Packets: 1000, AllPackets: 1500},
+			streamResult{Packets: 1490, Errors: 30, OmittedErrors: 20}, 1400,
 			sentDatagrams{sent: 990, received: 980, lost: 10},
 		},
 		"duplicates": {
