@@ -4,6 +4,8 @@ import (
 	"context"
 	"math"
 	"runtime"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -145,5 +147,19 @@ func TestOthersAreWhatOthersUsed(t *testing.T) {
 	d := usage{at: time.Unix(101, 0), busy: 50 + 0.75*wall, own: 3 + 0.5*wall}.less(before)
 	if got := d.others(); math.Abs(got-0.25) > 1e-9 {
 		t.Error(got)
+	}
+}
+
+// TestRowsAreFair: every row of TCP streams is played under the default of most hosts and under BBR,
+// and every row says what another program could do as well.
+func TestRowsAreFair(t *testing.T) {
+	for _, r := range rows("linerate", "key", "bench") {
+		tcp := strings.HasPrefix(r.test, "stream") || strings.HasPrefix(r.test, "pacing tcp")
+		if tcp != slices.Equal(r.congestion, []string{"cubic", "bbr"}) {
+			t.Errorf("%s: congestion controls %q", r.test, r.congestion)
+		}
+		if r.ways == "" {
+			t.Errorf("%s: no word of what another program could do", r.test)
+		}
 	}
 }

@@ -33,6 +33,12 @@ const (
 	waysSpin   = "any program can poll instead of sleeping, at the cost of a whole CPU at each end"
 	waysSingle = "like with like: one system call for each datagram at both ends; napping instead of waiting for " +
 		"each datagram is open to all"
+	waysCost = "any program can copy less: MSG_TRUNC at the receiver, sendfile or vmsplice at the sender; iperf3 -Z " +
+		"uses sendfile, no other program drops in place"
+	waysDatagrams = "any program can hand over and take many datagrams a call (sendmmsg, UDP_SEGMENT, UDP_GRO); like " +
+		"with like: see the row of single calls"
+	waysPacing = "like with like: each program's own rate; a schedule that catches up, and SO_MAX_PACING_RATE, are " +
+		"open to all"
 	waysCRR = "both ends sleep, as in the plain loop; any program can use one socket again after a reset, " +
 		"TCP_DEFER_ACCEPT at both ends, accept4 and raw calls"
 )
@@ -53,18 +59,20 @@ func rows(exe, key, self string) []row {
 	// The default of most hosts, and that of hosts tuned for throughput.
 	both := []string{"cubic", "bbr"}
 	table := []row{
-		{test: "stream", unit: "Gb/s", scale: gigabit, steady: steadyStream, ways: waysStream, goal: goalStream, congestion: both,
-			programs: append([]program{ours(throughput, stream...)}, bulk...)},
-		{test: "stream, both sides copy", unit: "Gb/s", scale: gigabit, steady: steadyStream, ways: waysCopy, goal: goalCopy, congestion: both,
+		{test: "stream", unit: "Gb/s", scale: gigabit, steady: steadyStream, ways: waysStream, goal: goalStream,
+			congestion: both,
+			programs:   append([]program{ours(throughput, stream...)}, bulk...)},
+		{test: "stream, both sides copy", unit: "Gb/s", scale: gigabit, steady: steadyStream, ways: waysCopy,
+			goal: goalCopy, congestion: both,
 			programs: append([]program{ours(throughput, with(stream, "--copy")...)}, copying...)},
-		{test: "stream, cost", unit: "CPU s/GB", goal: goalCost, cost: true, congestion: both,
+		{test: "stream, cost", unit: "CPU s/GB", goal: goalCost, cost: true, ways: waysCost, congestion: both,
 			programs: append([]program{ours(throughput, "--test", "stream", "--warm-up", "0s")}, bulk...)},
 		// The same without what else ran on the machine: interrupts outside the programs' threads, and
 		// other programs. On a machine that is not quiet, this is the cost that means something.
 		{test: "stream, cost of the programs alone", unit: "CPU s/GB", goal: goalCost, cost: true, own: true,
-			congestion: both,
-			programs:   append([]program{ours(throughput, "--test", "stream", "--warm-up", "0s")}, bulk...)},
-		{test: "stream down", unit: "Gb/s", scale: gigabit, goal: goalStream, congestion: both,
+			ways: waysCost, congestion: both,
+			programs: append([]program{ours(throughput, "--test", "stream", "--warm-up", "0s")}, bulk...)},
+		{test: "stream down", unit: "Gb/s", scale: gigabit, goal: goalStream, ways: waysStream, congestion: both,
 			programs: []program{ours(throughput, with(stream, "--reverse")...), iperf3("iperf3 -R", false, "-R"),
 				iperf3("iperf3 -R -Z", false, "-R", "-Z"), nuttcp("nuttcp -r", "-r")}},
 	}
@@ -87,7 +95,7 @@ func rows(exe, key, self string) []row {
 	// move less than throughput. The sending end bounds it, because it does most of the work.
 	for _, n := range []string{"16", "256"} {
 		table = append(table, row{test: "stream, " + n + " connections, bytes per CPU time", unit: "GB per CPU s",
-			scale: 1, goal: goalScale, congestion: both, programs: []program{
+			scale: 1, goal: goalScale, ways: waysMany, congestion: both, programs: []program{
 				ours(perNearCPU, with(stream, "--parallel", n)...),
 				named("linerate, 1 connection", ours(perNearCPU, stream...)),
 			}})
@@ -102,9 +110,9 @@ func rows(exe, key, self string) []row {
 		row{test: "rr, busy-poll", unit: "k/s", scale: thousand, goal: goalBusyPoll, ways: waysSpin, programs: []program{
 			ours(transactions, with(rr, "--busy-poll")...), named("linerate, blocking", ours(transactions, rr...)),
 		}},
-		row{test: "udp, 64 bytes", unit: "k/s", scale: thousand, goal: goalDatagrams,
+		row{test: "udp, 64 bytes", unit: "k/s", scale: thousand, goal: goalDatagrams, ways: waysDatagrams,
 			programs: append([]program{ours(packets, udp...)}, flood...)},
-		row{test: "udp, 64 bytes, no GSO", unit: "k/s", scale: thousand, goal: goalNoOffload,
+		row{test: "udp, 64 bytes, no GSO", unit: "k/s", scale: thousand, goal: goalNoOffload, ways: waysDatagrams,
 			programs: append([]program{ours(packets, with(udp, "--batch", "mmsg")...)}, flood...)},
 		row{test: "udp, 64 bytes, single calls", unit: "k/s", scale: thousand, goal: goalSingle, ways: waysSingle,
 			programs: append([]program{ours(packets, with(udp, "--batch", "single")...)}, flood...)},
@@ -121,15 +129,17 @@ func rows(exe, key, self string) []row {
 	)
 	for _, rate := range []string{"10M", "100M", "1G"} {
 		table = append(table,
-			row{test: "pacing tcp " + rate, unit: "of target", scale: 1, goal: goalPacing, programs: []program{
-				ours(accuracy, with(stream, "--rate", rate)...), named("exact", exactly(1)),
-				iperf3Paced("iperf3 -b "+rate, rate),
-			}},
-			row{test: "pacing udp " + rate, unit: "of target", scale: 1, goal: goalPacing, programs: []program{
-				ours(accuracy, "--test", "udp", "--length", "1400", "--warm-up", "100ms", "--rate", rate),
-				named("exact", exactly(1)),
-				iperf3Paced("iperf3 -u -b "+rate, rate, "-u", "-l", "1400"),
-			}},
+			row{test: "pacing tcp " + rate, unit: "of target", scale: 1, goal: goalPacing, ways: waysPacing,
+				congestion: both, programs: []program{
+					ours(accuracy, with(stream, "--rate", rate)...), named("exact", exactly(1)),
+					iperf3Paced("iperf3 -b "+rate, rate),
+				}},
+			row{test: "pacing udp " + rate, unit: "of target", scale: 1, goal: goalPacing, ways: waysPacing,
+				programs: []program{
+					ours(accuracy, "--test", "udp", "--length", "1400", "--warm-up", "100ms", "--rate", rate),
+					named("exact", exactly(1)),
+					iperf3Paced("iperf3 -u -b "+rate, rate, "-u", "-l", "1400"),
+				}},
 		)
 	}
 	return table

@@ -109,10 +109,11 @@ func (r *reader) netsh(c, _ command) bool {
 		name, value, ok := strings.Cut(w, "=")
 		switch {
 		case ok && name != "store" && name != "template" && name != "interface" && name != "name":
-			if object == "global" && ofInterface[name] {
+			name = netshTag(name)
+			if object == "global" && notGlobal[name] {
 				name = "global." + name
 			}
-			r.add(Windows, "netsh:"+context+"/"+netshTag(name), netshWord(value))
+			r.add(Windows, "netsh:"+context+"/"+name, netshWord(value))
 		case !ok && object == "heuristics":
 			r.add(Windows, "netsh:"+context+"/heuristics", w)
 		case !ok && object == "supplemental":
@@ -139,9 +140,11 @@ func netshTag(name string) string {
 	return name
 }
 
-// ofInterface are options that an interface has, and the whole system has not.
-var ofInterface = map[string]bool{"forwarding": true, "advertise": true, "mtu": true, "nud": true, "metric": true,
-	"weakhostsend": true, "weakhostreceive": true, "routerdiscovery": true, "retransmittime": true}
+// notGlobal are options that an interface or a template has, and the whole system has not, or no
+// longer.
+var notGlobal = map[string]bool{"congestionprovider": true, "forwarding": true, "advertise": true, "mtu": true,
+	"nud": true, "metric": true, "weakhostsend": true, "weakhostreceive": true, "routerdiscovery": true,
+	"retransmittime": true}
 
 // netshWord completes the beginning of the words that switches and the level of auto-tuning have: dis,
 // en, high.

@@ -8,6 +8,7 @@ import (
 	"io"
 	"time"
 
+	"github.com/linerate/linerate/internal/traffic/engine"
 	"github.com/linerate/linerate/internal/traffic/service"
 )
 
@@ -44,13 +45,13 @@ func (t *transfer) bounce(ctx context.Context, start time.Time, head []byte) err
 		return fmt.Errorf("%w: messages of %d bytes are not within %d and %d", errDialect, n, bounceHeadBytes,
 			maxBounceBytes)
 	}
+	defer engine.Stay()()
 	p := make([]byte, n)
 	have := copy(p, head)
 	messages := 0
 	var err error
 	for {
-		// fails only on a closed connection, as the calls below then do
-		_ = t.conn.SetDeadline(time.Now().Add(t.timing.idle))
+		t.conn.SetDeadline(time.Now().Add(t.timing.idle))
 		if _, err = io.ReadFull(t.conn, p[have:]); err != nil {
 			break
 		}

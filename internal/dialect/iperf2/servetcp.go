@@ -42,7 +42,7 @@ func (s *Server) ServeConn(ctx context.Context, conn *net.TCPConn) {
 // transfer is one TCP connection of a client.
 type transfer struct {
 	*Server
-	conn  *net.TCPConn
+	conn  *engine.Blocking
 	from  netip.AddrPort
 	visit *admission.Visit // shared with the other connections of its party
 }
@@ -108,8 +108,14 @@ func (s *Server) transfer(ctx context.Context, conn *net.TCPConn, from netip.Add
 		return err
 	}
 	defer leave()
-	visit.OnLoss(func() { _ = conn.Close() })
-	t := &transfer{Server: s, conn: conn, from: from, visit: visit}
+	link, err := engine.AdoptBlocking(conn, engine.ConnOptions{NoDelay: true})
+	if err != nil {
+		return err
+	}
+	defer link.Close()
+	defer context.AfterFunc(ctx, func() { _ = link.Close() })() // as in ServeConn
+	visit.OnLoss(func() { _ = link.Close() })
+	t := &transfer{Server: s, conn: link, from: from, visit: visit}
 	switch {
 	case asked.bounce:
 		return t.bounce(ctx, start, head)
@@ -122,8 +128,7 @@ func (s *Server) transfer(ctx context.Context, conn *net.TCPConn, from netip.Add
 		return errors.Join(t.receive(ctx, start, len(head)), <-sent)
 	}
 	if asked.extended {
-		// fails only on a closed connection, as the write then does
-		_ = t.conn.SetWriteDeadline(start.Add(t.timing.settings))
+		t.conn.SetWriteDeadline(start.Add(t.timing.settings))
 		if _, err := t.conn.Write(greeting()); err != nil {
 			return fmt.Errorf("greet: %w", err)
 		}
@@ -138,6 +143,7 @@ func (s *Server) transfer(ctx context.Context, conn *net.TCPConn, from netip.Add
 // receive reads to the end of the stream. The bytes read before count as payload, as in the
 // program.
 func (t *transfer) receive(ctx context.Context, start time.Time, before int) error {
+	defer engine.Stay()()
 	total, err := t.sink(ctx, int64(before))
 	seconds := time.Since(start).Seconds()
 	t.log("iperf2 tcp from %s: received %d bytes in %.2f s, %s", t.from, total, seconds, rate(total, seconds))
@@ -156,8 +162,7 @@ func (t *transfer) sink(ctx context.Context, total int64) (int64, error) {
 		// second less than timing.idle.
 		if now := time.Now(); now.Sub(renewed) > time.Second {
 			renewed = now
-			// fails only on a closed connection, as the read then does
-			_ = t.conn.SetReadDeadline(now.Add(t.timing.idle))
+			t.conn.SetReadDeadline(now.Add(t.timing.idle))
 		}
 		n, err := t.conn.Read(p)
 		total += int64(n)
@@ -185,6 +190,7 @@ func (t *transfer) spend(ctx context.Context, n int) error {
 
 // send writes what the client requested and closes its half.
 func (t *transfer) send(ctx context.Context, asked settings) error {
+	defer engine.Stay()()
 	duration := asked.duration
 	if duration == 0 && asked.bytes == 0 {
 		duration = t.timing.reverse
@@ -201,8 +207,7 @@ func (t *transfer) send(ctx context.Context, asked settings) error {
 	}
 	// If unread data were left at the close, the kernel would reset the connection and drop what is
 	// queued.
-	// Setting the deadline fails only on a closed connection, as the read then does.
-	_ = t.conn.SetReadDeadline(time.Now().Add(t.timing.idle))
+	t.conn.SetReadDeadline(time.Now().Add(t.timing.idle))
 	_, err = io.Copy(io.Discard, io.LimitReader(t.conn, callBytes))
 	return err
 }
@@ -231,8 +236,7 @@ func (t *transfer) source(ctx context.Context, amount int64, duration time.Durat
 		}
 		if now.Sub(renewed) > time.Second {
 			renewed = now
-			// fails only on a closed connection, as the write then does
-			_ = t.conn.SetWriteDeadline(now.Add(t.timing.idle))
+			t.conn.SetWriteDeadline(now.Add(t.timing.idle))
 		}
 		if err := t.spend(ctx, len(left)); err != nil {
 			return total, err

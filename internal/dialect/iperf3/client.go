@@ -26,10 +26,14 @@ const (
 	answerWithin = 10 * time.Second
 	helloEvery   = 300 * time.Millisecond
 	helloTries   = 10
-	// Pause between the last byte in flight and TEST_END, on which the program closes its sockets
-	// and discards unread data.
-	readStream    = 20 * time.Millisecond // TCP: the far kernel has everything, and the program only has to wake up
-	readDatagrams = 100 * time.Millisecond
+	// readWithin is the pause between the last byte and TEST_END, on which the program closes its
+	// sockets and discards unread data: it has to wake up and read. TEST_END itself takes the way of
+	// the data, behind them. The server's clock runs meanwhile, so a longer pause makes its rate too
+	// low.
+	readWithin = 20 * time.Millisecond
+	// underWay is how long a datagram may be on its way at the end without being lost: TEST_END can
+	// overtake it where queues are fair.
+	underWay = 100 * time.Millisecond
 	// quietDatagrams is how long a receiver waits for late datagrams after the server has
 	// announced, over a path of the same length, that it stopped.
 	quietDatagrams = 150 * time.Millisecond
@@ -57,6 +61,7 @@ type client struct {
 	before, after *host.Counters // of this host; nil: not read
 	intervals     []traffic.Interval
 	last, marked  reading       // start of the current interval and of the measured part
+	recent        sentRecently  // what UDP senders had sent a moment ago
 	end           reading       // at the end of the measured part
 	settled       time.Duration // when the far kernels had everything, since the start
 	final         []tally       // of the streams, including late data
@@ -88,7 +93,7 @@ func Run(
 	if progress == nil {
 		progress = func(traffic.Interval) {}
 	}
-	c := &client{spec: spec, o: o, progress: progress, cookie: newCookie()}
+	c := &client{spec: spec, o: o, progress: progress, cookie: newCookie(), recent: sentRecently{span: underWay}}
 	c.load.p = p
 	r, err := c.run(ctx, address(target))
 	if ctx.Err() != nil {

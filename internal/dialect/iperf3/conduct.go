@@ -100,6 +100,10 @@ func (c *client) play(ctx context.Context) error {
 			// No event marks the arrival of an amount, so it is polled.
 			due = min(due, now+pollEvery)
 		}
+		if l.p.UDP && l.p.sending() {
+			c.recent.note(now, l.flows)
+			due = min(due, now+noteEvery)
+		}
 		timer.Reset(due - l.now())
 	}
 	// Before anything is stopped: later data belong to the end of the test and not to its rate.
@@ -265,20 +269,19 @@ func (c *client) finish(ctx context.Context) error {
 	return nil
 }
 
-// deliver ends the sending, and waits until everything has been received: all of an amount, and every
-// datagram that was not lost.
+// deliver ends the sending, and waits until everything has been received: all of an amount, and what
+// datagrams the path carries at once.
 func (c *client) deliver(ctx context.Context) error {
 	l := &c.load
-	wait := readDatagrams
 	if !l.p.UDP {
 		// Its senders have nothing left to send.
-		wait, c.settled = readStream, max(l.settle(ctx), c.end.at)
+		c.settled = max(l.settle(ctx), c.end.at)
 		l.observe()
 		c.end = c.read()
 	}
 	l.stopSending()
 	l.shut()
-	if l.p.sending() && !sleep(ctx, wait) {
+	if l.p.sending() && !sleep(ctx, readWithin) {
 		return context.Cause(ctx)
 	}
 	return nil

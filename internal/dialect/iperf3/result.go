@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/linerate/linerate/internal/host"
 	"github.com/linerate/linerate/internal/host/drops"
@@ -145,19 +146,74 @@ func (c *client) sentUp(seconds float64, r *traffic.Result) int64 {
 func (c *client) lossUntold() bool { return c.load.p.Omit > 0 && !c.far.TellsOmitted }
 
 // sentDatagrams is what became of the datagrams that this end sent on one stream in the measured
-// part.
+// part, without those that were still under way when the far end stopped to count.
 type sentDatagrams struct{ sent, received, lost int64 }
 
 func (c *client) datagramsUp(f *flow) sentDatagrams {
-	far, sent := c.far.Streams[f.index], f.sender.Sent()
+	return judgeSent(f.sender.Sent(), c.far.Streams[f.index], c.recent.settled(f.index, c.end.at))
+}
+
+// judgeSent compares what a stream sent with what the far end counted. settled datagrams were sent
+// so long before the end that they have arrived, or never will.
+//
+// The far end's highest number bounds what it can have judged: those after it were lost or still
+// under way. The settled ones were lost. The others do not count, as in the program, which takes the
+// far end's figures alone. If nothing arrived, everything was lost.
+func judgeSent(sent datagram.Sent, far streamResult, settled int64) sentDatagrams {
+	left := int64(0) // under way
+	if far.Packets > 0 {
+		left = max(sent.AllPackets-max(far.Packets, settled), 0)
+	}
 	// All datagrams ever sent, less those received and those lost before the mark: no gap shows
-	// losses at the very end. The far end's counts are clamped to what is possible: duplicates make
-	// iperf3 report a negative loss.
-	lost := sent.AllPackets - (far.Packets - far.Errors) - far.OmittedErrors
-	d := sentDatagrams{sent: max(sent.Packets, 0)}
+	// losses after the last arrival. The far end's counts are clamped to what is possible: duplicates
+	// make iperf3 report a negative loss.
+	lost := sent.AllPackets - left - (far.Packets - far.Errors) - far.OmittedErrors
+	d := sentDatagrams{sent: max(sent.Packets-left, 0)}
 	d.lost = min(max(lost, 0), d.sent)
 	d.received = d.sent - d.lost
 	return d
+}
+
+// sentRecently remembers what the streams had sent at moments of the last time of its span, and at one
+// before.
+type sentRecently struct {
+	span    time.Duration
+	moments []sentAt
+}
+
+// sentAt is what the streams had sent at one moment.
+type sentAt struct {
+	at      time.Duration // since the start
+	packets []int64       // by stream
+}
+
+// noteEvery is the time between two such moments.
+const noteEvery = underWay / 4
+
+// note remembers the counts of now.
+func (r *sentRecently) note(now time.Duration, flows []*flow) {
+	if n := len(r.moments); n > 0 && now-r.moments[n-1].at < noteEvery {
+		return
+	}
+	s := sentAt{at: now, packets: make([]int64, len(flows))}
+	for i, f := range flows {
+		s.packets[i] = f.worker.Packets.Load()
+	}
+	r.moments = append(r.moments, s)
+	for len(r.moments) > 1 && r.moments[1].at <= now-r.span {
+		r.moments = r.moments[1:]
+	}
+}
+
+// settled returns what a stream had sent a span before the end, or somewhat earlier; 0: nothing is
+// known of that time.
+func (r sentRecently) settled(stream int, end time.Duration) (packets int64) {
+	for _, s := range r.moments {
+		if s.at <= end-r.span {
+			packets = s.packets[stream]
+		}
+	}
+	return packets
 }
 
 // connections records what the kernels report about TCP streams, from the sending side.

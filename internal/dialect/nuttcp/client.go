@@ -221,7 +221,9 @@ func (t *Test) sendTCP(ctx context.Context, spec traffic.Spec, m Means) error {
 	for i := range t.p.streams {
 		c, err := t.dial(ctx, i, m)
 		if err != nil {
-			closeAll(conns)
+			for _, c := range conns {
+				_ = c.Close() // the first error is the one to return
+			}
 			return err
 		}
 		conns = append(conns, c)
@@ -229,7 +231,11 @@ func (t *Test) sendTCP(ctx context.Context, spec traffic.Spec, m Means) error {
 	// One connection gets the fastest available sender. Several are fed in turn: the program's
 	// server ends with the first one that ends, so faster streams would lose their lead.
 	if len(conns) > 1 {
-		t.steps = newLockstep(conns, t.p)
+		links, err := adoptAll(conns, t.p)
+		if err != nil {
+			return err
+		}
+		t.steps = newLockstep(links, t.p)
 		t.steps.amount, t.steps.bitsPerSecond = spec.Bytes, spec.RateBitsPerSec
 		w := engine.New(engine.Sender, m.Out, t.steps)
 		// The result names the method: it is slower, and the figure must not be taken for that of

@@ -7,6 +7,7 @@ import (
 	"os"
 	"time"
 
+	"github.com/linerate/linerate/internal/kernel/sys"
 	"github.com/linerate/linerate/internal/traffic/engine"
 )
 
@@ -17,7 +18,7 @@ const lookEvery = 100 * time.Millisecond
 // lockstep is the body of a worker that sends on several connections in turn, one block on each.
 // The program reads them in this order and takes the first one that ends as the end of all.
 type lockstep struct {
-	conns         []*net.TCPConn
+	conns         []*engine.Blocking
 	block         []byte
 	amount        int64   // to send, together; 0: until the phase is Stopped
 	bitsPerSecond float64 // together; 0: unlimited
@@ -25,11 +26,28 @@ type lockstep struct {
 	calls         int64
 }
 
-func newLockstep(conns []*net.TCPConn, p params) *lockstep {
+func newLockstep(conns []*engine.Blocking, p params) *lockstep {
 	return &lockstep{
 		conns: conns, block: engine.Pattern(p.blockBytes), amount: p.amount(), bitsPerSecond: p.bitsPerSecond(),
 		done: make(chan struct{}),
 	}
+}
+
+// adoptAll takes connections for a lockstep, all or none.
+func adoptAll(conns []*net.TCPConn, p params) ([]*engine.Blocking, error) {
+	var links []*engine.Blocking
+	for i, c := range conns {
+		l, err := engine.AdoptBlocking(c, engine.ConnOptions{NoDelay: p.noDelay})
+		if err != nil {
+			closeAll(links)
+			for _, rest := range conns[i+1:] {
+				_ = rest.Close() // the first error is the one to return
+			}
+			return nil, err
+		}
+		links = append(links, l)
+	}
+	return links, nil
 }
 
 // Loop sends blocks until the test ends.
@@ -57,22 +75,20 @@ func (l *lockstep) Loop(w *engine.Worker) error {
 			if due <= 0 {
 				break
 			}
-			time.Sleep(min(due, lookEvery))
+			engine.SleepUntil(sys.Monotonic() + min(due, lookEvery))
 		}
 	}
 	return nil
 }
 
 // write writes all of p, or as much as possible until the phase is Stopped.
-func (l *lockstep) write(w *engine.Worker, conn *net.TCPConn, p []byte) error {
+func (l *lockstep) write(w *engine.Worker, conn *engine.Blocking, p []byte) error {
 	for len(p) > 0 && w.Phase.Is() != engine.Stopped {
-		// Fails only on a closed connection, as the write then does.
-		_ = conn.SetWriteDeadline(time.Now().Add(lookEvery))
+		conn.SetWriteDeadline(time.Now().Add(lookEvery))
 		n, err := conn.Write(p)
 		l.calls++
 		w.Bytes.Add(int64(n))
-		// Bytes written before the deadline count, and the rest is tried again: a deadline of
-		// package net loses nothing.
+		// Bytes written before the deadline count, and the rest is tried again.
 		p = p[n:]
 		if err != nil && !errors.Is(err, os.ErrDeadlineExceeded) {
 			return err
@@ -87,7 +103,7 @@ func (l *lockstep) Wake() {}
 // Close closes the connections; the kernel still sends what is queued.
 func (l *lockstep) Close() { closeAll(l.conns) }
 
-func closeAll(conns []*net.TCPConn) {
+func closeAll(conns []*engine.Blocking) {
 	for _, c := range conns {
 		_ = c.Close() // the error of a second close does not matter
 	}

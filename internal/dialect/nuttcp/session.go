@@ -131,7 +131,7 @@ func (t *session) okay() error { return t.say("OK v" + version + "\n") }
 
 // connections opens the data connections: this end listens or connects, as the client requests. It
 // sends OK at the right moment.
-func (t *session) connections(ctx context.Context, listen bool) (conns []*net.TCPConn, err error) {
+func (t *session) connections(ctx context.Context, listen bool) (conns []*engine.Blocking, err error) {
 	// The turn comes first, so that a client that waited for it still has all of the time for its
 	// connections.
 	if listen {
@@ -159,10 +159,12 @@ func (t *session) connections(ctx context.Context, listen bool) (conns []*net.TC
 		}
 		for i := range t.p.streams {
 			c, err := t.connect(ctx, t.p.port+i)
+			if err == nil {
+				conns, err = t.adopt(conns, c)
+			}
 			if err != nil {
 				return conns, err
 			}
-			conns = append(conns, c)
 		}
 		return conns, nil
 	}
@@ -190,8 +192,9 @@ func (t *session) connections(ctx context.Context, listen bool) (conns []*net.TC
 	for i := range arrived {
 		select {
 		case c := <-arrived[i]:
-			conns = append(conns, c)
-			t.prepare(c)
+			if conns, err = t.adopt(conns, c); err != nil {
+				return conns, err
+			}
 		case <-ctx.Done():
 			return conns, context.Cause(ctx)
 		}
@@ -219,14 +222,18 @@ func (t *session) expect(ctx context.Context, port int, w *arrival) (forget func
 	}), nil
 }
 
-// prepare sets the socket options that the client requested.
-func (t *session) prepare(c *net.TCPConn) {
+// adopt adds a connection to those of the test, with the socket options that the client requested.
+func (t *session) adopt(conns []*engine.Blocking, c *net.TCPConn) ([]*engine.Blocking, error) {
 	// Best effort, like the program: the kernel decides what it grants.
-	_ = c.SetNoDelay(t.p.noDelay)
 	if t.p.windowBytes > 0 {
 		_ = c.SetReadBuffer(t.p.windowBytes)
 		_ = c.SetWriteBuffer(t.p.windowBytes)
 	}
+	b, err := engine.AdoptBlocking(c, engine.ConnOptions{NoDelay: t.p.noDelay})
+	if err != nil {
+		return conns, err
+	}
+	return append(conns, b), nil
 }
 
 // connect connects to a port of the client, which listens only after it has read OK.
@@ -238,9 +245,7 @@ func (t *session) connect(ctx context.Context, port int) (*net.TCPConn, error) {
 	for {
 		c, err := d.DialContext(ctx, "tcp", net.JoinHostPort(t.from.String(), strconv.Itoa(port)))
 		if err == nil {
-			tcp := c.(*net.TCPConn)
-			t.prepare(tcp)
-			return tcp, nil
+			return c.(*net.TCPConn), nil
 		}
 		if ctx.Err() != nil {
 			return nil, fmt.Errorf("%w: %w", context.Cause(ctx), err)
@@ -333,7 +338,8 @@ func (t *session) reportUntil(start time.Time, now func() figures,
 const callBytes = 128 << 10
 
 // sink reads to the end of a connection.
-func (t *session) sink(ctx context.Context, conn *net.TCPConn) error {
+func (t *session) sink(ctx context.Context, conn *engine.Blocking) error {
+	defer engine.Stay()()
 	p := make([]byte, callBytes)
 	var renewed time.Time
 	for {
@@ -341,7 +347,7 @@ func (t *session) sink(ctx context.Context, conn *net.TCPConn) error {
 		// second less than timing.idle.
 		if now := time.Now(); now.Sub(renewed) > time.Second {
 			renewed = now
-			_ = conn.SetReadDeadline(now.Add(t.timing.idle)) // fails only on a closed connection, as the read then does
+			conn.SetReadDeadline(now.Add(t.timing.idle))
 		}
 		n, err := conn.Read(p)
 		t.calls.Add(1)
@@ -364,10 +370,10 @@ func (t *session) sink(ctx context.Context, conn *net.TCPConn) error {
 }
 
 // wakeAll ends blocked and later calls on connections.
-func wakeAll(conns []*net.TCPConn) {
+func wakeAll(conns []*engine.Blocking) {
 	for _, c := range conns {
-		_ = c.SetDeadline(time.Unix(1, 0)) // fails only on a closed connection, whose calls have ended
-		_ = c.CloseRead()                  // permanently, whatever deadline is set later
+		c.SetDeadline(time.Unix(1, 0))
+		c.Wake() // permanently, whatever deadline is set later
 	}
 }
 
@@ -391,7 +397,7 @@ func (t *session) sendTCP(ctx context.Context) error {
 	// The other end closes when it has read everything, so this is the time that the bytes took,
 	// and not the time to queue them.
 	for _, c := range conns {
-		_ = c.SetReadDeadline(time.Now().Add(t.timing.silent)) // as in sink
+		c.SetReadDeadline(time.Now().Add(t.timing.silent))
 		_, _ = io.Copy(io.Discard, io.LimitReader(c, callBytes))
 	}
 	t.got = figures{bytes: w.Bytes.Load(), calls: body.calls, elapsed: time.Since(start), retrans: -1}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/linerate/linerate/internal/base/unit"
 	"github.com/linerate/linerate/internal/traffic/admission"
+	"github.com/linerate/linerate/internal/traffic/engine"
 	"github.com/linerate/linerate/internal/traffic/service"
 	"github.com/linerate/linerate/internal/wire"
 )
@@ -171,7 +172,14 @@ func (s *Server) sink(ctx context.Context, conn *net.TCPConn, from netip.Addr) (
 		return 0, err
 	}
 	defer visit.Leave()
-	visit.OnLoss(func() { _ = conn.Close() })
+	link, err := engine.AdoptBlocking(conn, engine.ConnOptions{NoDelay: true})
+	if err != nil {
+		return 0, err
+	}
+	defer link.Close()
+	defer context.AfterFunc(ctx, func() { _ = link.Close() })() // as in ServeConn
+	visit.OnLoss(func() { _ = link.Close() })
+	defer engine.Stay()()
 	var renewed time.Time
 	for {
 		total += int64(n)
@@ -193,9 +201,9 @@ func (s *Server) sink(ctx context.Context, conn *net.TCPConn, from netip.Addr) (
 		// second less than timing.idle.
 		if now := time.Now(); now.Sub(renewed) > time.Second {
 			renewed = now
-			_ = conn.SetReadDeadline(now.Add(s.timing.idle)) // fails only on a closed connection, as the read then does
+			link.SetReadDeadline(now.Add(s.timing.idle))
 		}
-		n, err = conn.Read(p)
+		n, err = link.Read(p)
 	}
 }
 

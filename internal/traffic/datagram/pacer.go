@@ -13,6 +13,8 @@ type pacer struct {
 	burst int     // packets sent together
 
 	credit  time.Duration // how late the sender may be and still catch up
+	atOnce  int           // bursts that a late sender may send without a pause; 0: one
+	run     int           // of them, since the last pause
 	started bool
 	due     float64 // of the next packet, nanoseconds
 	next    float64 // not before, nanoseconds: half the planned time after the last burst
@@ -28,6 +30,9 @@ const (
 	// longCredit is the same for a sender in bursts (SendOptions.Every): as in the programs that send
 	// so, the mean of the whole test counts, and not the evenness.
 	longCredit = time.Second
+	// mostAtOnce is what such a sender may hand over at once when it is late: more than a busy host
+	// suspends a thread at a time, and less than the queues of most paths take.
+	mostAtOnce = 10 * time.Millisecond
 	// closest is the planned time between two system calls of a sender. A call costs a microsecond
 	// or two; the rest is for the packets in it.
 	closest = 10 * time.Microsecond
@@ -51,6 +56,11 @@ func newExactPacer(gap float64, limit int) pacer {
 	return p
 }
 
+// keepMean is for a sender in bursts, see longCredit and mostAtOnce. The burst is final.
+func (p *pacer) keepMean() {
+	p.credit, p.atOnce = longCredit, int(float64(mostAtOnce)/(p.gap*float64(p.burst)))
+}
+
 // take returns how many packets are due at now, at most the burst, or how long to wait for the
 // next. The packets it returns count as sent.
 func (p *pacer) take(now time.Duration) (packets int, wait time.Duration) {
@@ -70,6 +80,12 @@ func (p *pacer) take(now time.Duration) (packets int, wait time.Duration) {
 		p.due += excess
 	}
 	p.due += planned
-	p.next = at + planned*catchUp
+	// Each pause of a busy host is longer than planned: with one burst for each, a sender that is late
+	// would stay late, and half of the rate be missing.
+	if p.run++; p.run < p.atOnce && p.due <= at {
+		p.next = at
+	} else {
+		p.run, p.next = 0, at+planned*catchUp
+	}
 	return p.burst, 0
 }

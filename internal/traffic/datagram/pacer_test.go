@@ -63,6 +63,33 @@ func TestPacerKeepsTheRate(t *testing.T) {
 	}
 }
 
+// TestPacerKeepsTheMeanOnABusyHost: every sleep of a sender in bursts of a millisecond ends four
+// milliseconds late. It hands over what is due, and never more than ten milliseconds at once.
+func TestPacerKeepsTheMeanOnABusyHost(t *testing.T) {
+	const span, late, call = 10 * time.Second, 4 * time.Millisecond, 2 * time.Microsecond
+	for _, gap := range []float64{56e3, 336e3, 5e6} { // nanoseconds
+		p := newExactPacer(gap, 64)
+		p.burst = max(p.burst, int(1e6/gap))
+		p.keepMean()
+		sent, together, most := 0, 0, 0
+		for now := time.Duration(0); now < span; {
+			n, wait := p.take(now)
+			if n > 0 {
+				sent, together, now = sent+n, together+n, now+call
+				most = max(most, together)
+				continue
+			}
+			together, now = 0, now+wait+late
+		}
+		if want := float64(span) / gap; float64(sent) < 0.99*want || float64(sent) > want+float64(p.burst)+1 {
+			t.Errorf("gap %g: %d packets, want %.0f", gap, sent, want)
+		}
+		if limit := max(float64(mostAtOnce)/gap, float64(p.burst)); float64(most) > limit {
+			t.Errorf("gap %g: %d packets at once, want %.0f at most", gap, most, limit)
+		}
+	}
+}
+
 // TestPacerDoesNotBurst stops the sender for longer than its credit and looks at how it goes on.
 func TestPacerDoesNotBurst(t *testing.T) {
 	const gap = 100 * time.Microsecond

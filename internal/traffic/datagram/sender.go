@@ -122,7 +122,7 @@ func NewSender(p *engine.Phase, s *Socket, o SendOptions) (*engine.Worker, *Send
 	default:
 		b.pace.burst = max(b.pace.burst, min(limit, int(float64(o.Every)/gap)))
 		if o.Every > 0 {
-			b.pace.credit = longCredit
+			b.pace.keepMean()
 		}
 		b.sent.Pacing = "own"
 		b.gaps = stats.NewHistogram()

@@ -223,6 +223,19 @@ func (c *Conn) Close() {
 	_ = sys.Close(c.fd)           // Linux frees the descriptor even if close fails
 }
 
+// bound does nothing: SO_RCVTIMEO and SO_SNDTIMEO bound the sleep of each call.
+func (c *Conn) bound() {}
+
+// release closes without discarding what is still queued; further calls do nothing.
+func (c *Conn) release() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !c.closed {
+		c.closed = true
+		_ = sys.Close(c.fd) // as in Close
+	}
+}
+
 // Info reads struct tcp_info. Where the queue of this end was kept short, that bound causes what
 // the kernel reports about time limited by the send buffer and about an application with nothing to
 // send, so both are left out.

@@ -131,6 +131,13 @@ func (c *Conn) Close() {
 	_ = c.conn.Close()      // the error of a second close is of no use
 }
 
+// bound bounds the sleep of the next calls, as the timeouts of a bare descriptor do.
+// Only a closed connection refuses, as the calls then do.
+func (c *Conn) bound() { _ = c.conn.SetDeadline(time.Now().Add(wakeEvery)) }
+
+// release closes without discarding what is still queued.
+func (c *Conn) release() { _ = c.conn.Close() } // as in Close
+
 // Info is not supported on this system.
 func (c *Conn) Info() (sys.TCPInfo, error) { return sys.ReadTCPInfo(-1) }
 

@@ -60,9 +60,13 @@ func probeStream() StreamSupport {
 // half of it. Single races on a busy machine differ by as much as 1.2.
 const clearlyCheaper = 1.3
 
-// chooseSend decides how to send: the requested way or the fastest.
-func chooseSend(m SendMethod) (SendMethod, error) {
-	if m == SendAuto {
+// chooseSend decides how to send: the requested way or the fastest. A stream with a rate sleeps most
+// of the time, so it copies: the probe would cost a server more than the whole test.
+func chooseSend(m SendMethod, paced bool) (SendMethod, error) {
+	switch {
+	case m == SendCopy || m == SendAuto && paced:
+		return SendCopy, nil
+	case m == SendAuto:
 		return ProbeStream().Fastest, nil
 	}
 	if err := ProbeStream().sends(m); err != nil {

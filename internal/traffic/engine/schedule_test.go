@@ -99,3 +99,21 @@ func TestPacedSenderHandsOverNothingEarly(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// TestPacedSenderIsNotProbed: the probe moves megabytes, which cost more CPU time than seconds of a
+// stream with a rate.
+func TestPacedSenderIsNotProbed(t *testing.T) {
+	was := probed
+	defer func() { probed = was }()
+	probed = func() StreamSupport {
+		t.Error("probed")
+		return StreamSupport{Fastest: SendSplice}
+	}
+	near, _ := connPair(t, ConnOptions{PacingBytesPerSec: 1e6})
+	for _, m := range []SendMethod{SendAuto, SendCopy} {
+		w, err := NewStreamSender(&Phase{}, near, StreamOptions{Send: m})
+		if err != nil || w.Method != string(SendCopy) {
+			t.Errorf("%q: %v, %v; want copy", m, w, err)
+		}
+	}
+}

@@ -33,7 +33,7 @@ const (
 type SendMethod string
 
 // The ways to send. Auto is the fastest on this host that the payload check allows, see
-// [ProbeStream].
+// [ProbeStream], and copying for a stream with a rate.
 const (
 	SendAuto     SendMethod = ""
 	SendCopy     SendMethod = "copy"     // sendmsg(2) from memory, as most programs do
@@ -67,7 +67,7 @@ type StreamOptions struct {
 // this system does not have, and [ErrCorrupt] for one that harms the payload here; then conn stays
 // the caller's.
 func NewStreamSender(p *Phase, conn *Conn, o StreamOptions) (*Worker, error) {
-	method, err := chooseSend(o.Send)
+	method, err := chooseSend(o.Send, conn.pacing > 0)
 	if err != nil {
 		return nil, err
 	}
