@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/linerate/linerate/internal/base/durable"
 	"github.com/linerate/linerate/internal/change/advice"
 	"github.com/linerate/linerate/internal/change/hazard"
 	"github.com/linerate/linerate/internal/change/journal"
@@ -272,6 +273,10 @@ committed, persisted or undone. A tune tries many changes. Those that it took ba
 				return err
 			}
 			a.printNotices(dir)
+			for _, pid := range journal.Strays(durable.OS(), dir) {
+				a.warn("the journal in %s is gone, and its guard (process %d) still watches changes: linerate recover "+
+					"takes them back", dir, pid)
+			}
 			changes, err := a.history()
 			if err == nil && run != "" {
 				changes, err = changesOfRun(changes, run)

@@ -86,7 +86,7 @@ func (a *app) recover(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if _, err := os.Stat(dir); errors.Is(err, fs.ErrNotExist) {
+	if _, err := os.Stat(dir); errors.Is(err, fs.ErrNotExist) && len(journal.Strays(durable.OS(), dir)) == 0 {
 		return a.printOutcomes("nothing to recover: there is no journal in "+dir, nil)
 	}
 	j, err := a.openJournal(journal.Deadline, "near")

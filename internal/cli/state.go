@@ -29,7 +29,11 @@ func (a *app) openJournalWith(backend knob.Backend, mode journal.Mode, side stri
 		return nil, err
 	}
 	a.printNotices(dir)
-	return journal.Open(journalOptions(dir, backend, mode, side))
+	j, err := journal.Open(journalOptions(dir, backend, mode, side))
+	if err == nil {
+		a.printNotices(dir) // of a guard whose journal was gone, and that Open has ended
+	}
+	return j, err
 }
 
 // printNotices prints what a guard has undone since the last command, when no user may have been

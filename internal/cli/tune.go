@@ -222,6 +222,9 @@ func (a *app) tune(cmd *cobra.Command, target string, f tuneFlags) error {
 		return err
 	}
 	defer client.Close()
+	if err := farOnTrial(ctx, client, o.DryRun); err != nil {
+		return fmt.Errorf("tune: %w", err)
+	}
 	var far loop.FarHost = client
 	if a.path != nil {
 		far = a.path(client)
@@ -259,6 +262,30 @@ func (a *app) tune(cmd *cobra.Command, target string, f tuneFlags) error {
 		}
 	}
 	return tuneStatus(t.Outcome)
+}
+
+// farOnTrial refuses a far host where another command's trial is in force: tune would diagnose the
+// trial, which ends in the middle of its measurements.
+func farOnTrial(ctx context.Context, client *peer.Client, dryRun bool) error {
+	recovered := client.Info().AllowTuning && !dryRun
+	if recovered {
+		// Undoing nothing makes the far host take back what has expired or lost its guard. Another
+		// error than that its journal is in use comes again with the first change, if there is one.
+		if err := client.Undo(ctx); errors.Is(err, journal.ErrLocked) {
+			return err
+		}
+	}
+	// A host without a journal has no trials, and a lost one shows at the next call.
+	changes, _ := client.History(ctx)
+	for _, c := range changes {
+		// What a restart has ended is still a trial in the history of a host that may not be tuned.
+		if c.State == journal.Trial && c.Deadline != nil && (recovered || c.Deadline.After(time.Now())) {
+			err := fmt.Errorf("%w on %s: change %s of %s until %s", journal.ErrOnTrial,
+				cmp.Or(client.Info().Host, "the far host"), c.ID, c.Knob, c.Deadline.Local().Format(time.TimeOnly))
+			return flagError{err, "linerate confirm or linerate undo there ends the trial; or wait until then"}
+		}
+	}
+	return nil
 }
 
 // farRefusals returns why nothing on the far host, or one of its settings, cannot be changed from

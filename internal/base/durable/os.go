@@ -36,6 +36,10 @@ func openFile(name string, flag int, perm fs.FileMode) (File, error) {
 // errSymlink replaces ELOOP, whose text is misleading here.
 var errSymlink = errors.New("is a symbolic link, which is not followed here")
 
+// errNoFile reports a pipe or a device in the place of a file: it would keep its reader waiting, or
+// never end.
+var errNoFile = errors.New("is not a file")
+
 // open follows no symbolic link at the end of a name: this package reads and writes files of its own,
 // and a user who could put a link there would have it write elsewhere.
 func open(name string, flag int, perm fs.FileMode) (*os.File, error) {
@@ -47,11 +51,18 @@ func open(name string, flag int, perm fs.FileMode) (*os.File, error) {
 }
 
 func (osFS) ReadFile(name string) ([]byte, error) {
-	file, err := open(name, os.O_RDONLY, 0)
+	file, err := open(name, os.O_RDONLY|noWait, 0)
 	if err != nil {
 		return nil, err
 	}
 	defer file.Close() // Opened for reading.
+	info, err := file.Stat()
+	if err != nil {
+		return nil, err
+	}
+	if info.Mode()&(fs.ModeNamedPipe|fs.ModeSocket|fs.ModeDevice) != 0 {
+		return nil, &fs.PathError{Op: "read", Path: name, Err: errNoFile}
+	}
 	return io.ReadAll(file)
 }
 

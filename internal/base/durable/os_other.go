@@ -13,7 +13,7 @@ func renameOS(from, to string) error { return os.Rename(from, to) }
 
 func syncDirOS(string) error { return nil }
 
-const noFollow = 0 // this system has no such flag
+const noFollow, noWait = 0, 0 // this system has no such flags
 
 func isLink(error) bool { return false }
 

@@ -9,7 +9,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-const noFollow = unix.O_NOFOLLOW
+const (
+	noFollow = unix.O_NOFOLLOW
+	noWait   = unix.O_NONBLOCK // a pipe without a writer opens at once
+)
 
 // isLink reports the error of open(2) for a symbolic link: ELOOP, and EMLINK on FreeBSD.
 func isLink(err error) bool { return errors.Is(err, unix.ELOOP) || errors.Is(err, unix.EMLINK) }

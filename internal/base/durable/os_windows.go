@@ -43,7 +43,7 @@ func renameOS(from, to string) error {
 // syncDirOS does nothing: NTFS journals its directories, and renames are written through.
 func syncDirOS(string) error { return nil }
 
-const noFollow = 0 // this system has no such flag
+const noFollow, noWait = 0, 0 // this system has no such flags
 
 func isLink(error) bool { return false }
 

@@ -15,29 +15,53 @@ import (
 	"syscall"
 )
 
-// trusted checks a name as it is written, and as it reads without symbolic links: the owner of a
-// link on the way decides where it leads.
+// maxLinks is how many symbolic links the kernel follows in one name (path_resolution(7)).
+const maxLinks = 40
+
+// trusted follows a name as the kernel does, and checks each directory and each symbolic link on the
+// way: the owner of a link decides where it leads, and so does the owner of the directory that holds it.
 func trusted(name string) error {
 	name, err := filepath.Abs(name)
 	if err != nil {
 		return err
 	}
-	resolved, err := filepath.EvalSymlinks(name)
-	if err != nil {
+	who := friends()
+	if _, err := who.check("/", true); err != nil {
 		return err
 	}
-	who := friends()
-	for _, path := range []string{name, resolved} {
-		for child := path; ; child = filepath.Dir(child) {
-			if err := who.check(child, child != path); err != nil {
-				return err
-			}
-			if child == filepath.Dir(child) {
-				break
-			}
+	at, links := "/", 0
+	for rest := components(name); len(rest) > 0; {
+		child, upper := filepath.Join(at, rest[0]), len(rest) > 1
+		if rest = rest[1:]; child == at || filepath.Dir(at) == child {
+			at = child // "." or "..": checked on the way here
+			continue
+		}
+		mode, err := who.check(child, upper)
+		if err != nil {
+			return err
+		}
+		if mode.Type() != fs.ModeSymlink {
+			at = child
+			continue
+		}
+		target, err := os.Readlink(child)
+		if err != nil {
+			return err
+		}
+		if links++; links > maxLinks {
+			return &fs.PathError{Op: "follow", Path: name, Err: syscall.ELOOP}
+		}
+		rest = append(components(target), rest...)
+		if filepath.IsAbs(target) {
+			at = "/"
 		}
 	}
 	return nil
+}
+
+// components returns the parts of a name.
+func components(name string) []string {
+	return strings.FieldsFunc(name, func(r rune) bool { return r == '/' })
 }
 
 // owners are the users who may own what is trusted.
@@ -65,31 +89,29 @@ func friends() owners {
 	return o
 }
 
-// check looks at one name. In an upper directory with the sticky bit, like /tmp, users replace only
-// what they own.
-func (o owners) check(path string, upper bool) error {
+// check looks at one name, and returns its mode. In an upper directory with the sticky bit, like
+// /tmp, users replace only what they own.
+func (o owners) check(path string, upper bool) (fs.FileMode, error) {
 	info, err := os.Lstat(path)
 	if err != nil {
-		return err
-	}
-	stat, ok := info.Sys().(*syscall.Stat_t)
-	if !ok {
-		return nil
-	}
-	if !slices.Contains(o.uids, stat.Uid) {
-		return &TrustError{path, fmt.Sprintf("belongs to user %d, who can change it", stat.Uid)}
+		return 0, err
 	}
 	mode := info.Mode()
-	if mode.Type() == fs.ModeSymlink || upper && mode&fs.ModeSticky != 0 {
-		return nil
+	stat, ok := info.Sys().(*syscall.Stat_t)
+	if !ok {
+		return mode, nil
 	}
 	switch {
+	case !slices.Contains(o.uids, stat.Uid):
+		return mode, &TrustError{path, fmt.Sprintf("belongs to user %d, who can change it", stat.Uid)}
+	case mode.Type() == fs.ModeSymlink || upper && mode&fs.ModeSticky != 0:
+		return mode, nil
 	case mode.Perm()&0o002 != 0:
-		return &TrustError{path, fmt.Sprintf("every user can change it (mode %04o)", mode.Perm())}
+		return mode, &TrustError{path, fmt.Sprintf("every user can change it (mode %04o)", mode.Perm())}
 	case mode.Perm()&0o020 != 0 && !o.own(stat.Gid):
-		return &TrustError{path, fmt.Sprintf("group %d can change it (mode %04o)", stat.Gid, mode.Perm())}
+		return mode, &TrustError{path, fmt.Sprintf("group %d can change it (mode %04o)", stat.Gid, mode.Perm())}
 	}
-	return nil
+	return mode, nil
 }
 
 // own reports whether a group is known to have no member but the trusted users: the private group of

@@ -9,6 +9,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"golang.org/x/sys/unix"
 )
 
 func TestTrusted(t *testing.T) {
@@ -30,7 +32,10 @@ func TestTrusted(t *testing.T) {
 	for _, name := range []string{"open/inside", "sticky/inside"} {
 		make(name, 0o755)
 	}
-	for link, to := range map[string]string{"own/link": at("own"), "leads": at("open/inside"), "open/link": at("own")} {
+	for link, to := range map[string]string{
+		"own/link": at("own"), "leads": at("open/inside"), "open/link": at("own"),
+		"own/chain": at("open/link"), "own/up": "../open/../own", "own/loop": "loop",
+	} {
 		if err := os.Symlink(to, at(link)); err != nil {
 			t.Fatal(err)
 		}
@@ -40,12 +45,14 @@ func TestTrusted(t *testing.T) {
 		"open": "every user can change it", "open/inside": "every user", "sticky": "every user",
 		// A link in a safe place that leads to an unsafe one, and the reverse.
 		"leads": "every user", "open/link": "every user",
+		// A safe link to a safe place, by way of a link that another user can replace; and up again.
+		"own/chain": "every user", "own/up": "every user", "own/loop": "too many",
 	} {
 		err := OS().(Truster).Trusted(at(name))
 		if (err == nil) != (reason == "") {
 			t.Errorf("%s: %v", name, err)
 		}
-		if err != nil && (!errors.Is(err, fs.ErrPermission) || !strings.Contains(err.Error(), reason)) {
+		if err != nil && (errors.Is(err, fs.ErrPermission) == (name == "own/loop") || !strings.Contains(err.Error(), reason)) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
@@ -87,7 +94,8 @@ func TestGroupsOfTheirOwn(t *testing.T) {
 	}
 }
 
-// TestLinksAreNotFollowed has a link where this package would read, write or lock a file.
+// TestLinksAreNotFollowed has a link where this package would read, write or lock a file, and a pipe
+// where it would read one.
 func TestLinksAreNotFollowed(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -98,7 +106,14 @@ func TestLinksAreNotFollowed(t *testing.T) {
 	if err := os.Symlink(victim, link); err != nil {
 		t.Fatal(err)
 	}
+	pipe := filepath.Join(dir, "pipe")
+	if err := unix.Mkfifo(pipe, 0o600); err != nil {
+		t.Fatal(err)
+	}
 	disk := OS()
+	if _, err := disk.ReadFile(pipe); !errors.Is(err, errNoFile) {
+		t.Errorf("read a pipe: %v", err)
+	}
 	_, create := disk.Create(link, 0o600)
 	_, add := disk.OpenAppend(link, 0o600)
 	_, read := disk.ReadFile(link)

@@ -76,7 +76,9 @@
 // remembers, and brings the journal up to date second, with two seconds for the storage. A value that
 // could be a driver's rounding is left to the journal, unless the journal is not available. A log that
 // vanished, shrank or is damaged is never opened by the guard, which would hide the damage; the alarm
-// goes to the terminal, guard.log and syslog(3). Commit checks the clock again after its record is
+// goes to the terminal, guard.log, syslog(3) and the next command. Open begins a new journal only
+// after the guards of the old one have taken back what they remember. The program of a guard is locked
+// in memory, because its storage may hang too. Commit checks the clock again after its record is
 // on disk, because the guard does not wait for it.
 //
 // Where systemd runs, each guard keeps a transient timer (systemd-run(1)) that recovers the journal

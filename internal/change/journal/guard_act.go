@@ -9,6 +9,8 @@ import (
 	"os"
 	"slices"
 	"time"
+
+	"github.com/linerate/linerate/internal/base/visible"
 )
 
 // endWriter ends a writer that lives but has passed its deadline: it hangs, is stopped, or slept
@@ -144,14 +146,31 @@ func (g *watch) step(w *work) time.Duration {
 // withoutJournal does what was left to the journal: a value that may be a driver's rounding, and
 // what the system refused until now.
 func (g *watch) withoutJournal(cause string, why error) {
-	done, err := g.putBack(cause, true)
-	g.show(done)
+	last, err := g.putBack(cause, true)
+	g.show(last)
+	done := append(slices.Clone(g.unrecorded), last...)
 	g.unrecorded = nil
 	text := fmt.Sprintf("the journal does not know yet what went back: %v", why)
 	if n := g.giveUp(cause); n > 0 {
 		text = fmt.Sprintf("%d trials could not be taken back: %v", n, errors.Join(err, why))
 	}
 	g.alarm(text)
+	g.note(append(notices(done), text))
+}
+
+// note leaves lines for the next command, without waiting for storage that does not answer.
+func (g *watch) note(lines []string) {
+	written := make(chan struct{})
+	go func() {
+		defer close(written)
+		leaveNotices(g.options.FS, g.options.Dir, lines)
+	}()
+	timer := time.NewTimer(storagePatience)
+	defer timer.Stop()
+	select {
+	case <-written:
+	case <-timer.C:
+	}
 }
 
 // watched returns the changes that still need the guard and that it has not given up.
@@ -349,8 +368,14 @@ func (g *watch) recordOnce(cause string, done []Outcome) error {
 			session = g.config.Session
 		}
 		outcomes, recoverErr := j.recover(context.Background(), "guard", session, cause)
-		leaveNotices(g.options.FS, g.options.Dir, notices(append(slices.Clone(done), outcomes...)))
-		got <- result{outcomes, errors.Join(err, recoverErr, j.Close())}
+		err = errors.Join(err, recoverErr, j.Close())
+		lines := notices(outcomes)
+		if err == nil {
+			// Only once: after an error there is another attempt, or withoutJournal.
+			lines = notices(append(slices.Clone(done), outcomes...))
+		}
+		leaveNotices(g.options.FS, g.options.Dir, lines)
+		got <- result{outcomes, err}
 	}()
 	timer := time.NewTimer(storagePatience)
 	defer timer.Stop()
@@ -417,13 +442,14 @@ func (g *watch) alarm(text string) {
 	g.say("%s", text)
 	g.notify([]string{text})
 	if g.config.Alarm != nil {
-		g.config.Alarm(fmt.Sprintf("guard of %s: %s", g.options.Dir, text))
+		g.config.Alarm(visible.Line(fmt.Sprintf("guard of %s: %s", g.options.Dir, text)))
 	}
 }
 
 // say writes a line to the log, without waiting for its storage.
 func (g *watch) say(format string, args ...any) {
+	// People read the log with cat, and the name of an interface may hold an escape sequence.
 	line := fmt.Sprintf("%s guard %d: %s\n", g.options.Now().UTC().Format(time.RFC3339), os.Getpid(),
-		fmt.Sprintf(format, args...))
+		visible.Line(fmt.Sprintf(format, args...)))
 	g.lines.write(line)
 }

@@ -57,7 +57,7 @@ var systemdPatience = 8 * time.Second
 // them back first; one whose writer lives continues, because only the end of that writer is safe.
 // An error means that something could not be taken back; the next Recover tries again.
 func RunGuard(ctx context.Context, config GuardConfig) error {
-	var group string
+	var group, resident string
 	process := config.Life == nil
 	if process {
 		var err error
@@ -71,6 +71,7 @@ func RunGuard(ctx context.Context, config GuardConfig) error {
 		var leave func()
 		leave, group = ownGroup(config.Session)
 		defer leave()
+		resident = stayResident()
 	}
 	// The answer goes out only after the journal was read and the watch is set up: the writer
 	// writes no knob before it has the answer.
@@ -85,8 +86,10 @@ func RunGuard(ctx context.Context, config GuardConfig) error {
 	if err == nil {
 		defer g.lines.close()
 		if process {
-			if group != "" {
-				g.say("%s", group)
+			for _, line := range []string{group, resident} {
+				if line != "" {
+					g.say("%s", line)
+				}
 			}
 			defer startSecondLine(config, g.options.Dir)()
 		}

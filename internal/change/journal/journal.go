@@ -174,7 +174,13 @@ func Open(options Options) (*Journal, error) {
 		return nil, fmt.Errorf("open journal: %w", err)
 	}
 	j := &Journal{options: options, session: newSession(), lock: lock}
-	if err := j.load(); err != nil {
+	if _, err = options.FS.Stat(logPath(options.Dir)); errors.Is(err, fs.ErrNotExist) {
+		err = endStrays(options)
+	}
+	if err == nil {
+		err = j.load()
+	}
+	if err != nil {
 		_ = lock.Close() // The first error is the one to return.
 		return nil, fmt.Errorf("open journal: %w", err)
 	}

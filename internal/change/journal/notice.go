@@ -15,7 +15,7 @@ func noticePath(dir string) string { return filepath.Join(dir, "notices") }
 func notice(o Outcome) string {
 	c := o.Change
 	switch {
-	case o.Error != "":
+	case o.Error != "" && !o.Restored:
 		return fmt.Sprintf("change %s of %s could not be taken back: %s", c.ID, c.Knob, o.Error)
 	case o.Restored:
 		return fmt.Sprintf("change %s of %s went back from %s to %s: %s", c.ID, c.Knob, c.To, c.From, c.Note)
@@ -26,6 +26,9 @@ func notice(o Outcome) string {
 // leaveNotices stores lines for the next command. Nothing depends on them, so they need not survive
 // power loss, and a full disk is not an error.
 func leaveNotices(fsys durable.FS, dir string, lines []string) {
+	if len(lines) == 0 {
+		return
+	}
 	file, err := fsys.OpenAppend(noticePath(dir), 0o644)
 	if err != nil {
 		return
@@ -38,6 +41,11 @@ func leaveNotices(fsys durable.FS, dir string, lines []string) {
 // forgets them; the caller shows them to the user. Without permission to record that, it returns
 // nothing.
 func TakeNotices(fsys durable.FS, dir string) []string {
+	// A look first, because a rename waits for a file system that is frozen, and most often there is
+	// nothing to rename. What another user may have written is not the word of a guard.
+	if _, err := fsys.Stat(noticePath(dir)); err != nil || trusted(fsys, dir) != nil {
+		return nil
+	}
 	// Rename first, so that two concurrent commands do not report the same lines, and a guard that
 	// writes meanwhile starts a new file.
 	taken := noticePath(dir) + ".taken"

@@ -68,6 +68,10 @@ func repair(o Options) (aside string, err error) {
 	if _, err := load(o.FS, path); !errors.Is(err, ErrCorrupt) {
 		return "", err
 	}
+	// Guards know changes that the damaged journal may have lost.
+	if err := endStrays(o); err != nil {
+		return "", err
+	}
 	h, _, err := salvage(o.FS, o.Dir)
 	if err != nil {
 		return "", err

@@ -140,6 +140,8 @@ func Undo(w io.Writer, d *report.UndoDocument, s Style) error {
 	for _, o := range d.Outcomes {
 		result := cell{"back at " + words.Value(o.Change.From), s.green}
 		switch {
+		case o.Error != "" && o.Restored:
+			result = cell{result.text + ", but " + o.Error, s.yellow}
 		case o.Error != "":
 			result = cell{o.Error, s.red}
 		case o.Stays:
