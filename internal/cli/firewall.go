@@ -11,7 +11,9 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/linerate/linerate/internal/base/durable"
 	"github.com/linerate/linerate/internal/firewall/cost"
+	"github.com/linerate/linerate/internal/firewall/measure"
 	"github.com/linerate/linerate/internal/firewall/read"
 	"github.com/linerate/linerate/internal/firewall/ruleset"
 	"github.com/linerate/linerate/internal/report"
@@ -42,12 +44,17 @@ packet. firewall changes no rule and sends no packet.`,
 func (a *app) firewallCost() *cobra.Command {
 	var from string
 	var watch time.Duration
+	var calibrate bool
 	c := &cobra.Command{
 		Use:   "cost",
 		Short: "Show how many rules each packet is compared with, and which rules cost most",
 		Long: `Show for each hook and chain how many rules a packet is compared with, as the counters say, and about how
 many nanoseconds that takes; the rules that cost most; rules that never matched; and pairs of rules of which
-one is shadowed, redundant, or an exception of the other. With --watch only the packets of that time count.`,
+one is shadowed, redundant, or an exception of the other. With --watch only the packets of that time count.
+
+--calibrate measures first what rules cost on this host: it loads some dozens of rulesets in network
+namespaces of its own and sends datagrams there for five seconds. It needs root and changes nothing outside
+these namespaces. The prices are kept in the state directory, and used as long as kernel and processor stay.`,
 		Example: "  linerate firewall cost\n" +
 			"  linerate firewall cost --watch 10s\n" +
 			"  ssh router iptables-save -c | linerate firewall cost --from -",
@@ -57,8 +64,12 @@ one is shadowed, redundant, or an exception of the other. With --watch only the 
 			if from != "" && watch > 0 {
 				return usagef("--watch looks at this host's counters and cannot read a file (--from)")
 			}
-			all, err := a.rulesets(cmd.Context(), from)
+			prices, err := a.rulePrices(cmd.Context(), calibrate)
 			if err != nil {
+				return err
+			}
+			all, err := a.rulesets(cmd.Context(), from)
+			if err != nil && !(calibrate && errors.Is(err, read.ErrNone)) {
 				return err
 			}
 			if watch > 0 {
@@ -68,15 +79,48 @@ one is shadowed, redundant, or an exception of the other. With --watch only the 
 			}
 			costs := make([]report.FirewallCost, len(all))
 			for i, r := range all {
-				costs[i] = report.FirewallCost{Rules: r, Cost: cost.Of(r, cost.Measured())}
+				costs[i] = report.FirewallCost{Rules: r, Cost: cost.Of(r, prices.Nanoseconds)}
 			}
-			doc := report.NewFirewall(a.envelope(""), from, costs)
+			doc := report.NewFirewall(a.envelope(""), from, costs, prices)
 			return a.print(doc, func(s text.Style) error { return text.Firewall(a.out, doc, s) })
 		},
 	}
 	c.Flags().StringVar(&from, "from", "", firewallFrom)
 	c.Flags().DurationVar(&watch, "watch", 0, "count only the packets of this time")
+	c.Flags().BoolVar(&calibrate, "calibrate", false, "measure what rules cost on this host first, about ten seconds, and keep it; root only")
 	return c
+}
+
+// rulePrices returns the prices of rules: measured now, or earlier on this host, or the built-in ones.
+func (a *app) rulePrices(ctx context.Context, calibrate bool) (report.FirewallPrices, error) {
+	dir, err := a.stateDir()
+	if err != nil {
+		return report.FirewallPrices{}, err
+	}
+	if calibrate {
+		p, err := a.newProgress()
+		if err != nil {
+			return report.FirewallPrices{}, err
+		}
+		p.Status("calibrating: rulesets in network namespaces of their own, about ten seconds")
+		c, err := measure.Calibrate(ctx)
+		p.Done()
+		if errors.Is(err, fs.ErrPermission) {
+			return report.FirewallPrices{}, flagError{err, "only root may make network namespaces and load rules there: use sudo"}
+		} else if err != nil {
+			return report.FirewallPrices{}, err
+		}
+		c.At = time.Now().UTC().Truncate(time.Second)
+		if err := measure.Store(durable.OS(), dir, c); err != nil {
+			return report.FirewallPrices{}, err
+		}
+	}
+	prices, c := measure.Prices(durable.OS(), dir)
+	if c == nil {
+		return report.FirewallPrices{Source: report.PricesBuiltIn, Nanoseconds: prices}, nil
+	}
+	return report.FirewallPrices{Source: report.PricesCalibrated, Kernel: c.Kernel, Processor: c.Processor, Time: &c.At, Cases: c.Cases,
+		Missing: c.Missing, Error: c.Error, New: calibrate, Nanoseconds: prices}, nil
 }
 
 func (a *app) firewallTrace() *cobra.Command {

@@ -1,9 +1,14 @@
 package report
 
 import (
+	"fmt"
 	"math"
+	"slices"
+	"strings"
+	"time"
 
 	"github.com/linerate/linerate/internal/firewall/cost"
+	"github.com/linerate/linerate/internal/firewall/owner"
 	"github.com/linerate/linerate/internal/firewall/ruleset"
 )
 
@@ -22,7 +27,41 @@ type FirewallDocument struct {
 	Costly   []FirewallRule    `json:"costly"` // by position times hits
 	NeverHit int               `json:"never_hit_total"`
 	Findings []FirewallFinding `json:"findings"`
-	Notes    []string          `json:"notes,omitempty"`
+	// Tracking is of connections, for each packet, beside the hooks; absent where no rule needs it.
+	Tracking float64        `json:"tracking_nanoseconds_per_packet,omitempty"`
+	Prices   FirewallPrices `json:"prices"`
+	// Owners are the programs that rewrite parts of these rules when they like.
+	Owners []FirewallOwner `json:"owners,omitempty"`
+	Notes  []string        `json:"notes,omitempty"`
+}
+
+// FirewallOwner is what one program holds of one table.
+type FirewallOwner struct {
+	Program string   `json:"program,omitempty"` // absent: one that marked the table as its own
+	Table   string   `json:"table"`             // family and name
+	Chains  []string `json:"chains,omitempty"`  // absent: all of the table
+	How     string   `json:"how,omitempty"`     // to change its rules
+}
+
+// The sources of prices.
+const (
+	PricesBuiltIn    = "built-in"
+	PricesCalibrated = "calibrated"
+)
+
+// FirewallPrices says where the nanoseconds come from.
+type FirewallPrices struct {
+	Source string `json:"source"` // built-in or calibrated
+	// The others are of a calibration.
+	Kernel    string     `json:"kernel,omitempty"`
+	Processor string     `json:"processor,omitempty"`
+	Time      *time.Time `json:"time,omitempty"`
+	Cases     int        `json:"cases_total,omitempty"`
+	Missing   []string   `json:"missing,omitempty"`     // cases without their program or module, whose prices are in proportion
+	Error     float64    `json:"error_ratio,omitempty"` // median of the cases
+	New       bool       `json:"new,omitempty"`         // by this command
+
+	Nanoseconds cost.Prices `json:"nanoseconds"`
 }
 
 // FirewallHook is the base chains of one hook of one program.
@@ -80,9 +119,9 @@ type FirewallCost struct {
 }
 
 // NewFirewall makes the document of the rulesets of one host.
-func NewFirewall(e Envelope, from string, all []FirewallCost) *FirewallDocument {
+func NewFirewall(e Envelope, from string, all []FirewallCost, prices FirewallPrices) *FirewallDocument {
 	d := &FirewallDocument{Envelope: e.Of(SchemaFirewall), From: from, Hooks: []FirewallHook{}, Costly: []FirewallRule{},
-		Findings: []FirewallFinding{}, Programs: []string{}}
+		Findings: []FirewallFinding{}, Programs: []string{}, Prices: prices}
 	uncounted, worst, cut := 0, false, false
 	for _, one := range all {
 		program := string(one.Rules.Program)
@@ -110,7 +149,11 @@ func NewFirewall(e Envelope, from string, all []FirewallCost) *FirewallDocument 
 			d.Findings = append(d.Findings, FirewallFinding{Relation: string(f.Relation), Table: f.Table, Chain: f.Chain, Position: f.Position,
 				Handle: f.Handle, Text: f.Text, Other: f.ByOther, OtherIs: f.Other})
 		}
+		for _, c := range owner.Claims(one.Rules) {
+			d.Owners = append(d.Owners, FirewallOwner{Program: c.Program, Table: c.Family + " " + c.Table, Chains: c.Chains, How: c.How})
+		}
 		d.NeverHit += one.Cost.NeverHit
+		d.Tracking = max(d.Tracking, tenth(one.Cost.Tracking))
 		cut = cut || one.Cost.Cut
 	}
 	if worst {
@@ -122,11 +165,75 @@ func NewFirewall(e Envelope, from string, all []FirewallCost) *FirewallDocument 
 	if cut {
 		d.Notes = append(d.Notes, "There are too many pairs of rules to compare all of them.")
 	}
-	if len(d.Hooks) == 0 {
+	if len(d.Hooks) == 0 && !prices.New {
 		return d
 	}
-	d.Notes = append(d.Notes, "The nanoseconds are those of a virtual machine with Linux 6.18. On another machine the ratios hold better.")
+	d.Notes = append(d.Notes, ownersNotes(d.Owners)...)
+	if d.Tracking > 0 {
+		d.Notes = append(d.Notes, fmt.Sprintf("Rules need connection tracking, which costs each packet about %.0f ns more.", d.Tracking))
+	}
+	d.Notes = append(d.Notes, prices.note(from))
 	return d
+}
+
+// ownersNotes says for each program what of the rules it will write again.
+func ownersNotes(owners []FirewallOwner) (notes []string) {
+	var names []string
+	held, how := make(map[string][]string), make(map[string]string)
+	for _, o := range owners {
+		if !slices.Contains(names, o.Program) {
+			names = append(names, o.Program)
+		}
+		what := "table " + o.Table
+		if len(o.Chains) > 0 {
+			what = chainsOf(o)
+		}
+		held[o.Program], how[o.Program] = append(held[o.Program], what), o.How
+	}
+	for _, name := range names {
+		what := strings.Join(held[name], ", ")
+		switch {
+		case name == "":
+			notes = append(notes, fmt.Sprintf("A running program owns %s: the kernel lets no other change it.", what))
+		case how[name] == "":
+			notes = append(notes, fmt.Sprintf("%s writes %s: other changes there are lost.", name, what))
+		default:
+			notes = append(notes, fmt.Sprintf("%s writes %s: other changes there are lost. Use %s.", name, what, how[name]))
+		}
+	}
+	return notes
+}
+
+// chainsOf names few chains, and counts many.
+func chainsOf(o FirewallOwner) string {
+	const few = 3
+	switch n := len(o.Chains); {
+	case n == 1:
+		return fmt.Sprintf("chain %s of table %s", o.Chains[0], o.Table)
+	case n <= few:
+		return fmt.Sprintf("chains %s of table %s", strings.Join(o.Chains, ", "), o.Table)
+	default:
+		return fmt.Sprintf("%d chains of table %s (%s, …)", n, o.Table, strings.Join(o.Chains[:few], ", "))
+	}
+}
+
+// note says whose nanoseconds these are.
+func (p FirewallPrices) note(from string) string {
+	if p.Source != PricesCalibrated {
+		return "The nanoseconds are those of a virtual machine with Linux 6.18. On another machine the ratios hold better; " +
+			"--calibrate measures this one."
+	}
+	text := fmt.Sprintf("The nanoseconds were calibrated on this host (kernel %s, %s)", p.Kernel, p.Processor)
+	if p.New {
+		text += fmt.Sprintf(" by this command: %d rulesets in network namespaces of their own, by CPU time", p.Cases)
+	}
+	if len(p.Missing) > 0 {
+		text += fmt.Sprintf("; %d more need a program or a kernel module that is not loaded, and their prices are in proportion", len(p.Missing))
+	}
+	if from != "" {
+		text += "; the rules may be of another"
+	}
+	return text + "."
 }
 
 func tenth(v float64) float64 { return math.Round(v*10) / 10 }

@@ -15,6 +15,9 @@ type Report struct {
 	NeverHit int // rules with a counter that saw nothing, where others saw packets
 	Findings []Finding
 	Cut      bool // not all pairs of rules were compared, because there are too many
+	// Tracking is what each packet costs once, beside the hooks, because rules need connection tracking;
+	// nanoseconds, 0 if none does.
+	Tracking float64
 }
 
 // Hook is the base chains of one hook.
@@ -57,40 +60,54 @@ const costly = 10
 
 // Of reports what rules cost.
 func Of(r *ruleset.Ruleset, p Prices) Report {
-	w := walker{rules: r, prices: p, looks: make(map[*ruleset.Rule]*Rule), entered: make(map[*ruleset.Chain]float64),
-		shares: make(map[*ruleset.Chain]float64)}
-	var out Report
-	hooks := make(map[string]int)
-	for _, t := range r.Tables {
-		w.jumps(t)
-		for _, c := range t.Chains {
-			if c.Hook == "" {
-				continue
-			}
-			at, ok := hooks[c.Hook]
-			if !ok {
-				at = len(out.Hooks)
-				hooks[c.Hook] = at
-				out.Hooks = append(out.Hooks, Hook{Name: c.Hook})
-			}
-			out.Hooks[at].Chains = append(out.Hooks[at].Chains, w.base(t, c))
-			for chain := range w.seen {
-				out.Hooks[at].Rules += len(chain.Rules)
-			}
-		}
-	}
-	for i := range out.Hooks {
-		out.Hooks[i].sum()
-	}
-	slices.SortStableFunc(out.Hooks, func(a, b Hook) int { return cmp.Compare(order(a.Name), order(b.Name)) })
-	out.Costly, out.NeverHit = w.costly()
+	out := walk(r, p)
 	out.Findings, out.Cut = findings(r)
 	return out
 }
 
-// order is the order in which a packet passes the hooks.
-func order(hook string) int {
-	return slices.Index([]string{"ingress", "prerouting", "input", "forward", "output", "postrouting", "egress"}, hook)
+// Time returns the nanoseconds of all hooks together that counted packets, for a packet that passes each of
+// them once, and of connection tracking. If none did it is all hooks. It is linear in the prices.
+func Time(r *ruleset.Ruleset, p Prices) float64 {
+	out := walk(r, p)
+	counted, all := 0.0, 0.0
+	for _, h := range out.Hooks {
+		all += h.Nanoseconds
+		if h.Counted {
+			counted += h.Nanoseconds
+		}
+	}
+	if counted > 0 {
+		all = counted
+	}
+	return all + out.Tracking
+}
+
+// walk is [Of] without the comparison of rules.
+func walk(r *ruleset.Ruleset, p Prices) Report {
+	w := walker{rules: r, prices: p, looks: make(map[*ruleset.Rule]*Rule), entered: make(map[*ruleset.Chain]float64),
+		shares: make(map[*ruleset.Chain]float64)}
+	var out Report
+	for _, t := range r.Tables {
+		w.jumps(t)
+	}
+	for _, name := range hooksOf(r) {
+		h := Hook{Name: name}
+		for _, at := range w.entering(name) {
+			h.Chains = append(h.Chains, w.base(at))
+			for chain := range w.seen {
+				h.Rules += len(chain.Rules)
+			}
+		}
+		out.Hooks = append(out.Hooks, h)
+	}
+	for i := range out.Hooks {
+		out.Hooks[i].sum()
+	}
+	out.Costly, out.NeverHit = w.costly()
+	if tracks(r) {
+		out.Tracking = p.Tracking
+	}
+	return out
 }
 
 // sum adds up the chains of a hook. A packet has one network protocol: chains of ip and ip6 share the
@@ -290,15 +307,8 @@ func (w *walker) taken(t *ruleset.Table, c *ruleset.Chain) (sum float64) {
 }
 
 // base walks the packets of a base chain.
-func (w *walker) base(t *ruleset.Table, c *ruleset.Chain) Chain {
-	entering := w.taken(t, c)
-	if c.Counter != nil {
-		entering += float64(c.Counter.Packets)
-	}
-	entering = max(entering, highest(c))
-	for _, r := range c.Rules {
-		entering = max(entering, float64(r.Evaluations))
-	}
+func (w *walker) base(e entry) Chain {
+	t, c, entering := e.table, e.chain, e.packets
 	out := Chain{Table: t.Family + " " + t.Name, Name: c.Name, Priority: c.Priority, Rules: len(c.Rules), Counted: entering > 0}
 	packets := entering
 	if !out.Counted {
@@ -306,7 +316,8 @@ func (w *walker) base(t *ruleset.Table, c *ruleset.Chain) Chain {
 	}
 	w.seen = make(map[*ruleset.Chain]bool)
 	total := w.walk(t, c, packets, 1, out.Counted)
-	out.Packets, out.PerPacket, out.Nanoseconds = packets, total.rules/packets, total.time/packets
+	out.Packets, out.PerPacket = packets, total.rules/packets
+	out.Nanoseconds = total.time/packets + w.prices.entry(w.rules.Program)
 	for chain := range w.seen {
 		for _, r := range chain.Rules {
 			if _, known, conditional := hits(r); conditional && !known {
@@ -356,7 +367,7 @@ func (w *walker) walk(t *ruleset.Table, c *ruleset.Chain, packets, scale float64
 		default:
 			n = min(n*scale, reach)
 		}
-		missed, matched := w.prices.rule(w.rules.Program, r)
+		missed, matched := w.prices.rule(w.rules.Program, t, r)
 		time := (reach-n)*missed + n*matched
 		w.look(t, c, i, r, reach, n, time)
 		out.rules, out.time = out.rules+reach, out.time+time

@@ -1,6 +1,7 @@
 package cost
 
 import (
+	"cmp"
 	"slices"
 
 	"github.com/linerate/linerate/internal/firewall/ruleset"
@@ -27,12 +28,16 @@ type Finding struct {
 	Position, ByOther int // of the rule and of the other one, from 1
 	Text, Other       string
 	Handle            uint64
+
+	earlier, later int // boxes of the chain
 }
 
 const (
-	// mostPairs bounds the comparisons of rules, and mostFindings what a report names.
+	// mostPairs bounds the comparisons of rules, and mostFindings what a report names. Of a chain gather times
+	// as many are found before the first of them are chosen.
 	mostPairs    = 10_000_000
 	mostFindings = 200
+	gather       = 50
 )
 
 // box is what a rule matches, field by field.
@@ -159,7 +164,8 @@ func findings(r *ruleset.Ruleset) (found []Finding, cut bool) {
 			if c.LastMatch {
 				continue // the order means something else
 			}
-			var boxes []box
+			first := len(found)
+			boxes := make([]box, 0, len(c.Rules))
 			barrier := make([]bool, len(c.Rules))
 			for i, rule := range c.Rules {
 				if b, ok := boxOf(rule, i); ok {
@@ -169,19 +175,31 @@ func findings(r *ruleset.Ruleset) (found []Finding, cut bool) {
 					barrier[i] = v.Kind != ruleset.None || mapped(rule) != nil
 				}
 			}
-			for i := range boxes {
-				for j := i + 1; j < len(boxes); j++ {
-					if pairs++; pairs > mostPairs || len(found) >= mostFindings {
-						return found, true
-					}
-					relation, rule, other := relate(boxes, i, j, barrier)
-					if relation == "" {
-						continue
-					}
-					a, b := c.Rules[rule.index], c.Rules[other.index]
-					found = append(found, Finding{Relation: relation, Table: t.Family + " " + t.Name, Chain: c.Name,
-						Position: rule.index + 1, ByOther: other.index + 1, Text: Text(a), Other: Text(b), Handle: a.Handle})
+			for i, j := range candidates(boxes) {
+				if pairs++; pairs > mostPairs || len(found) >= mostFindings*gather {
+					cut = true
+					break
 				}
+				relation, rule, other := relate(boxes, i, j, barrier)
+				if relation == "" {
+					continue
+				}
+				found = append(found, Finding{Relation: relation, Table: t.Family + " " + t.Name, Chain: c.Name,
+					Position: rule.index + 1, ByOther: other.index + 1, Handle: c.Rules[rule.index].Handle, earlier: i, later: j})
+			}
+			// In the order of the rules, as an administrator reads them.
+			slices.SortFunc(found[first:], func(a, b Finding) int {
+				return cmp.Or(cmp.Compare(a.earlier, b.earlier), cmp.Compare(a.later, b.later))
+			})
+			if len(found) > mostFindings {
+				found, cut = found[:mostFindings], true
+			}
+			for i := first; i < len(found); i++ {
+				f := &found[i]
+				f.Text, f.Other = Text(c.Rules[f.Position-1]), Text(c.Rules[f.ByOther-1])
+			}
+			if cut {
+				return found, true
 			}
 		}
 	}

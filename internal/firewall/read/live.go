@@ -200,7 +200,7 @@ func hasXT(t *ruleset.Table) bool {
 func liveLegacy(ctx context.Context) (*ruleset.Ruleset, error) {
 	var all *ruleset.Ruleset
 	for _, family := range []string{"ip", "ip6"} {
-		names, err := os.ReadFile("/proc/net/" + family + "_tables_names")
+		names, err := os.ReadFile("/proc/thread-self/net/" + family + "_tables_names")
 		if err != nil || len(bytes.TrimSpace(names)) == 0 {
 			continue // the program would load the module of a table
 		}
