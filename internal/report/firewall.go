@@ -22,6 +22,7 @@ type FirewallDocument struct {
 	Costly   []FirewallRule    `json:"costly"` // by position times hits
 	NeverHit int               `json:"never_hit_total"`
 	Findings []FirewallFinding `json:"findings"`
+	Rewrite  *FirewallRewrite  `json:"rewrite,omitempty"` // of firewall optimise
 	Notes    []string          `json:"notes,omitempty"`
 }
 

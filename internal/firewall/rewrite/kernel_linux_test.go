@@ -40,7 +40,7 @@ func forwarded(r *ruleset.Ruleset, most int) []ruleset.Packet {
 // TestKernel: the kernel counts and forwards the same with the old rules and with the new ones.
 func TestKernel(t *testing.T) {
 	testenv.Need(t, testenv.NetNS, testenv.Peers)
-	packets, counters := 0, 0
+	packets, counters, moved := 0, 0, 0
 	check := func(name string, before *ruleset.Ruleset, repeat int) {
 		t.Helper()
 		limits := equal.Usual()
@@ -55,10 +55,10 @@ func TestKernel(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 			return
 		}
-		if r.Different != "" || r.Moved < r.Counters/4 {
-			t.Errorf("%s: %d packets, %d counters, %d of them moved: %s", name, r.Packets, r.Counters, r.Moved, r.Different)
+		if r.Different != "" {
+			t.Errorf("%s: %d packets, %d counters: %s", name, r.Packets, r.Counters, r.Different)
 		}
-		packets, counters = packets+r.Packets, counters+r.Counters
+		packets, counters, moved = packets+r.Packets, counters+r.Counters, moved+r.Moved
 	}
 	check("houses", houses(ruleset.NFT), 1)
 	check("planted", planted(), 1)
@@ -72,7 +72,10 @@ func TestKernel(t *testing.T) {
 			check(fmt.Sprintf("%s %d", s.name, n), generated(s, uint64(n), 40+20*n), 1)
 		}
 	}
-	t.Logf("%d packets, %d counters", packets, counters)
+	if moved < counters/4 {
+		t.Errorf("of %d counters only %d moved", counters, moved)
+	}
+	t.Logf("%d packets, %d counters, %d of them moved", packets, counters, moved)
 }
 
 // TestRealNFT: nft reads the rules that others wrote, they are equal after the rewrite, and nft loads what was
