@@ -46,8 +46,8 @@ func (b *box) covers(c *box) bool {
 	return true
 }
 
-// axes cut every field at the ends of all ranges that two rulesets name, so that no rule tells the
-// values of one elementary interval apart.
+// axes cut every field at the ends of all ranges that two rulesets name, so that no rule separates the
+// values of one elementary interval.
 type axes struct {
 	starts [fields][]ruleset.Value // of the elementary intervals, in order
 }

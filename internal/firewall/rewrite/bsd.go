@@ -114,7 +114,8 @@ func (b *builder) blocks(c *ruleset.Chain, items []*item, first ruleset.Field, b
 		}
 		for _, g := range all {
 			at := next()
-			table.Elements = append(table.Elements, ruleset.Element{Key: []ruleset.Range{g.at}, Verdict: ruleset.Verdict{Kind: ruleset.Skip, Number: at}})
+			to := ruleset.Verdict{Kind: ruleset.Skip, Number: at}
+			table.Elements = append(table.Elements, ruleset.Element{Key: []ruleset.Range{g.at}, Verdict: to})
 			decided := false
 			for _, m := range g.members {
 				inner = append(inner, numbered(m.rule, at))
@@ -127,7 +128,8 @@ func (b *builder) blocks(c *ruleset.Chain, items []*item, first ruleset.Field, b
 		}
 		table.Sort()
 		b.sets = append(b.sets, table)
-		out.rules = append(out.rules, &ruleset.Rule{Number: enter, Text: fmt.Sprintf("%05d skipto tablearg ip %s", enter, lookedUp(s.tree, table.Name)),
+		text := fmt.Sprintf("%05d skipto tablearg ip %s", enter, lookedUp(s.tree, table.Name))
+		out.rules = append(out.rules, &ruleset.Rule{Number: enter, Text: text,
 			Statements: []ruleset.Statement{ruleset.VerdictMap{Key: []ruleset.Term{key}, Set: table}}}, skip(past, behindAll))
 		out.rules = append(out.rules, inner...)
 		out.length += 2 + float64(len(inner))/float64(len(all))

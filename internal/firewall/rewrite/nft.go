@@ -9,7 +9,7 @@ import (
 	"github.com/linerate/linerate/internal/firewall/ruleset"
 )
 
-// treeFields are the fields that chains are split by, the most telling ones first.
+// treeFields are the fields that chains are split by, the most selective ones first.
 var treeFields = []ruleset.Field{ruleset.InInterface, ruleset.OutInterface, ruleset.Source, ruleset.Destination, ruleset.DestinationPort}
 
 // large is a number of rules above which fewer forms are made: their time grows with its square.
@@ -253,7 +253,7 @@ func (b *builder) lookup(chain string, s *slot, filled bool) *ruleset.Rule {
 		return slices.CompareFunc(x.Key, y.Key, func(p, q ruleset.Range) int { return p.First.Compare(q.First) })
 	})
 	set.Sort()
-	// Without counters and comments a short list stands in the rule.
+	// Without counters and comments a short list is in the rule.
 	plain := !set.Counting && !slices.ContainsFunc(set.Elements, func(e ruleset.Element) bool { return e.Comment != "" })
 	if !plain || len(set.Elements) > 16 {
 		set.Name = b.named(chain + "_" + strings.Join(words, "_"))

@@ -113,7 +113,7 @@ type item struct {
 	barrier bool // nothing moves across it
 	counts  bool // does nothing but count
 	decides bool // ends the chain for what it matches
-	nests   bool // may stand in a chain of its own, behind a jump
+	nests   bool // may be in a chain of its own, behind a jump
 	hits    uint64
 
 	simple  bool // matches, then a counter, then a verdict
