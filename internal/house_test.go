@@ -37,7 +37,7 @@ var wings = []wing{
 	{"traffic", "our own tests, one type each, and the engine that moves the bytes"},
 	{"profile", "what the CPUs do for each packet: stacks, stages of the network path, comparison, profiles of others"},
 	{"resolver", "questions to name servers: loads with checked answers, a server of our own, a closed world for real recursors"},
-	{"firewall", "the model of packet filters' rules, what they cost and what a packet meets in them"},
+	{"firewall", "the model of packet filters' rules, what they cost, what a packet meets in them, shorter rules and the proof"},
 	{"dialect", "what other programs speak: iperf3, iperf, ttcp, nuttcp, sockperf, STAMP, ICMP echo"},
 	{"storage", "disks and files: what reads and writes cost, and whose figure it is"},
 	{"peer", "a host at the other end, the way to it, and the agent that answers what only root may read"},
@@ -92,6 +92,7 @@ var mayExec = map[string]bool{
 	"internal/change/journal":   true, // the guard is our own binary; busctl and systemd-run ask systemd for its scope and timer
 	"internal/resolver/world":   true, // real recursors, in a network namespace of their own
 	"internal/firewall/read":    true, // nft, iptables-save, ipset, ipfw and pfctl are the interfaces of their rules
+	"internal/firewall/equal":   true, // nft loads old and new rules in namespaces of their own
 	"internal/firewall/measure": true, // nft and iptables-restore load rules in namespaces of its own
 	"internal/wire":             true, // ssh:// targets go through the user's own ssh
 	"hub/internal/alert":        true, // a program of the user's own receives alerts

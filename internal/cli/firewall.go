@@ -30,14 +30,14 @@ const firewallFrom = "read `FILE` instead of this namespace: nft -j list ruleset
 func (a *app) firewallCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "firewall",
-		Short: "Show what the rules of a packet filter cost, and which rules a packet meets",
+		Short: "Show what the rules of a packet filter cost, and rules that do the same for less",
 		Long: `Read the rules of nftables, iptables, ipfw or pf with their counters, and show what they cost each
-packet. firewall changes no rule and sends no packet.`,
+packet, or write rules that do the same for less. firewall changes no rule and sends no packet.`,
 		Example: "  linerate firewall cost\n" +
 			"  linerate firewall trace 'in eth0 out eth1 tcp 10.1.2.3:80 -> 10.2.3.4:5000'",
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	c.AddCommand(a.firewallCost(), a.firewallTrace())
+	c.AddCommand(a.firewallCost(), a.firewallOptimise(), a.firewallTrace())
 	return c
 }
 

@@ -13,6 +13,9 @@ const mostShown = 20
 
 // Firewall writes what rules cost: hooks and their chains, the costly rules, and pairs of rules.
 func Firewall(w io.Writer, d *report.FirewallDocument, s Style) error {
+	if d.Rewrite != nil {
+		return firewallRewrite(w, d, s)
+	}
 	p := &printer{w: w, s: s}
 	for _, h := range d.Hooks {
 		if h.Rules == 0 {

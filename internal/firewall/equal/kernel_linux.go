@@ -1,0 +1,251 @@
+package equal
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"fmt"
+	"os"
+	"os/exec"
+	"runtime"
+	"slices"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/linerate/linerate/internal/firewall/read"
+	"github.com/linerate/linerate/internal/firewall/ruleset"
+)
+
+// Kernel loads both rulesets of nftables into network namespaces of their own, forwards the same packets through
+// both and compares all counters that both have, and how many packets were forwarded. Packets enter at their In and
+// leave at the Out of the first one; only those of IPv4 are sent. It needs root and the programs nft and ip.
+func Kernel(ctx context.Context, before, after *ruleset.Ruleset, packets []ruleset.Packet, repeat int) (KernelResult, error) {
+	var out KernelResult
+	var got [2]map[*ruleset.Counter]uint64
+	var passed [2]uint64
+	for side, r := range []*ruleset.Ruleset{before, after} {
+		var err error
+		done := make(chan struct{})
+		go func() {
+			defer close(done)
+			runtime.LockOSThread() // the thread and its namespace end with this function
+			got[side], passed[side], err = inKernel(ctx, r, packets, repeat)
+		}()
+		<-done
+		if err != nil {
+			return out, fmt.Errorf("compare rules in the kernel: %w", err)
+		}
+	}
+	for _, p := range packets {
+		if p.Source.Is4() {
+			out.Packets += repeat
+		}
+	}
+	for c := range Counters(before) {
+		a, okA := got[0][c]
+		b, okB := got[1][c]
+		switch {
+		case !okA:
+			continue // of a chain policy, which nftables does not count
+		case !okB:
+			out.Different = "the kernel lacks the counter of " + describe(before, c)
+		case a != b:
+			out.Different = fmt.Sprintf("counter of %s: %d packets before, %d after", describe(before, c), a, b)
+		}
+		if out.Counters++; a != c.Packets {
+			out.Moved++
+		}
+	}
+	if passed[0] != passed[1] {
+		out.Different = fmt.Sprintf("%d packets forwarded before, %d after", passed[0], passed[1])
+	}
+	return out, nil
+}
+
+// witness counts what arrives, and what the rules let pass.
+const witness = `table inet linerate_witness {
+	counter arrived { packets 0 bytes 0 }
+	counter passed { packets 0 bytes 0 }
+	chain early { type filter hook prerouting priority -450; iifname "%[1]s" counter name "arrived"; }
+	chain late { type filter hook forward priority 2147483647; counter name "passed"; }
+}
+`
+
+func inKernel(ctx context.Context, r *ruleset.Ruleset, packets []ruleset.Packet, repeat int) (map[*ruleset.Counter]uint64, uint64, error) {
+	if len(packets) == 0 {
+		return nil, 0, fmt.Errorf("no packet to send")
+	}
+	if err := unix.Unshare(unix.CLONE_NEWNET); err != nil {
+		return nil, 0, fmt.Errorf("unshare: %w", err)
+	}
+	in, to := packets[0].In, packets[0].Out
+	commands := [][]string{
+		{"ip", "link", "set", "lo", "up"},
+		{"ip", "link", "add", in, "address", "02:00:00:00:00:01", "type", "veth", "peer", "name", "lrpeer0"},
+		{"ip", "link", "add", to, "address", "02:00:00:00:00:02", "type", "veth", "peer", "name", "lrpeer1"},
+	}
+	for _, name := range []string{in, "lrpeer0", to, "lrpeer1"} {
+		commands = append(commands, []string{"ip", "link", "set", name, "arp", "off", "up"})
+	}
+	commands = append(commands, []string{"ip", "route", "add", "default", "dev", to})
+	settings := map[string]string{"net/ipv4/ip_forward": "1", "net/ipv4/conf/all/rp_filter": "0", "net/ipv4/conf/default/rp_filter": "0",
+		"net/ipv6/conf/all/disable_ipv6": "1", "net/ipv6/conf/default/disable_ipv6": "1"}
+	for name, value := range settings {
+		if err := os.WriteFile("/proc/sys/"+name, []byte(value), 0o644); err != nil && !os.IsNotExist(err) {
+			return nil, 0, fmt.Errorf("set %s: %w", name, err)
+		}
+	}
+	for _, c := range commands {
+		if out, err := exec.CommandContext(ctx, c[0], c[1:]...).CombinedOutput(); err != nil {
+			return nil, 0, fmt.Errorf("%s: %w: %s", strings.Join(c, " "), err, out)
+		}
+	}
+	var text bytes.Buffer
+	if err := ruleset.WriteNFT(&text, r); err != nil {
+		return nil, 0, err
+	}
+	fmt.Fprintf(&text, "\n"+witness, in)
+	load := exec.CommandContext(ctx, "nft", "-f", "-")
+	load.Stdin = &text
+	if out, err := load.CombinedOutput(); err != nil {
+		return nil, 0, fmt.Errorf("nft: %w: %.2000s", err, out)
+	}
+	sent, err := inject(packets, repeat)
+	if err != nil {
+		return nil, 0, err
+	}
+	list, err := exec.CommandContext(ctx, "nft", "-j", "list", "ruleset").Output()
+	if err != nil {
+		return nil, 0, fmt.Errorf("nft: %w", err)
+	}
+	now, err := read.NFT(bytes.NewReader(list))
+	if err != nil {
+		return nil, 0, err
+	}
+	var passed uint64
+	for _, o := range now.Table("inet", "linerate_witness").Objects {
+		switch {
+		case o.Name == "passed":
+			passed = o.Counter.Packets
+		case o.Name == "arrived" && o.Counter.Packets != uint64(sent):
+			return nil, 0, fmt.Errorf("%d packets sent, %d arrived", sent, o.Counter.Packets)
+		}
+	}
+	values := make(map[string]uint64)
+	places(now, func(place string, c *ruleset.Counter) { values[place] = c.Packets })
+	got := make(map[*ruleset.Counter]uint64)
+	places(r, func(place string, c *ruleset.Counter) {
+		if v, ok := values[place]; ok {
+			got[c] = v
+		}
+	})
+	return got, passed, nil
+}
+
+// places calls f for every counter of a ruleset with the place where it stands, which survives nft.
+func places(r *ruleset.Ruleset, f func(string, *ruleset.Counter)) {
+	set := func(place string, types []ruleset.Field, s *ruleset.Set) {
+		for _, e := range s.Elements {
+			if e.Counter == nil {
+				continue
+			}
+			key := place
+			for i, k := range e.Key {
+				key += " " + types[min(i, len(types)-1)].FormatRange(k)
+			}
+			f(key, e.Counter)
+		}
+	}
+	for _, t := range r.Tables {
+		at := t.Family + " " + t.Name
+		for _, o := range t.Objects {
+			if o.Counter != nil {
+				f(at+" object "+o.Name, o.Counter)
+			}
+		}
+		for _, s := range t.Sets {
+			if len(s.Types) > 0 {
+				set(at+" set "+s.Name, s.Fields(), s)
+			}
+		}
+		for _, c := range t.Chains {
+			for i, rule := range c.Rules {
+				for k, n := range rule.Counters() {
+					if n.Name == "" {
+						f(fmt.Sprintf("%s chain %s rule %d counter %d", at, c.Name, i, k), n)
+					}
+				}
+			}
+		}
+	}
+}
+
+// inject sends packets to the first interface through its peer.
+func inject(packets []ruleset.Packet, repeat int) (sent int, err error) {
+	fd, err := unix.Socket(unix.AF_PACKET, unix.SOCK_RAW|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return 0, fmt.Errorf("socket: %w", err)
+	}
+	defer unix.Close(fd)
+	req, err := unix.NewIfreq("lrpeer0")
+	if err != nil {
+		return 0, err
+	}
+	if err := unix.IoctlIfreq(fd, unix.SIOCGIFINDEX, req); err != nil {
+		return 0, fmt.Errorf("index of the interface: %w", err)
+	}
+	to := &unix.SockaddrLinklayer{Protocol: 0x0008, Ifindex: int(req.Uint32()), Halen: 6, Addr: [8]byte{2, 0, 0, 0, 0, 1}}
+	var frames [][]byte
+	for _, p := range packets {
+		if p.Source.Is4() && p.Destination.Is4() {
+			frames = append(frames, frame4(p))
+		}
+	}
+	for range repeat {
+		for _, f := range frames {
+			if err := unix.Sendto(fd, f, 0, to); err != nil {
+				return sent, fmt.Errorf("send: %w", err)
+			}
+			sent++
+		}
+	}
+	return sent, nil
+}
+
+// frame4 returns an Ethernet frame with a packet of IPv4: its addresses, its protocol and its ports.
+func frame4(p ruleset.Packet) []byte {
+	payload := make([]byte, 20)
+	binary.BigEndian.PutUint16(payload, p.SourcePort)
+	binary.BigEndian.PutUint16(payload[2:], p.DestinationPort)
+	from, to := p.Source.As4(), p.Destination.As4()
+	switch p.Protocol {
+	case 6:
+		payload[12], payload[13] = 0x50, 0x10 // five words, ACK
+		if p.State == ruleset.StateNew {
+			payload[13] = 0x02
+		}
+		pseudo := slices.Concat(from[:], to[:], []byte{0, 6, 0, 20}, payload)
+		binary.BigEndian.PutUint16(payload[16:], checksum(pseudo))
+	case 17:
+		payload[5] = 20 // length; no checksum
+	}
+	h := make([]byte, 20)
+	h[0], h[3], h[8], h[9] = 0x45, 40, 64, p.Protocol
+	copy(h[12:], from[:])
+	copy(h[16:], to[:])
+	binary.BigEndian.PutUint16(h[10:], checksum(h))
+	return slices.Concat([]byte{2, 0, 0, 0, 0, 1, 2, 0, 0, 0, 0, 9, 8, 0}, h, payload)
+}
+
+// checksum is that of RFC 1071.
+func checksum(b []byte) uint16 {
+	var sum uint32
+	for i := 0; i+1 < len(b); i += 2 {
+		sum += uint32(b[i])<<8 | uint32(b[i+1])
+	}
+	for sum > 0xffff {
+		sum = sum>>16 + sum&0xffff
+	}
+	return ^uint16(sum)
+}

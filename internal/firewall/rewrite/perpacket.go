@@ -1,0 +1,69 @@
+package rewrite
+
+import (
+	"slices"
+
+	"github.com/linerate/linerate/internal/firewall/equal"
+	"github.com/linerate/linerate/internal/firewall/ruleset"
+)
+
+const (
+	// mostTraced bounds the packets that PerPacket traces at one hook, and mostSteps the rules that they meet.
+	mostTraced = 2000
+	mostSteps  = 2_000_000
+)
+
+// PerPacket returns how many rules a packet meets at a hook, on average, before and after. Both are of the
+// same packets, those at the ends of the rules' intervals. counted: a packet weighs as much as the counters
+// that it increases have counted; otherwise all weigh the same.
+func PerPacket(before, after *ruleset.Ruleset) (old, now float64, counted bool) {
+	type traced struct {
+		old, now float64
+		counters []*ruleset.Counter
+	}
+	var all []traced
+	shares := make(map[*ruleset.Counter]float64) // packets that increase a counter
+	for _, hook := range hooks(before) {
+		steps := 0
+		for _, p := range equal.Directed(before, hook, mostTraced) {
+			if steps > mostSteps {
+				break
+			}
+			a, b := before.Trace(hook, p, nil), after.Trace(hook, p, nil)
+			steps += len(a.Steps) + len(b.Steps)
+			all = append(all, traced{float64(len(a.Steps)), float64(len(b.Steps)), a.Counters})
+			for _, c := range a.Counters {
+				shares[c]++
+			}
+		}
+	}
+	if len(all) == 0 {
+		return 0, 0, false
+	}
+	var weights, plainOld, plainNow float64
+	for _, t := range all {
+		weight := 0.0
+		for _, c := range t.counters {
+			weight += float64(c.Packets) / shares[c]
+		}
+		old, now, weights = old+weight*t.old, now+weight*t.now, weights+weight
+		plainOld, plainNow = plainOld+t.old, plainNow+t.now
+	}
+	if weights > 0 {
+		return old / weights, now / weights, true
+	}
+	return plainOld / float64(len(all)), plainNow / float64(len(all)), false
+}
+
+// hooks returns the hooks of a ruleset, each once.
+func hooks(r *ruleset.Ruleset) []string {
+	var all []string
+	for _, t := range r.Tables {
+		for _, c := range t.Chains {
+			if c.Hook != "" && !slices.Contains(all, c.Hook) {
+				all = append(all, c.Hook)
+			}
+		}
+	}
+	return all
+}

@@ -1,0 +1,63 @@
+package text
+
+import (
+	"io"
+	"strings"
+
+	"github.com/linerate/linerate/internal/report"
+)
+
+// firewallRewrite writes what a rewrite of rules saves, how it was proved, and the rules as a difference.
+func firewallRewrite(w io.Writer, d *report.FirewallDocument, s Style) error {
+	p := &printer{w: w, s: s}
+	r := d.Rewrite
+	if len(r.Changed) == 0 {
+		p.line("No shorter rules were found. A packet meets %s rules.", decimal(r.Before))
+	} else {
+		by := "on average over packets at the ends of the rules' ranges"
+		if r.Counted {
+			by = "weighed by the counters"
+		}
+		p.head("A packet meets " + decimal(r.After) + " rules instead of " + decimal(r.Before) + " (" + r.Program + "), " + by)
+		for _, c := range r.Changed {
+			p.line("  %s %s: %d rules before, %d after", c.Table, c.Chain, c.Before, c.After)
+		}
+		answer := s.green("equal")
+		if !r.Proof.Equal {
+			answer = s.red("not proven")
+		}
+		p.line("Proof: %s, for every verdict and every counter, by %d cells and %d traced packets.", answer, r.Proof.Cells, r.Proof.Packets)
+	}
+	for _, k := range r.Kept {
+		p.wrapped("", strings.TrimSpace(k.Table+" "+k.Chain)+" keeps its rules, because the new ones are not proven to be equal: "+k.Why)
+	}
+	for _, n := range r.Notes {
+		p.wrapped("", n)
+	}
+	if r.Ruleset != "" {
+		p.line("")
+		firewallDiff(p, r)
+	}
+	return p.err
+}
+
+// FirewallDiff writes how new rules differ from the old ones, and nothing else.
+func FirewallDiff(w io.Writer, d *report.FirewallDocument, s Style) error {
+	p := &printer{w: w, s: s}
+	if d.Rewrite != nil && d.Rewrite.Ruleset != "" {
+		firewallDiff(p, d.Rewrite)
+	}
+	return p.err
+}
+
+func firewallDiff(p *printer, r *report.FirewallRewrite) {
+	for _, l := range r.Diff() {
+		switch l[0] {
+		case '+':
+			l = p.s.green(l)
+		case '-':
+			l = p.s.red(l)
+		}
+		p.line("%s", l)
+	}
+}
