@@ -9,7 +9,6 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
-	"syscall"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -34,14 +33,10 @@ func TestWireIsCut(t *testing.T) {
 			k := newKillWorld(t, true)
 			target := reach(t, k)
 			k.before = k.settings(t)
-			tune, said := k.tune(t, target, farWindow+","+nearBuffer)
-			if !k.freeze(t, tune, said, far) {
-				t.Fatalf("tune ended before a far change was in force\n%s", said)
-			}
+			tune, said := k.holdFar(t, target, farWindow+","+nearBuffer)
 			if err := k.SetLink(t.Context(), scenario.Link{ToFar: link.Params{LossRatio: 1}}); err != nil {
 				t.Fatal(err)
 			}
-			signal(t, tune, syscall.SIGCONT)
 			var exit *lab.ExitError
 			if err := tune.Wait(); !errors.As(err, &exit) || exit.Code != 12 {
 				t.Errorf("tune ended with %v, want exit status 12", err)

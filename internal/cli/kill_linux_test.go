@@ -79,16 +79,12 @@ const (
 func TestFarDies(t *testing.T) {
 	t.Parallel()
 	k := newKillWorld(t, true)
-	tune, said := k.tune(t, k.Far().Address, farWindow)
-	if !k.freeze(t, tune, said, far) {
-		t.Fatalf("tune ended before a far change was in force\n%s", said)
-	}
+	tune, said := k.holdFar(t, k.Far().Address, farWindow)
 	// The lock of the far journal holds the number of its process, in the far host's own numbering.
 	if err := k.Far().Exec(t.Context(), "sh", "-c", `kill -9 $(cat "$0")`,
 		filepath.Join(k.state, "far", "lock")).Run(); err != nil {
 		t.Fatal(err)
 	}
-	signal(t, tune, syscall.SIGCONT)
 	var exit *lab.ExitError
 	if err := tune.Wait(); !errors.As(err, &exit) || exit.Code != 12 {
 		t.Errorf("tune ended with %v, want exit status 12\n%s", err, said)
@@ -171,11 +167,17 @@ type running struct {
 	ended chan error // receives once
 }
 
-// tune starts a tune of some knobs over a simulated path to a target.
+// tune starts a tune of some knobs over a fast simulated path to a target.
 func (k *killWorld) tune(t *testing.T, target, knobs string) (tune *running, said *syncBuffer) {
 	t.Helper()
+	return k.tuneAt(t, "fast", target, knobs)
+}
+
+// tuneAt starts a tune over a simulated path of a pace, see [cli.SimulatedPath].
+func (k *killWorld) tuneAt(t *testing.T, pace, target, knobs string) (tune *running, said *syncBuffer) {
+	t.Helper()
 	c := k.command(t.Context(), k.Near(), "tune", target, "--knobs", knobs, "--thorough", "--progress", "lines")
-	c.Env = append(c.Env, cli.SimulatedPath+"=fast",
+	c.Env = append(c.Env, cli.SimulatedPath+"="+pace,
 		"PATH="+filepath.Join(k.state, "bin")+string(os.PathListSeparator)+os.Getenv("PATH"))
 	said = &syncBuffer{}
 	c.Stderr = said
@@ -184,6 +186,19 @@ func (k *killWorld) tune(t *testing.T, target, knobs string) (tune *running, sai
 	}
 	tune = &running{c, make(chan error, 1)}
 	go func() { tune.ended <- c.Wait() }()
+	return tune, said
+}
+
+// holdFar starts a tune that stays in a test while a far change is in trial, and waits for that.
+func (k *killWorld) holdFar(t *testing.T, target, knobs string) (tune *running, said *syncBuffer) {
+	t.Helper()
+	tune, said = k.tuneAt(t, "hold", target, knobs)
+	await(t, "a far change to be in force", func() bool {
+		return tune.over() || !cmp.Equal(k.before[far], k.settings(t)[far])
+	})
+	if tune.over() {
+		t.Fatalf("tune ended before a far change was in force: %v\n%s", tune.Wait(), said)
+	}
 	return tune, said
 }
 

@@ -19,7 +19,8 @@ import (
 )
 
 // SimulatedPath is the environment variable that gives the commands of a test a simulated path:
-// "fast", or "real-time" for tests that take as long as real ones.
+// "fast", "real-time" for tests that take as long as real ones, or "hold" for tests that last as long
+// as a setting of the far host is changed.
 const SimulatedPath = "LINERATE_TEST_PATH"
 
 // MainOverSimulatedPath is Main with a simulated path where [SimulatedPath] is set: a tune then
@@ -28,7 +29,7 @@ const SimulatedPath = "LINERATE_TEST_PATH"
 func MainOverSimulatedPath() int {
 	a := newApp(os.Stdin, os.Stdout, os.Stderr)
 	if pace := os.Getenv(SimulatedPath); pace != "" {
-		a.path = func(far *peer.Client) loop.FarHost { return simulatedPath{far, pace == "real-time"} }
+		a.path = func(far *peer.Client) loop.FarHost { return simulatedPath{far, pace, new(float64)} }
 	}
 	status := a.run(os.Args[1:])
 	if c, _, err := a.rootCommand().Find(os.Args[1:]); err == nil && !c.Hidden && c.Name() != "up" &&
@@ -43,7 +44,8 @@ func MainOverSimulatedPath() int {
 // hosts, as their settings are at the moment of the test.
 type simulatedPath struct {
 	*peer.Client
-	realTime bool
+	pace   string
+	before *float64 // the window of the far host in the first test
 }
 
 const (
@@ -63,14 +65,22 @@ func (p simulatedPath) Run(ctx context.Context, s traffic.Spec, _ func(traffic.I
 	if err != nil {
 		return nil, err
 	}
+	if *p.before == 0 {
+		*p.before = receiver
+	}
 	pause := 10 * time.Millisecond // in which a test can kill the tune
-	if p.realTime {
+	if p.pace == "real-time" {
 		pause = s.Duration + max(s.WarmUp, 0)
 	}
-	select {
-	case <-ctx.Done():
-		return nil, ctx.Err()
-	case <-time.After(pause):
+	for held := true; held; held = p.pace == "hold" && receiver != *p.before {
+		select {
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		case <-time.After(pause):
+		}
+		if receiver, err = bufferLimit(ctx, p.Client, "sysctl:net.ipv4.tcp_rmem"); err != nil {
+			return nil, err
+		}
 	}
 	rate := min(simulatedRate, 8*min(sender, receiver)/2/simulatedRTT) * (1 + simulatedNoise*(2*rand.Float64()-1))
 	r := &traffic.Result{
