@@ -26,8 +26,8 @@ type wing struct {
 }
 
 // wings is the house, from the ground up. A package imports its own wing and lower ones, never a
-// higher one. A directory that is not in this table fails the test: choose its place, and say why in
-// docs/design.
+// higher one. A directory that is not in this table fails the test: choose its place, and say why
+// in docs/design.
 var wings = []wing{
 	{"base", "units, statistics, files that survive power loss; knows nothing of networks or of linerate"},
 	{"kernel", "system calls, netlink, /proc and /sys as text and bytes; the only importer of netlink libraries"},
@@ -64,8 +64,8 @@ var apart = [][2]string{
 	{"internal/experiment", "internal/dialect"}, // package reach runs tests in every dialect
 }
 
-// strangers are rooms of one wing, or of several, that must not import each other: what they have in
-// common is joined above them.
+// strangers are rooms of one wing, or of several, that must not import each other: what they have
+// in common is joined above them.
 var strangers = [][]string{
 	{"internal/diagnose", "internal/experiment/tune", "internal/peer"}, // the loop joins them
 	{"internal/diagnose/cards", "internal/diagnose/disks", "internal/diagnose/flows", "internal/diagnose/processors", "internal/diagnose/tables"},
@@ -149,7 +149,8 @@ func list(t *testing.T, goos, dir string) []listed {
 	}
 }
 
-// TestWings holds the direction of imports, once per operating system because build tags choose files.
+// TestWings holds the direction of imports, once per operating system because build tags choose
+// files.
 func TestWings(t *testing.T) {
 	for _, goos := range systems {
 		t.Run(goos, func(t *testing.T) {
@@ -170,8 +171,8 @@ func TestWings(t *testing.T) {
 	}
 }
 
-// place is where a package stands: the number of its wing, counted from the ground. The programs and
-// what serves development stand above all wings.
+// place is where a package stands: the number of its wing, counted from the ground. The programs
+// and what serves development stand above all wings.
 func place(name string) (floor int, ok bool) {
 	switch first, _, _ := strings.Cut(name, "/"); first {
 	case hub, "cmd", "dev":

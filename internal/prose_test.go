@@ -19,8 +19,8 @@ type mannerism struct {
 	instead string
 }
 
-// anyOf matches a line that has at least one of the mannerisms. One pass with it costs a twentieth of a
-// pass with each.
+// anyOf matches a line that has at least one of the mannerisms. One pass with it costs a twentieth
+// of a pass with each.
 func anyOf(list []mannerism) *regexp.Regexp {
 	patterns := make([]string, len(list))
 	for i, m := range list {
@@ -51,8 +51,8 @@ func mannerisms(t *testing.T) []mannerism {
 	return all
 }
 
-// prose returns the parts of a file that people read, by line number: of Go the comments and strings,
-// of everything else all of it.
+// prose returns the parts of a file that people read, by line number: of Go the comments and
+// strings, of everything else all of it.
 func prose(name string, src []byte) map[int]string {
 	lines := make(map[int]string)
 	if !strings.HasSuffix(name, ".go") {
@@ -81,9 +81,10 @@ func prose(name string, src []byte) map[int]string {
 	}
 }
 
-// unread are paths whose words are not ours, or quote what to avoid. Directories called testdata, with
-// recorded outputs and golden files, are not read either, but for the scripts of commands. disk.sh is
-// part of the key under which machines cache a disk, and state.go names a key of a stored file.
+// unread are paths whose words are not ours, or quote what to avoid. Directories called testdata,
+// with recorded outputs and golden files, are not read either, but for the scripts of commands.
+// disk.sh is part of the key under which machines cache a disk, and state.go names a key of a
+// stored file.
 var unread = regexp.MustCompile(`/vendor/|^CONTRIBUTING.md$|^LICENSE$|^internal/prose_test.go$|` +
 	`^internal/lab/guest/disk.sh$|^hub/internal/alert/state.go$|` +
 	`\.(sum|mod|svg|png|gz|tar|bz2|xz|css)$`)

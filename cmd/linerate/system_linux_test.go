@@ -114,9 +114,9 @@ func (h *host) confined(service string) {
 		"NoNewPrivs: 1", "Seccomp: 2")
 }
 
-// reboot restarts the system in order. It starts the target that `systemctl reboot` ends in, without
-// logind between: on a slow guest logind can fail to load just after systemd has reloaded its units.
-// cut ends the system as a power cut does.
+// reboot restarts the system in order. It starts the target that `systemctl reboot` ends in,
+// without logind between: on a slow guest logind can fail to load just after systemd has reloaded
+// its units. cut ends the system as a power cut does.
 func (h *host) reboot() {
 	h.t.Helper()
 	// The guest may end before it answers.

@@ -150,8 +150,8 @@ func TestOthersAreWhatOthersUsed(t *testing.T) {
 	}
 }
 
-// TestRowsAreFair: every row of TCP streams is played under the default of most hosts and under BBR,
-// and every row says what another program could do as well.
+// TestRowsAreFair: every row of TCP streams is played under the default of most hosts and under
+// BBR, and every row says what another program could do as well.
 func TestRowsAreFair(t *testing.T) {
 	for _, r := range rows("linerate", "key", "bench") {
 		tcp := strings.HasPrefix(r.test, "stream") || strings.HasPrefix(r.test, "pacing tcp")

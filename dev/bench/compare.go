@@ -93,8 +93,8 @@ func (o outcome) verdict() string {
 }
 
 // play plays a row under each of its congestion controls and returns the outcome with the worst
-// ratio. A host's default decides much here: the timer of bbr's pacing costs a program that sends in
-// small pieces far more than one that sends in large ones.
+// ratio. A host's default decides much here: the timer of bbr's pacing costs a program that sends
+// in small pieces far more than one that sends in large ones.
 func (r row) play(ctx context.Context, w *world, rounds int, seconds float64,
 	missing map[string]string) (outcome, error) {
 	if len(r.congestion) == 0 {

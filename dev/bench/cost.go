@@ -84,7 +84,8 @@ func (u usage) others() float64 {
 }
 
 // parseOwn returns the CPU seconds of a process and of its ended children, from /proc/PID/stat:
-// fields 14 to 17 of proc(5), utime, stime, cutime and cstime. The name before them may hold spaces.
+// fields 14 to 17 of proc(5), utime, stime, cutime and cstime. The name before them may hold
+// spaces.
 func parseOwn(b []byte) (float64, error) {
 	fields := bytes.Fields(b[bytes.LastIndexByte(b, ')')+1:])
 	if len(fields) < 15 {

@@ -11,9 +11,9 @@
 // exact signed-rank interval. Ratios are oriented so that more is better, costs included.
 //
 // Stream rows are played under CUBIC, the default of most hosts, and under BBR; the worse ratio is
-// the row's. A row whose other programs of the machine used more than a twentieth of its CPUs is not
-// judged: -patience waits for a quiet moment before each round, and -only repeats a row. Each row
-// names those of linerate's ways that another program could use as well.
+// the row's. A row whose other programs of the machine used more than a twentieth of its CPUs is
+// not judged: -patience waits for a quiet moment before each round, and -only repeats a row. Each
+// row names those of linerate's ways that another program could use as well.
 //
 // # Units
 //

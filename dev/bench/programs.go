@@ -71,8 +71,8 @@ func throughput(r result) float64   { return r.Throughput }
 func transactions(r result) float64 { return r.Transactions }
 func packets(r result) float64      { return r.Packets }
 
-// perNearCPU returns the gigabytes that a CPU second of the sending threads carried, in the measured
-// window; 0: not known.
+// perNearCPU returns the gigabytes that a CPU second of the sending threads carried, in the
+// measured window; 0: not known.
 func perNearCPU(r result) float64 {
 	if r.Ends.Local.Cost <= 0 {
 		return 0

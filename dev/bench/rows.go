@@ -91,8 +91,8 @@ func rows(exe, key, self string) []row {
 		}
 		table = append(table, r)
 	}
-	// What a CPU second of the test's own threads carries is a ratio that other programs of the machine
-	// move less than throughput. The sending end bounds it, because it does most of the work.
+	// What a CPU second of the test's own threads carries is a ratio that other programs of the
+	// machine move less than throughput. The sending end bounds it, because it does most of the work.
 	for _, n := range []string{"16", "256"} {
 		table = append(table, row{test: "stream, " + n + " connections, bytes per CPU time", unit: "GB per CPU s",
 			scale: 1, goal: goalScale, ways: waysMany, congestion: both, programs: []program{

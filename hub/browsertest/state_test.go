@@ -66,8 +66,8 @@ func quoted(s string) string {
 	return "\"" + strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(s) + "\""
 }
 
-// TestFresh checks that a hub shows the figures of its first minute, over a time that they fill, and
-// at the end of a longer one.
+// TestFresh checks that a hub shows the figures of its first minute, over a time that they fill,
+// and at the end of a longer one.
 func TestFresh(t *testing.T) {
 	tb := open(t, &fake{interfaces: 2, fresh: true})
 	tb.size(1280, 900)

@@ -55,8 +55,8 @@ func Main(args []string, in io.Reader, out, errw io.Writer) int {
 }
 
 // newApp returns an app whose texts pass the filter. Standard error always does: it is for readers.
-// Standard output does where it is a terminal, which also gets colours; a file or a pipe gets what the
-// command prints.
+// Standard output does where it is a terminal, which also gets colours; a file or a pipe gets what
+// the command prints.
 func newApp(in io.Reader, out, errw io.Writer) *app {
 	if terminal(out) {
 		out = visible.NewWriter(out, true)

@@ -14,8 +14,8 @@ type parameter struct {
 	optional, many bool
 }
 
-// parameters reads the arguments of a command from its Use, in which [X] is optional, X... is one or
-// more, X|y is an X or the word y, and --flag X is a flag.
+// parameters reads the arguments of a command from its Use, in which [X] is optional, X... is one
+// or more, X|y is an X or the word y, and --flag X is a flag.
 func parameters(use string) []parameter {
 	var all []parameter
 	words := strings.Fields(use)[1:]

@@ -25,9 +25,9 @@ func testTree() *cobra.Command {
 	return a.rootCommand()
 }
 
-// TestArgumentsInWords gives every command zero to four arguments. It takes those that the first line
-// of its help has; for others the error names the argument that is missing, or those that are too
-// many.
+// TestArgumentsInWords gives every command zero to four arguments. It takes those that the first
+// line of its help has; for others the error names the argument that is missing, or those that are
+// too many.
 func TestArgumentsInWords(t *testing.T) {
 	count := regexp.MustCompile(`arg\(s\)|arguments? received|accepts|requires`)
 	for _, c := range commands(testTree()) {

@@ -43,8 +43,8 @@ func (a *app) calculate(q calculation) error {
 	return a.print(doc, func(s text.Style) error { return text.Calc(a.out, doc, s) })
 }
 
-// quantityFlag is a flag with a unit, read by the parser of its type. Zero and less are refused: they
-// would count as not given.
+// quantityFlag is a flag with a unit, read by the parser of its type. Zero and less are refused:
+// they would count as not given.
 type quantityFlag struct {
 	set  func(string) (positive bool, err error)
 	kind string

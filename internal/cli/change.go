@@ -246,8 +246,8 @@ func (a *app) confirmCommand() *cobra.Command {
 	}
 }
 
-// historyCommand shows the journal. The document has every change; the text has one row for the trials
-// of a tune that are over.
+// historyCommand shows the journal. The document has every change; the text has one row for the
+// trials of a tune that are over.
 func (a *app) historyCommand() *cobra.Command {
 	var (
 		run string
@@ -296,8 +296,8 @@ committed, persisted or undone. A tune tries many changes. Those that it took ba
 	return c
 }
 
-// changesOfRun returns the changes of one tune. The journal and not the store of runs has the names:
-// the run of a tune from another host is stored there.
+// changesOfRun returns the changes of one tune. The journal and not the store of runs has the
+// names: the run of a tune from another host is stored there.
 func changesOfRun(changes []journal.Change, run string) ([]journal.Change, error) {
 	var names []string
 	for _, c := range changes {

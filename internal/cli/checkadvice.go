@@ -19,8 +19,8 @@ import (
 // failingVerdicts are the arguments of --fail-on; a check does not fail for advice that is right.
 var failingVerdicts = []advice.Verdict{advice.NowDefault, advice.Ignored, advice.Removed, advice.Harmful}
 
-// notUnderstood is the argument of --fail-on for lines that were not read. It is no verdict, so that
-// it comes beside one: --fail-on harmful,not-understood.
+// notUnderstood is the argument of --fail-on for lines that were not read. It is no verdict, so
+// that it comes beside one: --fail-on harmful,not-understood.
 const notUnderstood = "not-understood"
 
 // checkAdviceCommand judges old advice. A line that it does not understand is a line of the

@@ -19,8 +19,8 @@ import (
 const demoScenario = "receive-window"
 
 // demoTune returns the further flags of the demo's tune. Its segments are shorter than the default
-// for such a path: the effects are large, and people watch. It tries every remedy, so that they also
-// see what becomes of one that does not help.
+// for such a path: the effects are large, and people watch. It tries every remedy, so that they
+// also see what becomes of one that does not help.
 func demoTune() []string {
 	return []string{"--duration", "700ms", "--warm-up", "400ms", "--budget", "2m30s", "--thorough"}
 }
@@ -88,8 +88,8 @@ func (d *teller) event(e lab.Event) {
 	}
 }
 
-// diagnosis prints the first finding in full: the limit, and why. For a document that it cannot read
-// it prints the sentence of the event instead.
+// diagnosis prints the first finding in full: the limit, and why. For a document that it cannot
+// read it prints the sentence of the event instead.
 func (d *teller) diagnosis(e lab.Event) {
 	var doc report.DiagnoseDocument
 	if err := json.Unmarshal(e.Document, &doc); err != nil || len(doc.Findings) == 0 {

@@ -49,8 +49,8 @@ var exitMeanings = map[int]string{
 // exitsOf is the annotation of a command with the statuses that it can end with.
 const exitsOf = "exits"
 
-// exits returns the annotation of a command that can end with these statuses, besides ok, failed and
-// usage, which are possible everywhere.
+// exits returns the annotation of a command that can end with these statuses, besides ok, failed
+// and usage, which are possible everywhere.
 func exits(statuses ...int) map[string]string {
 	words := make([]string, len(statuses))
 	for i, status := range statuses {
@@ -59,8 +59,8 @@ func exits(statuses ...int) map[string]string {
 	return map[string]string{exitsOf: strings.Join(words, " ")}
 }
 
-// exitsHelp returns the table of the statuses that a command can end with; the program's own help has
-// all of them.
+// exitsHelp returns the table of the statuses that a command can end with; the program's own help
+// has all of them.
 func exitsHelp(c *cobra.Command) string {
 	statuses := []int{exitOK, exitFailed, exitUsage}
 	if !c.HasParent() {

@@ -17,8 +17,8 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// causes are the names whose use makes a command able to end with a status: the constants of exit.go,
-// and what other packages return the errors from that exitStatus maps.
+// causes are the names whose use makes a command able to end with a status: the constants of
+// exit.go, and what other packages return the errors from that exitStatus maps.
 var causes = map[int]*regexp.Regexp{
 	exitPartial:    regexp.MustCompile(`^exitPartial$`),
 	exitFinding:    regexp.MustCompile(`^exitFinding$`),
@@ -42,8 +42,8 @@ var neverEnds = map[string]map[int]string{
 	"linerate undo":  {exitUnreachable: "what was undone here makes it a partial result"},
 }
 
-// TestHelpListsPossibleStatuses compares the statuses that the help of a command lists with those that
-// its source can reach: the functions of this package that it calls, and what these use.
+// TestHelpListsPossibleStatuses compares the statuses that the help of a command lists with those
+// that its source can reach: the functions of this package that it calls, and what these use.
 func TestHelpListsPossibleStatuses(t *testing.T) {
 	source := parseOwnSource(t)
 	for _, c := range commands(testTree()) {

@@ -91,7 +91,8 @@ these namespaces. The prices are kept in the state directory, and used as long a
 	return c
 }
 
-// rulePrices returns the prices of rules: measured now, or earlier on this host, or the built-in ones.
+// rulePrices returns the prices of rules: measured now, or earlier on this host, or the built-in
+// ones.
 func (a *app) rulePrices(ctx context.Context, calibrate bool) (report.FirewallPrices, error) {
 	dir, err := a.stateDir()
 	if err != nil {

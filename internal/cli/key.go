@@ -19,8 +19,8 @@ const mostOfKeyFile = 4096
 // keyFlags are the ways to give a key on the command line.
 //
 // Every user of a host can read the arguments of every process (proc_pid_cmdline(5)), but only its
-// owner the environment, a file of mode 0600 and standard input. So the key itself as an argument is
-// for hosts without other users.
+// owner the environment, a file of mode 0600 and standard input. So the key itself as an argument
+// is for hosts without other users.
 type keyFlags struct{ key, file string }
 
 // add registers the flags; what describes the key.

@@ -10,8 +10,8 @@ import (
 )
 
 // TestKnobsPrintsSettings gives each line that `knobs --current` prints about this host to a shell,
-// and the word that comes out to the parser of `linerate set`: the line must be one setting with the
-// value that was read.
+// and the word that comes out to the parser of `linerate set`: the line must be one setting with
+// the value that was read.
 func TestKnobsPrintsSettings(t *testing.T) {
 	sh, err := exec.LookPath("sh")
 	if err != nil {

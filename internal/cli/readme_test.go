@@ -39,8 +39,8 @@ func TestGeneratedReadme(t *testing.T) {
 	clitest.Generated(t, path, []byte(before+from+example+to+after), *update)
 }
 
-// TestOnePlaceOfThePrograms compares every path of an installed program, in units, guides and examples,
-// with the directory into which the README installs it.
+// TestOnePlaceOfThePrograms compares every path of an installed program, in units, guides and
+// examples, with the directory into which the README installs it.
 func TestOnePlaceOfThePrograms(t *testing.T) {
 	readme, err := os.ReadFile("../../README.md")
 	if err != nil {

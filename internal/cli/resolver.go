@@ -238,8 +238,8 @@ func resolveServer(ctx context.Context, server string, port uint16) (netip.AddrP
 	return netip.AddrPortFrom(found[0].Unmap(), port), nil
 }
 
-// mayLoad refuses a load on an address that is not this host's, unless the user has shown that it is
-// theirs. Only then may a generator send it thousands of queries a second.
+// mayLoad refuses a load on an address that is not this host's, unless the user has shown that it
+// is theirs. Only then may a generator send it thousands of queries a second.
 func (a *app) mayLoad(ctx context.Context, server netip.Addr, port uint16, far targetFlags, confirmed bool,
 	p *progress.Line) error {
 	if confirmed || isLocal(server) {

@@ -19,8 +19,8 @@ import (
 )
 
 // SimulatedPath is the environment variable that gives the commands of a test a simulated path:
-// "fast", "real-time" for tests that take as long as real ones, or "hold" for tests that last as long
-// as a setting of the far host is changed.
+// "fast", "real-time" for tests that take as long as real ones, or "hold" for tests that last as
+// long as a setting of the far host is changed.
 const SimulatedPath = "LINERATE_TEST_PATH"
 
 // MainOverSimulatedPath is Main with a simulated path where [SimulatedPath] is set: a tune then

@@ -107,8 +107,8 @@ and packets (small datagrams that arrive). The terms are:
 	return c
 }
 
-// leastBudget is the time of the first diagnosis, which names what to try: a second of echoes, one of
-// transactions, three of load, and the warm-up of the load.
+// leastBudget is the time of the first diagnosis, which names what to try: a second of echoes, one
+// of transactions, three of load, and the warm-up of the load.
 const leastBudget = 8 * time.Second
 
 // options checks the flags before anything is connected or opened.

@@ -62,8 +62,8 @@ func (a *app) runToUndo(name string) (storedRun, error) {
 	return storedRun{id, run}, nil
 }
 
-// runsWithFarChanges returns the stored runs that committed changes at the far end which no undo has
-// taken back, newest first. A run that cannot be read is named in a warning.
+// runsWithFarChanges returns the stored runs that committed changes at the far end which no undo
+// has taken back, newest first. A run that cannot be read is named in a warning.
 func (a *app) runsWithFarChanges() ([]storedRun, error) {
 	store, _, err := a.runStore()
 	if err != nil {
@@ -92,8 +92,8 @@ func withFarChanges(runs []storedRun) []storedRun {
 	return slices.DeleteFunc(runs, func(r storedRun) bool { return len(r.changes(peer.FarSide)) == 0 })
 }
 
-// nearChanges returns the ids of what a run changed on this host and is still in force. The value is
-// compared too, for a journal that was begun anew since.
+// nearChanges returns the ids of what a run changed on this host and is still in force. The value
+// is compared too, for a journal that was begun anew since.
 func nearChanges(run storedRun, here []journal.Change) []string {
 	return ids(stillThere(run.changes("near"), here))
 }
@@ -187,8 +187,8 @@ func (a *app) undoAt(ctx context.Context, target string, runs []storedRun, t tar
 	return outcomes, left
 }
 
-// undoThere undoes changes of the far host. The outcome of a change that could not be undone has the
-// reason, and the error has it again.
+// undoThere undoes changes of the far host. The outcome of a change that could not be undone has
+// the reason, and the error has it again.
 func undoThere(ctx context.Context, client *peer.Client, changes []journal.Change) ([]journal.Outcome, error) {
 	if len(changes) == 0 {
 		return nil, nil

@@ -13,8 +13,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// TestTextFitsTheTerminal lists the scenarios on terminals of several widths: each line fits. Into a
-// pipe each scenario is one line.
+// TestTextFitsTheTerminal lists the scenarios on terminals of several widths: each line fits. Into
+// a pipe each scenario is one line.
 func TestTextFitsTheTerminal(t *testing.T) {
 	list := func(out io.Writer) {
 		if status := newApp(strings.NewReader(""), out, io.Discard).run([]string{"lab", "list"}); status != exitOK {

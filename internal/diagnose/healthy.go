@@ -180,8 +180,8 @@ func counts(s *evidence.Span, prefix string) bool {
 	return false
 }
 
-// unseen turns the verdict on a watched host into "cannot be judged": a host whose counters are hidden,
-// as in a container without /proc, looks the same with every fault and without any.
+// unseen turns the verdict on a watched host into "cannot be judged": a host whose counters are
+// hidden, as in a container without /proc, looks the same with every fault and without any.
 func unseen(x *evidence.Finding, s *evidence.Span) {
 	missing := []string{}
 	if len(s.CPUs) == 0 {

@@ -14,12 +14,14 @@ var ofProcessors = []evidence.Code{evidence.SoftirqCPUSaturated, evidence.CPUSat
 // stagesShown is how many stages a finding names.
 const stagesShown = 3
 
-// WantsProfile reports whether a processor is the limit, so that a short profile shows what it does.
+// WantsProfile reports whether a processor is the limit, so that a short profile shows what it
+// does.
 func WantsProfile(found []evidence.Finding) bool {
 	return slices.ContainsFunc(found, func(x evidence.Finding) bool { return slices.Contains(ofProcessors, x.Code) })
 }
 
-// profiled adds the measured shares of a profile to the findings about processors of the watched host.
+// profiled adds the measured shares of a profile to the findings about processors of the watched
+// host.
 func profiled(c *evidence.Case, found []evidence.Finding) {
 	for _, s := range c.Watched {
 		if s.Profile == nil {

@@ -7,8 +7,8 @@ import (
 	"github.com/linerate/linerate/internal/diagnose/evidence"
 )
 
-// TestProfiled checks that findings about processors name the stages of the profile, the firewall's its
-// own share, and that other findings and other hosts stay as they are.
+// TestProfiled checks that findings about processors name the stages of the profile, the firewall's
+// its own share, and that other findings and other hosts stay as they are.
 func TestProfiled(t *testing.T) {
 	c := &evidence.Case{Watched: []evidence.Span{{Side: "near", Profile: &evidence.Profile{Event: "cpu-clock", Samples: 900,
 		Stages: []evidence.StageShare{{Name: "GRO", Share: 0.4, Low: 0.36, High: 0.44},

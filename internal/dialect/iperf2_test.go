@@ -110,8 +110,8 @@ func TestIperf2RealServer(t *testing.T) {
 }
 
 // reported runs a UDP test against a server of the program and returns the result and the program's
-// output. While the program takes a new client over, it drops the datagrams of all others (2.1.8), and on
-// a busy machine it may never report a stream. Such a test has no result, so it is repeated.
+// output. While the program takes a new client over, it drops the datagrams of all others (2.1.8),
+// and on a busy machine it may never report a stream. Such a test has no result, so it is repeated.
 func reported(t *testing.T, spec traffic.Spec) (*traffic.Result, string) {
 	t.Helper()
 	for range 5 {

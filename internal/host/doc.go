@@ -66,8 +66,8 @@
 //
 // Documentation/ABI/testing/sysfs-class-net{,-statistics,-queues}, sysfs-bus-pci;
 // Documentation/networking/{ip-sysctl,statistics, scaling}.rst;
-// Documentation/admin-guide/sysctl/net.rst; Documentation/ABI/testing/dev-kmsg; proc(5). Each parser names its file and the kernel that
-// changed its form.
+// Documentation/admin-guide/sysctl/net.rst; Documentation/ABI/testing/dev-kmsg; proc(5). Each
+// parser names its file and the kernel that changed its form.
 //
 // # Limits
 //

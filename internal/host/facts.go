@@ -8,9 +8,9 @@ import (
 	"time"
 )
 
-// facts is what only netlink reports, from the kernel or from the archive's linerate directory. Both
-// give the same types, so that the code above treats them the same way and every golden test of an
-// archive also tests the code that reads a live host.
+// facts is what only netlink reports, from the kernel or from the archive's linerate directory.
+// Both give the same types, so that the code above treats them the same way and every golden test
+// of an archive also tests the code that reads a live host.
 type facts struct {
 	links     []linkFact
 	addresses []addressFact

@@ -144,8 +144,8 @@ func fromLinkFact(l linkFact, e ethtoolFacts) Interface {
 	return dev
 }
 
-// MaxInterfaces bounds what is read of a host that is not this one: a switch with every VLAN has some
-// 4,200, a host with a thousand containers some 2,000. An archive may claim any number.
+// MaxInterfaces bounds what is read of a host that is not this one: a switch with every VLAN has
+// some 4,200, a host with a thousand containers some 2,000. An archive may claim any number.
 const MaxInterfaces = 8192
 
 // sysfsIsOurs reports whether /sys/class/net shows the same interfaces as netlink. sysfs shows the

@@ -8,7 +8,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// TestKernelLog reads records as /dev/kmsg has them, with the sentences of kernels from 2.6 to 6.12.
+// TestKernelLog reads records as /dev/kmsg has them, with the sentences of kernels from 2.6 to
+// 6.12.
 func TestKernelLog(t *testing.T) {
 	l := kernelLog{cards: []string{"eth0", "enp3s0", "eno1"}, now: 4000 * time.Second}
 	for _, record := range []string{

@@ -5,8 +5,8 @@ import "strings"
 // inContainer is the Virtualization of an operating-system container of any make.
 const inContainer = "container"
 
-// evidence reads the files of a host by their names below its root ("proc/1/cgroup"). Text returns a
-// whole file without blanks at its ends, empty if it cannot be read. Exists follows links.
+// evidence reads the files of a host by their names below its root ("proc/1/cgroup"). Text returns
+// a whole file without blanks at its ends, empty if it cannot be read. Exists follows links.
 type evidence struct {
 	Text   func(name string) string
 	Exists func(name string) bool
@@ -34,7 +34,8 @@ var hypervisors = []struct{ mark, name string }{
 
 // virtualization returns what a host runs on: the hypervisor's name, "vm" for a hypervisor that
 // hides its name, "container", or both as "kvm+container". It is empty for bare metal. The result
-// decides whether the speeds of a NIC and of a bus mean anything: those of an emulated device do not.
+// decides whether the speeds of a NIC and of a bus mean anything: those of an emulated device do
+// not.
 //
 // The evidence, strongest first: DMI strings, /sys/hypervisor, the clock sources that guests
 // register, the CPU flag that every hypervisor sets on x86, a device tree node on other
@@ -44,8 +45,8 @@ var hypervisors = []struct{ mark, name string }{
 // rent whole machines use the strings of their guests with one more word, which is known for one
 // cloud.
 //
-// Sources: /sys/class/dmi/id and /sys/hypervisor of Documentation/ABI; CPUID leaf 1 as /proc/cpuinfo
-// prints it; arch/x86/kernel/{kvmclock.c,cpu/hypervisor.c};
+// Sources: /sys/class/dmi/id and /sys/hypervisor of Documentation/ABI; CPUID leaf 1 as
+// /proc/cpuinfo prints it; arch/x86/kernel/{kvmclock.c,cpu/hypervisor.c};
 // Documentation/devicetree/bindings/arm/xen.txt; systemd-detect-virt(1).
 func virtualization(t evidence) string {
 	vm := hypervisor(t)
@@ -86,8 +87,8 @@ func hypervisor(t evidence) string {
 		}
 		return "kvm"
 	}
-	// A guest without informative firmware, such as a small virtual machine that boots without any, still
-	// has the flag and a clock.
+	// A guest without informative firmware, such as a small virtual machine that boots without any,
+	// still has the flag and a clock.
 	if !flag {
 		return ""
 	}
@@ -109,8 +110,8 @@ func clockSources(t evidence) string {
 }
 
 // contained reports whether a container runtime left its marks: systemd's note, the files of Docker
-// and Podman, the control groups of the first process, and the environment variable of a container's
-// first process (readable by root only).
+// and Podman, the control groups of the first process, and the environment variable of a
+// container's first process (readable by root only).
 func contained(t evidence) bool {
 	for _, mark := range []string{"run/systemd/container", "run/.containerenv", ".dockerenv"} {
 		if t.Exists(mark) {
@@ -132,8 +133,8 @@ func contained(t evidence) bool {
 	return false
 }
 
-// processorFlag reports whether the first CPU of /proc/cpuinfo has the flag "hypervisor": CPUID leaf
-// 1, ECX bit 31, which no hardware sets and every hypervisor does. x86 only.
+// processorFlag reports whether the first CPU of /proc/cpuinfo has the flag "hypervisor": CPUID
+// leaf 1, ECX bit 31, which no hardware sets and every hypervisor does. x86 only.
 func processorFlag(cpuinfo string) bool {
 	for line := range strings.Lines(cpuinfo) {
 		if key, value, ok := strings.Cut(line, ":"); ok && strings.TrimSpace(key) == "flags" {

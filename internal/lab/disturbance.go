@@ -45,15 +45,15 @@ func readUsage() (u usage, ok bool) {
 	return u, true
 }
 
-// process is one line of /proc/PID/stat: CPU time of the process, and of its children that ended, in
-// seconds.
+// process is one line of /proc/PID/stat: CPU time of the process, and of its children that ended,
+// in seconds.
 type process struct {
 	parent int
 	used   float64
 }
 
-// readProcesses reads all processes by number. One that ends meanwhile is left out; its time is that
-// of its parent then.
+// readProcesses reads all processes by number. One that ends meanwhile is left out; its time is
+// that of its parent then.
 func readProcesses() map[int]process {
 	all := make(map[int]process)
 	names, err := filepath.Glob("/proc/[0-9]*/stat")
@@ -74,8 +74,8 @@ func readProcesses() map[int]process {
 	return all
 }
 
-// parseProcess reads /proc/PID/stat (proc_pid_stat(5)). The second field is the name in parentheses,
-// which may contain any character.
+// parseProcess reads /proc/PID/stat (proc_pid_stat(5)). The second field is the name in
+// parentheses, which may contain any character.
 func parseProcess(b []byte) (p process, ok bool) {
 	fields := strings.Fields(string(b[bytes.LastIndexByte(b, ')')+1:]))
 	const parent, first = 1, 11 // of the fields after the name; then utime, stime, cutime, cstime
@@ -112,8 +112,8 @@ func treeOf(root int, all map[int]process) float64 {
 	return sum
 }
 
-// disturbance says what else used the machine between two readings, as the end of a sentence; empty:
-// nothing that matters. CPUs is the number of CPUs.
+// disturbance says what else used the machine between two readings, as the end of a sentence;
+// empty: nothing that matters. CPUs is the number of CPUs.
 func disturbance(before, after usage, cpus int) string {
 	all := after.all - before.all
 	if all <= 0 || cpus <= 0 {

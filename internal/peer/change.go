@@ -44,10 +44,10 @@ func (c *Client) UndoOutcomes(ctx context.Context, ids ...string) ([]journal.Out
 	return a.Outcomes, err
 }
 
-// Commit makes trials of the far host permanent until they are undone there or that host restarts. It
-// opens a new connection to confirm them, which shows that the changes do not lock everyone out who
-// is not connected already. If it cannot, the far host undoes all trials of this client, and the
-// error is ErrUnconfirmed.
+// Commit makes trials of the far host permanent until they are undone there or that host restarts.
+// It opens a new connection to confirm them, which shows that the changes do not lock everyone out
+// who is not connected already. If it cannot, the far host undoes all trials of this client, and
+// the error is ErrUnconfirmed.
 func (c *Client) Commit(ctx context.Context, ids ...string) error {
 	var a commitAnswer
 	if err := c.call(ctx, msgCommit, changesCall{IDs: ids}, &a, changeBound); err != nil || a.Token == nil {

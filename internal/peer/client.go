@@ -201,9 +201,9 @@ func (c *Client) greet(ctx context.Context) (*Client, error) {
 	return nil, err
 }
 
-// apart returns the name of the far host, with the target behind it where this host has the same name,
-// as clones and fresh installations do: a sentence about one of them must not be read as about the
-// other.
+// apart returns the name of the far host, with the target behind it where this host has the same
+// name, as clones and fresh installations do: a sentence about one of them must not be read as
+// about the other.
 func apart(far, near, target string) string {
 	if far == "" || far != near {
 		return far

@@ -100,8 +100,8 @@ type changesCall struct {
 	IDs []string `json:"ids"`
 }
 
-// commitAnswer asks for a new connection with this token, which confirms the commit. Without a token
-// the commit is done.
+// commitAnswer asks for a new connection with this token, which confirms the commit. Without a
+// token the commit is done.
 type commitAnswer struct {
 	Token  *wire.Token   `json:"token,omitempty"`
 	Within time.Duration `json:"within_nanoseconds,omitempty"`

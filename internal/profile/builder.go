@@ -37,8 +37,8 @@ type Seen struct {
 	Count   uint64
 }
 
-// Builder counts stacks. It holds at most maxStacks different ones, so that its memory does not grow
-// with time; further ones count under their leaf alone. It is for one goroutine at a time.
+// Builder counts stacks. It holds at most maxStacks different ones, so that its memory does not
+// grow with time; further ones count under their leaf alone. It is for one goroutine at a time.
 type Builder struct {
 	event  string
 	timer  bool
@@ -63,8 +63,8 @@ type counted struct {
 	processes map[string]uint64
 }
 
-// NewBuilder returns an empty builder for an event. Timer reports that the event cannot see code with
-// interrupts off, so that samples where interrupts are allowed again are moved to the caller.
+// NewBuilder returns an empty builder for an event. Timer reports that the event cannot see code
+// with interrupts off, so that samples where interrupts are allowed again are moved to the caller.
 func NewBuilder(event string, timer bool) *Builder {
 	return &Builder{event: event, timer: timer, index: make(map[Frame]int), stacks: make(map[string]*counted)}
 }
@@ -118,13 +118,13 @@ func (b *Builder) stack(s Seen) *counted {
 	return c
 }
 
-// Window is what was counted beside the samples. The zero value is a window of which nothing but the
-// samples is known.
+// Window is what was counted beside the samples. The zero value is a window of which nothing but
+// the samples is known.
 type Window struct {
 	// SampleSeconds is the processor time that one sample stands for; 0: the event has no time.
 	SampleSeconds float64
-	// BusySeconds is the processor time of all busy samples together, where SampleSeconds is not known:
-	// what the kernel accounted.
+	// BusySeconds is the processor time of all busy samples together, where SampleSeconds is not
+	// known: what the kernel accounted.
 	BusySeconds float64
 	// EventsPerSample is what one sample stands for in units of the event; for events without time.
 	EventsPerSample float64
@@ -270,8 +270,8 @@ func (b *Builder) Finish(w Window) *Profile {
 	return p
 }
 
-// landings returns, for each function that allows interrupts at one instruction, the offset where that
-// shows.
+// landings returns, for each function that allows interrupts at one instruction, the offset where
+// that shows.
 func (b *Builder) landings() map[int]int64 {
 	byOffset := make(map[int]map[int64]uint64)
 	for _, c := range b.order {

@@ -39,8 +39,8 @@ type Change struct {
 	Differs bool `json:"differs"`
 }
 
-// leastShare is the share of the samples below which a function is not compared: its interval is wider
-// than itself.
+// leastShare is the share of the samples below which a function is not compared: its interval is
+// wider than itself.
 const leastShare = 0.005
 
 // falseShare is the part of the rows marked as different that may be so by chance (Benjamini and
@@ -87,7 +87,8 @@ type estimate struct {
 	at, down, up float64
 }
 
-// change is the difference of two independent estimates: half-widths add in squares (Newcombe 1998).
+// change is the difference of two independent estimates: half-widths add in squares (Newcombe
+// 1998).
 func (e estimate) change(after estimate) Change {
 	d := after.at - e.at
 	return Change{Name: cmp.Or(e.name, after.name), Before: e.at, After: after.at, Difference: d,
@@ -111,7 +112,8 @@ func totalRow(p *Profile) estimate {
 	return e
 }
 
-// value returns the row as an estimate in the unit of the comparison. An absent row was seen 0 times.
+// value returns the row as an estimate in the unit of the comparison. An absent row was seen 0
+// times.
 func (c *Comparison) value(p *Profile, rows []Row, name string) estimate {
 	r := find(rows, name)
 	if c.Unit == UnitPerPacket {

@@ -34,8 +34,8 @@ type LockWait struct {
 	Ratio     float64 `json:"time_ratio"` // of the window; more than 1 when several tasks wait
 }
 
-// lockPaths are the beginnings of functions that implement locks and the tracing of them: who waits is
-// the first function that is none.
+// lockPaths are the beginnings of functions that implement locks and the tracing of them: who waits
+// is the first function that is none.
 var lockPaths = []string{"bpf_", "__bpf_", "__traceiter_", "trace_", "__pv_queued_", "native_queued_", "queued_", "_raw_",
 	"__raw_", "do_raw_", "mutex_", "__mutex_", "rwsem_", "__rwsem", "down_", "__down_", "up_", "percpu_", "__percpu_",
 	"rt_mutex", "rt_spin", "osq_", "lock_release", "lock_acquire", "kvm_wait", "pv_"}
@@ -57,8 +57,8 @@ func hasAnyPrefix(s string, prefixes []string) bool {
 	return false
 }
 
-// StageOfPath returns the nearest stage of the network path in a stack of names, leaf first, or what
-// the leaf is.
+// StageOfPath returns the nearest stage of the network path in a stack of names, leaf first, or
+// what the leaf is.
 func StageOfPath(names []string) string {
 	for _, n := range names {
 		if s := StageOf(n); onPath(s) {

@@ -93,8 +93,8 @@ func sum(x []float64) float64 {
 }
 
 // dispersion returns the variance of the counts x around their ratio to the sizes of the slices,
-// relative to that of independent samples: variance is what one unit of size has then. It is at least
-// 1: fewer than independent samples would vary is chance. One slice knows no variance.
+// relative to that of independent samples: variance is what one unit of size has then. It is at
+// least 1: fewer than independent samples would vary is chance. One slice knows no variance.
 func dispersion(x, size []float64, total, variance float64) float64 {
 	n := 0
 	for _, s := range size {
@@ -134,9 +134,9 @@ func poisson(k, z float64) (low, high float64) {
 	return max(0, centre-half), centre + half
 }
 
-// quantileT returns the 97.5 % quantile of Student's t with the given degrees of freedom, within 0.1 %
-// (Cornish and Fisher's expansion from the normal one; exact values for one to four). Without any
-// degree it is the normal one: nothing is known about dispersion then.
+// quantileT returns the 97.5 % quantile of Student's t with the given degrees of freedom, within
+// 0.1 % (Cornish and Fisher's expansion from the normal one; exact values for one to four). Without
+// any degree it is the normal one: nothing is known about dispersion then.
 func quantileT(degrees int) float64 {
 	const z = 1.959963984540054
 	switch {

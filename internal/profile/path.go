@@ -53,8 +53,8 @@ type Node struct {
 	Calls    []*Node // most samples first
 }
 
-// Tree returns the calls from the root: contexts, then functions. Nodes below least samples are left
-// out, and counted in the second result.
+// Tree returns the calls from the root: contexts, then functions. Nodes below least samples are
+// left out, and counted in the second result.
 func (p *Profile) Tree(least uint64) (*Node, uint64) {
 	root := &Node{Function: -1, Name: "all"}
 	index := map[*Node]map[string]*Node{}

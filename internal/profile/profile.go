@@ -1,6 +1,7 @@
 package profile
 
-// Profile is what a host did while it was sampled. The builder fills it; slices of time are not kept.
+// Profile is what a host did while it was sampled. The builder fills it; slices of time are not
+// kept.
 type Profile struct {
 	// Event is what interrupted the CPUs, as perf names it; Timer reports one that cannot see code
 	// with interrupts off.
@@ -100,7 +101,8 @@ type Row struct {
 	Dispersion float64 `json:"dispersion_ratio,omitempty"`
 }
 
-// Process is a program and the processor time on its account: its own, and what interrupts borrowed.
+// Process is a program and the processor time on its account: its own, and what interrupts
+// borrowed.
 type Process struct {
 	Name     string  `json:"name"`
 	Own      uint64  `json:"own_samples_total"`
@@ -144,6 +146,6 @@ func (p *Profile) StageRow(name string) *Row { return find(p.Stages, name) }
 // WorkRow returns the row of a kind of work; nil: no sample did it.
 func (p *Profile) WorkRow(name string) *Row { return find(p.Work, name) }
 
-// Handled is the number of packets that the host worked on: received and sent ones, and forwarded ones
-// once.
+// Handled is the number of packets that the host worked on: received and sent ones, and forwarded
+// ones once.
 func (p *Packets) Handled() uint64 { return p.Received + p.Sent - min(p.Forwarded, p.Received+p.Sent) }

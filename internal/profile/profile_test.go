@@ -215,8 +215,8 @@ func simulate(r *rand.Rand, share, burst float64, slices int) *profile.Profile {
 	return b.Finish(profile.Window{SampleSeconds: 0.005, PacketsBySlice: packets, Slices: slices})
 }
 
-// TestIntervals checks that intervals hold the truth as often as they promise, also where samples come
-// in bursts: planted shares of 10, 30 and 60 %, and one with few samples.
+// TestIntervals checks that intervals hold the truth as often as they promise, also where samples
+// come in bursts: planted shares of 10, 30 and 60 %, and one with few samples.
 func TestIntervals(t *testing.T) {
 	r := rand.New(rand.NewPCG(20, 1))
 	for _, share := range []float64{0.005, 0.1, 0.3, 0.6} {
@@ -242,8 +242,8 @@ func TestIntervals(t *testing.T) {
 	}
 }
 
-// TestCompare checks that two profiles of the same load differ in at most one of twenty comparisons,
-// that bursts do not change that, and that a planted difference is found.
+// TestCompare checks that two profiles of the same load differ in at most one of twenty
+// comparisons, that bursts do not change that, and that a planted difference is found.
 func TestCompare(t *testing.T) {
 	r := rand.New(rand.NewPCG(20, 2))
 	for _, burst := range []float64{0, 0.3} {

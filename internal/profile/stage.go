@@ -20,8 +20,8 @@ const (
 	stageBPF     = "BPF"
 )
 
-// workStages are the rows of the table that say what a function does, wherever it is called from. All
-// other rows are places of the network path.
+// workStages are the rows of the table that say what a function does, wherever it is called from.
+// All other rows are places of the network path.
 var workStages = map[string]string{
 	"copy": "copy", "checksum": "checksum", "skb alloc/free": "packet buffers", "memory alloc": "memory",
 	"DMA/IOMMU": "DMA", "VM exit": "hypervisor", "sched": "scheduler", "lock": "lock", "timer/clock": "timer",
@@ -176,6 +176,6 @@ const (
 	enableLeast = 10
 )
 
-// softIRQs run the handlers of softirqs: handle_softirqs from Linux 6.10 on. The label of the section
-// hides the older name in some kernels.
+// softIRQs run the handlers of softirqs: handle_softirqs from Linux 6.10 on. The label of the
+// section hides the older name in some kernels.
 var softIRQs = map[string]bool{"handle_softirqs": true, "__do_softirq": true, "__softirqentry_text_start": true}

@@ -34,8 +34,8 @@ type symbol struct {
 const longestFunction = 1 << 20
 
 // ReadSymbols reads /proc/kallsyms: functions of the kernel, its modules, BPF programs and
-// trampolines. Padding in front of functions (__pfx_) and data are left out. It returns ErrHidden when
-// every address is zero.
+// trampolines. Padding in front of functions (__pfx_) and data are left out. It returns ErrHidden
+// when every address is zero.
 func ReadSymbols(r io.Reader) (*Symbols, error) {
 	s := &Symbols{all: make([]symbol, 0, 1<<16)}
 	scanner := bufio.NewScanner(r)

@@ -11,8 +11,8 @@ import (
 // SchemaDisk is the schema of the document of `linerate disk`.
 const SchemaDisk = "linerate.disk/1"
 
-// DiskDocument is linerate.disk/1: tests of a file or a device, whose figure each is, and the layers
-// below. The figures at the top are those of the first test.
+// DiskDocument is linerate.disk/1: tests of a file or a device, whose figure each is, and the
+// layers below. The figures at the top are those of the first test.
 type DiskDocument struct {
 	Envelope
 	Subject               storage.Subject    `json:"subject"`

@@ -18,7 +18,8 @@ const (
 	SchemaFirewallTrace = "linerate.firewall-trace/1"
 )
 
-// FirewallDocument is linerate.firewall/1: what rules cost each packet, and which of them are to blame.
+// FirewallDocument is linerate.firewall/1: what rules cost each packet, and which of them are to
+// blame.
 type FirewallDocument struct {
 	Envelope
 	From     string            `json:"from,omitempty"` // the file; absent for this host

@@ -46,7 +46,8 @@ type FirewallKept struct {
 	Why   string `json:"why"`
 }
 
-// Rewritten adds what a rewrite of one ruleset offers. The error is that of rules without a text form.
+// Rewritten adds what a rewrite of one ruleset offers. The error is that of rules without a text
+// form.
 func (d *FirewallDocument) Rewritten(before *ruleset.Ruleset, r rewrite.Result) error {
 	var old, now bytes.Buffer
 	if err := rewrite.Write(&old, before); err != nil {
@@ -78,8 +79,8 @@ func (d *FirewallDocument) Rewritten(before *ruleset.Ruleset, r rewrite.Result) 
 // mostCompared bounds the lines of one comparison, squared: a longer change is shown as a whole.
 const mostCompared = 4_000_000
 
-// Diff returns how the new rules differ from the old ones, a line each, with a plus, a minus or a blank before
-// it and three lines around each change.
+// Diff returns how the new rules differ from the old ones, a line each, with a plus, a minus or a
+// blank before it and three lines around each change.
 func (w *FirewallRewrite) Diff() []string {
 	old, now := strings.Split(strings.TrimSuffix(w.Old, "\n"), "\n"), strings.Split(strings.TrimSuffix(w.Ruleset, "\n"), "\n")
 	var all []string

@@ -21,8 +21,8 @@ type ResolverDocument struct {
 	// CacheHitRatio is the share of the queries that the server answered from its cache, as its own
 	// counters say; absent: they were not read.
 	CacheHitRatio *float64 `json:"cache_hit_ratio,omitempty"`
-	// FreshSeconds is how long the server went on serving the old data of a changed record; absent: not
-	// measured.
+	// FreshSeconds is how long the server went on serving the old data of a changed record; absent:
+	// not measured.
 	FreshSeconds *float64 `json:"fresh_seconds,omitempty"`
 }
 

@@ -1,5 +1,5 @@
-// Package resolver is the wing about name servers: how fast one answers, what holds it, and what its
-// options change.
+// Package resolver is the wing about name servers: how fast one answers, what holds it, and what
+// its options change.
 //
 // # Rooms
 //

@@ -4,20 +4,20 @@
 // # Model
 //
 // A [Spec] describes one test: direction, order, size and number of operations in flight, how each
-// write becomes durable, and a [Way] past the page cache. A [Session] opens the target once and runs
-// tests on it. A directory gets a file of the session's own, filled with bytes that do not compress.
-// That file has no name, so that the kernel removes it at every end of the process, kill -9 included.
-// An existing file or device is only read, unless the caller permits writes.
+// write becomes durable, and a [Way] past the page cache. A [Session] opens the target once and
+// runs tests on it. A directory gets a file of the session's own, filled with bytes that do not
+// compress. That file has no name, so that the kernel removes it at every end of the process, kill
+// -9 included. An existing file or device is only read, unless the caller permits writes.
 //
-// [Session.Run] reads the counters of every layer below the file (package layers), runs the operations
-// from threads or through io_uring, and reads the counters again. [Judge] compares the bytes at the
-// file, those that this process caused at the storage layer, and those at the devices, and looks at
-// the pages in memory. The figure is the device's only when these agree within 5 %.
+// [Session.Run] reads the counters of every layer below the file (package layers), runs the
+// operations from threads or through io_uring, and reads the counters again. [Judge] compares the
+// bytes at the file, those that this process caused at the storage layer, and those at the devices,
+// and looks at the pages in memory. The figure is the device's only when these agree within 5 %.
 // Otherwise [Verdict].Whose names what answered.
 //
-// Without a rate a new operation starts when one ends (closed loop). With a rate operations are due on
-// a schedule, and the latency of each counts from when it was due (open loop), so that a device that
-// stalls cannot hide the operations that waited meanwhile.
+// Without a rate a new operation starts when one ends (closed loop). With a rate operations are due
+// on a schedule, and the latency of each counts from when it was due (open loop), so that a device
+// that stalls cannot hide the operations that waited meanwhile.
 //
 // # Ways past the cache
 //
@@ -40,8 +40,9 @@
 // # Limits
 //
 // Linux only. A virtual disk is measured up to the host that provides it: no guest can see that
-// host's cache. Between creating and unlinking a file there is a moment in which kill -9 leaves a file
-// called .linerate-disk-*; it exists only on file systems without O_TMPFILE. Bytes of other programs at
-// the same device are separated by /proc/self/io, which does not see below a loop device. While a
-// test runs the process collects no garbage, and a device that never answers holds its thread.
+// host's cache. Between creating and unlinking a file there is a moment in which kill -9 leaves a
+// file called .linerate-disk-*; it exists only on file systems without O_TMPFILE. Bytes of other
+// programs at the same device are separated by /proc/self/io, which does not see below a loop
+// device. While a test runs the process collects no garbage, and a device that never answers holds
+// its thread.
 package storage

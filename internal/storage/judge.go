@@ -67,8 +67,8 @@ type Evidence struct {
 // tolerance is how far bytes at the device may differ from those at the file.
 const tolerance = 0.05
 
-// Judge says whose figure a result is, from its evidence alone. Each step asks for what would make the
-// figure another's; the first that applies names it.
+// Judge says whose figure a result is, from its evidence alone. Each step asks for what would make
+// the figure another's; the first that applies names it.
 func Judge(e Evidence) Verdict {
 	v := Verdict{ResidentRatio: share(e.ResidentAfter), ResidentBefore: share(e.ResidentBefore)}
 	v.Whose = e.whose(&v)

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// ladderMost is the largest depth of a ladder, and ladderGain what a further step must add: two steps
-// in a row without it end the ladder.
+// ladderMost is the largest depth of a ladder, and ladderGain what a further step must add: two
+// steps in a row without it end the ladder.
 const (
 	ladderMost = 256
 	ladderGain = 1.05

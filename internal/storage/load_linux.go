@@ -119,9 +119,9 @@ func (l *load) run(ctx context.Context) error {
 		return err
 	}
 	defer release()
-	// A thread that sleeps in an operation keeps its logical processor (sys.HeldRead). With one for each
-	// thread none waits for another, and the sampler has its own. A garbage collection would wait for
-	// the slowest operation; the loops allocate nothing.
+	// A thread that sleeps in an operation keeps its logical processor (sys.HeldRead). With one for
+	// each thread none waits for another, and the sampler has its own. A garbage collection would wait
+	// for the slowest operation; the loops allocate nothing.
 	defer debug.SetGCPercent(debug.SetGCPercent(-1))
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(max(runtime.GOMAXPROCS(0), len(l.workers)+1)))
 	halt := context.AfterFunc(ctx, func() { l.stop.Store(true) })

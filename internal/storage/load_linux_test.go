@@ -35,8 +35,8 @@ func engines(t *testing.T) []Engine {
 	return []Engine{Psync, IOUring}
 }
 
-// TestLoadWrites checks that every engine writes each block of a sequential pass, whole and unlike the
-// others, with every kind of sync.
+// TestLoadWrites checks that every engine writes each block of a sequential pass, whole and unlike
+// the others, with every kind of sync.
 func TestLoadWrites(t *testing.T) {
 	const block, blocks = 4096, 64
 	for _, engine := range engines(t) {
@@ -94,8 +94,8 @@ func TestLoadFails(t *testing.T) {
 	}
 }
 
-// TestOpenLoop checks that operations keep their schedule, and that each latency counts from when it
-// was due: with a schedule that lies in the past at once, all are late.
+// TestOpenLoop checks that operations keep their schedule, and that each latency counts from when
+// it was due: with a schedule that lies in the past at once, all are late.
 func TestOpenLoop(t *testing.T) {
 	for _, engine := range engines(t) {
 		f := scratch(t, 1<<20)

@@ -86,8 +86,8 @@ type Rung struct {
 // buy latency and hardly any throughput.
 const kneeShare = 0.9
 
-// Knee returns the smallest depth of a ladder that reaches nine tenths of its highest rate; 0 for an
-// empty ladder.
+// Knee returns the smallest depth of a ladder that reaches nine tenths of its highest rate; 0 for
+// an empty ladder.
 func Knee(ladder []Rung) int {
 	most := 0.0
 	for _, r := range ladder {

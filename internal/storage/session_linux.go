@@ -212,7 +212,8 @@ func (s *Session) existing(t Target) error {
 	return nil
 }
 
-// openDirect opens the same file with O_DIRECT. The path in /proc leads to files without a name too.
+// openDirect opens the same file with O_DIRECT. The path in /proc leads to files without a name
+// too.
 func (s *Session) openDirect(at sys.FileAt) {
 	s.align = 512
 	if at.DirectKnown {

@@ -22,8 +22,8 @@ import (
 	"github.com/linerate/linerate/internal/storage/layers"
 )
 
-// inMounts runs a test in a process with mounts of its own, and returns true there: a thread could have
-// its own, but /proc/self shows those of the process.
+// inMounts runs a test in a process with mounts of its own, and returns true there: a thread could
+// have its own, but /proc/self shows those of the process.
 func inMounts(t *testing.T) bool {
 	t.Helper()
 	const variable = "LINERATE_STORAGE_MOUNTS"

@@ -27,7 +27,8 @@ type Meter struct {
 	met        map[string]bool // names of series that a reading had
 }
 
-// basics are the series without which zero means "not read". Every Linux host that shows them has them.
+// basics are the series without which zero means "not read". Every Linux host that shows them has
+// them.
 var basics = []struct{ name, what string }{
 	{"cpu_seconds_total", "the processors: /proc/stat shows no times"},
 	{"interface_receive_bytes_total", "the traffic of the interfaces: the kernel shows no counters of theirs"},

@@ -144,8 +144,8 @@ var errStuck = errors.New("the terminal takes nothing more")
 // connection, runUntil does not wait for it: it restores the terminal's settings and leaves the
 // screen as it is.
 //
-// abandon ends the context of the program, which closes its input while it may still read. It is for a
-// program that is stuck.
+// abandon ends the context of the program, which closes its input while it may still read. It is
+// for a program that is stuck.
 func runUntil(ctx context.Context, t Terminal, program *tea.Program, abandon func()) error {
 	var before *term.State
 	in, _ := t.In.(*os.File)
@@ -176,9 +176,9 @@ func runUntil(ctx context.Context, t Terminal, program *tea.Program, abandon fun
 	return errStuck
 }
 
-// presentSize returns a filter that gives each message of a size the terminal's size at this moment.
-// Bubbletea asks for it and sends it in separate goroutines, one at the start and one for each
-// SIGWINCH, so that an old size can arrive last and stay.
+// presentSize returns a filter that gives each message of a size the terminal's size at this
+// moment. Bubbletea asks for it and sends it in separate goroutines, one at the start and one for
+// each SIGWINCH, so that an old size can arrive last and stay.
 func presentSize(t Terminal) func(tea.Model, tea.Msg) tea.Msg {
 	return func(_ tea.Model, msg tea.Msg) tea.Msg {
 		out, terminal := t.Out.(interface{ Fd() uintptr })

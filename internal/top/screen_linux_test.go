@@ -210,8 +210,8 @@ func TestTerminal(t *testing.T) {
 	p.ended(0)
 }
 
-// TestLateSize delivers a size that the terminal no longer has, as a busy host does: the size at the
-// start, read before a resize and sent after it.
+// TestLateSize delivers a size that the terminal no longer has, as a busy host does: the size at
+// the start, read before a resize and sent after it.
 func TestLateSize(t *testing.T) {
 	p := start(t, "live", 130, 40)
 	got := top.PresentSize(top.Terminal{Out: p.tty})(nil, tea.WindowSizeMsg{Width: 80, Height: 24})

@@ -210,8 +210,8 @@ type End struct {
 	// whole host in the measured window, all classes but idle and steal; absent: not known
 	CPUSeconds            float64 `json:"cpu_seconds,omitempty"`
 	CPUSecondsPerGigabyte float64 `json:"cpu_seconds_per_gigabyte,omitempty"`
-	// of it, user and system time of the test's own threads, to the nanosecond; absent: not known. On a
-	// host that does something else meanwhile, the difference is mostly that.
+	// of it, user and system time of the test's own threads, to the nanosecond; absent: not known. On
+	// a host that does something else meanwhile, the difference is mostly that.
 	TestCPUSeconds            float64 `json:"test_cpu_seconds,omitempty"`
 	TestCPUSecondsPerGigabyte float64 `json:"test_cpu_seconds_per_gigabyte,omitempty"`
 	// packets of the test's payload: datagrams, segments, transactions' messages

@@ -45,8 +45,8 @@ func present() []netip.Addr {
 	return all
 }
 
-// defaultSources returns the source addresses of the default routes, IPv4 first. Connecting a UDP socket
-// looks up the route and sends nothing; the addresses are from RFC 5737 and RFC 3849, for
+// defaultSources returns the source addresses of the default routes, IPv4 first. Connecting a UDP
+// socket looks up the route and sends nothing; the addresses are from RFC 5737 and RFC 3849, for
 // documentation.
 func defaultSources() []netip.Addr {
 	var all []netip.Addr

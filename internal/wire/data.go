@@ -166,11 +166,11 @@ func (q *DataQueue) Accept(ctx context.Context) (*net.TCPConn, int, error) {
 	}
 }
 
-// Admit restricts the queue to connections from the source of a peer's control channel, see [Source]:
-// the token alone, which crosses the network in the clear at the front of each data connection, shall
-// not be enough. A listener for data only has no control channel of its own, and an ssh that carries
-// it may take another way; there, and for an invalid address, Admit does nothing. Call it before a
-// peer gets the token.
+// Admit restricts the queue to connections from the source of a peer's control channel, see
+// [Source]: the token alone, which crosses the network in the clear at the front of each data
+// connection, shall not be enough. A listener for data only has no control channel of its own, and
+// an ssh that carries it may take another way; there, and for an invalid address, Admit does
+// nothing. Call it before a peer gets the token.
 func (q *DataQueue) Admit(from netip.Addr) {
 	if q.listener.config == nil || !from.IsValid() {
 		return

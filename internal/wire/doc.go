@@ -68,9 +68,9 @@
 //
 // Each serve has one key. Package peer ends its validity and binds it to the first client; only the
 // end of that serve revokes it before. The token of a data connection travels in the clear: an
-// attacker who can read the path and send from the address of the client (of IPv6: from its /64, see
-// [DataQueue.Admit]) may take a place in a running test, but nothing more. Renew, ExpectWith, the
-// small stack of an idle channel, TCP_USER_TIMEOUT,
-// TCP_RTO_MAX_MS and SO_PRIORITY exist on Linux only; on other systems only heartbeats reveal a
-// vanished peer. To its peer, a stopped process (SIGSTOP) is gone.
+// attacker who can read the path and send from the address of the client (of IPv6: from its /64,
+// see [DataQueue.Admit]) may take a place in a running test, but nothing more. Renew, ExpectWith,
+// the small stack of an idle channel, TCP_USER_TIMEOUT, TCP_RTO_MAX_MS and SO_PRIORITY exist on
+// Linux only; on other systems only heartbeats reveal a vanished peer. To its peer, a stopped
+// process (SIGSTOP) is gone.
 package wire

@@ -95,8 +95,9 @@ func ParseKey(text string) (Key, error) {
 	return k, nil
 }
 
-// typedGroup returns the group, as the user sees it, of the character at a byte of a typed key; symbols
-// come before it. A group that is too short moves the later ones, unless nothing separates them.
+// typedGroup returns the group, as the user sees it, of the character at a byte of a typed key;
+// symbols come before it. A group that is too short moves the later ones, unless nothing separates
+// them.
 func typedGroup(text string, at, symbols int) int {
 	separator := func(r rune) bool { return r == '-' || unicode.IsSpace(r) }
 	if len(strings.FieldsFunc(text, separator)) < 2 {
@@ -125,9 +126,9 @@ func keySymbol(r rune) int {
 
 // slip says where to look in a key whose checks fail.
 //
-// Two checks locate one wrong character, and cannot distinguish it from two. So a group is named only with
-// that condition: a user who mistyped two characters would otherwise search in a wrong place.
-// Swapped neighbours leave the plain sum at zero.
+// Two checks locate one wrong character, and cannot distinguish it from two. So a group is named
+// only with that condition: a user who mistyped two characters would otherwise search in a wrong
+// place. Swapped neighbours leave the plain sum at zero.
 func slip(word [keyLength]byte, sum, weighted byte) string {
 	const all = "compare every group"
 	if sum == 0 {

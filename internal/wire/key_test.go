@@ -69,8 +69,8 @@ func TestKeyTypingSlips(t *testing.T) {
 	}
 }
 
-// TestKeyHintIsTrue: no hint claims that a group is wrong unless it must be. Two wrong characters look
-// like one elsewhere, so the group of one is named with that condition.
+// TestKeyHintIsTrue: no hint claims that a group is wrong unless it must be. Two wrong characters
+// look like one elsewhere, so the group of one is named with that condition.
 func TestKeyHintIsTrue(t *testing.T) {
 	plain := []byte(strings.ReplaceAll(wire.NewKey().String(), "-", ""))
 	other := func(c byte, by int) byte {

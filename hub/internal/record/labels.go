@@ -19,7 +19,8 @@ const (
 	maxLabels = 16 << 10
 )
 
-// lengths has the largest length of the labels that an expression makes; all others are stored ones.
+// lengths has the largest length of the labels that an expression makes; all others are stored
+// ones.
 type lengths map[string]int
 
 func (l lengths) of(label string) int {
@@ -35,8 +36,8 @@ func boundedLabels(expr parser.Expr) error {
 	return err
 }
 
-// labelLengths returns what an expression makes of labels. Where two expressions meet, each label is
-// the longer of both.
+// labelLengths returns what an expression makes of labels. Where two expressions meet, each label
+// is the longer of both.
 func labelLengths(node parser.Node) (lengths, error) {
 	made := lengths{}
 	for child := range parser.ChildrenIter(node) {

@@ -58,8 +58,8 @@ func (b *bounded) Accept() (net.Conn, error) {
 	}
 }
 
-// victim returns the connection to give up: of the source with the most, the one that has waited for
-// longest without a request under way; nil if there is none.
+// victim returns the connection to give up: of the source with the most, the one that has waited
+// for longest without a request under way; nil if there is none.
 func (b *bounded) victim() *placed {
 	count := make(map[netip.Prefix]int)
 	for _, p := range b.conns {
@@ -97,8 +97,9 @@ func (b *bounded) remember(ctx context.Context, c net.Conn) context.Context {
 	return context.WithValue(ctx, placeKey{}, placeOf(c))
 }
 
-// answering keeps the connection of a request until the returned function is called. Only then is it
-// busy: a client that sends half a request has no better right to its place than one that is idle.
+// answering keeps the connection of a request until the returned function is called. Only then is
+// it busy: a client that sends half a request has no better right to its place than one that is
+// idle.
 func answering(ctx context.Context) (done func()) {
 	p, _ := ctx.Value(placeKey{}).(*placed)
 	if p == nil {

@@ -51,8 +51,8 @@ func TestIdleConnectionsLockNobodyOut(t *testing.T) {
 	}
 }
 
-// TestBusyConnectionsKeepTheirPlaces fills every place with requests under way: none is cut off, and
-// the next connection is answered when one ends.
+// TestBusyConnectionsKeepTheirPlaces fills every place with requests under way: none is cut off,
+// and the next connection is answered when one ends.
 func TestBusyConnectionsKeepTheirPlaces(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

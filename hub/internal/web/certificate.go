@@ -26,9 +26,9 @@ import (
 	"github.com/linerate/linerate/internal/base/durable"
 )
 
-// The server's own certificate, in its data directory. ownSecret has key and certificate in one file,
-// so that a crash cannot separate them; only the server reads it. ownCertificate is for others: the
-// certificate alone, to be copied to clients.
+// The server's own certificate, in its data directory. ownSecret has key and certificate in one
+// file, so that a crash cannot separate them; only the server reads it. ownCertificate is for
+// others: the certificate alone, to be copied to clients.
 const (
 	ownSecret      = "web-key.pem"
 	ownCertificate = "web-certificate.pem"
@@ -76,8 +76,8 @@ func (s *Server) secure() error {
 // own reads the certificate of the data directory, or makes it. It replaces one that ends within a
 // month or lacks a name of this server, which changes the fingerprint.
 //
-// Older versions had the key in the file that users copy to clients. A key that may have been copied
-// is no secret: it is not used any more.
+// Older versions had the key in the file that users copy to clients. A key that may have been
+// copied is no secret: it is not used any more.
 func (s *Server) own() (tls.Certificate, error) {
 	dir := s.options.DataDir
 	if dir == "" {
@@ -134,8 +134,8 @@ func publicPart(pair tls.Certificate) []byte {
 	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: pair.Certificate[0]})
 }
 
-// outdated returns why a certificate of this server's own can no longer be used, or "". Addresses of
-// interfaces change; only what the user has configured must be in it.
+// outdated returns why a certificate of this server's own can no longer be used, or "". Addresses
+// of interfaces change; only what the user has configured must be in it.
 func (s *Server) outdated(leaf *x509.Certificate) string {
 	if !leaf.NotAfter.After(s.options.now().Add(30 * 24 * time.Hour)) {
 		return "the old one ends on " + leaf.NotAfter.UTC().Format(time.DateOnly)

@@ -36,7 +36,8 @@ func shared(t *testing.T, dir string) *x509.Certificate {
 	return pair.Leaf
 }
 
-// TestKeyThatWasCopied starts on the data of an older version, whose certificate file holds the key.
+// TestKeyThatWasCopied starts on the data of an older version, whose certificate file holds the
+// key.
 func TestKeyThatWasCopied(t *testing.T) {
 	dir := t.TempDir()
 	b, err := selfSigned([]string{"localhost"}, time.Now())
@@ -56,8 +57,8 @@ func TestKeyThatWasCopied(t *testing.T) {
 	}
 }
 
-// TestCertificateNames checks that the certificate holds for the address that the server listens on,
-// and for a new one.
+// TestCertificateNames checks that the certificate holds for the address that the server listens
+// on, and for a new one.
 func TestCertificateNames(t *testing.T) {
 	dir := t.TempDir()
 	first := serve(t, Options{Address: "127.0.0.1:0", TLS: true, DataDir: dir}, hello)

@@ -254,8 +254,8 @@ func (f *frame) setCookie(w http.ResponseWriter, token string, seconds int) {
 		Secure: f.tls != nil, SameSite: http.SameSiteStrictMode})
 }
 
-// mark lets the page's script see that there is a session to end: it cannot see the cookie of the session
-// itself. It is no secret, and the server does not read it.
+// mark lets the page's script see that there is a session to end: it cannot see the cookie of the
+// session itself. It is no secret, and the server does not read it.
 func (f *frame) mark(w http.ResponseWriter, seconds int) {
 	http.SetCookie(w, &http.Cookie{Name: "linerate_login", Value: "1", Path: "/", MaxAge: seconds,
 		Secure: f.tls != nil, SameSite: http.SameSiteStrictMode})

@@ -42,8 +42,8 @@
 //
 // # Marked logs
 //
-// A tail that was cut off cleanly looks like a log that never had it. A marked log has a second file
-// with the number of its records (see OpenMarkedLog), so that a lost end, a replaced log and a
+// A tail that was cut off cleanly looks like a log that never had it. A marked log has a second
+// file with the number of its records (see OpenMarkedLog), so that a lost end, a replaced log and a
 // missing log are corruption too. SalvageLog reads what is left of a corrupt log.
 //
 // # Units

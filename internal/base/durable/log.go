@@ -67,8 +67,8 @@ type Log struct {
 
 // OpenLog opens the log at path and returns its records, oldest first. It creates a missing log. It
 // truncates a torn tail, and that is on disk before OpenLog returns. A corrupt log causes a
-// *CorruptError and is not changed. A log on a read-only file system is opened for its records: every
-// Append fails.
+// *CorruptError and is not changed. A log on a read-only file system is opened for its records:
+// every Append fails.
 func OpenLog(fsys FS, path string) (*Log, [][]byte, error) {
 	data, err := fsys.ReadFile(path)
 	// By Replace, so that a power loss during creation leaves no log or an empty one, and never a

@@ -8,9 +8,9 @@ import (
 	"io/fs"
 )
 
-// A torn tail and a tail that was cut off look alike. A marked log has a second file that counts its
-// records: path.mark, to which Append adds the number of records after each one is on disk. The mark
-// itself is not synced, so after a power loss it may count too few and never too many.
+// A torn tail and a tail that was cut off look alike. A marked log has a second file that counts
+// its records: path.mark, to which Append adds the number of records after each one is on disk. The
+// mark itself is not synced, so after a power loss it may count too few and never too many.
 //
 // A mark is a sequence of frames: the salt of the log, the number of records, the checksum of both.
 const markFrameSize = 8 + 8 + 4
@@ -106,8 +106,8 @@ func readMarked(fsys FS, path string) (content logContent, size int, err error) 
 	}
 }
 
-// OpenMarkedLog is OpenLog for a log with a mark. It also returns a *CorruptError for a log that lost
-// its end, that was replaced, or that is missing while its mark is there.
+// OpenMarkedLog is OpenLog for a log with a mark. It also returns a *CorruptError for a log that
+// lost its end, that was replaced, or that is missing while its mark is there.
 func OpenMarkedLog(fsys FS, path string) (*Log, [][]byte, error) {
 	content, _, err := readMarked(fsys, path)
 	if errors.Is(err, fs.ErrNotExist) {

@@ -40,8 +40,8 @@ var errSymlink = errors.New("is a symbolic link, which is not followed here")
 // never end.
 var errNoFile = errors.New("is not a file")
 
-// open follows no symbolic link at the end of a name: this package reads and writes files of its own,
-// and a user who could put a link there would have it write elsewhere.
+// open follows no symbolic link at the end of a name: this package reads and writes files of its
+// own, and a user who could put a link there would have it write elsewhere.
 func open(name string, flag int, perm fs.FileMode) (*os.File, error) {
 	file, err := os.OpenFile(name, flag|noFollow, perm)
 	if err != nil && isLink(err) {

@@ -18,8 +18,9 @@ import (
 // maxLinks is how many symbolic links the kernel follows in one name (path_resolution(7)).
 const maxLinks = 40
 
-// trusted follows a name as the kernel does, and checks each directory and each symbolic link on the
-// way: the owner of a link decides where it leads, and so does the owner of the directory that holds it.
+// trusted follows a name as the kernel does, and checks each directory and each symbolic link on
+// the way: the owner of a link decides where it leads, and so does the owner of the directory that
+// holds it.
 func trusted(name string) error {
 	name, err := filepath.Abs(name)
 	if err != nil {
@@ -114,8 +115,8 @@ func (o owners) check(path string, upper bool) (fs.FileMode, error) {
 	return mode, nil
 }
 
-// own reports whether a group is known to have no member but the trusted users: the private group of
-// a user, or staff on Debian, which owns /usr/local and is empty.
+// own reports whether a group is known to have no member but the trusted users: the private group
+// of a user, or staff on Debian, which owns /usr/local and is empty.
 func (o owners) own(gid uint32) bool {
 	accounts, err := os.ReadFile(o.passwd)
 	if err != nil {

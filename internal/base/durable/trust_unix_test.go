@@ -94,8 +94,8 @@ func TestGroupsOfTheirOwn(t *testing.T) {
 	}
 }
 
-// TestLinksAreNotFollowed has a link where this package would read, write or lock a file, and a pipe
-// where it would read one.
+// TestLinksAreNotFollowed has a link where this package would read, write or lock a file, and a
+// pipe where it would read one.
 func TestLinksAreNotFollowed(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

@@ -102,8 +102,8 @@ func (h *Histogram) Quantile(q float64) float64 {
 }
 
 // Counts returns how many records are above the bound before and up to each bound, in seconds and
-// ascending. Records above the last bound are not counted. A record counts where its bucket begins, so a
-// bound is sharp to three significant digits.
+// ascending. Records above the last bound are not counted. A record counts where its bucket begins,
+// so a bound is sharp to three significant digits.
 func (h *Histogram) Counts(bounds []float64) []uint64 {
 	counts := make([]uint64, len(bounds))
 	at := 0

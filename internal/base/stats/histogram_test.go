@@ -83,8 +83,8 @@ func BenchmarkHistogramRecord(b *testing.B) {
 	}
 }
 
-// TestCounts checks that each record is in one bucket, at its end or below, and that those above the
-// last bound are left out.
+// TestCounts checks that each record is in one bucket, at its end or below, and that those above
+// the last bound are left out.
 func TestCounts(t *testing.T) {
 	h := stats.NewHistogram()
 	for _, us := range []int64{1, 10, 10, 99, 100, 101, 5000} {

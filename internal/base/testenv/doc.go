@@ -19,8 +19,8 @@
 //
 // # Sources
 //
-// CONTRIBUTING.md describes the tiers. ip(7) has the range that the kernel assigns, unix(7) the names
-// that keep a port.
+// CONTRIBUTING.md describes the tiers. ip(7) has the range that the kernel assigns, unix(7) the
+// names that keep a port.
 //
 // # Limits
 //

@@ -28,8 +28,8 @@ const awaitListener = time.Minute / 2
 var nextPort atomic.Int32
 
 // FreePorts returns the first of n ports in a row on which nothing listens at this moment, neither
-// with TCP nor with UDP. Until the end of the test no other test gets them, on Linux not even one of
-// another process: between this look and the start of a server nothing else would keep them.
+// with TCP nor with UDP. Until the end of the test no other test gets them, on Linux not even one
+// of another process: between this look and the start of a server nothing else would keep them.
 func FreePorts(t testing.TB, n int) int {
 	t.Helper()
 	for range 100 {
@@ -50,7 +50,8 @@ func FreePorts(t testing.TB, n int) int {
 }
 
 // reserved keeps a port for this test, and reports whether no other test has it. A name in the
-// abstract namespace (unix(7)) belongs to a network namespace, as ports do, and ends with its holder.
+// abstract namespace (unix(7)) belongs to a network namespace, as ports do, and ends with its
+// holder.
 func reserved(t testing.TB, port int) bool {
 	if runtime.GOOS != "linux" {
 		return true

@@ -3,11 +3,11 @@
 // # Model
 //
 // A rune is [Hidden] when a reader does not see it but a terminal or a browser obeys it: control
-// characters (escape sequences begin with one), line and paragraph separators, marks that change the
-// direction of text or have no width. [Text] and [Line] replace each by U+FFFD; a byte that is no
-// UTF-8 becomes U+FFFD too, because an 8-bit terminal obeys the bytes of C1. A [Writer] does the same
-// to everything that passes, so that a message which was formed without this filter is harmless as
-// well.
+// characters (escape sequences begin with one), line and paragraph separators, marks that change
+// the direction of text or have no width. [Text] and [Line] replace each by U+FFFD; a byte that is
+// no UTF-8 becomes U+FFFD too, because an 8-bit terminal obeys the bytes of C1. A [Writer] does the
+// same to everything that passes, so that a message which was formed without this filter is
+// harmless as well.
 //
 // # Units
 //

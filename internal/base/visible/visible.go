@@ -47,8 +47,8 @@ func Line(text string) string {
 	}, text)
 }
 
-// Writer passes text on as Text returns it. It is safe for concurrent use as far as the writer below
-// is.
+// Writer passes text on as Text returns it. It is safe for concurrent use as far as the writer
+// below is.
 type Writer struct {
 	below   io.Writer
 	colours bool

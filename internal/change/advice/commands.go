@@ -99,7 +99,8 @@ func (r *reader) shell(c, _ command) bool {
 }
 
 // wrapped reads the command that another program runs, here or on another host: ssh HOST 'sysctl -w
-// …', powershell -Command "…", nsenter -t 1 -n sysctl …. What stands before it are options and hosts.
+// …', powershell -Command "…", nsenter -t 1 -n sysctl …. What stands before it are options and
+// hosts.
 func (r *reader) wrapped(c, _ command) bool {
 	for i := 1; i < len(c.words); i++ {
 		w := c.words[i]

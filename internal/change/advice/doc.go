@@ -14,10 +14,10 @@
 // modules in GRUB_CMDLINE_LINUX, shell commands (sysctl, ethtool, ip, ifconfig, route, tc,
 // mii-tool, modprobe, mount, echo into /proc and /sys, ndd, ipadm, dladm) with or without a prompt,
 // through ssh or another shell, driver files of Solaris, .reg files, reg add, netsh, PowerShell,
-// named.conf, unbound.conf, TuneD profiles, and bare names that can denote only one setting. A name and its value
-// may be a pair of YAML, JSON, Nix, Puppet or Chef, two entries of one item ("name: …", "value:
-// …"), or a row of a table; backquotes and HTML around them are taken off. It skips a line of no
-// known form if it is a sentence, and reports it as Unknown if it looks like a setting.
+// named.conf, unbound.conf, TuneD profiles, and bare names that can denote only one setting. A name
+// and its value may be a pair of YAML, JSON, Nix, Puppet or Chef, two entries of one item ("name:
+// …", "value: …"), or a row of a table; backquotes and HTML around them are taken off. It skips a
+// line of no known form if it is a sentence, and reports it as Unknown if it looks like a setting.
 //
 // The names of FreeBSD, NetBSD, OpenBSD and macOS overlap. What only one of them has decides for
 // the whole text; without it the names are FreeBSD's. OpenBSD and macOS are recognised and not
@@ -26,8 +26,8 @@
 // A verdict comes from the first of these that applies: rules of the embedded facts that ignore the
 // value (removed, without effect), the range in the catalogue of package knob, rules that use the
 // value, and the comparison with the default of the release. A value that is a variable or a
-// placeholder is Unknown unless a rule ignores the value. A name that Linux does not have, in a tree
-// whose names are all known, is Ignored, and the reason names the setting that it resembles.
+// placeholder is Unknown unless a rule ignores the value. A name that Linux does not have, in a
+// tree whose names are all known, is Ignored, and the reason names the setting that it resembles.
 //
 // # Names and units
 //
@@ -56,5 +56,6 @@
 // Distributions backport changes to older kernels, so a release is less informative for them than
 // for kernel.org. Shell is read line by line and not interpreted: variables keep their names, and
 // every branch counts as executed. Of PowerShell the cmdlets for TCP, IP, NICs, SMB and the
-// registry are read; other Set- cmdlets of the network are listed as not understood. HP-UX and AIX (no -o, chdev) are not read.
+// registry are read; other Set- cmdlets of the network are listed as not understood. HP-UX and AIX
+// (no -o, chdev) are not read.
 package advice

@@ -164,8 +164,8 @@ var factsByName = sync.OnceValue(func() map[string][]fact {
 	return all
 })
 
-// patterns are the facts whose name has a star, by the last part of the name: there are two thousand
-// of them, and most name one setting below any key.
+// patterns are the facts whose name has a star, by the last part of the name: there are two
+// thousand of them, and most name one setting below any key.
 type patterns struct {
 	byEnd map[string][]fact // those without a star in the last part
 	open  []fact            // the others

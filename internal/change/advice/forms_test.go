@@ -87,8 +87,8 @@ func TestWrittenForms(t *testing.T) {
 	}
 }
 
-// TestNotForms: sentences, other keys and shells around them are no settings, and what gives a value
-// for a setting in words is reported.
+// TestNotForms: sentences, other keys and shells around them are no settings, and what gives a
+// value for a setting in words is reported.
 func TestNotForms(t *testing.T) {
 	for text, unread := range map[string]int{
 		"net.core.somaxconn limits the backlog of a listener.": 0,
@@ -189,7 +189,8 @@ func TestDependent(t *testing.T) {
 	}
 }
 
-// TestOpenValues: a value that the text leaves open is not refused; what holds for any value is said.
+// TestOpenValues: a value that the text leaves open is not refused; what holds for any value is
+// said.
 func TestOpenValues(t *testing.T) {
 	for text, want := range map[string]Verdict{
 		"net.core.rmem_max = $RMEM":                   Unknown,

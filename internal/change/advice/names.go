@@ -47,8 +47,8 @@ func tree(name string) string {
 	return parts[0] + "." + parts[1]
 }
 
-// misspelt returns the setting that a misspelt name stands for, or nothing: a name of the kernel, or
-// one that differs too much from all of them. A name that differs by an index or a number is
+// misspelt returns the setting that a misspelt name stands for, or nothing: a name of the kernel,
+// or one that differs too much from all of them. A name that differs by an index or a number is
 // another setting and no mistake.
 func misspelt(id string) string {
 	name, ok := strings.CutPrefix(id, "sysctl:")
@@ -106,8 +106,8 @@ func anyInterface(name string) string {
 	return strings.Join(parts, ".")
 }
 
-// otherWord finds the one name that has the same words at its beginning, at least three of them, and
-// as many in all.
+// otherWord finds the one name that has the same words at its beginning, at least three of them,
+// and as many in all.
 func otherWord(name string) string {
 	words := strings.Split(name, "_")
 	if len(words) < 4 {

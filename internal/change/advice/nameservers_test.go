@@ -56,8 +56,8 @@ server:
 	}
 }
 
-// TestNamedAgrees asks named-checkconf about every option of named in the facts: it refuses those that
-// are removed, warns of deprecated ones, and accepts the others.
+// TestNamedAgrees asks named-checkconf about every option of named in the facts: it refuses those
+// that are removed, warns of deprecated ones, and accepts the others.
 func TestNamedAgrees(t *testing.T) {
 	program := testenv.Program(t, "named-checkconf")
 	check := func(name, value string) (refused bool, said string) {

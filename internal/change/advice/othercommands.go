@@ -146,8 +146,8 @@ var notGlobal = map[string]bool{"congestionprovider": true, "forwarding": true, 
 	"nud": true, "metric": true, "weakhostsend": true, "weakhostreceive": true, "routerdiscovery": true,
 	"retransmittime": true}
 
-// netshWord completes the beginning of the words that switches and the level of auto-tuning have: dis,
-// en, high.
+// netshWord completes the beginning of the words that switches and the level of auto-tuning have:
+// dis, en, high.
 func netshWord(value string) string {
 	for _, full := range []string{"disabled", "enabled", "highlyrestricted", "restricted", "experimental"} {
 		if len(value) < len(full)-1 && value != "" && strings.HasPrefix(full, value) {

@@ -132,7 +132,8 @@ var cmdletParameters = map[string]string{
 	"-reassemblyoutoforderlimit":       "reassemblyoutoforderlimit",
 }
 
-// parameter returns the setting of a parameter, which PowerShell takes by any unambiguous beginning.
+// parameter returns the setting of a parameter, which PowerShell takes by any unambiguous
+// beginning.
 func parameter(p string) string {
 	if ours := cmdletParameters[p]; ours != "" {
 		return ours
@@ -247,8 +248,9 @@ func (r *reader) namedParameters(prefix string, words []string) {
 	}
 }
 
-// itemProperty reads Set-ItemProperty and New-ItemProperty. PropertyType is not asked, as the type of reg
-// add is not. The path, the name and the value may stand without their parameters, in this order.
+// itemProperty reads Set-ItemProperty and New-ItemProperty. PropertyType is not asked, as the type
+// of reg add is not. The path, the name and the value may stand without their parameters, in this
+// order.
 func (r *reader) itemProperty(words []string) {
 	var path, name, value string
 	var loose []string

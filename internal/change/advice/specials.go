@@ -85,8 +85,8 @@ const pageBytes = 4096
 // bytes of one socket.
 //
 // The kernel sets the middle number of tcp_mem to a sixteenth of the memory that can hold buffers
-// and the last one to 3/32 of it (tcp_init_mem in net/ipv4/tcp.c; 575796 pages on a host of 23.5 GiB
-// with Linux 6.18); those of udp_mem are twice as large (udp_init). part is that sixteenth or
+// and the last one to 3/32 of it (tcp_init_mem in net/ipv4/tcp.c; 575796 pages on a host of 23.5
+// GiB with Linux 6.18); those of udp_mem are twice as large (udp_init). part is that sixteenth or
 // eighth. This gives the host size above which given numbers are lower than the kernel's choice.
 func memory(value, protocol string, part int64) (rule, bool) {
 	low, ok := numberAt(value, 0)

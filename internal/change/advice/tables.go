@@ -23,9 +23,9 @@ import (
 //   - what the setting does, as a sentence, or as the object of "Raises" for the senses more and
 //     less.
 //
-// "@os SYSTEM", "@source TEXT" and "@since RELEASE", the first release that defaults hold for, apply
-// to the lines below them. "closed PREFIX" declares that the file has every name directly below the
-// prefix; "listed PATTERN" declares it for names that no other fact knows.
+// "@os SYSTEM", "@source TEXT" and "@since RELEASE", the first release that defaults hold for,
+// apply to the lines below them. "closed PREFIX" declares that the file has every name directly
+// below the prefix; "listed PATTERN" declares it for names that no other fact knows.
 //
 //go:embed facts/*.tsv
 var tableFiles embed.FS

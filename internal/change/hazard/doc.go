@@ -3,10 +3,10 @@
 //
 // # Model
 //
-// [Of] judges one setting against the [Port]s of a host, with the knowledge of package moderation. A
-// [Hazard] that stops the card, or a value that the module does not take, refuses the write; the
-// caller reports every other one. [Backend] asks before each write of the backend below it, so that whatever goes
-// through the journal is asked alike: set, tune, and a serve that others may tune.
+// [Of] judges one setting against the [Port]s of a host, with the knowledge of package moderation.
+// A [Hazard] that stops the card, or a value that the module does not take, refuses the write; the
+// caller reports every other one. [Backend] asks before each write of the backend below it, so that
+// whatever goes through the journal is asked alike: set, tune, and a serve that others may tune.
 //
 // Restoring an old value is never asked: journal restores by Write, and only CheckWrite asks.
 //

@@ -69,8 +69,8 @@ func TestHazards(t *testing.T) {
 	}
 }
 
-// TestJournalAsks checks that a hazard is asked where every writer passes, and that restoring an old
-// value is not.
+// TestJournalAsks checks that a hazard is asked where every writer passes, and that restoring an
+// old value is not.
 func TestJournalAsks(t *testing.T) {
 	t.Parallel()
 	const id = knob.ID("ethtool:eth0/coalesce.rx-usecs")

@@ -24,8 +24,8 @@ func (p Port) card(ports int) moderation.Card {
 		Controller: moderation.ControllerOf(p.PCIID)}
 }
 
-// Here returns the ports of this host in the order of their PCI addresses; none where sysfs does not
-// show them.
+// Here returns the ports of this host in the order of their PCI addresses; none where sysfs does
+// not show them.
 func Here() []Port { return in("/sys/class/net") }
 
 // in reads the ports below a directory like /sys/class/net.

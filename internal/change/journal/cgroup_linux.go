@@ -18,15 +18,16 @@ import (
 // groupPrefix begins the name of a guard's control group.
 const groupPrefix = "linerate-guard-"
 
-// ownGroup moves this process into a control group of its own, so that the guard outlives the session
-// that it watches: `systemctl stop`, KillUserProcesses and cgroup.kill end a whole group at once
-// (cgroups(7)). On a host with systemd, which manages the groups, it asks systemd for a transient
-// scope (sd_booted(3)). Elsewhere, or when systemd does not answer, it creates a group as high in
-// the hierarchy as permissions allow, because a group below the writer's would end with it.
+// ownGroup moves this process into a control group of its own, so that the guard outlives the
+// session that it watches: `systemctl stop`, KillUserProcesses and cgroup.kill end a whole group at
+// once (cgroups(7)). On a host with systemd, which manages the groups, it asks systemd for a
+// transient scope (sd_booted(3)). Elsewhere, or when systemd does not answer, it creates a group as
+// high in the hierarchy as permissions allow, because a group below the writer's would end with it.
 //
 // It returns a function to call before the process exits, and a sentence for the log of the guard.
 // If every attempt fails, the guard still has a session of its own and survives everything but the
-// end of the group. It uses version 2 of control groups only (Documentation/admin-guide/cgroup-v2.rst).
+// end of the group. It uses version 2 of control groups only
+// (Documentation/admin-guide/cgroup-v2.rst).
 func ownGroup(name string) (leave func(), done string) {
 	leave = func() {}
 	before, err := unifiedGroup()
@@ -150,8 +151,8 @@ func sweepGroups(parent string) {
 	}
 }
 
-// leaveGroup moves this process, which is about to exit, out of its group and removes the group. The
-// next guard removes a group that stays.
+// leaveGroup moves this process, which is about to exit, out of its group and removes the group.
+// The next guard removes a group that stays.
 func leaveGroup(dir string) {
 	if enterGroup(filepath.Dir(dir)) == nil {
 		_ = os.Remove(dir)

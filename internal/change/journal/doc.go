@@ -71,15 +71,15 @@
 // left running.
 //
 // The guard does not depend on storage. The writer repeats each record on the pipe before it writes
-// the knob, so the guard has the session's changes in memory; it also reads the log whenever it grows.
-// At the deadline it tries the lock for a second, compares and writes the knobs by what it
-// remembers, and brings the journal up to date second, with two seconds for the storage. A value that
-// could be a driver's rounding is left to the journal, unless the journal is not available. A log that
-// vanished, shrank or is damaged is never opened by the guard, which would hide the damage; the alarm
-// goes to the terminal, guard.log, syslog(3) and the next command. Open begins a new journal only
-// after the guards of the old one have taken back what they remember. The program of a guard is locked
-// in memory, because its storage may hang too. Commit checks the clock again after its record is
-// on disk, because the guard does not wait for it.
+// the knob, so the guard has the session's changes in memory; it also reads the log whenever it
+// grows. At the deadline it tries the lock for a second, compares and writes the knobs by what it
+// remembers, and brings the journal up to date second, with two seconds for the storage. A value
+// that could be a driver's rounding is left to the journal, unless the journal is not available. A
+// log that vanished, shrank or is damaged is never opened by the guard, which would hide the
+// damage; the alarm goes to the terminal, guard.log, syslog(3) and the next command. Open begins a
+// new journal only after the guards of the old one have taken back what they remember. The program
+// of a guard is locked in memory, because its storage may hang too. Commit checks the clock again
+// after its record is on disk, because the guard does not wait for it.
 //
 // Where systemd runs, each guard keeps a transient timer (systemd-run(1)) that recovers the journal
 // after the deadline if the guard itself was killed.
@@ -109,8 +109,8 @@
 // # State directory
 //
 // Open refuses a directory, a log or a lock that another user can change (see durable.Truster),
-// because undo writes what the journal says. Undo removes and edits only files with linerate's names
-// in the directories that package persist uses, whatever the journal says.
+// because undo writes what the journal says. Undo removes and edits only files with linerate's
+// names in the directories that package persist uses, whatever the journal says.
 //
 // journal.log is a marked log of package durable with one JSON object per record (type record), and
 // journal.log.mark counts its records; lock holds
@@ -127,11 +127,11 @@
 //
 // No kernel has a compare-and-swap for a knob: if another program writes between our read and our
 // write, microseconds apart, its value is lost. A guard can be killed; then systemd's timer or the
-// next start recovers. Changes of a network namespace can be taken back only inside it. The read-back follows
-// the write at once, so a value that another program sets in between counts as the system's
-// rounding of ours; the note then names both values. The kernel reuses the numbers of ended network
-// namespaces within a boot, see Identity. The times of a change mean nothing in another time
-// namespace. Control groups are those of version 2; systemd is asked through busctl(1) and gets two
-// seconds. Windows has no guards yet. After a power loss the mark may count too few records, so a
-// failing disk that then damages the last record makes it look like a torn write.
+// next start recovers. Changes of a network namespace can be taken back only inside it. The
+// read-back follows the write at once, so a value that another program sets in between counts as
+// the system's rounding of ours; the note then names both values. The kernel reuses the numbers of
+// ended network namespaces within a boot, see Identity. The times of a change mean nothing in
+// another time namespace. Control groups are those of version 2; systemd is asked through busctl(1)
+// and gets two seconds. Windows has no guards yet. After a power loss the mark may count too few
+// records, so a failing disk that then damages the last record makes it look like a torn write.
 package journal

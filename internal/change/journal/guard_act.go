@@ -65,8 +65,8 @@ func (g *watch) takeBack(cause string) error {
 	return g.finish(context.Background(), cause)
 }
 
-// attempts is how often a guard tries what the system refuses, at intervals of watchStep: EBUSY of an
-// interface that is being reset, ENETDOWN, a full disk. These pass within seconds or not at all.
+// attempts is how often a guard tries what the system refuses, at intervals of watchStep: EBUSY of
+// an interface that is being reset, ENETDOWN, a full disk. These pass within seconds or not at all.
 const attempts = 5
 
 // finish stays with trials that have no writer any more, until none is left and the journal knows
@@ -108,8 +108,8 @@ type work struct {
 	failed   []error       // of what was given up
 }
 
-// firstPause is how soon a guard looks again for a journal that another process has open. The writer
-// ended just now, and the kernel needs some milliseconds to close its descriptors.
+// firstPause is how soon a guard looks again for a journal that another process has open. The
+// writer ended just now, and the kernel needs some milliseconds to close its descriptors.
 const firstPause = 5 * time.Millisecond
 
 // step does what is due, and returns how long to wait before the next step.
@@ -214,10 +214,10 @@ func (g *watch) act(cause string) error {
 	return errors.Join(err, recordErr)
 }
 
-// hold takes the lock of the journal for the writes to the knobs, so that no command writes the same
-// knob meanwhile. Where another process keeps the lock, or storage hangs, it goes on without after
-// lockPatience: values are compared before they are written, and no command holds a trial beyond its
-// deadline.
+// hold takes the lock of the journal for the writes to the knobs, so that no command writes the
+// same knob meanwhile. Where another process keeps the lock, or storage hangs, it goes on without
+// after lockPatience: values are compared before they are written, and no command holds a trial
+// beyond its deadline.
 func (g *watch) hold() (unlock func()) {
 	type result struct {
 		lock io.Closer

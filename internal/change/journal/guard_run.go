@@ -141,7 +141,8 @@ func newWatch(config GuardConfig) (*watch, error) {
 	if g.config.EndWriter == nil {
 		g.config.EndWriter = func(force bool) { endParent(g.writer, force) }
 	}
-	// Better to find an unreadable journal now than when it is needed: the writer then changes nothing.
+	// Better to find an unreadable journal now than when it is needed: the writer then changes
+	// nothing.
 	if err := g.read(); err != nil {
 		return nil, err
 	}

@@ -95,8 +95,8 @@ type pipe struct{ *io.PipeWriter }
 
 func (pipe) SetWriteDeadline(time.Time) error { return nil }
 
-// TestGuardWithoutStorage: a trial goes back at its deadline, whatever happens to the storage of the
-// journal while it is in force, and the guard says aloud that the journal failed.
+// TestGuardWithoutStorage: a trial goes back at its deadline, whatever happens to the storage of
+// the journal while it is in force, and the guard says aloud that the journal failed.
 func TestGuardWithoutStorage(t *testing.T) {
 	readOnly := func(op durable.Op) error {
 		switch op.Kind {

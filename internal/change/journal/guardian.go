@@ -39,8 +39,8 @@ const tendStep = time.Second
 
 // Tend makes a journal that stays open for long do what its lock keeps others from: every second,
 // until Close, it takes back the trials of other sessions that are past their deadline or have lost
-// their guard, and replaces a guard of its own that was killed. report gets what was taken back; nil
-// drops it.
+// their guard, and replaces a guard of its own that was killed. report gets what was taken back;
+// nil drops it.
 func (j *Journal) Tend(report func([]Outcome, error)) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -98,8 +98,8 @@ func (j *Journal) tend() ([]Outcome, error) {
 	return outcomes, errors.Join(err, undoErr)
 }
 
-// OnTrial returns an error that matches ErrOnTrial when a trial of another session is in force here:
-// it would change during a measurement.
+// OnTrial returns an error that matches ErrOnTrial when a trial of another session is in force
+// here: it would change during a measurement.
 func (j *Journal) OnTrial() error {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -116,8 +116,8 @@ func (j *Journal) OnTrial() error {
 	return nil
 }
 
-// guardianOf describes a guard that was just started; nil where the system cannot identify a process
-// beyond its number.
+// guardianOf describes a guard that was just started; nil where the system cannot identify a
+// process beyond its number.
 func guardianOf(pid int) *Guardian {
 	started, err := processStarted(pid)
 	if err != nil {

@@ -52,7 +52,8 @@ func TestTend(t *testing.T) {
 	})
 }
 
-// TestUnguarded: a trial whose guard was killed is shown as such, and recovered before its deadline.
+// TestUnguarded: a trial whose guard was killed is shown as such, and recovered before its
+// deadline.
 func TestUnguarded(t *testing.T) {
 	t.Parallel()
 	s := newStage(t)

@@ -283,8 +283,8 @@ func (j *Journal) write(r record) error {
 	return j.remember(r, data)
 }
 
-// remember applies a record in memory, here and in the guard. The guard must know of an intent before
-// the knob is written: it acts by its own memory when the storage fails.
+// remember applies a record in memory, here and in the guard. The guard must know of an intent
+// before the knob is written: it acts by its own memory when the storage fails.
 func (j *Journal) remember(r record, data []byte) error {
 	if err := j.history.add(r); err != nil {
 		return err

@@ -276,8 +276,8 @@ func (h *history) unsettled(of object) *entry {
 	return nil
 }
 
-// changes returns what users see of the history, oldest first. Trials of another boot have no guard to
-// look for.
+// changes returns what users see of the history, oldest first. Trials of another boot have no guard
+// to look for.
 func (h *history) changes(bootID string, alive func(Guardian) bool) []Change {
 	changes := make([]Change, len(h.entries))
 	for i, e := range h.entries {

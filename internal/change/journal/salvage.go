@@ -17,8 +17,8 @@ type Salvaged struct {
 	MissingRecords int
 }
 
-// Salvage reads what can be known of the journal in a directory, damaged or not. It takes no lock and
-// writes nothing.
+// Salvage reads what can be known of the journal in a directory, damaged or not. It takes no lock
+// and writes nothing.
 func Salvage(fsys durable.FS, dir string) (Salvaged, error) {
 	h, missing, err := salvage(fsys, dir)
 	if err != nil {
@@ -44,9 +44,9 @@ func salvage(fsys durable.FS, dir string) (*history, int, error) {
 	return h, missing, nil
 }
 
-// Repair puts a journal that Open refuses out of the way, under the name that it returns, and starts a
-// new one with what Salvage shows of it. A sound journal stays as it is, and Repair returns "".
-// Recover on the new journal takes its trials back.
+// Repair puts a journal that Open refuses out of the way, under the name that it returns, and
+// starts a new one with what Salvage shows of it. A sound journal stays as it is, and Repair
+// returns "". Recover on the new journal takes its trials back.
 func Repair(options Options) (aside string, err error) {
 	options, err = options.defaults()
 	if err != nil {

@@ -9,13 +9,14 @@ import (
 	"time"
 )
 
-// The second line of defence: where systemd runs, each guard starts a timer that recovers the journal
-// if the guard itself is killed. The timer first elapses when the guard should long be done, and then
-// every minute, until nothing of the session is on trial.
+// The second line of defence: where systemd runs, each guard starts a timer that recovers the
+// journal if the guard itself is killed. The timer first elapses when the guard should long be
+// done, and then every minute, until nothing of the session is on trial.
 const (
 	secondLineAfter = 15 * time.Second // behind the deadline; a guard has tried five times by then
 	secondLineEvery = time.Minute
-	// secondLineWait bounds each call of systemd. No writer waits for it: the guard is at work already.
+	// secondLineWait bounds each call of systemd. No writer waits for it: the guard is at work
+	// already.
 	secondLineWait = 30 * time.Second
 )
 

@@ -9,9 +9,9 @@ import (
 	"github.com/linerate/linerate/internal/base/durable"
 )
 
-// Strays returns the process ids of the guards of a state directory whose journal is gone: only their
-// memory still has the old values of their changes. Nothing of linerate removes a journal while a
-// guard needs it.
+// Strays returns the process ids of the guards of a state directory whose journal is gone: only
+// their memory still has the old values of their changes. Nothing of linerate removes a journal
+// while a guard needs it.
 func Strays(fsys durable.FS, dir string) []int {
 	if _, err := fsys.Stat(logPath(dir)); !errors.Is(err, fs.ErrNotExist) {
 		return nil
@@ -19,7 +19,8 @@ func Strays(fsys durable.FS, dir string) []int {
 	return guardsOf(fsys, dir)
 }
 
-// guardsOf returns the guards of a state directory. One on a file system of a test has no processes.
+// guardsOf returns the guards of a state directory. One on a file system of a test has no
+// processes.
 func guardsOf(fsys durable.FS, dir string) []int {
 	if fsys != durable.OS() {
 		return nil

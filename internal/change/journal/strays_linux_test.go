@@ -13,8 +13,9 @@ import (
 	"github.com/linerate/linerate/internal/change/journal"
 )
 
-// TestStrayGuard: where the journal of a trial is gone, the next command has the guard take the trial
-// back from memory before it begins a new journal, which would take the tried value for the original.
+// TestStrayGuard: where the journal of a trial is gone, the next command has the guard take the
+// trial back from memory before it begins a new journal, which would take the tried value for the
+// original.
 func TestStrayGuard(t *testing.T) {
 	t.Parallel()
 	for name, happens := range map[string]func(*testing.T, journal.Options){

@@ -7,7 +7,8 @@ import (
 	"strings"
 )
 
-// ErrNotAllowed: this host lets others change settings, but not this one. It is an fs.ErrPermission.
+// ErrNotAllowed: this host lets others change settings, but not this one. It is an
+// fs.ErrPermission.
 var ErrNotAllowed error = &sentinel{"not among the settings that others may change here", fs.ErrPermission}
 
 // ErrDisturbs: changing the knob disturbs running traffic more than is allowed. It is an

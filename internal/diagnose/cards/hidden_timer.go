@@ -31,16 +31,16 @@ const (
 	smallFrame, explainedByRate = 120, 0.2
 )
 
-// hiddenTimer finds a NIC that delays its interrupts although no setting says so: ethtool cannot read
-// the delay of the cards before the 82545, nor of many others.
+// hiddenTimer finds a NIC that delays its interrupts although no setting says so: ethtool cannot
+// read the delay of the cards before the 82545, nor of many others.
 //
-// A timer starts with an interrupt. An echo after a pause finds it run out and an idle NIC; the next
-// of back-to-back transactions waits for it. Nothing else in a host makes a packet slower because the
-// last one was a moment ago: a sleeping CPU does the opposite, a busy one is not idle, and a shaper
-// delays packets but not interrupts. So the interrupts decide: fewer than transactions, or as many
-// per second as under a load with many more frames. A timer that runs once for each frame is not seen
-// in these counts, but makes all transactions take the same time, many times that of an echo; the rate
-// of the stream then excludes a shaper.
+// A timer starts with an interrupt. An echo after a pause finds it run out and an idle NIC; the
+// next of back-to-back transactions waits for it. Nothing else in a host makes a packet slower
+// because the last one was a moment ago: a sleeping CPU does the opposite, a busy one is not idle,
+// and a shaper delays packets but not interrupts. So the interrupts decide: fewer than
+// transactions, or as many per second as under a load with many more frames. A timer that runs once
+// for each frame is not seen in these counts, but makes all transactions take the same time, many
+// times that of an echo; the rate of the stream then excludes a shaper.
 func hiddenTimer(c *evidence.Case, run, echo *evidence.Run) *evidence.Finding {
 	if run.Test != traffic.RR || run.Streams > 1 || echo == nil || echo.RTT.P50 <= 0 {
 		return nil
@@ -95,8 +95,8 @@ func (t *timerSigns) stands() bool {
 	return t.other > 0 && t.frames >= gathered && near1(t.perSecond/t.other, sameRate)
 }
 
-// steadyTimes reports whether the transactions of a run take the same time, and whether the rate of a
-// stream excludes that a slow link makes them wait for that many seconds.
+// steadyTimes reports whether the transactions of a run take the same time, and whether the rate of
+// a stream excludes that a slow link makes them wait for that many seconds.
 func steadyTimes(c *evidence.Case, run *evidence.Run, waited float64) bool {
 	if run.RTT == nil || run.RTT.P50 <= 0 || run.RTT.P90 > clockwork*run.RTT.P50 {
 		return false

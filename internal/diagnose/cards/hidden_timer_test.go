@@ -11,8 +11,8 @@ import (
 
 // throttled is what QEMU's 82540EM shows with InterruptThrottleRate=500 at both ends: 858
 // transactions a second instead of 2538, echoes of 0.56 ms with pauses and 0.39 ms at best, 500
-// interrupts a second, and as many under a stream of 8000 frames a second. irq are the interrupts per
-// second during the transactions, and under the stream.
+// interrupts a second, and as many under a stream of 8000 frames a second. irq are the interrupts
+// per second during the transactions, and under the stream.
 func throttled(rate, irq, streamed float64) *evidence.Case {
 	old := gigabit(func(x *host.Interface) { x.Driver, x.Interrupts[0].Name = "e1000", "eth0" })
 	c := transactions(old, old, rate)

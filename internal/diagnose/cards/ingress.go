@@ -8,8 +8,9 @@ import (
 	"github.com/linerate/linerate/internal/host"
 )
 
-// entrances are the disciplines that see packets as they arrive (sch_ingress.c). They queue nothing:
-// what they drop, a filter's action dropped, and in practice that is a policer (act_police).
+// entrances are the disciplines that see packets as they arrive (sch_ingress.c). They queue
+// nothing: what they drop, a filter's action dropped, and in practice that is a policer
+// (act_police).
 var entrances = []string{"ingress", "clsact"}
 
 // ingressPolicer finds that a filter at the entrance of an interface drops what the host receives.

@@ -8,8 +8,8 @@ import (
 	"github.com/linerate/linerate/internal/host"
 )
 
-// What the kernel's log shows, and for how long it counts. A fault of this hour is likely to go on; one
-// of the last day is worth a look; an older one may be repaired.
+// What the kernel's log shows, and for how long it counts. A fault of this hour is likely to go on;
+// one of the last day is worth a look; an older one may be repaired.
 const (
 	logFresh = time.Hour
 	logOld   = 24 * time.Hour
@@ -17,9 +17,9 @@ const (
 	flaps = 3
 )
 
-// driverFault finds a NIC of which the kernel itself says that it hung, or that its driver broke the
-// rules of polling. All traffic through it stood still for seconds at that time, whatever counters of
-// a later moment show.
+// driverFault finds a NIC of which the kernel itself says that it hung, or that its driver broke
+// the rules of polling. All traffic through it stood still for seconds at that time, whatever
+// counters of a later moment show.
 func driverFault(s *evidence.Span) *evidence.Finding {
 	return worst(cardsOf(s), func(c card) *evidence.Finding {
 		return c.said(evidence.DriverFault, host.QueueTimeout, host.HardwareHang, host.NAPIBudget)
@@ -52,7 +52,8 @@ func linkFlaps(s *evidence.Span) *evidence.Finding {
 	})
 }
 
-// said returns the finding for what the kernel said about this NIC; nil if it said nothing that counts.
+// said returns the finding for what the kernel said about this NIC; nil if it said nothing that
+// counts.
 func (c card) said(code evidence.Code, kinds ...host.EventKind) *evidence.Finding {
 	var last *host.KernelEvent
 	total := 0

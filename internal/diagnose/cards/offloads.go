@@ -143,9 +143,9 @@ func unbundledAt(f *evidence.Flow, e evidence.End, missing []missingOffload) *ev
 	return x
 }
 
-// packetCPU returns the CPU of an end that is most likely to handle its packets, and the part of the
-// time that it worked: of the busy CPUs the one with most work in the kernel, since programs may fill
-// another one.
+// packetCPU returns the CPU of an end that is most likely to handle its packets, and the part of
+// the time that it worked: of the busy CPUs the one with most work in the kernel, since programs
+// may fill another one.
 func packetCPU(e evidence.End) (cpu int, busy float64, known bool) {
 	cpu, busy, known = e.Busiest()
 	for _, t := range e.Run.CPUs {

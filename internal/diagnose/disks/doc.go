@@ -2,9 +2,10 @@
 //
 // # Model
 //
-// [Findings] looks at one subject and its results. Each rule is a function that needs evidence of its
-// own; the findings come in the order of [Codes]: first whether the figures are the disk's at all, then
-// faults, then settings. A finding about a setting carries the knob with the levels to try.
+// [Findings] looks at one subject and its results. Each rule is a function that needs evidence of
+// its own; the findings come in the order of [Codes]: first whether the figures are the disk's at
+// all, then faults, then settings. A finding about a setting carries the knob with the levels to
+// try.
 //
 // # Units
 //

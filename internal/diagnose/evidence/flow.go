@@ -287,8 +287,8 @@ type PlacedDrop struct {
 }
 
 // SegmentDrops returns where both ends may have dropped segments of an open connection, most first.
-// It leaves out datagrams without room in their socket and handshakes that a listener refused, which
-// belong to other programs.
+// It leaves out datagrams without room in their socket and handshakes that a listener refused,
+// which belong to other programs.
 func (f *Flow) SegmentDrops() []PlacedDrop {
 	var all []PlacedDrop
 	for _, e := range []End{f.Sender, f.Receiver} {

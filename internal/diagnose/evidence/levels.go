@@ -30,8 +30,8 @@ const (
 const hostsTurn = 0.001
 
 // Target returns the bandwidth-delay product to aim for, in bytes, and how it was derived: the
-// slowest known link times the empty round trip, of at least hostsTurn. If no link speed is known, it
-// is eight times the present rate or a gigabit, whichever is more.
+// slowest known link times the empty round trip, of at least hostsTurn. If no link speed is known,
+// it is eight times the present rate or a gigabit, whichever is more.
 func (f *Flow) Target() (size float64, why string) {
 	rtt := max(f.Base(), hostsTurn)
 	if link, _, ok := f.SlowestLink(); ok {

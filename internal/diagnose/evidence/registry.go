@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// The codes: the path and its windows, losses, interrupts and queues, CPUs, frames, hardware, tables,
-// sockets, TCP behaviour, and the verdicts about the others.
+// The codes: the path and its windows, losses, interrupts and queues, CPUs, frames, hardware,
+// tables, sockets, TCP behaviour, and the verdicts about the others.
 const (
 	LinkRateReached            Code = "link-rate-reached"
 	ReceiveWindowLimited       Code = "receive-window-limited"

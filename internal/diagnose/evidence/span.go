@@ -45,8 +45,8 @@ type Profile struct {
 	Stages  []StageShare `json:"stages"` // most time first
 }
 
-// StageShare is a stage of the network path, or work outside of it, and its share of the busy time with
-// the ends of its 95 % interval.
+// StageShare is a stage of the network path, or work outside of it, and its share of the busy time
+// with the ends of its 95 % interval.
 type StageShare struct {
 	Name  string  `json:"name"`
 	Share float64 `json:"share_ratio"`

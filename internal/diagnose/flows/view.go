@@ -172,8 +172,8 @@ func notLocalDrops(f *evidence.Flow, repaired float64) string {
 }
 
 // heldOnShortPath reports whether the advertised window limits a flow on a path of less than a
-// millisecond. There the empty round trip is a few microseconds, in which no rate fills a window; the
-// hosts' own turns are the round trip. Four facts together take the place of that arithmetic:
+// millisecond. There the empty round trip is a few microseconds, in which no rate fills a window;
+// the hosts' own turns are the round trip. Four facts together take the place of that arithmetic:
 //
 //   - The sender waited for the window for LimitedShare of its busy time.
 //   - The reader never let its buffer run full: a reader that is slow, or waits for its CPU, closes the

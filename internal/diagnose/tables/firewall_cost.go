@@ -28,8 +28,8 @@ const (
 	rulesShare = 0.25
 )
 
-// firewallCost finds that comparing each packet with many rules, one after the other, is most of the
-// packet's cost, and that the CPU is busy with it.
+// firewallCost finds that comparing each packet with many rules, one after the other, is most of
+// the packet's cost, and that the CPU is busy with it.
 //
 // A long chain alone is a notice: packets may leave it at an early rule, and few packets cost
 // little however many rules there are. So the CPU time per packet must match that many comparisons,

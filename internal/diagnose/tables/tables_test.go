@@ -108,7 +108,8 @@ func writer(acked uint64, busySeconds float64, appLimited bool, unsent int64) fu
 	return sockets(func(s *watch.Sockets) { s.Connections = append(s.Connections, c) })
 }
 
-// firewalled gives the host an input chain with the given number of rules, and CPU 0 the given softirq time.
+// firewalled gives the host an input chain with the given number of rules, and CPU 0 the given
+// softirq time.
 func firewalled(rules int, softirq float64) func(*evidence.Span) {
 	return func(s *evidence.Span) {
 		s.Host.Firewall = append(s.Host.Firewall, host.FirewallChain{Family: "inet", Table: "filter", Name: "input",

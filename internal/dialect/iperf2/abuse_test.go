@@ -239,8 +239,8 @@ func TestRefusedOnce(t *testing.T) {
 	}
 }
 
-// TestFullDuplexGetsNoDatagrams receives what such a client sends, reports it, and ends the half that
-// nothing proves to be wanted.
+// TestFullDuplexGetsNoDatagrams receives what such a client sends, reports it, and ends the half
+// that nothing proves to be wanted.
 func TestFullDuplexGetsNoDatagrams(t *testing.T) {
 	var lines []string
 	s := NewServer(ServerOptions{Log: func(line string) { lines = append(lines, line) }})

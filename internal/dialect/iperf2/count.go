@@ -47,8 +47,8 @@ func (c *count) add(m mark, n int, now time.Duration) bool {
 	return true
 }
 
-// delays are the transits of all datagrams, as differences from the first: the offset of the clocks,
-// which may be decades, would leave their squares no precision.
+// delays are the transits of all datagrams, as differences from the first: the offset of the
+// clocks, which may be decades, would leave their squares no precision.
 type delays struct {
 	first         time.Duration
 	min, max      time.Duration

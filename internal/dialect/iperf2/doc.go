@@ -26,8 +26,8 @@
 // counts the first of these as a datagram of the test, with its bytes; this package does too, so
 // both ends show the same figures.
 //
-// With --bounceback a client sends messages with a layout of their own, and the server sends each one
-// back.
+// With --bounceback a client sends messages with a layout of their own, and the server sends each
+// one back.
 //
 // A [Server] receives anything over TCP and UDP, and sends over TCP on the connection that
 // requested it. [Open] is a client. The data that it sends go over workers of packages engine and
@@ -43,15 +43,16 @@
 // Captures of the traffic between an iperf 2.1.8 client and server (Debian 12). They show the
 // settings in the upper half of word 8 and the greeting; the messages of --bounceback; that the
 // program accepts reports of 56 bytes and more, but with --trip-times shows what its memory has
-// after a report of less than 128; and that the numbers of the datagrams that end a test continue to count.
+// after a report of less than 128; and that the numbers of the datagrams that end a test continue
+// to count.
 //
 // # Limits
 //
 // UDP is never sent to an unproven address, and in this protocol no address can prove itself. So a
-// client that requests datagrams (-R, --full-duplex) gets the end of a stream of none, which ends its
-// test or that half of it, and no answer is longer than the datagram that it answers: bare datagrams
-// of less than 56 bytes get no report. Ports below 1024 get no answer. A table of fixed size holds
-// the UDP tests, so that forged addresses displace only one another.
+// client that requests datagrams (-R, --full-duplex) gets the end of a stream of none, which ends
+// its test or that half of it, and no answer is longer than the datagram that it answers: bare
+// datagrams of less than 56 bytes get no report. Ports below 1024 get no answer. A table of fixed
+// size holds the UDP tests, so that forged addresses displace only one another.
 //
 // Not implemented: -d and -r, for which a server connects back to a port that the client chooses,
 // and keys (--permit-key). The server still receives what such clients send. An amount of 2 GiB or

@@ -255,10 +255,10 @@ func (r report) put(p []byte) {
 	word(0, flags)
 }
 
-// The words of the long report of 2.1.8 after the ten of the short one: the shortest, longest, summed
-// and mean one-way delay, the squares of their differences, two of their change, their number, the
-// datagrams in a time and that time, and the upper halves of counts. Its client always reads all of
-// them: after a short report it shows what its memory had there.
+// The words of the long report of 2.1.8 after the ten of the short one: the shortest, longest,
+// summed and mean one-way delay, the squares of their differences, two of their change, their
+// number, the datagrams in a time and that time, and the upper halves of counts. Its client always
+// reads all of them: after a short report it shows what its memory had there.
 const (
 	lostHigh        = 25
 	reorderedHigh   = 26

@@ -202,8 +202,8 @@ func TestCountTellsLateFromTwice(t *testing.T) {
 	}
 }
 
-// TestDelaysOfSynchronizedClocks checks the one-way delays against their definitions, with clocks that
-// begin decades apart.
+// TestDelaysOfSynchronizedClocks checks the one-way delays against their definitions, with clocks
+// that begin decades apart.
 func TestDelaysOfSynchronizedClocks(t *testing.T) {
 	const began = 1_700_000_000 * time.Second // the receiver's clock began then
 	var c count

@@ -120,8 +120,8 @@ func TestServerWithRealClient(t *testing.T) {
 	}
 }
 
-// TestTripTimesWithRealClient compares the report that the program prints with the server's log. After
-// a report without the words of --trip-times it prints what its memory had there.
+// TestTripTimesWithRealClient compares the report that the program prints with the server's log.
+// After a report without the words of --trip-times it prints what its memory had there.
 func TestTripTimesWithRealClient(t *testing.T) {
 	testenv.Program(t, "iperf")
 	for _, length := range []string{"1470", "200"} {
@@ -147,8 +147,8 @@ func TestTripTimesWithRealClient(t *testing.T) {
 	}
 }
 
-// TestRealClientsEnd runs what the server refuses or serves in another way than TCP and UDP upstream:
-// the program ends, and counts what the server counted.
+// TestRealClientsEnd runs what the server refuses or serves in another way than TCP and UDP
+// upstream: the program ends, and counts what the server counted.
 func TestRealClientsEnd(t *testing.T) {
 	testenv.Program(t, "iperf")
 	t.Run("udp reverse", func(t *testing.T) {

@@ -37,8 +37,8 @@ func bounceBytes(head []byte) (n int, ok bool) {
 	return int(binary.BigEndian.Uint32(head[4:])), true
 }
 
-// bounce sends each message of a client back until the client ends the stream. head is what has been
-// read of the first one.
+// bounce sends each message of a client back until the client ends the stream. head is what has
+// been read of the first one.
 func (t *transfer) bounce(ctx context.Context, start time.Time, head []byte) error {
 	n, ok := bounceBytes(head)
 	if !ok || n < bounceHeadBytes || n > maxBounceBytes {

@@ -49,13 +49,13 @@ type answer int
 const (
 	noAnswer answer = iota
 	theReport
-	// theEnd is the end of a stream of no datagrams: the client stops waiting for them, and counts this
-	// one. Nothing proves that its address is its own, so it gets no others.
+	// theEnd is the end of a stream of no datagrams: the client stops waiting for them, and counts
+	// this one. Nothing proves that its address is its own, so it gets no others.
 	theEnd
 )
 
-// Answers to an unproven address. One goes to a forged one too, so it is no longer than its request,
-// and the gate bounds those to one source.
+// Answers to an unproven address. One goes to a forged one too, so it is no longer than its
+// request, and the gate bounds those to one source.
 const (
 	// ends of a stream, in case some are lost
 	mostEnds = 10
@@ -137,8 +137,8 @@ func (t *flowTable) take(p []byte, from netip.AddrPort, now time.Duration) (r re
 	return f.report, theReport
 }
 
-// begin makes the flow of a client whose first datagram is p. Each client is logged once, although it
-// repeats its request until an answer comes.
+// begin makes the flow of a client whose first datagram is p. Each client is logged once, although
+// it repeats its request until an answer comes.
 func (t *flowTable) begin(p []byte, from netip.AddrPort) *flow {
 	f := &flow{}
 	if len(p) >= markBytes {

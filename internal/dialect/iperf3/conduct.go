@@ -269,8 +269,8 @@ func (c *client) finish(ctx context.Context) error {
 	return nil
 }
 
-// deliver ends the sending, and waits until everything has been received: all of an amount, and what
-// datagrams the path carries at once.
+// deliver ends the sending, and waits until everything has been received: all of an amount, and
+// what datagrams the path carries at once.
 func (c *client) deliver(ctx context.Context) error {
 	l := &c.load
 	if !l.p.UDP {

@@ -126,8 +126,8 @@ func TestRealClients(t *testing.T) {
 var claim = regexp.MustCompile(`; sent [^;]* in ([^;]*), ([0-9.]+) ([kMG])b/s`)
 
 // TestServerClaimsWhatItDelivers compares what the server claims to have sent with what the program
-// has read, where a rate or an amount bounds it. Both depend on bytes alone: the rate is that of the
-// server's own clock.
+// has read, where a rate or an amount bounds it. Both depend on bytes alone: the rate is that of
+// the server's own clock.
 func TestServerClaimsWhatItDelivers(t *testing.T) {
 	testenv.Program(t, "iperf3")
 	for _, c := range []struct {

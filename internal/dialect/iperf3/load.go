@@ -417,8 +417,8 @@ func (l *load) report(sentUntil, receivedUntil time.Duration, sent func(*flow) i
 	return r
 }
 
-// places returns the CPUs of the workers: the chosen ones; with a rate, which needs a CPU now and then,
-// none, because any that is free will do; otherwise all.
+// places returns the CPUs of the workers: the chosen ones; with a rate, which needs a CPU now and
+// then, none, because any that is free will do; otherwise all.
 func (p params) places(chosen []int) []int {
 	if len(chosen) == 0 && (p.BitsPerSec > 0 || p.PacingBits > 0) {
 		return nil

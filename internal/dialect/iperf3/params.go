@@ -200,10 +200,10 @@ func (p params) clientSends(index int) bool {
 	return !p.Reverse
 }
 
-// quota returns what the server sends over TCP, all its streams together; nil: until the client ends
-// the test. Without omitted seconds, which the amount does not cover, a sender that goes on would
-// claim what the client no longer reads. Datagrams have no quota: some may be lost, and the client
-// waits for the whole amount.
+// quota returns what the server sends over TCP, all its streams together; nil: until the client
+// ends the test. Without omitted seconds, which the amount does not cover, a sender that goes on
+// would claim what the client no longer reads. Datagrams have no quota: some may be lost, and the
+// client waits for the whole amount.
 func (p params) quota() *engine.Quota {
 	n := p.Bytes
 	if n == 0 && p.Blocks <= math.MaxInt64/maxBlockBytes {

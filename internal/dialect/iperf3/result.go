@@ -73,8 +73,8 @@ func (c *client) methods(r *traffic.Result) {
 }
 
 // throughput records what the receivers counted within the measured part, by this end's clock. The
-// far end's own totals cover a longer time: it starts to count at a moment of its own, and stops when
-// it learns of the end.
+// far end's own totals cover a longer time: it starts to count at a moment of its own, and stops
+// when it learns of the end.
 func (c *client) throughput(r *traffic.Result) {
 	down := c.end.down - c.marked.down
 	seconds := (c.end.at - c.marked.at).Seconds()
@@ -101,8 +101,8 @@ func (c *client) throughput(r *traffic.Result) {
 // counted: above it, something else has taken the data.
 const unreadShare = 0.05
 
-// sentUp returns how many bytes of this end's data were received within the measured part, and warns
-// if the far end's count contradicts that.
+// sentUp returns how many bytes of this end's data were received within the measured part, and
+// warns if the far end's count contradicts that.
 func (c *client) sentUp(seconds float64, r *traffic.Result) int64 {
 	var far, received, handed int64
 	acked := true
@@ -157,8 +157,8 @@ func (c *client) datagramsUp(f *flow) sentDatagrams {
 // so long before the end that they have arrived, or never will.
 //
 // The far end's highest number bounds what it can have judged: those after it were lost or still
-// under way. The settled ones were lost. The others do not count, as in the program, which takes the
-// far end's figures alone. If nothing arrived, everything was lost.
+// under way. The settled ones were lost. The others do not count, as in the program, which takes
+// the far end's figures alone. If nothing arrived, everything was lost.
 func judgeSent(sent datagram.Sent, far streamResult, settled int64) sentDatagrams {
 	left := int64(0) // under way
 	if far.Packets > 0 {
@@ -174,8 +174,8 @@ func judgeSent(sent datagram.Sent, far streamResult, settled int64) sentDatagram
 	return d
 }
 
-// sentRecently remembers what the streams had sent at moments of the last time of its span, and at one
-// before.
+// sentRecently remembers what the streams had sent at moments of the last time of its span, and at
+// one before.
 type sentRecently struct {
 	span    time.Duration
 	moments []sentAt

@@ -219,8 +219,8 @@ func TestDatagramsThatGetNoAnswer(t *testing.T) {
 	}
 }
 
-// TestClientsThatGoAway kills the program in the middle of a test: as a client of our server in every
-// direction, and as a server of our client.
+// TestClientsThatGoAway kills the program in the middle of a test: as a client of our server in
+// every direction, and as a server of our client.
 func TestClientsThatGoAway(t *testing.T) {
 	testenv.Program(t, "iperf3")
 	t.Parallel()
@@ -371,8 +371,8 @@ func TestWhatTheHostSaw(t *testing.T) {
 	}
 }
 
-// TestTheWayIsSaid checks that the operator and the client read when the server does not copy, which
-// the program does, and that Copy makes it do the same.
+// TestTheWayIsSaid checks that the operator and the client read when the server does not copy,
+// which the program does, and that Copy makes it do the same.
 func TestTheWayIsSaid(t *testing.T) {
 	for _, copying := range []bool{false, true} {
 		addr, said := ourServer(t, "127.0.0.1:0", admission.Limits{}, func(s *Server) { s.options.Copy = copying })

@@ -41,9 +41,9 @@ type Server struct {
 	log, logUDP, away func(format string, args ...any)
 }
 
-// maxWaiting bounds the connections that have sent nothing; one source may have a quarter of them, and
-// a newcomer takes the place of the oldest.
-// Each costs a goroutine of some kilobytes for at most timing.idle.
+// maxWaiting bounds the connections that have sent nothing; one source may have a quarter of them,
+// and a newcomer takes the place of the oldest. Each costs a goroutine of some kilobytes for at
+// most timing.idle.
 const maxWaiting = 256
 
 // timing holds the server's timeouts, which tests shorten.

@@ -17,7 +17,8 @@ import (
 	"github.com/linerate/linerate/internal/traffic"
 )
 
-// report writes an unpacked sosreport of a host with the given number of retransmitted segments at a moment.
+// report writes an unpacked sosreport of a host with the given number of retransmitted segments at
+// a moment.
 func report(t *testing.T, date, name, retransmitted string) string {
 	t.Helper()
 	dir := t.TempDir()

@@ -68,8 +68,8 @@ func (s *session) promises(plan *stats.Boundary, pilot []float64) (threshold, pr
 // fewRanks is the rank of a last look below which one wild pair can decide it.
 const fewRanks = 4
 
-// noisy reports whether a pilot of the given number of pairs should continue: the noise is the limit, and a
-// longer pilot estimates it better.
+// noisy reports whether a pilot of the given number of pairs should continue: the noise is the
+// limit, and a longer pilot estimates it better.
 func (s *session) noisy(pairs int) bool {
 	if pairs != s.cfg.PilotPairs || math.Expm1(s.promise) <= noisyPromise*s.cfg.MinUsefulEffect {
 		return false

@@ -195,8 +195,8 @@ func equal(a, b knob.Value) bool {
 	return slices.Equal(strings.Fields(string(a)), strings.Fields(string(b)))
 }
 
-// trialsEnd returns when a trial of an arm with the given number of settings must end, so that the kept set can
-// still be confirmed.
+// trialsEnd returns when a trial of an arm with the given number of settings must end, so that the
+// kept set can still be confirmed.
 //
 // The reserve is the shortest confirmation, the pairs of the first look. A confirmation that needs
 // more looks without the time for them leaves no confirmed set, and everything is undone.

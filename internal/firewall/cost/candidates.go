@@ -11,11 +11,12 @@ import (
 // fewBoxes is how many boxes are compared all with all.
 const fewBoxes = 64
 
-// candidates returns the pairs of boxes, the earlier one first, of which one may cover the other. In no
-// particular order, and no pair that [box.covers] would accept is left out.
+// candidates returns the pairs of boxes, the earlier one first, of which one may cover the other.
+// In no particular order, and no pair that [box.covers] would accept is left out.
 //
-// A box that is bounded in a field is covered only by boxes that are not, or whose interval there contains its own.
-// So one field sorts the boxes: those of the same interval, and those within each other, are candidates.
+// A box that is bounded in a field is covered only by boxes that are not, or whose interval there
+// contains its own. So one field sorts the boxes: those of the same interval, and those within each
+// other, are candidates.
 func candidates(boxes []box) iter.Seq2[int, int] {
 	field, pairs := -1, len(boxes)*(len(boxes)-1)/2
 	if len(boxes) > fewBoxes {
@@ -40,8 +41,8 @@ func candidates(boxes []box) iter.Seq2[int, int] {
 	}
 }
 
-// nested visits the pairs that a field leaves, and returns their number; with nil it only counts them. It ends
-// when visit returns false, and once there are more than most.
+// nested visits the pairs that a field leaves, and returns their number; with nil it only counts
+// them. It ends when visit returns false, and once there are more than most.
 func nested(boxes []box, field, most int, visit func(i, j int) bool) (n int) {
 	var within, wide []int
 	for i := range boxes {

@@ -10,13 +10,14 @@ import (
 // Report is what the rules cost.
 type Report struct {
 	Hooks []Hook
-	// Costly are the rules that cost most, by comparisons that packets made before they met their rule.
+	// Costly are the rules that cost most, by comparisons that packets made before they met their
+	// rule.
 	Costly   []Rule
 	NeverHit int // rules with a counter that saw nothing, where others saw packets
 	Findings []Finding
 	Cut      bool // not all pairs of rules were compared, because there are too many
-	// Tracking is what each packet costs once, beside the hooks, because rules need connection tracking;
-	// nanoseconds, 0 if none does.
+	// Tracking is what each packet costs once, beside the hooks, because rules need connection
+	// tracking; nanoseconds, 0 if none does.
 	Tracking float64
 }
 
@@ -65,8 +66,9 @@ func Of(r *ruleset.Ruleset, p Prices) Report {
 	return out
 }
 
-// Time returns the nanoseconds of all hooks together that counted packets, for a packet that passes each of
-// them once, and of connection tracking. If none did it is all hooks. It is linear in the prices.
+// Time returns the nanoseconds of all hooks together that counted packets, for a packet that passes
+// each of them once, and of connection tracking. If none did it is all hooks. It is linear in the
+// prices.
 func Time(r *ruleset.Ruleset, p Prices) float64 {
 	out := walk(r, p)
 	counted, all := 0.0, 0.0
@@ -110,8 +112,8 @@ func walk(r *ruleset.Ruleset, p Prices) Report {
 	return out
 }
 
-// sum adds up the chains of a hook. A packet has one network protocol: chains of ip and ip6 share the
-// packets, those of the other families see all of them.
+// sum adds up the chains of a hook. A packet has one network protocol: chains of ip and ip6 share
+// the packets, those of the other families see all of them.
 func (h *Hook) sum() {
 	var all, four, six, allRules, fourRules, sixRules, allTime, fourTime, sixTime float64
 	for _, c := range h.Chains {
@@ -238,8 +240,8 @@ func (w *walker) jumps(t *ruleset.Table) {
 	}
 }
 
-// elementShares returns the packets that a verdict map sends to each chain: by the elements' counters, by
-// what the chains counted, or in equal parts of n.
+// elementShares returns the packets that a verdict map sends to each chain: by the elements'
+// counters, by what the chains counted, or in equal parts of n.
 func elementShares(t *ruleset.Table, s *ruleset.Set, n float64, known bool) map[*ruleset.Chain]float64 {
 	shares := make(map[*ruleset.Chain]float64)
 	counted := false

@@ -34,17 +34,17 @@ const counted = `*filter
 COMMIT
 `
 
-// TestRulesPerPacket: by hand. 990 packets enter: 500 leave at the first rule, 490 see the second. 400 go
-// to the chain house with two rules, of which 300 see the chain tcp with one, where 390 of 390 are
-// accepted. The 100 others come back and see two more rules.
+// TestRulesPerPacket: by hand. 990 packets enter: 500 leave at the first rule, 490 see the second.
+// 400 go to the chain house with two rules, of which 300 see the chain tcp with one, where 390 of
+// 390 are accepted. The 100 others come back and see two more rules.
 func TestRulesPerPacket(t *testing.T) {
 	report := cost.Of(iptables(t, counted), cost.Prices{Legacy: 1})
 	if len(report.Hooks) != 1 {
 		t.Fatalf("%d hooks", len(report.Hooks))
 	}
 	h := report.Hooks[0]
-	// Entering: 500 + 10 by the policy + 300 and 90 that tcp decided = 900; of the packets at house 100
-	// come back, 90 of which the goto takes, and 10 see the last rule.
+	// Entering: 500 + 10 by the policy + 300 and 90 that tcp decided = 900; of the packets at house
+	// 100 come back, 90 of which the goto takes, and 10 see the last rule.
 	looks := 900.0 + 400 + 400*2 + 300 + 100 + 90 + 10
 	if h.Packets != 900 || math.Abs(h.PerPacket-looks/900) > 1e-9 || math.Abs(h.Nanoseconds-looks/900) > 1e-9 {
 		t.Errorf("%v packets, %v rules (%v looks), %v ns; want %v looks", h.Packets, h.PerPacket, h.PerPacket*h.Packets, h.Nanoseconds, looks)

@@ -33,8 +33,8 @@ type Finding struct {
 }
 
 const (
-	// mostPairs bounds the comparisons of rules, and mostFindings what a report names. Of a chain gather times
-	// as many are found before the first of them are chosen.
+	// mostPairs bounds the comparisons of rules, and mostFindings what a report names. Of a chain
+	// gather times as many are found before the first of them are chosen.
 	mostPairs    = 10_000_000
 	mostFindings = 200
 	gather       = 50
@@ -223,8 +223,8 @@ func relate(boxes []box, i, j int, barrier []bool) (relation Relation, rule, oth
 	case !same:
 		return Generalised, early, late
 	}
-	// The later rule would do the work of the earlier one, unless something between decides otherwise, or
-	// the earlier one counts.
+	// The later rule would do the work of the earlier one, unless something between decides otherwise,
+	// or the earlier one counts.
 	if early.counts || slices.Contains(barrier[early.index:late.index], true) {
 		return "", nil, nil
 	}

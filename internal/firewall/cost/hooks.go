@@ -32,9 +32,9 @@ type entry struct {
 	packets float64
 }
 
-// entering returns the base chains of a hook, as they were read, with the packets that enter each. Where the
-// chain's own counters know only some of them, it is what the other chains of the hook saw, less what was dropped
-// before: a packet passes all base chains of its protocol.
+// entering returns the base chains of a hook, as they were read, with the packets that enter each.
+// Where the chain's own counters know only some of them, it is what the other chains of the hook
+// saw, less what was dropped before: a packet passes all base chains of its protocol.
 func (w *walker) entering(hook string) []entry {
 	var all []entry
 	for _, t := range w.rules.Tables {

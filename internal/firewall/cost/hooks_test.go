@@ -24,8 +24,8 @@ func chain(family, name string, priority int, rules ...[]ruleset.Statement) *rul
 
 func count(n uint64) *ruleset.Counter { return &ruleset.Counter{Packets: n} }
 
-// TestHookShared: nftables counts for no policy, so a chain whose rules saw little was passed by what the
-// other chains of the hook let through. By hand: 1000 packets come, 100 are dropped first.
+// TestHookShared: nftables counts for no policy, so a chain whose rules saw little was passed by
+// what the other chains of the hook let through. By hand: 1000 packets come, 100 are dropped first.
 func TestHookShared(t *testing.T) {
 	rules := &ruleset.Ruleset{Program: ruleset.NFT, Tables: []*ruleset.Table{
 		chain("inet", "first", -10, []ruleset.Statement{count(1000)}, []ruleset.Statement{from("ip", "10.9.0.0/16"), count(100), ruleset.Verdict{Kind: ruleset.Drop}}),

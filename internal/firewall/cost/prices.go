@@ -7,8 +7,8 @@ import (
 	"github.com/linerate/linerate/internal/firewall/ruleset"
 )
 
-// Prices are CPU times in nanoseconds, for each packet that takes the step. Those of nftables hold for
-// iptables-nft too, whose rules are nftables' own but for [Prices.Foreign].
+// Prices are CPU times in nanoseconds, for each packet that takes the step. Those of nftables hold
+// for iptables-nft too, whose rules are nftables' own but for [Prices.Foreign].
 type Prices struct {
 	Chain     float64 `json:"chain"`     // the way into a base chain of nftables, and its policy
 	Rule      float64 `json:"rule"`      // from one rule to the next
@@ -40,9 +40,9 @@ type Prices struct {
 	Tracking float64 `json:"tracking"` // of connections, once a packet, if any rule needs it
 }
 
-// Measured are the built-in prices: Linux 6.18 on a virtual machine with two CPUs of an AMD EPYC, as package
-// measure calibrates them. Log is an estimate: the kernel logs nothing of the namespaces that are measured. ipfw and
-// pf, which take the prices of iptables-legacy, were not measured.
+// Measured are the built-in prices: Linux 6.18 on a virtual machine with two CPUs of an AMD EPYC,
+// as package measure calibrates them. Log is an estimate: the kernel logs nothing of the namespaces
+// that are measured. ipfw and pf, which take the prices of iptables-legacy, were not measured.
 func Measured() Prices {
 	return Prices{Chain: 85, Rule: 1.6, Compare: 4.2, Mask: 1.8, Copy: 32.5, Meta: 11.8, Name: 34, State: 12.5, Range: 27.5, Statement: 12,
 		Bitmap: 52, Hash: 58, Joined: 88, Interval: 28, Step: 30, Product: 155, Jump: 24, Limit: 72, Log: 2000, Foreign: 40,
@@ -67,8 +67,9 @@ func (p *Prices) entry(program ruleset.Program) float64 {
 	return 0
 }
 
-// rule returns the price of one look at a rule, without a match and with one. A packet that does not match
-// is taken to have the protocol that the rule names, and to fail at the first other condition.
+// rule returns the price of one look at a rule, without a match and with one. A packet that does
+// not match is taken to have the protocol that the rule names, and to fail at the first other
+// condition.
 func (p *Prices) rule(program ruleset.Program, t *ruleset.Table, r *ruleset.Rule) (missed, matched float64) {
 	l := look{prices: p, foreign: r.Text != "", mixed: t.Family != "ip" && t.Family != "ip6", sum: p.Rule}
 	if program != ruleset.NFT && program != ruleset.IPTablesNFT {
@@ -97,8 +98,8 @@ type look struct {
 	sum                     float64
 }
 
-// statement adds a statement. condition is set if a packet can fail at it, and selective unless it is about
-// a protocol.
+// statement adds a statement. condition is set if a packet can fail at it, and selective unless it
+// is about a protocol.
 func (l *look) statement(s ruleset.Statement) (condition, selective bool) {
 	p := l.prices
 	switch s := s.(type) {
@@ -158,7 +159,8 @@ func (l *look) verdictOf(s *ruleset.Set) {
 	}
 }
 
-// legacyMatch adds a condition of x_tables, which compares addresses, interfaces and protocol in one go.
+// legacyMatch adds a condition of x_tables, which compares addresses, interfaces and protocol in
+// one go.
 func (l *look) legacyMatch(m ruleset.Match) {
 	if m.Set != nil {
 		l.sum += l.prices.LegacyMatch
@@ -237,8 +239,8 @@ func (l *look) load(t ruleset.Term, plain []ruleset.Range) {
 	}
 }
 
-// address adds an address. nft loads only the bytes that a prefix covers, and the kernel has a short way for
-// one, two and four bytes of IPv4 (nft_payload_select_ops).
+// address adds an address. nft loads only the bytes that a prefix covers, and the kernel has a
+// short way for one, two and four bytes of IPv4 (nft_payload_select_ops).
 func (l *look) address(t ruleset.Term, plain []ruleset.Range) {
 	p := l.prices
 	l.sum += p.Compare

@@ -46,8 +46,8 @@ func (b *box) covers(c *box) bool {
 	return true
 }
 
-// axes cut every field at the ends of all ranges that two rulesets name, so that no rule separates the
-// values of one elementary interval.
+// axes cut every field at the ends of all ranges that two rulesets name, so that no rule separates
+// the values of one elementary interval.
 type axes struct {
 	starts [fields][]ruleset.Value // of the elementary intervals, in order
 }
@@ -198,7 +198,8 @@ func (a *axes) rank(f ruleset.Field, v ruleset.Value) (uint32, bool) {
 	return uint32(max(i, 0)), exact
 }
 
-// span returns the elementary intervals of a range that a term is compared with; false if there are none.
+// span returns the elementary intervals of a range that a term is compared with; false if there are
+// none.
 func (a *axes) span(t ruleset.Term, r ruleset.Range) (span, bool) {
 	r, ok := unmasked(t, r)
 	if !ok || !ruleset.Universe(t.Field).Overlaps(r) {
@@ -222,7 +223,8 @@ func (a *axes) all() (b box) {
 	return b
 }
 
-// roots are the boxes of packets that a table of a family can see: addresses are of the packet's protocol.
+// roots are the boxes of packets that a table of a family can see: addresses are of the packet's
+// protocol.
 func (a *axes) roots(family string) []box {
 	mapped, _ := a.span(ruleset.Term{Field: ruleset.Source}, four())
 	mappedTo, _ := a.span(ruleset.Term{Field: ruleset.Destination}, four())
@@ -267,8 +269,8 @@ func (a *axes) packet(b box) ruleset.Packet {
 	return p
 }
 
-// name returns a name of an interface in a box. The lowest value may have a zero inside, which no name
-// has: then it is the name before it with a letter more.
+// name returns a name of an interface in a box. The lowest value may have a zero inside, which no
+// name has: then it is the name before it with a letter more.
 func (a *axes) name(f ruleset.Field, b box) string {
 	v := a.starts[f][b[f].lo]
 	text := func(v ruleset.Value) string {

@@ -176,8 +176,8 @@ func (p *prover) free(x, y *place) bool {
 	return a == counts && b == counts || a == decides && x.act == y.act
 }
 
-// cut chooses where to cut a box: the field and the first number of its higher half that leave the fewest
-// entries to compare. False if every entry covers the box.
+// cut chooses where to cut a box: the field and the first number of its higher half that leave the
+// fewest entries to compare. False if every entry covers the box.
 func (p *prover) cut(b box, sides [2][]int32) (field int, at uint32, ok bool) {
 	const sampled = 256
 	best := -1

@@ -86,8 +86,8 @@ type compiler struct {
 	depth   int
 }
 
-// compile returns the entries of a chain for the packets of the roots. The policy of a base chain is its
-// last entries.
+// compile returns the entries of a chain for the packets of the roots. The policy of a base chain
+// is its last entries.
 func (c *compiler) compile(chain *ruleset.Chain, roots []box) ([]entry, error) {
 	c.entries = nil
 	if err := c.chain(chain, roots); err != nil {
@@ -220,8 +220,8 @@ func with(conds []string, one string) []string {
 	return out
 }
 
-// block adds the rest of a rule as one action: its first statement has an answer that is not modelled and
-// an effect.
+// block adds the rest of a rule as one action: its first statement has an answer that is not
+// modelled and an effect.
 func (c *compiler) block(s state, r *ruleset.Rule, from int) {
 	var parts []string
 	for _, st := range r.Statements[from:] {

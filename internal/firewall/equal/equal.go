@@ -223,8 +223,8 @@ func (p *pair) prove() Result {
 	return out
 }
 
-// whole compares base chains with everything that they jump to. It is the answer where a chain that both
-// rulesets have is not the same one.
+// whole compares base chains with everything that they jump to. It is the answer where a chain that
+// both rulesets have is not the same one.
 func (p *pair) whole(alike map[string]bool) Result {
 	var out Result
 	for _, c := range p.old.Chains {
@@ -232,7 +232,8 @@ func (p *pair) whole(alike map[string]bool) Result {
 			continue
 		}
 		d := p.now.Chain(c.Name)
-		// First with the chains that are alike as they are, because that takes least; then with all rules.
+		// First with the chains that are alike as they are, because that takes least; then with all
+		// rules.
 		for _, called := range []func(string) bool{func(s string) bool { return alike[s] }, func(string) bool { return false }} {
 			diff, err := p.chain(c, d, called)
 			switch {

@@ -9,8 +9,8 @@ import (
 	"github.com/linerate/linerate/internal/firewall/ruleset"
 )
 
-// rules reads the body of a table filter of iptables. Rules are called by their comments: a rule's counter
-// is that of the rule with the same comment before.
+// rules reads the body of a table filter of iptables. Rules are called by their comments: a rule's
+// counter is that of the rule with the same comment before.
 func rules(t *testing.T, body string, before *ruleset.Ruleset) *ruleset.Ruleset {
 	t.Helper()
 	r, err := read.IPTables(strings.NewReader("*filter\n"+strings.TrimSpace(body)+"\nCOMMIT\n"), nil)

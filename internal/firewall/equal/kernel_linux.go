@@ -17,9 +17,10 @@ import (
 	"github.com/linerate/linerate/internal/firewall/ruleset"
 )
 
-// Kernel loads both rulesets of nftables into network namespaces of their own, forwards the same packets through
-// both and compares all counters that both have, and how many packets were forwarded. Packets enter at their In and
-// leave at the Out of the first one; only those of IPv4 are sent. It needs root and the programs nft and ip.
+// Kernel loads both rulesets of nftables into network namespaces of their own, forwards the same
+// packets through both and compares all counters that both have, and how many packets were
+// forwarded. Packets enter at their In and leave at the Out of the first one; only those of IPv4
+// are sent. It needs root and the programs nft and ip.
 func Kernel(ctx context.Context, before, after *ruleset.Ruleset, packets []ruleset.Packet, repeat int) (KernelResult, error) {
 	var out KernelResult
 	var got [2]map[*ruleset.Counter]uint64
@@ -213,7 +214,8 @@ func inject(packets []ruleset.Packet, repeat int) (sent int, err error) {
 	return sent, nil
 }
 
-// frame4 returns an Ethernet frame with a packet of IPv4: its addresses, its protocol and its ports.
+// frame4 returns an Ethernet frame with a packet of IPv4: its addresses, its protocol and its
+// ports.
 func frame4(p ruleset.Packet) []byte {
 	payload := make([]byte, 20)
 	binary.BigEndian.PutUint16(payload, p.SourcePort)

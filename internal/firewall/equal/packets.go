@@ -9,8 +9,8 @@ import (
 	"github.com/linerate/linerate/internal/firewall/ruleset"
 )
 
-// differ traces a packet through a base chain of both tables and says what differs; empty if nothing does.
-// Unmodelled conditions are answered in several ways.
+// differ traces a packet through a base chain of both tables and says what differs; empty if
+// nothing does. Unmodelled conditions are answered in several ways.
 func (p *pair) differ(c, d *ruleset.Chain, packet ruleset.Packet) string {
 	for way := range 8 {
 		if what := p.traced(c, d, packet, way); what != "" {
@@ -105,8 +105,8 @@ func (p *pair) directed(out Result) Result {
 // mostPackets bounds the directed packets of one chain.
 const mostPackets = 20_000
 
-// packets yields the directed packets of a base chain: in passes over all rules, so that a limit that ends
-// them early has seen every rule.
+// packets yields the directed packets of a base chain: in passes over all rules, so that a limit
+// that ends them early has seen every rule.
 func (p *pair) packets(c, d *ruleset.Chain) func(func(ruleset.Packet) bool) {
 	return func(yield func(ruleset.Packet) bool) {
 		var entries []entry

@@ -19,8 +19,9 @@ type Region struct {
 // mostBoxes bounds the boxes of one region. A region of more is the box around them.
 const mostBoxes = 64
 
-// Of returns the packets that fulfil all modelled matches of a rule before its first other statement.
-// Conditions that are not modelled, and matches that are not, leave more packets than there are.
+// Of returns the packets that fulfil all modelled matches of a rule before its first other
+// statement. Conditions that are not modelled, and matches that are not, leave more packets than
+// there are.
 func (g *Regions) Of(r *ruleset.Rule) Region {
 	boxes := []box{g.c.axes.all()}
 	for _, s := range r.Statements {

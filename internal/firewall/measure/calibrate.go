@@ -12,8 +12,8 @@ import (
 	"github.com/linerate/linerate/internal/firewall/ruleset"
 )
 
-// calibration is how long datagrams are sent, and fewest how often for each case at least. With the loading
-// and reading of rules a calibration takes about ten seconds.
+// calibration is how long datagrams are sent, and fewest how often for each case at least. With the
+// loading and reading of rules a calibration takes about ten seconds.
 const (
 	calibration = 5 * time.Second
 	fewest      = 20
@@ -35,8 +35,8 @@ type Calibration struct {
 // errNothing reports a host on which no case can be measured.
 var errNothing = errors.New("neither nft nor iptables can load rules here without loading modules of the kernel")
 
-// Calibrate measures what rules cost on this host, in network namespaces of its own. It takes about ten
-// seconds and needs root.
+// Calibrate measures what rules cost on this host, in network namespaces of its own. It takes about
+// ten seconds and needs root.
 func Calibrate(ctx context.Context) (Calibration, error) {
 	return calibrate(ctx, Options{Span: calibration, Least: fewest, Read: true})
 }

@@ -11,8 +11,9 @@ const (
 	sweeps = 20_000
 )
 
-// fit returns the prices, none below zero, with which counts × prices come closest to the times, by the
-// shares of their errors; each row of counts is one case. What the cases leave open stays near before.
+// fit returns the prices, none below zero, with which counts × prices come closest to the times, by
+// the shares of their errors; each row of counts is one case. What the cases leave open stays near
+// before.
 func fit(counts [][]float64, times, before []float64) []float64 {
 	n := len(before)
 	// The normal equations, in units of the prices before, so that all unknowns are near 1.

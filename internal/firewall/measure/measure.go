@@ -39,7 +39,8 @@ type Result struct {
 	Rules       []*ruleset.Ruleset // if they were asked for; empty without rules
 }
 
-// low is the first quartile: other work on the machine only adds, and the least value is one batch's luck.
+// low is the first quartile: other work on the machine only adds, and the least value is one
+// batch's luck.
 func low(all []float64) float64 {
 	if len(all) == 0 {
 		return 0

@@ -23,7 +23,8 @@ const (
 	// batch is how many datagrams one system call sends. It takes 30 µs to some milliseconds, so most
 	// batches are over before another program interrupts them.
 	batch = 32
-	// warming is how many go before each batch: the first datagrams find the caches full of other cases.
+	// warming is how many go before each batch: the first datagrams find the caches full of other
+	// cases.
 	warming = 16
 	// payload is what each datagram carries, in bytes.
 	payload = 18
@@ -219,8 +220,8 @@ func Load(ctx context.Context, r Rules) error {
 	return nil
 }
 
-// able reports whether a case can be measured without a program that is missing and without making the
-// kernel load a module.
+// able reports whether a case can be measured without a program that is missing and without making
+// the kernel load a module.
 func able(c Case) bool {
 	for _, r := range c.Rules {
 		program, _ := restorer(r.Program)

@@ -37,8 +37,8 @@ func spaces(t testing.TB) (n int) {
 }
 
 // TestCalibrate goes the whole way, with few datagrams. How long they took is not judged; what is:
-// every case meets its rules as the model says, the cases determine every price but that of the log, and
-// nothing is left.
+// every case meets its rules as the model says, the cases determine every price but that of the
+// log, and nothing is left.
 func TestCalibrate(t *testing.T) {
 	needPrograms(t)
 	before, err := os.Readlink("/proc/self/ns/net")
@@ -110,8 +110,8 @@ func TestRunEnds(t *testing.T) {
 	}
 }
 
-// TestUnseenRules: the counters of rulesets that no calibration knows lead the model to the datagrams that
-// were sent. What it says of the time is in the benchmark.
+// TestUnseenRules: the counters of rulesets that no calibration knows lead the model to the
+// datagrams that were sent. What it says of the time is in the benchmark.
 func TestUnseenRules(t *testing.T) {
 	needPrograms(t)
 	testenv.Need(t, testenv.Long)
@@ -133,8 +133,9 @@ func TestUnseenRules(t *testing.T) {
 	}
 }
 
-// BenchmarkModel calibrates, and then compares the model with what rulesets cost that the calibration did not
-// see. It runs once: go test -bench Model -benchtime 1x -v prints the table of docs/evidence/firewall.md.
+// BenchmarkModel calibrates, and then compares the model with what rulesets cost that the
+// calibration did not see. It runs once: go test -bench Model -benchtime 1x -v prints the table of
+// docs/evidence/firewall.md.
 func BenchmarkModel(b *testing.B) {
 	needPrograms(b)
 	for b.Loop() {

@@ -17,10 +17,12 @@ func lines(n int, format func(i int) string) string {
 	return b.String()
 }
 
-// net3 is the first three bytes of one of 65 536 networks that no datagram of a case has to do with.
+// net3 is the first three bytes of one of 65 536 networks that no datagram of a case has to do
+// with.
 func net3(i int) string { return fmt.Sprintf("10.%d.%d", i/256%256, i%256) }
 
-// table is a table of nftables with one chain that all datagrams meet, behind sets and chains of its own.
+// table is a table of nftables with one chain that all datagrams meet, behind sets and chains of
+// its own.
 func table(family, before, rules string) []Rules {
 	return []Rules{{ruleset.NFT, fmt.Sprintf("table %s t {\n%s\nchain out {\ntype filter hook output priority 0; policy accept;\n%s\n}\n}\n",
 		family, before, rules)}}
@@ -61,8 +63,8 @@ func mixed(i int) string {
 	return fmt.Sprintf("ip saddr %s.7 udp dport 53 counter accept", net3(i))
 }
 
-// nothing is the name of the cases without rules. There are several, because also the place of a case in
-// memory counts.
+// nothing is the name of the cases without rules. There are several, because also the place of a
+// case in memory counts.
 const nothing = "nothing"
 
 // probes are the cases of a calibration.
@@ -95,8 +97,8 @@ func probes() []Case {
 			lines(60, func(i int) string { return fmt.Sprintf("ip saddr 127.0.0.1 counter jump c%d", i) })),
 		nft("sets of ports", "ip", "", counting(20, func(i int) string { return fmt.Sprintf("udp dport { %d, %d, 8080 }", 80+i, 443+i) })),
 	}
-	// Few lookups in different sets, and rules of all kinds: a CPU that meets the same set again and again
-	// has its branches and its cache right, which it has not with the rules of administrators.
+	// Few lookups in different sets, and rules of all kinds: a CPU that meets the same set again and
+	// again has its branches and its cache right, which it has not with the rules of administrators.
 	for _, n := range []int{12, 120, 2000} {
 		hosts := set("a", "ipv4_addr", "", n, func(i int) string { return net3(i) + ".9" }) +
 			set("b", "ipv4_addr", "", n, func(i int) string { return net3(700+i) + ".9" }) +

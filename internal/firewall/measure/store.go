@@ -15,7 +15,8 @@ import (
 	"github.com/linerate/linerate/internal/kernel/procfs"
 )
 
-// storeName is the file in the state directory, and mostStored how many kernels and processors it keeps.
+// storeName is the file in the state directory, and mostStored how many kernels and processors it
+// keeps.
 const (
 	storeName  = "firewall-prices.json"
 	mostStored = 16
@@ -26,7 +27,8 @@ type stored struct {
 	Calibrations []Calibration `json:"calibrations"`
 }
 
-// Here returns the release of the running kernel and the name of the processor, for which prices hold.
+// Here returns the release of the running kernel and the name of the processor, for which prices
+// hold.
 func Here() (kernel, processor string) {
 	b, err := os.ReadFile("/proc/sys/kernel/osrelease")
 	if err == nil {
@@ -101,8 +103,8 @@ func Store(fsys durable.FS, state string, c Calibration) error {
 	return nil
 }
 
-// Prices returns the prices to use with a state directory: calibrated on this kernel and processor, or
-// the built-in ones, with which c is nil.
+// Prices returns the prices to use with a state directory: calibrated on this kernel and processor,
+// or the built-in ones, with which c is nil.
 func Prices(fsys durable.FS, state string) (p cost.Prices, c *Calibration) {
 	if found, err := Stored(fsys, state); err == nil {
 		return found.Prices, &found

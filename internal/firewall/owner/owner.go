@@ -18,8 +18,8 @@ type Claim struct {
 	How     string // how to change its rules; empty: not known
 }
 
-// program is how one program's rules are known. All names are compared as they are, and those that end in *
-// by what they begin with.
+// program is how one program's rules are known. All names are compared as they are, and those that
+// end in * by what they begin with.
 type program struct {
 	name   string
 	tables []string // of nftables, which are wholly the program's
@@ -56,8 +56,8 @@ func programs() []program {
 	}
 }
 
-// Claims returns who will rewrite which parts of a ruleset, in the order of its tables. Rules of ipfw and pf
-// have no names, and nothing is said of them.
+// Claims returns who will rewrite which parts of a ruleset, in the order of its tables. Rules of
+// ipfw and pf have no names, and nothing is said of them.
 func Claims(r *ruleset.Ruleset) []Claim {
 	var all []Claim
 	known := programs()
@@ -105,8 +105,8 @@ func matches(names []string, name string) bool {
 	})
 }
 
-// Programs returns the programs of claims, each once, in alphabetical order. A table that an unnamed program
-// holds is not among them.
+// Programs returns the programs of claims, each once, in alphabetical order. A table that an
+// unnamed program holds is not among them.
 func Programs(claims []Claim) []string {
 	var names []string
 	for _, c := range claims {

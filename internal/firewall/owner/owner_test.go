@@ -10,8 +10,8 @@ import (
 	"github.com/linerate/linerate/internal/firewall/ruleset"
 )
 
-// shared is a filter table in which four programs meet, with the chains that iptables-save shows where
-// Docker 24, ufw, kube-proxy and libvirt 9 run on one host.
+// shared is a filter table in which four programs meet, with the chains that iptables-save shows
+// where Docker 24, ufw, kube-proxy and libvirt 9 run on one host.
 const shared = `*filter
 :INPUT DROP [0:0]
 :FORWARD DROP [0:0]

@@ -12,8 +12,8 @@ import (
 	"github.com/linerate/linerate/internal/firewall/ruleset"
 )
 
-// BSDHook is the only hook of rules of ipfw and pf: they see a packet when it comes in and when it goes
-// out, with the same rules.
+// BSDHook is the only hook of rules of ipfw and pf: they see a packet when it comes in and when it
+// goes out, with the same rules.
 const BSDHook = "in, out"
 
 // bsdRule is a rule of ipfw or pf being read.
@@ -89,7 +89,8 @@ func (b *bsdRule) portHeader() string {
 	return "th"
 }
 
-// addresses adds a match on addresses, as ipfw and pf name them; words that are no address are kept.
+// addresses adds a match on addresses, as ipfw and pf name them; words that are no address are
+// kept.
 func (b *bsdRule) addresses(f ruleset.Field, words []string, negated bool) {
 	if slices.Contains(words, "any") || slices.Contains(words, "all") {
 		return

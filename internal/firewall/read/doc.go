@@ -2,13 +2,14 @@
 //
 // # Model
 //
-// [NFT] reads nft -j list ruleset, [IPTables] iptables-save and ip6tables-save with or without counters,
-// [IPSet] ipset save, [IPFW] ipfw -a list, [PF] pfctl -vvsr. [Detect] chooses among them by what the text
-// begins with. [Live] asks the programs of this host.
+// [NFT] reads nft -j list ruleset, [IPTables] iptables-save and ip6tables-save with or without
+// counters, [IPSet] ipset save, [IPFW] ipfw -a list, [PF] pfctl -vvsr. [Detect] chooses among them
+// by what the text begins with. [Live] asks the programs of this host.
 //
-// A statement that the model does not have stays as it was written, as ruleset.Opaque. What a reader
-// does not know at all is an opaque condition with an unknown effect, which stops every rewrite around
-// it. A text that ends in the middle, or is of another program, is an error that names the line.
+// A statement that the model does not have stays as it was written, as ruleset.Opaque. What a
+// reader does not know at all is an opaque condition with an unknown effect, which stops every
+// rewrite around it. A text that ends in the middle, or is of another program, is an error that
+// names the line.
 //
 // # Sources
 //
@@ -17,6 +18,6 @@
 //
 // # Limits
 //
-// Rules that iptables-nft made appear in nft's JSON as xt statements without content: they are read from
-// iptables-save instead.
+// Rules that iptables-nft made appear in nft's JSON as xt statements without content: they are read
+// from iptables-save instead.
 package read

@@ -12,8 +12,8 @@ import (
 	"github.com/linerate/linerate/internal/firewall/ruleset"
 )
 
-// IPSet reads what ipset save prints. Sets of kinds that the model does not know (lists of sets, MAC
-// addresses, marks) keep their name and no elements, and are unprintable.
+// IPSet reads what ipset save prints. Sets of kinds that the model does not know (lists of sets,
+// MAC addresses, marks) keep their name and no elements, and are unprintable.
 func IPSet(r io.Reader) ([]*ruleset.Set, error) {
 	var sets []*ruleset.Set
 	byName := make(map[string]*ruleset.Set)

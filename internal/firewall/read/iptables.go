@@ -16,9 +16,10 @@ import (
 // longestLine bounds a line of any of the texts.
 const longestLine = 1 << 20
 
-// IPTables reads what iptables-save and ip6tables-save print, with counters (-c) or without, one after
-// another in any number. sets are those of [IPSet], which matches may name. The header says which
-// program printed it; without one the family is that of the addresses, and ip if there are none.
+// IPTables reads what iptables-save and ip6tables-save print, with counters (-c) or without, one
+// after another in any number. sets are those of [IPSet], which matches may name. The header says
+// which program printed it; without one the family is that of the addresses, and ip if there are
+// none.
 func IPTables(r io.Reader, sets []*ruleset.Set) (*ruleset.Ruleset, error) {
 	x := xtReader{rules: &ruleset.Ruleset{Program: ruleset.IPTablesLegacy}, sets: sets}
 	lines := bufio.NewScanner(r)
@@ -256,8 +257,8 @@ func (p *xtRule) flush() {
 	p.opaque = nil
 }
 
-// xtModules are the effects of the matches of iptables-extensions(8) that have one. Others look at the
-// packet only.
+// xtModules are the effects of the matches of iptables-extensions(8) that have one. Others look at
+// the packet only.
 var xtModules = map[string]ruleset.Effect{"limit": ruleset.EffectLimit, "hashlimit": ruleset.EffectLimit, "connlimit": ruleset.EffectLimit,
 	"quota": ruleset.EffectLimit, "quota2": ruleset.EffectLimit, "rateest": ruleset.EffectLimit, "connbytes": ruleset.EffectLimit,
 	"recent": ruleset.EffectDynamic, "set": ruleset.EffectDynamic, "statistic": ruleset.EffectTime, "time": ruleset.EffectTime,

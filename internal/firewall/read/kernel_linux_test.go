@@ -16,8 +16,8 @@ import (
 	"github.com/linerate/linerate/internal/firewall/ruleset"
 )
 
-// inNamespace runs f on a thread with a network namespace of its own, whose loopback is up. The thread
-// ends with f.
+// inNamespace runs f on a thread with a network namespace of its own, whose loopback is up. The
+// thread ends with f.
 func inNamespace(t *testing.T, f func() error) {
 	t.Helper()
 	testenv.Need(t, testenv.NetNS, testenv.Peers)
@@ -39,8 +39,8 @@ func inNamespace(t *testing.T, f func() error) {
 	}
 }
 
-// randomRules are rules of every modelled kind on addresses of the loopback, with a counter wherever one
-// can be.
+// randomRules are rules of every modelled kind on addresses of the loopback, with a counter
+// wherever one can be.
 func randomRules(r *rand.Rand) string {
 	prefix := func() string { return fmt.Sprintf("127.%d.%d.0/%d", r.IntN(4), r.IntN(4), 16+r.IntN(17)) }
 	condition := func() string {
@@ -98,7 +98,8 @@ func randomRules(r *rand.Rand) string {
 		rules(3, "high"))
 }
 
-// send sends a datagram; that it does not arrive, or is refused by a rule, is what is being measured.
+// send sends a datagram; that it does not arrive, or is refused by a rule, is what is being
+// measured.
 func send(p ruleset.Packet) {
 	c, err := net.DialUDP("udp4", net.UDPAddrFromAddrPort(netip.AddrPortFrom(p.Source, p.SourcePort)),
 		net.UDPAddrFromAddrPort(netip.AddrPortFrom(p.Destination, p.DestinationPort)))
@@ -109,8 +110,8 @@ func send(p ruleset.Packet) {
 	_ = c.Close()
 }
 
-// TestTraceAgainstKernel: the counters that a trace says increase are those that the kernel increases, for
-// rules and packets by chance.
+// TestTraceAgainstKernel: the counters that a trace says increase are those that the kernel
+// increases, for rules and packets by chance.
 func TestTraceAgainstKernel(t *testing.T) {
 	rulesets, packets := 40, 60
 	compared, moved := 0, 0

@@ -26,8 +26,8 @@ const (
 // ErrNone reports a host without rules.
 var ErrNone = errors.New("this network namespace has no rules")
 
-// Any reads text of any program, chosen by what it begins with. What ipset save prints comes before the
-// rules that use it.
+// Any reads text of any program, chosen by what it begins with. What ipset save prints comes before
+// the rules that use it.
 func Any(b []byte) (*ruleset.Ruleset, error) {
 	begin := bytes.TrimSpace(b)
 	first, _, _ := bytes.Cut(begin, []byte("\n"))
@@ -63,10 +63,10 @@ func Any(b []byte) (*ruleset.Ruleset, error) {
 	return nil, fmt.Errorf("read rules: %.60q begins no text of nft -j, iptables-save, ipset save, ipfw -a list or pfctl -vvsr", line)
 }
 
-// Live reads the rules of the network namespace of this process with the programs that made them. A host
-// may have rules of nftables and of iptables-legacy: each is a ruleset. The error is [ErrNone] without
-// rules, fs.ErrPermission without the right to read them, and errors.ErrUnsupported on systems without
-// any of the programs.
+// Live reads the rules of the network namespace of this process with the programs that made them. A
+// host may have rules of nftables and of iptables-legacy: each is a ruleset. The error is [ErrNone]
+// without rules, fs.ErrPermission without the right to read them, and errors.ErrUnsupported on
+// systems without any of the programs.
 func Live(ctx context.Context) ([]*ruleset.Ruleset, error) {
 	switch runtime.GOOS {
 	case "linux":
@@ -153,8 +153,8 @@ func liveNFT(ctx context.Context) (*ruleset.Ruleset, error) {
 	return nil, fmt.Errorf("read rules of nft: they changed during each of %d readings", readings)
 }
 
-// withXT reads the tables of iptables-nft again with iptables-nft-save, because nft prints their matches
-// without content.
+// withXT reads the tables of iptables-nft again with iptables-nft-save, because nft prints their
+// matches without content.
 func withXT(ctx context.Context, r *ruleset.Ruleset) error {
 	for _, family := range []string{"ip", "ip6"} {
 		foreign := false

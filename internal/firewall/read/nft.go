@@ -18,8 +18,8 @@ var errHalf = errors.New("the text ends in the middle")
 // newest is the version of nft's JSON that the reader knows.
 const newest = 1
 
-// NFT reads what nft -j list ruleset prints. The error says where the text is damaged, or that its JSON is
-// of a newer version than this reader.
+// NFT reads what nft -j list ruleset prints. The error says where the text is damaged, or that its
+// JSON is of a newer version than this reader.
 func NFT(r io.Reader) (*ruleset.Ruleset, error) {
 	b, err := io.ReadAll(r)
 	if err != nil {
@@ -200,8 +200,8 @@ func (n *nftReader) set(t *ruleset.Table, h head, kind string, b json.RawMessage
 	return nil
 }
 
-// elements adds elements to a set. Those that are not values of known fields make the set unprintable:
-// only nft's own text is complete.
+// elements adds elements to a set. Those that are not values of known fields make the set
+// unprintable: only nft's own text is complete.
 func elements(s *ruleset.Set, fields []ruleset.Field, mapped bool, list []json.RawMessage) error {
 	s.Elements = make([]ruleset.Element, 0, len(list))
 	for i, raw := range list {
@@ -310,8 +310,8 @@ func (n *nftReader) rule(kind string, b json.RawMessage) error {
 	return nil
 }
 
-// rejectGuard returns the match on the network protocol that a rejection by ICMP implies where packets of
-// both families pass; nft does not print it.
+// rejectGuard returns the match on the network protocol that a rejection by ICMP implies where
+// packets of both families pass; nft does not print it.
 func rejectGuard(t *ruleset.Table, name string, b json.RawMessage) (ruleset.Match, bool) {
 	m := ruleset.Match{Key: []ruleset.Term{{Field: ruleset.Family, Header: "meta"}}}
 	if name != "reject" || t.Family == "ip" || t.Family == "ip6" {

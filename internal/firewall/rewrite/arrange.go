@@ -13,8 +13,9 @@ type slot struct {
 	tree    ruleset.Field
 }
 
-// arrange puts every rule into the earliest place of its form that it may move to. form returns the form
-// of a rule, empty if it stays alone; fits says whether a rule may join the members of a place.
+// arrange puts every rule into the earliest place of its form that it may move to. form returns the
+// form of a rule, empty if it stays alone; fits says whether a rule may join the members of a
+// place.
 func arrange(items []*item, form func(*item) (string, ruleset.Field), fits func(*slot, *item) bool) []*slot {
 	var slots []*slot
 	for _, it := range items {
@@ -52,7 +53,8 @@ func (s *slot) hits() (sum uint64, decides bool) {
 // mostOrdered bounds the pairs of rules that are looked at for a better order.
 const mostOrdered = 5_000_000
 
-// order moves places that decide more packets ahead of those that decide fewer, where order is free.
+// order moves places that decide more packets ahead of those that decide fewer, where order is
+// free.
 func order(slots []*slot) {
 	pairs := 0
 	for i := 1; i < len(slots); i++ {
@@ -96,8 +98,8 @@ type group struct {
 	members []*item
 }
 
-// groups puts the members of a tree's place under ranges that no two share a value of: the widest ones
-// that the members name. They are in order of value.
+// groups puts the members of a tree's place under ranges that no two share a value of: the widest
+// ones that the members name. They are in order of value.
 func groups(f ruleset.Field, members []*item) []*group {
 	var all []*group
 	for _, m := range members {
@@ -128,7 +130,8 @@ func groups(f ruleset.Field, members []*item) []*group {
 	return wide
 }
 
-// on returns the range of a field that a rule compares with in a match of its own, before it does anything.
+// on returns the range of a field that a rule compares with in a match of its own, before it does
+// anything.
 func (it *item) on(f ruleset.Field) (ruleset.Range, bool) {
 	for _, s := range it.rule.Statements {
 		switch s := s.(type) {

@@ -8,7 +8,8 @@ import (
 	"github.com/linerate/linerate/internal/firewall/ruleset"
 )
 
-// ipfw makes blocks of rules behind skipto tablearg. A block ends with a skipto to the rule behind all of them.
+// ipfw makes blocks of rules behind skipto tablearg. A block ends with a skipto to the rule behind
+// all of them.
 func (b *builder) ipfw(c *ruleset.Chain, items []*item) ([]*ruleset.Rule, float64) {
 	aims := make(map[int]bool) // rules that another rule skips to
 	for _, it := range items {
@@ -49,7 +50,8 @@ func (b *builder) ipfw(c *ruleset.Chain, items []*item) ([]*ruleset.Rule, float6
 	return out, length
 }
 
-// blocks rewrites a run of rules, with numbers from that of its first rule to below that of the rule behind it.
+// blocks rewrites a run of rules, with numbers from that of its first rule to below that of the
+// rule behind it.
 func (b *builder) blocks(c *ruleset.Chain, items []*item, first ruleset.Field, behind int) made {
 	fields := append([]ruleset.Field{first}, ruleset.InInterface, ruleset.OutInterface, ruleset.Source, ruleset.Destination)
 	slots := arrange(items, func(it *item) (string, ruleset.Field) {

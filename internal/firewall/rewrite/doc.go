@@ -2,22 +2,24 @@
 //
 // # Model
 //
-// Two rules may change places if no packet matches both, or if both only count. A rule with an effect that
-// is not modelled is a barrier: nothing moves across it, and it stays as it was written. Between barriers
-// a rule joins the earliest place whose rules have the same form, if it may move there.
+// Two rules may change places if no packet matches both, or if both only count. A rule with an
+// effect that is not modelled is a barrier: nothing moves across it, and it stays as it was
+// written. Between barriers a rule joins the earliest place whose rules have the same form, if it
+// may move there.
 //
-// Rules of nftables that compare the same fields with values of their own become one lookup: a set whose
-// elements count, or a map from values to verdicts. Each element keeps the counter of its rule with its
-// value, and its comment. Addresses with prefixes of one length are looked up behind a mask, by hash. Rules
-// that share a field and differ otherwise go into chains of their own, behind a map from the field's values
-// to those chains. For iptables these chains stand behind a tree of prefixes, for ipfw they are blocks
-// behind skipto tablearg, and rules of pf that differ in an address share a table.
+// Rules of nftables that compare the same fields with values of their own become one lookup: a set
+// whose elements count, or a map from values to verdicts. Each element keeps the counter of its
+// rule with its value, and its comment. Addresses with prefixes of one length are looked up behind
+// a mask, by hash. Rules that share a field and differ otherwise go into chains of their own,
+// behind a map from the field's values to those chains. For iptables these chains stand behind a
+// tree of prefixes, for ipfw they are blocks behind skipto tablearg, and rules of pf that differ in
+// an address share a table.
 //
-// Several forms are made, and the one with the fewest rules on the way of a packet is kept. Rules that
-// decide more packets then come first where order is free.
+// Several forms are made, and the one with the fewest rules on the way of a packet is kept. Rules
+// that decide more packets then come first where order is free.
 //
-// [Optimise] offers only what package equal proved. A chain whose new rules cannot be proved keeps the old
-// ones, and the result says so.
+// [Optimise] offers only what package equal proved. A chain whose new rules cannot be proved keeps
+// the old ones, and the result says so.
 //
 // # Units
 //
@@ -26,11 +28,12 @@
 // # Sources
 //
 // nft(8) of nftables 1.0.6 for sets, maps and their limits; iptables(8); ipfw(8) and pf.conf(5) of
-// FreeBSD 14. Gupta and McKeown, "Packet classification on multiple fields" (SIGCOMM 1999), for the forms.
+// FreeBSD 14. Gupta and McKeown, "Packet classification on multiple fields" (SIGCOMM 1999), for the
+// forms.
 //
 // # Limits
 //
 // Named counters stay in rules, because elements cannot have them. New numbers of rules of ipfw lie
-// between those of the rules before and behind. No port is compared where the old rule compared none,
-// because fragments have none.
+// between those of the rules before and behind. No port is compared where the old rule compared
+// none, because fragments have none.
 package rewrite

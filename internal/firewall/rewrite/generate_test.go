@@ -9,9 +9,9 @@ import (
 )
 
 // seed describes one family of filter sets, after those of ClassBench (Taylor and Turner, IEEE/ACM
-// Transactions on Networking 15(3), 2007): how many rules leave a field open, how long prefixes are,
-// which protocols and which classes of ports appear. The shares are rounded and our own, not those of
-// the paper's seeds.
+// Transactions on Networking 15(3), 2007): how many rules leave a field open, how long prefixes
+// are, which protocols and which classes of ports appear. The shares are rounded and our own, not
+// those of the paper's seeds.
 type seed struct {
 	name                string
 	anySource, anyDest  float64

@@ -16,8 +16,8 @@ import (
 	"github.com/linerate/linerate/internal/firewall/ruleset"
 )
 
-// forwarded are packets that the kernel forwards, from one interface to the other: those at the ends of the
-// rules' ranges, with ordinary values for fields that have others.
+// forwarded are packets that the kernel forwards, from one interface to the other: those at the
+// ends of the rules' ranges, with ordinary values for fields that have others.
 func forwarded(r *ruleset.Ruleset, most int) []ruleset.Packet {
 	var all []ruleset.Packet
 	for _, p := range equal.Directed(r, "forward", most) {
@@ -78,8 +78,8 @@ func TestKernel(t *testing.T) {
 	t.Logf("%d packets, %d counters, %d of them moved", packets, counters, moved)
 }
 
-// TestRealNFT: nft reads the rules that others wrote, they are equal after the rewrite, and nft loads what was
-// written.
+// TestRealNFT: nft reads the rules that others wrote, they are equal after the rewrite, and nft
+// loads what was written.
 func TestRealNFT(t *testing.T) {
 	testenv.Need(t, testenv.NetNS, testenv.Peers)
 	files, err := filepath.Glob("../read/testdata/nft/*.nft")

@@ -11,8 +11,8 @@ import (
 	"github.com/linerate/linerate/internal/firewall/ruleset"
 )
 
-// planted is a ruleset in which every rule matters: rules that only count by source, a barrier, rules that
-// decide by source and port, and two that overlap.
+// planted is a ruleset in which every rule matters: rules that only count by source, a barrier,
+// rules that decide by source and port, and two that overlap.
 func planted() *ruleset.Ruleset {
 	var rules []*ruleset.Rule
 	prefix := func(s string) netip.Prefix { return netip.MustParsePrefix(s) }

@@ -15,7 +15,8 @@ var treeFields = []ruleset.Field{ruleset.InInterface, ruleset.OutInterface, rule
 // large is a number of rules above which fewer forms are made: their time grows with its square.
 const large = 1500
 
-// best makes all forms of some rules and returns the shortest. depth is how often chains may be split.
+// best makes all forms of some rules and returns the shortest. depth is how often chains may be
+// split.
 func (b *builder) best(chain string, items []*item, by []ruleset.Field, depth int) made {
 	start := b.mark()
 	rules := make([]*ruleset.Rule, len(items))
@@ -68,8 +69,8 @@ func (m mark) clone() map[string]bool {
 	return taken
 }
 
-// form is what rules of one lookup have in common. With filled, a rule without an address is one with all
-// addresses of IPv4.
+// form is what rules of one lookup have in common. With filled, a rule without an address is one
+// with all addresses of IPv4.
 func (b *builder) form(it *item, filled bool) string {
 	if !it.simple || len(it.key) > 4 {
 		return ""

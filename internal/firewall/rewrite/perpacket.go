@@ -8,14 +8,15 @@ import (
 )
 
 const (
-	// mostTraced bounds the packets that PerPacket traces at one hook, and mostSteps the rules that they meet.
+	// mostTraced bounds the packets that PerPacket traces at one hook, and mostSteps the rules that
+	// they meet.
 	mostTraced = 2000
 	mostSteps  = 2_000_000
 )
 
-// PerPacket returns how many rules a packet meets at a hook, on average, before and after. Both are of the
-// same packets, those at the ends of the rules' intervals. counted: a packet weighs as much as the counters
-// that it increases have counted; otherwise all weigh the same.
+// PerPacket returns how many rules a packet meets at a hook, on average, before and after. Both are
+// of the same packets, those at the ends of the rules' intervals. counted: a packet weighs as much
+// as the counters that it increases have counted; otherwise all weigh the same.
 func PerPacket(before, after *ruleset.Ruleset) (old, now float64, counted bool) {
 	type traced struct {
 		old, now float64

@@ -12,7 +12,8 @@ import (
 	"github.com/linerate/linerate/internal/firewall/ruleset"
 )
 
-// TestReal: rules that others wrote are equal after the rewrite, changed or not, and so is their text.
+// TestReal: rules that others wrote are equal after the rewrite, changed or not, and so is their
+// text.
 func TestReal(t *testing.T) {
 	files, err := filepath.Glob("testdata/xtables/*.v4")
 	if err != nil || len(files) < 7 {

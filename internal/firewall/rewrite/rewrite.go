@@ -11,8 +11,8 @@ import (
 
 // Result is the offer.
 type Result struct {
-	// Rules are the new rules, which share the counters and the unchanged rules of the old ones. They are the
-	// old ones if nothing is offered.
+	// Rules are the new rules, which share the counters and the unchanged rules of the old ones. They
+	// are the old ones if nothing is offered.
 	Rules   *ruleset.Ruleset
 	Changed []Change
 	Proof   equal.Result

@@ -15,8 +15,8 @@ import (
 	"github.com/linerate/linerate/internal/firewall/ruleset"
 )
 
-// houses are the rules of a router with forty houses, of which each has a prefix and four rules that count:
-// all packets and TCP, from the house and to it.
+// houses are the rules of a router with forty houses, of which each has a prefix and four rules
+// that count: all packets and TCP, from the house and to it.
 func houses(program ruleset.Program) *ruleset.Ruleset {
 	if program != ruleset.NFT {
 		r, err := read.Any([]byte(housesText(program)))

@@ -57,7 +57,8 @@ func (b *builder) branches(chain string, items []*item, prefer []ruleset.Field, 
 	return out
 }
 
-// splits reports whether a tree can compare a range: a prefix of IPv4 or IPv6, or the name of an interface.
+// splits reports whether a tree can compare a range: a prefix of IPv4 or IPv6, or the name of an
+// interface.
 func splits(f ruleset.Field, r ruleset.Range) bool {
 	if f == ruleset.InInterface || f == ruleset.OutInterface {
 		return r.First == r.Last && r.First != ruleset.Value{}
@@ -130,7 +131,8 @@ type part struct {
 	groups []*group
 }
 
-// parts splits groups by what follows their common beginning: two bits of an address, one letter of a name.
+// parts splits groups by what follows their common beginning: two bits of an address, one letter of
+// a name.
 func parts(f ruleset.Field, all []*group) []part {
 	step := 2
 	named := f == ruleset.InInterface || f == ruleset.OutInterface

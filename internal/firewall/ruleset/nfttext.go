@@ -14,8 +14,8 @@ import (
 var ErrUnprintable = errors.New("no text form")
 
 // WriteNFT writes the tables as nft -f loads them and nft list ruleset prints them, with counters,
-// comments and set elements. Handles are the kernel's choice and do not appear. A statement that only
-// another program can print is an error that wraps [ErrUnprintable] and names the rule.
+// comments and set elements. Handles are the kernel's choice and do not appear. A statement that
+// only another program can print is an error that wraps [ErrUnprintable] and names the rule.
 func WriteNFT(w io.Writer, r *Ruleset) error {
 	b := bufio.NewWriter(w)
 	var first error
@@ -238,8 +238,8 @@ var priorities = []struct {
 	hooks string
 }{{"raw", -300, ""}, {"mangle", -150, ""}, {"dstnat", -100, "prerouting"}, {"filter", 0, ""}, {"security", 50, ""}, {"srcnat", 100, "postrouting"}}
 
-// PriorityName returns a chain's priority as nft writes it: a name, or a name with a distance up to ten,
-// or a number.
+// PriorityName returns a chain's priority as nft writes it: a name, or a name with a distance up to
+// ten, or a number.
 func PriorityName(family, hook string, priority int) string {
 	if family != "bridge" && family != "arp" && family != "netdev" {
 		for _, n := range priorities {
@@ -353,8 +353,8 @@ func setText(key []Term, s *Set) string {
 	return "{ " + strings.Join(parts, ", ") + " }"
 }
 
-// quote puts a text between quotes. nft knows no escapes, so a quote inside becomes an apostrophe, and
-// the end of a line a space.
+// quote puts a text between quotes. nft knows no escapes, so a quote inside becomes an apostrophe,
+// and the end of a line a space.
 func quote(s string) string {
 	return `"` + strings.NewReplacer(`"`, "'", "\n", " ").Replace(s) + `"`
 }

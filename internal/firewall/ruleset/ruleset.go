@@ -10,8 +10,8 @@ import (
 // Program is the packet filter that rules were read from.
 type Program string
 
-// The programs that are read. Rules of iptables-nft are rules of nftables whose matches only iptables
-// can print.
+// The programs that are read. Rules of iptables-nft are rules of nftables whose matches only
+// iptables can print.
 const (
 	NFT            Program = "nft"
 	IPTablesLegacy Program = "iptables-legacy"
@@ -38,8 +38,8 @@ func (r *Ruleset) Table(family, name string) *Table {
 	return nil
 }
 
-// Hooked returns the base chains of a hook with their tables, in the order in which a packet of a family
-// passes them: by priority, then as they were read.
+// Hooked returns the base chains of a hook with their tables, in the order in which a packet of a
+// family passes them: by priority, then as they were read.
 func (r *Ruleset) Hooked(hook string, family uint64) []Hooked {
 	var all []Hooked
 	for _, t := range r.Tables {
@@ -94,8 +94,8 @@ func (t *Table) Set(name string) *Set {
 	return nil
 }
 
-// sees reports whether IP packets of a family pass the table. Rules of bridge and netdev see them too,
-// at hooks of their own.
+// sees reports whether IP packets of a family pass the table. Rules of bridge and netdev see them
+// too, at hooks of their own.
 func (t *Table) sees(family uint64) bool {
 	switch t.Family {
 	case "ip":
@@ -154,8 +154,8 @@ func (r *Rule) Counters() []*Counter {
 	return all
 }
 
-// Barrier reports whether a statement has an effect that is not modelled, so that no rewrite may move
-// the rule, or another across it.
+// Barrier reports whether a statement has an effect that is not modelled, so that no rewrite may
+// move the rule, or another across it.
 func (r *Rule) Barrier() bool {
 	return slices.ContainsFunc(r.Statements, func(s Statement) bool {
 		switch s := s.(type) {
@@ -223,8 +223,8 @@ type Verdict struct {
 // Effect is a side effect that the model does not compute.
 type Effect string
 
-// The effects. EffectNone is a condition on something unmodelled: the same packet meets the same answer
-// wherever the rule stands, unless an effect lies between.
+// The effects. EffectNone is a condition on something unmodelled: the same packet meets the same
+// answer wherever the rule stands, unless an effect lies between.
 const (
 	EffectNone    Effect = ""
 	EffectLimit   Effect = "limit"   // limit, quota, connlimit, meter: the answer depends on past packets
@@ -388,8 +388,8 @@ func (t Term) Value(p Packet) (Value, bool) {
 	return v, ok
 }
 
-// Implied returns the other fields that a term also tests: ip saddr holds for IPv4 only, tcp dport for
-// TCP only, and th dport for protocols with ports.
+// Implied returns the other fields that a term also tests: ip saddr holds for IPv4 only, tcp dport
+// for TCP only, and th dport for protocols with ports.
 func (t Term) Implied() map[Field][]Range {
 	switch t.Header {
 	case "ip":

@@ -31,8 +31,8 @@ func packet(in, source, destination string, protocol uint8, sport, dport uint16,
 		Protocol: protocol, SourcePort: sport, DestinationPort: dport, State: state}
 }
 
-// TestTrace: the rules that a packet meets, the verdict and the counters, worked out by hand from the
-// text.
+// TestTrace: the rules that a packet meets, the verdict and the counters, worked out by hand from
+// the text.
 func TestTrace(t *testing.T) {
 	r := accounting(t)
 	for _, c := range []struct {

@@ -7,9 +7,9 @@ import (
 	"strings"
 )
 
-// ParsePacket reads the shape of a packet: in eth0 tcp 10.1.2.3:80 -> 10.2.3.4:5000 established. The
-// interfaces (in NAME, out NAME), the protocol, the ports and the state may lack; IPv6 addresses with a port
-// are in brackets. Without a state the packet is the first of its connection.
+// ParsePacket reads the shape of a packet: in eth0 tcp 10.1.2.3:80 -> 10.2.3.4:5000 established.
+// The interfaces (in NAME, out NAME), the protocol, the ports and the state may lack; IPv6
+// addresses with a port are in brackets. Without a state the packet is the first of its connection.
 func ParsePacket(text string) (Packet, error) {
 	p := Packet{State: StateNew}
 	bad := func(format string, a ...any) (Packet, error) {
@@ -107,8 +107,8 @@ func (p Packet) Text() string {
 	return strings.Join(words, " ")
 }
 
-// Hooks returns the hooks that the packet passes, by its interfaces: it is forwarded with both, received with
-// In alone, and sent with Out alone.
+// Hooks returns the hooks that the packet passes, by its interfaces: it is forwarded with both,
+// received with In alone, and sent with Out alone.
 func (p Packet) Hooks() []string {
 	switch {
 	case p.In != "" && p.Out != "":

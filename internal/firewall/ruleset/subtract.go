@@ -8,8 +8,8 @@ import (
 // errChanged reports rules that are not those of an earlier reading.
 var errChanged = errors.New("the rules changed between the readings")
 
-// Subtract leaves on the counters what they counted since an earlier reading of the same rules. Changed
-// rules, and counters that went back, are an error, after which the rules are of no use.
+// Subtract leaves on the counters what they counted since an earlier reading of the same rules.
+// Changed rules, and counters that went back, are an error, after which the rules are of no use.
 func (r *Ruleset) Subtract(earlier *Ruleset) error {
 	if r.Program != earlier.Program || r.Generation != earlier.Generation || len(r.Tables) != len(earlier.Tables) {
 		return errChanged

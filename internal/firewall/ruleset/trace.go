@@ -21,8 +21,8 @@ type Trace struct {
 	// Decided is the base chain that decided, and Policy reports that its policy did.
 	Decided *Chain
 	Policy  bool
-	// Cut is set if the rules jump deeper than the kernel allows or in a circle; the kernel refuses such
-	// rules, but half a file may have them.
+	// Cut is set if the rules jump deeper than the kernel allows or in a circle; the kernel refuses
+	// such rules, but half a file may have them.
 	Cut bool
 }
 

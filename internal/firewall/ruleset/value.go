@@ -189,8 +189,8 @@ func universe(f Field) Range {
 	return Range{Value{}, Value{}.filled(0)}
 }
 
-// Universe returns all values that a packet's field can have. Not every number in it is a state or a
-// family.
+// Universe returns all values that a packet's field can have. Not every number in it is a state or
+// a family.
 func Universe(f Field) Range { return universe(f) }
 
 // Merge returns the union of ranges as disjoint ranges in order, those that touch joined.

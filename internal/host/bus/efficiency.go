@@ -108,11 +108,12 @@ func SharedMemoryRate(wire, copy float64) float64 {
 	return 1 / (1/wire + 1/copy)
 }
 
-// Nominal returns a slot of that kind as its standard has it, for arithmetic without a machine, with
-// the formula of its capacity. Width is bits of a parallel bus, lanes of PCIe, and the generation of
-// USB (2 or 3); transfers is the clock in hertz, for PCI-X 2.0 times the transfers of a clock, and for
-// PCIe the transfers per second of a lane. Zero is what is usual: 32 bits at 33 MHz, 64 bits at 133 MHz
-// of PCI-X, eight lanes of PCIe 3. It refuses kinds and widths that do not exist.
+// Nominal returns a slot of that kind as its standard has it, for arithmetic without a machine,
+// with the formula of its capacity. Width is bits of a parallel bus, lanes of PCIe, and the
+// generation of USB (2 or 3); transfers is the clock in hertz, for PCI-X 2.0 times the transfers of
+// a clock, and for PCIe the transfers per second of a lane. Zero is what is usual: 32 bits at 33
+// MHz, 64 bits at 133 MHz of PCI-X, eight lanes of PCIe 3. It refuses kinds and widths that do not
+// exist.
 func Nominal(kind string, width int, transfers float64) (s Slot, formula string, err error) {
 	usual, known := map[string]struct {
 		widths    []int // the first is the usual one

@@ -9,7 +9,8 @@ import (
 )
 
 // Burst asks what back-to-back frames a NIC holds: in memory of its own (Buffer), in its ring
-// (Descriptors), or both; and how many frames a transfer over UDP makes (Transfer, as NFS sends it).
+// (Descriptors), or both; and how many frames a transfer over UDP makes (Transfer, as NFS sends
+// it).
 type Burst struct {
 	Buffer      unit.Bytes
 	Descriptors uint32

@@ -3,10 +3,10 @@
 //
 // # Model
 //
-// One type a question: [Moderation], [Window], [Burst], [Bus] and [Polling] hold what is given, zero
-// where it is not, and their Result method returns what follows. A [Result] lists what was given and
-// what follows, each [Quantity] with its unit and its formula. The formulas are those of packages
-// moderation and bus, which the ceilings of inspect use too.
+// One type a question: [Moderation], [Window], [Burst], [Bus] and [Polling] hold what is given,
+// zero where it is not, and their Result method returns what follows. A [Result] lists what was
+// given and what follows, each [Quantity] with its unit and its formula. The formulas are those of
+// packages moderation and bus, which the ceilings of inspect use too.
 //
 // # Units
 //
@@ -14,8 +14,8 @@
 //
 // # Sources
 //
-// Intel AP-450 for interrupts and packet timers; IEEE 802.3 for frames; RFC 7323 for windows; RFC 791
-// for fragments; polling(4); packages moderation and bus for the rest.
+// Intel AP-450 for interrupts and packet timers; IEEE 802.3 for frames; RFC 7323 for windows; RFC
+// 791 for fragments; polling(4); packages moderation and bus for the rest.
 //
 // # Limits
 //

@@ -10,8 +10,8 @@ import (
 )
 
 // Moderation asks for an interrupt timer. The rate of interrupts comes from one of Interrupts,
-// Interval and PerInterrupt; the others stay zero. PerInterrupt needs Packets, or a Link, which then
-// is full of frames.
+// Interval and PerInterrupt; the others stay zero. PerInterrupt needs Packets, or a Link, which
+// then is full of frames.
 type Moderation struct {
 	Interrupts   float64       // per second
 	Interval     time.Duration // between two interrupts
@@ -109,7 +109,8 @@ func (m Moderation) timer(r *Result, rate moderation.InterruptsPerSecond, packet
 	}
 }
 
-// mtuOf returns the MTU in bytes, Ethernet's own if none is given. It refuses what no frame carries.
+// mtuOf returns the MTU in bytes, Ethernet's own if none is given. It refuses what no frame
+// carries.
 func mtuOf(mtu, least int) (int, error) {
 	const largest = 65535 // of an IP packet (RFC 791)
 	if mtu == 0 {

@@ -13,8 +13,8 @@ import (
 	"github.com/linerate/linerate/internal/lab/guest/guesttest"
 )
 
-// TestGuestLinkFlaps takes the link of a NIC down several times and reads what its real driver and the
-// kernel left of that: lines of the kernel's log, and the counter of carrier changes.
+// TestGuestLinkFlaps takes the link of a NIC down several times and reads what its real driver and
+// the kernel left of that: lines of the kernel's log, and the counter of carrier changes.
 func TestGuestLinkFlaps(t *testing.T) {
 	testenv.Need(t, testenv.Long)
 	if !guesttest.In(t) {

@@ -4,9 +4,9 @@
 // # Model
 //
 // sshd puts SSH_CONNECTION into the environment of a session: the client's address and port, then
-// those of this host. sudo and su drop it, so the environments of the parent processes are asked too.
-// The interface with this host's address carries the session, and with it every interface below:
-// the ports of a bond or a bridge, the parent of a VLAN.
+// those of this host. sudo and su drop it, so the environments of the parent processes are asked
+// too. The interface with this host's address carries the session, and with it every interface
+// below: the ports of a bond or a bridge, the parent of a VLAN.
 //
 // # Units
 //

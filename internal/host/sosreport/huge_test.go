@@ -13,9 +13,9 @@ import (
 	"github.com/linerate/linerate/internal/kernel/sys"
 )
 
-// growth is how many times more CPU time four times the interfaces may cost, besides slack: four times
-// in linear work, sixteen in quadratic. With 90,000 interfaces the attack below needed 549 CPU seconds
-// before the work became linear and bounded.
+// growth is how many times more CPU time four times the interfaces may cost, besides slack: four
+// times in linear work, sixteen in quadratic. With 90,000 interfaces the attack below needed 549
+// CPU seconds before the work became linear and bounded.
 const (
 	growth = 8
 	slack  = 500 * time.Millisecond

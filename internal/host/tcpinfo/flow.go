@@ -123,8 +123,8 @@ func (f *Flow) ReceivedBytes() (n int64, ok bool) {
 
 // SentBytes returns the payload in bytes that left for the first time inside the window: what was
 // acknowledged, and what is in flight, in whole segments. ok is false if the kernel does not count
-// it. tcpi_bytes_sent is no help: what the queue of the NIC refuses counts there again with the next
-// attempt, and not as retransmitted.
+// it. tcpi_bytes_sent is no help: what the queue of the NIC refuses counts there again with the
+// next attempt, and not as retransmitted.
 func (f *Flow) SentBytes() (n int64, ok bool) {
 	if !f.Known() || !f.shut.Has(bytesAckedEnd) {
 		return 0, false

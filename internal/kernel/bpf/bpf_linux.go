@@ -48,8 +48,8 @@ type Watcher struct {
 	stats    bool
 }
 
-// call is bpf(2). The attributes must not move: they are memory of the caller's stack or kept alive by
-// it.
+// call is bpf(2). The attributes must not move: they are memory of the caller's stack or kept alive
+// by it.
 func call(command uintptr, attr unsafe.Pointer, size uintptr) (int, error) {
 	r, _, errno := unix.Syscall(unix.SYS_BPF, command, uintptr(attr), size)
 	if errno != 0 {

@@ -12,7 +12,8 @@ import (
 	"github.com/linerate/linerate/internal/kernel/bpf"
 )
 
-// TestSoftIRQs checks that the timer's softirq has run and that its time is less than that of all CPUs.
+// TestSoftIRQs checks that the timer's softirq has run and that its time is less than that of all
+// CPUs.
 func TestSoftIRQs(t *testing.T) {
 	testenv.Need(t, testenv.NetNS)
 	began := time.Now()

@@ -82,7 +82,8 @@ func (p *program) end(jumps ...jump) {
 	p.emit(0x95, 0, 0, 0, 0)
 }
 
-// lookup finds the value whose key is at an offset of the stack; the jump is taken when there is none.
+// lookup finds the value whose key is at an offset of the stack; the jump is taken when there is
+// none.
 func (p *program) lookup(fd int, key int16) jump {
 	p.table(1, fd)
 	p.move(2, 10)
@@ -134,8 +135,8 @@ func softIRQExit(starts, sums int) program {
 	return p
 }
 
-// waiter puts the key of the running task at offset −8 of the stack: its thread, or its CPU for idle
-// tasks, which all have number 0.
+// waiter puts the key of the running task at offset −8 of the stack: its thread, or its CPU for
+// idle tasks, which all have number 0.
 func (p *program) waiter() {
 	p.move(6, 1)
 	p.call(helperTask)

@@ -99,7 +99,8 @@ func TestSampler(t *testing.T) {
 	if err != nil || len(counts) != 1 {
 		t.Fatal(counts, err)
 	}
-	// A busy CPU misses no tick by more than the load of the hypervisor: at least half of 200 are here.
+	// A busy CPU misses no tick by more than the load of the hypervisor: at least half of 200 are
+	// here.
 	if n < 100 || strange > 0 {
 		t.Errorf("%d samples, %d of them strange", n, strange)
 	}
@@ -109,8 +110,8 @@ func TestSampler(t *testing.T) {
 	}
 }
 
-// TestLost checks that samples without room in the ring are counted, by the records and by the event
-// itself.
+// TestLost checks that samples without room in the ring are counted, by the records and by the
+// event itself.
 func TestLost(t *testing.T) {
 	testenv.Need(t, testenv.NetNS)
 	s, err := perf.Open(perf.Options{Event: perf.CPUClock(), Period: 200_003, CPUs: []int{0}, Pages: 1})
@@ -140,8 +141,8 @@ func TestLost(t *testing.T) {
 	}
 }
 
-// TestUnprivileged asks as an ordinary user: the answer is a refusal with the reason, or success where
-// the administrator has allowed it.
+// TestUnprivileged asks as an ordinary user: the answer is a refusal with the reason, or success
+// where the administrator has allowed it.
 func TestUnprivileged(t *testing.T) {
 	testenv.Need(t, testenv.NetNS)
 	if os.Getenv("LINERATE_TEST_PROBE") != "" {

@@ -71,8 +71,8 @@ var (
 	ErrPeriod = errors.New("period too short")
 )
 
-// ShortestTimer is the shortest period of a timer that Open accepts. A sample takes up to 30 µs in a
-// virtual machine, and nothing in the kernel slows a timer that takes all time.
+// ShortestTimer is the shortest period of a timer that Open accepts. A sample takes up to 30 µs in
+// a virtual machine, and nothing in the kernel slows a timer that takes all time.
 const ShortestTimer = 200 * time.Microsecond
 
 // Options select what a [Sampler] watches.
@@ -170,8 +170,8 @@ const (
 var ErrRecord = errors.New("malformed perf record")
 
 // Decode hands the records in b to v, in their order. It expects samples with the fields that Open
-// asks for: IP, TID, TIME, CPU, PERIOD, CALLCHAIN. It returns ErrRecord where a length is impossible;
-// records before it have been handed on.
+// asks for: IP, TID, TIME, CPU, PERIOD, CALLCHAIN. It returns ErrRecord where a length is
+// impossible; records before it have been handed on.
 func Decode(b []byte, v Visitor) error {
 	var chain []uint64
 	for len(b) > 0 {

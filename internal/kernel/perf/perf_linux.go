@@ -49,9 +49,9 @@ type ring struct {
 	about bool // carries symbols, no samples
 }
 
-// Open makes one event for each CPU, all stopped. The error is ErrNotSupported where the machine lacks
-// the event, fs.ErrPermission where this process may not use it, ErrPeriod for a harmful period. Close
-// the sampler.
+// Open makes one event for each CPU, all stopped. The error is ErrNotSupported where the machine
+// lacks the event, fs.ErrPermission where this process may not use it, ErrPeriod for a harmful
+// period. Close the sampler.
 func Open(o Options) (*Sampler, error) {
 	if err := o.check(); err != nil {
 		return nil, err
@@ -95,8 +95,8 @@ func (s *Sampler) open(attr *unix.PerfEventAttr, cpu int) (int, error) {
 	return fd, err
 }
 
-// addSymbols adds an event that reports BPF programs loaded from now on. A kernel before 5.1 has none
-// to report; one event sees all CPUs, because such a record goes to every context that asked.
+// addSymbols adds an event that reports BPF programs loaded from now on. A kernel before 5.1 has
+// none to report; one event sees all CPUs, because such a record goes to every context that asked.
 func (s *Sampler) addSymbols(cpu int) {
 	attr := attrOf(Event{Kind: kindSoftware, Config: softwareNone})
 	attr.Bits |= bitKsymbol | bitBPFEvent
@@ -142,8 +142,8 @@ func (s *Sampler) all(request uint, what string) error {
 	return errors.Join(errs...)
 }
 
-// Drain hands on what the rings hold, CPU by CPU, and makes room for more. Records are decoded in the
-// memory of the ring, so v must not keep slices.
+// Drain hands on what the rings hold, CPU by CPU, and makes room for more. Records are decoded in
+// the memory of the ring, so v must not keep slices.
 func (s *Sampler) Drain(v Visitor) error {
 	var errs []error
 	for _, r := range s.rings {
@@ -200,8 +200,8 @@ func (s *Sampler) Close() {
 	s.rings = nil
 }
 
-// Probe asks whether this process can sample the event on a CPU. Acceptance proves nothing: the event
-// must also count while this thread works.
+// Probe asks whether this process can sample the event on a CPU. Acceptance proves nothing: the
+// event must also count while this thread works.
 func Probe(e Event, cpu int) Probed {
 	attr := attrOf(e)
 	attr.Read_format = formatTimes
@@ -300,9 +300,9 @@ func permissionReason() string {
 	return "the whole machine needs root, or CAP_PERFMON"
 }
 
-// SampleCost measures what one sample takes, in CPU time of the sampled thread: the same loop with and
-// without a timer on this thread, three pairs. It returns 0 where the difference is within the noise,
-// and takes about 30 ms.
+// SampleCost measures what one sample takes, in CPU time of the sampled thread: the same loop with
+// and without a timer on this thread, three pairs. It returns 0 where the difference is within the
+// noise, and takes about 30 ms.
 func SampleCost() (time.Duration, error) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()

@@ -65,7 +65,8 @@ func TestDecode(t *testing.T) {
 	}
 }
 
-// TestDecodeRefuses checks that impossible lengths are errors, and that whole records before them count.
+// TestDecodeRefuses checks that impossible lengths are errors, and that whole records before them
+// count.
 func TestDecodeRefuses(t *testing.T) {
 	good := record(9, 1, sampleBody()...)
 	long := record(9, 1, sampleBody()...)

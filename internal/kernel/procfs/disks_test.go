@@ -8,8 +8,8 @@ import (
 	"github.com/linerate/linerate/internal/kernel/procfs"
 )
 
-// The lines of /proc/diskstats of Linux 6.18 on a virtual machine, of 4.18 (18 fields) and of 2.6.32
-// (14 fields).
+// The lines of /proc/diskstats of Linux 6.18 on a virtual machine, of 4.18 (18 fields) and of
+// 2.6.32 (14 fields).
 const diskstats = `   7       0 loop0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0
  254       0 vda 208066 38310 8996338 138715 87743 164594 18268512 68848 0 51660 212697 34646 61 9828360 3604 13518 1529
    8       0 sda 7904 1235 476218 3012 17 3 160 41 2 3050 3050 0 0 0 0

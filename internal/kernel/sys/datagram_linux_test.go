@@ -303,8 +303,8 @@ func TestDatagramOptions(t *testing.T) {
 	}
 }
 
-// Of a few hundred ports of the kernel's choice, some were the same before: answers to one socket then
-// arrived at another one.
+// Of a few hundred ports of the kernel's choice, some were the same before: answers to one socket
+// then arrived at another one.
 func TestChosenPortsAreFree(t *testing.T) {
 	seen := map[uint16]bool{}
 	for range 800 {

@@ -23,8 +23,8 @@ func (p *Poller) Check() (int, error) {
 }
 
 // Await waits until a descriptor is ready, for d at most, and reports whether one is. Unlike
-// [Poller.Wait] it counts nanoseconds: it waits for the epoll descriptor itself with ppoll(2), which
-// older kernels than epoll_pwait2 (Linux 5.11) have too.
+// [Poller.Wait] it counts nanoseconds: it waits for the epoll descriptor itself with ppoll(2),
+// which older kernels than epoll_pwait2 (Linux 5.11) have too.
 func (p *Poller) Await(d time.Duration) (bool, error) {
 	ready, err := Poll(p.fd, d)
 	if err != nil {

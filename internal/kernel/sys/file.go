@@ -14,8 +14,8 @@ type FileAt struct {
 	DirectKnown              bool
 }
 
-// Extents sums the extents of a file by what a read of them does, in bytes. What none of them covers
-// is a hole.
+// Extents sums the extents of a file by what a read of them does, in bytes. What none of them
+// covers is a hole.
 type Extents struct {
 	MappedBytes     int64 // written to the device
 	UnwrittenBytes  int64 // allocated and never written: a read returns zeros

@@ -39,10 +39,10 @@ func Where(fd int) (FileAt, error) {
 	return at, nil
 }
 
-// Resident returns how many bytes of an open file the page cache holds, by cachestat(2) of Linux 6.5
-// or else by mincore(2). Size is that of the file. The kernel answers both only to the file's owner
-// or to a process that may write it: others get an error (cachestat) or the whole size (mincore), so
-// the fallback is not asked after a refusal.
+// Resident returns how many bytes of an open file the page cache holds, by cachestat(2) of Linux
+// 6.5 or else by mincore(2). Size is that of the file. The kernel answers both only to the file's
+// owner or to a process that may write it: others get an error (cachestat) or the whole size
+// (mincore), so the fallback is not asked after a refusal.
 func Resident(fd int, size int64) (int64, error) {
 	type cachestat struct{ cache, dirty, writeback, evicted, recentlyEvicted uint64 }
 	var (
@@ -89,7 +89,8 @@ func residentMincore(fd int, size int64) (int64, error) {
 }
 
 // DropPages asks the kernel to forget clean pages of a part of a file (posix_fadvise(2)); length 0
-// is the rest of it. Dirty, mapped and locked pages stay, so flush before and check with [Resident].
+// is the rest of it. Dirty, mapped and locked pages stay, so flush before and check with
+// [Resident].
 func DropPages(fd int, offset, length int64) error {
 	return unix.Fadvise(fd, offset, length, unix.FADV_DONTNEED)
 }
@@ -114,8 +115,8 @@ const (
 	fiemapCapacityAt = 24
 )
 
-// ListExtents reads where a file's bytes are (FIEMAP). A file system without that ioctl (tmpfs, NFS,
-// most FUSE) yields Extents with Known false, which is no error.
+// ListExtents reads where a file's bytes are (FIEMAP). A file system without that ioctl (tmpfs,
+// NFS, most FUSE) yields Extents with Known false, which is no error.
 func ListExtents(fd int, size int64) (Extents, error) {
 	buf := make([]byte, fiemapHeadBytes+extentsPerCall*extentBytes)
 	var out Extents
@@ -163,11 +164,11 @@ func ListExtents(fd int, size int64) (Extents, error) {
 	return out, nil
 }
 
-// HeldRead is pread(2), and HeldWrite pwritev2(2) with flags such as RWF_DSYNC. The calling thread keeps
-// its logical processor meanwhile: the runtime does not learn of the call, so that its monitor neither
-// polls for it every 20 µs nor hands the processor to another thread. That is 8 µs of CPU time less for
-// an operation of 50 µs. The caller lends a logical processor for each thread that may sleep here, and
-// has no garbage collection meanwhile, which would wait for the call.
+// HeldRead is pread(2), and HeldWrite pwritev2(2) with flags such as RWF_DSYNC. The calling thread
+// keeps its logical processor meanwhile: the runtime does not learn of the call, so that its
+// monitor neither polls for it every 20 µs nor hands the processor to another thread. That is 8 µs
+// of CPU time less for an operation of 50 µs. The caller lends a logical processor for each thread
+// that may sleep here, and has no garbage collection meanwhile, which would wait for the call.
 func HeldRead(fd int, p []byte, offset int64) (int, error) {
 	n, _, errno := unix.RawSyscall6(unix.SYS_PREAD64, uintptr(fd), uintptr(unsafe.Pointer(&p[0])), uintptr(len(p)),
 		uintptr(offset), uintptr(uint64(offset)>>32), 0)

@@ -10,9 +10,9 @@ import (
 // kmsgRecord is the most that one record of the kernel's log takes (CONSOLE_EXT_LOG_MAX).
 const kmsgRecord = 8192
 
-// KernelLog passes the given number of records of the kernel's log at most, oldest first, to each, and
-// returns without waiting for more (Documentation/ABI/testing/dev-kmsg). The bytes are valid until
-// each returns. Reading needs CAP_SYSLOG where kernel.dmesg_restrict is 1.
+// KernelLog passes the given number of records of the kernel's log at most, oldest first, to each,
+// and returns without waiting for more (Documentation/ABI/testing/dev-kmsg). The bytes are valid
+// until each returns. Reading needs CAP_SYSLOG where kernel.dmesg_restrict is 1.
 func KernelLog(most int, each func(record []byte)) error {
 	fd, err := unix.Open("/dev/kmsg", unix.O_RDONLY|unix.O_NONBLOCK|unix.O_CLOEXEC|unix.O_NOFOLLOW, 0)
 	if err != nil {

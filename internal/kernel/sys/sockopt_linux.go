@@ -6,8 +6,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Getsockopt asks for a socket option whose value is a structure. The buffer holds the question, where
-// the option has one, and then the answer; it returns the answer's length in bytes.
+// Getsockopt asks for a socket option whose value is a structure. The buffer holds the question,
+// where the option has one, and then the answer; it returns the answer's length in bytes.
 func Getsockopt(fd, level, option int, value []byte) (int, error) {
 	if len(value) == 0 {
 		return 0, unix.EINVAL

@@ -6,9 +6,9 @@
 // A [Ring] belongs to one thread, which is locked to it: [Ring.Queue] puts an operation into the
 // submission queue, [Ring.Enter] passes the queue to the kernel and waits for completions, and
 // [Ring.Next] takes them one by one. The file and the buffers are registered once, so that an
-// operation costs neither a reference to the file nor a walk of page tables. Where the kernel allows
-// it, completions run only inside Enter (IORING_SETUP_DEFER_TASKRUN, Linux 6.1): no interrupt of the
-// thread's own work.
+// operation costs neither a reference to the file nor a walk of page tables. Where the kernel
+// allows it, completions run only inside Enter (IORING_SETUP_DEFER_TASKRUN, Linux 6.1): no
+// interrupt of the thread's own work.
 //
 // # Units
 //

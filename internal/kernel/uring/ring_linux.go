@@ -191,9 +191,9 @@ func (r *Ring) register(fd int) error {
 	return nil
 }
 
-// Queue puts an operation on the whole buffer of that index at an offset of the file into the queue.
-// Flags are those of pwritev2(2), such as RWF_DSYNC. User must be less than 2^63. Queue panics when
-// more operations are in flight than the depth, which is a mistake of the caller.
+// Queue puts an operation on the whole buffer of that index at an offset of the file into the
+// queue. Flags are those of pwritev2(2), such as RWF_DSYNC. User must be less than 2^63. Queue
+// panics when more operations are in flight than the depth, which is a mistake of the caller.
 func (r *Ring) Queue(op Operation, buffer int, offset int64, flags uint32, user uint64) {
 	b := r.buffers[buffer]
 	e := sqe{opcode: opReadFixed, flags: sqeFixedFile, off: uint64(offset),
@@ -230,8 +230,9 @@ type getEvents struct {
 	ts        uint64
 }
 
-// Enter submits what was queued and waits until least operations have completed, at most for a time;
-// 0 is without limit. The thread keeps its logical processor meanwhile, as in [sys.HeldRead]. It returns early, without an error, when the time is over or a signal arrives.
+// Enter submits what was queued and waits until least operations have completed, at most for a
+// time; 0 is without limit. The thread keeps its logical processor meanwhile, as in [sys.HeldRead].
+// It returns early, without an error, when the time is over or a signal arrives.
 func (r *Ring) Enter(least int, most time.Duration) error {
 	var arg getEvents
 	var ts unix.Timespec

@@ -7,8 +7,8 @@ import (
 	"github.com/linerate/linerate/internal/lab/link"
 )
 
-// A frame of 1500 bytes crosses an emulated link of 10 Mb/s and 5 ms. The clock is the caller's, so the
-// example takes no time.
+// A frame of 1500 bytes crosses an emulated link of 10 Mb/s and 5 ms. The clock is the caller's, so
+// the example takes no time.
 func ExampleLine() {
 	line, err := link.NewLine(link.Params{RateBitsPerSec: 10e6, DelaySeconds: 0.005})
 	if err != nil {

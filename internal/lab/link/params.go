@@ -96,8 +96,8 @@ func seconds(s float64) time.Duration { return time.Duration(s*1e9 + 0.5) }
 
 // Counters are the totals of one direction since the start. Packets are wire segments: a
 // super-frame of 40 segments counts 40. Bytes are Ethernet frame lengths without framing. Every
-// packet in is out, dropped, or still waiting. Overruns and Refused come from a busy machine and not
-// from the link.
+// packet in is out, dropped, or still waiting. Overruns and Refused come from a busy machine and
+// not from the link.
 type Counters struct {
 	InPackets      uint64 `json:"in_packets_total"`
 	InBytes        uint64 `json:"in_bytes_total"`

@@ -2,9 +2,9 @@
 //
 // # Model
 //
-// Each function writes a whole profile to a writer: [Folded] one line for each stack, [Speedscope] its
-// JSON, [Pprof] the compressed protocol buffer of go tool pprof, [Gprof] a flat table and a call graph
-// as GNU gprof prints them, [Flame] a page with a flame graph that needs no network.
+// Each function writes a whole profile to a writer: [Folded] one line for each stack, [Speedscope]
+// its JSON, [Pprof] the compressed protocol buffer of go tool pprof, [Gprof] a flat table and a
+// call graph as GNU gprof prints them, [Flame] a page with a flame graph that needs no network.
 //
 // # Units
 //
@@ -12,8 +12,9 @@
 //
 // # Sources
 //
-// Folded stacks: the README of FlameGraph (Brendan Gregg). speedscope: file-format-spec.ts of speedscope. pprof:
-// proto/profile.proto of google/pprof. gprof: GNU Binutils, "Interpreting gprof's output".
+// Folded stacks: the README of FlameGraph (Brendan Gregg). speedscope: file-format-spec.ts of
+// speedscope. pprof: proto/profile.proto of google/pprof. gprof: GNU Binutils, "Interpreting
+// gprof's output".
 //
 // # Limits
 //

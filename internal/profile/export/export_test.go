@@ -39,7 +39,8 @@ func sample() *profile.Profile {
 	return p
 }
 
-// TestPprof opens the file with go tool pprof itself: names of the kernel, times and labels are there.
+// TestPprof opens the file with go tool pprof itself: names of the kernel, times and labels are
+// there.
 func TestPprof(t *testing.T) {
 	name := filepath.Join(t.TempDir(), "cpu.pb.gz")
 	var b bytes.Buffer
@@ -71,8 +72,8 @@ func TestPprof(t *testing.T) {
 	}
 }
 
-// speedscopeSchema is what speedscope requires of a sampled profile (its file-format-spec.ts), as a JSON
-// schema.
+// speedscopeSchema is what speedscope requires of a sampled profile (its file-format-spec.ts), as a
+// JSON schema.
 const speedscopeSchema = `{"type":"object","required":["$schema","shared","profiles"],"properties":{
  "$schema":{"const":"https://www.speedscope.app/file-format-schema.json"},
  "shared":{"type":"object","required":["frames"],"properties":{"frames":{"type":"array","items":

@@ -31,8 +31,8 @@ func Flame(w io.Writer, p *profile.Profile, title string) error {
 	return flame(w, p, title, func(f int) (string, string) { return stageColour(p, f), "" })
 }
 
-// FlameDifference writes the same page of the later of two profiles. A function is red where it costs
-// more than before and blue where less, beyond chance; all others are grey.
+// FlameDifference writes the same page of the later of two profiles. A function is red where it
+// costs more than before and blue where less, beyond chance; all others are grey.
 func FlameDifference(w io.Writer, after *profile.Profile, c *profile.Comparison, title string) error {
 	changes := make(map[string]profile.Change)
 	largest := 0.0

@@ -13,8 +13,8 @@ import (
 // gprofLeast is the share of the samples below which a function has no entry in the call graph.
 const gprofLeast = 0.001
 
-// Gprof writes the two tables of GNU gprof. Calls are samples: how often a function was seen below its
-// caller.
+// Gprof writes the two tables of GNU gprof. Calls are samples: how often a function was seen below
+// its caller.
 func Gprof(w io.Writer, p *profile.Profile) error {
 	b := bufio.NewWriter(w)
 	weight, unit := weightOf(p)
@@ -83,8 +83,8 @@ type edge struct {
 
 type graph struct{ callers, callees map[int][]edge }
 
-// graphOf counts each pair of caller and callee once in a stack, as recursion would count it several
-// times.
+// graphOf counts each pair of caller and callee once in a stack, as recursion would count it
+// several times.
 func graphOf(p *profile.Profile) graph {
 	type pair struct{ from, to int }
 	counts := make(map[pair]*edge)

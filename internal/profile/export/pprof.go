@@ -50,8 +50,8 @@ func (w *pprofWriter) valueType(name, unit string) message {
 	return m
 }
 
-// Pprof writes the compressed profile that go tool pprof, Pyroscope and Grafana read. Its labels are
-// stage, work and context. Every location has a function and its mapping says so, because pprof
+// Pprof writes the compressed profile that go tool pprof, Pyroscope and Grafana read. Its labels
+// are stage, work and context. Every location has a function and its mapping says so, because pprof
 // otherwise drops names of the kernel.
 func Pprof(w io.Writer, p *profile.Profile, began int64) error {
 	b := &pprofWriter{index: make(map[string]uint64)}

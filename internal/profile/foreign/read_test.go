@@ -39,8 +39,8 @@ func samplesOf(p *profile.Profile, name string) uint64 {
 	return 0
 }
 
-// TestPerfOfThisKernel checks the samples of a timer: those where interrupts are allowed again belong
-// to the callers.
+// TestPerfOfThisKernel checks the samples of a timer: those where interrupts are allowed again
+// belong to the callers.
 func TestPerfOfThisKernel(t *testing.T) {
 	p := read(t, "perf-cpu-clock.txt")
 	b, err := os.ReadFile("testdata/perf-cpu-clock.txt")
@@ -216,8 +216,8 @@ func TestRefused(t *testing.T) {
 	}
 }
 
-// FuzzRead checks that no input makes a parser fail otherwise than with an error, and that the tables
-// of what it accepts add up.
+// FuzzRead checks that no input makes a parser fail otherwise than with an error, and that the
+// tables of what it accepts add up.
 func FuzzRead(f *testing.F) {
 	files, err := filepath.Glob("testdata/*.txt")
 	if err != nil || len(files) < 4 {

@@ -13,8 +13,8 @@ import (
 // maxDepth bounds a stack: no kernel or runtime records deeper ones.
 const maxDepth = 2048
 
-// perfHead is the first line of a sample: command (blanks allowed), pid or pid/tid, CPU, time, period,
-// event. perf leaves out what -F does not name.
+// perfHead is the first line of a sample: command (blanks allowed), pid or pid/tid, CPU, time,
+// period, event. perf leaves out what -F does not name.
 var perfHead = regexp.MustCompile(
 	`^\s*(\S.*?)\s+(-?\d+)(?:/(-?\d+))?\s+(?:\[(\d+)\]\s+)?(?:\S{1,6}\s+)?(\d+\.\d+):\s+(?:(\d+)\s+)?(\S+?):(?:\s+([0-9a-f]+)\s+(.*))?\s*$`)
 
@@ -134,8 +134,8 @@ func parsePerf(b []byte) (*profile.Profile, error) {
 	return p, nil
 }
 
-// slicesOf returns how many slices of time a recording of that length has: a quarter of a second each,
-// at most 60, and none below two seconds.
+// slicesOf returns how many slices of time a recording of that length has: a quarter of a second
+// each, at most 60, and none below two seconds.
 func slicesOf(seconds float64) int {
 	if seconds < 2 {
 		return 1

@@ -17,8 +17,8 @@ var (
 	pmcLine  = regexp.MustCompile(`^( *)\d+\.\d*%  \[(\d+)\](\s+)(\S+)(?: @ (\S+))?\s*$`)
 )
 
-// pmcNode is a function on the path from the leaf, and how many of its samples the callers below have
-// not claimed.
+// pmcNode is a function on the path from the leaf, and how many of its samples the callers below
+// have not claimed.
 type pmcNode struct {
 	frame int
 	left  uint64

@@ -13,9 +13,9 @@ import (
 	"github.com/linerate/linerate/internal/profile"
 )
 
-// Exact counts softirqs and waits for locks for a time, exactly, and adds them to a profile. It comes
-// after the samples, because it costs about 100 ns for each softirq. A kernel that does not allow or
-// have it leaves a warning and no error.
+// Exact counts softirqs and waits for locks for a time, exactly, and adds them to a profile. It
+// comes after the samples, because it costs about 100 ns for each softirq. A kernel that does not
+// allow or have it leaves a warning and no error.
 func Exact(ctx context.Context, p *profile.Profile, d time.Duration) {
 	if err := exact(ctx, p, d); err != nil {
 		p.Warnings = append(p.Warnings, exactReason(err))

@@ -96,9 +96,9 @@ func (p *planted) finish(b *testing.B) duty {
 	return d
 }
 
-// plant keeps one thread busy: it reads zeros for the given share of its processor time and computes
-// for the rest. It counts from the first line on standard input to the second, and prints both sums in
-// nanoseconds.
+// plant keeps one thread busy: it reads zeros for the given share of its processor time and
+// computes for the rest. It counts from the first line on standard input to the second, and prints
+// both sums in nanoseconds.
 func plant(share float64) error {
 	runtime.LockOSThread()
 	zero, err := os.Open("/dev/zero")

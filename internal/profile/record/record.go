@@ -49,8 +49,8 @@ const (
 	mostSlices  = 60
 )
 
-// slicesOf returns the number of slices of a run: a quarter of a second each, because bursts last about
-// that long, and at least leastSlices for narrow quantiles.
+// slicesOf returns the number of slices of a run: a quarter of a second each, because bursts last
+// about that long, and at least leastSlices for narrow quantiles.
 func slicesOf(d time.Duration) int { return min(mostSlices, max(leastSlices, int(d/sliceTime))) }
 
 // Rates of a timer, each with the longest sample that it suits: the cost stays below 1 % of a CPU.
@@ -103,8 +103,8 @@ func Ask(cpu int) []perf.Probed {
 	return all
 }
 
-// choose returns the event to sample: the named one, or the first of cycles and cpu-clock that works.
-// An error says why none does, as the kernel does.
+// choose returns the event to sample: the named one, or the first of cycles and cpu-clock that
+// works. An error says why none does, as the kernel does.
 func choose(answers []perf.Probed, name string) (perf.Event, error) {
 	wanted := []string{name}
 	if name == "" {
@@ -130,8 +130,8 @@ func choose(answers []perf.Probed, name string) (perf.Event, error) {
 	return perf.Event{}, err
 }
 
-// RefusedError reports that the kernel does not let this process sample an event, or does not have it.
-// It is fs.ErrPermission or perf.ErrNotSupported.
+// RefusedError reports that the kernel does not let this process sample an event, or does not have
+// it. It is fs.ErrPermission or perf.ErrNotSupported.
 type RefusedError struct {
 	Subject, Reason string
 	kind            error
@@ -149,9 +149,9 @@ func (e *RefusedError) Hint() string {
 	return "run it as root, or give the program what it needs: setcap cap_perfmon,cap_syslog+ep"
 }
 
-// Run samples this host until the duration has passed or ctx ends; an early end returns the profile so
-// far. The error is a RefusedError where the kernel refuses, profile.ErrHidden where functions have no
-// addresses for this process.
+// Run samples this host until the duration has passed or ctx ends; an early end returns the profile
+// so far. The error is a RefusedError where the kernel refuses, profile.ErrHidden where functions
+// have no addresses for this process.
 func Run(ctx context.Context, o Options) (*profile.Profile, error) {
 	cpus := o.CPUs
 	if len(cpus) == 0 {
@@ -255,7 +255,8 @@ func (r *recording) run(ctx context.Context, cpus []int, symbols chan symbolsRea
 	if err != nil {
 		return nil, err
 	}
-	// A thread of its own, so that its processor time is that of the profiler and not of a test beside.
+	// A thread of its own, so that its processor time is that of the profiler and not of a test
+	// beside.
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	before, _ := sys.ThreadTime(sys.ThreadID())

@@ -87,8 +87,8 @@ func TestRunEndsEarly(t *testing.T) {
 	}
 }
 
-// TestRefusals checks the three answers: an unknown event, one that this machine lacks, and what may
-// not be known. An event that works is none of them.
+// TestRefusals checks the three answers: an unknown event, one that this machine lacks, and what
+// may not be known. An event that works is none of them.
 func TestRefusals(t *testing.T) {
 	testenv.Need(t, testenv.NetNS)
 	if _, err := record.Run(context.Background(), record.Options{Duration: time.Second, Event: "x"}); !errors.Is(err,
@@ -107,9 +107,9 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
-// BenchmarkAccuracy plants a program that computes for a known part of its time and reads zeros from
-// the kernel for the rest, and reports in how many runs the intervals hold the true shares. Run it with
-// -benchtime=100x; each run takes three seconds.
+// BenchmarkAccuracy plants a program that computes for a known part of its time and reads zeros
+// from the kernel for the rest, and reports in how many runs the intervals hold the true shares.
+// Run it with -benchtime=100x; each run takes three seconds.
 func BenchmarkAccuracy(b *testing.B) {
 	for name, share := range map[string]float64{"10": 0.1, "30": 0.3, "60": 0.6} {
 		b.Run(name, func(b *testing.B) { accuracy(b, share) })

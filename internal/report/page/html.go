@@ -34,8 +34,8 @@ func write(w io.Writer, v view) error {
 	return err
 }
 
-// shown replaces runes that change the direction of text or are invisible: they could make the name of
-// one host look like another.
+// shown replaces runes that change the direction of text or are invisible: they could make the name
+// of one host look like another.
 func shown(r rune) rune {
 	if visible.Hidden(r) && r != '\n' {
 		return unicode.ReplacementChar

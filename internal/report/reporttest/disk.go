@@ -7,8 +7,8 @@ import (
 	"github.com/linerate/linerate/internal/storage/layers"
 )
 
-// diskDocuments are the documents of disk: a virtual disk with a ladder, an old drive whose cable is
-// bad, and a file system in memory.
+// diskDocuments are the documents of disk: a virtual disk with a ladder, an old drive whose cable
+// is bad, and a file system in memory.
 func diskDocuments() []Document {
 	return []Document{
 		{"disk", report.NewDisk(Envelope(), virtualDisk(), []storage.Result{

@@ -5,8 +5,8 @@ import (
 	"github.com/linerate/linerate/internal/report"
 )
 
-// profiled is a router that a second of two CPUs was sampled of: its packets cost factor times as much
-// in the firewall as in the first profile.
+// profiled is a router that a second of two CPUs was sampled of: its packets cost factor times as
+// much in the firewall as in the first profile.
 func profiled(factor uint64) *profile.Profile {
 	b := profile.NewBuilder("cpu-clock", true)
 	packets := make([]float64, 20)
@@ -50,8 +50,8 @@ func profiled(factor uint64) *profile.Profile {
 	return p
 }
 
-// profileDocuments are a profile, one of another program, an idle one, and comparisons with and without
-// a difference.
+// profileDocuments are a profile, one of another program, an idle one, and comparisons with and
+// without a difference.
 func profileDocuments() []Document {
 	first, second := profiled(1), profiled(3)
 	of := profile.NewBuilder("CLOCK.HARD", false)

@@ -75,8 +75,8 @@ func compiled(name string, further []report.Described) (*jsonschema.Schema, erro
 	return s, nil
 }
 
-// unique refuses an object with a key given twice, which decoders accept silently, and anything after
-// the first value.
+// unique refuses an object with a key given twice, which decoders accept silently, and anything
+// after the first value.
 func unique(doc []byte) error {
 	d := json.NewDecoder(bytes.NewReader(doc))
 	d.UseNumber()

@@ -354,8 +354,8 @@ func Changes() []journal.Change {
 	}
 }
 
-// runChanges are those of a tune that tried three values and kept one, of another one whose guard acted,
-// and of a user between them.
+// runChanges are those of a tune that tried three values and kept one, of another one whose guard
+// acted, and of a user between them.
 func runChanges() []journal.Change {
 	all := Changes()[:1]
 	for i, to := range []knob.Value{"4096 16384 8388608", "4096 16384 16777216", "4096 16384 33554432"} {

@@ -26,9 +26,9 @@ func History(w io.Writer, d *report.HistoryDocument, s Style) error {
 	return p.err
 }
 
-// FoldedHistory is History with one row for the trials of a tune that are over. A tune writes some ten
-// of them, between which the few changes that matter would be hard to find: those in force, and those
-// that ended in another way than planned, which have a note.
+// FoldedHistory is History with one row for the trials of a tune that are over. A tune writes some
+// ten of them, between which the few changes that matter would be hard to find: those in force, and
+// those that ended in another way than planned, which have a note.
 func FoldedHistory(w io.Writer, d *report.HistoryDocument, s Style) error {
 	over := make(map[string][]journal.Change)
 	for _, c := range d.Changes {
@@ -193,8 +193,8 @@ func (p *printer) undoLeft(l report.UndoLeft) {
 	p.exact("there:     linerate undo %s", strings.Join(ids, " "))
 }
 
-// Knobs writes a part of the catalogue: everything about one knob, or a list of several. The values of
-// the host follow, in lines that `linerate set` takes.
+// Knobs writes a part of the catalogue: everything about one knob, or a list of several. The values
+// of the host follow, in lines that `linerate set` takes.
 func Knobs(w io.Writer, d *report.KnobsDocument, s Style) error {
 	p := &printer{w: w, s: s}
 	if len(d.Knobs) == 1 {
@@ -219,9 +219,9 @@ func Knobs(w io.Writer, d *report.KnobsDocument, s Style) error {
 	return p.err
 }
 
-// settings prints the values of a host, one KNOB=VALUE a line, quoted for a shell. What set does not
-// take stands behind the mark of a shell's comment: titles, the lines of files that set a value at
-// the start, values outside of the range, and values that could not be read. Of several knobs it
+// settings prints the values of a host, one KNOB=VALUE a line, quoted for a shell. What set does
+// not take stands behind the mark of a shell's comment: titles, the lines of files that set a value
+// at the start, values outside of the range, and values that could not be read. Of several knobs it
 // only counts the last kind, because most hosts lack most knobs. A comment that does not fit the
 // terminal has a line of its own above: a broken setting could not be copied.
 func (p *printer) settings(knobs []report.KnobEntry, one bool) {

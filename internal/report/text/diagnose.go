@@ -46,8 +46,8 @@ func Diagnose(w io.Writer, d *report.DiagnoseDocument, s Style, verbose bool) er
 	return p.err
 }
 
-// measured returns what the loaded runs carried, to follow the names of the hosts: a limit without a
-// rate would leave open what it costs.
+// measured returns what the loaded runs carried, to follow the names of the hosts: a limit without
+// a rate would leave open what it costs.
 func measured(tests []report.DiagnoseTest) string {
 	var all []string
 	for _, t := range tests {

@@ -92,8 +92,8 @@ func (p *printer) diskLayers(s storage.Subject) {
 	}
 }
 
-// diskTests prints one line for each test. A figure that is not the device's has its owner beside it,
-// and is never bold.
+// diskTests prints one line for each test. A figure that is not the device's has its owner beside
+// it, and is never bold.
 func (p *printer) diskTests(tests []storage.Result) {
 	t := newTable("test", ">block", ">in flight", "sync", "way", ">throughput", ">operations/s", ">p50", ">p99",
 		">p99.9", ">CPU/op", "whose")
@@ -121,8 +121,8 @@ func (p *printer) diskTests(tests []storage.Result) {
 // histogramWidth is the longest bar, in columns.
 const histogramWidth = 40
 
-// diskDetail prints why a figure is whose it is, the ladder, and for a single test the histogram. Said
-// holds the sentences that an earlier test had too.
+// diskDetail prints why a figure is whose it is, the ladder, and for a single test the histogram.
+// Said holds the sentences that an earlier test had too.
 func (p *printer) diskDetail(r storage.Result, alone bool, said map[string]bool) {
 	because := slices.DeleteFunc(slices.Clone(r.Because), func(why string) bool { return said[why] })
 	if r.LatencyWhose != r.Whose {

@@ -7,7 +7,8 @@ import (
 	"github.com/linerate/linerate/internal/report"
 )
 
-// firewallRewrite writes what a rewrite of rules saves, how it was proved, and the rules as a difference.
+// firewallRewrite writes what a rewrite of rules saves, how it was proved, and the rules as a
+// difference.
 func firewallRewrite(w io.Writer, d *report.FirewallDocument, s Style) error {
 	p := &printer{w: w, s: s}
 	r := d.Rewrite

@@ -154,9 +154,9 @@ const leastCosted = 1e6
 // costName says what costText returns.
 const costName = "CPU s/GB test/host"
 
-// costText returns the CPU seconds per gigabyte of one end, those of the test's own threads and those
-// of the whole host with all its programs. The unit is in the heading. It is empty when neither was
-// measured.
+// costText returns the CPU seconds per gigabyte of one end, those of the test's own threads and
+// those of the whole host with all its programs. The unit is in the heading. It is empty when
+// neither was measured.
 func costText(r traffic.Result, e traffic.End) string {
 	if e.CPUSecondsPerGigabyte <= 0 && e.TestCPUSecondsPerGigabyte <= 0 || r.Bytes > 0 && r.Bytes < leastCosted {
 		return ""

@@ -10,7 +10,8 @@ import (
 	"github.com/linerate/linerate/internal/storage/nfs"
 )
 
-// shownOperations is how many procedures of a mount are printed: those with the most time come first.
+// shownOperations is how many procedures of a mount are printed: those with the most time come
+// first.
 const shownOperations = 8
 
 // NFS writes an NFS document as text.

@@ -91,9 +91,9 @@ var (
 	anyColour = regexp.MustCompile("\x1b\\[[0-9;]{0,5}m")
 )
 
-// harmless returns a line of text that a terminal does not obey; the text may come from another host.
-// All text passes through here: harmless replaces every line end and every character that a terminal
-// would obey, except the colours of paint. Sequences of colour stay when colour is wanted.
+// harmless returns a line of text that a terminal does not obey; the text may come from another
+// host. All text passes through here: harmless replaces every line end and every character that a
+// terminal would obey, except the colours of paint. Sequences of colour stay when colour is wanted.
 func (s Style) harmless(text string) string {
 	if !strings.ContainsFunc(text, visible.Hidden) {
 		return text
@@ -265,12 +265,12 @@ func (t *table) print(p *printer, indent string) {
 	}
 }
 
-// leastWrapped is the narrowest last column that wraps: a long line, or a line of its own, is easier
-// to read than a narrow column.
+// leastWrapped is the narrowest last column that wraps: a long line, or a line of its own, is
+// easier to read than a narrow column.
 const leastWrapped = 30
 
-// printFolded prints as many columns as fit the terminal, and what is left of each row below it, every
-// value behind the heading of its column.
+// printFolded prints as many columns as fit the terminal, and what is left of each row below it,
+// every value behind the heading of its column.
 func (t *table) printFolded(p *printer, indent string, head []cell, widths []int) {
 	room := p.s.lineWidth() - utf8.RuneCountInString(indent)
 	shown, used := 1, widths[0]
@@ -309,8 +309,8 @@ func (t *table) printFolded(p *printer, indent string, head []cell, widths []int
 	}
 }
 
-// filled sets texts one behind the other in lines of at most width columns, broken at blanks; a longer
-// word gets a line of its own.
+// filled sets texts one behind the other in lines of at most width columns, broken at blanks; a
+// longer word gets a line of its own.
 func filled(texts []cell, width int) []string {
 	var lines []string
 	used := width
@@ -331,7 +331,8 @@ func filled(texts []cell, width int) []string {
 	return lines
 }
 
-// maxHang is how far the further lines of a row are indented at most, to stand beside its first column.
+// maxHang is how far the further lines of a row are indented at most, to stand beside its first
+// column.
 const maxHang = 14
 
 // layOut aligns one row. It writes blanks only when a visible text follows, so that no line ends in

@@ -219,8 +219,8 @@ func TestLastLines(t *testing.T) {
 	}
 }
 
-// TestNarrowTerminals prints every document for terminals of 80 and 60 columns: each line fits, unless
-// a single word does not, and no word of the wide text is missing.
+// TestNarrowTerminals prints every document for terminals of 80 and 60 columns: each line fits,
+// unless a single word does not, and no word of the wide text is missing.
 func TestNarrowTerminals(t *testing.T) {
 	for _, d := range reporttest.Documents(t) {
 		var wide bytes.Buffer
@@ -263,5 +263,6 @@ func TestNarrowTerminals(t *testing.T) {
 // narrowGoldens are the documents with the widest tables; their narrow forms are golden files.
 var narrowGoldens = []string{"inspect", "history", "measure", "tune", "knobs-here"}
 
-// oneWord matches a line that must not break: one word, a setting, a file's line, a command, a curve.
+// oneWord matches a line that must not break: one word, a setting, a file's line, a command, a
+// curve.
 var oneWord = regexp.MustCompile(`^ *(\S+|'[^']*')$|^[-+@]|^from here: |^  rtt .*[▁-█]+$`)

@@ -9,12 +9,12 @@
 // slows down together with the server and hides what clients would have waited. A ramp repeats open
 // loops to find the highest rate that the server still answers (the knee).
 //
-// Queries leave from many ports, as those of clients do. Each port has a [table] of the queries that
-// are waiting. A received message is an answer if it is sound (package message), has the id and the
-// question of a waiting query, and says what the list of names expects. Everything else is counted
-// by kind: a second answer, one after the timeout, one with an id that nothing waits for, one from
-// another address or port. None of these counts as an answer. A query is lost if no answer arrives
-// within the timeout; a late answer leaves it lost and is counted beside it.
+// Queries leave from many ports, as those of clients do. Each port has a [table] of the queries
+// that are waiting. A received message is an answer if it is sound (package message), has the id
+// and the question of a waiting query, and says what the list of names expects. Everything else is
+// counted by kind: a second answer, one after the timeout, one with an id that nothing waits for,
+// one from another address or port. None of these counts as an answer. A query is lost if no answer
+// arrives within the timeout; a late answer leaves it lost and is counted beside it.
 //
 // Queries that would be closer together than 50 µs are due together, in bursts; one system call
 // sends a burst and one call receives what has arrived (sendmmsg, recvmmsg). The kernel stamps each
@@ -32,8 +32,8 @@
 //
 // # Limits
 //
-// Batches, arrival times of the kernel and socket drops are Linux only. Elsewhere, and over TCP, TLS
-// and HTTPS, goroutines read and write single messages, and an arrival is when the read returned.
-// Certificates are not verified unless a server name is given: the answer is measured, not believed.
-// DNS over QUIC is not supported.
+// Batches, arrival times of the kernel and socket drops are Linux only. Elsewhere, and over TCP,
+// TLS and HTTPS, goroutines read and write single messages, and an arrival is when the read
+// returned. Certificates are not verified unless a server name is given: the answer is measured,
+// not believed. DNS over QUIC is not supported.
 package load

@@ -16,9 +16,9 @@ import (
 	"golang.org/x/net/http2/hpack"
 )
 
-// httpsChannel is DNS over HTTPS: one HTTP/2 connection, one POST a query (RFC 8484 §4.1). It speaks
-// the part of HTTP/2 that a client without pushes and priorities needs. The program links no web
-// client (docs/design/dependencies.md), and a load generator needs to know when a query left.
+// httpsChannel is DNS over HTTPS: one HTTP/2 connection, one POST a query (RFC 8484 §4.1). It
+// speaks the part of HTTP/2 that a client without pushes and priorities needs. The program links no
+// web client (docs/design/dependencies.md), and a load generator needs to know when a query left.
 type httpsChannel struct {
 	conn   net.Conn
 	reader *bufio.Reader
@@ -333,8 +333,8 @@ func (h *httpsChannel) reply(frame []byte) error {
 	return err
 }
 
-// deliver adds to the body of a stream, and returns it when it is complete. An answer with the id of
-// another stream's query is returned with an id that nothing waits for: it must not count.
+// deliver adds to the body of a stream, and returns it when it is complete. An answer with the id
+// of another stream's query is returned with an id that nothing waits for: it must not count.
 func (h *httpsChannel) deliver(id uint32, body []byte, end bool) ([]byte, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

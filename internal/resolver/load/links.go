@@ -263,8 +263,9 @@ func (l *link) release() {
 	}
 }
 
-// send sends n queries; false: there is no room. The lock is not held while the connection is written
-// to: the reader needs it to go on, and a server that waits for its reader reads nothing itself.
+// send sends n queries; false: there is no room. The lock is not held while the connection is
+// written to: the reader needs it to go on, and a server that waits for its reader reads nothing
+// itself.
 func (l *link) send(ctx context.Context, d *names.Drawer, n int, due int64) (bool, error) {
 	ch, err := l.prepare(ctx, d, n, due)
 	if ch == nil || err != nil {

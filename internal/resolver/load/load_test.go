@@ -202,8 +202,8 @@ func TestContentIsChecked(t *testing.T) {
 	}
 }
 
-// TestStallShowsInOpenLoop stops the server for 300 ms of a second. Of 1000 queries a second, 300 are
-// due meanwhile, and the latency of the slowest hundredth is nearly the whole stall.
+// TestStallShowsInOpenLoop stops the server for 300 ms of a second. Of 1000 queries a second, 300
+// are due meanwhile, and the latency of the slowest hundredth is nearly the whole stall.
 func TestStallShowsInOpenLoop(t *testing.T) {
 	const stall = 300 * time.Millisecond
 	s := serve(t, answer.Options{Stall: stall, StallAfter: 100 * time.Millisecond})
@@ -254,8 +254,8 @@ func TestNoServer(t *testing.T) {
 	}
 }
 
-// TestServerThatGoesAway distinguishes a server that is gone at the end from one that pauses, loses some, or
-// never answered.
+// TestServerThatGoesAway distinguishes a server that is gone at the end from one that pauses, loses
+// some, or never answered.
 func TestServerThatGoesAway(t *testing.T) {
 	for name, c := range map[string]struct {
 		answers []float64 // per second, in intervals of a second with 100 queries

@@ -152,8 +152,8 @@ func fill[T comparable](field *T, to T) {
 // mostPlaces bounds the tables of all sockets together, of 32 octets a place.
 const mostPlaces = 1 << 22
 
-// inFlight returns for how many queries one of n sockets needs places. An open loop has at most those
-// of one timeout.
+// inFlight returns for how many queries one of n sockets needs places. An open loop has at most
+// those of one timeout.
 func (o Options) inFlight(n int) int {
 	all := min(mostPlaces/2, n*mostTable/2)
 	if o.Mode == Open {

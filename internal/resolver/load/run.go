@@ -104,9 +104,9 @@ func once(ctx context.Context, o Options, each func(Interval)) (*Result, error) 
 	return r, nil
 }
 
-// collect merges the parts of all workers and passes on the interim results. An interval is complete
-// with the parts of all reporters, or with the first of a later one that is. What arrives after the
-// planned end belongs to the last interval.
+// collect merges the parts of all workers and passes on the interim results. An interval is
+// complete with the parts of all reporters, or with the first of a later one that is. What arrives
+// after the planned end belongs to the last interval.
 func collect(parts <-chan part, reporters int, o Options, r *Result, each func(Interval)) *tally {
 	total := newTally()
 	open, received := map[int]*tally{}, map[int]int{}

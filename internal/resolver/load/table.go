@@ -37,9 +37,9 @@ const (
 	mostTable  = 1 << 16
 )
 
-// newTable returns a table of twice n queries, or as many as ids allow. As long as one query waits, its
-// table can go round only once: a closed loop, which may answer thousands while a lost query waits for
-// its timeout, needs more than it has outstanding.
+// newTable returns a table of twice n queries, or as many as ids allow. As long as one query waits,
+// its table can go round only once: a closed loop, which may answer thousands while a lost query
+// waits for its timeout, needs more than it has outstanding.
 func newTable(n int, secret uint16) *table {
 	size := leastTable
 	for size < 2*(n-1) && size < mostTable {
@@ -92,8 +92,8 @@ func (t *table) advance() {
 	}
 }
 
-// expire marks as lost what was sent before a moment, and returns how many. Queries of one table are
-// in the order of their sending, so it looks only at the oldest.
+// expire marks as lost what was sent before a moment, and returns how many. Queries of one table
+// are in the order of their sending, so it looks only at the oldest.
 func (t *table) expire(before int64) (expired int) {
 	for t.tail != t.next {
 		q := &t.queries[int(t.tail)&(len(t.queries)-1)]

@@ -27,8 +27,8 @@ func newEngine(o Options) (engine, error) {
 	return newLinks(o)
 }
 
-// port is one source port: the socket that is connected to the server, and one beside it on the same
-// port that receives what other addresses send there.
+// port is one source port: the socket that is connected to the server, and one beside it on the
+// same port that receives what other addresses send there.
 type port struct {
 	fd, stranger int
 	table        *table
@@ -418,9 +418,10 @@ func (w *worker) send(p *port, n int, due int64) error {
 	return nil
 }
 
-// pack arranges n composed queries in messages, and returns how many there are. Where the kernel splits
-// messages into datagrams (UDP_SEGMENT), queries of one length share one: they then pass most of the
-// host's network stack as one packet. Their order within the burst changes, their datagrams do not.
+// pack arranges n composed queries in messages, and returns how many there are. Where the kernel
+// splits messages into datagrams (UDP_SEGMENT), queries of one length share one: they then pass
+// most of the host's network stack as one packet. Their order within the burst changes, their
+// datagrams do not.
 func (w *worker) pack(n int) (messages int) {
 	if !w.split || n == 1 {
 		for i := range n {
@@ -523,9 +524,9 @@ func (w *worker) drain() (ended int, err error) {
 	return ended, nil
 }
 
-// clocks reads the monotonic clock, and by how much the realtime clock of arrival times is ahead of it.
-// A thread that is suspended between the two readings would shift all latencies, so a reading that
-// took long is replaced by the one before.
+// clocks reads the monotonic clock, and by how much the realtime clock of arrival times is ahead of
+// it. A thread that is suspended between the two readings would shift all latencies, so a reading
+// that took long is replaced by the one before.
 func (w *worker) clocks() (now, offset int64) {
 	for range 3 {
 		before := int64(sys.Monotonic())

@@ -115,8 +115,8 @@ type walker struct {
 const maxLabels = 1 << 16
 
 // name steps over a name, and follows its pointers to check where they end. A pointer must point
-// before the name that holds it (RFC 1035 §4.1.4: a prior occurrence), so each hop goes back and the
-// walk ends.
+// before the name that holds it (RFC 1035 §4.1.4: a prior occurrence), so each hop goes back and
+// the walk ends.
 func (w *walker) name() Kind {
 	m, at := w.m, w.at
 	limit := at // a pointer must point below this

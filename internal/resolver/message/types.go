@@ -96,8 +96,8 @@ func ParseRCode(s string) (RCode, error) {
 // Kind is a fault of a received message.
 type Kind uint8
 
-// The kinds. The first is no fault. Those before OtherServer are seen in a message alone, the others
-// need what was sent.
+// The kinds. The first is no fault. Those before OtherServer are seen in a message alone, the
+// others need what was sent.
 const (
 	Sound           Kind = iota
 	Short                // fewer octets than a header

@@ -80,7 +80,8 @@ func (s *Set) addListed(line string) error {
 
 // logs are the lines of query logs, as their programs write them. Each has a name and a type.
 var logs = []*regexp.Regexp{
-	// BIND 9: client @0x7f… 192.0.2.1#4711 (www.example.org): query: www.example.org IN A +E(0)K (192.0.2.53)
+	// BIND 9: client @0x7f… 192.0.2.1#4711 (www.example.org): query: www.example.org IN A +E(0)K
+	// (192.0.2.53)
 	regexp.MustCompile(`\): query: (?P<name>\S+) IN (?P<type>\S+) `),
 	// Unbound: [1700000000] unbound[1:0] info: 192.0.2.1 www.example.org. A IN
 	regexp.MustCompile(`unbound\[\d+:[\da-f]+\] (?:info|query): [\da-fA-F.:]+ (?P<name>\S+) (?P<type>\S+) IN$`),

@@ -244,8 +244,8 @@ func (o Options) fresh(ctx context.Context, v Variant, dir string, row *Row) err
 		options = v.Scaled
 	}
 	if o.Recursor == BIND {
-		// named fetches popular records again two seconds before their end (prefetch), which is a fifth of
-		// the shortened time to live and less than a hundredth of the real one.
+		// named fetches popular records again two seconds before their end (prefetch), which is a fifth
+		// of the shortened time to live and less than a hundredth of the real one.
 		options = append([]string{"prefetch 0;"}, options...)
 	}
 	r, err := start(ctx, o.Recursor, dir, options)

@@ -17,7 +17,8 @@ import (
 )
 
 // Enter runs this program again with args in a network namespace of its own, where it may use port
-// 53 without being root. It returns the exit status of that process, which has printed the reason if it is not 0.
+// 53 without being root. It returns the exit status of that process, which has printed the reason
+// if it is not 0.
 func Enter(ctx context.Context, args []string, out, errw io.Writer) (status int, err error) {
 	self, err := os.Executable()
 	if err != nil {
@@ -47,8 +48,8 @@ func Enter(ctx context.Context, args []string, out, errw io.Writer) (status int,
 	return 0, nil
 }
 
-// Furnish gives the namespace of this process its addresses. It refuses a namespace with an interface
-// that is up: [Enter] made none.
+// Furnish gives the namespace of this process its addresses. It refuses a namespace with an
+// interface that is up: [Enter] made none.
 func Furnish() error {
 	c, err := nl.Dial()
 	if err != nil {

@@ -186,7 +186,8 @@ var place = regexp.MustCompile(`^(\d{2}-\w{3}-\d{4} [\d:.]+ |\[\d+\] \w+\[\d+:\d
 
 func withoutPlace(line string) string { return place.ReplaceAllString(line, "") }
 
-// bindFiles is the configuration of named: a base, the options under test, and the root of the world.
+// bindFiles is the configuration of named: a base, the options under test, and the root of the
+// world.
 func bindFiles(dir string, options []string) map[string]string {
 	return map[string]string{
 		"named.conf": fmt.Sprintf(`options {

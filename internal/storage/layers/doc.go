@@ -3,14 +3,14 @@
 //
 // # Model
 //
-// [Find] starts at the place of an open file ([sys.FileAt]) and goes down: the mount, an overlay, the
-// partition, loop devices and the files behind them, device mapper, RAID, and the disks at the
-// bottom. A [Stack] lists the layers from the file downwards. Each [Layer] has its device, and a disk
-// has its [Queue], its [Medium] and its [Link]. [Stack.Bottom] are the devices at which the bytes must
-// arrive; where an array writes a byte more than once, [Stack.Counted] stops above it.
+// [Find] starts at the place of an open file ([sys.FileAt]) and goes down: the mount, an overlay,
+// the partition, loop devices and the files behind them, device mapper, RAID, and the disks at the
+// bottom. A [Stack] lists the layers from the file downwards. Each [Layer] has its device, and a
+// disk has its [Queue], its [Medium] and its [Link]. [Stack.Bottom] are the devices at which the
+// bytes must arrive; where an array writes a byte more than once, [Stack.Counted] stops above it.
 //
-// A layer that cannot be named is not guessed: Find adds a sentence to [Stack.Unknown] instead, as in a
-// container that hides /sys.
+// A layer that cannot be named is not guessed: Find adds a sentence to [Stack.Unknown] instead, as
+// in a container that hides /sys.
 //
 // # Units
 //
@@ -25,7 +25,7 @@
 //
 // # Limits
 //
-// Linux only. File systems with devices of their own (btrfs, ZFS, bcachefs) show the devices of their
-// mount source; ZFS shows none. The target types of device mapper (cache, writecache, crypt) are known
-// only by their UUID. A RAID controller or a SAN looks like a disk.
+// Linux only. File systems with devices of their own (btrfs, ZFS, bcachefs) show the devices of
+// their mount source; ZFS shows none. The target types of device mapper (cache, writecache, crypt)
+// are known only by their UUID. A RAID controller or a SAN looks like a disk.
 package layers

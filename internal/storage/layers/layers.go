@@ -58,7 +58,8 @@ type Queue struct {
 // Medium is what keeps the bytes.
 type Medium string
 
-// The media. Virtual is a disk that another program provides: its medium and its caches are unknown.
+// The media. Virtual is a disk that another program provides: its medium and its caches are
+// unknown.
 const (
 	HDD           Medium = "hdd"
 	SSD           Medium = "ssd"
@@ -205,8 +206,8 @@ func (f *finder) mount(at sys.FileAt) (procfs.MountInfo, bool) {
 	return procfs.MountInfo{}, false
 }
 
-// file adds the file system of a file and what is below it. Own is the file asked about, and not one
-// behind a loop device.
+// file adds the file system of a file and what is below it. Own is the file asked about, and not
+// one behind a loop device.
 func (f *finder) file(at sys.FileAt, own bool) {
 	if f.steps++; f.steps > deepest {
 		f.unknown("layers", fmt.Errorf("more than %d", deepest))

@@ -31,8 +31,8 @@ func host(t *testing.T, text string) *hostfs.Tree {
 	return tree
 }
 
-// drives is a server with two SATA drives in a RAID 1 below LVM, and an NVMe drive in a narrow slot. The
-// forms of the files are those of Documentation/ABI; the host is made up.
+// drives is a server with two SATA drives in a RAID 1 below LVM, and an NVMe drive in a narrow
+// slot. The forms of the files are those of Documentation/ABI; the host is made up.
 const drives = `
 proc/self/mountinfo = 29 1 253:0 / / rw,relatime shared:1 - xfs /dev/mapper/vg-root rw,attr2\n31 29 259:1 / /fast rw - ext4 /dev/nvme0n1p1 rw\n
 sys/dev/block/253:0 -> ../../devices/virtual/block/dm-0

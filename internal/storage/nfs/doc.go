@@ -3,15 +3,15 @@
 // # Model
 //
 // [Read] parses /proc/self/mountstats into [Mount] values, each with its [Operation] values and
-// transports. [Since] subtracts an earlier reading. A call passes three stations: it waits in this host
-// for a slot or for the transport (queue), it is on its way to the server and back and in the server
-// (round trip), and its answer waits to be processed here (the rest of the execution time). The
-// network's part of the round trip is estimated by the quickest small procedure of the same mount
-// (GETATTR, ACCESS, LOOKUP), which needs the server's memory only. [Mount].Waits names the station with
-// the most time, over all calls.
+// transports. [Since] subtracts an earlier reading. A call passes three stations: it waits in this
+// host for a slot or for the transport (queue), it is on its way to the server and back and in the
+// server (round trip), and its answer waits to be processed here (the rest of the execution time).
+// The network's part of the round trip is estimated by the quickest small procedure of the same
+// mount (GETATTR, ACCESS, LOOKUP), which needs the server's memory only. [Mount].Waits names the
+// station with the most time, over all calls.
 //
-// Beside that, the options in effect are compared with those that /etc/fstab asks for, and read-ahead
-// with the size of a read.
+// Beside that, the options in effect are compared with those that /etc/fstab asks for, and
+// read-ahead with the size of a read.
 //
 // # Units
 //
@@ -25,6 +25,6 @@
 // # Limits
 //
 // The kernel's NFS client only. Times have a resolution of a millisecond, summed over the calls. A
-// server that answers small procedures slowly looks like a slow network. Counters of an operation that
-// the kernel has let wrap are left out and reported.
+// server that answers small procedures slowly looks like a slow network. Counters of an operation
+// that the kernel has let wrap are left out and reported.
 package nfs

@@ -297,8 +297,8 @@ func (m *Mount) number(name string) int64 {
 	return n
 }
 
-// asked compares the sizes in effect with those that fstab asks for. The server bounds them, and the
-// first mount of a server decides about connections.
+// asked compares the sizes in effect with those that fstab asks for. The server bounds them, and
+// the first mount of a server decides about connections.
 func (m *Mount) asked(tree *hostfs.Tree) {
 	for line := range strings.Lines(tree.Optional("etc/fstab")) {
 		f := strings.Fields(line)
@@ -319,7 +319,8 @@ func (m *Mount) asked(tree *hostfs.Tree) {
 	}
 }
 
-// readAhead reads how far the kernel reads the mount ahead, and compares it with the size of a read.
+// readAhead reads how far the kernel reads the mount ahead, and compares it with the size of a
+// read.
 func (m *Mount) readAhead(tree *hostfs.Tree) {
 	b, err := tree.Read("proc/self/mountinfo")
 	if err != nil {

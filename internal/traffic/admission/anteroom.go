@@ -7,9 +7,9 @@ import (
 
 // Anteroom bounds the connections that have not said yet what they want, and so belong to no
 // [Visit]: each holds a descriptor and a goroutine. When all places are taken, the source with the
-// most of them loses its oldest to the newcomer. A client says what it wants within some round trips,
-// so silent connections keep it out neither by their number nor by the number of their sources.
-// Sources are those of a [Gate]. Any goroutine may call its methods.
+// most of them loses its oldest to the newcomer. A client says what it wants within some round
+// trips, so silent connections keep it out neither by their number nor by the number of their
+// sources. Sources are those of a [Gate]. Any goroutine may call its methods.
 type Anteroom struct {
 	all, perSource int
 

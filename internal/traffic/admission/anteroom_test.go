@@ -41,8 +41,8 @@ func TestAnteroom(t *testing.T) {
 }
 
 // TestAnteroomIsNotLockedByManySources has silent connections of ever new sources, as many as one
-// site has networks, and clients among them that take a turn to say what they want: none is refused,
-// and none is dropped before a whole anteroom of others has come.
+// site has networks, and clients among them that take a turn to say what they want: none is
+// refused, and none is dropped before a whole anteroom of others has come.
 func TestAnteroomIsNotLockedByManySources(t *testing.T) {
 	const places = 256
 	a := NewAnteroom(places, places/4)

@@ -13,8 +13,8 @@ const (
 	tableWays = 8
 )
 
-// source is what counts as one client: an IPv4 address, mapped into IPv6, or the first 48 bits of an
-// IPv6 address.
+// source is what counts as one client: an IPv4 address, mapped into IPv6, or the first 48 bits of
+// an IPv6 address.
 type source [16]byte
 
 // sourceOf returns the source of an address. All invalid addresses are one source.

@@ -20,8 +20,9 @@ const handful = 32
 // of the callers of [Visit.Pause].
 const rateBurst = 100 * time.Millisecond
 
-// idleAfter is how long a stranger's test may move nothing before its place may go to another client.
-// It covers every wait of a protocol; the slowest client of any dialect sends once a second.
+// idleAfter is how long a stranger's test may move nothing before its place may go to another
+// client. It covers every wait of a protocol; the slowest client of any dialect sends once a
+// second.
 const idleAfter = 5 * time.Second
 
 // BusyError reports that the gate does not admit a source.

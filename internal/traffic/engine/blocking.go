@@ -13,10 +13,10 @@ import (
 	"github.com/linerate/linerate/internal/kernel/sys"
 )
 
-// Blocking is a connection for loops that are written for package net, of servers of other dialects.
-// Its calls sleep in the kernel, as those of other programs do, and not in the poller of the Go
-// runtime: there each wake-up costs the scheduler two to three times the call itself. 287 Mb/s into
-// such a server took 75 % of a CPU, where iperf takes 34 %.
+// Blocking is a connection for loops that are written for package net, of servers of other
+// dialects. Its calls sleep in the kernel, as those of other programs do, and not in the poller of
+// the Go runtime: there each wake-up costs the scheduler two to three times the call itself. 287
+// Mb/s into such a server took 75 % of a CPU, where iperf takes 34 %.
 //
 // Read and Write may be called from two goroutines at once, and everything else from any. Deadlines
 // are kept to a fifth of a second.

@@ -37,11 +37,11 @@ func Multiplex(workers []*Worker, cpus int) (threads int) {
 }
 
 const (
-	// A thread with more streams than this has a crowd. One that receives then naps before it waits again, so that one
-	// wake-up by the network finds several of them ready; in a virtual machine a wake-up costs the
-	// sender's CPU an exit to the hypervisor. With 256 connections between two network namespaces
-	// 50 Gb/s become 55. With fewer streams what a stream gathers on its own (see lowWater) is
-	// worth more, and a nap only delays it: with 8 connections 57 become 46.
+	// A thread with more streams than this has a crowd. One that receives then naps before it waits
+	// again, so that one wake-up by the network finds several of them ready; in a virtual machine a
+	// wake-up costs the sender's CPU an exit to the hypervisor. With 256 connections between two
+	// network namespaces 50 Gb/s become 55. With fewer streams what a stream gathers on its own (see
+	// lowWater) is worth more, and a nap only delays it: with 8 connections 57 become 46.
 	crowd = 64
 	nap   = 20 * time.Microsecond
 )
@@ -70,9 +70,9 @@ func share(streams []*Worker, cpus, few int) (saved int) {
 type streamBody interface {
 	Body
 	round(w *Worker) error
-	// share prepares rounds that never sleep, unless linger allows it; moved counts the bytes of
-	// all streams of the thread, and crowded says that there are more than crowd of them. descriptor is what to wait for, until resting reports that no more
-	// rounds are needed.
+	// share prepares rounds that never sleep, unless linger allows it; moved counts the bytes of all
+	// streams of the thread, and crowded says that there are more than crowd of them. descriptor is
+	// what to wait for, until resting reports that no more rounds are needed.
 	share(moved *int64, crowded bool) error
 	descriptor() (fd int, write bool)
 	// linger lets the next rounds sleep for up to lingerTime, or not, and reports whether they
@@ -189,8 +189,8 @@ func (c *carrier) round(p *sys.Poller) error {
 	return nil
 }
 
-// turn serves one stream, as long as its data flow, for one turn of its body at most. Its error is one of the
-// thread, not of the stream.
+// turn serves one stream, as long as its data flow, for one turn of its body at most. Its error is
+// one of the thread, not of the stream.
 func (c *carrier) turn(p *sys.Poller, m *member) error {
 	var err error
 	lingers := m.body.linger(c.patience.left())
@@ -223,15 +223,15 @@ func (c *carrier) turn(p *sys.Poller, m *member) error {
 // stream and take half a millisecond.
 const turnBytes = 2 << 20
 
-// BBR paces each connection by a timer of the kernel, and a queued byte that may not leave yet sets it:
-// with large calls one timer for each segment. In a virtual machine each costs two exits to the
-// hypervisor, which were 45 % of the CPU time of a thread that sends on 256 streams. When that thread
-// comes back to a stream, after all others, the time of its next segment has long passed. So it hands
-// over whole segments, and a segment that may leave at once leaves nothing behind to set a timer for.
-// CPU seconds per gigabyte at the sender, 256 streams, BBR: 0.28 with calls of 2 MiB, 0.21 with one
-// segment per turn, 0.19 with four. Without pacing large calls cost less: 0.13 instead of 0.18 (CUBIC).
-// So do they with few streams, whose turns come back before the timer would have expired: 16 streams,
-// 0.14 instead of 0.18.
+// BBR paces each connection by a timer of the kernel, and a queued byte that may not leave yet sets
+// it: with large calls one timer for each segment. In a virtual machine each costs two exits to the
+// hypervisor, which were 45 % of the CPU time of a thread that sends on 256 streams. When that
+// thread comes back to a stream, after all others, the time of its next segment has long passed. So
+// it hands over whole segments, and a segment that may leave at once leaves nothing behind to set a
+// timer for. CPU seconds per gigabyte at the sender, 256 streams, BBR: 0.28 with calls of 2 MiB,
+// 0.21 with one segment per turn, 0.19 with four. Without pacing large calls cost less: 0.13
+// instead of 0.18 (CUBIC). So do they with few streams, whose turns come back before the timer
+// would have expired: 16 streams, 0.14 instead of 0.18.
 const (
 	segmentsPerTurn = 4
 	// maxSegment bounds the payload of one message to the NIC: 64 KiB without the headers for which

@@ -60,8 +60,8 @@ func probeStream() StreamSupport {
 // half of it. Single races on a busy machine differ by as much as 1.2.
 const clearlyCheaper = 1.3
 
-// chooseSend decides how to send: the requested way or the fastest. A stream with a rate sleeps most
-// of the time, so it copies: the probe would cost a server more than the whole test.
+// chooseSend decides how to send: the requested way or the fastest. A stream with a rate sleeps
+// most of the time, so it copies: the probe would cost a server more than the whole test.
 func chooseSend(m SendMethod, paced bool) (SendMethod, error) {
 	switch {
 	case m == SendCopy || m == SendAuto && paced:

@@ -14,9 +14,9 @@ import (
 // should run. A few do not notice; hundreds would hardly do anything else.
 const keepAtMost = 16
 
-// SleepUntil lets a worker sleep until sys.Monotonic reads at, or until a signal arrives, the way that
-// suits the number of workers. Each sleep of which the scheduler knows makes it look around for
-// milliseconds: a hundred a second cost a third of a CPU.
+// SleepUntil lets a worker sleep until sys.Monotonic reads at, or until a signal arrives, the way
+// that suits the number of workers. Each sleep of which the scheduler knows makes it look around
+// for milliseconds: a hundred a second cost a third of a CPU.
 func SleepUntil(at time.Duration) {
 	if scheduler.keep.Load() {
 		sys.SleepUntilKept(at)

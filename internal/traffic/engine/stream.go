@@ -218,8 +218,8 @@ func (s *streamSender) round(w *Worker) error {
 	return nil
 }
 
-// restEvery bounds the sleep of a sender that has sent its amount. The end of the stream comes after
-// it, so a longer sleep would make the transfer look that much longer to the other end.
+// restEvery bounds the sleep of a sender that has sent its amount. The end of the stream comes
+// after it, so a longer sleep would make the transfer look that much longer to the other end.
 const restEvery = 2 * time.Millisecond
 
 // rest waits for the end of the test when the quota is used up.

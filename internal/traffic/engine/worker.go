@@ -118,8 +118,8 @@ func (w *Worker) offThread() {
 	}
 }
 
-// ThreadTime returns the CPU time that the worker's thread has used so far, and the thread's number,
-// because several workers may share one; false if it is unknown.
+// ThreadTime returns the CPU time that the worker's thread has used so far, and the thread's
+// number, because several workers may share one; false if it is unknown.
 func (w *Worker) ThreadTime() (thread int, used time.Duration, ok bool) {
 	thread = int(w.thread.Load())
 	if spent := w.spent.Load(); spent > 0 {

@@ -82,8 +82,8 @@ func TestBurst(t *testing.T) {
 	}
 }
 
-// TestKeeper checks late and missing readings, counters that reset, end or rest, and a clock that is
-// set.
+// TestKeeper checks late and missing readings, counters that reset, end or rest, and a clock that
+// is set.
 func TestKeeper(t *testing.T) {
 	in := counter(t, "linerate_interface_receive_bytes_total", "eth0")
 	up := counter(t, "linerate_interface_up", "eth0")

@@ -33,9 +33,9 @@ func Chains() ([]Chain, error) {
 	return chains, nil
 }
 
-// Generation returns the number of the ruleset in the network namespace of the calling thread, which each
-// change raises. The error is errors.ErrUnsupported if the kernel has no nftables, and EPERM for
-// unprivileged users.
+// Generation returns the number of the ruleset in the network namespace of the calling thread,
+// which each change raises. The error is errors.ErrUnsupported if the kernel has no nftables, and
+// EPERM for unprivileged users.
 func Generation() (uint32, error) {
 	c, err := netlink.Dial(unix.NETLINK_NETFILTER, nil)
 	if err != nil {

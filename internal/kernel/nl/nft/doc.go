@@ -8,10 +8,10 @@
 // of rules before that. [Chain.Rules] is the number of rules in the chain. [Chain.Compared] is the
 // number of rules evaluated for a packet of an existing connection that matches none of them. A
 // rule that accepts such connections, or everything, ends the evaluation; an unconditional jump
-// continues it in another chain, and so does a conditional jump whose counter saw half of the table's
-// packets. [Chain.AtMost] follows every conditional jump. [Chain.Counting] is the number of rules
-// that only count packets, as accounting does: accepting packets before them ends it. Elements of
-// sets and maps do not count as rules: a set of any size takes one lookup.
+// continues it in another chain, and so does a conditional jump whose counter saw half of the
+// table's packets. [Chain.AtMost] follows every conditional jump. [Chain.Counting] is the number of
+// rules that only count packets, as accounting does: accepting packets before them ends it.
+// Elements of sets and maps do not count as rules: a set of any size takes one lookup.
 //
 // Each chain costs one message, because the kernel keeps its count of rules. Rules are read only
 // for long chains, where the difference matters.

@@ -358,8 +358,8 @@ func walkOf(rules map[key][]step, all bool) walk {
 	return w
 }
 
-// takes reports whether most packets take a jump: an unconditional one, or one whose counter saw half
-// as many as the rule of the table that saw most. iptables-nft gives each rule a counter.
+// takes reports whether most packets take a jump: an unconditional one, or one whose counter saw
+// half as many as the rule of the table that saw most. iptables-nft gives each rule a counter.
 func (w walk) takes(s step) bool {
 	return !s.conditional || w.all || s.packets > 0 && s.packets >= w.most/2
 }

@@ -57,8 +57,8 @@ func parseXTInfo(b []byte) (i xtInfo, err error) {
 	return i, nil
 }
 
-// parseXTables returns the base chains of one table of x_tables. Chains without a hook have no names
-// in the kernel that matter here: a jump is to the offset of their first rule.
+// parseXTables returns the base chains of one table of x_tables. Chains without a hook have no
+// names in the kernel that matter here: a jump is to the offset of their first rule.
 func parseXTables(family byte, table string, info xtInfo, entries []byte) ([]Chain, error) {
 	layout := xtFour
 	if families[family] == "ip6" {
@@ -178,8 +178,8 @@ func parseEntry(l xtLayout, e []byte, offset uint32, target int) entry {
 	return out
 }
 
-// stateful reports whether one of the matches tests the state of the connection; a rule that accepts
-// by state accepts existing connections.
+// stateful reports whether one of the matches tests the state of the connection; a rule that
+// accepts by state accepts existing connections.
 func stateful(matches []byte) bool {
 	for len(matches) >= xtHead {
 		size := int(binary.NativeEndian.Uint16(matches))

@@ -10,8 +10,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// xtables reads tables as Linux 6.18 returned them on amd64 to iptables-legacy 1.8.9: family, table,
-// the answer to IPT_SO_GET_INFO and the entries. The rules are in the comments of [TestXTables].
+// xtables reads tables as Linux 6.18 returned them on amd64 to iptables-legacy 1.8.9: family,
+// table, the answer to IPT_SO_GET_INFO and the entries. The rules are in the comments of
+// [TestXTables].
 func xtables(t testing.TB, each func(family byte, table string, info xtInfo, entries []byte)) {
 	t.Helper()
 	f, err := os.Open("testdata/xtables.txt")
