@@ -56,9 +56,10 @@ func (a *app) serveCommand() *cobra.Command {
 		Use:         "serve",
 		Annotations: exits(exitNotPermitted),
 		Short:       "Answer tests from other hosts; print the line to paste on the other side",
-		Long: `Answer tests from other hosts that know the key. Every start makes and prints a new key, from
-which both sides derive mutual TLS 1.3 authentication. A client without the key gets no answer.
-Limits on time, bytes and clients always apply.
+		Long: `Answer tests from other hosts that know the key. Every start makes and prints a new key, unless
+--key, --key-file or the environment (LINERATE_KEY) gives one. Both sides derive mutual TLS 1.3
+authentication from it. A client without the key gets no answer. Limits on time, bytes and
+clients always apply.
 
 The key is valid for a day, and only for the first host that uses it: --key-expires and
 --key-clients change that, for example for schedules that measure for months or for many senders.
