@@ -60,6 +60,21 @@ func probeStream() StreamSupport {
 // half of it. Single races on a busy machine differ by as much as 1.2.
 const clearlyCheaper = 1.3
 
+// settled reports whether further laps can hardly change which way wins, given the costs of a byte
+// after some laps: they are on one side of clearlyCheaper by more than noise, which a single lap has
+// most of.
+func settled(copying, referring float64, laps int) bool {
+	if copying <= 0 || referring <= 0 {
+		return false
+	}
+	noise := 1.2
+	if laps == 1 {
+		noise = 2
+	}
+	ratio := copying / referring
+	return ratio > clearlyCheaper*noise || ratio < clearlyCheaper/noise
+}
+
 // chooseSend decides how to send: the requested way or the fastest. A stream with a rate sleeps
 // most of the time, so it copies: the probe would cost a server more than the whole test.
 func chooseSend(m SendMethod, paced bool) (SendMethod, error) {
