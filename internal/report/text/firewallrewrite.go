@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/linerate/linerate/internal/report"
+	"github.com/linerate/linerate/internal/report/words"
 )
 
 // firewallRewrite writes what a rewrite of rules saves, how it was proved, and the rules as a
@@ -27,7 +28,8 @@ func firewallRewrite(w io.Writer, d *report.FirewallDocument, s Style) error {
 		if !r.Proof.Equal {
 			answer = s.red("not proven")
 		}
-		p.line("Proof: %s, for every verdict and every counter, by %d cells and %d traced packets.", answer, r.Proof.Cells, r.Proof.Packets)
+		p.line("Proof: %s, for every verdict and every counter, by %s and %s.", answer,
+			words.Counted(r.Proof.Cells, "cell"), words.Counted(r.Proof.Packets, "traced packet"))
 	}
 	for _, k := range r.Kept {
 		p.wrapped("", strings.TrimSpace(k.Table+" "+k.Chain)+" keeps its rules, because the new ones are not proven to be equal: "+k.Why)
