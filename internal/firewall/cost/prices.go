@@ -67,6 +67,26 @@ func (p *Prices) entry(program ruleset.Program) float64 {
 	return 0
 }
 
+// Missed returns the price of one look at a rule that does not match.
+func (p *Prices) Missed(program ruleset.Program, t *ruleset.Table, r *ruleset.Rule) float64 {
+	missed, _ := p.rule(program, t, r)
+	return missed
+}
+
+// Lookup returns the price of one look at a rule of nftables that looks a field up among some keys:
+// single values, or intervals.
+func (p *Prices) Lookup(keys int, intervals bool) float64 {
+	if intervals {
+		return p.Rule + p.Compare + p.tree(keys)
+	}
+	return p.Rule + p.Compare + p.Hash
+}
+
+// tree is the price of a lookup among intervals, in a tree of both ends of each.
+func (p *Prices) tree(intervals int) float64 {
+	return p.Interval + p.Step*math.Log2(2*float64(intervals)+1)
+}
+
 // rule returns the price of one look at a rule, without a match and with one. A packet that does
 // not match is taken to have the protocol that the rule names, and to fail at the first other
 // condition.
@@ -293,8 +313,7 @@ func (l *look) lookup(s *ruleset.Set) {
 	case joined:
 		l.sum += p.Product
 	default:
-		// A tree of both ends of every interval.
-		l.sum += p.Interval + p.Step*math.Log2(2*float64(len(s.Elements))+1)
+		l.sum += p.tree(len(s.Elements))
 	}
 	if s.Counting || slices.ContainsFunc(s.Elements[:min(1, len(s.Elements))], func(e ruleset.Element) bool { return e.Counter != nil }) {
 		l.sum += p.Statement

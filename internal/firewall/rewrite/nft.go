@@ -152,11 +152,11 @@ func (b *builder) unjoin(slots []*slot, filled bool) []*slot {
 	p := cost.Measured()
 	var out []*slot
 	for _, s := range slots {
-		price := p.Rule + p.Hash
-		if b.ranged(s, filled) {
-			price = p.Rule + p.Interval
+		rules := 0.0
+		for _, m := range s.members {
+			rules += p.Missed(b.program, b.table, m.rule)
 		}
-		if s.form != "" && len(s.members) > 1 && p.Rule*float64(len(s.members)) > price {
+		if s.form != "" && len(s.members) > 1 && rules > p.Lookup(len(s.members), b.ranged(s, filled)) {
 			out = append(out, s)
 			continue
 		}
