@@ -36,8 +36,10 @@ var wings = []wing{
 	{"wire", "the authenticated control channel between two hosts"},
 	{"traffic", "our own tests, one type each, and the engine that moves the bytes"},
 	{"profile", "what the CPUs do for each packet: stacks, stages of the network path, comparison, profiles of others"},
-	{"resolver", "questions to name servers: loads with checked answers, a server of our own, a closed world for real recursors"},
-	{"firewall", "the model of packet filters' rules, what they cost, what a packet meets in them, shorter rules and the proof"},
+	{"resolver", "questions to name servers: loads with checked answers, a server of our own, a closed world " +
+		"for real recursors"},
+	{"firewall", "the model of packet filters' rules, what they cost, what a packet meets in them, shorter rules " +
+		"and the proof"},
 	{"dialect", "what other programs speak: iperf3, iperf, ttcp, nuttcp, sockperf, STAMP, ICMP echo"},
 	{"storage", "disks and files: what reads and writes cost, and whose figure it is"},
 	{"peer", "a host at the other end, the way to it, and the agent that answers what only root may read"},
@@ -68,7 +70,8 @@ var apart = [][2]string{
 // in common is joined above them.
 var strangers = [][]string{
 	{"internal/diagnose", "internal/experiment/tune", "internal/peer"}, // the loop joins them
-	{"internal/diagnose/cards", "internal/diagnose/disks", "internal/diagnose/flows", "internal/diagnose/processors", "internal/diagnose/tables"},
+	{"internal/diagnose/cards", "internal/diagnose/disks", "internal/diagnose/flows",
+		"internal/diagnose/processors", "internal/diagnose/tables"},
 	{"internal/report/text", "internal/report/page"},
 }
 
@@ -89,7 +92,7 @@ var testOnly = map[string]bool{
 var mayExec = map[string]bool{
 	"internal/lab":              true, // hosts of a practice world are our own binary in namespaces
 	"internal/lab/guest":        true, // QEMU, and Debian's tools that bring a kernel
-	"internal/change/journal":   true, // the guard is our own binary; busctl and systemd-run ask systemd for its scope and timer
+	"internal/change/journal":   true, // the guard is our own binary; busctl and systemd-run ask for its scope and timer
 	"internal/resolver/world":   true, // real recursors, in a network namespace of their own
 	"internal/firewall/read":    true, // nft, iptables-save, ipset, ipfw and pfctl are the interfaces of their rules
 	"internal/firewall/equal":   true, // nft loads old and new rules in namespaces of their own

@@ -7,8 +7,10 @@ func TestUnits(t *testing.T) {
 	tb := open(t, &fake{interfaces: 1})
 	tb.visit("#/findings")
 	tb.wait(`document.querySelector("article.finding")`)
-	modules := `(async () => { const of = (name) => import(document.querySelector("script[type=module]").src.replace("main.js", name + ".js"));
-		const u = await of("units"), time = await of("time"), q = await of("query"), marks = await of("marks"), kinds = await of("kinds"); return String(`
+	modules := `(async () => { const of = (name) => ` +
+		`import(document.querySelector("script[type=module]").src.replace("main.js", name + ".js"));
+		const u = await of("units"), time = await of("time"), q = await of("query"), ` +
+		`marks = await of("marks"), kinds = await of("kinds"); return String(`
 	for _, c := range []struct{ expression, want string }{
 		{`u.bits(0)`, "0 b/s"},
 		{`u.bits(941482e3)`, "941 Mb/s"},

@@ -69,7 +69,8 @@ equal, over all packets and by packets at the ends of the rules' ranges. A chain
 }
 
 // optimised rewrites the ruleset with most rules, and notes the others.
-func (a *app) optimised(from string, all []*ruleset.Ruleset, prices report.FirewallPrices) (*report.FirewallDocument, error) {
+func (a *app) optimised(from string, all []*ruleset.Ruleset,
+	prices report.FirewallPrices) (*report.FirewallDocument, error) {
 	costs := make([]report.FirewallCost, len(all))
 	for i, r := range all {
 		costs[i] = report.FirewallCost{Rules: r, Cost: cost.Of(r, prices.Nanoseconds)}
@@ -81,8 +82,8 @@ func (a *app) optimised(from string, all []*ruleset.Ruleset, prices report.Firew
 	}
 	for _, r := range all {
 		if r != largest {
-			doc.Rewrite.Notes = append(doc.Rewrite.Notes, fmt.Sprintf("The %d rules of %s stay as they are: save them, and rewrite them with --from.",
-				countRules(r), r.Program))
+			doc.Rewrite.Notes = append(doc.Rewrite.Notes, fmt.Sprintf("The %d rules of %s stay as they are: "+
+				"save them, and rewrite them with --from.", countRules(r), r.Program))
 		}
 	}
 	return doc, nil

@@ -34,7 +34,8 @@ func TestParseProcess(t *testing.T) {
 	if !ok || p.parent != 17 || p.used != 10 {
 		t.Errorf("%+v %v", p, ok)
 	}
-	for _, bad := range []string{"", "1 (x) S", "1 (x) S y 1 1 0 -1 0 0 0 0 0 1 1 1 1", "1 (x) S 1 1 1 0 -1 0 0 0 0 0 z 1 1 1"} {
+	for _, bad := range []string{"", "1 (x) S", "1 (x) S y 1 1 0 -1 0 0 0 0 0 1 1 1 1",
+		"1 (x) S 1 1 1 0 -1 0 0 0 0 0 z 1 1 1"} {
 		if _, ok := parseProcess([]byte(bad)); ok {
 			t.Errorf("%q is read", bad)
 		}

@@ -231,7 +231,8 @@ func TestSSHExplainsWhyNot(t *testing.T) {
 			"without linerate's greeting"},
 		"not permitted": {"ssh://no-such-user@farhost", h.command, wire.ErrUnreachable, "Permission denied"},
 		"unknown host":  {"ssh://no..such.host", h.command, wire.ErrUnreachable, "resolve hostname"},
-		"closed port":   {fmt.Sprintf("ssh://127.0.0.1:%d", testenv.FreePorts(t, 1)), h.command, wire.ErrUnreachable, "refused"},
+		"closed port": {fmt.Sprintf("ssh://127.0.0.1:%d", testenv.FreePorts(t, 1)), h.command,
+			wire.ErrUnreachable, "refused"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := peer.Connect(t.Context(), c.target, peer.ConnectOptions{SSHCommand: c.command})

@@ -59,7 +59,8 @@ func (d *FirewallDocument) Rewritten(before *ruleset.Ruleset, r rewrite.Result) 
 	w := &FirewallRewrite{Program: string(before.Program), Changed: []FirewallChange{}, Old: old.String()}
 	a, b, counted := rewrite.PerPacket(before, r.Rules)
 	w.Before, w.After, w.Counted = tenth(a), tenth(b), counted
-	w.Proof = FirewallProof{Method: []string{"cells", "packets"}, Cells: r.Proof.Cells, Packets: r.Proof.Packets, Equal: r.Proof.Answer == 0}
+	w.Proof = FirewallProof{Method: []string{"cells", "packets"}, Cells: r.Proof.Cells,
+		Packets: r.Proof.Packets, Equal: r.Proof.Answer == 0}
 	for _, c := range r.Changed {
 		w.Changed = append(w.Changed, FirewallChange(c))
 	}
@@ -82,7 +83,8 @@ const mostCompared = 4_000_000
 // Diff returns how the new rules differ from the old ones, a line each, with a plus, a minus or a
 // blank before it and three lines around each change.
 func (w *FirewallRewrite) Diff() []string {
-	old, now := strings.Split(strings.TrimSuffix(w.Old, "\n"), "\n"), strings.Split(strings.TrimSuffix(w.Ruleset, "\n"), "\n")
+	old, now := strings.Split(strings.TrimSuffix(w.Old, "\n"), "\n"),
+		strings.Split(strings.TrimSuffix(w.Ruleset, "\n"), "\n")
 	var all []string
 	var changes []bool
 	put := func(sign string, lines ...string) {

@@ -33,13 +33,15 @@ func TestJudge(t *testing.T) {
 		why   string
 	}{
 		{"drive", of(layers.HDD, nil), Device, "100 MiB at sda"},
-		{"a drive's cache", of(layers.HDD, func(e *Evidence) { e.P50Seconds = 200e-6 }), DeviceCache, "needs at least 400 µs"},
+		{"a drive's cache", of(layers.HDD, func(e *Evidence) { e.P50Seconds = 200e-6 }), DeviceCache,
+			"needs at least 400 µs"},
 		{"flash", of(layers.SSD, func(e *Evidence) { e.P50Seconds = 80e-6 }), Device, ""},
 		{"flash that is too fast", of(layers.SSD, func(e *Evidence) { e.P50Seconds = 9e-6 }), DeviceCache, "9.00 µs"},
 		{"writes into the cache of flash", of(layers.NVMe, func(e *Evidence) {
 			e.P50Seconds, e.Spec.Test = 4e-6, RandomWrite
 		}), Device, ""},
-		{"virtual disk", of(layers.Virtual, func(e *Evidence) { e.P50Seconds = 20e-6 }), Device, "this host cannot see that cache"},
+		{"virtual disk", of(layers.Virtual, func(e *Evidence) { e.P50Seconds = 20e-6 }), Device,
+			"this host cannot see that cache"},
 		{"zram", of(layers.Memory, nil), Memory, "sda keeps"},
 		{"other programs", of(layers.HDD, func(e *Evidence) { e.Bottom *= 3 }), Device, ""},
 		{"other programs beside a cached file", of(layers.HDD, func(e *Evidence) {
@@ -67,7 +69,8 @@ func TestJudge(t *testing.T) {
 		}), Device, ""},
 		{"nfs", of(layers.HDD, func(e *Evidence) { e.Stack.FileSystem = "nfs4" }), Network, "another host"},
 		{"nothing done", of(layers.HDD, func(e *Evidence) { e.FileBytes = 0 }), Unknown, "No operation"},
-		{"unexplained", of(layers.HDD, func(e *Evidence) { e.OwnBytes, e.Bottom = 0, 0 }), Unknown, "Nothing that is visible"},
+		{"unexplained", of(layers.HDD, func(e *Evidence) { e.OwnBytes, e.Bottom = 0, 0 }), Unknown,
+			"Nothing that is visible"},
 		{"4 % less is the same", of(layers.HDD, func(e *Evidence) { e.OwnBytes = 96 << 20 }), Device, ""},
 		{"6 % less is not", of(layers.HDD, func(e *Evidence) { e.OwnBytes = 94 << 20 }), Unknown, ""},
 	} {

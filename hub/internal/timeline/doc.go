@@ -11,7 +11,8 @@
 // # Directory
 //
 //	lock                     held by the process that writes
-//	events-00000001.log …    segments: logs of package durable, one event as JSON per record; the last record of an id counts
+//	events-00000001.log …    segments: logs of package durable, one event as JSON per record; the
+//	                         last record of an id counts
 //	documents/ID.json        the document of an event, whole
 //	damaged-00000001.log     the newest segment with damage that no crash explains
 //

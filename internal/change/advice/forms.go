@@ -40,7 +40,8 @@ var (
 var numbers = regexp.MustCompile(`^-?(?:0x[0-9a-fA-F]+|\d+)(?:[\s,]+-?(?:0x[0-9a-fA-F]+|\d+))*$`)
 
 // wordValued are the sysctls whose value is a word.
-var wordValued = regexp.MustCompile(`congestion_control|default_qdisc|cc\.algorithm|congctl\.selected|functions_default`)
+var wordValued = regexp.MustCompile(`congestion_control|default_qdisc|cc\.algorithm|congctl\.selected|` +
+	`functions_default`)
 
 // pair reads one name and one value that stand together in any of these forms.
 func (r *reader) pair(text string) bool {
@@ -202,8 +203,8 @@ func (r *reader) within(text string) bool {
 	return found
 }
 
-// helper is a function or a script of the text's author that takes a name and a value: set_sysctl NAME
-// VALUE. It is one word, because a sentence has several before the name.
+// helper is a function or a script of the text's author that takes a name and a value:
+// set_sysctl NAME VALUE. It is one word, because a sentence has several before the name.
 var helper = regexp.MustCompile(`^[\w./-]+\s+["']?(` + namePattern + `)["']?\s+("[^"]*"|'[^']*'|-?\d+)\s*(?:#.*)?$`)
 
 // mentioned is the name of a sysctl and, anywhere behind it, a number: advice in a form that is not
@@ -233,8 +234,8 @@ var quotedText = regexp.MustCompile(`"((?:[^"\\]|\\.)*)"|'((?:[^'\\]|\\.)*)'`)
 
 // settingCommands are the commands that are read out of strings and out of the middle of a line:
 // they have no other use than to set something.
-var settingCommands = regexp.MustCompile(`(?i)^\s*(?:/\S*/)?(?:netsh(?:\.exe)?|reg(?:\.exe)? add|ndd|ipadm|dladm|sysctl|ethtool|` +
-	`(?:set|enable|disable)-(?:net|smb)\w+)\s`)
+var settingCommands = regexp.MustCompile(`(?i)^\s*(?:/\S*/)?(?:netsh(?:\.exe)?|reg(?:\.exe)? add|ndd|ipadm|dladm|` +
+	`sysctl|ethtool|(?:set|enable|disable)-(?:net|smb)\w+)\s`)
 
 // cmdletWithin is a cmdlet anywhere in a line, up to the end of its pipeline.
 var cmdletWithin = regexp.MustCompile(`(?i)\b(?:set|enabled?|disabled?)-net(?:adap|tcp|udp|offload|ip)\w+\b[^|;}]*`)

@@ -42,7 +42,8 @@ func TestFoundInTheWild(t *testing.T) {
 			"netsh:tcp/autotuninglevel = disabled: harmful"},
 		{"cmdlet for one thing", `PS C:\> Disable-NetAdapterRss -Name "Ethernet"`, "netsh:tcp/rss = disabled: harmful"},
 		{"cmdlet for the registry",
-			`New-ItemProperty -Path "HKLM:\SYSTEM\CurrentControlSet\Services\Tcpip\Parameters" -Name "DisableTaskOffload" -Value 1 -PropertyType DWORD`,
+			`New-ItemProperty -Path "HKLM:\SYSTEM\CurrentControlSet\Services\Tcpip\Parameters" ` +
+				`-Name "DisableTaskOffload" -Value 1 -PropertyType DWORD`,
 			`registry:HKLM\SYSTEM\CurrentControlSet\Services\Tcpip\Parameters\DisableTaskOffload = 1: harmful`},
 
 		// Disciplines that the kernel has and the catalogue does not set.

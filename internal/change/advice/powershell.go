@@ -56,8 +56,9 @@ func adapterSwitch(name string) (noun, value string, ok bool) {
 var unreadCmdlet = regexp.MustCompile(`^(?:set|enabled?|disabled?|new)-(?:net(?:adap|tcp|udp|offload|ip|qos)|smb)\w*$`)
 
 // notTuning are commands of the same modules that give addresses, names and filters.
-var notTuning = regexp.MustCompile(`^(?:set|enable|disable|new|remove)-(?:netipaddress|netroute|netipsec\w*|netadapter|` +
-	`netadapterbinding|netfirewall\w*|netipconfiguration|smbshare|smbmapping|netneighbor|nettransportfilter)$`)
+var notTuning = regexp.MustCompile(`^(?:set|enable|disable|new|remove)-(?:netipaddress|netroute|netipsec\w*|` +
+	`netadapter|netadapterbinding|netfirewall\w*|netipconfiguration|smbshare|smbmapping|netneighbor|` +
+	`nettransportfilter)$`)
 
 // cmdletParameters maps parameters of Set-NetTCPSetting, Set-NetOffloadGlobalSetting,
 // Set-NetIPInterface and Set-NetIPv4Protocol to settings of netsh.
@@ -171,7 +172,8 @@ func (r *reader) cmdlet(c command) bool {
 	}
 	pairs := c.words[1:]
 	for i, w := range pairs {
-		pairs[i] = strings.NewReplacer("$true", "enabled", "$True", "enabled", "$false", "disabled", "$False", "disabled").Replace(w)
+		pairs[i] = strings.NewReplacer("$true", "enabled", "$True", "enabled",
+			"$false", "disabled", "$False", "disabled").Replace(w)
 	}
 	before := len(r.advice.Settings)
 	defer func() {

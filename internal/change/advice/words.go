@@ -110,8 +110,8 @@ func alphanumeric(c byte) bool {
 // shell's grammar, and programs that run another one with more rights (pfexec is Solaris's sudo) or
 // in another way.
 var before = map[string]bool{
-	"do": true, "then": true, "else": true, "if": true, "elif": true, "while": true, "until": true, "{": true, "(": true, "!": true,
-	"sudo": true, "doas": true, "pfexec": true, "exec": true, "nohup": true, "time": true,
+	"do": true, "then": true, "else": true, "if": true, "elif": true, "while": true, "until": true, "{": true, "(": true,
+	"!": true, "sudo": true, "doas": true, "pfexec": true, "exec": true, "nohup": true, "time": true,
 }
 
 // unwrap drops such words, and the options between them and the command. The value of an option

@@ -41,7 +41,8 @@ func (d *draft) ansible() []File {
 
 	var b strings.Builder
 	b.WriteString("---\n" + d.header("Settings for other hosts, an Ansible playbook"))
-	b.WriteString("#\n# ansible-playbook --check FILE shows what would change. Needs the collection ansible.posix for sysctls.\n")
+	b.WriteString("#\n# ansible-playbook --check FILE shows what would change. " +
+		"Needs the collection ansible.posix for sysctls.\n")
 	if len(d.interfaces) > 0 {
 		b.WriteString("# Set linerate_if1 and so on in the inventory where interfaces have other names than here.\n")
 	}

@@ -75,8 +75,10 @@ func (d *draft) nixUnit(settings []setting) string {
 		}
 	}
 	var b strings.Builder
-	b.WriteString("  systemd.services.linerate-export = {\n    description = \"Settings exported by linerate on another host\";\n")
-	fmt.Fprintf(&b, "    wantedBy = [ \"multi-user.target\" ];\n    wants = [ \"network-online.target\"%s ];\n    after = [ \"network-online.target\"%s ];\n",
+	b.WriteString("  systemd.services.linerate-export = {\n" +
+		"    description = \"Settings exported by linerate on another host\";\n")
+	fmt.Fprintf(&b, "    wantedBy = [ \"multi-user.target\" ];\n    wants = [ \"network-online.target\"%s ];\n"+
+		"    after = [ \"network-online.target\"%s ];\n",
 		devices.String(), devices.String())
 	b.WriteString("    path = [ pkgs.ethtool pkgs.gawk pkgs.iproute2 ];\n")
 	if environment.Len() > 0 {
@@ -85,6 +87,7 @@ func (d *draft) nixUnit(settings []setting) string {
 	b.WriteString("    serviceConfig = let\n      script = pkgs.writeText \"linerate-export\" " +
 		nixLines(d.program(settings), "        ") + ";\n    in {\n")
 	b.WriteString("      Type = \"oneshot\";\n      RemainAfterExit = true;\n" +
-		"      ExecStart = \"${pkgs.runtimeShell} ${script} apply\";\n      ExecStop = \"${pkgs.runtimeShell} ${script} undo\";\n    };\n  };\n")
+		"      ExecStart = \"${pkgs.runtimeShell} ${script} apply\";\n" +
+		"      ExecStop = \"${pkgs.runtimeShell} ${script} undo\";\n    };\n  };\n")
 	return b.String()
 }

@@ -22,7 +22,8 @@ func ExampleJournal_Apply() {
 	}
 	defer j.Close()
 
-	changes, err := j.Apply(ctx, journal.Request{Reason: "larger frames"}, knob.Setting{Knob: "link:eth0/mtu", Value: "9000"})
+	changes, err := j.Apply(ctx, journal.Request{Reason: "larger frames"},
+		knob.Setting{Knob: "link:eth0/mtu", Value: "9000"})
 	if err != nil {
 		fmt.Println(err)
 		return

@@ -138,7 +138,8 @@ func FuzzJournal(f *testing.F) {
 		}
 	}
 	f.Add(`{"kind":"base","next":7,"originals":[{"boot_id":"boot-1","knob":"link:eth0/mtu","value":"1500"}]}`)
-	f.Add(`{"kind":"kept","entry":{"id":"0003","knob":"link:eth0/mtu","from":"1400","to":"1500","state":"trial","boot_id":"boot-1","phase":"undoing"}}`)
+	f.Add(`{"kind":"kept","entry":{"id":"0003","knob":"link:eth0/mtu","from":"1400","to":"1500","state":"trial",` +
+		`"boot_id":"boot-1","phase":"undoing"}}`)
 	f.Fuzz(func(t *testing.T, text string) {
 		mem, k := durable.NewMem(), host()
 		if err := durable.MkdirAll(mem, "/state", 0o755); err != nil {

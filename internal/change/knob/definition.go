@@ -42,30 +42,34 @@ const (
 // Min and Max are pointers, because 0 and −1 are valid limits: absent means no limit. Default is a
 // text and not a value, since some defaults depend on the memory of the host.
 type Definition struct {
-	Pattern     ID          `json:"knob"` // an ID in which * stands for one part: link:*/mtu
-	Title       string      `json:"title"`
-	What        string      `json:"what"` // what it does, in a few sentences
-	Form        Form        `json:"form"`
-	Count       int         `json:"count,omitempty"`     // numbers of FormInts
-	Ascending   bool        `json:"ascending,omitempty"` // numbers of FormInts must not fall
-	Min         *int64      `json:"min,omitempty"`       // of each number; absent: not limited below
-	Max         *int64      `json:"max,omitempty"`
-	Choices     []string    `json:"choices,omitempty"`
-	Unit        string      `json:"unit,omitempty"` // bytes, pages, packets, segments, microseconds, seconds, …
-	Default     string      `json:"default,omitempty"`
-	DefaultOn   string      `json:"default_on,omitempty"` // where the default was read: "Linux 6.18"
-	Scope       Scope       `json:"scope"`
-	ScopeSince  string      `json:"scope_since,omitempty"` // first kernel on which the scope applies: "6.8"; before it the knob belonged to the whole host
+	Pattern   ID       `json:"knob"` // an ID in which * stands for one part: link:*/mtu
+	Title     string   `json:"title"`
+	What      string   `json:"what"` // what it does, in a few sentences
+	Form      Form     `json:"form"`
+	Count     int      `json:"count,omitempty"`     // numbers of FormInts
+	Ascending bool     `json:"ascending,omitempty"` // numbers of FormInts must not fall
+	Min       *int64   `json:"min,omitempty"`       // of each number; absent: not limited below
+	Max       *int64   `json:"max,omitempty"`
+	Choices   []string `json:"choices,omitempty"`
+	Unit      string   `json:"unit,omitempty"` // bytes, pages, packets, segments, microseconds, seconds, …
+	Default   string   `json:"default,omitempty"`
+	DefaultOn string   `json:"default_on,omitempty"` // where the default was read: "Linux 6.18"
+	Scope     Scope    `json:"scope"`
+	// ScopeSince is the first kernel on which the scope applies, "6.8"; before it the knob belonged
+	// to the whole host.
+	ScopeSince  string      `json:"scope_since,omitempty"`
 	Disturbance Disturbance `json:"disturbance"`
 	Effect      Effect      `json:"effect"`
-	Symptom     string      `json:"symptom"`           // when to change it
-	Expect      string      `json:"expect"`            // the effect where the symptom appears; measured effects differ, which is why tune exists
-	Risk        string      `json:"risk"`              // what it can cost
-	Advise      bool        `json:"advise,omitempty"`  // report it, do not change it in an experiment
-	Secret      bool        `json:"secret,omitempty"`  // only root may read it: no other host does, nor does a history
-	Persist     string      `json:"persist,omitempty"` // who owns the value across reboots
-	Since       string      `json:"since,omitempty"`   // first kernel that has it
-	Source      string      `json:"source"`
+	Symptom     string      `json:"symptom"` // when to change it
+	// Expect is the effect where the symptom appears; measured effects differ, which is why tune
+	// exists.
+	Expect  string `json:"expect"`
+	Risk    string `json:"risk"`              // what it can cost
+	Advise  bool   `json:"advise,omitempty"`  // report it, do not change it in an experiment
+	Secret  bool   `json:"secret,omitempty"`  // only root may read it: no other host does, nor does a history
+	Persist string `json:"persist,omitempty"` // who owns the value across reboots
+	Since   string `json:"since,omitempty"`   // first kernel that has it
+	Source  string `json:"source"`
 }
 
 // Allowed returns a description of the accepted values.

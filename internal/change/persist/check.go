@@ -125,7 +125,8 @@ func (c Checker) culprit(f Finding, kept journal.Kept) string {
 	case len(f.Edited) > 0:
 		return "edited since: " + strings.Join(f.Edited, ", ")
 	}
-	why := "no configuration file says otherwise: the driver refused it or was not ready for it when the file was read, or a program has set it since"
+	why := "no configuration file says otherwise: the driver refused it or was not ready for it when the file was " +
+		"read, or a program has set it since"
 	if len(c.Host.Managers) > 0 {
 		why += " (at work here: " + strings.Join(c.Host.Managers, ", ") + ")"
 	}

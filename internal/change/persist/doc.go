@@ -15,12 +15,15 @@
 //
 //	sysctl.d        /etc/sysctl.d/90-linerate-ID.conf
 //	modprobe.d      /etc/modprobe.d/90-linerate-ID.conf; by hand for a module that is built in
-//	NetworkManager  /etc/NetworkManager/conf.d/90-linerate-ID.conf, for the MTU of interfaces that it manages
-//	systemd.link    a drop-in of the .link file that applies to the NIC. If that file also matches other NICs, all changes
-//	                of the NIC share a copy of it, 60-linerate-NAME.link, that matches this NIC only: only the first .link
-//	                file applies, so a file with nothing but our setting would remove the naming policy of the default
+//	NetworkManager  /etc/NetworkManager/conf.d/90-linerate-ID.conf, for the MTU of interfaces that
+//	                it manages
+//	systemd.link    a drop-in of the .link file that applies to the NIC. If that file also matches
+//	                other NICs, all changes of the NIC share a copy of it, 60-linerate-NAME.link,
+//	                that matches this NIC only: only the first .link file applies, so a file with
+//	                nothing but our setting would remove the naming policy of the default
 //	udev            /etc/udev/rules.d/90-linerate-ID.rules, for attributes of sysfs
-//	ifupdown        /etc/network/if-up.d/linerate-ID, a script, where ifupdown brings the interface up and no format above fits
+//	ifupdown        /etc/network/if-up.d/linerate-ID, a script, where ifupdown brings the interface
+//	                up and no format above fits
 //	NetworkManager  /etc/NetworkManager/dispatcher.d/90-linerate-ID, likewise
 //	udev            a rule that runs ethtool, ip or tc, in all other cases
 //

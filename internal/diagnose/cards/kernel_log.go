@@ -80,7 +80,8 @@ func (c card) said(code evidence.Code, kinds ...host.EventKind) *evidence.Findin
 	}
 	x.Title = fmt.Sprintf(logSentence[last.Kind]+" %s, the last one %s ago (kernel log).", c.Name, counted(total),
 		evidence.Seconds(last.LastSeconds))
-	x.Confidence = evidence.Combine(0.6, evidence.When(x.Severity == evidence.Warning, 0.5), evidence.When(total >= 3, 0.3))
+	x.Confidence = evidence.Combine(0.6, evidence.When(x.Severity == evidence.Warning, 0.5),
+		evidence.When(total >= 3, 0.3))
 	x.Rejected = append(x.Rejected, fmt.Sprintf("Not text of a program: %s lines came from the kernel itself, "+
 		"and name a NIC of this host.", evidence.Count(float64(total))))
 	if !c.s.SinceBoot && c.s.Seconds > 0 {

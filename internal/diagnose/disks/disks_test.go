@@ -57,12 +57,15 @@ func TestFindings(t *testing.T) {
 		"healthy": {nil, []storage.Result{result(nil)}, "", "", ""},
 		"cache": {nil, []storage.Result{result(func(r *storage.Result) { r.Whose = storage.PageCache })},
 			evidence.DiskCacheMeasured, "random-read (page-cache)", ""},
-		"failed":  {nil, []storage.Result{result(func(r *storage.Result) { r.Errors = 1 })}, evidence.DiskIOErrors, "1 errors", ""},
+		"failed": {nil, []storage.Result{result(func(r *storage.Result) { r.Errors = 1 })},
+			evidence.DiskIOErrors, "1 errors", ""},
 		"counted": {func(l *layers.Layer) { l.Errors = 4 }, nil, evidence.DiskIOErrors, "4 errors", ""},
-		"cable": {func(l *layers.Layer) { l.Link = &layers.Link{Kind: "sata", BitsPerSecond: 3e9, MaxBitsPerSecond: 6e9} }, nil,
-			evidence.DiskLinkLow, "3.00 Gb/s of 6.00 Gb/s", ""},
-		"full speed": {func(l *layers.Layer) { l.Link = &layers.Link{Kind: "sata", BitsPerSecond: 6e9, MaxBitsPerSecond: 6e9} },
-			nil, "", "", ""},
+		"cable": {func(l *layers.Layer) {
+			l.Link = &layers.Link{Kind: "sata", BitsPerSecond: 3e9, MaxBitsPerSecond: 6e9}
+		}, nil, evidence.DiskLinkLow, "3.00 Gb/s of 6.00 Gb/s", ""},
+		"full speed": {func(l *layers.Layer) {
+			l.Link = &layers.Link{Kind: "sata", BitsPerSecond: 6e9, MaxBitsPerSecond: 6e9}
+		}, nil, "", "", ""},
 		"others": {nil, []storage.Result{result(func(r *storage.Result) { r.OthersRatio = 0.5 })}, evidence.DiskSaturated,
 			"50.0 %", ""},
 		"few others": {nil, []storage.Result{result(func(r *storage.Result) { r.OthersRatio = 0.05 })}, "", "", ""},

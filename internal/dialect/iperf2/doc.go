@@ -10,7 +10,8 @@
 // counted. A server that receives sends a greeting of 28 bytes ([greeting]), which no client needs.
 //
 //	word  of the settings, 32 bits each, big-endian
-//	0     flags: 0x40000000 words 6 and up are present, 0x00010000 length present, length·2 in the low bits
+//	0     flags: 0x40000000 words 6 and up are present, 0x00010000 length present,
+//	      length·2 in the low bits
 //	1     streams (-P)
 //	2     port
 //	3     length of a write, bytes; 0: the default

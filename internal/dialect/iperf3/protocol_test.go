@@ -18,12 +18,25 @@ import (
 
 // What iperf3 3.12 (Debian 12) sends, byte for byte.
 const (
-	seenCookie     = "qwmfdyeyhanplshaf2q2v75vdme5cjry5l5u\x00"
-	seenParams     = `{"tcp":true,"omit":0,"time":0,"num":102400,"blockcount":0,"parallel":1,"len":131072,"pacing_timer":1000,"client_version":"3.12"}`
-	seenUDPParams  = `{"udp":true,"omit":1,"time":1,"num":0,"blockcount":0,"parallel":2,"bidirectional":true,"len":200,"bandwidth":1000000,"pacing_timer":1000,"get_server_output":1,"udp_counters_64bit":1,"client_version":"3.12"}`
-	seenAllParams  = `{"tcp":true,"omit":0,"time":0,"num":1048576,"blockcount":0,"MSS":1000,"nodelay":true,"parallel":1,"window":65536,"len":131072,"bandwidth":100000000,"fqrate":50000000,"pacing_timer":1000,"TOS":16,"title":"hi","extra_data":"xx","congestion":"reno","zerocopy":1,"client_version":"3.12"}`
-	seenResults    = `{"cpu_util_total":65.686274509803923,"cpu_util_user":65.196078431372555,"cpu_util_system":0,"sender_has_retransmits":18446744073709551615,"congestion_used":"bbr","streams":[{"id":1,"bytes":131072,"retransmits":18446744073709551615,"jitter":0,"errors":0,"packets":0,"start_time":0,"end_time":0.000155}]}`
-	seenUDPResults = `{"cpu_util_total":5.1007278408486636,"cpu_util_user":2.4630849327407547,"cpu_util_system":2.6376429081079085,"sender_has_retransmits":0,"streams":[{"id":1,"bytes":125000,"retransmits":18446744073709551615,"jitter":0,"errors":0,"packets":1250,"start_time":0,"end_time":0.999889},{"id":3,"bytes":125000,"retransmits":18446744073709551615,"jitter":0,"errors":0,"packets":1250,"start_time":0,"end_time":0.999891},{"id":4,"bytes":125000,"retransmits":18446744073709551615,"jitter":1.848397523073974e-05,"errors":0,"packets":1251,"start_time":0,"end_time":0.999892},{"id":5,"bytes":125000,"retransmits":18446744073709551615,"jitter":6.1740904968750419e-06,"errors":0,"packets":1251,"start_time":0,"end_time":0.999892}]}`
+	seenCookie = "qwmfdyeyhanplshaf2q2v75vdme5cjry5l5u\x00"
+	seenParams = `{"tcp":true,"omit":0,"time":0,"num":102400,"blockcount":0,"parallel":1,"len":131072,` +
+		`"pacing_timer":1000,"client_version":"3.12"}`
+	seenUDPParams = `{"udp":true,"omit":1,"time":1,"num":0,"blockcount":0,"parallel":2,"bidirectional":true,"len":200,` +
+		`"bandwidth":1000000,"pacing_timer":1000,"get_server_output":1,"udp_counters_64bit":1,"client_version":"3.12"}`
+	seenAllParams = `{"tcp":true,"omit":0,"time":0,"num":1048576,"blockcount":0,"MSS":1000,"nodelay":true,` +
+		`"parallel":1,"window":65536,"len":131072,"bandwidth":100000000,"fqrate":50000000,"pacing_timer":1000,"TOS":16,` +
+		`"title":"hi","extra_data":"xx","congestion":"reno","zerocopy":1,"client_version":"3.12"}`
+	seenResults = `{"cpu_util_total":65.686274509803923,"cpu_util_user":65.196078431372555,"cpu_util_system":0,` +
+		`"sender_has_retransmits":18446744073709551615,"congestion_used":"bbr","streams":[{"id":1,"bytes":131072,` +
+		`"retransmits":18446744073709551615,"jitter":0,"errors":0,"packets":0,"start_time":0,"end_time":0.000155}]}`
+	seenUDPResults = `{"cpu_util_total":5.1007278408486636,"cpu_util_user":2.4630849327407547,` +
+		`"cpu_util_system":2.6376429081079085,"sender_has_retransmits":0,"streams":[{"id":1,"bytes":125000,` +
+		`"retransmits":18446744073709551615,"jitter":0,"errors":0,"packets":1250,"start_time":0,"end_time":0.999889},` +
+		`{"id":3,"bytes":125000,"retransmits":18446744073709551615,"jitter":0,"errors":0,"packets":1250,"start_time":0,` +
+		`"end_time":0.999891},{"id":4,"bytes":125000,"retransmits":18446744073709551615,"jitter":1.848397523073974e-05,` +
+		`"errors":0,"packets":1251,"start_time":0,"end_time":0.999892},{"id":5,"bytes":125000,` +
+		`"retransmits":18446744073709551615,"jitter":6.1740904968750419e-06,"errors":0,"packets":1251,"start_time":0,` +
+		`"end_time":0.999892}]}`
 )
 
 func TestParametersSeenOnTheWire(t *testing.T) {
@@ -106,7 +119,8 @@ func TestParametersOutOfBounds(t *testing.T) {
 // TestParametersOfOtherVersions has unknown keys, wrong types and numbers instead of flags.
 func TestParametersOfOtherVersions(t *testing.T) {
 	got, err := decodeParams(
-		[]byte(`{"tcp":1,"reverse":1,"nodelay":0,"len":"many","parallel":2.9,"bandwidth":-5,"title":{"a":[1]},"gso":1,"congestion":7}`))
+		[]byte(`{"tcp":1,"reverse":1,"nodelay":0,"len":"many","parallel":2.9,"bandwidth":-5,"title":{"a":[1]},"gso":1,` +
+			`"congestion":7}`))
 	if err != nil {
 		t.Fatal(err)
 	}

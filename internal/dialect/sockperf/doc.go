@@ -16,7 +16,8 @@
 //
 //	 0  8  sequence number, from 1, of all messages, whether they request an answer or not
 //	 8  2  flags: 1 sent by a client · 2 requests an answer · 4 warm-up, never answered
-//	10  4  length of the message, header included: that of the datagram, or over TCP where the next begins
+//	10  4  length of the message, header included: that of the datagram, or over TCP where the
+//	       next begins
 //	14     padding
 //
 // The answer to a message with flags 1 and 2 and without 4 is the same message without flag 1. No

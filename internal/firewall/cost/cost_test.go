@@ -47,7 +47,8 @@ func TestRulesPerPacket(t *testing.T) {
 	// 100 come back, 90 of which the goto takes, and 10 see the last rule.
 	looks := 900.0 + 400 + 400*2 + 300 + 100 + 90 + 10
 	if h.Packets != 900 || math.Abs(h.PerPacket-looks/900) > 1e-9 || math.Abs(h.Nanoseconds-looks/900) > 1e-9 {
-		t.Errorf("%v packets, %v rules (%v looks), %v ns; want %v looks", h.Packets, h.PerPacket, h.PerPacket*h.Packets, h.Nanoseconds, looks)
+		t.Errorf("%v packets, %v rules (%v looks), %v ns; want %v looks",
+			h.Packets, h.PerPacket, h.PerPacket*h.Packets, h.Nanoseconds, looks)
 	}
 	if !h.Counted || h.Rules != 7 || report.NeverHit != 1 {
 		t.Errorf("counted %t, %d rules, %d never hit", h.Counted, h.Rules, report.NeverHit)
@@ -121,7 +122,8 @@ func BenchmarkTenThousand(b *testing.B) {
 	var text strings.Builder
 	text.WriteString("*filter\n:FORWARD ACCEPT [5:300]\n")
 	for i := range 10_000 {
-		fmt.Fprintf(&text, "[%d:1000] -A FORWARD -s 10.%d.%d.0/24 -p tcp -m tcp --dport %d -j %s\n", i%7, i/256%256, i%256, i, []string{"ACCEPT", "DROP"}[i%2])
+		fmt.Fprintf(&text, "[%d:1000] -A FORWARD -s 10.%d.%d.0/24 -p tcp -m tcp --dport %d -j %s\n",
+			i%7, i/256%256, i%256, i, []string{"ACCEPT", "DROP"}[i%2])
 	}
 	text.WriteString("COMMIT\n")
 	for b.Loop() {

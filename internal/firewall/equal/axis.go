@@ -57,7 +57,8 @@ func discrete(f ruleset.Field) []ruleset.Value {
 	var numbers []uint64
 	switch f {
 	case ruleset.State:
-		numbers = []uint64{ruleset.StateInvalid, ruleset.StateEstablished, ruleset.StateRelated, ruleset.StateNew, ruleset.StateUntracked}
+		numbers = []uint64{ruleset.StateInvalid, ruleset.StateEstablished, ruleset.StateRelated, ruleset.StateNew,
+			ruleset.StateUntracked}
 	case ruleset.Family:
 		numbers = []uint64{ruleset.IPv4, ruleset.IPv6}
 	}

@@ -234,7 +234,8 @@ func (p *pair) whole(alike map[string]bool) Result {
 		d := p.now.Chain(c.Name)
 		// First with the chains that are alike as they are, because that takes least; then with all
 		// rules.
-		for _, called := range []func(string) bool{func(s string) bool { return alike[s] }, func(string) bool { return false }} {
+		for _, called := range []func(string) bool{
+			func(s string) bool { return alike[s] }, func(string) bool { return false }} {
 			diff, err := p.chain(c, d, called)
 			switch {
 			case errors.Is(err, errMany):

@@ -24,7 +24,8 @@ func net3(i int) string { return fmt.Sprintf("10.%d.%d", i/256%256, i%256) }
 // table is a table of nftables with one chain that all datagrams meet, behind sets and chains of
 // its own.
 func table(family, before, rules string) []Rules {
-	return []Rules{{ruleset.NFT, fmt.Sprintf("table %s t {\n%s\nchain out {\ntype filter hook output priority 0; policy accept;\n%s\n}\n}\n",
+	return []Rules{{ruleset.NFT, fmt.Sprintf(
+		"table %s t {\n%s\nchain out {\ntype filter hook output priority 0; policy accept;\n%s\n}\n}\n",
 		family, before, rules)}}
 }
 
@@ -81,21 +82,30 @@ func probes() []Case {
 		nft("an empty chain", "ip", "", ""),
 		nft("addresses, few", "ip", "", counting(60, func(i int) string { return "ip saddr " + net3(i) + ".1" })),
 		nft("addresses, many", "ip", "", counting(400, func(i int) string { return "ip saddr " + net3(i) + ".1" })),
-		nft("prefixes of three bytes", "ip", "", counting(120, func(i int) string { return "ip saddr " + net3(i) + ".0/24" })),
-		nft("prefixes within a byte", "ip", "", counting(200, func(i int) string { return "ip daddr " + net3(i*16) + ".0/20" })),
-		nft("addresses in a table of both protocols", "inet", "", counting(120, func(i int) string { return "ip saddr " + net3(i) + ".1" })),
+		nft("prefixes of three bytes", "ip", "",
+			counting(120, func(i int) string { return "ip saddr " + net3(i) + ".0/24" })),
+		nft("prefixes within a byte", "ip", "",
+			counting(200, func(i int) string { return "ip daddr " + net3(i*16) + ".0/20" })),
+		nft("addresses in a table of both protocols", "inet", "",
+			counting(120, func(i int) string { return "ip saddr " + net3(i) + ".1" })),
 		nft("ports", "ip", "", counting(120, func(i int) string { return fmt.Sprintf("udp dport %d", 1000+i) })),
-		nft("ranges of ports", "ip", "", counting(100, func(i int) string { return fmt.Sprintf("udp dport %d-%d", 1000+i, 1100+i) })),
-		nft("ranges of addresses", "ip", "", counting(100, func(i int) string { return fmt.Sprintf("ip saddr %s.3-%s.9", net3(i), net3(i)) })),
-		nft("names of interfaces", "ip", "", counting(100, func(i int) string { return fmt.Sprintf("oifname \"eth%d\"", i) })),
-		nft("numbers of interfaces", "ip", "", counting(100, func(i int) string { return fmt.Sprintf("meta oif %d", 100+i) })),
+		nft("ranges of ports", "ip", "",
+			counting(100, func(i int) string { return fmt.Sprintf("udp dport %d-%d", 1000+i, 1100+i) })),
+		nft("ranges of addresses", "ip", "",
+			counting(100, func(i int) string { return fmt.Sprintf("ip saddr %s.3-%s.9", net3(i), net3(i)) })),
+		nft("names of interfaces", "ip", "",
+			counting(100, func(i int) string { return fmt.Sprintf("oifname \"eth%d\"", i) })),
+		nft("numbers of interfaces", "ip", "",
+			counting(100, func(i int) string { return fmt.Sprintf("meta oif %d", 100+i) })),
 		nft("counters", "ip", "", lines(150, always("counter"))),
 		nft("matching addresses", "ip", "", counting(120, always("ip saddr 127.0.0.1 ip daddr 127.1.1.1"))),
 		nft("jumps", "ip", lines(80, func(i int) string { return fmt.Sprintf("chain c%d { }", i) }),
 			lines(80, func(i int) string { return fmt.Sprintf("jump c%d", i) })),
-		nft("jumps with a return", "ip", lines(60, func(i int) string { return fmt.Sprintf("chain c%d { ip daddr 127.1.1.1 counter return; }", i) }),
+		nft("jumps with a return", "ip",
+			lines(60, func(i int) string { return fmt.Sprintf("chain c%d { ip daddr 127.1.1.1 counter return; }", i) }),
 			lines(60, func(i int) string { return fmt.Sprintf("ip saddr 127.0.0.1 counter jump c%d", i) })),
-		nft("sets of ports", "ip", "", counting(20, func(i int) string { return fmt.Sprintf("udp dport { %d, %d, 8080 }", 80+i, 443+i) })),
+		nft("sets of ports", "ip", "",
+			counting(20, func(i int) string { return fmt.Sprintf("udp dport { %d, %d, 8080 }", 80+i, 443+i) })),
 	}
 	// Few lookups in different sets, and rules of all kinds: a CPU that meets the same set again and
 	// again has its branches and its cache right, which it has not with the rules of administrators.
@@ -113,9 +123,11 @@ func probes() []Case {
 			continue
 		}
 		pairs := set("e", "ipv4_addr . inet_service", "", n, func(i int) string { return net3(i) + ".1 . 53" })
-		ranges := set("f", "ipv4_addr . inet_service", "flags interval;", n, func(i int) string { return net3(i*2) + ".0/24 . 80-90" })
+		ranges := set("f", "ipv4_addr . inet_service", "flags interval;", n,
+			func(i int) string { return net3(i*2) + ".0/24 . 80-90" })
 		all = append(all,
-			nft(fmt.Sprintf("a set of %d pairs", n), "ip", pairs, "ip saddr . udp dport @e counter\nip daddr . udp sport @e counter\ncounter"),
+			nft(fmt.Sprintf("a set of %d pairs", n), "ip", pairs,
+				"ip saddr . udp dport @e counter\nip daddr . udp sport @e counter\ncounter"),
 			nft(fmt.Sprintf("a set of %d pairs of intervals", n), "ip", ranges,
 				"ip saddr . udp dport @f counter\nip daddr . udp sport @f counter\ncounter"),
 			nft(fmt.Sprintf("a map of %d to chains", n), "ip", "chain x { ip daddr 127.1.1.1 counter; }", fmt.Sprintf(
@@ -132,10 +144,12 @@ func probes() []Case {
 		nft("limits", "ip", "", "counter\n"+counting(40, always("limit rate 1/minute")), "nft_limit"),
 	)
 	legacy := func(name, rules string, needs ...string) Case {
-		return Case{Name: "iptables-legacy, " + name, Rules: saved(ruleset.IPTablesLegacy, rules), Needs: append([]string{"iptable_filter"}, needs...)}
+		return Case{Name: "iptables-legacy, " + name, Rules: saved(ruleset.IPTablesLegacy, rules),
+			Needs: append([]string{"iptable_filter"}, needs...)}
 	}
 	foreign := func(name, rules string, needs ...string) Case {
-		return Case{Name: "iptables-nft, " + name, Rules: saved(ruleset.IPTablesNFT, rules), Needs: append([]string{"nf_tables", "nft_compat"}, needs...)}
+		return Case{Name: "iptables-nft, " + name, Rules: saved(ruleset.IPTablesNFT, rules),
+			Needs: append([]string{"nf_tables", "nft_compat"}, needs...)}
 	}
 	rule := func(n int, condition func(i int) string) string {
 		return lines(n, func(i int) string { return "-A OUTPUT " + condition(i) })

@@ -41,21 +41,24 @@ func unseen() []Case {
 			add(fmt.Sprintf("nft, port %d of %d", at+1, n), table("inet", "", lines(n, func(i int) string {
 				return fmt.Sprintf("udp dport %d counter accept", port(i))
 			})))
-			add(fmt.Sprintf("iptables-legacy, port %d of %d", at+1, n), saved(ruleset.IPTablesLegacy, lines(n, func(i int) string {
-				return fmt.Sprintf("-A OUTPUT -p udp -m udp --dport %d -j ACCEPT", port(i))
-			})))
+			add(fmt.Sprintf("iptables-legacy, port %d of %d", at+1, n),
+				saved(ruleset.IPTablesLegacy, lines(n, func(i int) string {
+					return fmt.Sprintf("-A OUTPUT -p udp -m udp --dport %d -j ACCEPT", port(i))
+				})))
 			add(fmt.Sprintf("iptables-nft, port %d of %d", at+1, n), saved(ruleset.IPTablesNFT, lines(n, func(i int) string {
 				return fmt.Sprintf("-A OUTPUT -p udp -m udp --dport %d -j ACCEPT", port(i))
 			})))
 		}
 	}
 	for _, n := range []int{30, 250} {
-		add(fmt.Sprintf("iptables-legacy, %d addresses and interfaces", n), saved(ruleset.IPTablesLegacy, lines(n, func(i int) string {
-			return fmt.Sprintf("-A OUTPUT -s %s.7/32 -o eth%d -p udp -j ACCEPT", net3(i), i)
-		})))
-		add(fmt.Sprintf("iptables-nft, %d addresses and interfaces", n), saved(ruleset.IPTablesNFT, lines(n, func(i int) string {
-			return fmt.Sprintf("-A OUTPUT -s %s.7/32 -o eth%d -p udp -j ACCEPT", net3(i), i)
-		})))
+		add(fmt.Sprintf("iptables-legacy, %d addresses and interfaces", n),
+			saved(ruleset.IPTablesLegacy, lines(n, func(i int) string {
+				return fmt.Sprintf("-A OUTPUT -s %s.7/32 -o eth%d -p udp -j ACCEPT", net3(i), i)
+			})))
+		add(fmt.Sprintf("iptables-nft, %d addresses and interfaces", n),
+			saved(ruleset.IPTablesNFT, lines(n, func(i int) string {
+				return fmt.Sprintf("-A OUTPUT -s %s.7/32 -o eth%d -p udp -j ACCEPT", net3(i), i)
+			})))
 		add(fmt.Sprintf("nft, %d interfaces first", n), table("inet", "", lines(n, func(i int) string {
 			return fmt.Sprintf("oifname \"ppp%d\" ip saddr %s.0/24 counter accept", i, net3(i))
 		})))
@@ -70,16 +73,19 @@ func unseen() []Case {
 	// Maps and sets.
 	for _, n := range []int{10, 300} {
 		chains := lines(n, func(i int) string { return fmt.Sprintf("chain c%d { counter; ip daddr 127.1.1.1 counter; }", i) })
-		add(fmt.Sprintf("nft, a map of %d networks", n), table("ip", chains, "ip saddr & 255.255.255.0 vmap { 127.0.0.0 : jump c0, "+
-			list(n-1, func(i int) string { return fmt.Sprintf("%s.0 : jump c%d", net3(i), i+1) })+" }"))
+		add(fmt.Sprintf("nft, a map of %d networks", n), table("ip", chains,
+			"ip saddr & 255.255.255.0 vmap { 127.0.0.0 : jump c0, "+
+				list(n-1, func(i int) string { return fmt.Sprintf("%s.0 : jump c%d", net3(i), i+1) })+" }"))
 		add(fmt.Sprintf("nft, a map of %d intervals", n), table("ip", chains, "ip saddr vmap { 127.0.0.0/24 : jump c0, "+
 			list(n-1, func(i int) string { return fmt.Sprintf("%s.0/24 : jump c%d", net3(2*i), i+1) })+" }"))
 		add(fmt.Sprintf("nft, counting elements of %d", n), table("inet",
-			"set s { type ipv4_addr; counter; elements = { 127.0.0.1, "+list(n, func(i int) string { return net3(i) + ".4" })+" } }",
+			"set s { type ipv4_addr; counter; elements = { 127.0.0.1, "+
+				list(n, func(i int) string { return net3(i) + ".4" })+" } }",
 			"ip saddr @s counter\nip daddr @s counter\nip saddr @s udp dport 9 counter"))
 		add(fmt.Sprintf("nft, four sets of %d intervals", n), table("inet",
 			set("s", "ipv4_addr", "flags interval;", n, func(i int) string { return net3(3*i) + ".0/25" })+
-				set("d", "inet_service", "flags interval;", n, func(i int) string { return fmt.Sprintf("%d-%d", 3000+4*i, 3001+4*i) }),
+				set("d", "inet_service", "flags interval;", n,
+					func(i int) string { return fmt.Sprintf("%d-%d", 3000+4*i, 3001+4*i) }),
 			"ip saddr @s counter drop\nip daddr @s counter drop\nudp dport @d counter drop\nudp sport @d counter\ncounter"))
 		add(fmt.Sprintf("nft, ports of %d in two maps", n), table("inet", "chain a { counter; }",
 			"udp dport vmap { 9 : jump a, "+list(n, func(i int) string { return fmt.Sprintf("%d : accept", 3000+i) })+" }\n"+
@@ -106,33 +112,40 @@ func unseen() []Case {
 	}
 	for _, n := range []int{8, 64} {
 		add(fmt.Sprintf("nft, gotos past %d", n), table("inet", "chain end { counter; }",
-			lines(n, func(i int) string { return fmt.Sprintf("ip daddr %s.0/16 counter goto end", net3(i*256)) })+"counter goto end"))
+			lines(n, func(i int) string { return fmt.Sprintf("ip daddr %s.0/16 counter goto end", net3(i*256)) })+
+				"counter goto end"))
 		add(fmt.Sprintf("iptables-legacy, accounting in chains of %d", n), saved(ruleset.IPTablesLegacy, ":net - [0:0]\n"+
-			lines(n, func(i int) string { return fmt.Sprintf("-A OUTPUT -s %s.0/24 -j net", net3(i)) })+"-A OUTPUT -s 127.0.0.0/8 -j net\n"+
+			lines(n, func(i int) string { return fmt.Sprintf("-A OUTPUT -s %s.0/24 -j net", net3(i)) })+
+			"-A OUTPUT -s 127.0.0.0/8 -j net\n"+
 			lines(n, func(i int) string { return fmt.Sprintf("-A net -d 127.%d.0.0/16", i) })))
 	}
 
 	// Connections.
 	for _, n := range []int{0, 100} {
 		rest := lines(n, func(i int) string { return fmt.Sprintf("udp dport %d counter accept", 4000+i) })
-		add(fmt.Sprintf("nft, states before %d ports", n), table("inet", "", "ct state vmap { established : accept, related : accept, invalid : drop }\n"+
-			"counter\nct state new counter\n"+rest))
-		add(fmt.Sprintf("nft, states behind %d ports", n), table("inet", "", rest+"ct state established counter accept\nct state invalid counter drop\ncounter"))
+		add(fmt.Sprintf("nft, states before %d ports", n), table("inet", "",
+			"ct state vmap { established : accept, related : accept, invalid : drop }\n"+
+				"counter\nct state new counter\n"+rest))
+		add(fmt.Sprintf("nft, states behind %d ports", n), table("inet", "",
+			rest+"ct state established counter accept\nct state invalid counter drop\ncounter"))
 		xt := lines(n, func(i int) string { return fmt.Sprintf("-A OUTPUT -p udp -m udp --dport %d -j ACCEPT", 4000+i) })
-		state := "-A OUTPUT -m conntrack --ctstate RELATED,ESTABLISHED -j ACCEPT\n-A OUTPUT -m conntrack --ctstate INVALID -j DROP\n"
+		state := "-A OUTPUT -m conntrack --ctstate RELATED,ESTABLISHED -j ACCEPT\n" +
+			"-A OUTPUT -m conntrack --ctstate INVALID -j DROP\n"
 		add(fmt.Sprintf("iptables-legacy, states before %d ports", n), saved(ruleset.IPTablesLegacy, state+xt))
 		add(fmt.Sprintf("iptables-nft, states before %d ports", n), saved(ruleset.IPTablesNFT, state+xt))
 	}
 
 	// Several tables, and rules by chance.
-	add("nft, three tables", append(append(table("ip", "", accounting(5, 2, "/24")), strange("u", lines(20, func(i int) string {
-		return fmt.Sprintf("ip saddr %s.1 counter", net3(i))
-	}))...), strange("v", "counter accept")...))
+	add("nft, three tables", append(append(table("ip", "", accounting(5, 2, "/24")),
+		strange("u", lines(20, func(i int) string {
+			return fmt.Sprintf("ip saddr %s.1 counter", net3(i))
+		}))...), strange("v", "counter accept")...))
 	add("nft and iptables-legacy", append(table("ip", "", accounting(10, 5, "/16")), saved(ruleset.IPTablesLegacy,
 		lines(40, func(i int) string { return fmt.Sprintf("-A OUTPUT -s %s.1/32", net3(i)) }))...))
 	for seed := range 8 {
 		r := rand.New(rand.NewPCG(uint64(seed), 7))
-		add(fmt.Sprintf("nft, by chance %d", seed), table([]string{"ip", "inet"}[seed%2], "chain a { counter; ip saddr 127.0.0.1 counter; }",
+		add(fmt.Sprintf("nft, by chance %d", seed), table([]string{"ip", "inet"}[seed%2],
+			"chain a { counter; ip saddr 127.0.0.1 counter; }",
 			lines(20+20*seed, func(i int) string { return chance(r, i) })))
 	}
 	return all

@@ -77,12 +77,13 @@ docker ip nat: DOCKER`
 func TestTables(t *testing.T) {
 	for _, c := range []struct{ family, table, flags, want string }{
 		{"inet", "firewalld", "", "firewalld"}, {"ip", "firewalld", "", "firewalld"}, {"ip", "docker-bridges", "", "docker"},
-		{"ip6", "kube-proxy", "", "kube-proxy"}, {"inet", "f2b-table", "", "fail2ban"}, {"ip", "libvirt_network", "", "libvirt"},
-		{"inet", "netavark", "", "podman"}, {"inet", "fw4", "", "OpenWrt"}, {"ip", "wg-quick-wg0", "", "wg-quick"},
-		{"ip", "nm-shared-eth1", "", "NetworkManager"}, {"ip", "io.systemd.nat", "", "systemd-networkd"},
-		{"inet", "mine", "owner", ""},
+		{"ip6", "kube-proxy", "", "kube-proxy"}, {"inet", "f2b-table", "", "fail2ban"},
+		{"ip", "libvirt_network", "", "libvirt"}, {"inet", "netavark", "", "podman"}, {"inet", "fw4", "", "OpenWrt"},
+		{"ip", "wg-quick-wg0", "", "wg-quick"}, {"ip", "nm-shared-eth1", "", "NetworkManager"},
+		{"ip", "io.systemd.nat", "", "systemd-networkd"}, {"inet", "mine", "owner", ""},
 	} {
-		r := &ruleset.Ruleset{Program: ruleset.NFT, Tables: []*ruleset.Table{{Family: c.family, Name: c.table, Flags: strings.Fields(c.flags)}}}
+		r := &ruleset.Ruleset{Program: ruleset.NFT,
+			Tables: []*ruleset.Table{{Family: c.family, Name: c.table, Flags: strings.Fields(c.flags)}}}
 		claims := owner.Claims(r)
 		if len(claims) != 1 || !claims[0].Whole || claims[0].Program != c.want {
 			t.Errorf("%s %s: %+v, want %q", c.family, c.table, claims, c.want)
@@ -99,7 +100,8 @@ func TestTables(t *testing.T) {
 
 // TestSets: kube-proxy's mode ipvs has sets and few rules.
 func TestSets(t *testing.T) {
-	r := &ruleset.Ruleset{Program: ruleset.IPTablesLegacy, Tables: []*ruleset.Table{{Family: "ip", Name: "nat", Sets: []*ruleset.Set{{Name: "KUBE-CLUSTER-IP"}}}}}
+	r := &ruleset.Ruleset{Program: ruleset.IPTablesLegacy, Tables: []*ruleset.Table{{Family: "ip", Name: "nat",
+		Sets: []*ruleset.Set{{Name: "KUBE-CLUSTER-IP"}}}}}
 	if claims := owner.Claims(r); len(claims) != 1 || claims[0].Program != "kube-proxy" || claims[0].Whole {
 		t.Errorf("%+v", claims)
 	}

@@ -78,7 +78,8 @@ func (b *bsdRule) setProtocol(word string, negated bool) {
 	if !negated {
 		b.protocol = word
 	}
-	b.condition(ruleset.Match{Key: []ruleset.Term{{Field: ruleset.Protocol, Header: "meta"}}, Negated: negated, Plain: []ruleset.Range{r}})
+	b.condition(ruleset.Match{Key: []ruleset.Term{{Field: ruleset.Protocol, Header: "meta"}}, Negated: negated,
+		Plain: []ruleset.Range{r}})
 }
 
 // portHeader is the header that ports are read from.
@@ -142,7 +143,8 @@ func (b *bsdRule) interfaceIs(f ruleset.Field, name string, negated bool) {
 	if f == ruleset.OutInterface {
 		header = "oifname"
 	}
-	b.condition(ruleset.Match{Key: []ruleset.Term{{Field: f, Header: header}}, Negated: negated, Plain: []ruleset.Range{ruleset.Names(name)}})
+	b.condition(ruleset.Match{Key: []ruleset.Term{{Field: f, Header: header}}, Negated: negated,
+		Plain: []ruleset.Range{ruleset.Names(name)}})
 }
 
 // isPorts reports whether a word is a list of ports.
@@ -192,7 +194,8 @@ func IPFW(r io.Reader) (*ruleset.Ruleset, error) {
 	if last := c.Rules[len(c.Rules)-1]; last.Number != 65535 {
 		return nil, fmt.Errorf("read rules of ipfw: rule 65535 is missing: %w", errHalf)
 	}
-	return &ruleset.Ruleset{Program: ruleset.IPFW, Tables: []*ruleset.Table{{Family: "inet", Name: "ipfw", Chains: []*ruleset.Chain{c}}}}, nil
+	return &ruleset.Ruleset{Program: ruleset.IPFW,
+		Tables: []*ruleset.Table{{Family: "inet", Name: "ipfw", Chains: []*ruleset.Chain{c}}}}, nil
 }
 
 func ipfwRule(words []string, text string) (*ruleset.Rule, error) {
@@ -264,9 +267,11 @@ func ipfwAction(b *bsdRule) (ruleset.Statement, error) {
 		b.words = nil
 		b.unknown("check-state", ruleset.EffectTrack)
 		return ruleset.Verdict{Kind: ruleset.Accept}, nil
-	case "divert", "tee", "pipe", "queue", "nat", "fwd", "netgraph", "ngtee", "setfib", "setdscp", "call", "tag", "untag", "altq", "setmark":
-		effects := map[string]ruleset.Effect{"nat": ruleset.EffectNAT, "divert": ruleset.EffectQueue, "pipe": ruleset.EffectQueue,
-			"queue": ruleset.EffectQueue, "setfib": ruleset.EffectMark, "setdscp": ruleset.EffectMark, "tag": ruleset.EffectMark}
+	case "divert", "tee", "pipe", "queue", "nat", "fwd", "netgraph", "ngtee", "setfib", "setdscp",
+		"call", "tag", "untag", "altq", "setmark":
+		effects := map[string]ruleset.Effect{"nat": ruleset.EffectNAT, "divert": ruleset.EffectQueue,
+			"pipe": ruleset.EffectQueue, "queue": ruleset.EffectQueue, "setfib": ruleset.EffectMark,
+			"setdscp": ruleset.EffectMark, "tag": ruleset.EffectMark}
 		effect := effects[word]
 		if effect == "" {
 			effect = ruleset.EffectOther
@@ -345,7 +350,8 @@ func ipfwBody(b *bsdRule) {
 		default:
 			// An option with the value that follows it, if one does.
 			text := prefix + w
-			for len(b.words) > 0 && !slices.Contains([]string{"in", "out", "via", "recv", "xmit", "not", "keep-state", "established"}, b.peek()) {
+			for len(b.words) > 0 &&
+				!slices.Contains([]string{"in", "out", "via", "recv", "xmit", "not", "keep-state", "established"}, b.peek()) {
 				text += " " + b.next()
 			}
 			b.unknown(text, ruleset.EffectOther)
@@ -384,7 +390,8 @@ func PF(r io.Reader) (*ruleset.Ruleset, error) {
 		switch {
 		case strings.HasPrefix(s, "@"):
 			if !counted {
-				return nil, fmt.Errorf("read rules of pf: line %d: the rule before has no counters: list the rules with pfctl -vvsr", n)
+				return nil, fmt.Errorf("read rules of pf: line %d: the rule before has no counters: list the rules "+
+					"with pfctl -vvsr", n)
 			}
 			rule, err := pfRule(s)
 			if err != nil {
@@ -408,7 +415,8 @@ func PF(r io.Reader) (*ruleset.Ruleset, error) {
 	case !counted:
 		return nil, fmt.Errorf("read rules of pf: the last rule has no counters: %w", errHalf)
 	}
-	return &ruleset.Ruleset{Program: ruleset.PF, Tables: []*ruleset.Table{{Family: "inet", Name: "pf", Chains: []*ruleset.Chain{c}}}}, nil
+	return &ruleset.Ruleset{Program: ruleset.PF,
+		Tables: []*ruleset.Table{{Family: "inet", Name: "pf", Chains: []*ruleset.Chain{c}}}}, nil
 }
 
 // pfValues reads "[ Evaluations: 10 Packets: 5 … ]".
@@ -518,7 +526,8 @@ func pfWord(b *bsdRule, v *ruleset.Verdict, rule *ruleset.Rule) {
 	case "flags", "icmp-type", "icmp6-type", "user", "group", "os", "tos", "tagged", "received-on", "!":
 		b.unknown(w+" "+b.next(), ruleset.EffectNone)
 	case "keep", "modulate", "synproxy":
-		b.statements = append(b.statements, ruleset.Opaque{Text: w + " " + b.next(), Effect: ruleset.EffectTrack, Unprintable: true})
+		b.statements = append(b.statements, ruleset.Opaque{Text: w + " " + b.next(),
+			Effect: ruleset.EffectTrack, Unprintable: true})
 		if strings.HasPrefix(b.peek(), "(") {
 			for len(b.words) > 0 && !strings.HasSuffix(b.next(), ")") {
 				continue

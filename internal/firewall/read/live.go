@@ -60,7 +60,8 @@ func Any(b []byte) (*ruleset.Ruleset, error) {
 	case len(word) == 5 && strings.Trim(word, "0123456789") == "":
 		return IPFW(bytes.NewReader(b))
 	}
-	return nil, fmt.Errorf("read rules: %.60q begins no text of nft -j, iptables-save, ipset save, ipfw -a list or pfctl -vvsr", line)
+	return nil, fmt.Errorf("read rules: %.60q begins no text of nft -j, iptables-save, ipset save, "+
+		"ipfw -a list or pfctl -vvsr", line)
 }
 
 // Live reads the rules of the network namespace of this process with the programs that made them. A

@@ -107,9 +107,10 @@ func valueOf(f ruleset.Field, text string) (ruleset.Range, error) {
 // services are names of /etc/services that rules are written with.
 var services = map[string]uint64{"ftp-data": 20, "ftp": 21, "ssh": 22, "telnet": 23, "smtp": 25, "domain": 53,
 	"bootps": 67, "bootpc": 68, "tftp": 69, "http": 80, "www": 80, "kerberos": 88, "pop3": 110, "sunrpc": 111, "auth": 113,
-	"ntp": 123, "epmap": 135, "msrpc": 135, "netbios-ns": 137, "netbios-dgm": 138, "netbios-ssn": 139, "imap": 143, "imap2": 143,
-	"snmp": 161, "snmptrap": 162, "bgp": 179, "ldap": 389, "https": 443, "microsoft-ds": 445, "isakmp": 500, "syslog": 514,
-	"submission": 587, "ipp": 631, "ldaps": 636, "imaps": 993, "pop3s": 995, "openvpn": 1194, "ms-sql-s": 1433, "nfs": 2049,
-	"dhcpv6-client": 546, "dhcpv6-server": 547, "mysql": 3306, "rdp": 3389, "sip": 5060, "mdns": 5353, "postgresql": 5432,
-	"route": 520, "rsync": 873, "printer": 515, "shell": 514, "login": 513, "exec": 512, "who": 513, "http-alt": 8080,
-	"ipsec-nat-t": 4500, "ms-wbt-server": 3389, "socks": 1080, "squid": 3128, "x11": 6000, "nntp": 119, "gopher": 70, "finger": 79}
+	"ntp": 123, "epmap": 135, "msrpc": 135, "netbios-ns": 137, "netbios-dgm": 138, "netbios-ssn": 139, "imap": 143,
+	"imap2": 143, "snmp": 161, "snmptrap": 162, "bgp": 179, "ldap": 389, "https": 443, "microsoft-ds": 445, "isakmp": 500,
+	"syslog": 514, "submission": 587, "ipp": 631, "ldaps": 636, "imaps": 993, "pop3s": 995, "openvpn": 1194,
+	"ms-sql-s": 1433, "nfs": 2049, "dhcpv6-client": 546, "dhcpv6-server": 547, "mysql": 3306, "rdp": 3389, "sip": 5060,
+	"mdns": 5353, "postgresql": 5432, "route": 520, "rsync": 873, "printer": 515, "shell": 514, "login": 513,
+	"exec": 512, "who": 513, "http-alt": 8080, "ipsec-nat-t": 4500, "ms-wbt-server": 3389, "socks": 1080, "squid": 3128,
+	"x11": 6000, "nntp": 119, "gopher": 70, "finger": 79}

@@ -67,7 +67,8 @@ func order(slots []*slot) {
 			if also && before >= n {
 				break
 			}
-			if pairs += len(slots[k].members) * len(slots[k-1].members); pairs > mostOrdered || !exchangeable(slots[k-1], slots[k]) {
+			if pairs += len(slots[k].members) * len(slots[k-1].members); pairs > mostOrdered ||
+				!exchangeable(slots[k-1], slots[k]) {
 				break
 			}
 			slots[k-1], slots[k] = slots[k], slots[k-1]
@@ -121,7 +122,8 @@ func groups(f ruleset.Field, members []*item) []*group {
 	}
 	for _, m := range members {
 		r, _ := m.on(f)
-		i, exact := slices.BinarySearchFunc(wide, r.First, func(g *group, v ruleset.Value) int { return g.at.First.Compare(v) })
+		i, exact := slices.BinarySearchFunc(wide, r.First,
+			func(g *group, v ruleset.Value) int { return g.at.First.Compare(v) })
 		if !exact {
 			i--
 		}

@@ -53,7 +53,8 @@ func (b *builder) ipfw(c *ruleset.Chain, items []*item) ([]*ruleset.Rule, float6
 // blocks rewrites a run of rules, with numbers from that of its first rule to below that of the
 // rule behind it.
 func (b *builder) blocks(c *ruleset.Chain, items []*item, first ruleset.Field, behind int) made {
-	fields := append([]ruleset.Field{first}, ruleset.InInterface, ruleset.OutInterface, ruleset.Source, ruleset.Destination)
+	fields := append([]ruleset.Field{first}, ruleset.InInterface, ruleset.OutInterface,
+		ruleset.Source, ruleset.Destination)
 	slots := arrange(items, func(it *item) (string, ruleset.Field) {
 		if it.nests {
 			for _, f := range fields {
@@ -204,11 +205,12 @@ func (b *builder) pf(items []*item) ([]*ruleset.Rule, float64) {
 			continue
 		}
 		first := s.members[0]
-		table := &ruleset.Set{Name: b.named("lr_" + word(ruleset.Term{Field: s.tree})), Counting: true, Flags: []string{"interval"},
-			Types: []string{typeOf(ruleset.Term{Field: s.tree, Header: first.header(s.tree)})}}
+		table := &ruleset.Set{Name: b.named("lr_" + word(ruleset.Term{Field: s.tree})), Counting: true,
+			Flags: []string{"interval"}, Types: []string{typeOf(ruleset.Term{Field: s.tree, Header: first.header(s.tree)})}}
 		for _, m := range s.members {
 			r, _ := m.on(s.tree)
-			table.Elements = append(table.Elements, ruleset.Element{Key: []ruleset.Range{r}, Counter: m.counter, Comment: m.rule.Comment})
+			table.Elements = append(table.Elements, ruleset.Element{Key: []ruleset.Range{r}, Counter: m.counter,
+				Comment: m.rule.Comment})
 		}
 		table.Sort()
 		b.sets = append(b.sets, table)
@@ -222,8 +224,8 @@ func (b *builder) pf(items []*item) ([]*ruleset.Rule, float64) {
 					joined.Statements = append(joined.Statements, st)
 				}
 			case ruleset.Verdict:
-				joined.Statements = append(joined.Statements, ruleset.Match{Key: []ruleset.Term{{Field: s.tree, Header: first.header(s.tree)}},
-					Set: table}, st)
+				joined.Statements = append(joined.Statements, ruleset.Match{
+					Key: []ruleset.Term{{Field: s.tree, Header: first.header(s.tree)}}, Set: table}, st)
 			}
 		}
 		out = append(out, joined)

@@ -24,13 +24,16 @@ type seed struct {
 }
 
 var seeds = []seed{
-	{"acl", 0.02, 0.01, 16, 32, 0.5, 0.74, 0.15, 0.04, [4]float64{0.99, 0, 0, 0.01}, [4]float64{0.25, 0.05, 0.15, 0.55}, 0.5, 0.3, 0.02},
-	{"fw", 0.35, 0.2, 8, 32, 0.6, 0.6, 0.25, 0.05, [4]float64{0.65, 0.15, 0.05, 0.15}, [4]float64{0.3, 0.1, 0.1, 0.5}, 0.3, 0.4, 0.05},
-	{"ipc", 0.08, 0.08, 14, 32, 0.55, 0.55, 0.25, 0.05, [4]float64{0.75, 0.05, 0.05, 0.15}, [4]float64{0.4, 0.05, 0.1, 0.45}, 0.4, 0.3, 0.02},
+	{"acl", 0.02, 0.01, 16, 32, 0.5, 0.74, 0.15, 0.04, [4]float64{0.99, 0, 0, 0.01},
+		[4]float64{0.25, 0.05, 0.15, 0.55}, 0.5, 0.3, 0.02},
+	{"fw", 0.35, 0.2, 8, 32, 0.6, 0.6, 0.25, 0.05, [4]float64{0.65, 0.15, 0.05, 0.15},
+		[4]float64{0.3, 0.1, 0.1, 0.5}, 0.3, 0.4, 0.05},
+	{"ipc", 0.08, 0.08, 14, 32, 0.55, 0.55, 0.25, 0.05, [4]float64{0.75, 0.05, 0.05, 0.15},
+		[4]float64{0.4, 0.05, 0.1, 0.45}, 0.4, 0.3, 0.02},
 }
 
-var services = []uint64{20, 21, 22, 23, 25, 53, 67, 69, 80, 110, 119, 123, 135, 137, 139, 143, 161, 162, 179, 389, 443, 445, 500, 514, 520, 993, 1433,
-	1521, 1723, 2049, 3306, 3389, 5060, 5432, 8080}
+var services = []uint64{20, 21, 22, 23, 25, 53, 67, 69, 80, 110, 119, 123, 135, 137, 139, 143, 161, 162, 179, 389, 443,
+	445, 500, 514, 520, 993, 1433, 1521, 1723, 2049, 3306, 3389, 5060, 5432, 8080}
 
 // tuple is one rule of five fields.
 type tuple struct {
@@ -109,7 +112,8 @@ func (s seed) tuples(r *rand.Rand, n int) []tuple {
 func (t tuple) nft(counter *ruleset.Counter) *ruleset.Rule {
 	r := new(ruleset.Rule)
 	match := func(f ruleset.Field, header string, v ruleset.Range) {
-		r.Statements = append(r.Statements, ruleset.Match{Key: []ruleset.Term{{Field: f, Header: header}}, Plain: []ruleset.Range{v}})
+		r.Statements = append(r.Statements, ruleset.Match{Key: []ruleset.Term{{Field: f, Header: header}},
+			Plain: []ruleset.Range{v}})
 	}
 	if t.source.IsValid() {
 		match(ruleset.Source, "ip", ruleset.Prefix(t.source))
@@ -170,7 +174,8 @@ func (t tuple) xtables(i int) string {
 // forwarding makes a ruleset of nftables with one chain.
 func forwarding(rules []*ruleset.Rule) *ruleset.Ruleset {
 	c := &ruleset.Chain{Name: "forward", Type: "filter", Hook: "forward", Policy: ruleset.Accept, Rules: rules}
-	return &ruleset.Ruleset{Program: ruleset.NFT, Tables: []*ruleset.Table{{Family: "ip", Name: "filter", Chains: []*ruleset.Chain{c}}}}
+	return &ruleset.Ruleset{Program: ruleset.NFT,
+		Tables: []*ruleset.Table{{Family: "ip", Name: "filter", Chains: []*ruleset.Chain{c}}}}
 }
 
 // generated makes a filter set of a seed with n rules, all with counters.

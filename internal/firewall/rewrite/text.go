@@ -79,7 +79,8 @@ func writeIPFW(b *bufio.Writer, r *ruleset.Ruleset) {
 			}
 			_, _ = fmt.Fprintf(b, "table %s create type %s valtype skipto\n", s.Name, kind)
 			for _, e := range s.Elements {
-				_, _ = fmt.Fprintf(b, "table %s add %s %d\n", s.Name, strings.Trim(s.Fields()[0].FormatRange(e.Key[0]), `"`), e.Verdict.Number)
+				_, _ = fmt.Fprintf(b, "table %s add %s %d\n", s.Name,
+					strings.Trim(s.Fields()[0].FormatRange(e.Key[0]), `"`), e.Verdict.Number)
 			}
 		}
 		for _, c := range t.Chains {

@@ -218,7 +218,8 @@ func (p printer) chain(t *Table, c *Chain) {
 		if c.Policy != None {
 			policy = " policy " + c.Policy.String() + ";"
 		}
-		p.line(2, "type %s hook %s%s priority %s;%s", c.Type, c.Hook, device, PriorityName(t.Family, c.Hook, c.Priority), policy)
+		p.line(2, "type %s hook %s%s priority %s;%s", c.Type, c.Hook, device,
+			PriorityName(t.Family, c.Hook, c.Priority), policy)
 	}
 	for _, r := range c.Rules {
 		text, err := r.NFT()
@@ -236,7 +237,8 @@ var priorities = []struct {
 	name  string
 	value int
 	hooks string
-}{{"raw", -300, ""}, {"mangle", -150, ""}, {"dstnat", -100, "prerouting"}, {"filter", 0, ""}, {"security", 50, ""}, {"srcnat", 100, "postrouting"}}
+}{{"raw", -300, ""}, {"mangle", -150, ""}, {"dstnat", -100, "prerouting"}, {"filter", 0, ""},
+	{"security", 50, ""}, {"srcnat", 100, "postrouting"}}
 
 // PriorityName returns a chain's priority as nft writes it: a name, or a name with a distance up to
 // ten, or a number.

@@ -9,9 +9,10 @@ import (
 func TestErrors(t *testing.T) {
 	const device = "sys/devices/pci0000:00/0000:01:00.0"
 	m := tree{
-		device + "/aer_dev_correctable": "RxErr 2\nBadTLP 3\nBadDLLP 0\nRollover 0\nTimeout 0\nNonFatalErr 0\nCorrIntErr 0\nHeaderOF 0\nTOTAL_ERR_COR 5\n",
-		device + "/aer_dev_fatal":       "Undefined 0\nDLP 1\nTOTAL_ERR_FATAL 1\n",
-		device + "/aer_dev_nonfatal":    "Undefined 0\nDLP 4\nBad TLP 2\n\nbroken\n -\nTOTAL_ERR_NONFATAL 6\n",
+		device + "/aer_dev_correctable": "RxErr 2\nBadTLP 3\nBadDLLP 0\nRollover 0\nTimeout 0\nNonFatalErr 0\n" +
+			"CorrIntErr 0\nHeaderOF 0\nTOTAL_ERR_COR 5\n",
+		device + "/aer_dev_fatal":    "Undefined 0\nDLP 1\nTOTAL_ERR_FATAL 1\n",
+		device + "/aer_dev_nonfatal": "Undefined 0\nDLP 4\nBad TLP 2\n\nbroken\n -\nTOTAL_ERR_NONFATAL 6\n",
 	}
 	got, ok := m.machine().Errors(device)
 	want := Errors{Correctable: 5, NonFatal: 6, Fatal: 1,

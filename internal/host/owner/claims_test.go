@@ -13,9 +13,11 @@ func TestSetsOfTuneD(t *testing.T) {
 	found := Find(tree(map[string]string{
 		"run/tuned/tuned.pid":      "17",
 		"etc/tuned/active_profile": "ours",
-		"etc/tuned/ours/tuned.conf": "[main]\nsummary=x\ninclude=network-throughput, ours\n\n[big rings]\ntype=net\ndevices=eth*\nring=rx 4096\n" +
+		"etc/tuned/ours/tuned.conf": "[main]\nsummary=x\ninclude=network-throughput, ours\n\n[big rings]\ntype=net\n" +
+			"devices=eth*\nring=rx 4096\n" +
 			"# [sysctl]\n[cpu]\ngovernor=performance\n",
-		"usr/lib/tuned/network-throughput/tuned.conf": "[sysctl]\nnet.ipv4.tcp_rmem=\"4096 131072 16777216\"\nnet/core/somaxconn = >2048\n",
+		"usr/lib/tuned/network-throughput/tuned.conf": "[sysctl]\nnet.ipv4.tcp_rmem=\"4096 131072 16777216\"\n" +
+			"net/core/somaxconn = >2048\n",
 	}), map[string]bool{"tuned": true})
 	if len(found) != 1 {
 		t.Fatalf("found %+v", found)

@@ -44,9 +44,10 @@ func (m moment) report(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
 	for name, content := range map[string]string{
-		"sos_commands/date/date_--utc":          m.at.Format("Mon Jan _2 15:04:05 MST 2006") + "\n",
-		"sos_commands/host/hostname":            m.name + "\n",
-		"sos_commands/networking/ip_-d_address": "2: eth0: <UP,LOWER_UP> mtu 1500 qdisc mq state UP qlen 1000\n    link/ether 02:00:00:00:00:01 brd ff:ff:ff:ff:ff:ff\n    inet 192.0.2.1/24 scope global eth0\n",
+		"sos_commands/date/date_--utc": m.at.Format("Mon Jan _2 15:04:05 MST 2006") + "\n",
+		"sos_commands/host/hostname":   m.name + "\n",
+		"sos_commands/networking/ip_-d_address": "2: eth0: <UP,LOWER_UP> mtu 1500 qdisc mq state UP qlen 1000\n" +
+			"    link/ether 02:00:00:00:00:01 brd ff:ff:ff:ff:ff:ff\n    inet 192.0.2.1/24 scope global eth0\n",
 		"sos_commands/networking/ethtool_-i_eth0": "driver: e1000e\nversion: 1\nfirmware-version: 2\nbus-info: " +
 			m.bus + "\n",
 		"sos_commands/pci/lspci_-nnvv": strings.TrimPrefix(m.bus, "0000:") +
@@ -189,8 +190,9 @@ func TestBetween(t *testing.T) {
 // Of a report it is known which sockets refused connections and dropped datagrams: since they were
 // made, or between two reports.
 func TestSockets(t *testing.T) {
-	const form = "tcp LISTEN 3 2 127.0.0.1:80 0.0.0.0:* sk:1\n\t skmem:(r0,d%d)\ntcp LISTEN 0 128 *:22 *:* sk:2\n\t skmem:(r0,d0)\n" +
-		"udp UNCONN 0 0 127.0.0.1:53 0.0.0.0:* sk:3\n\t skmem:(r0,d0)\nudp UNCONN 99 0 127.0.0.1:54 0.0.0.0:* sk:4\n\t skmem:(r99,d%d)\ntcp ESTAB 0 0 127.0.0.1:80 127.0.0.1:9 sk:5\n"
+	const form = "tcp LISTEN 3 2 127.0.0.1:80 0.0.0.0:* sk:1\n\t skmem:(r0,d%d)\n" +
+		"tcp LISTEN 0 128 *:22 *:* sk:2\n\t skmem:(r0,d0)\nudp UNCONN 0 0 127.0.0.1:53 0.0.0.0:* sk:3\n\t skmem:(r0,d0)\n" +
+		"udp UNCONN 99 0 127.0.0.1:54 0.0.0.0:* sk:4\n\t skmem:(r99,d%d)\ntcp ESTAB 0 0 127.0.0.1:80 127.0.0.1:9 sk:5\n"
 	a, b := first(), first()
 	a.sockets = fmt.Sprintf(form, 5, uint32(1<<32-3))
 	b.at, b.sockets = noon.Add(10*time.Minute), fmt.Sprintf(form, 7, 4)

@@ -37,10 +37,12 @@ func tiny() *hostfs.Memory {
 		file("proc/interrupts", "  CPU0\n 24:  5  PCI-MSI 1-edge  eth0\n"),
 		file("linerate/host.json", `{"time":"2023-12-25T00:00:00Z","arch":"amd64"}`),
 		file("linerate/links.json",
-			`[{"index":2,"name":"eth0","mac":"02:00:00:00:00:01","mtu_bytes":1500,"up":true,"carrier":true,"qdisc":"fq_codel"}]`),
+			`[{"index":2,"name":"eth0","mac":"02:00:00:00:00:01","mtu_bytes":1500,"up":true,"carrier":true,`+
+				`"qdisc":"fq_codel"}]`),
 		file("linerate/addresses.json", `[{"index":2,"cidr":"192.0.2.1/24"}]`),
 		file("linerate/ethtool.json",
-			`{"eth0":{"driver":"e1000e","bus":"0000:00:03.0","speed_bits_per_second":1e9,"duplex":"full","rings":{"rx":{"current":256,"max":4096},"tx":{"current":256,"max":4096}},"statistics":{"rx_missed_errors":3}}}`),
+			`{"eth0":{"driver":"e1000e","bus":"0000:00:03.0","speed_bits_per_second":1e9,"duplex":"full",`+
+				`"rings":{"rx":{"current":256,"max":4096},"tx":{"current":256,"max":4096}},"statistics":{"rx_missed_errors":3}}}`),
 	})
 }
 
@@ -237,7 +239,8 @@ func TestHostileReport(t *testing.T) {
 		{Name: "proc/sys/kernel/hostname", Target: "/etc/hostname"},
 		{Name: "sys/class/net/eth1", Target: "eth2"}, {Name: "sys/class/net/eth2", Target: "eth1"},
 		{Name: "sos_commands/pci/lspci",
-			Content: []byte("00:01.0 X [0604]: Y [8086:0c01]\n\tBus: primary=00, secondary=01\n01:00.0 X [0604]: Y [8086:0c02]\n\tBus: primary=01, secondary=00\n")},
+			Content: []byte("00:01.0 X [0604]: Y [8086:0c01]\n\tBus: primary=00, secondary=01\n" +
+				"01:00.0 X [0604]: Y [8086:0c02]\n\tBus: primary=01, secondary=00\n")},
 		{Name: "../../../tmp/escaped", Content: []byte("x")}, {Name: "/absolute", Content: []byte("x")},
 		{Name: "proc/" + strings.Repeat("9", 2000) + "/status", Content: []byte("Name: x\n")},
 	}
@@ -403,7 +406,8 @@ func TestLinkedTables(t *testing.T) {
 // the card of a Hyper-V guest is on VMBus.
 func TestBusOfTheLink(t *testing.T) {
 	address := hostfs.Entry{Name: "sos_commands/networking/ip_-d_address",
-		Content: []byte("2: eth0: <UP,LOWER_UP> mtu 1500 qdisc mq state UP\n    link/ether 00:15:5d:b7:25:12 brd ff:ff:ff:ff:ff:ff\n")}
+		Content: []byte("2: eth0: <UP,LOWER_UP> mtu 1500 qdisc mq state UP\n" +
+			"    link/ether 00:15:5d:b7:25:12 brd ff:ff:ff:ff:ff:ff\n")}
 	for target, want := range map[string]string{
 		"../../devices/LNXSYSTM:00/LNXSYBUS:00/ACPI0004:00/VMBUS:00/d21ff526-bca3-4828-bb22-07322cfd6f93/net/eth0": "vmbus",
 		"../../devices/vif-0/net/eth0": "xen", "../../devices/pci0000:00/0000:00:03.0/net/eth0": "pci",
@@ -420,7 +424,8 @@ func TestBusOfTheLink(t *testing.T) {
 		}
 	}
 	s, err := collected(t,
-		[]hostfs.Entry{address, {Name: "sys/class/net/eth0", Target: "../../devices/virtual/net/eth0"}}).Root().Snapshot(t.Context())
+		[]hostfs.Entry{address, {Name: "sys/class/net/eth0", Target: "../../devices/virtual/net/eth0"}}).
+		Root().Snapshot(t.Context())
 	if err != nil || !s.Interfaces[0].Virtual {
 		t.Errorf("software: %+v %v", s.Interfaces, err)
 	}

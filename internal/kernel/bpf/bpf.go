@@ -31,7 +31,8 @@ type Counts struct {
 }
 
 // softIRQNames are the softirqs by number, of include/linux/interrupt.h.
-var softIRQNames = [...]string{"HI", "TIMER", "NET_TX", "NET_RX", "BLOCK", "IRQ_POLL", "TASKLET", "SCHED", "HRTIMER", "RCU"}
+var softIRQNames = [...]string{"HI", "TIMER", "NET_TX", "NET_RX", "BLOCK", "IRQ_POLL", "TASKLET",
+	"SCHED", "HRTIMER", "RCU"}
 
 // kindOf names the kind of a lock by the flags of the tracepoint, of include/trace/events/lock.h.
 func kindOf(flags uint32) string {

@@ -34,7 +34,8 @@ func TestUnits(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if out, err := exec.Command(analyze, append([]string{"verify"}, files...)...).CombinedOutput(); err != nil || len(out) > 0 {
+	if out, err := exec.Command(analyze,
+		append([]string{"verify"}, files...)...).CombinedOutput(); err != nil || len(out) > 0 {
 		t.Errorf("verify: %v\n%s", err, out)
 	}
 	// 1.3 is what systemd 252 gives: the network namespace has to be the host's, and the user root.

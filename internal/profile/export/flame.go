@@ -106,7 +106,8 @@ func flame(w io.Writer, p *profile.Profile, title string, paint func(int) (colou
 			note = "\n" + note
 		}
 		width := 100 * float64(n.Samples) / all
-		fmt.Fprintf(b, "<div class=f data-n=%d style=\"bottom:%dpx;left:%.4f%%;width:%.4f%%;background:%s\" title=\"%s\">%s</div>\n",
+		fmt.Fprintf(b, "<div class=f data-n=%d style=\"bottom:%dpx;left:%.4f%%;width:%.4f%%;background:%s\" "+
+			"title=\"%s\">%s</div>\n",
 			n.Samples, at*rowHeight, left, width, colour, html.EscapeString(fmt.Sprintf("%s%s\n%d samples, %.2f %%, own %d%s",
 				n.Name, stage, n.Samples, width, n.Self, note)), html.EscapeString(n.Name))
 		for _, c := range n.Calls {

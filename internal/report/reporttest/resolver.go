@@ -16,8 +16,9 @@ func resolverDocuments() []Document {
 			P90: 103e-6 * scale, P99: 412e-6 * scale, P999: 1.8e-3 * scale, Max: 4.1e-3 * scale}
 	}
 	sound := load.Result{
-		Server: "127.0.0.1:53", Transport: load.UDP, Mode: load.Open, StartTime: time.Date(2026, 11, 24, 2, 0, 0, 0, time.UTC),
-		DurationSeconds: 10, Method: "sendmmsg, recvmmsg", Sockets: 16, Workers: 1, Target: 10_000, Burst: 1,
+		Server: "127.0.0.1:53", Transport: load.UDP, Mode: load.Open,
+		StartTime: time.Date(2026, 11, 24, 2, 0, 0, 0, time.UTC), DurationSeconds: 10, Method: "sendmmsg, recvmmsg",
+		Sockets: 16, Workers: 1, Target: 10_000, Burst: 1,
 		QueriesPerSecond: 10_000, AnswersPerSecond: 9999, LossRatio: 0.0001,
 		Counts:  load.Counts{Queries: 100_000, Answers: 99_990, Lost: 10, Truncated: 7, Authentic: 12},
 		Codes:   []load.CodeCount{{Code: "NOERROR", Total: 89_990}, {Code: "NXDOMAIN", Total: 10_000}},

@@ -20,7 +20,8 @@ type streamChannel struct {
 }
 
 func newStream(conn net.Conn, o Options) *streamChannel {
-	return &streamChannel{conn: conn, reader: bufio.NewReaderSize(conn, 1<<16), in: make([]byte, 1<<16), patient: o.Timeout}
+	return &streamChannel{conn: conn, reader: bufio.NewReaderSize(conn, 1<<16),
+		in: make([]byte, 1<<16), patient: o.Timeout}
 }
 
 func dialTCP(ctx context.Context, o Options) (channel, error) {

@@ -96,7 +96,8 @@ func shape(s Stack) string {
 
 func TestFindArray(t *testing.T) {
 	s := Find(host(t, drives), Place{At: sys.FileAt{Major: 253, Minor: 0, Mount: 29}})
-	if got, want := shape(s), "file-system xfs, device-mapper dm-0, raid md0, partition sda1, disk sda, disk sdb"; got != want {
+	if got, want := shape(s),
+		"file-system xfs, device-mapper dm-0, raid md0, partition sda1, disk sda, disk sdb"; got != want {
 		t.Fatalf("layers %s\nwant   %s; unknown %q", got, want, s.Unknown)
 	}
 	if got := strings.Join(s.Counted(), " "); got != "9:0" {
@@ -106,7 +107,8 @@ func TestFindArray(t *testing.T) {
 		t.Errorf("%+v", s)
 	}
 	sda, sdb := s.Layers[4], s.Layers[5]
-	if sda.Medium != HDD || sda.About != "ATA ST2000NM0008-2F3" || sda.Errors != 31 || sda.Queue.Scheduler != "mq-deadline" ||
+	if sda.Medium != HDD || sda.About != "ATA ST2000NM0008-2F3" || sda.Errors != 31 ||
+		sda.Queue.Scheduler != "mq-deadline" ||
 		sda.Queue.Requests != 64 || sda.Queue.DeviceQueueLength != 32 || sda.Queue.WriteCache != "write back" ||
 		sda.Link == nil || sda.Link.BitsPerSecond != 1.5e9 || sda.Link.MaxBitsPerSecond != 6e9 {
 		t.Errorf("sda: %+v, queue %+v, link %+v", sda, sda.Queue, sda.Link)
@@ -125,7 +127,8 @@ func TestFindNVMe(t *testing.T) {
 		t.Fatalf("layers %s, want %s; unknown %q", got, want, s.Unknown)
 	}
 	l := s.Layers[2]
-	if l.Medium != NVMe || l.Link == nil || l.Link.BitsPerSecond != 16e9 || l.Link.MaxBitsPerSecond != 32e9 || l.Link.Width != 2 {
+	if l.Medium != NVMe || l.Link == nil || l.Link.BitsPerSecond != 16e9 ||
+		l.Link.MaxBitsPerSecond != 32e9 || l.Link.Width != 2 {
 		t.Errorf("%+v, link %+v", l, l.Link)
 	}
 }
@@ -155,12 +158,17 @@ func TestFindUnknown(t *testing.T) {
 		"proc/version = x": {sys.FileAt{Major: 8, Minor: 1}, "mounts: "},
 		"proc/self/mountinfo = 5 1 0:50 / / rw - overlay overlay rw,upperdir=/host/up": {sys.FileAt{Minor: 50, Mount: 5},
 			"below the overlay: permission denied"},
-		"proc/self/mountinfo = 5 1 0:50 / / rw - zfs tank/root rw":  {sys.FileAt{Minor: 50, Mount: 5}, `"tank/root" is no device`},
-		"proc/self/mountinfo = 5 1 8:1 / / rw - ext4 /dev/sda1 rw":  {sys.FileAt{Major: 8, Minor: 1}, "/sys/dev/block/8:1 is not there"},
-		"proc/self/mountinfo = 5 1 0:9 / / rw - btrfs /dev/sdx rw":  {sys.FileAt{Minor: 9, Mount: 5}, "/sys/class/block does not have it"},
-		"proc/self/mountinfo = 5 1 0:9 / / rw - overlay overlay rw": {sys.FileAt{Minor: 9, Mount: 5}, "its options name no directory"},
-		"proc/self/mountinfo = 5 1 0:9 / / rw - tmpfs tmpfs rw":     {sys.FileAt{Minor: 10, Mount: 6}, "no mount of device 0:10"},
-		"proc/self/mountinfo = what is this":                        {sys.FileAt{Minor: 10, Mount: 6}, "mounts: "},
+		"proc/self/mountinfo = 5 1 0:50 / / rw - zfs tank/root rw": {sys.FileAt{Minor: 50, Mount: 5},
+			`"tank/root" is no device`},
+		"proc/self/mountinfo = 5 1 8:1 / / rw - ext4 /dev/sda1 rw": {sys.FileAt{Major: 8, Minor: 1},
+			"/sys/dev/block/8:1 is not there"},
+		"proc/self/mountinfo = 5 1 0:9 / / rw - btrfs /dev/sdx rw": {sys.FileAt{Minor: 9, Mount: 5},
+			"/sys/class/block does not have it"},
+		"proc/self/mountinfo = 5 1 0:9 / / rw - overlay overlay rw": {sys.FileAt{Minor: 9, Mount: 5},
+			"its options name no directory"},
+		"proc/self/mountinfo = 5 1 0:9 / / rw - tmpfs tmpfs rw": {sys.FileAt{Minor: 10, Mount: 6},
+			"no mount of device 0:10"},
+		"proc/self/mountinfo = what is this": {sys.FileAt{Minor: 10, Mount: 6}, "mounts: "},
 	} {
 		s := Find(host(t, text), Place{At: c.at, Open: hidden})
 		if !strings.Contains(strings.Join(s.Unknown, "\n"), c.want) || len(s.Disks()) != 0 {

@@ -337,8 +337,8 @@ func (m *Mount) readAhead(tree *hostfs.Tree) {
 		}
 		m.ReadAhead = kib * 1024
 		if m.ReadSize > 0 && m.ReadAhead < m.ReadSize {
-			m.Because = append(m.Because, fmt.Sprintf("Read-ahead of %s is less than one read of %s: a sequential reader has one "+
-				"call in flight at most.", unit.Bytes(m.ReadAhead), unit.Bytes(m.ReadSize)))
+			m.Because = append(m.Because, fmt.Sprintf("Read-ahead of %s is less than one read of %s: a sequential "+
+				"reader has one call in flight at most.", unit.Bytes(m.ReadAhead), unit.Bytes(m.ReadSize)))
 		}
 		return
 	}

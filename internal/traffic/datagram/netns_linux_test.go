@@ -177,7 +177,8 @@ func TestLossOnThePathIsWhatTheFirewallCounts(t *testing.T) {
 	inNamespace(t, func(t *testing.T) {
 		a, b := socketPair(t, SocketOptions{WindowBytes: 4 << 20})
 		rules := fmt.Sprintf(
-			`table ip lossy { chain in { type filter hook input priority 0; udp dport %d numgen inc mod 10 == 3 counter drop; }; }`,
+			`table ip lossy { chain in { type filter hook input priority 0; `+
+				`udp dport %d numgen inc mod 10 == 3 counter drop; }; }`,
 			b.LocalAddr().Port())
 		if out, ok := run(t, "nft", rules); !ok {
 			t.Error(out)
@@ -202,7 +203,8 @@ func TestLossAtTheSenderIsToldApart(t *testing.T) {
 	inNamespace(t, func(t *testing.T) {
 		a, b := socketPair(t, SocketOptions{WindowBytes: 4 << 20})
 		rules := fmt.Sprintf(
-			`table ip strict { chain out { type filter hook output priority 0; udp dport %d numgen inc mod 5 == 0 counter drop; }; }`,
+			`table ip strict { chain out { type filter hook output priority 0; `+
+				`udp dport %d numgen inc mod 5 == 0 counter drop; }; }`,
 			b.LocalAddr().Port())
 		if out, ok := run(t, "nft", rules); !ok {
 			t.Error(out)

@@ -71,7 +71,8 @@ func TestTurnOfPacedStream(t *testing.T) {
 		crowded    bool
 		paced      bool
 	}{{"reno", true, false}, {"bbr", false, false}, {"bbr", true, true}} {
-		if err := sys.SetCongestion(near.fd, c.congestion); errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission) {
+		if err := sys.SetCongestion(near.fd, c.congestion); errors.Is(err, fs.ErrNotExist) ||
+			errors.Is(err, fs.ErrPermission) {
 			t.Logf("%s: %v", c.congestion, err) // reno is always there
 			continue
 		} else if err != nil {

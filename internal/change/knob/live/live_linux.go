@@ -245,7 +245,8 @@ func (l *Host) fail(op string, id knob.ID, err error) error {
 	case errors.Is(err, knob.ErrReadOnly) && errors.Is(err, syscall.EROFS):
 		hint = "the file system is mounted read-only here, as in an unprivileged container: change it on the host"
 	case errors.Is(err, knob.ErrReadOnly) && id.Kind() == knob.KindModule:
-		hint = fmt.Sprintf("takes effect when the module is loaded again: options %s %s=VALUE in a file of /etc/modprobe.d", id.Subject(), id.Attribute())
+		hint = fmt.Sprintf("takes effect when the module is loaded again: options %s %s=VALUE in a file of /etc/modprobe.d",
+			id.Subject(), id.Attribute())
 	case errors.Is(err, knob.ErrReadOnly) && id.Kind() == knob.KindNFS:
 		hint = "change the options in /etc/fstab and mount it again"
 	case errors.Is(err, errHeld):

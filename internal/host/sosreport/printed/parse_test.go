@@ -21,7 +21,8 @@ func equal(t *testing.T, name string, want, got any) {
 
 func TestParseDriver(t *testing.T) {
 	equal(t, "e1000", Driver{"e1000", "7.3.21-k8-NAPI", "N/A", "0000:00:03.0"},
-		ParseDriver("driver: e1000\r\nversion: 7.3.21-k8-NAPI\r\nfirmware-version: N/A\r\nbus-info: 0000:00:03.0\r\nsupports-statistics: yes\r\n"))
+		ParseDriver("driver: e1000\r\nversion: 7.3.21-k8-NAPI\r\nfirmware-version: N/A\r\nbus-info: 0000:00:03.0\r\n"+
+			"supports-statistics: yes\r\n"))
 	equal(t, "tap", Driver{Name: "tun", Version: "1.6"},
 		ParseDriver("driver: tun\nversion: 1.6\nfirmware-version: \nbus-info: tap\n"))
 	equal(t, "none", Driver{}, ParseDriver("Cannot get driver information: Operation not supported\n"))
@@ -30,7 +31,8 @@ func TestParseDriver(t *testing.T) {
 func TestParseStatistics(t *testing.T) {
 	equal(t, "names of all sorts", map[string]uint64{
 		"rx_packets": 1<<64 - 1, "[0]: rx_ucast_packets": 12, "Tx Queue#": 0, "rx0 packets": 7, "fec: corrected": 3,
-	}, ParseStatistics("NIC statistics:\n     rx_packets: 18446744073709551615\n     [0]: rx_ucast_packets: 12\n      Tx Queue#: 0\n     rx0 packets: 7\n     fec: corrected: 3\n     broken: x\n     : 4\n"))
+	}, ParseStatistics("NIC statistics:\n     rx_packets: 18446744073709551615\n     [0]: rx_ucast_packets: 12\n"+
+		"      Tx Queue#: 0\n     rx0 packets: 7\n     fec: corrected: 3\n     broken: x\n     : 4\n"))
 	for _, none := range []string{"", "no stats available\n", "NIC statistics:\n", "Cannot get stats: 5\n"} {
 		if got := ParseStatistics(none); got != nil {
 			t.Errorf("%q: %v", none, got)
@@ -41,10 +43,13 @@ func TestParseStatistics(t *testing.T) {
 func TestParseRings(t *testing.T) {
 	equal(t, "ethtool 6.1", &host.Rings{Rx: host.Ring{Current: 256, Max: 4096}, Tx: host.Ring{Current: 128, Max: 4096}},
 		ParseRings(
-			"Ring parameters for eth0:\nPre-set maximums:\nRX:\t\t4096\nRX Mini:\tn/a\nRX Jumbo:\tn/a\nTX:\t\t4096\nCurrent hardware settings:\nRX:\t\t256\nRX Mini:\tn/a\nRX Jumbo:\tn/a\nTX:\t\t128\nRX Buf Len:\t\tn/a\nTX Push:\toff\n"))
+			"Ring parameters for eth0:\nPre-set maximums:\nRX:\t\t4096\nRX Mini:\tn/a\nRX Jumbo:\tn/a\nTX:\t\t4096\n"+
+				"Current hardware settings:\nRX:\t\t256\nRX Mini:\tn/a\nRX Jumbo:\tn/a\nTX:\t\t128\nRX Buf Len:\t\tn/a\n"+
+				"TX Push:\toff\n"))
 	equal(t, "ethtool 4.8", &host.Rings{Rx: host.Ring{Current: 512, Max: 512}, Tx: host.Ring{Current: 512, Max: 512}},
 		ParseRings(
-			"Ring parameters for em1:\nPre-set maximums:\nRX:\t\t512\nRX Mini:\t0\nRX Jumbo:\t0\nTX:\t\t512\nCurrent hardware settings:\nRX:\t\t512\nRX Mini:\t0\nRX Jumbo:\t0\nTX:\t\t512\n\n"))
+			"Ring parameters for em1:\nPre-set maximums:\nRX:\t\t512\nRX Mini:\t0\nRX Jumbo:\t0\nTX:\t\t512\n"+
+				"Current hardware settings:\nRX:\t\t512\nRX Mini:\t0\nRX Jumbo:\t0\nTX:\t\t512\n\n"))
 	for _, none := range []string{"", "netlink error: Operation not supported\n",
 		"Ring parameters for lo:\nCannot get device ring settings: Operation not supported\n"} {
 		if got := ParseRings(none); got != nil {
@@ -55,7 +60,8 @@ func TestParseRings(t *testing.T) {
 
 func TestParseChannels(t *testing.T) {
 	equal(t, "combined", &host.Channels{Combined: 4, MaxCombined: 63}, ParseChannels(
-		"Channel parameters for eth0:\nPre-set maximums:\nRX:\t\tn/a\nTX:\t\tn/a\nOther:\t\t1\nCombined:\t63\nCurrent hardware settings:\nRX:\t\tn/a\nTX:\t\tn/a\nOther:\t\t1\nCombined:\t4\n"))
+		"Channel parameters for eth0:\nPre-set maximums:\nRX:\t\tn/a\nTX:\t\tn/a\nOther:\t\t1\nCombined:\t63\n"+
+			"Current hardware settings:\nRX:\t\tn/a\nTX:\t\tn/a\nOther:\t\t1\nCombined:\t4\n"))
 	if got := ParseChannels("netlink error: Operation not supported\n"); got != nil {
 		t.Errorf("no channels: %v", got)
 	}
@@ -67,13 +73,16 @@ func TestParseFeatures(t *testing.T) {
 		"tx-scatter-gather":   {On: true},
 		"tx-tcp-segmentation": {}, "tx-generic-segmentation": {On: true}, "rx-gro": {On: true}, "rx-lro": {Fixed: true},
 		"highdma": {On: true, Fixed: true},
-	}, ParseFeatures("Features for eth0:\nrx-checksumming: on\ntx-checksumming: on\n\ttx-checksum-ipv4: off [fixed]\n\ttx-checksum-ip-generic: on\nscatter-gather: on\n\ttx-scatter-gather: on\n"+
-		"tcp-segmentation-offload: off\n\ttx-tcp-segmentation: off [requested on]\ngeneric-segmentation-offload: on\ngeneric-receive-offload: on\nlarge-receive-offload: off [fixed]\nhighdma: on [fixed]\n"))
+	}, ParseFeatures("Features for eth0:\nrx-checksumming: on\ntx-checksumming: on\n\ttx-checksum-ipv4: off [fixed]\n"+
+		"\ttx-checksum-ip-generic: on\nscatter-gather: on\n\ttx-scatter-gather: on\n"+
+		"tcp-segmentation-offload: off\n\ttx-tcp-segmentation: off [requested on]\ngeneric-segmentation-offload: on\n"+
+		"generic-receive-offload: on\nlarge-receive-offload: off [fixed]\nhighdma: on [fixed]\n"))
 	equal(t, "ethtool 2.6", map[string]host.Feature{
 		"rx-checksum": {On: true}, "tx-scatter-gather": {On: true}, "tx-tcp-segmentation": {On: true},
 		"tx-udp-fragmentation":    {},
 		"tx-generic-segmentation": {On: true}, "rx-gro": {}, "rx-lro": {},
-	}, ParseFeatures("Offload parameters for eth0:\nrx-checksumming: on\ntx-checksumming: on\nscatter-gather: on\ntcp-segmentation-offload: on\nudp-fragmentation-offload: off\n"+
+	}, ParseFeatures("Offload parameters for eth0:\nrx-checksumming: on\ntx-checksumming: on\nscatter-gather: on\n"+
+		"tcp-segmentation-offload: on\nudp-fragmentation-offload: off\n"+
 		"generic-segmentation-offload: on\ngeneric-receive-offload: off\nlarge-receive-offload: off\n"))
 	if got := ParseFeatures("Cannot get device feature names: No such device\n"); got != nil {
 		t.Errorf("no features: %v", got)
@@ -83,7 +92,8 @@ func TestParseFeatures(t *testing.T) {
 func TestParseCoalesce(t *testing.T) {
 	equal(t, "ethtool 6.1", map[string]uint32{"adaptive-rx": 1, "adaptive-tx": 0, "rx-usecs": 3, "rx-frames-low": 9,
 		"cqe-mode-rx": 0, "tx-frames": 64}, ParseCoalesce(
-		"Coalesce parameters for eth0:\nAdaptive RX: on  TX: off\nstats-block-usecs:\tn/a\n\nrx-usecs:\t3\nrx-frames:\tn/a\n\ntx-frames:\t64\n\nrx-frame-low:\t9\n\nCQE mode RX: off  TX: n/a\n\n"))
+		"Coalesce parameters for eth0:\nAdaptive RX: on  TX: off\nstats-block-usecs:\tn/a\n\nrx-usecs:\t3\n"+
+			"rx-frames:\tn/a\n\ntx-frames:\t64\n\nrx-frame-low:\t9\n\nCQE mode RX: off  TX: n/a\n\n"))
 	if got := ParseCoalesce("netlink error: Operation not supported\n"); got != nil {
 		t.Errorf("no coalescing: %v", got)
 	}
@@ -95,19 +105,24 @@ func TestParseSettings(t *testing.T) {
 			Autoneg: true, Supported: []string{"1000baseT/Full", "100baseT/Full", "10baseT/Half"},
 			Advertised: []string{"1000baseT/Full"},
 			Partner:    []string{"1000baseT/Full", "100baseT/Full"}, Lanes: 1,
-		}}, ParseSettings("Settings for eth0:\n\tSupported ports: [ TP ]\n\tSupported link modes:   10baseT/Half 100baseT/Full \n\t                        1000baseT/Full \n"+
-		"\tSupported pause frame use: No\n\tAdvertised link modes:  1000baseT/Full \n\tLink partner advertised link modes:  100baseT/Full\n\t                                     1000baseT/Full\n"+
-		"\tSpeed: 1000Mb/s\n\tLanes: 1\n\tDuplex: Full\n\tAuto-negotiation: on\n\tPort: Twisted Pair\n\tLink detected: yes\n"))
+		}}, ParseSettings("Settings for eth0:\n\tSupported ports: [ TP ]\n"+
+		"\tSupported link modes:   10baseT/Half 100baseT/Full \n\t                        1000baseT/Full \n"+
+		"\tSupported pause frame use: No\n\tAdvertised link modes:  1000baseT/Full \n"+
+		"\tLink partner advertised link modes:  100baseT/Full\n\t                                     1000baseT/Full\n"+
+		"\tSpeed: 1000Mb/s\n\tLanes: 1\n\tDuplex: Full\n\tAuto-negotiation: on\n\tPort: Twisted Pair\n"+
+		"\tLink detected: yes\n"))
 	equal(t, "no link", Settings{Port: "fibre", Modes: &host.LinkModes{Supported: []string{"10000baseSR/Full"}}},
 		ParseSettings(
-			"Settings for p1p1:\n\tSupported link modes:   10000baseSR/Full \n\tAdvertised link modes:  Not reported\n\tSpeed: Unknown!\n\tDuplex: Unknown! (255)\n\tPort: FIBRE\n\tAuto-negotiation: off\n"))
+			"Settings for p1p1:\n\tSupported link modes:   10000baseSR/Full \n\tAdvertised link modes:  Not reported\n"+
+				"\tSpeed: Unknown!\n\tDuplex: Unknown! (255)\n\tPort: FIBRE\n\tAuto-negotiation: off\n"))
 	equal(t, "the old unknown", Settings{},
 		ParseSettings("Settings for eth0:\n\tSpeed: 65535Mb/s\n\tDuplex: Unknown!\n\tSpeed: 4294967295Mb/s\n\tPort: Other\n"))
 }
 
 func TestParseCard(t *testing.T) {
 	equal(t, "pause", &host.Pause{Autoneg: true, Tx: true},
-		ParsePause("Pause parameters for eth0:\nAutonegotiate:\ton\nRX:\t\toff\nTX:\t\ton\nRX negotiated: on\nTX negotiated: on\n"))
+		ParsePause("Pause parameters for eth0:\nAutonegotiate:\ton\nRX:\t\toff\nTX:\t\ton\nRX negotiated: on\n"+
+			"TX negotiated: on\n"))
 	equal(t, "no pause", (*host.Pause)(nil), ParsePause("netlink error: Operation not supported\n"))
 	equal(t, "EEE", &host.EEE{Enabled: true, Active: true, TxLPI: true, TxLPITimerInSeconds: 17e-6},
 		ParseEEE("EEE settings for eth0:\n\tEEE status: enabled - active\n\tTx LPI: 17 (us)\n"))
@@ -185,7 +200,8 @@ func TestParseLinks(t *testing.T) {
 		{Index: 8, Name: "sit0", Kind: "sit", MTUBytes: 1480, Qdisc: "noop", Peer: "NONE"},
 	}, got)
 	short := ParseLinks(
-		"1: lo    inet 127.0.0.1/8 scope host lo\\       valid_lft forever preferred_lft forever\n1: lo    inet6 ::1/128 scope host \\ valid_lft forever\n")
+		"1: lo    inet 127.0.0.1/8 scope host lo\\       valid_lft forever preferred_lft forever\n" +
+			"1: lo    inet6 ::1/128 scope host \\ valid_lft forever\n")
 	equal(t, "ip -o addr", []*Link{{Index: 1, Name: "lo", Addresses: []string{"127.0.0.1/8", "::1/128"}}}, short)
 }
 
@@ -270,12 +286,15 @@ func TestParseSysctls(t *testing.T) {
 	equal(t, "sysctl -a", map[string]string{
 		"net/ipv4/tcp_rmem": "4096\t131072\t6291456", "net/ipv4/conf/eth0.100/rp_filter": "1", "net/core/empty": "",
 		"dev/cdrom/info": "", "kernel/x": "a = b",
-	}, ParseSysctls("net.ipv4.tcp_rmem = 4096\t131072\t6291456\nnet.ipv4.conf.eth0/100.rp_filter = 1\nnet.core.empty =\nsysctl: reading key \"net.ipv6.conf.all.stable_secret\"\n"+
-		"sysctl: permission denied on key 'kernel.y' = 3\ndev.cdrom.info = \ndev.cdrom.info = CD-ROM information\nkernel.x = a = b\n"))
+	}, ParseSysctls("net.ipv4.tcp_rmem = 4096\t131072\t6291456\nnet.ipv4.conf.eth0/100.rp_filter = 1\n"+
+		"net.core.empty =\nsysctl: reading key \"net.ipv6.conf.all.stable_secret\"\n"+
+		"sysctl: permission denied on key 'kernel.y' = 3\ndev.cdrom.info = \ndev.cdrom.info = CD-ROM information\n"+
+		"kernel.x = a = b\n"))
 }
 
 func TestParseNstat(t *testing.T) {
-	got := ParseNstat("#kernel\nIpInReceives                    5                  0.0\nIp6InReceives 6 0.0\nIpExtInOctets 7 0.0\nTcpExtTCPTimeouts 8 0.0\nTcpRetransSegs 9 0.0\nIcmpMsgInType8 1 0.0\n" +
+	got := ParseNstat("#kernel\nIpInReceives                    5                  0.0\nIp6InReceives 6 0.0\n" +
+		"IpExtInOctets 7 0.0\nTcpExtTCPTimeouts 8 0.0\nTcpRetransSegs 9 0.0\nIcmpMsgInType8 1 0.0\n" +
 		"Icmp6InMsgs 2 0.0\nUdpLite6InErrors 3 0.0\nUdpRcvbufErrors 4 0.0\nSctpInPackets 5 0.0\nTcpBroken x 0.0\nTcp 1 0.0\n")
 	equal(t, "nstat", Counters{
 		"Ip": {"InReceives": 5}, "Ip6": {"InReceives": 6}, "IpExt": {"InOctets": 7}, "TcpExt": {"TCPTimeouts": 8},
@@ -283,7 +302,8 @@ func TestParseNstat(t *testing.T) {
 		"Icmp6": {"InMsgs": 2}, "UdpLite6": {"InErrors": 3}, "Udp": {"RcvbufErrors": 4},
 	}, got)
 	equal(t, "tables", map[string]string{
-		"snmp":    "Ip: InReceives\nIp: 5\nIcmpMsg: InType8\nIcmpMsg: 1\nTcp: RetransSegs\nTcp: 9\nUdp: RcvbufErrors\nUdp: 4\n",
+		"snmp": "Ip: InReceives\nIp: 5\nIcmpMsg: InType8\nIcmpMsg: 1\nTcp: RetransSegs\nTcp: 9\nUdp: RcvbufErrors\n" +
+			"Udp: 4\n",
 		"netstat": "TcpExt: TCPTimeouts\nTcpExt: 8\nIpExt: InOctets\nIpExt: 7\n",
 		"snmp6":   "Ip6InReceives 6\nIcmp6InMsgs 2\nUdpLite6InErrors 3\n",
 	}, got.Tables())
@@ -373,8 +393,10 @@ func TestParsePCI(t *testing.T) {
 func TestParseFirmware(t *testing.T) {
 	equal(t, "dmidecode", map[string]string{"bios_vendor": "SeaBIOS", "sys_vendor": "QEMU",
 		"product_name": "Standard PC", "board_vendor": "First"}, ParseFirmware(
-		"# dmidecode 3.4\nHandle 0x0000, DMI type 0, 24 bytes\nBIOS Information\n\tVendor: SeaBIOS\n\nSystem Information\n\tManufacturer: QEMU\n\tProduct Name: Standard PC\n\tSerial Number: 12\n"+
-			"Base Board Information\n\tManufacturer: First\nBase Board Information\n\tManufacturer: Second\nChassis Information\n\tManufacturer: Other\n"))
+		"# dmidecode 3.4\nHandle 0x0000, DMI type 0, 24 bytes\nBIOS Information\n\tVendor: SeaBIOS\n\nSystem Information\n"+
+			"\tManufacturer: QEMU\n\tProduct Name: Standard PC\n\tSerial Number: 12\n"+
+			"Base Board Information\n\tManufacturer: First\nBase Board Information\n\tManufacturer: Second\n"+
+			"Chassis Information\n\tManufacturer: Other\n"))
 }
 
 func TestParseDate(t *testing.T) {
@@ -487,7 +509,8 @@ func FuzzParsers(f *testing.F) {
 		"Adaptive RX: on  TX: off\nrx-usecs: 3\n",
 		"\tSupported link modes:   10baseT/Half\n\t   100baseT/Full\n\tSpeed: 100Mb/s\n",
 		"Autonegotiate: on\nEEE status: enabled - active\nTx LPI: 4 (us)\nx : on\n",
-		"2: v@w: <UP> mtu 1 qdisc x\n    link/ether 02:00:00:00:00:01\n    vlan id 3\n    RX: bytes\n    1\n    inet 1.2.3.4/8\n", "default via 1.2.3.4 dev x mtu lock 3\n2001::/3 dev y\n",
+		"2: v@w: <UP> mtu 1 qdisc x\n    link/ether 02:00:00:00:00:01\n    vlan id 3\n    RX: bytes\n    1\n" +
+			"    inet 1.2.3.4/8\n", "default via 1.2.3.4 dev x mtu lock 3\n2001::/3 dev y\n",
 		"qdisc fq 1: dev e root limit 3p\n Sent 1 bytes 2 pkt (dropped 3, overlimits 4 requeues 5)\n backlog 1Kb 2p\n",
 		"net.ipv4.x = 1\n",
 		"#k\nIpInReceives 5 0.0\nIp6X 3 0.0\n", "Tcp:\n    3 resets sent\n    X: 4\n",
