@@ -327,7 +327,8 @@ func (h *host) secondLine() {
 // persist makes and persists seven changes. Together they use every format that this host has.
 func (h *host) persist() {
 	h.t.Helper()
-	h.sh(`until linerate set --allow d3 --for 10m sysctl:net.ipv4.tcp_sack=0 ethtool:enp0s2/ring.rx=512 link:enp0s2/mtu=1400 \
+	h.sh(`until linerate set --allow d3 --for 10m sysctl:net.ipv4.tcp_sack=0 ethtool:enp0s2/ring.rx=512 ` +
+		`link:enp0s2/mtu=1400 \
 		qdisc:enp0s2/root=pfifo queue:enp0s2/rx-0/rps_cpus=1 link:enp0s3/mtu=1300 qdisc:enp0s3/root=pfifo
 		do sleep 1; done
 		linerate confirm 3 4 5 6 7 8 9`)

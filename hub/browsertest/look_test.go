@@ -117,7 +117,9 @@ const overflow = `document.documentElement.scrollWidth <= innerWidth ? [] : [...
 
 // astray names markers that are beside their plot or overlap.
 const astray = `[...document.querySelectorAll(".graph[data-state=drawn]")].flatMap((g) => {
-	const plot = g.querySelector(".u-over").getBoundingClientRect(), boxes = [...g.querySelectorAll(".mark")].map((m) => [m.textContent, m.getBoundingClientRect()]);
-	return boxes.filter(([, r], i) => r.left + r.width / 2 < plot.left - 1 || r.left + r.width / 2 > plot.right + 1 || (i > 0 && r.left < boxes[i - 1][1].right - 1)).map(([text, r]) => g.id + " " + text + " at " + Math.round(r.left))
+	const plot = g.querySelector(".u-over").getBoundingClientRect(), boxes = ` +
+	`[...g.querySelectorAll(".mark")].map((m) => [m.textContent, m.getBoundingClientRect()]);
+	return boxes.filter(([, r], i) => r.left + r.width / 2 < plot.left - 1 || r.left + r.width / 2 > plot.right + 1 || ` +
+	`(i > 0 && r.left < boxes[i - 1][1].right - 1)).map(([text, r]) => g.id + " " + text + " at " + Math.round(r.left))
 		.concat(boxes.length === 0 ? [g.id + " has no markers"] : []);
 })`

@@ -179,35 +179,53 @@ const examine = `(() => {
 	// A colour on its way to another one is no colour of the page.
 	document.getAnimations().forEach(a => a.finish());
 	const shown = (e) => e.checkVisibility() && e.getClientRects().length > 0;
-	const said = (e) => e.tagName + (e.className && typeof e.className === "string" ? "." + e.className : "") + " " + (e.textContent ?? "").trim().slice(0, 40);
-	const named = (e) => e.getAttribute("aria-label") || e.getAttribute("aria-labelledby") || (e.labels && e.labels.length) || e.textContent.trim();
-	for (const e of document.querySelectorAll("button, a[href], input, select, [role=img], canvas, summary, dialog[open], nav, meter")) {
+	const said = (e) => e.tagName + (e.className && typeof e.className === "string" ? "." + e.className : "") + ` +
+	`" " + (e.textContent ?? "").trim().slice(0, 40);
+	const named = (e) => e.getAttribute("aria-label") || e.getAttribute("aria-labelledby") || ` +
+	`(e.labels && e.labels.length) || e.textContent.trim();
+	for (const e of document.querySelectorAll("button, a[href], input, select, [role=img], canvas, ` +
+	`summary, dialog[open], nav, meter")) {
 		if (!shown(e) || e.closest(".plot canvas, .plot .uplot")) continue;
 		if (e.tagName === "CANVAS" && e.closest("[role=img]") !== e && e.closest("[role=img]")) continue;
 		if (!named(e)) out.push("has no name: " + said(e));
 	}
 	const ids = [...document.querySelectorAll("[id]")].map((e) => e.id);
 	for (const id of new Set(ids)) if (ids.filter((x) => x === id).length > 1) out.push("two elements have the id " + id);
-	for (const e of document.querySelectorAll("[aria-labelledby], [aria-controls]")) for (const a of ["aria-labelledby", "aria-controls"]) for (const id of (e.getAttribute(a) ?? "").split(" ").filter(Boolean)) if (!document.getElementById(id)) out.push(a + " leads nowhere: " + id);
-	if (document.querySelectorAll("h1").length !== 1) out.push("has " + document.querySelectorAll("h1").length + " first headings");
+	for (const e of document.querySelectorAll("[aria-labelledby], [aria-controls]")) ` +
+	`for (const a of ["aria-labelledby", "aria-controls"]) ` +
+	`for (const id of (e.getAttribute(a) ?? "").split(" ").filter(Boolean)) ` +
+	`if (!document.getElementById(id)) out.push(a + " leads nowhere: " + id);
+	if (document.querySelectorAll("h1").length !== 1) out.push("has " + document.querySelectorAll("h1").length + ` +
+	`" first headings");
 	if (document.querySelectorAll("main").length !== 1) out.push("has not one main part");
-	for (const t of document.querySelectorAll("table")) if (!t.querySelector("th[scope]")) out.push("a table without heads: " + said(t));
-	for (const b of document.querySelectorAll("button")) if (shown(b) && !b.closest(".markers")) { const r = b.getBoundingClientRect(); if (r.height < 23.5 || r.width < 20) if (!b.classList.contains("as-link")) out.push("is too small to hit, " + Math.round(r.width) + "x" + Math.round(r.height) + ": " + said(b)); }
-	// Contrast: the colour of the text on the first ground behind it that is not transparent. Channels by a canvas, which reads every form of colour.
-	const ctx = Object.assign(document.createElement("canvas"), {width: 1, height: 1}).getContext("2d", {willReadFrequently: true});
-	const parse = (c) => { ctx.clearRect(0, 0, 1, 1); ctx.fillStyle = c; ctx.fillRect(0, 0, 1, 1); return ctx.getImageData(0, 0, 1, 1).data; };
-	const light = (c) => { const [r, g, b] = [c[0], c[1], c[2]].map((v) => { v /= 255; return v <= 0.04045 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4; }); return 0.2126 * r + 0.7152 * g + 0.0722 * b; };
+	for (const t of document.querySelectorAll("table")) ` +
+	`if (!t.querySelector("th[scope]")) out.push("a table without heads: " + said(t));
+	for (const b of document.querySelectorAll("button")) if (shown(b) && !b.closest(".markers")) { ` +
+	`const r = b.getBoundingClientRect(); if (r.height < 23.5 || r.width < 20) ` +
+	`if (!b.classList.contains("as-link")) out.push("is too small to hit, " + ` +
+	`Math.round(r.width) + "x" + Math.round(r.height) + ": " + said(b)); }
+	// Contrast: the colour of the text on the first ground behind it that is not transparent. ` +
+	`Channels by a canvas, which reads every form of colour.
+	const ctx = Object.assign(document.createElement("canvas"), {width: 1, height: 1}).getContext("2d", ` +
+	`{willReadFrequently: true});
+	const parse = (c) => { ctx.clearRect(0, 0, 1, 1); ctx.fillStyle = c; ctx.fillRect(0, 0, 1, 1); ` +
+	`return ctx.getImageData(0, 0, 1, 1).data; };
+	const light = (c) => { const [r, g, b] = [c[0], c[1], c[2]].map((v) => { v /= 255; ` +
+	`return v <= 0.04045 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4; }); return 0.2126 * r + 0.7152 * g + 0.0722 * b; };
 	const seen = new Set();
 	for (const e of document.querySelectorAll("body *")) {
-		if (!shown(e) || ![...e.childNodes].some((n) => n.nodeType === 3 && n.textContent.trim()) || e.closest("[disabled], .hidden-text, .skip, svg")) continue;
+		if (!shown(e) || ![...e.childNodes].some((n) => n.nodeType === 3 && n.textContent.trim()) || ` +
+	`e.closest("[disabled], .hidden-text, .skip, svg")) continue;
 		const style = getComputedStyle(e);
 		let ground = [255, 255, 255, 255];
-		for (let p = e; p; p = p.parentElement) { const c = parse(getComputedStyle(p).backgroundColor); if (c[3] > 250) { ground = c; break; } }
+		for (let p = e; p; p = p.parentElement) { const c = parse(getComputedStyle(p).backgroundColor); ` +
+	`if (c[3] > 250) { ground = c; break; } }
 		const [x, y] = [light(parse(style.color)), light(ground)].sort((a, b) => b - a);
 		const ratio = (x + 0.05) / (y + 0.05);
 		const need = e.classList.contains("mark") || parseFloat(style.fontSize) >= 18.6 ? 3.5 : 4.5;
 		const key = e.className + style.color + ground;
-		if (ratio < need && !seen.has(key)) { seen.add(key); out.push("has the contrast " + ratio.toFixed(2) + ": " + said(e)); }
+		if (ratio < need && !seen.has(key)) { seen.add(key); out.push("has the contrast " + ratio.toFixed(2) + ": " + ` +
+	`said(e)); }
 	}
 	return out;
 })()`

@@ -133,7 +133,8 @@ func (f *diskFlags) add(c *cobra.Command) {
 	flags.StringVar(&f.sync, "sync", "none", "how a write becomes durable: none, fdatasync or dsync")
 	flags.StringVar(&f.rate, "rate", "",
 		"operations per second as in 500 or 20k, or bytes per second as in 50MB/s (default: as fast as possible)")
-	flags.StringVar(&f.size, "size", "", "size of the own file, or the part of an existing one to use (default 1G, or all)")
+	flags.StringVar(&f.size, "size", "",
+		"size of the own file, or the part of an existing one to use (default 1G, or all)")
 	flags.DurationVar(&f.duration, "duration", 5*time.Second, "length of each test")
 	flags.DurationVar(&f.interval, "interval", time.Second, "time between interim results")
 	flags.StringVar(&f.overwrite, "overwrite", "",

@@ -23,8 +23,8 @@ import (
 // longestRules bounds a file of rules in bytes: a hundred thousand elements take nft 10 MB.
 const longestRules = 256 << 20
 
-const firewallFrom = "read `FILE` instead of this namespace: nft -j list ruleset, iptables-save -c (ipset save before it), " +
-	"ipfw -a list or pfctl -vvsr; - is standard input"
+const firewallFrom = "read `FILE` instead of this namespace: nft -j list ruleset, iptables-save -c " +
+	"(ipset save before it), ipfw -a list or pfctl -vvsr; - is standard input"
 
 // firewallCommand looks at packet filters. It changes nothing.
 func (a *app) firewallCommand() *cobra.Command {
@@ -87,7 +87,8 @@ these namespaces. The prices are kept in the state directory, and used as long a
 	}
 	c.Flags().StringVar(&from, "from", "", firewallFrom)
 	c.Flags().DurationVar(&watch, "watch", 0, "count only the packets of this time")
-	c.Flags().BoolVar(&calibrate, "calibrate", false, "measure what rules cost on this host first, about ten seconds, and keep it; root only")
+	c.Flags().BoolVar(&calibrate, "calibrate", false,
+		"measure what rules cost on this host first, about ten seconds, and keep it; root only")
 	return c
 }
 
@@ -107,7 +108,8 @@ func (a *app) rulePrices(ctx context.Context, calibrate bool) (report.FirewallPr
 		c, err := measure.Calibrate(ctx)
 		p.Done()
 		if errors.Is(err, fs.ErrPermission) {
-			return report.FirewallPrices{}, flagError{err, "only root may make network namespaces and load rules there: use sudo"}
+			return report.FirewallPrices{}, flagError{err,
+				"only root may make network namespaces and load rules there: use sudo"}
 		} else if err != nil {
 			return report.FirewallPrices{}, err
 		}
@@ -120,8 +122,8 @@ func (a *app) rulePrices(ctx context.Context, calibrate bool) (report.FirewallPr
 	if c == nil {
 		return report.FirewallPrices{Source: report.PricesBuiltIn, Nanoseconds: prices}, nil
 	}
-	return report.FirewallPrices{Source: report.PricesCalibrated, Kernel: c.Kernel, Processor: c.Processor, Time: &c.At, Cases: c.Cases,
-		Missing: c.Missing, Error: c.Error, New: calibrate, Nanoseconds: prices}, nil
+	return report.FirewallPrices{Source: report.PricesCalibrated, Kernel: c.Kernel, Processor: c.Processor, Time: &c.At,
+		Cases: c.Cases, Missing: c.Missing, Error: c.Error, New: calibrate, Nanoseconds: prices}, nil
 }
 
 func (a *app) firewallTrace() *cobra.Command {
@@ -129,7 +131,8 @@ func (a *app) firewallTrace() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "trace PACKET",
 		Short: "Show which rules a packet meets, without sending one",
-		Long: `Show which rules a packet meets at each hook, which of them match, how many counters increase, and what decides.
+		Long: "Show which rules a packet meets at each hook, which of them match, how many counters increase, " +
+			`and what decides.
 PACKET is a shape in one argument: in NAME and out NAME, protocol, source -> destination with ports, and the
 state of the connection (new, established, related, invalid, untracked; new if none is given). With both
 interfaces it is forwarded, with in alone received, with out alone sent. A condition on anything else (a
@@ -188,7 +191,8 @@ func (a *app) rulesets(ctx context.Context, from string) ([]*ruleset.Ruleset, er
 }
 
 // watchRules waits and returns the rules with the packets of that time on their counters.
-func (a *app) watchRules(ctx context.Context, before []*ruleset.Ruleset, span time.Duration) ([]*ruleset.Ruleset, error) {
+func (a *app) watchRules(ctx context.Context, before []*ruleset.Ruleset,
+	span time.Duration) ([]*ruleset.Ruleset, error) {
 	select {
 	case <-ctx.Done():
 		return nil, ctx.Err()

@@ -52,8 +52,8 @@ func TestGeneratedPages(t *testing.T) {
 // TestRegistry checks the form of the registry: unique codes, whole sentences, a full explanation
 // for every code with a rule, and a place for every rule in the order of certainty.
 func TestRegistry(t *testing.T) {
-	rules := []evidence.Code{evidence.LinkRateReached, evidence.MeasurementUnreliable, evidence.NoTraffic, evidence.LocalDrops,
-		evidence.Healthy}
+	rules := []evidence.Code{evidence.LinkRateReached, evidence.MeasurementUnreliable, evidence.NoTraffic,
+		evidence.LocalDrops, evidence.Healthy}
 	rules = append(rules, disks.Codes()...)
 	for _, r := range diagnose.Rules() {
 		rules = append(rules, r.Code)

@@ -33,7 +33,8 @@
 //	linerate/addresses.json  [{"index","cidr"}]
 //	linerate/routes.json     [Route as in linerate.inspect/1]
 //	linerate/ethtool.json    {"eth0":{"driver","bus","speed_bits_per_second","duplex","rings",
-//	                         "coalesce","features","channels","statistics","card": Card as in linerate.inspect/1}}
+//	                         "coalesce","features","channels","statistics",
+//	                         "card": Card as in linerate.inspect/1}}
 //	linerate/qdiscs.json     [{"interface","kind","parent","handle","drops_total","requeues_total",
 //	                         "overlimits_total","backlog_bytes","backlog_packets",
 //	                         "bytes_total","packets_total","parameters"}]

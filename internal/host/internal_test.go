@@ -53,9 +53,11 @@ func TestPortableSnapshot(t *testing.T) {
 func TestRoutesOfProc(t *testing.T) {
 	m := hostfs.NewMemory([]hostfs.Entry{
 		{Name: "proc/net/route",
-			Content: []byte("eth0\t0000000A\t0100020A\t0003\t0\t0\t0\t000000FF\t1500\t4096\t0\neth0\t00000000\t0100020A\t0003\t0\t0\t0\t00000000\t0\t0\t0\nshort\n")},
+			Content: []byte("eth0\t0000000A\t0100020A\t0003\t0\t0\t0\t000000FF\t1500\t4096\t0\n" +
+				"eth0\t00000000\t0100020A\t0003\t0\t0\t0\t00000000\t0\t0\t0\nshort\n")},
 		{Name: "proc/net/ipv6_route",
-			Content: []byte("00000000000000000000000000000000 00 00000000000000000000000000000000 00 fe800000000000000000000000000001 00000400 00000002 00000000 00000003     eth0\n")},
+			Content: []byte("00000000000000000000000000000000 00 00000000000000000000000000000000 00 " +
+				"fe800000000000000000000000000001 00000400 00000002 00000000 00000003     eth0\n")},
 	})
 	s, err := Root{FS: m}.Snapshot(t.Context())
 	want := []Route{

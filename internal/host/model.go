@@ -200,20 +200,26 @@ type Route struct {
 //
 // Counts:
 //
-//	Tcp.RetransSegs, TcpExt.TCPTimeouts, Udp.RcvbufErrors   /proc/net/snmp and netstat, the kernel's words
-//	Udp6.RcvbufErrors, Icmp6.InPktTooBigs                   /proc/net/snmp6; TCP counts both versions in the first
+//	Tcp.RetransSegs, TcpExt.TCPTimeouts, Udp.RcvbufErrors   /proc/net/snmp and netstat, the
+//	                                                        kernel's words
+//	Udp6.RcvbufErrors, Icmp6.InPktTooBigs                   /proc/net/snmp6; TCP counts both versions
+//	                                                        in the first
 //	IcmpMsg.InType3, .OutType3                              destination unreachable, all codes
 //	softnet.dropped, softnet.0.dropped                      all CPUs, and CPU 0; also processed, …
 //	nic.eth0.rx_bytes                                       the names of /sys/class/net/X/statistics
-//	nic.eth0.carrier_changes                                of cards on a bus: how often the link came or went
+//	nic.eth0.carrier_changes                                of cards on a bus: how often the link
+//	                                                        came or went
 //	ethtool.eth0.NAME                                       of cards on a bus, by the driver's name
 //	qdisc.eth0.drops, .requeues, .overlimits                packets; the largest figure of the tree
-//	irq.45, softirq.NET_RX, ctxt                            numbered interrupts only; context switches
+//	irq.45, softirq.NET_RX, ctxt                            numbered interrupts only; context
+//	                                                        switches
 //	softirq.NET_RX.3, softirq.NET_TX.3                      on CPU 3, if it ever ran one
 //	conntrack.drop, .early_drop, .insert_failed, .found, …  /proc/net/stat/nf_conntrack, all CPUs
 //	neigh.ipv4.table_fulls, .unresolved_discards, …         /proc/net/stat/*_cache; all namespaces
-//	nfqueue.dropped, .user_dropped                          packets that a verdict program could not take (root only)
-//	pressure.cpu.some_microseconds, pressure.memory.full_…  time in which some or all tasks waited (since Linux 4.20)
+//	nfqueue.dropped, .user_dropped                          packets that a verdict program could not
+//	                                                        take (root only)
+//	pressure.cpu.some_microseconds, pressure.memory.full_…  time in which some or all tasks waited
+//	                                                        (since Linux 4.20)
 //
 // Gauges, of which only the later reading matters:
 //
@@ -221,7 +227,8 @@ type Route struct {
 //	tcpmem.pages, udpmem.pages                              pages of memory, of the whole machine
 //	tcpmem.low_pages, .pressure_pages, .max_pages           net.ipv4.tcp_mem, and udpmem.* udp_mem
 //	sockets.tcp_inuse, .tcp_orphan, .tcp_tw, .tcp_alloc, sockets.udp_inuse
-//	sockets.tcp_orphan_max, .tcp_tw_max                     net.ipv4.tcp_max_orphans, tcp_max_tw_buckets
+//	sockets.tcp_orphan_max, .tcp_tw_max                     net.ipv4.tcp_max_orphans,
+//	                                                        tcp_max_tw_buckets
 //	sockets.port_first, .port_last                          net.ipv4.ip_local_port_range
 //	neigh.ipv4.entries, .gc_thresh1, .gc_thresh2, .gc_thresh3
 //	nfqueue.waiting                                         packets that wait for a program's verdict

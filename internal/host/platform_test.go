@@ -65,7 +65,8 @@ func TestCardAndSteering(t *testing.T) {
 		at + "/subsystem_device": "0x0004",
 		at + "/link/l1_aspm":     "1", at + "/link/l0s_aspm": "0", at + "/link/l1_1_aspm": "1", at + "/link/clkpm": "1",
 		at + "/physfn -> ../0000:02:00.0": "", "sys/devices/pci0000:00/0000:02:00.0/": "",
-		"linerate/ethtool.json": `{"eth0":{"driver":"iavf","bus":"0000:03:00.0","card":{"firmware_version":"8.30","pause":{"autonegotiated":true,"rx":true,"tx":false}},
+		"linerate/ethtool.json": `{"eth0":{"driver":"iavf","bus":"0000:03:00.0","card":{"firmware_version":"8.30",` +
+			`"pause":{"autonegotiated":true,"rx":true,"tx":false}},
 			"statistics":{"rx_missed_errors":9,"tx_packets":5,"no_such_counter":7}}}`,
 		"linerate/links.json": `[{"index":2,"name":"eth0","mtu_bytes":1500,"up":true,"carrier":false}]`,
 	}
@@ -106,8 +107,9 @@ func TestCardAndSteering(t *testing.T) {
 // platformFiles are a host with everything that surrounds a card.
 func platformFiles() map[string]string {
 	files := map[string]string{
-		"proc/cpuinfo":              "processor\t: 0\n\nprocessor\t: 1\n\nprocessor\t: 2",
-		"proc/stat":                 "cpu  0 0 0 0 0 0 0 0\ncpu0 100 0 100 700 0 0 0 100\ncpu1 100 0 100 800 0 0 0 0\ncpu2 0 0 0 0 0 0 0 0",
+		"proc/cpuinfo": "processor\t: 0\n\nprocessor\t: 1\n\nprocessor\t: 2",
+		"proc/stat": "cpu  0 0 0 0 0 0 0 0\ncpu0 100 0 100 700 0 0 0 100\ncpu1 100 0 100 800 0 0 0 0\n" +
+			"cpu2 0 0 0 0 0 0 0 0",
 		"proc/net/stat/arp_cache":   "entries  allocs\n000001f4 00000001",
 		"proc/net/stat/ndisc_cache": "entries  allocs\n00000003 00000001",
 		"proc/net/sockstat":         "TCP: inuse 20 orphan 1 tw 12 alloc 30 mem 99\nUDP: inuse 5 mem 3",
@@ -121,9 +123,12 @@ func platformFiles() map[string]string {
 		"sys/devices/system/cpu/cpuidle/current_governor_ro":   "menu",
 		"sys/devices/system/cpu/cpu0/cpufreq/scaling_max_freq": "2000000",
 		"sys/devices/system/cpu/cpu0/cpufreq/scaling_driver":   "intel_pstate",
-		"linerate/qdiscs.json": `[{"interface":"eth0","kind":"mq","parent":4294967295,"handle":0,"drops_total":3,"requeues_total":2,"overlimits_total":1,"backlog_bytes":9},
-			{"interface":"eth0","kind":"fq","parent":1,"handle":2147549184,"drops_total":3,"requeues_total":2,"overlimits_total":1,"backlog_bytes":9},
-			{"interface":"eth0","kind":"netem","parent":2147549187,"handle":2147614720,"drops_total":0,"requeues_total":0,"overlimits_total":0,"backlog_bytes":0}]`,
+		"linerate/qdiscs.json": `[{"interface":"eth0","kind":"mq","parent":4294967295,"handle":0,"drops_total":3,` +
+			`"requeues_total":2,"overlimits_total":1,"backlog_bytes":9},
+			{"interface":"eth0","kind":"fq","parent":1,"handle":2147549184,"drops_total":3,` +
+			`"requeues_total":2,"overlimits_total":1,"backlog_bytes":9},
+			{"interface":"eth0","kind":"netem","parent":2147549187,"handle":2147614720,"drops_total":0,` +
+			`"requeues_total":0,"overlimits_total":0,"backlog_bytes":0}]`,
 	}
 	for cpu := range 3 {
 		for n, name := range []string{"POLL", "C6"} {

@@ -25,8 +25,8 @@ func (c *Client) Apply(ctx context.Context, reason string, settings ...knob.Sett
 	// If the answer comes too late, the client does not know the ids of the changes. They are
 	// trials, so the far lease or the end of the connection undoes them.
 	var a applyAnswer
-	err := c.call(ctx, msgApply, applyCall{Reason: reason, Run: c.options.Run, For: c.options.TrialFor, Settings: settings}, &a,
-		changeBound)
+	err := c.call(ctx, msgApply, applyCall{Reason: reason, Run: c.options.Run, For: c.options.TrialFor,
+		Settings: settings}, &a, changeBound)
 	return a.IDs, err
 }
 

@@ -36,9 +36,9 @@ type LockWait struct {
 
 // lockPaths are the beginnings of functions that implement locks and the tracing of them: who waits
 // is the first function that is none.
-var lockPaths = []string{"bpf_", "__bpf_", "__traceiter_", "trace_", "__pv_queued_", "native_queued_", "queued_", "_raw_",
-	"__raw_", "do_raw_", "mutex_", "__mutex_", "rwsem_", "__rwsem", "down_", "__down_", "up_", "percpu_", "__percpu_",
-	"rt_mutex", "rt_spin", "osq_", "lock_release", "lock_acquire", "kvm_wait", "pv_"}
+var lockPaths = []string{"bpf_", "__bpf_", "__traceiter_", "trace_", "__pv_queued_", "native_queued_", "queued_",
+	"_raw_", "__raw_", "do_raw_", "mutex_", "__mutex_", "rwsem_", "__rwsem", "down_", "__down_", "up_", "percpu_",
+	"__percpu_", "rt_mutex", "rt_spin", "osq_", "lock_release", "lock_acquire", "kvm_wait", "pv_"}
 
 // LockPlace removes from a stack of names, leaf first, what belongs to the lock itself.
 func LockPlace(names []string) []string {

@@ -30,9 +30,9 @@ func TestStageOf(t *testing.T) {
 		"tcp_v4_rcv": "TCP rx", "tcp_write_xmit": "TCP tx", "nft_do_chain": "netfilter", "nft_some_new_eval": "netfilter",
 		"__nf_conntrack_find_get": "conntrack/NAT", "_copy_to_iter": "copy", "finish_task_switch.isra.0": "sched",
 		"kmem_cache_alloc_noprof": "memory alloc", "tcp_clean_rtx_queue.constprop.0": "TCP rx",
-		"bpf_prog_6deef7357e7b4530_filter": "BPF", "dev_gro_receive": "GRO", "vsnprintf": profile.StageOther, "ext4_readdir": "files",
-		"skb_release_data": "skb alloc/free", "pv_native_safe_halt": "idle", "m_freem": "skb alloc/free",
-		"_mtx_lock_sleep": "lock",
+		"bpf_prog_6deef7357e7b4530_filter": "BPF", "dev_gro_receive": "GRO", "vsnprintf": profile.StageOther,
+		"ext4_readdir": "files", "skb_release_data": "skb alloc/free", "pv_native_safe_halt": "idle",
+		"m_freem": "skb alloc/free", "_mtx_lock_sleep": "lock",
 	} {
 		if got := profile.StageOf(name); got != want {
 			t.Errorf("%s is in %q, want %q", name, got, want)
@@ -142,7 +142,8 @@ func TestMoved(t *testing.T) {
 		return 0
 	}
 	p := fill(true)
-	if p.Moved != 50 || own(p, "try_to_wake_up") != 30 || own(p, "__irq_exit_rcu") != 20 || own(p, "handle_softirqs") != 6 {
+	if p.Moved != 50 || own(p, "try_to_wake_up") != 30 || own(p, "__irq_exit_rcu") != 20 ||
+		own(p, "handle_softirqs") != 6 {
 		t.Errorf("moved %d: %+v", p.Moved, p.Functions)
 	}
 	if own(p, "finish_task_switch") != 9 {
@@ -185,8 +186,8 @@ func TestSymbols(t *testing.T) {
 			t.Errorf("%#x: %q %q %#x %v, want %+v", c.at, name, module, offset, ok, c)
 		}
 	}
-	if _, err := profile.ReadSymbols(strings.NewReader("0000000000000000 T _text\n0000000000000000 t tcp_ack\n")); !errors.Is(
-		err, profile.ErrHidden) || !errors.Is(err, os.ErrPermission) {
+	if _, err := profile.ReadSymbols(strings.NewReader("0000000000000000 T _text\n" +
+		"0000000000000000 t tcp_ack\n")); !errors.Is(err, profile.ErrHidden) || !errors.Is(err, os.ErrPermission) {
 		t.Errorf("hidden addresses: %v", err)
 	}
 	if _, err := profile.ReadSymbols(strings.NewReader("zzz\n")); err == nil {
@@ -236,7 +237,8 @@ func TestIntervals(t *testing.T) {
 				}
 			}
 			if held < runs*93/100 || heldPrice < runs*93/100 {
-				t.Errorf("share %v, bursts %v: %d of %d intervals hold the share, %d the price", share, burst, held, runs, heldPrice)
+				t.Errorf("share %v, bursts %v: %d of %d intervals hold the share, %d the price", share, burst, held, runs,
+					heldPrice)
 			}
 		}
 	}

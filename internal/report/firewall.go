@@ -22,8 +22,9 @@ const (
 // blame.
 type FirewallDocument struct {
 	Envelope
-	From     string            `json:"from,omitempty"` // the file; absent for this host
-	Programs []string          `json:"programs"`       // that the rules are of: nft, iptables-legacy, iptables-nft, ipfw, pf
+	From string `json:"from,omitempty"` // the file; absent for this host
+	// Programs are those that the rules are of: nft, iptables-legacy, iptables-nft, ipfw, pf.
+	Programs []string          `json:"programs"`
 	Hooks    []FirewallHook    `json:"hooks"`
 	Costly   []FirewallRule    `json:"costly"` // by position times hits
 	NeverHit int               `json:"never_hit_total"`
@@ -59,9 +60,10 @@ type FirewallPrices struct {
 	Processor string     `json:"processor,omitempty"`
 	Time      *time.Time `json:"time,omitempty"`
 	Cases     int        `json:"cases_total,omitempty"`
-	Missing   []string   `json:"missing,omitempty"`     // cases without their program or module, whose prices are in proportion
-	Error     float64    `json:"error_ratio,omitempty"` // median of the cases
-	New       bool       `json:"new,omitempty"`         // by this command
+	// Missing are cases without their program or module, whose prices are in proportion.
+	Missing []string `json:"missing,omitempty"`
+	Error   float64  `json:"error_ratio,omitempty"` // median of the cases
+	New     bool     `json:"new,omitempty"`         // by this command
 
 	Nanoseconds cost.Prices `json:"nanoseconds"`
 }
@@ -129,8 +131,8 @@ func NewFirewall(e Envelope, from string, all []FirewallCost, prices FirewallPri
 		program := string(one.Rules.Program)
 		d.Programs = append(d.Programs, program)
 		for _, h := range one.Cost.Hooks {
-			hook := FirewallHook{Name: h.Name, Program: program, Rules: h.Rules, PerPacket: tenth(h.PerPacket), Nanoseconds: tenth(h.Nanoseconds),
-				Counted: h.Counted, Packets: math.Round(h.Packets)}
+			hook := FirewallHook{Name: h.Name, Program: program, Rules: h.Rules, PerPacket: tenth(h.PerPacket),
+				Nanoseconds: tenth(h.Nanoseconds), Counted: h.Counted, Packets: math.Round(h.Packets)}
 			worst = worst || !h.Counted && h.Rules > 0
 			for _, c := range h.Chains {
 				chain := FirewallChain{Table: c.Table, Chain: c.Name, Priority: c.Priority, Rules: c.Rules, Uncounted: c.Uncounted,
@@ -144,15 +146,16 @@ func NewFirewall(e Envelope, from string, all []FirewallCost, prices FirewallPri
 			d.Hooks = append(d.Hooks, hook)
 		}
 		for _, r := range one.Cost.Costly {
-			d.Costly = append(d.Costly, FirewallRule{Table: r.Table, Chain: r.Chain, Position: r.Position, Handle: r.Handle, Text: r.Text,
-				Hits: math.Round(r.Hits), Looks: math.Round(r.Looks), Share: math.Round(r.Share*1e4) / 1e4})
+			d.Costly = append(d.Costly, FirewallRule{Table: r.Table, Chain: r.Chain, Position: r.Position, Handle: r.Handle,
+				Text: r.Text, Hits: math.Round(r.Hits), Looks: math.Round(r.Looks), Share: math.Round(r.Share*1e4) / 1e4})
 		}
 		for _, f := range one.Cost.Findings {
-			d.Findings = append(d.Findings, FirewallFinding{Relation: string(f.Relation), Table: f.Table, Chain: f.Chain, Position: f.Position,
-				Handle: f.Handle, Text: f.Text, Other: f.ByOther, OtherIs: f.Other})
+			d.Findings = append(d.Findings, FirewallFinding{Relation: string(f.Relation), Table: f.Table, Chain: f.Chain,
+				Position: f.Position, Handle: f.Handle, Text: f.Text, Other: f.ByOther, OtherIs: f.Other})
 		}
 		for _, c := range owner.Claims(one.Rules) {
-			d.Owners = append(d.Owners, FirewallOwner{Program: c.Program, Table: c.Family + " " + c.Table, Chains: c.Chains, How: c.How})
+			d.Owners = append(d.Owners, FirewallOwner{Program: c.Program, Table: c.Family + " " + c.Table, Chains: c.Chains,
+				How: c.How})
 		}
 		d.NeverHit += one.Cost.NeverHit
 		d.Tracking = max(d.Tracking, tenth(one.Cost.Tracking))
@@ -162,7 +165,8 @@ func NewFirewall(e Envelope, from string, all []FirewallCost, prices FirewallPri
 		d.Notes = append(d.Notes, "Where no counter saw a packet, the figures are those of a packet that matches no rule.")
 	}
 	if uncounted > 0 && !worst {
-		d.Notes = append(d.Notes, "Rules without a counter are taken to match nothing, so the figures are the highest that the counters allow.")
+		d.Notes = append(d.Notes, "Rules without a counter are taken to match nothing, so the figures are the highest "+
+			"that the counters allow.")
 	}
 	if cut {
 		d.Notes = append(d.Notes, "There are too many pairs of rules to compare all of them.")
@@ -172,7 +176,8 @@ func NewFirewall(e Envelope, from string, all []FirewallCost, prices FirewallPri
 	}
 	d.Notes = append(d.Notes, ownersNotes(d.Owners)...)
 	if d.Tracking > 0 {
-		d.Notes = append(d.Notes, fmt.Sprintf("Rules need connection tracking, which costs each packet about %.0f ns more.", d.Tracking))
+		d.Notes = append(d.Notes, fmt.Sprintf("Rules need connection tracking, which costs each packet about %.0f ns more.",
+			d.Tracking))
 	}
 	d.Notes = append(d.Notes, prices.note(from))
 	return d
@@ -230,7 +235,8 @@ func (p FirewallPrices) note(from string) string {
 		text += fmt.Sprintf(" by this command: %d rulesets in network namespaces of their own, by CPU time", p.Cases)
 	}
 	if len(p.Missing) > 0 {
-		text += fmt.Sprintf("; %d more need a program or a kernel module that is not loaded, and their prices are in proportion", len(p.Missing))
+		text += fmt.Sprintf("; %d more need a program or a kernel module that is not loaded, and their prices are in "+
+			"proportion", len(p.Missing))
 	}
 	if from != "" {
 		text += "; the rules may be of another"
@@ -271,8 +277,10 @@ type FirewallTraceRule struct {
 }
 
 // NewFirewallTrace makes the document of a packet's way through the hooks that it passes.
-func NewFirewallTrace(e Envelope, from string, p ruleset.Packet, all []*ruleset.Ruleset, hooks []string) *FirewallTraceDocument {
-	d := &FirewallTraceDocument{Envelope: e.Of(SchemaFirewallTrace), From: from, Packet: p.Text(), Hooks: []FirewallTraceHook{}}
+func NewFirewallTrace(e Envelope, from string, p ruleset.Packet, all []*ruleset.Ruleset,
+	hooks []string) *FirewallTraceDocument {
+	d := &FirewallTraceDocument{Envelope: e.Of(SchemaFirewallTrace), From: from, Packet: p.Text(),
+		Hooks: []FirewallTraceHook{}}
 	gone := false
 	for _, hook := range hooks {
 		for _, r := range all {
@@ -280,8 +288,8 @@ func NewFirewallTrace(e Envelope, from string, p ruleset.Packet, all []*ruleset.
 				continue
 			}
 			t := r.Trace(hook, p, nil)
-			h := FirewallTraceHook{Name: hook, Program: string(r.Program), Verdict: t.Verdict.String(), Rules: len(t.Steps), Lookups: t.Lookups,
-				Counters: len(t.Counters), Matched: []FirewallTraceRule{}}
+			h := FirewallTraceHook{Name: hook, Program: string(r.Program), Verdict: t.Verdict.String(), Rules: len(t.Steps),
+				Lookups: t.Lookups, Counters: len(t.Counters), Matched: []FirewallTraceRule{}}
 			if t.Decided != nil {
 				h.By = t.Decided.Name
 				if t.Policy {

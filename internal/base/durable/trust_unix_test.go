@@ -52,7 +52,8 @@ func TestTrusted(t *testing.T) {
 		if (err == nil) != (reason == "") {
 			t.Errorf("%s: %v", name, err)
 		}
-		if err != nil && (errors.Is(err, fs.ErrPermission) == (name == "own/loop") || !strings.Contains(err.Error(), reason)) {
+		if err != nil && (errors.Is(err, fs.ErrPermission) == (name == "own/loop") ||
+			!strings.Contains(err.Error(), reason)) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}

@@ -213,7 +213,8 @@ func (t Target) value(j Judgement, value string, around text) Judgement {
 	}
 	// netsh takes the word for every setting; reg and the cmdlets do not.
 	if known && strings.HasPrefix(j.Knob, "netsh:") && value == "default" {
-		j.Verdict, j.Why, j.Today, j.Source = NowDefault, "It sets the default.", "leave it out", "netsh interface tcp set global help"
+		j.Verdict, j.Why, j.Today, j.Source = NowDefault, "It sets the default.", "leave it out",
+			"netsh interface tcp set global help"
 		return j
 	}
 	if r, ok := rules.first(func(r rule) bool { return !r.asksValue() }); ok {
@@ -278,7 +279,8 @@ func (j Judgement) refused(near string) Judgement {
 			j.Today = "leave it out"
 		}
 	case near == "":
-		j.Why, j.Today = "Linux 6.18 has no setting of this name, and refuses it; patched kernels may have one.", "leave it out"
+		j.Why, j.Today = "Linux 6.18 has no setting of this name, and refuses it; patched kernels may have one.",
+			"leave it out"
 	}
 	return j
 }
@@ -389,7 +391,9 @@ func (j Judgement) againstDefault(f fact, d knob.Definition, release Release) (J
 		}
 	}
 	// A setting without effect has a default as well.
-	without := slices.ContainsFunc(f.Rules, func(r rule) bool { return !r.asksValue() && r.Verdict.Rank() > NowDefault.Rank() })
+	without := slices.ContainsFunc(f.Rules, func(r rule) bool {
+		return !r.asksValue() && r.Verdict.Rank() > NowDefault.Rank()
+	})
 	if was == "" && j.For == Linux && !without {
 		was, source, read = namespaceDefaults()[strings.TrimPrefix(j.Knob, "sysctl:")],
 			"a fresh network namespace of Linux 6.18", " (read on Linux 6.18)"

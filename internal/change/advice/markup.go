@@ -8,9 +8,11 @@ import (
 // Tags of HTML that end a piece of text, that separate cells, and that only format. Angle brackets
 // of anything else stay: route add <net>, 2>&1, <EOF.
 var (
-	breaking = regexp.MustCompile(`(?i)</?(?:p|br|li|ul|ol|tr|div|pre|table|tbody|thead|h[1-6]|dt|dd|blockquote)(?:\s[^<>]*)?/?>`)
-	cell     = regexp.MustCompile(`(?i)<t[dh](?:\s[^<>]*)?>`)
-	format   = regexp.MustCompile(`(?i)</t[dh]>|</?(?:code|b|i|em|strong|tt|kbd|samp|span|font|a|u|small|nobr|var)(?:\s[^<>]*)?>`)
+	breaking = regexp.MustCompile(`(?i)</?(?:p|br|li|ul|ol|tr|div|pre|table|tbody|thead|h[1-6]|dt|dd|blockquote)` +
+		`(?:\s[^<>]*)?/?>`)
+	cell   = regexp.MustCompile(`(?i)<t[dh](?:\s[^<>]*)?>`)
+	format = regexp.MustCompile(`(?i)</t[dh]>|</?(?:code|b|i|em|strong|tt|kbd|samp|span|font|a|u|small|nobr|var)` +
+		`(?:\s[^<>]*)?>`)
 )
 
 // entities are the character references that hide signs of a setting. They need their semicolon:

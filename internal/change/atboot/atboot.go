@@ -245,8 +245,8 @@ func Install(o Options) (Result, error) {
 }
 
 // trusted refuses a program or a state directory that another user can change: root runs the one at
-// every start, and writes what is in the other. What does not exist yet is not known, as in an image
-// that gets its program later.
+// every start, and writes what is in the other. What does not exist yet is not known, as in an
+// image that gets its program later.
 func (o Options) trusted() error {
 	disk, ok := durable.OS().(durable.Truster)
 	if !ok {

@@ -102,15 +102,18 @@ func TestInterfaces(t *testing.T) {
 			"etc/NetworkManager/conf.d/mtu.conf": "[connection-a]\nmatch-device=interface-name:eth*\nethernet.mtu=9000\n"},
 			"link:eth0/mtu", "/etc/NetworkManager/conf.d/mtu.conf:3 9000 NetworkManager"},
 		"its connection wins": {map[string]string{"usr/sbin/NetworkManager": "",
-			"etc/NetworkManager/conf.d/mtu.conf":                   "[connection]\nethernet.mtu=9000\n",
-			"etc/NetworkManager/system-connections/a.nmconnection": "[connection]\ntype=ethernet\n[ethernet]\nmac-address=52:54:00:12:34:56\nmtu=1400\n"},
+			"etc/NetworkManager/conf.d/mtu.conf": "[connection]\nethernet.mtu=9000\n",
+			"etc/NetworkManager/system-connections/a.nmconnection": "[connection]\ntype=ethernet\n[ethernet]\n" +
+				"mac-address=52:54:00:12:34:56\nmtu=1400\n"},
 			"link:eth0/mtu", "/etc/NetworkManager/system-connections/a.nmconnection:5 1400 NetworkManager"},
 		"an offload of it": {map[string]string{"usr/sbin/NetworkManager": "",
-			"run/NetworkManager/system-connections/a": "[connection]\ntype=ethernet\ninterface-name=eth0\n[ethtool]\nfeature-gro=false\n"},
+			"run/NetworkManager/system-connections/a": "[connection]\ntype=ethernet\ninterface-name=eth0\n[ethtool]\n" +
+				"feature-gro=false\n"},
 			"ethtool:eth0/feature.rx-gro", "/run/NetworkManager/system-connections/a:5 off NetworkManager"},
 		"its connection, of what it leaves to ifupdown": {map[string]string{"usr/sbin/NetworkManager": "",
 			"sbin/ifup": "", "etc/network/interfaces": "iface eth0 inet dhcp\n",
-			"etc/NetworkManager/system-connections/a.nmconnection": "[connection]\ntype=ethernet\n[ethernet]\nmtu=1400\n"}, "link:eth0/mtu", ""},
+			"etc/NetworkManager/system-connections/a.nmconnection": "[connection]\ntype=ethernet\n[ethernet]\nmtu=1400\n"},
+			"link:eth0/mtu", ""},
 		"its connection, where it does not know ifupdown": {map[string]string{"usr/sbin/NetworkManager": "",
 			"sbin/ifup": "", "etc/network/interfaces": "iface eth0 inet dhcp\n",
 			"etc/NetworkManager/NetworkManager.conf":               "[main]\nplugins=keyfile\n",
@@ -120,16 +123,22 @@ func TestInterfaces(t *testing.T) {
 			map[string]string{"etc/NetworkManager/conf.d/mtu.conf": "[connection]\nethernet.mtu=9000\n"},
 			"link:eth0/mtu", ""},
 		"rule that runs": {
-			map[string]string{"etc/udev/rules.d/70-x.rules": "SUBSYSTEM==\"net\", NAME==\"eth0\", RUN+=\"/sbin/ethtool -G $name rx 4096 tx 512\"\n"}, "ethtool:eth0/ring.tx", "/etc/udev/rules.d/70-x.rules:1 512 udev"},
+			map[string]string{"etc/udev/rules.d/70-x.rules": "SUBSYSTEM==\"net\", NAME==\"eth0\", " +
+				"RUN+=\"/sbin/ethtool -G $name rx 4096 tx 512\"\n"},
+			"ethtool:eth0/ring.tx", "/etc/udev/rules.d/70-x.rules:1 512 udev"},
 		"rule for others": {
-			map[string]string{"etc/udev/rules.d/70-x.rules": "SUBSYSTEM==\"net\", DRIVERS!=\"e1000\", ATTR{mtu}=\"9000\"\n"}, "link:eth0/mtu", ""},
+			map[string]string{"etc/udev/rules.d/70-x.rules": "SUBSYSTEM==\"net\", DRIVERS!=\"e1000\", ATTR{mtu}=\"9000\"\n"},
+			"link:eth0/mtu", ""},
 		"interfaces with ip": {
-			map[string]string{"etc/network/interfaces": "iface eth1 inet dhcp\n mtu 1300\niface eth0 inet static\n up ip link set dev $IFACE txqueuelen 2000\nauto eth0\n mtu 1200\n"},
+			map[string]string{"etc/network/interfaces": "iface eth1 inet dhcp\n mtu 1300\n" +
+				"iface eth0 inet static\n up ip link set dev $IFACE txqueuelen 2000\nauto eth0\n mtu 1200\n"},
 			"link:eth0/txqueuelen", "/etc/network/interfaces:4 2000 ifupdown"},
 		"a script of others": {map[string]string{"etc/network/if-up.d/x": "#!/bin/sh\nethtool -K eth0 gro off\n"},
 			"ethtool:eth0/feature.rx-gro", ""},
 		"a script of ours": {
-			map[string]string{"etc/network/if-up.d/linerate-0007": "#!/bin/sh\n# linerate change 0007: x\nexec /usr/sbin/ethtool -K eth0 gro off\n"}, "ethtool:eth0/feature.rx-gro", "/etc/network/if-up.d/linerate-0007:3 off ifupdown"},
+			map[string]string{"etc/network/if-up.d/linerate-0007": "#!/bin/sh\n# linerate change 0007: x\n" +
+				"exec /usr/sbin/ethtool -K eth0 gro off\n"},
+			"ethtool:eth0/feature.rx-gro", "/etc/network/if-up.d/linerate-0007:3 off ifupdown"},
 	} {
 		got := ""
 		if l, ok := bootconf.Read(files(c.files), eth0).Line(c.id); ok {

@@ -50,7 +50,8 @@ func (d *draft) tuned() []File {
 
 	var b strings.Builder
 	b.WriteString(d.header("Settings for other hosts, a TuneD profile"))
-	b.WriteString("#\n# Copy this directory, as linerate-export, into /etc/tuned/profiles, or into /etc/tuned where that is not there; then:\n# tuned-adm profile linerate-export\n" +
+	b.WriteString("#\n# Copy this directory, as linerate-export, into /etc/tuned/profiles, or into /etc/tuned where " +
+		"that is not there; then:\n# tuned-adm profile linerate-export\n" +
 		"# With reapply_sysctl=1 in tuned-main.conf, the default, files of /etc/sysctl.d win over this profile.\n")
 	b.WriteString("[main]\nsummary=Settings exported by linerate on another host\n")
 	if len(d.interfaces) > 0 {

@@ -112,7 +112,8 @@ func startGuard(ctx context.Context, o GuardOptions) (*Guard, error) {
 		_ = life.Close() // The other end has no reader.
 		return nil, err
 	}
-	guard := &Guard{mode: o.Mode, pid: command.Process.Pid, is: guardianOf(command.Process.Pid), life: life, exited: make(chan struct{})}
+	guard := &Guard{mode: o.Mode, pid: command.Process.Pid, is: guardianOf(command.Process.Pid), life: life,
+		exited: make(chan struct{})}
 	go func() {
 		defer close(guard.exited)
 		_ = command.Wait() // Reaps the process; its log has the reason why it ended.

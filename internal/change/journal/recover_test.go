@@ -131,7 +131,8 @@ func TestInterruptedWrite(t *testing.T) {
 		"not written": {"256", time.Hour, "256", "", "undone by recovery: interrupted half way"},
 		"written":     {"1000", time.Hour, "256", "", "undone by recovery: interrupted half way"},
 		"rounded": {"1024", time.Second, "256", "",
-			"undone by recovery: interrupted half way; it held 1024, neither 256 nor 1000, and was treated as the driver's rounding of our write"},
+			"undone by recovery: interrupted half way; it held 1024, neither 256 nor 1000, and was treated as " +
+				"the driver's rounding of our write"},
 		"of another clock": {"1024", -time.Minute, "1024", "1024",
 			"undone by recovery: interrupted half way; changed by another program to 1024 and left alone"},
 		"by whom, so late": {"1024", time.Hour, "1024", "1024",
@@ -306,7 +307,8 @@ func TestCommitNoticesForeignValues(t *testing.T) {
 	k.set(mtu, "1400")
 	err := j.Commit(t.Context(), "1", "2")
 	if !errors.Is(err, journal.ErrForeign) ||
-		err.Error() != "commit change 0002 of link:eth0/mtu: nothing was committed: changed by another program since: it holds 1400, not 9000" {
+		err.Error() != "commit change 0002 of link:eth0/mtu: nothing was committed: changed by another program since: "+
+			"it holds 1400, not 9000" {
 		t.Error(err)
 	}
 	for _, c := range j.Changes() {

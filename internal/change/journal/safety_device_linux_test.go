@@ -278,7 +278,8 @@ func TestReadOnlyState(t *testing.T) {
 		must(t, "mount --bind "+state+" "+state+"; mount -o remount,bind,ro "+state)
 		// The journal opens, because undo must work; only a new change is refused.
 		ro := liveJournal(t, state)
-		if _, err := ro.Apply(t.Context(), journal.Request{}, settings("link:a0/mtu", "9000")...); !errors.Is(err, unix.EROFS) ||
+		if _, err := ro.Apply(t.Context(), journal.Request{},
+			settings("link:a0/mtu", "9000")...); !errors.Is(err, unix.EROFS) ||
 			!errors.Is(err, journal.ErrUnwritable) {
 			t.Errorf("apply: %v", err)
 		}

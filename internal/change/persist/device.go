@@ -40,7 +40,8 @@ func (p *Planner) device(s *Step, d bootconf.Device) {
 		s.Line = byHand(id, v)
 		if id.Kind() == knob.KindQdisc {
 			s.Line = fmt.Sprintf(
-				"the parameter %s of the discipline at the root of %s: [%s] of a .network file, tc.qdiscs of a NetworkManager connection, or `tc qdisc change` in ifup",
+				"the parameter %s of the discipline at the root of %s: [%s] of a .network file, tc.qdiscs of a "+
+					"NetworkManager connection, or `tc qdisc change` in ifup",
 				id.Attribute(), d.Name, "FairQueueing, CAKE, …")
 		}
 		return
@@ -122,11 +123,13 @@ func (p *Planner) link(s *Step, d bootconf.Device, setting string) bool {
 	s.only(Link, "/etc/systemd/network/"+base+".d/90-linerate-"+s.Change.ID+".conf", "[Link]\n"+setting)
 	s.Files = append(shared, s.Files...)
 	for _, file := range winner.Doubtful {
-		s.Notes = append(s.Notes, file+" comes first and may apply instead: its [Match] has conditions that linerate cannot check here")
+		s.Notes = append(s.Notes, file+" comes first and may apply instead: its [Match] has conditions that linerate "+
+			"cannot check here")
 	}
 	if p.exists("usr/sbin/update-initramfs", "usr/bin/dracut", "usr/bin/mkinitcpio") {
 		s.Notes = append(s.Notes,
-			"if the card's driver is loaded from the initial ramdisk, make that anew: update-initramfs -u, dracut -f or mkinitcpio -P")
+			"if the card's driver is loaded from the initial ramdisk, make that anew: update-initramfs -u, dracut -f or "+
+				"mkinitcpio -P")
 	}
 	return true
 }

@@ -132,7 +132,8 @@ func (p *Planner) sysctl(s *Step) {
 	s.only(Sysctl, "/etc/sysctl.d/90-linerate-"+s.Change.ID+".conf", id.Attribute()+" = "+string(s.Change.To)+"\n")
 	if path := id.Path(); len(path) > 1 && path[1] == "netfilter" {
 		s.Notes = append(s.Notes,
-			"it exists only while nf_conntrack is loaded: list that module in /etc/modules-load.d, so that it loads before sysctl.d is read")
+			"it exists only while nf_conntrack is loaded: list that module in /etc/modules-load.d, so that it loads "+
+				"before sysctl.d is read")
 	}
 }
 
@@ -147,7 +148,8 @@ func (p *Planner) module(s *Step) {
 	}
 	if p.builtIn(module) {
 		s.Line = fmt.Sprintf(
-			"%s.%s, on the kernel's command line: the module is built in, so that no file of /etc/modprobe.d is read for it", module, assignment)
+			"%s.%s, on the kernel's command line: the module is built in, so that no file of /etc/modprobe.d is read for it",
+			module, assignment)
 		return
 	}
 	s.only(Modprobe, "/etc/modprobe.d/90-linerate-"+c.ID+".conf", "options "+module+" "+assignment+"\n")
@@ -227,10 +229,11 @@ func (p *Planner) exists(names ...string) bool {
 func byHand(id knob.ID, v knob.Value) string {
 	switch id.Kind() {
 	case knob.KindRoute:
-		return fmt.Sprintf("the attribute %s %s of the route %s, where that route is configured: [Route] of a .network file, ipv4.routes of a NetworkManager connection, or `ip route` in ifup",
-			id.Attribute(), v, id.Subject())
+		return fmt.Sprintf("the attribute %s %s of the route %s, where that route is configured: [Route] of a .network "+
+			"file, ipv4.routes of a NetworkManager connection, or `ip route` in ifup", id.Attribute(), v, id.Subject())
 	case knob.KindIRQ:
-		return fmt.Sprintf("a boot unit that finds the interrupt again, because number %s is this boot's alone, and IRQBALANCE_BANNED_INTERRUPTS or a policy script for irqbalance", id.Subject())
+		return fmt.Sprintf("a boot unit that finds the interrupt again, because number %s is this boot's alone, and "+
+			"IRQBALANCE_BANNED_INTERRUPTS or a policy script for irqbalance", id.Subject())
 	case knob.KindNFS:
 		return fmt.Sprintf("%s=%s among the options of %s in /etc/fstab", id.Attribute(), v, id.Subject())
 	case knob.KindCPU:

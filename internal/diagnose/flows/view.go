@@ -176,12 +176,12 @@ func notLocalDrops(f *evidence.Flow, repaired float64) string {
 // the hosts' own turns are the round trip. Four facts together take the place of that arithmetic:
 //
 //   - The sender waited for the window for LimitedShare of its busy time.
-//   - The reader never let its buffer run full: a reader that is slow, or waits for its CPU, closes the
-//     window (TCPToZeroWindowAdv), which a small buffer with a quick reader does not.
+//   - The reader never let its buffer run full: a reader that is slow, or waits for its CPU, closes
+//     the window (TCPToZeroWindowAdv), which a small buffer with a quick reader does not.
 //   - No queue builds up, which the window would merely bound.
 //   - Eight windows carry more than one, which they do not on a link that is full. Two hosts that
-//     share CPUs may have no time for more; then eight windows must at least not wait in a queue: at
-//     a full link they would, and the round trip would be that of all eight.
+//     share CPUs may have no time for more; then eight windows must at least not wait in a queue:
+//     at a full link they would, and the round trip would be that of all eight.
 func heldOnShortPath(f *evidence.Flow) bool {
 	c := f.Receiver.Run.Counters
 	if !f.ShortPath() || f.Queued() || f.Share(f.RwndLimitedSeconds) < evidence.LimitedShare || f.Streams > fewStreams ||

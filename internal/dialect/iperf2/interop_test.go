@@ -128,7 +128,8 @@ func TestTripTimesWithRealClient(t *testing.T) {
 		out, j := realClient(t, "-u", "--trip-times", "-b", "1m", "-t", "0.3", "-l", length)
 		line := j.Await(t, 1, "received")[0]
 		m := regexp.MustCompile(`received (\d+) of (\d+) datagrams`).FindStringSubmatch(line)
-		lost := regexp.MustCompile(` (\d+)/ *(\d+) \([^)]*\) +([0-9.]+)/([0-9.]+)/([0-9.]+)/[0-9.]+ ms`).FindStringSubmatch(out)
+		lost := regexp.MustCompile(` (\d+)/ *(\d+) \([^)]*\) +([0-9.]+)/([0-9.]+)/([0-9.]+)/[0-9.]+ ms`).
+			FindStringSubmatch(out)
 		if m == nil || lost == nil {
 			t.Fatalf("log %s\nprogram:\n%s", line, out)
 		}

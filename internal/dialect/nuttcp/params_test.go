@@ -12,10 +12,20 @@ import (
 
 // Lines of clients of nuttcp 6.1.2, and the shorter line of an older one.
 const (
-	lineTCP  = "buflen = 65536, nbuf = 20, win = 0, nstream = 3, rate = 4294967295, port = 15010, trans = 1, braindead = 0, timeout = 0.000000, udp = 0, vers = 6.1.2, interval = 0.000000, reverse = 0, format = 2048, traceroute = 0, irate = 0, thirdparty = _NULL_ , multicast = 0 , datamss = 0 , tos = 0 , nbuf_bytes = 0 , rate_pps = 0 , nodelay = 0\n"
-	lineUDP  = "buflen = 500, nbuf = 2147483647, win = 1048576, nstream = 1, rate = 1000, port = 15010, trans = 0, braindead = 0, timeout = 0.500000, udp = 1, vers = 6.1.2, interval = 0.200000, reverse = 0, format = 2117, traceroute = 0, irate = 0, thirdparty = _NULL_ , multicast = 0 , datamss = 0 , tos = 0 , nbuf_bytes = 0 , rate_pps = 0 , nodelay = 0\n"
-	lineOpts = "buflen = 65536, nbuf = 2147483647, win = 0, nstream = 1, rate = 4294967295, port = 15010, trans = 1, braindead = 0, timeout = 10.000000, udp = 0, vers = 6.1.2, interval = 0.000000, reverse = 1, format = 2048, traceroute = 0, irate = 0, thirdparty = _NULL_ , multicast = 0 , datamss = 500 , tos = 20 , nbuf_bytes = 0 , rate_pps = 0 , nodelay = 1\n"
-	lineOld  = "buflen = 8192, nbuf = 2048, win = 0, nstream = 1, rate = 0, port = 5001, trans = 1, braindead = 0, timeout = 1, udp = 0, vers = 5.0.1\n"
+	lineTCP = "buflen = 65536, nbuf = 20, win = 0, nstream = 3, rate = 4294967295, port = 15010, trans = 1, " +
+		"braindead = 0, timeout = 0.000000, udp = 0, vers = 6.1.2, interval = 0.000000, reverse = 0, format = 2048, " +
+		"traceroute = 0, irate = 0, thirdparty = _NULL_ , multicast = 0 , datamss = 0 , tos = 0 , nbuf_bytes = 0 , " +
+		"rate_pps = 0 , nodelay = 0\n"
+	lineUDP = "buflen = 500, nbuf = 2147483647, win = 1048576, nstream = 1, rate = 1000, port = 15010, trans = 0, " +
+		"braindead = 0, timeout = 0.500000, udp = 1, vers = 6.1.2, interval = 0.200000, reverse = 0, format = 2117, " +
+		"traceroute = 0, irate = 0, thirdparty = _NULL_ , multicast = 0 , datamss = 0 , tos = 0 , nbuf_bytes = 0 , " +
+		"rate_pps = 0 , nodelay = 0\n"
+	lineOpts = "buflen = 65536, nbuf = 2147483647, win = 0, nstream = 1, rate = 4294967295, port = 15010, trans = 1, " +
+		"braindead = 0, timeout = 10.000000, udp = 0, vers = 6.1.2, interval = 0.000000, reverse = 1, format = 2048, " +
+		"traceroute = 0, irate = 0, thirdparty = _NULL_ , multicast = 0 , datamss = 500 , tos = 20 , nbuf_bytes = 0 , " +
+		"rate_pps = 0 , nodelay = 1\n"
+	lineOld = "buflen = 8192, nbuf = 2048, win = 0, nstream = 1, rate = 0, port = 5001, trans = 1, braindead = 0, " +
+		"timeout = 1, udp = 0, vers = 5.0.1\n"
 )
 
 func TestParamsOfTheProgram(t *testing.T) {
@@ -95,11 +105,16 @@ func TestLines(t *testing.T) {
 	part = figures{bytes: 25000, elapsed: 200060 * time.Microsecond, packets: 50, sentBytes: 25000}
 	total := figures{bytes: 50000, elapsed: 400640 * time.Microsecond, packets: 100, sentBytes: 50000}
 	for format, want := range map[int]string{
-		0:             "    0.0238 MB /   0.20 sec =    0.9997 Mbps     0 /    50 ~drop/pkt  0.00 ~%loss\n",
-		1 | 4:         "    0.0238 MB /   0.20 sec =    0.9997 Mbps     0 /    50 ~drop/pkt  0.00 ~%loss Tot:     0.0477 MB /   0.40 sec =    0.9984 Mbps     0 /   100 ~drop/pkt  0.00 ~%loss Trans:     0.0238 MB Tot:     0.0477 MB\n",
-		64:            "megabytes=0.0238 real_sec=0.20 rate_Mbps=0.9997 drop=0 pkt=50 data_loss=0.00000\n",
-		64 | 1:        "megabytes=0.0238 real_sec=0.20 rate_Mbps=0.9997 drop=0 pkt=50 data_loss=0.00000 tx_megabytes=0.0238\n",
-		64 | 5:        "megabytes=0.0238 real_sec=0.20 rate_Mbps=0.9997 drop=0 pkt=50 data_loss=0.00000 total_megabytes=0.0477 total_real_sec=0.40 total_rate_Mbps=0.9984 drop=0 pkt=100 data_loss=0.00000 tx_megabytes=0.0238 tx_total_megabytes=0.0477\n",
+		0: "    0.0238 MB /   0.20 sec =    0.9997 Mbps     0 /    50 ~drop/pkt  0.00 ~%loss\n",
+		1 | 4: "    0.0238 MB /   0.20 sec =    0.9997 Mbps     0 /    50 ~drop/pkt  0.00 ~%loss " +
+			"Tot:     0.0477 MB /   0.40 sec =    0.9984 Mbps     0 /   100 ~drop/pkt  0.00 ~%loss " +
+			"Trans:     0.0238 MB Tot:     0.0477 MB\n",
+		64: "megabytes=0.0238 real_sec=0.20 rate_Mbps=0.9997 drop=0 pkt=50 data_loss=0.00000\n",
+		64 | 1: "megabytes=0.0238 real_sec=0.20 rate_Mbps=0.9997 drop=0 pkt=50 data_loss=0.00000 " +
+			"tx_megabytes=0.0238\n",
+		64 | 5: "megabytes=0.0238 real_sec=0.20 rate_Mbps=0.9997 drop=0 pkt=50 data_loss=0.00000 " +
+			"total_megabytes=0.0477 total_real_sec=0.40 total_rate_Mbps=0.9984 drop=0 pkt=100 data_loss=0.00000 " +
+			"tx_megabytes=0.0238 tx_total_megabytes=0.0477\n",
 		8 | 16:        "    0.0238 MB /   0.20 sec =    0.9997 Mbps\n",
 		formatNoDrops: "    0.0238 MB /   0.20 sec =    0.9997 Mbps  0.00 ~%loss\n",
 	} {
@@ -110,13 +125,16 @@ func TestLines(t *testing.T) {
 	}
 	end := figures{bytes: 5 * megabyte / 4, elapsed: 1050 * time.Millisecond, calls: 22, cpu: 0.02, user: 0.01,
 		system: 0.01}
-	want := "nuttcp-r: 1.2500 MB in 1.05 real seconds = 1219.05 KB/sec = 9.9864 Mbps\nnuttcp-r: 1.2500 MB in 0.02 CPU seconds = 64000.00 KB/cpu sec\n" +
-		"nuttcp-r: 22 I/O calls, msec/call = 47.73, calls/sec = 20.95\nnuttcp-r: 0.0user 0.0sys 0:01real 2% 0i+0d 0maxrss 0+0pf 0+0csw\n"
+	want := "nuttcp-r: 1.2500 MB in 1.05 real seconds = 1219.05 KB/sec = 9.9864 Mbps\n" +
+		"nuttcp-r: 1.2500 MB in 0.02 CPU seconds = 64000.00 KB/cpu sec\n" +
+		"nuttcp-r: 22 I/O calls, msec/call = 47.73, calls/sec = 20.95\n" +
+		"nuttcp-r: 0.0user 0.0sys 0:01real 2% 0i+0d 0maxrss 0+0pf 0+0csw\n"
 	if d := cmp.Diff(want, report(tcp, end)); d != "" {
 		t.Errorf("report (-want +got):\n%s", d)
 	}
 	tcp.format, tcp.transmit = 64, false
-	want = "nuttcp-t: megabytes=1.2500 real_seconds=1.05 rate_KBps=1219.05 rate_Mbps=9.9864\nnuttcp-t: megabytes=1.2500 cpu_seconds=0.02 KB_per_cpu_second=64000.00\n" +
+	want = "nuttcp-t: megabytes=1.2500 real_seconds=1.05 rate_KBps=1219.05 rate_Mbps=9.9864\n" +
+		"nuttcp-t: megabytes=1.2500 cpu_seconds=0.02 KB_per_cpu_second=64000.00\n" +
 		"nuttcp-t: retrans=0\nnuttcp-t: io_calls=22 msec_per_call=47.73 calls_per_sec=20.95\n" +
 		"nuttcp-t: stats=cpu user=0.0 system=0.0 elapsed=0:01 cpu=2% memory=0i+0d-0maxrss io=0+0pf swaps=0+0csw\n"
 	if d := cmp.Diff(want, report(tcp, end)); d != "" {
@@ -132,9 +150,12 @@ func TestLines(t *testing.T) {
 func TestReportOfTheProgram(t *testing.T) {
 	f := far{retrans: -1}
 	for line := range strings.Lines("   73.9375 MB /   0.50 sec = 1240.4257 Mbps     0 retrans\nDONE\n" +
-		"nuttcp-t: v6.1.2: socket\nnuttcp-t: buflen=65536, nbuf=20, nstream=1, port=15010 tcp -> 127.0.0.1\nnuttcp-t: send window size = 4194304, receive window size = 131072\n" +
-		"nuttcp-t: 342.1250 MB in 1.00 real seconds = 349867.18 KB/sec = 2866.1119 Mbps\nnuttcp-t: 342.1250 MB in 0.05 CPU seconds = 7367584.28 KB/cpu sec\n" +
-		"nuttcp-t: retrans = 3\nnuttcp-t: 5478 I/O calls, msec/call = 0.19, calls/sec = 5470.67\nnuttcp-t: 0.0user 0.0sys 0:01real 4% 0i+0d 970maxrss 0+0pf 5475+8csw\n") {
+		"nuttcp-t: v6.1.2: socket\nnuttcp-t: buflen=65536, nbuf=20, nstream=1, port=15010 tcp -> 127.0.0.1\n" +
+		"nuttcp-t: send window size = 4194304, receive window size = 131072\n" +
+		"nuttcp-t: 342.1250 MB in 1.00 real seconds = 349867.18 KB/sec = 2866.1119 Mbps\n" +
+		"nuttcp-t: 342.1250 MB in 0.05 CPU seconds = 7367584.28 KB/cpu sec\n" +
+		"nuttcp-t: retrans = 3\nnuttcp-t: 5478 I/O calls, msec/call = 0.19, calls/sec = 5470.67\n" +
+		"nuttcp-t: 0.0user 0.0sys 0:01real 4% 0i+0d 970maxrss 0+0pf 5475+8csw\n") {
 		f.read(strings.TrimSpace(line))
 	}
 	if want := (far{known: true, bytes: 342*megabyte + megabyte/8, seconds: 1, cpu: 0.05, retrans: 3}); f != want {

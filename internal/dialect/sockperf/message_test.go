@@ -102,8 +102,9 @@ func TestJudgeDatagrams(t *testing.T) {
 		t.Errorf("logged too early: %q", said.Lines())
 	}
 	b.sweep(8*time.Second, false)
-	want := []string{"sockperf 192.0.2.7:4000 over udp: 4 messages of 156 bytes in all, 2 answered in 0.0 s, 2 lost on the way here; " +
-		"1 not answered: over this host's limits of packets and bytes; 4 not answered: not sockperf messages"}
+	want := []string{"sockperf 192.0.2.7:4000 over udp: 4 messages of 156 bytes in all, 2 answered in 0.0 s, " +
+		"2 lost on the way here; 1 not answered: over this host's limits of packets and bytes; " +
+		"4 not answered: not sockperf messages"}
 	if diff := cmp.Diff(want, said.Lines()); diff != "" {
 		t.Error(diff)
 	}

@@ -311,7 +311,8 @@ func (w *walker) taken(t *ruleset.Table, c *ruleset.Chain) (sum float64) {
 // base walks the packets of a base chain.
 func (w *walker) base(e entry) Chain {
 	t, c, entering := e.table, e.chain, e.packets
-	out := Chain{Table: t.Family + " " + t.Name, Name: c.Name, Priority: c.Priority, Rules: len(c.Rules), Counted: entering > 0}
+	out := Chain{Table: t.Family + " " + t.Name, Name: c.Name, Priority: c.Priority, Rules: len(c.Rules),
+		Counted: entering > 0}
 	packets := entering
 	if !out.Counted {
 		packets = 1
@@ -383,7 +384,8 @@ func (w *walker) walk(t *ruleset.Table, c *ruleset.Chain, packets, scale float64
 }
 
 // follow carries the n packets that matched a rule on, and returns those that reach the next one.
-func (w *walker) follow(t *ruleset.Table, r *ruleset.Rule, n, reach float64, counted bool, out *walked, joining map[int]float64) float64 {
+func (w *walker) follow(t *ruleset.Table, r *ruleset.Rule, n, reach float64, counted bool, out *walked,
+	joining map[int]float64) float64 {
 	into := func(name string, packets float64) float64 {
 		to := t.Chain(name)
 		if to == nil || packets <= 0 {

@@ -317,7 +317,8 @@ walk:
 		}
 	}
 	settle()
-	if proposed >= 0 && (out.end < 0 || p.names.actions[out.end].text[:min(6, len(p.names.actions[out.end].text))] == "policy") {
+	if proposed >= 0 && (out.end < 0 ||
+		p.names.actions[out.end].text[:min(6, len(p.names.actions[out.end].text))] == "policy") {
 		out.end = proposed
 	}
 	return out, ""

@@ -21,7 +21,8 @@ import (
 // packets through both and compares all counters that both have, and how many packets were
 // forwarded. Packets enter at their In and leave at the Out of the first one; only those of IPv4
 // are sent. It needs root and the programs nft and ip.
-func Kernel(ctx context.Context, before, after *ruleset.Ruleset, packets []ruleset.Packet, repeat int) (KernelResult, error) {
+func Kernel(ctx context.Context, before, after *ruleset.Ruleset, packets []ruleset.Packet,
+	repeat int) (KernelResult, error) {
 	var out KernelResult
 	var got [2]map[*ruleset.Counter]uint64
 	var passed [2]uint64
@@ -73,7 +74,8 @@ const witness = `table inet linerate_witness {
 }
 `
 
-func inKernel(ctx context.Context, r *ruleset.Ruleset, packets []ruleset.Packet, repeat int) (map[*ruleset.Counter]uint64, uint64, error) {
+func inKernel(ctx context.Context, r *ruleset.Ruleset, packets []ruleset.Packet,
+	repeat int) (map[*ruleset.Counter]uint64, uint64, error) {
 	if len(packets) == 0 {
 		return nil, 0, fmt.Errorf("no packet to send")
 	}
@@ -90,8 +92,9 @@ func inKernel(ctx context.Context, r *ruleset.Ruleset, packets []ruleset.Packet,
 		commands = append(commands, []string{"ip", "link", "set", name, "arp", "off", "up"})
 	}
 	commands = append(commands, []string{"ip", "route", "add", "default", "dev", to})
-	settings := map[string]string{"net/ipv4/ip_forward": "1", "net/ipv4/conf/all/rp_filter": "0", "net/ipv4/conf/default/rp_filter": "0",
-		"net/ipv6/conf/all/disable_ipv6": "1", "net/ipv6/conf/default/disable_ipv6": "1"}
+	settings := map[string]string{"net/ipv4/ip_forward": "1", "net/ipv4/conf/all/rp_filter": "0",
+		"net/ipv4/conf/default/rp_filter": "0", "net/ipv6/conf/all/disable_ipv6": "1",
+		"net/ipv6/conf/default/disable_ipv6": "1"}
 	for name, value := range settings {
 		if err := os.WriteFile("/proc/sys/"+name, []byte(value), 0o644); err != nil && !os.IsNotExist(err) {
 			return nil, 0, fmt.Errorf("set %s: %w", name, err)

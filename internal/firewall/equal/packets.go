@@ -115,8 +115,8 @@ func (p *pair) packets(c, d *ruleset.Chain) func(func(ruleset.Packet) bool) {
 			table *ruleset.Table
 			chain *ruleset.Chain
 		}{{p.old, c}, {p.now, d}} {
-			m := &compiler{axes: p.axes, names: newNames(), table: x.table, called: func(string) bool { return false }, counted: p.counted,
-				most: p.limits.Entries}
+			m := &compiler{axes: p.axes, names: newNames(), table: x.table, called: func(string) bool { return false },
+				counted: p.counted, most: p.limits.Entries}
 			// What cannot be compiled to its end still has the entries before it.
 			_, _ = m.compile(x.chain, roots)
 			entries = append(entries, m.entries...)

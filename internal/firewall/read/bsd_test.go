@@ -62,7 +62,8 @@ func TestIPFW(t *testing.T) {
 		got := r.Trace(read.BSDHook, ruleset.Packet{In: c.in, Out: c.out, Source: netip.MustParseAddr(c.source),
 			Destination: netip.MustParseAddr(c.destination), Protocol: c.protocol, SourcePort: c.sport}, nil)
 		if len(got.Steps) != c.rules || got.Verdict != c.verdict || sum(got.Counters) != c.counted {
-			t.Errorf("%s: %d rules, %s, counted %d; want %d, %s, %d", c.name, len(got.Steps), got.Verdict, sum(got.Counters), c.rules, c.verdict, c.counted)
+			t.Errorf("%s: %d rules, %s, counted %d; want %d, %s, %d", c.name, len(got.Steps), got.Verdict, sum(got.Counters),
+				c.rules, c.verdict, c.counted)
 		}
 	}
 	chain := r.Tables[0].Chains[0]
@@ -98,7 +99,8 @@ func TestPF(t *testing.T) {
 			t.Errorf("%s: %d rules, %s; want %d, %s", c.name, len(got.Steps), got.Verdict, c.rules, c.verdict)
 		}
 	}
-	if rule := r.Tables[0].Chains[0].Rules[1]; rule.Comment != "default" || rule.Evaluations != 900 || rule.Counters()[0].Packets != 90 {
+	if rule := r.Tables[0].Chains[0].Rules[1]; rule.Comment != "default" || rule.Evaluations != 900 ||
+		rule.Counters()[0].Packets != 90 {
 		t.Errorf("%+v", rule)
 	}
 }

@@ -28,7 +28,8 @@ func TestLive(t *testing.T) {
 			}
 			return nil
 		}
-		if err := load("table ip t {\n chain c {\n type filter hook output priority 0\n udp dport 9 counter packets 5 bytes 50 drop\n }\n}\n"); err != nil {
+		if err := load("table ip t {\n chain c {\n type filter hook output priority 0\n" +
+			" udp dport 9 counter packets 5 bytes 50 drop\n }\n}\n"); err != nil {
 			return err
 		}
 		before, err := read.Live(ctx)
@@ -36,7 +37,8 @@ func TestLive(t *testing.T) {
 			return err
 		}
 		for range 3 {
-			send(ruleset.Packet{Source: netip.MustParseAddr("127.0.0.1"), Destination: netip.MustParseAddr("127.0.0.1"), DestinationPort: 9})
+			send(ruleset.Packet{Source: netip.MustParseAddr("127.0.0.1"), Destination: netip.MustParseAddr("127.0.0.1"),
+				DestinationPort: 9})
 		}
 		after, err := read.Live(ctx)
 		if err != nil {
@@ -72,7 +74,8 @@ func TestAny(t *testing.T) {
 		want ruleset.Program
 	}{
 		{`{"nftables": []}`, ruleset.NFT}, {saved, ruleset.IPTablesLegacy}, {savedSets + saved, ruleset.IPTablesLegacy},
-		{ipfwList, ruleset.IPFW}, {pfList, ruleset.PF}, {strings.Replace(saved, "v1.8.9", "v1.8.9 (nf_tables)", 1), ruleset.IPTablesNFT},
+		{ipfwList, ruleset.IPFW}, {pfList, ruleset.PF},
+		{strings.Replace(saved, "v1.8.9", "v1.8.9 (nf_tables)", 1), ruleset.IPTablesNFT},
 	} {
 		r, err := read.Any([]byte(c.text))
 		if err != nil || r.Program != c.want {

@@ -147,7 +147,8 @@ func (n *nftReader) chain(t *ruleset.Table, h head, b json.RawMessage) error {
 	if err := json.Unmarshal(b, &c); err != nil {
 		return err
 	}
-	made := &ruleset.Chain{Name: h.Name, Handle: h.Handle, Comment: h.Comment, Type: c.Type, Hook: c.Hook, Priority: c.Prio, Devices: c.Dev}
+	made := &ruleset.Chain{Name: h.Name, Handle: h.Handle, Comment: h.Comment, Type: c.Type, Hook: c.Hook,
+		Priority: c.Prio, Devices: c.Dev}
 	switch c.Policy {
 	case "accept":
 		made.Policy = ruleset.Accept

@@ -67,14 +67,16 @@ func TestIPTables(t *testing.T) {
 		{"set", "wg0", "10.9.1.1", "10.1.2.3", 17, 69, ruleset.StateNew, 4, ruleset.Drop, 5 + 2},
 		{"set, excluded", "wg0", "10.9.9.1", "10.1.2.3", 17, 69, ruleset.StateNew, 5, ruleset.Drop, 12},
 	} {
-		got := r.Trace("input", ruleset.Packet{In: c.in, Source: netip.MustParseAddr(c.source), Destination: netip.MustParseAddr(c.destination),
-			Protocol: c.protocol, DestinationPort: c.port, State: c.state}, nil)
+		got := r.Trace("input", ruleset.Packet{In: c.in, Source: netip.MustParseAddr(c.source),
+			Destination: netip.MustParseAddr(c.destination), Protocol: c.protocol, DestinationPort: c.port,
+			State: c.state}, nil)
 		var sum uint64
 		for _, n := range got.Counters {
 			sum += n.Packets
 		}
 		if len(got.Steps) != c.rules || got.Verdict != c.verdict || sum != c.counted {
-			t.Errorf("%s: %d rules, %s, counted %d; want %d, %s, %d", c.name, len(got.Steps), got.Verdict, sum, c.rules, c.verdict, c.counted)
+			t.Errorf("%s: %d rules, %s, counted %d; want %d, %s, %d", c.name, len(got.Steps), got.Verdict, sum, c.rules,
+				c.verdict, c.counted)
 		}
 	}
 	input := r.Tables[0].Chain("INPUT")
@@ -86,8 +88,10 @@ func TestIPTables(t *testing.T) {
 func TestIPTablesBad(t *testing.T) {
 	for _, c := range []struct{ name, text, want string }{
 		{"half", "*filter\n:INPUT ACCEPT [0:0]\n-A INPUT -j ACCEPT\n", "no COMMIT"},
-		{"half a line", "*filter\n:INPUT ACCEPT [0:0]\n-A INPUT -s\nCOMMIT\n", "line 3: chain INPUT, rule 1: -s: the text ends in the middle"},
-		{"half a quote", "*filter\n:INPUT ACCEPT [0:0]\n-A INPUT -m comment --comment \"a b\nCOMMIT\n", "a quote without its end"},
+		{"half a line", "*filter\n:INPUT ACCEPT [0:0]\n-A INPUT -s\nCOMMIT\n",
+			"line 3: chain INPUT, rule 1: -s: the text ends in the middle"},
+		{"half a quote", "*filter\n:INPUT ACCEPT [0:0]\n-A INPUT -m comment --comment \"a b\nCOMMIT\n",
+			"a quote without its end"},
 		{"no chain", "*filter\n-A INPUT -j ACCEPT\nCOMMIT\n", "chain INPUT is not declared"},
 		{"other text", "{\"nftables\": []}", "is in no table"},
 		{"empty", "", "no table"},
@@ -99,7 +103,8 @@ func TestIPTablesBad(t *testing.T) {
 			t.Errorf("%s: %v, want %q", c.name, err, c.want)
 		}
 	}
-	for _, text := range []string{"add x 1.2.3.4", "create x hash:ip\nadd x 1.2.3.4,5.6.7.8.9.10", "create x hash:ip\nadd x one", "*filter"} {
+	for _, text := range []string{"add x 1.2.3.4", "create x hash:ip\nadd x 1.2.3.4,5.6.7.8.9.10",
+		"create x hash:ip\nadd x one", "*filter"} {
 		if sets, err := read.IPSet(strings.NewReader(text)); err == nil {
 			t.Errorf("%q: %d sets", text, len(sets))
 		}

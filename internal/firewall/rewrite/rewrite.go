@@ -143,7 +143,8 @@ func classify(r *ruleset.Rule, g *equal.Regions) *item {
 	for _, s := range r.Statements {
 		switch s := s.(type) {
 		case ruleset.Match:
-			if at != matching || s.Negated || s.Set != nil && (s.Set.Name != "" || counting(s.Set)) || len(s.Key) != 1 || s.Key[0].Bits > 0 ||
+			if at != matching || s.Negated || s.Set != nil && (s.Set.Name != "" || counting(s.Set)) || len(s.Key) != 1 ||
+				s.Key[0].Bits > 0 ||
 				slices.ContainsFunc(it.key, func(t ruleset.Term) bool { return t.Field == s.Key[0].Field }) {
 				it.simple = false
 				continue
@@ -196,7 +197,9 @@ func classify(r *ruleset.Rule, g *equal.Regions) *item {
 }
 
 func counting(s *ruleset.Set) bool {
-	return s.Counting || slices.ContainsFunc(s.Elements, func(e ruleset.Element) bool { return e.Counter != nil || e.Comment != "" })
+	return s.Counting || slices.ContainsFunc(s.Elements, func(e ruleset.Element) bool {
+		return e.Counter != nil || e.Comment != ""
+	})
 }
 
 // builder makes the new chains of one table.

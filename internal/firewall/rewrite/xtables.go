@@ -206,7 +206,8 @@ const longestChain = 28
 
 // short makes a name of a chain that iptables takes.
 func (b *builder) short(chain string, f ruleset.Field, at ruleset.Range) string {
-	side := map[ruleset.Field]string{ruleset.InInterface: "i", ruleset.OutInterface: "o", ruleset.Source: "s", ruleset.Destination: "d"}[f]
+	side := map[ruleset.Field]string{ruleset.InInterface: "i", ruleset.OutInterface: "o", ruleset.Source: "s",
+		ruleset.Destination: "d"}[f]
 	base, _, _ := strings.Cut(chain, "-")
 	want := base + "-" + side + "-" + strings.TrimSuffix(strings.Trim(f.FormatRange(at), `"`), "*")
 	if len(want) > longestChain || b.taken[want] {

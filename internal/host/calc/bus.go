@@ -45,8 +45,8 @@ func (b Bus) Result() (*Result, error) {
 			return nil, err
 		}
 		goodput := float64(b.Link) * ceiling.GoodputRatio(mtu, false, false)
-		r.add("TCP payload of the link", goodput, BitsPerSecond, "link × payload of a frame with MTU %d / its bytes on the wire",
-			mtu)
+		r.add("TCP payload of the link", goodput, BitsPerSecond,
+			"link × payload of a frame with MTU %d / its bytes on the wire", mtu)
 		r.add("usable rate for each bit of the link", usable/float64(b.Link), Number, "usable rate / link")
 		if b.Kind == "isa" {
 			r.add("rate through memory on the card", bus.SharedMemoryRate(goodput, slot.CapacityBitsPerSec), BitsPerSecond,

@@ -54,11 +54,14 @@ func GoodputRatio(mtu int, ipv6, timestamps bool) float64 {
 //	link:IF              bit rate of the wire; lower ones and other kinds follow
 //	goodput:IF           TCP payload that the wire carries in full frames
 //	bus:IF               the rate that a card gets in its slot
-//	interrupts:IF        the fixed interrupt rate × the frames that the receive rings hold, on the wire
-//	polling:IF           the fixed interrupt rate × netdev_budget, on the wire; a later round takes the rest
+//	interrupts:IF        the fixed interrupt rate × the frames that the receive rings hold,
+//	                     on the wire
+//	polling:IF           the fixed interrupt rate × netdev_budget, on the wire;
+//	                     a later round takes the rest
 //	ring:IF@8ms          what a receive ring takes, on the wire, while it is not emptied
 //	interrupts:IF@64B    the same in the smallest frames, if full ones do not reach it; also polling
-//	window:receive@20ms  what the socket buffers carry in one flow over a path of that round trip; also window:send
+//	window:receive@20ms  what the socket buffers carry in one flow over a path of that round trip;
+//	                     also window:send
 //
 // The ceilings of packets are absent if the link is full before they are reached: they appear only
 // on hosts where they can bind. The estimate of [Core] needs a measurement and is not included.

@@ -65,7 +65,8 @@ func TestParseRefuses(t *testing.T) {
 		`[{"drivers":["x"],"source":"s","counters":[{"name":"a","class":"no-such","meaning":"m"}]}]`,
 		`[{"drivers":["x"],"source":"","counters":[{"name":"a","class":"bus","meaning":"m"}]}]`,
 		`[{"drivers":["x"],"source":"s","counters":[{"name":"a","class":"bus","meaning":""}]}]`,
-		`[{"drivers":["x"],"source":"s","counters":[{"name":"a","class":"bus","meaning":"m"},{"name":"a","class":"bus","meaning":"m"}]}]`,
+		`[{"drivers":["x"],"source":"s","counters":[{"name":"a","class":"bus","meaning":"m"},` +
+			`{"name":"a","class":"bus","meaning":"m"}]}]`,
 	} {
 		if d, err := parse([]byte(bad)); err == nil {
 			t.Errorf("%s: taken: %v", bad, d)

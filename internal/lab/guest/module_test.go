@@ -12,7 +12,8 @@ import (
 
 func TestModuleInfo(t *testing.T) {
 	info := parseModuleInfo(
-		[]byte("license=GPL v2\x00alias=pci:v8086\x00alias=pci:v1af4\x00depends=virtio-ring,virtio,\x00\x00name=virtio_net\x00junk"))
+		[]byte("license=GPL v2\x00alias=pci:v8086\x00alias=pci:v1af4\x00" +
+			"depends=virtio-ring,virtio,\x00\x00name=virtio_net\x00junk"))
 	if got, want := info.depends(), []string{"virtio_ring", "virtio"}; !cmp.Equal(got, want) {
 		t.Errorf("depends %q; want %q", got, want)
 	}

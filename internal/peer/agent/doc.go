@@ -13,13 +13,19 @@
 // One JSON object a line in each direction, alternately, any number of times. A question has at
 // most 256 bytes:
 //
-//	{"ask":"hello"}                                 {"version":"1.2.3","state":"/var/lib/linerate"}
-//	{"ask":"stamp"}                                 {"stamp":"20480-1763812800000000000 …"}     changes whenever one of them has changed
-//	{"ask":"history"}                               {"changes":[…]}                             as in linerate.history/1, oldest first
-//	{"ask":"runs"}                                  {"runs":["20261122-130405-7f3a",…]}         newest first
-//	{"ask":"run","id":"20261122-130405-7f3a"}       {"document":{…}}                            as it is stored, without blanks
-//	{"ask":"measurements"}                          {"runs":["20261122-130405-7f3a",…]}         newest first
-//	{"ask":"measurement","id":"20261122-…"}         {"document":{…}}                            as it is stored, without blanks
+//	{"ask":"hello"}                            {"version":"1.2.3","state":"/var/lib/linerate"}
+//	{"ask":"stamp"}                            {"stamp":"20480-1763812800000000000 …"}
+//	                                             changes whenever one of them has changed
+//	{"ask":"history"}                          {"changes":[…]}
+//	                                             as in linerate.history/1, oldest first
+//	{"ask":"runs"}                             {"runs":["20261122-130405-7f3a",…]}
+//	                                             newest first
+//	{"ask":"run","id":"20261122-130405-7f3a"}  {"document":{…}}
+//	                                             as it is stored, without blanks
+//	{"ask":"measurements"}                     {"runs":["20261122-130405-7f3a",…]}
+//	                                             newest first
+//	{"ask":"measurement","id":"20261122-…"}    {"document":{…}}
+//	                                             as it is stored, without blanks
 //
 // A failed question is answered by {"error":"…"}, with "missing":true if no object has that name. A
 // line that is no question of this list is answered by an error, and the server closes the

@@ -113,7 +113,8 @@ func waits(all []bpf.Wait, symbols *profile.Symbols, took float64) []profile.Loc
 		out[i].PerSecond, out[i].Ratio = float64(out[i].Waits)/took, out[i].Seconds/took
 	}
 	slices.SortFunc(out, func(x, y profile.LockWait) int {
-		return cmp.Or(cmp.Compare(y.Seconds, x.Seconds), cmp.Compare(x.Function, y.Function), cmp.Compare(x.Callers, y.Callers))
+		return cmp.Or(cmp.Compare(y.Seconds, x.Seconds), cmp.Compare(x.Function, y.Function),
+			cmp.Compare(x.Callers, y.Callers))
 	})
 	return out
 }

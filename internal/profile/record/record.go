@@ -171,8 +171,8 @@ func Run(ctx context.Context, o Options) (*profile.Profile, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := &recording{o: o, event: event, period: periodOf(event, o.Rate, cost), builder: profile.NewBuilder(event.Name, event.Timer),
-		names: make(map[int]string), cache: make(map[uint64]place)}
+	r := &recording{o: o, event: event, period: periodOf(event, o.Rate, cost),
+		builder: profile.NewBuilder(event.Name, event.Timer), names: make(map[int]string), cache: make(map[uint64]place)}
 	p, err := r.run(ctx, cpus, symbols)
 	if err != nil {
 		return nil, err
@@ -398,7 +398,8 @@ func (r *recording) place(address uint64) place {
 	if name, module, offset, ok := r.symbols.Resolve(address); ok {
 		at = place{r.builder.Frame(profile.Frame{Name: name, Module: module}), int64(offset)}
 	} else {
-		at.frame = r.builder.Frame(profile.Frame{Name: "0x" + strconv.FormatUint(address&^0xfff, 16), Kind: profile.NamelessFrame})
+		at.frame = r.builder.Frame(profile.Frame{Name: "0x" + strconv.FormatUint(address&^0xfff, 16),
+			Kind: profile.NamelessFrame})
 	}
 	if len(r.cache) < 1<<20 {
 		r.cache[address] = at

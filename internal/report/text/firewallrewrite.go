@@ -20,7 +20,8 @@ func firewallRewrite(w io.Writer, d *report.FirewallDocument, s Style) error {
 		if r.Counted {
 			by = "weighed by the counters"
 		}
-		p.head("A packet meets " + decimal(r.After) + " rules instead of " + decimal(r.Before) + " (" + r.Program + "), " + by)
+		p.head("A packet meets " + decimal(r.After) + " rules instead of " + decimal(r.Before) + " (" +
+			r.Program + "), " + by)
 		for _, c := range r.Changed {
 			p.line("  %s %s: %d rules before, %d after", c.Table, c.Chain, c.Before, c.After)
 		}
@@ -32,7 +33,8 @@ func firewallRewrite(w io.Writer, d *report.FirewallDocument, s Style) error {
 			words.Counted(r.Proof.Cells, "cell"), words.Counted(r.Proof.Packets, "traced packet"))
 	}
 	for _, k := range r.Kept {
-		p.wrapped("", strings.TrimSpace(k.Table+" "+k.Chain)+" keeps its rules, because the new ones are not proven to be equal: "+k.Why)
+		p.wrapped("", strings.TrimSpace(k.Table+" "+k.Chain)+
+			" keeps its rules, because the new ones are not proven to be equal: "+k.Why)
 	}
 	for _, n := range r.Notes {
 		p.wrapped("", n)

@@ -135,7 +135,8 @@ func ResolverLab(w io.Writer, d *report.ResolverLabDocument, s Style) error {
 	p := &printer{w: w, s: s}
 	p.line("%s", s.bold(clean(fmt.Sprintf("%s, %s names", d.Version, unit.FormatCount(float64(d.Names))))))
 	p.line("")
-	t := newTable("options", ">answers", ">p50", ">p99", ">lost", ">hits", ">evicted", ">upstream", ">a change is seen after")
+	t := newTable("options", ">answers", ">p50", ">p99", ">lost", ">hits", ">evicted", ">upstream",
+		">a change is seen after")
 	for _, r := range d.Rows {
 		if !r.Started {
 			t.row(r.Name, cell{"does not start", s.red})

@@ -256,7 +256,8 @@ func TestNames(t *testing.T) {
 		}
 	}
 	long := "a123456789012345678901234567890123456789012345678901234567890123"
-	for _, name := range []string{"..", "a..b", ".a", long, `a\`, `\256`, fmt.Sprintf("%[1]s.%[1]s.%[1]s.%[1]s.xy", long[:62])} {
+	for _, name := range []string{"..", "a..b", ".a", long, `a\`, `\256`,
+		fmt.Sprintf("%[1]s.%[1]s.%[1]s.%[1]s.xy", long[:62])} {
 		if got, err := message.AppendName(nil, name); err == nil {
 			t.Errorf("%q packs to %q, want an error", name, got)
 		}

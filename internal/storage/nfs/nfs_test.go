@@ -108,7 +108,8 @@ func TestWrapped(t *testing.T) {
 
 // TestSurroundings compares with fstab and read-ahead.
 func TestSurroundings(t *testing.T) {
-	tree := recorded(t, "telegraf", "etc/fstab", "# x\n1.2.3.4:/storage/NFS /NFS nfs rsize=1048576,wsize=32768,nconnect=4 0 0\n",
+	tree := recorded(t, "telegraf",
+		"etc/fstab", "# x\n1.2.3.4:/storage/NFS /NFS nfs rsize=1048576,wsize=32768,nconnect=4 0 0\n",
 		"proc/self/mountinfo", "60 1 0:52 / /NFS rw - nfs 1.2.3.4:/storage/NFS rw\n",
 		"sys/class/bdi/0:52/read_ahead_kb", "16\n")
 	m := judged(t, tree)[0]

@@ -231,8 +231,10 @@ func TestNetnsEveryEthtoolKnobAnswers(t *testing.T) {
 // The catalogue knows every moderation parameter that the kernel's family has, and every one of
 // them has the form that reading gives.
 func TestEveryModerationParameterIsKnown(t *testing.T) {
-	for _, key := range strings.Fields(`rx-usecs rx-frames rx-usecs-irq rx-frames-irq tx-usecs tx-frames tx-usecs-irq tx-frames-irq
-		stats-block-usecs adaptive-rx adaptive-tx pkt-rate-low rx-usecs-low rx-frames-low tx-usecs-low tx-frames-low pkt-rate-high
+	for _, key := range strings.Fields(`rx-usecs rx-frames rx-usecs-irq rx-frames-irq tx-usecs tx-frames tx-usecs-irq ` +
+		`tx-frames-irq
+		stats-block-usecs adaptive-rx adaptive-tx pkt-rate-low rx-usecs-low rx-frames-low tx-usecs-low tx-frames-low ` +
+		`pkt-rate-high
 		rx-usecs-high rx-frames-high tx-usecs-high tx-frames-high sample-interval cqe-mode-tx cqe-mode-rx
 		tx-aggr-max-bytes tx-aggr-max-frames tx-aggr-time-usecs`) {
 		d, ok := knob.Catalogue().Lookup(knob.ID("ethtool:eth0/coalesce." + key))

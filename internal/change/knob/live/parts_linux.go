@@ -135,7 +135,8 @@ const dmaLatency = "dma_latency"
 // it was written to is closed, so that some process would have to hold the file for as long as the
 // change is to last, across the end of this program, of its guard and of the machine's next start.
 var errHeld = fmt.Errorf(
-	"%w: the kernel keeps it only while a process holds the file open; cpu:N/resume_latency sets the same for one processor, and stays", knob.ErrReadOnly)
+	"%w: the kernel keeps it only while a process holds the file open; cpu:N/resume_latency sets the same for "+
+		"one processor, and stays", knob.ErrReadOnly)
 
 func (k processorKnobs) read(subject, attribute string) (knob.Value, error) {
 	if subject != "all" || attribute != dmaLatency {

@@ -29,7 +29,8 @@ type PCIDevice struct {
 // devices may contain brackets of their own, so the ids are the last ones of their line.
 var (
 	pciHead = regexp.MustCompile(
-		`^((?:[0-9a-f]{4,8}:)?[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]) .*\[([0-9a-f]{4}):([0-9a-f]{4})\](?: \(rev [0-9a-f]{2}\))?(?: \(prog-if .*\))?$`)
+		`^((?:[0-9a-f]{4,8}:)?[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]) .*\[([0-9a-f]{4}):([0-9a-f]{4})\]` +
+			`(?: \(rev [0-9a-f]{2}\))?(?: \(prog-if .*\))?$`)
 	pciPair   = regexp.MustCompile(`\[([0-9a-f]{4}):([0-9a-f]{4})\]$`)
 	pciLink   = regexp.MustCompile(`Speed ([0-9.]+)GT/s[^,]*, Width x([0-9]+)`)
 	pciIRQ    = regexp.MustCompile(`routed to IRQ ([0-9]+)`)

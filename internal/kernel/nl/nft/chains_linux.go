@@ -43,8 +43,9 @@ func Generation() (uint32, error) {
 	}
 	defer c.Close()
 	messages, err := c.Execute(netlink.Message{
-		Header: netlink.Header{Type: netlink.HeaderType(unix.NFNL_SUBSYS_NFTABLES<<8 | unix.NFT_MSG_GETGEN), Flags: netlink.Request},
-		Data:   []byte{unix.AF_UNSPEC, 0, 0, 0}, // struct nfgenmsg
+		Header: netlink.Header{Type: netlink.HeaderType(unix.NFNL_SUBSYS_NFTABLES<<8 | unix.NFT_MSG_GETGEN),
+			Flags: netlink.Request},
+		Data: []byte{unix.AF_UNSPEC, 0, 0, 0}, // struct nfgenmsg
 	})
 	if err != nil {
 		return 0, fmt.Errorf("read generation of the firewall: %w", unsupported(err))
