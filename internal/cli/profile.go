@@ -90,7 +90,8 @@ pmcstat -G, stacks of DTrace, or a pprof file. profile compare shows what differ
 	flags.StringVar(&f.cpus, "cpu", "", "sample only these CPUs, as in 0-3,8")
 	flags.StringSliceVar(&f.interfaces, "interface", nil,
 		"count the packets of these interfaces (default: all that stand on no other; lo if no other has traffic)")
-	flags.IntVar(&f.rate, "rate", 0, "samples per second and CPU of cpu-clock, 10 to 2000 (default: by the cost of a sample)")
+	flags.IntVar(&f.rate, "rate", 0,
+		"samples per second and CPU of cpu-clock, 10 to 2000 (default: by the cost of a sample)")
 	flags.StringVar(&f.with, "with", "", "run a test to this `TARGET` meanwhile")
 	flags.StringVar(&f.test, "test", "stream", "the test with --with: stream, udp or rr")
 	flags.StringVar(&f.from, "from", "", "read a profile from `FILE`, - for standard input, instead of this host")
@@ -108,7 +109,8 @@ pmcstat -G, stacks of DTrace, or a pprof file. profile compare shows what differ
 func (a *app) profiled(cmd *cobra.Command, f *profileFlags) (*report.ProfileDocument, error) {
 	changed := cmd.Flags().Changed
 	if f.from != "" {
-		for _, name := range []string{"duration", "event", "cpu", "interface", "rate", "with", "test", "parallel", "reverse", "no-exact"} {
+		for _, name := range []string{"duration", "event", "cpu", "interface", "rate", "with", "test",
+			"parallel", "reverse", "no-exact"} {
 			if changed(name) {
 				return nil, usagef("--%s: a profile that is read from a file has no use for it", name)
 			}

@@ -89,7 +89,8 @@ and packets (small datagrams that arrive). The terms are:
 	c.Flags().StringVar(&f.knobs, "knobs", "",
 		"try only knobs that match one of these comma-separated globs, also those that no finding proposes")
 	c.Flags().StringVar(&f.html, "html", "", "also write the result as one self-contained page to this file")
-	c.Flags().DurationVar(&f.budget, "budget", 10*time.Minute, "time for the whole run, diagnoses included; at least "+leastBudget.String())
+	c.Flags().DurationVar(&f.budget, "budget", 10*time.Minute,
+		"time for the whole run, diagnoses included; at least "+leastBudget.String())
 	c.Flags().IntVar(&f.trials, "max-trials", 20, "most candidates to try")
 	c.Flags().DurationVar(&f.soak, "soak", 0,
 		"wait this long after the commit, test the changes again, and undo them if the gain is gone")

@@ -11,7 +11,8 @@
 //
 //	settings of iperf 2                                      iperf2
 //	from an address whose data a nuttcp test waits for       nuttcp
-//	anything else                                            ttcp where it is accepted, otherwise iperf2, whose server receives anything
+//	anything else                                            ttcp where it is accepted, otherwise
+//	                                                         iperf2, whose server receives anything
 //
 // Datagrams are handed over by the same rules. All datagrams of an address go to the dialect that
 // its first one was handed to.

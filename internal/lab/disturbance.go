@@ -40,7 +40,8 @@ func readUsage() (u usage, ok bool) {
 		return u, false
 	}
 	c := lines[0] // the sum over all CPUs
-	u = usage{all: c.User + c.System + c.IRQ + c.SoftIRQ + c.Steal + c.Idle, idle: c.Idle, stolen: c.Steal, programs: c.User + c.System}
+	u = usage{all: c.User + c.System + c.IRQ + c.SoftIRQ + c.Steal + c.Idle, idle: c.Idle, stolen: c.Steal,
+		programs: c.User + c.System}
 	u.own = treeOf(os.Getpid(), readProcesses())
 	return u, true
 }

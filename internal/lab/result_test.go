@@ -77,8 +77,10 @@ func TestJudgeBesideOthers(t *testing.T) {
 	}{
 		"another finding": {Result{Scenario: tunable, Found: "cpu-saturated", Proof: whole}, true, false},
 		"nothing kept":    {Result{Scenario: tunable, Found: "path-loss", Proof: whole}, true, false},
-		"too slow":        {Result{Scenario: tunable, Found: "path-loss", Kept: kept, Healthy: 100, After: 50, Proof: whole}, true, false},
-		"good":            {Result{Scenario: tunable, Found: "path-loss", Kept: kept, Healthy: 100, After: 95, Proof: whole}, false, true},
+		"too slow": {Result{Scenario: tunable, Found: "path-loss", Kept: kept, Healthy: 100, After: 50,
+			Proof: whole}, true, false},
+		"good": {Result{Scenario: tunable, Found: "path-loss", Kept: kept, Healthy: 100, After: 95,
+			Proof: whole}, false, true},
 		"not all back": {Result{Scenario: tunable, Found: "cpu-saturated",
 			Proof: Proof{Compared: 1, Left: []Value{{Host: "near", Knob: "w"}}}}, false, false},
 		"a change that nothing needed": {Result{Scenario: sound, Found: "healthy", Kept: kept, Proof: whole}, false, false},

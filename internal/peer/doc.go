@@ -46,16 +46,19 @@
 // Messages of package wire. Calls carry an id and are answered in order; all but "cancel" get
 // exactly one answer:
 //
-//	hello         {protocol, linerate, host, confirms}  → {protocol, linerate, host, os, arch, allow_tuning, tuning}; must come first
+//	hello         {protocol, linerate, host, confirms}  → {protocol, linerate, host, os, arch,
+//	                                            allow_tuning, tuning}; must come first
 //	snapshot                                  → host.Snapshot
 //	history                                   → {changes}
 //	knob.read     {knob}                      → {value}
 //	change.apply  {reason, for, settings}     → {ids}
 //	change.undo   {ids}                       → {outcomes}
-//	change.commit {ids}                       → {token, within_nanoseconds}: a data connection with the token has
-//	                                            to carry 64 KiB in both directions within that time
+//	change.commit {ids}                       → {token, within_nanoseconds}: a data connection with
+//	                                            the token has to carry 64 KiB in both directions
+//	                                            within that time
 //	change.confirm                            → {} once it did; otherwise the changes were undone
-//	run.open      {spec}                      → {token}, then package traffic's own test.* messages both ways
+//	run.open      {spec}                      → {token}, then package traffic's own test.* messages
+//	                                            both ways
 //	run.close                                 → {}
 //	cancel        {cancel: id}                the client no longer wants the call with that id
 //

@@ -63,11 +63,12 @@ type helloCall struct {
 
 // Info is what the far side reports about itself.
 type Info struct {
-	Protocol    int    `json:"protocol"`
-	Linerate    string `json:"linerate"` // its version
-	Host        string `json:"host"`     // as the host names itself; Client.Info adds its target where this host has that name
-	OS          string `json:"os"`       // GOOS
-	Arch        string `json:"arch"`     // GOARCH
+	Protocol int    `json:"protocol"`
+	Linerate string `json:"linerate"` // its version
+	// As the host names itself; Client.Info adds its target where this host has that name.
+	Host        string `json:"host"`
+	OS          string `json:"os"`   // GOOS
+	Arch        string `json:"arch"` // GOARCH
 	AllowTuning bool   `json:"allow_tuning"`
 	Tuning      string `json:"tuning,omitempty"` // what may be changed, for knob.ParsePermission
 }

@@ -324,8 +324,9 @@ func (m *Meter) meetCPU(g *gauge, name string, labels map[string]string) {
 // reading returns sorted copies, because the meter's own values change with the next reading.
 func (m *Meter) reading(r *sample.Reading, seconds float64) Reading {
 	out := Reading{Time: r.Time.UTC().Truncate(time.Millisecond), Seconds: seconds, TCP: m.tcp, UDP: m.udp,
-		Drops: m.drops.list(), Warnings: append(slices.Clone(r.Warnings), m.unread()...), NoTCP: !m.met["tcp_segments_sent_total"],
-		Interfaces: make([]Interface, 0, len(m.interfaces)), CPUs: make([]CPU, 0, len(m.cpus))}
+		Drops: m.drops.list(), Warnings: append(slices.Clone(r.Warnings), m.unread()...),
+		NoTCP: !m.met["tcp_segments_sent_total"], Interfaces: make([]Interface, 0, len(m.interfaces)),
+		CPUs: make([]CPU, 0, len(m.cpus))}
 	if m.tcp.Sent > 0 {
 		out.TCP.Retransmitted = min(m.tcp.Retransmits/m.tcp.Sent, 1)
 	}

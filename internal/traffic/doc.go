@@ -48,13 +48,16 @@
 //
 // Messages are of types test.*, in this order; n is near, f is far:
 //
-//	n→f test.start  {spec}        f→n test.accept {…}         spec is within limits, connections may come
+//	n→f test.start  {spec}        f→n test.accept {…}         spec is within limits, connections
+//	                                                          may come
 //	n opens its data connections  f→n test.ready              all of them are here
 //	n→f test.go                   both sides start, but for senders of amounts or datagrams
-//	f→n test.steady               the far receiver has reached its steady state (only when asked to find it)
+//	f→n test.steady               the far receiver has reached its steady state
+//	                              (only when asked to find it)
 //	n→f test.mark                 the near counters are read: open the window
 //	f→n test.opened               the far window is open; the near one opens now
-//	f→n test.interval             interim results; both directions: test.beat once a second, a sign of life
+//	f→n test.interval             interim results; both directions: test.beat once
+//	                              a second, a sign of life
 //	both test.full                all of an amount has arrived (stream)
 //	both test.sent  {streams}     what each stream sent in the window (udp)
 //	n→f test.curtail              the window ends now, with what was measured until then

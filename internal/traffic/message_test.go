@@ -168,7 +168,8 @@ func TestFiguresThatContradictThemselves(t *testing.T) {
 		want bool // they are possible
 	}{
 		{`{}`, true},
-		{`{"udp_received":{"sent_packets_total":10,"received_packets_total":3,"lost_packets_total":7,"seconds":0.5,"jitter_seconds":0.001}}`, true},
+		{`{"udp_received":{"sent_packets_total":10,"received_packets_total":3,"lost_packets_total":7,` +
+			`"seconds":0.5,"jitter_seconds":0.001}}`, true},
 		{`{"udp_received":{"sent_packets_total":10,"received_packets_total":11}}`, false},
 		{`{"udp_received":{"sent_packets_total":10,"received_packets_total":3,"lost_packets_total":8}}`, false},
 		{`{"udp_received":{"lost_packets_total":18446744073709551615}}`, false},
@@ -197,7 +198,8 @@ func TestFiguresThatContradictThemselves(t *testing.T) {
 func FuzzFarResult(f *testing.F) {
 	for _, s := range []string{
 		`{}`, `{"bytes":1000,"seconds":1,"window_seconds":1,"end":{"tcp":[{"sender":true,"bytes_acked":5}]}}`,
-		`{"udp_received":{"sent_packets_total":10,"received_packets_total":3,"lost_packets_total":7,"seconds":0.5},"seconds":1}`,
+		`{"udp_received":{"sent_packets_total":10,"received_packets_total":3,"lost_packets_total":7,` +
+			`"seconds":0.5},"seconds":1}`,
 		`{"seconds":1e-320,"bytes":1}`, `{"parts":[{"end_seconds":1e308}]}`, `{"udp_sent":{"bytes":-5}}`,
 	} {
 		f.Add([]byte(s))

@@ -185,8 +185,13 @@ func TestForms(t *testing.T) {
 		{"kernel configuration", "options \tHZ=2000 # for polling", "option:HZ = 2000: harmful"},
 		{"/etc/system", "set ip:ip_squeue_fanout=1", "system:ip/ip_squeue_fanout = 1: still-right"},
 		{"ipadm", "ipadm set-prop -t -p max_buf=2097152 tcp", "ipadm:tcp/max_buf = 2097152: still-right"},
-		{".reg", "Windows Registry Editor Version 5.00\n\n[HKEY_LOCAL_MACHINE\\SYSTEM\\CurrentControlSet\\Services\\Tcpip\\Parameters]\n\"TcpWindowSize\"=dword:0003ebc0\n; a comment", `registry:HKLM\SYSTEM\CurrentControlSet\Services\Tcpip\Parameters\TcpWindowSize = 256960: ignored`},
-		{"reg add", `reg add "HKLM\SYSTEM\CurrentControlSet\Services\Tcpip\Parameters" /v EnableTCPChimney /t REG_DWORD /d 0x1 /f`, `registry:HKLM\SYSTEM\CurrentControlSet\Services\Tcpip\Parameters\EnableTCPChimney = 1: ignored`},
+		{".reg", "Windows Registry Editor Version 5.00\n\n" +
+			"[HKEY_LOCAL_MACHINE\\SYSTEM\\CurrentControlSet\\Services\\Tcpip\\Parameters]\n" +
+			"\"TcpWindowSize\"=dword:0003ebc0\n; a comment",
+			`registry:HKLM\SYSTEM\CurrentControlSet\Services\Tcpip\Parameters\TcpWindowSize = 256960: ignored`},
+		{"reg add", `reg add "HKLM\SYSTEM\CurrentControlSet\Services\Tcpip\Parameters" ` +
+			`/v EnableTCPChimney /t REG_DWORD /d 0x1 /f`,
+			`registry:HKLM\SYSTEM\CurrentControlSet\Services\Tcpip\Parameters\EnableTCPChimney = 1: ignored`},
 		{"netsh", `C:\>netsh int tcp set global autotuninglevel=disabled`,
 			"netsh:tcp/autotuninglevel = disabled: harmful"},
 		{"placeholders", "route add <net> ... window <bytes>", "route:net/window = bytes: harmful"},

@@ -64,8 +64,8 @@ func commandTable(name string) reads {
 		return (*reader).loop
 	case "sh", "bash", "dash", "ksh", "zsh", "su":
 		return (*reader).shell
-	case "foreach-object", "foreach", "%", "try", "ssh", "plink", "rsh", "pdsh", "clush", "powershell", "pwsh", "cmd", "chroot", "nsenter", "env", "timeout", "nice",
-		"ionice", "start", "call":
+	case "foreach-object", "foreach", "%", "try", "ssh", "plink", "rsh", "pdsh", "clush", "powershell", "pwsh", "cmd",
+		"chroot", "nsenter", "env", "timeout", "nice", "ionice", "start", "call":
 		return (*reader).wrapped
 	case "grep", "egrep", "fgrep", "cat", "man":
 		return func(*reader, command, command) bool { return true } // they read

@@ -52,7 +52,8 @@ func tcpBuffer(value, direction string, smallest int64) (rule, bool) {
 				"that can use it.", mebibytes(start))
 	case least >= large:
 		r.Why = fmt.Sprintf(
-			"The first number is what every connection may keep while memory is short: %s for each, so that a thousand idle ones can hold %s.",
+			"The first number is what every connection may keep while memory is short: %s for each, "+
+				"so that a thousand idle ones can hold %s.",
 			mebibytes(least), mebibytes(1000*min(least, 1<<40)))
 	case start < smallest:
 		// The window that is offered is the part of the buffer that the kernel takes for payload,

@@ -18,7 +18,9 @@ type Line struct {
 	File   string     `json:"file"` // absolute path on its host
 	Number int        `json:"line"` // counted from 1
 	Value  knob.Value `json:"value"`
-	By     string     `json:"by"` // the reader of the file: sysctl, tuned, modprobe, systemd-udevd, udev, NetworkManager, systemd-networkd, ifupdown
+	// The reader of the file: sysctl, tuned, modprobe, systemd-udevd, udev, NetworkManager,
+	// systemd-networkd, ifupdown.
+	By string `json:"by"`
 }
 
 // Config is the settings that the configuration of a host applies at its start.

@@ -21,20 +21,24 @@ func files(files map[string]string) fstest.MapFS {
 
 func TestRead(t *testing.T) {
 	b := bootconf.Read(files(map[string]string{
-		"usr/lib/sysctl.d/50-default.conf":                         "# vendor\nnet.ipv4.conf.*.rp_filter = 2\n-net.ipv4.conf.all.rp_filter\nnet.core.default_qdisc = fq_codel\nkernel.a.b=1\n",
-		"usr/lib/sysctl.d/90-hidden.conf":                          "net.ipv4.tcp_sack = 0\n",
-		"etc/sysctl.d/90-hidden.conf":                              "\n  ; nothing any more\n",
-		"etc/sysctl.d/10-first.conf":                               "net/ipv4/tcp_rmem = 4096\t131072  6291456\nnet.ipv4.tcp_wmem=1 2 3\n",
-		"run/sysctl.d/20-second.conf":                              "net.ipv4.tcp_wmem = 4 5 6\n",
-		"usr/lib/sysctl.d/99-vendor.conf":                          "net.ipv4.tcp_frto = 0\nnet.ipv4.tcp_wmem = 9 9 9\n",
-		"etc/sysctl.d/11-early.conf":                               "net.ipv4.tcp_frto = 2\n",
-		"etc/sysctl.d/30-third.txt":                                "net.ipv4.tcp_wmem = 7 8 9\n",
-		"etc/sysctl.conf":                                          "\nnet.ipv4.conf.eth0/100.rp_filter=1\nno assignment\n=\n",
-		"etc/tuned/active_profile":                                 "mine\n",
-		"etc/tuned/mine/tuned.conf":                                "[main]\ninclude=throughput-performance, mine\n[sysctl]\nnet.core.somaxconn=>2048\nnet.ipv4.tcp_rmem=0 0 0\n[cpu]\nnet.core.optmem_max=5\n",
-		"usr/lib/tuned/profiles/throughput-performance/tuned.conf": "[sysctl]\nnet.core.default_qdisc=fq\nnet.core.somaxconn=1\nnet.core.rmem_max=${size}\n",
-		"etc/modprobe.d/nic.conf":                                  "options e1000e InterruptThrottleRate=3000,3000 IntMode=1\noptions tcp-cubic hystart=0\nblacklist e1000\n",
-		"usr/lib/modprobe.d/nic.conf":                              "options e1000e IntMode=0\n",
+		"usr/lib/sysctl.d/50-default.conf": "# vendor\nnet.ipv4.conf.*.rp_filter = 2\n" +
+			"-net.ipv4.conf.all.rp_filter\nnet.core.default_qdisc = fq_codel\nkernel.a.b=1\n",
+		"usr/lib/sysctl.d/90-hidden.conf": "net.ipv4.tcp_sack = 0\n",
+		"etc/sysctl.d/90-hidden.conf":     "\n  ; nothing any more\n",
+		"etc/sysctl.d/10-first.conf":      "net/ipv4/tcp_rmem = 4096\t131072  6291456\nnet.ipv4.tcp_wmem=1 2 3\n",
+		"run/sysctl.d/20-second.conf":     "net.ipv4.tcp_wmem = 4 5 6\n",
+		"usr/lib/sysctl.d/99-vendor.conf": "net.ipv4.tcp_frto = 0\nnet.ipv4.tcp_wmem = 9 9 9\n",
+		"etc/sysctl.d/11-early.conf":      "net.ipv4.tcp_frto = 2\n",
+		"etc/sysctl.d/30-third.txt":       "net.ipv4.tcp_wmem = 7 8 9\n",
+		"etc/sysctl.conf":                 "\nnet.ipv4.conf.eth0/100.rp_filter=1\nno assignment\n=\n",
+		"etc/tuned/active_profile":        "mine\n",
+		"etc/tuned/mine/tuned.conf": "[main]\ninclude=throughput-performance, mine\n" +
+			"[sysctl]\nnet.core.somaxconn=>2048\nnet.ipv4.tcp_rmem=0 0 0\n[cpu]\nnet.core.optmem_max=5\n",
+		"usr/lib/tuned/profiles/throughput-performance/tuned.conf": "[sysctl]\nnet.core.default_qdisc=fq\n" +
+			"net.core.somaxconn=1\nnet.core.rmem_max=${size}\n",
+		"etc/modprobe.d/nic.conf": "options e1000e InterruptThrottleRate=3000,3000 IntMode=1\n" +
+			"options tcp-cubic hystart=0\nblacklist e1000\n",
+		"usr/lib/modprobe.d/nic.conf": "options e1000e IntMode=0\n",
 	}))
 	for id, want := range map[knob.ID]bootconf.Line{
 		"sysctl:net.ipv4.tcp_rmem": {File: "/etc/sysctl.d/10-first.conf", Number: 1,

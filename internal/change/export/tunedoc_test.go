@@ -10,9 +10,11 @@ import (
 	"github.com/linerate/linerate/internal/change/knob"
 )
 
-const tuned = `{"schema":"linerate.tune/1","linerate":"v0.1.0","time":"2026-11-20T12:00:00Z","host":{"name":"db1","os":"linux"},"target":"192.0.2.7",
+const tuned = `{"schema":"linerate.tune/1","linerate":"v0.1.0","time":"2026-11-20T12:00:00Z",` +
+	`"host":{"name":"db1","os":"linux"},"target":"192.0.2.7",
 "goal":"throughput","state":"committed","final":{"pairs":10,"effect_ratio":3.97},"kept":[
-{"knob":"sysctl:net.core.rmem_max","side":"near","from":"1","to":"33554432","id":"0001"},{"knob":"link:eth0/mtu","side":"far","from":"1500","to":"9000","id":"0007"}],
+{"knob":"sysctl:net.core.rmem_max","side":"near","from":"1","to":"33554432","id":"0001"},` +
+	`{"knob":"link:eth0/mtu","side":"far","from":"1500","to":"9000","id":"0007"}],
 "trials":[{"knob":"sysctl:net.core.rmem_max","side":"near","pairs":6,"effect_ratio":2,"verdict":"kept","why":"x"},
 {"knob":"link:eth0/mtu","side":"far","pairs":6,"effect_ratio":3,"verdict":"kept","together":true}]}`
 
@@ -82,7 +84,8 @@ func TestProve(t *testing.T) {
 // FuzzReadTune: a document from anybody is a set that can be written, or an error.
 func FuzzReadTune(f *testing.F) {
 	f.Add(tuned)
-	f.Add(`{"schema":"linerate.tune/1","state":"committed","kept":[{"knob":"sysctl:net.ipv4.conf.$(id).rp_filter","side":"near","to":"1"}]}`)
+	f.Add(`{"schema":"linerate.tune/1","state":"committed","kept":[` +
+		`{"knob":"sysctl:net.ipv4.conf.$(id).rp_filter","side":"near","to":"1"}]}`)
 	f.Fuzz(func(t *testing.T, doc string) {
 		set, err := ReadTune([]byte(doc), Near)
 		if err != nil {

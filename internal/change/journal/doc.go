@@ -16,7 +16,8 @@
 //	log says    knob holds   Recover
 //	intent      From         records that the change is over
 //	intent      To           restores From
-//	intent      other        within 10 s: treats it as the driver's rounding of To, restores From; later: foreign
+//	intent      other        within 10 s: treats it as the driver's rounding of To, restores From;
+//	                         later: foreign
 //	applied     To           trial without owner or past its deadline: restores From
 //	undoing     To           restores From
 //	undoing     From         records that the change is over

@@ -58,7 +58,8 @@ func TestUnguarded(t *testing.T) {
 	t.Parallel()
 	s := newStage(t)
 	o := processOptions(s.knobs, s.state)
-	o.Mode, o.Guard = journal.Deadline, &journal.GuardOptions{Exe: os.Args[0], Args: []string{s.knobs}, Handshake: patience}
+	o.Mode, o.Guard = journal.Deadline, &journal.GuardOptions{Exe: os.Args[0], Args: []string{s.knobs},
+		Handshake: patience}
 	j := open(t, o)
 	apply(t, j, journal.Request{For: time.Hour}, rmem, "B")
 	guard := guardOf(t, j)

@@ -20,14 +20,16 @@ const (
 
 // Change is one write of one knob, as the journal records it; changes[] of linerate.history/1.
 type Change struct {
-	ID        string     `json:"id"` // short, unique in the journal, ordered by time
-	Time      time.Time  `json:"time"`
-	Knob      knob.ID    `json:"knob"`
-	Side      string     `json:"side"`               // near or far, seen from the requesting command
-	From      knob.Value `json:"from"`               // the value that undo restores
-	To        knob.Value `json:"to"`                 // the value that the knob really held after the write
-	Asked     knob.Value `json:"asked,omitempty"`    // only when the kernel or the driver did not accept exactly this value
-	Original  knob.Value `json:"original,omitempty"` // first value seen on this knob since boot, regardless of later changes
+	ID   string     `json:"id"` // short, unique in the journal, ordered by time
+	Time time.Time  `json:"time"`
+	Knob knob.ID    `json:"knob"`
+	Side string     `json:"side"` // near or far, seen from the requesting command
+	From knob.Value `json:"from"` // the value that undo restores
+	To   knob.Value `json:"to"`   // the value that the knob really held after the write
+	// Only when the kernel or the driver did not accept exactly this value.
+	Asked knob.Value `json:"asked,omitempty"`
+	// First value seen on this knob since boot, regardless of later changes.
+	Original  knob.Value `json:"original,omitempty"`
 	State     State      `json:"state"`
 	Persisted bool       `json:"persisted"`
 	Files     []string   `json:"files,omitempty"` // files that set the knob when the host starts

@@ -271,8 +271,8 @@ func FuzzNormalize(f *testing.F) {
 }
 
 func FuzzParseCatalog(f *testing.F) {
-	f.Add([]byte(`[{"knob":"link:*/mtu","title":"t","what":"w.","form":"int","scope":"device","disturbance":2,"effect":"now",` +
-		`"symptom":"s.","expect":"e.","risk":"r.","persist":"p","source":"x"}]`))
+	f.Add([]byte(`[{"knob":"link:*/mtu","title":"t","what":"w.","form":"int","scope":"device",` +
+		`"disturbance":2,"effect":"now","symptom":"s.","expect":"e.","risk":"r.","persist":"p","source":"x"}]`))
 	f.Add([]byte(`[]`))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		c, err := knob.ParseCatalog(data)

@@ -14,23 +14,36 @@
 // # Names
 //
 //	sysctl:net.ipv4.tcp_rmem                  file /proc/sys/net/ipv4/tcp_rmem
-//	sysctl:net.ipv4.conf.eth0/100.rp_filter   file /proc/sys/net/ipv4/conf/eth0.100/rp_filter: as in sysctl(8), a dot inside a path
-//	                                          element is written as a slash
+//	sysctl:net.ipv4.conf.eth0/100.rp_filter   file /proc/sys/net/ipv4/conf/eth0.100/rp_filter:
+//	                                          as in sysctl(8), a dot inside a path element
+//	                                          is written as a slash
 //	link:eth0/mtu, link:eth0/txqueuelen
-//	ethtool:eth0/feature.rx-gro               feature names are the kernel's; tso, gso, gro, lro, sg, rx and tx are understood
-//	ethtool:eth0/ring.rx                      also ring.tx, channels.{combined,rx,tx}, pause.{rx,tx,autoneg}, eee
+//	ethtool:eth0/feature.rx-gro               feature names are the kernel's;
+//	                                          tso, gso, gro, lro, sg, rx and tx are understood
+//	ethtool:eth0/ring.rx                      also ring.tx, channels.{combined,rx,tx},
+//	                                          pause.{rx,tx,autoneg}, eee
 //	ethtool:eth0/coalesce.rx-usecs            interrupt moderation in the words of ethtool(8) -C
-//	ethtool:eth0/flag.rx_cqe_compress         private flags of the driver; some have blanks in their names
-//	ethtool:eth0/rss.indirection              also rss.key, rss.function; rxhash.{tcp4,udp4,…}: how flows spread over queues
-//	ethtool:eth0/link.mode                    negotiation or a forced speed: auto, auto 100baseT/Full, 100/full; also fec and tunable.rx-copybreak
-//	route:10.0.0.0/8/initcwnd                 a route of the main table: prefix, address, or "default" (IPv4); "::/0" is the IPv6 default
-//	queue:eth0/rx-0/rps_cpus                  files of a queue in sysfs; bql_limit_max and bql_limit_min are those of byte_queue_limits
-//	irq:45/affinity                           the requested set; effective_affinity is where the interrupts go
+//	ethtool:eth0/flag.rx_cqe_compress         private flags of the driver; some have blanks
+//	                                          in their names
+//	ethtool:eth0/rss.indirection              also rss.key, rss.function; rxhash.{tcp4,udp4,…}:
+//	                                          how flows spread over queues
+//	ethtool:eth0/link.mode                    negotiation or a forced speed: auto,
+//	                                          auto 100baseT/Full, 100/full;
+//	                                          also fec and tunable.rx-copybreak
+//	route:10.0.0.0/8/initcwnd                 a route of the main table: prefix, address,
+//	                                          or "default" (IPv4); "::/0" is the IPv6 default
+//	queue:eth0/rx-0/rps_cpus                  files of a queue in sysfs; bql_limit_max and
+//	                                          bql_limit_min are those of byte_queue_limits
+//	irq:45/affinity                           the requested set; effective_affinity is
+//	                                          where the interrupts go
 //	qdisc:eth0/root                           the kind of the discipline at the root
-//	qdisc:eth0/fq.flow_limit                  a parameter of it, KIND.NAME in the words of tc(8); under mq that of all queues
-//	module:e1000e/copybreak                   a module parameter; a dash becomes an underscore, as in the kernel
+//	qdisc:eth0/fq.flow_limit                  a parameter of it, KIND.NAME in the words of
+//	                                          tc(8); under mq that of all queues
+//	module:e1000e/copybreak                   a module parameter; a dash becomes an
+//	                                          underscore, as in the kernel
 //	cpu:3/resume_latency                      also scaling_governor; cpu:all/dma_latency is read-only
-//	pci:0000:03:00.0/l1_aspm                  whether the link of a PCIe device may sleep, and how deeply
+//	pci:0000:03:00.0/l1_aspm                  whether the link of a PCIe device may sleep,
+//	                                          and how deeply
 //	block:sda/read_ahead_kb                   how far the kernel reads a disk ahead of a program
 //	nfs:/mnt/x/rsize                          an option of a mount
 //

@@ -23,12 +23,13 @@ func debian(more map[string]string) fstest.MapFS {
 	for name, text := range map[string]string{
 		"usr/lib/systemd/systemd-udevd":                             "",
 		"usr/lib/x86_64-linux-gnu/systemd/libsystemd-shared-252.so": "",
-		"usr/lib/systemd/network/99-default.link":                   "[Match]\nOriginalName=*\n\n[Link]\nNamePolicy=keep kernel database onboard slot path\nMACAddressPolicy=persistent\n",
-		"usr/lib/modules/6.1.0-30-amd64/modules.builtin":            "kernel/net/ipv4/tcp_cubic.ko\n",
-		"usr/sbin/ethtool":                                          "",
-		"usr/sbin/tc":                                               "",
-		"usr/sbin/ip":                                               "",
-		"usr/lib/sysctl.d/50-default.conf":                          "net.core.default_qdisc = fq_codel\n",
+		"usr/lib/systemd/network/99-default.link": "[Match]\nOriginalName=*\n\n[Link]\n" +
+			"NamePolicy=keep kernel database onboard slot path\nMACAddressPolicy=persistent\n",
+		"usr/lib/modules/6.1.0-30-amd64/modules.builtin": "kernel/net/ipv4/tcp_cubic.ko\n",
+		"usr/sbin/ethtool":                 "",
+		"usr/sbin/tc":                      "",
+		"usr/sbin/ip":                      "",
+		"usr/lib/sysctl.d/50-default.conf": "net.core.default_qdisc = fq_codel\n",
 	} {
 		m[name] = &fstest.MapFile{Data: []byte(text), Mode: 0o644}
 	}
@@ -94,7 +95,8 @@ func TestFormats(t *testing.T) {
 		"limit of a queue of a virtual interface": {knob: "queue:dummy0/tx-1/bql_limit_max", to: "3000",
 			format: persist.Udev,
 			path:   "/etc/udev/rules.d/90-linerate-0007.rules",
-			text:   `ACTION=="add", SUBSYSTEM=="net", KERNEL=="dummy0", ATTR{queues/tx-1/byte_queue_limits/limit_max}="3000"` + "\n"},
+			text: `ACTION=="add", SUBSYSTEM=="net", KERNEL=="dummy0", ` +
+				`ATTR{queues/tx-1/byte_queue_limits/limit_max}="3000"` + "\n"},
 		"queue length without systemd": {host: map[string]string{"usr/lib/systemd/systemd-udevd": "-",
 			"sbin/udevd": ""}, knob: "link:eth0/txqueuelen", to: "2000",
 			format: persist.Udev, path: "/etc/udev/rules.d/90-linerate-0007.rules",
@@ -119,7 +121,8 @@ func TestFormats(t *testing.T) {
 			text: "[ \"$1\" = eth0 ] && [ \"$2\" = up ] || exit 0\nexec /usr/sbin/tc qdisc replace dev eth0 root fq\n"},
 		"discipline of what NetworkManager leaves to ifupdown": {managers: []string{"NetworkManager"},
 			host: map[string]string{"etc/network/interfaces": interfaces, "sbin/ifup": "",
-				"etc/NetworkManager/NetworkManager.conf": "[main]\nplugins=ifupdown,keyfile\n\n[ifupdown]\nmanaged=false\n"}, knob: "qdisc:eth0/root", to: "fq", format: persist.Ifupdown,
+				"etc/NetworkManager/NetworkManager.conf": "[main]\nplugins=ifupdown,keyfile\n\n[ifupdown]\nmanaged=false\n"},
+			knob: "qdisc:eth0/root", to: "fq", format: persist.Ifupdown,
 			path: "/etc/network/if-up.d/linerate-0007", mode: 0o755,
 			text: "[ \"$IFACE\" = eth0 ] || exit 0\nexec /usr/sbin/tc qdisc replace dev eth0 root fq\n"},
 		"discipline of what NetworkManager takes from ifupdown": {managers: []string{"NetworkManager"},
@@ -175,9 +178,11 @@ func TestFormats(t *testing.T) {
 // Only the first .link file that matches counts, so what is added has to be added to that one.
 func TestLinkFiles(t *testing.T) {
 	const own = "/etc/systemd/network/60-linerate-eth0.link"
-	base := "# Made by linerate for its changes of eth0, and taken out with the last of them: only the first .link file that matches counts.\n" +
+	base := "# Made by linerate for its changes of eth0, and taken out with the last of them: " +
+		"only the first .link file that matches counts.\n" +
 		"# The settings are those of /usr/lib/systemd/network/99-default.link, which applies to other interfaces as well.\n" +
-		"[Match]\nPermanentMACAddress=52:54:00:12:34:56\n\n[Link]\nNamePolicy=keep kernel database onboard slot path\nMACAddressPolicy=persistent\n"
+		"[Match]\nPermanentMACAddress=52:54:00:12:34:56\n\n[Link]\n" +
+		"NamePolicy=keep kernel database onboard slot path\nMACAddressPolicy=persistent\n"
 	for name, c := range map[string]struct {
 		host   map[string]string
 		device string
@@ -191,7 +196,8 @@ func TestLinkFiles(t *testing.T) {
 			"etc/systemd/network/10-lan.link": "[Match]\nMACAddress=52-54-00-12-34-56\n[Link]\nName=eth0\n"},
 			"eth0", "", "/etc/systemd/network/10-lan.link.d", 1, ""},
 		"of another card": {
-			map[string]string{"etc/systemd/network/10-wan.link": "[Match]\nMACAddress=52:54:00:00:00:01\n[Link]\nName=wan\n"}, "eth0", own, own + ".d", 0, ""},
+			map[string]string{"etc/systemd/network/10-wan.link": "[Match]\nMACAddress=52:54:00:00:00:01\n[Link]\nName=wan\n"},
+			"eth0", own, own + ".d", 0, ""},
 		"general and early": {
 			map[string]string{"etc/systemd/network/10-all.link": "[Match]\nDriver=e1000\n[Link]\nMTUBytes=1400\n"},
 			"eth0", "/etc/systemd/network/00-linerate-eth0.link",
@@ -210,9 +216,11 @@ func TestLinkFiles(t *testing.T) {
 			dir:   "/etc/systemd/network/60-linerate-enp4s0.link.d",
 			match: "Path=pci-0000:04:00.0\n"},
 		"netplan's, in /run": {
-			map[string]string{"run/systemd/network/10-netplan-eth0.link": "[Match]\nOriginalName=eth0\n[Link]\nMTUBytes=1400\n"}, "eth0", "", "/etc/systemd/network/10-netplan-eth0.link.d", 1, ""},
+			map[string]string{"run/systemd/network/10-netplan-eth0.link": "[Match]\nOriginalName=eth0\n[Link]\nMTUBytes=1400\n"},
+			"eth0", "", "/etc/systemd/network/10-netplan-eth0.link.d", 1, ""},
 		"with drop-in of its": {
-			map[string]string{"usr/lib/systemd/network/99-default.link.d/a.conf": "[Link]\nAlternativeNamesPolicy=mac\n"}, "eth0", own, own + ".d", 0, ""},
+			map[string]string{"usr/lib/systemd/network/99-default.link.d/a.conf": "[Link]\nAlternativeNamesPolicy=mac\n"},
+			"eth0", own, own + ".d", 0, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := persist.New(persist.Host{Root: debian(c.host), Device: card})
@@ -284,9 +292,12 @@ func TestConflicts(t *testing.T) {
 		"modprobe": {map[string]string{"etc/modprobe.d/z.conf": "options e1000 copybreak=0\n"},
 			"module:e1000/copybreak", "256", "/etc/modprobe.d/z.conf:1 0 by modprobe", 0},
 		"a connection": {map[string]string{nm: "",
-			"etc/NetworkManager/system-connections/lan.nmconnection": "[connection]\ntype=ethernet\ninterface-name=eth0\n[ethtool]\nring-rx=512\n"}, "ethtool:eth0/ring.rx", "4096", "/etc/NetworkManager/system-connections/lan.nmconnection:5 512 by NetworkManager", 0},
+			"etc/NetworkManager/system-connections/lan.nmconnection": "[connection]\ntype=ethernet\n" +
+				"interface-name=eth0\n[ethtool]\nring-rx=512\n"}, "ethtool:eth0/ring.rx", "4096",
+			"/etc/NetworkManager/system-connections/lan.nmconnection:5 512 by NetworkManager", 0},
 		"another connection": {map[string]string{nm: "",
-			"etc/NetworkManager/system-connections/lan.nmconnection": "[connection]\ntype=ethernet\ninterface-name=eth1\n[ethtool]\nring-rx=512\n"}, "ethtool:eth0/ring.rx", "4096", "", 0},
+			"etc/NetworkManager/system-connections/lan.nmconnection": "[connection]\ntype=ethernet\n" +
+				"interface-name=eth1\n[ethtool]\nring-rx=512\n"}, "ethtool:eth0/ring.rx", "4096", "", 0},
 		"networkd": {
 			map[string]string{"etc/systemd/network/lan.network": "[Match]\nName=eth*\n[Link]\nMTUBytes=1400\n"},
 			"link:eth0/mtu", "9000", "/etc/systemd/network/lan.network:4 1400 by systemd-networkd", 0},
@@ -294,11 +305,17 @@ func TestConflicts(t *testing.T) {
 			"etc/network/interfaces.d/eth0": "iface eth0 inet dhcp\n  mtu 1400\n"}, "link:eth0/mtu", "9000",
 			"/etc/network/interfaces.d/eth0:2 1400 by ifupdown", 0},
 		"ifupdown's command": {
-			map[string]string{"etc/network/interfaces": "iface eth0 inet dhcp\n  post-up /sbin/ethtool -K $IFACE gro off tso off\n"}, "ethtool:eth0/feature.rx-gro", "on", "/etc/network/interfaces:2 off by ifupdown", 0},
+			map[string]string{"etc/network/interfaces": "iface eth0 inet dhcp\n" +
+				"  post-up /sbin/ethtool -K $IFACE gro off tso off\n"},
+			"ethtool:eth0/feature.rx-gro", "on", "/etc/network/interfaces:2 off by ifupdown", 0},
 		"a udev rule": {
-			map[string]string{"etc/udev/rules.d/99-rps.rules": `SUBSYSTEM=="net", ACTION=="add", KERNEL=="eth*", ATTR{queues/rx-0/rps_cpus}="3"` + "\n"}, "queue:eth0/rx-0/rps_cpus", "f", "/etc/udev/rules.d/99-rps.rules:1 3 by udev", 0},
+			map[string]string{"etc/udev/rules.d/99-rps.rules": `SUBSYSTEM=="net", ACTION=="add", ` +
+				`KERNEL=="eth*", ATTR{queues/rx-0/rps_cpus}="3"` + "\n"},
+			"queue:eth0/rx-0/rps_cpus", "f", "/etc/udev/rules.d/99-rps.rules:1 3 by udev", 0},
 		"a rule of another": {
-			map[string]string{"etc/udev/rules.d/99-rps.rules": `SUBSYSTEM=="net", ATTR{address}=="00:00:00:00:00:01", ATTR{queues/rx-0/rps_cpus}="3"` + "\n"}, "queue:eth0/rx-0/rps_cpus", "f", "", 0},
+			map[string]string{"etc/udev/rules.d/99-rps.rules": `SUBSYSTEM=="net", ` +
+				`ATTR{address}=="00:00:00:00:00:01", ATTR{queues/rx-0/rps_cpus}="3"` + "\n"},
+			"queue:eth0/rx-0/rps_cpus", "f", "", 0},
 		"a later drop-in": {
 			map[string]string{"etc/systemd/network/10-lan.link": "[Match]\nMACAddress=52:54:00:12:34:56\n",
 				"etc/systemd/network/10-lan.link.d/99-z.conf": "[Link]\nRxBufferSize=512\n"}, "ethtool:eth0/ring.rx",

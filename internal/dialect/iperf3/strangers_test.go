@@ -49,7 +49,8 @@ func TestByteByByte(t *testing.T) {
 	fmt.Fprint(data, strings.Repeat("x", 5000))
 	slowly("\x04")
 	expectState(t, c, exchangeResults)
-	results := `{"cpu_util_total":0,"cpu_util_user":0,"cpu_util_system":0,"sender_has_retransmits":-1,"streams":[{"id":1,"bytes":5000,"retransmits":-1,"jitter":0,"errors":0,"packets":0}]}`
+	results := `{"cpu_util_total":0,"cpu_util_user":0,"cpu_util_system":0,"sender_has_retransmits":-1,` +
+		`"streams":[{"id":1,"bytes":5000,"retransmits":-1,"jitter":0,"errors":0,"packets":0}]}`
 	slowly(string(binary.BigEndian.AppendUint32(nil, uint32(len(results)))) + results)
 	body, err := (control{conn: c}).readMessage(1<<20, time.Minute)
 	if err != nil {

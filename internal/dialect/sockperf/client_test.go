@@ -127,13 +127,13 @@ func TestClientNamesWhatIsNoServer(t *testing.T) {
 			_ = c.Close()
 		}
 	}()
-	if _, err := Run(t.Context(), l.Addr().String(), rr, ClientOptions{greetWait: 100 * time.Millisecond}, nil); !errors.Is(err, traffic.ErrProtocol) ||
-		!strings.Contains(err.Error(), "SSH") {
+	if _, err := Run(t.Context(), l.Addr().String(), rr, ClientOptions{greetWait: 100 * time.Millisecond},
+		nil); !errors.Is(err, traffic.ErrProtocol) || !strings.Contains(err.Error(), "SSH") {
 		t.Errorf("an ssh server: %v", err)
 	}
 	closed := "127.0.0.1:" + strconv.Itoa(testenv.FreePorts(t, 1))
-	if _, err := Run(t.Context(), closed, ping, ClientOptions{greetWait: 100 * time.Millisecond}, nil); !errors.Is(err, traffic.ErrNoAnswer) ||
-		!strings.Contains(err.Error(), "refused") {
+	if _, err := Run(t.Context(), closed, ping, ClientOptions{greetWait: 100 * time.Millisecond},
+		nil); !errors.Is(err, traffic.ErrNoAnswer) || !strings.Contains(err.Error(), "refused") {
 		t.Errorf("a closed udp port: %v", err)
 	}
 	if _, err := Run(t.Context(), closed, rr, ClientOptions{greetWait: 100 * time.Millisecond}, nil); err == nil ||
@@ -145,8 +145,8 @@ func TestClientNamesWhatIsNoServer(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer silent.Close()
-	if _, err := Run(t.Context(), silent.LocalAddr().String(), ping, ClientOptions{greetWait: 100 * time.Millisecond}, nil); !errors.Is(err,
-		traffic.ErrNoAnswer) || !strings.Contains(err.Error(), "3 messages were sent") {
+	if _, err := Run(t.Context(), silent.LocalAddr().String(), ping, ClientOptions{greetWait: 100 * time.Millisecond},
+		nil); !errors.Is(err, traffic.ErrNoAnswer) || !strings.Contains(err.Error(), "3 messages were sent") {
 		t.Errorf("a silent udp port: %v", err)
 	}
 }

@@ -187,14 +187,15 @@ func TestSenderNamesWhatIsNoReflector(t *testing.T) {
 	t.Parallel()
 	spec := traffic.Spec{Test: traffic.Ping, Duration: 200 * time.Millisecond}
 	s, _ := startServer(t, ServerOptions{Key: testKey})
-	if _, err := Run(t.Context(), s.Addr().String(), spec, ClientOptions{Key: []byte("another"), greetWait: 100 * time.Millisecond}, nil); !errors.Is(err,
-		traffic.ErrNoAnswer) || !strings.Contains(err.Error(), "wrong keys") {
+	if _, err := Run(t.Context(), s.Addr().String(), spec, ClientOptions{Key: []byte("another"),
+		greetWait: 100 * time.Millisecond}, nil); !errors.Is(err, traffic.ErrNoAnswer) ||
+		!strings.Contains(err.Error(), "wrong keys") {
 		t.Errorf("wrong key: %v", err)
 	}
 	s, stop := startServer(t, ServerOptions{})
 	stop()
-	if _, err := Run(t.Context(), s.Addr().String(), spec, ClientOptions{greetWait: 100 * time.Millisecond}, nil); !errors.Is(err,
-		traffic.ErrNoAnswer) || !strings.Contains(err.Error(), "refused") {
+	if _, err := Run(t.Context(), s.Addr().String(), spec, ClientOptions{greetWait: 100 * time.Millisecond},
+		nil); !errors.Is(err, traffic.ErrNoAnswer) || !strings.Contains(err.Error(), "refused") {
 		t.Errorf("closed port: %v", err)
 	}
 }

@@ -6,12 +6,16 @@
 // A [Prober] measures one segment; a [Host] turns knobs as trial changes; a [Candidate] is a knob
 // on one [Side] with the levels to try. [Run] goes through these phases:
 //
-//	pilot         A against A: the noise of a pair, and whether the bench reports differences where there are none
-//	levels        several levels of one knob: sequential halving, then the smallest level as good as the best
+//	pilot         A against A: the noise of a pair, and whether the bench reports differences
+//	              where there are none
+//	levels        several levels of one knob: sequential halving, then the smallest level
+//	              as good as the best
 //	trial         the candidate (B) against the present set (A), decided at planned looks only
-//	together      if nothing was kept, all unproven candidates at once: two equal limits in series hide each other
+//	together      if nothing was kept, all unproven candidates at once: two equal limits in
+//	              series hide each other
 //	confirmation  the whole kept set (B) against the original (A), with fresh pairs
-//	ablation      the kept set (B) against the kept set without one change (A), to drop what is not needed
+//	ablation      the kept set (B) against the kept set without one change (A), to drop what
+//	              is not needed
 //	soak          on request: the committed set against the original again, after some time in force
 //
 // It then commits, or undoes everything. An arm is a list of settings on top of the original. The

@@ -48,7 +48,9 @@ func (w *walker) entering(hook string) []entry {
 	for i := range byPriority {
 		byPriority[i] = i
 	}
-	slices.SortStableFunc(byPriority, func(a, b int) int { return cmp.Compare(all[a].chain.Priority, all[b].chain.Priority) })
+	slices.SortStableFunc(byPriority, func(a, b int) int {
+		return cmp.Compare(all[a].chain.Priority, all[b].chain.Priority)
+	})
 	// First what came to the hook, by network protocol, then what came to each chain.
 	came, gone := make(map[string]float64), make(map[string]float64)
 	for _, i := range byPriority {

@@ -10,11 +10,12 @@ import (
 // Prices are CPU times in nanoseconds, for each packet that takes the step. Those of nftables hold
 // for iptables-nft too, whose rules are nftables' own but for [Prices.Foreign].
 type Prices struct {
-	Chain     float64 `json:"chain"`     // the way into a base chain of nftables, and its policy
-	Rule      float64 `json:"rule"`      // from one rule to the next
-	Compare   float64 `json:"compare"`   // of an address, a port or a prefix that the kernel loads with one instruction
-	Mask      float64 `json:"mask"`      // beside Compare: a mask or a prefix that ends within a byte
-	Copy      float64 `json:"copy"`      // beside Compare: a field that the kernel copies: IPv6 addresses, prefixes of three bytes
+	Chain   float64 `json:"chain"`   // the way into a base chain of nftables, and its policy
+	Rule    float64 `json:"rule"`    // from one rule to the next
+	Compare float64 `json:"compare"` // of an address, a port or a prefix that the kernel loads with one instruction
+	Mask    float64 `json:"mask"`    // beside Compare: a mask or a prefix that ends within a byte
+	// Beside Compare: a field that the kernel copies: IPv6 addresses, prefixes of three bytes.
+	Copy      float64 `json:"copy"`
 	Meta      float64 `json:"meta"`      // of a protocol, a family or an interface's number
 	Name      float64 `json:"name"`      // of an interface's name
 	State     float64 `json:"state"`     // of a connection's state
@@ -31,8 +32,9 @@ type Prices struct {
 	Log       float64 `json:"log"`       // a line in the kernel's log
 	Foreign   float64 `json:"foreign"`   // a match of iptables-nft that only x_tables can make
 
-	Table       float64 `json:"table"`        // the way into a table of iptables-legacy, and its policy
-	Legacy      float64 `json:"legacy"`       // a rule of iptables-legacy, ipfw or pf with its addresses, interfaces and protocol
+	Table float64 `json:"table"` // the way into a table of iptables-legacy, and its policy
+	// A rule of iptables-legacy, ipfw or pf with its addresses, interfaces and protocol.
+	Legacy      float64 `json:"legacy"`
 	LegacyMatch float64 `json:"legacy_match"` // of it: each match of a module
 	LegacyHit   float64 `json:"legacy_hit"`   // of it: the counter, where the rule matches
 	LegacyJump  float64 `json:"legacy_jump"`  // of it: to another chain and back
@@ -44,15 +46,16 @@ type Prices struct {
 // as package measure calibrates them. Log is an estimate: the kernel logs nothing of the namespaces
 // that are measured. ipfw and pf, which take the prices of iptables-legacy, were not measured.
 func Measured() Prices {
-	return Prices{Chain: 85, Rule: 1.6, Compare: 4.2, Mask: 1.8, Copy: 32.5, Meta: 11.8, Name: 34, State: 12.5, Range: 27.5, Statement: 12,
-		Bitmap: 52, Hash: 58, Joined: 88, Interval: 28, Step: 30, Product: 155, Jump: 24, Limit: 72, Log: 2000, Foreign: 40,
-		Table: 50, Legacy: 2.7, LegacyMatch: 20.6, LegacyHit: 4.9, LegacyJump: 11, Tracking: 300}
+	return Prices{Chain: 85, Rule: 1.6, Compare: 4.2, Mask: 1.8, Copy: 32.5, Meta: 11.8, Name: 34, State: 12.5,
+		Range: 27.5, Statement: 12, Bitmap: 52, Hash: 58, Joined: 88, Interval: 28, Step: 30, Product: 155, Jump: 24,
+		Limit: 72, Log: 2000, Foreign: 40, Table: 50, Legacy: 2.7, LegacyMatch: 20.6, LegacyHit: 4.9, LegacyJump: 11,
+		Tracking: 300}
 }
 
 // All returns the prices one by one, always in the same order.
 func (p *Prices) All() []*float64 {
-	return []*float64{&p.Chain, &p.Rule, &p.Compare, &p.Mask, &p.Copy, &p.Meta, &p.Name, &p.State, &p.Range, &p.Statement, &p.Bitmap, &p.Hash, &p.Joined,
-		&p.Interval, &p.Step, &p.Product, &p.Jump, &p.Limit, &p.Log, &p.Foreign,
+	return []*float64{&p.Chain, &p.Rule, &p.Compare, &p.Mask, &p.Copy, &p.Meta, &p.Name, &p.State, &p.Range, &p.Statement,
+		&p.Bitmap, &p.Hash, &p.Joined, &p.Interval, &p.Step, &p.Product, &p.Jump, &p.Limit, &p.Log, &p.Foreign,
 		&p.Table, &p.Legacy, &p.LegacyMatch, &p.LegacyHit, &p.LegacyJump, &p.Tracking}
 }
 
@@ -306,7 +309,9 @@ func (l *look) lookup(s *ruleset.Set) {
 	switch {
 	case !s.Interval() && (joined || slices.Contains(s.Types, "ipv6_addr")):
 		l.sum += p.Joined
-	case !s.Interval() && slices.ContainsFunc(s.Types, func(t string) bool { return t == "inet_service" || t == "inet_proto" }):
+	case !s.Interval() && slices.ContainsFunc(s.Types, func(t string) bool {
+		return t == "inet_service" || t == "inet_proto"
+	}):
 		l.sum += p.Bitmap // of keys of two bytes at most the kernel makes no table (nft_bitmap_estimate)
 	case !s.Interval():
 		l.sum += p.Hash
@@ -315,7 +320,9 @@ func (l *look) lookup(s *ruleset.Set) {
 	default:
 		l.sum += p.tree(len(s.Elements))
 	}
-	if s.Counting || slices.ContainsFunc(s.Elements[:min(1, len(s.Elements))], func(e ruleset.Element) bool { return e.Counter != nil }) {
+	if s.Counting || slices.ContainsFunc(s.Elements[:min(1, len(s.Elements))], func(e ruleset.Element) bool {
+		return e.Counter != nil
+	}) {
 		l.sum += p.Statement
 	}
 }

@@ -259,7 +259,9 @@ func (c *compiler) match(s *state, m ruleset.Match, r *ruleset.Rule, i int) (don
 		s.conds = with(s.conds, fmt.Sprintf("%s %p", m.Text(), m.Set))
 		return false, nil
 	}
-	if m.Set != nil && !m.Negated && slices.ContainsFunc(m.Set.Elements, func(e ruleset.Element) bool { return e.Counter != nil }) {
+	if m.Set != nil && !m.Negated && slices.ContainsFunc(m.Set.Elements, func(e ruleset.Element) bool {
+		return e.Counter != nil
+	}) {
 		for _, e := range m.Set.Elements {
 			if e.Counter != nil && c.counted[e.Counter] {
 				c.count(e.Counter, meet(s.boxes, c.element(m.Key, e)), s.conds)

@@ -102,7 +102,8 @@ func TestRunEnds(t *testing.T) {
 	if _, err := Run(ctx, []Case{{Name: nothing}}, Options{Least: 1}); !errors.Is(err, context.Canceled) {
 		t.Errorf("with a context that ended: %v", err)
 	}
-	if _, err := Run(context.Background(), []Case{{Name: nothing}, {Name: "bad", Rules: table("ip", "", "no rule")}}, Options{Least: 1}); err == nil {
+	if _, err := Run(context.Background(), []Case{{Name: nothing}, {Name: "bad", Rules: table("ip", "", "no rule")}},
+		Options{Least: 1}); err == nil {
 		t.Error("rules that are none were loaded")
 	}
 	if n := spaces(t); n != 0 {

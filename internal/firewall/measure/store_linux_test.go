@@ -17,8 +17,8 @@ func TestStore(t *testing.T) {
 		t.Error("prices out of an empty directory")
 	}
 	mine := Calibration{Kernel: kernel, Processor: processor, Prices: cost.Prices{Rule: 3}, Cases: 7}
-	for _, c := range []Calibration{{Kernel: kernel, Processor: processor, Cases: 1}, mine, {Kernel: "6.1.0", Processor: processor, Cases: 2},
-		{Kernel: kernel, Processor: "another", Cases: 3}} {
+	for _, c := range []Calibration{{Kernel: kernel, Processor: processor, Cases: 1}, mine,
+		{Kernel: "6.1.0", Processor: processor, Cases: 2}, {Kernel: kernel, Processor: "another", Cases: 3}} {
 		if err := Store(fsys, "/state", c); err != nil {
 			t.Fatal(err)
 		}
@@ -30,7 +30,8 @@ func TestStore(t *testing.T) {
 		t.Errorf("%d calibrations, %v", len(all.Calibrations), err)
 	}
 	// Half a file, and prices below zero, are not used; the next calibration replaces the file.
-	for _, text := range []string{`{"calibrations":[{"ker`, `{"calibrations":[{"kernel":"` + kernel + `","processor":"` + processor + `","prices":{"rule":-1}}]}`} {
+	for _, text := range []string{`{"calibrations":[{"ker`,
+		`{"calibrations":[{"kernel":"` + kernel + `","processor":"` + processor + `","prices":{"rule":-1}}]}`} {
 		if err := durable.Replace(fsys, "/state/"+storeName, []byte(text), 0o644); err != nil {
 			t.Fatal(err)
 		}

@@ -259,11 +259,13 @@ func (p *xtRule) flush() {
 
 // xtModules are the effects of the matches of iptables-extensions(8) that have one. Others look at
 // the packet only.
-var xtModules = map[string]ruleset.Effect{"limit": ruleset.EffectLimit, "hashlimit": ruleset.EffectLimit, "connlimit": ruleset.EffectLimit,
-	"quota": ruleset.EffectLimit, "quota2": ruleset.EffectLimit, "rateest": ruleset.EffectLimit, "connbytes": ruleset.EffectLimit,
-	"recent": ruleset.EffectDynamic, "set": ruleset.EffectDynamic, "statistic": ruleset.EffectTime, "time": ruleset.EffectTime,
-	"addrtype": ruleset.EffectRoute, "rpfilter": ruleset.EffectRoute, "socket": ruleset.EffectRoute, "nfacct": ruleset.EffectOther,
-	"condition": ruleset.EffectOther, "psd": ruleset.EffectLimit, "bpf": ruleset.EffectOther, "cluster": ruleset.EffectOther}
+var xtModules = map[string]ruleset.Effect{"limit": ruleset.EffectLimit, "hashlimit": ruleset.EffectLimit,
+	"connlimit": ruleset.EffectLimit, "quota": ruleset.EffectLimit, "quota2": ruleset.EffectLimit,
+	"rateest": ruleset.EffectLimit, "connbytes": ruleset.EffectLimit, "recent": ruleset.EffectDynamic,
+	"set": ruleset.EffectDynamic, "statistic": ruleset.EffectTime, "time": ruleset.EffectTime,
+	"addrtype": ruleset.EffectRoute, "rpfilter": ruleset.EffectRoute, "socket": ruleset.EffectRoute,
+	"nfacct": ruleset.EffectOther, "condition": ruleset.EffectOther, "psd": ruleset.EffectLimit,
+	"bpf": ruleset.EffectOther, "cluster": ruleset.EffectOther}
 
 func (p *xtRule) parse() error {
 	negated := false
@@ -354,7 +356,8 @@ func (p *xtRule) known(option string, negated bool) (bool, error) {
 				p.protocol = p.words[0]
 			}
 		}
-	case "--sport", "--source-port", "--sports", "--source-ports", "--dport", "--destination-port", "--dports", "--destination-ports":
+	case "--sport", "--source-port", "--sports", "--source-ports", "--dport", "--destination-port",
+		"--dports", "--destination-ports":
 		term = ruleset.Term{Field: ruleset.SourcePort, Header: p.protocol}
 		if strings.HasPrefix(option, "--d") {
 			term.Field = ruleset.DestinationPort
@@ -478,8 +481,8 @@ func (p *xtRule) matchSet(negated bool) (bool, error) {
 			return true, nil
 		}
 	}
-	p.add(ruleset.Opaque{Text: "-m set --match-set " + name + " " + flags, Effect: ruleset.EffectDynamic, Conditional: true,
-		Unprintable: true})
+	p.add(ruleset.Opaque{Text: "-m set --match-set " + name + " " + flags, Effect: ruleset.EffectDynamic,
+		Conditional: true, Unprintable: true})
 	return true, nil
 }
 
@@ -512,7 +515,8 @@ func (p *xtRule) target(goes bool) error {
 		p.add(ruleset.Verdict{Kind: ruleset.Return})
 	case "LOG", "ULOG", "NFLOG", "TRACE", "AUDIT":
 		p.add(ruleset.Opaque{Text: text, Effect: ruleset.EffectLog, Unprintable: true})
-	case "MARK", "CONNMARK", "SECMARK", "CONNSECMARK", "DSCP", "TOS", "TTL", "HL", "CLASSIFY", "TCPMSS", "CHECKSUM", "ECN", "IDLETIMER":
+	case "MARK", "CONNMARK", "SECMARK", "CONNSECMARK", "DSCP", "TOS", "TTL", "HL", "CLASSIFY", "TCPMSS", "CHECKSUM",
+		"ECN", "IDLETIMER":
 		p.add(ruleset.Opaque{Text: text, Effect: ruleset.EffectMark, Unprintable: true})
 	case "SNAT", "DNAT", "MASQUERADE", "REDIRECT", "NETMAP", "TPROXY":
 		p.add(ruleset.Opaque{Text: text, Effect: ruleset.EffectNAT, Ends: true, Unprintable: true})

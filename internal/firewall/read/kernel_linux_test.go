@@ -77,7 +77,8 @@ func randomRules(r *rand.Rand) string {
 	element := func(i int) string { return fmt.Sprintf("127.%d.%d.0/24 counter", i%4, i/4) }
 	return fmt.Sprintf(`table inet t {
 		set nets { type ipv4_addr; flags interval; counter; elements = { %s, %s, %s } }
-		set pairs { type ipv4_addr . inet_service; counter; elements = { 127.0.1.1 . 9001, 127.1.1.1 . 9002, 127.2.1.1 . 9003, 127.3.1.1 . 9004 } }
+		set pairs { type ipv4_addr . inet_service; counter; elements = { 127.0.1.1 . 9001, 127.1.1.1 . 9002, `+
+		`127.2.1.1 . 9003, 127.3.1.1 . 9004 } }
 		chain low { %s }
 		chain high { %s
 			udp dport vmap { 9001 : jump low, 9002 : goto low, 9003 : drop, 9004 : accept, 9005 : return, 9006 : continue }
@@ -94,8 +95,8 @@ func randomRules(r *rand.Rand) string {
 			counter
 			%s
 		}
-	}`, element(r.IntN(5)), element(5+r.IntN(5)), element(10+r.IntN(5)), rules(4), rules(4, "low"), rules(5, "low", "high"), rules(5, "low", "high"),
-		rules(3, "high"))
+	}`, element(r.IntN(5)), element(5+r.IntN(5)), element(10+r.IntN(5)), rules(4), rules(4, "low"),
+		rules(5, "low", "high"), rules(5, "low", "high"), rules(3, "high"))
 }
 
 // send sends a datagram; that it does not arrive, or is refused by a rule, is what is being
@@ -138,8 +139,8 @@ func TestTraceAgainstKernel(t *testing.T) {
 			want := make(map[*ruleset.Counter]uint64)
 			address := func() netip.Addr { return netip.AddrFrom4([4]byte{127, byte(r.IntN(4)), byte(r.IntN(3)), 1}) }
 			for range packets {
-				p := ruleset.Packet{Out: "lo", Source: address(), Destination: address(), Protocol: 17, SourcePort: uint16(9500 + r.IntN(8)),
-					DestinationPort: uint16(9000 + r.IntN(9)), State: ruleset.StateUntracked}
+				p := ruleset.Packet{Out: "lo", Source: address(), Destination: address(), Protocol: 17,
+					SourcePort: uint16(9500 + r.IntN(8)), DestinationPort: uint16(9000 + r.IntN(9)), State: ruleset.StateUntracked}
 				send(p)
 				for _, c := range rules.Trace("output", p, nil).Counters {
 					want[c]++

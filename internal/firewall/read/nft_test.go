@@ -95,10 +95,12 @@ func TestNFTBad(t *testing.T) {
 		{"other program", "*filter\n:INPUT ACCEPT", "invalid character"},
 		{"newer", `{"nftables": [{"metainfo": {"version": "9.0", "json_schema_version": 2}}]}`, "JSON of version 2"},
 		{"no list", `{"a": 1}`, `no list "nftables"`},
-		{"no table", `{"nftables": [{"chain": {"family": "ip", "table": "t", "name": "c"}}]}`, "table ip t is not in the text"},
+		{"no table", `{"nftables": [{"chain": {"family": "ip", "table": "t", "name": "c"}}]}`,
+			"table ip t is not in the text"},
 		{"no chain", `{"nftables": [{"table": {"family": "ip", "name": "t"}},
 			{"rule": {"family": "ip", "table": "t", "chain": "c", "handle": 7, "expr": []}}]}`, "handle 7: chain c"},
-		{"no target", `{"nftables": [{"table": {"family": "ip", "name": "t"}}, {"chain": {"family": "ip", "table": "t", "name": "c"}},
+		{"no target",
+			`{"nftables": [{"table": {"family": "ip", "name": "t"}}, {"chain": {"family": "ip", "table": "t", "name": "c"}},
 			{"rule": {"family": "ip", "table": "t", "chain": "c", "handle": 7, "expr": [{"jump": {}}]}}]}`, "no target"},
 	} {
 		_, err := read.NFT(strings.NewReader(c.text))
@@ -110,8 +112,10 @@ func TestNFTBad(t *testing.T) {
 
 // TestUnknownStatement: a statement of a newer nft stays, is a barrier, and cannot be written.
 func TestUnknownStatement(t *testing.T) {
-	r := parse(t, []byte(`{"nftables": [{"table": {"family": "ip", "name": "t"}}, {"chain": {"family": "ip", "table": "t", "name": "c"}},
-		{"rule": {"family": "ip", "table": "t", "chain": "c", "handle": 7, "expr": [{"teleport": {"to": "mars"}}, {"accept": null}]}}]}`))
+	r := parse(t, []byte(`{"nftables": [{"table": {"family": "ip", "name": "t"}}, `+
+		`{"chain": {"family": "ip", "table": "t", "name": "c"}},
+		{"rule": {"family": "ip", "table": "t", "chain": "c", "handle": 7, "expr": [{"teleport": {"to": "mars"}}, `+
+		`{"accept": null}]}}]}`))
 	if !r.Tables[0].Chains[0].Rules[0].Barrier() {
 		t.Error("no barrier")
 	}
@@ -121,9 +125,12 @@ func TestUnknownStatement(t *testing.T) {
 }
 
 func FuzzNFT(f *testing.F) {
-	f.Add([]byte(`{"nftables": [{"table": {"family": "ip", "name": "t"}}, {"set": {"family": "ip", "table": "t", "name": "s",
-		"type": ["ipv4_addr", "inet_service"], "flags": ["interval"], "elem": [{"concat": [{"prefix": {"addr": "10.0.0.0", "len": 8}},
-		{"range": [1, 9]}]}]}}, {"chain": {"family": "ip", "table": "t", "name": "c", "type": "filter", "hook": "input", "prio": 0}},
+	f.Add([]byte(`{"nftables": [{"table": {"family": "ip", "name": "t"}}, ` +
+		`{"set": {"family": "ip", "table": "t", "name": "s",
+		"type": ["ipv4_addr", "inet_service"], "flags": ["interval"], "elem": [{"concat": [` +
+		`{"prefix": {"addr": "10.0.0.0", "len": 8}},
+		{"range": [1, 9]}]}]}}, {"chain": {"family": "ip", "table": "t", "name": "c", ` +
+		`"type": "filter", "hook": "input", "prio": 0}},
 		{"rule": {"family": "ip", "table": "t", "chain": "c", "expr": [{"match": {"op": "==", "left": {"concat": [{"payload":
 		{"protocol": "ip", "field": "saddr"}}, {"payload": {"protocol": "tcp", "field": "dport"}}]}, "right": "@s"}},
 		{"vmap": {"key": {"ct": {"key": "state"}}, "data": {"set": [["new", {"jump": {"target": "c"}}]]}}}]}}]}`))

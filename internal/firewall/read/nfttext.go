@@ -433,7 +433,8 @@ func objectBody(kind string, b json.RawMessage) (string, error) {
 	}
 	switch kind {
 	case "quota":
-		return quotaText(map[string]any{"val": m["bytes"], "val_unit": "bytes", "used": m["used"], "used_unit": "bytes", "inv": m["inv"]}), nil
+		return quotaText(map[string]any{"val": m["bytes"], "val_unit": "bytes", "used": m["used"],
+			"used_unit": "bytes", "inv": m["inv"]}), nil
 	case "limit":
 		if s, ok := limitText(m); ok {
 			return s, nil

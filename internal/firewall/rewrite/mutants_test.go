@@ -24,9 +24,11 @@ func planted() *ruleset.Ruleset {
 		t := tuple{source: prefix(fmt.Sprintf("10.1.%d.0/%d", 4*i, 23+i%2)), protocol: 17}
 		rules = append(rules, t.nft(&ruleset.Counter{Packets: uint64(i)}))
 	}
-	rules = append(rules, &ruleset.Rule{Statements: []ruleset.Statement{ruleset.Opaque{Text: `log prefix "all"`, Effect: ruleset.EffectLog}}})
+	rules = append(rules, &ruleset.Rule{Statements: []ruleset.Statement{
+		ruleset.Opaque{Text: `log prefix "all"`, Effect: ruleset.EffectLog}}})
 	for i := range 12 {
-		t := tuple{source: prefix(fmt.Sprintf("10.2.%d.0/24", i)), protocol: 6, hasDport: true, dport: ruleset.Numbers(uint64(100*i+10), uint64(100*i+90)),
+		t := tuple{source: prefix(fmt.Sprintf("10.2.%d.0/24", i)), protocol: 6, hasDport: true,
+			dport:   ruleset.Numbers(uint64(100*i+10), uint64(100*i+90)),
 			verdict: []ruleset.Kind{ruleset.Accept, ruleset.Drop}[i%2]}
 		rules = append(rules, t.nft(&ruleset.Counter{Packets: uint64(i)}))
 	}

@@ -10,7 +10,8 @@ import (
 )
 
 // treeFields are the fields that chains are split by, the most selective ones first.
-var treeFields = []ruleset.Field{ruleset.InInterface, ruleset.OutInterface, ruleset.Source, ruleset.Destination, ruleset.DestinationPort}
+var treeFields = []ruleset.Field{ruleset.InInterface, ruleset.OutInterface, ruleset.Source, ruleset.Destination,
+	ruleset.DestinationPort}
 
 // large is a number of rules above which fewer forms are made: their time grows with its square.
 const large = 1500
@@ -45,7 +46,9 @@ func (b *builder) best(chain string, items []*item, by []ruleset.Field, depth in
 			if !slices.ContainsFunc(items, func(it *item) bool { _, ok := it.on(f); return ok && it.nests }) {
 				continue
 			}
-			prefer := append([]ruleset.Field{f}, slices.DeleteFunc(slices.Clone(by), func(g ruleset.Field) bool { return g == f })...)
+			prefer := append([]ruleset.Field{f}, slices.DeleteFunc(slices.Clone(by), func(g ruleset.Field) bool {
+				return g == f
+			})...)
 			forms = append(forms, func() made { return b.split(chain, items, prefer, depth) })
 		}
 	}
@@ -112,8 +115,10 @@ func (b *builder) form(it *item, filled bool) string {
 // terms returns the key of a rule in the order that lookups have.
 func (b *builder) terms(it *item, filled bool) []ruleset.Term {
 	key := slices.Clone(it.key)
-	if filled && !slices.ContainsFunc(key, func(t ruleset.Term) bool { return t.Header == "ip6" || t.Field == ruleset.State }) &&
-		(b.table.Family == "ip" || slices.ContainsFunc(key, func(t ruleset.Term) bool { return t.Header == "ip" })) {
+	if filled && !slices.ContainsFunc(key, func(t ruleset.Term) bool {
+		return t.Header == "ip6" || t.Field == ruleset.State
+	}) && (b.table.Family == "ip" ||
+		slices.ContainsFunc(key, func(t ruleset.Term) bool { return t.Header == "ip" })) {
 		for _, f := range []ruleset.Field{ruleset.Source, ruleset.Destination} {
 			if !slices.ContainsFunc(key, func(t ruleset.Term) bool { return t.Field == f }) {
 				key = append(key, ruleset.Term{Field: f, Header: "ip"})
@@ -130,7 +135,9 @@ var everything = ruleset.Range{First: ruleset.Value{10: 0xff, 11: 0xff},
 
 // lookups joins rules of one form whose packets are apart.
 func (b *builder) lookups(chain string, items []*item, filled bool) made {
-	slots := arrange(items, func(it *item) (string, ruleset.Field) { return b.form(it, filled), 0 }, func(s *slot, it *item) bool {
+	slots := arrange(items, func(it *item) (string, ruleset.Field) {
+		return b.form(it, filled), 0
+	}, func(s *slot, it *item) bool {
 		return !slices.ContainsFunc(s.members, func(m *item) bool { return m.region.Meets(&it.region) })
 	})
 	slots = b.unjoin(slots, filled)
@@ -453,7 +460,8 @@ func (b *builder) tree(chain string, s *slot, by []ruleset.Field, depth int) mad
 func without(r *ruleset.Rule, f ruleset.Field, at ruleset.Range) *ruleset.Rule {
 	for i, s := range r.Statements {
 		m, ok := s.(ruleset.Match)
-		if ok && len(m.Key) == 1 && m.Key[0].Field == f && !m.Negated && m.Set == nil && len(m.Plain) == 1 && m.Plain[0] == at {
+		if ok && len(m.Key) == 1 && m.Key[0].Field == f && !m.Negated && m.Set == nil &&
+			len(m.Plain) == 1 && m.Plain[0] == at {
 			shorter := *r
 			shorter.Statements = slices.Delete(slices.Clone(r.Statements), i, i+1)
 			return &shorter

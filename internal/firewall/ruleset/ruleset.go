@@ -401,7 +401,8 @@ func (t Term) Implied() map[Field][]Range {
 		if n, ok := t.protocol(); ok {
 			return map[Field][]Range{Protocol: {One(Number(n))}}
 		}
-		return map[Field][]Range{Protocol: {Numbers(6, 6), Numbers(17, 17), Numbers(33, 33), Numbers(132, 132), Numbers(136, 136)}}
+		return map[Field][]Range{Protocol: {Numbers(6, 6), Numbers(17, 17), Numbers(33, 33), Numbers(132, 132),
+			Numbers(136, 136)}}
 	}
 	return nil
 }

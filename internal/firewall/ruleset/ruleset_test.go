@@ -27,8 +27,9 @@ func accounting(t *testing.T) *ruleset.Ruleset {
 }
 
 func packet(in, source, destination string, protocol uint8, sport, dport uint16, state uint8) ruleset.Packet {
-	return ruleset.Packet{In: in, Out: "eth1", Source: netip.MustParseAddr(source), Destination: netip.MustParseAddr(destination),
-		Protocol: protocol, SourcePort: sport, DestinationPort: dport, State: state}
+	return ruleset.Packet{In: in, Out: "eth1", Source: netip.MustParseAddr(source),
+		Destination: netip.MustParseAddr(destination), Protocol: protocol,
+		SourcePort: sport, DestinationPort: dport, State: state}
 }
 
 // TestTrace: the rules that a packet meets, the verdict and the counters, worked out by hand from
@@ -43,31 +44,40 @@ func TestTrace(t *testing.T) {
 		counters []uint64 // packets that each of them had
 		policy   bool
 	}{
-		{"established", packet("vlan1", "10.1.0.9", "10.1.0.8", 6, 1, 80, ruleset.StateEstablished), 1, ruleset.Accept, nil, false},
+		{"established", packet("vlan1", "10.1.0.9", "10.1.0.8", 6, 1, 80, ruleset.StateEstablished), 1, ruleset.Accept,
+			nil, false},
 		{"invalid", packet("vlan1", "10.1.0.9", "10.1.0.8", 6, 1, 80, ruleset.StateInvalid), 1, ruleset.Drop, nil, false},
 		// The jump of the map, the rules of the residence, the return, and then the set of blocked
 		// addresses and all the rest.
-		{"residence", packet("vlan1", "10.1.0.9", "10.1.0.8", 6, 1, 8079, ruleset.StateNew), 18, ruleset.Reject, []uint64{7, 3}, false},
-		{"residence, other port", packet("vlan1", "10.1.0.9", "10.1.0.8", 6, 1, 8081, ruleset.StateNew), 18, ruleset.Reject, []uint64{7}, false},
+		{"residence", packet("vlan1", "10.1.0.9", "10.1.0.8", 6, 1, 8079, ruleset.StateNew), 18, ruleset.Reject,
+			[]uint64{7, 3}, false},
+		{"residence, other port", packet("vlan1", "10.1.0.9", "10.1.0.8", 6, 1, 8081, ruleset.StateNew), 18,
+			ruleset.Reject, []uint64{7}, false},
 		{"second", packet("vlan2", "10.1.0.9", "10.1.0.8", 6, 1, 80, ruleset.StateNew), 2, ruleset.Drop, nil, false},
-		{"blocked", packet("eth9", "10.9.255.255", "10.1.0.8", 6, 1, 80, ruleset.StateNew), 4, ruleset.Drop, []uint64{5}, false},
-		{"beside blocked", packet("eth9", "10.10.0.0", "10.8.0.8", 6, 1, 53, ruleset.StateNew), 6, ruleset.Accept, nil, false},
+		{"blocked", packet("eth9", "10.9.255.255", "10.1.0.8", 6, 1, 80, ruleset.StateNew), 4, ruleset.Drop,
+			[]uint64{5}, false},
+		{"beside blocked", packet("eth9", "10.10.0.0", "10.8.0.8", 6, 1, 53, ruleset.StateNew), 6, ruleset.Accept,
+			nil, false},
 		{"pair", packet("eth9", "10.0.0.2", "10.8.0.8", 6, 1, 443, ruleset.StateNew), 5, ruleset.Accept, []uint64{12}, false},
 		{"no pair", packet("eth9", "10.0.0.2", "10.8.0.8", 6, 1, 80, ruleset.StateNew), 15, ruleset.Reject, nil, false},
 		// The goto does not come back: three rules of the chain, and then the policy of the base chain.
 		{"goto", packet("eth9", "10.3.0.77", "10.8.0.8", 17, 1, 80, ruleset.StateNew), 6, ruleset.Drop, nil, true},
-		{"ports", packet("eth9", "10.4.0.77", "10.8.0.8", 17, 1023, 1024, ruleset.StateNew), 15, ruleset.Reject, []uint64{0}, false},
-		{"IPv6", packet("eth9", "2001:db8::1", "2001:db8::2", 6, 1, 80, ruleset.StateNew), 7, ruleset.Reject, []uint64{0}, false},
-		{"IPv6, link-local", packet("eth9", "2001:db8::1", "fe80::2", 6, 1, 80, ruleset.StateNew), 15, ruleset.Drop, nil, true},
+		{"ports", packet("eth9", "10.4.0.77", "10.8.0.8", 17, 1023, 1024, ruleset.StateNew), 15, ruleset.Reject,
+			[]uint64{0}, false},
+		{"IPv6", packet("eth9", "2001:db8::1", "2001:db8::2", 6, 1, 80, ruleset.StateNew), 7, ruleset.Reject,
+			[]uint64{0}, false},
+		{"IPv6, link-local", packet("eth9", "2001:db8::1", "fe80::2", 6, 1, 80, ruleset.StateNew), 15, ruleset.Drop,
+			nil, true},
 	} {
 		got := r.Trace("forward", c.packet, nil)
 		var counters []uint64
 		for _, n := range got.Counters {
 			counters = append(counters, n.Packets)
 		}
-		if len(got.Steps) != c.rules || got.Verdict != c.verdict || got.Policy != c.policy || len(counters) != len(c.counters) {
-			t.Errorf("%s: %d rules, %s, counters %v, policy %t; want %d, %s, %v, %t", c.name, len(got.Steps), got.Verdict, counters,
-				got.Policy, c.rules, c.verdict, c.counters, c.policy)
+		if len(got.Steps) != c.rules || got.Verdict != c.verdict || got.Policy != c.policy ||
+			len(counters) != len(c.counters) {
+			t.Errorf("%s: %d rules, %s, counters %v, policy %t; want %d, %s, %v, %t", c.name, len(got.Steps), got.Verdict,
+				counters, got.Policy, c.rules, c.verdict, c.counters, c.policy)
 			continue
 		}
 		for i := range counters {
@@ -78,7 +88,9 @@ func TestTrace(t *testing.T) {
 	}
 	// An opaque condition is answered by the caller.
 	p := packet("eth9", "10.4.0.77", "10.8.0.8", 6, 1, 80, ruleset.StateNew)
-	got := r.Trace("forward", p, func(_ *ruleset.Rule, o ruleset.Opaque) bool { return strings.HasPrefix(o.Text, "limit") })
+	got := r.Trace("forward", p, func(_ *ruleset.Rule, o ruleset.Opaque) bool {
+		return strings.HasPrefix(o.Text, "limit")
+	})
 	if last := got.Steps[len(got.Steps)-1]; got.Verdict != ruleset.Accept || !last.Assumed {
 		t.Errorf("with the limit not reached: %s after %d rules", got.Verdict, len(got.Steps))
 	}
@@ -119,8 +131,8 @@ func TestRanges(t *testing.T) {
 		{ruleset.Source, ruleset.Prefix(netip.MustParsePrefix("0.0.0.0/0")), "0.0.0.0/0"},
 		{ruleset.Source, ruleset.Prefix(netip.MustParsePrefix("2001:db8::/33")), "2001:db8::/33"},
 		{ruleset.Source, ruleset.Prefix(netip.MustParsePrefix("::/0")), "::/0"},
-		{ruleset.Source, ruleset.Range{First: ruleset.Address(netip.MustParseAddr("10.0.0.1")), Last: ruleset.Address(netip.MustParseAddr("10.0.0.2"))},
-			"10.0.0.1-10.0.0.2"},
+		{ruleset.Source, ruleset.Range{First: ruleset.Address(netip.MustParseAddr("10.0.0.1")),
+			Last: ruleset.Address(netip.MustParseAddr("10.0.0.2"))}, "10.0.0.1-10.0.0.2"},
 		{ruleset.InInterface, ruleset.Names("eth*"), `"eth*"`},
 		{ruleset.InInterface, ruleset.Names("eth0"), `"eth0"`},
 		{ruleset.DestinationPort, ruleset.Numbers(80, 90), "80-90"},
@@ -182,7 +194,8 @@ func TestFind(t *testing.T) {
 func TestParsePacket(t *testing.T) {
 	for _, c := range []struct{ text, want string }{
 		{"in eth0 tcp 10.1.2.3:80 -> 10.2.3.4:5000", "in eth0 tcp 10.1.2.3:80 -> 10.2.3.4:5000 new"},
-		{"in eth0 out eth1 udp 10.1.2.3 → 10.2.3.4:53 established", "in eth0 out eth1 udp 10.1.2.3:0 -> 10.2.3.4:53 established"},
+		{"in eth0 out eth1 udp 10.1.2.3 → 10.2.3.4:53 established",
+			"in eth0 out eth1 udp 10.1.2.3:0 -> 10.2.3.4:53 established"},
 		{"10.1.2.3:1->10.2.3.4:2", "tcp 10.1.2.3:1 -> 10.2.3.4:2 new"},
 		{"icmp 10.1.2.3 -> 10.2.3.4 invalid", "icmp 10.1.2.3 -> 10.2.3.4 invalid"},
 		{"tcp [2001:db8::1]:80 -> [2001:db8::2]:81", "tcp [2001:db8::1]:80 -> [2001:db8::2]:81 new"},
@@ -192,8 +205,9 @@ func TestParsePacket(t *testing.T) {
 			t.Errorf("%s: %s, %v; want %s", c.text, p.Text(), err, c.want)
 		}
 	}
-	for _, bad := range []string{"", "10.1.2.3", "10.1.2.3 10.2.3.4", "10.1.2.3 -> 2001:db8::1", "icmp 10.1.2.3:1 -> 10.2.3.4:2",
-		"tcp 10.1.2.3:70000 -> 10.2.3.4:2", "frob 10.1.2.3 -> 10.2.3.4", "-> 10.1.2.3", "10.1.2.3 -> 10.2.3.4 -> 10.3.4.5"} {
+	for _, bad := range []string{"", "10.1.2.3", "10.1.2.3 10.2.3.4", "10.1.2.3 -> 2001:db8::1",
+		"icmp 10.1.2.3:1 -> 10.2.3.4:2", "tcp 10.1.2.3:70000 -> 10.2.3.4:2", "frob 10.1.2.3 -> 10.2.3.4", "-> 10.1.2.3",
+		"10.1.2.3 -> 10.2.3.4 -> 10.3.4.5"} {
 		if p, err := ruleset.ParsePacket(bad); err == nil {
 			t.Errorf("%q is %s", bad, p.Text())
 		}

@@ -27,7 +27,8 @@ const (
 )
 
 // Fields are all fields, in the order that cells are cut.
-var Fields = [...]Field{InInterface, OutInterface, Source, Destination, Protocol, SourcePort, DestinationPort, State, Family}
+var Fields = [...]Field{InInterface, OutInterface, Source, Destination, Protocol, SourcePort, DestinationPort,
+	State, Family}
 
 // The states of a connection, as bits of include/uapi/linux/netfilter/nf_conntrack_common.h.
 const (
@@ -232,7 +233,8 @@ func Without(f Field, ranges []Range) []Range {
 
 // protocols are the names that nft prints for numbers.
 var protocols = map[uint64]string{1: "icmp", 2: "igmp", 4: "ipencap", 6: "tcp", 17: "udp", 33: "dccp", 41: "ipv6",
-	47: "gre", 50: "esp", 51: "ah", 58: "ipv6-icmp", 89: "ospf", 103: "pim", 108: "comp", 112: "vrrp", 132: "sctp", 136: "udplite"}
+	47: "gre", 50: "esp", 51: "ah", 58: "ipv6-icmp", 89: "ospf", 103: "pim", 108: "comp", 112: "vrrp", 132: "sctp",
+	136: "udplite"}
 
 // ProtocolNumber returns IANA's number for a protocol's name or decimal number.
 func ProtocolNumber(name string) (uint64, bool) {
@@ -259,7 +261,8 @@ func ProtocolNumber(name string) (uint64, bool) {
 var states = []struct {
 	bit  uint64
 	name string
-}{{StateInvalid, "invalid"}, {StateEstablished, "established"}, {StateRelated, "related"}, {StateNew, "new"}, {StateUntracked, "untracked"}}
+}{{StateInvalid, "invalid"}, {StateEstablished, "established"}, {StateRelated, "related"}, {StateNew, "new"},
+	{StateUntracked, "untracked"}}
 
 // StateNumber returns the bit of a state's name, in any case.
 func StateNumber(name string) (uint64, bool) {

@@ -50,7 +50,8 @@ func TestFieldNotes(t *testing.T) {
 		{"and its timer", calc.Moderation{Packets: 81000, PerInterrupt: 50}, "interval", 617e-6, 0.001},
 		{"two packet times", calc.Moderation{Link: gigabit}, "two packet times", 25e-6, 0.02},
 		{"the smallest frames", calc.Moderation{Link: gigabit, MTUBytes: 46}, "frames of the link", 1.48e6, 0.01},
-		{"the plateau of 8000/s", calc.Moderation{Interrupts: 8000}, "transactions of one connection, at most", 8003.6, 0.001},
+		{"the plateau of 8000/s", calc.Moderation{Interrupts: 8000},
+			"transactions of one connection, at most", 8003.6, 0.001},
 		{"ping with 8000 at both ends", calc.Moderation{Interrupts: 8000, RoundTrip: 32 * time.Microsecond},
 			"ping, mean", 156e-6, 0.01},
 		{"5 kB for receiving", calc.Burst{Buffer: 5000}, "frames that the buffer holds", 3, 0},
@@ -155,7 +156,8 @@ func TestWhatIsMissing(t *testing.T) {
 func FuzzResults(f *testing.F) {
 	f.Add(3000.0, int64(333333), 81000.0, 50.0, 1e9, 1500, uint32(256), int64(5000))
 	f.Add(math.Inf(1), int64(-1), math.NaN(), 1e-300, 1e300, -1, uint32(1<<31), int64(math.MaxInt64))
-	f.Fuzz(func(t *testing.T, rate float64, interval int64, packets, each, link float64, mtu int, ring uint32, size int64) {
+	f.Fuzz(func(t *testing.T, rate float64, interval int64, packets, each, link float64, mtu int, ring uint32,
+		size int64) {
 		d := time.Duration(interval)
 		for _, q := range []question{
 			calc.Moderation{rate, d, each, packets, unit.BitRate(link), mtu, d, ring},

@@ -32,7 +32,8 @@
 // one directory, a line each:
 //
 //	NAME = TEXT           a file with this one line
-//	NAME == "LITERAL"     a file with exactly these bytes (Go's string literals): binary, or no newline at its end
+//	NAME == "LITERAL"     a file with exactly these bytes (Go's string literals): binary, or no
+//	                      newline at its end
 //	NAME :                a file with the lines that follow, each behind one tab
 //	NAME -> TARGET        a symbolic link of /sys
 //	NAME /                a directory that is there for its name

@@ -138,7 +138,8 @@ func TestPerGigabyte(t *testing.T) {
 // FuzzDrops: for any names of counters, each place has a stage, was counted, and is reported
 // once.
 func FuzzDrops(f *testing.F) {
-	f.Add("nic.eth0.rx_dropped ethtool.eth0.rx_queue_0_drops ethtool.eth0.rx_queue_1_drops softnet.dropped TcpExt.ListenDrops", "eth0", "igb", uint64(3))
+	f.Add("nic.eth0.rx_dropped ethtool.eth0.rx_queue_0_drops ethtool.eth0.rx_queue_1_drops "+
+		"softnet.dropped TcpExt.ListenDrops", "eth0", "igb", uint64(3))
 	f.Fuzz(func(t *testing.T, names, card, driver string, n uint64) {
 		counters := make(map[string]uint64)
 		for i, name := range strings.Fields(names) {

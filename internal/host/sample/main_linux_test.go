@@ -57,7 +57,9 @@ func everySecond(seconds int) error {
 	var memory runtime.MemStats
 	runtime.ReadMemStats(&memory)
 	cpu := time.Duration(used.Utime.Nano() + used.Stime.Nano())
-	fmt.Printf("%d readings of %d series, %d under their tick, %d warnings: %.3f s of processor time (%.3f user, %.3f system), %.1f MB at most in memory, %d kB of garbage a reading, %d collections\n",
+	fmt.Printf("%d readings of %d series, %d under their tick, %d warnings: "+
+		"%.3f s of processor time (%.3f user, %.3f system), %.1f MB at most in memory, "+
+		"%d kB of garbage a reading, %d collections\n",
 		seconds, points, aligned, warnings, cpu.Seconds(), time.Duration(used.Utime.Nano()).Seconds(),
 		time.Duration(used.Stime.Nano()).Seconds(),
 		float64(used.Maxrss)/1024, memory.TotalAlloc/1024/uint64(seconds), memory.NumGC)

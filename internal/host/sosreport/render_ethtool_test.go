@@ -20,7 +20,8 @@ func renderDriver(c card) string {
 	if c.Card != nil {
 		firmware, version = c.Card.FirmwareVersion, c.Card.DriverVersion
 	}
-	return fmt.Sprintf("driver: %s\nversion: %s\nfirmware-version: %s\nexpansion-rom-version: \nbus-info: %s\nsupports-statistics: yes\nsupports-test: yes\n", c.Driver, version, firmware, c.Bus)
+	return fmt.Sprintf("driver: %s\nversion: %s\nfirmware-version: %s\nexpansion-rom-version: \n"+
+		"bus-info: %s\nsupports-statistics: yes\nsupports-test: yes\n", c.Driver, version, firmware, c.Bus)
 }
 
 func renderStatistics(c card) string {
@@ -189,7 +190,8 @@ func renderSettings(name string, c card) string {
 		b += fmt.Sprintf("\tLanes: %d\n", m.Lanes)
 	}
 	return b + fmt.Sprintf(
-		"\tDuplex: %s\n\tAuto-negotiation: %s\n\tPort: %s\n\tPHYAD: 0\n\tTransceiver: internal\n\tMDI-X: Unknown\n\tSupports Wake-on: d\n\tLink detected: yes\n",
+		"\tDuplex: %s\n\tAuto-negotiation: %s\n\tPort: %s\n\tPHYAD: 0\n\tTransceiver: internal\n"+
+			"\tMDI-X: Unknown\n\tSupports Wake-on: d\n\tLink detected: yes\n",
 		duplex, onOff(m.Autoneg), port)
 }
 
@@ -199,7 +201,8 @@ func renderCard(networking func(command, text string), name string, c card) {
 	}
 	if p := c.Card.Pause; p != nil {
 		networking("ethtool -a "+name,
-			fmt.Sprintf("Pause parameters for %s:\nAutonegotiate:\t%s\nRX:\t\t%s\nTX:\t\t%s\nRX negotiated: on\nTX negotiated: off\n\n", name, onOff(p.Autoneg), onOff(p.Rx), onOff(p.Tx)))
+			fmt.Sprintf("Pause parameters for %s:\nAutonegotiate:\t%s\nRX:\t\t%s\nTX:\t\t%s\n"+
+				"RX negotiated: on\nTX negotiated: off\n\n", name, onOff(p.Autoneg), onOff(p.Rx), onOff(p.Tx)))
 	}
 	if e := c.Card.EEE; e != nil {
 		status, timer := "disabled", "disabled"
@@ -213,7 +216,8 @@ func renderCard(networking func(command, text string), name string, c card) {
 			timer = fmt.Sprintf("%.0f (us)", e.TxLPITimerInSeconds*1e6)
 		}
 		networking("ethtool --show-eee "+name,
-			fmt.Sprintf("EEE settings for %s:\n\tEEE status: %s\n\tTx LPI: %s\n\tSupported EEE link modes:  100baseT/Full\n", name, status, timer))
+			fmt.Sprintf("EEE settings for %s:\n\tEEE status: %s\n\tTx LPI: %s\n"+
+				"\tSupported EEE link modes:  100baseT/Full\n", name, status, timer))
 	}
 	if len(c.Card.PrivateFlags) > 0 {
 		b := "Private flags for " + name + ":\n"

@@ -427,7 +427,8 @@ func renderQdiscs(qdiscs []printed.Qdisc) string {
 // renderFirmware writes what dmidecode shows of the machine and its board.
 func renderFirmware(read func(string) string) string {
 	id := func(name string) string { return strings.TrimSpace(read("sys/class/dmi/id/" + name)) }
-	return fmt.Sprintf("# dmidecode 3.4\nGetting SMBIOS data from sysfs.\n\nHandle 0x0000, DMI type 0, 24 bytes\nBIOS Information\n\tVendor: %s\n\tVersion: 1\n\n"+
+	return fmt.Sprintf("# dmidecode 3.4\nGetting SMBIOS data from sysfs.\n\n"+
+		"Handle 0x0000, DMI type 0, 24 bytes\nBIOS Information\n\tVendor: %s\n\tVersion: 1\n\n"+
 		"Handle 0x0100, DMI type 1, 27 bytes\nSystem Information\n\tManufacturer: %s\n\tProduct Name: %s\n\n"+
 		"Handle 0x0200, DMI type 2, 8 bytes\nBase Board Information\n\tManufacturer: %s\n", id("bios_vendor"),
 		id("sys_vendor"), id("product_name"), id("board_vendor"))

@@ -8,7 +8,8 @@ import (
 // headerLen is the length of struct virtio_net_hdr as AF_PACKET uses it (PACKET_VNET_HDR): ten
 // bytes in native order before the frame.
 //
-//	0 flags u8 · 1 gso_type u8 · 2 hdr_len u16 · 4 gso_size u16 · 6 csum_start u16 · 8 csum_offset u16
+//	0 flags u8 · 1 gso_type u8 · 2 hdr_len u16 · 4 gso_size u16 · 6 csum_start u16 ·
+//	8 csum_offset u16
 const headerLen = 10
 
 // The values of that header (include/uapi/linux/virtio_net.h).

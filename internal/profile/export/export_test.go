@@ -181,7 +181,8 @@ func TestFlame(t *testing.T) {
 		t.Fatal(err)
 	}
 	page := b.String()
-	if strings.Contains(page, "a <b>") || strings.Contains(page, "a <title>") || !strings.Contains(page, "a &lt;b&gt; &amp; c;d") {
+	if strings.Contains(page, "a <b>") || strings.Contains(page, "a <title>") ||
+		!strings.Contains(page, "a &lt;b&gt; &amp; c;d") {
 		t.Error("a name is not escaped")
 	}
 	if regexp.MustCompile(`https?://|src=|@import|url\(`).MatchString(page) {

@@ -10,7 +10,8 @@ func (s *sheet) ladder(l *ladder) {
 	s.put(`
 <section>
   <h2>What was tried</h2>
-  <p class="soft">The effect of each change as a factor, with its interval. The axis is stretched around the dashed line, which is no change`)
+  <p class="soft">The effect of each change as a factor, with its interval. ` +
+		`The axis is stretched around the dashed line, which is no change`)
 	s.with(`; a bar must lie wholly to the right of the solid line, {}, to be kept`, l.Needs)
 	s.put(`.</p>
   <div class="rung scale"><span></span><span></span>
@@ -25,14 +26,18 @@ func (s *sheet) ladder(l *ladder) {
 		s.rung(l, r)
 	}
 	s.put(`
-  <ul class="legend key"><li><svg><svg class="mark" x="8" y="8"><path class="v kept" d="M0-6 6 0 0 6-6 0Z"/></svg></svg>kept: proved</li>`)
-	s.put(`<li><svg><svg class="mark" x="8" y="8"><path class="v" d="M-5 0A5 5 0 1 0 5 0 5 5 0 1 0-5 0Z"/></svg></svg>reverted: not proved</li>`)
-	s.put(`<li><svg><svg class="mark" x="8" y="8"><path class="v worse" d="M-6-5H6L0 6Z"/></svg></svg>reverted: worse</li>`)
+  <ul class="legend key"><li><svg><svg class="mark" x="8" y="8">` +
+		`<path class="v kept" d="M0-6 6 0 0 6-6 0Z"/></svg></svg>kept: proved</li>`)
+	s.put(`<li><svg><svg class="mark" x="8" y="8">` +
+		`<path class="v" d="M-5 0A5 5 0 1 0 5 0 5 5 0 1 0-5 0Z"/></svg></svg>reverted: not proved</li>`)
+	s.put(`<li><svg><svg class="mark" x="8" y="8">` +
+		`<path class="v worse" d="M-6-5H6L0 6Z"/></svg></svg>reverted: worse</li>`)
 	s.put(`<li><svg><line class="one" x1="8" x2="8" y1="0" y2="14"/></svg>no change</li>`)
 	s.with(`<li><svg><line class="need" x1="8" x2="8" y1="0" y2="14"/></svg>needed: {}</li>`, l.Needs)
 	s.put(`</ul>
   <details><summary>as a table</summary><div class="scroll"><table>
-    <tr><th></th><th>side</th><th>knob</th><th>from</th><th>to</th><th class="r">pairs</th><th class="r">effect</th><th>interval</th><th>verdict</th></tr>
+    <tr><th></th><th>side</th><th>knob</th><th>from</th><th>to</th>` +
+		`<th class="r">pairs</th><th class="r">effect</th><th>interval</th><th>verdict</th></tr>
     `)
 	for _, r := range l.Rows {
 		s.put(`<tr><td>{}</td><td>{}</td><td class="mono">{}</td><td class="mono">{}</td><td class="mono">{}</td>`,
@@ -63,7 +68,8 @@ func (s *sheet) rung(l *ladder, r rung) {
 	s.put(`
       `)
 	if r.Bar {
-		s.put(`<line class="stem" x1="{}" x2="{}" y1="13" y2="13"/><line class="span" x1="{}" x2="{}" y1="13" y2="13"/>`, l.One, r.Point, r.Low, r.High)
+		s.put(`<line class="stem" x1="{}" x2="{}" y1="13" y2="13"/>`+
+			`<line class="span" x1="{}" x2="{}" y1="13" y2="13"/>`, l.One, r.Point, r.Low, r.High)
 		s.put(`<svg class="mark" x="{}" y="13"><path d="{}"/></svg>
       `, r.Point, r.Shape)
 		if r.OpenLow {
@@ -101,7 +107,8 @@ func (s *sheet) series(t *series) {
 	s.put(`
 <section>
   <h2>Every measurement in order</h2>
-  <p class="soft">Each mark is one segment with new connections: hollow without the change under trial, filled with it.`)
+  <p class="soft">Each mark is one segment with new connections: ` +
+		`hollow without the change under trial, filled with it.`)
 	if t.Cut {
 		s.put(` The axis does not begin at zero.`)
 	}
@@ -112,13 +119,16 @@ func (s *sheet) series(t *series) {
 	s.timeline(t)
 	s.put(`
   </div></div>
-  <ul class="legend"><li><svg><svg class="mark" x="8" y="8"><path class="a" d="M-4 0A4 4 0 1 0 4 0 4 4 0 1 0-4 0Z"/></svg></svg>A: without</li>`)
+  <ul class="legend"><li><svg><svg class="mark" x="8" y="8">` +
+		`<path class="a" d="M-4 0A4 4 0 1 0 4 0 4 4 0 1 0-4 0Z"/></svg></svg>A: without</li>`)
 	s.put(`<li><svg><svg class="mark" x="8" y="8"><path class="b" d="M0-5.5 5.5 0 0 5.5-5.5 0Z"/></svg></svg>B: with</li>`)
 	if t.Searched {
-		s.put(`<li><svg><svg class="mark" x="8" y="8"><path class="level" d="M-3.5-3.5H3.5V3.5H-3.5Z"/></svg></svg>looking for the level</li>`)
+		s.put(`<li><svg><svg class="mark" x="8" y="8">` +
+			`<path class="level" d="M-3.5-3.5H3.5V3.5H-3.5Z"/></svg></svg>looking for the level</li>`)
 	}
 	if len(t.Discarded) > 0 {
-		s.put(`<li><svg><svg class="mark" x="8" y="8"><path class="discarded" d="M-4-4 4 4M-4 4 4-4"/></svg></svg>does not count</li>`)
+		s.put(`<li><svg><svg class="mark" x="8" y="8">` +
+			`<path class="discarded" d="M-4-4 4 4M-4 4 4-4"/></svg></svg>does not count</li>`)
 	}
 	s.put(`<li>✓ kept</li><li>↺ taken back</li><li>numbers: the list above</li></ul>
   `)

@@ -43,7 +43,8 @@ func (s *sheet) head(v view) {
 <meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <meta name="color-scheme" content="light dark">
-<meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'">
+<meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'; `+
+		`base-uri 'none'; form-action 'none'">
 <title>{}: {} → {} · linerate</title>
 `, v.Verdict, v.Host, v.Target)
 	s.put("<style>\n")
@@ -80,7 +81,8 @@ func (s *sheet) before(v view) {
 		s.put(`<svg height="54" role="img" aria-label="{} {}">
         <text class="barlabel" x="0" y="15">{}</text><text class="barvalue" x="100%" y="15" text-anchor="end">{}</text>
         `, b.Label, b.Value, b.Label, b.Value)
-		s.put(`<rect class="band" x="0" y="23" width="100%" height="22" rx="4"/><rect class="{}" x="0" y="23" width="{}" height="22" rx="4"/>
+		s.put(`<rect class="band" x="0" y="23" width="100%" height="22" rx="4"/>`+
+			`<rect class="{}" x="0" y="23" width="{}" height="22" rx="4"/>
       </svg>`, b.Class, b.Width)
 	}
 	s.put(`
@@ -199,7 +201,8 @@ func (s *sheet) again(v *againView) {
   <p>{}</p>
   `, v.Sentence)
 	if len(v.Rows) > 0 {
-		s.put(`<div class="scroll"><table><tr><th>comparison</th><th class="r">pairs</th><th class="r">effect</th><th>interval</th><th>was</th><th>is now</th><th>why</th></tr>
+		s.put(`<div class="scroll"><table><tr><th>comparison</th><th class="r">pairs</th>` +
+			`<th class="r">effect</th><th>interval</th><th>was</th><th>is now</th><th>why</th></tr>
   `)
 		for _, r := range v.Rows {
 			if r.Differs {
@@ -229,7 +232,8 @@ func (s *sheet) changes(v view) {
   <div class="scroll"><table><tr><th>id</th><th>side</th><th>knob</th><th>from</th><th>to</th><th>state</th></tr>
   `, v.State)
 		for _, c := range v.Changes {
-			s.put(`<tr><td class="mono">{}</td><td>{}</td><td class="mono">{}</td><td class="mono">{}</td><td class="mono">{}</td><td>{}</td></tr>
+			s.put(`<tr><td class="mono">{}</td><td>{}</td><td class="mono">{}</td>`+
+				`<td class="mono">{}</td><td class="mono">{}</td><td>{}</td></tr>
   `, c.ID, c.Side, c.Knob, c.From, c.To, c.State)
 		}
 		s.put(`</table></div>

@@ -59,11 +59,13 @@ func diskResult(t storage.Test, whose storage.Whose, share float64) storage.Resu
 		DurationSeconds: 5, Operations: 20480, Bytes: 20480 * 128 << 10, ThroughputBytesPerSec: 536870912,
 		OperationsPerSec: 4096, CPUSeconds: 1.2, CPUSecondsPerOp: 58.6e-6,
 		Latency: &storage.Latency{Latencies: stats.Latencies{Count: 20480, Min: 50e-6, Mean: 240e-6, P50: 198e-6,
-			P90: 400e-6, P99: 1.57e-3, P999: 3.97e-3, Max: 12e-3, StdDev: 0.2e-3}, Histogram: []storage.Bucket{{UpToSeconds: 181e-6, Count: 9000},
-			{UpToSeconds: 256e-6, Count: 11000}, {UpToSeconds: 362e-6}, {UpToSeconds: 12e-3, Count: 480}}},
+			P90: 400e-6, P99: 1.57e-3, P999: 3.97e-3, Max: 12e-3, StdDev: 0.2e-3},
+			Histogram: []storage.Bucket{{UpToSeconds: 181e-6, Count: 9000}, {UpToSeconds: 256e-6, Count: 11000},
+				{UpToSeconds: 362e-6}, {UpToSeconds: 12e-3, Count: 480}}},
 		Intervals: []storage.Sample{{DurationSeconds: 1, ThroughputBytesPerSec: 536870912, OperationsPerSec: 4096,
 			MeanSeconds: 240e-6}},
-		Layers: []storage.Counted{{Name: "vda", Device: "254:0", ReadBytes: 20480 * 128 << 10, BusyRatio: 0.97, Bottom: true}},
+		Layers: []storage.Counted{{Name: "vda", Device: "254:0", ReadBytes: 20480 * 128 << 10, BusyRatio: 0.97,
+			Bottom: true}},
 	}
 	if t.Random() {
 		r.BlockBytes = 4096

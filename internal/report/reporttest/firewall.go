@@ -54,8 +54,8 @@ func firewalls() []Document {
 	limited.Source = packet.Destination
 	built := report.FirewallPrices{Source: report.PricesBuiltIn, Nanoseconds: cost.Measured()}
 	at := Envelope().Time
-	here := report.FirewallPrices{Source: report.PricesCalibrated, Kernel: "6.18.44", Processor: "AMD EPYC", Time: &at, Cases: 40,
-		Missing: []string{"iptables-legacy, ports"}, Error: 0.03, New: true, Nanoseconds: cost.Measured()}
+	here := report.FirewallPrices{Source: report.PricesCalibrated, Kernel: "6.18.44", Processor: "AMD EPYC", Time: &at,
+		Cases: 40, Missing: []string{"iptables-legacy, ports"}, Error: 0.03, New: true, Nanoseconds: cost.Measured()}
 	costs := []report.FirewallCost{{Rules: rules, Cost: cost.Of(rules, cost.Measured())}}
 	rewritten := report.NewFirewall(Envelope(), "houses.v4", nil, built)
 	houses, err := read.IPTables(strings.NewReader(manyHouses()), nil)

@@ -27,14 +27,15 @@ func Firewall(w io.Writer, d *report.FirewallDocument, s Style) error {
 		}
 		p.head(fmt.Sprintf("%s (%s): %s of %d rules per packet, %s ns, %s", h.Name, h.Program, decimal(h.PerPacket), h.Rules,
 			decimal(h.Nanoseconds), by))
-		t := newTable("table", "chain", "priority", "rules", "without counter", "packets", "rules per packet", "ns per packet")
+		t := newTable("table", "chain", "priority", "rules", "without counter", "packets", "rules per packet",
+			"ns per packet")
 		for _, c := range h.Chains {
 			packets := ""
 			if c.Packets > 0 {
 				packets = decimal(c.Packets)
 			}
-			t.row(c.Table, c.Chain, strconv.Itoa(c.Priority), strconv.Itoa(c.Rules), strconv.Itoa(c.Uncounted), packets, decimal(c.PerPacket),
-				decimal(c.Nanoseconds))
+			t.row(c.Table, c.Chain, strconv.Itoa(c.Priority), strconv.Itoa(c.Rules), strconv.Itoa(c.Uncounted), packets,
+				decimal(c.PerPacket), decimal(c.Nanoseconds))
 		}
 		t.print(p, "  ")
 		p.line("")
@@ -86,8 +87,8 @@ func FirewallTrace(w io.Writer, d *report.FirewallTraceDocument, s Style) error 
 		if h.Verdict != "accept" {
 			verdict = s.red(h.Verdict)
 		}
-		p.line("%s (%s): %s by %s after %d rules and %d lookups; %d counters increase", h.Name, h.Program, verdict, h.By, h.Rules, h.Lookups,
-			h.Counters)
+		p.line("%s (%s): %s by %s after %d rules and %d lookups; %d counters increase", h.Name, h.Program, verdict, h.By,
+			h.Rules, h.Lookups, h.Counters)
 		t := newTable()
 		t.wrap = true
 		for _, r := range h.Matched {

@@ -64,8 +64,9 @@ func once(ctx context.Context, o Options, each func(Interval)) (*Result, error) 
 	}
 	defer e.close()
 	r := &Result{
-		Server: o.Server.String(), Transport: o.Transport, Mode: o.Mode, StartTime: time.Now().UTC().Truncate(time.Millisecond),
-		Method: e.method(), Sockets: o.Sockets, Intervals: []Interval{},
+		Server: o.Server.String(), Transport: o.Transport, Mode: o.Mode,
+		StartTime: time.Now().UTC().Truncate(time.Millisecond), Method: e.method(),
+		Sockets: o.Sockets, Intervals: []Interval{},
 	}
 	if o.Mode == Open {
 		r.Target, r.Burst = o.Rate, newPacer(o.Rate/float64(o.Workers), 0).burst

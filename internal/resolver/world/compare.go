@@ -353,7 +353,8 @@ func remarks(lines, options []string) []string {
 		for _, o := range options {
 			name, _, _ := strings.Cut(strings.ReplaceAll(o, ":", " "), " ")
 			text := withoutPlace(line)
-			if strings.Contains(text, ".conf:") && strings.Contains(text, name) && !slices.Contains(found, text) && len(found) < mostRemarks {
+			if strings.Contains(text, ".conf:") && strings.Contains(text, name) && !slices.Contains(found, text) &&
+				len(found) < mostRemarks {
 				found = append(found, text)
 			}
 		}

@@ -14,13 +14,17 @@
 // # Events
 //
 //	kind     id                                what
-//	change   0007                              the id of the journal; 0007-1763812800 when an older journal had that id for another change
+//	change   0007                              the id of the journal; 0007-1763812800 when an
+//	                                           older journal had that id for another change
 //	run      20261122-130405-7f3a              the id of the run
-//	measurement  measurement-20261122-130405-7f3a  one from the command line; those of schedules come from package schedule
+//	measurement  measurement-20261122-130405-7f3a  one from the command line; those of schedules
+//	                                           come from package schedule
 //	reboot   boot-…                            the boot id of the kernel
 //	gap      gap-1763812800                    when it began, in Unix seconds
-//	link     link-1763812800123-eth0-link-up   when, which interface, what; characters that ids cannot have become '_'
-//	link     flaps-1763812800-eth0             an interface that changes more than 20 times within ten minutes: one event, until it is quiet for as long
+//	link     link-1763812800123-eth0-link-up   when, which interface, what; characters that ids
+//	                                           cannot have become '_'
+//	link     flaps-1763812800-eth0             an interface that changes more than 20 times within
+//	                                           ten minutes: one event, until it is quiet for as long
 //	finding  finding-rx-ring-overrun-near-1763812800
 //
 // An id is the same after a restart, so the follower may put everything again. A change gets its

@@ -96,7 +96,8 @@ func writeRSS(c ethtool.Client, name, key string, v knob.Value) error {
 }
 
 // indirectionForms are the notations of a table, in the words of ethtool(8) -X.
-const indirectionForms = "equal N, equal N start M, weight W0 W1 …, default, or the queue of each entry parted by commas"
+const indirectionForms = "equal N, equal N start M, weight W0 W1 …, default, " +
+	"or the queue of each entry parted by commas"
 
 // indirectionText returns a table in the shortest words that produce the same table.
 func indirectionText(table []uint32) knob.Value {
@@ -273,7 +274,8 @@ func writeMode(c ethtool.Client, name, key string, v knob.Value) error {
 	if key != "mode" {
 		return errNoKey("link", key)
 	}
-	const allowed = "auto, auto with modes of the card parted by commas, or a speed in megabits per second that can be forced, with its duplex: 100/full"
+	const allowed = "auto, auto with modes of the card parted by commas, " +
+		"or a speed in megabits per second that can be forced, with its duplex: 100/full"
 	var want ethtool.LinkMode
 	if modes, ok := strings.CutPrefix(string(v), "auto"); ok {
 		m, err := c.LinkModes(name)

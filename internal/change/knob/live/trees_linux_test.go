@@ -175,7 +175,8 @@ func TestSysfsThatIsNotOurs(t *testing.T) {
 }
 
 const sampleMounts = `sysfs /sys sysfs rw 0 0
-filer:/a /mnt/my\040data nfs4 rw,relatime,vers=4.2,rsize=1048576,wsize=524288,hard,proto=tcp,nconnect=4,addr=192.0.2.1 0 0
+filer:/a /mnt/my\040data nfs4 rw,relatime,vers=4.2,rsize=1048576,wsize=524288,` +
+	`hard,proto=tcp,nconnect=4,addr=192.0.2.1 0 0
 filer:/b /mnt/b nfs rw,vers=3,rsize=8192,wsize=8192 0 0
 filer:/c /mnt/b nfs rw,vers=3,rsize=32768 0 0
 short line
