@@ -61,8 +61,8 @@ func probeStream() StreamSupport {
 const clearlyCheaper = 1.3
 
 // settled reports whether further laps can hardly change which way wins, given the costs of a byte
-// after some laps: they are on one side of clearlyCheaper by more than noise, which a single lap has
-// most of.
+// after some laps: they are on one side of clearlyCheaper by more than noise, which a single lap
+// has most of.
 func settled(copying, referring float64, laps int) bool {
 	if copying <= 0 || referring <= 0 {
 		return false

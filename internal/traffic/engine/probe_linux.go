@@ -74,8 +74,8 @@ const (
 // race returns what a byte costs by either method over loopback, in nanoseconds of this process's
 // CPU time for both ends; 0 if it fails. Wall time would show the other load of the machine. Where
 // the CPU is the limit both rank the methods the same, and elsewhere only the cost matters. It ends
-// early once the outcome is plain, see settled: all laps take 80 ms of CPU time, a twentieth of what
-// a stream of a second takes.
+// early once the outcome is plain, see settled: all laps take 80 ms of CPU time, a twentieth of
+// what a stream of a second takes.
 func race(one, other SendMethod) (costOne, costOther float64) {
 	best := func(so, lap float64) float64 {
 		if lap > 0 && (so == 0 || lap < so) {
