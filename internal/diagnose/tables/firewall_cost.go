@@ -122,7 +122,9 @@ func (w way) judge(s *evidence.Span, rules float64) *evidence.Finding {
 // remedy proposes fewer comparisons. Rules that only count packets are accounting, which an early
 // accept would end.
 func (w way) remedy(x *evidence.Finding) {
-	x.Remedy.Text = "Accept packets of existing connections in the first rule (ct state established,related " +
+	const byProgram = "On that host `linerate firewall cost` shows which rules cost most, and " +
+		"`linerate firewall optimise` writes rules that do the same for fewer comparisons, with a proof. By hand: "
+	x.Remedy.Text = byProgram + "accept packets of existing connections in the first rule (ct state established,related " +
 		"accept), and put long lists of addresses or ports into one set (nft sets, ipset), " +
 		"which costs one lookup whatever its size."
 	x.Remedy.Proof = "Repeat the run with the list in a set: the rate rises, and CPU time per packet falls to " +
@@ -132,8 +134,8 @@ func (w way) remedy(x *evidence.Finding) {
 	}
 	x.Evidence = append(x.Evidence, evidence.Evidence{Name: "rules that only count packets", Value: w.counting,
 		Unit: "rules", Source: w.source})
-	x.Remedy.Text = fmt.Sprintf("%s of these rules only count packets (accounting), so do not accept packets before "+
-		"them. Let a set count instead, in one lookup: nft `add set … { typeof ip saddr; counter; }` with "+
+	x.Remedy.Text = byProgram + fmt.Sprintf("%s of these rules only count packets (accounting), so do not accept packets "+
+		"before them. Let a set count instead, in one lookup: nft `add set … { typeof ip saddr; counter; }` with "+
 		"`update @set { ip saddr }`, or ipset with `counters` and one rule. Accept packets of existing connections "+
 		"directly behind it. Counts per connection come from net.netfilter.nf_conntrack_acct=1 as well.",
 		evidence.Count(w.counting))
