@@ -18,7 +18,8 @@ func blockingPair(t *testing.T) (*Blocking, *net.TCPConn) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = b.Close() })
+	// The garbage collector closes a connection that nothing refers to, which would end the other one.
+	t.Cleanup(func() { _, _ = b.Close(), far.Close() })
 	return b, far
 }
 
