@@ -67,7 +67,9 @@ func (h *host) boot(files ...guest.File) {
 		h.t.Fatal(err)
 	}
 	h.g = g
-	if state := h.sh("systemctl is-system-running --wait || systemctl list-units --failed"); state != "running\n" {
+	// Of a system that is not well, the log says why.
+	if state := h.sh("systemctl is-system-running --wait || { systemctl list-units --failed; " +
+		"journalctl -b -p warning -o short-monotonic --no-pager | tail -n 80; }"); state != "running\n" {
 		h.t.Fatalf("the system is %s", state)
 	}
 	h.passed("boot")
