@@ -39,7 +39,10 @@ var (
 			Content: []byte("[connection]\nid=lan\nuuid=5b9a1c0e-7c39-4b51-9d0c-0c6b6c6d1a01\n" +
 				"type=ethernet\ninterface-name=enp0s3\n\n[ipv4]\nmethod=manual\naddress1=198.51.100.1/24\n\n" +
 				"[ipv6]\nmethod=ignore\n")},
-		// Debian gives up after two minutes, which a busy emulator exceeds.
+		// Services end after 90 seconds, as systemd-sysusers and systemd-journal-flush do, and Debian
+		// gives up on udev after two minutes. A busy emulator exceeds both.
+		{Path: "/etc/systemd/system/service.d/patience.conf", Mode: 0o644,
+			Content: []byte("[Service]\nTimeoutStartSec=infinity\n")},
 		{Path: "/etc/systemd/system/ifupdown-pre.service.d/patience.conf", Mode: 0o644,
 			Content: []byte("[Service]\nTimeoutStartSec=infinity\nExecStart=\n" +
 				"ExecStart=/bin/udevadm settle --timeout=3600\n")},
