@@ -119,7 +119,10 @@ func (t *flowTable) take(p []byte, from netip.AddrPort, now time.Duration) (r re
 		return report{}, noAnswer // overtaken by the end of its test
 	case m.id >= 0:
 		f.add(m, len(p), now)
-		if f.reverse && f.received <= mostEnds {
+		// Not for the first datagram: both threads of the program (--full-duplex) then wait for
+		// each other, and one that ends meanwhile leaves the other waiting for seconds and sending
+		// nothing.
+		if f.reverse && f.received > 1 && f.received <= 1+mostEnds {
 			return report{}, theEnd
 		}
 		return report{}, noAnswer
