@@ -122,7 +122,7 @@ Start with ` + "`linerate demo`" + `, which runs the whole loop in a private wor
 	root.SetFlagErrorFunc(explainFlag)
 	root.Flags().BoolVar(&showVersion, "version", false, "print the version, as 'linerate version' does")
 	flags := root.PersistentFlags()
-	flags.BoolVar(&a.json, "json", false, "print one JSON document on standard output and nothing else")
+	flags.BoolVarP(&a.json, "json", "J", false, "print one JSON document on standard output and nothing else")
 	flags.StringVar(&a.state, "state", "",
 		"directory of the journal and the stored runs (also LINERATE_STATE; default /var/lib/linerate for root, "+
 			"$XDG_STATE_HOME/linerate for other users)")
@@ -142,9 +142,11 @@ Start with ` + "`linerate demo`" + `, which runs the whole loop in a private wor
 	return root
 }
 
-// prepare gives a command and those below it what all have: the check of their arguments, and the
-// table of exit statuses at the end of the help.
+// prepare gives a command and those below it what all have: the check of their arguments, durations
+// in plain seconds, and the table of exit statuses at the end of the help.
 func prepare(c *cobra.Command) {
+	plainSeconds(c.Flags())
+	plainSeconds(c.PersistentFlags())
 	c.Args = checked(c.Args)
 	c.SuggestionsMinimumDistance = 2 // cobra sets it only where it prints suggestions itself
 	finishHelp(c)

@@ -8,24 +8,17 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// iperf3Flags maps the flags of iperf3, which users type from habit, to those of linerate.
+// iperf3Flags maps the long flags of iperf3, which users type from habit, to those of linerate. The
+// letters are the same.
 var iperf3Flags = map[string]string{
-	"A": "--cpu", "affinity": "--cpu",
-	"b": "--rate", "bitrate": "--rate", "bandwidth": "--rate",
-	"C": "--cc", "congestion": "--cc",
-	"i": "--interval",
-	"J": "--json",
-	"l": "--length",
-	"M": "--mss", "set-mss": "--mss",
-	"N": "--no-delay",
-	"n": "--bytes",
-	"O": "--warm-up", "omit": "--warm-up",
-	"P": "--parallel", "streams": "--parallel",
-	"R": "--reverse",
-	"S": "--tos",
-	"t": "--duration", "time": "--duration",
-	"u": "--test udp", "udp": "--test udp",
-	"w": "--window",
+	"affinity":   "--cpu",
+	"bandwidth":  "--rate",
+	"bitrate":    "--rate",
+	"congestion": "--cc",
+	"omit":       "--warm-up",
+	"set-mss":    "--mss",
+	"streams":    "--parallel",
+	"time":       "--duration",
 }
 
 // flagError is an error with a hint.
@@ -46,7 +39,6 @@ func explainFlag(c *cobra.Command, err error) error {
 	var value *pflag.InvalidValueError
 	switch {
 	case errors.As(err, &unknown):
-		// For a group of letters the name is the first unknown one.
 		if ours, ok := iperf3Flags[unknown.GetSpecifiedName()]; ok && c.Name() == "measure" {
 			hint = fmt.Sprintf("it is %s here; `%s --help` lists the flags", ours, c.CommandPath())
 		}
@@ -54,7 +46,7 @@ func explainFlag(c *cobra.Command, err error) error {
 		text := fmt.Sprintf("--%s %s: ", value.GetFlag().Name, value.GetValue())
 		switch value.GetFlag().Value.Type() {
 		case "duration":
-			return usagef("%swrite a time with its unit, as in 500ms, 10s or 1m30s", text)
+			return usagef("%swrite a time, as in 10 (seconds), 500ms or 1m30s", text)
 		case "int":
 			return usagef("%swrite a whole number", text)
 		}

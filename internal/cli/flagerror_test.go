@@ -12,14 +12,14 @@ func TestMistypedFlags(t *testing.T) {
 	for _, tc := range []struct {
 		args, want string
 	}{
-		{"measure far -P 4", "try: it is --parallel here"},
 		{"measure far --streams 4", "try: it is --parallel here"},
-		{"measure far -R", "try: it is --reverse here"},
-		{"measure far -u -b 10M", "try: it is --test udp here"},
+		{"measure far --time 4", "try: it is --duration here"},
+		{"measure far -R", "linerate: --reverse and --bidir need --test: the suite measures both directions\n"},
+		{"measure far -u --test rr", "linerate: --udp is short for --test udp: leave out one of --udp and --test rr\n"},
 		{"measure far --nosuch", "try: `linerate measure --help` lists the flags"},
 		{"serve -P 4", "try: `linerate serve --help` lists the flags"},
-		{"measure far --duration 10",
-			"linerate: --duration 10: write a time with its unit, as in 500ms, 10s or 1m30s\n"},
+		{"measure far -t ten", "linerate: --duration ten: write a time, as in 10 (seconds), 500ms or 1m30s\n"},
+		{"measure far -t 1.2.3", "linerate: --duration 1.2.3: write a time, as in 10 (seconds), 500ms or 1m30s\n"},
 		{"measure far --parallel four", "linerate: --parallel four: write a whole number\n"},
 		{"measure far --reverse --bidir",
 			"linerate: --reverse and --bidir: give one of them; --bidir sends both ways already\n"},

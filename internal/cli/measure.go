@@ -120,6 +120,12 @@ its graphs. --no-store does not store the result.`,
 // whole suite takes less than 20 s. The suite has directions and options of its own; specsFor
 // refuses flags about those instead of ignoring them.
 func specsFor(target string, t testFlags, l loadFlags) ([]traffic.Spec, error) {
+	if t.udp {
+		if t.test != "" && t.test != string(traffic.UDP) {
+			return nil, usagef("--udp is short for --test udp: leave out one of --udp and --test %s", t.test)
+		}
+		t.test = string(traffic.UDP)
+	}
 	if t.test != "" {
 		spec, err := t.spec(l)
 		return []traffic.Spec{spec}, err

@@ -18,9 +18,11 @@ import (
 // testNames are the arguments of --test, in the order of the help.
 const testNames = "stream, rr, crr, udp, ping, mtu or load"
 
-// testFlags describe how one test runs. They have iperf3's names where iperf3 has the flag.
+// testFlags describe how one test runs. They have iperf3's names where iperf3 has the flag, and its
+// letters.
 type testFlags struct {
 	test             string
+	udp              bool
 	warmUp           time.Duration
 	bytes            string
 	rate, packetRate string
@@ -46,15 +48,16 @@ type testFlags struct {
 func (t *testFlags) add(c *cobra.Command) {
 	f := c.Flags()
 	f.StringVar(&t.test, "test", "", "one test instead of the suite: "+testNames)
-	f.DurationVar(&t.warmUp, "warm-up", -1,
+	f.BoolVarP(&t.udp, "udp", "u", false, "short for --test udp")
+	f.DurationVarP(&t.warmUp, "warm-up", "O", -1,
 		"time to leave out at the start of a test; default or negative: until the rate is steady")
 	f.Lookup("warm-up").DefValue = "0s" // keeps the negative default out of the help
-	f.StringVar(&t.bytes, "bytes", "",
+	f.StringVarP(&t.bytes, "bytes", "n", "",
 		"stream, udp: send this amount instead of running for a time, as in 900M; --duration is then the upper bound")
-	f.StringVar(&t.rate, "rate", "",
+	f.StringVarP(&t.rate, "rate", "b", "",
 		"stream, udp: payload bits per second in each direction, as in 100M or 1.5G (default: as fast as possible)")
 	f.StringVar(&t.packetRate, "packet-rate", "", "udp: datagrams per second instead, as in 50k")
-	f.StringVar(&t.length, "length", "",
+	f.StringVarP(&t.length, "length", "l", "",
 		"udp: payload of one datagram, 16 to 65507 bytes (default 1400); ping, load: of one ping (default 56)")
 	f.StringVar(&t.request, "request", "", "rr, crr: bytes of a request (default 1)")
 	f.StringVar(&t.respond, "response", "", "rr, crr: bytes of a response (default 1)")
@@ -71,20 +74,20 @@ func (t *testFlags) add(c *cobra.Command) {
 		"udp: datagrams per system call: gso, mmsg or single (default: the fastest that works)")
 	f.BoolVar(&t.busyPoll, "busy-poll", false,
 		"rr, crr, udp: poll the socket instead of sleeping; takes a whole CPU at each end")
-	f.StringVar(&t.congestion, "cc", "",
+	f.StringVarP(&t.congestion, "cc", "C", "",
 		"congestion control of this test's connections, one of net.ipv4.tcp_available_congestion_control")
-	f.StringVar(&t.window, "window", "", "socket buffers at both ends, as in 4M (default: tuned by the kernel)")
-	f.IntVar(&t.mss, "mss", 0, "largest TCP segment in bytes (default: the kernel's)")
-	f.BoolVar(&t.noDelay, "no-delay", false,
+	f.StringVarP(&t.window, "window", "w", "", "socket buffers at both ends, as in 4M (default: tuned by the kernel)")
+	f.IntVarP(&t.mss, "mss", "M", 0, "largest TCP segment in bytes (default: the kernel's)")
+	f.BoolVarP(&t.noDelay, "no-delay", "N", false,
 		"switch Nagle's algorithm off, or on with =false (default: off for rr and crr)")
-	f.StringVar(&t.tos, "tos", "", "IP type of service or IPv6 traffic class of data packets, 0 to 255 or 0x…")
+	f.StringVarP(&t.tos, "tos", "S", "", "IP type of service or IPv6 traffic class of data packets, 0 to 255 or 0x…")
 	f.BoolVar(&t.dontFragment, "dont-fragment", false,
 		"udp: never fragment datagrams; the path drops those that do not fit, or the test ends where this "+
 			"host knows it")
 	f.IntVar(&t.sourcePort, "source-port", 0,
 		"local port of the first data connection, plus one for each further one; the same ports use the same "+
 			"receive queues")
-	f.StringVar(&t.cpus, "cpu", "",
+	f.StringVarP(&t.cpus, "cpu", "A", "",
 		"CPUs of the test's threads, NEAR or NEAR/FAR, each a list as in 0-3,8 (default: chosen)")
 	t.set = f
 }

@@ -68,14 +68,14 @@ type loadFlags struct {
 // add registers the flags. Their names are those of iperf3 (--parallel, --reverse, --bidir), which
 // most users know.
 func (l *loadFlags) add(c *cobra.Command, duration time.Duration) {
-	c.Flags().DurationVar(&l.duration, "duration", duration, "how long each test measures, after its warm-up")
-	c.Flags().IntVar(&l.parallel, "parallel", 1, "connections at the same time")
-	c.Flags().BoolVar(&l.reverse, "reverse", false, "the other side sends")
+	c.Flags().DurationVarP(&l.duration, "duration", "t", duration, "how long each test measures, after its warm-up")
+	c.Flags().IntVarP(&l.parallel, "parallel", "P", 1, "connections at the same time")
+	c.Flags().BoolVarP(&l.reverse, "reverse", "R", false, "the other side sends")
 }
 
 // addResults registers the flags of a command that prints the results themselves.
 func (l *loadFlags) addResults(c *cobra.Command) {
-	c.Flags().DurationVar(&l.interval, "interval", 0,
+	c.Flags().DurationVarP(&l.interval, "interval", "i", 0,
 		"time between interim results (default 1s; n seconds in a test of n hours)")
 	c.Flags().BoolVar(&l.bidir, "bidir", false, "both sides send at the same time")
 }
