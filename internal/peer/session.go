@@ -267,6 +267,8 @@ func (c *session) handle(p pending) (any, error) {
 		return c.hello(p.call.Body)
 	case msgSnapshot:
 		return c.Root.Snapshot(p.ctx)
+	case msgProfile:
+		return c.profile(p.ctx, p.call.Body)
 	case msgHistory:
 		return c.history()
 	case msgRead:

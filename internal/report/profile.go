@@ -47,12 +47,8 @@ func DecodeProfile(b []byte) (*ProfileDocument, error) {
 	if d.Schema != SchemaProfile {
 		return nil, fmt.Errorf("read profile: schema is %q, want %q", d.Schema, SchemaProfile)
 	}
-	for _, s := range d.Stacks {
-		for _, f := range s.Functions {
-			if f < 0 || f >= len(d.Functions) {
-				return nil, fmt.Errorf("read profile: a stack has function %d of %d", f, len(d.Functions))
-			}
-		}
+	if err := d.Check(); err != nil {
+		return nil, fmt.Errorf("read profile: %w", err)
 	}
 	return &d, nil
 }

@@ -276,7 +276,7 @@ func ProfileCompare(w io.Writer, d *report.ProfileCompareDocument, s Style) erro
 
 // compared prints a value in the unit of a comparison.
 func compared(of string, v float64) string {
-	if of == profile.UnitPerPacket {
+	if of != profile.UnitShare {
 		if v < 0 {
 			return "-" + nanos(-v)
 		}
