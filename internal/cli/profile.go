@@ -16,6 +16,7 @@ import (
 	"github.com/linerate/linerate/internal/base/progress"
 	"github.com/linerate/linerate/internal/experiment/loop"
 	"github.com/linerate/linerate/internal/kernel/sys"
+	"github.com/linerate/linerate/internal/peer/reach"
 	"github.com/linerate/linerate/internal/profile"
 	"github.com/linerate/linerate/internal/profile/export"
 	"github.com/linerate/linerate/internal/profile/foreign"
@@ -61,7 +62,8 @@ that profiling stays below 1 % of each CPU.
 After the samples, profile counts for one second more, without sampling: the time of each softirq on
 each CPU, and who waits for which lock. --no-exact leaves this out.
 
---with TARGET runs a test to a host with ` + "`linerate serve`" + ` meanwhile. --from reads a profile instead
+--with TARGET runs a test to a host with ` + "`linerate serve`" + ` meanwhile, and samples that host as well;
+its answer names no processes. --from reads a profile instead
 of this host: a document of --json, the text of perf script, folded stacks, the text of
 pmcstat -G, stacks of DTrace, or a pprof file. profile compare shows what differs between two.`,
 		Example: "  linerate profile\n  linerate profile --duration 30s --interface eth0\n" +
@@ -92,7 +94,7 @@ pmcstat -G, stacks of DTrace, or a pprof file. profile compare shows what differ
 		"count the packets of these interfaces (default: all that stand on no other; lo if no other has traffic)")
 	flags.IntVar(&f.rate, "rate", 0,
 		"samples per second and CPU of cpu-clock, 10 to 2000 (default: by the cost of a sample)")
-	flags.StringVar(&f.with, "with", "", "run a test to this `TARGET` meanwhile")
+	flags.StringVar(&f.with, "with", "", "run a test to this `TARGET` meanwhile, and sample both ends")
 	flags.StringVar(&f.test, "test", "stream", "the test with --with: stream, udp or rr")
 	flags.StringVar(&f.from, "from", "", "read a profile from `FILE`, - for standard input, instead of this host")
 	flags.BoolVar(&f.noExact, "no-exact", false, "do not count softirqs and lock waits for a second after the samples")
@@ -202,10 +204,28 @@ const (
 	profileTail = exactTime + 500*time.Millisecond
 )
 
-// profiledWith samples this host while a test to another loads it.
+// sampler samples the host at the other end.
+type sampler func(ctx context.Context, d time.Duration, exact bool) (*profile.Profile, error)
+
+// ends returns what runs a test to a target, and what samples the host there; nil for a server of
+// another program.
+func (a *app) ends(ctx context.Context, target string, flags targetFlags, p *progress.Line) (traffic.Runner, sampler,
+	func(), error) {
+	if _, _, foreign := reach.Foreign(target); foreign {
+		run, closeRun, err := a.runner(ctx, target, flags, p)
+		return run, nil, closeRun, err
+	}
+	client, err := a.connectUntil(ctx, ctx.Done(), target, flags, p)
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	return runnerOf(client), client.Profile, func() { _ = client.Close() }, nil // every result has arrived
+}
+
+// profiledWith samples this host and the other one while a test between them loads both.
 func (a *app) profiledWith(ctx context.Context, f *profileFlags, o record.Options, p *progress.Line) (
 	*report.ProfileDocument, error) {
-	run, closeRun, err := a.runner(ctx, f.with, f.target, p)
+	run, sample, closeRun, err := a.ends(ctx, f.with, f.target, p)
 	if err != nil {
 		return nil, err
 	}
@@ -229,19 +249,38 @@ func (a *app) profiledWith(ctx context.Context, f *profileFlags, o record.Option
 		return nil, cmp.Or(early.err, errors.New("measure "+f.with+": the test ended before it was sampled"))
 	case <-time.After(profileLead):
 	}
+	with := &report.ProfiledTest{Target: f.with, Test: f.test}
+	far := make(chan struct{})
+	go func() {
+		defer close(far)
+		if sample == nil {
+			with.FarRefused = "it runs no linerate"
+			return
+		}
+		got, err := sample(ctx, o.Duration, !f.noExact)
+		if err != nil {
+			with.FarRefused = oneSentence(err)
+			return
+		}
+		with.Far = got
+	}()
 	got, err := f.sampled(ctx, o)
 	if err != nil {
 		cancel()
+		<-far
 		<-test
 		return nil, err
 	}
+	<-far
 	end := <-test
 	if end.err != nil {
 		return nil, end.err
 	}
 	doc := report.NewProfile(a.envelope(""), got)
-	doc.With = &report.ProfiledTest{Target: f.with, Test: f.test, ThroughputBitsPerS: end.result.ThroughputBitsPerSec,
-		TransactionsPerS: end.result.TransactionsPerSec, ReceivedPacketsPerS: end.result.PacketsPerSec}
+	with.ThroughputBitsPerS, with.TransactionsPerS = end.result.ThroughputBitsPerSec, end.result.TransactionsPerSec
+	with.ReceivedPacketsPerS = end.result.PacketsPerSec
+	doc.With = with
+	report.FillSlices(doc)
 	return doc, nil
 }
 

@@ -14,7 +14,7 @@ import (
 // Bounds of a profile that a client asks for.
 const (
 	shortestProfile = 100 * time.Millisecond
-	longestProfile  = 5 * time.Minute
+	longestProfile  = time.Hour
 	// exactTime is how long softirqs and lock waits are counted after the samples.
 	exactTime = time.Second
 	// mostStacks bounds the answer: about a megabyte.

@@ -1,8 +1,8 @@
 package profile
 
-// Merge returns one profile of several runs of one event on one host. Each run is one slice of time,
-// so that its intervals rest on the variance between runs; stacks keep the stage that they had. It
-// returns nil without runs.
+// Merge returns one profile of several runs of one event on one host. Each run is one slice of
+// time, so that its intervals rest on the variance between runs; stacks keep the stage that they
+// had. It returns nil without runs.
 func Merge(runs []*Profile) *Profile {
 	if len(runs) == 0 {
 		return nil

@@ -36,8 +36,10 @@ func TestMerge(t *testing.T) {
 		varied = append(varied, routed(uint64(2+4*i), 100)) // 20 on average
 	}
 	m, v := profile.Merge(same), profile.Merge(varied)
-	if m.Busy != 700 || m.Samples != 1200 || m.Slices != 10 || m.Moved != 400 || *m.PacketsTotal != 10_000 || m.Duration != 10 {
-		t.Errorf("%d busy, %d samples, %d slices, %d moved, %d packets", m.Busy, m.Samples, m.Slices, m.Moved, *m.PacketsTotal)
+	if m.Busy != 700 || m.Samples != 1200 || m.Slices != 10 || m.Moved != 400 || *m.PacketsTotal != 10_000 ||
+		m.Duration != 10 {
+		t.Errorf("%d busy, %d samples, %d slices, %d moved, %d packets", m.Busy, m.Samples, m.Slices, m.Moved,
+			*m.PacketsTotal)
 	}
 	for _, r := range one.Stages {
 		got := m.StageRow(r.Name)

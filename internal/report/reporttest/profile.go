@@ -60,9 +60,14 @@ func profileDocuments() []Document {
 	other := of.Finish(profile.Window{})
 	other.Source, other.Format = "out.pmc", "pmcstat -G"
 	with := report.NewProfile(Envelope(), first)
-	with.With = &report.ProfiledTest{Target: "192.0.2.7", Test: "stream", ThroughputBitsPerS: 940e6}
+	with.With = &report.ProfiledTest{Target: "192.0.2.7", Test: "stream", ThroughputBitsPerS: 940e6,
+		FarRefused: "this linerate (1.0) does not know the call"}
+	both := report.NewProfile(Envelope(), first)
+	both.With = &report.ProfiledTest{Target: "192.0.2.7", Test: "stream", ThroughputBitsPerS: 940e6, Far: profiled(2)}
+	report.FillSlices(both)
 	return []Document{
 		{"profile", with},
+		{"profile-both", both},
 		{"profile-other", report.NewProfile(Envelope(), other)},
 		{"profile-idle", report.NewProfile(Envelope(), profile.NewBuilder("cpu-clock", true).Finish(profile.Window{}))},
 		{"profile-compare", report.NewProfileCompare(Envelope(), profile.Compare(first, second))},
