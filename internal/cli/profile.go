@@ -15,7 +15,9 @@ import (
 
 	"github.com/linerate/linerate/internal/base/progress"
 	"github.com/linerate/linerate/internal/experiment/loop"
+	"github.com/linerate/linerate/internal/experiment/tune"
 	"github.com/linerate/linerate/internal/kernel/sys"
+	"github.com/linerate/linerate/internal/peer"
 	"github.com/linerate/linerate/internal/peer/reach"
 	"github.com/linerate/linerate/internal/profile"
 	"github.com/linerate/linerate/internal/profile/export"
@@ -220,6 +222,23 @@ func (a *app) ends(ctx context.Context, target string, flags targetFlags, p *pro
 		return nil, nil, nil, err
 	}
 	return runnerOf(client), client.Profile, func() { _ = client.Close() }, nil // every result has arrived
+}
+
+// samplers samples both ends of a tune. The error is why this host cannot be sampled.
+func samplers(client *peer.Client) (map[tune.Side]loop.Sampler, error) {
+	near, err := record.Open(record.Options{})
+	if err == nil {
+		err = near.Named()
+	}
+	if err != nil {
+		return nil, err
+	}
+	return map[tune.Side]loop.Sampler{
+		tune.Near: near.Run,
+		tune.Far: func(ctx context.Context, d time.Duration) (*profile.Profile, error) {
+			return client.Profile(ctx, d, false)
+		},
+	}, nil
 }
 
 // profiledWith samples this host and the other one while a test between them loads both.

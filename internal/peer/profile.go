@@ -57,7 +57,14 @@ func (c *session) profile(ctx context.Context, raw json.RawMessage) (any, error)
 		return nil, fmt.Errorf("%w: another client samples this host", ErrBusy)
 	}
 	defer c.profiling.Unlock()
-	p, err := record.Run(ctx, record.Options{Duration: ask.Duration, Anonymous: true})
+	// A tune asks once for each segment; the symbols and the cost of a sample stay the same.
+	if c.recorder == nil {
+		var err error
+		if c.recorder, err = record.Open(record.Options{Anonymous: true}); err != nil {
+			return nil, err
+		}
+	}
+	p, err := c.recorder.Run(ctx, ask.Duration)
 	if err != nil {
 		return nil, err
 	}
