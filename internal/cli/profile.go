@@ -39,6 +39,7 @@ type profileFlags struct {
 	with, test string
 	from       string
 	noExact    bool
+	programs   bool
 	out        profileFiles
 }
 
@@ -100,6 +101,8 @@ pmcstat -G, stacks of DTrace, or a pprof file. profile compare shows what differ
 	flags.StringVar(&f.test, "test", "stream", "the test with --with: stream, udp or rr")
 	flags.StringVar(&f.from, "from", "", "read a profile from `FILE`, - for standard input, instead of this host")
 	flags.BoolVar(&f.noExact, "no-exact", false, "do not count softirqs and lock waits for a second after the samples")
+	flags.BoolVar(&f.programs, "programs", false,
+		"also name the functions of programs, from the symbols of their files; takes more processor time")
 	flags.StringVar(&f.out.pprof, "pprof", "", "also write `FILE` for go tool pprof")
 	flags.StringVar(&f.out.folded, "folded", "", "also write folded stacks to `FILE`")
 	flags.StringVar(&f.out.speedscope, "speedscope", "", "also write `FILE` for speedscope")
@@ -114,7 +117,7 @@ func (a *app) profiled(cmd *cobra.Command, f *profileFlags) (*report.ProfileDocu
 	changed := cmd.Flags().Changed
 	if f.from != "" {
 		for _, name := range []string{"duration", "event", "cpu", "interface", "rate", "with", "test",
-			"parallel", "reverse", "no-exact"} {
+			"parallel", "reverse", "no-exact", "programs"} {
 			if changed(name) {
 				return nil, usagef("--%s: a profile that is read from a file has no use for it", name)
 			}
@@ -136,7 +139,8 @@ func (a *app) profiled(cmd *cobra.Command, f *profileFlags) (*report.ProfileDocu
 		return nil, err
 	}
 	defer p.Done()
-	o := record.Options{Duration: f.load.duration, Event: f.event, CPUs: cpus, Interfaces: f.interfaces, Rate: f.rate}
+	o := record.Options{Duration: f.load.duration, Event: f.event, CPUs: cpus, Interfaces: f.interfaces, Rate: f.rate,
+		Programs: f.programs}
 	if f.with != "" {
 		return a.profiledWith(cmd.Context(), f, o, p)
 	}

@@ -18,10 +18,10 @@
 // of a message. Reading (snapshot, history, profile, the knobs of the catalogue but its secrets)
 // needs only the key. Tests stay within traffic.Limits. Changes need --allow-tuning, and are
 // refused beyond the class and the patterns that it names (knob.Permission), wherever the client's
-// own limits are. A client may undo changes made by remote clients, but never changes made on the host itself. A
-// commit takes effect once a connection that the client opens afterwards has carried data both
-// ways: an open connection may survive a change that blocks every new one. Without it, the changes
-// go back.
+// own limits are. A client may undo changes made by remote clients, but never changes made on the
+// host itself. A commit takes effect once a connection that the client opens afterwards has carried
+// data both ways: an open connection may survive a change that blocks every new one. Without it,
+// the changes go back.
 //
 // Heavy tests (all but ping and mtu) run one at a time unless ServerOptions.AtOnce allows more. A
 // waiting client is sent how many tests come first, and waits five minutes at most. Sources share

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/linerate/linerate/internal/diagnose"
+	"github.com/linerate/linerate/internal/diagnose/evidence"
 	"github.com/linerate/linerate/internal/experiment/tune"
 	"github.com/linerate/linerate/internal/profile"
 )
@@ -75,4 +77,54 @@ func (s *sampling) end(refused func(tune.Side, error)) map[tune.Side]*profile.Pr
 func (p *prober) refuse(side tune.Side, err error) {
 	delete(p.samplers, side)
 	p.notes = append(p.notes, fmt.Sprintf("no profile of the %s host: %v", side, err))
+}
+
+// profileTime is how long a load is sampled: 1000 samples of two busy CPUs at the lower rate, and a
+// second in which waits for locks are counted.
+const profileTime = 2500 * time.Millisecond
+
+// sample loads the path once more and samples the hosts whose processor is the limit, and judges
+// again with what they did. A host that refuses, or too little time, leaves the verdict as it is.
+func (d *diagnosis) sample(ctx context.Context) error {
+	wanted := make(map[tune.Side]Sampler)
+	for side, s := range d.o.Samplers {
+		if diagnose.WantsProfile(&d.v.Case, d.v.Findings, string(side)) {
+			wanted[side] = s
+		}
+	}
+	if len(wanted) == 0 {
+		return nil
+	}
+	spec := d.stream()
+	spec.Duration, spec.WarmUp, spec.Streams = profileTime, d.warmUp(), d.o.Streams
+	left := time.Until(d.until)
+	if needs := d.timeOf(spec); needs > left {
+		d.refuse(runProfile, fmt.Sprintf("no time: it takes about %.1f s, and %.1f s of the verdict's %v were left",
+			needs.Seconds(), max(left, 0).Seconds(), d.o.Within))
+		return nil
+	}
+	d.o.Progress("sampling the processors under load")
+	inner, cancel := context.WithDeadline(ctx, d.until)
+	defer cancel()
+	beside := beginSampling(inner, wanted, spec.WarmUp, spec.Duration)
+	_, err := d.far.Run(inner, spec, nil)
+	profiles := beside.end(func(side tune.Side, err error) {
+		d.refuse(runProfile, fmt.Sprintf("the processors of the %s host could not be sampled: %v", side, err))
+	})
+	if ctx.Err() != nil {
+		return err
+	}
+	if err != nil {
+		d.refuse(runProfile, err.Error())
+	}
+	if len(profiles) == 0 {
+		return nil
+	}
+	d.v.Profiles = make(map[string]*evidence.Profile)
+	for side, p := range profiles {
+		d.v.Profiles[string(side)] = evidenceOf(p)
+	}
+	judged := diagnose.Examine(d.v.Case)
+	d.v.Findings, d.v.Blind = judged.Findings, judged.Blind
+	return nil
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/linerate/linerate/internal/kernel/perf"
 	"github.com/linerate/linerate/internal/kernel/sys"
 	"github.com/linerate/linerate/internal/profile"
+	"github.com/linerate/linerate/internal/profile/program"
 )
 
 // Options select what is sampled.
@@ -27,6 +28,8 @@ type Options struct {
 	Interfaces []string
 	// Rate is the number of samples per second and CPU of a timer; 0: follows the cost of a sample.
 	Rate int
+	// Programs names the functions of programs and their callers, as far as frame pointers reach.
+	Programs bool
 	// Anonymous leaves out what another host need not know: names of processes, and addresses.
 	Anonymous bool
 }
@@ -286,6 +289,8 @@ type recording struct {
 	builder *profile.Builder
 	symbols *profile.Symbols
 	names   map[int]string // of processes
+	files   program.Files
+	running map[int]*running // processes whose functions are named
 	cache   map[uint64]place
 	chain   []int
 	bounds  []uint64 // ends of slices, CLOCK_MONOTONIC
@@ -297,7 +302,7 @@ type recording struct {
 
 // run opens the events, samples, and bills.
 func (r *recording) run(ctx context.Context, cpus []int, from *Recorder) (*profile.Profile, error) {
-	sampler, err := perf.Open(perf.Options{Event: r.event, Period: r.period, CPUs: cpus})
+	sampler, err := perf.Open(perf.Options{Event: r.event, Period: r.period, CPUs: cpus, Programs: r.o.Programs})
 	if err != nil {
 		return nil, err
 	}
@@ -417,6 +422,9 @@ func (r *recording) sample(s perf.Sample) {
 	leaf := int64(-1)
 	switch s.Mode {
 	case perf.ModeUser:
+		if r.o.Programs {
+			r.program(s)
+		}
 		r.chain = append(r.chain, r.builder.Frame(profile.Frame{Name: r.process(s.PID), Kind: profile.UserFrame}))
 	case perf.ModeGuest, perf.ModeHypervisor:
 		r.chain = append(r.chain, r.builder.Frame(profile.Frame{Name: "virtual machine", Kind: profile.GuestFrame}))
