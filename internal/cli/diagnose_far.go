@@ -84,7 +84,7 @@ func diagnoseSamplers(far loop.Far) map[tune.Side]loop.Sampler {
 			counted := time.Duration(exactShare * float64(d))
 			p, err := record.Run(ctx, record.Options{Duration: d - counted})
 			if err == nil && ctx.Err() == nil {
-				record.Exact(ctx, p, counted)
+				record.Exact(ctx, p, counted, true)
 			}
 			return p, err
 		},

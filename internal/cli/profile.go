@@ -162,7 +162,7 @@ func (f *profileFlags) sampled(ctx context.Context, o record.Options) (*profile.
 		return nil, profileError(err)
 	}
 	if !f.noExact && ctx.Err() == nil {
-		record.Exact(ctx, got, exactTime)
+		record.Exact(ctx, got, exactTime, false)
 	}
 	return got, nil
 }

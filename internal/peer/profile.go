@@ -69,7 +69,7 @@ func (c *session) profile(ctx context.Context, raw json.RawMessage) (any, error)
 		return nil, err
 	}
 	if ask.Exact && ctx.Err() == nil {
-		record.Exact(ctx, p, exactTime)
+		record.Exact(ctx, p, exactTime, true)
 	}
 	p.Trim(mostStacks)
 	return p, nil

@@ -58,7 +58,7 @@ func sample(ctx context.Context, d time.Duration) *evidence.Profile {
 	if err != nil || p.Busy == 0 {
 		return nil
 	}
-	record.Exact(ctx, p, time.Second)
+	record.Exact(ctx, p, time.Second, true)
 	return evidenceOf(p)
 }
 

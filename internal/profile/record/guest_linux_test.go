@@ -29,7 +29,7 @@ func asked(how string) {
 		p, err := record.Run(context.Background(), record.Options{Duration: 100 * time.Millisecond, Event: "cpu-clock",
 			Rate: 99})
 		if err == nil {
-			record.Exact(context.Background(), p, 10*time.Millisecond)
+			record.Exact(context.Background(), p, 10*time.Millisecond, false)
 			fmt.Println("works", strings.Join(p.Warnings, "; "))
 			return
 		}

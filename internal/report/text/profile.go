@@ -328,15 +328,32 @@ func profileExact(p *printer, e *profile.Exact) {
 	}
 	p.line("")
 	p.head(fmt.Sprintf("SOFTIRQS (counted for %s)", unit.FormatSeconds(e.Duration)))
-	t := newTable("softirq", ">CPU", ">of its time", ">runs/s", ">each")
+	t := newTable("softirq", ">CPU", ">of its time", ">runs/s", ">each", ">waits before")
 	for _, s := range e.SoftIRQs[:min(exactSoftIRQs, len(e.SoftIRQs))] {
 		each := "-"
 		if s.Runs > 0 {
 			each = unit.FormatSeconds(s.Seconds / float64(s.Runs))
 		}
-		t.row(s.Name, s.CPU, unit.FormatPercent(s.Ratio), unit.FormatCount(float64(s.Runs)/e.Duration), each)
+		delay := "-"
+		if s.Delay > 0 {
+			delay = unit.FormatSeconds(s.Delay)
+		}
+		t.row(s.Name, s.CPU, unit.FormatPercent(s.Ratio), unit.FormatCount(float64(s.Runs)/e.Duration), each, delay)
 	}
 	t.print(p, "  ")
+	if len(e.RunQueue) > 0 {
+		p.line("")
+		p.head("THREADS THAT WAITED FOR A CPU")
+		t := newTable("name", ">of the time", ">runs/s", ">each wait")
+		for _, w := range e.RunQueue {
+			each := "-"
+			if w.Runs > 0 {
+				each = unit.FormatSeconds(w.Seconds / float64(w.Runs))
+			}
+			t.row(w.Name, unit.FormatPercent(w.Ratio), unit.FormatCount(float64(w.Runs)/e.Duration), each)
+		}
+		t.print(p, "  ")
+	}
 	p.line("")
 	switch {
 	case !e.Locks:
