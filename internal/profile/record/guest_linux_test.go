@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/linerate/linerate/internal/base/testenv"
 	"github.com/linerate/linerate/internal/kernel/perf"
 	"github.com/linerate/linerate/internal/lab/guest/guesttest"
 	"github.com/linerate/linerate/internal/profile"
@@ -141,6 +142,7 @@ func write(t *testing.T, name, value string) {
 // root, as an ordinary user and as root of a user namespace, and under lockdown: the answer is the
 // right one of three, and names the setting.
 func TestGuestWho(t *testing.T) {
+	testenv.Need(t, testenv.Long)
 	if !guesttest.In(t) {
 		return
 	}
