@@ -17,8 +17,8 @@ import (
 // comes after the samples, because it costs about 100 ns for each softirq. A kernel that does not
 // allow or have it leaves a warning and no error.
 //
-// It also notes which threads waited for a CPU; anonymous leaves out all but those of the kernel that
-// work for packets.
+// It also notes which threads waited for a CPU; anonymous leaves out all but those of the kernel
+// that work for packets.
 func Exact(ctx context.Context, p *profile.Profile, d time.Duration, anonymous bool) {
 	if err := exact(ctx, p, d, anonymous); err != nil {
 		p.Warnings = append(p.Warnings, exactReason(err))

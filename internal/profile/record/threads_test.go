@@ -12,7 +12,8 @@ import (
 // did not wait are left out, and that the readings of this machine have its threads.
 func TestThreads(t *testing.T) {
 	testenv.Need(t, testenv.NetNS)
-	before := map[string]queued{"1": {"init", 0, 1}, "9": {"ksoftirqd/0", 100, 5}, "20": {"db", 50, 5}, "21": {"idle", 7, 7}}
+	before := map[string]queued{"1": {"init", 0, 1}, "9": {"ksoftirqd/0", 100, 5}, "20": {"db", 50, 5},
+		"21": {"idle", 7, 7}}
 	after := map[string]queued{"1": {"init", 2e9, 3}, "9": {"ksoftirqd/0", 100 + 5e8, 9}, "20": {"db", 50 + 1e9, 6},
 		"21": {"idle", 7, 7}, "22": {"new", 9e9, 1}}
 	var names []string
