@@ -27,7 +27,7 @@ var (
 		what: "on copying bytes between programs and the kernel",
 		remedy: "Let programs avoid the copy: sendfile(2) or splice(2) for files, MSG_ZEROCOPY for large sends, " +
 			"larger writes otherwise. A second flow on another CPU copies beside it.",
-		proof: "`linerate measure --zero-copy` sends without the copy: the rate rises, and the copy leaves the profile."}
+		proof: "`linerate measure --send sendfile` sends without the copy: the rate rises, and the copy leaves the profile."}
 	checksumCost = cost{code: evidence.ChecksumInSoftware, work: []string{"checksum"}, notice: 0.05, costs: 0.12,
 		what: "on checksums that a NIC can compute",
 		remedy: "Switch the checksum offload of the NIC on. Where it is on, a tunnel, a bridge or a NIC without it " +
