@@ -39,8 +39,9 @@ shows its numbers, their sources, and the explanations that were ruled out. diag
 nothing.
 
 With a TARGET, diagnose reads both hosts, loads the path once, and samples both ends around the
-load. A few short probes follow where a suspicion needs them. All of this takes at most 15
-seconds.
+load. A few short probes follow where a suspicion needs them. Where a processor is the limit, the
+last of them samples it, and the finding names the stages of the network path that take the time.
+All of this takes at most 15 seconds.
 
 iperf3://HOST[:PORT], and the other programs that measure knows, are judged by what this end
 sees of them. icmp://HOST is judged by round trips and the path MTU alone; so is a host where no

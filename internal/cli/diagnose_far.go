@@ -10,9 +10,12 @@ import (
 
 	"github.com/linerate/linerate/internal/base/progress"
 	"github.com/linerate/linerate/internal/experiment/loop"
+	"github.com/linerate/linerate/internal/experiment/tune"
 	"github.com/linerate/linerate/internal/host"
 	"github.com/linerate/linerate/internal/peer"
 	"github.com/linerate/linerate/internal/peer/reach"
+	"github.com/linerate/linerate/internal/profile"
+	"github.com/linerate/linerate/internal/profile/record"
 	"github.com/linerate/linerate/internal/traffic"
 	"github.com/linerate/linerate/internal/wire"
 )
@@ -41,6 +44,7 @@ func (a *app) diagnosed(ctx context.Context, target string, f diagnoseFlags, p *
 	judge := func(far loop.Far) (*loop.Verdict, error) {
 		return loop.Diagnose(ctx, far, loop.DiagnoseOptions{
 			Direction: f.load.direction(), Streams: f.load.parallel, Duration: f.load.duration, Progress: status,
+			Samplers: diagnoseSamplers(far),
 		})
 	}
 	if far, ok, err := stranger(target); err != nil || ok {
@@ -68,6 +72,29 @@ func (a *app) diagnosed(ctx context.Context, target string, f diagnoseFlags, p *
 		return nil, nil, err // the user needs the reason why the connection failed
 	}
 	return v, err, nil
+}
+
+// exactShare is the part of a sampled load in which waits for locks are counted instead.
+const exactShare = 0.4
+
+// diagnoseSamplers sample this host, and the far one where linerate runs.
+func diagnoseSamplers(far loop.Far) map[tune.Side]loop.Sampler {
+	samplers := map[tune.Side]loop.Sampler{
+		tune.Near: func(ctx context.Context, d time.Duration) (*profile.Profile, error) {
+			counted := time.Duration(exactShare * float64(d))
+			p, err := record.Run(ctx, record.Options{Duration: d - counted})
+			if err == nil && ctx.Err() == nil {
+				record.Exact(ctx, p, counted, true)
+			}
+			return p, err
+		},
+	}
+	if client, ok := far.(*peer.Client); ok {
+		samplers[tune.Far] = func(ctx context.Context, d time.Duration) (*profile.Profile, error) {
+			return client.Profile(ctx, d-time.Duration(exactShare*float64(d)), true)
+		}
+	}
+	return samplers
 }
 
 // stranger returns the far end of a target that runs no linerate: icmp://HOST, or the server of

@@ -12,6 +12,7 @@ import (
 	"github.com/linerate/linerate/internal/base/progress"
 	"github.com/linerate/linerate/internal/base/unit"
 	"github.com/linerate/linerate/internal/experiment/loop"
+	"github.com/linerate/linerate/internal/peer"
 	"github.com/linerate/linerate/internal/peer/reach"
 	"github.com/linerate/linerate/internal/report"
 	"github.com/linerate/linerate/internal/report/text"
@@ -156,12 +157,16 @@ func (a *app) runner(ctx context.Context, target string, flags targetFlags, p *p
 	if err != nil {
 		return nil, nil, err
 	}
-	run := func(ctx context.Context, spec traffic.Spec, progress func(traffic.Interval)) (*traffic.Result, error) {
+	return runnerOf(client), func() { _ = client.Close() }, nil // every result has arrived
+}
+
+// runnerOf runs tests against a connected host. An interrupted test may still return its result.
+func runnerOf(client *peer.Client) traffic.Runner {
+	return func(ctx context.Context, spec traffic.Spec, progress func(traffic.Interval)) (*traffic.Result, error) {
 		ctx, cancel := lastWords(ctx)
 		defer cancel()
 		return client.Run(ctx, spec, progress)
 	}
-	return run, func() { _ = client.Close() }, nil // every result has arrived
 }
 
 // lastWordsTime is how long an interrupted test may take to return its result.

@@ -15,7 +15,10 @@ import (
 
 	"github.com/linerate/linerate/internal/base/progress"
 	"github.com/linerate/linerate/internal/experiment/loop"
+	"github.com/linerate/linerate/internal/experiment/tune"
 	"github.com/linerate/linerate/internal/kernel/sys"
+	"github.com/linerate/linerate/internal/peer"
+	"github.com/linerate/linerate/internal/peer/reach"
 	"github.com/linerate/linerate/internal/profile"
 	"github.com/linerate/linerate/internal/profile/export"
 	"github.com/linerate/linerate/internal/profile/foreign"
@@ -36,6 +39,7 @@ type profileFlags struct {
 	with, test string
 	from       string
 	noExact    bool
+	programs   bool
 	out        profileFiles
 }
 
@@ -61,7 +65,8 @@ that profiling stays below 1 % of each CPU.
 After the samples, profile counts for one second more, without sampling: the time of each softirq on
 each CPU, and who waits for which lock. --no-exact leaves this out.
 
---with TARGET runs a test to a host with ` + "`linerate serve`" + ` meanwhile. --from reads a profile instead
+--with TARGET runs a test to a host with ` + "`linerate serve`" + ` meanwhile, and samples that host as well;
+its answer names no processes. --from reads a profile instead
 of this host: a document of --json, the text of perf script, folded stacks, the text of
 pmcstat -G, stacks of DTrace, or a pprof file. profile compare shows what differs between two.`,
 		Example: "  linerate profile\n  linerate profile --duration 30s --interface eth0\n" +
@@ -92,10 +97,12 @@ pmcstat -G, stacks of DTrace, or a pprof file. profile compare shows what differ
 		"count the packets of these interfaces (default: all that stand on no other; lo if no other has traffic)")
 	flags.IntVar(&f.rate, "rate", 0,
 		"samples per second and CPU of cpu-clock, 10 to 2000 (default: by the cost of a sample)")
-	flags.StringVar(&f.with, "with", "", "run a test to this `TARGET` meanwhile")
+	flags.StringVar(&f.with, "with", "", "run a test to this `TARGET` meanwhile, and sample both ends")
 	flags.StringVar(&f.test, "test", "stream", "the test with --with: stream, udp or rr")
 	flags.StringVar(&f.from, "from", "", "read a profile from `FILE`, - for standard input, instead of this host")
 	flags.BoolVar(&f.noExact, "no-exact", false, "do not count softirqs and lock waits for a second after the samples")
+	flags.BoolVar(&f.programs, "programs", false,
+		"also name the functions of programs, from the symbols of their files; takes more processor time")
 	flags.StringVar(&f.out.pprof, "pprof", "", "also write `FILE` for go tool pprof")
 	flags.StringVar(&f.out.folded, "folded", "", "also write folded stacks to `FILE`")
 	flags.StringVar(&f.out.speedscope, "speedscope", "", "also write `FILE` for speedscope")
@@ -110,7 +117,7 @@ func (a *app) profiled(cmd *cobra.Command, f *profileFlags) (*report.ProfileDocu
 	changed := cmd.Flags().Changed
 	if f.from != "" {
 		for _, name := range []string{"duration", "event", "cpu", "interface", "rate", "with", "test",
-			"parallel", "reverse", "no-exact"} {
+			"parallel", "reverse", "no-exact", "programs"} {
 			if changed(name) {
 				return nil, usagef("--%s: a profile that is read from a file has no use for it", name)
 			}
@@ -132,7 +139,8 @@ func (a *app) profiled(cmd *cobra.Command, f *profileFlags) (*report.ProfileDocu
 		return nil, err
 	}
 	defer p.Done()
-	o := record.Options{Duration: f.load.duration, Event: f.event, CPUs: cpus, Interfaces: f.interfaces, Rate: f.rate}
+	o := record.Options{Duration: f.load.duration, Event: f.event, CPUs: cpus, Interfaces: f.interfaces, Rate: f.rate,
+		Programs: f.programs}
 	if f.with != "" {
 		return a.profiledWith(cmd.Context(), f, o, p)
 	}
@@ -154,7 +162,7 @@ func (f *profileFlags) sampled(ctx context.Context, o record.Options) (*profile.
 		return nil, profileError(err)
 	}
 	if !f.noExact && ctx.Err() == nil {
-		record.Exact(ctx, got, exactTime)
+		record.Exact(ctx, got, exactTime, false)
 	}
 	return got, nil
 }
@@ -202,10 +210,45 @@ const (
 	profileTail = exactTime + 500*time.Millisecond
 )
 
-// profiledWith samples this host while a test to another loads it.
+// sampler samples the host at the other end.
+type sampler func(ctx context.Context, d time.Duration, exact bool) (*profile.Profile, error)
+
+// ends returns what runs a test to a target, and what samples the host there; nil for a server of
+// another program.
+func (a *app) ends(ctx context.Context, target string, flags targetFlags, p *progress.Line) (traffic.Runner, sampler,
+	func(), error) {
+	if _, _, foreign := reach.Foreign(target); foreign {
+		run, closeRun, err := a.runner(ctx, target, flags, p)
+		return run, nil, closeRun, err
+	}
+	client, err := a.connectUntil(ctx, ctx.Done(), target, flags, p)
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	return runnerOf(client), client.Profile, func() { _ = client.Close() }, nil // every result has arrived
+}
+
+// samplers samples both ends of a tune. The error is why this host cannot be sampled.
+func samplers(client *peer.Client) (map[tune.Side]loop.Sampler, error) {
+	near, err := record.Open(record.Options{})
+	if err == nil {
+		err = near.Named()
+	}
+	if err != nil {
+		return nil, err
+	}
+	return map[tune.Side]loop.Sampler{
+		tune.Near: near.Run,
+		tune.Far: func(ctx context.Context, d time.Duration) (*profile.Profile, error) {
+			return client.Profile(ctx, d, false)
+		},
+	}, nil
+}
+
+// profiledWith samples this host and the other one while a test between them loads both.
 func (a *app) profiledWith(ctx context.Context, f *profileFlags, o record.Options, p *progress.Line) (
 	*report.ProfileDocument, error) {
-	run, closeRun, err := a.runner(ctx, f.with, f.target, p)
+	run, sample, closeRun, err := a.ends(ctx, f.with, f.target, p)
 	if err != nil {
 		return nil, err
 	}
@@ -229,19 +272,38 @@ func (a *app) profiledWith(ctx context.Context, f *profileFlags, o record.Option
 		return nil, cmp.Or(early.err, errors.New("measure "+f.with+": the test ended before it was sampled"))
 	case <-time.After(profileLead):
 	}
+	with := &report.ProfiledTest{Target: f.with, Test: f.test}
+	far := make(chan struct{})
+	go func() {
+		defer close(far)
+		if sample == nil {
+			with.FarRefused = "it runs no linerate"
+			return
+		}
+		got, err := sample(ctx, o.Duration, !f.noExact)
+		if err != nil {
+			with.FarRefused = oneSentence(err)
+			return
+		}
+		with.Far = got
+	}()
 	got, err := f.sampled(ctx, o)
 	if err != nil {
 		cancel()
+		<-far
 		<-test
 		return nil, err
 	}
+	<-far
 	end := <-test
 	if end.err != nil {
 		return nil, end.err
 	}
 	doc := report.NewProfile(a.envelope(""), got)
-	doc.With = &report.ProfiledTest{Target: f.with, Test: f.test, ThroughputBitsPerS: end.result.ThroughputBitsPerSec,
-		TransactionsPerS: end.result.TransactionsPerSec, ReceivedPacketsPerS: end.result.PacketsPerSec}
+	with.ThroughputBitsPerS, with.TransactionsPerS = end.result.ThroughputBitsPerSec, end.result.TransactionsPerSec
+	with.ReceivedPacketsPerS = end.result.PacketsPerSec
+	doc.With = with
+	report.FillSlices(doc)
 	return doc, nil
 }
 

@@ -17,7 +17,9 @@ func TestProfiled(t *testing.T) {
 	found := []evidence.Finding{{Code: evidence.SoftirqCPUSaturated, Where: "near"},
 		{Code: evidence.FirewallCost, Where: "near"}, {Code: evidence.PathLoss, Where: "near"},
 		{Code: evidence.CPUSaturated, Where: "far"}}
-	if !WantsProfile(found) || WantsProfile(found[2:3]) {
+	none := &evidence.Case{}
+	if !WantsProfile(none, found, "near") || WantsProfile(none, found[2:3], "near") ||
+		WantsProfile(none, found[:3], "far") {
 		t.Error("a profile is wanted where a processor is the limit, and only there")
 	}
 	profiled(c, found)

@@ -15,13 +15,13 @@
 // first message. A key is good until ServerOptions.KeyExpires, when every client is closed, and for
 // the first KeyClients source addresses that prove it. The rules below bound what a client with the
 // key can take: connections, waiting calls, the time of a test, of a trial and of a wait, the bytes
-// of a message. Reading (snapshot, history, the knobs of the catalogue but its secrets) needs only
-// the key. Tests stay within traffic.Limits. Changes need --allow-tuning, and are refused beyond
-// the class and the patterns that it names (knob.Permission), wherever the client's own limits are.
-// A client may undo changes made by remote clients, but never changes made on the host itself. A
-// commit takes effect once a connection that the client opens afterwards has carried data both
-// ways: an open connection may survive a change that blocks every new one. Without it, the changes
-// go back.
+// of a message. Reading (snapshot, history, profile, the knobs of the catalogue but its secrets)
+// needs only the key. Tests stay within traffic.Limits. Changes need --allow-tuning, and are
+// refused beyond the class and the patterns that it names (knob.Permission), wherever the client's
+// own limits are. A client may undo changes made by remote clients, but never changes made on the
+// host itself. A commit takes effect once a connection that the client opens afterwards has carried
+// data both ways: an open connection may survive a change that blocks every new one. Without it,
+// the changes go back.
 //
 // Heavy tests (all but ping and mtu) run one at a time unless ServerOptions.AtOnce allows more. A
 // waiting client is sent how many tests come first, and waits five minutes at most. Sources share
@@ -50,6 +50,7 @@
 //	                                            allow_tuning, tuning}; must come first
 //	snapshot                                  → host.Snapshot
 //	history                                   → {changes}
+//	profile       {duration, exact}           → profile.Profile, without names of processes
 //	knob.read     {knob}                      → {value}
 //	change.apply  {reason, for, settings}     → {ids}
 //	change.undo   {ids}                       → {outcomes}

@@ -19,6 +19,7 @@ const (
 	msgHello    = "hello"
 	msgSnapshot = "snapshot"
 	msgHistory  = "history"
+	msgProfile  = "profile"
 	msgRead     = "knob.read"
 	msgApply    = "change.apply"
 	msgUndo     = "change.undo"

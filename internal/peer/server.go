@@ -115,6 +115,8 @@ type server struct {
 	sources map[netip.Prefix]int    // clients of each
 	clients int
 	tuner   *session // the session that holds the journal
+
+	profiling sync.Mutex // held while a client samples this host
 }
 
 func newServer(o ServerOptions) *server {

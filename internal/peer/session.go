@@ -13,6 +13,7 @@ import (
 
 	"github.com/linerate/linerate/internal/change/journal"
 	"github.com/linerate/linerate/internal/change/knob"
+	"github.com/linerate/linerate/internal/profile/record"
 	"github.com/linerate/linerate/internal/wire"
 )
 
@@ -42,8 +43,9 @@ type session struct {
 	greeted    bool
 	confirms   bool // the client knows how to confirm a commit
 	journal    *journal.Journal
-	trials     []string    // ids of this client's trials
-	commitment *commitment // that waits for a new connection; nil: none
+	recorder   *record.Recorder // nil before the first profile
+	trials     []string         // ids of this client's trials
+	commitment *commitment      // that waits for a new connection; nil: none
 	// makes the worker end the trials when the client does not renew them; nil before the first
 	// trial
 	lease    *time.Timer
@@ -267,6 +269,8 @@ func (c *session) handle(p pending) (any, error) {
 		return c.hello(p.call.Body)
 	case msgSnapshot:
 		return c.Root.Snapshot(p.ctx)
+	case msgProfile:
+		return c.profile(p.ctx, p.call.Body)
 	case msgHistory:
 		return c.history()
 	case msgRead:

@@ -2,6 +2,7 @@ package profile
 
 import (
 	"cmp"
+	"fmt"
 	"math"
 	"slices"
 )
@@ -9,7 +10,7 @@ import (
 // Comparison is what differs between two profiles, A before and B after.
 type Comparison struct {
 	// Unit is what was compared: nanoseconds per packet where both profiles counted packets and time,
-	// otherwise the share of the busy samples.
+	// or per kilobyte where their packets differ in size; otherwise the share of the busy samples.
 	Unit string `json:"unit"`
 	// Differs reports that at least one row differs beyond chance.
 	Differs   bool     `json:"differs"`
@@ -23,6 +24,7 @@ type Comparison struct {
 // Units of a comparison.
 const (
 	UnitPerPacket = "nanoseconds per packet"
+	UnitPerKB     = "nanoseconds per kilobyte"
 	UnitShare     = "share of the busy samples"
 )
 
@@ -53,7 +55,13 @@ func Compare(a, b *Profile) *Comparison {
 	c := &Comparison{Unit: UnitShare}
 	if priced(a) && priced(b) {
 		c.Unit = UnitPerPacket
-		total := totalRow(a).change(totalRow(b))
+		if before, after := packetSize(a), packetSize(b); before > 0 && after > 0 &&
+			math.Abs(math.Log(after/before)) > otherSize {
+			c.Unit = UnitPerKB
+			c.Warnings = append(c.Warnings, fmt.Sprintf("packets had %.0f bytes before and %.0f after, "+
+				"so the cost of a packet cannot be compared: these figures are per kilobyte", before, after))
+		}
+		total := c.total(a).change(c.total(b))
 		total.Differs = !within(0, total.Low, total.High)
 		c.Total = &total
 	}
@@ -76,6 +84,26 @@ func Compare(a, b *Profile) *Comparison {
 	return c
 }
 
+// otherSize is the logarithm of the ratio of two sizes from which on packets are not the same: GRO,
+// segmentation or the MTU differ, and one packet stands for another number of bytes.
+const otherSize = 0.1
+
+// packetSize returns the mean size of a packet in bytes; 0: not counted.
+func packetSize(p *Profile) float64 {
+	if p.PacketsTotal == nil || p.BytesTotal == nil || *p.PacketsTotal == 0 {
+		return 0
+	}
+	return float64(*p.BytesTotal) / float64(*p.PacketsTotal)
+}
+
+// scale is what a time per packet of this profile becomes in the unit of the comparison.
+func (c *Comparison) scale(p *Profile) float64 {
+	if c.Unit == UnitPerKB {
+		return 1000 / packetSize(p)
+	}
+	return 1
+}
+
 func within(x, low, high float64) bool { return low <= x && x <= high }
 
 // priced reports whether a profile has time per packet.
@@ -95,12 +123,12 @@ func (e estimate) change(after estimate) Change {
 		Low: d - math.Hypot(after.down, e.up), High: d + math.Hypot(after.up, e.down)}
 }
 
-// totalRow adds what all stages take, with the dispersion of the most frequent one.
-func totalRow(p *Profile) estimate {
+// total adds what all stages take, with the dispersion of the most frequent one.
+func (c *Comparison) total(p *Profile) estimate {
 	e := estimate{name: "total"}
 	k, worst := 0.0, 1.0
 	for _, r := range p.Stages {
-		e.at += *r.PerPacket
+		e.at += *r.PerPacket * c.scale(p)
 		k += float64(r.Samples)
 		worst = max(worst, r.Dispersion)
 	}
@@ -116,12 +144,14 @@ func totalRow(p *Profile) estimate {
 // times.
 func (c *Comparison) value(p *Profile, rows []Row, name string) estimate {
 	r := find(rows, name)
-	if c.Unit == UnitPerPacket {
+	if c.Unit != UnitShare {
+		by := c.scale(p)
 		if r != nil && r.PerPacket != nil {
-			return estimate{name, *r.PerPacket, *r.PerPacket - *r.PerPacketLow, *r.PerPacketHigh - *r.PerPacket}
+			return estimate{name, *r.PerPacket * by, (*r.PerPacket - *r.PerPacketLow) * by,
+				(*r.PerPacketHigh - *r.PerPacket) * by}
 		}
 		_, high := poisson(0, quantileT(p.Slices-1))
-		return estimate{name: name, up: high * perSample(p)}
+		return estimate{name: name, up: high * perSample(p) * by}
 	}
 	if r != nil {
 		return estimate{name, r.Share, r.Share - r.ShareLow, r.ShareHigh - r.Share}

@@ -9,6 +9,9 @@ type Exact struct {
 	// Locks reports that the kernel can count waits for locks (Linux 5.19).
 	Locks bool       `json:"locks"`
 	Waits []LockWait `json:"lock_waits"`
+	// RunQueue are the threads that waited longest for a CPU; those that the kernel runs for packets
+	// first.
+	RunQueue []ThreadWait `json:"run_queue,omitempty"`
 	// CostSeconds is the processor time of the counting itself; absent: not known.
 	CostSeconds float64 `json:"cost_seconds,omitempty"`
 }
@@ -20,6 +23,16 @@ type SoftIRQTime struct {
 	Runs    uint64  `json:"runs_total"`
 	Seconds float64 `json:"seconds"`
 	Ratio   float64 `json:"time_ratio"` // of the time of this CPU
+	// Delay is the mean time from raising the softirq to its run; absent: not counted.
+	Delay float64 `json:"delay_seconds,omitempty"`
+}
+
+// ThreadWait is the time that a thread could run and had no CPU.
+type ThreadWait struct {
+	Name    string  `json:"name"`
+	Runs    uint64  `json:"runs_total"`
+	Seconds float64 `json:"wait_seconds"`
+	Ratio   float64 `json:"time_ratio"` // of the window
 }
 
 // LockWait is waiting for locks of one kind in one function.

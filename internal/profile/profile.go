@@ -1,5 +1,10 @@
 package profile
 
+import (
+	"errors"
+	"fmt"
+)
+
 // Profile is what a host did while it was sampled. The builder fills it; slices of time are not
 // kept.
 type Profile struct {
@@ -129,6 +134,32 @@ const (
 	ContextInterrupt = "interrupt"
 	ContextUser      = "user"
 )
+
+// Check returns an error for a profile that no builder made: a stack that names no function of it.
+func (p *Profile) Check() error {
+	for _, s := range p.Stacks {
+		if len(s.Functions) == 0 {
+			return errors.New("a stack has no function")
+		}
+		for _, f := range s.Functions {
+			if f < 0 || f >= len(p.Functions) {
+				return fmt.Errorf("a stack has function %d of %d", f, len(p.Functions))
+			}
+		}
+	}
+	return nil
+}
+
+// Trim keeps the most frequent stacks, and counts the samples of the others as cut.
+func (p *Profile) Trim(most int) {
+	if len(p.Stacks) <= most {
+		return
+	}
+	for _, s := range p.Stacks[most:] {
+		p.StacksCut += s.Samples
+	}
+	p.Stacks = p.Stacks[:most]
+}
 
 // find returns the row with the given name; nil: there is none.
 func find(rows []Row, name string) *Row {

@@ -28,6 +28,9 @@ type ProfiledTest struct {
 	ThroughputBitsPerS  float64 `json:"throughput_bits_per_second,omitempty"`
 	TransactionsPerS    float64 `json:"transactions_per_second,omitempty"`
 	ReceivedPacketsPerS float64 `json:"packets_per_second,omitempty"`
+	// Far is the profile of the target in the same time; FarRefused says why there is none.
+	Far        *profile.Profile `json:"far,omitempty"`
+	FarRefused string           `json:"far_refused,omitempty"`
 }
 
 // NewProfile makes a profile document.
@@ -47,11 +50,12 @@ func DecodeProfile(b []byte) (*ProfileDocument, error) {
 	if d.Schema != SchemaProfile {
 		return nil, fmt.Errorf("read profile: schema is %q, want %q", d.Schema, SchemaProfile)
 	}
-	for _, s := range d.Stacks {
-		for _, f := range s.Functions {
-			if f < 0 || f >= len(d.Functions) {
-				return nil, fmt.Errorf("read profile: a stack has function %d of %d", f, len(d.Functions))
-			}
+	if err := d.Check(); err != nil {
+		return nil, fmt.Errorf("read profile: %w", err)
+	}
+	if d.With != nil && d.With.Far != nil {
+		if err := d.With.Far.Check(); err != nil {
+			return nil, fmt.Errorf("read profile of the far host: %w", err)
 		}
 	}
 	return &d, nil

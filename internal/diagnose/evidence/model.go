@@ -39,6 +39,10 @@ type Case struct {
 	// sent.
 	Watched []Span `json:"watched,omitempty"`
 
+	// Profiles are what the CPUs did under the load of a stream, by side (near, far), where one of
+	// them was the limit.
+	Profiles map[string]*Profile `json:"profiles,omitempty"`
+
 	// Probes holds the results of the further runs that rules asked for, and Refused the reason for
 	// each run that could not be made.
 	Probes  map[Probe]traffic.Result `json:"probes,omitempty"`

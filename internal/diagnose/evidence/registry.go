@@ -43,6 +43,12 @@ const (
 	CRCErrors                  Code = "crc-errors"
 	BusLimited                 Code = "bus-limited"
 	EmulatedNIC                Code = "emulated-nic"
+	LockContention             Code = "lock-contention"
+	CopyCost                   Code = "copy-cost"
+	ChecksumInSoftware         Code = "checksum-in-software"
+	DriverPollCost             Code = "driver-poll-cost"
+	AllocationCost             Code = "allocation-cost"
+	BPFCost                    Code = "bpf-cost"
 	FirewallCost               Code = "firewall-cost"
 	ConntrackFull              Code = "conntrack-full"
 	NeighbourTableFull         Code = "neighbour-table-full"
@@ -91,8 +97,9 @@ var codes = []Code{
 	Policer, Reordering, TimeoutsIncast, PathLoss, CongestionControlMismatch, Bufferbloat,
 
 	// CPUs.
-	CPUSteal, RSSImbalance, FirewallCost, NUMAMisplaced, CPUPowerState, InterruptStorm, OffloadsOff, MTUSmall,
-	SoftirqCPUSaturated, CPUSaturated, NAPIBudgetExhausted, EmulatedNIC,
+	CPUSteal, RSSImbalance, FirewallCost, LockContention, ChecksumInSoftware, BPFCost, NUMAMisplaced,
+	CPUPowerState, InterruptStorm, OffloadsOff, MTUSmall,
+	AllocationCost, CopyCost, DriverPollCost, SoftirqCPUSaturated, CPUSaturated, NAPIBudgetExhausted, EmulatedNIC,
 
 	// What costs only latency.
 	InterruptModerationLatency, DelayedACKStall, SlowStartAfterIdle,

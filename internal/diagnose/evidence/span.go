@@ -43,6 +43,43 @@ type Profile struct {
 	Event   string       `json:"event"` // cycles, cpu-clock
 	Samples uint64       `json:"busy_samples_total"`
 	Stages  []StageShare `json:"stages"` // most time first
+	// Work is what the CPUs did for packets, most time first: copy, checksum, memory.
+	Work      []StageShare    `json:"work,omitempty"`
+	Functions []FunctionShare `json:"functions,omitempty"` // most time first
+	Spinning  *StageShare     `json:"spinning,omitempty"`  // a CPU waits for a lock and does nothing else
+	// Waits are the places where most time is spent waiting for locks; nil: not counted.
+	Waits []LockWait `json:"lock_waits,omitempty"`
+}
+
+// Share returns the sum of some stages, with the sums of the ends of their intervals.
+func (p *Profile) Share(stages ...string) StageShare { return shares(p.Stages, stages) }
+
+// WorkShare is [Profile.Share] of kinds of work.
+func (p *Profile) WorkShare(work ...string) StageShare { return shares(p.Work, work) }
+
+func shares(all []StageShare, names []string) (sum StageShare) {
+	for _, s := range all {
+		if slices.Contains(names, s.Name) {
+			sum.Share, sum.Low, sum.High = sum.Share+s.Share, sum.Low+s.Low, min(1, sum.High+s.High)
+		}
+	}
+	return sum
+}
+
+// FunctionShare is a function of the kernel with the stage that it belongs to.
+type FunctionShare struct {
+	StageShare
+	Stage string `json:"stage"`
+}
+
+// LockWait is waiting for locks of one kind at one place.
+type LockWait struct {
+	Kind      string  `json:"kind"`     // spinlock, mutex
+	Function  string  `json:"function"` // that waits
+	Callers   string  `json:"callers"`  // the nearest first
+	Stage     string  `json:"stage"`
+	PerSecond float64 `json:"waits_per_second"`
+	Ratio     float64 `json:"time_ratio"` // of one CPU's time
 }
 
 // StageShare is a stage of the network path, or work outside of it, and its share of the busy time
@@ -71,25 +108,29 @@ func Watched(side string, snapshot *host.Snapshot, w *watch.Span) Span {
 // other runs and probes, then those that were watched.
 func SpansOf(c *Case) []*Span {
 	var loaded, others, watched []*Span
-	add := func(r *Run) {
+	add := func(r *Run, profiled bool) {
 		near, far := c.ends(r)
 		into := &others
 		if r.Test == traffic.Stream {
 			into = &loaded
 		}
 		for _, e := range []End{near, far} {
-			*into = append(*into, &Span{
+			s := &Span{
 				Side: e.Name, Host: e.Host, Seconds: r.DurationSeconds, Counters: e.Run.Counters, CPUs: e.Run.CPUs,
 				Run: r, End: &e,
-			})
+			}
+			if profiled {
+				s.Profile = c.Profiles[e.Name]
+			}
+			*into = append(*into, s)
 		}
 	}
 	for i := range c.Runs {
-		add(&c.Runs[i])
+		add(&c.Runs[i], c.Runs[i].Test == traffic.Stream)
 	}
 	for _, p := range sortedProbes(c.Probes) {
 		r := c.Probes[p]
-		add(&r)
+		add(&r, false)
 	}
 	for i := range c.Watched {
 		watched = append(watched, &c.Watched[i])

@@ -91,3 +91,10 @@ func realCard(s *evidence.Span) bool {
 // received returns the packets that the host took from NICs and backlogs in the span; a container
 // sees those of the whole machine.
 func received(s *evidence.Span) float64 { return s.Count("softnet.processed") }
+
+// Saturated reports whether a CPU had no time left in a span, so that a profile shows what it did.
+// Inside one machine that is no fault, so a run counts only with a physical NIC.
+func Saturated(s *evidence.Span) bool {
+	c, ok := most(judged(s), busy)
+	return ok && busy(c) >= full && (s.Run == nil || realCard(s))
+}

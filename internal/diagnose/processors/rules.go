@@ -27,5 +27,13 @@ func Rules() []evidence.Rule {
 			evidence.CPUSaturated, evidence.NAPIBudgetExhausted,
 		}},
 		{Code: evidence.CPUSaturated, Span: cpuSaturated},
+		// What a profile measures. These explain no symptom: a saturated CPU stays one, and its own
+		// remedies hold.
+		{Code: evidence.LockContention, Span: lockContention},
+		{Code: evidence.CopyCost, Span: copyCost.rule()},
+		{Code: evidence.ChecksumInSoftware, Span: checksumCost.rule()},
+		{Code: evidence.DriverPollCost, Span: driverCost.rule()},
+		{Code: evidence.AllocationCost, Span: allocationCost.rule()},
+		{Code: evidence.BPFCost, Span: bpfCost.rule()},
 	}
 }

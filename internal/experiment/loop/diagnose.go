@@ -77,6 +77,9 @@ type DiagnoseOptions struct {
 	// more for a longer Duration
 	Within   time.Duration
 	Progress func(step string)
+	// Samplers sample the processors of a side under one more load, where one of them is the limit;
+	// nil: none.
+	Samplers map[tune.Side]Sampler
 
 	// Known is an earlier verdict on the same path whose idle round trips and transactions still
 	// hold: they do not run again, and the warm-up of the load lasts as long as it took then. Nil:
@@ -266,6 +269,7 @@ const (
 	runPing         evidence.Probe = "ping"
 	runTransactions evidence.Probe = "rr"
 	runStream       evidence.Probe = "stream"
+	runProfile      evidence.Probe = "profile"
 )
 
 // diagnosis is one diagnosis in progress.

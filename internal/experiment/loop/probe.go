@@ -38,7 +38,7 @@ func (d *diagnosis) examine(ctx context.Context) error {
 		judged := diagnose.Examine(d.v.Case)
 		d.v.Findings, d.v.Blind = judged.Findings, judged.Blind
 		if len(judged.Wanted) == 0 || round == rounds {
-			return nil
+			return d.sample(ctx)
 		}
 		for _, p := range judged.Wanted {
 			if err := d.probe(ctx, p); err != nil {

@@ -42,6 +42,8 @@ type prober struct {
 	specs   []traffic.Spec // the goal's own test first, then those for other bounds
 	cross   crossTraffic
 	notes   []string // doubts of the tests about the whole run, each once
+
+	samplers map[tune.Side]Sampler // of the hosts, beside the goal's own test; nil: none
 }
 
 // newProber returns a prober with the tests of a segment: the goal's own, and one for every bound
@@ -97,7 +99,12 @@ func (p probing) spec(g goal.Goal) traffic.Spec {
 func (p *prober) Measure(ctx context.Context) (tune.Observation, error) {
 	var o tune.Observation
 	for i, spec := range p.specs {
+		var beside *sampling
+		if i == 0 {
+			beside = beginSampling(ctx, p.samplers, spec.WarmUp, spec.Duration)
+		}
 		r, err := p.far.Run(ctx, spec, nil)
+		profiles := beside.end(p.refuse)
 		if err != nil {
 			return tune.Observation{}, err
 		}
@@ -113,6 +120,7 @@ func (p *prober) Measure(ctx context.Context) (tune.Observation, error) {
 		part := observe(r)
 		if i == 0 {
 			o = part
+			o.Profiles = profiles
 			o.Objective = figure(p.goal, r)
 			if !p.bounded {
 				delete(o.Guards, ownGuard(p.goal))

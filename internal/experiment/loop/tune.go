@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -46,9 +47,11 @@ type TuneOptions struct {
 	Thorough   bool   // try every candidate, even if the path is full before the last one
 	DryRun     bool   // stop after the plan
 	Seed       uint64 // of the random order
-	Step       func(string)
-	Planned    func(*Plan) // called before the first segment, before any write
-	Progress   func(tune.Event)
+	// Samplers attach a profile of each side to each arm of a trial; nil: none.
+	Samplers map[tune.Side]Sampler
+	Step     func(string)
+	Planned  func(*Plan) // called before the first segment, before any write
+	Progress func(tune.Event)
 
 	// Checkpoint gets everything known so far after each segment and each verdict, to read during
 	// the call only.
@@ -181,6 +184,7 @@ func Tune(ctx context.Context, near tune.Host, far FarHost, o TuneOptions) (*Tun
 	}
 	hosts := map[tune.Side]tune.Host{tune.Near: near, tune.Far: far}
 	segments := newProber(far, base)
+	segments.samplers = maps.Clone(o.Samplers)
 	t.Outcome, err = tune.Run(ctx, config, segments, hosts, candidates, o.Progress)
 	if t.Outcome != nil {
 		t.Changes = changesOf(t.Outcome)

@@ -9,6 +9,7 @@ import (
 	"github.com/linerate/linerate/internal/diagnose/evidence"
 	"github.com/linerate/linerate/internal/host"
 	"github.com/linerate/linerate/internal/host/watch"
+	"github.com/linerate/linerate/internal/profile"
 	"github.com/linerate/linerate/internal/profile/record"
 )
 
@@ -42,7 +43,7 @@ func Watch(ctx context.Context, o WatchOptions) (*Verdict, error) {
 	near.Warnings = append(near.Warnings, span.Warnings...)
 	v := &Verdict{Case: evidence.Case{Near: near, Watched: []evidence.Span{evidence.Watched("near", near, span)}}}
 	v.judge()
-	if o.Profile > 0 && diagnose.WantsProfile(v.Findings) {
+	if o.Profile > 0 && diagnose.WantsProfile(&v.Case, v.Findings, "near") {
 		o.Progress("sampling the processors")
 		v.Watched[0].Profile = sample(ctx, o.Profile)
 		v.judge()
@@ -50,16 +51,45 @@ func Watch(ctx context.Context, o WatchOptions) (*Verdict, error) {
 	return v, nil
 }
 
-// sample returns a short profile of this host; nil where the kernel does not allow one. The verdict
-// stands without it.
+// sample returns a short profile of this host, and the waits for locks in a second after it; nil
+// where the kernel does not allow one. The verdict stands without it.
 func sample(ctx context.Context, d time.Duration) *evidence.Profile {
 	p, err := record.Run(ctx, record.Options{Duration: d})
 	if err != nil || p.Busy == 0 {
 		return nil
 	}
+	record.Exact(ctx, p, time.Second, true)
+	return evidenceOf(p)
+}
+
+// functionsShown is how many functions of a profile a case keeps.
+const functionsShown = 10
+
+// evidenceOf is what a verdict needs of a profile.
+func evidenceOf(p *profile.Profile) *evidence.Profile {
+	share := func(r profile.Row) evidence.StageShare {
+		return evidence.StageShare{Name: r.Name, Share: r.Share, Low: r.ShareLow, High: r.ShareHigh}
+	}
 	out := &evidence.Profile{Event: p.Event, Samples: p.Busy}
 	for _, s := range p.Stages {
-		out.Stages = append(out.Stages, evidence.StageShare{Name: s.Name, Share: s.Share, Low: s.ShareLow, High: s.ShareHigh})
+		out.Stages = append(out.Stages, share(s))
+	}
+	for _, w := range p.PacketWork() {
+		out.Work = append(out.Work, share(w))
+	}
+	for _, f := range p.Functions {
+		if f.Stage != profile.StageUser && f.Samples > 0 && len(out.Functions) < functionsShown {
+			out.Functions = append(out.Functions, evidence.FunctionShare{StageShare: share(f), Stage: f.Stage})
+		}
+	}
+	if spinning := share(p.Spinning()); p.Busy > 0 {
+		out.Spinning = &spinning
+	}
+	if p.Exact != nil && p.Exact.Locks {
+		for _, w := range p.Exact.Waits[:min(functionsShown, len(p.Exact.Waits))] {
+			out.Waits = append(out.Waits, evidence.LockWait{Kind: w.Kind, Function: w.Function, Callers: w.Callers,
+				Stage: w.Stage, PerSecond: w.PerSecond, Ratio: w.Ratio})
+		}
 	}
 	return out
 }

@@ -69,6 +69,7 @@ type answer struct {
 	reason   string
 	guards   []GuardRun
 	vetoed   bool // worse only because of a guard-rail: the objective gained
+	profiles []ArmProfile
 }
 
 // pairs collects the observations of both arms.
@@ -78,11 +79,15 @@ type answer struct {
 type pairs struct {
 	a, b   []float64
 	guards map[string][2][]float64
+
+	profiles armProfiles
 }
 
 func (p *pairs) add(a, b Observation) {
 	p.a = append(p.a, a.Objective)
 	p.b = append(p.b, b.Objective)
+	p.profiles.add(0, a.Profiles)
+	p.profiles.add(1, b.Profiles)
 	if p.guards == nil {
 		p.guards = map[string][2][]float64{}
 	}
@@ -120,6 +125,7 @@ func (s *session) compare(ctx context.Context, q question) (answer, error) {
 			Text: fmt.Sprintf("pair %d of %d: %s", n, next.Pairs, out.effect),
 		})
 		if out.decision != undecided {
+			out.profiles = got.profiles.compared()
 			return out, nil
 		}
 	}

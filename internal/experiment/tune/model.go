@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/linerate/linerate/internal/change/knob"
+	"github.com/linerate/linerate/internal/profile"
 )
 
 // Side is the end at which a knob is turned.
@@ -50,6 +51,8 @@ type Observation struct {
 	Guards  map[string]float64
 	Discard string // why this segment must not count (steal, link event, cross traffic); empty: it counts
 	Label   string // for the record
+	// what the processors did meanwhile, by side; empty: nothing sampled them
+	Profiles map[Side]*profile.Profile
 }
 
 // Prober measures one segment under the present settings. Implementations: traffic between two

@@ -40,6 +40,7 @@ type Outcome struct {
 	// if nothing was kept.
 	Final          *Effect      `json:"final,omitempty"`
 	Guards         []GuardRun   `json:"guards,omitempty"`
+	Profiles       []ArmProfile `json:"profiles,omitempty"` // of the kept set against the original
 	Ablation       []Ablation   `json:"ablation,omitempty"`
 	Interaction    *Interaction `json:"interaction,omitempty"` // if two or more changes are kept
 	Soak           *Soak        `json:"soak,omitempty"`        // the test after the wait, if there was one
@@ -110,6 +111,8 @@ type Trial struct {
 	Joint   bool       `json:"together,omitempty"` // shares one comparison with the other joint trials
 	Levels  []Level    `json:"levels,omitempty"`
 	Guards  []GuardRun `json:"guards,omitempty"`
+	// Profiles says at each sampled side where the processor time went, before and after.
+	Profiles []ArmProfile `json:"profiles,omitempty"`
 }
 
 // Level is one level of a knob in the sequential halving.

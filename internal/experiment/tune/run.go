@@ -171,7 +171,7 @@ func (s *session) experiment(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	s.out.Final, s.out.Guards = &confirmed.effect, confirmed.guards
+	s.out.Final, s.out.Guards, s.out.Profiles = &confirmed.effect, confirmed.guards, confirmed.profiles
 	if confirmed.decision != better {
 		s.revoke("the kept set was not confirmed against the original: " + confirmed.reason)
 		return nil

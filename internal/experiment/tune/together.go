@@ -62,7 +62,7 @@ func (s *session) together(ctx context.Context) error {
 		s.keeps++
 	}
 	for _, m := range members {
-		m.Effect, m.Guards, m.Verdict = got.effect, got.guards, verdict
+		m.Effect, m.Guards, m.Verdict, m.Profiles = got.effect, got.guards, verdict, got.profiles
 		m.Reason = fmt.Sprintf("together with %s: %s", counted(len(members)-1, "other"), got.reason)
 		s.out.Trials = append(s.out.Trials, m)
 	}

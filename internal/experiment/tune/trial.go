@@ -102,7 +102,7 @@ func (s *session) judge(ctx context.Context, t *Trial, c Candidate, levels []kno
 	with := s.kept.with(p)
 	got, err := s.compare(ctx, question{phase: PhaseTrial, trial: index, about: p, a: s.kept, b: with,
 		bar: s.bar(PhaseTrial, 0)})
-	t.Effect, t.Guards, t.Reason = got.effect, got.guards, got.reason
+	t.Effect, t.Guards, t.Reason, t.Profiles = got.effect, got.guards, got.reason, got.profiles
 	if err != nil {
 		return err
 	}

@@ -11,6 +11,8 @@ type SoftIRQ struct {
 	Name  string // as /proc/softirqs has it
 	Nanos uint64
 	Runs  uint64
+	// DelayNanos is the time from raising to running, over the runs that were raised meanwhile.
+	DelayNanos, Delayed uint64
 }
 
 // Wait is waiting for locks at one place.

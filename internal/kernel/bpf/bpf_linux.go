@@ -42,6 +42,7 @@ type Watcher struct {
 	fds      []int
 	programs []int
 	sums     int // softirqs
+	delays   int // of softirqs
 	waits    int
 	stacks   int
 	cpus     int // possible ones, which values for each CPU have
@@ -93,7 +94,17 @@ func (w *Watcher) start() error {
 	if err := w.attach("softirq_exit", softIRQExit(starts, w.sums)); err != nil {
 		return err
 	}
-	if err := w.attach("softirq_entry", softIRQEntry(starts)); err != nil {
+	raised, err := w.table(kindPerCPU, 4, 8, uint32(len(softIRQNames)))
+	if err != nil {
+		return err
+	}
+	if w.delays, err = w.table(kindPerCPU, 4, 16, uint32(len(softIRQNames))); err != nil {
+		return err
+	}
+	if err := w.attach("softirq_entry", softIRQEntry(starts, raised, w.delays)); err != nil {
+		return err
+	}
+	if err := w.attach("softirq_raise", softIRQRaise(raised)); err != nil {
 		return err
 	}
 	waiting, err := w.table(kindHash, 8, 24, mostTasks)
@@ -188,16 +199,20 @@ func (w *Watcher) Close() {
 // Read returns the sums since the start.
 func (w *Watcher) Read() (*Counts, error) {
 	c := &Counts{}
-	value := make([]byte, 16*w.cpus)
+	value, delay := make([]byte, 16*w.cpus), make([]byte, 16*w.cpus)
 	word := binary.NativeEndian.Uint64
 	for vector, name := range softIRQNames {
 		key := binary.NativeEndian.AppendUint32(nil, uint32(vector))
 		if err := lookup(w.sums, key, value); err != nil {
 			return nil, fmt.Errorf("read softirqs: %w", err)
 		}
+		if err := lookup(w.delays, key, delay); err != nil {
+			return nil, fmt.Errorf("read delays of softirqs: %w", err)
+		}
 		for cpu := range w.cpus {
 			if runs := word(value[16*cpu+8:]); runs > 0 {
-				c.SoftIRQs = append(c.SoftIRQs, SoftIRQ{CPU: cpu, Name: name, Nanos: word(value[16*cpu:]), Runs: runs})
+				c.SoftIRQs = append(c.SoftIRQs, SoftIRQ{CPU: cpu, Name: name, Nanos: word(value[16*cpu:]), Runs: runs,
+					DelayNanos: word(delay[16*cpu:]), Delayed: word(delay[16*cpu+8:])})
 			}
 		}
 	}

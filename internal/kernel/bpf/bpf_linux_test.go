@@ -27,14 +27,18 @@ func TestSoftIRQs(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		runs, nanos := uint64(0), uint64(0)
+		runs, nanos, delayed := uint64(0), uint64(0), uint64(0)
 		for _, s := range c.SoftIRQs {
 			runs, nanos = runs+s.Runs, nanos+s.Nanos
+			delayed += s.Delayed
+			if s.Delayed > s.Runs+1 || s.DelayNanos > uint64(time.Since(began)) {
+				t.Errorf("delays of %+v in %v", s, time.Since(began))
+			}
 			if s.Name == "" || s.Nanos > uint64(time.Since(began)) {
 				t.Errorf("%+v in %v", s, time.Since(began))
 			}
 		}
-		if runs > 20 && nanos > 0 {
+		if runs > 20 && nanos > 0 && delayed > 10 {
 			if c.Runs > 0 && c.Runs < 2*runs-20 {
 				t.Errorf("%d softirqs in %d runs of two programs", runs, c.Runs)
 			}

@@ -102,8 +102,24 @@ func (p *program) accumulate() {
 	p.store(0, 8, 1)
 }
 
-// softIRQEntry notes the time at which a softirq begins on this CPU.
-func softIRQEntry(starts int) program {
+// softIRQRaise notes the time at which a softirq is wanted on this CPU, unless it waits already.
+func softIRQRaise(raised int) program {
+	var p program
+	p.load(6, 1, 0)
+	p.store32(10, -4, 6)
+	none := p.lookup(raised, -4)
+	p.move(7, 0)
+	p.load(8, 7, 0)
+	waits := p.branch(ifUnequal, 8, 0, 0)
+	p.call(helperTime)
+	p.store(7, 0, 0)
+	p.end(none, waits)
+	return p
+}
+
+// softIRQEntry notes the time at which a softirq begins on this CPU, and adds the time since it was
+// raised to the sum of its delays.
+func softIRQEntry(starts, raised, delays int) program {
 	var p program
 	p.load(6, 1, 0)
 	p.store32(10, -4, 6)
@@ -111,7 +127,18 @@ func softIRQEntry(starts int) program {
 	p.move(7, 0)
 	p.call(helperTime)
 	p.store(7, 0, 0)
-	p.end(none)
+	p.move(9, 0)
+	noRaise := p.lookup(raised, -4)
+	p.move(7, 0)
+	p.load(8, 7, 0)
+	never := p.branch(ifEqual, 8, 0, 0) // it was raised before the watcher
+	p.set(1, 0)
+	p.store(7, 0, 1)
+	p.sub(9, 8)
+	p.move(8, 9)
+	noSum := p.lookup(delays, -4)
+	p.accumulate()
+	p.end(none, noRaise, never, noSum)
 	return p
 }
 

@@ -83,6 +83,8 @@ type Options struct {
 	// Pages is the size of each ring in pages of memory, a power of two; 0: chosen by the number of
 	// CPUs.
 	Pages int
+	// Programs asks for the chains of programs as well, as far as their frame pointers reach.
+	Programs bool
 }
 
 // ringMemory bounds what all rings together may take, in pages of 4 KiB: 64 MiB.
@@ -132,6 +134,7 @@ type Sample struct {
 	Period   uint64   // what this sample stands for, in units of the event
 	IP       uint64   // the interrupted instruction
 	Chain    []uint64 // kernel addresses, leaf first; shared with the next sample, so copy what stays
+	Program  []uint64 // addresses of the program, leaf first, if they were asked for; shared as well
 }
 
 // Symbol is a function that the kernel loaded or removed while it was sampled: a BPF program, a
@@ -239,18 +242,24 @@ func decodeSample(b []byte, chain []uint64) (Sample, []uint64, error) {
 	if n > uint64(len(b)/8) {
 		return Sample{}, nil, fmt.Errorf("%w: chain of %d in %d bytes", ErrRecord, n, len(b))
 	}
-	kernel := false
+	kernel, program := false, -1
 	for i := range int(n) {
 		switch at := word(b[8*i:]); {
 		case at == contextKernel:
 			kernel = true
 		case at >= contextMax: // contextUser and those of guests
 			kernel = false
-		case kernel:
+			if at == contextUser && program < 0 {
+				program = len(chain) // the kernel's part comes first
+			}
+		case kernel && program < 0, program >= 0:
 			chain = append(chain, at)
 		}
 	}
 	s.Chain = chain
+	if program >= 0 {
+		s.Chain, s.Program = chain[:program], chain[program:]
+	}
 	return s, chain, nil
 }
 

@@ -4,7 +4,6 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -60,7 +59,10 @@ func Open(o Options) (*Sampler, error) {
 	for _, cpu := range o.CPUs {
 		attr := attrOf(o.Event)
 		attr.Sample, attr.Sample_type = o.Period, sampleType
-		attr.Bits |= unix.PerfBitExcludeCallchainUser | unix.PerfBitUseClockID
+		attr.Bits |= unix.PerfBitUseClockID
+		if !o.Programs {
+			attr.Bits |= unix.PerfBitExcludeCallchainUser
+		}
 		attr.Clockid = unix.CLOCK_MONOTONIC
 		fd, err := s.open(&attr, cpu)
 		if errors.Is(err, unix.ENODEV) {
@@ -200,41 +202,6 @@ func (s *Sampler) Close() {
 	s.rings = nil
 }
 
-// Probe asks whether this process can sample the event on a CPU. Acceptance proves nothing: the
-// event must also count while this thread works.
-func Probe(e Event, cpu int) Probed {
-	attr := attrOf(e)
-	attr.Read_format = formatTimes
-	fd, err := unix.PerfEventOpen(&attr, -1, cpu, -1, unix.PERF_FLAG_FD_CLOEXEC)
-	if err != nil {
-		return answerOf(e, err)
-	}
-	_ = unix.Close(fd) // only its opening matters
-	runtime.LockOSThread()
-	defer runtime.UnlockOSThread()
-	if fd, err = unix.PerfEventOpen(&attr, 0, -1, -1, unix.PERF_FLAG_FD_CLOEXEC); err != nil {
-		return answerOf(e, err)
-	}
-	defer func() { _ = unix.Close(fd) }() // nothing was written
-	if err := unix.IoctlSetInt(fd, unix.PERF_EVENT_IOC_ENABLE, 0); err != nil {
-		return Probed{Event: e, Answer: Unknown, Reason: err.Error()}
-	}
-	var b [24]byte
-	for range 40 { // at most, rare events included; the first count ends it
-		work(1 << 16)
-		if _, err := unix.Read(fd, b[:]); err != nil {
-			return Probed{Event: e, Answer: Unknown, Reason: err.Error()}
-		}
-		if binary.NativeEndian.Uint64(b[:]) > 0 {
-			return Probed{Event: e, Answer: Works}
-		}
-	}
-	if binary.NativeEndian.Uint64(b[16:]) == 0 {
-		return Probed{Event: e, Answer: Unknown, Reason: "another program holds the counters"}
-	}
-	return Probed{Event: e, Answer: Unknown, Reason: "opened, and did not count"}
-}
-
 // sink keeps the result of work from being optimised away.
 var sink atomic.Uint64
 
@@ -253,27 +220,17 @@ func work(rounds int) {
 	sink.Store(x + table[x%4096])
 }
 
-// answerOf maps the kernel's refusal to an answer.
-func answerOf(e Event, err error) Probed {
-	err = refused("", e, err)
-	p := Probed{Event: e, Answer: Unknown, Reason: err.Error()}
-	switch {
-	case errors.Is(err, fs.ErrPermission):
-		p.Answer, p.Reason = NotPermitted, permissionReason()
-	case errors.Is(err, ErrNotSupported):
-		p.Answer, p.Reason = NotSupported, err.Error()
-	}
-	return p
-}
-
 // refused names the kind of a refusal. ENOENT is also the answer to an event that does not exist
 // anywhere; for a counter of the processor it means that the processor shows none.
-func refused(what string, e Event, err error) error {
+func refused(what string, e Event, err error) error { return refusal(what, e, err, hasPMU) }
+
+// refusal is refused for a machine that may show counters or not.
+func refusal(what string, e Event, err error, counters func() bool) error {
 	if what != "" {
 		what += ": "
 	}
 	switch {
-	case errors.Is(err, unix.ENOENT) && e.Kind == kindHardware && !hasPMU():
+	case errors.Is(err, unix.ENOENT) && e.Kind == kindHardware && !counters():
 		return fmt.Errorf("%sthe processor shows no counters: %w", what, ErrNotSupported)
 	case errors.Is(err, unix.ENOENT), errors.Is(err, unix.EOPNOTSUPP), errors.Is(err, unix.ENOSYS):
 		return fmt.Errorf("%s%w: %w", what, err, ErrNotSupported)
@@ -289,15 +246,6 @@ func hasPMU() bool {
 		}
 	}
 	return false
-}
-
-// permissionReason names what the kernel asks for.
-func permissionReason() string {
-	if b, err := os.ReadFile("/proc/sys/kernel/perf_event_paranoid"); err == nil {
-		return fmt.Sprintf("kernel.perf_event_paranoid is %s; the whole machine needs root, or CAP_PERFMON",
-			string(b[:max(0, len(b)-1)]))
-	}
-	return "the whole machine needs root, or CAP_PERFMON"
 }
 
 // SampleCost measures what one sample takes, in CPU time of the sampled thread: the same loop with

@@ -16,8 +16,11 @@ import (
 // Exact counts softirqs and waits for locks for a time, exactly, and adds them to a profile. It
 // comes after the samples, because it costs about 100 ns for each softirq. A kernel that does not
 // allow or have it leaves a warning and no error.
-func Exact(ctx context.Context, p *profile.Profile, d time.Duration) {
-	if err := exact(ctx, p, d); err != nil {
+//
+// It also notes which threads waited for a CPU; anonymous leaves out all but those of the kernel
+// that work for packets.
+func Exact(ctx context.Context, p *profile.Profile, d time.Duration, anonymous bool) {
+	if err := exact(ctx, p, d, anonymous); err != nil {
 		p.Warnings = append(p.Warnings, exactReason(err))
 	}
 }
@@ -32,12 +35,13 @@ func exactReason(err error) string {
 	return fmt.Sprintf("softirqs and lock waits: %v", err)
 }
 
-func exact(ctx context.Context, p *profile.Profile, d time.Duration) error {
+func exact(ctx context.Context, p *profile.Profile, d time.Duration, anonymous bool) error {
 	w, err := bpf.Watch()
 	if err != nil {
 		return err
 	}
 	defer w.Close()
+	threads := readThreads(anonymous)
 	began := time.Now()
 	select {
 	case <-ctx.Done():
@@ -48,10 +52,14 @@ func exact(ctx context.Context, p *profile.Profile, d time.Duration) error {
 	if err != nil {
 		return err
 	}
-	e := &profile.Exact{Duration: took, Locks: w.Locks()}
+	e := &profile.Exact{Duration: took, Locks: w.Locks(), RunQueue: waited(threads, readThreads(anonymous), took)}
 	for _, s := range counts.SoftIRQs {
-		e.SoftIRQs = append(e.SoftIRQs, profile.SoftIRQTime{CPU: s.CPU, Name: s.Name, Runs: s.Runs,
-			Seconds: float64(s.Nanos) / 1e9, Ratio: float64(s.Nanos) / 1e9 / took})
+		one := profile.SoftIRQTime{CPU: s.CPU, Name: s.Name, Runs: s.Runs, Seconds: float64(s.Nanos) / 1e9,
+			Ratio: float64(s.Nanos) / 1e9 / took}
+		if s.Delayed > 0 {
+			one.Delay = float64(s.DelayNanos) / 1e9 / float64(s.Delayed)
+		}
+		e.SoftIRQs = append(e.SoftIRQs, one)
 	}
 	slices.SortFunc(e.SoftIRQs, func(x, y profile.SoftIRQTime) int {
 		return cmp.Or(cmp.Compare(y.Seconds, x.Seconds), cmp.Compare(x.CPU, y.CPU), cmp.Compare(x.Name, y.Name))

@@ -15,6 +15,7 @@ import (
 	"github.com/linerate/linerate/internal/kernel/perf"
 	"github.com/linerate/linerate/internal/kernel/sys"
 	"github.com/linerate/linerate/internal/profile"
+	"github.com/linerate/linerate/internal/profile/program"
 )
 
 // Options select what is sampled.
@@ -27,6 +28,10 @@ type Options struct {
 	Interfaces []string
 	// Rate is the number of samples per second and CPU of a timer; 0: follows the cost of a sample.
 	Rate int
+	// Programs names the functions of programs and their callers, as far as frame pointers reach.
+	Programs bool
+	// Anonymous leaves out what another host need not know: names of processes, and addresses.
+	Anonymous bool
 }
 
 // ErrNoEvent reports an event that linerate does not know.
@@ -149,42 +154,91 @@ func (e *RefusedError) Hint() string {
 	return "run it as root, or give the program what it needs: setcap cap_perfmon,cap_syslog+ep"
 }
 
-// Run samples this host until the duration has passed or ctx ends; an early end returns the profile
-// so far. The error is a RefusedError where the kernel refuses, profile.ErrHidden where functions
-// have no addresses for this process.
-func Run(ctx context.Context, o Options) (*profile.Profile, error) {
-	cpus := o.CPUs
-	if len(cpus) == 0 {
+// Recorder samples this host, once or several times, with one event, one rate and one list of
+// symbols. It is for one goroutine at a time.
+type Recorder struct {
+	o       Options
+	cpus    []int
+	answers []perf.Probed
+	event   perf.Event
+	cost    time.Duration
+	period  uint64
+	reading chan symbolsRead // while the list is being read
+	symbols *profile.Symbols // nil: not read yet
+}
+
+// Open asks the kernel for the event and measures what a sample costs. The error is a RefusedError
+// where the kernel refuses. Nothing is held until [Recorder.Run].
+func Open(o Options) (*Recorder, error) {
+	r := &Recorder{o: o, cpus: o.CPUs}
+	if len(r.cpus) == 0 {
 		var err error
-		if cpus, err = sys.OnlineCPUs(); err != nil {
+		if r.cpus, err = sys.OnlineCPUs(); err != nil {
 			return nil, refusedSystem(err)
 		}
 	}
-	answers := Ask(cpus[0])
-	event, err := choose(answers, o.Event)
+	r.answers = Ask(r.cpus[0])
+	var err error
+	if r.event, err = choose(r.answers, o.Event); err != nil {
+		return nil, err
+	}
+	r.reading = make(chan symbolsRead, 1)
+	go func() { r.reading <- readSymbols() }()
+	if r.cost, err = perf.SampleCost(); err != nil {
+		return nil, err
+	}
+	r.period = periodOf(r.event, o.Rate, r.cost)
+	return r, nil
+}
+
+// Named waits for the list of symbols. The error is profile.ErrHidden where functions have no
+// addresses for this process.
+func (r *Recorder) Named() error {
+	_, err := r.named()
+	return err
+}
+
+// named returns the list of symbols and the processor time that reading it took just now.
+func (r *Recorder) named() (took time.Duration, err error) {
+	if r.symbols != nil {
+		return 0, nil
+	}
+	read := <-r.reading
+	if read.err != nil {
+		r.reading <- read // the next call gets the same answer
+		return 0, read.err
+	}
+	r.symbols = read.table
+	return read.took, nil
+}
+
+// Run samples this host until the duration has passed or ctx ends; an early end returns the profile
+// so far. The error is profile.ErrHidden where functions have no addresses for this process.
+func (r *Recorder) Run(ctx context.Context, d time.Duration) (*profile.Profile, error) {
+	one := &recording{o: r.o, event: r.event, period: r.period, builder: profile.NewBuilder(r.event.Name, r.event.Timer),
+		names: make(map[int]string), cache: make(map[uint64]place)}
+	one.o.Duration = d
+	p, err := one.run(ctx, r.cpus, r)
 	if err != nil {
 		return nil, err
 	}
-	symbols := make(chan symbolsRead, 1)
-	go func() { symbols <- readSymbols() }()
-	cost, err := perf.SampleCost()
-	if err != nil {
-		return nil, err
-	}
-	r := &recording{o: o, event: event, period: periodOf(event, o.Rate, cost),
-		builder: profile.NewBuilder(event.Name, event.Timer), names: make(map[int]string), cache: make(map[uint64]place)}
-	p, err := r.run(ctx, cpus, symbols)
-	if err != nil {
-		return nil, err
-	}
-	for _, a := range answers {
+	for _, a := range r.answers {
 		p.Events = append(p.Events, profile.Asked{Event: a.Event.Name, Answer: string(a.Answer), Reason: a.Reason})
 	}
 	if p.Duration > 0 {
-		p.Cost = &profile.Cost{SampleSeconds: cost.Seconds(), OwnSeconds: r.own.Seconds(),
-			CPURatio: (cost.Seconds()*float64(p.Samples)/float64(len(cpus)) + r.own.Seconds()) / p.Duration}
+		p.Cost = &profile.Cost{SampleSeconds: r.cost.Seconds(), OwnSeconds: one.own.Seconds(),
+			CPURatio: (r.cost.Seconds()*float64(p.Samples)/float64(len(r.cpus)) + one.own.Seconds()) / p.Duration}
 	}
 	return p, nil
+}
+
+// Run opens a [Recorder] and runs it once.
+func Run(ctx context.Context, o Options) (*profile.Profile, error) {
+	r, err := Open(o)
+	if err != nil {
+		return nil, err
+	}
+	return r.Run(ctx, o.Duration)
 }
 
 // refusedSystem is the answer of a system without CPUs in /sys.
@@ -235,6 +289,8 @@ type recording struct {
 	builder *profile.Builder
 	symbols *profile.Symbols
 	names   map[int]string // of processes
+	files   program.Files
+	running map[int]*running // processes whose functions are named
 	cache   map[uint64]place
 	chain   []int
 	bounds  []uint64 // ends of slices, CLOCK_MONOTONIC
@@ -245,8 +301,8 @@ type recording struct {
 }
 
 // run opens the events, samples, and bills.
-func (r *recording) run(ctx context.Context, cpus []int, symbols chan symbolsRead) (*profile.Profile, error) {
-	sampler, err := perf.Open(perf.Options{Event: r.event, Period: r.period, CPUs: cpus})
+func (r *recording) run(ctx context.Context, cpus []int, from *Recorder) (*profile.Profile, error) {
+	sampler, err := perf.Open(perf.Options{Event: r.event, Period: r.period, CPUs: cpus, Programs: r.o.Programs})
 	if err != nil {
 		return nil, err
 	}
@@ -290,11 +346,10 @@ func (r *recording) run(ctx context.Context, cpus []int, symbols chan symbolsRea
 			r.bounds, r.ended = append(r.bounds, perf.Now()), ended
 		}
 		if r.symbols == nil {
-			read := <-symbols
-			if read.err != nil {
-				return nil, read.err
+			if r.own, err = from.named(); err != nil {
+				return nil, err
 			}
-			r.symbols, r.own = read.table, read.took
+			r.symbols = from.symbols
 		}
 		problems = append(problems, sampler.Drain(visit))
 	}
@@ -367,6 +422,9 @@ func (r *recording) sample(s perf.Sample) {
 	leaf := int64(-1)
 	switch s.Mode {
 	case perf.ModeUser:
+		if r.o.Programs {
+			r.program(s)
+		}
 		r.chain = append(r.chain, r.builder.Frame(profile.Frame{Name: r.process(s.PID), Kind: profile.UserFrame}))
 	case perf.ModeGuest, perf.ModeHypervisor:
 		r.chain = append(r.chain, r.builder.Frame(profile.Frame{Name: "virtual machine", Kind: profile.GuestFrame}))
@@ -398,8 +456,11 @@ func (r *recording) place(address uint64) place {
 	if name, module, offset, ok := r.symbols.Resolve(address); ok {
 		at = place{r.builder.Frame(profile.Frame{Name: name, Module: module}), int64(offset)}
 	} else {
-		at.frame = r.builder.Frame(profile.Frame{Name: "0x" + strconv.FormatUint(address&^0xfff, 16),
-			Kind: profile.NamelessFrame})
+		name := "0x" + strconv.FormatUint(address&^0xfff, 16)
+		if r.o.Anonymous {
+			name = "unnamed"
+		}
+		at.frame = r.builder.Frame(profile.Frame{Name: name, Kind: profile.NamelessFrame})
 	}
 	if len(r.cache) < 1<<20 {
 		r.cache[address] = at
@@ -421,7 +482,10 @@ func (r *recording) process(pid int) string {
 		return name
 	}
 	name := "idle"
-	if pid != 0 {
+	switch {
+	case pid != 0 && r.o.Anonymous:
+		return "a program"
+	case pid != 0:
 		name = "ended process"
 		if b, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/comm"); err == nil {
 			name = strings.TrimSpace(string(b))

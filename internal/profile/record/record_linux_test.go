@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net"
+	"strings"
 	"testing"
 	"time"
 
@@ -71,6 +72,49 @@ func TestRun(t *testing.T) {
 	if p.Cost == nil || p.Cost.OwnSeconds <= 0 || len(p.Events) != len(record.Events()) {
 		t.Errorf("cost %+v, %d events", p.Cost, len(p.Events))
 	}
+}
+
+// spin computes until stop is closed.
+//
+//go:noinline
+func spin(stop <-chan struct{}) (x uint64) {
+	for x = 1; ; {
+		select {
+		case <-stop:
+			return x
+		default:
+			for range 100_000 {
+				x ^= x << 13
+				x ^= x >> 7
+			}
+		}
+	}
+}
+
+// TestPrograms checks that a function of this program is named, with its caller, and that the time
+// of the process stays whole.
+func TestPrograms(t *testing.T) {
+	testenv.Need(t, testenv.NetNS)
+	stop := make(chan struct{})
+	done := make(chan uint64)
+	go func() { done <- spin(stop) }()
+	p, err := record.Run(context.Background(), record.Options{Duration: time.Second, Event: "cpu-clock", Rate: 499,
+		Programs: true})
+	close(stop)
+	<-done
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, s := range p.Stacks {
+		leaf, caller := p.Functions[s.Functions[0]], p.Functions[s.Functions[min(1, len(s.Functions)-1)]]
+		if strings.HasSuffix(leaf.Name, "record_test.spin") && strings.Contains(caller.Name, "TestPrograms.func") {
+			if leaf.Stage != profile.StageUser || s.Context != profile.ContextUser || leaf.Module == "" {
+				t.Errorf("%+v in %+v", leaf, s)
+			}
+			return
+		}
+	}
+	t.Errorf("no sample of spin and its caller in %d of this machine: %+v", p.Busy, p.Functions[:min(8, len(p.Functions))])
 }
 
 // TestRunEndsEarly checks that an interruption keeps what was sampled.

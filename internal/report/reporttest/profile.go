@@ -43,8 +43,11 @@ func profiled(factor uint64) *profile.Profile {
 	p.Events = []profile.Asked{{Event: "cycles", Answer: "not-supported", Reason: "the processor shows no counters"},
 		{Event: "cpu-clock", Answer: "works"}}
 	p.Exact = &profile.Exact{Duration: 1.0002, Locks: true, CostSeconds: 0.0021,
-		SoftIRQs: []profile.SoftIRQTime{{CPU: 0, Name: "NET_RX", Runs: 42_000, Seconds: 0.386, Ratio: 0.386},
+		SoftIRQs: []profile.SoftIRQTime{{CPU: 0, Name: "NET_RX", Runs: 42_000, Seconds: 0.386, Ratio: 0.386,
+			Delay: 12e-6},
 			{CPU: 1, Name: "TIMER", Runs: 250, Seconds: 0.0004, Ratio: 0.0004}},
+		RunQueue: []profile.ThreadWait{{Name: "ksoftirqd/0", Runs: 310, Seconds: 0.042, Ratio: 0.042},
+			{Name: "db\x1b[31m", Runs: 12, Seconds: 0.003, Ratio: 0.003}},
 		Waits: []profile.LockWait{{Kind: "spinlock", Function: "lock_sock_nested", Callers: "tcp_sendmsg < sock_sendmsg",
 			Stage: "socket/syscall", Waits: 40, PerSecond: 40, Seconds: 0.00088, Ratio: 0.00088}}}
 	return p
@@ -60,9 +63,14 @@ func profileDocuments() []Document {
 	other := of.Finish(profile.Window{})
 	other.Source, other.Format = "out.pmc", "pmcstat -G"
 	with := report.NewProfile(Envelope(), first)
-	with.With = &report.ProfiledTest{Target: "192.0.2.7", Test: "stream", ThroughputBitsPerS: 940e6}
+	with.With = &report.ProfiledTest{Target: "192.0.2.7", Test: "stream", ThroughputBitsPerS: 940e6,
+		FarRefused: "this linerate (1.0) does not know the call"}
+	both := report.NewProfile(Envelope(), first)
+	both.With = &report.ProfiledTest{Target: "192.0.2.7", Test: "stream", ThroughputBitsPerS: 940e6, Far: profiled(2)}
+	report.FillSlices(both)
 	return []Document{
 		{"profile", with},
+		{"profile-both", both},
 		{"profile-other", report.NewProfile(Envelope(), other)},
 		{"profile-idle", report.NewProfile(Envelope(), profile.NewBuilder("cpu-clock", true).Finish(profile.Window{}))},
 		{"profile-compare", report.NewProfileCompare(Envelope(), profile.Compare(first, second))},

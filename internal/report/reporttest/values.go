@@ -14,6 +14,7 @@ import (
 	"github.com/linerate/linerate/internal/host/ceiling"
 	"github.com/linerate/linerate/internal/host/drops"
 	"github.com/linerate/linerate/internal/host/tcpinfo"
+	"github.com/linerate/linerate/internal/profile"
 	"github.com/linerate/linerate/internal/report"
 	"github.com/linerate/linerate/internal/traffic"
 )
@@ -241,6 +242,10 @@ func soakedRun(lasts bool) report.TuneRun {
 	r := Run()
 	o := r.Outcome
 	mtu := tune.Trial{Knob: "link:lan0/mtu", From: "1500", To: "9000", Side: tune.Near, Verdict: tune.Kept,
+		Profiles: []tune.ArmProfile{
+			{Side: tune.Near, SamplesBefore: 240, SamplesAfter: 480, Comparison: *profile.Compare(profiled(1), profiled(3))},
+			{Side: tune.Far, SamplesBefore: 240, SamplesAfter: 240, Comparison: *profile.Compare(profiled(1), profiled(1))},
+		},
 		Effect: tune.Effect{Pairs: 6, Ratio: 1.12, Low: 1.1, High: 1.14, Confidence: 0.95},
 		Reason: "gains +12.0 % (+10.0 %…+14.0 %), more than the 1.0 % needed"}
 	o.Trials[1] = mtu

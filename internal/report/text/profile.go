@@ -23,11 +23,27 @@ const (
 func Profile(w io.Writer, d *report.ProfileDocument, s Style) error {
 	p := &printer{w: w, s: s}
 	profileHead(p, d)
+	profileTables(p, &d.Profile)
+	if d.With != nil && d.With.Far != nil {
+		far := d.With.Far
+		p.line("")
+		p.line("The other end, %s: %s", d.With.Target, profileWindow(far))
+		profileLoad(p, far)
+		profileTables(p, far)
+	} else if d.With != nil && d.With.FarRefused != "" {
+		p.line("")
+		p.wrapped("", "No profile of the other end: "+d.With.FarRefused)
+	}
+	return p.err
+}
+
+// profileTables prints all tables of one host.
+func profileTables(p *printer, d *profile.Profile) {
 	if d.Busy == 0 {
 		p.line("")
 		p.line("The CPUs were idle: no sample found one at work.")
 		profileNotes(p, d)
-		return p.err
+		return
 	}
 	p.line("")
 	profileRows(p, "STAGES (nearest place of the network path)", d.Stages, profileStages, true)
@@ -49,7 +65,6 @@ func Profile(w io.Writer, d *report.ProfileDocument, s Style) error {
 		t.print(p, "  ")
 	}
 	profileNotes(p, d)
-	return p.err
 }
 
 func share(part, all uint64) string {
@@ -61,17 +76,35 @@ func share(part, all uint64) string {
 
 // profileHead says what was sampled, for how long, and what a packet cost.
 func profileHead(p *printer, d *report.ProfileDocument) {
-	what := d.Event
-	if d.RatePerSecond > 0 {
-		what += fmt.Sprintf(", %.0f samples per second and CPU", d.RatePerSecond)
-	} else if d.Period > 0 {
-		what += fmt.Sprintf(", a sample every %d", d.Period)
-	}
 	if d.Source != "" {
-		p.line("Profile of %s (%s): %s", d.Source, d.Format, what)
+		p.line("Profile of %s (%s): %s", d.Source, d.Format, profileEvent(&d.Profile))
 	} else {
-		p.line("Profile of %s: %s on %d CPUs, %s", d.Host.Name, unit.FormatSeconds(d.Duration), len(d.CPUs), what)
+		p.line("Profile of %s: %s", d.Host.Name, profileWindow(&d.Profile))
 	}
+	profileLoad(p, &d.Profile)
+	if d.With != nil {
+		p.line("beside %s to %s: %s", d.With.Test, d.With.Target, unit.BitRate(d.With.ThroughputBitsPerS))
+	}
+}
+
+// profileEvent says what was sampled and how often.
+func profileEvent(d *profile.Profile) string {
+	switch {
+	case d.RatePerSecond > 0:
+		return fmt.Sprintf("%s, %.0f samples per second and CPU", d.Event, d.RatePerSecond)
+	case d.Period > 0:
+		return fmt.Sprintf("%s, a sample every %d", d.Event, d.Period)
+	}
+	return d.Event
+}
+
+// profileWindow says how long which event sampled how many CPUs.
+func profileWindow(d *profile.Profile) string {
+	return fmt.Sprintf("%s on %d CPUs, %s", unit.FormatSeconds(d.Duration), len(d.CPUs), profileEvent(d))
+}
+
+// profileLoad says how busy the CPUs were, and with how many packets.
+func profileLoad(p *printer, d *profile.Profile) {
 	busy := fmt.Sprintf("busy %d of %d samples", d.Busy, d.Samples)
 	if d.BusySeconds > 0 {
 		busy += fmt.Sprintf(" · %s of CPU time", unit.FormatSeconds(d.BusySeconds))
@@ -85,9 +118,6 @@ func profileHead(p *printer, d *report.ProfileDocument) {
 			line += fmt.Sprintf(" · %s of busy time per packet", nanos(d.BusySeconds*1e9/float64(*d.PacketsTotal)))
 		}
 		p.line("%s", line)
-	}
-	if d.With != nil {
-		p.line("beside %s to %s: %s", d.With.Test, d.With.Target, unit.BitRate(d.With.ThroughputBitsPerS))
 	}
 }
 
@@ -140,7 +170,7 @@ func percents(r profile.Row) string {
 	return unit.FormatPercent(r.ShareLow) + " to " + unit.FormatPercent(r.ShareHigh)
 }
 
-func profileFunctionTable(p *printer, d *report.ProfileDocument) {
+func profileFunctionTable(p *printer, d *profile.Profile) {
 	p.head("FUNCTIONS (own time)")
 	t := newTable("function", "stage", ">share", "95 %", priceHead(d.Functions), "95 %", ">moved")
 	shown := 0
@@ -164,7 +194,7 @@ func profileFunctionTable(p *printer, d *report.ProfileDocument) {
 }
 
 // profilePath prints the calls with most samples below them.
-func profilePath(p *printer, d *report.ProfileDocument) {
+func profilePath(p *printer, d *profile.Profile) {
 	path := d.HottestPath()
 	if len(path) < 2 {
 		return
@@ -179,7 +209,7 @@ func profilePath(p *printer, d *report.ProfileDocument) {
 }
 
 // profileNotes says what the figures cannot see.
-func profileNotes(p *printer, d *report.ProfileDocument) {
+func profileNotes(p *printer, d *profile.Profile) {
 	begun := false
 	note := func(format string, args ...any) {
 		if !begun {
@@ -276,7 +306,7 @@ func ProfileCompare(w io.Writer, d *report.ProfileCompareDocument, s Style) erro
 
 // compared prints a value in the unit of a comparison.
 func compared(of string, v float64) string {
-	if of == profile.UnitPerPacket {
+	if of != profile.UnitShare {
 		if v < 0 {
 			return "-" + nanos(-v)
 		}
@@ -298,15 +328,32 @@ func profileExact(p *printer, e *profile.Exact) {
 	}
 	p.line("")
 	p.head(fmt.Sprintf("SOFTIRQS (counted for %s)", unit.FormatSeconds(e.Duration)))
-	t := newTable("softirq", ">CPU", ">of its time", ">runs/s", ">each")
+	t := newTable("softirq", ">CPU", ">of its time", ">runs/s", ">each", ">waits before")
 	for _, s := range e.SoftIRQs[:min(exactSoftIRQs, len(e.SoftIRQs))] {
 		each := "-"
 		if s.Runs > 0 {
 			each = unit.FormatSeconds(s.Seconds / float64(s.Runs))
 		}
-		t.row(s.Name, s.CPU, unit.FormatPercent(s.Ratio), unit.FormatCount(float64(s.Runs)/e.Duration), each)
+		delay := "-"
+		if s.Delay > 0 {
+			delay = unit.FormatSeconds(s.Delay)
+		}
+		t.row(s.Name, s.CPU, unit.FormatPercent(s.Ratio), unit.FormatCount(float64(s.Runs)/e.Duration), each, delay)
 	}
 	t.print(p, "  ")
+	if len(e.RunQueue) > 0 {
+		p.line("")
+		p.head("THREADS THAT WAITED FOR A CPU")
+		t := newTable("name", ">of the time", ">runs/s", ">each wait")
+		for _, w := range e.RunQueue {
+			each := "-"
+			if w.Runs > 0 {
+				each = unit.FormatSeconds(w.Seconds / float64(w.Runs))
+			}
+			t.row(w.Name, unit.FormatPercent(w.Ratio), unit.FormatCount(float64(w.Runs)/e.Duration), each)
+		}
+		t.print(p, "  ")
+	}
 	p.line("")
 	switch {
 	case !e.Locks:

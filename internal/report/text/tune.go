@@ -4,11 +4,13 @@ import (
 	"cmp"
 	"fmt"
 	"io"
+	"strings"
 	"unicode/utf8"
 
 	"github.com/linerate/linerate/internal/base/unit"
 	"github.com/linerate/linerate/internal/change/journal"
 	"github.com/linerate/linerate/internal/experiment/tune"
+	"github.com/linerate/linerate/internal/profile"
 	"github.com/linerate/linerate/internal/report"
 	"github.com/linerate/linerate/internal/report/words"
 )
@@ -118,6 +120,37 @@ func (p *printer) ladder(trials []tune.Trial) {
 		if x.Verdict == tune.Refused {
 			p.wrapped("  ", fmt.Sprintf("%s refused: %s", x.Knob, x.Reason))
 		}
+		if x.Verdict == tune.Kept || x.Verdict == tune.RevertedWorse {
+			p.where(x)
+		}
+	}
+}
+
+// trialStages is how many stages and functions of a trial's profile the text names.
+const trialStages = 3
+
+// where says where a trial moved the processor time, one sentence for each sampled host.
+func (p *printer) where(t tune.Trial) {
+	for _, a := range t.Profiles {
+		var moved []string
+		for _, rows := range [][]profile.Change{a.Stages, a.Functions} {
+			named := 0
+			for _, r := range rows {
+				if r.Differs && named < trialStages {
+					named++
+					moved = append(moved, fmt.Sprintf("%s %s → %s", r.Name, compared(a.Unit, r.Before), compared(a.Unit, r.After)))
+				}
+			}
+		}
+		if len(moved) == 0 {
+			moved = []string{"no stage and no function differs beyond chance"}
+		}
+		total := ""
+		if a.Total != nil {
+			total = fmt.Sprintf("all %s → %s; ", compared(a.Unit, a.Total.Before), compared(a.Unit, a.Total.After))
+		}
+		p.wrapped("  ", fmt.Sprintf("%s, processors of the %s host, %s: %s%s", t.Knob, a.Side, a.Unit, total,
+			strings.Join(moved, ", ")))
 	}
 }
 
