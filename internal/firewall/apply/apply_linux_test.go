@@ -132,3 +132,5 @@ func TestThereAndBack(t *testing.T) {
 		}
 	})
 }
+
+func number(n uint64) string { return fmt.Sprint(n) }

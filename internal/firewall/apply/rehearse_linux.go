@@ -89,22 +89,24 @@ func apart(f func() error) (err error) {
 	return err
 }
 
-// furnish loads a table into an empty namespace with the interfaces of this one, which stay down.
+// furnish loads a table into an empty namespace, with the interfaces of this one that its text names.
+// They stay down.
 func (k *keeper) furnish(ctx context.Context, links []net.Interface, t *ruleset.Table) error {
-	var batch strings.Builder
-	for i, l := range links {
-		if l.Name != "lo" && i < mostLinks {
-			fmt.Fprintf(&batch, "link add name %s type dummy\n", l.Name)
+	var text, batch strings.Builder
+	if err := ruleset.WriteNFT(&text, &ruleset.Ruleset{Program: ruleset.NFT, Tables: []*ruleset.Table{t}}); err != nil {
+		return err
+	}
+	n := 0
+	for _, l := range links {
+		if l.Name != "lo" && n < mostLinks && strings.Contains(text.String(), l.Name) {
+			n++
+			fmt.Fprintf(&batch, "link add name %s type veth peer name lrpeer%d\n", l.Name, n)
 		}
 	}
-	if batch.Len() > 0 {
+	if n > 0 {
 		if _, err := k.run(ctx, batch.String(), "ip", "-batch", "-"); err != nil {
 			return err
 		}
-	}
-	var text strings.Builder
-	if err := ruleset.WriteNFT(&text, &ruleset.Ruleset{Program: ruleset.NFT, Tables: []*ruleset.Table{t}}); err != nil {
-		return err
 	}
 	return k.load(ctx, text.String())
 }

@@ -17,8 +17,12 @@ import (
 	"github.com/linerate/linerate/internal/change/knob"
 )
 
-// rounds is how often a change is repeated because packets were counted while it was made.
-const rounds = 8
+const (
+	// rounds is how often a change is repeated because packets were counted while it was made.
+	rounds = 8
+	// few is the number of such packets up to which another round may find a moment without any.
+	few = 100
+)
 
 // mostPlan bounds a stored plan in bytes. A hundred thousand rules take 20 MB.
 const mostPlan = 256 << 20
@@ -241,7 +245,7 @@ func (b *Tables) write(ctx context.Context, id knob.ID, value knob.Value) error 
 				return err
 			}
 			continue
-		case v.front.Value == to.Value && (!anyCount(v.carry) || round >= rounds || len(to.Own)+len(to.Sets) > 0):
+		case v.front.Value == to.Value && !(repeatable(to) && round < rounds && worthwhile(v.carry, round)):
 			return nil
 		}
 		round++
@@ -249,6 +253,19 @@ func (b *Tables) write(ctx context.Context, id knob.ID, value knob.Value) error 
 			return err
 		}
 	}
+}
+
+// repeatable reports whether a form can be put in front of itself: names are given once.
+func repeatable(s *State) bool { return len(s.Own)+len(s.Sets) == 0 }
+
+// worthwhile reports whether another round may put carried packets into their counters. The first
+// one always does so with those of earlier changes.
+func worthwhile(carry []Count, round int) bool {
+	var packets uint64
+	for _, c := range carry {
+		packets += c.Packets
+	}
+	return packets > 0 && (packets <= few || round == 0)
 }
 
 // begin puts rules in front of those in force.
