@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os/exec"
 	"slices"
 	"strings"
 	"time"
@@ -72,18 +71,19 @@ func (a *app) applyRules(ctx context.Context, offers []offer, trial time.Duratio
 	claims := owner.Claims(o.before)
 	for i, t := range o.before.Tables {
 		after := o.result.Rules.Tables[i]
-		if t == after || !slices.ContainsFunc(o.result.Changed, func(c rewrite.Change) bool { return c.Table == t.Family+" "+t.Name }) {
+		name := t.Family + " " + t.Name
+		if !slices.ContainsFunc(o.result.Changed, func(c rewrite.Change) bool { return c.Table == name }) {
 			continue
 		}
 		if why := claimed(claims, t); why != "" {
-			done.Left = append(done.Left, report.FirewallKept{Table: t.Family + " " + t.Name, Why: why})
+			done.Left = append(done.Left, report.FirewallKept{Table: name, Why: why})
 			continue
 		}
 		p, err := apply.Rehearse(ctx, t, after)
 		switch {
 		case errors.Is(err, apply.ErrRefused), errors.Is(err, ruleset.ErrUnprintable):
-			done.Left = append(done.Left, report.FirewallKept{Table: t.Family + " " + t.Name, Why: oneSentence(err)})
-		case errors.Is(err, exec.ErrNotFound):
+			done.Left = append(done.Left, report.FirewallKept{Table: name, Why: oneSentence(err)})
+		case errors.Is(err, errors.ErrUnsupported):
 			return flagError{fmt.Errorf("apply rules: nothing changed: %w", err),
 				"install nft and ip, or load what --output writes"}
 		case err != nil:
@@ -117,14 +117,15 @@ func applicable(offers []offer) (offer, error) {
 		case o.before.Program != ruleset.NFT:
 			other = append(other, string(o.before.Program))
 		case o.result.Proof.Answer != equal.Equal:
-			return offer{}, statusError{exitFailed, "apply rules: nothing changed: the new rules are not proven to be equal", ""}
+			return offer{}, statusError{exitFailed,
+				"apply rules: nothing changed: the new rules are not proven to be equal", ""}
 		default:
 			return o, nil
 		}
 	}
 	if len(other) > 0 {
-		return offer{}, statusError{exitFailed, fmt.Sprintf("apply rules: nothing changed: --apply is for rules of nftables, "+
-			"and these are of %s", strings.Join(other, " and ")), "write them with --output, and load them with iptables-restore -c"}
+		return offer{}, statusError{exitFailed, "apply rules: nothing changed: --apply is for rules of nftables, and these " +
+			"are of " + strings.Join(other, " and "), "write them with --output, and load them with iptables-restore -c"}
 	}
 	return offer{}, statusError{exitFailed, "apply rules: nothing changed: no shorter rules were found", ""}
 }

@@ -84,7 +84,8 @@ passes without rules, and every counter goes on, in both directions. A table tha
 		},
 	}
 	c.Flags().StringVar(&from, "from", "", firewallFrom)
-	c.Flags().StringVar(&output, "output", "", "write the new rules to this new `FILE` too; those of a second program to FILE.PROGRAM")
+	c.Flags().StringVar(&output, "output", "",
+		"write the new rules to this new `FILE` too; those of a second program to FILE.PROGRAM")
 	c.Flags().BoolVar(&diff, "diff", false, "print only the difference between the rules")
 	c.Flags().BoolVar(&put, "apply", false, "put the new rules of nftables in force, on trial; root only")
 	c.Flags().DurationVar(&trial, "for", time.Minute, "with --apply: how long the trial lasts unless confirmed")

@@ -28,7 +28,7 @@ type FirewallRewrite struct {
 // FirewallApplied is what firewall optimise --apply has put in force.
 type FirewallApplied struct {
 	Changes []journal.Change `json:"changes"` // of the journal, one for each table
-	// Carried are packets that were counted while the rules changed. They stand in the chain
+	// Carried are packets that were counted while the rules changed. They are in the chain
 	// linerate_carry of the table, until the next change adds them to their counters.
 	Carried  uint64 `json:"carried_packets_total"`
 	Counters int    `json:"carried_counters_total"` // that these packets belong to

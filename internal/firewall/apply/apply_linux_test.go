@@ -80,10 +80,12 @@ func houses(n int) string {
 		"\tchain forward {\n\t\ttype filter hook forward priority filter; policy drop;\n" +
 		"\t\tct state invalid drop\n\t\tcounter name \"total\"\n")
 	for i := range n {
-		fmt.Fprintf(&b, "\t\tip saddr 10.0.%d.%d counter packets %d bytes %d comment \"house %d\"\n", i/256, i%256, i, 100*i, i)
+		fmt.Fprintf(&b, "\t\tip saddr 10.0.%d.%d counter packets %d bytes %d comment \"house %d\"\n", i/256, i%256, i,
+			100*i, i)
 		fmt.Fprintf(&b, "\t\tip daddr 10.0.%d.%d counter comment \"to house %d\"\n", i/256, i%256, i)
 	}
-	b.WriteString("\t\tip protocol tcp reject with icmp type admin-prohibited\n\t\tudp dport { 53, 123, 9 } accept\n\t}\n" +
+	b.WriteString("\t\tip protocol tcp reject with icmp type admin-prohibited\n" +
+		"\t\tudp dport { 53, 123, 9 } accept\n\t}\n" +
 		"\tchain other { add @seen { ip saddr }; counter; }\n}\n")
 	return b.String()
 }

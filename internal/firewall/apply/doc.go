@@ -16,7 +16,7 @@
 // it. If a change leaves the names of chains and sets as they are, as undo does, it is repeated
 // until nothing was counted in between, or [rounds] times. So the counters and the carried counts
 // together are exact at any moment, and after kill -9 at any moment: everything that is needed to
-// finish stands in the kernel.
+// finish is in the kernel.
 //
 // Before a plan is offered, it is rehearsed ([Rehearse]): both forms are loaded into a network
 // namespace of their own, changed there and back, and read. What nft prints of them there is what

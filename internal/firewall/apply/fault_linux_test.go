@@ -70,7 +70,7 @@ func TestForeignChange(t *testing.T) {
 	})
 }
 
-// TestFailingNFT: nft fails in either transaction, by itself or because it gets half of the text.
+// TestFailingNFT: nft fails in either transaction, at once or because it gets half of the text.
 // The rules in force are whole, and the next write goes on without a lost packet.
 func TestFailingNFT(t *testing.T) {
 	inNamespace(t, func() {
@@ -90,7 +90,8 @@ func TestFailingNFT(t *testing.T) {
 				at   string
 				want knob.Value
 			}{{"transaction", p.From()}, {"end", p.To()}} {
-				script := "#!/bin/sh\nREAL='" + path + "'\ncase \"$1\" in -f) " + fault + ";; *) PATH=\"$REAL\" exec nft \"$@\";; esac\n"
+				script := "#!/bin/sh\nREAL='" + path + "'\ncase \"$1\" in -f) " + fault +
+					";; *) PATH=\"$REAL\" exec nft \"$@\";; esac\n"
 				if err := os.WriteFile(filepath.Join(bin, "nft"), []byte(script), 0o755); err != nil {
 					t.Fatal(err)
 				}
@@ -121,8 +122,10 @@ func TestFailingNFT(t *testing.T) {
 
 // TestStorage: without storage for the old rules nothing is planned, and a damaged plan is no plan.
 func TestStorage(t *testing.T) {
-	plan := &apply.Plan{Program: ruleset.NFT, Family: "ip", Table: "t", States: []apply.State{{Value: "1"}, {Value: "2"}}}
-	b := &apply.Tables{Dir: "/state/firewall", FS: durable.NewFaulty(durable.NewMem(), durable.FailAt(1, os.ErrPermission))}
+	plan := &apply.Plan{Program: ruleset.NFT, Family: "ip", Table: "t",
+		States: []apply.State{{Value: "1"}, {Value: "2"}}}
+	full := durable.NewFaulty(durable.NewMem(), durable.FailAt(1, os.ErrPermission))
+	b := &apply.Tables{Dir: "/state/firewall", FS: full}
 	if err := b.Add(plan); !errors.Is(err, os.ErrPermission) {
 		t.Errorf("read-only: %v", err)
 	}
@@ -151,7 +154,8 @@ func TestStorage(t *testing.T) {
 		}
 	}
 	forged := *plan
-	forged.States = []apply.State{{Value: "1", Chains: []apply.Chain{{Name: "c", Rules: []apply.Line{{Text: "accept\nflush ruleset"}}}}},
+	two := []apply.Line{{Text: "accept\nflush ruleset"}}
+	forged.States = []apply.State{{Value: "1", Chains: []apply.Chain{{Name: "c", Rules: two}}},
 		{Value: "2"}}
 	if err := b.Add(&forged); err != nil {
 		t.Fatal(err)

@@ -20,8 +20,8 @@ import (
 )
 
 const (
-	// lockPatience is how long another change of the rules may take. A lock is worth less than rules
-	// that must go back, so nobody waits longer.
+	// lockPatience is how long another change of the rules may take. Any process of the namespace can
+	// hold the lock, so no wait is longer.
 	lockPatience = 20 * time.Second
 	// longestRun bounds one program. Ten thousand rules take nft about a second.
 	longestRun = 60 * time.Second
@@ -69,6 +69,8 @@ func (k *keeper) run(ctx context.Context, in string, name string, args ...string
 	}
 	said, _, _ := strings.Cut(strings.TrimSpace(stderr.String()), "\n")
 	switch {
+	case errors.Is(err, exec.ErrNotFound):
+		return nil, fmt.Errorf("run %s: %w: %w", name, errors.ErrUnsupported, err)
 	case ctx.Err() != nil:
 		return nil, fmt.Errorf("run %s: %w", name, ctx.Err())
 	case strings.Contains(said, "Operation not permitted"), strings.Contains(said, "Permission denied"):

@@ -186,7 +186,8 @@ func (v *victim) accounted(what string) {
 	}
 	v.carry = max(v.carry, v.exact(what))
 	text := listed(v.t)
-	if strings.Contains(text, "linerate: ") || strings.Contains(text, "linerate_base") || strings.Contains(text, "@count") {
+	left := func(s string) bool { return strings.Contains(text, s) }
+	if left("linerate: ") || left("linerate_base") || left("@count") {
 		log, _ := os.ReadFile(filepath.Join(v.state, "guard.log"))
 		v.t.Fatalf("%s: not as before:\n%s\n%s", what, text, log)
 	}
@@ -258,12 +259,12 @@ func TestKill(t *testing.T) {
 			v.accounted(fmt.Sprintf("%s, random kill %d", mode, n))
 			v.kills++
 		}
-		t.Logf("%d kills, of which %d left work to recovery; %d packets, at most %d carried after a change; a whole run took %v",
-			v.kills, v.inside, tr.total(), v.carry, whole)
+		t.Logf("%d kills, of which %d left work to recovery; %d packets, at most %d carried; a whole run took %v", v.kills,
+			v.inside, tr.total(), v.carry, whole)
 	})
 }
 
-// TestGuardWithoutFiles: the guard restores rules and counters at the deadline by what it remembers,
+// TestGuardWithoutFiles: the guard restores rules and counters at the deadline by its memory,
 // although the state directory is gone.
 func TestGuardWithoutFiles(t *testing.T) {
 	inNamespace(t, func() {

@@ -152,7 +152,7 @@ func (s scope) suits(before, after *ruleset.Table) error {
 	}
 	for c, n := range counted {
 		if n != 1 || now[c] != 1 {
-			return fmt.Errorf("%w: a counter of table %s %s stands in %d old and %d new rules", ErrRefused, before.Family,
+			return fmt.Errorf("%w: a counter of table %s %s is in %d old and %d new rules", ErrRefused, before.Family,
 				before.Name, n, now[c])
 		}
 	}

@@ -89,8 +89,8 @@ func apart(f func() error) (err error) {
 	return err
 }
 
-// furnish loads a table into an empty namespace, with the interfaces of this one that its text names.
-// They stay down.
+// furnish loads a table into an empty namespace, with the interfaces of this one that its text
+// names. They stay down.
 func (k *keeper) furnish(ctx context.Context, links []net.Interface, t *ruleset.Table) error {
 	var text, batch strings.Builder
 	if err := ruleset.WriteNFT(&text, &ruleset.Ruleset{Program: ruleset.NFT, Tables: []*ruleset.Table{t}}); err != nil {

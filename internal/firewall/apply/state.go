@@ -181,7 +181,8 @@ func (c *capturing) set(t *ruleset.Table, s *ruleset.Set) (Set, error) {
 		}
 	}
 	if len(out.Elements) != len(s.Elements) {
-		return out, fmt.Errorf("%s %s: %d of %d elements can be printed", out.Kind, s.Name, len(out.Elements), len(s.Elements))
+		return out, fmt.Errorf("%s %s: %d of %d elements can be printed", out.Kind, s.Name, len(out.Elements),
+			len(s.Elements))
 	}
 	slices.SortFunc(out.Elements, func(a, b Line) int { return strings.Compare(a.Text, b.Text) })
 	return out, nil

@@ -77,7 +77,7 @@ func (p *Plan) look(t *ruleset.Table) (*view, error) {
 		}
 	}
 	if len(v.fences) > 0 && (len(v.fences) != len(p.States[0].Chains) || v.back == nil) {
-		v.front = nil // somebody has worked on it
+		v.front = nil // another program has changed it
 	}
 	return v, p.kept(v, t)
 }

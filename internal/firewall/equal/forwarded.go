@@ -10,9 +10,9 @@ import (
 // mostLinks bounds the interfaces at which packets enter the namespaces of [Kernel].
 const mostLinks = 32
 
-// Forwarded returns at most so many packets for [Kernel], which a kernel forwards over IPv4: those
-// at the ends of the rules' ranges, with ordinary values for fields that a forwarded packet cannot
-// have. They enter at up to 32 of the interfaces that rules name, and leave at one.
+// Forwarded returns packets for [Kernel], at most the given number. A kernel forwards them over
+// IPv4. They are those at the ends of the rules' ranges, with ordinary values for fields that a
+// forwarded packet cannot have. They enter at up to 32 of the interfaces that rules name, and leave at one.
 func Forwarded(r *ruleset.Ruleset, most int) []ruleset.Packet {
 	const enter, leave = "lr0", "lr1"
 	directed := Directed(r, "forward", most)

@@ -70,7 +70,7 @@ func firewallApplied(p *printer, a *report.FirewallApplied) {
 		p.wrapped("", k.Table+" keeps its old rules: "+k.Why)
 	}
 	if a.Carried > 0 {
-		p.wrapped("", fmt.Sprintf("%s were counted while the rules changed. They stand in the chain linerate_carry of the "+
+		p.wrapped("", fmt.Sprintf("%s were counted while the rules changed. They are in the chain linerate_carry of the "+
 			"table; linerate undo adds them to their counters.", words.Counted(int(min(a.Carried, math.MaxInt)), "packet")))
 	}
 	p.set(a.Changes)
