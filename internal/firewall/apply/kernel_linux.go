@@ -22,9 +22,9 @@ import (
 const (
 	// lockPatience is how long another change of the rules may take. Any process of the namespace can
 	// hold the lock, so no wait is longer.
-	lockPatience = 20 * time.Second
-	// longestRun bounds one program. Ten thousand rules take nft about a second.
-	longestRun = 60 * time.Second
+	lockPatience = time.Minute
+	// longestRun bounds one program. Ten thousand rules take nft some seconds of CPU time.
+	longestRun = 2 * time.Minute
 )
 
 // keeper holds the lock of the rules of a network namespace.

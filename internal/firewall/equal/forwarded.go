@@ -12,7 +12,8 @@ const mostLinks = 32
 
 // Forwarded returns packets for [Kernel], at most the given number. A kernel forwards them over
 // IPv4. They are those at the ends of the rules' ranges, with ordinary values for fields that a
-// forwarded packet cannot have. They enter at up to 32 of the interfaces that rules name, and leave at one.
+// forwarded packet cannot have. They enter at up to 32 of the interfaces that rules name, and leave
+// at one.
 func Forwarded(r *ruleset.Ruleset, most int) []ruleset.Packet {
 	const enter, leave = "lr0", "lr1"
 	directed := Directed(r, "forward", most)
