@@ -95,6 +95,7 @@ var mayExec = map[string]bool{
 	"internal/change/journal":   true, // the guard is our own binary; busctl and systemd-run ask for its scope and timer
 	"internal/resolver/world":   true, // real recursors, in a network namespace of their own
 	"internal/firewall/read":    true, // nft, iptables-save, ipset, ipfw and pfctl are the interfaces of their rules
+	"internal/firewall/apply":   true, // nft loads new rules, in a namespace of their own and then where the journal says
 	"internal/firewall/equal":   true, // nft loads old and new rules in namespaces of their own
 	"internal/firewall/measure": true, // nft and iptables-restore load rules in namespaces of its own
 	"internal/wire":             true, // ssh:// targets go through the user's own ssh

@@ -173,6 +173,9 @@ func parseSettings(args []string) ([]knob.Setting, error) {
 //
 // The journal uses it too (journalOptions), to compare what was written with what is read back.
 func normalize(id knob.ID, v knob.Value) (knob.Value, error) {
+	if id.Kind() == knob.KindFirewall {
+		return v, nil // the digest of rules, which firewall optimise has made
+	}
 	d, ok := knob.Catalogue().Lookup(id)
 	if !ok {
 		return "", flagError{&knob.Error{Op: "set", Knob: id, Err: knob.ErrUnknown}, nearest(string(id))}

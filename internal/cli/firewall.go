@@ -26,13 +26,13 @@ const longestRules = 256 << 20
 const firewallFrom = "read `FILE` instead of this namespace: nft -j list ruleset, iptables-save -c " +
 	"(ipset save before it), ipfw -a list or pfctl -vvsr; - is standard input"
 
-// firewallCommand looks at packet filters. It changes nothing.
+// firewallCommand looks at packet filters. Only optimise --apply changes them.
 func (a *app) firewallCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "firewall",
 		Short: "Show what the rules of a packet filter cost, and rules that do the same for less",
 		Long: `Read the rules of nftables, iptables, ipfw or pf with their counters, and show what they cost each
-packet, or write rules that do the same for less. firewall changes no rule and sends no packet.`,
+packet, or write rules that do the same for less. Only optimise --apply changes rules, under the journal.`,
 		Example: "  linerate firewall cost\n" +
 			"  linerate firewall trace 'in eth0 out eth1 tcp 10.1.2.3:80 -> 10.2.3.4:5000'",
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },

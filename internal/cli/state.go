@@ -2,6 +2,7 @@ package cli
 
 import (
 	"fmt"
+	"path/filepath"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -11,6 +12,7 @@ import (
 	"github.com/linerate/linerate/internal/change/journal"
 	"github.com/linerate/linerate/internal/change/knob"
 	"github.com/linerate/linerate/internal/change/knob/live"
+	"github.com/linerate/linerate/internal/firewall/apply"
 )
 
 // openJournal opens this host's journal: live knobs, values compared in canonical form, trials
@@ -49,11 +51,15 @@ func (a *app) printNotices(dir string) {
 }
 
 func journalOptions(dir string, backend knob.Backend, mode journal.Mode, side string) journal.Options {
+	host := apply.Host{Backend: knob.Catalogued{Backend: backend}, Tables: &apply.Tables{Dir: ruleDir(dir)}}
 	return journal.Options{
-		Dir: dir, Backend: knob.Catalogued{Backend: backend}, Mode: mode, Side: side,
+		Dir: dir, Backend: host, Mode: mode, Side: side,
 		Normalize: normalize, Guard: &journal.GuardOptions{},
 	}
 }
+
+// ruleDir is where the rules of changed tables are kept.
+func ruleDir(state string) string { return filepath.Join(state, "firewall") }
 
 // history reads the journal without its lock, so that it works while a tune runs.
 func (a *app) history() ([]journal.Change, error) {

@@ -29,7 +29,9 @@ type FirewallDocument struct {
 	Costly   []FirewallRule    `json:"costly"` // by position times hits
 	NeverHit int               `json:"never_hit_total"`
 	Findings []FirewallFinding `json:"findings"`
-	Rewrite  *FirewallRewrite  `json:"rewrite,omitempty"` // of firewall optimise
+	Rewrite  *FirewallRewrite  `json:"rewrite,omitempty"` // of firewall optimise: of the program with most rules
+	// More are those of the other programs.
+	More []*FirewallRewrite `json:"more_rewrites,omitempty"`
 	// Tracking is of connections, for each packet, beside the hooks; absent where no rule needs it.
 	Tracking float64        `json:"tracking_nanoseconds_per_packet,omitempty"`
 	Prices   FirewallPrices `json:"prices"`

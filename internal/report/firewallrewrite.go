@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/linerate/linerate/internal/change/journal"
 	"github.com/linerate/linerate/internal/firewall/rewrite"
 	"github.com/linerate/linerate/internal/firewall/ruleset"
 )
@@ -21,14 +22,29 @@ type FirewallRewrite struct {
 	Notes   []string         `json:"notes,omitempty"`
 	Ruleset string           `json:"ruleset"` // as its program loads it; empty if nothing is offered
 	Old     string           `json:"-"`       // the old rules in the same form
+	Applied *FirewallApplied `json:"applied,omitempty"`
+}
+
+// FirewallApplied is what firewall optimise --apply has put in force.
+type FirewallApplied struct {
+	Changes []journal.Change `json:"changes"` // of the journal, one for each table
+	// Carried are packets that were counted while the rules changed. They are in the chain
+	// linerate_carry of the table, until the next change adds them to their counters.
+	Carried  uint64 `json:"carried_packets_total"`
+	Counters int    `json:"carried_counters_total"` // that these packets belong to
+	// Left are tables that keep their old rules although shorter ones are proven.
+	Left []FirewallKept `json:"left,omitempty"`
 }
 
 // FirewallProof is how the new rules were compared with the old ones.
 type FirewallProof struct {
-	Method  []string `json:"method"` // cells, packets
+	Method  []string `json:"method"` // cells, packets, kernel
 	Cells   int      `json:"cells_total"`
 	Packets int      `json:"packets_total"` // traced through both rulesets
 	Equal   bool     `json:"equal"`
+	// KernelPackets went through both rulesets in the kernel; 0 if it was not asked.
+	KernelPackets  int `json:"kernel_packets_total,omitempty"`
+	KernelCounters int `json:"kernel_counters_total,omitempty"` // that were compared after that
 }
 
 // FirewallChange is a chain with new rules.
@@ -46,17 +62,17 @@ type FirewallKept struct {
 	Why   string `json:"why"`
 }
 
-// Rewritten adds what a rewrite of one ruleset offers. The error is that of rules without a text
-// form.
-func (d *FirewallDocument) Rewritten(before *ruleset.Ruleset, r rewrite.Result) error {
+// Rewritten adds what a rewrite of one ruleset offers, and returns it. The error is that of rules
+// without a text form.
+func (d *FirewallDocument) Rewritten(before *ruleset.Ruleset, r rewrite.Result) (*FirewallRewrite, error) {
 	var old, now bytes.Buffer
 	if err := rewrite.Write(&old, before); err != nil {
-		return fmt.Errorf("write the rules of %s: %w", before.Program, err)
+		return nil, fmt.Errorf("write the rules of %s: %w", before.Program, err)
 	}
 	if err := rewrite.Write(&now, r.Rules); err != nil {
-		return fmt.Errorf("write the new rules of %s: %w", before.Program, err)
+		return nil, fmt.Errorf("write the new rules of %s: %w", before.Program, err)
 	}
-	w := &FirewallRewrite{Program: string(before.Program), Changed: []FirewallChange{}, Old: old.String()}
+	w := FirewallRewrite{Program: string(before.Program), Changed: []FirewallChange{}, Old: old.String()}
 	a, b, counted := rewrite.PerPacket(before, r.Rules)
 	w.Before, w.After, w.Counted = tenth(a), tenth(b), counted
 	w.Proof = FirewallProof{Method: []string{"cells", "packets"}, Cells: r.Proof.Cells,
@@ -73,8 +89,12 @@ func (d *FirewallDocument) Rewritten(before *ruleset.Ruleset, r rewrite.Result) 
 	if before.Program == ruleset.IPFW || before.Program == ruleset.PF {
 		w.Notes = append(w.Notes, "Rules of ipfw and pf start with counters at zero: their programs cannot set them.")
 	}
-	d.Rewrite = w
-	return nil
+	if d.Rewrite == nil {
+		d.Rewrite = &w
+		return d.Rewrite, nil
+	}
+	d.More = append(d.More, &w)
+	return &w, nil
 }
 
 // mostCompared bounds the lines of one comparison, squared: a longer change is shown as a whole.

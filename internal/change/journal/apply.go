@@ -129,6 +129,9 @@ func (j *Journal) applyOne(ctx context.Context, request Request, setting knob.Se
 	if from == to {
 		return nil, nil
 	}
+	if err := j.carry(id); err != nil {
+		return nil, fmt.Errorf("apply %s: nothing changed: %w", id, err)
+	}
 	err = j.write(record{Kind: kindIntent, Entry: j.newEntry(request, id, from, to)})
 	if err != nil && !errors.Is(err, ErrUnguarded) {
 		return nil, fmt.Errorf("apply %s: nothing changed: %w", id, err)

@@ -3,6 +3,7 @@ package journal
 import (
 	"bufio"
 	"context"
+	"encoding/base64"
 	"errors"
 	"fmt"
 	"io"
@@ -14,6 +15,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/linerate/linerate/internal/change/knob"
 	"github.com/linerate/linerate/internal/kernel/sys"
 )
 
@@ -41,6 +43,7 @@ const (
 	messageScreen = "screen" // followed by the terminal that the writer was started at
 	messageDetach = "detach" // the writer ends as it should: let Deadline trials live
 	messageRecord = "record" // followed by a record of the log, before the knob that it is about is written
+	messageCarry  = "carry"  // followed by a knob and, in base64, what its backend needs to write it (knob.Carrier)
 	messageReady  = "ready"  // from the guard
 )
 
@@ -294,4 +297,20 @@ func (j *Journal) Guard() *Guard {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	return j.guard
+}
+
+// carry gives the guard what it needs to write a knob without storage, before the intent.
+func (j *Journal) carry(id knob.ID) error {
+	carrier, ok := j.options.Backend.(knob.Carrier)
+	if !ok || j.guard == nil {
+		return nil
+	}
+	data, err := carrier.Carry(id)
+	if err != nil || len(data) == 0 {
+		return err
+	}
+	if err := j.guard.send(messageCarry + " " + string(id) + " " + base64.StdEncoding.EncodeToString(data)); err != nil {
+		return fmt.Errorf("%w: %w", ErrUnguarded, err)
+	}
+	return nil
 }

@@ -3,6 +3,7 @@ package journal
 import (
 	"bufio"
 	"context"
+	"encoding/base64"
 	"errors"
 	"fmt"
 	"io"
@@ -11,6 +12,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/linerate/linerate/internal/change/knob"
 )
 
 // GuardConfig is how the guard command was started. Journal, Mode, Session and For are required.
@@ -254,6 +257,10 @@ func (g *watch) hear(message string) {
 		if err := g.memory.hear(rest); err != nil {
 			g.say("%v", err)
 		}
+	case messageCarry:
+		if err := g.accept(rest); err != nil {
+			g.say("%v", err)
+		}
 	case messageExtend:
 		nanoseconds, err := strconv.ParseInt(rest, 10, 64)
 		if err != nil || nanoseconds < 0 {
@@ -264,4 +271,21 @@ func (g *watch) hear(message string) {
 	default:
 		g.say("message not understood: %q", message)
 	}
+}
+
+// accept takes what the backend needs to write a knob.
+func (g *watch) accept(message string) error {
+	id, encoded, _ := strings.Cut(message, " ")
+	carrier, ok := g.options.Backend.(knob.Carrier)
+	if !ok {
+		return fmt.Errorf("nothing takes what belongs to %s", id)
+	}
+	data, err := base64.StdEncoding.DecodeString(encoded)
+	if err == nil {
+		err = carrier.Accept(knob.ID(id), data)
+	}
+	if err != nil {
+		return fmt.Errorf("what belongs to %s: %w", id, err)
+	}
+	return nil
 }

@@ -37,7 +37,7 @@ func (i Identity) elsewhere(other Identity) bool {
 // the sysctls outside net.
 func inNamespace(id knob.ID) bool {
 	switch id.Kind() {
-	case knob.KindLink, knob.KindEthtool, knob.KindQueue, knob.KindQdisc, knob.KindRoute:
+	case knob.KindLink, knob.KindEthtool, knob.KindQueue, knob.KindQdisc, knob.KindRoute, knob.KindFirewall:
 		return true
 	case knob.KindSysctl:
 		path := id.Path()

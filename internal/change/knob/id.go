@@ -25,6 +25,7 @@ const (
 	KindRegistry = "registry"
 	KindIpadm    = "ipadm"
 	KindDladm    = "dladm"
+	KindFirewall = "firewall" // the rules of a table
 )
 
 // kinds lists all, with whether the subject is the name of a network interface.
@@ -36,7 +37,7 @@ var kinds = map[string]bool{
 	KindSysctl: false, KindLink: true, KindEthtool: true, KindRoute: false, KindQueue: true, KindIRQ: false,
 	KindQdisc:  true,
 	KindModule: false, KindNFS: false, KindCPU: false, KindPCI: false, KindBlock: false, KindRegistry: false,
-	KindIpadm: false, KindDladm: true,
+	KindIpadm: false, KindDladm: true, KindFirewall: false,
 }
 
 // featureAliases are the short words of ethtool(8) for one bit each. The old word tso covered

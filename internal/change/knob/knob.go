@@ -55,3 +55,13 @@ type Backend interface {
 	Read(ctx context.Context, id ID) (Value, error)
 	Write(ctx context.Context, id ID, v Value) error
 }
+
+// Carrier is a backend whose values are names of something longer, such as the rules of a table. A
+// process that has to write such a value without storage, as a guard has, needs that too.
+type Carrier interface {
+	// Carry returns what another process needs to write the values of a knob; nothing where the value
+	// is all.
+	Carry(id ID) ([]byte, error)
+	// Accept takes what Carry returned in another process.
+	Accept(id ID, data []byte) error
+}

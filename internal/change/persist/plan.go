@@ -236,6 +236,9 @@ func byHand(id knob.ID, v knob.Value) string {
 			"IRQBALANCE_BANNED_INTERRUPTS or a policy script for irqbalance", id.Subject())
 	case knob.KindNFS:
 		return fmt.Sprintf("%s=%s among the options of %s in /etc/fstab", id.Attribute(), v, id.Subject())
+	case knob.KindFirewall:
+		return "the rules as nft list ruleset prints them, in the file that the host loads at its start, " +
+			"often /etc/nftables.conf"
 	case knob.KindCPU:
 		return fmt.Sprintf("force_latency=%s in a profile of TuneD, or a service that keeps /dev/cpu_dma_latency open",
 			v)

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/binary"
 	"fmt"
+	"net"
 	"os"
 	"os/exec"
 	"runtime"
@@ -19,8 +20,8 @@ import (
 
 // Kernel loads both rulesets of nftables into network namespaces of their own, forwards the same
 // packets through both and compares all counters that both have, and how many packets were
-// forwarded. Packets enter at their In and leave at the Out of the first one; only those of IPv4
-// are sent. It needs root and the programs nft and ip.
+// forwarded. Packets enter at their In, of which there are at most 255, and leave at the Out of the
+// first one; only those of IPv4 are sent. It needs root and the programs nft and ip.
 func Kernel(ctx context.Context, before, after *ruleset.Ruleset, packets []ruleset.Packet,
 	repeat int) (KernelResult, error) {
 	var out KernelResult
@@ -69,7 +70,7 @@ func Kernel(ctx context.Context, before, after *ruleset.Ruleset, packets []rules
 const witness = `table inet linerate_witness {
 	counter arrived { packets 0 bytes 0 }
 	counter passed { packets 0 bytes 0 }
-	chain early { type filter hook prerouting priority -450; iifname "%[1]s" counter name "arrived"; }
+	chain early { type filter hook prerouting priority -450; iifname != "%[1]s" counter name "arrived"; }
 	chain late { type filter hook forward priority 2147483647; counter name "passed"; }
 }
 `
@@ -82,16 +83,19 @@ func inKernel(ctx context.Context, r *ruleset.Ruleset, packets []ruleset.Packet,
 	if err := unix.Unshare(unix.CLONE_NEWNET); err != nil {
 		return nil, 0, fmt.Errorf("unshare: %w", err)
 	}
-	in, to := packets[0].In, packets[0].Out
-	commands := [][]string{
-		{"ip", "link", "set", "lo", "up"},
-		{"ip", "link", "add", in, "address", "02:00:00:00:00:01", "type", "veth", "peer", "name", "lrpeer0"},
-		{"ip", "link", "add", to, "address", "02:00:00:00:00:02", "type", "veth", "peer", "name", "lrpeer1"},
+	to := packets[0].Out
+	peers := map[string]string{to: "lrpeer"}
+	links := "link set lo up\n" + veth(to, peers[to], 0)
+	for _, p := range packets {
+		if peers[p.In] == "" {
+			peers[p.In] = fmt.Sprintf("lrpeer%d", len(peers))
+			links += veth(p.In, peers[p.In], len(peers)-1)
+		}
 	}
-	for _, name := range []string{in, "lrpeer0", to, "lrpeer1"} {
-		commands = append(commands, []string{"ip", "link", "set", name, "arp", "off", "up"})
+	if len(peers) > 256 {
+		return nil, 0, fmt.Errorf("%d interfaces", len(peers))
 	}
-	commands = append(commands, []string{"ip", "route", "add", "default", "dev", to})
+	links += "route add default dev " + to + "\n"
 	settings := map[string]string{"net/ipv4/ip_forward": "1", "net/ipv4/conf/all/rp_filter": "0",
 		"net/ipv4/conf/default/rp_filter": "0", "net/ipv6/conf/all/disable_ipv6": "1",
 		"net/ipv6/conf/default/disable_ipv6": "1"}
@@ -100,22 +104,22 @@ func inKernel(ctx context.Context, r *ruleset.Ruleset, packets []ruleset.Packet,
 			return nil, 0, fmt.Errorf("set %s: %w", name, err)
 		}
 	}
-	for _, c := range commands {
-		if out, err := exec.CommandContext(ctx, c[0], c[1:]...).CombinedOutput(); err != nil {
-			return nil, 0, fmt.Errorf("%s: %w: %s", strings.Join(c, " "), err, out)
-		}
+	furnish := exec.CommandContext(ctx, "ip", "-batch", "-")
+	furnish.Stdin = strings.NewReader(links)
+	if out, err := furnish.CombinedOutput(); err != nil {
+		return nil, 0, fmt.Errorf("ip: %w: %.500s", err, out)
 	}
 	var text bytes.Buffer
 	if err := ruleset.WriteNFT(&text, r); err != nil {
 		return nil, 0, err
 	}
-	fmt.Fprintf(&text, "\n"+witness, in)
+	fmt.Fprintf(&text, "\n"+witness, peers[to])
 	load := exec.CommandContext(ctx, "nft", "-f", "-")
 	load.Stdin = &text
 	if out, err := load.CombinedOutput(); err != nil {
 		return nil, 0, fmt.Errorf("nft: %w: %.2000s", err, out)
 	}
-	sent, err := inject(packets, repeat)
+	sent, err := inject(packets, peers, repeat)
 	if err != nil {
 		return nil, 0, err
 	}
@@ -185,30 +189,49 @@ func places(r *ruleset.Ruleset, f func(string, *ruleset.Counter)) {
 	}
 }
 
-// inject sends packets to the first interface through its peer.
-func inject(packets []ruleset.Packet, repeat int) (sent int, err error) {
+// veth returns the commands that make a pair of interfaces. The first one has the address of its
+// number.
+func veth(name, peer string, number int) string {
+	return fmt.Sprintf("link add %[1]s address 02:00:00:00:00:%02[3]x type veth peer name %[2]s\n"+
+		"link set %[1]s arp off up\nlink set %[2]s arp off up\n", name, peer, number)
+}
+
+// inject sends packets to the interfaces where they enter, through their peers.
+func inject(packets []ruleset.Packet, peers map[string]string, repeat int) (sent int, err error) {
 	fd, err := unix.Socket(unix.AF_PACKET, unix.SOCK_RAW|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
 		return 0, fmt.Errorf("socket: %w", err)
 	}
 	defer unix.Close(fd)
-	req, err := unix.NewIfreq("lrpeer0")
-	if err != nil {
-		return 0, err
+	type enter struct {
+		frame []byte
+		to    *unix.SockaddrLinklayer
 	}
-	if err := unix.IoctlIfreq(fd, unix.SIOCGIFINDEX, req); err != nil {
-		return 0, fmt.Errorf("index of the interface: %w", err)
-	}
-	to := &unix.SockaddrLinklayer{Protocol: 0x0008, Ifindex: int(req.Uint32()), Halen: 6, Addr: [8]byte{2, 0, 0, 0, 0, 1}}
-	var frames [][]byte
+	links := make(map[string]*unix.SockaddrLinklayer)
+	var frames []enter
 	for _, p := range packets {
-		if p.Source.Is4() && p.Destination.Is4() {
-			frames = append(frames, frame4(p))
+		if !p.Source.Is4() || !p.Destination.Is4() {
+			continue
 		}
+		if links[p.In] == nil {
+			peer, err := net.InterfaceByName(peers[p.In])
+			if err != nil {
+				return 0, fmt.Errorf("index of the interface: %w", err)
+			}
+			link, err := net.InterfaceByName(p.In)
+			if err != nil {
+				return 0, fmt.Errorf("address of the interface: %w", err)
+			}
+			links[p.In] = &unix.SockaddrLinklayer{Protocol: 0x0008, Ifindex: peer.Index, Halen: 6}
+			copy(links[p.In].Addr[:], link.HardwareAddr)
+		}
+		f := frame4(p)
+		copy(f, links[p.In].Addr[:6])
+		frames = append(frames, enter{f, links[p.In]})
 	}
 	for range repeat {
 		for _, f := range frames {
-			if err := unix.Sendto(fd, f, 0, to); err != nil {
+			if err := unix.Sendto(fd, f.frame, 0, f.to); err != nil {
 				return sent, fmt.Errorf("send: %w", err)
 			}
 			sent++

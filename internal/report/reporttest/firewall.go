@@ -3,7 +3,9 @@ package reporttest
 import (
 	"fmt"
 	"strings"
+	"time"
 
+	"github.com/linerate/linerate/internal/change/journal"
 	"github.com/linerate/linerate/internal/firewall/cost"
 	"github.com/linerate/linerate/internal/firewall/equal"
 	"github.com/linerate/linerate/internal/firewall/read"
@@ -62,16 +64,30 @@ func firewalls() []Document {
 	if err != nil {
 		panic(fmt.Sprintf("read rules: %v", err))
 	}
-	if err := rewritten.Rewritten(houses, rewrite.Optimise(houses, equal.Usual())); err != nil {
+	if _, err := rewritten.Rewritten(houses, rewrite.Optimise(houses, equal.Usual())); err != nil {
 		panic(err.Error())
 	}
+	applied := report.NewFirewall(Envelope(), "", nil, built)
+	offer, err := applied.Rewritten(houses, rewrite.Optimise(houses, equal.Usual()))
+	if err != nil {
+		panic(err.Error())
+	}
+	offer.Proof.Method = append(offer.Proof.Method, "kernel")
+	offer.Proof.KernelPackets, offer.Proof.KernelCounters = 1000, 16
+	deadline := at.Add(time.Minute)
+	offer.Applied = &report.FirewallApplied{Carried: 12, Counters: 3,
+		Changes: []journal.Change{{ID: "0001", Time: at, Knob: "firewall:nft/ip/filter", Side: "near",
+			From: "16 rules sha256:0123456789abcdef", To: "1 rules sha256:fedcba9876543210", State: journal.Trial,
+			Deadline: &deadline}},
+		Left: []report.FirewallKept{{Table: "ip nat", Why: "docker writes rules there, and would undo this"}}}
 	same := report.NewFirewall(Envelope(), "rules.v4", nil, built)
-	if err := same.Rewritten(rules, rewrite.Optimise(rules, equal.Usual())); err != nil {
+	if _, err := same.Rewritten(rules, rewrite.Optimise(rules, equal.Usual())); err != nil {
 		panic(err.Error())
 	}
 	return []Document{
 		{"firewall-rewrite", rewritten},
 		{"firewall-rewrite-none", same},
+		{"firewall-rewrite-applied", applied},
 		{"firewall", report.NewFirewall(Envelope(), "rules.v4", costs, built)},
 		{"firewall-calibrated", report.NewFirewall(Envelope(), "", costs, here)},
 		{"firewall-none", report.NewFirewall(Envelope(), "", nil, built)},

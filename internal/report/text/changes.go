@@ -71,10 +71,22 @@ func Set(w io.Writer, d *report.HistoryDocument, s Style) error {
 	for _, u := range d.Unchanged {
 		p.line("%s already holds %s: nothing to change%s", u.Knob, words.Value(u.Value), untilWhen(u))
 	}
-	if len(d.Changes) == 0 {
-		return p.err
+	p.stay(d.Changes)
+	return p.err
+}
+
+// set writes changes that were made just now.
+func (p *printer) set(changes []journal.Change) {
+	p.changes(changes)
+	p.stay(changes)
+}
+
+// stay says how long changes stay that were made just now.
+func (p *printer) stay(changes []journal.Change) {
+	if len(changes) == 0 {
+		return
 	}
-	first := d.Changes[0]
+	first := changes[0]
 	switch {
 	case first.State == journal.Trial && first.Deadline != nil:
 		p.line("goes back at %s unless confirmed", first.Deadline.Local().Format("15:04:05"))
@@ -85,7 +97,6 @@ func Set(w io.Writer, d *report.HistoryDocument, s Style) error {
 		p.line("  linerate undo     takes it back")
 		p.line("  linerate persist  keeps it over a restart")
 	}
-	return p.err
 }
 
 // untilWhen says that a value which the host holds already is on trial.

@@ -1,7 +1,9 @@
 package text
 
 import (
+	"fmt"
 	"io"
+	"math"
 	"strings"
 
 	"github.com/linerate/linerate/internal/report"
@@ -12,9 +14,18 @@ import (
 // difference.
 func firewallRewrite(w io.Writer, d *report.FirewallDocument, s Style) error {
 	p := &printer{w: w, s: s}
-	r := d.Rewrite
+	oneRewrite(p, d.Rewrite)
+	for _, r := range d.More {
+		p.line("")
+		oneRewrite(p, r)
+	}
+	return p.err
+}
+
+func oneRewrite(p *printer, r *report.FirewallRewrite) {
+	s := p.s
 	if len(r.Changed) == 0 {
-		p.line("No shorter rules were found. A packet meets %s rules.", decimal(r.Before))
+		p.line("No shorter rules were found. A packet meets %s rules (%s).", decimal(r.Before), r.Program)
 	} else {
 		by := "on average over packets at the ends of the rules' ranges"
 		if r.Counted {
@@ -29,8 +40,12 @@ func firewallRewrite(w io.Writer, d *report.FirewallDocument, s Style) error {
 		if !r.Proof.Equal {
 			answer = s.red("not proven")
 		}
-		p.line("Proof: %s, for every verdict and every counter, by %s and %s.", answer,
-			words.Counted(r.Proof.Cells, "cell"), words.Counted(r.Proof.Packets, "traced packet"))
+		kernel := ""
+		if r.Proof.KernelPackets > 0 {
+			kernel = ", and by " + words.Counted(r.Proof.KernelPackets, "packet") + " through the kernel"
+		}
+		p.line("Proof: %s, for every verdict and every counter, by %s and %s%s.", answer,
+			words.Counted(r.Proof.Cells, "cell"), words.Counted(r.Proof.Packets, "traced packet"), kernel)
 	}
 	for _, k := range r.Kept {
 		p.wrapped("", strings.TrimSpace(k.Table+" "+k.Chain)+
@@ -43,7 +58,22 @@ func firewallRewrite(w io.Writer, d *report.FirewallDocument, s Style) error {
 		p.line("")
 		firewallDiff(p, r)
 	}
-	return p.err
+	if r.Applied != nil {
+		p.line("")
+		firewallApplied(p, r.Applied)
+	}
+}
+
+// firewallApplied writes which rules are in force now, and until when.
+func firewallApplied(p *printer, a *report.FirewallApplied) {
+	for _, k := range a.Left {
+		p.wrapped("", k.Table+" keeps its old rules: "+k.Why)
+	}
+	if a.Carried > 0 {
+		p.wrapped("", fmt.Sprintf("%s were counted while the rules changed. They are in the chain linerate_carry of the "+
+			"table; linerate undo adds them to their counters.", words.Counted(int(min(a.Carried, math.MaxInt)), "packet")))
+	}
+	p.set(a.Changes)
 }
 
 // FirewallDiff writes how new rules differ from the old ones, and nothing else.
@@ -51,6 +81,11 @@ func FirewallDiff(w io.Writer, d *report.FirewallDocument, s Style) error {
 	p := &printer{w: w, s: s}
 	if d.Rewrite != nil && d.Rewrite.Ruleset != "" {
 		firewallDiff(p, d.Rewrite)
+	}
+	for _, r := range d.More {
+		if r.Ruleset != "" {
+			firewallDiff(p, r)
+		}
 	}
 	return p.err
 }

@@ -1,0 +1,238 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/linerate/linerate/internal/change/hazard"
+	"github.com/linerate/linerate/internal/change/journal"
+	"github.com/linerate/linerate/internal/change/knob"
+	"github.com/linerate/linerate/internal/change/knob/live"
+	"github.com/linerate/linerate/internal/firewall/apply"
+	"github.com/linerate/linerate/internal/firewall/equal"
+	"github.com/linerate/linerate/internal/firewall/owner"
+	"github.com/linerate/linerate/internal/firewall/rewrite"
+	"github.com/linerate/linerate/internal/firewall/ruleset"
+	"github.com/linerate/linerate/internal/kernel/nl/nft"
+	"github.com/linerate/linerate/internal/report"
+)
+
+// offer is a rewrite of one program's rules.
+type offer struct {
+	before *ruleset.Ruleset
+	result rewrite.Result
+	doc    *report.FirewallRewrite
+}
+
+// kernelPackets is how many packets the kernel forwards through old and new rules each.
+const kernelPackets = 1000
+
+// compareInKernel lets the kernel forward the same packets through old and new rules, where it can,
+// and says so in the document. The error is a difference.
+func compareInKernel(ctx context.Context, o offer) error {
+	packets := equal.Forwarded(o.before, kernelPackets)
+	skip := func(why string) error {
+		o.doc.Notes = append(o.doc.Notes, "The kernel itself did not compare the rules: "+why+".")
+		return nil
+	}
+	switch {
+	case o.before.Program != ruleset.NFT:
+		return skip("it is asked for rules of nftables only")
+	case len(packets) == 0:
+		return skip("no rule is at the hook forward")
+	}
+	r, err := equal.Kernel(ctx, o.before, o.result.Rules, packets, 1)
+	switch {
+	case errors.Is(err, fs.ErrPermission):
+		return skip("only root may make network namespaces")
+	case err != nil:
+		return skip(oneSentence(err))
+	case r.Different != "":
+		return fmt.Errorf("optimise rules: nothing is offered: in the kernel they differ: %s", r.Different)
+	}
+	o.doc.Proof.Method = append(o.doc.Proof.Method, "kernel")
+	o.doc.Proof.KernelPackets, o.doc.Proof.KernelCounters = r.Packets, r.Counters
+	return nil
+}
+
+// applyRules puts what is offered in force, as trials of the journal.
+func (a *app) applyRules(ctx context.Context, offers []offer, trial time.Duration, yes bool) error {
+	o, err := applicable(offers)
+	if err != nil {
+		return err
+	}
+	done := &report.FirewallApplied{Changes: []journal.Change{}}
+	var plans []*apply.Plan
+	claims := owner.Claims(o.before)
+	for i, t := range o.before.Tables {
+		after := o.result.Rules.Tables[i]
+		name := t.Family + " " + t.Name
+		if !slices.ContainsFunc(o.result.Changed, func(c rewrite.Change) bool { return c.Table == name }) {
+			continue
+		}
+		if why := claimed(claims, t); why != "" {
+			done.Left = append(done.Left, report.FirewallKept{Table: name, Why: why})
+			continue
+		}
+		p, err := apply.Rehearse(ctx, t, after)
+		switch {
+		case errors.Is(err, apply.ErrRefused), errors.Is(err, ruleset.ErrUnprintable):
+			done.Left = append(done.Left, report.FirewallKept{Table: name, Why: oneSentence(err)})
+		case errors.Is(err, errors.ErrUnsupported):
+			return flagError{fmt.Errorf("apply rules: nothing changed: %w", err),
+				"install nft and ip, or load what --output writes"}
+		case err != nil:
+			return fmt.Errorf("apply rules: nothing changed: %w", err)
+		default:
+			plans = append(plans, p)
+		}
+	}
+	if len(plans) == 0 {
+		var why []string
+		for _, k := range done.Left {
+			why = append(why, k.Table+": "+k.Why)
+		}
+		return statusError{exitFailed, "apply rules: nothing changed: " + strings.Join(why, "; "),
+			"--output writes the new rules, for the program that owns them"}
+	}
+	if err := a.changeTables(ctx, o, plans, done, trial, yes); err != nil {
+		return err
+	}
+	o.doc.Applied = done
+	return nil
+}
+
+// applicable returns the offer that can be applied.
+func applicable(offers []offer) (offer, error) {
+	var other []string
+	for _, o := range offers {
+		switch {
+		case len(o.result.Changed) == 0:
+			continue
+		case o.before.Program != ruleset.NFT:
+			other = append(other, string(o.before.Program))
+		case o.result.Proof.Answer != equal.Equal:
+			return offer{}, statusError{exitFailed,
+				"apply rules: nothing changed: the new rules are not proven to be equal", ""}
+		default:
+			return o, nil
+		}
+	}
+	if len(other) > 0 {
+		return offer{}, statusError{exitFailed, "apply rules: nothing changed: --apply is for rules of nftables, and these " +
+			"are of " + strings.Join(other, " and "), "write them with --output, and load them with iptables-restore -c"}
+	}
+	return offer{}, statusError{exitFailed, "apply rules: nothing changed: no shorter rules were found", ""}
+}
+
+// claimed returns which program rewrites a table when it likes; nothing if none does.
+func claimed(claims []owner.Claim, t *ruleset.Table) string {
+	for _, c := range claims {
+		if c.Family != t.Family || c.Table != t.Name {
+			continue
+		}
+		name := c.Program
+		if name == "" {
+			name = "another program"
+		}
+		why := name + " writes rules there, and would undo this"
+		if c.How != "" {
+			why += "; use " + c.How
+		}
+		return why
+	}
+	return ""
+}
+
+// changeTables applies plans under the journal.
+func (a *app) changeTables(ctx context.Context, o offer, plans []*apply.Plan, done *report.FirewallApplied,
+	trial time.Duration, yes bool) error {
+	dir, err := a.stateDir()
+	if err != nil {
+		return err
+	}
+	j, err := a.openJournalWith(hazard.Backend{Backend: live.New()}, journal.Deadline, "near")
+	if err != nil {
+		return err
+	}
+	defer j.Close()
+	tables := &apply.Tables{Dir: ruleDir(dir)}
+	var settings []knob.Setting
+	for _, p := range plans {
+		for _, c := range j.Changes() {
+			if c.Knob == p.ID() && c.State != journal.Undone {
+				return statusError{exitFailed, fmt.Sprintf("apply rules: nothing changed: change %s of table %s %s is in force",
+					c.ID, p.Family, p.Table), "linerate undo " + c.ID + " takes it back first"}
+			}
+		}
+		settings = append(settings, knob.Setting{Knob: p.ID(), Value: p.To()})
+	}
+	// The rules that were proven must be those that are replaced.
+	if g, err := nft.Generation(); err != nil || uint64(g) != o.before.Generation {
+		return flagError{fmt.Errorf("apply rules: nothing changed: %w", errors.Join(apply.ErrChanged, err)),
+			"run it again"}
+	}
+	for _, p := range plans {
+		if err := tables.Add(p); err != nil {
+			return fmt.Errorf("apply rules: nothing changed: %w", err)
+		}
+	}
+	changes, err := j.Apply(ctx, journal.Request{Reason: "linerate firewall optimise", For: trial}, settings...)
+	if err != nil {
+		return err
+	}
+	for _, p := range plans {
+		packets, counters, err := tables.Carried(ctx, p.ID())
+		if err != nil {
+			a.warn("%s", oneSentence(err))
+			continue
+		}
+		done.Carried, done.Counters = done.Carried+packets, done.Counters+counters
+	}
+	if yes && len(changes) > 0 {
+		if err := j.Commit(ctx, ids(changes)...); err != nil {
+			return err
+		}
+		changes = byID(j.Changes(), ids(changes))
+	}
+	done.Changes = append(done.Changes, changes...)
+	return nil
+}
+
+// byProgram parts the tables of iptables-nft from those of nft, which the same reader returns.
+func byProgram(all []*ruleset.Ruleset) []*ruleset.Ruleset {
+	var out []*ruleset.Ruleset
+	for _, r := range all {
+		if r.Program != ruleset.NFT {
+			out = append(out, r)
+			continue
+		}
+		own, compat := *r, *r
+		own.Tables, compat.Tables, compat.Program = nil, nil, ruleset.IPTablesNFT
+		for _, t := range r.Tables {
+			if ofIPTables(t) {
+				compat.Tables = append(compat.Tables, t)
+			} else {
+				own.Tables = append(own.Tables, t)
+			}
+		}
+		for _, part := range []*ruleset.Ruleset{&own, &compat} {
+			if len(part.Tables) > 0 {
+				out = append(out, part)
+			}
+		}
+	}
+	return out
+}
+
+// ofIPTables reports whether iptables-nft has printed the rules of a table.
+func ofIPTables(t *ruleset.Table) bool {
+	return slices.ContainsFunc(t.Chains, func(c *ruleset.Chain) bool {
+		return slices.ContainsFunc(c.Rules, func(r *ruleset.Rule) bool { return r.Text != "" })
+	})
+}
