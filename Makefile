@@ -8,7 +8,7 @@ export CGO_ENABLED := 0
 # What the whole suite relies on. Guests run Debian's kernel for amd64.
 REQUIRE := $(if $(filter amd64,$(shell $(GO) env GOARCH)),all,netns,peers,sshd,browser,network,long)
 
-.PHONY: build program demo check test matrix bench race fuzz gen cross setup
+.PHONY: build program demo check test soak matrix bench race fuzz gen cross setup
 build: program ## two static binaries in bin/: the program, and the hub with its history and page
 	$(GO) -C hub build -trimpath -ldflags '$(LDFLAGS)' -o ../bin/ ./cmd/linerate-hub
 
@@ -23,6 +23,9 @@ check: ## before each commit: formatting, vet, staticcheck, and the tests that n
 
 test: setup ## the whole suite: namespaces, guests, browser, other programs; what is missing fails
 	LINERATE_REQUIRE=$(REQUIRE) dev/test $(LINERATE_TEST_FLAGS)
+
+soak: setup ## the tests that repeat: hundreds of kills of firewall rules, hundreds of rulesets; half an hour
+	LINERATE_REQUIRE=$(REQUIRE),soak $(GO) test -vet=off -timeout 60m ./internal/firewall/...
 
 matrix: program setup ## every known fault planted and every verdict compared with it; half an hour on an idle machine
 	bin/linerate lab matrix $(MATRIX_FLAGS)

@@ -22,10 +22,14 @@ const (
 	SSHD    Thing = "sshd"    // an OpenSSH server and client
 	Browser Thing = "browser" // Chromium
 	Network Thing = "network" // ping sockets, IPv6 loopback and other abilities of this machine's network
-	Long    Thing = "long"    // more than a few seconds: whole tunes, simulations, soak tests
+	Long    Thing = "long"    // more than a few seconds: whole tunes, simulations
 )
 
-// Things lists every thing.
+// Soak makes tests repeat what they do hundreds of times, for many minutes. No test needs it, and
+// "all" leaves it out: make soak asks for it.
+const Soak Thing = "soak"
+
+// Things lists every thing that tests need.
 func Things() []Thing { return []Thing{NetNS, Guest, Peers, SSHD, Browser, Network, Long} }
 
 // Provided reports whether this run provides a thing, so that its absence is a failure.
@@ -33,7 +37,7 @@ func Provided(thing Thing) bool { return provides(os.Getenv(Variable), thing) }
 
 func provides(list string, thing Thing) bool {
 	listed := strings.Split(list, ",")
-	return slices.Contains(listed, "all") || slices.Contains(listed, string(thing))
+	return slices.Contains(listed, "all") && thing != Soak || slices.Contains(listed, string(thing))
 }
 
 // Need skips the test unless this run provides all of the things.

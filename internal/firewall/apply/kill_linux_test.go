@@ -220,7 +220,7 @@ func TestKill(t *testing.T) {
 		v := newVictim(t, tr)
 		v.traffic.start()
 		steps, random := 0, 4
-		if testenv.Provided(testenv.Long) {
+		if testenv.Provided(testenv.Soak) {
 			random = 200
 		}
 		if n, err := strconv.Atoi(os.Getenv("LINERATE_KILL_ROUNDS")); err == nil {
