@@ -100,7 +100,11 @@ func profileEvent(d *profile.Profile) string {
 
 // profileWindow says how long which event sampled how many CPUs.
 func profileWindow(d *profile.Profile) string {
-	return fmt.Sprintf("%s on %d CPUs, %s", unit.FormatSeconds(d.Duration), len(d.CPUs), profileEvent(d))
+	cpus := fmt.Sprintf("%d CPUs", len(d.CPUs))
+	if len(d.CPUs) == 1 {
+		cpus = fmt.Sprintf("CPU %d", d.CPUs[0])
+	}
+	return fmt.Sprintf("%s on %s, %s", unit.FormatSeconds(d.Duration), cpus, profileEvent(d))
 }
 
 // profileLoad says how busy the CPUs were, and with how many packets.
