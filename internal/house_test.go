@@ -71,7 +71,7 @@ var apart = [][2]string{
 var strangers = [][]string{
 	{"internal/diagnose", "internal/experiment/tune", "internal/peer"}, // the loop joins them
 	{"internal/diagnose/cards", "internal/diagnose/disks", "internal/diagnose/flows",
-		"internal/diagnose/processors", "internal/diagnose/tables"},
+		"internal/diagnose/processors", "internal/diagnose/resolvers", "internal/diagnose/tables"},
 	{"internal/report/text", "internal/report/page"},
 }
 

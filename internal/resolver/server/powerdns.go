@@ -81,8 +81,8 @@ func powerDNS(own counters, settings map[string]string) (Statistics, error) {
 		Dropped: "over-capacity-drops", UpstreamTimeouts: "outgoing-timeouts", Upstream: "all-outqueries",
 		UpstreamTruncated: "tcp-outqueries", UpstreamThrottled: "throttled-out", TCPClients: "tcp-clients",
 		TCPRefused: "tcp-client-overflow", Validations: "dnssec-validations", Bogus: "dnssec-result-bogus",
-		Truncated: "truncated-drops", Prefetches: "almost-expired-run", UpstreamLame: "auth-refused-answers"} {
-		if n, ok := own[its]; ok && its != "truncated-drops" {
+		Prefetches: "almost-expired-run", UpstreamLame: "auth-refused-answers"} {
+		if n, ok := own[its]; ok {
 			s.set(name, n, its)
 		}
 	}

@@ -100,7 +100,7 @@ type Statistics struct {
 	Version string         `json:"version,omitempty"`
 	Values  map[Name]Value `json:"values"` // absent: the server does not say
 	// Waits are the answers by the time that they took: those of other servers, or with Knot Resolver,
-	// which does not count these, its own. RoundTrips says which.
+	// which does not count these, its own. WaitsSource says which.
 	Waits       []Bucket `json:"waits,omitempty"`
 	WaitsSource string   `json:"waits_source,omitempty"`
 }

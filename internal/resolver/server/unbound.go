@@ -22,7 +22,7 @@ func parseUnbound(body []byte) (Statistics, error) {
 		text := strings.TrimSpace(string(line))
 		if isInfra(text) {
 			servers++
-			if slices.Contains(strings.Fields(text), "lame") && lameInfra(text) {
+			if lameInfra(text) {
 				lame++
 			}
 			continue
@@ -59,12 +59,11 @@ func parseUnbound(body []byte) (Statistics, error) {
 		Prefetches: "total.num.prefetch", Recursing: "total.requestlist.current.user",
 		RecursionMean: "total.recursion.time.avg", TCPClients: "total.tcpusage", QueriesTCP: "num.query.tcp",
 		Upstream: "num.query.udpout", UpstreamTruncated: "num.query.tcpout", ServFails: "num.answer.rcode.SERVFAIL",
-		Bogus: "num.answer.bogus", Truncated: "num.query.flags.TC"} {
-		if n, ok := own[its]; ok && its != "num.query.flags.TC" {
+		Bogus: "num.answer.bogus"} {
+		if n, ok := own[its]; ok {
 			s.set(name, n, its)
 		}
 	}
-	// Queries are the sum of those over UDP and TCP; a query that recurses is a miss.
 	exceeded, overwritten := own["total.requestlist.exceeded"], own["total.requestlist.overwritten"]
 	s.set(Dropped, exceeded+overwritten, "total.requestlist.exceeded + overwritten")
 	s.set(RecursionTime, own["total.recursion.time.avg"]*own["total.num.recursivereplies"],
