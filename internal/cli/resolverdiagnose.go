@@ -3,6 +3,7 @@ package cli
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"strings"
 	"time"
@@ -168,9 +169,13 @@ func (f *resolverDiagnoseFlags) observation(cmd *cobra.Command, a *app, args []s
 	defer p.Done()
 	p.Status("observing %s for %v", f.target.Address, f.duration)
 	o, err := server.Observe(cmd.Context(), f.target, f.duration)
-	if errors.Is(err, server.ErrNoServer) {
-		return none, flagError{err, "give its address; as root if it runs as another user; or --kind and --statistics for " +
-			"a server elsewhere"}
+	switch {
+	case errors.Is(err, server.ErrNoServer):
+		return none, flagError{err, "give the server's address, or --kind and --statistics for a server elsewhere"}
+	case errors.Is(err, fs.ErrPermission) && f.kind == "":
+		return none, flagError{err, "run it as root, or give --kind and --statistics"}
+	case errors.Is(err, server.ErrOtherProgram):
+		return none, flagError{err, "give --kind if it is one under another name"}
 	}
 	return o, err
 }

@@ -22,5 +22,5 @@
 //
 // A rule that a server's counters do not support is silent for that server; Unseen of the
 // observation names the larger gaps. Names that are asked for only once fill any cache, and no
-// counter tells them from names that come back.
+// counter separates them from names that come back.
 package resolvers

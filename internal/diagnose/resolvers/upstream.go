@@ -17,7 +17,7 @@ const (
 	lameShare                      = 0.02
 	// fewUpstream is how many queries to other servers shares need.
 	fewUpstream = 30
-	// evictedShare of the misses: each tenth miss removed a record that somebody may ask for again.
+	// evictedShare of the misses: each tenth miss removed a record that a client may ask for again.
 	evictedShare = 0.1
 	// fullCache is how full a cache is that removes records; none fills to the last octet.
 	fullCache = 0.9
@@ -39,7 +39,9 @@ func (s seen) slow() (title string, confidence float64, rows []evidence.Evidence
 	st := s.Statistics
 	n, share := s.timeouts()
 	if n >= fewDrops && share >= timeoutShare {
-		return fmt.Sprintf("Other servers left %s of the queries to them unanswered.", evidence.Percent(share)),
+		// Some were sent before the observation, so they may be more than were sent in it.
+		return fmt.Sprintf("%s queries to other servers ended without an answer, while %s were sent.",
+				evidence.Count(n), evidence.Count(s.Statistics.Of(server.Upstream))),
 			evidence.Combine(0.75, evidence.When(share > 0.2, 0.4)),
 			[]evidence.Evidence{s.row("queries without an answer", server.UpstreamTimeouts, "queries"),
 				s.row("queries to other servers", server.Upstream, "queries")}, true

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"net/netip"
 	"time"
 
@@ -52,11 +53,17 @@ func Recorded(first Statistics, second *Statistics) (Observation, error) {
 	return o, nil
 }
 
-// ErrNoServer reports that no process that this user may see answers at an address.
-var ErrNoServer = errors.New("no name server that this user may see has a socket there")
+// ErrNoServer reports that nothing has a UDP socket at an address, and ErrOtherProgram that the
+// program there is none that this package knows.
+var (
+	ErrNoServer     = errors.New("no name server has a UDP socket there")
+	ErrOtherProgram = errors.New("not a name server that linerate knows")
+)
 
 // Observe reads a server twice with the given time between, which the context may cut short. A
-// server on this host shows its host's side too.
+// server on this host shows its host's side too. The error is ErrNoServer, ErrOtherProgram, or
+// fs.ErrPermission for a process of another user, if the server's kind is neither given nor
+// visible; and ErrNotExposed if it shows no statistics.
 func Observe(ctx context.Context, target Target, duration time.Duration) (Observation, error) {
 	o := Observation{Address: target.Address.String(), Unseen: []string{}}
 	tree := hostfs.Running()
@@ -66,6 +73,12 @@ func Observe(ctx context.Context, target Target, duration time.Duration) (Observ
 		target.Kind, _ = kindOf(before.a.Program)
 	}
 	if target.Kind == "" && target.Endpoint == "" {
+		switch {
+		case before.a.Program != "":
+			return o, fmt.Errorf("observe %s: %s: %w", target.Address, before.a.Program, ErrOtherProgram)
+		case len(before.a.Sockets) > 0:
+			return o, fmt.Errorf("observe %s: see the process behind its socket: %w", target.Address, fs.ErrPermission)
+		}
 		return o, fmt.Errorf("observe %s: %w", target.Address, ErrNoServer)
 	}
 	read, err := reader(ctx, target, before)
