@@ -71,7 +71,7 @@ var apart = [][2]string{
 var strangers = [][]string{
 	{"internal/diagnose", "internal/experiment/tune", "internal/peer"}, // the loop joins them
 	{"internal/diagnose/cards", "internal/diagnose/disks", "internal/diagnose/flows",
-		"internal/diagnose/processors", "internal/diagnose/tables"},
+		"internal/diagnose/processors", "internal/diagnose/resolvers", "internal/diagnose/tables"},
 	{"internal/report/text", "internal/report/page"},
 }
 
@@ -94,6 +94,7 @@ var mayExec = map[string]bool{
 	"internal/lab/guest":        true, // QEMU, and Debian's tools that bring a kernel
 	"internal/change/journal":   true, // the guard is our own binary; busctl and systemd-run ask for its scope and timer
 	"internal/resolver/world":   true, // real recursors, in a network namespace of their own
+	"internal/resolver/server":  true, // rndc holds the key to the control channel of named
 	"internal/firewall/read":    true, // nft, iptables-save, ipset, ipfw and pfctl are the interfaces of their rules
 	"internal/firewall/apply":   true, // nft loads new rules, in a namespace of their own and then where the journal says
 	"internal/firewall/equal":   true, // nft loads old and new rules in namespaces of their own

@@ -10,6 +10,7 @@ import (
 	"github.com/linerate/linerate/internal/diagnose"
 	"github.com/linerate/linerate/internal/diagnose/disks"
 	"github.com/linerate/linerate/internal/diagnose/evidence"
+	"github.com/linerate/linerate/internal/diagnose/resolvers"
 )
 
 const pages = "../../docs/findings"
@@ -24,8 +25,9 @@ func TestGeneratedPages(t *testing.T) {
 	}
 	want := []string{"README.md"}
 	var index strings.Builder
-	index.WriteString("# Findings\n\nEvery code that `linerate diagnose` and, from disk- on, `linerate disk` may give; " +
-		"`linerate diagnose --explain CODE` prints the same text. Codes never change meaning.\n\n| code | in " +
+	index.WriteString("# Findings\n\nEvery code that `linerate diagnose` may give, those of `linerate disk` " +
+		"(disk-) and of `linerate resolver diagnose` (resolver-); `linerate diagnose " +
+		"--explain CODE` prints the same text. Codes never change meaning.\n\n| code | in " +
 		"short | rule |\n|---|---|---|\n")
 	for _, e := range evidence.Registry() {
 		file := string(e.Code) + ".md"
@@ -55,6 +57,7 @@ func TestRegistry(t *testing.T) {
 	rules := []evidence.Code{evidence.LinkRateReached, evidence.MeasurementUnreliable, evidence.NoTraffic,
 		evidence.LocalDrops, evidence.Healthy}
 	rules = append(rules, disks.Codes()...)
+	rules = append(rules, resolvers.Codes()...)
 	for _, r := range diagnose.Rules() {
 		rules = append(rules, r.Code)
 	}

@@ -7,6 +7,7 @@
 //	names    which names a load asks for: a file, a query log, or a model
 //	load     asks a server at a rate and checks every answer
 //	world    a closed world of zones on loopback, in which real recursors are compared
+//	server   what a name server and its host say about it, live and recorded
 //	answer   a small server of our own that answers, or misbehaves on request
 //
 // # Units
@@ -16,5 +17,5 @@
 //
 // # Limits
 //
-// Nothing here changes a host, and nothing here reads the configuration of a server in use.
+// Nothing here changes a host, and nothing here reads the configuration file of a server in use.
 package resolver

@@ -69,6 +69,16 @@ const (
 	DiskLinkLow                Code = "disk-link-low"
 	DiskSaturated              Code = "disk-saturated"
 	DiskIOErrors               Code = "disk-io-errors"
+	ResolverSingleWorker       Code = "resolver-single-worker"
+	ResolverUDPDrops           Code = "resolver-udp-drops"
+	ResolverTCPBound           Code = "resolver-tcp-bound"
+	ResolverRecursiveClients   Code = "resolver-recursive-clients"
+	ResolverLameUpstream       Code = "resolver-lame-upstream"
+	ResolverUpstreamSlow       Code = "resolver-upstream-slow"
+	ResolverCacheTooSmall      Code = "resolver-cache-too-small"
+	ResolverLogCost            Code = "resolver-log-cost"
+	ResolverDNSSECCost         Code = "resolver-dnssec-cost"
+	ResolverNothingToTune      Code = "resolver-nothing-to-tune"
 	MeasurementUnreliable      Code = "measurement-unreliable"
 	DriverFault                Code = "driver-fault"
 	LinkFlapping               Code = "link-flapping"
@@ -110,6 +120,10 @@ var codes = []Code{
 	// Disks, which have a verdict of their own.
 	DiskCacheMeasured, DiskIOErrors, DiskLinkLow, DiskSaturated, DiskQueueDepth, DiskScheduler, DiskReadAhead,
 	DiskWriteCache,
+
+	// Name servers, likewise.
+	ResolverSingleWorker, ResolverUDPDrops, ResolverTCPBound, ResolverRecursiveClients, ResolverCacheTooSmall,
+	ResolverLameUpstream, ResolverUpstreamSlow, ResolverLogCost, ResolverDNSSECCost, ResolverNothingToTune,
 }
 
 // Order returns the place of a code in the order of certainty; -1 if it does not exist.

@@ -1,11 +1,13 @@
 package reporttest
 
 import (
+	"net/netip"
 	"time"
 
 	"github.com/linerate/linerate/internal/base/stats"
 	"github.com/linerate/linerate/internal/report"
 	"github.com/linerate/linerate/internal/resolver/load"
+	"github.com/linerate/linerate/internal/resolver/server"
 	"github.com/linerate/linerate/internal/resolver/world"
 )
 
@@ -47,6 +49,8 @@ func resolverDocuments() []Document {
 		{"resolver", measured},
 		{"resolver-faults", report.NewResolver(Envelope(), &faulty)},
 		{"resolver-ramp", report.NewResolver(Envelope(), &ramp)},
+		{"resolver-diagnose", resolverDiagnose()},
+		{"resolver-diagnose-recorded", resolverRecorded()},
 		{"resolver-lab", resolverLab()},
 		{"resolver-answer", report.NewResolverAnswer(Envelope(), "127.0.0.1:5353", "127.0.0.1:8530")},
 	}
@@ -66,4 +70,45 @@ func resolverLab() *report.ResolverLabDocument {
 		{Name: "cleaning-interval 1", Options: []string{"cleaning-interval 1;"},
 			Why: "named.conf:12: option 'cleaning-interval' no longer exists"},
 	})
+}
+
+// resolverDiagnose is a named with a small cache and a query log.
+func resolverDiagnose() *report.ResolverDiagnoseDocument {
+	writes, written := uint64(52_011), uint64(7_100_000)
+	of := func(n float64, source string) server.Value { return server.Value{N: n, Source: source} }
+	return report.NewResolverDiagnose(Envelope(), server.Observation{Address: "127.0.0.1:53", Seconds: 5,
+		Statistics: server.Statistics{Kind: server.BIND, Version: "9.18.49-1~deb12u3-Debian",
+			Values: map[server.Name]server.Value{
+				server.Queries:   of(51_200, "nsstats.Requestv4 + Requestv6"),
+				server.Hits:      of(15_300, "cachestats.QueryHits"),
+				server.Misses:    of(35_900, "cachestats.QueryMisses"),
+				server.Evictions: of(34_100, "cachestats.DeleteLRU"),
+				server.Expiries:  of(12, "cachestats.DeleteTTL"),
+				server.Entries:   of(5836, "cachestats.CacheNodes"),
+				server.Upstream:  of(35_950, "resstats.Queryv4 + Queryv6"),
+				server.Dropped:   of(0, "nsstats.RecLimitDropped"),
+				server.Workers:   of(2, "rndc status, worker threads"),
+				server.QueryLog:  of(1, "rndc status, query logging"),
+			},
+			Waits:       []server.Bucket{{UpToSeconds: 0.01, Count: 35_000}, {UpToSeconds: 0.1, Count: 900}, {Count: 50}},
+			WaitsSource: "resstats.QryRTT"},
+		Host: &server.Activity{Program: "named", Processes: 1, CPUs: 2,
+			Threads: []server.Thread{{Name: "isc-net-0000", PID: 4711, RunSeconds: 2.1, WaitSeconds: 0.3}},
+			Sockets: []server.Socket{{Local: netip.MustParseAddrPort("127.0.0.1:53"), LimitBytes: 212_992}},
+			Writes:  &writes, WrittenBytes: &written, Outgoing: 3},
+		Unseen: []string{"`rndc status`: named has no control channel."}})
+}
+
+// resolverRecorded is a systemd-resolved that says little.
+func resolverRecorded() *report.ResolverDiagnoseDocument {
+	s, err := server.Parse([]byte("Current Transactions: 0\n  Total Transactions: 112\n  Current Cache Size: 3\n" +
+		"          Cache Hits: 33\n        Cache Misses: 83\n"))
+	if err != nil {
+		panic(err)
+	}
+	o, err := server.Recorded(s, nil)
+	if err != nil {
+		panic(err)
+	}
+	return report.NewResolverDiagnose(Envelope(), o)
 }

@@ -91,6 +91,8 @@ func show(w io.Writer, name string, doc any, s text.Style) error {
 		return text.Advice(w, d, s)
 	case *report.ResolverDocument:
 		return text.Resolver(w, d, s)
+	case *report.ResolverDiagnoseDocument:
+		return text.ResolverDiagnose(w, d, s, false)
 	case *report.ResolverLabDocument:
 		return text.ResolverLab(w, d, s)
 	case *report.ResolverAnswerDocument:
