@@ -28,7 +28,7 @@ func forwarded(r *ruleset.Ruleset, most int) []ruleset.Packet {
 		if !ordinary(p.Destination) {
 			p.Destination = netip.AddrFrom4([4]byte{10, 77, 7, 8})
 		}
-		if p.Protocol != 6 && p.Protocol != 17 {
+		if p.Protocol != 1 && p.Protocol != 6 {
 			p.Protocol = 17
 		}
 		p.In, p.Out = "lr0", "lr1"
@@ -62,10 +62,18 @@ func TestKernel(t *testing.T) {
 	}
 	check("houses", houses(ruleset.NFT), 1)
 	check("planted", planted(), 1)
+	for _, p := range []ruleset.Program{ruleset.IPTablesLegacy, ruleset.IPTablesNFT} {
+		before := houses(ruleset.IPTablesLegacy)
+		before.Program = p
+		check("houses of "+string(p), before, 1)
+		check("acl of "+string(p), generatedXtables(seeds[0], 3, 100, p), 1)
+	}
 	number := 1
 	if testenv.Provided(testenv.Long) {
 		number = 10
-		check("houses, a million packets", houses(ruleset.NFT), 1_000_000/max(1, len(forwarded(houses(ruleset.NFT), 2000)))+1)
+		million := 1_000_000/max(1, len(forwarded(houses(ruleset.NFT), 2000))) + 1
+		check("houses, a million packets", houses(ruleset.NFT), million)
+		check("houses of iptables, a million packets", houses(ruleset.IPTablesLegacy), million)
 	}
 	for _, s := range seeds {
 		for n := range number {
