@@ -19,8 +19,9 @@
 // remains is compared with the next half. A rule that counts a whole prefix is such a comparison
 // itself.
 //
-// Several forms are made, and the one with the fewest rules on the way of a packet is kept. Rules
-// that decide more packets then come first where order is free.
+// Several forms are made, and the one with the fewest rules on the way of a packet is kept. If two
+// forms differ by two rules at most, the prices of package cost decide. Rules that decide more
+// packets then come first where order is free.
 //
 // [Optimise] offers only what package equal proved. A chain whose new rules cannot be proved keeps
 // the old ones, and the result says so.

@@ -141,8 +141,8 @@ func TestHousesTraffic(t *testing.T) {
 	}
 }
 
-// TestGenerated: filter sets of all seeds become shorter, and are equal. [TestGeneratedWhole] is the
-// long form.
+// TestGenerated: filter sets of all seeds become shorter, and are equal. [TestGeneratedWhole] is
+// the long form.
 func TestGenerated(t *testing.T) {
 	sizes := []int{50, 150}
 	var gains []float64

@@ -40,7 +40,8 @@ func (b *builder) behind(chain string, f ruleset.Field, all []*group, by []rules
 	m := b.search(own.Name, f, n, by, depth, room-1)
 	own.Rules = m.rules
 	b.extra = append(b.extra, own)
-	return made{[]*ruleset.Rule{jump(b.table.Family, chain, f, at, own.Name, ruleset.Jump)}, 1 + m.length}
+	to := jump(b.table.Family, chain, f, at, own.Name, ruleset.Jump)
+	return made{rules: []*ruleset.Rule{to}, length: 1 + m.length}
 }
 
 func named(f ruleset.Field) bool { return f == ruleset.InInterface || f == ruleset.OutInterface }

@@ -12,7 +12,7 @@ import (
 func (b *builder) xtables(c *ruleset.Chain, items []*item) ([]*ruleset.Rule, float64) {
 	fields := []ruleset.Field{ruleset.InInterface, ruleset.OutInterface, ruleset.Source, ruleset.Destination}
 	start := b.mark()
-	least := made{c.Rules, float64(len(items))}
+	least := made{rules: c.Rules, length: float64(len(items))}
 	extra, taken := b.extra, b.taken
 	for i := range fields {
 		prefer := append([]ruleset.Field{fields[i]}, slices.Delete(slices.Clone(fields), i, i+1)...)
