@@ -49,7 +49,7 @@ func Kernel(ctx context.Context, before, after *ruleset.Ruleset, packets []rules
 		b, okB := got[1][c]
 		switch {
 		case !okA:
-			continue // the kernel does not tell it
+			continue // the kernel does not report it
 		case !okB:
 			out.Different = "the kernel lacks the counter of " + describe(before, c)
 		case a != b:

@@ -240,8 +240,8 @@ func routers(b *testing.B) []*router {
 }
 
 // BenchmarkForward sends the packets of forty houses through routers with 160 counting rules in all
-// forms, by turns, and reports the CPU time of a packet from one veth to the other. The counters of
-// all forms must be the same.
+// forms, alternately, and reports the CPU time of a packet from one veth to the other. The counters
+// of all forms must be the same.
 func BenchmarkForward(b *testing.B) {
 	testenv.Need(b, testenv.NetNS, testenv.Peers)
 	done := make(chan struct{})

@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// WriteXtables writes the tables as iptables-save -c prints them and iptables-restore -c loads them:
-// rules of iptables are their text, with counters.
+// WriteXtables writes the tables as iptables-save -c prints them and iptables-restore -c loads
+// them: rules of iptables are their text, with counters.
 func WriteXtables(w io.Writer, r *Ruleset) error {
 	b := bufio.NewWriter(w) // it keeps its first error, which Flush returns
 	for _, t := range r.Tables {
