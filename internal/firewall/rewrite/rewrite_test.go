@@ -211,6 +211,17 @@ func TestXtablesGenerated(t *testing.T) {
 	}
 }
 
+// TestXtablesLists: a tree behind which a chain has more rules comes back to them. In this filter
+// set all rules of a place name the same source, and those of the next field have the tree.
+func TestXtablesLists(t *testing.T) {
+	limits := equal.Usual()
+	limits.Steps = 100_000
+	got := rewrite.Optimise(generatedXtables(seeds[1], 9, 500, ruleset.IPTablesNFT), limits)
+	if got.Proof.Answer != equal.Equal || len(got.Changed) != 1 || len(got.Kept) > 0 {
+		t.Errorf("%s %s, changed %v, kept %v", got.Proof.Answer, got.Proof.What, got.Changed, got.Kept)
+	}
+}
+
 // rebind gives rules that were read the counters of the rules that were written, by their places.
 func rebind(again, written *ruleset.Ruleset) {
 	for i, u := range again.Tables {

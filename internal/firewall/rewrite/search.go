@@ -29,7 +29,7 @@ const (
 func (b *builder) behind(chain string, f ruleset.Field, all []*group, by []ruleset.Field, depth, room int,
 	only bool) made {
 	if len(all) == 1 {
-		return b.branches(chain, all[0].members, by, depth-1, room)
+		return b.branches(chain, all[0].members, by, depth-1, room, only)
 	}
 	n := plan(f, all, weights(all), room-1)
 	if only {
@@ -214,7 +214,7 @@ func (b *builder) search(chain string, f ruleset.Field, n *node, by []ruleset.Fi
 		out.length += share * m.length
 	}
 	if len(n.groups) == 1 && len(n.groups[0].members) > few && len(by) > 0 {
-		m := b.branches(chain, n.groups[0].members, by, depth-1, room)
+		m := b.branches(chain, n.groups[0].members, by, depth-1, room, true)
 		out.rules = append(out.rules, m.rules...)
 		out.length += left * m.length
 		return out

@@ -18,7 +18,7 @@ func (b *builder) xtables(c *ruleset.Chain, items []*item) ([]*ruleset.Rule, flo
 		prefer := append([]ruleset.Field{fields[i]}, slices.Delete(slices.Clone(fields), i, i+1)...)
 		b.reset(start)
 		b.taken = start.clone()
-		if m := b.branches(c.Name, items, prefer, levels, deepest); m.length < least.length-0.01 {
+		if m := b.branches(c.Name, items, prefer, levels, deepest, false); m.length < least.length-0.01 {
 			least, extra, taken = m, slices.Clone(b.extra), b.taken
 		}
 	}
@@ -27,8 +27,10 @@ func (b *builder) xtables(c *ruleset.Chain, items []*item) ([]*ruleset.Rule, flo
 }
 
 // branches puts the rules of a chain that compare one of the fields behind trees. room is how many
-// chains may still follow one another.
-func (b *builder) branches(chain string, items []*item, prefer []ruleset.Field, depth, room int) made {
+// chains may still follow one another. ends: a tree has chosen the chain, and its rules end with
+// these.
+func (b *builder) branches(chain string, items []*item, prefer []ruleset.Field, depth, room int,
+	ends bool) made {
 	slots := arrange(items, func(it *item) (string, ruleset.Field) {
 		if it.nests && depth > 0 && room > 1 {
 			for _, f := range prefer {
@@ -49,7 +51,7 @@ func (b *builder) branches(chain string, items []*item, prefer []ruleset.Field, 
 			out.length += float64(len(s.members))
 			continue
 		}
-		m := b.behind(chain, s.tree, groups(s.tree, s.members), prefer[1:], depth, room, depth < levels && len(slots) == 1)
+		m := b.behind(chain, s.tree, groups(s.tree, s.members), prefer[1:], depth, room, ends && len(slots) == 1)
 		out.rules, out.length = append(out.rules, m.rules...), out.length+m.length
 	}
 	return out
