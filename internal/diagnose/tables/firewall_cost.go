@@ -5,17 +5,16 @@ import (
 	"slices"
 
 	"github.com/linerate/linerate/internal/diagnose/evidence"
+	"github.com/linerate/linerate/internal/firewall/cost"
+	"github.com/linerate/linerate/internal/firewall/ruleset"
 	"github.com/linerate/linerate/internal/host"
 )
 
 const (
-	// stackInRules is how many comparisons take as long as the rest of a packet's way from the NIC
-	// to its socket: measured with Linux 6.18 on an AMD EPYC, 17 ns for a rule that compares an
-	// address and 5 µs for the way. Both scale with the CPU, so the ratio holds on other hosts.
-	stackInRules = 300
-	// olderRule is what a rule of x_tables takes, in rules of nftables: measured on the same machine
-	// with 640 rules, 5 to 8 µs a packet instead of 13.
-	olderRule = 1.0 / 3
+	// stackNanoseconds is the rest of a packet's way from the NIC to its socket: measured with
+	// Linux 6.18 on the machine of the prices of package cost. Both scale with the CPU, so their
+	// ratio holds on other hosts.
+	stackNanoseconds = 5000
 	// fewRules take a tenth of the time that a packet costs: fewer are not worth a question. From
 	// longChain on, where they take most of it, a chain is worth a notice without any cost.
 	fewRules, longChain = 30, 500
@@ -57,7 +56,7 @@ func (w way) judge(s *evidence.Span, rules float64) *evidence.Finding {
 	if rules < fewRules {
 		return nil
 	}
-	share := rules * w.weight / (rules*w.weight + stackInRules)
+	share := rules * w.price / (rules*w.price + stackNanoseconds)
 	each := part(w.seconds, w.packets)
 	perRule := each / rules
 	busiest := s.BusiestBy(func(c evidence.ClassRatios) float64 { return c.SoftIRQ })
@@ -84,7 +83,7 @@ func (w way) judge(s *evidence.Span, rules float64) *evidence.Finding {
 			{Name: "processor time for each", Value: each, Unit: "seconds", Source: s.Source("/proc/stat / packets")},
 			{Name: "for each rule, if all of it went there", Value: perRule, Unit: "seconds", Source: "time / rules"},
 			{Name: "share of a packet's cost that the rules take", Value: share, Unit: "ratio",
-				Source: fmt.Sprintf("rules / (rules + %.0f)", stackInRules/w.weight)},
+				Source: fmt.Sprintf("rules / (rules + %.0f)", stackNanoseconds/w.price)},
 			{Name: fmt.Sprintf("share of CPU %d in the network stack", busiest.CPU), Value: used, Unit: "ratio",
 				Source: s.Source("/proc/stat")},
 		},
@@ -101,7 +100,7 @@ func (w way) judge(s *evidence.Span, rules float64) *evidence.Finding {
 			evidence.Count(rules), w.chain, evidence.Seconds(each), evidence.Percent(share))
 		x.Rejected = append(x.Rejected,
 			fmt.Sprintf("Not the network stack itself, which takes as long as about %.0f rules.",
-				stackInRules/w.weight))
+				stackNanoseconds/w.price))
 	case w.packets > 0 && !fits:
 		x.Rejected = append(x.Rejected,
 			fmt.Sprintf("Not shown to cost anything: a packet took %s, which does not match %s comparisons.",
@@ -146,7 +145,7 @@ func (w way) remedy(x *evidence.Finding) {
 type way struct {
 	rules    float64 // compared with each packet
 	most     float64 // the same with every conditional jump taken
-	weight   float64 // of a rule, in rules of nftables
+	price    float64 // of one of these rules, in nanoseconds
 	counting float64 // of them only count
 	packets  float64
 	seconds  float64 // of CPU time in the network stack, for packets of that direction and other work
@@ -222,8 +221,9 @@ func (w *way) compare(chains []host.FirewallChain, hooks []string) {
 	}
 	w.rules, w.most = float64(both.rules+ip.rules), float64(both.most+ip.most)
 	w.counting = float64(both.counting + ip.counting)
-	w.weight = 1
+	prices := cost.Measured()
+	w.price = prices.Typical(ruleset.NFT)
 	if older := both.older + ip.older; older > 0 {
-		w.weight = 1 - (1-olderRule)*float64(older)/max(w.most, 1)
+		w.price += (prices.Typical(ruleset.IPTablesLegacy) - w.price) * float64(older) / max(w.most, 1)
 	}
 }

@@ -130,3 +130,14 @@ func BenchmarkTenThousand(b *testing.B) {
 		cost.Of(iptables(b, text.String()), cost.Measured())
 	}
 }
+
+// TestTypical: the rules that diagnose only counts have the prices of their kind.
+func TestTypical(t *testing.T) {
+	p := cost.Measured()
+	if got, want := p.Typical(ruleset.NFT), p.Rule+p.Meta+p.Compare; math.Abs(got-want) > 1e-9 {
+		t.Errorf("nft: %v ns, want %v", got, want)
+	}
+	if got, want := p.Typical(ruleset.IPTablesLegacy), p.Legacy+p.LegacyMatch/2; math.Abs(got-want) > 1e-9 {
+		t.Errorf("iptables-legacy: %v ns, want %v", got, want)
+	}
+}

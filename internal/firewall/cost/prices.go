@@ -76,6 +76,19 @@ func (p *Prices) Missed(program ruleset.Program, t *ruleset.Table, r *ruleset.Ru
 	return missed
 }
 
+// Typical returns the price of one look at a rule that does not match, where only the number of
+// rules is known: the mean of one that compares an address and one that compares a port, in a table
+// of both network protocols.
+func (p *Prices) Typical(program ruleset.Program) float64 {
+	sum := 0.0
+	for _, t := range []ruleset.Term{{Field: ruleset.Source, Header: "ip"},
+		{Field: ruleset.DestinationPort, Header: "tcp"}} {
+		m := ruleset.Match{Key: []ruleset.Term{t}, Plain: []ruleset.Range{{}}}
+		sum += p.Missed(program, &ruleset.Table{Family: "inet"}, &ruleset.Rule{Statements: []ruleset.Statement{m}})
+	}
+	return sum / 2
+}
+
 // Lookup returns the price of one look at a rule of nftables that looks a field up among some keys:
 // single values, or intervals.
 func (p *Prices) Lookup(keys int, intervals bool) float64 {

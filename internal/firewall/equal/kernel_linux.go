@@ -18,10 +18,11 @@ import (
 	"github.com/linerate/linerate/internal/firewall/ruleset"
 )
 
-// Kernel loads both rulesets of nftables into network namespaces of their own, forwards the same
-// packets through both and compares all counters that both have, and how many packets were
+// Kernel loads both rulesets of nftables or iptables into network namespaces of their own, forwards
+// the same packets through both and compares all counters that both have, and how many packets were
 // forwarded. Packets enter at their In, of which there are at most 255, and leave at the Out of the
-// first one; only those of IPv4 are sent. It needs root and the programs nft and ip.
+// first one; only those of IPv4 are sent. It needs root, the programs nft and ip, and those of the
+// rules.
 func Kernel(ctx context.Context, before, after *ruleset.Ruleset, packets []ruleset.Packet,
 	repeat int) (KernelResult, error) {
 	var out KernelResult
@@ -50,7 +51,7 @@ func Kernel(ctx context.Context, before, after *ruleset.Ruleset, packets []rules
 		b, okB := got[1][c]
 		switch {
 		case !okA:
-			continue // of a chain policy, which nftables does not count
+			continue // the kernel does not report it
 		case !okB:
 			out.Different = "the kernel lacks the counter of " + describe(before, c)
 		case a != b:
@@ -109,36 +110,33 @@ func inKernel(ctx context.Context, r *ruleset.Ruleset, packets []ruleset.Packet,
 	if out, err := furnish.CombinedOutput(); err != nil {
 		return nil, 0, fmt.Errorf("ip: %w: %.500s", err, out)
 	}
-	var text bytes.Buffer
-	if err := ruleset.WriteNFT(&text, r); err != nil {
+	if err := load(ctx, r, peers[to]); err != nil {
 		return nil, 0, err
-	}
-	fmt.Fprintf(&text, "\n"+witness, peers[to])
-	load := exec.CommandContext(ctx, "nft", "-f", "-")
-	load.Stdin = &text
-	if out, err := load.CombinedOutput(); err != nil {
-		return nil, 0, fmt.Errorf("nft: %w: %.2000s", err, out)
 	}
 	sent, err := inject(packets, peers, repeat)
 	if err != nil {
 		return nil, 0, err
 	}
-	list, err := exec.CommandContext(ctx, "nft", "-j", "list", "ruleset").Output()
+	list, err := exec.CommandContext(ctx, "nft", "-j", "list", "table", "inet", "linerate_witness").Output()
 	if err != nil {
 		return nil, 0, fmt.Errorf("nft: %w", err)
 	}
-	now, err := read.NFT(bytes.NewReader(list))
+	seen, err := read.NFT(bytes.NewReader(list))
 	if err != nil {
 		return nil, 0, err
 	}
 	var passed uint64
-	for _, o := range now.Table("inet", "linerate_witness").Objects {
+	for _, o := range seen.Table("inet", "linerate_witness").Objects {
 		switch {
 		case o.Name == "passed":
 			passed = o.Counter.Packets
 		case o.Name == "arrived" && o.Counter.Packets != uint64(sent):
 			return nil, 0, fmt.Errorf("%d packets sent, %d arrived", sent, o.Counter.Packets)
 		}
+	}
+	now, err := loaded(ctx, r)
+	if err != nil {
+		return nil, 0, err
 	}
 	values := make(map[string]uint64)
 	places(now, func(place string, c *ruleset.Counter) { values[place] = c.Packets })
@@ -149,6 +147,57 @@ func inKernel(ctx context.Context, r *ruleset.Ruleset, packets []ruleset.Packet,
 		}
 	})
 	return got, passed, nil
+}
+
+// load gives the rules, and the witness, to the kernel of the namespace. Packets leave by the peer
+// out.
+func load(ctx context.Context, r *ruleset.Ruleset, out string) error {
+	var text bytes.Buffer
+	feed := func(name string, args ...string) error {
+		c := exec.CommandContext(ctx, name, args...)
+		c.Stdin = &text
+		if out, err := c.CombinedOutput(); err != nil {
+			return fmt.Errorf("%s: %w: %.2000s", name, err, out)
+		}
+		return nil
+	}
+	if r.Program != ruleset.NFT {
+		if err := ruleset.WriteXtables(&text, r); err != nil {
+			return err
+		}
+		if err := feed(xtables(r.Program)+"-restore", "-c"); err != nil {
+			return err
+		}
+		text.Reset()
+	} else if err := ruleset.WriteNFT(&text, r); err != nil {
+		return err
+	}
+	fmt.Fprintf(&text, "\n"+witness, out)
+	return feed("nft", "-f", "-")
+}
+
+// xtables is the name of the programs of iptables, before the hyphen.
+func xtables(p ruleset.Program) string {
+	if p == ruleset.IPTablesNFT {
+		return "iptables-nft"
+	}
+	return "iptables-legacy"
+}
+
+// loaded reads the rules of the namespace with the program that loaded them.
+func loaded(ctx context.Context, r *ruleset.Ruleset) (*ruleset.Ruleset, error) {
+	name, args := "nft", []string{"-j", "list", "ruleset"}
+	if r.Program != ruleset.NFT {
+		name, args = xtables(r.Program)+"-save", []string{"-c"}
+	}
+	list, err := exec.CommandContext(ctx, name, args...).Output()
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", name, err)
+	}
+	if r.Program != ruleset.NFT {
+		return read.IPTables(bytes.NewReader(list), nil)
+	}
+	return read.NFT(bytes.NewReader(list))
 }
 
 // places calls f for every counter of a ruleset with the place where it stands, which survives nft.
@@ -178,6 +227,9 @@ func places(r *ruleset.Ruleset, f func(string, *ruleset.Counter)) {
 			}
 		}
 		for _, c := range t.Chains {
+			if c.Counter != nil {
+				f(at+" policy of chain "+c.Name, c.Counter)
+			}
 			for i, rule := range c.Rules {
 				for k, n := range rule.Counters() {
 					if n.Name == "" {

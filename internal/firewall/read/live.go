@@ -26,6 +26,9 @@ const (
 // ErrNone reports a host without rules.
 var ErrNone = errors.New("this network namespace has no rules")
 
+// ErrChanging reports rules that another program changed while they were read.
+var ErrChanging = errors.New("they changed")
+
 // Any reads text of any program, chosen by what it begins with. What ipset save prints comes before
 // the rules that use it.
 func Any(b []byte) (*ruleset.Ruleset, error) {
@@ -66,8 +69,8 @@ func Any(b []byte) (*ruleset.Ruleset, error) {
 
 // Live reads the rules of the network namespace of this process with the programs that made them. A
 // host may have rules of nftables and of iptables-legacy: each is a ruleset. The error is [ErrNone]
-// without rules, fs.ErrPermission without the right to read them, and errors.ErrUnsupported on
-// systems without any of the programs.
+// without rules, fs.ErrPermission without the right to read them, [ErrChanging] if they do not stay
+// the same long enough, and errors.ErrUnsupported on systems without any of the programs.
 func Live(ctx context.Context) ([]*ruleset.Ruleset, error) {
 	switch runtime.GOOS {
 	case "linux":
@@ -133,25 +136,35 @@ func liveNFT(ctx context.Context) (*ruleset.Ruleset, error) {
 		if err != nil {
 			return nil, err
 		}
-		out, err := run(ctx, "nft", "-j", "list", "ruleset")
-		if err != nil {
-			return nil, err
-		}
+		r, failed := listed(ctx)
 		after, err := nft.Generation()
 		if err != nil {
 			return nil, err
 		}
 		if before != after {
-			continue
+			continue // and an error of one program may be the other's change
 		}
-		r, err := NFT(bytes.NewReader(out))
-		if err != nil {
-			return nil, err
+		if failed != nil {
+			return nil, failed
 		}
 		r.Generation = uint64(before)
-		return r, withXT(ctx, r)
+		return r, nil
 	}
-	return nil, fmt.Errorf("read rules of nft: they changed during each of %d readings", readings)
+	return nil, fmt.Errorf("read rules of nft: %w during each of %d readings: "+
+		"try again when the program that changes them is done", ErrChanging, readings)
+}
+
+// listed reads nftables once, with the programs that print its rules.
+func listed(ctx context.Context) (*ruleset.Ruleset, error) {
+	out, err := run(ctx, "nft", "-j", "list", "ruleset")
+	if err != nil {
+		return nil, err
+	}
+	r, err := NFT(bytes.NewReader(out))
+	if err != nil {
+		return nil, err
+	}
+	return r, withXT(ctx, r)
 }
 
 // withXT reads the tables of iptables-nft again with iptables-nft-save, because nft prints their

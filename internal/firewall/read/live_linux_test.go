@@ -5,10 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
+	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"testing"
 
+	"github.com/linerate/linerate/internal/base/testenv"
 	"github.com/linerate/linerate/internal/firewall/read"
 	"github.com/linerate/linerate/internal/firewall/ruleset"
 )
@@ -66,6 +69,47 @@ func TestLive(t *testing.T) {
 		}
 		return nil
 	})
+}
+
+// TestLiveChanging: rules that change while nft lists them are read again, and if they never stay
+// the same the answer says so.
+func TestLiveChanging(t *testing.T) {
+	testenv.Need(t, testenv.NetNS, testenv.Peers)
+	dir, real := t.TempDir(), testenv.Program(t, "nft")
+	// The first run of the real program is followed by a change, before its output arrives; often
+	// is how many runs are.
+	script := "#!/bin/sh\n" + real + ` "$@" || exit
+n=$(cat "$0.runs" 2>/dev/null || echo 0)
+echo $((n + 1)) > "$0.runs"
+[ "$n" -ge "$(cat "$0.often")" ] || ` + real + ` add table ip changed$n
+`
+	path := filepath.Join(dir, "nft")
+	if err := os.WriteFile(path, []byte(script), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("PATH", dir+":"+os.Getenv("PATH"))
+	for _, c := range []struct {
+		often, tables string
+		want          error
+	}{{"1", "2", nil}, {"3", "", read.ErrChanging}} {
+		inNamespace(t, func() error {
+			if out, err := exec.Command(real, "add", "table", "ip", "first").CombinedOutput(); err != nil {
+				return fmt.Errorf("nft: %w: %s", err, out)
+			}
+			_ = os.Remove(path + ".runs") // the first round has none
+			if err := os.WriteFile(path+".often", []byte(c.often), 0o644); err != nil {
+				return err
+			}
+			got, err := read.Live(context.Background())
+			if !errors.Is(err, c.want) {
+				return fmt.Errorf("changed %s times: %w", c.often, err)
+			}
+			if c.want == nil && fmt.Sprint(len(got[0].Tables)) != c.tables {
+				return fmt.Errorf("changed %s times: %d tables", c.often, len(got[0].Tables))
+			}
+			return nil
+		})
+	}
 }
 
 func TestAny(t *testing.T) {

@@ -107,6 +107,9 @@ func (b *builder) blocks(c *ruleset.Chain, items []*item, first ruleset.Field, b
 			table.Flags = []string{"interval"}
 		}
 		key := ruleset.Term{Field: s.tree, Header: s.members[0].header(s.tree)}
+		if slices.ContainsFunc(s.members, func(m *item) bool { return m.header(s.tree) != key.Header }) {
+			key.Header = "" // one table of ipfw has addresses of IPv4 and of IPv6
+		}
 		table.Sort()
 		enter := next()
 		past := next()

@@ -11,12 +11,17 @@
 // whose elements count, or a map from values to verdicts. Each element keeps the counter of its
 // rule with its value, and its comment. Addresses with prefixes of one length are looked up behind
 // a mask, by hash. Rules that share a field and differ otherwise go into chains of their own,
-// behind a map from the field's values to those chains. For iptables these chains stand behind a
-// tree of prefixes, for ipfw they are blocks behind skipto tablearg, and rules of pf that differ in
-// an address share a table.
+// behind a map from the field's values to those chains. For ipfw they are blocks behind skipto
+// tablearg, and rules of pf that differ in an address share a table.
 //
-// Several forms are made, and the one with the fewest rules on the way of a packet is kept. Rules
-// that decide more packets then come first where order is free.
+// iptables has no map, so its chains form a tree. Each comparison of the tree asks for the prefix
+// that about half of the rest of the packets have, by the counters, and leaves with goto: what
+// remains is compared with the next half. A rule that counts a whole prefix is such a comparison
+// itself.
+//
+// Several forms are made, and the one with the fewest rules on the way of a packet is kept. If two
+// forms differ by two rules at most, the prices of package cost decide. Rules that decide more
+// packets then come first where order is free.
 //
 // [Optimise] offers only what package equal proved. A chain whose new rules cannot be proved keeps
 // the old ones, and the result says so.
@@ -33,7 +38,8 @@
 //
 // # Limits
 //
-// Named counters stay in rules, because elements cannot have them. New numbers of rules of ipfw lie
-// between those of the rules before and behind. No port is compared where the old rule compared
-// none, because fragments have none.
+// Names of interfaces have no halves but those that their letters make, so ten names that differ in
+// their last letter are compared one by one. Named counters stay in rules, because elements cannot
+// have them. New numbers of rules of ipfw lie between those of the rules before and behind. No port
+// is compared where the old rule compared none, because fragments have none.
 package rewrite

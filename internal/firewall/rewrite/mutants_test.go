@@ -41,6 +41,32 @@ func planted() *ruleset.Ruleset {
 	return r
 }
 
+// plantedPorts has rules that no map to chains is made of, only sets and maps with counters: ports
+// of TCP that decide, ports of UDP that only count, and some of them that decide behind.
+func plantedPorts() *ruleset.Ruleset {
+	var rules []*ruleset.Rule
+	add := func(t tuple, from, to, packets int) {
+		t.hasSport, t.sport = true, ruleset.Numbers(uint64(from), uint64(to))
+		rules = append(rules, t.nft(&ruleset.Counter{Packets: uint64(packets)}))
+	}
+	kinds := []ruleset.Kind{ruleset.Accept, ruleset.Drop}
+	for i := range 12 {
+		add(tuple{protocol: 6, verdict: kinds[i%2]}, 100*i+10, 100*i+90, i)
+	}
+	for i := range 10 {
+		add(tuple{protocol: 17}, 50*i+7, 50*i+7, i)
+	}
+	for i := range 12 {
+		add(tuple{protocol: 17, verdict: kinds[i%2]}, 100*i+5, 100*i+60, i)
+	}
+	// What the others decide meets another counter if they do not.
+	behind := tuple{source: netip.MustParsePrefix("10.0.0.0/8"), verdict: ruleset.Accept}
+	rules = append(rules, behind.nft(new(ruleset.Counter)))
+	r := forwarding(rules)
+	r.Tables[0].Chains[0].Policy = ruleset.Drop
+	return r
+}
+
 // clone copies everything but counters.
 func clone(r *ruleset.Ruleset) *ruleset.Ruleset {
 	out := *r
@@ -197,36 +223,43 @@ func mutants(t *ruleset.Table) []mutant {
 
 // TestMutants: the proof catches every error that is planted into the rewriter's output.
 func TestMutants(t *testing.T) {
-	before := planted()
-	made, changed := rewrite.Build(before, nil)
-	if len(changed) != 1 || len(made.Tables[0].Sets) < 3 {
-		t.Fatalf("%d chains changed, %d sets", len(changed), len(made.Tables[0].Sets))
-	}
-	limits := equal.Usual()
-	limits.Steps = 50_000
-	if p := equal.Prove(before, made, limits); p.Answer != equal.Equal {
-		t.Fatalf("%s: %s", p.Answer, p.What)
-	}
-	if p := equal.Prove(before, clone(made), limits); p.Answer != equal.Equal {
-		t.Fatalf("a copy: %s: %s", p.Answer, p.What)
-	}
-	planted, shown := 0, 0
-	for _, m := range mutants(made.Tables[0]) {
-		spoiled := clone(made)
-		if !m.make(spoiled.Tables[0]) {
+	sum, shown := 0, 0
+	for _, c := range []struct {
+		name         string
+		before       *ruleset.Ruleset
+		chains, sets int // at least
+	}{{"chains", planted(), 2, 1}, {"ports", plantedPorts(), 1, 3}} {
+		made, changed := rewrite.Build(c.before, nil)
+		if u := made.Tables[0]; len(changed) != 1 || len(u.Sets) < c.sets || len(u.Chains) < c.chains {
+			t.Errorf("%s: %d chains changed, %d chains, %d sets", c.name, len(changed), len(u.Chains), len(u.Sets))
 			continue
 		}
-		planted++
-		p := equal.Prove(before, spoiled, limits)
-		if p.Answer == equal.Equal {
-			t.Errorf("not caught: %s", m.name)
+		limits := equal.Usual()
+		limits.Steps = 50_000
+		if p := equal.Prove(c.before, made, limits); p.Answer != equal.Equal {
+			t.Fatalf("%s: %s: %s", c.name, p.Answer, p.What)
 		}
-		if p.Packet != nil {
-			shown++
+		if p := equal.Prove(c.before, clone(made), limits); p.Answer != equal.Equal {
+			t.Fatalf("%s, a copy: %s: %s", c.name, p.Answer, p.What)
+		}
+		planted := 0
+		for _, m := range mutants(made.Tables[0]) {
+			spoiled := clone(made)
+			if !m.make(spoiled.Tables[0]) {
+				continue
+			}
+			planted++
+			p := equal.Prove(c.before, spoiled, limits)
+			if p.Answer == equal.Equal {
+				t.Errorf("%s: not caught: %s", c.name, m.name)
+			}
+			if p.Packet != nil {
+				shown++
+			}
+		}
+		if sum += planted; planted < 100 {
+			t.Errorf("%s: only %d mutants", c.name, planted)
 		}
 	}
-	if planted < 100 {
-		t.Errorf("only %d mutants", planted)
-	}
-	t.Logf("%d mutants caught, %d of them with a packet", planted, shown)
+	t.Logf("%d mutants caught, %d of them with a packet", sum, shown)
 }

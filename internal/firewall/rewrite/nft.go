@@ -2,6 +2,7 @@ package rewrite
 
 import (
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 
@@ -16,7 +17,7 @@ var treeFields = []ruleset.Field{ruleset.InInterface, ruleset.OutInterface, rule
 // large is a number of rules above which fewer forms are made: their time grows with its square.
 const large = 1500
 
-// best makes all forms of some rules and returns the shortest. depth is how often chains may be
+// best makes all forms of some rules and returns the best one. depth is how often chains may be
 // split.
 func (b *builder) best(chain string, items []*item, by []ruleset.Field, depth int) made {
 	start := b.mark()
@@ -24,7 +25,7 @@ func (b *builder) best(chain string, items []*item, by []ruleset.Field, depth in
 	for i, it := range items {
 		rules[i] = it.rule
 	}
-	least := made{rules, float64(len(items))}
+	least := made{rules, float64(len(items)), b.price(rules)}
 	if len(items) < 3 {
 		return least
 	}
@@ -55,13 +56,34 @@ func (b *builder) best(chain string, items []*item, by []ruleset.Field, depth in
 	for _, form := range forms {
 		b.reset(start)
 		b.taken = start.clone()
-		if m := form(); m.length < least.length-0.01 {
+		if m := form(); m.better(least, float64(len(items))) {
 			least = m
 			kept.extra, kept.sets, kept.taken = slices.Clone(b.extra), slices.Clone(b.sets), b.taken
 		}
 	}
 	b.extra, b.sets, b.taken = kept.extra, kept.sets, kept.taken
 	return least
+}
+
+// slack is how many rules more are no loss if they take less time.
+const slack = 2
+
+// better reports whether a form is better than the best one so far. all is how many rules there are
+// without any form.
+func (m made) better(best made, all float64) bool {
+	if math.Abs(m.length-best.length) <= slack && best.length < all {
+		return m.price < best.price-0.01 && m.length < all
+	}
+	return m.length < best.length-0.01
+}
+
+// price is what rules cost a packet that matches none of them, in nanoseconds.
+func (b *builder) price(rules []*ruleset.Rule) (sum float64) {
+	p := cost.Measured()
+	for _, r := range rules {
+		sum += p.Missed(b.program, b.table, r)
+	}
+	return sum
 }
 
 func (m mark) clone() map[string]bool {
@@ -150,7 +172,7 @@ func (b *builder) lookups(chain string, items []*item, filled bool) made {
 		}
 		out.rules = append(out.rules, b.lookup(chain, s, filled))
 	}
-	out.length = float64(len(out.rules))
+	out.length, out.price = float64(len(out.rules)), b.price(out.rules)
 	return out
 }
 
@@ -377,24 +399,25 @@ func (b *builder) split(chain string, items []*item, prefer []ruleset.Field, dep
 	})
 	order(slots)
 	var out made
+	var plain []*ruleset.Rule
 	for _, s := range slots {
 		if s.tree == 0 || len(s.members) < 4 {
 			for _, one := range b.unjoin([]*slot{s}, false) {
 				if one.tree == 0 && len(one.members) > 1 {
-					out.rules = append(out.rules, b.lookup(chain, one, false))
-					out.length++
+					plain = append(plain, b.lookup(chain, one, false))
+					out.rules = append(out.rules, plain[len(plain)-1])
 					continue
 				}
 				for _, m := range one.members {
-					out.rules = append(out.rules, m.rule)
-					out.length++
+					plain, out.rules = append(plain, m.rule), append(out.rules, m.rule)
 				}
 			}
 			continue
 		}
 		m := b.tree(chain, s, prefer[1:], depth)
-		out.rules, out.length = append(out.rules, m.rules...), out.length+m.length
+		out.rules, out.length, out.price = append(out.rules, m.rules...), out.length+m.length, out.price+m.price
 	}
+	out.length, out.price = out.length+float64(len(plain)), out.price+b.price(plain)
 	return out
 }
 
@@ -405,6 +428,7 @@ func (b *builder) tree(chain string, s *slot, by []ruleset.Field, depth int) mad
 	for _, m := range s.members {
 		flat.rules = append(flat.rules, m.rule)
 	}
+	flat.price = b.price(flat.rules)
 	if len(all) < 2 {
 		if len(all) == 1 {
 			return b.best(chain, s.members, by, depth-1)
@@ -426,7 +450,7 @@ func (b *builder) tree(chain string, s *slot, by []ruleset.Field, depth int) mad
 	if masked {
 		key[0].Bits = bits
 	}
-	length := 0.0
+	var inside made // of all chains
 	for _, g := range all {
 		own := &ruleset.Chain{Name: b.named(chain + "_" + label(s.tree, g.at))}
 		inner := make([]*item, len(g.members))
@@ -443,7 +467,7 @@ func (b *builder) tree(chain string, s *slot, by []ruleset.Field, depth int) mad
 			set.Flags = []string{"interval"}
 		}
 		set.Elements = append(set.Elements, e)
-		length += m.length
+		inside.length, inside.price = inside.length+m.length, inside.price+m.price
 	}
 	set.Sort()
 	if len(set.Elements) > 16 {
@@ -453,7 +477,11 @@ func (b *builder) tree(chain string, s *slot, by []ruleset.Field, depth int) mad
 		set.Types = nil
 	}
 	r := &ruleset.Rule{Statements: []ruleset.Statement{ruleset.VerdictMap{Key: key, Set: set}}}
-	return made{[]*ruleset.Rule{r}, 1 + length/float64(len(all))}
+	n := float64(len(all))
+	p := cost.Measured()
+	out := made{rules: []*ruleset.Rule{r}, length: 1 + inside.length/n}
+	out.price = b.price(out.rules) + p.Jump + inside.price/n
+	return out
 }
 
 // without returns a rule without its match on a field, if that is on this very range.

@@ -15,9 +15,13 @@ import (
 // TestReal: rules that others wrote are equal after the rewrite, changed or not, and so is their
 // text.
 func TestReal(t *testing.T) {
-	files, err := filepath.Glob("testdata/xtables/*.v4")
-	if err != nil || len(files) < 7 {
-		t.Fatalf("%d files: %v", len(files), err)
+	var files []string
+	for _, pattern := range []string{"testdata/xtables/*.v4", "testdata/bsd/*.ipfw", "testdata/bsd/*.pf"} {
+		some, err := filepath.Glob(pattern)
+		if err != nil || len(some) < 2 {
+			t.Fatalf("%d files %s: %v", len(some), pattern, err)
+		}
+		files = append(files, some...)
 	}
 	limits := equal.Usual()
 	limits.Steps = 100_000
@@ -46,7 +50,7 @@ func proven(t *testing.T, name string, before *ruleset.Ruleset, limits equal.Lim
 		t.Errorf("%s: %.1f rules per packet before, %.1f after", name, old, now)
 	}
 	t.Logf("%s: %d chains changed, %.1f rules per packet before, %.1f after", name, len(got.Changed), old, now)
-	if before.Program != ruleset.NFT {
+	if before.Program == ruleset.IPTablesLegacy || before.Program == ruleset.IPTablesNFT {
 		var text strings.Builder
 		if err := rewrite.Write(&text, got.Rules); err != nil {
 			t.Errorf("%s: %v", name, err)

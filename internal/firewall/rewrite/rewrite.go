@@ -28,6 +28,9 @@ type Change struct {
 // Kept is a chain that keeps its rules although shorter ones were found.
 type Kept struct{ Table, Chain, Why string }
 
+// worth is how many of its rules a packet must still meet at most for new rules to be offered.
+const worth = 0.99
+
 // Optimise returns rules that are proven to be equal. The old ones do not change.
 func Optimise(r *ruleset.Ruleset, limits equal.Limits) Result {
 	out := Result{Rules: r}
@@ -41,7 +44,11 @@ func Optimise(r *ruleset.Ruleset, limits equal.Limits) Result {
 		}
 		proof := equal.Prove(r, made, limits)
 		if proof.Answer == equal.Equal {
-			out.Rules, out.Changed, out.Proof = made, changed, proof
+			out.Proof = proof
+			// The forms are chosen by what the rules compare; what packets meet is known only now.
+			if old, now, _ := PerPacket(r, made); now < worth*old {
+				out.Rules, out.Changed = made, changed
+			}
 			return out
 		}
 		// Without the chain that is to blame; without all of the table if it is not known.

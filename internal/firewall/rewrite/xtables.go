@@ -8,20 +8,17 @@ import (
 	"github.com/linerate/linerate/internal/firewall/ruleset"
 )
 
-// few is how many rules stand behind one another before a tree splits them again.
-const few = 4
-
 // xtables splits a chain of iptables into trees of chains: by interface, then by prefix.
 func (b *builder) xtables(c *ruleset.Chain, items []*item) ([]*ruleset.Rule, float64) {
 	fields := []ruleset.Field{ruleset.InInterface, ruleset.OutInterface, ruleset.Source, ruleset.Destination}
 	start := b.mark()
-	least := made{c.Rules, float64(len(items))}
+	least := made{rules: c.Rules, length: float64(len(items))}
 	extra, taken := b.extra, b.taken
 	for i := range fields {
 		prefer := append([]ruleset.Field{fields[i]}, slices.Delete(slices.Clone(fields), i, i+1)...)
 		b.reset(start)
 		b.taken = start.clone()
-		if m := b.branches(c.Name, items, prefer, 2); m.length < least.length-0.01 {
+		if m := b.branches(c.Name, items, prefer, levels, deepest, false); m.length < least.length-0.01 {
 			least, extra, taken = m, slices.Clone(b.extra), b.taken
 		}
 	}
@@ -29,10 +26,13 @@ func (b *builder) xtables(c *ruleset.Chain, items []*item) ([]*ruleset.Rule, flo
 	return least.rules, least.length
 }
 
-// branches puts the rules of a chain that compare one of the fields behind trees.
-func (b *builder) branches(chain string, items []*item, prefer []ruleset.Field, depth int) made {
+// branches puts the rules of a chain that compare one of the fields behind trees. room is how many
+// chains may still follow one another. ends: a tree has chosen the chain, and its rules end with
+// these.
+func (b *builder) branches(chain string, items []*item, prefer []ruleset.Field, depth, room int,
+	ends bool) made {
 	slots := arrange(items, func(it *item) (string, ruleset.Field) {
-		if it.nests && depth > 0 {
+		if it.nests && depth > 0 && room > 1 {
 			for _, f := range prefer {
 				if r, ok := it.on(f); ok && splits(f, r) {
 					return f.String(), f
@@ -51,7 +51,7 @@ func (b *builder) branches(chain string, items []*item, prefer []ruleset.Field, 
 			out.length += float64(len(s.members))
 			continue
 		}
-		m := b.branch(chain, s.tree, groups(s.tree, s.members), prefer[1:], depth)
+		m := b.behind(chain, s.tree, groups(s.tree, s.members), prefer[1:], depth, room, ends && len(slots) == 1)
 		out.rules, out.length = append(out.rules, m.rules...), out.length+m.length
 	}
 	return out
@@ -80,96 +80,6 @@ func in(r *ruleset.Rule, chain string) *ruleset.Rule {
 	moved := *r
 	moved.Text = text
 	return &moved
-}
-
-// branch makes the rules of one level of a tree, in a chain.
-func (b *builder) branch(chain string, f ruleset.Field, all []*group, by []ruleset.Field, depth int) made {
-	var members []*item
-	for _, g := range all {
-		members = append(members, g.members...)
-	}
-	if len(members) <= few {
-		var out made
-		for _, m := range members {
-			out.rules = append(out.rules, in(m.rule, chain))
-		}
-		out.length = float64(len(members))
-		return out
-	}
-	if len(all) == 1 {
-		if len(by) > 0 {
-			return b.branches(chain, members, by, depth-1)
-		}
-		return b.branches(chain, members, nil, 0)
-	}
-	var out made
-	inner := 0.0
-	parts := parts(f, all)
-	for _, p := range parts {
-		count := 0
-		for _, g := range p.groups {
-			count += len(g.members)
-		}
-		if count == 1 {
-			out.rules = append(out.rules, in(p.groups[0].members[0].rule, chain))
-			continue
-		}
-		own := &ruleset.Chain{Name: b.short(chain, f, p.at)}
-		m := b.branch(own.Name, f, p.groups, by, depth)
-		own.Rules = m.rules
-		b.extra = append(b.extra, own)
-		out.rules = append(out.rules, jump(b.table.Family, chain, f, p.at, own.Name))
-		inner += m.length * float64(count)
-	}
-	out.length = float64(len(out.rules)) + inner/float64(len(members))
-	return out
-}
-
-// part is the groups of a level that share a prefix.
-type part struct {
-	at     ruleset.Range
-	groups []*group
-}
-
-// parts splits groups by what follows their common beginning: two bits of an address, one letter of
-// a name.
-func parts(f ruleset.Field, all []*group) []part {
-	step := 2
-	named := f == ruleset.InInterface || f == ruleset.OutInterface
-	if named {
-		step = 8
-	}
-	common := prefix(named, all[0].at.First, all[len(all)-1].at.Last)
-	for bits := common + 1; ; bits++ {
-		if named && bits%8 != 0 {
-			continue
-		}
-		var out []part
-		for _, g := range all {
-			at := around(g.at.First, bits)
-			if own, ok := g.at.Bits(); ok && own <= bits || bits >= 120 && named {
-				at = g.at
-			}
-			if n := len(out); n > 0 && out[n-1].at.Covers(g.at) {
-				out[n-1].groups = append(out[n-1].groups, g)
-				continue
-			}
-			out = append(out, part{at, []*group{g}})
-		}
-		if len(out) < 2 || !named && len(out) < 3 && bits < common+step && bits < 127 {
-			continue
-		}
-		// The range around what a part really has is the narrowest one.
-		for i, p := range out {
-			first, last := p.groups[0].at, p.groups[len(p.groups)-1].at
-			if len(p.groups) == 1 {
-				out[i].at = first
-			} else {
-				out[i].at = around(first.First, prefix(named, first.First, last.Last))
-			}
-		}
-		return out
-	}
 }
 
 // prefix returns how many bits two values share at their beginning; whole letters of names.
@@ -209,7 +119,7 @@ func (b *builder) short(chain string, f ruleset.Field, at ruleset.Range) string 
 	side := map[ruleset.Field]string{ruleset.InInterface: "i", ruleset.OutInterface: "o", ruleset.Source: "s",
 		ruleset.Destination: "d"}[f]
 	base, _, _ := strings.Cut(chain, "-")
-	want := base + "-" + side + "-" + strings.TrimSuffix(strings.Trim(f.FormatRange(at), `"`), "*")
+	want := base + "-" + side + "-" + strings.ReplaceAll(strings.Trim(f.FormatRange(at), `"`), "*", "_")
 	if len(want) > longestChain || b.taken[want] {
 		for i := 1; ; i++ {
 			if want = fmt.Sprintf("%.20s-%s-%d", base, side, i); !b.taken[want] {
@@ -221,23 +131,28 @@ func (b *builder) short(chain string, f ruleset.Field, at ruleset.Range) string 
 	return want
 }
 
-// jump makes the rule that leads from a chain to another for the packets of a range.
-func jump(family, chain string, f ruleset.Field, at ruleset.Range, to string) *ruleset.Rule {
-	term := ruleset.Term{Field: f, Header: family}
-	option, value := "-s", f.FormatRange(at)
-	switch f {
-	case ruleset.Destination:
-		option = "-d"
-	case ruleset.InInterface:
-		option, term.Header = "-i", "iifname"
-	case ruleset.OutInterface:
-		option, term.Header = "-o", "oifname"
+// jump makes the rule that leads from a chain to another for the packets of a range: and back, or
+// to where the chain itself was called.
+func jump(family, chain string, f ruleset.Field, at ruleset.Range, to string, kind ruleset.Kind) *ruleset.Rule {
+	r := &ruleset.Rule{Text: "-A " + chain}
+	if bits, _ := at.Bits(); bits > 0 && at != everything {
+		term := ruleset.Term{Field: f, Header: family}
+		option, value := "-s", strings.Trim(f.FormatRange(at), `"`)
+		switch f {
+		case ruleset.Destination:
+			option = "-d"
+		case ruleset.InInterface:
+			option, term.Header = "-i", "iifname"
+		case ruleset.OutInterface:
+			option, term.Header = "-o", "oifname"
+		}
+		if begin, ok := strings.CutSuffix(value, "*"); ok {
+			value = begin + "+"
+		}
+		r.Text += " " + option + " " + value
+		r.Statements = append(r.Statements, ruleset.Match{Key: []ruleset.Term{term}, Plain: []ruleset.Range{at}})
 	}
-	value = strings.Trim(value, `"`)
-	if begin, ok := strings.CutSuffix(value, "*"); ok {
-		value = begin + "+"
-	}
-	return &ruleset.Rule{Text: fmt.Sprintf("-A %s %s %s -j %s", chain, option, value, to), Statements: []ruleset.Statement{
-		ruleset.Match{Key: []ruleset.Term{term}, Plain: []ruleset.Range{at}}, new(ruleset.Counter),
-		ruleset.Verdict{Kind: ruleset.Jump, Chain: to}}}
+	r.Text += map[ruleset.Kind]string{ruleset.Jump: " -j ", ruleset.Goto: " -g "}[kind] + to
+	r.Statements = append(r.Statements, new(ruleset.Counter), ruleset.Verdict{Kind: kind, Chain: to})
+	return r
 }

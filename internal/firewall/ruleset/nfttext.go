@@ -11,7 +11,7 @@ import (
 )
 
 // ErrUnprintable reports a rule, set or object that has no text that its program would load.
-var ErrUnprintable = errors.New("no text form")
+var ErrUnprintable = errors.New("this version cannot write it")
 
 // WriteNFT writes the tables as nft -f loads them and nft list ruleset prints them, with counters,
 // comments and set elements. Handles are the kernel's choice and do not appear. A statement that
