@@ -73,7 +73,7 @@ func TestKernel(t *testing.T) {
 		check("acl of "+string(p), generatedXtables(seeds[0], 3, 100, p), 1)
 	}
 	number := 1
-	if testenv.Provided(testenv.Long) {
+	if testenv.Provided(testenv.Soak) {
 		number = 10
 		million := 1_000_000/max(1, len(forwarded(houses(ruleset.NFT), 2000))) + 1
 		check("houses, a million packets", houses(ruleset.NFT), million)
