@@ -160,6 +160,9 @@ func (l *load) run(ctx context.Context) error {
 
 // calling is a thread with one operation in flight.
 func (l *load) calling(w *worker, buffer []byte) error {
+	if l.spec.Test == RandomRead && l.spec.Rate == 0 && !l.drop && l.spec.Depth > 1 {
+		return l.bursting(w, buffer)
+	}
 	for !l.stop.Load() {
 		number := l.next.Add(1) - 1
 		began := l.now()
@@ -186,6 +189,34 @@ func (l *load) calling(w *worker, buffer []byte) error {
 		}
 		w.record(l.now() - began)
 		l.behind(offset)
+	}
+	return nil
+}
+
+// burstTime bounds a burst, and so how late a thread sees that the test was stopped.
+const burstTime = 250 * time.Millisecond
+
+// bursting is calling for random reads as fast as possible beside other threads.
+func (l *load) bursting(w *worker, buffer []byte) error {
+	if err := sys.HoldThread(); err != nil {
+		return fmt.Errorf("block a signal: %w", err)
+	}
+	var b sys.Burst
+	for !l.stop.Load() {
+		now := l.now()
+		if now >= l.spec.Duration {
+			return nil
+		}
+		for i := range b.Offsets {
+			b.Offsets[i] = l.offset(w, 0)
+		}
+		failed, err := b.Read(l.fd, buffer, l.monotone+min(now+burstTime, l.spec.Duration))
+		for _, took := range b.Took[:b.Done] {
+			w.record(time.Duration(took))
+		}
+		if failed {
+			return operationError(l.spec.Test, b.Offsets[b.Done], b.Got, len(buffer), err)
+		}
 	}
 	return nil
 }
