@@ -255,11 +255,15 @@ func (f *diskFlags) run(cmd *cobra.Command, s *storage.Session, spec storage.Spe
 	}, interim)
 }
 
-// overwriteHint says how writes to an existing target are permitted.
+// overwriteHint says how writes to an existing target are permitted, and makes an impossible test
+// an error of usage.
 func overwriteHint(err error, path string) error {
 	if errors.Is(err, storage.ErrOverwrite) {
 		return statusError{status: exitNotPermitted, message: err.Error(),
 			hint: fmt.Sprintf("--overwrite %s --yes permits it", path)}
+	}
+	if errors.Is(err, storage.ErrBadSpec) { // a test that this file cannot have
+		return badDisk(err)
 	}
 	return err
 }
