@@ -134,12 +134,16 @@ func TuneDisk(ctx context.Context, near tune.Host, disk Disk, subject storage.Su
 // file and to read the counters.
 const diskOverhead = 50 * time.Millisecond
 
+// smallRead is what a program asks for at a time in the throughput goal. The kernel reads at least
+// what is asked for, so larger reads hide a read-ahead that is too small.
+const smallRead = 16 << 10
+
 // spec returns the test of a segment.
 func (g DiskGoal) spec(segment time.Duration) storage.Spec {
 	s := storage.Spec{Duration: segment, Interval: segment}
 	switch g {
 	case DiskThroughput:
-		s.Test, s.Way = storage.SequentialRead, storage.Dropped
+		s.Test, s.Way, s.BlockBytes = storage.SequentialRead, storage.Dropped, smallRead
 	default:
 		s.Test, s.Way = storage.RandomRead, storage.Auto
 	}
@@ -157,7 +161,7 @@ func (p *diskProber) diagnose(ctx context.Context, g DiskGoal, step func(string)
 	specs := []storage.Spec{p.spec}
 	if g == DiskThroughput { // read directly as well: what the disk does without read-ahead
 		direct := p.spec
-		direct.Way = storage.Auto
+		direct.Way, direct.BlockBytes = storage.Auto, 0
 		specs = append(specs, direct)
 	}
 	var results []storage.Result
