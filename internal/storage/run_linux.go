@@ -61,14 +61,13 @@ func (s *Session) Run(ctx context.Context, spec Spec, progress func(Sample)) (*R
 	watching := make(chan []Sample)
 	done := make(chan struct{})
 	go func() { watching <- l.watch(done, progress) }()
-	began := time.Now()
 	broken := l.run(ctx)
 	// Buffered writes are not at the device before they are flushed: the flush is a part of the
 	// test's time, unless the cache itself is measured.
 	if spec.Test.Writes() && way.past() && spec.Sync == NoSync {
 		broken = errors.Join(broken, unix.Fdatasync(l.fd))
 	}
-	elapsed := time.Since(began)
+	elapsed := l.now()
 	close(done)
 	samples := <-watching
 	after := s.counters()

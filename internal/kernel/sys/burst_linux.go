@@ -1,6 +1,7 @@
 package sys
 
 import (
+	"sync/atomic"
 	"time"
 	"unsafe"
 
@@ -29,11 +30,11 @@ type Burst struct {
 }
 
 // Read reads len(p) bytes at each offset until all are done, until a time of the clock of
-// [Monotonic] has passed, or until a read fails or is short; the last are Got bytes and the errno,
-// nil for a short one.
-func (b *Burst) Read(fd int, p []byte, until time.Duration) (failed bool, err error) {
+// [Monotonic] has passed, until stop is true, or until a read fails or is short; the last are Got
+// bytes and the errno, nil for a short one.
+func (b *Burst) Read(fd int, p []byte, until time.Duration, stop *atomic.Bool) (failed bool, err error) {
 	b.Done, b.until = 0, int64(until)
-	if b.read(uintptr(fd), unsafe.Pointer(&p[0]), uintptr(len(p))) {
+	if b.read(uintptr(fd), unsafe.Pointer(&p[0]), uintptr(len(p)), stop) {
 		return false, nil
 	}
 	if b.errno != 0 {
@@ -45,9 +46,9 @@ func (b *Burst) Read(fd int, p []byte, until time.Duration) (failed bool, err er
 // read calls no function that could be asked to make way. It returns false after a failure.
 //
 //go:nosplit
-func (b *Burst) read(fd uintptr, p unsafe.Pointer, length uintptr) bool {
+func (b *Burst) read(fd uintptr, p unsafe.Pointer, length uintptr, stop *atomic.Bool) bool {
 	began := heldClock()
-	for b.Done < BurstOps && began < b.until {
+	for b.Done < BurstOps && began < b.until && !stop.Load() {
 		at := b.Offsets[b.Done]
 		got, _, errno := unix.RawSyscall6(unix.SYS_PREAD64, fd, uintptr(p), length, uintptr(at), uintptr(uint64(at)>>32), 0)
 		if errno == unix.EINTR {
